@@ -1,0 +1,96 @@
+package codes_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/millwright-go/millwright/codes"
+)
+
+// mute is an error without a text, crashing one whose methods all panic.
+type mute struct{}
+
+func (mute) Error() string { return "" }
+
+type crashing struct{}
+
+func (crashing) Error() string    { panic("Error") }
+func (crashing) Unwrap() error    { panic("Unwrap") }
+func (crashing) Is(error) bool    { panic("Is") }
+func (crashing) As(any) bool      { panic("As") }
+func (crashing) Code() codes.Code { panic("Code") }
+
+func TestErrorTextAndMessage(t *testing.T) {
+	refused := errors.New("status 403, request 7f3a")
+	for name, c := range map[string]struct {
+		err           error
+		text, message string
+	}{
+		"message": {codes.New(codes.ResourceExhausted, "no cores are left in zone b"),
+			"ResourceExhausted: no cores are left in zone b", "no cores are left in zone b"},
+		"format": {codes.Newf(codes.OutOfRange, "%d cores asked, %d are the most", 99, 64),
+			"OutOfRange: 99 cores asked, 64 are the most", "99 cores asked, 64 are the most"},
+		"cause": {codes.Wrap(codes.PermissionDenied, refused, "VMs can't be created"),
+			"PermissionDenied: VMs can't be created: status 403, request 7f3a", "VMs can't be created"},
+		"cause only": {codes.Wrap(codes.PermissionDenied, refused, ""),
+			"PermissionDenied: status 403, request 7f3a", "status 403, request 7f3a"},
+		"typed cause only": {codes.Wrap(codes.Internal, codes.New(codes.NotFound, "no image x"), ""),
+			"Internal: NotFound: no image x", "NotFound: no image x"},
+		"code only": {codes.New(codes.Unavailable, ""),
+			"Unavailable: the provider is not available at present", "the provider is not available at present"},
+		"wrapped": {fmt.Errorf("machine m-1: %w", codes.New(codes.Aborted, "VM m-1 is being resized")),
+			"machine m-1: Aborted: VM m-1 is being resized", "machine m-1: Aborted: VM m-1 is being resized"},
+		"foreign":     {refused, "status 403, request 7f3a", "status 403, request 7f3a"},
+		"code OK":     {codes.New(codes.OK, "done"), "Unknown: done", "done"},
+		"no code":     {codes.New(42, "what"), "Unknown: what", "what"},
+		"nil pointer": {(*codes.Error)(nil), "Unknown: the provider call failed without saying why", "the provider call failed without saying why"},
+		"mute cause": {codes.Wrap(codes.Internal, mute{}, "disk m-1 is in an odd state"),
+			"Internal: disk m-1 is in an odd state: an error of type codes_test.mute without a readable text", "disk m-1 is in an odd state"},
+		"crashing cause": {codes.Wrap(codes.Internal, crashing{}, ""),
+			"Internal: an error of type codes_test.crashing without a readable text", "an error of type codes_test.crashing without a readable text"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := c.err.Error(); got != c.text {
+				t.Errorf("Error() = %q, want %q", got, c.text)
+			}
+			if got := codes.Message(c.err); got != c.message {
+				t.Errorf("Message() = %q, want %q", got, c.message)
+			}
+		})
+	}
+}
+
+func TestMessageIsEmptyForNilOnly(t *testing.T) {
+	if got := codes.Message(nil); got != "" {
+		t.Errorf("Message(nil) = %q", got)
+	}
+	if got := codes.Message(mute{}); !strings.Contains(got, "codes_test.mute") {
+		t.Errorf("Message of an error without text = %q", got)
+	}
+	if got := codes.Message(crashing{}); !strings.Contains(got, "codes_test.crashing") {
+		t.Errorf("Message of an error whose Error panics = %q", got)
+	}
+	for c := range codes.All() {
+		if got := codes.Message(codes.New(c, "")); len(strings.Fields(got)) < 3 {
+			t.Errorf("without a message, %v says only %q", c, got)
+		}
+	}
+}
+
+func TestUnwrap(t *testing.T) {
+	cause := errors.New("below")
+	if err := codes.Wrap(codes.Internal, cause, "above"); !errors.Is(err, cause) {
+		t.Error("the cause is not found by errors.Is")
+	}
+	if err := codes.New(codes.Internal, "alone"); err.Unwrap() != nil {
+		t.Error("an error without cause unwraps to something")
+	}
+	if err := (*codes.Error)(nil); err.Unwrap() != nil {
+		t.Error("a nil error unwraps to something")
+	}
+	if err := codes.Wrap(codes.Internal, nil, "no cause"); codes.Of(err) != codes.Internal {
+		t.Error("without a cause Wrap must still give an error")
+	}
+}

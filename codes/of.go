@@ -1,0 +1,149 @@
+package codes
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+)
+
+// Of returns the code of err: OK for nil, and never OK otherwise.
+//
+// The whole tree of err is walked, each error before the ones it wraps and those in their order (Unwrap() error and
+// Unwrap() []error, as errors.As does). The first code found wins. An error has a code if it
+//   - is an [Error], or gives one out through a method As(any) bool; or
+//   - has a method Code() without arguments whose one result has a String() that [Parse] accepts.
+//
+// The second is how status types of other libraries keep their codes. A code found that is OK, which no failure can
+// have, counts as [Unknown].
+//
+// Without a code: [DeadlineExceeded] if context.DeadlineExceeded is anywhere in the tree, else [Canceled] if
+// context.Canceled is (both as errors.Is finds them), else Unknown. No message is ever looked at. Methods of foreign
+// errors that panic are passed over. A tree that has no end (an error that unwraps to itself) is cut off after some
+// thousands of errors.
+func Of(err error) Code {
+	if err == nil {
+		return OK
+	}
+	w := walk{left: walkLimit}
+	if code, ok := w.find(err); ok {
+		return code.ofFailure()
+	}
+	switch {
+	case w.deadline:
+		return DeadlineExceeded
+	case w.canceled:
+		return Canceled
+	}
+	return Unknown
+}
+
+// walkLimit is how many errors of one tree are visited. No honest tree comes near it, and the stack holds as many frames.
+const walkLimit = 1 << 13
+
+// walk is one pass over a tree of errors.
+type walk struct {
+	left               int  // errors that may still be visited
+	deadline, canceled bool // seen so far
+}
+
+// find returns the first code at err or below it, as it is spelled there.
+func (w *walk) find(err error) (Code, bool) {
+	if err == nil || w.left == 0 {
+		return Unknown, false
+	}
+	w.left--
+	if code, ok := codeAt(err); ok {
+		return code, true
+	}
+	w.deadline = w.deadline || is(err, context.DeadlineExceeded)
+	w.canceled = w.canceled || is(err, context.Canceled)
+	one, many := below(err)
+	if one != nil {
+		return w.find(one)
+	}
+	for _, e := range many {
+		if code, ok := w.find(e); ok {
+			return code, true
+		}
+	}
+	return Unknown, false
+}
+
+// codeAt returns the code of err itself, what it wraps left aside.
+func codeAt(err error) (Code, bool) {
+	if e, ok := err.(*Error); ok {
+		return codeOf(e)
+	}
+	if a, ok := err.(interface{ As(any) bool }); ok {
+		if code, ok := codeAs(a); ok {
+			return code, true
+		}
+	}
+	return foreignCode(err)
+}
+
+// codeOf returns the code of e; a nil *Error, which got into an interface by mistake, has none.
+func codeOf(e *Error) (Code, bool) { return e.code(), e != nil }
+
+// codeAs asks an error with an As method, as errors.As would.
+func codeAs(err interface{ As(any) bool }) (code Code, ok bool) {
+	defer passOver(&ok)
+	var e *Error
+	if !err.As(&e) {
+		return Unknown, false
+	}
+	return codeOf(e)
+}
+
+var stringer = reflect.TypeFor[fmt.Stringer]()
+
+// foreignCode calls err's method Code if there is one of the right shape. Reflection is the only way: the result
+// types of other libraries differ, and no interface matches them all.
+func foreignCode(err error) (code Code, ok bool) {
+	defer passOver(&ok)
+	method := reflect.ValueOf(err).MethodByName("Code")
+	if !method.IsValid() {
+		return Unknown, false
+	}
+	shape := method.Type()
+	if shape.NumIn() != 0 || shape.NumOut() != 1 {
+		return Unknown, false
+	}
+	if out := shape.Out(0); !out.Implements(stringer) && out.Kind() != reflect.Interface {
+		return Unknown, false
+	}
+	result, ok := method.Call(nil)[0].Interface().(fmt.Stringer)
+	if !ok {
+		return Unknown, false
+	}
+	return Parse(result.String())
+}
+
+// is says whether err itself is target, or says so of itself.
+func is(err, target error) (ok bool) {
+	defer passOver(&ok)
+	if err == target {
+		return true
+	}
+	x, has := err.(interface{ Is(error) bool })
+	return has && x.Is(target)
+}
+
+// below returns what err wraps: one error, or several, or nothing.
+func below(err error) (one error, many []error) {
+	defer func() { _ = recover() }()
+	switch x := err.(type) {
+	case interface{ Unwrap() error }:
+		return x.Unwrap(), nil
+	case interface{ Unwrap() []error }:
+		return nil, x.Unwrap()
+	}
+	return nil, nil
+}
+
+// passOver, deferred, turns a panic in a method of a foreign error into "no".
+func passOver(ok *bool) {
+	if recover() != nil {
+		*ok = false
+	}
+}

@@ -1,0 +1,167 @@
+package codes_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"testing"
+
+	"github.com/millwright-go/millwright/codes"
+)
+
+// foreignName is the code type of some other library: only its spelling is shared with ours.
+type foreignName string
+
+func (n foreignName) String() string { return string(n) }
+
+// foreign is a status as other libraries have them.
+type foreign struct {
+	name foreignName
+	text string
+}
+
+func (f *foreign) Error() string     { return f.text }
+func (f *foreign) Code() foreignName { return f.name }
+
+// Errors that have something called Code, each off in its own way.
+type (
+	codeIsNumber    struct{ error }
+	codeIsPlainText struct{ error }
+	codeHasInput    struct{ error }
+	codeMayHaveMany struct{ error }
+	codeHasTwo      struct{ error }
+	codeIsNil       struct{ error }
+	codeIsAny       struct {
+		error
+		code any
+	}
+	codeTextCrashes struct{ error }
+	crashingName    struct{}
+)
+
+func (codeIsNumber) Code() int                  { return 5 }
+func (codeIsPlainText) Code() string            { return "NotFound" }
+func (codeHasInput) Code(int) foreignName       { return "NotFound" }
+func (codeMayHaveMany) Code(...int) foreignName { return "NotFound" }
+func (codeHasTwo) Code() (foreignName, error)   { return "NotFound", nil }
+func (codeIsNil) Code() fmt.Stringer            { return nil }
+func (c codeIsAny) Code() any                   { return c.code }
+func (codeTextCrashes) Code() crashingName      { return crashingName{} }
+func (crashingName) String() string             { panic("String") }
+
+// presented gives an Error out through As only; without one it claims to all the same.
+type presented struct{ as *codes.Error }
+
+func (presented) Error() string { return "presented" }
+func (p presented) As(target any) bool {
+	e, ok := target.(**codes.Error)
+	if ok {
+		*e = p.as
+	}
+	return ok
+}
+
+// refusing has an As that never gives anything out.
+type refusing struct{ error }
+
+func (refusing) As(any) bool     { return false }
+func (r refusing) Unwrap() error { return r.error }
+
+// endless unwraps to itself, branching to two of itself.
+type endless struct{}
+
+func (endless) Error() string { return "endless" }
+func (endless) Unwrap() error { return endless{} }
+
+type branching struct{}
+
+func (branching) Error() string   { return "branching" }
+func (branching) Unwrap() []error { return []error{branching{}, nil, branching{}} }
+
+func TestOf(t *testing.T) {
+	notFound := codes.New(codes.NotFound, "no VM m-1")
+	aborted := codes.New(codes.Aborted, "pending")
+	plain := errors.New("plain")
+	var nobody *foreign
+	for name, c := range map[string]struct {
+		err  error
+		want codes.Code
+	}{
+		"nil":                        {nil, codes.OK},
+		"plain":                      {plain, codes.Unknown},
+		"typed":                      {notFound, codes.NotFound},
+		"typed, wrapped":             {fmt.Errorf("a: %w", fmt.Errorf("b: %w", notFound)), codes.NotFound},
+		"typed, formatted away":      {fmt.Errorf("a: %v", notFound), codes.Unknown},
+		"outer before inner":         {codes.Wrap(codes.Aborted, notFound, "m"), codes.Aborted},
+		"first of a join":            {errors.Join(plain, notFound, aborted), codes.NotFound},
+		"deep first branch":          {errors.Join(fmt.Errorf("a: %w", fmt.Errorf("b: %w", notFound)), aborted), codes.NotFound},
+		"second %w":                  {fmt.Errorf("%w, %w", plain, aborted), codes.Aborted},
+		"OK in an error":             {codes.New(codes.OK, "m"), codes.Unknown},
+		"OK hides what is below":     {codes.Wrap(codes.OK, notFound, "m"), codes.Unknown},
+		"no code in an error":        {codes.New(42, "m"), codes.Unknown},
+		"nil pointer":                {(*codes.Error)(nil), codes.Unknown},
+		"nil pointer, then typed":    {errors.Join((*codes.Error)(nil), aborted), codes.Aborted},
+		"deadline":                   {fmt.Errorf("a: %w", context.DeadlineExceeded), codes.DeadlineExceeded},
+		"canceled":                   {fmt.Errorf("a: %w", context.Canceled), codes.Canceled},
+		"deadline before canceled":   {errors.Join(context.Canceled, context.DeadlineExceeded), codes.DeadlineExceeded},
+		"typed before deadline":      {errors.Join(context.DeadlineExceeded, aborted), codes.Aborted},
+		"deadline below typed":       {codes.Wrap(codes.Unavailable, context.DeadlineExceeded, "m"), codes.Unavailable},
+		"deadline by its Is":         {&net.OpError{Op: "dial", Err: timedOut()}, codes.DeadlineExceeded},
+		"foreign wire":               {&foreign{name: "FailedPrecondition"}, codes.PreconditionFailed},
+		"foreign contract":           {&foreign{name: "UNINITIALIZED"}, codes.Uninitialized},
+		"foreign, wrapped":           {fmt.Errorf("a: %w", &foreign{name: "NotFound"}), codes.NotFound},
+		"foreign before typed":       {errors.Join(&foreign{name: "NotFound"}, aborted), codes.NotFound},
+		"foreign OK":                 {&foreign{name: "OK"}, codes.Unknown},
+		"foreign nonsense, then":     {errors.Join(&foreign{name: "Teapot"}, aborted), codes.Aborted},
+		"foreign nil pointer":        {nobody, codes.Unknown},
+		"foreign nil, then typed":    {errors.Join(nobody, aborted), codes.Aborted},
+		"foreign text is no code":    {&foreign{text: "code = [NotFound]"}, codes.Unknown},
+		"Code is a number":           {codeIsNumber{plain}, codes.Unknown},
+		"Code is plain text":         {codeIsPlainText{plain}, codes.Unknown},
+		"Code wants input":           {codeHasInput{plain}, codes.Unknown},
+		"Code may have input":        {codeMayHaveMany{plain}, codes.Unknown},
+		"Code has two results":       {codeHasTwo{plain}, codes.Unknown},
+		"Code is nil":                {codeIsNil{plain}, codes.Unknown},
+		"Code is any: a spelling":    {codeIsAny{plain, foreignName("ABORTED")}, codes.Aborted},
+		"Code is any: plain text":    {codeIsAny{plain, "ABORTED"}, codes.Unknown},
+		"Code is any: nil":           {codeIsAny{plain, nil}, codes.Unknown},
+		"Code's String panics":       {codeTextCrashes{plain}, codes.Unknown},
+		"all methods panic":          {crashing{}, codes.Unknown},
+		"all panic, then typed":      {errors.Join(crashing{}, aborted), codes.Aborted},
+		"given out by As":            {fmt.Errorf("a: %w", presented{aborted}), codes.Aborted},
+		"As gives none, then typed":  {errors.Join(presented{nil}, notFound), codes.NotFound},
+		"As refuses, typed below":    {refusing{notFound}, codes.NotFound},
+		"endless":                    {endless{}, codes.Unknown},
+		"endless in two branches":    {branching{}, codes.Unknown},
+		"brackets":                   {codes.New(codes.ResourceExhausted, "[NotFound] code = [Internal]"), codes.ResourceExhausted},
+		"brackets around":            {fmt.Errorf("[Internal] %w]", notFound), codes.NotFound},
+		"a message spelling a code":  {errors.New("NotFound"), codes.Unknown},
+		"a message with a code list": {errors.New("rpc error: code = NotFound desc = [NOT_FOUND]"), codes.Unknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := codes.Of(c.err); got != c.want {
+				t.Errorf("Of(%#v) = %v, want %v", c.err, got, c.want)
+			}
+		})
+	}
+}
+
+// timedOut is what a dialer returns when its context's deadline has passed: not context.DeadlineExceeded itself, but
+// an error that says it is.
+func timedOut() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 0)
+	defer cancel()
+	_, err := (&net.Dialer{}).DialContext(ctx, "tcp", "127.0.0.1:1")
+	return err
+}
+
+func TestOfReadsDeepTrees(t *testing.T) {
+	var err error = codes.New(codes.DataLoss, "bottom")
+	for range 4000 {
+		err = fmt.Errorf("%w", err)
+	}
+	if got := codes.Of(err); got != codes.DataLoss {
+		t.Errorf("Of = %v", got)
+	}
+}

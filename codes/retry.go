@@ -1,0 +1,105 @@
+package codes
+
+import (
+	"strconv"
+	"time"
+)
+
+// RetryClass says how soon a failed call is looked at again. The zero value is None.
+type RetryClass uint8
+
+// The retry classes, from the table of recoveries.
+const (
+	// None: there is nothing to retry.
+	None RetryClass = iota
+	// Requeue: at once.
+	Requeue
+	// Conflict: after 200 ms; somebody else wrote first.
+	Conflict
+	// Short: after 5 s; this passes by itself.
+	Short
+	// Medium: after 3 min; somebody has to change something first.
+	Medium
+	// Long: after 10 min; as Medium, where trying is dearer or waiting harmless.
+	Long
+	// Quota: after a period of the owner's choice, by default Long's.
+	Quota
+
+	classCount = int(Quota) + 1
+)
+
+// Base periods of the classes. The provider contract says only whether to retry; the figures are this library's,
+// and those that established machine controllers use.
+const (
+	conflictPeriod = 200 * time.Millisecond
+	shortPeriod    = 5 * time.Second
+	mediumPeriod   = 3 * time.Minute
+	longPeriod     = 10 * time.Minute
+)
+
+var classNames = [classCount]string{
+	None: "none", Requeue: "requeue", Conflict: "conflict", Short: "short", Medium: "medium", Long: "long", Quota: "quota",
+}
+
+// String returns the class as the table of recoveries spells it: "short". A number that is no class reads as
+// "RetryClass(42)".
+func (k RetryClass) String() string {
+	if int(k) >= classCount {
+		return "RetryClass(" + strconv.Itoa(int(k)) + ")"
+	}
+	return classNames[k]
+}
+
+// Period returns how long to wait after a first failure. It is zero for None (which means never, not at once) and
+// for Requeue. quota is the period of Quota; zero or less: Long's. A number that is no class waits as Short does.
+func (k RetryClass) Period(quota time.Duration) time.Duration {
+	switch k {
+	case None, Requeue:
+		return 0
+	case Conflict:
+		return conflictPeriod
+	case Medium:
+		return mediumPeriod
+	case Long:
+		return longPeriod
+	case Quota:
+		if quota > 0 {
+			return quota
+		}
+		return longPeriod
+	}
+	return shortPeriod
+}
+
+// Backoff returns how long to wait after so many failures in a row, without jitter, which is for the caller to add.
+//
+// Up to one failure (a count that was lost reads as zero) it is the class's [RetryClass.Period]. Each further failure
+// doubles it, up to the period of the next class: Conflict to Short's, Short to Medium's, Medium to Long's. Long and
+// Quota stay at their own period, None at zero. Requeue, which has nothing to double, waits Conflict's period from the
+// second failure on. quota is as for Period.
+func (k RetryClass) Backoff(failures int, quota time.Duration) time.Duration {
+	wait := k.Period(quota)
+	if failures <= 1 {
+		return wait
+	}
+	switch k {
+	case None, Long, Quota:
+		return wait
+	case Requeue:
+		return conflictPeriod
+	case Conflict:
+		return doubled(wait, failures-1, shortPeriod)
+	case Medium:
+		return doubled(wait, failures-1, longPeriod)
+	}
+	return doubled(wait, failures-1, mediumPeriod)
+}
+
+// doubled returns wait doubled so many times, but at most limit. It stops at the limit, so nothing overflows and the
+// number of steps is bounded by the ratio of the two. wait is positive.
+func doubled(wait time.Duration, times int, limit time.Duration) time.Duration {
+	for ; times > 0 && wait < limit; times-- {
+		wait *= 2
+	}
+	return min(wait, limit)
+}

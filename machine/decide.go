@@ -1,0 +1,185 @@
+package machine
+
+import (
+	"errors"
+	"time"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/object"
+)
+
+// A caller's mistakes.
+var (
+	ErrNoMachine = errors.New("machine.Decide: the observation has no machine")
+	ErrNoPolicy  = errors.New("machine.Decide: there is no policy")
+)
+
+// Decide says what to do next about one machine. It changes none of its
+// arguments. Calling it again with the same arguments gives the same plan.
+//
+// The error is for a caller's mistake only: ErrNoMachine, ErrNoPolicy, or an
+// *object.FieldError for a policy out of range. A machine that holds nonsense
+// gets a plan that says so.
+func Decide(o *Observation, p *Policy, now time.Time) (Plan, error) {
+	if o == nil || o.Machine == nil {
+		return Plan{}, ErrNoMachine
+	}
+	if p == nil {
+		return Plan{}, ErrNoPolicy
+	}
+	if err := p.Validate(); err != nil {
+		return Plan{}, err
+	}
+	d := decision{o: o, p: p, m: o.Machine, now: now}
+	if d.m.Deleted() {
+		return d.remove(), nil
+	}
+	return d.keep(), nil
+}
+
+// decision is one call of Decide.
+type decision struct {
+	o   *Observation
+	p   *Policy
+	m   *Machine
+	now time.Time
+}
+
+// keep decides about a machine that is not being deleted.
+func (d *decision) keep() Plan {
+	if bad := d.m.invalidField(); bad != nil {
+		return d.invalid(bad)
+	}
+	if c := object.FindCondition(d.m.Status.Conditions, ConditionSpecValid); c != nil {
+		return d.setStatus(Why{Reason: ReasonSpecValid}, func(s *Status) {
+			s.Conditions = object.DropCondition(s.Conditions, ConditionSpecValid)
+		})
+	}
+	if d.o.Frozen {
+		return Plan{Why: Why{Reason: ReasonFrozen}}
+	}
+	if !d.m.HasFinalizer(Finalizer) {
+		changed := d.m.Clone()
+		changed.AddFinalizer(Finalizer)
+		return Plan{Write: &Update{changed}, Why: Why{Reason: ReasonFinalizer}}
+	}
+	switch d.m.Status.Phase {
+	case PhaseNew, PhaseCrashLoopBackOff, PhasePending:
+		return d.create()
+	case PhaseRunning, PhaseUnknown, PhaseInPlaceUpdateFailed:
+		return d.watch()
+	case PhaseAvailable:
+		return Plan{Why: Why{Reason: ReasonAvailable, Name: d.m.Spec.ProviderID}}
+	case PhaseTerminating:
+		return d.move(EventNotDeleted, Why{Reason: ReasonNotDeleted}, func(s *Status) {
+			s.LastOperation = d.failure(OperationDelete, s.LastOperation.Stage, codes.Aborted, "terminating, but deletion was not asked for")
+		})
+	case PhaseInPlaceUpdating, PhaseInPlaceUpdateSuccessful:
+		return Plan{Why: Why{Reason: ReasonUpdating}}
+	case PhaseFailed:
+	}
+	return Plan{Why: Why{Reason: ReasonFailed}}
+}
+
+// invalid records once which field can't be acted upon, and waits for a change.
+func (d *decision) invalid(bad *object.FieldError) Plan {
+	why := Why{Reason: ReasonSpecInvalid, Name: bad.Field, Detail: bad.Problem}
+	want := object.Condition{
+		Type: ConditionSpecValid, Status: object.False, Reason: string(ReasonSpecInvalid),
+		Message: bad.Error(), Since: d.stamp(),
+	}
+	have := object.FindCondition(d.m.Status.Conditions, ConditionSpecValid)
+	if have != nil && have.Status == want.Status && have.Message == want.Message {
+		return Plan{Why: why}
+	}
+	plan := d.setStatus(why, func(s *Status) { s.Conditions = object.SetCondition(s.Conditions, want) })
+	plan.Warn = why
+	return plan
+}
+
+// stamp is now as stores keep it.
+func (d *decision) stamp() time.Time { return d.now.Truncate(time.Second) }
+
+// setStatus plans a write of the status that leaves the phase alone.
+func (d *decision) setStatus(why Why, change func(*Status)) Plan {
+	s := d.m.Status.Clone()
+	change(&s)
+	return Plan{Write: &UpdateStatus{s}, Why: why}
+}
+
+// move plans a write of the status that takes the phase along an edge of the table.
+func (d *decision) move(on Event, why Why, change func(*Status)) Plan {
+	from := string(d.m.Status.Phase)
+	to, _ := phases.Next(from, on)
+	plan := d.setStatus(why, func(s *Status) {
+		if to != from {
+			s.Phase, s.Since = Phase(to), d.stamp()
+		}
+		d.noteVM(s)
+		change(s)
+	})
+	plan.Moves[0] = Move{Table: phases.Name, From: from, On: on, To: to}
+	return plan
+}
+
+// noteVM lets what drivers said in this pass ride on a status write.
+func (d *decision) noteVM(s *Status) {
+	for _, vm := range [...]*VM{d.o.VM, d.o.Created, d.o.Initialized, d.o.VMDeleted} {
+		if vm == nil {
+			continue
+		}
+		if vm.LastKnown != "" {
+			s.LastKnown = vm.LastKnown
+		}
+		if len(vm.Addresses) > 0 {
+			s.Addresses = append([]Address(nil), vm.Addresses...)
+		}
+	}
+}
+
+// after is the first moment at which d has certainly passed since a persisted
+// time, which lost its fraction of a second, or since the clocks were
+// restarted if that was later.
+func (d *decision) after(base time.Time, wait time.Duration) time.Time {
+	if d.m.Status.ClockFrom.After(base) {
+		base = d.m.Status.ClockFrom
+	}
+	return base.Add(wait + time.Second)
+}
+
+func (d *decision) operation(kind OperationKind, state OperationState, stage Stage) Operation {
+	return Operation{Kind: kind, State: state, Stage: stage, Time: d.stamp()}
+}
+
+func (d *decision) failure(kind OperationKind, stage Stage, code codes.Code, message string) Operation {
+	op := d.operation(kind, StateFailed, stage)
+	op.Code, op.Message, op.Against = code, message, d.inputs()
+	return op
+}
+
+func (d *decision) inputs() Inputs {
+	in := Inputs{Machine: d.m.Generation, Secret: d.o.Secret}
+	if d.o.Class != nil {
+		in.Class = d.o.Class.Generation
+	}
+	return in
+}
+
+// retryAt is when the recovery table allows the next attempt after the
+// persisted failure; zero: now. What the call depends on having changed opens
+// the gate at once.
+func (d *decision) retryAt(call codes.Call) time.Time {
+	op := &d.m.Status.LastOperation
+	if op.State != StateFailed || op.Against != d.inputs() {
+		return time.Time{}
+	}
+	class := codes.RecoveryFor(call, op.Code).Class
+	if class == codes.None || class == codes.Requeue {
+		class = codes.Short // a failure that was persisted is never retried in a spin
+	}
+	at := op.Time.Add(class.Backoff(d.o.Failures, d.p.QuotaRetry) + time.Second)
+	if !d.now.Before(at) {
+		return time.Time{}
+	}
+	return at
+}

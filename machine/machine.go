@@ -1,0 +1,269 @@
+package machine
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/object"
+)
+
+// Finalizer keeps a machine's record for as long as a VM of it may exist.
+// Classes, secrets and nodes carry the same name.
+const Finalizer = "machine.sapcloud.io/machine-controller"
+
+// Machine is one member of a fleet: the record of a VM, of a physical machine
+// or of a process, and of the node it becomes.
+type Machine struct {
+	object.Meta
+	Spec   Spec
+	Status Status
+}
+
+// Spec says what a machine should be. ProviderID and NodeName are filled in by
+// the library once the provider has answered.
+type Spec struct {
+	Class ClassRef
+	// ProviderID is the provider's name for the VM, unique at that provider.
+	// Empty: no create was acknowledged yet.
+	ProviderID string
+	// NodeName is the node this machine is, or will be. Empty: not known.
+	NodeName string
+	// NodeTemplate is applied to the node; what others add there stays.
+	NodeTemplate NodeTemplate
+	Config       Configuration
+}
+
+// ClassRef names the class a machine is made from, in the machine's namespace.
+type ClassRef struct {
+	APIGroup string
+	Kind     string // empty: this library's own Class
+	Name     string
+}
+
+// NodeTemplate is metadata that a node should carry.
+type NodeTemplate struct {
+	Labels      map[string]string
+	Annotations map[string]string
+	Taints      []object.Taint
+}
+
+// Configuration overrides a Policy for one machine. A zero value leaves the
+// policy's; negative durations are refused.
+type Configuration struct {
+	CreationTimeout time.Duration
+	HealthTimeout   time.Duration
+	DrainTimeout    time.Duration
+	// DisableHealthTimeout keeps an unhealthy machine in Unknown for as long
+	// as it takes, instead of replacing it.
+	DisableHealthTimeout bool
+	// NodeConditions replaces Policy.NodeConditions unless nil.
+	NodeConditions []string
+}
+
+// Status is what is known of a machine. Only the library writes it.
+type Status struct {
+	Phase Phase
+	Since time.Time // when Phase was entered
+	// ClockFrom restarts every wait of this machine (after a time in which
+	// nothing could be judged); waits count from the later of it and their
+	// own base. Zero: never restarted.
+	ClockFrom     time.Time
+	LastOperation Operation
+	// Conditions are copied from the node; ConditionSpecValid is ours.
+	Conditions []object.Condition
+	Addresses  []Address
+	// LastKnown is the driver's own note of a VM's state, handed back to it
+	// with each later call.
+	LastKnown string
+	// NeverCreated records that no create call was issued for this machine.
+	// False says nothing: one may have been.
+	NeverCreated bool
+	// DeletedFrom is the phase in which deletion found the machine.
+	DeletedFrom Phase
+	// JoinedAfter is the time from creation to the first Running; zero: not
+	// joined yet.
+	JoinedAfter time.Duration
+}
+
+// ConditionSpecValid is False while a spec can't be acted upon; its message
+// names the field.
+const ConditionSpecValid = "SpecValid"
+
+// Address of a machine.
+type Address struct {
+	Type  string // "InternalIP", "Hostname", …
+	Value string
+}
+
+// Phase is where a machine stands. PhaseTable holds every way from one to another.
+type Phase string
+
+// The phases, in the spelling that stored objects have.
+const (
+	PhaseNew                     Phase = ""
+	PhasePending                 Phase = "Pending"
+	PhaseAvailable               Phase = "Available" // made, and there is no cluster to join
+	PhaseRunning                 Phase = "Running"
+	PhaseUnknown                 Phase = "Unknown" // unhealthy, or its node is missing
+	PhaseFailed                  Phase = "Failed"  // to be replaced
+	PhaseCrashLoopBackOff        Phase = "CrashLoopBackOff"
+	PhaseTerminating             Phase = "Terminating"
+	PhaseInPlaceUpdating         Phase = "InPlaceUpdating"
+	PhaseInPlaceUpdateSuccessful Phase = "InPlaceUpdateSuccessful"
+	PhaseInPlaceUpdateFailed     Phase = "InPlaceUpdateFailed"
+)
+
+// OperationKind says what was last attempted on a machine.
+type OperationKind string
+
+// The operations.
+const (
+	OperationCreate        OperationKind = "Create"
+	OperationUpdate        OperationKind = "Update"
+	OperationInPlaceUpdate OperationKind = "InPlaceUpdate"
+	OperationHealthCheck   OperationKind = "HealthCheck"
+	OperationDrainNode     OperationKind = "DrainNode"
+	OperationDelete        OperationKind = "Delete"
+)
+
+// OperationState says how the last operation stands.
+type OperationState string
+
+// The states of an operation.
+const (
+	StateProcessing OperationState = "Processing"
+	StateFailed     OperationState = "Failed"
+	StateSuccessful OperationState = "Successful"
+)
+
+// Stage is the step of an operation that is being done or has failed.
+type Stage string
+
+// Stages of a creation. A persisted StageCreateVM says that a create may have
+// been issued, and that nothing is known of its initialization.
+const (
+	StageNone                   Stage = ""
+	StageCreateVM               Stage = "CreateVM"
+	StageInstanceInitialization Stage = "InstanceInitialization"
+	StageInitialized            Stage = "Initialized"
+)
+
+// Stages of a deletion, in their order. DeletionTable holds the ways between them.
+const (
+	StageGetVMStatus              Stage = "GetVMStatus"
+	StageInitiateDrain            Stage = "InitiateDrain"
+	StageDeleteVolumeAttachments  Stage = "DeleteVolumeAttachments"
+	StageInitiateVMDeletion       Stage = "InitiateVMDeletion"
+	StageInitiateNodeDeletion     Stage = "InitiateNodeDeletion"
+	StageInitiateFinalizerRemoval Stage = "InitiateFinalizerRemoval"
+)
+
+// Operation is the last thing attempted on a machine.
+type Operation struct {
+	Kind    OperationKind
+	State   OperationState
+	Stage   Stage
+	Code    codes.Code // of a failure; codes.OK otherwise
+	Message string     // for people; never parsed
+	Time    time.Time  // whole seconds
+	// Against is what a failure was seen with: once any of it has changed,
+	// the next attempt does not wait.
+	Against Inputs
+}
+
+// Inputs are the versions of everything a provider call depends on.
+type Inputs struct {
+	Machine int64  // the machine's generation
+	Class   int64  // the class's generation; zero: there was none
+	Secret  string // opaque version of the merged secrets
+}
+
+// Clone implements object.Object.
+func (m *Machine) Clone() *Machine {
+	c := &Machine{Meta: m.CloneMeta(), Spec: m.Spec.Clone()}
+	c.CopyStatus(m)
+	return c
+}
+
+// Clone returns a copy that shares nothing changeable with s.
+func (s *Spec) Clone() Spec {
+	c := *s
+	c.NodeTemplate = s.NodeTemplate.Clone()
+	c.Config.NodeConditions = slices.Clone(s.Config.NodeConditions)
+	return c
+}
+
+// Clone returns a copy that shares nothing with t.
+func (t *NodeTemplate) Clone() NodeTemplate {
+	return NodeTemplate{
+		Labels:      maps.Clone(t.Labels),
+		Annotations: maps.Clone(t.Annotations),
+		Taints:      slices.Clone(t.Taints),
+	}
+}
+
+// Equal tells whether both templates hold the same; a nil map equals an empty one.
+func (t *NodeTemplate) Equal(u *NodeTemplate) bool {
+	return maps.Equal(t.Labels, u.Labels) && maps.Equal(t.Annotations, u.Annotations) &&
+		slices.Equal(t.Taints, u.Taints)
+}
+
+// Equal tells whether both override the same.
+func (c *Configuration) Equal(d *Configuration) bool {
+	return c.CreationTimeout == d.CreationTimeout && c.HealthTimeout == d.HealthTimeout &&
+		c.DrainTimeout == d.DrainTimeout && c.DisableHealthTimeout == d.DisableHealthTimeout &&
+		(c.NodeConditions == nil) == (d.NodeConditions == nil) &&
+		slices.Equal(c.NodeConditions, d.NodeConditions)
+}
+
+// CopyStatus implements object.Object.
+func (m *Machine) CopyStatus(from *Machine) { m.Status = from.Status.Clone() }
+
+// Clone returns a copy that shares nothing with s.
+func (s *Status) Clone() Status {
+	c := *s
+	c.Conditions = slices.Clone(s.Conditions)
+	c.Addresses = slices.Clone(s.Addresses)
+	return c
+}
+
+// SpecEqual implements object.Object.
+func (m *Machine) SpecEqual(n *Machine) bool { return m.Spec.Equal(&n.Spec) }
+
+// Equal tells whether both say the same.
+func (s *Spec) Equal(t *Spec) bool {
+	return s.Class == t.Class && s.ProviderID == t.ProviderID && s.NodeName == t.NodeName &&
+		s.NodeTemplate.Equal(&t.NodeTemplate) && s.Config.Equal(&t.Config)
+}
+
+// Validate returns an *object.FieldError that names the first field which
+// can't be acted upon.
+func (m *Machine) Validate() error {
+	err := m.invalidField()
+	if err == nil {
+		return nil
+	}
+	return err.Of("machine", m.Key)
+}
+
+func (m *Machine) invalidField() *object.FieldError {
+	c := &m.Spec.Config
+	switch {
+	case m.Name == "":
+		return object.Invalid("metadata.name", "must not be empty")
+	case m.Spec.Class.Name == "":
+		return object.Invalid("spec.class.name", "must not be empty")
+	case c.CreationTimeout < 0:
+		return object.Invalid("spec.config.creationTimeout", "must not be negative")
+	case c.HealthTimeout < 0:
+		return object.Invalid("spec.config.healthTimeout", "must not be negative")
+	case c.DrainTimeout < 0:
+		return object.Invalid("spec.config.drainTimeout", "must not be negative")
+	}
+	if _, ok := phases.index[string(m.Status.Phase)]; !ok {
+		return object.Invalid("status.phase", "is unknown: "+string(m.Status.Phase))
+	}
+	return nil
+}

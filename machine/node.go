@@ -1,0 +1,119 @@
+package machine
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/millwright-go/millwright/object"
+)
+
+// Node is a machine as the target cluster sees it. Metadata, taints and what
+// follows them are its spec; Conditions, Capacity and Addresses its status.
+type Node struct {
+	object.Meta
+	ProviderID    string // as the node itself says; may be empty
+	Unschedulable bool
+	Taints        []object.Taint
+	// Applied is what this library applied last, so that what the owner has
+	// removed since can be told from what others have added.
+	Applied Applied
+
+	Conditions []object.Condition
+	Capacity   map[string]string
+	Addresses  []Address
+}
+
+// Applied is a record of what this library put on a node.
+type Applied struct {
+	NodeTemplate
+	VirtualCapacity map[string]string
+}
+
+// Condition types of a node that decisions look at.
+const (
+	NodeReady              = "Ready"
+	NodeReadonlyFilesystem = "ReadonlyFilesystem"
+	// NodeTerminating is set before a node is drained; its reason is one of
+	// ReasonUnhealthy and ReasonScaleDown.
+	NodeTerminating = "Terminating"
+	ReasonUnhealthy = "Unhealthy"
+	ReasonScaleDown = "ScaleDown"
+)
+
+// Clone implements object.Object.
+func (n *Node) Clone() *Node {
+	c := &Node{Meta: n.CloneMeta(), ProviderID: n.ProviderID, Unschedulable: n.Unschedulable}
+	c.Taints = slices.Clone(n.Taints)
+	c.Applied = Applied{n.Applied.Clone(), maps.Clone(n.Applied.VirtualCapacity)}
+	c.CopyStatus(n)
+	return c
+}
+
+// CopyStatus implements object.Object.
+func (n *Node) CopyStatus(from *Node) {
+	n.Conditions = slices.Clone(from.Conditions)
+	n.Capacity = maps.Clone(from.Capacity)
+	n.Addresses = slices.Clone(from.Addresses)
+}
+
+// SpecEqual implements object.Object.
+func (n *Node) SpecEqual(o *Node) bool {
+	return n.ProviderID == o.ProviderID && n.Unschedulable == o.Unschedulable &&
+		slices.Equal(n.Taints, o.Taints) && n.Applied.Equal(&o.Applied.NodeTemplate) &&
+		maps.Equal(n.Applied.VirtualCapacity, o.Applied.VirtualCapacity)
+}
+
+// hasTaint tells whether a taint of that key is on the node; an empty key is on none.
+func (n *Node) hasTaint(key string) bool {
+	if key == "" {
+		return false
+	}
+	for i := range n.Taints {
+		if n.Taints[i].Key == key {
+			return true
+		}
+	}
+	return false
+}
+
+// unresponsiveSince returns since when the node has been not Ready or
+// read-only, and false if it is neither.
+func (n *Node) unresponsiveSince() (time.Time, bool) {
+	ready := object.FindCondition(n.Conditions, NodeReady)
+	if ready != nil && ready.Status != object.True {
+		return ready.Since, true
+	}
+	readonly := object.FindCondition(n.Conditions, NodeReadonlyFilesystem)
+	if readonly != nil && readonly.Status == object.True {
+		return readonly.Since, true
+	}
+	return time.Time{}, false
+}
+
+// verdict says why a node counts as unhealthy; the zero verdict: it is healthy.
+type verdict struct {
+	condition string
+	status    object.ConditionStatus
+}
+
+func (v verdict) healthy() bool { return v.condition == "" }
+
+// judge looks at Ready, which must be True, and at each condition of the list,
+// which must be absent or False.
+func (n *Node) judge(conditions []string) verdict {
+	ready := object.FindCondition(n.Conditions, NodeReady)
+	if ready == nil {
+		return verdict{NodeReady, object.Unknown}
+	}
+	if ready.Status != object.True {
+		return verdict{NodeReady, ready.Status}
+	}
+	for i := range n.Conditions {
+		c := &n.Conditions[i]
+		if c.Status != object.False && slices.Contains(conditions, c.Type) {
+			return verdict{c.Type, c.Status}
+		}
+	}
+	return verdict{}
+}

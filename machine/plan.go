@@ -1,0 +1,153 @@
+package machine
+
+import (
+	"time"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/object"
+)
+
+// Outcome is how a call ended: codes.OK, or a code and a sentence.
+type Outcome struct {
+	Code    codes.Code
+	Message string
+}
+
+// VM is a driver's answer about one VM. With a code other than OK the fields
+// may still hold something: UNINITIALIZED comes with ProviderID and NodeName,
+// a failed create or delete with LastKnown.
+type VM struct {
+	Outcome
+	ProviderID string
+	NodeName   string
+	LastKnown  string
+	Addresses  []Address
+}
+
+// NodeAnswer says what was found under a node name. Node nil: looked, and
+// there is none.
+type NodeAnswer struct {
+	// Name that was looked for; empty: a node that carries the machine's
+	// name was looked for.
+	Name string
+	Node *Node
+}
+
+// Observation is what a decision about one machine is made from. The caller
+// fills in Machine, Class, Secret and, where a node name is known, Node from
+// its caches before the first Decide of a pass; the rest are the answers to
+// effects carried out in this pass. A nil answer was not asked for.
+type Observation struct {
+	Machine *Machine
+	Class   *Class // nil: there is no class of that name
+	Secret  string // opaque version of the class's merged secrets; empty: none
+
+	// Frozen holds back creations and verdicts, not deletions.
+	Frozen bool
+	// NoCluster says that there is no target cluster: no node belongs to
+	// any machine.
+	NoCluster bool
+	// NoInitialize says that this driver is known to have no InitializeMachine.
+	NoInitialize bool
+	// Fenced says that Machine is the answer to a write made in this pass,
+	// so that it is known not to be stale.
+	Fenced bool
+	// Failures counts this process's consecutive failures of the machine's
+	// current step; it only lengthens waits.
+	Failures int
+
+	Node *NodeAnswer
+
+	VM, Created, Initialized, VMDeleted *VM
+
+	NodeSynced, NodeMarked, NodeDeleted *Outcome
+}
+
+// Write is one change of the machine in the store: *Update, *UpdateStatus or *Delete.
+//
+//sumtype:decl
+type Write interface{ write() }
+
+// Update stores metadata and spec.
+type Update struct{ Machine *Machine }
+
+// UpdateStatus stores the status.
+type UpdateStatus struct{ Status Status }
+
+// Delete asks for the deletion of the machine itself.
+type Delete struct{}
+
+func (*Update) write()       {}
+func (*UpdateStatus) write() {}
+func (*Delete) write()       {}
+
+// Effect is one call to provider or cluster; its answer goes into the
+// observation's field of the same name. Effects carry no secrets.
+//
+//sumtype:decl
+type Effect interface{ effect() }
+
+// GetVM asks the driver for the machine's VM (Observation.VM).
+type GetVM struct{}
+
+// CreateVM has the driver create the VM (Observation.Created).
+type CreateVM struct{}
+
+// InitializeVM has the driver initialize the VM (Observation.Initialized).
+type InitializeVM struct{}
+
+// DeleteVM has the driver delete the VM (Observation.VMDeleted). ProviderID,
+// unless empty, overrides the one recorded on the machine.
+type DeleteVM struct{ ProviderID string }
+
+// FindNode reads a node, live (Observation.Node). An empty Name looks for a
+// node that carries the machine's name.
+type FindNode struct{ Name string }
+
+// SyncNode writes Node, a changed copy of the node observed, under its
+// version (Observation.NodeSynced; the written node replaces Observation.Node).
+type SyncNode struct {
+	Node     *Node
+	Spec     bool // metadata, taints and Applied differ
+	Capacity bool // Capacity differs
+}
+
+// MarkNode sets a condition on the node (Observation.NodeMarked).
+type MarkNode struct {
+	Node      *Node
+	Condition object.Condition
+}
+
+// DeleteNode takes our finalizer off the node and deletes it, if it still has
+// this UID (Observation.NodeDeleted). A node that is gone counts as deleted.
+type DeleteNode struct{ Name, UID string }
+
+func (GetVM) effect()        {}
+func (CreateVM) effect()     {}
+func (InitializeVM) effect() {}
+func (DeleteVM) effect()     {}
+func (FindNode) effect()     {}
+func (*SyncNode) effect()    {}
+func (*MarkNode) effect()    {}
+func (DeleteNode) effect()   {}
+
+// Move is one step of a state machine that a write carries out.
+type Move struct {
+	Table string
+	From  string
+	On    Event
+	To    string
+}
+
+// Plan is what to do next: carry out Write, or Effect, put the answer into
+// the observation, and decide again; with neither, look again at At.
+type Plan struct {
+	Write  Write
+	Moves  [2]Move // state changes that Write makes; unused ones are zero
+	Effect Effect  // only when Write is nil
+	// At is when to look again though nothing has changed; zero: never.
+	At  time.Time
+	Why Why
+	// Warn is something tolerated that its owner should know; zero: nothing.
+	Warn Why
+}

@@ -1,0 +1,104 @@
+package machine
+
+import (
+	"time"
+
+	"github.com/millwright-go/millwright/object"
+)
+
+// Policy is how machines are to be treated. The zero Policy is invalid: start
+// from DefaultPolicy. The figures are those of machine-controller-manager.
+type Policy struct {
+	// CreationTimeout is how long a machine may take from its creation to
+	// its joining; then it is Failed. At least a second; default 20 min.
+	CreationTimeout time.Duration
+	// HealthTimeout is how long a machine may be unhealthy; then it is
+	// Failed. At least a second; default 10 min.
+	HealthTimeout time.Duration
+	// DrainTimeout is how old a deletion gets before force is used. At
+	// least a second; default 2 h.
+	DrainTimeout time.Duration
+	// Unresponsive is how long a node is not Ready or read-only before the
+	// deletion of its machine uses force. At least a second; default 5 min.
+	Unresponsive time.Duration
+	// QuotaRetry is how long to wait after RESOURCE_EXHAUSTED. Zero: as
+	// long as the recovery table's long class, 10 min.
+	QuotaRetry time.Duration
+	// NodeConditions make a node unhealthy unless they are False or absent.
+	NodeConditions []string
+	// ProviderIDsMatch is what a driver declares: that a node's provider ID
+	// is always spelled as the driver's own answer.
+	ProviderIDsMatch bool
+	Keys             Keys
+}
+
+// Keys are the names by which users and other programs speak to this library
+// on machines and nodes. An empty key switches its feature off.
+type Keys struct {
+	ForceDeletion      string // label on a machine: delete without regard
+	Priority           string // annotation on a machine: its deletion priority
+	NodeMachine        string // label on a node: its machine's name
+	NotReadyTaint      string // on a node until its machine first runs
+	CriticalComponents string // taint on a node: not ready for workload yet
+}
+
+// DefaultPolicy returns the established settings.
+func DefaultPolicy() *Policy {
+	return &Policy{
+		CreationTimeout: 20 * time.Minute,
+		HealthTimeout:   10 * time.Minute,
+		DrainTimeout:    2 * time.Hour,
+		Unresponsive:    5 * time.Minute,
+		NodeConditions:  []string{"KernelDeadlock", NodeReadonlyFilesystem, "DiskPressure", "NetworkUnavailable"},
+		Keys: Keys{
+			ForceDeletion:      "force-deletion",
+			Priority:           "machinepriority.machine.sapcloud.io",
+			NodeMachine:        "node.gardener.cloud/machine-name",
+			NotReadyTaint:      "node.machine.sapcloud.io/instance-not-ready",
+			CriticalComponents: "node.gardener.cloud/critical-components-not-ready",
+		},
+	}
+}
+
+// Validate returns an *object.FieldError for the first setting out of range.
+func (p *Policy) Validate() error {
+	switch {
+	case p.CreationTimeout < time.Second:
+		return object.Invalid("policy.creationTimeout", "must be at least a second")
+	case p.HealthTimeout < time.Second:
+		return object.Invalid("policy.healthTimeout", "must be at least a second")
+	case p.DrainTimeout < time.Second:
+		return object.Invalid("policy.drainTimeout", "must be at least a second")
+	case p.Unresponsive < time.Second:
+		return object.Invalid("policy.unresponsive", "must be at least a second")
+	case p.QuotaRetry < 0 || p.QuotaRetry > 0 && p.QuotaRetry < time.Second:
+		return object.Invalid("policy.quotaRetry", "must be zero or at least a second")
+	}
+	return nil
+}
+
+func (p *Policy) creationTimeout(m *Machine) time.Duration {
+	return override(m.Spec.Config.CreationTimeout, p.CreationTimeout)
+}
+
+func (p *Policy) healthTimeout(m *Machine) time.Duration {
+	return override(m.Spec.Config.HealthTimeout, p.HealthTimeout)
+}
+
+func (p *Policy) drainTimeout(m *Machine) time.Duration {
+	return override(m.Spec.Config.DrainTimeout, p.DrainTimeout)
+}
+
+func (p *Policy) nodeConditions(m *Machine) []string {
+	if m.Spec.Config.NodeConditions != nil {
+		return m.Spec.Config.NodeConditions
+	}
+	return p.NodeConditions
+}
+
+func override(own, general time.Duration) time.Duration {
+	if own > 0 {
+		return own
+	}
+	return general
+}

@@ -1,0 +1,314 @@
+package machine
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/object"
+)
+
+// remove takes a machine that is being deleted through the stages of its
+// deletion. A stage is stored before a call that must not be reached by two
+// ways, and wherever a pass ends; the two last ones only then.
+func (d *decision) remove() Plan {
+	if !d.m.HasFinalizer(Finalizer) {
+		return Plan{Why: Why{Reason: ReasonNotOurs}}
+	}
+	op := &d.m.Status.LastOperation
+	if d.m.Status.Phase != PhaseTerminating || op.Kind != OperationDelete {
+		return d.terminate()
+	}
+	if plan, wait := d.removeGate(); wait {
+		return plan
+	}
+	switch op.Stage {
+	case StageGetVMStatus:
+		return d.locate()
+	case StageInitiateDrain:
+		return d.drain()
+	case StageDeleteVolumeAttachments:
+		return d.stage(EventDetached, Why{Reason: ReasonDrained, Name: d.m.Spec.NodeName})
+	case StageInitiateVMDeletion:
+		return d.deleteVM()
+	case StageInitiateNodeDeletion:
+		return d.deleteNode()
+	case StageInitiateFinalizerRemoval:
+		return d.release()
+	}
+	return d.restart()
+}
+
+// terminate begins a deletion.
+func (d *decision) terminate() Plan {
+	from := d.m.Status.Phase
+	why := Why{Reason: ReasonTerminating, Detail: string(from)}
+	if from == PhaseNew {
+		why.Detail = "new"
+	}
+	never := d.m.Status.NeverCreated || from == PhaseNew && d.m.Spec.ProviderID == ""
+	plan := d.move(EventDelete, why, func(s *Status) {
+		s.Phase = PhaseTerminating // also from a phase that no table knows
+		s.NeverCreated = never
+		if from != PhaseTerminating {
+			s.DeletedFrom, s.Since = from, d.stamp()
+		}
+		s.LastOperation = d.operation(OperationDelete, StateProcessing, StageGetVMStatus)
+	})
+	plan.Moves[1] = Move{deletions.Name, string(StageNone), EventDelete, string(StageGetVMStatus)}
+	if !phases.Knows(string(from)) {
+		plan.Moves[0] = Move{} // no table leads out of an unknown phase; deletion does
+	}
+	return plan
+}
+
+// restart begins again where storage holds a stage that is none.
+func (d *decision) restart() Plan {
+	why := Why{Reason: ReasonRestart, Name: string(d.m.Status.LastOperation.Stage)}
+	return d.setStatus(why, func(s *Status) {
+		s.LastOperation = d.operation(OperationDelete, StateProcessing, StageGetVMStatus)
+	})
+}
+
+// removeGate holds a failed stage back until it may be tried again. A stage
+// that force may skip does not wait once force is due.
+func (d *decision) removeGate() (Plan, bool) {
+	op := &d.m.Status.LastOperation
+	at := d.retryAt(removeCall(op.Stage))
+	if at.IsZero() {
+		return Plan{}, false
+	}
+	if op.Stage == StageGetVMStatus || op.Stage == StageInitiateDrain {
+		if d.forced() {
+			return Plan{}, false
+		}
+		if due := d.forceAt(); due.Before(at) {
+			at = due
+		}
+	}
+	why := Why{Reason: ReasonRetryAt, Name: string(op.Stage), Code: op.Code, For: at.Sub(d.now)}
+	return Plan{At: at, Why: why}, true
+}
+
+// removeCall is the driver call whose recovery governs a failed stage; the
+// cluster's answers recover as an unknown error of DeleteMachine.
+func removeCall(stage Stage) codes.Call {
+	if stage == StageGetVMStatus {
+		return codes.GetMachineStatus
+	}
+	return codes.DeleteMachine
+}
+
+// locate finds out whether there is a node to drain: under the recorded name,
+// else by the machine's name on it, else under the name the driver gives.
+func (d *decision) locate() Plan {
+	if d.o.NoCluster {
+		return d.stage(EventNoNode, Why{Reason: ReasonNoNode})
+	}
+	node, plan, busy := d.node()
+	if busy {
+		return plan
+	}
+	if node != nil && d.ours(node) {
+		return d.stage(EventNodeFound, Why{Reason: ReasonDrain, Name: node.Name})
+	}
+	if d.m.Spec.NodeName == "" && !d.neverCreated() {
+		if plan, busy := d.askForNode(); busy {
+			return plan
+		}
+	}
+	out := d.stage(EventNoNode, Why{Reason: ReasonNoNode})
+	out.Warn = d.foreign()
+	return out
+}
+
+// askForNode has the driver name the node, and records it: once the VM is
+// gone, nobody can.
+func (d *decision) askForNode() (Plan, bool) {
+	vm := d.o.VM
+	if vm == nil {
+		if d.o.Class == nil {
+			return d.withoutClass(StageGetVMStatus), !d.forced()
+		}
+		return Plan{Effect: GetVM{}, Why: Why{Reason: ReasonAskVM}}, true
+	}
+	switch vm.Code {
+	case codes.OK, codes.NotFound, codes.Uninitialized, codes.Unimplemented, codes.OutOfRange:
+	default:
+		return d.stageFailed(StageGetVMStatus, vm.Outcome), !d.forced()
+	}
+	if vm.NodeName == "" {
+		return Plan{}, false
+	}
+	changed := d.m.Clone()
+	changed.Spec.NodeName = vm.NodeName
+	return Plan{Write: &Update{changed}, Why: Why{Reason: ReasonNodeNamed, Name: vm.NodeName}}, true
+}
+
+// ours tells whether a node may be drained and deleted with this machine: it
+// carries its name, or nobody's and was not there before.
+func (d *decision) ours(n *Node) bool {
+	if key := d.p.Keys.NodeMachine; key != "" && n.Labels[key] == d.m.Name {
+		return true
+	}
+	return !d.foreignTo(n) && !d.stale(n, d.m.Spec.ProviderID)
+}
+
+// drain empties the node. Without a drain planner there is nothing to wait
+// for: the node is told and the VM goes.
+func (d *decision) drain() Plan {
+	if d.o.NoCluster {
+		return d.stage(EventDrained, Why{Reason: ReasonNoNode})
+	}
+	node, plan, busy := d.node()
+	if busy {
+		return plan
+	}
+	if node == nil || !d.ours(node) {
+		return d.stage(EventDrained, Why{Reason: ReasonNoNode})
+	}
+	if plan, busy := d.mark(node); busy {
+		return plan
+	}
+	return d.stage(EventDrained, Why{Reason: ReasonDrained, Name: node.Name})
+}
+
+// mark tells on the node, before it is drained, that it is about to go.
+func (d *decision) mark(n *Node) (Plan, bool) {
+	from := d.m.Status.DeletedFrom
+	have := object.FindCondition(n.Conditions, NodeTerminating)
+	if from == PhaseNew || from == PhaseCrashLoopBackOff || have != nil && have.Status == object.True {
+		return Plan{}, false
+	}
+	if answer := d.o.NodeMarked; answer != nil {
+		failed := answer.Code != codes.OK && answer.Code != codes.NotFound
+		return d.stageFailed(StageInitiateDrain, *answer), failed && !d.forced()
+	}
+	reason := ReasonScaleDown
+	if from == PhaseFailed {
+		reason = ReasonUnhealthy
+	}
+	return Plan{
+		Effect: &MarkNode{n, object.Condition{
+			Type: NodeTerminating, Status: object.True, Reason: reason,
+			Message: "machine " + d.m.Name + " is being deleted", Since: d.stamp(),
+		}},
+		Why: Why{Reason: ReasonMarkNode, Name: n.Name},
+	}, true
+}
+
+// deleteVM calls DeleteMachine until it answers OK or NOT_FOUND. Only a
+// machine for which it is recorded that no create was ever issued does without.
+func (d *decision) deleteVM() Plan {
+	if d.neverCreated() {
+		return d.deleteNode()
+	}
+	answer := d.o.VMDeleted
+	if answer == nil {
+		if d.o.Class == nil {
+			return d.withoutClass(StageInitiateVMDeletion)
+		}
+		return Plan{Effect: DeleteVM{}, Why: Why{Reason: ReasonDeleteVM, Name: d.m.Spec.ProviderID}}
+	}
+	if answer.Code != codes.OK && answer.Code != codes.NotFound {
+		return d.stageFailed(StageInitiateVMDeletion, answer.Outcome)
+	}
+	return d.deleteNode()
+}
+
+func (d *decision) neverCreated() bool {
+	return d.m.Status.NeverCreated && d.m.Spec.ProviderID == ""
+}
+
+// deleteNode removes the node of a VM that is gone. A node that is another
+// machine's is left alone.
+func (d *decision) deleteNode() Plan {
+	if d.o.NoCluster {
+		return d.release()
+	}
+	if answer := d.o.NodeDeleted; answer != nil {
+		if answer.Code != codes.OK && answer.Code != codes.NotFound {
+			return d.stageFailed(StageInitiateNodeDeletion, *answer)
+		}
+		return d.release()
+	}
+	node, plan, busy := d.node()
+	if busy {
+		return plan
+	}
+	if node == nil || !d.ours(node) {
+		return d.release()
+	}
+	return Plan{Effect: DeleteNode{node.Name, node.UID}, Why: Why{Reason: ReasonDeleteNode, Name: node.Name}}
+}
+
+// release lets the record go.
+func (d *decision) release() Plan {
+	changed := d.m.Clone()
+	changed.RemoveFinalizer(Finalizer)
+	plan := Plan{Write: &Update{changed}, Why: Why{Reason: ReasonReleased}}
+	from := string(d.m.Status.LastOperation.Stage)
+	to, _ := deletions.Next(from, EventReleased)
+	plan.Moves[0] = Move{deletions.Name, from, EventReleased, to}
+	return plan
+}
+
+// stage plans the write that takes the deletion along an edge of the table.
+func (d *decision) stage(on Event, why Why) Plan {
+	from := string(d.m.Status.LastOperation.Stage)
+	to, _ := deletions.Next(from, on)
+	plan := d.setStatus(why, func(s *Status) {
+		d.noteVM(s)
+		s.LastOperation = d.operation(OperationDelete, StateProcessing, Stage(to))
+	})
+	plan.Moves[0] = Move{deletions.Name, from, on, to}
+	return plan
+}
+
+// stageFailed records a failure in a stage. Coming from an earlier one in the
+// same pass, it is stored as reached first.
+func (d *decision) stageFailed(stage Stage, answer Outcome) Plan {
+	from := d.m.Status.LastOperation.Stage
+	on := EventStageFailed
+	if from != stage {
+		on = EventVMDeleted // the one stage that a pass goes through without storing it
+	}
+	why := Why{Reason: ReasonDeleteFailed, Name: string(stage), Code: answer.Code, Detail: answer.Message}
+	plan := d.setStatus(why, func(s *Status) {
+		d.noteVM(s)
+		s.LastOperation = d.failure(OperationDelete, stage, answer.Code, answer.Message)
+	})
+	plan.Moves[0] = Move{deletions.Name, string(from), on, string(stage)}
+	return plan
+}
+
+// withoutClass says that a provider call can't be made.
+func (d *decision) withoutClass(stage Stage) Plan {
+	why := Why{Reason: ReasonClassGone, Name: d.m.Spec.Class.Name}
+	return d.stageFailed(stage, Outcome{codes.PreconditionFailed, why.String()})
+}
+
+// forced tells whether this deletion may disregard what would hold it back.
+func (d *decision) forced() bool { return !d.now.Before(d.forceAt()) }
+
+// forceAt is when force becomes due: at once by label, else when the deletion
+// is older than the drain timeout or the node has not answered for long.
+func (d *decision) forceAt() time.Time {
+	if key := d.p.Keys.ForceDeletion; key != "" {
+		if yes, err := strconv.ParseBool(d.m.Labels[key]); err == nil && yes {
+			return d.m.DeletedAt
+		}
+	}
+	at := d.after(d.m.DeletedAt, d.p.drainTimeout(d.m))
+	if d.o.Node == nil || d.o.Node.Node == nil || d.foreignTo(d.o.Node.Node) {
+		return at
+	}
+	since, unresponsive := d.o.Node.Node.unresponsiveSince()
+	if !unresponsive {
+		return at
+	}
+	if due := since.Add(d.p.Unresponsive + time.Second); due.Before(at) {
+		at = due
+	}
+	return at
+}

@@ -1,0 +1,170 @@
+package machine
+
+import "slices"
+
+// Event is what moves a state machine from one state to another.
+type Event string
+
+// Events of the phase table.
+const (
+	EventCreate          Event = "create"           // a create is about to be issued
+	EventProvisioned     Event = "provisioned"      // the VM exists and is recorded
+	EventCreateFailed    Event = "create failed"    // a step of the creation failed
+	EventCreateRefused   Event = "create refused"   // it can never succeed under this name
+	EventCreationTimeout Event = "creation timeout" // it took too long
+	EventAvailable       Event = "available"        // made, and no cluster to join
+	EventJoined          Event = "joined"           // the node is there and healthy
+	EventUnhealthy       Event = "unhealthy"        // the node is unhealthy or missing
+	EventRecovered       Event = "recovered"        // it is healthy again
+	EventHealthTimeout   Event = "health timeout"   // it stayed unhealthy too long
+	EventDelete          Event = "delete"           // deletion was asked for
+	EventNotDeleted      Event = "not deleted"      // Terminating, but nobody asked for it
+)
+
+// Events of the deletion table.
+const (
+	EventNodeFound   Event = "node found"
+	EventNoNode      Event = "no node"
+	EventDrained     Event = "drained"
+	EventForced      Event = "forced"
+	EventDetached    Event = "detached"
+	EventVMDeleted   Event = "vm deleted"
+	EventNodeDeleted Event = "node deleted"
+	EventReleased    Event = "released"
+	EventStageFailed Event = "failed"
+	EventRestart     Event = "restart"
+)
+
+// StageGone is the end of a deletion: the finalizer is off and the object
+// goes. It is never stored.
+const StageGone Stage = "Gone"
+
+// Edge is one way through a state machine.
+type Edge struct {
+	From string
+	On   Event
+	To   string
+	Why  string // the reason that this way exists
+}
+
+// Table is a state machine as data. Its edges are the only place where its
+// transitions are written down.
+type Table struct {
+	Name    string
+	Initial string
+	Final   []string // states nothing leads out of
+	Edges   []Edge
+
+	index map[string]map[Event]string
+}
+
+// Next returns the state that an event leads to; false if the table has no
+// such edge, or does not know the state.
+func (t *Table) Next(from string, on Event) (string, bool) {
+	to, ok := t.index[from][on]
+	return to, ok
+}
+
+// Knows tells whether the state occurs in the table.
+func (t *Table) Knows(state string) bool {
+	_, ok := t.index[state]
+	return ok
+}
+
+// States lists all states: the initial one first, then in order of appearance.
+func (t *Table) States() []string {
+	states := []string{t.Initial}
+	add := func(s string) {
+		if !slices.Contains(states, s) {
+			states = append(states, s)
+		}
+	}
+	for _, e := range t.Edges {
+		add(e.From)
+		add(e.To)
+	}
+	return states
+}
+
+// Transitions returns a copy of the edges.
+func (t *Table) Transitions() []Edge { return slices.Clone(t.Edges) }
+
+// NewTable returns a table whose lookup is ready. A later edge with the same
+// state and event as an earlier one replaces it; tests hold tables to having none.
+func NewTable(name, initial string, final []string, edges []Edge) *Table {
+	t := &Table{Name: name, Initial: initial, Final: final, Edges: edges}
+	t.index = make(map[string]map[Event]string)
+	for _, s := range t.States() {
+		t.index[s] = make(map[Event]string)
+	}
+	for _, e := range edges {
+		t.index[e.From][e.On] = e.To
+	}
+	return t
+}
+
+var (
+	phases    = newPhaseTable()
+	deletions = newDeletionTable()
+)
+
+// PhaseTable is the state machine of Status.Phase. It is shared: read only.
+func PhaseTable() *Table { return phases }
+
+// DeletionTable is the state machine of the stages of a deletion, kept in
+// LastOperation.Stage while the phase is Terminating. It is shared: read only.
+func DeletionTable() *Table { return deletions }
+
+func newPhaseTable() *Table {
+	var edges []Edge
+	add := func(from Phase, on Event, to Phase, why string) {
+		edges = append(edges, Edge{string(from), on, string(to), why})
+	}
+	for _, from := range []Phase{PhaseNew, PhasePending, PhaseCrashLoopBackOff} {
+		add(from, EventCreate, PhasePending, "written before each create call, so that a stale reader's write fails before it calls")
+		add(from, EventProvisioned, PhasePending, "the VM is there and waits to join")
+		add(from, EventAvailable, PhaseAvailable, "without a cluster there is nothing to join")
+		add(from, EventCreateFailed, PhaseCrashLoopBackOff, "to be tried again by the recovery table")
+		add(from, EventCreateRefused, PhaseFailed, "the name is taken, or the node's name is: only another machine can succeed")
+		add(from, EventCreationTimeout, PhaseFailed, "not joined in time: a replacement has better chances")
+	}
+	add(PhasePending, EventJoined, PhaseRunning, "the node is healthy and ready for workload")
+	add(PhaseRunning, EventUnhealthy, PhaseUnknown, "the health clock starts")
+	add(PhaseUnknown, EventRecovered, PhaseRunning, "the node is healthy again")
+	add(PhaseUnknown, EventHealthTimeout, PhaseFailed, "unhealthy for too long")
+	add(PhaseInPlaceUpdateFailed, EventHealthTimeout, PhaseFailed, "unhealthy for too long after a failed update")
+	add(PhaseTerminating, EventNotDeleted, PhaseFailed, "its VM may be half gone and no deletion will finish it: it must be replaced")
+	for _, from := range []Phase{
+		PhaseNew, PhasePending, PhaseAvailable, PhaseRunning, PhaseUnknown, PhaseFailed, PhaseCrashLoopBackOff,
+		PhaseInPlaceUpdating, PhaseInPlaceUpdateSuccessful, PhaseInPlaceUpdateFailed, PhaseTerminating,
+	} {
+		add(from, EventDelete, PhaseTerminating, "deletion can begin at any time")
+	}
+	return NewTable("phase", string(PhaseNew), nil, edges)
+}
+
+func newDeletionTable() *Table {
+	var edges []Edge
+	add := func(from Stage, on Event, to Stage, why string) {
+		edges = append(edges, Edge{string(from), on, string(to), why})
+	}
+	add(StageNone, EventDelete, StageGetVMStatus, "deletion was asked for")
+	add(StageGetVMStatus, EventNodeFound, StageInitiateDrain, "its node carries workload that must leave first")
+	add(StageGetVMStatus, EventNoNode, StageInitiateVMDeletion, "nothing to drain")
+	add(StageInitiateDrain, EventDrained, StageInitiateVMDeletion, "the workload has left")
+	add(StageInitiateDrain, EventForced, StageDeleteVolumeAttachments, "a forced drain does not wait for volumes")
+	add(StageDeleteVolumeAttachments, EventDetached, StageInitiateVMDeletion, "no volume is held any more, or its time is up")
+	add(StageInitiateVMDeletion, EventVMDeleted, StageInitiateNodeDeletion, "the provider said that the VM is gone")
+	add(StageInitiateNodeDeletion, EventNodeDeleted, StageInitiateFinalizerRemoval, "no node of it is left")
+	for _, from := range []Stage{StageInitiateVMDeletion, StageInitiateNodeDeletion, StageInitiateFinalizerRemoval} {
+		add(from, EventReleased, StageGone, "VM and node are gone; what is left of the way was done in the same pass")
+	}
+	for _, s := range []Stage{
+		StageGetVMStatus, StageInitiateDrain, StageDeleteVolumeAttachments,
+		StageInitiateVMDeletion, StageInitiateNodeDeletion, StageInitiateFinalizerRemoval,
+	} {
+		add(s, EventStageFailed, s, "a deletion is tried until it succeeds")
+		add(s, EventRestart, StageGetVMStatus, "what storage holds makes no sense: every stage can be done again")
+	}
+	return NewTable("deletion", string(StageNone), []string{string(StageGone)}, edges)
+}

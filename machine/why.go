@@ -1,0 +1,151 @@
+package machine
+
+import (
+	"time"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/object"
+)
+
+// Reason is the kind of a decision, one word for programs.
+type Reason string
+
+// The reasons of decisions about one machine.
+const (
+	ReasonSpecInvalid      Reason = "SpecInvalid"
+	ReasonSpecValid        Reason = "SpecValid"
+	ReasonFrozen           Reason = "Frozen"
+	ReasonFinalizer        Reason = "FinalizerAdded"
+	ReasonAskVM            Reason = "AskVM"
+	ReasonFence            Reason = "CreateAnnounced"
+	ReasonCreate           Reason = "Create"
+	ReasonFound            Reason = "VMFound"
+	ReasonCreated          Reason = "VMCreated"
+	ReasonNodeNamed        Reason = "NodeNamed"
+	ReasonStaleNode        Reason = "StaleNode"
+	ReasonStaleNodeVM      Reason = "StaleNodeVMDeletion"
+	ReasonInitialize       Reason = "Initialize"
+	ReasonInitialized      Reason = "Initialized"
+	ReasonLastKnown        Reason = "StateNoted"
+	ReasonPending          Reason = "Pending"
+	ReasonAvailable        Reason = "Available"
+	ReasonCreateFailed     Reason = "CreateFailed"
+	ReasonCreateRefused    Reason = "CreateRefused"
+	ReasonCreationTimeout  Reason = "CreationTimeout"
+	ReasonRetryAt          Reason = "RetryLater"
+	ReasonFindNode         Reason = "FindNode"
+	ReasonNotJoined        Reason = "NotJoined"
+	ReasonNotHealthyYet    Reason = "NotHealthyYet"
+	ReasonCritical         Reason = "CriticalComponentsNotReady"
+	ReasonSyncNode         Reason = "SyncNode"
+	ReasonSyncFailed       Reason = "SyncNodeFailed"
+	ReasonJoined           Reason = "Joined"
+	ReasonConditions       Reason = "ConditionsChanged"
+	ReasonNodeMissing      Reason = "NodeMissing"
+	ReasonNodeUnhealthy    Reason = "NodeUnhealthy"
+	ReasonRejoined         Reason = "Rejoined"
+	ReasonUnhealthyWait    Reason = "WaitingForHealth"
+	ReasonUnhealthyForever Reason = "HealthTimeoutDisabled"
+	ReasonHealthTimeout    Reason = "HealthTimeout"
+	ReasonHealthy          Reason = "Healthy"
+	ReasonForeignNode      Reason = "NodeOfAnotherMachine"
+	ReasonNodeDeletion     Reason = "NodeBeingDeleted"
+	ReasonFailed           Reason = "AwaitingReplacement"
+	ReasonUpdating         Reason = "InPlaceUpdate"
+	ReasonNotDeleted       Reason = "TerminatingWithoutDeletion"
+	ReasonNotOurs          Reason = "NoFinalizerOfOurs"
+	ReasonTerminating      Reason = "Terminating"
+	ReasonRestart          Reason = "DeletionRestarted"
+	ReasonDrain            Reason = "Drain"
+	ReasonMarkNode         Reason = "MarkNode"
+	ReasonNoNode           Reason = "NothingToDrain"
+	ReasonDrained          Reason = "Drained"
+	ReasonDeleteVM         Reason = "DeleteVM"
+	ReasonDeleteNode       Reason = "DeleteNode"
+	ReasonDeleteFailed     Reason = "DeleteFailed"
+	ReasonReleased         Reason = "Deleted"
+	ReasonClassGone        Reason = "ClassMissing"
+)
+
+// Why is the reason of one decision with what it was seen in. Values are
+// comparable; making one allocates nothing.
+type Why struct {
+	Reason Reason
+	Name   string        // what the sentence is about: a node, a condition, a stage, a field
+	Detail string        // an answer or a problem, quoted
+	Code   codes.Code    // of a failure
+	For    time.Duration // a limit or a wait
+}
+
+var sentences = map[Reason]string{
+	ReasonSpecInvalid:      "{name} {detail}; waiting for a change",
+	ReasonSpecValid:        "the spec is valid again",
+	ReasonFrozen:           "frozen: nothing is created or judged",
+	ReasonFinalizer:        "finalizer added, so that the record outlives the VM",
+	ReasonAskVM:            "asking the provider whether the VM exists",
+	ReasonFence:            "about to create the VM",
+	ReasonCreate:           "the provider has no VM of this name: creating it",
+	ReasonFound:            "adopting VM {name}, which the provider has already",
+	ReasonCreated:          "created VM {name}",
+	ReasonNodeNamed:        "its node will be {name}",
+	ReasonStaleNode:        "the VM came up under node name {name}, which an older node holds: to be replaced",
+	ReasonStaleNodeVM:      "node {name} is not this VM's: deleting the VM just made",
+	ReasonInitialize:       "initializing VM {name}",
+	ReasonInitialized:      "VM {name} is initialized",
+	ReasonLastKnown:        "noting what the driver said of the VM's state",
+	ReasonPending:          "VM {name} is there; waiting for its node",
+	ReasonAvailable:        "VM {name} is there, and no cluster to join",
+	ReasonCreateFailed:     "creation failed in {name}: {code}: {detail}",
+	ReasonCreateRefused:    "creation refused for good in {name}: {code}: {detail}",
+	ReasonCreationTimeout:  "not running within {for} of its creation: {detail}",
+	ReasonRetryAt:          "{name} failed with {code}; trying again in {for}, or when machine, class or secret change",
+	ReasonFindNode:         "looking for node {name}",
+	ReasonNotJoined:        "node {name} has not joined yet; {for} left",
+	ReasonNotHealthyYet:    "node {name} joined but {detail}; {for} left",
+	ReasonCritical:         "node {name} waits for its critical components; {for} left",
+	ReasonSyncNode:         "bringing node {name} in line with its template",
+	ReasonSyncFailed:       "node {name} could not be written: {code}: {detail}",
+	ReasonJoined:           "node {name} joined and is healthy",
+	ReasonConditions:       "conditions of node {name} changed",
+	ReasonNodeMissing:      "node {name} is missing",
+	ReasonNodeUnhealthy:    "node {name} is unhealthy: {detail}",
+	ReasonRejoined:         "node {name} is healthy again",
+	ReasonUnhealthyWait:    "node {name} is missing or unhealthy; {for} left before the machine fails",
+	ReasonUnhealthyForever: "node {name} is missing or unhealthy, and the health timeout is disabled",
+	ReasonHealthTimeout:    "node {name} was missing or unhealthy for {for}: to be replaced",
+	ReasonHealthy:          "node {name} is healthy",
+	ReasonForeignNode:      "node {name} carries the name of machine {detail}: left alone",
+	ReasonNodeDeletion:     "node {name} is being deleted, and its machine with it",
+	ReasonFailed:           "failed; waiting to be replaced",
+	ReasonUpdating:         "an in-place update is under way: no verdict",
+	ReasonNotDeleted:       "Terminating although nobody asked for deletion: to be replaced",
+	ReasonNotOurs:          "being deleted without our finalizer: nothing is touched",
+	ReasonTerminating:      "deletion asked for while {detail}",
+	ReasonRestart:          "deletion stage {name} makes no sense: starting again",
+	ReasonDrain:            "draining node {name}",
+	ReasonMarkNode:         "telling on node {name} that it is about to go",
+	ReasonNoNode:           "no node to drain",
+	ReasonDrained:          "node {name} is drained",
+	ReasonDeleteVM:         "deleting VM {name}",
+	ReasonDeleteNode:       "deleting node {name}",
+	ReasonDeleteFailed:     "deletion failed in {name}: {code}: {detail}",
+	ReasonReleased:         "VM and node are gone: letting the record go",
+	ReasonClassGone:        "class {name} is gone, and the provider can't be called without it",
+}
+
+// String is the sentence a person can act on.
+func (w Why) String() string {
+	sentence, ok := sentences[w.Reason]
+	if !ok {
+		return string(w.Reason)
+	}
+	return object.Sentence(sentence, "name", quoteEmpty(w.Name), "detail", quoteEmpty(w.Detail),
+		"code", w.Code.Contract(), "for", w.For.Round(time.Second).String())
+}
+
+func quoteEmpty(s string) string {
+	if s == "" {
+		return `""`
+	}
+	return s
+}

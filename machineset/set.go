@@ -1,0 +1,134 @@
+package machineset
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+)
+
+// Finalizer keeps a set until its machines are gone; deployments carry the
+// same name.
+const Finalizer = "machine.sapcloud.io/machine-controller-manager"
+
+// OwnerKind is the Owner.Kind of a machine that belongs to a set.
+const OwnerKind = "MachineSet"
+
+// Set keeps a number of equal machines.
+type Set struct {
+	object.Meta
+	// Reservation says which machine names were given out. It is written
+	// with the metadata and is not part of the spec.
+	Reservation Reservation
+	Spec        Spec
+	Status      Status
+}
+
+// Reservation counts the machine names a set has given out, by ordinal, from 1.
+// Ordinals up to Settled are done with for ever; those above it and up to
+// Reserved may or may not have been created, by this process or one that died.
+type Reservation struct {
+	Settled  int64
+	Reserved int64
+	At       time.Time // of the last reservation, whole seconds
+}
+
+// Spec says what a set should be.
+type Spec struct {
+	Replicas int32 // not negative
+	Selector object.Selector
+	Template Template
+	// MinReady is how long a machine must be ready to count as available.
+	MinReady time.Duration
+}
+
+// Template is what new machines are made from.
+type Template struct {
+	Labels      map[string]string
+	Annotations map[string]string
+	Spec        machine.Spec // without ProviderID and NodeName
+}
+
+// Status is what is known of a set. Only the library writes it.
+type Status struct {
+	Replicas           int32 // machines that are not being deleted
+	FullyLabeled       int32 // of these, with all labels of the template
+	Ready              int32 // of these, ready
+	Available          int32 // of these, ready for Spec.MinReady
+	ObservedGeneration int64
+	Conditions         []object.Condition
+	Failed             []Summary // machines whose last operation failed, by name
+	LastOperation      machine.Operation
+}
+
+// Condition types of a set.
+const (
+	ConditionReplicaFailure = "ReplicaFailure"
+	ConditionFrozen         = "Frozen"
+	ConditionSpecValid      = machine.ConditionSpecValid
+)
+
+// Summary of a machine that failed.
+type Summary struct {
+	Name          string
+	ProviderID    string
+	Owner         string // the set's name
+	LastOperation machine.Operation
+}
+
+// Clone implements object.Object.
+func (s *Set) Clone() *Set {
+	c := &Set{Meta: s.CloneMeta(), Reservation: s.Reservation, Spec: s.Spec.Clone()}
+	c.CopyStatus(s)
+	return c
+}
+
+// Clone returns a copy that shares nothing with s.
+func (s *Spec) Clone() Spec {
+	c := *s
+	c.Selector = s.Selector.Clone()
+	c.Template = s.Template.Clone()
+	return c
+}
+
+// Clone returns a copy that shares nothing with t.
+func (t *Template) Clone() Template {
+	return Template{
+		Labels:      maps.Clone(t.Labels),
+		Annotations: maps.Clone(t.Annotations),
+		Spec:        t.Spec.Clone(),
+	}
+}
+
+// Equal tells whether both templates are the same in every field.
+func (t *Template) Equal(u *Template) bool {
+	return maps.Equal(t.Labels, u.Labels) && maps.Equal(t.Annotations, u.Annotations) && t.Spec.Equal(&u.Spec)
+}
+
+// CopyStatus implements object.Object.
+func (s *Set) CopyStatus(from *Set) { s.Status = from.Status.Clone() }
+
+// Clone returns a copy that shares nothing with s.
+func (s *Status) Clone() Status {
+	c := *s
+	c.Conditions = slices.Clone(s.Conditions)
+	c.Failed = slices.Clone(s.Failed)
+	return c
+}
+
+// Equal tells whether both say the same.
+func (s *Status) Equal(t *Status) bool {
+	return s.Replicas == t.Replicas && s.FullyLabeled == t.FullyLabeled && s.Ready == t.Ready &&
+		s.Available == t.Available && s.ObservedGeneration == t.ObservedGeneration &&
+		s.LastOperation == t.LastOperation &&
+		slices.Equal(s.Conditions, t.Conditions) && slices.Equal(s.Failed, t.Failed)
+}
+
+// SpecEqual implements object.Object.
+func (s *Set) SpecEqual(t *Set) bool {
+	a, b := &s.Spec, &t.Spec
+	return a.Replicas == b.Replicas && a.MinReady == b.MinReady &&
+		a.Selector.Equal(&b.Selector) && a.Template.Equal(&b.Template)
+}

@@ -1,0 +1,87 @@
+package object
+
+import "time"
+
+// ConditionStatus of a Condition. The empty value counts as Unknown.
+type ConditionStatus string
+
+// The three answers a condition can give.
+const (
+	True    ConditionStatus = "True"
+	False   ConditionStatus = "False"
+	Unknown ConditionStatus = "Unknown"
+)
+
+// Condition is one observation about an object.
+type Condition struct {
+	Type    string
+	Status  ConditionStatus
+	Reason  string    // one word, for programs
+	Message string    // a sentence, for people
+	Since   time.Time // when Status last changed, whole seconds
+}
+
+// FindCondition returns the condition of that type, or nil. The pointer leads
+// into the slice.
+func FindCondition(conditions []Condition, typ string) *Condition {
+	for i := range conditions {
+		if conditions[i].Type == typ {
+			return &conditions[i]
+		}
+	}
+	return nil
+}
+
+// SetCondition returns conditions with c in the place of the one of its type,
+// or appended. Since stays as it was while Status does not change, and is
+// c.Since otherwise. The slice passed in is not changed.
+func SetCondition(conditions []Condition, c Condition) []Condition {
+	out := make([]Condition, 0, len(conditions)+1)
+	found := false
+	for _, old := range conditions {
+		if old.Type != c.Type {
+			out = append(out, old)
+			continue
+		}
+		if old.Status == c.Status {
+			c.Since = old.Since
+		}
+		out = append(out, c)
+		found = true
+	}
+	if !found {
+		out = append(out, c)
+	}
+	return out
+}
+
+// DropCondition returns conditions without the one of that type.
+func DropCondition(conditions []Condition, typ string) []Condition {
+	out := make([]Condition, 0, len(conditions))
+	for _, c := range conditions {
+		if c.Type != typ {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// TaintEffect says what a taint does to pods that do not tolerate it.
+type TaintEffect string
+
+// The effects a scheduler knows.
+const (
+	NoSchedule       TaintEffect = "NoSchedule"
+	PreferNoSchedule TaintEffect = "PreferNoSchedule"
+	NoExecute        TaintEffect = "NoExecute"
+)
+
+// Taint on a node. Key and Effect identify it; Value is its content.
+type Taint struct {
+	Key    string
+	Value  string
+	Effect TaintEffect
+}
+
+// Same tells whether both are the same taint, whatever their values.
+func (t Taint) Same(u Taint) bool { return t.Key == u.Key && t.Effect == u.Effect }

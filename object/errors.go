@@ -1,0 +1,40 @@
+package object
+
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrInvalid is what every *FieldError is, for errors.Is.
+var ErrInvalid = errors.New("invalid")
+
+// FieldError says which field of which object can't be accepted, and why.
+type FieldError struct {
+	Kind    string // may be empty where the caller knows it
+	Key     Key    // zero for a policy or an option
+	Field   string // a path such as "spec.class.name"
+	Problem string // completes "<field> …": "must not be empty"
+}
+
+// Invalid returns a *FieldError that does not name its object yet.
+func Invalid(field, problem string) *FieldError {
+	return &FieldError{Field: field, Problem: problem}
+}
+
+// Error is "set fleet/a: spec.replicas must not be negative".
+func (e *FieldError) Error() string {
+	if e.Kind == "" && e.Key == (Key{}) {
+		return e.Field + " " + e.Problem
+	}
+	return fmt.Sprintf("%s %s: %s %s", e.Kind, e.Key, e.Field, e.Problem)
+}
+
+// Is makes errors.Is(err, ErrInvalid) true.
+func (e *FieldError) Is(target error) bool { return target == ErrInvalid }
+
+// Of returns a copy of the error that names its object.
+func (e *FieldError) Of(kind string, key Key) *FieldError {
+	named := *e
+	named.Kind, named.Key = kind, key
+	return &named
+}

@@ -1,0 +1,107 @@
+package object
+
+import (
+	"maps"
+	"slices"
+	"time"
+)
+
+// Key names an object of one kind. Namespace may be empty.
+type Key struct {
+	Namespace string
+	Name      string
+}
+
+// String is "namespace/name", or the name alone outside any namespace.
+func (k Key) String() string {
+	if k.Namespace == "" {
+		return k.Name
+	}
+	return k.Namespace + "/" + k.Name
+}
+
+// Owner is the one controlling owner of an object. Other owners, which do not
+// control it, are the store's matter.
+type Owner struct {
+	Kind string // "Set", "Deployment"; an adapter translates it
+	Name string
+	UID  string // decides: a new object of an old name is another owner
+}
+
+// Meta is what every stored object carries beside its spec and status. Key
+// and Labels are the caller's; UID, Version, Generation, CreatedAt and
+// DeletedAt belong to the store, which ignores what a caller writes there.
+type Meta struct {
+	Key
+	UID string // unique over all time, never empty in a stored object
+
+	// Version changes with each write and is opaque; an update must carry
+	// the version it was read with.
+	Version string
+	// Generation counts changes of the spec, from 1.
+	Generation int64
+
+	CreatedAt time.Time // whole seconds
+	DeletedAt time.Time // when deletion was asked for; zero: it was not
+
+	Labels      map[string]string
+	Annotations map[string]string
+	Finalizers  []string // the object outlives its deletion until this is empty
+	Owner       *Owner   // nil: nobody controls it
+}
+
+// ObjectMeta gives access to the metadata of a kind that embeds Meta.
+func (m *Meta) ObjectMeta() *Meta { return m }
+
+// Deleted tells whether deletion was asked for.
+func (m *Meta) Deleted() bool { return !m.DeletedAt.IsZero() }
+
+// HasFinalizer tells whether name is among the finalizers.
+func (m *Meta) HasFinalizer(name string) bool {
+	return slices.Contains(m.Finalizers, name)
+}
+
+// AddFinalizer appends name unless it is there already.
+func (m *Meta) AddFinalizer(name string) {
+	if !m.HasFinalizer(name) {
+		m.Finalizers = append(m.Finalizers, name)
+	}
+}
+
+// RemoveFinalizer takes name away; not being there is fine.
+func (m *Meta) RemoveFinalizer(name string) {
+	m.Finalizers = slices.DeleteFunc(m.Finalizers, func(f string) bool { return f == name })
+}
+
+// OwnedBy tells whether the object with this UID controls m. An empty UID
+// owns nothing.
+func (m *Meta) OwnedBy(uid string) bool {
+	return uid != "" && m.Owner != nil && m.Owner.UID == uid
+}
+
+// CloneMeta returns a copy that shares nothing with m.
+func (m *Meta) CloneMeta() Meta {
+	c := *m
+	c.Labels = maps.Clone(m.Labels)
+	c.Annotations = maps.Clone(m.Annotations)
+	c.Finalizers = slices.Clone(m.Finalizers)
+	if m.Owner != nil {
+		owner := *m.Owner
+		c.Owner = &owner
+	}
+	return c
+}
+
+// Object is what a store can keep. T is a pointer to the kind's struct; stored
+// objects are shared between readers and must not be changed: Clone first.
+type Object[T any] interface {
+	comparable
+	ObjectMeta() *Meta
+	// Clone returns a copy that shares nothing changeable with its origin.
+	Clone() T
+	// CopyStatus makes the receiver's status a copy of from's.
+	CopyStatus(from T)
+	// SpecEqual tells whether both have the same spec. It decides when the
+	// store raises Generation.
+	SpecEqual(T) bool
+}
