@@ -1,0 +1,382 @@
+package millwright_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// row says what one package of the root module may reach through its imports,
+// directly or not, apart from the standard library. Tests are free.
+type row struct {
+	dir string
+	// below: packages under dir follow this row too, unless they have one.
+	below bool
+	// core: decides or defines; the house rules on purity hold.
+	core bool
+	// context: a core package whose signatures carry a context.
+	context bool
+	// reaches lists directories of the root module; anything: all of them.
+	reaches []string
+	// modules lists third-party modules.
+	modules []string
+}
+
+const (
+	stateless = "github.com/qmuntal/stateless"
+	bbolt     = "go.etcd.io/bbolt"
+	rapid     = "pgregory.net/rapid"
+	testify   = "github.com/stretchr/testify"
+	xsys      = "golang.org/x/sys"
+	xterm     = "golang.org/x/term"
+)
+
+// testingModules are what a conformance suite may bring along.
+var testingModules = []string{
+	testify, rapid, "github.com/stretchr/objx", "github.com/davecgh/go-spew",
+	"github.com/pmezard/go-difflib", "go.yaml.in/yaml/v3", "gopkg.in/yaml.v3",
+}
+
+const anything = "..."
+
+var (
+	kinds  = []string{"codes", "object", "machine", "machineset", "deployment", "deployment/rollout", "machinepool"}
+	core   = append(slices.Clone(kinds), "drain", "driver", "safety", "store")
+	shells = append(slices.Clone(core), "machine/fsm", "manager")
+)
+
+// architecture is the import table: every directory with Go files in the root
+// module has its row here. What a lower package needs from a higher one enters
+// it as data.
+var architecture = []row{
+	{dir: "."},
+
+	{dir: "codes", core: true, context: true},
+	{dir: "object", core: true},
+	{dir: "deployment/rollout", core: true},
+	{dir: "machine", core: true, reaches: []string{"codes", "object"}},
+	{dir: "machineset", core: true, reaches: []string{"machine", "codes", "object"}},
+	{dir: "deployment", core: true, reaches: []string{"deployment/rollout", "machineset", "machine", "codes", "object"}},
+	{dir: "machinepool", core: true, reaches: []string{"machine", "codes", "object"}},
+	{dir: "drain", core: true, reaches: []string{"machine", "codes", "object"}},
+	{dir: "driver", core: true, context: true, reaches: []string{"machine", "drain", "machinepool", "codes", "object"}},
+	{dir: "safety", core: true, reaches: kinds},
+	{dir: "store", core: true, context: true, reaches: []string{"object"}},
+
+	{dir: "machine/fsm", reaches: kinds, modules: []string{stateless}},
+	{dir: "store/storetest", reaches: []string{"store", "object"}, modules: testingModules},
+	{
+		dir:     "driver/drivertest",
+		reaches: []string{"driver", "machine", "drain", "machinepool", "codes", "object"},
+		modules: testingModules,
+	},
+
+	{dir: "manager", below: true, reaches: shells, modules: []string{stateless}},
+	{dir: "sim", below: true, reaches: shells, modules: []string{stateless, xterm, xsys, rapid}},
+	{dir: "adapters/bolt", below: true, reaches: shells, modules: []string{stateless, bbolt, xsys}},
+	{dir: "examples", below: true, reaches: []string{anything}, modules: []string{stateless, bbolt, xterm, xsys}},
+	{dir: "docs", below: true, reaches: []string{anything}, modules: []string{stateless, xterm, xsys}},
+	{dir: "test", below: true, reaches: []string{anything}, modules: append(slices.Clone(testingModules), stateless, bbolt, xterm, xsys)},
+}
+
+// rowOf finds the row for a directory: its own, or the nearest one above that
+// covers what is below it.
+func rowOf(dir string) *row {
+	for at := dir; ; at = path.Dir(at) {
+		for i := range architecture {
+			if r := &architecture[i]; r.dir == at && (at == dir || r.below) {
+				return r
+			}
+		}
+		if at == "." {
+			return nil
+		}
+	}
+}
+
+// allows tells whether a package in dir may reach the directory other.
+func (r *row) allows(dir, other string) bool {
+	if dir == other || slices.Contains(r.reaches, anything) || slices.Contains(r.reaches, other) {
+		return true
+	}
+	return r.below && (other == r.dir || strings.HasPrefix(other, r.dir+"/"))
+}
+
+// TestEveryPackageHasARow: no package escapes the import rules by being new.
+func TestEveryPackageHasARow(t *testing.T) {
+	seen := map[string]bool{}
+	for _, s := range loadTree(t).sources {
+		if s.module != "." || seen[s.dir()] {
+			continue
+		}
+		seen[s.dir()] = true
+		if rowOf(s.dir()) == nil {
+			t.Errorf("%s is a new package directory without import rules: add it to the table 'architecture' in architecture_test.go, with what it may reach", s.dir())
+		}
+	}
+}
+
+// TestNothingReachesUpwards: a table that lets a package reach another must
+// let it reach all that one reaches, and never back.
+func TestNothingReachesUpwards(t *testing.T) {
+	for _, r := range architecture {
+		for _, other := range r.reaches {
+			if other == anything {
+				continue
+			}
+			o := rowOf(other)
+			if o == nil {
+				t.Errorf("%s may reach %s, which has no row", r.dir, other)
+				continue
+			}
+			if other != r.dir && o.allows(other, r.dir) {
+				t.Errorf("%s and %s may reach each other", r.dir, other)
+			}
+			for _, further := range o.reaches {
+				if !r.allows(r.dir, further) {
+					t.Errorf("%s may reach %s, but not %s, which that may reach", r.dir, other, further)
+				}
+			}
+		}
+	}
+}
+
+// listed is what the go command says about a package.
+type listed struct {
+	ImportPath string
+	Standard   bool
+	Module     *struct{ Path string }
+	Deps       []string
+	Error      *struct{ Err string }
+}
+
+// TestImports holds every package of the root module to its row, on both
+// systems the library supports.
+func TestImports(t *testing.T) {
+	for _, system := range []string{"linux", "darwin"} {
+		t.Run(system, func(t *testing.T) {
+			packages := goList(t, system)
+			checked := 0
+			for _, p := range packages {
+				if p.Error != nil {
+					t.Errorf("%s cannot be loaded: %s", p.ImportPath, p.Error.Err)
+				}
+				dir, ours := ownDir(p)
+				if !ours {
+					continue
+				}
+				checked++
+				r := rowOf(dir)
+				if r == nil {
+					continue // TestEveryPackageHasARow says it
+				}
+				for _, fault := range r.faults(dir, p.Deps, packages) {
+					t.Error(fault)
+				}
+			}
+			if checked == 0 {
+				t.Error("go list named no package of this module")
+			}
+		})
+	}
+}
+
+// faults lists which of a package's dependencies its row does not allow.
+func (r *row) faults(dir string, deps []string, packages map[string]*listed) []string {
+	var found []string
+	for _, dep := range deps {
+		d := packages[dep]
+		if d == nil || d.Standard {
+			continue
+		}
+		if other, ours := ownDir(d); ours {
+			if !r.allows(dir, other) {
+				found = append(found, fmt.Sprintf("%s reaches %s, which its row in architecture_test.go does not allow", dir, other))
+			}
+			continue
+		}
+		if d.Module == nil || !slices.Contains(r.modules, d.Module.Path) {
+			found = append(found, fmt.Sprintf("%s reaches %s, a third-party package which its row in architecture_test.go does not allow", dir, dep))
+		}
+	}
+	return found
+}
+
+// ownDir is the directory of a package of the root module.
+func ownDir(p *listed) (dir string, ours bool) {
+	if p.ImportPath == modulePath {
+		return ".", true
+	}
+	dir, under := strings.CutPrefix(p.ImportPath, modulePath+"/")
+	return dir, under && (p.Module == nil || p.Module.Path == modulePath)
+}
+
+// goList loads the packages of the root module and all they depend on.
+func goList(t *testing.T, system string) map[string]*listed {
+	t.Helper()
+	t.Setenv("GOOS", system)
+	out := goCommand(t, "list", "-e", "-deps", "-json=ImportPath,Standard,Module,Deps,Error", "./...")
+	packages := map[string]*listed{}
+	for decoder := json.NewDecoder(bytes.NewReader(out)); ; {
+		p := &listed{}
+		err := decoder.Decode(p)
+		if errors.Is(err, io.EOF) {
+			return packages
+		}
+		if err != nil {
+			t.Fatalf("output of go list: %v", err)
+		}
+		packages[p.ImportPath] = p
+	}
+}
+
+func goCommand(t *testing.T, args ...string) []byte {
+	t.Helper()
+	cmd := exec.Command("go", args...)
+	cmd.Env = append(os.Environ(), "GOWORK=off")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, stderr.String())
+	}
+	return out
+}
+
+// requirable are the modules the root go.mod may require directly. Another one
+// needs a reason a stranger accepts.
+var requirable = []string{stateless, bbolt, testify, rapid, xterm, xsys}
+
+type goMod struct {
+	Require []struct {
+		Path     string
+		Indirect bool
+	}
+	Replace []struct{ Old struct{ Path string } }
+	Tool    []struct{ Path string }
+}
+
+// faults lists what the root go.mod must not say.
+func (m *goMod) faults() []string {
+	var found []string
+	for _, r := range m.Require {
+		switch {
+		case strings.HasPrefix(r.Path, "k8s.io/"), strings.HasPrefix(r.Path, "sigs.k8s.io/"):
+			found = append(found, r.Path+" is required: Kubernetes belongs into adapters/kubernetes/go.mod")
+		case !r.Indirect && !slices.Contains(requirable, r.Path):
+			found = append(found, r.Path+" is required directly and not among 'requirable' in architecture_test.go")
+		}
+	}
+	for _, r := range m.Replace {
+		found = append(found, r.Old.Path+" is replaced: users of the library would not get the replacement")
+	}
+	for _, r := range m.Tool {
+		found = append(found, r.Path+" is a tool: it belongs into tools/go.mod")
+	}
+	return found
+}
+
+func TestRootModule(t *testing.T) {
+	var mod goMod
+	if err := json.Unmarshal(goCommand(t, "mod", "edit", "-json"), &mod); err != nil {
+		t.Fatal(err)
+	}
+	if len(mod.Require) == 0 {
+		t.Fatal("no requirement found in go.mod")
+	}
+	for _, fault := range mod.faults() {
+		t.Errorf("go.mod: %s", fault)
+	}
+	for _, file := range loadTree(t).goWork {
+		t.Errorf("%s: no go.work; it would pull the dependencies of every module into the first build", file)
+	}
+}
+
+func TestRootModuleRulesBite(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"Require":[{"Path":"k8s.io/api","Indirect":true}]}`:      "Kubernetes",
+		`{"Require":[{"Path":"sigs.k8s.io/yaml"}]}`:                "Kubernetes",
+		`{"Require":[{"Path":"github.com/google/uuid"}]}`:          "not among",
+		`{"Replace":[{"Old":{"Path":"go.etcd.io/bbolt"}}]}`:        "replaced",
+		`{"Tool":[{"Path":"example.com/lint"}]}`:                   "tools/go.mod",
+		`{"Require":[{"Path":"golang.org/x/term"}]}`:               "",
+		`{"Require":[{"Path":"go.yaml.in/yaml","Indirect":true}]}`: "",
+	} {
+		var mod goMod
+		if err := json.Unmarshal([]byte(text), &mod); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(mod.faults(), "; "); !strings.Contains(got, want) || (want == "") != (got == "") {
+			t.Errorf("%s: got %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestImportRulesBite(t *testing.T) {
+	packages := map[string]*listed{}
+	for _, dir := range append(slices.Clone(shells), "sim", "store/storetest") {
+		packages[dir] = &listed{ImportPath: modulePath + "/" + dir}
+	}
+	packages["time"] = &listed{ImportPath: "time", Standard: true}
+	for _, third := range []string{stateless, bbolt, "k8s.io/api"} {
+		packages[third] = &listed{ImportPath: third, Module: &struct{ Path string }{third}}
+	}
+	for _, c := range []struct {
+		dir, dep string
+		allowed  bool
+	}{
+		{"codes", "time", true},
+		{"codes", "object", false},
+		{"object", "codes", false},
+		{"deployment/rollout", "object", false},
+		{"machine", "object", true},
+		{"machine", "machineset", false},
+		{"machine", "machine/fsm", false},
+		{"machineset", "machine", true},
+		{"machineset", "deployment", false},
+		{"deployment", "deployment/rollout", true},
+		{"deployment", "drain", false},
+		{"drain", "machineset", false},
+		{"machinepool", "machine", true},
+		{"driver", "drain", true},
+		{"driver", "store", false},
+		{"safety", "deployment", true},
+		{"safety", "driver", false},
+		{"store", "object", true},
+		{"store", "machine", false},
+		{"store", "store/storetest", false},
+		{"machine/fsm", stateless, true},
+		{"machine", stateless, false},
+		{"manager", "machine/fsm", true},
+		{"manager", stateless, true},
+		{"manager", bbolt, false},
+		{"manager", "sim", false},
+		{"sim/report", "sim", true},
+		{"adapters/bolt", bbolt, true},
+		{"adapters/bolt", "sim", false},
+		{"examples/quickstart", "sim", true},
+		{"examples/quickstart", "k8s.io/api", false},
+	} {
+		r := rowOf(c.dir)
+		if r == nil {
+			t.Errorf("%s has no row", c.dir)
+			continue
+		}
+		if allowed := len(r.faults(c.dir, []string{c.dep}, packages)) == 0; allowed != c.allowed {
+			t.Errorf("%s reaches %s: allowed is %t, want %t", c.dir, c.dep, allowed, c.allowed)
+		}
+	}
+	for _, dir := range []string{"util", "machine/extra", "adapters/other", "internal/thing", "cmd"} {
+		if rowOf(dir) != nil {
+			t.Errorf("%s has a row; a new directory must be added by hand", dir)
+		}
+	}
+}

@@ -1,0 +1,103 @@
+# test.sh all: lint, then the tests of every module.
+# test.sh core: gofmt, vet and tests of the root module, without the linters.
+# Goes on after a failure; the last line says what failed.
+. "$(dirname "$0")/prelude.sh"
+. scripts/format.sh
+
+# The directories (and those below) whose tests run under the race detector:
+# the places with goroutines. The deciding packages and the simulator have
+# none, and the simulator's many seeds would take ten times as long.
+# The house rules test fails when a package elsewhere starts a goroutine.
+race_dirs="adapters driver examples machine/fsm manager store"
+
+mode=$1
+started=$(date +%s)
+race=
+root_path=$(sed -n 's/^module[[:space:]]*//p' go.mod)
+
+# probe_race finds out whether the race detector works here by using it.
+probe_race() {
+	if [ "${RACE:-on}" = off ]; then
+		note "RACE=off: tests run without the race detector"
+		return
+	fi
+	scratch=$(mktemp -d)
+	printf 'package main\n\nfunc main() {}\n' >"$scratch/main.go"
+	if (cd "$scratch" && go run -race main.go) >"$scratch/out" 2>&1; then
+		race=yes
+	elif ! command -v "$(go env CC | cut -d ' ' -f 1)" >/dev/null 2>&1; then
+		note "no C compiler (gcc or clang) found: tests run without the race detector"
+	else
+		note "the race detector does not work here, tests run without it: $(head -n 1 "$scratch/out")"
+	fi
+	rm -rf "$scratch"
+}
+
+# raced IMPORT-PATH: is it in one of race_dirs?
+raced() {
+	for dir in $race_dirs; do
+		case "$1" in
+		"$root_path/$dir" | "$root_path/$dir"/*) return 0 ;;
+		esac
+	done
+	return 1
+}
+
+# run_tests MODULE: each package once, under the race detector where it counts.
+run_tests() {
+	module=$1
+	plain=
+	with_race=
+	for package in $(cd "$module" && go list -e ./...); do
+		if [ -n "$race" ] && raced "$package"; then
+			with_race="$with_race $package"
+		else
+			plain="$plain $package"
+		fi
+	done
+	status=0
+	if [ -n "$plain" ]; then
+		step "go test: module $module" "1 to 5 min cold, seconds warm"
+		(cd "$module" && go test -timeout 20m ${TESTFLAGS:-} $plain) || status=1
+	fi
+	if [ -n "$with_race" ]; then
+		step "go test -race: module $module" "1 to 10 min cold, seconds warm"
+		(cd "$module" && go test -race -timeout 20m ${TESTFLAGS:-} $with_race) || status=1
+	fi
+	return $status
+}
+
+prepare
+case "$mode" in
+all)
+	all=$(modules)
+	check_go . tools $all
+	check lint sh scripts/lint.sh
+	probe_race
+	label=test
+	;;
+core)
+	all=.
+	check_go .
+	check gofmt format
+	step "go vet: module ." "1 min cold, seconds warm"
+	check "go vet" go vet ./...
+	label=test-core
+	;;
+*) die "test.sh: all or core, not '$mode'" ;;
+esac
+
+count=0
+for module in $all; do
+	has_packages "$module" || continue
+	count=$((count + 1))
+	check "tests in $module" run_tests "$module"
+done
+if [ "$count" = 0 ]; then failed="$failed, no module with packages found"; fi
+
+seconds=$(($(date +%s) - started))
+if [ -n "$failed" ]; then
+	printf '\nmake %s: FAILED after %s s: %s\n' "$label" "$seconds" "${failed#, }"
+	exit 1
+fi
+printf '\nmake %s: passed, %s module(s) in %s s\n' "$label" "$count" "$seconds"
