@@ -57,7 +57,7 @@ func (w *walk) find(err error) (Code, bool) {
 	}
 	w.deadline = w.deadline || is(err, context.DeadlineExceeded)
 	w.canceled = w.canceled || is(err, context.Canceled)
-	one, many := below(err)
+	many, one := below(err)
 	if one != nil {
 		return w.find(one)
 	}
@@ -129,14 +129,14 @@ func is(err, target error) (ok bool) {
 	return has && x.Is(target)
 }
 
-// below returns what err wraps: one error, or several, or nothing.
-func below(err error) (one error, many []error) {
+// below returns what err wraps: several errors, or one, or nothing.
+func below(err error) (many []error, one error) {
 	defer func() { _ = recover() }()
 	switch x := err.(type) {
 	case interface{ Unwrap() error }:
-		return x.Unwrap(), nil
-	case interface{ Unwrap() []error }:
 		return nil, x.Unwrap()
+	case interface{ Unwrap() []error }:
+		return x.Unwrap(), nil
 	}
 	return nil, nil
 }

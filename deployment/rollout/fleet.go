@@ -1,0 +1,57 @@
+package rollout
+
+// Set is what is known of one set of machines that share a template. Negative numbers count as 0.
+type Set struct {
+	// Name is returned with the orders for this set; it is not looked into.
+	Name string
+	// New says that this set has the template wanted now. At most one set is new; of several the last counts, and
+	// the others as old.
+	New bool
+	// Spec is the ordered size in machines: the last order, whether the set has followed it yet or not.
+	Spec int32
+	// Actual is how many machines exist and are not terminating.
+	Actual int32
+	// Available is how many of Actual are available. More than Actual counts as Actual.
+	Available int32
+}
+
+// Fleet is all that [Step] decides on, as of one moment. The zero value wants no machines and has none.
+type Fleet struct {
+	// Replicas is how many machines are wanted. Negative counts as 0.
+	Replicas int32
+	// Bounds is how far the rollout may leave Replicas, both ways; see [Fenceposts].
+	Bounds Bounds
+	// Sets are all sets, the oldest first, the new one anywhere. Without a new one nothing grows and nothing is
+	// rolled. Step changes nothing in it.
+	Sets []Set
+}
+
+// newSet is the position of the new set, -1 if there is none.
+func (f Fleet) newSet() int {
+	for i := len(f.Sets) - 1; i >= 0; i-- {
+		if f.Sets[i].New {
+			return i
+		}
+	}
+	return -1
+}
+
+// Done reports that the rollout is complete: there is a new set, its ordered size and its existing and available
+// machines are as many as wanted, and the old sets have neither orders nor machines left. Step then orders nothing.
+func Done(f Fleet) bool {
+	current := f.newSet()
+	if current < 0 {
+		return false
+	}
+	for i, set := range f.Sets {
+		wanted := int32(0)
+		if i == current {
+			wanted = max(f.Replicas, 0)
+		}
+		available := min(set.Available, set.Actual)
+		if max(set.Spec, 0) != wanted || max(set.Actual, 0) != wanted || max(available, 0) != wanted {
+			return false
+		}
+	}
+	return true
+}

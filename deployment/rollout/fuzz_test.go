@@ -1,0 +1,99 @@
+package rollout_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"math"
+	"strconv"
+	"testing"
+
+	"github.com/millwright-go/millwright/deployment/rollout"
+)
+
+func FuzzParse(f *testing.F) {
+	for _, s := range []string{"", "0", "3", "20%", "101%", "2147483647", "2147483648%", "-1", "+1", "1.5", "%", " 1"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		v, err := rollout.Parse(s)
+		if err != nil {
+			var refused *rollout.ParseError
+			if !errors.As(err, &refused) || refused.Input != s || refused.Reason == "" || err.Error() == "" {
+				t.Fatalf("%q: refused with %#v", s, err)
+			}
+			return
+		}
+		again, err := rollout.Parse(v.String())
+		if err != nil || again != v || v.Value < 0 {
+			t.Fatalf("%q: %+v, read again: %+v, %v", s, v, again, err)
+		}
+	})
+}
+
+func FuzzUnmarshalJSON(f *testing.F) {
+	for _, s := range []string{"0", "3", `"20%"`, `"3"`, "null", "-1", "1.5", "1e2", `"\u0032%"`, "{}", "[1]", "20%", `"`} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, input []byte) {
+		var direct, decoded rollout.IntOrPercent
+		decodeErr := json.Unmarshal(input, &decoded)
+		directErr := direct.UnmarshalJSON(bytes.TrimSpace(input))
+		if json.Valid(input) && (decodeErr == nil) != (directErr == nil) {
+			t.Fatalf("%q: decoded %v, called directly %v", input, decodeErr, directErr)
+		}
+		for _, v := range []rollout.IntOrPercent{direct, decoded} {
+			encoded, err := json.Marshal(v)
+			var again rollout.IntOrPercent
+			if err != nil || json.Unmarshal(encoded, &again) != nil || again != v {
+				t.Fatalf("%q: %+v, written %s, read again %+v", input, v, encoded, again)
+			}
+		}
+	})
+}
+
+// FuzzStep reads replicas, surge, unavailable, the position of the new set, and then sizes, existing and available
+// machines set by set, each as four bytes.
+func FuzzStep(f *testing.F) {
+	raw := func(numbers ...int32) (b []byte) {
+		for _, n := range numbers {
+			b = binary.LittleEndian.AppendUint32(b, uint32(n))
+		}
+		return b
+	}
+	const most, least = math.MaxInt32, math.MinInt32
+	f.Add(raw())
+	f.Add(raw(3, 1, 0, 1, 3, 3, 3, 0, 0, 0))
+	f.Add(raw(2, 1, 0, 1, 5, 5, 2, 4, 4, 4, 9, 1, 1))
+	f.Add(raw(most, most, most, 0, most, most, most, most, most, most))
+	f.Add(raw(least, least, least, least, least, least, least))
+	f.Add(raw(0, 0, 0, -1, most, most, most, most, 0, most, most, most, 1))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		next := func() (n int32) {
+			if len(b) >= 4 {
+				n, b = int32(binary.LittleEndian.Uint32(b)), b[4:]
+			}
+			return n
+		}
+		fleet := rollout.Fleet{Replicas: next(), Bounds: rollout.Bounds{Surge: next(), Unavailable: next()}}
+		current := next()
+		for i := int32(0); len(b) >= 4 && i < 32; i++ {
+			fleet.Sets = append(fleet.Sets, rollout.Set{
+				Name: strconv.Itoa(int(i)), New: i == current, Spec: next(), Actual: next(), Available: next(),
+			})
+		}
+		orders, why := rollout.Step(fleet, nil)
+		if why.String() == "" {
+			t.Fatalf("no sentence for %+v", why)
+		}
+		if what := disagreement(fleet, orders); what != "" {
+			t.Fatalf("%s\nfleet  %+v\norders %+v", what, fleet, orders)
+		}
+		for name, invariant := range invariants {
+			if err := invariant(fleet, orders, why); err != nil {
+				t.Fatalf("%s: %v\nfleet  %+v\norders %+v", name, err, fleet, orders)
+			}
+		}
+	})
+}

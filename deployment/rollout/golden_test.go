@@ -1,0 +1,157 @@
+package rollout_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/deployment/rollout"
+)
+
+// story is one rollout told step by step. Between steps, machines that exist become available (but the broken ones),
+// and then each set follows its order (but the slow and the starved ones).
+type story struct {
+	file, title        string
+	replicas           int32
+	surge, unavailable string
+	sets               []rollout.Set
+	broken             map[string]int32 // so many machines of the set never become available
+	slow               map[string]bool  // the set removes nothing
+	starved            map[string]bool  // the set creates nothing
+	events             map[int]event    // by step
+}
+
+// event is what happens before a step.
+type event struct {
+	says string
+	does func(*story)
+}
+
+// longest is the most steps a story may have; one that has not come to rest by then is a defect.
+const longest = 40
+
+func (s *story) fleet(t *testing.T) rollout.Fleet {
+	return rollout.Fleet{
+		Replicas: s.replicas,
+		Bounds:   rollout.Fenceposts(setting(t, s.surge), setting(t, s.unavailable), s.replicas),
+		Sets:     s.sets,
+	}
+}
+
+func (s *story) set(name string) *rollout.Set {
+	for i := range s.sets {
+		if s.sets[i].Name == name {
+			return &s.sets[i]
+		}
+	}
+	return &rollout.Set{}
+}
+
+// want makes a set the new one; it may be one that there was not.
+func (s *story) want(name string) {
+	if s.set(name).Name == "" {
+		s.sets = append(s.sets, rollout.Set{Name: name})
+	}
+	for i := range s.sets {
+		s.sets[i].New = s.sets[i].Name == name
+	}
+}
+
+// tick lets the machines and the sets act, and reports whether anything changed.
+func (s *story) tick() bool {
+	changed := false
+	for i := range s.sets {
+		set := &s.sets[i]
+		before := *set
+		set.Available = set.Actual - min(s.broken[set.Name], set.Actual)
+		if k := set.Actual - set.Spec; k > 0 && !s.slow[set.Name] {
+			set.Actual -= k
+			if bad := min(k, s.broken[set.Name]); bad > 0 {
+				s.broken[set.Name] -= bad
+			}
+			set.Available = min(set.Available, set.Actual)
+		}
+		if set.Spec > set.Actual && !s.starved[set.Name] {
+			set.Actual = set.Spec
+		}
+		changed = changed || before != *set
+	}
+	return changed
+}
+
+func (s *story) tell(t *testing.T) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n", s.title)
+	fmt.Fprintf(&b, "surge %s, unavailable %s\n", s.surge, s.unavailable)
+	last := 0
+	for at := range s.events {
+		last = max(last, at)
+	}
+	for step := 1; step <= longest; step++ {
+		event, happens := s.events[step]
+		if happens {
+			fmt.Fprintf(&b, "\n* %s\n", event.says)
+			event.does(s)
+		}
+		f := s.fleet(t)
+		orders, why := rollout.Step(f, nil)
+		tellStep(&b, step, f, orders, why)
+		for _, order := range orders {
+			s.set(order.Name).Spec = order.To
+		}
+		if !s.tick() && len(orders) == 0 && step >= last {
+			if !rollout.Done(f) {
+				b.WriteString("\nNothing moves any more.\n")
+			}
+			return b.String()
+		}
+	}
+	t.Fatalf("%s: no end after %d steps", s.file, longest)
+	return ""
+}
+
+func tellStep(b *strings.Builder, step int, f rollout.Fleet, orders []rollout.Scale, why rollout.Why) {
+	l := count(f)
+	fmt.Fprintf(b, "\nstep %d: R %d, S %d, U %d: ceiling %d, floor %d\n",
+		step, f.Replicas, f.Bounds.Surge, f.Bounds.Unavailable, l.ceiling, l.floor)
+	for _, set := range f.Sets {
+		mark := "old"
+		if set.New {
+			mark = "new"
+		}
+		fmt.Fprintf(b, "  %-6s %s  spec %2d  actual %2d  available %2d\n", set.Name, mark, set.Spec, set.Actual, set.Available)
+	}
+	for _, order := range orders {
+		fmt.Fprintf(b, "  %s from %d to %d: %s\n", order.Name, order.From, order.To, order.Why)
+	}
+	if len(orders) == 0 {
+		fmt.Fprintf(b, "  no order: %s\n", why)
+	}
+}
+
+func TestStories(t *testing.T) {
+	require.GreaterOrEqual(t, len(stories()), 12)
+	told := make(map[string]bool)
+	for _, s := range stories() {
+		t.Run(s.file, func(t *testing.T) {
+			require.False(t, told[s.file], "two stories for one file")
+			told[s.file] = true
+			path := filepath.Join("testdata", s.file+".txt")
+			got := s.tell(t)
+			if *update {
+				require.NoError(t, os.MkdirAll("testdata", 0o755))
+				require.NoError(t, os.WriteFile(path, []byte(got), 0o644))
+			}
+			want, err := os.ReadFile(path)
+			require.NoError(t, err, "write it with -update")
+			require.Equal(t, string(want), got)
+		})
+	}
+	files, err := filepath.Glob(filepath.Join("testdata", "*.txt"))
+	require.NoError(t, err)
+	require.Len(t, files, len(stories()), "a file without a story")
+}

@@ -1,0 +1,227 @@
+package rollout_test
+
+import (
+	"math/big"
+
+	"github.com/millwright-go/millwright/deployment/rollout"
+)
+
+// oracle decides a step from the rules in words, each machine tried on its own: change a size, count everything anew,
+// and keep the change if the rule still holds. It repeats growing and shrinking until neither changes anything.
+//
+//	new set: up to R as long as the machines of all sets, ordered or there, stay within R + S; above R: down to R.
+//	old sets: down within total − (R − U) − unavailable of the new set: first unhealthy machines, then as many as keep
+//	R − U available, oldest set first.
+//	scale-down: shared among the sets by size, leftovers to the largest, sums exactly, same bounds.
+//	orders not yet visible count as done.
+type oracle struct {
+	wanted, most, least int64
+	old                 []*tally
+	current             *tally // nil: no new set
+}
+
+type tally struct {
+	name                    string
+	spec, actual, available int64
+}
+
+func newOracle(f rollout.Fleet) *oracle {
+	surge, unavailable := max(int64(f.Bounds.Surge), 0), max(int64(f.Bounds.Unavailable), 0)
+	if surge+unavailable == 0 {
+		unavailable = 1
+	}
+	o := &oracle{wanted: max(int64(f.Replicas), 0)}
+	o.most, o.least = o.wanted+surge, max(o.wanted-unavailable, 0)
+	for _, set := range f.Sets {
+		c := &tally{name: set.Name, spec: max(int64(set.Spec), 0), actual: max(int64(set.Actual), 0)}
+		c.available = min(max(int64(set.Available), 0), c.actual)
+		if set.New {
+			o.current = c
+		} else {
+			o.old = append(o.old, c)
+		}
+	}
+	return o
+}
+
+// sets are the old sets, oldest first, then the new one.
+func (o *oracle) sets() []*tally {
+	all := append([]*tally(nil), o.old...)
+	if o.current != nil {
+		all = append(all, o.current)
+	}
+	return all
+}
+
+// ordered, available and there are sums over all sets. What a set has yet to remove counts as gone for the first two.
+func (o *oracle) ordered() (n int64) {
+	for _, c := range o.sets() {
+		n += c.spec
+	}
+	return n
+}
+
+func (o *oracle) available() (n int64) {
+	for _, c := range o.sets() {
+		n += min(c.available, c.spec)
+	}
+	return n
+}
+
+func (o *oracle) newUnavailable() int64 {
+	return o.current.spec - min(o.current.available, o.current.spec)
+}
+
+// withinBudget is the rule for taking old machines.
+func (o *oracle) withinBudget() bool {
+	return o.ordered()-o.least-o.newUnavailable() >= 0
+}
+
+// largest number of machines, up to limit, for which try still holds; one by one, or by halves where there are many.
+func largest(limit int64, try func(n int64) bool) int64 {
+	if limit <= 64 {
+		n := int64(0)
+		for n < limit && try(n+1) {
+			n++
+		}
+		return n
+	}
+	low, high := int64(0), limit
+	for low < high {
+		middle := low + (high-low+1)/2
+		if try(middle) {
+			low = middle
+		} else {
+			high = middle - 1
+		}
+	}
+	return low
+}
+
+// change tries to add machines to a set, or to remove them (step -1), as long as the rule holds.
+func change(c *tally, step, limit int64, rule func() bool) bool {
+	before := c.spec
+	n := largest(limit, func(n int64) bool {
+		c.spec = before + step*n
+		defer func() { c.spec = before }()
+		return rule()
+	})
+	c.spec = before + step*n
+	return n > 0
+}
+
+func (o *oracle) run() {
+	if o.current != nil {
+		o.current.spec = min(o.current.spec, o.wanted)
+	}
+	o.scaleDown()
+	for o.current != nil && (o.grow() || o.shrink()) {
+	}
+}
+
+func (o *oracle) grow() bool {
+	oldOrdered := o.ordered() - o.current.spec
+	if oldOrdered > 0 && o.current.actual > o.current.spec {
+		// Its own removals are not visible yet; were it raised, they would count as available machines that
+		// somebody is about to take.
+		return false
+	}
+	return change(o.current, +1, o.wanted-o.current.spec, func() bool {
+		total := o.current.spec
+		for _, c := range o.old {
+			total += max(c.spec, c.actual)
+		}
+		return total <= o.most
+	})
+}
+
+func (o *oracle) shrink() bool {
+	changed := false
+	for _, c := range o.old {
+		unhealthy := c.spec - min(c.available, c.spec)
+		changed = change(c, -1, unhealthy, o.withinBudget) || changed
+	}
+	for _, c := range o.old {
+		changed = change(c, -1, c.spec, func() bool {
+			return o.withinBudget() && o.available() >= o.least
+		}) || changed
+	}
+	return changed
+}
+
+func (o *oracle) scaleDown() {
+	excess := o.ordered() - o.most
+	if excess <= 0 {
+		return
+	}
+	enough := min(o.available(), o.least) // it may be too little already; then it must not become less
+	sets := o.sets()
+	sizes := sizesOf(sets)
+	for i, share := range oracleShares(excess, sizes) {
+		sets[i].spec -= share
+	}
+	for o.available() < enough {
+		// Give machines back to the last set that lost available ones, and take as many, not available, from the
+		// first that has some.
+		giver := lastWhere(sets, func(c *tally, size int64) bool { return c.spec < min(c.available, size) }, sizes)
+		taker := firstWhere(sets, func(c *tally) bool { return c.spec > c.available })
+		n := min(enough-o.available(), min(sets[giver].available, sizes[giver])-sets[giver].spec,
+			sets[taker].spec-sets[taker].available)
+		sets[giver].spec += n
+		sets[taker].spec -= n
+	}
+}
+
+func sizesOf(sets []*tally) (sizes []int64) {
+	for _, c := range sets {
+		sizes = append(sizes, c.spec)
+	}
+	return sizes
+}
+
+func lastWhere(sets []*tally, found func(*tally, int64) bool, sizes []int64) int {
+	for i := len(sets) - 1; i >= 0; i-- {
+		if found(sets[i], sizes[i]) {
+			return i
+		}
+	}
+	return -1
+}
+
+func firstWhere(sets []*tally, found func(*tally) bool) int {
+	for i := range sets {
+		if found(sets[i]) {
+			return i
+		}
+	}
+	return -1
+}
+
+// oracleShares rounds each proportion down and hands out the rest one by one, each to the largest set that has got none.
+func oracleShares(total int64, sizes []int64) []int64 {
+	sum := new(big.Int)
+	for _, size := range sizes {
+		sum.Add(sum, big.NewInt(size))
+	}
+	shares, left := make([]int64, len(sizes)), total
+	if sum.Sign() == 0 {
+		return shares
+	}
+	for i, size := range sizes {
+		product := new(big.Int).Mul(big.NewInt(total), big.NewInt(size))
+		shares[i] = product.Quo(product, sum).Int64()
+		left -= shares[i]
+	}
+	served := make([]bool, len(sizes))
+	for ; left > 0; left-- {
+		next := -1
+		for i, size := range sizes {
+			if !served[i] && (next < 0 || size > sizes[next]) {
+				next = i
+			}
+		}
+		served[next] = true
+		shares[next]++
+	}
+	return shares
+}

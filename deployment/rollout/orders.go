@@ -1,0 +1,114 @@
+package rollout
+
+import "slices"
+
+// orders compares the working copy with the fleet. The new set comes last: a raise may need the room that lowering an
+// old set makes.
+func (d *decision) orders(f Fleet, out []Scale) []Scale {
+	oldPresent := int64(0)
+	for i := range d.old {
+		m := &d.old[i]
+		oldPresent += m.present()
+		set := &f.Sets[m.index]
+		if from := max(set.Spec, 0); int64(from) != m.spec {
+			var order *Scale
+			out, order = d.order(out, set.Name, from, m)
+			d.whyOld(&order.Why, m)
+		}
+	}
+	if !d.hasNew {
+		return out
+	}
+	m := &d.current
+	set := &f.Sets[m.index]
+	if from := max(set.Spec, 0); int64(from) != m.spec {
+		var order *Scale
+		out, order = d.order(out, set.Name, from, m)
+		d.whyNew(&order.Why, m, int64(from), oldPresent)
+	}
+	return out
+}
+
+// order appends an order; it is filled where it lies, since it is large. The numbers of a lowering are in it already.
+func (d *decision) order(out []Scale, name string, from int32, m *member) ([]Scale, *Scale) {
+	if len(out) == cap(out) {
+		out = slices.Grow(out, len(d.old)+1)
+	}
+	out = out[:len(out)+1]
+	order := &out[len(out)-1]
+	order.Name, order.From, order.To = name, from, int32(m.spec)
+
+	why := &order.Why
+	lost := min(m.available, int64(from)) - m.usable()
+	why.Reason, why.Set, why.Kept = "", "", 0
+	why.Count = int64(from) - m.spec
+	why.Share = min(m.shared, max(0, why.Count))
+	why.Unavailable = why.Count - lost
+	why.Total, why.Available, why.Floor, why.Ceiling = d.ordered, d.usable, d.floor, d.ceiling
+	return out, order
+}
+
+// whyOld completes the reason for lowering an old set.
+func (d *decision) whyOld(why *Why, m *member) {
+	switch {
+	case m.shared > 0:
+		why.Reason = ReasonScaleDown
+	case why.Unavailable == why.Count:
+		why.Reason = ReasonOldUnavailable
+	default:
+		why.Reason = ReasonOldAvailable
+	}
+}
+
+// whyNew completes the reason for resizing the new set; oldPresent is how many machines there may be in the old ones
+// after this decision.
+func (d *decision) whyNew(why *Why, m *member, from, oldPresent int64) {
+	switch {
+	case m.spec > from:
+		*why = Why{
+			Reason: ReasonNewGrows, Count: m.spec - from, Kept: max(0, min(m.actual, m.spec)-from),
+			Total: from + oldPresent, Ceiling: d.ceiling,
+		}
+	case m.shared > 0:
+		why.Reason = ReasonScaleDown
+	default:
+		why.Reason, why.Total, why.Ceiling = ReasonNewAboveReplicas, from, d.replicas
+	}
+}
+
+// wait says why nothing is ordered. With a new set one of these holds: some set has a surplus, or the new set lacks
+// available machines, or all is done. Assume neither of the first two.
+//
+// If old machines are ordered, retire has a budget of T − F, T being the machines ordered and F the floor. With the
+// new set at R, T > R >= F. With the new set below R, only T = R + S can have kept it from growing, and R + S > F. So
+// the budget is not empty; it is spent on an unavailable old machine or, if all T are available, on an available one.
+// Either way there is an order.
+//
+// If none are ordered, the new set is at R, since there is room for it, and has its R machines, all available.
+func (d *decision) wait(f Fleet) Why {
+	if !d.hasNew {
+		return Why{Reason: ReasonNoNewSet, Count: d.ordered}
+	}
+	oldOrdered := int64(0)
+	for i := range d.old {
+		oldOrdered += d.old[i].spec
+	}
+	current, name := &d.current, f.Sets[d.current.index].Name
+	removing := Why{Reason: ReasonDone, Count: d.replicas}
+	for i := len(d.old); i >= 0; i-- {
+		if m := d.at(i); m.surplus() > 0 {
+			removing = Why{Reason: ReasonRemoval, Set: f.Sets[m.index].Name, Count: m.surplus()}
+		}
+	}
+	lacking := current.lacking()
+	switch {
+	case lacking == 0, current.spec < d.replicas && removing.Reason == ReasonRemoval:
+		return removing
+	case oldOrdered > 0:
+		return Why{
+			Reason: ReasonFloor, Set: name, Count: lacking,
+			Total: d.ordered, Available: d.usable, Floor: d.floor, Ceiling: d.ceiling,
+		}
+	}
+	return Why{Reason: ReasonNewUnavailable, Set: name, Count: lacking, Total: current.spec, Available: current.usable()}
+}

@@ -1,0 +1,77 @@
+package rollout
+
+// scaleDown shares what is ordered above the ceiling among all sets, so that exactly the ceiling remains.
+//
+// The shares are by size. A share costs a set availability only as far as it exceeds the set's unavailable machines.
+// If all shares together cost more than what is available above the floor, sets are spared available machines, and
+// other sets lose unavailable ones instead. That is always possible. Let T machines be ordered, A of them available,
+// C be the ceiling, F the floor; T − C have to go, and T − A are unavailable. Taking all of those first, the cost is
+//
+//	max(0, (T − C) − (T − A)) = max(0, A − C) <= max(0, A − F)
+//
+// since C = R + S >= max(0, R − U) = F: the least possible cost is within what may be spent.
+func (d *decision) scaleDown() {
+	ordered, usable := d.totals()
+	excess := ordered - d.ceiling
+	if excess <= 0 {
+		return
+	}
+	var sizesArray, sharesArray [inline]int32
+	sizes, shares := sizesArray[:0], sharesArray[:0]
+	if n := len(d.old) + 1; n > inline {
+		sizes, shares = make([]int32, 0, n), make([]int32, 0, n)
+	}
+	for i := range d.old {
+		sizes = append(sizes, int32(d.old[i].spec))
+	}
+	if d.hasNew {
+		sizes = append(sizes, int32(d.current.spec))
+	}
+	shares = Shares(excess, sizes, shares)
+	for i := range shares {
+		d.at(i).shared = int64(shares[i])
+	}
+	d.spare(max(0, usable-d.floor))
+	for i := range shares {
+		m := d.at(i)
+		m.spec -= m.shared
+	}
+}
+
+// at is the i-th set: the old ones, oldest first, then the new one.
+func (d *decision) at(i int) *member {
+	if i == len(d.old) {
+		return &d.current
+	}
+	return &d.old[i]
+}
+
+// spare moves shares between sets until together they cost no more available machines than may be spent. Spared are
+// the new set first and then the youngest; what they keep is taken from the oldest set with unavailable machines
+// left, the new one last.
+func (d *decision) spare(spendable int64) {
+	cost := int64(0)
+	for i := range d.old {
+		cost += d.old[i].cost()
+	}
+	cost += d.current.cost()
+	moved := max(0, cost-spendable)
+
+	left := moved
+	for i := len(d.old); i >= 0 && left > 0; i-- {
+		m := d.at(i)
+		k := min(left, m.cost())
+		m.shared -= k
+		left -= k
+	}
+	left = moved
+	for i := 0; i <= len(d.old) && left > 0; i++ {
+		m := d.at(i)
+		k := min(left, max(0, m.lacking()-m.shared))
+		m.shared += k
+		left -= k
+	}
+}
+
+// cost is how many available machines the set's share takes.
+func (m *member) cost() int64 { return max(0, m.shared-m.lacking()) }

@@ -1,0 +1,175 @@
+package rollout
+
+// Scale orders one set to have another size.
+type Scale struct {
+	// Name is the set's name, as in [Set.Name].
+	Name string
+	// From is the size ordered until now, [Set.Spec], not below 0.
+	From int32
+	// To is the size ordered now. It differs from From and lies between 0 and R + S; of the new set also not above R.
+	To int32
+	// Why is the reason.
+	Why Why
+}
+
+// Step decides what a fleet's rollout does next: which sets change size, and why. The orders are built in out, whose
+// content is replaced (pass the result of the last call again, or nil); up to 16 sets are decided without any other
+// allocation. There is at most one order for a set. They are to be carried out first to last; the documentation of
+// the package says what holds then, and what may be done in between.
+//
+// The second result is about the fleet as a whole: that there are orders, that the rollout is done, or what it waits
+// for if neither is so.
+func Step(f Fleet, out []Scale) ([]Scale, Why) {
+	var array [inline]member
+	storage := array[:]
+	if len(f.Sets) > inline {
+		storage = make([]member, len(f.Sets))
+	}
+	var d decision
+	d.old = storage[:d.open(f, storage)]
+	d.trim()
+	d.scaleDown()
+	d.grow()
+	d.retire()
+	// Retiring machines that were ordered and never created makes room at once. It takes one more look and no
+	// further retiring: what grows here is unavailable, so the budget of retire is as spent as it was (or no old set
+	// has machines left to retire).
+	d.grow()
+
+	out = d.orders(f, out[:0])
+	if len(out) > 0 {
+		return out, Why{Reason: ReasonOrdered, Count: int64(len(out))}
+	}
+	return out, d.wait(f)
+}
+
+// member is a set in the working copy.
+type member struct {
+	index     int   // in Fleet.Sets
+	spec      int64 // changes as the decision goes on
+	actual    int64
+	available int64 // at most actual
+	shared    int64 // lowered as part of a scale-down
+}
+
+// usable is how many machines will be available once the set has its ordered size: orders count as done, and a set
+// removes unavailable machines first.
+func (m *member) usable() int64 { return min(m.available, m.spec) }
+
+// lacking is how many of the ordered machines are not available, whether they exist or not.
+func (m *member) lacking() int64 { return m.spec - m.usable() }
+
+// present is how many machines there may be before the set has followed its order.
+func (m *member) present() int64 { return max(m.spec, m.actual) }
+
+// surplus is how many machines the set still has to remove.
+func (m *member) surplus() int64 { return max(0, m.actual-m.spec) }
+
+// decision is the working copy of a fleet.
+type decision struct {
+	replicas int64
+	ceiling  int64 // R + S
+	floor    int64 // max(0, R − U)
+	old      []member
+	current  member // the new set; empty if there is none
+	hasNew   bool
+
+	ordered int64 // machines ordered in all sets before the decision
+	usable  int64 // of these, available
+}
+
+// open fills the working copy from the fleet: the old sets into storage, which has room for all sets, and the rest into
+// d. It returns how many sets are old. (It does not set d.old, which would move the caller's storage to the heap.)
+func (d *decision) open(f Fleet, storage []member) (olds int) {
+	surge, unavailable := f.Bounds.resolved()
+	d.replicas = max(int64(f.Replicas), 0)
+	d.ceiling = d.replicas + surge
+	d.floor = max(0, d.replicas-unavailable)
+	current := f.newSet()
+	for i := range f.Sets {
+		m := &storage[olds]
+		if i == current {
+			m = &d.current
+			d.hasNew = true
+		} else {
+			olds++
+		}
+		m.read(&f.Sets[i])
+		m.index = i
+		d.ordered += m.spec
+		d.usable += m.usable()
+	}
+	return olds
+}
+
+// read takes over a set's numbers, made consistent.
+func (m *member) read(set *Set) {
+	m.spec = max(int64(set.Spec), 0)
+	m.actual = max(int64(set.Actual), 0)
+	m.available = min(max(int64(set.Available), 0), m.actual)
+}
+
+// totals are the ordered machines of all sets as of now, and how many of them are available.
+func (d *decision) totals() (ordered, usable int64) {
+	ordered, usable = d.current.spec, d.current.usable()
+	for i := range d.old {
+		ordered += d.old[i].spec
+		usable += d.old[i].usable()
+	}
+	return ordered, usable
+}
+
+// trim lowers a new set above R to R. It can't take availability below the floor: either no available machine goes,
+// or R of them stay.
+func (d *decision) trim() {
+	d.current.spec = min(d.current.spec, d.replicas)
+}
+
+// grow raises the new set to R, or as far as the ceiling allows. Its own surplus must be gone first as long as old
+// sets have machines to give up: on the next look the surplus would count as available, and old machines would go for
+// it, while whoever removes it may still be at work.
+//
+// After retire it may give back what scaleDown took from the new set in the same decision, since machines of old sets
+// that were never created have made room. Only the ends of a decision are compared, so the set is not told of both.
+func (d *decision) grow() {
+	if !d.hasNew {
+		return
+	}
+	oldOrdered, oldPresent := int64(0), int64(0)
+	for i := range d.old {
+		oldOrdered += d.old[i].spec
+		oldPresent += d.old[i].present()
+	}
+	if oldOrdered > 0 && d.current.surplus() > 0 {
+		return
+	}
+	d.current.spec = max(d.current.spec, min(d.replicas, d.ceiling-oldPresent))
+}
+
+// retire lowers old sets, the oldest first: all unavailable machines before the first available one. The budget leaves
+// out unavailable machines of the new set, so that old machines go only when others have taken their place.
+//
+// It keeps the floor, too. With A machines available, N of the new set and O of the old ones not, A + N + O are
+// ordered, and the budget is A + O − floor. Unavailable old machines cost no availability; if any budget is left when
+// all O are gone, it is A − floor.
+func (d *decision) retire() {
+	if !d.hasNew {
+		return
+	}
+	ordered, _ := d.totals()
+	budget := ordered - d.floor - d.current.lacking()
+	for i := range d.old {
+		m := &d.old[i]
+		if k := min(budget, m.lacking()); k > 0 {
+			m.spec -= k
+			budget -= k
+		}
+	}
+	for i := range d.old {
+		m := &d.old[i]
+		if k := min(budget, m.spec); k > 0 {
+			m.spec -= k
+			budget -= k
+		}
+	}
+}

@@ -1,0 +1,176 @@
+package rollout_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/millwright-go/millwright/deployment/rollout"
+)
+
+func setting(t *testing.T, s string) rollout.IntOrPercent {
+	t.Helper()
+	v, err := rollout.Parse(s)
+	require.NoError(t, err)
+	return v
+}
+
+// Settings whose resolution is well known from Kubernetes' deployments.
+func TestFenceposts(t *testing.T) {
+	for _, c := range []struct {
+		surge, unavailable string
+		replicas           int32
+		want               rollout.Bounds
+	}{
+		{"0%", "0%", 0, rollout.Bounds{Unavailable: 1}},
+		{"0", "0", 10, rollout.Bounds{Unavailable: 1}},
+		{"39%", "39%", 10, rollout.Bounds{Surge: 4, Unavailable: 3}},
+		{"25%", "25%", 1, rollout.Bounds{Surge: 1}},
+		{"25%", "25%", 3, rollout.Bounds{Surge: 1}},
+		{"25%", "25%", 4, rollout.Bounds{Surge: 1, Unavailable: 1}},
+		{"25%", "25%", 10, rollout.Bounds{Surge: 3, Unavailable: 2}},
+		{"0%", "5%", 10, rollout.Bounds{Unavailable: 1}},
+		{"1%", "99%", 1, rollout.Bounds{Surge: 1}},
+		{"5", "1", 7, rollout.Bounds{Surge: 5, Unavailable: 1}},
+		{"100%", "0", 7, rollout.Bounds{Surge: 7}},
+		{"150%", "150%", 7, rollout.Bounds{Surge: 11, Unavailable: 10}},
+		{"25%", "25%", 0, rollout.Bounds{Unavailable: 1}},
+		{"25%", "25%", -8, rollout.Bounds{Unavailable: 1}},
+	} {
+		got := rollout.Fenceposts(setting(t, c.surge), setting(t, c.unavailable), c.replicas)
+		require.Equal(t, c.want, got, "%s, %s of %d", c.surge, c.unavailable, c.replicas)
+	}
+}
+
+// P9: never both zero, never negative, and no more loss than the setting says.
+func TestP9FencepostsLetEveryRolloutMove(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		draw := func(name string) rollout.IntOrPercent {
+			return rollout.IntOrPercent{Value: rapid.Int32().Draw(t, name), Percent: rapid.Bool().Draw(t, name+" percent")}
+		}
+		surge, unavailable, replicas := draw("surge"), draw("unavailable"), rapid.Int32().Draw(t, "replicas")
+		got := rollout.Fenceposts(surge, unavailable, replicas)
+		require.GreaterOrEqual(t, got.Surge, int32(0))
+		require.GreaterOrEqual(t, got.Unavailable, int32(0))
+		require.Positive(t, int64(got.Surge)+int64(got.Unavailable))
+		require.Equal(t, surge.Ceil(replicas), got.Surge)
+		require.LessOrEqual(t, got.Unavailable, max(unavailable.Floor(replicas), 1))
+	})
+}
+
+// fleetOf is a fleet of one old and one new set, both of which have the machines they are ordered to have.
+func fleetOf(replicas, surge, unavailable int32, old, current rollout.Set) rollout.Fleet {
+	old.Name, old.Actual = "old", old.Spec
+	current.Name, current.Actual, current.New = "new", current.Spec, true
+	return rollout.Fleet{
+		Replicas: replicas, Bounds: rollout.Bounds{Surge: surge, Unavailable: unavailable}, Sets: []rollout.Set{old, current},
+	}
+}
+
+// Decisions well known from Kubernetes' deployments, whose new set and old sets obey the same rules (there in two
+// decisions, so the other set is out of the question in each case).
+func TestStepDecidesAsDeploymentsDo(t *testing.T) {
+	type set = rollout.Set
+	for _, c := range []struct {
+		name      string
+		fleet     rollout.Fleet
+		old, want int32 // sizes afterwards
+	}{
+		{"new: no surge and no room", fleetOf(10, 0, 0, set{Spec: 10}, set{}), 9, 0},
+		{"new: up to the surge", fleetOf(10, 2, 0, set{Spec: 10, Available: 10}, set{}), 10, 2},
+		{"new: surge and what is missing", fleetOf(10, 2, 0, set{Spec: 5, Available: 5}, set{}), 5, 7},
+		{"new: surge in use", fleetOf(10, 2, 0, set{Spec: 10, Available: 10}, set{Spec: 2}), 10, 2},
+		{"new: above the wanted number", fleetOf(10, 2, 0, set{Spec: 2, Available: 2}, set{Spec: 11, Available: 10}), 0, 10},
+		{"new: not more than wanted", fleetOf(6, 10, 0, set{}, set{Spec: 2, Available: 2}), 0, 6},
+		{"new: alone and too large", fleetOf(1, 1, 0, set{}, set{Spec: 5, Available: 5}), 0, 1},
+		{"old: neither surge nor unavailable is one unavailable", fleetOf(10, 0, 0, set{Spec: 10, Available: 10}, set{}), 9, 0},
+		{"old: down to the floor", fleetOf(10, 0, 2, set{Spec: 10, Available: 10}, set{}), 8, 0},
+		{"old: unavailable ones first", fleetOf(10, 0, 2, set{Spec: 10, Available: 8}, set{}), 8, 0},
+		{"old: unavailable ones and then available ones", fleetOf(10, 0, 2, set{Spec: 10, Available: 9}, set{}), 8, 0},
+		{"old: new ones are not available", fleetOf(10, 0, 2, set{Spec: 8, Available: 8}, set{Spec: 2}), 8, 2},
+		{"old: new ones are available", fleetOf(10, 0, 2, set{Spec: 8, Available: 8}, set{Spec: 2, Available: 2}), 6, 2},
+		{"old: too few available", fleetOf(10, 2, 0, set{Spec: 8, Available: 4}, set{Spec: 4, Available: 4}), 6, 4},
+		{"old: to zero once the new set is complete", fleetOf(10, 2, 0, set{Spec: 2, Available: 1}, set{Spec: 10, Available: 10}), 0, 10},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			orders, _ := rollout.Step(c.fleet, nil)
+			after := carriedOut(c.fleet, orders)
+			require.Equal(t, []int32{c.old, c.want}, []int32{after.Sets[0].Spec, after.Sets[1].Spec})
+		})
+	}
+}
+
+// The two readings of the rules that pure counting does not settle.
+func TestStepWaitsForTheNewSetsOwnRemovals(t *testing.T) {
+	f := fleetOf(10, 2, 0, rollout.Set{Spec: 4, Available: 4}, rollout.Set{Spec: 3})
+	f.Sets[1].Actual, f.Sets[1].Available = 6, 6 // three of them are about to go
+	orders, why := rollout.Step(f, nil)
+	require.Empty(t, orders)
+	require.Equal(t, rollout.Why{Reason: rollout.ReasonRemoval, Set: "new", Count: 3}, why)
+
+	f.Sets[1].Actual, f.Sets[1].Available = 3, 3
+	orders, _ = rollout.Step(f, nil)
+	require.Len(t, orders, 1)
+	require.EqualValues(t, 8, orders[0].To)
+}
+
+func TestStepTakesRemovalsBackWhenNoOldMachineIsAtStake(t *testing.T) {
+	f := fleetOf(100, 1, 0, rollout.Set{}, rollout.Set{Spec: 10})
+	f.Sets[1].Actual, f.Sets[1].Available = 100, 100
+	orders, _ := rollout.Step(f, nil)
+	require.Len(t, orders, 1)
+	require.EqualValues(t, 100, orders[0].To)
+}
+
+func TestStepGivesRoomOfMachinesNeverCreatedToTheNewSet(t *testing.T) {
+	f := fleetOf(10, 0, 5, rollout.Set{Spec: 5}, rollout.Set{Spec: 5, Available: 5})
+	f.Sets[0].Actual, f.Sets[0].Available = 3, 3
+	orders, _ := rollout.Step(f, nil)
+	after := carriedOut(f, orders)
+	require.Equal(t, []int32{0, 7}, []int32{after.Sets[0].Spec, after.Sets[1].Spec})
+	require.Equal(t, "old", orders[0].Name, "room must be made before it is used")
+}
+
+// Of several new sets the last counts.
+func TestStepWithSeveralNewSets(t *testing.T) {
+	f := rollout.Fleet{Replicas: 3, Bounds: rollout.Bounds{Surge: 3}, Sets: []rollout.Set{
+		{Name: "a", New: true, Spec: 3, Actual: 3, Available: 3}, {Name: "b", New: true},
+	}}
+	require.False(t, rollout.Done(f))
+	orders, _ := rollout.Step(f, nil)
+	require.Len(t, orders, 1)
+	require.Equal(t, "b", orders[0].Name)
+}
+
+func TestDone(t *testing.T) {
+	full := rollout.Set{New: true, Spec: 3, Actual: 3, Available: 3}
+	for _, c := range []struct {
+		name string
+		sets []rollout.Set
+		want bool
+	}{
+		{"no set", nil, false},
+		{"no new set", []rollout.Set{{Spec: 3, Actual: 3, Available: 3}}, false},
+		{"complete", []rollout.Set{full}, true},
+		{"complete, old sets empty", []rollout.Set{{}, full, {Spec: -1, Actual: -1, Available: 5}}, true},
+		{"an old order", []rollout.Set{{Spec: 1}, full}, false},
+		{"an old machine", []rollout.Set{{Actual: 1}, full}, false},
+		{"not ordered", []rollout.Set{{New: true, Spec: 2, Actual: 3, Available: 3}}, false},
+		{"not there", []rollout.Set{{New: true, Spec: 3, Actual: 2, Available: 3}}, false},
+		{"too many there", []rollout.Set{{New: true, Spec: 3, Actual: 4, Available: 3}}, false},
+		{"not available", []rollout.Set{{New: true, Spec: 3, Actual: 3, Available: 2}}, false},
+	} {
+		require.Equal(t, c.want, rollout.Done(rollout.Fleet{Replicas: 3, Sets: c.sets}), c.name)
+	}
+	require.True(t, rollout.Done(rollout.Fleet{Replicas: -3, Sets: []rollout.Set{{New: true}}}))
+}
+
+// Deciding with a buffer of the right size allocates nothing; without one, once.
+func TestStepAllocations(t *testing.T) {
+	for _, f := range []rollout.Fleet{tenSets(200, 40, 30), tenSets(110, 40, 30), tenSets(220, 60, 0)} {
+		buffer := make([]rollout.Scale, 0, len(f.Sets))
+		require.Zero(t, testing.AllocsPerRun(100, func() { buffer, _ = rollout.Step(f, buffer) }))
+		require.LessOrEqual(t, testing.AllocsPerRun(100, func() { rollout.Step(f, nil) }), 1.0)
+	}
+}

@@ -1,0 +1,167 @@
+package rollout_test
+
+import "github.com/millwright-go/millwright/deployment/rollout"
+
+// full is a set whose machines are all there and available.
+func full(name string, size int32) rollout.Set {
+	return rollout.Set{Name: name, Spec: size, Actual: size, Available: size}
+}
+
+// partly is a set with so many available machines.
+func partly(name string, size, available int32) rollout.Set {
+	return rollout.Set{Name: name, Spec: size, Actual: size, Available: available}
+}
+
+func wanted(set rollout.Set) rollout.Set {
+	set.New = true
+	return set
+}
+
+func scaleTo(replicas int32) func(*story) {
+	return func(s *story) { s.replicas = replicas }
+}
+
+func stories() []*story {
+	return append(append(rollingStories(), scalingStories()...), troubledStories()...)
+}
+
+// rollingStories only change the template.
+func rollingStories() []*story {
+	return []*story{{
+		file: "surge-of-one", title: "Three machines, one at a time, none missing in between.",
+		replicas: 3, surge: "1", unavailable: "0",
+		sets: []rollout.Set{full("web-1", 3), wanted(full("web-2", 0))},
+	}, {
+		file: "one-unavailable", title: "No surge: each new machine needs an old one to go first.",
+		replicas: 3, surge: "0", unavailable: "1",
+		sets: []rollout.Set{full("web-1", 3), wanted(full("web-2", 0))},
+	}, {
+		file: "both-zero", title: "Percentages that come out as nothing still let one machine be unavailable.",
+		replicas: 2, surge: "0", unavailable: "25%",
+		sets: []rollout.Set{full("web-1", 2), wanted(full("web-2", 0))},
+	}, {
+		file: "percentages", title: "Ten machines with the usual percentages: three more, two fewer.",
+		replicas: 10, surge: "25%", unavailable: "25%",
+		sets: []rollout.Set{full("web-1", 10), wanted(full("web-2", 0))},
+	}, {
+		file: "all-at-once", title: "Everything may be missing and nothing may be doubled: out with the old, in with the new.",
+		replicas: 4, surge: "0", unavailable: "100%",
+		sets: []rollout.Set{full("web-1", 4), wanted(full("web-2", 0))},
+	}, {
+		file: "third-template", title: "The template changes again halfway: two old sets, the oldest gives first.",
+		replicas: 6, surge: "2", unavailable: "1",
+		sets: []rollout.Set{full("web-1", 6), wanted(full("web-2", 0))},
+		events: map[int]event{3: {
+			"the template changes again", func(s *story) { s.want("web-3") },
+		}},
+	}, {
+		file: "rollback", title: "Back to the old template halfway: the old set is the new one, and grows from what it has left.",
+		replicas: 6, surge: "2", unavailable: "1",
+		sets: []rollout.Set{full("web-1", 6), wanted(full("web-2", 0))},
+		events: map[int]event{3: {
+			"the template is rolled back", func(s *story) { s.want("web-1") },
+		}},
+	}}
+}
+
+// scalingStories change the wanted number as well.
+func scalingStories() []*story {
+	return []*story{{
+		file: "scale-alone", title: "One set alone follows the wanted number: up, down to zero, and up from zero.",
+		replicas: 3, surge: "1", unavailable: "0",
+		sets: []rollout.Set{full("web-1", 0), wanted(full("web-2", 3))},
+		events: map[int]event{
+			2: {"scaled to 8", scaleTo(8)},
+			4: {"scaled to 0", scaleTo(0)},
+			6: {"scaled to 2", scaleTo(2)},
+		},
+	}, {
+		file: "scale-down-regretted", title: "Down to one and back before a machine was removed: nothing is lost.",
+		replicas: 5, surge: "1", unavailable: "0",
+		sets: []rollout.Set{wanted(full("web-1", 5))},
+		slow: map[string]bool{"web-1": true},
+		events: map[int]event{
+			2: {"scaled to 1", scaleTo(1)},
+			4: {"scaled to 5", scaleTo(5)},
+		},
+	}, {
+		file: "scale-up-amid-rollout", title: "More machines wanted halfway: they are new ones.",
+		replicas: 6, surge: "2", unavailable: "1",
+		sets: []rollout.Set{full("web-1", 4), wanted(full("web-2", 3))},
+		events: map[int]event{1: {
+			"scaled from 6 to 12", scaleTo(12),
+		}},
+	}, {
+		file: "scale-down-amid-rollout", title: "Fewer machines wanted halfway: all sets give up their share.",
+		replicas: 20, surge: "3", unavailable: "2",
+		sets: []rollout.Set{full("web-1", 12), full("web-2", 6), wanted(full("web-3", 5))},
+		events: map[int]event{1: {
+			"scaled from 20 to 10", scaleTo(10),
+		}},
+	}, {
+		file: "scale-down-at-the-floor", title: "Shares that would take too many available machines move to sets with unavailable ones.",
+		replicas: 12, surge: "0", unavailable: "1",
+		sets:   []rollout.Set{partly("web-1", 6, 0), full("web-2", 4), wanted(full("web-3", 4))},
+		broken: map[string]int32{"web-1": 6},
+		events: map[int]event{1: {
+			"scaled from 14 to 8", scaleTo(8),
+		}},
+	}, {
+		file: "scale-to-zero-amid-rollout", title: "No machines wanted halfway: all go, available or not.",
+		replicas: 6, surge: "2", unavailable: "1",
+		sets: []rollout.Set{full("web-1", 4), wanted(partly("web-2", 3, 1))},
+		events: map[int]event{1: {
+			"scaled from 6 to 0", scaleTo(0),
+		}},
+	}}
+}
+
+// troubledStories have machines that fail, stay, or never come.
+func troubledStories() []*story {
+	return []*story{{
+		file: "new-machines-fail", title: "The new template does not work: the rollout stops at the floor, until it is rolled back.",
+		replicas: 5, surge: "1", unavailable: "1",
+		sets:   []rollout.Set{full("web-1", 5), wanted(full("web-2", 0))},
+		broken: map[string]int32{"web-2": 9},
+		events: map[int]event{6: {
+			"the template is rolled back", func(s *story) { s.want("web-1") },
+		}},
+	}, {
+		file: "new-machines-fail-for-good", title: "The new template does not work, and nobody does anything about it.",
+		replicas: 3, surge: "1", unavailable: "0",
+		sets:   []rollout.Set{full("web-1", 3), wanted(full("web-2", 0))},
+		broken: map[string]int32{"web-2": 9},
+	}, {
+		file: "old-machines-fail", title: "Old machines that are not available go first, for they are no loss.",
+		replicas: 6, surge: "1", unavailable: "1",
+		sets:   []rollout.Set{partly("web-1", 2, 2), partly("web-2", 5, 3), wanted(full("web-3", 0))},
+		broken: map[string]int32{"web-2": 2},
+	}, {
+		file: "below-the-floor", title: "Too few machines are available already: no available one goes, broken ones do.",
+		replicas: 5, surge: "0", unavailable: "1",
+		sets:   []rollout.Set{partly("web-1", 5, 2), wanted(full("web-2", 0))},
+		broken: map[string]int32{"web-1": 3},
+	}, {
+		file: "slow-removal", title: "Old machines take long to go: without room no new one comes.",
+		replicas: 4, surge: "0", unavailable: "2",
+		sets: []rollout.Set{full("web-1", 4), wanted(full("web-2", 0))},
+		slow: map[string]bool{"web-1": true},
+		events: map[int]event{4: {
+			"web-1 removes machines again", func(s *story) { s.slow = nil },
+		}},
+	}, {
+		file: "never-created", title: "Old machines that were ordered and never came give their room to new ones at once.",
+		replicas: 6, surge: "0", unavailable: "2",
+		sets: []rollout.Set{
+			{Name: "web-1", Spec: 6, Actual: 4, Available: 4}, wanted(full("web-2", 0)),
+		},
+		starved: map[string]bool{"web-1": true},
+	}, {
+		file: "no-new-set", title: "Without a new set there is no rolling, only a scale-down to what may be.",
+		replicas: 4, surge: "1", unavailable: "0",
+		sets: []rollout.Set{full("web-1", 4), full("web-2", 3)},
+		events: map[int]event{3: {
+			"a set with the wanted template is made", func(s *story) { s.want("web-3") },
+		}},
+	}}
+}
