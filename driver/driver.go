@@ -1,0 +1,104 @@
+package driver
+
+import "context"
+
+// Driver makes, finds and removes the machines of one provider. CreateMachine
+// and DeleteMachine are needed; a driver without one of the others answers
+// UNIMPLEMENTED there, always.
+//
+// What holds for every call:
+//
+//   - A nil error is OK. Any other answer is an error with a code (codes.Of) and
+//     a message that a person can act on, without secrets, and without anything
+//     that changes from one attempt to the next. A response may come beside an
+//     error; see LastKnownState and UNINITIALIZED below.
+//   - Calls come from several goroutines at once, and a call may be repeated
+//     while an earlier one, whose caller is gone, is still at work. A second
+//     operation on one machine may be refused with ABORTED.
+//   - It ends soon after its context does, with CANCELED or DEADLINE_EXCEEDED, or
+//     with the answer if the work was done by then. It leaves nothing behind that
+//     a repeated call could not take up.
+//   - It acts on VMs of its own cluster only, which the provider spec names (by a
+//     prefix of VM names, by the tags kubernetes.io/cluster and
+//     kubernetes.io/role, or by a resource group; a driver documents which).
+//   - Requests are shared: it changes nothing that it can reach from one, the class
+//     to fill in GenerateMachineClassForMigration excepted, and keeps none of it.
+//   - A class of another provider, a blank machine name, and a provider spec that
+//     can't work are INVALID_ARGUMENT; a provider spec that can't be decoded is
+//     INTERNAL.
+//   - Machine.Spec.ProviderID, where it is set, names the VM; otherwise
+//     Machine.Name does. Machine.Status.LastKnown is the LastKnownState that a
+//     call before answered, or empty: it may have been lost.
+//
+// Codes with the same meaning everywhere: UNAUTHENTICATED and PERMISSION_DENIED
+// (credentials that are wrong, or not enough), UNAVAILABLE (the provider does
+// not serve at present), UNKNOWN (too little is known), INTERNAL (an invariant
+// is broken), PRECONDITION_FAILED (the VM's state doesn't allow the call).
+type Driver interface {
+	// CreateMachine makes the VM of a machine. It is idempotent by the machine's
+	// name: a VM of that name that fits the class is adopted, never doubled, and
+	// answered as if it had just been made, also when two calls race and when an
+	// earlier call took effect but its answer was lost.
+	//
+	// OK comes with ProviderID, and with NodeName where a cluster is attached.
+	// ALREADY_EXISTS: a VM of that name differs from what is asked for; the
+	// machine is given up, and its replacement has another name.
+	// RESOURCE_EXHAUSTED: quota or capacity. OUT_OF_RANGE: sizes the provider
+	// does not offer. An error may come with LastKnownState.
+	CreateMachine(context.Context, *CreateMachineRequest) (*CreateMachineResponse, error)
+
+	// InitializeMachine configures a VM after it was created (network interfaces,
+	// for one). It is idempotent, also on a VM that needs nothing any more.
+	// Optional.
+	//
+	// OK: the VM is initialized. NOT_FOUND: there is no such VM. UNINITIALIZED:
+	// it could not be done yet and is tried again.
+	InitializeMachine(context.Context, *InitializeMachineRequest) (*InitializeMachineResponse, error)
+
+	// DeleteMachine removes the VM of a machine and all that was made with it.
+	// Given a provider ID it deletes that VM exactly and spares others of the
+	// same name; without one, whatever has the machine's name. It is idempotent.
+	//
+	// OK: there is no such VM any more; one that never was is deleted too.
+	// An error may come with LastKnownState.
+	DeleteMachine(context.Context, *DeleteMachineRequest) (*DeleteMachineResponse, error)
+
+	// GetMachineStatus looks a machine's VM up and changes nothing. Optional, but
+	// it saves the provider needless creates.
+	//
+	// OK: the VM is there; the response is as CreateMachine's. UNINITIALIZED: it
+	// is there and InitializeMachine has to be called; the response comes beside
+	// this error. NOT_FOUND: there is none. OUT_OF_RANGE: several VMs have the
+	// machine's name and no provider ID was given to tell them apart.
+	GetMachineStatus(context.Context, *GetMachineStatusRequest) (*GetMachineStatusResponse, error)
+
+	// ListMachines names the VMs of the class's cluster that the class may have
+	// made, with the machine each was made for. Optional; without it, VMs that
+	// belong to no machine are not found. VMs of others must not be listed: what
+	// is listed and belongs to no machine is deleted.
+	ListMachines(context.Context, *ListMachinesRequest) (*ListMachinesResponse, error)
+
+	// GetVolumeIDs names the provider's volumes behind volumes of the cluster, as
+	// they appear among a node's attached volumes. Optional, but without it a
+	// drain can't evict pods with volumes one after the other. Volumes of a type
+	// that the driver does not know are left out; that is no error.
+	GetVolumeIDs(context.Context, *GetVolumeIDsRequest) (*GetVolumeIDsResponse, error)
+
+	// GenerateMachineClassForMigration fills Class from a provider's own, older
+	// kind of class. Class may be partly or wholly filled already. It stores
+	// nothing; its caller does. It is idempotent. Optional.
+	//
+	// UNIMPLEMENTED: no such kind is known. INTERNAL: it can't be converted.
+	GenerateMachineClassForMigration(
+		context.Context, *GenerateMachineClassForMigrationRequest,
+	) (*GenerateMachineClassForMigrationResponse, error)
+
+	// UpdateMachine changes a VM from one provider spec to another without
+	// replacing it, in the fields that FieldUpdater declares. It is idempotent:
+	// the VM may be as wanted already, or half way. Optional.
+	//
+	// OK: the VM is as wanted. NOT_FOUND: there is no such VM. UNIMPLEMENTED: it
+	// can't be changed this way; it is replaced instead. An error may come with
+	// LastKnownState.
+	UpdateMachine(context.Context, *UpdateMachineRequest) (*UpdateMachineResponse, error)
+}

@@ -1,0 +1,122 @@
+package drivertest
+
+import (
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/machine"
+)
+
+var argumentChecks = []check{
+	{"a class of another provider is InvalidArgument", foreignProvider},
+	{"a spec that can't be decoded is Internal", undecodableSpec},
+	{"a spec that can't work is InvalidArgument", invalidSpec},
+	{"a machine without a name is InvalidArgument", blankName},
+}
+
+// attempt is one call with a class.
+type attempt struct {
+	call     codes.Call
+	optional bool
+	make     func(r *trial, m *machine.Machine, c *machine.Class) error
+}
+
+var attempts = []attempt{
+	{codes.CreateMachine, false, func(r *trial, m *machine.Machine, c *machine.Class) error {
+		_, err := r.createOf(r.ctx, m, c)
+		return err
+	}},
+	{codes.InitializeMachine, true, func(r *trial, m *machine.Machine, c *machine.Class) error {
+		_, err := r.initializeOf(r.ctx, m, c)
+		return err
+	}},
+	{codes.GetMachineStatus, true, func(r *trial, m *machine.Machine, c *machine.Class) error {
+		_, err := r.statusOf(r.ctx, m, c)
+		return err
+	}},
+	{codes.ListMachines, true, func(r *trial, _ *machine.Machine, c *machine.Class) error {
+		_, err := r.list(r.ctx, c)
+		return err
+	}},
+	{codes.DeleteMachine, false, func(r *trial, m *machine.Machine, c *machine.Class) error {
+		_, err := r.deleteOf(r.ctx, m, c)
+		return err
+	}},
+}
+
+// refused requires that an attempt fails with a code, and says the same each
+// time: what is stored with a machine must not change with each attempt.
+func (r *trial) refused(a attempt, m *machine.Machine, c *machine.Class, want codes.Code) {
+	r.Helper()
+	first := a.make(r, m, c)
+	if a.optional && codes.Of(first) == codes.Unimplemented {
+		return
+	}
+	if got := codes.Of(first); got != want {
+		r.Errorf("%s answers %s, not %s (%v)", a.call, got, want, first)
+		return
+	}
+	if again := a.make(r, m, c); codes.Message(again) != codes.Message(first) {
+		r.Errorf("%s says %q at first, then %q; a message that changes with each attempt is stored each time",
+			a.call, codes.Message(first), codes.Message(again))
+	}
+}
+
+// spoilt makes all attempts with a class that is wrong, on a VM that exists
+// and on one that does not, and looks whether anything changed.
+func (r *trial) spoilt(wrong *machine.Class, want codes.Code) {
+	r.Helper()
+	there := r.created(r.machine())
+	absent := r.machine()
+	r.settle()
+	for _, a := range attempts {
+		r.refused(a, absent, wrong, want)
+		if a.call != codes.CreateMachine {
+			r.refused(a, there.machine, wrong, want)
+		}
+	}
+	r.present(there, "the class was wrong")
+	r.only(absent, "the class was wrong")
+	r.total(1, "the class was wrong")
+}
+
+func foreignProvider(r *trial) {
+	if r.setup.Class.Provider == "" {
+		r.notRun("Class names no provider")
+	}
+	wrong := r.setup.Class.Clone()
+	wrong.Provider = "drivertest.example/another-provider"
+	r.spoilt(wrong, codes.InvalidArgument)
+}
+
+func undecodableSpec(r *trial) {
+	if len(r.setup.Class.ProviderSpec) == 0 {
+		r.notRun("Class has no provider spec")
+	}
+	wrong := r.setup.Class.Clone()
+	wrong.ProviderSpec = []byte("{\x00 no: [notation")
+	r.spoilt(wrong, codes.Internal)
+}
+
+func invalidSpec(r *trial) {
+	if r.setup.Invalid == nil {
+		r.notRun("Setup has no Invalid")
+	}
+	m := r.machine()
+	r.refused(attempts[0], m, r.setup.Invalid, codes.InvalidArgument)
+	r.only(m, "the provider spec can't work")
+	r.total(0, "the provider spec can't work")
+}
+
+// blankName makes sure that no name does not stand for all.
+func blankName(r *trial) {
+	there := r.created(r.machine())
+	r.settle()
+	blank := r.newMachine("")
+	blank.Name = ""
+	for _, a := range attempts {
+		if a.call != codes.ListMachines {
+			r.refused(a, blank, r.setup.Class, codes.InvalidArgument)
+		}
+	}
+	r.present(there, "the call was for a machine without a name")
+	r.total(1, "the call was for a machine without a name")
+}

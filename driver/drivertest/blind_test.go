@@ -1,0 +1,146 @@
+package drivertest
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+)
+
+// bareSuite is for a driver without optional calls and without a fault hook.
+func bareSuite(change func(*Setup, *Memory)) Suite {
+	return Suite{New: func(*testing.T) Setup {
+		m := NewMemory(MemoryOptions{})
+		s := Setup{Driver: bare{memory: m}, Class: m.Class(object.Key{Name: "small"}, MemorySpec{Cluster: "blue", Size: "small"})}
+		change(&s, m)
+		return s
+	}}
+}
+
+// Whatever can't be checked is skipped with a reason, and nothing fails.
+func TestChecksOfABareDriver(t *testing.T) {
+	const (
+		blind  = "some effects can't be seen"
+		hookup = "the driver has no FaultHook"
+	)
+	want := map[string]string{
+		"Create/answers what the VM is called":                        blind,
+		"Create/is idempotent by name":                                blind,
+		"Create/goes on with and without its note":                    blind,
+		"Create/makes one VM a name":                                  blind,
+		"Create/refuses a VM that differs":                            "Setup has no Different",
+		"Delete/removes the VM, and is idempotent":                    blind,
+		"Delete/finds the VM by name when no ID was recorded":         blind,
+		"Delete/with a provider ID deletes exactly that VM":           blind,
+		"Delete/with the ID of a VM that is gone spares its namesake": blind,
+		"Status/of an absent VM is NotFound":                          "the driver has no GetMachineStatus",
+		"Status/answers what create did":                              "the driver has no GetMachineStatus",
+		"Status/is read-only":                                         "the driver has no GetMachineStatus",
+		"Status/says Uninitialized where it is so":                    "the driver has no GetMachineStatus",
+		"Initialize/is idempotent":                                    "the driver has no InitializeMachine",
+		"Initialize/of an absent VM is NotFound":                      "the driver has no InitializeMachine",
+		"List/has each VM under its ID, with its machine":             "the driver has no ListMachines",
+		"List/is the same again":                                      "the driver has no ListMachines",
+		"Cluster/others' VMs are not listed":                          "Setup has no OtherCluster",
+		"Cluster/others' VMs are not found":                           "Setup has no OtherCluster",
+		"Cluster/others' VMs are not adopted":                         "Setup has no OtherCluster",
+		"Cluster/others' VMs are not deleted":                         "Setup has no OtherCluster",
+		"Update/is there where fields are updatable":                  "the driver declares no updatable fields",
+		"Update/to the same spec is OK":                               "the driver has no UpdateMachine",
+		"Update/is idempotent":                                        "Setup has no Wanted",
+		"Update/of an absent VM is NotFound":                          "the driver has no UpdateMachine",
+		"Volumes/of types it does not know are left out":              "the driver has no GetVolumeIDs",
+		"Volumes/it knows are named":                                  "Setup has no Volumes",
+		"Migration/fills the class, and is idempotent":                "Setup has no Migration",
+		"Arguments/a class of another provider is InvalidArgument":    blind,
+		"Arguments/a spec that can't be decoded is Internal":          blind,
+		"Arguments/a spec that can't work is InvalidArgument":         "Setup has no Invalid",
+		"Arguments/a machine without a name is InvalidArgument":       blind,
+		"Context/a canceled call ends":                                blind,
+		"Context/a call past its deadline ends":                       blind,
+		"Context/a create is cut off by its deadline":                 blind,
+		"Concurrent/creates of one name make one VM":                  blind,
+		"Concurrent/creates of many names make as many VMs":           blind,
+		"Concurrent/deletes of one VM all end":                        blind,
+		"LostAnswer/of a create: the next one adopts":                 hookup,
+		"LostAnswer/of a create: the VM can be deleted":               hookup,
+		"LostAnswer/of a delete: the next one is OK":                  hookup,
+		"LostAnswer/of an initialization: the next one is OK":         "the driver has no InitializeMachine",
+	}
+	for _, o := range outcomes(t, bareSuite(func(*Setup, *Memory) {})) {
+		if o.Failed() || !strings.HasPrefix(o.reason, want[o.check]) || o.skipped != (want[o.check] != "") {
+			t.Errorf("%s: failed %t, reason %q, not %q: %s", o.check, o.Failed(), o.reason, want[o.check], o.text())
+		}
+	}
+}
+
+// With a count, nothing about creates and deletes is left out.
+func TestCountStandsInForSight(t *testing.T) {
+	for _, o := range outcomes(t, bareSuite(func(s *Setup, m *Memory) { s.Count = m.Count })) {
+		if group, _, _ := strings.Cut(o.check, "/"); !slices.Contains([]string{"Delete", "Context", "Concurrent"}, group) {
+			continue
+		}
+		if o.Failed() || o.skipped {
+			t.Errorf("%s: failed %t, reason %q: %s", o.check, o.Failed(), o.reason, o.text())
+		}
+	}
+}
+
+func TestSetupIsUsed(t *testing.T) {
+	var names []string
+	settled := 0
+	s := bareSuite(func(s *Setup, m *Memory) {
+		s.Driver = m
+		s.NewMachine = func(name string) *machine.Machine {
+			names = append(names, name)
+			return &machine.Machine{Meta: object.Meta{Key: object.Key{Namespace: "mine", Name: name}}}
+		}
+		s.Settle = func(context.Context) { settled++ }
+	})
+	for _, o := range outcomes(t, s) {
+		if o.Failed() {
+			t.Errorf("%s fails: %s", o.check, o.text())
+		}
+	}
+	slices.Sort(names)
+	if settled == 0 || len(names) == 0 || len(slices.Compact(slices.Clone(names))) < len(names)-1 {
+		t.Errorf("settled %d times, machines %q", settled, names)
+	}
+}
+
+func TestSetupWithoutADriver(t *testing.T) {
+	for _, s := range []Setup{{}, {Driver: driver.Unimplemented{}}} {
+		all := outcomes(t, Suite{New: func(*testing.T) Setup { return s }})
+		if got := failures(all); len(got) != len(all) {
+			t.Errorf("only %q fail", got)
+		}
+	}
+}
+
+// Forms in which a value gets into a text, and what is no secret.
+func TestSecretsAreFoundInTheirForms(t *testing.T) {
+	class := &machine.Class{ProviderSpec: []byte(`{"region":"north-1"}`)}
+	value := []byte("pass\"word/1?>")
+	secret := &machine.Secret{Data: map[string][]byte{"password": value, "region": []byte("north-1"), "n": []byte("no")}}
+	for text, shown := range map[string]bool{
+		"wrong: " + string(value):                               true,
+		`quoted "pass\"word/1?>"`:                               true,
+		"bytes [112 97 115 115 34 119 111 114 100 47 49 63 62]": true,
+		"base64 cGFzcyJ3b3JkLzE/Pg==":                           true,
+		"url cGFzcyJ3b3JkLzE_Pg":                                true,
+		"hex 7061737322776f72642f313f3e":                        true,
+		"north-1 is no place, password no":                      false,
+		"":                                                      false,
+	} {
+		record := &recorder{TB: t}
+		r := newTrial(record, Suite{}, Setup{Class: class, Secret: secret})
+		r.secrets.search(r, "the text", text)
+		if record.Failed() != shown || strings.Contains(record.text(), string(value)) {
+			t.Errorf("%q: found %t, want %t; %s", text, record.Failed(), shown, record.text())
+		}
+	}
+}

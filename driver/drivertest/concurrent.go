@@ -1,0 +1,104 @@
+package drivertest
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/machine"
+)
+
+var concurrentChecks = []check{
+	{"creates of one name make one VM", concurrentCreatesOfOne},
+	{"creates of many names make as many VMs", concurrentCreatesOfMany},
+	{"deletes of one VM all end", concurrentDeletes},
+}
+
+// crowd is how many calls are made at once.
+const crowd = 8
+
+// together calls do for 0 to crowd-1 at once, and waits.
+func together(do func(i int)) {
+	var all sync.WaitGroup
+	start := make(chan struct{})
+	for i := range crowd {
+		all.Go(func() {
+			<-start
+			do(i)
+		})
+	}
+	close(start)
+	all.Wait()
+}
+
+// createTogether creates the machines' VMs at once.
+func (r *trial) createTogether(machines [crowd]*machine.Machine) (
+	answers [crowd]*driver.CreateMachineResponse, errs [crowd]error,
+) {
+	together(func(i int) { answers[i], errs[i] = r.create(r.ctx, machines[i]) })
+	r.settle()
+	return answers, errs
+}
+
+func concurrentCreatesOfOne(r *trial) {
+	const duty = "a machine has one VM, also when its creates race"
+	m := r.machine()
+	var same [crowd]*machine.Machine
+	for i := range same {
+		same[i] = m
+	}
+	answers, errs := r.createTogether(same)
+	v := r.created(m)
+	for i, a := range answers {
+		switch code := codes.Of(errs[i]); {
+		case code == codes.OK && a != nil && a.ProviderID != v.id:
+			r.Errorf("CreateMachine answered VM %q, and %q later: %s", a.ProviderID, v.id, duty)
+		case code != codes.OK && code != codes.Aborted:
+			r.Errorf("CreateMachine answers %s to one of several calls, neither %s nor %s (%v)",
+				code, codes.OK, codes.Aborted, errs[i])
+		}
+	}
+	r.only(m, duty, v)
+	r.total(1, duty)
+}
+
+func concurrentCreatesOfMany(r *trial) {
+	const duty = "creates of different machines do not disturb each other"
+	var machines [crowd]*machine.Machine
+	for i := range machines {
+		machines[i] = r.machine()
+	}
+	answers, errs := r.createTogether(machines)
+	var ids []string
+	for i, m := range machines {
+		if errs[i] != nil || answers[i] == nil {
+			r.Fatalf("CreateMachine beside others: %v", errs[i])
+		}
+		v := record(m, answers[i])
+		ids = append(ids, v.id)
+		r.only(m, duty, v)
+	}
+	slices.Sort(ids)
+	if len(slices.Compact(slices.Clone(ids))) < crowd {
+		r.Errorf("%d machines have the VMs %q: %s", crowd, ids, duty)
+	}
+	r.total(crowd, duty)
+}
+
+func concurrentDeletes(r *trial) {
+	v := r.created(r.machine())
+	r.settle()
+	var errs [crowd]error
+	together(func(i int) { _, errs[i] = r.delete(r.ctx, v.machine) })
+	r.settle()
+	for _, err := range errs {
+		if code := codes.Of(err); code != codes.OK && code != codes.Aborted {
+			r.Errorf("DeleteMachine answers %s to one of several calls, neither %s nor %s (%v)",
+				code, codes.OK, codes.Aborted, err)
+		}
+	}
+	r.deleted(v.machine)
+	r.gone(v, "DeleteMachine answered OK")
+	r.total(0, "DeleteMachine answered OK")
+}

@@ -1,0 +1,95 @@
+package drivertest
+
+import (
+	"context"
+	"time"
+
+	"github.com/millwright-go/millwright/codes"
+)
+
+var contextChecks = []check{
+	{"a canceled call ends", func(r *trial) {
+		ctx, cancel := context.WithCancel(r.ctx)
+		cancel()
+		r.over(ctx, codes.Canceled)
+	}},
+	{"a call past its deadline ends", func(r *trial) {
+		ctx, cancel := context.WithDeadline(r.ctx, time.Unix(0, 0))
+		defer cancel()
+		r.over(ctx, codes.DeadlineExceeded)
+	}},
+	{"a create is cut off by its deadline", cutOff},
+}
+
+// over makes calls whose context is over. Each may do its work all the same;
+// otherwise it says so by the code, and a later call takes up what it left.
+func (r *trial) over(ctx context.Context, code codes.Code) {
+	v := r.created(r.machine())
+	r.settle()
+	r.overReads(ctx, code, v)
+
+	m := r.machine()
+	a, err := r.create(ctx, m)
+	r.ended(codes.CreateMachine, err, nil, code)
+	if err == nil && a != nil {
+		r.present(record(m, a), "CreateMachine answered OK")
+	}
+	r.settle()
+	late := r.created(m)
+	r.only(m, "a create after one that was given up leaves one VM", late)
+	r.total(2, "a create after one that was given up leaves one VM")
+
+	_, err = r.delete(ctx, v.machine)
+	r.ended(codes.DeleteMachine, err, nil, code)
+	if err == nil {
+		r.gone(v, "DeleteMachine answered OK")
+	}
+	r.settle()
+	r.deleted(v.machine)
+	r.gone(v, "DeleteMachine answered OK")
+}
+
+// overReads makes the calls that change no VM, and compares with what they
+// answer to a context that lasts.
+func (r *trial) overReads(ctx context.Context, code codes.Code, v vm) {
+	_, err := r.status(ctx, v.machine)
+	_, lasting := r.status(r.ctx, v.machine)
+	r.ended(codes.GetMachineStatus, err, lasting, code)
+	_, err = r.list(ctx, r.setup.Class)
+	_, lasting = r.list(r.ctx, r.setup.Class)
+	r.ended(codes.ListMachines, err, lasting, code)
+	_, err = r.volumes(ctx, nil)
+	_, lasting = r.volumes(r.ctx, nil)
+	r.ended(codes.GetVolumeIDs, err, lasting, code)
+	_, err = r.initialize(ctx, v.machine)
+	_, lasting = r.initialize(r.ctx, v.machine)
+	r.ended(codes.InitializeMachine, err, lasting, code)
+	spec := r.setup.Class.ProviderSpec
+	_, err = r.update(ctx, v.machine, spec, spec)
+	_, lasting = r.update(r.ctx, v.machine, spec, spec)
+	r.ended(codes.UpdateMachine, err, lasting, code)
+}
+
+// ended requires the code of a call that was given up, or of its work done.
+func (r *trial) ended(call codes.Call, err, lasting error, want codes.Code) {
+	r.Helper()
+	if got, done := codes.Of(err), codes.Of(lasting); got != want && got != done {
+		r.Errorf("%s answers %s when its context is over, neither %s nor %s (%v)", call, got, want, done, err)
+	}
+}
+
+// cutOff lets the deadline pass while the call is under way, or before, or
+// after it: which one, nobody knows.
+func cutOff(r *trial) {
+	const duty = "a create after one that was cut off leaves one VM"
+	for _, limit := range []time.Duration{time.Microsecond, 100 * time.Microsecond, 5 * time.Millisecond} {
+		ctx, cancel := context.WithTimeout(r.ctx, limit)
+		m := r.machine()
+		_, err := r.create(ctx, m)
+		cancel()
+		r.ended(codes.CreateMachine, err, nil, codes.DeadlineExceeded)
+		r.settle()
+		r.only(m, duty, r.created(m))
+	}
+	r.total(3, duty)
+}

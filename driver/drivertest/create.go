@@ -1,0 +1,85 @@
+package drivertest
+
+import (
+	"github.com/millwright-go/millwright/codes"
+)
+
+var createChecks = []check{
+	{"answers what the VM is called", createAnswers},
+	{"is idempotent by name", createIsIdempotent},
+	{"goes on with and without its note", createTakesItsNote},
+	{"makes one VM a name", createMakesOneAName},
+	{"refuses a VM that differs", createRefusesDifferent},
+}
+
+func createAnswers(r *trial) {
+	v := r.created(r.machine())
+	r.only(v.machine, "CreateMachine answered OK, so there is one VM", v)
+	r.total(1, "CreateMachine answered OK, so there is one VM")
+}
+
+// createIsIdempotent creates as the library does when an answer was lost: with
+// nothing recorded.
+func createIsIdempotent(r *trial) {
+	const duty = "creating a machine's VM again adopts the one that is there"
+	m := r.machine()
+	first := r.created(m)
+	r.settle()
+	for range 2 {
+		again := r.created(m)
+		if again.id != first.id || again.node != first.node {
+			r.Errorf("VM %q with node %q is answered at first, then %q with %q: %s",
+				first.id, first.node, again.id, again.node, duty)
+		}
+	}
+	r.only(m, duty, first)
+	r.total(1, duty)
+}
+
+// createTakesItsNote creates again with the note of the first answer stored,
+// then looks up and deletes with the note lost.
+func createTakesItsNote(r *trial) {
+	const duty = "LastKnownState is handed back, and may have been lost"
+	m := r.machine()
+	first := r.created(m)
+	r.settle()
+	noted := m.Clone()
+	noted.Status.LastKnown = first.machine.Status.LastKnown
+	if again := r.created(noted); again.id != first.id {
+		r.Errorf("VM %q is answered at first, then %q: %s", first.id, again.id, duty)
+	}
+	unnoted := first
+	unnoted.machine = first.machine.Clone()
+	unnoted.machine.Status.LastKnown = ""
+	r.only(unnoted.machine, duty, first)
+	r.total(1, duty)
+	r.deleted(unnoted.machine)
+	r.gone(first, duty)
+}
+
+func createMakesOneAName(r *trial) {
+	const duty = "each machine has a VM of its own"
+	a, b := r.created(r.machine()), r.created(r.machine())
+	if a.id == b.id {
+		r.Errorf("machines %s and %s were answered the same VM %q: %s", a.machine.Name, b.machine.Name, a.id, duty)
+	}
+	r.only(a.machine, duty, a)
+	r.only(b.machine, duty, b)
+	r.total(2, duty)
+}
+
+func createRefusesDifferent(r *trial) {
+	const duty = "a VM that differs is neither adopted nor touched"
+	if r.setup.Different == nil {
+		r.notRun("Setup has no Different")
+	}
+	m := r.machine()
+	v := r.created(m)
+	r.settle()
+	if _, err := r.createOf(r.ctx, m, r.setup.Different); codes.Of(err) != codes.AlreadyExists {
+		r.Errorf("CreateMachine answers %s for a name whose VM differs, not %s (%v)",
+			codes.Of(err), codes.AlreadyExists, err)
+	}
+	r.only(m, duty, v)
+	r.total(1, duty)
+}

@@ -1,0 +1,115 @@
+package drivertest
+
+import (
+	"slices"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/machine"
+)
+
+var listChecks = []check{
+	{"has each VM under its ID, with its machine", listNamesVMs},
+	{"is the same again", listIsRepeatable},
+}
+
+func listNamesVMs(r *trial) {
+	a, b := r.created(r.machine()), r.created(r.machine())
+	r.lists(map[string][]string{a.machine.Name: {a.id}, b.machine.Name: {b.id}}, a, b)
+	r.deleted(a.machine)
+	r.lists(map[string][]string{b.machine.Name: {b.id}}, a, b)
+	r.deleted(b.machine)
+	r.lists(nil, a, b)
+}
+
+// lists requires that the list has want and nothing else about the given VMs.
+func (r *trial) lists(want map[string][]string, about ...vm) {
+	r.Helper()
+	got, known := r.listed(r.setup.Class)
+	if !known {
+		r.notRun("the driver has no %s", codes.ListMachines)
+	}
+	for _, v := range about {
+		if name := v.machine.Name; !slices.Equal(got[name], want[name]) {
+			r.Errorf("ListMachines has the IDs %q for machine %s, not %q", got[name], name, want[name])
+		}
+	}
+	if ids, ok := got[""]; ok {
+		r.Errorf("ListMachines has no machine name for the VMs %q", ids)
+	}
+	for name, ids := range got {
+		if slices.Contains(ids, "") {
+			r.Errorf("ListMachines has a VM of machine %q without an ID", name)
+		}
+	}
+}
+
+func listIsRepeatable(r *trial) {
+	v := r.created(r.machine())
+	for range 3 {
+		r.lists(map[string][]string{v.machine.Name: {v.id}}, v)
+	}
+	r.total(1, "ListMachines changes nothing")
+}
+
+var clusterChecks = []check{
+	{"others' VMs are not listed", clusterLists},
+	{"others' VMs are not found", clusterFinds},
+	{"others' VMs are not adopted", clusterCreates},
+	{"others' VMs are not deleted", clusterDeletes},
+}
+
+// foreign returns a VM of another cluster, with its machine's name free in
+// this one.
+func (r *trial) foreign() (*machine.Machine, vm) {
+	r.Helper()
+	if r.setup.OtherCluster == nil {
+		r.notRun("Setup has no OtherCluster")
+	}
+	m := r.machine()
+	r.also(m, r.setup.OtherCluster)
+	v := r.createdOf(m, r.setup.OtherCluster)
+	r.settle()
+	return m, v
+}
+
+func clusterLists(r *trial) {
+	_, theirs := r.foreign()
+	ours := r.created(r.machine())
+	r.lists(map[string][]string{ours.machine.Name: {ours.id}}, ours, theirs)
+	r.presentOf(theirs, r.setup.OtherCluster, "it is listed where it belongs")
+}
+
+func clusterFinds(r *trial) {
+	m, theirs := r.foreign()
+	for _, m := range []*machine.Machine{m, theirs.machine} {
+		_, err := r.status(r.ctx, m)
+		r.supports(codes.GetMachineStatus, err)
+		r.absent(codes.GetMachineStatus, err)
+	}
+}
+
+// clusterCreates accepts a refusal: names may be unique across clusters.
+func clusterCreates(r *trial) {
+	const duty = "calls act on VMs of their own cluster only"
+	m, theirs := r.foreign()
+	a, err := r.create(r.ctx, m)
+	switch code := codes.Of(err); {
+	case code == codes.OK && a != nil && a.ProviderID == theirs.id:
+		r.Errorf("CreateMachine adopted VM %s of another cluster: %s", theirs.id, duty)
+	case code != codes.OK && code != codes.AlreadyExists:
+		r.Errorf("CreateMachine under the name of another cluster's VM: %v", err)
+	}
+	r.presentOf(theirs, r.setup.OtherCluster, duty)
+}
+
+// clusterDeletes tries it by name and by ID. By ID, a refusal is as good as OK.
+func clusterDeletes(r *trial) {
+	const duty = "calls act on VMs of their own cluster only"
+	m, theirs := r.foreign()
+	r.deleted(m)
+	r.presentOf(theirs, r.setup.OtherCluster, duty)
+	r.total(1, duty)
+	_, _ = r.delete(r.ctx, theirs.machine)
+	r.presentOf(theirs, r.setup.OtherCluster, duty)
+	r.total(1, duty)
+}

@@ -1,0 +1,193 @@
+package drivertest
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+)
+
+// MemoryProvider is the provider name that Memory answers to.
+const MemoryProvider = "memory"
+
+// MemoryVolumes is the type of the volumes that Memory knows. Their handle is
+// their ID.
+const MemoryVolumes = "volumes.memory"
+
+// MemoryOptions says how a Memory is to behave. The zero value is the simplest.
+type MemoryOptions struct {
+	// Token is what the key "token" of a secret must hold. Empty: no secret is
+	// looked at.
+	Token string
+	// NeedsInitialization makes VMs UNINITIALIZED until InitializeMachine.
+	NeedsInitialization bool
+}
+
+// Memory is a provider that lives in memory, and the driver to it: it keeps
+// every duty of a driver, at once, and fails when told to. Any number of
+// clusters share it. It is made by NewMemory and safe for concurrent use.
+//
+// What it answers depends on the calls and their order alone. Provider IDs
+// number the VMs and are never used twice: "memory:///blue/17".
+type Memory struct {
+	options MemoryOptions
+
+	mu     sync.Mutex
+	number int
+	vms    map[string]*MemoryVM
+	before faults // for calls that are not to be carried out
+	after  faults // for calls that are, and fail all the same
+}
+
+var (
+	_ driver.Driver       = (*Memory)(nil)
+	_ driver.FieldUpdater = (*Memory)(nil)
+	_ driver.IDMatcher    = (*Memory)(nil)
+	_ driver.FaultHook    = (*Memory)(nil)
+)
+
+// MemoryVM is a VM in a Memory.
+type MemoryVM struct {
+	ID          string
+	Name        string // of the machine it was made for, and of its node
+	Cluster     string
+	Size        string
+	Tags        map[string]string
+	Initialized bool
+
+	number int
+}
+
+func (vm *MemoryVM) clone() MemoryVM {
+	c := *vm
+	c.Tags = maps.Clone(vm.Tags)
+	return c
+}
+
+// NewMemory returns a provider without VMs.
+func NewMemory(o MemoryOptions) *Memory {
+	return &Memory{options: o, vms: map[string]*MemoryVM{}, before: faults{}, after: faults{}}
+}
+
+// Class returns a class whose machines Memory makes from spec.
+func (m *Memory) Class(key object.Key, spec MemorySpec) *machine.Class {
+	return &machine.Class{Meta: object.Meta{Key: key}, Provider: MemoryProvider, ProviderSpec: spec.Encode()}
+}
+
+// Secret returns a secret that Memory accepts.
+func (m *Memory) Secret(key object.Key) *machine.Secret {
+	return &machine.Secret{
+		Meta: object.Meta{Key: key},
+		Data: map[string][]byte{"token": []byte(m.options.Token), machine.UserData: []byte("#!/bin/true")},
+	}
+}
+
+// VMs returns copies of all VMs of all clusters, in the order of their making.
+func (m *Memory) VMs() []MemoryVM {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	all := make([]MemoryVM, 0, len(m.vms))
+	for _, vm := range m.vms {
+		all = append(all, vm.clone())
+	}
+	slices.SortFunc(all, func(a, b MemoryVM) int { return cmp.Compare(a.number, b.number) })
+	return all
+}
+
+// Count returns how many VMs there are in all clusters.
+func (m *Memory) Count() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.vms)
+}
+
+// Add makes a VM as somebody else would who uses the same account: nobody asked
+// for it, and the name may be taken. It returns the provider ID; an ID in vm is
+// ignored.
+func (m *Memory) Add(vm MemoryVM) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.add(vm).ID
+}
+
+func (m *Memory) add(vm MemoryVM) *MemoryVM {
+	m.number++
+	added := vm.clone()
+	added.number = m.number
+	added.ID = fmt.Sprintf("memory:///%s/%d", vm.Cluster, m.number)
+	m.vms[added.ID] = &added
+	return &added
+}
+
+// Remove takes a VM away behind the driver's back, and tells whether it was there.
+func (m *Memory) Remove(id string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_, there := m.vms[id]
+	delete(m.vms, id)
+	return there
+}
+
+// UpdatableFields implements driver.FieldUpdater.
+func (m *Memory) UpdatableFields() []string { return []string{"tags"} }
+
+// ProviderIDsMatch implements driver.IDMatcher.
+func (m *Memory) ProviderIDsMatch() bool { return true }
+
+// FailNext has the next call of that kind answer err without doing anything.
+// Called again, it adds to what is in store.
+func (m *Memory) FailNext(call codes.Call, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.before.add(call, err)
+}
+
+// FailAfter implements driver.FaultHook. There is no response beside err.
+func (m *Memory) FailAfter(call codes.Call, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.after.add(call, err)
+}
+
+// faults are errors in store, first in, first out.
+type faults map[codes.Call][]error
+
+func (f faults) add(call codes.Call, err error) { f[call] = append(f[call], err) }
+
+// take returns the next error for a call; nil: there is none.
+func (f faults) take(call codes.Call) error {
+	if len(f[call]) == 0 {
+		return nil
+	}
+	err := f[call][0]
+	f[call] = f[call][1:]
+	return err
+}
+
+// serve carries a call out, unless its context is over or a fault is in store.
+// One call is carried out at a time.
+func serve[R any](ctx context.Context, m *Memory, call codes.Call, do func() (*R, error)) (*R, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, codes.Wrap(codes.Of(err), err, call.String()+" was given up before it began")
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := m.before.take(call); err != nil {
+		return nil, err
+	}
+	response, err := do()
+	if err != nil {
+		return response, err
+	}
+	if err := m.after.take(call); err != nil {
+		return nil, err
+	}
+	return response, nil
+}

@@ -1,0 +1,130 @@
+package drivertest
+
+import (
+	"slices"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/machine"
+)
+
+// What a trial can see of the provider: the list, the status of single VMs,
+// and Setup.Count. What none of them shows leaves the trial blind there.
+
+// listed returns the IDs of VMs in the class's cluster, by machine name.
+func (r *trial) listed(c *machine.Class) (ids map[string][]string, known bool) {
+	r.Helper()
+	r.settle()
+	list, err := r.list(r.ctx, c)
+	if codes.Of(err) == codes.Unimplemented {
+		return nil, false
+	}
+	if err != nil || list == nil {
+		r.Fatalf("ListMachines: %v", err)
+	}
+	ids = map[string][]string{}
+	for id, name := range list.Machines {
+		ids[name] = append(ids[name], id)
+	}
+	for _, of := range ids {
+		slices.Sort(of)
+	}
+	return ids, true
+}
+
+// looked looks a machine's VM up; there must be a clear answer.
+func (r *trial) looked(m *machine.Machine, c *machine.Class) (id string, known bool) {
+	r.Helper()
+	r.settle()
+	a, err := r.statusOf(r.ctx, m, c)
+	switch code := codes.Of(err); code {
+	case codes.OK, codes.Uninitialized:
+		if a == nil {
+			r.Fatalf("GetMachineStatus answered %s without a response", code)
+		}
+		return a.ProviderID, true
+	case codes.NotFound:
+		return "", true
+	case codes.Unimplemented:
+		return "", false
+	default:
+		r.Fatalf("GetMachineStatus of machine %s: %v", m.Name, err)
+	}
+	return "", false
+}
+
+// there tells whether a VM exists.
+func (r *trial) there(v vm, c *machine.Class) (there, known bool) {
+	r.Helper()
+	if ids, known := r.listed(c); known {
+		return slices.Contains(ids[v.machine.Name], v.id), true
+	}
+	id, known := r.looked(v.machine, c)
+	return id == v.id, known
+}
+
+// present requires that a VM exists.
+func (r *trial) present(v vm, duty string) { r.Helper(); r.presentOf(v, r.setup.Class, duty) }
+
+func (r *trial) presentOf(v vm, c *machine.Class, duty string) {
+	r.Helper()
+	there, known := r.there(v, c)
+	if known && !there {
+		r.Errorf("VM %s of machine %s is gone: %s", v.id, v.machine.Name, duty)
+	}
+	r.blind = r.blind || !known && r.setup.Count == nil
+}
+
+// gone requires that a VM does not exist, and that its machine has none.
+func (r *trial) gone(v vm, duty string) {
+	r.Helper()
+	there, known := r.there(v, r.setup.Class)
+	if known && there {
+		r.Errorf("VM %s of machine %s still exists: %s", v.id, v.machine.Name, duty)
+	}
+	r.blind = r.blind || !known && r.setup.Count == nil
+}
+
+// only requires that the VMs of a machine are those, in any order.
+func (r *trial) only(m *machine.Machine, duty string, want ...vm) {
+	r.Helper()
+	ids, known := r.listed(r.setup.Class)
+	if !known {
+		r.onlyLooked(m, duty, want)
+		return
+	}
+	var wanted []string
+	for _, v := range want {
+		wanted = append(wanted, v.id)
+	}
+	slices.Sort(wanted)
+	if got := ids[m.Name]; !slices.Equal(got, wanted) {
+		r.Errorf("machine %s has the VMs %q, not %q: %s", m.Name, got, wanted, duty)
+	}
+}
+
+// onlyLooked is only for drivers that list nothing.
+func (r *trial) onlyLooked(m *machine.Machine, duty string, want []vm) {
+	r.Helper()
+	id, known := r.looked(m, r.setup.Class)
+	wanted := ""
+	if len(want) > 0 {
+		wanted = want[0].id
+	}
+	if known && id != wanted {
+		r.Errorf("machine %s has the VM %q, not %q: %s", m.Name, id, wanted, duty)
+	}
+	r.blind = r.blind || !known && r.setup.Count == nil
+}
+
+// total requires that there are n VMs more in the account than at the start,
+// if they can be counted.
+func (r *trial) total(n int, duty string) {
+	r.Helper()
+	if r.setup.Count == nil {
+		return
+	}
+	r.settle()
+	if got := r.setup.Count() - r.before; got != n {
+		r.Errorf("the account has %d VMs more than before, not %d: %s", got, n, duty)
+	}
+}

@@ -1,0 +1,157 @@
+package drivertest
+
+import (
+	"reflect"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/machine"
+)
+
+var statusChecks = []check{
+	{"of an absent VM is NotFound", statusAbsent},
+	{"answers what create did", statusAnswers},
+	{"is read-only", statusReadsOnly},
+	{"says Uninitialized where it is so", statusUninitialized},
+}
+
+func statusAbsent(r *trial) {
+	m := r.machine()
+	_, err := r.status(r.ctx, m)
+	r.supports(codes.GetMachineStatus, err)
+	r.absent(codes.GetMachineStatus, err)
+	v := r.created(m)
+	r.settle()
+	r.deleted(v.machine)
+	r.settle()
+	for _, m := range []*machine.Machine{m, v.machine} {
+		_, err := r.status(r.ctx, m)
+		r.absent(codes.GetMachineStatus, err)
+	}
+	r.total(0, "GetMachineStatus creates nothing")
+}
+
+// absent requires that a call answered NOT_FOUND.
+func (r *trial) absent(call codes.Call, err error) {
+	r.Helper()
+	if code := codes.Of(err); code != codes.NotFound {
+		r.Errorf("%s answers %s for a VM that does not exist, not %s (%v)", call, code, codes.NotFound, err)
+	}
+}
+
+// statusAnswers asks by name, as after a crash, and by ID.
+func statusAnswers(r *trial) {
+	m := r.machine()
+	v := r.created(m)
+	r.settle()
+	for _, m := range []*machine.Machine{m, v.machine} {
+		a, err := r.status(r.ctx, m)
+		r.supports(codes.GetMachineStatus, err)
+		if code := codes.Of(err); code != codes.OK && code != codes.Uninitialized {
+			r.Fatalf("GetMachineStatus: %v", err)
+		}
+		r.sameVM(v, a)
+	}
+}
+
+// sameVM requires that a status names the VM as its create did.
+func (r *trial) sameVM(v vm, a *driver.GetMachineStatusResponse) {
+	r.Helper()
+	if a == nil {
+		r.Fatalf("GetMachineStatus found the VM and has no response")
+	}
+	if a.ProviderID != v.id || a.NodeName != v.node {
+		r.Errorf("CreateMachine answered VM %q with node %q, GetMachineStatus %q with %q",
+			v.id, v.node, a.ProviderID, a.NodeName)
+	}
+}
+
+// statusReadsOnly looks twice: what a look changes, the next one shows.
+func statusReadsOnly(r *trial) {
+	v := r.created(r.machine())
+	r.settle()
+	a, first := r.status(r.ctx, v.machine)
+	r.supports(codes.GetMachineStatus, first)
+	for range 2 {
+		r.settle()
+		b, again := r.status(r.ctx, v.machine)
+		if codes.Of(again) != codes.Of(first) {
+			r.Errorf("GetMachineStatus answers %s at first, then %s: it changes nothing",
+				codes.Of(first), codes.Of(again))
+		}
+		if a != nil && b != nil && (a.ProviderID != b.ProviderID || a.NodeName != b.NodeName) {
+			r.Errorf("GetMachineStatus answers %+v at first, then %+v: it changes nothing", *a, *b)
+		}
+	}
+	r.only(v.machine, "GetMachineStatus changes nothing", v)
+	r.total(1, "GetMachineStatus changes nothing")
+}
+
+func statusUninitialized(r *trial) {
+	m := r.machine()
+	v := r.created(m)
+	r.settle()
+	a, err := r.status(r.ctx, m)
+	r.supports(codes.GetMachineStatus, err)
+	if code := codes.Of(err); code != codes.Uninitialized {
+		if r.setup.NeedsInitialization {
+			r.Fatalf("GetMachineStatus answers %s for a VM that needs initialization, not %s", code, codes.Uninitialized)
+		}
+		r.notRun("VMs of Class need no initialization")
+	}
+	r.sameVM(v, a)
+	r.created(m) // adopting a VM must not pass for initializing it
+	r.settle()
+	if _, err := r.status(r.ctx, m); codes.Of(err) == codes.Uninitialized {
+		r.initialized(v)
+	}
+	b, err := r.status(r.ctx, m)
+	if err != nil {
+		r.Fatalf("GetMachineStatus of a VM that was initialized: %v", err)
+	}
+	r.sameVM(v, b)
+	if reflect.DeepEqual(a, b) {
+		return
+	}
+	r.Logf("GetMachineStatus answers %+v before the initialization, %+v after it", *a, *b)
+}
+
+// initialized initializes a VM; that must succeed.
+func (r *trial) initialized(v vm) {
+	r.Helper()
+	a, err := r.initialize(r.ctx, v.machine)
+	r.supports(codes.InitializeMachine, err)
+	if err != nil {
+		r.Fatalf("InitializeMachine: %v", err)
+	}
+	if a != nil && (a.ProviderID != "" && a.ProviderID != v.id || a.NodeName != "" && a.NodeName != v.node) {
+		r.Errorf("CreateMachine answered VM %q with node %q, InitializeMachine %q with %q",
+			v.id, v.node, a.ProviderID, a.NodeName)
+	}
+	r.settle()
+}
+
+var initializeChecks = []check{
+	{"is idempotent", initializeIsIdempotent},
+	{"of an absent VM is NotFound", initializeAbsent},
+}
+
+func initializeIsIdempotent(r *trial) {
+	v := r.created(r.machine())
+	r.settle()
+	for range 3 {
+		r.initialized(v)
+		if _, err := r.status(r.ctx, v.machine); err != nil && codes.Of(err) != codes.Unimplemented {
+			r.Errorf("GetMachineStatus of a VM that was initialized: %v", err)
+		}
+	}
+	r.only(v.machine, "InitializeMachine makes no VM", v)
+	r.total(1, "InitializeMachine makes no VM")
+}
+
+func initializeAbsent(r *trial) {
+	_, err := r.initialize(r.ctx, r.machine())
+	r.supports(codes.InitializeMachine, err)
+	r.absent(codes.InitializeMachine, err)
+	r.total(0, "InitializeMachine makes no VM")
+}

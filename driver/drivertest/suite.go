@@ -1,0 +1,129 @@
+package drivertest
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/machine"
+)
+
+// Suite says how to make the driver under test.
+type Suite struct {
+	// New returns a driver and what the checks need beside it. Each check calls
+	// it once. The driver may be the same each time, and its account shared with
+	// others; what New opens it closes through t.Cleanup.
+	New func(t *testing.T) Setup
+
+	// Patience is how long a call may take: the deadline in its context. Zero
+	// stands for 30 seconds.
+	Patience time.Duration
+
+	// Prompt is how long a call may go on after its context has ended. Zero
+	// stands for 5 seconds.
+	Prompt time.Duration
+}
+
+// Setup is a driver and what it is tried with. Only Driver and Class are
+// needed; a nil field leaves out the checks that need it.
+type Setup struct {
+	Driver driver.Driver
+	// Class is what VMs are made from. Its provider and provider spec are also
+	// spoilt to see them refused: a driver that looks at neither leaves them empty.
+	Class *machine.Class
+	// Secret goes with every call. Its values must appear in no answer.
+	Secret *machine.Secret
+	// NewMachine returns a new machine of that name, which is in lower case
+	// and digits and fits a DNS label. Nil: a machine of Class with nothing else set.
+	NewMachine func(name string) *machine.Machine
+
+	// Different is of the same cluster as Class and yields a VM that a machine
+	// of Class could not adopt.
+	Different *machine.Class
+	// OtherCluster is for VMs of another cluster in the same account.
+	OtherCluster *machine.Class
+	// Invalid can be decoded, but no VM can be made from it.
+	Invalid *machine.Class
+
+	// NoNodeNames says that VMs become no nodes, so that they have no node name.
+	NoNodeNames bool
+	// NeedsInitialization says that a VM of Class is UNINITIALIZED until
+	// InitializeMachine.
+	NeedsInitialization bool
+	// Wanted is a provider spec that UpdateMachine can change a VM of Class to.
+	Wanted []byte
+	// Volumes the driver knows, by the volume ID that it is to answer.
+	Volumes map[string]driver.Volume
+	// Migration returns a request that can be fulfilled, each time anew.
+	Migration func() *driver.GenerateMachineClassForMigrationRequest
+
+	// Settle returns once every change made so far is visible in the provider's
+	// answers. Nil: changes are visible at once.
+	Settle func(ctx context.Context)
+	// Count returns how many VMs there really are in the account, by other
+	// means than the driver. Only its changes count.
+	Count func() int
+}
+
+// check is one thing that a driver promises.
+type check struct {
+	name string
+	run  func(*trial)
+}
+
+type group struct {
+	name   string
+	checks []check
+}
+
+func groups() []group {
+	return []group{
+		{"Create", createChecks},
+		{"Delete", deleteChecks},
+		{"Status", statusChecks},
+		{"Initialize", initializeChecks},
+		{"List", listChecks},
+		{"Cluster", clusterChecks},
+		{"Update", updateChecks},
+		{"Volumes", volumeChecks},
+		{"Migration", migrationChecks},
+		{"Arguments", argumentChecks},
+		{"Secrets", secretChecks},
+		{"Context", contextChecks},
+		{"Concurrent", concurrentChecks},
+		{"LostAnswer", lostAnswerChecks},
+	}
+}
+
+// Run checks every duty of a driver, each in a subtest. Beside its own subject,
+// each check fails when a call changes its request, panics, fails without a
+// message, answers OK with nothing, shows a secret, or does not end in time.
+//
+// A lost answer is tried with drivers that have a driver.FaultHook.
+func Run(t *testing.T, s Suite) {
+	t.Helper()
+	var total int
+	var left []string
+	for _, g := range groups() {
+		t.Run(g.name, func(t *testing.T) {
+			for _, c := range g.checks {
+				total++
+				t.Run(c.name, func(t *testing.T) {
+					r := newTrial(t, s, s.New(t))
+					defer func() {
+						if t.Skipped() && !t.Failed() {
+							left = append(left, fmt.Sprintf("%s/%s: %s", g.name, c.name, r.skipped))
+						}
+					}()
+					r.try(c)
+				})
+			}
+		})
+	}
+	if len(left) > 0 {
+		t.Logf("%d of %d checks were not run, or not wholly:\n  %s", len(left), total, strings.Join(left, "\n  "))
+	}
+}

@@ -1,0 +1,189 @@
+package drivertest
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+)
+
+// trial is one check's time with a driver.
+type trial struct {
+	testing.TB
+	suite Suite
+	setup Setup
+	ctx   context.Context //nolint:containedctx // as long as the test, like testing.T's own
+
+	names   string // begins every machine name of this trial
+	before  int    // Setup.Count at the start
+	blind   bool   // some effect could not be seen
+	skipped string // why the check was not run, or not wholly
+	stuck   atomic.Bool
+	secrets secrets
+
+	mu   sync.Mutex
+	made []birth
+}
+
+// birth is a VM that may have been made and is to be deleted in the end.
+type birth struct {
+	machine *machine.Machine
+	class   *machine.Class
+}
+
+func newTrial(t testing.TB, s Suite, setup Setup) *trial {
+	if s.Patience <= 0 {
+		s.Patience = 30 * time.Second
+	}
+	if s.Prompt <= 0 {
+		s.Prompt = 5 * time.Second
+	}
+	r := &trial{TB: t, suite: s, setup: setup, ctx: t.Context()}
+	r.names = "drivertest-" + strings.ToLower(rand.Text()[:8])
+	r.secrets.add(setup.Secret, setup.Class)
+	return r
+}
+
+// try runs a check and cleans up after it.
+func (r *trial) try(c check) {
+	if r.setup.Driver == nil || r.setup.Class == nil {
+		r.Fatalf("Setup has no Driver or no Class")
+	}
+	r.Cleanup(r.cleanUp)
+	if r.setup.Count != nil {
+		r.before = r.setup.Count()
+	}
+	c.run(r)
+	if r.blind && !r.Failed() {
+		r.notRun("some effects can't be seen: the driver has neither ListMachines nor GetMachineStatus, and Setup no Count")
+	}
+}
+
+// notRun ends the check without a verdict.
+func (r *trial) notRun(format string, args ...any) {
+	r.Helper()
+	r.skipped = fmt.Sprintf(format, args...)
+	r.Skip("not run: " + r.skipped)
+}
+
+// cleanUp deletes whatever the trial may have made. What can't be deleted is
+// reported, and no failure: that is the business of other checks.
+func (r *trial) cleanUp() {
+	ctx := context.WithoutCancel(r.ctx)
+	r.mu.Lock()
+	made := slices.Clone(r.made)
+	r.mu.Unlock()
+	for _, b := range made {
+		if r.stuck.Load() {
+			r.Logf("calls are stuck; VMs whose names begin with %s may be left behind", r.names)
+			return
+		}
+		within, cancel := context.WithTimeout(ctx, r.suite.Patience)
+		_, err := r.deleteOf(within, b.machine, b.class)
+		cancel()
+		if err != nil {
+			r.Logf("VM of machine %s may be left behind: %v", b.machine.Name, err)
+		}
+	}
+}
+
+// machine returns a new machine under a new name, without a VM.
+func (r *trial) machine() *machine.Machine {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	name := fmt.Sprintf("%s-%d", r.names, len(r.made))
+	m := r.newMachine(name)
+	r.made = append(r.made, birth{m, r.setup.Class})
+	return m
+}
+
+func (r *trial) newMachine(name string) *machine.Machine {
+	if r.setup.NewMachine != nil {
+		return r.setup.NewMachine(name)
+	}
+	class := r.setup.Class
+	return &machine.Machine{
+		Meta: object.Meta{Key: object.Key{Namespace: class.Namespace, Name: name}},
+		Spec: machine.Spec{Class: machine.ClassRef{Name: class.Name}},
+	}
+}
+
+// also has the machine's VM deleted in the end as one of another class, too.
+func (r *trial) also(m *machine.Machine, c *machine.Class) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.made = append(r.made, birth{m, c})
+}
+
+// vm is a VM that a create has answered.
+type vm struct {
+	machine *machine.Machine // as the library stores it then: ID, node name and note recorded
+	id      string
+	node    string
+}
+
+// record returns the machine as the library stores it after a create's answer.
+func record(m *machine.Machine, a *driver.CreateMachineResponse) vm {
+	recorded := m.Clone()
+	recorded.Spec.ProviderID, recorded.Spec.NodeName = a.ProviderID, a.NodeName
+	if a.LastKnownState != "" {
+		recorded.Status.LastKnown = a.LastKnownState
+	}
+	return vm{machine: recorded, id: a.ProviderID, node: a.NodeName}
+}
+
+// created creates the machine's VM; that must succeed.
+func (r *trial) created(m *machine.Machine) vm {
+	r.Helper()
+	return r.createdOf(m, r.setup.Class)
+}
+
+func (r *trial) createdOf(m *machine.Machine, c *machine.Class) vm {
+	r.Helper()
+	a, err := r.createOf(r.ctx, m, c)
+	if err != nil {
+		r.Fatalf("CreateMachine: %v", err)
+	}
+	if a == nil || a.ProviderID == "" {
+		r.Fatalf("CreateMachine answered OK without a provider ID")
+	}
+	if a.NodeName == "" && !r.setup.NoNodeNames {
+		r.Errorf("CreateMachine answered OK without a node name (see Setup.NoNodeNames)")
+	}
+	return record(m, a)
+}
+
+// deleted deletes the machine's VM; that must succeed.
+func (r *trial) deleted(m *machine.Machine) {
+	r.Helper()
+	if _, err := r.delete(r.ctx, m); err != nil {
+		r.Fatalf("DeleteMachine: %v", err)
+	}
+}
+
+// supports skips the check if a call's answer says that the driver lacks it.
+func (r *trial) supports(call codes.Call, err error) {
+	r.Helper()
+	if codes.Of(err) == codes.Unimplemented {
+		r.notRun("the driver has no %s", call)
+	}
+}
+
+// settle waits until what was done can be seen.
+func (r *trial) settle() {
+	if r.setup.Settle != nil {
+		ctx, cancel := context.WithTimeout(r.ctx, r.suite.Patience)
+		defer cancel()
+		r.setup.Settle(ctx)
+	}
+}

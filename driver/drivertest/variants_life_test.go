@@ -1,0 +1,256 @@
+package drivertest
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/driver"
+)
+
+type (
+	initializeRequest  = driver.InitializeMachineRequest
+	initializeResponse = driver.InitializeMachineResponse
+	listRequest        = driver.ListMachinesRequest
+	listResponse       = driver.ListMachinesResponse
+)
+
+var deleteVariants = []variant{
+	{"finds nothing to delete", func(b *broken) {
+		b.remove = func(ctx context.Context, req *deleteRequest) (*deleteResponse, error) {
+			if id := req.Machine.Spec.ProviderID; id != "" && !slices.ContainsFunc(b.VMs(), func(vm MemoryVM) bool { return vm.ID == id }) {
+				return nil, codes.Newf(codes.NotFound, "there is no VM %s", id)
+			}
+			return b.Memory.DeleteMachine(ctx, req)
+		}
+	}, map[string]string{
+		"Delete/removes the VM, and is idempotent":                    "NotFound",
+		"Delete/with the ID of a VM that is gone spares its namesake": "NotFound",
+		"LostAnswer/of a delete: the next one is OK":                  "NotFound",
+		"Concurrent/deletes of one VM all end":                        "NotFound",
+	}},
+	{"complains about a VM that never was", func(b *broken) {
+		b.remove = func(ctx context.Context, req *deleteRequest) (*deleteResponse, error) {
+			if len(b.existing(req.Machine.Name, spec(req.Class.ProviderSpec))) == 0 {
+				return nil, codes.New(codes.NotFound, "there is no such VM")
+			}
+			return b.Memory.DeleteMachine(ctx, req)
+		}
+	}, map[string]string{"Delete/of an absent VM is OK": "NotFound"}},
+	{"deletes nothing", func(b *broken) {
+		b.remove = func(context.Context, *deleteRequest) (*deleteResponse, error) { return &deleteResponse{}, nil }
+	}, map[string]string{
+		"Delete/removes the VM, and is idempotent":        "still exists",
+		"Context/a call past its deadline ends":           "still exists",
+		"LostAnswer/of a create: the VM can be deleted":   "deleted by name",
+		"List/has each VM under its ID, with its machine": "ListMachines has",
+		"Concurrent/deletes of one VM all end":            "still exists",
+	}},
+	{"deletes by name although there is an ID", func(b *broken) {
+		b.remove = func(ctx context.Context, req *deleteRequest) (*deleteResponse, error) {
+			own := *req
+			own.Machine = req.Machine.Clone()
+			own.Machine.Spec.ProviderID = ""
+			return b.Memory.DeleteMachine(ctx, &own)
+		}
+	}, map[string]string{
+		"Delete/with a provider ID deletes exactly that VM":           "says which VM to delete",
+		"Delete/with the ID of a VM that is gone spares its namesake": "is gone",
+	}},
+	{"deletes by ID and, failing that, by name", func(b *broken) {
+		b.remove = func(ctx context.Context, req *deleteRequest) (*deleteResponse, error) {
+			own := *req
+			own.Machine = req.Machine.Clone()
+			if !b.Remove(req.Machine.Spec.ProviderID) {
+				own.Machine.Spec.ProviderID = ""
+			}
+			return b.Memory.DeleteMachine(ctx, &own)
+		}
+	}, map[string]string{"Delete/with the ID of a VM that is gone spares its namesake": "that one was gone"}},
+	{"deletes by ID alone", func(b *broken) {
+		b.remove = func(ctx context.Context, req *deleteRequest) (*deleteResponse, error) {
+			if req.Machine.Spec.ProviderID == "" && req.Machine.Name != "" {
+				return &deleteResponse{}, nil
+			}
+			return b.Memory.DeleteMachine(ctx, req)
+		}
+	}, map[string]string{"Delete/finds the VM by name when no ID was recorded": "by the machine's name"}},
+}
+
+var statusVariants = []variant{
+	{"doesn't know whether a VM is there", func(b *broken) {
+		b.status = func(ctx context.Context, req *statusRequest) (*statusResponse, error) {
+			a, err := b.Memory.GetMachineStatus(ctx, req)
+			if codes.Of(err) == codes.NotFound {
+				return nil, codes.New(codes.Unknown, "the VM may be there")
+			}
+			return a, err
+		}
+	}, map[string]string{
+		"Status/of an absent VM is NotFound": "answers Unknown",
+		"Cluster/others' VMs are not found":  "answers Unknown",
+	}},
+	{"names a VM one way, then another", func(b *broken) {
+		b.status = func(ctx context.Context, req *statusRequest) (*statusResponse, error) {
+			a, err := b.Memory.GetMachineStatus(ctx, req)
+			if a != nil {
+				a.NodeName += ".internal"
+			}
+			return a, err
+		}
+	}, map[string]string{"Status/answers what create did": `.internal"`}},
+	{"initializes when asked how it is", func(b *broken) {
+		b.status = func(ctx context.Context, req *statusRequest) (*statusResponse, error) {
+			a, err := b.Memory.GetMachineStatus(ctx, req)
+			if codes.Of(err) == codes.Uninitialized {
+				again := initializeRequest{Machine: req.Machine, Class: req.Class, Secret: req.Secret}
+				_, _ = b.Memory.InitializeMachine(ctx, &again)
+			}
+			return a, err
+		}
+	}, map[string]string{"Status/is read-only": "it changes nothing"}},
+	{"hides that a VM is not initialized", func(b *broken) {
+		b.status = func(ctx context.Context, req *statusRequest) (*statusResponse, error) {
+			a, err := b.Memory.GetMachineStatus(ctx, req)
+			if codes.Of(err) == codes.Uninitialized {
+				err = nil
+			}
+			return a, err
+		}
+	}, map[string]string{"Status/says Uninitialized where it is so": "answers OK"}},
+	{"says Uninitialized and not of which VM", func(b *broken) {
+		b.status = func(ctx context.Context, req *statusRequest) (*statusResponse, error) {
+			a, err := b.Memory.GetMachineStatus(ctx, req)
+			if err != nil {
+				a = nil
+			}
+			return a, err
+		}
+	}, map[string]string{"Status/says Uninitialized where it is so": "has no response"}},
+	{"initializes nothing", func(b *broken) {
+		b.initialize = func(ctx context.Context, _ *initializeRequest) (*initializeResponse, error) {
+			return &initializeResponse{}, ctx.Err()
+		}
+	}, map[string]string{
+		"Status/says Uninitialized where it is so":            "has to be initialized",
+		"Initialize/is idempotent":                            "has to be initialized",
+		"Initialize/of an absent VM is NotFound":              "answers OK",
+		"LostAnswer/of an initialization: the next one is OK": "",
+	}},
+	{"initializes once only", func(b *broken) {
+		b.initialize = func(ctx context.Context, req *initializeRequest) (*initializeResponse, error) {
+			if vms := b.existing(req.Machine.Name, spec(req.Class.ProviderSpec)); len(vms) > 0 && vms[0].Initialized {
+				return nil, codes.New(codes.PreconditionFailed, "the VM is initialized already")
+			}
+			return b.Memory.InitializeMachine(ctx, req)
+		}
+	}, map[string]string{
+		"Initialize/is idempotent":                            "initialized already",
+		"LostAnswer/of an initialization: the next one is OK": "initialized already",
+	}},
+	{"initializes by making another VM", func(b *broken) {
+		b.initialize = func(ctx context.Context, req *initializeRequest) (*initializeResponse, error) {
+			a, err := b.Memory.InitializeMachine(ctx, req)
+			if err == nil {
+				s := spec(req.Class.ProviderSpec)
+				a.ProviderID = b.Add(MemoryVM{Name: a.NodeName, Cluster: s.Cluster, Size: s.Size, Initialized: true})
+			}
+			return a, err
+		}
+	}, map[string]string{"Initialize/is idempotent": "makes no VM"}},
+}
+
+var listVariants = []variant{
+	{"lists everyone's VMs", func(b *broken) {
+		b.list = func(ctx context.Context, req *listRequest) (*listResponse, error) {
+			a, err := b.Memory.ListMachines(ctx, req)
+			if err == nil {
+				for _, vm := range b.VMs() {
+					a.Machines[vm.ID] = vm.Name
+				}
+			}
+			return a, err
+		}
+	}, map[string]string{"Cluster/others' VMs are not listed": "not []"}},
+	{"lists names under names", func(b *broken) {
+		b.list = func(ctx context.Context, req *listRequest) (*listResponse, error) {
+			a, err := b.Memory.ListMachines(ctx, req)
+			if err == nil {
+				for id, name := range a.Machines {
+					delete(a.Machines, id)
+					a.Machines[name] = name
+				}
+			}
+			return a, err
+		}
+	}, map[string]string{"List/has each VM under its ID, with its machine": "ListMachines has the IDs"}},
+	{"lists VMs without their machines", func(b *broken) {
+		b.list = func(ctx context.Context, req *listRequest) (*listResponse, error) {
+			a, err := b.Memory.ListMachines(ctx, req)
+			if err == nil {
+				for id := range a.Machines {
+					a.Machines[id] = ""
+				}
+			}
+			return a, err
+		}
+	}, map[string]string{"List/has each VM under its ID, with its machine": "no machine name for the VMs"}},
+	{"lists what it listed before", func(b *broken) {
+		var mu sync.Mutex
+		before := map[string]string{}
+		b.list = func(ctx context.Context, req *listRequest) (*listResponse, error) {
+			a, err := b.Memory.ListMachines(ctx, req)
+			if err != nil {
+				return a, err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			for id, name := range before {
+				a.Machines[id] = name
+			}
+			before = a.Machines
+			return &listResponse{Machines: a.Machines}, nil
+		}
+	}, map[string]string{"List/has each VM under its ID, with its machine": "ListMachines has the IDs"}},
+	{"lists every second time", func(b *broken) {
+		b.list = func(ctx context.Context, req *listRequest) (*listResponse, error) {
+			a, err := b.Memory.ListMachines(ctx, req)
+			if err == nil && !b.seen(req.Class.Name) {
+				a.Machines = nil
+			}
+			return a, err
+		}
+	}, map[string]string{"List/is the same again": "ListMachines has the IDs"}},
+}
+
+var clusterVariants = []variant{
+	{"looks up VMs of any cluster", func(b *broken) {
+		b.status = func(ctx context.Context, req *statusRequest) (*statusResponse, error) {
+			for _, vm := range b.VMs() {
+				if ctx.Err() == nil && vm.Name == req.Machine.Name {
+					return &statusResponse{ProviderID: vm.ID, NodeName: vm.Name}, nil
+				}
+			}
+			return b.Memory.GetMachineStatus(ctx, req)
+		}
+	}, map[string]string{"Cluster/others' VMs are not found": "answers OK"}},
+	{"deletes by name in any cluster", func(b *broken) {
+		b.remove = func(ctx context.Context, req *deleteRequest) (*deleteResponse, error) {
+			for _, vm := range b.VMs() {
+				if ctx.Err() == nil && req.Machine.Spec.ProviderID == "" && vm.Name == req.Machine.Name {
+					b.Remove(vm.ID)
+				}
+			}
+			return b.Memory.DeleteMachine(ctx, req)
+		}
+	}, map[string]string{"Cluster/others' VMs are not deleted": "their own cluster only"}},
+	{"deletes by ID in any cluster", func(b *broken) {
+		b.remove = func(ctx context.Context, req *deleteRequest) (*deleteResponse, error) {
+			if ctx.Err() == nil {
+				b.Remove(req.Machine.Spec.ProviderID)
+			}
+			return b.Memory.DeleteMachine(ctx, req)
+		}
+	}, map[string]string{"Cluster/others' VMs are not deleted": "their own cluster only"}},
+}

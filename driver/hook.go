@@ -1,0 +1,36 @@
+package driver
+
+import (
+	"context"
+	"time"
+
+	"github.com/millwright-go/millwright/codes"
+)
+
+// Call is a call that has ended.
+type Call struct {
+	Subject
+	Took time.Duration // never negative
+	Code codes.Code    // of Err
+	Err  error         // as the driver answered it; nil: OK
+}
+
+// Hook returns a driver that tells after about each call of d, when it has
+// ended and before its answer is returned. now is the clock that Took is
+// measured by; nil: Took is zero. ctx is the call's, and may be over.
+//
+// after is called from several goroutines at once and must not block. Where it
+// stands among the decorators decides what it sees: outside of Limit, Took
+// includes the wait; outside of Recover, panics are seen as INTERNAL, inside
+// not at all.
+func Hook(d Driver, now func() time.Time, after func(ctx context.Context, c Call)) Driver {
+	if now == nil {
+		now = func() time.Time { return time.Time{} }
+	}
+	return Around(d, func(ctx context.Context, s Subject, next func(context.Context) error) error {
+		began := now()
+		err := next(ctx)
+		after(ctx, Call{Subject: s, Took: max(0, now().Sub(began)), Code: codes.Of(err), Err: err})
+		return err
+	})
+}

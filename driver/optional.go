@@ -1,0 +1,66 @@
+package driver
+
+import "github.com/millwright-go/millwright/codes"
+
+// FieldUpdater is what a driver declares that can change VMs in place.
+type FieldUpdater interface {
+	// UpdatableFields names the fields of the provider spec that UpdateMachine
+	// can change: names joined by dots from the top of the spec, "tags" or
+	// "networkInterfaces.tags". A name stands for all that is below it, and
+	// leads through the elements of a list. The answer never changes.
+	UpdatableFields() []string
+}
+
+// IDMatcher is what a driver declares about its provider IDs.
+type IDMatcher interface {
+	// ProviderIDsMatch says that nodes always spell their provider ID as the
+	// driver does, so that a node with another ID is certainly another VM's.
+	// The answer never changes.
+	ProviderIDsMatch() bool
+}
+
+// FaultHook is what a driver offers to tests: answers that get lost. Package
+// drivertest asks for it.
+type FaultHook interface {
+	// FailAfter has the next call of that kind that succeeds take effect and
+	// answer err all the same. Called again, it adds to what is in store.
+	FailAfter(call codes.Call, err error)
+}
+
+// maxLayers is how many decorators As looks through. No honest stack comes near
+// it; a decorator that unwraps to itself would never end.
+const maxLayers = 1 << 10
+
+// As returns the outermost layer of d that is a T: d itself, or a driver below
+// it that the decorators' Unwrap() Driver leads to. T is mostly one of the
+// optional interfaces of this package, or the type of the driver itself.
+//
+// A decorator without Unwrap hides what is below it.
+func As[T any](d Driver) (T, bool) {
+	for range maxLayers {
+		if found, ok := any(d).(T); ok {
+			return found, true
+		}
+		layer, ok := d.(interface{ Unwrap() Driver })
+		if !ok {
+			break
+		}
+		d = layer.Unwrap()
+	}
+	var none T
+	return none, false
+}
+
+// UpdatableFields returns what d declares as FieldUpdater; nil: nothing.
+func UpdatableFields(d Driver) []string {
+	if u, ok := As[FieldUpdater](d); ok {
+		return u.UpdatableFields()
+	}
+	return nil
+}
+
+// ProviderIDsMatch returns what d declares as IDMatcher; false: nothing.
+func ProviderIDsMatch(d Driver) bool {
+	m, ok := As[IDMatcher](d)
+	return ok && m.ProviderIDsMatch()
+}

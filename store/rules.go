@@ -1,0 +1,77 @@
+package store
+
+import (
+	"slices"
+	"time"
+
+	"github.com/millwright-go/millwright/object"
+)
+
+// The rules of Collection as functions of the stored object and the caller's.
+// They return new objects, never change their arguments, and leave Version to
+// the store.
+
+// created returns what Create stores for o. Its status is a copy of blank's.
+func created[T object.Object[T]](o, blank T, uid string, at time.Time) T {
+	next := o.Clone()
+	next.CopyStatus(blank)
+	meta := next.ObjectMeta()
+	meta.UID, meta.Generation = uid, 1
+	meta.CreatedAt, meta.DeletedAt = wholeSeconds(at), time.Time{}
+	return next
+}
+
+// matches tells whether an update by o may follow stored.
+func matches(stored, o *object.Meta) bool {
+	return o.Version == stored.Version && (o.UID == "" || o.UID == stored.UID)
+}
+
+// updated returns what Update by o makes of stored.
+func updated[T object.Object[T]](stored, o T) (T, error) {
+	was := stored.ObjectMeta()
+	if was.Deleted() && addsFinalizer(was.Finalizers, o.ObjectMeta().Finalizers) {
+		var none T
+		return none, errFinalizerAdded
+	}
+	next := o.Clone()
+	next.CopyStatus(stored)
+	meta := next.ObjectMeta()
+	meta.UID, meta.Generation = was.UID, was.Generation
+	meta.CreatedAt, meta.DeletedAt = was.CreatedAt, was.DeletedAt
+	if !next.SpecEqual(stored) {
+		meta.Generation++
+	}
+	return next, nil
+}
+
+func addsFinalizer(old, wanted []string) bool {
+	for _, f := range wanted {
+		if !slices.Contains(old, f) {
+			return true
+		}
+	}
+	return false
+}
+
+// statusUpdated returns what UpdateStatus by o makes of stored.
+func statusUpdated[T object.Object[T]](stored, o T) T {
+	next := stored.Clone()
+	next.CopyStatus(o)
+	return next
+}
+
+// condemned returns what Delete makes of stored while finalizers hold it.
+func condemned[T object.Object[T]](stored T, at time.Time) T {
+	next := stored.Clone()
+	meta := next.ObjectMeta()
+	meta.DeletedAt = wholeSeconds(at)
+	meta.Generation++
+	return next
+}
+
+// finished tells whether nothing keeps a deleted object any longer.
+func finished(m *object.Meta) bool { return m.Deleted() && len(m.Finalizers) == 0 }
+
+// wholeSeconds cuts t to the second. UTC, so that equal instants are equal
+// values and print alike wherever a test runs.
+func wholeSeconds(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }

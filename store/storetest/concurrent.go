@@ -1,0 +1,204 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/store"
+)
+
+var concurrentRules = []rule{
+	{"loses no update", concurrentIncrements},
+	{"lets one creator win", concurrentCreates},
+	{"ends an object once", concurrentEnds},
+	{"brings every watch to the last state", concurrentWatches},
+}
+
+// each runs do in n goroutines and waits for all of them.
+func (r *trial) each(n int, do func(i int)) {
+	r.Helper()
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() { do(i) })
+	}
+	r.within("concurrent calls", all.Wait)
+}
+
+func concurrentIncrements(r *trial) {
+	const writers, times = 8, 25
+	o := sample("a")
+	o.Spec.Replicas = 0
+	o = r.create(o)
+	increment := func(update func(context.Context, *Object) (*Object, error), edit func(*Object)) error {
+		for {
+			o, err := r.store.Live().Get(r.ctx, o.Key)
+			if err != nil {
+				return err
+			}
+			c := o.Clone()
+			edit(c)
+			if _, err = update(r.ctx, c); !errors.Is(err, store.ErrConflict) {
+				return err
+			}
+		}
+	}
+	r.each(2*writers, func(i int) {
+		for range times {
+			var err error
+			if i < writers {
+				err = increment(r.store.Update, func(o *Object) { o.Spec.Replicas++ })
+			} else {
+				err = increment(r.store.UpdateStatus, func(o *Object) { o.Status.Ready++ })
+			}
+			if err != nil {
+				r.Error(err)
+				return
+			}
+		}
+	})
+	got := r.live("a")
+	require.EqualValues(r, writers*times, got.Spec.Replicas)
+	require.EqualValues(r, writers*times, got.Status.Ready)
+	require.EqualValues(r, writers*times+1, got.Generation)
+}
+
+func concurrentCreates(r *trial) {
+	for round := range 10 {
+		name := fmt.Sprintf("a%d", round)
+		var won atomic.Pointer[Object]
+		var wins atomic.Int64
+		r.each(6, func(i int) {
+			o := sample(name)
+			o.Spec.Replicas = int64(i)
+			got, err := r.store.Create(r.ctx, o)
+			switch {
+			case err == nil:
+				wins.Add(1)
+				won.Store(got)
+			case !errors.Is(err, store.ErrAlreadyExists):
+				r.Error(err)
+			}
+		})
+		require.EqualValues(r, 1, wins.Load())
+		r.stored(won.Load())
+	}
+}
+
+func concurrentEnds(r *trial) {
+	for round := range 10 {
+		name := fmt.Sprintf("a%d", round)
+		o := sample(name)
+		o.Finalizers = []string{holdOne}
+		r.create(o)
+		r.each(4, func(int) {
+			if err := r.store.Delete(r.ctx, key(name), ""); err != nil {
+				r.Error(err)
+			}
+		})
+		condemned := r.live(name)
+		require.EqualValues(r, 2, condemned.Generation, "a repeated deletion changed something")
+		var ends atomic.Int64
+		r.each(4, func(int) {
+			c := condemned.Clone()
+			c.Finalizers = nil
+			_, err := r.store.Update(r.ctx, c)
+			switch {
+			case err == nil:
+				ends.Add(1)
+			case !errors.Is(err, store.ErrNotFound) && !errors.Is(err, store.ErrConflict):
+				r.Error(err)
+			}
+		})
+		require.EqualValues(r, 1, ends.Load())
+		r.absent(name)
+	}
+}
+
+// follower is a watch that is read as fast as it can be.
+type follower struct {
+	mu   sync.Mutex
+	seen ledger
+}
+
+func (r *trial) newFollower(ctx context.Context) *follower {
+	f := &follower{seen: ledger{}}
+	ended := r.follow(ctx, func(c store.Change[*Object]) bool {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if err := f.seen.enter(c); err != nil {
+			r.Error(err)
+			return false
+		}
+		return true
+	})
+	r.Cleanup(func() { r.within("the watch to end", func() { <-ended }) })
+	return f
+}
+
+func (f *follower) equals(objects []*Object) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.seen.equals(objects)
+}
+
+func concurrentWatches(r *trial) {
+	ctx, cancel := context.WithCancel(r.ctx)
+	defer cancel()
+	followers := []*follower{r.newFollower(ctx), r.newFollower(ctx), r.newFollower(ctx)}
+	slow := r.watch()
+	slow.shows(r.create(sample("first")))
+	r.each(4, func(i int) {
+		random := rand.New(rand.NewPCG(uint64(i), 1))
+		for range 200 {
+			if err := r.disturb(random); err != nil {
+				r.Error(err)
+				return
+			}
+		}
+	})
+	objects, err := r.store.Live().List(r.ctx, store.Query{})
+	require.NoError(r, err)
+	for i, f := range followers {
+		r.eventually(fmt.Sprintf("watch %d to show what is stored", i), func() bool { return f.equals(objects) })
+	}
+	r.converges(slow)
+}
+
+// disturb makes one random write to one of a few objects, and takes for granted
+// that others do the same.
+func (r *trial) disturb(random *rand.Rand) error {
+	name := fmt.Sprintf("a%d", random.IntN(6))
+	o, err := r.store.Live().Get(r.ctx, key(name))
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		o = sample(name)
+		if random.IntN(2) == 0 {
+			o.Finalizers = []string{holdOne}
+		}
+		_, err = r.store.Create(r.ctx, o)
+	case err != nil:
+	case random.IntN(3) == 0:
+		err = r.store.Delete(r.ctx, o.Key, o.UID)
+	case random.IntN(3) == 0:
+		c := o.Clone()
+		c.Status.Ready++
+		_, err = r.store.UpdateStatus(r.ctx, c)
+	default:
+		c := o.Clone()
+		c.Spec.Replicas++
+		c.Finalizers = nil
+		_, err = r.store.Update(r.ctx, c)
+	}
+	for _, lost := range []error{store.ErrNotFound, store.ErrConflict, store.ErrAlreadyExists} {
+		if errors.Is(err, lost) {
+			return nil
+		}
+	}
+	return err
+}

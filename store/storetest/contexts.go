@@ -1,0 +1,63 @@
+package storetest
+
+import (
+	"context"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/store"
+)
+
+var contextRules = []rule{
+	{"does nothing after a cancellation", func(r *trial) {
+		ctx, cancel := context.WithCancel(r.ctx)
+		cancel()
+		r.idle(ctx, context.Canceled)
+	}},
+	{"does nothing after a deadline", func(r *trial) {
+		ctx, cancel := context.WithDeadline(r.ctx, time.Unix(0, 0))
+		defer cancel()
+		r.idle(ctx, context.DeadlineExceeded)
+	}},
+}
+
+// idle checks that no call with ctx, which has ended, does anything.
+func (r *trial) idle(ctx context.Context, want error) {
+	held := sample("held")
+	held.Finalizers = []string{holdOne}
+	held = r.create(held)
+	free := r.create(sample("free"))
+	edited := free.Clone()
+	edited.Spec.Replicas++
+	edited.Status.Ready++
+
+	_, err := r.store.Create(ctx, sample("new"))
+	require.ErrorIs(r, err, want)
+	_, err = r.store.Update(ctx, edited)
+	require.ErrorIs(r, err, want)
+	_, err = r.store.UpdateStatus(ctx, edited)
+	require.ErrorIs(r, err, want)
+	require.ErrorIs(r, r.store.Delete(ctx, free.Key, free.UID), want)
+	require.ErrorIs(r, r.store.Delete(ctx, held.Key, ""), want)
+	for _, from := range []store.Reader[*Object]{r.store, r.store.Live()} {
+		_, err = from.Get(ctx, free.Key)
+		require.ErrorIs(r, err, want)
+		objects, err := from.List(ctx, store.Query{})
+		require.ErrorIs(r, err, want)
+		require.Empty(r, objects)
+	}
+	// The context comes before all other reasons to refuse.
+	_, err = r.store.Create(ctx, nil)
+	require.ErrorIs(r, err, want)
+
+	r.lists(r.store.Live(), store.Query{}, "free", "held")
+	r.stored(free)
+	r.stored(held)
+
+	r.within("a watch whose context has ended", func() {
+		for range r.store.Watch(ctx) {
+			r.Error("it yields something")
+		}
+	})
+}

@@ -1,0 +1,298 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/store"
+)
+
+var watchRules = []rule{
+	{"begins with what exists", watchBegins},
+	{"follows each kind of change", watchFollows},
+	{"tells two objects of one name apart", watchRecreated},
+	{"keeps watches apart", watchApart},
+	{"lets a slow consumer delay nobody", watchSlow},
+	{"never leaves out the last state", watchLast},
+	{"can be called from within", watchWithin},
+	{"ends with its context", watchEnds},
+	{"ends with its consumer", watchStops},
+	{"begins anew when ranged over again", watchAgain},
+}
+
+func watchBegins(r *trial) {
+	a := r.changeStatus(r.create(sample("a")), func(s *Status) { *s = sampleStatus() })
+	o := sample("b")
+	o.Finalizers = []string{holdOne}
+	r.create(o)
+	r.remove("b")
+	b := r.live("b")
+	r.create(sample("c"))
+	r.remove("c")
+	v := r.watch()
+	v.shows(a)
+	v.shows(b)
+	v.lacks(key("c"))
+	require.Equal(r, canonical(a), canonical(v.objects[a.Key]))
+	require.Equal(r, canonical(b), canonical(v.objects[b.Key]))
+}
+
+func watchFollows(r *trial) {
+	v := r.watch()
+	o := sample("a")
+	o.Finalizers = []string{holdOne, holdTwo}
+	o = r.create(o)
+	taken := v.shows(o)
+	require.Nil(r, taken[0].Old)
+	follow := func(o *Object) *Object {
+		r.Helper()
+		require.NotEmpty(r, v.shows(o), "not told of the change")
+		require.Equal(r, canonical(o), canonical(v.objects[o.Key]))
+		return o
+	}
+	o = follow(r.changeStatus(o, func(s *Status) { *s = sampleStatus() }))
+	follow(r.change(o, func(o *Object) { o.Spec.Replicas++ }))
+	r.remove("a")
+	o = follow(r.live("a"))
+	o = follow(r.change(o, func(o *Object) { o.RemoveFinalizer(holdOne) }))
+	r.change(o, func(o *Object) { o.RemoveFinalizer(holdTwo) })
+	taken = v.lacks(o.Key)
+	last := taken[len(taken)-1]
+	require.Nil(r, last.New)
+	require.Equal(r, canonical(o), canonical(last.Old))
+
+	b := follow(r.create(sample("b")))
+	r.remove("b")
+	v.lacks(b.Key)
+}
+
+// watchRecreated: that the first is gone must come before the second, which
+// view checks with each change.
+func watchRecreated(r *trial) {
+	v := r.watch()
+	first := r.create(sample("a"))
+	v.shows(first)
+	r.remove("a")
+	second := r.create(sample("a"))
+	taken := v.shows(second)
+	require.GreaterOrEqual(r, len(taken), 2)
+
+	// Several times between two deliveries, the last of them unfinished.
+	for range 3 {
+		r.remove("a")
+		r.create(sample("a"))
+	}
+	third := r.changeStatus(r.live("a"), func(s *Status) { s.Ready = 3 })
+	v.shows(third)
+
+	// By its finalizers.
+	fourth := r.change(third, func(o *Object) { o.Finalizers = []string{holdOne} })
+	v.shows(fourth)
+	r.remove("a")
+	r.change(r.live("a"), func(o *Object) { o.Finalizers = nil })
+	fifth := r.create(sample("a"))
+	v.shows(fifth)
+
+	// Gone for good.
+	r.remove("a")
+	r.create(sample("a"))
+	r.remove("a")
+	v.lacks(first.Key)
+	v.shows(r.create(sample("b")))
+	require.Len(r, v.objects, 1)
+}
+
+func watchApart(r *trial) {
+	early := r.watch()
+	first := r.create(sample("a"))
+	early.shows(first)
+	second := r.change(first, func(o *Object) { o.Spec.Replicas++ })
+	late := r.watch()
+	taken := late.shows(second)
+	require.Nil(r, taken[0].Old, "this watch has not seen the object before")
+	taken = early.shows(second)
+	require.Equal(r, canonical(first), canonical(taken[0].Old))
+
+	// One ends, the other goes on.
+	late.end()
+	third := r.change(second, func(o *Object) { o.Spec.Replicas++ })
+	early.shows(third)
+	r.remove("a")
+	early.lacks(third.Key)
+}
+
+func watchSlow(r *trial) {
+	slow, fast := r.watch(), r.watch()
+	o := r.create(sample("a"))
+	slow.shows(o)
+	fast.shows(o)
+	r.within("writing while a consumer is slow", func() {
+		for i := range 500 {
+			var err error
+			c := o.Clone()
+			c.Spec.Replicas = int64(i)
+			if o, err = r.store.Update(r.ctx, c); err != nil {
+				r.Error(err)
+				return
+			}
+			name := fmt.Sprintf("b%d", i)
+			if _, err = r.store.Create(r.ctx, sample(name)); err != nil {
+				r.Error(err)
+				return
+			}
+			if err = r.store.Delete(r.ctx, key(name), ""); err != nil {
+				r.Error(err)
+				return
+			}
+		}
+	})
+	fast.shows(o)
+	slow.shows(o)
+	r.converges(fast)
+	r.converges(slow)
+}
+
+// converges takes changes until the view is what is stored.
+func (r *trial) converges(v *view) {
+	r.Helper()
+	objects, err := r.store.Live().List(r.ctx, store.Query{})
+	require.NoError(r, err)
+	v.until("all that is stored", func() bool { return v.objects.equals(objects) })
+}
+
+func watchLast(r *trial) {
+	v := r.watch()
+	for round := range 30 {
+		for _, name := range []string{"a", "b", "c", "d"} {
+			o := r.create(sample(name))
+			for range round % 4 {
+				o = r.change(o, func(o *Object) { o.Spec.Replicas++ })
+			}
+		}
+		r.remove("b")
+		if round%3 == 0 {
+			v.step("anything") // leave the rest for later
+		}
+		r.changeStatus(r.live("a"), func(s *Status) { s.Ready++ })
+		r.remove("c")
+		if round%5 == 0 {
+			r.converges(v)
+		}
+		r.remove("a")
+		r.remove("d")
+	}
+	r.converges(v)
+	require.Empty(r, v.objects)
+}
+
+func watchWithin(r *trial) {
+	r.create(sample("a"))
+	r.within("writing from within a watch", func() {
+		for change, err := range r.store.Watch(r.ctx) {
+			if err != nil || change.New == nil {
+				r.Errorf("change %+v, error %v", change, err)
+				return
+			}
+			o, err := r.store.Live().Get(r.ctx, change.New.Key)
+			if err == nil && o.Spec.Replicas < 10 {
+				c := o.Clone()
+				c.Spec.Replicas++
+				_, err = r.store.Update(r.ctx, c)
+			}
+			if err != nil {
+				r.Error(err)
+				return
+			}
+			if change.New.Spec.Replicas == 10 {
+				return
+			}
+		}
+		r.Error("the watch ended")
+	})
+}
+
+func watchEnds(r *trial) {
+	o := r.create(sample("a"))
+	ctx, cancel := context.WithCancel(r.ctx)
+	defer cancel()
+	var once sync.Once
+	reached := make(chan struct{})
+	ended := r.follow(ctx, func(c store.Change[*Object]) bool {
+		if c.New != nil && c.New.Version == o.Version {
+			once.Do(func() { close(reached) })
+		}
+		return true
+	})
+	r.within("the watch to begin", func() { <-reached })
+	cancel()
+	r.within("the watch to end while it waits", func() { <-ended })
+
+	// Also with changes yet to be delivered.
+	for _, name := range []string{"b", "c", "d"} {
+		r.create(sample(name))
+	}
+	ctx, cancel = context.WithCancel(r.ctx)
+	count := 0
+	ended = r.follow(ctx, func(store.Change[*Object]) bool {
+		count++
+		cancel()
+		return true
+	})
+	r.within("the watch to end while it delivers", func() { <-ended })
+	require.Equal(r, 1, count)
+}
+
+func watchStops(r *trial) {
+	for _, name := range []string{"a", "b", "c"} {
+		r.create(sample(name))
+	}
+	count := 0
+	ended := r.follow(r.ctx, func(store.Change[*Object]) bool {
+		count++
+		return count < 2
+	})
+	r.within("the watch to end", func() { <-ended })
+	require.Equal(r, 2, count)
+	// Nobody misses the consumer.
+	r.change(r.live("a"), func(o *Object) { o.Spec.Replicas++ })
+	r.remove("b")
+	v := r.watch()
+	r.converges(v)
+}
+
+func watchAgain(r *trial) {
+	r.create(sample("a"))
+	b := r.create(sample("b"))
+	ctx, cancel := context.WithCancel(r.ctx)
+	defer cancel()
+	changes := r.store.Watch(ctx)
+	r.create(sample("c")) // before the first range
+	for round := range 2 {
+		seen := ledger{}
+		r.within("ranging over the watch", func() {
+			for change, err := range changes {
+				if err == nil {
+					err = seen.enter(change)
+				}
+				if err != nil {
+					r.Error(err)
+					return
+				}
+				if len(seen) == 3-round {
+					return
+				}
+			}
+			r.Error("the watch ended")
+		})
+		if round == 0 {
+			require.NoError(r, r.store.Delete(r.ctx, b.Key, b.UID))
+			r.eventually("the cache to forget the object", func() bool {
+				_, err := r.store.Get(r.ctx, b.Key)
+				return err != nil
+			})
+		}
+	}
+}
