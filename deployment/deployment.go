@@ -93,7 +93,22 @@ func (s *Status) Equal(t *Status) bool {
 	return s.ObservedGeneration == t.ObservedGeneration && s.Replicas == t.Replicas &&
 		s.Updated == t.Updated && s.Ready == t.Ready && s.Available == t.Available &&
 		s.Unavailable == t.Unavailable && s.Collisions == t.Collisions &&
-		slices.Equal(s.Conditions, t.Conditions) && slices.Equal(s.Failed, t.Failed)
+		slices.EqualFunc(s.Conditions, t.Conditions, sameCondition) &&
+		slices.EqualFunc(s.Failed, t.Failed, sameSummary)
+}
+
+// sameCondition takes times for what they mean: a store may return one in
+// another location, and a status that is stored must not look changed.
+func sameCondition(a, b object.Condition) bool {
+	same := a.Since.Equal(b.Since)
+	a.Since, b.Since = time.Time{}, time.Time{}
+	return same && a == b
+}
+
+func sameSummary(a, b machineset.Summary) bool {
+	same := a.LastOperation.Time.Equal(b.LastOperation.Time)
+	a.LastOperation.Time, b.LastOperation.Time = time.Time{}, time.Time{}
+	return same && a == b
 }
 
 // SpecEqual implements object.Object.

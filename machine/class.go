@@ -2,6 +2,8 @@ package machine
 
 import (
 	"bytes"
+	"fmt"
+	"io"
 	"maps"
 	"slices"
 
@@ -78,10 +80,11 @@ func (s *NodeShape) equal(t *NodeShape) bool {
 // Validate returns an *object.FieldError for what can't work when a machine
 // is created from the class. What is merely odd, such as an empty provider, passes.
 func (c *Class) Validate() error {
-	for field, ref := range c.secretRefs() {
-		if ref != nil && ref.Name == "" {
-			return object.Invalid(field, "must not be empty").Of("class", c.Key)
-		}
+	switch {
+	case c.SecretRef != nil && c.SecretRef.Name == "":
+		return object.Invalid("secretRef.name", "must not be empty").Of("class", c.Key)
+	case c.CredentialsRef != nil && c.CredentialsRef.Name == "":
+		return object.Invalid("credentialsSecretRef.name", "must not be empty").Of("class", c.Key)
 	}
 	if c.NodeTemplate == nil {
 		return nil
@@ -94,24 +97,22 @@ func (c *Class) Validate() error {
 	return nil
 }
 
-func (c *Class) secretRefs() map[string]*object.Key {
-	return map[string]*object.Key{
-		"secretRef.name": c.SecretRef, "credentialsSecretRef.name": c.CredentialsRef,
-	}
-}
-
-// Secret holds data that must not be shown. It has no String method that
-// would: printing one prints its name.
+// Secret holds data that must not be shown: printing one, with any verb,
+// prints its name. Encoders such as encoding/json write the data, since stores
+// need them to; a secret must not be handed to a logger that encodes values,
+// nor be kept in an unexported field of a struct that is printed, where no
+// method of it is called.
 type Secret struct {
 	object.Meta
 	Data map[string][]byte
 }
 
 // String names the secret and shows nothing of it.
-func (s *Secret) String() string { return "secret " + s.Key.String() }
+func (s Secret) String() string { return "secret " + s.Key.String() }
 
-// GoString names the secret and shows nothing of it.
-func (s *Secret) GoString() string { return s.String() }
+// Format writes what String returns, whatever the verb. It has a value
+// receiver, so that a Secret inside another value is covered as well.
+func (s Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, s.String()) }
 
 // Clone implements object.Object.
 func (s *Secret) Clone() *Secret {

@@ -83,6 +83,9 @@ func (d *decision) obtain() Plan {
 		if vm.ProviderID == "" {
 			return d.statusFailure(codes.Internal, "the driver knows the VM but gave no provider ID: "+vm.Message)
 		}
+		if d.began() { // it may be what a call made whose answer was lost
+			return d.accept(vm, ReasonFound)
+		}
 		return d.record(vm, ReasonFound)
 	case codes.NotFound, codes.Unimplemented:
 		return d.issueCreate()
@@ -114,6 +117,9 @@ func (d *decision) keepBegun(stage Stage) Stage {
 func (d *decision) issueCreate() Plan {
 	made := d.o.Created
 	if made == nil {
+		if !d.now.Before(d.creationDeadline()) {
+			return d.timedOut("its time was up before its VM was created")
+		}
 		if !d.announced() {
 			return d.move(EventCreate, Why{Reason: ReasonFence}, func(s *Status) {
 				s.LastOperation = d.operation(OperationCreate, StateProcessing, StageCreateVM)
@@ -129,14 +135,21 @@ func (d *decision) issueCreate() Plan {
 		return d.createFailed(StageCreateVM, codes.Internal, "the driver gave no provider ID")
 	case made.NodeName == "" && !d.o.NoCluster:
 		return d.createFailed(StageCreateVM, codes.Internal, "the driver gave no node name")
-	case d.o.NoCluster:
-		return d.record(made, ReasonCreated)
+	}
+	return d.accept(made, ReasonCreated)
+}
+
+// accept records a VM that was made for this machine, unless it came up under
+// the name of a node that was there before.
+func (d *decision) accept(made *VM, reason Reason) Plan {
+	switch {
+	case d.o.NoCluster || made.NodeName == "":
 	case d.o.Node == nil || d.o.Node.Name != made.NodeName:
 		return Plan{Effect: FindNode{made.NodeName}, Why: Why{Reason: ReasonFindNode, Name: made.NodeName}}
 	case d.o.Node.Node != nil && d.stale(d.o.Node.Node, made.ProviderID):
 		return d.discard(made)
 	}
-	return d.record(made, ReasonCreated)
+	return d.record(made, reason)
 }
 
 func (d *decision) announced() bool {
@@ -274,17 +287,34 @@ func (d *decision) settle() Plan {
 func (d *decision) createFailed(stage Stage, code codes.Code, message string) Plan {
 	on, reason := EventCreateFailed, ReasonCreateFailed
 	switch {
-	case code == codes.AlreadyExists && stage == StageCreateVM:
+	case code == codes.AlreadyExists && d.o.Created != nil && stage == StageCreateVM:
 		on, reason = EventCreateRefused, ReasonCreateRefused
 	case !d.now.Before(d.creationDeadline()):
 		on, reason = EventCreationTimeout, ReasonCreateFailed
 	}
 	why := Why{Reason: reason, Name: string(stage), Code: code, Detail: message}
-	never := d.m.Status.NeverCreated || d.m.Status.Phase == PhaseNew && d.m.Spec.ProviderID == ""
+	never := d.untouched() && !d.known()
 	return d.move(on, why, func(s *Status) {
 		s.LastOperation = d.failure(OperationCreate, stage, code, message)
 		s.NeverCreated = never
 	})
+}
+
+// untouched tells whether it is certain that no create was issued for this machine.
+func (d *decision) untouched() bool {
+	if d.m.Spec.ProviderID != "" || d.began() {
+		return false
+	}
+	return d.m.Status.NeverCreated || d.m.Status.Phase == PhaseNew
+}
+
+// known tells whether the provider has VMs of this machine, whoever made them.
+func (d *decision) known() bool {
+	if d.o.VM == nil {
+		return false
+	}
+	code := d.o.VM.Code
+	return code == codes.OK || code == codes.Uninitialized || code == codes.OutOfRange
 }
 
 // timedOut gives up a machine that did not come to run in time.

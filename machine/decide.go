@@ -144,7 +144,7 @@ func (d *decision) after(base time.Time, wait time.Duration) time.Time {
 	if d.m.Status.ClockFrom.After(base) {
 		base = d.m.Status.ClockFrom
 	}
-	return base.Add(wait + time.Second)
+	return base.Add(wait).Add(time.Second)
 }
 
 func (d *decision) operation(kind OperationKind, state OperationState, stage Stage) Operation {
@@ -167,17 +167,18 @@ func (d *decision) inputs() Inputs {
 
 // retryAt is when the recovery table allows the next attempt after the
 // persisted failure; zero: now. What the call depends on having changed opens
-// the gate at once.
+// the gate at once, and so does a failure that claims to lie in the future:
+// nobody knows for how long it would keep the gate shut.
 func (d *decision) retryAt(call codes.Call) time.Time {
 	op := &d.m.Status.LastOperation
-	if op.State != StateFailed || op.Against != d.inputs() {
+	if op.State != StateFailed || op.Against != d.inputs() || op.Time.After(d.now) {
 		return time.Time{}
 	}
 	class := codes.RecoveryFor(call, op.Code).Class
 	if class == codes.None || class == codes.Requeue {
 		class = codes.Short // a failure that was persisted is never retried in a spin
 	}
-	at := op.Time.Add(class.Backoff(d.o.Failures, d.p.QuotaRetry) + time.Second)
+	at := op.Time.Add(class.Backoff(d.o.Failures, d.p.QuotaRetry)).Add(time.Second)
 	if !d.now.Before(at) {
 		return time.Time{}
 	}

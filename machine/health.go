@@ -14,32 +14,45 @@ const nodeRetry = 5 * time.Second
 // join looks after a Pending machine whose VM is there, until its node is
 // healthy and ready for workload.
 func (d *decision) join() Plan {
-	node, plan, busy := d.node()
-	if busy {
-		return plan
+	if !d.looked() {
+		return d.look()
 	}
+	node := d.node()
+	if node == nil {
+		return d.awaitJoin(Why{Reason: ReasonNotJoined, Name: d.m.Spec.NodeName})
+	}
+	if leaving(node) {
+		return d.followDeletion(node)
+	}
+	bad := node.judge(d.p.nodeConditions(d.m))
+	out := d.outOfLine(node, bad.healthy())
+	if out && d.o.NodeSynced == nil {
+		return d.sync(node, bad.healthy())
+	}
+	critical := node.hasTaint(d.p.Keys.CriticalComponents)
+	if bad.healthy() && !critical && !out {
+		return d.joined(node)
+	}
+	if !sameConditions(d.m.Status.Conditions, node.Conditions) {
+		return d.copyConditions(node)
+	}
+	why := Why{Reason: ReasonCritical, Name: node.Name}
+	switch {
+	case !bad.healthy():
+		why = Why{Reason: ReasonNotHealthyYet, Name: node.Name, Detail: bad.String()}
+	case !critical:
+		why = d.notInLine(node)
+	}
+	plan := d.awaitJoin(why)
+	if out {
+		plan = d.syncLater(plan, node)
+	}
+	return plan
+}
+
+// awaitJoin waits for a node until the creation's time is up.
+func (d *decision) awaitJoin(why Why) Plan {
 	deadline := d.creationDeadline()
-	why := Why{Reason: ReasonNotJoined, Name: d.m.Spec.NodeName}
-	if node != nil {
-		if plan, done := d.followDeletion(node); done {
-			return plan
-		}
-		bad := node.judge(d.p.nodeConditions(d.m))
-		if plan, busy := d.sync(node, bad.healthy()); busy {
-			return plan
-		}
-		critical := node.hasTaint(d.p.Keys.CriticalComponents)
-		if bad.healthy() && !critical {
-			return d.joined(node)
-		}
-		if plan, changed := d.copyConditions(node); changed {
-			return plan
-		}
-		why = Why{Reason: ReasonCritical, Name: node.Name}
-		if !bad.healthy() {
-			why = Why{Reason: ReasonNotHealthyYet, Name: node.Name, Detail: bad.String()}
-		}
-	}
 	if !d.now.Before(deadline) {
 		return d.timedOut(why.String())
 	}
@@ -66,7 +79,7 @@ func (d *decision) joined(node *Node) Plan {
 		s.LastOperation = d.operation(OperationCreate, StateSuccessful, StageInitialized)
 		s.LastOperation.Message = "the machine joined as node " + node.Name
 		s.JoinedAfter = d.now.Sub(d.m.CreatedAt).Truncate(time.Second)
-		d.takeOver(s, node)
+		takeOver(s, node)
 	})
 }
 
@@ -75,34 +88,53 @@ func (d *decision) watch() Plan {
 	if d.o.NoCluster {
 		return Plan{Why: Why{Reason: ReasonHealthy, Name: d.m.Spec.NodeName}}
 	}
-	node, plan, busy := d.node()
-	if busy {
-		return plan
+	if !d.looked() {
+		return d.look()
 	}
+	node := d.node()
 	if node == nil {
 		if foreign := d.foreign(); foreign != (Why{}) {
 			return Plan{Why: foreign, Warn: foreign}
 		}
 		return d.unwell(Why{Reason: ReasonNodeMissing, Name: d.m.Spec.NodeName}, nil)
 	}
-	if plan, done := d.followDeletion(node); done {
-		return plan
+	if leaving(node) {
+		return d.followDeletion(node)
 	}
-	if plan, busy := d.sync(node, false); busy {
-		return plan
+	out := d.outOfLine(node, false)
+	if out && d.o.NodeSynced == nil {
+		return d.sync(node, false)
 	}
-	if bad := node.judge(d.p.nodeConditions(d.m)); !bad.healthy() {
+	bad := node.judge(d.p.nodeConditions(d.m))
+	if !out && d.settled(node, bad) {
+		return Plan{Why: Why{Reason: ReasonHealthy, Name: node.Name}}
+	}
+	plan := d.judged(node, bad)
+	if out {
+		plan = d.syncLater(plan, node)
+	}
+	return plan
+}
+
+// settled tells whether the status says what there is to say.
+func (d *decision) settled(node *Node, bad verdict) bool {
+	return bad.healthy() && d.m.Status.Phase != PhaseUnknown && sameConditions(d.m.Status.Conditions, node.Conditions)
+}
+
+// judged passes the verdict on a machine with a node.
+func (d *decision) judged(node *Node, bad verdict) Plan {
+	if !bad.healthy() {
 		return d.unwell(Why{Reason: ReasonNodeUnhealthy, Name: node.Name, Detail: bad.String()}, node)
 	}
 	if d.m.Status.Phase == PhaseUnknown {
 		return d.move(EventRecovered, Why{Reason: ReasonRejoined, Name: node.Name}, func(s *Status) {
 			s.LastOperation = d.operation(OperationHealthCheck, StateSuccessful, StageNone)
 			s.LastOperation.Message = "node " + node.Name + " is healthy again"
-			d.takeOver(s, node)
+			takeOver(s, node)
 		})
 	}
-	if plan, changed := d.copyConditions(node); changed {
-		return plan
+	if !sameConditions(d.m.Status.Conditions, node.Conditions) {
+		return d.copyConditions(node)
 	}
 	return Plan{Why: Why{Reason: ReasonHealthy, Name: node.Name}}
 }
@@ -115,14 +147,12 @@ func (d *decision) unwell(why Why, node *Node) Plan {
 			s.LastOperation = d.operation(OperationHealthCheck, StateProcessing, StageNone)
 			s.LastOperation.Message = why.String()
 			if node != nil {
-				d.takeOver(s, node)
+				takeOver(s, node)
 			}
 		})
 	}
-	if node != nil {
-		if plan, changed := d.copyConditions(node); changed {
-			return plan
-		}
+	if node != nil && !sameConditions(d.m.Status.Conditions, node.Conditions) {
+		return d.copyConditions(node)
 	}
 	if d.m.Spec.Config.DisableHealthTimeout {
 		return Plan{Why: Why{Reason: ReasonUnhealthyForever, Name: d.m.Spec.NodeName}}
@@ -138,23 +168,33 @@ func (d *decision) unwell(why Why, node *Node) Plan {
 	})
 }
 
-// node is the machine's own node; nil: there is none, or it is another
-// machine's. busy: the plan has to be carried out first.
-func (d *decision) node() (node *Node, plan Plan, busy bool) {
+// looked tells whether the machine's node was looked for under the name it
+// has by now.
+func (d *decision) looked() bool {
+	return d.o.Node != nil && d.o.Node.Name == d.m.Spec.NodeName
+}
+
+func (d *decision) look() Plan {
 	name := d.m.Spec.NodeName
-	if d.o.Node == nil || d.o.Node.Name != name {
-		return nil, Plan{Effect: FindNode{name}, Why: Why{Reason: ReasonFindNode, Name: name}}, true
+	return Plan{Effect: FindNode{name}, Why: Why{Reason: ReasonFindNode, Name: name}}
+}
+
+// node is the machine's own node, once it was looked for; nil: there is none,
+// or it is another machine's.
+func (d *decision) node() *Node {
+	if n := d.o.Node.Node; n != nil && !d.foreignTo(n) {
+		return n
 	}
-	n := d.o.Node.Node
-	if n == nil || d.foreignTo(n) {
-		return nil, Plan{}, false
-	}
-	return n, Plan{}, false
+	return nil
 }
 
 // foreignTo tells whether a node carries another machine's name.
 func (d *decision) foreignTo(n *Node) bool {
-	owner := n.Labels[d.p.Keys.NodeMachine]
+	key := d.p.Keys.NodeMachine
+	if key == "" {
+		return false
+	}
+	owner := n.Labels[key]
 	return owner != "" && owner != d.m.Name
 }
 
@@ -167,26 +207,50 @@ func (d *decision) foreign() Why {
 	return Why{Reason: ReasonForeignNode, Name: n.Name, Detail: n.Labels[d.p.Keys.NodeMachine]}
 }
 
-// followDeletion deletes the machine of a node that somebody deletes. A node
-// without our finalizer may be anybody's leftover and decides nothing.
-func (d *decision) followDeletion(n *Node) (Plan, bool) {
-	if !n.Deleted() || !n.HasFinalizer(Finalizer) {
-		return Plan{}, false
+// leaving tells whether somebody deletes the node of a machine. A node without
+// our finalizer may be anybody's leftover and decides nothing.
+func leaving(n *Node) bool { return n.Deleted() && n.HasFinalizer(Finalizer) }
+
+// followDeletion deletes the machine of a node that somebody deletes.
+func (d *decision) followDeletion(n *Node) Plan {
+	return Plan{Write: &Delete{}, Why: Why{Reason: ReasonNodeDeletion, Name: n.Name}}
+}
+
+// sameConditions tells whether a machine has its node's conditions already.
+// Times are the same if their seconds are: store and cluster may differ in
+// zones and fractions.
+func sameConditions(machines, nodes []object.Condition) bool {
+	seen := 0
+	for i := range nodes {
+		n := &nodes[i]
+		if n.Type == ConditionSpecValid {
+			continue
+		}
+		if seen == len(machines) {
+			return false
+		}
+		m := &machines[seen]
+		if m.Status != n.Status || m.Type != n.Type || m.Reason != n.Reason || m.Message != n.Message ||
+			m.Since != n.Since && m.Since.Unix() != n.Since.Unix() {
+			return false
+		}
+		seen++
 	}
-	return Plan{Write: &Delete{}, Why: Why{Reason: ReasonNodeDeletion, Name: n.Name}}, true
+	return seen == len(machines)
 }
 
 // copyConditions keeps the machine's conditions equal to its node's.
-func (d *decision) copyConditions(n *Node) (Plan, bool) {
-	if slices.Equal(d.m.Status.Conditions, n.Conditions) {
-		return Plan{}, false
-	}
-	return d.setStatus(Why{Reason: ReasonConditions, Name: n.Name}, func(s *Status) { d.takeOver(s, n) }), true
+func (d *decision) copyConditions(n *Node) Plan {
+	return d.setStatus(Why{Reason: ReasonConditions, Name: n.Name}, func(s *Status) { takeOver(s, n) })
 }
 
-// takeOver copies what a node says of itself.
-func (d *decision) takeOver(s *Status, n *Node) {
-	s.Conditions = append([]object.Condition(nil), n.Conditions...)
+// takeOver copies what a node says of itself. ConditionSpecValid is a
+// machine's own and is never taken from a node.
+func takeOver(s *Status, n *Node) {
+	s.Conditions = object.DropCondition(n.Conditions, ConditionSpecValid)
+	for i := range s.Conditions {
+		s.Conditions[i].Since = s.Conditions[i].Since.Truncate(time.Second)
+	}
 	if len(n.Addresses) > 0 {
 		s.Addresses = append([]Address(nil), n.Addresses...)
 	}

@@ -262,7 +262,7 @@ func (m *Machine) invalidField() *object.FieldError {
 	case c.DrainTimeout < 0:
 		return object.Invalid("spec.config.drainTimeout", "must not be negative")
 	}
-	if _, ok := phases.index[string(m.Status.Phase)]; !ok {
+	if m.Status.Phase != PhaseRunning && !phases.Knows(string(m.Status.Phase)) { // most run: no lookup
 		return object.Invalid("status.phase", "is unknown: "+string(m.Status.Phase))
 	}
 	return nil

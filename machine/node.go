@@ -28,6 +28,10 @@ type Node struct {
 type Applied struct {
 	NodeTemplate
 	VirtualCapacity map[string]string
+	// Generation of the machine whose template this is. While it is the
+	// machine's, the template can't have changed and need not be compared.
+	// Zero: not known; it is compared.
+	Generation int64
 }
 
 // Condition types of a node that decisions look at.
@@ -45,7 +49,9 @@ const (
 func (n *Node) Clone() *Node {
 	c := &Node{Meta: n.CloneMeta(), ProviderID: n.ProviderID, Unschedulable: n.Unschedulable}
 	c.Taints = slices.Clone(n.Taints)
-	c.Applied = Applied{n.Applied.Clone(), maps.Clone(n.Applied.VirtualCapacity)}
+	c.Applied = n.Applied
+	c.Applied.NodeTemplate = n.Applied.Clone()
+	c.Applied.VirtualCapacity = maps.Clone(n.Applied.VirtualCapacity)
 	c.CopyStatus(n)
 	return c
 }
@@ -61,6 +67,7 @@ func (n *Node) CopyStatus(from *Node) {
 func (n *Node) SpecEqual(o *Node) bool {
 	return n.ProviderID == o.ProviderID && n.Unschedulable == o.Unschedulable &&
 		slices.Equal(n.Taints, o.Taints) && n.Applied.Equal(&o.Applied.NodeTemplate) &&
+		n.Applied.Generation == o.Applied.Generation &&
 		maps.Equal(n.Applied.VirtualCapacity, o.Applied.VirtualCapacity)
 }
 
@@ -78,17 +85,17 @@ func (n *Node) hasTaint(key string) bool {
 }
 
 // unresponsiveSince returns since when the node has been not Ready or
-// read-only, and false if it is neither.
-func (n *Node) unresponsiveSince() (time.Time, bool) {
-	ready := object.FindCondition(n.Conditions, NodeReady)
-	if ready != nil && ready.Status != object.True {
-		return ready.Since, true
+// read-only, the earlier if both, and false if it is neither.
+func (n *Node) unresponsiveSince() (since time.Time, yes bool) {
+	for i := range n.Conditions {
+		c := &n.Conditions[i]
+		bad := c.Type == NodeReady && c.Status != object.True ||
+			c.Type == NodeReadonlyFilesystem && c.Status == object.True
+		if bad && (!yes || c.Since.Before(since)) {
+			since, yes = c.Since, true
+		}
 	}
-	readonly := object.FindCondition(n.Conditions, NodeReadonlyFilesystem)
-	if readonly != nil && readonly.Status == object.True {
-		return readonly.Since, true
-	}
-	return time.Time{}, false
+	return since, yes
 }
 
 // verdict says why a node counts as unhealthy; the zero verdict: it is healthy.

@@ -46,7 +46,7 @@ func (d *decision) terminate() Plan {
 	if from == PhaseNew {
 		why.Detail = "new"
 	}
-	never := d.m.Status.NeverCreated || from == PhaseNew && d.m.Spec.ProviderID == ""
+	never := d.untouched()
 	plan := d.move(EventDelete, why, func(s *Status) {
 		s.Phase = PhaseTerminating // also from a phase that no table knows
 		s.NeverCreated = never
@@ -105,10 +105,10 @@ func (d *decision) locate() Plan {
 	if d.o.NoCluster {
 		return d.stage(EventNoNode, Why{Reason: ReasonNoNode})
 	}
-	node, plan, busy := d.node()
-	if busy {
-		return plan
+	if !d.looked() {
+		return d.look()
 	}
+	node := d.node()
 	if node != nil && d.ours(node) {
 		return d.stage(EventNodeFound, Why{Reason: ReasonDrain, Name: node.Name})
 	}
@@ -148,7 +148,7 @@ func (d *decision) askForNode() (Plan, bool) {
 // ours tells whether a node may be drained and deleted with this machine: it
 // carries its name, or nobody's and was not there before.
 func (d *decision) ours(n *Node) bool {
-	if key := d.p.Keys.NodeMachine; key != "" && n.Labels[key] == d.m.Name {
+	if key := d.p.Keys.NodeMachine; key != "" && d.m.Name != "" && n.Labels[key] == d.m.Name {
 		return true
 	}
 	return !d.foreignTo(n) && !d.stale(n, d.m.Spec.ProviderID)
@@ -160,10 +160,10 @@ func (d *decision) drain() Plan {
 	if d.o.NoCluster {
 		return d.stage(EventDrained, Why{Reason: ReasonNoNode})
 	}
-	node, plan, busy := d.node()
-	if busy {
-		return plan
+	if !d.looked() {
+		return d.look()
 	}
+	node := d.node()
 	if node == nil || !d.ours(node) {
 		return d.stage(EventDrained, Why{Reason: ReasonNoNode})
 	}
@@ -232,10 +232,10 @@ func (d *decision) deleteNode() Plan {
 		}
 		return d.release()
 	}
-	node, plan, busy := d.node()
-	if busy {
-		return plan
+	if !d.looked() {
+		return d.look()
 	}
+	node := d.node()
 	if node == nil || !d.ours(node) {
 		return d.release()
 	}
@@ -307,7 +307,7 @@ func (d *decision) forceAt() time.Time {
 	if !unresponsive {
 		return at
 	}
-	if due := since.Add(d.p.Unresponsive + time.Second); due.Before(at) {
+	if due := since.Add(d.p.Unresponsive).Add(time.Second); due.Before(at) {
 		at = due
 	}
 	return at

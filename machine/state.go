@@ -20,10 +20,11 @@ func (m *Machine) AvailableAt(minReady time.Duration) time.Time {
 	if !m.Ready() {
 		return time.Time{}
 	}
+	at := m.Status.Since.Add(minReady)
 	if minReady > 0 {
-		minReady += time.Second // Since lost its fraction of a second
+		at = at.Add(time.Second) // Since lost its fraction of a second
 	}
-	return m.Status.Since.Add(minReady)
+	return at
 }
 
 // Priority is the deletion priority recorded under an annotation key: lower

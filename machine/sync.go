@@ -8,32 +8,49 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
+// outOfLine tells whether a node is to be synced. A node that is going stays
+// as it is.
+func (d *decision) outOfLine(n *Node, joining bool) bool {
+	return !(d.inLine(n, joining) && d.capacityInLine(n)) && !n.Deleted()
+}
+
 // sync brings a node in line: the machine's name, our finalizer, the template
 // and the class's virtual capacity. joining also takes the startup taint off.
-// busy: the plan has to be carried out first, or waits after a failure.
-func (d *decision) sync(n *Node, joining bool) (plan Plan, busy bool) {
-	if answer := d.o.NodeSynced; answer != nil && answer.Code != codes.OK {
-		why := Why{Reason: ReasonSyncFailed, Name: n.Name, Code: answer.Code, Detail: answer.Message}
-		return Plan{At: d.now.Add(nodeRetry), Why: why}, true
-	}
-	if n.Deleted() {
-		return Plan{}, false
-	}
-	spec, capacity := !d.inLine(n, joining), !d.capacityInLine(n)
-	if !spec && !capacity {
-		return Plan{}, false
-	}
+func (d *decision) sync(n *Node, joining bool) Plan {
 	want := n.Clone()
 	d.apply(want, joining)
 	return Plan{
-		Effect: &SyncNode{Node: want, Spec: spec || capacity, Capacity: capacity},
+		Effect: &SyncNode{Node: want, Spec: true, Capacity: !d.capacityInLine(n)},
 		Why:    Why{Reason: ReasonSyncNode, Name: n.Name},
-	}, true
+	}
+}
+
+// notInLine says why a node is not as it should be though it was just written.
+func (d *decision) notInLine(n *Node) Why {
+	answer := d.o.NodeSynced
+	if answer.Code == codes.OK {
+		return Why{Reason: ReasonSyncUndone, Name: n.Name}
+	}
+	return Why{Reason: ReasonSyncFailed, Name: n.Name, Code: answer.Code, Detail: answer.Message}
+}
+
+// syncLater has a plan that ends the pass look again soon at a node that could
+// not be brought in line. It holds nothing else up: verdicts and deadlines do
+// not wait for a node that can't be written.
+func (d *decision) syncLater(plan Plan, n *Node) Plan {
+	if plan.Write != nil || plan.Effect != nil {
+		return plan
+	}
+	if at := d.now.Add(nodeRetry); plan.At.IsZero() || at.Before(plan.At) {
+		plan.At = at
+	}
+	plan.Warn = d.notInLine(n)
+	return plan
 }
 
 // inLine tells whether metadata and taints are as apply would leave them. A
-// settled machine spends most of its time here: nothing is allocated, and each
-// label is looked up once in the node and once in the record.
+// settled machine spends most of its time here: nothing is allocated, and the
+// record is not compared while its generation vouches for it.
 func (d *decision) inLine(n *Node, joining bool) bool {
 	key := d.p.Keys.NodeMachine
 	if key != "" && n.Labels[key] != d.m.Name || !n.HasFinalizer(Finalizer) {
@@ -43,13 +60,17 @@ func (d *decision) inLine(n *Node, joining bool) bool {
 		return false
 	}
 	t, last := &d.m.Spec.NodeTemplate, &n.Applied
-	return mapInLine(n.Labels, last.Labels, t.Labels) &&
-		mapInLine(n.Annotations, last.Annotations, t.Annotations) &&
-		slices.Equal(last.Taints, t.Taints) && holdsTaints(n.Taints, t.Taints)
+	// Generations of different machines say nothing, hence the name first.
+	vouched := key != "" && last.Generation != 0 && last.Generation == d.m.Generation
+	if !vouched && !last.Equal(t) {
+		return false
+	}
+	return holds(n.Labels, t.Labels) && holds(n.Annotations, t.Annotations) && holdsTaints(n.Taints, t.Taints)
 }
 
 func (d *decision) capacityInLine(n *Node) bool {
-	return mapInLine(n.Capacity, n.Applied.VirtualCapacity, d.virtualCapacity())
+	want := d.virtualCapacity()
+	return maps.Equal(n.Applied.VirtualCapacity, want) && holds(n.Capacity, want)
 }
 
 func (d *decision) virtualCapacity() map[string]string {
@@ -59,13 +80,10 @@ func (d *decision) virtualCapacity() map[string]string {
 	return d.o.Class.NodeTemplate.VirtualCapacity
 }
 
-// mapInLine tells whether want is what was applied last, and still there.
-func mapInLine(have, last, want map[string]string) bool {
-	if len(last) != len(want) {
-		return false
-	}
+// holds tells whether all of want is in have.
+func holds(have, want map[string]string) bool {
 	for k, v := range want {
-		if have[k] != v || last[k] != v {
+		if is, ok := have[k]; !ok || is != v {
 			return false
 		}
 	}
@@ -88,7 +106,9 @@ func (d *decision) apply(n *Node, joining bool) {
 	n.Annotations = merge(n.Annotations, n.Applied.Annotations, t.Annotations)
 	n.Capacity = merge(n.Capacity, n.Applied.VirtualCapacity, d.virtualCapacity())
 	n.Taints = mergeTaints(n.Taints, n.Applied.Taints, t.Taints)
-	n.Applied = Applied{t.Clone(), maps.Clone(d.virtualCapacity())}
+	n.Applied = Applied{
+		NodeTemplate: t.Clone(), VirtualCapacity: maps.Clone(d.virtualCapacity()), Generation: d.m.Generation,
+	}
 	if key := d.p.Keys.NodeMachine; key != "" {
 		n.Labels = merge(n.Labels, nil, map[string]string{key: d.m.Name})
 	}

@@ -39,6 +39,7 @@ const (
 	ReasonCritical         Reason = "CriticalComponentsNotReady"
 	ReasonSyncNode         Reason = "SyncNode"
 	ReasonSyncFailed       Reason = "SyncNodeFailed"
+	ReasonSyncUndone       Reason = "SyncNodeUndone"
 	ReasonJoined           Reason = "Joined"
 	ReasonConditions       Reason = "ConditionsChanged"
 	ReasonNodeMissing      Reason = "NodeMissing"
@@ -105,6 +106,7 @@ var sentences = map[Reason]string{
 	ReasonCritical:         "node {name} waits for its critical components; {for} left",
 	ReasonSyncNode:         "bringing node {name} in line with its template",
 	ReasonSyncFailed:       "node {name} could not be written: {code}: {detail}",
+	ReasonSyncUndone:       "node {name} is not as it was just written: something else changes it too",
 	ReasonJoined:           "node {name} joined and is healthy",
 	ReasonConditions:       "conditions of node {name} changed",
 	ReasonNodeMissing:      "node {name} is missing",

@@ -30,8 +30,8 @@ type Set struct {
 // Ordinals up to Settled are done with for ever; those above it and up to
 // Reserved may or may not have been created, by this process or one that died.
 type Reservation struct {
-	Settled  int64
-	Reserved int64
+	Settled  int64     // not negative
+	Reserved int64     // at least Settled
 	At       time.Time // of the last reservation, whole seconds
 }
 
@@ -59,8 +59,14 @@ type Status struct {
 	Available          int32 // of these, ready for Spec.MinReady
 	ObservedGeneration int64
 	Conditions         []object.Condition
-	Failed             []Summary // machines whose last operation failed, by name
-	LastOperation      machine.Operation
+	// Failed are machines that are not being deleted and whose last operation
+	// failed: the first 100 by name.
+	Failed []Summary
+	// LastOperation is the set's own: Failed since an order for a machine was
+	// refused (Create, Delete, or Update for the others), Successful once it
+	// was carried out. Zero: none was ever refused. Against.Machine is the
+	// generation of the set.
+	LastOperation machine.Operation
 }
 
 // Condition types of a set.
@@ -118,12 +124,33 @@ func (s *Status) Clone() Status {
 	return c
 }
 
-// Equal tells whether both say the same.
+// Equal tells whether both say the same, the same instants in whatever location.
 func (s *Status) Equal(t *Status) bool {
 	return s.Replicas == t.Replicas && s.FullyLabeled == t.FullyLabeled && s.Ready == t.Ready &&
 		s.Available == t.Available && s.ObservedGeneration == t.ObservedGeneration &&
-		s.LastOperation == t.LastOperation &&
-		slices.Equal(s.Conditions, t.Conditions) && slices.Equal(s.Failed, t.Failed)
+		sameOperation(&s.LastOperation, &t.LastOperation) &&
+		slices.EqualFunc(s.Conditions, t.Conditions, sameCondition) &&
+		slices.EqualFunc(s.Failed, t.Failed, func(a, b Summary) bool { return a.Equal(&b) })
+}
+
+// Equal tells whether both say the same.
+func (s *Summary) Equal(t *Summary) bool {
+	return s.Name == t.Name && s.ProviderID == t.ProviderID && s.Owner == t.Owner &&
+		sameOperation(&s.LastOperation, &t.LastOperation)
+}
+
+// sameOperation compares times as instants: a store may return them in another
+// location.
+func sameOperation(a, b *machine.Operation) bool {
+	c := *b
+	c.Time = a.Time
+	return *a == c && a.Time.Equal(b.Time)
+}
+
+func sameCondition(a, b object.Condition) bool {
+	since := b.Since
+	b.Since = a.Since
+	return a == b && a.Since.Equal(since)
 }
 
 // SpecEqual implements object.Object.

@@ -1,0 +1,110 @@
+package deployment_test
+
+import (
+	"slices"
+	"time"
+
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
+)
+
+// obey lets the controller of a set take one step. It reserves names before it
+// creates, and creates what it has reserved, even if the set has shrunk since.
+// It returns false when there is nothing to do.
+func (w *world) obey(s *machineset.Set) bool {
+	machines := w.machinesOf(s.UID)
+	if ordinals := w.reserved[s.UID]; len(ordinals) > 0 {
+		w.reserved[s.UID] = ordinals[1:]
+		w.addMachine(s, s.MachineName(ordinals[0]), machine.PhasePending)
+		return true
+	}
+	if s.Reservation.Settled < s.Reservation.Reserved {
+		w.changeSet(s.Name, func(s *machineset.Set) { s.Reservation.Settled = s.Reservation.Reserved })
+		return true
+	}
+	if s.Deleted() {
+		return w.clear(s, machines)
+	}
+	alive := slices.DeleteFunc(slices.Clone(machines), func(m *machine.Machine) bool { return m.Deleted() })
+	for _, m := range alive {
+		if m.Status.Phase == machine.PhaseFailed {
+			w.deleteMachine(m.Name)
+			return true
+		}
+	}
+	switch missing := int64(s.Spec.Replicas) - int64(len(alive)); {
+	case missing > 0:
+		w.changeSet(s.Name, func(s *machineset.Set) {
+			for range missing {
+				s.Reservation.Reserved++
+				w.reserved[s.UID] = append(w.reserved[s.UID], s.Reservation.Reserved)
+			}
+		})
+		return true
+	case missing < 0:
+		w.deleteMachine(w.victim(alive))
+		return true
+	}
+	return false
+}
+
+// clear deletes a set's machines, then the set.
+func (w *world) clear(s *machineset.Set, machines []*machine.Machine) bool {
+	for _, m := range machines {
+		if !m.Deleted() {
+			w.deleteMachine(m.Name)
+			return true
+		}
+	}
+	if len(machines) > 0 {
+		return false
+	}
+	w.dropSet(s.Name)
+	return true
+}
+
+// victim is the machine a set gives up first: what is not available before what is.
+func (w *world) victim(alive []*machine.Machine) string {
+	minReady := time.Duration(0)
+	if w.deployment != nil {
+		minReady = w.deployment.Spec.MinReady
+	}
+	for _, m := range alive {
+		if !available(m, minReady, w.now) {
+			return m.Name
+		}
+	}
+	return alive[0].Name
+}
+
+// live lets one machine take its next step towards running, or out of being.
+func (w *world) live(m *machine.Machine) bool {
+	switch {
+	case m.Deleted():
+		w.dropMachine(m.Name)
+		return true
+	case m.Status.Phase == machine.PhasePending, m.Status.Phase == machine.PhaseUnknown:
+		w.enter(m.Name, machine.PhaseRunning)
+		return true
+	}
+	return false
+}
+
+// obeyAll lets all sets do what they can, without any machine moving on.
+func (w *world) obeyAll() {
+	for again := true; again; {
+		again = false
+		for _, s := range slices.Clone(w.sets) {
+			if now := w.set(s.Name); now != nil && w.obey(now) {
+				again = true
+			}
+		}
+	}
+}
+
+// liveAll lets every machine take one step.
+func (w *world) liveAll() {
+	for _, m := range slices.Clone(w.machines) {
+		w.live(m)
+	}
+}

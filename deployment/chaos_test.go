@@ -1,0 +1,280 @@
+package deployment_test
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/deployment/rollout"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/object"
+)
+
+// chaos moves a world by chance: every step of every actor may fall between
+// any two steps of the shell, whose cached reads are old.
+type chaos struct {
+	*world
+	t     *rapid.T
+	shell *shell
+	// faults allows what a fair world does not: refusals, crashes, machines
+	// that fail, and people who change sets and machines by hand.
+	faults bool
+	// calm leaves R, the bounds and MinReady as they are.
+	calm bool
+
+	decided time.Time // when the orders now being carried out were decided
+}
+
+var classes = []string{"small", "large", "huge"}
+
+func newChaos(t *rapid.T, faults, calm bool) *chaos {
+	d := web(rapid.Int32Range(0, 9).Draw(t, "replicas"))
+	d.Spec.Strategy = drawStrategy(t)
+	d.Spec.MinReady = rapid.SampledFrom([]time.Duration{0, 0, 7 * time.Second}).Draw(t, "min ready")
+	c := &chaos{world: newWorld(d), t: t, faults: faults, calm: calm}
+	c.hire()
+	return c
+}
+
+func drawStrategy(t *rapid.T) deployment.Strategy {
+	bound := rapid.Custom(func(t *rapid.T) rollout.IntOrPercent {
+		if rapid.Bool().Draw(t, "percent") {
+			return rollout.IntOrPercent{Value: rapid.Int32Range(0, 120).Draw(t, "of 100"), Percent: true}
+		}
+		return rollout.IntOrPercent{Value: rapid.Int32Range(0, 4).Draw(t, "machines")}
+	})
+	return deployment.Strategy{
+		Kind: deployment.RollingUpdate, MaxSurge: bound.Draw(t, "surge"), MaxUnavailable: bound.Draw(t, "unavailable"),
+	}
+}
+
+// hire starts a shell without any memory.
+func (c *chaos) hire() {
+	c.shell = newShell(c.t, c.world)
+	c.shell.age = func(n int) int { return rapid.IntRange(0, n-1).Draw(c.t, "age") }
+	c.shell.issue = c.check
+	c.shell.decided = c.watch
+	if c.faults {
+		c.shell.refuse = func() bool { return rapid.IntRange(0, 9).Draw(c.t, "refused") == 0 }
+	}
+}
+
+func (c *chaos) watch(*deployment.Observation, deployment.Plan) { c.decided = c.now }
+
+// check holds one order to the invariants, just before it is carried out.
+func (c *chaos) check(kind string, order deployment.Order, pass *deployment.Deployment) {
+	ours := order.Set.OwnedBy(pass.UID)
+	stored := c.set(order.Set.Name)
+	switch {
+	case pass.Deleted() && kind != "delete":
+		c.t.Fatalf("P25: %s for a deployment being deleted", kind)
+	case kind != "create" && stored != nil && stored.Owner != nil && stored.OwnedBy(pass.UID) == false:
+		c.t.Fatalf("P10: %s of another's set %s", kind, order.Set.Name)
+	case kind == "adopt" && stored != nil && stored.UID == order.Set.UID && stored.Version == order.Set.Version && stored.Owner != nil:
+		c.t.Fatalf("P10: adopting %s, which has an owner", order.Set.Name)
+	case kind == "create":
+		c.checkCreate(order.Set, pass, ours)
+	case kind == "scale":
+		c.checkScale(order, pass)
+	}
+}
+
+func (c *chaos) checkCreate(set *machineset.Set, pass *deployment.Deployment, ours bool) {
+	if !ours || set.Spec.Replicas != 0 || !set.HasFinalizer(machineset.Finalizer) {
+		c.t.Fatalf("P12: a set is born wrong: %+v", set)
+	}
+	for _, s := range c.setsOf(pass.UID) {
+		if !s.Deleted() && s.Name != set.Name && s.Spec.Template.Spec.Class == set.Spec.Template.Spec.Class {
+			c.t.Fatalf("P12: creating %s beside %s of the same template", set.Name, s.Name)
+		}
+	}
+}
+
+// checkScale holds a resizing to the bounds, with the sets as they were when
+// the shell read them live, the orders it has given since, and the machines
+// that their controllers are about to create.
+func (c *chaos) checkScale(order deployment.Order, pass *deployment.Deployment) {
+	spec := &pass.Spec
+	bounds := rollout.Fenceposts(spec.Strategy.MaxSurge, spec.Strategy.MaxUnavailable, spec.Replicas)
+	ceiling, floor := int(spec.Replicas+bounds.Surge), max(0, int(spec.Replicas-bounds.Unavailable))
+	size := int(order.Set.Spec.Replicas)
+	if order.Why.Reason == deployment.ReasonScale && (size < 0 || size > ceiling) {
+		c.t.Fatalf("P9: %s to %d, ceiling %d", order.Set.Name, size, ceiling)
+	}
+	var total, usable, totalThen, usableThen int
+	for _, child := range c.shell.o.Sets {
+		n := c.known(child, spec.MinReady)
+		total, usable = total+n.total(), usable+n.usable()
+		if child.Set.UID == order.Set.UID {
+			n.spec = size
+		}
+		totalThen, usableThen = totalThen+n.total(), usableThen+n.usable()
+	}
+	if totalThen > max(total, ceiling) {
+		c.t.Fatalf("P7: %s: %d machines in all after %d, ceiling %d", order.Why, totalThen, total, ceiling)
+	}
+	if usableThen < min(usable, floor) {
+		c.t.Fatalf("P7: %s: %d machines available after %d, floor %d", order.Why, usableThen, usable, floor)
+	}
+}
+
+// known is a set as the shell knows it, and what its controller is up to.
+func (c *chaos) known(child deployment.Children, minReady time.Duration) numbers {
+	n := numbers{spec: int(child.Set.Spec.Replicas), coming: len(c.reserved[child.Set.UID])}
+	for _, m := range child.Machines {
+		if m.Deleted() {
+			continue
+		}
+		n.actual++
+		if available(m, minReady, c.decided) {
+			n.available++
+		}
+	}
+	switch {
+	case child.Set.Deleted():
+		n.spec = 0
+	case n.spec < 0:
+		n.spec = n.actual
+	}
+	return n
+}
+
+// move lets one actor take one step.
+func (c *chaos) move() {
+	actions := []func(){c.shellSteps, c.shellSteps, c.shellSteps, c.setObeys, c.setObeys, c.machineLives, c.machineLives, c.timePasses, c.ownerEdits}
+	if c.faults {
+		actions = append(actions, c.crash, c.machineFails, c.somebodyMeddles)
+	}
+	actions[rapid.IntRange(0, len(actions)-1).Draw(c.t, "actor")]()
+}
+
+func (c *chaos) shellSteps() { c.shell.step() }
+
+func (c *chaos) setObeys() {
+	if len(c.sets) > 0 {
+		c.obey(rapid.SampledFrom(c.sets).Draw(c.t, "set"))
+	}
+}
+
+func (c *chaos) machineLives() {
+	if len(c.machines) > 0 {
+		c.live(rapid.SampledFrom(c.machines).Draw(c.t, "machine"))
+	}
+}
+
+func (c *chaos) timePasses() {
+	c.now = c.now.Add(time.Duration(rapid.IntRange(1, 4000).Draw(c.t, "ms")) * time.Millisecond)
+}
+
+func (c *chaos) ownerEdits() {
+	if c.deployment == nil || c.deployment.Deleted() {
+		return
+	}
+	c.edit(func(s *deployment.Spec) {
+		choice := rapid.IntRange(0, 9).Draw(c.t, "edit")
+		switch {
+		case choice < 5:
+			s.Template.Spec.Class.Name = rapid.SampledFrom(classes).Draw(c.t, "class")
+		case choice == 5:
+			s.Template.Spec.Class.Kind = rapid.SampledFrom([]string{"", "Foreign"}).Draw(c.t, "kind")
+		case c.calm:
+		case choice < 9:
+			s.Replicas = rapid.Int32Range(0, 9).Draw(c.t, "replicas")
+		default:
+			s.Strategy = drawStrategy(c.t)
+		}
+	})
+}
+
+func (c *chaos) crash() { c.hire() }
+
+func (c *chaos) machineFails() {
+	if len(c.machines) == 0 {
+		return
+	}
+	m := rapid.SampledFrom(c.machines).Draw(c.t, "failing")
+	if !m.Deleted() {
+		c.enter(m.Name, rapid.SampledFrom([]machine.Phase{machine.PhaseUnknown, machine.PhaseFailed, machine.PhasePending}).Draw(c.t, "phase"))
+	}
+}
+
+// somebodyMeddles with sets and machines by hand.
+func (c *chaos) somebodyMeddles() {
+	choice := rapid.IntRange(0, 6).Draw(c.t, "meddling")
+	if choice == 0 {
+		c.bearSet(rapid.SampledFrom([]string{"orphan", "foreign"}).Draw(c.t, "owner"))
+		return
+	}
+	if choice == 1 && len(c.machines) > 0 {
+		c.deleteMachine(rapid.SampledFrom(c.machines).Draw(c.t, "deleted").Name)
+		return
+	}
+	if len(c.sets) == 0 {
+		return
+	}
+	s := rapid.SampledFrom(c.sets).Draw(c.t, "meddled with")
+	switch choice {
+	case 2:
+		_ = c.deleteSet(s.Name, s.UID)
+	case 3:
+		c.changeSet(s.Name, func(s *machineset.Set) { s.Labels = map[string]string{"app": "else"} })
+	case 4:
+		c.changeSet(s.Name, func(s *machineset.Set) { s.Spec.Replicas = rapid.Int32Range(-2, 9).Draw(c.t, "size") })
+	case 5:
+		c.changeSet(s.Name, func(s *machineset.Set) {
+			s.Owner = nil
+			s.Labels = map[string]string{"app": "web"}
+		})
+	}
+}
+
+// bearSet makes a set that is not the deployment's, or not yet, sometimes
+// under the very name it would use next.
+func (c *chaos) bearSet(owner string) {
+	s := &machineset.Set{}
+	s.Namespace, s.Name = namespace, fmt.Sprintf("%s-%d", owner, c.counter)
+	s.Labels = map[string]string{"app": "web"}
+	s.Finalizers = []string{machineset.Finalizer}
+	s.Spec = machineset.Spec{Selector: web(0).Spec.Selector.Clone(), Template: web(0).Spec.Template.Clone()}
+	s.Spec.Template.Spec.Class.Name = rapid.SampledFrom(classes).Draw(c.t, "its class")
+	if owner == "foreign" {
+		s.Owner = &object.Owner{Kind: "Other", Name: "other", UID: "other"}
+	}
+	if stored, err := c.createSet(s); err == nil {
+		for i := range rapid.IntRange(0, 2).Draw(c.t, "its machines") {
+			c.addMachine(stored, stored.MachineName(int64(i+1)), machine.PhaseRunning)
+			c.changeSet(stored.Name, func(s *machineset.Set) { s.Spec.Replicas++ })
+		}
+	}
+}
+
+// rest stops all faults and lets everybody act in turn until nothing moves. It
+// returns how many decisions that took; a negative number: it never came to rest.
+func (c *chaos) rest() int {
+	c.shell.age, c.shell.refuse = nil, nil
+	c.shell.end()
+	c.shell.decides = 0
+	for range 200 {
+		before := c.number
+		c.shell.pass()
+		for _, s := range slices.Clone(c.sets) {
+			if now := c.set(s.Name); now != nil {
+				for c.obey(now) {
+					if now = c.set(s.Name); now == nil {
+						break
+					}
+				}
+			}
+		}
+		c.liveAll()
+		c.now = c.now.Add(10 * time.Second)
+		if c.number == before {
+			return c.shell.decides
+		}
+	}
+	return -1
+}

@@ -1,0 +1,67 @@
+package deployment
+
+import (
+	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/object"
+)
+
+// claim adopts orphans that are selected, and releases sets that no longer
+// are. One that is being deleted is neither adopted nor released.
+func (d *decision) claim() (Plan, bool) {
+	if d.held() {
+		return Plan{}, false
+	}
+	var plan Plan
+	for _, s := range d.o.Orphans {
+		if d.adoptable(s) {
+			why := Why{Reason: ReasonAdopt, Name: s.Name}
+			plan.Adopt = append(plan.Adopt, Order{d.adopted(s), why})
+		}
+	}
+	if len(plan.Adopt) > 0 {
+		plan.Why = plan.Adopt[0].Why
+		return plan, true
+	}
+	for i := range d.sets {
+		s := d.sets[i].set
+		if s.Deleted() || d.deployment.Spec.Selector.Matches(s.Labels) {
+			continue
+		}
+		released := s.Clone()
+		released.Owner = nil
+		plan.Release = append(plan.Release, Order{released, Why{Reason: ReasonRelease, Name: s.Name}})
+	}
+	if len(plan.Release) > 0 {
+		plan.Why = plan.Release[0].Why
+		return plan, true
+	}
+	return Plan{}, false
+}
+
+func (d *decision) adoptable(s *machineset.Set) bool {
+	return s != nil && s.Owner == nil && !s.Deleted() && s.Namespace == d.deployment.Namespace &&
+		d.deployment.Spec.Selector.Matches(s.Labels)
+}
+
+// adopted is a copy of an orphan that belongs to the deployment. Where it
+// lacks the hash label, it and its future machines get it; its selector stays,
+// since the machines it has do not carry the label.
+func (d *decision) adopted(orphan *machineset.Set) *machineset.Set {
+	s := orphan.Clone()
+	s.Owner = d.owner()
+	s.AddFinalizer(machineset.Finalizer)
+	label := d.p.Keys.TemplateHash
+	hash, labelled := s.Labels[label]
+	if !labelled {
+		hash = templateHash(&s.Spec.Template, label, 0)
+		s.Labels = withEntry(s.Labels, label, hash)
+	}
+	if _, labelled = s.Spec.Template.Labels[label]; !labelled {
+		s.Spec.Template.Labels = withEntry(s.Spec.Template.Labels, label, hash)
+	}
+	return s
+}
+
+func (d *decision) owner() *object.Owner {
+	return &object.Owner{Kind: OwnerKind, Name: d.deployment.Name, UID: d.deployment.UID}
+}

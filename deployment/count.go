@@ -1,0 +1,138 @@
+package deployment
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/millwright-go/millwright/deployment/rollout"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
+)
+
+// family is one set of the deployment with what its machines add up to.
+type family struct {
+	set      *machineset.Set
+	machines []*machine.Machine
+
+	actual    int32 // machines that are not being deleted
+	ready     int32 // of these, ready
+	available int32 // of these, ready for the deployment's MinReady
+	// announced is how many machines may come into being whatever the set's
+	// size is by now: their creation was decided when the set was last
+	// written, and can't be called back.
+	announced int64
+}
+
+// count splits the sets observed into this deployment's own, which it puts in
+// order, and others, which it leaves out, and counts their machines.
+func (d *decision) count() {
+	d.sets = make([]family, 0, len(d.o.Sets))
+	for i := range d.o.Sets {
+		c := &d.o.Sets[i]
+		if c.Set != nil && c.Set.OwnedBy(d.deployment.UID) {
+			d.sets = append(d.sets, family{set: c.Set, machines: c.Machines})
+		}
+	}
+	slices.SortFunc(d.sets, func(a, b family) int { return olderFirst(a.set, b.set) })
+	d.sets = slices.CompactFunc(d.sets, func(a, b family) bool { return a.set.UID == b.set.UID })
+	for i := range d.sets {
+		d.countMachines(&d.sets[i])
+	}
+}
+
+// olderFirst is the order of sets: by creation, then name.
+func olderFirst(a, b *machineset.Set) int {
+	return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
+}
+
+func (d *decision) countMachines(f *family) {
+	minReady := d.deployment.Spec.MinReady
+	open := f.openNames()
+	for _, m := range f.machines {
+		if m == nil || !m.OwnedBy(f.set.UID) {
+			continue
+		}
+		if open[m.Name] {
+			f.announced--
+		}
+		if m.Status.LastOperation.State == machine.StateFailed {
+			d.summarize(f.set, m)
+		}
+		if m.Deleted() {
+			continue
+		}
+		f.actual++
+		if !m.Ready() {
+			continue
+		}
+		f.ready++
+		if at := m.AvailableAt(minReady); at.After(d.now) {
+			d.lookAt(at)
+		} else {
+			f.available++
+		}
+	}
+}
+
+// openNames takes the announced machines to be all those of which the set does
+// not know yet what became of them, and returns the names of, if there are
+// very many, the first of them.
+func (f *family) openNames() map[string]bool {
+	const many = 1000 // a set announces no more than its burst at once
+	r := &f.set.Reservation
+	if r.Settled < 0 || r.Reserved <= r.Settled {
+		return nil
+	}
+	f.announced = r.Reserved - r.Settled
+	n := min(f.announced, many)
+	names := make(map[string]bool, n)
+	for i := range n {
+		names[f.set.MachineName(r.Settled+1+i)] = true
+	}
+	return names
+}
+
+// summarize adds a machine whose last operation failed to the first few by
+// name. A deletion that fails is listed as well: it needs a person most.
+func (d *decision) summarize(set *machineset.Set, m *machine.Machine) {
+	s := machineset.Summary{
+		Name: m.Name, ProviderID: m.Spec.ProviderID, Owner: set.Name, LastOperation: m.Status.LastOperation,
+	}
+	limit := d.p.FailedSummaries
+	if n := len(d.failed); n >= limit && (limit == 0 || byName(d.failed[n-1], s) <= 0) {
+		return
+	}
+	at, _ := slices.BinarySearchFunc(d.failed, s, byName)
+	d.failed = slices.Insert(d.failed, at, s)
+	d.failed = d.failed[:min(len(d.failed), limit)]
+}
+
+func byName(a, b machineset.Summary) int {
+	return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Owner, b.Owner), cmp.Compare(a.ProviderID, b.ProviderID))
+}
+
+// size is the ordered size of a set as a rollout should see it. A set that is
+// being deleted is going to have none. A negative size means nothing; the set
+// will be taken to want what it has.
+func (f *family) size() int32 {
+	switch {
+	case f.set.Deleted():
+		return 0
+	case f.set.Spec.Replicas < 0:
+		return f.actual
+	}
+	return f.set.Spec.Replicas
+}
+
+// numbers is the set as a rollout sees it.
+func (f *family) numbers(current bool) rollout.Set {
+	s := rollout.Set{Name: f.set.Name, New: current, Spec: f.size(), Actual: f.actual, Available: f.available}
+	if !current {
+		// The room that an old set may still fill is not given away. The new
+		// set needs no such care: only it is ever raised, and never above
+		// what is wanted.
+		s.Actual = int32(min(int64(f.actual)+max(f.announced, 0), math.MaxInt32))
+	}
+	return s
+}

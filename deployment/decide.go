@@ -1,0 +1,163 @@
+package deployment
+
+import (
+	"errors"
+	"time"
+
+	"github.com/millwright-go/millwright/deployment/rollout"
+	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/object"
+)
+
+// A caller's mistakes.
+var (
+	ErrNoDeployment = errors.New("deployment.Decide: the observation has no deployment")
+	ErrNoPolicy     = errors.New("deployment.Decide: there is no policy")
+)
+
+// Decide says what to do next about one deployment. It changes none of its
+// arguments. Calling it again with the same arguments gives the same plan.
+//
+// The error is for a caller's mistake only: ErrNoDeployment, ErrNoPolicy, or
+// an *object.FieldError for a deployment without UID, which no store holds, or
+// for a policy out of range. A deployment that holds nonsense gets a plan that
+// says so.
+func Decide(o *Observation, p *Policy, now time.Time) (Plan, error) {
+	if o == nil || o.Deployment == nil {
+		return Plan{}, ErrNoDeployment
+	}
+	if p == nil {
+		return Plan{}, ErrNoPolicy
+	}
+	if err := p.Validate(); err != nil {
+		return Plan{}, err
+	}
+	if o.Deployment.UID == "" {
+		return Plan{}, object.Invalid("metadata.uid", "must not be empty").Of("deployment", o.Deployment.Key)
+	}
+	d := decision{o: o, p: p, deployment: o.Deployment, now: now}
+	d.count()
+	d.current = d.findNewSet()
+	if d.deployment.Deleted() {
+		return d.remove(), nil
+	}
+	return d.keep(), nil
+}
+
+// decision is one call of Decide.
+type decision struct {
+	o          *Observation
+	p          *Policy
+	deployment *Deployment
+	now        time.Time
+
+	sets    []family // of this deployment, the oldest first
+	current *family  // the new set, one of sets; nil: there is none
+	failed  []machineset.Summary
+
+	bounds    rollout.Bounds
+	fleet     rollout.Fleet
+	step      rollout.Why
+	hold      Why           // why no more orders are given; zero: they are
+	wake      time.Time     // the earliest of what is known to come; zero: nothing is
+	throttled time.Duration // how long the status has to wait; zero: it need not
+}
+
+// keep decides about a deployment that is not being deleted. Orders come
+// before the status, so that a status never holds them up.
+func (d *decision) keep() Plan {
+	if bad := d.deployment.invalidField(d.p.Keys); bad != nil {
+		return d.invalid(bad)
+	}
+	if !d.deployment.HasFinalizer(Finalizer) {
+		changed := d.deployment.Clone()
+		changed.AddFinalizer(Finalizer)
+		return Plan{Write: &Update{changed}, Why: Why{Reason: ReasonFinalizer}}
+	}
+	d.bounds = d.deployment.Spec.bounds()
+	d.holdIfRefused()
+	for _, order := range [...]func(*decision) (Plan, bool){
+		(*decision).claim, (*decision).obtainNewSet, (*decision).push, (*decision).scale,
+	} {
+		if plan, found := order(d); found {
+			return d.live(plan)
+		}
+	}
+	if plan, found := d.report(d.status()); found {
+		return plan
+	}
+	return d.wait()
+}
+
+// live lets a plan pass if it was made from a live read, and asks for one if
+// not. It guards whatever can't be taken back.
+func (d *decision) live(plan Plan) Plan {
+	if d.o.Live {
+		return plan
+	}
+	return Plan{ReadLive: true, Why: Why{Reason: ReasonReadLive, Name: string(plan.Why.Reason)}}
+}
+
+// holdIfRefused gives no more orders in a pass in which one was refused.
+func (d *decision) holdIfRefused() {
+	if d.o.Failed == nil {
+		return
+	}
+	wait := d.p.Retry.Backoff(d.o.Failures, 0)
+	d.hold = Why{Reason: ReasonOrderRefused, Code: d.o.Failed.Code, Detail: d.o.Failed.Message, For: wait}
+	d.lookAt(d.now.Add(wait))
+}
+
+// held tells whether no more orders are given.
+func (d *decision) held() bool { return d.hold.Reason != "" }
+
+// lookAt makes t the next look unless an earlier one is known.
+func (d *decision) lookAt(t time.Time) {
+	if d.wake.IsZero() || t.Before(d.wake) {
+		d.wake = t
+	}
+}
+
+// wait ends a pass.
+func (d *decision) wait() Plan {
+	why := Why{Reason: ReasonRollout, Rollout: d.step}
+	warn := d.deployment.Spec.Strategy.tolerated()
+	switch {
+	case d.held():
+		why = d.hold
+		if why.Reason == ReasonOrderRefused {
+			warn = why
+		}
+	case d.throttled > 0 && d.step.Reason == rollout.ReasonDone:
+		why = Why{Reason: ReasonThrottled, For: d.throttled}
+	}
+	return d.rest(why, warn)
+}
+
+// rest plans to look again when something is known to come, and in good time
+// if nothing is.
+func (d *decision) rest(why, warn Why) Plan {
+	d.lookAt(d.now.Add(d.p.Resync))
+	return Plan{At: d.wake, Why: why, Warn: warn}
+}
+
+// invalid records which field can't be acted upon, and waits for a change.
+// What is known of the machines is kept up to date.
+func (d *decision) invalid(bad *object.FieldError) Plan {
+	why := Why{Reason: ReasonSpecInvalid, Name: bad.Field, Detail: bad.Problem}
+	if d.deployment.Spec.Selector.Empty() && bad.Field == "spec.selector" {
+		why = Why{Reason: ReasonSelectsAll, Name: bad.Field}
+	}
+	status := d.counted()
+	status.Conditions = object.SetCondition(status.Conditions, object.Condition{
+		Type: ConditionSpecValid, Status: object.False, Reason: string(why.Reason),
+		Message: bad.Error(), Since: d.stamp(),
+	})
+	if plan, found := d.report(status); found {
+		return plan
+	}
+	return d.rest(why, why)
+}
+
+// stamp is now as stores keep it.
+func (d *decision) stamp() time.Time { return d.now.Truncate(time.Second) }

@@ -1,0 +1,23 @@
+// Package deployment keeps a fleet of machines at the size and the template
+// its owner asked for. A Deployment owns sets of machines, one for each
+// template it has had; the set whose template is wanted now is the new set,
+// the others are old. Decide says what to do next about one deployment:
+// which sets to claim, to create, to resize, what to tell its owner.
+//
+// What a decision counts are machines, not what sets say of themselves, so a
+// set's status may lag behind. How far sizes may move at once is computed in
+// package rollout.
+//
+// The rules that orders keep, in numbers of machines: R wanted, S more than R
+// for a time, U of R missing for a time.
+//
+//   - No order raises the total, the larger of ordered and existing summed over
+//     the sets, above R + S. Machines whose creation an old set has announced
+//     count as existing until it is known that they are not.
+//   - No order takes availability below R − U or, where it is lower already,
+//     takes another available machine. This rests on the sets: when one
+//     shrinks, its machines that are not available must go first.
+//   - Orders are decided on a live read only. Deciding again before sets have
+//     acted orders nothing more.
+//   - A set of another owner is never touched.
+package deployment

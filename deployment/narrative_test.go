@@ -1,0 +1,191 @@
+package deployment_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/deployment/rollout"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/object"
+)
+
+var update = flag.Bool("update", false, "rewrite the goldens under testdata")
+
+// web is the deployment of the tests: a machine more or less at a time.
+func web(replicas int32) *deployment.Deployment {
+	labels := map[string]string{"app": "web"}
+	d := &deployment.Deployment{Spec: deployment.Spec{
+		Replicas: replicas,
+		Selector: object.Selector{Labels: map[string]string{"app": "web"}},
+		Template: machineset.Template{Labels: labels, Spec: machine.Spec{Class: machine.ClassRef{Name: "small"}}},
+		Strategy: deployment.Strategy{Kind: deployment.RollingUpdate, MaxSurge: rollout.IntOrPercent{Value: 1}},
+	}}
+	d.Namespace, d.Name = namespace, "web"
+	return d
+}
+
+// class changes the template, by which a rollout begins.
+func class(name string) func(*deployment.Spec) {
+	return func(s *deployment.Spec) { s.Template.Spec.Class.Name = name }
+}
+
+func replicas(n int32) func(*deployment.Spec) {
+	return func(s *deployment.Spec) { s.Replicas = n }
+}
+
+// story is a transcript of what is decided, and of what happens in between.
+type story struct {
+	*world
+	shell *shell
+	text  strings.Builder
+}
+
+func newStory(t *testing.T, d *deployment.Deployment) *story {
+	w := newWorld(d)
+	s := &story{world: w, shell: newShell(t, w)}
+	s.shell.decided = s.note
+	return s
+}
+
+func (s *story) say(format string, args ...any) {
+	fmt.Fprintf(&s.text, "\n-- "+format+"\n", args...)
+}
+
+// note writes down one decision.
+func (s *story) note(o *deployment.Observation, p deployment.Plan) {
+	line := func(what string, why any) {
+		fmt.Fprintf(&s.text, "%s  %-9s %v\n", s.now.Format("15:04:05.0"), what, why)
+	}
+	switch write := p.Write.(type) {
+	case *deployment.Update:
+		line("write", p.Why)
+	case *deployment.UpdateStatus:
+		line("status", p.Why)
+		s.noteStatus(&o.Deployment.Status, &write.Status)
+	}
+	if p.ReadLive {
+		line("read live", p.Why)
+	}
+	orders := ordersOf(&p)
+	for _, kind := range []string{"create", "push", "scale", "delete", "adopt", "release"} {
+		for _, order := range orders[kind] {
+			line(kind, order.Why)
+		}
+	}
+	if !p.At.IsZero() {
+		line("wait", fmt.Sprintf("%s: %s", p.At.Sub(s.now), p.Why))
+	}
+	if p.Warn != (deployment.Why{}) {
+		line("warn", p.Warn)
+	}
+}
+
+func (s *story) noteStatus(old, to *deployment.Status) {
+	fmt.Fprintf(&s.text, "%22s replicas %d, updated %d, ready %d, available %d, unavailable %d", "",
+		to.Replicas, to.Updated, to.Ready, to.Available, to.Unavailable)
+	if to.Collisions != old.Collisions {
+		fmt.Fprintf(&s.text, ", collisions %d", to.Collisions)
+	}
+	for _, f := range to.Failed {
+		fmt.Fprintf(&s.text, ", failed %s: %s", f.Name, f.LastOperation.Message)
+	}
+	s.text.WriteString("\n")
+	for _, c := range to.Conditions {
+		if !slices.Contains(old.Conditions, c) {
+			fmt.Fprintf(&s.text, "%22s %s=%s %s: %s\n", "", c.Type, c.Status, c.Reason, c.Message)
+		}
+	}
+	for _, c := range old.Conditions {
+		if object.FindCondition(to.Conditions, c.Type) == nil {
+			fmt.Fprintf(&s.text, "%22s %s dropped\n", "", c.Type)
+		}
+	}
+}
+
+// decide runs a pass and shows the sets it leaves behind.
+func (s *story) decide() {
+	s.shell.pass()
+	if sets := s.world.String(); sets != "" {
+		fmt.Fprintf(&s.text, "%10s%s\n", "", sets)
+	}
+}
+
+// pass lets time pass.
+func (s *story) pass(d time.Duration) { s.now = s.now.Add(d) }
+
+// follow lets the sets follow their orders and machines come up or go, for so
+// many rounds, a decision after each.
+func (s *story) follow(rounds int) {
+	for range rounds {
+		s.pass(time.Minute)
+		s.obeyAll()
+		s.liveAll()
+		s.decide()
+	}
+}
+
+// settle lets everything come to rest without writing it down.
+func (s *story) settle() {
+	for range 40 {
+		s.pass(time.Minute)
+		s.obeyAll()
+		s.liveAll()
+		s.shell.pass()
+	}
+	s.text.Reset()
+	fmt.Fprintf(&s.text, "%d machines wanted, surge %s, unavailable %s\n%10s%s\n", s.deployment.Spec.Replicas,
+		s.deployment.Spec.Strategy.MaxSurge, s.deployment.Spec.Strategy.MaxUnavailable, "", s.world)
+}
+
+// running names the n-th machine that is not being deleted.
+func (s *story) running(n int) string {
+	for _, m := range s.machines {
+		if !m.Deleted() {
+			if n == 0 {
+				return m.Name
+			}
+			n--
+		}
+	}
+	return ""
+}
+
+func TestNarratives(t *testing.T) {
+	for name, tell := range stories {
+		t.Run(name, func(t *testing.T) {
+			got := tell(t).text.String()
+			path := filepath.Join("testdata", name+".txt")
+			if *update {
+				require.NoError(t, os.MkdirAll("testdata", 0o755))
+				require.NoError(t, os.WriteFile(path, []byte(got), 0o644))
+			}
+			want, err := os.ReadFile(path)
+			require.NoError(t, err, "run with -update to write it, then read it")
+			require.Equal(t, string(want), got)
+		})
+	}
+}
+
+// refuseWith makes the shell's next n orders fail.
+func (s *story) refuseWith(n int) {
+	s.shell.refuse = func() bool { n--; return n >= 0 }
+}
+
+// failed is the last operation of a machine that could not be created.
+func failed(message string) machine.Operation {
+	return machine.Operation{
+		Kind: machine.OperationCreate, State: machine.StateFailed, Stage: machine.StageCreateVM,
+		Code: codes.ResourceExhausted, Message: message, Time: begin,
+	}
+}

@@ -1,0 +1,112 @@
+package deployment
+
+import (
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/machineset"
+)
+
+// findNewSet is the oldest set, not being deleted, that has the deployment's
+// template; nil: none has.
+func (d *decision) findNewSet() *family {
+	for i := range d.sets {
+		if f := &d.sets[i]; !f.set.Deleted() && d.wanted(f.set) {
+			return f
+		}
+	}
+	return nil
+}
+
+func (d *decision) wanted(s *machineset.Set) bool {
+	return sameTemplate(&s.Spec.Template, &d.deployment.Spec.Template, d.p.Keys.TemplateHash)
+}
+
+// obtainNewSet creates the new set, without machines, unless there is one.
+func (d *decision) obtainNewSet() (Plan, bool) {
+	if d.current != nil || d.held() {
+		return Plan{}, false
+	}
+	set := d.bearNewSet()
+	if holder := d.holder(set.Name); holder != nil {
+		return d.otherName(holder), true
+	}
+	if d.o.Taken != nil && d.o.Taken.Name == set.Name {
+		// The name was taken and no longer is. Nothing is ordered twice in
+		// a pass, so the next one will tell.
+		wait := codes.Conflict.Backoff(d.o.Failures, 0)
+		d.hold = Why{Reason: ReasonNameFree, Name: set.Name, For: wait}
+		d.lookAt(d.now.Add(wait))
+		return Plan{}, false
+	}
+	why := Why{Reason: ReasonCreate, Name: set.Name}
+	return Plan{Create: []Order{{set, why}}, Why: why}, true
+}
+
+// bearNewSet is a set for the deployment's template as it is to be created. It
+// shares nothing with the deployment.
+func (d *decision) bearNewSet() *machineset.Set {
+	spec, label := &d.deployment.Spec, d.p.Keys.TemplateHash
+	hash := templateHash(&spec.Template, label, d.deployment.Status.Collisions)
+
+	set := &machineset.Set{}
+	set.Namespace = d.deployment.Namespace
+	set.Name = d.deployment.Name + "-" + hash
+	set.Labels = withEntry(spec.Template.Labels, label, hash)
+	set.AddFinalizer(machineset.Finalizer)
+	set.Owner = d.owner()
+	set.Spec = machineset.Spec{Selector: spec.Selector.Clone(), Template: spec.Template.Clone(), MinReady: spec.MinReady}
+	set.Spec.Selector.Labels = withEntry(spec.Selector.Labels, label, hash)
+	set.Spec.Template.Labels = withEntry(spec.Template.Labels, label, hash)
+	d.annotate(set)
+	return set
+}
+
+// holder is the set known to have a name, be it this deployment's own; nil:
+// none is known.
+func (d *decision) holder(name string) *machineset.Set {
+	for i := range d.sets {
+		if d.sets[i].set.Name == name {
+			return d.sets[i].set
+		}
+	}
+	for _, s := range d.o.Orphans {
+		if s != nil && s.Name == name && s.Namespace == d.deployment.Namespace {
+			return s
+		}
+	}
+	if t := d.o.Taken; t != nil && t.Name == name {
+		return t.Set
+	}
+	return nil
+}
+
+// otherName moves on to the next name, unless the holder of this one turns out
+// to be the new set, or an orphan that could become it.
+func (d *decision) otherName(holder *machineset.Set) Plan {
+	ours := holder.OwnedBy(d.deployment.UID) && !holder.Deleted() && d.wanted(holder)
+	if ours || d.adoptable(holder) {
+		return Plan{ReadLive: true, Why: Why{Reason: ReasonSeen, Name: holder.Name}}
+	}
+	why := Why{Reason: ReasonNameTaken, Name: holder.Name}
+	if holder.Deleted() {
+		why.Detail = " by a set that is being deleted"
+	}
+	status := d.deployment.Status.Clone()
+	status.Collisions++
+	return Plan{Write: &UpdateStatus{status}, Why: why}
+}
+
+// push brings the new set's fields up to date that decide nothing about the
+// template. Its machines stay.
+func (d *decision) push() (Plan, bool) {
+	if d.current == nil || d.held() {
+		return Plan{}, false
+	}
+	what := outdated(d.current.set, d.deployment)
+	if what == "" {
+		return Plan{}, false
+	}
+	changed := d.current.set.Clone()
+	bringUpToDate(changed, d.deployment)
+	why := Why{Reason: ReasonPush, Name: changed.Name, Detail: what}
+	return Plan{Push: []Order{{changed, why}}, Why: why}, true
+}

@@ -1,0 +1,113 @@
+package deployment
+
+import (
+	"time"
+
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
+)
+
+// Children are a set and the machines it owns, in any order. Machines of
+// another owner are not counted.
+type Children struct {
+	Set      *machineset.Set
+	Machines []*machine.Machine
+}
+
+// Observation is what a decision about one deployment is made from. The caller
+// fills in Deployment, Sets and Orphans from its caches before the first
+// Decide of a pass, and keeps them up to date with what it carries out: each
+// order and write says how, see Plan. Everything in it is read-only.
+type Observation struct {
+	Deployment *Deployment
+	// Sets are the sets that this deployment owns, also those that are being
+	// deleted, in any order. Others are left alone.
+	Sets []Children
+	// Orphans are the sets of its namespace that nobody owns.
+	Orphans []*machineset.Set
+
+	// Live says that everything above was read live in this pass, in this
+	// order: the deployment; its sets and the orphans; the machines.
+	Live bool
+	// Taken is what the name of a new set turned out to belong to, after its
+	// creation was answered "already exists". Nil: it was not.
+	Taken *Taken
+	// Failed is the first refusal of an order in this pass. "Already exists"
+	// of a create, a set that is gone on a delete and a conflict are none.
+	Failed *machine.Outcome
+	// Failures counts this process's consecutive passes with a refusal; it
+	// only lengthens waits.
+	Failures int
+	// StatusWritten is when this process last wrote this deployment's status;
+	// zero: it has not yet.
+	StatusWritten time.Time
+}
+
+// Taken is the answer to the question who holds a name.
+type Taken struct {
+	Name string
+	// Set holds the name, read live. Nil: it was asked, and the name is free
+	// by now.
+	Set *machineset.Set
+}
+
+// Write is one change of the deployment in the store: *Update or *UpdateStatus.
+// The object that the store returns replaces Observation.Deployment.
+//
+//sumtype:decl
+type Write interface{ write() }
+
+// Update stores metadata and spec.
+type Update struct{ Deployment *Deployment }
+
+// UpdateStatus stores the status; the caller notes when, as
+// Observation.StatusWritten.
+type UpdateStatus struct{ Status Status }
+
+func (*Update) write()       {}
+func (*UpdateStatus) write() {}
+
+// Order is one thing to do to one set.
+type Order struct {
+	Set *machineset.Set
+	Why Why
+}
+
+// Plan is what to do next: carry out Write, or ReadLive, or the orders of the
+// one slice that is filled, bring the observation up to date, and decide
+// again; with none of them, look again at At.
+//
+// Orders of one slice are carried out first to last. At the first refusal the
+// rest is dropped, Observation.Failed is set, and it is decided again. A
+// conflict, and a set that is gone where it should be updated, end the pass: a
+// new one begins with fresh reads.
+type Plan struct {
+	Write Write
+	// ReadLive asks for a live read of the whole observation, see
+	// Observation.Live. It clears Observation.Taken.
+	ReadLive bool
+
+	// Create holds a whole set; what the store returns is added to
+	// Observation.Sets, without machines. "Already exists": Observation.Taken.
+	Create []Order
+	// Push and Scale hold changed copies for an update under the version they
+	// carry; what the store returns takes the place of the set observed.
+	Push, Scale []Order
+	// Delete holds sets to be deleted under their UID. Each is read again
+	// live: it takes the place of the set observed or, when it is gone, is
+	// taken out.
+	Delete []Order
+	// Adopt holds changed copies for an update, as Scale; the set moves from
+	// Orphans to Sets, with its machines, read live.
+	Adopt []Order
+	// Release holds changed copies for an update; the set leaves Sets.
+	Release []Order
+
+	// At is when to look again though nothing has changed; zero: never.
+	At time.Time
+	// Why of a plan with orders is that of the first.
+	Why Why
+	// Warn is something its owner should know; zero: nothing. It comes with
+	// each pass; telling it once is the caller's part.
+	Warn Why
+}

@@ -1,0 +1,42 @@
+package deployment
+
+// remove deletes the sets of a deployment that is being deleted, and lets its
+// record go when a live read finds none left. Nothing is created or claimed.
+func (d *decision) remove() Plan {
+	if !d.deployment.HasFinalizer(Finalizer) {
+		return Plan{Why: Why{Reason: ReasonNotOurs}}
+	}
+	if len(d.sets) == 0 {
+		changed := d.deployment.Clone()
+		changed.RemoveFinalizer(Finalizer)
+		return d.live(Plan{Write: &Update{changed}, Why: Why{Reason: ReasonReleased}})
+	}
+	d.holdIfRefused()
+	if plan, found := d.deleteSets(); found {
+		return d.live(plan)
+	}
+	if plan, found := d.report(d.counted()); found {
+		return plan
+	}
+	if d.held() {
+		return d.rest(d.hold, d.hold)
+	}
+	return d.rest(Why{Reason: ReasonGoing, Count: int32(len(d.sets))}, Why{})
+}
+
+func (d *decision) deleteSets() (Plan, bool) {
+	if d.held() {
+		return Plan{}, false
+	}
+	var plan Plan
+	for i := range d.sets {
+		if s := d.sets[i].set; !s.Deleted() {
+			plan.Delete = append(plan.Delete, Order{s, Why{Reason: ReasonDelete, Name: s.Name}})
+		}
+	}
+	if len(plan.Delete) == 0 {
+		return Plan{}, false
+	}
+	plan.Why = plan.Delete[0].Why
+	return plan, true
+}

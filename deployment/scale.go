@@ -1,0 +1,86 @@
+package deployment
+
+import (
+	"math"
+	"strconv"
+
+	"github.com/millwright-go/millwright/deployment/rollout"
+	"github.com/millwright-go/millwright/machineset"
+)
+
+// scale orders what the rollout's next step asks for. Without any order it
+// leaves the reason for that behind.
+func (d *decision) scale() (Plan, bool) {
+	d.fleet = rollout.Fleet{
+		Replicas: d.deployment.Spec.Replicas, Bounds: d.bounds, Sets: make([]rollout.Set, len(d.sets)),
+	}
+	for i := range d.sets {
+		d.fleet.Sets[i] = d.sets[i].numbers(&d.sets[i] == d.current)
+	}
+	var steps []rollout.Scale
+	steps, d.step = rollout.Step(d.fleet, nil)
+	if d.held() {
+		return Plan{}, false
+	}
+	var plan Plan
+	for _, step := range steps {
+		if s := d.named(step.Name); s != nil {
+			why := Why{Reason: ReasonScale, Name: step.Name, From: step.From, To: step.To, Rollout: step.Why}
+			plan.Scale = append(plan.Scale, Order{d.resized(s, step.To), why})
+		}
+	}
+	if len(plan.Scale) == 0 {
+		return d.repair()
+	}
+	plan.Why = plan.Scale[0].Why
+	return plan, true
+}
+
+// named is the set of that name that can be resized.
+func (d *decision) named(name string) *machineset.Set {
+	for i := range d.sets {
+		if s := d.sets[i].set; s.Name == name && !s.Deleted() {
+			return s
+		}
+	}
+	return nil
+}
+
+// repair gives a set of negative size, which would act on nothing, the size
+// that the rollout has taken it to have.
+func (d *decision) repair() (Plan, bool) {
+	var plan Plan
+	for i := range d.sets {
+		f := &d.sets[i]
+		if f.set.Deleted() || f.set.Spec.Replicas >= 0 {
+			continue
+		}
+		why := Why{Reason: ReasonRepair, Name: f.set.Name, From: f.set.Spec.Replicas, To: f.size()}
+		plan.Scale = append(plan.Scale, Order{d.resized(f.set, f.size()), why})
+	}
+	if len(plan.Scale) == 0 {
+		return Plan{}, false
+	}
+	plan.Why = plan.Scale[0].Why
+	return plan, true
+}
+
+func (d *decision) resized(s *machineset.Set, size int32) *machineset.Set {
+	changed := s.Clone()
+	changed.Spec.Replicas = size
+	d.annotate(changed)
+	return changed
+}
+
+// annotate notes R and R + S on a set that is being written anyway.
+func (d *decision) annotate(s *machineset.Set) {
+	replicas := int64(d.deployment.Spec.Replicas)
+	for key, n := range map[string]int64{
+		d.p.Keys.DesiredReplicas: replicas,
+		d.p.Keys.MaxReplicas:     min(replicas+int64(d.bounds.Surge), math.MaxInt32),
+	} {
+		if key != "" {
+			s.Annotations = withEntry(s.Annotations, key, strconv.FormatInt(n, 10))
+		}
+	}
+}

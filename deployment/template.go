@@ -1,0 +1,74 @@
+package deployment
+
+import (
+	"maps"
+
+	"github.com/millwright-go/millwright/machineset"
+)
+
+// sameTemplate tells whether machines of both templates are interchangeable,
+// so that one is never replaced by the other. What the hash label says, and
+// what can be changed on a machine that exists, does not count.
+func sameTemplate(a, b *machineset.Template, hashLabel string) bool {
+	return a.Spec.Class.APIGroup == b.Spec.Class.APIGroup && a.Spec.Class.Name == b.Spec.Class.Name &&
+		sameLabels(a.Labels, b.Labels, hashLabel) && maps.Equal(a.Annotations, b.Annotations)
+}
+
+// sameLabels compares two maps as if neither had the key.
+func sameLabels(a, b map[string]string, key string) bool {
+	rest := len(b)
+	if _, ok := b[key]; ok {
+		rest--
+	}
+	for k, v := range a {
+		if k == key {
+			continue
+		}
+		if w, ok := b[k]; !ok || w != v {
+			return false
+		}
+		rest--
+	}
+	return rest == 0
+}
+
+// withEntry is a copy of m in which key has this value.
+func withEntry(m map[string]string, key, value string) map[string]string {
+	c := make(map[string]string, len(m)+1)
+	maps.Copy(c, m)
+	c[key] = value
+	return c
+}
+
+// withoutEntry is a copy of m in which the key is missing.
+func withoutEntry(m map[string]string, key string) map[string]string {
+	c := maps.Clone(m)
+	delete(c, key)
+	return c
+}
+
+// outdated names what a set has yet to take over from its deployment without
+// any machine being replaced for it; empty: nothing.
+func outdated(s *machineset.Set, d *Deployment) string {
+	have, want := &s.Spec.Template.Spec, &d.Spec.Template.Spec
+	switch {
+	case !have.NodeTemplate.Equal(&want.NodeTemplate):
+		return "node template"
+	case !have.Config.Equal(&want.Config):
+		return "configuration"
+	case have.Class.Kind != want.Class.Kind:
+		return "class kind"
+	case s.Spec.MinReady != d.Spec.MinReady:
+		return "minimum ready time"
+	}
+	return ""
+}
+
+// bringUpToDate changes all that outdated finds.
+func bringUpToDate(s *machineset.Set, d *Deployment) {
+	have, want := &s.Spec.Template.Spec, d.Spec.Template.Spec.Clone()
+	have.NodeTemplate = want.NodeTemplate
+	have.Config = want.Config
+	have.Class.Kind = want.Class.Kind
+	s.Spec.MinReady = d.Spec.MinReady
+}

@@ -1,0 +1,87 @@
+package deployment
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/millwright-go/millwright/deployment/rollout"
+	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/object"
+)
+
+// Validate returns an *object.FieldError that names the first field which
+// can't be acted upon. More than 100 %, and neither surge nor unavailable, are
+// tolerated.
+func (d *Deployment) Validate(keys Keys) error {
+	err := d.invalidField(keys)
+	if err == nil {
+		return nil
+	}
+	return err.Of("deployment", d.Key)
+}
+
+func (d *Deployment) invalidField(keys Keys) *object.FieldError {
+	// The deployment's own set is held to the same rules, under the same names.
+	set := machineset.Set{Meta: d.Meta, Spec: machineset.Spec{
+		Replicas: d.Spec.Replicas, Selector: d.Spec.Selector, Template: d.Spec.Template, MinReady: d.Spec.MinReady,
+	}}
+	var bad *object.FieldError
+	if errors.As(set.Validate(), &bad) {
+		return bad.Of("", object.Key{})
+	}
+	if bad := selectsByHash(&d.Spec.Selector, keys.TemplateHash); bad != nil {
+		return bad
+	}
+	return d.Spec.Strategy.invalidField()
+}
+
+// selectsByHash refuses a selector for its use of the hash label: the label's
+// value is another one in each set, so a deployment would let go of sets that
+// it just made.
+func selectsByHash(s *object.Selector, label string) *object.FieldError {
+	_, found := s.Labels[label]
+	if !found && !slices.ContainsFunc(s.Requirements, func(r object.Requirement) bool { return r.Key == label }) {
+		return nil
+	}
+	return object.Invalid("spec.selector", fmt.Sprintf("must not select by %q, which tells the deployment's own sets apart", label))
+}
+
+func (s *Strategy) invalidField() *object.FieldError {
+	switch s.Kind {
+	case RollingUpdate, "":
+	default:
+		return object.Invalid("spec.strategy.kind", fmt.Sprintf("%q is unknown", string(s.Kind)))
+	}
+	switch {
+	case s.MaxSurge.Value < 0:
+		return object.Invalid("spec.strategy.maxSurge", "must not be negative")
+	case s.MaxUnavailable.Value < 0:
+		return object.Invalid("spec.strategy.maxUnavailable", "must not be negative")
+	}
+	return nil
+}
+
+// tolerated is what is odd about a strategy but works; zero: nothing.
+func (s *Strategy) tolerated() Why {
+	const surge, unavailable = "spec.strategy.maxSurge", "spec.strategy.maxUnavailable"
+	switch {
+	case s.MaxSurge.Over100() && s.MaxUnavailable.Over100():
+		return Why{
+			Reason: ReasonOver100, Name: surge + " and " + unavailable,
+			Detail: s.MaxSurge.String() + " and " + s.MaxUnavailable.String(),
+		}
+	case s.MaxSurge.Over100():
+		return Why{Reason: ReasonOver100, Name: surge, Detail: s.MaxSurge.String()}
+	case s.MaxUnavailable.Over100():
+		return Why{Reason: ReasonOver100, Name: unavailable, Detail: s.MaxUnavailable.String()}
+	case s.MaxSurge.Value == 0 && s.MaxUnavailable.Value == 0:
+		return Why{Reason: ReasonBothZero}
+	}
+	return Why{}
+}
+
+// bounds are the strategy's surge and unavailable, in machines.
+func (s *Spec) bounds() rollout.Bounds {
+	return rollout.Fenceposts(s.Strategy.MaxSurge, s.Strategy.MaxUnavailable, s.Replicas)
+}

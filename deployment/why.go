@@ -1,0 +1,100 @@
+package deployment
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/deployment/rollout"
+	"github.com/millwright-go/millwright/object"
+)
+
+// Reason is the kind of a decision, one word for programs.
+type Reason string
+
+// The reasons of decisions about one deployment.
+const (
+	ReasonSpecInvalid  Reason = "SpecInvalid"
+	ReasonSelectsAll   Reason = "SelectingAll"
+	ReasonOver100      Reason = "MoreThan100Percent"
+	ReasonBothZero     Reason = "NeitherSurgeNorUnavailable"
+	ReasonFinalizer    Reason = "FinalizerAdded"
+	ReasonReadLive     Reason = "ReadLive"
+	ReasonAdopt        Reason = "AdoptSet"
+	ReasonRelease      Reason = "ReleaseSet"
+	ReasonCreate       Reason = "CreateSet"
+	ReasonSeen         Reason = "SetSeen"
+	ReasonNameTaken    Reason = "NameTaken"
+	ReasonNameFree     Reason = "NameFreeAgain"
+	ReasonPush         Reason = "PushToSet"
+	ReasonScale        Reason = "ScaleSet"
+	ReasonRepair       Reason = "RepairSize"
+	ReasonStatus       Reason = "StatusChanged"
+	ReasonThrottled    Reason = "StatusThrottled"
+	ReasonRollout      Reason = "Rollout"
+	ReasonOrderRefused Reason = "OrderRefused"
+	ReasonNotOurs      Reason = "NoFinalizerOfOurs"
+	ReasonDelete       Reason = "DeleteSet"
+	ReasonGoing        Reason = "WaitingForSets"
+	ReasonReleased     Reason = "Deleted"
+)
+
+// Why is the reason of one decision with what it was seen in. Values are
+// comparable; making one allocates nothing.
+type Why struct {
+	Reason Reason
+	Name   string        // what the sentence is about: a set, a field, an intention
+	Detail string        // an answer or a problem, quoted
+	Code   codes.Code    // of a refusal
+	For    time.Duration // a wait
+	From   int32         // a set's size so far
+	To     int32         // a set's size from now on
+	Count  int32         // machines available, or sets
+	Of     int32         // machines wanted
+	// Rollout is why a set is resized, or what a rollout waits for.
+	Rollout rollout.Why
+}
+
+var sentences = map[Reason]string{
+	ReasonSpecInvalid:  "{name} {detail}; waiting for a change",
+	ReasonSelectsAll:   "{name} is empty and would select everything; waiting for a change",
+	ReasonOver100:      "{name} is more than 100% ({detail})",
+	ReasonBothZero:     "neither surge nor unavailable is allowed; taken as one machine unavailable",
+	ReasonFinalizer:    "finalizer added, so that the record outlives the sets",
+	ReasonReadLive:     "reading everything afresh before acting: {name}",
+	ReasonAdopt:        "set {name} has no owner and is selected",
+	ReasonRelease:      "set {name} is no longer selected",
+	ReasonCreate:       "no set has the wanted template: creating {name}",
+	ReasonSeen:         "set {name} appeared meanwhile: reading everything afresh",
+	ReasonNameTaken:    "the name {name} is taken{detail}: trying the next one",
+	ReasonNameFree:     "the name {name} was taken and is free again; trying again in {for}",
+	ReasonPush:         "set {name} gets the {detail} of the deployment; no machine is replaced for it",
+	ReasonScale:        "set {name} from {from} to {to}: {rollout}",
+	ReasonRepair:       "set {name} has size {from}, which means nothing; set to the {to} machines it has",
+	ReasonStatus:       "status changed; machines available: {count}, wanted: {of}",
+	ReasonThrottled:    "status changed again; to be written in {for}",
+	ReasonRollout:      "{rollout}",
+	ReasonOrderRefused: "an order was refused: {code}: {detail}; trying again in {for}",
+	ReasonNotOurs:      "being deleted without our finalizer: nothing is touched",
+	ReasonDelete:       "the deployment is being deleted, and set {name} with it",
+	ReasonGoing:        "being deleted; waiting for {count} {sets} to go",
+	ReasonReleased:     "no set is left: letting the record go",
+}
+
+// String is the sentence a person can act on.
+func (w Why) String() string {
+	sentence, ok := sentences[w.Reason]
+	if !ok {
+		return string(w.Reason)
+	}
+	sets := "sets"
+	if w.Count == 1 {
+		sets = "set"
+	}
+	return object.Sentence(sentence, "name", w.Name, "detail", w.Detail, "code", w.Code.Contract(),
+		"for", w.For.Round(time.Millisecond).String(),
+		"from", decimal(w.From), "to", decimal(w.To), "count", decimal(w.Count), "of", decimal(w.Of),
+		"sets", sets, "rollout", w.Rollout.String())
+}
+
+func decimal(n int32) string { return strconv.FormatInt(int64(n), 10) }

@@ -1,0 +1,183 @@
+package machine_test
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/machine"
+)
+
+// vm is a VM at the provider.
+type vm struct {
+	id, name, node string
+	initialized    bool
+	visibleAt      time.Time // for status calls
+	boots          bool      // it will register a node
+	bootAt         time.Time
+	joined         bool
+}
+
+// fault is how one call goes wrong: with an answer, after its effect or instead of it.
+type fault struct {
+	code codes.Code
+	done bool
+}
+
+// providerModel is a provider and its driver.
+type providerModel struct {
+	w   *world
+	vms []*vm
+
+	atomic    bool          // one VM a name, whatever status calls show
+	lag       time.Duration // after which status calls show a VM
+	boot      time.Duration // after which a VM registers its node; negative: never
+	needsInit bool
+	optional  bool // optional calls answer UNIMPLEMENTED
+	differs   bool // a VM of the name exists and is not what is asked for
+	nameless  bool // status answers have no node name
+	note      string
+	addresses []machine.Address
+	nodeName  string // of every VM; empty: "node-" and the machine's name
+	faults    func(codes.Call) fault
+
+	made      int
+	deletedOK bool // a delete of our machine was answered OK or NOT_FOUND
+	calls     map[codes.Call]int
+}
+
+// call makes one driver call about a machine.
+func (p *providerModel) call(call codes.Call, m *machine.Machine, id string, do func(*machine.Machine, string) machine.VM) machine.VM {
+	require.True(p.w.t, m.HasFinalizer(machine.Finalizer), "P11: a call without our finalizer")
+	p.calls[call]++
+	var f fault
+	if p.faults != nil {
+		f = p.faults(call)
+	}
+	if f.code == codes.OK || f.done {
+		answer := do(m, id)
+		if f.code == codes.OK {
+			answer.LastKnown = p.note
+			return answer
+		}
+	}
+	return machine.VM{Outcome: failed(f.code), LastKnown: p.note}
+}
+
+func failed(code codes.Code) machine.Outcome {
+	return machine.Outcome{Code: code, Message: "the model was told to fail"}
+}
+
+func (p *providerModel) create(m *machine.Machine, _ string) machine.VM {
+	if p.differs {
+		return machine.VM{Outcome: machine.Outcome{Code: codes.AlreadyExists, Message: "another VM has this name"}}
+	}
+	var found *vm
+	for _, v := range p.vms {
+		if v.name == m.Name && (p.atomic || !p.w.now.Before(v.visibleAt)) {
+			found = v
+		}
+	}
+	if found == nil {
+		p.made++
+		found = &vm{
+			id: "p://" + strconv.Itoa(p.made), name: m.Name, node: p.nodeName, initialized: !p.needsInit,
+			visibleAt: p.w.now.Add(p.lag), boots: p.boot >= 0, bootAt: p.w.now.Add(p.boot),
+		}
+		if found.node == "" {
+			found.node = "node-" + m.Name
+		}
+		p.vms = append(p.vms, found)
+	}
+	if p.atomic {
+		require.LessOrEqual(p.w.t, len(p.named(m.Name)), 1, "P13: two live VMs")
+	}
+	return p.describe(found)
+}
+
+func (p *providerModel) describe(v *vm) machine.VM {
+	return machine.VM{ProviderID: v.id, NodeName: v.node, Addresses: p.addresses}
+}
+
+func (p *providerModel) status(m *machine.Machine, _ string) machine.VM {
+	if p.optional {
+		return machine.VM{Outcome: machine.Outcome{Code: codes.Unimplemented}}
+	}
+	var seen []*vm
+	for _, v := range p.vms {
+		mine := v.name == m.Name && m.Spec.ProviderID == "" || v.id == m.Spec.ProviderID
+		if mine && !p.w.now.Before(v.visibleAt) {
+			seen = append(seen, v)
+		}
+	}
+	switch len(seen) {
+	case 0:
+		return machine.VM{Outcome: machine.Outcome{Code: codes.NotFound}}
+	case 1:
+	default:
+		return machine.VM{Outcome: machine.Outcome{Code: codes.OutOfRange, Message: "several VMs have this name"}}
+	}
+	answer := p.describe(seen[0])
+	if p.nameless {
+		answer.NodeName = ""
+	}
+	if !seen[0].initialized {
+		answer.Outcome = machine.Outcome{Code: codes.Uninitialized, Message: "not initialized yet"}
+	}
+	return answer
+}
+
+func (p *providerModel) initialize(m *machine.Machine, _ string) machine.VM {
+	if p.optional {
+		return machine.VM{Outcome: machine.Outcome{Code: codes.Unimplemented}}
+	}
+	for _, v := range p.vms {
+		if v.id == m.Spec.ProviderID {
+			v.initialized = true
+			return p.describe(v)
+		}
+	}
+	return machine.VM{Outcome: machine.Outcome{Code: codes.NotFound}}
+}
+
+// remove deletes the VM with an ID, if one is given or recorded, or else all of the name.
+func (p *providerModel) remove(m *machine.Machine, id string) machine.VM {
+	if id == "" {
+		id = m.Spec.ProviderID
+	}
+	kept := p.vms[:0:0]
+	for _, v := range p.vms {
+		if id != "" && v.id != id || id == "" && v.name != m.Name {
+			kept = append(kept, v)
+		}
+	}
+	absent := len(kept) == len(p.vms)
+	p.vms = kept
+	if absent {
+		return machine.VM{Outcome: machine.Outcome{Code: codes.NotFound}}
+	}
+	return machine.VM{}
+}
+
+// alive are the VMs a machine answers for: the recorded one, or those of its name.
+func (p *providerModel) alive(m *machine.Machine) []string {
+	var ids []string
+	for _, v := range p.vms {
+		if v.id == m.Spec.ProviderID || v.name == m.Name && (p.atomic || m.Spec.ProviderID == "") {
+			ids = append(ids, v.id)
+		}
+	}
+	return ids
+}
+
+func (p *providerModel) named(name string) []string {
+	var ids []string
+	for _, v := range p.vms {
+		if v.name == name {
+			ids = append(ids, v.id)
+		}
+	}
+	return ids
+}

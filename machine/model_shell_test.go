@@ -1,0 +1,221 @@
+package machine_test
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/machine"
+)
+
+// bound is how many decisions a pass may take.
+const bound = 20
+
+// shell carries out plans, as the manager does. It is one process: what it
+// remembers is lost when it is killed.
+type shell struct {
+	w            *world
+	noInitialize bool
+	failures     int
+	// How many versions the caches lag; nil: none.
+	lag func() int
+	// told hears of each decision once it was carried out; may be nil.
+	told func(o *machine.Observation, plan machine.Plan, answer string)
+}
+
+// observe reads what a pass begins with; nil: there is no machine.
+func (s *shell) observe() *machine.Observation {
+	w, lag := s.w, func() int { return 0 }
+	if s.lag != nil {
+		lag = s.lag
+	}
+	m := w.store.cached(lag())
+	if m == nil {
+		return nil
+	}
+	o := &machine.Observation{
+		Machine: m, Class: w.class, Secret: w.secret, Frozen: w.frozen, NoCluster: w.cluster == nil,
+		NoInitialize: s.noInitialize, Failures: s.failures,
+	}
+	if name := m.Spec.NodeName; name != "" && w.cluster != nil {
+		o.Node = &machine.NodeAnswer{Name: name, Node: w.cluster.cached(name, lag())}
+	}
+	return o
+}
+
+// reconcile is one pass. gone: there is no machine any more. A conflict ends
+// it early, to be made anew; so does a kill.
+func (s *shell) reconcile() (plan machine.Plan, gone bool, err error) {
+	o := s.observe()
+	if o == nil {
+		return machine.Plan{}, true, nil
+	}
+	issued := map[string]bool{}
+	for range bound {
+		plan = s.decide(o)
+		switch {
+		case plan.Write != nil:
+			err = s.write(o, plan)
+			s.tell(o, plan, err)
+			if err != nil || o.Machine == nil {
+				return plan, o.Machine == nil, err
+			}
+		case plan.Effect != nil:
+			key := effectKey(plan.Effect)
+			require.False(s.w.t, issued[key], "%s twice in a pass", key)
+			issued[key] = true
+			err = s.carryOut(o, plan.Effect)
+			s.tell(o, plan, err)
+			if err != nil {
+				return plan, false, err
+			}
+		default:
+			s.tell(o, plan, nil)
+			return plan, false, nil
+		}
+	}
+	require.Fail(s.w.t, "a pass has no end", "last: %s", plan.Why)
+	return plan, false, nil
+}
+
+func (s *shell) decide(o *machine.Observation) machine.Plan {
+	t := s.w.t
+	plan, err := machine.Decide(o, s.w.policy, s.w.now)
+	require.NoError(t, err)
+	require.False(t, plan.Write != nil && plan.Effect != nil, "a write and an effect in one plan")
+	require.False(t, plan.Effect != nil && !o.Machine.HasFinalizer(machine.Finalizer), "P11: an effect without our finalizer")
+	require.True(t, plan.At.IsZero() || plan.At.After(s.w.now), "a wait that is over")
+	require.NotEmpty(t, plan.Why.Reason, "a decision without a reason")
+	s.w.legal(o.Machine, plan)
+	return plan
+}
+
+func (s *shell) tell(o *machine.Observation, plan machine.Plan, err error) {
+	if s.told == nil {
+		return
+	}
+	answer := ""
+	if err != nil {
+		answer = err.Error()
+	} else if plan.Effect != nil {
+		answer = answerTo(o, plan.Effect)
+	}
+	s.told(o, plan, answer)
+}
+
+// write carries out a write, and puts what is stored now into the observation.
+func (s *shell) write(o *machine.Observation, plan machine.Plan) error {
+	var next *machine.Machine
+	var failure error
+	err := s.w.port(func() {
+		switch write := plan.Write.(type) {
+		case *machine.Update:
+			next, failure = s.w.store.update(write.Machine)
+		case *machine.UpdateStatus:
+			next, failure = s.w.store.updateStatus(o.Machine.Version, write.Status)
+		case *machine.Delete:
+			s.w.store.remove()
+			next = s.w.store.live()
+		}
+	})
+	if err = errors.Join(err, failure); err != nil {
+		return err
+	}
+	if status, ok := plan.Write.(*machine.UpdateStatus); ok {
+		s.failures++
+		if status.Status.LastOperation.State != machine.StateFailed {
+			s.failures = 0
+		}
+	}
+	o.Machine, o.Fenced = next, true
+	return nil
+}
+
+// carryOut makes the call of an effect, and puts its answer into the observation.
+func (s *shell) carryOut(o *machine.Observation, effect machine.Effect) error {
+	p, c, m := s.w.provider, s.w.cluster, o.Machine
+	return s.w.port(func() {
+		switch e := effect.(type) {
+		case machine.GetVM:
+			o.VM = pointer(p.call(codes.GetMachineStatus, m, "", p.status))
+		case machine.CreateVM:
+			o.Created = pointer(p.call(codes.CreateMachine, m, "", p.create))
+		case machine.InitializeVM:
+			o.Initialized = pointer(p.call(codes.InitializeMachine, m, "", p.initialize))
+			s.noInitialize = o.Initialized.Code == codes.Unimplemented
+		case machine.DeleteVM:
+			o.VMDeleted = pointer(p.call(codes.DeleteMachine, m, e.ProviderID, p.remove))
+			if code := o.VMDeleted.Code; code == codes.OK || code == codes.NotFound {
+				p.deletedOK = true
+			}
+		case machine.FindNode:
+			o.Node = &machine.NodeAnswer{Name: e.Name, Node: c.find(m, e.Name)}
+		case *machine.SyncNode:
+			written, answer := c.sync(m, e)
+			if o.NodeSynced = &answer; written != nil {
+				o.Node = &machine.NodeAnswer{Name: o.Node.Name, Node: written}
+			}
+		case *machine.MarkNode:
+			o.NodeMarked = pointer(c.mark(m, e))
+		case machine.DeleteNode:
+			o.NodeDeleted = pointer(c.remove(m, e))
+		}
+	})
+}
+
+func pointer[T any](v T) *T { return &v }
+
+// effectKey names an effect by its kind and what it is about.
+func effectKey(e machine.Effect) string {
+	if reflect.TypeOf(e).Kind() == reflect.Pointer {
+		return fmt.Sprintf("%T", e)
+	}
+	return fmt.Sprintf("%T%v", e, e)
+}
+
+// settle runs passes, and time between them, until nothing is left to happen
+// or the machine is gone. Kills are survived by a fresh process. It returns
+// the last plan.
+func (s *shell) settle(passes int) machine.Plan {
+	w := s.w
+	var trail []string
+	for range passes {
+		w.tick()
+		plan, gone, err := s.reconcile()
+		switch {
+		case gone:
+			return plan
+		case errors.Is(err, errKilled):
+			*s = shell{w: w, told: s.told}
+			continue
+		case errors.Is(err, errConflict):
+			s.lag = nil // the watch has caught up by then
+			continue
+		}
+		require.NoError(w.t, err)
+		if trail = append(trail, plan.Why.String()); len(trail) > 5 {
+			trail = trail[1:]
+		}
+		at := earlier(plan.At, w.next())
+		if at.IsZero() {
+			return plan
+		}
+		if at.After(w.now) {
+			w.now = at
+		}
+	}
+	require.Fail(w.t, "not settled", "after %d passes: %q", passes, trail)
+	return machine.Plan{}
+}
+
+// earlier is the earlier of two times that may be zero, which means never.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,135 @@
+package machine_test
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machine/fsm"
+	"github.com/millwright-go/millwright/object"
+)
+
+// world is all that decisions are about and carried out on: a store, a
+// provider, a cluster and a clock, each as simple as a model can be.
+type world struct {
+	t       require.TestingT
+	now     time.Time
+	policy  *machine.Policy
+	class   *machine.Class // nil: it does not exist
+	secret  string
+	frozen  bool
+	checker *fsm.Checker
+
+	store    *storeModel
+	provider *providerModel
+	cluster  *clusterModel // nil: there is none
+
+	calls  int  // port calls made so far
+	killAt int  // the port call at which the shell dies; 0: none
+	after  bool // the call takes effect before the shell dies
+}
+
+// epoch is when worlds begin. It has a fraction of a second, which stores drop.
+var epoch = time.Date(2026, 3, 1, 9, 0, 0, 700_000_000, time.UTC)
+
+const ours = "m-1" // the machine that tests are about
+
+func newWorld(t require.TestingT) *world {
+	checker, err := fsm.NewChecker(machine.PhaseTable(), machine.DeletionTable())
+	require.NoError(t, err)
+	w := &world{
+		t: t, now: epoch, policy: machine.DefaultPolicy(), checker: checker, secret: "v1",
+		class: &machine.Class{
+			Meta:     object.Meta{Key: object.Key{Namespace: "fleet", Name: "small"}, UID: "class-1", Generation: 1},
+			Provider: "model",
+		},
+	}
+	w.store = &storeModel{w: w}
+	w.provider = &providerModel{w: w, atomic: true, boot: time.Minute, calls: map[codes.Call]int{}}
+	w.cluster = &clusterModel{w: w, nodes: map[string][]*machine.Node{}, madeOf: map[string]string{}}
+	return w
+}
+
+// give stores the machine that the test is about, born with the finalizer.
+func (w *world) give(change ...func(*machine.Machine)) {
+	m := &machine.Machine{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: ours}}}
+	m.AddFinalizer(machine.Finalizer)
+	m.Spec.Class = machine.ClassRef{Name: "small"}
+	for _, c := range change {
+		c(m)
+	}
+	w.store.create(m)
+}
+
+// edit changes spec and metadata of the machine as its owner would.
+func (w *world) edit(change func(*machine.Machine)) {
+	m := w.store.live().Clone()
+	change(m)
+	_, err := w.store.update(m)
+	require.NoError(w.t, err)
+}
+
+// pass lets time pass, and the world with it.
+func (w *world) pass(d time.Duration) {
+	w.now = w.now.Add(d)
+	w.tick()
+}
+
+// tick makes happen what is due.
+func (w *world) tick() {
+	if w.cluster != nil {
+		w.cluster.register()
+	}
+}
+
+// next is when something is due to happen by itself; zero: nothing is.
+func (w *world) next() time.Time {
+	var at time.Time
+	for _, v := range w.provider.vms {
+		if w.cluster != nil && !v.joined && v.boots && (at.IsZero() || v.bootAt.Before(at)) {
+			at = v.bootAt
+		}
+	}
+	return at
+}
+
+var errKilled = errors.New("the shell was killed")
+
+// port carries out one port call, unless the shell dies at it. A kill before
+// a call loses the call, a kill after it loses its answer.
+func (w *world) port(call func()) error {
+	w.calls++
+	if w.calls == w.killAt {
+		if w.after {
+			call()
+		}
+		return errKilled
+	}
+	call()
+	return nil
+}
+
+// legal fires a plan's moves and holds its write to them.
+func (w *world) legal(before *machine.Machine, plan machine.Plan) {
+	for _, move := range plan.Moves {
+		require.NoError(w.t, w.checker.Fire(context.Background(), move))
+	}
+	status, ok := plan.Write.(*machine.UpdateStatus)
+	if !ok {
+		return
+	}
+	from, to := before.Status.Phase, status.Status.Phase
+	if from != to && machine.PhaseTable().Knows(string(from)) {
+		require.Equal(w.t, machine.Move{
+			Table: "phase", From: string(from), On: plan.Moves[0].On, To: string(to),
+		}, plan.Moves[0], "a phase was written that no move leads to")
+	}
+	if move := plan.Moves[0]; move.Table == "deletion" {
+		require.Equal(w.t, string(before.Status.LastOperation.Stage), move.From)
+		require.Equal(w.t, string(status.Status.LastOperation.Stage), move.To)
+	}
+}

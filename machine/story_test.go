@@ -1,0 +1,219 @@
+package machine_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/machine"
+)
+
+var update = flag.Bool("update", false, "rewrite the files under testdata")
+
+// story is a world that writes down what happens in it, one line a decision:
+// the time since the beginning, the machine's phase and stage after the step,
+// what was written or called, and why.
+type story struct {
+	*world
+	shell *shell
+	begun time.Time
+	text  strings.Builder
+	last  machine.Plan
+}
+
+// tell runs a story and compares it with its file.
+func tell(t *testing.T, name string, run func(*story)) {
+	t.Run(name, func(t *testing.T) {
+		w := newWorld(t)
+		w.now = epoch.Truncate(time.Second)
+		s := &story{world: w, begun: w.now}
+		s.shell = &shell{w: w, told: s.step}
+		run(s)
+		path := filepath.Join("testdata", "stories", strings.ReplaceAll(name, " ", "-")+".txt")
+		if *update {
+			require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+			require.NoError(t, os.WriteFile(path, []byte(s.text.String()), 0o644))
+		}
+		want, err := os.ReadFile(path)
+		require.NoError(t, err, "go test ./machine -update writes it")
+		assert.Equal(t, string(want), s.text.String())
+	})
+}
+
+// say notes what happens outside.
+func (s *story) say(format string, args ...any) {
+	fmt.Fprintf(&s.text, "%-9s -- %s\n", s.elapsed(s.now), fmt.Sprintf(format, args...))
+}
+
+func (s *story) elapsed(at time.Time) string { return "+" + at.Sub(s.begun).String() }
+
+func (s *story) step(o *machine.Observation, plan machine.Plan, answer string) {
+	action := "nothing to do"
+	switch {
+	case plan.Write != nil:
+		action = writeName(plan.Write)
+	case plan.Effect != nil:
+		action = strings.TrimPrefix(strings.TrimPrefix(fmt.Sprintf("%T", plan.Effect), "*"), "machine.")
+	case !plan.At.IsZero():
+		action = "wait until " + s.elapsed(plan.At)
+	}
+	if answer != "" {
+		action += ": " + answer
+	}
+	fmt.Fprintf(&s.text, "%-9s %-46s %-34s %s\n", s.elapsed(s.now), state(o.Machine), action, plan.Why)
+	if plan.Warn != (machine.Why{}) && plan.Warn != plan.Why {
+		fmt.Fprintf(&s.text, "%-9s warning: %s\n", "", plan.Warn)
+	}
+}
+
+func writeName(w machine.Write) string {
+	switch w.(type) {
+	case *machine.Update:
+		return "write object"
+	case *machine.UpdateStatus:
+		return "write status"
+	case *machine.Delete:
+		return "delete machine"
+	}
+	return ""
+}
+
+// state is a machine's phase, and the stage and outcome of its last operation.
+func state(m *machine.Machine) string {
+	if m == nil {
+		return "(gone)"
+	}
+	text := string(m.Status.Phase)
+	if text == "" {
+		text = "(new)"
+	}
+	op := m.Status.LastOperation
+	if op.Kind != "" {
+		text += " " + string(op.Kind)
+	}
+	if op.Stage != machine.StageNone {
+		text += "/" + string(op.Stage)
+	}
+	if op.State == machine.StateFailed {
+		text += " failed"
+	}
+	return text
+}
+
+// answerTo is what an effect was answered, in a few words.
+func answerTo(o *machine.Observation, effect machine.Effect) string {
+	vm := func(answer *machine.VM) string {
+		return strings.TrimSpace(answer.Code.Contract() + " " + answer.ProviderID)
+	}
+	switch effect.(type) {
+	case machine.GetVM:
+		return vm(o.VM)
+	case machine.CreateVM:
+		return vm(o.Created)
+	case machine.InitializeVM:
+		return vm(o.Initialized)
+	case machine.DeleteVM:
+		return vm(o.VMDeleted)
+	case machine.FindNode:
+		if o.Node.Node == nil {
+			return "none"
+		}
+		return "found"
+	case *machine.SyncNode:
+		return o.NodeSynced.Code.Contract()
+	case *machine.MarkNode:
+		return o.NodeMarked.Code.Contract()
+	case machine.DeleteNode:
+		return o.NodeDeleted.Code.Contract()
+	}
+	return ""
+}
+
+// run makes one pass, anew after conflicts.
+func (s *story) run() {
+	for {
+		s.tick()
+		plan, _, err := s.shell.reconcile()
+		s.last = plan
+		if err != errConflict {
+			return
+		}
+		s.shell.lag = nil
+	}
+}
+
+// later lets time pass and makes a pass.
+func (s *story) later(d time.Duration, what string, args ...any) {
+	s.pass(d)
+	if what != "" {
+		s.say(what, args...)
+	}
+	s.run()
+}
+
+// wait lets time pass to when the last plan asked to look again, and makes a pass.
+func (s *story) wait() {
+	require.False(s.t, s.last.At.IsZero(), "the last plan waits for nothing")
+	s.now = s.last.At
+	s.run()
+}
+
+// failing has a driver call fail from now on; codes.OK: no more.
+func (s *story) failing(call codes.Call, code codes.Code, done bool) {
+	s.provider.faults = func(c codes.Call) fault {
+		if c == call {
+			return fault{code, done}
+		}
+		return fault{}
+	}
+}
+
+// restart is a new process.
+func (s *story) restart() {
+	s.say("the process is killed; a new one starts")
+	s.shell = &shell{w: s.world, told: s.step}
+}
+
+// toRunning gives the machine and brings it to Running, untold.
+func (s *story) toRunning(change ...func(*machine.Machine)) {
+	s.give(change...)
+	s.shell.told = nil
+	s.shell.settle(bound)
+	s.shell.told = s.step
+	require.Equal(s.t, machine.PhaseRunning, s.store.live().Status.Phase)
+	s.begun = s.now
+}
+
+const node = "node-" + ours
+
+func TestStories(t *testing.T) {
+	for name, run := range creationStories {
+		tell(t, name, run)
+	}
+	for name, run := range healthStories {
+		tell(t, name, run)
+	}
+	for name, run := range deletionStories {
+		tell(t, name, run)
+	}
+}
+
+// Each file belongs to a story.
+func TestNoStoryIsLeftBehind(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join("testdata", "stories", "*.txt"))
+	require.NoError(t, err)
+	assert.GreaterOrEqual(t, len(files), 25)
+	for _, file := range files {
+		name := strings.ReplaceAll(strings.TrimSuffix(filepath.Base(file), ".txt"), "-", " ")
+		known := creationStories[name] != nil || healthStories[name] != nil || deletionStories[name] != nil
+		assert.True(t, known, "%s is of no story", file)
+	}
+}

@@ -1,0 +1,161 @@
+package machineset
+
+import (
+	"time"
+
+	"github.com/millwright-go/millwright/machine"
+)
+
+// summaryLimit is how many failed machines a status lists, the first by name.
+// The figure is this library's: a status must fit a store's limit on objects.
+const summaryLimit = 100
+
+// census is what one pass over the machines finds out.
+type census struct {
+	owned       int // machines of the set, whatever becomes of them
+	terminating int // of these, being deleted
+	strays      []*machine.Machine
+	differing   []*machine.Machine
+
+	present int // not being deleted, no strays: what the status counts
+	failed  int // of these, in phase Failed
+	active  int // of these, all others
+
+	fullyLabeled, ready, available int
+	nextAvailable                  time.Time // of ready machines; zero: none is waiting
+
+	failing    lowest  // machines whose last operation failed, by name
+	victims    lowest  // active machines, in the order in which they would go
+	replaced   lowest  // failed machines, likewise
+	ordinals   []int64 // of machines with names from the open reservation
+	unanswered int64   // names of the open reservation that nothing is known of
+}
+
+// survey takes the census. Every machine's facts are read here, once; what is
+// decided from them costs in proportion to the decision.
+func (d *decision) survey() {
+	c := &d.census
+	burst := int(d.p.Burst)
+	c.failing.limit = summaryLimit
+	if d.live() {
+		c.replaced.limit = burst
+		c.victims.limit = min(burst, max(0, len(d.o.Machines)-d.wanted()))
+	}
+	var space [8]label
+	v := surveyor{decision: d, labels: flatten(space[:0], d.s.Spec.Template.Labels)}
+	open := d.s.Reservation.Reserved > d.s.Reservation.Settled
+	if open {
+		d.prefix = d.s.namePrefix()
+	}
+	for _, m := range d.o.Machines {
+		if m == nil || !m.OwnedBy(d.s.UID) {
+			continue
+		}
+		c.owned++
+		if open {
+			d.noteOrdinal(m.Name)
+		}
+		if m.Deleted() {
+			c.terminating++
+			continue
+		}
+		v.visit(m)
+	}
+	d.countUnanswered()
+}
+
+// wanted is how many machines there should be.
+func (d *decision) wanted() int {
+	if d.s.Deleted() {
+		return 0
+	}
+	return int(d.s.Spec.Replicas)
+}
+
+// surveyor visits the machines that are not being deleted.
+type surveyor struct {
+	*decision
+	labels []label // the template's
+}
+
+func (v *surveyor) visit(m *machine.Machine) {
+	c, t := &v.census, &v.s.Spec.Template
+	full := hasLabels(m.Labels, v.labels)
+	if !v.s.Deleted() && !v.matches(m, full) {
+		c.strays = appendUpTo(c.strays, m, v.p.Burst)
+		return
+	}
+	c.present++
+	if full {
+		c.fullyLabeled++
+	}
+	if m.Status.LastOperation.State == machine.StateFailed {
+		c.failing.offer(ranked{machine: m})
+	}
+	if len(c.differing) < int(v.p.Burst) && t.difference(m) != "" {
+		c.differing = append(c.differing, m)
+	}
+	victims := &c.victims
+	if m.Status.Phase != machine.PhaseFailed {
+		c.active++
+		v.countReady(m)
+	} else {
+		c.failed++
+		if !v.s.Deleted() {
+			victims = &c.replaced
+		}
+	}
+	if victims.limit > 0 {
+		victims.offer(v.rank(m))
+	}
+}
+
+// matches tells whether the selector picks m. Labels of the template are known
+// to be picked, and so is everything that has them all, unless a requirement
+// forbids more.
+func (v *surveyor) matches(m *machine.Machine, full bool) bool {
+	sel := &v.s.Spec.Selector
+	return full && len(sel.Requirements) == 0 || sel.Matches(m.Labels)
+}
+
+func (v *surveyor) countReady(m *machine.Machine) {
+	if !m.Ready() {
+		return
+	}
+	c, at := &v.census, m.AvailableAt(v.s.Spec.MinReady)
+	c.ready++
+	if !v.now.Before(at) {
+		c.available++
+		return
+	}
+	if c.nextAvailable.IsZero() || at.Before(c.nextAvailable) {
+		c.nextAvailable = at
+	}
+}
+
+// label is one entry of a map of labels; a slice of them is quicker to go
+// through once a machine than the map.
+type label struct{ key, value string }
+
+func flatten(out []label, labels map[string]string) []label {
+	for k, v := range labels {
+		out = append(out, label{k, v})
+	}
+	return out
+}
+
+func hasLabels(have map[string]string, want []label) bool {
+	for i := range want {
+		if got, ok := have[want[i].key]; !ok || got != want[i].value {
+			return false
+		}
+	}
+	return true
+}
+
+func appendUpTo(list []*machine.Machine, m *machine.Machine, limit int32) []*machine.Machine {
+	if len(list) < int(limit) {
+		list = append(list, m)
+	}
+	return list
+}

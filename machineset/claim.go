@@ -1,0 +1,90 @@
+package machineset
+
+import (
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+)
+
+// claim lets go of machines that do not match any more, and takes on those
+// that match and have no owner. Both are decided live: a machine that looks
+// free may belong to another set by now.
+func (d *decision) claim() (Plan, bool) {
+	if d.o.Refused.Change != nil {
+		return Plan{}, false
+	}
+	adoptable := d.adoptable()
+	if len(d.census.strays) == 0 && len(adoptable) == 0 {
+		return Plan{}, false
+	}
+	if plan, busy := d.readLive("adopting or releasing machines"); busy {
+		return plan, true
+	}
+	if len(d.census.strays) > 0 {
+		orders := changed(d.census.strays, Why{Reason: ReasonRelease}, func(m *machine.Machine) { m.Owner = nil })
+		return Plan{Release: orders, Why: d.deletion(ReasonReleasing, len(orders))}, true
+	}
+	orders := changed(adoptable, Why{Reason: ReasonAdopt}, func(m *machine.Machine) {
+		m.Owner = d.owner()
+	})
+	return Plan{Adopt: orders, Why: d.deletion(ReasonAdopting, len(orders))}, true
+}
+
+// owner is the mark of this set on its machines.
+func (d *decision) owner() *object.Owner {
+	return &object.Owner{Kind: OwnerKind, Name: d.s.Name, UID: d.s.UID}
+}
+
+func (d *decision) adoptable() []*machine.Machine {
+	var found []*machine.Machine
+	for _, m := range d.o.Orphans {
+		if m != nil && m.Owner == nil && !m.Deleted() && m.Namespace == d.s.Namespace &&
+			d.s.Spec.Selector.Matches(m.Labels) {
+			found = appendUpTo(found, m, d.p.Burst)
+		}
+	}
+	return found
+}
+
+// push brings machines in line with those parts of the template that are
+// applied in place. Cached reads do: a machine that changed meanwhile refuses
+// the update.
+func (d *decision) push() (Plan, bool) {
+	if len(d.census.differing) == 0 || d.o.Refused.Change != nil {
+		return Plan{}, false
+	}
+	t := &d.s.Spec.Template
+	orders := make([]Order, len(d.census.differing))
+	for i, m := range d.census.differing {
+		clone := m.Clone()
+		inLine := t.Spec.Clone()
+		clone.Spec.NodeTemplate, clone.Spec.Config = inLine.NodeTemplate, inLine.Config
+		clone.Spec.Class.Kind = t.Spec.Class.Kind
+		orders[i] = Order{Machine: clone, Why: Why{Reason: ReasonPush, Detail: t.difference(m)}}
+	}
+	return Plan{Push: orders, Why: d.deletion(ReasonPushing, len(orders))}, true
+}
+
+// difference names what of the template has to be applied to a machine that
+// exists; empty: nothing has.
+func (t *Template) difference(m *machine.Machine) string {
+	switch {
+	case m.Spec.Class.Kind != t.Spec.Class.Kind:
+		return "class kind"
+	case !m.Spec.Config.Equal(&t.Spec.Config):
+		return "configuration"
+	case !m.Spec.NodeTemplate.Equal(&t.Spec.NodeTemplate):
+		return "node template"
+	}
+	return ""
+}
+
+// changed makes an order with a changed copy of each machine.
+func changed(machines []*machine.Machine, why Why, change func(*machine.Machine)) []Order {
+	orders := make([]Order, len(machines))
+	for i, m := range machines {
+		clone := m.Clone()
+		change(clone)
+		orders[i] = Order{Machine: clone, Why: why}
+	}
+	return orders
+}

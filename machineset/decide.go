@@ -1,0 +1,146 @@
+package machineset
+
+import (
+	"errors"
+	"time"
+
+	"github.com/millwright-go/millwright/object"
+)
+
+// A caller's mistakes.
+var (
+	ErrNoSet    = errors.New("machineset.Decide: the observation has no set")
+	ErrNoPolicy = errors.New("machineset.Decide: there is no policy")
+)
+
+// Decide says what to do next about one set. It changes none of its arguments.
+// Calling it again with the same arguments gives the same plan.
+//
+// The error is for a caller's mistake only: ErrNoSet, ErrNoPolicy, or an
+// *object.FieldError for a policy out of range. A set that holds nonsense gets
+// a plan that says so.
+func Decide(o *Observation, p *Policy, now time.Time) (Plan, error) {
+	if o == nil || o.Set == nil {
+		return Plan{}, ErrNoSet
+	}
+	if p == nil {
+		return Plan{}, ErrNoPolicy
+	}
+	if err := p.Validate(); err != nil {
+		return Plan{}, err
+	}
+	d := decision{o: o, p: p, s: o.Set, now: now, at: now.Add(p.Resync)}
+	if d.s.Deleted() {
+		return d.remove(), nil
+	}
+	return d.keep(), nil
+}
+
+// decision is one call of Decide.
+type decision struct {
+	o   *Observation
+	p   *Policy
+	s   *Set
+	now time.Time
+
+	census census
+	prefix string // of the names of the open reservation, if there is one
+	// at and waiting are what the plan says if there is nothing to do.
+	at      time.Time
+	waiting Why
+}
+
+// keep decides about a set that is not being deleted. Its steps are tried in
+// this order; the first that has something to do makes the plan, and what they
+// have all left alone is waited for.
+func (d *decision) keep() Plan {
+	if bad := d.s.invalidField(); bad != nil {
+		return d.invalid(bad)
+	}
+	if !d.s.HasFinalizer(Finalizer) {
+		changed := d.s.Clone()
+		changed.AddFinalizer(Finalizer)
+		return Plan{Write: &Update{changed}, Why: Why{Reason: ReasonFinalizer}}
+	}
+	d.survey()
+	if !d.retryAt().IsZero() {
+		return d.rest()
+	}
+	for _, step := range [...]func(*decision) (Plan, bool){
+		(*decision).claim, (*decision).push, (*decision).replaceFailed, (*decision).scale,
+	} {
+		if plan, busy := step(d); busy {
+			return plan
+		}
+	}
+	return d.rest()
+}
+
+// invalid records once which field can't be acted upon, and waits for a change.
+func (d *decision) invalid(bad *object.FieldError) Plan {
+	why := Why{Reason: ReasonSpecInvalid, Name: bad.Field, Detail: bad.Problem}
+	next := d.s.Status
+	next.ObservedGeneration = d.s.Generation
+	next.Conditions = withCondition(next.Conditions, object.Condition{
+		Type: ConditionSpecValid, Status: object.False, Reason: string(ReasonSpecInvalid),
+		Message: bad.Error(), Since: d.stamp(),
+	})
+	if next.Equal(&d.s.Status) {
+		return Plan{Why: why}
+	}
+	return Plan{Write: &UpdateStatus{next.Clone()}, Why: why, Warn: why}
+}
+
+// readLive plans a live read if what is known may be stale. busy: it has to be
+// carried out before what is named.
+func (d *decision) readLive(before string) (plan Plan, busy bool) {
+	return d.readLiveSince(time.Time{}, before)
+}
+
+// readLiveSince is readLive where a read from before since is stale as well.
+func (d *decision) readLiveSince(since time.Time, before string) (plan Plan, busy bool) {
+	if d.live() && !d.o.Live.Before(since) {
+		return Plan{}, false
+	}
+	return Plan{ReadLive: true, Why: Why{Reason: ReasonReadLive, Detail: before}}, true
+}
+
+func (d *decision) live() bool { return !d.o.Live.IsZero() }
+
+// lookAgain makes the next look no later than t.
+func (d *decision) lookAgain(t time.Time) {
+	if t.Before(d.at) {
+		d.at = t
+	}
+}
+
+// rest writes the status if it says something else by now, and waits.
+func (d *decision) rest() Plan {
+	if at := d.retryAt(); !at.IsZero() {
+		d.lookAgain(at)
+		d.waiting = Why{Reason: ReasonRetryAt, Detail: d.s.Status.LastOperation.Message, For: at.Sub(d.now)}
+	}
+	if at := d.census.nextAvailable; !at.IsZero() {
+		d.lookAgain(at)
+	}
+	if plan, busy := d.status(); busy {
+		return plan
+	}
+	why := d.waiting
+	if why == (Why{}) {
+		why = d.tally(ReasonSettled)
+	}
+	return Plan{At: d.at, Why: why}
+}
+
+// tally is a reason with the numbers of machines.
+func (d *decision) tally(reason Reason) Why {
+	c := &d.census
+	return Why{
+		Reason: reason, Have: int64(c.active), Want: int64(d.wanted()),
+		Ready: int64(c.ready), Avail: int64(c.available),
+	}
+}
+
+// stamp is now as stores keep it.
+func (d *decision) stamp() time.Time { return d.now.Truncate(time.Second) }

@@ -1,0 +1,376 @@
+package machineset_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/object"
+)
+
+// siege is a world in which everything goes wrong: two processes at once with
+// stale caches, calls that fail, succeed unheard or come in late, processes
+// that die between any two calls, and machines that others delete or break.
+type siege struct {
+	*rapid.T
+	w         *world
+	processes []*process
+	policy    *machineset.Policy
+	log       []string
+
+	created   int
+	allowance int // replicas first missing, plus what was lost since
+	strict    bool
+	names     map[string]int       // how many machines have had a name
+	reserved  map[string]time.Time // when each name was given out
+	peaceful  bool
+}
+
+func newSiege(t *rapid.T, replicas int32) *siege {
+	s := &siege{T: t, w: newWorld(newSet(replicas)), policy: machineset.DefaultPolicy(), strict: true}
+	s.policy.Burst = int32(rapid.IntRange(1, 6).Draw(t, "burst"))
+	s.names, s.reserved = map[string]int{}, map[string]time.Time{}
+	s.allowance = int(replicas)
+	s.w.created = s.onCreated
+	s.w.lost = func(m *machine.Machine) {
+		s.allowance++
+		s.sayf("lost %s", m.Name)
+	}
+	for i := range 2 {
+		p := newProcess(s.w, s.policy)
+		p.floor = 0
+		p.cached = func(oldest, newest int) int {
+			if rapid.Bool().Draw(t, "fresh") {
+				return newest
+			}
+			return rapid.IntRange(oldest, newest).Draw(t, "snapshot")
+		}
+		p.delay = func() time.Duration {
+			return time.Duration(rapid.IntRange(0, int(s.policy.RequestTimeout/time.Second)-1).Draw(t, "late by")) * time.Second
+		}
+		p.fault = s.fault
+		p.trace = func(verb, name, why string) { s.sayf("process %d: %s %s: %s", i, verb, name, why) }
+		p.decided = s.check
+		s.processes = append(s.processes, p)
+	}
+	return s
+}
+
+func (s *siege) sayf(format string, args ...any) {
+	line := fmt.Sprintf("%s %s", s.w.now.Sub(morning), fmt.Sprintf(format, args...))
+	s.log = append(s.log, line)
+}
+
+func (s *siege) failf(format string, args ...any) {
+	s.Fatalf("%s\n%s", fmt.Sprintf(format, args...), strings.Join(s.log, "\n"))
+}
+
+func (s *siege) fault(verb string) fault {
+	if s.peaceful {
+		return fine
+	}
+	n := rapid.IntRange(0, 99).Draw(s.T, "fault")
+	kinds := []fault{refuse, lose, crash, crashAfter}
+	if verb == "create" {
+		kinds = append(kinds, late, lateCrash, late, lateCrash)
+	}
+	if n >= 5*len(kinds) {
+		return fine
+	}
+	s.sayf("the next call meets fault %d", kinds[n/5])
+	return kinds[n/5]
+}
+
+// onCreated holds P12 and P17 to every machine that comes to be.
+func (s *siege) onCreated(m *machine.Machine) {
+	s.created++
+	s.sayf("created %s", m.Name)
+	at, known := s.reserved[m.Name]
+	if !known {
+		s.failf("P17: %s was created under a name that nobody reserved", m.Name)
+	}
+	s.names[m.Name]++
+	if s.cameBack(m) {
+		if done := at.Add(2*s.policy.RequestTimeout + time.Second); !s.w.now.Before(done) {
+			s.failf("P17: name %s, reserved at %s, came back at %s", m.Name, at.Sub(morning), s.w.now.Sub(morning))
+		}
+		s.allowance++ // it was there and was lost while another create of it was under way
+	}
+	if s.created > s.allowance {
+		s.failf("P12: %d machines created, only %d were ever missing", s.created, s.allowance)
+	}
+	active := s.w.active()
+	if s.strict && !s.cameBack(m) && len(slices.DeleteFunc(active, s.cameBack)) > int(s.w.set.Spec.Replicas) {
+		s.failf("P12: %d active machines in a set of %d", len(active), s.w.set.Spec.Replicas)
+	}
+}
+
+// cameBack tells whether a machine has the name of one that was lost while
+// another create of it was under way: what the library can't prevent.
+func (s *siege) cameBack(m *machine.Machine) bool { return s.names[m.Name] > 1 }
+
+// check holds each plan to what no plan may do.
+func (s *siege) check(o *machineset.Observation, plan machineset.Plan) {
+	if fault := improper(o, &plan); fault != "" {
+		s.failf("%s", fault)
+	}
+	if write, ok := plan.Write.(*machineset.Update); ok {
+		old, next := o.Set.Reservation, write.Set.Reservation
+		if next.Settled < old.Settled || next.Reserved < old.Reserved || next.Settled > next.Reserved {
+			s.failf("P17: the reservation went from %+v to %+v", old, next)
+		}
+		if o.Set.Version == s.w.set.Version { // else it will fail
+			for n := old.Reserved + 1; n <= next.Reserved; n++ {
+				s.reserved[o.Set.MachineName(n)] = next.At
+			}
+		}
+	}
+	for _, order := range plan.Create {
+		if at := s.reserved[order.Machine.Name]; !s.w.now.Before(at.Add(s.policy.RequestTimeout)) {
+			s.failf("P17: %s ordered at %s, reserved at %s", order.Machine.Name, s.w.now.Sub(morning), at.Sub(morning))
+		}
+	}
+}
+
+// improper says what is wrong with a plan, whatever led to it.
+func improper(o *machineset.Observation, plan *machineset.Plan) string {
+	filled := 0
+	for _, orders := range [][]machineset.Order{plan.Create, plan.Delete, plan.Adopt, plan.Release, plan.Push} {
+		if len(orders) > 0 {
+			filled++
+		}
+	}
+	if plan.Write != nil {
+		filled++
+	}
+	if plan.ReadLive {
+		filled++
+	}
+	reserves := false
+	if write, ok := plan.Write.(*machineset.Update); ok {
+		reserves = write.Set.Reservation.Reserved > o.Set.Reservation.Reserved
+	}
+	creates := len(plan.Create) > 0 || reserves
+	switch {
+	case filled > 1:
+		return fmt.Sprintf("P8: a plan of %d things at once: %+v", filled, plan)
+	case creates && (o.Frozen || o.Set.Deleted()):
+		return "P25: creation by a set that is frozen or being deleted"
+	case (creates || len(plan.Delete)+len(plan.Adopt)+len(plan.Release) > 0) && o.Live.IsZero():
+		return "orders without a live read: " + plan.Why.String()
+	}
+	return ""
+}
+
+// disturb lets others do something.
+func (s *siege) disturb() {
+	all := s.w.all()
+	if len(all) == 0 {
+		return
+	}
+	name := rapid.SampledFrom(all).Draw(s.T, "machine").Name
+	switch rapid.IntRange(0, 6).Draw(s.T, "event") {
+	case 0, 1:
+		if s.w.machines[name].Status.Phase != machine.PhaseFailed {
+			s.sayf("%s runs", name)
+			s.w.phase(name, machine.PhaseRunning)
+		}
+	case 2:
+		s.sayf("%s fails", name)
+		s.w.phase(name, machine.PhaseFailed)
+	case 3:
+		s.sayf("%s is deleted by hand", name)
+		s.w.deleteMachine(name, s.w.machines[name].UID)
+	case 4:
+		s.sayf("%s is taken away", name)
+		s.w.vanish(name)
+	default:
+		s.sayf("the deleted machines go")
+		s.w.finish()
+	}
+}
+
+// act lets one of all that can happen happen.
+func (s *siege) act(more ...func()) {
+	n := rapid.IntRange(0, 19+len(more)).Draw(s.T, "act")
+	switch {
+	case n < 12:
+		s.step(s.processes[0])
+	case n < 15:
+		s.step(s.processes[1])
+	case n == 15:
+		s.w.advance(time.Duration(rapid.IntRange(0, 400).Draw(s.T, "seconds")) * time.Second)
+	case n == 16:
+		s.w.advance(time.Duration(rapid.IntRange(0, 9999).Draw(s.T, "ms")) * time.Millisecond)
+	case n == 17:
+		i := rapid.IntRange(0, 1).Draw(s.T, "process")
+		s.sayf("process %d dies", i)
+		s.processes[i].die()
+		s.processes[i].floor = max(0, len(s.w.history)-30)
+	case n < 20:
+		s.disturb()
+	default:
+		more[n-20]()
+	}
+}
+
+func (s *siege) step(p *process) {
+	p.step()
+	if p.err != nil {
+		s.failf("P11: %v", p.err)
+	}
+}
+
+// peace ends all faults: from now on one process works with fresh caches, and
+// must come to rest with the set as it should be.
+func (s *siege) peace() {
+	s.peaceful = true
+	p := s.processes[0]
+	p.die()
+	p.cached = nil
+	for round := 0; ; round++ {
+		if round == 100 {
+			s.failf("no rest after 100 rounds: %+v", p.wait)
+		}
+		version := s.w.version
+		s.w.finish()
+		for _, m := range s.w.active() {
+			if m.Status.Phase != machine.PhaseRunning {
+				s.w.phase(m.Name, machine.PhaseRunning)
+			}
+		}
+		if !p.run() {
+			s.failf("a pass without an end")
+		}
+		if s.w.set == nil || s.w.version == version && p.wait.At.Equal(s.w.now.Add(s.policy.Resync)) {
+			break
+		}
+		if at := p.wait.At; at.After(s.w.now) {
+			s.w.advance(at.Sub(s.w.now))
+		}
+	}
+}
+
+func (s *siege) settled() {
+	set := s.w.set
+	require.Len(s, s.w.active(), int(set.Spec.Replicas), strings.Join(s.log, "\n"))
+	require.Equal(s, set.Reservation.Reserved, set.Reservation.Settled)
+	require.Equal(s, set.Spec.Replicas, set.Status.Replicas)
+	require.Equal(s, set.Spec.Replicas, set.Status.Ready)
+	require.Equal(s, set.Spec.Replicas, set.Status.Available)
+	require.Equal(s, set.Spec.Replicas, set.Status.FullyLabeled)
+	require.Equal(s, set.Generation, set.Status.ObservedGeneration)
+	require.Empty(s, set.Status.Conditions)
+}
+
+// TestNeverTwice is P12 and P17 for a set whose size stays as it is: no faults
+// lead to more machines than it asks for, and once they stop it has exactly
+// as many.
+func TestNeverTwice(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := newSiege(t, int32(rapid.IntRange(0, 9).Draw(t, "replicas")))
+		for range rapid.IntRange(0, 300).Draw(t, "acts") {
+			s.act()
+		}
+		s.peace()
+		s.settled()
+	})
+}
+
+// TestNeverTwiceWhileItsOwnerActs is P12, P17 and P25 for a set that is scaled,
+// frozen and given orphans in the middle of everything.
+func TestNeverTwiceWhileItsOwnerActs(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := newSiege(t, int32(rapid.IntRange(0, 6).Draw(t, "replicas")))
+		s.strict = false
+		for range rapid.IntRange(0, 300).Draw(t, "acts") {
+			s.act(s.scale, s.freeze, s.orphan, s.relabel, s.template)
+		}
+		for _, p := range s.processes {
+			p.frozen = false
+		}
+		s.peace()
+		s.settled()
+		for _, m := range s.w.active() {
+			require.Equal(t, s.w.set.Spec.Template.Spec.NodeTemplate, m.Spec.NodeTemplate)
+		}
+	})
+}
+
+// TestDeletionUnderFaults is P25 and P12 for a set that is deleted at some
+// time: nothing is created from then on but what was under way, and when it is
+// gone nothing of it is left or ever comes in, but for names that come back.
+func TestDeletionUnderFaults(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := newSiege(t, int32(rapid.IntRange(0, 6).Draw(t, "replicas")))
+		s.strict = false
+		for range rapid.IntRange(0, 150).Draw(t, "acts") {
+			s.act(s.scale)
+		}
+		if len(s.w.set.Finalizers) == 0 {
+			t.Skip("the set was never seen")
+		}
+		s.w.edit(func(set *machineset.Set) { set.DeletedAt = s.w.now.Truncate(time.Second) })
+		for range rapid.IntRange(0, 100).Draw(t, "more acts") {
+			if s.w.set != nil {
+				s.act()
+			}
+		}
+		s.peace()
+		require.Nil(t, s.w.set)
+		s.w.advance(time.Hour)
+		require.Empty(t, slices.DeleteFunc(s.w.all(), s.cameBack), strings.Join(s.log, "\n"))
+	})
+}
+
+func (s *siege) scale() {
+	replicas := int32(rapid.IntRange(0, 9).Draw(s.T, "new replicas"))
+	s.sayf("scaled to %d", replicas)
+	s.allowance += int(max(0, replicas-s.w.set.Spec.Replicas))
+	s.w.edit(func(set *machineset.Set) { set.Spec.Replicas = replicas })
+}
+
+func (s *siege) freeze() {
+	frozen := rapid.Bool().Draw(s.T, "frozen")
+	s.sayf("frozen: %v", frozen)
+	for _, p := range s.processes {
+		p.frozen = frozen
+		if p.o != nil {
+			p.o.Frozen = frozen
+		}
+	}
+}
+
+func (s *siege) orphan() {
+	m := &machine.Machine{Meta: object.Meta{
+		Key:    object.Key{Namespace: namespace, Name: fmt.Sprintf("orphan-%d", len(s.w.history))},
+		Labels: map[string]string{"pool": "web", "tier": "front"}, Finalizers: []string{machine.Finalizer},
+	}}
+	m.Spec.Class = machine.ClassRef{Name: "large"}
+	s.sayf("orphan %s", m.Name)
+	s.reserved[m.Name] = s.w.now
+	s.allowance++
+	s.w.createMachine(m)
+}
+
+func (s *siege) relabel() {
+	active := s.w.active()
+	if len(active) > 0 {
+		name := rapid.SampledFrom(active).Draw(s.T, "relabelled").Name
+		s.sayf("%s is relabelled", name)
+		s.w.change(name, func(m *machine.Machine) { m.Labels["pool"] = "none" })
+	}
+}
+
+func (s *siege) template() {
+	zone := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(s.T, "zone")
+	s.sayf("template's zone is %s", zone)
+	s.w.edit(func(set *machineset.Set) { set.Spec.Template.Spec.NodeTemplate.Labels["zone"] = zone })
+}

@@ -1,0 +1,128 @@
+package machineset
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+)
+
+// maxOrdinal is the highest ordinal that is ever given out: far out of reach,
+// and far from overflowing.
+const maxOrdinal = 1 << 62
+
+// alphabet has no vowels, so that no hash spells a word, and nothing that is
+// easily mistaken for something else.
+const alphabet = "bcdfghjklmnpqrstvwxz2456789"
+
+// hashLength is how many letters of it tell sets of the same name apart: the
+// set's UID is in the names of its machines, so that a set made anew under an
+// old name begins with names of its own.
+const hashLength = 5
+
+// The parameters of 64 bit FNV-1a.
+const (
+	offset64 = 14695981039346656037
+	prime64  = 1099511628211
+)
+
+func fnv(h uint64, text string) uint64 {
+	for i := range len(text) {
+		h = (h ^ uint64(text[i])) * prime64
+	}
+	return h
+}
+
+// uidHash is stable: the names of machines that exist depend on it.
+func uidHash(uid string) string {
+	h := fnv(offset64, uid)
+	var letters [hashLength]byte
+	for i := range letters {
+		letters[i] = alphabet[h%uint64(len(alphabet))]
+		h /= uint64(len(alphabet))
+	}
+	return string(letters[:])
+}
+
+// namePrefix is what the names of all machines made by a set begin with.
+func (s *Set) namePrefix() string { return s.Name + "-" + uidHash(s.UID) + "-" }
+
+// MachineName is the name of the machine that a set makes as number ordinal,
+// from 1: "<set>-<5 letters from its UID>-<ordinal>". No other set, and no set
+// made later under the same name, gives it out (but for a chance of one in 14
+// million).
+func (s *Set) MachineName(ordinal int64) string {
+	return s.namePrefix() + strconv.FormatInt(ordinal, 10)
+}
+
+// ordinalOf reads the ordinal out of a name that begins with prefix; zero if
+// the name is none that a set gives out. A name is made of it and never
+// written in any other way, so this parses an identifier, not prose.
+func ordinalOf(prefix, name string) int64 {
+	digits, ok := strings.CutPrefix(name, prefix)
+	if !ok || digits == "" || digits[0] < '1' || digits[0] > '9' {
+		return 0
+	}
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// blank is the machine that a set makes under a name.
+func (d *decision) blank(name string) *machine.Machine {
+	t := d.s.Spec.Template.Clone()
+	return &machine.Machine{
+		Meta: object.Meta{
+			Key:         object.Key{Namespace: d.s.Namespace, Name: name},
+			Labels:      t.Labels,
+			Annotations: t.Annotations,
+			Finalizers:  []string{machine.Finalizer},
+			Owner:       d.owner(),
+		},
+		Spec: t.Spec,
+	}
+}
+
+// noteOrdinal remembers that a machine exists under a name of the open
+// reservation.
+func (d *decision) noteOrdinal(name string) {
+	n := ordinalOf(d.prefix, name)
+	if n > d.answeredUpTo() && n <= d.s.Reservation.Reserved {
+		d.census.ordinals = append(d.census.ordinals, n)
+	}
+}
+
+// answeredUpTo is the highest ordinal of which it is known that it, and all
+// below, are done with or were created.
+func (d *decision) answeredUpTo() int64 {
+	r := &d.s.Reservation
+	return min(max(d.o.Created, r.Settled), r.Reserved)
+}
+
+// countUnanswered finds out how many names of the open reservation may still
+// have to become machines.
+func (d *decision) countUnanswered() {
+	c := &d.census
+	slices.Sort(c.ordinals)
+	c.ordinals = slices.Compact(c.ordinals)
+	c.unanswered = d.s.Reservation.Reserved - d.answeredUpTo() - int64(len(c.ordinals))
+}
+
+// missing returns the n lowest ordinals of the open reservation that are not
+// known to have become machines. There are at least n.
+func (d *decision) missing(n int) []int64 {
+	out := make([]int64, 0, n)
+	seen := d.census.ordinals
+	for ordinal := d.answeredUpTo() + 1; len(out) < n; ordinal++ {
+		if len(seen) > 0 && seen[0] == ordinal {
+			seen = seen[1:]
+			continue
+		}
+		out = append(out, ordinal)
+	}
+	return out
+}

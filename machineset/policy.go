@@ -1,0 +1,107 @@
+package machineset
+
+import (
+	"time"
+
+	"github.com/millwright-go/millwright/object"
+)
+
+// AgeOrder says which goes first of two machines that nothing else tells apart.
+type AgeOrder string
+
+// The orders by age.
+const (
+	OldestFirst AgeOrder = "" // the default
+	NewestFirst AgeOrder = "Newest"
+	// RandomAge disregards age: an order shuffled by Policy.Seed, the same
+	// for the same seed.
+	RandomAge AgeOrder = "Random"
+)
+
+// Policy is how sets are to be treated. The zero Policy is invalid: start from
+// DefaultPolicy. Where no other source is named the figures are those of
+// machine-controller-manager.
+type Policy struct {
+	// Burst is how many machines one plan creates, deletes or changes at
+	// most. At least 1; default 100.
+	Burst int32
+	// RequestTimeout is how long after it was issued a create may still take
+	// effect, whatever became of who issued it. For as long after a
+	// reservation its names are used; they are done with after twice this
+	// time and a second. The clocks of processes must not differ by more. At
+	// least 10 s; default 2 min, twice what an API server allows a request.
+	RequestTimeout time.Duration
+	// StatusInterval is the least time between two writes of a status by one
+	// process; a refused order is written at once. Not negative; default 1 s,
+	// this library's.
+	StatusInterval time.Duration
+	// Resync is the longest time until a set is looked at again. At least a
+	// second; default 10 min.
+	Resync time.Duration
+	// RetryBase is how long after a refused order the next is given, doubled
+	// with each pass that ended so, up to RetryMax. RetryBase is at least a
+	// second and at most RetryMax; defaults 5 s and 3 min, this library's.
+	RetryBase time.Duration
+	RetryMax  time.Duration
+	// Age orders the victims that priority, phase and readiness leave equal.
+	Age AgeOrder
+	// Seed of RandomAge.
+	Seed uint64
+	Keys Keys
+}
+
+// Keys are the names by which users and other programs speak to this package.
+// An empty key switches its feature off.
+type Keys struct {
+	Priority        string // annotation on a machine: its deletion priority
+	ScaleUpDisabled string // label on a set, "true": no machine is created
+}
+
+// DefaultPolicy returns the established settings.
+func DefaultPolicy() *Policy {
+	return &Policy{
+		Burst:          100,
+		RequestTimeout: 2 * time.Minute,
+		StatusInterval: time.Second,
+		Resync:         10 * time.Minute,
+		RetryBase:      5 * time.Second,
+		RetryMax:       3 * time.Minute,
+		Keys: Keys{
+			Priority:        "machinepriority.machine.sapcloud.io",
+			ScaleUpDisabled: "node.machine.sapcloud.io/scale-up-disabled",
+		},
+	}
+}
+
+// Validate returns an *object.FieldError for the first setting out of range.
+func (p *Policy) Validate() error {
+	switch {
+	case p.Burst < 1:
+		return object.Invalid("policy.burst", "must be at least 1")
+	case p.RequestTimeout < 10*time.Second:
+		return object.Invalid("policy.requestTimeout", "must be at least 10 s")
+	case p.StatusInterval < 0:
+		return object.Invalid("policy.statusInterval", "must not be negative")
+	case p.Resync < time.Second:
+		return object.Invalid("policy.resync", "must be at least a second")
+	case p.RetryBase < time.Second:
+		return object.Invalid("policy.retryBase", "must be at least a second")
+	case p.RetryMax < p.RetryBase:
+		return object.Invalid("policy.retryMax", "must be at least policy.retryBase")
+	}
+	switch p.Age {
+	case OldestFirst, NewestFirst, RandomAge:
+		return nil
+	}
+	return object.Invalid("policy.age", "is unknown: "+string(p.Age))
+}
+
+// backoff is how long to wait after so many consecutive failures; a count that
+// was lost is zero and waits the base.
+func (p *Policy) backoff(failures int) time.Duration {
+	wait := p.RetryBase
+	for ; failures > 1 && wait < p.RetryMax; failures-- {
+		wait *= 2
+	}
+	return min(wait, p.RetryMax)
+}

@@ -1,0 +1,72 @@
+package machineset
+
+import (
+	"time"
+
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+)
+
+// worst is the refusal that is told in the status: the one that keeps the set
+// the furthest from what it should be. False: no order was refused.
+func (r *Refused) worst() (machine.OperationKind, Why, bool) {
+	tell := func(reason Reason, o *machine.Outcome) Why {
+		return Why{Reason: reason, Code: o.Code, Detail: o.Message}
+	}
+	switch {
+	case r.Create != nil:
+		return machine.OperationCreate, tell(ReasonFailedCreate, r.Create), true
+	case r.Delete != nil:
+		return machine.OperationDelete, tell(ReasonFailedDelete, r.Delete), true
+	case r.Change != nil:
+		return machine.OperationUpdate, tell(ReasonFailedUpdate, r.Change), true
+	}
+	return "", Why{}, false
+}
+
+// retryAt is the moment before which no order is given, since the last refusal
+// that is stored is too young; zero: orders may be given. It holds back orders
+// of all kinds: the write that stores a refusal wakes the set up again, and
+// two kinds that fail in turns would never come to rest. A changed set opens
+// it, and so does a time so far ahead that it is nobody's.
+func (d *decision) retryAt() time.Time {
+	op := &d.s.Status.LastOperation
+	if op.State != machine.StateFailed || op.Against.Machine != d.s.Generation ||
+		op.Time.After(d.now.Add(d.p.RetryMax)) {
+		return time.Time{}
+	}
+	at := op.Time.Add(d.p.backoff(d.o.Failures) + time.Second)
+	if !d.now.Before(at) {
+		return time.Time{}
+	}
+	return at
+}
+
+// noteRefusal records in the status what was refused in this pass, or that
+// what failed before has come right. told is the reason; zero: nothing new.
+func (d *decision) noteRefusal(s *Status) (told Why) {
+	if !d.retryAt().IsZero() {
+		return Why{} // stored already
+	}
+	if kind, why, ok := d.o.Refused.worst(); ok {
+		s.LastOperation = machine.Operation{
+			Kind: kind, State: machine.StateFailed, Code: why.Code, Message: why.String(),
+			Time: d.stamp(), Against: machine.Inputs{Machine: d.s.Generation},
+		}
+		s.Conditions = withCondition(s.Conditions, object.Condition{
+			Type: ConditionReplicaFailure, Status: object.True, Reason: string(why.Reason),
+			Message: s.LastOperation.Message, Since: d.stamp(),
+		})
+		return why
+	}
+	if d.short() != 0 {
+		return Why{} // held back by something else, so nobody knows yet
+	}
+	if s.LastOperation.State == machine.StateFailed {
+		s.LastOperation = machine.Operation{
+			Kind: s.LastOperation.Kind, State: machine.StateSuccessful, Time: d.stamp(),
+		}
+	}
+	s.Conditions = withoutCondition(s.Conditions, ConditionReplicaFailure)
+	return Why{}
+}

@@ -1,0 +1,54 @@
+package machineset
+
+import "time"
+
+// remove takes a set that is being deleted to its end: its machines first, then
+// the finalizer. It creates nothing.
+func (d *decision) remove() Plan {
+	if !d.s.HasFinalizer(Finalizer) {
+		return Plan{Why: Why{Reason: ReasonNotOurs}}
+	}
+	d.survey()
+	if !d.retryAt().IsZero() {
+		return d.rest()
+	}
+	if plan, busy := d.removeMachines(); busy {
+		return plan
+	}
+	if d.census.owned > 0 {
+		d.waiting = Why{Reason: ReasonTerminating, Count: int64(d.census.terminating)}
+		return d.rest()
+	}
+	var since time.Time
+	if n := d.s.Reservation.Reserved - d.s.Reservation.Settled; n > 0 {
+		if d.inFlight() {
+			d.lookAgain(d.doneAt())
+			d.waiting = Why{Reason: ReasonLateCreates, Count: n, For: d.doneAt().Sub(d.now)}
+			return d.rest()
+		}
+		since = d.doneAt()
+	}
+	if plan, busy := d.readLiveSince(since, "letting the set go"); busy {
+		return plan
+	}
+	changed := d.s.Clone()
+	changed.RemoveFinalizer(Finalizer)
+	return Plan{Write: &Update{changed}, Why: Why{Reason: ReasonSetReleased}}
+}
+
+// removeMachines deletes the machines of a set that is being deleted, whether
+// or not they match its selector.
+func (d *decision) removeMachines() (Plan, bool) {
+	if d.census.owned == d.census.terminating || d.o.Refused.Delete != nil {
+		return Plan{}, false
+	}
+	if plan, busy := d.readLive("deleting the set's machines"); busy {
+		return plan, true
+	}
+	victims := d.census.victims.sorted()
+	orders := make([]Order, len(victims))
+	for i, v := range victims {
+		orders[i] = Order{Machine: v.machine, Why: Why{Reason: ReasonSetDeleted}}
+	}
+	return Plan{Delete: orders, Why: d.deletion(ReasonDeleteAll, len(orders))}, true
+}

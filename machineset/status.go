@@ -1,0 +1,99 @@
+package machineset
+
+import (
+	"slices"
+	"time"
+
+	"github.com/millwright-go/millwright/object"
+)
+
+// status plans a write of the status if it says something else by now; not
+// yet, if this process wrote it a moment ago and nothing was refused since.
+// Nothing is allocated while it stays as it is, unless machines failed.
+func (d *decision) status() (Plan, bool) {
+	c, next := &d.census, d.s.Status
+	next.Replicas, next.FullyLabeled = int32(c.present), int32(c.fullyLabeled)
+	next.Ready, next.Available = int32(c.ready), int32(c.available)
+	next.ObservedGeneration = d.s.Generation
+	next.Conditions = withoutCondition(next.Conditions, ConditionSpecValid)
+	next.Conditions = d.frozenCondition(next.Conditions)
+	next.Failed = d.summaries(next.Failed)
+	refused := d.noteRefusal(&next)
+	if next.Equal(&d.s.Status) {
+		return Plan{}, false
+	}
+	if refused == (Why{}) {
+		if at := d.statusAt(); d.now.Before(at) {
+			d.lookAgain(at)
+			return Plan{}, false
+		}
+	}
+	plan := Plan{Write: &UpdateStatus{next.Clone()}, Why: d.tally(ReasonStatus)}
+	if refused != (Why{}) {
+		plan.Why, plan.Warn = refused, refused
+	}
+	return plan, true
+}
+
+// statusAt is when this process may write the status again; zero: at any time,
+// also after the clock went back.
+func (d *decision) statusAt() time.Time {
+	written := d.o.StatusWritten
+	if written.IsZero() || written.After(d.now) {
+		return time.Time{}
+	}
+	return written.Add(d.p.StatusInterval)
+}
+
+func (d *decision) frozenCondition(conditions []object.Condition) []object.Condition {
+	if !d.o.Frozen {
+		return withoutCondition(conditions, ConditionFrozen)
+	}
+	return withCondition(conditions, object.Condition{
+		Type: ConditionFrozen, Status: object.True, Reason: string(ReasonFrozen),
+		Message: "no machine is created", Since: d.stamp(),
+	})
+}
+
+// summaries are those of machines whose last operation failed; have, if it
+// says the same.
+func (d *decision) summaries(have []Summary) []Summary {
+	failing := d.census.failing.sorted()
+	if slices.EqualFunc(failing, have, func(r ranked, s Summary) bool {
+		want := d.summary(r)
+		return s.Equal(&want)
+	}) {
+		return have
+	}
+	out := make([]Summary, len(failing))
+	for i, r := range failing {
+		out[i] = d.summary(r)
+	}
+	return out
+}
+
+func (d *decision) summary(r ranked) Summary {
+	return Summary{
+		Name: r.machine.Name, ProviderID: r.machine.Spec.ProviderID, Owner: d.s.Name,
+		LastOperation: r.machine.Status.LastOperation,
+	}
+}
+
+// withCondition is conditions with c among them; the same slice if it says so
+// already, a new one otherwise.
+func withCondition(conditions []object.Condition, c object.Condition) []object.Condition {
+	have := object.FindCondition(conditions, c.Type)
+	if have != nil && have.Status == c.Status && have.Reason == c.Reason && have.Message == c.Message {
+		return conditions
+	}
+	return object.SetCondition(conditions, c)
+}
+
+// withoutCondition is conditions without those of a type; the same slice if
+// there is none.
+func withoutCondition(conditions []object.Condition, typ string) []object.Condition {
+	if object.FindCondition(conditions, typ) == nil {
+		return conditions
+	}
+	return object.DropCondition(conditions, typ)
+}

@@ -1,0 +1,70 @@
+package machineset
+
+import (
+	"errors"
+
+	"github.com/millwright-go/millwright/object"
+)
+
+// Validate returns an *object.FieldError that names the first field which
+// can't be acted upon.
+func (s *Set) Validate() error {
+	err := s.invalidField()
+	if err == nil {
+		return nil
+	}
+	return err.Of("set", s.Key)
+}
+
+func (s *Set) invalidField() *object.FieldError {
+	switch r := &s.Reservation; {
+	case s.Name == "":
+		return object.Invalid("metadata.name", "must not be empty")
+	case s.UID == "":
+		return object.Invalid("metadata.uid", "must not be empty")
+	case s.Spec.Replicas < 0:
+		return object.Invalid("spec.replicas", "must not be negative")
+	case s.Spec.MinReady < 0:
+		return object.Invalid("spec.minReady", "must not be negative")
+	case r.Settled < 0 || r.Reserved < r.Settled || r.Reserved > maxOrdinal:
+		return object.Invalid("reservation", "holds numbers that no process can have written")
+	}
+	if bad := s.Spec.invalidSelector(); bad != nil {
+		return bad
+	}
+	return s.Spec.Template.invalidField()
+}
+
+func (s *Spec) invalidSelector() *object.FieldError {
+	const field = "spec.selector"
+	if s.Selector.Empty() {
+		return object.Invalid(field, "must not be empty")
+	}
+	var bad *object.FieldError
+	if err := s.Selector.Validate(field); errors.As(err, &bad) {
+		return bad
+	}
+	if !s.Selector.Matches(s.Template.Labels) {
+		return object.Invalid("spec.template.labels", "must match spec.selector")
+	}
+	return nil
+}
+
+func (t *Template) invalidField() *object.FieldError {
+	c := &t.Spec.Config
+	switch {
+	case t.Spec.Class.Name == "":
+		return object.Invalid("spec.template.spec.class.name", "must not be empty")
+	case t.Spec.ProviderID != "":
+		return object.Invalid("spec.template.spec.providerID", "must be empty: it is one machine's")
+	case t.Spec.NodeName != "":
+		return object.Invalid("spec.template.spec.nodeName", "must be empty: it is one machine's")
+	case c.CreationTimeout < 0:
+		return object.Invalid("spec.template.spec.config.creationTimeout", "must not be negative")
+	case c.HealthTimeout < 0:
+		return object.Invalid("spec.template.spec.config.healthTimeout", "must not be negative")
+	case c.DrainTimeout < 0:
+		return object.Invalid("spec.template.spec.config.drainTimeout", "must not be negative")
+	}
+	return nil
+}

@@ -1,0 +1,210 @@
+package machineset
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/millwright-go/millwright/machine"
+)
+
+// ranked is a machine with its place in an order: lower goes first. The facts
+// it is ranked by are packed, so that comparing two rarely looks at a machine.
+type ranked struct {
+	rank    uint64
+	age     int64
+	machine *machine.Machine
+}
+
+// compare is total: no two objects share name, namespace and UID.
+func (a ranked) compare(b ranked) int {
+	if a.rank != b.rank {
+		return cmp.Compare(a.rank, b.rank)
+	}
+	if a.age != b.age {
+		return cmp.Compare(a.age, b.age)
+	}
+	if a.machine.Name != b.machine.Name {
+		return cmp.Compare(a.machine.Name, b.machine.Name)
+	}
+	return cmp.Compare(a.machine.UID, b.machine.UID)
+}
+
+// The bits of a rank, from the one that decides last to the one that decides
+// first. What is marked to go or kept from going belongs above the priority.
+const (
+	readyBits    = 1
+	phaseBits    = 4
+	priorityBits = 32
+
+	phaseShift    = readyBits
+	priorityShift = phaseShift + phaseBits
+	classShift    = priorityShift + priorityBits
+)
+
+// class is what comes before everything else in the order of victims.
+type class uint64
+
+// classPlain is that of a machine about which nobody said anything.
+const classPlain class = 4
+
+// rank places a machine in the order of victims: lower priority first, then
+// the phase that is the least loss, then not ready before ready, then by age,
+// then by name.
+func (d *decision) rank(m *machine.Machine) ranked {
+	priority := min(max(m.Priority(d.p.Keys.Priority), math.MinInt32), math.MaxInt32)
+	rank := uint64(classPlain)<<classShift |
+		uint64(priority-math.MinInt32)<<priorityShift |
+		phaseRank(m.Status.Phase)<<phaseShift
+	if m.Ready() {
+		rank |= 1
+	}
+	return ranked{rank, d.age(m), m}
+}
+
+// phaseRank orders phases by what is lost with a machine in them. Phases that
+// nobody knows, and Terminating of which nothing will come, go first.
+func phaseRank(p machine.Phase) uint64 {
+	switch p {
+	case machine.PhaseFailed:
+		return 1
+	case machine.PhaseCrashLoopBackOff:
+		return 2
+	case machine.PhaseNew:
+		return 3
+	case machine.PhaseUnknown:
+		return 4
+	case machine.PhasePending:
+		return 5
+	case machine.PhaseAvailable:
+		return 6
+	case machine.PhaseInPlaceUpdateFailed:
+		return 7
+	case machine.PhaseInPlaceUpdateSuccessful:
+		return 8
+	case machine.PhaseInPlaceUpdating:
+		return 9
+	case machine.PhaseRunning:
+		return 10
+	case machine.PhaseTerminating:
+	}
+	return 0
+}
+
+// age places machines that nothing else tells apart.
+func (d *decision) age(m *machine.Machine) int64 {
+	switch d.p.Age {
+	case NewestFirst:
+		return -m.CreatedAt.Unix()
+	case RandomAge:
+		return int64(fnv(d.p.Seed^offset64, m.UID))
+	case OldestFirst:
+	}
+	return m.CreatedAt.Unix()
+}
+
+// ageWord says in an order's Why what age decides.
+func (p *Policy) ageWord() string {
+	switch p.Age {
+	case NewestFirst:
+		return "newest first"
+	case RandomAge:
+		return "at random"
+	case OldestFirst:
+	}
+	return "oldest first"
+}
+
+// removeSurplus deletes machines beyond what the spec asks for.
+func (d *decision) removeSurplus(surplus int) (Plan, bool) {
+	if d.o.Refused.Delete != nil {
+		return Plan{}, false
+	}
+	if plan, busy := d.readLive("deleting surplus machines"); busy {
+		return plan, true
+	}
+	victims := d.census.victims.sorted()
+	victims = victims[:min(len(victims), surplus)]
+	orders := make([]Order, len(victims))
+	for i, v := range victims {
+		orders[i] = Order{Machine: v.machine, Why: Why{
+			Reason: ReasonSurplus, Count: int64(surplus), Detail: d.p.ageWord(),
+			Priority: v.machine.Priority(d.p.Keys.Priority), Phase: v.machine.Status.Phase,
+		}}
+	}
+	return Plan{Delete: orders, Why: d.deletion(ReasonDeleteSurplus, len(orders))}, true
+}
+
+// replaceFailed deletes machines that failed, so that others take their place.
+func (d *decision) replaceFailed() (Plan, bool) {
+	if d.census.failed == 0 || d.o.Refused.Delete != nil {
+		return Plan{}, false
+	}
+	if plan, busy := d.readLive("deleting failed machines"); busy {
+		return plan, true
+	}
+	victims := d.census.replaced.sorted()
+	orders := make([]Order, len(victims))
+	for i, v := range victims {
+		orders[i] = Order{Machine: v.machine, Why: Why{Reason: ReasonReplace, Detail: v.machine.Status.LastOperation.Message}}
+	}
+	return Plan{Delete: orders, Why: d.deletion(ReasonDeleteFailed, len(orders))}, true
+}
+
+// deletion is the reason of a plan that deletes n machines.
+func (d *decision) deletion(reason Reason, n int) Why {
+	why := d.tally(reason)
+	why.Count = int64(n)
+	return why
+}
+
+// lowest keeps the lowest of what it is offered, up to its limit: a heap with
+// the highest of them on top. A limit of zero keeps nothing.
+type lowest struct {
+	limit int
+	items []ranked
+}
+
+func (l *lowest) offer(r ranked) {
+	switch {
+	case len(l.items) < l.limit:
+		l.items = append(l.items, r)
+		l.up(len(l.items) - 1)
+	case l.limit > 0 && r.compare(l.items[0]) < 0:
+		l.items[0] = r
+		l.down(0)
+	}
+}
+
+func (l *lowest) up(i int) {
+	for i > 0 {
+		parent := (i - 1) / 2
+		if l.items[i].compare(l.items[parent]) <= 0 {
+			return
+		}
+		l.items[i], l.items[parent] = l.items[parent], l.items[i]
+		i = parent
+	}
+}
+
+func (l *lowest) down(i int) {
+	for {
+		top := i
+		for child := 2*i + 1; child <= 2*i+2 && child < len(l.items); child++ {
+			if l.items[child].compare(l.items[top]) > 0 {
+				top = child
+			}
+		}
+		if top == i {
+			return
+		}
+		l.items[i], l.items[top] = l.items[top], l.items[i]
+		i = top
+	}
+}
+
+// sorted returns what was kept, lowest first. Nothing can be offered afterwards.
+func (l *lowest) sorted() []ranked {
+	slices.SortFunc(l.items, ranked.compare)
+	return l.items
+}

@@ -1,0 +1,134 @@
+package machineset
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+)
+
+// Reason is the kind of a decision, one word for programs.
+type Reason string
+
+// The reasons of decisions about one set. Those of refused orders are also the
+// reason of ConditionReplicaFailure.
+const (
+	ReasonSpecInvalid   Reason = "SpecInvalid"
+	ReasonFinalizer     Reason = "FinalizerAdded"
+	ReasonReadLive      Reason = "ReadLive"
+	ReasonRelease       Reason = "Release"
+	ReasonAdopt         Reason = "Adopt"
+	ReasonPush          Reason = "Push"
+	ReasonReplace       Reason = "ReplaceFailed"
+	ReasonReserve       Reason = "Reserve"
+	ReasonCreate        Reason = "Create"
+	ReasonSettle        Reason = "Settle"
+	ReasonSettleLost    Reason = "SettleUnanswered"
+	ReasonUnanswered    Reason = "CreatesUnanswered"
+	ReasonSurplus       Reason = "Surplus"
+	ReasonReleasing     Reason = "Releasing"
+	ReasonAdopting      Reason = "Adopting"
+	ReasonPushing       Reason = "Pushing"
+	ReasonDeleteSurplus Reason = "DeleteSurplus"
+	ReasonDeleteFailed  Reason = "DeleteFailed"
+	ReasonDeleteAll     Reason = "DeleteAll"
+	ReasonFrozen        Reason = "Frozen"
+	ReasonDisabled      Reason = "ScaleUpDisabled"
+	ReasonStatus        Reason = "Status"
+	ReasonSettled       Reason = "Settled"
+	ReasonFailedCreate  Reason = "FailedCreate"
+	ReasonFailedDelete  Reason = "FailedDelete"
+	ReasonFailedUpdate  Reason = "FailedUpdate"
+	ReasonRetryAt       Reason = "RetryLater"
+	ReasonNotOurs       Reason = "NoFinalizerOfOurs"
+	ReasonSetDeleted    Reason = "SetDeleted"
+	ReasonTerminating   Reason = "MachinesTerminating"
+	ReasonLateCreates   Reason = "CreatesInFlight"
+	ReasonSetReleased   Reason = "Deleted"
+)
+
+// Why is the reason of one decision with what it was seen in. Values are
+// comparable; making one allocates nothing.
+type Why struct {
+	Reason Reason
+	Name   string     // what the sentence is about: a field
+	Detail string     // a problem or an answer, quoted
+	Code   codes.Code // of a refusal
+
+	Have  int64 // machines there are, not counting those on their way out
+	Want  int64 // machines there should be
+	Count int64 // machines, or names, that the decision is about
+	Ready int64 // machines that are ready
+	Avail int64 // machines that are available
+	Last  int64 // highest ordinal concerned
+
+	Phase    machine.Phase // of a victim
+	Priority int           // of a victim
+	For      time.Duration // a limit, a wait or an age
+}
+
+var sentences = map[Reason]string{
+	ReasonSpecInvalid:   "{name} {detail}; waiting for a change",
+	ReasonFinalizer:     "finalizer added, so that the set outlives its machines",
+	ReasonReadLive:      "reading live before {detail}",
+	ReasonRelease:       "its labels do not match the selector any more: releasing it",
+	ReasonAdopt:         "its labels match and nobody owns it: adopting it",
+	ReasonPush:          "its {detail} differs from the template: bringing it in line, in place",
+	ReasonReplace:       "failed, to be replaced: {detail}",
+	ReasonReserve:       "{have} of {want} machines: reserving {count} names, up to number {last}",
+	ReasonCreate:        "{have} of {want} machines: creating {count}, under names reserved {for} ago",
+	ReasonSettle:        "all names up to number {last} came to be machines",
+	ReasonSettleLost:    "nothing came of {count} names up to number {last}, reserved {for} ago: giving them up",
+	ReasonUnanswered:    "{have} of {want} machines: what became of {count} names up to number {last} is known in {for} at the latest",
+	ReasonSurplus:       "surplus of {count}: priority {priority}, {phase}, {detail}",
+	ReasonReleasing:     "releasing {count} machines that do not match any more",
+	ReasonAdopting:      "adopting {count} machines that match and have no owner",
+	ReasonPushing:       "bringing {count} machines in line with the template, in place",
+	ReasonDeleteSurplus: "{have} of {want} machines: deleting {count}",
+	ReasonDeleteFailed:  "{have} of {want} machines: deleting {count} that failed",
+	ReasonDeleteAll:     "deleting {count} machines with their set",
+	ReasonFrozen:        "{have} of {want} machines; frozen: none is created",
+	ReasonDisabled:      "{have} of {want} machines; scale-up is disabled by label {name}: none is created",
+	ReasonStatus:        "{have} of {want} machines, {ready} ready, {available} available",
+	ReasonSettled:       "{have} of {want} machines, {ready} ready, {available} available; nothing to do",
+	ReasonFailedCreate:  "a machine could not be created: {code}: {detail}",
+	ReasonFailedDelete:  "a machine could not be deleted: {code}: {detail}",
+	ReasonFailedUpdate:  "a machine could not be changed: {code}: {detail}",
+	ReasonRetryAt:       "{detail}; trying again in {for}, or when the set changes",
+	ReasonNotOurs:       "being deleted without our finalizer: nothing is touched",
+	ReasonSetDeleted:    "its set is being deleted",
+	ReasonTerminating:   "being deleted: waiting for {count} machines to go",
+	ReasonLateCreates:   "being deleted: creates of {count} names may still come in for {for}",
+	ReasonSetReleased:   "no machine is left: letting the set go",
+}
+
+// String is the sentence a person can act on.
+func (w Why) String() string {
+	sentence, ok := sentences[w.Reason]
+	if !ok {
+		return string(w.Reason)
+	}
+	return object.Sentence(sentence, "name", quoteEmpty(w.Name), "detail", quoteEmpty(w.Detail),
+		"code", w.Code.Contract(), "have", number(w.Have), "want", number(w.Want),
+		"count", number(w.Count), "ready", number(w.Ready), "available", number(w.Avail),
+		"last", number(w.Last), "phase", phaseWord(w.Phase), "priority", strconv.Itoa(w.Priority),
+		"for", w.For.Round(time.Second).String())
+}
+
+func number(n int64) string { return strconv.FormatInt(n, 10) }
+
+func phaseWord(p machine.Phase) string {
+	if p == machine.PhaseNew {
+		return "new"
+	}
+	return string(p)
+}
+
+func quoteEmpty(s string) string {
+	if s == "" {
+		return `""`
+	}
+	return s
+}

@@ -1,0 +1,225 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/store"
+)
+
+// deployments reconciles deployments.
+type deployments struct {
+	*shell
+	memo memo
+}
+
+func newDeploymentReconciler(s *shell) *deployments { return &deployments{shell: s} }
+
+// Kind implements Reconciler.
+func (r *deployments) Kind() Kind { return KindDeployment }
+
+// Reconcile implements Reconciler.
+func (r *deployments) Reconcile(ctx context.Context, key object.Key) (Result, error) {
+	return r.reconcile(ctx, KindDeployment, key, &r.memo, func() pass { return &deploymentPass{deployments: r, key: key} })
+}
+
+// deploymentPass is one pass over one deployment.
+type deploymentPass struct {
+	*deployments
+	key object.Key
+	o   deployment.Observation
+	// struggled: an order was refused in this pass.
+	struggled bool
+}
+
+func (p *deploymentPass) step(ctx context.Context) (Result, bool, error) {
+	plan, err := deployment.Decide(&p.o, p.DeploymentPolicy, p.Now())
+	if err != nil {
+		return Result{}, false, err
+	}
+	if plan.Warn != (deployment.Why{}) {
+		p.tell(ctx, &p.memo, KindDeployment, p.key, Warning, string(plan.Warn.Reason), plan.Warn.String())
+	}
+	done, err := p.act(ctx, &plan)
+	if done && !p.struggled {
+		p.memo.accepted(p.key)
+	}
+	return p.look(plan.At, plan.Why.String()), done, err
+}
+
+// act carries out what a plan holds; true: it holds nothing, the pass ends.
+func (p *deploymentPass) act(ctx context.Context, plan *deployment.Plan) (bool, error) {
+	b := &bulk[*machineset.Set]{p.shell, KindDeployment, p.key, p.Sets}
+	switch {
+	case plan.ReadLive:
+		return false, p.observe(ctx, true)
+	case plan.Write != nil:
+		return false, p.write(ctx, plan)
+	case len(plan.Create) > 0:
+		return false, p.each(ctx, b, "Create", plan.Create, p.create)
+	case len(plan.Delete) > 0:
+		return false, p.each(ctx, b, "Delete", plan.Delete, p.remove(b))
+	case len(plan.Scale) > 0:
+		return false, p.each(ctx, b, "Scale", plan.Scale, b.children.Update)
+	case len(plan.Push) > 0:
+		return false, p.each(ctx, b, "Push", plan.Push, b.children.Update)
+	case len(plan.Adopt) > 0:
+		return false, p.each(ctx, b, "Adopt", plan.Adopt, b.children.Update)
+	case len(plan.Release) > 0:
+		return false, p.each(ctx, b, "Release", plan.Release, b.children.Update)
+	}
+	return true, nil
+}
+
+// each carries out orders of one kind, first to last.
+func (p *deploymentPass) each(ctx context.Context, b *bulk[*machineset.Set], name string, orders []deployment.Order,
+	do func(context.Context, *machineset.Set) (*machineset.Set, error),
+) error {
+	sets := make([]*machineset.Set, len(orders))
+	for i, order := range orders {
+		sets[i] = order.Set
+		p.tell(ctx, nil, KindDeployment, p.key, Normal, string(order.Why.Reason), order.Why.String())
+	}
+	after, errs := b.inOrder(ctx, name, sets, do)
+	if err := p.settle(ctx, after); err != nil {
+		return err
+	}
+	answer, err := refusal(ctx, errs)
+	if answer != nil {
+		p.o.Failed = answer
+		if !p.struggled {
+			p.struggled = true
+			p.o.Failures = p.memo.failed(p.key, machine.OperationCreate, machine.StageNone)
+		}
+		p.tell(ctx, &p.memo, KindDeployment, p.key, Warning, "OrderRefused", answer.Code.Contract()+": "+answer.Message)
+	}
+	return err
+}
+
+// settle puts sets that were written in the place of what was observed.
+func (p *deploymentPass) settle(ctx context.Context, after results[*machineset.Set]) error {
+	known := make(map[object.Key][]*machine.Machine, len(p.o.Sets))
+	var sets, created []*machineset.Set
+	for _, child := range p.o.Sets {
+		known[child.Set.Key] = child.Machines
+		sets = append(sets, child.Set)
+	}
+	for _, set := range p.o.Orphans {
+		known[set.Key] = nil
+	}
+	for key, set := range after {
+		if _, was := known[key]; !was && set != nil {
+			created = append(created, set)
+		}
+	}
+	owned, orphans := divide(p.o.Deployment.UID, after, sets, p.o.Orphans, created)
+	children := make([]deployment.Children, len(owned))
+	for i, set := range owned {
+		children[i] = deployment.Children{Set: set, Machines: known[set.Key]}
+		if known[set.Key] != nil {
+			continue
+		}
+		machines, err := p.Machines.Live().List(ctx, store.Query{Index: IndexOwner, Value: set.UID})
+		if err != nil {
+			return err
+		}
+		children[i].Machines = machines
+	}
+	p.o.Sets, p.o.Orphans = children, orphans
+	return nil
+}
+
+// create creates a set, or finds out who holds its name.
+func (p *deploymentPass) create(ctx context.Context, set *machineset.Set) (*machineset.Set, error) {
+	made, err := p.Sets.Create(ctx, set)
+	if !errors.Is(err, store.ErrAlreadyExists) {
+		return made, err
+	}
+	holder, err := p.Sets.Live().Get(ctx, set.Key)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return nil, err
+	}
+	p.o.Taken = &deployment.Taken{Name: set.Name, Set: holder}
+	return nil, nil //nolint:nilnil // nothing was made, and nothing went wrong
+}
+
+// remove asks for a set's deletion and reads what is left of it.
+func (p *deploymentPass) remove(b *bulk[*machineset.Set]) func(context.Context, *machineset.Set) (*machineset.Set, error) {
+	return func(ctx context.Context, set *machineset.Set) (*machineset.Set, error) {
+		left, err := b.remove(ctx, set)
+		if err != nil || left == nil {
+			return nil, err
+		}
+		left, err = p.Sets.Live().Get(ctx, set.Key)
+		if errors.Is(err, store.ErrNotFound) || err == nil && left.UID != set.UID {
+			return nil, nil //nolint:nilnil // it is gone
+		}
+		return left, err
+	}
+}
+
+// observe reads the deployment, then its sets, then their machines: from the
+// caches, or live.
+func (p *deploymentPass) observe(ctx context.Context, live bool) error {
+	read := struct {
+		deployments store.Reader[*deployment.Deployment]
+		sets        store.Reader[*machineset.Set]
+		machines    store.Reader[*machine.Machine]
+	}{p.Deployments, p.Sets, p.Machines}
+	if live {
+		read.deployments, read.sets, read.machines = p.Deployments.Live(), p.Sets.Live(), p.Machines.Live()
+	}
+	d, err := read.deployments.Get(ctx, p.key)
+	if err != nil {
+		return err
+	}
+	owned, err := read.sets.List(ctx, store.Query{Index: IndexOwner, Value: d.UID})
+	if err != nil {
+		return err
+	}
+	orphans, err := read.sets.List(ctx, store.Query{Index: IndexOwner, Value: orphansOf(d.Namespace)})
+	if err != nil {
+		return err
+	}
+	children := make([]deployment.Children, len(owned))
+	for i, set := range owned {
+		machines, err := read.machines.List(ctx, store.Query{Index: IndexOwner, Value: set.UID})
+		if err != nil {
+			return err
+		}
+		children[i] = deployment.Children{Set: set, Machines: machines}
+	}
+	p.o.Deployment, p.o.Sets, p.o.Orphans, p.o.Live = d, children, orphans, live
+	p.o.Taken = nil
+	p.o.Failures = p.memo.failures(p.key)
+	p.o.StatusWritten = p.memo.statusWritten(p.key)
+	return nil
+}
+
+func (p *deploymentPass) write(ctx context.Context, plan *deployment.Plan) error {
+	var after *deployment.Deployment
+	var err error
+	switch w := plan.Write.(type) {
+	case *deployment.Update:
+		after, err = p.Deployments.Update(ctx, w.Deployment)
+	case *deployment.UpdateStatus:
+		changed := *p.o.Deployment
+		changed.Status = w.Status
+		if after, err = p.Deployments.UpdateStatus(ctx, &changed); err == nil {
+			p.o.StatusWritten = p.Now()
+			p.memo.wroteStatus(p.key, p.o.StatusWritten)
+		}
+	default:
+		err = fmt.Errorf("unknown write %T", w)
+	}
+	if err != nil {
+		return err
+	}
+	p.o.Deployment = after
+	return gone(&after.Meta)
+}

@@ -1,0 +1,268 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/store"
+)
+
+// deleteTries bounds how often a node's deletion begins anew when somebody
+// else writes the node meanwhile.
+const deleteTries = 5
+
+// carryOut carries out one effect and puts its answer into the observation. An
+// error means that there is no answer: the pass ends, and nothing is concluded.
+func (p *machinePass) carryOut(ctx context.Context, e machine.Effect) error {
+	if err := p.once(e); err != nil {
+		return err
+	}
+	name := strings.TrimPrefix(fmt.Sprintf("%T", e), "*")
+	name = strings.TrimPrefix(name, "machine.")
+	return p.timed(KindMachine, p.key, name, func() error { return p.do(ctx, e) })
+}
+
+func (p *machinePass) do(ctx context.Context, e machine.Effect) (err error) {
+	switch e := e.(type) {
+	case machine.GetVM:
+		p.o.VM, err = p.getVM(ctx)
+	case machine.CreateVM:
+		p.o.Created, err = p.createVM(ctx)
+	case machine.InitializeVM:
+		p.o.Initialized, err = p.initializeVM(ctx)
+	case machine.DeleteVM:
+		p.o.VMDeleted, err = p.deleteVM(ctx, e.ProviderID)
+	case machine.FindNode:
+		p.o.Node, err = p.findNode(ctx, p.Cluster.Nodes().Live(), e.Name)
+	case *machine.SyncNode:
+		p.o.NodeSynced, err = p.syncNode(ctx, e)
+	case *machine.MarkNode:
+		p.o.NodeMarked, err = p.markNode(ctx, e)
+	case machine.DeleteNode:
+		p.o.NodeDeleted, err = p.deleteNode(ctx, e)
+	default:
+		err = fmt.Errorf("unknown effect %T", e)
+	}
+	return err
+}
+
+// answer turns a driver's answer into an observation. When the pass's own
+// context has ended, nothing is concluded from a failure: the manager is
+// shutting down, and that is nobody's error.
+func (p *machinePass) answer(ctx context.Context, call codes.Call, err error, fill func(*machine.VM)) (*machine.VM, error) {
+	if err != nil && ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	vm := &machine.VM{Outcome: outcome(err)}
+	fill(vm)
+	if err != nil {
+		p.Log.LogAttrs(ctx, slog.LevelDebug, "driver call answered with an error", slog.String("call", call.String()),
+			slog.String("code", vm.Code.Contract()), logAttrs(p.o.Machine))
+	}
+	return vm, nil
+}
+
+func outcome(err error) machine.Outcome {
+	if err == nil {
+		return machine.Outcome{}
+	}
+	return machine.Outcome{Code: codes.Of(err), Message: codes.Message(err)}
+}
+
+// secret is the merged secret of the machine's class, addressed to the
+// machine. The copy is the driver's.
+func (p *machinePass) secret(ctx context.Context) (*machine.Secret, error) {
+	secret, err := p.secrets.merged(ctx, p.o.Class)
+	if err != nil {
+		return nil, err
+	}
+	address(secret, p.o.Machine.Name)
+	return secret, nil
+}
+
+func (p *machinePass) getVM(ctx context.Context) (*machine.VM, error) {
+	secret, err := p.secret(ctx)
+	if err != nil {
+		return nil, err
+	}
+	got, err := p.Driver.GetMachineStatus(ctx, &driver.GetMachineStatusRequest{
+		Machine: p.o.Machine, Class: p.o.Class, Secret: secret,
+	})
+	return p.answer(ctx, codes.GetMachineStatus, err, func(vm *machine.VM) {
+		if got != nil {
+			vm.ProviderID, vm.NodeName, vm.Addresses = got.ProviderID, got.NodeName, got.Addresses
+		}
+	})
+}
+
+func (p *machinePass) createVM(ctx context.Context) (*machine.VM, error) {
+	if key, missing := p.secrets.missing(ctx, p.o.Class); missing {
+		p.event(ctx, Warning, "SecretMissing", "class "+p.o.Class.Name+" refers to secret "+key.String()+", which does not exist")
+	}
+	secret, err := p.secret(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if p.Cluster != nil && (secret == nil || len(secret.Data[machine.UserData]) == 0) {
+		problem := "the secrets of class " + p.o.Class.Name + " hold no " + machine.UserData + ": the machine could not join a cluster"
+		return &machine.VM{Outcome: machine.Outcome{Code: codes.InvalidArgument, Message: problem}}, nil
+	}
+	made, err := p.Driver.CreateMachine(ctx, &driver.CreateMachineRequest{
+		Machine: p.o.Machine, Class: p.o.Class, Secret: secret,
+	})
+	return p.answer(ctx, codes.CreateMachine, err, func(vm *machine.VM) {
+		if made != nil {
+			vm.ProviderID, vm.NodeName, vm.Addresses = made.ProviderID, made.NodeName, made.Addresses
+			vm.LastKnown = made.LastKnownState
+		}
+	})
+}
+
+func (p *machinePass) initializeVM(ctx context.Context) (*machine.VM, error) {
+	secret, err := p.secret(ctx)
+	if err != nil {
+		return nil, err
+	}
+	got, err := p.Driver.InitializeMachine(ctx, &driver.InitializeMachineRequest{
+		Machine: p.o.Machine, Class: p.o.Class, Secret: secret,
+	})
+	vm, err := p.answer(ctx, codes.InitializeMachine, err, func(vm *machine.VM) {
+		if got != nil {
+			vm.ProviderID, vm.NodeName, vm.Addresses = got.ProviderID, got.NodeName, got.Addresses
+		}
+	})
+	if err == nil && vm.Code == codes.Unimplemented {
+		p.uninitialized.Store(p.o.Class.Provider, true)
+	}
+	return vm, err
+}
+
+// deleteVM deletes the machine's VM; id, unless empty, says which one.
+func (p *machinePass) deleteVM(ctx context.Context, id string) (*machine.VM, error) {
+	secret, err := p.secret(ctx)
+	if err != nil {
+		return nil, err
+	}
+	m := p.o.Machine
+	if id != "" {
+		m = m.Clone()
+		m.Spec.ProviderID = id
+	}
+	gone, err := p.Driver.DeleteMachine(ctx, &driver.DeleteMachineRequest{
+		Machine: m, Class: p.o.Class, Secret: secret,
+	})
+	return p.answer(ctx, codes.DeleteMachine, err, func(vm *machine.VM) {
+		if gone != nil {
+			vm.LastKnown = gone.LastKnownState
+		}
+	})
+}
+
+// findNode reads a node by name, or by the machine it carries.
+func (p *machinePass) findNode(ctx context.Context, nodes store.Reader[*machine.Node], name string) (*machine.NodeAnswer, error) {
+	if name != "" {
+		node, err := nodes.Get(ctx, object.Key{Name: name})
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return nil, err
+		}
+		return &machine.NodeAnswer{Name: name, Node: node}, nil
+	}
+	carrying, err := nodes.List(ctx, store.Query{Index: IndexMachine, Value: p.key.Name})
+	if err != nil || len(carrying) == 0 {
+		return &machine.NodeAnswer{}, err
+	}
+	first := slices.MinFunc(carrying, func(a, b *machine.Node) int { return strings.Compare(a.Name, b.Name) })
+	return &machine.NodeAnswer{Node: first}, nil
+}
+
+// syncNode writes the halves of a node that differ.
+func (p *machinePass) syncNode(ctx context.Context, e *machine.SyncNode) (*machine.Outcome, error) {
+	nodes, node := p.Cluster.Nodes(), e.Node
+	var err error
+	if e.Spec {
+		node, err = nodes.Update(ctx, node)
+	}
+	if err == nil && e.Capacity {
+		changed := node.Clone()
+		changed.Capacity = e.Node.Capacity
+		node, err = nodes.UpdateStatus(ctx, changed)
+	}
+	return p.nodeWritten(ctx, node, err)
+}
+
+func (p *machinePass) markNode(ctx context.Context, e *machine.MarkNode) (*machine.Outcome, error) {
+	node := e.Node.Clone()
+	node.Conditions = object.SetCondition(node.Conditions, e.Condition)
+	node, err := p.Cluster.Nodes().UpdateStatus(ctx, node)
+	return p.nodeWritten(ctx, node, err)
+}
+
+// nodeWritten looks at the answer to a write of a node. Somebody else's write
+// in between begins the pass anew; what else goes wrong is the decision's matter.
+func (p *machinePass) nodeWritten(ctx context.Context, node *machine.Node, err error) (*machine.Outcome, error) {
+	switch {
+	case err == nil:
+		p.o.Node = &machine.NodeAnswer{Name: p.o.Node.Name, Node: node}
+		return &machine.Outcome{}, nil
+	case errors.Is(err, store.ErrConflict) || ctx.Err() != nil:
+		return nil, err
+	case errors.Is(err, store.ErrNotFound):
+		return nil, fmt.Errorf("node %s vanished: %w", p.o.Node.Name, store.ErrConflict)
+	}
+	return &machine.Outcome{Code: codes.Unavailable, Message: err.Error()}, nil
+}
+
+// deleteNode takes our finalizer off a node and deletes it, if it is still the
+// one that was meant.
+func (p *machinePass) deleteNode(ctx context.Context, e machine.DeleteNode) (*machine.Outcome, error) {
+	var err error
+	for range deleteTries {
+		if err = p.tryDeleteNode(ctx, e); !errors.Is(err, store.ErrConflict) {
+			break
+		}
+	}
+	switch {
+	case err == nil:
+		return &machine.Outcome{}, nil
+	case ctx.Err() != nil:
+		return nil, err
+	}
+	return &machine.Outcome{Code: codes.Unavailable, Message: err.Error()}, nil
+}
+
+func (p *machinePass) tryDeleteNode(ctx context.Context, e machine.DeleteNode) error {
+	nodes := p.Cluster.Nodes()
+	node, err := nodes.Live().Get(ctx, object.Key{Name: e.Name})
+	if errors.Is(err, store.ErrNotFound) || err == nil && node.UID != e.UID {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if node.HasFinalizer(machine.Finalizer) {
+		changed := node.Clone()
+		changed.RemoveFinalizer(machine.Finalizer)
+		if node, err = nodes.Update(ctx, changed); err != nil {
+			return ignoreNotFound(err)
+		}
+		if node.Deleted() {
+			return nil // it was being deleted already
+		}
+	}
+	return ignoreNotFound(nodes.Delete(ctx, node.Key, node.UID))
+}
+
+func ignoreNotFound(err error) error {
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,56 @@
+package manager
+
+import (
+	"time"
+
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+)
+
+// EventType of an event, in the spelling of Kubernetes.
+type EventType string
+
+// The event types.
+const (
+	Normal  EventType = "Normal"
+	Warning EventType = "Warning"
+)
+
+// Hooks let an embedder see what happens, for metrics and for events. Each is
+// called after the fact, from the goroutine of the pass; it must be quick and
+// safe for concurrent use. Nil fields are left out. No secret reaches a hook.
+type Hooks struct {
+	// Event tells of a transition, a failure or something tolerated. The
+	// same one is told once for as long as the process remembers.
+	Event func(kind Kind, key object.Key, typ EventType, reason, why string)
+	// Transition tells of a step of a state machine, once it is stored.
+	Transition func(key object.Key, move machine.Move, why string)
+	// Effect tells of a call to driver or cluster, or of a bulk order.
+	Effect func(kind Kind, key object.Key, name string, took time.Duration, err error)
+	// Pass tells that a pass ended.
+	Pass func(kind Kind, key object.Key, steps int, result Result, err error)
+}
+
+func (h *Hooks) event(kind Kind, key object.Key, typ EventType, reason, why string) {
+	if h.Event != nil {
+		h.Event(kind, key, typ, reason, why)
+	}
+}
+
+func (h *Hooks) transition(key object.Key, move machine.Move, why string) {
+	if h.Transition != nil {
+		h.Transition(key, move, why)
+	}
+}
+
+func (h *Hooks) effect(kind Kind, key object.Key, name string, took time.Duration, err error) {
+	if h.Effect != nil {
+		h.Effect(kind, key, name, took, err)
+	}
+}
+
+func (h *Hooks) pass(kind Kind, key object.Key, steps int, result Result, err error) {
+	if h.Pass != nil {
+		h.Pass(kind, key, steps, result, err)
+	}
+}

@@ -1,0 +1,109 @@
+package manager
+
+import (
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/store"
+)
+
+// Indexes that a manager lists by.
+const (
+	// IndexOwner holds an object under OwnerValue.
+	IndexOwner store.Index = "owner"
+	// IndexNamespace holds a set or deployment under its namespace.
+	IndexNamespace store.Index = "namespace"
+	// IndexClass holds a machine under the key of its class.
+	IndexClass store.Index = "class"
+	// IndexNode holds a machine under its node's name.
+	IndexNode store.Index = "node"
+	// IndexSecret holds a class under the key of each secret it refers to.
+	IndexSecret store.Index = "secret"
+	// IndexMachine holds a node under the name of the machine it carries.
+	IndexMachine store.Index = "machine"
+)
+
+// OwnerValue is where IndexOwner holds an object: under the UID of its owner,
+// or, where nobody owns it, with all such objects of its namespace.
+func OwnerValue(m *object.Meta) string {
+	if m.Owner == nil {
+		return orphansOf(m.Namespace)
+	}
+	return m.Owner.UID
+}
+
+func orphansOf(namespace string) string { return "orphans of " + namespace }
+
+func owner(m *object.Meta) []string { return []string{OwnerValue(m)} }
+
+// MachineIndexes are the indexes that a collection of machines must support.
+func MachineIndexes() map[store.Index]func(*machine.Machine) []string {
+	return map[store.Index]func(*machine.Machine) []string{
+		IndexOwner: func(m *machine.Machine) []string { return owner(&m.Meta) },
+		IndexClass: func(m *machine.Machine) []string { return []string{classKey(m).String()} },
+		IndexNode: func(m *machine.Machine) []string {
+			if m.Spec.NodeName == "" {
+				return nil
+			}
+			return []string{m.Spec.NodeName}
+		},
+	}
+}
+
+// SetIndexes are the indexes that a collection of sets must support.
+func SetIndexes() map[store.Index]func(*machineset.Set) []string {
+	return map[store.Index]func(*machineset.Set) []string{
+		IndexOwner:     func(s *machineset.Set) []string { return owner(&s.Meta) },
+		IndexNamespace: func(s *machineset.Set) []string { return []string{s.Namespace} },
+	}
+}
+
+// DeploymentIndexes are the indexes that a collection of deployments must support.
+func DeploymentIndexes() map[store.Index]func(*deployment.Deployment) []string {
+	return map[store.Index]func(*deployment.Deployment) []string{
+		IndexNamespace: func(d *deployment.Deployment) []string { return []string{d.Namespace} },
+	}
+}
+
+// ClassIndexes are the indexes that a collection of classes must support.
+func ClassIndexes() map[store.Index]func(*machine.Class) []string {
+	return map[store.Index]func(*machine.Class) []string{
+		IndexSecret: func(c *machine.Class) []string {
+			var keys []string
+			for _, ref := range []*object.Key{c.SecretRef, c.CredentialsRef} {
+				if ref != nil {
+					keys = append(keys, secretKey(c, ref).String())
+				}
+			}
+			return keys
+		},
+	}
+}
+
+// NodeIndexes are the indexes that a collection of nodes must support; label
+// is machine.Keys.NodeMachine.
+func NodeIndexes(label string) map[store.Index]func(*machine.Node) []string {
+	return map[store.Index]func(*machine.Node) []string{
+		IndexMachine: func(n *machine.Node) []string {
+			if name := n.Labels[label]; name != "" {
+				return []string{name}
+			}
+			return nil
+		},
+	}
+}
+
+// classKey is the key of a machine's class: same namespace.
+func classKey(m *machine.Machine) object.Key {
+	return object.Key{Namespace: m.Namespace, Name: m.Spec.Class.Name}
+}
+
+// secretKey is the key of a secret that a class refers to, by default in the
+// class's namespace.
+func secretKey(c *machine.Class, ref *object.Key) object.Key {
+	if ref.Namespace == "" {
+		return object.Key{Namespace: c.Namespace, Name: ref.Name}
+	}
+	return *ref
+}

@@ -1,0 +1,51 @@
+package manager
+
+import (
+	"context"
+	"time"
+
+	"github.com/millwright-go/millwright/object"
+)
+
+// Kind names a kind of object, or a source of changes.
+type Kind string
+
+// The kinds that a manager reads or reconciles.
+const (
+	KindMachine    Kind = "machine"
+	KindSet        Kind = "set"
+	KindDeployment Kind = "deployment"
+	KindClass      Kind = "class"
+	KindSecret     Kind = "secret"
+	KindNode       Kind = "node"
+)
+
+// Result is how a pass ended.
+type Result struct {
+	// At is when to look again though nothing has changed; zero: never. A
+	// time that has passed means at once.
+	At  time.Time
+	Why string // for people
+}
+
+// Reconciler brings one object of one kind closer to what its owner wants. It
+// is safe for concurrent use with different keys; calls for one key must not
+// overlap.
+type Reconciler interface {
+	Kind() Kind
+	// Reconcile makes one pass. An error means that the pass could not be
+	// finished (a store or a cluster did not answer): call again after a
+	// pause, the Result then says nothing. An object that is gone is no error.
+	Reconcile(ctx context.Context, key object.Key) (Result, error)
+}
+
+// Wake says that a change of an object of kind From is a reason to reconcile
+// objects of kind To.
+type Wake struct {
+	From, To Kind
+	// Keys names them. old is nil for an object seen first, new for one that
+	// is gone; both are of From's type.
+	Keys func(ctx context.Context, old, new any) []object.Key
+	// Settle is how long the wake-up may wait for others to join it.
+	Settle time.Duration
+}

@@ -1,0 +1,175 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"sync"
+
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/store"
+)
+
+// machines reconciles machines.
+type machines struct {
+	*shell
+	secrets secrets
+	memo    memo
+	// uninitialized holds the names of providers known to have no InitializeMachine.
+	uninitialized sync.Map
+}
+
+func newMachineReconciler(s *shell) *machines {
+	return &machines{shell: s, secrets: secrets{s.Secrets}}
+}
+
+// Kind implements Reconciler.
+func (r *machines) Kind() Kind { return KindMachine }
+
+// Reconcile implements Reconciler.
+func (r *machines) Reconcile(ctx context.Context, key object.Key) (Result, error) {
+	return r.reconcile(ctx, KindMachine, key, &r.memo, func() pass { return &machinePass{machines: r, key: key} })
+}
+
+// machinePass is one pass over one machine.
+type machinePass struct {
+	*machines
+	key    object.Key
+	o      machine.Observation
+	issued []machine.Effect
+}
+
+func (p *machinePass) step(ctx context.Context) (Result, bool, error) {
+	plan, err := machine.Decide(&p.o, p.MachinePolicy, p.Now())
+	if err != nil {
+		return Result{}, false, err
+	}
+	if plan.Warn != (machine.Why{}) {
+		p.event(ctx, Warning, plan.Warn.Reason, plan.Warn.String())
+	}
+	switch {
+	case plan.Write != nil:
+		return Result{}, false, p.write(ctx, &plan)
+	case plan.Effect != nil:
+		return Result{}, false, p.carryOut(ctx, plan.Effect)
+	}
+	return p.look(plan.At, plan.Why.String()), true, nil
+}
+
+// observe makes the reads that come before the first decision. They are cached
+// ones unless fresh.
+func (p *machinePass) observe(ctx context.Context, fresh bool) error {
+	reader := store.Reader[*machine.Machine](p.Machines)
+	if fresh {
+		reader = p.Machines.Live()
+	}
+	m, err := reader.Get(ctx, p.key)
+	if err != nil {
+		return err
+	}
+	p.o = machine.Observation{Machine: m, NoCluster: p.Cluster == nil, Failures: p.memo.failures(p.key)}
+	class, err := p.Classes.Get(ctx, classKey(m))
+	switch {
+	case err == nil:
+		p.o.Class = class
+		_, p.o.NoInitialize = p.uninitialized.Load(class.Provider)
+	case !errors.Is(err, store.ErrNotFound):
+		return err
+	}
+	if p.o.Secret, err = p.secrets.version(ctx, p.o.Class); err != nil {
+		return err
+	}
+	if p.Cluster != nil && m.Spec.NodeName != "" && !fresh {
+		p.o.Node, err = p.findNode(ctx, p.Cluster.Nodes(), m.Spec.NodeName)
+	}
+	return err
+}
+
+// write carries out the plan's write. The object that comes back takes the
+// machine's place in the observation.
+func (p *machinePass) write(ctx context.Context, plan *machine.Plan) error {
+	if err := p.check(ctx, plan.Moves[:]); err != nil {
+		return err
+	}
+	before := p.o.Machine
+	after, err := p.put(ctx, plan.Write)
+	if err != nil {
+		return err
+	}
+	p.o.Machine, p.o.Fenced = after, true
+	p.report(ctx, plan, before)
+	return gone(&after.Meta)
+}
+
+func (p *machinePass) put(ctx context.Context, w machine.Write) (*machine.Machine, error) {
+	switch w := w.(type) {
+	case *machine.Update:
+		return p.Machines.Update(ctx, w.Machine)
+	case *machine.UpdateStatus:
+		changed := *p.o.Machine // the store takes its own copy
+		changed.Status = w.Status
+		return p.Machines.UpdateStatus(ctx, &changed)
+	case *machine.Delete:
+		if err := p.Machines.Delete(ctx, p.key, p.o.Machine.UID); err != nil {
+			return nil, err
+		}
+		return p.Machines.Live().Get(ctx, p.key)
+	}
+	return nil, fmt.Errorf("unknown write %T", w)
+}
+
+// report tells hooks and log of a write that is stored.
+func (p *machinePass) report(ctx context.Context, plan *machine.Plan, before *machine.Machine) {
+	why := plan.Why.String()
+	moved := false
+	for _, move := range plan.Moves {
+		if move != (machine.Move{}) {
+			moved = true
+			p.Hooks.transition(p.key, move, why)
+		}
+	}
+	status, ok := plan.Write.(*machine.UpdateStatus)
+	if !ok {
+		if moved {
+			p.event(ctx, Normal, plan.Why.Reason, why)
+		}
+		return
+	}
+	op := &status.Status.LastOperation
+	switch {
+	case op.State == machine.StateFailed && *op != before.Status.LastOperation:
+		p.o.Failures = p.memo.failed(p.key, op.Kind, op.Stage)
+		p.event(ctx, Warning, plan.Why.Reason, why)
+	case op.State == machine.StateSuccessful && moved:
+		p.memo.forget(p.key)
+		p.tell(ctx, nil, KindMachine, p.key, Normal, string(plan.Why.Reason), why)
+	case moved:
+		p.event(ctx, Normal, plan.Why.Reason, why)
+	}
+}
+
+func (p *machinePass) event(ctx context.Context, typ EventType, reason machine.Reason, why string) {
+	p.tell(ctx, &p.memo, KindMachine, p.key, typ, string(reason), why)
+}
+
+// once refuses an effect that this pass has issued already: the decision would
+// be going in circles.
+func (p *machinePass) once(e machine.Effect) error {
+	for _, before := range p.issued {
+		typ := reflect.TypeOf(e)
+		if reflect.TypeOf(before) == typ && (typ.Kind() == reflect.Pointer || before == e) {
+			return fmt.Errorf("effect %T was decided twice in one pass", e)
+		}
+	}
+	p.issued = append(p.issued, e)
+	return nil
+}
+
+// logAttrs names a machine in a log line.
+func logAttrs(m *machine.Machine) slog.Attr {
+	return slog.Group("machine", slog.String("name", m.Key.String()), slog.String("node", m.Spec.NodeName),
+		slog.String("providerID", m.Spec.ProviderID), slog.String("stage", string(m.Status.LastOperation.Stage)))
+}

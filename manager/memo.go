@@ -1,0 +1,108 @@
+package manager
+
+import (
+	"sync"
+	"time"
+
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+)
+
+// told is how many different events about one object are remembered as told.
+const told = 32
+
+// memo is what a reconciler remembers of its objects between passes. Losing it
+// shortens a backoff or repeats an event, no more.
+type memo struct {
+	mu   sync.Mutex
+	keys map[object.Key]*recollection
+}
+
+type recollection struct {
+	kind     machine.OperationKind // what failed last, and how often in a row
+	stage    machine.Stage
+	failures int
+
+	events        map[string]bool // told already
+	statusWritten time.Time
+}
+
+func (m *memo) of(key object.Key) *recollection {
+	if m.keys == nil {
+		m.keys = make(map[object.Key]*recollection)
+	}
+	r := m.keys[key]
+	if r == nil {
+		r = &recollection{}
+		m.keys[key] = r
+	}
+	return r
+}
+
+func (m *memo) failures(key object.Key) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if r := m.keys[key]; r != nil {
+		return r.failures
+	}
+	return 0
+}
+
+// failed counts one more failure in a row of one stage and returns how many
+// there are now.
+func (m *memo) failed(key object.Key, kind machine.OperationKind, stage machine.Stage) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.of(key)
+	if r.kind != kind || r.stage != stage {
+		r.kind, r.stage, r.failures = kind, stage, 0
+	}
+	r.failures++
+	return r.failures
+}
+
+// accepted ends a row of failures.
+func (m *memo) accepted(key object.Key) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if r := m.keys[key]; r != nil {
+		r.failures = 0
+	}
+}
+
+// first tells whether this event has not been told yet, and remembers it.
+func (m *memo) first(key object.Key, event string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.of(key)
+	if r.events[event] {
+		return false
+	}
+	if r.events == nil || len(r.events) >= told {
+		r.events = make(map[string]bool)
+	}
+	r.events[event] = true
+	return true
+}
+
+func (m *memo) statusWritten(key object.Key) time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if r := m.keys[key]; r != nil {
+		return r.statusWritten
+	}
+	return time.Time{}
+}
+
+func (m *memo) wroteStatus(key object.Key, at time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.of(key).statusWritten = at
+}
+
+// forget drops what is known of an object that is gone, or has succeeded.
+func (m *memo) forget(key object.Key) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.keys, key)
+}

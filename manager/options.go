@@ -1,0 +1,146 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/store"
+)
+
+// Options of a Manager. Machines, Classes and Driver are needed; the rest has
+// defaults or may be absent.
+type Options struct {
+	Machines store.Collection[*machine.Machine]
+	Classes  store.Collection[*machine.Class]
+	// Secrets holds what classes refer to; nil: there are none.
+	Secrets store.Collection[*machine.Secret]
+	// Sets and Deployments are reconciled where they are given; without
+	// Sets, machines are made by hand.
+	Sets        store.Collection[*machineset.Set]
+	Deployments store.Collection[*deployment.Deployment]
+
+	// Driver makes and deletes VMs. Wrap it in the decorators of package
+	// driver: New adds those for panics and for the answers' validation.
+	Driver driver.Driver
+	// Cluster is what machines join; nil: nothing.
+	Cluster Cluster
+
+	// Policies; nil: the defaults of their packages.
+	MachinePolicy    *machine.Policy
+	SetPolicy        *machineset.Policy
+	DeploymentPolicy *deployment.Policy
+
+	Hooks Hooks
+	Log   *slog.Logger // nil: nothing is logged
+
+	// Now is the clock; nil: time.Now.
+	Now func() time.Time
+	// Jitter spreads waits: it returns a duration not shorter than the one
+	// given; nil: up to a tenth longer, at random.
+	Jitter func(time.Duration) time.Duration
+	// Each carries out n orders of a batch and returns when all have ended;
+	// nil: up to 16 at a time. A simulation runs them in order.
+	Each func(ctx context.Context, n int, do func(i int))
+
+	// Workers is how many machines Run works on at a time; zero: 64. A slow
+	// provider needs more of them, not faster ones.
+	Workers int
+	// Settle is how long Run lets changes of machines gather before it looks
+	// at their set and deployment; zero: 10 ms.
+	Settle time.Duration
+}
+
+// Sizes of what Run does at a time unless Options say otherwise.
+const (
+	defaultWorkers = 64
+	parentWorkers  = 4
+	defaultSettle  = 10 * time.Millisecond
+	parallelOrders = 16
+)
+
+// ErrOptions is what every error of New is, for errors.Is.
+var ErrOptions = errors.New("manager: options")
+
+// complete checks options and fills in their defaults.
+func (o *Options) complete() error {
+	switch {
+	case o.Machines == nil:
+		return fmt.Errorf("%w: Machines is missing", ErrOptions)
+	case o.Classes == nil:
+		return fmt.Errorf("%w: Classes is missing", ErrOptions)
+	case o.Driver == nil:
+		return fmt.Errorf("%w: Driver is missing", ErrOptions)
+	case o.Deployments != nil && o.Sets == nil:
+		return fmt.Errorf("%w: Deployments need Sets", ErrOptions)
+	case o.Workers < 0:
+		return fmt.Errorf("%w: Workers must not be negative", ErrOptions)
+	}
+	if err := o.completePolicies(); err != nil {
+		return fmt.Errorf("%w: %w", ErrOptions, err)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Jitter == nil {
+		o.Jitter = func(d time.Duration) time.Duration { return d + rand.N(d/10+1) } //nolint:gosec // spreads load
+	}
+	if o.Each == nil {
+		o.Each = each
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Workers == 0 {
+		o.Workers = defaultWorkers
+	}
+	if o.Settle == 0 {
+		o.Settle = defaultSettle
+	}
+	return nil
+}
+
+func (o *Options) completePolicies() error {
+	if o.MachinePolicy == nil {
+		o.MachinePolicy = machine.DefaultPolicy()
+	}
+	if o.SetPolicy == nil {
+		o.SetPolicy = machineset.DefaultPolicy()
+	}
+	if o.DeploymentPolicy == nil {
+		o.DeploymentPolicy = deployment.DefaultPolicy()
+	}
+	if err := o.MachinePolicy.Validate(); err != nil {
+		return err
+	}
+	if err := o.SetPolicy.Validate(); err != nil {
+		return err
+	}
+	return o.DeploymentPolicy.Validate()
+}
+
+// each carries out n calls, up to parallelOrders at a time.
+func each(_ context.Context, n int, do func(int)) {
+	if n == 1 {
+		do(0)
+		return
+	}
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, parallelOrders)
+	for i := range n {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			do(i)
+		})
+	}
+	wg.Wait()
+}

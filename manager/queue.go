@@ -1,0 +1,230 @@
+package manager
+
+import (
+	"container/heap"
+	"sync"
+	"time"
+
+	"github.com/millwright-go/millwright/object"
+)
+
+// queue hands out keys to workers: each key to one worker at a time, in the
+// order in which they became due, however often they were added meanwhile. A
+// key that is added while it is worked on is handed out once more afterwards.
+type queue struct {
+	now func() time.Time
+
+	mu      sync.Mutex
+	some    sync.Cond // a key is due, or the queue is closed
+	closed  bool
+	items   map[object.Key]*item
+	ready   []*item // due, first in first out; from head on
+	head    int
+	later   timeline
+	alarm   *time.Timer        // rings when the first of later is due
+	failing map[object.Key]int // passes in a row that could not be finished
+}
+
+// item is a key that is due, waiting or being worked on.
+type item struct {
+	key     object.Key
+	due     time.Time // while waiting
+	at      int       // its place in the timeline, -1: not there
+	ready   bool
+	running bool
+	again   bool // became due while running
+}
+
+func newQueue(now func() time.Time) *queue {
+	q := &queue{now: now, items: make(map[object.Key]*item), failing: make(map[object.Key]int)}
+	q.some.L = &q.mu
+	return q
+}
+
+// add makes a key due now.
+func (q *queue) add(key object.Key) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.release(q.item(key))
+}
+
+// addAt makes a key due at a time, unless it is due earlier already.
+func (q *queue) addAt(key object.Key, due time.Time) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	it := q.item(key)
+	if it.ready || it.again || it.at >= 0 && !due.Before(it.due) {
+		return
+	}
+	q.postpone(it, due)
+}
+
+// next hands out a key that is due, and waits for one if need be. false: the
+// queue was closed.
+func (q *queue) next() (object.Key, bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for !q.closed {
+		if it := q.pop(); it != nil {
+			return it.key, true
+		}
+		q.some.Wait()
+	}
+	return object.Key{}, false
+}
+
+// pop takes the first key that is due; nil: there is none.
+func (q *queue) pop() *item {
+	if q.head == len(q.ready) {
+		return nil
+	}
+	it := q.ready[q.head]
+	q.ready[q.head] = nil
+	q.head++
+	if q.head == len(q.ready) {
+		q.ready, q.head = q.ready[:0], 0
+	}
+	it.ready, it.running = false, true
+	return it
+}
+
+// ring makes due what has become due, and sets the alarm for the next.
+func (q *queue) ring() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	now := q.now()
+	for len(q.later) > 0 && !q.later[0].due.After(now) {
+		q.release(q.later[0])
+	}
+	q.setAlarm()
+}
+
+func (q *queue) setAlarm() {
+	if q.closed || len(q.later) == 0 {
+		return
+	}
+	wait := max(q.later[0].due.Sub(q.now()), time.Millisecond)
+	if q.alarm == nil {
+		q.alarm = time.AfterFunc(wait, q.ring)
+		return
+	}
+	q.alarm.Reset(wait)
+}
+
+// close sends every worker home once it is done with its key.
+func (q *queue) close() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.closed = true
+	if q.alarm != nil {
+		q.alarm.Stop()
+	}
+	q.some.Broadcast()
+}
+
+// done ends the work on a key. due says when it is to be looked at again;
+// zero: only when it is added.
+func (q *queue) done(key object.Key, due time.Time) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	it := q.items[key]
+	if it == nil {
+		return
+	}
+	it.running = false
+	switch {
+	case it.again:
+		it.again = false
+		q.release(it)
+	case !due.IsZero() && (it.at < 0 || due.Before(it.due)):
+		q.postpone(it, due)
+	case it.at < 0:
+		delete(q.items, key)
+	}
+}
+
+func (q *queue) item(key object.Key) *item {
+	it := q.items[key]
+	if it == nil {
+		it = &item{key: key, at: -1}
+		q.items[key] = it
+	}
+	return it
+}
+
+// release makes an item due, or remembers it for when its worker is done.
+func (q *queue) release(it *item) {
+	if it.at >= 0 {
+		heap.Remove(&q.later, it.at)
+	}
+	switch {
+	case it.running:
+		it.again = true
+	case !it.ready:
+		it.ready = true
+		if q.head > 0 && len(q.ready) == cap(q.ready) {
+			n := copy(q.ready, q.ready[q.head:])
+			q.ready, q.head = q.ready[:n], 0
+		}
+		q.ready = append(q.ready, it)
+		q.some.Signal()
+	}
+}
+
+func (q *queue) postpone(it *item, due time.Time) {
+	it.due = due
+	if it.at >= 0 {
+		heap.Fix(&q.later, it.at)
+	} else {
+		heap.Push(&q.later, it)
+	}
+	if q.later[0] == it {
+		q.setAlarm()
+	}
+}
+
+// failed counts a pass that could not be finished and returns how many there
+// were in a row.
+func (q *queue) failed(key object.Key) int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.failing[key]++
+	return q.failing[key]
+}
+
+// succeeded ends the row.
+func (q *queue) succeeded(key object.Key) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	delete(q.failing, key)
+}
+
+// depth is how many keys are due.
+func (q *queue) depth() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.ready) - q.head
+}
+
+// timeline is a heap of items by due time.
+type timeline []*item
+
+func (t timeline) Len() int           { return len(t) }
+func (t timeline) Less(i, j int) bool { return t[i].due.Before(t[j].due) }
+func (t timeline) Swap(i, j int) {
+	t[i], t[j] = t[j], t[i]
+	t[i].at, t[j].at = i, j
+}
+func (t *timeline) Push(x any) {
+	it := x.(*item)
+	it.at = len(*t)
+	*t = append(*t, it)
+}
+func (t *timeline) Pop() any {
+	old := *t
+	it := old[len(old)-1]
+	old[len(old)-1] = nil
+	*t = old[:len(old)-1]
+	it.at = -1
+	return it
+}

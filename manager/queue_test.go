@@ -1,0 +1,166 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/millwright-go/millwright/object"
+)
+
+// clock is a time that only a test moves.
+type clock struct{ at atomic.Int64 }
+
+func (c *clock) now() time.Time          { return time.Unix(0, c.at.Load()).UTC() }
+func (c *clock) forward(d time.Duration) { c.at.Add(int64(d)) }
+func newClock() *clock                   { c := &clock{}; c.at.Store(1_800_000_000e9); return c }
+func key(n int) object.Key               { return object.Key{Name: fmt.Sprint("m", n)} }
+
+// popped takes the next key that is due without waiting for one.
+func popped(q *queue) (object.Key, bool) {
+	q.ring()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if it := q.pop(); it != nil {
+		return it.key, true
+	}
+	return object.Key{}, false
+}
+
+// TestQueueAgainstModel: a key is worked on by one worker at a time, is handed
+// out once for all times it was added, never before it is due, and never
+// forgotten.
+func TestQueueAgainstModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := newClock()
+		q := newQueue(c.now)
+		defer q.close()
+		due := map[object.Key]time.Time{} // waiting or due; running keys too, if due again
+		running := map[object.Key]bool{}
+		t.Repeat(map[string]func(*rapid.T){
+			"add": func(t *rapid.T) {
+				k := key(rapid.IntRange(0, 4).Draw(t, "key"))
+				q.add(k)
+				due[k] = c.now()
+			},
+			"addAt": func(t *rapid.T) {
+				k := key(rapid.IntRange(0, 4).Draw(t, "key"))
+				at := c.now().Add(time.Duration(rapid.IntRange(1, 10).Draw(t, "in")) * time.Second)
+				q.addAt(k, at)
+				if old, ok := due[k]; !ok || at.Before(old) {
+					due[k] = at
+				}
+			},
+			"take": func(t *rapid.T) {
+				k, ok := popped(q)
+				if !ok {
+					for k, at := range due {
+						if !running[k] && !at.After(c.now()) {
+							t.Fatalf("%v is due and was not handed out", k)
+						}
+					}
+					return
+				}
+				at, wanted := due[k]
+				if !wanted || at.After(c.now()) || running[k] {
+					t.Fatalf("%v handed out: due %v, running %v", k, at, running[k])
+				}
+				delete(due, k)
+				running[k] = true
+			},
+			"done": func(t *rapid.T) {
+				for k := range running {
+					var at time.Time
+					if rapid.Bool().Draw(t, "later") {
+						at = c.now().Add(time.Duration(rapid.IntRange(1, 10).Draw(t, "in")) * time.Second)
+						if old, ok := due[k]; !ok || at.Before(old) {
+							due[k] = at
+						}
+					}
+					q.done(k, at)
+					delete(running, k)
+					return
+				}
+			},
+			"time passes": func(t *rapid.T) {
+				c.forward(time.Duration(rapid.IntRange(1, 5).Draw(t, "s")) * time.Second)
+			},
+		})
+	})
+}
+
+// TestQueueIsFair: whoever came first goes first, however often others come.
+func TestQueueIsFair(t *testing.T) {
+	q := newQueue(newClock().now)
+	defer q.close()
+	for n := range 3 {
+		q.add(key(n))
+	}
+	for round := range 30 {
+		k, ok := popped(q)
+		require.True(t, ok)
+		require.Equal(t, key(round%3), k)
+		q.add(k) // while it is worked on
+		q.done(k, time.Time{})
+	}
+}
+
+// TestQueueManyWorkers: with real workers no key is worked on twice at a time,
+// and each is worked on after it was last added.
+func TestQueueManyWorkers(t *testing.T) {
+	const keys, rounds = 20, 200
+	q := newQueue(time.Now)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	defer context.AfterFunc(ctx, q.close)()
+	var busy, added, seen [keys]atomic.Int64
+	var workers, missing sync.WaitGroup
+	missing.Add(keys)
+	for range 8 {
+		workers.Go(func() {
+			for {
+				k, ok := q.next()
+				if !ok {
+					return
+				}
+				var n int
+				_, _ = fmt.Sscanf(k.Name, "m%d", &n)
+				if busy[n].Add(1) != 1 {
+					t.Errorf("%v is worked on twice", k)
+				}
+				if was := seen[n].Swap(added[n].Load()); was != rounds && seen[n].Load() == rounds {
+					missing.Done()
+				}
+				busy[n].Add(-1)
+				q.done(k, time.Time{})
+			}
+		})
+	}
+	for range rounds {
+		for n := range keys {
+			added[n].Add(1)
+			if n%2 == 0 {
+				q.addAt(key(n), time.Now().Add(time.Microsecond))
+				continue
+			}
+			q.add(key(n))
+		}
+	}
+	missing.Wait()
+	q.close()
+	workers.Wait()
+	require.NoError(t, ctx.Err(), "a key was never worked on after it was last added")
+}
+
+func TestBackoffDoublesUpToItsBound(t *testing.T) {
+	require.Equal(t, firstPause, backoff(0))
+	require.Equal(t, firstPause, backoff(1))
+	require.Equal(t, 2*firstPause, backoff(2))
+	require.Equal(t, lastPause, backoff(1000))
+}

@@ -1,0 +1,155 @@
+package manager
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/store"
+)
+
+// Pauses after passes that could not be finished: doubled from the first to
+// the last, per key.
+const (
+	firstPause = 200 * time.Millisecond
+	lastPause  = 3 * time.Minute
+	// watchPause is how long to wait before a watch that broke is begun anew.
+	watchPause = time.Second
+)
+
+// Run reconciles until ctx ends; it then cancels what is under way, waits for
+// it, and returns ctx's error. Nothing is left that a new Run does not finish.
+// It may be called once at a time.
+func (m *Manager) Run(ctx context.Context) error {
+	r := &runner{Manager: m, queues: make(map[Kind]*queue), wakes: make(map[Kind][]Wake)}
+	for _, reconciler := range m.reconcilers {
+		r.queues[reconciler.Kind()] = newQueue(m.options.Now)
+	}
+	for _, wake := range m.Wakes() {
+		r.wakes[wake.From] = append(r.wakes[wake.From], wake)
+	}
+	r.watchAll(ctx)
+	for _, reconciler := range m.reconcilers {
+		workers := parentWorkers
+		if reconciler.Kind() == KindMachine {
+			workers = m.options.Workers
+		}
+		for range workers {
+			r.running.Go(func() { r.work(ctx, reconciler) })
+		}
+	}
+	<-ctx.Done()
+	for _, q := range r.queues {
+		q.close()
+	}
+	r.running.Wait()
+	return ctx.Err()
+}
+
+// runner is one call of Run.
+type runner struct {
+	*Manager
+	queues  map[Kind]*queue
+	wakes   map[Kind][]Wake
+	running sync.WaitGroup
+}
+
+func (r *runner) watchAll(ctx context.Context) {
+	o := &r.options
+	follow(ctx, r, KindMachine, o.Machines)
+	follow(ctx, r, KindClass, o.Classes)
+	if o.Secrets != nil {
+		follow(ctx, r, KindSecret, o.Secrets)
+	}
+	if o.Sets != nil {
+		follow(ctx, r, KindSet, o.Sets)
+	}
+	if o.Deployments != nil {
+		follow(ctx, r, KindDeployment, o.Deployments)
+	}
+	if o.Cluster != nil {
+		follow[*machine.Node](ctx, r, KindNode, o.Cluster.Nodes())
+	}
+}
+
+// follow turns the changes of a collection into wake-ups, and begins a watch
+// that broke anew: it starts with all there is, so that nothing is missed.
+func follow[T object.Object[T]](ctx context.Context, r *runner, kind Kind, c store.Collection[T]) {
+	r.running.Go(func() {
+		for ctx.Err() == nil {
+			for change, err := range c.Watch(ctx) {
+				if err != nil {
+					r.options.Log.LogAttrs(ctx, slog.LevelWarn, "watch broke and begins anew",
+						slog.String("kind", string(kind)), slog.String("error", err.Error()))
+					break
+				}
+				r.wake(ctx, kind, change.Old, change.New)
+			}
+			pause(ctx, watchPause)
+		}
+	})
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+// wake queues what a change is a reason to look at.
+func (r *runner) wake(ctx context.Context, kind Kind, old, new any) {
+	for _, wake := range r.wakes[kind] {
+		q := r.queues[wake.To]
+		for _, key := range wake.Keys(ctx, old, new) {
+			if wake.Settle > 0 {
+				q.addAt(key, r.options.Now().Add(wake.Settle))
+				continue
+			}
+			q.add(key)
+		}
+	}
+}
+
+// work reconciles one key after the other until the queue is closed.
+func (r *runner) work(ctx context.Context, reconciler Reconciler) {
+	q := r.queues[reconciler.Kind()]
+	for {
+		key, ok := q.next()
+		if !ok {
+			return
+		}
+		result, err := reconciler.Reconcile(ctx, key)
+		if err != nil {
+			result.At = r.failed(ctx, reconciler.Kind(), q, key, err)
+		} else {
+			q.succeeded(key)
+		}
+		q.done(key, result.At)
+	}
+}
+
+// failed says when to try a pass again that could not be finished.
+func (r *runner) failed(ctx context.Context, kind Kind, q *queue, key object.Key, err error) time.Time {
+	if ctx.Err() != nil {
+		return time.Time{}
+	}
+	wait := backoff(q.failed(key))
+	r.options.Log.LogAttrs(ctx, slog.LevelWarn, "pass not finished", slog.String("kind", string(kind)),
+		slog.String("object", key.String()), slog.String("error", err.Error()), slog.Duration("retry", wait))
+	return r.options.Now().Add(r.options.Jitter(wait))
+}
+
+// backoff doubles from firstPause to lastPause.
+func backoff(failures int) time.Duration {
+	wait := firstPause
+	for i := 1; i < failures && wait < lastPause; i++ {
+		wait *= 2
+	}
+	return min(wait, lastPause)
+}

@@ -1,0 +1,174 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/store"
+)
+
+// sets reconciles sets.
+type sets struct {
+	*shell
+	memo memo
+}
+
+func newSetReconciler(s *shell) *sets { return &sets{shell: s} }
+
+// Kind implements Reconciler.
+func (r *sets) Kind() Kind { return KindSet }
+
+// Reconcile implements Reconciler.
+func (r *sets) Reconcile(ctx context.Context, key object.Key) (Result, error) {
+	return r.reconcile(ctx, KindSet, key, &r.memo, func() pass { return &setPass{sets: r, key: key} })
+}
+
+// setPass is one pass over one set.
+type setPass struct {
+	*sets
+	key object.Key
+	o   machineset.Observation
+	// struggled: an order was refused in this pass.
+	struggled bool
+}
+
+func (p *setPass) step(ctx context.Context) (Result, bool, error) {
+	plan, err := machineset.Decide(&p.o, p.SetPolicy, p.Now())
+	if err != nil {
+		return Result{}, false, err
+	}
+	if plan.Warn != (machineset.Why{}) {
+		p.tell(ctx, &p.memo, KindSet, p.key, Warning, string(plan.Warn.Reason), plan.Warn.String())
+	}
+	done, err := p.act(ctx, &plan)
+	if done && !p.struggled {
+		p.memo.accepted(p.key)
+	}
+	return p.look(plan.At, plan.Why.String()), done, err
+}
+
+// act carries out what a plan holds; true: it holds nothing, the pass ends.
+func (p *setPass) act(ctx context.Context, plan *machineset.Plan) (bool, error) {
+	b := &bulk[*machine.Machine]{p.shell, KindSet, p.key, p.Machines}
+	switch {
+	case plan.ReadLive:
+		return false, p.observe(ctx, true)
+	case plan.Write != nil:
+		return false, p.write(ctx, plan)
+	case len(plan.Create) > 0:
+		return false, p.create(ctx, b, plan)
+	case len(plan.Delete) > 0:
+		return false, p.each(ctx, b, "Delete", plan.Delete, b.remove, &p.o.Refused.Delete)
+	case len(plan.Adopt) > 0:
+		return false, p.each(ctx, b, "Adopt", plan.Adopt, b.update, &p.o.Refused.Change)
+	case len(plan.Release) > 0:
+		return false, p.each(ctx, b, "Release", plan.Release, b.update, &p.o.Refused.Change)
+	case len(plan.Push) > 0:
+		return false, p.each(ctx, b, "Push", plan.Push, b.update, &p.o.Refused.Change)
+	}
+	return true, nil
+}
+
+// observe reads the set, then its machines: from the caches, or live.
+func (p *setPass) observe(ctx context.Context, live bool) error {
+	set, machines := store.Reader[*machineset.Set](p.Sets), store.Reader[*machine.Machine](p.Machines)
+	var began time.Time
+	if live {
+		set, machines, began = p.Sets.Live(), p.Machines.Live(), p.Now()
+	}
+	s, err := set.Get(ctx, p.key)
+	if err != nil {
+		return err
+	}
+	owned, err := machines.List(ctx, store.Query{Index: IndexOwner, Value: s.UID})
+	if err != nil {
+		return err
+	}
+	orphans, err := machines.List(ctx, store.Query{Index: IndexOwner, Value: orphansOf(s.Namespace)})
+	if err != nil {
+		return err
+	}
+	p.o.Set, p.o.Machines, p.o.Orphans, p.o.Live = s, owned, orphans, began
+	p.o.Failures = p.memo.failures(p.key)
+	p.o.StatusWritten = p.memo.statusWritten(p.key)
+	return nil
+}
+
+func (p *setPass) write(ctx context.Context, plan *machineset.Plan) error {
+	var after *machineset.Set
+	var err error
+	switch w := plan.Write.(type) {
+	case *machineset.Update:
+		after, err = p.Sets.Update(ctx, w.Set)
+	case *machineset.UpdateStatus:
+		changed := *p.o.Set
+		changed.Status = w.Status
+		if after, err = p.Sets.UpdateStatus(ctx, &changed); err == nil {
+			p.o.StatusWritten = p.Now()
+			p.memo.wroteStatus(p.key, p.o.StatusWritten)
+		}
+	default:
+		err = fmt.Errorf("unknown write %T", w)
+	}
+	if err != nil {
+		return err
+	}
+	p.o.Set = after
+	return gone(&after.Meta)
+}
+
+// create carries out creations in order, slowly at first.
+func (p *setPass) create(ctx context.Context, b *bulk[*machine.Machine], plan *machineset.Plan) error {
+	after, errs := b.slowly(ctx, "Create", p.announce(ctx, plan.Create), b.create(plan.Until))
+	var made []*machine.Machine
+	answered := true
+	for _, order := range plan.Create {
+		m := after[order.Machine.Key]
+		if answered = answered && m != nil; answered {
+			p.o.Created = order.Ordinal
+		}
+		if m != nil {
+			made = append(made, m)
+		}
+	}
+	p.o.Machines, p.o.Orphans = divide(p.o.Set.UID, nil, p.o.Machines, p.o.Orphans, made)
+	return p.refused(ctx, errs, &p.o.Refused.Create)
+}
+
+// each carries out orders of one kind; a refusal goes where it says.
+func (p *setPass) each(ctx context.Context, b *bulk[*machine.Machine], name string, orders []machineset.Order,
+	do func(context.Context, *machine.Machine) (*machine.Machine, error), refusal **machine.Outcome,
+) error {
+	after, errs := b.all(ctx, name, p.announce(ctx, orders), do)
+	p.o.Machines, p.o.Orphans = divide(p.o.Set.UID, after, p.o.Machines, p.o.Orphans)
+	return p.refused(ctx, errs, refusal)
+}
+
+// announce tells of orders and returns their machines.
+func (p *setPass) announce(ctx context.Context, orders []machineset.Order) []*machine.Machine {
+	machines := make([]*machine.Machine, len(orders))
+	for i, order := range orders {
+		machines[i] = order.Machine
+	}
+	p.tell(ctx, nil, KindSet, p.key, Normal, string(orders[0].Why.Reason), orders[0].Why.String())
+	return machines
+}
+
+// refused puts the first refusal of a batch where it belongs in the observation.
+func (p *setPass) refused(ctx context.Context, errs []error, to **machine.Outcome) error {
+	answer, err := refusal(ctx, errs)
+	if answer == nil || *to != nil {
+		return err
+	}
+	*to = answer
+	if !p.struggled {
+		p.struggled = true
+		p.o.Failures = p.memo.failed(p.key, machine.OperationCreate, machine.StageNone)
+	}
+	p.tell(ctx, &p.memo, KindSet, p.key, Warning, "OrderRefused", answer.Code.Contract()+": "+answer.Message)
+	return nil
+}

@@ -1,0 +1,134 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machine/fsm"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/store"
+)
+
+const (
+	// maxSteps bounds a pass; one that reaches it goes on at once. A set of
+	// 1,000 needs about 40.
+	maxSteps = 64
+	// maxRestarts bounds how often a pass begins anew after a conflict.
+	maxRestarts = 4
+)
+
+// conflictWait is how long after maxRestarts conflicts the next pass is made:
+// the recovery class for conflicts.
+var conflictWait = codes.Conflict.Period(0)
+
+// shell is what all reconcilers share.
+type shell struct {
+	*Options
+	moves *fsm.Checker
+}
+
+// pass is one look at one object, from its first read to a plan that holds
+// nothing to do.
+type pass interface {
+	// observe reads the object and its surroundings; fresh: not from caches.
+	observe(ctx context.Context, fresh bool) error
+	// step decides once and carries out what was decided. done: there was
+	// nothing, or the object is gone, and the pass ends with the result.
+	step(ctx context.Context) (result Result, done bool, err error)
+}
+
+// reconcile makes passes until one of them meets no conflict. What was
+// remembered of an object goes with it.
+func (s *shell) reconcile(ctx context.Context, kind Kind, key object.Key, m *memo, begin func() pass) (Result, error) {
+	total := 0
+	for try := range maxRestarts {
+		result, steps, err := s.run(ctx, begin(), try > 0)
+		total += steps
+		switch {
+		case errors.Is(err, store.ErrConflict):
+			continue
+		case errors.Is(err, store.ErrNotFound):
+			m.forget(key)
+			result, err = Result{Why: "gone"}, nil
+		case err != nil:
+			err = fmt.Errorf("%s %s: %w", kind, key, err)
+		}
+		s.Hooks.pass(kind, key, total, result, err)
+		return result, err
+	}
+	result := s.look(s.Now().Add(conflictWait), "others keep writing it")
+	s.Hooks.pass(kind, key, total, result, nil)
+	return result, nil
+}
+
+func (s *shell) run(ctx context.Context, p pass, fresh bool) (Result, int, error) {
+	if err := p.observe(ctx, fresh); err != nil {
+		return Result{}, 0, err
+	}
+	for n := range maxSteps {
+		result, done, err := p.step(ctx)
+		if done || err != nil {
+			return result, n, err
+		}
+	}
+	return Result{At: s.Now(), Why: "there is more to do"}, maxSteps, nil
+}
+
+// look is the result of a pass that waits: jitter makes the wait longer, never
+// shorter.
+func (s *shell) look(at time.Time, why string) Result {
+	if at.IsZero() {
+		return Result{Why: why}
+	}
+	if wait := at.Sub(s.Now()); wait > 0 {
+		at = at.Add(s.Jitter(wait) - wait)
+	}
+	return Result{At: at, Why: why}
+}
+
+// gone ends a pass whose last write let the object go.
+func gone(m *object.Meta) error {
+	if m.Deleted() && len(m.Finalizers) == 0 {
+		return store.ErrNotFound
+	}
+	return nil
+}
+
+// check fires the moves of a write, so that an illegal one stops the pass
+// before anything is stored.
+func (s *shell) check(ctx context.Context, moves []machine.Move) error {
+	for _, move := range moves {
+		if err := s.moves.Fire(ctx, move); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tell logs an event and hands it to the hook; with a memo, once for as long
+// as that remembers it.
+func (s *shell) tell(ctx context.Context, m *memo, kind Kind, key object.Key, typ EventType, reason, why string) {
+	if m != nil && !m.first(key, reason+" "+why) {
+		return
+	}
+	level := slog.LevelInfo
+	if typ == Warning {
+		level = slog.LevelWarn
+	}
+	s.Log.LogAttrs(ctx, level, why, slog.String("kind", string(kind)), slog.String("object", key.String()),
+		slog.String("reason", reason))
+	s.Hooks.event(kind, key, typ, reason, why)
+}
+
+// timed carries out a call and tells the hook how long it took.
+func (s *shell) timed(kind Kind, key object.Key, name string, do func() error) error {
+	start := s.Now()
+	err := do()
+	s.Hooks.effect(kind, key, name, s.Now().Sub(start), err)
+	return err
+}

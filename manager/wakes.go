@@ -1,0 +1,199 @@
+package manager
+
+import (
+	"context"
+	"maps"
+
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/store"
+)
+
+// Wakes says which change is a reason to reconcile what. Every key is found in
+// the caches; one that can't be found there has nobody to wake.
+func (m *Manager) Wakes() []Wake {
+	o := &m.options
+	wakes := []Wake{
+		{From: KindMachine, To: KindMachine, Keys: self[*machine.Machine]},
+		{From: KindClass, To: KindMachine, Keys: o.machinesOfClass},
+	}
+	if o.Secrets != nil {
+		wakes = append(wakes, Wake{From: KindSecret, To: KindMachine, Keys: o.machinesOfSecret})
+	}
+	if o.Cluster != nil {
+		wakes = append(wakes, Wake{From: KindNode, To: KindMachine, Keys: o.machinesOfNode})
+	}
+	if o.Sets != nil {
+		wakes = append(wakes,
+			Wake{From: KindSet, To: KindSet, Keys: self[*machineset.Set]},
+			Wake{From: KindMachine, To: KindSet, Keys: o.setsOfMachine, Settle: o.Settle})
+	}
+	if o.Deployments != nil {
+		wakes = append(wakes,
+			Wake{From: KindDeployment, To: KindDeployment, Keys: self[*deployment.Deployment]},
+			Wake{From: KindSet, To: KindDeployment, Keys: o.deploymentsOfSet, Settle: o.Settle},
+			Wake{From: KindMachine, To: KindDeployment, Keys: o.deploymentsOfMachine, Settle: o.Settle})
+	}
+	return wakes
+}
+
+// both reads the two sides of a change; the zero T stands for nothing.
+func both[T any](old, new any) (T, T) {
+	a, _ := old.(T)
+	b, _ := new.(T)
+	return a, b
+}
+
+// self wakes the object that changed.
+func self[T object.Object[T]](_ context.Context, old, new any) []object.Key {
+	var none T
+	a, b := both[T](old, new)
+	if b != none {
+		return []object.Key{b.ObjectMeta().Key}
+	}
+	if a != none {
+		return []object.Key{a.ObjectMeta().Key}
+	}
+	return nil
+}
+
+func keysOf[T object.Object[T]](list []T, err error) []object.Key {
+	if err != nil {
+		return nil // the cache is in memory: it fails only when all is ending
+	}
+	keys := make([]object.Key, len(list))
+	for i := range list {
+		keys[i] = list[i].ObjectMeta().Key
+	}
+	return keys
+}
+
+func (o *Options) machinesOfClass(ctx context.Context, old, new any) []object.Key {
+	keys := self[*machine.Class](ctx, old, new)
+	if len(keys) == 0 {
+		return nil
+	}
+	return keysOf(o.Machines.List(ctx, store.Query{Index: IndexClass, Value: keys[0].String()}))
+}
+
+func (o *Options) machinesOfSecret(ctx context.Context, old, new any) []object.Key {
+	var keys []object.Key
+	for _, secret := range self[*machine.Secret](ctx, old, new) {
+		classes, err := o.Classes.List(ctx, store.Query{Index: IndexSecret, Value: secret.String()})
+		if err != nil {
+			return nil
+		}
+		for _, class := range classes {
+			keys = append(keys, o.machinesOfClass(ctx, nil, class)...)
+		}
+	}
+	return keys
+}
+
+// machinesOfNode wakes the machines that claim a node, by name or by label.
+func (o *Options) machinesOfNode(ctx context.Context, old, new any) []object.Key {
+	a, b := both[*machine.Node](old, new)
+	if b == nil {
+		b = a
+	}
+	if b == nil {
+		return nil
+	}
+	return keysOf(o.Machines.List(ctx, store.Query{Index: IndexNode, Value: b.Name}))
+}
+
+// setsOfMachine wakes the owners of a machine whose change matters to them,
+// and, when it has none, the sets that might adopt it.
+func (o *Options) setsOfMachine(ctx context.Context, old, new any) []object.Key {
+	a, b := both[*machine.Machine](old, new)
+	if !countsDiffer(a, b) {
+		return nil
+	}
+	var keys []object.Key
+	for _, m := range []*machine.Machine{a, b} {
+		switch {
+		case m == nil:
+		case m.Owner == nil:
+			keys = append(keys, keysOf(o.Sets.List(ctx, store.Query{Index: IndexNamespace, Value: m.Namespace}))...)
+		case m.Owner.Kind == machineset.OwnerKind:
+			keys = append(keys, object.Key{Namespace: m.Namespace, Name: m.Owner.Name})
+		}
+	}
+	return compact(keys)
+}
+
+// countsDiffer tells whether a change of a machine may change what its set and
+// deployment decide or report.
+func countsDiffer(a, b *machine.Machine) bool {
+	if a == nil || b == nil {
+		return true
+	}
+	if a.Deleted() != b.Deleted() || a.Ready() != b.Ready() || failed(a) != failed(b) {
+		return true
+	}
+	if a.Status.Phase != b.Status.Phase && !goesWell(a, b) || !sameOwner(a.Owner, b.Owner) {
+		return true
+	}
+	return !maps.Equal(a.Labels, b.Labels) || !maps.Equal(a.Annotations, b.Annotations)
+}
+
+// goesWell is the first step of every creation: nobody above needs to see it.
+func goesWell(a, b *machine.Machine) bool {
+	return a.Status.Phase == machine.PhaseNew && b.Status.Phase == machine.PhasePending
+}
+
+func sameOwner(a, b *object.Owner) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return *a == *b
+}
+
+func failed(m *machine.Machine) bool { return m.Status.LastOperation.State == machine.StateFailed }
+
+func (o *Options) deploymentsOfSet(ctx context.Context, old, new any) []object.Key {
+	a, b := both[*machineset.Set](old, new)
+	var keys []object.Key
+	for _, s := range []*machineset.Set{a, b} {
+		switch {
+		case s == nil:
+		case s.Owner == nil:
+			keys = append(keys, keysOf(o.Deployments.List(ctx, store.Query{Index: IndexNamespace, Value: s.Namespace}))...)
+		case s.Owner.Kind == deployment.OwnerKind:
+			keys = append(keys, object.Key{Namespace: s.Namespace, Name: s.Owner.Name})
+		}
+	}
+	return compact(keys)
+}
+
+// deploymentsOfMachine wakes the deployment over a machine's set.
+func (o *Options) deploymentsOfMachine(ctx context.Context, old, new any) []object.Key {
+	a, b := both[*machine.Machine](old, new)
+	if !countsDiffer(a, b) {
+		return nil
+	}
+	var keys []object.Key
+	for _, m := range []*machine.Machine{a, b} {
+		if m == nil || m.Owner == nil || m.Owner.Kind != machineset.OwnerKind {
+			continue
+		}
+		set, err := o.Sets.Get(ctx, object.Key{Namespace: m.Namespace, Name: m.Owner.Name})
+		if err == nil && set.Owner != nil && set.Owner.Kind == deployment.OwnerKind {
+			keys = append(keys, object.Key{Namespace: set.Namespace, Name: set.Owner.Name})
+		}
+	}
+	return compact(keys)
+}
+
+// compact drops repeated keys from a short list.
+func compact(keys []object.Key) []object.Key {
+	out := keys[:0]
+	for i, k := range keys {
+		if i == 0 || k != keys[i-1] {
+			out = append(out, k)
+		}
+	}
+	return out
+}

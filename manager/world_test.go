@@ -1,0 +1,358 @@
+package manager_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/deployment/rollout"
+	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/store"
+)
+
+// tb is what *testing.T and *rapid.T share.
+type tb interface {
+	require.TestingT
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
+// world is everything outside the manager: stores, a provider, a cluster, and
+// a clock. It outlives any number of managers.
+type world struct {
+	t           tb
+	at          time.Time
+	machines    *store.Memory[*machine.Machine]
+	sets        *store.Memory[*machineset.Set]
+	deployments *store.Memory[*deployment.Deployment]
+	classes     *store.Memory[*machine.Class]
+	secrets     *store.Memory[*machine.Secret]
+	nodes       *store.Memory[*machine.Node]
+	provider    *drivertest.Memory
+
+	writes int             // of all processes
+	calls  [8]int          // that reached the provider, by method
+	made   map[string]bool // machines that ever were
+	lost   int             // machines that failed
+	never  func(name string) bool
+	story  []string        // what was told, for a failure's message
+}
+
+const namespace = "fleet"
+
+var (
+	ctx      = context.Background()
+	fleetKey = object.Key{Namespace: namespace, Name: "web"}
+)
+
+func newWorld(t tb, o drivertest.MemoryOptions) *world {
+	w := &world{t: t, at: time.Unix(1_800_000_000, 0).UTC(), made: map[string]bool{}}
+	w.machines = store.NewMemory(w.now, manager.MachineIndexes())
+	w.sets = store.NewMemory(w.now, manager.SetIndexes())
+	w.deployments = store.NewMemory(w.now, manager.DeploymentIndexes())
+	w.classes = store.NewMemory(w.now, manager.ClassIndexes())
+	w.secrets = store.NewMemory[*machine.Secret](w.now, nil)
+	w.nodes = store.NewMemory(w.now, manager.NodeIndexes(machine.DefaultPolicy().Keys.NodeMachine))
+	w.provider = drivertest.NewMemory(o)
+	class := w.provider.Class(object.Key{Namespace: namespace, Name: "small"}, drivertest.MemorySpec{Cluster: "blue", Size: "s"})
+	class.SecretRef = &object.Key{Name: "boot"}
+	_, err := w.classes.Create(ctx, class)
+	require.NoError(t, err)
+	_, err = w.secrets.Create(ctx, w.provider.Secret(object.Key{Namespace: namespace, Name: "boot"}))
+	require.NoError(t, err)
+	return w
+}
+
+func (w *world) now() time.Time { return w.at }
+
+// process is one life of a manager.
+type process struct {
+	*manager.Manager
+	fuse *fuse
+	look func() bool // brings its caches up to date, or lets them lag: false
+	sync func()      // brings them up to date
+}
+
+// start begins a new process; stale ones see changes only when they look.
+func (w *world) start(f *fuse, stale bool) *process {
+	p := &process{fuse: f, sync: func() {}}
+	p.look = func() bool { p.sync(); return true }
+	o := manager.Options{
+		Machines:    attach(w, p, stale, w.machines, manager.MachineIndexes()),
+		Sets:        attach(w, p, stale, w.sets, manager.SetIndexes()),
+		Deployments: attach(w, p, stale, w.deployments, manager.DeploymentIndexes()),
+		Classes:     attach(w, p, false, w.classes, manager.ClassIndexes()),
+		Secrets:     attach(w, p, false, w.secrets, nil),
+		Cluster:     nodes{attach(w, p, stale, w.nodes, manager.NodeIndexes(machine.DefaultPolicy().Keys.NodeMachine))},
+		Driver:      driver.Around(w.provider, w.through(f)),
+		Now:         w.now,
+		Hooks: manager.Hooks{Transition: w.lose, Event: func(kind manager.Kind, key object.Key, _ manager.EventType, reason, why string) {
+			w.story = append(w.story, fmt.Sprintf("%s call %d: %s %s: %s: %s", w.at.Format("15:04:05"), f.calls, kind, key, reason, why))
+		}},
+		Jitter:      func(d time.Duration) time.Duration { return d },
+		Each: func(_ context.Context, n int, do func(int)) {
+			for i := range n {
+				do(i)
+			}
+		},
+	}
+	m, err := manager.New(o)
+	require.NoError(w.t, err)
+	p.Manager = m
+	p.sync()
+	return p
+}
+
+func attach[T object.Object[T]](w *world, p *process, stale bool, c store.Collection[T],
+	indexes map[store.Index]func(T) []string,
+) *port[T] {
+	out := &port[T]{Collection: c, fuse: p.fuse, writes: &w.writes}
+	if stale {
+		seen := &snapshot[T]{of: c, indexes: indexes}
+		out.seen = seen
+		before := p.sync
+		p.sync = func() { before(); seen.look() }
+	}
+	return out
+}
+
+// through lets a driver call pass the fuse.
+func (w *world) through(f *fuse) driver.Step {
+	return func(ctx context.Context, s driver.Subject, next func(context.Context) error) (err error) {
+		died := f.pass(func() error {
+			w.calls[s.Method]++
+			err = next(ctx)
+			return err
+		})
+		if f.dead {
+			return died
+		}
+		return err
+	}
+}
+
+// lose counts machines that have to be replaced.
+func (w *world) lose(_ object.Key, move machine.Move, _ string) {
+	if move.To == string(machine.PhaseFailed) {
+		w.lost++
+	}
+}
+
+// round lets a process look at every object once, and the world move on. It
+// returns the earliest time at which one is to be looked at again.
+func (w *world) round(p *process) (next time.Time) {
+	keys := map[manager.Kind][]object.Key{
+		manager.KindDeployment: keysOf(w.deployments), manager.KindSet: keysOf(w.sets), manager.KindMachine: keysOf(w.machines),
+	}
+	for _, r := range p.Reconcilers() {
+		for _, key := range keys[r.Kind()] {
+			result, err := r.Reconcile(ctx, key)
+			if p.fuse.dead {
+				return time.Time{}
+			}
+			require.NoError(w.t, err)
+			w.check()
+			if !result.At.IsZero() && (next.IsZero() || result.At.Before(next)) {
+				next = result.At
+			}
+		}
+	}
+	return next
+}
+
+func keysOf[T object.Object[T]](c store.Collection[T]) []object.Key {
+	all, err := c.List(ctx, store.Query{})
+	if err != nil {
+		panic(err) // a store in memory answers
+	}
+	keys := make([]object.Key, len(all))
+	for i := range all {
+		keys[i] = all[i].ObjectMeta().Key
+	}
+	return keys
+}
+
+// join gives every VM a healthy node, and lets the node of a VM that is gone
+// fall ill.
+func (w *world) join() {
+	alive := map[string]string{}
+	for _, vm := range w.provider.VMs() {
+		alive[vm.Name] = vm.ID
+		if _, err := w.nodes.Get(ctx, object.Key{Name: vm.Name}); err == nil {
+			continue
+		}
+		node, err := w.nodes.Create(ctx, &machine.Node{Meta: object.Meta{Key: object.Key{Name: vm.Name}}, ProviderID: vm.ID})
+		require.NoError(w.t, err)
+		w.ready(node, object.True)
+	}
+	for _, key := range keysOf(w.nodes) {
+		node, err := w.nodes.Get(ctx, key)
+		require.NoError(w.t, err)
+		if alive[key.Name] == "" && !node.Deleted() {
+			w.ready(node, object.Unknown)
+		}
+	}
+}
+
+func (w *world) ready(n *machine.Node, status object.ConditionStatus) {
+	if c := object.FindCondition(n.Conditions, machine.NodeReady); c != nil && c.Status == status {
+		return
+	}
+	n = n.Clone()
+	n.Conditions = object.SetCondition(n.Conditions, object.Condition{Type: machine.NodeReady, Status: status, Since: w.at})
+	_, err := w.nodes.UpdateStatus(ctx, n)
+	require.NoError(w.t, err)
+}
+
+// check holds the world to what must be true at every moment.
+func (w *world) check() {
+	vms := map[string]int{}
+	for _, vm := range w.provider.VMs() {
+		if vms[vm.Name]++; vms[vm.Name] > 1 {
+			w.t.Fatalf("P13: two VMs live for machine %s", vm.Name)
+		}
+	}
+	machines, _ := w.machines.List(ctx, store.Query{})
+	present := map[string]bool{}
+	for _, m := range machines {
+		present[m.Name] = true
+		w.made[m.Name] = true
+	}
+	for name := range vms {
+		if !present[name] {
+			w.t.Fatalf("P14: VM of machine %s lives and its record is gone", name)
+		}
+	}
+	w.checkBounds(machines)
+}
+
+// checkBounds holds a rollout to its bounds (P7): the total, without
+// terminating machines, never exceeds R + S.
+func (w *world) checkBounds(machines []*machine.Machine) {
+	d, err := w.deployments.Get(ctx, fleetKey)
+	if err != nil {
+		return
+	}
+	bounds := rollout.Fenceposts(d.Spec.Strategy.MaxSurge, d.Spec.Strategy.MaxUnavailable, d.Spec.Replicas)
+	total := 0
+	for _, m := range machines {
+		if !m.Deleted() {
+			total++
+		}
+	}
+	if ceiling := int(d.Spec.Replicas + bounds.Surge); total > ceiling && !d.Deleted() && w.never("scaled down") {
+		w.t.Fatalf("P7: %d machines, ceiling is %d", total, ceiling)
+	}
+}
+
+// until drives processes until the goal is reached; died says what follows a
+// process that died.
+func (w *world) until(p *process, goal func() bool, died func() *process) *process {
+	for range 500 {
+		before, now := w.writes, w.at
+		next := w.round(p)
+		if p.fuse.dead {
+			p = died()
+			continue
+		}
+		w.join()
+		fresh := p.look()
+		switch {
+		case goal():
+			return p
+		case w.writes != before:
+		case !fresh:
+			p.sync() // time does not pass while a cache is all that it waits for
+		case next.After(now):
+			w.at = next
+		}
+	}
+	w.t.Fatalf("the goal was not reached\n%s", w.dump())
+	return nil
+}
+
+func (w *world) dump() string {
+	out := strings.Join(w.story, "\n") + fmt.Sprintln("\nat", w.at)
+	for _, key := range keysOf(w.machines) {
+		m, _ := w.machines.Get(ctx, key)
+		out += fmt.Sprintf("machine %s phase %s op %+v deleted %v\n", key, m.Status.Phase, m.Status.LastOperation, m.DeletedAt)
+	}
+	for _, key := range keysOf(w.sets) {
+		s, _ := w.sets.Get(ctx, key)
+		out += fmt.Sprintf("set %s replicas %d reservation %+v status %+v deleted %v\n", key, s.Spec.Replicas, s.Reservation, s.Status, s.DeletedAt)
+	}
+	for _, key := range keysOf(w.deployments) {
+		d, _ := w.deployments.Get(ctx, key)
+		out += fmt.Sprintf("deployment %s replicas %d status %+v deleted %v\n", key, d.Spec.Replicas, d.Status, d.DeletedAt)
+	}
+	return out + fmt.Sprintf("VMs %+v\n", w.provider.VMs())
+}
+
+// fleet stores a deployment of three.
+func (w *world) fleet() {
+	labels := map[string]string{"app": "web"}
+	d := &deployment.Deployment{Meta: object.Meta{Key: fleetKey}}
+	d.Spec = deployment.Spec{Replicas: 3, Selector: object.Selector{Labels: labels}}
+	d.Spec.Strategy.MaxSurge.Value = 1
+	d.Spec.Template = machineset.Template{Labels: labels, Spec: machine.Spec{Class: machine.ClassRef{Name: "small"}}}
+	_, err := w.deployments.Create(ctx, d)
+	require.NoError(w.t, err)
+}
+
+// change updates the deployment as its owner would.
+func (w *world) change(how func(*deployment.Deployment)) {
+	d, err := w.deployments.Get(ctx, fleetKey)
+	require.NoError(w.t, err)
+	d = d.Clone()
+	how(d)
+	_, err = w.deployments.Update(ctx, d)
+	require.NoError(w.t, err)
+}
+
+// settled tells whether n machines of the current template run, and nothing else is there.
+func (w *world) settled(n int) func() bool {
+	return func() bool {
+		d, err := w.deployments.Get(ctx, fleetKey)
+		if err != nil || d.Status.ObservedGeneration != d.Generation || int(d.Status.Available) != n || int(d.Status.Updated) != n {
+			return false
+		}
+		machines, _ := w.machines.List(ctx, store.Query{})
+		return len(machines) == n && w.provider.Count() == n && len(keysOf(w.nodes)) == n
+	}
+}
+
+func (w *world) empty() bool {
+	return len(keysOf(w.deployments))+len(keysOf(w.sets))+len(keysOf(w.machines))+len(keysOf(w.nodes))+w.provider.Count() == 0
+}
+
+// life is a fleet's life from its creation to its end, in acts.
+func (w *world) life(p *process, died func() *process) {
+	scaledDown := false
+	w.never = func(string) bool { return !scaledDown }
+	w.fleet()
+	p = w.until(p, w.settled(3), died)
+	w.change(func(d *deployment.Deployment) { d.Spec.Template.Annotations = map[string]string{"version": "2"} })
+	p = w.until(p, w.settled(3), died)
+	scaledDown = true
+	w.change(func(d *deployment.Deployment) { d.Spec.Replicas = 1 })
+	p = w.until(p, w.settled(1), died)
+	require.NoError(w.t, w.deployments.Delete(ctx, fleetKey, ""))
+	w.until(p, w.empty, died)
+}
+
+func unexpected(t *testing.T) func() *process {
+	return func() *process { t.Fatal("nobody killed it"); return nil }
+}
+
+func count(w *world, call codes.Call) int { return w.calls[call] }
