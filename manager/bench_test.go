@@ -81,7 +81,7 @@ func createFleet(b *testing.B, machines int) {
 	o.Cluster, o.Driver = cluster, &instant{nodes: cluster.Collection}
 	var mu sync.Mutex
 	running, done := 0, make(chan struct{})
-	o.Hooks.Transition = func(_ object.Key, move machine.Move, _ string) {
+	o.Hooks.Transition = func(_ object.Key, move machine.Move, _ machine.Why) {
 		if move.On != machine.EventJoined {
 			return
 		}

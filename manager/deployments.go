@@ -43,13 +43,13 @@ func (p *deploymentPass) step(ctx context.Context) (Result, bool, error) {
 		return Result{}, false, err
 	}
 	if plan.Warn != (deployment.Why{}) {
-		p.tell(ctx, &p.memo, KindDeployment, p.key, Warning, string(plan.Warn.Reason), plan.Warn.String())
+		p.tell(ctx, &p.memo, KindDeployment, p.key, Warning, string(plan.Warn.Reason), plan.Warn)
 	}
 	done, err := p.act(ctx, &plan)
 	if done && !p.struggled {
 		p.memo.accepted(p.key)
 	}
-	return p.look(plan.At, plan.Why.String()), done, err
+	return p.look(plan.At, plan.Why), done, err
 }
 
 // act carries out what a plan holds; true: it holds nothing, the pass ends.
@@ -83,7 +83,7 @@ func (p *deploymentPass) each(ctx context.Context, b *bulk[*machineset.Set], nam
 	sets := make([]*machineset.Set, len(orders))
 	for i, order := range orders {
 		sets[i] = order.Set
-		p.tell(ctx, nil, KindDeployment, p.key, Normal, string(order.Why.Reason), order.Why.String())
+		p.tell(ctx, nil, KindDeployment, p.key, Normal, string(order.Why.Reason), order.Why)
 	}
 	after, errs := b.inOrder(ctx, name, sets, do)
 	if err := p.settle(ctx, after); err != nil {
@@ -96,7 +96,8 @@ func (p *deploymentPass) each(ctx context.Context, b *bulk[*machineset.Set], nam
 			p.struggled = true
 			p.o.Failures = p.memo.failed(p.key, machine.OperationCreate, machine.StageNone)
 		}
-		p.tell(ctx, &p.memo, KindDeployment, p.key, Warning, "OrderRefused", answer.Code.Contract()+": "+answer.Message)
+		p.tell(ctx, &p.memo, KindDeployment, p.key, Warning, "OrderRefused",
+			remark(answer.Code.Contract()+": "+answer.Message))
 	}
 	return err
 }

@@ -105,7 +105,8 @@ func (p *machinePass) getVM(ctx context.Context) (*machine.VM, error) {
 
 func (p *machinePass) createVM(ctx context.Context) (*machine.VM, error) {
 	if key, missing := p.secrets.missing(ctx, p.o.Class); missing {
-		p.event(ctx, Warning, "SecretMissing", "class "+p.o.Class.Name+" refers to secret "+key.String()+", which does not exist")
+		p.tell(ctx, &p.memo, KindMachine, p.key, Warning, "SecretMissing",
+			remark("class "+p.o.Class.Name+" refers to secret "+key.String()+", which does not exist"))
 	}
 	secret, err := p.secret(ctx)
 	if err != nil {

@@ -24,7 +24,7 @@ type Hooks struct {
 	// same one is told once for as long as the process remembers.
 	Event func(kind Kind, key object.Key, typ EventType, reason, why string)
 	// Transition tells of a step of a state machine, once it is stored.
-	Transition func(key object.Key, move machine.Move, why string)
+	Transition func(key object.Key, move machine.Move, why machine.Why)
 	// Effect tells of a call to driver or cluster, or of a bulk order.
 	Effect func(kind Kind, key object.Key, name string, took time.Duration, err error)
 	// Pass tells that a pass ended.
@@ -37,7 +37,7 @@ func (h *Hooks) event(kind Kind, key object.Key, typ EventType, reason, why stri
 	}
 }
 
-func (h *Hooks) transition(key object.Key, move machine.Move, why string) {
+func (h *Hooks) transition(key object.Key, move machine.Move, why machine.Why) {
 	if h.Transition != nil {
 		h.Transition(key, move, why)
 	}

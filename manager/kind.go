@@ -2,6 +2,7 @@ package manager
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/millwright-go/millwright/object"
@@ -25,7 +26,7 @@ type Result struct {
 	// At is when to look again though nothing has changed; zero: never. A
 	// time that has passed means at once.
 	At  time.Time
-	Why string // for people
+	Why fmt.Stringer // for people; nil: nothing to say
 }
 
 // Reconciler brings one object of one kind closer to what its owner wants. It

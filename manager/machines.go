@@ -48,7 +48,7 @@ func (p *machinePass) step(ctx context.Context) (Result, bool, error) {
 		return Result{}, false, err
 	}
 	if plan.Warn != (machine.Why{}) {
-		p.event(ctx, Warning, plan.Warn.Reason, plan.Warn.String())
+		p.event(ctx, Warning, plan.Warn)
 	}
 	switch {
 	case plan.Write != nil:
@@ -56,7 +56,7 @@ func (p *machinePass) step(ctx context.Context) (Result, bool, error) {
 	case plan.Effect != nil:
 		return Result{}, false, p.carryOut(ctx, plan.Effect)
 	}
-	return p.look(plan.At, plan.Why.String()), true, nil
+	return p.look(plan.At, plan.Why), true, nil
 }
 
 // observe makes the reads that come before the first decision. They are cached
@@ -71,13 +71,11 @@ func (p *machinePass) observe(ctx context.Context, fresh bool) error {
 		return err
 	}
 	p.o = machine.Observation{Machine: m, NoCluster: p.Cluster == nil, Failures: p.memo.failures(p.key)}
-	class, err := p.Classes.Get(ctx, classKey(m))
-	switch {
-	case err == nil:
-		p.o.Class = class
-		_, p.o.NoInitialize = p.uninitialized.Load(class.Provider)
-	case !errors.Is(err, store.ErrNotFound):
+	if p.o.Class, err = p.class(ctx, m); err != nil {
 		return err
+	}
+	if p.o.Class != nil {
+		_, p.o.NoInitialize = p.uninitialized.Load(p.o.Class.Provider)
 	}
 	if p.o.Secret, err = p.secrets.version(ctx, p.o.Class); err != nil {
 		return err
@@ -86,6 +84,18 @@ func (p *machinePass) observe(ctx context.Context, fresh bool) error {
 		p.o.Node, err = p.findNode(ctx, p.Cluster.Nodes(), m.Spec.NodeName)
 	}
 	return err
+}
+
+// class is the machine's class; nil: there is none.
+func (p *machinePass) class(ctx context.Context, m *machine.Machine) (*machine.Class, error) {
+	if m.Spec.Class.Name == "" {
+		return nil, nil //nolint:nilnil // the decision says what is wrong
+	}
+	class, err := p.Classes.Get(ctx, classKey(m))
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, nil //nolint:nilnil // the decision waits for it
+	}
+	return class, err
 }
 
 // write carries out the plan's write. The object that comes back takes the
@@ -123,18 +133,17 @@ func (p *machinePass) put(ctx context.Context, w machine.Write) (*machine.Machin
 
 // report tells hooks and log of a write that is stored.
 func (p *machinePass) report(ctx context.Context, plan *machine.Plan, before *machine.Machine) {
-	why := plan.Why.String()
 	moved := false
 	for _, move := range plan.Moves {
 		if move != (machine.Move{}) {
 			moved = true
-			p.Hooks.transition(p.key, move, why)
+			p.Hooks.transition(p.key, move, plan.Why)
 		}
 	}
 	status, ok := plan.Write.(*machine.UpdateStatus)
 	if !ok {
 		if moved {
-			p.event(ctx, Normal, plan.Why.Reason, why)
+			p.event(ctx, Normal, plan.Why)
 		}
 		return
 	}
@@ -142,17 +151,17 @@ func (p *machinePass) report(ctx context.Context, plan *machine.Plan, before *ma
 	switch {
 	case op.State == machine.StateFailed && *op != before.Status.LastOperation:
 		p.o.Failures = p.memo.failed(p.key, op.Kind, op.Stage)
-		p.event(ctx, Warning, plan.Why.Reason, why)
+		p.event(ctx, Warning, plan.Why)
 	case op.State == machine.StateSuccessful && moved:
 		p.memo.forget(p.key)
-		p.tell(ctx, nil, KindMachine, p.key, Normal, string(plan.Why.Reason), why)
+		p.tell(ctx, nil, KindMachine, p.key, Normal, string(plan.Why.Reason), plan.Why)
 	case moved:
-		p.event(ctx, Normal, plan.Why.Reason, why)
+		p.event(ctx, Normal, plan.Why)
 	}
 }
 
-func (p *machinePass) event(ctx context.Context, typ EventType, reason machine.Reason, why string) {
-	p.tell(ctx, &p.memo, KindMachine, p.key, typ, string(reason), why)
+func (p *machinePass) event(ctx context.Context, typ EventType, why machine.Why) {
+	p.tell(ctx, &p.memo, KindMachine, p.key, typ, string(why.Reason), why)
 }
 
 // once refuses an effect that this pass has issued already: the decision would

@@ -41,7 +41,7 @@ func (f *fuse) pass(call func() error) error {
 type port[T object.Object[T]] struct {
 	store.Collection[T]
 	fuse   *fuse
-	writes *int
+	writes func()       // counts one
 	seen   *snapshot[T] // nil: the cache is never stale
 }
 
@@ -74,22 +74,22 @@ func (p *port[T]) Live() store.Reader[T] {
 }
 
 func (p *port[T]) Create(ctx context.Context, in T) (out T, err error) {
-	err = p.fuse.pass(func() (err error) { *p.writes++; out, err = p.Collection.Create(ctx, in); return err })
+	err = p.fuse.pass(func() (err error) { p.writes(); out, err = p.Collection.Create(ctx, in); return err })
 	return out, err
 }
 
 func (p *port[T]) Update(ctx context.Context, in T) (out T, err error) {
-	err = p.fuse.pass(func() (err error) { *p.writes++; out, err = p.Collection.Update(ctx, in); return err })
+	err = p.fuse.pass(func() (err error) { p.writes(); out, err = p.Collection.Update(ctx, in); return err })
 	return out, err
 }
 
 func (p *port[T]) UpdateStatus(ctx context.Context, in T) (out T, err error) {
-	err = p.fuse.pass(func() (err error) { *p.writes++; out, err = p.Collection.UpdateStatus(ctx, in); return err })
+	err = p.fuse.pass(func() (err error) { p.writes(); out, err = p.Collection.UpdateStatus(ctx, in); return err })
 	return out, err
 }
 
 func (p *port[T]) Delete(ctx context.Context, k object.Key, uid string) error {
-	return p.fuse.pass(func() error { *p.writes++; return p.Collection.Delete(ctx, k, uid) })
+	return p.fuse.pass(func() error { p.writes(); return p.Collection.Delete(ctx, k, uid) })
 }
 
 func (p *port[T]) Watch(ctx context.Context) iter.Seq2[store.Change[T], error] {

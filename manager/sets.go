@@ -42,13 +42,13 @@ func (p *setPass) step(ctx context.Context) (Result, bool, error) {
 		return Result{}, false, err
 	}
 	if plan.Warn != (machineset.Why{}) {
-		p.tell(ctx, &p.memo, KindSet, p.key, Warning, string(plan.Warn.Reason), plan.Warn.String())
+		p.tell(ctx, &p.memo, KindSet, p.key, Warning, string(plan.Warn.Reason), plan.Warn)
 	}
 	done, err := p.act(ctx, &plan)
 	if done && !p.struggled {
 		p.memo.accepted(p.key)
 	}
-	return p.look(plan.At, plan.Why.String()), done, err
+	return p.look(plan.At, plan.Why), done, err
 }
 
 // act carries out what a plan holds; true: it holds nothing, the pass ends.
@@ -154,7 +154,7 @@ func (p *setPass) announce(ctx context.Context, orders []machineset.Order) []*ma
 	for i, order := range orders {
 		machines[i] = order.Machine
 	}
-	p.tell(ctx, nil, KindSet, p.key, Normal, string(orders[0].Why.Reason), orders[0].Why.String())
+	p.tell(ctx, nil, KindSet, p.key, Normal, string(orders[0].Why.Reason), orders[0].Why)
 	return machines
 }
 
@@ -169,6 +169,7 @@ func (p *setPass) refused(ctx context.Context, errs []error, to **machine.Outcom
 		p.struggled = true
 		p.o.Failures = p.memo.failed(p.key, machine.OperationCreate, machine.StageNone)
 	}
-	p.tell(ctx, &p.memo, KindSet, p.key, Warning, "OrderRefused", answer.Code.Contract()+": "+answer.Message)
+	p.tell(ctx, &p.memo, KindSet, p.key, Warning, "OrderRefused",
+		remark(answer.Code.Contract()+": "+answer.Message))
 	return nil
 }

@@ -54,14 +54,14 @@ func (s *shell) reconcile(ctx context.Context, kind Kind, key object.Key, m *mem
 			continue
 		case errors.Is(err, store.ErrNotFound):
 			m.forget(key)
-			result, err = Result{Why: "gone"}, nil
+			result, err = Result{Why: remark("it is gone")}, nil
 		case err != nil:
 			err = fmt.Errorf("%s %s: %w", kind, key, err)
 		}
 		s.Hooks.pass(kind, key, total, result, err)
 		return result, err
 	}
-	result := s.look(s.Now().Add(conflictWait), "others keep writing it")
+	result := s.look(s.Now().Add(conflictWait), remark("others keep writing it"))
 	s.Hooks.pass(kind, key, total, result, nil)
 	return result, nil
 }
@@ -76,12 +76,12 @@ func (s *shell) run(ctx context.Context, p pass, fresh bool) (Result, int, error
 			return result, n, err
 		}
 	}
-	return Result{At: s.Now(), Why: "there is more to do"}, maxSteps, nil
+	return Result{At: s.Now(), Why: remark("there is more to do")}, maxSteps, nil
 }
 
 // look is the result of a pass that waits: jitter makes the wait longer, never
 // shorter.
-func (s *shell) look(at time.Time, why string) Result {
+func (s *shell) look(at time.Time, why fmt.Stringer) Result {
 	if at.IsZero() {
 		return Result{Why: why}
 	}
@@ -90,6 +90,11 @@ func (s *shell) look(at time.Time, why string) Result {
 	}
 	return Result{At: at, Why: why}
 }
+
+// remark is a reason of the shell's own.
+type remark string
+
+func (r remark) String() string { return string(r) }
 
 // gone ends a pass whose last write let the object go.
 func gone(m *object.Meta) error {
@@ -112,17 +117,21 @@ func (s *shell) check(ctx context.Context, moves []machine.Move) error {
 
 // tell logs an event and hands it to the hook; with a memo, once for as long
 // as that remembers it.
-func (s *shell) tell(ctx context.Context, m *memo, kind Kind, key object.Key, typ EventType, reason, why string) {
-	if m != nil && !m.first(key, reason+" "+why) {
-		return
-	}
+func (s *shell) tell(ctx context.Context, m *memo, kind Kind, key object.Key, typ EventType, reason string, why fmt.Stringer) {
 	level := slog.LevelInfo
 	if typ == Warning {
 		level = slog.LevelWarn
 	}
-	s.Log.LogAttrs(ctx, level, why, slog.String("kind", string(kind)), slog.String("object", key.String()),
+	if s.Hooks.Event == nil && !s.Log.Enabled(ctx, level) {
+		return
+	}
+	sentence := why.String()
+	if m != nil && !m.first(key, reason+" "+sentence) {
+		return
+	}
+	s.Log.LogAttrs(ctx, level, sentence, slog.String("kind", string(kind)), slog.String("object", key.String()),
 		slog.String("reason", reason))
-	s.Hooks.event(kind, key, typ, reason, why)
+	s.Hooks.event(kind, key, typ, reason, sentence)
 }
 
 // timed carries out a call and tells the hook how long it took.

@@ -3,6 +3,7 @@ package manager_test
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -41,12 +42,13 @@ type world struct {
 	nodes       *store.Memory[*machine.Node]
 	provider    *drivertest.Memory
 
-	writes int             // of all processes
-	calls  [8]int          // that reached the provider, by method
-	made   map[string]bool // machines that ever were
-	lost   int             // machines that failed
-	never  func(name string) bool
-	story  []string        // what was told, for a failure's message
+	writes  int // of all processes
+	written map[reflect.Type]int
+	calls   [8]int          // that reached the provider, by method
+	made    map[string]bool // machines that ever were
+	lost    int             // machines that failed
+	bounded bool            // all machines are the deployment's, within its bounds
+	story   []string        // what was told, for a failure's message
 }
 
 const namespace = "fleet"
@@ -57,7 +59,7 @@ var (
 )
 
 func newWorld(t tb, o drivertest.MemoryOptions) *world {
-	w := &world{t: t, at: time.Unix(1_800_000_000, 0).UTC(), made: map[string]bool{}}
+	w := &world{t: t, at: time.Unix(1_800_000_000, 0).UTC(), made: map[string]bool{}, written: map[reflect.Type]int{}}
 	w.machines = store.NewMemory(w.now, manager.MachineIndexes())
 	w.sets = store.NewMemory(w.now, manager.SetIndexes())
 	w.deployments = store.NewMemory(w.now, manager.DeploymentIndexes())
@@ -100,7 +102,7 @@ func (w *world) start(f *fuse, stale bool) *process {
 		Hooks: manager.Hooks{Transition: w.lose, Event: func(kind manager.Kind, key object.Key, _ manager.EventType, reason, why string) {
 			w.story = append(w.story, fmt.Sprintf("%s call %d: %s %s: %s: %s", w.at.Format("15:04:05"), f.calls, kind, key, reason, why))
 		}},
-		Jitter:      func(d time.Duration) time.Duration { return d },
+		Jitter: func(d time.Duration) time.Duration { return d },
 		Each: func(_ context.Context, n int, do func(int)) {
 			for i := range n {
 				do(i)
@@ -117,7 +119,7 @@ func (w *world) start(f *fuse, stale bool) *process {
 func attach[T object.Object[T]](w *world, p *process, stale bool, c store.Collection[T],
 	indexes map[store.Index]func(T) []string,
 ) *port[T] {
-	out := &port[T]{Collection: c, fuse: p.fuse, writes: &w.writes}
+	out := &port[T]{Collection: c, fuse: p.fuse, writes: func() { w.writes++; w.written[reflect.TypeFor[T]()]++ }}
 	if stale {
 		seen := &snapshot[T]{of: c, indexes: indexes}
 		out.seen = seen
@@ -143,7 +145,7 @@ func (w *world) through(f *fuse) driver.Step {
 }
 
 // lose counts machines that have to be replaced.
-func (w *world) lose(_ object.Key, move machine.Move, _ string) {
+func (w *world) lose(_ object.Key, move machine.Move, _ machine.Why) {
 	if move.To == string(machine.PhaseFailed) {
 		w.lost++
 	}
@@ -251,7 +253,7 @@ func (w *world) checkBounds(machines []*machine.Machine) {
 			total++
 		}
 	}
-	if ceiling := int(d.Spec.Replicas + bounds.Surge); total > ceiling && !d.Deleted() && w.never("scaled down") {
+	if ceiling := int(d.Spec.Replicas + bounds.Surge); total > ceiling && !d.Deleted() && w.bounded {
 		w.t.Fatalf("P7: %d machines, ceiling is %d", total, ceiling)
 	}
 }
@@ -338,13 +340,12 @@ func (w *world) empty() bool {
 
 // life is a fleet's life from its creation to its end, in acts.
 func (w *world) life(p *process, died func() *process) {
-	scaledDown := false
-	w.never = func(string) bool { return !scaledDown }
+	w.bounded = true
 	w.fleet()
 	p = w.until(p, w.settled(3), died)
 	w.change(func(d *deployment.Deployment) { d.Spec.Template.Annotations = map[string]string{"version": "2"} })
 	p = w.until(p, w.settled(3), died)
-	scaledDown = true
+	w.bounded = false // until it is scaled down
 	w.change(func(d *deployment.Deployment) { d.Spec.Replicas = 1 })
 	p = w.until(p, w.settled(1), died)
 	require.NoError(w.t, w.deployments.Delete(ctx, fleetKey, ""))

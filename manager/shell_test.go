@@ -1,0 +1,343 @@
+package manager_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/store"
+)
+
+// TestSettledIsSilent: when nothing is to be done, nothing is written and the
+// provider is not called, however often one looks, and whoever looks (P28).
+func TestSettledIsSilent(t *testing.T) {
+	w := newWorld(t, drivertest.MemoryOptions{})
+	w.bounded = true
+	w.fleet()
+	p := w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+	for range 5 { // a status that had to wait for its second
+		w.at = w.at.Add(time.Second)
+		w.round(p)
+	}
+	writes, calls := w.writes, w.calls
+	for range 3 {
+		fresh := w.start(&fuse{}, false)
+		for range 10 {
+			w.at = w.at.Add(10 * time.Minute)
+			w.round(p)
+			w.round(fresh)
+		}
+	}
+	require.Equal(t, writes, w.writes, "writes")
+	require.Equal(t, calls, w.calls, "driver calls")
+}
+
+// TestWriteBudget: what three machines cost the store, as docs/performance.md
+// says: four writes each, one more for what this driver notes of a VM's state.
+func TestWriteBudget(t *testing.T) {
+	w := newWorld(t, drivertest.MemoryOptions{})
+	w.bounded = true
+	w.fleet()
+	p := w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+	require.Equal(t, map[reflect.Type]int{
+		reflect.TypeFor[*machine.Machine](): 3 * (4 + 1),
+		reflect.TypeFor[*machine.Node]():    3,
+	}, w.spent(), "creation")
+
+	clear(w.written)
+	require.NoError(t, w.deployments.Delete(ctx, fleetKey, ""))
+	w.until(p, w.empty, unexpected(t))
+	require.Equal(t, map[reflect.Type]int{
+		reflect.TypeFor[*machine.Machine](): 3 * 5,
+		reflect.TypeFor[*machine.Node]():    3 * 3, // told that it goes, let go, deleted
+	}, w.spent(), "deletion")
+}
+
+// spent is what was written of machines and nodes; a few writes of their
+// parents are not the point.
+func (w *world) spent() map[reflect.Type]int {
+	out := maps.Clone(w.written)
+	delete(out, reflect.TypeFor[*machineset.Set]())
+	delete(out, reflect.TypeFor[*deployment.Deployment]())
+	return out
+}
+
+// TestBadObjects: what can't be acted upon is told once, by object and field,
+// holds up nobody else, and is taken up when it is repaired.
+func TestBadObjects(t *testing.T) {
+	w := newWorld(t, drivertest.MemoryOptions{})
+	w.fleet()
+	key := func(name string) object.Key { return object.Key{Namespace: namespace, Name: name} }
+	_, err := w.machines.Create(ctx, &machine.Machine{Meta: object.Meta{Key: key("classless")}})
+	require.NoError(t, err)
+	odd, err := w.machines.Create(ctx, &machine.Machine{Meta: object.Meta{Key: key("odd")}, Spec: machine.Spec{Class: machine.ClassRef{Name: "small"}}})
+	require.NoError(t, err)
+	odd = odd.Clone()
+	odd.Status.Phase = "Dreaming"
+	_, err = w.machines.UpdateStatus(ctx, odd)
+	require.NoError(t, err)
+	_, err = w.sets.Create(ctx, &machineset.Set{Meta: object.Meta{Key: key("negative")}, Spec: machineset.Spec{Replicas: -1}})
+	require.NoError(t, err)
+	_, err = w.deployments.Create(ctx, &deployment.Deployment{Meta: object.Meta{Key: key("everything")}})
+	require.NoError(t, err)
+
+	p := w.start(&fuse{}, false)
+	for range 40 {
+		w.round(p)
+		w.join()
+		w.at = w.at.Add(time.Second)
+	}
+	for _, told := range []string{
+		"machine fleet/classless: SpecInvalid: spec.class.name must not be empty",
+		"machine fleet/odd: SpecInvalid: status.phase is unknown",
+		"set fleet/negative: ", "spec.replicas must not be negative",
+		"deployment fleet/everything: ", "spec.selector",
+	} {
+		require.Contains(t, strings.Join(w.story, "\n"), told)
+	}
+	require.Equal(t, 1, strings.Count(strings.Join(w.story, "\n"), "spec.class.name"), "told once")
+	d, err := w.deployments.Get(ctx, fleetKey)
+	require.NoError(t, err)
+	require.EqualValues(t, 3, d.Status.Available, "the others go on")
+
+	repaired, err := w.machines.Get(ctx, key("classless"))
+	require.NoError(t, err)
+	repaired = repaired.Clone()
+	repaired.Spec.Class.Name = "small"
+	_, err = w.machines.Update(ctx, repaired)
+	require.NoError(t, err)
+	require.NoError(t, w.machines.Delete(ctx, key("odd"), ""))
+	running := func() bool {
+		m, err := w.machines.Get(ctx, key("classless"))
+		require.NoError(t, err)
+		_, gone := w.machines.Get(ctx, key("odd"))
+		return m.Status.Phase == machine.PhaseRunning && errors.Is(gone, store.ErrNotFound)
+	}
+	w.until(p, running, unexpected(t))
+}
+
+// nosy is a driver that looks into the secrets it gets, and complains.
+type nosy struct {
+	*drivertest.Memory
+	saw map[string]string
+}
+
+func (d *nosy) CreateMachine(ctx context.Context, req *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
+	d.saw[req.Machine.Name] = string(req.Secret.Data[machine.UserData])
+	req.Secret.Data[machine.UserData] = []byte("scribbled over")
+	return d.Memory.CreateMachine(ctx, req)
+}
+
+// TestSecretsStayInside: user data names the machine in the driver's copy only,
+// and no secret is seen in a log, an event, a hook or an object.
+func TestSecretsStayInside(t *testing.T) {
+	w := newWorld(t, drivertest.MemoryOptions{})
+	const hush = "hush-7391"
+	stored, err := w.secrets.Get(ctx, object.Key{Namespace: namespace, Name: "boot"})
+	require.NoError(t, err)
+	stored = stored.Clone()
+	stored.Data[machine.UserData] = []byte("join <<MACHINE_NAME>> %3C%3CMACHINE_NAME%3E%3E " + hush)
+	_, err = w.secrets.Update(ctx, stored)
+	require.NoError(t, err)
+
+	var log bytes.Buffer
+	d := &nosy{w.provider, map[string]string{}}
+	w.provider.FailNext(codes.CreateMachine, codes.New(codes.Unavailable, "later"))
+	o := memoryOptions(w.now)
+	o.Machines, o.Sets, o.Deployments, o.Classes, o.Secrets = w.machines, w.sets, w.deployments, w.classes, w.secrets
+	o.Cluster, o.Driver, o.Now = nodes{w.nodes}, d, w.now
+	o.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	o.Hooks = manager.Hooks{
+		Event:  func(_ manager.Kind, _ object.Key, _ manager.EventType, r, why string) { fmt.Fprintln(&log, r, why) },
+		Effect: func(_ manager.Kind, _ object.Key, _ string, _ time.Duration, err error) { fmt.Fprintln(&log, err) },
+		Pass:   func(_ manager.Kind, _ object.Key, _ int, r manager.Result, err error) { fmt.Fprintln(&log, r.Why, err) },
+	}
+	o.Each = func(_ context.Context, n int, do func(int)) {
+		for i := range n {
+			do(i)
+		}
+	}
+	m, err := manager.New(o)
+	require.NoError(t, err)
+	w.bounded = true
+	w.fleet()
+	w.until(&process{Manager: m, fuse: &fuse{}, look: func() bool { return true }}, w.driven(3), unexpected(t))
+
+	require.Len(t, d.saw, 3)
+	for name, data := range d.saw {
+		require.Equal(t, "join "+name+" "+name+" "+hush, data)
+	}
+	unchanged, err := w.secrets.Get(ctx, stored.Key)
+	require.NoError(t, err)
+	require.Contains(t, string(unchanged.Data[machine.UserData]), "<<MACHINE_NAME>>")
+	require.NotEmpty(t, log.String())
+	require.NotContains(t, log.String()+w.dump(), hush)
+}
+
+// driven is settled without regard to writes counted elsewhere.
+func (w *world) driven(n int) func() bool {
+	return func() bool {
+		w.at = w.at.Add(time.Second)
+		return w.settled(n)()
+	}
+}
+
+// TestNoUserDataNoNode: with a cluster attached, a machine without user data
+// could not join: that is said, and no VM is made.
+func TestNoUserDataNoNode(t *testing.T) {
+	w := newWorld(t, drivertest.MemoryOptions{})
+	require.NoError(t, w.secrets.Delete(ctx, object.Key{Namespace: namespace, Name: "boot"}, ""))
+	_, err := w.machines.Create(ctx, &machine.Machine{
+		Meta: object.Meta{Key: fleetKey}, Spec: machine.Spec{Class: machine.ClassRef{Name: "small"}},
+	})
+	require.NoError(t, err)
+	w.round(w.start(&fuse{}, false))
+	m, err := w.machines.Get(ctx, fleetKey)
+	require.NoError(t, err)
+	require.Equal(t, machine.PhaseCrashLoopBackOff, m.Status.Phase)
+	require.Equal(t, codes.InvalidArgument, m.Status.LastOperation.Code)
+	require.Contains(t, m.Status.LastOperation.Message, "no userData")
+	require.Zero(t, w.provider.Count())
+	require.Contains(t, strings.Join(w.story, "\n"), "refers to secret fleet/boot, which does not exist")
+}
+
+func TestOptionsAreChecked(t *testing.T) {
+	complete := func() manager.Options {
+		o := memoryOptions(nil)
+		o.Driver = driver.Unimplemented{}
+		return o
+	}
+	_, err := manager.New(complete())
+	require.NoError(t, err)
+	for missing, spoil := range map[string]func(*manager.Options){
+		"Machines":      func(o *manager.Options) { o.Machines = nil },
+		"Classes":       func(o *manager.Options) { o.Classes = nil },
+		"Driver":        func(o *manager.Options) { o.Driver = nil },
+		"Sets":          func(o *manager.Options) { o.Sets = nil },
+		"Workers":       func(o *manager.Options) { o.Workers = -1 },
+		"healthTimeout": func(o *manager.Options) { o.MachinePolicy = machine.DefaultPolicy(); o.MachinePolicy.HealthTimeout = 0 },
+	} {
+		o := complete()
+		spoil(&o)
+		_, err := manager.New(o)
+		require.ErrorIs(t, err, manager.ErrOptions, missing)
+		require.ErrorContains(t, err, missing)
+	}
+}
+
+// slow is a provider whose creates hang until their context ends, or until
+// they are let go.
+type slow struct {
+	*drivertest.Memory
+	began chan string
+	mu    sync.Mutex
+	gates int // creates that still hang
+}
+
+func (d *slow) CreateMachine(ctx context.Context, req *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
+	d.mu.Lock()
+	hang := d.gates > 0
+	d.gates--
+	d.mu.Unlock()
+	if hang {
+		d.began <- req.Machine.Name
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return d.Memory.CreateMachine(ctx, req)
+}
+
+// TestShutdown: when its context ends, Run cancels what is under way, waits for
+// it, and writes no failure; a fresh manager finishes the work.
+func TestShutdown(t *testing.T) {
+	w := newWorld(t, drivertest.MemoryOptions{})
+	d := &slow{Memory: w.provider, began: make(chan string, 3), gates: 3}
+	o := memoryOptions(nil)
+	o.Machines, o.Sets, o.Deployments, o.Classes, o.Secrets, o.Driver = w.machines, w.sets, w.deployments, w.classes, w.secrets, d
+	o.MachinePolicy = machine.DefaultPolicy()
+	o.MachinePolicy.CreationTimeout = 1000 * time.Hour // the stores' clock stands still
+	w.fleet()
+	within, giveUp := context.WithTimeout(ctx, time.Minute)
+	defer giveUp()
+
+	first, err := manager.New(o)
+	require.NoError(t, err)
+	running, stop := context.WithCancel(within)
+	ended := make(chan error, 1)
+	go func() { ended <- first.Run(running) }()
+	for range 3 {
+		select {
+		case <-d.began:
+		case <-within.Done():
+			t.Fatal("no create was issued")
+		}
+	}
+	stop()
+	require.ErrorIs(t, <-ended, context.Canceled)
+	require.NoError(t, within.Err())
+	for _, key := range keysOf(w.machines) {
+		m, err := w.machines.Get(ctx, key)
+		require.NoError(t, err)
+		require.Equal(t, machine.StateProcessing, m.Status.LastOperation.State, "a shutdown is no failure")
+	}
+
+	second, err := manager.New(o)
+	require.NoError(t, err)
+	running, stop = context.WithCancel(within)
+	go func() { ended <- second.Run(running) }()
+	for change, err := range w.deployments.Watch(within) {
+		require.NoError(t, err)
+		if change.New != nil && change.New.Status.Available == 3 {
+			break
+		}
+	}
+	stop()
+	require.ErrorIs(t, <-ended, context.Canceled)
+	require.NoError(t, within.Err(), "the second manager did not finish the work")
+	require.Equal(t, 3, w.provider.Count())
+	require.Len(t, keysOf(w.machines), 3)
+}
+
+// panicking is a driver with a bug.
+type panicking struct{ driver.Unimplemented }
+
+func (panicking) CreateMachine(context.Context, *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
+	panic("a bug")
+}
+
+// TestDriverPanics: a driver's panic is its machine's failure, not ours.
+func TestDriverPanics(t *testing.T) {
+	w := newWorld(t, drivertest.MemoryOptions{})
+	o := memoryOptions(w.now)
+	o.Machines, o.Classes, o.Driver, o.Now = w.machines, w.classes, panicking{}, w.now
+	m, err := manager.New(o)
+	require.NoError(t, err)
+	_, err = w.machines.Create(ctx, &machine.Machine{
+		Meta: object.Meta{Key: fleetKey}, Spec: machine.Spec{Class: machine.ClassRef{Name: "small"}},
+	})
+	require.NoError(t, err)
+	result, err := m.Reconcilers()[0].Reconcile(ctx, fleetKey)
+	require.NoError(t, err)
+	require.False(t, result.At.IsZero())
+	after, err := w.machines.Get(ctx, fleetKey)
+	require.NoError(t, err)
+	require.Equal(t, codes.Internal, after.Status.LastOperation.Code)
+}
