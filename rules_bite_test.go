@@ -44,6 +44,8 @@ func TestRulesBite(t *testing.T) {
 
 		{"machine/a.go", "package m\nimport \"time\"\nvar t = time.Now()\n", clock},
 		{"store/a.go", "package m\nimport \"time\"\nvar now = time.Now\n", clock},
+		{"store/a.go", "package m\nimport \"time\"\n\n// NewX is.\nfunc NewX(now func() time.Time) { _ = time.Now }\n", ""},
+		{"store/a.go", "package m\nimport \"time\"\n\n// NewX is.\nfunc NewX() { _ = time.Now }\n", clock},
 		{"drain/a.go", "package m\nimport clock \"time\"\nfunc f() { clock.Sleep(1) }\n", clock},
 		{"drain/a.go", "package m\nimport . \"time\"\nfunc f() { Sleep(1) }\n", clock},
 		{"machine/a.go", "package m\nimport \"time\"\nvar t = time.Unix(0, 0).Add(time.Second)\n", ""},

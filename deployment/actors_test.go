@@ -32,6 +32,9 @@ func (w *world) obey(s *machineset.Set) bool {
 			return true
 		}
 	}
+	if s.Spec.Replicas < 0 {
+		return false // invalid: it waits for a change
+	}
 	switch missing := int64(s.Spec.Replicas) - int64(len(alive)); {
 	case missing > 0:
 		w.changeSet(s.Name, func(s *machineset.Set) {
@@ -92,7 +95,11 @@ func (w *world) live(m *machine.Machine) bool {
 
 // obeyAll lets all sets do what they can, without any machine moving on.
 func (w *world) obeyAll() {
-	for again := true; again; {
+	again := true
+	for rounds := 0; again; rounds++ {
+		if rounds > 1000 {
+			panic("the model's sets take no end: " + w.String())
+		}
 		again = false
 		for _, s := range slices.Clone(w.sets) {
 			if now := w.set(s.Name); now != nil && w.obey(now) {

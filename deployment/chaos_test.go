@@ -2,6 +2,7 @@ package deployment_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -26,7 +27,9 @@ type chaos struct {
 	// calm leaves R, the bounds and MinReady as they are.
 	calm bool
 
-	decided time.Time // when the orders now being carried out were decided
+	decided   time.Time          // when the orders now being carried out were decided
+	announced map[string][]int64 // world.reserved when the shell last read live
+	observe   func(*deployment.Observation, deployment.Plan)
 }
 
 var classes = []string{"small", "large", "huge"}
@@ -63,7 +66,15 @@ func (c *chaos) hire() {
 	}
 }
 
-func (c *chaos) watch(*deployment.Observation, deployment.Plan) { c.decided = c.now }
+func (c *chaos) watch(o *deployment.Observation, p deployment.Plan) {
+	c.decided = c.now
+	if p.ReadLive {
+		c.announced = maps.Clone(c.reserved)
+	}
+	if c.observe != nil {
+		c.observe(o, p)
+	}
+}
 
 // check holds one order to the invariants, just before it is carried out.
 func (c *chaos) check(kind string, order deployment.Order, pass *deployment.Deployment) {
@@ -72,7 +83,7 @@ func (c *chaos) check(kind string, order deployment.Order, pass *deployment.Depl
 	switch {
 	case pass.Deleted() && kind != "delete":
 		c.t.Fatalf("P25: %s for a deployment being deleted", kind)
-	case kind != "create" && stored != nil && stored.Owner != nil && stored.OwnedBy(pass.UID) == false:
+	case kind != "create" && stored != nil && stored.Owner != nil && !stored.OwnedBy(pass.UID):
 		c.t.Fatalf("P10: %s of another's set %s", kind, order.Set.Name)
 	case kind == "adopt" && stored != nil && stored.UID == order.Set.UID && stored.Version == order.Set.Version && stored.Owner != nil:
 		c.t.Fatalf("P10: adopting %s, which has an owner", order.Set.Name)
@@ -83,6 +94,8 @@ func (c *chaos) check(kind string, order deployment.Order, pass *deployment.Depl
 	}
 }
 
+// checkCreate also lets somebody else be quicker: the process that was here
+// before, whose create arrives late, or a stranger.
 func (c *chaos) checkCreate(set *machineset.Set, pass *deployment.Deployment, ours bool) {
 	if !ours || set.Spec.Replicas != 0 || !set.HasFinalizer(machineset.Finalizer) {
 		c.t.Fatalf("P12: a set is born wrong: %+v", set)
@@ -92,11 +105,22 @@ func (c *chaos) checkCreate(set *machineset.Set, pass *deployment.Deployment, ou
 			c.t.Fatalf("P12: creating %s beside %s of the same template", set.Name, s.Name)
 		}
 	}
+	if !c.faults {
+		return
+	}
+	switch rapid.IntRange(0, 9).Draw(c.t, "race") {
+	case 0:
+		_, _ = c.createSet(set)
+	case 1:
+		foreign := set.Clone()
+		foreign.Owner = &object.Owner{Kind: "Other", Name: "other", UID: "other"}
+		_, _ = c.createSet(foreign)
+	}
 }
 
 // checkScale holds a resizing to the bounds, with the sets as they were when
 // the shell read them live, the orders it has given since, and the machines
-// that their controllers are about to create.
+// that their controllers were about to create.
 func (c *chaos) checkScale(order deployment.Order, pass *deployment.Deployment) {
 	spec := &pass.Spec
 	bounds := rollout.Fenceposts(spec.Strategy.MaxSurge, spec.Strategy.MaxUnavailable, spec.Replicas)
@@ -122,9 +146,16 @@ func (c *chaos) checkScale(order deployment.Order, pass *deployment.Deployment) 
 	}
 }
 
-// known is a set as the shell knows it, and what its controller is up to.
+// known is a set as the shell knows it, with what its controller was about to
+// create when the shell read it.
 func (c *chaos) known(child deployment.Children, minReady time.Duration) numbers {
-	n := numbers{spec: int(child.Set.Spec.Replicas), coming: len(c.reserved[child.Set.UID])}
+	n := numbers{spec: int(child.Set.Spec.Replicas)}
+	for _, ordinal := range c.announced[child.Set.UID] {
+		name := child.Set.MachineName(ordinal)
+		if !slices.ContainsFunc(child.Machines, func(m *machine.Machine) bool { return m.Name == name }) {
+			n.coming++
+		}
+	}
 	for _, m := range child.Machines {
 		if m.Deleted() {
 			continue
@@ -143,6 +174,11 @@ func (c *chaos) known(child deployment.Children, minReady time.Duration) numbers
 	return n
 }
 
+// one draws one of several; the draw is shown as its number.
+func one[T any](t *rapid.T, label string, of []T) T {
+	return of[rapid.IntRange(0, len(of)-1).Draw(t, label)]
+}
+
 // move lets one actor take one step.
 func (c *chaos) move() {
 	actions := []func(){c.shellSteps, c.shellSteps, c.shellSteps, c.setObeys, c.setObeys, c.machineLives, c.machineLives, c.timePasses, c.ownerEdits}
@@ -156,13 +192,13 @@ func (c *chaos) shellSteps() { c.shell.step() }
 
 func (c *chaos) setObeys() {
 	if len(c.sets) > 0 {
-		c.obey(rapid.SampledFrom(c.sets).Draw(c.t, "set"))
+		c.obey(one(c.t, "set", c.sets))
 	}
 }
 
 func (c *chaos) machineLives() {
 	if len(c.machines) > 0 {
-		c.live(rapid.SampledFrom(c.machines).Draw(c.t, "machine"))
+		c.live(one(c.t, "machine", c.machines))
 	}
 }
 
@@ -196,7 +232,7 @@ func (c *chaos) machineFails() {
 	if len(c.machines) == 0 {
 		return
 	}
-	m := rapid.SampledFrom(c.machines).Draw(c.t, "failing")
+	m := one(c.t, "failing", c.machines)
 	if !m.Deleted() {
 		c.enter(m.Name, rapid.SampledFrom([]machine.Phase{machine.PhaseUnknown, machine.PhaseFailed, machine.PhasePending}).Draw(c.t, "phase"))
 	}
@@ -210,13 +246,13 @@ func (c *chaos) somebodyMeddles() {
 		return
 	}
 	if choice == 1 && len(c.machines) > 0 {
-		c.deleteMachine(rapid.SampledFrom(c.machines).Draw(c.t, "deleted").Name)
+		c.deleteMachine(one(c.t, "deleted", c.machines).Name)
 		return
 	}
 	if len(c.sets) == 0 {
 		return
 	}
-	s := rapid.SampledFrom(c.sets).Draw(c.t, "meddled with")
+	s := one(c.t, "meddled with", c.sets)
 	switch choice {
 	case 2:
 		_ = c.deleteSet(s.Name, s.UID)
@@ -232,8 +268,7 @@ func (c *chaos) somebodyMeddles() {
 	}
 }
 
-// bearSet makes a set that is not the deployment's, or not yet, sometimes
-// under the very name it would use next.
+// bearSet makes a set that is not the deployment's, or not yet.
 func (c *chaos) bearSet(owner string) {
 	s := &machineset.Set{}
 	s.Namespace, s.Name = namespace, fmt.Sprintf("%s-%d", owner, c.counter)
@@ -244,10 +279,12 @@ func (c *chaos) bearSet(owner string) {
 	if owner == "foreign" {
 		s.Owner = &object.Owner{Kind: "Other", Name: "other", UID: "other"}
 	}
+	n := rapid.IntRange(0, 2).Draw(c.t, "its machines")
+	s.Spec.Replicas = int32(n)
+	s.Reservation = machineset.Reservation{Settled: int64(n), Reserved: int64(n)}
 	if stored, err := c.createSet(s); err == nil {
-		for i := range rapid.IntRange(0, 2).Draw(c.t, "its machines") {
+		for i := range n {
 			c.addMachine(stored, stored.MachineName(int64(i+1)), machine.PhaseRunning)
-			c.changeSet(stored.Name, func(s *machineset.Set) { s.Spec.Replicas++ })
 		}
 	}
 }
@@ -258,21 +295,16 @@ func (c *chaos) rest() int {
 	c.shell.age, c.shell.refuse = nil, nil
 	c.shell.end()
 	c.shell.decides = 0
+	quiet := 0 // a round without any change may only be waiting for time to pass
 	for range 200 {
 		before := c.number
 		c.shell.pass()
-		for _, s := range slices.Clone(c.sets) {
-			if now := c.set(s.Name); now != nil {
-				for c.obey(now) {
-					if now = c.set(s.Name); now == nil {
-						break
-					}
-				}
-			}
-		}
+		c.obeyAll()
 		c.liveAll()
 		c.now = c.now.Add(10 * time.Second)
-		if c.number == before {
+		if c.number != before {
+			quiet = 0
+		} else if quiet++; quiet == 3 {
 			return c.shell.decides
 		}
 	}

@@ -26,19 +26,25 @@ func (d *decision) obtainNewSet() (Plan, bool) {
 		return Plan{}, false
 	}
 	set := d.bearNewSet()
-	if holder := d.holder(set.Name); holder != nil {
+	switch holder := d.holder(set.Name); {
+	case holder != nil && !d.usable(holder):
 		return d.otherName(holder), true
-	}
-	if d.o.Taken != nil && d.o.Taken.Name == set.Name {
-		// The name was taken and no longer is. Nothing is ordered twice in
-		// a pass, so the next one will tell.
-		wait := codes.Conflict.Backoff(d.o.Failures, 0)
-		d.hold = Why{Reason: ReasonNameFree, Name: set.Name, For: wait}
-		d.lookAt(d.now.Add(wait))
-		return Plan{}, false
+	case holder != nil:
+		return d.lookAgain(ReasonSeen, set.Name)
+	case d.o.Taken != nil && d.o.Taken.Name == set.Name:
+		return d.lookAgain(ReasonNameFree, set.Name)
 	}
 	why := Why{Reason: ReasonCreate, Name: set.Name}
 	return Plan{Create: []Order{{set, why}}, Why: why}, true
+}
+
+// lookAgain leaves it to the next pass to find out what a name belongs to by
+// now: in a pass nothing is created twice, and nothing is read live twice.
+func (d *decision) lookAgain(reason Reason, name string) (Plan, bool) {
+	wait := codes.Conflict.Backoff(d.o.Failures, 0)
+	d.hold = Why{Reason: reason, Name: name, For: wait}
+	d.lookAt(d.now.Add(wait))
+	return Plan{}, false
 }
 
 // bearNewSet is a set for the deployment's template as it is to be created. It
@@ -79,13 +85,15 @@ func (d *decision) holder(name string) *machineset.Set {
 	return nil
 }
 
-// otherName moves on to the next name, unless the holder of this one turns out
-// to be the new set, or an orphan that could become it.
-func (d *decision) otherName(holder *machineset.Set) Plan {
+// usable tells whether a set that has the new set's name turns out to be the
+// new set, or an orphan that could become it.
+func (d *decision) usable(holder *machineset.Set) bool {
 	ours := holder.OwnedBy(d.deployment.UID) && !holder.Deleted() && d.wanted(holder)
-	if ours || d.adoptable(holder) {
-		return Plan{ReadLive: true, Why: Why{Reason: ReasonSeen, Name: holder.Name}}
-	}
+	return ours || d.adoptable(holder)
+}
+
+// otherName moves on to the next name.
+func (d *decision) otherName(holder *machineset.Set) Plan {
 	why := Why{Reason: ReasonNameTaken, Name: holder.Name}
 	if holder.Deleted() {
 		why.Detail = " by a set that is being deleted"

@@ -84,7 +84,7 @@ type Order struct {
 type Plan struct {
 	Write Write
 	// ReadLive asks for a live read of the whole observation, see
-	// Observation.Live. It clears Observation.Taken.
+	// Observation.Live. It comes at most once in a pass.
 	ReadLive bool
 
 	// Create holds a whole set; what the store returns is added to

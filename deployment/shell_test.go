@@ -145,7 +145,7 @@ func (s *shell) carryOut(plan deployment.Plan) bool {
 	kinds := 0
 	if plan.ReadLive {
 		kinds++
-		s.once("read live " + string(plan.Why.Reason))
+		s.once("read live")
 		s.readLive()
 	}
 	if plan.Write != nil {
@@ -158,7 +158,7 @@ func (s *shell) carryOut(plan deployment.Plan) bool {
 		}
 		kinds++
 		for _, order := range orders {
-			s.once(kind + " " + order.Set.Name)
+			s.once(kind + " " + order.Why.String())
 			s.queue = append(s.queue, func() bool { return s.order(kind, order) })
 		}
 	}

@@ -93,6 +93,9 @@ func (w *world) deleteDeployment() {
 	d.DeletedAt, d.Version = w.second(), w.unique("v")
 	d.Generation++
 	w.deployment = d
+	if len(d.Finalizers) == 0 {
+		w.deployment = nil
+	}
 	w.changed()
 }
 
@@ -226,6 +229,9 @@ func (v *view) setsOf(uid string) []*machineset.Set {
 
 // addMachine brings a machine of a set into being.
 func (w *world) addMachine(s *machineset.Set, name string, phase machine.Phase) *machine.Machine {
+	if slices.ContainsFunc(w.machines, func(m *machine.Machine) bool { return m.Name == name }) {
+		panic("the model makes machine " + name + " twice")
+	}
 	m := &machine.Machine{
 		Meta: object.Meta{
 			Key: object.Key{Namespace: namespace, Name: name}, UID: w.unique("uid-"), Version: w.unique("v"), CreatedAt: w.second(),

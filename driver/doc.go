@@ -14,7 +14,7 @@
 // [Validate], [Limit], [Deadline], [Recover] and [Hook] wrap any driver and can
 // be combined in any order; [Around] is what to write another one with. Each
 // has a method Unwrap() Driver, by which [As] finds what a driver declares. A
-// useful order, from the outside:
+// useful order, from the inside out:
 //
 //	d = driver.Recover(d, report)        // a panic ends one call only
 //	d = driver.Deadline(d, timeouts)     // counts from the start of the call,

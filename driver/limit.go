@@ -79,9 +79,6 @@ func newGate(l Limits) *gate {
 // waits longest is next, and nothing is spent on a call that is not made.
 // Its error is the context's.
 func (g *gate) enter(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
 	select {
 	case g.turn <- struct{}{}:
 	case <-ctx.Done():
@@ -109,9 +106,9 @@ func (g *gate) leave() {
 	}
 }
 
-// pace waits until the bucket holds a call, and takes it. Its last look at the
-// context is later than its last wait: when both were over at once, the wait
-// may have won.
+// pace waits until the bucket holds a call, and takes it. It looks at the context
+// after every wait there was, for a turn and a slot too: of several channels that
+// are ready, select takes any.
 func (g *gate) pace(ctx context.Context) error {
 	interval := g.limits.Interval
 	if interval <= 0 {
@@ -128,7 +125,7 @@ func (g *gate) pace(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		now = latest(g.limits.Now(), now.Add(wait))
+		now = g.limits.Now()
 	}
 	if err := ctx.Err(); err != nil {
 		return err

@@ -39,7 +39,7 @@ func (d *decision) createGate() (Plan, bool) {
 	if deadline.Before(at) {
 		at = deadline
 	}
-	why := Why{Reason: ReasonRetryAt, Name: string(op.Stage), Code: op.Code, For: at.Sub(d.now)}
+	why := Why{Reason: ReasonRetryAt, Name: op.Stage.title(), Code: op.Code, For: at.Sub(d.now)}
 	return Plan{At: at, Why: why}, true
 }
 
@@ -292,7 +292,7 @@ func (d *decision) createFailed(stage Stage, code codes.Code, message string) Pl
 	case !d.now.Before(d.creationDeadline()):
 		on, reason = EventCreationTimeout, ReasonCreateFailed
 	}
-	why := Why{Reason: reason, Name: string(stage), Code: code, Detail: message}
+	why := Why{Reason: reason, Name: stage.title(), Code: code, Detail: message}
 	never := d.untouched() && !d.known()
 	return d.move(on, why, func(s *Status) {
 		s.LastOperation = d.failure(OperationCreate, stage, code, message)
@@ -300,12 +300,19 @@ func (d *decision) createFailed(stage Stage, code codes.Code, message string) Pl
 	})
 }
 
+// title is what a sentence calls a stage of a creation.
+func (s Stage) title() string {
+	if s == StageNone {
+		return "preparation"
+	}
+	return string(s)
+}
+
 // untouched tells whether it is certain that no create was issued for this machine.
 func (d *decision) untouched() bool {
-	if d.m.Spec.ProviderID != "" || d.began() {
-		return false
-	}
-	return d.m.Status.NeverCreated || d.m.Status.Phase == PhaseNew
+	s := &d.m.Status
+	fresh := s.Phase == PhaseNew && s.LastOperation.Kind == ""
+	return d.m.Spec.ProviderID == "" && (s.NeverCreated || fresh)
 }
 
 // known tells whether the provider has VMs of this machine, whoever made them.

@@ -30,7 +30,7 @@ func Decide(o *Observation, p *Policy, now time.Time) (Plan, error) {
 	if err := p.Validate(); err != nil {
 		return Plan{}, err
 	}
-	d := decision{o: o, p: p, m: o.Machine, now: now}
+	d := decision{o: o, p: p, m: o.Machine, now: now, owner: ownerOf(o.Node, p.Keys.NodeMachine)}
 	if d.m.Deleted() {
 		return d.remove(), nil
 	}
@@ -43,6 +43,16 @@ type decision struct {
 	p   *Policy
 	m   *Machine
 	now time.Time
+	// owner is the machine whose name the observed node carries; empty: it
+	// carries none, or there is no node.
+	owner string
+}
+
+func ownerOf(answer *NodeAnswer, key string) string {
+	if answer == nil || answer.Node == nil || key == "" {
+		return ""
+	}
+	return answer.Node.Labels[key]
 }
 
 // keep decides about a machine that is not being deleted.

@@ -8,8 +8,12 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// nodeRetry is how long after a failed write of a node the next is made.
-const nodeRetry = 5 * time.Second
+// How long after a write of a node the next one is made: of one that failed,
+// and of one that something undid at once and would undo again.
+const (
+	nodeRetry   = 5 * time.Second
+	undoneRetry = 10 * time.Minute
+)
 
 // join looks after a Pending machine whose VM is there, until its node is
 // healthy and ready for workload.
@@ -19,7 +23,7 @@ func (d *decision) join() Plan {
 	}
 	node := d.node()
 	if node == nil {
-		return d.awaitJoin(Why{Reason: ReasonNotJoined, Name: d.m.Spec.NodeName})
+		return d.awaitJoin(Why{Reason: ReasonNotJoined, Name: d.m.Spec.NodeName}, "its node has not joined")
 	}
 	if leaving(node) {
 		return d.followDeletion(node)
@@ -36,25 +40,28 @@ func (d *decision) join() Plan {
 	if !sameConditions(d.m.Status.Conditions, node.Conditions) {
 		return d.copyConditions(node)
 	}
-	why := Why{Reason: ReasonCritical, Name: node.Name}
+	why, problem := Why{Reason: ReasonCritical, Name: node.Name}, "its critical components are not ready"
 	switch {
 	case !bad.healthy():
-		why = Why{Reason: ReasonNotHealthyYet, Name: node.Name, Detail: bad.String()}
+		problem = bad.String()
+		why = Why{Reason: ReasonNotHealthyYet, Name: node.Name, Detail: problem}
 	case !critical:
 		why = d.notInLine(node)
+		problem = why.String()
 	}
-	plan := d.awaitJoin(why)
+	plan := d.awaitJoin(why, problem)
 	if out {
 		plan = d.syncLater(plan, node)
 	}
 	return plan
 }
 
-// awaitJoin waits for a node until the creation's time is up.
-func (d *decision) awaitJoin(why Why) Plan {
+// awaitJoin waits for a node until the creation's time is up; problem is what
+// there is to say of it then.
+func (d *decision) awaitJoin(why Why, problem string) Plan {
 	deadline := d.creationDeadline()
 	if !d.now.Before(deadline) {
-		return d.timedOut(why.String())
+		return d.timedOut(problem)
 	}
 	if plan, unsaid := d.noteState(); unsaid {
 		return plan
@@ -176,35 +183,30 @@ func (d *decision) looked() bool {
 
 func (d *decision) look() Plan {
 	name := d.m.Spec.NodeName
+	if name == "" {
+		return Plan{Effect: FindNode{}, Why: Why{Reason: ReasonFindByName, Name: d.m.Name}}
+	}
 	return Plan{Effect: FindNode{name}, Why: Why{Reason: ReasonFindNode, Name: name}}
 }
 
 // node is the machine's own node, once it was looked for; nil: there is none,
 // or it is another machine's.
 func (d *decision) node() *Node {
-	if n := d.o.Node.Node; n != nil && !d.foreignTo(n) {
-		return n
+	if d.isForeign() {
+		return nil
 	}
-	return nil
+	return d.o.Node.Node
 }
 
-// foreignTo tells whether a node carries another machine's name.
-func (d *decision) foreignTo(n *Node) bool {
-	key := d.p.Keys.NodeMachine
-	if key == "" {
-		return false
-	}
-	owner := n.Labels[key]
-	return owner != "" && owner != d.m.Name
-}
+// isForeign tells whether the node carries another machine's name.
+func (d *decision) isForeign() bool { return d.owner != "" && d.owner != d.m.Name }
 
 // foreign is the warning about a node of our name that is another machine's.
 func (d *decision) foreign() Why {
-	if d.o.Node == nil || d.o.Node.Node == nil || !d.foreignTo(d.o.Node.Node) {
+	if !d.isForeign() {
 		return Why{}
 	}
-	n := d.o.Node.Node
-	return Why{Reason: ReasonForeignNode, Name: n.Name, Detail: n.Labels[d.p.Keys.NodeMachine]}
+	return Why{Reason: ReasonForeignNode, Name: d.o.Node.Node.Name, Detail: d.owner}
 }
 
 // leaving tells whether somebody deletes the node of a machine. A node without

@@ -31,13 +31,14 @@ type providerModel struct {
 	w   *world
 	vms []*vm
 
-	atomic    bool          // one VM a name, whatever status calls show
-	lag       time.Duration // after which status calls show a VM
-	boot      time.Duration // after which a VM registers its node; negative: never
-	needsInit bool
-	optional  bool // optional calls answer UNIMPLEMENTED
-	differs   bool // a VM of the name exists and is not what is asked for
-	nameless  bool // status answers have no node name
+	atomic    bool              // one VM a name, whatever status calls show
+	lag       time.Duration     // after which status calls show a VM
+	boot      time.Duration     // after which a VM registers its node; negative: never
+	noStatus  bool              // GetMachineStatus answers UNIMPLEMENTED
+	hasInit   bool              // InitializeMachine is implemented
+	differs   bool              // a VM of the name exists and is not what is asked for
+	nameless  bool              // status answers have no node name
+	blank     func(*machine.VM) // what create leaves out of its answer; may be nil
 	note      string
 	addresses []machine.Address
 	nodeName  string // of every VM; empty: "node-" and the machine's name
@@ -52,6 +53,10 @@ type providerModel struct {
 func (p *providerModel) call(call codes.Call, m *machine.Machine, id string, do func(*machine.Machine, string) machine.VM) machine.VM {
 	require.True(p.w.t, m.HasFinalizer(machine.Finalizer), "P11: a call without our finalizer")
 	p.calls[call]++
+	note := p.note
+	if call == codes.GetMachineStatus {
+		note = "" // a call that only looks has nothing to note
+	}
 	var f fault
 	if p.faults != nil {
 		f = p.faults(call)
@@ -59,11 +64,11 @@ func (p *providerModel) call(call codes.Call, m *machine.Machine, id string, do 
 	if f.code == codes.OK || f.done {
 		answer := do(m, id)
 		if f.code == codes.OK {
-			answer.LastKnown = p.note
+			answer.LastKnown = note
 			return answer
 		}
 	}
-	return machine.VM{Outcome: failed(f.code), LastKnown: p.note}
+	return machine.VM{Outcome: failed(f.code), LastKnown: note}
 }
 
 func failed(code codes.Code) machine.Outcome {
@@ -83,7 +88,7 @@ func (p *providerModel) create(m *machine.Machine, _ string) machine.VM {
 	if found == nil {
 		p.made++
 		found = &vm{
-			id: "p://" + strconv.Itoa(p.made), name: m.Name, node: p.nodeName, initialized: !p.needsInit,
+			id: "p://" + strconv.Itoa(p.made), name: m.Name, node: p.nodeName, initialized: !p.hasInit,
 			visibleAt: p.w.now.Add(p.lag), boots: p.boot >= 0, bootAt: p.w.now.Add(p.boot),
 		}
 		if found.node == "" {
@@ -94,7 +99,11 @@ func (p *providerModel) create(m *machine.Machine, _ string) machine.VM {
 	if p.atomic {
 		require.LessOrEqual(p.w.t, len(p.named(m.Name)), 1, "P13: two live VMs")
 	}
-	return p.describe(found)
+	answer := p.describe(found)
+	if p.blank != nil {
+		p.blank(&answer)
+	}
+	return answer
 }
 
 func (p *providerModel) describe(v *vm) machine.VM {
@@ -102,7 +111,7 @@ func (p *providerModel) describe(v *vm) machine.VM {
 }
 
 func (p *providerModel) status(m *machine.Machine, _ string) machine.VM {
-	if p.optional {
+	if p.noStatus {
 		return machine.VM{Outcome: machine.Outcome{Code: codes.Unimplemented}}
 	}
 	var seen []*vm
@@ -130,7 +139,7 @@ func (p *providerModel) status(m *machine.Machine, _ string) machine.VM {
 }
 
 func (p *providerModel) initialize(m *machine.Machine, _ string) machine.VM {
-	if p.optional {
+	if !p.hasInit {
 		return machine.VM{Outcome: machine.Outcome{Code: codes.Unimplemented}}
 	}
 	for _, v := range p.vms {

@@ -126,13 +126,21 @@ func (s *shell) write(o *machine.Observation, plan machine.Plan) error {
 		return err
 	}
 	if status, ok := plan.Write.(*machine.UpdateStatus); ok {
-		s.failures++
-		if status.Status.LastOperation.State != machine.StateFailed {
-			s.failures = 0
-		}
+		s.count(&status.Status.LastOperation)
 	}
-	o.Machine, o.Fenced = next, true
+	o.Machine, o.Fenced, o.Failures = next, true, s.failures
 	return nil
+}
+
+// count keeps the number of consecutive failures. That a create is announced
+// once more is no success.
+func (s *shell) count(op *machine.Operation) {
+	switch {
+	case op.State == machine.StateFailed:
+		s.failures++
+	case op.Stage != machine.StageCreateVM:
+		s.failures = 0
+	}
 }
 
 // carryOut makes the call of an effect, and puts its answer into the observation.
@@ -178,22 +186,23 @@ func effectKey(e machine.Effect) string {
 }
 
 // settle runs passes, and time between them, until nothing is left to happen
-// or the machine is gone. Kills are survived by a fresh process. It returns
-// the last plan.
+// or the machine is gone. Kills are survived by a fresh process, and stale
+// caches catch up after a pass. It returns the last plan.
 func (s *shell) settle(passes int) machine.Plan {
 	w := s.w
 	var trail []string
 	for range passes {
 		w.tick()
 		plan, gone, err := s.reconcile()
+		stale := s.lag != nil
+		s.lag = nil // the watch catches up, and wakes the shell again
 		switch {
-		case gone:
+		case gone && !stale:
 			return plan
 		case errors.Is(err, errKilled):
 			*s = shell{w: w, told: s.told}
 			continue
-		case errors.Is(err, errConflict):
-			s.lag = nil // the watch has caught up by then
+		case errors.Is(err, errConflict), stale:
 			continue
 		}
 		require.NoError(w.t, err)

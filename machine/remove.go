@@ -148,10 +148,10 @@ func (d *decision) askForNode() (Plan, bool) {
 // ours tells whether a node may be drained and deleted with this machine: it
 // carries its name, or nobody's and was not there before.
 func (d *decision) ours(n *Node) bool {
-	if key := d.p.Keys.NodeMachine; key != "" && d.m.Name != "" && n.Labels[key] == d.m.Name {
-		return true
+	if d.owner != "" {
+		return d.owner == d.m.Name
 	}
-	return !d.foreignTo(n) && !d.stale(n, d.m.Spec.ProviderID)
+	return !d.stale(n, d.m.Spec.ProviderID)
 }
 
 // drain empties the node. Without a drain planner there is nothing to wait
@@ -208,12 +208,20 @@ func (d *decision) deleteVM() Plan {
 		if d.o.Class == nil {
 			return d.withoutClass(StageInitiateVMDeletion)
 		}
-		return Plan{Effect: DeleteVM{}, Why: Why{Reason: ReasonDeleteVM, Name: d.m.Spec.ProviderID}}
+		return Plan{Effect: DeleteVM{}, Why: Why{Reason: ReasonDeleteVM, Name: d.vmName()}}
 	}
 	if answer.Code != codes.OK && answer.Code != codes.NotFound {
 		return d.stageFailed(StageInitiateVMDeletion, answer.Outcome)
 	}
 	return d.deleteNode()
+}
+
+// vmName is what a sentence calls the machine's VM.
+func (d *decision) vmName() string {
+	if id := d.m.Spec.ProviderID; id != "" {
+		return id
+	}
+	return "of machine " + d.m.Name
 }
 
 func (d *decision) neverCreated() bool {
@@ -300,7 +308,7 @@ func (d *decision) forceAt() time.Time {
 		}
 	}
 	at := d.after(d.m.DeletedAt, d.p.drainTimeout(d.m))
-	if d.o.Node == nil || d.o.Node.Node == nil || d.foreignTo(d.o.Node.Node) {
+	if d.o.Node == nil || d.o.Node.Node == nil || d.isForeign() {
 		return at
 	}
 	since, unresponsive := d.o.Node.Node.unresponsiveSince()

@@ -1,6 +1,7 @@
 package machine_test
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -68,7 +69,7 @@ func (s *story) step(o *machine.Observation, plan machine.Plan, answer string) {
 	if answer != "" {
 		action += ": " + answer
 	}
-	fmt.Fprintf(&s.text, "%-9s %-46s %-34s %s\n", s.elapsed(s.now), state(o.Machine), action, plan.Why)
+	fmt.Fprintf(&s.text, "%-9s %-53s %-36s %s\n", s.elapsed(s.now), state(o.Machine), action, plan.Why)
 	if plan.Warn != (machine.Why{}) && plan.Warn != plan.Why {
 		fmt.Fprintf(&s.text, "%-9s warning: %s\n", "", plan.Warn)
 	}
@@ -143,7 +144,7 @@ func (s *story) run() {
 		s.tick()
 		plan, _, err := s.shell.reconcile()
 		s.last = plan
-		if err != errConflict {
+		if !errors.Is(err, errConflict) {
 			return
 		}
 		s.shell.lag = nil
@@ -204,6 +205,9 @@ func TestStories(t *testing.T) {
 	for name, run := range deletionStories {
 		tell(t, name, run)
 	}
+	for name, run := range driverStories {
+		tell(t, name, run)
+	}
 }
 
 // Each file belongs to a story.
@@ -213,7 +217,8 @@ func TestNoStoryIsLeftBehind(t *testing.T) {
 	assert.GreaterOrEqual(t, len(files), 25)
 	for _, file := range files {
 		name := strings.ReplaceAll(strings.TrimSuffix(filepath.Base(file), ".txt"), "-", " ")
-		known := creationStories[name] != nil || healthStories[name] != nil || deletionStories[name] != nil
+		known := creationStories[name] != nil || healthStories[name] != nil ||
+			deletionStories[name] != nil || driverStories[name] != nil
 		assert.True(t, known, "%s is of no story", file)
 	}
 }

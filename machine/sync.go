@@ -41,7 +41,11 @@ func (d *decision) syncLater(plan Plan, n *Node) Plan {
 	if plan.Write != nil || plan.Effect != nil {
 		return plan
 	}
-	if at := d.now.Add(nodeRetry); plan.At.IsZero() || at.Before(plan.At) {
+	wait := nodeRetry
+	if d.o.NodeSynced.Code == codes.OK {
+		wait = undoneRetry
+	}
+	if at := d.now.Add(wait); plan.At.IsZero() || at.Before(plan.At) {
 		plan.At = at
 	}
 	plan.Warn = d.notInLine(n)
@@ -53,7 +57,7 @@ func (d *decision) syncLater(plan Plan, n *Node) Plan {
 // record is not compared while its generation vouches for it.
 func (d *decision) inLine(n *Node, joining bool) bool {
 	key := d.p.Keys.NodeMachine
-	if key != "" && n.Labels[key] != d.m.Name || !n.HasFinalizer(Finalizer) {
+	if key != "" && d.owner != d.m.Name || !n.HasFinalizer(Finalizer) {
 		return false
 	}
 	if joining && n.hasTaint(d.p.Keys.NotReadyTaint) {
@@ -62,15 +66,13 @@ func (d *decision) inLine(n *Node, joining bool) bool {
 	t, last := &d.m.Spec.NodeTemplate, &n.Applied
 	// Generations of different machines say nothing, hence the name first.
 	vouched := key != "" && last.Generation != 0 && last.Generation == d.m.Generation
-	if !vouched && !last.Equal(t) {
-		return false
-	}
-	return holds(n.Labels, t.Labels) && holds(n.Annotations, t.Annotations) && holdsTaints(n.Taints, t.Taints)
+	return mapInLine(n.Labels, last.Labels, t.Labels, key, vouched) &&
+		mapInLine(n.Annotations, last.Annotations, t.Annotations, "", vouched) &&
+		(vouched || slices.Equal(last.Taints, t.Taints)) && d.holdsTaints(n.Taints, t.Taints)
 }
 
 func (d *decision) capacityInLine(n *Node) bool {
-	want := d.virtualCapacity()
-	return maps.Equal(n.Applied.VirtualCapacity, want) && holds(n.Capacity, want)
+	return mapInLine(n.Capacity, n.Applied.VirtualCapacity, d.virtualCapacity(), "", false)
 }
 
 func (d *decision) virtualCapacity() map[string]string {
@@ -80,23 +82,40 @@ func (d *decision) virtualCapacity() map[string]string {
 	return d.o.Class.NodeTemplate.VirtualCapacity
 }
 
-// holds tells whether all of want is in have.
-func holds(have, want map[string]string) bool {
+// mapInLine tells whether want is what was applied last, unless that is vouched
+// for, and still there. Of the entry that is the library's own, only the
+// record counts. An absent entry is not one with an empty value.
+func mapInLine(have, last, want map[string]string, own string, vouched bool) bool {
+	if !vouched && len(last) != len(want) {
+		return false
+	}
 	for k, v := range want {
-		if is, ok := have[k]; !ok || is != v {
+		if is, ok := have[k]; (!ok || is != v) && (k != own || own == "") {
+			return false
+		}
+		if vouched {
+			continue
+		}
+		if was, ok := last[k]; !ok || was != v {
 			return false
 		}
 	}
 	return true
 }
 
-func holdsTaints(have, want []object.Taint) bool {
+func (d *decision) holdsTaints(have, want []object.Taint) bool {
 	for i := range want {
-		if !slices.Contains(have, want[i]) {
+		if !slices.Contains(have, want[i]) && !d.startup(want[i]) {
 			return false
 		}
 	}
 	return true
+}
+
+// startup tells whether a taint is the one that nodes register with and that
+// goes when they join. A template that names it changes nothing about that.
+func (d *decision) startup(t object.Taint) bool {
+	return t.Key != "" && t.Key == d.p.Keys.NotReadyTaint
 }
 
 // apply changes a copy of a node into what it should be.
@@ -105,15 +124,15 @@ func (d *decision) apply(n *Node, joining bool) {
 	n.Labels = merge(n.Labels, n.Applied.Labels, t.Labels)
 	n.Annotations = merge(n.Annotations, n.Applied.Annotations, t.Annotations)
 	n.Capacity = merge(n.Capacity, n.Applied.VirtualCapacity, d.virtualCapacity())
-	n.Taints = mergeTaints(n.Taints, n.Applied.Taints, t.Taints)
+	n.Taints = mergeTaints(n.Taints, without(n.Applied.Taints, d.startup), without(t.Taints, d.startup))
 	n.Applied = Applied{
 		NodeTemplate: t.Clone(), VirtualCapacity: maps.Clone(d.virtualCapacity()), Generation: d.m.Generation,
 	}
 	if key := d.p.Keys.NodeMachine; key != "" {
 		n.Labels = merge(n.Labels, nil, map[string]string{key: d.m.Name})
 	}
-	if taint := d.p.Keys.NotReadyTaint; joining && taint != "" {
-		n.Taints = slices.DeleteFunc(n.Taints, func(t object.Taint) bool { return t.Key == taint })
+	if joining {
+		n.Taints = without(n.Taints, d.startup)
 	}
 	n.AddFinalizer(Finalizer)
 }
@@ -132,6 +151,11 @@ func merge(have, last, want map[string]string) map[string]string {
 	}
 	maps.Copy(out, want)
 	return out
+}
+
+// without is a copy of taints without those that match.
+func without(taints []object.Taint, match func(object.Taint) bool) []object.Taint {
+	return slices.DeleteFunc(slices.Clone(taints), match)
 }
 
 // mergeTaints is merge for taints, which key and effect identify.

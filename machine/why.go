@@ -34,6 +34,7 @@ const (
 	ReasonCreationTimeout  Reason = "CreationTimeout"
 	ReasonRetryAt          Reason = "RetryLater"
 	ReasonFindNode         Reason = "FindNode"
+	ReasonFindByName       Reason = "FindNodeByMachine"
 	ReasonNotJoined        Reason = "NotJoined"
 	ReasonNotHealthyYet    Reason = "NotHealthyYet"
 	ReasonCritical         Reason = "CriticalComponentsNotReady"
@@ -88,7 +89,7 @@ var sentences = map[Reason]string{
 	ReasonCreate:           "the provider has no VM of this name: creating it",
 	ReasonFound:            "adopting VM {name}, which the provider has already",
 	ReasonCreated:          "created VM {name}",
-	ReasonNodeNamed:        "its node will be {name}",
+	ReasonNodeNamed:        "the name of its node is {name}",
 	ReasonStaleNode:        "the VM came up under node name {name}, which an older node holds: to be replaced",
 	ReasonStaleNodeVM:      "node {name} is not this VM's: deleting the VM just made",
 	ReasonInitialize:       "initializing VM {name}",
@@ -101,6 +102,7 @@ var sentences = map[Reason]string{
 	ReasonCreationTimeout:  "not running within {for} of its creation: {detail}",
 	ReasonRetryAt:          "{name} failed with {code}; trying again in {for}, or when machine, class or secret change",
 	ReasonFindNode:         "looking for node {name}",
+	ReasonFindByName:       "looking for a node that carries the name of machine {name}",
 	ReasonNotJoined:        "node {name} has not joined yet; {for} left",
 	ReasonNotHealthyYet:    "node {name} joined but {detail}; {for} left",
 	ReasonCritical:         "node {name} waits for its critical components; {for} left",

@@ -1,6 +1,7 @@
 package machineset
 
 import (
+	"slices"
 	"time"
 
 	"github.com/millwright-go/millwright/machine"
@@ -15,7 +16,7 @@ type census struct {
 	owned       int // machines of the set, whatever becomes of them
 	terminating int // of these, being deleted
 	strays      []*machine.Machine
-	differing   []*machine.Machine
+	differing   []difference
 
 	present int // not being deleted, no strays: what the status counts
 	failed  int // of these, in phase Failed
@@ -31,6 +32,12 @@ type census struct {
 	unanswered int64   // names of the open reservation that nothing is known of
 }
 
+// difference is what of the template has to be applied to a machine.
+type difference struct {
+	machine *machine.Machine
+	what    string
+}
+
 // survey takes the census. Every machine's facts are read here, once; what is
 // decided from them costs in proportion to the decision.
 func (d *decision) survey() {
@@ -41,8 +48,14 @@ func (d *decision) survey() {
 		c.replaced.limit = burst
 		c.victims.limit = min(burst, max(0, len(d.o.Machines)-d.wanted()))
 	}
-	var space [8]label
-	v := surveyor{decision: d, labels: flatten(space[:0], d.s.Spec.Template.Labels)}
+	var space [3][8]label
+	t := &d.s.Spec.Template
+	v := surveyor{
+		decision:    d,
+		labels:      flatten(space[0][:0], t.Labels),
+		nodeLabels:  flatten(space[1][:0], t.Spec.NodeTemplate.Labels),
+		annotations: flatten(space[2][:0], t.Spec.NodeTemplate.Annotations),
+	}
 	open := d.s.Reservation.Reserved > d.s.Reservation.Settled
 	if open {
 		d.prefix = d.s.namePrefix()
@@ -75,11 +88,12 @@ func (d *decision) wanted() int {
 // surveyor visits the machines that are not being deleted.
 type surveyor struct {
 	*decision
-	labels []label // the template's
+	// What of the template is looked up in each machine.
+	labels, nodeLabels, annotations []label
 }
 
 func (v *surveyor) visit(m *machine.Machine) {
-	c, t := &v.census, &v.s.Spec.Template
+	c := &v.census
 	full := hasLabels(m.Labels, v.labels)
 	if !v.s.Deleted() && !v.matches(m, full) {
 		c.strays = appendUpTo(c.strays, m, v.p.Burst)
@@ -92,8 +106,10 @@ func (v *surveyor) visit(m *machine.Machine) {
 	if m.Status.LastOperation.State == machine.StateFailed {
 		c.failing.offer(ranked{machine: m})
 	}
-	if len(c.differing) < int(v.p.Burst) && t.difference(m) != "" {
-		c.differing = append(c.differing, m)
+	if len(c.differing) < int(v.p.Burst) {
+		if what := v.difference(m); what != "" {
+			c.differing = append(c.differing, difference{m, what})
+		}
 	}
 	victims := &c.victims
 	if m.Status.Phase != machine.PhaseFailed {
@@ -158,4 +174,22 @@ func appendUpTo(list []*machine.Machine, m *machine.Machine, limit int32) []*mac
 		list = append(list, m)
 	}
 	return list
+}
+
+// difference names what of the template has to be applied to a machine that
+// exists; empty: nothing has.
+func (v *surveyor) difference(m *machine.Machine) string {
+	want, have := &v.s.Spec.Template.Spec, &m.Spec
+	node := &have.NodeTemplate
+	switch {
+	case have.Class.Kind != want.Class.Kind:
+		return "class kind"
+	case !have.Config.Equal(&want.Config):
+		return "configuration"
+	case len(node.Labels) != len(v.nodeLabels) || !hasLabels(node.Labels, v.nodeLabels) ||
+		len(node.Annotations) != len(v.annotations) || !hasLabels(node.Annotations, v.annotations) ||
+		!slices.Equal(node.Taints, want.NodeTemplate.Taints):
+		return "node template"
+	}
+	return ""
 }

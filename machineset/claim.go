@@ -54,28 +54,14 @@ func (d *decision) push() (Plan, bool) {
 	}
 	t := &d.s.Spec.Template
 	orders := make([]Order, len(d.census.differing))
-	for i, m := range d.census.differing {
-		clone := m.Clone()
+	for i, differs := range d.census.differing {
+		clone := differs.machine.Clone()
 		inLine := t.Spec.Clone()
 		clone.Spec.NodeTemplate, clone.Spec.Config = inLine.NodeTemplate, inLine.Config
 		clone.Spec.Class.Kind = t.Spec.Class.Kind
-		orders[i] = Order{Machine: clone, Why: Why{Reason: ReasonPush, Detail: t.difference(m)}}
+		orders[i] = Order{Machine: clone, Why: Why{Reason: ReasonPush, Detail: differs.what}}
 	}
 	return Plan{Push: orders, Why: d.deletion(ReasonPushing, len(orders))}, true
-}
-
-// difference names what of the template has to be applied to a machine that
-// exists; empty: nothing has.
-func (t *Template) difference(m *machine.Machine) string {
-	switch {
-	case m.Spec.Class.Kind != t.Spec.Class.Kind:
-		return "class kind"
-	case !m.Spec.Config.Equal(&t.Spec.Config):
-		return "configuration"
-	case !m.Spec.NodeTemplate.Equal(&t.Spec.NodeTemplate):
-		return "node template"
-	}
-	return ""
 }
 
 // changed makes an order with a changed copy of each machine.

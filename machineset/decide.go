@@ -66,12 +66,18 @@ func (d *decision) keep() Plan {
 	if !d.retryAt().IsZero() {
 		return d.rest()
 	}
-	for _, step := range [...]func(*decision) (Plan, bool){
-		(*decision).claim, (*decision).push, (*decision).replaceFailed, (*decision).scale,
-	} {
-		if plan, busy := step(d); busy {
-			return plan
-		}
+	plan, busy := d.claim()
+	if !busy {
+		plan, busy = d.push()
+	}
+	if !busy {
+		plan, busy = d.replaceFailed()
+	}
+	if !busy {
+		plan, busy = d.scale()
+	}
+	if busy {
+		return plan
 	}
 	return d.rest()
 }

@@ -139,36 +139,6 @@ func (s *siege) check(o *machineset.Observation, plan machineset.Plan) {
 	}
 }
 
-// improper says what is wrong with a plan, whatever led to it.
-func improper(o *machineset.Observation, plan *machineset.Plan) string {
-	filled := 0
-	for _, orders := range [][]machineset.Order{plan.Create, plan.Delete, plan.Adopt, plan.Release, plan.Push} {
-		if len(orders) > 0 {
-			filled++
-		}
-	}
-	if plan.Write != nil {
-		filled++
-	}
-	if plan.ReadLive {
-		filled++
-	}
-	reserves := false
-	if write, ok := plan.Write.(*machineset.Update); ok {
-		reserves = write.Set.Reservation.Reserved > o.Set.Reservation.Reserved
-	}
-	creates := len(plan.Create) > 0 || reserves
-	switch {
-	case filled > 1:
-		return fmt.Sprintf("P8: a plan of %d things at once: %+v", filled, plan)
-	case creates && (o.Frozen || o.Set.Deleted()):
-		return "P25: creation by a set that is frozen or being deleted"
-	case (creates || len(plan.Delete)+len(plan.Adopt)+len(plan.Release) > 0) && o.Live.IsZero():
-		return "orders without a live read: " + plan.Why.String()
-	}
-	return ""
-}
-
 // disturb lets others do something.
 func (s *siege) disturb() {
 	all := s.w.all()

@@ -33,8 +33,10 @@ type Observation struct {
 	Created int64
 	// Refused holds what went wrong with orders of this pass.
 	Refused Refused
-	// Failures counts this process's consecutive passes over the set in which
-	// an order was refused; it only lengthens waits. Losing it is harmless.
+	// Failures counts this process's passes over the set, just before this
+	// one, in which an order was refused; a pass without a refusal in which
+	// orders were carried out makes it zero. It only lengthens waits, so
+	// losing it is harmless.
 	Failures int
 	// StatusWritten is when this process last wrote the set's status; zero:
 	// not yet.

@@ -23,7 +23,7 @@ const (
 // machine-controller-manager.
 type Policy struct {
 	// Burst is how many machines one plan creates, deletes or changes at
-	// most. At least 1; default 100.
+	// most. From 1 to 10,000; default 100.
 	Burst int32
 	// RequestTimeout is how long after it was issued a create may still take
 	// effect, whatever became of who issued it. For as long after a
@@ -76,8 +76,8 @@ func DefaultPolicy() *Policy {
 // Validate returns an *object.FieldError for the first setting out of range.
 func (p *Policy) Validate() error {
 	switch {
-	case p.Burst < 1:
-		return object.Invalid("policy.burst", "must be at least 1")
+	case p.Burst < 1 || p.Burst > 10_000:
+		return object.Invalid("policy.burst", "must be from 1 to 10000")
 	case p.RequestTimeout < 10*time.Second:
 		return object.Invalid("policy.requestTimeout", "must be at least 10 s")
 	case p.StatusInterval < 0:

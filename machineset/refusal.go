@@ -35,7 +35,11 @@ func (d *decision) retryAt() time.Time {
 		op.Time.After(d.now.Add(d.p.RetryMax)) {
 		return time.Time{}
 	}
-	at := op.Time.Add(d.p.backoff(d.o.Failures) + time.Second)
+	failures := d.o.Failures
+	if _, _, refused := d.o.Refused.worst(); refused {
+		failures++
+	}
+	at := op.Time.Add(d.p.backoff(failures) + time.Second)
 	if !d.now.Before(at) {
 		return time.Time{}
 	}

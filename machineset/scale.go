@@ -29,7 +29,7 @@ func (d *decision) short() int { return d.wanted() - d.census.active }
 // is nothing to do but wait, since a new name could be one machine too many.
 func (d *decision) finish(short int) (Plan, bool) {
 	unanswered := d.census.unanswered
-	if unanswered == 0 {
+	if unanswered >= 0 {
 		return d.settle(short, Why{Reason: ReasonSettle, Last: d.s.Reservation.Reserved})
 	}
 	if !d.inFlight() {
@@ -47,7 +47,7 @@ func (d *decision) finish(short int) (Plan, bool) {
 		return d.create(short), true
 	}
 	d.lookAgain(d.doneAt())
-	if short > 0 && d.mayCreate() {
+	if short <= 0 || d.mayCreate() {
 		d.waiting = d.tally(ReasonUnanswered)
 		d.waiting.Count, d.waiting.Last = unanswered, d.s.Reservation.Reserved
 		d.waiting.For = d.doneAt().Sub(d.now)
@@ -128,9 +128,10 @@ func (d *decision) createUntil() time.Time {
 }
 
 // doneAt is the first moment at which no create under a name of the last
-// reservation can take effect any more: the last was issued before createUntil.
-// The second is what At lost of its fraction. A reservation from further ahead
-// than clocks may differ is nobody's, and done with.
+// reservation can take effect any more: none was issued after createUntil, but
+// for one that was on its way at that moment, and has a second more. A
+// reservation from further ahead than clocks may differ is nobody's, and done
+// with.
 func (d *decision) doneAt() time.Time {
 	at := d.s.Reservation.At
 	if at.After(d.now.Add(d.p.RequestTimeout)) {

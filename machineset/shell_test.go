@@ -44,7 +44,8 @@ type process struct {
 	plan    machineset.Plan
 	todo    []func() // calls that the plan still needs
 	wait    machineset.Plan
-	refused bool
+	refused bool // an order of this pass was
+	ordered bool // orders of this pass were carried out
 	began   time.Time // the live read that is going on
 	err     error
 }
@@ -55,7 +56,7 @@ func newProcess(w *world, p *machineset.Policy) *process {
 
 // die forgets everything; the next step is that of a new process.
 func (p *process) die() {
-	p.o, p.todo, p.refused = nil, nil, false
+	p.o, p.todo, p.refused, p.ordered = nil, nil, false, false
 	p.failures, p.statusWritten = 0, time.Time{}
 }
 
@@ -138,12 +139,13 @@ func (p *process) look(machines []*machine.Machine) {
 
 // end closes a pass.
 func (p *process) end(wait machineset.Plan) {
-	if p.refused {
+	switch {
+	case p.refused:
 		p.failures++
-	} else if p.o != nil {
+	case p.ordered:
 		p.failures = 0
 	}
-	p.o, p.todo, p.refused, p.wait = nil, nil, false, wait
+	p.o, p.todo, p.refused, p.ordered, p.wait = nil, nil, false, false, wait
 }
 
 // arrange turns a plan into calls.
@@ -161,6 +163,7 @@ func (p *process) arrange() {
 	if plan.ReadLive {
 		p.todo = append(p.todo, p.readSet, p.readMachines)
 	}
+	calls := len(p.todo)
 	p.arrangeCreates(plan.Create)
 	p.arrangeOrders("delete", plan.Delete, func(m *machine.Machine) (*machine.Machine, codes.Code) {
 		return p.w.deleteMachine(m.Name, m.UID)
@@ -168,6 +171,7 @@ func (p *process) arrange() {
 	p.arrangeOrders("adopt", plan.Adopt, p.w.updateMachine)
 	p.arrangeOrders("release", plan.Release, p.w.updateMachine)
 	p.arrangeOrders("push", plan.Push, p.w.updateMachine)
+	p.ordered = p.ordered || len(p.todo) > calls
 }
 
 // call makes one call, or something goes wrong with it. Not alive: the process

@@ -25,6 +25,10 @@ func (d *decision) status() (Plan, bool) {
 	if refused == (Why{}) {
 		if at := d.statusAt(); d.now.Before(at) {
 			d.lookAgain(at)
+			if d.waiting == (Why{}) {
+				d.waiting = d.tally(ReasonStatusLater)
+				d.waiting.For = at.Sub(d.now)
+			}
 			return Plan{}, false
 		}
 	}

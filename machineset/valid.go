@@ -40,8 +40,11 @@ func (s *Spec) invalidSelector() *object.FieldError {
 	if s.Selector.Empty() {
 		return object.Invalid(field, "must not be empty")
 	}
-	var bad *object.FieldError
-	if err := s.Selector.Validate(field); errors.As(err, &bad) {
+	if err := s.Selector.Validate(field); err != nil {
+		var bad *object.FieldError
+		if !errors.As(err, &bad) {
+			bad = object.Invalid(field, err.Error())
+		}
 		return bad
 	}
 	if !s.Selector.Matches(s.Template.Labels) {

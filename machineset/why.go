@@ -37,6 +37,7 @@ const (
 	ReasonFrozen        Reason = "Frozen"
 	ReasonDisabled      Reason = "ScaleUpDisabled"
 	ReasonStatus        Reason = "Status"
+	ReasonStatusLater   Reason = "StatusLater"
 	ReasonSettled       Reason = "Settled"
 	ReasonFailedCreate  Reason = "FailedCreate"
 	ReasonFailedDelete  Reason = "FailedDelete"
@@ -79,7 +80,7 @@ var sentences = map[Reason]string{
 	ReasonReplace:       "failed, to be replaced: {detail}",
 	ReasonReserve:       "{have} of {want} machines: reserving {count} names, up to number {last}",
 	ReasonCreate:        "{have} of {want} machines: creating {count}, under names reserved {for} ago",
-	ReasonSettle:        "all names up to number {last} came to be machines",
+	ReasonSettle:        "all names up to number {last} are in use: done with them",
 	ReasonSettleLost:    "nothing came of {count} names up to number {last}, reserved {for} ago: giving them up",
 	ReasonUnanswered:    "{have} of {want} machines: what became of {count} names up to number {last} is known in {for} at the latest",
 	ReasonSurplus:       "surplus of {count}: priority {priority}, {phase}, {detail}",
@@ -92,6 +93,7 @@ var sentences = map[Reason]string{
 	ReasonFrozen:        "{have} of {want} machines; frozen: none is created",
 	ReasonDisabled:      "{have} of {want} machines; scale-up is disabled by label {name}: none is created",
 	ReasonStatus:        "{have} of {want} machines, {ready} ready, {available} available",
+	ReasonStatusLater:   "{have} of {want} machines, {ready} ready, {available} available; to be written to the status in {for}",
 	ReasonSettled:       "{have} of {want} machines, {ready} ready, {available} available; nothing to do",
 	ReasonFailedCreate:  "a machine could not be created: {code}: {detail}",
 	ReasonFailedDelete:  "a machine could not be deleted: {code}: {detail}",

@@ -76,7 +76,7 @@ func BenchmarkCreate(b *testing.B) {
 
 func createFleet(b *testing.B, machines int) {
 	b.StopTimer()
-	o := memoryOptions(nil)
+	o := manager.InMemory(nil)
 	cluster := nodes{store.NewMemory(nil, manager.NodeIndexes(machine.DefaultPolicy().Keys.NodeMachine))}
 	o.Cluster, o.Driver = cluster, &instant{nodes: cluster.Collection}
 	var mu sync.Mutex
@@ -110,17 +110,6 @@ func createFleet(b *testing.B, machines int) {
 	cancel()
 	<-ended
 	b.StartTimer()
-}
-
-// memoryOptions are options with stores in memory.
-func memoryOptions(now func() time.Time) manager.Options {
-	return manager.Options{
-		Machines:    store.NewMemory(now, manager.MachineIndexes()),
-		Classes:     store.NewMemory(now, manager.ClassIndexes()),
-		Secrets:     store.NewMemory[*machine.Secret](now, nil),
-		Sets:        store.NewMemory(now, manager.SetIndexes()),
-		Deployments: store.NewMemory(now, manager.DeploymentIndexes()),
-	}
 }
 
 // prepare stores a class and sets of 1,000.

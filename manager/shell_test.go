@@ -161,7 +161,7 @@ func TestSecretsStayInside(t *testing.T) {
 	var log bytes.Buffer
 	d := &nosy{w.provider, map[string]string{}}
 	w.provider.FailNext(codes.CreateMachine, codes.New(codes.Unavailable, "later"))
-	o := memoryOptions(w.now)
+	o := manager.InMemory(w.now)
 	o.Machines, o.Sets, o.Deployments, o.Classes, o.Secrets = w.machines, w.sets, w.deployments, w.classes, w.secrets
 	o.Cluster, o.Driver, o.Now = nodes{w.nodes}, d, w.now
 	o.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -221,7 +221,7 @@ func TestNoUserDataNoNode(t *testing.T) {
 
 func TestOptionsAreChecked(t *testing.T) {
 	complete := func() manager.Options {
-		o := memoryOptions(nil)
+		o := manager.InMemory(nil)
 		o.Driver = driver.Unimplemented{}
 		return o
 	}
@@ -270,7 +270,7 @@ func (d *slow) CreateMachine(ctx context.Context, req *driver.CreateMachineReque
 func TestShutdown(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	d := &slow{Memory: w.provider, began: make(chan string, 3), gates: 3}
-	o := memoryOptions(nil)
+	o := manager.InMemory(nil)
 	o.Machines, o.Sets, o.Deployments, o.Classes, o.Secrets, o.Driver = w.machines, w.sets, w.deployments, w.classes, w.secrets, d
 	o.MachinePolicy = machine.DefaultPolicy()
 	o.MachinePolicy.CreationTimeout = 1000 * time.Hour // the stores' clock stands still
@@ -326,7 +326,7 @@ func (panicking) CreateMachine(context.Context, *driver.CreateMachineRequest) (*
 // TestDriverPanics: a driver's panic is its machine's failure, not ours.
 func TestDriverPanics(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
-	o := memoryOptions(w.now)
+	o := manager.InMemory(w.now)
 	o.Machines, o.Classes, o.Driver, o.Now = w.machines, w.classes, panicking{}, w.now
 	m, err := manager.New(o)
 	require.NoError(t, err)

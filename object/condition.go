@@ -43,6 +43,9 @@ func SetCondition(conditions []Condition, c Condition) []Condition {
 			out = append(out, old)
 			continue
 		}
+		if found {
+			continue // a type occurs once
+		}
 		if old.Status == c.Status {
 			c.Since = old.Since
 		}

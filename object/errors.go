@@ -1,9 +1,6 @@
 package object
 
-import (
-	"errors"
-	"fmt"
-)
+import "errors"
 
 // ErrInvalid is what every *FieldError is, for errors.Is.
 var ErrInvalid = errors.New("invalid")
@@ -23,10 +20,16 @@ func Invalid(field, problem string) *FieldError {
 
 // Error is "set fleet/a: spec.replicas must not be negative".
 func (e *FieldError) Error() string {
-	if e.Kind == "" && e.Key == (Key{}) {
-		return e.Field + " " + e.Problem
+	problem := e.Field + " " + e.Problem
+	switch {
+	case e.Kind == "" && e.Key == (Key{}):
+		return problem
+	case e.Kind == "":
+		return e.Key.String() + ": " + problem
+	case e.Key == (Key{}):
+		return e.Kind + ": " + problem
 	}
-	return fmt.Sprintf("%s %s: %s %s", e.Kind, e.Key, e.Field, e.Problem)
+	return e.Kind + " " + e.Key.String() + ": " + problem
 }
 
 // Is makes errors.Is(err, ErrInvalid) true.

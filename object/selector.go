@@ -44,7 +44,7 @@ func (s *Selector) Matches(labels map[string]string) bool {
 		return false
 	}
 	for k, v := range s.Labels {
-		if got, ok := labels[k]; !ok || got != v {
+		if got, ok := labels[k]; !ok || got != v || k == "" {
 			return false
 		}
 	}
@@ -58,15 +58,18 @@ func (s *Selector) Matches(labels map[string]string) bool {
 
 func (r *Requirement) matches(labels map[string]string) bool {
 	got, ok := labels[r.Key]
-	switch r.Operator {
-	case In:
-		return ok && slices.Contains(r.Values, got)
-	case NotIn:
-		return !ok || !slices.Contains(r.Values, got)
-	case Exists:
-		return ok
-	case DoesNotExist:
-		return !ok
+	listed, stated := slices.Contains(r.Values, got), len(r.Values) > 0
+	switch {
+	case r.Key == "":
+		return false
+	case r.Operator == In:
+		return stated && ok && listed
+	case r.Operator == NotIn:
+		return stated && !(ok && listed)
+	case r.Operator == Exists:
+		return !stated && ok
+	case r.Operator == DoesNotExist:
+		return !stated && !ok
 	}
 	return false
 }

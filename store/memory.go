@@ -44,9 +44,10 @@ type entry[T object.Object[T]] struct {
 
 // NewMemory returns an empty store for the kind T, which is a pointer to a
 // struct. It takes CreatedAt and DeletedAt from now; nil stands for time.Now.
-// indexes yield the values under which an object can be listed; they must depend
-// on nothing but the object, which may be listed under several values or none,
-// and must not call the store. The name "" and nil functions are left out.
+// indexes yield the values under which an object can be listed, which may be
+// several or none, and must depend on nothing but the object. The name "" and
+// nil functions are left out. Indexes and the methods of T run while the store
+// is locked and must not call it.
 //
 // A UID is the name of T's struct and a number, such as "machine-17": unique in
 // this store, and apart from those of other kinds.

@@ -2,10 +2,12 @@ package drivertest
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
@@ -86,6 +88,200 @@ func TestCountStandsInForSight(t *testing.T) {
 		}
 		if o.Failed() || o.skipped {
 			t.Errorf("%s: failed %t, reason %q: %s", o.check, o.Failed(), o.reason, o.text())
+		}
+	}
+}
+
+// failsWith requires that checks of a suite fail, and with what.
+func failsWith(t *testing.T, s Suite, fails map[string]string) {
+	t.Helper()
+	all := outcomes(t, s)
+	for check, says := range fails {
+		i := slices.IndexFunc(all, func(o outcome) bool { return o.check == check })
+		if i < 0 || !all[i].Failed() || !strings.Contains(all[i].text(), says) {
+			t.Errorf("%s does not fail with %q; failing are %q", check, says, failures(all))
+		}
+	}
+}
+
+// What is broken shows in the count, or in the answers themselves.
+func TestBrokenBareDriversFail(t *testing.T) {
+	promising := func(s *Setup, m *Memory) {
+		n := 0
+		b := newBroken(m)
+		b.create = func(_ context.Context, req *createRequest) (*createResponse, error) {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			n++
+			return &createResponse{ProviderID: fmt.Sprint("memory:///blue/", n), NodeName: req.Machine.Name}, nil
+		}
+		s.Driver = bare{memory: b}
+	}
+	failsWith(t, bareSuite(promising), map[string]string{
+		"Create/is idempotent by name":               "adopts the one that is there",
+		"Concurrent/creates of one name make one VM": "CreateMachine answered VM",
+	})
+	failsWith(t, bareSuite(func(s *Setup, m *Memory) {
+		promising(s, m)
+		s.Count = m.Count
+	}), map[string]string{
+		"Create/answers what the VM is called":              "0 VMs more than before, not 1",
+		"Create/makes one VM a name":                        "0 VMs more than before, not 2",
+		"Concurrent/creates of many names make as many VMs": "0 VMs more than before, not 8",
+	})
+	failsWith(t, bareSuite(func(s *Setup, m *Memory) {
+		b := newBroken(m)
+		b.remove = func(context.Context, *deleteRequest) (*deleteResponse, error) { return &deleteResponse{}, nil }
+		s.Driver, s.Count = bare{memory: b}, m.Count
+	}), map[string]string{
+		"Delete/removes the VM, and is idempotent":            "2 VMs more than before, not 1",
+		"Delete/finds the VM by name when no ID was recorded": "2 VMs more than before, not 1",
+		"Concurrent/deletes of one VM all end":                "1 VMs more than before, not 0",
+	})
+}
+
+// Without anything to see VMs by, the answers have to fit each other.
+func TestAnswersOfABlindDriver(t *testing.T) {
+	answers := func(id func(req *createRequest, own string) string) Suite {
+		return bareSuite(func(s *Setup, m *Memory) {
+			b := newBroken(m)
+			b.create = func(ctx context.Context, req *createRequest) (*createResponse, error) {
+				a, err := m.CreateMachine(ctx, req)
+				if err == nil {
+					a.ProviderID = id(req, a.ProviderID)
+				}
+				return a, err
+			}
+			s.Driver = bare{memory: b}
+		})
+	}
+	failsWith(t, answers(func(*createRequest, string) string { return "memory:///blue/1" }), map[string]string{
+		"Create/makes one VM a name":                        "were answered the same VM",
+		"Concurrent/creates of many names make as many VMs": "8 machines have the VMs",
+	})
+	failsWith(t, answers(func(req *createRequest, own string) string {
+		return own + req.Machine.Status.LastKnown
+	}), map[string]string{"Create/goes on with and without its note": "is answered at first"})
+}
+
+// unlisted takes ListMachines away, and what else would show the VMs.
+func unlisted(spoil func(*broken)) Suite {
+	return Suite{New: func(*testing.T) Setup {
+		m := NewMemory(options)
+		b := newBroken(m)
+		spoil(b)
+		b.list = driver.Unimplemented{}.ListMachines
+		s := setupOf(m, b)
+		s.Count = nil
+		return s
+	}}
+}
+
+// Status alone shows enough to try everything but the list.
+func TestStatusStandsInForTheList(t *testing.T) {
+	for _, o := range outcomes(t, unlisted(func(*broken) {})) {
+		listing := strings.HasPrefix(o.check, "List/") || o.check == "Cluster/others' VMs are not listed"
+		if o.Failed() || o.skipped != listing {
+			t.Errorf("%s: failed %t, reason %q: %s", o.check, o.Failed(), o.reason, o.text())
+		}
+	}
+	for _, v := range []variant{
+		{"doesn't delete", func(b *broken) {
+			b.remove = func(context.Context, *deleteRequest) (*deleteResponse, error) { return &deleteResponse{}, nil }
+		}, map[string]string{
+			"Delete/removes the VM, and is idempotent":      "still exists",
+			"LostAnswer/of a create: the VM can be deleted": "has the VM",
+		}},
+		{"deletes by name", deleteVariants[3].spoil, map[string]string{
+			"Delete/with a provider ID deletes exactly that VM": "is gone",
+		}},
+		{"can't look", func(b *broken) {
+			b.status = func(context.Context, *statusRequest) (*statusResponse, error) {
+				return nil, codes.New(codes.PermissionDenied, "these credentials may not look")
+			}
+		}, map[string]string{"Create/is idempotent by name": "may not look"}},
+		{"finds nothing and says OK", func(b *broken) {
+			b.status = func(context.Context, *statusRequest) (*statusResponse, error) { return nil, nil }
+		}, map[string]string{"Create/is idempotent by name": "OK without a response"}},
+	} {
+		t.Run(v.name, func(t *testing.T) { failsWith(t, unlisted(v.spoil), v.fails) })
+	}
+}
+
+// VMs that become no nodes have no node name.
+func TestWithoutNodeNames(t *testing.T) {
+	for _, o := range outcomes(t, bareSuite(func(s *Setup, m *Memory) {
+		b := newBroken(m)
+		b.create = func(ctx context.Context, req *createRequest) (*createResponse, error) {
+			a, err := m.CreateMachine(ctx, req)
+			if err == nil {
+				a.NodeName = ""
+			}
+			return a, err
+		}
+		s.Driver, s.Count, s.NoNodeNames = bare{memory: b}, m.Count, true
+	})) {
+		if o.Failed() {
+			t.Errorf("%s fails: %s", o.check, o.text())
+		}
+	}
+}
+
+// lagging is a provider whose list and lookups show the VMs as they were when
+// it last settled.
+type lagging struct {
+	*Memory
+	shown []MemoryVM
+}
+
+func (l *lagging) settle(context.Context) { l.shown = l.VMs() }
+
+func (l *lagging) ListMachines(ctx context.Context, req *listRequest) (*listResponse, error) {
+	a, err := l.Memory.ListMachines(ctx, req)
+	if err == nil {
+		clear(a.Machines)
+		for _, vm := range l.shown {
+			if vm.Cluster == spec(req.Class.ProviderSpec).Cluster {
+				a.Machines[vm.ID] = vm.Name
+			}
+		}
+	}
+	return a, err
+}
+
+func (l *lagging) GetMachineStatus(ctx context.Context, req *statusRequest) (*statusResponse, error) {
+	a, err := l.Memory.GetMachineStatus(ctx, req)
+	if code := codes.Of(err); code != codes.OK && code != codes.NotFound {
+		return a, err
+	}
+	for _, vm := range l.shown {
+		id := req.Machine.Spec.ProviderID
+		if vm.ID == id || id == "" && vm.Name == req.Machine.Name && vm.Cluster == spec(req.Class.ProviderSpec).Cluster {
+			return &statusResponse{ProviderID: vm.ID, NodeName: vm.Name}, nil
+		}
+	}
+	return nil, codes.New(codes.NotFound, "there is no such VM")
+}
+
+// With Settle, a provider that takes its time passes; without, it does not.
+func TestSettle(t *testing.T) {
+	for _, settles := range []bool{true, false} {
+		all := outcomes(t, Suite{New: func(*testing.T) Setup {
+			l := &lagging{Memory: NewMemory(MemoryOptions{})}
+			s := setupOf(l.Memory, l)
+			s.OtherCluster = nil // its VMs are looked up by ID, across clusters
+			if settles {
+				s.Settle = l.settle
+			}
+			return s
+		}})
+		if failed := failures(all); settles != (len(failed) == 0) {
+			t.Errorf("settles %t, failing are %q", settles, failed)
+			for _, o := range all {
+				if o.Failed() {
+					t.Logf("%s: %s", o.check, o.text())
+				}
+			}
 		}
 	}
 }

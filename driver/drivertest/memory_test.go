@@ -182,3 +182,10 @@ func TestMemoryUpdatesTagsOnly(t *testing.T) {
 		t.Errorf("the VM is %+v", vm)
 	}
 }
+
+func TestMemoryDeclares(t *testing.T) {
+	a := newAccount(t)
+	if fields := driver.UpdatableFields(a); !slices.Equal(fields, []string{"tags"}) || !driver.ProviderIDsMatch(a) {
+		t.Errorf("fields %q, IDs match %t", fields, driver.ProviderIDsMatch(a))
+	}
+}

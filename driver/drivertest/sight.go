@@ -38,10 +38,10 @@ func (r *trial) looked(m *machine.Machine, c *machine.Class) (id string, known b
 	a, err := r.statusOf(r.ctx, m, c)
 	switch code := codes.Of(err); code {
 	case codes.OK, codes.Uninitialized:
-		if a == nil {
-			r.Fatalf("GetMachineStatus answered %s without a response", code)
+		if a != nil {
+			return a.ProviderID, true
 		}
-		return a.ProviderID, true
+		r.Fatalf("GetMachineStatus answered %s without a response", code)
 	case codes.NotFound:
 		return "", true
 	case codes.Unimplemented:
@@ -74,7 +74,7 @@ func (r *trial) presentOf(v vm, c *machine.Class, duty string) {
 	r.blind = r.blind || !known && r.setup.Count == nil
 }
 
-// gone requires that a VM does not exist, and that its machine has none.
+// gone requires that a VM does not exist.
 func (r *trial) gone(v vm, duty string) {
 	r.Helper()
 	there, known := r.there(v, r.setup.Class)

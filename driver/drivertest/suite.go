@@ -36,8 +36,8 @@ type Setup struct {
 	Class *machine.Class
 	// Secret goes with every call. Its values must appear in no answer.
 	Secret *machine.Secret
-	// NewMachine returns a new machine of that name, which is in lower case
-	// and digits and fits a DNS label. Nil: a machine of Class with nothing else set.
+	// NewMachine returns a new machine of that name, a DNS label of up to 30
+	// characters. Nil: a machine of Class with nothing else set.
 	NewMachine func(name string) *machine.Machine
 
 	// Different is of the same cluster as Class and yields a VM that a machine

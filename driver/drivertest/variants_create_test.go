@@ -165,6 +165,12 @@ var argumentVariants = []variant{
 			return b.Memory.DeleteMachine(ctx, &own)
 		}
 	}, map[string]string{"Arguments/a class of another provider is InvalidArgument": "the class was wrong"}},
+	{"deletes, then looks at the provider", func(b *broken) {
+		b.remove = func(ctx context.Context, req *deleteRequest) (*deleteResponse, error) {
+			b.Remove(req.Machine.Spec.ProviderID)
+			return b.Memory.DeleteMachine(ctx, req)
+		}
+	}, map[string]string{"Arguments/a class of another provider is InvalidArgument": "is gone: the class was wrong"}},
 	{"takes garbage for a mistake of the user", func(b *broken) {
 		b.around = func(ctx context.Context, _ codes.Call, next func(context.Context) error) error {
 			err := next(ctx)

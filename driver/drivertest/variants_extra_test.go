@@ -61,6 +61,9 @@ var extraVariants = []variant{
 		"Volumes/of types it does not know are left out": "are not known",
 		"Volumes/it knows are named":                     "are not known",
 	}},
+	{"knows no volume", func(b *broken) {
+		b.volumes = func(context.Context, *volumesRequest) (*volumesResponse, error) { return &volumesResponse{}, nil }
+	}, map[string]string{"Volumes/it knows are named": `not ["disk-1"]`}},
 	{"takes strange volumes for its own", func(b *broken) {
 		b.volumes = func(_ context.Context, req *volumesRequest) (*volumesResponse, error) {
 			a := &volumesResponse{}
@@ -76,6 +79,19 @@ var extraVariants = []variant{
 		"Migration/of a kind it does not know is refused": "a kind that can't be known",
 		"Migration/fills the class, and is idempotent":    "left the class as it was",
 	}},
+	{"migrates into a blank class only", func(b *broken) {
+		b.migrate = func(ctx context.Context, req *migrateRequest) (*migrateResponse, error) {
+			if req.Class.Provider != "" {
+				return nil, codes.New(codes.Internal, "the class is in use")
+			}
+			return b.Memory.GenerateMachineClassForMigration(ctx, req)
+		}
+	}, map[string]string{"Migration/fills the class, and is idempotent": "the class is in use"}},
+	{"can't migrate", func(b *broken) {
+		b.migrate = func(context.Context, *migrateRequest) (*migrateResponse, error) {
+			return nil, codes.New(codes.Internal, "the class can't be converted")
+		}
+	}, map[string]string{"Migration/fills the class, and is idempotent": "can't be converted"}},
 	{"migrates again and again", func(b *broken) {
 		b.migrate = func(ctx context.Context, req *migrateRequest) (*migrateResponse, error) {
 			before := string(req.Class.ProviderSpec)

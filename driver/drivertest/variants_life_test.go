@@ -2,8 +2,10 @@ package drivertest
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/driver"
@@ -136,7 +138,7 @@ var statusVariants = []variant{
 		"Status/says Uninitialized where it is so":            "has to be initialized",
 		"Initialize/is idempotent":                            "has to be initialized",
 		"Initialize/of an absent VM is NotFound":              "answers OK",
-		"LostAnswer/of an initialization: the next one is OK": "",
+		"LostAnswer/of an initialization: the next one is OK": "did not make InitializeMachine fail",
 	}},
 	{"initializes once only", func(b *broken) {
 		b.initialize = func(ctx context.Context, req *initializeRequest) (*initializeResponse, error) {
@@ -149,6 +151,41 @@ var statusVariants = []variant{
 		"Initialize/is idempotent":                            "initialized already",
 		"LostAnswer/of an initialization: the next one is OK": "initialized already",
 	}},
+	{"forgets an initialization whose answer was lost", func(b *broken) {
+		b.initialize = func(ctx context.Context, req *initializeRequest) (*initializeResponse, error) {
+			id := req.Machine.Spec.ProviderID
+			if _, lost := b.asked.Load(id); lost {
+				return &initializeResponse{}, nil
+			}
+			a, err := b.Memory.InitializeMachine(ctx, req)
+			if codes.Of(err) == codes.Unavailable {
+				b.seen(id)
+				b.mu.Lock()
+				defer b.mu.Unlock()
+				b.vms[id].Initialized = false
+			}
+			return a, err
+		}
+	}, map[string]string{"LostAnswer/of an initialization: the next one is OK": "has to be initialized"}},
+	{"names a VM anew each time", func(b *broken) {
+		var n atomic.Int32
+		b.status = func(ctx context.Context, req *statusRequest) (*statusResponse, error) {
+			a, err := b.Memory.GetMachineStatus(ctx, req)
+			if a != nil {
+				a.NodeName = fmt.Sprint(a.NodeName, n.Add(1))
+			}
+			return a, err
+		}
+	}, map[string]string{"Status/is read-only": "it changes nothing"}},
+	{"initializes, and speaks of another VM", func(b *broken) {
+		b.initialize = func(ctx context.Context, req *initializeRequest) (*initializeResponse, error) {
+			a, err := b.Memory.InitializeMachine(ctx, req)
+			if err == nil {
+				a.ProviderID += "0"
+			}
+			return a, err
+		}
+	}, map[string]string{"Initialize/is idempotent": "InitializeMachine \"memory:///blue/10\""}},
 	{"initializes by making another VM", func(b *broken) {
 		b.initialize = func(ctx context.Context, req *initializeRequest) (*initializeResponse, error) {
 			a, err := b.Memory.InitializeMachine(ctx, req)
@@ -196,6 +233,20 @@ var listVariants = []variant{
 			return a, err
 		}
 	}, map[string]string{"List/has each VM under its ID, with its machine": "no machine name for the VMs"}},
+	{"lists a VM that has no ID", func(b *broken) {
+		b.list = func(ctx context.Context, req *listRequest) (*listResponse, error) {
+			a, err := b.Memory.ListMachines(ctx, req)
+			if err == nil {
+				a.Machines[""] = "somebody"
+			}
+			return a, err
+		}
+	}, map[string]string{"List/is the same again": "without an ID"}},
+	{"can't list", func(b *broken) {
+		b.list = func(context.Context, *listRequest) (*listResponse, error) {
+			return nil, codes.New(codes.PermissionDenied, "these credentials may not list")
+		}
+	}, map[string]string{"List/is the same again": "may not list"}},
 	{"lists what it listed before", func(b *broken) {
 		var mu sync.Mutex
 		before := map[string]string{}
@@ -225,6 +276,16 @@ var listVariants = []variant{
 }
 
 var clusterVariants = []variant{
+	{"stumbles over others' VMs", func(b *broken) {
+		b.create = func(ctx context.Context, req *createRequest) (*createResponse, error) {
+			for _, vm := range b.VMs() {
+				if vm.Name == req.Machine.Name && vm.Cluster != spec(req.Class.ProviderSpec).Cluster {
+					return nil, codes.New(codes.Internal, "the VM has no tag of this cluster")
+				}
+			}
+			return b.Memory.CreateMachine(ctx, req)
+		}
+	}, map[string]string{"Cluster/others' VMs are not adopted": "no tag of this cluster"}},
 	{"looks up VMs of any cluster", func(b *broken) {
 		b.status = func(ctx context.Context, req *statusRequest) (*statusResponse, error) {
 			for _, vm := range b.VMs() {

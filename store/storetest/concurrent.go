@@ -20,14 +20,19 @@ var concurrentRules = []rule{
 	{"brings every watch to the last state", concurrentWatches},
 }
 
-// each runs do in n goroutines and waits for all of them.
-func (r *trial) each(n int, do func(i int)) {
+// each runs do in n goroutines, waits for all of them, and requires that none
+// fails.
+func (r *trial) each(n int, do func(i int) error) {
 	r.Helper()
 	var all sync.WaitGroup
+	errs := make([]error, n)
 	for i := range n {
-		all.Go(func() { do(i) })
+		all.Go(func() { errs[i] = do(i) })
 	}
-	r.within("concurrent calls", all.Wait)
+	r.within("concurrent calls", func() error {
+		all.Wait()
+		return errors.Join(errs...)
+	})
 }
 
 func concurrentIncrements(r *trial) {
@@ -48,19 +53,15 @@ func concurrentIncrements(r *trial) {
 			}
 		}
 	}
-	r.each(2*writers, func(i int) {
-		for range times {
-			var err error
+	r.each(2*writers, func(i int) (err error) {
+		for n := 0; n < times && err == nil; n++ {
 			if i < writers {
 				err = increment(r.store.Update, func(o *Object) { o.Spec.Replicas++ })
 			} else {
 				err = increment(r.store.UpdateStatus, func(o *Object) { o.Status.Ready++ })
 			}
-			if err != nil {
-				r.Error(err)
-				return
-			}
 		}
+		return err
 	})
 	got := r.live("a")
 	require.EqualValues(r, writers*times, got.Spec.Replicas)
@@ -73,17 +74,15 @@ func concurrentCreates(r *trial) {
 		name := fmt.Sprintf("a%d", round)
 		var won atomic.Pointer[Object]
 		var wins atomic.Int64
-		r.each(6, func(i int) {
+		r.each(6, func(i int) error {
 			o := sample(name)
 			o.Spec.Replicas = int64(i)
 			got, err := r.store.Create(r.ctx, o)
-			switch {
-			case err == nil:
+			if err == nil {
 				wins.Add(1)
 				won.Store(got)
-			case !errors.Is(err, store.ErrAlreadyExists):
-				r.Error(err)
 			}
+			return except(err, store.ErrAlreadyExists)
 		})
 		require.EqualValues(r, 1, wins.Load())
 		r.stored(won.Load())
@@ -91,33 +90,37 @@ func concurrentCreates(r *trial) {
 }
 
 func concurrentEnds(r *trial) {
-	for round := range 10 {
+	for round := range 30 {
 		name := fmt.Sprintf("a%d", round)
 		o := sample(name)
 		o.Finalizers = []string{holdOne}
 		r.create(o)
-		r.each(4, func(int) {
-			if err := r.store.Delete(r.ctx, key(name), ""); err != nil {
-				r.Error(err)
-			}
-		})
+		r.each(4, func(int) error { return r.store.Delete(r.ctx, key(name), "") })
 		condemned := r.live(name)
 		require.EqualValues(r, 2, condemned.Generation, "a repeated deletion changed something")
 		var ends atomic.Int64
-		r.each(4, func(int) {
+		r.each(4, func(int) error {
 			c := condemned.Clone()
 			c.Finalizers = nil
 			_, err := r.store.Update(r.ctx, c)
-			switch {
-			case err == nil:
+			if err == nil {
 				ends.Add(1)
-			case !errors.Is(err, store.ErrNotFound) && !errors.Is(err, store.ErrConflict):
-				r.Error(err)
 			}
+			return except(err, store.ErrNotFound, store.ErrConflict)
 		})
 		require.EqualValues(r, 1, ends.Load())
 		r.absent(name)
 	}
+}
+
+// except is err unless it is one of those expected.
+func except(err error, expected ...error) error {
+	for _, e := range expected {
+		if errors.Is(err, e) {
+			return nil
+		}
+	}
+	return err
 }
 
 // follower is a watch that is read as fast as it can be.
@@ -128,16 +131,12 @@ type follower struct {
 
 func (r *trial) newFollower(ctx context.Context) *follower {
 	f := &follower{seen: ledger{}}
-	ended := r.follow(ctx, func(c store.Change[*Object]) bool {
+	wait := r.follow(ctx, func(c store.Change[*Object]) error {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		if err := f.seen.enter(c); err != nil {
-			r.Error(err)
-			return false
-		}
-		return true
+		return f.seen.enter(c)
 	})
-	r.Cleanup(func() { r.within("the watch to end", func() { <-ended }) })
+	r.Cleanup(func() { r.within("the watch to end", wait) })
 	return f
 }
 
@@ -153,14 +152,12 @@ func concurrentWatches(r *trial) {
 	followers := []*follower{r.newFollower(ctx), r.newFollower(ctx), r.newFollower(ctx)}
 	slow := r.watch()
 	slow.shows(r.create(sample("first")))
-	r.each(4, func(i int) {
+	r.each(4, func(i int) (err error) {
 		random := rand.New(rand.NewPCG(uint64(i), 1))
-		for range 200 {
-			if err := r.disturb(random); err != nil {
-				r.Error(err)
-				return
-			}
+		for n := 0; n < 200 && err == nil; n++ {
+			err = r.disturb(random)
 		}
+		return err
 	})
 	objects, err := r.store.Live().List(r.ctx, store.Query{})
 	require.NoError(r, err)
@@ -195,10 +192,5 @@ func (r *trial) disturb(random *rand.Rand) error {
 		c.Finalizers = nil
 		_, err = r.store.Update(r.ctx, c)
 	}
-	for _, lost := range []error{store.ErrNotFound, store.ErrConflict, store.ErrAlreadyExists} {
-		if errors.Is(err, lost) {
-			return nil
-		}
-	}
-	return err
+	return except(err, store.ErrNotFound, store.ErrConflict, store.ErrAlreadyExists)
 }

@@ -2,6 +2,8 @@ package storetest
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -55,9 +57,10 @@ func (r *trial) idle(ctx context.Context, want error) {
 	r.stored(free)
 	r.stored(held)
 
-	r.within("a watch whose context has ended", func() {
-		for range r.store.Watch(ctx) {
-			r.Error("it yields something")
+	r.within("a watch whose context has ended", func() error {
+		for change, err := range r.store.Watch(ctx) {
+			return errors.Join(fmt.Errorf("it yields %+v", change), err)
 		}
+		return nil
 	})
 }

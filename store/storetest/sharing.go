@@ -119,9 +119,13 @@ func sharingGivesSlices(r *trial) {
 			objects, err := from.List(r.ctx, q)
 			require.NoError(r, err)
 			require.Len(r, objects, 2)
+			again, err := from.List(r.ctx, q)
+			require.NoError(r, err)
 			clear(objects)
 			_ = append(objects[:1], a, a, a)
+			require.NotContains(r, again, (*Object)(nil), "two lists share their memory")
 			r.lists(from, q, "a", "b")
+			require.Nil(r, objects[1], "a list was written to after it had been returned")
 		}
 	}
 	r.stored(a)

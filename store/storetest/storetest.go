@@ -191,17 +191,15 @@ func (r *trial) refused(want, err error, name string) {
 	require.ErrorContains(r, err, key(name).String())
 }
 
-// within fails the test if do does not return in time. The goroutine stays
-// behind then.
-func (r *trial) within(what string, do func()) {
+// within requires that do returns in time, and no error. Otherwise its goroutine
+// stays behind; hence do must not use r to report.
+func (r *trial) within(what string, do func() error) {
 	r.Helper()
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		do()
-	}()
+	done := make(chan error, 1)
+	go func() { done <- do() }()
 	select {
-	case <-done:
+	case err := <-done:
+		require.NoError(r, err, what)
 	case <-time.After(r.suite.Patience):
 		r.Fatalf("%s: not done within %v", what, r.suite.Patience)
 	}

@@ -130,21 +130,30 @@ func (v *view) lacks(k object.Key) []store.Change[*Object] {
 	return v.until(k.String()+" to be gone", func() bool { return v.objects[k] == nil })
 }
 
+// errStop is how take tells follow to stop.
+var errStop = errors.New("stop")
+
 // follow ranges over a watch in a goroutine of its own, and hands each change
-// to take. The channel is closed when the watch has ended.
-func (r *trial) follow(ctx context.Context, take func(store.Change[*Object]) (more bool)) <-chan struct{} {
-	ended := make(chan struct{})
+// to take until that returns an error. The result waits for the end of the
+// watch, and returns what ended it but for errStop.
+func (r *trial) follow(ctx context.Context, take func(store.Change[*Object]) error) (wait func() error) {
+	ended := make(chan error, 1)
 	go func() {
-		defer close(ended)
 		for change, err := range r.store.Watch(ctx) {
-			if err != nil {
-				r.Errorf("the watch yields an error: %v", err)
-				return
+			if err == nil {
+				err = take(change)
 			}
-			if !take(change) {
+			if err != nil {
+				ended <- err
 				return
 			}
 		}
+		ended <- nil
 	}()
-	return ended
+	return func() error {
+		if err := <-ended; !errors.Is(err, errStop) {
+			return err
+		}
+		return nil
+	}
 }

@@ -2,7 +2,9 @@ package storetest
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"iter"
 	"sync"
 
 	"github.com/stretchr/testify/require"
@@ -129,30 +131,35 @@ func watchSlow(r *trial) {
 	o := r.create(sample("a"))
 	slow.shows(o)
 	fast.shows(o)
-	r.within("writing while a consumer is slow", func() {
-		for i := range 500 {
-			var err error
-			c := o.Clone()
-			c.Spec.Replicas = int64(i)
-			if o, err = r.store.Update(r.ctx, c); err != nil {
-				r.Error(err)
-				return
-			}
-			name := fmt.Sprintf("b%d", i)
-			if _, err = r.store.Create(r.ctx, sample(name)); err != nil {
-				r.Error(err)
-				return
-			}
-			if err = r.store.Delete(r.ctx, key(name), ""); err != nil {
-				r.Error(err)
-				return
-			}
-		}
+	r.within("writing while a consumer is slow", func() (err error) {
+		o, err = r.churn(o)
+		return err
 	})
 	fast.shows(o)
 	slow.shows(o)
 	r.converges(fast)
 	r.converges(slow)
+}
+
+// churn updates o many times, and lets as many other objects come and go. It
+// returns the last state of o.
+func (r *trial) churn(o *Object) (*Object, error) {
+	for i := range 500 {
+		c := o.Clone()
+		c.Spec.Replicas = int64(i)
+		var err error
+		if o, err = r.store.Update(r.ctx, c); err != nil {
+			return nil, err
+		}
+		name := fmt.Sprintf("b%d", i)
+		if _, err = r.store.Create(r.ctx, sample(name)); err != nil {
+			return nil, err
+		}
+		if err = r.store.Delete(r.ctx, key(name), ""); err != nil {
+			return nil, err
+		}
+	}
+	return o, nil
 }
 
 // converges takes changes until the view is what is stored.
@@ -190,11 +197,16 @@ func watchLast(r *trial) {
 
 func watchWithin(r *trial) {
 	r.create(sample("a"))
-	r.within("writing from within a watch", func() {
+	r.within("writing from within a watch", func() error {
 		for change, err := range r.store.Watch(r.ctx) {
-			if err != nil || change.New == nil {
-				r.Errorf("change %+v, error %v", change, err)
-				return
+			if err != nil {
+				return err
+			}
+			if change.New == nil {
+				return errors.New("the object is gone")
+			}
+			if change.New.Spec.Replicas == 10 {
+				return nil
 			}
 			o, err := r.store.Live().Get(r.ctx, change.New.Key)
 			if err == nil && o.Spec.Replicas < 10 {
@@ -203,14 +215,10 @@ func watchWithin(r *trial) {
 				_, err = r.store.Update(r.ctx, c)
 			}
 			if err != nil {
-				r.Error(err)
-				return
-			}
-			if change.New.Spec.Replicas == 10 {
-				return
+				return err
 			}
 		}
-		r.Error("the watch ended")
+		return errors.New("the watch ended")
 	})
 }
 
@@ -220,15 +228,15 @@ func watchEnds(r *trial) {
 	defer cancel()
 	var once sync.Once
 	reached := make(chan struct{})
-	ended := r.follow(ctx, func(c store.Change[*Object]) bool {
+	wait := r.follow(ctx, func(c store.Change[*Object]) error {
 		if c.New != nil && c.New.Version == o.Version {
 			once.Do(func() { close(reached) })
 		}
-		return true
+		return nil
 	})
-	r.within("the watch to begin", func() { <-reached })
+	r.within("the watch to begin", func() error { <-reached; return nil })
 	cancel()
-	r.within("the watch to end while it waits", func() { <-ended })
+	r.within("the watch to end while it waits", wait)
 
 	// Also with changes yet to be delivered.
 	for _, name := range []string{"b", "c", "d"} {
@@ -236,12 +244,12 @@ func watchEnds(r *trial) {
 	}
 	ctx, cancel = context.WithCancel(r.ctx)
 	count := 0
-	ended = r.follow(ctx, func(store.Change[*Object]) bool {
+	wait = r.follow(ctx, func(store.Change[*Object]) error {
 		count++
 		cancel()
-		return true
+		return nil
 	})
-	r.within("the watch to end while it delivers", func() { <-ended })
+	r.within("the watch to end while it delivers", wait)
 	require.Equal(r, 1, count)
 }
 
@@ -250,11 +258,12 @@ func watchStops(r *trial) {
 		r.create(sample(name))
 	}
 	count := 0
-	ended := r.follow(r.ctx, func(store.Change[*Object]) bool {
-		count++
-		return count < 2
-	})
-	r.within("the watch to end", func() { <-ended })
+	r.within("the watch to end", r.follow(r.ctx, func(store.Change[*Object]) error {
+		if count++; count == 2 {
+			return errStop
+		}
+		return nil
+	}))
 	require.Equal(r, 2, count)
 	// Nobody misses the consumer.
 	r.change(r.live("a"), func(o *Object) { o.Spec.Replicas++ })
@@ -270,29 +279,25 @@ func watchAgain(r *trial) {
 	defer cancel()
 	changes := r.store.Watch(ctx)
 	r.create(sample("c")) // before the first range
-	for round := range 2 {
-		seen := ledger{}
-		r.within("ranging over the watch", func() {
-			for change, err := range changes {
-				if err == nil {
-					err = seen.enter(change)
-				}
-				if err != nil {
-					r.Error(err)
-					return
-				}
-				if len(seen) == 3-round {
-					return
-				}
-			}
-			r.Error("the watch ended")
-		})
-		if round == 0 {
-			require.NoError(r, r.store.Delete(r.ctx, b.Key, b.UID))
-			r.eventually("the cache to forget the object", func() bool {
-				_, err := r.store.Get(r.ctx, b.Key)
-				return err != nil
-			})
+	r.within("the first range", func() error { return reaches(changes, 3) })
+	require.NoError(r, r.store.Delete(r.ctx, b.Key, b.UID))
+	r.eventually("the cache to forget the object", func() bool {
+		_, err := r.store.Get(r.ctx, b.Key)
+		return err != nil
+	})
+	r.within("the second range", func() error { return reaches(changes, 2) })
+}
+
+// reaches ranges over changes until they leave that many objects.
+func reaches(changes iter.Seq2[store.Change[*Object], error], objects int) error {
+	seen := ledger{}
+	for change, err := range changes {
+		if err == nil {
+			err = seen.enter(change)
+		}
+		if err != nil || len(seen) == objects {
+			return err
 		}
 	}
+	return errors.New("the watch ended")
 }

@@ -1,0 +1,61 @@
+package deployment_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/deployment/rollout"
+	"github.com/millwright-go/millwright/machine"
+)
+
+// BenchmarkDecideSettled: 5,000 machines in the new set, two empty old ones,
+// nothing to do.
+func BenchmarkDecideSettled(b *testing.B) {
+	o := settledObservation(b, 5000)
+	for _, name := range []string{"web-old", "web-older"} {
+		old := ownSet(o.Deployment, name, 0)
+		old.Set.Spec.Template.Spec.Class.Name = name
+		o.Sets = append(o.Sets, old)
+	}
+	measure(b, o, begin, func(p *deployment.Plan) bool { return p.At.Equal(begin.Add(10 * time.Minute)) })
+}
+
+// BenchmarkDecideRolling: 5,000 machines in three sets, in the middle of a
+// rollout, with a reservation open and a fifth of the machines not available;
+// sets are to be resized.
+func BenchmarkDecideRolling(b *testing.B) {
+	d := stored(4500)
+	d.Spec.MinReady = time.Minute
+	d.Spec.Strategy.MaxSurge = rollout.IntOrPercent{Value: 25, Percent: true}
+	o := &deployment.Observation{Deployment: d, Live: true}
+	for i, name := range []string{"web-old", "web-older", "web-new"} {
+		child := ownSet(d, name, []int{2000, 1000, 2000}[i])
+		if i < 2 {
+			child.Set.Spec.Template.Spec.Class.Name = name
+			child.Set.Reservation.Reserved = 100
+		}
+		for j, m := range child.Machines {
+			if j%5 == 0 {
+				m.Status.Phase, m.Status.LastOperation = machine.PhaseUnknown, failed("gone")
+			}
+		}
+		o.Sets = append(o.Sets, child)
+	}
+	measure(b, o, begin.Add(time.Hour), func(p *deployment.Plan) bool { return len(p.Scale) > 0 })
+}
+
+func measure(b *testing.B, o *deployment.Observation, now time.Time, as func(*deployment.Plan) bool) {
+	p := deployment.DefaultPolicy()
+	plan, err := deployment.Decide(o, p, now)
+	require.NoError(b, err)
+	require.True(b, as(&plan), "%s", plan.Why)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := deployment.Decide(o, p, now); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

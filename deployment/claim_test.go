@@ -1,0 +1,127 @@
+package deployment_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/deployment/rollout"
+	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/object"
+)
+
+func orphaned(c deployment.Children) *machineset.Set {
+	s := c.Set.Clone()
+	s.Owner = nil
+	return s
+}
+
+// TestP10Adopts: only sets that nobody owns, that are selected, here, and not
+// on their way out; on a live read.
+func TestP10Adopts(t *testing.T) {
+	d := stored(1)
+	yes := orphaned(ownSet(d, "yes", 0))
+	owned, going, elsewhere, other := yes.Clone(), yes.Clone(), yes.Clone(), yes.Clone()
+	owned.Owner = &object.Owner{Kind: "Other", UID: "other"}
+	going.DeletedAt = begin
+	elsewhere.Namespace = "elsewhere"
+	other.Labels = map[string]string{"app": "other"}
+	o := &deployment.Observation{Deployment: d, Orphans: []*machineset.Set{owned, going, nil, yes, elsewhere, other}}
+	plan := decide(t, o, begin)
+	require.True(t, plan.ReadLive)
+	require.Empty(t, plan.Adopt)
+
+	o.Live = true
+	plan = decide(t, o, begin)
+	require.Len(t, plan.Adopt, 1)
+	adopted := plan.Adopt[0].Set
+	require.Equal(t, "yes", adopted.Name)
+	require.Equal(t, &object.Owner{Kind: deployment.OwnerKind, Name: "web", UID: "web-uid"}, adopted.Owner)
+	require.True(t, adopted.HasFinalizer(machineset.Finalizer))
+	require.Equal(t, yes.Spec, adopted.Spec)
+	require.Nil(t, yes.Owner, "the observed set is read-only")
+}
+
+// TestAdoptedGetsHashLabel: on the set and its template, not in the selector,
+// which its machines would no longer match.
+func TestAdoptedGetsHashLabel(t *testing.T) {
+	d := stored(1)
+	bare := orphaned(ownSet(d, "bare", 0))
+	delete(bare.Labels, hashLabel)
+	delete(bare.Spec.Template.Labels, hashLabel)
+	delete(bare.Spec.Selector.Labels, hashLabel)
+	o := &deployment.Observation{Deployment: d, Live: true, Orphans: []*machineset.Set{bare}}
+	adopted := decide(t, o, begin).Adopt[0].Set
+	require.Equal(t, "s6vfvz2m2l", adopted.Labels[hashLabel])
+	require.Equal(t, "s6vfvz2m2l", adopted.Spec.Template.Labels[hashLabel])
+	require.Equal(t, bare.Spec.Selector, adopted.Spec.Selector)
+	require.NotContains(t, bare.Labels, hashLabel)
+	require.NotContains(t, bare.Spec.Template.Labels, hashLabel)
+
+	bare.Labels[hashLabel] = "kept"
+	adopted = decide(t, o, begin).Adopt[0].Set
+	require.Equal(t, "kept", adopted.Labels[hashLabel])
+	require.Equal(t, "kept", adopted.Spec.Template.Labels[hashLabel])
+}
+
+func TestReleases(t *testing.T) {
+	d := stored(1)
+	kept, gone, going := ownSet(d, "kept", 1), ownSet(d, "gone", 0), ownSet(d, "going", 0)
+	gone.Set.Labels = map[string]string{"app": "other"}
+	going.Set.Labels = gone.Set.Labels
+	going.Set.DeletedAt = begin
+	o := &deployment.Observation{Deployment: d, Sets: []deployment.Children{kept, gone, going}}
+	require.True(t, decide(t, o, begin).ReadLive)
+	o.Live = true
+	plan := decide(t, o, begin)
+	require.Len(t, plan.Release, 1)
+	require.Equal(t, "gone", plan.Release[0].Set.Name)
+	require.Nil(t, plan.Release[0].Set.Owner)
+	require.NotNil(t, gone.Set.Owner, "the observed set is read-only")
+}
+
+// TestAnnouncedMachinesHaveRoom: what an old set is still about to create is
+// not given to the new one, until its machines are seen.
+func TestAnnouncedMachinesHaveRoom(t *testing.T) {
+	d := stored(3)
+	d.Spec.Strategy.MaxSurge = rollout.IntOrPercent{Value: 2}
+	old, current := ownSet(d, "web-old", 3), ownSet(d, "web-new", 0)
+	old.Set.CreatedAt = begin.AddDate(0, 0, -1)
+	old.Set.Spec.Template.Spec.Class.Name = "tiny"
+	old.Set.Spec.Replicas = 2
+	old.Set.Reservation = machineset.Reservation{Settled: 2, Reserved: 5} // 3 is seen, 4 and 5 are not
+	o := &deployment.Observation{Deployment: d, Live: true, Sets: []deployment.Children{old, current}}
+	require.Empty(t, decide(t, o, begin).Scale, "3 machines and 2 announced ones leave no room")
+
+	o.Sets[0].Set.Reservation.Settled = 4
+	plan := decide(t, o, begin)
+	require.Len(t, plan.Scale, 1)
+	require.Equal(t, int32(1), plan.Scale[0].Set.Spec.Replicas)
+	o.Sets[0].Set.Reservation.Settled = 5
+	require.Equal(t, int32(2), decide(t, o, begin).Scale[0].Set.Spec.Replicas)
+}
+
+// TestDeletion: without our finalizer nothing is touched; with it the sets go
+// first, all at once, and the record only when a live read finds none.
+func TestDeletion(t *testing.T) {
+	d := stored(2)
+	d.DeletedAt = begin
+	o := &deployment.Observation{Deployment: d, Sets: []deployment.Children{ownSet(d, "a", 1), ownSet(d, "b", 1)}}
+	o.Orphans = []*machineset.Set{orphaned(ownSet(d, "c", 1))}
+	require.True(t, decide(t, o, begin).ReadLive)
+	o.Live = true
+	require.Len(t, decide(t, o, begin).Delete, 2)
+	o.Sets[1].Set.DeletedAt = begin
+	require.Len(t, decide(t, o, begin).Delete, 1)
+
+	o.Sets, o.Live = nil, false
+	require.True(t, decide(t, o, begin).ReadLive, "none in the cache proves nothing")
+	o.Live = true
+	require.Empty(t, decide(t, o, begin).Write.(*deployment.Update).Deployment.Finalizers)
+
+	d.Finalizers = []string{"somebody's"}
+	o.Sets = []deployment.Children{ownSet(d, "a", 1)}
+	plan := decide(t, o, begin)
+	require.Equal(t, deployment.Plan{Why: deployment.Why{Reason: deployment.ReasonNotOurs}}, plan)
+}

@@ -1,0 +1,233 @@
+package deployment_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/deployment/rollout"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+)
+
+func decide(t require.TestingT, o *deployment.Observation, now time.Time) deployment.Plan {
+	plan, err := deployment.Decide(o, deployment.DefaultPolicy(), now)
+	require.NoError(t, err)
+	return plan
+}
+
+// size is what an observed set is ordered to have.
+func size(c deployment.Children) int {
+	if c.Set.Deleted() {
+		return 0
+	}
+	return int(c.Set.Spec.Replicas)
+}
+
+// outlook sums up an observation: machines there may be, and machines
+// available once the sets have followed their sizes.
+func outlook(o *deployment.Observation, now time.Time) (total, usable int) {
+	for _, c := range o.Sets {
+		actual, isAvailable := 0, 0
+		for _, m := range c.Machines {
+			if !m.Deleted() {
+				actual++
+				if available(m, o.Deployment.Spec.MinReady, now) {
+					isAvailable++
+				}
+			}
+		}
+		total += max(size(c), actual)
+		usable += min(size(c), isAvailable)
+	}
+	return total, usable
+}
+
+// apply carries out one resizing in the observation.
+func apply(o *deployment.Observation, order deployment.Order) {
+	for i := range o.Sets {
+		if o.Sets[i].Set.UID == order.Set.UID {
+			o.Sets[i].Set = order.Set
+		}
+	}
+}
+
+// TestP2P7P9OneDecision: from any state, with scaling and rolling both due,
+// each order of a decision, carried out one after the other, keeps to the
+// bounds; every size is within 0 and R + S; all orders are for live sets.
+func TestP2P7P9OneDecision(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		o := drawLive(t)
+		spec := &o.Deployment.Spec
+		bounds := rollout.Fenceposts(spec.Strategy.MaxSurge, spec.Strategy.MaxUnavailable, spec.Replicas)
+		ceiling, floor := int(spec.Replicas+bounds.Surge), max(0, int(spec.Replicas-bounds.Unavailable))
+		plan := decide(t, o, begin)
+		for _, order := range plan.Scale {
+			total, usable := outlook(o, begin)
+			apply(o, order)
+			totalThen, usableThen := outlook(o, begin)
+			require.LessOrEqual(t, totalThen, max(total, ceiling), "P7: %s", order.Why)
+			require.GreaterOrEqual(t, usableThen, min(usable, floor), "P7: %s", order.Why)
+			require.GreaterOrEqual(t, order.Set.Spec.Replicas, int32(0), "P9")
+			require.LessOrEqual(t, int(order.Set.Spec.Replicas), ceiling, "P9")
+			require.False(t, order.Set.Deleted())
+		}
+	})
+}
+
+// TestP5PendingOrders: with the orders carried out and the sets yet to follow,
+// nothing more is ordered.
+func TestP5PendingOrders(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		o := drawLive(t)
+		plan := decide(t, o, begin)
+		if len(plan.Scale) == 0 {
+			t.Skip("nothing to scale")
+		}
+		for _, order := range plan.Scale {
+			apply(o, order)
+		}
+		again := decide(t, o, begin)
+		require.Empty(t, again.Scale, "P5: %s", again.Why)
+	})
+}
+
+// TestP4NoRollout: with the same template, no other set is ever made or used,
+// whatever else of the spec changes, also from zero and to zero.
+func TestP4NoRollout(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := newChaos(t, false, false)
+		require.GreaterOrEqual(t, c.rest(), 0)
+		name := c.sets[0].Name
+		for range rapid.IntRange(1, 6).Draw(t, "edits") {
+			c.edit(func(s *deployment.Spec) {
+				s.Replicas = rapid.Int32Range(0, 9).Draw(t, "replicas")
+				s.Strategy = drawStrategy(t)
+				s.MinReady = time.Duration(rapid.IntRange(0, 5).Draw(t, "min ready")) * time.Second
+				s.Template.Spec.Class.Kind = rapid.SampledFrom([]string{"", "Foreign"}).Draw(t, "class kind")
+				s.Template.Spec.NodeTemplate.Labels = map[string]string{"pool": rapid.SampledFrom(classes).Draw(t, "pool")}
+				s.Template.Spec.Config.DrainTimeout = time.Duration(rapid.IntRange(0, 3).Draw(t, "drain")) * time.Minute
+				s.Template.Labels = map[string]string{"app": "web", "machine-template-hash": rapid.SampledFrom(classes).Draw(t, "hash")}
+			})
+			require.GreaterOrEqual(t, c.rest(), 0)
+			require.Len(t, c.sets, 1, "P4")
+			require.Equal(t, 1, c.made, "P4")
+			require.Equal(t, name, c.sets[0].Name)
+			require.Equal(t, c.deployment.Spec.Replicas, c.sets[0].Spec.Replicas)
+			have, want := c.sets[0].Spec.Template.Spec, c.deployment.Spec.Template.Spec
+			require.Equal(t, want, have, "pushed to the set")
+		}
+	})
+}
+
+// TestP10Counting: each machine counts for the set that owns it and no other,
+// wherever it is listed, and sets of others do not count at all.
+func TestP10Counting(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		o := drawLive(t)
+		want := decide(t, o, begin)
+		var all []*machine.Machine
+		for _, c := range o.Sets {
+			all = append(all, c.Machines...)
+		}
+		for i := range o.Sets {
+			o.Sets[i].Machines = all
+		}
+		foreign := drawChildren(t, o.Deployment, 9)
+		foreign.Set.Owner = rapid.SampledFrom([]*object.Owner{nil, {}, {UID: "other"}}).Draw(t, "owner")
+		o.Sets = append(o.Sets, foreign)
+		require.Equal(t, want, decide(t, o, begin), "P10")
+	})
+}
+
+// TestP11Total: no input makes Decide panic, and none but a deployment without
+// UID is the caller's mistake.
+func TestP11Total(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		o := drawGarbage(t)
+		plan, err := deployment.Decide(o, deployment.DefaultPolicy(), begin)
+		require.NoError(t, err)
+		requireSentence(t, plan.Why)
+		kinds := 0
+		for kind, orders := range ordersOf(&plan) {
+			if len(orders) > 0 {
+				kinds++
+			}
+			for _, order := range orders {
+				require.NotNil(t, order.Set, kind)
+				requireSentence(t, order.Why)
+				require.True(t, o.Live, "%s without a live read", kind)
+				require.False(t, o.Deployment.Deleted() && kind != "delete", "P25: %s", kind)
+			}
+		}
+		if plan.Write != nil {
+			kinds++
+		}
+		if plan.ReadLive {
+			kinds++
+		}
+		require.LessOrEqual(t, kinds, 1)
+	})
+}
+
+// requireSentence wants a reason with a sentence in which every word was filled in.
+func requireSentence(t require.TestingT, why deployment.Why) {
+	require.NotEmpty(t, why.Reason)
+	require.NotEqual(t, string(why.Reason), why.String())
+	require.NotContains(t, why.String(), "{")
+}
+
+// TestP27Function: the same observation gives the same plan, in whatever order
+// sets and machines come, and is not changed by deciding.
+func TestP27Function(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		o := rapid.OneOf(rapid.Custom(drawLive), rapid.Custom(drawGarbage)).Draw(t, "observation")
+		before := copyOf(o)
+		plan := decide(t, o, begin)
+		require.Equal(t, before, copyOf(o), "changed by deciding")
+		require.Equal(t, plan, decide(t, copyOf(o), begin), "P27")
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		o := drawLive(t)
+		plan := decide(t, o, begin)
+		shuffled := copyOf(o)
+		slices.Reverse(shuffled.Sets)
+		for i := range shuffled.Sets {
+			slices.Reverse(shuffled.Sets[i].Machines)
+		}
+		require.Equal(t, plan, decide(t, shuffled, begin), "P27: the order of sets or machines decides")
+	})
+}
+
+func TestCallersMistakes(t *testing.T) {
+	o := &deployment.Observation{Deployment: web(1)}
+	_, err := deployment.Decide(nil, deployment.DefaultPolicy(), begin)
+	require.ErrorIs(t, err, deployment.ErrNoDeployment)
+	_, err = deployment.Decide(&deployment.Observation{}, deployment.DefaultPolicy(), begin)
+	require.ErrorIs(t, err, deployment.ErrNoDeployment)
+	_, err = deployment.Decide(o, nil, begin)
+	require.ErrorIs(t, err, deployment.ErrNoPolicy)
+	_, err = deployment.Decide(o, deployment.DefaultPolicy(), begin)
+	require.ErrorIs(t, err, object.ErrInvalid)
+	require.EqualError(t, err, "deployment fleet/web: metadata.uid must not be empty")
+
+	for field, change := range map[string]func(*deployment.Policy){
+		"policy.statusInterval":    func(p *deployment.Policy) { p.StatusInterval = -1 },
+		"policy.resync":            func(p *deployment.Policy) { p.Resync = time.Second - 1 },
+		"policy.retry":             func(p *deployment.Policy) { p.Retry = codes.Requeue },
+		"policy.failedSummaries":   func(p *deployment.Policy) { p.FailedSummaries = -1 },
+		"policy.keys.templateHash": func(p *deployment.Policy) { p.Keys.TemplateHash = "" },
+	} {
+		p := deployment.DefaultPolicy()
+		change(p)
+		_, err := deployment.Decide(o, p, begin)
+		var bad *object.FieldError
+		require.ErrorAs(t, err, &bad)
+		require.Equal(t, field, bad.Field)
+	}
+}

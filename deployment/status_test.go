@@ -1,0 +1,262 @@
+package deployment_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/object"
+)
+
+// statusOf is the status that a plan writes.
+func statusOf(t require.TestingT, p deployment.Plan) deployment.Status {
+	require.IsType(t, &deployment.UpdateStatus{}, p.Write, "%s", p.Why)
+	return p.Write.(*deployment.UpdateStatus).Status
+}
+
+// settledObservation is one of n machines, all running, with nothing to write.
+func settledObservation(t require.TestingT, n int) *deployment.Observation {
+	d := stored(int32(n))
+	o := &deployment.Observation{Deployment: d, Live: true, Sets: []deployment.Children{ownSet(d, "web-a", n)}}
+	d.Status = statusOf(t, decide(t, o, begin))
+	require.Nil(t, decide(t, o, begin).Write)
+	return o
+}
+
+// TestCounts holds the numbers of the status to a slow count.
+func TestCounts(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		o := drawLive(t)
+		plan := decide(t, o, begin)
+		for plan.Write == nil {
+			require.NotEmpty(t, append(plan.Scale, plan.Create...), "%s", plan.Why)
+			for _, order := range plan.Scale {
+				apply(o, order)
+			}
+			for _, order := range plan.Create {
+				s := order.Set.Clone()
+				s.UID = "born"
+				o.Sets = append(o.Sets, deployment.Children{Set: s})
+			}
+			plan = decide(t, o, begin)
+		}
+		var want deployment.Status
+		newest := ""
+		for _, c := range o.Sets {
+			if !c.Set.Deleted() && c.Set.Spec.Template.Spec.Class.Name == "small" && (newest == "" || older(o, c.Set, newest)) {
+				newest = c.Set.UID
+			}
+		}
+		for _, c := range o.Sets {
+			for _, m := range c.Machines {
+				if m.Deleted() {
+					continue
+				}
+				want.Replicas++
+				if c.Set.UID == newest {
+					want.Updated++
+				}
+				if m.Ready() {
+					want.Ready++
+				}
+				if available(m, o.Deployment.Spec.MinReady, begin) {
+					want.Available++
+				}
+			}
+		}
+		want.Unavailable = max(0, o.Deployment.Spec.Replicas-want.Available)
+		got := statusOf(t, plan)
+		require.Equal(t, []int32{want.Replicas, want.Updated, want.Ready, want.Available, want.Unavailable},
+			[]int32{got.Replicas, got.Updated, got.Ready, got.Available, got.Unavailable})
+		require.Equal(t, o.Deployment.Generation, got.ObservedGeneration)
+	})
+}
+
+func older(o *deployment.Observation, s *machineset.Set, than string) bool {
+	for _, c := range o.Sets {
+		if c.Set.UID == than {
+			return s.CreatedAt.Before(c.Set.CreatedAt) || s.CreatedAt.Equal(c.Set.CreatedAt) && s.Name < c.Set.Name
+		}
+	}
+	return false
+}
+
+// TestThrottle: the first change is written at once, the next not before the
+// interval is over, to the nanosecond; a clock that was set back blocks nothing.
+func TestThrottle(t *testing.T) {
+	o := settledObservation(t, 2)
+	o.Sets[0].Machines = o.Sets[0].Machines[:1]
+	at := func(sinceWritten time.Duration) deployment.Plan {
+		o.StatusWritten = begin.Add(-sinceWritten)
+		return decide(t, o, begin)
+	}
+	require.NotNil(t, at(time.Second).Write)
+	require.NotNil(t, at(time.Hour).Write)
+	require.NotNil(t, at(-time.Hour).Write)
+	for _, early := range []time.Duration{0, time.Nanosecond, time.Second - time.Nanosecond} {
+		plan := at(early)
+		require.Nil(t, plan.Write)
+		require.Equal(t, begin.Add(time.Second-early), plan.At)
+	}
+	o.StatusWritten = time.Time{}
+	require.NotNil(t, decide(t, o, begin).Write)
+
+	// With nothing else to wait for, the throttle is what is waited for.
+	o = settledObservation(t, 1)
+	o.Sets[0].Machines[0].Status.LastOperation = failed("out of room")
+	o.StatusWritten = begin.Add(-time.Millisecond)
+	require.Equal(t, deployment.Why{Reason: deployment.ReasonThrottled, For: 999 * time.Millisecond}, decide(t, o, begin).Why)
+
+	p := deployment.DefaultPolicy()
+	p.StatusInterval = 0
+	plan, err := deployment.Decide(o, p, begin)
+	require.NoError(t, err)
+	require.NotNil(t, plan.Write)
+}
+
+// TestFailedSummaries holds the list to a sort of all.
+func TestFailedSummaries(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d := stored(3)
+		o := &deployment.Observation{Deployment: d, Live: true, Sets: []deployment.Children{ownSet(d, "web-a", 3), ownSet(d, "web-b", 0)}}
+		o.Sets[0].Set.DeletedAt = begin // its machines are listed as well
+		o.Sets[1].Set.Spec.Replicas = 3
+		var want []machineset.Summary
+		for _, i := range rapid.SliceOfNDistinct(rapid.IntRange(100, 999), 0, 40, rapid.ID[int]).Draw(t, "machines") {
+			child := &o.Sets[i%2]
+			m := &machine.Machine{Status: machine.Status{Phase: machine.PhaseUnknown}}
+			m.Name, m.Spec.ProviderID = fmt.Sprintf("m-%d", i), fmt.Sprintf("id-%d", i)
+			m.Owner = &object.Owner{UID: child.Set.UID}
+			if i%3 > 0 {
+				m.Status.LastOperation = failed("out of room")
+				want = append(want, machineset.Summary{Name: m.Name, ProviderID: m.Spec.ProviderID, Owner: child.Set.Name, LastOperation: m.Status.LastOperation})
+			}
+			if i%5 == 0 {
+				m.DeletedAt = begin
+			}
+			child.Machines = append(child.Machines, m)
+		}
+		slices.SortFunc(want, func(a, b machineset.Summary) int { return strings.Compare(a.Name, b.Name) })
+		p := deployment.DefaultPolicy()
+		p.FailedSummaries = rapid.IntRange(0, 25).Draw(t, "limit")
+		want = want[:min(len(want), p.FailedSummaries)]
+
+		o.Deployment.DeletedAt = begin // nothing but the status is left to do
+		o.Sets[1].Set.DeletedAt = begin
+		plan, err := deployment.Decide(o, p, begin)
+		require.NoError(t, err)
+		require.Equal(t, append([]machineset.Summary{}, want...), append([]machineset.Summary{}, statusOf(t, plan).Failed...))
+	})
+}
+
+// TestStatusSurvivesStores: a status that comes back with times in another
+// location is the same status.
+func TestStatusSurvivesStores(t *testing.T) {
+	o := settledObservation(t, 1)
+	o.Sets[0].Machines[0].Status.LastOperation = failed("out of room")
+	d := o.Deployment
+	d.Status = statusOf(t, decide(t, o, begin.Add(time.Hour)))
+	elsewhere := time.FixedZone("elsewhere", 3600)
+	require.NotEmpty(t, d.Status.Failed)
+	for i := range d.Status.Conditions {
+		d.Status.Conditions[i].Since = d.Status.Conditions[i].Since.In(elsewhere)
+	}
+	for i := range d.Status.Failed {
+		d.Status.Failed[i].LastOperation.Time = d.Status.Failed[i].LastOperation.Time.In(elsewhere)
+	}
+	require.Nil(t, decide(t, o, begin.Add(2*time.Hour)).Write)
+
+	same := d.Status.Clone()
+	require.True(t, same.Equal(&d.Status))
+	same.Conditions[0].Since = same.Conditions[0].Since.Add(time.Second)
+	require.False(t, same.Equal(&d.Status))
+	same = d.Status.Clone()
+	same.Failed[0].LastOperation.Time = same.Failed[0].LastOperation.Time.Add(time.Second)
+	require.False(t, same.Equal(&d.Status))
+}
+
+// progressing is the condition of that type in what is decided next.
+func progressing(t require.TestingT, o *deployment.Observation, now time.Time) object.Condition {
+	c := object.FindCondition(statusOf(t, decide(t, o, now)).Conditions, deployment.ConditionProgressing)
+	require.NotNil(t, c)
+	return *c
+}
+
+// TestProgressSticks: a complete rollout stays complete when machines fail or
+// the fleet is scaled, until another template is wanted, also when no old
+// machine is there to tell.
+func TestProgressSticks(t *testing.T) {
+	o := settledObservation(t, 3)
+	o.Sets[0].Set.Reservation = machineset.Reservation{Settled: 3, Reserved: 3}
+	o.Sets[0].Machines[0].Status.Phase = machine.PhaseUnknown
+	require.Equal(t, deployment.ProgressAvailable, progressing(t, o, begin).Reason)
+	o.Deployment.Status = statusOf(t, decide(t, o, begin))
+	for i := range o.Sets[0].Machines {
+		o.Sets[0].Machines[i].DeletedAt = begin
+	}
+	require.Equal(t, deployment.ProgressAvailable, progressing(t, o, begin).Reason)
+
+	o.Deployment.Spec.Template.Spec.Class.Name = "large"
+	o.Sets = append(o.Sets, ownSet(o.Deployment, "web-b", 0))
+	o.Sets[0].Set.Spec.Replicas = 0
+	o.Sets[1].Set.Spec.Replicas = 3
+	require.Equal(t, deployment.ProgressCreated, progressing(t, o, begin).Reason)
+	o.Sets[1].Set.Reservation.Reserved = 1
+	o.Deployment.Status.Conditions = nil
+	require.Equal(t, deployment.ProgressFound, progressing(t, o, begin).Reason)
+}
+
+// TestReplicaFailure: the new set's trouble comes first, then the oldest's; a
+// refusal before any.
+func TestReplicaFailure(t *testing.T) {
+	o := settledObservation(t, 2)
+	failing := func(reason string, status object.ConditionStatus) []object.Condition {
+		return []object.Condition{{Type: machineset.ConditionReplicaFailure, Status: status, Reason: reason, Message: "why"}}
+	}
+	got := func() *object.Condition {
+		return object.FindCondition(statusOf(t, decide(t, o, begin)).Conditions, deployment.ConditionReplicaFailure)
+	}
+	old := ownSet(o.Deployment, "web-old", 0)
+	old.Set.CreatedAt = begin.Add(-time.Hour)
+	old.Set.Spec.Template.Spec.Class.Name = "tiny"
+	old.Set.Status.Conditions = failing("Old", object.True)
+	o.Sets = append(o.Sets, old)
+	require.Equal(t, "Old", got().Reason)
+	o.Sets[0].Set.Status.Conditions = failing("New", object.True)
+	require.Equal(t, object.Condition{
+		Type: deployment.ConditionReplicaFailure, Status: object.True, Reason: "New", Message: "why", Since: begin,
+	}, *got())
+	o.Failed = &machine.Outcome{Code: codes.Aborted, Message: "never in a condition"}
+	require.Equal(t, deployment.FailureRefused, got().Reason)
+	require.NotContains(t, got().Message, "never")
+	o.Failed = nil
+	o.Deployment.Status = statusOf(t, decide(t, o, begin))
+	o.Sets[0].Set.Status.Conditions, o.Sets[1].Set.Status.Conditions = failing("New", object.False), nil
+	require.Nil(t, got())
+}
+
+// TestRefusalWaits: no order in the same pass, then longer and longer.
+func TestRefusalWaits(t *testing.T) {
+	o := settledObservation(t, 2)
+	o.Deployment.Spec.Replicas = 5
+	require.NotEmpty(t, decide(t, o, begin).Scale)
+	o.Failed = &machine.Outcome{Code: codes.PermissionDenied, Message: "no"}
+	o.Deployment.Status = statusOf(t, decide(t, o, begin))
+	for failures, wait := range []time.Duration{5 * time.Second, 5 * time.Second, 10 * time.Second, 20 * time.Second} {
+		o.Failures = failures
+		plan := decide(t, o, begin)
+		require.Equal(t, begin.Add(wait), plan.At)
+		require.Equal(t, deployment.ReasonOrderRefused, plan.Why.Reason)
+		require.Equal(t, plan.Why, plan.Warn)
+		require.Empty(t, plan.Scale)
+	}
+}

@@ -1,0 +1,242 @@
+package driver_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/driver"
+)
+
+// A step sees what a call is about, and decides about its error alone.
+func TestAround(t *testing.T) {
+	for call := range codes.Calls() {
+		mine := errors.New("mine")
+		var seen driver.Subject
+		d := driver.Around(answering(whole, errors.New("theirs")),
+			func(ctx context.Context, s driver.Subject, next func(context.Context) error) error {
+				seen = s
+				if err := next(ctx); err == nil || err.Error() != "theirs" {
+					t.Errorf("%s: next returns %v", call, err)
+				}
+				return mine
+			})
+		response, err := ask(t.Context(), d, call, aMachine, aClass, aSecret)
+		if response == nil || err != mine || seen != subjectOf(call) {
+			t.Errorf("%s: %v, %v, about %+v", call, response, err, seen)
+		}
+	}
+}
+
+// Deadlines as each call gets them, in virtual time.
+func TestDeadline(t *testing.T) {
+	by := map[codes.Call]time.Duration{
+		codes.CreateMachine: 10 * time.Minute, codes.DeleteMachine: 0, codes.ListMachines: -time.Second,
+	}
+	for _, c := range []struct {
+		name     string
+		timeouts driver.Timeouts
+		callers  time.Duration // the caller's own; zero: none
+		want     map[codes.Call]time.Duration
+	}{
+		{"none", driver.Timeouts{}, 0, nil},
+		{"by call", driver.Timeouts{Default: time.Minute, By: by}, 0, map[codes.Call]time.Duration{
+			codes.CreateMachine: 10 * time.Minute, codes.DeleteMachine: 0, codes.ListMachines: 0,
+			codes.GetMachineStatus: time.Minute, codes.UpdateMachine: time.Minute,
+		}},
+		{"callers'", driver.Timeouts{Default: time.Minute, By: by}, time.Second, map[codes.Call]time.Duration{
+			codes.CreateMachine: time.Second, codes.DeleteMachine: time.Second, codes.GetMachineStatus: time.Second,
+		}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var left time.Duration
+			d := driver.Deadline(&scripted{answer: func(ctx context.Context, call codes.Call, _ any) (any, error) {
+				left = 0
+				if at, ok := ctx.Deadline(); ok {
+					left = time.Until(at)
+				}
+				return whole(call), nil
+			}}, c.timeouts)
+			ctx := t.Context()
+			if c.callers > 0 {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeout(ctx, c.callers)
+				defer cancel()
+			}
+			for call, want := range c.want {
+				if _, err := ask(ctx, d, call, aMachine, aClass, nil); err != nil || left != want {
+					t.Errorf("%s: %s has %v, not %v (%v)", c.name, call, left, want, err)
+				}
+			}
+		})
+	}
+}
+
+// A change of the map afterwards changes nothing.
+func TestDeadlineKeepsItsOwnTimeouts(t *testing.T) {
+	by := map[codes.Call]time.Duration{codes.CreateMachine: time.Hour}
+	d := driver.Deadline(&scripted{answer: func(ctx context.Context, call codes.Call, _ any) (any, error) {
+		if _, ok := ctx.Deadline(); !ok {
+			t.Error("there is no deadline any more")
+		}
+		return whole(call), nil
+	}}, driver.Timeouts{By: by})
+	delete(by, codes.CreateMachine)
+	if _, err := ask(t.Context(), d, codes.CreateMachine, aMachine, aClass, nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// The driver decides when a call ends: a late success is not lost, and a
+// driver that keeps to its deadline says so by the code.
+func TestDeadlineWaitsForTheDriver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		late := driver.Deadline(&scripted{answer: func(_ context.Context, call codes.Call, _ any) (any, error) {
+			<-time.After(time.Hour)
+			return whole(call), nil
+		}}, driver.Timeouts{Default: time.Minute})
+		if response, err := ask(t.Context(), late, codes.CreateMachine, aMachine, aClass, nil); response == nil || err != nil {
+			t.Errorf("late: %v, %v", response, err)
+		}
+		began := time.Now()
+		prompt := driver.Deadline(&scripted{answer: func(ctx context.Context, _ codes.Call, _ any) (any, error) {
+			<-ctx.Done()
+			return nil, fmt.Errorf("waiting for the VM: %w", ctx.Err())
+		}}, driver.Timeouts{Default: time.Minute})
+		_, err := ask(t.Context(), prompt, codes.CreateMachine, aMachine, aClass, nil)
+		if took := time.Since(began); codes.Of(err) != codes.DeadlineExceeded || took != time.Minute {
+			t.Errorf("prompt: %v after %v", err, took)
+		}
+	})
+}
+
+// A panic becomes an error that names the call and nothing of its value.
+func TestRecover(t *testing.T) {
+	for call := range codes.Calls() {
+		for _, value := range []any{"hush-hush", errors.New("hush-hush"), aSecret.Data, nil} {
+			var told []driver.Panic
+			d := driver.Recover(&scripted{answer: func(context.Context, codes.Call, any) (any, error) {
+				panic(value)
+			}}, func(p driver.Panic) { told = append(told, p) })
+			response, err := ask(t.Context(), d, call, aMachine, aClass, aSecret)
+			if response != nil || codes.Of(err) != codes.Internal || !strings.Contains(err.Error(), call.String()) {
+				t.Fatalf("%s: %v, %v", call, response, err)
+			}
+			if text := fmt.Sprintf("%v %+v", err, err); strings.Contains(text, "hush") || strings.Contains(text, "goroutine") {
+				t.Errorf("%s says too much: %s", call, text)
+			}
+			if len(told) != 1 || told[0].Subject != subjectOf(call) || value != nil && fmt.Sprint(told[0].Value) != fmt.Sprint(value) {
+				t.Fatalf("%s: told %+v", call, told)
+			}
+			if !bytes.Contains(told[0].Stack, []byte("TestRecover")) {
+				t.Errorf("%s: the stack does not show where:\n%s", call, told[0].Stack)
+			}
+			if _, err := ask(t.Context(), driver.Recover(d, nil), call, aMachine, aClass, aSecret); err == nil {
+				t.Errorf("%s: no error without a report", call)
+			}
+		}
+	}
+}
+
+// What a hook is told, in virtual time.
+func TestHook(t *testing.T) {
+	for _, answer := range []error{nil, codes.New(codes.ResourceExhausted, "full"), context.Canceled} {
+		for call := range codes.Calls() {
+			synctest.Test(t, func(t *testing.T) {
+				type mark struct{}
+				ended := false
+				var told []driver.Call
+				d := driver.Hook(&scripted{answer: func(_ context.Context, call codes.Call, _ any) (any, error) {
+					<-time.After(3 * time.Second)
+					ended = true
+					return whole(call), answer
+				}}, time.Now, func(ctx context.Context, c driver.Call) {
+					if !ended || ctx.Value(mark{}) != call {
+						t.Errorf("%s: told before the end, or with another context", call)
+					}
+					told = append(told, c)
+				})
+				response, err := ask(context.WithValue(t.Context(), mark{}, call), d, call, aMachine, aClass, aSecret)
+				if response == nil || err != answer {
+					t.Errorf("%s: %v, %v", call, response, err)
+				}
+				want := driver.Call{Subject: subjectOf(call), Took: 3 * time.Second, Code: codes.Of(answer), Err: answer}
+				if len(told) != 1 || told[0] != want {
+					t.Errorf("%s: told %+v, not %+v", call, told, want)
+				}
+			})
+		}
+	}
+}
+
+// A clock that is missing or goes backwards gives no negative time.
+func TestHookWithOddClocks(t *testing.T) {
+	at := time.Unix(1000, 0)
+	for name, now := range map[string]func() time.Time{
+		"none": nil,
+		"backwards": func() time.Time {
+			at = at.Add(-time.Second)
+			return at
+		},
+	} {
+		calls := 0
+		d := driver.Hook(plain(), now, func(_ context.Context, c driver.Call) {
+			calls++
+			if c.Took != 0 {
+				t.Errorf("%s: took %v", name, c.Took)
+			}
+		})
+		if _, err := ask(t.Context(), d, codes.CreateMachine, aMachine, aClass, nil); err != nil || calls != 1 {
+			t.Errorf("%s: %v, told %d times", name, err, calls)
+		}
+	}
+}
+
+// Whatever goes wrong, and in whatever order the decorators stand, nothing of
+// a secret is in what they say.
+func TestDecoratorsShowNoSecret(t *testing.T) {
+	var shown []string
+	hook := func(d driver.Driver) driver.Driver {
+		return driver.Hook(d, nil, func(_ context.Context, c driver.Call) {
+			shown = append(shown, fmt.Sprintf("%v %+v %#v", c, c, c))
+		})
+	}
+	canceled, cancel := context.WithCancel(t.Context())
+	cancel()
+	faulty := map[string]driver.Driver{
+		"panics": &scripted{answer: func(_ context.Context, _ codes.Call, req any) (any, error) {
+			panic(fmt.Sprintf("%v %s", req, aSecret.Data["token"]))
+		}},
+		"answers nothing": answering(nothing, nil),
+		"lists nonsense": answering(func(codes.Call) any {
+			return &driver.ListMachinesResponse{Machines: map[string]string{"": "m-1"}}
+		}, nil),
+	}
+	for name, d := range faulty {
+		for _, order := range [][]string{{"recover", "validate", "limit"}, {"limit", "recover", "validate"}, {"recover", "limit", "validate"}} {
+			for call := range codes.Calls() {
+				for _, ctx := range []context.Context{t.Context(), canceled} {
+					_, err := ask(ctx, hook(stackOf(order, d)), call, aMachine, aClass, aSecret)
+					shown = append(shown, fmt.Sprintf("%s: %v %+v %s", name, err, err, codes.Message(err)))
+					_, err = ask(ctx, hook(stackOf(order, d)), call, aMachine, nil, aSecret)
+					shown = append(shown, fmt.Sprintf("%s: %v %+v %s", name, err, err, codes.Message(err)))
+				}
+			}
+		}
+	}
+	decimals := strings.Trim(fmt.Sprint([]byte("hush-hush")), "[]")
+	for _, text := range shown {
+		if strings.Contains(text, "hush") || strings.Contains(text, decimals) {
+			t.Errorf("shown: %s", text)
+		}
+	}
+	if len(shown) < 100 {
+		t.Errorf("only %d texts were looked at", len(shown))
+	}
+}

@@ -1,0 +1,373 @@
+package driver_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/driver"
+)
+
+// visit is one call that wants to pass a limit. Times are from the start.
+type visit struct {
+	arrives time.Duration
+	stays   time.Duration // in the driver
+	leaves  time.Duration // when its context ends; zero: never
+}
+
+// stay is what became of a visit.
+type stay struct {
+	began time.Duration // in the driver; negative: never
+	ended time.Duration // for its caller
+	code  codes.Code
+}
+
+// foretell says what must become of visits, which are in the order of their
+// arrival. It is slow and goes by the words of Limits: who came first is next;
+// the bucket holds Burst calls and gets one more each Interval, bit by bit.
+func foretell(visits []visit, l driver.Limits) []stay {
+	capacity := time.Duration(max(1, l.Burst)) * l.Interval
+	filled, at := capacity, time.Duration(0) // the bucket's content at that time
+	var line time.Duration                   // when the one before was no longer next
+	var ends []time.Duration                 // of stays in the driver
+	var all []stay
+	for _, v := range visits {
+		over := v.leaves
+		if over == 0 {
+			over = math.MaxInt64
+		}
+		start := max(v.arrives, line)
+		if n := len(ends) - l.Concurrency; l.Concurrency > 0 && n >= 0 {
+			slices.Sort(ends)
+			start = max(start, ends[n])
+		}
+		if have := min(capacity, filled+start-at); l.Interval > 0 && have < l.Interval {
+			start += l.Interval - have
+		}
+		if over < start {
+			line = max(line, min(over, start))
+			all = append(all, stay{-1, over, codes.DeadlineExceeded})
+			continue
+		}
+		line = start
+		if l.Interval > 0 {
+			filled, at = min(capacity, filled+start-at)-l.Interval, start
+		}
+		ends = append(ends, start+v.stays)
+		all = append(all, stay{start, start + v.stays, codes.OK})
+	}
+	return all
+}
+
+// live has the visits take place, in virtual time, and returns what became of
+// them and how many were in the driver at once.
+func live(t *testing.T, visits []visit, l driver.Limits) (stays []stay, crowd int) {
+	stays = make([]stay, len(visits))
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		l.Now, l.After = time.Now, time.After
+		type number struct{}
+		var mu sync.Mutex
+		inside := 0
+		d := driver.Limit(&scripted{answer: func(ctx context.Context, call codes.Call, _ any) (any, error) {
+			i, _ := ctx.Value(number{}).(int)
+			mu.Lock()
+			inside++
+			crowd = max(crowd, inside)
+			stays[i].began = time.Since(start)
+			mu.Unlock()
+			<-time.After(visits[i].stays)
+			mu.Lock()
+			inside--
+			mu.Unlock()
+			return whole(call), nil
+		}}, l)
+		var all sync.WaitGroup
+		for i, v := range visits {
+			stays[i].began = -1
+			all.Go(func() {
+				<-time.After(v.arrives)
+				ctx := context.WithValue(context.Background(), number{}, i)
+				if v.leaves > 0 {
+					var cancel context.CancelFunc
+					ctx, cancel = context.WithDeadline(ctx, start.Add(v.leaves))
+					defer cancel()
+				}
+				_, err := ask(ctx, d, codes.CreateMachine, aMachine, aClass, nil)
+				stays[i].ended, stays[i].code = time.Since(start), codes.Of(err)
+			})
+		}
+		all.Wait()
+	})
+	return stays, crowd
+}
+
+func drawVisits(t *rapid.T) []visit {
+	n := rapid.IntRange(1, 25).Draw(t, "visits")
+	visits := make([]visit, n)
+	var at time.Duration
+	for i := range visits {
+		// Nothing coincides: arrivals, ends and deadlines differ in their last digits.
+		at += time.Duration(rapid.IntRange(0, 3).Draw(t, "gap"))*10*time.Millisecond + time.Microsecond
+		visits[i] = visit{arrives: at, stays: time.Duration(rapid.IntRange(1, 60).Draw(t, "stays")) * time.Millisecond}
+		if rapid.IntRange(0, 3).Draw(t, "leaves") == 0 {
+			visits[i].leaves = at + time.Duration(rapid.IntRange(1, 90).Draw(t, "patience"))*time.Millisecond + 3*time.Nanosecond
+		}
+	}
+	return visits
+}
+
+// Every call begins at the very moment that the words of Limits give, one whose
+// context ends is not made and returns at once, and there are never more at
+// once than allowed.
+func TestPropertyLimit(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		l := driver.Limits{
+			Concurrency: rapid.IntRange(0, 4).Draw(rt, "concurrency"),
+			Interval:    time.Duration(rapid.IntRange(0, 30).Draw(rt, "interval")) * time.Millisecond,
+			Burst:       rapid.IntRange(-1, 5).Draw(rt, "burst"),
+		}
+		visits := drawVisits(rt)
+		want := foretell(visits, l)
+		got, crowd := live(t, visits, l)
+		if !slices.Equal(got, want) {
+			rt.Fatalf("limits %+v, visits %v:\ngot  %v\nwant %v", l, visits, got, want)
+		}
+		if l.Concurrency > 0 && crowd > l.Concurrency {
+			rt.Fatalf("%d calls at once, with limits %+v", crowd, l)
+		}
+		var begun []time.Duration
+		for _, s := range got {
+			if s.began >= 0 {
+				begun = append(begun, s.began)
+			}
+		}
+		for i := range begun {
+			for j := i + 1; l.Interval > 0 && j < len(begun); j++ {
+				allowed := max(1, l.Burst) + int((begun[j]-begun[i])/l.Interval)
+				if j-i+1 > allowed {
+					rt.Fatalf("%d calls begin within %v, with limits %+v", j-i+1, begun[j]-begun[i], l)
+				}
+			}
+		}
+	})
+}
+
+// One hour of a limit, told as it goes.
+func TestLimitOverTime(t *testing.T) {
+	second := time.Second
+	l := driver.Limits{Concurrency: 2, Interval: 10 * second, Burst: 3}
+	visits := []visit{
+		{arrives: 1 * second, stays: 5 * second},
+		{arrives: 2 * second, stays: 60 * second},
+		{arrives: 3 * second, stays: 60 * second},                    // waits for a slot until 6
+		{arrives: 4 * second, stays: second, leaves: 30 * second},    // gives up: no slot before 62
+		{arrives: 5 * second, stays: second},                         // 62: the bucket is full again
+		{arrives: 70 * second, stays: second},                        // and holds three
+		{arrives: 71 * second, stays: second},                        //
+		{arrives: 73 * second, stays: second},                        // and some for 10 s a call
+		{arrives: 74 * second, stays: second},                        //
+		{arrives: 75 * second, stays: second, leaves: 80 * second},   // waits for time, and gives up
+		{arrives: 76 * second, stays: second, leaves: 3600 * second}, //
+	}
+	want := []stay{
+		{1 * second, 6 * second, codes.OK},
+		{2 * second, 62 * second, codes.OK},
+		{6 * second, 66 * second, codes.OK},
+		{-1, 30 * second, codes.DeadlineExceeded},
+		{62 * second, 63 * second, codes.OK},
+		{70 * second, 71 * second, codes.OK},
+		{71 * second, 72 * second, codes.OK},
+		{73 * second, 74 * second, codes.OK},
+		{82 * second, 83 * second, codes.OK},
+		{-1, 80 * second, codes.DeadlineExceeded},
+		{92 * second, 93 * second, codes.OK},
+	}
+	got, crowd := live(t, visits, l)
+	if !slices.Equal(got, want) || crowd != 2 {
+		t.Errorf("at once %d, got\n%v, want\n%v", crowd, got, want)
+	}
+	if told := foretell(visits, l); !slices.Equal(told, want) {
+		t.Errorf("the oracle says\n%v, want\n%v", told, want)
+	}
+}
+
+// A call whose context is over is not made, though there is room for it.
+func TestLimitRefusesTheCanceled(t *testing.T) {
+	for name, l := range map[string]driver.Limits{
+		"no limit":    {},
+		"concurrency": {Concurrency: 1},
+		"rate":        {Interval: time.Second, Now: time.Now, After: time.After},
+	} {
+		asked := 0
+		d := driver.Limit(&scripted{answer: func(_ context.Context, call codes.Call, _ any) (any, error) {
+			asked++
+			return whole(call), nil
+		}}, l)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		for range 50 { // more than luck
+			response, err := ask(ctx, d, codes.CreateMachine, aMachine, aClass, nil)
+			if response != nil || codes.Of(err) != codes.Canceled || !errors.Is(err, context.Canceled) {
+				t.Fatalf("%s: %v, %v", name, response, err)
+			}
+		}
+		if asked > 0 {
+			t.Errorf("%s: the driver was asked %d times", name, asked)
+		}
+		if _, err := ask(t.Context(), d, codes.CreateMachine, aMachine, aClass, nil); err != nil || asked != 1 {
+			t.Errorf("%s: what was canceled has used something up: %v", name, err)
+		}
+	}
+}
+
+// A context that ends just when the wait for it does has ended.
+func TestLimitWhenWaitAndContextEndTogether(t *testing.T) {
+	for range 50 { // either may win
+		ctx, cancel := context.WithCancel(t.Context())
+		asked := 0
+		fired := make(chan time.Time)
+		close(fired)
+		d := driver.Limit(&scripted{answer: func(_ context.Context, call codes.Call, _ any) (any, error) {
+			asked++
+			return whole(call), nil
+		}}, driver.Limits{
+			Concurrency: 1, Interval: time.Hour, Now: time.Now,
+			After: func(time.Duration) <-chan time.Time {
+				cancel()
+				return fired
+			},
+		})
+		_, _ = ask(ctx, d, codes.CreateMachine, aMachine, aClass, nil)
+		_, err := ask(ctx, d, codes.CreateMachine, aMachine, aClass, nil)
+		if asked != 1 || codes.Of(err) != codes.Canceled {
+			t.Fatalf("asked %d times: %v", asked, err)
+		}
+	}
+}
+
+// Limited calls share one limit; the others pass.
+func TestLimitOfSomeCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		calls := []codes.Call{codes.CreateMachine, codes.DeleteMachine}
+		d := driver.Limit(plain(), driver.Limits{Calls: calls, Interval: time.Minute, Now: time.Now, After: time.After})
+		calls[0] = codes.ListMachines // changes nothing any more
+		start := time.Now()
+		for _, c := range []struct {
+			call codes.Call
+			at   time.Duration
+		}{
+			{codes.CreateMachine, 0}, {codes.ListMachines, 0}, {codes.ListMachines, 0}, {codes.GetMachineStatus, 0},
+			{codes.DeleteMachine, time.Minute}, {codes.ListMachines, time.Minute}, {codes.CreateMachine, 2 * time.Minute},
+		} {
+			_, err := ask(t.Context(), d, c.call, aMachine, aClass, nil)
+			if at := time.Since(start); err != nil || at != c.at {
+				t.Errorf("%s at %v, not %v: %v", c.call, at, c.at, err)
+			}
+		}
+	})
+}
+
+// A call that panics gives its slot back.
+func TestLimitSurvivesPanics(t *testing.T) {
+	d := driver.Recover(driver.Limit(&scripted{answer: func(context.Context, codes.Call, any) (any, error) {
+		panic("broken")
+	}}, driver.Limits{Concurrency: 1}), nil)
+	for range 3 {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		if _, err := ask(ctx, d, codes.CreateMachine, aMachine, aClass, nil); codes.Of(err) != codes.Internal {
+			t.Errorf("%v", err)
+		}
+		cancel()
+	}
+}
+
+func TestLimitNeedsAClockForARate(t *testing.T) {
+	for name, l := range map[string]driver.Limits{
+		"none":     {Interval: time.Second},
+		"no After": {Interval: time.Second, Now: time.Now},
+		"no Now":   {Interval: time.Second, After: time.After},
+	} {
+		if _, err := ask(t.Context(), driver.Limit(plain(), l), codes.ListMachines, nil, aClass, nil); codes.Of(err) != codes.Internal {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := ask(t.Context(), driver.Limit(plain(), driver.Limits{Concurrency: 1}), codes.ListMachines, nil, aClass, nil); err != nil {
+		t.Errorf("without a rate: %v", err)
+	}
+}
+
+// handClock goes where it is set; whoever waits for it is on time at once.
+type handClock struct {
+	at    time.Time
+	waits []time.Duration
+}
+
+func (c *handClock) now() time.Time { return c.at }
+
+func (c *handClock) after(d time.Duration) <-chan time.Time {
+	c.waits = append(c.waits, d)
+	c.at = c.at.Add(d)
+	fired := make(chan time.Time, 1)
+	fired <- c.at
+	return fired
+}
+
+// A clock that is set back makes nobody wait for longer than a whole bucket.
+func TestLimitWithAClockSetBack(t *testing.T) {
+	clock := &handClock{at: time.Unix(1_000_000, 0)}
+	d := driver.Limit(plain(), driver.Limits{Interval: time.Second, Burst: 3, Now: clock.now, After: clock.after})
+	for range 3 {
+		_, _ = ask(t.Context(), d, codes.ListMachines, nil, aClass, nil)
+	}
+	clock.at = clock.at.Add(-24 * time.Hour)
+	for range 2 {
+		_, _ = ask(t.Context(), d, codes.ListMachines, nil, aClass, nil)
+	}
+	if want := []time.Duration{time.Second, time.Second}; !slices.Equal(clock.waits, want) {
+		t.Errorf("waits %v, not %v", clock.waits, want)
+	}
+}
+
+// A clock whose timers fire early, or that stands still, ends in no spin.
+func TestLimitWithAStoppedClock(t *testing.T) {
+	fired := make(chan time.Time)
+	close(fired)
+	d := driver.Limit(plain(), driver.Limits{
+		Interval: time.Second,
+		Now:      func() time.Time { return time.Unix(0, 0) },
+		After:    func(time.Duration) <-chan time.Time { return fired },
+	})
+	for range 10 {
+		if _, err := ask(t.Context(), d, codes.ListMachines, nil, aClass, nil); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Figures at the end of their range overflow nothing.
+func TestLimitWithExtremes(t *testing.T) {
+	for _, l := range []driver.Limits{
+		{Interval: math.MaxInt64, Burst: math.MaxInt},
+		{Interval: 1, Burst: math.MaxInt},
+		{Interval: time.Hour, Burst: math.MaxInt, Concurrency: 1},
+		{Interval: math.MinInt64, Burst: math.MinInt, Concurrency: math.MinInt},
+	} {
+		clock := &handClock{at: time.Unix(1_000_000, 0)}
+		l.Now, l.After = clock.now, clock.after
+		d := driver.Limit(plain(), l)
+		for range 1 + min(2, max(0, int(math.MaxInt64/4/max(1, l.Interval)))) {
+			if _, err := ask(t.Context(), d, codes.ListMachines, nil, aClass, nil); err != nil || len(clock.waits) > 0 {
+				t.Errorf("%+v: waits %v, %v", l, clock.waits, err)
+			}
+		}
+	}
+}

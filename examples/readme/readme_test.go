@@ -1,0 +1,129 @@
+package readme_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/deployment/rollout"
+	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/object"
+)
+
+// The README's examples are the bodies of the functions here.
+
+func Example_rollout() {
+	fleet := rollout.Fleet{
+		Replicas: 10,
+		Bounds:   rollout.Fenceposts(rollout.IntOrPercent{Value: 25, Percent: true}, rollout.IntOrPercent{}, 10),
+		Sets: []rollout.Set{ // the oldest first
+			{Name: "old", Spec: 10, Actual: 10, Available: 10},
+			{Name: "new", Spec: 0, New: true},
+		},
+	}
+	orders, why := rollout.Step(fleet, nil)
+	for _, o := range orders {
+		fmt.Printf("%s from %d to %d: %s\n", o.Name, o.From, o.To, o.Why)
+	}
+	fmt.Println(why)
+	// Output:
+	// new from 0 to 3: 10 machines ordered or still there, ceiling is 13: 3 new machines may come
+	// 1 set is to be resized
+}
+
+func Example_decide() {
+	now := time.Now()
+	m := &machine.Machine{Meta: object.Meta{Key: object.Key{Name: "m1"}, CreatedAt: now}}
+	m.Spec.Class.Name = "small"
+	m.AddFinalizer(machine.Finalizer)
+	o := &machine.Observation{Machine: m, Class: &machine.Class{}, NoCluster: true}
+
+	plan, err := machine.Decide(o, machine.DefaultPolicy(), now)
+	fmt.Printf("%T: %s, %v\n", plan.Effect, plan.Why, err)
+
+	o.VM = &machine.VM{Outcome: machine.Outcome{Code: codes.NotFound}} // the effect's answer
+	plan, err = machine.Decide(o, machine.DefaultPolicy(), now)
+	fmt.Printf("%T: %s, %v\n", plan.Write, plan.Why, err)
+	// Output:
+	// machine.GetVM: asking the provider whether the VM exists, <nil>
+	// *machine.UpdateStatus: about to create the VM, <nil>
+}
+
+func Example_manager() {
+	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
+	defer stop()
+	provider := drivertest.NewMemory(drivertest.MemoryOptions{}) // your driver here
+	o := manager.InMemory(time.Now)                              // your store here
+	o.Driver = provider
+	m, err := manager.New(o)
+	check(err)
+	go m.Run(ctx)
+
+	web := &deployment.Deployment{Meta: object.Meta{Key: object.Key{Name: "web"}}}
+	web.Spec.Replicas = 3
+	web.Spec.Selector.Labels = map[string]string{"app": "web"}
+	web.Spec.Template = machineset.Template{Labels: web.Spec.Selector.Labels}
+	web.Spec.Template.Spec.Class.Name = "small"
+	_, err = o.Classes.Create(ctx, provider.Class(object.Key{Name: "small"}, drivertest.MemorySpec{Cluster: "blue", Size: "s"}))
+	check(err)
+	_, err = o.Deployments.Create(ctx, web)
+	check(err)
+	for change, err := range o.Deployments.Watch(ctx) {
+		check(err)
+		if change.New.Status.Available == 3 {
+			break
+		}
+	}
+	fmt.Println(provider.Count(), "VMs")
+	// Output: 3 VMs
+}
+
+func TestDriver(t *testing.T) {
+	drivertest.Run(t, drivertest.Suite{New: func(t *testing.T) drivertest.Setup {
+		provider := drivertest.NewMemory(drivertest.MemoryOptions{}) // your driver here
+		class := provider.Class(object.Key{Name: "small"}, drivertest.MemorySpec{Cluster: "blue", Size: "s"})
+		return drivertest.Setup{Driver: provider, Class: class}
+	}})
+}
+
+func check(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+// TestReadmeExamples: each piece of Go in the README is code of this file.
+func TestReadmeExamples(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	check(err)
+	source, err := os.ReadFile("readme_test.go")
+	check(err)
+	code := flat(string(source))
+	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(string(readme), -1)
+	if len(blocks) < 4 {
+		t.Fatalf("the README has %d examples, it should have one at each depth", len(blocks))
+	}
+	for _, block := range blocks {
+		if !strings.Contains(code, flat(block[1])) {
+			t.Errorf("the README shows code that is not in readme_test.go:\n%s", block[1])
+		}
+	}
+}
+
+// flat is code without its indentation.
+func flat(code string) string {
+	lines := strings.Split(code, "\n")
+	for i := range lines {
+		lines[i] = strings.TrimSpace(lines[i])
+	}
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,196 @@
+package machine_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+)
+
+// outcome is a settled state up to names, IDs and times.
+type outcome struct {
+	Gone                 bool
+	Phase                machine.Phase
+	Kind                 machine.OperationKind
+	State                machine.OperationState
+	Code                 codes.Code
+	HasID, HasNodeName   bool
+	Conditions           []string
+	VMs                  int
+	Node, Labelled, Held bool
+	Taints               []object.Taint
+	Template             string
+	NodeConditions       []string
+}
+
+func settled(w *world) outcome {
+	out := outcome{VMs: len(w.provider.vms), Gone: true}
+	if m := w.store.live(); m != nil {
+		op := m.Status.LastOperation
+		out.Gone, out.Phase, out.Kind, out.State, out.Code = false, m.Status.Phase, op.Kind, op.State, op.Code
+		out.HasID, out.HasNodeName = m.Spec.ProviderID != "", m.Spec.NodeName != ""
+		out.Conditions = conditions(m.Status.Conditions)
+	}
+	if w.cluster == nil {
+		return out
+	}
+	if n := w.cluster.live(node); n != nil {
+		out.Node, out.Taints, out.NodeConditions = true, n.Taints, conditions(n.Conditions)
+		out.Labelled = n.Labels[w.policy.Keys.NodeMachine] == ours
+		out.Held = n.HasFinalizer(machine.Finalizer)
+		out.Template = fmt.Sprint(n.Labels["pool"], n.Capacity, n.Applied.Labels)
+	}
+	return out
+}
+
+// scenarios are worlds in which a machine has something to do. What comes
+// before is never killed.
+var scenarios = map[string]func(*world){
+	"creation": func(w *world) { w.give() },
+	"creation with initialization and template": func(w *world) {
+		w.provider.hasInit = true
+		w.class.NodeTemplate = &machine.NodeShape{VirtualCapacity: map[string]string{"example.org/slots": "4"}}
+		w.give(func(m *machine.Machine) { m.Spec.NodeTemplate.Labels = map[string]string{"pool": "a"} })
+	},
+	"creation by a slow provider": func(w *world) {
+		w.provider.lag, w.provider.hasInit = 20*time.Second, true
+		w.give()
+	},
+	"creation without status call": func(w *world) {
+		w.provider.noStatus = true
+		w.give()
+	},
+	"creation without finalizer and cluster": func(w *world) {
+		w.cluster = nil
+		w.give(func(m *machine.Machine) { m.Finalizers = nil })
+	},
+	"creation refused": func(w *world) {
+		w.provider.differs = true
+		w.give()
+	},
+	"creation that never ends": func(w *world) {
+		w.provider.boot = -1
+		w.give()
+	},
+	"creation beside a stale node": func(w *world) {
+		w.cluster.add(node)
+		w.pass(time.Hour)
+		w.give()
+	},
+	"adoption": func(w *world) {
+		w.provider.hasInit = true
+		w.provider.vms = []*vm{{id: "p://old", name: ours, node: node, boots: true, bootAt: w.now}}
+		w.give()
+	},
+	"health lost": func(w *world) {
+		w.running()
+		w.cluster.ready(node, object.False)
+	},
+	"node deleted": func(w *world) {
+		w.running()
+		w.cluster.delete(node)
+	},
+	"template changed": func(w *world) {
+		w.running()
+		w.edit(func(m *machine.Machine) { m.Spec.NodeTemplate.Labels = map[string]string{"pool": "b"} })
+	},
+	"deletion": func(w *world) {
+		w.running()
+		w.store.remove()
+	},
+	"deletion with lost names": func(w *world) {
+		w.running()
+		w.edit(func(m *machine.Machine) { m.Spec.NodeName, m.Spec.ProviderID = "", "" })
+		w.cluster.change(node, func(n *machine.Node) { delete(n.Labels, w.policy.Keys.NodeMachine) })
+		w.store.remove()
+	},
+	"deletion of a new machine": func(w *world) {
+		w.give()
+		w.store.remove()
+	},
+	"deletion without cluster": func(w *world) {
+		w.cluster = nil
+		w.running()
+		w.store.remove()
+	},
+}
+
+// running gives a machine and brings it up.
+func (w *world) running() {
+	w.give()
+	(&shell{w: w}).settle(bound)
+	require.True(w.t, w.store.live().Ready())
+	w.calls = 0
+}
+
+// P26: killing the shell at any port call, before or after it took effect, and
+// going on with a fresh process, whose first reads may be as old as can be,
+// leads to the same settled state as no kill.
+func TestP26KilledAnywhere(t *testing.T) {
+	for name, prepare := range scenarios {
+		t.Run(name, func(t *testing.T) {
+			calm := newWorld(t)
+			prepare(calm)
+			(&shell{w: calm}).settle(30)
+			want, calls := settled(calm), calm.calls
+			require.Positive(t, calls)
+			for killAt := 1; killAt <= calls; killAt++ {
+				for mode := range 4 {
+					w := newWorld(t)
+					prepare(w)
+					w.killAt, w.after = killAt, mode&1 == 1
+					kill(w, mode&2 == 2)
+					require.Equal(t, want, settled(w), "killed at call %d of %d, after it: %t, stale: %t",
+						killAt, calls, w.after, mode&2 == 2)
+					quiet(w)
+				}
+			}
+		})
+	}
+}
+
+// kill runs a world through its kill to the end.
+func kill(w *world, stale bool) {
+	s := &shell{w: w}
+	for {
+		w.tick()
+		plan, _, err := s.reconcile()
+		if errors.Is(err, errKilled) {
+			break
+		}
+		require.NoError(w.t, err)
+		if at := earlier(plan.At, w.next()); at.After(w.now) {
+			w.now = at
+		}
+	}
+	fresh := &shell{w: w}
+	if stale {
+		fresh.lag = func() int { return 100 }
+	}
+	fresh.settle(30)
+}
+
+// quiet holds a settled world to P28: nothing is written or called any more,
+// at once and much later.
+func quiet(w *world) {
+	writes, calls := w.store.writes, w.calls
+	s := &shell{w: w, noInitialize: true}
+	for range 3 {
+		_, gone, err := s.reconcile()
+		require.NoError(w.t, err)
+		if gone {
+			return
+		}
+		require.Equal(w.t, writes, w.store.writes, "P28: a settled machine was written")
+		w.pass(7 * time.Hour)
+	}
+	if m := w.store.live(); m.Ready() { // others may look for their node once a process
+		require.Equal(w.t, calls, w.calls, "P28: a settled machine had calls made")
+	}
+}

@@ -1,0 +1,190 @@
+package machine_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/machine"
+)
+
+// gate is a persisted failure of one call, and what asking again does.
+type gate struct {
+	call codes.Call
+	give func(*world) // brings a machine to where the call is made
+	also func(*world) // what has to hold for the call to be the next effect
+}
+
+var gates = []gate{
+	{codes.GetMachineStatus, func(w *world) { w.give() }, nil},
+	{codes.CreateMachine, func(w *world) { w.give() }, nil},
+	{codes.InitializeMachine, func(w *world) { w.provider.hasInit = true; w.give() }, nil},
+	{codes.DeleteMachine, func(w *world) { w.running(); w.store.remove() }, nil},
+}
+
+// passes over tells whether a code from a call is no failure, or a final one.
+func (g gate) passesOver(code codes.Code) bool {
+	switch g.call {
+	case codes.GetMachineStatus:
+		return code == codes.OK || code == codes.NotFound || code == codes.Unimplemented
+	case codes.CreateMachine:
+		return code == codes.OK || code == codes.AlreadyExists
+	case codes.InitializeMachine:
+		return code == codes.OK || code == codes.NotFound || code == codes.Unimplemented
+	}
+	return code == codes.OK || code == codes.NotFound
+}
+
+// fails brings a world to where the call was answered with the code, once.
+func (g gate) fails(t *testing.T, code codes.Code) (*world, *shell, machine.Plan) {
+	w := newWorld(t)
+	g.give(w)
+	w.provider.faults = func(call codes.Call) fault {
+		if call == g.call {
+			return fault{code: code}
+		}
+		return fault{}
+	}
+	s := &shell{w: w}
+	before := w.provider.calls[g.call]
+	plan, _, err := s.reconcile()
+	require.NoError(t, err)
+	require.Equal(t, before+1, w.provider.calls[g.call], "%s %s: a pass spins", g.call, code)
+	return w, s, plan
+}
+
+// The recovery table says when a failed call is made again: not a moment
+// before. At least a second is added, which the stored time has lost.
+func TestGatesFollowTheRecoveryTable(t *testing.T) {
+	for _, g := range gates {
+		for code := range codes.All() {
+			if g.passesOver(code) {
+				continue
+			}
+			w, s, plan := g.fails(t, code)
+			recorded := code
+			if code == codes.Uninitialized && g.call == codes.GetMachineStatus {
+				recorded = codes.Internal // with no ID anywhere there is nothing to initialize
+			}
+			class := codes.RecoveryFor(g.call, recorded).Class
+			if class == codes.None {
+				class = codes.Short
+			}
+			opens := w.now.Truncate(time.Second).Add(class.Period(0) + time.Second)
+			require.Equal(t, opens, plan.At, "%s %s", g.call, code)
+			calls := w.provider.calls[g.call]
+			w.now = opens.Add(-time.Nanosecond)
+			w.passes(s)
+			require.Equal(t, calls, w.provider.calls[g.call], "%s %s: called too early", g.call, code)
+			require.Equal(t, machine.StateFailed, w.store.live().Status.LastOperation.State)
+			w.now = opens
+			w.passes(s)
+			require.Equal(t, calls+1, w.provider.calls[g.call], "%s %s: not called in time", g.call, code)
+		}
+	}
+}
+
+func (w *world) passes(s *shell) {
+	_, _, err := s.reconcile()
+	require.NoError(w.t, err)
+}
+
+// What the call depends on having changed opens the gate at once.
+func TestGatesOpenWhenInputsChange(t *testing.T) {
+	changes := map[string]func(*world){
+		"class":   func(w *world) { w.class.Generation++ },
+		"secret":  func(w *world) { w.secret = "v2" },
+		"machine": func(w *world) { w.edit(func(m *machine.Machine) { m.Spec.Config.DrainTimeout = time.Hour }) },
+	}
+	for _, g := range gates {
+		for name, change := range changes {
+			w, s, _ := g.fails(t, codes.InvalidArgument)
+			calls := w.provider.calls[g.call]
+			w.passes(s)
+			require.Equal(t, calls, w.provider.calls[g.call])
+			change(w)
+			w.passes(s)
+			assert.Equal(t, calls+1, w.provider.calls[g.call], "%s: %s changed", g.call, name)
+			w.passes(s)
+			assert.Equal(t, calls+1, w.provider.calls[g.call], "%s: %s did not change again", g.call, name)
+		}
+	}
+}
+
+// What the call does not depend on leaves the gate shut: labels, status.
+func TestGatesStayShutOtherwise(t *testing.T) {
+	for _, g := range gates {
+		w, s, _ := g.fails(t, codes.InvalidArgument)
+		calls := w.provider.calls[g.call]
+		w.edit(func(m *machine.Machine) { m.Labels = map[string]string{"a": "b"} })
+		status := w.store.live().Status.Clone()
+		status.LastKnown = "something"
+		_, err := w.store.updateStatus(w.store.live().Version, status)
+		require.NoError(t, err)
+		w.passes(s)
+		assert.Equal(t, calls, w.provider.calls[g.call], "%s", g.call)
+	}
+}
+
+// Failures in a row lengthen the wait; losing count of them shortens it, but
+// never below the class's period.
+func TestGatesBackOff(t *testing.T) {
+	for _, g := range gates {
+		w, s, plan := g.fails(t, codes.Unavailable)
+		last := time.Duration(0)
+		for range 4 {
+			w.now = plan.At
+			var err error
+			plan, _, err = s.reconcile()
+			require.NoError(t, err)
+			wait := plan.At.Sub(w.now)
+			assert.Greater(t, wait, last, "%s", g.call)
+			last = wait
+		}
+		fresh := &shell{w: w}
+		plan, _, err := fresh.reconcile()
+		require.NoError(t, err)
+		assert.GreaterOrEqual(t, plan.At.Sub(w.now), 5*time.Second, "%s", g.call)
+		assert.Less(t, plan.At.Sub(w.now), last, "%s", g.call)
+	}
+}
+
+// A failure from the future, left by a clock that was wrong, holds nothing up.
+func TestGatesOpenForFailuresFromTheFuture(t *testing.T) {
+	for _, g := range gates {
+		w, s, _ := g.fails(t, codes.InvalidArgument)
+		calls := w.provider.calls[g.call]
+		m := w.store.live().Clone()
+		m.Status.LastOperation.Time = w.now.AddDate(7000, 0, 0)
+		w.store.force(m)
+		w.passes(s)
+		assert.Equal(t, calls+1, w.provider.calls[g.call], "%s", g.call)
+	}
+}
+
+// Waits end at the creation's deadline, whatever the recovery table says.
+func TestGatesEndWithTheCreation(t *testing.T) {
+	w := newWorld(t)
+	w.give(func(m *machine.Machine) { m.Spec.Config.CreationTimeout = time.Minute })
+	w.provider.faults = func(call codes.Call) fault {
+		if call == codes.CreateMachine {
+			return fault{code: codes.ResourceExhausted}
+		}
+		return fault{}
+	}
+	s := &shell{w: w}
+	plan, _, err := s.reconcile()
+	require.NoError(t, err)
+	deadline := w.store.live().CreatedAt.Add(time.Minute + time.Second)
+	require.Equal(t, deadline, plan.At)
+	w.now = deadline.Add(-time.Nanosecond)
+	w.passes(s)
+	require.Equal(t, machine.PhaseCrashLoopBackOff, w.store.live().Status.Phase)
+	w.now = deadline
+	w.passes(s)
+	require.Equal(t, machine.PhaseFailed, w.store.live().Status.Phase)
+	require.Equal(t, codes.ResourceExhausted, w.store.live().Status.LastOperation.Code)
+}

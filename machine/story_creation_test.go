@@ -1,0 +1,253 @@
+package machine_test
+
+import (
+	"time"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+)
+
+var creationStories = map[string]func(*story){
+	"creation": func(s *story) {
+		s.give()
+		s.run()
+		s.later(time.Minute, "the node registers, healthy")
+		s.later(time.Hour, "nothing has changed")
+	},
+	"creation without finalizer": func(s *story) {
+		s.give(func(m *machine.Machine) { m.Finalizers = nil })
+		s.run()
+	},
+	"creation with words of the driver": func(s *story) {
+		s.provider.note = "disk-7"
+		s.provider.addresses = []machine.Address{{Type: "InternalIP", Value: "10.0.0.7"}}
+		s.give()
+		s.run()
+	},
+	"creation without cluster": func(s *story) {
+		s.cluster = nil
+		s.give()
+		s.run()
+		s.later(time.Hour, "nothing has changed")
+	},
+	"node registers before it is ready": func(s *story) {
+		s.cluster.unready = true
+		s.give()
+		s.run()
+		s.later(time.Minute, "the node registers, not ready")
+		s.pass(20 * time.Second)
+		s.cluster.ready(node, object.True)
+		s.later(0, "the node is ready")
+	},
+	"critical components": func(s *story) {
+		s.give()
+		s.run()
+		s.pass(time.Minute)
+		s.cluster.change(node, func(n *machine.Node) {
+			n.Taints = append(n.Taints, object.Taint{Key: s.policy.Keys.CriticalComponents, Effect: object.NoSchedule})
+		})
+		s.later(0, "the node registers, waiting for critical components")
+		s.pass(30 * time.Second)
+		s.cluster.change(node, func(n *machine.Node) { n.Taints = nil })
+		s.later(0, "the critical components are up, their taint is gone")
+	},
+	"adoption": func(s *story) {
+		s.provider.vms = []*vm{{id: "p://old", name: ours, node: node, initialized: true, boots: true, bootAt: s.now}}
+		s.give()
+		s.run()
+	},
+	"adoption by an optional status call": func(s *story) {
+		s.say("the driver has no status call; a VM of the name exists and create adopts it")
+		s.provider.noStatus = true
+		s.provider.vms = []*vm{{id: "p://old", name: ours, node: node, initialized: true, boots: true, bootAt: s.now}}
+		s.give()
+		s.run()
+	},
+	"several VMs": func(s *story) {
+		s.provider.vms = []*vm{{id: "p://1", name: ours, node: node}, {id: "p://2", name: ours, node: node}}
+		s.give()
+		s.run()
+		s.provider.vms = s.provider.vms[:1]
+		s.provider.vms[0].initialized = true
+		s.say("the orphan collection has deleted one of them")
+		s.wait()
+	},
+	"initialization": func(s *story) {
+		s.provider.hasInit = true
+		s.give()
+		s.run()
+	},
+	"initialization fails at first": func(s *story) {
+		s.provider.hasInit = true
+		s.failing(codes.InitializeMachine, codes.Internal, false)
+		s.give()
+		s.run()
+		s.wait()
+		s.failing(codes.InitializeMachine, codes.OK, false)
+		s.say("the driver can initialize again")
+		s.wait()
+	},
+	"initialization of an adopted VM": func(s *story) {
+		s.provider.hasInit = true
+		s.provider.vms = []*vm{{id: "p://old", name: ours, node: node}}
+		s.give()
+		s.run()
+	},
+	"crash before initialization": func(s *story) {
+		s.provider.hasInit = true
+		s.give()
+		s.killAt = 5
+		s.run()
+		s.restart()
+		s.run()
+	},
+	"name taken": func(s *story) {
+		s.provider.differs = true
+		s.give()
+		s.run()
+		s.later(time.Hour, "nothing has changed")
+	},
+	"stale node": func(s *story) {
+		s.cluster.add(node)
+		s.say("a node %s exists", node)
+		s.pass(time.Hour)
+		s.give()
+		s.run()
+	},
+	"crash before a stale node is seen": func(s *story) {
+		s.cluster.add(node)
+		s.say("a node %s exists", node)
+		s.pass(time.Hour)
+		s.give()
+		s.killAt, s.after = 3, true
+		s.run()
+		s.restart()
+		s.run()
+	},
+	"lost response": func(s *story) {
+		s.failing(codes.CreateMachine, codes.DeadlineExceeded, true)
+		s.give()
+		s.run()
+		s.failing(codes.CreateMachine, codes.OK, false)
+		s.wait()
+	},
+	"crash after create": func(s *story) {
+		s.give()
+		s.killAt, s.after = 3, true
+		s.run()
+		s.restart()
+		s.run()
+	},
+	"crash after the announcement": func(s *story) {
+		s.give()
+		s.killAt, s.after = 2, true
+		s.run()
+		s.restart()
+		s.run()
+	},
+	"stale reader": func(s *story) {
+		s.give()
+		s.failing(codes.CreateMachine, codes.Unavailable, false)
+		s.run()
+		s.say("the cache still shows the machine as new, and the provider does not know why not")
+		s.shell.lag = func() int { return len(s.store.versions) - 1 }
+		s.run()
+	},
+}
+
+func init() {
+	for name, run := range creationFailures {
+		creationStories[name] = run
+	}
+}
+
+var creationFailures = map[string]func(*story){
+	"provider unavailable for a while": func(s *story) {
+		s.failing(codes.CreateMachine, codes.Unavailable, false)
+		s.give()
+		s.run()
+		for range 3 {
+			s.wait()
+		}
+		s.failing(codes.CreateMachine, codes.OK, false)
+		s.say("the provider is back")
+		s.wait()
+	},
+	"status unknown for a while": func(s *story) {
+		s.failing(codes.GetMachineStatus, codes.Unauthenticated, false)
+		s.give()
+		s.run()
+		s.failing(codes.GetMachineStatus, codes.OK, false)
+		s.secret = "v2"
+		s.later(time.Second, "somebody corrects the secret")
+	},
+	"quota exhausted until the time is up": func(s *story) {
+		s.failing(codes.CreateMachine, codes.ResourceExhausted, false)
+		s.give()
+		s.run()
+		s.wait()
+		s.wait()
+	},
+	"invalid argument and the class corrected": func(s *story) {
+		s.failing(codes.CreateMachine, codes.InvalidArgument, false)
+		s.give()
+		s.run()
+		s.later(time.Second, "somebody looks")
+		s.failing(codes.CreateMachine, codes.OK, false)
+		s.class.Generation++
+		s.later(time.Second, "the class is corrected")
+	},
+	"class missing": func(s *story) {
+		class := s.class
+		s.class = nil
+		s.give()
+		s.run()
+		s.class = class
+		s.later(time.Second, "somebody creates the class")
+	},
+	"class that cannot work": func(s *story) {
+		s.class.SecretRef = &object.Key{}
+		s.give()
+		s.run()
+		s.class.SecretRef.Name = "boot"
+		s.class.Generation++
+		s.later(time.Second, "the class is corrected")
+	},
+	"node never joins": func(s *story) {
+		s.provider.boot = -1
+		s.give()
+		s.run()
+		s.wait()
+	},
+	"node cannot be written while joining": func(s *story) {
+		s.cluster.faults = func(string) codes.Code { return codes.PermissionDenied }
+		s.give(func(m *machine.Machine) { m.Spec.Config.CreationTimeout = 70 * time.Second })
+		s.run()
+		s.later(time.Minute, "the node registers, healthy, but we may not write it")
+		s.wait()
+		s.later(10*time.Second, "the time is up")
+	},
+	"nobody was there until the time was up": func(s *story) {
+		s.give()
+		s.later(time.Hour, "the library was down")
+	},
+	"frozen and thawed": func(s *story) {
+		s.frozen = true
+		s.give()
+		s.run()
+		s.pass(time.Hour)
+		s.frozen = false
+		thawed := s.store.live().Status.Clone()
+		thawed.ClockFrom = s.now
+		_, _ = s.store.updateStatus(s.store.live().Version, thawed)
+		s.later(0, "the fleet thaws, and the machine's clock starts again")
+	},
+	"invalid spec and repaired": func(s *story) {
+		s.give(func(m *machine.Machine) { m.Spec.Config.HealthTimeout = -time.Second })
+		s.run()
+		s.later(time.Minute, "somebody looks")
+		s.edit(func(m *machine.Machine) { m.Spec.Config.HealthTimeout = 0 })
+		s.later(time.Minute, "the owner repairs the spec")
+	},
+}

@@ -1,0 +1,193 @@
+package machine_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/machine"
+)
+
+func tables() []*machine.Table {
+	return []*machine.Table{machine.PhaseTable(), machine.DeletionTable()}
+}
+
+// P18: every state that is not final has a way out, and final ones have none.
+func TestP18EveryStateHasAWayOut(t *testing.T) {
+	for _, table := range tables() {
+		out := map[string]bool{}
+		for _, e := range table.Transitions() {
+			out[e.From] = true
+		}
+		for _, s := range table.States() {
+			assert.Equal(t, !slices.Contains(table.Final, s), out[s], "%s: state %q", table.Name, s)
+		}
+	}
+}
+
+func TestNoEdgeIsWrittenTwice(t *testing.T) {
+	for _, table := range tables() {
+		seen := map[string]bool{}
+		for _, e := range table.Transitions() {
+			key := e.From + "\x00" + string(e.On)
+			assert.False(t, seen[key], "%s: two edges from %q on %q", table.Name, e.From, e.On)
+			seen[key] = true
+			assert.NotEmpty(t, e.Why, "%s: %q on %q has no reason", table.Name, e.From, e.On)
+		}
+	}
+}
+
+// Every state can be reached, but for those that only a store can bring: the
+// phases of an in-place update, which no edge leads into so far.
+func TestEveryStateIsReached(t *testing.T) {
+	foreign := []string{
+		string(machine.PhaseInPlaceUpdating), string(machine.PhaseInPlaceUpdateSuccessful), string(machine.PhaseInPlaceUpdateFailed),
+	}
+	for _, table := range tables() {
+		reached := map[string]bool{table.Initial: true}
+		for range table.States() {
+			for _, e := range table.Transitions() {
+				reached[e.To] = reached[e.To] || reached[e.From]
+			}
+		}
+		for _, s := range table.States() {
+			assert.Equal(t, !slices.Contains(foreign, s), reached[s], "%s: state %q", table.Name, s)
+		}
+	}
+}
+
+func TestNext(t *testing.T) {
+	to, ok := machine.PhaseTable().Next("Running", machine.EventUnhealthy)
+	assert.True(t, ok)
+	assert.Equal(t, "Unknown", to)
+	for _, from := range []string{"Failed", "Dancing"} {
+		_, ok = machine.PhaseTable().Next(from, machine.EventUnhealthy)
+		assert.False(t, ok)
+	}
+	assert.True(t, machine.PhaseTable().Knows(""))
+	assert.False(t, machine.PhaseTable().Knows("Dancing"))
+}
+
+// The edges a table gives out are a copy.
+func TestTransitionsAreACopy(t *testing.T) {
+	machine.PhaseTable().Transitions()[0].To = "blot"
+	assert.NotEqual(t, "blot", machine.PhaseTable().Transitions()[0].To)
+}
+
+// source is the package as text and as syntax, without its tests.
+func source(t *testing.T) map[string]*ast.File {
+	names, err := filepath.Glob("*.go")
+	require.NoError(t, err)
+	files, set := map[string]*ast.File{}, token.NewFileSet()
+	for _, name := range names {
+		if !strings.HasSuffix(name, "_test.go") {
+			files[name], err = parser.ParseFile(set, name, nil, 0)
+			require.NoError(t, err)
+		}
+	}
+	return files
+}
+
+// constants are the names and values of all constants of a type.
+func constants(t *testing.T, typ string) map[string]string {
+	found := map[string]string{}
+	for _, file := range source(t) {
+		for _, decl := range file.Decls {
+			group, ok := decl.(*ast.GenDecl)
+			if !ok || group.Tok != token.CONST {
+				continue
+			}
+			for _, spec := range group.Specs {
+				value := spec.(*ast.ValueSpec)
+				if of, ok := value.Type.(*ast.Ident); ok && of.Name == typ {
+					text, err := strconv.Unquote(value.Values[0].(*ast.BasicLit).Value)
+					require.NoError(t, err)
+					found[value.Names[0].Name] = text
+				}
+			}
+		}
+	}
+	require.NotEmpty(t, found)
+	return found
+}
+
+// uses counts where the package names an identifier.
+func uses(t *testing.T) map[string]int {
+	count := map[string]int{}
+	for _, file := range source(t) {
+		ast.Inspect(file, func(n ast.Node) bool {
+			if ident, ok := n.(*ast.Ident); ok {
+				count[ident.Name]++
+			}
+			return true
+		})
+	}
+	return count
+}
+
+func TestEveryPhaseIsInTheTable(t *testing.T) {
+	for name, value := range constants(t, "Phase") {
+		assert.True(t, machine.PhaseTable().Knows(value), name)
+	}
+	assert.Len(t, constants(t, "Phase"), len(machine.PhaseTable().States()))
+}
+
+// A stage belongs to a creation or to the table of deletions.
+func TestEveryStageIsKnown(t *testing.T) {
+	creation := []string{"StageNone", "StageCreateVM", "StageInstanceInitialization", "StageInitialized"}
+	for name, value := range constants(t, "Stage") {
+		assert.True(t, machine.DeletionTable().Knows(value) || slices.Contains(creation, name), name)
+	}
+}
+
+// Every event is on an edge.
+func TestEveryEventIsOnAnEdge(t *testing.T) {
+	on := map[string]bool{}
+	for _, table := range tables() {
+		for _, e := range table.Transitions() {
+			on[string(e.On)] = true
+		}
+	}
+	for name, value := range constants(t, "Event") {
+		assert.True(t, on[value], name)
+	}
+}
+
+// Every reason has a sentence that says more than its name, no two share one,
+// and each is given by some decision.
+func TestEveryReasonHasASentenceAndAUse(t *testing.T) {
+	used, said := uses(t), map[string]string{}
+	for name, value := range constants(t, "Reason") {
+		sentence := machine.Why{Reason: machine.Reason(value), Name: "N", Detail: "D"}.String()
+		assert.NotEqual(t, value, sentence, "%s has no sentence", name)
+		assert.NotContains(t, sentence, "{", name)
+		assert.Empty(t, said[sentence], "%s and %s say the same", name, said[sentence])
+		said[sentence] = name
+		// One is its declaration, one its sentence.
+		assert.GreaterOrEqual(t, used[name], 3, "%s is given by no decision", name)
+	}
+}
+
+// Every sentence belongs to a reason: there are as many.
+func TestEverySentenceHasAReason(t *testing.T) {
+	content, err := os.ReadFile("why.go")
+	require.NoError(t, err)
+	_, table, ok := strings.Cut(string(content), "var sentences = map[Reason]string{")
+	require.True(t, ok)
+	table, _, ok = strings.Cut(table, "\n}\n")
+	require.True(t, ok)
+	assert.Equal(t, len(constants(t, "Reason")), strings.Count(table, "\n\tReason"))
+}
+
+func TestWhyWithoutSentenceIsItsReason(t *testing.T) {
+	assert.Equal(t, "Whim", machine.Why{Reason: "Whim"}.String())
+}

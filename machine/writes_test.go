@@ -1,0 +1,100 @@
+package machine_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+)
+
+// Creation takes four writes of the machine (the object, the announcement, the
+// names, Running) and one of its node.
+func TestCreationTakesFourWrites(t *testing.T) {
+	w := newWorld(t)
+	w.give()
+	(&shell{w: w}).settle(bound)
+	require.Equal(t, machine.PhaseRunning, w.store.live().Status.Phase)
+	assert.Equal(t, 4, w.store.writes)
+	assert.Equal(t, 1, w.cluster.writes)
+}
+
+// What is said in between costs a write each: an initialization that was done,
+// a driver's note or addresses, conditions of a node that is not ready yet
+// (and its startup taint, a write of the node).
+func TestCreationWritesWhatIsSaidInBetween(t *testing.T) {
+	for name, c := range map[string]struct {
+		prepare           func(*world)
+		machine, ofItNode int
+	}{
+		"initialized": {func(w *world) { w.provider.hasInit = true }, 5, 1},
+		"note":        {func(w *world) { w.provider.note = "disk-7" }, 5, 1},
+		"addresses": {func(w *world) {
+			w.provider.addresses = []machine.Address{{Type: "InternalIP", Value: "10.0.0.7"}}
+		}, 5, 1},
+		"not ready at first": {func(w *world) { w.cluster.unready = true }, 5, 2},
+	} {
+		w := newWorld(t)
+		w.give()
+		c.prepare(w)
+		s := &shell{w: w}
+		w.passes(s)
+		w.pass(time.Minute)
+		w.passes(s)
+		if w.cluster.unready {
+			w.cluster.ready(node, object.True)
+			w.passes(s)
+		}
+		require.Equal(t, machine.PhaseRunning, w.store.live().Status.Phase, name)
+		assert.Equal(t, c.machine, w.store.writes, name)
+		assert.Equal(t, c.ofItNode, w.cluster.writes, name)
+	}
+}
+
+// The finalizer is best set at birth; later it is a write more.
+func TestCreationAddsAMissingFinalizer(t *testing.T) {
+	w := newWorld(t)
+	w.give(func(m *machine.Machine) { m.Finalizers = nil })
+	(&shell{w: w}).settle(bound)
+	require.True(t, w.store.live().HasFinalizer(machine.Finalizer))
+	assert.Equal(t, 5, w.store.writes)
+}
+
+// Deletion takes at most five writes of the machine (the request, Terminating,
+// the drain, the VM's deletion, the finalizer), and two of its node.
+func TestDeletionTakesFiveWrites(t *testing.T) {
+	w := newWorld(t)
+	w.running()
+	w.store.writes, w.cluster.writes = 0, 0
+	w.store.remove()
+	(&shell{w: w}).settle(2)
+	require.Nil(t, w.store.live())
+	assert.Equal(t, 5, w.store.writes)
+	assert.Equal(t, 2, w.cluster.writes)
+}
+
+// A new machine goes with four, and nobody is called.
+func TestDeletionOfANewMachineTakesFourWrites(t *testing.T) {
+	w := newWorld(t)
+	w.give()
+	w.store.writes = 0
+	w.store.remove()
+	(&shell{w: w}).settle(2)
+	require.Nil(t, w.store.live())
+	assert.Equal(t, 4, w.store.writes)
+	assert.Zero(t, w.cluster.writes)
+	assert.Empty(t, w.provider.calls)
+}
+
+// A retry costs two writes: the announcement and the failure.
+func TestRetryTakesTwoWrites(t *testing.T) {
+	g := gates[1]
+	w, s, plan := g.fails(t, 14)
+	w.store.writes = 0
+	w.now = plan.At
+	w.passes(s)
+	assert.Equal(t, 2, w.store.writes)
+}

@@ -1,0 +1,213 @@
+package machineset_test
+
+import (
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/object"
+)
+
+func TestCallersMistakes(t *testing.T) {
+	p := machineset.DefaultPolicy()
+	_, err := machineset.Decide(nil, p, morning)
+	require.ErrorIs(t, err, machineset.ErrNoSet)
+	_, err = machineset.Decide(&machineset.Observation{}, p, morning)
+	require.ErrorIs(t, err, machineset.ErrNoSet)
+	_, err = machineset.Decide(&machineset.Observation{Set: newSet(1)}, nil, morning)
+	require.ErrorIs(t, err, machineset.ErrNoPolicy)
+}
+
+func TestPolicyValidate(t *testing.T) {
+	require.NoError(t, machineset.DefaultPolicy().Validate())
+	for field, change := range map[string]func(*machineset.Policy){
+		"policy.burst":          func(p *machineset.Policy) { p.Burst = 0 },
+		"policy.requestTimeout": func(p *machineset.Policy) { p.RequestTimeout = 9 * time.Second },
+		"policy.statusInterval": func(p *machineset.Policy) { p.StatusInterval = -1 },
+		"policy.resync":         func(p *machineset.Policy) { p.Resync = 0 },
+		"policy.retryBase":      func(p *machineset.Policy) { p.RetryBase = 0 },
+		"policy.retryMax":       func(p *machineset.Policy) { p.RetryMax = p.RetryBase - 1 },
+		"policy.age":            func(p *machineset.Policy) { p.Age = "Middle" },
+	} {
+		p := machineset.DefaultPolicy()
+		change(p)
+		_, err := machineset.Decide(&machineset.Observation{Set: newSet(1)}, p, morning)
+		requireField(t, err, field)
+	}
+	p := machineset.DefaultPolicy()
+	p.Burst = 10_001
+	requireField(t, p.Validate(), "policy.burst")
+}
+
+func requireField(t *testing.T, err error, field string) {
+	t.Helper()
+	require.ErrorIs(t, err, object.ErrInvalid)
+	var bad *object.FieldError
+	require.True(t, errors.As(err, &bad))
+	require.Equal(t, field, bad.Field)
+}
+
+// TestSetValidate: each field that can't be acted upon is named, in the error
+// and in the condition, and the set is otherwise left alone.
+func TestSetValidate(t *testing.T) {
+	require.NoError(t, newSet(1).Validate())
+	for field, change := range map[string]func(*machineset.Set){
+		"metadata.name": func(s *machineset.Set) { s.Name = "" },
+		"metadata.uid":  func(s *machineset.Set) { s.UID = "" },
+		"spec.replicas": func(s *machineset.Set) { s.Spec.Replicas = -1 },
+		"spec.minReady": func(s *machineset.Set) { s.Spec.MinReady = -1 },
+		"spec.selector": func(s *machineset.Set) { s.Spec.Selector = object.Selector{} },
+		"spec.selector.requirements[0].operator": func(s *machineset.Set) {
+			s.Spec.Selector.Requirements = []object.Requirement{{Key: "pool", Operator: "Like"}}
+		},
+		"spec.template.labels":                      func(s *machineset.Set) { s.Spec.Template.Labels["pool"] = "db" },
+		"spec.template.spec.class.name":             func(s *machineset.Set) { s.Spec.Template.Spec.Class.Name = "" },
+		"spec.template.spec.providerID":             func(s *machineset.Set) { s.Spec.Template.Spec.ProviderID = "vm-1" },
+		"spec.template.spec.nodeName":               func(s *machineset.Set) { s.Spec.Template.Spec.NodeName = "node-1" },
+		"spec.template.spec.config.creationTimeout": func(s *machineset.Set) { s.Spec.Template.Spec.Config.CreationTimeout = -1 },
+		"spec.template.spec.config.healthTimeout":   func(s *machineset.Set) { s.Spec.Template.Spec.Config.HealthTimeout = -1 },
+		"spec.template.spec.config.drainTimeout":    func(s *machineset.Set) { s.Spec.Template.Spec.Config.DrainTimeout = -1 },
+		"reservation":                               func(s *machineset.Set) { s.Reservation.Settled = 1 },
+	} {
+		set := newSet(1)
+		change(set)
+		set.Generation = 7
+		requireField(t, set.Validate(), field)
+
+		o := &machineset.Observation{Set: set}
+		plan, err := machineset.Decide(o, machineset.DefaultPolicy(), morning)
+		require.NoError(t, err)
+		status := plan.Write.(*machineset.UpdateStatus).Status
+		condition := object.FindCondition(status.Conditions, machineset.ConditionSpecValid)
+		require.Equal(t, object.False, condition.Status)
+		require.True(t, strings.HasPrefix(condition.Message, field+" "), condition.Message)
+		require.Equal(t, int64(7), status.ObservedGeneration)
+		require.Equal(t, plan.Why, plan.Warn)
+
+		set.Status = status
+		plan, err = machineset.Decide(o, machineset.DefaultPolicy(), morning.Add(time.Hour))
+		require.NoError(t, err)
+		require.Equal(t, machineset.Plan{Why: plan.Why}, plan)
+	}
+}
+
+// TestMachineName: names of machines that exist depend on these.
+func TestMachineName(t *testing.T) {
+	set := newSet(1)
+	require.Equal(t, "web-mrs7d-1", set.MachineName(1))
+	require.Equal(t, "web-mrs7d-1000000", set.MachineName(1_000_000))
+	seen := map[string]string{}
+	for i := range 2000 {
+		set.UID = fmt.Sprintf("3fa85f64-5717-4562-b3fc-2c963f66%04x", i)
+		name := set.MachineName(1)
+		require.Empty(t, seen[name], "%s and %s", seen[name], set.UID)
+		seen[name] = set.UID
+		require.NotRegexp(t, "^web-.*[aeiou01].*-1$", name)
+	}
+}
+
+// TestBornComplete: a new machine holds all that the template says, and shares
+// none of it.
+func TestBornComplete(t *testing.T) {
+	o := fleet(1, 0, false)
+	o.Set.Reservation, o.Live = machineset.Reservation{Reserved: 1, At: morning}, morning
+	o.Set.Spec.Template.Spec.NodeTemplate.Taints = []object.Taint{{Key: "a", Effect: object.NoSchedule}}
+	plan, err := machineset.Decide(o, machineset.DefaultPolicy(), morning)
+	require.NoError(t, err)
+	require.Len(t, plan.Create, 1)
+	m := plan.Create[0].Machine
+	want := &machine.Machine{
+		Meta: object.Meta{
+			Key: object.Key{Namespace: namespace, Name: "web-mrs7d-1"}, Labels: map[string]string{"pool": "web", "tier": "front"},
+			Annotations: map[string]string{"made-by": "set"}, Finalizers: []string{machine.Finalizer},
+			Owner: &object.Owner{Kind: machineset.OwnerKind, Name: "web", UID: "set-1"},
+		},
+		Spec: o.Set.Spec.Template.Spec,
+	}
+	require.Equal(t, want, m)
+	m.Labels["pool"], m.Annotations["made-by"], m.Spec.NodeTemplate.Labels["zone"] = "x", "x", "x"
+	m.Spec.NodeTemplate.Taints[0].Key = "x"
+	require.Equal(t, newSet(0).Spec.Template.Labels, o.Set.Spec.Template.Labels)
+	require.Equal(t, newSet(0).Spec.Template.Annotations, o.Set.Spec.Template.Annotations)
+	require.Equal(t, "a", o.Set.Spec.Template.Spec.NodeTemplate.Labels["zone"])
+	require.Equal(t, "a", o.Set.Spec.Template.Spec.NodeTemplate.Taints[0].Key)
+}
+
+// TestFailedSummaries: by name, and no more than fit into a status.
+func TestFailedSummaries(t *testing.T) {
+	o := fleet(150, 150, false)
+	for _, m := range o.Machines {
+		m.Status.LastOperation = machine.Operation{State: machine.StateFailed, Code: codes.Internal, Message: "broken", Time: morning}
+	}
+	settle(t, o, morning.Add(time.Hour))
+	failed := o.Set.Status.Failed
+	require.Len(t, failed, 100)
+	for i := 1; i < len(failed); i++ {
+		require.Less(t, failed[i-1].Name, failed[i].Name)
+	}
+	require.Equal(t, "web-mrs7d-1", failed[0].Name)
+	plan, err := machineset.Decide(o, machineset.DefaultPolicy(), morning.Add(time.Hour))
+	require.NoError(t, err)
+	require.Equal(t, machineset.ReasonSettled, plan.Why.Reason)
+}
+
+// TestTimesFromAnotherPlace: a store may return the same instants in another
+// location, and that is no change.
+func TestTimesFromAnotherPlace(t *testing.T) {
+	o := fleet(2, 2, false)
+	o.Frozen = true
+	o.Machines[0].Status.LastOperation = machine.Operation{State: machine.StateFailed, Time: morning}
+	settle(t, o, morning.Add(time.Hour))
+	zone := time.FixedZone("here", 3600)
+	status := &o.Set.Status
+	status.Failed[0].LastOperation.Time = status.Failed[0].LastOperation.Time.In(zone)
+	status.Conditions[0].Since = status.Conditions[0].Since.In(zone)
+	plan, err := machineset.Decide(o, machineset.DefaultPolicy(), morning.Add(time.Hour))
+	require.NoError(t, err)
+	require.Nil(t, plan.Write)
+}
+
+// TestSettledAllocatesNothing: most looks at a set find nothing to do.
+func TestSettledAllocatesNothing(t *testing.T) {
+	o, p, now := fleet(100, 100, false), machineset.DefaultPolicy(), morning.Add(time.Hour)
+	settle(t, o, now)
+	require.Zero(t, testing.AllocsPerRun(10, func() { _, _ = machineset.Decide(o, p, now) }))
+}
+
+// TestEveryReasonHasASentence reads the reasons out of the source, so that a
+// new one can't be forgotten.
+func TestEveryReasonHasASentence(t *testing.T) {
+	file, err := parser.ParseFile(token.NewFileSet(), "why.go", nil, 0)
+	require.NoError(t, err)
+	n := 0
+	ast.Inspect(file, func(node ast.Node) bool {
+		spec, ok := node.(*ast.ValueSpec)
+		if !ok || len(spec.Values) != 1 {
+			return true
+		}
+		literal, ok := spec.Values[0].(*ast.BasicLit)
+		if !ok {
+			return true
+		}
+		reason, err := strconv.Unquote(literal.Value)
+		require.NoError(t, err)
+		said := machineset.Why{Reason: machineset.Reason(reason), Name: "n", Detail: "d"}.String()
+		require.NotEqual(t, reason, said, "no sentence")
+		require.NotContains(t, said, "{")
+		n++
+		return true
+	})
+	require.Greater(t, n, 25)
+	require.Equal(t, "Unheard", machineset.Why{Reason: "Unheard"}.String())
+}

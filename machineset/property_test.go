@@ -1,0 +1,258 @@
+package machineset_test
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/object"
+)
+
+var phases = []machine.Phase{
+	machine.PhaseNew, machine.PhasePending, machine.PhaseAvailable, machine.PhaseRunning, machine.PhaseUnknown,
+	machine.PhaseFailed, machine.PhaseCrashLoopBackOff, machine.PhaseTerminating, machine.PhaseInPlaceUpdating,
+	machine.PhaseInPlaceUpdateSuccessful, machine.PhaseInPlaceUpdateFailed, "Confused",
+}
+
+const priorityKey = "machinepriority.machine.sapcloud.io"
+
+// anyTime is some time around the morning, or one that makes no sense.
+func anyTime(t *rapid.T, label string) time.Time {
+	switch n := rapid.IntRange(-600, 620).Draw(t, label); {
+	case n == 601:
+		return time.Time{}
+	case n == 602:
+		return time.Unix(math.MaxInt64/2, 0)
+	case n == 603:
+		return time.Unix(math.MinInt64/2, 999)
+	default:
+		return morning.Add(time.Duration(n) * time.Second)
+	}
+}
+
+// anyMachine is a machine as storage may hold it; ours more often than not.
+func anyMachine(t *rapid.T, set *machineset.Set, i int) *machine.Machine {
+	m := &machine.Machine{}
+	m.Key = object.Key{Namespace: set.Namespace, Name: fmt.Sprintf("m-%d", i)}
+	if rapid.Bool().Draw(t, "numbered") {
+		m.Name = set.MachineName(int64(i))
+	}
+	m.UID = fmt.Sprintf("uid-%d", i)
+	m.Labels = map[string]string{"pool": "web", "tier": "front"}
+	m.Owner = &object.Owner{Kind: machineset.OwnerKind, Name: set.Name, UID: set.UID}
+	m.Spec = set.Spec.Template.Spec.Clone()
+	m.CreatedAt = morning.Add(time.Duration(rapid.IntRange(0, 3).Draw(t, "created")) * time.Second)
+	m.Status.Phase = rapid.SampledFrom(phases).Draw(t, "phase")
+	m.Status.Since = anyTime(t, "since")
+	m.Status.LastOperation.State = rapid.SampledFrom([]machine.OperationState{
+		"", machine.StateFailed, machine.StateSuccessful, machine.StateProcessing, "Perhaps"}).Draw(t, "state")
+	if p := rapid.SampledFrom([]string{"", "", "1", "2", "3", "-7", "x", "99999999999999999999", "4294967299"}).Draw(t, "priority"); p != "" {
+		m.Annotations = map[string]string{priorityKey: p}
+	}
+	switch rapid.IntRange(0, 30).Draw(t, "oddity") {
+	case 0, 1, 2:
+		m.DeletedAt = morning
+	case 3:
+		m.Owner = nil
+	case 4:
+		m.Owner = &object.Owner{Kind: machineset.OwnerKind, Name: set.Name, UID: "another"}
+	case 5:
+		m.Labels = map[string]string{"pool": "db"}
+	case 6:
+		m.Labels = nil
+	case 7:
+		delete(m.Labels, "tier")
+	case 8:
+		m.Spec.NodeTemplate = machine.NodeTemplate{}
+	case 9:
+		m.Spec.Config.DrainTimeout = -1
+	}
+	return m
+}
+
+func anyMachines(t *rapid.T, set *machineset.Set, most int) []*machine.Machine {
+	machines := make([]*machine.Machine, rapid.IntRange(0, most).Draw(t, "machines"))
+	for i := range machines {
+		machines[i] = anyMachine(t, set, i+1)
+	}
+	return machines
+}
+
+// anySet is a set as storage may hold it: valid more often than not.
+func anySet(t *rapid.T) *machineset.Set {
+	set := newSet(int32(rapid.IntRange(0, 6).Draw(t, "replicas")))
+	set.Generation = 3
+	set.Finalizers = []string{machineset.Finalizer}
+	switch rapid.IntRange(0, 30).Draw(t, "oddity") {
+	case 0:
+		set.Spec.Replicas = rapid.Int32().Draw(t, "odd replicas")
+	case 1:
+		set.Spec.Selector = object.Selector{}
+	case 2:
+		set.Spec.Selector.Requirements = []object.Requirement{{Key: "pool", Operator: "Like"}}
+	case 3:
+		set.Spec.Template = machineset.Template{}
+	case 4:
+		set.UID = ""
+	case 5:
+		set.Finalizers = nil
+	case 6, 7:
+		set.DeletedAt = morning
+	case 8:
+		set.Spec.MinReady = time.Duration(rapid.Int64().Draw(t, "minReady"))
+	case 9:
+		set.Labels = map[string]string{"node.machine.sapcloud.io/scale-up-disabled": "true"}
+	}
+	settled := int64(rapid.IntRange(0, 6).Draw(t, "settled"))
+	set.Reservation = machineset.Reservation{
+		Settled: settled, Reserved: settled + int64(rapid.IntRange(0, 4).Draw(t, "reserved")), At: anyTime(t, "at"),
+	}
+	if rapid.IntRange(0, 20).Draw(t, "odd reservation") == 0 {
+		set.Reservation.Settled, set.Reservation.Reserved = rapid.Int64().Draw(t, "odd settled"), rapid.Int64().Draw(t, "odd reserved")
+	}
+	if rapid.Bool().Draw(t, "failed before") {
+		set.Status.LastOperation = machine.Operation{State: machine.StateFailed, Time: anyTime(t, "failed at"),
+			Against: machine.Inputs{Machine: int64(rapid.IntRange(2, 3).Draw(t, "against"))}}
+		set.Status.Conditions = []object.Condition{{Type: machineset.ConditionReplicaFailure}, {Type: machineset.ConditionSpecValid}, {}}
+	}
+	return set
+}
+
+func anyObservation(t *rapid.T) *machineset.Observation {
+	set := anySet(t)
+	o := &machineset.Observation{Set: set, Machines: anyMachines(t, set, 10), Orphans: anyMachines(t, set, 3)}
+	for i, m := range o.Orphans {
+		if m.UID = fmt.Sprintf("orphan-%d", i); rapid.Bool().Draw(t, "orphan") {
+			m.Owner = nil
+		}
+	}
+	o.Machines, o.Orphans = append(o.Machines, nil), append(o.Orphans, nil)
+	if rapid.Bool().Draw(t, "live") {
+		o.Live = anyTime(t, "live since")
+	}
+	o.Frozen = rapid.IntRange(0, 5).Draw(t, "frozen") == 0
+	o.Failures = rapid.IntRange(-1, 99).Draw(t, "failures")
+	o.Created = rapid.SampledFrom([]int64{0, 0, 1, 2, 5, math.MaxInt64, math.MinInt64}).Draw(t, "answered")
+	o.StatusWritten = anyTime(t, "status written")
+	refused := func(label string) *machine.Outcome {
+		if rapid.IntRange(0, 5).Draw(t, label) > 0 {
+			return nil
+		}
+		return &machine.Outcome{Message: "no"}
+	}
+	o.Refused = machineset.Refused{Change: refused("change refused"), Delete: refused("delete refused"), Create: refused("create refused")}
+	return o
+}
+
+func anyPolicy(t *rapid.T) *machineset.Policy {
+	p := machineset.DefaultPolicy()
+	p.Burst = rapid.SampledFrom([]int32{1, 2, 100, 10_000}).Draw(t, "burst")
+	p.Age = rapid.SampledFrom([]machineset.AgeOrder{machineset.OldestFirst, machineset.NewestFirst, machineset.RandomAge}).Draw(t, "age")
+	p.Seed = rapid.Uint64Range(0, 3).Draw(t, "seed")
+	return p
+}
+
+func copied(o *machineset.Observation) *machineset.Observation {
+	c := *o
+	c.Set = o.Set.Clone()
+	clone := func(machines []*machine.Machine) []*machine.Machine {
+		out := slices.Clone(machines)
+		for i, m := range out {
+			if m != nil {
+				out[i] = m.Clone()
+			}
+		}
+		return out
+	}
+	c.Machines, c.Orphans = clone(o.Machines), clone(o.Orphans)
+	return &c
+}
+
+// TestAnyObservation is P8, P10, P11, P25 and P27 whatever storage holds: no
+// panic, no improper plan, the same plan again, and nothing that was passed in
+// has changed.
+func TestAnyObservation(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		o, p := anyObservation(t), anyPolicy(t)
+		before := copied(o)
+		plan, err := machineset.Decide(o, p, morning)
+		require.NoError(t, err)
+		require.Empty(t, improper(o, &plan))
+		require.NotContains(t, plan.Why.String(), "{")
+		again, err := machineset.Decide(copied(o), p, morning)
+		require.NoError(t, err)
+		require.True(t, reflect.DeepEqual(plan, again), "P27: %+v\n%+v", plan, again)
+		require.True(t, reflect.DeepEqual(before, o), "Decide changed its arguments")
+	})
+}
+
+// TestVictims is P19: the victims are the first of all machines in an order
+// written down a second time here, and the order of the input plays no part.
+func TestVictims(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		o, p := anyObservation(t), anyPolicy(t)
+		plan, _ := machineset.Decide(o, p, morning)
+		shuffled := *o
+		shuffled.Machines = rapid.Permutation(o.Machines).Draw(t, "shuffled")
+		again, _ := machineset.Decide(&shuffled, p, morning)
+		require.Equal(t, names(plan.Delete), names(again.Delete))
+		if plan.Why.Reason != machineset.ReasonDeleteSurplus {
+			return
+		}
+		all := slices.DeleteFunc(slices.Clone(o.Machines), func(m *machine.Machine) bool {
+			return m == nil || !m.OwnedBy(o.Set.UID) || m.Deleted() || m.Labels["pool"] != "web" || m.Status.Phase == machine.PhaseFailed
+		})
+		slices.SortFunc(all, victimOrder(p.Age))
+		surplus := len(all) - int(o.Set.Spec.Replicas)
+		want := all[:min(surplus, int(p.Burst))]
+		require.Len(t, plan.Delete, len(want))
+		for i, m := range want {
+			got := plan.Delete[i].Machine
+			require.Equal(t, m.Priority(priorityKey), got.Priority(priorityKey))
+			require.Equal(t, slices.Index(phaseOrder, m.Status.Phase), slices.Index(phaseOrder, got.Status.Phase))
+			if p.Age != machineset.RandomAge {
+				require.Equal(t, m.Name, got.Name)
+			}
+		}
+	})
+}
+
+func names(orders []machineset.Order) []string {
+	var out []string
+	for _, order := range orders {
+		out = append(out, order.Machine.Name)
+	}
+	return out
+}
+
+// phaseOrder is the order of phases; what is not among them comes before.
+var phaseOrder = []machine.Phase{
+	machine.PhaseFailed, machine.PhaseCrashLoopBackOff, machine.PhaseNew, machine.PhaseUnknown,
+	machine.PhasePending, machine.PhaseAvailable, machine.PhaseInPlaceUpdateFailed,
+	machine.PhaseInPlaceUpdateSuccessful, machine.PhaseInPlaceUpdating, machine.PhaseRunning,
+}
+
+// victimOrder is the order of victims as the behaviour is written: slow, and
+// easy to see to be right.
+func victimOrder(age machineset.AgeOrder) func(a, b *machine.Machine) int {
+	priority := func(m *machine.Machine) int { return min(max(m.Priority(priorityKey), math.MinInt32), math.MaxInt32) }
+	phase := func(m *machine.Machine) int { return slices.Index(phaseOrder, m.Status.Phase) }
+	created := func(a, b *machine.Machine) int {
+		if age == machineset.NewestFirst {
+			a, b = b, a
+		}
+		return a.CreatedAt.Compare(b.CreatedAt)
+	}
+	return func(a, b *machine.Machine) int {
+		return cmp.Or(cmp.Compare(priority(a), priority(b)), cmp.Compare(phase(a), phase(b)), created(a, b), cmp.Compare(a.Name, b.Name))
+	}
+}

@@ -1,0 +1,307 @@
+package machineset_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/object"
+)
+
+// TestCreation tells how machines come to be.
+func TestCreation(t *testing.T) {
+	story(t, "create-five", 5, func(s *stage) {
+		s.pass()
+		s.say("all five run")
+		s.w.advance(2 * time.Minute)
+		s.run(names2(s.w.all())...)
+		s.pass()
+	})
+	story(t, "create-in-bursts", 7, func(s *stage) {
+		s.p.policy.Burst = 3
+		s.pass()
+	})
+	story(t, "create-refused", 5, func(s *stage) {
+		s.say("the store refuses the third create")
+		s.faults("create", fine, fine, refuse)
+		s.pass()
+		s.say("too early")
+		s.after(2 * time.Second)
+		s.say("refused again, so the next wait is twice as long")
+		s.faults("create", refuse)
+		s.after(4 * time.Second)
+		s.say("the store has recovered")
+		s.after(11 * time.Second)
+	})
+	story(t, "create-unheard", 3, func(s *stage) {
+		s.say("the first create takes effect, but its answer is lost")
+		s.faults("create", lose)
+		s.pass()
+		s.after(6 * time.Second)
+	})
+	story(t, "minimum-ready-time", 1, func(s *stage) {
+		s.w.edit(func(set *machineset.Set) { set.Spec.MinReady = 30 * time.Second })
+		s.pass()
+		s.say("it runs")
+		s.w.advance(time.Minute)
+		s.run(s.name(1))
+		s.pass()
+		s.say("a look too early changes nothing")
+		s.after(29 * time.Second)
+		s.after(2 * time.Second)
+	})
+	story(t, "status-not-twice-a-second", 2, func(s *stage) {
+		s.pass()
+		s.run(s.name(1))
+		s.pass()
+		s.after(time.Second)
+	})
+}
+
+// TestCrashes tells how nothing is created twice.
+func TestCrashes(t *testing.T) {
+	story(t, "crash-after-reservation", 3, func(s *stage) {
+		s.say("the process dies at its second create")
+		s.faults("create", fine, crash)
+		s.pass()
+		s.say("another takes over")
+		s.after(20 * time.Second)
+	})
+	story(t, "crash-before-settlement", 2, func(s *stage) {
+		s.say("the process dies before it can note that all went well")
+		s.faults("update", fine, fine, crash)
+		s.pass()
+		s.say("another sees the machines in its cache")
+		s.after(20 * time.Second)
+	})
+	story(t, "late-create", 3, func(s *stage) {
+		s.say("the second create is still under way when the process dies")
+		s.p.delay = func() time.Duration { return 90 * time.Second }
+		s.faults("create", fine, lateCrash)
+		s.pass()
+		s.say("another takes over: the late create will find its name taken")
+		s.after(20 * time.Second)
+		s.say("it has come in")
+		s.after(80 * time.Second)
+	})
+	story(t, "late-create-overtakes", 2, func(s *stage) {
+		s.say("a create comes in between a live read and a create under the same name")
+		s.faults("create", crash)
+		s.pass()
+		s.p.fault = func(verb string) fault {
+			if verb == "create" && s.w.machines[s.name(1)] == nil {
+				s.w.createMachine(s.p.plan.Create[0].Machine)
+			}
+			return fine
+		}
+		s.after(20 * time.Second)
+	})
+	story(t, "nobody-for-a-long-time", 3, func(s *stage) {
+		s.say("the process dies, and for three minutes there is no other")
+		s.faults("create", fine, crash)
+		s.pass()
+		s.say("too late to use the names, too early to be sure that nothing comes of them")
+		s.after(3 * time.Minute)
+		s.after(s.p.wait.At.Sub(s.w.now))
+	})
+	story(t, "name-taken", 2, func(s *stage) {
+		s.orphan(s.name(1), map[string]string{"pool": "something else"})
+		s.pass()
+	})
+	story(t, "stale-cache", 3, func(s *stage) {
+		s.pass()
+		s.say("a process whose cache shows the set before all this")
+		s.p.cached = func(_, newest int) int { return 1 }
+		s.p.floor = 0
+		s.pass()
+		s.say("and one whose cache shows the machines of that time")
+		n := 0
+		s.p.cached = func(_, newest int) int {
+			n++
+			if n%2 == 1 {
+				return newest
+			}
+			return 1
+		}
+		s.pass()
+	})
+	story(t, "shrunk-meanwhile", 4, func(s *stage) {
+		s.say("the process dies at its second create, and the set is scaled down")
+		s.faults("create", fine, crash)
+		s.pass()
+		s.scale(2)
+		s.after(10 * time.Second)
+		s.scale(4)
+		s.say("the names are still there to be used")
+		s.after(10 * time.Second)
+	})
+}
+
+// TestClaiming tells which machines are a set's.
+func TestClaiming(t *testing.T) {
+	story(t, "adopt", 3, func(s *stage) {
+		s.orphan("stray", map[string]string{"pool": "web"})
+		s.orphan("going", map[string]string{"pool": "web"})
+		s.w.change("going", func(m *machine.Machine) { m.DeletedAt = s.w.now })
+		s.orphan("other", map[string]string{"pool": "db"})
+		s.pass()
+	})
+	story(t, "release", 2, func(s *stage) {
+		s.settled()
+		s.say("the first is taken out by its label, to be looked into")
+		s.w.change(s.name(1), func(m *machine.Machine) { m.Labels["pool"] = "quarantine" })
+		s.pass()
+	})
+	story(t, "push", 2, func(s *stage) {
+		s.settled()
+		s.say("the node template gets another label")
+		s.w.edit(func(set *machineset.Set) { set.Spec.Template.Spec.NodeTemplate.Labels["zone"] = "b" })
+		s.pass()
+		s.say("the configuration changes")
+		s.w.edit(func(set *machineset.Set) { set.Spec.Template.Spec.Config.DrainTimeout = time.Hour })
+		s.pass()
+		s.say("another class is a matter for a rollout, not for this")
+		s.w.edit(func(set *machineset.Set) { set.Spec.Template.Spec.Class.Name = "large" })
+		s.after(time.Minute)
+	})
+	story(t, "push-refused", 2, func(s *stage) {
+		s.settled()
+		s.say("the node template changes, the store refuses it for one machine; and one more is wanted")
+		s.w.edit(func(set *machineset.Set) {
+			set.Spec.Template.Spec.NodeTemplate.Taints = []object.Taint{{Key: "busy", Effect: object.NoSchedule}}
+			set.Spec.Replicas = 3
+		})
+		s.faults("push", refuse)
+		s.pass()
+		s.after(6 * time.Second)
+	})
+}
+
+// TestRemoval tells how machines go.
+func TestRemoval(t *testing.T) {
+	story(t, "scale-down", 6, func(s *stage) {
+		s.settled()
+		s.say("one does not run, one may go first, one rather not")
+		s.w.phase(s.name(5), machine.PhaseUnknown)
+		s.w.change(s.name(4), func(m *machine.Machine) { m.Annotations[priorityKey] = "1" })
+		s.w.change(s.name(1), func(m *machine.Machine) { m.Annotations[priorityKey] = "9" })
+		s.pass()
+		s.scale(2)
+		s.pass()
+		s.say("they are gone")
+		s.w.finish()
+		s.after(time.Minute)
+	})
+	story(t, "scale-down-while-one-is-going", 4, func(s *stage) {
+		s.settled()
+		s.say("one is deleted by hand, and the set scaled to the three that are left")
+		s.w.deleteMachine(s.name(2), s.w.machines[s.name(2)].UID)
+		s.scale(3)
+		s.pass()
+	})
+	story(t, "delete-refused", 4, func(s *stage) {
+		s.settled()
+		s.scale(2)
+		s.say("the store refuses the first delete; the second is not its business")
+		s.faults("delete", refuse)
+		s.pass()
+		s.after(6 * time.Second)
+	})
+	story(t, "failed-replaced", 3, func(s *stage) {
+		s.settled()
+		s.say("one fails for good, another is being tried again")
+		s.w.phase(s.name(2), machine.PhaseFailed)
+		s.w.phase(s.name(3), machine.PhaseCrashLoopBackOff)
+		s.pass()
+		s.say("the failed one is gone, the other runs")
+		s.w.finish()
+		s.run(s.name(3), s.name(4))
+		s.after(time.Minute)
+	})
+	story(t, "set-deleted", 3, func(s *stage) {
+		s.settled()
+		s.w.phase(s.name(2), machine.PhaseFailed)
+		s.delete()
+		s.pass()
+		s.say("two of the machines are gone")
+		s.w.vanish(s.name(1))
+		s.w.vanish(s.name(2))
+		s.after(time.Minute)
+		s.say("the last one too")
+		s.w.finish()
+		s.after(time.Minute)
+	})
+	story(t, "set-deleted-during-creation", 2, func(s *stage) {
+		s.say("the process dies with a create under way")
+		s.p.delay = func() time.Duration { return 110 * time.Second }
+		s.faults("create", lateCrash)
+		s.pass()
+		s.delete()
+		s.after(10 * time.Second)
+		s.say("the create has come in")
+		s.after(100 * time.Second)
+		s.say("its machine is gone, and others might still come")
+		s.w.finish()
+		s.after(time.Second)
+		s.after(s.p.wait.At.Sub(s.w.now))
+	})
+}
+
+func (s *stage) delete() {
+	s.say("the set is deleted")
+	s.w.edit(func(set *machineset.Set) { set.DeletedAt = s.w.now.Truncate(time.Second) })
+}
+
+// TestHeldBack tells when a set does not create.
+func TestHeldBack(t *testing.T) {
+	story(t, "frozen", 3, func(s *stage) {
+		s.settled()
+		s.say("frozen; one fails")
+		s.p.frozen = true
+		s.w.phase(s.name(2), machine.PhaseFailed)
+		s.pass()
+		s.say("scaled down all the same")
+		s.scale(1)
+		s.after(2 * time.Second)
+		s.say("thawed, and scaled up")
+		s.p.frozen = false
+		s.scale(2)
+		s.after(time.Minute)
+	})
+	story(t, "frozen-during-creation", 3, func(s *stage) {
+		s.say("the process dies at its second create, and the fleet is frozen")
+		s.faults("create", fine, crash)
+		s.pass()
+		s.p.frozen = true
+		s.after(20 * time.Second)
+		s.say("thawed in time")
+		s.p.frozen = false
+		s.after(20 * time.Second)
+	})
+	story(t, "scale-up-disabled", 1, func(s *stage) {
+		s.settled()
+		s.w.edit(func(set *machineset.Set) {
+			set.Labels = map[string]string{"node.machine.sapcloud.io/scale-up-disabled": "true"}
+		})
+		s.scale(2)
+		s.pass()
+	})
+	story(t, "invalid", 2, func(s *stage) {
+		s.say("the selector does not match the template")
+		s.w.edit(func(set *machineset.Set) { set.Spec.Template.Labels["pool"] = "db" })
+		s.pass()
+		s.pass()
+		s.say("put right")
+		s.w.edit(func(set *machineset.Set) { set.Spec.Template.Labels["pool"] = "web" })
+		s.pass()
+	})
+	story(t, "invalid-and-deleted", 1, func(s *stage) {
+		s.settled()
+		s.w.edit(func(set *machineset.Set) { set.Spec.Selector = object.Selector{} })
+		s.pass()
+		s.delete()
+		s.w.advance(time.Second)
+		s.pass()
+	})
+}
