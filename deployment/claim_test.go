@@ -85,21 +85,23 @@ func TestReleases(t *testing.T) {
 // not given to the new one, until its machines are seen.
 func TestAnnouncedMachinesHaveRoom(t *testing.T) {
 	d := stored(3)
-	d.Spec.Strategy.MaxSurge = rollout.IntOrPercent{Value: 2}
+	d.Spec.Strategy.MaxSurge = rollout.IntOrPercent{Value: 3}
 	old, current := ownSet(d, "web-old", 3), ownSet(d, "web-new", 0)
 	old.Set.CreatedAt = begin.AddDate(0, 0, -1)
 	old.Set.Spec.Template.Spec.Class.Name = "tiny"
 	old.Set.Spec.Replicas = 2
-	old.Set.Reservation = machineset.Reservation{Settled: 2, Reserved: 5} // 3 is seen, 4 and 5 are not
 	o := &deployment.Observation{Deployment: d, Live: true, Sets: []deployment.Children{old, current}}
-	require.Empty(t, decide(t, o, begin).Scale, "3 machines and 2 announced ones leave no room")
-
-	o.Sets[0].Set.Reservation.Settled = 4
-	plan := decide(t, o, begin)
-	require.Len(t, plan.Scale, 1)
-	require.Equal(t, int32(1), plan.Scale[0].Set.Spec.Replicas)
-	o.Sets[0].Set.Reservation.Settled = 5
-	require.Equal(t, int32(2), decide(t, o, begin).Scale[0].Set.Spec.Replicas)
+	for _, line := range []struct {
+		settled int64 // of 5 reserved; 3 is seen, 4 and 5 are not
+		room    int32
+	}{{0, 1}, {1, 1}, {2, 1}, {3, 1}, {4, 2}, {5, 3}} {
+		o.Sets[0].Set.Reservation = machineset.Reservation{Settled: line.settled, Reserved: 5}
+		plan := decide(t, o, begin)
+		require.Len(t, plan.Scale, 1)
+		require.Equal(t, line.room, plan.Scale[0].Set.Spec.Replicas, "settled: %d", line.settled)
+	}
+	o.Sets[0].Set.Reservation.Reserved = 1 << 40
+	require.Empty(t, decide(t, o, begin).Scale)
 }
 
 // TestDeletion: without our finalizer nothing is touched; with it the sets go

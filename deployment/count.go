@@ -56,13 +56,13 @@ func (d *decision) countMachines(f *family) {
 		if open[m.Name] {
 			f.announced--
 		}
-		if m.Status.LastOperation.State == machine.StateFailed {
-			d.summarize(f.set, m)
-		}
 		if m.Deleted() {
 			continue
 		}
 		f.actual++
+		if m.Status.LastOperation.State == machine.StateFailed {
+			d.summarize(f.set, m)
+		}
 		if !m.Ready() {
 			continue
 		}
@@ -94,7 +94,7 @@ func (f *family) openNames() map[string]bool {
 }
 
 // summarize adds a machine whose last operation failed to the first few by
-// name. A deletion that fails is listed as well: it needs a person most.
+// name.
 func (d *decision) summarize(set *machineset.Set, m *machine.Machine) {
 	s := machineset.Summary{
 		Name: m.Name, ProviderID: m.Spec.ProviderID, Owner: set.Name, LastOperation: m.Status.LastOperation,

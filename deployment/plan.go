@@ -84,7 +84,8 @@ type Order struct {
 type Plan struct {
 	Write Write
 	// ReadLive asks for a live read of the whole observation, see
-	// Observation.Live. It comes at most once in a pass.
+	// Observation.Live. It comes at most once in a pass. A deployment that is
+	// gone, or has another UID, ends the pass.
 	ReadLive bool
 
 	// Create holds a whole set; what the store returns is added to
@@ -100,7 +101,8 @@ type Plan struct {
 	// Adopt holds changed copies for an update, as Scale; the set moves from
 	// Orphans to Sets, with its machines, read live.
 	Adopt []Order
-	// Release holds changed copies for an update; the set leaves Sets.
+	// Release holds changed copies for an update, as Scale; the set moves
+	// from Sets to Orphans.
 	Release []Order
 
 	// At is when to look again though nothing has changed; zero: never.

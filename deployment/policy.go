@@ -20,7 +20,7 @@ type Policy struct {
 	// longer with each failure. A class that waits; default codes.Short, 5 s.
 	Retry codes.RetryClass
 	// FailedSummaries is how many failed machines a status lists at most, the
-	// first ones by name. Not negative; default 20.
+	// first ones by name. Not negative; default 100, as sets do.
 	FailedSummaries int
 	Keys            Keys
 }
@@ -44,7 +44,7 @@ func DefaultPolicy() *Policy {
 		StatusInterval:  time.Second,
 		Resync:          10 * time.Minute,
 		Retry:           codes.Short,
-		FailedSummaries: 20,
+		FailedSummaries: 100,
 		Keys: Keys{
 			TemplateHash:    "machine-template-hash",
 			DesiredReplicas: "deployment.kubernetes.io/desired-replicas",

@@ -261,6 +261,7 @@ func (s *shell) update(kind string, set *machineset.Set) {
 		s.o.Sets = append(s.o.Sets, deployment.Children{Set: stored, Machines: s.w.machinesOf(set.UID)})
 	case "release":
 		s.replace(set.UID, nil)
+		s.o.Orphans = append(slices.Clone(s.o.Orphans), stored)
 	default:
 		panic(fmt.Sprintf("no such order: %s", kind))
 	}

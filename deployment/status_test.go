@@ -138,10 +138,12 @@ func TestFailedSummaries(t *testing.T) {
 			m.Owner = &object.Owner{UID: child.Set.UID}
 			if i%3 > 0 {
 				m.Status.LastOperation = failed("out of room")
-				want = append(want, machineset.Summary{Name: m.Name, ProviderID: m.Spec.ProviderID, Owner: child.Set.Name, LastOperation: m.Status.LastOperation})
 			}
 			if i%5 == 0 {
 				m.DeletedAt = begin
+			}
+			if i%3 > 0 && i%5 > 0 {
+				want = append(want, machineset.Summary{Name: m.Name, ProviderID: m.Spec.ProviderID, Owner: child.Set.Name, LastOperation: m.Status.LastOperation})
 			}
 			child.Machines = append(child.Machines, m)
 		}
@@ -176,6 +178,7 @@ func TestStatusSurvivesStores(t *testing.T) {
 	require.Nil(t, decide(t, o, begin.Add(2*time.Hour)).Write)
 
 	same := d.Status.Clone()
+	same.Conditions[0].Since = same.Conditions[0].Since.UTC()
 	require.True(t, same.Equal(&d.Status))
 	same.Conditions[0].Since = same.Conditions[0].Since.Add(time.Second)
 	require.False(t, same.Equal(&d.Status))

@@ -77,9 +77,9 @@ func TestTolerated(t *testing.T) {
 	}{
 		{percent(0), percent(0), "neither surge nor unavailable is allowed; taken as one machine unavailable"},
 		{rollout.IntOrPercent{}, rollout.IntOrPercent{}, "neither surge nor unavailable is allowed; taken as one machine unavailable"},
-		{percent(101), percent(100), "spec.strategy.maxSurge is more than 100% (101%)"},
-		{percent(100), percent(101), "spec.strategy.maxUnavailable is more than 100% (101%)"},
-		{percent(150), percent(200), "spec.strategy.maxSurge and spec.strategy.maxUnavailable is more than 100% (150% and 200%)"},
+		{percent(101), percent(100), "spec.strategy.maxSurge: more than 100% (101%)"},
+		{percent(100), percent(101), "spec.strategy.maxUnavailable: more than 100% (101%)"},
+		{percent(150), percent(200), "spec.strategy.maxSurge and spec.strategy.maxUnavailable: more than 100% (150% and 200%)"},
 		{rollout.IntOrPercent{Value: 300}, percent(0), ""},
 		{percent(1), percent(0), ""},
 	} {

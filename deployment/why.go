@@ -58,7 +58,7 @@ type Why struct {
 var sentences = map[Reason]string{
 	ReasonSpecInvalid:  "{name} {detail}; waiting for a change",
 	ReasonSelectsAll:   "{name} is empty and would select everything; waiting for a change",
-	ReasonOver100:      "{name} is more than 100% ({detail})",
+	ReasonOver100:      "{name}: more than 100% ({detail})",
 	ReasonBothZero:     "neither surge nor unavailable is allowed; taken as one machine unavailable",
 	ReasonFinalizer:    "finalizer added, so that the record outlives the sets",
 	ReasonReadLive:     "reading everything afresh before acting: {name}",

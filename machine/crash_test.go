@@ -100,6 +100,11 @@ var scenarios = map[string]func(*world){
 		w.running()
 		w.edit(func(m *machine.Machine) { m.Spec.NodeTemplate.Labels = map[string]string{"pool": "b"} })
 	},
+	"virtual capacity changed": func(w *world) {
+		w.class.NodeTemplate = &machine.NodeShape{VirtualCapacity: map[string]string{"example.org/slots": "4"}}
+		w.running()
+		w.class.NodeTemplate = &machine.NodeShape{VirtualCapacity: map[string]string{"example.org/lanes": "2"}}
+	},
 	"deletion": func(w *world) {
 		w.running()
 		w.store.remove()

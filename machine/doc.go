@@ -24,7 +24,7 @@
 //		default: // done; look again at plan.At, or when something changes
 //			return wait(plan.At)
 //		}
-//		if err != nil { // a conflict, a shutdown: a new pass, from fresh reads
+//		if err != nil || o.Machine == nil { // a conflict, a shutdown: a new pass; or it is gone
 //			return err
 //		}
 //	}

@@ -9,6 +9,82 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
+// pass carries plans out until there is nothing more to do for now.
+func pass(
+	o machine.Observation, policy *machine.Policy, now func() time.Time,
+	store func(machine.Write) (*machine.Machine, error),
+	call func(machine.Effect, *machine.Observation) error,
+	wait func(time.Time) error,
+) error {
+	for {
+		plan, err := machine.Decide(&o, policy, now())
+		switch {
+		case err != nil: // a mistake of the caller
+			return err
+		case plan.Write != nil: // store it; the answer is the machine from here on
+			o.Machine, err = store(plan.Write)
+			o.Fenced = true
+		case plan.Effect != nil: // make the call; its answer belongs into the observation
+			err = call(plan.Effect, &o)
+		default: // done; look again at plan.At, or when something changes
+			return wait(plan.At)
+		}
+		if err != nil || o.Machine == nil { // a conflict, a shutdown: a new pass; or it is gone
+			return err
+		}
+	}
+}
+
+// A pass over a new machine, where there is no cluster to join: the shell is
+// the caller's, here as small as can be.
+func Example_pass() {
+	now := time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
+	m := &machine.Machine{Meta: object.Meta{Key: object.Key{Name: "worker-1"}, CreatedAt: now}}
+	m.Spec.Class.Name = "small"
+	m.AddFinalizer(machine.Finalizer)
+
+	store := func(w machine.Write) (*machine.Machine, error) {
+		m = m.Clone()
+		switch w := w.(type) {
+		case *machine.Update:
+			m.Spec = w.Machine.Spec
+		case *machine.UpdateStatus:
+			m.Status = w.Status
+		case *machine.Delete:
+		}
+		fmt.Printf("stored: phase %q, provider ID %q\n", m.Status.Phase, m.Spec.ProviderID)
+		return m, nil
+	}
+	call := func(e machine.Effect, o *machine.Observation) error {
+		fmt.Printf("called: %T\n", e)
+		switch e.(type) {
+		case machine.GetVM:
+			o.VM = &machine.VM{Outcome: machine.Outcome{Code: codes.NotFound}}
+		case machine.CreateVM:
+			o.Created = &machine.VM{ProviderID: "cloud://1"}
+		case machine.InitializeVM:
+			o.Initialized = &machine.VM{Outcome: machine.Outcome{Code: codes.Unimplemented}}
+		case machine.DeleteVM, machine.FindNode, *machine.SyncNode, *machine.MarkNode, machine.DeleteNode:
+		}
+		return nil
+	}
+	wait := func(at time.Time) error {
+		fmt.Println("nothing more to do, for ever:", at.IsZero())
+		return nil
+	}
+	o := machine.Observation{Machine: m, Class: &machine.Class{Meta: object.Meta{Key: object.Key{Name: "small"}}}, NoCluster: true}
+	_ = pass(o, machine.DefaultPolicy(), func() time.Time { return now }, store, call, wait)
+
+	// Output:
+	// called: machine.GetVM
+	// stored: phase "Pending", provider ID ""
+	// called: machine.CreateVM
+	// stored: phase "Pending", provider ID "cloud://1"
+	// called: machine.InitializeVM
+	// stored: phase "Available", provider ID "cloud://1"
+	// nothing more to do, for ever: true
+}
+
 // Deciding alone: the caller brings what is known, and carries the plan out.
 func ExampleDecide() {
 	now := time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)

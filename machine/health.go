@@ -34,7 +34,7 @@ func (d *decision) join() Plan {
 		return d.sync(node, bad.healthy())
 	}
 	critical := node.hasTaint(d.p.Keys.CriticalComponents)
-	if bad.healthy() && !critical && !out {
+	if bad.healthy() && !critical && (!out || d.undone(node)) {
 		return d.joined(node)
 	}
 	if !sameConditions(d.m.Status.Conditions, node.Conditions) {

@@ -17,6 +17,7 @@ type clusterModel struct {
 	nodes   map[string][]*machine.Node // versions, by name
 	madeOf  map[string]string          // node UID to the machine whose VM registered it; absent: none of ours
 	version int
+	halfway string // the version that the first half of a sync has written
 	writes  int
 	unready bool // nodes register without being Ready
 	faults  func(effect string) codes.Code
@@ -141,6 +142,21 @@ func (c *clusterModel) touch(m *machine.Machine, n *machine.Node) {
 		"P17: wrote node %s, which no VM of this machine registered", n.Name)
 }
 
+// capacity is the first half of a sync; the second finds out how it went.
+func (c *clusterModel) capacity(m *machine.Machine, e *machine.SyncNode) {
+	now := c.live(e.Node.Name)
+	if now == nil || now.Version != e.Node.Version {
+		return
+	}
+	if _, bad := c.fault("SyncNode"); bad {
+		return
+	}
+	c.touch(m, now)
+	next := now.Clone()
+	next.Capacity = e.Node.Capacity
+	c.halfway = c.put(next).Version
+}
+
 func (c *clusterModel) sync(m *machine.Machine, e *machine.SyncNode) (*machine.Node, machine.Outcome) {
 	if bad, yes := c.fault("SyncNode"); yes {
 		return nil, bad
@@ -149,11 +165,12 @@ func (c *clusterModel) sync(m *machine.Machine, e *machine.SyncNode) (*machine.N
 	if now == nil || now.UID != e.Node.UID {
 		return nil, failed(codes.NotFound)
 	}
-	if now.Version != e.Node.Version {
+	if now.Version != e.Node.Version && now.Version != c.halfway {
 		return nil, failed(codes.Aborted)
 	}
 	c.touch(m, now)
 	next := e.Node.Clone()
+	next.Capacity = now.Capacity
 	if c.undo != nil {
 		c.undo(next)
 	}

@@ -146,6 +146,11 @@ func (s *shell) count(op *machine.Operation) {
 // carryOut makes the call of an effect, and puts its answer into the observation.
 func (s *shell) carryOut(o *machine.Observation, effect machine.Effect) error {
 	p, c, m := s.w.provider, s.w.cluster, o.Machine
+	if sync, ok := effect.(*machine.SyncNode); ok && sync.Capacity {
+		if err := s.w.port(func() { c.capacity(m, sync) }); err != nil {
+			return err
+		}
+	}
 	return s.w.port(func() {
 		switch e := effect.(type) {
 		case machine.GetVM:

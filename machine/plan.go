@@ -106,6 +106,8 @@ type FindNode struct{ Name string }
 
 // SyncNode writes Node, a changed copy of the node observed, under its
 // version (Observation.NodeSynced; the written node replaces Observation.Node).
+// Capacity is written before the rest: Applied, which goes with the rest, is
+// the only record of what to remove again.
 type SyncNode struct {
 	Node     *Node
 	Spec     bool // metadata, taints and Applied differ

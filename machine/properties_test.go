@@ -41,6 +41,24 @@ func TestP11AnyObservationGetsAPlan(t *testing.T) {
 	})
 }
 
+// P11: without our finalizer nobody is called, and a machine that is being
+// deleted is not even written.
+func TestP11NothingIsDoneWithoutOurFinalizer(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		o := anyObservation(t)
+		o.Machine.Finalizers = []string{"other"}
+		if rapid.Bool().Draw(t, "terminating") {
+			o.Machine.Status.Phase, o.Machine.Status.LastOperation.Kind = machine.PhaseTerminating, machine.OperationDelete
+		}
+		plan, err := machine.Decide(o, anyPolicy(t), epoch)
+		require.NoError(t, err)
+		require.Nil(t, plan.Effect)
+		if o.Machine.Deleted() {
+			require.Nil(t, plan.Write)
+		}
+	})
+}
+
 // P11: sentences may quote braces of others; none of ours may stay unfilled.
 func TestP11SentencesQuoteBraces(t *testing.T) {
 	why := machine.Why{Reason: machine.ReasonCreateFailed, Name: "{detail}", Detail: "{name}", Code: codes.Internal}

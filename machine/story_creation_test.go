@@ -228,6 +228,22 @@ var creationFailures = map[string]func(*story){
 		s.wait()
 		s.later(10*time.Second, "the time is up")
 	},
+	"something undoes what is synchronised while joining": func(s *story) {
+		s.cluster.undo = func(n *machine.Node) { delete(n.Labels, "pool") }
+		s.give(func(m *machine.Machine) { m.Spec.NodeTemplate.Labels = map[string]string{"pool": "a"} })
+		s.run()
+		s.later(time.Minute, "the node registers, healthy; a webhook strips its label")
+	},
+	"something puts the startup taint back": func(s *story) {
+		s.cluster.undo = func(n *machine.Node) {
+			n.Taints = []object.Taint{{Key: s.policy.Keys.NotReadyTaint, Effect: object.NoSchedule}}
+		}
+		s.give()
+		s.run()
+		s.later(time.Minute, "the node registers, healthy; a webhook keeps its startup taint")
+		s.wait()
+		s.wait()
+	},
 	"nobody was there until the time was up": func(s *story) {
 		s.give()
 		s.later(time.Hour, "the library was down")

@@ -25,6 +25,12 @@ func (d *decision) sync(n *Node, joining bool) Plan {
 	}
 }
 
+// undone tells whether the node was written, and something else keeps changing
+// it back. No machine fails to join for that, unless the startup taint stays.
+func (d *decision) undone(n *Node) bool {
+	return d.o.NodeSynced.Code == codes.OK && !n.hasTaint(d.p.Keys.NotReadyTaint)
+}
+
 // notInLine says why a node is not as it should be though it was just written.
 func (d *decision) notInLine(n *Node) Why {
 	answer := d.o.NodeSynced

@@ -191,3 +191,24 @@ func TestEverySentenceHasAReason(t *testing.T) {
 func TestWhyWithoutSentenceIsItsReason(t *testing.T) {
 	assert.Equal(t, "Whim", machine.Why{Reason: "Whim"}.String())
 }
+
+// The loop in the package's documentation is the one that is compiled and run
+// as an example.
+func TestTheDocumentedPassIsTheExample(t *testing.T) {
+	loop := func(file, prefix, begin, end string) []string {
+		content, err := os.ReadFile(file)
+		require.NoError(t, err)
+		_, text, ok := strings.Cut(string(content), begin)
+		require.True(t, ok, "%s has no loop", file)
+		text, _, ok = strings.Cut(text, end)
+		require.True(t, ok, "%s's loop has no end", file)
+		var lines []string
+		for line := range strings.Lines(text) {
+			lines = append(lines, strings.TrimSpace(strings.TrimPrefix(line, prefix)))
+		}
+		return lines
+	}
+	assert.Equal(t,
+		loop("example_test.go", "", "\tfor {\n", "\n\t}\n}\n"),
+		loop("doc.go", "//", "//\tfor {\n", "\n//\t}\n"))
+}

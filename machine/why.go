@@ -90,7 +90,7 @@ var sentences = map[Reason]string{
 	ReasonFound:            "adopting VM {name}, which the provider has already",
 	ReasonCreated:          "created VM {name}",
 	ReasonNodeNamed:        "the name of its node is {name}",
-	ReasonStaleNode:        "the VM came up under node name {name}, which an older node holds: to be replaced",
+	ReasonStaleNode:        "the VM came up under node name {name}, which is another node's: to be replaced",
 	ReasonStaleNodeVM:      "node {name} is not this VM's: deleting the VM just made",
 	ReasonInitialize:       "initializing VM {name}",
 	ReasonInitialized:      "VM {name} is initialized",

@@ -144,6 +144,33 @@ func TestBornComplete(t *testing.T) {
 	require.Equal(t, "a", o.Set.Spec.Template.Spec.NodeTemplate.Taints[0].Key)
 }
 
+// TestTerminatingMachineHoldsItsName: a name is in use until its machine is gone.
+func TestTerminatingMachineHoldsItsName(t *testing.T) {
+	o := fleet(2, 1, false)
+	o.Machines[0] = o.Machines[0].Clone()
+	o.Machines[0].DeletedAt = morning
+	o.Set.Reservation, o.Live = machineset.Reservation{Reserved: 2, At: morning}, morning
+	plan, err := machineset.Decide(o, machineset.DefaultPolicy(), morning)
+	require.NoError(t, err)
+	require.Equal(t, []string{"web-mrs7d-2"}, names(plan.Create))
+}
+
+// TestPushLeavesTheRest: what is pushed is not all of the template, and nothing
+// of the machine's own is lost.
+func TestPushLeavesTheRest(t *testing.T) {
+	o := fleet(1, 1, false)
+	spec := &o.Set.Spec.Template.Spec
+	spec.Class = machine.ClassRef{APIGroup: "new.example", Kind: "NewClass", Name: "large"}
+	spec.Config.HealthTimeout = time.Hour
+	plan, err := machineset.Decide(o, machineset.DefaultPolicy(), morning)
+	require.NoError(t, err)
+	require.Len(t, plan.Push, 1)
+	want := o.Machines[0].Clone()
+	want.Spec.Class.Kind = "NewClass"
+	want.Spec.Config.HealthTimeout = time.Hour
+	require.Equal(t, want, plan.Push[0].Machine)
+}
+
 // TestFailedSummaries: by name, and no more than fit into a status.
 func TestFailedSummaries(t *testing.T) {
 	o := fleet(150, 150, false)

@@ -29,7 +29,7 @@ func (d *decision) short() int { return d.wanted() - d.census.active }
 // is nothing to do but wait, since a new name could be one machine too many.
 func (d *decision) finish(short int) (Plan, bool) {
 	unanswered := d.census.unanswered
-	if unanswered >= 0 {
+	if unanswered == 0 {
 		return d.settle(short, Why{Reason: ReasonSettle, Last: d.s.Reservation.Reserved})
 	}
 	if !d.inFlight() {

@@ -44,8 +44,8 @@ type process struct {
 	plan    machineset.Plan
 	todo    []func() // calls that the plan still needs
 	wait    machineset.Plan
-	refused bool // an order of this pass was
-	ordered bool // orders of this pass were carried out
+	refused bool      // an order of this pass was
+	ordered bool      // orders of this pass were carried out
 	began   time.Time // the live read that is going on
 	err     error
 }

@@ -153,6 +153,15 @@ func TestClaiming(t *testing.T) {
 		s.w.change(s.name(1), func(m *machine.Machine) { m.Labels["pool"] = "quarantine" })
 		s.pass()
 	})
+	story(t, "release-by-requirement", 2, func(s *stage) {
+		s.w.edit(func(set *machineset.Set) {
+			set.Spec.Selector.Requirements = []object.Requirement{{Key: "broken", Operator: object.DoesNotExist}}
+		})
+		s.settled()
+		s.say("the second has all labels of the template, and one that the selector forbids")
+		s.w.change(s.name(2), func(m *machine.Machine) { m.Labels["broken"] = "yes" })
+		s.pass()
+	})
 	story(t, "push", 2, func(s *stage) {
 		s.settled()
 		s.say("the node template gets another label")
@@ -278,6 +287,23 @@ func TestHeldBack(t *testing.T) {
 		s.say("thawed in time")
 		s.p.frozen = false
 		s.after(20 * time.Second)
+	})
+	story(t, "refused-then-frozen", 1, func(s *stage) {
+		s.faults("create", refuse)
+		s.pass()
+		s.say("frozen: whether it would succeed by now nobody knows")
+		s.p.frozen = true
+		s.after(time.Minute)
+		s.say("thawed")
+		s.p.frozen = false
+		s.after(30 * time.Second)
+	})
+	story(t, "refused-then-changed", 1, func(s *stage) {
+		s.faults("create", refuse)
+		s.pass()
+		s.say("its owner corrects the template: no need to wait")
+		s.w.edit(func(set *machineset.Set) { set.Spec.Template.Spec.Class.Name = "large" })
+		s.after(time.Second)
 	})
 	story(t, "scale-up-disabled", 1, func(s *stage) {
 		s.settled()
