@@ -111,10 +111,10 @@ func (v *surveyor) visit(m *machine.Machine) {
 			c.differing = append(c.differing, difference{m, what})
 		}
 	}
-	victims := &c.victims
+	victims, available := &c.victims, false
 	if m.Status.Phase != machine.PhaseFailed {
 		c.active++
-		v.countReady(m)
+		available = v.countReady(m)
 	} else {
 		c.failed++
 		if !v.s.Deleted() {
@@ -122,7 +122,7 @@ func (v *surveyor) visit(m *machine.Machine) {
 		}
 	}
 	if victims.limit > 0 {
-		victims.offer(v.rank(m))
+		victims.offer(v.rank(m, available))
 	}
 }
 
@@ -134,19 +134,21 @@ func (v *surveyor) matches(m *machine.Machine, full bool) bool {
 	return full && len(sel.Requirements) == 0 || sel.Matches(m.Labels)
 }
 
-func (v *surveyor) countReady(m *machine.Machine) {
+// countReady counts a machine that is ready, and tells whether it is available.
+func (v *surveyor) countReady(m *machine.Machine) bool {
 	if !m.Ready() {
-		return
+		return false
 	}
 	c, at := &v.census, m.AvailableAt(v.s.Spec.MinReady)
 	c.ready++
 	if !v.now.Before(at) {
 		c.available++
-		return
+		return true
 	}
 	if c.nextAvailable.IsZero() || at.Before(c.nextAvailable) {
 		c.nextAvailable = at
 	}
+	return false
 }
 
 // label is one entry of a map of labels; a slice of them is quicker to go

@@ -92,6 +92,7 @@ func anySet(t *rapid.T) *machineset.Set {
 	set := newSet(int32(rapid.IntRange(0, 6).Draw(t, "replicas")))
 	set.Generation = 3
 	set.Finalizers = []string{machineset.Finalizer}
+	set.Spec.MinReady = rapid.SampledFrom([]time.Duration{0, 30 * time.Second, time.Hour}).Draw(t, "minReady")
 	switch rapid.IntRange(0, 30).Draw(t, "oddity") {
 	case 0:
 		set.Spec.Replicas = rapid.Int32().Draw(t, "odd replicas")
@@ -211,7 +212,7 @@ func TestVictims(t *testing.T) {
 		all := slices.DeleteFunc(slices.Clone(o.Machines), func(m *machine.Machine) bool {
 			return m == nil || !m.OwnedBy(o.Set.UID) || m.Deleted() || m.Labels["pool"] != "web" || m.Status.Phase == machine.PhaseFailed
 		})
-		slices.SortFunc(all, victimOrder(p.Age))
+		slices.SortFunc(all, victimOrder(p.Age, o.Set.Spec.MinReady))
 		surplus := len(all) - int(o.Set.Spec.Replicas)
 		want := all[:min(surplus, int(p.Burst))]
 		require.Len(t, plan.Delete, len(want))
@@ -243,9 +244,15 @@ var phaseOrder = []machine.Phase{
 
 // victimOrder is the order of victims as the behaviour is written: slow, and
 // easy to see to be right.
-func victimOrder(age machineset.AgeOrder) func(a, b *machine.Machine) int {
+func victimOrder(age machineset.AgeOrder, minReady time.Duration) func(a, b *machine.Machine) int {
 	priority := func(m *machine.Machine) int { return min(max(m.Priority(priorityKey), math.MinInt32), math.MaxInt32) }
 	phase := func(m *machine.Machine) int { return slices.Index(phaseOrder, m.Status.Phase) }
+	available := func(m *machine.Machine) int {
+		if at := m.AvailableAt(minReady); at.IsZero() || morning.Before(at) {
+			return 0
+		}
+		return 1
+	}
 	created := func(a, b *machine.Machine) int {
 		if age == machineset.NewestFirst {
 			a, b = b, a
@@ -253,6 +260,7 @@ func victimOrder(age machineset.AgeOrder) func(a, b *machine.Machine) int {
 		return a.CreatedAt.Compare(b.CreatedAt)
 	}
 	return func(a, b *machine.Machine) int {
-		return cmp.Or(cmp.Compare(priority(a), priority(b)), cmp.Compare(phase(a), phase(b)), created(a, b), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(priority(a), priority(b)), cmp.Compare(phase(a), phase(b)),
+			cmp.Compare(available(a), available(b)), created(a, b), cmp.Compare(a.Name, b.Name))
 	}
 }

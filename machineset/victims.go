@@ -33,11 +33,11 @@ func (a ranked) compare(b ranked) int {
 // The bits of a rank, from the one that decides last to the one that decides
 // first. What is marked to go or kept from going belongs above the priority.
 const (
-	readyBits    = 1
-	phaseBits    = 4
-	priorityBits = 32
+	availableBits = 1
+	phaseBits     = 4
+	priorityBits  = 32
 
-	phaseShift    = readyBits
+	phaseShift    = availableBits
 	priorityShift = phaseShift + phaseBits
 	classShift    = priorityShift + priorityBits
 )
@@ -49,14 +49,16 @@ type class uint64
 const classPlain class = 4
 
 // rank places a machine in the order of victims: lower priority first, then
-// the phase that is the least loss, then not ready before ready, then by age,
-// then by name.
-func (d *decision) rank(m *machine.Machine) ranked {
+// the phase that is the least loss, then by whether it is available, then by
+// age, then by name. A machine that runs but has not been ready for MinReady
+// yet goes before one that has: a rollout counts on it that a set gives up what
+// is not available first.
+func (d *decision) rank(m *machine.Machine, available bool) ranked {
 	priority := min(max(m.Priority(d.p.Keys.Priority), math.MinInt32), math.MaxInt32)
 	rank := uint64(classPlain)<<classShift |
 		uint64(priority-math.MinInt32)<<priorityShift |
 		phaseRank(m.Status.Phase)<<phaseShift
-	if m.Ready() {
+	if available {
 		rank |= 1
 	}
 	return ranked{rank, d.age(m), m}
