@@ -238,3 +238,25 @@ func TestEveryReasonHasASentence(t *testing.T) {
 	require.Greater(t, n, 25)
 	require.Equal(t, "Unheard", machineset.Why{Reason: "Unheard"}.String())
 }
+
+// TestYoungGoBeforeAvailable: of machines that run, the one that has not been
+// ready for long enough goes, though it is the newer one.
+func TestYoungGoBeforeAvailable(t *testing.T) {
+	set := newSet(1)
+	set.Spec.MinReady = time.Hour
+	set.Finalizers = []string{machineset.Finalizer}
+	o := &machineset.Observation{Set: set, Live: morning}
+	for i, since := range []time.Time{morning.Add(-2 * time.Hour), morning.Add(-time.Minute)} {
+		m := &machine.Machine{Meta: object.Meta{
+			Key: object.Key{Namespace: set.Namespace, Name: fmt.Sprint("m", i)}, UID: fmt.Sprint(i),
+			CreatedAt: since, Labels: set.Spec.Template.Labels,
+			Owner: &object.Owner{Kind: machineset.OwnerKind, Name: set.Name, UID: set.UID},
+		}}
+		m.Spec = set.Spec.Template.Spec
+		m.Status = machine.Status{Phase: machine.PhaseRunning, Since: since}
+		o.Machines = append(o.Machines, m)
+	}
+	plan, err := machineset.Decide(o, machineset.DefaultPolicy(), morning)
+	require.NoError(t, err)
+	require.Equal(t, []string{"m1"}, names(plan.Delete), "%s", plan.Why)
+}
