@@ -92,7 +92,7 @@ func anySet(t *rapid.T) *machineset.Set {
 	set := newSet(int32(rapid.IntRange(0, 6).Draw(t, "replicas")))
 	set.Generation = 3
 	set.Finalizers = []string{machineset.Finalizer}
-	set.Spec.MinReady = rapid.SampledFrom([]time.Duration{0, 30 * time.Second, time.Hour}).Draw(t, "minReady")
+	set.Spec.MinReady = rapid.SampledFrom([]time.Duration{0, 30 * time.Second, 10 * time.Minute}).Draw(t, "minReady")
 	switch rapid.IntRange(0, 30).Draw(t, "oddity") {
 	case 0:
 		set.Spec.Replicas = rapid.Int32().Draw(t, "odd replicas")
