@@ -1,0 +1,70 @@
+// Package agent is the program that a machine of the quickstart is: a process
+// that has one seat, sends heartbeats, and ends when it is told to, when nobody
+// wants it any more, or when the program that started it is gone.
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"time"
+)
+
+// environment is the variable that makes a program an agent.
+const environment = "MILLWRIGHT_AGENT"
+
+// Order is what an agent is told when it is started. It holds no secret.
+type Order struct {
+	Machine    string        `json:"machine"`
+	Instance   string        `json:"instance"` // unique to this process
+	ProviderID string        `json:"providerID"`
+	Registry   string        `json:"registry"` // directory of the cluster's records
+	Ledger     string        `json:"ledger"`   // path; empty: no account is kept
+	Boot       time.Duration `json:"boot"`     // how long it takes before the first heartbeat
+}
+
+// Environ is the environment of an agent with this order.
+func (o Order) Environ() []string {
+	text, _ := json.Marshal(o) // strings and a number
+	return []string{environment + "=" + string(text), "GOMAXPROCS=1"}
+}
+
+// Ordered tells whether this process was started as an agent. A program that
+// can be one asks it first of all, and calls Main.
+func Ordered() bool { return os.Getenv(environment) != "" }
+
+func readOrder() (Order, error) {
+	var o Order
+	if err := json.Unmarshal([]byte(os.Getenv(environment)), &o); err != nil {
+		return Order{}, fmt.Errorf("%s can't be read: %w", environment, err)
+	}
+	if o.Machine == "" || o.Instance == "" || o.Registry == "" {
+		return Order{}, fmt.Errorf("%s names no machine, no instance or no registry", environment)
+	}
+	return o, nil
+}
+
+// What an agent reports, once, on its first descriptor beyond the standard ones.
+const (
+	ReportFD     = 3
+	ReportSeated = "seated"
+	ReportTurned = "turned away"
+)
+
+// letter is the first line of an agent's standard input. The user data in it is
+// a secret, which is why it is in neither arguments nor environment.
+type letter struct {
+	UserData []byte `json:"userData"`
+}
+
+// Send writes what an agent expects at the beginning of its standard input,
+// which must stay open for as long as it is to live.
+func Send(w io.Writer, userData []byte) error {
+	text, err := json.Marshal(letter{userData})
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(append(text, '\n'))
+	return err
+}

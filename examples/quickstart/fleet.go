@@ -1,0 +1,159 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"time"
+
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/deployment/rollout"
+	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/examples/quickstart/heartbeat"
+	"github.com/millwright-go/millwright/examples/quickstart/procdriver"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/store"
+)
+
+// fleet is what lasts while managers come and go: a store for each kind of
+// object, the cluster that machines join, and the host they are processes of.
+type fleet struct {
+	machines    *store.Memory[*machine.Machine]
+	sets        *store.Memory[*machineset.Set]
+	deployments *store.Memory[*deployment.Deployment]
+	classes     *store.Memory[*machine.Class]
+	secrets     *store.Memory[*machine.Secret]
+	nodes       *store.Memory[*machine.Node]
+
+	cluster *heartbeat.Cluster
+	host    *procdriver.Host
+	dir     string // for records, ledger and socket
+}
+
+// The names of the one deployment, of what its machines are made from, and of
+// their cluster.
+const (
+	namespace   = "default"
+	clusterName = "quickstart"
+)
+
+var (
+	deploymentKey = object.Key{Namespace: namespace, Name: "web"}
+	secretKey     = object.Key{Namespace: namespace, Name: "join"}
+)
+
+// replicas, surge: act 1 asks for 6 machines, rollouts may have 2 more.
+const (
+	replicas = 6
+	surge    = 2
+)
+
+// bootDelay is how long a machine takes from its start to its first heartbeat;
+// silence is how long none may come before a node's state is Unknown.
+const (
+	bootDelay = 1500 * time.Millisecond
+	silence   = 1200 * time.Millisecond
+)
+
+// newFleet makes the stores, the cluster and the host.
+func newFleet(dir, token string) (*fleet, error) {
+	f := &fleet{
+		machines:    store.NewMemory(time.Now, manager.MachineIndexes()),
+		sets:        store.NewMemory(time.Now, manager.SetIndexes()),
+		deployments: store.NewMemory(time.Now, manager.DeploymentIndexes()),
+		classes:     store.NewMemory(time.Now, manager.ClassIndexes()),
+		secrets:     store.NewMemory[*machine.Secret](time.Now, nil),
+		nodes:       store.NewMemory(time.Now, manager.NodeIndexes(machinePolicy().Keys.NodeMachine)),
+		dir:         dir,
+	}
+	var err error
+	f.cluster, err = heartbeat.Listen(heartbeat.Options{
+		Socket: f.socket(), Token: token, Silence: silence, Nodes: f.nodes,
+	})
+	if err != nil {
+		return nil, err
+	}
+	f.host, err = procdriver.NewHost(procdriver.HostOptions{Ledger: f.ledger()})
+	return f, err
+}
+
+func (f *fleet) socket() string { return filepath.Join(f.dir, "s") }
+func (f *fleet) ledger() string { return filepath.Join(f.dir, "ledger") }
+
+// machinePolicy has a short patience: a machine that is silent is replaced
+// within seconds. Everything else is as it usually is.
+func machinePolicy() *machine.Policy {
+	p := machine.DefaultPolicy()
+	p.CreationTimeout = 30 * time.Second
+	p.HealthTimeout = 2 * time.Second
+	return p
+}
+
+// newManager makes a manager that remembers nothing of any before it.
+func (f *fleet) newManager(hooks manager.Hooks) (*manager.Manager, error) {
+	processes, err := procdriver.New(procdriver.Options{Dir: filepath.Join(f.dir, "machines"), Host: f.host})
+	if err != nil {
+		return nil, err
+	}
+	return manager.New(manager.Options{
+		Machines: f.machines, Sets: f.sets, Deployments: f.deployments, Classes: f.classes, Secrets: f.secrets,
+		Driver:        driver.Deadline(processes, driver.Timeouts{Default: 20 * time.Second}),
+		Cluster:       f.cluster,
+		MachinePolicy: machinePolicy(),
+		Hooks:         hooks,
+	})
+}
+
+// deploy stores a deployment of the first version, and what it refers to.
+func (f *fleet) deploy(ctx context.Context, token string) error {
+	join := heartbeat.Join{Socket: f.socket(), Token: token, Node: "<<MACHINE_NAME>>"}
+	_, err := f.secrets.Create(ctx, &machine.Secret{
+		Meta: object.Meta{Key: secretKey}, Data: map[string][]byte{machine.UserData: join.UserData()},
+	})
+	if err != nil {
+		return err
+	}
+	for _, version := range []string{"v1", "v2", "v3"} {
+		spec := procdriver.Spec{Cluster: clusterName, Version: version, BootDelay: bootDelay.String()}
+		_, err := f.classes.Create(ctx, &machine.Class{
+			Meta:     object.Meta{Key: object.Key{Namespace: namespace, Name: version}},
+			Provider: procdriver.Provider, ProviderSpec: spec.Encode(), SecretRef: &secretKey,
+		})
+		if err != nil {
+			return err
+		}
+	}
+	labels := map[string]string{"app": "web"}
+	_, err = f.deployments.Create(ctx, &deployment.Deployment{
+		Meta: object.Meta{Key: deploymentKey},
+		Spec: deployment.Spec{
+			Replicas: replicas,
+			Selector: object.Selector{Labels: labels},
+			Template: machineset.Template{
+				Labels: labels,
+				Spec:   machine.Spec{Class: machine.ClassRef{Name: "v1"}},
+			},
+			Strategy: deployment.Strategy{MaxSurge: rollout.IntOrPercent{Value: surge}}, // and none unavailable
+		},
+	})
+	return err
+}
+
+// edit changes the deployment, as its owner would.
+func (f *fleet) edit(ctx context.Context, change func(*deployment.Spec)) error {
+	for {
+		d, err := f.deployments.Get(ctx, deploymentKey)
+		if err != nil {
+			return err
+		}
+		changed := d.Clone()
+		change(&changed.Spec)
+		_, err = f.deployments.Update(ctx, changed)
+		if !errors.Is(err, store.ErrConflict) {
+			return err // nil, as a rule: a conflict means that it was written meanwhile
+		}
+	}
+}

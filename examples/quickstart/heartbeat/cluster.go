@@ -1,0 +1,223 @@
+package heartbeat
+
+import (
+	"context"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/store"
+)
+
+// Options of a Cluster.
+type Options struct {
+	Socket string // path of the socket, at most 103 bytes; must not exist
+	Token  string // what heartbeats must hold; not empty
+	// Silence is how long after its last heartbeat a node's state is not known
+	// any more. At least 10 ms.
+	Silence time.Duration
+	// Nodes keeps the cluster's nodes.
+	Nodes store.Collection[*machine.Node]
+}
+
+// Cluster is a cluster whose nodes send heartbeats. It is made by Listen.
+type Cluster struct {
+	options Options
+	conn    *net.UnixConn
+	guests  map[string]*guest // by provider ID; used by Run alone
+}
+
+var _ manager.Cluster = (*Cluster)(nil)
+
+// guest is a machine that has sent a heartbeat.
+type guest struct {
+	node  string
+	uid   string    // of the node it registered; empty: it could not yet
+	last  time.Time // when it was heard last
+	ready bool      // what its node says
+	gone  bool      // its node was deleted: it does not register a second time
+}
+
+// Listen makes a cluster and its socket. Run serves it.
+func Listen(o Options) (*Cluster, error) {
+	switch {
+	case len(o.Socket) > MaxSocketPath:
+		return nil, fmt.Errorf("the path of socket %s is longer than %d bytes", o.Socket, MaxSocketPath)
+	case o.Token == "":
+		return nil, errors.New("a cluster needs a token")
+	case o.Silence < 10*time.Millisecond:
+		return nil, fmt.Errorf("a silence of %s is too short", o.Silence)
+	}
+	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: o.Socket, Net: "unixgram"})
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(o.Socket, 0o600); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return &Cluster{options: o, conn: conn, guests: make(map[string]*guest)}, nil
+}
+
+// Nodes implements manager.Cluster.
+func (c *Cluster) Nodes() store.Collection[*machine.Node] { return c.options.Nodes }
+
+// Run takes heartbeats in until ctx ends; then it closes the socket. It returns
+// ctx's error, or what else ended it.
+func (c *Cluster) Run(ctx context.Context) error {
+	beats := make(chan beat)
+	failed := make(chan error, 1)
+	within, cancel := context.WithCancel(ctx)
+	var reading sync.WaitGroup
+	reading.Go(func() { failed <- c.read(within, beats) })
+	defer func() {
+		cancel()
+		_ = c.conn.Close()
+		reading.Wait()
+	}()
+
+	every := c.options.Silence / 4
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	swept := time.Now()
+	for {
+		var err error
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case err = <-failed:
+		case b := <-beats:
+			err = c.hear(ctx, b, time.Now())
+		case now := <-ticker.C:
+			// When this program was held up, silence proves nothing: what was
+			// sent meanwhile is still to be read.
+			if now.Sub(swept) < c.options.Silence/2 {
+				err = c.sweep(ctx, now)
+			}
+			swept = now
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// read passes heartbeats with the right token on until the socket is closed.
+func (c *Cluster) read(ctx context.Context, beats chan<- beat) error {
+	buffer := make([]byte, 4096)
+	for {
+		n, _, err := c.conn.ReadFromUnix(buffer)
+		if err != nil {
+			return err
+		}
+		b, ok := c.admit(buffer[:n])
+		if !ok {
+			continue
+		}
+		select {
+		case beats <- b:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// admit reads a datagram; false: it is no heartbeat of this cluster.
+func (c *Cluster) admit(message []byte) (beat, bool) {
+	var b beat
+	if json.Unmarshal(message, &b) != nil || b.Node == "" || b.ProviderID == "" {
+		return beat{}, false
+	}
+	return b, subtle.ConstantTimeCompare([]byte(b.Token), []byte(c.options.Token)) == 1
+}
+
+// hear takes one heartbeat in.
+func (c *Cluster) hear(ctx context.Context, b beat, now time.Time) error {
+	g := c.guests[b.ProviderID]
+	if g == nil {
+		g = &guest{node: b.Node}
+		c.guests[b.ProviderID] = g
+	}
+	g.last = now
+	if g.gone || g.node != b.Node {
+		return nil
+	}
+	if g.uid == "" {
+		if err := c.register(ctx, g, b); err != nil || g.uid == "" {
+			return err
+		}
+	}
+	if g.ready {
+		return nil
+	}
+	return c.say(ctx, g, object.Condition{
+		Type: machine.NodeReady, Status: object.True, Reason: "Heartbeat", Message: "heartbeats arrive", Since: now,
+	})
+}
+
+// register makes the machine a node. It happens once: a machine whose node was
+// deleted stays away, like one that is on its way out and still beats.
+func (c *Cluster) register(ctx context.Context, g *guest, b beat) error {
+	node, err := c.options.Nodes.Create(ctx, &machine.Node{
+		Meta: object.Meta{Key: object.Key{Name: b.Node}}, ProviderID: b.ProviderID,
+	})
+	if errors.Is(err, store.ErrAlreadyExists) {
+		return nil // an earlier machine's; it must go first
+	}
+	if err != nil {
+		return err
+	}
+	g.uid = node.UID
+	return nil
+}
+
+// sweep looks for nodes that have fallen silent.
+func (c *Cluster) sweep(ctx context.Context, now time.Time) error {
+	for _, g := range c.guests {
+		if g.uid == "" || g.gone || !g.ready || now.Sub(g.last) < c.options.Silence {
+			continue
+		}
+		err := c.say(ctx, g, object.Condition{
+			Type: machine.NodeReady, Status: object.Unknown, Reason: "Silence",
+			Message: fmt.Sprintf("no heartbeat for %s", c.options.Silence), Since: now,
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// say writes a condition of a guest's node, unless the node is gone.
+func (c *Cluster) say(ctx context.Context, g *guest, condition object.Condition) error {
+	condition.Since = condition.Since.Truncate(time.Second)
+	for {
+		node, err := c.options.Nodes.Live().Get(ctx, object.Key{Name: g.node})
+		if errors.Is(err, store.ErrNotFound) || err == nil && node.UID != g.uid {
+			g.gone = true
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		changed := node.Clone()
+		changed.Conditions = object.SetCondition(changed.Conditions, condition)
+		changed.Addresses = []machine.Address{{Type: "Hostname", Value: g.node}}
+		_, err = c.options.Nodes.UpdateStatus(ctx, changed)
+		switch {
+		case err == nil:
+			g.ready = condition.Status == object.True
+			return nil
+		case errors.Is(err, store.ErrConflict), errors.Is(err, store.ErrNotFound):
+			continue // somebody else wrote it meanwhile
+		}
+		return err
+	}
+}

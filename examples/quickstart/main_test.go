@@ -1,0 +1,186 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/examples/quickstart/agent"
+	"github.com/millwright-go/millwright/examples/quickstart/ledger"
+)
+
+// programEnvironment makes this test program the quickstart itself.
+const programEnvironment = "MILLWRIGHT_TEST_QUICKSTART"
+
+func TestMain(m *testing.M) {
+	if agent.Ordered() || os.Getenv(programEnvironment) != "" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+// program is the quickstart as a child process.
+type program struct {
+	cmd  *exec.Cmd
+	temp string // where it keeps its directory
+
+	mu  sync.Mutex
+	out bytes.Buffer
+}
+
+// Write takes in what the program prints.
+func (p *program) Write(text []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.out.Write(text)
+}
+
+func (p *program) printed() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.out.String()
+}
+
+func startProgram(t *testing.T) *program {
+	t.Helper()
+	temp, err := os.MkdirTemp("", "mw") // a test's own directory may have too long a name
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(temp) })
+	self, err := os.Executable()
+	require.NoError(t, err)
+	p := &program{cmd: exec.Command(self), temp: temp}
+	p.cmd.Env = append(os.Environ(), programEnvironment+"=1", "TMPDIR="+temp)
+	p.cmd.Stdout, p.cmd.Stderr = p, p
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // as a shell does
+	require.NoError(t, p.cmd.Start())
+	t.Cleanup(func() { _, _ = p.cmd.Process.Kill(), p.cmd.Wait() })
+	return p
+}
+
+// lives reads the program's ledger, until it is removed.
+func (p *program) lives(t *testing.T) []ledger.Life {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(p.temp, "*", "ledger"))
+	require.NoError(t, err)
+	if len(paths) == 0 {
+		return nil
+	}
+	lives, err := ledger.Open(paths[0]).Lives()
+	require.NoError(t, err)
+	return lives
+}
+
+// until waits for the program to print a text, and returns all processes that
+// it has started by then.
+func (p *program) until(t *testing.T, text string) []ledger.Life {
+	t.Helper()
+	require.Eventually(t, func() bool { return strings.Contains(p.printed(), text) }, time.Minute, 5*time.Millisecond,
+		"%q was never printed", text)
+	return p.lives(t)
+}
+
+func alive(lives []ledger.Life) (n int) {
+	for _, life := range lives {
+		if life.ID.Alive() {
+			n++
+		}
+	}
+	return n
+}
+
+var lastLine = regexp.MustCompile(`^settled: ([0-9]+) created, ([0-9]+) deleted, 0 orphans, 0 duplicates$`)
+
+func TestQuickstartSettles(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a quarter of a minute")
+	}
+	t.Parallel()
+	p := startProgram(t)
+	seen := p.until(t, "6. The deployment is deleted")
+	require.NoError(t, p.cmd.Wait(), "%s", p.printed())
+	lines := strings.Split(strings.TrimSuffix(p.printed(), "\n"), "\n")
+	match := lastLine.FindStringSubmatch(lines[len(lines)-1])
+	require.NotNil(t, match, "last line %q", lines[len(lines)-1])
+	require.Equal(t, "19", match[1], "6, 6 for the first rollout, 1 for the one killed, 6 for the second")
+	require.Equal(t, match[1], match[2])
+	require.NotContains(t, p.printed(), "\x1b", "not a terminal")
+	require.Zero(t, alive(seen))
+	p.leftNothing(t)
+}
+
+// leftNothing requires that the program has removed its directory, and that no
+// process is left.
+func (p *program) leftNothing(t *testing.T) {
+	t.Helper()
+	left, err := os.ReadDir(p.temp)
+	require.NoError(t, err)
+	require.Empty(t, left)
+	require.Empty(t, p.survivors(t))
+}
+
+// survivors are the processes that have the program's directory in their
+// environment: agents, also those that have not entered the ledger yet.
+func (p *program) survivors(t *testing.T) []string {
+	t.Helper()
+	flags := "axeww"
+	if runtime.GOOS == "darwin" {
+		flags = "-AEww"
+	}
+	processes, err := exec.Command("ps", flags).Output()
+	require.NoError(t, err)
+	var found []string
+	for _, line := range strings.Split(string(processes), "\n") {
+		if strings.Contains(line, p.temp+"/") {
+			found = append(found, line)
+		}
+	}
+	return found
+}
+
+func TestInterruptLeavesNobody(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		signal syscall.Signal
+		after  string
+	}{
+		{syscall.SIGINT, "new -> Pending"},
+		{syscall.SIGINT, "2. A new version"},
+		{syscall.SIGTERM, "deletion asked for"},
+	} {
+		t.Run(c.signal.String()+" after "+c.after, func(t *testing.T) {
+			t.Parallel()
+			p := startProgram(t)
+			seen := p.until(t, c.after)
+			require.NoError(t, syscall.Kill(-p.cmd.Process.Pid, c.signal)) // as a terminal does
+			err := p.cmd.Wait()
+			require.Equal(t, exitInterrupted, p.cmd.ProcessState.ExitCode(), "%v\n%s", err, p.printed())
+			require.Contains(t, p.printed(), "interrupted")
+			require.NotContains(t, p.printed(), "settled:")
+			require.Zero(t, alive(seen))
+			p.leftNothing(t)
+		})
+	}
+}
+
+// TestKilledProgramLeavesNobody: nothing can be cleaned up, so the processes
+// must notice.
+func TestKilledProgramLeavesNobody(t *testing.T) {
+	t.Parallel()
+	p := startProgram(t)
+	seen := p.until(t, "2. A new version")
+	require.Positive(t, alive(seen))
+	require.NoError(t, p.cmd.Process.Kill())
+	require.Error(t, p.cmd.Wait())
+	require.Eventually(t, func() bool { return alive(seen) == 0 && len(p.survivors(t)) == 0 },
+		20*time.Second, 20*time.Millisecond)
+}

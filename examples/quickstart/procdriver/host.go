@@ -1,0 +1,175 @@
+package procdriver
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/examples/quickstart/agent"
+	"github.com/millwright-go/millwright/examples/quickstart/ledger"
+	"github.com/millwright-go/millwright/examples/quickstart/procid"
+)
+
+// Host starts processes and waits for each of them, as the one parent they
+// have. It outlives drivers. When its program ends, in whatever way, its
+// processes notice and end too. It is made by NewHost and safe for concurrent
+// use.
+type Host struct {
+	options HostOptions
+	running sync.WaitGroup
+
+	mu       sync.Mutex
+	children map[string]*child // by instance; those not waited for yet
+}
+
+// HostOptions say what a Host starts.
+type HostOptions struct {
+	// Program is the path of a program that asks agent.Ordered first of all.
+	// Empty: the program that runs now.
+	Program string
+	// Env is added to the environment of agents, which is empty otherwise.
+	Env []string
+	// Ledger is the path of the ledger that processes are entered in. Empty:
+	// no account is kept.
+	Ledger string
+}
+
+// NewHost returns a host without processes.
+func NewHost(o HostOptions) (*Host, error) {
+	if o.Program == "" {
+		program, err := os.Executable()
+		if err != nil {
+			return nil, err
+		}
+		o.Program = program
+	}
+	return &Host{options: o, children: make(map[string]*child)}, nil
+}
+
+// child is a process that was started and not waited for yet.
+type child struct {
+	order agent.Order
+	cmd   *exec.Cmd
+	id    procid.ID
+	input *os.File      // open for as long as the process is to live
+	done  chan struct{} // closed once it was waited for
+}
+
+// start starts an agent and returns once it has its seat.
+func (h *Host) start(ctx context.Context, o agent.Order, userData []byte) error {
+	if err := ctx.Err(); err != nil {
+		return failure(err, "the process was not started")
+	}
+	o.Ledger = h.options.Ledger
+	c, report, err := h.spawn(o)
+	if err != nil {
+		return failure(err, "the process can't be started")
+	}
+	defer func() { _ = report.Close() }()
+	stop := context.AfterFunc(ctx, func() {
+		_ = c.input.SetWriteDeadline(time.Unix(0, 1))
+		_ = report.SetReadDeadline(time.Unix(0, 1))
+	})
+	defer stop()
+	sent := agent.Send(c.input, userData)
+	line, err := bufio.NewReader(report).ReadString('\n')
+	switch {
+	case ctx.Err() != nil:
+		return failure(ctx.Err(), "the process was started and is not up yet")
+	case strings.TrimSpace(line) == agent.ReportSeated && sent == nil:
+		return nil
+	case strings.TrimSpace(line) == agent.ReportTurned:
+		return codes.New(codes.Aborted, "another process of this machine was faster")
+	}
+	return failure(errors.Join(sent, err), "the process ended before it was up")
+}
+
+// spawn starts a process and sees to it that somebody waits for it.
+func (h *Host) spawn(o agent.Order) (c *child, report *os.File, err error) {
+	theirInput, input, err := os.Pipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	report, theirReport, err := os.Pipe()
+	if err != nil {
+		return nil, nil, errors.Join(err, theirInput.Close(), input.Close())
+	}
+	defer func() { _, _ = theirInput.Close(), theirReport.Close() }()
+	cmd := exec.Command(h.options.Program)
+	cmd.Args = []string{"machine " + o.Machine}
+	cmd.Env = append(o.Environ(), h.options.Env...)
+	cmd.Stdin = theirInput
+	cmd.ExtraFiles = []*os.File{theirReport}
+	// A group of its own: what is typed at a terminal is not meant for it.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		return nil, nil, errors.Join(err, input.Close(), report.Close())
+	}
+	c = &child{order: o, cmd: cmd, input: input, done: make(chan struct{})}
+	c.id, err = procid.Of(cmd.Process.Pid)
+	if err != nil {
+		c.id = procid.ID{PID: cmd.Process.Pid} // known by its instance all the same
+	}
+	h.mu.Lock()
+	h.children[o.Instance] = c
+	h.mu.Unlock()
+	h.running.Go(func() { h.reap(c) })
+	return c, report, nil
+}
+
+// reap waits for a child and enters its end.
+func (h *Host) reap(c *child) {
+	_ = c.cmd.Wait() // how it ended is in the state
+	_ = c.input.Close()
+	if c.order.Ledger != "" {
+		// An entry that is missing makes the account fail, which is what it is for.
+		_ = ledger.Append(c.order.Ledger, ledger.Entry{
+			Event: ledger.Ended, Machine: c.order.Machine, Instance: c.order.Instance,
+			ID: c.id, At: time.Now(), Note: c.cmd.ProcessState.String(),
+		})
+	}
+	h.mu.Lock()
+	delete(h.children, c.order.Instance)
+	h.mu.Unlock()
+	close(c.done)
+}
+
+// await waits until the process of an instance was waited for, if it is a child
+// of this host. Others are waited for by whoever is their parent.
+func (h *Host) await(ctx context.Context, instance string) error {
+	h.mu.Lock()
+	c := h.children[instance]
+	h.mu.Unlock()
+	if c == nil {
+		return nil
+	}
+	select {
+	case <-c.done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Close kills the processes that still run, waits for all, and returns the
+// instances that it had to kill. No driver may use the host any more.
+func (h *Host) Close() []string {
+	h.mu.Lock()
+	var killed []string
+	for instance, c := range h.children {
+		// Not waited for yet, so that its PID is still its own.
+		if c.cmd.Process.Kill() == nil {
+			killed = append(killed, instance)
+		}
+	}
+	h.mu.Unlock()
+	h.running.Wait()
+	return killed
+}

@@ -1,0 +1,105 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"os"
+	"syscall"
+	"time"
+)
+
+// retry is how long after a lock was found held it is tried again.
+const retry = 5 * time.Millisecond
+
+// Lock is a file that this process has locked. The kernel frees it when the
+// process ends, however it ends. Programs that it starts don't inherit it.
+type Lock struct{ file *os.File }
+
+// Release frees the lock. Releasing it twice is harmless.
+func (l *Lock) Release() { _ = l.file.Close() }
+
+// Remove removes the file and frees the lock. Who waits for the lock takes it
+// on a new file of that name.
+func (l *Lock) Remove() error {
+	err := os.Remove(l.file.Name())
+	l.Release()
+	return err
+}
+
+// write makes text the file's content.
+func (l *Lock) write(text []byte) error {
+	if err := l.file.Truncate(0); err != nil {
+		return err
+	}
+	_, err := l.file.WriteAt(text, 0)
+	return err
+}
+
+// tryLock locks the file of that path. flags may hold os.O_CREATE.
+func tryLock(path string, flags int) (*Lock, error) {
+	for {
+		file, err := os.OpenFile(path, os.O_RDWR|flags, 0o600)
+		if err != nil {
+			return nil, err
+		}
+		if err := flock(file); err != nil {
+			_ = file.Close()
+			return nil, err
+		}
+		if current(file, path) {
+			return &Lock{file}, nil
+		}
+		_ = file.Close() // it was removed before it was locked
+	}
+}
+
+func flock(file *os.File) error {
+	for {
+		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		switch {
+		case errors.Is(err, syscall.EINTR):
+			continue
+		case errors.Is(err, syscall.EWOULDBLOCK):
+			return ErrHeld
+		}
+		return err
+	}
+}
+
+// current tells whether path still leads to this file.
+func current(file *os.File, path string) bool {
+	have, err := file.Stat()
+	if err != nil {
+		return false
+	}
+	there, err := os.Stat(path)
+	return err == nil && os.SameFile(have, there)
+}
+
+// wait tries to take a lock until it is not held any more, or ctx ends.
+func wait(ctx context.Context, try func() (*Lock, error)) (*Lock, error) {
+	for {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		lock, err := try()
+		if !errors.Is(err, ErrHeld) {
+			return lock, err
+		}
+		if err := Pause(ctx); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// Pause waits a moment, to look again at what only looking can tell.
+func Pause(ctx context.Context) error {
+	timer := time.NewTimer(retry)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/store"
+)
+
+// glance is how often a condition is looked at though no object has changed:
+// processes change without one.
+const glance = 50 * time.Millisecond
+
+// watchStores tells p.changed of every change, until ctx ends.
+func (p *play) watchStores(ctx context.Context) {
+	follow(ctx, p, p.machines)
+	follow(ctx, p, p.sets)
+	follow(ctx, p, p.deployments)
+	follow(ctx, p, p.nodes)
+}
+
+func follow[T object.Object[T]](ctx context.Context, p *play, c store.Collection[T]) {
+	p.background.Go(func() {
+		for range c.Watch(ctx) {
+			select {
+			case p.changed <- struct{}{}:
+			default: // a look is due already
+			}
+		}
+	})
+}
+
+// await waits until nothing is missing any more. Its error names what was.
+func (p *play) await(ctx context.Context, missing func() string) error {
+	expired := fmt.Errorf("not within %s", patience)
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, expired)
+	defer cancel()
+	ticker := time.NewTicker(glance)
+	defer ticker.Stop()
+	for {
+		lack := missing()
+		if lack == "" {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w; still missing: %s", context.Cause(ctx), lack)
+		case <-p.changed:
+		case <-ticker.C:
+		}
+	}
+}
+
+// settled waits until n machines run, all of them of one class, with a ready
+// node and a process each, and nothing else is there.
+func (p *play) settled(ctx context.Context, n int, class string) error {
+	return p.await(ctx, func() string {
+		if ready := p.running(class); ready != n {
+			return fmt.Sprintf("%d of %d machines run %s", ready, n, class)
+		}
+		if all := count(p.machines.List(ctx, store.Query{})); all != n {
+			return fmt.Sprintf("%d machines that are not to stay", all-n)
+		}
+		if nodes := count(p.nodes.List(ctx, store.Query{})); nodes != n {
+			return fmt.Sprintf("%d nodes of %d", nodes, n)
+		}
+		alive, err := p.book.Alive()
+		if err != nil || len(alive) != n {
+			return fmt.Sprintf("%d processes of %d (%v)", len(alive), n, err)
+		}
+		return ""
+	})
+}
+
+// running counts the machines of a class that run.
+func (p *play) running(class string) int {
+	machines, _ := p.machines.List(context.Background(), store.Query{})
+	n := 0
+	for _, m := range machines {
+		if m.Spec.Class.Name == class && m.Status.Phase == machine.PhaseRunning && !m.Deleted() {
+			n++
+		}
+	}
+	return n
+}
+
+// machine is the object of that name; nil: there is none.
+func (p *play) machine(name string) *machine.Machine {
+	m, err := p.machines.Get(context.Background(), object.Key{Namespace: namespace, Name: name})
+	if err != nil {
+		return nil
+	}
+	return m
+}
+
+// unjoined names a process that runs and is no ready node yet.
+func (p *play) unjoined() string {
+	alive, err := p.book.Alive()
+	if err != nil {
+		return err.Error()
+	}
+	for _, life := range alive {
+		if !p.ready(life.Machine) {
+			return fmt.Sprintf("the node of process %d, machine %s", life.ID.PID, life.Machine)
+		}
+	}
+	return ""
+}
+
+// ready tells whether there is a node of that name that is Ready.
+func (p *play) ready(node string) bool {
+	n, err := p.nodes.Get(context.Background(), object.Key{Name: node})
+	if err != nil {
+		return false
+	}
+	c := object.FindCondition(n.Conditions, machine.NodeReady)
+	return c != nil && c.Status == object.True
+}
+
+func count[T any](list []T, _ error) int { return len(list) }
+
+// left names what there still is though everything was deleted.
+func (p *play) left() string {
+	ctx := context.Background()
+	objects := []struct {
+		kind string
+		n    int
+	}{
+		{"deployments", count(p.deployments.List(ctx, store.Query{}))},
+		{"sets", count(p.sets.List(ctx, store.Query{}))},
+		{"machines", count(p.machines.List(ctx, store.Query{}))},
+		{"nodes", count(p.nodes.List(ctx, store.Query{}))},
+	}
+	for _, o := range objects {
+		if o.n > 0 {
+			return fmt.Sprintf("%d %s are left", o.n, o.kind)
+		}
+	}
+	return ""
+}
