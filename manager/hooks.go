@@ -29,6 +29,9 @@ type Hooks struct {
 	Effect func(kind Kind, key object.Key, name string, took time.Duration, err error)
 	// Pass tells that a pass ended.
 	Pass func(kind Kind, key object.Key, steps int, result Result, err error)
+	// Queue tells, whenever Run takes a key up, how many others of the kind
+	// are due.
+	Queue func(kind Kind, due int)
 }
 
 func (h *Hooks) event(kind Kind, key object.Key, typ EventType, reason, why string) {
@@ -52,5 +55,11 @@ func (h *Hooks) effect(kind Kind, key object.Key, name string, took time.Duratio
 func (h *Hooks) pass(kind Kind, key object.Key, steps int, result Result, err error) {
 	if h.Pass != nil {
 		h.Pass(kind, key, steps, result, err)
+	}
+}
+
+func (h *Hooks) queue(kind Kind, due int) {
+	if h.Queue != nil {
+		h.Queue(kind, due)
 	}
 }

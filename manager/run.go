@@ -124,6 +124,7 @@ func (r *runner) work(ctx context.Context, reconciler Reconciler) {
 		if !ok {
 			return
 		}
+		r.options.Hooks.queue(reconciler.Kind(), q.depth())
 		result, err := reconciler.Reconcile(ctx, key)
 		if err != nil {
 			result.At = r.failed(ctx, reconciler.Kind(), q, key, err)

@@ -86,7 +86,7 @@ func updateIgnores(r *trial) {
 	require.True(r, got.DeletedAt.IsZero())
 	r.stored(got)
 
-	got = r.change(got, func(o *Object) { o.Finalizers = []string{holdOne} })
+	r.change(got, func(o *Object) { o.Finalizers = []string{holdOne} })
 	r.remove("a")
 	condemned := r.live("a")
 	got = r.change(condemned, func(o *Object) { o.Generation, o.DeletedAt = 77, time.Time{} })
