@@ -47,5 +47,5 @@ func ExampleDecide() {
 	}
 	// Output:
 	// update: 2 of 3 machines: reserving 1 names, up to number 3
-	// create web-h958x-3: 2 of 3 machines: creating 1, under names reserved 0s ago
+	// create web-h958x-3: 2 of 3 machines: creating 1
 }

@@ -79,7 +79,7 @@ var sentences = map[Reason]string{
 	ReasonPush:          "its {detail} differs from the template: bringing it in line, in place",
 	ReasonReplace:       "failed, to be replaced: {detail}",
 	ReasonReserve:       "{have} of {want} machines: reserving {count} names, up to number {last}",
-	ReasonCreate:        "{have} of {want} machines: creating {count}, under names reserved {for} ago",
+	ReasonCreate:        "{have} of {want} machines: creating {count}",
 	ReasonSettle:        "all names up to number {last} are in use: done with them",
 	ReasonSettleLost:    "nothing came of {count} names up to number {last}, reserved {for} ago: giving them up",
 	ReasonUnanswered:    "{have} of {want} machines: what became of {count} names up to number {last} is known in {for} at the latest",

@@ -83,9 +83,13 @@ func (p *deploymentPass) each(ctx context.Context, b *bulk[*machineset.Set], nam
 	sets := make([]*machineset.Set, len(orders))
 	for i, order := range orders {
 		sets[i] = order.Set
-		p.tell(ctx, nil, KindDeployment, p.key, Normal, string(order.Why.Reason), order.Why)
 	}
 	after, errs := b.inOrder(ctx, name, sets, do)
+	for _, order := range orders {
+		if set, done := after[order.Set.Key]; done && (set != nil || name != "Create") {
+			p.tell(ctx, nil, KindDeployment, p.key, Normal, string(order.Why.Reason), order.Why)
+		}
+	}
 	if err := p.settle(ctx, after); err != nil {
 		return err
 	}

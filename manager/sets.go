@@ -123,7 +123,7 @@ func (p *setPass) write(ctx context.Context, plan *machineset.Plan) error {
 
 // create carries out creations in order, slowly at first.
 func (p *setPass) create(ctx context.Context, b *bulk[*machine.Machine], plan *machineset.Plan) error {
-	after, errs := b.slowly(ctx, "Create", p.announce(ctx, plan.Create), b.create(plan.Until))
+	after, errs := b.slowly(ctx, "Create", machinesOf(plan.Create), b.create(plan.Until))
 	var made []*machine.Machine
 	answered := true
 	for _, order := range plan.Create {
@@ -136,6 +136,7 @@ func (p *setPass) create(ctx context.Context, b *bulk[*machine.Machine], plan *m
 		}
 	}
 	p.o.Machines, p.o.Orphans = divide(p.o.Set.UID, nil, p.o.Machines, p.o.Orphans, made)
+	p.told(ctx, plan.Create, len(after))
 	return p.refused(ctx, errs, &p.o.Refused.Create)
 }
 
@@ -143,19 +144,25 @@ func (p *setPass) create(ctx context.Context, b *bulk[*machine.Machine], plan *m
 func (p *setPass) each(ctx context.Context, b *bulk[*machine.Machine], name string, orders []machineset.Order,
 	do func(context.Context, *machine.Machine) (*machine.Machine, error), refusal **machine.Outcome,
 ) error {
-	after, errs := b.all(ctx, name, p.announce(ctx, orders), do)
+	after, errs := b.all(ctx, name, machinesOf(orders), do)
 	p.o.Machines, p.o.Orphans = divide(p.o.Set.UID, after, p.o.Machines, p.o.Orphans)
+	p.told(ctx, orders, len(after))
 	return p.refused(ctx, errs, refusal)
 }
 
-// announce tells of orders and returns their machines.
-func (p *setPass) announce(ctx context.Context, orders []machineset.Order) []*machine.Machine {
+func machinesOf(orders []machineset.Order) []*machine.Machine {
 	machines := make([]*machine.Machine, len(orders))
 	for i, order := range orders {
 		machines[i] = order.Machine
 	}
-	p.tell(ctx, nil, KindSet, p.key, Normal, string(orders[0].Why.Reason), orders[0].Why)
 	return machines
+}
+
+// told tells of orders of which some were carried out, once for all of them.
+func (p *setPass) told(ctx context.Context, orders []machineset.Order, done int) {
+	if done > 0 {
+		p.tell(ctx, nil, KindSet, p.key, Normal, string(orders[0].Why.Reason), orders[0].Why)
+	}
 }
 
 // refused puts the first refusal of a batch where it belongs in the observation.
