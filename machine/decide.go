@@ -31,8 +31,11 @@ func Decide(o *Observation, p *Policy, now time.Time) (Plan, error) {
 		return Plan{}, err
 	}
 	d := decision{o: o, p: p, m: o.Machine, now: now, owner: ownerOf(o.Node, p.Keys.NodeMachine)}
-	if d.m.Deleted() {
+	switch {
+	case d.m.Deleted():
 		return d.remove(), nil
+	case d.settled():
+		return Plan{Why: Why{Reason: ReasonHealthy, Name: o.Node.Node.Name}}, nil
 	}
 	return d.keep(), nil
 }

@@ -166,9 +166,10 @@ func TestP28ConditionsAreCopiedOnce(t *testing.T) {
 			object.Condition{Type: machine.ConditionSpecValid, Status: object.False, Since: since},
 			object.Condition{Since: since})
 	})
-	s := &shell{w: w}
+	s, writes := &shell{w: w}, w.store.writes
 	_, _, err := s.reconcile()
 	require.NoError(t, err)
+	require.Equal(t, writes+1, w.store.writes)
 	require.Equal(t, []string{"DiskPressure False", "Ready True", " "}, conditions(w.store.live().Status.Conditions))
 	stored := w.store.live().Clone()
 	for i := range stored.Status.Conditions { // as a store that keeps JSON gives them back

@@ -123,7 +123,8 @@ func (d *decision) locate() Plan {
 }
 
 // askForNode has the driver name the node, and records it: once the VM is
-// gone, nobody can.
+// gone, nobody can. The VM's ID goes with it, since a node of that name may be
+// another VM's.
 func (d *decision) askForNode() (Plan, bool) {
 	vm := d.o.VM
 	if vm == nil {
@@ -142,6 +143,9 @@ func (d *decision) askForNode() (Plan, bool) {
 	}
 	changed := d.m.Clone()
 	changed.Spec.NodeName = vm.NodeName
+	if changed.Spec.ProviderID == "" {
+		changed.Spec.ProviderID = vm.ProviderID
+	}
 	return Plan{Write: &Update{changed}, Why: Why{Reason: ReasonNodeNamed, Name: vm.NodeName}}, true
 }
 

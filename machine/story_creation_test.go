@@ -228,6 +228,14 @@ var creationFailures = map[string]func(*story){
 		s.wait()
 		s.later(10*time.Second, "the time is up")
 	},
+	"node without startup taint cannot be written while joining": func(s *story) {
+		s.cluster.faults = func(string) codes.Code { return codes.PermissionDenied }
+		s.give()
+		s.run()
+		s.pass(time.Minute)
+		s.cluster.change(node, func(n *machine.Node) { n.Taints = nil })
+		s.later(0, "the node registers, healthy and without taints, but we may not write it")
+	},
 	"something undoes what is synchronised while joining": func(s *story) {
 		s.cluster.undo = func(n *machine.Node) { delete(n.Labels, "pool") }
 		s.give(func(m *machine.Machine) { m.Spec.NodeTemplate.Labels = map[string]string{"pool": "a"} })

@@ -81,6 +81,20 @@ var driverStories = map[string]func(*story){
 		s.say("a node %s joins that is another VM's", node)
 		s.run()
 	},
+	"deletion after a stale node by its provider ID": func(s *story) {
+		s.policy.ProviderIDsMatch = true
+		s.give()
+		s.cluster.add(node, func(n *machine.Node) { n.ProviderID = "p://other" })
+		s.failing(codes.DeleteMachine, codes.Unavailable, false)
+		s.run()
+		s.doomed()
+		s.killAt, s.after = s.calls+7, false
+		s.failing(codes.DeleteMachine, codes.OK, false)
+		s.run()
+		s.restart()
+		s.run()
+		s.say("node %s, which is another VM's: %t", node, s.cluster.live(node) != nil)
+	},
 	"node deleted while joining": func(s *story) {
 		s.cluster.unready = true
 		s.give()

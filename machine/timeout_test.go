@@ -110,6 +110,13 @@ func TestForceIsDueOnTheSecond(t *testing.T) {
 			w.condition(machine.NodeReady, object.False, since.Add(time.Minute))
 		}, func(*world) time.Time { return since.Add(5*time.Minute + time.Second) })
 	})
+	t.Run("node not ready before it was read-only", func(t *testing.T) {
+		since := epoch.Add(30 * time.Second)
+		force(t, func(w *world) {
+			w.condition(machine.NodeReadonlyFilesystem, object.True, since.Add(time.Minute))
+			w.condition(machine.NodeReady, object.False, since)
+		}, func(*world) time.Time { return since.Add(5*time.Minute + time.Second) })
+	})
 	t.Run("label", func(t *testing.T) {
 		force(t, func(w *world) {
 			w.edit(func(m *machine.Machine) { m.Labels = map[string]string{"force-deletion": "1"} })

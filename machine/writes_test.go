@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 )
@@ -92,9 +93,39 @@ func TestDeletionOfANewMachineTakesFourWrites(t *testing.T) {
 // A retry costs two writes: the announcement and the failure.
 func TestRetryTakesTwoWrites(t *testing.T) {
 	g := gates[1]
-	w, s, plan := g.fails(t, 14)
+	w, s, plan := g.fails(t, codes.Unavailable)
 	w.store.writes = 0
 	w.now = plan.At
 	w.passes(s)
 	assert.Equal(t, 2, w.store.writes)
+}
+
+// What a driver notes of a VM is kept, also if its call failed, and so are the
+// addresses it gives; the node's own replace them.
+func TestWhatDriversSayIsKept(t *testing.T) {
+	w := newWorld(t)
+	w.give()
+	w.provider.note = "disk-7"
+	w.provider.addresses = []machine.Address{{Type: "InternalIP", Value: "10.0.0.7"}}
+	w.provider.faults = func(call codes.Call) fault {
+		if call == codes.CreateMachine {
+			return fault{code: codes.Unavailable}
+		}
+		return fault{}
+	}
+	s := &shell{w: w}
+	w.passes(s)
+	require.Equal(t, machine.PhaseCrashLoopBackOff, w.store.live().Status.Phase)
+	assert.Equal(t, "disk-7", w.store.live().Status.LastKnown)
+	w.provider.note, w.provider.faults = "disk-8", nil
+	w.pass(time.Minute)
+	w.passes(s)
+	assert.Equal(t, "disk-8", w.store.live().Status.LastKnown)
+	assert.Equal(t, w.provider.addresses, w.store.live().Status.Addresses)
+	w.pass(time.Minute)
+	w.cluster.change(node, func(n *machine.Node) { n.Addresses = []machine.Address{{Type: "Hostname", Value: node}} })
+	w.passes(s)
+	require.Equal(t, machine.PhaseRunning, w.store.live().Status.Phase)
+	assert.Equal(t, []machine.Address{{Type: "Hostname", Value: node}}, w.store.live().Status.Addresses)
+	assert.Equal(t, "disk-8", w.store.live().Status.LastKnown)
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/millwright-go/millwright/codes"
@@ -16,67 +14,69 @@ import (
 
 // bulk carries out the orders of one parent on its children of type T.
 type bulk[T object.Object[T]] struct {
-	*shell
-	kind     Kind // of the parent
-	key      object.Key
+	*parent
 	children store.Collection[T]
 }
 
-// results are children after an order was carried out; the zero T: it is gone.
-type results[T any] map[object.Key]T
+// outcome is what came of one order on one child.
+type outcome[T any] struct {
+	before T
+	after  T     // the zero T: the child is gone, or err says why nothing came of it
+	err    error // nil: the order was carried out
+}
 
-// all carries out do for every child and returns what came of it, with the
-// error of each child for which nothing came of it.
-func (b *bulk[T]) all(ctx context.Context, name string, children []T, do func(context.Context, T) (T, error)) (results[T], []error) {
-	after := make([]T, len(children))
-	errs := make([]error, len(children))
+// order is what is done to one child.
+type order[T any] func(context.Context, T) (T, error)
+
+// all carries out do for every child, several at a time.
+func (b *bulk[T]) all(ctx context.Context, name string, children []T, do order[T]) []outcome[T] {
+	out := make([]outcome[T], len(children))
 	b.Each(ctx, len(children), func(i int) {
-		errs[i] = b.timed(b.kind, b.key, name, func() (err error) {
-			after[i], err = do(ctx, children[i])
+		out[i].before = children[i]
+		out[i].err = b.timed(b.kind, b.key, name, func() (err error) {
+			out[i].after, err = do(ctx, children[i])
 			return err
 		})
 	})
-	out := make(results[T], len(children))
-	for i, child := range children {
-		if errs[i] == nil {
-			out[child.ObjectMeta().Key] = after[i]
-		}
-	}
-	return out, errs
+	return out
 }
 
 // slowly is all in batches of 1, 2, 4, … in order; a batch with a failure is
 // the last.
-func (b *bulk[T]) slowly(ctx context.Context, name string, children []T, do func(context.Context, T) (T, error)) (results[T], []error) {
-	out := make(results[T], len(children))
-	for batch := 1; len(children) > 0; batch *= 2 {
+func (b *bulk[T]) slowly(ctx context.Context, name string, children []T, do order[T]) []outcome[T] {
+	var out []outcome[T]
+	for batch := 1; len(children) > 0 && !anyFailed(out); batch *= 2 {
 		n := min(batch, len(children))
-		made, errs := b.all(ctx, name, children[:n], do)
-		maps.Copy(out, made)
-		if slices.ContainsFunc(errs, func(err error) bool { return err != nil }) {
-			return out, errs
-		}
+		out = append(out, b.all(ctx, name, children[:n], do)...)
 		children = children[n:]
 	}
-	return out, nil
+	return out
 }
 
 // inOrder is all, one child after the other; a failure is the end.
-func (b *bulk[T]) inOrder(ctx context.Context, name string, children []T, do func(context.Context, T) (T, error)) (results[T], []error) {
-	out := make(results[T], len(children))
-	for i := range children {
-		made, errs := b.all(ctx, name, children[i:i+1], do)
-		maps.Copy(out, made)
-		if errs[0] != nil {
-			return out, errs
+func (b *bulk[T]) inOrder(ctx context.Context, name string, children []T, do order[T]) []outcome[T] {
+	var out []outcome[T]
+	for i := 0; i < len(children) && !anyFailed(out); i++ {
+		out = append(out, b.all(ctx, name, children[i:i+1], do)...)
+	}
+	return out
+}
+
+func anyFailed[T any](out []outcome[T]) bool {
+	for i := range out {
+		if out[i].err != nil {
+			return true
 		}
 	}
-	return out, nil
+	return false
 }
+
+// errTooLate: the names of a reservation may no longer be used.
+var errTooLate = codes.New(codes.DeadlineExceeded, "its reservation has run out")
 
 // create creates a child before until; one that exists under its name is
 // returned as it is.
-func (b *bulk[T]) create(until time.Time) func(context.Context, T) (T, error) {
+func (b *bulk[T]) create(until time.Time) order[T] {
 	return func(ctx context.Context, child T) (T, error) {
 		if !b.Now().Before(until) {
 			var none T
@@ -90,9 +90,6 @@ func (b *bulk[T]) create(until time.Time) func(context.Context, T) (T, error) {
 	}
 }
 
-// errTooLate: the names of a reservation may no longer be used.
-var errTooLate = codes.New(codes.DeadlineExceeded, "its reservation has run out")
-
 // update writes a child; one that is gone needs nothing any more.
 func (b *bulk[T]) update(ctx context.Context, child T) (T, error) {
 	after, err := b.children.Update(ctx, child)
@@ -103,7 +100,8 @@ func (b *bulk[T]) update(ctx context.Context, child T) (T, error) {
 	return after, err
 }
 
-// remove asks for a child's deletion and returns what is left of it.
+// remove asks for a child's deletion. What is returned stands for it until the
+// next read: the child, marked as being deleted.
 func (b *bulk[T]) remove(ctx context.Context, child T) (T, error) {
 	var none T
 	meta := child.ObjectMeta()
@@ -122,15 +120,15 @@ func (b *bulk[T]) remove(ctx context.Context, child T) (T, error) {
 // refusal is what a decision should know of a batch: the first error that is
 // not a matter of the shell. A conflict, a child that is gone and the end of the
 // context end the pass.
-func refusal(ctx context.Context, errs []error) (*machine.Outcome, error) {
-	for _, err := range errs {
-		if err == nil {
+func refusal[T any](ctx context.Context, out []outcome[T]) (*machine.Outcome, error) {
+	for i := range out {
+		err := out[i].err
+		switch {
+		case err == nil:
 			continue
-		}
-		if ctx.Err() != nil || errors.Is(err, store.ErrConflict) {
+		case ctx.Err() != nil || errors.Is(err, store.ErrConflict):
 			return nil, err
-		}
-		if errors.Is(err, store.ErrNotFound) {
+		case errors.Is(err, store.ErrNotFound):
 			return nil, fmt.Errorf("%w: %w", store.ErrConflict, err)
 		}
 		code := codes.Of(err)
@@ -145,10 +143,16 @@ func refusal(ctx context.Context, errs []error) (*machine.Outcome, error) {
 	return nil, nil //nolint:nilnil // nothing was refused
 }
 
-// divide sorts children, as observed and then changed by results, by who owns
-// them: the parent with this UID, or nobody. Others' children drop out.
-func divide[T object.Object[T]](uid string, after results[T], lists ...[]T) (owned, orphans []T) {
+// divide sorts children, as observed and then changed by what came of orders,
+// by who owns them: the parent with this UID, or nobody. Others' drop out.
+func divide[T object.Object[T]](uid string, out []outcome[T], lists ...[]T) (owned, orphans []T) {
 	var none T
+	after := make(map[object.Key]T, len(out))
+	for _, o := range out {
+		if o.err == nil {
+			after[o.before.ObjectMeta().Key] = o.after
+		}
+	}
 	for _, list := range lists {
 		for _, child := range list {
 			if changed, ok := after[child.ObjectMeta().Key]; ok {

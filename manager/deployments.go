@@ -25,16 +25,15 @@ func (r *deployments) Kind() Kind { return KindDeployment }
 
 // Reconcile implements Reconciler.
 func (r *deployments) Reconcile(ctx context.Context, key object.Key) (Result, error) {
-	return r.reconcile(ctx, KindDeployment, key, &r.memo, func() pass { return &deploymentPass{deployments: r, key: key} })
+	return r.reconcile(ctx, KindDeployment, key, &r.memo, func() pass {
+		return &deploymentPass{parent: parent{shell: r.shell, memo: &r.memo, kind: KindDeployment, key: key}}
+	})
 }
 
 // deploymentPass is one pass over one deployment.
 type deploymentPass struct {
-	*deployments
-	key object.Key
-	o   deployment.Observation
-	// struggled: an order was refused in this pass.
-	struggled bool
+	parent
+	o deployment.Observation
 }
 
 func (p *deploymentPass) step(ctx context.Context) (Result, bool, error) {
@@ -43,18 +42,18 @@ func (p *deploymentPass) step(ctx context.Context) (Result, bool, error) {
 		return Result{}, false, err
 	}
 	if plan.Warn != (deployment.Why{}) {
-		p.tell(ctx, &p.memo, KindDeployment, p.key, Warning, string(plan.Warn.Reason), plan.Warn)
+		p.warn(ctx, string(plan.Warn.Reason), plan.Warn)
 	}
 	done, err := p.act(ctx, &plan)
-	if done && !p.struggled {
-		p.memo.accepted(p.key)
+	if done {
+		p.ended()
 	}
 	return p.look(plan.At, plan.Why), done, err
 }
 
 // act carries out what a plan holds; true: it holds nothing, the pass ends.
 func (p *deploymentPass) act(ctx context.Context, plan *deployment.Plan) (bool, error) {
-	b := &bulk[*machineset.Set]{p.shell, KindDeployment, p.key, p.Sets}
+	b := &bulk[*machineset.Set]{&p.parent, p.Sets}
 	switch {
 	case plan.ReadLive:
 		return false, p.observe(ctx, true)
@@ -78,62 +77,57 @@ func (p *deploymentPass) act(ctx context.Context, plan *deployment.Plan) (bool, 
 
 // each carries out orders of one kind, first to last.
 func (p *deploymentPass) each(ctx context.Context, b *bulk[*machineset.Set], name string, orders []deployment.Order,
-	do func(context.Context, *machineset.Set) (*machineset.Set, error),
+	do order[*machineset.Set],
 ) error {
 	sets := make([]*machineset.Set, len(orders))
 	for i, order := range orders {
 		sets[i] = order.Set
 	}
-	after, errs := b.inOrder(ctx, name, sets, do)
-	for _, order := range orders {
-		if set, done := after[order.Set.Key]; done && (set != nil || name != "Create") {
-			p.tell(ctx, nil, KindDeployment, p.key, Normal, string(order.Why.Reason), order.Why)
+	out := b.inOrder(ctx, name, sets, do)
+	p.ordered = true
+	for i := range out {
+		if out[i].err == nil && p.o.Taken == nil {
+			p.told(ctx, string(orders[i].Why.Reason), orders[i].Why)
 		}
 	}
-	if err := p.settle(ctx, after); err != nil {
+	if err := p.settle(ctx, out); err != nil {
 		return err
 	}
-	answer, err := refusal(ctx, errs)
+	answer, err := refusal(ctx, out)
 	if answer != nil {
+		p.refused()
 		p.o.Failed = answer
-		if !p.struggled {
-			p.struggled = true
-			p.o.Failures = p.memo.failed(p.key, machine.OperationCreate, machine.StageNone)
-		}
-		p.tell(ctx, &p.memo, KindDeployment, p.key, Warning, "OrderRefused",
-			remark(answer.Code.Contract()+": "+answer.Message))
 	}
 	return err
 }
 
-// settle puts sets that were written in the place of what was observed.
-func (p *deploymentPass) settle(ctx context.Context, after results[*machineset.Set]) error {
-	known := make(map[object.Key][]*machine.Machine, len(p.o.Sets))
-	var sets, created []*machineset.Set
+// settle puts sets that were written in the place of what was observed, and
+// finds the machines of those that came to be ours.
+func (p *deploymentPass) settle(ctx context.Context, out []outcome[*machineset.Set]) error {
+	machines := make(map[string][]*machine.Machine, len(p.o.Sets)) // by the UID of their set
+	sets := make([]*machineset.Set, 0, len(p.o.Sets)+1)
 	for _, child := range p.o.Sets {
-		known[child.Set.Key] = child.Machines
+		machines[child.Set.UID] = child.Machines
 		sets = append(sets, child.Set)
 	}
-	for _, set := range p.o.Orphans {
-		known[set.Key] = nil
-	}
-	for key, set := range after {
-		if _, was := known[key]; !was && set != nil {
-			created = append(created, set)
+	var created []*machineset.Set
+	for _, o := range out {
+		if o.err == nil && o.before.UID == "" && o.after != nil {
+			created = append(created, o.after)
 		}
 	}
-	owned, orphans := divide(p.o.Deployment.UID, after, sets, p.o.Orphans, created)
+	owned, orphans := divide(p.o.Deployment.UID, out, sets, p.o.Orphans, created)
 	children := make([]deployment.Children, len(owned))
 	for i, set := range owned {
-		children[i] = deployment.Children{Set: set, Machines: known[set.Key]}
-		if known[set.Key] != nil {
-			continue
+		theirs, known := machines[set.UID]
+		if !known {
+			var err error
+			theirs, err = p.Machines.Live().List(ctx, store.Query{Index: IndexOwner, Value: set.UID})
+			if err != nil {
+				return err
+			}
 		}
-		machines, err := p.Machines.Live().List(ctx, store.Query{Index: IndexOwner, Value: set.UID})
-		if err != nil {
-			return err
-		}
-		children[i].Machines = machines
+		children[i] = deployment.Children{Set: set, Machines: theirs}
 	}
 	p.o.Sets, p.o.Orphans = children, orphans
 	return nil
@@ -154,7 +148,7 @@ func (p *deploymentPass) create(ctx context.Context, set *machineset.Set) (*mach
 }
 
 // remove asks for a set's deletion and reads what is left of it.
-func (p *deploymentPass) remove(b *bulk[*machineset.Set]) func(context.Context, *machineset.Set) (*machineset.Set, error) {
+func (p *deploymentPass) remove(b *bulk[*machineset.Set]) order[*machineset.Set] {
 	return func(ctx context.Context, set *machineset.Set) (*machineset.Set, error) {
 		left, err := b.remove(ctx, set)
 		if err != nil || left == nil {
@@ -181,7 +175,10 @@ func (p *deploymentPass) observe(ctx context.Context, live bool) error {
 	}
 	d, err := read.deployments.Get(ctx, p.key)
 	if err != nil {
-		return err
+		return itself(err)
+	}
+	if p.o.Deployment != nil && p.o.Deployment.UID != d.UID {
+		return errReplaced
 	}
 	owned, err := read.sets.List(ctx, store.Query{Index: IndexOwner, Value: d.UID})
 	if err != nil {
@@ -201,7 +198,7 @@ func (p *deploymentPass) observe(ctx context.Context, live bool) error {
 	}
 	p.o.Deployment, p.o.Sets, p.o.Orphans, p.o.Live = d, children, orphans, live
 	p.o.Taken = nil
-	p.o.Failures = p.memo.failures(p.key)
+	p.o.Failures = p.memo.failuresBefore(p.key, p.struggled)
 	p.o.StatusWritten = p.memo.statusWritten(p.key)
 	return nil
 }
@@ -211,7 +208,9 @@ func (p *deploymentPass) write(ctx context.Context, plan *deployment.Plan) error
 	var err error
 	switch w := plan.Write.(type) {
 	case *deployment.Update:
-		after, err = p.Deployments.Update(ctx, w.Deployment)
+		if after, err = p.Deployments.Update(ctx, w.Deployment); err == nil && w.News != "" {
+			p.tell(ctx, nil, KindDeployment, p.key, EventType(w.News), string(plan.Why.Reason), plan.Why)
+		}
 	case *deployment.UpdateStatus:
 		changed := *p.o.Deployment
 		changed.Status = w.Status
@@ -223,7 +222,7 @@ func (p *deploymentPass) write(ctx context.Context, plan *deployment.Plan) error
 		err = fmt.Errorf("unknown write %T", w)
 	}
 	if err != nil {
-		return err
+		return itself(err)
 	}
 	p.o.Deployment = after
 	return gone(&after.Meta)

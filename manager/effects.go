@@ -61,7 +61,7 @@ func (p *machinePass) answer(ctx context.Context, call codes.Call, err error, fi
 	if err != nil && ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	vm := &machine.VM{Outcome: outcome(err)}
+	vm := &machine.VM{Outcome: outcomeOf(err)}
 	fill(vm)
 	if err != nil {
 		p.Log.LogAttrs(ctx, slog.LevelDebug, "driver call answered with an error", slog.String("call", call.String()),
@@ -70,7 +70,7 @@ func (p *machinePass) answer(ctx context.Context, call codes.Call, err error, fi
 	return vm, nil
 }
 
-func outcome(err error) machine.Outcome {
+func outcomeOf(err error) machine.Outcome {
 	if err == nil {
 		return machine.Outcome{}
 	}
@@ -184,17 +184,18 @@ func (p *machinePass) findNode(ctx context.Context, nodes store.Reader[*machine.
 	return &machine.NodeAnswer{Node: first}, nil
 }
 
-// syncNode writes the halves of a node that differ.
+// syncNode writes the halves of a node that differ: the record of what was
+// applied last, so that it never says more than was done.
 func (p *machinePass) syncNode(ctx context.Context, e *machine.SyncNode) (*machine.Outcome, error) {
 	nodes, node := p.Cluster.Nodes(), e.Node
 	var err error
-	if e.Spec {
-		node, err = nodes.Update(ctx, node)
+	if e.Capacity {
+		node, err = nodes.UpdateStatus(ctx, node)
 	}
-	if err == nil && e.Capacity {
-		changed := node.Clone()
-		changed.Capacity = e.Node.Capacity
-		node, err = nodes.UpdateStatus(ctx, changed)
+	if err == nil && e.Spec {
+		changed := e.Node.Clone()
+		changed.Version = node.Version
+		node, err = nodes.Update(ctx, changed)
 	}
 	return p.nodeWritten(ctx, node, err)
 }

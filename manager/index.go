@@ -1,6 +1,10 @@
 package manager
 
 import (
+	"context"
+	"errors"
+	"fmt"
+
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
@@ -16,7 +20,8 @@ const (
 	IndexNamespace store.Index = "namespace"
 	// IndexClass holds a machine under the key of its class.
 	IndexClass store.Index = "class"
-	// IndexNode holds a machine under its node's name.
+	// IndexNode holds a machine under its node's name; one whose node's name
+	// is not known under a value made from its own.
 	IndexNode store.Index = "node"
 	// IndexSecret holds a class under the key of each secret it refers to.
 	IndexSecret store.Index = "secret"
@@ -33,6 +38,9 @@ func OwnerValue(m *object.Meta) string {
 	return m.Owner.UID
 }
 
+// nodeOf stands for the name of a node that carries a machine's name.
+func nodeOf(machine string) string { return "node of " + machine }
+
 func orphansOf(namespace string) string { return "orphans of " + namespace }
 
 func owner(m *object.Meta) []string { return []string{OwnerValue(m)} }
@@ -44,7 +52,7 @@ func MachineIndexes() map[store.Index]func(*machine.Machine) []string {
 		IndexClass: func(m *machine.Machine) []string { return []string{classKey(m).String()} },
 		IndexNode: func(m *machine.Machine) []string {
 			if m.Spec.NodeName == "" {
-				return nil
+				return []string{nodeOf(m.Name)}
 			}
 			return []string{m.Spec.NodeName}
 		},
@@ -106,4 +114,32 @@ func secretKey(c *machine.Class, ref *object.Key) object.Key {
 		return object.Key{Namespace: c.Namespace, Name: ref.Name}
 	}
 	return *ref
+}
+
+// probe asks each collection for each index that is needed, so that a missing
+// one is an error at the start and not a change that wakes nobody.
+func (o *Options) probe(ctx context.Context) error {
+	err := probeAll(ctx, o.Machines, "Machines", IndexOwner, IndexClass, IndexNode)
+	if o.Secrets != nil {
+		err = errors.Join(err, probeAll(ctx, o.Classes, "Classes", IndexSecret))
+	}
+	if o.Sets != nil {
+		err = errors.Join(err, probeAll(ctx, o.Sets, "Sets", IndexOwner, IndexNamespace))
+	}
+	if o.Deployments != nil {
+		err = errors.Join(err, probeAll(ctx, o.Deployments, "Deployments", IndexNamespace))
+	}
+	if o.Cluster != nil {
+		err = errors.Join(err, probeAll(ctx, o.Cluster.Nodes(), "Cluster.Nodes", IndexMachine))
+	}
+	return err
+}
+
+func probeAll[T object.Object[T]](ctx context.Context, c store.Collection[T], name string, indexes ...store.Index) error {
+	for _, index := range indexes {
+		if _, err := c.List(ctx, store.Query{Index: index, Value: "-"}); err != nil {
+			return fmt.Errorf("%w: %s, index %s: %w", ErrOptions, name, index, err)
+		}
+	}
+	return nil
 }

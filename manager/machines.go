@@ -68,7 +68,7 @@ func (p *machinePass) observe(ctx context.Context, fresh bool) error {
 	}
 	m, err := reader.Get(ctx, p.key)
 	if err != nil {
-		return err
+		return itself(err)
 	}
 	p.o = machine.Observation{Machine: m, NoCluster: p.Cluster == nil, Failures: p.memo.failures(p.key)}
 	if p.o.Class, err = p.class(ctx, m); err != nil {
@@ -107,7 +107,7 @@ func (p *machinePass) write(ctx context.Context, plan *machine.Plan) error {
 	before := p.o.Machine
 	after, err := p.put(ctx, plan.Write)
 	if err != nil {
-		return err
+		return itself(err)
 	}
 	p.o.Machine, p.o.Fenced = after, true
 	p.report(ctx, plan, before)

@@ -20,7 +20,8 @@ func New(options Options) (*Manager, error) {
 		return nil, err
 	}
 	checked := driver.Validate(options.Driver, driver.ValidateOptions{NodeNames: options.Cluster != nil})
-	options.Driver = driver.Recover(checked, options.panicked)
+	limited := driver.Deadline(checked, driver.Timeouts{Default: options.CallTimeout})
+	options.Driver = driver.Recover(limited, options.panicked)
 	if driver.ProviderIDsMatch(options.Driver) {
 		policy := *options.MachinePolicy
 		policy.ProviderIDsMatch = true

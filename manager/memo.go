@@ -48,6 +48,16 @@ func (m *memo) failures(key object.Key) int {
 	return 0
 }
 
+// failuresBefore counts the failures in a row before a pass; counted says that
+// this pass has added its own.
+func (m *memo) failuresBefore(key object.Key, counted bool) int {
+	n := m.failures(key)
+	if counted {
+		n--
+	}
+	return n
+}
+
 // failed counts one more failure in a row of one stage and returns how many
 // there are now.
 func (m *memo) failed(key object.Key, kind machine.OperationKind, stage machine.Stage) int {
@@ -61,12 +71,12 @@ func (m *memo) failed(key object.Key, kind machine.OperationKind, stage machine.
 	return r.failures
 }
 
-// accepted ends a row of failures.
+// accepted ends a row of failures; what was told of them may be told again.
 func (m *memo) accepted(key object.Key) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if r := m.keys[key]; r != nil {
-		r.failures = 0
+	if r := m.keys[key]; r != nil && r.failures > 0 {
+		r.failures, r.events = 0, nil
 	}
 }
 

@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,6 +55,11 @@ type Options struct {
 	// Workers is how many machines Run works on at a time; zero: 64. A slow
 	// provider needs more of them, not faster ones.
 	Workers int
+	// Resync is after how long an object is looked at again, from the caches,
+	// though nothing is known to have changed; zero: 10 min.
+	Resync time.Duration
+	// CallTimeout bounds each driver call; zero: 15 min.
+	CallTimeout time.Duration
 	// Settle is how long Run lets changes of machines gather before it looks
 	// at their set and deployment; zero: 10 ms.
 	Settle time.Duration
@@ -64,6 +70,8 @@ const (
 	defaultWorkers = 64
 	parentWorkers  = 4
 	defaultSettle  = 10 * time.Millisecond
+	defaultResync  = 10 * time.Minute
+	defaultTimeout = 15 * time.Minute
 	parallelOrders = 16
 )
 
@@ -81,8 +89,10 @@ func (o *Options) complete() error {
 		return fmt.Errorf("%w: Driver is missing", ErrOptions)
 	case o.Deployments != nil && o.Sets == nil:
 		return fmt.Errorf("%w: Deployments need Sets", ErrOptions)
-	case o.Workers < 0:
-		return fmt.Errorf("%w: Workers must not be negative", ErrOptions)
+	case o.Cluster != nil && o.Secrets == nil:
+		return fmt.Errorf("%w: a Cluster needs Secrets: machines join with the user data in them", ErrOptions)
+	case o.Workers < 0 || o.Settle < 0 || o.Resync < 0 || o.CallTimeout < 0:
+		return fmt.Errorf("%w: Workers, Settle, Resync and CallTimeout must not be negative", ErrOptions)
 	}
 	if err := o.completePolicies(); err != nil {
 		return fmt.Errorf("%w: %w", ErrOptions, err)
@@ -99,12 +109,10 @@ func (o *Options) complete() error {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	if o.Workers == 0 {
-		o.Workers = defaultWorkers
-	}
-	if o.Settle == 0 {
-		o.Settle = defaultSettle
-	}
+	o.Workers = cmp.Or(o.Workers, defaultWorkers)
+	o.Settle = cmp.Or(o.Settle, defaultSettle)
+	o.Resync = cmp.Or(o.Resync, defaultResync)
+	o.CallTimeout = cmp.Or(o.CallTimeout, defaultTimeout)
 	return nil
 }
 

@@ -33,7 +33,14 @@ type item struct {
 	ready   bool
 	running bool
 	again   bool // became due while running
+	// notBefore is the end of the pause after a pass that could not be
+	// finished: what the pass itself wrote must not make it due at once.
+	notBefore time.Time
 }
+
+// longestHold bounds how long a change waits for the pause after a pass that
+// could not be finished.
+const longestHold = 5 * time.Second
 
 func newQueue(now func() time.Time) *queue {
 	q := &queue{now: now, items: make(map[object.Key]*item), failing: make(map[object.Key]int)}
@@ -127,11 +134,29 @@ func (q *queue) close() {
 func (q *queue) done(key object.Key, due time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	delete(q.failing, key)
+	q.end(key, due, time.Time{})
+}
+
+// fail ends the work on a key that is to be tried again when due. A change
+// shortens that to the longest pause that a wake-up has to wait for; zero: it
+// is not tried again.
+func (q *queue) fail(key object.Key, due time.Time) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	pause := due
+	if limit := q.now().Add(longestHold); due.After(limit) {
+		pause = limit
+	}
+	q.end(key, due, pause)
+}
+
+func (q *queue) end(key object.Key, due, notBefore time.Time) {
 	it := q.items[key]
 	if it == nil {
 		return
 	}
-	it.running = false
+	it.running, it.notBefore = false, notBefore
 	switch {
 	case it.again:
 		it.again = false
@@ -152,14 +177,17 @@ func (q *queue) item(key object.Key) *item {
 	return it
 }
 
-// release makes an item due, or remembers it for when its worker is done.
+// release makes an item due, or remembers it for when its worker is done or
+// its pause is over.
 func (q *queue) release(it *item) {
-	if it.at >= 0 {
+	if it.at >= 0 && (it.running || !q.now().Before(it.notBefore)) {
 		heap.Remove(&q.later, it.at)
 	}
 	switch {
 	case it.running:
 		it.again = true
+	case q.now().Before(it.notBefore):
+		q.postpone(it, it.notBefore)
 	case !it.ready:
 		it.ready = true
 		if q.head > 0 && len(q.ready) == cap(q.ready) {
@@ -190,13 +218,6 @@ func (q *queue) failed(key object.Key) int {
 	defer q.mu.Unlock()
 	q.failing[key]++
 	return q.failing[key]
-}
-
-// succeeded ends the row.
-func (q *queue) succeeded(key object.Key) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	delete(q.failing, key)
 }
 
 // depth is how many keys are due.

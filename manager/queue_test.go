@@ -43,11 +43,18 @@ func TestQueueAgainstModel(t *testing.T) {
 		defer q.close()
 		due := map[object.Key]time.Time{} // waiting or due; running keys too, if due again
 		running := map[object.Key]bool{}
+		hold := map[object.Key]time.Time{} // the end of a pause after a failure
 		t.Repeat(map[string]func(*rapid.T){
 			"add": func(t *rapid.T) {
 				k := key(rapid.IntRange(0, 4).Draw(t, "key"))
 				q.add(k)
-				due[k] = c.now()
+				at := c.now()
+				if held := hold[k]; held.After(at) && !running[k] {
+					at = held
+				}
+				if old, ok := due[k]; !ok || at.Before(old) {
+					due[k] = at
+				}
 			},
 			"addAt": func(t *rapid.T) {
 				k := key(rapid.IntRange(0, 4).Draw(t, "key"))
@@ -72,6 +79,7 @@ func TestQueueAgainstModel(t *testing.T) {
 					t.Fatalf("%v handed out: due %v, running %v", k, at, running[k])
 				}
 				delete(due, k)
+				delete(hold, k)
 				running[k] = true
 			},
 			"done": func(t *rapid.T) {
@@ -84,6 +92,22 @@ func TestQueueAgainstModel(t *testing.T) {
 						}
 					}
 					q.done(k, at)
+					delete(running, k)
+					return
+				}
+			},
+			"fail": func(t *rapid.T) {
+				for k := range running {
+					wait := time.Duration(rapid.IntRange(1, 20).Draw(t, "pause")) * time.Second
+					at := c.now().Add(wait)
+					q.fail(k, at)
+					held := c.now().Add(min(wait, longestHold)) // a change waits for that long
+					hold[k] = held
+					if old, ok := due[k]; ok && old.Before(held) {
+						due[k] = held
+					} else if !ok || at.Before(old) {
+						due[k] = at
+					}
 					delete(running, k)
 					return
 				}

@@ -24,6 +24,9 @@ const (
 // it, and returns ctx's error. Nothing is left that a new Run does not finish.
 // It may be called once at a time.
 func (m *Manager) Run(ctx context.Context) error {
+	if err := m.options.probe(ctx); err != nil {
+		return err
+	}
 	r := &runner{Manager: m, queues: make(map[Kind]*queue), wakes: make(map[Kind][]Wake)}
 	for _, reconciler := range m.reconcilers {
 		r.queues[reconciler.Kind()] = newQueue(m.options.Now)
@@ -76,7 +79,8 @@ func (r *runner) watchAll(ctx context.Context) {
 }
 
 // follow turns the changes of a collection into wake-ups, and begins a watch
-// that broke anew: it starts with all there is, so that nothing is missed.
+// that broke anew: it starts with all there is. What went meanwhile is found
+// when whoever it matters to is looked at again, see Options.Resync.
 func follow[T object.Object[T]](ctx context.Context, r *runner, kind Kind, c store.Collection[T]) {
 	r.running.Go(func() {
 		for ctx.Err() == nil {
@@ -127,9 +131,8 @@ func (r *runner) work(ctx context.Context, reconciler Reconciler) {
 		r.options.Hooks.queue(reconciler.Kind(), q.depth())
 		result, err := reconciler.Reconcile(ctx, key)
 		if err != nil {
-			result.At = r.failed(ctx, reconciler.Kind(), q, key, err)
-		} else {
-			q.succeeded(key)
+			q.fail(key, r.failed(ctx, reconciler.Kind(), q, key, err))
+			continue
 		}
 		q.done(key, result.At)
 	}
@@ -143,7 +146,7 @@ func (r *runner) failed(ctx context.Context, kind Kind, q *queue, key object.Key
 	wait := backoff(q.failed(key))
 	r.options.Log.LogAttrs(ctx, slog.LevelWarn, "pass not finished", slog.String("kind", string(kind)),
 		slog.String("object", key.String()), slog.String("error", err.Error()), slog.Duration("retry", wait))
-	return r.options.Now().Add(r.options.Jitter(wait))
+	return r.options.Now().Add(max(wait, r.options.Jitter(wait)))
 }
 
 // backoff doubles from firstPause to lastPause.

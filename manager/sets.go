@@ -24,16 +24,15 @@ func (r *sets) Kind() Kind { return KindSet }
 
 // Reconcile implements Reconciler.
 func (r *sets) Reconcile(ctx context.Context, key object.Key) (Result, error) {
-	return r.reconcile(ctx, KindSet, key, &r.memo, func() pass { return &setPass{sets: r, key: key} })
+	return r.reconcile(ctx, KindSet, key, &r.memo, func() pass {
+		return &setPass{parent: parent{shell: r.shell, memo: &r.memo, kind: KindSet, key: key}}
+	})
 }
 
 // setPass is one pass over one set.
 type setPass struct {
-	*sets
-	key object.Key
-	o   machineset.Observation
-	// struggled: an order was refused in this pass.
-	struggled bool
+	parent
+	o machineset.Observation
 }
 
 func (p *setPass) step(ctx context.Context) (Result, bool, error) {
@@ -42,18 +41,18 @@ func (p *setPass) step(ctx context.Context) (Result, bool, error) {
 		return Result{}, false, err
 	}
 	if plan.Warn != (machineset.Why{}) {
-		p.tell(ctx, &p.memo, KindSet, p.key, Warning, string(plan.Warn.Reason), plan.Warn)
+		p.warn(ctx, string(plan.Warn.Reason), plan.Warn)
 	}
 	done, err := p.act(ctx, &plan)
-	if done && !p.struggled {
-		p.memo.accepted(p.key)
+	if done {
+		p.ended()
 	}
 	return p.look(plan.At, plan.Why), done, err
 }
 
 // act carries out what a plan holds; true: it holds nothing, the pass ends.
 func (p *setPass) act(ctx context.Context, plan *machineset.Plan) (bool, error) {
-	b := &bulk[*machine.Machine]{p.shell, KindSet, p.key, p.Machines}
+	b := &bulk[*machine.Machine]{&p.parent, p.Machines}
 	switch {
 	case plan.ReadLive:
 		return false, p.observe(ctx, true)
@@ -82,7 +81,10 @@ func (p *setPass) observe(ctx context.Context, live bool) error {
 	}
 	s, err := set.Get(ctx, p.key)
 	if err != nil {
-		return err
+		return itself(err)
+	}
+	if p.o.Set != nil && p.o.Set.UID != s.UID {
+		return errReplaced
 	}
 	owned, err := machines.List(ctx, store.Query{Index: IndexOwner, Value: s.UID})
 	if err != nil {
@@ -93,7 +95,7 @@ func (p *setPass) observe(ctx context.Context, live bool) error {
 		return err
 	}
 	p.o.Set, p.o.Machines, p.o.Orphans, p.o.Live = s, owned, orphans, began
-	p.o.Failures = p.memo.failures(p.key)
+	p.o.Failures = p.memo.failuresBefore(p.key, p.struggled)
 	p.o.StatusWritten = p.memo.statusWritten(p.key)
 	return nil
 }
@@ -115,7 +117,7 @@ func (p *setPass) write(ctx context.Context, plan *machineset.Plan) error {
 		err = fmt.Errorf("unknown write %T", w)
 	}
 	if err != nil {
-		return err
+		return itself(err)
 	}
 	p.o.Set = after
 	return gone(&after.Meta)
@@ -123,31 +125,28 @@ func (p *setPass) write(ctx context.Context, plan *machineset.Plan) error {
 
 // create carries out creations in order, slowly at first.
 func (p *setPass) create(ctx context.Context, b *bulk[*machine.Machine], plan *machineset.Plan) error {
-	after, errs := b.slowly(ctx, "Create", machinesOf(plan.Create), b.create(plan.Until))
+	out := b.slowly(ctx, "Create", machinesOf(plan.Create), b.create(plan.Until))
 	var made []*machine.Machine
 	answered := true
-	for _, order := range plan.Create {
-		m := after[order.Machine.Key]
-		if answered = answered && m != nil; answered {
-			p.o.Created = order.Ordinal
+	for i := range out {
+		if answered = answered && out[i].err == nil; answered {
+			p.o.Created = plan.Create[i].Ordinal
 		}
-		if m != nil {
-			made = append(made, m)
+		if out[i].err == nil {
+			made = append(made, out[i].after)
 		}
 	}
 	p.o.Machines, p.o.Orphans = divide(p.o.Set.UID, nil, p.o.Machines, p.o.Orphans, made)
-	p.told(ctx, plan.Create, len(after))
-	return p.refused(ctx, errs, &p.o.Refused.Create)
+	return p.conclude(ctx, plan.Create, out, &p.o.Refused.Create)
 }
 
 // each carries out orders of one kind; a refusal goes where it says.
 func (p *setPass) each(ctx context.Context, b *bulk[*machine.Machine], name string, orders []machineset.Order,
-	do func(context.Context, *machine.Machine) (*machine.Machine, error), refusal **machine.Outcome,
+	do order[*machine.Machine], refused **machine.Outcome,
 ) error {
-	after, errs := b.all(ctx, name, machinesOf(orders), do)
-	p.o.Machines, p.o.Orphans = divide(p.o.Set.UID, after, p.o.Machines, p.o.Orphans)
-	p.told(ctx, orders, len(after))
-	return p.refused(ctx, errs, refusal)
+	out := b.all(ctx, name, machinesOf(orders), do)
+	p.o.Machines, p.o.Orphans = divide(p.o.Set.UID, out, p.o.Machines, p.o.Orphans)
+	return p.conclude(ctx, orders, out, refused)
 }
 
 func machinesOf(orders []machineset.Order) []*machine.Machine {
@@ -158,25 +157,22 @@ func machinesOf(orders []machineset.Order) []*machine.Machine {
 	return machines
 }
 
-// told tells of orders of which some were carried out, once for all of them.
-func (p *setPass) told(ctx context.Context, orders []machineset.Order, done int) {
-	if done > 0 {
-		p.tell(ctx, nil, KindSet, p.key, Normal, string(orders[0].Why.Reason), orders[0].Why)
+// conclude tells of the first order that was carried out, which stands for
+// its batch, and puts the first refusal where it belongs in the observation.
+func (p *setPass) conclude(ctx context.Context, orders []machineset.Order, out []outcome[*machine.Machine], refused **machine.Outcome) error {
+	p.ordered = true
+	for i := range out {
+		if out[i].err == nil {
+			p.told(ctx, string(orders[i].Why.Reason), orders[i].Why)
+			break
+		}
 	}
-}
-
-// refused puts the first refusal of a batch where it belongs in the observation.
-func (p *setPass) refused(ctx context.Context, errs []error, to **machine.Outcome) error {
-	answer, err := refusal(ctx, errs)
-	if answer == nil || *to != nil {
-		return err
+	answer, err := refusal(ctx, out)
+	if answer != nil {
+		p.refused()
+		if *refused == nil {
+			*refused = answer
+		}
 	}
-	*to = answer
-	if !p.struggled {
-		p.struggled = true
-		p.o.Failures = p.memo.failed(p.key, machine.OperationCreate, machine.StageNone)
-	}
-	p.tell(ctx, &p.memo, KindSet, p.key, Warning, "OrderRefused",
-		remark(answer.Code.Contract()+": "+answer.Message))
-	return nil
+	return err
 }

@@ -52,7 +52,7 @@ func (s *shell) reconcile(ctx context.Context, kind Kind, key object.Key, m *mem
 		switch {
 		case errors.Is(err, store.ErrConflict):
 			continue
-		case errors.Is(err, store.ErrNotFound):
+		case errors.Is(err, errGone):
 			m.forget(key)
 			result, err = Result{Why: remark("it is gone")}, nil
 		case err != nil:
@@ -80,13 +80,14 @@ func (s *shell) run(ctx context.Context, p pass, fresh bool) (Result, int, error
 }
 
 // look is the result of a pass that waits: jitter makes the wait longer, never
-// shorter.
+// shorter. Even where nothing but a change is waited for, it is looked again
+// after a while, since a watch that broke does not say what went meanwhile.
 func (s *shell) look(at time.Time, why fmt.Stringer) Result {
 	if at.IsZero() {
-		return Result{Why: why}
+		at = s.Now().Add(s.Resync)
 	}
 	if wait := at.Sub(s.Now()); wait > 0 {
-		at = at.Add(s.Jitter(wait) - wait)
+		at = at.Add(max(s.Jitter(wait)-wait, 0))
 	}
 	return Result{At: at, Why: why}
 }
@@ -99,9 +100,24 @@ func (r remark) String() string { return string(r) }
 // gone ends a pass whose last write let the object go.
 func gone(m *object.Meta) error {
 	if m.Deleted() && len(m.Finalizers) == 0 {
-		return store.ErrNotFound
+		return errGone
 	}
 	return nil
+}
+
+var (
+	// errGone ends a pass: its own object is not there any more.
+	errGone = errors.New("the object is gone")
+	// errReplaced begins a pass anew: another object has the name by now.
+	errReplaced = fmt.Errorf("another object has its name by now: %w", store.ErrConflict)
+)
+
+// itself is an error about the pass's own object.
+func itself(err error) error {
+	if errors.Is(err, store.ErrNotFound) {
+		return errGone
+	}
+	return err
 }
 
 // check fires the moves of a write, so that an illegal one stops the pass

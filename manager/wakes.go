@@ -101,7 +101,11 @@ func (o *Options) machinesOfNode(ctx context.Context, old, new any) []object.Key
 	if b == nil {
 		return nil
 	}
-	return keysOf(o.Machines.List(ctx, store.Query{Index: IndexNode, Value: b.Name}))
+	keys := keysOf(o.Machines.List(ctx, store.Query{Index: IndexNode, Value: b.Name}))
+	if name := b.Labels[o.MachinePolicy.Keys.NodeMachine]; name != "" {
+		keys = append(keys, keysOf(o.Machines.List(ctx, store.Query{Index: IndexNode, Value: nodeOf(name)}))...)
+	}
+	return keys
 }
 
 // setsOfMachine wakes the owners of a machine whose change matters to them,
@@ -134,6 +138,9 @@ func countsDiffer(a, b *machine.Machine) bool {
 		return true
 	}
 	if a.Status.Phase != b.Status.Phase && !goesWell(a, b) || !sameOwner(a.Owner, b.Owner) {
+		return true
+	}
+	if a.Generation != b.Generation && !(a.Spec.NodeTemplate.Equal(&b.Spec.NodeTemplate) && a.Spec.Config.Equal(&b.Spec.Config)) {
 		return true
 	}
 	return !maps.Equal(a.Labels, b.Labels) || !maps.Equal(a.Annotations, b.Annotations)

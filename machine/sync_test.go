@@ -1,0 +1,181 @@
+package machine_test
+
+import (
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+)
+
+var (
+	fewKeys = rapid.SampledFrom([]string{"a", "b", "c"})
+	fewMap  = rapid.MapOfN(fewKeys, rapid.SampledFrom([]string{"", "", "1", "2"}), 0, 2)
+	// Taints of a template differ in key.
+	fewTaints = rapid.SliceOfNDistinct(rapid.Custom(func(t *rapid.T) object.Taint {
+		return object.Taint{
+			Key: fewKeys.Draw(t, "key"), Value: rapid.SampledFrom([]string{"", "1"}).Draw(t, "value"), Effect: object.NoSchedule,
+		}
+	}), 0, 3, func(t object.Taint) string { return t.Key })
+)
+
+// parts says what of a node differs: mostly one thing, so that no other
+// difference hides a mistake about it.
+type parts struct{ labels, annotations, taints, capacity bool }
+
+var anyParts = rapid.SampledFrom([]parts{
+	{labels: true}, {annotations: true}, {taints: true}, {capacity: true}, {true, true, true, true},
+})
+
+func (p parts) mapOf(t *rapid.T, in bool, name string) map[string]string {
+	if !in {
+		return map[string]string{}
+	}
+	return fewMap.Draw(t, name)
+}
+
+func (p parts) taintsOf(t *rapid.T, name string) []object.Taint {
+	if !p.taints {
+		return nil
+	}
+	return fewTaints.Draw(t, name)
+}
+
+func (p parts) template(t *rapid.T) machine.NodeTemplate {
+	return machine.NodeTemplate{
+		Labels:      p.mapOf(t, p.labels, "labels"),
+		Annotations: p.mapOf(t, p.annotations, "annotations"), Taints: p.taintsOf(t, "taints"),
+	}
+}
+
+// threeWay is what a map should be: what is wanted, and of the rest what
+// others put there, which is all but what we applied and nobody changed since.
+func threeWay(have, last, want map[string]string) map[string]string {
+	out := map[string]string{}
+	for k, v := range have {
+		was, applied := last[k]
+		if !applied || was != v {
+			out[k] = v
+		}
+	}
+	maps.Copy(out, want)
+	return out
+}
+
+func threeWayTaints(have, last, want []object.Taint) map[object.Taint]bool {
+	out := map[object.Taint]bool{}
+	for _, h := range have {
+		if !slices.Contains(last, h) && !slices.ContainsFunc(want, h.Same) {
+			out[h] = true
+		}
+	}
+	for _, w := range want {
+		out[w] = true
+	}
+	return out
+}
+
+func taintSet(taints []object.Taint) map[object.Taint]bool {
+	out := map[object.Taint]bool{}
+	for _, t := range taints {
+		out[t] = true
+	}
+	return out
+}
+
+// A node is written exactly when it or the record differs from what it should
+// be, and then to what it should be.
+func TestTemplatesAreAppliedThreeWay(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t)
+		w.running()
+		m, n := w.store.live().Clone(), w.cluster.live(node).Clone()
+		key := w.policy.Keys.NodeMachine
+		p := anyParts.Draw(t, "parts")
+		m.Spec.NodeTemplate = p.template(t)
+		capacity := p.mapOf(t, p.capacity, "class")
+		for k := range capacity {
+			capacity[k] += "x" // a class needs a quantity
+		}
+		w.class.NodeTemplate = &machine.NodeShape{VirtualCapacity: capacity}
+		n.Labels, n.Annotations = p.mapOf(t, p.labels, "has"), p.mapOf(t, p.annotations, "notes")
+		n.Taints, n.Labels[key], n.Capacity = p.taintsOf(t, "tainted"), ours, p.mapOf(t, p.capacity, "capacity")
+		n.Applied = machine.Applied{NodeTemplate: p.template(t), VirtualCapacity: p.mapOf(t, p.capacity, "virtual")}
+		n.Applied.Generation = rapid.Int64Range(0, 1).Draw(t, "applied generation")
+		m.Generation = rapid.Int64Range(0, 2).Draw(t, "generation")
+		if n.Applied.Generation == m.Generation && m.Generation != 0 {
+			n.Applied.NodeTemplate = m.Spec.NodeTemplate.Clone() // what a generation promises
+		}
+		want, last := &m.Spec.NodeTemplate, &n.Applied
+		labels := threeWay(n.Labels, last.Labels, want.Labels)
+		annotations := threeWay(n.Annotations, last.Annotations, want.Annotations)
+		quantities := threeWay(n.Capacity, last.VirtualCapacity, capacity)
+		taints := threeWayTaints(n.Taints, last.Taints, want.Taints)
+		inLine := maps.Equal(labels, n.Labels) && maps.Equal(annotations, n.Annotations) && maps.Equal(quantities, n.Capacity) &&
+			maps.Equal(taints, taintSet(n.Taints)) && last.Equal(want) && maps.Equal(last.VirtualCapacity, capacity)
+
+		plan, err := machine.Decide(&machine.Observation{
+			Machine: m, Class: w.class, Node: &machine.NodeAnswer{Name: node, Node: n},
+		}, w.policy, w.now)
+		require.NoError(t, err)
+		sync, writes := plan.Effect.(*machine.SyncNode)
+		require.Equal(t, !inLine, writes, "%s", plan.Why)
+		if !writes {
+			return
+		}
+		require.Equal(t, labels, sync.Node.Labels)
+		require.Equal(t, annotations, sync.Node.Annotations)
+		require.Equal(t, quantities, sync.Node.Capacity)
+		require.Equal(t, taints, taintSet(sync.Node.Taints))
+		require.True(t, sync.Node.Applied.Equal(want))
+		require.True(t, maps.Equal(capacity, sync.Node.Applied.VirtualCapacity))
+		require.Equal(t, m.Generation, sync.Node.Applied.Generation)
+		require.True(t, sync.Spec)
+		require.True(t, sync.Capacity || maps.Equal(quantities, n.Capacity), "a change of capacity that is not announced")
+		settledBy(t, w, m, sync.Node)
+	})
+}
+
+// settledBy holds a node that was just written to being in line.
+func settledBy(t *rapid.T, w *world, m *machine.Machine, n *machine.Node) {
+	plan, err := machine.Decide(&machine.Observation{
+		Machine: m, Class: w.class, Node: &machine.NodeAnswer{Name: node, Node: n},
+	}, w.policy, w.now)
+	require.NoError(t, err)
+	require.Equal(t, machine.Plan{Why: machine.Why{Reason: machine.ReasonHealthy, Name: node}}, plan)
+}
+
+// Label a makes way for label b, which has no value and is there already: the
+// record of b's value is missing, not empty, and a has to go.
+func TestARecordThatIsMissingIsNotEmpty(t *testing.T) {
+	w := newWorld(t)
+	w.give(func(m *machine.Machine) { m.Spec.NodeTemplate.Labels = map[string]string{"a": ""} })
+	s := &shell{w: w}
+	s.settle(bound)
+	w.cluster.change(node, func(n *machine.Node) { n.Labels["b"] = "" })
+	w.edit(func(m *machine.Machine) { m.Spec.NodeTemplate.Labels = map[string]string{"b": ""} })
+	s.settle(bound)
+	require.NotContains(t, w.cluster.live(node).Labels, "a")
+	require.Contains(t, w.cluster.live(node).Labels, "b")
+}
+
+// P17: only a node that carries our finalizer takes its machine along.
+func TestP17DeletionOfOthersNodesIsNotFollowed(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		o, p := anyObservation(t), anyPolicy(t)
+		n := anyNode(t)
+		n.DeletedAt, n.Finalizers = epoch.Add(-time.Minute), []string{"other"}
+		o.Machine.DeletedAt, o.Machine.Finalizers = time.Time{}, []string{machine.Finalizer}
+		o.Machine.Status.Phase = rapid.SampledFrom([]machine.Phase{machine.PhasePending, machine.PhaseRunning, machine.PhaseUnknown}).Draw(t, "phase")
+		o.Node = &machine.NodeAnswer{Name: o.Machine.Spec.NodeName, Node: &n}
+		plan, err := machine.Decide(o, p, epoch)
+		require.NoError(t, err)
+		_, deletes := plan.Write.(*machine.Delete)
+		require.False(t, deletes)
+	})
+}
