@@ -145,7 +145,7 @@ func (d *decision) accept(made *VM, reason Reason) Plan {
 	switch {
 	case d.o.NoCluster || made.NodeName == "":
 	case d.o.Node == nil || d.o.Node.Name != made.NodeName:
-		return Plan{Effect: FindNode{made.NodeName}, Why: Why{Reason: ReasonFindNode, Name: made.NodeName}}
+		return Plan{Effect: FindNode{Name: made.NodeName}, Why: Why{Reason: ReasonFindNode, Name: made.NodeName}}
 	case d.o.Node.Node != nil && d.stale(d.o.Node.Node, made.ProviderID):
 		return d.discard(made)
 	}

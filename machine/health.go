@@ -19,7 +19,7 @@ const (
 // healthy and ready for workload.
 func (d *decision) join() Plan {
 	if !d.looked() {
-		return d.look()
+		return d.look(false)
 	}
 	node := d.node()
 	if node == nil {
@@ -61,6 +61,9 @@ func (d *decision) join() Plan {
 func (d *decision) awaitJoin(why Why, problem string) Plan {
 	deadline := d.creationDeadline()
 	if !d.now.Before(deadline) {
+		if d.o.Node.Cached {
+			return d.look(false)
+		}
 		return d.timedOut(problem)
 	}
 	if plan, unsaid := d.noteState(); unsaid {
@@ -96,7 +99,7 @@ func (d *decision) watch() Plan {
 		return Plan{Why: Why{Reason: ReasonHealthy, Name: d.m.Spec.NodeName}}
 	}
 	if !d.looked() {
-		return d.look()
+		return d.look(false)
 	}
 	node := d.node()
 	if node == nil {
@@ -155,6 +158,9 @@ func (d *decision) judged(node *Node, bad verdict) Plan {
 // unwell starts the health clock of a machine, or lets it run out. node is nil
 // where it is missing.
 func (d *decision) unwell(why Why, node *Node) Plan {
+	if node == nil && d.o.Node.Cached {
+		return d.look(false)
+	}
 	if d.m.Status.Phase == PhaseRunning {
 		return d.move(EventUnhealthy, why, func(s *Status) {
 			s.LastOperation = d.operation(OperationHealthCheck, StateProcessing, StageNone)
@@ -175,6 +181,9 @@ func (d *decision) unwell(why Why, node *Node) Plan {
 	if d.now.Before(at) {
 		return Plan{At: at, Why: Why{Reason: ReasonUnhealthyWait, Name: d.m.Spec.NodeName, For: at.Sub(d.now)}}
 	}
+	if d.o.Node.Cached {
+		return d.look(false)
+	}
 	failed := Why{Reason: ReasonHealthTimeout, Name: d.m.Spec.NodeName, For: timeout}
 	return d.move(EventHealthTimeout, failed, func(s *Status) {
 		s.LastOperation = d.failure(OperationHealthCheck, StageNone, codes.DeadlineExceeded, failed.String())
@@ -187,12 +196,13 @@ func (d *decision) looked() bool {
 	return d.o.Node != nil && d.o.Node.Name == d.m.Spec.NodeName
 }
 
-func (d *decision) look() Plan {
+// look plans a live read of the node; gone: after the VM went.
+func (d *decision) look(gone bool) Plan {
 	name := d.m.Spec.NodeName
 	if name == "" {
-		return Plan{Effect: FindNode{}, Why: Why{Reason: ReasonFindByName, Name: d.m.Name}}
+		return Plan{Effect: FindNode{Gone: gone}, Why: Why{Reason: ReasonFindByName, Name: d.m.Name}}
 	}
-	return Plan{Effect: FindNode{name}, Why: Why{Reason: ReasonFindNode, Name: name}}
+	return Plan{Effect: FindNode{name, gone}, Why: Why{Reason: ReasonFindNode, Name: name}}
 }
 
 // node is the machine's own node, once it was looked for; nil: there is none,

@@ -42,7 +42,7 @@ func (s *shell) observe() *machine.Observation {
 		NoInitialize: s.noInitialize, Failures: s.failures,
 	}
 	if name := m.Spec.NodeName; name != "" && w.cluster != nil {
-		o.Node = &machine.NodeAnswer{Name: name, Node: w.cluster.cached(name, lag())}
+		o.Node = &machine.NodeAnswer{Name: name, Node: w.cluster.cached(name, lag()), Cached: true}
 	}
 	return o
 }
@@ -169,11 +169,11 @@ func (s *shell) carryOut(o *machine.Observation, effect machine.Effect) error {
 				p.deletedOK = true
 			}
 		case machine.FindNode:
-			o.Node = &machine.NodeAnswer{Name: e.Name, Node: c.find(m, e.Name)}
+			o.Node = &machine.NodeAnswer{Name: e.Name, Node: c.find(m, e.Name), Gone: e.Gone}
 		case *machine.SyncNode:
 			written, answer := c.sync(m, e)
 			if o.NodeSynced = &answer; written != nil {
-				o.Node = &machine.NodeAnswer{Name: o.Node.Name, Node: written}
+				o.Node = &machine.NodeAnswer{Name: o.Node.Name, Node: written, Gone: o.Node.Gone}
 			}
 		case *machine.MarkNode:
 			o.NodeMarked = pointer(c.mark(m, e))

@@ -31,6 +31,12 @@ type NodeAnswer struct {
 	// name was looked for.
 	Name string
 	Node *Node
+	// Cached says that a cache answered, which may be old: nobody is given up
+	// for that.
+	Cached bool
+	// Gone says that it was looked for after the VM was gone, so that no node
+	// of it can come any more.
+	Gone bool
 }
 
 // Observation is what a decision about one machine is made from. The caller
@@ -102,7 +108,10 @@ type DeleteVM struct{ ProviderID string }
 
 // FindNode reads a node, live (Observation.Node). An empty Name looks for a
 // node that carries the machine's name.
-type FindNode struct{ Name string }
+type FindNode struct {
+	Name string
+	Gone bool // goes into the answer
+}
 
 // SyncNode writes Node, a changed copy of the node observed, under its
 // version (Observation.NodeSynced; the written node replaces Observation.Node).

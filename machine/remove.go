@@ -106,7 +106,7 @@ func (d *decision) locate() Plan {
 		return d.stage(EventNoNode, Why{Reason: ReasonNoNode})
 	}
 	if !d.looked() {
-		return d.look()
+		return d.look(false)
 	}
 	node := d.node()
 	if node != nil && d.ours(node) {
@@ -165,7 +165,7 @@ func (d *decision) drain() Plan {
 		return d.stage(EventDrained, Why{Reason: ReasonNoNode})
 	}
 	if !d.looked() {
-		return d.look()
+		return d.look(false)
 	}
 	node := d.node()
 	if node == nil || !d.ours(node) {
@@ -232,8 +232,8 @@ func (d *decision) neverCreated() bool {
 	return d.m.Status.NeverCreated && d.m.Spec.ProviderID == ""
 }
 
-// deleteNode removes the node of a VM that is gone. A node that is another
-// machine's is left alone.
+// deleteNode removes the node of a VM that is gone, also one that joined while
+// the VM was being deleted. A node that is another machine's is left alone.
 func (d *decision) deleteNode() Plan {
 	if d.o.NoCluster {
 		return d.release()
@@ -244,8 +244,9 @@ func (d *decision) deleteNode() Plan {
 		}
 		return d.release()
 	}
-	if !d.looked() {
-		return d.look()
+	gone := d.o.VMDeleted != nil
+	if !d.looked() || d.o.Node.Cached || gone && !d.o.Node.Gone {
+		return d.look(gone)
 	}
 	node := d.node()
 	if node == nil || !d.ours(node) {

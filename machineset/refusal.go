@@ -30,14 +30,19 @@ func (r *Refused) worst() (machine.OperationKind, Why, bool) {
 // two kinds that fail in turns would never come to rest. A changed set opens
 // it, and so does a time so far ahead that it is nobody's.
 func (d *decision) retryAt() time.Time {
+	failures := d.o.Failures
+	if _, _, refused := d.o.Refused.worst(); refused {
+		failures++
+	}
+	return d.retryAfter(failures)
+}
+
+// retryAfter is retryAt after so many failures in a row.
+func (d *decision) retryAfter(failures int) time.Time {
 	op := &d.s.Status.LastOperation
 	if op.State != machine.StateFailed || op.Against.Machine != d.s.Generation ||
 		op.Time.After(d.now.Add(d.p.RetryMax)) {
 		return time.Time{}
-	}
-	failures := d.o.Failures
-	if _, _, refused := d.o.Refused.worst(); refused {
-		failures++
 	}
 	at := op.Time.Add(d.p.backoff(failures) + time.Second)
 	if !d.now.Before(at) {
@@ -49,7 +54,7 @@ func (d *decision) retryAt() time.Time {
 // noteRefusal records in the status what was refused in this pass, or that
 // what failed before has come right. told is the reason; zero: nothing new.
 func (d *decision) noteRefusal(s *Status) (told Why) {
-	if !d.retryAt().IsZero() {
+	if !d.retryAfter(d.o.Failures).IsZero() {
 		return Why{} // stored already
 	}
 	if kind, why, ok := d.o.Refused.worst(); ok {

@@ -22,8 +22,13 @@ type Set struct {
 	// Reservation says which machine names were given out. It is written
 	// with the metadata and is not part of the spec.
 	Reservation Reservation
-	Spec        Spec
-	Status      Status
+	// Revision counts the templates of the deployment that owns the set:
+	// the set with the highest is the one it made, or came back to, last.
+	// Like Reservation it is written with the metadata. Zero: none was
+	// given; what is below counts as zero.
+	Revision int64
+	Spec     Spec
+	Status   Status
 }
 
 // Reservation counts the machine names a set has given out, by ordinal, from 1.
@@ -86,7 +91,7 @@ type Summary struct {
 
 // Clone implements object.Object.
 func (s *Set) Clone() *Set {
-	c := &Set{Meta: s.CloneMeta(), Reservation: s.Reservation, Spec: s.Spec.Clone()}
+	c := &Set{Meta: s.CloneMeta(), Reservation: s.Reservation, Revision: s.Revision, Spec: s.Spec.Clone()}
 	c.CopyStatus(s)
 	return c
 }

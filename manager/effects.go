@@ -42,6 +42,9 @@ func (p *machinePass) do(ctx context.Context, e machine.Effect) (err error) {
 		p.o.VMDeleted, err = p.deleteVM(ctx, e.ProviderID)
 	case machine.FindNode:
 		p.o.Node, err = p.findNode(ctx, p.Cluster.Nodes().Live(), e.Name)
+		if p.o.Node != nil {
+			p.o.Node.Gone = e.Gone
+		}
 	case *machine.SyncNode:
 		p.o.NodeSynced, err = p.syncNode(ctx, e)
 	case *machine.MarkNode:
@@ -212,7 +215,7 @@ func (p *machinePass) markNode(ctx context.Context, e *machine.MarkNode) (*machi
 func (p *machinePass) nodeWritten(ctx context.Context, node *machine.Node, err error) (*machine.Outcome, error) {
 	switch {
 	case err == nil:
-		p.o.Node = &machine.NodeAnswer{Name: p.o.Node.Name, Node: node}
+		p.o.Node = &machine.NodeAnswer{Name: p.o.Node.Name, Node: node, Gone: p.o.Node.Gone}
 		return &machine.Outcome{}, nil
 	case errors.Is(err, store.ErrConflict) || ctx.Err() != nil:
 		return nil, err

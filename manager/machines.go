@@ -81,7 +81,9 @@ func (p *machinePass) observe(ctx context.Context, fresh bool) error {
 		return err
 	}
 	if p.Cluster != nil && m.Spec.NodeName != "" && !fresh {
-		p.o.Node, err = p.findNode(ctx, p.Cluster.Nodes(), m.Spec.NodeName)
+		if p.o.Node, err = p.findNode(ctx, p.Cluster.Nodes(), m.Spec.NodeName); err == nil {
+			p.o.Node.Cached = true
+		}
 	}
 	return err
 }
