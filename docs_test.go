@@ -3,6 +3,7 @@ package millwright_test
 import (
 	"go/ast"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -35,6 +36,33 @@ func TestInvariantsNameTheirChecks(t *testing.T) {
 		for _, name := range named {
 			if !tests[name[1]] {
 				t.Errorf("docs/invariants.md names %s, which does not exist", name[1])
+			}
+		}
+	}
+}
+
+// TestPagesLeadSomewhere: what README and docs link to, and the files that the
+// README's table names, exist.
+func TestPagesLeadSomewhere(t *testing.T) {
+	pages, err := filepath.Glob("docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := regexp.MustCompile(`\]\(([^)#:]+)\)`)
+	file := regexp.MustCompile("`((?:[a-z]+/)+[A-Za-z-]+\\.(?:go|txt|golden|csv|md))`")
+	for _, page := range append(pages, "README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md") {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, to := range link.FindAllStringSubmatch(string(text), -1) {
+			if _, err := os.Stat(filepath.Join(filepath.Dir(page), to[1])); err != nil {
+				t.Errorf("%s links to %s, which does not exist", page, to[1])
+			}
+		}
+		for _, to := range file.FindAllStringSubmatch(string(text), -1) {
+			if _, err := os.Stat(to[1]); err != nil {
+				t.Errorf("%s names %s, which does not exist", page, to[1])
 			}
 		}
 	}

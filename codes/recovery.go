@@ -3,7 +3,8 @@ package codes
 // Recovery says what follows the answer of a driver call. The zero value: nothing.
 type Recovery struct {
 	// AutoRetry says that trying again soon may help by itself. False is not the end of it: unless Class is None the
-	// call is looked at again as Class says, and at once when machine, class or secret change.
+	// call is looked at again as Class says, and at once when machine, class or secret change. The wait itself is
+	// decided in package machine, retry.go.
 	AutoRetry bool
 	// Class says how soon.
 	Class RetryClass

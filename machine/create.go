@@ -11,6 +11,9 @@ import (
 //
 //	ask for the VM -> announce -> create -> record ID and node name ->
 //	initialize -> Pending -> the node joins -> Running
+//
+// A process that is killed after the VM was made and before it was recorded is
+// followed by one that asks for the VM, finds it, and goes on from there.
 func (d *decision) create() Plan {
 	if plan, wait := d.createGate(); wait {
 		return plan

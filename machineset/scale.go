@@ -2,7 +2,6 @@ package machineset
 
 import (
 	"strconv"
-	"time"
 )
 
 // scale brings the number of active machines to what the spec asks for. What a
@@ -22,82 +21,6 @@ func (d *decision) scale() (Plan, bool) {
 
 // short is how many active machines are missing; negative: there are too many.
 func (d *decision) short() int { return d.wanted() - d.census.active }
-
-// finish goes on with a reservation that is open. Names that came to be
-// machines are done with. The others are used while a create under them is
-// allowed, and given up when none can be in flight any more; in between there
-// is nothing to do but wait, since a new name could be one machine too many.
-func (d *decision) finish(short int) (Plan, bool) {
-	unanswered := d.census.unanswered
-	if unanswered == 0 {
-		return d.settle(short, Why{Reason: ReasonSettle, Last: d.s.Reservation.Reserved})
-	}
-	if !d.inFlight() {
-		if plan, busy := d.readLiveSince(d.doneAt(), "giving up names that nothing came of"); busy {
-			return plan, true
-		}
-		return d.settle(short, Why{
-			Reason: ReasonSettleLost, Count: unanswered, Last: d.s.Reservation.Reserved, For: d.reservedFor(),
-		})
-	}
-	if short > 0 && d.now.Before(d.createUntil()) && d.mayCreate() {
-		if plan, busy := d.readLive("creating machines"); busy {
-			return plan, true
-		}
-		return d.create(short), true
-	}
-	d.lookAgain(d.doneAt())
-	if short <= 0 || d.mayCreate() {
-		d.waiting = d.tally(ReasonUnanswered)
-		d.waiting.Count, d.waiting.Last = unanswered, d.s.Reservation.Reserved
-		d.waiting.For = d.doneAt().Sub(d.now)
-	}
-	return Plan{}, false
-}
-
-// settle is done with the open reservation, and opens the next one in the same
-// write if more machines are needed. What a cache has shown is settled without
-// waiting for a live read, which might not show it any more.
-func (d *decision) settle(short int, why Why) (Plan, bool) {
-	if short > 0 && d.live() && d.mayCreate() {
-		return d.reserve(short)
-	}
-	changed := d.s.Clone()
-	changed.Reservation.Settled = changed.Reservation.Reserved
-	return Plan{Write: &Update{changed}, Why: why}, true
-}
-
-// reserve gives out names for missing machines. All names given out before are
-// done with.
-func (d *decision) reserve(short int) (Plan, bool) {
-	if short <= 0 || !d.mayCreate() {
-		return Plan{}, false
-	}
-	if plan, busy := d.readLive("creating machines"); busy {
-		return plan, true
-	}
-	n := int64(min(short, int(d.p.Burst)))
-	changed := d.s.Clone()
-	r := &changed.Reservation
-	r.Settled, r.Reserved, r.At = r.Reserved, r.Reserved+n, d.stamp()
-	why := d.tally(ReasonReserve)
-	why.Count, why.Last = n, r.Reserved
-	return Plan{Write: &Update{changed}, Why: why}, true
-}
-
-// create orders machines under the lowest names that nothing came of yet, and
-// no more than are missing: a set that has shrunk meanwhile leaves the rest.
-func (d *decision) create(short int) Plan {
-	n := int(min(int64(short), int64(d.p.Burst), d.census.unanswered))
-	why := d.tally(ReasonCreate)
-	why.Count, why.For = int64(n), d.reservedFor()
-	orders := make([]Order, n)
-	for i, ordinal := range d.missing(n) {
-		name := d.prefix + strconv.FormatInt(ordinal, 10)
-		orders[i] = Order{Machine: d.blank(name), Ordinal: ordinal, Why: why}
-	}
-	return Plan{Create: orders, Until: d.createUntil(), Why: why}
-}
 
 // mayCreate tells whether creations are allowed at all, and notes why not.
 func (d *decision) mayCreate() bool {
@@ -120,31 +43,4 @@ func (d *decision) scaleUpDisabled() bool {
 	}
 	disabled, err := strconv.ParseBool(d.s.Labels[key])
 	return err == nil && disabled
-}
-
-// createUntil is the moment up to which names of the last reservation are used.
-func (d *decision) createUntil() time.Time {
-	return d.s.Reservation.At.Add(d.p.RequestTimeout)
-}
-
-// doneAt is the first moment at which no create under a name of the last
-// reservation can take effect any more: none was issued after createUntil, but
-// for one that was on its way at that moment, and has a second more. A
-// reservation from further ahead than clocks may differ is nobody's, and done
-// with.
-func (d *decision) doneAt() time.Time {
-	at := d.s.Reservation.At
-	if at.After(d.now.Add(d.p.RequestTimeout)) {
-		return time.Time{}
-	}
-	return at.Add(2*d.p.RequestTimeout + time.Second)
-}
-
-// inFlight tells whether a create under a name of the last reservation may
-// still take effect.
-func (d *decision) inFlight() bool { return d.now.Before(d.doneAt()) }
-
-// reservedFor is the age of the last reservation.
-func (d *decision) reservedFor() time.Duration {
-	return max(0, d.now.Sub(d.s.Reservation.At))
 }

@@ -137,22 +137,6 @@ func (d *decision) removeSurplus(surplus int) (Plan, bool) {
 	return Plan{Delete: orders, Why: d.deletion(ReasonDeleteSurplus, len(orders))}, true
 }
 
-// replaceFailed deletes machines that failed, so that others take their place.
-func (d *decision) replaceFailed() (Plan, bool) {
-	if d.census.failed == 0 || d.o.Refused.Delete != nil {
-		return Plan{}, false
-	}
-	if plan, busy := d.readLive("deleting failed machines"); busy {
-		return plan, true
-	}
-	victims := d.census.replaced.sorted()
-	orders := make([]Order, len(victims))
-	for i, v := range victims {
-		orders[i] = Order{Machine: v.machine, Why: Why{Reason: ReasonReplace, Detail: v.machine.Status.LastOperation.Message}}
-	}
-	return Plan{Delete: orders, Why: d.deletion(ReasonDeleteFailed, len(orders))}, true
-}
-
 // deletion is the reason of a plan that deletes n machines.
 func (d *decision) deletion(reason Reason, n int) Why {
 	why := d.tally(reason)

@@ -1,0 +1,58 @@
+package machine
+
+import (
+	"time"
+
+	"github.com/millwright-go/millwright/codes"
+)
+
+// How long to wait is decided here: after a failure, by the recovery table of
+// package codes, and from a persisted time on, by the clock.
+
+// after is the first moment at which d has certainly passed since a persisted
+// time, which lost its fraction of a second, or since the clocks were
+// restarted if that was later.
+func (d *decision) after(base time.Time, wait time.Duration) time.Time {
+	if d.m.Status.ClockFrom.After(base) {
+		base = d.m.Status.ClockFrom
+	}
+	return base.Add(wait).Add(time.Second)
+}
+
+func (d *decision) operation(kind OperationKind, state OperationState, stage Stage) Operation {
+	return Operation{Kind: kind, State: state, Stage: stage, Time: d.stamp()}
+}
+
+func (d *decision) failure(kind OperationKind, stage Stage, code codes.Code, message string) Operation {
+	op := d.operation(kind, StateFailed, stage)
+	op.Code, op.Message, op.Against = code, message, d.inputs()
+	return op
+}
+
+func (d *decision) inputs() Inputs {
+	in := Inputs{Machine: d.m.Generation, Secret: d.o.Secret}
+	if d.o.Class != nil {
+		in.Class = d.o.Class.Generation
+	}
+	return in
+}
+
+// retryAt is when the recovery table allows the next attempt after the
+// persisted failure; zero: now. What the call depends on having changed opens
+// the gate at once, and so does a failure that claims to lie in the future:
+// nobody knows for how long it would keep the gate shut.
+func (d *decision) retryAt(call codes.Call) time.Time {
+	op := &d.m.Status.LastOperation
+	if op.State != StateFailed || op.Against != d.inputs() || op.Time.After(d.now) {
+		return time.Time{}
+	}
+	class := codes.RecoveryFor(call, op.Code).Class
+	if class == codes.None || class == codes.Requeue {
+		class = codes.Short // a failure that was persisted is never retried in a spin
+	}
+	at := op.Time.Add(class.Backoff(d.o.Failures, d.p.QuotaRetry)).Add(time.Second)
+	if !d.now.Before(at) {
+		return time.Time{}
+	}
+	return at
+}

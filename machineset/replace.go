@@ -1,0 +1,18 @@
+package machineset
+
+// replaceFailed deletes machines that failed. That is all there is to their
+// replacement: scale finds one missing and creates another.
+func (d *decision) replaceFailed() (Plan, bool) {
+	if d.census.failed == 0 || d.o.Refused.Delete != nil {
+		return Plan{}, false
+	}
+	if plan, busy := d.readLive("deleting failed machines"); busy {
+		return plan, true
+	}
+	victims := d.census.replaced.sorted()
+	orders := make([]Order, len(victims))
+	for i, v := range victims {
+		orders[i] = Order{Machine: v.machine, Why: Why{Reason: ReasonReplace, Detail: v.machine.Status.LastOperation.Message}}
+	}
+	return Plan{Delete: orders, Why: d.deletion(ReasonDeleteFailed, len(orders))}, true
+}
