@@ -99,7 +99,9 @@ type Object[T any] interface {
 	ObjectMeta() *Meta
 	// Clone returns a copy that shares nothing changeable with its origin.
 	Clone() T
-	// CopyStatus makes the receiver's status a copy of from's.
+	// CopyStatus makes the receiver's status a copy of from's. It replaces
+	// what the status was, and changes nothing that it led to: a store may
+	// share that with others.
 	CopyStatus(from T)
 	// SpecEqual tells whether both have the same spec. It decides when the
 	// store raises Generation.

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"reflect"
 	"slices"
 	"time"
 
@@ -53,9 +54,13 @@ func addsFinalizer(old, wanted []string) bool {
 	return false
 }
 
-// statusUpdated returns what UpdateStatus by o makes of stored.
+// statusUpdated returns what UpdateStatus by o makes of stored. It shares with
+// stored all but the status: both are read-only from here on.
 func statusUpdated[T object.Object[T]](stored, o T) T {
-	next := stored.Clone()
+	was := reflect.ValueOf(stored)
+	copied := reflect.New(was.Type().Elem())
+	copied.Elem().Set(was.Elem())
+	next, _ := copied.Interface().(T) // it is a T: of the same type as stored
 	next.CopyStatus(o)
 	return next
 }
