@@ -48,7 +48,18 @@ func (w *world) obey(s *machineset.Set) bool {
 		w.deleteMachine(w.victim(alive))
 		return true
 	}
-	return false
+	return w.observe(s, len(alive))
+}
+
+// observe lets a set say what it has, once it has what it should have.
+func (w *world) observe(s *machineset.Set, n int) bool {
+	if s.Status.ObservedGeneration == s.Generation && s.Status.Replicas == int32(n) {
+		return false
+	}
+	w.changeSet(s.Name, func(s *machineset.Set) {
+		s.Status.ObservedGeneration, s.Status.Replicas = s.Generation, int32(n)
+	})
+	return true
 }
 
 // clear deletes a set's machines, then the set.

@@ -26,6 +26,8 @@ type chaos struct {
 	faults bool
 	// calm leaves R, the bounds and MinReady as they are.
 	calm bool
+	// pause leaves a deployment that is paused at rest so.
+	pause bool
 
 	decided   time.Time          // when the orders now being carried out were decided
 	announced map[string][]int64 // world.reserved when the shell last read live
@@ -34,10 +36,17 @@ type chaos struct {
 
 var classes = []string{"small", "large", "huge"}
 
+// limits of the history: none, no old set, one or two.
+var limits = []*int32{nil, new(int32), ptr(1), ptr(2)}
+
+func ptr(n int32) *int32 { return &n }
+
 func newChaos(t *rapid.T, faults, calm bool) *chaos {
 	d := web(rapid.Int32Range(0, 9).Draw(t, "replicas"))
 	d.Spec.Strategy = drawStrategy(t)
 	d.Spec.MinReady = rapid.SampledFrom([]time.Duration{0, 0, 7 * time.Second}).Draw(t, "min ready")
+	d.Spec.RevisionHistoryLimit = rapid.SampledFrom(limits).Draw(t, "limit")
+	d.Spec.ProgressDeadline = rapid.SampledFrom([]time.Duration{0, 2 * time.Second, time.Minute}).Draw(t, "deadline")
 	c := &chaos{world: newWorld(d), t: t, faults: faults, calm: calm}
 	c.hire()
 	return c
@@ -50,8 +59,12 @@ func drawStrategy(t *rapid.T) deployment.Strategy {
 		}
 		return rollout.IntOrPercent{Value: rapid.Int32Range(0, 4).Draw(t, "machines")}
 	})
+	kind := deployment.RollingUpdate
+	if rapid.IntRange(0, 3).Draw(t, "strategy") == 0 {
+		kind = deployment.Recreate
+	}
 	return deployment.Strategy{
-		Kind: deployment.RollingUpdate, MaxSurge: bound.Draw(t, "surge"), MaxUnavailable: bound.Draw(t, "unavailable"),
+		Kind: kind, MaxSurge: bound.Draw(t, "surge"), MaxUnavailable: bound.Draw(t, "unavailable"),
 	}
 }
 
@@ -71,6 +84,7 @@ func (c *chaos) watch(o *deployment.Observation, p deployment.Plan) {
 	if p.ReadLive {
 		c.announced = maps.Clone(c.reserved)
 	}
+	c.checkProgress(o, p)
 	if c.observe != nil {
 		c.observe(o, p)
 	}
@@ -87,10 +101,14 @@ func (c *chaos) check(kind string, order deployment.Order, pass *deployment.Depl
 		c.t.Fatalf("P10: %s of another's set %s", kind, order.Set.Name)
 	case kind == "adopt" && stored != nil && stored.UID == order.Set.UID && stored.Version == order.Set.Version && stored.Owner != nil:
 		c.t.Fatalf("P10: adopting %s, which has an owner", order.Set.Name)
-	case kind == "create":
+	}
+	switch kind {
+	case "create":
 		c.checkCreate(order.Set, pass, ours)
-	case kind == "scale":
+	case "scale":
 		c.checkScale(order, pass)
+	case "delete":
+		c.checkPrune(order, pass)
 	}
 }
 
@@ -123,8 +141,7 @@ func (c *chaos) checkCreate(set *machineset.Set, pass *deployment.Deployment, ou
 // that their controllers were about to create.
 func (c *chaos) checkScale(order deployment.Order, pass *deployment.Deployment) {
 	spec := &pass.Spec
-	bounds := rollout.Fenceposts(spec.Strategy.MaxSurge, spec.Strategy.MaxUnavailable, spec.Replicas)
-	ceiling, floor := int(spec.Replicas+bounds.Surge), max(0, int(spec.Replicas-bounds.Unavailable))
+	ceiling, floor := limitsOf(spec)
 	size := int(order.Set.Spec.Replicas)
 	if order.Why.Reason == deployment.ReasonScale && (size < 0 || size > ceiling) {
 		c.t.Fatalf("P9: %s to %d, ceiling %d", order.Set.Name, size, ceiling)
@@ -143,6 +160,9 @@ func (c *chaos) checkScale(order deployment.Order, pass *deployment.Deployment) 
 	}
 	if usableThen < min(usable, floor) {
 		c.t.Fatalf("P7: %s: %d machines available after %d, floor %d", order.Why, usableThen, usable, floor)
+	}
+	if order.Why.Reason == deployment.ReasonScale {
+		c.checkHeld(order, pass)
 	}
 }
 
@@ -211,8 +231,12 @@ func (c *chaos) ownerEdits() {
 		return
 	}
 	c.edit(func(s *deployment.Spec) {
-		choice := rapid.IntRange(0, 9).Draw(c.t, "edit")
+		choice := rapid.IntRange(0, 12).Draw(c.t, "edit")
 		switch {
+		case choice == 12:
+			s.RollbackTo = &deployment.Rollback{Revision: rapid.Int64Range(0, 5).Draw(c.t, "revision")}
+		case choice > 9:
+			s.Paused = !s.Paused
 		case choice < 5:
 			s.Template.Spec.Class.Name = rapid.SampledFrom(classes).Draw(c.t, "class")
 		case choice == 5:
@@ -294,6 +318,9 @@ func (c *chaos) bearSet(owner string) {
 func (c *chaos) rest() int {
 	c.shell.age, c.shell.refuse = nil, nil
 	c.shell.end()
+	if c.deployment != nil && !c.deployment.Deleted() && !c.pause {
+		c.edit(func(s *deployment.Spec) { s.Paused = false })
+	}
 	c.shell.decides = 0
 	quiet := 0 // a round without any change may only be waiting for time to pass
 	for range 200 {

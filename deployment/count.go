@@ -18,6 +18,8 @@ type family struct {
 	actual    int32 // machines that are not being deleted
 	ready     int32 // of these, ready
 	available int32 // of these, ready for the deployment's MinReady
+
+	terminating int32 // machines that are being deleted
 	// announced is how many machines may come into being whatever the set's
 	// size is by now: their creation was decided when the set was last
 	// written, and can't be called back.
@@ -57,6 +59,7 @@ func (d *decision) countMachines(f *family) {
 			f.announced--
 		}
 		if m.Deleted() {
+			f.terminating++
 			continue
 		}
 		f.actual++
@@ -125,13 +128,17 @@ func (f *family) size() int32 {
 	return f.set.Spec.Replicas
 }
 
-// numbers is the set as a rollout sees it.
-func (f *family) numbers(current bool) rollout.Set {
-	s := rollout.Set{Name: f.set.Name, New: current, Spec: f.size(), Actual: f.actual, Available: f.available}
-	if !current {
-		// The room that an old set may still fill is not given away. The new
-		// set needs no such care: only it is ever raised, and never above
-		// what is wanted.
+// numbers is the set as a rollout sees it. raised: it is the only one that may
+// be raised.
+func (f *family) numbers(current, raised bool) rollout.Set {
+	s := rollout.Set{
+		Name: f.set.Name, New: current, Spec: f.size(), Actual: f.actual, Available: f.available,
+		Terminating: f.terminating, Going: f.set.Deleted(),
+	}
+	if !raised {
+		// The room that another set may still fill is not given away. The one
+		// that is raised needs no such care: it never gets above what is
+		// wanted.
 		s.Actual = int32(min(int64(f.actual)+max(f.announced, 0), math.MaxInt32))
 	}
 	return s

@@ -38,6 +38,7 @@ func Decide(o *Observation, p *Policy, now time.Time) (Plan, error) {
 	d := decision{o: o, p: p, deployment: o.Deployment, now: now}
 	d.count()
 	d.current = d.findNewSet()
+	d.revision = d.revisionOf(d.current)
 	if d.deployment.Deleted() {
 		return d.remove(), nil
 	}
@@ -54,6 +55,8 @@ type decision struct {
 	sets    []family // of this deployment, the oldest first
 	current *family  // the new set, one of sets; nil: there is none
 	failed  []machineset.Summary
+
+	revision int64 // of the new set: what it has, or is to get
 
 	bounds    rollout.Bounds
 	fleet     rollout.Fleet
@@ -72,12 +75,16 @@ func (d *decision) keep() Plan {
 	if !d.deployment.HasFinalizer(Finalizer) {
 		changed := d.deployment.Clone()
 		changed.AddFinalizer(Finalizer)
-		return Plan{Write: &Update{changed}, Why: Why{Reason: ReasonFinalizer}}
+		if len(d.sets) == 0 && !changed.Spec.Paused {
+			changed.Revision = d.revision // that of the set to be made next
+		}
+		return Plan{Write: &Update{Deployment: changed}, Why: Why{Reason: ReasonFinalizer}}
 	}
 	d.bounds = d.deployment.Spec.bounds()
 	d.holdIfRefused()
 	for _, order := range [...]func(*decision) (Plan, bool){
-		(*decision).claim, (*decision).obtainNewSet, (*decision).push, (*decision).scale,
+		(*decision).claim, (*decision).rollBack, (*decision).obtainNewSet, (*decision).push,
+		(*decision).scale, (*decision).number, (*decision).prune,
 	} {
 		if plan, found := order(d); found {
 			return d.live(plan)
@@ -85,6 +92,9 @@ func (d *decision) keep() Plan {
 	}
 	if plan, found := d.report(d.status()); found {
 		return plan
+	}
+	if plan, found := d.recordRevision(); found {
+		return d.live(plan)
 	}
 	return d.wait()
 }
@@ -121,6 +131,9 @@ func (d *decision) lookAt(t time.Time) {
 // wait ends a pass.
 func (d *decision) wait() Plan {
 	why := Why{Reason: ReasonRollout, Rollout: d.step}
+	if d.deployment.Spec.Paused {
+		why.Reason = ReasonPaused
+	}
 	warn := d.deployment.Spec.Strategy.tolerated()
 	switch {
 	case d.held():

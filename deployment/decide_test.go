@@ -10,7 +10,6 @@ import (
 
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/deployment"
-	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 )
@@ -64,8 +63,7 @@ func TestP2P7P9OneDecision(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := drawLive(t)
 		spec := &o.Deployment.Spec
-		bounds := rollout.Fenceposts(spec.Strategy.MaxSurge, spec.Strategy.MaxUnavailable, spec.Replicas)
-		ceiling, floor := int(spec.Replicas+bounds.Surge), max(0, int(spec.Replicas-bounds.Unavailable))
+		ceiling, floor := limitsOf(spec)
 		plan := decide(t, o, begin)
 		for _, order := range plan.Scale {
 			total, usable := outlook(o, begin)

@@ -19,8 +19,11 @@ const OwnerKind = "MachineDeployment"
 // that changes.
 type Deployment struct {
 	object.Meta
-	Spec   Spec
-	Status Status
+	// Revision is that of its new set, see machineset.Set. It is written with
+	// the metadata and is not part of the spec. Zero: there was no set yet.
+	Revision int64
+	Spec     Spec
+	Status   Status
 }
 
 // Spec says what a fleet should be.
@@ -31,15 +34,47 @@ type Spec struct {
 	Strategy Strategy
 	// MinReady is how long a machine must be ready to count as available.
 	MinReady time.Duration
+	// Paused holds back what replaces machines: no set is made for a changed
+	// template, nothing is rolled, and no rollback is done. Replicas is still
+	// followed, and what replaces no machine still goes to the new set.
+	Paused bool
+	// RevisionHistoryLimit is how many old sets are kept to return to; older
+	// ones go once they are empty and the rollout is complete. Not negative;
+	// 0: none is kept. Nil: all are.
+	RevisionHistoryLimit *int32
+	// RollbackTo asks for an earlier template; the answer takes it away. Nil:
+	// nothing is asked for.
+	RollbackTo *Rollback
+	// ProgressDeadline is how long a rollout may get no further before
+	// ConditionProgressing says so; it goes on all the same. Zero: for ever.
+	// Not negative, and at least a second: what it counts from is stored in
+	// whole seconds.
+	ProgressDeadline time.Duration
+}
+
+// Rollback is the request to return to the template of an old set. The set's
+// annotations come back too, without taking away others of the deployment's.
+type Rollback struct {
+	// Revision is that of the set. 0: the last one whose template is another
+	// than the present one. One that no set has is answered with a warning.
+	Revision int64
 }
 
 // StrategyKind says how a changed template reaches the machines.
 type StrategyKind string
 
-// RollingUpdate replaces machines a few at a time. It is what an empty kind means.
-const RollingUpdate StrategyKind = "RollingUpdate"
+// The strategies.
+const (
+	// RollingUpdate replaces machines a few at a time. It is what an empty
+	// kind means.
+	RollingUpdate StrategyKind = "RollingUpdate"
+	// Recreate lets all machines of old templates go, also those that are
+	// being deleted, before the first of the new one comes.
+	Recreate StrategyKind = "Recreate"
+)
 
-// Strategy of a rollout. Both bounds zero means one machine may be unavailable.
+// Strategy of a rollout. The bounds are for RollingUpdate; both zero means one
+// machine may be unavailable. Recreate does not look at them.
 type Strategy struct {
 	Kind           StrategyKind
 	MaxSurge       rollout.IntOrPercent // of Replicas, rounded up
@@ -58,6 +93,9 @@ type Status struct {
 	Collisions int32
 	Conditions []object.Condition
 	Failed     []machineset.Summary
+	// ProgressedAt is when the rollout last got further, began or was resumed;
+	// the progress deadline counts from it. Whole seconds. Zero: not known.
+	ProgressedAt time.Time
 }
 
 // Condition types of a deployment.
@@ -70,11 +108,27 @@ const (
 
 // Clone implements object.Object.
 func (d *Deployment) Clone() *Deployment {
-	c := &Deployment{Meta: d.CloneMeta(), Spec: d.Spec}
+	c := &Deployment{Meta: d.CloneMeta(), Revision: d.Revision, Spec: d.Spec}
 	c.Spec.Selector = d.Spec.Selector.Clone()
 	c.Spec.Template = d.Spec.Template.Clone()
+	c.Spec.RevisionHistoryLimit = copied(d.Spec.RevisionHistoryLimit)
+	c.Spec.RollbackTo = copied(d.Spec.RollbackTo)
 	c.CopyStatus(d)
 	return c
+}
+
+// copied is a pointer to a copy of what p points to, if to anything.
+func copied[T any](p *T) *T {
+	if p == nil {
+		return nil
+	}
+	c := *p
+	return &c
+}
+
+// sameValue tells whether both are nil, or both point to the same value.
+func sameValue[T comparable](p, q *T) bool {
+	return p == q || p != nil && q != nil && *p == *q
 }
 
 // CopyStatus implements object.Object.
@@ -93,6 +147,7 @@ func (s *Status) Equal(t *Status) bool {
 	return s.ObservedGeneration == t.ObservedGeneration && s.Replicas == t.Replicas &&
 		s.Updated == t.Updated && s.Ready == t.Ready && s.Available == t.Available &&
 		s.Unavailable == t.Unavailable && s.Collisions == t.Collisions &&
+		s.ProgressedAt.Equal(t.ProgressedAt) &&
 		slices.EqualFunc(s.Conditions, t.Conditions, sameCondition) &&
 		slices.EqualFunc(s.Failed, t.Failed, sameSummary)
 }
@@ -115,5 +170,7 @@ func sameSummary(a, b machineset.Summary) bool {
 func (d *Deployment) SpecEqual(e *Deployment) bool {
 	a, b := &d.Spec, &e.Spec
 	return a.Replicas == b.Replicas && a.Strategy == b.Strategy && a.MinReady == b.MinReady &&
+		a.Paused == b.Paused && a.ProgressDeadline == b.ProgressDeadline &&
+		sameValue(a.RevisionHistoryLimit, b.RevisionHistoryLimit) && sameValue(a.RollbackTo, b.RollbackTo) &&
 		a.Selector.Equal(&b.Selector) && a.Template.Equal(&b.Template)
 }

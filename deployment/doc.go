@@ -20,4 +20,12 @@
 //   - Orders are decided on a live read only. Deciding again before sets have
 //     acted orders nothing more.
 //   - A set of another owner is never touched.
+//
+// While a deployment is paused the same holds, and no set is made and nothing
+// rolled. With the strategy Recreate, S is 0 and U is R, and no order makes
+// machines of two templates exist at once.
+//
+// Each template that is rolled out gets a revision, the highest of all its
+// deployment's sets. A rollout that gets no further for the progress deadline
+// is reported, not stopped.
 package deployment

@@ -27,6 +27,8 @@ func drawLive(t *rapid.T) *deployment.Observation {
 	d.Finalizers = []string{deployment.Finalizer}
 	d.Spec.Strategy = drawStrategy(t)
 	d.Spec.MinReady = rapid.SampledFrom([]time.Duration{0, 10 * time.Second}).Draw(t, "min ready")
+	d.Spec.Paused = rapid.IntRange(0, 3).Draw(t, "paused") == 0
+	d.Spec.RevisionHistoryLimit = rapid.SampledFrom(limits).Draw(t, "limit")
 	o := &deployment.Observation{Deployment: d, Live: true}
 	for i := range rapid.IntRange(0, 4).Draw(t, "sets") {
 		o.Sets = append(o.Sets, drawChildren(t, d, i))
@@ -37,6 +39,7 @@ func drawLive(t *rapid.T) *deployment.Observation {
 func drawChildren(t *rapid.T, d *deployment.Deployment, i int) deployment.Children {
 	s := &machineset.Set{}
 	s.Namespace, s.Name, s.UID, s.Version = namespace, fmt.Sprintf("web-%d", i), fmt.Sprintf("set-%d", i), "v1"
+	s.Revision = rapid.Int64Range(0, 4).Draw(t, "revision")
 	s.CreatedAt = begin.Add(time.Duration(rapid.IntRange(0, 3).Draw(t, "age")) * time.Hour)
 	s.Labels = map[string]string{"app": "web", "machine-template-hash": s.Name}
 	s.Owner = &object.Owner{Kind: deployment.OwnerKind, Name: d.Name, UID: d.UID}
@@ -87,7 +90,8 @@ func drawGarbage(t *rapid.T) *deployment.Observation {
 	d.Spec.Strategy.MaxUnavailable.Value = odd("unavailable")
 	d.Spec.MinReady = rapid.SampledFrom([]time.Duration{0, -1, math.MaxInt64, math.MinInt64}).Draw(t, "min ready")
 	d.Status.Collisions = odd("collisions")
-	d.Spec.Strategy.Kind = rapid.SampledFrom([]deployment.StrategyKind{"", "RollingUpdate", "Nonsense"}).Draw(t, "kind")
+	d.Spec.Strategy.Kind = rapid.SampledFrom([]deployment.StrategyKind{"", "RollingUpdate", "Recreate", "Nonsense"}).Draw(t, "kind")
+	drawOddRequests(t, d, odd)
 	if some("no labels") {
 		d.Spec.Template.Labels = nil
 	}
@@ -119,9 +123,25 @@ func drawGarbage(t *rapid.T) *deployment.Observation {
 	return o
 }
 
+// drawOddRequests asks for what makes no sense, among what does.
+func drawOddRequests(t *rapid.T, d *deployment.Deployment, odd func(string) int32) {
+	if rapid.Bool().Draw(t, "rollback") {
+		d.Spec.RollbackTo = &deployment.Rollback{Revision: rapid.SampledFrom([]int64{0, -1, 1, 3, math.MaxInt64}).Draw(t, "to")}
+	}
+	if rapid.Bool().Draw(t, "limit") {
+		d.Spec.RevisionHistoryLimit = ptr(odd("history"))
+	}
+	d.Revision = int64(odd("deployment revision"))
+	d.Spec.ProgressDeadline = rapid.SampledFrom([]time.Duration{0, -1, 1, time.Hour, math.MaxInt64}).Draw(t, "deadline")
+	d.Status.ProgressedAt = rapid.SampledFrom([]time.Time{{}, begin, begin.AddDate(300, 0, 0)}).Draw(t, "progressed")
+	d.Annotations = rapid.SampledFrom([]map[string]string{nil, {"a": "b"}}).Draw(t, "annotations")
+}
+
 func spoil(t *rapid.T, c *deployment.Children, odd func(string) int32, some func(string) bool) {
 	s := c.Set
 	s.Spec.Replicas = odd("size")
+	s.Revision = rapid.SampledFrom([]int64{-1, 0, 1, math.MaxInt64, math.MinInt64}).Draw(t, "odd revision")
+	s.Annotations = map[string]string{"deployment.kubernetes.io/max-replicas": "x"}
 	s.Reservation = machineset.Reservation{Settled: int64(odd("settled")), Reserved: int64(odd("reserved")) << 31}
 	if some("same name") {
 		s.Name = "web"

@@ -13,6 +13,7 @@ import (
 // waitsFor are the reasons that name what a pass which ordered nothing waits for.
 var waitsFor = map[rollout.Reason]bool{
 	rollout.ReasonFloor: true, rollout.ReasonRemoval: true, rollout.ReasonNewUnavailable: true,
+	rollout.ReasonOldPresent: true,
 }
 
 // TestP7UnderFaults: every order, in every interleaving, with stale reads,
@@ -36,8 +37,7 @@ func TestP7EndToEnd(t *testing.T) {
 		require.GreaterOrEqual(t, c.rest(), 0)
 		c.hire()
 		spec := &c.deployment.Spec
-		bounds := rollout.Fenceposts(spec.Strategy.MaxSurge, spec.Strategy.MaxUnavailable, spec.Replicas)
-		ceiling, floor := int(spec.Replicas+bounds.Surge), max(0, int(spec.Replicas-bounds.Unavailable))
+		ceiling, floor := limitsOf(spec)
 		for range rapid.IntRange(1, 300).Draw(t, "steps") {
 			c.move()
 			total, usable, now := c.sums()

@@ -20,9 +20,10 @@ func (d *decision) wanted(s *machineset.Set) bool {
 	return sameTemplate(&s.Spec.Template, &d.deployment.Spec.Template, d.p.Keys.TemplateHash)
 }
 
-// obtainNewSet creates the new set, without machines, unless there is one.
+// obtainNewSet creates the new set, without machines, unless there is one or
+// the deployment is paused.
 func (d *decision) obtainNewSet() (Plan, bool) {
-	if d.current != nil || d.held() {
+	if d.current != nil || d.held() || d.deployment.Spec.Paused {
 		return Plan{}, false
 	}
 	set := d.bearNewSet()
@@ -59,6 +60,7 @@ func (d *decision) bearNewSet() *machineset.Set {
 	set.Labels = withEntry(spec.Template.Labels, label, hash)
 	set.AddFinalizer(machineset.Finalizer)
 	set.Owner = d.owner()
+	set.Revision = d.revision
 	set.Spec = machineset.Spec{Selector: spec.Selector.Clone(), Template: spec.Template.Clone(), MinReady: spec.MinReady}
 	set.Spec.Selector.Labels = withEntry(spec.Selector.Labels, label, hash)
 	set.Spec.Template.Labels = withEntry(spec.Template.Labels, label, hash)
@@ -115,6 +117,7 @@ func (d *decision) push() (Plan, bool) {
 	}
 	changed := d.current.set.Clone()
 	bringUpToDate(changed, d.deployment)
+	changed.Revision = d.revision
 	why := Why{Reason: ReasonPush, Name: changed.Name, Detail: what}
 	return Plan{Push: []Order{{changed, why}}, Why: why}, true
 }

@@ -21,6 +21,7 @@ const hashLabel = "machine-template-hash"
 func stored(replicas int32) *deployment.Deployment {
 	d := web(replicas)
 	d.UID, d.Version, d.Generation, d.CreatedAt = "web-uid", "v1", 1, begin
+	d.Revision = 1
 	d.Finalizers = []string{deployment.Finalizer}
 	return d
 }
@@ -35,6 +36,7 @@ func ownSet(d *deployment.Deployment, name string, n int) deployment.Children {
 	s.Spec.Selector.Labels = maps.Clone(s.Labels)
 	s.Spec.Template.Labels = maps.Clone(d.Spec.Template.Labels)
 	s.Spec.Template.Labels[hashLabel] = name
+	s.Revision = 1
 	c := deployment.Children{Set: s}
 	for i := range n {
 		m := &machine.Machine{Status: machine.Status{Phase: machine.PhaseRunning, Since: begin}}
@@ -138,6 +140,7 @@ func TestBirth(t *testing.T) {
 	want.Annotations = map[string]string{"deployment.kubernetes.io/desired-replicas": "3", "deployment.kubernetes.io/max-replicas": "5"}
 	want.Finalizers = []string{machineset.Finalizer}
 	want.Owner = &object.Owner{Kind: deployment.OwnerKind, Name: "web", UID: "web-uid"}
+	want.Revision = 1
 	want.Spec = machineset.Spec{MinReady: time.Minute, Selector: d.Spec.Selector.Clone(), Template: d.Spec.Template.Clone()}
 	want.Spec.Selector.Labels[hashLabel] = hash
 	want.Spec.Template.Labels[hashLabel] = hash

@@ -57,8 +57,22 @@ type Taken struct {
 //sumtype:decl
 type Write interface{ write() }
 
-// Update stores metadata and spec.
-type Update struct{ Deployment *Deployment }
+// Update stores metadata, revision and spec.
+type Update struct {
+	Deployment *Deployment
+	// News says that the plan's Why is an event once the update is stored, each
+	// time: the owner's request has been answered. Empty: it is none.
+	News News
+}
+
+// News is the type of an event, in the usual spelling.
+type News string
+
+// The types of events.
+const (
+	NewsNormal  News = "Normal"
+	NewsWarning News = "Warning"
+)
 
 // UpdateStatus stores the status; the caller notes when, as
 // Observation.StatusWritten.

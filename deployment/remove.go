@@ -9,7 +9,7 @@ func (d *decision) remove() Plan {
 	if len(d.sets) == 0 {
 		changed := d.deployment.Clone()
 		changed.RemoveFinalizer(Finalizer)
-		return d.live(Plan{Write: &Update{changed}, Why: Why{Reason: ReasonReleased}})
+		return d.live(Plan{Write: &Update{Deployment: changed}, Why: Why{Reason: ReasonReleased}})
 	}
 	d.holdIfRefused()
 	if plan, found := d.deleteSets(); found {

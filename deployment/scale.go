@@ -8,17 +8,35 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 )
 
+// nextStep sees the sets as a rollout does, and asks the strategy what is next.
+func (d *decision) nextStep() (steps []rollout.Scale) {
+	spec := &d.deployment.Spec
+	recreate := spec.Strategy.Kind == Recreate
+	d.fleet = rollout.Fleet{
+		Replicas: spec.Replicas, Bounds: d.bounds, Sets: make([]rollout.Set, len(d.sets)), Apart: recreate,
+	}
+	for i := range d.sets {
+		current := &d.sets[i] == d.current
+		d.fleet.Sets[i] = d.sets[i].numbers(current, current && !spec.Paused)
+	}
+	switch {
+	case spec.Paused:
+		if recreate {
+			d.fleet.Bounds = rollout.Bounds{} // nothing need be missing only to scale
+		}
+		steps, d.step = rollout.Resize(d.fleet, nil)
+	case recreate:
+		steps, d.step = rollout.Recreate(d.fleet, nil)
+	default:
+		steps, d.step = rollout.Step(d.fleet, nil)
+	}
+	return steps
+}
+
 // scale orders what the rollout's next step asks for. Without any order it
 // leaves the reason for that behind.
 func (d *decision) scale() (Plan, bool) {
-	d.fleet = rollout.Fleet{
-		Replicas: d.deployment.Spec.Replicas, Bounds: d.bounds, Sets: make([]rollout.Set, len(d.sets)),
-	}
-	for i := range d.sets {
-		d.fleet.Sets[i] = d.sets[i].numbers(&d.sets[i] == d.current)
-	}
-	var steps []rollout.Scale
-	steps, d.step = rollout.Step(d.fleet, nil)
+	steps := d.nextStep()
 	if d.held() {
 		return Plan{}, false
 	}
@@ -68,6 +86,9 @@ func (d *decision) repair() (Plan, bool) {
 func (d *decision) resized(s *machineset.Set, size int32) *machineset.Set {
 	changed := s.Clone()
 	changed.Spec.Replicas = size
+	if d.current != nil && s == d.current.set {
+		changed.Revision = d.revision
+	}
 	d.annotate(changed)
 	return changed
 }

@@ -3,7 +3,6 @@ package deployment
 import (
 	"fmt"
 
-	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/object"
 )
 
@@ -11,20 +10,6 @@ import (
 const (
 	MinimumAvailable   = "MinimumReplicasAvailable"
 	MinimumUnavailable = "MinimumReplicasUnavailable"
-)
-
-// Reasons of ConditionProgressing, in the spelling that stored objects have.
-const (
-	// ProgressCreated: a rollout has begun with a new set that has had no
-	// machine yet.
-	ProgressCreated = "NewMachineSetCreated"
-	// ProgressFound: a rollout has begun with a set that existed before.
-	ProgressFound = "FoundNewMachineSet"
-	// ProgressUpdated: the rollout has got further.
-	ProgressUpdated = "MachineSetUpdated"
-	// ProgressAvailable: the rollout is complete. This stays when machines
-	// fail or the fleet is scaled later, until the next rollout.
-	ProgressAvailable = "NewMachineSetAvailable"
 )
 
 // Reason of ConditionReplicaFailure when an order to a set was refused. Any
@@ -123,50 +108,13 @@ func (d *decision) status() Status {
 func (d *decision) availability(s *Status) object.Condition {
 	replicas := d.deployment.Spec.Replicas
 	floor := max(0, int64(replicas)-int64(d.bounds.Unavailable))
+	if d.deployment.Spec.Strategy.Kind == Recreate {
+		floor = int64(replicas) // all may be missing, but not unnoticed
+	}
 	c := object.Condition{Type: ConditionAvailable, Status: object.True, Reason: MinimumAvailable, Since: d.stamp()}
 	if int64(s.Available) < floor {
 		c.Status, c.Reason = object.False, MinimumUnavailable
 	}
 	c.Message = fmt.Sprintf("machines available: %d, wanted: %d, floor: %d", s.Available, replicas, floor)
 	return c
-}
-
-// progress says how far the rollout is, by comparing s with what was stored.
-func (d *decision) progress(s *Status) object.Condition {
-	c := object.Condition{Type: ConditionProgressing, Status: object.True, Since: d.stamp(), Message: d.step.String()}
-	had := ""
-	have := object.FindCondition(d.deployment.Status.Conditions, ConditionProgressing)
-	if have != nil && have.Status == object.True {
-		had = have.Reason
-	}
-	switch {
-	case rollout.Done(d.fleet):
-		c.Reason = ProgressAvailable
-	case had == ProgressAvailable && d.onlyNew(s):
-		return *have
-	case had != ProgressCreated && had != ProgressFound && had != ProgressUpdated:
-		c.Reason = ProgressFound
-		if d.fresh() {
-			c.Reason = ProgressCreated
-		}
-	case furtherThan(s, &d.deployment.Status):
-		c.Reason = ProgressUpdated
-	default:
-		c.Reason = had
-	}
-	return c
-}
-
-// onlyNew tells whether no machine is left to be replaced.
-func (d *decision) onlyNew(s *Status) bool { return s.Replicas == s.Updated && !d.fresh() }
-
-// fresh tells whether the new set has never had a machine, or is yet to come.
-func (d *decision) fresh() bool {
-	return d.current == nil || d.current.actual == 0 && d.current.set.Reservation.Reserved == 0
-}
-
-// furtherThan tells whether a rollout has come from b to a.
-func furtherThan(a, b *Status) bool {
-	return a.Updated > b.Updated || a.Replicas-a.Updated < b.Replicas-b.Updated ||
-		a.Ready > b.Ready || a.Available > b.Available
 }

@@ -38,15 +38,7 @@ func TestCounts(t *testing.T) {
 		o := drawLive(t)
 		plan := decide(t, o, begin)
 		for plan.Write == nil {
-			require.NotEmpty(t, append(plan.Scale, plan.Create...), "%s", plan.Why)
-			for _, order := range plan.Scale {
-				apply(o, order)
-			}
-			for _, order := range plan.Create {
-				s := order.Set.Clone()
-				s.UID = "born"
-				o.Sets = append(o.Sets, deployment.Children{Set: s})
-			}
+			follow(t, o, plan)
 			plan = decide(t, o, begin)
 		}
 		var want deployment.Status
@@ -79,6 +71,23 @@ func TestCounts(t *testing.T) {
 			[]int32{got.Replicas, got.Updated, got.Ready, got.Available, got.Unavailable})
 		require.Equal(t, o.Deployment.Generation, got.ObservedGeneration)
 	})
+}
+
+// follow carries the orders of a plan out in the observation.
+func follow(t require.TestingT, o *deployment.Observation, plan deployment.Plan) {
+	resized := slices.Concat(plan.Scale, plan.Push)
+	require.NotEmpty(t, slices.Concat(resized, plan.Create, plan.Delete), "%s", plan.Why)
+	for _, order := range plan.Delete {
+		order.Set.DeletedAt = begin
+	}
+	for _, order := range resized {
+		apply(o, order)
+	}
+	for _, order := range plan.Create {
+		s := order.Set.Clone()
+		s.UID = "born"
+		o.Sets = append(o.Sets, deployment.Children{Set: s})
+	}
 }
 
 func older(o *deployment.Observation, s *machineset.Set, than string) bool {
@@ -211,7 +220,7 @@ func TestProgressSticks(t *testing.T) {
 	o.Deployment.Spec.Template.Spec.Class.Name = "large"
 	o.Sets = append(o.Sets, ownSet(o.Deployment, "web-b", 0))
 	o.Sets[0].Set.Spec.Replicas = 0
-	o.Sets[1].Set.Spec.Replicas = 3
+	o.Sets[1].Set.Spec.Replicas, o.Sets[1].Set.Revision = 3, 2
 	require.Equal(t, deployment.ProgressCreated, progressing(t, o, begin).Reason)
 	o.Sets[1].Set.Reservation.Reserved = 1
 	o.Deployment.Status.Conditions = nil
@@ -229,7 +238,7 @@ func TestReplicaFailure(t *testing.T) {
 		return object.FindCondition(statusOf(t, decide(t, o, begin)).Conditions, deployment.ConditionReplicaFailure)
 	}
 	old := ownSet(o.Deployment, "web-old", 0)
-	old.Set.CreatedAt = begin.Add(-time.Hour)
+	old.Set.CreatedAt, old.Set.Revision = begin.Add(-time.Hour), 0
 	old.Set.Spec.Template.Spec.Class.Name = "tiny"
 	old.Set.Status.Conditions = failing("Old", object.True)
 	o.Sets = append(o.Sets, old)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/machineset"
@@ -33,6 +34,14 @@ func (d *Deployment) invalidField(keys Keys) *object.FieldError {
 	if bad := selectsByHash(&d.Spec.Selector, keys.TemplateHash); bad != nil {
 		return bad
 	}
+	switch limit := d.Spec.RevisionHistoryLimit; {
+	case limit != nil && *limit < 0:
+		return object.Invalid("spec.revisionHistoryLimit", "must not be negative")
+	case d.Spec.ProgressDeadline < 0:
+		return object.Invalid("spec.progressDeadline", "must not be negative")
+	case d.Spec.ProgressDeadline > 0 && d.Spec.ProgressDeadline < time.Second:
+		return object.Invalid("spec.progressDeadline", "must be at least a second")
+	}
 	return d.Spec.Strategy.invalidField()
 }
 
@@ -49,7 +58,7 @@ func selectsByHash(s *object.Selector, label string) *object.FieldError {
 
 func (s *Strategy) invalidField() *object.FieldError {
 	switch s.Kind {
-	case RollingUpdate, "":
+	case RollingUpdate, Recreate, "":
 	default:
 		return object.Invalid("spec.strategy.kind", fmt.Sprintf("%q is unknown", string(s.Kind)))
 	}
@@ -66,6 +75,7 @@ func (s *Strategy) invalidField() *object.FieldError {
 func (s *Strategy) tolerated() Why {
 	const surge, unavailable = "spec.strategy.maxSurge", "spec.strategy.maxUnavailable"
 	switch {
+	case s.Kind == Recreate:
 	case s.MaxSurge.Over100() && s.MaxUnavailable.Over100():
 		return Why{
 			Reason: ReasonOver100, Name: surge + " and " + unavailable,
@@ -83,5 +93,8 @@ func (s *Strategy) tolerated() Why {
 
 // bounds are the strategy's surge and unavailable, in machines.
 func (s *Spec) bounds() rollout.Bounds {
+	if s.Strategy.Kind == Recreate {
+		return rollout.Bounds{Unavailable: max(s.Replicas, 0)}
+	}
 	return rollout.Fenceposts(s.Strategy.MaxSurge, s.Strategy.MaxUnavailable, s.Replicas)
 }

@@ -33,6 +33,9 @@ func TestValidate(t *testing.T) {
 		{"spec.selector", `must not select by "machine-template-hash", which tells the deployment's own sets apart`, func(d *deployment.Deployment) {
 			d.Spec.Selector.Requirements = []object.Requirement{{Key: hashLabel, Operator: object.DoesNotExist}}
 		}},
+		{"spec.revisionHistoryLimit", "must not be negative", func(d *deployment.Deployment) { d.Spec.RevisionHistoryLimit = ptr(-1) }},
+		{"spec.progressDeadline", "must not be negative", func(d *deployment.Deployment) { d.Spec.ProgressDeadline = -1 }},
+		{"spec.progressDeadline", "must be at least a second", func(d *deployment.Deployment) { d.Spec.ProgressDeadline = time.Second - 1 }},
 		{"spec.strategy.kind", `"Yolo" is unknown`, func(d *deployment.Deployment) { d.Spec.Strategy.Kind = "Yolo" }},
 		{"spec.strategy.maxSurge", "must not be negative", func(d *deployment.Deployment) { d.Spec.Strategy.MaxSurge.Value = -1 }},
 		{"spec.strategy.maxUnavailable", "must not be negative", func(d *deployment.Deployment) {
@@ -88,5 +91,8 @@ func TestTolerated(t *testing.T) {
 		require.NoError(t, o.Deployment.Validate(deployment.DefaultPolicy().Keys))
 		o.StatusWritten = begin
 		require.Equal(t, line.warning, decide(t, o, begin).Warn.String())
+
+		o.Deployment.Spec.Strategy.Kind = deployment.Recreate
+		require.Empty(t, decide(t, o, begin).Warn, "bounds are not looked at")
 	}
 }

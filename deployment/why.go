@@ -37,6 +37,18 @@ const (
 	ReasonDelete       Reason = "DeleteSet"
 	ReasonGoing        Reason = "WaitingForSets"
 	ReasonReleased     Reason = "Deleted"
+	ReasonPaused       Reason = "Paused"
+	ReasonRevision     Reason = "SetRevision"
+	ReasonRecord       Reason = "RevisionRecorded"
+	ReasonPrune        Reason = "DeleteOldSet"
+
+	// The answers to a rollback request, in the established spelling.
+	ReasonRollbackDone              Reason = "DeploymentRollback"
+	ReasonRollbackRevisionNotFound  Reason = "DeploymentRollbackRevisionNotFound"
+	ReasonRollbackTemplateUnchanged Reason = "DeploymentRollbackTemplateUnchanged"
+	// ReasonRollbackInvalid: with that template the deployment could not be
+	// acted upon.
+	ReasonRollbackInvalid Reason = "DeploymentRollbackInvalid"
 )
 
 // Why is the reason of one decision with what it was seen in. Values are
@@ -50,7 +62,9 @@ type Why struct {
 	From   int32         // a set's size so far
 	To     int32         // a set's size from now on
 	Count  int32         // machines available, or sets
-	Of     int32         // machines wanted
+	Of     int32         // machines wanted, or sets kept
+	// Revision of a set.
+	Revision int64
 	// Rollout is why a set is resized, or what a rollout waits for.
 	Rollout rollout.Why
 }
@@ -79,6 +93,15 @@ var sentences = map[Reason]string{
 	ReasonDelete:       "the deployment is being deleted, and set {name} with it",
 	ReasonGoing:        "being deleted; waiting for {count} {sets} to go",
 	ReasonReleased:     "no set is left: letting the record go",
+	ReasonPaused:       "paused: {rollout}",
+	ReasonRevision:     "set {name} has the wanted template: it is revision {revision} from now on",
+	ReasonRecord:       "revision {revision} is being rolled out, by set {name}",
+	ReasonPrune:        "set {name} of revision {revision} is empty, and no more than {of} old {sets} may stay: deleting it",
+
+	ReasonRollbackDone:              "rolled back to revision {revision}, the template of set {name}",
+	ReasonRollbackRevisionNotFound:  "not rolled back: no set has {detail}",
+	ReasonRollbackTemplateUnchanged: "not rolled back: revision {revision}, set {name}, has the template that is wanted already",
+	ReasonRollbackInvalid:           "not rolled back to revision {revision}, set {name}: {detail}",
 }
 
 // String is the sentence a person can act on.
@@ -88,13 +111,13 @@ func (w Why) String() string {
 		return string(w.Reason)
 	}
 	sets := "sets"
-	if w.Count == 1 {
+	if w.Count == 1 || w.Reason == ReasonPrune && w.Of == 1 {
 		sets = "set"
 	}
 	return object.Sentence(sentence, "name", w.Name, "detail", w.Detail, "code", w.Code.Contract(),
 		"for", w.For.Round(time.Millisecond).String(),
 		"from", decimal(w.From), "to", decimal(w.To), "count", decimal(w.Count), "of", decimal(w.Of),
-		"sets", sets, "rollout", w.Rollout.String())
+		"sets", sets, "revision", strconv.FormatInt(w.Revision, 10), "rollout", w.Rollout.String())
 }
 
 func decimal(n int32) string { return strconv.FormatInt(int64(n), 10) }

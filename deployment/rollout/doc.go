@@ -54,10 +54,11 @@
 // # What is the caller's
 //
 // Numbers of one moment: ordered sizes and machine counts from reads no older than the last order. Terminating machines
-// are not counted, neither as existing nor as available. When a set shrinks, its unavailable machines must go before
+// are not counted, neither as existing nor as available (Recreate and Resize have a number of their own for them). When a set shrinks, its unavailable machines must go before
 // its available ones; the bounds on availability rest on that.
 //
-// Step knows no pause. For a paused rollout that is to keep scaling: if machines are ordered of one set alone, mark that
-// one new, and it follows R. If they are of several, mark none new: together they shrink to R + S, nothing is rolled,
-// and to grow is the caller's.
+// # Without rolling, and without overlap
+//
+// Step knows no pause: [Resize] is the same for a rollout that is on hold while R may change. [Recreate] is for fleets in
+// which machines of two templates must never exist at once. Both take the same fleet and answer in the same way.
 package rollout

@@ -13,23 +13,41 @@ type Set struct {
 	Actual int32
 	// Available is how many of Actual are available. More than Actual counts as Actual.
 	Available int32
+	// Terminating is how many machines exist besides Actual and are being deleted. Only [Recreate], and [Resize] of a
+	// fleet with Apart, look at it.
+	Terminating int32
+	// Going says that the set itself is being deleted: its Spec counts as 0, it gets no order, and it is not the new
+	// one whatever New says.
+	Going bool
 }
 
-// Fleet is all that [Step] decides on, as of one moment. The zero value wants no machines and has none.
+// ordered is the ordered size as it counts.
+func (s *Set) ordered() int32 {
+	if s.Going {
+		return 0
+	}
+	return max(s.Spec, 0)
+}
+
+// Fleet is all that [Step], [Resize] and [Recreate] decide on, as of one moment. The zero value wants no machines and has
+// none.
 type Fleet struct {
 	// Replicas is how many machines are wanted. Negative counts as 0.
 	Replicas int32
 	// Bounds is how far the rollout may leave Replicas, both ways; see [Fenceposts].
 	Bounds Bounds
 	// Sets are all sets, the oldest first, the new one anywhere. Without a new one nothing grows and nothing is
-	// rolled. Step changes nothing in it.
+	// rolled. It is only read.
 	Sets []Set
+	// Apart says that machines of two sets must not be made to exist at once, as [Recreate] has it. Only [Resize] looks
+	// at it.
+	Apart bool
 }
 
 // newSet is the position of the new set, -1 if there is none.
 func (f Fleet) newSet() int {
 	for i := len(f.Sets) - 1; i >= 0; i-- {
-		if f.Sets[i].New {
+		if f.Sets[i].New && !f.Sets[i].Going {
 			return i
 		}
 	}
@@ -43,13 +61,13 @@ func Done(f Fleet) bool {
 	if current < 0 {
 		return false
 	}
-	for i, set := range f.Sets {
-		wanted := int32(0)
+	for i := range f.Sets {
+		set, wanted := &f.Sets[i], int32(0)
 		if i == current {
 			wanted = max(f.Replicas, 0)
 		}
 		available := min(set.Available, set.Actual)
-		if max(set.Spec, 0) != wanted || max(set.Actual, 0) != wanted || max(available, 0) != wanted {
+		if set.ordered() != wanted || max(set.Actual, 0) != wanted || max(available, 0) != wanted {
 			return false
 		}
 	}

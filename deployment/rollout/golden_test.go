@@ -23,6 +23,10 @@ type story struct {
 	slow               map[string]bool  // the set removes nothing
 	starved            map[string]bool  // the set creates nothing
 	events             map[int]event    // by step
+	lingering          bool             // a machine that goes is terminating for a step
+
+	// decides is Step, Resize or Recreate; nil: Step.
+	decides func(rollout.Fleet, []rollout.Scale) ([]rollout.Scale, rollout.Why)
 }
 
 // event is what happens before a step.
@@ -67,9 +71,13 @@ func (s *story) tick() bool {
 	for i := range s.sets {
 		set := &s.sets[i]
 		before := *set
+		set.Terminating = 0
 		set.Available = set.Actual - min(s.broken[set.Name], set.Actual)
 		if k := set.Actual - set.Spec; k > 0 && !s.slow[set.Name] {
 			set.Actual -= k
+			if s.lingering {
+				set.Terminating = k
+			}
 			if bad := min(k, s.broken[set.Name]); bad > 0 {
 				s.broken[set.Name] -= bad
 			}
@@ -98,7 +106,10 @@ func (s *story) tell(t *testing.T) string {
 			event.does(s)
 		}
 		f := s.fleet(t)
-		orders, why := rollout.Step(f, nil)
+		if s.decides == nil {
+			s.decides = rollout.Step
+		}
+		orders, why := s.decides(f, nil)
 		tellStep(&b, step, f, orders, why)
 		for _, order := range orders {
 			s.set(order.Name).Spec = order.To
@@ -123,7 +134,11 @@ func tellStep(b *strings.Builder, step int, f rollout.Fleet, orders []rollout.Sc
 		if set.New {
 			mark = "new"
 		}
-		fmt.Fprintf(b, "  %-6s %s  spec %2d  actual %2d  available %2d\n", set.Name, mark, set.Spec, set.Actual, set.Available)
+		fmt.Fprintf(b, "  %-6s %s  spec %2d  actual %2d  available %2d", set.Name, mark, set.Spec, set.Actual, set.Available)
+		if set.Terminating > 0 {
+			fmt.Fprintf(b, "  terminating %2d", set.Terminating)
+		}
+		b.WriteString("\n")
 	}
 	for _, order := range orders {
 		fmt.Fprintf(b, "  %s from %d to %d: %s\n", order.Name, order.From, order.To, order.Why)

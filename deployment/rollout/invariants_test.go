@@ -26,11 +26,14 @@ func count(f rollout.Fleet) ledger {
 	l.ceiling, l.floor = l.wanted+surge, max(l.wanted-unavailable, 0)
 	for _, set := range f.Sets {
 		spec, actual := max(int64(set.Spec), 0), max(int64(set.Actual), 0)
+		if set.Going {
+			spec = 0
+		}
 		usable := min(max(int64(set.Available), 0), actual, spec)
 		l.ordered += spec
 		l.present += max(spec, actual)
 		l.usable += usable
-		if set.New {
+		if set.New && !set.Going {
 			l.newSpec, l.newUsable, l.hasNew = spec, usable, true
 		}
 	}

@@ -35,7 +35,10 @@ func newOracle(f rollout.Fleet) *oracle {
 	for _, set := range f.Sets {
 		c := &tally{name: set.Name, spec: max(int64(set.Spec), 0), actual: max(int64(set.Actual), 0)}
 		c.available = min(max(int64(set.Available), 0), c.actual)
-		if set.New {
+		if set.Going {
+			c.spec = 0
+		}
+		if set.New && !set.Going {
 			o.current = c
 		} else {
 			o.old = append(o.old, c)

@@ -10,7 +10,7 @@ func (d *decision) orders(f Fleet, out []Scale) []Scale {
 		m := &d.old[i]
 		oldPresent += m.present()
 		set := &f.Sets[m.index]
-		if from := max(set.Spec, 0); int64(from) != m.spec {
+		if from := set.ordered(); int64(from) != m.spec {
 			var order *Scale
 			out, order = d.order(out, set.Name, from, m)
 			d.whyOld(&order.Why, m)
@@ -21,7 +21,7 @@ func (d *decision) orders(f Fleet, out []Scale) []Scale {
 	}
 	m := &d.current
 	set := &f.Sets[m.index]
-	if from := max(set.Spec, 0); int64(from) != m.spec {
+	if from := set.ordered(); int64(from) != m.spec {
 		var order *Scale
 		out, order = d.order(out, set.Name, from, m)
 		d.whyNew(&order.Why, m, int64(from), oldPresent)

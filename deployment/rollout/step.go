@@ -26,7 +26,7 @@ func Step(f Fleet, out []Scale) ([]Scale, Why) {
 		storage = make([]member, len(f.Sets))
 	}
 	var d decision
-	d.old = storage[:d.open(f, storage)]
+	d.old = storage[:d.open(f, storage, f.newSet())]
 	d.trim()
 	d.scaleDown()
 	d.grow()
@@ -50,6 +50,8 @@ type member struct {
 	actual    int64
 	available int64 // at most actual
 	shared    int64 // lowered as part of a scale-down
+
+	terminating int64 // besides actual
 }
 
 // usable is how many machines will be available once the set has its ordered size: orders count as done, and a set
@@ -78,14 +80,14 @@ type decision struct {
 	usable  int64 // of these, available
 }
 
-// open fills the working copy from the fleet: the old sets into storage, which has room for all sets, and the rest into
-// d. It returns how many sets are old. (It does not set d.old, which would move the caller's storage to the heap.)
-func (d *decision) open(f Fleet, storage []member) (olds int) {
+// open fills the working copy from the fleet: the set at position current (-1: none) as the new one, the others into
+// storage, which has room for all sets. It returns how many these are. (It does not set d.old, which would move the
+// caller's storage to the heap.)
+func (d *decision) open(f Fleet, storage []member, current int) (olds int) {
 	surge, unavailable := f.Bounds.resolved()
 	d.replicas = max(int64(f.Replicas), 0)
 	d.ceiling = d.replicas + surge
 	d.floor = max(0, d.replicas-unavailable)
-	current := f.newSet()
 	for i := range f.Sets {
 		m := &storage[olds]
 		if i == current {
@@ -104,9 +106,10 @@ func (d *decision) open(f Fleet, storage []member) (olds int) {
 
 // read takes over a set's numbers, made consistent.
 func (m *member) read(set *Set) {
-	m.spec = max(int64(set.Spec), 0)
+	m.spec = int64(set.ordered())
 	m.actual = max(int64(set.Actual), 0)
 	m.available = min(max(int64(set.Available), 0), m.actual)
+	m.terminating = max(int64(set.Terminating), 0)
 }
 
 // totals are the ordered machines of all sets as of now, and how many of them are available.

@@ -1,6 +1,10 @@
 package rollout_test
 
-import "github.com/millwright-go/millwright/deployment/rollout"
+import (
+	"slices"
+
+	"github.com/millwright-go/millwright/deployment/rollout"
+)
 
 // full is a set whose machines are all there and available.
 func full(name string, size int32) rollout.Set {
@@ -22,7 +26,7 @@ func scaleTo(replicas int32) func(*story) {
 }
 
 func stories() []*story {
-	return append(append(rollingStories(), scalingStories()...), troubledStories()...)
+	return slices.Concat(rollingStories(), scalingStories(), troubledStories(), pausedStories(), recreatingStories())
 }
 
 // rollingStories only change the template.

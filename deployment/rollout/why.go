@@ -17,9 +17,15 @@ const (
 	ReasonOldUnavailable Reason = "OldUnavailable"
 	// ReasonOldAvailable: old machines go as more are available than the floor, some of them available.
 	ReasonOldAvailable Reason = "OldAvailable"
+	// ReasonAboveReplicas: the one set in use has more machines than are wanted ([Resize]).
+	ReasonAboveReplicas Reason = "AboveReplicas"
+	// ReasonGrows: more machines are wanted than are ordered, though nothing is rolled ([Resize]).
+	ReasonGrows Reason = "Grows"
+	// ReasonRecreate: all machines of an old set go before any new one comes ([Recreate]).
+	ReasonRecreate Reason = "Recreate"
 )
 
-// The reasons about a fleet, the second result of [Step].
+// The reasons about a fleet, the second result of [Step], [Resize] and [Recreate].
 const (
 	// ReasonOrdered: there are orders, which have their own reasons.
 	ReasonOrdered Reason = "Ordered"
@@ -33,6 +39,10 @@ const (
 	ReasonRemoval Reason = "Removal"
 	// ReasonNewUnavailable: all that is left is that new machines become available.
 	ReasonNewUnavailable Reason = "NewUnavailable"
+	// ReasonHeld: there is no order, and nothing is rolled ([Resize]).
+	ReasonHeld Reason = "Held"
+	// ReasonOldPresent: machines of an old set still exist, so no new one may come ([Recreate]).
+	ReasonOldPresent Reason = "OldPresent"
 )
 
 // Why is the reason of an order, or of there being none, with the numbers it rests on, in machines unless said
@@ -40,28 +50,31 @@ const (
 // zero value is no reason.
 type Why struct {
 	Reason Reason
-	// Set is the set that is waited for (Floor, Removal, NewUnavailable).
+	// Set is the set that is waited for (Floor, Removal, NewUnavailable, OldPresent).
 	Set string
 	// Count is how many machines come (NewGrows), go (the other orders) or are waited for: to become available (Floor,
 	// NewUnavailable), or to be removed from Set (Removal). NoNewSet: machines that stay; Done: R; Ordered: sets that
-	// change size.
+	// change size; Held: ordered machines of old sets; OldPresent: machines that exist in Set.
 	Count int64
 	// Share is how many of Count go as the set's part of the excess above the ceiling (ScaleDown).
 	Share int64
-	// Kept is how many of Count are there already: the new set was to remove them and has not (NewGrows).
+	// Kept is how many of Count are there already: the set was to remove them and has not (NewGrows, Grows).
 	Kept int64
 	// Unavailable is how many of Count are not available, whether they exist or not (orders that lower).
 	Unavailable int64
-	// Total is how many machines were ordered in all sets before this decision. NewGrows: how many there may be besides
-	// those that come, ordered or, in old sets, still there. NewAboveReplicas, NewUnavailable: those ordered in the
-	// new set.
+	// Terminating is how many of Count are being deleted (OldPresent).
+	Terminating int64
+	// Total is how many machines were ordered in all sets before this decision. NewGrows, Grows: how many there may be besides
+	// those that come, ordered or, in the other sets, still there. NewAboveReplicas, AboveReplicas, NewUnavailable:
+	// those ordered in that set.
 	Total int64
-	// Available is how many of Total are available (orders that lower, Floor, NewUnavailable); NewAboveReplicas: of all
-	// ordered machines.
+	// Available is how many of Total are available (orders that lower, Floor, NewUnavailable); NewAboveReplicas,
+	// AboveReplicas: of all ordered machines.
 	Available int64
 	// Floor is how many machines must stay available, max(0, R − U) (orders that lower, Floor).
 	Floor int64
-	// Ceiling is how many machines there may be, R + S (orders, Floor); NewAboveReplicas: R.
+	// Ceiling is how many machines there may be, R + S (orders, Floor); NewAboveReplicas, AboveReplicas, Held, orders of
+	// [Recreate]: R.
 	Ceiling int64
 }
 
@@ -74,11 +87,24 @@ func (w Why) String() string {
 	case ReasonScaleDown:
 		return w.scaleDown()
 	case ReasonNewGrows:
-		return w.newGrows()
+		return w.grows("new ")
 	case ReasonOldUnavailable:
 		return fmt.Sprintf("%s: %s may go, being unavailable", w.availability(), machines(w.Count, "old "))
 	case ReasonOldAvailable:
 		return w.oldAvailable()
+	case ReasonGrows:
+		return w.grows("")
+	case ReasonAboveReplicas:
+		return fmt.Sprintf("%s ordered of the one set in use, %d wanted: %d may go", machines(w.Total, ""), w.Ceiling, w.Count)
+	case ReasonRecreate:
+		return fmt.Sprintf("%s of this set to go before any new one comes", machines(w.Count, "old "))
+	}
+	return w.state()
+}
+
+// state is the sentence about a fleet.
+func (w Why) state() string {
+	switch w.Reason {
 	case ReasonOrdered:
 		return fmt.Sprintf("%d %s to be resized", w.Count, plural(w.Count, "set is", "sets are"))
 	case ReasonDone:
@@ -89,6 +115,10 @@ func (w Why) String() string {
 	case ReasonFloor:
 		return fmt.Sprintf("%s: no old machine may go; waiting for %s of new set %s to become available",
 			w.availability(), machines(w.Count, ""), w.Set)
+	case ReasonHeld:
+		return fmt.Sprintf("rolling is on hold: %s ordered, %d of them old, %d wanted", machines(w.Total, ""), w.Count, w.Ceiling)
+	case ReasonOldPresent:
+		return w.oldPresent()
 	case ReasonRemoval:
 		return fmt.Sprintf("waiting for %s of set %s to be removed", machines(w.Count, "surplus "), w.Set)
 	case ReasonNewUnavailable:
@@ -98,14 +128,22 @@ func (w Why) String() string {
 	return string(w.Reason)
 }
 
-func (w Why) newGrows() string {
+func (w Why) grows(adjective string) string {
 	if w.Kept == 0 {
 		return fmt.Sprintf("%s ordered or still there, ceiling is %d: %s may come",
-			machines(w.Total, ""), w.Ceiling, machines(w.Count, "new "))
+			machines(w.Total, ""), w.Ceiling, machines(w.Count, adjective))
 	}
-	s := fmt.Sprintf("ceiling is %d: %s that had to go may stay", w.Ceiling, machines(w.Kept, "new "))
+	s := fmt.Sprintf("ceiling is %d: %s that had to go may stay", w.Ceiling, machines(w.Kept, adjective))
 	if more := w.Count - w.Kept; more > 0 {
 		s += fmt.Sprintf(", %d more may come", more)
+	}
+	return s
+}
+
+func (w Why) oldPresent() string {
+	s := fmt.Sprintf("waiting for %s of set %s to be gone before new ones come", machines(w.Count, "old "), w.Set)
+	if w.Terminating > 0 {
+		s += fmt.Sprintf("; %d being deleted", w.Terminating)
 	}
 	return s
 }

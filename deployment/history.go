@@ -1,0 +1,59 @@
+package deployment
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/millwright-go/millwright/deployment/rollout"
+)
+
+// prune deletes old sets above the limit, the lowest revision first, once the
+// rollout is complete or while it is paused. Those of them that are still in
+// use stay, and no younger one goes in their place.
+func (d *decision) prune() (Plan, bool) {
+	spec := &d.deployment.Spec
+	if d.held() || spec.RevisionHistoryLimit == nil || spec.RollbackTo != nil || !spec.Paused && !rollout.Done(d.fleet) {
+		return Plan{}, false
+	}
+	limit := *spec.RevisionHistoryLimit
+	old := d.old()
+	var plan Plan
+	for _, f := range old[:max(0, len(old)-int(limit))] {
+		if !f.unused() {
+			continue
+		}
+		why := Why{Reason: ReasonPrune, Name: f.set.Name, Revision: max(f.set.Revision, 0), Of: limit}
+		plan.Delete = append(plan.Delete, Order{f.set, why})
+	}
+	if len(plan.Delete) == 0 {
+		return Plan{}, false
+	}
+	plan.Why = plan.Delete[0].Why
+	return plan, true
+}
+
+// old are the sets that are history and not being deleted, the lowest revision
+// first, of equal ones the oldest. Where there is no new set, as a template
+// that was changed while paused has none, the youngest is no history: scaling
+// may need it.
+func (d *decision) old() []*family {
+	var out []*family
+	for i := range d.sets {
+		if f := &d.sets[i]; f != d.current && !f.set.Deleted() {
+			out = append(out, f)
+		}
+	}
+	if d.current == nil && len(out) > 0 {
+		out = out[:len(out)-1]
+	}
+	slices.SortStableFunc(out, func(a, b *family) int { return cmp.Compare(max(a.set.Revision, 0), max(b.set.Revision, 0)) })
+	return out
+}
+
+// unused tells whether a set has no machines, is to have none and has none
+// under way, by its own account as well.
+func (f *family) unused() bool {
+	s := f.set
+	return s.Spec.Replicas == 0 && f.actual == 0 && f.terminating == 0 && f.announced <= 0 &&
+		s.Status.Replicas == 0 && s.Status.ObservedGeneration >= s.Generation
+}

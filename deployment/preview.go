@@ -1,0 +1,313 @@
+package deployment
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/millwright-go/millwright/deployment/rollout"
+	"github.com/millwright-go/millwright/machineset"
+)
+
+// Preview says what a rollout will do, from what the decisions about the
+// deployment (Decide) and about its sets (machineset.Decide) order, and from a
+// model of how long machines take. Nothing is carried out, and time is
+// virtual. The same arguments give the same timeline.
+//
+// d is the deployment as it should be; sets are those it has by now, with
+// their machines. For a rollout to come, d has the new template; before the
+// first creation, sets is empty and d may lack its UID. Neither is changed.
+//
+// A machine found coming up is ready when Model.Create has passed since its
+// creation, one found terminating is gone when Model.Delete has passed since
+// its deletion, an unhealthy one fails at the end of its health timeout, one in
+// CrashLoopBackOff at the end of Model.FailAfter. A machine found late is taken
+// to begin anew. All others stay as they are until they are told to go.
+//
+// The cost is that of the decisions: each looks at all machines of its set or
+// of the deployment, and there are some ten of them for a step of a rollout.
+//
+// The error is for a caller's mistake only: ErrNoDeployment, or an
+// *object.FieldError for a model out of range. A deployment that holds nonsense
+// gets a timeline whose Ending says so.
+func Preview(d *Deployment, sets []Children, model Model) (Timeline, error) {
+	if d == nil {
+		return Timeline{}, fmt.Errorf("deployment.Preview: %w", ErrNoDeployment)
+	}
+	if err := model.Validate(); err != nil {
+		return Timeline{}, err
+	}
+	p := newPreview(d, sets, model)
+	if err := p.run(); err != nil {
+		return Timeline{}, err
+	}
+	return p.out, nil
+}
+
+// errors of a preview that are no caller's: none is expected.
+var errUnknownWrite = errors.New("deployment.Preview: a plan holds a write of unknown kind")
+
+// The limits of a preview's work.
+const (
+	// maxWork is how many machines all decisions together may look at, each
+	// decision counting as some more. It is reached after about a minute.
+	maxWork      = 4_000_000_000
+	decisionWork = 100
+	// A moment may see so many decisions, and so many more a machine.
+	momentDecisions  = 1000
+	machineDecisions = 64
+)
+
+// preview is one call of Preview: a fleet in virtual time, with a shell that
+// carries plans out on it.
+type preview struct {
+	model     Model
+	policy    *Policy
+	setPolicy *machineset.Policy
+
+	start, now, end time.Time
+	calendar        calendar
+	numbers         int64 // of events and UIDs, given out so far
+
+	deployment *Deployment
+	lanes      []*lane
+	others     []*machineset.Set // known by name alone
+	changed    bool              // since the deployment last came to rest
+	gone       bool              // the deployment was deleted for good
+	told       bool              // sets write their statuses
+	wake       time.Time
+	why        Why // why the deployment rests
+
+	inVain int64 // creations that failed since the rollout got further
+	old    int32 // machines of old sets, the fewest so far
+	moment int64 // decisions at this moment
+	work   int64 // machines looked at
+
+	seen Counts // the fleet as of now
+	out  Timeline
+}
+
+func newPreview(d *Deployment, sets []Children, model Model) *preview {
+	p := &preview{model: model, deployment: d.Clone(), changed: true}
+	p.policy, p.setPolicy = model.policies()
+	p.told = d.Spec.Paused // then sets may go at any time
+	p.start = model.start(d, sets)
+	p.now, p.end = p.start, p.start.Add(model.limit())
+	if d.UID == "" {
+		p.deployment.UID = p.unique()
+	}
+	for _, c := range sets {
+		p.enroll(c)
+	}
+	slices.SortStableFunc(p.lanes, func(a, b *lane) int { return olderFirst(a.set, b.set) })
+	p.out.Key = d.Key
+	p.out.PreviewBounds = p.deployment.previewBounds()
+	p.take()
+	p.old, p.out.LowestAvailable = p.seen.Old, p.seen.Available()
+	return p
+}
+
+// previewBounds are what d's machines are held to.
+func (d *Deployment) previewBounds() PreviewBounds {
+	b := d.Spec.bounds()
+	replicas := max(d.Spec.Replicas, 0)
+	out := PreviewBounds{
+		Replicas: replicas, Surge: b.Surge, Unavailable: b.Unavailable,
+		Floor: max(0, replicas-b.Unavailable), Ceiling: saturated(int64(replicas) + int64(b.Surge)),
+	}
+	if d.Deleted() {
+		out.Floor = 0
+	}
+	return out
+}
+
+// unique is a UID that no store gives out.
+func (p *preview) unique() string {
+	p.numbers++
+	return "preview/" + strconv.FormatInt(p.numbers, 10)
+}
+
+// enroll takes over a set as it was found, if it is the deployment's.
+func (p *preview) enroll(c Children) {
+	switch {
+	case c.Set == nil:
+		return
+	case !c.Set.OwnedBy(p.deployment.UID):
+		p.others = append(p.others, c.Set)
+		return
+	case p.lane(c.Set.UID) != nil:
+		return // each counts once
+	}
+	l := &lane{set: c.Set, changed: true, known: make(map[machineKey]*member, len(c.Machines))}
+	p.lanes = append(p.lanes, l)
+	for _, m := range c.Machines {
+		if m != nil && m.OwnedBy(c.Set.UID) && l.known[keyOf(m)] == nil {
+			p.enlist(l, *m)
+		}
+	}
+}
+
+// lane is the one of the set with this UID; nil: there is none.
+func (p *preview) lane(uid string) *lane {
+	for _, l := range p.lanes {
+		if l.set.UID == uid {
+			return l
+		}
+	}
+	return nil
+}
+
+// stamp is now as stores keep it.
+func (p *preview) stamp() time.Time { return p.now.Truncate(time.Second) }
+
+// run goes from moment to moment until there is none left.
+func (p *preview) run() error {
+	for {
+		p.happen()
+		p.take()
+		if err := p.decide(); err != nil {
+			return err
+		}
+		next, more := p.next()
+		if !p.told && (p.complete() || !more) {
+			p.tell()
+			continue
+		}
+		p.conclude(next, more)
+		if p.out.Ending.Reason != "" {
+			return nil
+		}
+		if next.After(p.now) {
+			p.now, p.moment = next, 0
+		}
+		p.awake()
+	}
+}
+
+// tell lets the sets write their statuses from now on. Until the end nothing
+// depends on these; then it does which sets are history and may go.
+func (p *preview) tell() {
+	p.told, p.changed = true, true
+	for _, l := range p.lanes {
+		l.changed = true
+	}
+}
+
+// conclude ends the preview if it has come to an end. next is when more
+// happens, if there is more.
+func (p *preview) conclude(next time.Time, more bool) {
+	switch {
+	case p.complete():
+		p.stop(EndComplete)
+	case p.model.hopeless() && p.inVain > int64(p.out.HighestTotal):
+		p.stop(EndFailing)
+	case !more && p.why.Reason == ReasonPaused:
+		p.stop(EndPaused)
+	case !more:
+		p.stop(EndStuck)
+	case next.After(p.end):
+		p.now = p.end
+		p.stop(EndLimit)
+	}
+}
+
+// stop ends the preview, unless it has ended.
+func (p *preview) stop(reason EndReason) {
+	if p.out.Ending.Reason != "" {
+		return
+	}
+	e := Ending{Reason: reason, Waits: p.why, After: p.now.Sub(p.start)}
+	for _, l := range p.lanes {
+		if name := p.why.Rollout.Set; name != "" && l.set.Name == name {
+			e.Set = l.why
+		}
+	}
+	if reason == EndFailing {
+		e.Count = p.inVain
+	}
+	p.out.Ending, p.out.Complete, p.out.Duration = e, reason == EndComplete, e.After
+}
+
+// complete tells whether nothing is left to do, and nothing left to go.
+func (p *preview) complete() bool {
+	return p.gone || p.why.Rollout.Reason == rollout.ReasonDone && p.seen.Terminating == 0
+}
+
+// next is the next moment at which something happens; false: there is none.
+func (p *preview) next() (time.Time, bool) {
+	var at time.Time
+	earlier := func(t time.Time) {
+		if !t.IsZero() && (at.IsZero() || t.Before(at)) {
+			at = t
+		}
+	}
+	for len(p.calendar) > 0 && p.calendar[0].member.next != p.calendar[0].number {
+		p.calendar.skip()
+	}
+	if len(p.calendar) > 0 {
+		earlier(p.calendar[0].at)
+	}
+	earlier(p.wake)
+	for _, l := range p.lanes {
+		earlier(l.wake)
+	}
+	return at, !at.IsZero()
+}
+
+// awake marks who asked to look again by now.
+func (p *preview) awake() {
+	due := func(t time.Time) bool { return !t.IsZero() && !t.After(p.now) }
+	p.changed = p.changed || due(p.wake)
+	for _, l := range p.lanes {
+		l.changed = l.changed || due(l.wake)
+	}
+}
+
+// take counts the fleet, and notes it if it is another than before.
+func (p *preview) take() {
+	counts := p.count()
+	if len(p.out.Samples) > 0 && counts == p.seen {
+		return
+	}
+	if counts.Ready > p.seen.Ready || counts.Old < p.old {
+		p.inVain = 0
+	}
+	p.old = min(p.old, counts.Old)
+	p.seen = counts
+	p.out.Samples = append(p.out.Samples, Sample{p.now.Sub(p.start), counts})
+	p.out.LowestAvailable = min(p.out.LowestAvailable, counts.Available())
+	p.out.HighestTotal = max(p.out.HighestTotal, counts.Total())
+}
+
+// count counts as decisions do.
+func (p *preview) count() Counts {
+	d := decision{o: p.observation(), p: p.policy, deployment: p.deployment, now: p.now}
+	d.count()
+	d.current = d.findNewSet()
+	var c Counts
+	for i := range d.sets {
+		f := &d.sets[i]
+		c.Ready += f.ready
+		if f == d.current {
+			c.New, c.NewAvailable = f.actual, f.available
+			continue
+		}
+		c.Old += f.actual
+		c.OldAvailable += f.available
+	}
+	for _, l := range p.lanes {
+		c.Terminating += l.terminating
+	}
+	return c
+}
+
+// observation is what a decision about the deployment is made from.
+func (p *preview) observation() *Observation {
+	o := &Observation{Deployment: p.deployment, Sets: make([]Children, len(p.lanes)), Live: true}
+	for i, l := range p.lanes {
+		o.Sets[i] = Children{Set: l.set, Machines: l.machines}
+	}
+	return o
+}

@@ -1,0 +1,131 @@
+package deployment_test
+
+import (
+	"fmt"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/deployment/rollout"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
+)
+
+// staffed is a set of d's template with n running machines, as the set itself
+// would have made them.
+func staffed(d *deployment.Deployment, name string, n int32) deployment.Children {
+	c := ownSet(d, name, int(n))
+	c.Set.Reservation = machineset.Reservation{Settled: int64(n), Reserved: int64(n), At: begin}
+	c.Set.AddFinalizer(machineset.Finalizer)
+	for _, m := range c.Machines {
+		t := c.Set.Spec.Template.Clone()
+		m.Labels, m.Annotations, m.Spec, m.CreatedAt = t.Labels, t.Annotations, t.Spec, begin
+	}
+	return c
+}
+
+// rolling is a deployment with a new template, and its one set so far.
+func rolling(n int32) (*deployment.Deployment, []deployment.Children) {
+	d := stored(n)
+	sets := []deployment.Children{staffed(d, "web-old", n)}
+	class("large")(&d.Spec)
+	return d, sets
+}
+
+// later leaves time for machines to have been ready for long.
+var later = begin.Add(24 * time.Hour)
+
+func percent(n int32) rollout.IntOrPercent { return rollout.IntOrPercent{Value: n, Percent: true} }
+
+// drawPlausible is a deployment that is scaled, rolled, both or neither, with a
+// model in which it comes to its end within the limit.
+func drawPlausible(t *rapid.T) (*deployment.Deployment, []deployment.Children, deployment.Model) {
+	d := stored(rapid.Int32Range(0, 25).Draw(t, "before"))
+	d.Spec.Strategy = drawStrategy(t)
+	d.Spec.MinReady = rapid.SampledFrom([]time.Duration{0, 0, 45 * time.Second}).Draw(t, "min ready")
+	var sets []deployment.Children
+	if d.Spec.Replicas > 0 || rapid.Bool().Draw(t, "an empty set") {
+		sets = append(sets, staffed(d, "web-old", d.Spec.Replicas))
+	}
+	if rapid.Bool().Draw(t, "roll") {
+		class("large")(&d.Spec)
+	}
+	if rapid.Bool().Draw(t, "scale") {
+		d.Spec.Replicas = rapid.Int32Range(0, 25).Draw(t, "replicas")
+	}
+	return d, sets, deployment.Model{
+		Create:    drawSpan(t, "create"),
+		Delete:    drawSpan(t, "delete"),
+		Fail:      rapid.SampledFrom([]rollout.IntOrPercent{{}, {}, percent(5), percent(33), percent(90), {Value: 7}}).Draw(t, "fail"),
+		FailAfter: rapid.SampledFrom([]time.Duration{0, time.Second, 10 * time.Minute}).Draw(t, "fail after"),
+		Start:     later,
+	}
+}
+
+func drawSpan(t *rapid.T, label string) time.Duration {
+	return rapid.SampledFrom([]time.Duration{0, time.Millisecond, time.Second, 30 * time.Second, 90 * time.Second, time.Hour}).Draw(t, label)
+}
+
+// drawModel is any valid model.
+func drawModel(t *rapid.T) deployment.Model {
+	span := rapid.OneOf(rapid.Int64Range(0, 1<<62), rapid.Int64Range(0, int64(time.Hour)))
+	m := deployment.Model{
+		Create:    time.Duration(span.Draw(t, "create")),
+		Delete:    time.Duration(span.Draw(t, "delete")),
+		Fail:      rollout.IntOrPercent{Value: rapid.Int32Range(0, 100).Draw(t, "fail"), Percent: rapid.Bool().Draw(t, "percent")},
+		FailAfter: time.Duration(span.Draw(t, "fail after")),
+		Limit:     time.Duration(rapid.Int64Range(0, int64(48*time.Hour)).Draw(t, "limit")),
+	}
+	if m.FailAfter > 0 {
+		m.FailAfter = max(m.FailAfter, time.Minute)
+	}
+	if rapid.Bool().Draw(t, "start") {
+		m.Start = time.Unix(rapid.Int64Range(0, 1<<37).Draw(t, "seconds"), 0)
+	}
+	return m
+}
+
+// drawOdd is any model at all.
+func drawOdd(t *rapid.T) deployment.Model {
+	odd := rapid.OneOf(rapid.Int64(), rapid.SampledFrom([]int64{0, -1, 1, 1 << 62, -1 << 63}), rapid.Int64Range(0, int64(time.Hour)))
+	m := deployment.Model{
+		Create:    time.Duration(odd.Draw(t, "create")),
+		Delete:    time.Duration(odd.Draw(t, "delete")),
+		Fail:      rollout.IntOrPercent{Value: rapid.Int32().Draw(t, "fail"), Percent: rapid.Bool().Draw(t, "percent")},
+		FailAfter: time.Duration(odd.Draw(t, "fail after")),
+		Limit:     time.Duration(odd.Draw(t, "limit")),
+		Start:     rapid.SampledFrom([]time.Time{{}, begin, time.Unix(1<<61, 0), time.Unix(-1<<61, 0)}).Draw(t, "start"),
+	}
+	if rapid.Bool().Draw(t, "policies") {
+		m.Policy, m.SetPolicy = &deployment.Policy{}, machineset.DefaultPolicy()
+	}
+	return m
+}
+
+// hired gives machines of an observation drawn at random what makes them
+// their sets' own.
+func hired(o *deployment.Observation) []deployment.Children {
+	for _, c := range o.Sets {
+		c.Set.AddFinalizer(machineset.Finalizer)
+		for i, m := range c.Machines {
+			m.Labels = c.Set.Spec.Template.Labels
+			m.Spec = c.Set.Spec.Template.Spec.Clone()
+			m.CreatedAt = begin.Add(-time.Duration(i) * time.Minute)
+			if m.Status.Phase == machine.PhaseTerminating {
+				m.Status.Phase = machine.PhaseRunning
+			}
+		}
+	}
+	return o.Sets
+}
+
+// brief is a timeline for a failed test.
+func brief(t *deployment.Timeline) string {
+	s := fmt.Sprintf("%+v, lowest %d, highest %d, %s\n", t.PreviewBounds, t.LowestAvailable, t.HighestTotal, t.Ending)
+	for i := range t.Steps {
+		step := &t.Steps[i]
+		s += fmt.Sprintf("%9s %+v %s\n", step.After, step.Seen, step)
+	}
+	return s
+}

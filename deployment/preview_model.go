@@ -1,0 +1,191 @@
+package deployment
+
+import (
+	"time"
+
+	"github.com/millwright-go/millwright/deployment/rollout"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/object"
+)
+
+// The bounds of a Model.
+const (
+	// DefaultPreviewLimit is how far a preview looks ahead unless told.
+	DefaultPreviewLimit = 30 * 24 * time.Hour
+	// MaxPreviewLimit is how far it can be told to look.
+	MaxPreviewLimit = 10 * 365 * 24 * time.Hour
+	// MaxPreviewMachines is how many machines one set of a preview may be
+	// ordered to have.
+	MaxPreviewMachines = 50_000
+)
+
+// Model is what a preview assumes of the world: how long machines take, and
+// which fail. It is plain data without a seed: the same model tells the same
+// future. The zero Model is valid: machines are ready as soon as they are
+// created, gone as soon as they are deleted, and none fails.
+type Model struct {
+	// Create is how long a machine takes from its creation until it is ready.
+	// Not negative. Zero: no time.
+	Create time.Duration
+	// Delete is how long a machine takes from the order to delete it until it
+	// is gone. Not negative. Zero: no time.
+	Delete time.Duration
+	// Fail says which of the creations in the preview fail. A percentage, at
+	// most 100, is spread evenly and fails late: of 5%, the 20th, the 40th and
+	// so on. A number, at most 1,000,000, is the first so many. Zero: none.
+	Fail rollout.IntOrPercent
+	// FailAfter is how long after its creation a failing machine is Failed. At
+	// least a second. Zero: its creation timeout, which is its template's, or
+	// 20 min.
+	FailAfter time.Duration
+	// Limit is how far to look ahead. Not negative and at most
+	// MaxPreviewLimit. Zero: DefaultPreviewLimit.
+	Limit time.Duration
+
+	// Start is the present, from which all offsets count. Zero: the latest
+	// time that the objects passed in carry, so that none of them lies ahead;
+	// if they carry none, the year 1970. Otherwise from 1970 to 9999.
+	Start time.Time
+	// Policy and SetPolicy are those under which the fleet is run, but for
+	// StatusInterval, Resync and FailedSummaries, which order nothing. Nil: the
+	// defaults.
+	Policy    *Policy
+	SetPolicy *machineset.Policy
+}
+
+// Validate returns an *object.FieldError for the first field out of range. The
+// policies are looked at as well.
+func (m *Model) Validate() error {
+	if bad := m.invalidField(); bad != nil {
+		return bad
+	}
+	if m.Policy != nil {
+		if err := m.Policy.Validate(); err != nil {
+			return err
+		}
+	}
+	if m.SetPolicy != nil {
+		return m.SetPolicy.Validate()
+	}
+	return nil
+}
+
+func (m *Model) invalidField() *object.FieldError {
+	switch {
+	case m.Create < 0:
+		return object.Invalid("model.create", "must not be negative")
+	case m.Delete < 0:
+		return object.Invalid("model.delete", "must not be negative")
+	case m.Fail.Value < 0:
+		return object.Invalid("model.fail", "must not be negative")
+	case m.Fail.Over100():
+		return object.Invalid("model.fail", "must not be more than 100%")
+	case m.Fail.Value > maxFirstFailures:
+		return object.Invalid("model.fail", "must not be more than 1000000")
+	case m.FailAfter < 0 || m.FailAfter > 0 && m.FailAfter < time.Second:
+		return object.Invalid("model.failAfter", "must be zero or at least a second")
+	case m.Limit < 0:
+		return object.Invalid("model.limit", "must not be negative")
+	case m.Limit > MaxPreviewLimit:
+		return object.Invalid("model.limit", "must not be more than "+MaxPreviewLimit.String())
+	case !m.Start.IsZero() && !plausible(m.Start):
+		return object.Invalid("model.start", "must be zero or from 1970 to 9999")
+	}
+	return nil
+}
+
+const maxFirstFailures = 1_000_000
+
+// limit is how far to look ahead.
+func (m *Model) limit() time.Duration {
+	if m.Limit == 0 {
+		return DefaultPreviewLimit
+	}
+	return m.Limit
+}
+
+// policies are those of the model, but for what a preview does not follow:
+// statuses are written at once, and nothing is looked at again in vain.
+func (m *Model) policies() (*Policy, *machineset.Policy) {
+	p, s := DefaultPolicy(), machineset.DefaultPolicy()
+	if m.Policy != nil {
+		*p = *m.Policy
+	}
+	if m.SetPolicy != nil {
+		*s = *m.SetPolicy
+	}
+	p.FailedSummaries = 0
+	p.Resync = m.limit() + time.Hour
+	s.Resync = p.Resync
+	p.StatusInterval, s.StatusInterval = 0, s.Resync
+	return p, s
+}
+
+// fails tells whether the n-th creation fails, n counting from 1.
+func (m *Model) fails(n int64) bool {
+	share := int64(m.Fail.Value)
+	if !m.Fail.Percent {
+		return n <= share
+	}
+	return n*share/100 > (n-1)*share/100
+}
+
+// hopeless tells whether every creation fails, however many there are.
+func (m *Model) hopeless() bool { return m.Fail.Percent && m.Fail.Value >= 100 }
+
+// failAfter is how long after its creation a machine is Failed.
+func (m *Model) failAfter(c *machine.Configuration) time.Duration {
+	switch {
+	case m.FailAfter > 0:
+		return m.FailAfter
+	case c.CreationTimeout > 0:
+		return c.CreationTimeout
+	}
+	return machine.DefaultPolicy().CreationTimeout
+}
+
+// healthAfter is how long an unhealthy machine has until it is Failed; zero:
+// for ever.
+func healthAfter(c *machine.Configuration) time.Duration {
+	switch {
+	case c.DisableHealthTimeout:
+		return 0
+	case c.HealthTimeout > 0:
+		return c.HealthTimeout
+	}
+	return machine.DefaultPolicy().HealthTimeout
+}
+
+// plausible tells whether t is a time that somebody may have noted, and not so
+// far off that nothing can be added to it.
+func plausible(t time.Time) bool { return t.Unix() >= 0 && t.Year() <= 9999 }
+
+// start is the present.
+func (m *Model) start(d *Deployment, sets []Children) time.Time {
+	if !m.Start.IsZero() {
+		return m.Start
+	}
+	latest := time.Unix(0, 0).UTC()
+	see := func(times ...time.Time) {
+		for _, t := range times {
+			if t.After(latest) && plausible(t) {
+				latest = t
+			}
+		}
+	}
+	see(d.CreatedAt, d.DeletedAt)
+	for _, c := range sets {
+		if c.Set == nil {
+			continue
+		}
+		s := c.Set
+		see(s.CreatedAt, s.DeletedAt, s.Reservation.At, s.Status.LastOperation.Time)
+		for _, m := range c.Machines {
+			if m != nil {
+				see(m.CreatedAt, m.DeletedAt, m.Status.Since, m.Status.ClockFrom, m.Status.LastOperation.Time)
+			}
+		}
+	}
+	return latest
+}

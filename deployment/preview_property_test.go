@@ -1,0 +1,170 @@
+package deployment_test
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/deployment/rollout"
+	"github.com/millwright-go/millwright/object"
+)
+
+// TestP7InPreviews: a preview of a fleet at rest keeps floor and ceiling at
+// every moment, also while creations fail, unless the fleet is beyond them
+// from the start, and comes to its end.
+func TestP7InPreviews(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d, sets, model := drawPlausible(t)
+		line := preview(t, d, sets, model)
+		first := line.Samples[0].Counts
+		floor, ceiling := min(line.Floor, first.Available()), max(line.Ceiling, first.Total())
+		require.GreaterOrEqual(t, line.LowestAvailable, floor, "P7: %s", brief(&line))
+		require.LessOrEqual(t, line.HighestTotal, ceiling, "P7: %s", brief(&line))
+		require.True(t, line.Complete, "P3: %s", brief(&line))
+		want := deployment.Counts{New: d.Spec.Replicas, NewAvailable: d.Spec.Replicas, Ready: d.Spec.Replicas}
+		require.Equal(t, want, line.Samples[len(line.Samples)-1].Counts, "P3: %s", brief(&line))
+		requireConsistent(t, &line)
+		requireSeen(t, &line)
+		if len(line.Steps) == 0 {
+			require.Zero(t, line.Duration)
+			require.Len(t, line.Samples, 1)
+		}
+	})
+}
+
+// requireSeen holds the counts of steps to the numbers in their reasons.
+func requireSeen(t require.TestingT, line *deployment.Timeline) {
+	for i := range line.Steps {
+		s := &line.Steps[i]
+		why := s.Why.Rollout
+		switch why.Reason {
+		case rollout.ReasonOldAvailable:
+			require.EqualValues(t, why.Available, s.Seen.Available(), "%s", brief(line))
+		case rollout.ReasonNewGrows:
+			require.LessOrEqual(t, s.Seen.New, s.From, "%s", brief(line))
+		}
+		if s.Why.Reason == deployment.ReasonScale {
+			require.Equal(t, [2]int32{s.Why.From, s.Why.To}, [2]int32{s.From, s.To})
+		}
+	}
+}
+
+// requireConsistent wants the parts of a timeline to say the same.
+func requireConsistent(t require.TestingT, line *deployment.Timeline) {
+	first, last := line.Samples[0], line.Samples[len(line.Samples)-1]
+	lowest, highest := int32(math.MaxInt32), int32(0)
+	at := time.Duration(0)
+	for i, s := range line.Samples {
+		require.GreaterOrEqual(t, s.After, at, "time goes back")
+		require.True(t, i == 0 || s.Counts != line.Samples[i-1].Counts, "nothing changed")
+		require.LessOrEqual(t, s.OldAvailable+s.NewAvailable, s.Ready)
+		require.Equal(t, s.Total(), s.Available()+s.Unavailable())
+		at, lowest, highest = s.After, min(lowest, s.Available()), max(highest, s.Total())
+	}
+	require.LessOrEqual(t, at, line.Duration)
+	require.Equal(t, lowest, line.LowestAvailable)
+	require.Equal(t, highest, line.HighestTotal)
+	require.EqualValues(t, last.Total(), int64(first.Total())+line.Created-line.Deleted, "conservation: %s", brief(line))
+	require.LessOrEqual(t, line.Failed, line.Created)
+	require.Equal(t, line.Complete, line.Ending.Reason == deployment.EndComplete)
+	require.Equal(t, line.Duration, line.Ending.After)
+	requireOrdered(t, line)
+}
+
+// requireOrdered wants each step to have happened at a moment of its counts.
+func requireOrdered(t require.TestingT, line *deployment.Timeline) {
+	at := time.Duration(0)
+	for i := range line.Steps {
+		s := &line.Steps[i]
+		require.GreaterOrEqual(t, s.After, at, "time goes back")
+		at = s.After
+		found := false
+		for j := range line.Samples {
+			found = found || line.Samples[j].After <= s.After && line.Samples[j].Counts == s.Seen
+		}
+		require.True(t, found, "a step saw what no sample holds: %+v", s)
+		require.NotEmpty(t, s.Reason())
+		require.NotEmpty(t, s.String())
+	}
+}
+
+// TestPreviewFromAnywhere: from any state that a store might hold, with any
+// valid model, a preview ends, and says why.
+func TestPreviewFromAnywhere(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		o := drawLive(t)
+		model := drawModel(t)
+		line := preview(t, o.Deployment, hired(o), model)
+		requireConsistent(t, &line)
+		require.NotEqual(t, deployment.EndCircling, line.Ending.Reason, "%s", brief(&line))
+		require.NotEqual(t, deployment.EndTooLarge, line.Ending.Reason, "%s", brief(&line))
+		if line.Ending.Reason == deployment.EndLimit {
+			limit := model.Limit
+			if limit == 0 {
+				limit = deployment.DefaultPreviewLimit
+			}
+			require.Equal(t, limit, line.Duration)
+		}
+	})
+}
+
+// TestP11InPreviews: no nonsense makes a preview panic or run on for ever.
+func TestP11InPreviews(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		o, model := drawGarbage(t), drawOdd(t)
+		if rapid.Bool().Draw(t, "a good model") {
+			model = drawModel(t)
+		}
+		kept := copyOf(o)
+		line, err := deployment.Preview(o.Deployment, o.Sets, model)
+		require.Equal(t, kept.Deployment, o.Deployment)
+		require.Equal(t, kept.Sets, copyOf(o).Sets)
+		if err != nil {
+			var bad *object.FieldError
+			require.ErrorAs(t, err, &bad)
+			require.Error(t, model.Validate())
+			return
+		}
+		require.NoError(t, model.Validate())
+		require.NotEmpty(t, line.Ending.Reason)
+		require.NotEmpty(t, line.Ending.String())
+		require.NotEmpty(t, line.Samples)
+	})
+}
+
+// preview previews twice, and wants the same both times and the arguments left
+// as they were.
+func preview(t require.TestingT, d *deployment.Deployment, sets []deployment.Children, model deployment.Model) deployment.Timeline {
+	before, owners := copyOf(&deployment.Observation{Deployment: d, Sets: sets}), ownersOf(sets)
+	line, err := deployment.Preview(d, sets, model)
+	require.NoError(t, err)
+	require.Equal(t, before.Deployment, d, "the deployment was changed")
+	require.Equal(t, before.Sets, copyOf(&deployment.Observation{Deployment: d, Sets: sets}).Sets, "the sets were changed")
+	require.True(t, slices.Equal(owners, ownersOf(sets)), "written to, if only the same again")
+	again, err := deployment.Preview(d, sets, model)
+	require.NoError(t, err)
+	require.Equal(t, line, again, "another preview of the same")
+	return line
+}
+
+// ownersOf are the pointers in machines, which a copy would not have.
+func ownersOf(sets []deployment.Children) []*object.Owner {
+	var out []*object.Owner
+	for _, c := range sets {
+		for _, m := range c.Machines {
+			out = append(out, m.Owner)
+		}
+	}
+	return out
+}
+
+func TestPreviewNeedsADeployment(t *testing.T) {
+	_, err := deployment.Preview(nil, nil, deployment.Model{})
+	require.True(t, errors.Is(err, deployment.ErrNoDeployment))
+}

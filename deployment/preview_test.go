@@ -1,0 +1,318 @@
+package deployment_test
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/deployment/rollout"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/object"
+)
+
+// usual is a model in which nothing fails.
+func usual() deployment.Model {
+	return deployment.Model{Create: 90 * time.Second, Delete: 30 * time.Second, Start: later}
+}
+
+// TestPreviewTakesItsTime: one machine more at a time, so each replacement
+// takes a creation, and the last deletion comes on top.
+func TestPreviewTakesItsTime(t *testing.T) {
+	d, sets := rolling(4)
+	line := preview(t, d, sets, usual())
+	require.True(t, line.Complete, "%s", brief(&line))
+	assert.Equal(t, 4*90*time.Second+30*time.Second, line.Duration)
+	assert.Equal(t, deployment.PreviewBounds{Replicas: 4, Surge: 1, Floor: 4, Ceiling: 5}, line.PreviewBounds)
+	assert.Equal(t, [5]int64{4, 5, 4, 4, 0},
+		[...]int64{int64(line.LowestAvailable), int64(line.HighestTotal), line.Created, line.Deleted, line.Failed})
+	assert.Equal(t, deployment.ReasonRollout, line.Ending.Waits.Reason)
+	assert.Equal(t, rollout.ReasonDone, line.Ending.Waits.Rollout.Reason)
+	assert.Equal(t, "complete after 6m30s", line.Ending.String())
+	assert.Equal(t, d.Key, line.Key)
+	require.Len(t, line.Steps, 1+4+4)
+	assert.Equal(t, deployment.ReasonCreate, line.Steps[0].Why.Reason)
+	last := line.Steps[8]
+	assert.Equal(t, "web-old", last.Set)
+	assert.False(t, last.New)
+	assert.Equal(t, 4*90*time.Second, last.After)
+	assert.Equal(t, deployment.Counts{Old: 1, New: 4, OldAvailable: 1, NewAvailable: 4, Ready: 5}, last.Seen)
+	assert.Equal(t, deployment.Counts{Old: 4, OldAvailable: 4, Ready: 4}, line.Samples[0].Counts)
+}
+
+func TestPreviewCountsMinReady(t *testing.T) {
+	d, sets := rolling(2)
+	d.Spec.MinReady = 10 * time.Second
+	sets[0].Set.Spec.MinReady = 10 * time.Second
+	line := preview(t, d, sets, usual())
+	require.True(t, line.Complete)
+	assert.Equal(t, 2*(90+10+1)*time.Second+30*time.Second, line.Duration, "a second more, as times are stored in whole ones")
+
+	sets[0].Machines[0].Status.Since = later
+	line = preview(t, d, sets, usual())
+	assert.Equal(t, deployment.Counts{Old: 2, OldAvailable: 1, Ready: 2}, line.Samples[0].Counts)
+	assert.Equal(t, deployment.Sample{After: 11 * time.Second, Counts: deployment.Counts{Old: 2, New: 1, OldAvailable: 2, Ready: 2}},
+		line.Samples[2], "though nothing but time has come")
+	assert.EqualValues(t, 1, line.LowestAvailable)
+}
+
+// TestPreviewFails: which creations fail, and after what time.
+func TestPreviewFails(t *testing.T) {
+	for name, c := range map[string]struct {
+		fail    rollout.IntOrPercent
+		after   time.Duration // of the model
+		timeout time.Duration // of the template
+		failed  int64
+		last    time.Duration
+	}{
+		"the first":             {rollout.IntOrPercent{Value: 1}, 0, 0, 1, 20 * time.Minute},
+		"every tenth":           {percent(10), 0, 0, 1, 9*90*time.Second + 20*time.Minute},
+		"every second":          {percent(50), time.Minute, 0, 9, 9 * 150 * time.Second},
+		"after the model's":     {rollout.IntOrPercent{Value: 1}, 7 * time.Minute, time.Hour, 1, 7 * time.Minute},
+		"after the template's":  {rollout.IntOrPercent{Value: 1}, 0, time.Hour, 1, time.Hour},
+		"more than are created": {percent(9), 0, 0, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, sets := rolling(10)
+			d.Spec.Template.Spec.Config.CreationTimeout = c.timeout
+			model := usual()
+			model.Fail, model.FailAfter = c.fail, c.after
+			line := preview(t, d, sets, model)
+			require.True(t, line.Complete, "%s", brief(&line))
+			assert.Equal(t, c.failed, line.Failed)
+			assert.Equal(t, 10+c.failed, line.Created)
+			last := time.Duration(0)
+			for i := range line.Steps {
+				if s := &line.Steps[i]; s.Reason() == string(machineset.ReasonDeleteFailed) {
+					last = s.After
+				}
+			}
+			assert.Equal(t, c.last, last, "%s", brief(&line))
+		})
+	}
+}
+
+func TestPreviewOfNothing(t *testing.T) {
+	d := stored(3)
+	line := preview(t, d, []deployment.Children{staffed(d, "web-a", 3)}, usual())
+	assert.True(t, line.Complete)
+	assert.Empty(t, line.Steps)
+	assert.Zero(t, line.Duration)
+	assert.Len(t, line.Samples, 1)
+	assert.EqualValues(t, 3, line.Samples[0].NewAvailable)
+}
+
+// TestPreviewOfTheFirst: a deployment that is in no store yet.
+func TestPreviewOfTheFirst(t *testing.T) {
+	line := preview(t, web(5), nil, usual())
+	assert.True(t, line.Complete)
+	assert.Equal(t, 90*time.Second, line.Duration)
+	assert.EqualValues(t, 5, line.Created)
+	assert.EqualValues(t, 5, line.HighestTotal)
+
+	line = preview(t, web(0), nil, usual())
+	assert.True(t, line.Complete)
+	assert.Len(t, line.Steps, 1, "a set is made all the same")
+	assert.Zero(t, line.HighestTotal)
+}
+
+// TestPreviewOfUnfinished: machines found under way take what is left of their
+// time, and late ones all of it.
+func TestPreviewOfUnfinished(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*machine.Machine)
+		want   time.Duration
+	}{
+		"coming up":       {inPhase(machine.PhasePending, time.Minute), 30 * time.Second},
+		"late":            {inPhase(machine.PhasePending, time.Hour), 90 * time.Second},
+		"from the future": {inPhase(machine.PhasePending, -time.Hour), 90 * time.Second},
+		"looping":         {inPhase(machine.PhaseCrashLoopBackOff, 15*time.Minute), 5*time.Minute + 90*time.Second},
+		"unhealthy":       {inPhase(machine.PhaseUnknown, 4*time.Minute), 6*time.Minute + 90*time.Second},
+		"failed":          {inPhase(machine.PhaseFailed, time.Minute), 90 * time.Second},
+		"going": {func(m *machine.Machine) {
+			m.DeletedAt = later.Add(-10 * time.Second)
+		}, 90 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := stored(2)
+			set := staffed(d, "web-a", 2)
+			c.change(set.Machines[1])
+			line := preview(t, d, []deployment.Children{set}, usual())
+			require.True(t, line.Complete, "%s", brief(&line))
+			assert.Equal(t, c.want, line.Duration, "%s", brief(&line))
+			assert.Zero(t, line.Failed, "none of the preview's own")
+		})
+	}
+}
+
+// inPhase is a machine that has been in a phase, and there at all, for a time.
+func inPhase(phase machine.Phase, since time.Duration) func(*machine.Machine) {
+	return func(m *machine.Machine) {
+		m.Status.Phase, m.Status.Since, m.CreatedAt = phase, later.Add(-since), later.Add(-since)
+	}
+}
+
+func TestPreviewEndings(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*deployment.Deployment, []deployment.Children, *deployment.Model)
+		reason deployment.EndReason
+		want   string
+	}{
+		"limit": {func(_ *deployment.Deployment, _ []deployment.Children, m *deployment.Model) {
+			m.Limit = 100 * time.Second
+		},
+			deployment.EndLimit, "not complete after 1m40s, which is as far as the preview looks: "},
+		"stuck": {func(_ *deployment.Deployment, c []deployment.Children, _ *deployment.Model) {
+			c[0].Set.Spec.Selector.Labels = nil
+		}, deployment.EndStuck, "waiting for 1 surplus machine of set web-old to be removed (spec.selector must not be empty"},
+		"failing": {func(_ *deployment.Deployment, _ []deployment.Children, m *deployment.Model) { m.Fail = percent(100) },
+			deployment.EndFailing, "every creation fails"},
+		"refused": {func(d *deployment.Deployment, _ []deployment.Children, _ *deployment.Model) { d.Spec.Replicas = -1 },
+			deployment.EndRefused, "spec.replicas must not be negative"},
+		"foreign": {func(d *deployment.Deployment, _ []deployment.Children, _ *deployment.Model) {
+			d.Finalizers, d.DeletedAt = nil, begin
+		},
+			deployment.EndRefused, "without our finalizer"},
+		"large": {func(d *deployment.Deployment, _ []deployment.Children, _ *deployment.Model) {
+			d.Spec.Replicas = math.MaxInt32
+		}, deployment.EndTooLarge, "2147483645 machines in one set"},
+		"paused": {func(d *deployment.Deployment, _ []deployment.Children, _ *deployment.Model) { d.Spec.Paused = true },
+			deployment.EndPaused, "on hold after 0s: paused: rolling is on hold"},
+		"deleted": {func(d *deployment.Deployment, _ []deployment.Children, _ *deployment.Model) { d.DeletedAt = begin },
+			deployment.EndComplete, "complete after 30s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, sets := rolling(3)
+			model := usual()
+			c.change(d, sets, &model)
+			line := preview(t, d, sets, model)
+			requireConsistent(t, &line)
+			assert.Equal(t, c.reason, line.Ending.Reason, "%s", brief(&line))
+			assert.Contains(t, line.Ending.String(), c.want)
+		})
+	}
+}
+
+// TestPreviewPrunes: old sets beyond the history go when all is done, and only
+// then.
+func TestPreviewPrunes(t *testing.T) {
+	d, sets := rolling(2)
+	d.Spec.RevisionHistoryLimit = new(int32)
+	line := preview(t, d, sets, usual())
+	require.True(t, line.Complete, "%s", brief(&line))
+	last := line.Steps[len(line.Steps)-1]
+	assert.Equal(t, deployment.ReasonPrune, last.Why.Reason)
+	assert.Equal(t, "web-old", last.Set)
+	assert.Equal(t, line.Duration, last.After)
+	assert.Equal(t, 2*90*time.Second+30*time.Second, line.Duration)
+}
+
+// TestPreviewOfADeadline: a machine that fails keeps a rollout from getting on.
+func TestPreviewOfADeadline(t *testing.T) {
+	d, sets := rolling(2)
+	d.Spec.ProgressDeadline = 10 * time.Minute
+	model := usual()
+	line := preview(t, d, sets, model)
+	assert.Zero(t, line.Overdue)
+	model.Fail = rollout.IntOrPercent{Value: 1}
+	line = preview(t, d, sets, model)
+	assert.Equal(t, 10*time.Minute+time.Second, line.Overdue)
+	assert.True(t, line.Complete)
+}
+
+// TestPreviewOfARollback: the answer to the request is a step, and what follows
+// from it is previewed.
+func TestPreviewOfARollback(t *testing.T) {
+	d, sets := rolling(2)
+	sets[0].Set.Revision, d.Revision = 1, 1
+	d.Spec.RollbackTo = &deployment.Rollback{Revision: 1}
+	line := preview(t, d, sets, usual())
+	require.Len(t, line.Steps, 1, "%s", brief(&line))
+	assert.Equal(t, deployment.ReasonRollbackDone, line.Steps[0].Why.Reason)
+	assert.Equal(t, "web-old", line.Steps[0].Set)
+	assert.True(t, line.Complete)
+
+	d.Spec.RollbackTo.Revision = 7
+	line = preview(t, d, sets, usual())
+	assert.Equal(t, deployment.ReasonRollbackRevisionNotFound, line.Steps[0].Why.Reason)
+	assert.EqualValues(t, 2, line.Created, "the rollout goes on")
+}
+
+// TestPreviewCircling: two sets of one name, of which an order can mean only
+// one, are nothing a store would hold.
+func TestPreviewCircling(t *testing.T) {
+	d, sets := rolling(4)
+	twin := staffed(d, "web-old", 3)
+	class("medium")(&d.Spec)
+	twin.Set.UID = "twin"
+	for _, m := range twin.Machines {
+		m.Owner = &object.Owner{Kind: machineset.OwnerKind, Name: "web-old", UID: "twin"}
+	}
+	line := preview(t, d, append(sets, twin), usual())
+	assert.Equal(t, deployment.EndCircling, line.Ending.Reason, "%s", line.Ending)
+}
+
+// TestPreviewOfATakenName: a set of somebody else holds the name of the new one.
+func TestPreviewOfATakenName(t *testing.T) {
+	d, sets := rolling(2)
+	line := preview(t, d, sets, usual())
+	other := deployment.Children{Set: &machineset.Set{}}
+	other.Set.Namespace, other.Set.Name, other.Set.UID = d.Namespace, line.Steps[0].Set, "other"
+	again := preview(t, d, append(sets, other), usual())
+	require.True(t, again.Complete, "%s", brief(&again))
+	assert.Len(t, again.Steps, len(line.Steps)+1)
+	assert.NotEqual(t, line.Steps[0].Set, again.Steps[1].Set)
+	assert.Equal(t, line.Duration, again.Duration)
+}
+
+// TestPreviewFollowsPolicies: a set makes no more machines at once than its
+// policy says, and the hash label is the deployment policy's.
+func TestPreviewFollowsPolicies(t *testing.T) {
+	d, sets := rolling(20)
+	sets[0].Set.Spec.Template.Labels["hash"] = "old"
+	model := usual()
+	model.Policy, model.SetPolicy = deployment.DefaultPolicy(), machineset.DefaultPolicy()
+	model.Policy.Keys.TemplateHash = "hash"
+	model.SetPolicy.Burst = 7
+	d.Spec.Template.Spec.Class.Name = "small"
+	delete(sets[0].Set.Spec.Template.Labels, hashLabel)
+	delete(sets[0].Set.Spec.Selector.Labels, hashLabel)
+	d.Spec.Replicas = 55
+	line := preview(t, d, sets, model)
+	require.True(t, line.Complete, "%s", brief(&line))
+	assert.Len(t, line.Samples, 1+5+1, "35 machines, 7 at a time")
+	assert.Len(t, line.Steps, 1, "no rollout: only the hash label differs")
+	assert.EqualValues(t, 7, model.SetPolicy.Burst)
+	assert.Equal(t, time.Second, model.Policy.StatusInterval, "the policy is the caller's")
+}
+
+func TestModelValidate(t *testing.T) {
+	for want, m := range map[string]deployment.Model{
+		"model.create must not be negative":                 {Create: -1},
+		"model.delete must not be negative":                 {Delete: -1},
+		"model.fail must not be negative":                   {Fail: rollout.IntOrPercent{Value: -1}},
+		"model.fail must not be more than 100%":             {Fail: percent(101)},
+		"model.fail must not be more than 1000000":          {Fail: rollout.IntOrPercent{Value: 1_000_001}},
+		"model.failAfter must be zero or at least a second": {FailAfter: time.Second - 1},
+		"model.limit must not be negative":                  {Limit: -1},
+		"model.limit must not be more than 87600h0m0s":      {Limit: deployment.MaxPreviewLimit + 1},
+		"model.start must be zero or from 1970 to 9999":     {Start: time.Unix(-1, 0)},
+		"policy.resync must be at least a second":           {Policy: &deployment.Policy{}},
+		"policy.burst must be from 1 to 10000":              {SetPolicy: &machineset.Policy{}},
+		"":                                                  {},
+	} {
+		err := m.Validate()
+		if want == "" {
+			assert.NoError(t, err)
+			continue
+		}
+		assert.EqualError(t, err, want)
+		assert.ErrorIs(t, err, object.ErrInvalid)
+		_, err = deployment.Preview(web(1), nil, m)
+		assert.EqualError(t, err, want)
+	}
+}

@@ -1,0 +1,184 @@
+package deployment
+
+import (
+	"time"
+
+	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/object"
+)
+
+// Timeline is what a preview says will happen. Offsets count from
+// Model.Start; numbers are machines.
+type Timeline struct {
+	Key object.Key // the deployment's
+	PreviewBounds
+
+	// Steps are the orders that were given, in their order.
+	Steps []Step
+	// Samples are the fleet's counts over time: first as it was found, then
+	// after each change. Several may have the same offset.
+	Samples []Sample
+
+	// Duration is how long it took until all was done and the last machine
+	// was gone; if the preview ended otherwise, how far it came.
+	Duration time.Duration
+	// LowestAvailable and HighestTotal are the extremes of the samples.
+	LowestAvailable int32
+	HighestTotal    int32
+
+	Created int64 // machines whose creation was ordered
+	Deleted int64 // machines whose deletion was ordered
+	Failed  int64 // machines that became Failed, of those created
+
+	// Overdue is when the rollout had got no further for its progress deadline
+	// the first time. Zero: that was never.
+	Overdue time.Duration
+	// Complete says that the rollout was done within the limit.
+	Complete bool
+	// Ending says how the preview ended.
+	Ending Ending
+}
+
+// PreviewBounds are what the fleet is held to, in machines.
+type PreviewBounds struct {
+	Replicas    int32 // R, wanted; negative ones count as 0
+	Surge       int32 // S, more than R for a time
+	Unavailable int32 // U, of R missing for a time
+	Floor       int32 // max(0, R − U); 0 while the deployment is being deleted
+	Ceiling     int32 // R + S, at most math.MaxInt32
+}
+
+// Counts are the numbers of machines at one moment, as decisions count them:
+// machines that are being deleted are Terminating and nothing else.
+type Counts struct {
+	Old          int32 // of sets other than the new one
+	New          int32 // of the new set
+	OldAvailable int32 // of Old, ready for the deployment's MinReady
+	NewAvailable int32 // of New, likewise
+	Ready        int32 // of Old and New, ready for however long
+	Terminating  int32 // ordered to go, and not gone yet
+}
+
+// Total is how many machines there are, without the terminating ones. It is
+// what the ceiling is about.
+func (c Counts) Total() int32 { return c.Old + c.New }
+
+// Available is how many machines are available. It is what the floor is about.
+func (c Counts) Available() int32 { return c.OldAvailable + c.NewAvailable }
+
+// Unavailable is how many machines there are that are not available: still
+// coming up, or broken.
+func (c Counts) Unavailable() int32 { return c.Total() - c.Available() }
+
+// Sample is the fleet at one moment.
+type Sample struct {
+	After time.Duration // since Model.Start
+	Counts
+}
+
+// Step is one order, to a set or of a set to its machines, or the answer to a
+// request for a rollback. What follows from a set's size, that it creates
+// machines or deletes surplus ones, is no step, nor are numbers of revisions.
+type Step struct {
+	After time.Duration // since Model.Start
+	Set   string        // name of the set that it is about
+	New   bool          // the set has the wanted template
+	// From and To are the set's size before and after; equal unless it is
+	// resized.
+	From, To int32
+	// Why is the reason of an order of the deployment to a set. Zero: the
+	// set's own order.
+	Why Why
+	// Machines is the reason of a set's own order to its machines. Zero: the
+	// deployment's order.
+	Machines machineset.Why
+	// Seen is what the decision was made from.
+	Seen Counts
+}
+
+// Reason is that of Why or, for a set's own order, of Machines.
+func (s *Step) Reason() string {
+	if s.Machines.Reason != "" {
+		return string(s.Machines.Reason)
+	}
+	return string(s.Why.Reason)
+}
+
+// String is the sentence of Why or, for a set's own order, of Machines with
+// the set's name.
+func (s *Step) String() string {
+	if s.Machines.Reason != "" {
+		return "set " + s.Set + ": " + s.Machines.String()
+	}
+	return s.Why.String()
+}
+
+// EndReason is how a preview ended, one word for programs.
+type EndReason string
+
+// The ways in which a preview ends.
+const (
+	// EndComplete: all was done. It is the only good end.
+	EndComplete EndReason = "Complete"
+	// EndLimit: more was to come when Model.Limit was reached.
+	EndLimit EndReason = "LimitReached"
+	// EndStuck: it is not done, and nothing is going to happen any more.
+	EndStuck EndReason = "Stuck"
+	// EndPaused: the deployment is paused, and what is done all the same is done.
+	EndPaused EndReason = "Paused"
+	// EndFailing: every creation fails, also those that replace failed machines.
+	EndFailing EndReason = "EveryCreationFails"
+	// EndRefused: the deployment holds something that can't be acted upon.
+	EndRefused EndReason = "Refused"
+	// EndCircling: orders follow orders without end at one moment. It takes
+	// objects that no store would hold, such as two sets of one name.
+	EndCircling EndReason = "Circling"
+	// EndTooLarge: a set is to have more than MaxPreviewMachines, or so much
+	// is going on that the preview was given up.
+	EndTooLarge EndReason = "TooLarge"
+)
+
+// Ending is how a preview ended, and why there. Values are comparable.
+type Ending struct {
+	Reason EndReason
+	// Waits is what the deployment's last decision said.
+	Waits Why
+	// Set is what the set said last that the deployment waits for, if there
+	// is such a set.
+	Set machineset.Why
+	// After is when it ended, since Model.Start.
+	After time.Duration
+	// Count is how many machines failed since the rollout last got further
+	// (EveryCreationFails), or a set was to have (TooLarge; zero: too much is
+	// going on).
+	Count int64
+}
+
+var endSentences = map[EndReason]string{
+	EndComplete: "complete after {after}",
+	EndLimit:    "not complete after {after}, which is as far as the preview looks: {waits}",
+	EndStuck:    "stuck after {after}: {waits}",
+	EndPaused:   "on hold after {after}: {waits}",
+	EndFailing:  "given up after {after}: every creation fails, {count} did in a row: {waits}",
+	EndRefused:  "the deployment can't be acted upon: {waits}",
+	EndCircling: "given up after {after}: orders come without end: {waits}",
+	EndTooLarge: "given up after {after}: {large}",
+}
+
+// String is the sentence a person can act on.
+func (e Ending) String() string {
+	sentence, ok := endSentences[e.Reason]
+	if !ok {
+		return string(e.Reason)
+	}
+	waits := e.Waits.String()
+	if e.Set.Reason != "" {
+		waits += " (" + e.Set.String() + ")"
+	}
+	large := "too many decisions are needed for a fleet of this size"
+	if e.Count > 0 {
+		large = decimal(int32(e.Count)) + " machines in one set are more than a preview follows"
+	}
+	return object.Sentence(sentence, "after", e.After.String(), "waits", waits,
+		"count", decimal(int32(e.Count)), "large", large)
+}

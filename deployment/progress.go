@@ -1,0 +1,150 @@
+package deployment
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/millwright-go/millwright/deployment/rollout"
+	"github.com/millwright-go/millwright/object"
+)
+
+// Reasons of ConditionProgressing, in the spelling that stored objects have.
+const (
+	// ProgressCreated: a rollout has begun with a new set that has had no
+	// machine yet.
+	ProgressCreated = "NewMachineSetCreated"
+	// ProgressFound: a rollout has begun with a set that existed before.
+	ProgressFound = "FoundNewMachineSet"
+	// ProgressUpdated: the rollout has got further.
+	ProgressUpdated = "MachineSetUpdated"
+	// ProgressAvailable: the rollout is complete. This stays when machines
+	// fail or the fleet is scaled later, until the next rollout.
+	ProgressAvailable = "NewMachineSetAvailable"
+	// ProgressPaused: the deployment is paused; the status is Unknown.
+	ProgressPaused = "DeploymentPaused"
+	// ProgressResumed: it is paused no more, and has not got further since.
+	ProgressResumed = "DeploymentResumed"
+	// ProgressDeadlineExceeded: the rollout has got no further for
+	// Spec.ProgressDeadline; the status is False. It stays while the
+	// deployment is paused, and until there is progress.
+	ProgressDeadlineExceeded = "ProgressDeadlineExceeded"
+)
+
+// underWay are the reasons that stand during a rollout, each with its status.
+var underWay = map[string]object.ConditionStatus{
+	ProgressCreated: object.True, ProgressFound: object.True, ProgressUpdated: object.True,
+	ProgressResumed: object.True, ProgressDeadlineExceeded: object.False,
+}
+
+// progress says how far the rollout is, by comparing s with what was stored. It
+// notes in s when there was progress.
+func (d *decision) progress(s *Status) object.Condition {
+	c := object.Condition{Type: ConditionProgressing, Status: object.True, Since: d.stamp(), Message: d.step.String()}
+	have, had := d.hadProgress()
+	if d.deployment.Spec.Paused {
+		if had == ProgressDeadlineExceeded {
+			return *have
+		}
+		c.Status, c.Reason = object.Unknown, ProgressPaused
+		return c
+	}
+	further := true
+	switch {
+	case rollout.Done(d.fleet):
+		c.Reason = ProgressAvailable
+		further = had != ProgressAvailable
+	case had == ProgressAvailable && d.onlyNew(s):
+		return *have
+	case had == ProgressPaused && !d.begun():
+		c.Reason = ProgressResumed
+	case underWay[had] == "" || d.begun():
+		c.Reason = d.opening()
+	case furtherThan(s, &d.deployment.Status):
+		c.Reason = ProgressUpdated
+	default:
+		c, further = d.standstill(s, c, had), false
+	}
+	if further {
+		s.ProgressedAt = d.stamp()
+	}
+	return c
+}
+
+// hadProgress is the stored condition and its reason; empty: there is none, or
+// none that this library has written.
+func (d *decision) hadProgress() (have *object.Condition, reason string) {
+	have = object.FindCondition(d.deployment.Status.Conditions, ConditionProgressing)
+	if have == nil {
+		return nil, ""
+	}
+	status := underWay[have.Reason]
+	switch have.Reason {
+	case ProgressAvailable:
+		status = object.True
+	case ProgressPaused:
+		status = object.Unknown
+	}
+	if status == "" || have.Status != status {
+		return have, ""
+	}
+	return have, have.Reason
+}
+
+// standstill completes the condition of a rollout that has not got further.
+func (d *decision) standstill(s *Status, c object.Condition, had string) object.Condition {
+	if s.ProgressedAt.IsZero() {
+		s.ProgressedAt = d.stamp()
+	}
+	c.Reason = had
+	switch {
+	case d.overdue(s.ProgressedAt):
+		c.Status, c.Reason = object.False, ProgressDeadlineExceeded
+		c.Message = fmt.Sprintf("no progress within %s: %s", d.deployment.Spec.ProgressDeadline, c.Message)
+	case had == ProgressDeadlineExceeded: // the deadline is another one by now
+		c.Reason = d.opening()
+	}
+	return c
+}
+
+// overdue tells whether the progress deadline, counted from the last progress,
+// has passed. If it is to come, the next look is no later.
+func (d *decision) overdue(since time.Time) bool {
+	deadline := d.deployment.Spec.ProgressDeadline
+	if deadline <= 0 {
+		return false
+	}
+	due := since.Add(deadline).Add(time.Second) // since was rounded down
+	if due.After(d.now) {
+		d.lookAt(due)
+		return false
+	}
+	return true
+}
+
+// begun tells whether another set has become the new one since the deployment's
+// revision was recorded, which is done after the status has told of it.
+func (d *decision) begun() bool {
+	return !d.held() && d.current != nil && d.deployment.Revision != d.revision
+}
+
+// opening is the reason with which a rollout begins.
+func (d *decision) opening() string {
+	if d.fresh() {
+		return ProgressCreated
+	}
+	return ProgressFound
+}
+
+// onlyNew tells whether no machine is left to be replaced.
+func (d *decision) onlyNew(s *Status) bool { return s.Replicas == s.Updated && !d.fresh() }
+
+// fresh tells whether the new set has never had a machine, or is yet to come.
+func (d *decision) fresh() bool {
+	return d.current == nil || d.current.actual == 0 && d.current.set.Reservation.Reserved == 0
+}
+
+// furtherThan tells whether a rollout has come from b to a.
+func furtherThan(a, b *Status) bool {
+	return a.Updated > b.Updated || a.Replicas-a.Updated < b.Replicas-b.Updated ||
+		a.Ready > b.Ready || a.Available > b.Available
+}

@@ -1,0 +1,48 @@
+package deployment
+
+import "math"
+
+// revisionOf is the revision of a set when it is the new one: its own if that
+// is above all others, else the next; of nil, that of a set yet to be made.
+// After the last number there is no next, and it is shared.
+func (d *decision) revisionOf(f *family) int64 {
+	own, others := int64(0), int64(0)
+	for i := range d.sets {
+		if g := &d.sets[i]; g == f {
+			own = g.set.Revision
+		} else {
+			others = max(others, g.set.Revision)
+		}
+	}
+	switch {
+	case own > others:
+		return own
+	case others == math.MaxInt64:
+		return others
+	}
+	return others + 1
+}
+
+// number gives a set that has become the new one its revision, unless that
+// went with another order.
+func (d *decision) number() (Plan, bool) {
+	if d.held() || d.current == nil || d.current.set.Revision == d.revision {
+		return Plan{}, false
+	}
+	changed := d.current.set.Clone()
+	changed.Revision = d.revision
+	why := Why{Reason: ReasonRevision, Name: changed.Name, Revision: d.revision}
+	return Plan{Push: []Order{{changed, why}}, Why: why}, true
+}
+
+// recordRevision copies the new set's revision to the deployment, after the
+// status has told of the rollout.
+func (d *decision) recordRevision() (Plan, bool) {
+	if d.held() || d.throttled > 0 || d.current == nil || d.deployment.Revision == d.revision {
+		return Plan{}, false
+	}
+	changed := d.deployment.Clone()
+	changed.Revision = d.revision
+	why := Why{Reason: ReasonRecord, Name: d.current.set.Name, Revision: d.revision}
+	return Plan{Write: &Update{Deployment: changed}, Why: why}, true
+}

@@ -1,0 +1,77 @@
+package deployment
+
+import (
+	"fmt"
+	"maps"
+)
+
+// rollBack answers a request for an earlier template. The request goes in the
+// write that answers it, so it is answered once; while paused it waits.
+func (d *decision) rollBack() (Plan, bool) {
+	request := d.deployment.Spec.RollbackTo
+	if request == nil || d.held() || d.deployment.Spec.Paused {
+		return Plan{}, false
+	}
+	changed := d.deployment.Clone()
+	changed.Spec.RollbackTo = nil
+	target := d.rollbackTarget(request.Revision)
+	if target == nil {
+		why := Why{Reason: ReasonRollbackRevisionNotFound, Detail: "an earlier template", Revision: request.Revision}
+		if request.Revision != 0 {
+			why.Detail = fmt.Sprintf("revision %d", request.Revision)
+		}
+		return Plan{Write: &Update{changed, NewsWarning}, Why: why}, true
+	}
+	why := Why{Name: target.set.Name, Revision: target.set.Revision}
+	if d.wanted(target.set) {
+		why.Reason = ReasonRollbackTemplateUnchanged
+		return Plan{Write: &Update{changed, NewsWarning}, Why: why}, true
+	}
+	restored := changed.Clone()
+	d.restore(restored, target)
+	if bad := restored.invalidField(d.p.Keys); bad != nil {
+		why.Reason, why.Detail = ReasonRollbackInvalid, bad.Error()
+		return Plan{Write: &Update{changed, NewsWarning}, Why: why}, true
+	}
+	why.Reason = ReasonRollbackDone
+	return Plan{Write: &Update{restored, NewsNormal}, Why: why}, true
+}
+
+// rollbackTarget is the youngest set of a revision, or, of 0, that of the
+// highest revision with another template than the present one; nil: there is
+// none. A set that is being deleted is history no more.
+func (d *decision) rollbackTarget(revision int64) *family {
+	var found *family
+	for i := range d.sets {
+		f := &d.sets[i]
+		switch {
+		case f.set.Deleted() || f.set.Revision <= 0:
+		case revision != 0:
+			if f.set.Revision == revision {
+				found = f
+			}
+		case d.wanted(f.set):
+		case found == nil || f.set.Revision >= found.set.Revision:
+			found = f
+		}
+	}
+	return found
+}
+
+// restore copies a set's template and annotations, without what deployments
+// leave on sets.
+func (d *decision) restore(changed *Deployment, from *family) {
+	keys := &d.p.Keys
+	changed.Spec.Template = from.set.Spec.Template.Clone()
+	delete(changed.Spec.Template.Labels, keys.TemplateHash)
+	annotations := maps.Clone(from.set.Annotations)
+	delete(annotations, keys.DesiredReplicas)
+	delete(annotations, keys.MaxReplicas)
+	if len(annotations) == 0 {
+		return
+	}
+	if changed.Annotations == nil {
+		changed.Annotations = make(map[string]string, len(annotations))
+	}
+	maps.Copy(changed.Annotations, annotations)
+}

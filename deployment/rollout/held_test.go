@@ -1,0 +1,383 @@
+package rollout_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/millwright-go/millwright/deployment/rollout"
+)
+
+// rule is Resize or Recreate.
+type rule func(rollout.Fleet, []rollout.Scale) ([]rollout.Scale, rollout.Why)
+
+// held is a fleet in which sets may be going, and machines terminating.
+func (n numbers) held(sets int) rollout.Fleet {
+	f := n.fleet(sets)
+	f.Apart = n.below(3) == 0
+	for i := range f.Sets {
+		set := &f.Sets[i]
+		set.Going = n.below(6) == 0
+		if n.below(3) == 0 {
+			set.Terminating = n.count()
+		}
+		if n.below(3) == 0 { // unused, as most old sets are
+			*set = rollout.Set{Name: set.Name, New: set.New, Going: set.Going, Terminating: set.Terminating}
+		}
+	}
+	return f
+}
+
+// heldOracle carries out what Resize or Recreate should order, machine by machine.
+type heldOracle struct {
+	*oracle
+	leads       bool // the current set is there
+	isNew       bool // and has the wanted template
+	terminating int64
+	apart       bool
+}
+
+// newHeldOracle takes lead, a name or "", for the set that grows.
+func newHeldOracle(f rollout.Fleet, lead string) *heldOracle {
+	h := &heldOracle{apart: f.Apart}
+	marked := f
+	marked.Sets = append([]rollout.Set(nil), f.Sets...)
+	for i := range marked.Sets {
+		set := &marked.Sets[i]
+		leads := set.Name == lead
+		if leads {
+			h.leads, h.isNew = true, set.New
+		} else {
+			h.terminating += max(int64(set.Terminating), 0)
+		}
+		set.New = leads
+	}
+	h.oracle = newOracle(marked)
+	return h
+}
+
+// leader looks the set up that Resize should let grow, and counts the sets in use.
+func leader(f rollout.Fleet) (name string, inUse int) {
+	newest, newestInUse, wanted := "", "", rollout.Set{Going: true}
+	for _, set := range f.Sets {
+		if set.Going {
+			continue
+		}
+		newest = set.Name
+		if set.Spec > 0 {
+			newestInUse = set.Name
+			inUse++
+		}
+		if set.New {
+			wanted = set
+		}
+	}
+	switch {
+	case !wanted.Going && (inUse == 0 || wanted.Spec > 0):
+		return wanted.Name, inUse
+	case inUse > 0:
+		return newestInUse, inUse
+	}
+	return newest, inUse
+}
+
+func (h *heldOracle) resize(inUse int) {
+	if h.wanted == 0 {
+		h.most = 0
+	}
+	if inUse > 1 {
+		h.scaleDown()
+	}
+	if used := h.used(); len(used) == 1 {
+		used[0].spec = min(used[0].spec, h.wanted)
+	}
+	if h.isNew && h.current.spec == h.wanted && h.current.available >= h.wanted {
+		for _, c := range h.old {
+			c.spec = 0
+		}
+	}
+	h.extend()
+}
+
+func (h *heldOracle) recreate() {
+	h.most, h.least, h.apart = h.wanted, 0, true
+	if h.leads {
+		for _, c := range h.old {
+			c.spec = 0
+		}
+		h.current.spec = min(h.current.spec, h.wanted)
+	} else {
+		h.scaleDown()
+	}
+	h.extend()
+}
+
+func (h *heldOracle) used() (used []*tally) {
+	for _, c := range h.sets() {
+		if c.spec > 0 {
+			used = append(used, c)
+		}
+	}
+	return used
+}
+
+// extend adds machine after machine while all that is asked for holds.
+func (h *heldOracle) extend() {
+	if !h.leads {
+		return
+	}
+	others, left := int64(0), h.terminating
+	for _, c := range h.old {
+		others += c.spec
+		left += max(c.spec, c.actual)
+	}
+	if h.apart && left > 0 || others > 0 && h.current.actual > h.current.spec {
+		return
+	}
+	change(h.current, +1, h.wanted, func() bool {
+		total := h.current.spec
+		for _, c := range h.old {
+			total += max(c.spec, c.actual)
+		}
+		return total <= h.most && h.ordered() <= h.wanted
+	})
+}
+
+// newName is the set of the wanted template.
+func newName(f rollout.Fleet) string {
+	name := ""
+	for _, set := range f.Sets {
+		if set.New && !set.Going {
+			name = set.Name
+		}
+	}
+	return name
+}
+
+func requireAsOracle(t *testing.T, f rollout.Fleet, orders []rollout.Scale, h *heldOracle) {
+	t.Helper()
+	after := carriedOut(f, orders)
+	for _, c := range h.sets() {
+		set := find(after, c.name)
+		got := max(int64(set.Spec), 0)
+		if set.Going {
+			got = 0
+		}
+		if got != c.spec {
+			t.Fatalf("%s: %d, by the oracle %d\nfleet  %+v\norders %+v", c.name, got, c.spec, f, orders)
+		}
+	}
+}
+
+func TestResizeAndRecreateAgreeWithOracle(t *testing.T) {
+	cases := 300_000
+	if testing.Short() {
+		cases = 40_000
+	}
+	r := rand.New(rand.NewPCG(11, 12))
+	small, extreme := smallNumbers(r), extremeNumbers(r)
+	seen := make(map[rollout.Reason]int)
+	for i := range cases {
+		f := small.held(4)
+		if i%5 == 0 {
+			f = extreme.held(20)
+		}
+		lead, inUse := leader(f)
+		h := newHeldOracle(f, lead)
+		h.resize(inUse)
+		orders, why := rollout.Resize(f, nil)
+		requireAsOracle(t, f, orders, h)
+		note(seen, orders, why)
+
+		h = newHeldOracle(f, newName(f))
+		h.recreate()
+		orders, why = rollout.Recreate(f, nil)
+		requireAsOracle(t, f, orders, h)
+		note(seen, orders, why)
+	}
+	for _, reason := range []rollout.Reason{
+		rollout.ReasonGrows, rollout.ReasonAboveReplicas, rollout.ReasonScaleDown, rollout.ReasonHeld, rollout.ReasonRemoval,
+		rollout.ReasonRecreate, rollout.ReasonOldPresent, rollout.ReasonNewGrows, rollout.ReasonNewUnavailable,
+		rollout.ReasonDone, rollout.ReasonNoNewSet,
+	} {
+		require.Greater(t, seen[reason], cases/2_000, "too few cases of %s: %v", reason, seen)
+	}
+}
+
+func note(seen map[rollout.Reason]int, orders []rollout.Scale, why rollout.Why) {
+	seen[why.Reason]++
+	for _, order := range orders {
+		seen[order.Why.Reason]++
+	}
+}
+
+// heldFleets draws fleets for properties of Resize and Recreate.
+func heldFleets(t *rapid.T) rollout.Fleet {
+	bound := rapid.OneOf(rapid.Int32Range(-1, 9), rapid.Int32Range(-1, 9), rapid.SampledFrom(extremes))
+	return numbers{
+		bound: func() int32 { return bound.Draw(t, "bound") },
+		count: func() int32 { return bound.Draw(t, "count") },
+		below: func(n int) int { return rapid.IntRange(0, n-1).Draw(t, "below") },
+	}.held(5)
+}
+
+// keeps holds one decision to P5, P7 and P9, and to what its reason says.
+func keeps(f rollout.Fleet, decide rule, orders []rollout.Scale, why rollout.Why) error {
+	if err := boundsHoldAfterEachOrder(f, orders, why); err != nil {
+		return fmt.Errorf("P7: %w", err)
+	}
+	if again, _ := decide(carriedOut(f, orders), nil); len(again) > 0 {
+		return fmt.Errorf("P5: ordered again: %+v", again)
+	}
+	l, raised := count(f), 0
+	for _, order := range orders {
+		set := find(f, order.Name)
+		switch {
+		case set.Going:
+			return fmt.Errorf("order for %s, which is going", order.Name)
+		case order.To < 0 || int64(order.To) > l.ceiling || order.To == order.From || order.From != max(set.Spec, 0):
+			return fmt.Errorf("P9: %+v", order)
+		case order.To > order.From:
+			raised++
+		}
+		if order.Why.Count != int64(max(order.From, order.To))-int64(min(order.From, order.To)) {
+			return fmt.Errorf("%s from %d to %d, the reason counts %d", order.Name, order.From, order.To, order.Why.Count)
+		}
+	}
+	if raised > 1 {
+		return fmt.Errorf("%d sets raised: %+v", raised, orders)
+	}
+	if (why.Reason == rollout.ReasonDone) != (len(orders) == 0 && rollout.Done(f)) {
+		return fmt.Errorf("done is %t, the reason %s", rollout.Done(f), why.Reason)
+	}
+	return nil
+}
+
+func TestP5P7P9Resize(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := heldFleets(t)
+		orders, why := rollout.Resize(f, nil)
+		if err := keeps(f, rollout.Resize, orders, why); err != nil {
+			t.Fatalf("%v\nfleet  %+v\norders %+v", err, f, orders)
+		}
+		// P1, and no rolling: while all fit and no set has to go down to R, none is lowered for another.
+		l := count(f)
+		current := find(f, newName(f))
+		saturated := min(int64(current.Available), int64(current.Actual)) >= l.wanted && int64(current.Spec) == l.wanted
+		for _, order := range orders {
+			if order.To < order.From && l.ordered <= l.ceiling && l.wanted > 0 && !saturated && int64(order.From) <= l.wanted {
+				t.Fatalf("P1: %+v\nfleet %+v", order, f)
+			}
+		}
+	})
+}
+
+func TestP5P7P9Recreate(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := heldFleets(t)
+		f.Bounds = rollout.Bounds{Unavailable: 1<<31 - 1} // what Recreate keeps to, whatever is set
+		orders, why := rollout.Recreate(f, nil)
+		if err := keeps(f, rollout.Recreate, orders, why); err != nil {
+			t.Fatalf("%v\nfleet  %+v\norders %+v", err, f, orders)
+		}
+		for _, order := range orders {
+			for _, set := range f.Sets {
+				if order.To > order.From && set.Name != order.Name && max(set.Actual, 0)+max(set.Terminating, 0) > 0 {
+					t.Fatalf("%+v with machines of %+v", order, set)
+				}
+			}
+		}
+		g := f
+		g.Bounds = rollout.Bounds{Surge: 7}
+		same, _ := rollout.Recreate(g, make([]rollout.Scale, 3))
+		require.Equal(t, append([]rollout.Scale{}, orders...), append([]rollout.Scale{}, same...))
+	})
+}
+
+// P11: any input has an answer with a sentence, and stays as it was.
+func TestP11ResizeAndRecreateAnswerAnything(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := heldFleets(t)
+		for i := range f.Sets {
+			f.Sets[i].Name = rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "name")
+			f.Sets[i].New = rapid.Bool().Draw(t, "new")
+		}
+		sets := append([]rollout.Set(nil), f.Sets...)
+		for _, decide := range []rule{rollout.Resize, rollout.Recreate} {
+			orders, why := decide(f, nil)
+			require.NotEqual(t, string(why.Reason), why.String())
+			for _, order := range orders {
+				require.NotEqual(t, string(order.Why.Reason), order.Why.String())
+			}
+			require.Equal(t, sets, append([]rollout.Set(nil), f.Sets...), "the input changed")
+		}
+	})
+}
+
+// P3: sets obey in pieces, and what they remove takes its time to go. A paused fleet comes to R; one that is recreated is
+// done, and no machine of the new set is ever made beside one of another.
+func TestP3HeldFleetsConverge(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		recreate := rapid.Bool().Draw(t, "recreate")
+		decide := rollout.Resize
+		if recreate {
+			decide = rollout.Recreate
+		}
+		w := newWorld(t)
+		if rapid.Bool().Draw(t, "new set") || len(w.fleet.Sets) == 0 {
+			w.wantTemplate(len(w.fleet.Sets))
+		}
+		for i := range w.fleet.Sets { // ordered by others, before
+			w.fleet.Sets[i].Spec = min(w.fleet.Sets[i].Spec, w.fleet.Sets[i].Actual)
+		}
+		quiet := 0
+		for round := 0; quiet < 3; round++ {
+			if round > 200 {
+				t.Fatalf("no end: %+v", w.fleet)
+			}
+			orders, _ := decide(w.fleet, nil)
+			before := w.fleet
+			w.fleet = carriedOut(w.fleet, orders)
+			before.Sets = append([]rollout.Set(nil), w.fleet.Sets...)
+			for i := range w.fleet.Sets {
+				w.obeySlowly(i, rapid.Int32Range(1, 3).Draw(t, "moved"), recreate)
+			}
+			if quiet++; len(orders) > 0 || fmt.Sprint(before.Sets) != fmt.Sprint(w.fleet.Sets) {
+				quiet = 0
+			}
+		}
+		l := count(w.fleet)
+		switch {
+		case recreate && l.hasNew:
+			require.True(t, rollout.Done(w.fleet), "%+v", w.fleet)
+		case recreate:
+			require.LessOrEqual(t, l.ordered, l.wanted)
+		default:
+			require.GreaterOrEqual(t, l.ordered, l.wanted, "%+v", w.fleet)
+			require.LessOrEqual(t, l.ordered, l.ceiling, "%+v", w.fleet)
+		}
+	})
+}
+
+// obeySlowly lets a set remove, lose or create up to so many machines.
+func (w *world) obeySlowly(i int, most int32, apart bool) {
+	set := &w.fleet.Sets[i]
+	set.Spec = max(set.Spec, 0)
+	set.Terminating -= min(set.Terminating, most)
+	if k := min(set.Actual-set.Spec, most); k > 0 {
+		set.Actual -= k
+		set.Terminating += k
+	}
+	if k := min(set.Spec-set.Actual, most); k > 0 {
+		for j, other := range w.fleet.Sets {
+			if apart && set.New && j != i && other.Actual+other.Terminating > 0 {
+				w.t.Fatalf("%s makes machines beside those of %+v", set.Name, other)
+			}
+		}
+		set.Actual += k
+	}
+	set.Available = set.Actual
+}

@@ -1,0 +1,118 @@
+package rollout
+
+// Resize decides what scaling alone asks for: R has changed, or machines are missing to it, and nothing may be rolled,
+// since the rollout is paused. Arguments, results and what is to be done with them are as for [Step], and so are the
+// bounds: no order raises the number of machines above R + S, or takes availability below the floor or, where it is
+// lower already, another available machine.
+//
+// A set is in use if it is ordered to have machines.
+//
+//   - One set in use, or none: all to it, up and down to R; of none, the new set is taken, else the newest.
+//   - Several: above R + S all shrink by size, as in Step (above 0 if R is 0). Below R, the new set grows by what is
+//     missing or, if it is not in use, the newest that is; if that set still has machines to remove, only after.
+//   - Several, and of the new one R machines are ordered and available: the others go down to 0.
+//
+// With [Fleet.Apart], a set grows only when no machine is left of any other, not even a terminating one.
+func Resize(f Fleet, out []Scale) ([]Scale, Why) {
+	var array [inline]member
+	storage := array[:]
+	if len(f.Sets) > inline {
+		storage = make([]member, len(f.Sets))
+	}
+	var d decision
+	lead, inUse := f.lead()
+	d.old = storage[:d.open(f, storage, lead)]
+	if d.replicas == 0 {
+		d.ceiling = 0
+	}
+	if inUse <= 1 {
+		d.trim()
+	} else {
+		// This never leaves a single set with more than R: the largest has the
+		// first claim on what rounding leaves over, so others keep something
+		// while it keeps two or more.
+		d.scaleDown()
+	}
+	if lead >= 0 && lead == f.newSet() && d.current.spec == d.replicas && d.current.lacking() == 0 {
+		d.empty()
+	}
+	d.extend(f.Apart)
+
+	out = d.orders(f, out[:0])
+	for i := range out {
+		switch why := &out[i].Why; why.Reason {
+		case ReasonNewGrows:
+			why.Reason = ReasonGrows
+		case ReasonNewAboveReplicas:
+			why.Reason = ReasonAboveReplicas
+		}
+	}
+	if len(out) > 0 {
+		return out, Why{Reason: ReasonOrdered, Count: int64(len(out))}
+	}
+	return out, d.hold(f)
+}
+
+// lead is the position of the set that grows when only scaling is done, -1 if there is none, and how many sets are in
+// use.
+func (f Fleet) lead() (lead, inUse int) {
+	lead = -1
+	for i := range f.Sets {
+		set := &f.Sets[i]
+		switch {
+		case set.Going:
+			continue
+		case set.ordered() > 0:
+			inUse++
+			lead = i
+		case inUse == 0:
+			lead = i
+		}
+	}
+	if current := f.newSet(); current >= 0 && (inUse == 0 || f.Sets[current].ordered() > 0) {
+		lead = current
+	}
+	return lead, inUse
+}
+
+// empty lowers all old sets to 0.
+func (d *decision) empty() {
+	for i := range d.old {
+		d.old[i].spec = 0
+	}
+}
+
+// extend raises the current set by what is missing to R, as far as the ceiling allows. Its own surplus must be gone
+// first as long as other sets have machines, as in grow.
+func (d *decision) extend(apart bool) {
+	if !d.hasNew {
+		return
+	}
+	oldOrdered, oldPresent, terminating := int64(0), int64(0), int64(0)
+	for i := range d.old {
+		oldOrdered += d.old[i].spec
+		oldPresent += d.old[i].present()
+		terminating += d.old[i].terminating
+	}
+	if oldOrdered > 0 && d.current.surplus() > 0 || apart && oldPresent+terminating > 0 {
+		return
+	}
+	d.current.spec = max(d.current.spec, min(d.replicas-oldOrdered, d.ceiling-oldPresent))
+}
+
+// hold says why nothing is ordered while nothing is rolled.
+func (d *decision) hold(f Fleet) Why {
+	if Done(f) {
+		return Why{Reason: ReasonDone, Count: d.replicas}
+	}
+	for i := 0; i <= len(d.old); i++ {
+		if m := d.at(i); m.surplus() > 0 {
+			return Why{Reason: ReasonRemoval, Set: f.Sets[m.index].Name, Count: m.surplus()}
+		}
+	}
+	why := Why{Reason: ReasonHeld, Count: d.ordered, Total: d.ordered, Ceiling: d.replicas}
+	if current := f.newSet(); current >= 0 {
+		why.Count -= int64(f.Sets[current].ordered())
+	}
+	return why
+}

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/object"
+)
+
+// born is when the imagined fleet came to be; the preview begins much later.
+var born = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// fleet is an imagined deployment as it should be, with the set and the
+// machines it has.
+func (w *wish) fleet() (*deployment.Deployment, []deployment.Children) {
+	web := &deployment.Deployment{}
+	web.Name, web.UID, web.CreatedAt = "web", "web", born
+	web.Spec.Replicas = int32(w.replicas)
+	web.Spec.MinReady = w.minReady
+	web.Spec.Strategy = deployment.Strategy{MaxSurge: w.surge, MaxUnavailable: w.lost}
+	web.Spec.Selector.Labels = map[string]string{"app": "web"}
+	web.Spec.Template = template("v1")
+	if w.from == 0 {
+		return web, nil
+	}
+	sets := []deployment.Children{running(web, w.from)}
+	if w.template {
+		web.Spec.Template = template("v2")
+	}
+	return web, sets
+}
+
+func template(class string) machineset.Template {
+	t := machineset.Template{Labels: map[string]string{"app": "web"}}
+	t.Spec.Class.Name = class
+	return t
+}
+
+// running is a set of the deployment's with so many machines that run.
+func running(web *deployment.Deployment, n int) deployment.Children {
+	set := &machineset.Set{Meta: object.Meta{
+		Key: object.Key{Name: "web-v1"}, UID: "web-v1", CreatedAt: born,
+		Labels:     web.Spec.Template.Labels,
+		Finalizers: []string{machineset.Finalizer},
+		Owner:      &object.Owner{Kind: deployment.OwnerKind, Name: web.Name, UID: web.UID},
+	}}
+	set.Spec = machineset.Spec{
+		Replicas: int32(n), Selector: web.Spec.Selector, Template: web.Spec.Template, MinReady: web.Spec.MinReady,
+	}
+	set.Reservation = machineset.Reservation{Settled: int64(n), Reserved: int64(n), At: born}
+	children := deployment.Children{Set: set}
+	for i := range n {
+		m := &machine.Machine{
+			Meta: object.Meta{
+				Key: object.Key{Name: set.MachineName(int64(i) + 1)}, UID: fmt.Sprint("m", i+1), CreatedAt: born,
+				Labels: web.Spec.Template.Labels,
+				Owner:  &object.Owner{Kind: machineset.OwnerKind, Name: set.Name, UID: set.UID},
+			},
+			Spec:   web.Spec.Template.Spec,
+			Status: machine.Status{Phase: machine.PhaseRunning, Since: born},
+		}
+		children.Machines = append(children.Machines, m)
+	}
+	return children
+}

@@ -1,0 +1,77 @@
+// Preview shows what a rollout will do before it is begun: every order with its
+// reason, how long it takes, how few machines are available on the way and how
+// many there are at most.
+//
+//	go run ./examples/preview -replicas 50 -max-surge 20% -max-unavailable 0 -create 90s -fail 5% -o rollout.svg
+//
+// Nothing is carried out and no time passes: the orders come from the very
+// functions that run a fleet, deployment.Decide and machineset.Decide.
+//
+// The exit status is 0, 1 if the chart could not be written, or 2 if the
+// flags make no sense.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/sim/report"
+)
+
+// Exit statuses.
+const (
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+
+func run(args []string, out, complaints io.Writer) int {
+	asked, err := parse(args, out)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return 0
+	case err != nil:
+		return complain(complaints, exitUsage, fmt.Errorf("%w (-h lists the flags)", err))
+	}
+	web, sets := asked.fleet()
+	timeline, err := deployment.Preview(web, sets, asked.model)
+	if err != nil {
+		return complain(complaints, exitFailed, err)
+	}
+	if err := show(out, &timeline, asked); err != nil {
+		return complain(complaints, exitFailed, err)
+	}
+	return 0
+}
+
+func complain(w io.Writer, status int, err error) int {
+	_, _ = fmt.Fprintln(w, "preview:", err) // there is nobody else to tell
+	return status
+}
+
+// show prints the table and the summary, and writes the chart.
+func show(out io.Writer, timeline *deployment.Timeline, asked *wish) error {
+	if err := report.Text(out, timeline, report.TextOptions{Rows: asked.rows}); err != nil {
+		return err
+	}
+	if _, err := fmt.Fprint(out, "\n", report.Summary(timeline)); err != nil {
+		return err
+	}
+	if asked.chart == "" {
+		return nil
+	}
+	file, err := os.Create(asked.chart)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(report.SVG(file, timeline, report.ChartOptions{}), file.Close()); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(out, "chart:", asked.chart)
+	return err
+}

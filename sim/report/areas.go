@@ -1,0 +1,114 @@
+package report
+
+import (
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/machineset"
+)
+
+// band is one of the stacked areas.
+type band struct {
+	class, name string
+	of          func(deployment.Counts) int32
+}
+
+// bands are the areas, the lowest first.
+var bands = [...]band{
+	{"old", "old, available", func(c deployment.Counts) int32 { return c.OldAvailable }},
+	{"new", "new, available", func(c deployment.Counts) int32 { return c.NewAvailable }},
+	{"lacking", "not available", deployment.Counts.Unavailable},
+	{"going", "terminating, not counted", func(c deployment.Counts) int32 { return c.Terminating }},
+}
+
+// areas draws the bands as steps: what is counted holds until the next count.
+func (c *chart) areas() {
+	samples := c.thinned()
+	if len(samples) == 0 {
+		return
+	}
+	lower := make([]int64, len(samples))
+	upper := make([]int64, len(samples))
+	for _, b := range bands {
+		some := false
+		for i := range samples {
+			n := b.of(samples[i].Counts)
+			upper[i] = lower[i] + int64(n)
+			some = some || n > 0
+		}
+		if some {
+			c.area(b.class, samples, lower, upper)
+		}
+		lower, upper = upper, lower
+	}
+}
+
+// area is a path along the upper edge, and back along the lower one.
+func (c *chart) area(class string, samples []deployment.Sample, lower, upper []int64) {
+	c.printf(`<path class="%s" d="M%f %f`, class, c.x(0), c.y(upper[0]))
+	for i := 1; i < len(samples); i++ {
+		if upper[i] != upper[i-1] {
+			c.printf("H%fV%f", c.x(samples[i].After), c.y(upper[i]))
+		}
+	}
+	last := len(samples) - 1
+	c.printf("H%fV%f", c.x(c.until), c.y(lower[last]))
+	for i := last; i > 0; i-- {
+		if lower[i] != lower[i-1] {
+			c.printf("H%fV%f", c.x(samples[i].After), c.y(lower[i-1]))
+		}
+	}
+	c.printf("H%fZ\"/>\n", c.x(0))
+}
+
+// manySamples is how many are drawn as they are.
+const manySamples = 2000
+
+// thinned are the samples to draw: all, or of very many those that anybody
+// could tell apart. In each pixel the first, the last and the extremes stay,
+// so that a dip below the floor is never lost.
+func (c *chart) thinned() []deployment.Sample {
+	all := c.t.Samples
+	if len(all) <= manySamples {
+		return all
+	}
+	var out []deployment.Sample
+	for from := 0; from < len(all); {
+		to := from + 1
+		for to < len(all) && int(c.x(all[to].After)) == int(c.x(all[from].After)) {
+			to++
+		}
+		out = append(out, extremes(all[from:to])...)
+		from = to
+	}
+	return out
+}
+
+// extremes are the first and the last of some samples, and those with the
+// fewest available and the most machines, in their order.
+func extremes(samples []deployment.Sample) []deployment.Sample {
+	low, high := 0, 0
+	for i := range samples {
+		if samples[i].Available() < samples[low].Available() {
+			low = i
+		}
+		if samples[i].Total() > samples[high].Total() {
+			high = i
+		}
+	}
+	var out []deployment.Sample
+	for i := range samples {
+		if i == 0 || i == low || i == high || i == len(samples)-1 {
+			out = append(out, samples[i])
+		}
+	}
+	return out
+}
+
+// failures marks on the axis when sets replaced machines that failed.
+func (c *chart) failures() {
+	for i := range c.t.Steps {
+		if s := &c.t.Steps[i]; s.Machines.Reason == machineset.ReasonDeleteFailed {
+			x := c.x(s.After)
+			c.printf(`<path class="failure" d="M%f %fl-4 8h8Z"/>`+"\n", x, c.bottom-8)
+		}
+	}
+}

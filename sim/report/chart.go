@@ -1,0 +1,186 @@
+package report
+
+import (
+	"bytes"
+	"encoding/xml"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/millwright-go/millwright/deployment"
+)
+
+// Theme says whose colours a chart has.
+type Theme uint8
+
+// The themes.
+const (
+	// Adaptive follows the reader's preference, and is light without one.
+	Adaptive Theme = iota
+	Light
+	Dark
+)
+
+// ChartOptions are how a chart is drawn. The zero value is a good one.
+type ChartOptions struct {
+	// Title stands above the chart. Empty: what the rollout is of.
+	Title string
+	// Width and Height are in pixels, from 480 × 280 to 4000 × 4000; what is
+	// out of range is brought into it. Zero: 960 × 460.
+	Width, Height int
+	// Theme is whose colours the chart has. Zero: the reader's preference.
+	Theme Theme
+}
+
+// SVG writes a timeline as a chart: machines over time as stacked areas, the
+// old ones that are available at the bottom, then the new ones that are, then
+// those that are not. The top of the available ones never falls below the line
+// of the floor, and the top of all three never rises above that of the ceiling,
+// if the rollout keeps its bounds. Terminating machines, which no bound counts,
+// lie on top.
+//
+// The file is complete in itself, without scripts or anything from elsewhere.
+// The error is the writer's.
+func SVG(w io.Writer, t *deployment.Timeline, o ChartOptions) error {
+	c := newChart(t, o)
+	c.open()
+	c.grid()
+	c.areas()
+	c.failures()
+	c.limits()
+	c.legend()
+	c.printf("</svg>\n")
+	_, err := w.Write(c.out.Bytes())
+	return err
+}
+
+// The space around the plot, in pixels. To the right stand the names of the
+// limits; marginTop is that below the legend.
+const (
+	marginLeft   = 64.0
+	marginRight  = 118.0
+	marginTop    = 26.0
+	marginBottom = 58.0
+)
+
+// chart is one chart being drawn.
+type chart struct {
+	t     *deployment.Timeline
+	o     ChartOptions
+	out   bytes.Buffer
+	title string
+
+	entries                  []entry // of the legend
+	left, right, top, bottom float64 // edges of the plot
+	until                    time.Duration
+	most                     int64 // machines at the upper edge
+}
+
+func newChart(t *deployment.Timeline, o ChartOptions) *chart {
+	o.Width, o.Height = within(o.Width, 960, 480), within(o.Height, 460, 280)
+	c := &chart{t: t, o: o, title: o.Title, entries: entries(float64(o.Width), t.Failed > 0)}
+	c.left, c.right = marginLeft, float64(o.Width)-marginRight
+	c.top, c.bottom = c.entries[len(c.entries)-1].y+marginTop, float64(o.Height)-marginBottom
+	if c.title == "" {
+		c.title = heading(t)
+	}
+	c.until = t.Duration
+	high := max(int64(t.Replicas), mostOfAll(t), 1)
+	for i := range t.Samples {
+		c.until = max(c.until, t.Samples[i].After)
+	}
+	if c.until == 0 {
+		c.until = time.Minute
+	}
+	c.until += c.until / 25 // so that the end is to be seen
+	c.most = high
+	if int64(t.Ceiling) <= 2*high {
+		c.most = max(high, int64(t.Ceiling))
+	}
+	c.most += c.most / 20
+	return c
+}
+
+// within is n, or its default if it is zero, in the range of a chart's edge.
+func within(n, standard, least int) int {
+	if n == 0 {
+		return standard
+	}
+	return min(max(n, least), 4000)
+}
+
+func (c *chart) x(at time.Duration) float64 {
+	return c.left + (c.right-c.left)*float64(min(max(at, 0), c.until))/float64(c.until)
+}
+
+func (c *chart) y(machines int64) float64 {
+	return c.bottom - (c.bottom-c.top)*float64(min(machines, c.most))/float64(c.most)
+}
+
+// printf writes SVG: %s is text to be escaped, %f a coordinate, %d a number.
+func (c *chart) printf(format string, args ...any) {
+	for len(args) > 0 {
+		at := strings.IndexByte(format, '%')
+		if at < 0 {
+			break
+		}
+		c.out.WriteString(format[:at])
+		c.write(args[0])
+		format, args = format[at+2:], args[1:]
+	}
+	c.out.WriteString(format)
+}
+
+func (c *chart) write(arg any) {
+	switch arg := arg.(type) {
+	case string:
+		_ = xml.EscapeText(&c.out, []byte(arg)) // a buffer takes everything
+	case float64:
+		c.out.WriteString(coordinate(arg))
+	case int:
+		c.out.WriteString(strconv.Itoa(arg))
+	}
+}
+
+// coordinate is a number with one decimal at most.
+func coordinate(v float64) string {
+	return strings.TrimSuffix(strconv.FormatFloat(v, 'f', 1, 64), ".0")
+}
+
+func (c *chart) open() {
+	c.printf(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" role="img" aria-labelledby="title desc">`+"\n",
+		c.o.Width, c.o.Height, c.o.Width, c.o.Height)
+	c.printf("<title id=\"title\">%s</title>\n<desc id=\"desc\">%s</desc>\n", c.title, c.description())
+	c.out.WriteString(style(c.o.Theme))
+	c.printf(`<rect class="paper" width="%d" height="%d"/>`+"\n", c.o.Width, c.o.Height)
+	c.printf(`<text class="title" x="20" y="30">%s</text>`+"\n", fitted(c.title, float64(c.o.Width-40), 10))
+	c.printf(`<text class="ink" x="20" y="51">%s</text>`+"\n", fitted(conclusion(c.t)+c.tally(), float64(c.o.Width-40), letter))
+}
+
+// tally is what the second line adds to how it ended.
+func (c *chart) tally() string {
+	s := "; " + decimal(c.t.Created) + " created, " + decimal(c.t.Deleted) + " deleted"
+	if c.t.Failed > 0 {
+		s += ", " + decimal(c.t.Failed) + " failed"
+	}
+	return s
+}
+
+// description is the chart for those who can't see it.
+func (c *chart) description() string {
+	return "Machines over time, from now. " + strings.ReplaceAll(strings.TrimSuffix(Summary(c.t), "\n"), "\n", ". ") + "."
+}
+
+// letter is about how wide one is in the chart's text, in pixels; the font is
+// the reader's.
+const letter = 6.6
+
+// fitted cuts a text that would be wider than so many pixels.
+func fitted(s string, width, letter float64) string {
+	runes := []rune(s)
+	if most := int(width / letter); len(runes) > most {
+		return string(runes[:max(most-1, 0)]) + "…"
+	}
+	return s
+}

@@ -1,0 +1,89 @@
+package report_test
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/deployment/rollout"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/object"
+)
+
+var born = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// plan is a rollout to be previewed.
+type plan struct {
+	replicas, from int32 // from 0: there is no set yet
+	surge, lost    string
+	scaleOnly      bool
+	minReady       time.Duration
+	model          deployment.Model
+	change         func(*deployment.Deployment, []deployment.Children)
+}
+
+// timeline previews a plan.
+func (p plan) timeline(t require.TestingT) *deployment.Timeline {
+	d := &deployment.Deployment{}
+	d.Namespace, d.Name, d.UID, d.CreatedAt = "fleet", "web", "web", born
+	d.Spec.Replicas, d.Spec.MinReady = p.from, p.minReady
+	d.Spec.Strategy = deployment.Strategy{MaxSurge: share(t, p.surge), MaxUnavailable: share(t, p.lost)}
+	d.Spec.Selector.Labels = map[string]string{"app": "web"}
+	d.Spec.Template.Labels = map[string]string{"app": "web"}
+	d.Spec.Template.Spec.Class.Name = "small"
+	var sets []deployment.Children
+	if p.from > 0 {
+		sets = append(sets, staffed(d))
+	}
+	d.Spec.Replicas = p.replicas
+	if !p.scaleOnly {
+		d.Spec.Template.Spec.Class.Name = "large"
+	}
+	if p.change != nil {
+		p.change(d, sets)
+	}
+	if p.model.Start.IsZero() {
+		p.model.Start = born.Add(time.Hour)
+	}
+	line, err := deployment.Preview(d, sets, p.model)
+	require.NoError(t, err)
+	return &line
+}
+
+func share(t require.TestingT, text string) rollout.IntOrPercent {
+	if text == "" {
+		return rollout.IntOrPercent{}
+	}
+	v, err := rollout.Parse(text)
+	require.NoError(t, err)
+	return v
+}
+
+// staffed is a set of d's with as many running machines as d wants.
+func staffed(d *deployment.Deployment) deployment.Children {
+	s := &machineset.Set{Meta: object.Meta{
+		Key: object.Key{Namespace: d.Namespace, Name: "web-old"}, UID: "web-old", CreatedAt: born,
+		Labels: d.Spec.Template.Labels, Finalizers: []string{machineset.Finalizer},
+		Owner: &object.Owner{Kind: deployment.OwnerKind, Name: d.Name, UID: d.UID},
+	}}
+	s.Spec = machineset.Spec{
+		Replicas: d.Spec.Replicas, Selector: d.Spec.Selector.Clone(), Template: d.Spec.Template.Clone(), MinReady: d.Spec.MinReady,
+	}
+	c := deployment.Children{Set: s}
+	for i := range d.Spec.Replicas {
+		m := &machine.Machine{Spec: s.Spec.Template.Spec, Status: machine.Status{Phase: machine.PhaseRunning, Since: born}}
+		m.Key = object.Key{Namespace: d.Namespace, Name: fmt.Sprint("m", i)}
+		m.UID, m.CreatedAt, m.Labels = fmt.Sprint("m", i), born, s.Spec.Template.Labels
+		m.Owner = &object.Owner{Kind: machineset.OwnerKind, Name: s.Name, UID: s.UID}
+		c.Machines = append(c.Machines, m)
+	}
+	return c
+}
+
+// usual is a model with so many creations failing.
+func usual(t require.TestingT, fail string) deployment.Model {
+	return deployment.Model{Create: 90 * time.Second, Delete: 30 * time.Second, Fail: share(t, fail)}
+}

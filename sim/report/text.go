@@ -1,0 +1,205 @@
+package report
+
+import (
+	"io"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/machineset"
+)
+
+// TextOptions are how a table is written. The zero value writes all of it.
+type TextOptions struct {
+	// Rows is how many steps the table shows at most; of more, the middle is
+	// left out, and a line says so. At least 2. Zero or less: all.
+	Rows int
+}
+
+// Text writes a timeline as a table, one row for each step, with the counts
+// that the step was decided on, and a last row for the end. The error is the
+// writer's.
+func Text(w io.Writer, t *deployment.Timeline, o TextOptions) error {
+	rows := [][]string{{"TIME", "OLD", "NEW", "AVAIL", "TOTAL", "BOUNDS", "WHAT", "WHY"}}
+	bounds := decimal(t.Floor) + ".." + decimal(t.Ceiling)
+	first, second := shown(len(t.Steps), o.Rows)
+	for i := range t.Steps {
+		if i >= first && i < second {
+			if i == first {
+				rows = append(rows, []string{"...", "", "", "", "", "", counted(second-first, "step") + " left out", ""})
+			}
+			continue
+		}
+		s := &t.Steps[i]
+		what, why := told(s)
+		rows = append(rows, append(numbers(clock(s.After), s.Seen, bounds), what, why))
+	}
+	var last deployment.Counts
+	if n := len(t.Samples); n > 0 {
+		last = t.Samples[n-1].Counts
+	}
+	what, why := ended(t)
+	rows = append(rows, append(numbers(clock(t.Duration), last, bounds), what, why))
+	_, err := io.WriteString(w, aligned(rows))
+	return err
+}
+
+// shown says which steps are left out: those from the first number up to the
+// second.
+func shown(steps, rows int) (from, to int) {
+	rows = max(rows, 0)
+	if rows == 0 || steps <= max(rows, 2) {
+		return steps, steps
+	}
+	rows = max(rows, 2)
+	return (rows + 1) / 2, steps - rows/2
+}
+
+func numbers(at string, c deployment.Counts, bounds string) []string {
+	return []string{at, decimal(c.Old), decimal(c.New), decimal(c.Available()), decimal(c.Total()), bounds}
+}
+
+// told is what a step orders, and why.
+func told(s *deployment.Step) (what, why string) {
+	age := "old "
+	if s.New {
+		age = "new "
+	}
+	name := age + printable(s.Set)
+	if s.Machines.Reason != "" {
+		return name + ": " + verb(s.Machines.Reason, s.Machines.Count), printable(s.Machines.String())
+	}
+	switch s.Why.Reason {
+	case deployment.ReasonScale:
+		return name + " " + decimal(s.From) + " -> " + decimal(s.To), printable(s.Why.Rollout.String())
+	case deployment.ReasonRepair:
+		what = name + " " + decimal(s.From) + " -> " + decimal(s.To)
+	case deployment.ReasonCreate:
+		what = "create " + name
+	case deployment.ReasonDelete, deployment.ReasonPrune:
+		what = "delete " + name
+	case deployment.ReasonRelease:
+		what = "release " + name
+	case deployment.ReasonRollbackDone:
+		what = "roll back to " + printable(s.Set)
+	case deployment.ReasonRollbackRevisionNotFound, deployment.ReasonRollbackTemplateUnchanged,
+		deployment.ReasonRollbackInvalid:
+		what = "refuse rollback"
+	default:
+		what = "change " + name
+	}
+	return what, printable(s.Why.String())
+}
+
+// verb is what a set does with so many of its machines.
+func verb(reason machineset.Reason, n int64) string {
+	switch reason {
+	case machineset.ReasonDeleteFailed:
+		return "replace " + decimal(n)
+	case machineset.ReasonDeleteAll:
+		return "delete " + decimal(n)
+	case machineset.ReasonReleasing:
+		return "release " + decimal(n)
+	}
+	return "change " + decimal(n)
+}
+
+// ended is the last row: how it ended, and on which word.
+func ended(t *deployment.Timeline) (what, why string) {
+	if t.Complete {
+		return "complete", printable(t.Ending.Waits.String())
+	}
+	return "not complete", printable(t.Ending.String())
+}
+
+// Summary says in a few lines how it will end and what was promised on the
+// way, each line ended by a newline.
+func Summary(t *deployment.Timeline) string {
+	created := counted(t.Created, "machine") + " created"
+	if t.Failed > 0 {
+		created += ", " + decimal(t.Failed) + " of them failed"
+	}
+	var b strings.Builder
+	b.WriteString(heading(t) + "\n")
+	b.WriteString(conclusion(t) + "\n")
+	b.WriteString(created + ", " + decimal(t.Deleted) + " deleted\n")
+	b.WriteString("available: never below " + decimal(t.LowestAvailable) + " (floor " + decimal(t.Floor) + "); in all: never above " +
+		decimal(t.HighestTotal) + " (ceiling " + decimal(t.Ceiling) + ")")
+	if most := mostOfAll(t); most > int64(t.HighestTotal) {
+		b.WriteString(", " + decimal(most) + " with terminating ones")
+	}
+	b.WriteString("\n")
+	if t.Overdue > 0 {
+		b.WriteString("progress deadline exceeded after " + clock(t.Overdue) + "\n")
+	}
+	return b.String()
+}
+
+// mostOfAll is how many machines there are at most, terminating ones too: what
+// a provider's quota has to allow.
+func mostOfAll(t *deployment.Timeline) int64 {
+	most := int64(0)
+	for i := range t.Samples {
+		most = max(most, int64(t.Samples[i].Total())+int64(t.Samples[i].Terminating))
+	}
+	return most
+}
+
+// heading says what the rollout is of.
+func heading(t *deployment.Timeline) string {
+	return printable(t.Key.String()) + ": " + counted(t.Replicas, "machine") + " wanted, surge " + decimal(t.Surge) +
+		", unavailable " + decimal(t.Unavailable)
+}
+
+// conclusion says how it ended.
+func conclusion(t *deployment.Timeline) string {
+	switch {
+	case t.Complete && len(t.Steps) == 0 && t.Duration == 0:
+		return "nothing to do"
+	case t.Complete:
+		return "complete after " + clock(t.Duration)
+	}
+	return printable(t.Ending.String())
+}
+
+// printable is s with a question mark for all that would break a line or hide.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r == utf8.RuneError || !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, s)
+}
+
+// aligned lays rows out in columns, numbers (all but the last two columns) to
+// the right, without trailing spaces.
+func aligned(rows [][]string) string {
+	var widths []int
+	for _, row := range rows {
+		for i, cell := range row {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
+	}
+	var b strings.Builder
+	for _, row := range rows {
+		line := ""
+		for i, cell := range row {
+			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
+			if i > 0 {
+				line += "  "
+			}
+			if i < len(row)-2 {
+				line += pad + cell
+			} else {
+				line += cell + pad
+			}
+		}
+		b.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+	return b.String()
+}
