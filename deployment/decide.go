@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/millwright-go/millwright/deployment/rollout"
+	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/object"
 )
@@ -108,14 +109,21 @@ func (d *decision) live(plan Plan) Plan {
 	return Plan{ReadLive: true, Why: Why{Reason: ReasonReadLive, Name: string(plan.Why.Reason)}}
 }
 
-// holdIfRefused gives no more orders in a pass in which one was refused.
+// holdIfRefused gives no more orders in a pass in which one was refused, nor
+// in later ones before the time has come: whatever wakes the deployment, its
+// own status among it, is no reason to try again sooner.
 func (d *decision) holdIfRefused() {
-	if d.o.Failed == nil {
-		return
+	switch {
+	case d.o.Failed != nil:
+		d.holdUntil(d.o.Failed, d.now.Add(d.p.Retry.Backoff(d.o.Failures, 0)))
+	case d.o.Refused != nil && d.now.Before(d.o.Refused.Until):
+		d.holdUntil(&d.o.Refused.Outcome, d.o.Refused.Until)
 	}
-	wait := d.p.Retry.Backoff(d.o.Failures, 0)
-	d.hold = Why{Reason: ReasonOrderRefused, Code: d.o.Failed.Code, Detail: d.o.Failed.Message, For: wait}
-	d.lookAt(d.now.Add(wait))
+}
+
+func (d *decision) holdUntil(refused *machine.Outcome, at time.Time) {
+	d.hold = Why{Reason: ReasonOrderRefused, Code: refused.Code, Detail: refused.Message, For: at.Sub(d.now)}
+	d.lookAt(at)
 }
 
 // held tells whether no more orders are given.
@@ -138,7 +146,7 @@ func (d *decision) wait() Plan {
 	switch {
 	case d.held():
 		why = d.hold
-		if why.Reason == ReasonOrderRefused {
+		if d.o.Failed != nil {
 			warn = why
 		}
 	case d.throttled > 0 && d.step.Reason == rollout.ReasonDone:

@@ -35,12 +35,22 @@ type Observation struct {
 	// Failed is the first refusal of an order in this pass. "Already exists"
 	// of a create, a set that is gone on a delete and a conflict are none.
 	Failed *machine.Outcome
+	// Refused is what this process remembers of the last refusal in an earlier
+	// pass, as long as the deployment's generation is still the same: no order
+	// is given before its time. Nil: there was none. Losing it is harmless.
+	Refused *Refusal
 	// Failures counts this process's consecutive passes with a refusal; it
 	// only lengthens waits.
 	Failures int
 	// StatusWritten is when this process last wrote this deployment's status;
 	// zero: it has not yet.
 	StatusWritten time.Time
+}
+
+// Refusal is an order that was refused, and when one may be given again.
+type Refusal struct {
+	machine.Outcome
+	Until time.Time
 }
 
 // Taken is the answer to the question who holds a name.

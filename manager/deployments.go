@@ -95,6 +95,8 @@ func (p *deploymentPass) each(ctx context.Context, b *bulk[*machineset.Set], nam
 	}
 	answer, err := refusal(ctx, out)
 	if answer != nil {
+		wait := p.DeploymentPolicy.Retry.Backoff(p.o.Failures, 0)
+		p.memo.refuse(p.key, &deployment.Refusal{Outcome: *answer, Until: p.Now().Add(wait)}, p.o.Deployment.Generation)
 		p.refused()
 		p.o.Failed = answer
 	}
@@ -200,6 +202,7 @@ func (p *deploymentPass) observe(ctx context.Context, live bool) error {
 	p.o.Taken = nil
 	p.o.Failures = p.memo.failuresBefore(p.key, p.struggled)
 	p.o.StatusWritten = p.memo.statusWritten(p.key)
+	p.o.Refused = p.memo.refusal(p.key, d.Generation)
 	return nil
 }
 

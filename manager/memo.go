@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 )
@@ -22,6 +23,9 @@ type recollection struct {
 	kind     machine.OperationKind // what failed last, and how often in a row
 	stage    machine.Stage
 	failures int
+
+	refusal    *deployment.Refusal // of an order
+	generation int64               // that it was seen with
 
 	events        map[string]bool // told already
 	statusWritten time.Time
@@ -76,8 +80,25 @@ func (m *memo) accepted(key object.Key) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if r := m.keys[key]; r != nil && r.failures > 0 {
-		r.failures, r.events = 0, nil
+		r.failures, r.events, r.refusal = 0, nil, nil
 	}
+}
+
+// refuse remembers a refusal and the generation it was seen with.
+func (m *memo) refuse(key object.Key, r *deployment.Refusal, generation int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.of(key).refusal, m.of(key).generation = r, generation
+}
+
+// refusal is what was refused last, if that was with this generation.
+func (m *memo) refusal(key object.Key, generation int64) *deployment.Refusal {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if r := m.keys[key]; r != nil && r.generation == generation {
+		return r.refusal
+	}
+	return nil
 }
 
 // first tells whether this event has not been told yet, and remembers it.

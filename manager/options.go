@@ -80,21 +80,7 @@ var ErrOptions = errors.New("manager: options")
 
 // complete checks options and fills in their defaults.
 func (o *Options) complete() error {
-	switch {
-	case o.Machines == nil:
-		return fmt.Errorf("%w: Machines is missing", ErrOptions)
-	case o.Classes == nil:
-		return fmt.Errorf("%w: Classes is missing", ErrOptions)
-	case o.Driver == nil:
-		return fmt.Errorf("%w: Driver is missing", ErrOptions)
-	case o.Deployments != nil && o.Sets == nil:
-		return fmt.Errorf("%w: Deployments need Sets", ErrOptions)
-	case o.Cluster != nil && o.Secrets == nil:
-		return fmt.Errorf("%w: a Cluster needs Secrets: machines join with the user data in them", ErrOptions)
-	case o.Workers < 0 || o.Settle < 0 || o.Resync < 0 || o.CallTimeout < 0:
-		return fmt.Errorf("%w: Workers, Settle, Resync and CallTimeout must not be negative", ErrOptions)
-	}
-	if err := o.completePolicies(); err != nil {
+	if err := o.validate(); err != nil {
 		return fmt.Errorf("%w: %w", ErrOptions, err)
 	}
 	if o.Now == nil {
@@ -114,6 +100,24 @@ func (o *Options) complete() error {
 	o.Resync = cmp.Or(o.Resync, defaultResync)
 	o.CallTimeout = cmp.Or(o.CallTimeout, defaultTimeout)
 	return nil
+}
+
+func (o *Options) validate() error {
+	switch {
+	case o.Machines == nil:
+		return errors.New("Machines is missing")
+	case o.Classes == nil:
+		return errors.New("Classes is missing")
+	case o.Driver == nil:
+		return errors.New("Driver is missing")
+	case o.Deployments != nil && o.Sets == nil:
+		return errors.New("Deployments need Sets")
+	case o.Cluster != nil && o.Secrets == nil:
+		return errors.New("a Cluster needs Secrets: machines join with the user data in them")
+	case min(o.Workers, 0) != 0 || min(o.Settle, o.Resync, o.CallTimeout, 0) != 0:
+		return errors.New("Workers, Settle, Resync and CallTimeout must not be negative")
+	}
+	return o.completePolicies()
 }
 
 func (o *Options) completePolicies() error {

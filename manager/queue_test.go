@@ -33,85 +33,108 @@ func popped(q *queue) (object.Key, bool) {
 	return object.Key{}, false
 }
 
+// queueModel is a queue that is easy to see to be right.
+type queueModel struct {
+	*clock
+	q       *queue
+	due     map[object.Key]time.Time // waiting or due; running keys too, if due again
+	running map[object.Key]bool
+	hold    map[object.Key]time.Time // the end of a pause after a failure
+}
+
+func (m *queueModel) wants(k object.Key, at time.Time) {
+	if old, ok := m.due[k]; !ok || at.Before(old) {
+		m.due[k] = at
+	}
+}
+
+func (m *queueModel) add(t *rapid.T) {
+	k, at := key(rapid.IntRange(0, 4).Draw(t, "key")), m.now()
+	m.q.add(k)
+	if held := m.hold[k]; held.After(at) && !m.running[k] {
+		at = held
+	}
+	m.wants(k, at)
+}
+
+func (m *queueModel) addAt(t *rapid.T) {
+	k := key(rapid.IntRange(0, 4).Draw(t, "key"))
+	at := m.now().Add(time.Duration(rapid.IntRange(1, 10).Draw(t, "in")) * time.Second)
+	m.q.addAt(k, at)
+	m.wants(k, at)
+}
+
+func (m *queueModel) take(t *rapid.T) {
+	k, ok := popped(m.q)
+	if !ok {
+		for k, at := range m.due {
+			if !m.running[k] && !at.After(m.now()) {
+				t.Fatalf("%v is due and was not handed out", k)
+			}
+		}
+		return
+	}
+	if at, wanted := m.due[k]; !wanted || at.After(m.now()) || m.running[k] {
+		t.Fatalf("%v handed out: due %v, running %v", k, at, m.running[k])
+	}
+	delete(m.due, k)
+	delete(m.hold, k)
+	m.running[k] = true
+}
+
+// working is a key that is being worked on.
+func (m *queueModel) working() (object.Key, bool) {
+	for n := range 5 {
+		if m.running[key(n)] {
+			return key(n), true
+		}
+	}
+	return object.Key{}, false
+}
+
+func (m *queueModel) done(t *rapid.T) {
+	k, ok := m.working()
+	if !ok {
+		return
+	}
+	var at time.Time
+	if rapid.Bool().Draw(t, "later") {
+		at = m.now().Add(time.Duration(rapid.IntRange(1, 10).Draw(t, "in")) * time.Second)
+		m.wants(k, at)
+	}
+	m.q.done(k, at)
+	delete(m.running, k)
+}
+
+func (m *queueModel) fail(t *rapid.T) {
+	k, ok := m.working()
+	if !ok {
+		return
+	}
+	wait := time.Duration(rapid.IntRange(1, 20).Draw(t, "pause")) * time.Second
+	m.q.fail(k, m.now().Add(wait))
+	held := m.now().Add(min(wait, longestHold)) // a change waits for that long
+	m.hold[k] = held
+	if old, ok := m.due[k]; ok && old.Before(held) {
+		m.due[k] = held
+	}
+	m.wants(k, m.now().Add(wait))
+	delete(m.running, k)
+}
+
 // TestQueueAgainstModel: a key is worked on by one worker at a time, is handed
-// out once for all times it was added, never before it is due, and never
-// forgotten.
+// out once for all times it was added, never before it is due, not during the
+// pause after a failure, and never forgotten.
 func TestQueueAgainstModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newClock()
-		q := newQueue(c.now)
-		defer q.close()
-		due := map[object.Key]time.Time{} // waiting or due; running keys too, if due again
-		running := map[object.Key]bool{}
-		hold := map[object.Key]time.Time{} // the end of a pause after a failure
+		m := &queueModel{
+			clock: c, q: newQueue(c.now), due: map[object.Key]time.Time{},
+			running: map[object.Key]bool{}, hold: map[object.Key]time.Time{},
+		}
+		defer m.q.close()
 		t.Repeat(map[string]func(*rapid.T){
-			"add": func(t *rapid.T) {
-				k := key(rapid.IntRange(0, 4).Draw(t, "key"))
-				q.add(k)
-				at := c.now()
-				if held := hold[k]; held.After(at) && !running[k] {
-					at = held
-				}
-				if old, ok := due[k]; !ok || at.Before(old) {
-					due[k] = at
-				}
-			},
-			"addAt": func(t *rapid.T) {
-				k := key(rapid.IntRange(0, 4).Draw(t, "key"))
-				at := c.now().Add(time.Duration(rapid.IntRange(1, 10).Draw(t, "in")) * time.Second)
-				q.addAt(k, at)
-				if old, ok := due[k]; !ok || at.Before(old) {
-					due[k] = at
-				}
-			},
-			"take": func(t *rapid.T) {
-				k, ok := popped(q)
-				if !ok {
-					for k, at := range due {
-						if !running[k] && !at.After(c.now()) {
-							t.Fatalf("%v is due and was not handed out", k)
-						}
-					}
-					return
-				}
-				at, wanted := due[k]
-				if !wanted || at.After(c.now()) || running[k] {
-					t.Fatalf("%v handed out: due %v, running %v", k, at, running[k])
-				}
-				delete(due, k)
-				delete(hold, k)
-				running[k] = true
-			},
-			"done": func(t *rapid.T) {
-				for k := range running {
-					var at time.Time
-					if rapid.Bool().Draw(t, "later") {
-						at = c.now().Add(time.Duration(rapid.IntRange(1, 10).Draw(t, "in")) * time.Second)
-						if old, ok := due[k]; !ok || at.Before(old) {
-							due[k] = at
-						}
-					}
-					q.done(k, at)
-					delete(running, k)
-					return
-				}
-			},
-			"fail": func(t *rapid.T) {
-				for k := range running {
-					wait := time.Duration(rapid.IntRange(1, 20).Draw(t, "pause")) * time.Second
-					at := c.now().Add(wait)
-					q.fail(k, at)
-					held := c.now().Add(min(wait, longestHold)) // a change waits for that long
-					hold[k] = held
-					if old, ok := due[k]; ok && old.Before(held) {
-						due[k] = held
-					} else if !ok || at.Before(old) {
-						due[k] = at
-					}
-					delete(running, k)
-					return
-				}
-			},
+			"add": m.add, "addAt": m.addAt, "take": m.take, "done": m.done, "fail": m.fail,
 			"time passes": func(t *rapid.T) {
 				c.forward(time.Duration(rapid.IntRange(1, 5).Draw(t, "s")) * time.Second)
 			},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/driver/drivertest"
 	"github.com/millwright-go/millwright/machine"
@@ -130,6 +131,32 @@ func TestRefusedOrdersBackOff(t *testing.T) {
 	require.NoError(t, err)
 	wakeFor(time.Second)
 	require.Greater(t, warnings(), first, "the second trouble was not told")
+}
+
+// TestRefusedSetWaits: however often a deployment is woken, a set that was
+// refused is not tried before its time; a changed deployment is.
+func TestRefusedSetWaits(t *testing.T) {
+	w := newWorld(t, drivertest.MemoryOptions{})
+	tries := 0
+	o := w.options()
+	o.Sets = &refusing[*machineset.Set]{Collection: w.sets, creates: func() error { tries++; return errNo }}
+	r := reconciler(t, o, manager.KindDeployment)
+	w.fleet()
+	wake := func(times int) {
+		for range times {
+			_, err := r.Reconcile(ctx, fleetKey)
+			require.NoError(t, err)
+		}
+	}
+	wake(20)
+	require.Equal(t, 1, tries)
+	require.Equal(t, 1, strings.Count(strings.Join(w.story, "\n"), "Warning deployment"), "%v", w.story)
+	w.at = w.at.Add(6 * time.Second)
+	wake(20)
+	require.Equal(t, 2, tries)
+	w.change(func(d *deployment.Deployment) { d.Spec.Replicas = 4 })
+	wake(20)
+	require.Equal(t, 3, tries)
 }
 
 // TestOrdersAreToldOnce: a conflict begins a pass anew, and tells nothing twice.
