@@ -17,6 +17,7 @@ func BenchmarkDecideSettled(b *testing.B) {
 	o := settledObservation(b, 5000)
 	for _, name := range []string{"web-old", "web-older"} {
 		old := ownSet(o.Deployment, name, 0)
+		old.Set.Revision = 0
 		old.Set.Spec.Template.Spec.Class.Name = name
 		o.Sets = append(o.Sets, old)
 	}

@@ -105,17 +105,17 @@ func (o *Options) complete() error {
 func (o *Options) validate() error {
 	switch {
 	case o.Machines == nil:
-		return errors.New("Machines is missing")
+		return errors.New("no Machines")
 	case o.Classes == nil:
-		return errors.New("Classes is missing")
+		return errors.New("no Classes")
 	case o.Driver == nil:
-		return errors.New("Driver is missing")
+		return errors.New("no Driver")
 	case o.Deployments != nil && o.Sets == nil:
-		return errors.New("Deployments need Sets")
+		return errors.New("no Sets for Deployments")
 	case o.Cluster != nil && o.Secrets == nil:
-		return errors.New("a Cluster needs Secrets: machines join with the user data in them")
+		return errors.New("no Secrets for a Cluster: machines join with the user data in them")
 	case min(o.Workers, 0) != 0 || min(o.Settle, o.Resync, o.CallTimeout, 0) != 0:
-		return errors.New("Workers, Settle, Resync and CallTimeout must not be negative")
+		return errors.New("negative Workers, Settle, Resync or CallTimeout")
 	}
 	return o.completePolicies()
 }

@@ -43,6 +43,9 @@ type queueModel struct {
 }
 
 func (m *queueModel) wants(k object.Key, at time.Time) {
+	if held := m.hold[k]; held.After(at) && !m.running[k] {
+		at = held
+	}
 	if old, ok := m.due[k]; !ok || at.Before(old) {
 		m.due[k] = at
 	}
@@ -51,9 +54,6 @@ func (m *queueModel) wants(k object.Key, at time.Time) {
 func (m *queueModel) add(t *rapid.T) {
 	k, at := key(rapid.IntRange(0, 4).Draw(t, "key")), m.now()
 	m.q.add(k)
-	if held := m.hold[k]; held.After(at) && !m.running[k] {
-		at = held
-	}
 	m.wants(k, at)
 }
 
