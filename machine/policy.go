@@ -36,7 +36,6 @@ type Policy struct {
 // on machines and nodes. An empty key switches its feature off.
 type Keys struct {
 	ForceDeletion      string // label on a machine: delete without regard
-	Priority           string // annotation on a machine: its deletion priority
 	NodeMachine        string // label on a node: its machine's name
 	NotReadyTaint      string // on a node until its machine first runs
 	CriticalComponents string // taint on a node: not ready for workload yet
@@ -52,7 +51,6 @@ func DefaultPolicy() *Policy {
 		NodeConditions:  []string{"KernelDeadlock", NodeReadonlyFilesystem, "DiskPressure", "NetworkUnavailable"},
 		Keys: Keys{
 			ForceDeletion:      "force-deletion",
-			Priority:           "machinepriority.machine.sapcloud.io",
 			NodeMachine:        "node.gardener.cloud/machine-name",
 			NotReadyTaint:      "node.machine.sapcloud.io/instance-not-ready",
 			CriticalComponents: "node.gardener.cloud/critical-components-not-ready",
