@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/machine"
@@ -259,4 +260,27 @@ func TestYoungGoBeforeAvailable(t *testing.T) {
 	plan, err := machineset.Decide(o, machineset.DefaultPolicy(), morning)
 	require.NoError(t, err)
 	require.Equal(t, []string{"m1"}, names(plan.Delete), "%s", plan.Why)
+}
+
+// TestEqualVictimsGoByName is P19 where nothing but the name tells machines
+// apart: whatever the order of the input, the same ones go.
+func TestEqualVictimsGoByName(t *testing.T) {
+	set := newSet(3)
+	set.Finalizers = []string{machineset.Finalizer}
+	all := make([]*machine.Machine, 7)
+	for i := range all {
+		all[i] = &machine.Machine{Meta: object.Meta{
+			Key: object.Key{Namespace: set.Namespace, Name: fmt.Sprint("m", i)}, UID: fmt.Sprint(9 - i),
+			CreatedAt: morning, Labels: set.Spec.Template.Labels,
+			Owner: &object.Owner{Kind: machineset.OwnerKind, Name: set.Name, UID: set.UID},
+		}}
+		all[i].Spec = set.Spec.Template.Spec
+		all[i].Status = machine.Status{Phase: machine.PhaseRunning, Since: morning}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		o := &machineset.Observation{Set: set, Live: morning, Machines: rapid.Permutation(all).Draw(t, "machines")}
+		plan, err := machineset.Decide(o, machineset.DefaultPolicy(), morning)
+		require.NoError(t, err)
+		require.Equal(t, []string{"m0", "m1", "m2", "m3"}, names(plan.Delete))
+	})
 }

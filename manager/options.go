@@ -29,8 +29,9 @@ type Options struct {
 	Sets        store.Collection[*machineset.Set]
 	Deployments store.Collection[*deployment.Deployment]
 
-	// Driver makes and deletes VMs. Wrap it in the decorators of package
-	// driver: New adds those for panics and for the answers' validation.
+	// Driver makes and deletes VMs. New wraps it in the decorators of package
+	// driver for panics, for the answers' validation, and for CallTimeout;
+	// others, such as limits, are the caller's.
 	Driver driver.Driver
 	// Cluster is what machines join; nil: nothing.
 	Cluster Cluster
