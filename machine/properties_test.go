@@ -94,6 +94,18 @@ func TestP17NodesOfOthersAreLeftAlone(t *testing.T) {
 			o.Machine.CreatedAt, o.Node.Node.CreatedAt = epoch, epoch.Add(-time.Hour)
 		}
 		o.Node.Node.Labels = map[string]string{p.Keys.NodeMachine: other}
+		o.Node.Name = o.Machine.Spec.NodeName // the answer to the question that is asked
+		switch rapid.IntRange(0, 3).Draw(t, "where nodes matter") {
+		case 0:
+			o.Machine.DeletedAt, o.Frozen, o.NoCluster, o.NodeSynced = time.Time{}, false, false, nil
+			o.Machine.Status.Phase, o.Machine.Spec.Class.Name = machine.PhaseRunning, "small"
+			o.Machine.Spec.Config = machine.Configuration{}
+		case 1:
+			o.Machine.DeletedAt, o.NoCluster, o.NodeDeleted = epoch, false, nil
+			o.Machine.Status.Phase, o.Machine.Status.NeverCreated = machine.PhaseTerminating, false
+			o.Machine.Status.LastOperation = machine.Operation{Kind: machine.OperationDelete, Stage: machine.StageInitiateVMDeletion}
+			o.VMDeleted, o.Node.Gone, o.Node.Cached = &machine.VM{}, true, false
+		}
 		plan, err := machine.Decide(o, p, epoch)
 		require.NoError(t, err)
 		switch plan.Effect.(type) {
