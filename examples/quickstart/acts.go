@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/examples/quickstart/ledger"
 	"github.com/millwright-go/millwright/machine"
 )
@@ -32,7 +33,8 @@ var acts = []act{
 const patience = 40 * time.Second
 
 func (p *play) create(ctx context.Context) error {
-	if err := p.deploy(ctx, p.token); err != nil {
+	strategy := deployment.Strategy{MaxSurge: rollout.IntOrPercent{Value: surge}} // and none unavailable
+	if err := p.deploy(ctx, p.token, strategy); err != nil {
 		return err
 	}
 	return p.settled(ctx, replicas, "v1")
@@ -47,7 +49,7 @@ func (p *play) roll(ctx context.Context) error {
 	if err := p.settled(ctx, replicas, "v2"); err != nil {
 		return err
 	}
-	return p.checkCensus()
+	return p.checkCensus(replicas, replicas+surge)
 }
 
 func useClass(name string) func(*deployment.Spec) {
@@ -123,7 +125,7 @@ func (p *play) restart(ctx context.Context) error {
 		}
 	}
 	p.say("of %d processes of v3, %d are the first manager's", replicas, len(kept))
-	return p.checkCensus()
+	return p.checkCensus(replicas, replicas+surge)
 }
 
 // processes returns those that run and belong to a machine of a class.

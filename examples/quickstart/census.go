@@ -138,8 +138,9 @@ func (c *census) latest() (tally, map[string]int) {
 	return c.now, c.pids
 }
 
-// checkCensus holds the counts of a rollout to its bounds.
-func (p *play) checkCensus() error {
+// checkCensus holds the counts of a rollout to its bounds: how many have to
+// serve at any time, and how many may be there.
+func (p *play) checkCensus(floor, ceiling int) error {
 	c := p.census
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -148,10 +149,10 @@ func (p *play) checkCensus() error {
 		return fmt.Errorf("processes could not be counted: %w", c.trouble)
 	case c.counts == 0:
 		return fmt.Errorf("processes were never counted within %s", countLimit)
-	case c.least.serving < replicas:
-		return fmt.Errorf("only %d processes were serving at a time, %d should be", c.least.serving, replicas)
-	case c.most.staying > replicas+surge:
-		return fmt.Errorf("%d processes were there at a time, %d are allowed", c.most.staying, replicas+surge)
+	case c.least.serving < floor:
+		return fmt.Errorf("only %d processes were serving at a time, %d should be", c.least.serving, floor)
+	case c.most.staying > ceiling:
+		return fmt.Errorf("%d processes were there at a time, %d are allowed", c.most.staying, ceiling)
 	}
 	p.say("processes counted %d times: never fewer than %d serving, never more than %d (%d with those told to end)",
 		c.counts, c.least.serving, c.most.staying, c.most.processes)

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/millwright-go/millwright/deployment"
-	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/examples/quickstart/heartbeat"
 	"github.com/millwright-go/millwright/examples/quickstart/procdriver"
@@ -108,7 +107,7 @@ func (f *fleet) newManager(hooks manager.Hooks) (*manager.Manager, error) {
 }
 
 // deploy stores a deployment of the first version, and what it refers to.
-func (f *fleet) deploy(ctx context.Context, token string) error {
+func (f *fleet) deploy(ctx context.Context, token string, strategy deployment.Strategy) error {
 	join := heartbeat.Join{Socket: f.socket(), Token: token, Node: "<<MACHINE_NAME>>"}
 	_, err := f.secrets.Create(ctx, &machine.Secret{
 		Meta: object.Meta{Key: secretKey}, Data: map[string][]byte{machine.UserData: join.UserData()},
@@ -136,7 +135,7 @@ func (f *fleet) deploy(ctx context.Context, token string) error {
 				Labels: labels,
 				Spec:   machine.Spec{Class: machine.ClassRef{Name: "v1"}},
 			},
-			Strategy: deployment.Strategy{MaxSurge: rollout.IntOrPercent{Value: surge}}, // and none unavailable
+			Strategy: strategy,
 		},
 	})
 	return err

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"io"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/deployment/rollout"
+	"github.com/millwright-go/millwright/examples/quickstart/screen"
+)
+
+// TestStrategies rolls the fleet to another version by each strategy, and counts
+// processes all the while.
+func TestStrategies(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes some ten seconds")
+	}
+	t.Parallel()
+	one := rollout.IntOrPercent{Value: 1}
+	for name, c := range map[string]struct {
+		strategy       deployment.Strategy
+		floor, ceiling int // of processes
+		creates        int
+	}{
+		"rolling, two missing": {deployment.Strategy{MaxUnavailable: rollout.IntOrPercent{Value: 2}}, replicas - 2, replicas, replicas},
+		"rolling, two more and one missing": {
+			deployment.Strategy{MaxSurge: rollout.IntOrPercent{Value: 2}, MaxUnavailable: one}, replicas - 1, replicas + 2, replicas,
+		},
+		"recreate": {deployment.Strategy{Kind: deployment.Recreate}, 0, replicas, replicas},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := startFleet(t, c.strategy)
+			before := p.created(t)
+			p.census.begin()
+			require.NoError(t, p.edit(t.Context(), useClass("v2")))
+			require.NoError(t, p.settled(t.Context(), replicas, "v2"))
+			require.NoError(t, p.checkCensus(c.floor, c.ceiling))
+			require.Equal(t, c.creates, p.created(t)-before)
+			if c.strategy.Kind == deployment.Recreate {
+				require.Zero(t, p.least().serving, "nobody serves between the old machines and the new ones")
+			}
+		})
+	}
+}
+
+// startFleet is a play without acts: its fleet runs the first version. When the
+// test ends everything is deleted, and the books have to agree.
+func startFleet(t *testing.T, strategy deployment.Strategy) *play {
+	t.Helper()
+	p, err := newPlay(io.Discard, screen.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		ctx := context.Background() // the test's own has ended
+		var failed error
+		if !t.Failed() {
+			failed = p.remove(ctx)
+		}
+		require.NoError(t, p.close(ctx, failed))
+	})
+	require.NoError(t, p.begin())
+	require.NoError(t, p.deploy(t.Context(), p.token, strategy))
+	require.NoError(t, p.settled(t.Context(), replicas, "v1"))
+	return p
+}
+
+// created is how many processes there have been.
+func (p *play) created(t *testing.T) int {
+	t.Helper()
+	account, err := p.book.Account()
+	require.NoError(t, err)
+	return account.Created
+}
+
+func (p *play) least() tally {
+	p.census.mu.Lock()
+	defer p.census.mu.Unlock()
+	return p.census.least
+}
