@@ -80,7 +80,7 @@ var architecture = []row{
 	},
 
 	{dir: "manager", below: true, reaches: shells, modules: []string{stateless}},
-	{dir: "sim", below: true, reaches: shells, modules: []string{stateless, xterm, xsys, rapid}},
+	{dir: "sim", below: true, reaches: append(slices.Clone(shells), "driver/drivertest"), modules: []string{stateless, xterm, xsys, rapid}},
 	{dir: "sim/report", reaches: []string{"deployment", "deployment/rollout", "machineset", "machine", "codes", "object"}},
 	{dir: "adapters/bolt", below: true, reaches: shells, modules: []string{stateless, bbolt, xsys}},
 	{dir: "examples", below: true, reaches: []string{anything}, modules: []string{stateless, bbolt, xterm, xsys}},

@@ -1,0 +1,185 @@
+package sim_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/deployment/rollout"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/sim"
+	"github.com/millwright-go/millwright/store"
+)
+
+var update = flag.Bool("update", false, "rewrite the goldens under testdata")
+
+// TestNarratives tells each scenario in a world without delays, with the bounds
+// at each step.
+func TestNarratives(t *testing.T) {
+	all := scenarios()
+	require.GreaterOrEqual(t, len(all), 60)
+	for _, s := range all {
+		t.Run(s.name, func(t *testing.T) {
+			got := tell(t, &s)
+			path := filepath.Join("testdata", s.name+".txt")
+			if *update {
+				require.NoError(t, os.MkdirAll("testdata", 0o755))
+				require.NoError(t, os.WriteFile(path, []byte(got), 0o644))
+			}
+			want, err := os.ReadFile(path)
+			require.NoError(t, err, "run with -update to write it, then read it")
+			require.Equal(t, string(want), got)
+		})
+	}
+}
+
+// narrator writes down what a deployment decides, and how its sets stand.
+type narrator struct {
+	r    *run
+	text strings.Builder
+	last string // the last line written
+	held string // what stands now, until time passes or something is decided
+	at   string
+}
+
+func tell(t *testing.T, s *scenario) string {
+	n := &narrator{r: &run{t: t}}
+	n.r.say = func(what string) { n.flush(); fmt.Fprintf(&n.text, "\n-- %s\n", what) }
+	var faults sim.Faults
+	if s.faults != nil {
+		s.faults(&faults)
+	}
+	fmt.Fprintf(&n.text, "%d machines, %s, %s more and %s less allowed\n\n", s.replicas,
+		kindOf(s.strategy), s.strategy.MaxSurge, s.strategy.MaxUnavailable)
+	n.r.start(1, faults, fleet(s.replicas, s.strategy), manager.Hooks{Event: n.event})
+	n.r.w.Watch(n.look)
+	s.happens(n.r, s.replicas)
+	n.flush()
+	fmt.Fprintf(&n.text, "\nmachines made in all: %d\n", n.r.w.Made())
+	n.r.w.Close()
+	return n.text.String()
+}
+
+func kindOf(s deployment.Strategy) deployment.StrategyKind {
+	if s.Kind == "" {
+		return deployment.RollingUpdate
+	}
+	return s.Kind
+}
+
+func (n *narrator) event(kind manager.Kind, _ object.Key, _ manager.EventType, reason, why string) {
+	if kind != manager.KindDeployment {
+		return
+	}
+	n.flush()
+	fmt.Fprintf(&n.text, "%s  %s: %s\n", n.r.w.Now().Format("15:04:05"), reason, why)
+}
+
+// look writes down how the sets stand when that has changed.
+func (n *narrator) look() {
+	d, err := n.r.w.Deployments().Get(ctx, web)
+	if err != nil {
+		return
+	}
+	if at := n.r.w.Now().Format("15:04:05"); at != n.at {
+		n.flush()
+		n.at = at
+	}
+	n.held = n.standing(d)
+}
+
+// flush writes down how the sets stood last.
+func (n *narrator) flush() {
+	if n.held != n.last {
+		fmt.Fprintf(&n.text, "%s    %s\n", n.at, n.held)
+		n.last = n.held
+	}
+}
+
+// standing is one line: each set by class with machines wanted/there/available,
+// then the sums beside their bounds.
+func (n *narrator) standing(d *deployment.Deployment) string {
+	sets, err := n.r.w.Sets().List(ctx, store.Query{})
+	require.NoError(n.r.t, err)
+	machines, err := n.r.w.Machines().List(ctx, store.Query{})
+	require.NoError(n.r.t, err)
+	slices.SortFunc(sets, func(a, b *machineset.Set) int { return strings.Compare(a.UID, b.UID) })
+	var line strings.Builder
+	var total, available int
+	for _, s := range sets {
+		there, ready := 0, 0
+		for _, m := range machines {
+			if m.OwnedBy(s.UID) && !m.Deleted() {
+				there++
+				if m.Ready() {
+					ready++
+				}
+			}
+		}
+		total, available = total+there, available+ready
+		if there > 0 || s.Spec.Replicas > 0 {
+			fmt.Fprintf(&line, "[%s %d/%d/%d] ", s.Spec.Template.Spec.Class.Name, s.Spec.Replicas, there, ready)
+		}
+	}
+	going := 0
+	for _, m := range machines {
+		if m.Deleted() {
+			going++
+		}
+	}
+	r := d.Spec.Replicas
+	b := rollout.Fenceposts(d.Spec.Strategy.MaxSurge, d.Spec.Strategy.MaxUnavailable, r)
+	fmt.Fprintf(&line, " %d of at most %d, %d available of at least %d", total, r+b.Surge, available, r-b.Unavailable)
+	if going > 0 {
+		fmt.Fprintf(&line, ", %d going", going)
+	}
+	if n := failing(machines); n > 0 {
+		fmt.Fprintf(&line, ", %d failed", n)
+	}
+	return line.String()
+}
+
+func failing(machines []*machine.Machine) (n int) {
+	for _, m := range machines {
+		if m.Status.Phase == machine.PhaseFailed && !m.Deleted() {
+			n++
+		}
+	}
+	return n
+}
+
+// TestInterleavings lives through each scenario again and again, with calls
+// and caches that lag, passes that overlap, and whatever else the scenario
+// brings. The world checks the bounds after every effect (P5, P7, P13, P14).
+func TestInterleavings(t *testing.T) {
+	seeds := uint64(200)
+	if testing.Short() {
+		seeds = 10
+	}
+	for _, s := range scenarios() {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			for seed := range seeds {
+				faults := busy()
+				if s.faults != nil {
+					s.faults(&faults)
+				}
+				r := &run{t: t}
+				t.Logf("seed %d", seed)
+				r.start(seed, faults, fleet(s.replicas, s.strategy), manager.Hooks{})
+				s.happens(r, s.replicas)
+				r.w.Close()
+			}
+		})
+	}
+}

@@ -1,0 +1,75 @@
+package sim
+
+import (
+	"context"
+	"time"
+
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+)
+
+// boot lets a VM join the cluster after a while, unless it never will.
+func (w *World) boot(name, id string) {
+	if w.o.NoCluster {
+		return
+	}
+	if w.happens(w.o.Faults.DeadBoot) {
+		w.count("VM that never boots")
+		return
+	}
+	w.clock.after(w.o.Boot+w.upTo(w.o.Faults.SlowBoot), func() {
+		if w.gone[id] {
+			return
+		}
+		node := &machine.Node{Meta: object.Meta{Key: object.Key{Name: name}}, ProviderID: id}
+		if key := machine.DefaultPolicy().Keys.NotReadyTaint; key != "" {
+			node.Taints = []object.Taint{{Key: key, Effect: "NoSchedule"}}
+		}
+		if _, err := w.nodes.Create(context.Background(), node); err != nil {
+			w.clock.after(10*time.Second, func() { w.boot(name, id) }) // the name is taken: it tries again
+			return
+		}
+		w.clock.after(w.upTo(2*time.Second), func() { w.ready(name, id, object.True) })
+		w.flap(name, id)
+	})
+}
+
+// flap lets a node fall ill for a while now and then.
+func (w *World) flap(name, id string) {
+	if !w.happens(w.o.Faults.Flap) {
+		return
+	}
+	w.clock.after(w.upTo(10*time.Minute), func() {
+		if w.calm || w.gone[id] {
+			return
+		}
+		w.count("node not ready")
+		w.ready(name, id, object.False)
+		if w.happens(w.o.Faults.FlapForGood) {
+			w.count("node never ready again")
+			return
+		}
+		w.clock.after(w.upTo(15*time.Minute), func() { w.ready(name, id, object.True) })
+	})
+}
+
+// silence is what the cluster notes of a node whose VM is gone.
+func (w *World) silence(name, id string) { w.ready(name, id, object.Unknown) }
+
+// ready writes whether a VM's node is Ready.
+func (w *World) ready(name, id string, status object.ConditionStatus) {
+	ctx := context.Background()
+	n, err := w.nodes.Get(ctx, object.Key{Name: name})
+	if err != nil || n.ProviderID != id || status == object.True && w.gone[id] {
+		return
+	}
+	if c := object.FindCondition(n.Conditions, machine.NodeReady); c != nil && c.Status == status {
+		return
+	}
+	n = n.Clone()
+	n.Conditions = object.SetCondition(n.Conditions, object.Condition{
+		Type: machine.NodeReady, Status: status, Since: w.clock.now.Truncate(time.Second),
+	})
+	_, _ = w.nodes.UpdateStatus(ctx, n) // read in the same instant: no conflict
+	w.check()
+}

@@ -1,0 +1,136 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"iter"
+
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/store"
+)
+
+// What calls answer that the world disturbs.
+var (
+	errDead   = errors.New("sim: the process is dead")
+	errOutage = errors.New("sim: the API does not answer")
+	errLost   = errors.New("sim: the answer was lost")
+)
+
+// call takes one call of a process to the outside through everything that may
+// befall it. do carries it out.
+func (p *process) call(do func() error) error {
+	w := p.w
+	w.clock.pause(w.latency()) // on its way
+	if p.dead {
+		if w.happens(w.o.Faults.Late) {
+			w.clock.after(w.upTo(w.o.Faults.LateBy), func() {
+				w.ledger.acting = true
+				_ = do()
+				w.ledger.acting = false
+				w.check()
+			})
+		}
+		return errDead
+	}
+	p.calls++
+	w.calls++
+	if w.outage {
+		return errOutage
+	}
+	fate := p.fate()
+	if fate == killedBefore {
+		p.kill()
+		return errDead
+	}
+	w.ledger.acting = true
+	err := do()
+	w.ledger.acting = false
+	w.check()
+	switch {
+	case fate == killedAfter:
+		p.kill()
+		return errDead
+	case w.happens(w.o.Faults.LostAnswer):
+		w.count("answer of a store lost")
+		return errLost
+	}
+	w.clock.pause(w.latency()) // the answer is on its way
+	if p.dead {
+		return errDead
+	}
+	return err
+}
+
+// port is a kind of objects as one process sees it.
+type port[T object.Object[T]] struct {
+	p     *process
+	shelf *shelf[T]
+	cache *cache[T]
+}
+
+// Get implements store.Reader, from the cache.
+func (s *port[T]) Get(_ context.Context, k object.Key) (T, error) {
+	if s.p.dead {
+		var none T
+		return none, errDead
+	}
+	return s.cache.get(k)
+}
+
+// List implements store.Reader, from the cache.
+func (s *port[T]) List(_ context.Context, q store.Query) ([]T, error) {
+	if s.p.dead {
+		return nil, errDead
+	}
+	return s.cache.list(q)
+}
+
+// Live implements store.Collection.
+func (s *port[T]) Live() store.Reader[T] { return live[T]{s.p, s.shelf} }
+
+// Create implements store.Collection.
+func (s *port[T]) Create(ctx context.Context, o T) (out T, err error) {
+	err = s.p.call(func() (err error) { out, err = s.shelf.Create(ctx, o); return err })
+	return out, err
+}
+
+// Update implements store.Collection.
+func (s *port[T]) Update(ctx context.Context, o T) (out T, err error) {
+	err = s.p.call(func() (err error) { out, err = s.shelf.Update(ctx, o); return err })
+	return out, err
+}
+
+// UpdateStatus implements store.Collection.
+func (s *port[T]) UpdateStatus(ctx context.Context, o T) (out T, err error) {
+	err = s.p.call(func() (err error) { out, err = s.shelf.UpdateStatus(ctx, o); return err })
+	return out, err
+}
+
+// Delete implements store.Collection.
+func (s *port[T]) Delete(ctx context.Context, k object.Key, uid string) error {
+	return s.p.call(func() error { return s.shelf.Delete(ctx, k, uid) })
+}
+
+// Watch implements store.Collection. Nobody watches in a simulation: the world
+// wakes the reconcilers itself.
+func (s *port[T]) Watch(context.Context) iter.Seq2[store.Change[T], error] {
+	return func(func(store.Change[T], error) bool) {}
+}
+
+// live reads a kind as it is.
+type live[T object.Object[T]] struct {
+	p     *process
+	shelf *shelf[T]
+}
+
+// Get implements store.Reader.
+func (s live[T]) Get(ctx context.Context, k object.Key) (out T, err error) {
+	err = s.p.call(func() (err error) { out, err = s.shelf.Get(ctx, k); return err })
+	return out, err
+}
+
+// List implements store.Reader.
+func (s live[T]) List(ctx context.Context, q store.Query) (out []T, err error) {
+	err = s.p.call(func() (err error) { out, err = s.shelf.List(ctx, q); return err })
+	return out, err
+}

@@ -1,0 +1,249 @@
+package sim
+
+import (
+	"context"
+	"time"
+
+	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/store"
+)
+
+// process is one life of a manager: what it knows is lost when it ends.
+type process struct {
+	w       *World
+	manager *manager.Manager
+	wakes   map[manager.Kind][]manager.Wake
+	works   map[manager.Kind]manager.Reconciler
+	queue   map[place]*item
+	calls   int // to the outside
+	killAt  int // the call at which it dies; 0: none
+	fateful fate
+	dead    bool
+	last    map[manager.Kind]time.Time // when the last change so far is delivered
+}
+
+type fate int
+
+const (
+	spared fate = iota
+	killedBefore
+	killedAfter
+)
+
+// place is an object by kind and key.
+type place struct {
+	kind manager.Kind
+	key  object.Key
+}
+
+// item is an object that is to be looked at, or is being looked at.
+type item struct {
+	due      time.Time // zero: not
+	ticket   int       // which of the looks that were planned counts
+	running  bool
+	failures int
+	hold     time.Time // not before, after a pass that could not be finished
+}
+
+// start begins a process: it sees what is stored at this moment, and looks at
+// everything.
+func (w *World) start() error {
+	p := &process{
+		w: w, queue: map[place]*item{}, last: map[manager.Kind]time.Time{},
+		wakes: map[manager.Kind][]manager.Wake{}, works: map[manager.Kind]manager.Reconciler{},
+	}
+	w.audience = map[manager.Kind][]func(object.Key, any){}
+	o := w.o.Manager
+	o.Machines, o.Sets, o.Deployments = open(p, w.machines), open(p, w.sets), open(p, w.deployments)
+	o.Classes, o.Secrets = open(p, w.classes), open(p, w.secrets)
+	if !w.o.NoCluster {
+		o.Cluster = cluster{open(p, w.nodes)}
+	}
+	o.Driver = driver.Around(w.o.Driver(w), p.step)
+	o.Now, o.Each, o.Hooks = func() time.Time { return w.clock.now.Add(w.skew) }, p.each, w.hooks()
+	o.Jitter = func(d time.Duration) time.Duration { return d + w.upTo(d/10) }
+	m, err := manager.New(o)
+	if err != nil {
+		return err
+	}
+	p.manager, w.process = m, p
+	for _, wake := range m.Wakes() {
+		p.wakes[wake.From] = append(p.wakes[wake.From], wake)
+	}
+	for _, r := range m.Reconcilers() {
+		p.works[r.Kind()] = r
+	}
+	if w.kills < w.o.Faults.Kills && !w.calm {
+		w.kills++
+		p.killAt = 1 + w.chance(max(w.o.Faults.KillWithin, 1))
+		p.fateful = killedBefore + fate(w.chance(2))
+	}
+	lookAll(p, manager.KindDeployment, w.deployments)
+	lookAll(p, manager.KindSet, w.sets)
+	lookAll(p, manager.KindMachine, w.machines)
+	return nil
+}
+
+type cluster struct {
+	nodes store.Collection[*machine.Node]
+}
+
+// Nodes implements manager.Cluster.
+func (c cluster) Nodes() store.Collection[*machine.Node] { return c.nodes }
+
+// open gives a process its view of a kind.
+func open[T object.Object[T]](p *process, s *shelf[T]) *port[T] {
+	out := &port[T]{p: p, shelf: s, cache: newCache(s.indexes, s.all())}
+	p.w.audience[s.kind] = append(p.w.audience[s.kind], func(k object.Key, now any) {
+		o, _ := now.(T)
+		p.deliver(s.kind, func() {
+			var none T
+			before := out.cache.put(k, o)
+			var old, new any
+			if before != none {
+				old = before
+			}
+			if o != none {
+				new = o
+			}
+			if old != nil || new != nil {
+				p.wake(s.kind, old, new)
+			}
+		})
+	})
+	return out
+}
+
+func lookAll[T object.Object[T]](p *process, kind manager.Kind, s *shelf[T]) {
+	for _, o := range s.all() {
+		p.look(place{kind, o.ObjectMeta().Key}, p.w.clock.now)
+	}
+}
+
+// deliver hands a change to the caches after a while; changes of a kind stay in
+// order.
+func (p *process) deliver(kind manager.Kind, show func()) {
+	w := p.w
+	at := w.clock.now.Add(w.upTo(w.o.Faults.CacheLag))
+	if !at.After(p.last[kind]) {
+		at = p.last[kind].Add(time.Microsecond) // at the same instant, chance would order them
+	}
+	p.last[kind] = at
+	times := 1
+	if w.happens(w.o.Faults.Repeat) {
+		times = 2
+	}
+	for range times {
+		w.clock.after(at.Sub(w.clock.now), func() {
+			if !p.dead {
+				show()
+			}
+		})
+	}
+}
+
+func (p *process) wake(kind manager.Kind, old, new any) {
+	for _, wake := range p.wakes[kind] {
+		for _, key := range wake.Keys(context.Background(), old, new) {
+			p.look(place{wake.To, key}, p.w.clock.now.Add(wake.Settle))
+		}
+	}
+}
+
+// look has an object looked at, unless it will be sooner.
+func (p *process) look(at place, due time.Time) {
+	i := p.queue[at]
+	if i == nil {
+		i = &item{}
+		p.queue[at] = i
+	}
+	if due.Before(i.hold) {
+		due = i.hold
+	}
+	if !i.due.IsZero() && !due.Before(i.due) {
+		return
+	}
+	i.due = due
+	p.plan(at, i)
+}
+
+func (p *process) plan(at place, i *item) {
+	if i.running || i.due.IsZero() {
+		return // it is planned anew when the pass ends
+	}
+	i.ticket++
+	ticket := i.ticket
+	p.w.clock.after(i.due.Sub(p.w.clock.now), func() {
+		if !p.dead && i.ticket == ticket && !i.running {
+			p.w.clock.begin(func() { p.pass(at, i) })
+		}
+	})
+}
+
+// pass lets the reconciler of an object make one pass.
+func (p *process) pass(at place, i *item) {
+	i.running, i.due, i.hold = true, time.Time{}, time.Time{}
+	result, err := p.works[at.kind].Reconcile(context.Background(), at.key)
+	i.running = false
+	if p.dead {
+		return
+	}
+	p.w.passes++
+	now := p.w.clock.now
+	if err != nil {
+		i.failures = min(i.failures+1, 12)
+		pause := min(200*time.Millisecond<<i.failures, 3*time.Minute)
+		i.hold = now.Add(min(pause, 5*time.Second))
+		if i.due.Before(i.hold) {
+			i.due = time.Time{}
+		}
+		p.look(at, now.Add(pause))
+		p.plan(at, i)
+		return
+	}
+	i.failures = 0
+	next := result.At
+	if next.IsZero() {
+		next = now.Add(p.w.o.resync())
+	}
+	if next.Before(now) {
+		next = now
+	}
+	p.look(at, next)
+	p.plan(at, i)
+}
+
+// each carries out a batch of orders in an order left to chance.
+func (p *process) each(_ context.Context, n int, do func(int)) {
+	left := make([]int, n)
+	for i := range left {
+		left[i] = i
+	}
+	for len(left) > 0 {
+		i := p.w.chance(len(left))
+		do(left[i])
+		left = append(left[:i], left[i+1:]...)
+	}
+}
+
+func (p *process) fate() fate {
+	if p.killAt == 0 || p.calls != p.killAt {
+		return spared
+	}
+	return p.fateful
+}
+
+// kill ends the process, and starts another after a while.
+func (p *process) kill() {
+	w := p.w
+	p.dead = true
+	w.count("manager killed")
+	w.clock.after(w.upTo(w.o.Faults.Restart), func() {
+		if err := w.start(); err != nil {
+			w.violate("a manager does not start again: %v", err)
+		}
+	})
+}

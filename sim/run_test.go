@@ -1,0 +1,73 @@
+package sim_test
+
+import (
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/sim"
+)
+
+// tb is what *testing.T and *rapid.T share.
+type tb interface {
+	require.TestingT
+	Helper()
+	Logf(format string, args ...any)
+}
+
+// run is one fleet in one world.
+type run struct {
+	t   tb
+	w   *sim.World
+	say func(text string) // nil: nobody listens
+}
+
+// patience is how long, in the world's time, anything may take.
+const patience = 48 * time.Hour
+
+func (r *run) start(seed uint64, faults sim.Faults, d *deployment.Deployment, hooks manager.Hooks) {
+	r.t.Helper()
+	w, err := sim.New(sim.Options{Seed: seed, Faults: faults, Manager: manager.Options{Hooks: hooks}})
+	require.NoError(r.t, err)
+	r.w = w
+	require.NoError(r.t, w.AddClass("large"))
+	require.NoError(r.t, w.AddClass("huge"))
+	_, err = w.Deployments().Create(ctx, d)
+	require.NoError(r.t, err)
+}
+
+// edit changes the deployment as its owner would.
+func (r *run) edit(what string, change func(*deployment.Spec)) {
+	r.t.Helper()
+	if r.say != nil {
+		r.say(what)
+	}
+	d, err := r.w.Deployments().Get(ctx, web)
+	require.NoError(r.t, err)
+	d = d.Clone()
+	change(&d.Spec)
+	_, err = r.w.Deployments().Update(ctx, d)
+	require.NoError(r.t, err)
+}
+
+func (r *run) roll(class string) {
+	r.t.Helper()
+	r.edit("class "+class+" is wanted", func(s *deployment.Spec) { s.Template.Spec.Class.Name = class })
+}
+
+// complete waits until all machines are as wanted.
+func (r *run) complete() {
+	r.t.Helper()
+	require.NoError(r.t, r.w.Until(func() bool { return r.w.Complete(web.Name) }, patience))
+}
+
+// underWay waits until n machines of a class are available, or the rollout is over.
+func (r *run) underWay(n int32) {
+	r.t.Helper()
+	require.NoError(r.t, r.w.Until(func() bool {
+		d, err := r.w.Deployments().Get(ctx, web)
+		return err == nil && d.Status.ObservedGeneration == d.Generation && d.Status.Updated >= n && d.Status.Available >= min(n, d.Status.Updated)
+	}, patience))
+}

@@ -1,0 +1,81 @@
+package sim
+
+import (
+	"context"
+	"time"
+
+	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/store"
+)
+
+// shelf keeps all objects of one kind and tells the processes of every change.
+// Tests and the world's own actors use it directly: nothing fails there.
+type shelf[T object.Object[T]] struct {
+	store.Collection[T]
+	w       *World
+	kind    manager.Kind
+	indexes map[store.Index]func(T) []string
+}
+
+func newShelf[T object.Object[T]](w *World, kind manager.Kind, indexes map[store.Index]func(T) []string) *shelf[T] {
+	return &shelf[T]{store.NewMemory(func() time.Time { return w.clock.now }, indexes), w, kind, indexes}
+}
+
+// Create implements store.Collection.
+func (s *shelf[T]) Create(ctx context.Context, o T) (T, error) {
+	stored, err := s.Collection.Create(ctx, o)
+	if err == nil {
+		s.tell(stored.ObjectMeta().Key)
+	}
+	return stored, err
+}
+
+// Update implements store.Collection.
+func (s *shelf[T]) Update(ctx context.Context, o T) (T, error) {
+	stored, err := s.Collection.Update(ctx, o)
+	if err == nil {
+		s.tell(stored.ObjectMeta().Key)
+	}
+	return stored, err
+}
+
+// UpdateStatus implements store.Collection.
+func (s *shelf[T]) UpdateStatus(ctx context.Context, o T) (T, error) {
+	stored, err := s.Collection.UpdateStatus(ctx, o)
+	if err == nil {
+		s.tell(stored.ObjectMeta().Key)
+	}
+	return stored, err
+}
+
+// Delete implements store.Collection.
+func (s *shelf[T]) Delete(ctx context.Context, k object.Key, uid string) error {
+	before, _ := s.Collection.Get(ctx, k)
+	err := s.Collection.Delete(ctx, k, uid)
+	if err == nil {
+		if !s.w.ledger.acting {
+			s.w.ledger.excused[before.ObjectMeta().UID] = true
+		}
+		s.tell(k)
+	}
+	return err
+}
+
+// tell lets every process know, sooner or later, how an object is now.
+func (s *shelf[T]) tell(k object.Key) {
+	now, err := s.Collection.Get(context.Background(), k)
+	if err != nil {
+		var none T
+		now = none
+	}
+	s.w.ledger.changed = true
+	for _, notify := range s.w.audience[s.kind] {
+		notify(k, now)
+	}
+}
+
+func (s *shelf[T]) all() []T {
+	objects, _ := s.Collection.List(context.Background(), store.Query{}) // a store in memory answers
+	return objects
+}

@@ -1,0 +1,241 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/store"
+)
+
+// Options of a World. The zero value is a world in which nothing goes wrong.
+type Options struct {
+	Seed uint64
+	// Boot is how long a VM takes from its creation to its joining; zero: 1 min.
+	Boot   time.Duration
+	Faults Faults
+	// NoCluster leaves the target cluster out: machines end at phase Available.
+	NoCluster bool
+	// Driver makes the driver of each life of the manager from the world; nil:
+	// the simulated provider's own.
+	Driver func(*World) driver.Driver
+	// Manager holds policies and sizes. Its ports, clock and hooks are the
+	// world's, except for Hooks that are set: these are called too.
+	Manager manager.Options
+	// NeedsInitialization makes VMs of the simulated provider UNINITIALIZED at first.
+	NeedsInitialization bool
+}
+
+func (o *Options) resync() time.Duration {
+	if o.Manager.Resync > 0 {
+		return o.Manager.Resync
+	}
+	return 10 * time.Minute
+}
+
+// World is everything around a manager, and the manager. It is made by New and
+// not safe for concurrent use.
+type World struct {
+	o      Options
+	clock  clock
+	chance func(n int) int
+
+	machines    *shelf[*machine.Machine]
+	sets        *shelf[*machineset.Set]
+	deployments *shelf[*deployment.Deployment]
+	classes     *shelf[*machine.Class]
+	secrets     *shelf[*machine.Secret]
+	nodes       *shelf[*machine.Node]
+	provider    *drivertest.Memory
+	audience    map[manager.Kind][]func(object.Key, any)
+
+	process *process
+	calm    bool // faults have stopped
+	outage  bool
+	skew    time.Duration
+
+	vms  map[string]string    // every VM that ever was, with its machine's name
+	gone map[string]bool      // VMs that are not there any more
+	born map[string]time.Time // when a machine's VM was made
+
+	kills, passes, calls int
+	driverCalls          map[codes.Call]int
+	faults               map[string]int
+	ledger               ledger
+	violations           []error
+	watchers             []func()
+}
+
+// New makes a world with a class "small" and its secret in the namespace
+// Namespace, and starts a manager in it. The error is the manager's.
+func New(o Options) (*World, error) {
+	random := rand.New(rand.NewPCG(o.Seed, 1)) //nolint:gosec // a simulation
+	if o.Boot == 0 {
+		o.Boot = time.Minute
+	}
+	if o.Driver == nil {
+		o.Driver = func(w *World) driver.Driver { return w.provider }
+	}
+	w := &World{
+		o: o, chance: random.IntN, vms: map[string]string{}, gone: map[string]bool{}, born: map[string]time.Time{},
+		driverCalls: map[codes.Call]int{}, faults: map[string]int{}, ledger: newLedger(),
+	}
+	w.clock = clock{now: time.Date(2027, 1, 15, 8, 0, 0, 0, time.UTC), chance: random.IntN}
+	w.machines = newShelf(w, manager.KindMachine, manager.MachineIndexes())
+	w.sets = newShelf(w, manager.KindSet, manager.SetIndexes())
+	w.deployments = newShelf(w, manager.KindDeployment, manager.DeploymentIndexes())
+	w.classes = newShelf(w, manager.KindClass, manager.ClassIndexes())
+	w.secrets = newShelf[*machine.Secret](w, manager.KindSecret, nil)
+	policy := o.Manager.MachinePolicy
+	if policy == nil {
+		policy = machine.DefaultPolicy()
+	}
+	w.nodes = newShelf(w, manager.KindNode, manager.NodeIndexes(policy.Keys.NodeMachine))
+	w.provider = drivertest.NewMemory(drivertest.MemoryOptions{NeedsInitialization: o.NeedsInitialization})
+	if err := errors.Join(w.AddClass("small"), w.start()); err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+// Namespace is where a world's classes are, and where its fleets should be.
+const Namespace = "fleet"
+
+// AddClass stores a class of the simulated provider, and its secret.
+func (w *World) AddClass(name string) error {
+	ctx := context.Background()
+	class := w.provider.Class(object.Key{Namespace: Namespace, Name: name}, drivertest.MemorySpec{Cluster: "blue", Size: name})
+	class.SecretRef = &object.Key{Name: "boot"}
+	_, err := w.classes.Create(ctx, class)
+	_, exists := w.secrets.Create(ctx, w.provider.Secret(object.Key{Namespace: Namespace, Name: "boot"}))
+	if errors.Is(exists, store.ErrAlreadyExists) {
+		exists = nil
+	}
+	return errors.Join(err, exists)
+}
+
+// Close ends all passes that are under way.
+func (w *World) Close() {
+	if w.process != nil {
+		w.process.dead = true
+	}
+	w.o.Faults = Faults{}
+	for range 1 << 20 {
+		if !w.clock.step(w.clock.now.Add(24 * 365 * time.Hour)) {
+			return
+		}
+	}
+}
+
+// Now is the world's time.
+func (w *World) Now() time.Time { return w.clock.now }
+
+// The kinds, as they are stored: reads are live, writes always succeed or are
+// the caller's mistake.
+
+// Machines returns all machines.
+func (w *World) Machines() store.Collection[*machine.Machine] { return w.machines }
+
+// Sets returns all sets.
+func (w *World) Sets() store.Collection[*machineset.Set] { return w.sets }
+
+// Deployments returns all deployments.
+func (w *World) Deployments() store.Collection[*deployment.Deployment] { return w.deployments }
+
+// Classes returns all classes.
+func (w *World) Classes() store.Collection[*machine.Class] { return w.classes }
+
+// Nodes returns all nodes.
+func (w *World) Nodes() store.Collection[*machine.Node] { return w.nodes }
+
+// Provider returns the simulated provider.
+func (w *World) Provider() *drivertest.Memory { return w.provider }
+
+// After has something happen once d has passed.
+func (w *World) After(d time.Duration, do func()) { w.clock.after(d, do) }
+
+// Watch has do called after each effect on anything.
+func (w *World) Watch(do func()) { w.watchers = append(w.watchers, do) }
+
+// Calm stops all faults that are not under way yet.
+func (w *World) Calm() {
+	w.calm, w.outage, w.skew = true, false, 0
+	w.o.Faults = Faults{CacheLag: w.o.Faults.CacheLag, Latency: w.o.Faults.Latency}
+	if w.process != nil {
+		w.process.killAt = 0
+	}
+}
+
+// ErrLimit is what Until returns when its goal was not reached.
+var ErrLimit = errors.New("sim: the goal was not reached")
+
+// Until lets time pass until a goal is reached, for at most limit. It returns
+// ErrLimit, or the first violation of what must hold at any time.
+func (w *World) Until(goal func() bool, limit time.Duration) error {
+	end := w.clock.now.Add(limit)
+	for !goal() {
+		if len(w.violations) > 0 {
+			return w.violations[0]
+		}
+		if !w.clock.step(end) {
+			return fmt.Errorf("%w within %s", ErrLimit, limit)
+		}
+	}
+	if len(w.violations) > 0 {
+		return w.violations[0]
+	}
+	return nil
+}
+
+// Run lets time pass.
+func (w *World) Run(d time.Duration) error {
+	end := w.clock.now.Add(d)
+	for w.clock.step(end) && len(w.violations) == 0 {
+	}
+	if len(w.violations) > 0 {
+		return w.violations[0]
+	}
+	w.clock.now = end
+	return nil
+}
+
+// Violations are what was seen that must never be.
+func (w *World) Violations() []error { return w.violations }
+
+func (w *World) violate(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	w.violations = append(w.violations, fmt.Errorf("sim: seed %d, at %s: %s", w.o.Seed, w.clock.now.Format(time.RFC3339), text))
+}
+
+func (w *World) hooks() manager.Hooks { return w.o.Manager.Hooks }
+
+func (w *World) latency() time.Duration { return w.upTo(w.o.Faults.Latency) }
+
+// upTo is a time from 0 to d.
+func (w *World) upTo(d time.Duration) time.Duration {
+	ms := int(d / time.Millisecond)
+	if ms <= 0 {
+		return 0
+	}
+	return time.Duration(w.chance(ms+1)) * time.Millisecond
+}
+
+// happens is true in one of n cases of a hundred thousand or so: with chance p.
+func (w *World) happens(p float64) bool {
+	if p <= 0 || w.calm {
+		return false
+	}
+	return w.chance(1_000_000) < int(p*1_000_000)
+}
+
+func (w *World) count(fault string) { w.faults[fault]++ }
