@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"time"
+
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/machine"
@@ -21,6 +23,7 @@ type ledger struct {
 type life struct {
 	served  bool // was available at some time
 	deleted bool
+	ready   time.Time // since when it is available; zero: it is not
 }
 
 // bounds of a deployment, as wide as they have been since it was last complete.
@@ -123,6 +126,10 @@ func (w *World) checkFleet(d *deployment.Deployment, machines []*machine.Machine
 	}
 }
 
+// inFlight is how long an order may be under way: a machine that has become
+// available since it was given was not when it was.
+const inFlight = 30 * time.Second
+
 // news is what has happened to a machine since it was last looked at.
 type news int
 
@@ -137,7 +144,8 @@ func (w *World) news(m *machine.Machine) news {
 	switch {
 	case known == nil && !m.Deleted():
 		return newlyBorn
-	case known != nil && known.served && !known.deleted && m.Deleted() && !w.ledger.excused[m.UID]:
+	case known == nil || known.deleted || !m.Deleted() || w.ledger.excused[m.UID]:
+	case !known.ready.IsZero() && w.clock.now.Sub(known.ready) > inFlight:
 		return newlyTaken
 	}
 	return nothing
@@ -185,6 +193,12 @@ func (w *World) remember(m *machine.Machine) {
 	}
 	known.served = known.served || m.Ready()
 	known.deleted = known.deleted || m.Deleted()
+	switch {
+	case !m.Ready():
+		known.ready = time.Time{}
+	case known.ready.IsZero():
+		known.ready = w.clock.now
+	}
 }
 
 func (w *World) deployment(name string) *deployment.Deployment {

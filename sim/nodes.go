@@ -53,8 +53,18 @@ func (w *World) flap(name, id string) {
 	})
 }
 
-// silence is what the cluster notes of a node whose VM is gone.
-func (w *World) silence(name, id string) { w.ready(name, id, object.Unknown) }
+// silence is what the cluster notes of a node whose VM is gone. One that no
+// machine has ever marked as its own is taken away after a while, as clusters do:
+// nobody else can know that it was ours.
+func (w *World) silence(name, id string) {
+	w.ready(name, id, object.Unknown)
+	w.clock.after(10*time.Minute, func() {
+		n, err := w.nodes.Get(context.Background(), object.Key{Name: name})
+		if err == nil && n.ProviderID == id && len(n.Finalizers) == 0 && len(n.Labels) == 0 {
+			_ = w.nodes.Delete(context.Background(), n.Key, n.UID) // read in the same instant: it is there
+		}
+	})
+}
 
 // ready writes whether a VM's node is Ready.
 func (w *World) ready(name, id string, status object.ConditionStatus) {
