@@ -87,8 +87,10 @@ func (d *decision) keep() Plan {
 		return d.move(EventNotDeleted, Why{Reason: ReasonNotDeleted}, func(s *Status) {
 			s.LastOperation = d.failure(OperationDelete, s.LastOperation.Stage, codes.Aborted, "terminating, but deletion was not asked for")
 		})
-	case PhaseInPlaceUpdating, PhaseInPlaceUpdateSuccessful:
-		return Plan{Why: Why{Reason: ReasonUpdating}}
+	case PhaseInPlaceUpdating:
+		return d.update()
+	case PhaseInPlaceUpdateSuccessful:
+		return d.takeBack()
 	case PhaseFailed:
 	}
 	return Plan{Why: Why{Reason: ReasonFailed}}

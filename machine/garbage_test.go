@@ -25,6 +25,8 @@ var (
 		machine.StageGetVMStatus, machine.StageInitiateDrain, machine.StageDeleteVolumeAttachments,
 		machine.StageInitiateVMDeletion, machine.StageInitiateNodeDeletion, machine.StageInitiateFinalizerRemoval,
 		machine.StageGone, "Meditating",
+		machine.StageCandidate, machine.StageSelected, machine.StageReady, machine.StageUpdateSuccessful,
+		machine.StageUpdateFailed, machine.StageInService,
 	})
 	anyKind = rapid.SampledFrom([]machine.OperationKind{
 		"", machine.OperationCreate, machine.OperationUpdate, machine.OperationInPlaceUpdate,
@@ -42,10 +44,12 @@ var (
 		time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC), time.Unix(0, 0),
 		epoch.In(time.FixedZone("elsewhere", 3600)),
 	})
-	anyWord = rapid.SampledFrom([]string{"", "a", "true", "False", "node-m-1", "m-1", "m-2", "p://1"})
+	anyWord = rapid.SampledFrom([]string{"", "a", "true", "False", "successful", "failed", "node-m-1", "m-1", "m-2", "p://1"})
 	anyKey  = rapid.SampledFrom([]string{
 		"", "a", "b", "force-deletion", "node.gardener.cloud/machine-name",
 		"node.machine.sapcloud.io/instance-not-ready", "node.gardener.cloud/critical-components-not-ready",
+		"node.machine.sapcloud.io/candidate-for-update", "node.machine.sapcloud.io/selected-for-update",
+		"node.machine.sapcloud.io/update-result", "node.machine.sapcloud.io/update-failed-reason",
 	})
 	anyMap       = rapid.OneOf(rapid.Just(map[string]string(nil)), rapid.MapOfN(anyKey, anyWord, 0, 4))
 	anyFinalizer = rapid.SliceOfN(rapid.SampledFrom([]string{machine.Finalizer, machine.Finalizer, "other", ""}), 0, 2)
@@ -59,7 +63,7 @@ var (
 		return object.Condition{
 			Type: rapid.SampledFrom([]string{
 				machine.NodeReady, machine.NodeReadonlyFilesystem, "DiskPressure", machine.NodeTerminating,
-				machine.ConditionSpecValid, "",
+				machine.ConditionSpecValid, machine.NodeInPlaceUpdate, "",
 			}).Draw(t, "type"),
 			Status: rapid.SampledFrom([]object.ConditionStatus{object.True, object.False, object.Unknown, ""}).Draw(t, "status"),
 			Reason: anyWord.Draw(t, "reason"), Since: anyTime.Draw(t, "since"),
@@ -124,9 +128,10 @@ func anyMachine(t *rapid.T) *machine.Machine {
 			NodeName:   rapid.SampledFrom([]string{"", node}).Draw(t, "node"), NodeTemplate: anyTemplate(t),
 			Config: machine.Configuration{
 				CreationTimeout: anyWait.Draw(t, "creation"), HealthTimeout: anyWait.Draw(t, "health"),
-				DrainTimeout: anyWait.Draw(t, "drain"), DisableHealthTimeout: rapid.Bool().Draw(t, "disable"),
+				DrainTimeout: anyWait.Draw(t, "drain"), InPlaceTimeout: anyWait.Draw(t, "in place"), DisableHealthTimeout: rapid.Bool().Draw(t, "disable"),
 				NodeConditions: rapid.SliceOfN(anyWord, 0, 2).Draw(t, "types"),
 			},
+			InPlace: anyRequest.Draw(t, "request"),
 		},
 		Status: anyStatus(t),
 	}
@@ -135,10 +140,13 @@ func anyMachine(t *rapid.T) *machine.Machine {
 func anyNode(t *rapid.T) machine.Node {
 	return machine.Node{
 		Meta:       anyMeta(t, rapid.SampledFrom([]string{node, "node-m-2", ""}).Draw(t, "name")),
-		ProviderID: anyWord.Draw(t, "id"), Taints: anyTaints.Draw(t, "taints"),
+		ProviderID: anyWord.Draw(t, "id"), Taints: anyTaints.Draw(t, "taints"), Unschedulable: rapid.Bool().Draw(t, "cordoned"),
 		Applied: machine.Applied{
 			NodeTemplate: anyTemplate(t), VirtualCapacity: anyMap.Draw(t, "applied"),
-			Generation: rapid.Int64Range(0, 2).Draw(t, "applied generation"),
+			Generation: rapid.Int64Range(0, 2).Draw(t, "applied generation"), Update: anyMarks(t),
+			Critical: rapid.SampledFrom([]object.Taint{
+				{}, {Key: "a"}, {Key: "node.gardener.cloud/critical-components-not-ready", Effect: object.NoSchedule},
+			}).Draw(t, "critical"),
 		},
 		Conditions: anyConditions.Draw(t, "conditions"), Capacity: anyMap.Draw(t, "capacity"),
 		Addresses: anyAddresses.Draw(t, "addresses"),
@@ -182,7 +190,27 @@ func anyObservation(t *rapid.T) *machine.Observation {
 		VM: maybe(t, "vm", anyVM), Created: maybe(t, "created", anyVM),
 		Initialized: maybe(t, "initialized", anyVM), VMDeleted: maybe(t, "vm deleted", anyVM),
 		NodeSynced: maybe(t, "synced", anyOutcome), NodeMarked: maybe(t, "marked", anyOutcome),
-		NodeDeleted: maybe(t, "node deleted", anyOutcome),
+		NodeDeleted: maybe(t, "node deleted", anyOutcome), NoDrain: rapid.Bool().Draw(t, "no drain"),
+		Drain: maybe(t, "drain", anyDrain), Detach: maybe(t, "detach", anyDrain),
+	}
+}
+
+var anyRequest = rapid.SampledFrom([]machine.InPlaceRequest{
+	"", "", machine.InPlaceCandidate, machine.InPlaceSelected, machine.InPlaceSelected, "Perhaps",
+})
+
+func anyMarks(t *rapid.T) machine.UpdateMarks {
+	return machine.UpdateMarks{
+		Since: anyTime.Draw(t, "update"), Candidate: rapid.Bool().Draw(t, "candidate"),
+		Selected: rapid.Bool().Draw(t, "selected"), Cordoned: rapid.Bool().Draw(t, "cordoned by us"),
+	}
+}
+
+func anyDrain(t *rapid.T) machine.DrainAnswer {
+	return machine.DrainAnswer{
+		Outcome: machine.Outcome{Code: rapid.SampledFrom([]codes.Code{codes.OK, codes.OK, codes.Unavailable}).Draw(t, "code")},
+		Done:    rapid.Bool().Draw(t, "done"), Forced: rapid.Bool().Draw(t, "forced"), At: anyTime.Draw(t, "at"),
+		Why: anyWord.Draw(t, "why"), Blocked: rapid.Bool().Draw(t, "blocked"),
 	}
 }
 
@@ -190,7 +218,7 @@ func anyPolicy(t *rapid.T) *machine.Policy {
 	p := machine.DefaultPolicy()
 	p.ProviderIDsMatch = rapid.Bool().Draw(t, "ids match")
 	p.QuotaRetry = rapid.SampledFrom([]time.Duration{0, time.Second, math.MaxInt64}).Draw(t, "quota")
-	for _, wait := range []*time.Duration{&p.CreationTimeout, &p.HealthTimeout, &p.DrainTimeout, &p.Unresponsive} {
+	for _, wait := range []*time.Duration{&p.CreationTimeout, &p.HealthTimeout, &p.DrainTimeout, &p.Unresponsive, &p.DetachTimeout, &p.InPlaceTimeout} {
 		*wait = rapid.SampledFrom([]time.Duration{*wait, *wait, time.Second, math.MaxInt64}).Draw(t, "wait")
 	}
 	if rapid.Bool().Draw(t, "no keys") {

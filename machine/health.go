@@ -111,11 +111,14 @@ func (d *decision) watch() Plan {
 	if leaving(node) {
 		return d.followDeletion(node)
 	}
+	bad := node.judge(d.p.nodeConditions(d.m))
+	if plan, busy := d.updateStep(node, bad.healthy()); busy {
+		return plan
+	}
 	out := d.outOfLine(node, false)
 	if out && d.o.NodeSynced == nil {
 		return d.sync(node, false)
 	}
-	bad := node.judge(d.p.nodeConditions(d.m))
 	plan := d.judged(node, bad)
 	if out {
 		plan = d.syncLater(plan, node)
@@ -132,7 +135,7 @@ func (d *decision) settled() bool {
 		return false
 	}
 	n := d.o.Node.Node
-	return n != nil && m.HasFinalizer(Finalizer) && m.invalidField() == nil && !n.Deleted() &&
+	return n != nil && m.Spec.InPlace == InPlaceNone && m.HasFinalizer(Finalizer) && m.invalidField() == nil && !n.Deleted() &&
 		sameConditions(m.Status.Conditions, n.Conditions) &&
 		n.judge(d.p.nodeConditions(m)).healthy() && !d.outOfLine(n, false) // nor another machine's
 }
@@ -149,8 +152,14 @@ func (d *decision) judged(node *Node, bad verdict) Plan {
 			takeOver(s, node)
 		})
 	}
+	if d.m.Status.Phase == PhaseInPlaceUpdateFailed && d.over(node) {
+		return d.forgive(node)
+	}
 	if !sameConditions(d.m.Status.Conditions, node.Conditions) {
 		return d.copyConditions(node)
+	}
+	if d.m.Status.Phase == PhaseInPlaceUpdateFailed {
+		return Plan{Why: Why{Reason: ReasonUpdateOpen, Name: node.Name}}
 	}
 	return Plan{Why: Why{Reason: ReasonHealthy, Name: node.Name}}
 }

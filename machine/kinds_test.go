@@ -114,6 +114,10 @@ func TestClonesShareNothing(t *testing.T) {
 func leaves(v reflect.Value, path string, visit func(path string, change func())) {
 	switch v.Kind() {
 	case reflect.Struct:
+		if at, ok := v.Interface().(time.Time); ok {
+			visit(path, func() { v.Set(reflect.ValueOf(at.Add(time.Second))) })
+			return
+		}
 		for i := range v.NumField() {
 			leaves(v.Field(i), path+"."+v.Type().Field(i).Name, visit)
 		}
@@ -194,6 +198,8 @@ func TestValidate(t *testing.T) {
 		"machine fleet/m: spec.config.creationTimeout must not be negative": func(m *machine.Machine) { m.Spec.Config.CreationTimeout = -1 },
 		"machine fleet/m: spec.config.healthTimeout must not be negative":   func(m *machine.Machine) { m.Spec.Config.HealthTimeout = -1 },
 		"machine fleet/m: spec.config.drainTimeout must not be negative":    func(m *machine.Machine) { m.Spec.Config.DrainTimeout = -1 },
+		"machine fleet/m: spec.config.inPlaceTimeout must not be negative":  func(m *machine.Machine) { m.Spec.Config.InPlaceTimeout = -1 },
+		"machine fleet/m: spec.inPlace is unknown: Perhaps":                 func(m *machine.Machine) { m.Spec.InPlace = "Perhaps" },
 		"machine fleet/m: status.phase is unknown: Dancing":                 func(m *machine.Machine) { m.Status.Phase = "Dancing" },
 	} {
 		m := good.Clone()
@@ -226,6 +232,8 @@ func TestPolicyValidate(t *testing.T) {
 		"policy.healthTimeout":   func(p *machine.Policy) { p.HealthTimeout = 0 },
 		"policy.drainTimeout":    func(p *machine.Policy) { p.DrainTimeout = -time.Hour },
 		"policy.unresponsive":    func(p *machine.Policy) { p.Unresponsive = 0 },
+		"policy.detachTimeout":   func(p *machine.Policy) { p.DetachTimeout = time.Second - 1 },
+		"policy.inPlaceTimeout":  func(p *machine.Policy) { p.InPlaceTimeout = 0 },
 		"policy.quotaRetry":      func(p *machine.Policy) { p.QuotaRetry = time.Millisecond },
 	} {
 		p := machine.DefaultPolicy()

@@ -33,6 +33,8 @@ type Spec struct {
 	// NodeTemplate is applied to the node; what others add there stays.
 	NodeTemplate NodeTemplate
 	Config       Configuration
+	// InPlace is what the rollout of the machine's owner asks of it.
+	InPlace InPlaceRequest
 }
 
 // ClassRef names the class a machine is made from, in the machine's namespace.
@@ -55,6 +57,7 @@ type Configuration struct {
 	CreationTimeout time.Duration
 	HealthTimeout   time.Duration
 	DrainTimeout    time.Duration
+	InPlaceTimeout  time.Duration
 	// DisableHealthTimeout keeps an unhealthy machine in Unknown for as long
 	// as it takes, instead of replacing it.
 	DisableHealthTimeout bool
@@ -160,6 +163,16 @@ const (
 	StageInitiateFinalizerRemoval Stage = "InitiateFinalizerRemoval"
 )
 
+// Stages of an in-place update. UpdateTable holds the ways between them.
+const (
+	StageCandidate        Stage = "CandidateForUpdate"
+	StageSelected         Stage = "SelectedForUpdate"
+	StageReady            Stage = "ReadyForUpdate"
+	StageUpdateSuccessful Stage = "UpdateSuccessful"
+	StageUpdateFailed     Stage = "UpdateFailed"
+	StageInService        Stage = "InService"
+)
+
 // Operation is the last thing attempted on a machine.
 type Operation struct {
 	Kind    OperationKind
@@ -168,6 +181,9 @@ type Operation struct {
 	Code    codes.Code // of a failure; codes.OK otherwise
 	Message string     // for people; never parsed
 	Time    time.Time  // whole seconds
+	// Forced says that since Time this operation disregards what would hold
+	// it back.
+	Forced bool
 	// Against is what a failure was seen with: once any of it has changed,
 	// the next attempt does not wait.
 	Against Inputs
@@ -213,8 +229,8 @@ func (t *NodeTemplate) Equal(u *NodeTemplate) bool {
 // Equal tells whether both override the same.
 func (c *Configuration) Equal(d *Configuration) bool {
 	return c.CreationTimeout == d.CreationTimeout && c.HealthTimeout == d.HealthTimeout &&
-		c.DrainTimeout == d.DrainTimeout && c.DisableHealthTimeout == d.DisableHealthTimeout &&
-		(c.NodeConditions == nil) == (d.NodeConditions == nil) &&
+		c.DrainTimeout == d.DrainTimeout && c.InPlaceTimeout == d.InPlaceTimeout &&
+		c.DisableHealthTimeout == d.DisableHealthTimeout && (c.NodeConditions == nil) == (d.NodeConditions == nil) &&
 		slices.Equal(c.NodeConditions, d.NodeConditions)
 }
 
@@ -235,7 +251,7 @@ func (m *Machine) SpecEqual(n *Machine) bool { return m.Spec.Equal(&n.Spec) }
 // Equal tells whether both say the same.
 func (s *Spec) Equal(t *Spec) bool {
 	return s.Class == t.Class && s.ProviderID == t.ProviderID && s.NodeName == t.NodeName &&
-		s.NodeTemplate.Equal(&t.NodeTemplate) && s.Config.Equal(&t.Config)
+		s.InPlace == t.InPlace && s.NodeTemplate.Equal(&t.NodeTemplate) && s.Config.Equal(&t.Config)
 }
 
 // Validate returns an *object.FieldError that names the first field which
@@ -261,6 +277,10 @@ func (m *Machine) invalidField() *object.FieldError {
 		return object.Invalid("spec.config.healthTimeout", "must not be negative")
 	case c.DrainTimeout < 0:
 		return object.Invalid("spec.config.drainTimeout", "must not be negative")
+	case c.InPlaceTimeout < 0:
+		return object.Invalid("spec.config.inPlaceTimeout", "must not be negative")
+	case !m.Spec.InPlace.known():
+		return object.Invalid("spec.inPlace", "is unknown: "+string(m.Spec.InPlace))
 	}
 	if m.Status.Phase != PhaseRunning && !phases.Knows(string(m.Status.Phase)) { // most run: no lookup
 		return object.Invalid("status.phase", "is unknown: "+string(m.Status.Phase))

@@ -22,6 +22,8 @@ type clusterModel struct {
 	unready bool // nodes register without being Ready
 	faults  func(effect string) codes.Code
 	undo    func(*machine.Node) // what something else changes in each node that is written
+	drain   *drainModel         // nil: nobody drains
+	agent   agentModel
 }
 
 func (c *clusterModel) cached(name string, lag int) *machine.Node {
@@ -177,17 +179,19 @@ func (c *clusterModel) sync(m *machine.Machine, e *machine.SyncNode) (*machine.N
 	return c.put(next), machine.Outcome{}
 }
 
-func (c *clusterModel) mark(m *machine.Machine, e *machine.MarkNode) machine.Outcome {
+// mark sets a condition. nil and no failure: somebody else has written the node.
+func (c *clusterModel) mark(m *machine.Machine, e *machine.MarkNode) (*machine.Node, machine.Outcome) {
 	if bad, yes := c.fault("MarkNode"); yes {
-		return bad
+		return nil, bad
 	}
 	now := c.live(e.Node.Name)
-	if now == nil || now.UID != e.Node.UID {
-		return failed(codes.NotFound)
+	if now == nil || now.Version != e.Node.Version {
+		return nil, machine.Outcome{}
 	}
 	c.touch(m, now)
+	c.announced(now, e)
 	c.change(now.Name, func(n *machine.Node) { n.Conditions = object.SetCondition(n.Conditions, e.Condition) })
-	return machine.Outcome{}
+	return c.live(now.Name), machine.Outcome{}
 }
 
 func (c *clusterModel) remove(m *machine.Machine, e machine.DeleteNode) machine.Outcome {

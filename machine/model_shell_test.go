@@ -39,7 +39,7 @@ func (s *shell) observe() *machine.Observation {
 	}
 	o := &machine.Observation{
 		Machine: m, Class: w.class, Secret: w.secret, Frozen: w.frozen, NoCluster: w.cluster == nil,
-		NoInitialize: s.noInitialize, Failures: s.failures,
+		NoDrain: w.cluster == nil || w.cluster.drain == nil, NoInitialize: s.noInitialize, Failures: s.failures,
 	}
 	if name := m.Spec.NodeName; name != "" && w.cluster != nil {
 		o.Node = &machine.NodeAnswer{Name: name, Node: w.cluster.cached(name, lag()), Cached: true}
@@ -129,19 +129,20 @@ func (s *shell) write(o *machine.Observation, plan machine.Plan) error {
 		return err
 	}
 	if status, ok := plan.Write.(*machine.UpdateStatus); ok {
-		s.count(&status.Status.LastOperation)
+		s.count(&o.Machine.Status.LastOperation, &status.Status.LastOperation)
 	}
 	o.Machine, o.Fenced, o.Failures = next, true, s.failures
 	return nil
 }
 
-// count keeps the number of consecutive failures. That a create is announced
-// once more is no success.
-func (s *shell) count(op *machine.Operation) {
+// count keeps the number of consecutive failures. That a step is announced once
+// more is no success.
+func (s *shell) count(was, op *machine.Operation) {
 	switch {
+	case *was == *op:
 	case op.State == machine.StateFailed:
 		s.failures++
-	case op.Stage != machine.StageCreateVM:
+	case op.Stage != machine.StageCreateVM && (op.Kind != machine.OperationInPlaceUpdate || op.Stage != was.Stage):
 		s.failures = 0
 	}
 }
@@ -154,7 +155,8 @@ func (s *shell) carryOut(o *machine.Observation, effect machine.Effect) error {
 			return err
 		}
 	}
-	return s.w.port(func() {
+	conflict := false
+	err := s.w.port(func() {
 		switch e := effect.(type) {
 		case machine.GetVM:
 			o.VM = pointer(p.call(codes.GetMachineStatus, m, "", p.status))
@@ -176,11 +178,23 @@ func (s *shell) carryOut(o *machine.Observation, effect machine.Effect) error {
 				o.Node = &machine.NodeAnswer{Name: o.Node.Name, Node: written, Gone: o.Node.Gone}
 			}
 		case *machine.MarkNode:
-			o.NodeMarked = pointer(c.mark(m, e))
+			written, answer := c.mark(m, e)
+			if o.NodeMarked = &answer; written != nil {
+				o.Node = &machine.NodeAnswer{Name: o.Node.Name, Node: written, Gone: o.Node.Gone}
+			}
+			conflict = written == nil && answer.Code == codes.OK
 		case machine.DeleteNode:
 			o.NodeDeleted = pointer(c.remove(m, e))
+		case *machine.DrainNode:
+			o.Drain = pointer(c.drain.run(m, e))
+		case *machine.DetachVolumes:
+			o.Detach = pointer(c.drain.detach(m, e))
 		}
 	})
+	if err == nil && conflict {
+		return errConflict
+	}
+	return err
 }
 
 func pointer[T any](v T) *T { return &v }

@@ -27,6 +27,7 @@ type world struct {
 	store    *storeModel
 	provider *providerModel
 	cluster  *clusterModel // nil: there is none
+	owner    ownerModel
 
 	calls  int  // port calls made so far
 	killAt int  // the port call at which the shell dies; 0: none
@@ -39,7 +40,7 @@ var epoch = time.Date(2026, 3, 1, 9, 0, 0, 700_000_000, time.UTC)
 const ours = "m-1" // the machine that tests are about
 
 func newWorld(t require.TestingT) *world {
-	checker, err := fsm.NewChecker(machine.PhaseTable(), machine.DeletionTable())
+	checker, err := fsm.NewChecker(tables()...)
 	require.NoError(t, err)
 	w := &world{
 		t: t, now: epoch, policy: machine.DefaultPolicy(), checker: checker, secret: "v1",
@@ -83,7 +84,9 @@ func (w *world) pass(d time.Duration) {
 func (w *world) tick() {
 	if w.cluster != nil {
 		w.cluster.register()
+		w.cluster.agent.work(w)
 	}
+	w.owner.work(w)
 }
 
 // next is when something is due to happen by itself; zero: nothing is.
@@ -93,6 +96,9 @@ func (w *world) next() time.Time {
 		if w.cluster != nil && !v.joined && v.boots && (at.IsZero() || v.bootAt.Before(at)) {
 			at = v.bootAt
 		}
+	}
+	if w.cluster != nil {
+		at = earlier(at, w.cluster.agent.due(w))
 	}
 	return at
 }
@@ -131,5 +137,15 @@ func (w *world) legal(before *machine.Machine, plan machine.Plan) {
 	if move := plan.Moves[0]; move.Table == "deletion" {
 		require.Equal(w.t, string(before.Status.LastOperation.Stage), move.From)
 		require.Equal(w.t, string(status.Status.LastOperation.Stage), move.To)
+	}
+	was, is := &before.Status.LastOperation, &status.Status.LastOperation
+	for _, move := range plan.Moves {
+		if move.Table == "update" && is.Kind == machine.OperationInPlaceUpdate {
+			require.Equal(w.t, move.To, string(is.Stage))
+		}
+		if move.Table == "update" && move.On != machine.EventSelected && was.Kind == machine.OperationInPlaceUpdate &&
+			machine.UpdateTable().Knows(string(was.Stage)) {
+			require.Equal(w.t, string(was.Stage), move.From)
+		}
 	}
 }

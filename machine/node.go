@@ -32,6 +32,11 @@ type Applied struct {
 	// machine's, the template can't have changed and need not be compared.
 	// Zero: not known; it is compared.
 	Generation int64
+	// Update is what an in-place update has put on the node.
+	Update UpdateMarks
+	// Critical is the critical-components taint as it was last seen on the
+	// node; after an in-place update it is put on again. Zero: never seen.
+	Critical object.Taint
 }
 
 // Condition types of a node that decisions look at.
@@ -67,21 +72,28 @@ func (n *Node) CopyStatus(from *Node) {
 func (n *Node) SpecEqual(o *Node) bool {
 	return n.ProviderID == o.ProviderID && n.Unschedulable == o.Unschedulable &&
 		slices.Equal(n.Taints, o.Taints) && n.Applied.Equal(&o.Applied.NodeTemplate) &&
-		n.Applied.Generation == o.Applied.Generation &&
+		n.Applied.Generation == o.Applied.Generation && n.Applied.Critical == o.Applied.Critical &&
+		n.Applied.Update.equal(&o.Applied.Update) &&
 		maps.Equal(n.Applied.VirtualCapacity, o.Applied.VirtualCapacity)
+}
+
+// taint returns the first taint of that key; an empty key is on none.
+func (n *Node) taint(key string) (object.Taint, bool) {
+	if key == "" {
+		return object.Taint{}, false
+	}
+	for i := range n.Taints {
+		if n.Taints[i].Key == key {
+			return n.Taints[i], true
+		}
+	}
+	return object.Taint{}, false
 }
 
 // hasTaint tells whether a taint of that key is on the node; an empty key is on none.
 func (n *Node) hasTaint(key string) bool {
-	if key == "" {
-		return false
-	}
-	for i := range n.Taints {
-		if n.Taints[i].Key == key {
-			return true
-		}
-	}
-	return false
+	_, has := n.taint(key)
+	return has
 }
 
 // unresponsiveSince returns since when the node has been not Ready or

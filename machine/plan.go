@@ -53,6 +53,9 @@ type Observation struct {
 	// NoCluster says that there is no target cluster: no node belongs to
 	// any machine.
 	NoCluster bool
+	// NoDrain says that nobody here drains nodes: no pod and no volume is
+	// waited for.
+	NoDrain bool
 	// NoInitialize says that this driver is known to have no InitializeMachine.
 	NoInitialize bool
 	// Fenced says that Machine is the answer to a write made in this pass,
@@ -67,6 +70,8 @@ type Observation struct {
 	VM, Created, Initialized, VMDeleted *VM
 
 	NodeSynced, NodeMarked, NodeDeleted *Outcome
+
+	Drain, Detach *DrainAnswer
 }
 
 // Write is one change of the machine in the store: *Update, *UpdateStatus or *Delete.
@@ -123,7 +128,8 @@ type SyncNode struct {
 	Capacity bool // Capacity differs
 }
 
-// MarkNode sets a condition on the node (Observation.NodeMarked).
+// MarkNode sets a condition on the node, under its version
+// (Observation.NodeMarked; the written node replaces Observation.Node).
 type MarkNode struct {
 	Node      *Node
 	Condition object.Condition

@@ -21,6 +21,13 @@ type Policy struct {
 	// Unresponsive is how long a node is not Ready or read-only before the
 	// deletion of its machine uses force. At least a second; default 5 min.
 	Unresponsive time.Duration
+	// DetachTimeout is how long a forced deletion waits for volumes to leave
+	// the node. At least a second; default 2 min.
+	DetachTimeout time.Duration
+	// InPlaceTimeout is how long an in-place update may take from the drain
+	// to the agent's answer; then it has failed. At least a second; default
+	// 20 min.
+	InPlaceTimeout time.Duration
 	// QuotaRetry is how long to wait after RESOURCE_EXHAUSTED. Zero: as
 	// long as the recovery table's long class, 10 min.
 	QuotaRetry time.Duration
@@ -39,7 +46,26 @@ type Keys struct {
 	NodeMachine        string // label on a node: its machine's name
 	NotReadyTaint      string // on a node until its machine first runs
 	CriticalComponents string // taint on a node: not ready for workload yet
+	CandidateForUpdate string // label on a node: an in-place update is wanted
+	SelectedForUpdate  string // label on a node: it is its turn; users may set it
+	UpdateResult       string // label on a node: the update agent's answer
+	UpdateFailedReason string // annotation on a node: why the agent failed
 }
+
+// ownLabel tells whether a label of a node is this library's to write, whatever
+// a template says.
+func ownLabel(k *Keys, key string) bool {
+	switch key {
+	case "":
+		return false
+	case k.NodeMachine, k.CandidateForUpdate, k.SelectedForUpdate, k.UpdateResult:
+		return true
+	}
+	return false
+}
+
+// ownAnnotation is ownLabel for annotations.
+func ownAnnotation(k *Keys, key string) bool { return key != "" && key == k.UpdateFailedReason }
 
 // DefaultPolicy returns the established settings.
 func DefaultPolicy() *Policy {
@@ -48,12 +74,18 @@ func DefaultPolicy() *Policy {
 		HealthTimeout:   10 * time.Minute,
 		DrainTimeout:    2 * time.Hour,
 		Unresponsive:    5 * time.Minute,
+		DetachTimeout:   2 * time.Minute,
+		InPlaceTimeout:  20 * time.Minute,
 		NodeConditions:  []string{"KernelDeadlock", NodeReadonlyFilesystem, "DiskPressure", "NetworkUnavailable"},
 		Keys: Keys{
 			ForceDeletion:      "force-deletion",
 			NodeMachine:        "node.gardener.cloud/machine-name",
 			NotReadyTaint:      "node.machine.sapcloud.io/instance-not-ready",
 			CriticalComponents: "node.gardener.cloud/critical-components-not-ready",
+			CandidateForUpdate: "node.machine.sapcloud.io/candidate-for-update",
+			SelectedForUpdate:  "node.machine.sapcloud.io/selected-for-update",
+			UpdateResult:       "node.machine.sapcloud.io/update-result",
+			UpdateFailedReason: "node.machine.sapcloud.io/update-failed-reason",
 		},
 	}
 }
@@ -69,6 +101,10 @@ func (p *Policy) Validate() error {
 		return object.Invalid("policy.drainTimeout", "must be at least a second")
 	case p.Unresponsive < time.Second:
 		return object.Invalid("policy.unresponsive", "must be at least a second")
+	case p.DetachTimeout < time.Second:
+		return object.Invalid("policy.detachTimeout", "must be at least a second")
+	case p.InPlaceTimeout < time.Second:
+		return object.Invalid("policy.inPlaceTimeout", "must be at least a second")
 	case p.QuotaRetry < 0 || p.QuotaRetry > 0 && p.QuotaRetry < time.Second:
 		return object.Invalid("policy.quotaRetry", "must be zero or at least a second")
 	}
@@ -85,6 +121,10 @@ func (p *Policy) healthTimeout(m *Machine) time.Duration {
 
 func (p *Policy) drainTimeout(m *Machine) time.Duration {
 	return override(m.Spec.Config.DrainTimeout, p.DrainTimeout)
+}
+
+func (p *Policy) inPlaceTimeout(m *Machine) time.Duration {
+	return override(m.Spec.Config.InPlaceTimeout, p.InPlaceTimeout)
 }
 
 func (p *Policy) nodeConditions(m *Machine) []string {

@@ -19,7 +19,7 @@ import (
 
 // P11: total on any input, and nothing is done without our finalizer.
 func TestP11AnyObservationGetsAPlan(t *testing.T) {
-	checker, err := fsm.NewChecker(machine.PhaseTable(), machine.DeletionTable())
+	checker, err := fsm.NewChecker(tables()...)
 	require.NoError(t, err)
 	rapid.Check(t, func(t *rapid.T) {
 		o := anyObservation(t)
@@ -109,7 +109,7 @@ func TestP17NodesOfOthersAreLeftAlone(t *testing.T) {
 		plan, err := machine.Decide(o, p, epoch)
 		require.NoError(t, err)
 		switch plan.Effect.(type) {
-		case *machine.SyncNode, *machine.MarkNode, machine.DeleteNode:
+		case *machine.SyncNode, *machine.MarkNode, machine.DeleteNode, *machine.DrainNode, *machine.DetachVolumes:
 			require.Fail(t, "a node of somebody else's", "%T: %s", plan.Effect, plan.Why)
 		case machine.GetVM, machine.CreateVM, machine.InitializeVM, machine.DeleteVM, machine.FindNode, nil:
 		}
@@ -206,6 +206,12 @@ func cloned(o *machine.Observation) *machine.Observation {
 		if *outcome != nil {
 			copied := **outcome
 			*outcome = &copied
+		}
+	}
+	for _, drained := range []**machine.DrainAnswer{&c.Drain, &c.Detach} {
+		if *drained != nil {
+			copied := **drained
+			*drained = &copied
 		}
 	}
 	return &c

@@ -28,7 +28,7 @@ func (d *decision) remove() Plan {
 	case StageInitiateDrain:
 		return d.drain()
 	case StageDeleteVolumeAttachments:
-		return d.stage(EventDetached, Why{Reason: ReasonDrained, Name: d.m.Spec.NodeName})
+		return d.detach()
 	case StageInitiateVMDeletion:
 		return d.deleteVM()
 	case StageInitiateNodeDeletion:
@@ -105,7 +105,7 @@ func (d *decision) locate() Plan {
 	if d.o.NoCluster {
 		return d.stage(EventNoNode, Why{Reason: ReasonNoNode})
 	}
-	if !d.looked() {
+	if !d.looked() || d.unseen() {
 		return d.look(false)
 	}
 	node := d.node()
@@ -156,25 +156,6 @@ func (d *decision) ours(n *Node) bool {
 		return d.owner == d.m.Name
 	}
 	return !d.stale(n, d.m.Spec.ProviderID)
-}
-
-// drain empties the node. Without a drain planner there is nothing to wait
-// for: the node is told and the VM goes.
-func (d *decision) drain() Plan {
-	if d.o.NoCluster {
-		return d.stage(EventDrained, Why{Reason: ReasonNoNode})
-	}
-	if !d.looked() {
-		return d.look(false)
-	}
-	node := d.node()
-	if node == nil || !d.ours(node) {
-		return d.stage(EventDrained, Why{Reason: ReasonNoNode})
-	}
-	if plan, busy := d.mark(node); busy {
-		return plan
-	}
-	return d.stage(EventDrained, Why{Reason: ReasonDrained, Name: node.Name})
 }
 
 // mark tells on the node, before it is drained, that it is about to go.

@@ -13,10 +13,15 @@ import (
 // time, which lost its fraction of a second, or since the clocks were
 // restarted if that was later.
 func (d *decision) after(base time.Time, wait time.Duration) time.Time {
+	return d.since(base).Add(wait).Add(time.Second)
+}
+
+// since is a persisted time, or when the clocks were restarted if that was later.
+func (d *decision) since(base time.Time) time.Time {
 	if d.m.Status.ClockFrom.After(base) {
-		base = d.m.Status.ClockFrom
+		return d.m.Status.ClockFrom
 	}
-	return base.Add(wait).Add(time.Second)
+	return base
 }
 
 func (d *decision) operation(kind OperationKind, state OperationState, stage Stage) Operation {

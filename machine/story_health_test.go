@@ -98,17 +98,17 @@ var healthStories = map[string]func(*story){
 		s.edit(func(m *machine.Machine) { m.Spec.Class.Name = "small" })
 		s.later(time.Hour, "the owner repairs it")
 	},
-	"in place update": func(s *story) {
+	"in place update that nobody asked for": func(s *story) {
 		s.toRunning()
 		m := s.store.live().Clone()
 		m.Status.Phase = machine.PhaseInPlaceUpdating
 		s.store.force(m)
 		s.cluster.ready(node, object.False)
-		s.later(time.Hour, "an in-place update is under way, the node is not ready")
+		s.later(time.Hour, "storage speaks of an in-place update that nobody asked for, the node is not ready")
 		m = s.store.live().Clone()
 		m.Status.Phase, m.Status.Since = machine.PhaseInPlaceUpdateFailed, s.now
 		s.store.force(m)
-		s.later(0, "the update has failed")
+		s.later(0, "storage says that an update has failed")
 		s.wait()
 	},
 }

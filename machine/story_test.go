@@ -134,6 +134,10 @@ func answerTo(o *machine.Observation, effect machine.Effect) string {
 		return o.NodeMarked.Code.Contract()
 	case machine.DeleteNode:
 		return o.NodeDeleted.Code.Contract()
+	case *machine.DrainNode:
+		return drainAnswer(o.Drain)
+	case *machine.DetachVolumes:
+		return drainAnswer(o.Detach)
 	}
 	return ""
 }
@@ -208,6 +212,12 @@ func TestStories(t *testing.T) {
 	for name, run := range driverStories {
 		tell(t, name, run)
 	}
+	for name, run := range drainStories {
+		tell(t, name, run)
+	}
+	for name, run := range updateStories {
+		tell(t, name, run)
+	}
 }
 
 // Each file belongs to a story.
@@ -218,7 +228,8 @@ func TestNoStoryIsLeftBehind(t *testing.T) {
 	for _, file := range files {
 		name := strings.ReplaceAll(strings.TrimSuffix(filepath.Base(file), ".txt"), "-", " ")
 		known := creationStories[name] != nil || healthStories[name] != nil ||
-			deletionStories[name] != nil || driverStories[name] != nil
+			deletionStories[name] != nil || driverStories[name] != nil ||
+			drainStories[name] != nil || updateStories[name] != nil
 		assert.True(t, known, "%s is of no story", file)
 	}
 }

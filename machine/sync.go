@@ -17,6 +17,9 @@ func (d *decision) outOfLine(n *Node, joining bool) bool {
 // sync brings a node in line: the machine's name, our finalizer, the template
 // and the class's virtual capacity. joining also takes the startup taint off.
 func (d *decision) sync(n *Node, joining bool) Plan {
+	if d.behind(n) {
+		return d.fence(n)
+	}
 	want := n.Clone()
 	d.apply(want, joining)
 	return Plan{
@@ -72,13 +75,13 @@ func (d *decision) inLine(n *Node, joining bool) bool {
 	t, last := &d.m.Spec.NodeTemplate, &n.Applied
 	// Generations of different machines say nothing, hence the name first.
 	vouched := key != "" && last.Generation != 0 && last.Generation == d.m.Generation
-	return mapInLine(n.Labels, last.Labels, t.Labels, key, vouched) &&
-		mapInLine(n.Annotations, last.Annotations, t.Annotations, "", vouched) &&
+	return d.marksInLine(n) && d.mapInLine(n.Labels, last.Labels, t.Labels, ownLabel, vouched) &&
+		d.mapInLine(n.Annotations, last.Annotations, t.Annotations, ownAnnotation, vouched) &&
 		(vouched || slices.Equal(last.Taints, t.Taints)) && d.holdsTaints(n.Taints, t.Taints)
 }
 
 func (d *decision) capacityInLine(n *Node) bool {
-	return mapInLine(n.Capacity, n.Applied.VirtualCapacity, d.virtualCapacity(), "", false)
+	return d.mapInLine(n.Capacity, n.Applied.VirtualCapacity, d.virtualCapacity(), nil, false)
 }
 
 func (d *decision) virtualCapacity() map[string]string {
@@ -89,14 +92,14 @@ func (d *decision) virtualCapacity() map[string]string {
 }
 
 // mapInLine tells whether want is what was applied last, unless that is vouched
-// for, and still there. Of the entry that is the library's own, only the
-// record counts. An absent entry is not one with an empty value.
-func mapInLine(have, last, want map[string]string, own string, vouched bool) bool {
+// for, and still there. Of an entry that is the library's own, only the record
+// counts. An absent entry is not one with an empty value.
+func (d *decision) mapInLine(have, last, want map[string]string, own func(*Keys, string) bool, vouched bool) bool {
 	if !vouched && len(last) != len(want) {
 		return false
 	}
 	for k, v := range want {
-		if is, ok := have[k]; (!ok || is != v) && (k != own || own == "") {
+		if is, ok := have[k]; (!ok || is != v) && (own == nil || !own(&d.p.Keys, k)) {
 			return false
 		}
 		if vouched {
@@ -133,6 +136,7 @@ func (d *decision) apply(n *Node, joining bool) {
 	n.Taints = mergeTaints(n.Taints, without(n.Applied.Taints, d.startup), without(t.Taints, d.startup))
 	n.Applied = Applied{
 		NodeTemplate: t.Clone(), VirtualCapacity: maps.Clone(d.virtualCapacity()), Generation: d.m.Generation,
+		Update: n.Applied.Update, Critical: n.Applied.Critical,
 	}
 	if key := d.p.Keys.NodeMachine; key != "" {
 		n.Labels = merge(n.Labels, nil, map[string]string{key: d.m.Name})
@@ -140,6 +144,7 @@ func (d *decision) apply(n *Node, joining bool) {
 	if joining {
 		n.Taints = without(n.Taints, d.startup)
 	}
+	d.applyMarks(n)
 	n.AddFinalizer(Finalizer)
 }
 

@@ -21,6 +21,16 @@ const (
 	EventNotDeleted      Event = "not deleted"      // Terminating, but nobody asked for it
 )
 
+// Events of an in-place update. Most move the phase and the stage at once.
+const (
+	EventSelected     Event = "selected"      // it is this machine's turn
+	EventWithdrawn    Event = "withdrawn"     // nobody wants the update any more
+	EventUpdated      Event = "updated"       // the agent says that it is done
+	EventUpdateFailed Event = "update failed" // the agent says so, or the time is up
+	EventOutdated     Event = "outdated"      // done after it had been withdrawn
+	EventReturned     Event = "returned"      // moved to its new owner, and well
+)
+
 // Events of the deletion table.
 const (
 	EventNodeFound   Event = "node found"
@@ -106,6 +116,7 @@ func NewTable(name, initial string, final []string, edges []Edge) *Table {
 var (
 	phases    = newPhaseTable()
 	deletions = newDeletionTable()
+	updates   = newUpdateTable()
 )
 
 // PhaseTable is the state machine of Status.Phase. It is shared: read only.
@@ -114,6 +125,10 @@ func PhaseTable() *Table { return phases }
 // DeletionTable is the state machine of the stages of a deletion, kept in
 // LastOperation.Stage while the phase is Terminating. It is shared: read only.
 func DeletionTable() *Table { return deletions }
+
+// UpdateTable is the state machine of the stages of an in-place update, kept in
+// LastOperation.Stage while the operation is InPlaceUpdate. It is shared: read only.
+func UpdateTable() *Table { return updates }
 
 func newPhaseTable() *Table {
 	var edges []Edge
@@ -133,6 +148,15 @@ func newPhaseTable() *Table {
 	add(PhaseUnknown, EventRecovered, PhaseRunning, "the node is healthy again")
 	add(PhaseUnknown, EventHealthTimeout, PhaseFailed, "unhealthy for too long")
 	add(PhaseInPlaceUpdateFailed, EventHealthTimeout, PhaseFailed, "unhealthy for too long after a failed update")
+	add(PhaseRunning, EventSelected, PhaseInPlaceUpdating, "the node is taken out of service, drained, and updated by an agent")
+	add(PhaseInPlaceUpdating, EventWithdrawn, PhaseRunning, "the agent was not told yet: nothing has happened to the node")
+	add(PhaseInPlaceUpdating, EventUpdated, PhaseInPlaceUpdateSuccessful, "the agent is done; the owner takes the machine over")
+	add(PhaseInPlaceUpdating, EventUpdateFailed, PhaseInPlaceUpdateFailed, "the agent failed, did not answer in time, or answered for nothing")
+	add(PhaseInPlaceUpdateFailed, EventUpdated, PhaseInPlaceUpdateSuccessful, "the agent tried again and is done")
+	add(PhaseInPlaceUpdateFailed, EventWithdrawn, PhaseRunning, "nobody wants the update any more, and the node is healthy")
+	add(PhaseInPlaceUpdateFailed, EventSelected, PhaseInPlaceUpdating, "its update came too late for its owner: it is updated once more")
+	add(PhaseInPlaceUpdateSuccessful, EventReturned, PhaseRunning, "the owner has taken it over, and the node is in service again")
+	add(PhaseInPlaceUpdateSuccessful, EventUnhealthy, PhaseUnknown, "the node did not become healthy again in time")
 	add(PhaseTerminating, EventNotDeleted, PhaseFailed, "its VM may be half gone and no deletion will finish it: it must be replaced")
 	for _, from := range []Phase{
 		PhaseNew, PhasePending, PhaseAvailable, PhaseRunning, PhaseUnknown, PhaseFailed, PhaseCrashLoopBackOff,
@@ -167,4 +191,25 @@ func newDeletionTable() *Table {
 		add(s, EventRestart, StageGetVMStatus, "what storage holds makes no sense: every stage can be done again")
 	}
 	return NewTable("deletion", string(StageNone), []string{string(StageGone)}, edges)
+}
+
+func newUpdateTable() *Table {
+	var edges []Edge
+	add := func(from Stage, on Event, to Stage, why string) {
+		edges = append(edges, Edge{string(from), on, string(to), why})
+	}
+	add(StageCandidate, EventSelected, StageSelected, "its owner or a user says that it is its turn")
+	add(StageSelected, EventWithdrawn, StageCandidate, "rolled back or deselected before the agent was told")
+	add(StageSelected, EventStageFailed, StageSelected, "the node could not be drained or written, which is tried again")
+	add(StageSelected, EventUpdateFailed, StageUpdateFailed, "the time was up before the node was empty")
+	add(StageSelected, EventDrained, StageReady, "the workload has left: from here on the agent may be at work")
+	add(StageReady, EventStageFailed, StageReady, "the node could not be written, which is tried again")
+	add(StageReady, EventUpdated, StageUpdateSuccessful, "the agent says so")
+	add(StageReady, EventUpdateFailed, StageUpdateFailed, "the agent says so, or it did not answer in time")
+	add(StageReady, EventOutdated, StageCandidate, "withdrawn while the agent was at work: the node is not what the machine's owner says, and needs another update")
+	add(StageUpdateFailed, EventUpdated, StageUpdateSuccessful, "the agent tried again and is done")
+	add(StageUpdateFailed, EventWithdrawn, StageCandidate, "nobody wants the update any more, and the node is healthy")
+	add(StageUpdateSuccessful, EventReturned, StageInService, "the owner has taken it over, and the node is healthy")
+	add(StageUpdateSuccessful, EventUnhealthy, StageInService, "not healthy in time: the health clock decides")
+	return NewTable("update", string(StageCandidate), []string{string(StageInService)}, edges)
 }

@@ -54,6 +54,28 @@ const (
 	ReasonNodeDeletion     Reason = "NodeBeingDeleted"
 	ReasonFailed           Reason = "AwaitingReplacement"
 	ReasonUpdating         Reason = "InPlaceUpdate"
+	ReasonSelected         Reason = "SelectedForUpdate"
+	ReasonUpdateFence      Reason = "RecordConfirmed"
+	ReasonUpdateRestart    Reason = "UpdateStageUnknown"
+	ReasonUpdateDraining   Reason = "DrainingForUpdate"
+	ReasonUpdateStep       Reason = "UpdateStepFailed"
+	ReasonReady            Reason = "EmptyForUpdate"
+	ReasonAnnounce         Reason = "AnnounceUpdate"
+	ReasonRetract          Reason = "RetractUpdate"
+	ReasonMarkFailed       Reason = "MarkNodeFailed"
+	ReasonAwaitAgent       Reason = "AwaitUpdate"
+	ReasonAwaitNode        Reason = "AwaitNode"
+	ReasonUpdateResult     Reason = "UpdateResultUnknown"
+	ReasonUpdated          Reason = "Updated"
+	ReasonUpdateFailed     Reason = "UpdateFailed"
+	ReasonUpdateOpen       Reason = "UpdateOpen"
+	ReasonUpdateTimeout    Reason = "UpdateTimeout"
+	ReasonOutdated         Reason = "UpdatedTooLate"
+	ReasonWithdrawn        Reason = "UpdateWithdrawn"
+	ReasonAwaitOwner       Reason = "AwaitOwner"
+	ReasonReturning        Reason = "NotHealthyAfterUpdate"
+	ReasonReturnCritical   Reason = "CriticalComponentsAfterUpdate"
+	ReasonReturned         Reason = "BackInService"
 	ReasonNotDeleted       Reason = "TerminatingWithoutDeletion"
 	ReasonNotOurs          Reason = "NoFinalizerOfOurs"
 	ReasonTerminating      Reason = "Terminating"
@@ -62,6 +84,18 @@ const (
 	ReasonMarkNode         Reason = "MarkNode"
 	ReasonNoNode           Reason = "NothingToDrain"
 	ReasonDrained          Reason = "Drained"
+	ReasonDrainNode        Reason = "DrainNode"
+	ReasonForceDrain       Reason = "ForceDrain"
+	ReasonDraining         Reason = "Draining"
+	ReasonForceDraining    Reason = "ForceDraining"
+	ReasonDrainNoted       Reason = "DrainProgress"
+	ReasonDrainedByForce   Reason = "DrainedByForce"
+	ReasonDrainGivenUp     Reason = "DrainGivenUp"
+	ReasonDetach           Reason = "DetachVolumes"
+	ReasonDetaching        Reason = "Detaching"
+	ReasonDetached         Reason = "VolumesDetached"
+	ReasonDetachFailed     Reason = "DetachFailed"
+	ReasonDetachTimeout    Reason = "DetachTimeout"
 	ReasonDeleteVM         Reason = "DeleteVM"
 	ReasonDeleteNode       Reason = "DeleteNode"
 	ReasonDeleteFailed     Reason = "DeleteFailed"
@@ -122,6 +156,28 @@ var sentences = map[Reason]string{
 	ReasonNodeDeletion:     "node {name} is being deleted, and its machine with it",
 	ReasonFailed:           "failed; waiting to be replaced",
 	ReasonUpdating:         "an in-place update is under way: no verdict",
+	ReasonSelected:         "its turn for an in-place update: node {name} is taken out of service",
+	ReasonUpdateFence:      "node {name} may be ahead of this record: confirming the record first",
+	ReasonUpdateRestart:    "stage {name} of an in-place update makes no sense: going on from what the node says",
+	ReasonUpdateDraining:   "node {name} is not empty yet: {detail}; {for} left for its update",
+	ReasonUpdateStep:       "node {name} could not be drained or written for its update: {code}: {detail}",
+	ReasonReady:            "node {name} is empty and ready for its update",
+	ReasonAnnounce:         "telling on node {name} that it may be updated",
+	ReasonRetract:          "telling on node {name} that no update is wanted",
+	ReasonMarkFailed:       "what is said of its update on node {name} could not be written, or did not stay: {code} {detail}",
+	ReasonAwaitAgent:       "node {name} may be updated; {for} left for the agent",
+	ReasonAwaitNode:        "node {name} is missing, or another machine's; {for} left for its update",
+	ReasonUpdateResult:     "the agent's answer on node {name} is unknown: {detail}",
+	ReasonUpdated:          "node {name} is updated",
+	ReasonUpdateFailed:     "the update of node {name} failed: {detail}",
+	ReasonUpdateOpen:       "node {name} is healthy, but its update failed: open until the agent succeeds or its owner decides",
+	ReasonUpdateTimeout:    "node {name} was not updated within {for}",
+	ReasonOutdated:         "node {name} was updated after the update had been withdrawn: it is not what the machine's owner says",
+	ReasonWithdrawn:        "the update of node {name} was withdrawn",
+	ReasonAwaitOwner:       "node {name} is updated; its machine waits for its owner to take it over",
+	ReasonReturning:        "node {name} is updated, but {detail}; {for} left",
+	ReasonReturnCritical:   "node {name} is updated and waits for its critical components",
+	ReasonReturned:         "node {name} is updated and in service again",
 	ReasonNotDeleted:       "Terminating although nobody asked for deletion: to be replaced",
 	ReasonNotOurs:          "being deleted without our finalizer: nothing is touched",
 	ReasonTerminating:      "deletion asked for while {detail}",
@@ -130,6 +186,18 @@ var sentences = map[Reason]string{
 	ReasonMarkNode:         "telling on node {name} that it is about to go",
 	ReasonNoNode:           "no node to drain",
 	ReasonDrained:          "node {name} is drained",
+	ReasonDrainNode:        "emptying node {name}",
+	ReasonForceDrain:       "emptying node {name} by force",
+	ReasonDraining:         "node {name} is not empty yet: {detail}; {for} left before force",
+	ReasonForceDraining:    "node {name} is not empty yet in spite of force: {detail}; {for} left",
+	ReasonDrainNoted:       "draining node {name}: {detail}",
+	ReasonDrainedByForce:   "node {name} is drained by force",
+	ReasonDrainGivenUp:     "node {name} could not be emptied even by force: {detail}; going on",
+	ReasonDetach:           "detaching the volumes of node {name}",
+	ReasonDetaching:        "volumes are still attached to node {name}: {detail}; {for} left",
+	ReasonDetached:         "no volume is attached to node {name} any more",
+	ReasonDetachFailed:     "volumes of node {name} could not be detached: {code}: {detail}",
+	ReasonDetachTimeout:    "volumes are still attached to node {name} after {for}; going on",
 	ReasonDeleteVM:         "deleting VM {name}",
 	ReasonDeleteNode:       "deleting node {name}",
 	ReasonDeleteFailed:     "deletion failed in {name}: {code}: {detail}",

@@ -51,6 +51,10 @@ func (p *machinePass) do(ctx context.Context, e machine.Effect) (err error) {
 		p.o.NodeMarked, err = p.markNode(ctx, e)
 	case machine.DeleteNode:
 		p.o.NodeDeleted, err = p.deleteNode(ctx, e)
+	case *machine.DrainNode:
+		p.o.Drain, err = p.drained(ctx, e.Node, func() (machine.DrainAnswer, error) { return p.Drainer.Drain(ctx, p.o.Machine, e) })
+	case *machine.DetachVolumes:
+		p.o.Detach, err = p.drained(ctx, e.Node, func() (machine.DrainAnswer, error) { return p.Drainer.Detach(ctx, p.o.Machine, e) })
 	default:
 		err = fmt.Errorf("unknown effect %T", e)
 	}

@@ -27,7 +27,7 @@ func New(options Options) (*Manager, error) {
 		policy.ProviderIDsMatch = true
 		options.MachinePolicy = &policy
 	}
-	moves, err := fsm.NewChecker(machine.PhaseTable(), machine.DeletionTable())
+	moves, err := fsm.NewChecker(machine.PhaseTable(), machine.DeletionTable(), machine.UpdateTable())
 	if err != nil {
 		return nil, err
 	}

@@ -36,6 +36,9 @@ type Options struct {
 	// Cluster is what machines join; nil: nothing.
 	Cluster Cluster
 
+	// Drainer empties nodes before they go; nil: nobody waits for workload.
+	Drainer Drainer
+
 	// Policies; nil: the defaults of their packages.
 	MachinePolicy    *machine.Policy
 	SetPolicy        *machineset.Policy
@@ -115,6 +118,8 @@ func (o *Options) validate() error {
 		return errors.New("no Sets for Deployments")
 	case o.Cluster != nil && o.Secrets == nil:
 		return errors.New("no Secrets for a Cluster: machines join with the user data in them")
+	case o.Drainer != nil && o.Cluster == nil:
+		return errors.New("no Cluster for a Drainer")
 	case min(o.Workers, 0) != 0 || min(o.Settle, o.Resync, o.CallTimeout, 0) != 0:
 		return errors.New("negative Workers, Settle, Resync or CallTimeout")
 	}

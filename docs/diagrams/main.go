@@ -26,11 +26,14 @@ type chapter struct {
 func chapters() []chapter {
 	return []chapter{
 		{machine.PhaseTable(), "Phases of a machine", `The phase of a machine is Status.Phase. A machine begins without one. Nothing
-is final: a machine that is gone has no phase at all. No edge leads into the
-phases of an in-place update: they are read, waited for, and can be deleted.`},
+is final: a machine that is gone has no phase at all.`},
 		{machine.DeletionTable(), "Stages of a deletion", `While the phase is Terminating, LastOperation.Stage says how far the deletion
 has come. The last two stages are stored only when a deletion stops there.
 Gone is never stored: the record itself goes.`},
+		{machine.UpdateTable(), "Stages of an in-place update", `While the last operation is an in-place update, LastOperation.Stage says how far
+it has come. A candidate is recognized by its request; the stage is stored only
+for a machine that has been selected before. Until ReadyForUpdate is stored the
+update can be withdrawn; from there on an agent may be at work on the node.`},
 	}
 }
 

@@ -1,0 +1,220 @@
+package machine
+
+import (
+	"time"
+
+	"github.com/millwright-go/millwright/codes"
+)
+
+// forcedDrain bounds how long a drain by force may take until the deletion
+// goes on without it.
+const forcedDrain = time.Minute
+
+// DrainNode has a node emptied of its workload, or asks how far that has come
+// (Observation.Drain). The node is this machine's, and is told of its deletion
+// or taken out of service already; to cordon it is the drain's matter otherwise.
+type DrainNode struct {
+	Node *Node
+	// Forced says that no budget and no volume is to be waited for.
+	Forced bool
+	// Since is the persisted beginning of this drain; what a former drain has
+	// recorded is older.
+	Since time.Time
+	// Until is when this drain is forced or, if it is forced or for an
+	// in-place update, given up; a last attempt may come later.
+	Until time.Time
+}
+
+// DetachVolumes has the volumes of a node detached that a forced drain did not
+// wait for, or asks how far that has come (Observation.Detach).
+type DetachVolumes struct {
+	Node *Node
+	// Until is when the deletion goes on without it.
+	Until time.Time
+}
+
+func (*DrainNode) effect()     {}
+func (*DetachVolumes) effect() {}
+
+// DrainAnswer says how far a node has been emptied, or its volumes detached.
+type DrainAnswer struct {
+	// Outcome is a failure of the drain itself, to be tried again; codes.OK
+	// where pods or volumes only take their time.
+	Outcome
+	// Done says that there is nothing more to wait for: the node is empty, or
+	// by force all deletions were accepted; or no volume is held any more.
+	Done bool
+	// Forced says that force was used, so that volumes may still be attached.
+	Forced bool
+	// At is when to ask again though nothing has changed; zero: at the next
+	// change. Without Done, the machine asks at the latest when its time is up.
+	At time.Time
+	// Why says what is waited for. It is stored on the machine when it
+	// changes, so it should not hold what changes by itself, such as times.
+	Why string
+	// Blocked says that Why names something that will not pass by itself; it
+	// is told as a warning.
+	Blocked bool
+	// Node is the node as the drain has written it; nil: it was not written.
+	Node *Node
+}
+
+// drain empties the node of a machine that is being deleted. Where nobody
+// drains there is nothing to wait for: the node is told and the VM goes.
+func (d *decision) drain() Plan {
+	if d.o.NoCluster {
+		return d.stage(EventDrained, Why{Reason: ReasonNoNode})
+	}
+	if !d.looked() || d.unseen() {
+		return d.look(false)
+	}
+	node := d.node()
+	if node == nil || !d.ours(node) {
+		return d.stage(EventDrained, Why{Reason: ReasonNoNode})
+	}
+	if plan, busy := d.mark(node); busy {
+		return plan
+	}
+	if d.o.NoDrain {
+		return d.stage(EventDrained, Why{Reason: ReasonDrained, Name: node.Name})
+	}
+	return d.empty(node)
+}
+
+// unseen tells whether a node is missing from a cache only: nobody is deleted
+// undrained for that.
+func (d *decision) unseen() bool { return d.o.Node.Cached && d.o.Node.Node == nil }
+
+// empty has the node drained until it is empty, or force has had its time.
+func (d *decision) empty(n *Node) Plan {
+	answer, forced := d.o.Drain, d.forced()
+	if answer == nil {
+		return d.drainNode(n, forced)
+	}
+	switch {
+	case answer.Code != codes.OK && forced:
+		return d.stage(EventForced, Why{Reason: ReasonDrainGivenUp, Name: n.Name, Detail: answer.Message})
+	case answer.Code != codes.OK:
+		return d.stageFailed(StageInitiateDrain, answer.Outcome)
+	case answer.Done && answer.Forced:
+		return d.stage(EventForced, Why{Reason: ReasonDrainedByForce, Name: n.Name})
+	case answer.Done:
+		return d.stage(EventDrained, Why{Reason: ReasonDrained, Name: n.Name})
+	case forced:
+		return d.emptyByForce(n, answer)
+	}
+	if plan, unsaid := d.noteDrain(n, d.operation(OperationDelete, StateProcessing, StageInitiateDrain)); unsaid {
+		return plan
+	}
+	until := d.forceAt()
+	why := Why{Reason: ReasonDraining, Name: n.Name, Detail: answer.Why, For: until.Sub(d.now)}
+	return Plan{At: d.sooner(answer.At, until), Why: why}
+}
+
+func (d *decision) drainNode(n *Node, forced bool) Plan {
+	if !forced {
+		return Plan{
+			Effect: &DrainNode{Node: n, Since: d.m.DeletedAt, Until: d.forceAt()},
+			Why:    Why{Reason: ReasonDrainNode, Name: n.Name},
+		}
+	}
+	until := d.now.Add(forcedDrain)
+	if op := &d.m.Status.LastOperation; op.Forced {
+		until = d.after(d.past(op.Time), forcedDrain)
+	}
+	return Plan{
+		Effect: &DrainNode{Node: n, Forced: true, Since: d.m.DeletedAt, Until: until},
+		Why:    Why{Reason: ReasonForceDrain, Name: n.Name},
+	}
+}
+
+// emptyByForce records since when force is used, so that it ends.
+func (d *decision) emptyByForce(n *Node, answer *DrainAnswer) Plan {
+	op := &d.m.Status.LastOperation
+	if !op.Forced {
+		why := Why{Reason: ReasonDrainNoted, Name: n.Name, Detail: answer.Why}
+		return d.setStatus(why, func(s *Status) {
+			s.LastOperation = d.operation(OperationDelete, StateProcessing, StageInitiateDrain)
+			s.LastOperation.Forced, s.LastOperation.Message = true, answer.Why
+		})
+	}
+	until := d.after(d.past(op.Time), forcedDrain)
+	if !d.now.Before(until) {
+		return d.stage(EventForced, Why{Reason: ReasonDrainGivenUp, Name: n.Name, Detail: answer.Why})
+	}
+	why := Why{Reason: ReasonForceDraining, Name: n.Name, Detail: answer.Why, For: until.Sub(d.now)}
+	return Plan{At: d.sooner(answer.At, until), Why: why}
+}
+
+// noteDrain stores what a drain waits for, once it changes.
+func (d *decision) noteDrain(n *Node, op Operation) (Plan, bool) {
+	last, answer := &d.m.Status.LastOperation, d.o.Drain
+	if last.State == op.State && last.Message == answer.Why && !last.Forced {
+		return Plan{}, false
+	}
+	op.Message = answer.Why
+	why := Why{Reason: ReasonDrainNoted, Name: n.Name, Detail: answer.Why}
+	plan := d.setStatus(why, func(s *Status) { s.LastOperation = op })
+	if answer.Blocked {
+		plan.Warn = why
+	}
+	return plan, true
+}
+
+// detach has the volumes detached that a forced drain left behind. Its clock
+// is the time that this stage was stored.
+func (d *decision) detach() Plan {
+	if d.o.NoCluster || d.o.NoDrain {
+		return d.stage(EventDetached, Why{Reason: ReasonNoNode})
+	}
+	if !d.looked() || d.unseen() {
+		return d.look(false)
+	}
+	n := d.node()
+	if n == nil || !d.ours(n) {
+		return d.stage(EventDetached, Why{Reason: ReasonNoNode})
+	}
+	answer, until := d.o.Detach, d.after(d.past(d.m.Status.LastOperation.Time), d.p.DetachTimeout)
+	switch {
+	case answer == nil:
+		return Plan{Effect: &DetachVolumes{Node: n, Until: until}, Why: Why{Reason: ReasonDetach, Name: n.Name}}
+	case answer.Code == codes.OK && answer.Done:
+		return d.stage(EventDetached, Why{Reason: ReasonDetached, Name: n.Name})
+	case !d.now.Before(until):
+		plan := d.stage(EventDetached, Why{Reason: ReasonDetachTimeout, Name: n.Name, For: d.p.DetachTimeout})
+		plan.Warn = plan.Why
+		return plan
+	}
+	why := Why{Reason: ReasonDetaching, Name: n.Name, Detail: answer.Why, For: until.Sub(d.now)}
+	if answer.Code == codes.OK {
+		return Plan{At: d.sooner(answer.At, until), Why: why}
+	}
+	why.Detail = answer.Message
+	warn := Why{Reason: ReasonDetachFailed, Name: n.Name, Code: answer.Code, Detail: answer.Message}
+	return Plan{At: d.sooner(d.now.Add(nodeRetry), until), Why: why, Warn: warn}
+}
+
+// sooner is the earlier of when an answer asks to be looked at again, if it
+// does, and when its time is up. An answer that asks for a time that has
+// passed is looked at in a second.
+func (d *decision) sooner(at, until time.Time) time.Time {
+	if at.IsZero() || until.Before(at) {
+		return until
+	}
+	if !at.After(d.now) {
+		at = d.now.Add(time.Second)
+		if until.Before(at) {
+			return until
+		}
+	}
+	return at
+}
+
+// past is a persisted time, unless it lies in the future: no wait can be
+// counted from one that nobody stored.
+func (d *decision) past(at time.Time) time.Time {
+	if at.After(d.now) {
+		return time.Time{}
+	}
+	return at
+}

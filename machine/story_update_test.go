@@ -1,0 +1,379 @@
+package machine_test
+
+import (
+	"strings"
+	"time"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+)
+
+// updatable brings a machine to Running whose node has had the
+// critical-components taint, with an agent that answers after some time.
+func (s *story) updatable(answer string, takes time.Duration) {
+	s.toRunning()
+	s.cluster.agent = agentModel{answer: answer, takes: takes}
+}
+
+// selectIt has the owner say that it is the machine's turn.
+func (s *story) selectIt() {
+	s.ask(machine.InPlaceSelected)
+	s.later(0, "its owner selects the machine")
+}
+
+// onNode notes what an update has put on the node.
+func (s *story) onNode() {
+	n := s.cluster.live(node)
+	if n == nil {
+		s.say("the node is gone")
+		return
+	}
+	var marks []string
+	for _, l := range pairs(n.Labels) {
+		if strings.Contains(l, "update") {
+			marks = append(marks, strings.TrimPrefix(l, "node.machine.sapcloud.io/"))
+		}
+	}
+	told := "not told"
+	if c := object.FindCondition(n.Conditions, machine.NodeInPlaceUpdate); c != nil {
+		told = string(c.Status) + " " + c.Reason
+	}
+	s.say("the node: labels %s, cordoned %t, agent %s, taints %v", marks, n.Unschedulable, told, n.Taints)
+}
+
+// label sets a label of the node as a user or an agent would; empty: takes it off.
+func (s *story) label(key, value string) {
+	s.cluster.change(node, func(n *machine.Node) {
+		if value == "" {
+			delete(n.Labels, key)
+			return
+		}
+		n.Labels[key] = value
+	})
+}
+
+// finish lets the agent be done and the owner move the machine.
+func (s *story) finish(d time.Duration) {
+	s.later(d, "the agent is done")
+	s.owner.moves = true
+	s.later(0, "its owner moves the machine")
+}
+
+func (s *story) force(change func(*machine.Machine)) {
+	m := s.store.live().Clone()
+	change(m)
+	s.store.force(m)
+}
+
+func (s *story) writes() {
+	s.say("%d writes of the machine, %d of its node", s.store.writes, s.cluster.writes)
+	s.store.writes, s.cluster.writes = 0, 0
+}
+
+// updateStories are about in-place updates.
+var updateStories = map[string]func(*story){
+	"update by its owner": func(s *story) {
+		s.updatable(machine.UpdateSuccessful, 3*time.Minute)
+		s.store.writes, s.cluster.writes = 0, 0
+		s.ask(machine.InPlaceCandidate)
+		s.later(0, "its owner says that the machine is to be updated")
+		s.selectIt()
+		s.onNode()
+		s.later(3*time.Minute, "the agent is done")
+		s.owner.moves = true
+		s.later(time.Second, "its owner moves it to the new set")
+		s.onNode()
+		s.writes()
+	},
+	"update by a user": func(s *story) {
+		s.updatable(machine.UpdateSuccessful, time.Minute)
+		s.ask(machine.InPlaceCandidate)
+		s.later(0, "its owner says that the machine is to be updated")
+		s.label(s.policy.Keys.SelectedForUpdate, "true")
+		s.later(time.Hour, "a user selects it by a label on the node")
+		s.finish(time.Minute)
+		s.onNode()
+	},
+	"update with a drain": func(s *story) {
+		s.updatable(machine.UpdateSuccessful, time.Minute)
+		s.drains(2, 45*time.Second, 0)
+		s.selectIt()
+		s.wait()
+		s.wait()
+		s.onNode()
+	},
+	"update whose drain fails at first": func(s *story) {
+		s.updatable(machine.UpdateSuccessful, time.Minute)
+		s.drains(0, 0, 0)
+		s.refuse("DrainNode", codes.Unavailable)
+		s.selectIt()
+		s.refuse("", codes.OK)
+		s.wait()
+	},
+	"update whose drain never ends": func(s *story) {
+		s.updatable(machine.UpdateSuccessful, time.Minute)
+		s.drains(0, 0, 1)
+		s.selectIt()
+		s.wait()
+		s.onNode()
+	},
+	"update that fails": func(s *story) {
+		s.updatable(machine.UpdateFailed, time.Minute)
+		s.cluster.agent.reason = "the image has no signature"
+		s.selectIt()
+		s.later(time.Minute, "the agent gives up")
+		s.say("the machine says: %s", s.store.live().Status.LastOperation.Message)
+		s.onNode()
+	},
+	"update that fails and succeeds at last": func(s *story) {
+		s.updatable(machine.UpdateFailed, time.Minute)
+		s.selectIt()
+		s.later(time.Minute, "the agent gives up")
+		s.label(s.policy.Keys.UpdateResult, machine.UpdateSuccessful)
+		s.owner.moves = true
+		s.finish(time.Hour)
+	},
+	"update that is never answered": func(s *story) {
+		s.updatable("", 0)
+		s.selectIt()
+		s.wait()
+		s.label(s.policy.Keys.UpdateResult, machine.UpdateSuccessful)
+		s.later(time.Minute, "the answer comes late")
+	},
+	"update with an unknown answer": func(s *story) {
+		s.updatable("perhaps", 0)
+		s.selectIt()
+		s.later(time.Minute, "the agent says perhaps")
+		s.label(s.policy.Keys.UpdateResult, machine.UpdateSuccessful)
+		s.later(time.Minute, "it says successful")
+	},
+	"old answer before the update": func(s *story) {
+		s.updatable("", 0)
+		s.label(s.policy.Keys.UpdateResult, machine.UpdateSuccessful)
+		s.say("the node carries the answer to an update of long ago")
+		s.selectIt()
+		s.onNode()
+	},
+	"update withdrawn while a candidate": func(s *story) {
+		s.updatable("", 0)
+		s.ask(machine.InPlaceCandidate)
+		s.later(0, "its owner says that the machine is to be updated")
+		s.onNode()
+		s.ask(machine.InPlaceNone)
+		s.later(time.Minute, "rolled back")
+		s.onNode()
+	},
+	"update withdrawn while draining": func(s *story) {
+		s.updatable("", 0)
+		s.drains(0, 0, 1)
+		s.selectIt()
+		s.onNode()
+		s.ask(machine.InPlaceNone)
+		s.later(time.Minute, "rolled back")
+		s.onNode()
+	},
+	"update deselected by its owner": func(s *story) {
+		s.updatable("", 0)
+		s.drains(0, 0, 1)
+		s.selectIt()
+		s.ask(machine.InPlaceCandidate)
+		s.later(time.Minute, "its owner takes the turn back")
+		s.onNode()
+	},
+	"update deselected by a user": func(s *story) {
+		s.updatable("", 0)
+		s.drains(0, 0, 1)
+		s.ask(machine.InPlaceCandidate)
+		s.label(s.policy.Keys.SelectedForUpdate, "true")
+		s.later(0, "a user selects it")
+		s.label(s.policy.Keys.SelectedForUpdate, "")
+		s.later(time.Minute, "the user takes the label off")
+		s.onNode()
+	},
+	"update withdrawn from a node that cannot be written": func(s *story) {
+		s.updatable("", 0)
+		s.drains(0, 0, 1)
+		s.selectIt()
+		s.refuse("SyncNode", codes.PermissionDenied)
+		s.ask(machine.InPlaceNone)
+		s.later(time.Minute, "rolled back, but we may not write nodes any more")
+		s.refuse("", codes.OK)
+		s.say("somebody grants the permission")
+		s.wait()
+	},
+	"update withdrawn too late": func(s *story) {
+		s.updatable(machine.UpdateSuccessful, 5*time.Minute)
+		s.selectIt()
+		s.ask(machine.InPlaceNone)
+		s.later(time.Minute, "rolled back")
+		s.later(4*time.Minute, "the agent is done")
+		s.onNode()
+		s.ask(machine.InPlaceSelected)
+		s.later(time.Hour, "its owner selects it once more")
+		s.finish(5 * time.Minute)
+	},
+	"failed update withdrawn": func(s *story) {
+		s.updatable(machine.UpdateFailed, time.Minute)
+		s.selectIt()
+		s.later(time.Minute, "the agent gives up")
+		s.ask(machine.InPlaceNone)
+		s.later(time.Minute, "rolled back")
+		s.onNode()
+	},
+	"failed update and an unhealthy node": func(s *story) {
+		s.updatable(machine.UpdateFailed, time.Minute)
+		s.selectIt()
+		s.later(time.Minute, "the agent gives up")
+		s.cluster.ready(node, object.False)
+		s.later(0, "the node is not ready")
+		s.wait()
+	},
+	"update of a cordoned node": func(s *story) {
+		s.updatable(machine.UpdateSuccessful, time.Minute)
+		s.cluster.change(node, func(n *machine.Node) { n.Unschedulable = true })
+		s.say("a user cordons the node")
+		s.selectIt()
+		s.finish(time.Minute)
+		s.onNode()
+	},
+	"update with critical components": func(s *story) {
+		taint := object.Taint{Key: s.policy.Keys.CriticalComponents, Effect: object.NoSchedule}
+		s.give()
+		s.shell.told = nil
+		s.run()
+		s.pass(time.Minute)
+		s.cluster.change(node, func(n *machine.Node) { n.Taints = append(n.Taints, taint) })
+		s.run()
+		s.cluster.change(node, func(n *machine.Node) { n.Taints = nil })
+		s.run()
+		s.shell.told, s.begun = s.step, s.now
+		s.cluster.agent = agentModel{answer: machine.UpdateSuccessful, takes: time.Minute}
+		s.selectIt()
+		s.finish(time.Minute)
+		s.onNode()
+		s.cluster.change(node, func(n *machine.Node) { n.Taints = nil })
+		s.later(time.Minute, "the critical components are ready")
+	},
+	"node not ready while it is updated": func(s *story) {
+		s.updatable(machine.UpdateSuccessful, 15*time.Minute)
+		s.selectIt()
+		s.cluster.ready(node, object.False)
+		s.later(time.Minute, "the node restarts")
+		s.finish(14 * time.Minute)
+		s.cluster.ready(node, object.True)
+		s.later(time.Minute, "the node is ready")
+	},
+	"node not ready for long after its update": func(s *story) {
+		s.updatable(machine.UpdateSuccessful, time.Minute)
+		s.selectIt()
+		s.cluster.ready(node, object.False)
+		s.finish(time.Minute)
+		s.wait()
+	},
+	"node missing while it is updated": func(s *story) {
+		s.updatable(machine.UpdateSuccessful, time.Hour)
+		s.selectIt()
+		s.cluster.change(node, func(n *machine.Node) { n.Finalizers = nil })
+		s.cluster.delete(node)
+		s.later(time.Minute, "the node is gone, finalizer and all")
+		s.wait()
+	},
+	"node registers anew while it is updated": func(s *story) {
+		s.updatable(machine.UpdateSuccessful, 5*time.Minute)
+		s.selectIt()
+		s.cluster.change(node, func(n *machine.Node) { n.Finalizers = nil })
+		s.cluster.delete(node)
+		s.pass(time.Minute)
+		n := s.cluster.add(node, func(n *machine.Node) { n.ProviderID = "p://1" })
+		s.cluster.madeOf[n.UID] = ours
+		s.later(0, "the node was reinstalled, and registers as a new object")
+		s.onNode()
+	},
+	"node deleted by somebody while it is updated": func(s *story) {
+		s.updatable(machine.UpdateSuccessful, time.Hour)
+		s.selectIt()
+		s.cluster.delete(node)
+		s.later(time.Minute, "somebody deletes the node")
+	},
+	"node of another machine while it is updated": func(s *story) {
+		s.updatable("", 0)
+		s.selectIt()
+		s.label(s.policy.Keys.NodeMachine, "m-2")
+		s.later(time.Minute, "the node carries the name of machine m-2 now")
+	},
+	"deletion while a node is updated": func(s *story) {
+		s.updatable("", 0)
+		s.drains(0, 0, 0)
+		s.selectIt()
+		s.doomed()
+		s.run()
+	},
+	"frozen while a node is updated": func(s *story) {
+		s.updatable("", 0)
+		s.selectIt()
+		s.frozen = true
+		s.later(time.Hour, "the fleet is frozen")
+		s.frozen = false
+		s.force(func(m *machine.Machine) { m.Status.ClockFrom = s.now })
+		s.later(0, "the fleet thaws, and its clocks restart")
+	},
+	"node that cannot be written is not updated": func(s *story) {
+		s.updatable(machine.UpdateSuccessful, 0)
+		s.refuse("SyncNode", codes.Unavailable)
+		s.selectIt()
+		s.wait()
+		s.refuse("MarkNode", codes.Unavailable)
+		s.say("labels can be written now, but not conditions")
+		s.wait()
+		s.refuse("", codes.OK)
+		s.say("somebody grants the permission")
+		s.wait()
+		s.later(time.Second, "the agent is quick")
+	},
+	"crash before the agent is told": func(s *story) {
+		s.updatable("", 0)
+		s.drains(0, 0, 0)
+		s.killAt = s.calls + 5
+		s.selectIt()
+		s.restart()
+		s.run()
+		s.onNode()
+	},
+	"stale reader of an update": func(s *story) {
+		s.updatable(machine.UpdateSuccessful, time.Minute)
+		s.ask(machine.InPlaceCandidate)
+		s.later(0, "its owner says that the machine is to be updated")
+		s.selectIt()
+		lags := []int{3, 0}
+		s.shell.lag = func() int { // the machine is old, the node is not
+			lag := lags[0]
+			lags = append(lags[1:], 0)
+			return lag
+		}
+		s.later(time.Second, "a cache shows the machine as it was before it was selected")
+		s.onNode()
+	},
+	"candidate on an unhealthy node": func(s *story) {
+		s.updatable("", 0)
+		s.cluster.ready(node, object.False)
+		s.later(0, "the kubelet is not ready")
+		s.selectIt()
+		s.onNode()
+		s.cluster.ready(node, object.True)
+		s.later(time.Minute, "the kubelet is ready")
+	},
+	"unknown request": func(s *story) {
+		s.updatable("", 0)
+		s.ask("Perhaps")
+		s.later(0, "somebody asks for something unknown")
+	},
+	"update without cluster": func(s *story) {
+		s.updatable("", 0)
+		s.selectIt()
+		s.cluster = nil
+		s.later(time.Minute, "the cluster is detached")
+		s.wait()
+		s.say("code %s", s.store.live().Status.LastOperation.Code)
+	},
+}
