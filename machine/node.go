@@ -18,6 +18,8 @@ type Node struct {
 	// Applied is what this library applied last, so that what the owner has
 	// removed since can be told from what others have added.
 	Applied Applied
+	// Drain is the record of a drain of this node. Nil: it is not drained.
+	Drain *DrainRecord
 
 	Conditions []object.Condition
 	Capacity   map[string]string
@@ -57,6 +59,7 @@ func (n *Node) Clone() *Node {
 	c.Applied = n.Applied
 	c.Applied.NodeTemplate = n.Applied.Clone()
 	c.Applied.VirtualCapacity = maps.Clone(n.Applied.VirtualCapacity)
+	c.Drain = n.Drain.Clone()
 	c.CopyStatus(n)
 	return c
 }
@@ -73,7 +76,7 @@ func (n *Node) SpecEqual(o *Node) bool {
 	return n.ProviderID == o.ProviderID && n.Unschedulable == o.Unschedulable &&
 		slices.Equal(n.Taints, o.Taints) && n.Applied.Equal(&o.Applied.NodeTemplate) &&
 		n.Applied.Generation == o.Applied.Generation && n.Applied.Critical == o.Applied.Critical &&
-		n.Applied.Update.equal(&o.Applied.Update) &&
+		n.Applied.Update.equal(&o.Applied.Update) && n.Drain.Equal(o.Drain) &&
 		maps.Equal(n.Applied.VirtualCapacity, o.Applied.VirtualCapacity)
 }
 

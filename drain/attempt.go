@@ -1,0 +1,253 @@
+package drain
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/millwright-go/millwright/machine"
+)
+
+// drain decides about a node that is cordoned, whose record is written and
+// whose pods are all known, without force.
+func (d *decision) drain() Plan {
+	d.survey()
+	d.surveyVolumes()
+	if d.hooked = d.hook(); d.hooked != "" {
+		plan := d.rest(true)
+		plan.Why = Why{Reason: ReasonHook, Name: d.hooked}
+		return plan
+	}
+	write, free, stuck := d.followTurn()
+	if write.busy() {
+		return write
+	}
+	if plan := d.choose(free); plan.busy() {
+		return plan
+	}
+	plan := d.rest(!free && stuck.Reason != ReasonReattaching)
+	if stuck != (Why{}) {
+		d.noteStuck(&plan, stuck)
+	}
+	return plan
+}
+
+// hook is an annotation of the node that holds the drain back.
+func (d *decision) hook() string {
+	prefix, first := d.p.Keys.PreDrainHook, ""
+	if prefix == "" || d.past {
+		return ""
+	}
+	for key := range d.o.Node.Annotations {
+		if strings.HasPrefix(key, prefix) && (first == "" || key < first) {
+			first = key
+		}
+	}
+	return first
+}
+
+// act is what is to be done about one pod.
+type act struct {
+	delete bool
+	reason Reason
+	from   time.Time // not before; zero: at once
+}
+
+// act finds out what is to be done about a pod that is staying or finished.
+// Eviction is always tried first, even where the slots are used up.
+func (d *decision) act(p *Pod, s *standing) act {
+	a := d.o.Memory.answer(p.UID)
+	again := time.Time{}
+	if a.Kind == Deleted || a.Kind == Killed {
+		again = a.At.Add(d.p.RetryDelete)
+	}
+	switch {
+	case s.state == finished:
+		return act{true, ReasonFinished, again}
+	case d.o.Memory != nil && d.o.Memory.NoEviction:
+		return act{true, ReasonNoEviction, again}
+	case a.Result != Refused && a.Result != Failed:
+	case d.past:
+		return act{true, ReasonTimeUp, again}
+	case d.slotsUsed() && !d.misconfigured(p):
+		return act{true, ReasonSlotsUsed, again}
+	}
+	return act{false, ReasonEvict, d.nextAttempt(p, &a)}
+}
+
+// slotsUsed tells whether the limit of attempts is reached. Nothing is counted:
+// a slot that has passed was one in which the pod could have been tried.
+func (d *decision) slotsUsed() bool {
+	return d.p.MaxEvictRetries > 0 && d.slotOf(d.now) >= int64(d.p.MaxEvictRetries)
+}
+
+// slotOf numbers the slots of attempts from the drain's start.
+func (d *decision) slotOf(t time.Time) int64 {
+	return max(int64(t.Sub(d.rec.Since)/Slot), 0)
+}
+
+func (d *decision) slotStart(n int64) time.Time {
+	return d.rec.Since.Add(time.Duration(n) * Slot)
+}
+
+// nextAttempt is when a pod may be tried to evict: in a later slot than the
+// last time, and no sooner after it than Slot, or than the server wants. What a
+// process before this one attempted is not known; it may have been just now.
+func (d *decision) nextAttempt(p *Pod, last *Answer) time.Time {
+	if last.Result == "" {
+		m := d.o.Memory
+		if m == nil || m.From.IsZero() || p.CreatedAt.After(m.From) {
+			return time.Time{}
+		}
+		from := m.From.Add(Slot)
+		start := d.slotStart(d.slotOf(from))
+		if start.Before(from) {
+			start = start.Add(Slot)
+		}
+		return start
+	}
+	next := last.At.Add(max(Slot, last.RetryAfter))
+	if start := d.slotStart(d.slotOf(last.At) + 1); next.Before(start) {
+		return start
+	}
+	return next
+}
+
+// choose gives the orders that are due. Pods with volumes that are followed go
+// one at a time, when the turn is free; the others at once.
+func (d *decision) choose(free bool) Plan {
+	var deletes, evicts []Order
+	var next *Pod
+	var nextAct act
+	for i, p := range d.o.Pods {
+		s := &d.standings[i]
+		if p == nil || !d.mayGo(s) {
+			continue
+		}
+		a := d.act(p, s)
+		if a.from.After(d.now) {
+			d.waitForAttempt(a.from)
+			continue
+		}
+		if s.state == staying && !d.past && s.followed {
+			if free && (next == nil || goesBefore(p, next)) {
+				next, nextAct = p, a
+			}
+			continue
+		}
+		order := Order{Pod: p.Key, UID: p.UID, Why: Why{Reason: a.reason, Pod: p.Key, Want: int64(d.p.MaxEvictRetries)}}
+		if a.delete {
+			deletes = append(deletes, order)
+		} else {
+			evicts = append(evicts, order)
+		}
+	}
+	if len(deletes) == 0 && len(evicts) == 0 && next != nil {
+		order := Order{Pod: next.Key, UID: next.UID, Why: Why{Reason: nextAct.reason, Pod: next.Key, Want: int64(d.p.MaxEvictRetries)}}
+		if nextAct.delete {
+			deletes = append(deletes, order)
+		} else {
+			order.Why.Reason, order.Why.Have = ReasonEvictVolumes, int64(next.Priority)
+			evicts = append(evicts, order)
+		}
+	}
+	return orders(deletes, evicts)
+}
+
+// mayGo tells whether a pod is among those whose turn it is.
+func (d *decision) mayGo(s *standing) bool {
+	return s.state == finished || s.state == staying && (d.past || s.order == d.order)
+}
+
+// waitForAttempt looks again when a pod may be tried, or when its attempts are
+// used up, if that is sooner.
+func (d *decision) waitForAttempt(t time.Time) {
+	d.lookAgain(t)
+	if d.p.MaxEvictRetries > 0 {
+		d.lookAgain(d.slotStart(int64(d.p.MaxEvictRetries)))
+	}
+}
+
+// goesBefore is the order in which pods with volumes leave.
+func goesBefore(a, b *Pod) bool {
+	if a.Priority != b.Priority {
+		return a.Priority > b.Priority
+	}
+	return compareKeys(a.Namespace, a.Name, b.Namespace, b.Name) < 0
+}
+
+func compareKeys(aNamespace, aName, bNamespace, bName string) int {
+	if c := strings.Compare(aNamespace, bNamespace); c != 0 {
+		return c
+	}
+	return strings.Compare(aName, bName)
+}
+
+// orders makes a plan of the deletions, or else of the evictions, in the order
+// of names, each pod once.
+func orders(deletes, evicts []Order) Plan {
+	list := deletes
+	if len(deletes) == 0 {
+		list = evicts
+	}
+	if len(list) == 0 {
+		return Plan{}
+	}
+	slices.SortFunc(list, func(a, b Order) int {
+		if c := compareKeys(a.Pod.Namespace, a.Pod.Name, b.Pod.Namespace, b.Pod.Name); c != 0 {
+			return c
+		}
+		return strings.Compare(a.UID, b.UID)
+	})
+	list = slices.CompactFunc(list, func(a, b Order) bool { return a.UID == b.UID })
+	plan := Plan{Why: list[0].Why}
+	if len(deletes) > 0 {
+		plan.Delete = list
+	} else {
+		plan.Evict = list
+	}
+	return plan
+}
+
+// rest waits, or ends the drain. held: something else than a pod has to be
+// waited for.
+func (d *decision) rest(held bool) Plan {
+	plan := Plan{Blocked: d.blocked(), Warn: d.warned}
+	n := d.o.Node
+	switch {
+	case d.live == 0 && !held:
+		plan.Done, plan.Why = true, Why{Reason: ReasonDrained, Name: n.Name}
+		if d.left > 0 {
+			plan.Why = Why{Reason: ReasonLeft, Name: n.Name, Have: d.left}
+		}
+		return plan
+	case d.givesUp():
+		plan.Done, plan.Why = true, Why{Reason: ReasonLeft, Name: n.Name, Have: d.live + d.left}
+		return plan
+	}
+	plan.At = d.at
+	plan.Why = Why{Reason: ReasonWaiting, Name: n.Name, Have: d.live}
+	return plan
+}
+
+// givesUp tells whether what was tried after the drain's end has had its time:
+// only pods that the policy waits for without end still count then.
+func (d *decision) givesUp() bool {
+	if !d.past {
+		return false
+	}
+	end := d.deadline.Add(d.p.ForceBound)
+	if d.now.Before(end) {
+		d.lookAgain(end)
+		return false
+	}
+	for i := range d.standings {
+		if d.standings[i].state == holding {
+			return false
+		}
+	}
+	return true
+}
+
+// turnOf tells whether the record's turn is this pod's.
+func turnOf(t *machine.DrainTurn, p *Pod) bool { return p != nil && p.UID != "" && t.UID == p.UID }

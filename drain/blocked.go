@@ -1,0 +1,130 @@
+package drain
+
+import (
+	"slices"
+	"time"
+)
+
+// blocked says of each pod that is waited for, and was not told to go yet, why;
+// and which ones are there still though nobody waits for them any more.
+func (d *decision) blocked() []Blocked {
+	var list []Blocked
+	for i, p := range d.o.Pods {
+		s := &d.standings[i]
+		if p == nil || s.state == alone || s.state == over && s.reason == "" || s.state == leaving {
+			continue
+		}
+		entry := Blocked{Pod: p.Key, UID: p.UID, Why: Why{Reason: s.reason, Pod: p.Key, Name: s.name}}
+		switch s.state {
+		case overdue:
+			entry.Why.For = d.now.Sub(s.until)
+		case over:
+			entry.Why.For = s.until.Sub(d.now)
+		case holding:
+			entry.Why.For = d.timeLeft()
+		case finished, staying:
+			entry.Why, entry.Budgets = d.obstacle(p, s)
+		case alone, leaving:
+		}
+		list = append(list, entry)
+	}
+	slices.SortFunc(list, func(a, b Blocked) int {
+		return compareKeys(a.Pod.Namespace, a.Pod.Name, b.Pod.Namespace, b.Pod.Name)
+	})
+	return list
+}
+
+// timeLeft is what is left of the drain's time; zero: there is no end, or it has come.
+func (d *decision) timeLeft() time.Duration {
+	if d.deadline.IsZero() {
+		return 0
+	}
+	return max(d.deadline.Sub(d.now), 0)
+}
+
+// obstacle says why a pod that is to go has not been told to.
+func (d *decision) obstacle(p *Pod, s *standing) (Why, []*Budget) {
+	why := Why{Pod: p.Key}
+	a := d.o.Memory.answer(p.UID)
+	act := d.act(p, s)
+	why.For = max(act.from.Sub(d.now), 0)
+	if act.from.IsZero() {
+		why.For = 0
+	}
+	switch {
+	case d.hooked != "":
+		return Why{Reason: ReasonHook, Pod: p.Key, Name: d.hooked}, nil
+	case a.Result == "" && why.For > 0:
+		why.Reason = ReasonNotYet
+	case a.Result == Refused || a.Result == Failed && a.Kind == Evicted:
+		return d.refusal(p, &a, why)
+	case a.Result == Failed:
+		why.Reason, why.Detail = ReasonFailed, a.Message
+	case !d.mayGo(s):
+		why.Reason, why.Have, why.Want = ReasonOrder, int64(d.order), int64(s.order)
+	default:
+		why.Reason = ReasonInTurn
+	}
+	return why, nil
+}
+
+// refusal says which budgets an eviction was refused for. A budget that can
+// never be met is named before others.
+func (d *decision) refusal(p *Pod, a *Answer, why Why) (Why, []*Budget) {
+	budgets := d.budgetsOf(p)
+	if len(budgets) == 0 {
+		why.Reason = ReasonRefused
+		if a.Result == Failed {
+			why.Reason, why.Detail = ReasonFailed, a.Message
+		}
+		return why, nil
+	}
+	named := budgets[0]
+	for _, b := range budgets {
+		if b.Misconfigured() {
+			named = b
+			break
+		}
+	}
+	why.Budget = named.Key
+	why.Have, why.Want, why.All = int64(named.CurrentHealthy), int64(named.DesiredHealthy), int64(named.ExpectedPods)
+	switch {
+	case named.Misconfigured():
+		why.Reason = ReasonMisconfigured
+	case len(budgets) > 1:
+		why.Reason, why.Have, why.Want, why.All = ReasonBudgets, int64(len(budgets)), 0, 0
+	case a.Result == Failed:
+		why.Reason, why.Detail = ReasonFailed, a.Message
+	case named.Stale():
+		why.Reason = ReasonBudgetStale
+	default:
+		why.Reason = ReasonBudget
+	}
+	return why, budgets
+}
+
+// misconfigured tells whether a pod has a budget that can never be met.
+func (d *decision) misconfigured(p *Pod) bool {
+	if p.Budgets != nil {
+		return slices.ContainsFunc(p.Budgets, func(b *Budget) bool { return b != nil && b.Misconfigured() })
+	}
+	return slices.ContainsFunc(d.o.Budgets, func(b *Budget) bool { return b.Selects(p) && b.Misconfigured() })
+}
+
+// budgetsOf are the budgets that apply to a pod, as resolved by the caller, or
+// looked for.
+func (d *decision) budgetsOf(p *Pod) []*Budget {
+	if p.Budgets != nil {
+		if slices.Contains(p.Budgets, nil) {
+			return slices.DeleteFunc(slices.Clone(p.Budgets), func(b *Budget) bool { return b == nil })
+		}
+		return p.Budgets
+	}
+	var list []*Budget
+	for _, b := range d.o.Budgets {
+		if b.Selects(p) {
+			list = append(list, b)
+		}
+	}
+	return list
+}

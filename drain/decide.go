@@ -1,0 +1,224 @@
+package drain
+
+import (
+	"errors"
+	"time"
+
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+)
+
+// A caller's mistakes.
+var (
+	ErrNoObservation = errors.New("drain: there is no observation")
+	ErrNoPolicy      = errors.New("drain: there is no policy")
+)
+
+// Decide says what to do next to empty one node. It changes none of its
+// arguments. Calling it again with the same arguments gives the same plan.
+//
+// The error is for a caller's mistake only: ErrNoObservation, ErrNoPolicy, or
+// an *object.FieldError for a policy out of range.
+func Decide(o *Observation, p *Policy, now time.Time) (Plan, error) {
+	d, err := newDecision(o, p, now)
+	if err != nil {
+		return Plan{}, err
+	}
+	switch {
+	case !o.Complete && !o.Forced:
+		return d.incomplete(), nil
+	case o.Node == nil: // its pods are another controller's to clear up
+		return Plan{Done: true, Why: Why{Reason: ReasonNodeGone}}, nil
+	case o.WriteFailed && !o.Forced:
+		return Plan{At: now.Add(p.RetryDelete), Why: Why{Reason: ReasonNotStored, Name: o.Node.Name}}, nil
+	}
+	if plan, busy := d.begin(); busy {
+		return plan, nil
+	}
+	d.setDeadline()
+	if o.Forced {
+		return d.force(), nil
+	}
+	return d.drain(), nil
+}
+
+// decision is one call of Decide, Detach or Undo.
+type decision struct {
+	o   *Observation
+	p   *Policy
+	now time.Time
+
+	rec      *machine.DrainRecord // in force
+	deadline time.Time            // zero: none
+	past     bool                 // the deadline has come
+
+	standings []standing // of o.Pods
+	users     []int32    // of o.Volumes: pods here that use them
+	order     int32      // of the pods that may go now
+	live      int64      // pods that are waited for
+	left      int64      // pods that are there and not waited for any more
+	serial    int        // pods with volumes that wait for their turn
+
+	hooked string // the annotation that holds the drain back; empty: none
+
+	at     time.Time // when to look again; zero: never
+	warned Why
+}
+
+func newDecision(o *Observation, p *Policy, now time.Time) (*decision, error) {
+	if o == nil {
+		return nil, ErrNoObservation
+	}
+	if p == nil {
+		return nil, ErrNoPolicy
+	}
+	if err := p.Validate(); err != nil {
+		return nil, err
+	}
+	return &decision{o: o, p: p, now: now}, nil
+}
+
+// incomplete waits for caches, or for the drain's end, when the caller may
+// have force.
+func (d *decision) incomplete() Plan {
+	d.lookAgain(d.o.Deadline)
+	if n := d.o.Node; n != nil && n.Drain != nil {
+		d.rec = n.Drain
+		d.setDeadline()
+	}
+	return Plan{At: d.at, Why: Why{Reason: ReasonIncomplete}}
+}
+
+// stamp is now as stores keep it.
+func (d *decision) stamp() time.Time { return d.now.Truncate(time.Second) }
+
+// ahead tells whether a persisted time has not come yet, by more than clocks
+// may differ: nobody wrote it in good faith, and no wait may count from it.
+func (d *decision) ahead(t time.Time) bool { return t.After(d.now.Add(Slot)) }
+
+// lookAgain makes the next look no later than t, which is to come; the zero
+// time is none.
+func (d *decision) lookAgain(t time.Time) {
+	if !t.IsZero() && t.After(d.now) && (d.at.IsZero() || t.Before(d.at)) {
+		d.at = t
+	}
+}
+
+// setDeadline finds out when the drain ends in any case.
+func (d *decision) setDeadline() {
+	d.deadline = d.o.Deadline
+	if d.deadline.IsZero() && d.p.Timeout > 0 {
+		d.deadline = d.rec.Since.Add(d.p.Timeout)
+	}
+	d.past = !d.deadline.IsZero() && !d.now.Before(d.deadline)
+	d.lookAgain(d.deadline)
+}
+
+// begin has the node cordoned and the drain's record written, in one write,
+// and again where force begins. busy: the plan is to be carried out before
+// anything else.
+func (d *decision) begin() (plan Plan, busy bool) {
+	next, why := d.begun()
+	switch {
+	case next == nil:
+		d.rec = d.o.Node.Drain
+		return Plan{}, false
+	case d.o.WriteFailed:
+		d.rec = next // force does not wait for a node that can't be written
+		return Plan{}, false
+	}
+	changed := d.o.Node.Clone()
+	changed.Unschedulable, changed.Drain = true, next
+	if next.Fenced && !d.fenced() {
+		changed.Taints = append(changed.Taints, fence)
+	}
+	return Plan{Write: changed, Begins: why.Reason == ReasonCordon || why.Reason == ReasonBegin, Why: why}, true
+}
+
+// begun is the record as it has to be now, or nil if it is.
+func (d *decision) begun() (*machine.DrainRecord, Why) {
+	n := d.o.Node
+	next, why := d.current()
+	if next == nil && !n.Unschedulable && d.mayCordon() {
+		next, why = n.Drain.Clone(), Why{Reason: ReasonCordonAgain, Name: n.Name}
+	}
+	if next == nil && d.o.Forced && (n.Drain.Forced.IsZero() || d.ahead(n.Drain.Forced)) {
+		next, why = n.Drain.Clone(), Why{Reason: ReasonForceBegins, Name: n.Name}
+	}
+	since, down := d.silent()
+	if next == nil && down && !n.Drain.Fenced && !d.fenced() {
+		next, why = n.Drain.Clone(), Why{Reason: ReasonFence, Name: n.Name, For: d.now.Sub(since)}
+	}
+	if next == nil {
+		return nil, Why{}
+	}
+	if !n.Unschedulable {
+		next.Cordoned = d.stamp()
+	}
+	if d.o.Forced && (next.Forced.IsZero() || d.ahead(next.Forced)) {
+		next.Forced = d.stamp()
+	}
+	next.Fenced = next.Fenced || down && !d.fenced()
+	return next, why
+}
+
+// current is a new record where the node has none of this drain, else nil.
+func (d *decision) current() (*machine.DrainRecord, Why) {
+	n, old := d.o.Node, d.o.Node.Drain
+	next := &machine.DrainRecord{Since: d.stamp()}
+	why := Why{Name: n.Name}
+	switch {
+	case old == nil || old.Since.IsZero():
+		why.Reason = ReasonCordon
+		if n.Unschedulable {
+			why.Reason = ReasonBegin
+		}
+	case d.ahead(old.Since):
+		why.Reason = ReasonRecordInvalid
+	case old.Since.Before(d.o.Asked.Truncate(time.Second)):
+		why.Reason = ReasonAgain
+	default:
+		return nil, Why{}
+	}
+	if old != nil {
+		next.Fenced = old.Fenced
+		next.Cordoned = old.Cordoned // it is still ours to undo
+	}
+	return next, why
+}
+
+// mayCordon tells whether a node that was uncordoned in the middle of its
+// drain may be cordoned again: not so often that two programs fight over it.
+func (d *decision) mayCordon() bool {
+	last := d.o.Node.Drain.Cordoned
+	next := last.Add(Slot + time.Second)
+	if last.IsZero() || d.ahead(last) || !d.now.Before(next) {
+		return true
+	}
+	d.lookAgain(next)
+	d.warned = Why{Reason: ReasonUncordoned, Name: d.o.Node.Name, For: next.Sub(d.now)}
+	return false
+}
+
+// fence is the taint that lets a cluster move the volumes of a node that is
+// down; the value is the one of the Kubernetes documentation.
+var fence = object.Taint{Key: "node.kubernetes.io/out-of-service", Value: "nodeshutdown", Effect: object.NoExecute}
+
+func (d *decision) fenced() bool {
+	for _, t := range d.o.Node.Taints {
+		if t.Same(fence) {
+			return true
+		}
+	}
+	return false
+}
+
+// silent tells whether the node is to be fenced: force is due, it has not
+// answered for long, and the policy has it so.
+func (d *decision) silent() (since time.Time, yes bool) {
+	if !d.o.Forced || !d.p.OutOfService {
+		return time.Time{}, false
+	}
+	since, yes = d.o.Node.UnresponsiveSince()
+	return since, yes && !d.now.Before(since.Add(d.p.Unresponsive))
+}

@@ -1,0 +1,76 @@
+package drain
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// Detach says what to do next about the volumes that are still attached to a
+// node whose pods were removed by force: the attachments that are not being
+// deleted are, and it ends when none is left, when the node is gone or has none
+// attached, or when Policy.DetachTimeout has passed since Observation.Asked. An
+// answer is noted in the memory under the name of the attachment.
+//
+// The error is for a caller's mistake, as Decide's.
+func Detach(o *Observation, p *Policy, now time.Time) (Plan, error) {
+	d, err := newDecision(o, p, now)
+	if err != nil {
+		return Plan{}, err
+	}
+	end := time.Time{}
+	if !o.Asked.IsZero() {
+		end = o.Asked.Add(p.DetachTimeout)
+	}
+	late := !end.IsZero() && !now.Before(end)
+	d.lookAgain(end)
+	switch {
+	case !o.Complete && late:
+		return Plan{Done: true, Why: Why{Reason: ReasonIncomplete}}, nil
+	case !o.Complete:
+		return Plan{At: d.at, Why: Why{Reason: ReasonIncomplete}}, nil
+	case o.Node == nil:
+		return Plan{Done: true, Why: Why{Reason: ReasonNodeGone}}, nil
+	case o.Attached != nil && len(o.Attached) == 0:
+		return Plan{Done: true, Why: Why{Reason: ReasonNoneAttached}}, nil
+	}
+	due, left := d.detachments()
+	switch {
+	case left == 0:
+		return Plan{Done: true, Why: Why{Reason: ReasonNoneAttached}}, nil
+	case late:
+		return Plan{Done: true, Why: Why{Reason: ReasonDetachEnded, Have: left, For: p.DetachTimeout}}, nil
+	case len(due) > 0:
+		slices.SortFunc(due, func(a, b DetachOrder) int { return strings.Compare(a.Name, b.Name) })
+		return Plan{Detach: due, Why: due[0].Why}, nil
+	}
+	why := Why{Reason: ReasonDetachWait, Have: left}
+	if !end.IsZero() {
+		why.For = end.Sub(now)
+	}
+	return Plan{At: d.at, Why: why}, nil
+}
+
+// detachments are the attachments that are to be deleted now, and the number
+// of those that are left at all.
+func (d *decision) detachments() (due []DetachOrder, left int64) {
+	for _, a := range d.o.Attachments {
+		if a == nil || a.Node != d.o.Node.Name || a.Name == "" {
+			continue
+		}
+		answer := d.o.Memory.answer(a.Name)
+		if answer.Result == NotFound {
+			continue
+		}
+		left++
+		if !a.DeletedAt.IsZero() || answer.Result == Accepted {
+			continue
+		}
+		if again := answer.At.Add(d.p.RetryDelete); answer.Result != "" && d.now.Before(again) {
+			d.lookAgain(again)
+			continue
+		}
+		due = append(due, DetachOrder{Name: a.Name, Why: Why{Reason: ReasonDetach, Name: a.Volume}})
+	}
+	return due, left
+}

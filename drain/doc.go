@@ -1,0 +1,2 @@
+// Package drain decides how a node is emptied.
+package drain

@@ -1,0 +1,64 @@
+package drain
+
+import "time"
+
+// force deletes every pod with grace 0, at once. It waits for no budget, no
+// volume and no pod, and ends when the deletions were accepted, or after its
+// bound.
+func (d *decision) force() Plan {
+	bound := d.rec.Forced.Add(d.p.ForceBound)
+	if d.o.WriteFailed {
+		bound = d.now // nothing that a later process could count from
+	}
+	due, failed := d.kills(bound)
+	if len(due) > 0 {
+		return orders(due, nil)
+	}
+	n := d.o.Node
+	switch {
+	case failed == 0 && d.o.Complete:
+		return Plan{Done: true, Why: Why{Reason: ReasonForced, Name: n.Name}}
+	case !d.now.Before(bound):
+		return Plan{Done: true, Why: Why{Reason: ReasonForceEnded, Name: n.Name, Have: failed, For: d.p.ForceBound}}
+	}
+	d.lookAgain(bound)
+	why := Why{Reason: ReasonWaiting, Name: n.Name, Have: failed}
+	if !d.o.Complete {
+		why = Why{Reason: ReasonIncomplete}
+	}
+	return Plan{At: d.at, Why: why, Warn: d.warned}
+}
+
+// kills are the deletions that are due, and the number of those that were not
+// accepted. Each is tried once at least, whatever the bound says.
+func (d *decision) kills(bound time.Time) (due []Order, failed int64) {
+	for _, p := range d.o.Pods {
+		if p == nil || p.UID == "" || d.spared(p) {
+			continue
+		}
+		a := d.o.Memory.answer(p.UID)
+		if a.Result == NotFound || a.Kind == Killed && a.Result == Accepted {
+			continue
+		}
+		if a.Kind == Killed {
+			again := a.At.Add(d.p.RetryDelete)
+			if d.now.Before(again) || !d.now.Before(bound) {
+				failed++
+				d.lookAgain(again)
+				continue
+			}
+		}
+		due = append(due, Order{Pod: p.Key, UID: p.UID, Now: true, Why: Why{Reason: ReasonForce, Pod: p.Key}})
+	}
+	return due, failed
+}
+
+// spared tells whether even force leaves a pod alone: static pods and daemon
+// sets' ones, and what a rule has skipped.
+func (d *decision) spared(p *Pod) bool {
+	if _, left := d.leftAlone(p); left {
+		return true
+	}
+	rule := d.p.rule(p)
+	return rule != nil && rule.Behaviour == Skip
+}

@@ -1,0 +1,319 @@
+package drain_test
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/millwright-go/millwright/drain"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+)
+
+// epoch has a fraction of a second, as real times do.
+var epoch = time.Date(2026, 5, 4, 6, 30, 0, 250e6, time.UTC)
+
+const here, there = "node-1", "node-2"
+
+// pod is a pod of the model, with how it will behave.
+type pod struct {
+	drain.Pod
+	lasts time.Duration // from being told to go to being gone; 0: its grace
+	stuck bool          // it never goes, not even killed (a finalizer)
+	ends  time.Time     // when it is gone; zero: not told to go
+}
+
+// budget is a disruption budget with the pods it counts.
+type budget struct {
+	drain.Budget
+	elsewhere int32         // healthy pods on other nodes
+	lag       time.Duration // from a change to the status that tells of it
+	heals     time.Duration // from a pod's end to its healthy replacement; 0: never
+	frozen    bool          // nobody computes the status
+	update    time.Time     // when the status will be computed; zero: nothing is due
+}
+
+// event is something that happens in the cluster at a time.
+type event struct {
+	at time.Time
+	do func()
+}
+
+// call is one call that the cluster answered.
+type call struct {
+	at     time.Time
+	kind   drain.Kind
+	uid    string
+	name   string
+	result drain.Result
+}
+
+// cluster is an API server with the controllers that matter here: it evicts as
+// policy/v1 documents it.
+type cluster struct {
+	now         time.Time
+	node        *machine.Node
+	pods        []*pod
+	budgets     []*budget
+	volumes     []*drain.Volume
+	attachments []*drain.Attachment
+	events      []event
+	calls       []call
+	writes      int
+
+	noEviction bool
+	fails      func(kind drain.Kind, name string) bool
+	detach     time.Duration // from a pod's end to the detachment; negative: never
+	reattach   time.Duration // from the detachment to the attachment elsewhere; negative: never
+	serial     int
+}
+
+func newCluster() *cluster {
+	return &cluster{now: epoch, detach: 10 * time.Second, reattach: 5 * time.Second, node: &machine.Node{
+		Meta:       object.Meta{Key: object.Key{Name: here}, UID: "node-uid", Version: "1"},
+		Conditions: []object.Condition{{Type: machine.NodeReady, Status: object.True, Since: epoch.Truncate(time.Second)}},
+	}}
+}
+
+func (c *cluster) uid(prefix string) string {
+	c.serial++
+	return fmt.Sprintf("%s-%d", prefix, c.serial)
+}
+
+// add has a pod run on the node.
+func (c *cluster) add(name string, change ...func(*pod)) *pod {
+	p := &pod{Pod: drain.Pod{
+		Key: object.Key{Namespace: "default", Name: name}, UID: c.uid(name), Grace: 30 * time.Second,
+		CreatedAt: c.now.Add(-time.Hour).Truncate(time.Second),
+		Labels:    map[string]string{"app": name},
+		Owner:     &object.Owner{Kind: "ReplicaSet", Name: name, UID: "owner-" + name},
+	}}
+	for _, f := range change {
+		f(p)
+	}
+	c.pods = append(c.pods, p)
+	for _, b := range c.budgets {
+		if b.Selects(&p.Pod) {
+			c.compute(b)
+		}
+	}
+	return p
+}
+
+// volume gives a pod a volume that is attached to the node.
+func (c *cluster) volume(names ...string) func(*pod) {
+	return func(p *pod) {
+		for _, name := range names {
+			p.Claims = append(p.Claims, "claim-"+name)
+			if slices.ContainsFunc(c.volumes, func(v *drain.Volume) bool { return v.Name == name }) {
+				continue
+			}
+			c.volumes = append(c.volumes, &drain.Volume{
+				Name: name, Claim: object.Key{Namespace: p.Namespace, Name: "claim-" + name}, Driver: "disk.example", Handle: "zone-a/" + name,
+			})
+			c.attachments = append(c.attachments, &drain.Attachment{Name: "att-" + name, Volume: name, Node: here, Attached: true})
+		}
+	}
+}
+
+// protect gives a budget to the pods with the label app=name.
+func (c *cluster) protect(name string, desired, elsewhere int32, change ...func(*budget)) *budget {
+	b := &budget{elsewhere: elsewhere, heals: 20 * time.Second, lag: 2 * time.Second, Budget: drain.Budget{
+		Key: object.Key{Namespace: "default", Name: name}, Generation: 1, DesiredHealthy: desired,
+		Selector: &object.Selector{Labels: map[string]string{"app": name}},
+	}}
+	for _, f := range change {
+		f(b)
+	}
+	c.budgets = append(c.budgets, b)
+	c.compute(b)
+	return b
+}
+
+// healthy is the truth that a status tells of late.
+func (c *cluster) healthy(b *budget) int32 {
+	n := b.elsewhere
+	for _, p := range c.pods {
+		if b.Selects(&p.Pod) && p.ends.IsZero() && !p.Finished {
+			n++
+		}
+	}
+	return n
+}
+
+// compute is what the disruption controller does.
+func (c *cluster) compute(b *budget) {
+	if b.frozen {
+		return
+	}
+	b.ObservedGeneration, b.Disrupted, b.update = b.Generation, 0, time.Time{}
+	b.CurrentHealthy = c.healthy(b)
+	b.ExpectedPods = max(b.ExpectedPods, b.CurrentHealthy)
+	b.DisruptionsAllowed = max(b.CurrentHealthy-b.DesiredHealthy, 0)
+}
+
+func (c *cluster) changed(p *pod) {
+	for _, b := range c.budgets {
+		if b.Selects(&p.Pod) && b.update.IsZero() {
+			b.update = c.now.Add(b.lag)
+			c.at(b.lag, func() { c.compute(b) })
+		}
+	}
+}
+
+// at has something happen later.
+func (c *cluster) at(after time.Duration, do func()) {
+	c.events = append(c.events, event{c.now.Add(after), do})
+}
+
+// next is when something happens next; zero: never.
+func (c *cluster) next() time.Time {
+	var first time.Time
+	for _, e := range c.events {
+		if first.IsZero() || e.at.Before(first) {
+			first = e.at
+		}
+	}
+	return first
+}
+
+// advance lets time pass, and all happen that is due by then.
+func (c *cluster) advance(to time.Time) {
+	for {
+		at := c.next()
+		if at.IsZero() || at.After(to) {
+			break
+		}
+		i := slices.IndexFunc(c.events, func(e event) bool { return e.at.Equal(at) })
+		e := c.events[i]
+		c.events = slices.Delete(c.events, i, i+1)
+		if e.at.After(c.now) {
+			c.now = e.at
+		}
+		e.do()
+	}
+	if to.After(c.now) {
+		c.now = to
+	}
+}
+
+func (c *cluster) find(uid string) *pod {
+	for _, p := range c.pods {
+		if p.UID == uid {
+			return p
+		}
+	}
+	return nil
+}
+
+// call carries out one order about a pod.
+func (c *cluster) call(kind drain.Kind, o drain.Order) drain.Answer {
+	a := drain.Answer{Kind: kind, At: c.now}
+	p := c.find(o.UID)
+	switch {
+	case c.fails != nil && c.fails(kind, o.Pod.Name):
+		a.Result, a.Message = drain.Failed, "the API server has a headache"
+	case p == nil:
+		a.Result = drain.NotFound
+	case kind == drain.Evicted:
+		c.evict(p, &a)
+	case kind == drain.Killed:
+		a.Result = drain.Accepted
+		c.tell(p, 0)
+	default:
+		a.Result = drain.Accepted
+		c.tell(p, p.Grace)
+	}
+	c.calls = append(c.calls, call{c.now, kind, o.UID, o.Pod.Name, a.Result})
+	return a
+}
+
+// evict follows the rules of policy/v1: a pod that is going or has finished
+// goes unasked; several budgets are an error; a stale status refuses with
+// Retry-After; else the allowance is used up at once.
+func (c *cluster) evict(p *pod, a *drain.Answer) {
+	var applies []*budget
+	for _, b := range c.budgets {
+		if b.Selects(&p.Pod) {
+			applies = append(applies, b)
+		}
+	}
+	going := !p.GraceEnds.IsZero() || p.Finished
+	a.Result = drain.Refused
+	switch {
+	case c.noEviction:
+		a.Result = drain.NoEvictionAPI
+	case going || len(applies) == 0:
+		a.Result = drain.Accepted
+		c.tell(p, p.Grace)
+	case len(applies) > 1:
+		a.Result, a.Message = drain.Failed, "the pod has more than one budget"
+	case applies[0].Stale():
+		a.RetryAfter = 10 * time.Second
+	case applies[0].DisruptionsAllowed > 0:
+		applies[0].DisruptionsAllowed--
+		applies[0].Disrupted++
+		a.Result = drain.Accepted
+		c.tell(p, p.Grace)
+	}
+}
+
+// tell has a pod go. Being told again only ever shortens its time.
+func (c *cluster) tell(p *pod, grace time.Duration) {
+	ends := c.now.Add(grace)
+	if p.GraceEnds.IsZero() || ends.Before(p.GraceEnds) {
+		p.GraceEnds = ends.Truncate(time.Second)
+	}
+	if p.stuck {
+		p.ends = ends
+		c.changed(p)
+		return
+	}
+	gone := ends
+	if grace > 0 && p.lasts > 0 {
+		gone = c.now.Add(p.lasts)
+	}
+	if p.ends.IsZero() || gone.Before(p.ends) {
+		p.ends = gone
+		c.changed(p)
+		c.events = append(c.events, event{gone, func() { c.remove(p) }})
+	}
+}
+
+// remove is the end of a pod: its volumes move, its replacement comes up.
+func (c *cluster) remove(p *pod) {
+	i := slices.Index(c.pods, p)
+	if i < 0 {
+		return
+	}
+	c.pods = slices.Delete(c.pods, i, i+1)
+	c.changed(p)
+	for _, b := range c.budgets {
+		if b.Selects(&p.Pod) && b.heals > 0 {
+			c.at(b.heals, func() { b.elsewhere++; c.changed(p) })
+		}
+	}
+	for _, v := range c.volumes {
+		if v.Claim.Namespace == p.Namespace && slices.Contains(p.Claims, v.Claim.Name) && c.detach >= 0 {
+			c.at(c.detach, func() { c.move(v.Name) })
+		}
+	}
+}
+
+// move detaches a volume that nobody here uses, and attaches it elsewhere.
+func (c *cluster) move(volume string) {
+	before := len(c.attachments)
+	c.attachments = slices.DeleteFunc(c.attachments, func(a *drain.Attachment) bool { return a.Volume == volume && a.Node == here })
+	if len(c.attachments) == before || c.reattach < 0 {
+		return
+	}
+	c.at(c.reattach, func() {
+		c.attachments = append(c.attachments, &drain.Attachment{Name: "new-" + volume, Volume: volume, Node: there, Attached: true})
+	})
+}
+
+// told tells whether a pod was told to go.
+func (c *cluster) told(uid string) bool {
+	p := c.find(uid)
+	return p == nil || !p.ends.IsZero()
+}

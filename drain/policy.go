@@ -1,0 +1,201 @@
+package drain
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/millwright-go/millwright/object"
+)
+
+// Slot is the length of a slot of attempts, and the least time between two
+// attempts to evict one pod (PodEvictionRetryInterval of
+// machine-controller-manager).
+const Slot = 20 * time.Second
+
+// Policy is how nodes are to be drained. The zero Policy is invalid: start
+// from DefaultPolicy. The figures are those of machine-controller-manager.
+type Policy struct {
+	// Timeout ends a drain for which Observation.Deadline names no end: what
+	// is left then is deleted with its own grace, and not waited for. It counts
+	// from the drain's start. Zero: no end; else at least a second; default 2 h.
+	Timeout time.Duration
+	// MaxEvictRetries is how many slots of Slot a pod has to be evicted in,
+	// from the drain's start; then it is deleted with its own grace. Zero, the
+	// default: until the drain's end.
+	MaxEvictRetries int
+	// TerminationBuffer is how much longer than its grace a pod may take to
+	// go. From zero on; default 30 s.
+	TerminationBuffer time.Duration
+	// DetachTimeout is how long the volumes of a pod may take to be detached,
+	// from the end of its grace; for Detach, from the beginning of the stage.
+	// At least a second; default 2 min.
+	DetachTimeout time.Duration
+	// ReattachTimeout is how long volumes may take to be attached elsewhere,
+	// from their detachment. At least a second; default 90 s.
+	ReattachTimeout time.Duration
+	// ForceBound is how long force is tried where deletions are not accepted.
+	// At least a second; default 1 min. It also bounds what is tried after the
+	// drain's end.
+	ForceBound time.Duration
+	// RetryDelete is how long to wait after a deletion that failed. At least a
+	// second; default 5 s.
+	RetryDelete time.Duration
+	// Unresponsive is how long a node is not Ready or read-only before it
+	// counts as not answering. At least a second; default 5 min.
+	Unresponsive time.Duration
+	// OutOfService has force put the taint node.kubernetes.io/out-of-service on
+	// a node that does not answer, before its volumes are detached. Only for
+	// providers where such a node is known to be down.
+	OutOfService bool
+	// Rules are tried in order; the first that selects a pod counts.
+	Rules []Rule
+	// AtTimeout is what happens at the drain's end to pods that are not
+	// evicted before: protected ones, and those waited for to complete.
+	AtTimeout Treatment
+	Keys      Keys
+}
+
+// Treatment is what happens at the drain's end to a pod that was not to be
+// evicted before it.
+type Treatment string
+
+// The treatments.
+const (
+	// DeletePods treats them as any other pod: tried to evict once more, then
+	// deleted with their own grace.
+	DeletePods Treatment = "Delete"
+	// KeepWaiting waits without end; only force overrides.
+	KeepWaiting Treatment = "Wait"
+	// LeavePods ends the drain without them.
+	LeavePods Treatment = "Leave"
+)
+
+// Keys are the names by which users and other programs speak to a drain. An
+// empty key switches its feature off.
+type Keys struct {
+	// DoNotDisrupt are annotations on pods; a pod with one that parses as true
+	// is not evicted before the drain's end.
+	DoNotDisrupt []string
+	// PreDrainHook begins the keys of annotations on nodes. While a node has
+	// one, and the drain's end has not come, its pods stay.
+	PreDrainHook string
+}
+
+// Behaviour is what a Rule has a drain do with pods.
+type Behaviour string
+
+// The behaviours of rules.
+const (
+	// InOrder evicts the pods with the others of the same Order.
+	InOrder Behaviour = "Drain"
+	// Skip leaves the pods alone, and does not wait for them.
+	Skip Behaviour = "Skip"
+	// WaitCompleted evicts nothing and waits for the pods to finish.
+	WaitCompleted Behaviour = "WaitCompleted"
+)
+
+// Rule says how pods are to be drained that its selector picks.
+type Rule struct {
+	// Selector picks by labels; it must not be empty.
+	Selector object.Selector
+	// Namespaces that the pods must be in. Empty: any.
+	Namespaces []string
+	Behaviour  Behaviour
+	// Order of pods drained InOrder: the lower goes first, and the next waits
+	// until it has gone. Pods without a rule have order 0.
+	Order int32
+}
+
+// DefaultPolicy returns the established settings.
+func DefaultPolicy() *Policy {
+	return &Policy{
+		Timeout:           2 * time.Hour,
+		TerminationBuffer: 30 * time.Second,
+		DetachTimeout:     2 * time.Minute,
+		ReattachTimeout:   90 * time.Second,
+		ForceBound:        time.Minute,
+		RetryDelete:       5 * time.Second,
+		Unresponsive:      5 * time.Minute,
+		AtTimeout:         DeletePods,
+		Keys: Keys{
+			DoNotDisrupt: []string{"millwright.dev/do-not-disrupt", "karpenter.sh/do-not-disrupt"},
+			PreDrainHook: "pre-drain.millwright.dev/",
+		},
+	}
+}
+
+// Validate returns an *object.FieldError for the first setting out of range.
+func (p *Policy) Validate() error {
+	switch {
+	case p.Timeout < 0 || p.Timeout > 0 && p.Timeout < time.Second:
+		return object.Invalid("policy.timeout", "must be zero or at least a second")
+	case p.MaxEvictRetries < 0:
+		return object.Invalid("policy.maxEvictRetries", "must not be negative")
+	case p.TerminationBuffer < 0:
+		return object.Invalid("policy.terminationBuffer", "must not be negative")
+	case p.AtTimeout != DeletePods && p.AtTimeout != KeepWaiting && p.AtTimeout != LeavePods:
+		return object.Invalid("policy.atTimeout", fmt.Sprintf("%q is unknown", p.AtTimeout))
+	case slices.Contains(p.Keys.DoNotDisrupt, ""):
+		return object.Invalid("policy.keys.doNotDisrupt", "must not hold an empty key")
+	}
+	if err := p.validateWaits(); err != nil {
+		return err
+	}
+	for i := range p.Rules {
+		if err := p.Rules[i].validate(); err != nil {
+			err.Field = fmt.Sprintf("policy.rules[%d].%s", i, err.Field)
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *Policy) validateWaits() error {
+	const problem = "must be at least a second"
+	switch {
+	case p.DetachTimeout < time.Second:
+		return object.Invalid("policy.detachTimeout", problem)
+	case p.ReattachTimeout < time.Second:
+		return object.Invalid("policy.reattachTimeout", problem)
+	case p.ForceBound < time.Second:
+		return object.Invalid("policy.forceBound", problem)
+	case p.RetryDelete < time.Second:
+		return object.Invalid("policy.retryDelete", problem)
+	case p.Unresponsive < time.Second:
+		return object.Invalid("policy.unresponsive", problem)
+	}
+	return nil
+}
+
+func (r *Rule) validate() *object.FieldError {
+	switch r.Behaviour {
+	case InOrder:
+	case Skip, WaitCompleted:
+		if r.Order != 0 {
+			return object.Invalid("order", "must be zero for behaviour "+string(r.Behaviour))
+		}
+	default:
+		return object.Invalid("behaviour", fmt.Sprintf("%q is unknown", r.Behaviour))
+	}
+	if r.Selector.Empty() {
+		return object.Invalid("selector", "must not be empty")
+	}
+	var bad *object.FieldError
+	if errors.As(r.Selector.Validate("selector"), &bad) {
+		return bad
+	}
+	return nil
+}
+
+// rule is the first rule that selects the pod, or nil.
+func (p *Policy) rule(pod *Pod) *Rule {
+	for i := range p.Rules {
+		r := &p.Rules[i]
+		if (len(r.Namespaces) == 0 || slices.Contains(r.Namespaces, pod.Namespace)) && r.Selector.Matches(pod.Labels) {
+			return r
+		}
+	}
+	return nil
+}

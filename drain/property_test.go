@@ -1,0 +1,296 @@
+package drain_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/millwright-go/millwright/drain"
+	"github.com/millwright-go/millwright/object"
+)
+
+// anyCluster fills a cluster with pods, budgets and volumes at random.
+func anyCluster(t *rapid.T, s *shell) {
+	apps := []string{"a", "b", "c", "d"}
+	for i := range rapid.IntRange(0, 3).Draw(t, "budgets") {
+		s.protect(apps[i], rapid.Int32Range(0, 3).Draw(t, "desired"), rapid.Int32Range(0, 3).Draw(t, "elsewhere"), func(b *budget) {
+			b.lag = time.Duration(rapid.IntRange(0, 30).Draw(t, "lag")) * time.Second
+			b.heals = time.Duration(rapid.IntRange(1, 60).Draw(t, "heals")) * time.Second
+			b.ExpectedPods = rapid.Int32Range(0, 4).Draw(t, "expected")
+		})
+	}
+	if rapid.IntRange(0, 5).Draw(t, "overlap") == 0 {
+		s.protect("a", 0, 1, func(b *budget) { b.Name = "second" })
+	}
+	for i := range rapid.IntRange(0, 9).Draw(t, "pods") {
+		app := rapid.SampledFrom(apps).Draw(t, "app")
+		s.add(fmt.Sprintf("%s-%d", app, i), func(p *pod) { anyPod(t, s, p, app) })
+	}
+	s.detach = time.Duration(rapid.IntRange(-1, 200).Draw(t, "detach")) * time.Second
+	s.reattach = time.Duration(rapid.IntRange(-1, 200).Draw(t, "reattach")) * time.Second
+}
+
+func anyPod(t *rapid.T, s *shell, p *pod, app string) {
+	p.Labels["app"] = app
+	p.Priority = rapid.Int32Range(0, 2).Draw(t, "priority")
+	p.Grace = time.Duration(rapid.IntRange(0, 90).Draw(t, "grace")) * time.Second
+	p.lasts = time.Duration(rapid.IntRange(0, 100).Draw(t, "lasts")) * time.Second
+	switch rapid.IntRange(0, 12).Draw(t, "special") {
+	case 0:
+		p.Mirror = true
+	case 1:
+		p.Owner.Kind = drain.DaemonSet
+	case 2:
+		p.Finished = true
+	case 3:
+		p.stuck = true
+	case 4:
+		p.Annotations = map[string]string{"karpenter.sh/do-not-disrupt": "true"}
+	}
+	for range rapid.IntRange(0, 2).Draw(t, "volumes") {
+		s.volume(fmt.Sprintf("vol-%d", rapid.IntRange(0, 12).Draw(t, "volume")))(p)
+	}
+}
+
+// untouchable are pods that no drain may touch.
+func untouchable(p *pod) bool { return p.Mirror || p.Owner.Kind == drain.DaemonSet }
+
+// storm runs a drain with restarts and old caches, and gives all pods there were.
+func storm(t *rapid.T, s *shell, until time.Time) (map[string]*pod, drain.Plan) {
+	all := map[string]*pod{}
+	s.resolved = rapid.Bool().Draw(t, "resolved")
+	for {
+		for _, p := range s.pods {
+			all[p.UID] = p
+		}
+		s.cache = nil
+		if rapid.IntRange(0, 3).Draw(t, "stale") == 0 {
+			s.cache = s.snapshot() // not brought up to date in this pass
+		}
+		if rapid.IntRange(0, 19).Draw(t, "restart") == 0 {
+			s.restart()
+		}
+		if n := rapid.IntRange(0, 40).Draw(t, "kill"); n > 0 && n < 5 {
+			s.killed = func() bool { n--; return n == 0 }
+		}
+		plan, died := s.pass()
+		s.killed = nil
+		if died {
+			s.restart()
+			continue
+		}
+		if plan.Done || !s.now.Before(until) {
+			return all, plan
+		}
+		if rapid.IntRange(0, 19).Draw(t, "arrival") == 0 && len(all) < 12 {
+			s.add(fmt.Sprintf("late-%d", len(all)), func(p *pod) { anyPod(t, s, p, "a"); p.CreatedAt = s.now.Truncate(time.Second) })
+		}
+		next := s.now.Add(time.Duration(rapid.IntRange(1, 30000).Draw(t, "pause")) * time.Millisecond)
+		if !plan.At.IsZero() && plan.At.Before(next) {
+			next = plan.At.Add(time.Duration(rapid.IntRange(0, 2000).Draw(t, "jitter")) * time.Millisecond)
+		}
+		s.advance(next)
+	}
+}
+
+// distances holds attempts to evict a pod to their distance.
+func distances(t require.TestingT, calls []call) {
+	last := map[string]time.Time{}
+	for _, c := range calls {
+		if c.kind != drain.Evicted {
+			continue
+		}
+		if before, tried := last[c.uid]; tried {
+			require.GreaterOrEqual(t, c.at.Sub(before), drain.Slot, "P22: %s tried again too soon", c.name)
+		}
+		last[c.uid] = c.at
+	}
+}
+
+// P22: without force, and while its time lasts, a drain only ever evicts, the
+// attempts keep their distance over restarts, and no budget is violated.
+func TestP22OnlyEvicted(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := newShell(t)
+		anyCluster(t, s)
+		end := s.now.Add(20 * time.Minute)
+		s.deadline = s.now.Add(2 * time.Hour)
+		all, plan := storm(t, s, end)
+		for _, c := range s.calls {
+			p := all[c.uid]
+			require.False(t, untouchable(p), "%s of %s, which is to be left alone", c.kind, c.name)
+			require.True(t, c.kind == drain.Evicted || c.kind == drain.Deleted && p.Finished, "P22: %s of %s", c.kind, c.name)
+			require.True(t, c.kind != drain.Evicted || !p.Finished, "a finished pod is not evicted")
+			require.Nil(t, p.Annotations, "%s is protected", c.name)
+		}
+		distances(t, s.calls)
+		for _, b := range s.budgets {
+			if told := s.counted(b, all); told > 0 {
+				require.GreaterOrEqual(t, s.healthy(b), b.DesiredHealthy, "budget %s is violated", b.Name)
+			}
+		}
+		explained(t, s, &plan)
+	})
+}
+
+// counted is how many pods of a budget were evicted that counted as healthy.
+func (c *cluster) counted(b *budget, all map[string]*pod) (n int) {
+	for _, p := range all {
+		if b.Selects(&p.Pod) && !p.Finished && !p.ends.IsZero() {
+			n++
+		}
+	}
+	return n
+}
+
+// explained: each pod that could have gone and has not is named with a reason,
+// and a refused one with all its budgets.
+func explained(t *rapid.T, s *shell, plan *drain.Plan) {
+	if s.cache != nil {
+		return
+	}
+	named := map[string]drain.Blocked{}
+	for _, b := range plan.Blocked {
+		named[b.UID] = b
+		require.NotEmpty(t, b.Why.Reason, "%s without a reason", b.Pod)
+		require.NotContains(t, b.Why.String(), "{")
+	}
+	for _, p := range s.pods {
+		if untouchable(p) || p.Finished || !p.ends.IsZero() {
+			continue
+		}
+		b, ok := named[p.UID]
+		require.True(t, ok, "%s is there and nobody says why: %s", p.Name, plan.Why)
+		require.False(t, plan.Done, "done, and %s was not even told", p.Name)
+		if s.memory.Answers[p.UID].Result != drain.Refused {
+			continue
+		}
+		var want []string
+		for _, budget := range s.budgets {
+			if budget.Selects(&p.Pod) {
+				want = append(want, budget.Name)
+			}
+		}
+		var got []string
+		for _, budget := range b.Budgets {
+			got = append(got, budget.Name)
+		}
+		require.Equal(t, want, got, "the budgets of %s", p.Name)
+	}
+}
+
+// Progress: where every budget has room, and nothing protects a pod, the drain
+// ends, and the pods that are left are those to be left.
+func TestDrainsEndWhereTheyCan(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := newShell(t)
+		anyCluster(t, s)
+		for _, p := range s.pods {
+			p.Annotations = nil
+		}
+		s.budgets = s.budgets[:min(len(s.budgets), 1)]
+		for _, b := range s.budgets {
+			b.elsewhere = max(b.DesiredHealthy, b.elsewhere)
+			s.compute(b)
+		}
+		plan := s.run(s.now.Add(110 * time.Minute))
+		require.True(t, plan.Done, "%s %v", plan.Why, plan.Blocked)
+		overdue := false
+		for _, b := range plan.Blocked {
+			require.Contains(t, []drain.Reason{drain.ReasonOverdue, drain.ReasonDetachLate}, b.Why.Reason)
+			overdue = overdue || b.Why.Reason == drain.ReasonOverdue
+		}
+		require.Equal(t, !overdue, plan.Why.Reason == drain.ReasonDrained)
+		for _, p := range s.pods {
+			late := p.stuck || p.lasts >= p.Grace+s.policy.TerminationBuffer-time.Second
+			require.True(t, untouchable(p) || late && !p.ends.IsZero(), "%s is still there", p.Name)
+		}
+	})
+}
+
+// P21: every drain ends a minute after its time is over, whatever fails.
+func TestP21EveryDrainEnds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := newShell(t)
+		anyCluster(t, s)
+		s.policy.Timeout = time.Duration(rapid.IntRange(1, 600).Draw(t, "timeout")) * time.Second
+		s.policy.MaxEvictRetries = rapid.IntRange(0, 10).Draw(t, "limit")
+		if rapid.Bool().Draw(t, "failing") {
+			s.fails = func(kind drain.Kind, name string) bool { return len(name)%2 == 0 || kind == drain.Deleted }
+		}
+		s.noEviction = rapid.IntRange(0, 4).Draw(t, "no eviction") == 0
+		begun := s.now.Truncate(time.Second)
+		plan := s.run(s.now.Add(2 * time.Hour))
+		require.True(t, plan.Done, "%s", plan.Why)
+		require.LessOrEqual(t, s.now.Sub(begun), s.policy.Timeout+s.policy.ForceBound)
+		distances(t, s.calls)
+	})
+}
+
+// P22: force waits for nothing: no budget, no volume, no grace.
+func TestP22ForceEndsWithinItsBound(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := newShell(t)
+		anyCluster(t, s)
+		s.policy.OutOfService = rapid.Bool().Draw(t, "fence")
+		s.node.Conditions[0].Status = rapid.SampledFrom([]object.ConditionStatus{object.True, object.Unknown}).Draw(t, "ready")
+		s.advance(s.now.Add(time.Duration(rapid.IntRange(0, 10).Draw(t, "before")) * time.Minute))
+		before := rapid.IntRange(0, 1).Draw(t, "drained before") * rapid.IntRange(0, 300).Draw(t, "seconds before")
+		if before > 0 {
+			s.run(s.now.Add(time.Duration(before) * time.Second))
+		}
+		s.forced, s.calls = true, nil
+		failing := rapid.IntRange(0, 2).Draw(t, "failing")
+		s.fails = func(_ drain.Kind, name string) bool { return failing > 0 && (failing == 2 || name[0] == 'a') }
+		due := s.now
+		plan := s.run(s.now.Add(time.Hour))
+		require.True(t, plan.Done)
+		require.LessOrEqual(t, s.now.Sub(due), s.policy.ForceBound)
+		if failing == 0 {
+			require.Equal(t, due, s.now, "nothing to wait for")
+		}
+		for _, c := range s.calls {
+			require.Equal(t, drain.Killed, c.kind)
+		}
+		s.advance(s.now)
+		for _, p := range s.pods {
+			require.True(t, untouchable(p) || failing > 0 || p.stuck, "%s is left", p.Name)
+		}
+	})
+}
+
+// P28: what was asked for once is not asked for again while nothing changes.
+func TestP28AskedOnce(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := newShell(t)
+		anyCluster(t, s)
+		s.forced = rapid.IntRange(0, 3).Draw(t, "forced") == 0
+		s.run(s.now.Add(time.Duration(rapid.IntRange(0, 600).Draw(t, "seconds")) * time.Second))
+		calls, writes := len(s.calls), s.writes
+		plan, _ := s.pass()
+		again, _ := s.pass()
+		require.Equal(t, calls, len(s.calls))
+		require.Equal(t, writes, s.writes)
+		require.Equal(t, plan, again)
+	})
+}
+
+// The writes of a drain: the cordon, and two for each pod whose volumes are
+// followed; no more, however long it lasts.
+func TestFewWrites(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := newShell(t)
+		anyCluster(t, s)
+		followed := 0
+		for _, p := range s.pods {
+			if len(p.Claims) > 0 {
+				followed++
+			}
+		}
+		s.run(s.now.Add(3 * time.Hour))
+		require.LessOrEqual(t, s.writes, 1+2*followed)
+	})
+}

@@ -1,0 +1,168 @@
+package drain
+
+import (
+	"strconv"
+	"time"
+)
+
+// state is which of these sets a pod belongs to.
+type state uint8
+
+const (
+	alone    state = iota // not this drain's: left where it is
+	over                  // told to go, or gone, and not waited for
+	overdue               // should have gone by now; not waited for
+	leaving               // told to go, and waited for
+	finished              // to be deleted without waiting
+	holding               // not to be told to go yet
+	staying               // to be told to go
+)
+
+// standing is where a pod stands, and why.
+type standing struct {
+	state  state
+	reason Reason
+	name   string    // an annotation, an owner
+	order  int32     // among those that are drained in order
+	until  time.Time // when the wait for a leaving one ends, or has ended
+	// followed says that the pod has a volume that is waited for.
+	followed bool
+}
+
+// stand finds out where a pod stands.
+func (d *decision) stand(p *Pod) standing {
+	if s, left := d.leftAlone(p); left {
+		return s
+	}
+	rule := d.p.rule(p)
+	s := standing{state: staying}
+	if rule != nil {
+		if rule.Behaviour == Skip {
+			return standing{state: alone, reason: ReasonSkipped}
+		}
+		s.order = rule.Order
+	}
+	if p.UID == "" {
+		return d.held(s, ReasonNoUID, "")
+	}
+	if told, ok := d.told(p); ok {
+		told.order = s.order
+		return told
+	}
+	if p.Finished {
+		s.state, s.reason = finished, ReasonFinished
+		return s
+	}
+	if rule != nil && rule.Behaviour == WaitCompleted {
+		return d.held(s, ReasonCompleting, "")
+	}
+	if key := d.protection(p); key != "" {
+		return d.held(s, ReasonProtected, key)
+	}
+	return s
+}
+
+// leftAlone finds the pods that no drain touches, not even by force.
+func (d *decision) leftAlone(p *Pod) (standing, bool) {
+	switch {
+	case p.Mirror:
+		return standing{state: alone, reason: ReasonMirror}, true
+	case p.Owner != nil && p.Owner.Kind == DaemonSet:
+		return standing{state: alone, reason: ReasonDaemonSet, name: p.Owner.Name}, true
+	}
+	return standing{}, false
+}
+
+// told finds out about pods that were told to go, by us or by others. The end
+// of the drain ends every wait for them, but no grace of theirs.
+func (d *decision) told(p *Pod) (standing, bool) {
+	a := d.o.Memory.answer(p.UID)
+	var until time.Time
+	switch {
+	case p.Finished && (!p.GraceEnds.IsZero() || a.Result == Accepted):
+		return standing{state: over}, true // nothing of it runs any more
+	case !p.GraceEnds.IsZero():
+		until = p.GraceEnds.Add(d.p.TerminationBuffer)
+	case a.Result == NotFound:
+		return standing{state: over}, true
+	case a.Result != Accepted:
+		return standing{}, false
+	default:
+		until = a.At.Add(p.grace()).Add(d.p.TerminationBuffer)
+		if !d.now.Before(until) {
+			return standing{}, false // accepted, and nothing came of it
+		}
+	}
+	switch {
+	case !d.now.Before(until):
+		return standing{state: overdue, reason: ReasonOverdue, until: until}, true
+	case d.past:
+		return standing{state: over, reason: ReasonGoing, until: until}, true
+	}
+	return standing{state: leaving, reason: ReasonLeaving, until: until}, true
+}
+
+// held is a pod that is not to be evicted before the drain's end, and what
+// becomes of it then.
+func (d *decision) held(s standing, reason Reason, name string) standing {
+	s.state, s.reason, s.name = holding, reason, name
+	if !d.past {
+		return s
+	}
+	switch d.p.AtTimeout {
+	case LeavePods:
+		s.state, s.reason = alone, ReasonLeftAlone
+	case DeletePods:
+		s.state = staying
+		if reason == ReasonNoUID {
+			s.state, s.reason = alone, ReasonLeftAlone
+		}
+	case KeepWaiting:
+	}
+	return s
+}
+
+// protection is the annotation by which a pod asks not to be disrupted.
+func (d *decision) protection(p *Pod) string {
+	if len(p.Annotations) == 0 {
+		return ""
+	}
+	for _, key := range d.p.Keys.DoNotDisrupt {
+		if yes, err := strconv.ParseBool(p.Annotations[key]); err == nil && yes {
+			return key
+		}
+	}
+	return ""
+}
+
+// survey finds out where each pod stands and which order's turn it is.
+func (d *decision) survey() {
+	d.standings = make([]standing, len(d.o.Pods))
+	first := true
+	for i, p := range d.o.Pods {
+		if p == nil {
+			continue
+		}
+		s := d.stand(p)
+		d.standings[i] = s
+		switch s.state {
+		case alone:
+			continue
+		case over, overdue:
+			if s.reason != "" {
+				d.left++
+			}
+			continue
+		case leaving:
+			d.lookAgain(s.until)
+		case finished:
+			d.live++
+			continue // it goes at once, whatever its order
+		case holding, staying:
+		}
+		d.live++
+		if s.reason != ReasonCompleting && (first || s.order < d.order) {
+			d.order, first = s.order, false
+		}
+	}
+}

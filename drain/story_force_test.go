@@ -1,0 +1,182 @@
+package drain_test
+
+import (
+	"time"
+
+	"github.com/millwright-go/millwright/drain"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+)
+
+var forceStories = map[string]func(*story){
+	"force from the beginning": func(s *story) {
+		s.forced = true
+		s.protect("db", 1, 0)
+		s.add("db", s.volume("vol-1"))
+		s.add("web", func(p *pod) { p.Grace = time.Hour })
+		s.add("kube-proxy", func(p *pod) { p.Owner.Kind = drain.DaemonSet })
+		s.add("batch", func(p *pod) { p.Annotations = map[string]string{"karpenter.sh/do-not-disrupt": "true"} })
+		s.drain(time.Hour)
+	},
+	"force after the drain timeout": func(s *story) {
+		s.protect("db", 1, 0)
+		s.add("db")
+		s.drain(50 * time.Second)
+		s.forced = true
+		s.say("force becomes due")
+		s.drain(time.Hour)
+	},
+	"force has a bound": func(s *story) {
+		s.forced = true
+		s.fails = func(_ drain.Kind, name string) bool { return name == "web" }
+		s.add("web")
+		s.add("other")
+		s.drain(17 * time.Second)
+		s.shell.told = nil
+		s.drain(42 * time.Second)
+		s.shell.told = s.step
+		s.drain(time.Hour)
+	},
+	"force on a node that does not answer": func(s *story) {
+		s.policy.OutOfService = true
+		s.node.Conditions[0].Status = object.Unknown
+		s.add("web", func(p *pod) { p.stuck = true })
+		s.later(2*time.Minute, "the kubelet has been silent for two minutes")
+		s.drain(time.Second)
+		s.forced = true
+		s.later(4*time.Minute, "force is due")
+		s.drain(time.Hour)
+		s.say("taints: %v", s.node.Taints)
+		s.undo()
+	},
+	"a read only node is not fenced without force": func(s *story) {
+		s.policy.OutOfService = true
+		s.node.Conditions = append(s.node.Conditions, object.Condition{
+			Type: machine.NodeReadonlyFilesystem, Status: object.True, Since: s.now,
+		})
+		s.later(10*time.Minute, "the file system has been read-only for ten minutes")
+		s.add("web")
+		s.drain(time.Hour)
+		s.say("taints: %d", len(s.node.Taints))
+	},
+	"force while the node cannot be written": func(s *story) {
+		s.forced, s.refuseWrites = true, true
+		s.add("web")
+		s.drain(time.Hour)
+	},
+	"force while caches are not filled": func(s *story) {
+		s.forced, s.incomplete = true, true
+		s.add("web")
+		s.drain(time.Hour)
+	},
+	"force and a process that dies": func(s *story) {
+		s.forced = true
+		s.add("zombie", func(p *pod) { p.stuck = true })
+		s.fails = func(_ drain.Kind, name string) bool { return name == "web" }
+		s.add("web")
+		s.look()
+		s.anew(50 * time.Second)
+		s.drain(time.Hour)
+	},
+	"detachment after force": func(s *story) {
+		s.add("db", s.volume("vol-1", "vol-2"))
+		s.detaching(nil)
+		s.later(3*time.Second, "one is gone")
+		s.attachments = s.attachments[1:]
+		s.detaching(nil)
+		s.later(2*time.Minute, "two minutes later")
+		s.detaching(nil)
+	},
+	"detachment that fails": func(s *story) {
+		s.add("db", s.volume("vol-1"))
+		s.detaching(func(string) drain.Result { return drain.Failed })
+		s.later(5*time.Second, "five seconds later")
+		s.detaching(func(string) drain.Result { return drain.NotFound })
+	},
+	"detachment of a node that has nothing attached": func(s *story) {
+		s.add("db", s.volume("vol-1"))
+		s.attached = []string{}
+		s.detaching(nil)
+	},
+}
+
+// detaching carries out what Detach says, as one pass.
+func (s *story) detaching(answer func(string) drain.Result) {
+	for range bound {
+		plan, err := drain.Detach(s.observe(), s.policy, s.now)
+		if err != nil {
+			s.t.Errorf("detach: %v", err)
+			return
+		}
+		if len(plan.Detach) == 0 {
+			s.step(plan, nil)
+			return
+		}
+		for _, o := range plan.Detach {
+			result := drain.Accepted
+			if answer != nil {
+				result = answer(o.Name)
+			}
+			s.memory.Note(o.Name, drain.Answer{Kind: drain.Deleted, Result: result, At: s.now})
+			s.line("detach "+o.Name+": "+string(result), o.Why.String())
+		}
+	}
+	s.t.Errorf("detach: no end")
+}
+
+var nodeStories = map[string]func(*story){
+	"the node vanishes half way": func(s *story) {
+		s.add("web", func(p *pod) { p.Grace = time.Hour })
+		s.look()
+		s.later(time.Minute, "somebody deletes the node")
+		s.node = nil
+		s.look()
+	},
+	"the node was cordoned already": func(s *story) {
+		s.node.Unschedulable = true
+		s.add("web")
+		s.drain(time.Hour)
+		s.undo()
+	},
+	"somebody uncordons the node": func(s *story) {
+		s.add("slow", func(p *pod) { p.Grace = 4 * time.Minute })
+		s.look()
+		for range 2 {
+			s.node = s.node.Clone()
+			s.node.Unschedulable = false
+			s.later(2*time.Second, "somebody uncordons the node")
+			s.drain(30 * time.Second)
+		}
+	},
+	"a record of an earlier drain": func(s *story) {
+		s.policy.MaxEvictRetries = 3
+		s.protect("db", 1, 0, func(b *budget) { b.ExpectedPods = 2 })
+		s.add("db")
+		s.drain(0)
+		s.asked = s.now.Add(24 * time.Hour)
+		s.later(24*time.Hour, "the drain was given up, and a day later the machine is deleted")
+		s.drain(30 * time.Second)
+		s.undo()
+	},
+	"a record from the future": func(s *story) {
+		s.add("web")
+		s.node.Unschedulable = true
+		s.node.Drain = &machine.DrainRecord{Since: s.now.AddDate(7000, 0, 0), Turn: machine.DrainTurn{UID: "x", Since: s.now.AddDate(7000, 0, 0)}}
+		s.drain(time.Hour)
+	},
+	"a hook holds the drain back": func(s *story) {
+		s.node.Annotations = map[string]string{"pre-drain.millwright.dev/backup": "storage-team"}
+		s.add("web")
+		s.drain(10 * time.Minute)
+		s.node = s.node.Clone()
+		s.node.Annotations = nil
+		s.say("the backup is made, and the annotation gone")
+		s.drain(time.Hour)
+	},
+	"a hook that nobody removes": func(s *story) {
+		s.policy.Timeout = 10 * time.Minute
+		s.node.Annotations = map[string]string{"pre-drain.millwright.dev/backup": "storage-team"}
+		s.add("web")
+		s.drain(time.Hour)
+	},
+}

@@ -1,0 +1,144 @@
+package drain_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/drain"
+)
+
+var update = flag.Bool("update", false, "rewrite the files under testdata")
+
+// story is a drain that writes down what happens in it, one line a decision:
+// the time since the beginning, what was done, and why.
+type story struct {
+	*shell
+	begun time.Time
+	text  strings.Builder
+	last  drain.Plan
+}
+
+// tell runs a story and compares it with its file.
+func tell(t *testing.T, name string, run func(*story)) {
+	t.Run(name, func(t *testing.T) {
+		s := &story{shell: newShell(t)}
+		s.now = epoch.Truncate(time.Second)
+		s.begun, s.asked = s.now, s.now
+		s.memory = drain.NewMemory(s.now)
+		s.shell.told = s.step
+		run(s)
+		path := filepath.Join("testdata", "stories", strings.ReplaceAll(name, " ", "-")+".txt")
+		if *update {
+			require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+			require.NoError(t, os.WriteFile(path, []byte(s.text.String()), 0o644))
+		}
+		want, err := os.ReadFile(path)
+		require.NoError(t, err, "go test ./drain -update writes it")
+		assert.Equal(t, string(want), s.text.String())
+	})
+}
+
+func (s *story) elapsed(at time.Time) string { return "+" + at.Sub(s.begun).String() }
+
+// say notes what happens outside.
+func (s *story) say(format string, args ...any) {
+	fmt.Fprintf(&s.text, "%-9s -- %s\n", s.elapsed(s.now), fmt.Sprintf(format, args...))
+}
+
+func (s *story) line(action, why string) {
+	fmt.Fprintf(&s.text, "%-9s %-40s %s\n", s.elapsed(s.now), action, why)
+}
+
+func (s *story) step(plan drain.Plan, answers []drain.Answer) {
+	switch {
+	case plan.Write != nil:
+		s.line("write node", plan.Why.String())
+	case len(answers) > 0:
+		list, verb := plan.Evict, "evict "
+		if len(plan.Delete) > 0 {
+			list, verb = plan.Delete, "delete "
+		}
+		for i, o := range list {
+			answer := string(answers[i].Result)
+			if answers[i].Message != "" {
+				answer += " (" + answers[i].Message + ")"
+			}
+			s.line(verb+o.Pod.Name+": "+answer, o.Why.String())
+		}
+	case plan.Done:
+		s.line("done", plan.Why.String())
+	case plan.At.IsZero():
+		s.line("wait for a change", plan.Why.String())
+	default:
+		s.line("wait until "+s.elapsed(plan.At), plan.Why.String())
+	}
+	for _, b := range plan.Blocked {
+		fmt.Fprintf(&s.text, "%-9s   %s\n", "", b.Why)
+		if len(b.Budgets) > 1 {
+			var names []string
+			for _, budget := range b.Budgets {
+				names = append(names, budget.String())
+			}
+			fmt.Fprintf(&s.text, "%-9s     budgets: %s\n", "", strings.Join(names, ", "))
+		}
+	}
+	if plan.Warn != (drain.Why{}) {
+		fmt.Fprintf(&s.text, "%-9s warning: %s\n", "", plan.Warn)
+	}
+}
+
+// drain runs until the drain has ended, at most for some time.
+func (s *story) drain(limit time.Duration) { s.last = s.run(s.now.Add(limit)) }
+
+// look makes one pass.
+func (s *story) look() { s.last, _ = s.pass() }
+
+// later lets time pass, without anybody looking.
+func (s *story) later(d time.Duration, what string, args ...any) {
+	s.advance(s.now.Add(d))
+	if what != "" {
+		s.say(what, args...)
+	}
+}
+
+// anew is a new process, after some time.
+func (s *story) anew(after time.Duration) {
+	s.advance(s.now.Add(after))
+	s.restart()
+	s.say("the process was killed; a new one starts")
+}
+
+func TestStories(t *testing.T) {
+	for _, chapter := range chapters() {
+		for name, run := range chapter {
+			tell(t, name, run)
+		}
+	}
+}
+
+func chapters() []map[string]func(*story) {
+	return []map[string]func(*story){podStories, budgetStories, volumeStories, forceStories, nodeStories, ruleStories}
+}
+
+// Each file belongs to a story.
+func TestNoStoryIsLeftBehind(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join("testdata", "stories", "*.txt"))
+	require.NoError(t, err)
+	assert.GreaterOrEqual(t, len(files), 40)
+	for _, file := range files {
+		name := strings.ReplaceAll(strings.TrimSuffix(filepath.Base(file), ".txt"), "-", " ")
+		known := false
+		for _, chapter := range chapters() {
+			known = known || chapter[name] != nil
+		}
+		assert.True(t, known, "%s is of no story", file)
+	}
+}

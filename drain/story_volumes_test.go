@@ -1,0 +1,108 @@
+package drain_test
+
+import (
+	"time"
+
+	"github.com/millwright-go/millwright/drain"
+)
+
+var volumeStories = map[string]func(*story){
+	"pods with volumes go one at a time": func(s *story) {
+		s.add("db-1", s.volume("vol-1"))
+		s.add("db-2", s.volume("vol-2"), func(p *pod) { p.Priority = 100 })
+		s.add("web")
+		s.drain(time.Hour)
+	},
+	"a volume is not detached in time": func(s *story) {
+		s.detach = -1
+		s.add("db-1", s.volume("vol-1"))
+		s.add("db-2", s.volume("vol-2"))
+		s.drain(time.Hour)
+	},
+	"a volume is not attached elsewhere in time": func(s *story) {
+		s.reattach = -1
+		s.add("db-1", s.volume("vol-1"))
+		s.add("db-2", s.volume("vol-2"))
+		s.drain(time.Hour)
+	},
+	"a refused pod does not hold up the next one": func(s *story) {
+		s.protect("db-1", 1, 0, func(b *budget) { b.ExpectedPods = 2 })
+		s.add("db-1", s.volume("vol-1"), func(p *pod) { p.Priority = 7 })
+		s.add("db-2", s.volume("vol-2"))
+		s.drain(2 * time.Minute)
+		s.budgets[0].elsewhere++
+		s.changed(s.pods[0])
+		s.say("the other pod of db-1 is healthy again")
+		s.drain(time.Hour)
+	},
+	"a volume that two pods share is not waited for": func(s *story) {
+		s.detach = time.Hour
+		s.add("a", s.volume("shared"))
+		s.add("b", s.volume("shared"))
+		s.drain(time.Hour)
+	},
+	"a volume that the driver does not know": func(s *story) {
+		s.detach = time.Hour
+		s.known = []string{"vol-2"}
+		s.add("a", s.volume("vol-1"))
+		s.add("b", s.volume("vol-2"))
+		s.drain(2 * time.Minute)
+	},
+	"a local volume is not waited for": func(s *story) {
+		s.add("a", s.volume("disk"))
+		s.volumes[0].Local = true
+		s.drain(time.Hour)
+	},
+	"only the node knows what is attached": func(s *story) {
+		s.noAttachments = true
+		s.attached = []string{"kubernetes.io/csi/disk.example^vol-1", "kubernetes.io/csi/disk.example^vol-2"}
+		s.add("a", s.volume("vol-1"))
+		s.add("b", s.volume("vol-2"))
+		s.drain(50 * time.Second)
+		s.attached = s.attached[1:]
+		s.say("the node says that vol-1 is detached")
+		s.drain(time.Minute)
+		s.attached = []string{}
+		s.say("the node says that vol-2 is detached")
+		s.drain(time.Hour)
+	},
+	"nobody knows what is attached": func(s *story) {
+		s.noAttachments = true
+		s.add("a", s.volume("vol-1"))
+		s.add("b", s.volume("vol-2"))
+		s.drain(time.Hour)
+	},
+	"a process dies between two volumes": func(s *story) {
+		s.detach, s.reattach = time.Minute, 80*time.Second
+		s.add("db-1", s.volume("vol-1"))
+		s.add("db-2", s.volume("vol-2"))
+		s.drain(50 * time.Second)
+		s.anew(5 * time.Second)
+		s.drain(100 * time.Second)
+		s.anew(5 * time.Second)
+		s.drain(time.Hour)
+	},
+	"a process dies before a turn is recorded": func(s *story) {
+		s.add("db-1", s.volume("vol-1"))
+		s.add("db-2", s.volume("vol-2"))
+		calls := 0
+		s.killed = func() bool { calls++; return calls == 3 }
+		s.look()
+		s.anew(2 * time.Second)
+		s.drain(time.Hour)
+	},
+	"somebody else deletes a pod with a volume": func(s *story) {
+		s.detach = time.Minute
+		a := s.add("a", s.volume("vol-1"))
+		s.add("b", s.volume("vol-2"))
+		s.tell(a, a.Grace)
+		s.later(5*time.Second, "a was told to go")
+		s.drain(time.Hour)
+	},
+	"volumes by order and priority": func(s *story) {
+		s.policy.Rules = []drain.Rule{{Selector: labelled("late"), Behaviour: drain.InOrder, Order: 5}}
+		s.add("late", s.volume("vol-1"), func(p *pod) { p.Priority = 1000 })
+		s.add("early", s.volume("vol-2"))
+		s.drain(time.Hour)
+	},
+}

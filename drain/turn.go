@@ -1,0 +1,292 @@
+package drain
+
+import (
+	"slices"
+	"time"
+
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+)
+
+// Pods with volumes leave one at a time, so that an application that needs
+// them is down for a short time in few places. A turn begins with a pod that was
+// told to go; the record says which one, since the pod will be gone before its
+// volumes are.
+
+// surveyVolumes counts for each volume how many pods here use it.
+func (d *decision) surveyVolumes() {
+	for i, p := range d.o.Pods {
+		if p == nil || len(p.Claims) == 0 || d.standings[i].state == over || p.Finished {
+			continue
+		}
+		for v, volume := range d.o.Volumes {
+			if volume == nil || !claims(p, volume) {
+				continue
+			}
+			if d.users == nil {
+				d.users = make([]int32, len(d.o.Volumes))
+			}
+			d.users[v]++
+		}
+	}
+	for i, p := range d.o.Pods {
+		s := &d.standings[i]
+		if p == nil || s.state != staying && s.state != leaving {
+			continue
+		}
+		s.followed = d.followed(p)
+		if s.followed && s.state == staying {
+			d.serial++
+		}
+	}
+}
+
+func claims(p *Pod, v *Volume) bool {
+	if v.Claim.Namespace != p.Namespace || v.Claim.Name == "" {
+		return false
+	}
+	for _, claim := range p.Claims {
+		if claim == v.Claim.Name {
+			return true
+		}
+	}
+	return false
+}
+
+// followed tells whether a pod has a volume that is followed.
+func (d *decision) followed(p *Pod) bool {
+	if d.users == nil || len(p.Claims) == 0 {
+		return false
+	}
+	for i, v := range d.o.Volumes {
+		if v != nil && claims(p, v) && d.follows(i) {
+			return true
+		}
+	}
+	return false
+}
+
+// follows tells whether a volume is waited for: it is attached here, by a
+// driver, and only one pod of this node uses it.
+func (d *decision) follows(i int) bool {
+	v := d.o.Volumes[i]
+	return !v.Local && d.users[i] == 1 && d.attachedHere(d.volumeID(v)) && d.known(v)
+}
+
+func (d *decision) known(v *Volume) bool {
+	if d.o.Known == nil {
+		return true
+	}
+	for _, id := range d.o.Known {
+		if sameHandle(id, v.Handle) {
+			return true
+		}
+	}
+	return false
+}
+
+// volumeID is by which name a volume is followed: the one that attachments
+// give it, or, where there are none, its handle, which the node knows.
+func (d *decision) volumeID(v *Volume) string {
+	if d.o.Attachments != nil {
+		return v.Name
+	}
+	return v.Handle
+}
+
+// attachedHere tells whether a volume is attached to this node, or about to be
+// or not yet quite detached. Where neither attachments nor the node say, a
+// volume counts as attached for as long as its pod is there.
+func (d *decision) attachedHere(id string) bool {
+	switch {
+	case d.o.Attachments != nil:
+		for _, a := range d.o.Attachments {
+			if a != nil && a.Volume == id && a.Node == d.o.Node.Name {
+				return true
+			}
+		}
+		return false
+	case d.o.Attached != nil:
+		for _, have := range d.o.Attached {
+			if sameHandle(have, id) {
+				return true
+			}
+		}
+		return false
+	}
+	for i, v := range d.o.Volumes {
+		if v != nil && d.users != nil && d.users[i] > 0 && v.Handle == id {
+			return true
+		}
+	}
+	return false
+}
+
+func (d *decision) attachedElsewhere(id string) bool {
+	for _, a := range d.o.Attachments {
+		if a != nil && a.Volume == id && a.Node != d.o.Node.Name && a.Attached {
+			return true
+		}
+	}
+	return false
+}
+
+// followTurn looks after the pod with volumes that went last. write: the record
+// is to be changed first. free: the next one may go. stuck: what is waited for,
+// or is not waited for any more though it did not come.
+func (d *decision) followTurn() (write Plan, free bool, stuck Why) {
+	if d.past {
+		return Plan{}, true, Why{}
+	}
+	t := &d.rec.Turn
+	free = true
+	if t.UID != "" && !d.ahead(t.Since) && !d.returned(t) {
+		write, free, stuck = d.turn(t)
+		if write.busy() || !free && stuck.Reason == ReasonDetaching {
+			return write, free, stuck
+		}
+	}
+	p, others := d.goingNow(t)
+	if p != nil {
+		return d.begins(p), false, stuck
+	}
+	return Plan{}, free && !others, stuck
+}
+
+// returned tells whether the pod of a turn is as if nobody had told it to go.
+func (d *decision) returned(t *machine.DrainTurn) bool {
+	for i, p := range d.o.Pods {
+		if turnOf(t, p) {
+			return d.standings[i].state == staying
+		}
+	}
+	return false
+}
+
+// turn waits for the volumes of a turn to leave here, and to arrive elsewhere
+// where another pod waits for its turn.
+func (d *decision) turn(t *machine.DrainTurn) (write Plan, free bool, stuck Why) {
+	why := Why{Pod: t.Pod, Have: int64(len(t.Volumes))}
+	if t.Detached.IsZero() {
+		limit := t.Since.Add(max(t.Grace, 0)).Add(d.p.DetachTimeout)
+		if volume, some := d.firstHere(t); some {
+			why.Name = volume
+			if !d.now.Before(limit) {
+				why.Reason, why.For = ReasonDetachLate, d.now.Sub(limit)
+				return Plan{}, true, why
+			}
+			d.lookAgain(limit)
+			why.Reason, why.For = ReasonDetaching, limit.Sub(d.now)
+			return Plan{}, false, why
+		}
+	}
+	volume, some := d.firstNotElsewhere(t)
+	if d.o.Attachments == nil || !some || d.serial == 0 {
+		return Plan{}, true, Why{}
+	}
+	if t.Detached.IsZero() {
+		rec := d.rec.Clone()
+		rec.Turn.Detached = d.stamp()
+		why.Reason = ReasonDetached
+		return d.writeRecord(rec, why), false, Why{}
+	}
+	limit := t.Detached.Add(d.p.ReattachTimeout)
+	if !d.now.Before(limit) || d.ahead(t.Detached) {
+		return Plan{}, true, Why{}
+	}
+	d.lookAgain(limit)
+	why.Reason, why.Name, why.For = ReasonReattaching, volume, limit.Sub(d.now)
+	return Plan{}, false, why
+}
+
+// firstHere is a volume of the turn that is still attached here.
+func (d *decision) firstHere(t *machine.DrainTurn) (string, bool) {
+	for _, id := range t.Volumes {
+		if d.attachedHere(id) {
+			return id, true
+		}
+	}
+	return "", false
+}
+
+func (d *decision) firstNotElsewhere(t *machine.DrainTurn) (string, bool) {
+	for _, id := range t.Volumes {
+		if !d.attachedElsewhere(id) {
+			return id, true
+		}
+	}
+	return "", false
+}
+
+// goingNow is a pod with volumes that is going and whose turn is not recorded:
+// just told to by us, or by somebody else. Turns are recorded in the order in
+// which pods were told to go, so that no two of them replace each other for
+// ever. others: there is one, whether its turn is to be recorded or not.
+func (d *decision) goingNow(t *machine.DrainTurn) (first *Pod, others bool) {
+	for i, p := range d.o.Pods {
+		if p == nil || d.standings[i].state != leaving || turnOf(t, p) || !d.standings[i].followed {
+			continue
+		}
+		others = true
+		since := d.toldAt(p)
+		if since.IsZero() || t.UID != "" && !d.ahead(t.Since) && since.Before(t.Since) {
+			continue
+		}
+		if first == nil || goesBefore(p, first) {
+			first = p
+		}
+	}
+	return first, others
+}
+
+// toldAt is when a pod was told to go, whole seconds. Zero: it was given
+// another grace than its own, so that this is not known.
+func (d *decision) toldAt(p *Pod) time.Time {
+	since := p.GraceEnds.Add(-p.grace())
+	if a := d.o.Memory.answer(p.UID); a.Result == Accepted {
+		since = a.At
+	}
+	if since.After(d.now) {
+		return time.Time{}
+	}
+	return since.Truncate(time.Second)
+}
+
+// begins records a turn. It counts from when the pod was told to go, but is
+// later than the turn before it.
+func (d *decision) begins(p *Pod) Plan {
+	rec := d.rec.Clone()
+	since, last := d.toldAt(p), &d.rec.Turn
+	if last.UID != "" && !d.ahead(last.Since) && !since.After(last.Since) {
+		since = last.Since.Add(time.Second)
+	}
+	rec.Turn = machine.DrainTurn{Pod: p.Key, UID: p.UID, Since: since, Grace: p.grace()}
+	for i, v := range d.o.Volumes {
+		if v != nil && claims(p, v) && d.follows(i) {
+			rec.Turn.Volumes = append(rec.Turn.Volumes, d.volumeID(v))
+		}
+	}
+	slices.Sort(rec.Turn.Volumes)
+	return d.writeRecord(rec, Why{Reason: ReasonTurn, Pod: p.Key, Have: int64(len(rec.Turn.Volumes))})
+}
+
+func (d *decision) writeRecord(rec *machine.DrainRecord, why Why) Plan {
+	changed := d.o.Node.Clone()
+	changed.Drain = rec
+	return Plan{Write: changed, Why: why}
+}
+
+// noteStuck adds to a plan that waits what is known of volumes.
+func (d *decision) noteStuck(plan *Plan, why Why) {
+	if plan.Done && why.Reason != ReasonDetachLate {
+		return
+	}
+	if !plan.Done && d.live <= 1 {
+		plan.Why = why
+	}
+	entry := Blocked{Pod: why.Pod, UID: d.rec.Turn.UID, Why: why}
+	at, _ := slices.BinarySearchFunc(plan.Blocked, entry.Pod, func(b Blocked, k object.Key) int {
+		return compareKeys(b.Pod.Namespace, b.Pod.Name, k.Namespace, k.Name)
+	})
+	plan.Blocked = slices.Insert(plan.Blocked, at, entry)
+}

@@ -1,0 +1,40 @@
+package drain
+
+import (
+	"slices"
+	"time"
+
+	"github.com/millwright-go/millwright/object"
+)
+
+// Undo says how to end a drain after which the node stays: the record goes, and
+// with it what this drain did and recorded: its cordon and its taint. A node
+// that was cordoned already stays cordoned. Done: nothing is recorded any more.
+//
+// The error is for a caller's mistake, as Decide's.
+func Undo(o *Observation, p *Policy, now time.Time) (Plan, error) {
+	d, err := newDecision(o, p, now)
+	if err != nil {
+		return Plan{}, err
+	}
+	n := o.Node
+	switch {
+	case n == nil:
+		return Plan{Done: true, Why: Why{Reason: ReasonNodeGone}}, nil
+	case n.Drain == nil:
+		return Plan{Done: true, Why: Why{Reason: ReasonNothingToUndo, Name: n.Name}}, nil
+	case o.WriteFailed:
+		return Plan{At: d.now.Add(p.RetryDelete), Why: Why{Reason: ReasonNotStored, Name: n.Name}}, nil
+	}
+	changed := n.Clone()
+	changed.Drain = nil
+	why := Why{Reason: ReasonForget, Name: n.Name}
+	if !n.Drain.Cordoned.IsZero() {
+		changed.Unschedulable = false
+		why.Reason = ReasonUncordon
+	}
+	if n.Drain.Fenced {
+		changed.Taints = slices.DeleteFunc(changed.Taints, func(t object.Taint) bool { return t == fence })
+	}
+	return Plan{Write: changed, Why: why}, nil
+}

@@ -1,0 +1,43 @@
+package drain
+
+import (
+	"strings"
+	"time"
+
+	"github.com/millwright-go/millwright/object"
+)
+
+// Volume is a persistent volume that is bound to a claim.
+type Volume struct {
+	Name   string     // of the persistent volume
+	Claim  object.Key // that it is bound to
+	Driver string     // that attaches it
+	Handle string     // the driver's own name of it; opaque
+	// Local says that the volume is part of the node: it can't be detached,
+	// and is not waited for.
+	Local bool
+}
+
+// Attachment says that a volume is, or is to be, attached to a node
+// (VolumeAttachment of storage.k8s.io/v1).
+type Attachment struct {
+	Name     string // of the attachment itself
+	Volume   string // name of the persistent volume
+	Node     string
+	Attached bool // as the attacher last said
+	// DeletedAt is when its deletion was asked for. Zero: it was not.
+	DeletedAt time.Time
+}
+
+// sameHandle tells whether an ID by which a node or a provider knows a volume
+// means the handle: they must be equal after the last '^' or '/', in which
+// both put what they know around it. Nothing in either is a pattern, and an
+// empty one means nothing.
+func sameHandle(id, handle string) bool {
+	tail := handle[strings.LastIndexAny(handle, "^/")+1:]
+	if tail == "" || !strings.HasSuffix(id, tail) {
+		return false
+	}
+	before := len(id) - len(tail)
+	return before == 0 || id[before-1] == '^' || id[before-1] == '/'
+}
