@@ -3,6 +3,7 @@ package manager
 import (
 	"context"
 	"errors"
+	"iter"
 
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/machine"
@@ -25,6 +26,14 @@ type Drainer interface {
 	// Detach has the volumes detached that are still attached to order.Node
 	// after a drain by force.
 	Detach(ctx context.Context, m *machine.Machine, order *machine.DetachVolumes) (machine.DrainAnswer, error)
+}
+
+// WorkloadWatcher is a Drainer that knows when the workload of a node has
+// changed, so that nobody has to ask for it.
+type WorkloadWatcher interface {
+	// Watch yields the name of a node whenever its workload has changed. It may
+	// repeat and merge; it ends with an error, or when ctx does.
+	Watch(ctx context.Context) iter.Seq2[string, error]
 }
 
 // drained makes one call of the drainer. A node that the drainer has written

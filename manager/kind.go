@@ -19,6 +19,8 @@ const (
 	KindClass      Kind = "class"
 	KindSecret     Kind = "secret"
 	KindNode       Kind = "node"
+	// KindWorkload is what runs on nodes. Its changes are names of nodes.
+	KindWorkload Kind = "workload"
 )
 
 // Result is how a pass ended.

@@ -76,6 +76,28 @@ func (r *runner) watchAll(ctx context.Context) {
 	if o.Cluster != nil {
 		follow[*machine.Node](ctx, r, KindNode, o.Cluster.Nodes())
 	}
+	if w, ok := o.Drainer.(WorkloadWatcher); ok {
+		r.running.Go(func() { r.followWorkload(ctx, w) })
+	}
+}
+
+// followWorkload is follow for what runs on nodes.
+func (r *runner) followWorkload(ctx context.Context, w WorkloadWatcher) {
+	for ctx.Err() == nil {
+		for node, err := range w.Watch(ctx) {
+			if err != nil {
+				r.broke(ctx, KindWorkload, err)
+				break
+			}
+			r.wake(ctx, KindWorkload, nil, node)
+		}
+		pause(ctx, watchPause)
+	}
+}
+
+func (r *runner) broke(ctx context.Context, kind Kind, err error) {
+	r.options.Log.LogAttrs(ctx, slog.LevelWarn, "watch broke and begins anew",
+		slog.String("kind", string(kind)), slog.String("error", err.Error()))
 }
 
 // follow turns the changes of a collection into wake-ups, and begins a watch
@@ -86,8 +108,7 @@ func follow[T object.Object[T]](ctx context.Context, r *runner, kind Kind, c sto
 		for ctx.Err() == nil {
 			for change, err := range c.Watch(ctx) {
 				if err != nil {
-					r.options.Log.LogAttrs(ctx, slog.LevelWarn, "watch broke and begins anew",
-						slog.String("kind", string(kind)), slog.String("error", err.Error()))
+					r.broke(ctx, kind, err)
 					break
 				}
 				r.wake(ctx, kind, change.Old, change.New)

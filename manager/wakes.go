@@ -25,6 +25,9 @@ func (m *Manager) Wakes() []Wake {
 	if o.Cluster != nil {
 		wakes = append(wakes, Wake{From: KindNode, To: KindMachine, Keys: o.machinesOfNode})
 	}
+	if o.Drainer != nil {
+		wakes = append(wakes, Wake{From: KindWorkload, To: KindMachine, Keys: o.machinesOfWorkload, Settle: o.Settle})
+	}
 	if o.Sets != nil {
 		wakes = append(wakes,
 			Wake{From: KindSet, To: KindSet, Keys: self[*machineset.Set]},
@@ -104,6 +107,23 @@ func (o *Options) machinesOfNode(ctx context.Context, old, new any) []object.Key
 	keys := keysOf(o.Machines.List(ctx, store.Query{Index: IndexNode, Value: b.Name}))
 	if name := b.Labels[o.MachinePolicy.Keys.NodeMachine]; name != "" {
 		keys = append(keys, keysOf(o.Machines.List(ctx, store.Query{Index: IndexNode, Value: nodeOf(name)}))...)
+	}
+	return keys
+}
+
+// machinesOfWorkload wakes the machines of a node that is being drained: the
+// rest of the time, nobody here cares what runs on it.
+func (o *Options) machinesOfWorkload(ctx context.Context, _, new any) []object.Key {
+	node, _ := new.(string)
+	machines, err := o.Machines.List(ctx, store.Query{Index: IndexNode, Value: node})
+	if err != nil {
+		return nil
+	}
+	var keys []object.Key
+	for _, m := range machines {
+		if m.Deleted() || m.Status.Phase == machine.PhaseInPlaceUpdating {
+			keys = append(keys, m.Key)
+		}
 	}
 	return keys
 }

@@ -1,0 +1,101 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/store"
+)
+
+// slotRetry is how soon a drain that waits for others asks again; slotGrace is
+// how long a slot is held before its drain shows on the node.
+const (
+	slotRetry = 10 * time.Second
+	slotGrace = time.Minute
+)
+
+// slots counts the drains under way in each group. What it counts is in the
+// records on the nodes too: a fresh process reads them once.
+type slots struct {
+	mu    sync.Mutex
+	taken map[string]slot // by UID of the node; nil: not read yet
+}
+
+type slot struct {
+	node, group string
+	since       time.Time
+}
+
+// take takes a slot for a drain, or says what it waits for. A drain that has
+// begun has one, and force needs none. Only caches are read meanwhile.
+func (s *slots) take(ctx context.Context, d *drains, order *machine.DrainNode) (machine.DrainAnswer, bool) {
+	if d.Limit.Max == 0 || order.Forced {
+		return machine.DrainAnswer{}, false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.taken == nil {
+		s.read(ctx, d)
+	}
+	if _, has := s.taken[order.Node.UID]; has {
+		return machine.DrainAnswer{}, false
+	}
+	group, n := d.group(order.Node), 0
+	for uid, held := range s.taken {
+		switch {
+		case !d.drains(ctx, uid, held):
+			delete(s.taken, uid)
+		case held.group == group:
+			n++
+		}
+	}
+	if n < d.Limit.Max && s.taken != nil {
+		s.taken[order.Node.UID] = slot{order.Node.Name, group, d.Now()}
+		return machine.DrainAnswer{}, false
+	}
+	why := fmt.Sprintf("no more than %d nodes are drained at a time", d.Limit.Max)
+	if group != "" {
+		why += " in " + group
+	}
+	return machine.DrainAnswer{At: d.Now().Add(slotRetry), Why: why}, true
+}
+
+// read takes slots for the drains that others have begun.
+func (s *slots) read(ctx context.Context, d *drains) {
+	nodes, err := d.Nodes.List(ctx, store.Query{})
+	if err != nil {
+		return // the next call reads again
+	}
+	s.taken = make(map[string]slot)
+	for _, n := range nodes {
+		if n.Drain != nil {
+			s.taken[n.UID] = slot{n.Name, d.group(n), d.Now()}
+		}
+	}
+}
+
+func (s *slots) release(uid string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.taken, uid)
+}
+
+func (d *drains) group(n *machine.Node) string {
+	if d.Limit.Group == nil {
+		return ""
+	}
+	return d.Limit.Group(n)
+}
+
+// drains tells whether a node that holds a slot is still being drained.
+func (d *drains) drains(ctx context.Context, uid string, held slot) bool {
+	n, err := d.Nodes.Get(ctx, object.Key{Name: held.node})
+	if err != nil || n.UID != uid {
+		return false
+	}
+	return n.Drain != nil || d.Now().Sub(held.since) < slotGrace
+}
