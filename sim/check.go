@@ -73,6 +73,18 @@ func (w *World) checkVMs(machines []*machine.Machine) {
 	}
 }
 
+// checkDrained: no VM goes while pods run on its node, unless by force.
+func (w *World) checkDrained(name string, running int) {
+	if running == 0 {
+		return
+	}
+	for _, m := range w.machines.all() {
+		if m.Name == name && !m.Status.LastOperation.Forced && w.clock.now.Sub(m.DeletedAt) < time.Hour {
+			w.violate("P22: the VM of machine %s went with %d pods running on it", name, running)
+		}
+	}
+}
+
 // checkFleets holds each deployment to its bounds (P7).
 func (w *World) checkFleets(machines []*machine.Machine) {
 	owners := map[string]string{} // deployment's UID by set's

@@ -81,5 +81,6 @@ func (w *World) ready(name, id string, status object.ConditionStatus) {
 		Type: machine.NodeReady, Status: status, Since: w.clock.now.Truncate(time.Second),
 	})
 	_, _ = w.nodes.UpdateStatus(ctx, n) // read in the same instant: no conflict
+	w.apps.soon()
 	w.check()
 }

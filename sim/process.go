@@ -59,11 +59,11 @@ func (w *World) start() error {
 	o := w.o.Manager
 	o.Machines, o.Sets, o.Deployments = open(p, w.machines), open(p, w.sets), open(p, w.deployments)
 	o.Classes, o.Secrets = open(p, w.classes), open(p, w.secrets)
-	if !w.o.NoCluster {
-		o.Cluster = cluster{open(p, w.nodes)}
-	}
 	o.Driver = driver.Around(w.o.Driver(w), p.step)
 	o.Now, o.Each, o.Hooks = func() time.Time { return w.clock.now.Add(w.skew) }, p.each, w.hooks()
+	if err := p.join(&o); err != nil {
+		return err
+	}
 	o.Jitter = func(d time.Duration) time.Duration { return d + w.upTo(d/10) }
 	m, err := manager.New(o)
 	if err != nil {
@@ -85,6 +85,17 @@ func (w *World) start() error {
 	lookAll(p, manager.KindSet, w.sets)
 	lookAll(p, manager.KindMachine, w.machines)
 	return nil
+}
+
+// join gives a process its view of the cluster.
+func (p *process) join(o *manager.Options) (err error) {
+	if p.w.o.NoCluster {
+		return nil
+	}
+	nodes := open(p, p.w.nodes)
+	o.Cluster = cluster{nodes}
+	o.Drainer, err = p.drainer(nodes, o.Now)
+	return err
 }
 
 type cluster struct {

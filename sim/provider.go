@@ -85,6 +85,7 @@ func (w *World) lookAtVMs() {
 		name := w.vms[id]
 		if _, still := alive[id]; !still && !w.gone[id] {
 			w.gone[id] = true
+			w.checkDrained(name, w.apps.lost(name))
 			w.clock.after(30*time.Second, func() { w.silence(name, id) })
 		}
 	}

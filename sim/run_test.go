@@ -29,7 +29,12 @@ const patience = 48 * time.Hour
 
 func (r *run) start(seed uint64, faults sim.Faults, d *deployment.Deployment, hooks manager.Hooks) {
 	r.t.Helper()
-	w, err := sim.New(sim.Options{Seed: seed, Faults: faults, Manager: manager.Options{Hooks: hooks}})
+	r.open(sim.Options{Seed: seed, Faults: faults, Manager: manager.Options{Hooks: hooks}}, d)
+}
+
+func (r *run) open(o sim.Options, d *deployment.Deployment) {
+	r.t.Helper()
+	w, err := sim.New(o)
 	require.NoError(r.t, err)
 	r.w = w
 	require.NoError(r.t, w.AddClass("large"))

@@ -70,6 +70,9 @@ func (s *shelf[T]) tell(k object.Key) {
 		now = none
 	}
 	s.w.ledger.changed = true
+	if s.kind == manager.KindNode && s.w.apps != nil {
+		s.w.apps.soon()
+	}
 	for _, notify := range s.w.audience[s.kind] {
 		notify(k, now)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/drain"
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/driver/drivertest"
 	"github.com/millwright-go/millwright/machine"
@@ -32,6 +33,10 @@ type Options struct {
 	// Manager holds policies and sizes. Its ports, clock and hooks are the
 	// world's, except for Hooks that are set: these are called too.
 	Manager manager.Options
+	// Drain is how nodes are drained; nil: drain.DefaultPolicy. DrainLimit
+	// bounds how many are at a time.
+	Drain      *drain.Policy
+	DrainLimit manager.DrainLimit
 	// NeedsInitialization makes VMs of the simulated provider UNINITIALIZED at first.
 	NeedsInitialization bool
 }
@@ -57,6 +62,7 @@ type World struct {
 	secrets     *shelf[*machine.Secret]
 	nodes       *shelf[*machine.Node]
 	provider    *drivertest.Memory
+	apps        *apps
 	audience    map[manager.Kind][]func(object.Key, any)
 
 	process *process
@@ -102,6 +108,7 @@ func New(o Options) (*World, error) {
 	}
 	w.nodes = newShelf(w, manager.KindNode, manager.NodeIndexes(policy.Keys.NodeMachine))
 	w.provider = drivertest.NewMemory(drivertest.MemoryOptions{NeedsInitialization: o.NeedsInitialization})
+	w.apps = &apps{w: w, budgets: map[string]*drain.Budget{}}
 	if err := errors.Join(w.AddClass("small"), w.start()); err != nil {
 		return nil, err
 	}

@@ -1,0 +1,249 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/millwright-go/millwright/drain"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+)
+
+// App is a workload of equal pods, kept at its number by a controller, with a
+// disruption budget.
+type App struct {
+	Name     string
+	Replicas int
+	// MinAvailable pods have to be healthy at any time, as far as evictions go;
+	// zero: there is no budget.
+	MinAvailable int
+	Grace        time.Duration // of each pod
+	// Boot is how long a pod takes from its binding to being healthy.
+	Boot time.Duration
+}
+
+// apps is the workload of a world: pods, the controllers that keep their
+// number, and the budgets, as an API server and its controllers behave.
+type apps struct {
+	w       *World
+	apps    []App
+	pods    []*pod // that exist, in the order of their creation
+	number  int
+	budgets map[string]*drain.Budget // by app, as their status says
+	// tell is called with the name of a node whose pods have changed.
+	tell []func(node string)
+}
+
+// pod of an app. drain.Pod is what others see: it is replaced, never changed.
+type pod struct {
+	*drain.Pod
+	app     string
+	node    string // empty: not bound yet
+	healthy bool
+}
+
+// AddApp starts a workload.
+func (w *World) AddApp(a App) {
+	w.apps.apps = append(w.apps.apps, a)
+	if a.MinAvailable > 0 {
+		labels := object.Selector{Labels: map[string]string{"app": a.Name}}
+		w.apps.budgets[a.Name] = &drain.Budget{
+			Key: object.Key{Namespace: "apps", Name: a.Name}, Selector: &labels, Generation: 1, ObservedGeneration: 1,
+			DesiredHealthy: int32(a.MinAvailable), ExpectedPods: int32(a.Replicas),
+		}
+	}
+	w.apps.keep()
+}
+
+// Healthy is how many pods of an app are healthy.
+func (w *World) Healthy(app string) (n int) {
+	for _, p := range w.apps.pods {
+		if p.app == app && p.healthy && p.GraceEnds.IsZero() {
+			n++
+		}
+	}
+	return n
+}
+
+// PodsOn is how many pods there are on a node.
+func (w *World) PodsOn(node string) int { return len(w.apps.on(node)) }
+
+// keep brings every app to its number, binds pods to nodes, and recounts the
+// budgets; it is what controllers and scheduler do when they look.
+func (a *apps) keep() {
+	for i := range a.apps {
+		app := &a.apps[i]
+		for a.count(app.Name) < app.Replicas {
+			a.add(app)
+		}
+	}
+	for _, p := range a.pods {
+		if p.node == "" && p.GraceEnds.IsZero() {
+			a.bind(p)
+		}
+	}
+	for name, b := range a.budgets {
+		now := *b
+		now.CurrentHealthy, now.Disrupted = int32(a.w.Healthy(name)), 0
+		now.DisruptionsAllowed = max(now.CurrentHealthy-now.DesiredHealthy, 0)
+		a.budgets[name] = &now
+	}
+}
+
+// soon has the controllers look after a moment.
+func (a *apps) soon() {
+	if len(a.apps) > 0 {
+		a.w.clock.after(time.Second+a.w.upTo(2*time.Second), a.keep)
+	}
+}
+
+func (a *apps) count(app string) (n int) {
+	for _, p := range a.pods {
+		if p.app == app && p.GraceEnds.IsZero() {
+			n++
+		}
+	}
+	return n
+}
+
+func (a *apps) add(app *App) {
+	a.number++
+	a.pods = append(a.pods, &pod{app: app.Name, Pod: &drain.Pod{
+		Key: object.Key{Namespace: "apps", Name: fmt.Sprintf("%s-%d", app.Name, a.number)}, UID: fmt.Sprintf("pod-%d", a.number),
+		Owner:  &object.Owner{Kind: "ReplicaSet", Name: app.Name, UID: "app-" + app.Name},
+		Labels: map[string]string{"app": app.Name}, CreatedAt: a.w.clock.now, Grace: app.Grace,
+	}})
+}
+
+// bind puts a pod on the node with the fewest that takes any.
+func (a *apps) bind(p *pod) {
+	best, fewest := "", 0
+	for _, n := range a.w.nodes.all() {
+		if !takesPods(n) {
+			continue
+		}
+		if here := len(a.on(n.Name)); best == "" || here < fewest {
+			best, fewest = n.Name, here
+		}
+	}
+	if best == "" {
+		return
+	}
+	p.node = best
+	a.changed(best)
+	boot := time.Second
+	for i := range a.apps {
+		if a.apps[i].Name == p.app {
+			boot = max(boot, a.apps[i].Boot)
+		}
+	}
+	a.w.clock.after(boot, func() {
+		if p.GraceEnds.IsZero() && slices.Contains(a.pods, p) {
+			p.healthy = true
+			a.soon()
+		}
+	})
+}
+
+func takesPods(n *machine.Node) bool {
+	ready := object.FindCondition(n.Conditions, machine.NodeReady)
+	if n.Unschedulable || n.Deleted() || ready == nil || ready.Status != object.True {
+		return false
+	}
+	return !slices.ContainsFunc(n.Taints, func(t object.Taint) bool { return t.Effect == object.NoSchedule })
+}
+
+// on are the pods bound to a node.
+func (a *apps) on(node string) (pods []*pod) {
+	for _, p := range a.pods {
+		if p.node == node {
+			pods = append(pods, p)
+		}
+	}
+	return pods
+}
+
+func (a *apps) changed(node string) {
+	for _, tell := range a.tell {
+		tell(node)
+	}
+}
+
+// find is the pod that an order means; nil: it is gone, or another by now.
+func (a *apps) find(o drain.Order) *pod {
+	for _, p := range a.pods {
+		if p.Key == o.Pod && p.UID == o.UID {
+			return p
+		}
+	}
+	return nil
+}
+
+// evict answers as the eviction API does: budgets are asked, and what they
+// allow is counted down until their controller counts anew.
+func (a *apps) evict(o drain.Order) drain.Answer {
+	p := a.find(o)
+	if p == nil {
+		return drain.Answer{Result: drain.NotFound}
+	}
+	if !p.GraceEnds.IsZero() || !p.healthy && p.node == "" {
+		return drain.Answer{Result: drain.Accepted}
+	}
+	if b := a.budgets[p.app]; b != nil && p.healthy {
+		if b.DisruptionsAllowed <= 0 {
+			return drain.Answer{Result: drain.Refused, Message: "the budget does not allow it"}
+		}
+		now := *b
+		now.DisruptionsAllowed, now.Disrupted = now.DisruptionsAllowed-1, now.Disrupted+1
+		a.budgets[p.app] = &now
+	}
+	a.terminate(p, p.Grace)
+	return drain.Answer{Result: drain.Accepted}
+}
+
+// remove answers as the deletion of a pod does.
+func (a *apps) remove(o drain.Order) drain.Answer {
+	p := a.find(o)
+	if p == nil {
+		return drain.Answer{Result: drain.NotFound}
+	}
+	grace := p.Grace
+	if o.Now {
+		grace = 0
+	}
+	a.terminate(p, grace)
+	return drain.Answer{Result: drain.Accepted}
+}
+
+// terminate lets a pod go within its grace.
+func (a *apps) terminate(p *pod, grace time.Duration) {
+	if p.GraceEnds.IsZero() || grace == 0 {
+		going := *p.Pod
+		going.GraceEnds = a.w.clock.now.Add(grace)
+		p.Pod = &going
+		a.w.clock.after(a.w.upTo(grace), func() { a.gone(p) })
+	}
+	a.changed(p.node)
+	a.soon()
+}
+
+func (a *apps) gone(p *pod) {
+	if i := slices.Index(a.pods, p); i >= 0 {
+		a.pods = slices.Delete(a.pods, i, i+1)
+		a.changed(p.node)
+		a.soon()
+	}
+}
+
+// lost takes the pods away that were on a node whose VM is gone, and returns
+// how many of them ran to the last.
+func (a *apps) lost(node string) (running int) {
+	for _, p := range a.on(node) {
+		if p.GraceEnds.IsZero() {
+			running++
+		}
+		a.gone(p)
+	}
+	return running
+}

@@ -1,0 +1,69 @@
+package sim_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/deployment/rollout"
+	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/sim"
+	"github.com/millwright-go/millwright/store"
+)
+
+// TestRolloutKeepsTheBudget rolls a fleet with workload on it: the budget is
+// kept at any time, and no VM goes before its pods have, whatever is killed
+// (P22, P26).
+func TestRolloutKeepsTheBudget(t *testing.T) {
+	seeds := uint64(60)
+	if testing.Short() {
+		seeds = 6
+	}
+	for seed := range seeds {
+		faults := busy()
+		faults.Kills, faults.KillWithin, faults.Restart = int(seed%4), 100, time.Minute
+		r := &run{t: t}
+		r.start(seed, faults, fleet(3, deployment.Strategy{MaxSurge: rollout.IntOrPercent{Value: 1}}), manager.Hooks{})
+		r.complete()
+		r.w.AddApp(sim.App{Name: "shop", Replicas: 6, MinAvailable: 5, Grace: 30 * time.Second, Boot: 20 * time.Second})
+		require.NoError(t, r.w.Until(func() bool { return r.w.Healthy("shop") == 6 }, time.Hour))
+		least := 6
+		r.w.Watch(func() { least = min(least, r.w.Healthy("shop")) })
+		r.roll("large")
+		r.complete()
+		require.NoError(t, r.w.Until(func() bool { return r.w.Healthy("shop") == 6 }, time.Hour))
+		require.GreaterOrEqual(t, least, 5, "seed %d", seed)
+		r.w.Close()
+	}
+}
+
+// TestDrainsAtATime: no more nodes are drained at a time than the limit says.
+func TestDrainsAtATime(t *testing.T) {
+	for seed := range uint64(10) {
+		r := &run{t: t}
+		r.open(sim.Options{Seed: seed, Faults: busy(), DrainLimit: manager.DrainLimit{Max: 2}},
+			fleet(8, deployment.Strategy{MaxUnavailable: rollout.IntOrPercent{Value: 8}}))
+		r.complete()
+		r.w.AddApp(sim.App{Name: "shop", Replicas: 16, Grace: 5 * time.Minute, Boot: 20 * time.Second})
+		require.NoError(t, r.w.Until(func() bool { return r.w.Healthy("shop") == 16 }, time.Hour))
+		most := 0
+		r.w.Watch(func() { most = max(most, drained(r.w)) })
+		r.scale(2)
+		r.complete()
+		require.Equal(t, 2, most, "seed %d", seed)
+		r.w.Close()
+	}
+}
+
+// drained counts the nodes that are being drained and not empty yet.
+func drained(w *sim.World) (n int) {
+	nodes, _ := w.Nodes().List(ctx, store.Query{})
+	for _, node := range nodes {
+		if node.Drain != nil && w.PodsOn(node.Name) > 0 {
+			n++
+		}
+	}
+	return n
+}
