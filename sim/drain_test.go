@@ -1,6 +1,8 @@
 package sim_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -8,7 +10,9 @@ import (
 
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/deployment/rollout"
+	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/sim"
 	"github.com/millwright-go/millwright/store"
 )
@@ -37,6 +41,43 @@ func TestRolloutKeepsTheBudget(t *testing.T) {
 		require.GreaterOrEqual(t, least, 5, "seed %d", seed)
 		r.w.Close()
 	}
+}
+
+// TestMisconfiguredBudgetIsNamedOnce: a budget that can never be met holds its
+// machine until force is due; machine and events name pod and budget, each once.
+func TestMisconfiguredBudgetIsNamedOnce(t *testing.T) {
+	var told []string
+	r := &run{t: t}
+	policy := machine.DefaultPolicy()
+	policy.DrainTimeout = 30 * time.Minute
+	r.open(sim.Options{Manager: manager.Options{
+		MachinePolicy: policy,
+		Hooks: manager.Hooks{Event: func(_ manager.Kind, _ object.Key, typ manager.EventType, _, why string) {
+			if typ == manager.Warning {
+				told = append(told, why)
+			}
+		}},
+	}}, fleet(1, deployment.Strategy{MaxSurge: rollout.IntOrPercent{Value: 1}}))
+	r.complete()
+	r.w.AddApp(sim.App{Name: "shop", Replicas: 1, MinAvailable: 1, Grace: 30 * time.Second})
+	require.NoError(t, r.w.Until(func() bool { return r.w.Healthy("shop") == 1 }, time.Hour))
+	r.roll("large")
+	r.wait(15 * time.Minute)
+	machines, err := r.w.Machines().List(ctx, store.Query{})
+	require.NoError(t, err)
+	going := slices.IndexFunc(machines, func(m *machine.Machine) bool { return m.Deleted() })
+	require.Contains(t, machines[going].Status.LastOperation.Message, "budget apps/shop is misconfigured")
+	require.Contains(t, machines[going].Status.LastOperation.Message, "apps/shop-1")
+	r.complete()
+	naming := 0
+	for _, why := range told {
+		if strings.Contains(why, "misconfigured") {
+			naming++
+		}
+	}
+	require.Equal(t, 1, naming, "%v", told)
+	require.NoError(t, r.w.Until(func() bool { return r.w.Healthy("shop") == 1 }, time.Hour), "its pod runs on the new machine")
+	r.w.Close()
 }
 
 // TestDrainsAtATime: no more nodes are drained at a time than the limit says.
