@@ -2,6 +2,7 @@ package machine_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 
@@ -84,6 +85,19 @@ var disturbances = []func(*rapid.T, *machine.Observation){
 	},
 	func(t *rapid.T, o *machine.Observation) { o.Machine.Spec.Class.Name = "" },
 	func(t *rapid.T, o *machine.Observation) { o.Machine.Spec.NodeTemplate = anyTemplate(t) },
+	func(t *rapid.T, o *machine.Observation) { o.Machine.Spec.InPlace = anyRequest.Draw(t, "request") },
+	func(t *rapid.T, o *machine.Observation) { o.Node.Node.Applied.Update = anyMarks(t) },
+	func(_ *rapid.T, o *machine.Observation) {
+		o.Node.Node.Labels = maps.Clone(o.Node.Node.Labels)
+		if o.Node.Node.Labels == nil {
+			o.Node.Node.Labels = map[string]string{}
+		}
+		for _, key := range []string{
+			machine.DefaultPolicy().Keys.SelectedForUpdate, machine.DefaultPolicy().Keys.CandidateForUpdate,
+		} {
+			o.Node.Node.Labels[key] = "true"
+		}
+	},
 	func(t *rapid.T, o *machine.Observation) {
 		c := object.Condition{Type: machine.ConditionSpecValid, Status: object.False}
 		o.Machine.Status.Conditions = append(o.Machine.Status.Conditions, c)

@@ -27,6 +27,10 @@ type outcome struct {
 	Taints               []object.Taint
 	Template             string
 	NodeConditions       []string
+	Request              machine.InPlaceRequest
+	Stage                machine.Stage
+	Updating             string // what an in-place update has on the node
+	Pods, Volumes        int
 }
 
 func settled(w *world) outcome {
@@ -36,6 +40,9 @@ func settled(w *world) outcome {
 		out.Gone, out.Phase, out.Kind, out.State, out.Code = false, m.Status.Phase, op.Kind, op.State, op.Code
 		out.HasID, out.HasNodeName = m.Spec.ProviderID != "", m.Spec.NodeName != ""
 		out.Conditions = conditions(m.Status.Conditions)
+		if out.Request = m.Spec.InPlace; op.Kind == machine.OperationInPlaceUpdate {
+			out.Stage = op.Stage
+		}
 	}
 	if w.cluster == nil {
 		return out
@@ -44,7 +51,13 @@ func settled(w *world) outcome {
 		out.Node, out.Taints, out.NodeConditions = true, n.Taints, conditions(n.Conditions)
 		out.Labelled = n.Labels[w.policy.Keys.NodeMachine] == ours
 		out.Held = n.HasFinalizer(machine.Finalizer)
+		u := n.Applied.Update
+		out.Updating = fmt.Sprint(n.Unschedulable, n.Labels[w.policy.Keys.CandidateForUpdate], n.Labels[w.policy.Keys.SelectedForUpdate],
+			n.Labels[w.policy.Keys.UpdateResult], u.Since.IsZero(), u.Candidate, u.Selected, u.Cordoned)
 		out.Template = fmt.Sprint(n.Labels["pool"], n.Capacity, n.Applied.Labels)
+	}
+	if d := w.cluster.drain; d != nil {
+		out.Pods, out.Volumes = d.pods+d.stuck, d.volumes
 	}
 	return out
 }
@@ -124,6 +137,56 @@ var scenarios = map[string]func(*world){
 		w.running()
 		w.store.remove()
 	},
+	"deletion with a drain": func(w *world) {
+		w.running()
+		w.drains(2, time.Minute, 0)
+		w.store.remove()
+	},
+	"deletion with a drain by force": func(w *world) {
+		w.running()
+		d := w.drains(0, 0, 2)
+		d.volumes, d.held = 1, 30*time.Second
+		w.store.remove()
+	},
+	"in-place update": func(w *world) {
+		w.updating(machine.UpdateSuccessful)
+		w.owner.moves = true
+	},
+	"in-place update that waits for its owner": func(w *world) { w.updating(machine.UpdateSuccessful) },
+	"in-place update that fails":               func(w *world) { w.updating(machine.UpdateFailed) },
+	"in-place update that is never answered":   func(w *world) { w.updating("") },
+	"in-place update withdrawn before it began": func(w *world) {
+		w.updating("")
+		w.ask(machine.InPlaceCandidate)
+		w.passes(&shell{w: w})
+		w.ask(machine.InPlaceNone)
+	},
+	"in-place update withdrawn while draining": func(w *world) {
+		w.updating("")
+		w.cluster.drain.stuck = 1
+		w.passes(&shell{w: w})
+		w.ask(machine.InPlaceNone)
+	},
+	"in-place update withdrawn too late": func(w *world) {
+		w.updating(machine.UpdateSuccessful)
+		w.cluster.drain.pods = 0
+		w.passes(&shell{w: w})
+		w.ask(machine.InPlaceNone)
+	},
+	"failed in-place update withdrawn": func(w *world) {
+		w.updating(machine.UpdateFailed)
+		(&shell{w: w}).settle(bound)
+		w.ask(machine.InPlaceNone)
+	},
+}
+
+// updating brings a machine up that is selected for an in-place update, with
+// two pods that leave and an agent.
+func (w *world) updating(answer string) {
+	w.running()
+	w.drains(2, time.Minute, 0)
+	w.cluster.agent = agentModel{answer: answer, takes: 5 * time.Minute}
+	w.ask(machine.InPlaceSelected)
 }
 
 // running gives a machine and brings it up.
@@ -142,6 +205,7 @@ func TestP26KilledAnywhere(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			calm := newWorld(t)
 			prepare(calm)
+			calm.calls = 0
 			(&shell{w: calm}).settle(30)
 			want, calls := settled(calm), calm.calls
 			require.Positive(t, calls)
@@ -149,6 +213,7 @@ func TestP26KilledAnywhere(t *testing.T) {
 				for mode := range 4 {
 					w := newWorld(t)
 					prepare(w)
+					w.calls = 0
 					w.killAt, w.after = killAt, mode&1 == 1
 					kill(w, mode&2 == 2)
 					require.Equal(t, want, settled(w), "killed at call %d of %d, after it: %t, stale: %t",

@@ -123,7 +123,7 @@ func (d *decision) watch() Plan {
 	if out {
 		plan = d.syncLater(plan, node)
 	}
-	return plan
+	return d.tellLater(plan, node)
 }
 
 // settled tells whether a machine runs and all is as it should be. It is the
@@ -135,7 +135,7 @@ func (d *decision) settled() bool {
 		return false
 	}
 	n := d.o.Node.Node
-	return n != nil && m.Spec.InPlace == InPlaceNone && m.HasFinalizer(Finalizer) && m.invalidField() == nil && !n.Deleted() &&
+	return n != nil && m.Spec.InPlace == InPlaceNone && n.Applied.Update.Since.IsZero() && m.HasFinalizer(Finalizer) && m.invalidField() == nil && !n.Deleted() &&
 		sameConditions(m.Status.Conditions, n.Conditions) &&
 		n.judge(d.p.nodeConditions(m)).healthy() && !d.outOfLine(n, false) // nor another machine's
 }

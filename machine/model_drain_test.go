@@ -160,9 +160,12 @@ type ownerModel struct {
 	moved int
 }
 
+func (o *ownerModel) due(m *machine.Machine) bool {
+	return o.moves && m != nil && !m.Deleted() && m.Status.Phase == machine.PhaseInPlaceUpdateSuccessful && m.Spec.InPlace != ""
+}
+
 func (o *ownerModel) work(w *world) {
-	m := w.store.live()
-	if !o.moves || m == nil || m.Deleted() || m.Status.Phase != machine.PhaseInPlaceUpdateSuccessful || m.Spec.InPlace == "" {
+	if !o.due(w.store.live()) {
 		return
 	}
 	o.moved++

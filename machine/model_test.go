@@ -100,6 +100,9 @@ func (w *world) next() time.Time {
 	if w.cluster != nil {
 		at = earlier(at, w.cluster.agent.due(w))
 	}
+	if w.owner.due(w.store.live()) {
+		return w.now
+	}
 	return at
 }
 

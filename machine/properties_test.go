@@ -95,7 +95,7 @@ func TestP17NodesOfOthersAreLeftAlone(t *testing.T) {
 		}
 		o.Node.Node.Labels = map[string]string{p.Keys.NodeMachine: other}
 		o.Node.Name = o.Machine.Spec.NodeName // the answer to the question that is asked
-		switch rapid.IntRange(0, 3).Draw(t, "where nodes matter") {
+		switch rapid.IntRange(0, 4).Draw(t, "where nodes matter") {
 		case 0:
 			o.Machine.DeletedAt, o.Frozen, o.NoCluster, o.NodeSynced = time.Time{}, false, false, nil
 			o.Machine.Status.Phase, o.Machine.Spec.Class.Name = machine.PhaseRunning, "small"
@@ -105,6 +105,12 @@ func TestP17NodesOfOthersAreLeftAlone(t *testing.T) {
 			o.Machine.Status.Phase, o.Machine.Status.NeverCreated = machine.PhaseTerminating, false
 			o.Machine.Status.LastOperation = machine.Operation{Kind: machine.OperationDelete, Stage: machine.StageInitiateVMDeletion}
 			o.VMDeleted, o.Node.Gone, o.Node.Cached = &machine.VM{}, true, false
+		case 2:
+			o.Machine.DeletedAt, o.Frozen, o.NoCluster, o.Drain, o.Node.Cached = time.Time{}, false, false, nil, false
+			o.Machine.Status.Phase = rapid.SampledFrom([]machine.Phase{
+				machine.PhaseInPlaceUpdating, machine.PhaseInPlaceUpdateFailed, machine.PhaseInPlaceUpdateSuccessful,
+			}).Draw(t, "updating")
+			o.Machine.Status.LastOperation.Kind, o.Machine.Spec.Class.Name = machine.OperationInPlaceUpdate, "small"
 		}
 		plan, err := machine.Decide(o, p, epoch)
 		require.NoError(t, err)

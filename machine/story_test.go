@@ -28,15 +28,13 @@ type story struct {
 	begun time.Time
 	text  strings.Builder
 	last  machine.Plan
+	moves []machine.Move // that were stored
 }
 
 // tell runs a story and compares it with its file.
 func tell(t *testing.T, name string, run func(*story)) {
 	t.Run(name, func(t *testing.T) {
-		w := newWorld(t)
-		w.now = epoch.Truncate(time.Second)
-		s := &story{world: w, begun: w.now}
-		s.shell = &shell{w: w, told: s.step}
+		s := newStory(t)
 		run(s)
 		path := filepath.Join("testdata", "stories", strings.ReplaceAll(name, " ", "-")+".txt")
 		if *update {
@@ -49,6 +47,14 @@ func tell(t *testing.T, name string, run func(*story)) {
 	})
 }
 
+func newStory(t *testing.T) *story {
+	w := newWorld(t)
+	w.now = epoch.Truncate(time.Second)
+	s := &story{world: w, begun: w.now}
+	s.shell = &shell{w: w, told: s.step}
+	return s
+}
+
 // say notes what happens outside.
 func (s *story) say(format string, args ...any) {
 	fmt.Fprintf(&s.text, "%-9s -- %s\n", s.elapsed(s.now), fmt.Sprintf(format, args...))
@@ -57,6 +63,11 @@ func (s *story) say(format string, args ...any) {
 func (s *story) elapsed(at time.Time) string { return "+" + at.Sub(s.begun).String() }
 
 func (s *story) step(o *machine.Observation, plan machine.Plan, answer string) {
+	for _, move := range plan.Moves {
+		if answer == "" && move != (machine.Move{}) {
+			s.moves = append(s.moves, move)
+		}
+	}
 	action := "nothing to do"
 	switch {
 	case plan.Write != nil:

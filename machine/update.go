@@ -335,10 +335,14 @@ func (d *decision) updateFailed(why Why, code codes.Code, message string) Plan {
 		d.failure(OperationInPlaceUpdate, StageUpdateFailed, code, message))
 }
 
-// advance moves the phase, and with it the stage from where it is said to be.
+// advance moves the phase, and with it the stage, if storage holds the stage
+// that this phase has. A candidate's is not stored.
 func (d *decision) advance(on Event, from Stage, stageOn Event, why Why, op Operation) Plan {
 	plan := d.move(on, why, func(s *Status) { s.LastOperation = op })
-	plan.Moves[1] = stageMove(from, stageOn)
+	was := &d.m.Status.LastOperation
+	if from == StageCandidate || was.Kind == OperationInPlaceUpdate && was.Stage == from {
+		plan.Moves[1] = stageMove(from, stageOn)
+	}
 	return plan
 }
 

@@ -18,7 +18,7 @@ func (d *decision) wanted(n *Node) wantedMarks {
 	var w wantedMarks
 	switch d.m.Status.Phase {
 	case PhaseRunning:
-		w.Candidate = asked
+		w.Candidate, w.Since = asked, sinceTold(n)
 	case PhaseInPlaceUpdating:
 		if d.over(n) {
 			w.Candidate, w.noAnswer = asked, true
@@ -45,9 +45,18 @@ func (d *decision) wanted(n *Node) wantedMarks {
 		}
 		w.noAnswer, w.noSelection = true, true
 	case PhaseNew, PhasePending, PhaseAvailable, PhaseUnknown, PhaseFailed, PhaseCrashLoopBackOff, PhaseTerminating:
-		w.Candidate = asked && have.Candidate
+		w.Candidate, w.Since = asked && have.Candidate, sinceTold(n)
 	}
 	return w
+}
+
+// sinceTold keeps the record of an update for as long as the node says that an
+// agent may work, so that this is not forgotten.
+func sinceTold(n *Node) time.Time {
+	if n.told() {
+		return n.Applied.Update.Since
+	}
+	return time.Time{}
 }
 
 // marksInLine tells whether a node carries what applyMarks would put there and

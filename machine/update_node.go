@@ -56,6 +56,17 @@ func (d *decision) tell(n *Node, ready bool) Plan {
 	return Plan{Effect: &MarkNode{n, c}, Why: why}
 }
 
+// tellLater has a plan that ends the pass look again soon at a node that still
+// says, though it was to say otherwise, that an agent may work.
+func (d *decision) tellLater(plan Plan, n *Node) Plan {
+	if plan.Write != nil || plan.Effect != nil || d.o.NodeMarked == nil || !n.told() {
+		return plan
+	}
+	plan = within(plan, d.now.Add(nodeRetry))
+	plan.Warn = d.unmarked(n)
+	return plan
+}
+
 // unmarked says that a condition of the node is not what was just written.
 func (d *decision) unmarked(n *Node) Why {
 	why := Why{Reason: ReasonMarkFailed, Name: n.Name}

@@ -157,7 +157,7 @@ var sentences = map[Reason]string{
 	ReasonFailed:           "failed; waiting to be replaced",
 	ReasonUpdating:         "an in-place update is under way: no verdict",
 	ReasonSelected:         "its turn for an in-place update: node {name} is taken out of service",
-	ReasonUpdateFence:      "node {name} may be ahead of this record: confirming the record first",
+	ReasonUpdateFence:      "making sure that this record is not an old one before node {name} is changed",
 	ReasonUpdateRestart:    "stage {name} of an in-place update makes no sense: going on from what the node says",
 	ReasonUpdateDraining:   "node {name} is not empty yet: {detail}; {for} left for its update",
 	ReasonUpdateStep:       "node {name} could not be drained or written for its update: {code}: {detail}",

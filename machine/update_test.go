@@ -1,0 +1,208 @@
+package machine_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+)
+
+// P23: what others put on a node stays there; a user's selection goes when it
+// is fulfilled, since it would select the machine again next time.
+func TestP23UpdatesLeaveWhatIsNotTheirs(t *testing.T) {
+	w := newWorld(t)
+	w.running()
+	k := w.policy.Keys
+	w.cluster.change(node, func(n *machine.Node) {
+		n.Labels[k.CandidateForUpdate], n.Unschedulable = "true", true
+	})
+	w.cluster.agent = agentModel{answer: machine.UpdateSuccessful}
+	w.owner.moves = true
+	w.ask(machine.InPlaceCandidate)
+	w.cluster.change(node, func(n *machine.Node) { n.Labels[k.SelectedForUpdate] = "true" })
+	(&shell{w: w}).settle(bound)
+	require.Equal(t, 1, w.owner.moved)
+	require.Equal(t, machine.PhaseRunning, w.store.live().Status.Phase)
+	n := w.cluster.live(node)
+	assert.Equal(t, "true", n.Labels[k.CandidateForUpdate], "somebody else's")
+	assert.True(t, n.Unschedulable, "somebody else's")
+	assert.NotContains(t, n.Labels, k.SelectedForUpdate, "fulfilled")
+	assert.NotContains(t, n.Labels, k.UpdateResult, "taken")
+
+	w.ask(machine.InPlaceCandidate)
+	w.cluster.change(node, func(n *machine.Node) { n.Labels[k.SelectedForUpdate] = "true" })
+	w.drains(0, 0, 1)
+	w.passes(&shell{w: w})
+	require.Equal(t, machine.PhaseInPlaceUpdating, w.store.live().Status.Phase)
+	w.ask(machine.InPlaceNone)
+	(&shell{w: w}).settle(bound)
+	assert.Equal(t, "true", w.cluster.live(node).Labels[k.SelectedForUpdate], "withdrawn by the owner: the user's label is the user's")
+}
+
+// The critical-components taint comes back only where it has been before, and
+// as it was.
+func TestCriticalComponentsTaintComesBack(t *testing.T) {
+	taint := object.Taint{Key: machine.DefaultPolicy().Keys.CriticalComponents, Value: "v", Effect: object.NoExecute}
+	for _, before := range []bool{true, false} {
+		w := newWorld(t)
+		w.give()
+		s := &shell{w: w}
+		w.passes(s)
+		w.pass(time.Minute)
+		if before {
+			w.cluster.change(node, func(n *machine.Node) { n.Taints = append(n.Taints, taint) })
+		}
+		w.passes(s)
+		w.cluster.change(node, func(n *machine.Node) { n.Taints = nil })
+		w.passes(s)
+		require.Equal(t, machine.PhaseRunning, w.store.live().Status.Phase)
+		w.cluster.agent = agentModel{answer: machine.UpdateSuccessful}
+		w.owner.moves = true
+		w.ask(machine.InPlaceSelected)
+		s.settle(bound)
+		if before {
+			require.Equal(t, machine.PhaseInPlaceUpdateSuccessful, w.store.live().Status.Phase)
+			assert.Equal(t, []object.Taint{taint}, w.cluster.live(node).Taints)
+			w.cluster.change(node, func(n *machine.Node) { n.Taints = nil })
+			s.settle(bound)
+		}
+		assert.Equal(t, machine.PhaseRunning, w.store.live().Status.Phase)
+		assert.Empty(t, w.cluster.live(node).Taints)
+	}
+}
+
+// An update takes four writes of the machine beside its owner's, and four of
+// its node.
+func TestUpdateTakesFourWrites(t *testing.T) {
+	w := newWorld(t)
+	w.running()
+	w.cluster.agent = agentModel{answer: machine.UpdateSuccessful, takes: time.Minute}
+	w.owner.moves = true
+	w.ask(machine.InPlaceSelected)
+	w.store.writes, w.cluster.writes = 0, 0
+	(&shell{w: w}).settle(bound)
+	require.Equal(t, machine.PhaseRunning, w.store.live().Status.Phase)
+	assert.Equal(t, 4+1, w.store.writes, "selected, ready, updated, moved by the owner, in service")
+	assert.Equal(t, 4, w.cluster.writes, "taken out, told, told otherwise, taken back")
+}
+
+// A drain that waits is asked again and again, and stores only what is new.
+func TestDrainsAreNotedOnce(t *testing.T) {
+	for _, deleted := range []bool{false, true} {
+		w := newWorld(t)
+		w.running()
+		w.drains(0, 0, 1)
+		if deleted {
+			w.store.remove()
+		} else {
+			w.ask(machine.InPlaceSelected)
+		}
+		warned := 0
+		s := &shell{w: w, told: func(_ *machine.Observation, plan machine.Plan, _ string) {
+			if plan.Warn.Reason == machine.ReasonDrainNoted {
+				warned++
+			}
+		}}
+		w.passes(s)
+		writes := w.store.writes
+		for range 5 {
+			w.pass(time.Minute)
+			w.passes(s)
+		}
+		assert.Len(t, w.cluster.drain.asked, 6)
+		assert.Equal(t, writes, w.store.writes)
+		assert.Equal(t, 1, warned, "a blocker is told once")
+		assert.Equal(t, "1 pods are held by budget db", w.store.live().Status.LastOperation.Message)
+		w.cluster.drain.stuck = 2
+		w.passes(s)
+		assert.Equal(t, writes+1, w.store.writes)
+		assert.Equal(t, 2, warned)
+		first, last := w.cluster.drain.asked[0], w.cluster.drain.asked[6]
+		assert.Equal(t, first.Since, last.Since, "timers do not start over")
+		assert.Equal(t, first.Until, last.Until)
+	}
+}
+
+// Every way of the tables that belongs to a drain or an in-place update is
+// taken by a story.
+func TestEveryWayOfAnUpdateIsTold(t *testing.T) {
+	taken := map[machine.Move]bool{}
+	for _, stories := range []map[string]func(*story){drainStories, updateStories} {
+		for _, run := range stories {
+			s := newStory(t)
+			run(s)
+			for _, move := range s.moves {
+				taken[move] = true
+			}
+		}
+	}
+	events := map[machine.Event]bool{
+		machine.EventForced: true, machine.EventDetached: true, machine.EventSelected: true, machine.EventWithdrawn: true,
+		machine.EventUpdated: true, machine.EventUpdateFailed: true, machine.EventReturned: true,
+	}
+	for _, table := range tables() {
+		for _, e := range table.Transitions() {
+			if table.Name == "update" || events[e.On] {
+				move := machine.Move{Table: table.Name, From: e.From, On: e.On, To: e.To}
+				assert.True(t, taken[move], "%s: %s on %s", table.Name, e.From, e.On)
+			}
+		}
+	}
+}
+
+// The time of an update counts from when it was selected, or from a restart of
+// the clocks, and ends a second later than its figure.
+func TestUpdatesEndOnTheSecond(t *testing.T) {
+	for _, stuck := range []int{0, 1} {
+		for _, restart := range []time.Duration{0, 7 * time.Minute} {
+			w := newWorld(t)
+			w.running()
+			w.edit(func(m *machine.Machine) { m.Spec.Config.InPlaceTimeout = 10 * time.Minute })
+			w.drains(0, 0, stuck)
+			w.ask(machine.InPlaceSelected)
+			w.passes(&shell{w: w})
+			status := w.store.live().Status.Clone()
+			if restart > 0 {
+				status.ClockFrom = status.Since.Add(restart)
+				_, err := w.store.updateStatus(w.store.live().Version, status)
+				require.NoError(t, err)
+			}
+			before, then := w.until(status.Since.Add(restart + 10*time.Minute + time.Second))
+			assert.Equal(t, machine.PhaseInPlaceUpdating, before)
+			assert.Equal(t, machine.PhaseInPlaceUpdateFailed, then)
+		}
+	}
+}
+
+// The waits of a forced deletion end on the second, too: a minute for the
+// drain, and the policy's time for the volumes.
+func TestForcedDrainsEndOnTheSecond(t *testing.T) {
+	w := newWorld(t)
+	w.running()
+	d := w.drains(0, 0, 1)
+	d.wedged, d.volumes, d.held = true, 1, time.Hour
+	w.policy.DetachTimeout = 3 * time.Minute
+	w.edit(func(m *machine.Machine) { m.Labels = map[string]string{"force-deletion": "true"} })
+	w.store.remove()
+	s := &shell{w: w}
+	stage := func(at time.Time) machine.Stage {
+		w.now = at
+		w.passes(s)
+		if w.store.live() == nil {
+			return machine.StageGone
+		}
+		return w.store.live().Status.LastOperation.Stage
+	}
+	require.Equal(t, machine.StageInitiateDrain, stage(w.now))
+	require.True(t, w.store.live().Status.LastOperation.Forced)
+	end := w.now.Truncate(time.Second).Add(time.Minute + time.Second)
+	assert.Equal(t, machine.StageInitiateDrain, stage(end.Add(-time.Nanosecond)))
+	assert.Equal(t, machine.StageDeleteVolumeAttachments, stage(end))
+	end = w.store.live().Status.LastOperation.Time.Add(3*time.Minute + time.Second)
+	assert.Equal(t, machine.StageDeleteVolumeAttachments, stage(end.Add(-time.Nanosecond)))
+	assert.Equal(t, machine.StageGone, stage(end))
+}

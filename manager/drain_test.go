@@ -1,0 +1,212 @@
+package manager_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/store"
+)
+
+// script is a drainer that says what it is told to.
+type script struct {
+	w        *world
+	drain    func(*machine.DrainNode) (machine.DrainAnswer, error)
+	detach   func(*machine.DetachVolumes) (machine.DrainAnswer, error)
+	drains   int
+	detaches int
+}
+
+func (s *script) Drain(_ context.Context, m *machine.Machine, e *machine.DrainNode) (machine.DrainAnswer, error) {
+	s.drains++
+	require.Equal(s.w.t, m.Spec.NodeName, e.Node.Name)
+	if s.drain == nil {
+		return machine.DrainAnswer{Done: true}, nil
+	}
+	return s.drain(e)
+}
+
+func (s *script) Detach(_ context.Context, _ *machine.Machine, e *machine.DetachVolumes) (machine.DrainAnswer, error) {
+	s.detaches++
+	if s.detach == nil {
+		return machine.DrainAnswer{Done: true}, nil
+	}
+	return s.detach(e)
+}
+
+// drained is a machine that runs, in a manager with a scripted drainer.
+func drained(t *testing.T) (*world, *script, manager.Reconciler) {
+	w := newWorld(t, drivertest.MemoryOptions{})
+	o, s := w.options(), &script{w: w}
+	o.Drainer = s
+	r := reconciler(t, o, manager.KindMachine)
+	_, err := w.machines.Create(ctx, &machine.Machine{
+		Meta: object.Meta{Key: fleetKey}, Spec: machine.Spec{Class: machine.ClassRef{Name: "small"}},
+	})
+	require.NoError(t, err)
+	w.look(r)
+	w.join()
+	w.look(r)
+	require.Equal(t, machine.PhaseRunning, w.machine().Status.Phase)
+	w.story = nil
+	return w, s, r
+}
+
+func (w *world) look(r manager.Reconciler) manager.Result {
+	result, err := r.Reconcile(ctx, fleetKey)
+	require.NoError(w.t, err)
+	return result
+}
+
+func (w *world) machine() *machine.Machine {
+	m, err := w.machines.Get(ctx, fleetKey)
+	require.NoError(w.t, err)
+	return m
+}
+
+func (w *world) heard(text string) int { return strings.Count(strings.Join(w.story, "\n"), text) }
+
+// TestDrainBeforeDeletion: the VM lives until the drainer is done, and what
+// holds it up is told once, whoever looks how often.
+func TestDrainBeforeDeletion(t *testing.T) {
+	w, s, r := drained(t)
+	at := w.at.Add(20 * time.Second)
+	s.drain = func(e *machine.DrainNode) (machine.DrainAnswer, error) {
+		require.False(t, e.Forced)
+		require.Equal(t, w.machine().DeletedAt, e.Since)
+		return machine.DrainAnswer{At: at, Why: "pod a/db-0 is held by budget db", Blocked: true}, nil
+	}
+	require.NoError(t, w.machines.Delete(ctx, fleetKey, ""))
+	for range 5 {
+		require.Equal(t, at, w.look(r).At)
+	}
+	require.Equal(t, 5, s.drains)
+	require.Equal(t, 1, w.heard("Warning machine DrainProgress"), w.story)
+	require.Equal(t, "pod a/db-0 is held by budget db", w.machine().Status.LastOperation.Message)
+	require.Equal(t, 1, w.provider.Count())
+	s.drain = nil
+	w.look(r)
+	require.Empty(t, keysOf(w.machines))
+	require.Zero(t, w.provider.Count())
+	require.Zero(t, s.detaches, "no force, no volumes")
+}
+
+// TestDrainByForce: when its time is up the drain is forced, volumes get their
+// own time, and the VM goes.
+func TestDrainByForce(t *testing.T) {
+	w, s, r := drained(t)
+	s.drain = func(e *machine.DrainNode) (machine.DrainAnswer, error) {
+		return machine.DrainAnswer{Done: e.Forced, Forced: e.Forced, Why: "pods"}, nil
+	}
+	s.detach = func(*machine.DetachVolumes) (machine.DrainAnswer, error) { return machine.DrainAnswer{Why: "volumes"}, nil }
+	require.NoError(t, w.machines.Delete(ctx, fleetKey, ""))
+	w.at = w.look(r).At
+	require.Equal(t, w.machine().DeletedAt.Add(2*time.Hour+time.Second), w.at)
+	w.at = w.look(r).At
+	require.Equal(t, machine.StageDeleteVolumeAttachments, w.machine().Status.LastOperation.Stage)
+	require.Equal(t, 1, w.provider.Count())
+	w.look(r)
+	require.Empty(t, keysOf(w.machines))
+	require.Equal(t, 2, s.detaches)
+	require.Equal(t, 1, w.heard("Warning machine DetachTimeout"), w.story)
+}
+
+// TestDrainFails: an error is a failure with its code, tried again later; a
+// conflict begins the pass anew.
+func TestDrainFails(t *testing.T) {
+	w, s, r := drained(t)
+	failure := error(store.ErrConflict)
+	s.drain = func(*machine.DrainNode) (machine.DrainAnswer, error) {
+		defer func() { failure = errors.New("the API server is down") }()
+		return machine.DrainAnswer{}, failure
+	}
+	require.NoError(t, w.machines.Delete(ctx, fleetKey, ""))
+	result := w.look(r)
+	require.Equal(t, 2, s.drains)
+	op := w.machine().Status.LastOperation
+	require.Equal(t, machine.StateFailed, op.State)
+	require.Equal(t, codes.Unknown, op.Code)
+	require.Contains(t, op.Message, "API server")
+	for range 3 {
+		w.look(r)
+	}
+	require.Equal(t, 2, s.drains, "tried again before its time")
+	s.drain = nil
+	w.at = result.At
+	w.look(r)
+	require.Empty(t, keysOf(w.machines))
+}
+
+// TestDrainerWithoutCluster is refused.
+func TestDrainerWithoutCluster(t *testing.T) {
+	w := newWorld(t, drivertest.MemoryOptions{})
+	o := w.options()
+	o.Cluster, o.Drainer = nil, &script{w: w}
+	_, err := manager.New(o)
+	require.ErrorIs(t, err, manager.ErrOptions)
+}
+
+// answer is what an update agent on the node does, once it is told.
+func (w *world) answer(result string) {
+	n, err := w.nodes.Get(ctx, object.Key{Name: w.machine().Spec.NodeName})
+	require.NoError(w.t, err)
+	told := object.FindCondition(n.Conditions, machine.NodeInPlaceUpdate)
+	require.NotNil(w.t, told)
+	require.Equal(w.t, object.True, told.Status)
+	require.True(w.t, n.Unschedulable)
+	n = n.Clone()
+	n.Labels[machine.DefaultPolicy().Keys.UpdateResult] = result
+	_, err = w.nodes.Update(ctx, n)
+	require.NoError(w.t, err)
+}
+
+func (w *world) wants(r machine.InPlaceRequest) {
+	m := w.machine().Clone()
+	m.Spec.InPlace = r
+	_, err := w.machines.Update(ctx, m)
+	require.NoError(w.t, err)
+}
+
+// TestInPlaceUpdate takes a machine through an update by real stores, with a
+// drainer that writes the node.
+func TestInPlaceUpdate(t *testing.T) {
+	w, s, r := drained(t)
+	s.drain = func(e *machine.DrainNode) (machine.DrainAnswer, error) {
+		n := e.Node.Clone()
+		n.Annotations = map[string]string{"drained": "yes"}
+		n, err := w.nodes.Update(ctx, n)
+		return machine.DrainAnswer{Done: true, Node: n}, err
+	}
+	w.wants(machine.InPlaceSelected)
+	w.look(r)
+	require.Equal(t, machine.StageReady, w.machine().Status.LastOperation.Stage)
+	w.answer(machine.UpdateSuccessful)
+	w.look(r)
+	require.Equal(t, machine.PhaseInPlaceUpdateSuccessful, w.machine().Status.Phase)
+	w.wants(machine.InPlaceNone)
+	w.look(r)
+	require.Equal(t, machine.PhaseRunning, w.machine().Status.Phase)
+	n, err := w.nodes.Get(ctx, object.Key{Name: w.machine().Spec.NodeName})
+	require.NoError(t, err)
+	require.False(t, n.Unschedulable)
+	require.Equal(t, machine.UpdateMarks{}, n.Applied.Update)
+	require.Equal(t, "yes", n.Annotations["drained"])
+	version := w.machine().Version
+	for range 3 {
+		w.look(r)
+	}
+	require.Equal(t, version, w.machine().Version, "P28: written again")
+	require.Equal(t, 1, s.drains)
+	for _, event := range []string{"SelectedForUpdate", "Updated", "BackInService"} {
+		require.Equal(t, 1, w.heard("Normal machine "+event+" "), event)
+	}
+}
