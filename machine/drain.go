@@ -62,6 +62,9 @@ type DrainAnswer struct {
 // drain empties the node of a machine that is being deleted. Where nobody
 // drains there is nothing to wait for: the node is told and the VM goes.
 func (d *decision) drain() Plan {
+	if plan, held := d.hold(d.p.Keys.PreDrainHook, StageInitiateDrain); held {
+		return plan
+	}
 	if d.o.NoCluster {
 		return d.stage(EventDrained, Why{Reason: ReasonNoNode})
 	}

@@ -28,6 +28,10 @@ type Policy struct {
 	// to the agent's answer; then it has failed. At least a second; default
 	// 20 min.
 	InPlaceTimeout time.Duration
+	// HookTimeout is how long the hooks on a machine may hold its deletion
+	// back, from its beginning; force by label does not wait for them. Zero:
+	// without end. Not negative; default 2 h.
+	HookTimeout time.Duration
 	// QuotaRetry is how long to wait after RESOURCE_EXHAUSTED. Zero: as
 	// long as the recovery table's long class, 10 min.
 	QuotaRetry time.Duration
@@ -50,6 +54,8 @@ type Keys struct {
 	SelectedForUpdate  string // label on a node: it is its turn; users may set it
 	UpdateResult       string // label on a node: the update agent's answer
 	UpdateFailedReason string // annotation on a node: why the agent failed
+	PreDrainHook       string // begins annotations on a machine that hold back its drain
+	PreTerminateHook   string // begins annotations on a machine that hold back the deletion of its VM
 }
 
 // ownLabel tells whether a label of a node is this library's to write, whatever
@@ -76,6 +82,7 @@ func DefaultPolicy() *Policy {
 		Unresponsive:    5 * time.Minute,
 		DetachTimeout:   2 * time.Minute,
 		InPlaceTimeout:  20 * time.Minute,
+		HookTimeout:     2 * time.Hour,
 		NodeConditions:  []string{"KernelDeadlock", NodeReadonlyFilesystem, "DiskPressure", "NetworkUnavailable"},
 		Keys: Keys{
 			ForceDeletion:      "force-deletion",
@@ -86,6 +93,8 @@ func DefaultPolicy() *Policy {
 			SelectedForUpdate:  "node.machine.sapcloud.io/selected-for-update",
 			UpdateResult:       "node.machine.sapcloud.io/update-result",
 			UpdateFailedReason: "node.machine.sapcloud.io/update-failed-reason",
+			PreDrainHook:       "pre-drain.millwright.dev/",
+			PreTerminateHook:   "pre-terminate.millwright.dev/",
 		},
 	}
 }
@@ -105,6 +114,8 @@ func (p *Policy) Validate() error {
 		return object.Invalid("policy.detachTimeout", "must be at least a second")
 	case p.InPlaceTimeout < time.Second:
 		return object.Invalid("policy.inPlaceTimeout", "must be at least a second")
+	case p.HookTimeout < 0 || p.HookTimeout > 0 && p.HookTimeout < time.Second:
+		return object.Invalid("policy.hookTimeout", "must be zero or at least a second")
 	case p.QuotaRetry < 0 || p.QuotaRetry > 0 && p.QuotaRetry < time.Second:
 		return object.Invalid("policy.quotaRetry", "must be zero or at least a second")
 	}

@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"strconv"
 	"time"
 
 	"github.com/millwright-go/millwright/codes"
@@ -190,6 +189,9 @@ func (d *decision) deleteVM() Plan {
 	}
 	answer := d.o.VMDeleted
 	if answer == nil {
+		if plan, held := d.hold(d.p.Keys.PreTerminateHook, StageInitiateVMDeletion); held {
+			return plan
+		}
 		if d.o.Class == nil {
 			return d.withoutClass(StageInitiateVMDeletion)
 		}
@@ -288,10 +290,8 @@ func (d *decision) forced() bool { return !d.now.Before(d.forceAt()) }
 // forceAt is when force becomes due: at once by label, else when the deletion
 // is older than the drain timeout or the node has not answered for long.
 func (d *decision) forceAt() time.Time {
-	if key := d.p.Keys.ForceDeletion; key != "" {
-		if yes, err := strconv.ParseBool(d.m.Labels[key]); err == nil && yes {
-			return d.m.DeletedAt
-		}
+	if d.forcedByLabel() {
+		return d.m.DeletedAt
 	}
 	at := d.after(d.m.DeletedAt, d.p.drainTimeout(d.m))
 	if d.o.Node == nil || d.o.Node.Node == nil || d.isForeign() {

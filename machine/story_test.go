@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -211,24 +212,15 @@ func (s *story) toRunning(change ...func(*machine.Machine)) {
 const node = "node-" + ours
 
 func TestStories(t *testing.T) {
-	for name, run := range creationStories {
-		tell(t, name, run)
+	for _, stories := range allStories {
+		for name, run := range stories {
+			tell(t, name, run)
+		}
 	}
-	for name, run := range healthStories {
-		tell(t, name, run)
-	}
-	for name, run := range deletionStories {
-		tell(t, name, run)
-	}
-	for name, run := range driverStories {
-		tell(t, name, run)
-	}
-	for name, run := range drainStories {
-		tell(t, name, run)
-	}
-	for name, run := range updateStories {
-		tell(t, name, run)
-	}
+}
+
+var allStories = []map[string]func(*story){
+	creationStories, healthStories, deletionStories, driverStories, drainStories, updateStories, holdStories,
 }
 
 // Each file belongs to a story.
@@ -238,9 +230,7 @@ func TestNoStoryIsLeftBehind(t *testing.T) {
 	assert.GreaterOrEqual(t, len(files), 25)
 	for _, file := range files {
 		name := strings.ReplaceAll(strings.TrimSuffix(filepath.Base(file), ".txt"), "-", " ")
-		known := creationStories[name] != nil || healthStories[name] != nil ||
-			deletionStories[name] != nil || driverStories[name] != nil ||
-			drainStories[name] != nil || updateStories[name] != nil
+		known := slices.ContainsFunc(allStories, func(stories map[string]func(*story)) bool { return stories[name] != nil })
 		assert.True(t, known, "%s is of no story", file)
 	}
 }

@@ -87,6 +87,7 @@ const (
 	ReasonDrainNode        Reason = "DrainNode"
 	ReasonForceDrain       Reason = "ForceDrain"
 	ReasonDraining         Reason = "Draining"
+	ReasonHook             Reason = "WaitingForHook"
 	ReasonForceDraining    Reason = "ForceDraining"
 	ReasonDrainNoted       Reason = "DrainProgress"
 	ReasonDrainedByForce   Reason = "DrainedByForce"
@@ -188,6 +189,7 @@ var sentences = map[Reason]string{
 	ReasonDrained:          "node {name} is drained",
 	ReasonDrainNode:        "emptying node {name}",
 	ReasonForceDrain:       "emptying node {name} by force",
+	ReasonHook:             "annotation {name} holds the deletion back; {for} left for it",
 	ReasonDraining:         "node {name} is not empty yet: {detail}; {for} left before force",
 	ReasonForceDraining:    "node {name} is not empty yet in spite of force: {detail}; {for} left",
 	ReasonDrainNoted:       "draining node {name}: {detail}",

@@ -1,0 +1,58 @@
+package machine
+
+import (
+	"strconv"
+	"strings"
+	"time"
+)
+
+// hold waits for the hooks that others have put on a machine that is being
+// deleted: annotations that begin with prefix. Whoever put one there takes it
+// off when the deletion may go on. The wait ends at Policy.HookTimeout, and
+// with the label that forces a deletion.
+func (d *decision) hold(prefix string, stage Stage) (Plan, bool) {
+	hook := d.hook(prefix)
+	if hook == "" || d.forcedByLabel() {
+		return Plan{}, false
+	}
+	until := time.Time{}
+	why := Why{Reason: ReasonHook, Name: hook}
+	if timeout := d.p.HookTimeout; timeout > 0 {
+		if until = d.after(d.m.DeletedAt, timeout); !d.now.Before(until) {
+			return Plan{}, false
+		}
+		why.For = until.Sub(d.now)
+	}
+	op := d.operation(OperationDelete, StateProcessing, stage)
+	op.Message = "waiting for hook " + strconv.Quote(hook) + " to be taken off"
+	if last := &d.m.Status.LastOperation; last.State != op.State || last.Message != op.Message {
+		return d.setStatus(why, func(s *Status) {
+			d.noteVM(s)
+			s.LastOperation = op
+		}), true
+	}
+	return Plan{At: until, Why: why}, true
+}
+
+// hook is the first annotation with a prefix, by name; empty: there is none.
+func (d *decision) hook(prefix string) (first string) {
+	if prefix == "" {
+		return ""
+	}
+	for key := range d.m.Annotations {
+		if strings.HasPrefix(key, prefix) && (first == "" || key < first) {
+			first = key
+		}
+	}
+	return first
+}
+
+// forcedByLabel tells whether somebody wants the machine gone without regard.
+func (d *decision) forcedByLabel() bool {
+	key := d.p.Keys.ForceDeletion
+	if key == "" {
+		return false
+	}
+	yes, err := strconv.ParseBool(d.m.Labels[key])
+	return err == nil && yes
+}
