@@ -64,11 +64,11 @@ func sinceTold(n *Node) time.Time {
 // nothing, and their nodes carry nothing.
 func (d *decision) marksInLine(n *Node) bool {
 	have, k := &n.Applied.Update, &d.p.Keys
-	if have.none() && d.m.Status.Phase == PhaseRunning && d.m.Spec.InPlace == InPlaceNone {
+	if have.none() && n.Drain == nil && d.m.Status.Phase == PhaseRunning && d.m.Spec.InPlace == InPlaceNone {
 		return true
 	}
 	w := d.wanted(n)
-	return have.Since.Equal(w.Since) &&
+	return !d.drainIsOver(n) && have.Since.Equal(w.Since) &&
 		labelInLine(n, k.CandidateForUpdate, have.Candidate, w.Candidate) &&
 		labelInLine(n, k.SelectedForUpdate, have.Selected, w.Selected) &&
 		(w.Cordoned && n.Unschedulable || !w.Cordoned && !have.Cordoned) &&
@@ -115,7 +115,20 @@ func (d *decision) applyMarks(n *Node) {
 	if d.returns() && !have.Since.IsZero() {
 		d.restoreCritical(n)
 	}
+	if d.drainIsOver(n) {
+		if !n.Drain.Cordoned.IsZero() && !w.Cordoned {
+			n.Unschedulable = false
+		}
+		n.Drain = nil
+	}
 	n.Applied.Update = now
+}
+
+// drainIsOver tells whether a node has the record of a drain that nobody goes
+// on with: its machine is neither going nor being updated. With the record goes
+// the cordon, if it was the drain's.
+func (d *decision) drainIsOver(n *Node) bool {
+	return n.Drain != nil && (d.m.Status.Phase == PhaseRunning || d.returns())
 }
 
 // returns tells whether the machine's update is done and its owner has taken

@@ -206,3 +206,22 @@ func TestForcedDrainsEndOnTheSecond(t *testing.T) {
 	assert.Equal(t, machine.StageDeleteVolumeAttachments, stage(end.Add(-time.Nanosecond)))
 	assert.Equal(t, machine.StageGone, stage(end))
 }
+
+// The record of a drain that came to nothing goes with the cordon that it made,
+// and leaves one of somebody else.
+func TestP23RecordOfADrainGoesWithItsCordon(t *testing.T) {
+	for _, ours := range []bool{true, false} {
+		w := newWorld(t)
+		w.running()
+		w.cluster.change(node, func(n *machine.Node) {
+			n.Drain, n.Unschedulable = &machine.DrainRecord{Since: epoch}, true
+			if ours {
+				n.Drain.Cordoned = epoch
+			}
+		})
+		(&shell{w: w}).settle(bound)
+		n := w.cluster.live(node)
+		assert.Nil(t, n.Drain)
+		assert.Equal(t, !ours, n.Unschedulable)
+	}
+}
