@@ -52,12 +52,13 @@
 // [Machine] is the record; [Class] and [Secret] say what it is made from, [Node]
 // is the machine as a cluster sees it. [Phase] says where a machine stands, and
 // [PhaseTable] holds every way from one phase to another; [DeletionTable] does
-// the same for the stages of a deletion. Package machine/fsm checks and draws
+// the same for the stages of a deletion, [UpdateTable] for those of an in-place
+// update. Package machine/fsm checks and draws
 // these tables; docs/state-machines.md shows them.
 //
 // A machine that is not being deleted is created (Pending, CrashLoopBackOff),
 // or has come up and is watched (Running, Unknown), or has ended (Failed,
-// Available), or is being changed by others (the phases of an in-place update).
+// Available), or is updated in place (the phases of an in-place update).
 // A creation asks for the VM, announces the create in the store, creates,
 // records what the VM and its node are called, initializes, and waits for the
 // node. A deletion finds the node, tells it, deletes the VM, deletes the node

@@ -30,17 +30,10 @@ type drainModel struct {
 
 // run is one call of the drain.
 func (m *drainModel) run(of *machine.Machine, e *machine.DrainNode) machine.DrainAnswer {
-	c := m.w.cluster
-	if bad, yes := c.fault("DrainNode"); yes {
+	if bad, yes := m.w.cluster.fault("DrainNode"); yes {
 		return machine.DrainAnswer{Outcome: bad}
 	}
-	require.True(m.w.t, e.Forced || e.Until.After(m.w.now), "P21: a drain whose time is up")
-	require.False(m.w.t, e.Since.IsZero() || e.Since.After(m.w.now), "a drain counts from a stored time")
-	require.False(m.w.t, e.Forced && !of.Deleted(), "P22: force for an update")
-	if now := c.live(e.Node.Name); now != nil && now.UID == e.Node.UID {
-		owner := now.Labels[m.w.policy.Keys.NodeMachine]
-		require.True(m.w.t, owner == "" || owner == of.Name, "P17: drained node %s of machine %q", now.Name, owner)
-	}
+	m.hold(of, e)
 	m.asked = append(m.asked, *e)
 	if e.Forced && !m.wedged {
 		m.pods, m.stuck = 0, 0
@@ -60,6 +53,18 @@ func (m *drainModel) run(of *machine.Machine, e *machine.DrainNode) machine.Drai
 		return machine.DrainAnswer{Blocked: true, Why: fmt.Sprintf("%d pods are held by budget db", m.stuck)}
 	}
 	return machine.DrainAnswer{Done: true}
+}
+
+// hold holds each order to the rules.
+func (m *drainModel) hold(of *machine.Machine, e *machine.DrainNode) {
+	c := m.w.cluster
+	require.True(m.w.t, e.Forced || e.Until.After(m.w.now), "P21: a drain whose time is up")
+	require.False(m.w.t, e.Since.IsZero() || e.Since.After(m.w.now), "a drain counts from a stored time")
+	require.False(m.w.t, e.Forced && !of.Deleted(), "P22: force for an update")
+	if now := c.live(e.Node.Name); now != nil && now.UID == e.Node.UID {
+		owner := now.Labels[m.w.policy.Keys.NodeMachine]
+		require.True(m.w.t, owner == "" || owner == of.Name, "P17: drained node %s of machine %q", now.Name, owner)
+	}
 }
 
 func (m *drainModel) detach(of *machine.Machine, e *machine.DetachVolumes) machine.DrainAnswer {

@@ -149,7 +149,7 @@ func (s *shell) count(was, op *machine.Operation) {
 
 // carryOut makes the call of an effect, and puts its answer into the observation.
 func (s *shell) carryOut(o *machine.Observation, effect machine.Effect) error {
-	p, c, m := s.w.provider, s.w.cluster, o.Machine
+	c, m := s.w.cluster, o.Machine
 	if sync, ok := effect.(*machine.SyncNode); ok && sync.Capacity {
 		if err := s.w.port(func() { c.capacity(m, sync) }); err != nil {
 			return err
@@ -158,18 +158,8 @@ func (s *shell) carryOut(o *machine.Observation, effect machine.Effect) error {
 	conflict := false
 	err := s.w.port(func() {
 		switch e := effect.(type) {
-		case machine.GetVM:
-			o.VM = pointer(p.call(codes.GetMachineStatus, m, "", p.status))
-		case machine.CreateVM:
-			o.Created = pointer(p.call(codes.CreateMachine, m, "", p.create))
-		case machine.InitializeVM:
-			o.Initialized = pointer(p.call(codes.InitializeMachine, m, "", p.initialize))
-			s.noInitialize = o.Initialized.Code == codes.Unimplemented
-		case machine.DeleteVM:
-			o.VMDeleted = pointer(p.call(codes.DeleteMachine, m, e.ProviderID, p.remove))
-			if code := o.VMDeleted.Code; code == codes.OK || code == codes.NotFound {
-				p.deletedOK = true
-			}
+		case machine.GetVM, machine.CreateVM, machine.InitializeVM, machine.DeleteVM:
+			s.drive(o, effect)
 		case machine.FindNode:
 			o.Node = &machine.NodeAnswer{Name: e.Name, Node: c.find(m, e.Name), Gone: e.Gone}
 		case *machine.SyncNode:
@@ -185,16 +175,44 @@ func (s *shell) carryOut(o *machine.Observation, effect machine.Effect) error {
 			conflict = written == nil && answer.Code == codes.OK
 		case machine.DeleteNode:
 			o.NodeDeleted = pointer(c.remove(m, e))
-		case *machine.DrainNode:
-			o.Drain = pointer(c.drain.run(m, e))
-		case *machine.DetachVolumes:
-			o.Detach = pointer(c.drain.detach(m, e))
+		case *machine.DrainNode, *machine.DetachVolumes:
+			s.drain(o, effect)
 		}
 	})
 	if err == nil && conflict {
 		return errConflict
 	}
 	return err
+}
+
+// drive makes the call of an effect on the driver.
+func (s *shell) drive(o *machine.Observation, effect machine.Effect) {
+	p, m := s.w.provider, o.Machine
+	switch e := effect.(type) {
+	case machine.CreateVM:
+		o.Created = pointer(p.call(codes.CreateMachine, m, "", p.create))
+	case machine.InitializeVM:
+		o.Initialized = pointer(p.call(codes.InitializeMachine, m, "", p.initialize))
+		s.noInitialize = o.Initialized.Code == codes.Unimplemented
+	case machine.DeleteVM:
+		o.VMDeleted = pointer(p.call(codes.DeleteMachine, m, e.ProviderID, p.remove))
+		if code := o.VMDeleted.Code; code == codes.OK || code == codes.NotFound {
+			p.deletedOK = true
+		}
+	default:
+		o.VM = pointer(p.call(codes.GetMachineStatus, m, "", p.status))
+	}
+}
+
+// drain makes the call of an effect on what runs on a node.
+func (s *shell) drain(o *machine.Observation, effect machine.Effect) {
+	d := s.w.cluster.drain
+	if e, ok := effect.(*machine.DrainNode); ok {
+		o.Drain = pointer(d.run(o.Machine, e))
+	}
+	if e, ok := effect.(*machine.DetachVolumes); ok {
+		o.Detach = pointer(d.detach(o.Machine, e))
+	}
 }
 
 func pointer[T any](v T) *T { return &v }

@@ -15,31 +15,41 @@ func (d *decision) adjust(n *Node, ready bool) (Plan, bool) {
 	if !say && !out {
 		return Plan{}, false
 	}
-	updating, first := d.m.Status.Phase == PhaseInPlaceUpdating, say && !(ready && out)
+	updating := d.m.Status.Phase == PhaseInPlaceUpdating
 	if updating {
 		if plan, wait := d.updateGate(); wait {
 			return plan, true
 		}
 	}
-	answer := d.o.NodeSynced
+	if d.o.Node.Cached {
+		return d.look(false), true
+	}
+	first, answer := say && !(ready && out), d.o.NodeSynced
 	if first {
 		answer = d.o.NodeMarked
 	}
 	switch {
-	case d.o.Node.Cached:
-		return d.look(false), true
-	case answer != nil && answer.Code != codes.OK && updating:
-		return d.updateStepFailed(n, *answer), true
-	case answer != nil && first:
-		return d.later(d.unmarked(n)), true
 	case answer != nil:
-		return d.syncLater(Plan{Why: d.notInLine(n)}, n), true
+		return d.adjustLater(n, first, *answer), true
 	case updating && !d.o.Fenced || d.behind(n):
 		return d.fence(n), true
 	case first:
 		return d.tell(n, ready), true
 	}
 	return d.sync(n, false), true
+}
+
+// adjustLater deals with a node that is not as it should be though it was
+// written in this pass: a failure during an update is recorded, so that it is
+// tried again ever more rarely.
+func (d *decision) adjustLater(n *Node, told bool, answer Outcome) Plan {
+	switch {
+	case answer.Code != codes.OK && d.m.Status.Phase == PhaseInPlaceUpdating:
+		return d.updateStepFailed(n, answer)
+	case told:
+		return d.later(d.unmarked(n))
+	}
+	return d.syncLater(Plan{Why: d.notInLine(n)}, n)
 }
 
 // tell has the node say whether an agent may update it.

@@ -107,7 +107,9 @@ func TestDrainByForce(t *testing.T) {
 	s.drain = func(e *machine.DrainNode) (machine.DrainAnswer, error) {
 		return machine.DrainAnswer{Done: e.Forced, Forced: e.Forced, Why: "pods"}, nil
 	}
-	s.detach = func(*machine.DetachVolumes) (machine.DrainAnswer, error) { return machine.DrainAnswer{Why: "volumes"}, nil }
+	s.detach = func(*machine.DetachVolumes) (machine.DrainAnswer, error) {
+		return machine.DrainAnswer{Why: "volumes"}, nil
+	}
 	require.NoError(t, w.machines.Delete(ctx, fleetKey, ""))
 	w.at = w.look(r).At
 	require.Equal(t, w.machine().DeletedAt.Add(2*time.Hour+time.Second), w.at)
