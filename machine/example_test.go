@@ -64,7 +64,7 @@ func Example_pass() {
 			o.Created = &machine.VM{ProviderID: "cloud://1"}
 		case machine.InitializeVM:
 			o.Initialized = &machine.VM{Outcome: machine.Outcome{Code: codes.Unimplemented}}
-		case machine.DeleteVM, machine.FindNode, *machine.SyncNode, *machine.MarkNode, machine.DeleteNode:
+		case machine.DeleteVM, machine.FindNode, *machine.SyncNode, *machine.MarkNode, machine.DeleteNode, machine.AskGrant:
 		}
 		return nil
 	}

@@ -183,6 +183,13 @@ func anyObservation(t *rapid.T) *machine.Observation {
 		Initialized: maybe(t, "initialized", anyVM), VMDeleted: maybe(t, "vm deleted", anyVM),
 		NodeSynced: maybe(t, "synced", anyOutcome), NodeMarked: maybe(t, "marked", anyOutcome),
 		NodeDeleted: maybe(t, "node deleted", anyOutcome),
+		Budgeted:    rapid.Bool().Draw(t, "budgeted"),
+		Grant: maybe(t, "grant", func(t *rapid.T) machine.Grant {
+			return machine.Grant{
+				Allowed: rapid.Bool().Draw(t, "allowed"), Detail: anyWord.Draw(t, "detail"),
+				Until: rapid.SampledFrom([]time.Time{{}, epoch.Add(-time.Second), epoch.Add(time.Minute)}).Draw(t, "until"),
+			}
+		}),
 	}
 }
 

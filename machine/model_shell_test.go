@@ -39,7 +39,7 @@ func (s *shell) observe() *machine.Observation {
 	}
 	o := &machine.Observation{
 		Machine: m, Class: w.class, Secret: w.secret, Frozen: w.frozen, NoCluster: w.cluster == nil,
-		NoInitialize: s.noInitialize, Failures: s.failures,
+		NoInitialize: s.noInitialize, Failures: s.failures, Budgeted: w.budget != nil,
 	}
 	if name := m.Spec.NodeName; name != "" && w.cluster != nil {
 		o.Node = &machine.NodeAnswer{Name: name, Node: w.cluster.cached(name, lag()), Cached: true}
@@ -179,6 +179,8 @@ func (s *shell) carryOut(o *machine.Observation, effect machine.Effect) error {
 			o.NodeMarked = pointer(c.mark(m, e))
 		case machine.DeleteNode:
 			o.NodeDeleted = pointer(c.remove(m, e))
+		case machine.AskGrant:
+			o.Grant = s.w.budget(m)
 		}
 	})
 }

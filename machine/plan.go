@@ -67,6 +67,11 @@ type Observation struct {
 	VM, Created, Initialized, VMDeleted *VM
 
 	NodeSynced, NodeMarked, NodeDeleted *Outcome
+
+	// Budgeted says that a budget limits how many machines are replaced at a
+	// time: none is given up for its health without a Grant.
+	Budgeted bool
+	Grant    *Grant
 }
 
 // Write is one change of the machine in the store: *Update, *UpdateStatus or *Delete.

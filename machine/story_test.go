@@ -134,6 +134,8 @@ func answerTo(o *machine.Observation, effect machine.Effect) string {
 		return o.NodeMarked.Code.Contract()
 	case machine.DeleteNode:
 		return o.NodeDeleted.Code.Contract()
+	case machine.AskGrant:
+		return map[bool]string{true: "allowed", false: "refused"}[o.Grant.Allowed]
 	}
 	return ""
 }

@@ -51,6 +51,8 @@ func (p *machinePass) do(ctx context.Context, e machine.Effect) (err error) {
 		p.o.NodeMarked, err = p.markNode(ctx, e)
 	case machine.DeleteNode:
 		p.o.NodeDeleted, err = p.deleteNode(ctx, e)
+	case machine.AskGrant:
+		p.o.Grant = &machine.Grant{Allowed: true} // no budget is kept yet
 	default:
 		err = fmt.Errorf("unknown effect %T", e)
 	}
