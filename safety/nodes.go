@@ -66,7 +66,7 @@ func DecideNodes(o *NodesObservation, p *Policy, now time.Time) (NodesPlan, erro
 		}
 	}
 	if len(d.writes) > 0 && !o.Live {
-		return NodesPlan{ReadMachines: true, Why: Why{Reason: ReasonReadMachines, Have: int64(len(d.writes))}}, nil
+		return NodesPlan{ReadMachines: true, Why: Why{Reason: ReasonReadOwners, Have: int64(len(d.writes))}}, nil
 	}
 	if len(d.writes) > 0 {
 		return NodesPlan{Write: d.writes, Warn: d.warn, Why: d.writes[0].Why}, nil

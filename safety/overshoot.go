@@ -185,7 +185,10 @@ func (d *overshoot) lead() (OvershootPlan, bool) {
 		return OvershootPlan{}, false
 	}
 	why := Why{Reason: ReasonFreeze, Name: d.recorder().Name, Have: d.largest, Want: d.upper}
-	if !d.frozen {
+	switch {
+	case !d.frozen && d.largest > d.lower():
+		why.Reason = ReasonUnfreeze
+	case !d.frozen:
 		why.Reason, why.Want = ReasonThaw, d.lower()
 	}
 	if d.deployment != nil {

@@ -67,6 +67,7 @@ const (
 
 // The reasons of decisions about nodes.
 const (
+	ReasonReadOwners Reason = "ReadOwners"
 	ReasonNotManaged Reason = "NotManaged"
 	ReasonManaged    Reason = "ManagedAgain"
 	ReasonTwoOwners  Reason = "SeveralMachines"
@@ -128,6 +129,7 @@ var sentences = map[Reason]string{
 	ReasonSlotLost:    "the slot that was written for machine {name} is not there",
 	ReasonNotAsking:   "machine {name} is not one to be given up for its health",
 
+	ReasonReadOwners: "{have} nodes seem to need a change: reading all machines live",
 	ReasonNotManaged: "no machine owns node {name}, which is older than {for}",
 	ReasonManaged:    "node {name} has a machine, {detail}",
 	ReasonTwoOwners:  "node {name} is claimed by several machines, {detail} among them: left alone",
