@@ -23,7 +23,7 @@ func (w *world) answering(grant machine.Grant) {
 var grantStories = map[string]func(*story){
 	"replacement blocked by the budget": func(s *story) {
 		s.toRunning()
-		s.answering(machine.Grant{Detail: "1 machines are in replacement, and 1 may be"})
+		s.answering(machine.Grant{Detail: "machines in replacement: 1 of at most 1"})
 		s.cluster.ready(node, object.False)
 		s.later(0, "the kubelet is not ready, and another machine is in replacement")
 		s.wait()
@@ -34,7 +34,7 @@ var grantStories = map[string]func(*story){
 	},
 	"replacement blocked until the node recovers": func(s *story) {
 		s.toRunning()
-		s.answering(machine.Grant{Detail: "1 machines are in replacement, and 1 may be"})
+		s.answering(machine.Grant{Detail: "machines in replacement: 1 of at most 1"})
 		s.cluster.ready(node, object.False)
 		s.later(0, "the kubelet is not ready, and another machine is in replacement")
 		s.wait()
@@ -42,7 +42,7 @@ var grantStories = map[string]func(*story){
 		s.later(10*time.Second, "the kubelet is ready")
 	},
 	"creation timeout needs no grant": func(s *story) {
-		s.answering(machine.Grant{Detail: "1 machines are in replacement, and 1 may be"})
+		s.answering(machine.Grant{Detail: "machines in replacement: 1 of at most 1"})
 		s.provider.boot = -1
 		s.give()
 		s.later(0, "its node never joins")

@@ -194,7 +194,8 @@ func (d *granting) count() {
 		if self {
 			d.ripe = !m.Deleted() && awaits(m)
 			if has {
-				d.own = &slot
+				own := slot
+				d.own = &own
 			}
 		}
 		counts := has && !m.Deleted() && !d.o.Preserved[m.Name] &&

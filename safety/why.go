@@ -122,9 +122,9 @@ var sentences = map[Reason]string{
 	ReasonSettling:    "both API servers answer again; frozen for another {for}, so that nodes can say how they are",
 
 	ReasonReadFleet:   "reading the fleet live before machine {name} is given up",
-	ReasonTakeSlot:    "machine {name} is given up: {have} of at most {want} in replacement",
-	ReasonGranted:     "machine {name} may be given up: {have} of at most {want} in replacement",
-	ReasonBudgetSpent: "{have} machines are in replacement, and {want} may be",
+	ReasonTakeSlot:    "taking a slot for machine {name}: {have} of at most {want} in replacement with it",
+	ReasonGranted:     "machine {name} may be given up: {have} of at most {want} in replacement with it",
+	ReasonBudgetSpent: "machines in replacement: {have} of at most {want}",
 	ReasonZoneFails:   "{have} of {want} machines in zone {detail} are Unknown: it is the zone that fails",
 	ReasonSlotLost:    "the slot that was written for machine {name} is not there",
 	ReasonNotAsking:   "machine {name} is not one to be given up for its health",
