@@ -149,10 +149,8 @@ func (s *shell) count(op *machine.Operation) {
 // carryOut makes the call of an effect, and puts its answer into the observation.
 func (s *shell) carryOut(o *machine.Observation, effect machine.Effect) error {
 	p, c, m := s.w.provider, s.w.cluster, o.Machine
-	if sync, ok := effect.(*machine.SyncNode); ok && sync.Capacity {
-		if err := s.w.port(func() { c.capacity(m, sync) }); err != nil {
-			return err
-		}
+	if err := s.capacity(m, effect); err != nil {
+		return err
 	}
 	return s.w.port(func() {
 		switch e := effect.(type) {
@@ -183,6 +181,15 @@ func (s *shell) carryOut(o *machine.Observation, effect machine.Effect) error {
 			o.Grant = s.w.budget(m)
 		}
 	})
+}
+
+// capacity makes the first of the two calls of a SyncNode, where it is needed.
+func (s *shell) capacity(m *machine.Machine, effect machine.Effect) error {
+	sync, ok := effect.(*machine.SyncNode)
+	if !ok || !sync.Capacity {
+		return nil
+	}
+	return s.w.port(func() { s.w.cluster.capacity(m, sync) })
 }
 
 func pointer[T any](v T) *T { return &v }

@@ -52,7 +52,7 @@ func (p *machinePass) do(ctx context.Context, e machine.Effect) (err error) {
 	case machine.DeleteNode:
 		p.o.NodeDeleted, err = p.deleteNode(ctx, e)
 	case machine.AskGrant:
-		p.o.Grant = &machine.Grant{Allowed: true} // no budget is kept yet
+		p.o.Grant, err = p.askGrant(ctx)
 	default:
 		err = fmt.Errorf("unknown effect %T", e)
 	}

@@ -71,6 +71,7 @@ func (p *machinePass) observe(ctx context.Context, fresh bool) error {
 		return itself(err)
 	}
 	p.o = machine.Observation{Machine: m, NoCluster: p.Cluster == nil, Failures: p.memo.failures(p.key)}
+	p.o.Budgeted = p.SafetyPolicy != nil
 	if p.o.Class, err = p.class(ctx, m); err != nil {
 		return err
 	}

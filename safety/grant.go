@@ -190,24 +190,29 @@ func (d *granting) count() {
 		}
 		d.countZone(m, mine)
 		slot, has := holds[m.Name]
-		self := m.Name == d.o.Machine.Name
-		if self {
+		switch {
+		case m.Name == d.o.Machine.Name:
 			d.ripe = !m.Deleted() && awaits(m)
 			if has {
 				own := slot
 				d.own = &own
 			}
-		}
-		counts := has && !m.Deleted() && !d.o.Preserved[m.Name] &&
-			(m.Status.Phase == machine.PhaseFailed || awaits(m) && !d.expired(slot) && !self)
-		if counts {
+		case has && d.stands(m, slot):
 			d.given++
 			d.kept = append(d.kept, slot)
-		}
-		if d.serves(m) && !counts && !self {
+		case d.serves(m):
 			d.serving++
 		}
 	}
+}
+
+// stands tells whether a machine is given up by its slot, or about to be, and
+// not being deleted yet.
+func (d *granting) stands(m *machine.Machine, slot Slot) bool {
+	if m.Deleted() || d.o.Preserved[m.Name] {
+		return false
+	}
+	return m.Status.Phase == machine.PhaseFailed || awaits(m) && !d.expired(slot)
 }
 
 func (d *granting) zoneOf(m *machine.Machine) string { return d.o.Zones[m.Spec.Class.Name] }

@@ -236,13 +236,19 @@ func (w *ward) tell(name string, plan *safety.GrantPlan) {
 
 // treat lets the set do what sets do, and illness take its course.
 func (w *ward) treat(t *rapid.T, act string) {
-	if len(w.machines) == 0 && act != "bear" {
-		return
+	switch {
+	case act == "replace":
+		w.replace()
+	case act == "late" && len(w.late) > 0:
+		w.late[0]()
+		w.late = w.late[1:]
+	case len(w.machines) > 0:
+		w.befall(w.machines[rapid.IntRange(0, len(w.machines)-1).Draw(t, "machine")], act)
 	}
-	var m *machine.Machine
-	if len(w.machines) > 0 {
-		m = w.machines[rapid.IntRange(0, len(w.machines)-1).Draw(t, "machine")]
-	}
+}
+
+// befall lets something happen to one machine, if it can.
+func (w *ward) befall(m *machine.Machine, act string) {
 	switch {
 	case act == "ill" && !m.Deleted() && m.Status.Phase == machine.PhaseRunning:
 		w.turn(m.Name, machine.PhaseUnknown)
@@ -250,17 +256,12 @@ func (w *ward) treat(t *rapid.T, act string) {
 		w.turn(m.Name, machine.PhaseRunning)
 	case act == "ask" && m.Status.Phase == machine.PhaseUnknown:
 		w.send(m.Name)
-	case act == "replace":
-		w.replace()
 	case act == "bury" && m.Deleted():
 		w.machines = slices.DeleteFunc(slices.Clone(w.machines), func(x *machine.Machine) bool { return x == m })
 	case act == "join" && m.Status.Phase == machine.PhasePending:
 		w.turn(m.Name, machine.PhaseRunning)
 	case act == "user deletes" && !m.Deleted():
 		w.turn(m.Name, machine.PhaseTerminating)
-	case act == "late" && len(w.late) > 0:
-		w.late[0]()
-		w.late = w.late[1:]
 	}
 }
 
@@ -281,5 +282,4 @@ func (w *ward) replace() {
 	}
 }
 
-// expire lets writes take effect, or be lost, that can't be on their way any more.
 func (w *ward) pass(d time.Duration) { w.now = w.now.Add(d) }

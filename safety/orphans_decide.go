@@ -240,7 +240,7 @@ func (d *collection) remember() []Sighting {
 	before := make(map[string]*Sighting, len(d.o.Sightings))
 	for i := range d.o.Sightings {
 		s := &d.o.Sightings[i]
-		if !s.Since.After(d.now) && d.now.Before(s.Since.Add(2*d.p.OrphanPeriod)) {
+		if !s.Since.After(d.now) {
 			before[s.ProviderID] = s
 		}
 	}

@@ -17,10 +17,9 @@ import (
 // fray is a cloud in which everything happens at once.
 type fray struct {
 	*cloud
-	rapid  *rapid.T
-	late   []func() // creates that are still on their way
-	names  int
-	killed int
+	rapid *rapid.T
+	late  []func() // creates that are still on their way
+	names int
 }
 
 func (f *fray) pick() *machine.Machine {
@@ -273,7 +272,10 @@ func TestOneIDUnderTwoNames(t *testing.T) {
 	c.give("m-1", "b", machine.PhasePending, "")
 	for range 4 {
 		require.NoError(t, c.pass())
-		c.now = c.now.Add(time.Hour)
+		c.now = c.now.Add(time.Minute)
+		for _, class := range c.known {
+			class.Asked = time.Time{}
+		}
 	}
 	assert.Equal(t, []string{"p://1", "p://1"}, c.left())
 	delete(c.machines, "m-1")
@@ -305,4 +307,42 @@ func TestManyOrphansAndManyHints(t *testing.T) {
 		require.NoError(t, c.pass())
 	}
 	assert.Equal(t, 2, c.lists-lists)
+}
+
+// What a machine's deletion found in flight stays so until the machine is gone;
+// what it found running has extras, which go.
+func TestExtrasOfAMachineBeingDeleted(t *testing.T) {
+	for from, goes := range map[machine.Phase]bool{
+		machine.PhaseNew: false, machine.PhaseCrashLoopBackOff: false, machine.PhaseRunning: true, machine.PhasePending: true,
+	} {
+		c := newCloud(t, "a")
+		own := c.boot("m-1", "a")
+		c.boot("m-1", "a")
+		m := c.give("m-1", "a", machine.PhaseTerminating, own.id)
+		m.DeletedAt, m.Status.DeletedFrom = epoch, from
+		for range 3 {
+			require.NoError(t, c.pass())
+			c.now = c.now.Add(c.policy.OrphanGap)
+			c.known["a"].Asked = time.Time{}
+		}
+		assert.Equal(t, goes, len(c.left()) == 1, "found %q", from)
+		assert.Contains(t, c.left(), own.id)
+	}
+}
+
+// Just before a delete the machine is looked at once more.
+func TestStillOrphan(t *testing.T) {
+	order := safety.DeleteOrphan{ProviderID: "p://1", Name: "m-1"}
+	m := &machine.Machine{Meta: object.Meta{Key: object.Key{Name: "m-1"}}}
+	m.Spec.ProviderID, m.Status.Phase = "p://2", machine.PhaseRunning
+	assert.True(t, order.StillOrphan(nil))
+	assert.True(t, order.StillOrphan(m), "its VM is another one")
+	m.Spec.ProviderID = ""
+	assert.False(t, order.StillOrphan(m), "it has none yet")
+	m.Name = "m-2"
+	assert.True(t, order.StillOrphan(m), "it is another machine")
+	m.Spec.ProviderID = "p://1"
+	assert.False(t, order.StillOrphan(m), "it has recorded the VM meanwhile")
+	m.Name = "m-1"
+	assert.False(t, order.StillOrphan(m), "it has recorded the VM meanwhile")
 }

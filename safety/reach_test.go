@@ -223,36 +223,10 @@ func TestP25NoClockRunsThroughAnOutage(t *testing.T) {
 		w := newOutpost(t)
 		w.policy.Burst = rapid.IntRange(1, 3).Draw(t, "burst")
 		w.policy.SettleTime = time.Duration(rapid.IntRange(0, 30).Draw(t, "settle")) * time.Second
-		phases := rapid.SampledFrom([]machine.Phase{
-			machine.PhasePending, machine.PhaseUnknown, machine.PhaseRunning, machine.PhaseCrashLoopBackOff, machine.PhaseInPlaceUpdateFailed,
-		})
-		w.port = func(string) error {
-			if len(w.machines) > 0 && rapid.IntRange(0, 5).Draw(t, "meanwhile") == 0 {
-				i := rapid.IntRange(0, len(w.machines)-1).Draw(t, "machine")
-				w.machines[i] = w.machines[i].Clone()
-				w.machines[i].Version += "*"
-			}
-			if rapid.IntRange(0, 8).Draw(t, "kill") == 0 {
-				return errKilled
-			}
-			return nil
-		}
+		w.port = func(string) error { return w.disturb(t) }
 		for i := range rapid.IntRange(1, 40).Draw(t, "steps") {
 			w.now = w.now.Add(time.Duration(rapid.IntRange(1, 40).Draw(t, "pause")) * time.Second)
-			switch rapid.IntRange(0, 6).Draw(t, "act") {
-			case 0:
-				w.control = codes.Unavailable
-			case 1:
-				if w.control != codes.OK && w.reach.Stage == safety.ReachLost {
-					w.back = w.now // an outage that a process knows of
-				}
-				w.control = codes.OK
-			case 2:
-				m := w.give("m-"+strconv.Itoa(i), phases.Draw(t, "phase"))
-				if rapid.IntRange(0, 3).Draw(t, "going") == 0 {
-					m.DeletedAt = w.now.Truncate(time.Second)
-				}
-			}
+			w.act(t, "m-"+strconv.Itoa(i))
 			before := w.reach.Stage
 			if w.pass() != nil && rapid.Bool().Draw(t, "a new process") {
 				if w.reach.Stage != safety.ReachRestarting || !w.touched(w.back) {
@@ -277,6 +251,40 @@ func TestP25NoClockRunsThroughAnOutage(t *testing.T) {
 		require.Equal(t, safety.ReachOpen, w.reach.Stage)
 	})
 	assert.Positive(t, thawed, "nothing ever thawed")
+}
+
+// disturb lets somebody write a machine before a call, or kills the process.
+func (w *outpost) disturb(t *rapid.T) error {
+	if len(w.machines) > 0 && rapid.IntRange(0, 5).Draw(t, "meanwhile") == 0 {
+		i := rapid.IntRange(0, len(w.machines)-1).Draw(t, "machine")
+		w.machines[i] = w.machines[i].Clone()
+		w.machines[i].Version += "*"
+	}
+	if rapid.IntRange(0, 8).Draw(t, "kill") == 0 {
+		return errKilled
+	}
+	return nil
+}
+
+// act lets one thing happen: an outage, its end, or a machine that comes to be.
+func (w *outpost) act(t *rapid.T, name string) {
+	phases := rapid.SampledFrom([]machine.Phase{
+		machine.PhasePending, machine.PhaseUnknown, machine.PhaseRunning, machine.PhaseCrashLoopBackOff, machine.PhaseInPlaceUpdateFailed,
+	})
+	switch rapid.IntRange(0, 6).Draw(t, "act") {
+	case 0:
+		w.control = codes.Unavailable
+	case 1:
+		if w.control != codes.OK && w.reach.Stage == safety.ReachLost {
+			w.back = w.now // an outage that a process knows of
+		}
+		w.control = codes.OK
+	case 2:
+		m := w.give(name, phases.Draw(t, "phase"))
+		if rapid.IntRange(0, 3).Draw(t, "going") == 0 {
+			m.DeletedAt = w.now.Truncate(time.Second)
+		}
+	}
 }
 
 // touched tells whether a clock was restarted since a moment.
