@@ -239,6 +239,10 @@ func (w *ward) treat(t *rapid.T, act string) {
 	switch {
 	case act == "replace":
 		w.replace()
+	case act == "plague":
+		for _, m := range w.machines {
+			w.befall(m, "ill")
+		}
 	case act == "late" && len(w.late) > 0:
 		w.late[0]()
 		w.late = w.late[1:]

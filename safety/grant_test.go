@@ -119,25 +119,18 @@ func TestP24VerdictsStayWithinTheBudget(t *testing.T) {
 		flying := map[int]time.Time{}
 		for i := range rapid.IntRange(1, 120).Draw(t, "steps") {
 			act := rapid.SampledFrom([]string{
-				"step", "step", "step", "step", "ask", "ask", "ill", "ill", "well", "replace", "bury", "join", "user deletes", "late", "time", "stall", "crash",
+				"step", "step", "step", "rest", "rest", "ask", "ask", "plague", "ill", "well", "replace", "bury", "join", "user deletes", "late", "time", "stall", "crash",
 			}).Draw(t, "act")
 			switch {
 			case act == "time":
 				w.pass(time.Duration(rapid.IntRange(1, 20).Draw(t, "seconds")) * time.Second)
 			case act == "stall" && len(w.late) == 0:
 				w.pass(time.Duration(rapid.IntRange(1, 200).Draw(t, "seconds")) * time.Second)
-			case len(w.nurses) == 0 || act != "step" && act != "crash":
+			case len(w.nurses) == 0 || act != "step" && act != "crash" && act != "rest":
 				w.treat(t, act)
-			default:
-				at := rapid.IntRange(0, len(w.nurses)-1).Draw(t, "nurse")
-				before := len(w.late)
-				if act == "crash" || !w.nurses[at].step(rapid.IntRange(0, 3).Draw(t, "delay") == 0) {
-					w.nurses = append(w.nurses[:at], w.nurses[at+1:]...)
-				}
-				if len(w.late) > before {
-					flying[i] = w.now
-					late++
-				}
+			case w.nurse(t, act):
+				flying[i] = w.now
+				late++
 			}
 			w.land(flying)
 			require.LessOrEqual(t, w.inFlight(), limit, "verdicts in flight")
@@ -147,6 +140,22 @@ func TestP24VerdictsStayWithinTheBudget(t *testing.T) {
 	})
 	assert.Positive(t, given, "no machine was ever given up")
 	assert.Positive(t, late, "no write was ever late")
+}
+
+// nurse lets one of the passes go on, to its end or by a step, or die; true: a
+// write is on its way.
+func (w *ward) nurse(t *rapid.T, act string) bool {
+	at := rapid.IntRange(0, len(w.nurses)-1).Draw(t, "nurse")
+	before, n := len(w.late), w.nurses[at]
+	delay := rapid.IntRange(0, 3).Draw(t, "delay") == 0
+	going := act != "crash" && n.step(delay)
+	for going && act == "rest" {
+		going = n.step(delay)
+	}
+	if !going {
+		w.nurses = append(w.nurses[:at], w.nurses[at+1:]...)
+	}
+	return len(w.late) > before
 }
 
 // land has late writes take effect before they have been on their way for
@@ -206,6 +215,34 @@ func TestTwoWithOneBrokenHeal(t *testing.T) {
 		w.send(w.machines[0].Name).all()
 		assert.Equal(t, machine.PhaseFailed, w.machines[0].Status.Phase, budget)
 	}
+}
+
+// Where more machines are there than are wanted, those given up count all the
+// same, and so does a slot beside what is missing for another reason.
+func TestGrantsAmongSurplus(t *testing.T) {
+	w := newWard(t, 1, false)
+	w.bear(machine.PhaseRunning)
+	w.bear(machine.PhaseRunning)
+	for _, m := range w.machines {
+		w.turn(m.Name, machine.PhaseUnknown)
+		w.send(m.Name).all()
+	}
+	assert.Equal(t, 1, w.given, "one is given up and not being deleted yet")
+	w.turn(w.machines[0].Name, machine.PhaseTerminating)
+	w.send(w.machines[1].Name).all()
+	assert.Equal(t, 2, w.given, "it is being deleted, and another is there in its place")
+
+	w = newWard(t, 4, false)
+	w.policy.Replacements = rollout.IntOrPercent{Value: 2}
+	w.turn(w.machines[0].Name, machine.PhaseCrashLoopBackOff)
+	w.turn(w.machines[1].Name, machine.PhaseUnknown)
+	w.turn(w.machines[2].Name, machine.PhaseUnknown)
+	n := w.send(w.machines[1].Name)
+	for range 5 {
+		n.step(false) // the slot is taken
+	}
+	w.send(w.machines[2].Name).all()
+	assert.Zero(t, w.given, "one is missing, and one about to be given up")
 }
 
 // What counts as in replacement, one phase at a time.
@@ -316,4 +353,56 @@ func TestSlotThatCannotBeWritten(t *testing.T) {
 	n.all()
 	require.NotNil(t, n.grant)
 	assert.False(t, n.grant.Allowed)
+}
+
+// A slot that is taken leaves the others' in place; one from the future, which
+// nobody can have taken, blocks nobody.
+func TestSlotsOfOthers(t *testing.T) {
+	w := newWard(t, 5, false)
+	w.policy.Replacements = rollout.IntOrPercent{Value: 2}
+	for _, m := range w.machines[:3] {
+		w.turn(m.Name, machine.PhaseUnknown)
+		n := w.send(m.Name)
+		for range 5 {
+			n.step(false) // the slot is taken, if there is one, and not used
+		}
+	}
+	slots := safety.ParseSlots(w.deployment.Annotations[w.policy.Keys.Slots])
+	require.Len(t, slots, 2)
+	assert.Equal(t, w.machines[0].Name, slots[0].Machine)
+	assert.Equal(t, w.machines[1].Name, slots[1].Machine)
+
+	w.deployment = w.deployment.Clone()
+	w.deployment.Annotations[w.policy.Keys.Slots] = safety.FormatSlots([]safety.Slot{
+		{Machine: w.machines[0].Name, At: epoch.Add(time.Hour)}, {Machine: w.machines[1].Name, At: epoch.Add(time.Minute)},
+	})
+	w.policy.Replacements = rollout.IntOrPercent{Value: 1}
+	n := w.send(w.machines[2].Name)
+	n.all()
+	assert.False(t, n.grant.Allowed, "a clock may be a minute ahead")
+	w.policy.Replacements = rollout.IntOrPercent{Value: 2}
+	n = w.send(w.machines[2].Name)
+	n.all()
+	assert.True(t, n.grant.Allowed, "but not an hour")
+}
+
+// Most of a zone is more than half of it, and a zone of two tells nothing.
+func TestZoneRuleLimits(t *testing.T) {
+	for _, c := range []struct {
+		size, ill int
+		allowed   bool
+	}{{2, 2, true}, {3, 1, true}, {3, 2, false}, {4, 2, true}, {4, 3, false}} {
+		w := newWard(t, int32(c.size), false)
+		w.policy.ZoneRule, w.zones = true, map[string]string{"a": "z"}
+		w.policy.Replacements = rollout.IntOrPercent{Value: 100, Percent: true}
+		for _, m := range w.machines[:c.ill] {
+			w.turn(m.Name, machine.PhaseUnknown)
+		}
+		away := w.bear(machine.PhaseRunning) // one that goes, and one elsewhere
+		w.turn(away.Name, machine.PhaseTerminating)
+		w.bear(machine.PhaseRunning).Spec.Class.Name = "b"
+		n := w.send(w.machines[0].Name)
+		n.all()
+		assert.Equal(t, c.allowed, n.grant.Allowed, "%d of %d", c.ill, c.size)
+	}
 }

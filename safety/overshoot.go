@@ -237,8 +237,7 @@ func (d *overshoot) tell() (OvershootPlan, bool) {
 		return OvershootPlan{}, false
 	}
 	have := object.FindCondition(d.deployment.Status.Conditions, machineset.ConditionFrozen)
-	told := have != nil && have.Status == object.True
-	if told == d.frozen && (told || have == nil) {
+	if told := have != nil && have.Status == object.True; told == d.frozen {
 		return OvershootPlan{}, false
 	}
 	status := d.deployment.Status.Clone()
