@@ -131,6 +131,35 @@ func TestBudgetOfALoneSetAndOfAZone(t *testing.T) {
 	require.Len(t, w.made, 6)
 }
 
+// P24: whenever in one machine's pass another's is made, by another process,
+// one of the two is given up, and the other is not.
+func TestP24TwoAskAtTheSameTime(t *testing.T) {
+	disturbed := true
+	for at := 1; disturbed; at++ {
+		w := newPlague(t, nil)
+		w.fleet()
+		p := w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+		w.strike()
+		w.until(p, func() bool { return w.phases()[machine.PhaseUnknown] == 3 }, unexpected(t))
+		w.at = w.at.Add(time.Hour)
+		w.safety = safety.DefaultPolicy()
+		keys := keysOf(w.machines)
+		first, second := &fuse{}, w.start(&fuse{}, false)
+		p = w.start(first, false)
+		first.calls, disturbed = 0, false
+		first.meanwhile = func(call int) {
+			if call == at {
+				disturbed = true
+				_, err := second.Reconcilers()[0].Reconcile(ctx, keys[1])
+				require.NoError(t, err)
+			}
+		}
+		_, err := p.Reconcilers()[0].Reconcile(ctx, keys[0])
+		require.NoError(t, err)
+		require.Equal(t, 1, w.phases()[machine.PhaseFailed], "at call %d", at)
+	}
+}
+
 func (w *world) phases() map[machine.Phase]int {
 	machines, err := w.machines.List(ctx, store.Query{})
 	require.NoError(w.t, err)

@@ -287,6 +287,29 @@ func TestGrantDetails(t *testing.T) {
 	n.all()
 	assert.True(t, n.grant.Allowed)
 
+	w = newWard(t, 1, false)
+	w.bear(machine.PhaseRunning)
+	kept := w.bear(machine.PhaseRunning)
+	w.turn(kept.Name, machine.PhaseUnknown)
+	w.send(kept.Name).all()
+	w.turn(w.machines[0].Name, machine.PhaseUnknown)
+	n = w.send(w.machines[0].Name)
+	n.o.Preserved = map[string]bool{kept.Name: true}
+	n.all()
+	assert.True(t, n.grant.Allowed, "what is kept is in nobody's way, though it was given up")
+
+	w = newWard(t, 1, false)
+	w.bear(machine.PhaseRunning)
+	w.turn(w.machines[0].Name, machine.PhaseUnknown)
+	w.send(w.machines[0].Name).all()
+	w.machines[0] = w.machines[0].Clone()
+	w.machines[0].DeletedAt = w.now
+	w.bear(machine.PhaseRunning)
+	w.turn(w.machines[1].Name, machine.PhaseUnknown)
+	n = w.send(w.machines[1].Name)
+	n.all()
+	assert.True(t, n.grant.Allowed, "what is being deleted is only missing, and here nothing is")
+
 	plan, err := safety.DecideGrant(&safety.GrantObservation{Machine: n.m}, w.policy, w.now)
 	require.NoError(t, err)
 	assert.True(t, plan.Grant.Allowed)

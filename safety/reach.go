@@ -253,7 +253,7 @@ func (d *reaching) restart() ReachPlan {
 		d.r.Stage = ReachOpen
 		return d.wait(Why{Reason: ReasonReachable})
 	}
-	d.r.Stage, d.r.From, d.r.Until = ReachSettling, time.Time{}, d.now.Add(d.p.SettleTime)
+	d.r.Stage, d.r.Until = ReachSettling, d.now.Add(d.p.SettleTime)
 	return d.advance()
 }
 

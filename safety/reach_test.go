@@ -341,3 +341,15 @@ func TestUnknownRunsAgain(t *testing.T) {
 	assert.Equal(t, machine.PhasePending, w.machines[1].Status.Phase)
 	assert.Equal(t, w.now.Truncate(time.Second), w.machines[1].Status.ClockFrom)
 }
+
+// A clock from the future, which no process can have written, is nobody's to
+// bring others to.
+func TestClockFromTheFuture(t *testing.T) {
+	w := newOutpost(t)
+	w.give("m-1", machine.PhaseUnknown).Status.ClockFrom = epoch.Add(time.Hour)
+	w.give("m-2", machine.PhaseUnknown)
+	w.now = w.now.Add(time.Minute)
+	require.NoError(t, w.pass())
+	assert.False(t, w.reach.Stage.Frozen())
+	assert.Empty(t, w.wrote)
+}
