@@ -354,6 +354,7 @@ func TestSlotsDoNotPileUp(t *testing.T) {
 func FuzzParseSlots(f *testing.F) {
 	f.Add("m-1~2026-03-01T09:00:00Z,m-2~2026-03-01T09:00:01Z")
 	f.Add("m-1~2026-03-01T09:00:00Z,m-1~2026-03-01T10:00:00+01:00,~,x,y~,~2026-03-01T09:00:00Z")
+	f.Add("m-1~0000-01-01T0:00:00+01:00")
 	f.Fuzz(func(t *testing.T, text string) {
 		slots := safety.ParseSlots(text)
 		again := safety.ParseSlots(safety.FormatSlots(slots))

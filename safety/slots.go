@@ -27,10 +27,12 @@ func ParseSlots(text string) []Slot {
 	for entry := range strings.SplitSeq(text, ",") {
 		name, at, found := strings.Cut(entry, "~")
 		taken, err := time.Parse(time.RFC3339, at)
-		if !found || err != nil || name == "" || len(slots) >= slotsLimit {
+		taken = taken.UTC().Truncate(time.Second)
+		writable := taken.Year() >= 1 && taken.Year() <= 9999 // a zone may lead out of what can be written
+		if !found || err != nil || !writable || name == "" || len(slots) >= slotsLimit {
 			continue
 		}
-		slots = append(withoutSlot(slots, name), Slot{name, taken.UTC().Truncate(time.Second)})
+		slots = append(withoutSlot(slots, name), Slot{name, taken})
 	}
 	return slots
 }
