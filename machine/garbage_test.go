@@ -192,6 +192,13 @@ func anyObservation(t *rapid.T) *machine.Observation {
 		NodeSynced: maybe(t, "synced", anyOutcome), NodeMarked: maybe(t, "marked", anyOutcome),
 		NodeDeleted: maybe(t, "node deleted", anyOutcome), NoDrain: rapid.Bool().Draw(t, "no drain"),
 		Drain: maybe(t, "drain", anyDrain), Detach: maybe(t, "detach", anyDrain),
+		Budgeted: rapid.Bool().Draw(t, "budgeted"),
+		Grant: maybe(t, "grant", func(t *rapid.T) machine.Grant {
+			return machine.Grant{
+				Allowed: rapid.Bool().Draw(t, "allowed"), Detail: anyWord.Draw(t, "detail"),
+				Until: rapid.SampledFrom([]time.Time{{}, epoch.Add(-time.Second), epoch.Add(time.Minute)}).Draw(t, "until"),
+			}
+		}),
 	}
 }
 

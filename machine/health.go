@@ -193,6 +193,9 @@ func (d *decision) unwell(why Why, node *Node) Plan {
 	if d.o.Node.Cached {
 		return d.look(false)
 	}
+	if plan, wait := d.awaitGrant(); wait {
+		return plan
+	}
 	failed := Why{Reason: ReasonHealthTimeout, Name: d.m.Spec.NodeName, For: timeout}
 	return d.move(EventHealthTimeout, failed, func(s *Status) {
 		s.LastOperation = d.failure(OperationHealthCheck, StageNone, codes.DeadlineExceeded, failed.String())

@@ -40,6 +40,7 @@ func (s *shell) observe() *machine.Observation {
 	o := &machine.Observation{
 		Machine: m, Class: w.class, Secret: w.secret, Frozen: w.frozen, NoCluster: w.cluster == nil,
 		NoDrain: w.cluster == nil || w.cluster.drain == nil, NoInitialize: s.noInitialize, Failures: s.failures,
+		Budgeted: w.budget != nil,
 	}
 	if name := m.Spec.NodeName; name != "" && w.cluster != nil {
 		o.Node = &machine.NodeAnswer{Name: name, Node: w.cluster.cached(name, lag()), Cached: true}
@@ -150,10 +151,8 @@ func (s *shell) count(was, op *machine.Operation) {
 // carryOut makes the call of an effect, and puts its answer into the observation.
 func (s *shell) carryOut(o *machine.Observation, effect machine.Effect) error {
 	c, m := s.w.cluster, o.Machine
-	if sync, ok := effect.(*machine.SyncNode); ok && sync.Capacity {
-		if err := s.w.port(func() { c.capacity(m, sync) }); err != nil {
-			return err
-		}
+	if err := s.capacity(m, effect); err != nil {
+		return err
 	}
 	conflict := false
 	err := s.w.port(func() {
@@ -177,6 +176,8 @@ func (s *shell) carryOut(o *machine.Observation, effect machine.Effect) error {
 			o.NodeDeleted = pointer(c.remove(m, e))
 		case *machine.DrainNode, *machine.DetachVolumes:
 			s.drain(o, effect)
+		case machine.AskGrant:
+			o.Grant = s.w.budget(m)
 		}
 	})
 	if err == nil && conflict {
@@ -213,6 +214,15 @@ func (s *shell) drain(o *machine.Observation, effect machine.Effect) {
 	if e, ok := effect.(*machine.DetachVolumes); ok {
 		o.Detach = pointer(d.detach(o.Machine, e))
 	}
+}
+
+// capacity makes the first of the two calls of a SyncNode, where it is needed.
+func (s *shell) capacity(m *machine.Machine, effect machine.Effect) error {
+	sync, ok := effect.(*machine.SyncNode)
+	if !ok || !sync.Capacity {
+		return nil
+	}
+	return s.w.port(func() { s.w.cluster.capacity(m, sync) })
 }
 
 func pointer[T any](v T) *T { return &v }

@@ -16,12 +16,14 @@ import (
 // world is all that decisions are about and carried out on: a store, a
 // provider, a cluster and a clock, each as simple as a model can be.
 type world struct {
-	t       require.TestingT
-	now     time.Time
-	policy  *machine.Policy
-	class   *machine.Class // nil: it does not exist
-	secret  string
-	frozen  bool
+	t      require.TestingT
+	now    time.Time
+	policy *machine.Policy
+	class  *machine.Class // nil: it does not exist
+	secret string
+	frozen bool
+	// budget answers AskGrant; nil: there is none.
+	budget  func(*machine.Machine) *machine.Grant
 	checker *fsm.Checker
 
 	store    *storeModel

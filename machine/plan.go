@@ -72,6 +72,10 @@ type Observation struct {
 	NodeSynced, NodeMarked, NodeDeleted *Outcome
 
 	Drain, Detach *DrainAnswer
+	// Budgeted says that a budget limits how many machines are replaced at a
+	// time: none is given up for its health without a Grant.
+	Budgeted bool
+	Grant    *Grant
 }
 
 // Write is one change of the machine in the store: *Update, *UpdateStatus or *Delete.

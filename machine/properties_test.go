@@ -117,7 +117,7 @@ func TestP17NodesOfOthersAreLeftAlone(t *testing.T) {
 		switch plan.Effect.(type) {
 		case *machine.SyncNode, *machine.MarkNode, machine.DeleteNode, *machine.DrainNode, *machine.DetachVolumes:
 			require.Fail(t, "a node of somebody else's", "%T: %s", plan.Effect, plan.Why)
-		case machine.GetVM, machine.CreateVM, machine.InitializeVM, machine.DeleteVM, machine.FindNode, nil:
+		case machine.GetVM, machine.CreateVM, machine.InitializeVM, machine.DeleteVM, machine.FindNode, machine.AskGrant, nil:
 		}
 		_, deletes := plan.Write.(*machine.Delete)
 		require.False(t, deletes, "deleted because of somebody else's node")

@@ -150,6 +150,8 @@ func answerTo(o *machine.Observation, effect machine.Effect) string {
 		return drainAnswer(o.Drain)
 	case *machine.DetachVolumes:
 		return drainAnswer(o.Detach)
+	case machine.AskGrant:
+		return map[bool]string{true: "allowed", false: "refused"}[o.Grant.Allowed]
 	}
 	return ""
 }

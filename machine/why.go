@@ -49,6 +49,8 @@ const (
 	ReasonUnhealthyWait    Reason = "WaitingForHealth"
 	ReasonUnhealthyForever Reason = "HealthTimeoutDisabled"
 	ReasonHealthTimeout    Reason = "HealthTimeout"
+	ReasonAskGrant         Reason = "AskGrant"
+	ReasonNotGranted       Reason = "ReplacementBlocked"
 	ReasonHealthy          Reason = "Healthy"
 	ReasonForeignNode      Reason = "NodeOfAnotherMachine"
 	ReasonNodeDeletion     Reason = "NodeBeingDeleted"
@@ -152,6 +154,8 @@ var sentences = map[Reason]string{
 	ReasonUnhealthyWait:    "node {name} is missing or unhealthy; {for} left before the machine fails",
 	ReasonUnhealthyForever: "node {name} is missing or unhealthy, and the health timeout is disabled",
 	ReasonHealthTimeout:    "node {name} was missing or unhealthy for {for}: to be replaced",
+	ReasonAskGrant:         "node {name} was missing or unhealthy for too long: asking whether the machine may be replaced now",
+	ReasonNotGranted:       "node {name} was missing or unhealthy for too long, but its machine is not replaced yet: {detail}",
 	ReasonHealthy:          "node {name} is healthy",
 	ReasonForeignNode:      "node {name} carries the name of machine {detail}: left alone",
 	ReasonNodeDeletion:     "node {name} is being deleted, and its machine with it",

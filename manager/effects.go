@@ -55,6 +55,8 @@ func (p *machinePass) do(ctx context.Context, e machine.Effect) (err error) {
 		p.o.Drain, err = p.drained(ctx, e.Node, func() (machine.DrainAnswer, error) { return p.Drainer.Drain(ctx, p.o.Machine, e) })
 	case *machine.DetachVolumes:
 		p.o.Detach, err = p.drained(ctx, e.Node, func() (machine.DrainAnswer, error) { return p.Drainer.Detach(ctx, p.o.Machine, e) })
+	case machine.AskGrant:
+		p.o.Grant, err = p.askGrant(ctx)
 	default:
 		err = fmt.Errorf("unknown effect %T", e)
 	}

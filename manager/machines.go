@@ -70,7 +70,10 @@ func (p *machinePass) observe(ctx context.Context, fresh bool) error {
 	if err != nil {
 		return itself(err)
 	}
-	p.o = machine.Observation{Machine: m, NoCluster: p.Cluster == nil, NoDrain: p.Drainer == nil, Failures: p.memo.failures(p.key)}
+	p.o = machine.Observation{
+		Machine: m, NoCluster: p.Cluster == nil, NoDrain: p.Drainer == nil,
+		Budgeted: p.SafetyPolicy != nil, Failures: p.memo.failures(p.key),
+	}
 	if p.o.Class, err = p.class(ctx, m); err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/safety"
 	"github.com/millwright-go/millwright/store"
 )
 
@@ -43,6 +44,9 @@ type Options struct {
 	MachinePolicy    *machine.Policy
 	SetPolicy        *machineset.Policy
 	DeploymentPolicy *deployment.Policy
+	// SafetyPolicy limits how many machines of a deployment, or of a set
+	// without one, are replaced for their health at a time. Nil: nothing does.
+	SafetyPolicy *safety.Policy
 
 	Hooks Hooks
 	Log   *slog.Logger // nil: nothing is logged
@@ -141,6 +145,11 @@ func (o *Options) completePolicies() error {
 	}
 	if err := o.SetPolicy.Validate(); err != nil {
 		return err
+	}
+	if o.SafetyPolicy != nil {
+		if err := o.SafetyPolicy.Validate(); err != nil {
+			return err
+		}
 	}
 	return o.DeploymentPolicy.Validate()
 }

@@ -19,6 +19,8 @@ type fuse struct {
 	blowAt int // zero: never
 	after  bool
 	dead   bool
+	// meanwhile is what others do just before a call; nil: nothing.
+	meanwhile func(call int)
 }
 
 func (f *fuse) pass(call func() error) error {
@@ -26,6 +28,9 @@ func (f *fuse) pass(call func() error) error {
 		return errDead
 	}
 	f.calls++
+	if f.meanwhile != nil {
+		f.meanwhile(f.calls)
+	}
 	if f.calls != f.blowAt {
 		return call()
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/safety"
 	"github.com/millwright-go/millwright/store"
 )
 
@@ -49,6 +50,9 @@ type world struct {
 	lost    int             // machines that failed
 	bounded bool            // all machines are the deployment's, within its bounds
 	story   []string        // what was told, for a failure's message
+
+	safety *safety.Policy  // nil: no budget
+	sick   map[string]bool // VMs whose nodes are ill
 }
 
 const namespace = "fleet"
@@ -98,7 +102,7 @@ func (w *world) start(f *fuse, stale bool) *process {
 		Secrets:     attach(w, p, false, w.secrets, nil),
 		Cluster:     nodes{attach(w, p, stale, w.nodes, manager.NodeIndexes(machine.DefaultPolicy().Keys.NodeMachine))},
 		Driver:      driver.Around(w.provider, w.through(f)),
-		Now:         w.now,
+		Now:         w.now, SafetyPolicy: w.safety,
 		Hooks: manager.Hooks{Transition: w.lose, Event: func(kind manager.Kind, key object.Key, _ manager.EventType, reason, why string) {
 			w.story = append(w.story, fmt.Sprintf("%s call %d: %s %s: %s: %s", w.at.Format("15:04:05"), f.calls, kind, key, reason, why))
 		}},
@@ -201,7 +205,7 @@ func (w *world) join() {
 	for _, key := range keysOf(w.nodes) {
 		node, err := w.nodes.Get(ctx, key)
 		require.NoError(w.t, err)
-		if alive[key.Name] == "" && !node.Deleted() {
+		if (alive[key.Name] == "" || w.sick[key.Name]) && !node.Deleted() {
 			w.ready(node, object.Unknown)
 		}
 	}

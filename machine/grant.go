@@ -1,0 +1,51 @@
+package machine
+
+import "time"
+
+// A machine that has been unhealthy for too long is given up, and replaced.
+// Where many are unhealthy at a time that can take a whole fleet down, so its
+// owner may set a budget of replacements. The budget is kept elsewhere (package
+// safety): a machine cannot see the others. What is decided here is when it is
+// asked for, and that nothing is given up without it.
+
+// grantRetry is after how long a verdict that was refused is asked for again.
+const grantRetry = 30 * time.Second
+
+// AskGrant asks whether this machine may be given up now (Observation.Grant).
+// The answer is read live: it must take into account every grant that was ever
+// given.
+type AskGrant struct{}
+
+func (AskGrant) effect() {}
+
+// Grant is the answer to AskGrant.
+type Grant struct {
+	// Allowed lets the machine be given up by one write, to be issued before
+	// Until.
+	Allowed bool
+	// Until is when a grant lapses; zero: it does not.
+	Until time.Time
+	// Detail says what stands against it, as a sentence; empty if allowed.
+	Detail string
+}
+
+// awaitGrant holds a health verdict back until the budget of replacements
+// allows it. Without a budget nothing is held back.
+func (d *decision) awaitGrant() (Plan, bool) {
+	if !d.o.Budgeted {
+		return Plan{}, false
+	}
+	why := Why{Reason: ReasonAskGrant, Name: d.m.Spec.NodeName}
+	grant := d.o.Grant
+	switch {
+	case grant == nil:
+		return Plan{Effect: AskGrant{}, Why: why}, true
+	case grant.Allowed && (grant.Until.IsZero() || d.now.Before(grant.Until)):
+		return Plan{}, false
+	}
+	why.Reason, why.Detail = ReasonNotGranted, grant.Detail
+	if grant.Allowed {
+		why.Detail = "the grant has lapsed"
+	}
+	return Plan{At: d.now.Add(grantRetry), Why: why, Warn: why}, true
+}

@@ -1,0 +1,274 @@
+package safety
+
+import (
+	"time"
+
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/object"
+)
+
+// GrantObservation is what a decision is made from about a machine that is to
+// be given up for its health. The caller fills in Machine, and Set and
+// Deployment from its caches; ReadFleet asks for the rest.
+type GrantObservation struct {
+	// Machine asks. Only its name and its set's matter; how it fares is read
+	// from Fleet.
+	Machine *machine.Machine
+	// Deployment holds the budget. Nil: Set has no deployment.
+	Deployment *deployment.Deployment
+	// Set owns the machine. Nil: nobody replaces it, and no budget counts it.
+	Set *machineset.Set
+	// Fleet is all machines of the deployment's sets, or of the lone set.
+	Fleet []*machine.Machine
+	// Live says that the above was read live in this pass, in this order: the
+	// deployment, or the lone set; then the sets; then the machines. A write
+	// under the version of what holds the budget then fails if any slot was
+	// taken that Fleet does not show the effect of.
+	Live bool
+	// Taken says that the slot was written in this pass, by Plan.Write.
+	Taken bool
+	// Zones are the zones of machines, by the name of their class. A class
+	// that is missing is in no zone.
+	Zones map[string]string
+	// Preserved are names of machines that are kept for inspection: they
+	// count neither as in replacement nor as missing.
+	Preserved map[string]bool
+}
+
+// GrantWrite takes a slot: *TakeFromDeployment or *TakeFromSet.
+//
+//sumtype:decl
+type GrantWrite interface{ grantWrite() }
+
+// TakeFromDeployment stores a deployment's metadata.
+type TakeFromDeployment struct{ Deployment *deployment.Deployment }
+
+// TakeFromSet stores a lone set's metadata.
+type TakeFromSet struct{ Set *machineset.Set }
+
+func (*TakeFromDeployment) grantWrite() {}
+func (*TakeFromSet) grantWrite()        {}
+
+// GrantPlan is what to do next: ReadFleet, or Write, or the answer.
+type GrantPlan struct {
+	// ReadFleet asks for everything to be read live, see
+	// GrantObservation.Live. What holds the budget being gone, or having
+	// another UID, ends the pass.
+	ReadFleet bool
+	// Write compares and swaps. Once it is stored Taken becomes true, and
+	// what the store answered with replaces what was observed. A conflict ends
+	// the pass: somebody else may have taken the slot.
+	Write GrantWrite
+	// Grant is the answer to machine.AskGrant; nil: not yet.
+	Grant *machine.Grant
+	Why   Why
+}
+
+// DecideGrant says whether a machine may be given up for its health now. It
+// changes none of its arguments, and gives the same plan for the same ones. The
+// error is for a caller's mistake only.
+//
+// A machine is in replacement from the moment its grant is written until as
+// many machines do their work as are wanted. Two machines that ask at the same
+// time both read the fleet as it was before either was given up; that is why a
+// slot is written first, where both must write.
+func DecideGrant(o *GrantObservation, p *Policy, now time.Time) (GrantPlan, error) {
+	if err := p.usable(o != nil && o.Machine != nil); err != nil {
+		return GrantPlan{}, err
+	}
+	d := granting{o: o, p: p, now: now}
+	why := Why{Reason: ReasonGranted, Name: o.Machine.Name}
+	if o.Set == nil && o.Deployment == nil {
+		return GrantPlan{Grant: &machine.Grant{Allowed: true}, Why: why}, nil
+	}
+	if !o.Live {
+		return GrantPlan{ReadFleet: true, Why: Why{Reason: ReasonReadFleet, Name: o.Machine.Name}}, nil
+	}
+	d.slots = ParseSlots(d.holder().Annotations[p.Keys.Slots])
+	d.count()
+	if o.Taken && d.own == nil { // its name can't be written down
+		no := Why{Reason: ReasonSlotLost, Name: o.Machine.Name}
+		return GrantPlan{Grant: &machine.Grant{Detail: no.String()}, Why: no}, nil
+	}
+	if o.Taken {
+		until := d.own.At.Add(p.GrantUse)
+		why.Have, why.Want = d.busy()+1, d.limit()
+		return GrantPlan{Grant: &machine.Grant{Allowed: true, Until: until}, Why: why}, nil
+	}
+	if no, held := d.heldBack(); held {
+		return GrantPlan{Grant: &machine.Grant{Detail: no.String()}, Why: no}, nil
+	}
+	return d.take(), nil
+}
+
+// granting is one call of DecideGrant.
+type granting struct {
+	o   *GrantObservation
+	p   *Policy
+	now time.Time
+
+	slots []Slot // as stored
+	kept  []Slot // of these, the ones that still count, without our own
+	own   *Slot
+	ripe  bool // the machine itself waits for the verdict
+
+	serving int64 // machines that do their work, or may come to do it again by themselves
+	given   int64 // machines given up that are not being deleted yet, or about to be
+	zone    zoneCount
+}
+
+type zoneCount struct {
+	name           string
+	total, unknown int64
+}
+
+// holder is what the slots are written on.
+func (d *granting) holder() *object.Meta {
+	if d.o.Deployment != nil {
+		return &d.o.Deployment.Meta
+	}
+	return &d.o.Set.Meta
+}
+
+// wanted is how many machines there should be.
+func (d *granting) wanted() int32 {
+	if d.o.Deployment != nil {
+		return max(d.o.Deployment.Spec.Replicas, 0)
+	}
+	return max(d.o.Set.Spec.Replicas, 0)
+}
+
+// limit is how many may be in replacement.
+func (d *granting) limit() int64 {
+	return max(1, int64(d.p.Replacements.Ceil(d.wanted())))
+}
+
+// expired tells whether nothing can come of a slot any more: it may be used
+// for GrantUse, and a write issued at that moment is on its way for
+// GrantFlight at most. One from further ahead is nobody's.
+func (d *granting) expired(s Slot) bool {
+	life := d.p.GrantUse + d.p.GrantFlight + time.Second
+	return s.At.After(d.now.Add(d.p.GrantFlight)) || !d.now.Before(s.At.Add(life))
+}
+
+// awaits tells whether a machine waits for a verdict on its health.
+func awaits(m *machine.Machine) bool {
+	return m.Status.Phase == machine.PhaseUnknown || m.Status.Phase == machine.PhaseInPlaceUpdateFailed
+}
+
+// serves tells whether a machine does its work, or may yet do it again: what
+// is not in replacement.
+func (d *granting) serves(m *machine.Machine) bool {
+	if m.Deleted() {
+		return false
+	}
+	switch m.Status.Phase {
+	case machine.PhaseRunning, machine.PhaseAvailable, machine.PhaseUnknown, machine.PhaseInPlaceUpdateFailed:
+		return true
+	case machine.PhaseNew, machine.PhasePending, machine.PhaseCrashLoopBackOff, machine.PhaseFailed,
+		machine.PhaseTerminating, machine.PhaseInPlaceUpdating, machine.PhaseInPlaceUpdateSuccessful:
+	}
+	return d.o.Preserved[m.Name]
+}
+
+// count goes through the fleet once. A slot counts while its machine waits for
+// the verdict that the slot was taken for, and from the verdict until the
+// machine is being deleted; after that the machine is missing, which counts as
+// much.
+func (d *granting) count() {
+	holds := make(map[string]Slot, len(d.slots))
+	for _, s := range d.slots {
+		holds[s.Machine] = s
+	}
+	mine := d.zoneOf(d.o.Machine)
+	d.zone.name = mine
+	for _, m := range d.o.Fleet {
+		if m == nil {
+			continue
+		}
+		d.countZone(m, mine)
+		slot, has := holds[m.Name]
+		switch {
+		case m.Name == d.o.Machine.Name:
+			d.ripe = !m.Deleted() && awaits(m)
+			if has {
+				own := slot
+				d.own = &own
+			}
+		case has && d.stands(m, slot):
+			d.given++
+			d.kept = append(d.kept, slot)
+		case d.serves(m):
+			d.serving++
+		}
+	}
+}
+
+// stands tells whether a machine is given up by its slot, or about to be, and
+// not being deleted yet.
+func (d *granting) stands(m *machine.Machine, slot Slot) bool {
+	if m.Deleted() || d.o.Preserved[m.Name] {
+		return false
+	}
+	return m.Status.Phase == machine.PhaseFailed || awaits(m) && !d.expired(slot)
+}
+
+func (d *granting) zoneOf(m *machine.Machine) string { return d.o.Zones[m.Spec.Class.Name] }
+
+func (d *granting) countZone(m *machine.Machine, mine string) {
+	if mine == "" || m.Deleted() || d.zoneOf(m) != mine {
+		return
+	}
+	d.zone.total++
+	if m.Status.Phase == machine.PhaseUnknown {
+		d.zone.unknown++
+	}
+}
+
+// busy is how many machines are in replacement, not counting the one that
+// asks: what is missing to the number wanted, were it not for that one, or
+// what was given up, where more machines are there than are wanted.
+func (d *granting) busy() int64 {
+	missing := int64(d.wanted()) - d.serving - 1
+	return max(missing, d.given, 0)
+}
+
+// heldBack tells what stands against the verdict.
+func (d *granting) heldBack() (Why, bool) {
+	name := d.o.Machine.Name
+	z := &d.zone
+	switch {
+	case !d.ripe:
+		return Why{Reason: ReasonNotAsking, Name: name}, true
+	case d.p.ZoneRule && z.total >= 3 && 2*z.unknown > z.total:
+		return Why{Reason: ReasonZoneFails, Name: name, Detail: z.name, Have: z.unknown, Want: z.total}, true
+	case d.busy() >= d.limit():
+		return Why{Reason: ReasonBudgetSpent, Name: name, Have: d.busy(), Want: d.limit()}, true
+	}
+	return Why{}, false
+}
+
+// take writes a slot for the machine, also where it has one already: only
+// a write of this very pass says that nobody else has counted it as free.
+func (d *granting) take() GrantPlan {
+	why := Why{Reason: ReasonTakeSlot, Name: d.o.Machine.Name, Have: d.busy() + 1, Want: d.limit()}
+	slots := FormatSlots(append(d.kept, Slot{d.o.Machine.Name, stamp(d.now)}))
+	note := func(m *object.Meta) {
+		annotations := make(map[string]string, len(m.Annotations)+1)
+		for k, v := range m.Annotations {
+			annotations[k] = v
+		}
+		annotations[d.p.Keys.Slots] = slots
+		m.Annotations = annotations
+	}
+	if d.o.Deployment != nil {
+		changed := d.o.Deployment.Clone()
+		note(&changed.Meta)
+		return GrantPlan{Write: &TakeFromDeployment{changed}, Why: why}
+	}
+	changed := d.o.Set.Clone()
+	note(&changed.Meta)
+	return GrantPlan{Write: &TakeFromSet{changed}, Why: why}
+}

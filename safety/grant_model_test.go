@@ -1,0 +1,289 @@
+package safety_test
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/safety"
+)
+
+// ward is a deployment, or a lone set, whose machines fall ill, are given up,
+// deleted and replaced, each watched by a process of its own.
+type ward struct {
+	journal
+	t          require.TestingT
+	policy     *safety.Policy
+	replicas   int32
+	deployment *deployment.Deployment // nil: the set is a lone one
+	set        *machineset.Set
+	machines   []*machine.Machine
+	zones      map[string]string
+	versions   int
+
+	nurses   []*nurse
+	late     []func() // writes that are still on their way
+	verdicts []*machine.Machine
+	given    int
+}
+
+func newWard(t require.TestingT, replicas int32, lone bool) *ward {
+	w := &ward{journal: journal{now: epoch}, t: t, policy: safety.DefaultPolicy(), replicas: replicas}
+	w.set = &machineset.Set{Meta: object.Meta{Key: object.Key{Name: "web-1"}, UID: "s"}}
+	w.set.Spec.Replicas = replicas
+	if !lone {
+		w.deployment = &deployment.Deployment{Meta: object.Meta{Key: object.Key{Name: "web"}, UID: "d"}}
+		w.deployment.Spec.Replicas = replicas
+	}
+	for range replicas {
+		w.bear(machine.PhaseRunning)
+	}
+	return w
+}
+
+func (w *ward) version() string {
+	w.versions++
+	return strconv.Itoa(w.versions)
+}
+
+func (w *ward) bear(phase machine.Phase) *machine.Machine {
+	m := &machine.Machine{Meta: object.Meta{Key: object.Key{Name: "m-" + w.version()}, Version: w.version()}}
+	m.Spec.Class.Name, m.Status.Phase = "a", phase
+	w.machines = append(w.machines, m)
+	return m
+}
+
+// turn writes a machine's phase.
+func (w *ward) turn(name string, phase machine.Phase) {
+	i := slices.IndexFunc(w.machines, func(m *machine.Machine) bool { return m.Name == name })
+	changed := w.machines[i].Clone()
+	changed.Status.Phase, changed.Version = phase, w.version()
+	if phase == machine.PhaseTerminating {
+		changed.DeletedAt = w.now
+	}
+	w.machines[i] = changed
+}
+
+func (w *ward) find(name string) *machine.Machine {
+	for _, m := range w.machines {
+		if m.Name == name {
+			return m
+		}
+	}
+	return nil
+}
+
+// nurse is the pass over one machine, one port call at a time.
+type nurse struct {
+	w     *ward
+	m     *machine.Machine // as read at the beginning of the pass
+	o     *safety.GrantObservation
+	reads int
+	grant *machine.Grant
+	plan  safety.GrantPlan
+}
+
+func (w *ward) send(name string) *nurse {
+	n := &nurse{w: w, m: w.find(name)}
+	n.o = &safety.GrantObservation{Machine: n.m, Deployment: w.deployment, Set: w.set, Zones: w.zones}
+	w.nurses = append(w.nurses, n)
+	return n
+}
+
+// step makes one call; false: the pass is over. delay: the write of the machine
+// takes effect later.
+func (n *nurse) step(delay bool) bool {
+	w := n.w
+	if n.reads > 0 {
+		n.read()
+		return true
+	}
+	if n.grant != nil {
+		return n.conclude(delay)
+	}
+	plan, err := safety.DecideGrant(n.o, w.policy, w.now)
+	require.NoError(w.t, err)
+	n.plan = plan
+	w.tell(n.m.Name, &plan)
+	switch {
+	case plan.ReadFleet:
+		n.reads = 3
+	case plan.Write != nil:
+		return n.take(plan.Write)
+	default:
+		n.grant = plan.Grant
+		return n.grant.Allowed
+	}
+	return true
+}
+
+// read makes the reads in their order, with time for others in between.
+func (n *nurse) read() {
+	n.reads--
+	switch n.reads {
+	case 2:
+		n.o.Deployment = n.w.deployment
+		if n.w.deployment == nil {
+			n.o.Set = n.w.set
+		}
+	case 1:
+		if n.w.deployment != nil {
+			n.o.Set = n.w.set
+		}
+	case 0:
+		n.o.Fleet, n.o.Live = append([]*machine.Machine{nil}, n.w.machines...), true
+	}
+}
+
+func (n *nurse) take(write safety.GrantWrite) bool {
+	w := n.w
+	switch write := write.(type) {
+	case *safety.TakeFromDeployment:
+		if write.Deployment.Version != w.deployment.Version {
+			return false
+		}
+		w.deployment = write.Deployment.Clone()
+		w.deployment.Version = w.version()
+		n.o.Deployment = w.deployment
+	case *safety.TakeFromSet:
+		if write.Set.Version != w.set.Version {
+			return false
+		}
+		w.set = write.Set.Clone()
+		w.set.Version = w.version()
+		n.o.Set = w.set
+	}
+	n.o.Taken = true
+	return true
+}
+
+// conclude gives the machine up, if it is still as it was and the grant holds.
+func (n *nurse) conclude(delay bool) bool {
+	w := n.w
+	if !w.now.Before(n.grant.Until) {
+		return false
+	}
+	apply := func() {
+		if m := w.find(n.m.Name); m != nil && m.Version == n.m.Version {
+			w.turn(m.Name, machine.PhaseFailed)
+			w.verdicts = append(w.verdicts, m)
+			w.given++
+		}
+	}
+	if delay {
+		w.late = append(w.late, apply)
+		return false
+	}
+	apply()
+	return false
+}
+
+// serving is the model's own count of machines that are not in replacement.
+func (w *ward) serving() int {
+	n := 0
+	for _, m := range w.machines {
+		if !m.Deleted() && (m.Status.Phase == machine.PhaseRunning || m.Status.Phase == machine.PhaseUnknown) {
+			n++
+		}
+	}
+	return n
+}
+
+// inFlight is how many verdicts have not led to a replacement yet: no more than
+// are missing, once their machines are being deleted.
+func (w *ward) inFlight() int {
+	standing, gone := w.verdicts[:0:0], 0
+	for _, v := range w.verdicts {
+		if m := w.find(v.Name); m != nil && !m.Deleted() {
+			standing = append(standing, v)
+		} else {
+			gone++
+		}
+	}
+	missing := max(0, int(w.replicas)-w.serving()-len(standing))
+	for _, v := range w.verdicts {
+		if gone <= missing {
+			break
+		}
+		if !slices.Contains(standing, v) {
+			w.verdicts = slices.DeleteFunc(w.verdicts, func(x *machine.Machine) bool { return x == v })
+			gone--
+		}
+	}
+	return len(w.verdicts)
+}
+
+func (w *ward) tell(name string, plan *safety.GrantPlan) {
+	action := "refused"
+	switch {
+	case plan.ReadFleet:
+		action = "read the fleet live"
+	case plan.Write != nil:
+		action = fmt.Sprintf("%T", plan.Write)[len("*safety."):]
+	case plan.Grant.Allowed:
+		action = "allowed until " + w.since(plan.Grant.Until)
+	}
+	w.line(name, action, plan.Why)
+}
+
+// treat lets the set do what sets do, and illness take its course.
+func (w *ward) treat(t *rapid.T, act string) {
+	switch {
+	case act == "replace":
+		w.replace()
+	case act == "plague":
+		for _, m := range w.machines {
+			w.befall(m, "ill")
+		}
+	case act == "late" && len(w.late) > 0:
+		w.late[0]()
+		w.late = w.late[1:]
+	case len(w.machines) > 0:
+		w.befall(w.machines[rapid.IntRange(0, len(w.machines)-1).Draw(t, "machine")], act)
+	}
+}
+
+// befall lets something happen to one machine, if it can.
+func (w *ward) befall(m *machine.Machine, act string) {
+	switch {
+	case act == "ill" && !m.Deleted() && m.Status.Phase == machine.PhaseRunning:
+		w.turn(m.Name, machine.PhaseUnknown)
+	case act == "well" && !m.Deleted() && m.Status.Phase == machine.PhaseUnknown:
+		w.turn(m.Name, machine.PhaseRunning)
+	case act == "ask" && m.Status.Phase == machine.PhaseUnknown:
+		w.send(m.Name)
+	case act == "bury" && m.Deleted():
+		w.machines = slices.DeleteFunc(slices.Clone(w.machines), func(x *machine.Machine) bool { return x == m })
+	case act == "join" && m.Status.Phase == machine.PhasePending:
+		w.turn(m.Name, machine.PhaseRunning)
+	case act == "user deletes" && !m.Deleted():
+		w.turn(m.Name, machine.PhaseTerminating)
+	}
+}
+
+// replace deletes failed machines and makes up for what is missing.
+func (w *ward) replace() {
+	active := 0
+	for _, m := range slices.Clone(w.machines) {
+		switch {
+		case m.Deleted():
+		case m.Status.Phase == machine.PhaseFailed:
+			w.turn(m.Name, machine.PhaseTerminating)
+		default:
+			active++
+		}
+	}
+	for ; active < int(w.replicas); active++ {
+		w.bear(machine.PhasePending)
+	}
+}
+
+func (w *ward) pass(d time.Duration) { w.now = w.now.Add(d) }

@@ -1,0 +1,432 @@
+package safety_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/millwright-go/millwright/deployment/rollout"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/safety"
+)
+
+// all makes the rest of a pass.
+func (n *nurse) all() {
+	for n.step(false) {
+		continue
+	}
+}
+
+var grantStories = map[string]func(*ward){
+	"grant to one of two": func(w *ward) {
+		a, b := w.machines[0].Name, w.machines[1].Name
+		w.turn(a, machine.PhaseUnknown)
+		w.turn(b, machine.PhaseUnknown)
+		w.say("both machines are Unknown")
+		w.send(a).all()
+		w.send(b).all()
+		w.replace()
+		w.say("the first is being deleted, its replacement is Pending")
+		w.send(b).all()
+		w.turn(w.machines[2].Name, machine.PhaseRunning)
+		w.say("its replacement runs")
+		w.send(b).all()
+	},
+	"grant to two at the same time": func(w *ward) {
+		a, b := w.machines[0].Name, w.machines[1].Name
+		w.turn(a, machine.PhaseUnknown)
+		w.turn(b, machine.PhaseUnknown)
+		first, second := w.send(a), w.send(b)
+		for range 6 {
+			first.step(false)
+			second.step(false)
+		}
+		w.say("the second one's write meets a conflict; it asks again")
+		w.send(b).all()
+	},
+	"grant not used": func(w *ward) {
+		a, b := w.machines[0].Name, w.machines[1].Name
+		w.turn(a, machine.PhaseUnknown)
+		w.turn(b, machine.PhaseUnknown)
+		n := w.send(a)
+		for range 5 {
+			n.step(false)
+		}
+		w.say("the process dies with the slot taken")
+		w.send(b).all()
+		w.pass(3 * time.Minute)
+		w.send(b).all()
+		w.pass(time.Second)
+		w.send(b).all()
+	},
+	"grant taken up again": func(w *ward) {
+		a := w.machines[0].Name
+		w.turn(a, machine.PhaseUnknown)
+		n := w.send(a)
+		for range 5 {
+			n.step(false)
+		}
+		w.say("the process dies with the slot taken; the next one takes it anew")
+		w.pass(time.Minute)
+		w.send(a).all()
+	},
+	"grant in a failing zone": func(w *ward) {
+		w.policy.ZoneRule, w.zones = true, map[string]string{"a": "zone-1"}
+		w.bear(machine.PhaseRunning)
+		for _, m := range w.machines[:2] {
+			w.turn(m.Name, machine.PhaseUnknown)
+		}
+		w.send(w.machines[0].Name).all()
+		w.turn(w.machines[1].Name, machine.PhaseRunning)
+		w.say("one of the two is well again")
+		w.send(w.machines[0].Name).all()
+	},
+	"grant where one is missing for another reason": func(w *ward) {
+		w.turn(w.machines[0].Name, machine.PhaseCrashLoopBackOff)
+		w.turn(w.machines[1].Name, machine.PhaseUnknown)
+		w.send(w.machines[1].Name).all()
+		w.policy.Replacements = rollout.IntOrPercent{Value: 2}
+		w.say("the budget is raised to 2")
+		w.send(w.machines[1].Name).all()
+	},
+}
+
+func tellGrants(t *testing.T) {
+	for name, run := range grantStories {
+		t.Run(name, func(t *testing.T) {
+			w := newWard(t, 2, name == "grant taken up again")
+			run(w)
+			compare(t, name, &w.journal)
+		})
+	}
+}
+
+// P24: whoever asks at the same time, reads what is old, dies with a slot in
+// hand or writes late, no more verdicts are in flight than the budget allows;
+// and once all is quiet again, everyone who is ill is replaced.
+func TestP24VerdictsStayWithinTheBudget(t *testing.T) {
+	given, late := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWard(t, rapid.Int32Range(1, 5).Draw(t, "replicas"), rapid.Bool().Draw(t, "lone"))
+		limit := rapid.IntRange(1, 3).Draw(t, "limit")
+		w.policy.Replacements = rollout.IntOrPercent{Value: int32(limit)}
+		for range rapid.IntRange(0, 2).Draw(t, "surplus") {
+			w.bear(machine.PhaseRunning)
+		}
+		flying := map[int]time.Time{}
+		for i := range rapid.IntRange(1, 120).Draw(t, "steps") {
+			act := rapid.SampledFrom([]string{
+				"step", "step", "step", "rest", "rest", "ask", "ask", "plague", "ill", "well", "replace", "bury", "join", "user deletes", "late", "time", "stall", "crash",
+			}).Draw(t, "act")
+			switch {
+			case act == "time":
+				w.pass(time.Duration(rapid.IntRange(1, 20).Draw(t, "seconds")) * time.Second)
+			case act == "stall" && len(w.late) == 0:
+				w.pass(time.Duration(rapid.IntRange(1, 200).Draw(t, "seconds")) * time.Second)
+			case len(w.nurses) == 0 || act != "step" && act != "crash" && act != "rest":
+				w.treat(t, act)
+			case w.nurse(t, act):
+				flying[i] = w.now
+				late++
+			}
+			w.land(flying)
+			require.LessOrEqual(t, w.inFlight(), limit, "verdicts in flight")
+		}
+		given += w.given
+		w.heal(t)
+	})
+	assert.Positive(t, given, "no machine was ever given up")
+	assert.Positive(t, late, "no write was ever late")
+}
+
+// nurse lets one of the passes go on, to its end or by a step, or die; true: a
+// write is on its way.
+func (w *ward) nurse(t *rapid.T, act string) bool {
+	at := rapid.IntRange(0, len(w.nurses)-1).Draw(t, "nurse")
+	before, n := len(w.late), w.nurses[at]
+	delay := rapid.IntRange(0, 3).Draw(t, "delay") == 0
+	going := act != "crash" && n.step(delay)
+	for going && act == "rest" {
+		going = n.step(delay)
+	}
+	if !going {
+		w.nurses = append(w.nurses[:at], w.nurses[at+1:]...)
+	}
+	return len(w.late) > before
+}
+
+// land has late writes take effect before they have been on their way for
+// longer than they can be.
+func (w *ward) land(flying map[int]time.Time) {
+	for i, since := range flying {
+		if w.now.Sub(since) >= w.policy.GrantFlight-20*time.Second {
+			for _, apply := range w.late {
+				apply()
+			}
+			w.late = nil
+			clear(flying)
+			return
+		}
+		if len(w.late) == 0 {
+			delete(flying, i)
+		}
+	}
+}
+
+// heal lets everything take its course: whoever is ill stays so, asks, and is replaced.
+func (w *ward) heal(t *rapid.T) {
+	w.nurses, w.late = nil, nil
+	for range 40 {
+		w.pass(time.Minute)
+		for _, m := range w.machines {
+			if m.Status.Phase == machine.PhaseUnknown && !m.Deleted() {
+				w.send(m.Name).all()
+			}
+		}
+		w.replace()
+		kept := w.machines[:0:0]
+		for _, m := range w.machines {
+			if !m.Deleted() {
+				kept = append(kept, m)
+			}
+		}
+		w.machines = kept
+		for _, m := range w.machines {
+			if m.Status.Phase == machine.PhasePending {
+				w.turn(m.Name, machine.PhaseRunning)
+			}
+		}
+	}
+	for _, m := range w.machines {
+		require.Equal(t, machine.PhaseRunning, m.Status.Phase, m.Name)
+	}
+	require.GreaterOrEqual(t, len(w.machines), int(w.replicas))
+}
+
+// A deployment of two with one broken heals, whatever the budget says.
+func TestTwoWithOneBrokenHeal(t *testing.T) {
+	for _, budget := range []rollout.IntOrPercent{{}, {Value: 1}, {Value: 1, Percent: true}, {Value: 100, Percent: true}} {
+		w := newWard(t, 2, false)
+		w.policy.Replacements = budget
+		w.turn(w.machines[0].Name, machine.PhaseUnknown)
+		w.send(w.machines[0].Name).all()
+		assert.Equal(t, machine.PhaseFailed, w.machines[0].Status.Phase, budget)
+	}
+}
+
+// Where more machines are there than are wanted, those given up count all the
+// same, and so does a slot beside what is missing for another reason.
+func TestGrantsAmongSurplus(t *testing.T) {
+	w := newWard(t, 1, false)
+	w.bear(machine.PhaseRunning)
+	w.bear(machine.PhaseRunning)
+	for _, m := range w.machines {
+		w.turn(m.Name, machine.PhaseUnknown)
+		w.send(m.Name).all()
+	}
+	assert.Equal(t, 1, w.given, "one is given up and not being deleted yet")
+	w.turn(w.machines[0].Name, machine.PhaseTerminating)
+	w.send(w.machines[1].Name).all()
+	assert.Equal(t, 2, w.given, "it is being deleted, and another is there in its place")
+
+	w = newWard(t, 4, false)
+	w.policy.Replacements = rollout.IntOrPercent{Value: 2}
+	w.turn(w.machines[0].Name, machine.PhaseCrashLoopBackOff)
+	w.turn(w.machines[1].Name, machine.PhaseUnknown)
+	w.turn(w.machines[2].Name, machine.PhaseUnknown)
+	n := w.send(w.machines[1].Name)
+	for range 5 {
+		n.step(false) // the slot is taken
+	}
+	w.send(w.machines[2].Name).all()
+	assert.Zero(t, w.given, "one is missing, and one about to be given up")
+}
+
+// What counts as in replacement, one phase at a time.
+func TestInReplacement(t *testing.T) {
+	busy := map[machine.Phase]bool{
+		machine.PhaseNew: true, machine.PhasePending: true, machine.PhaseCrashLoopBackOff: true, machine.PhaseFailed: true,
+		machine.PhaseTerminating: true, machine.PhaseInPlaceUpdating: true, machine.PhaseInPlaceUpdateSuccessful: true,
+		machine.PhaseRunning: false, machine.PhaseAvailable: false, machine.PhaseUnknown: false, machine.PhaseInPlaceUpdateFailed: false,
+	}
+	for phase, counts := range busy {
+		w := newWard(t, 3, false)
+		w.turn(w.machines[0].Name, machine.PhaseUnknown)
+		w.turn(w.machines[1].Name, phase)
+		n := w.send(w.machines[0].Name)
+		n.all()
+		assert.Equal(t, counts, !n.grant.Allowed, "%q", phase)
+		w.bear(machine.PhaseRunning)
+		n = w.send(w.machines[0].Name)
+		if w.find(n.m.Name).Status.Phase == machine.PhaseUnknown {
+			n.all()
+			assert.True(t, n.grant.Allowed, "%q, with a machine more than wanted", phase)
+		}
+	}
+}
+
+// Half of a percentage is a whole machine; in-place updates that failed are
+// given up too; a kept machine is not missing; what nobody replaces is free.
+func TestGrantDetails(t *testing.T) {
+	w := newWard(t, 10, false)
+	w.policy.Replacements = rollout.IntOrPercent{Value: 11, Percent: true}
+	for range 3 {
+		w.turn(w.machines[w.given].Name, machine.PhaseInPlaceUpdateFailed)
+		w.send(w.machines[w.given].Name).all()
+	}
+	assert.Equal(t, 2, w.given, "11% of 10")
+
+	w = newWard(t, 2, false)
+	w.turn(w.machines[0].Name, machine.PhaseUnknown)
+	w.turn(w.machines[1].Name, machine.PhaseFailed)
+	n := w.send(w.machines[0].Name)
+	n.o.Preserved = map[string]bool{w.machines[1].Name: true}
+	n.all()
+	assert.True(t, n.grant.Allowed)
+
+	w = newWard(t, 1, false)
+	w.bear(machine.PhaseRunning)
+	kept := w.bear(machine.PhaseRunning)
+	w.turn(kept.Name, machine.PhaseUnknown)
+	w.send(kept.Name).all()
+	w.turn(w.machines[0].Name, machine.PhaseUnknown)
+	n = w.send(w.machines[0].Name)
+	n.o.Preserved = map[string]bool{kept.Name: true}
+	n.all()
+	assert.True(t, n.grant.Allowed, "what is kept is in nobody's way, though it was given up")
+
+	w = newWard(t, 1, false)
+	w.bear(machine.PhaseRunning)
+	w.turn(w.machines[0].Name, machine.PhaseUnknown)
+	w.send(w.machines[0].Name).all()
+	w.machines[0] = w.machines[0].Clone()
+	w.machines[0].DeletedAt = w.now
+	w.bear(machine.PhaseRunning)
+	w.turn(w.machines[1].Name, machine.PhaseUnknown)
+	n = w.send(w.machines[1].Name)
+	n.all()
+	assert.True(t, n.grant.Allowed, "what is being deleted is only missing, and here nothing is")
+
+	plan, err := safety.DecideGrant(&safety.GrantObservation{Machine: n.m}, w.policy, w.now)
+	require.NoError(t, err)
+	assert.True(t, plan.Grant.Allowed)
+
+	w = newWard(t, 2, false)
+	n = w.send(w.machines[0].Name)
+	n.all()
+	assert.Equal(t, safety.ReasonNotAsking, n.plan.Why.Reason, "it runs")
+
+	w = newWard(t, 3, false)
+	for _, m := range w.machines {
+		w.turn(m.Name, machine.PhaseUnknown)
+	}
+	w.policy.ZoneRule, w.zones = true, map[string]string{"b": "z"}
+	n = w.send(w.machines[0].Name)
+	n.all()
+	assert.True(t, n.grant.Allowed, "no zone is known")
+	w.zones = map[string]string{"a": "z"}
+	w.policy.ZoneRule = false
+	w.policy.Replacements = rollout.IntOrPercent{Value: 3}
+	n = w.send(w.machines[1].Name)
+	n.all()
+	assert.True(t, n.grant.Allowed, "the rule is off")
+}
+
+// The slots that are stored are only as many as count.
+func TestSlotsDoNotPileUp(t *testing.T) {
+	w := newWard(t, 3, true)
+	for range 20 {
+		m := w.machines[0]
+		w.turn(m.Name, machine.PhaseUnknown)
+		w.send(m.Name).all()
+		w.replace()
+		w.machines = w.machines[1:]
+		w.turn(w.machines[2].Name, machine.PhaseRunning)
+	}
+	assert.Equal(t, 20, w.given)
+	assert.Len(t, safety.ParseSlots(w.set.Annotations[w.policy.Keys.Slots]), 1)
+}
+
+// What was written is read again, and what can't be is left out.
+func FuzzParseSlots(f *testing.F) {
+	f.Add("m-1~2026-03-01T09:00:00Z,m-2~2026-03-01T09:00:01Z")
+	f.Add("m-1~2026-03-01T09:00:00Z,m-1~2026-03-01T10:00:00+01:00,~,x,y~,~2026-03-01T09:00:00Z")
+	f.Add("m-1~0000-01-01T0:00:00+01:00")
+	f.Fuzz(func(t *testing.T, text string) {
+		slots := safety.ParseSlots(text)
+		again := safety.ParseSlots(safety.FormatSlots(slots))
+		require.Equal(t, slots, again)
+		seen := map[string]bool{}
+		for _, s := range slots {
+			require.NotEmpty(t, s.Machine)
+			require.False(t, seen[s.Machine], "named twice")
+			seen[s.Machine] = true
+		}
+	})
+}
+
+// A name that can't be written down is refused, not tried for ever.
+func TestSlotThatCannotBeWritten(t *testing.T) {
+	w := newWard(t, 2, false)
+	w.machines[0].Name = "a,b"
+	w.turn("a,b", machine.PhaseUnknown)
+	n := w.send("a,b")
+	n.all()
+	require.NotNil(t, n.grant)
+	assert.False(t, n.grant.Allowed)
+}
+
+// A slot that is taken leaves the others' in place; one from the future, which
+// nobody can have taken, blocks nobody.
+func TestSlotsOfOthers(t *testing.T) {
+	w := newWard(t, 5, false)
+	w.policy.Replacements = rollout.IntOrPercent{Value: 2}
+	for _, m := range w.machines[:3] {
+		w.turn(m.Name, machine.PhaseUnknown)
+		n := w.send(m.Name)
+		for range 5 {
+			n.step(false) // the slot is taken, if there is one, and not used
+		}
+	}
+	slots := safety.ParseSlots(w.deployment.Annotations[w.policy.Keys.Slots])
+	require.Len(t, slots, 2)
+	assert.Equal(t, w.machines[0].Name, slots[0].Machine)
+	assert.Equal(t, w.machines[1].Name, slots[1].Machine)
+
+	w.deployment = w.deployment.Clone()
+	w.deployment.Annotations[w.policy.Keys.Slots] = safety.FormatSlots([]safety.Slot{
+		{Machine: w.machines[0].Name, At: epoch.Add(time.Hour)}, {Machine: w.machines[1].Name, At: epoch.Add(time.Minute)},
+	})
+	w.policy.Replacements = rollout.IntOrPercent{Value: 1}
+	n := w.send(w.machines[2].Name)
+	n.all()
+	assert.False(t, n.grant.Allowed, "a clock may be a minute ahead")
+	w.policy.Replacements = rollout.IntOrPercent{Value: 2}
+	n = w.send(w.machines[2].Name)
+	n.all()
+	assert.True(t, n.grant.Allowed, "but not an hour")
+}
+
+// Most of a zone is more than half of it, and a zone of two tells nothing.
+func TestZoneRuleLimits(t *testing.T) {
+	for _, c := range []struct {
+		size, ill int
+		allowed   bool
+	}{{2, 2, true}, {3, 1, true}, {3, 2, false}, {4, 2, true}, {4, 3, false}} {
+		w := newWard(t, int32(c.size), false)
+		w.policy.ZoneRule, w.zones = true, map[string]string{"a": "z"}
+		w.policy.Replacements = rollout.IntOrPercent{Value: 100, Percent: true}
+		for _, m := range w.machines[:c.ill] {
+			w.turn(m.Name, machine.PhaseUnknown)
+		}
+		away := w.bear(machine.PhaseRunning) // one that goes, and one elsewhere
+		w.turn(away.Name, machine.PhaseTerminating)
+		w.bear(machine.PhaseRunning).Spec.Class.Name = "b"
+		n := w.send(w.machines[0].Name)
+		n.all()
+		assert.Equal(t, c.allowed, n.grant.Allowed, "%d of %d", c.ill, c.size)
+	}
+}

@@ -1,0 +1,188 @@
+package safety
+
+import (
+	"maps"
+	"time"
+
+	"github.com/millwright-go/millwright/machine"
+)
+
+// NodesObservation is what a decision about nodes without a machine is made
+// from.
+type NodesObservation struct {
+	// Nodes are all nodes of the target cluster; what was written in this
+	// pass takes the place of what was observed.
+	Nodes []*machine.Node
+	// Machines are all machines, of all namespaces.
+	Machines []*machine.Machine
+	// Live says that Machines was read live in this pass, after Nodes.
+	Live bool
+	// Refused are names of nodes that could not be written in this pass: they
+	// are left alone until the next one.
+	Refused map[string]bool
+	// Frozen: nothing is judged.
+	Frozen bool
+}
+
+// NodesPlan is what to do next: ReadMachines, or Write; with neither, look
+// again at At.
+type NodesPlan struct {
+	// ReadMachines asks for a live read of all machines.
+	ReadMachines bool
+	// Write are changed copies of nodes, each for an update under the version
+	// it was observed with. One that is gone leaves Nodes; any other error
+	// puts its name into Refused.
+	Write []WriteNode
+	// Warn are things that somebody should know, at most Burst.
+	Warn []Why
+	At   time.Time
+	Why  Why
+}
+
+// WriteNode is an order to write one node.
+type WriteNode struct {
+	Node *machine.Node
+	Why  Why
+}
+
+// DecideNodes says which nodes no machine owns, and which have one again. It
+// changes none of its arguments, and gives the same plan for the same ones. The
+// error is for a caller's mistake only.
+//
+// A node's machine is the one that has recorded its name or its provider ID,
+// or the one whose name the node carries. A node that may be that of a machine
+// still on its way is younger than NodeAge, and nothing is concluded from it.
+func DecideNodes(o *NodesObservation, p *Policy, now time.Time) (NodesPlan, error) {
+	if err := p.usable(o != nil); err != nil {
+		return NodesPlan{}, err
+	}
+	if o.Frozen {
+		return NodesPlan{At: now.Add(p.CheckPeriod), Why: Why{Reason: ReasonFrozen}}, nil
+	}
+	d := nodes{o: o, p: p, now: now, at: now.Add(p.NodePeriod), holders: holdersOf(o.Machines)}
+	for _, n := range o.Nodes {
+		if n != nil && n.Name != "" && !o.Refused[n.Name] && len(d.writes) < p.Burst {
+			d.look(n)
+		}
+	}
+	if len(d.writes) > 0 && !o.Live {
+		return NodesPlan{ReadMachines: true, Why: Why{Reason: ReasonReadOwners, Have: int64(len(d.writes))}}, nil
+	}
+	if len(d.writes) > 0 {
+		return NodesPlan{Write: d.writes, Warn: d.warn, Why: d.writes[0].Why}, nil
+	}
+	return NodesPlan{Warn: d.warn, At: d.at, Why: Why{Reason: ReasonNodesDone, Have: d.young}}, nil
+}
+
+// nodes is one call of DecideNodes.
+type nodes struct {
+	o       *NodesObservation
+	p       *Policy
+	now, at time.Time
+	holders holders
+	writes  []WriteNode
+	warn    []Why
+	young   int64
+}
+
+// holders finds machines by what a node may be known as. Each value is the
+// name of the first machine, by name, so that the answer does not depend on
+// the order of the input.
+type holders struct {
+	nodes, ids map[string]holder
+	names      map[string]bool
+}
+
+// holder is a machine that claims a node, and whether others do too.
+type holder struct {
+	name string
+	more bool
+}
+
+func holdersOf(machines []*machine.Machine) holders {
+	h := holders{
+		nodes: make(map[string]holder, len(machines)), ids: make(map[string]holder, len(machines)),
+		names: make(map[string]bool, len(machines)),
+	}
+	for _, m := range machines {
+		if m == nil {
+			continue
+		}
+		hold(h.nodes, m.Spec.NodeName, m.Name)
+		hold(h.ids, m.Spec.ProviderID, m.Name)
+		h.names[m.Name] = true
+	}
+	return h
+}
+
+func hold(by map[string]holder, key, name string) {
+	if key == "" || name == "" {
+		return
+	}
+	first, taken := by[key]
+	by[key] = holder{min(name, first.name), true}
+	if !taken {
+		by[key] = holder{name, false}
+	}
+}
+
+// of is the machine that claims a node; empty: none does.
+func (h *holders) of(n *machine.Node, label string) holder {
+	if found := h.nodes[n.Name]; found.name != "" {
+		return found
+	}
+	if found := h.ids[n.ProviderID]; found.name != "" {
+		return found
+	}
+	if name := n.Labels[label]; label != "" && name != "" && h.names[name] {
+		return holder{name, false}
+	}
+	return holder{}
+}
+
+// look judges one node.
+func (d *nodes) look(n *machine.Node) {
+	owner := d.holders.of(n, d.p.Keys.NodeMachine)
+	_, marked := n.Annotations[d.p.Keys.NotManaged]
+	marked = marked && d.p.Keys.NotManaged != ""
+	switch {
+	case owner.name == "":
+		d.disown(n, marked)
+	case marked:
+		d.write(n, Why{Reason: ReasonManaged, Name: n.Name, Detail: owner.name}, func(c *machine.Node) {
+			delete(c.Annotations, d.p.Keys.NotManaged)
+		})
+	}
+	if owner.more && len(d.warn) < d.p.Burst {
+		d.warn = append(d.warn, Why{Reason: ReasonTwoOwners, Name: n.Name, Detail: owner.name})
+	}
+}
+
+// disown lets a node go that no machine owns, once it is old enough.
+func (d *nodes) disown(n *machine.Node, marked bool) {
+	ours := n.HasFinalizer(machine.Finalizer)
+	if !ours && (marked || d.p.Keys.NotManaged == "") {
+		return
+	}
+	if at := n.CreatedAt.Add(d.p.NodeAge + time.Second); d.now.Before(at) {
+		d.at, d.young = earlier(d.at, at), d.young+1
+		return
+	}
+	d.write(n, Why{Reason: ReasonNotManaged, Name: n.Name, For: d.p.NodeAge}, func(c *machine.Node) {
+		c.RemoveFinalizer(machine.Finalizer)
+		if d.p.Keys.NotManaged == "" {
+			return
+		}
+		c.Annotations = maps.Clone(c.Annotations)
+		if c.Annotations == nil {
+			c.Annotations = make(map[string]string, 1)
+		}
+		c.Annotations[d.p.Keys.NotManaged] = "1"
+	})
+}
+
+func (d *nodes) write(n *machine.Node, why Why, change func(*machine.Node)) {
+	changed := n.Clone()
+	change(changed)
+	d.writes = append(d.writes, WriteNode{changed, why})
+}

@@ -1,0 +1,213 @@
+package safety_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/safety"
+)
+
+// field is a cluster's nodes, with machines that own some of them.
+type field struct {
+	journal
+	t        require.TestingT
+	policy   *safety.Policy
+	nodes    []*machine.Node
+	machines []*machine.Machine
+	stale    []*machine.Machine // what the cache shows; nil: the present
+	refuse   map[string]bool
+	frozen   bool
+	plan     safety.NodesPlan
+	wrote    []*machine.Node
+}
+
+func newField(t require.TestingT) *field {
+	return &field{journal: journal{now: epoch}, t: t, policy: safety.DefaultPolicy()}
+}
+
+func (f *field) node(name string) *machine.Node {
+	n := &machine.Node{Meta: object.Meta{Key: object.Key{Name: name}, CreatedAt: f.now.Truncate(time.Second)}}
+	n.AddFinalizer(machine.Finalizer)
+	n.AddFinalizer("others")
+	f.nodes = append(f.nodes, n)
+	return n
+}
+
+func (f *field) pass() {
+	o := &safety.NodesObservation{Nodes: append([]*machine.Node(nil), f.nodes...), Machines: f.machines, Frozen: f.frozen, Refused: map[string]bool{}}
+	if f.stale != nil {
+		o.Machines = f.stale
+	}
+	for range 20 {
+		plan, err := safety.DecideNodes(o, f.policy, f.now)
+		require.NoError(f.t, err)
+		f.plan = plan
+		switch {
+		case plan.ReadMachines:
+			o.Machines, o.Live = f.machines, true
+			f.line("", "read machines live", plan.Why)
+		case len(plan.Write) > 0:
+			for _, w := range plan.Write {
+				f.write(o, w)
+			}
+		default:
+			f.line("", "wait until "+f.since(plan.At), plan.Why)
+			f.warn(plan.Warn...)
+			return
+		}
+	}
+	require.Fail(f.t, "the pass does not end")
+}
+
+func (f *field) write(o *safety.NodesObservation, w safety.WriteNode) {
+	if f.refuse[w.Node.Name] {
+		o.Refused[w.Node.Name] = true
+		f.line("", "write "+w.Node.Name+": refused", w.Why)
+		return
+	}
+	f.line("", fmt.Sprintf("write %s: %q %v", w.Node.Name, w.Node.Annotations, w.Node.Finalizers), w.Why)
+	f.wrote = append(f.wrote, w.Node)
+	for i, n := range f.nodes {
+		if n.Name == w.Node.Name {
+			f.nodes[i], o.Nodes[i] = w.Node, w.Node
+		}
+	}
+}
+
+var nodeStories = map[string]func(*field){
+	"node of no machine": func(f *field) {
+		f.node("n-1")
+		f.node("n-2")
+		f.machines = []*machine.Machine{{Meta: object.Meta{Key: object.Key{Name: "m-2"}}, Spec: machine.Spec{NodeName: "n-2"}}}
+		f.pass()
+		f.now = f.plan.At
+		f.pass()
+		f.now = f.plan.At
+		f.pass()
+		f.now = f.plan.At
+		f.say("a machine is made for it by hand")
+		f.machines = append(f.machines, &machine.Machine{Meta: object.Meta{Key: object.Key{Name: "m-1"}}, Spec: machine.Spec{NodeName: "n-1"}})
+		f.pass()
+	},
+	"node whose machine the cache misses": func(f *field) {
+		f.node("n-1")
+		f.stale = []*machine.Machine{}
+		f.machines = []*machine.Machine{{Meta: object.Meta{Key: object.Key{Name: "m-1"}}, Spec: machine.Spec{NodeName: "n-1"}}}
+		f.now = f.now.Add(time.Hour)
+		f.pass()
+	},
+	"node of two machines": func(f *field) {
+		f.node("n-1")
+		for _, name := range []string{"m-2", "m-1"} {
+			f.machines = append(f.machines, &machine.Machine{Meta: object.Meta{Key: object.Key{Name: name}}, Spec: machine.Spec{NodeName: "n-1"}})
+		}
+		f.now = f.now.Add(time.Hour)
+		f.pass()
+	},
+	"node that cannot be written": func(f *field) {
+		f.node("n-1")
+		f.node("n-2")
+		f.refuse = map[string]bool{"n-1": true}
+		f.now = f.now.Add(time.Hour)
+		f.pass()
+	},
+}
+
+func tellNodes(t *testing.T) {
+	for name, run := range nodeStories {
+		t.Run(name, func(t *testing.T) {
+			f := newField(t)
+			run(f)
+			compare(t, name, &f.journal)
+		})
+	}
+}
+
+// P17: a node is let go only if no machine has its name, its provider ID or a
+// claim by label, and it is old enough; empty ones match nothing. Others'
+// finalizers and annotations stay.
+func TestNodesWithoutMachine(t *testing.T) {
+	let, taken := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		f := newField(t)
+		word := rapid.SampledFrom([]string{"", "", "a", "b", "c"})
+		for i := range rapid.IntRange(1, 4).Draw(t, "nodes") {
+			n := f.node([]string{"a", "b", "c", "d"}[i])
+			n.CreatedAt = epoch.Add(-time.Duration(rapid.IntRange(0, 2500).Draw(t, "age")) * time.Second).Truncate(time.Second)
+			n.ProviderID = word.Draw(t, "id")
+			n.Labels = map[string]string{f.policy.Keys.NodeMachine: word.Draw(t, "label")}
+			n.Annotations = map[string]string{"mine": "x"}
+			if rapid.Bool().Draw(t, "marked") {
+				n.Annotations[f.policy.Keys.NotManaged] = "1"
+			}
+			if rapid.Bool().Draw(t, "not ours") {
+				n.RemoveFinalizer(machine.Finalizer)
+			}
+		}
+		for range rapid.IntRange(0, 3).Draw(t, "machines") {
+			m := &machine.Machine{Meta: object.Meta{Key: object.Key{Name: word.Draw(t, "name")}}}
+			m.Spec.NodeName, m.Spec.ProviderID = word.Draw(t, "node"), word.Draw(t, "provider id")
+			f.machines = append(f.machines, m, nil)
+		}
+		f.stale = rapid.SampledFrom([][]*machine.Machine{{}, f.machines}).Draw(t, "cache")
+		f.policy.Burst = rapid.IntRange(1, 3).Draw(t, "burst")
+		f.pass()
+		f.stale = nil
+		f.pass()
+		for _, n := range f.nodes {
+			_, marked := n.Annotations[f.policy.Keys.NotManaged]
+			require.Equal(t, "x", n.Annotations["mine"])
+			require.True(t, n.HasFinalizer("others"))
+			if f.owned(n) {
+				require.False(t, marked, "%s has a machine", n.Name)
+				taken++
+			} else if epoch.Sub(n.CreatedAt) > f.policy.NodeAge+time.Second {
+				require.True(t, marked && !n.HasFinalizer(machine.Finalizer), "%s has none", n.Name)
+				let++
+			}
+		}
+		for _, n := range f.wrote {
+			if _, marked := n.Annotations[f.policy.Keys.NotManaged]; marked {
+				require.False(t, f.owned(n), "%s has a machine", n.Name)
+				require.Greater(t, epoch.Sub(n.CreatedAt), f.policy.NodeAge, "%s is too young", n.Name)
+			}
+		}
+		count := len(f.wrote)
+		f.pass()
+		require.Len(t, f.wrote, count, "looking again writes again")
+	})
+	assert.Positive(t, let)
+	assert.Positive(t, taken)
+}
+
+// owned is the model's own idea of ownership.
+func (f *field) owned(n *machine.Node) bool {
+	for _, m := range f.machines {
+		if m != nil && m.Name != "" && (m.Spec.NodeName == n.Name ||
+			m.Spec.ProviderID == n.ProviderID && n.ProviderID != "" || n.Labels[f.policy.Keys.NodeMachine] == m.Name) {
+			return true
+		}
+	}
+	return false
+}
+
+// Frozen, nothing is concluded; without a key for it, no annotation is made.
+func TestNodesFrozenAndUnmarked(t *testing.T) {
+	f := newField(t)
+	f.node("n-1")
+	f.now, f.frozen = f.now.Add(time.Hour), true
+	f.pass()
+	assert.Empty(t, f.wrote)
+	f.frozen, f.policy.Keys.NotManaged = false, ""
+	f.pass()
+	require.Len(t, f.wrote, 1)
+	assert.Empty(t, f.wrote[0].Annotations)
+	assert.False(t, f.wrote[0].HasFinalizer(machine.Finalizer))
+}

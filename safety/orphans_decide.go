@@ -1,0 +1,338 @@
+package safety
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/object"
+)
+
+// DecideOrphans says what to do next about VMs that no machine owns. It changes
+// none of its arguments, and gives the same plan for the same ones. The error
+// is for a caller's mistake only.
+//
+// A VM is deleted when two listings, the second asked for OrphanGap after the
+// machines were read live that followed the first, both show it, and it is no
+// machine's by either of the live reads that followed them.
+func DecideOrphans(o *OrphanObservation, p *Policy, now time.Time) (OrphanPlan, error) {
+	if err := p.usable(o != nil); err != nil {
+		return OrphanPlan{}, err
+	}
+	d := collection{o: o, p: p, now: now, classes: classesOf(o.Classes), tries: make(map[string]*Try, len(o.Tries))}
+	for i := range o.Tries {
+		d.tries[o.Tries[i].ProviderID] = &o.Tries[i]
+	}
+	if o.Frozen {
+		return OrphanPlan{Sightings: o.Sightings, At: now.Add(p.CheckPeriod), Why: Why{Reason: ReasonFrozen}}, nil
+	}
+	if orders := d.list(); len(orders) > 0 {
+		return OrphanPlan{List: orders, Sightings: o.Sightings, Why: orders[0].Why}, nil
+	}
+	d.suspect()
+	if len(d.suspects) > 0 && !d.live() {
+		why := Why{Reason: ReasonReadMachines, Have: int64(len(d.suspects))}
+		return OrphanPlan{ReadMachines: true, Sightings: o.Sightings, Why: why}, nil
+	}
+	sightings := d.remember()
+	if orders := d.doom(); len(orders) > 0 {
+		return OrphanPlan{Delete: orders, Sightings: sightings, Warn: d.warnings(), Why: orders[0].Why}, nil
+	}
+	return d.rest(sightings), nil
+}
+
+// collection is one call of DecideOrphans.
+type collection struct {
+	o       *OrphanObservation
+	p       *Policy
+	now     time.Time
+	classes []*OrphanClass  // by key, each once
+	tries   map[string]*Try // by provider ID
+
+	suspects []suspect // by provider ID
+	warn     []Why
+}
+
+// suspect is a listed VM that is no machine's as far as the observation goes.
+type suspect struct {
+	class    *OrphanClass
+	id, name string
+	reason   Reason
+	since    time.Time // of its first sighting; zero: this is it
+}
+
+func classesOf(all []OrphanClass) []*OrphanClass {
+	classes := make([]*OrphanClass, 0, len(all))
+	for i := range all {
+		if all[i].Key.Name != "" {
+			classes = append(classes, &all[i])
+		}
+	}
+	slices.SortStableFunc(classes, func(a, b *OrphanClass) int { return byKey(a.Key, b.Key) })
+	return slices.CompactFunc(classes, func(a, b *OrphanClass) bool { return a.Key == b.Key })
+}
+
+func byKey(a, b object.Key) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+}
+
+// list asks for the VMs of each class that is due and was not asked for in
+// this pass.
+func (d *collection) list() []ListVMs {
+	var orders []ListVMs
+	for _, c := range d.classes {
+		if c.Listing == nil && !d.now.Before(d.dueAt(c)) {
+			orders = append(orders, ListVMs{c.Key, Why{Reason: ReasonList, Name: c.Key.String()}})
+		}
+	}
+	return orders[:min(len(orders), d.p.Burst)]
+}
+
+// dueAt is when the VMs of a class are to be asked for next; zero: at once.
+func (d *collection) dueAt(c *OrphanClass) time.Time {
+	if c.Asked.IsZero() || c.Asked.After(d.now) {
+		return time.Time{}
+	}
+	if c.Code != codes.OK {
+		wait := codes.RecoveryFor(codes.ListMachines, c.Code).Class.Backoff(c.Failures, 0)
+		if c.Code == codes.Unimplemented {
+			wait = max(wait, d.p.OrphanPeriod)
+		}
+		return c.Asked.Add(max(wait, d.p.OrphanGap))
+	}
+	at := c.Asked.Add(d.p.OrphanPeriod)
+	for i := range d.o.Sightings {
+		if s := &d.o.Sightings[i]; s.Class == c.Key {
+			at = earlier(at, later(s.Since.Add(d.p.OrphanGap), d.retryAt(s.ProviderID)))
+		}
+	}
+	for _, h := range d.o.Hints {
+		if h.Class != c.Key || h.At.Before(c.Asked) || h.At.After(d.now) {
+			continue
+		}
+		if h.Several == "" {
+			h.At = h.At.Add(d.p.OrphanSoon)
+		}
+		at = earlier(at, h.At)
+	}
+	return later(at, c.Asked.Add(d.p.OrphanGap))
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// retryAt is when a delete that failed may be tried again; zero: at any time.
+func (d *collection) retryAt(id string) time.Time {
+	t := d.tries[id]
+	if t == nil || t.At.After(d.now) {
+		return time.Time{}
+	}
+	class := codes.RecoveryFor(codes.DeleteMachine, t.Code).Class
+	if class == codes.None || class == codes.Requeue {
+		class = codes.Short
+	}
+	return t.At.Add(class.Backoff(t.Failures, 0))
+}
+
+// suspect finds the VMs that are no machine's, and warns of what is odd.
+func (d *collection) suspect() {
+	var owners owners
+	for _, c := range d.classes {
+		if c.Listing == nil {
+			continue
+		}
+		if l := c.Listing; l.Code != codes.OK {
+			d.warn = append(d.warn, Why{Reason: ReasonListFailed, Name: c.Key.String(), Code: l.Code, Detail: l.Message})
+			continue
+		}
+		if owners.ids == nil {
+			owners = ownersOf(d.o.Machines)
+		}
+		d.search(c, &owners)
+	}
+	slices.SortStableFunc(d.suspects, func(a, b suspect) int { return cmp.Compare(a.id, b.id) })
+	d.suspects = slices.CompactFunc(d.suspects, func(a, b suspect) bool { return a.id == b.id })
+	d.suspects = slices.DeleteFunc(d.suspects, func(s suspect) bool { return d.claimedElsewhere(&s, &owners) })
+}
+
+// search looks through one listing.
+func (d *collection) search(c *OrphanClass, owners *owners) {
+	outOfRange := d.outOfRange()
+	for id, name := range c.Listing.VMs {
+		switch {
+		case id == "":
+			d.warn = append(d.warn, Why{Reason: ReasonNoID, Name: c.Key.String(), Detail: name})
+			continue
+		case name == "" || !strings.HasPrefix(name, d.p.OrphanPrefix):
+			d.leave(c, id, name, owners)
+			continue
+		}
+		if reason, orphan := owners.judge(id, name, outOfRange); orphan {
+			d.suspects = append(d.suspects, suspect{class: c, id: id, name: name, reason: reason})
+		}
+	}
+}
+
+// leave warns of a VM that is no machine's and can't be told to be ours either.
+func (d *collection) leave(c *OrphanClass, id, name string, owners *owners) {
+	if _, owned := owners.ids[id]; owned {
+		return
+	}
+	why := Why{Reason: ReasonNoName, Name: c.Key.String(), Detail: id}
+	if name != "" {
+		why = Why{Reason: ReasonOtherPrefix, Name: id, Detail: name}
+	}
+	d.warn = append(d.warn, why)
+}
+
+// outOfRange are the machines of which GetMachineStatus has said that they
+// have several VMs, and when.
+func (d *collection) outOfRange() map[string]time.Time {
+	told := make(map[string]time.Time)
+	for _, h := range d.o.Hints {
+		if h.Several != "" && h.At.After(told[h.Several]) {
+			told[h.Several] = h.At
+		}
+	}
+	return told
+}
+
+// claimedElsewhere tells whether another class lists the VM under a name that
+// keeps it.
+func (d *collection) claimedElsewhere(s *suspect, owners *owners) bool {
+	for _, c := range d.classes {
+		if c.Listing == nil {
+			continue
+		}
+		name, listed := c.Listing.VMs[s.id]
+		if !listed || name == s.name {
+			continue
+		}
+		if _, orphan := owners.judge(s.id, name, d.outOfRange()); !orphan || name == "" {
+			return true
+		}
+	}
+	return false
+}
+
+// live tells whether the machines were read live after every listing.
+func (d *collection) live() bool {
+	if d.o.Live.IsZero() {
+		return false
+	}
+	for _, c := range d.classes {
+		if c.Listing != nil && d.o.Live.Before(c.Listing.Answered) {
+			return false
+		}
+	}
+	return true
+}
+
+// remember gives the sightings to keep: those of suspects, and those of VMs
+// of which nothing was heard in this pass.
+func (d *collection) remember() []Sighting {
+	before := make(map[string]*Sighting, len(d.o.Sightings))
+	for i := range d.o.Sightings {
+		s := &d.o.Sightings[i]
+		if !s.Since.After(d.now) {
+			before[s.ProviderID] = s
+		}
+	}
+	var kept []Sighting
+	for i := range d.suspects {
+		s := &d.suspects[i]
+		seen := before[s.id]
+		delete(before, s.id)
+		if seen != nil && seen.Name == s.name {
+			s.since = seen.Since
+		} else if d.o.Deleted[s.id] {
+			continue // what was listed is gone by now
+		}
+		kept = append(kept, Sighting{s.class.Key, s.id, s.name, later(s.since, d.firstSeen(s))})
+	}
+	for _, s := range before {
+		if c := d.classOf(s.Class); c != nil && (c.Listing == nil || c.Listing.Code != codes.OK) {
+			kept = append(kept, *s)
+		}
+	}
+	slices.SortFunc(kept, func(a, b Sighting) int { return cmp.Compare(a.ProviderID, b.ProviderID) })
+	return kept
+}
+
+// firstSeen is when a VM is sighted first, if it is now.
+func (d *collection) firstSeen(s *suspect) time.Time {
+	if s.since.IsZero() {
+		return d.o.Live
+	}
+	return time.Time{}
+}
+
+func (d *collection) classOf(key object.Key) *OrphanClass {
+	for _, c := range d.classes {
+		if c.Key == key {
+			return c
+		}
+	}
+	return nil
+}
+
+// doom orders the deletion of what was seen twice.
+func (d *collection) doom() []DeleteOrphan {
+	var orders []DeleteOrphan
+	for i := range d.suspects {
+		s := &d.suspects[i]
+		twice := !s.since.IsZero() && !s.class.Listing.Asked.Before(s.since.Add(d.p.OrphanGap))
+		if !twice || d.o.Deleted[s.id] || d.now.Before(d.retryAt(s.id)) || len(orders) == d.p.Burst {
+			continue
+		}
+		orders = append(orders, DeleteOrphan{
+			Class: s.class.Key, ProviderID: s.id, Name: s.name, Several: s.reason == ReasonSeveral,
+			Why: Why{Reason: s.reason, Name: s.id, Detail: s.name},
+		})
+	}
+	return orders
+}
+
+// rest waits for the next class that is due. What this pass has found out is
+// in the sightings.
+func (d *collection) rest(sightings []Sighting) OrphanPlan {
+	next := *d.o
+	next.Sightings = sightings
+	after := collection{o: &next, p: d.p, now: d.now, tries: d.tries}
+	at := d.now.Add(d.p.OrphanPeriod)
+	for _, c := range d.classes {
+		at = earlier(at, after.dueAt(c))
+	}
+	plan := OrphanPlan{Sightings: sightings, Warn: d.warnings(), At: at, Why: Why{Reason: ReasonNoOrphans}}
+	if len(sightings) > 0 {
+		plan.Why = Why{Reason: ReasonSecondLook, Have: int64(len(sightings)), For: at.Sub(d.now)}
+	}
+	if failed, code := d.failures(sightings); failed > 0 {
+		plan.Why = Why{Reason: ReasonDeleteFailed, Have: failed, Code: code, For: at.Sub(d.now)}
+	}
+	return plan
+}
+
+// failures counts the orphans whose last delete has failed.
+func (d *collection) failures(sightings []Sighting) (n int64, last codes.Code) {
+	for i := range sightings {
+		if t := d.tries[sightings[i].ProviderID]; t != nil {
+			n, last = n+1, t.Code
+		}
+	}
+	return n, last
+}
+
+// warnings are those of this call, in order.
+func (d *collection) warnings() []Why {
+	slices.SortStableFunc(d.warn, func(a, b Why) int {
+		return cmp.Or(cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Detail, b.Detail))
+	})
+	return d.warn[:min(len(d.warn), d.p.Burst)]
+}

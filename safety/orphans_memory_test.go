@@ -1,0 +1,129 @@
+package safety_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/safety"
+)
+
+func (c *cloud) hint(class string) {
+	c.hints = append(c.hints, safety.Hint{Class: object.Key{Namespace: "fleet", Name: class}, At: c.now})
+}
+
+// A delete that failed waits for its time, also when the class is listed sooner
+// for another reason.
+func TestFailedDeleteWaits(t *testing.T) {
+	c := newCloud(t, "a")
+	c.boot("gone", "a")
+	deletes := 0
+	c.doomed = func(safety.DeleteOrphan) { deletes++ }
+	c.answer = func(call, _ string) codes.Code {
+		return map[string]codes.Code{"delete": codes.PermissionDenied}[call]
+	}
+	for range 19 { // until half a minute before the long period has passed
+		require.NoError(t, c.pass())
+		c.hint("a")
+		c.now = c.now.Add(30 * time.Second)
+	}
+	assert.Equal(t, 1, deletes)
+	assert.Greater(t, c.lists, 10)
+	for range 4 {
+		require.NoError(t, c.pass())
+		c.now = c.now.Add(30 * time.Second)
+	}
+	assert.Equal(t, 2, deletes)
+}
+
+// An order that was dropped, or refused, is not given again in its pass.
+func TestOrphanIsOrderedOnceAPass(t *testing.T) {
+	class := object.Key{Name: "a"}
+	o := &safety.OrphanObservation{
+		Classes: []safety.OrphanClass{{Key: class, Asked: epoch, Listing: &safety.Listing{
+			Asked: epoch, Answered: epoch, VMs: map[string]string{"p://1": "m-1"},
+		}}},
+		Sightings: []safety.Sighting{{Class: class, ProviderID: "p://1", Name: "m-1", Since: epoch.Add(-time.Minute)}},
+		Live:      epoch,
+	}
+	plan, err := safety.DecideOrphans(o, safety.DefaultPolicy(), epoch)
+	require.NoError(t, err)
+	require.Len(t, plan.Delete, 1)
+	o.Deleted = map[string]bool{"p://1": true}
+	plan, err = safety.DecideOrphans(o, safety.DefaultPolicy(), epoch)
+	require.NoError(t, err)
+	assert.Empty(t, plan.Delete)
+	assert.Equal(t, o.Sightings, plan.Sightings, "it was seen, and is still there for all that is known")
+	assert.Equal(t, epoch.Add(30*time.Second), plan.At, "looked at again, but not at once")
+}
+
+// What was seen of one class is not forgotten over the listing of another, nor
+// over one that fails; it is once the VM is not listed any more.
+func TestSightingsAreKept(t *testing.T) {
+	c := newCloud(t, "a", "b")
+	v := c.boot("gone", "a")
+	require.NoError(t, c.pass())
+	require.Len(t, c.sightings, 1)
+	since := c.sightings[0].Since
+
+	c.known["b"].Asked = time.Time{}
+	c.now = c.now.Add(10 * time.Second)
+	require.NoError(t, c.pass())
+	require.Len(t, c.sightings, 1)
+	assert.Equal(t, since, c.sightings[0].Since)
+
+	c.answer = func(string, string) codes.Code { return codes.Unavailable }
+	c.now = c.now.Add(20 * time.Second)
+	require.NoError(t, c.pass())
+	require.Len(t, c.sightings, 1)
+	assert.Equal(t, since, c.sightings[0].Since)
+
+	c.answer, v.gone = nil, c.now
+	c.now = c.plan.At
+	require.NoError(t, c.pass())
+	assert.Empty(t, c.sightings, "somebody else has deleted it")
+
+	c.boot("gone", "a")
+	c.known["a"].Asked = time.Time{}
+	require.NoError(t, c.pass())
+	require.Len(t, c.sightings, 1)
+	c.classes = []string{"b"}
+	require.NoError(t, c.pass())
+	assert.Empty(t, c.sightings, "its class is gone")
+}
+
+// A clock that is set back costs the sighting, not the orphan for ever.
+func TestSightingFromTheFuture(t *testing.T) {
+	c := newCloud(t, "a")
+	c.boot("gone", "a")
+	c.sightings = []safety.Sighting{{Class: object.Key{Namespace: "fleet", Name: "a"}, ProviderID: "p://1", Name: "gone", Since: epoch.Add(time.Hour)}}
+	require.NoError(t, c.pass())
+	c.wait(1)
+	assert.Empty(t, c.left())
+}
+
+// An answer to GetMachineStatus from before the last failed create does not
+// count: that create may be in flight.
+func TestOutOfRangeFromBefore(t *testing.T) {
+	for _, late := range []bool{false, true} {
+		c := newCloud(t, "a")
+		c.boot("m-1", "a")
+		m := c.give("m-1", "a", machine.PhaseNew, "")
+		outOfRange(m, epoch.Add(time.Second))
+		m.Status.LastOperation.Stage = machine.StageCreateVM
+		hint := safety.Hint{Class: object.Key{Namespace: "fleet", Name: "a"}, At: epoch, Several: "m-1"}
+		if late {
+			hint.At = epoch.Add(time.Second)
+		}
+		c.hints = append(c.hints, hint)
+		c.now = epoch.Add(2 * time.Second)
+		c.begin()
+		c.wait(1)
+		assert.Equal(t, late, len(c.left()) == 0)
+	}
+}

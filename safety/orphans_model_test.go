@@ -1,0 +1,254 @@
+package safety_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/safety"
+)
+
+// vm is a VM at the model's provider.
+type vm struct {
+	id, name, class string
+	born, gone      time.Time // gone zero: it is there
+}
+
+// cloud is a provider with machines, a collector of orphans, and a clock.
+type cloud struct {
+	journal
+	t        require.TestingT
+	policy   *safety.Policy
+	vms      []*vm
+	machines map[string]*machine.Machine
+	lag      time.Duration // how far listings lag behind
+	shared   bool          // every class lists all VMs
+	classes  []string
+	made     int
+
+	// What the collector's process remembers.
+	known     map[string]*safety.OrphanClass
+	sightings []safety.Sighting
+	tries     []safety.Try
+	hints     []safety.Hint
+	frozen    bool
+
+	stale  func() []*machine.Machine           // what the cache shows; nil: the present
+	port   func(call string) error             // before each call; an error ends the pass
+	answer func(call, about string) codes.Code // what the provider answers
+	doomed func(safety.DeleteOrphan)           // sees each delete that is issued
+	plan   safety.OrphanPlan
+	lists  int
+}
+
+func newCloud(t require.TestingT, classes ...string) *cloud {
+	return &cloud{
+		journal: journal{now: epoch}, t: t, policy: safety.DefaultPolicy(), classes: classes,
+		machines: map[string]*machine.Machine{}, known: map[string]*safety.OrphanClass{},
+	}
+}
+
+func (c *cloud) boot(name, class string) *vm {
+	c.made++
+	v := &vm{id: fmt.Sprintf("p://%d", c.made), name: name, class: class, born: c.now}
+	c.vms = append(c.vms, v)
+	return v
+}
+
+// give adds a machine in a phase, with a provider ID or none.
+func (c *cloud) give(name, class string, phase machine.Phase, id string) *machine.Machine {
+	m := &machine.Machine{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: name}, UID: "u-" + name, CreatedAt: c.now}}
+	m.Spec.Class.Name, m.Spec.ProviderID, m.Status.Phase = class, id, phase
+	c.machines[name] = m
+	return m
+}
+
+func (c *cloud) live() []*machine.Machine {
+	var all []*machine.Machine
+	for _, name := range slices.Sorted(maps.Keys(c.machines)) {
+		all = append(all, c.machines[name].Clone())
+	}
+	return all
+}
+
+func (c *cloud) list(class string) map[string]string {
+	seen, out := c.now.Add(-c.lag), map[string]string{}
+	for _, v := range c.vms {
+		visible := !v.born.After(seen) && (v.gone.IsZero() || v.gone.After(seen))
+		if visible && (c.shared || v.class == class) {
+			out[v.id] = v.name
+		}
+	}
+	return out
+}
+
+func (c *cloud) left() []string {
+	var ids []string
+	for _, v := range c.vms {
+		if v.gone.IsZero() {
+			ids = append(ids, v.id)
+		}
+	}
+	return ids
+}
+
+var errKilled = errors.New("killed")
+
+func (c *cloud) call(name string) error {
+	if c.port != nil {
+		return c.port(name)
+	}
+	return nil
+}
+
+func (c *cloud) code(call, about string) codes.Code {
+	if c.answer == nil {
+		return codes.OK
+	}
+	return c.answer(call, about)
+}
+
+// restart is a new process.
+func (c *cloud) restart() {
+	c.known, c.sightings, c.tries, c.hints = map[string]*safety.OrphanClass{}, nil, nil, nil
+}
+
+// pass is one pass of the collector.
+func (c *cloud) pass() error {
+	o := &safety.OrphanObservation{
+		Machines: c.live(), Sightings: c.sightings, Tries: c.tries, Hints: c.hints, Frozen: c.frozen,
+		Deleted: map[string]bool{},
+	}
+	if c.stale != nil {
+		o.Machines = c.stale()
+	}
+	for _, name := range c.classes {
+		if c.known[name] == nil {
+			c.known[name] = &safety.OrphanClass{Key: object.Key{Namespace: "fleet", Name: name}}
+		}
+		c.known[name].Listing = nil
+		o.Classes = append(o.Classes, *c.known[name])
+	}
+	for range 50 {
+		plan, err := safety.DecideOrphans(o, c.policy, c.now)
+		require.NoError(c.t, err)
+		c.sightings, o.Sightings, c.plan = plan.Sightings, plan.Sightings, plan
+		c.tell(&plan)
+		var failed error
+		switch {
+		case len(plan.List) > 0:
+			failed = c.listAll(o, plan.List)
+		case plan.ReadMachines:
+			if failed = c.call("read"); failed == nil {
+				o.Live, o.Machines = c.now, c.live()
+			}
+		case len(plan.Delete) > 0:
+			failed = c.deleteAll(o, plan.Delete)
+		default:
+			return nil
+		}
+		if failed != nil {
+			return failed
+		}
+	}
+	require.Fail(c.t, "the pass does not end")
+	return nil
+}
+
+func (c *cloud) listAll(o *safety.OrphanObservation, orders []safety.ListVMs) error {
+	for _, order := range orders {
+		asked := c.now
+		if err := c.call("list"); err != nil {
+			return err
+		}
+		c.lists++
+		l := &safety.Listing{Asked: asked, Answered: c.now, VMs: c.list(order.Class.Name)}
+		if l.Code = c.code("list", order.Class.Name); l.Code != codes.OK {
+			l.Message, l.VMs = "no answer", nil
+		}
+		state := c.known[order.Class.Name]
+		state.Asked, state.Code, state.Failures = asked, l.Code, state.Failures+1
+		if l.Code == codes.OK {
+			state.Failures = 0
+		}
+		for i := range o.Classes {
+			if o.Classes[i].Key == order.Class {
+				o.Classes[i] = *state
+				o.Classes[i].Listing = l
+			}
+		}
+		o.Live = time.Time{}
+	}
+	return nil
+}
+
+func (c *cloud) deleteAll(o *safety.OrphanObservation, orders []safety.DeleteOrphan) error {
+	for _, order := range orders {
+		if err := c.call("delete"); err != nil {
+			return err
+		}
+		o.Deleted[order.ProviderID] = true
+		if m := c.machines[order.Name]; m != nil && !order.StillOrphan(m) {
+			continue
+		}
+		if c.doomed != nil {
+			c.doomed(order)
+		}
+		code := c.code("delete", order.ProviderID)
+		if code == codes.OK {
+			for _, v := range c.vms {
+				if v.id == order.ProviderID && v.gone.IsZero() {
+					v.gone = c.now
+				}
+			}
+		}
+		c.answered(o, order.ProviderID, code)
+	}
+	return nil
+}
+
+// answered keeps what a delete was answered in mind.
+func (c *cloud) answered(o *safety.OrphanObservation, id string, code codes.Code) {
+	failures := 0
+	c.tries = slices.DeleteFunc(slices.Clone(c.tries), func(t safety.Try) bool {
+		if t.ProviderID == id {
+			failures = t.Failures
+		}
+		return t.ProviderID == id
+	})
+	if code == codes.OK || code == codes.NotFound {
+		o.Sightings = slices.DeleteFunc(slices.Clone(o.Sightings), func(s safety.Sighting) bool { return s.ProviderID == id })
+		c.sightings = o.Sightings
+	} else {
+		c.tries = append(c.tries, safety.Try{ProviderID: id, At: c.now, Code: code, Failures: failures + 1})
+	}
+	o.Tries = c.tries
+}
+
+func (c *cloud) tell(plan *safety.OrphanPlan) {
+	var parts []string
+	switch {
+	case len(plan.List) > 0:
+		for _, order := range plan.List {
+			parts = append(parts, order.Class.Name)
+		}
+		c.line("", "list "+strings.Join(parts, " "), plan.Why)
+	case plan.ReadMachines:
+		c.line("", "read machines live", plan.Why)
+	case len(plan.Delete) > 0:
+		for _, order := range plan.Delete {
+			c.line("", "delete "+order.ProviderID+" by class "+order.Class.Name, order.Why)
+		}
+	default:
+		c.line("", "wait until "+c.since(plan.At), plan.Why)
+	}
+	c.warn(plan.Warn...)
+}

@@ -1,0 +1,114 @@
+package safety
+
+import (
+	"time"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/machine"
+)
+
+// Which VM is a machine's. A VM comes to be by a create that some machine
+// issued, under that machine's name, while the machine was in the store: a
+// reservation alone, a name that a set has given out and not used yet, makes
+// no VM, however late the create of the machine itself comes in. So whatever
+// machines are read after a VM was listed, the one it was made for is among
+// them, or is gone; and while it is there and has not recorded which VM is its
+// own, every VM of its name may be. A machine that comes later under the same
+// name, through an unsettled reservation, is new and in that state too.
+
+// ownership is what a machine of a VM's name, but with another provider ID or
+// none, means for the VM.
+type ownership int
+
+const (
+	inFlight ownership = iota // the VM may be the machine's, or come to be
+	extra                     // the machine's VM is another one
+	several                   // the provider says that it has several
+)
+
+// verdictOn is the ownership of VMs that a machine's name is on and whose ID it
+// has not recorded. oneOfSeveral: the driver has answered OUT_OF_RANGE to
+// GetMachineStatus, and the machine has gone no further since.
+func verdictOn(m *machine.Machine, oneOfSeveral bool) ownership {
+	if oneOfSeveral && hasSeveral(m) {
+		return several
+	}
+	switch {
+	case m.Spec.ProviderID == "":
+		return inFlight // also where it is being deleted: its VMs are its own until it is gone
+	case m.Status.Phase == machine.PhaseNew, m.Status.Phase == machine.PhaseCrashLoopBackOff:
+		return inFlight
+	case m.Deleted() && !cameUp(m.Status.DeletedFrom):
+		return inFlight
+	}
+	return extra
+}
+
+// cameUp tells whether a machine that was found in a phase by its deletion had
+// no create in flight.
+func cameUp(from machine.Phase) bool {
+	return from != machine.PhaseNew && from != machine.PhaseCrashLoopBackOff
+}
+
+// hasSeveral tells whether a machine stands where OUT_OF_RANGE has left it: a
+// create that it issues is announced in the store first, and takes it from
+// there.
+func hasSeveral(m *machine.Machine) bool {
+	op := &m.Status.LastOperation
+	return !m.Deleted() && m.Status.Phase == machine.PhaseCrashLoopBackOff &&
+		op.Kind == machine.OperationCreate && op.State == machine.StateFailed && op.Code == codes.OutOfRange
+}
+
+// owners finds the machine of a VM.
+type owners struct {
+	ids    map[string]struct{}
+	byName map[string]*named
+}
+
+// named is a machine, and the next one of the same name in another namespace.
+type named struct {
+	machine *machine.Machine
+	next    *named
+}
+
+func ownersOf(machines []*machine.Machine) owners {
+	o := owners{ids: make(map[string]struct{}, len(machines)), byName: make(map[string]*named, len(machines))}
+	space := make([]named, 0, len(machines))
+	for _, m := range machines {
+		if m == nil {
+			continue
+		}
+		if id := m.Spec.ProviderID; id != "" {
+			o.ids[id] = struct{}{}
+		}
+		if m.Name != "" {
+			space = append(space, named{m, o.byName[m.Name]})
+			o.byName[m.Name] = &space[len(space)-1]
+		}
+	}
+	return o
+}
+
+// judge says why a VM is an orphan, and whether it is one of several; false: it
+// is none.
+func (o *owners) judge(id, name string, outOfRange map[string]time.Time) (reason Reason, yes bool) {
+	if _, owned := o.ids[id]; owned {
+		return "", false
+	}
+	reason = ReasonOrphan
+	for n := o.byName[name]; n != nil; n = n.next {
+		answered, told := outOfRange[name]
+		told = told && !answered.Before(n.machine.Status.LastOperation.Time)
+		switch verdictOn(n.machine, told || n.machine.Status.LastOperation.Stage == machine.StageGetVMStatus) {
+		case inFlight:
+			return "", false
+		case several:
+			reason = ReasonSeveral
+		case extra:
+			if reason == ReasonOrphan {
+				reason = ReasonExtra
+			}
+		}
+	}
+	return reason, true
+}

@@ -1,0 +1,181 @@
+package safety_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/safety"
+)
+
+// wait makes passes where the last plan asked for them, n times.
+func (c *cloud) wait(n int) {
+	for range n {
+		c.now = c.plan.At
+		require.NoError(c.t, c.pass())
+	}
+}
+
+func (c *cloud) begin() { require.NoError(c.t, c.pass()) }
+
+func outOfRange(m *machine.Machine, at time.Time) {
+	m.Status.Phase = machine.PhaseCrashLoopBackOff
+	m.Status.LastOperation = machine.Operation{
+		Kind: machine.OperationCreate, State: machine.StateFailed, Stage: machine.StageGetVMStatus,
+		Code: codes.OutOfRange, Time: at.Truncate(time.Second),
+	}
+}
+
+var orphanStories = map[string]func(*cloud){
+	"orphan collected": func(c *cloud) {
+		c.give("m-1", "a", machine.PhaseRunning, c.boot("m-1", "a").id)
+		c.say("VM p://2 was made for m-2, whose record is gone")
+		c.boot("m-2", "a")
+		c.begin()
+		c.wait(2)
+	},
+	"orphan extra VM of a machine": func(c *cloud) {
+		c.give("m-1", "a", machine.PhaseRunning, c.boot("m-1", "a").id)
+		c.say("a create whose answer was lost comes in late: a second VM of m-1")
+		c.boot("m-1", "a")
+		c.begin()
+		c.wait(1)
+	},
+	"orphan of a create in flight": func(c *cloud) {
+		c.say("m-1 announced a create, whose answer was lost; m-2 fails in its initialization")
+		c.give("m-1", "a", machine.PhasePending, "")
+		c.boot("m-1", "a")
+		c.give("m-2", "a", machine.PhaseCrashLoopBackOff, c.boot("m-2", "a").id)
+		c.boot("m-2", "a")
+		c.begin()
+		c.wait(1)
+		c.say("m-2 comes to run")
+		c.machines["m-2"].Status.Phase = machine.PhaseRunning
+		c.wait(2)
+	},
+	"orphan several VMs none recorded": func(c *cloud) {
+		c.begin()
+		c.now = c.now.Add(5 * time.Minute)
+		c.say("GetMachineStatus answers OUT_OF_RANGE for m-1")
+		c.boot("m-1", "a")
+		c.boot("m-1", "a")
+		outOfRange(c.give("m-1", "a", machine.PhaseNew, ""), c.now)
+		c.hints = []safety.Hint{{Class: object.Key{Namespace: "fleet", Name: "a"}, At: c.now, Several: "m-1"}}
+		c.begin()
+		c.wait(1)
+	},
+	"orphan several VMs one recorded": func(c *cloud) {
+		v := c.boot("m-1", "a")
+		c.boot("m-1", "a")
+		outOfRange(c.give("m-1", "a", machine.PhaseNew, v.id), c.now)
+		c.say("GetMachineStatus answers OUT_OF_RANGE for m-1, which has recorded p://1")
+		c.begin()
+		c.wait(1)
+	},
+	"orphan create answers out of range": func(c *cloud) {
+		c.boot("m-1", "a")
+		m := c.give("m-1", "a", machine.PhaseNew, "")
+		outOfRange(m, c.now)
+		m.Status.LastOperation.Stage = machine.StageCreateVM
+		c.say("CreateMachine, not GetMachineStatus, answers OUT_OF_RANGE for m-1")
+		c.begin()
+		c.wait(1)
+	},
+	"orphan machine disappears": func(c *cloud) {
+		c.begin()
+		c.now = c.now.Add(2 * time.Minute)
+		c.say("m-1 is gone, its VM is not")
+		c.boot("m-1", "a")
+		c.hints = []safety.Hint{{Class: object.Key{Namespace: "fleet", Name: "a"}, At: c.now}}
+		c.begin()
+		c.wait(2)
+	},
+	"orphan listing fails": func(c *cloud) {
+		c.boot("m-1", "a")
+		c.answer = func(call, about string) codes.Code {
+			if call == "list" && about == "b" {
+				return codes.Unimplemented
+			}
+			if call == "list" {
+				return codes.Unavailable
+			}
+			return codes.OK
+		}
+		c.begin()
+		c.wait(2)
+		c.answer = nil
+		c.say("the provider has recovered")
+		c.wait(2)
+	},
+	"orphan listed by two classes": func(c *cloud) {
+		c.shared = true
+		c.boot("m-1", "b")
+		c.begin()
+		c.wait(1)
+	},
+	"orphan delete fails": func(c *cloud) {
+		c.boot("m-1", "a")
+		c.answer = func(call, _ string) codes.Code {
+			if call == "delete" {
+				return codes.Unavailable
+			}
+			return codes.OK
+		}
+		c.begin()
+		c.wait(2)
+		c.answer = nil
+		c.say("the provider has recovered")
+		c.wait(1)
+	},
+	"orphan oddities": func(c *cloud) {
+		c.policy.OrphanPrefix = "web-"
+		c.boot("", "a")
+		c.boot("db-1", "a")
+		c.boot("web-1", "a").id = ""
+		c.say("a VM without a name, one of another fleet, one without ID")
+		c.begin()
+		c.wait(1)
+	},
+	"orphan listing lags behind": func(c *cloud) {
+		c.lag = time.Minute
+		v := c.boot("m-1", "a")
+		c.give("m-1", "a", machine.PhaseRunning, v.id)
+		c.now = c.now.Add(2 * time.Minute)
+		v.gone = c.now
+		delete(c.machines, "m-1")
+		c.say("m-1 was deleted, its VM too; the listing shows it for another minute")
+		c.begin()
+		c.wait(1)
+		c.wait(1)
+	},
+	"orphan memory lost": func(c *cloud) {
+		c.boot("m-1", "a")
+		c.begin()
+		c.now = c.now.Add(29 * time.Second)
+		c.restart()
+		c.say("a new process: what was seen before counts no longer")
+		c.begin()
+		c.wait(1)
+	},
+	"orphan frozen": func(c *cloud) {
+		c.boot("m-1", "a")
+		c.begin()
+		c.frozen = true
+		c.now = c.now.Add(time.Minute)
+		c.begin()
+	},
+}
+
+func tellOrphans(t *testing.T) {
+	for name, run := range orphanStories {
+		t.Run(name, func(t *testing.T) {
+			c := newCloud(t, "a", "b")
+			run(c)
+			compare(t, name, &c.journal)
+		})
+	}
+}

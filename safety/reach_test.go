@@ -1,0 +1,355 @@
+package safety_test
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/safety"
+)
+
+// outpost is two API servers, one of them with machines, and the process that
+// watches them.
+type outpost struct {
+	journal
+	t        require.TestingT
+	policy   *safety.Policy
+	machines []*machine.Machine
+	control  codes.Code
+	target   codes.Code
+	noTarget bool
+
+	reach safety.Reach // the process's memory
+	plan  safety.ReachPlan
+	port  func(string) error
+	wrote []machine.Move
+	lost  bool      // the last outage that froze is known to this process, or by clocks restarted since
+	back  time.Time // when it ended
+}
+
+func newOutpost(t require.TestingT) *outpost {
+	return &outpost{journal: journal{now: epoch}, t: t, policy: safety.DefaultPolicy()}
+}
+
+func (w *outpost) give(name string, phase machine.Phase) *machine.Machine {
+	m := &machine.Machine{Meta: object.Meta{Key: object.Key{Name: name}, CreatedAt: w.now.Truncate(time.Second), Version: "0"}}
+	m.Status.Phase, m.Status.Since = phase, w.now.Truncate(time.Second)
+	w.machines = append(w.machines, m)
+	return m
+}
+
+func (w *outpost) call(name string) error {
+	if w.port != nil {
+		return w.port(name)
+	}
+	return nil
+}
+
+func (w *outpost) stage() string {
+	return [...]string{"unproven", "open", "lost", "restarting", "settling"}[w.reach.Stage]
+}
+
+// pass is one pass; an error ends it.
+func (w *outpost) pass() error {
+	o := &safety.ReachObservation{Reach: w.reach, NoTarget: w.noTarget}
+	for range 50 {
+		plan, err := safety.DecideReachability(o, w.policy, w.now)
+		require.NoError(w.t, err)
+		w.plan, w.reach, o.Reach = plan, plan.Reach, plan.Reach
+		w.lost = w.lost || plan.Reach.Stage == safety.ReachLost
+		switch {
+		case plan.Check:
+			w.line(w.stage(), "check: "+w.control.Contract()+" "+w.target.Contract(), plan.Why)
+			o.Control = &machine.Outcome{Code: w.control, Message: "timeout"}
+			o.Target = &machine.Outcome{Code: w.target, Message: "timeout"}
+			err = w.call("check")
+		case plan.ReadMachines:
+			w.line(w.stage(), "read machines live", plan.Why)
+			o.Machines = append([]*machine.Machine{nil}, w.machines...)
+			err = w.call("read")
+		case len(plan.Restart) > 0:
+			err = w.restart(o, plan.Restart)
+		default:
+			w.line(w.stage(), "wait until "+w.since(plan.At), plan.Why)
+			w.warn(plan.Warn)
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	require.Fail(w.t, "the pass does not end")
+	return nil
+}
+
+func (w *outpost) restart(o *safety.ReachObservation, orders []safety.RestartClock) error {
+	for _, order := range orders {
+		if err := w.call("write"); err != nil {
+			return err
+		}
+		i := slices.IndexFunc(w.machines, func(m *machine.Machine) bool { return m.Name == order.Machine.Name })
+		at := slices.Index(o.Machines, order.Machine)
+		if w.machines[i].Version != order.Machine.Version {
+			o.Machines[at] = w.machines[i]
+			continue
+		}
+		changed := order.Machine.Clone()
+		changed.Status, changed.Version = order.Status, order.Machine.Version+"+"
+		w.machines[i], o.Machines[at] = changed, changed
+		w.wrote = append(w.wrote, order.Move)
+		w.lost = w.lost || !order.Status.ClockFrom.Before(w.back.Truncate(time.Second))
+		w.line(w.stage(), fmt.Sprintf("restart %s: %s, from %s", changed.Name, changed.Status.Phase, w.since(changed.Status.ClockFrom)), order.Why)
+	}
+	return nil
+}
+
+func (w *outpost) wait(n int) {
+	for range n {
+		w.now = w.plan.At
+		require.NoError(w.t, w.pass())
+	}
+}
+
+var reachStories = map[string]func(*outpost){
+	"reach fresh process": func(w *outpost) {
+		w.target = codes.Unavailable
+		require.NoError(w.t, w.pass())
+		w.wait(1)
+		w.target = codes.NotFound
+		w.say("the target cluster answers: there is no such thing")
+		w.wait(2)
+	},
+	"reach short outage": func(w *outpost) {
+		w.give("m-1", machine.PhaseUnknown)
+		require.NoError(w.t, w.pass())
+		w.control = codes.DeadlineExceeded
+		w.wait(6)
+		w.control = codes.OK
+		w.wait(2)
+	},
+	"reach long outage": func(w *outpost) {
+		w.give("m-running", machine.PhaseRunning)
+		w.give("m-unknown", machine.PhaseUnknown)
+		w.give("m-pending", machine.PhasePending)
+		going := w.give("m-going", machine.PhaseTerminating)
+		going.DeletedAt = w.now.Truncate(time.Second)
+		require.NoError(w.t, w.pass())
+		w.target = codes.Unavailable
+		w.say("the target cluster is down")
+		w.wait(8)
+		w.target = codes.OK
+		w.say("it is back")
+		w.wait(3)
+	},
+	"reach killed while restarting clocks": func(w *outpost) {
+		w.give("m-1", machine.PhaseUnknown)
+		w.give("m-2", machine.PhaseUnknown)
+		w.control = codes.Unavailable
+		require.NoError(w.t, w.pass())
+		w.control, w.now = codes.OK, w.plan.At
+		writes := 0
+		w.port = func(call string) error {
+			if call == "write" {
+				writes++
+			}
+			if writes == 2 {
+				return errKilled
+			}
+			return nil
+		}
+		require.Error(w.t, w.pass())
+		w.port, w.reach = nil, safety.Reach{}
+		w.now = w.now.Add(time.Minute)
+		w.say("the process is killed; a new one looks")
+		require.NoError(w.t, w.pass())
+	},
+	"reach down again while settling": func(w *outpost) {
+		w.give("m-1", machine.PhaseUnknown)
+		w.control = codes.Unavailable
+		require.NoError(w.t, w.pass())
+		w.control = codes.OK
+		w.wait(1)
+		w.policy.CheckPeriod = 10 * time.Second
+		w.now = w.now.Add(10 * time.Second)
+		w.control = codes.Unavailable
+		require.NoError(w.t, w.pass())
+		w.control = codes.OK
+		w.wait(3)
+	},
+}
+
+func tellReach(t *testing.T) {
+	for name, run := range reachStories {
+		t.Run(name, func(t *testing.T) {
+			w := newOutpost(t)
+			run(w)
+			compare(t, name, &w.journal)
+		})
+	}
+}
+
+// clock is what a machine's waits count from; zero: it has none.
+func clock(m *machine.Machine) time.Time {
+	at := m.CreatedAt
+	switch {
+	case m.Deleted():
+		at = m.DeletedAt
+	case m.Status.Phase == machine.PhaseUnknown, m.Status.Phase == machine.PhaseInPlaceUpdateFailed, m.Status.Phase == machine.PhaseInPlaceUpdating:
+		at = m.Status.Since
+	case m.Status.Phase != machine.PhasePending && m.Status.Phase != machine.PhaseNew && m.Status.Phase != machine.PhaseCrashLoopBackOff:
+		return time.Time{}
+	}
+	if m.Status.ClockFrom.After(at) {
+		return m.Status.ClockFrom
+	}
+	return at
+}
+
+// P25: a fleet that thaws after an outage that a process has seen has no clock
+// that ran during it, wherever processes are killed, and whoever writes machines
+// meanwhile; and it thaws once both API servers answer.
+func TestP25NoClockRunsThroughAnOutage(t *testing.T) {
+	thawed := 0
+	rapid.Check(t, func(t *rapid.T) {
+		w := newOutpost(t)
+		w.policy.Burst = rapid.IntRange(1, 3).Draw(t, "burst")
+		w.policy.SettleTime = time.Duration(rapid.IntRange(0, 30).Draw(t, "settle")) * time.Second
+		w.port = func(string) error { return w.disturb(t) }
+		for i := range rapid.IntRange(1, 40).Draw(t, "steps") {
+			w.now = w.now.Add(time.Duration(rapid.IntRange(1, 40).Draw(t, "pause")) * time.Second)
+			w.act(t, "m-"+strconv.Itoa(i))
+			before := w.reach.Stage
+			if w.pass() != nil && rapid.Bool().Draw(t, "a new process") {
+				if w.reach.Stage != safety.ReachRestarting || !w.touched(w.back) {
+					w.lost = false
+				}
+				w.reach = safety.Reach{}
+			}
+			if w.reach.Stage == safety.ReachOpen && before.Frozen() {
+				if w.lost && !w.back.IsZero() {
+					thawed++
+					w.clocksAfter(t, w.back)
+				}
+				w.lost = false
+			}
+		}
+		w.control, w.port = codes.OK, nil
+		w.now = w.now.Add(time.Minute)
+		for range 4 {
+			require.NoError(t, w.pass())
+			w.now = w.plan.At
+		}
+		require.Equal(t, safety.ReachOpen, w.reach.Stage)
+	})
+	assert.Positive(t, thawed, "nothing ever thawed")
+}
+
+// disturb lets somebody write a machine before a call, or kills the process.
+func (w *outpost) disturb(t *rapid.T) error {
+	if len(w.machines) > 0 && rapid.IntRange(0, 5).Draw(t, "meanwhile") == 0 {
+		i := rapid.IntRange(0, len(w.machines)-1).Draw(t, "machine")
+		w.machines[i] = w.machines[i].Clone()
+		w.machines[i].Version += "*"
+	}
+	if rapid.IntRange(0, 8).Draw(t, "kill") == 0 {
+		return errKilled
+	}
+	return nil
+}
+
+// act lets one thing happen: an outage, its end, or a machine that comes to be.
+func (w *outpost) act(t *rapid.T, name string) {
+	phases := rapid.SampledFrom([]machine.Phase{
+		machine.PhasePending, machine.PhaseUnknown, machine.PhaseRunning, machine.PhaseCrashLoopBackOff, machine.PhaseInPlaceUpdateFailed,
+	})
+	switch rapid.IntRange(0, 6).Draw(t, "act") {
+	case 0:
+		w.control = codes.Unavailable
+	case 1:
+		if w.control != codes.OK && w.reach.Stage == safety.ReachLost {
+			w.back = w.now // an outage that a process knows of
+		}
+		w.control = codes.OK
+	case 2:
+		m := w.give(name, phases.Draw(t, "phase"))
+		if rapid.IntRange(0, 3).Draw(t, "going") == 0 {
+			m.DeletedAt = w.now.Truncate(time.Second)
+		}
+	}
+}
+
+// touched tells whether a clock was restarted since a moment.
+func (w *outpost) touched(since time.Time) bool {
+	return slices.ContainsFunc(w.machines, func(m *machine.Machine) bool {
+		return !m.Status.ClockFrom.Before(since.Truncate(time.Second)) && !m.Status.ClockFrom.IsZero()
+	})
+}
+
+func (w *outpost) clocksAfter(t *rapid.T, back time.Time) {
+	for _, m := range w.machines {
+		if at := clock(m); !at.IsZero() {
+			require.False(t, at.Before(back.Truncate(time.Second)), "%s: clock from %s, back at %s", m.Name, w.since(at), w.since(back))
+		}
+	}
+}
+
+// Frozen begins after 30 s, not at them; before a first answer; and where
+// there is no target cluster, it is not asked.
+func TestReachLimits(t *testing.T) {
+	w := newOutpost(t)
+	assert.True(t, w.reach.Stage.Frozen())
+	w.noTarget, w.target = true, codes.Unavailable
+	require.NoError(t, w.pass())
+	assert.False(t, w.reach.Stage.Frozen())
+	w.control, w.now = codes.Unavailable, w.plan.At
+	require.NoError(t, w.pass())
+	down := w.now
+	w.now = down.Add(w.policy.DownTimeout)
+	require.NoError(t, w.pass())
+	assert.False(t, w.reach.Stage.Frozen())
+	w.now = w.now.Add(w.policy.CheckDown)
+	require.NoError(t, w.pass())
+	assert.True(t, w.reach.Stage.Frozen())
+}
+
+// Machines go back to Running by an edge of the table, and only those that
+// were Unknown.
+func TestUnknownRunsAgain(t *testing.T) {
+	w := newOutpost(t)
+	w.give("m-1", machine.PhaseUnknown)
+	w.give("m-2", machine.PhasePending)
+	w.control = codes.Unavailable
+	require.NoError(t, w.pass())
+	w.control = codes.OK
+	w.wait(1)
+	require.Len(t, w.wrote, 2)
+	to, known := machine.PhaseTable().Next(w.wrote[0].From, w.wrote[0].On)
+	assert.True(t, known)
+	assert.Equal(t, machine.Move{Table: "phase", From: "Unknown", On: machine.EventRecovered, To: to}, w.wrote[0])
+	assert.Equal(t, machine.PhaseRunning, w.machines[0].Status.Phase)
+	assert.Equal(t, w.now.Truncate(time.Second), w.machines[0].Status.Since)
+	assert.Equal(t, machine.Move{}, w.wrote[1])
+	assert.Equal(t, machine.PhasePending, w.machines[1].Status.Phase)
+	assert.Equal(t, w.now.Truncate(time.Second), w.machines[1].Status.ClockFrom)
+}
+
+// A clock from the future, which no process can have written, is nobody's to
+// bring others to.
+func TestClockFromTheFuture(t *testing.T) {
+	w := newOutpost(t)
+	w.give("m-1", machine.PhaseUnknown).Status.ClockFrom = epoch.Add(time.Hour)
+	w.give("m-2", machine.PhaseUnknown)
+	w.now = w.now.Add(time.Minute)
+	require.NoError(t, w.pass())
+	assert.False(t, w.reach.Stage.Frozen())
+	assert.Empty(t, w.wrote)
+}
