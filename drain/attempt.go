@@ -116,8 +116,8 @@ func (d *decision) nextAttempt(p *Pod, last *Answer) time.Time {
 // choose gives the orders that are due. Pods with volumes that are followed go
 // one at a time, when the turn is free; the others at once.
 func (d *decision) choose(free bool) Plan {
-	var deletes, evicts []Order
-	var next *Pod
+	var deletes, evicts []int32
+	next := -1
 	var nextAct act
 	for i, p := range d.o.Pods {
 		s := &d.standings[i]
@@ -129,29 +129,30 @@ func (d *decision) choose(free bool) Plan {
 			d.waitForAttempt(a.from)
 			continue
 		}
-		if s.state == staying && !d.past && s.followed {
-			if free && (next == nil || goesBefore(p, next)) {
-				next, nextAct = p, a
+		s.doing = a.reason
+		switch {
+		case s.state == staying && !d.past && s.followed:
+			if free && (next < 0 || goesBefore(p, d.o.Pods[next])) {
+				next, nextAct = i, a
 			}
-			continue
-		}
-		order := Order{Pod: p.Key, UID: p.UID, Why: Why{Reason: a.reason, Pod: p.Key, Want: int64(d.p.MaxEvictRetries)}}
-		if a.delete {
-			deletes = append(deletes, order)
-		} else {
-			evicts = append(evicts, order)
+		case a.delete:
+			deletes = append(deletes, int32(i))
+		default:
+			evicts = append(evicts, int32(i))
 		}
 	}
-	if len(deletes) == 0 && len(evicts) == 0 && next != nil {
-		order := Order{Pod: next.Key, UID: next.UID, Why: Why{Reason: nextAct.reason, Pod: next.Key, Want: int64(d.p.MaxEvictRetries)}}
-		if nextAct.delete {
-			deletes = append(deletes, order)
-		} else {
-			order.Why.Reason, order.Why.Have = ReasonEvictVolumes, int64(next.Priority)
-			evicts = append(evicts, order)
+	switch {
+	case len(deletes) > 0:
+		return d.orders(deletes, true)
+	case len(evicts) > 0:
+		return d.orders(evicts, false)
+	case next >= 0:
+		if !nextAct.delete {
+			d.standings[next].doing = ReasonEvictVolumes
 		}
+		return d.orders([]int32{int32(next)}, nextAct.delete)
 	}
-	return orders(deletes, evicts)
+	return Plan{}
 }
 
 // mayGo tells whether a pod is among those whose turn it is.
@@ -183,30 +184,42 @@ func compareKeys(aNamespace, aName, bNamespace, bName string) int {
 	return strings.Compare(aName, bName)
 }
 
-// orders makes a plan of the deletions, or else of the evictions, in the order
-// of names, each pod once.
-func orders(deletes, evicts []Order) Plan {
-	list := deletes
-	if len(deletes) == 0 {
-		list = evicts
-	}
-	if len(list) == 0 {
-		return Plan{}
-	}
-	slices.SortFunc(list, func(a, b Order) int {
-		if c := compareKeys(a.Pod.Namespace, a.Pod.Name, b.Pod.Namespace, b.Pod.Name); c != 0 {
+// byName sorts pods, given by their places, by namespace and name.
+func (d *decision) byName(places []int32) {
+	slices.SortFunc(places, func(i, j int32) int {
+		a, b := d.o.Pods[i], d.o.Pods[j]
+		if c := compareKeys(a.Namespace, a.Name, b.Namespace, b.Name); c != 0 {
 			return c
 		}
 		return strings.Compare(a.UID, b.UID)
 	})
-	list = slices.CompactFunc(list, func(a, b Order) bool { return a.UID == b.UID })
-	plan := Plan{Why: list[0].Why}
-	if len(deletes) > 0 {
-		plan.Delete = list
-	} else {
-		plan.Evict = list
+}
+
+// orders makes a plan of deletions or evictions, in the order of names, each
+// pod once.
+func (d *decision) orders(places []int32, deletes bool) Plan {
+	d.byName(places)
+	list := make([]Order, 0, len(places))
+	for _, i := range places {
+		p := d.o.Pods[i]
+		if n := len(list); n > 0 && list[n-1].UID == p.UID {
+			continue
+		}
+		o := Order{Pod: p.Key, UID: p.UID, Why: Why{Reason: d.standings[i].doing, Pod: p.Key}}
+		switch o.Why.Reason {
+		case ReasonForce:
+			o.Now = true
+		case ReasonSlotsUsed:
+			o.Why.Want = int64(d.p.MaxEvictRetries)
+		case ReasonEvictVolumes:
+			o.Why.Have = int64(p.Priority)
+		}
+		list = append(list, o)
 	}
-	return plan
+	if deletes {
+		return Plan{Delete: list, Why: list[0].Why}
+	}
+	return Plan{Evict: list, Why: list[0].Why}
 }
 
 // rest waits, or ends the drain. held: something else than a pod has to be

@@ -8,13 +8,26 @@ import (
 // blocked says of each pod that is waited for, and was not told to go yet, why;
 // and which ones are there still though nobody waits for them any more.
 func (d *decision) blocked() []Blocked {
-	var list []Blocked
+	var places []int32
 	for i, p := range d.o.Pods {
 		s := &d.standings[i]
 		if p == nil || s.state == alone || s.state == over && s.reason == "" || s.state == leaving {
 			continue
 		}
-		entry := Blocked{Pod: p.Key, UID: p.UID, Why: Why{Reason: s.reason, Pod: p.Key, Name: s.name}}
+		if places == nil {
+			places = make([]int32, 0, d.live+d.left)
+		}
+		places = append(places, int32(i))
+	}
+	if len(places) == 0 {
+		return nil
+	}
+	d.byName(places)
+	list := make([]Blocked, len(places))
+	for n, i := range places {
+		p, s := d.o.Pods[i], &d.standings[i]
+		entry := &list[n]
+		*entry = Blocked{Pod: p.Key, UID: p.UID, Why: Why{Reason: s.reason, Pod: p.Key, Name: s.name}}
 		switch s.state {
 		case overdue:
 			entry.Why.For = d.now.Sub(s.until)
@@ -26,11 +39,7 @@ func (d *decision) blocked() []Blocked {
 			entry.Why, entry.Budgets = d.obstacle(p, s)
 		case alone, leaving:
 		}
-		list = append(list, entry)
 	}
-	slices.SortFunc(list, func(a, b Blocked) int {
-		return compareKeys(a.Pod.Namespace, a.Pod.Name, b.Pod.Namespace, b.Pod.Name)
-	})
 	return list
 }
 

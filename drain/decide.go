@@ -175,7 +175,7 @@ func (d *decision) current() (*machine.DrainRecord, Why) {
 		}
 	case d.ahead(old.Since):
 		why.Reason = ReasonRecordInvalid
-	case old.Since.Before(d.o.Asked.Truncate(time.Second)):
+	case !d.o.Asked.After(d.now) && old.Since.Before(d.o.Asked.Truncate(time.Second)):
 		why.Reason = ReasonAgain
 	default:
 		return nil, Why{}

@@ -12,7 +12,7 @@ func (d *decision) force() Plan {
 	}
 	due, failed := d.kills(bound)
 	if len(due) > 0 {
-		return orders(due, nil)
+		return d.orders(due, true)
 	}
 	n := d.o.Node
 	switch {
@@ -31,8 +31,9 @@ func (d *decision) force() Plan {
 
 // kills are the deletions that are due, and the number of those that were not
 // accepted. Each is tried once at least, whatever the bound says.
-func (d *decision) kills(bound time.Time) (due []Order, failed int64) {
-	for _, p := range d.o.Pods {
+func (d *decision) kills(bound time.Time) (due []int32, failed int64) {
+	d.standings = make([]standing, len(d.o.Pods))
+	for i, p := range d.o.Pods {
 		if p == nil || p.UID == "" || d.spared(p) {
 			continue
 		}
@@ -48,7 +49,8 @@ func (d *decision) kills(bound time.Time) (due []Order, failed int64) {
 				continue
 			}
 		}
-		due = append(due, Order{Pod: p.Key, UID: p.UID, Now: true, Why: Why{Reason: ReasonForce, Pod: p.Key}})
+		d.standings[i].doing = ReasonForce
+		due = append(due, int32(i))
 	}
 	return due, failed
 }

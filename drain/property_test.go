@@ -205,7 +205,7 @@ func TestDrainsEndWhereTheyCan(t *testing.T) {
 		}
 		require.Equal(t, !overdue, plan.Why.Reason == drain.ReasonDrained)
 		for _, p := range s.pods {
-			late := p.stuck || p.lasts >= p.Grace+s.policy.TerminationBuffer-time.Second
+			late := p.stuck || p.Finished || p.lasts >= p.Grace+s.policy.TerminationBuffer-time.Second
 			require.True(t, untouchable(p) || late && !p.ends.IsZero(), "%s is still there", p.Name)
 		}
 	})

@@ -24,6 +24,7 @@ type shell struct {
 	incomplete, resolved, noAttachments bool
 	attached, known                     []string
 	killed                              func() bool // before each call: is it the process's last?
+	lost                                bool        // the call it dies in takes effect
 	refuseWrites                        bool
 	told                                func(drain.Plan, []drain.Answer)
 	cache                               []*drain.Pod // not nil: what the pods were some time ago
@@ -96,6 +97,9 @@ func (s *shell) pass() (plan drain.Plan, died bool) {
 		switch {
 		case plan.Write != nil:
 			if s.dies() {
+				if s.lost {
+					s.node = plan.Write
+				}
 				return plan, true
 			}
 			if failed = s.refuseWrites; failed {
@@ -141,6 +145,9 @@ func (s *shell) carryOut(plan *drain.Plan, done map[string]bool) (died bool) {
 		require.False(s.t, done[o.UID+string(k)], "%s of %s twice in a pass", k, o.Pod)
 		done[o.UID+string(k)] = true
 		if s.dies() {
+			if s.lost {
+				s.call(k, o)
+			}
 			return true
 		}
 		a := s.call(k, o)

@@ -13,30 +13,38 @@ import (
 // told to go; the record says which one, since the pod will be gone before its
 // volumes are.
 
-// surveyVolumes counts for each volume how many pods here use it.
+// surveyVolumes counts for each volume how many pods here use it, and finds the
+// pods whose volumes are followed.
 func (d *decision) surveyVolumes() {
+	if len(d.o.Volumes) == 0 {
+		return
+	}
+	var user []int32 // of each volume, the last pod that uses it
 	for i, p := range d.o.Pods {
 		if p == nil || len(p.Claims) == 0 || d.standings[i].state == over || p.Finished {
 			continue
 		}
+		if user == nil {
+			both := make([]int32, 2*len(d.o.Volumes))
+			d.users, user = both[:len(d.o.Volumes)], both[len(d.o.Volumes):]
+		}
 		for v, volume := range d.o.Volumes {
-			if volume == nil || !claims(p, volume) {
-				continue
+			if volume != nil && claims(p, volume) {
+				d.users[v]++
+				user[v] = int32(i)
 			}
-			if d.users == nil {
-				d.users = make([]int32, len(d.o.Volumes))
-			}
-			d.users[v]++
 		}
 	}
-	for i, p := range d.o.Pods {
-		s := &d.standings[i]
-		if p == nil || s.state != staying && s.state != leaving {
+	for v := range user {
+		if d.users[v] != 1 {
 			continue
 		}
-		s.followed = d.followed(p)
-		if s.followed && s.state == staying {
-			d.serial++
+		s := &d.standings[user[v]]
+		if !s.followed && (s.state == staying || s.state == leaving) && d.follows(v) {
+			s.followed = true
+			if s.state == staying {
+				d.serial++
+			}
 		}
 	}
 }
@@ -47,19 +55,6 @@ func claims(p *Pod, v *Volume) bool {
 	}
 	for _, claim := range p.Claims {
 		if claim == v.Claim.Name {
-			return true
-		}
-	}
-	return false
-}
-
-// followed tells whether a pod has a volume that is followed.
-func (d *decision) followed(p *Pod) bool {
-	if d.users == nil || len(p.Claims) == 0 {
-		return false
-	}
-	for i, v := range d.o.Volumes {
-		if v != nil && claims(p, v) && d.follows(i) {
 			return true
 		}
 	}

@@ -19,6 +19,8 @@ func Undo(o *Observation, p *Policy, now time.Time) (Plan, error) {
 	}
 	n := o.Node
 	switch {
+	case n == nil && !o.Complete:
+		return Plan{Why: Why{Reason: ReasonIncomplete}}, nil
 	case n == nil:
 		return Plan{Done: true, Why: Why{Reason: ReasonNodeGone}}, nil
 	case n.Drain == nil:

@@ -67,8 +67,6 @@ const (
 	ReasonUncordon      Reason = "Uncordon"
 	ReasonForget        Reason = "RecordRemoved"
 	ReasonNothingToUndo Reason = "NothingToUndo"
-	// ReasonExpected occurs in forecasts only.
-	ReasonExpected Reason = "Expected"
 )
 
 // Why is the reason of one decision with what it was seen in. Values are
@@ -141,7 +139,6 @@ var sentences = map[Reason]string{
 	ReasonUncordon:      "uncordoning node {name}, which the drain cordoned",
 	ReasonForget:        "node {name} was cordoned before its drain: it stays so, and the record goes",
 	ReasonNothingToUndo: "node {name} has no drain to undo",
-	ReasonExpected:      "budget {budget} allows no disruption of {pod} now: {have} of {all} pods healthy, {want} wanted",
 }
 
 // String is the sentence a person can act on.

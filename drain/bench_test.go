@@ -1,0 +1,150 @@
+package drain_test
+
+import (
+	"container/heap"
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/drain"
+)
+
+// full is a node with 250 pods, 30 budgets and 60 volumes; every pod was
+// refused, so that each is looked at in detail.
+func full(b *testing.B, resolved bool) (*shell, *drain.Observation) {
+	s := newShell(b)
+	s.resolved = resolved
+	for i := range 30 {
+		s.protect(fmt.Sprintf("app-%d", i), 100, 0, func(b *budget) { b.ExpectedPods = 200 })
+	}
+	for i := range 250 {
+		s.add(fmt.Sprintf("pod-%d", i), func(p *pod) {
+			p.Labels["app"] = fmt.Sprintf("app-%d", i%30)
+			if i < 60 {
+				s.volume(fmt.Sprintf("vol-%d", i))(p)
+			}
+		})
+	}
+	for _, v := range s.volumes {
+		s.known = append(s.known, v.Handle)
+	}
+	return s, s.observe()
+}
+
+func BenchmarkDecide(b *testing.B) {
+	for _, c := range []struct {
+		name             string
+		resolved, refuse bool
+	}{
+		{"Due", true, false}, {"RefusedResolved", true, true}, {"RefusedMatching", false, true},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			s, _ := full(b, c.resolved)
+			plan, err := drain.Decide(s.observe(), s.policy, s.now)
+			require.NoError(b, err)
+			s.node = plan.Write
+			s.memory.Begun()
+			if c.refuse {
+				s.pass()
+			}
+			o := s.observe()
+			plan, err = drain.Decide(o, s.policy, s.now)
+			require.NoError(b, err)
+			require.Equal(b, c.refuse, len(plan.Blocked) == 250, "%s", plan.Why)
+			b.ReportAllocs()
+			for b.Loop() {
+				_, _ = drain.Decide(o, s.policy, s.now)
+			}
+		})
+	}
+}
+
+// BenchmarkWaiting is the decision made most often: all pods were told, and
+// nothing is to be done.
+func BenchmarkWaiting(b *testing.B) {
+	s := newShell(b)
+	for i := range 250 {
+		s.add(fmt.Sprintf("pod-%d", i))
+	}
+	s.pass()
+	o := s.observe()
+	b.ReportAllocs()
+	for b.Loop() {
+		_, _ = drain.Decide(o, s.policy, s.now)
+	}
+}
+
+// queue hands out the nodes in the order in which they are due.
+type queue []*due
+
+type due struct {
+	at time.Time
+	*shell
+}
+
+func (q queue) Len() int           { return len(q) }
+func (q queue) Less(i, j int) bool { return q[i].at.Before(q[j].at) }
+func (q queue) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
+func (q *queue) Push(x any)        { *q = append(*q, x.(*due)) }
+func (q *queue) Pop() any {
+	old := *q
+	last := old[len(old)-1]
+	*q = old[:len(old)-1]
+	return last
+}
+
+// BenchmarkFleet drains 10,000 nodes with 30 pods each at once, in virtual
+// time: budgets that let one pod go at a time, volumes, and a pod in a hundred
+// whose budget never does.
+func BenchmarkFleet(b *testing.B) {
+	const nodes, pods = 10_000, 30
+	for b.Loop() {
+		q := &queue{}
+		for i := range nodes {
+			s := newShell(b)
+			s.policy.Timeout = 30 * time.Minute
+			s.resolved = true
+			s.protect("web", 4, 0)
+			for n := range pods {
+				s.add(fmt.Sprintf("pod-%d", n), func(p *pod) {
+					if n%6 == 0 {
+						p.Labels["app"] = "web"
+					}
+					if n%10 == 0 {
+						s.volume(fmt.Sprintf("vol-%d", n))(p)
+					}
+				})
+			}
+			if i%100 == 0 {
+				s.protect("pod-7", 1, 0)
+			}
+			*q = append(*q, &due{s.now, s})
+		}
+		heap.Init(q)
+		decided, most := 0, 0
+		var memory runtime.MemStats
+		for q.Len() > 0 {
+			next := heap.Pop(q).(*due)
+			next.advance(next.at)
+			plan, _ := next.pass()
+			if decided++; decided%50_000 == 0 {
+				runtime.ReadMemStats(&memory)
+				most = max(most, int(memory.HeapInuse>>20))
+			}
+			if plan.Done {
+				continue
+			}
+			next.at = next.next()
+			if !plan.At.IsZero() && (next.at.IsZero() || plan.At.Before(next.at)) {
+				next.at = plan.At
+			}
+			heap.Push(q, next)
+		}
+		b.ReportMetric(float64(decided), "passes")
+		b.ReportMetric(float64(most), "MiB")
+		b.ReportMetric(float64(runtime.NumGoroutine()), "goroutines")
+	}
+}

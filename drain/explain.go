@@ -1,0 +1,113 @@
+package drain
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Explain tells a forecast as plain text: a line that sums it up, a table of
+// who goes when, who waits for what and who stays, and the pods that would be
+// left.
+func Explain(f *Forecast) string {
+	var out strings.Builder
+	out.WriteString(summary(f))
+	rows := [][4]string{{"WHEN", "WHAT", "POD", "WHY"}}
+	var stays [][4]string
+	for i := range f.Steps {
+		s := &f.Steps[i]
+		pod := s.Pod.String()
+		if pod == "" {
+			pod = "-"
+		}
+		row := [4]string{elapsed(s.At), string(s.Action), pod, s.Why.String() + refusers(s.Budgets)}
+		if s.Action == Stay {
+			row[0] = "-"
+			stays = append(stays, row)
+			continue
+		}
+		rows = append(rows, row)
+	}
+	table(&out, append(rows, stays...))
+	if len(f.Left) > 0 {
+		out.WriteString("\nNot gone:\n")
+		for i := range f.Left {
+			fmt.Fprintf(&out, "  %s\n", f.Left[i].Why)
+		}
+	}
+	return out.String()
+}
+
+// summary is one line on a forecast.
+func summary(f *Forecast) string {
+	count := map[Action]int{}
+	blocked := map[string]bool{}
+	for i := range f.Steps {
+		s := &f.Steps[i]
+		count[s.Action]++
+		if s.Action == Wait && refused[s.Why.Reason] {
+			blocked[s.Pod.String()] = true
+		}
+	}
+	parts := []string{counted(f.Pods, "pod")}
+	for _, p := range []struct {
+		n    int
+		what string
+	}{
+		{count[Evict], "evicted"},
+		{count[Delete], "deleted"},
+		{count[Kill], "killed"},
+		{count[Stay], "left alone"},
+		{len(blocked), "refused at first"},
+	} {
+		if p.n > 0 {
+			parts = append(parts, strconv.Itoa(p.n)+" "+p.what)
+		}
+	}
+	end := "ends after " + span(f.Took)
+	if !f.Done {
+		end = "no end in sight after " + span(f.Took)
+	}
+	return fmt.Sprintf("node %s: %s; %s\n\n", quoteEmpty(f.Node), strings.Join(parts, ", "), end)
+}
+
+// refused are the reasons of pods that a budget or a server holds back.
+var refused = map[Reason]bool{
+	ReasonBudget: true, ReasonBudgets: true, ReasonBudgetStale: true, ReasonMisconfigured: true, ReasonRefused: true, ReasonFailed: true,
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return strconv.Itoa(n) + " " + what + "s"
+}
+
+// table writes rows in columns; the last one may be as long as it likes.
+func table(out *strings.Builder, rows [][4]string) {
+	var widths [3]int
+	for _, row := range rows {
+		for i := range widths {
+			widths[i] = max(widths[i], len(row[i]))
+		}
+	}
+	for _, row := range rows {
+		line := fmt.Sprintf("%-*s  %-*s  %-*s  %s", widths[0], row[0], widths[1], row[1], widths[2], row[2], row[3])
+		out.WriteString(strings.TrimRight(line, " "))
+		out.WriteByte('\n')
+	}
+}
+
+// Budgets are the names of the budgets that hold pods back in a forecast, each
+// once, in order.
+func (f *Forecast) Budgets() []string {
+	var names []string
+	for i := range f.Steps {
+		for _, k := range f.Steps[i].Budgets {
+			names = append(names, k.String())
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}

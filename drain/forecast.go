@@ -1,0 +1,243 @@
+package drain
+
+import (
+	"slices"
+	"time"
+
+	"github.com/millwright-go/millwright/object"
+)
+
+// Assumptions are what a forecast takes for granted of a cluster. The zero
+// value stands for the defaults.
+type Assumptions struct {
+	// Heal is from a pod's end until its replacement counts as healthy for the
+	// budgets. Zero: 1 min. A pod without an owner is not replaced.
+	Heal time.Duration
+	// Detach is from a pod's end until its volumes are detached. Zero: 10 s.
+	Detach time.Duration
+	// Reattach is from there until they are attached elsewhere. Zero: 10 s.
+	Reattach time.Duration
+	// Limit is how far to look ahead. Zero: a day.
+	Limit time.Duration
+}
+
+// Action is what a step of a forecast is.
+type Action string
+
+// The actions.
+const (
+	Cordon Action = "cordon"
+	Evict  Action = "evict"
+	Delete Action = "delete"
+	Kill   Action = "kill" // a deletion with grace 0
+	Wait   Action = "wait"
+	Stay   Action = "stay"
+	End    Action = "end"
+)
+
+// Step is one thing that a forecast says.
+type Step struct {
+	At     time.Duration // from now
+	Action Action
+	Pod    object.Key // zero for cordon and end
+	Why    Why
+	// Budgets that apply to a pod whose eviction would be refused.
+	Budgets []object.Key
+}
+
+// Forecast is how a drain would go.
+type Forecast struct {
+	Node  string
+	Pods  int // on the node now
+	Steps []Step
+	// Left are the pods that would not have gone in the end, apart from those
+	// to be left alone, by namespace and name.
+	Left []Blocked
+	// Done: the drain would end within the limit, after Took.
+	Done bool
+	Took time.Duration
+}
+
+// Predict says how a drain would go, from the very decisions that carry one
+// out: pods go when their grace ends, budgets give back what was taken when the
+// replacement is there, and nothing else changes. Nothing in o is changed.
+//
+// The error is for a caller's mistake, as Decide's.
+func Predict(o *Observation, p *Policy, a Assumptions, now time.Time) (*Forecast, error) {
+	d, err := newDecision(o, p, now)
+	if err != nil {
+		return nil, err
+	}
+	f := newFuture(d, a)
+	f.stays()
+	for {
+		plan, err := Decide(&f.o, p, f.now)
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case plan.busy():
+			f.carryOut(&plan)
+			continue
+		case plan.Done:
+			f.say(Step{Action: End, Why: plan.Why})
+			f.out.Left, f.out.Done, f.out.Took = plan.Blocked, true, f.now.Sub(now)
+			return f.out, nil
+		}
+		f.explain(&plan)
+		next := f.next(plan.At)
+		if next.IsZero() || next.Sub(now) > f.a.Limit {
+			f.out.Left, f.out.Took = plan.Blocked, f.now.Sub(now)
+			return f.out, nil
+		}
+		f.advance(next)
+	}
+}
+
+// future is a cluster that does what a forecast assumes.
+type future struct {
+	o       Observation
+	a       Assumptions
+	p       *Policy
+	began   time.Time
+	now     time.Time
+	events  []happening
+	said    map[string]Reason // of each pod, why it waits
+	budgets map[*Budget]*Budget
+	out     *Forecast
+}
+
+type happening struct {
+	at time.Time
+	do func()
+}
+
+func newFuture(d *decision, a Assumptions) *future {
+	f := &future{
+		o: *d.o, p: d.p, began: d.now, now: d.now, said: map[string]Reason{}, budgets: map[*Budget]*Budget{},
+		a:   Assumptions{or(a.Heal, time.Minute), or(a.Detach, 10*time.Second), or(a.Reattach, 10*time.Second), or(a.Limit, 24*time.Hour)},
+		out: &Forecast{},
+	}
+	memory := Memory{}
+	if d.o.Memory != nil {
+		memory = *d.o.Memory
+		memory.Answers = map[string]Answer{}
+		for uid, answer := range d.o.Memory.Answers {
+			memory.Answers[uid] = answer
+		}
+	}
+	f.o.Memory, f.o.Complete = &memory, true
+	f.o.Budgets = f.copied(d.o.Budgets)
+	f.o.Attachments, f.o.Attached = slices.Clone(d.o.Attachments), slices.Clone(d.o.Attached)
+	f.o.Pods = nil
+	for _, p := range d.o.Pods {
+		if p == nil {
+			continue
+		}
+		c := *p
+		if p.Budgets != nil {
+			c.Budgets = f.copied(p.Budgets)
+		}
+		f.o.Pods = append(f.o.Pods, &c)
+		if !c.GraceEnds.IsZero() {
+			f.at(c.GraceEnds, func() { f.remove(&c) })
+		}
+	}
+	f.out.Pods = len(f.o.Pods)
+	if d.o.Node != nil {
+		f.out.Node = d.o.Node.Name
+	}
+	return f
+}
+
+func or(d, other time.Duration) time.Duration {
+	if d > 0 {
+		return d
+	}
+	return other
+}
+
+func (f *future) copied(budgets []*Budget) []*Budget {
+	list := make([]*Budget, 0, len(budgets))
+	for _, b := range budgets {
+		if b == nil {
+			continue
+		}
+		if f.budgets[b] == nil {
+			c := *b
+			f.budgets[b] = &c
+		}
+		list = append(list, f.budgets[b])
+	}
+	return list
+}
+
+func (f *future) say(s Step) {
+	s.At = f.now.Sub(f.began)
+	f.out.Steps = append(f.out.Steps, s)
+}
+
+// stays notes the pods that are left where they are, and those that are going
+// already.
+func (f *future) stays() {
+	d := decision{o: &f.o, p: f.p, now: f.now}
+	for _, p := range f.o.Pods {
+		s, alone := d.leftAlone(p)
+		if rule := f.p.rule(p); !alone && rule != nil && rule.Behaviour == Skip {
+			s, alone = standing{reason: ReasonSkipped}, true
+		}
+		switch {
+		case alone:
+			f.say(Step{Action: Stay, Pod: p.Key, Why: Why{Reason: s.reason, Pod: p.Key, Detail: s.name}})
+		case !p.GraceEnds.IsZero() && !p.Finished:
+			left := max(p.GraceEnds.Add(f.p.TerminationBuffer).Sub(f.now), 0)
+			f.say(Step{Action: Wait, Pod: p.Key, Why: Why{Reason: ReasonLeaving, Pod: p.Key, For: left}})
+		}
+	}
+}
+
+// explain notes why pods wait, where that is news.
+func (f *future) explain(plan *Plan) {
+	for i := range plan.Blocked {
+		b := &plan.Blocked[i]
+		if f.said[b.UID] == b.Why.Reason {
+			continue
+		}
+		f.said[b.UID] = b.Why.Reason
+		step := Step{Action: Wait, Pod: b.Pod, Why: b.Why}
+		for _, budget := range b.Budgets {
+			step.Budgets = append(step.Budgets, budget.Key)
+		}
+		f.say(step)
+	}
+}
+
+// next is when something happens or is looked at; zero: never.
+func (f *future) next(at time.Time) time.Time {
+	for _, e := range f.events {
+		if at.IsZero() || e.at.Before(at) {
+			at = e.at
+		}
+	}
+	return at
+}
+
+func (f *future) at(at time.Time, do func()) {
+	if at.Before(f.now) {
+		at = f.now
+	}
+	f.events = append(f.events, happening{at, do})
+}
+
+func (f *future) advance(to time.Time) {
+	f.now = to
+	for {
+		i := slices.IndexFunc(f.events, func(e happening) bool { return !e.at.After(f.now) })
+		if i < 0 {
+			return
+		}
+		e := f.events[i]
+		f.events = slices.Delete(f.events, i, i+1)
+		e.do()
+	}
+}

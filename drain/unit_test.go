@@ -1,0 +1,146 @@
+package drain_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/drain"
+	"github.com/millwright-go/millwright/object"
+)
+
+func TestPolicyValidate(t *testing.T) {
+	require.NoError(t, drain.DefaultPolicy().Validate())
+	web := labelled("web")
+	for field, change := range map[string]func(*drain.Policy){
+		"policy.timeout":            func(p *drain.Policy) { p.Timeout = time.Millisecond },
+		"policy.timeout must":       func(p *drain.Policy) { p.Timeout = -time.Hour },
+		"policy.maxEvictRetries":    func(p *drain.Policy) { p.MaxEvictRetries = -1 },
+		"policy.terminationBuffer":  func(p *drain.Policy) { p.TerminationBuffer = -1 },
+		"policy.detachTimeout":      func(p *drain.Policy) { p.DetachTimeout = 0 },
+		"policy.reattachTimeout":    func(p *drain.Policy) { p.ReattachTimeout = time.Second - 1 },
+		"policy.forceBound":         func(p *drain.Policy) { p.ForceBound = 0 },
+		"policy.retryDelete":        func(p *drain.Policy) { p.RetryDelete = 0 },
+		"policy.unresponsive":       func(p *drain.Policy) { p.Unresponsive = 0 },
+		"policy.atTimeout":          func(p *drain.Policy) { p.AtTimeout = "Shrug" },
+		"policy.keys.doNotDisrupt":  func(p *drain.Policy) { p.Keys.DoNotDisrupt = []string{"a", ""} },
+		"policy.rules[0].behaviour": func(p *drain.Policy) { p.Rules = []drain.Rule{{Selector: web}} },
+		"policy.rules[0].selector":  func(p *drain.Policy) { p.Rules = []drain.Rule{{Behaviour: drain.Skip}} },
+		"policy.rules[1].order": func(p *drain.Policy) {
+			p.Rules = []drain.Rule{{Selector: web, Behaviour: drain.InOrder, Order: 3}, {Selector: web, Behaviour: drain.Skip, Order: 3}}
+		},
+		"policy.rules[0].selector.req": func(p *drain.Policy) {
+			p.Rules = []drain.Rule{{Behaviour: drain.Skip, Selector: object.Selector{Requirements: []object.Requirement{{Key: "a"}}}}}
+		},
+	} {
+		p := drain.DefaultPolicy()
+		change(p)
+		assert.ErrorContains(t, p.Validate(), field)
+		assert.ErrorIs(t, p.Validate(), object.ErrInvalid)
+	}
+	p := drain.DefaultPolicy()
+	p.Timeout = 0
+	assert.NoError(t, p.Validate(), "no end, on purpose")
+}
+
+func TestBudgetSelects(t *testing.T) {
+	p := &drain.Pod{Key: object.Key{Namespace: "a", Name: "p"}, Labels: map[string]string{"app": "web"}}
+	in := func(namespace string, s *object.Selector) *drain.Budget {
+		return &drain.Budget{Key: object.Key{Namespace: namespace}, Selector: s}
+	}
+	web, db := labelled("web"), labelled("db")
+	assert.True(t, in("a", &web).Selects(p))
+	assert.False(t, in("b", &web).Selects(p), "another namespace")
+	assert.False(t, in("a", &db).Selects(p))
+	assert.True(t, in("a", &object.Selector{}).Selects(p), "an empty selector picks all of the namespace")
+	assert.False(t, in("a", nil).Selects(p), "no selector picks none")
+	assert.False(t, (*drain.Budget)(nil).Selects(p))
+}
+
+func TestMisconfigured(t *testing.T) {
+	bad := drain.Budget{Generation: 2, ObservedGeneration: 2, ExpectedPods: 3, CurrentHealthy: 3, DesiredHealthy: 3}
+	assert.True(t, bad.Misconfigured())
+	for what, change := range map[string]func(*drain.Budget){
+		"stale":              func(b *drain.Budget) { b.ObservedGeneration = 1 },
+		"nothing expected":   func(b *drain.Budget) { b.ExpectedPods, b.CurrentHealthy = 0, 0 },
+		"one is not healthy": func(b *drain.Budget) { b.CurrentHealthy = 2 },
+		"one is going":       func(b *drain.Budget) { b.Disrupted = 1 },
+		"one may go":         func(b *drain.Budget) { b.DisruptionsAllowed = 1 },
+	} {
+		b := bad
+		change(&b)
+		assert.False(t, b.Misconfigured(), what)
+	}
+}
+
+func TestMemory(t *testing.T) {
+	m := drain.NewMemory(epoch)
+	m.Note("a", drain.Answer{Kind: drain.Evicted, Result: drain.Refused, At: epoch})
+	m.Note("b", drain.Answer{Kind: drain.Deleted, Result: drain.NoEvictionAPI, At: epoch})
+	assert.False(t, m.NoEviction, "a deletion says nothing of evictions")
+	m.Note("b", drain.Answer{Kind: drain.Evicted, Result: drain.NoEvictionAPI, At: epoch})
+	assert.True(t, m.NoEviction)
+	m.Begun()
+	assert.True(t, m.From.IsZero())
+	assert.Len(t, m.Answers, 2, "answers of an earlier drain hold pods back still")
+	m.Forget([]*drain.Pod{{UID: "a"}, nil})
+	assert.Len(t, m.Answers, 2, "no more answers than pods: nothing to gain")
+	m.Forget([]*drain.Pod{{UID: "a"}})
+	assert.Len(t, m.Answers, 1)
+	assert.Contains(t, m.Answers, "a")
+}
+
+// Attempts after a restart come in the first slot that begins a slot's length
+// after it; those after a refusal a slot's length later, in a later slot.
+func TestAttemptsKeepToSlots(t *testing.T) {
+	begun := epoch.Truncate(time.Second)
+	for _, c := range []struct {
+		restarted, refused, retry, want time.Duration
+	}{
+		{restarted: 7 * time.Second, want: 40 * time.Second},
+		{restarted: 20 * time.Second, want: 40 * time.Second},
+		{restarted: 20*time.Second + 1, want: time.Minute},
+		{refused: time.Second, want: 21 * time.Second},
+		{refused: 19 * time.Second, want: 39 * time.Second},
+		{refused: 40 * time.Second, retry: 10 * time.Second, want: time.Minute},
+		{refused: 40 * time.Second, retry: 50 * time.Second, want: 90 * time.Second},
+	} {
+		s := newShell(t)
+		s.now = begun
+		web := s.add("web")
+		s.protect("web", 1, 0)
+		s.look()
+		s.memory = &drain.Memory{}
+		if c.restarted > 0 {
+			s.memory = drain.NewMemory(begun.Add(c.restarted))
+		} else {
+			s.memory.Note(web.UID, drain.Answer{Kind: drain.Evicted, Result: drain.Refused, At: begun.Add(c.refused), RetryAfter: c.retry})
+		}
+		s.now = begun.Add(max(c.restarted, c.refused))
+		plan, _ := s.pass()
+		assert.Equal(t, c.want, plan.At.Sub(begun), "%+v", c)
+	}
+}
+
+func (s *shell) look() { _, _ = s.pass() }
+
+// A node's handles are compared literally, after what stands before them.
+func TestHandlesAreNoPatterns(t *testing.T) {
+	for attached, want := range map[string]bool{
+		"kubernetes.io/csi/disk.example^vol.1":    true,
+		"vol.1":                                   true,
+		"kubernetes.io/aws-ebs/zone-a/vol.1":      true,
+		"kubernetes.io/csi/disk.example^volx1":    false,
+		"kubernetes.io/csi/disk.example^my-vol.1": false,
+		"kubernetes.io/csi/disk.example^vol.1/":   false,
+		"":                                        false,
+	} {
+		s := newShell(t)
+		s.noAttachments, s.attached = true, []string{attached}
+		s.add("db", s.volume("vol.1"))
+		s.look()
+		assert.Equal(t, want, s.node.Drain.Turn.UID != "", "%q", attached)
+	}
+}
