@@ -125,11 +125,11 @@ func (d *decision) choose(free bool) Plan {
 			continue
 		}
 		a := d.act(p, s)
+		s.doing, s.from = a.reason, a.from
 		if a.from.After(d.now) {
 			d.waitForAttempt(a.from)
 			continue
 		}
-		s.doing = a.reason
 		switch {
 		case s.state == staying && !d.past && s.followed:
 			if free && (next < 0 || goesBefore(p, d.o.Pods[next])) {

@@ -55,10 +55,8 @@ func (d *decision) timeLeft() time.Duration {
 func (d *decision) obstacle(p *Pod, s *standing) (Why, []*Budget) {
 	why := Why{Pod: p.Key}
 	a := d.o.Memory.answer(p.UID)
-	act := d.act(p, s)
-	why.For = max(act.from.Sub(d.now), 0)
-	if act.from.IsZero() {
-		why.For = 0
+	if !s.from.IsZero() {
+		why.For = max(s.from.Sub(d.now), 0)
 	}
 	switch {
 	case d.hooked != "":

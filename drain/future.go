@@ -113,7 +113,8 @@ func (f *future) remove(p *Pod) {
 // detach takes a volume off the node, and has it attached to a node without a
 // name.
 func (f *future) detach(v *Volume) {
-	f.o.Attached = slices.DeleteFunc(f.o.Attached, func(id string) bool { return sameHandle(id, v.Handle) })
+	tail := tailOf(v.Handle)
+	f.o.Attached = slices.DeleteFunc(f.o.Attached, func(id string) bool { return sameHandle(id, tail) })
 	here := func(a *Attachment) bool { return a != nil && a.Volume == v.Name && a.Node == f.out.Node }
 	if !slices.ContainsFunc(f.o.Attachments, here) {
 		return

@@ -27,7 +27,8 @@ type standing struct {
 	until  time.Time // when the wait for a leaving one ends, or has ended
 	// followed says that the pod has a volume that is waited for.
 	followed bool
-	doing    Reason // of the order that is due
+	doing    Reason    // of the order that is due
+	from     time.Time // when it is; zero: at once
 }
 
 // stand finds out where a pod stands.

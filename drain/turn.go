@@ -72,8 +72,9 @@ func (d *decision) known(v *Volume) bool {
 	if d.o.Known == nil {
 		return true
 	}
+	tail := tailOf(v.Handle)
 	for _, id := range d.o.Known {
-		if sameHandle(id, v.Handle) {
+		if sameHandle(id, tail) {
 			return true
 		}
 	}
@@ -102,8 +103,9 @@ func (d *decision) attachedHere(id string) bool {
 		}
 		return false
 	case d.o.Attached != nil:
+		tail := tailOf(id)
 		for _, have := range d.o.Attached {
-			if sameHandle(have, id) {
+			if sameHandle(have, tail) {
 				return true
 			}
 		}
@@ -164,12 +166,15 @@ func (d *decision) turn(t *machine.DrainTurn) (write Plan, free bool, stuck Why)
 	why := Why{Pod: t.Pod, Have: int64(len(t.Volumes))}
 	if t.Detached.IsZero() {
 		limit := t.Since.Add(max(t.Grace, 0)).Add(d.p.DetachTimeout)
-		if volume, some := d.firstHere(t); some {
-			why.Name = volume
-			if !d.now.Before(limit) {
-				why.Reason, why.For = ReasonDetachLate, d.now.Sub(limit)
-				return Plan{}, true, why
-			}
+		volume, some := d.firstHere(t)
+		late := !d.now.Before(limit) // and over, whatever comes of it later
+		switch why.Name = volume; {
+		case some && late:
+			why.Reason, why.For = ReasonDetachLate, d.now.Sub(limit)
+			return Plan{}, true, why
+		case late:
+			return Plan{}, true, Why{}
+		case some:
 			d.lookAgain(limit)
 			why.Reason, why.For = ReasonDetaching, limit.Sub(d.now)
 			return Plan{}, false, why

@@ -30,14 +30,15 @@ type Attachment struct {
 }
 
 // sameHandle tells whether an ID by which a node or a provider knows a volume
-// means the handle: they must be equal after the last '^' or '/', in which
-// both put what they know around it. Nothing in either is a pattern, and an
-// empty one means nothing.
-func sameHandle(id, handle string) bool {
-	tail := handle[strings.LastIndexAny(handle, "^/")+1:]
+// means the handle of that tail: they must be equal after the last '^' or '/',
+// in which both put what they know around it. Nothing in either is a pattern,
+// and an empty one means nothing.
+func sameHandle(id, tail string) bool {
 	if tail == "" || !strings.HasSuffix(id, tail) {
 		return false
 	}
 	before := len(id) - len(tail)
 	return before == 0 || id[before-1] == '^' || id[before-1] == '/'
 }
+
+func tailOf(handle string) string { return handle[strings.LastIndexAny(handle, "^/")+1:] }
