@@ -63,12 +63,15 @@ func sinceTold(n *Node) time.Time {
 // nothing that it would take off. Most machines are in no update: they ask for
 // nothing, and their nodes carry nothing.
 func (d *decision) marksInLine(n *Node) bool {
-	have, k := &n.Applied.Update, &d.p.Keys
-	if have.none() && n.Drain == nil && d.m.Status.Phase == PhaseRunning && d.m.Spec.InPlace == InPlaceNone {
+	if n.Applied.Update.none() && n.Drain == nil && d.m.Status.Phase == PhaseRunning && d.m.Spec.InPlace == InPlaceNone {
 		return true
 	}
-	w := d.wanted(n)
-	return !d.drainIsOver(n) && have.Since.Equal(w.Since) &&
+	return !d.drainIsOver(n) && d.updateInLine(n)
+}
+
+func (d *decision) updateInLine(n *Node) bool {
+	have, k, w := &n.Applied.Update, &d.p.Keys, d.wanted(n)
+	return have.Since.Equal(w.Since) &&
 		labelInLine(n, k.CandidateForUpdate, have.Candidate, w.Candidate) &&
 		labelInLine(n, k.SelectedForUpdate, have.Selected, w.Selected) &&
 		(w.Cordoned && n.Unschedulable || !w.Cordoned && !have.Cordoned) &&
