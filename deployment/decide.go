@@ -85,7 +85,7 @@ func (d *decision) keep() Plan {
 	d.holdIfRefused()
 	for _, order := range [...]func(*decision) (Plan, bool){
 		(*decision).claim, (*decision).rollBack, (*decision).obtainNewSet, (*decision).push,
-		(*decision).scale, (*decision).number, (*decision).prune,
+		(*decision).scale, (*decision).mark, (*decision).number, (*decision).prune,
 	} {
 		if plan, found := order(d); found {
 			return d.live(plan)

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 )
 
@@ -22,7 +23,10 @@ type Policy struct {
 	// FailedSummaries is how many failed machines a status lists at most, the
 	// first ones by name. Not negative; default 100, as sets do.
 	FailedSummaries int
-	Keys            Keys
+	// RolloutMarks says which marks nodes get while a rollout lasts: Avoid
+	// those of the old sets, Keep those of all sets. Default: Avoid alone.
+	RolloutMarks machine.RolloutMarks
+	Keys         Keys
 }
 
 // Keys are the names under which this library and others leave marks on sets
@@ -45,6 +49,7 @@ func DefaultPolicy() *Policy {
 		Resync:          10 * time.Minute,
 		Retry:           codes.Short,
 		FailedSummaries: 100,
+		RolloutMarks:    machine.RolloutMarks{Avoid: true},
 		Keys: Keys{
 			TemplateHash:    "machine-template-hash",
 			DesiredReplicas: "deployment.kubernetes.io/desired-replicas",

@@ -86,9 +86,7 @@ func (d *decision) repair() (Plan, bool) {
 func (d *decision) resized(s *machineset.Set, size int32) *machineset.Set {
 	changed := s.Clone()
 	changed.Spec.Replicas = size
-	if d.current != nil && s == d.current.set {
-		changed.Revision = d.revision
-	}
+	d.carry(changed, s)
 	d.annotate(changed)
 	return changed
 }

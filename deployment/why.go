@@ -27,6 +27,7 @@ const (
 	ReasonNameTaken    Reason = "NameTaken"
 	ReasonNameFree     Reason = "NameFreeAgain"
 	ReasonPush         Reason = "PushToSet"
+	ReasonMark         Reason = "MarkSet"
 	ReasonScale        Reason = "ScaleSet"
 	ReasonRepair       Reason = "RepairSize"
 	ReasonStatus       Reason = "StatusChanged"
@@ -83,6 +84,7 @@ var sentences = map[Reason]string{
 	ReasonNameTaken:    "the name {name} is taken{detail}: trying the next one",
 	ReasonNameFree:     "the name {name} was taken and is free by now; trying again in {for}",
 	ReasonPush:         "set {name} gets the {detail} of the deployment; no machine is replaced for it",
+	ReasonMark:         "the nodes of set {name} {detail}",
 	ReasonScale:        "set {name} from {from} to {to}: {rollout}",
 	ReasonRepair:       "set {name} has size {from}, which means nothing; set to the {to} machines it has",
 	ReasonStatus:       "status changed; machines available: {count}, wanted: {of}",

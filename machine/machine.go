@@ -33,6 +33,9 @@ type Spec struct {
 	// NodeTemplate is applied to the node; what others add there stays.
 	NodeTemplate NodeTemplate
 	Config       Configuration
+	// Marks are on the node for as long as a rollout lasts. The machine's
+	// owner writes them.
+	Marks RolloutMarks
 }
 
 // ClassRef names the class a machine is made from, in the machine's namespace.
@@ -235,7 +238,7 @@ func (m *Machine) SpecEqual(n *Machine) bool { return m.Spec.Equal(&n.Spec) }
 // Equal tells whether both say the same.
 func (s *Spec) Equal(t *Spec) bool {
 	return s.Class == t.Class && s.ProviderID == t.ProviderID && s.NodeName == t.NodeName &&
-		s.NodeTemplate.Equal(&t.NodeTemplate) && s.Config.Equal(&t.Config)
+		s.NodeTemplate.Equal(&t.NodeTemplate) && s.Config.Equal(&t.Config) && s.Marks == t.Marks
 }
 
 // Validate returns an *object.FieldError that names the first field which

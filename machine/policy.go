@@ -39,6 +39,14 @@ type Keys struct {
 	NodeMachine        string // label on a node: its machine's name
 	NotReadyTaint      string // on a node until its machine first runs
 	CriticalComponents string // taint on a node: not ready for workload yet
+
+	// AvoidTaint is the key of the taint, with effect PreferNoSchedule, on
+	// nodes with RolloutMarks.Avoid.
+	AvoidTaint string
+	// KeepNode is the annotation on nodes with RolloutMarks.Keep that has an
+	// autoscaler leave them alone; KeptByUs goes with it, and tells it from
+	// one that somebody else wrote.
+	KeepNode, KeptByUs string
 }
 
 // DefaultPolicy returns the established settings.
@@ -54,6 +62,10 @@ func DefaultPolicy() *Policy {
 			NodeMachine:        "node.gardener.cloud/machine-name",
 			NotReadyTaint:      "node.machine.sapcloud.io/instance-not-ready",
 			CriticalComponents: "node.gardener.cloud/critical-components-not-ready",
+
+			AvoidTaint: "deployment.machine.sapcloud.io/prefer-no-schedule",
+			KeepNode:   "cluster-autoscaler.kubernetes.io/scale-down-disabled",
+			KeptByUs:   "cluster-autoscaler.kubernetes.io/scale-down-disabled-by-mcm",
 		},
 	}
 }

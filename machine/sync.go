@@ -72,13 +72,25 @@ func (d *decision) inLine(n *Node, joining bool) bool {
 	t, last := &d.m.Spec.NodeTemplate, &n.Applied
 	// Generations of different machines say nothing, hence the name first.
 	vouched := key != "" && last.Generation != 0 && last.Generation == d.m.Generation
-	return mapInLine(n.Labels, last.Labels, t.Labels, key, vouched) &&
-		mapInLine(n.Annotations, last.Annotations, t.Annotations, "", vouched) &&
-		(vouched || slices.Equal(last.Taints, t.Taints)) && d.holdsTaints(n.Taints, t.Taints)
+	var due made
+	if !vouched || d.m.Spec.Marks != (RolloutMarks{}) {
+		if due = d.due(n); !d.marksInLine(n, due) {
+			return false
+		}
+	}
+	return mapInLine(n.Labels, last.Labels, t.Labels, key, vouched, 0) &&
+		mapInLine(n.Annotations, last.Annotations, t.Annotations, "", vouched, due.annotations()) &&
+		(vouched || recordsTaints(last.Taints, t.Taints, due.taints())) && d.holdsTaints(n.Taints, t.Taints)
+}
+
+// recordsTaints tells whether want is what was applied last, with so many
+// marks behind it.
+func recordsTaints(last, want []object.Taint, marks int) bool {
+	return len(last) == len(want)+marks && slices.Equal(last[:len(want)], want)
 }
 
 func (d *decision) capacityInLine(n *Node) bool {
-	return mapInLine(n.Capacity, n.Applied.VirtualCapacity, d.virtualCapacity(), "", false)
+	return mapInLine(n.Capacity, n.Applied.VirtualCapacity, d.virtualCapacity(), "", false, 0)
 }
 
 func (d *decision) virtualCapacity() map[string]string {
@@ -90,9 +102,10 @@ func (d *decision) virtualCapacity() map[string]string {
 
 // mapInLine tells whether want is what was applied last, unless that is vouched
 // for, and still there. Of the entry that is the library's own, only the
-// record counts. An absent entry is not one with an empty value.
-func mapInLine(have, last, want map[string]string, own string, vouched bool) bool {
-	if !vouched && len(last) != len(want) {
+// record counts. An absent entry is not one with an empty value. The record has
+// so many marks besides, which are known to be in line.
+func mapInLine(have, last, want map[string]string, own string, vouched bool, marks int) bool {
+	if !vouched && len(last) != len(want)+marks {
 		return false
 	}
 	for k, v := range want {
@@ -126,13 +139,17 @@ func (d *decision) startup(t object.Taint) bool {
 
 // apply changes a copy of a node into what it should be.
 func (d *decision) apply(n *Node, joining bool) {
-	t := &d.m.Spec.NodeTemplate
+	due := d.due(n)
+	t := d.marked(due)
 	n.Labels = merge(n.Labels, n.Applied.Labels, t.Labels)
 	n.Annotations = merge(n.Annotations, n.Applied.Annotations, t.Annotations)
 	n.Capacity = merge(n.Capacity, n.Applied.VirtualCapacity, d.virtualCapacity())
 	n.Taints = mergeTaints(n.Taints, without(n.Applied.Taints, d.startup), without(t.Taints, d.startup))
 	n.Applied = Applied{
 		NodeTemplate: t.Clone(), VirtualCapacity: maps.Clone(d.virtualCapacity()), Generation: d.m.Generation,
+	}
+	if d.m.Spec.Marks == (RolloutMarks{}) && due != (made{}) {
+		n.Applied.Generation = 0 // a preserved machine's marks, which are to go once it is not preserved any more
 	}
 	if key := d.p.Keys.NodeMachine; key != "" {
 		n.Labels = merge(n.Labels, nil, map[string]string{key: d.m.Name})

@@ -192,6 +192,8 @@ func (v *surveyor) difference(m *machine.Machine) string {
 		len(node.Annotations) != len(v.annotations) || !hasLabels(node.Annotations, v.annotations) ||
 		!slices.Equal(node.Taints, want.NodeTemplate.Taints):
 		return "node template"
+	case have.Marks != v.s.Spec.Marks:
+		return "rollout marks"
 	}
 	return ""
 }

@@ -47,13 +47,16 @@ type Spec struct {
 	Template Template
 	// MinReady is how long a machine must be ready to count as available.
 	MinReady time.Duration
+	// Marks are on the nodes of all the set's machines. They are no part of
+	// the template, and no machine is replaced for them.
+	Marks machine.RolloutMarks
 }
 
 // Template is what new machines are made from.
 type Template struct {
 	Labels      map[string]string
 	Annotations map[string]string
-	Spec        machine.Spec // without ProviderID and NodeName
+	Spec        machine.Spec // without ProviderID, NodeName and Marks
 }
 
 // Status is what is known of a set. Only the library writes it.
@@ -161,6 +164,6 @@ func sameCondition(a, b object.Condition) bool {
 // SpecEqual implements object.Object.
 func (s *Set) SpecEqual(t *Set) bool {
 	a, b := &s.Spec, &t.Spec
-	return a.Replicas == b.Replicas && a.MinReady == b.MinReady &&
+	return a.Replicas == b.Replicas && a.MinReady == b.MinReady && a.Marks == b.Marks &&
 		a.Selector.Equal(&b.Selector) && a.Template.Equal(&b.Template)
 }

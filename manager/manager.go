@@ -27,6 +27,11 @@ func New(options Options) (*Manager, error) {
 		policy.ProviderIDsMatch = true
 		options.MachinePolicy = &policy
 	}
+	if options.Cluster == nil { // there are no nodes to mark
+		policy := *options.DeploymentPolicy
+		policy.RolloutMarks = machine.RolloutMarks{}
+		options.DeploymentPolicy = &policy
+	}
 	moves, err := fsm.NewChecker(machine.PhaseTable(), machine.DeletionTable())
 	if err != nil {
 		return nil, err
