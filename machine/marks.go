@@ -54,25 +54,31 @@ func (d *decision) recorded(n *Node) made {
 	t, last, keys := &d.m.Spec.NodeTemplate, &n.Applied.NodeTemplate, &d.p.Keys
 	return made{
 		avoid: slices.Contains(last.Taints, d.avoidTaint()) && !d.templateAvoids(),
-		keep:  has(last.Annotations, keys.KeepNode) && !has(t.Annotations, keys.KeepNode),
-		kept:  has(last.Annotations, keys.KeptByUs) && !has(t.Annotations, keys.KeptByUs),
+		keep:  keeps(last.Annotations, keys.KeepNode) && !has(t.Annotations, keys.KeepNode),
+		kept:  keeps(last.Annotations, keys.keptByUs()) && !has(t.Annotations, keys.KeptByUs),
 	}
 }
 
 // due are the marks that should be on the node and ours: those wanted whose
 // place is free, or holds what we put there. A preserved machine's stay.
 func (d *decision) due(n *Node) made {
-	was := d.recorded(n)
 	if d.o.Preserved {
-		return was
+		return d.recorded(n)
 	}
 	want, t, keys := d.m.Spec.Marks, &d.m.Spec.NodeTemplate, &d.p.Keys
 	var m made
-	m.avoid = want.Avoid && keys.AvoidTaint != "" && !d.templateAvoids() && d.mayTaint(n, was.avoid)
-	m.keep = want.Keep && keys.KeepNode != "" && !has(t.Annotations, keys.KeepNode) && mayAnnotate(n, keys.KeepNode, was.keep)
-	m.kept = m.keep && keys.KeptByUs != "" && keys.KeptByUs != keys.KeepNode &&
-		!has(t.Annotations, keys.KeptByUs) && mayAnnotate(n, keys.KeptByUs, was.kept)
+	m.avoid = want.Avoid && keys.AvoidTaint != "" && !d.templateAvoids() && d.mayTaint(n)
+	m.keep = want.Keep && keys.KeepNode != "" && !has(t.Annotations, keys.KeepNode) && mayAnnotate(n, keys.KeepNode)
+	m.kept = m.keep && keys.keptByUs() != "" && !has(t.Annotations, keys.KeptByUs) && mayAnnotate(n, keys.KeptByUs)
 	return m
+}
+
+// keptByUs is KeptByUs, unless it could tell nothing apart.
+func (k *Keys) keptByUs() string {
+	if k.KeptByUs == k.KeepNode {
+		return ""
+	}
+	return k.KeptByUs
 }
 
 func has(m map[string]string, key string) bool {
@@ -80,9 +86,14 @@ func has(m map[string]string, key string) bool {
 	return ok && key != ""
 }
 
-func mayAnnotate(n *Node, key string, ours bool) bool {
+// keeps tells whether a key has the value that a mark has.
+func keeps(m map[string]string, key string) bool { return key != "" && m[key] == keepValue }
+
+// mayAnnotate tells whether an annotation is missing, or as we left it.
+func mayAnnotate(n *Node, key string) bool {
 	value, taken := n.Annotations[key]
-	return !taken || ours && value == keepValue
+	last, ours := n.Applied.Annotations[key]
+	return !taken || ours && value == last
 }
 
 func (d *decision) avoidTaint() object.Taint {
@@ -93,17 +104,17 @@ func (d *decision) templateAvoids() bool {
 	return slices.ContainsFunc(d.m.Spec.NodeTemplate.Taints, d.avoidTaint().Same)
 }
 
-func (d *decision) mayTaint(n *Node, ours bool) bool {
-	taint := d.avoidTaint()
-	i := slices.IndexFunc(n.Taints, taint.Same)
-	return i < 0 || ours && n.Taints[i] == taint
+// mayTaint tells whether the taint is missing, or as we left it.
+func (d *decision) mayTaint(n *Node) bool {
+	i := slices.IndexFunc(n.Taints, d.avoidTaint().Same)
+	return i < 0 || slices.Contains(n.Applied.Taints, n.Taints[i])
 }
 
 // marksInLine tells whether the marks are on the node that should be, and
 // recorded as ours, and no others are.
 func (d *decision) marksInLine(n *Node, due made) bool {
 	return due == d.recorded(n) && (!due.avoid || slices.Contains(n.Taints, d.avoidTaint())) &&
-		(!due.keep || has(n.Annotations, d.p.Keys.KeepNode)) && (!due.kept || has(n.Annotations, d.p.Keys.KeptByUs))
+		(!due.keep || keeps(n.Annotations, d.p.Keys.KeepNode)) && (!due.kept || keeps(n.Annotations, d.p.Keys.KeptByUs))
 }
 
 // marked is a copy of the template with the marks that are due.
