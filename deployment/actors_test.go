@@ -45,7 +45,7 @@ func (w *world) obey(s *machineset.Set) bool {
 		})
 		return true
 	case missing < 0:
-		w.deleteMachine(w.victim(alive))
+		w.deleteMachine(w.victim(s, alive))
 		return true
 	}
 	return w.observe(s, len(alive))
@@ -77,8 +77,14 @@ func (w *world) clear(s *machineset.Set, machines []*machine.Machine) bool {
 	return true
 }
 
-// victim is the machine a set gives up first: what is not available before what is.
-func (w *world) victim(alive []*machine.Machine) string {
+// victim is the machine a set gives up first: what a scaler chose, then what is
+// not available before what is.
+func (w *world) victim(s *machineset.Set, alive []*machine.Machine) string {
+	for _, m := range alive {
+		if slices.ContainsFunc(s.Spec.Victims, func(v machineset.Victim) bool { return v.Name == m.Name }) {
+			return m.Name
+		}
+	}
 	minReady := time.Duration(0)
 	if w.deployment != nil {
 		minReady = w.deployment.Spec.MinReady

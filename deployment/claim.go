@@ -30,7 +30,7 @@ func (d *decision) claim() (Plan, bool) {
 		}
 		released := s.Clone()
 		released.Owner = nil
-		released.Spec.Marks = machine.RolloutMarks{}
+		released.Spec.Marks, released.Spec.Victims = machine.RolloutMarks{}, nil
 		plan.Release = append(plan.Release, Order{released, Why{Reason: ReasonRelease, Name: s.Name}})
 	}
 	if len(plan.Release) > 0 {

@@ -24,6 +24,12 @@ type family struct {
 	// size is by now: their creation was decided when the set was last
 	// written, and can't be called back.
 	announced int64
+
+	// leaving is how many available machines the set gives up since a scaler
+	// chose them, or will when it is told.
+	leaving int32
+	offered []machineset.Victim // that the set may be told of
+	handing []machineset.Victim // that it is told of now
 }
 
 // count splits the sets observed into this deployment's own, which it puts in
@@ -76,6 +82,7 @@ func (d *decision) countMachines(f *family) {
 			f.available++
 		}
 	}
+	d.countLeaving(f)
 }
 
 // openNames takes the announced machines to be all those of which the set does
@@ -129,11 +136,12 @@ func (f *family) size() int32 {
 }
 
 // numbers is the set as a rollout sees it. raised: it is the only one that may
-// be raised.
+// be raised. It goes by its UID, since a set that is going may share a name with
+// the one made after it.
 func (f *family) numbers(current, raised bool) rollout.Set {
 	s := rollout.Set{
-		Name: f.set.Name, New: current, Spec: f.size(), Actual: f.actual, Available: f.available,
-		Terminating: f.terminating, Going: f.set.Deleted(),
+		Name: f.set.UID, New: current, Spec: f.size(), Actual: f.actual, Available: f.available - f.leaving,
+		Terminating: f.terminating, Going: f.set.Deleted(), Marked: int32(len(f.offered)),
 	}
 	if !raised {
 		// The room that another set may still fill is not given away. The one

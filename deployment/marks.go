@@ -48,6 +48,9 @@ func (d *decision) carry(changed, before *machineset.Set) {
 		changed.Revision = d.revision
 	}
 	changed.Spec.Marks = d.marks(before)
+	if f := d.resizable(before.UID); f != nil {
+		changed.Spec.Victims = f.victims(changed.Spec.Replicas)
+	}
 }
 
 // words say what marks are for.
@@ -63,7 +66,8 @@ func words(m machine.RolloutMarks) string {
 	return "need no rollout marks any more"
 }
 
-// mark writes the marks of sets that no order has taken along. Sets without
+// mark writes the marks of sets that no order has taken along, and takes names
+// of machines away that a set need not give up any more. Sets without
 // machines are left as they are: if one comes back, its resizing takes the
 // marks along.
 func (d *decision) mark() (Plan, bool) {
@@ -74,12 +78,17 @@ func (d *decision) mark() (Plan, bool) {
 	for i := range d.sets {
 		f := &d.sets[i]
 		s := f.set
-		if s.Deleted() || !f.inUse() || s.Spec.Marks == d.marks(s) {
+		marked, forgets := s.Spec.Marks == d.marks(s), f.outdatedVictims()
+		if s.Deleted() || !f.inUse() || marked && !forgets {
 			continue
 		}
 		changed := s.Clone()
 		d.carry(changed, s)
-		plan.Push = append(plan.Push, Order{changed, Why{Reason: ReasonMark, Name: s.Name, Detail: words(changed.Spec.Marks)}})
+		why := Why{Reason: ReasonMark, Name: s.Name, Detail: words(changed.Spec.Marks)}
+		if marked {
+			why = Why{Reason: ReasonForget, Name: s.Name, Count: int32(len(f.aliveVictims()))}
+		}
+		plan.Push = append(plan.Push, Order{changed, why})
 	}
 	if len(plan.Push) == 0 {
 		return Plan{}, false

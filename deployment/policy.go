@@ -40,6 +40,9 @@ type Keys struct {
 	// fleet over; nothing here reads them.
 	DesiredReplicas string
 	MaxReplicas     string
+	// Victims is the annotation on a deployment by which a scaler says which
+	// machines should go with the replicas that it takes away: see ScaleDown.
+	Victims string
 }
 
 // DefaultPolicy returns the established settings.
@@ -54,6 +57,7 @@ func DefaultPolicy() *Policy {
 			TemplateHash:    "machine-template-hash",
 			DesiredReplicas: "deployment.kubernetes.io/desired-replicas",
 			MaxReplicas:     "deployment.kubernetes.io/max-replicas",
+			Victims:         "node.machine.sapcloud.io/trigger-deletion-by-mcm",
 		},
 	}
 }

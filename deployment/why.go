@@ -28,6 +28,8 @@ const (
 	ReasonNameFree     Reason = "NameFreeAgain"
 	ReasonPush         Reason = "PushToSet"
 	ReasonMark         Reason = "MarkSet"
+	ReasonForget       Reason = "ForgetChosen"
+	ReasonTidied       Reason = "ChoicesTidied"
 	ReasonScale        Reason = "ScaleSet"
 	ReasonRepair       Reason = "RepairSize"
 	ReasonStatus       Reason = "StatusChanged"
@@ -85,6 +87,8 @@ var sentences = map[Reason]string{
 	ReasonNameFree:     "the name {name} was taken and is free by now; trying again in {for}",
 	ReasonPush:         "set {name} gets the {detail} of the deployment; no machine is replaced for it",
 	ReasonMark:         "the nodes of set {name} {detail}",
+	ReasonForget:       "set {name} has no surplus left: {count} chosen by a scaler need not go any more",
+	ReasonTidied:       "annotation {name}: {count} of {of} names are of no use any more and go",
 	ReasonScale:        "set {name} from {from} to {to}: {rollout}",
 	ReasonRepair:       "set {name} has size {from}, which means nothing; set to the {to} machines it has",
 	ReasonStatus:       "status changed; machines available: {count}, wanted: {of}",

@@ -56,6 +56,9 @@ func (d *decision) survey() {
 		nodeLabels:  flatten(space[1][:0], t.Spec.NodeTemplate.Labels),
 		annotations: flatten(space[2][:0], t.Spec.NodeTemplate.Annotations),
 	}
+	if c.victims.limit > 0 {
+		d.chosen = d.s.Spec.chosen()
+	}
 	open := d.s.Reservation.Reserved > d.s.Reservation.Settled
 	if open {
 		d.prefix = d.s.namePrefix()
@@ -193,7 +196,7 @@ func (v *surveyor) difference(m *machine.Machine) string {
 		!slices.Equal(node.Taints, want.NodeTemplate.Taints):
 		return "node template"
 	case have.Marks != v.s.Spec.Marks:
-		return "rollout marks"
+		return "rollout mark"
 	}
 	return ""
 }

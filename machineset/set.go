@@ -50,6 +50,11 @@ type Spec struct {
 	// Marks are on the nodes of all the set's machines. They are no part of
 	// the template, and no machine is replaced for them.
 	Marks machine.RolloutMarks
+	// Victims are machines that a scaler has chosen to go with the replicas it
+	// took away: of a surplus they go first. The set's deployment writes them
+	// together with the smaller size, so they are never seen without it, and
+	// takes away what came to nothing. Names that no machine has do no harm.
+	Victims []Victim
 }
 
 // Template is what new machines are made from.
@@ -104,6 +109,7 @@ func (s *Spec) Clone() Spec {
 	c := *s
 	c.Selector = s.Selector.Clone()
 	c.Template = s.Template.Clone()
+	c.Victims = slices.Clone(s.Victims)
 	return c
 }
 
@@ -165,5 +171,5 @@ func sameCondition(a, b object.Condition) bool {
 func (s *Set) SpecEqual(t *Set) bool {
 	a, b := &s.Spec, &t.Spec
 	return a.Replicas == b.Replicas && a.MinReady == b.MinReady && a.Marks == b.Marks &&
-		a.Selector.Equal(&b.Selector) && a.Template.Equal(&b.Template)
+		slices.EqualFunc(a.Victims, b.Victims, Victim.Equal) && a.Selector.Equal(&b.Selector) && a.Template.Equal(&b.Template)
 }

@@ -28,6 +28,7 @@ const (
 	ReasonSettleLost    Reason = "SettleUnanswered"
 	ReasonUnanswered    Reason = "CreatesUnanswered"
 	ReasonSurplus       Reason = "Surplus"
+	ReasonChosen        Reason = "ChosenByScaler"
 	ReasonReleasing     Reason = "Releasing"
 	ReasonAdopting      Reason = "Adopting"
 	ReasonPushing       Reason = "Pushing"
@@ -84,6 +85,7 @@ var sentences = map[Reason]string{
 	ReasonSettleLost:    "nothing came of {count} names up to number {last}, reserved {for} ago: giving them up",
 	ReasonUnanswered:    "{have} of {want} machines: what became of {count} names up to number {last} is known in {for} at the latest",
 	ReasonSurplus:       "surplus of {count}: priority {priority}, {phase}, {detail}",
+	ReasonChosen:        "surplus of {count}: a scaler chose it at {detail}",
 	ReasonReleasing:     "releasing {count} machines that do not match any more",
 	ReasonAdopting:      "adopting {count} machines that match and have no owner",
 	ReasonPushing:       "bringing {count} machines in line with the template, in place",

@@ -16,6 +16,11 @@ type Set struct {
 	// Terminating is how many machines exist besides Actual and are being deleted. Only [Recreate], and [Resize] of a
 	// fleet with Apart, look at it.
 	Terminating int32
+	// Marked is how many of the set's machines a scaler has chosen to go with the replicas it has just taken away: the
+	// set gives them up now, before others share what is left, and even if what is ordered does not exceed R + S, as
+	// long as it exceeds R. The floor comes first. More than Spec counts as Spec. Zero: none; the set is to be told at once of those that it gives
+	// up, and they must not be passed again.
+	Marked int32
 	// Going says that the set itself is being deleted: its Spec counts as 0, it gets no order, and it is not the new
 	// one whatever New says.
 	Going bool

@@ -44,6 +44,9 @@ func (d *decision) order(out []Scale, name string, from int32, m *member) ([]Sca
 	why.Count = int64(from) - m.spec
 	why.Share = min(m.shared, max(0, why.Count))
 	why.Unavailable = why.Count - lost
+	if m.marked > 0 && why.Count > 0 {
+		why.Share = min(m.marked, why.Count)
+	}
 	why.Total, why.Available, why.Floor, why.Ceiling = d.ordered, d.usable, d.floor, d.ceiling
 	return out, order
 }
@@ -51,6 +54,8 @@ func (d *decision) order(out []Scale, name string, from int32, m *member) ([]Sca
 // whyOld completes the reason for lowering an old set.
 func (d *decision) whyOld(why *Why, m *member) {
 	switch {
+	case m.marked > 0:
+		why.Reason = ReasonMarked
 	case m.shared > 0:
 		why.Reason = ReasonScaleDown
 	case why.Unavailable == why.Count:
@@ -69,6 +74,8 @@ func (d *decision) whyNew(why *Why, m *member, from, oldPresent int64) {
 			Reason: ReasonNewGrows, Count: m.spec - from, Kept: max(0, min(m.actual, m.spec)-from),
 			Total: from + oldPresent, Ceiling: d.ceiling,
 		}
+	case m.marked > 0:
+		why.Reason = ReasonMarked
 	case m.shared > 0:
 		why.Reason = ReasonScaleDown
 	default:
