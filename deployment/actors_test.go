@@ -35,7 +35,13 @@ func (w *world) obey(s *machineset.Set) bool {
 	if s.Spec.Replicas < 0 {
 		return false // invalid: it waits for a change
 	}
-	switch missing := int64(s.Spec.Replicas) - int64(len(alive)); {
+	missing := int64(s.Spec.Replicas) - int64(len(alive))
+	if w.strict && missing > 0 {
+		if missing = int64(s.Spec.Replicas) - int64(len(machines)); missing <= 0 {
+			return w.observe(s, len(alive))
+		}
+	}
+	switch {
 	case missing > 0:
 		w.changeSet(s.Name, func(s *machineset.Set) {
 			for range missing {

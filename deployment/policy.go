@@ -26,7 +26,11 @@ type Policy struct {
 	// RolloutMarks says which marks nodes get while a rollout lasts: Avoid
 	// those of the old sets, Keep those of all sets. Default: Avoid alone.
 	RolloutMarks machine.RolloutMarks
-	Keys         Keys
+	// StrictQuota has machines that are being deleted count: a rollout never
+	// has more than R + S machines at a provider, and waits for those to be
+	// gone. The policy of the sets must have it too. Default: no.
+	StrictQuota bool
+	Keys        Keys
 }
 
 // Keys are the names under which this library and others leave marks on sets

@@ -15,7 +15,7 @@ func (d *decision) nextStep() (steps []rollout.Scale) {
 	d.readChoices()
 	d.offer()
 	d.fleet = rollout.Fleet{
-		Replicas: spec.Replicas, Bounds: d.bounds, Sets: make([]rollout.Set, len(d.sets)), Apart: recreate,
+		Replicas: spec.Replicas, Bounds: d.bounds, Sets: make([]rollout.Set, len(d.sets)), Apart: recreate, Strict: d.p.StrictQuota,
 	}
 	for i := range d.sets {
 		current := &d.sets[i] == d.current

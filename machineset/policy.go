@@ -47,7 +47,11 @@ type Policy struct {
 	Age AgeOrder
 	// Seed of RandomAge.
 	Seed uint64
-	Keys Keys
+	// StrictQuota has machines that are being deleted count: none is made
+	// while the set has as many as it should have, those among them. Default:
+	// no.
+	StrictQuota bool
+	Keys        Keys
 }
 
 // Keys are the names by which users and other programs speak to this package.

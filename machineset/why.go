@@ -36,6 +36,7 @@ const (
 	ReasonDeleteFailed  Reason = "DeleteFailed"
 	ReasonDeleteAll     Reason = "DeleteAll"
 	ReasonFrozen        Reason = "Frozen"
+	ReasonQuota         Reason = "StrictQuota"
 	ReasonDisabled      Reason = "ScaleUpDisabled"
 	ReasonStatus        Reason = "Status"
 	ReasonStatusLater   Reason = "StatusLater"
@@ -93,6 +94,7 @@ var sentences = map[Reason]string{
 	ReasonDeleteFailed:  "{have} of {want} machines: deleting {count} that failed",
 	ReasonDeleteAll:     "deleting {count} machines with their set",
 	ReasonFrozen:        "{have} of {want} machines; frozen: none is created",
+	ReasonQuota:         "{have} of {want} machines; {count} more are on their way out and count: as many are made once they are gone",
 	ReasonDisabled:      "{have} of {want} machines; scale-up is disabled by label {name}: none is created",
 	ReasonStatus:        "{have} of {want} machines, {ready} ready, {available} available",
 	ReasonStatusLater:   "{have} of {want} machines, {ready} ready, {available} available; to be written to the status in {for}",

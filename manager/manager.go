@@ -32,6 +32,11 @@ func New(options Options) (*Manager, error) {
 		policy.RolloutMarks = machine.RolloutMarks{}
 		options.DeploymentPolicy = &policy
 	}
+	if options.DeploymentPolicy.StrictQuota && !options.SetPolicy.StrictQuota { // one is nothing without the other
+		policy := *options.SetPolicy
+		policy.StrictQuota = true
+		options.SetPolicy = &policy
+	}
 	moves, err := fsm.NewChecker(machine.PhaseTable(), machine.DeletionTable())
 	if err != nil {
 		return nil, err

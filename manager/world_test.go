@@ -41,6 +41,7 @@ type world struct {
 	secrets     *store.Memory[*machine.Secret]
 	nodes       *store.Memory[*machine.Node]
 	provider    *drivertest.Memory
+	policy      *deployment.Policy // nil: the default
 
 	writes  int // of all processes
 	written map[reflect.Type]int
@@ -99,6 +100,8 @@ func (w *world) start(f *fuse, stale bool) *process {
 		Cluster:     nodes{attach(w, p, stale, w.nodes, manager.NodeIndexes(machine.DefaultPolicy().Keys.NodeMachine))},
 		Driver:      driver.Around(w.provider, w.through(f)),
 		Now:         w.now,
+
+		DeploymentPolicy: w.policy,
 		Hooks: manager.Hooks{Transition: w.lose, Event: func(kind manager.Kind, key object.Key, _ manager.EventType, reason, why string) {
 			w.story = append(w.story, fmt.Sprintf("%s call %d: %s %s: %s: %s", w.at.Format("15:04:05"), f.calls, kind, key, reason, why))
 		}},
@@ -249,7 +252,7 @@ func (w *world) checkBounds(machines []*machine.Machine) {
 	bounds := rollout.Fenceposts(d.Spec.Strategy.MaxSurge, d.Spec.Strategy.MaxUnavailable, d.Spec.Replicas)
 	total := 0
 	for _, m := range machines {
-		if !m.Deleted() {
+		if !m.Deleted() || w.policy != nil && w.policy.StrictQuota {
 			total++
 		}
 	}

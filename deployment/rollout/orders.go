@@ -83,6 +83,14 @@ func (d *decision) whyNew(why *Why, m *member, from, oldPresent int64) {
 	}
 }
 
+// terminatingOld is how many old machines are being deleted and count.
+func (d *decision) terminatingOld() (n int64) {
+	for i := range d.old {
+		n += d.old[i].counted
+	}
+	return n
+}
+
 // wait says why nothing is ordered. With a new set one of these holds: some set has a surplus, or the new set lacks
 // available machines, or all is done. Assume neither of the first two.
 //
@@ -92,6 +100,8 @@ func (d *decision) whyNew(why *Why, m *member, from, oldPresent int64) {
 // Either way there is an order.
 //
 // If none are ordered, the new set is at R, since there is room for it, and has its R machines, all available.
+//
+// Where machines that are being deleted count, they may take that room, and are waited for.
 func (d *decision) wait(f Fleet) Why {
 	if !d.hasNew {
 		return Why{Reason: ReasonNoNewSet, Count: d.ordered}
@@ -108,7 +118,9 @@ func (d *decision) wait(f Fleet) Why {
 		}
 	}
 	lacking := current.lacking()
-	switch {
+	switch room := d.terminatingOld(); {
+	case current.spec < d.replicas && room > 0 && removing.Reason == ReasonDone:
+		return Why{Reason: ReasonQuota, Set: name, Count: room, Total: current.spec, Ceiling: d.ceiling}
 	case lacking == 0, current.spec < d.replicas && removing.Reason == ReasonRemoval:
 		return removing
 	case oldOrdered > 0:

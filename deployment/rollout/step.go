@@ -53,6 +53,7 @@ type member struct {
 	marked    int64 // of spec, chosen to go
 
 	terminating int64 // besides actual
+	counted     int64 // of terminating, towards R + S
 }
 
 // usable is how many machines will be available once the set has its ordered size: orders count as done, and a set
@@ -63,7 +64,7 @@ func (m *member) usable() int64 { return min(m.available, m.spec) }
 func (m *member) lacking() int64 { return m.spec - m.usable() }
 
 // present is how many machines there may be before the set has followed its order.
-func (m *member) present() int64 { return max(m.spec, m.actual) }
+func (m *member) present() int64 { return max(m.spec, m.actual+m.counted) }
 
 // surplus is how many machines the set still has to remove.
 func (m *member) surplus() int64 { return max(0, m.actual-m.spec) }
@@ -98,6 +99,9 @@ func (d *decision) open(f Fleet, storage []member, current int) (olds int) {
 			olds++
 		}
 		m.read(&f.Sets[i])
+		if f.Strict {
+			m.counted = m.terminating
+		}
 		m.index = i
 		d.ordered += m.spec
 		d.usable += m.usable()

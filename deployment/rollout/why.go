@@ -43,6 +43,8 @@ const (
 	ReasonNewUnavailable Reason = "NewUnavailable"
 	// ReasonHeld: there is no order, and nothing is rolled ([Resize]).
 	ReasonHeld Reason = "Held"
+	// ReasonQuota: machines that are being deleted count towards R + S ([Fleet.Strict]) and leave no room for more.
+	ReasonQuota Reason = "Quota"
 	// ReasonOldPresent: machines of an old set still exist, so no new one may come ([Recreate]).
 	ReasonOldPresent Reason = "OldPresent"
 )
@@ -122,6 +124,9 @@ func (w Why) state() string {
 			w.availability(), machines(w.Count, ""), w.Set)
 	case ReasonHeld:
 		return fmt.Sprintf("rolling is on hold: %s ordered, %d of them old, %d wanted", machines(w.Total, ""), w.Count, w.Ceiling)
+	case ReasonQuota:
+		return fmt.Sprintf("%s of set %s; waiting for %s to be gone, which count: ceiling is %d",
+			machines(w.Total, ""), w.Set, machines(w.Count, "terminating "), w.Ceiling)
 	case ReasonOldPresent:
 		return w.oldPresent()
 	case ReasonRemoval:
