@@ -25,6 +25,8 @@ type family struct {
 	// written, and can't be called back.
 	announced int64
 
+	requested int // machines that are to be replaced
+
 	// leaving is how many available machines the set gives up since a scaler
 	// chose them, or will when it is told.
 	leaving int32
@@ -69,6 +71,9 @@ func (d *decision) countMachines(f *family) {
 			continue
 		}
 		f.actual++
+		if machineset.Requested(m, d.p.Keys.Replace) {
+			f.requested++
+		}
 		if m.Status.LastOperation.State == machine.StateFailed {
 			d.summarize(f.set, m)
 		}
@@ -147,7 +152,11 @@ func (f *family) numbers(current, raised bool) rollout.Set {
 		// The room that another set may still fill is not given away. The one
 		// that is raised needs no such care: it never gets above what is
 		// wanted.
-		s.Actual = int32(min(int64(f.actual)+max(f.announced, 0), math.MaxInt32))
+		most := int64(f.actual) + max(f.announced, 0)
+		if extra := f.set.Spec.Slack.Surge; extra > 0 && !f.set.Deleted() {
+			most = max(most, int64(f.size())+int64(extra)) // it may be making them by now
+		}
+		s.Actual = int32(min(most, math.MaxInt32))
 	}
 	return s
 }

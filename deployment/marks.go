@@ -50,6 +50,7 @@ func (d *decision) carry(changed, before *machineset.Set) {
 	changed.Spec.Marks = d.marks(before)
 	if f := d.resizable(before.UID); f != nil {
 		changed.Spec.Victims = f.victims(changed.Spec.Replicas)
+		changed.Spec.Slack = d.slack(f)
 	}
 }
 
@@ -66,6 +67,16 @@ func words(m machine.RolloutMarks) string {
 	return "need no rollout marks any more"
 }
 
+// slack is how far a set may leave its size to replace machines on request: as
+// far as a rollout might, if there is none. While there is one, or the
+// deployment is paused, requests wait.
+func (d *decision) slack(f *family) machineset.Slack {
+	if f.requested == 0 || f != d.current || d.deployment.Spec.Paused || d.rolling() {
+		return machineset.Slack{}
+	}
+	return machineset.Slack{Surge: d.bounds.Surge, Unavailable: d.bounds.Unavailable}
+}
+
 // mark writes the marks of sets that no order has taken along, and takes names
 // of machines away that a set need not give up any more. Sets without
 // machines are left as they are: if one comes back, its resizing takes the
@@ -78,14 +89,19 @@ func (d *decision) mark() (Plan, bool) {
 	for i := range d.sets {
 		f := &d.sets[i]
 		s := f.set
-		marked, forgets := s.Spec.Marks == d.marks(s), f.outdatedVictims()
-		if s.Deleted() || !f.inUse() || marked && !forgets {
+		marked, forgets, slack := s.Spec.Marks == d.marks(s), f.outdatedVictims(), d.slack(f)
+		if s.Deleted() || !f.inUse() || marked && !forgets && s.Spec.Slack == slack {
 			continue
 		}
 		changed := s.Clone()
 		d.carry(changed, s)
 		why := Why{Reason: ReasonMark, Name: s.Name, Detail: words(changed.Spec.Marks)}
-		if marked {
+		switch {
+		case s.Spec.Slack != slack && slack != (machineset.Slack{}):
+			why = Why{Reason: ReasonSlack, Name: s.Name, Count: int32(f.requested), To: slack.Surge, Of: slack.Unavailable}
+		case s.Spec.Slack != slack:
+			why = Why{Reason: ReasonNoSlack, Name: s.Name}
+		case marked:
 			why = Why{Reason: ReasonForget, Name: s.Name, Count: int32(len(f.aliveVictims()))}
 		}
 		plan.Push = append(plan.Push, Order{changed, why})

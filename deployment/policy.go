@@ -47,6 +47,9 @@ type Keys struct {
 	// Victims is the annotation on a deployment by which a scaler says which
 	// machines should go with the replicas that it takes away: see ScaleDown.
 	Victims string
+	// Replace is the annotation on a machine that asks for its replacement. It
+	// must be that of the sets' policy.
+	Replace string
 }
 
 // DefaultPolicy returns the established settings.
@@ -61,6 +64,7 @@ func DefaultPolicy() *Policy {
 			TemplateHash:    "machine-template-hash",
 			DesiredReplicas: "deployment.kubernetes.io/desired-replicas",
 			MaxReplicas:     "deployment.kubernetes.io/max-replicas",
+			Replace:         "millwright-go/replace",
 			Victims:         "node.machine.sapcloud.io/trigger-deletion-by-mcm",
 		},
 	}

@@ -28,6 +28,8 @@ const (
 	ReasonNameFree     Reason = "NameFreeAgain"
 	ReasonPush         Reason = "PushToSet"
 	ReasonMark         Reason = "MarkSet"
+	ReasonSlack        Reason = "ReplaceOnRequest"
+	ReasonNoSlack      Reason = "ReplacedOnRequest"
 	ReasonForget       Reason = "ForgetChosen"
 	ReasonTidied       Reason = "ChoicesTidied"
 	ReasonScale        Reason = "ScaleSet"
@@ -87,6 +89,8 @@ var sentences = map[Reason]string{
 	ReasonNameFree:     "the name {name} was taken and is free by now; trying again in {for}",
 	ReasonPush:         "set {name} gets the {detail} of the deployment; no machine is replaced for it",
 	ReasonMark:         "the nodes of set {name} {detail}",
+	ReasonSlack:        "set {name} is asked to replace {count} of its machines: it may make {to} more and miss {of}",
+	ReasonNoSlack:      "set {name} has no machine to replace on request now",
 	ReasonForget:       "set {name} has no surplus left: {count} chosen by a scaler need not go any more",
 	ReasonTidied:       "annotation {name}: {count} of {of} names are of no use any more and go",
 	ReasonScale:        "set {name} from {from} to {to}: {rollout}",

@@ -25,9 +25,10 @@ type census struct {
 	fullyLabeled, ready, available int
 	nextAvailable                  time.Time // of ready machines; zero: none is waiting
 
-	failing    lowest  // machines whose last operation failed, by name
-	victims    lowest  // active machines, in the order in which they would go
-	replaced   lowest  // failed machines, likewise
+	failing    lowest // machines whose last operation failed, by name
+	victims    lowest // active machines, in the order in which they would go
+	replaced   lowest // failed machines, likewise
+	requests   requests
 	ordinals   []int64 // of machines with names from the open reservation
 	unanswered int64   // names of the open reservation that nothing is known of
 }
@@ -46,6 +47,7 @@ func (d *decision) survey() {
 	c.failing.limit = summaryLimit
 	if d.live() {
 		c.replaced.limit = burst
+		c.requests.limit(burst)
 		c.victims.limit = min(burst, max(0, len(d.o.Machines)-d.wanted()))
 	}
 	var space [3][8]label
@@ -118,6 +120,7 @@ func (v *surveyor) visit(m *machine.Machine) {
 	if m.Status.Phase != machine.PhaseFailed {
 		c.active++
 		available = v.countReady(m)
+		v.visitRequest(m, available)
 	} else {
 		c.failed++
 		if !v.s.Deleted() {

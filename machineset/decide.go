@@ -75,6 +75,9 @@ func (d *decision) keep() Plan {
 		plan, busy = d.replaceFailed()
 	}
 	if !busy {
+		plan, busy = d.replaceRequested()
+	}
+	if !busy {
 		plan, busy = d.scale()
 	}
 	if busy {

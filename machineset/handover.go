@@ -40,8 +40,11 @@ func (s *Spec) chosenAt(name string) (at time.Time, chosen bool) {
 // class is what comes before everything else in the order of victims. A machine
 // that is explicitly preserved would be plain even if it was chosen.
 func (d *decision) class(m *machine.Machine) class {
-	if d.chosen[m.Name] {
+	switch {
+	case d.chosen[m.Name]:
 		return classMarked
+	case Requested(m, d.p.Keys.Replace):
+		return classRequested
 	}
 	return classPlain
 }

@@ -59,6 +59,7 @@ type Policy struct {
 type Keys struct {
 	Priority        string // annotation on a machine: its deletion priority
 	ScaleUpDisabled string // label on a set, "true": no machine is created
+	Replace         string // annotation on a machine, "true": it is to be replaced
 }
 
 // DefaultPolicy returns the established settings.
@@ -73,6 +74,7 @@ func DefaultPolicy() *Policy {
 		Keys: Keys{
 			Priority:        "machinepriority.machine.sapcloud.io",
 			ScaleUpDisabled: "node.machine.sapcloud.io/scale-up-disabled",
+			Replace:         "millwright-go/replace",
 		},
 	}
 }

@@ -21,12 +21,12 @@ func (d *decision) scale() (Plan, bool) {
 }
 
 // short is how many active machines are missing; negative: there are too many.
-func (d *decision) short() int { return d.wanted() - d.census.active }
+func (d *decision) short() int { return d.wanted() + d.extra() - d.census.active }
 
 // withinQuota is how many of the missing machines may be made. Under a strict
 // quota they wait until those that are being deleted are gone.
 func (d *decision) withinQuota(short int) int {
-	room := d.wanted() - d.census.owned
+	room := d.wanted() + d.extra() - d.census.owned
 	if !d.p.StrictQuota || short <= max(0, room) {
 		return short
 	}

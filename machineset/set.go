@@ -55,6 +55,8 @@ type Spec struct {
 	// together with the smaller size, so they are never seen without it, and
 	// takes away what came to nothing. Names that no machine has do no harm.
 	Victims []Victim
+	// Slack is how far the size may be left to replace machines on request.
+	Slack Slack
 }
 
 // Template is what new machines are made from.
@@ -170,6 +172,6 @@ func sameCondition(a, b object.Condition) bool {
 // SpecEqual implements object.Object.
 func (s *Set) SpecEqual(t *Set) bool {
 	a, b := &s.Spec, &t.Spec
-	return a.Replicas == b.Replicas && a.MinReady == b.MinReady && a.Marks == b.Marks &&
+	return a.Replicas == b.Replicas && a.MinReady == b.MinReady && a.Marks == b.Marks && a.Slack == b.Slack &&
 		slices.EqualFunc(a.Victims, b.Victims, Victim.Equal) && a.Selector.Equal(&b.Selector) && a.Template.Equal(&b.Template)
 }

@@ -49,12 +49,14 @@ type class uint64
 const (
 	// classMarked is that of a machine that a scaler has chosen to go.
 	classMarked class = 2
+	// classRequested is that of a machine that is to be replaced.
+	classRequested class = 3
 	// classPlain is that of a machine about which nobody said anything.
 	classPlain class = 4
 )
 
 // rank places a machine in the order of victims: those that a scaler has
-// chosen, then lower priority first, then
+// chosen, those to be replaced, then lower priority first, then
 // the phase that is the least loss, then by whether it is available, then by
 // age, then by name. A machine that runs but has not been ready for MinReady
 // yet goes before one that has: a rollout counts on it that a set gives up what
