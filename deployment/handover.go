@@ -213,10 +213,11 @@ func (d *decision) countLeaving(f *family) {
 
 // tidy takes names off the annotation that are of no use any more: of machines
 // that are gone or going, those that the reduction they were meant for has left
-// behind, and what can't be read.
+// behind, and what can't be read. It comes after the status has told which
+// size is wanted.
 func (d *decision) tidy() (Plan, bool) {
 	text, key := d.deployment.Annotations[d.p.Keys.Victims], d.p.Keys.Victims
-	if text == "" || key == "" || d.held() || d.throttled > 0 || d.deployment.Status.Wanted != d.deployment.Spec.Replicas {
+	if text == "" || key == "" || d.held() || d.throttled > 0 {
 		return Plan{}, false
 	}
 	var stay []machineset.Victim

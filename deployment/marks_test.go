@@ -1,6 +1,7 @@
 package deployment_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -99,34 +100,34 @@ func TestMarksLastAsLongAsARollout(t *testing.T) {
 }
 
 func requireMarks(t *rapid.T, o *deployment.Observation, marks machine.RolloutMarks) {
-	var current *machineset.Set
-	used := map[string]bool{}
+	current := newest(o)
+	if current == nil {
+		return
+	}
+	rolling := slices.ContainsFunc(o.Sets, func(c deployment.Children) bool { return used(c) && c.Set != current })
 	for _, c := range o.Sets {
-		alive := 0
-		for _, m := range c.Machines {
-			if !m.Deleted() {
-				alive++
-			}
+		want := machine.RolloutMarks{Avoid: marks.Avoid && c.Set != current && rolling, Keep: marks.Keep && rolling}
+		if used(c) && !c.Set.Deleted() {
+			require.Equal(t, want, c.Set.Spec.Marks, "set %s", c.Set.Name)
 		}
-		used[c.Set.UID] = alive > 0 || c.Set.Spec.Replicas > 0 && !c.Set.Deleted()
+	}
+}
+
+// used tells whether a set has machines, or is to have some.
+func used(c deployment.Children) bool {
+	return c.Set.Spec.Replicas > 0 && !c.Set.Deleted() ||
+		slices.ContainsFunc(c.Machines, func(m *machine.Machine) bool { return !m.Deleted() })
+}
+
+// newest is the oldest set of the class that is wanted; nil: there is none.
+func newest(o *deployment.Observation) (current *machineset.Set) {
+	for _, c := range o.Sets {
 		same := c.Set.Spec.Template.Spec.Class.Name == o.Deployment.Spec.Template.Spec.Class.Name
 		if same && !c.Set.Deleted() && (current == nil || older(o, c.Set, current.UID)) {
 			current = c.Set
 		}
 	}
-	if current == nil {
-		return
-	}
-	rolling := false
-	for uid, yes := range used {
-		rolling = rolling || yes && uid != current.UID
-	}
-	for _, c := range o.Sets {
-		want := machine.RolloutMarks{Avoid: marks.Avoid && c.Set != current && rolling, Keep: marks.Keep && rolling}
-		if used[c.Set.UID] && !c.Set.Deleted() {
-			require.Equal(t, want, c.Set.Spec.Marks, "set %s", c.Set.Name)
-		}
-	}
+	return current
 }
 
 // TestMarksCostOneWriteASet: a rollout of one machine at a time needs no more

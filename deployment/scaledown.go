@@ -50,26 +50,15 @@ func ScaleDown(o *Observation, names []string, to int32, p *Policy, now time.Tim
 	refuse := func(err error) (*Deployment, error) {
 		return nil, fmt.Errorf("scaling deployment %s from %d to %d: %w", d.Key, d.Spec.Replicas, to, err)
 	}
-	listed, _ := parseVictims(d.Annotations[p.Keys.Victims])
-	switch {
-	case d.Deleted():
+	if d.Deleted() {
 		return refuse(ErrGoing)
-	case to < 0 || to > d.Spec.Replicas:
-		return refuse(ErrSize)
-	case len(names) > 0 && p.Keys.Victims == "":
-		return refuse(ErrNoKey)
-	case to == d.Spec.Replicas && allListed(listed, names):
-		return d, nil
-	case int64(len(names)) > int64(d.Spec.Replicas)-int64(to):
-		return refuse(ErrTooMany)
 	}
-	for i, name := range names {
-		if bad := o.mayLeave(name, listed); bad != nil {
-			return refuse(fmt.Errorf("machine %s: %w", name, bad))
-		}
-		if slices.Contains(names[:i], name) {
-			return refuse(fmt.Errorf("machine %s: %w", name, ErrNamedTwice))
-		}
+	listed, _ := parseVictims(d.Annotations[p.Keys.Victims])
+	if to == d.Spec.Replicas && allListed(listed, names) {
+		return d, nil
+	}
+	if bad := o.mayLose(names, to, p.Keys.Victims, listed); bad != nil {
+		return refuse(bad)
 	}
 	changed := d.Clone()
 	changed.Spec.Replicas = to
@@ -89,6 +78,30 @@ func allListed(listed []machineset.Victim, names []string) bool {
 		}
 	}
 	return true
+}
+
+// mayLose says why the machines named can't be chosen to go when the
+// deployment is scaled down to to; nil: they can.
+func (o *Observation) mayLose(names []string, to int32, key string, listed []machineset.Victim) error {
+	replicas := o.Deployment.Spec.Replicas
+	switch {
+	case to < 0 || to > replicas:
+		return ErrSize
+	case len(names) > 0 && key == "":
+		return ErrNoKey
+	case int64(len(names)) > int64(replicas)-int64(to):
+		return ErrTooMany
+	}
+	for i, name := range names {
+		bad := o.mayLeave(name, listed)
+		if slices.Contains(names[:i], name) {
+			bad = ErrNamedTwice
+		}
+		if bad != nil {
+			return fmt.Errorf("machine %s: %w", name, bad)
+		}
+	}
+	return nil
 }
 
 // mayLeave says why a machine can't be chosen to go; nil: it can.

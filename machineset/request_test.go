@@ -63,6 +63,29 @@ func TestReplacement(t *testing.T) {
 	})
 }
 
+// TestRequestedGoFirst: where a set shrinks, those that were to be replaced go
+// before others, also while it has no leave to replace any.
+func TestRequestedGoFirst(t *testing.T) {
+	o := liveObservation(newSet(3), 3)
+	o.Set.Spec.Replicas, o.Set.Owner = 2, &object.Owner{UID: "deployment"}
+	o.Machines[1].Annotations = map[string]string{replaceKey: "true"}
+	plan, err := machineset.Decide(o, machineset.DefaultPolicy(), morning)
+	require.NoError(t, err)
+	require.Equal(t, []string{o.Machines[1].Name}, names(plan.Delete))
+}
+
+func liveObservation(set *machineset.Set, n int) *machineset.Observation {
+	set.Finalizers = []string{machineset.Finalizer}
+	o := &machineset.Observation{Set: set, Live: morning}
+	for i := range n {
+		m := &machine.Machine{Spec: set.Spec.Template.Spec.Clone(), Status: machine.Status{Phase: machine.PhaseRunning}}
+		m.Namespace, m.Name, m.UID = set.Namespace, string(rune('a'+i)), string(rune('a'+i))
+		m.Labels, m.Owner = set.Spec.Template.Labels, &object.Owner{Kind: machineset.OwnerKind, Name: set.Name, UID: set.UID}
+		o.Machines = append(o.Machines, m)
+	}
+	return o
+}
+
 // TestReplacementWithinBounds: whatever fails and whenever the process dies,
 // the requested machines are replaced, each once; there are never more than
 // R + S, none that is available is taken where that leaves fewer than R − U,

@@ -1,6 +1,7 @@
 package manager_test
 
 import (
+	"reflect"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -43,7 +44,9 @@ func TestReplace(t *testing.T) {
 		keys := keysOf(w.machines)[1:]
 		for _, key := range keys {
 			require.NoError(t, p.Replace(ctx, key))
+			before := w.written[reflect.TypeFor[*machine.Machine]()]
 			require.NoError(t, p.Replace(ctx, key), "asked again")
+			require.Equal(t, before, w.written[reflect.TypeFor[*machine.Machine]()])
 		}
 		died := n == 0
 		w.until(w.start(&fuse{blowAt: n, after: n%2 == 0}, false), w.replaced(3, keys...), func() *process {

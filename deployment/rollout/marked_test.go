@@ -58,6 +58,21 @@ func TestP20ChosenMachinesGoFromTheSetThatHasThem(t *testing.T) {
 	}
 }
 
+// TestP20ResizeTakesWhatWasChosen: while nothing is rolled, the set that would
+// grow gives up what was chosen, and is not raised for it.
+func TestP20ResizeTakesWhatWasChosen(t *testing.T) {
+	f := rollout.Fleet{Replicas: 8, Bounds: rollout.Bounds{Surge: 2, Unavailable: 1}, Sets: []rollout.Set{
+		{Name: "old", Spec: 5, Actual: 5, Available: 5}, {Name: "new", New: true, Spec: 4, Actual: 4, Available: 4, Marked: 1},
+	}}
+	orders, _ := rollout.Resize(f, nil)
+	require.Len(t, orders, 1)
+	require.Equal(t, "new", orders[0].Name)
+	require.EqualValues(t, 3, orders[0].To)
+	f.Replicas = 9
+	orders, _ = rollout.Resize(f, nil)
+	require.Empty(t, orders, "none is left above R")
+}
+
 // TestP20ChosenOfASetAboveReplicas: a set that goes down to R anyway does not
 // go further down for those that were chosen.
 func TestP20ChosenOfASetAboveReplicas(t *testing.T) {
