@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/driver/drivertest"
 	"github.com/millwright-go/millwright/manager"
@@ -33,6 +34,7 @@ func TestP8StrictQuotaHoldsForSets(t *testing.T) {
 	p := w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
 	w.bounded = true
 	key := keysOf(w.machines)[0]
+	w.provider.FailNext(codes.DeleteMachine, codes.New(codes.Unavailable, "it takes its time"))
 	require.NoError(t, w.machines.Delete(ctx, key, ""))
 	w.until(p, w.replaced(3, key), unexpected(t))
 	require.Len(t, w.made, 4)

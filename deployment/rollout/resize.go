@@ -85,7 +85,7 @@ func (d *decision) empty() {
 // extend raises the current set by what is missing to R, as far as the ceiling allows. Its own surplus must be gone
 // first as long as other sets have machines, as in grow.
 func (d *decision) extend(apart bool) {
-	if !d.hasNew || d.current.marked > 0 {
+	if !d.hasNew {
 		return
 	}
 	oldOrdered, oldPresent, terminating := int64(0), int64(0), int64(0)
