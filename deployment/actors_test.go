@@ -35,7 +35,13 @@ func (w *world) obey(s *machineset.Set) bool {
 	if s.Spec.Replicas < 0 {
 		return false // invalid: it waits for a change
 	}
-	switch missing := int64(s.Spec.Replicas) - int64(len(alive)); {
+	missing := int64(s.Spec.Replicas) - int64(len(alive))
+	if w.strict && missing > 0 {
+		if missing = int64(s.Spec.Replicas) - int64(len(machines)); missing <= 0 {
+			return w.observe(s, len(alive))
+		}
+	}
+	switch {
 	case missing > 0:
 		w.changeSet(s.Name, func(s *machineset.Set) {
 			for range missing {
@@ -45,7 +51,7 @@ func (w *world) obey(s *machineset.Set) bool {
 		})
 		return true
 	case missing < 0:
-		w.deleteMachine(w.victim(alive))
+		w.deleteMachine(w.victim(s, alive))
 		return true
 	}
 	return w.observe(s, len(alive))
@@ -77,8 +83,14 @@ func (w *world) clear(s *machineset.Set, machines []*machine.Machine) bool {
 	return true
 }
 
-// victim is the machine a set gives up first: what is not available before what is.
-func (w *world) victim(alive []*machine.Machine) string {
+// victim is the machine a set gives up first: what a scaler chose, then what is
+// not available before what is.
+func (w *world) victim(s *machineset.Set, alive []*machine.Machine) string {
+	for _, m := range alive {
+		if slices.ContainsFunc(s.Spec.Victims, func(v machineset.Victim) bool { return v.Name == m.Name }) {
+			return m.Name
+		}
+	}
 	minReady := time.Duration(0)
 	if w.deployment != nil {
 		minReady = w.deployment.Spec.MinReady

@@ -1,6 +1,7 @@
 package deployment
 
 import (
+	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/object"
 )
@@ -29,6 +30,7 @@ func (d *decision) claim() (Plan, bool) {
 		}
 		released := s.Clone()
 		released.Owner = nil
+		released.Spec.Marks, released.Spec.Victims = machine.RolloutMarks{}, nil
 		plan.Release = append(plan.Release, Order{released, Why{Reason: ReasonRelease, Name: s.Name}})
 	}
 	if len(plan.Release) > 0 {

@@ -24,6 +24,14 @@ type family struct {
 	// size is by now: their creation was decided when the set was last
 	// written, and can't be called back.
 	announced int64
+
+	requested int // machines that are to be replaced
+
+	// leaving is how many available machines the set gives up since a scaler
+	// chose them, or will when it is told.
+	leaving int32
+	offered []machineset.Victim // that the set may be told of
+	handing []machineset.Victim // that it is told of now
 }
 
 // count splits the sets observed into this deployment's own, which it puts in
@@ -63,6 +71,9 @@ func (d *decision) countMachines(f *family) {
 			continue
 		}
 		f.actual++
+		if machineset.Requested(m, d.p.Keys.Replace) {
+			f.requested++
+		}
 		if m.Status.LastOperation.State == machine.StateFailed {
 			d.summarize(f.set, m)
 		}
@@ -76,6 +87,7 @@ func (d *decision) countMachines(f *family) {
 			f.available++
 		}
 	}
+	d.countLeaving(f)
 }
 
 // openNames takes the announced machines to be all those of which the set does
@@ -129,17 +141,22 @@ func (f *family) size() int32 {
 }
 
 // numbers is the set as a rollout sees it. raised: it is the only one that may
-// be raised.
+// be raised. It goes by its UID, since a set that is going may share a name with
+// the one made after it.
 func (f *family) numbers(current, raised bool) rollout.Set {
 	s := rollout.Set{
-		Name: f.set.Name, New: current, Spec: f.size(), Actual: f.actual, Available: f.available,
-		Terminating: f.terminating, Going: f.set.Deleted(),
+		Name: f.set.UID, New: current, Spec: f.size(), Actual: f.actual, Available: f.available - f.leaving,
+		Terminating: f.terminating, Going: f.set.Deleted(), Marked: int32(len(f.offered)),
 	}
 	if !raised {
 		// The room that another set may still fill is not given away. The one
 		// that is raised needs no such care: it never gets above what is
 		// wanted.
-		s.Actual = int32(min(int64(f.actual)+max(f.announced, 0), math.MaxInt32))
+		most := int64(f.actual) + max(f.announced, 0)
+		if extra := f.set.Spec.Slack.Surge; extra > 0 && !f.set.Deleted() {
+			most = max(most, int64(f.size())+int64(extra)) // it may be making them by now
+		}
+		s.Actual = int32(min(most, math.MaxInt32))
 	}
 	return s
 }

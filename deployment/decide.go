@@ -62,6 +62,7 @@ type decision struct {
 	bounds    rollout.Bounds
 	fleet     rollout.Fleet
 	step      rollout.Why
+	choices   []choice      // of a scaler
 	hold      Why           // why no more orders are given; zero: they are
 	wake      time.Time     // the earliest of what is known to come; zero: nothing is
 	throttled time.Duration // how long the status has to wait; zero: it need not
@@ -85,7 +86,7 @@ func (d *decision) keep() Plan {
 	d.holdIfRefused()
 	for _, order := range [...]func(*decision) (Plan, bool){
 		(*decision).claim, (*decision).rollBack, (*decision).obtainNewSet, (*decision).push,
-		(*decision).scale, (*decision).number, (*decision).prune,
+		(*decision).scale, (*decision).mark, (*decision).number, (*decision).prune,
 	} {
 		if plan, found := order(d); found {
 			return d.live(plan)
@@ -95,6 +96,9 @@ func (d *decision) keep() Plan {
 		return plan
 	}
 	if plan, found := d.recordRevision(); found {
+		return d.live(plan)
+	}
+	if plan, found := d.tidy(); found {
 		return d.live(plan)
 	}
 	return d.wait()

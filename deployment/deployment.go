@@ -96,6 +96,12 @@ type Status struct {
 	// ProgressedAt is when the rollout last got further, began or was resumed;
 	// the progress deadline counts from it. Whole seconds. Zero: not known.
 	ProgressedAt time.Time
+	// Wanted is how many machines were wanted when the sets were last seen to
+	// have their orders for that, and WantedSince is when it became so: what
+	// a scaler has chosen up to then has been used or is out of date. Whole
+	// seconds. Zero: not known.
+	Wanted      int32
+	WantedSince time.Time
 }
 
 // Condition types of a deployment.
@@ -147,7 +153,7 @@ func (s *Status) Equal(t *Status) bool {
 	return s.ObservedGeneration == t.ObservedGeneration && s.Replicas == t.Replicas &&
 		s.Updated == t.Updated && s.Ready == t.Ready && s.Available == t.Available &&
 		s.Unavailable == t.Unavailable && s.Collisions == t.Collisions &&
-		s.ProgressedAt.Equal(t.ProgressedAt) &&
+		s.ProgressedAt.Equal(t.ProgressedAt) && s.Wanted == t.Wanted && s.WantedSince.Equal(t.WantedSince) &&
 		slices.EqualFunc(s.Conditions, t.Conditions, sameCondition) &&
 		slices.EqualFunc(s.Failed, t.Failed, sameSummary)
 }

@@ -117,7 +117,7 @@ func (d *decision) push() (Plan, bool) {
 	}
 	changed := d.current.set.Clone()
 	bringUpToDate(changed, d.deployment)
-	changed.Revision = d.revision
+	d.carry(changed, d.current.set)
 	why := Why{Reason: ReasonPush, Name: changed.Name, Detail: what}
 	return Plan{Push: []Order{{changed, why}}, Why: why}, true
 }

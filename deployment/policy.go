@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 )
 
@@ -22,7 +23,14 @@ type Policy struct {
 	// FailedSummaries is how many failed machines a status lists at most, the
 	// first ones by name. Not negative; default 100, as sets do.
 	FailedSummaries int
-	Keys            Keys
+	// RolloutMarks says which marks nodes get while a rollout lasts: Avoid
+	// those of the old sets, Keep those of all sets. Default: Avoid alone.
+	RolloutMarks machine.RolloutMarks
+	// StrictQuota has machines that are being deleted count: a rollout never
+	// has more than R + S machines at a provider, and waits for those to be
+	// gone. The policy of the sets must have it too. Default: no.
+	StrictQuota bool
+	Keys        Keys
 }
 
 // Keys are the names under which this library and others leave marks on sets
@@ -36,6 +44,12 @@ type Keys struct {
 	// fleet over; nothing here reads them.
 	DesiredReplicas string
 	MaxReplicas     string
+	// Victims is the annotation on a deployment by which a scaler says which
+	// machines should go with the replicas that it takes away: see ScaleDown.
+	Victims string
+	// Replace is the annotation on a machine that asks for its replacement. It
+	// must be that of the sets' policy.
+	Replace string
 }
 
 // DefaultPolicy returns the established settings.
@@ -45,10 +59,13 @@ func DefaultPolicy() *Policy {
 		Resync:          10 * time.Minute,
 		Retry:           codes.Short,
 		FailedSummaries: 100,
+		RolloutMarks:    machine.RolloutMarks{Avoid: true},
 		Keys: Keys{
 			TemplateHash:    "machine-template-hash",
 			DesiredReplicas: "deployment.kubernetes.io/desired-replicas",
 			MaxReplicas:     "deployment.kubernetes.io/max-replicas",
+			Replace:         "millwright-go/replace",
+			Victims:         "node.machine.sapcloud.io/trigger-deletion-by-mcm",
 		},
 	}
 }

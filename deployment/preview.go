@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/millwright-go/millwright/deployment/rollout"
+	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 )
 
@@ -140,13 +141,22 @@ func (p *preview) enroll(c Children) {
 	case p.lane(c.Set.UID) != nil:
 		return // each counts once
 	}
-	l := &lane{set: c.Set, changed: true, known: make(map[machineKey]*member, len(c.Machines))}
+	l := &lane{set: unmarked(c.Set), changed: true, known: make(map[machineKey]*member, len(c.Machines))}
 	p.lanes = append(p.lanes, l)
 	for _, m := range c.Machines {
 		if m != nil && m.OwnedBy(c.Set.UID) && l.known[keyOf(m)] == nil {
-			p.enlist(l, *m)
+			plain := *m
+			plain.Spec.Marks = machine.RolloutMarks{}
+			p.enlist(l, plain)
 		}
 	}
+}
+
+// unmarked is a set without rollout marks, which a preview leaves out.
+func unmarked(s *machineset.Set) *machineset.Set {
+	plain := *s // nothing that it shares is written to
+	plain.Spec.Marks = machine.RolloutMarks{}
+	return &plain
 }
 
 // lane is the one of the set with this UID; nil: there is none.

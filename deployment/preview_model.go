@@ -48,8 +48,8 @@ type Model struct {
 	// if they carry none, the year 1970. Otherwise from 1970 to 9999.
 	Start time.Time
 	// Policy and SetPolicy are those under which the fleet is run, but for
-	// StatusInterval, Resync and FailedSummaries, which order nothing. Nil: the
-	// defaults.
+	// StatusInterval, Resync and FailedSummaries, which order nothing, and
+	// RolloutMarks, for which no machine comes or goes. Nil: the defaults.
 	Policy    *Policy
 	SetPolicy *machineset.Policy
 }
@@ -115,7 +115,7 @@ func (m *Model) policies() (*Policy, *machineset.Policy) {
 	if m.SetPolicy != nil {
 		*s = *m.SetPolicy
 	}
-	p.FailedSummaries = 0
+	p.FailedSummaries, p.RolloutMarks = 0, machine.RolloutMarks{}
 	p.Resync = m.limit() + time.Hour
 	s.Resync = p.Resync
 	p.StatusInterval, s.StatusInterval = 0, s.Resync

@@ -242,9 +242,9 @@ func TestPreviewOfARollback(t *testing.T) {
 	assert.EqualValues(t, 2, line.Created, "the rollout goes on")
 }
 
-// TestPreviewCircling: two sets of one name, of which an order can mean only
-// one, are nothing a store would hold.
-func TestPreviewCircling(t *testing.T) {
+// TestPreviewOfTwoSetsOfOneName: as a cache may show the set that goes beside
+// the one made after it. An order means one of them, whatever their names.
+func TestPreviewOfTwoSetsOfOneName(t *testing.T) {
 	d, sets := rolling(4)
 	twin := staffed(d, "web-old", 3)
 	class("medium")(&d.Spec)
@@ -253,7 +253,7 @@ func TestPreviewCircling(t *testing.T) {
 		m.Owner = &object.Owner{Kind: machineset.OwnerKind, Name: "web-old", UID: "twin"}
 	}
 	line := preview(t, d, append(sets, twin), usual())
-	assert.Equal(t, deployment.EndCircling, line.Ending.Reason, "%s", line.Ending)
+	assert.Equal(t, deployment.EndComplete, line.Ending.Reason, "%s", line.Ending)
 }
 
 // TestPreviewOfATakenName: a set of somebody else holds the name of the new one.

@@ -20,6 +20,7 @@ func slow(t *testing.T, deadline time.Duration) *deployment.Observation {
 	o := &deployment.Observation{Deployment: d, Live: true, Sets: []deployment.Children{
 		another(d, "large", 0, 2), ownSet(d, "web-a", 1),
 	}}
+	o.Sets[0].Set.Spec.Marks.Avoid = true // the rollout is under way
 	o.Sets[1].Machines[0].Status.Phase = machine.PhasePending
 	d.Status = statusOf(t, decide(t, o, begin))
 	require.Equal(t, begin, d.Status.ProgressedAt)
@@ -89,10 +90,8 @@ func TestDeadlineCountsFromProgress(t *testing.T) {
 		_, reason := condition(o.Deployment, o, t, begin.Add(2*time.Minute))
 		require.Equal(t, deployment.ProgressDeadlineExceeded, reason)
 		line.change(o)
-		for plan := decide(t, o, later); len(plan.Scale) > 0; plan = decide(t, o, later) {
-			for _, order := range plan.Scale {
-				apply(o, order)
-			}
+		for plan := decide(t, o, later); len(plan.Scale)+len(plan.Push) > 0; plan = decide(t, o, later) {
+			follow(t, o, plan)
 		}
 		_, reason = condition(o.Deployment, o, t, later)
 		require.Equal(t, line.reason, reason, name)

@@ -12,8 +12,10 @@ import (
 func (d *decision) nextStep() (steps []rollout.Scale) {
 	spec := &d.deployment.Spec
 	recreate := spec.Strategy.Kind == Recreate
+	d.readChoices()
+	d.offer()
 	d.fleet = rollout.Fleet{
-		Replicas: spec.Replicas, Bounds: d.bounds, Sets: make([]rollout.Set, len(d.sets)), Apart: recreate,
+		Replicas: spec.Replicas, Bounds: d.bounds, Sets: make([]rollout.Set, len(d.sets)), Apart: recreate, Strict: d.p.StrictQuota,
 	}
 	for i := range d.sets {
 		current := &d.sets[i] == d.current
@@ -30,6 +32,11 @@ func (d *decision) nextStep() (steps []rollout.Scale) {
 	default:
 		steps, d.step = rollout.Step(d.fleet, nil)
 	}
+	for i := range d.sets {
+		if s := d.sets[i].set; s.UID == d.step.Set {
+			d.step.Set = s.Name // for people
+		}
+	}
 	return steps
 }
 
@@ -40,10 +47,12 @@ func (d *decision) scale() (Plan, bool) {
 	if d.held() {
 		return Plan{}, false
 	}
+	d.handOver(steps)
 	var plan Plan
 	for _, step := range steps {
-		if s := d.named(step.Name); s != nil {
-			why := Why{Reason: ReasonScale, Name: step.Name, From: step.From, To: step.To, Rollout: step.Why}
+		if f := d.resizable(step.Name); f != nil {
+			s := f.set
+			why := Why{Reason: ReasonScale, Name: s.Name, From: step.From, To: step.To, Rollout: step.Why}
 			plan.Scale = append(plan.Scale, Order{d.resized(s, step.To), why})
 		}
 	}
@@ -54,11 +63,11 @@ func (d *decision) scale() (Plan, bool) {
 	return plan, true
 }
 
-// named is the set of that name that can be resized.
-func (d *decision) named(name string) *machineset.Set {
+// resizable is the set with this UID, if it can be resized.
+func (d *decision) resizable(uid string) *family {
 	for i := range d.sets {
-		if s := d.sets[i].set; s.Name == name && !s.Deleted() {
-			return s
+		if f := &d.sets[i]; f.set.UID == uid && !f.set.Deleted() {
+			return f
 		}
 	}
 	return nil
@@ -86,9 +95,7 @@ func (d *decision) repair() (Plan, bool) {
 func (d *decision) resized(s *machineset.Set, size int32) *machineset.Set {
 	changed := s.Clone()
 	changed.Spec.Replicas = size
-	if d.current != nil && s == d.current.set {
-		changed.Revision = d.revision
-	}
+	d.carry(changed, s)
 	d.annotate(changed)
 	return changed
 }

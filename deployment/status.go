@@ -99,6 +99,7 @@ func (f *family) failure() *object.Condition {
 // status is the whole status of a deployment that can be acted upon.
 func (d *decision) status() Status {
 	s := d.counted()
+	d.noteWanted(&s)
 	s.Conditions = object.DropCondition(s.Conditions, ConditionSpecValid)
 	s.Conditions = object.SetCondition(s.Conditions, d.availability(&s))
 	s.Conditions = object.SetCondition(s.Conditions, d.progress(&s))

@@ -27,6 +27,11 @@ const (
 	ReasonNameTaken    Reason = "NameTaken"
 	ReasonNameFree     Reason = "NameFreeAgain"
 	ReasonPush         Reason = "PushToSet"
+	ReasonMark         Reason = "MarkSet"
+	ReasonSlack        Reason = "ReplaceOnRequest"
+	ReasonNoSlack      Reason = "ReplacedOnRequest"
+	ReasonForget       Reason = "ForgetChosen"
+	ReasonTidied       Reason = "ChoicesTidied"
 	ReasonScale        Reason = "ScaleSet"
 	ReasonRepair       Reason = "RepairSize"
 	ReasonStatus       Reason = "StatusChanged"
@@ -83,6 +88,11 @@ var sentences = map[Reason]string{
 	ReasonNameTaken:    "the name {name} is taken{detail}: trying the next one",
 	ReasonNameFree:     "the name {name} was taken and is free by now; trying again in {for}",
 	ReasonPush:         "set {name} gets the {detail} of the deployment; no machine is replaced for it",
+	ReasonMark:         "the nodes of set {name} {detail}",
+	ReasonSlack:        "set {name} is asked to replace {count} of its machines: it may make {to} more and miss {of}",
+	ReasonNoSlack:      "set {name} has no machine to replace on request now",
+	ReasonForget:       "set {name} has no surplus left: {count} chosen by a scaler need not go any more",
+	ReasonTidied:       "annotation {name}: {count} of {of} names are of no use any more and go",
 	ReasonScale:        "set {name} from {from} to {to}: {rollout}",
 	ReasonRepair:       "set {name} has size {from}, which means nothing; set to the {to} machines it has",
 	ReasonStatus:       "status changed; machines available: {count}, wanted: {of}",

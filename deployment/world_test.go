@@ -47,6 +47,8 @@ type world struct {
 	// reserved are ordinals that the controller of a set (by UID) has
 	// reserved and is about to create, whatever happens to the set.
 	reserved map[string][]int64
+	// strict has the controllers of sets keep to a strict quota.
+	strict bool
 }
 
 func newWorld(d *deployment.Deployment) *world {

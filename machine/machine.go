@@ -35,6 +35,9 @@ type Spec struct {
 	Config       Configuration
 	// InPlace is what the rollout of the machine's owner asks of it.
 	InPlace InPlaceRequest
+	// Marks are on the node for as long as a rollout lasts. The machine's
+	// owner writes them.
+	Marks RolloutMarks
 }
 
 // ClassRef names the class a machine is made from, in the machine's namespace.
@@ -251,7 +254,7 @@ func (m *Machine) SpecEqual(n *Machine) bool { return m.Spec.Equal(&n.Spec) }
 // Equal tells whether both say the same.
 func (s *Spec) Equal(t *Spec) bool {
 	return s.Class == t.Class && s.ProviderID == t.ProviderID && s.NodeName == t.NodeName &&
-		s.InPlace == t.InPlace && s.NodeTemplate.Equal(&t.NodeTemplate) && s.Config.Equal(&t.Config)
+		s.InPlace == t.InPlace && s.Marks == t.Marks && s.NodeTemplate.Equal(&t.NodeTemplate) && s.Config.Equal(&t.Config)
 }
 
 // Validate returns an *object.FieldError that names the first field which

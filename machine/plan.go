@@ -58,6 +58,9 @@ type Observation struct {
 	NoDrain bool
 	// NoInitialize says that this driver is known to have no InitializeMachine.
 	NoInitialize bool
+	// Preserved says that the machine is kept for inspection: the rollout
+	// marks on its node stay as they are, whatever Spec.Marks says.
+	Preserved bool
 	// Fenced says that Machine is the answer to a write made in this pass,
 	// so that it is known not to be stale.
 	Fenced bool

@@ -56,6 +56,14 @@ type Keys struct {
 	UpdateFailedReason string // annotation on a node: why the agent failed
 	PreDrainHook       string // begins annotations on a machine that hold back its drain
 	PreTerminateHook   string // begins annotations on a machine that hold back the deletion of its VM
+
+	// AvoidTaint is the key of the taint, with effect PreferNoSchedule, on
+	// nodes with RolloutMarks.Avoid.
+	AvoidTaint string
+	// KeepNode is the annotation on nodes with RolloutMarks.Keep that has an
+	// autoscaler leave them alone; KeptByUs goes with it, and tells it from
+	// one that somebody else wrote.
+	KeepNode, KeptByUs string
 }
 
 // ownLabel tells whether a label of a node is this library's to write, whatever
@@ -95,6 +103,10 @@ func DefaultPolicy() *Policy {
 			UpdateFailedReason: "node.machine.sapcloud.io/update-failed-reason",
 			PreDrainHook:       "pre-drain.millwright.dev/",
 			PreTerminateHook:   "pre-terminate.millwright.dev/",
+
+			AvoidTaint: "deployment.machine.sapcloud.io/prefer-no-schedule",
+			KeepNode:   "cluster-autoscaler.kubernetes.io/scale-down-disabled",
+			KeptByUs:   "cluster-autoscaler.kubernetes.io/scale-down-disabled-by-mcm",
 		},
 	}
 }

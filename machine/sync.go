@@ -75,13 +75,25 @@ func (d *decision) inLine(n *Node, joining bool) bool {
 	t, last := &d.m.Spec.NodeTemplate, &n.Applied
 	// Generations of different machines say nothing, hence the name first.
 	vouched := key != "" && last.Generation != 0 && last.Generation == d.m.Generation
-	return d.marksInLine(n) && d.mapInLine(n.Labels, last.Labels, t.Labels, ownLabel, vouched) &&
-		d.mapInLine(n.Annotations, last.Annotations, t.Annotations, ownAnnotation, vouched) &&
-		(vouched || slices.Equal(last.Taints, t.Taints)) && d.holdsTaints(n.Taints, t.Taints)
+	var due made
+	if !vouched || d.m.Spec.Marks != (RolloutMarks{}) {
+		if due = d.due(n); !d.rolloutInLine(n, due) {
+			return false
+		}
+	}
+	return d.marksInLine(n) && d.mapInLine(n.Labels, last.Labels, t.Labels, ownLabel, vouched, 0) &&
+		d.mapInLine(n.Annotations, last.Annotations, t.Annotations, ownAnnotation, vouched, due.annotations()) &&
+		(vouched || recordsTaints(last.Taints, t.Taints, due.taints())) && d.holdsTaints(n.Taints, t.Taints)
+}
+
+// recordsTaints tells whether want is what was applied last, with so many
+// marks behind it.
+func recordsTaints(last, want []object.Taint, marks int) bool {
+	return len(last) == len(want)+marks && slices.Equal(last[:len(want)], want)
 }
 
 func (d *decision) capacityInLine(n *Node) bool {
-	return d.mapInLine(n.Capacity, n.Applied.VirtualCapacity, d.virtualCapacity(), nil, false)
+	return d.mapInLine(n.Capacity, n.Applied.VirtualCapacity, d.virtualCapacity(), nil, false, 0)
 }
 
 func (d *decision) virtualCapacity() map[string]string {
@@ -93,9 +105,10 @@ func (d *decision) virtualCapacity() map[string]string {
 
 // mapInLine tells whether want is what was applied last, unless that is vouched
 // for, and still there. Of an entry that is the library's own, only the record
-// counts. An absent entry is not one with an empty value.
-func (d *decision) mapInLine(have, last, want map[string]string, own func(*Keys, string) bool, vouched bool) bool {
-	if !vouched && len(last) != len(want) {
+// counts. An absent entry is not one with an empty value. The record has so many
+// marks besides, which are known to be in line.
+func (d *decision) mapInLine(have, last, want map[string]string, own func(*Keys, string) bool, vouched bool, marks int) bool {
+	if !vouched && len(last) != len(want)+marks {
 		return false
 	}
 	for k, v := range want {
@@ -129,7 +142,8 @@ func (d *decision) startup(t object.Taint) bool {
 
 // apply changes a copy of a node into what it should be.
 func (d *decision) apply(n *Node, joining bool) {
-	t := &d.m.Spec.NodeTemplate
+	due := d.due(n)
+	t := d.marked(due)
 	n.Labels = merge(n.Labels, n.Applied.Labels, t.Labels)
 	n.Annotations = merge(n.Annotations, n.Applied.Annotations, t.Annotations)
 	n.Capacity = merge(n.Capacity, n.Applied.VirtualCapacity, d.virtualCapacity())
@@ -137,6 +151,9 @@ func (d *decision) apply(n *Node, joining bool) {
 	n.Applied = Applied{
 		NodeTemplate: t.Clone(), VirtualCapacity: maps.Clone(d.virtualCapacity()), Generation: d.m.Generation,
 		Update: n.Applied.Update, Critical: n.Applied.Critical,
+	}
+	if d.m.Spec.Marks == (RolloutMarks{}) && due != (made{}) {
+		n.Applied.Generation = 0 // a preserved machine's marks, which are to go once it is not preserved any more
 	}
 	if key := d.p.Keys.NodeMachine; key != "" {
 		n.Labels = merge(n.Labels, nil, map[string]string{key: d.m.Name})

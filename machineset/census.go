@@ -25,9 +25,10 @@ type census struct {
 	fullyLabeled, ready, available int
 	nextAvailable                  time.Time // of ready machines; zero: none is waiting
 
-	failing    lowest  // machines whose last operation failed, by name
-	victims    lowest  // active machines, in the order in which they would go
-	replaced   lowest  // failed machines, likewise
+	failing    lowest // machines whose last operation failed, by name
+	victims    lowest // active machines, in the order in which they would go
+	replaced   lowest // failed machines, likewise
+	requests   requests
 	ordinals   []int64 // of machines with names from the open reservation
 	unanswered int64   // names of the open reservation that nothing is known of
 }
@@ -46,6 +47,7 @@ func (d *decision) survey() {
 	c.failing.limit = summaryLimit
 	if d.live() {
 		c.replaced.limit = burst
+		c.requests.limit(burst)
 		c.victims.limit = min(burst, max(0, len(d.o.Machines)-d.wanted()))
 	}
 	var space [3][8]label
@@ -55,6 +57,9 @@ func (d *decision) survey() {
 		labels:      flatten(space[0][:0], t.Labels),
 		nodeLabels:  flatten(space[1][:0], t.Spec.NodeTemplate.Labels),
 		annotations: flatten(space[2][:0], t.Spec.NodeTemplate.Annotations),
+	}
+	if c.victims.limit > 0 {
+		d.chosen = d.s.Spec.chosen()
 	}
 	open := d.s.Reservation.Reserved > d.s.Reservation.Settled
 	if open {
@@ -115,6 +120,7 @@ func (v *surveyor) visit(m *machine.Machine) {
 	if m.Status.Phase != machine.PhaseFailed {
 		c.active++
 		available = v.countReady(m)
+		v.visitRequest(m, available)
 	} else {
 		c.failed++
 		if !v.s.Deleted() {
@@ -192,6 +198,8 @@ func (v *surveyor) difference(m *machine.Machine) string {
 		len(node.Annotations) != len(v.annotations) || !hasLabels(node.Annotations, v.annotations) ||
 		!slices.Equal(node.Taints, want.NodeTemplate.Taints):
 		return "node template"
+	case have.Marks != v.s.Spec.Marks:
+		return "rollout mark"
 	}
 	return ""
 }

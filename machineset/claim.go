@@ -20,7 +20,9 @@ func (d *decision) claim() (Plan, bool) {
 		return plan, true
 	}
 	if len(d.census.strays) > 0 {
-		orders := changed(d.census.strays, Why{Reason: ReasonRelease}, func(m *machine.Machine) { m.Owner = nil })
+		orders := changed(d.census.strays, Why{Reason: ReasonRelease}, func(m *machine.Machine) {
+			m.Owner, m.Spec.Marks = nil, machine.RolloutMarks{} // nobody else would take them away
+		})
 		return Plan{Release: orders, Why: d.deletion(ReasonReleasing, len(orders))}, true
 	}
 	orders := changed(adoptable, Why{Reason: ReasonAdopt}, func(m *machine.Machine) {
@@ -59,6 +61,7 @@ func (d *decision) push() (Plan, bool) {
 		inLine := t.Spec.Clone()
 		clone.Spec.NodeTemplate, clone.Spec.Config = inLine.NodeTemplate, inLine.Config
 		clone.Spec.Class.Kind = t.Spec.Class.Kind
+		clone.Spec.Marks = d.s.Spec.Marks
 		orders[i] = Order{Machine: clone, Why: Why{Reason: ReasonPush, Detail: differs.what}}
 	}
 	return Plan{Push: orders, Why: d.deletion(ReasonPushing, len(orders))}, true

@@ -44,7 +44,8 @@ type decision struct {
 	now time.Time
 
 	census census
-	prefix string // of the names of the open reservation, if there is one
+	chosen map[string]bool // machines that a scaler chose; nil: not needed
+	prefix string          // of the names of the open reservation, if there is one
 	// at and waiting are what the plan says if there is nothing to do.
 	at      time.Time
 	waiting Why
@@ -72,6 +73,9 @@ func (d *decision) keep() Plan {
 	}
 	if !busy {
 		plan, busy = d.replaceFailed()
+	}
+	if !busy {
+		plan, busy = d.replaceRequested()
 	}
 	if !busy {
 		plan, busy = d.scale()

@@ -75,6 +75,7 @@ func ordinalOf(prefix, name string) int64 {
 // blank is the machine that a set makes under a name.
 func (d *decision) blank(name string) *machine.Machine {
 	t := d.s.Spec.Template.Clone()
+	t.Spec.Marks = d.s.Spec.Marks
 	return &machine.Machine{
 		Meta: object.Meta{
 			Key:         object.Key{Namespace: d.s.Namespace, Name: name},

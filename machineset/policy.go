@@ -47,7 +47,11 @@ type Policy struct {
 	Age AgeOrder
 	// Seed of RandomAge.
 	Seed uint64
-	Keys Keys
+	// StrictQuota has machines that are being deleted count: none is made
+	// while the set has as many as it should have, those among them. Default:
+	// no.
+	StrictQuota bool
+	Keys        Keys
 }
 
 // Keys are the names by which users and other programs speak to this package.
@@ -55,6 +59,7 @@ type Policy struct {
 type Keys struct {
 	Priority        string // annotation on a machine: its deletion priority
 	ScaleUpDisabled string // label on a set, "true": no machine is created
+	Replace         string // annotation on a machine, "true": it is to be replaced
 }
 
 // DefaultPolicy returns the established settings.
@@ -69,6 +74,7 @@ func DefaultPolicy() *Policy {
 		Keys: Keys{
 			Priority:        "machinepriority.machine.sapcloud.io",
 			ScaleUpDisabled: "node.machine.sapcloud.io/scale-up-disabled",
+			Replace:         "millwright-go/replace",
 		},
 	}
 }

@@ -13,6 +13,7 @@ func (d *decision) scale() (Plan, bool) {
 			return plan, true
 		}
 	}
+	short = d.withinQuota(short)
 	if d.s.Reservation.Reserved > d.s.Reservation.Settled {
 		return d.finish(short)
 	}
@@ -20,7 +21,19 @@ func (d *decision) scale() (Plan, bool) {
 }
 
 // short is how many active machines are missing; negative: there are too many.
-func (d *decision) short() int { return d.wanted() - d.census.active }
+func (d *decision) short() int { return d.wanted() + d.extra() - d.census.active }
+
+// withinQuota is how many of the missing machines may be made. Under a strict
+// quota they wait until those that are being deleted are gone.
+func (d *decision) withinQuota(short int) int {
+	room := d.wanted() + d.extra() - d.census.owned
+	if !d.p.StrictQuota || short <= max(0, room) {
+		return short
+	}
+	d.waiting = d.tally(ReasonQuota)
+	d.waiting.Count = int64(d.census.owned - d.census.active)
+	return max(0, room)
+}
 
 // mayCreate tells whether creations are allowed at all, and notes why not.
 func (d *decision) mayCreate() bool {

@@ -47,13 +47,23 @@ type Spec struct {
 	Template Template
 	// MinReady is how long a machine must be ready to count as available.
 	MinReady time.Duration
+	// Marks are on the nodes of all the set's machines. They are no part of
+	// the template, and no machine is replaced for them.
+	Marks machine.RolloutMarks
+	// Victims are machines that a scaler has chosen to go with the replicas it
+	// took away: of a surplus they go first. The set's deployment writes them
+	// together with the smaller size, so they are never seen without it, and
+	// takes away what came to nothing. Names that no machine has do no harm.
+	Victims []Victim
+	// Slack is how far the size may be left to replace machines on request.
+	Slack Slack
 }
 
 // Template is what new machines are made from.
 type Template struct {
 	Labels      map[string]string
 	Annotations map[string]string
-	Spec        machine.Spec // without ProviderID and NodeName
+	Spec        machine.Spec // without ProviderID, NodeName and Marks
 }
 
 // Status is what is known of a set. Only the library writes it.
@@ -101,6 +111,7 @@ func (s *Spec) Clone() Spec {
 	c := *s
 	c.Selector = s.Selector.Clone()
 	c.Template = s.Template.Clone()
+	c.Victims = slices.Clone(s.Victims)
 	return c
 }
 
@@ -161,6 +172,6 @@ func sameCondition(a, b object.Condition) bool {
 // SpecEqual implements object.Object.
 func (s *Set) SpecEqual(t *Set) bool {
 	a, b := &s.Spec, &t.Spec
-	return a.Replicas == b.Replicas && a.MinReady == b.MinReady &&
-		a.Selector.Equal(&b.Selector) && a.Template.Equal(&b.Template)
+	return a.Replicas == b.Replicas && a.MinReady == b.MinReady && a.Marks == b.Marks && a.Slack == b.Slack &&
+		slices.EqualFunc(a.Victims, b.Victims, Victim.Equal) && a.Selector.Equal(&b.Selector) && a.Template.Equal(&b.Template)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/millwright-go/millwright/machine"
 )
@@ -45,17 +46,24 @@ const (
 // class is what comes before everything else in the order of victims.
 type class uint64
 
-// classPlain is that of a machine about which nobody said anything.
-const classPlain class = 4
+const (
+	// classMarked is that of a machine that a scaler has chosen to go.
+	classMarked class = 2
+	// classRequested is that of a machine that is to be replaced.
+	classRequested class = 3
+	// classPlain is that of a machine about which nobody said anything.
+	classPlain class = 4
+)
 
-// rank places a machine in the order of victims: lower priority first, then
+// rank places a machine in the order of victims: those that a scaler has
+// chosen, those to be replaced, then lower priority first, then
 // the phase that is the least loss, then by whether it is available, then by
 // age, then by name. A machine that runs but has not been ready for MinReady
 // yet goes before one that has: a rollout counts on it that a set gives up what
 // is not available first.
 func (d *decision) rank(m *machine.Machine, available bool) ranked {
 	priority := min(max(m.Priority(d.p.Keys.Priority), math.MinInt32), math.MaxInt32)
-	rank := uint64(classPlain)<<classShift |
+	rank := uint64(d.class(m))<<classShift |
 		uint64(priority-math.MinInt32)<<priorityShift |
 		phaseRank(m.Status.Phase)<<phaseShift
 	if available {
@@ -129,10 +137,14 @@ func (d *decision) removeSurplus(surplus int) (Plan, bool) {
 	victims = victims[:min(len(victims), surplus)]
 	orders := make([]Order, len(victims))
 	for i, v := range victims {
-		orders[i] = Order{Machine: v.machine, Why: Why{
+		why := Why{
 			Reason: ReasonSurplus, Count: int64(surplus), Detail: d.p.ageWord(),
 			Priority: v.machine.Priority(d.p.Keys.Priority), Phase: v.machine.Status.Phase,
-		}}
+		}
+		if at, chosen := d.s.Spec.chosenAt(v.machine.Name); chosen {
+			why.Reason, why.Detail = ReasonChosen, at.UTC().Format(time.RFC3339)
+		}
+		orders[i] = Order{Machine: v.machine, Why: why}
 	}
 	return Plan{Delete: orders, Why: d.deletion(ReasonDeleteSurplus, len(orders))}, true
 }

@@ -15,39 +15,44 @@ type Reason string
 // The reasons of decisions about one set. Those of refused orders are also the
 // reason of ConditionReplicaFailure.
 const (
-	ReasonSpecInvalid   Reason = "SpecInvalid"
-	ReasonFinalizer     Reason = "FinalizerAdded"
-	ReasonReadLive      Reason = "ReadLive"
-	ReasonRelease       Reason = "Release"
-	ReasonAdopt         Reason = "Adopt"
-	ReasonPush          Reason = "Push"
-	ReasonReplace       Reason = "ReplaceFailed"
-	ReasonReserve       Reason = "Reserve"
-	ReasonCreate        Reason = "Create"
-	ReasonSettle        Reason = "Settle"
-	ReasonSettleLost    Reason = "SettleUnanswered"
-	ReasonUnanswered    Reason = "CreatesUnanswered"
-	ReasonSurplus       Reason = "Surplus"
-	ReasonReleasing     Reason = "Releasing"
-	ReasonAdopting      Reason = "Adopting"
-	ReasonPushing       Reason = "Pushing"
-	ReasonDeleteSurplus Reason = "DeleteSurplus"
-	ReasonDeleteFailed  Reason = "DeleteFailed"
-	ReasonDeleteAll     Reason = "DeleteAll"
-	ReasonFrozen        Reason = "Frozen"
-	ReasonDisabled      Reason = "ScaleUpDisabled"
-	ReasonStatus        Reason = "Status"
-	ReasonStatusLater   Reason = "StatusLater"
-	ReasonSettled       Reason = "Settled"
-	ReasonFailedCreate  Reason = "FailedCreate"
-	ReasonFailedDelete  Reason = "FailedDelete"
-	ReasonFailedUpdate  Reason = "FailedUpdate"
-	ReasonRetryAt       Reason = "RetryLater"
-	ReasonNotOurs       Reason = "NoFinalizerOfOurs"
-	ReasonSetDeleted    Reason = "SetDeleted"
-	ReasonTerminating   Reason = "MachinesTerminating"
-	ReasonLateCreates   Reason = "CreatesInFlight"
-	ReasonSetReleased   Reason = "Deleted"
+	ReasonSpecInvalid     Reason = "SpecInvalid"
+	ReasonFinalizer       Reason = "FinalizerAdded"
+	ReasonReadLive        Reason = "ReadLive"
+	ReasonRelease         Reason = "Release"
+	ReasonAdopt           Reason = "Adopt"
+	ReasonPush            Reason = "Push"
+	ReasonReplace         Reason = "ReplaceFailed"
+	ReasonReserve         Reason = "Reserve"
+	ReasonCreate          Reason = "Create"
+	ReasonSettle          Reason = "Settle"
+	ReasonSettleLost      Reason = "SettleUnanswered"
+	ReasonUnanswered      Reason = "CreatesUnanswered"
+	ReasonSurplus         Reason = "Surplus"
+	ReasonChosen          Reason = "ChosenByScaler"
+	ReasonReleasing       Reason = "Releasing"
+	ReasonAdopting        Reason = "Adopting"
+	ReasonPushing         Reason = "Pushing"
+	ReasonDeleteSurplus   Reason = "DeleteSurplus"
+	ReasonDeleteFailed    Reason = "DeleteFailed"
+	ReasonDeleteRequested Reason = "DeleteRequested"
+	ReasonDeleteAll       Reason = "DeleteAll"
+	ReasonFrozen          Reason = "Frozen"
+	ReasonQuota           Reason = "StrictQuota"
+	ReasonReplacing       Reason = "ReplacingOnRequest"
+	ReasonRequested       Reason = "ReplaceRequested"
+	ReasonDisabled        Reason = "ScaleUpDisabled"
+	ReasonStatus          Reason = "Status"
+	ReasonStatusLater     Reason = "StatusLater"
+	ReasonSettled         Reason = "Settled"
+	ReasonFailedCreate    Reason = "FailedCreate"
+	ReasonFailedDelete    Reason = "FailedDelete"
+	ReasonFailedUpdate    Reason = "FailedUpdate"
+	ReasonRetryAt         Reason = "RetryLater"
+	ReasonNotOurs         Reason = "NoFinalizerOfOurs"
+	ReasonSetDeleted      Reason = "SetDeleted"
+	ReasonTerminating     Reason = "MachinesTerminating"
+	ReasonLateCreates     Reason = "CreatesInFlight"
+	ReasonSetReleased     Reason = "Deleted"
 )
 
 // Why is the reason of one decision with what it was seen in. Values are
@@ -71,39 +76,44 @@ type Why struct {
 }
 
 var sentences = map[Reason]string{
-	ReasonSpecInvalid:   "{name} {detail}; waiting for a change",
-	ReasonFinalizer:     "finalizer added, so that the set outlives its machines",
-	ReasonReadLive:      "reading live before {detail}",
-	ReasonRelease:       "its labels do not match the selector any more: releasing it",
-	ReasonAdopt:         "its labels match and nobody owns it: adopting it",
-	ReasonPush:          "its {detail} differs from the template: bringing it in line, in place",
-	ReasonReplace:       "failed, to be replaced: {detail}",
-	ReasonReserve:       "{have} of {want} machines: reserving {count} names, up to number {last}",
-	ReasonCreate:        "{have} of {want} machines: creating {count}",
-	ReasonSettle:        "all names up to number {last} are in use: done with them",
-	ReasonSettleLost:    "nothing came of {count} names up to number {last}, reserved {for} ago: giving them up",
-	ReasonUnanswered:    "{have} of {want} machines: what became of {count} names up to number {last} is known in {for} at the latest",
-	ReasonSurplus:       "surplus of {count}: priority {priority}, {phase}, {detail}",
-	ReasonReleasing:     "releasing {count} machines that do not match any more",
-	ReasonAdopting:      "adopting {count} machines that match and have no owner",
-	ReasonPushing:       "bringing {count} machines in line with the template, in place",
-	ReasonDeleteSurplus: "{have} of {want} machines: deleting {count}",
-	ReasonDeleteFailed:  "{have} of {want} machines: deleting {count} that failed",
-	ReasonDeleteAll:     "deleting {count} machines with their set",
-	ReasonFrozen:        "{have} of {want} machines; frozen: none is created",
-	ReasonDisabled:      "{have} of {want} machines; scale-up is disabled by label {name}: none is created",
-	ReasonStatus:        "{have} of {want} machines, {ready} ready, {available} available",
-	ReasonStatusLater:   "{have} of {want} machines, {ready} ready, {available} available; to be written to the status in {for}",
-	ReasonSettled:       "{have} of {want} machines, {ready} ready, {available} available; nothing to do",
-	ReasonFailedCreate:  "a machine could not be created: {code}: {detail}",
-	ReasonFailedDelete:  "a machine could not be deleted: {code}: {detail}",
-	ReasonFailedUpdate:  "a machine could not be changed: {code}: {detail}",
-	ReasonRetryAt:       "{detail}; trying again in {for}, or when the set changes",
-	ReasonNotOurs:       "being deleted without our finalizer: nothing is touched",
-	ReasonSetDeleted:    "its set is being deleted",
-	ReasonTerminating:   "being deleted: waiting for {count} machines to go",
-	ReasonLateCreates:   "being deleted: creates of {count} names may still come in for {for}",
-	ReasonSetReleased:   "no machine is left: letting the set go",
+	ReasonSpecInvalid:     "{name} {detail}; waiting for a change",
+	ReasonFinalizer:       "finalizer added, so that the set outlives its machines",
+	ReasonReadLive:        "reading live before {detail}",
+	ReasonRelease:         "its labels do not match the selector any more: releasing it",
+	ReasonAdopt:           "its labels match and nobody owns it: adopting it",
+	ReasonPush:            "its {detail} differs from the template: bringing it in line, in place",
+	ReasonReplace:         "failed, to be replaced: {detail}",
+	ReasonReserve:         "{have} of {want} machines: reserving {count} names, up to number {last}",
+	ReasonCreate:          "{have} of {want} machines: creating {count}",
+	ReasonSettle:          "all names up to number {last} are in use: done with them",
+	ReasonSettleLost:      "nothing came of {count} names up to number {last}, reserved {for} ago: giving them up",
+	ReasonUnanswered:      "{have} of {want} machines: what became of {count} names up to number {last} is known in {for} at the latest",
+	ReasonSurplus:         "surplus of {count}: priority {priority}, {phase}, {detail}",
+	ReasonChosen:          "surplus of {count}: a scaler chose it at {detail}",
+	ReasonReleasing:       "releasing {count} machines that do not match any more",
+	ReasonAdopting:        "adopting {count} machines that match and have no owner",
+	ReasonPushing:         "bringing {count} machines in line with the template, in place",
+	ReasonDeleteSurplus:   "{have} of {want} machines: deleting {count}",
+	ReasonDeleteFailed:    "{have} of {want} machines: deleting {count} that failed",
+	ReasonDeleteAll:       "deleting {count} machines with their set",
+	ReasonFrozen:          "{have} of {want} machines; frozen: none is created",
+	ReasonQuota:           "{have} of {want} machines; {count} on their way out count as well: others are made once they are gone",
+	ReasonReplacing:       "{have} of {want} machines, {available} available: {count} to be replaced on request, once another is available for it",
+	ReasonRequested:       "it was asked to be replaced: {phase}",
+	ReasonDeleteRequested: "{have} of {want} machines: deleting {count} that are to be replaced on request",
+	ReasonDisabled:        "{have} of {want} machines; scale-up is disabled by label {name}: none is created",
+	ReasonStatus:          "{have} of {want} machines, {ready} ready, {available} available",
+	ReasonStatusLater:     "{have} of {want} machines, {ready} ready, {available} available; to be written to the status in {for}",
+	ReasonSettled:         "{have} of {want} machines, {ready} ready, {available} available; nothing to do",
+	ReasonFailedCreate:    "a machine could not be created: {code}: {detail}",
+	ReasonFailedDelete:    "a machine could not be deleted: {code}: {detail}",
+	ReasonFailedUpdate:    "a machine could not be changed: {code}: {detail}",
+	ReasonRetryAt:         "{detail}; trying again in {for}, or when the set changes",
+	ReasonNotOurs:         "being deleted without our finalizer: nothing is touched",
+	ReasonSetDeleted:      "its set is being deleted",
+	ReasonTerminating:     "being deleted: waiting for {count} machines to go",
+	ReasonLateCreates:     "being deleted: creates of {count} names may still come in for {for}",
+	ReasonSetReleased:     "no machine is left: letting the set go",
 }
 
 // String is the sentence a person can act on.

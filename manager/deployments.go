@@ -190,13 +190,9 @@ func (p *deploymentPass) observe(ctx context.Context, live bool) error {
 	if err != nil {
 		return err
 	}
-	children := make([]deployment.Children, len(owned))
-	for i, set := range owned {
-		machines, err := read.machines.List(ctx, store.Query{Index: IndexOwner, Value: set.UID})
-		if err != nil {
-			return err
-		}
-		children[i] = deployment.Children{Set: set, Machines: machines}
+	children, err := withMachines(ctx, owned, read.machines)
+	if err != nil {
+		return err
 	}
 	p.o.Deployment, p.o.Sets, p.o.Orphans, p.o.Live = d, children, orphans, live
 	p.o.Taken = nil
@@ -204,6 +200,19 @@ func (p *deploymentPass) observe(ctx context.Context, live bool) error {
 	p.o.StatusWritten = p.memo.statusWritten(p.key)
 	p.o.Refused = p.memo.refusal(p.key, d.Generation)
 	return nil
+}
+
+// withMachines reads the machines of sets.
+func withMachines(ctx context.Context, owned []*machineset.Set, machines store.Reader[*machine.Machine]) ([]deployment.Children, error) {
+	children := make([]deployment.Children, len(owned))
+	for i, set := range owned {
+		theirs, err := machines.List(ctx, store.Query{Index: IndexOwner, Value: set.UID})
+		if err != nil {
+			return nil, err
+		}
+		children[i] = deployment.Children{Set: set, Machines: theirs}
+	}
+	return children, nil
 }
 
 func (p *deploymentPass) write(ctx context.Context, plan *deployment.Plan) error {

@@ -27,6 +27,7 @@ func New(options Options) (*Manager, error) {
 		policy.ProviderIDsMatch = true
 		options.MachinePolicy = &policy
 	}
+	options.reconcilePolicies()
 	moves, err := fsm.NewChecker(machine.PhaseTable(), machine.DeletionTable(), machine.UpdateTable())
 	if err != nil {
 		return nil, err
@@ -41,6 +42,19 @@ func New(options Options) (*Manager, error) {
 		m.reconcilers = append(m.reconcilers, newDeploymentReconciler(s))
 	}
 	return m, nil
+}
+
+// reconcilePolicies has the policies of sets and deployments, which are the
+// caller's and stay as they are, say the same where one is nothing without the
+// other. Without a cluster there are no nodes to mark.
+func (o *Options) reconcilePolicies() {
+	sets, deployments := *o.SetPolicy, *o.DeploymentPolicy
+	if o.Cluster == nil {
+		deployments.RolloutMarks = machine.RolloutMarks{}
+	}
+	sets.StrictQuota = sets.StrictQuota || deployments.StrictQuota && o.Deployments != nil
+	deployments.Keys.Replace = sets.Keys.Replace
+	o.SetPolicy, o.DeploymentPolicy = &sets, &deployments
 }
 
 // Reconcilers returns one reconciler a kind.

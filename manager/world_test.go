@@ -42,6 +42,7 @@ type world struct {
 	secrets     *store.Memory[*machine.Secret]
 	nodes       *store.Memory[*machine.Node]
 	provider    *drivertest.Memory
+	policy      *deployment.Policy // nil: the default
 
 	writes  int // of all processes
 	written map[reflect.Type]int
@@ -102,7 +103,7 @@ func (w *world) start(f *fuse, stale bool) *process {
 		Secrets:     attach(w, p, false, w.secrets, nil),
 		Cluster:     nodes{attach(w, p, stale, w.nodes, manager.NodeIndexes(machine.DefaultPolicy().Keys.NodeMachine))},
 		Driver:      driver.Around(w.provider, w.through(f)),
-		Now:         w.now, SafetyPolicy: w.safety,
+		Now:         w.now, SafetyPolicy: w.safety, DeploymentPolicy: w.policy,
 		Hooks: manager.Hooks{Transition: w.lose, Event: func(kind manager.Kind, key object.Key, _ manager.EventType, reason, why string) {
 			w.story = append(w.story, fmt.Sprintf("%s call %d: %s %s: %s: %s", w.at.Format("15:04:05"), f.calls, kind, key, reason, why))
 		}},
@@ -253,7 +254,7 @@ func (w *world) checkBounds(machines []*machine.Machine) {
 	bounds := rollout.Fenceposts(d.Spec.Strategy.MaxSurge, d.Spec.Strategy.MaxUnavailable, d.Spec.Replicas)
 	total := 0
 	for _, m := range machines {
-		if !m.Deleted() {
+		if !m.Deleted() || w.policy != nil && w.policy.StrictQuota {
 			total++
 		}
 	}

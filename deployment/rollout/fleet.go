@@ -13,9 +13,14 @@ type Set struct {
 	Actual int32
 	// Available is how many of Actual are available. More than Actual counts as Actual.
 	Available int32
-	// Terminating is how many machines exist besides Actual and are being deleted. Only [Recreate], and [Resize] of a
-	// fleet with Apart, look at it.
+	// Terminating is how many machines exist besides Actual and are being deleted. Only [Recreate], [Resize] of a
+	// fleet with Apart, and all with Strict look at it.
 	Terminating int32
+	// Marked is how many of the set's machines a scaler has chosen to go with the replicas it has just taken away: the
+	// set gives them up now, before others share what is left, and even if what is ordered does not exceed R + S, as
+	// long as it exceeds R. The floor comes first. More than Spec counts as Spec. Zero: none; the set is to be told at once of those that it gives
+	// up, and they must not be passed again.
+	Marked int32
 	// Going says that the set itself is being deleted: its Spec counts as 0, it gets no order, and it is not the new
 	// one whatever New says.
 	Going bool
@@ -42,6 +47,10 @@ type Fleet struct {
 	// Apart says that machines of two sets must not be made to exist at once, as [Recreate] has it. Only [Resize] looks
 	// at it.
 	Apart bool
+	// Strict has machines that are being deleted count towards R + S, so that a provider's quota of so many is never
+	// exceeded. The sets must keep to it, too: a set makes no machine while it has as many as ordered, those being
+	// deleted among them.
+	Strict bool
 }
 
 // newSet is the position of the new set, -1 if there is none.

@@ -23,6 +23,7 @@ type oracle struct {
 type tally struct {
 	name                    string
 	spec, actual, available int64
+	marked                  int64 // chosen to go; they go first
 }
 
 func newOracle(f rollout.Fleet) *oracle {
@@ -38,6 +39,7 @@ func newOracle(f rollout.Fleet) *oracle {
 		if set.Going {
 			c.spec = 0
 		}
+		c.marked = min(max(int64(set.Marked), 0), c.spec)
 		if set.New && !set.Going {
 			o.current = c
 		} else {
@@ -115,7 +117,9 @@ func change(c *tally, step, limit int64, rule func() bool) bool {
 
 func (o *oracle) run() {
 	if o.current != nil {
-		o.current.spec = min(o.current.spec, o.wanted)
+		went := max(0, o.current.spec-o.wanted)
+		o.current.spec -= went
+		o.current.marked = max(0, o.current.marked-went)
 	}
 	o.scaleDown()
 	for o.current != nil && (o.grow() || o.shrink()) {
@@ -123,6 +127,9 @@ func (o *oracle) run() {
 }
 
 func (o *oracle) grow() bool {
+	if o.current.marked > 0 {
+		return false // it is to lose machines
+	}
 	oldOrdered := o.ordered() - o.current.spec
 	if oldOrdered > 0 && o.current.actual > o.current.spec {
 		// Its own removals are not visible yet; were it raised, they would count as available machines that
@@ -153,21 +160,32 @@ func (o *oracle) shrink() bool {
 }
 
 func (o *oracle) scaleDown() {
-	excess := o.ordered() - o.most
+	sets, marked := o.sets(), int64(0)
+	for _, c := range sets {
+		c.marked = min(c.marked, max(0, o.ordered()-o.wanted-marked))
+		marked += c.marked
+	}
+	excess := max(o.ordered()-o.most, marked)
 	if excess <= 0 {
 		return
 	}
 	enough := min(o.available(), o.least) // it may be too little already; then it must not become less
-	sets := o.sets()
-	sizes := sizesOf(sets)
-	for i, share := range oracleShares(excess, sizes) {
-		sets[i].spec -= share
+	sizes, rest := sizesOf(sets), sizesOf(sets)
+	for i, c := range sets {
+		rest[i] -= c.marked
+	}
+	for i, share := range oracleShares(excess-marked, rest) {
+		sets[i].spec -= share + sets[i].marked
 	}
 	for o.available() < enough {
 		// Give machines back to the last set that lost available ones, and take as many, not available, from the
 		// first that has some.
 		giver := lastWhere(sets, func(c *tally, size int64) bool { return c.spec < min(c.available, size) }, sizes)
 		taker := firstWhere(sets, func(c *tally) bool { return c.spec > c.available })
+		if taker < 0 { // all that is not available goes already: this much stays
+			sets[giver].spec += min(enough-o.available(), min(sets[giver].available, sizes[giver])-sets[giver].spec)
+			continue
+		}
 		n := min(enough-o.available(), min(sets[giver].available, sizes[giver])-sets[giver].spec,
 			sets[taker].spec-sets[taker].available)
 		sets[giver].spec += n

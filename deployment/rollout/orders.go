@@ -44,6 +44,9 @@ func (d *decision) order(out []Scale, name string, from int32, m *member) ([]Sca
 	why.Count = int64(from) - m.spec
 	why.Share = min(m.shared, max(0, why.Count))
 	why.Unavailable = why.Count - lost
+	if m.marked > 0 && why.Count > 0 {
+		why.Share = min(m.marked, why.Count)
+	}
 	why.Total, why.Available, why.Floor, why.Ceiling = d.ordered, d.usable, d.floor, d.ceiling
 	return out, order
 }
@@ -51,6 +54,8 @@ func (d *decision) order(out []Scale, name string, from int32, m *member) ([]Sca
 // whyOld completes the reason for lowering an old set.
 func (d *decision) whyOld(why *Why, m *member) {
 	switch {
+	case m.marked > 0:
+		why.Reason = ReasonMarked
 	case m.shared > 0:
 		why.Reason = ReasonScaleDown
 	case why.Unavailable == why.Count:
@@ -69,11 +74,21 @@ func (d *decision) whyNew(why *Why, m *member, from, oldPresent int64) {
 			Reason: ReasonNewGrows, Count: m.spec - from, Kept: max(0, min(m.actual, m.spec)-from),
 			Total: from + oldPresent, Ceiling: d.ceiling,
 		}
+	case m.marked > 0:
+		why.Reason = ReasonMarked
 	case m.shared > 0:
 		why.Reason = ReasonScaleDown
 	default:
 		why.Reason, why.Total, why.Ceiling = ReasonNewAboveReplicas, from, d.replicas
 	}
+}
+
+// terminatingOld is how many old machines are being deleted and count.
+func (d *decision) terminatingOld() (n int64) {
+	for i := range d.old {
+		n += d.old[i].counted
+	}
+	return n
 }
 
 // wait says why nothing is ordered. With a new set one of these holds: some set has a surplus, or the new set lacks
@@ -85,6 +100,8 @@ func (d *decision) whyNew(why *Why, m *member, from, oldPresent int64) {
 // Either way there is an order.
 //
 // If none are ordered, the new set is at R, since there is room for it, and has its R machines, all available.
+//
+// Where machines that are being deleted count, they may take that room, and are waited for.
 func (d *decision) wait(f Fleet) Why {
 	if !d.hasNew {
 		return Why{Reason: ReasonNoNewSet, Count: d.ordered}
@@ -101,7 +118,9 @@ func (d *decision) wait(f Fleet) Why {
 		}
 	}
 	lacking := current.lacking()
-	switch {
+	switch room := d.terminatingOld(); {
+	case current.spec < d.replicas && room > 0 && removing.Reason == ReasonDone:
+		return Why{Reason: ReasonQuota, Set: name, Count: room, Total: current.spec, Ceiling: d.ceiling}
 	case lacking == 0, current.spec < d.replicas && removing.Reason == ReasonRemoval:
 		return removing
 	case oldOrdered > 0:

@@ -110,6 +110,11 @@ func (d *decision) hold(f Fleet) Why {
 			return Why{Reason: ReasonRemoval, Set: f.Sets[m.index].Name, Count: m.surplus()}
 		}
 	}
+	if room := d.terminatingOld(); d.hasNew && room > 0 && d.ordered < d.replicas {
+		return Why{
+			Reason: ReasonQuota, Set: f.Sets[d.current.index].Name, Count: room, Total: d.current.spec, Ceiling: d.ceiling,
+		}
+	}
 	why := Why{Reason: ReasonHeld, Count: d.ordered, Total: d.ordered, Ceiling: d.replicas}
 	if current := f.newSet(); current >= 0 {
 		why.Count -= int64(f.Sets[current].ordered())

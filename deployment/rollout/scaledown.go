@@ -10,9 +10,14 @@ package rollout
 //	max(0, (T − C) − (T − A)) = max(0, A − C) <= max(0, A − F)
 //
 // since C = R + S >= max(0, R − U) = F: the least possible cost is within what may be spent.
+//
+// Machines that a scaler has marked go first, and the rest is shared by what is left of the sizes. If more are marked
+// than are above the ceiling, so many go; then the least possible cost may be more than may be spent, and what is
+// beyond that stays: moved away from the sets that would lose available machines and taken by none.
 func (d *decision) scaleDown() {
 	ordered, usable := d.totals()
-	excess := ordered - d.ceiling
+	marked := d.limitMarked(ordered)
+	excess := max(ordered-d.ceiling, marked)
 	if excess <= 0 {
 		return
 	}
@@ -22,20 +27,32 @@ func (d *decision) scaleDown() {
 		sizes, shares = make([]int32, 0, n), make([]int32, 0, n)
 	}
 	for i := range d.old {
-		sizes = append(sizes, int32(d.old[i].spec))
+		sizes = append(sizes, int32(d.old[i].spec-d.old[i].marked))
 	}
 	if d.hasNew {
-		sizes = append(sizes, int32(d.current.spec))
+		sizes = append(sizes, int32(d.current.spec-d.current.marked))
 	}
-	shares = Shares(excess, sizes, shares)
+	shares = Shares(excess-marked, sizes, shares)
 	for i := range shares {
-		d.at(i).shared = int64(shares[i])
+		d.at(i).shared = int64(shares[i]) + d.at(i).marked
 	}
 	d.spare(max(0, usable-d.floor))
 	for i := range shares {
 		m := d.at(i)
 		m.spec -= m.shared
 	}
+}
+
+// limitMarked forgets marks for which no machine is left above R, the youngest
+// set's first: the set would be raised again. It returns how many remain.
+func (d *decision) limitMarked(ordered int64) (marked int64) {
+	left := max(0, ordered-d.replicas)
+	for i := 0; i <= len(d.old); i++ {
+		m := d.at(i)
+		m.marked = min(m.marked, left-marked)
+		marked += m.marked
+	}
+	return marked
 }
 
 // at is the i-th set: the old ones, oldest first, then the new one.

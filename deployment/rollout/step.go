@@ -50,8 +50,10 @@ type member struct {
 	actual    int64
 	available int64 // at most actual
 	shared    int64 // lowered as part of a scale-down
+	marked    int64 // of spec, chosen to go
 
 	terminating int64 // besides actual
+	counted     int64 // of terminating, towards R + S
 }
 
 // usable is how many machines will be available once the set has its ordered size: orders count as done, and a set
@@ -62,7 +64,7 @@ func (m *member) usable() int64 { return min(m.available, m.spec) }
 func (m *member) lacking() int64 { return m.spec - m.usable() }
 
 // present is how many machines there may be before the set has followed its order.
-func (m *member) present() int64 { return max(m.spec, m.actual) }
+func (m *member) present() int64 { return max(m.spec, m.actual+m.counted) }
 
 // surplus is how many machines the set still has to remove.
 func (m *member) surplus() int64 { return max(0, m.actual-m.spec) }
@@ -97,6 +99,9 @@ func (d *decision) open(f Fleet, storage []member, current int) (olds int) {
 			olds++
 		}
 		m.read(&f.Sets[i])
+		if f.Strict {
+			m.counted = m.terminating
+		}
 		m.index = i
 		d.ordered += m.spec
 		d.usable += m.usable()
@@ -110,6 +115,7 @@ func (m *member) read(set *Set) {
 	m.actual = max(int64(set.Actual), 0)
 	m.available = min(max(int64(set.Available), 0), m.actual)
 	m.terminating = max(int64(set.Terminating), 0)
+	m.marked = min(max(int64(set.Marked), 0), m.spec)
 }
 
 // totals are the ordered machines of all sets as of now, and how many of them are available.
@@ -125,7 +131,10 @@ func (d *decision) totals() (ordered, usable int64) {
 // trim lowers a new set above R to R. It can't take availability below the floor: either no available machine goes,
 // or R of them stay.
 func (d *decision) trim() {
-	d.current.spec = min(d.current.spec, d.replicas)
+	if trimmed := d.current.spec - d.replicas; trimmed > 0 {
+		d.current.spec = d.replicas
+		d.current.marked = max(0, d.current.marked-trimmed) // the others are among those that go
+	}
 }
 
 // grow raises the new set to R, or as far as the ceiling allows. Its own surplus must be gone first as long as old
@@ -135,7 +144,7 @@ func (d *decision) trim() {
 // After retire it may give back what scaleDown took from the new set in the same decision, since machines of old sets
 // that were never created have made room. Only the ends of a decision are compared, so the set is not told of both.
 func (d *decision) grow() {
-	if !d.hasNew {
+	if !d.hasNew || d.current.marked > 0 { // what was chosen to go would stay
 		return
 	}
 	oldOrdered, oldPresent := int64(0), int64(0)

@@ -11,6 +11,8 @@ const (
 	ReasonNewAboveReplicas Reason = "NewAboveReplicas"
 	// ReasonScaleDown: more machines are ordered than R + S; all sets give up their share.
 	ReasonScaleDown Reason = "ScaleDown"
+	// ReasonMarked: a scaler has chosen machines of the set to go.
+	ReasonMarked Reason = "Marked"
 	// ReasonNewGrows: R and R + S leave room for new machines.
 	ReasonNewGrows Reason = "NewGrows"
 	// ReasonOldUnavailable: old machines go that are not available, which costs nothing.
@@ -41,6 +43,8 @@ const (
 	ReasonNewUnavailable Reason = "NewUnavailable"
 	// ReasonHeld: there is no order, and nothing is rolled ([Resize]).
 	ReasonHeld Reason = "Held"
+	// ReasonQuota: machines that are being deleted count towards R + S ([Fleet.Strict]) and leave no room for more.
+	ReasonQuota Reason = "Quota"
 	// ReasonOldPresent: machines of an old set still exist, so no new one may come ([Recreate]).
 	ReasonOldPresent Reason = "OldPresent"
 )
@@ -56,7 +60,8 @@ type Why struct {
 	// NewUnavailable), or to be removed from Set (Removal). NoNewSet: machines that stay; Done: R; Ordered: sets that
 	// change size; Held: ordered machines of old sets; OldPresent: machines that exist in Set.
 	Count int64
-	// Share is how many of Count go as the set's part of the excess above the ceiling (ScaleDown).
+	// Share is how many of Count go as the set's part of the excess above the ceiling (ScaleDown), or as chosen by
+	// a scaler (Marked).
 	Share int64
 	// Kept is how many of Count are there already: the set was to remove them and has not (NewGrows, Grows).
 	Kept int64
@@ -86,6 +91,8 @@ func (w Why) String() string {
 		return fmt.Sprintf("%s ordered of the new set, %d wanted: %d may go", machines(w.Total, ""), w.Ceiling, w.Count)
 	case ReasonScaleDown:
 		return w.scaleDown()
+	case ReasonMarked:
+		return fmt.Sprintf("%s: %s may go, %d chosen by a scaler", w.availability(), machines(w.Count, ""), w.Share)
 	case ReasonNewGrows:
 		return w.grows("new ")
 	case ReasonOldUnavailable:
@@ -117,6 +124,9 @@ func (w Why) state() string {
 			w.availability(), machines(w.Count, ""), w.Set)
 	case ReasonHeld:
 		return fmt.Sprintf("rolling is on hold: %s ordered, %d of them old, %d wanted", machines(w.Total, ""), w.Count, w.Ceiling)
+	case ReasonQuota:
+		return fmt.Sprintf("%s of set %s; waiting for %s to be gone, which count: ceiling is %d",
+			machines(w.Total, ""), w.Set, machines(w.Count, "terminating "), w.Ceiling)
 	case ReasonOldPresent:
 		return w.oldPresent()
 	case ReasonRemoval:

@@ -1,0 +1,259 @@
+package deployment
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/millwright-go/millwright/deployment/rollout"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
+)
+
+// A scaler that takes replicas away may choose the machines that go: it names
+// them, with the time, in an annotation of the deployment (Keys.Victims,
+// "name~time,name~time"). The deployment hands each name to the set that has
+// the machine, in the very write that lowers the set, so that no set ever sees
+// the smaller size without the names, or uses them for another reduction.
+//
+// Only a reduction that is new gives names away: Status.Wanted is what was
+// wanted so far. Names that it leaves behind are out of date, and so is
+// whatever was there before the number went up.
+
+// choice is one name in the annotation that a machine has.
+type choice struct {
+	machineset.Victim
+	family    *family
+	available bool
+	handed    bool // the set was told
+}
+
+// parseVictims reads the annotation. Of a name that comes twice the later time
+// counts. sound is false if anything was passed over.
+func parseVictims(text string) (victims []machineset.Victim, sound bool) {
+	sound = true
+	if text == "" {
+		return nil, true
+	}
+	at := map[string]time.Time{}
+	for entry := range strings.SplitSeq(text, ",") {
+		name, stamp, _ := strings.Cut(strings.TrimSpace(entry), "~")
+		t, err := time.Parse(time.RFC3339, stamp)
+		before, twice := at[name]
+		if err != nil || name == "" || t.Year() < 1970 || t.Year() > 9999 {
+			sound = false
+			continue
+		}
+		if sound = sound && !twice; !twice || t.After(before) {
+			at[name] = t.Truncate(time.Second)
+		}
+	}
+	for name, t := range at {
+		victims = append(victims, machineset.Victim{Name: name, At: t})
+	}
+	slices.SortFunc(victims, func(a, b machineset.Victim) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Name, b.Name)) })
+	return victims, sound
+}
+
+// formatVictims is what parseVictims reads.
+func formatVictims(victims []machineset.Victim) string {
+	entries := make([]string, len(victims))
+	for i, v := range victims {
+		entries[i] = v.Name + "~" + v.At.UTC().Format(time.RFC3339)
+	}
+	return strings.Join(entries, ",")
+}
+
+// readChoices finds the machines that the annotation names: those that are not
+// being deleted, in the order in which they were chosen.
+func (d *decision) readChoices() {
+	text := d.deployment.Annotations[d.p.Keys.Victims]
+	if d.p.Keys.Victims == "" || text == "" {
+		return
+	}
+	victims, _ := parseVictims(text)
+	place := make(map[string]int, len(victims))
+	for i, v := range victims {
+		place[v.Name] = i + 1
+	}
+	found := make([]choice, len(victims))
+	for i := range d.sets {
+		f := &d.sets[i]
+		for _, m := range f.machines {
+			if m == nil || m.Deleted() || !m.OwnedBy(f.set.UID) || place[m.Name] == 0 {
+				continue
+			}
+			v := victims[place[m.Name]-1]
+			found[place[m.Name]-1] = choice{
+				Victim: v, family: f, available: d.available(m), handed: slices.ContainsFunc(f.set.Spec.Victims, v.Equal),
+			}
+		}
+	}
+	d.choices = slices.DeleteFunc(found, func(c choice) bool { return c.family == nil })
+}
+
+func (d *decision) available(m *machine.Machine) bool {
+	return m.Ready() && !m.AvailableAt(d.deployment.Spec.MinReady).After(d.now)
+}
+
+// reduction is how many replicas were taken away since the status was written,
+// less the names that sets were told of already.
+func (d *decision) reduction() int64 {
+	s := &d.deployment.Status
+	if s.WantedSince.IsZero() {
+		return 0
+	}
+	n := int64(s.Wanted) - int64(d.deployment.Spec.Replicas)
+	for i := range d.sets {
+		for _, v := range d.sets[i].set.Spec.Victims {
+			if v.At.After(s.WantedSince) {
+				n--
+			}
+		}
+	}
+	return max(0, n)
+}
+
+// offer counts for each set how many of its machines were chosen to go with
+// the present reduction. A choice from after now belongs to a later one, one
+// from before the last change of size to an earlier one. A set gives up first
+// what is not available, unless a choice stands against that: so an available
+// machine is only taken where as many as must be stay without it. A set that
+// has yet to make machines gives up those first, and no other for them.
+func (d *decision) offer() {
+	n := d.reduction()
+	spare := -max(0, int64(d.deployment.Spec.Replicas)-int64(d.bounds.Unavailable))
+	for i := range d.sets {
+		spare += int64(min(d.sets[i].available-d.sets[i].leaving, d.sets[i].size()))
+	}
+	for i := range d.choices {
+		c := &d.choices[i]
+		switch {
+		case n == 0:
+			return
+		case c.handed || c.family.set.Deleted() || c.At.After(d.now) || c.At.Before(d.deployment.Status.WantedSince):
+			continue
+		case c.family.actual < c.family.size() || c.available && spare <= 0:
+			continue
+		case c.available:
+			spare--
+			c.family.leaving++
+		}
+		c.family.offered = append(c.family.offered, c.Victim)
+		n--
+	}
+}
+
+// handOver gives the sets that are lowered the names of machines chosen to go.
+func (d *decision) handOver(steps []rollout.Scale) {
+	for _, step := range steps {
+		f := d.resizable(step.Name)
+		if f == nil || step.To >= f.size() {
+			continue
+		}
+		f.handing = f.offered[:min(len(f.offered), int(f.size()-step.To))]
+	}
+}
+
+// victims are the names that a set of this size should know: those handed over
+// before, as long as it has more machines than that, and those of now.
+func (f *family) victims(size int32) []machineset.Victim {
+	var out []machineset.Victim
+	if f.actual > max(size, 0) {
+		out = append(out, f.aliveVictims()...)
+	}
+	return append(out, f.handing...)
+}
+
+// aliveVictims are those of the set's victims that it has not given up yet.
+func (f *family) aliveVictims() []machineset.Victim {
+	if len(f.set.Spec.Victims) == 0 {
+		return nil
+	}
+	alive := make(map[string]bool, len(f.machines))
+	for _, m := range f.machines {
+		if m != nil && !m.Deleted() && m.OwnedBy(f.set.UID) {
+			alive[m.Name] = true
+		}
+	}
+	var out []machineset.Victim
+	for _, v := range f.set.Spec.Victims {
+		if alive[v.Name] {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// outdatedVictims tells whether a set knows of machines to give up that it has
+// and that no surplus is left to make go: the next one is another matter.
+func (f *family) outdatedVictims() bool {
+	return f.actual <= f.size() && len(f.aliveVictims()) > 0
+}
+
+// countLeaving notes how many of a set's available machines it was told to
+// give up and has not.
+func (d *decision) countLeaving(f *family) {
+	surplus := f.actual - f.size()
+	if surplus <= 0 || len(f.set.Spec.Victims) == 0 {
+		return
+	}
+	named := make(map[string]bool, len(f.set.Spec.Victims))
+	for _, v := range f.set.Spec.Victims {
+		named[v.Name] = true
+	}
+	for _, m := range f.machines {
+		if m != nil && named[m.Name] && !m.Deleted() && m.OwnedBy(f.set.UID) && d.available(m) {
+			f.leaving = min(f.leaving+1, surplus)
+		}
+	}
+}
+
+// tidy takes names off the annotation that are of no use any more: of machines
+// that are gone or going, those that the reduction they were meant for has left
+// behind, and what can't be read. It comes after the status has told which
+// size is wanted.
+func (d *decision) tidy() (Plan, bool) {
+	text, key := d.deployment.Annotations[d.p.Keys.Victims], d.p.Keys.Victims
+	if text == "" || key == "" || d.held() || d.throttled > 0 {
+		return Plan{}, false
+	}
+	var stay []machineset.Victim
+	for _, c := range d.choices {
+		going := c.handed && c.family.actual > c.family.size()
+		if going || !c.handed && c.At.After(d.deployment.Status.WantedSince) {
+			stay = append(stay, c.Victim)
+		}
+	}
+	all, sound := parseVictims(text)
+	if sound && len(stay) == len(all) {
+		return Plan{}, false
+	}
+	changed := d.deployment.Clone()
+	if changed.Annotations[key] = formatVictims(stay); len(stay) == 0 {
+		delete(changed.Annotations, key)
+	}
+	why := Why{Reason: ReasonTidied, Name: key, Count: int32(len(all) - len(stay)), Of: int32(len(all))}
+	return Plan{Write: &Update{Deployment: changed}, Why: why}, true
+}
+
+// noteWanted keeps in the status which size was wanted when all orders for it were
+// given.
+func (d *decision) noteWanted(s *Status) {
+	if d.held() || !s.WantedSince.IsZero() && s.Wanted == d.deployment.Spec.Replicas {
+		return
+	}
+	s.Wanted, s.WantedSince = d.deployment.Spec.Replicas, d.stamp()
+}
+
+// withVictims is a copy of annotations with more names.
+func withVictims(annotations map[string]string, key string, victims []machineset.Victim) map[string]string {
+	c := maps.Clone(annotations)
+	if c == nil {
+		c = make(map[string]string, 1)
+	}
+	c[key] = formatVictims(victims)
+	return c
+}

@@ -1,0 +1,114 @@
+package deployment
+
+import (
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
+)
+
+// Rollout marks flow from the deployment to its sets, from a set to its
+// machines and from a machine to its node, each step one write, and go the
+// same way. Nothing remembers that they were made but what they are made on.
+
+// rolling tells whether a rollout is under way: there is a new set, and another
+// one has machines, or is to have some.
+func (d *decision) rolling() bool {
+	if d.current == nil {
+		return false
+	}
+	for i := range d.sets {
+		if f := &d.sets[i]; f != d.current && f.inUse() {
+			return true
+		}
+	}
+	return false
+}
+
+// inUse tells whether a set has machines, or is to have some.
+func (f *family) inUse() bool { return f.size() > 0 || f.actual > 0 }
+
+// marks are those that the machines of a set should carry. Without a new set,
+// as of a template that was changed while paused, they stay as they are: it is
+// not known what is to go.
+func (d *decision) marks(s *machineset.Set) machine.RolloutMarks {
+	switch {
+	case d.current == nil:
+		return s.Spec.Marks
+	case !d.rolling():
+		return machine.RolloutMarks{}
+	}
+	marks := d.p.RolloutMarks
+	marks.Avoid = marks.Avoid && s != d.current.set
+	return marks
+}
+
+// carry has a write of a set take along what would need a write of its own.
+// before is the set as observed.
+func (d *decision) carry(changed, before *machineset.Set) {
+	if d.current != nil && before == d.current.set {
+		changed.Revision = d.revision
+	}
+	changed.Spec.Marks = d.marks(before)
+	if f := d.resizable(before.UID); f != nil {
+		changed.Spec.Victims = f.victims(changed.Spec.Replicas)
+		changed.Spec.Slack = d.slack(f)
+	}
+}
+
+// words say what marks are for.
+func words(m machine.RolloutMarks) string {
+	switch m {
+	case machine.RolloutMarks{Avoid: true}:
+		return "should be avoided: they are about to go"
+	case machine.RolloutMarks{Keep: true}:
+		return "should be kept from autoscalers while the rollout lasts"
+	case machine.RolloutMarks{Avoid: true, Keep: true}:
+		return "should be avoided, and kept from autoscalers while the rollout lasts"
+	}
+	return "need no rollout marks any more"
+}
+
+// slack is how far a set may leave its size to replace machines on request: as
+// far as a rollout might, if there is none. While there is one, or the
+// deployment is paused, requests wait.
+func (d *decision) slack(f *family) machineset.Slack {
+	if f.requested == 0 || f != d.current || d.deployment.Spec.Paused || d.rolling() {
+		return machineset.Slack{}
+	}
+	return machineset.Slack{Surge: d.bounds.Surge, Unavailable: d.bounds.Unavailable}
+}
+
+// mark writes the marks of sets that no order has taken along, and takes names
+// of machines away that a set need not give up any more. Sets without
+// machines are left as they are: if one comes back, its resizing takes the
+// marks along.
+func (d *decision) mark() (Plan, bool) {
+	if d.held() {
+		return Plan{}, false
+	}
+	var plan Plan
+	for i := range d.sets {
+		f := &d.sets[i]
+		s := f.set
+		marked, forgets, slack := s.Spec.Marks == d.marks(s), f.outdatedVictims(), d.slack(f)
+		if s.Deleted() || !f.inUse() || marked && !forgets && s.Spec.Slack == slack {
+			continue
+		}
+		changed := s.Clone()
+		d.carry(changed, s)
+		why := Why{Reason: ReasonMark, Name: s.Name, Detail: words(changed.Spec.Marks)}
+		switch {
+		case s.Spec.Slack != slack && slack != (machineset.Slack{}):
+			why = Why{Reason: ReasonSlack, Name: s.Name, Count: int32(f.requested), To: slack.Surge, Of: slack.Unavailable}
+		case s.Spec.Slack != slack:
+			why = Why{Reason: ReasonNoSlack, Name: s.Name}
+		case marked:
+			why = Why{Reason: ReasonForget, Name: s.Name, Count: int32(len(f.aliveVictims()))}
+		}
+		plan.Push = append(plan.Push, Order{changed, why})
+	}
+	if len(plan.Push) == 0 {
+		return Plan{}, false
+	}
+	plan.Why = plan.Push[0].Why
+	return plan, true
+}

@@ -1,0 +1,137 @@
+package deployment
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/object"
+)
+
+// Why a scale-down is refused, for errors.Is; the error names the object.
+var (
+	// ErrGoing: the deployment is being deleted.
+	ErrGoing = errors.New("it is being deleted")
+	// ErrSize: the size is negative, or above the present one.
+	ErrSize = errors.New("it can only be scaled down, to 0 at the least")
+	// ErrTooMany: more machines are named than replicas are taken away.
+	ErrTooMany = errors.New("more machines are named than replicas are taken away")
+	// ErrNotMember: a machine that is named is not the deployment's.
+	ErrNotMember = errors.New("it is no machine of the deployment")
+	// ErrLeaving: a machine that is named is being deleted already, or chosen
+	// to go with replicas that were taken away before. It can't go twice.
+	ErrLeaving = errors.New("it is on its way out already")
+	// ErrNamedTwice: a machine is named twice.
+	ErrNamedTwice = errors.New("it is named twice")
+	// ErrNoKey: Keys.Victims is empty, so machines can't be named.
+	ErrNoKey = errors.New("the policy has no key for it")
+)
+
+// ScaleDown is the deployment of the observation with to replicas, and with the
+// machines named chosen to go for those that it loses: both are one update, so
+// that neither is ever seen without the other. The observation is to be read
+// live; only Deployment and Sets are looked at. With the size and the names that
+// it has already it comes back as it is, so that a caller which did not hear the
+// answer may ask again.
+//
+// The machines go first within the bounds of the deployment's strategy: where
+// one can't go because availability would fall below the floor, another goes.
+func ScaleDown(o *Observation, names []string, to int32, p *Policy, now time.Time) (*Deployment, error) {
+	if o == nil || o.Deployment == nil {
+		return nil, ErrNoDeployment
+	}
+	if p == nil {
+		return nil, ErrNoPolicy
+	}
+	d := o.Deployment
+	refuse := func(err error) (*Deployment, error) {
+		return nil, fmt.Errorf("scaling deployment %s from %d to %d: %w", d.Key, d.Spec.Replicas, to, err)
+	}
+	if d.Deleted() {
+		return refuse(ErrGoing)
+	}
+	listed, _ := parseVictims(d.Annotations[p.Keys.Victims])
+	if to == d.Spec.Replicas && allListed(listed, names) {
+		return d, nil
+	}
+	if bad := o.mayLose(names, to, p.Keys.Victims, listed); bad != nil {
+		return refuse(bad)
+	}
+	changed := d.Clone()
+	changed.Spec.Replicas = to
+	if len(names) > 0 {
+		for _, name := range names {
+			listed = append(listed, machineset.Victim{Name: name, At: now.Truncate(time.Second)})
+		}
+		changed.Annotations = withVictims(d.Annotations, p.Keys.Victims, listed)
+	}
+	return changed, nil
+}
+
+func allListed(listed []machineset.Victim, names []string) bool {
+	for _, name := range names {
+		if !slices.ContainsFunc(listed, func(v machineset.Victim) bool { return v.Name == name }) {
+			return false
+		}
+	}
+	return true
+}
+
+// mayLose says why the machines named can't be chosen to go when the
+// deployment is scaled down to to; nil: they can.
+func (o *Observation) mayLose(names []string, to int32, key string, listed []machineset.Victim) error {
+	replicas := o.Deployment.Spec.Replicas
+	switch {
+	case to < 0 || to > replicas:
+		return ErrSize
+	case len(names) > 0 && key == "":
+		return ErrNoKey
+	case int64(len(names)) > int64(replicas)-int64(to):
+		return ErrTooMany
+	}
+	for i, name := range names {
+		bad := o.mayLeave(name, listed)
+		if slices.Contains(names[:i], name) {
+			bad = ErrNamedTwice
+		}
+		if bad != nil {
+			return fmt.Errorf("machine %s: %w", name, bad)
+		}
+	}
+	return nil
+}
+
+// mayLeave says why a machine can't be chosen to go; nil: it can.
+func (o *Observation) mayLeave(name string, listed []machineset.Victim) error {
+	owner, m := o.find(name)
+	switch {
+	case m == nil:
+		return ErrNotMember
+	case m.Deleted() || owner.Deleted():
+		return ErrLeaving
+	}
+	named := func(v machineset.Victim) bool { return v.Name == name }
+	if slices.ContainsFunc(listed, named) || slices.ContainsFunc(owner.Spec.Victims, named) {
+		return ErrLeaving
+	}
+	return nil
+}
+
+// find is the machine of that name and its set; nil: the deployment has none.
+func (o *Observation) find(name string) (*machineset.Set, *machine.Machine) {
+	key := object.Key{Namespace: o.Deployment.Namespace, Name: name}
+	for _, c := range o.Sets {
+		if c.Set == nil || !c.Set.OwnedBy(o.Deployment.UID) {
+			continue
+		}
+		for _, m := range c.Machines {
+			if m != nil && m.Key == key && m.OwnedBy(c.Set.UID) {
+				return c.Set, m
+			}
+		}
+	}
+	return nil, nil
+}

@@ -1,0 +1,323 @@
+package deployment_test
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
+)
+
+func init() {
+	stories["scaler-chooses"] = scalerChooses
+	stories["scaler-chooses-while-rolling"] = scalerChoosesWhileRolling
+	stories["scaler-writes-the-annotation"] = scalerWrites
+	stories["scaler-against-the-floor"] = scalerAgainstFloor
+}
+
+const victimsKey = "node.machine.sapcloud.io/trigger-deletion-by-mcm"
+
+// scaleDown has a scaler take replicas away and choose who goes.
+func (w *world) scaleDown(to int32, names ...string) error {
+	o := &deployment.Observation{Deployment: w.deployment, Live: true}
+	for _, s := range w.setsOf(w.deployment.UID) {
+		o.Sets = append(o.Sets, deployment.Children{Set: s, Machines: w.machinesOf(s.UID)})
+	}
+	changed, err := deployment.ScaleDown(o, names, to, deployment.DefaultPolicy(), w.now)
+	if err == nil && changed != w.deployment {
+		changed.Generation++
+		_, err = w.updateDeployment(changed)
+	}
+	return err
+}
+
+// note writes the annotation as another program does.
+func (w *world) noteVictims(text string) {
+	d := w.deployment.Clone()
+	d.Annotations = maps.Clone(d.Annotations)
+	if d.Annotations == nil {
+		d.Annotations = map[string]string{}
+	}
+	d.Annotations[victimsKey] = text
+	_, _ = w.updateDeployment(d)
+}
+
+func (w *world) machine(name string) *machine.Machine {
+	i := slices.IndexFunc(w.machines, func(m *machine.Machine) bool { return m.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return w.machines[i]
+}
+
+func (s *story) tellMachines() {
+	for _, m := range s.machines {
+		s.say("machine %s, deleted %v", m.Name, m.Deleted())
+	}
+	s.say("annotation %q", s.deployment.Annotations[victimsKey])
+}
+
+func scalerChooses(t *testing.T) *story {
+	s := settled(t, web(4))
+	s.say("the third and the fourth should go, %s and %s", s.running(2), s.running(3))
+	require.NoError(t, s.scaleDown(2, s.running(2), s.running(3)))
+	s.decide()
+	s.obeyAll()
+	s.tellMachines()
+	s.follow(1)
+	s.tellMachines()
+	return s
+}
+
+func scalerChoosesWhileRolling(t *testing.T) *story {
+	d := web(5)
+	d.Spec.Strategy.MaxUnavailable.Value = 1
+	s := settled(t, d)
+	s.say("another class is wanted")
+	s.edit(class("large"))
+	s.decide()
+	s.obeyAll()
+	s.liveAll()
+	chosen := s.machines[len(s.machines)-1].Name
+	s.say("a machine of the new set should go, %s", chosen)
+	require.NoError(t, s.scaleDown(4, chosen))
+	s.decide()
+	s.obeyAll()
+	s.tellMachines()
+	s.follow(8)
+	return s
+}
+
+func scalerWrites(t *testing.T) *story {
+	s := settled(t, web(3))
+	at := s.now.Truncate(time.Second).Format(time.RFC3339)
+	s.say("a scaler notes what it will take away, badly in part")
+	s.noteVictims(s.running(1) + "~" + at + ",nobody~" + at + ",nonsense," + s.running(2) + "~2020-01-01T00:00:00Z")
+	s.decide()
+	s.tellMachines()
+	s.say("a minute later it takes it away")
+	s.pass(time.Minute)
+	s.edit(replicas(2))
+	s.decide()
+	s.obeyAll()
+	s.tellMachines()
+	s.follow(1)
+	s.tellMachines()
+	s.say("it notes another, and somebody wants more machines")
+	s.noteVictims(s.running(0) + "~" + s.now.Truncate(time.Second).Format(time.RFC3339))
+	s.decide()
+	s.pass(time.Minute)
+	s.edit(replicas(3))
+	s.decide()
+	s.follow(1)
+	s.tellMachines()
+	return s
+}
+
+func scalerAgainstFloor(t *testing.T) *story {
+	s := settled(t, web(3))
+	s.enter(s.running(0), machine.PhaseUnknown)
+	s.say("the first is ill; the second should go, and two must stay available")
+	require.NoError(t, s.scaleDown(2, s.running(1)))
+	s.decide()
+	s.obeyAll()
+	s.tellMachines()
+	s.follow(1)
+	s.tellMachines()
+	return s
+}
+
+// TestP20ChosenMachinesGo: where a scaler takes replicas away of a fleet at rest,
+// the machines it chose go; be it amid a rollout, the bounds hold at every
+// moment, no name is left behind, and no set knows of one that could go later.
+func TestP20ChosenMachinesGo(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := newChaos(t, false, false)
+		c.edit(func(s *deployment.Spec) {
+			s.Strategy.Kind, s.Replicas = deployment.RollingUpdate, rapid.Int32Range(2, 9).Draw(t, "wanted")
+		})
+		require.GreaterOrEqual(t, c.rest(), 0)
+		c.hire()
+		rolling := rapid.Bool().Draw(t, "rolling")
+		if rolling {
+			c.edit(class(rapid.SampledFrom(classes).Draw(t, "class")))
+		}
+		for range rapid.IntRange(0, 60).Draw(t, "steps before") {
+			rapid.SampledFrom([]func(){c.shellSteps, c.setObeys, c.machineLives}).Draw(t, "actor")()
+		}
+		var alive []string
+		for _, m := range c.machines {
+			if !m.Deleted() {
+				alive = append(alive, m.Name)
+			}
+		}
+		ceilingBefore, _ := limitsOf(&c.deployment.Spec)
+		less := rapid.IntRange(1, int(c.deployment.Spec.Replicas)).Draw(t, "less")
+		names := rapid.Permutation(alive).Draw(t, "names")
+		names = names[:min(len(names), rapid.IntRange(0, less).Draw(t, "chosen"))]
+		require.NoError(t, c.scaleDown(c.deployment.Spec.Replicas-int32(less), names...))
+		_, _, before := c.sums()
+		for range rapid.IntRange(0, 100).Draw(t, "steps after") {
+			rapid.SampledFrom([]func(){c.shellSteps, c.setObeys, c.machineLives, c.crash}).Draw(t, "actor")()
+			total, _, now := c.sums()
+			ceiling, floor := limitsOf(&c.deployment.Spec)
+			require.LessOrEqual(t, total, max(ceiling, ceilingBefore), "P7: %s", c)
+			require.GreaterOrEqual(t, now, min(floor, before), "P7: %s", c)
+		}
+		require.GreaterOrEqual(t, c.rest(), 0)
+		requireComplete(t, c.world)
+		require.NotContains(t, c.deployment.Annotations, victimsKey, "names were left behind")
+		for _, name := range names {
+			require.True(t, rolling || c.machine(name) == nil, "P20: %s was chosen, available and not in need, and stays", name)
+		}
+		for _, s := range c.setsOf(c.deployment.UID) {
+			for _, v := range s.Spec.Victims {
+				require.Nil(t, c.machine(v.Name), "P20: a machine that was handed over stays, and could go later")
+			}
+		}
+	})
+}
+
+// TestP20HandedOverOnceAndInTime: whatever happens, sets are told of a machine
+// only together with a smaller size and not before the scaler's own time, of
+// no more machines than they lose, and of none that was chosen before the last
+// change of size; and at rest no set knows of a machine that it has.
+func TestP20HandedOverOnceAndInTime(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := newChaos(t, true, false)
+		issued := func(kind string, order deployment.Order, pass *deployment.Deployment) {
+			c.check(kind, order, pass)
+			c.checkVictims(kind, order, pass)
+		}
+		c.shell.issue = issued
+		for range rapid.IntRange(1, 150).Draw(t, "steps") {
+			if rapid.IntRange(0, 5).Draw(t, "scaler") == 0 && c.deployment != nil && len(c.machines) > 0 {
+				c.scalerActs()
+				continue
+			}
+			c.move()
+			c.shell.issue = issued
+		}
+		require.GreaterOrEqual(t, c.rest(), 0)
+		for _, s := range c.setsOf(c.deployment.UID) {
+			for _, v := range s.Spec.Victims {
+				m := c.machine(v.Name)
+				require.True(t, m == nil || !m.OwnedBy(s.UID) || s.Spec.Replicas == 0, "P20: %s could go in a later reduction", v.Name)
+			}
+		}
+		victims := c.deployment.Annotations[victimsKey]
+		require.NotContains(t, victims, "nonsense")
+	})
+}
+
+// scalerActs as it should, or writes whatever it likes.
+func (c *chaos) scalerActs() {
+	name := one(c.t, "chosen", c.machines).Name
+	if rapid.Bool().Draw(c.t, "by the book") {
+		to := rapid.Int32Range(0, max(0, c.deployment.Spec.Replicas)).Draw(c.t, "to")
+		_ = c.scaleDown(to, name)
+		return
+	}
+	at := c.now.Add(time.Duration(rapid.IntRange(-60, 60).Draw(c.t, "when")) * time.Second).UTC().Format(time.RFC3339)
+	c.noteVictims(c.deployment.Annotations[victimsKey] + "," + name + "~" + at + rapid.SampledFrom([]string{"", ",nonsense"}).Draw(c.t, "tail"))
+}
+
+func (c *chaos) checkVictims(kind string, order deployment.Order, pass *deployment.Deployment) {
+	before := c.set(order.Set.Name)
+	if kind != "scale" || before == nil || before.Spec.Replicas < 0 || before.UID != order.Set.UID || before.Version != order.Set.Version {
+		return
+	}
+	told := 0
+	for _, v := range order.Set.Spec.Victims {
+		if slices.ContainsFunc(before.Spec.Victims, v.Equal) {
+			continue
+		}
+		told++
+		require.False(c.t, v.At.After(c.now), "P20: %s was chosen for a later change", v.Name)
+		require.False(c.t, v.At.Before(pass.Status.WantedSince), "P20: %s was chosen for an earlier change", v.Name)
+		require.Less(c.t, pass.Spec.Replicas, pass.Status.Wanted, "P20: %s goes though no replica was taken away", v.Name)
+	}
+	require.LessOrEqual(c.t, told, int(max(0, before.Spec.Replicas-order.Set.Spec.Replicas)))
+}
+
+// TestScaleDownRefuses what could not mean what it says, by error and by name.
+func TestScaleDownRefuses(t *testing.T) {
+	d := stored(3)
+	mine := ownSet(d, "web-a", 3)
+	mine.Machines[2].DeletedAt = begin
+	foreign := ownSet(d, "other", 1)
+	foreign.Set.Owner.UID = "another"
+	o := &deployment.Observation{Deployment: d, Sets: []deployment.Children{mine, foreign, {}}}
+	a, b, going, others := mine.Machines[0].Name, mine.Machines[1].Name, mine.Machines[2].Name, foreign.Machines[0].Name
+	p := deployment.DefaultPolicy()
+	for _, line := range []struct {
+		to    int32
+		names []string
+		want  error
+	}{
+		{-1, nil, deployment.ErrSize}, {4, nil, deployment.ErrSize}, {2, []string{a, b}, deployment.ErrTooMany},
+		{3, []string{a}, deployment.ErrTooMany}, {2, []string{"nobody"}, deployment.ErrNotMember}, {2, []string{""}, deployment.ErrNotMember},
+		{2, []string{others}, deployment.ErrNotMember}, {2, []string{going}, deployment.ErrLeaving}, {1, []string{a, a}, deployment.ErrNamedTwice},
+		{2, []string{a}, nil}, {1, []string{a, b}, nil}, {0, nil, nil},
+	} {
+		changed, err := deployment.ScaleDown(o, line.names, line.to, p, begin)
+		require.ErrorIs(t, err, line.want, "%+v", line)
+		if line.want == nil {
+			require.NoError(t, err)
+			require.Equal(t, line.to, changed.Spec.Replicas)
+			require.Equal(t, int32(3), d.Spec.Replicas, "an argument was changed")
+			continue
+		}
+		require.Nil(t, changed)
+		require.Contains(t, err.Error(), "fleet/web")
+	}
+	chosen, err := deployment.ScaleDown(o, []string{a}, 2, p, begin)
+	require.NoError(t, err)
+	require.Equal(t, a+"~2026-03-01T12:00:00Z", chosen.Annotations[victimsKey])
+	o.Deployment = chosen
+	again, err := deployment.ScaleDown(o, []string{a}, 2, p, begin.Add(time.Hour))
+	require.NoError(t, err)
+	require.Same(t, chosen, again, "asked again it is the same")
+	_, err = deployment.ScaleDown(o, []string{a}, 1, p, begin)
+	require.ErrorIs(t, err, deployment.ErrLeaving, "one machine goes for one replica")
+	mine.Set.Spec.Victims = []machineset.Victim{{Name: b, At: begin}}
+	_, err = deployment.ScaleDown(o, []string{b}, 1, p, begin)
+	require.ErrorIs(t, err, deployment.ErrLeaving)
+	p.Keys.Victims = ""
+	_, err = deployment.ScaleDown(o, []string{b}, 1, p, begin)
+	require.ErrorIs(t, err, deployment.ErrNoKey)
+	gone := d.Clone()
+	gone.DeletedAt = begin
+	_, err = deployment.ScaleDown(&deployment.Observation{Deployment: gone}, nil, 1, p, begin)
+	require.ErrorIs(t, err, deployment.ErrGoing)
+	_, err = deployment.ScaleDown(nil, nil, 1, p, begin)
+	require.True(t, errors.Is(err, deployment.ErrNoDeployment))
+	_, err = deployment.ScaleDown(o, nil, 1, nil, begin)
+	require.ErrorIs(t, err, deployment.ErrNoPolicy)
+}
+
+// FuzzVictims: any annotation gives a decision, and one that is written back
+// reads as before.
+func FuzzVictims(f *testing.F) {
+	f.Add("a~2026-03-01T12:00:00Z,b~2026-03-01T13:00:00+01:00")
+	f.Add(",,~,a~,~2026-03-01T12:00:00Z,a~0000-01-01T00:00:00Z,a~9999-12-31T23:59:59-14:00")
+	f.Fuzz(func(t *testing.T, text string) {
+		o := settledObservation(t, 2)
+		o.Deployment.Annotations = map[string]string{victimsKey: text}
+		plan, err := deployment.Decide(o, deployment.DefaultPolicy(), begin.Add(time.Minute))
+		require.NoError(t, err)
+		if w, ok := plan.Write.(*deployment.Update); ok {
+			o.Deployment = w.Deployment
+			plan, err = deployment.Decide(o, deployment.DefaultPolicy(), begin.Add(time.Minute))
+			require.NoError(t, err)
+			require.Nil(t, plan.Write, "%s: %q became %q", plan.Why, text, w.Deployment.Annotations[victimsKey])
+		}
+	})
+}

@@ -1,0 +1,72 @@
+package deployment_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
+)
+
+func init() { stories["replace-on-request"] = replaceOnRequest }
+
+const replaceKey = "millwright-go/replace"
+
+func (w *world) request(name, value string) {
+	w.changeMachine(name, func(m *machine.Machine) { m.Annotations = map[string]string{replaceKey: value} })
+}
+
+func replaceOnRequest(t *testing.T) *story {
+	s := settled(t, web(3))
+	s.say("the second is to be replaced")
+	s.request(s.running(1), "true")
+	s.decide()
+	require.Equal(t, machineset.Slack{Surge: 1}, s.sets[0].Spec.Slack)
+	s.say("another class is wanted meanwhile")
+	s.edit(class("large"))
+	s.decide()
+	require.Equal(t, machineset.Slack{}, s.sets[0].Spec.Slack)
+	return s
+}
+
+// TestSlackIsRoomTakenAlready: when a rollout begins, what the old set may make
+// beyond its size counts as made, until its leave is seen to be withdrawn.
+func TestSlackIsRoomTakenAlready(t *testing.T) {
+	d := stored(3)
+	d.Spec.Strategy.MaxSurge.Value = 1
+	o := &deployment.Observation{Deployment: d, Live: true, Sets: []deployment.Children{
+		another(d, "large", 0, 3), ownSet(d, "web-a", 0),
+	}}
+	o.Sets[0].Set.Spec.Slack = machineset.Slack{Surge: 1}
+	plan := decide(t, o, begin)
+	require.Empty(t, plan.Scale, "one more of the old set may be on its way: %s", plan.Why)
+	require.Len(t, plan.Push, 1)
+	require.Equal(t, machineset.Slack{}, plan.Push[0].Set.Spec.Slack)
+	follow(t, o, plan)
+	plan = decide(t, o, begin)
+	require.Len(t, plan.Scale, 1)
+	require.EqualValues(t, 1, plan.Scale[0].Set.Spec.Replicas)
+}
+
+// TestRequestsWait while the deployment is paused, and end when they are
+// withdrawn.
+func TestRequestsWait(t *testing.T) {
+	o := settledObservation(t, 3)
+	m := o.Sets[0].Machines[0]
+	m.Annotations = map[string]string{replaceKey: "true"}
+	o.Deployment.Spec.Paused = true
+	require.Empty(t, decide(t, o, begin).Push)
+	o.Deployment.Spec.Paused = false
+	plan := decide(t, o, begin)
+	require.Len(t, plan.Push, 1)
+	require.Equal(t, deployment.ReasonSlack, plan.Why.Reason)
+	follow(t, o, plan)
+	require.Empty(t, decide(t, o, begin).Push)
+	m.Annotations = nil
+	plan = decide(t, o, begin.Add(time.Minute))
+	require.Equal(t, deployment.ReasonNoSlack, plan.Why.Reason)
+	require.Equal(t, machineset.Slack{}, plan.Push[0].Set.Spec.Slack)
+}

@@ -1,0 +1,112 @@
+package machineset
+
+import (
+	"strconv"
+
+	"github.com/millwright-go/millwright/machine"
+)
+
+// A machine whose annotation asks for it (Keys.Replace) is replaced: another is
+// made first, where Slack has room for it, and it goes once availability
+// permits. Nothing is remembered: as long as such machines are there, the set
+// wants as many more as may exist besides, and as soon as the others do without
+// one of them, it goes.
+
+// Slack is how far a set may leave its size to replace machines on request: so
+// many more may exist, and so many may be missing. Neither negative. Both zero:
+// none is replaced on request, unless the set has no owner; then one more may
+// exist. A deployment gives its set the bounds of a rollout for as long as that
+// takes, if no rollout is under way.
+type Slack struct {
+	Surge       int32
+	Unavailable int32
+}
+
+// slack is what holds for the set.
+func (d *decision) slack() Slack {
+	s := d.s.Spec.Slack
+	if s == (Slack{}) && d.s.Owner == nil {
+		return Slack{Surge: 1}
+	}
+	return Slack{max(0, s.Surge), max(0, s.Unavailable)}
+}
+
+// Requested tells whether an annotation of the key asks for the machine to be
+// replaced.
+func Requested(m *machine.Machine, key string) bool {
+	text, ok := m.Annotations[key]
+	if !ok || key == "" {
+		return false
+	}
+	yes, err := strconv.ParseBool(text)
+	return err == nil && yes
+}
+
+// requests are the machines that are to be replaced.
+type requests struct {
+	available, others lowest // the former of them, in the order of victims
+	count, ready      int    // of all, and of those available
+}
+
+func (r *requests) limit(n int) { r.available.limit, r.others.limit = n, n }
+
+// visitRequest counts an active machine if it is to be replaced. A template
+// that asks for it would never come to an end, and is not listened to.
+func (v *surveyor) visitRequest(m *machine.Machine, available bool) {
+	key := v.p.Keys.Replace
+	if !Requested(m, key) || v.s.Spec.Template.Annotations[key] != "" || v.slack() == (Slack{}) {
+		return
+	}
+	r := &v.census.requests
+	r.count++
+	list := &r.others
+	if available {
+		r.ready++
+		list = &r.available
+	}
+	if list.limit > 0 {
+		list.offer(v.rank(m, available))
+	}
+}
+
+// extra is how many machines there should be beyond the set's size, to take the
+// place of others.
+func (d *decision) extra() int { return min(d.census.requests.count, int(d.slack().Surge)) }
+
+// dispensable is how many of the available machines that are to be replaced may
+// go now. Availability must permit it, and if there may be more machines for a
+// time, the replacements must be available.
+func (d *decision) dispensable() int {
+	c, r, slack := &d.census, &d.census.requests, d.slack()
+	n := min(r.ready, c.available-max(0, d.wanted()-int(slack.Unavailable)))
+	if slack.Surge > 0 {
+		n = min(n, c.available-r.ready-(d.wanted()-r.count))
+	}
+	return max(0, n)
+}
+
+// replaceRequested deletes machines that are to be replaced, as many as can be
+// spared. Those that are not available cost nothing.
+func (d *decision) replaceRequested() (Plan, bool) {
+	r := &d.census.requests
+	if r.count == 0 || d.o.Refused.Delete != nil || d.o.Frozen || d.scaleUpDisabled() {
+		return Plan{}, false
+	}
+	n, out := d.dispensable(), r.count-r.ready
+	if n+out == 0 {
+		d.waiting = d.tally(ReasonReplacing)
+		d.waiting.Count = int64(r.count)
+		return Plan{}, false
+	}
+	if plan, busy := d.readLive("deleting machines that are to be replaced"); busy {
+		return plan, true
+	}
+	spared := r.available.sorted()
+	victims := append(r.others.sorted(), spared[:min(n, len(spared))]...)
+	victims = victims[:min(len(victims), int(d.p.Burst))]
+	orders := make([]Order, len(victims))
+	for i, v := range victims {
+		orders[i] = Order{Machine: v.machine, Why: Why{Reason: ReasonRequested, Phase: v.machine.Status.Phase}}
+	}
+	return Plan{Delete: orders, Why: d.deletion(ReasonDeleteRequested, len(orders))}, true
+}
