@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -87,6 +88,12 @@ var disturbances = []func(*rapid.T, *machine.Observation){
 	func(t *rapid.T, o *machine.Observation) { o.Machine.Spec.NodeTemplate = anyTemplate(t) },
 	func(t *rapid.T, o *machine.Observation) { o.Machine.Spec.InPlace = anyRequest.Draw(t, "request") },
 	func(t *rapid.T, o *machine.Observation) { o.Node.Node.Applied.Update = anyMarks(t) },
+	func(_ *rapid.T, o *machine.Observation) { // left from an update, and said so already
+		told := object.Condition{Type: machine.NodeInPlaceUpdate, Status: object.True}
+		o.Node.Node.Conditions = append(slices.Clone(o.Node.Node.Conditions), told)
+		o.Machine.Status.Conditions = append(slices.Clone(o.Machine.Status.Conditions), told)
+		o.Node.Node.Applied.Update.Since = epoch.Add(-time.Hour)
+	},
 	func(_ *rapid.T, o *machine.Observation) {
 		o.Node.Node.Labels = maps.Clone(o.Node.Node.Labels)
 		if o.Node.Node.Labels == nil {

@@ -24,6 +24,7 @@ type script struct {
 	detach   func(*machine.DetachVolumes) (machine.DrainAnswer, error)
 	drains   int
 	detaches int
+	effects  map[string]int
 }
 
 func (s *script) Drain(_ context.Context, m *machine.Machine, e *machine.DrainNode) (machine.DrainAnswer, error) {
@@ -46,8 +47,9 @@ func (s *script) Detach(_ context.Context, _ *machine.Machine, e *machine.Detach
 // drained is a machine that runs, in a manager with a scripted drainer.
 func drained(t *testing.T) (*world, *script, manager.Reconciler) {
 	w := newWorld(t, drivertest.MemoryOptions{})
-	o, s := w.options(), &script{w: w}
+	o, s := w.options(), &script{w: w, effects: map[string]int{}}
 	o.Drainer = s
+	o.Hooks.Effect = func(_ manager.Kind, _ object.Key, name string, _ time.Duration, _ error) { s.effects[name]++ }
 	r := reconciler(t, o, manager.KindMachine)
 	_, err := w.machines.Create(ctx, &machine.Machine{
 		Meta: object.Meta{Key: fleetKey}, Spec: machine.Spec{Class: machine.ClassRef{Name: "small"}},
@@ -208,6 +210,7 @@ func TestInPlaceUpdate(t *testing.T) {
 	}
 	require.Equal(t, version, w.machine().Version, "P28: written again")
 	require.Equal(t, 1, s.drains)
+	require.Equal(t, 2, s.effects["MarkNode"], "a node that the drainer wrote is known")
 	for _, event := range []string{"SelectedForUpdate", "Updated", "BackInService"} {
 		require.Equal(t, 1, w.heard("Normal machine "+event+" "), event)
 	}
