@@ -37,12 +37,13 @@ const (
 	testify   = "github.com/stretchr/testify"
 	xsys      = "golang.org/x/sys"
 	xterm     = "golang.org/x/term"
+	yaml      = "go.yaml.in/yaml/v3"
 )
 
 // testingModules are what a conformance suite may bring along.
 var testingModules = []string{
 	testify, rapid, "github.com/stretchr/objx", "github.com/davecgh/go-spew",
-	"github.com/pmezard/go-difflib", "go.yaml.in/yaml/v3", "gopkg.in/yaml.v3",
+	"github.com/pmezard/go-difflib", yaml, "gopkg.in/yaml.v3",
 }
 
 const anything = "..."
@@ -84,6 +85,7 @@ var architecture = []row{
 	{dir: "sim/report", reaches: []string{"deployment", "deployment/rollout", "machineset", "machine", "codes", "object"}},
 	{dir: "adapters/bolt", below: true, reaches: shells, modules: []string{stateless, bbolt, xsys}},
 	{dir: "examples", below: true, reaches: []string{anything}, modules: []string{stateless, bbolt, xterm, xsys}},
+	{dir: "examples/drainplan", reaches: []string{"drain", "machine", "codes", "object"}, modules: []string{yaml}},
 	{dir: "docs", below: true, reaches: []string{anything}, modules: []string{stateless, xterm, xsys}},
 	{dir: "test", below: true, reaches: []string{anything}, modules: append(slices.Clone(testingModules), stateless, bbolt, xterm, xsys)},
 }
@@ -254,7 +256,7 @@ func goCommand(t *testing.T, args ...string) []byte {
 
 // requirable are the modules the root go.mod may require directly. Another one
 // needs a reason a stranger accepts.
-var requirable = []string{stateless, bbolt, testify, rapid, xterm, xsys}
+var requirable = []string{stateless, bbolt, testify, rapid, xterm, xsys, yaml}
 
 type goMod struct {
 	Require []struct {

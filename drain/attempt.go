@@ -131,7 +131,7 @@ func (d *decision) choose(free bool) Plan {
 			continue
 		}
 		switch {
-		case s.state == staying && !d.past && s.followed:
+		case d.inTurn(s):
 			if free && (next < 0 || goesBefore(p, d.o.Pods[next])) {
 				next, nextAct = i, a
 			}
@@ -146,13 +146,18 @@ func (d *decision) choose(free bool) Plan {
 		return d.orders(deletes, true)
 	case len(evicts) > 0:
 		return d.orders(evicts, false)
-	case next >= 0:
-		if !nextAct.delete {
-			d.standings[next].doing = ReasonEvictVolumes
-		}
-		return d.orders([]int32{int32(next)}, nextAct.delete)
+	case next < 0:
+		return Plan{}
 	}
-	return Plan{}
+	if !nextAct.delete {
+		d.standings[next].doing = ReasonEvictVolumes
+	}
+	return d.orders([]int32{int32(next)}, nextAct.delete)
+}
+
+// inTurn tells whether a pod goes alone, for its volumes.
+func (d *decision) inTurn(s *standing) bool {
+	return s.state == staying && s.followed && !d.past
 }
 
 // mayGo tells whether a pod is among those whose turn it is.

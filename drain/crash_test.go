@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/millwright-go/millwright/drain"
+	"github.com/millwright-go/millwright/object"
 )
 
 // told is the order in which pods with volumes were told to go.
@@ -89,4 +90,28 @@ func TestP26KilledAgainAndAgain(t *testing.T) {
 		require.Less(t, s.now.Sub(begun), 3*time.Minute, "%s", plan.Why)
 	}
 	require.GreaterOrEqual(t, s.now.Sub(begun), 2*time.Minute+29*time.Second)
+}
+
+// P23: Undo gives back what the drain took, and nothing else.
+func TestP23OnlyOursIsUndone(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := newShell(t)
+		s.policy.OutOfService = true
+		s.forced = rapid.Bool().Draw(t, "forced")
+		s.node.Unschedulable = rapid.Bool().Draw(t, "cordoned")
+		if rapid.Bool().Draw(t, "silent") {
+			s.node.Conditions[0].Status = object.Unknown
+		}
+		if rapid.Bool().Draw(t, "tainted") {
+			s.node.Taints = []object.Taint{{Key: "node.kubernetes.io/out-of-service", Value: "nodeshutdown", Effect: object.NoExecute}, {Key: "mine"}}
+		}
+		s.advance(s.now.Add(10 * time.Minute))
+		before := s.node.Clone()
+		require.True(t, s.run(s.now.Add(time.Hour)).Done)
+		require.True(t, s.node.Unschedulable)
+		require.NotNil(t, s.node.Drain)
+		plan, err := drain.Undo(&drain.Observation{Node: s.node}, s.policy, s.now)
+		require.NoError(t, err)
+		require.True(t, plan.Write.SpecEqual(before), "%+v is not %+v", plan.Write, before)
+	})
 }

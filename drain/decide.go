@@ -139,27 +139,34 @@ func (d *decision) begin() (plan Plan, busy bool) {
 func (d *decision) begun() (*machine.DrainRecord, Why) {
 	n := d.o.Node
 	next, why := d.current()
-	if next == nil && !n.Unschedulable && d.mayCordon() {
-		next, why = n.Drain.Clone(), Why{Reason: ReasonCordonAgain, Name: n.Name}
-	}
-	if next == nil && d.o.Forced && (n.Drain.Forced.IsZero() || d.ahead(n.Drain.Forced)) {
-		next, why = n.Drain.Clone(), Why{Reason: ReasonForceBegins, Name: n.Name}
-	}
 	since, down := d.silent()
-	if next == nil && down && !n.Drain.Fenced && !d.fenced() {
-		next, why = n.Drain.Clone(), Why{Reason: ReasonFence, Name: n.Name, For: d.now.Sub(since)}
-	}
 	if next == nil {
-		return nil, Why{}
+		why = Why{Name: n.Name}
+		switch {
+		case !n.Unschedulable && d.mayCordon():
+			why.Reason = ReasonCordonAgain
+		case d.forceBegins(n.Drain):
+			why.Reason = ReasonForceBegins
+		case down && !n.Drain.Fenced && !d.fenced():
+			why.Reason, why.For = ReasonFence, d.now.Sub(since)
+		default:
+			return nil, Why{}
+		}
+		next = n.Drain.Clone()
 	}
 	if !n.Unschedulable {
 		next.Cordoned = d.stamp()
 	}
-	if d.o.Forced && (next.Forced.IsZero() || d.ahead(next.Forced)) {
+	if d.forceBegins(next) {
 		next.Forced = d.stamp()
 	}
 	next.Fenced = next.Fenced || down && !d.fenced()
 	return next, why
+}
+
+// forceBegins tells whether force is due and the record does not say since when.
+func (d *decision) forceBegins(rec *machine.DrainRecord) bool {
+	return d.o.Forced && (rec.Forced.IsZero() || d.ahead(rec.Forced))
 }
 
 // current is a new record where the node has none of this drain, else nil.

@@ -311,9 +311,3 @@ func (c *cluster) move(volume string) {
 		c.attachments = append(c.attachments, &drain.Attachment{Name: "new-" + volume, Volume: volume, Node: there, Attached: true})
 	})
 }
-
-// told tells whether a pod was told to go.
-func (c *cluster) told(uid string) bool {
-	p := c.find(uid)
-	return p == nil || !p.ends.IsZero()
-}

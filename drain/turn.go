@@ -13,40 +13,42 @@ import (
 // told to go; the record says which one, since the pod will be gone before its
 // volumes are.
 
-// surveyVolumes counts for each volume how many pods here use it, and finds the
-// pods whose volumes are followed.
+// surveyVolumes finds the pods whose volumes are followed.
 func (d *decision) surveyVolumes() {
-	if len(d.o.Volumes) == 0 {
-		return
+	for v, i := range d.volumeUsers() {
+		if d.users[v] != 1 {
+			continue
+		}
+		s := &d.standings[i]
+		if s.followed || s.state != staying && s.state != leaving || !d.follows(v) {
+			continue
+		}
+		s.followed = true
+		if s.state == staying {
+			d.serial++
+		}
 	}
-	var user []int32 // of each volume, the last pod that uses it
+}
+
+// volumeUsers counts for each volume how many pods here use it, and gives the
+// place of one of those.
+func (d *decision) volumeUsers() (one []int32) {
 	for i, p := range d.o.Pods {
 		if p == nil || len(p.Claims) == 0 || d.standings[i].state == over || p.Finished {
 			continue
 		}
-		if user == nil {
+		if one == nil {
 			both := make([]int32, 2*len(d.o.Volumes))
-			d.users, user = both[:len(d.o.Volumes)], both[len(d.o.Volumes):]
+			d.users, one = both[:len(d.o.Volumes)], both[len(d.o.Volumes):]
 		}
 		for v, volume := range d.o.Volumes {
 			if volume != nil && claims(p, volume) {
 				d.users[v]++
-				user[v] = int32(i)
+				one[v] = int32(i)
 			}
 		}
 	}
-	for v := range user {
-		if d.users[v] != 1 {
-			continue
-		}
-		s := &d.standings[user[v]]
-		if !s.followed && (s.state == staying || s.state == leaving) && d.follows(v) {
-			s.followed = true
-			if s.state == staying {
-				d.serial++
-			}
-		}
-	}
+	return one
 }
 
 func claims(p *Pod, v *Volume) bool {

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/millwright-go/millwright/object"
+)
+
+// What is read of the objects of Kubernetes; the rest is ignored.
+
+type metadata struct {
+	Name, Namespace, UID string
+	Generation           int64
+	Labels, Annotations  map[string]string
+	CreationTimestamp    time.Time
+	DeletionTimestamp    time.Time
+	OwnerReferences      []struct {
+		Kind, Name, UID string
+		Controller      bool
+	}
+}
+
+type kubeNode struct {
+	Metadata metadata
+	Spec     struct {
+		ProviderID    string
+		Unschedulable bool
+		Taints        []object.Taint
+	}
+	Status struct {
+		Conditions []struct {
+			Type               string
+			Status             object.ConditionStatus
+			Reason, Message    string
+			LastTransitionTime time.Time
+		}
+		VolumesAttached []struct{ Name string }
+	}
+}
+
+type kubePod struct {
+	Metadata metadata
+	Spec     struct {
+		NodeName                      string
+		Priority                      int32
+		TerminationGracePeriodSeconds *int64
+		Volumes                       []struct {
+			Name                  string
+			PersistentVolumeClaim *struct{ ClaimName string }
+			Ephemeral             *struct{}
+		}
+	}
+	Status struct{ Phase string }
+}
+
+type kubeBudget struct {
+	Metadata metadata
+	Spec     struct {
+		Selector *struct {
+			MatchLabels      map[string]string
+			MatchExpressions []object.Requirement
+		}
+	}
+	Status struct {
+		ObservedGeneration                                               int64
+		DisruptionsAllowed, CurrentHealthy, DesiredHealthy, ExpectedPods int32
+		DisruptedPods                                                    map[string]any
+	}
+}
+
+type kubeVolume struct {
+	Metadata metadata
+	Spec     struct {
+		ClaimRef             *struct{ Namespace, Name string }
+		CSI                  *struct{ Driver, VolumeHandle string }
+		AWSElasticBlockStore *struct{ VolumeID string }
+		GCEPersistentDisk    *struct{ PDName string }
+		AzureDisk            *struct{ DiskName string }
+		Local                *struct{ Path string }
+		HostPath             *struct{ Path string }
+	}
+}
+
+type kubeClaim struct {
+	Metadata metadata
+	Spec     struct{ VolumeName string }
+}
+
+type kubeAttachment struct {
+	Metadata metadata
+	Spec     struct {
+		NodeName string
+		Source   struct{ PersistentVolumeName string }
+	}
+	Status struct{ Attached bool }
+}
+
+// cluster is what the dumps hold.
+type cluster struct {
+	nodes       []*kubeNode
+	pods        []*kubePod
+	budgets     []*kubeBudget
+	volumes     []*kubeVolume
+	claims      []*kubeClaim
+	attachments []*kubeAttachment
+}
+
+// take adds an object of a kind. Kinds that a drain does not look at are passed
+// over.
+func (c *cluster) take(kind string, document json.RawMessage) error {
+	switch kind {
+	case "Node":
+		return taken(document, kind, &c.nodes, func(n *kubeNode) metadata { return n.Metadata })
+	case "Pod":
+		return taken(document, kind, &c.pods, func(p *kubePod) metadata { return p.Metadata })
+	case "PodDisruptionBudget":
+		return taken(document, kind, &c.budgets, func(b *kubeBudget) metadata { return b.Metadata })
+	case "PersistentVolume":
+		return taken(document, kind, &c.volumes, func(v *kubeVolume) metadata { return v.Metadata })
+	case "PersistentVolumeClaim":
+		return taken(document, kind, &c.claims, func(p *kubeClaim) metadata { return p.Metadata })
+	case "VolumeAttachment":
+		return taken(document, kind, &c.attachments, func(a *kubeAttachment) metadata { return a.Metadata })
+	}
+	return nil
+}
+
+func taken[T any](document json.RawMessage, kind string, list *[]*T, meta func(*T) metadata) error {
+	one := new(T)
+	if err := json.Unmarshal(document, one); err != nil {
+		var wrong *json.UnmarshalTypeError
+		if errors.As(err, &wrong) {
+			return fmt.Errorf("%s %s: %s can't be a %s", kind, meta(one).Name, spelled(wrong.Field), wrong.Value)
+		}
+		return fmt.Errorf("%s %s: %w", kind, meta(one).Name, err)
+	}
+	if meta(one).Name == "" {
+		return fmt.Errorf("a %s without metadata.name", kind)
+	}
+	*list = append(*list, one)
+	return nil
+}
+
+// spelled is a field's path as it stands in a dump: of our names, the first
+// letters are small there.
+func spelled(path string) string {
+	parts := strings.Split(path, ".")
+	for i, part := range parts {
+		if part != "" {
+			parts[i] = strings.ToLower(part[:1]) + part[1:]
+		}
+	}
+	return strings.Join(parts, ".")
+}

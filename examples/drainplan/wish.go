@@ -1,0 +1,72 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/millwright-go/millwright/drain"
+)
+
+// wish is what the flags ask for.
+type wish struct {
+	node   string
+	files  []string
+	force  bool
+	check  bool
+	at     time.Time
+	heal   time.Duration
+	policy *drain.Policy
+}
+
+// parse reads the flags; help goes to out.
+func parse(args []string, out io.Writer) (*wish, error) {
+	w := &wish{policy: drain.DefaultPolicy()}
+	flags := flag.NewFlagSet("drainplan", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	at := flags.String("at", "", "the `time` of the dump, as 2026-05-04T06:30:00Z (default now)")
+	flags.StringVar(&w.node, "node", "", "`name` of the node to drain; not needed where the dump has one node")
+	flags.BoolVar(&w.force, "force", false, "show a drain with force")
+	flags.BoolVar(&w.check, "check", false, "exit with status 1 if a budget refuses a pod or pods are left")
+	flags.DurationVar(&w.heal, "heal", time.Minute, "from a pod's end until its replacement counts as healthy")
+	flags.DurationVar(&w.policy.Timeout, "timeout", w.policy.Timeout, "when the drain ends in any case; 0: never")
+	flags.IntVar(&w.policy.MaxEvictRetries, "retries", 0, "slots of 20s to evict a pod in, then it is deleted; 0: until the timeout")
+	if err := flags.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			help(flags, out)
+		}
+		return nil, err
+	}
+	w.files = flags.Args()
+	w.at = time.Now()
+	if *at != "" {
+		parsed, err := time.Parse(time.RFC3339, *at)
+		if err != nil {
+			return nil, fmt.Errorf("-at must be a time such as 2026-05-04T06:30:00Z, not %q", *at)
+		}
+		w.at = parsed
+	}
+	switch {
+	case len(w.files) == 0:
+		return nil, errors.New("name a file with the dump, or - for the standard input")
+	case w.heal <= 0:
+		return nil, errors.New("-heal must be more than zero")
+	case w.policy.Timeout < 0 || w.policy.Timeout > 0 && w.policy.Timeout < time.Second:
+		return nil, errors.New("-timeout must be zero or at least a second")
+	case w.policy.MaxEvictRetries < 0:
+		return nil, errors.New("-retries must not be negative")
+	}
+	return w, w.policy.Validate()
+}
+
+func help(flags *flag.FlagSet, out io.Writer) {
+	_, _ = fmt.Fprintln(out, "usage: drainplan [flags] file...")
+	flags.SetOutput(out)
+	flags.PrintDefaults()
+}
+
+// oneLine is an error without the line breaks that parsers put into theirs.
+func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
