@@ -19,6 +19,12 @@ type family struct {
 	ready     int32 // of these, ready
 	available int32 // of these, ready for the deployment's MinReady
 
+	inPlace    InPlaceCounts
+	underWay   int32 // selected or further, and not failed
+	leaving    int32 // of available, selected: they are about to stop
+	selectable int32 // of available, that could be selected
+	broken     int32 // of actual, neither ready nor under way
+
 	terminating int32 // machines that are being deleted
 	// announced is how many machines may come into being whatever the set's
 	// size is by now: their creation was decided when the set was last
@@ -66,15 +72,15 @@ func (d *decision) countMachines(f *family) {
 		if m.Status.LastOperation.State == machine.StateFailed {
 			d.summarize(f.set, m)
 		}
-		if !m.Ready() {
-			continue
+		available := false
+		if m.Ready() {
+			f.ready++
+			at := m.AvailableAt(minReady)
+			if available = !at.After(d.now); !available {
+				d.lookAt(at)
+			}
 		}
-		f.ready++
-		if at := m.AvailableAt(minReady); at.After(d.now) {
-			d.lookAt(at)
-		} else {
-			f.available++
-		}
+		f.countInPlace(m, available)
 	}
 }
 
@@ -132,8 +138,9 @@ func (f *family) size() int32 {
 // be raised.
 func (f *family) numbers(current, raised bool) rollout.Set {
 	s := rollout.Set{
-		Name: f.set.Name, New: current, Spec: f.size(), Actual: f.actual, Available: f.available,
+		Name: f.set.Name, New: current, Spec: f.size(), Actual: f.actual, Available: f.available - f.leaving,
 		Terminating: f.terminating, Going: f.set.Deleted(),
+		Selected: f.underWay, Selectable: f.selectable, Broken: f.broken,
 	}
 	if !raised {
 		// The room that another set may still fill is not given away. The one

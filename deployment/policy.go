@@ -36,6 +36,10 @@ type Keys struct {
 	// fleet over; nothing here reads them.
 	DesiredReplicas string
 	MaxReplicas     string
+	// InPlaceTarget is the annotation on a machine that is being updated in
+	// place: the name of the set whose template it is updated to. Without it,
+	// a template that changes meanwhile is taken for that of the update.
+	InPlaceTarget string
 }
 
 // DefaultPolicy returns the established settings.
@@ -49,6 +53,7 @@ func DefaultPolicy() *Policy {
 			TemplateHash:    "machine-template-hash",
 			DesiredReplicas: "deployment.kubernetes.io/desired-replicas",
 			MaxReplicas:     "deployment.kubernetes.io/max-replicas",
+			InPlaceTarget:   "machine.sapcloud.io/in-place-update-target",
 		},
 	}
 }

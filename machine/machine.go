@@ -33,6 +33,8 @@ type Spec struct {
 	// NodeTemplate is applied to the node; what others add there stays.
 	NodeTemplate NodeTemplate
 	Config       Configuration
+	// InPlace is what the rollout of the machine's owner asks of it.
+	InPlace InPlaceRequest
 }
 
 // ClassRef names the class a machine is made from, in the machine's namespace.
@@ -235,7 +237,7 @@ func (m *Machine) SpecEqual(n *Machine) bool { return m.Spec.Equal(&n.Spec) }
 // Equal tells whether both say the same.
 func (s *Spec) Equal(t *Spec) bool {
 	return s.Class == t.Class && s.ProviderID == t.ProviderID && s.NodeName == t.NodeName &&
-		s.NodeTemplate.Equal(&t.NodeTemplate) && s.Config.Equal(&t.Config)
+		s.InPlace == t.InPlace && s.NodeTemplate.Equal(&t.NodeTemplate) && s.Config.Equal(&t.Config)
 }
 
 // Validate returns an *object.FieldError that names the first field which

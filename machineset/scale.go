@@ -19,14 +19,25 @@ func (d *decision) scale() (Plan, bool) {
 	return d.reserve(short)
 }
 
-// short is how many active machines are missing; negative: there are too many.
-func (d *decision) short() int { return d.wanted() - d.census.active }
+// short is how many machines are missing; negative: so many active ones are too
+// many. Those on their way here are not missing. They make none of the others
+// too many: it is not known yet that they come.
+func (d *decision) short() int {
+	short := d.wanted() - d.census.active
+	if short <= 0 {
+		return short
+	}
+	return max(0, short-d.census.arriving)
+}
 
 // mayCreate tells whether creations are allowed at all, and notes why not.
 func (d *decision) mayCreate() bool {
 	switch {
 	case d.o.Frozen:
 		d.waiting = d.tally(ReasonFrozen)
+		return false
+	case d.closed():
+		d.waiting = d.tally(ReasonClosed)
 		return false
 	case d.scaleUpDisabled():
 		d.waiting = d.tally(ReasonDisabled)

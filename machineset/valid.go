@@ -3,6 +3,7 @@ package machineset
 import (
 	"errors"
 
+	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 )
 
@@ -62,6 +63,8 @@ func (t *Template) invalidField() *object.FieldError {
 		return object.Invalid("spec.template.spec.providerID", "must be empty: it is one machine's")
 	case t.Spec.NodeName != "":
 		return object.Invalid("spec.template.spec.nodeName", "must be empty: it is one machine's")
+	case t.Spec.InPlace != machine.InPlaceNone:
+		return object.Invalid("spec.template.spec.inPlace", "must be empty: it is one machine's")
 	case c.CreationTimeout < 0:
 		return object.Invalid("spec.template.spec.config.creationTimeout", "must not be negative")
 	case c.HealthTimeout < 0:

@@ -36,6 +36,7 @@ const (
 	ReasonDeleteAll     Reason = "DeleteAll"
 	ReasonFrozen        Reason = "Frozen"
 	ReasonDisabled      Reason = "ScaleUpDisabled"
+	ReasonClosed        Reason = "Closed"
 	ReasonStatus        Reason = "Status"
 	ReasonStatusLater   Reason = "StatusLater"
 	ReasonSettled       Reason = "Settled"
@@ -92,6 +93,7 @@ var sentences = map[Reason]string{
 	ReasonDeleteAll:     "deleting {count} machines with their set",
 	ReasonFrozen:        "{have} of {want} machines; frozen: none is created",
 	ReasonDisabled:      "{have} of {want} machines; scale-up is disabled by label {name}: none is created",
+	ReasonClosed:        "{have} of {want} machines; the deployment updates them in place into another set: none is created",
 	ReasonStatus:        "{have} of {want} machines, {ready} ready, {available} available",
 	ReasonStatusLater:   "{have} of {want} machines, {ready} ready, {available} available; to be written to the status in {for}",
 	ReasonSettled:       "{have} of {want} machines, {ready} ready, {available} available; nothing to do",

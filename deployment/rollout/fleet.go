@@ -16,6 +16,13 @@ type Set struct {
 	// Terminating is how many machines exist besides Actual and are being deleted. Only [Recreate], and [Resize] of a
 	// fleet with Apart, look at it.
 	Terminating int32
+	// Selected is how many of Actual are to be updated in place, or being updated, or done and not moved yet. They
+	// stop working for it: none of them is in Available. Only [InPlace] looks at it, and at the next two.
+	Selected int32
+	// Selectable is how many of Available could be selected now. More than Available counts as Available.
+	Selectable int32
+	// Broken is how many of Actual, neither Available nor Selected, are not working and could not be updated.
+	Broken int32
 	// Going says that the set itself is being deleted: its Spec counts as 0, it gets no order, and it is not the new
 	// one whatever New says.
 	Going bool
@@ -29,7 +36,7 @@ func (s *Set) ordered() int32 {
 	return max(s.Spec, 0)
 }
 
-// Fleet is all that [Step], [Resize] and [Recreate] decide on, as of one moment. The zero value wants no machines and has
+// Fleet is all that [Step], [Resize], [Recreate] and [InPlace] decide on, as of one moment. The zero value wants no machines and has
 // none.
 type Fleet struct {
 	// Replicas is how many machines are wanted. Negative counts as 0.
@@ -42,6 +49,8 @@ type Fleet struct {
 	// Apart says that machines of two sets must not be made to exist at once, as [Recreate] has it. Only [Resize] looks
 	// at it.
 	Apart bool
+	// Manual says that whoever runs the fleet selects the machines to be updated. Only [InPlace] looks at it.
+	Manual bool
 }
 
 // newSet is the position of the new set, -1 if there is none.

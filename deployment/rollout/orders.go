@@ -53,6 +53,8 @@ func (d *decision) whyOld(why *Why, m *member) {
 	switch {
 	case m.shared > 0:
 		why.Reason = ReasonScaleDown
+	case d.inPlace:
+		why.Reason = d.inPlaceReason(m)
 	case why.Unavailable == why.Count:
 		why.Reason = ReasonOldUnavailable
 	default:
