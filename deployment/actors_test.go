@@ -25,7 +25,9 @@ func (w *world) obey(s *machineset.Set) bool {
 	if s.Deleted() {
 		return w.clear(s, machines)
 	}
-	alive := slices.DeleteFunc(slices.Clone(machines), func(m *machine.Machine) bool { return m.Deleted() })
+	alive := slices.DeleteFunc(slices.Clone(machines), func(m *machine.Machine) bool {
+		return m.Deleted() || s.Owner != nil && slices.Contains(s.Handover.Leaving, m.Name)
+	})
 	for _, m := range alive {
 		if m.Status.Phase == machine.PhaseFailed {
 			w.deleteMachine(m.Name)
@@ -35,7 +37,14 @@ func (w *world) obey(s *machineset.Set) bool {
 	if s.Spec.Replicas < 0 {
 		return false // invalid: it waits for a change
 	}
-	switch missing := int64(s.Spec.Replicas) - int64(len(alive)); {
+	missing := int64(s.Spec.Replicas) - int64(len(alive))
+	if missing > 0 && s.Owner != nil {
+		missing = max(0, missing-w.arriving(s))
+		if s.Handover.Closed {
+			missing = 0
+		}
+	}
+	switch {
 	case missing > 0:
 		w.changeSet(s.Name, func(s *machineset.Set) {
 			for range missing {
@@ -101,7 +110,7 @@ func (w *world) live(m *machine.Machine) bool {
 		w.enter(m.Name, machine.PhaseRunning)
 		return true
 	}
-	return false
+	return w.update(m)
 }
 
 // obeyAll lets all sets do what they can, without any machine moving on.

@@ -39,6 +39,14 @@ type Model struct {
 	// least a second. Zero: its creation timeout, which is its template's, or
 	// 20 min.
 	FailAfter time.Duration
+	// Update is how long a machine takes, from its selection, to be updated in
+	// place. Not negative. Zero: no time. Once moved to its new set it is ready
+	// at once.
+	Update time.Duration
+	// FailUpdate says which of the updates in place fail, when they have taken
+	// Update, as Fail does of creations. A machine whose update failed is Failed
+	// at the end of its health timeout.
+	FailUpdate rollout.IntOrPercent
 	// Limit is how far to look ahead. Not negative and at most
 	// MaxPreviewLimit. Zero: DefaultPreviewLimit.
 	Limit time.Duration
@@ -85,6 +93,14 @@ func (m *Model) invalidField() *object.FieldError {
 		return object.Invalid("model.fail", "must not be more than 1000000")
 	case m.FailAfter < 0 || m.FailAfter > 0 && m.FailAfter < time.Second:
 		return object.Invalid("model.failAfter", "must be zero or at least a second")
+	case m.Update < 0:
+		return object.Invalid("model.update", "must not be negative")
+	case m.FailUpdate.Value < 0:
+		return object.Invalid("model.failUpdate", "must not be negative")
+	case m.FailUpdate.Over100():
+		return object.Invalid("model.failUpdate", "must not be more than 100%")
+	case m.FailUpdate.Value > maxFirstFailures:
+		return object.Invalid("model.failUpdate", "must not be more than 1000000")
 	case m.Limit < 0:
 		return object.Invalid("model.limit", "must not be negative")
 	case m.Limit > MaxPreviewLimit:
@@ -123,9 +139,12 @@ func (m *Model) policies() (*Policy, *machineset.Policy) {
 }
 
 // fails tells whether the n-th creation fails, n counting from 1.
-func (m *Model) fails(n int64) bool {
-	share := int64(m.Fail.Value)
-	if !m.Fail.Percent {
+func (m *Model) fails(n int64) bool { return among(n, m.Fail) }
+
+// among tells whether the n-th, n counting from 1, is one of those meant.
+func among(n int64, meant rollout.IntOrPercent) bool {
+	share := int64(meant.Value)
+	if !meant.Percent {
 		return n <= share
 	}
 	return n*share/100 > (n-1)*share/100
