@@ -108,45 +108,45 @@ func (d *decision) finishMoves() (Plan, bool) {
 // those that will not leave.
 func (d *decision) settleSizes(f *family, j *journey) (Order, bool) {
 	h := f.set.Handover.Clone()
-	back := 0
+	var back, gone []string
 	h.Leaving = slices.DeleteFunc(h.Leaving, func(name string) bool {
 		stays := j.at[name] == f && j.to[name] == nil
 		if stays {
-			back++
+			back = append(back, name)
 		}
 		return stays
 	})
-	gone := 0
 	for _, m := range f.machines {
 		if f.owns(m) && j.at[m.Name] == f && j.to[m.Name] != nil && j.to[m.Name] != f && !slices.Contains(h.Leaving, m.Name) {
-			h.Leaving = append(h.Leaving, m.Name)
-			gone++
+			gone = append(gone, m.Name)
 		}
 	}
-	if back+gone == 0 {
-		return Order{}, false
+	slices.Sort(gone)
+	h.Leaving = append(h.Leaving, gone...)
+	switch {
+	case len(gone) > 0:
+		return d.handedOver(f, h, len(back)-len(gone), gone, ReasonMoveFrom), true
+	case len(back) > 0:
+		return d.handedOver(f, h, len(back), back, ReasonMoveBack), true
 	}
-	order := d.handedOver(f, h, back-gone, gone, ReasonMoveFrom)
-	if gone == 0 {
-		order.Why.Reason, order.Why.Detail = ReasonMoveBack, are(back)
-	}
-	return order, true
+	return Order{}, false
 }
 
 // handedOver is a set with other notes, and a size that differs by so many.
-func (d *decision) handedOver(f *family, h machineset.Handover, by, n int, reason Reason) Order {
+func (d *decision) handedOver(f *family, h machineset.Handover, by int, names []string, reason Reason) Order {
 	from := f.set.Spec.Replicas
 	size := max(0, from+int32(by))
 	changed := d.resized(f.set, size)
 	changed.Handover = h
-	return Order{changed, Why{Reason: reason, Name: f.set.Name, From: from, To: size, Detail: are(n)}}
+	return Order{changed, Why{Reason: reason, Name: f.set.Name, From: from, To: size, Detail: are(names)}}
 }
 
-func are(n int) string {
-	if n == 1 {
-		return "1 machine is"
+// are begins a sentence about machines.
+func are(names []string) string {
+	if len(names) == 1 {
+		return "machine " + names[0] + " is"
 	}
-	return strconv.Itoa(n) + " machines are"
+	return strconv.Itoa(len(names)) + " machines are"
 }
 
 // moves orders the machines themselves to their new sets. A set that is being
@@ -154,14 +154,12 @@ func are(n int) string {
 func (d *decision) moves(j *journey) (orders []MachineOrder) {
 	for i := range d.sets {
 		f := &d.sets[i]
-		for _, m := range f.machines {
-			if len(orders) >= markBurst || !f.owns(m) || j.at[m.Name] != f {
-				continue
-			}
+		leaves := func(m *machine.Machine) bool {
 			to := j.to[m.Name]
-			if to == nil || to == f {
-				continue
-			}
+			return j.at[m.Name] == f && to != nil && to != f
+		}
+		for _, m := range f.first(markBurst-len(orders), leaves) {
+			to := j.to[m.Name]
 			why := Why{Reason: ReasonMove, Name: m.Name, Detail: to.set.Name}
 			orders = append(orders, MachineOrder{d.moved(m, f.set, to.set), why})
 		}
@@ -177,15 +175,23 @@ func (d *decision) closeMoves(j *journey) (orders []Order) {
 		if h := &f.set.Handover; f.set.Deleted() || len(h.Arriving)+len(h.Leaving) == 0 {
 			continue
 		}
-		before := f.set.Handover.Clone()
 		h := f.set.Handover.Clone()
-		h.Arriving = slices.DeleteFunc(h.Arriving, func(name string) bool {
+		var done []string
+		over := func(is func(string) bool) func(string) bool {
+			return func(name string) bool {
+				if is(name) {
+					done = append(done, name)
+					return true
+				}
+				return false
+			}
+		}
+		h.Arriving = slices.DeleteFunc(h.Arriving, over(func(name string) bool {
 			return j.live[name] == nil || j.at[name] == f || j.to[name] != f
-		})
-		h.Leaving = slices.DeleteFunc(h.Leaving, func(name string) bool { return j.at[name] != f })
-		n := len(before.Arriving) + len(before.Leaving) - len(h.Arriving) - len(h.Leaving)
-		if n > 0 {
-			orders = append(orders, d.handedOver(f, h, 0, n, ReasonMoveDone))
+		}))
+		h.Leaving = slices.DeleteFunc(h.Leaving, over(func(name string) bool { return j.at[name] != f }))
+		if len(done) > 0 {
+			orders = append(orders, d.handedOver(f, h, 0, done, ReasonMoveDone))
 		}
 	}
 	return orders
@@ -200,34 +206,40 @@ func (d *decision) beginMoves() (Plan, bool) {
 		return Plan{}, false
 	}
 	var to *family
-	room := int64(markBurst)
+	room := int64(0)
 	leaving := make(map[*family][]string)
 	for i := range d.sets {
 		f := &d.sets[i]
-		spare := f.inPlace.Updated > 0 && !f.set.Deleted() && f.set.Spec.Replicas >= f.actual
-		for _, m := range f.machines {
-			if !spare || room <= 0 || !f.owns(m) || !updated(m) || m.Spec.InPlace == machine.InPlaceNone {
-				continue
-			}
-			target := d.target(f, m)
-			if target == nil || to != nil && to != target {
-				continue
-			}
+		if f.inPlace.Updated == 0 || f.set.Deleted() || f.set.Spec.Replicas < f.actual {
+			continue
+		}
+		for _, m := range f.first(markBurst, func(m *machine.Machine) bool { return d.bound(f, m) != nil }) {
+			target := d.bound(f, m)
 			if to == nil {
 				to, room = target, d.room(target)
-				if room <= 0 {
-					to, room = nil, markBurst
-					continue
-				}
 			}
-			leaving[f] = append(leaving[f], m.Name)
-			room--
+			if to == target && room > 0 {
+				leaving[f] = append(leaving[f], m.Name)
+				room--
+			}
 		}
 	}
 	if to == nil {
 		return Plan{}, false
 	}
 	return d.beginning(to, leaving), true
+}
+
+// bound is the set that a machine is to move to; nil: none, or it is full.
+func (d *decision) bound(f *family, m *machine.Machine) *family {
+	if !updated(m) || m.Spec.InPlace == machine.InPlaceNone {
+		return nil
+	}
+	to := d.target(f, m)
+	if to == nil || d.room(to) <= 0 {
+		return nil
+	}
+	return to
 }
 
 // room is how many machines a set may take at once.
@@ -256,9 +268,9 @@ func (d *decision) beginning(to *family, leaving map[*family][]string) Plan {
 		arrive.Arriving = append(arrive.Arriving, names...)
 		h := f.set.Handover.Clone()
 		h.Leaving = append(h.Leaving, names...)
-		from = append(from, d.handedOver(f, h, -len(names), len(names), ReasonMoveFrom))
+		from = append(from, d.handedOver(f, h, -len(names), names, ReasonMoveFrom))
 	}
-	n := len(arrive.Arriving) - len(to.set.Handover.Arriving)
-	first := d.handedOver(to, arrive, n, n, ReasonMoveTo)
+	names := arrive.Arriving[len(to.set.Handover.Arriving):]
+	first := d.handedOver(to, arrive, len(names), names, ReasonMoveTo)
 	return Plan{Handover: append([]Order{first}, from...), Why: first.Why}
 }

@@ -134,11 +134,10 @@ func (d *decision) withdraw() (Plan, bool) {
 		if !inPlace {
 			detail = "the strategy is another one"
 		}
-		for _, m := range f.machines {
-			if f.owns(m) && m.Spec.InPlace != machine.InPlaceNone && d.withdrawable(f, m) && len(orders) < markBurst {
-				why := Why{Reason: ReasonWithdraw, Name: m.Name, Detail: detail}
-				orders = append(orders, MachineOrder{d.requested(m, machine.InPlaceNone, ""), why})
-			}
+		idle := func(m *machine.Machine) bool { return m.Spec.InPlace != machine.InPlaceNone && d.withdrawable(f, m) }
+		for _, m := range f.first(markBurst-len(orders), idle) {
+			why := Why{Reason: ReasonWithdraw, Name: m.Name, Detail: detail}
+			orders = append(orders, MachineOrder{d.requested(m, machine.InPlaceNone, ""), why})
 		}
 	}
 	return markPlan(orders)
@@ -196,22 +195,15 @@ func (d *decision) mark() (Plan, bool) {
 			orders = append(orders, MachineOrder{d.requested(m, machine.InPlaceSelected, d.current.set.Name), why})
 		}
 	}
-	chosen := len(orders)
+	chosen := orders
 	for i := range d.sets {
 		f := &d.sets[i]
 		if f == d.current || f.set.Deleted() {
 			continue
 		}
-		for _, m := range f.machines {
-			if len(orders) >= markBurst {
-				return markPlan(orders)
-			}
-			if !f.owns(m) {
-				continue
-			}
-			if order, found := d.note(m); found && !isChosen(orders[:chosen], m) {
-				orders = append(orders, order)
-			}
+		unmarked := func(m *machine.Machine) bool { return d.unmarked(m) && !isChosen(chosen, m) }
+		for _, m := range f.first(markBurst-len(orders), unmarked) {
+			orders = append(orders, d.note(m))
 		}
 	}
 	return markPlan(orders)
@@ -221,23 +213,24 @@ func isChosen(orders []MachineOrder, m *machine.Machine) bool {
 	return slices.ContainsFunc(orders, func(o MachineOrder) bool { return o.Machine.UID == m.UID && o.Machine.Name == m.Name })
 }
 
-// note is what is to be noted on a machine of an old set that is not selected
-// now; false: nothing.
-func (d *decision) note(m *machine.Machine) (MachineOrder, bool) {
-	name := d.current.set.Name
-	key := d.p.Keys.InPlaceTarget
-	switch {
-	case inUpdate(m):
-		if key == "" || m.Annotations[key] != "" {
-			return MachineOrder{}, false
-		}
-		why := Why{Reason: ReasonTarget, Name: m.Name, Detail: name}
-		return MachineOrder{d.requested(m, m.Spec.InPlace, name), why}, true
-	case m.Spec.InPlace == machine.InPlaceNone && !updated(m):
-		why := Why{Reason: ReasonCandidate, Name: m.Name}
-		return MachineOrder{d.requested(m, machine.InPlaceCandidate, ""), why}, true
+// unmarked tells whether a machine of an old set lacks what note puts on it.
+func (d *decision) unmarked(m *machine.Machine) bool {
+	if inUpdate(m) {
+		key := d.p.Keys.InPlaceTarget
+		return key != "" && m.Annotations[key] == ""
 	}
-	return MachineOrder{}, false
+	return m.Spec.InPlace == machine.InPlaceNone
+}
+
+// note is what is noted on a machine of an old set that is not selected now.
+func (d *decision) note(m *machine.Machine) MachineOrder {
+	if inUpdate(m) {
+		name := d.current.set.Name
+		why := Why{Reason: ReasonTarget, Name: m.Name, Detail: name}
+		return MachineOrder{d.requested(m, m.Spec.InPlace, name), why}
+	}
+	why := Why{Reason: ReasonCandidate, Name: m.Name}
+	return MachineOrder{d.requested(m, machine.InPlaceCandidate, ""), why}
 }
 
 // chosen are the machines of a set that are selected, no more than a plan may
@@ -248,13 +241,20 @@ func (d *decision) chosen(s rollout.Select) []*machine.Machine {
 	if f == nil {
 		return nil
 	}
-	limit := int(min(s.Count, markBurst))
-	out := make([]*machine.Machine, 0, limit)
+	return f.first(int(min(s.Count, markBurst)), func(m *machine.Machine) bool {
+		return selectable(m) && !m.AvailableAt(d.deployment.Spec.MinReady).After(d.now)
+	})
+}
+
+// first are the oldest of a set's machines, by age and then by name, that are
+// not being deleted and as wanted.
+func (f *family) first(limit int, wanted func(*machine.Machine) bool) []*machine.Machine {
+	var out []*machine.Machine
 	for _, m := range f.machines {
-		if !f.owns(m) || !selectable(m) || m.AvailableAt(d.deployment.Spec.MinReady).After(d.now) {
+		if !f.owns(m) || !wanted(m) {
 			continue
 		}
-		if len(out) == limit && olderMachine(out[limit-1], m) <= 0 {
+		if limit <= 0 || len(out) == limit && olderMachine(out[limit-1], m) <= 0 {
 			continue
 		}
 		at, _ := slices.BinarySearchFunc(out, m, olderMachine)

@@ -9,10 +9,12 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 )
 
-// destination is the set that a machine is on its way to; nil: none.
-func (w *world) destination(name string) *machineset.Set {
+// destination is the set of the same owner as from that a machine is on its way
+// to; nil: none.
+func (w *world) destination(from *machineset.Set, name string) *machineset.Set {
 	for _, s := range w.sets {
-		if s.Owner != nil && !s.Deleted() && slices.Contains(s.Handover.Arriving, name) {
+		ours := s.Owner != nil && from.Owner != nil && s.OwnedBy(from.Owner.UID)
+		if ours && !s.Deleted() && slices.Contains(s.Handover.Arriving, name) {
 			return s
 		}
 	}
@@ -21,7 +23,7 @@ func (w *world) destination(name string) *machineset.Set {
 
 // elsewhere tells whether a machine of s counts in another set already.
 func (w *world) elsewhere(s *machineset.Set, name string) bool {
-	to := w.destination(name)
+	to := w.destination(s, name)
 	return to != nil && to.UID != s.UID && s.Owner != nil && !s.Deleted()
 }
 
@@ -38,7 +40,7 @@ func (w *world) offset(s *machineset.Set) (n int) {
 		case m.Deleted():
 		case w.elsewhere(s, m.Name) && !left:
 			n--
-		case left && w.destination(m.Name) == nil:
+		case left && w.destination(s, m.Name) == nil:
 			n++
 		}
 	}
@@ -124,7 +126,7 @@ func (w *world) updateMachine(m *machine.Machine) (*machine.Machine, error) {
 func (s *shell) queueMachines(kind string, orders []deployment.MachineOrder) int {
 	s.t.Helper()
 	for _, order := range orders {
-		s.once(kind + " " + order.Why.String())
+		s.once(kind + " " + order.Why.String() + " " + order.Machine.Version)
 		s.queue = append(s.queue, func() bool { return s.machineOrder(kind, order) })
 	}
 	return min(len(orders), 1)
@@ -152,15 +154,21 @@ func (s *shell) machineOrder(kind string, order deployment.MachineOrder) bool {
 		s.end()
 		return true
 	}
-	s.o.Sets = slices.Clone(s.o.Sets)
-	for i := range s.o.Sets {
-		c := &s.o.Sets[i]
-		c.Machines = slices.DeleteFunc(slices.Clone(c.Machines), func(m *machine.Machine) bool { return m.UID == order.Machine.UID })
+	s.o.Sets = regrouped(s.o.Sets, order.Machine.UID, stored)
+	return true
+}
+
+// regrouped are sets with another machine in the place of one; nil: without it.
+func regrouped(sets []deployment.Children, uid string, stored *machine.Machine) []deployment.Children {
+	sets = slices.Clone(sets)
+	for i := range sets {
+		c := &sets[i]
+		c.Machines = slices.DeleteFunc(slices.Clone(c.Machines), func(m *machine.Machine) bool { return m.UID == uid })
 		if stored != nil && stored.OwnedBy(c.Set.UID) {
 			c.Machines = append(c.Machines, stored)
 		}
 	}
-	return true
+	return sets
 }
 
 // where says for each machine which set it is in, for a failure's message.

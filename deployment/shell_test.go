@@ -160,7 +160,7 @@ func (s *shell) carryOut(plan deployment.Plan) bool {
 		}
 		kinds++
 		for _, order := range orders {
-			s.once(kind + " " + order.Why.String())
+			s.once(kind + " " + order.Why.String() + " " + order.Set.Version)
 			s.queue = append(s.queue, func() bool { return s.order(kind, order) })
 		}
 	}
