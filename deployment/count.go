@@ -23,7 +23,7 @@ type family struct {
 	underWay   int32 // selected or further, and not failed
 	leaving    int32 // of available, selected: they are about to stop
 	selectable int32 // of available, that could be selected
-	broken     int32 // of actual, neither ready nor under way
+	broken     int32 // of actual, neither ready nor in an update
 
 	terminating int32 // machines that are being deleted
 	// announced is how many machines may come into being whatever the set's

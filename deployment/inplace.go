@@ -21,9 +21,13 @@ func begun(m *machine.Machine) bool {
 // updated tells whether a machine's update was successful.
 func updated(m *machine.Machine) bool { return m.Status.Phase == machine.PhaseInPlaceUpdateSuccessful }
 
-// inUpdate tells whether a machine is being updated, or about to be. One that
-// was selected and is not healthy begins, if ever, when it is.
+// inUpdate tells whether a machine is being updated, or about to be, and will
+// move then. One that was selected and is not healthy begins, if ever, when it
+// is. One of which nothing is requested any more goes back to work where it is.
 func inUpdate(m *machine.Machine) bool {
+	if m.Spec.InPlace == machine.InPlaceNone {
+		return false
+	}
 	return begun(m) || m.Spec.InPlace == machine.InPlaceSelected && m.Ready()
 }
 
@@ -38,7 +42,7 @@ func (f *family) countInPlace(m *machine.Machine, available bool) {
 	under := inUpdate(m)
 	if under {
 		f.underWay++
-	} else if !m.Ready() {
+	} else if !m.Ready() && !begun(m) {
 		f.broken++
 	}
 	if available {
@@ -219,7 +223,7 @@ func (d *decision) unmarked(m *machine.Machine) bool {
 		key := d.p.Keys.InPlaceTarget
 		return key != "" && m.Annotations[key] == ""
 	}
-	return m.Spec.InPlace == machine.InPlaceNone
+	return m.Spec.InPlace == machine.InPlaceNone && !begun(m)
 }
 
 // note is what is noted on a machine of an old set that is not selected now.

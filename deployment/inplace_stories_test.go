@@ -161,8 +161,8 @@ func inPlaceLost(t *testing.T) *story {
 
 func inPlaceScaledDown(t *testing.T) *story {
 	s := begun(t, inPlace(5, 0, 2))
-	s.follow(2)
-	s.say("three are enough")
+	s.follow(3)
+	s.say("three are enough, and two are being updated")
 	s.edit(replicas(3))
 	s.decide()
 	s.follow(6)
@@ -181,7 +181,7 @@ func inPlaceScaledUp(t *testing.T) *story {
 
 func inPlaceZero(t *testing.T) *story {
 	s := begun(t, inPlace(3, 0, 1))
-	s.follow(2)
+	s.follow(1)
 	s.say("none is wanted, while one is being updated")
 	s.edit(replicas(0))
 	s.decide()
