@@ -242,10 +242,12 @@ func (d *decision) bound(f *family, m *machine.Machine) *family {
 	return to
 }
 
-// room is how many machines a set may take at once.
+// room is how many machines a set may take at once. One that has yet to remove
+// machines takes none till then: with a larger size those would count as there,
+// while they may be about to go.
 func (d *decision) room(to *family) int64 {
 	switch {
-	case to.set.Spec.Replicas < 0:
+	case to.set.Spec.Replicas < to.actual:
 		return 0
 	case to == d.current:
 		return min(markBurst, int64(d.deployment.Spec.Replicas)-int64(to.set.Spec.Replicas))
