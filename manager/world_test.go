@@ -48,6 +48,7 @@ type world struct {
 	made    map[string]bool // machines that ever were
 	lost    int             // machines that failed
 	bounded bool            // all machines are the deployment's, within its bounds
+	agents  bool            // of nodes, update machines in place, see update
 	story   []string        // what was told, for a failure's message
 }
 
@@ -269,6 +270,9 @@ func (w *world) until(p *process, goal func() bool, died func() *process) *proce
 			continue
 		}
 		w.join()
+		if w.agents {
+			w.update()
+		}
 		fresh := p.look()
 		switch {
 		case goal():
