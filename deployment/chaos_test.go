@@ -79,7 +79,13 @@ func drawStrategy(t *rapid.T) deployment.Strategy {
 func (c *chaos) hire() {
 	c.shell = newShell(c.t, c.world)
 	c.shell.age = func(n int) int { return rapid.IntRange(0, n-1).Draw(c.t, "age") }
-	c.shell.issue, c.shell.issueMachine = c.check, c.checkMachine
+	c.shell.issueMachine = c.checkMachine
+	c.shell.issue = func(kind string, order deployment.Order, pass *deployment.Deployment) {
+		if kind == "handover" {
+			c.checkHandover(order)
+		}
+		c.check(kind, order, pass)
+	}
 	c.shell.decided = c.watch
 	if c.faults {
 		c.shell.refuse = func() bool { return rapid.IntRange(0, 9).Draw(c.t, "refused") == 0 }
@@ -116,8 +122,6 @@ func (c *chaos) check(kind string, order deployment.Order, pass *deployment.Depl
 		c.checkScale(order, pass)
 	case "delete":
 		c.checkPrune(order, pass)
-	case "handover":
-		c.checkHandover(order)
 	}
 }
 

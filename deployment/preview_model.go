@@ -85,28 +85,32 @@ func (m *Model) invalidField() *object.FieldError {
 		return object.Invalid("model.create", "must not be negative")
 	case m.Delete < 0:
 		return object.Invalid("model.delete", "must not be negative")
-	case m.Fail.Value < 0:
-		return object.Invalid("model.fail", "must not be negative")
-	case m.Fail.Over100():
-		return object.Invalid("model.fail", "must not be more than 100%")
-	case m.Fail.Value > maxFirstFailures:
-		return object.Invalid("model.fail", "must not be more than 1000000")
 	case m.FailAfter < 0 || m.FailAfter > 0 && m.FailAfter < time.Second:
 		return object.Invalid("model.failAfter", "must be zero or at least a second")
 	case m.Update < 0:
 		return object.Invalid("model.update", "must not be negative")
-	case m.FailUpdate.Value < 0:
-		return object.Invalid("model.failUpdate", "must not be negative")
-	case m.FailUpdate.Over100():
-		return object.Invalid("model.failUpdate", "must not be more than 100%")
-	case m.FailUpdate.Value > maxFirstFailures:
-		return object.Invalid("model.failUpdate", "must not be more than 1000000")
 	case m.Limit < 0:
 		return object.Invalid("model.limit", "must not be negative")
 	case m.Limit > MaxPreviewLimit:
 		return object.Invalid("model.limit", "must not be more than "+MaxPreviewLimit.String())
 	case !m.Start.IsZero() && !plausible(m.Start):
 		return object.Invalid("model.start", "must be zero or from 1970 to 9999")
+	}
+	if bad := invalidShare("model.fail", m.Fail); bad != nil {
+		return bad
+	}
+	return invalidShare("model.failUpdate", m.FailUpdate)
+}
+
+// invalidShare is what is wrong with a setting that says which ones fail.
+func invalidShare(field string, share rollout.IntOrPercent) *object.FieldError {
+	switch {
+	case share.Value < 0:
+		return object.Invalid(field, "must not be negative")
+	case share.Over100():
+		return object.Invalid(field, "must not be more than 100%")
+	case share.Value > maxFirstFailures:
+		return object.Invalid(field, "must not be more than 1000000")
 	}
 	return nil
 }

@@ -34,29 +34,30 @@ func mishandled(o *machineset.Observation, plan *machineset.Plan) string {
 	if creates > 0 && h.Closed {
 		return "a closed set creates"
 	}
-	there := map[string]bool{}
-	for _, m := range o.Machines {
-		if m != nil && m.OwnedBy(o.Set.UID) {
-			there[m.Name] = true
-		}
+	active, arriving := counted(o)
+	if creates > 0 && active+arriving+creates > int(o.Set.Spec.Replicas) {
+		return fmt.Sprintf("P10: %d created beside %d, with %d arriving, of %d", creates, active, arriving, o.Set.Spec.Replicas)
 	}
-	arriving := map[string]bool{}
-	for _, name := range h.Arriving {
-		if !there[name] {
-			arriving[name] = true
-		}
+	return ""
+}
+
+// counted are the machines that count as a set's, and those on their way to it.
+func counted(o *machineset.Observation) (active, arriving int) {
+	names := map[string]bool{}
+	for _, name := range o.Set.Handover.Arriving {
+		names[name] = true
 	}
-	active := 0
 	for _, m := range o.Machines {
-		counts := m != nil && m.OwnedBy(o.Set.UID) && !m.Deleted() && m.Status.Phase != machine.PhaseFailed && m.Labels["pool"] == "web"
-		if counts && !slices.Contains(h.Leaving, m.Name) {
+		if m == nil || !m.OwnedBy(o.Set.UID) {
+			continue
+		}
+		delete(names, m.Name)
+		counts := !m.Deleted() && m.Status.Phase != machine.PhaseFailed && m.Labels["pool"] == "web"
+		if counts && !slices.Contains(o.Set.Handover.Leaving, m.Name) {
 			active++
 		}
 	}
-	if creates > 0 && active+len(arriving)+creates > int(o.Set.Spec.Replicas) {
-		return fmt.Sprintf("P10: %d created beside %d, with %d arriving, of %d", creates, active, len(arriving), o.Set.Spec.Replicas)
-	}
-	return ""
+	return active, len(names)
 }
 
 // TestHandoverTakesNothing is P10: whatever names are noted as arriving, no

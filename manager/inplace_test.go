@@ -54,6 +54,7 @@ func (w *world) inPlaceFleet() {
 	w.change(func(d *deployment.Deployment) {
 		d.Spec.Strategy = deployment.Strategy{Kind: deployment.InPlaceUpdate}
 		d.Spec.Strategy.MaxUnavailable.Value = 1
+		version("1")(d)
 	})
 }
 
@@ -80,11 +81,11 @@ func (w *world) requireUpdated(v string) {
 	}
 }
 
-// inPlaceLife is a fleet's life with two updates in place and a return.
+// inPlaceLife is a fleet's life with an update in place and the way back.
 func (w *world) inPlaceLife(p *process, died func() *process) {
 	w.inPlaceFleet()
 	p = w.until(p, w.settled(3), died)
-	for _, v := range []string{"2", "3", "2"} {
+	for _, v := range []string{"2", "1"} {
 		w.change(version(v))
 		p = w.until(p, w.settled(3), died)
 		w.requireUpdated(v)
