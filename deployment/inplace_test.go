@@ -294,6 +294,27 @@ func TestSelectionIsByAge(t *testing.T) {
 	require.Equal(t, "web-a", plan.Mark[0].Machine.Annotations[deployment.DefaultPolicy().Keys.InPlaceTarget])
 }
 
+// TestHistoryWaitsForUpdates: a set that a machine is being updated to stays,
+// though it is empty, old, and no history is wanted; then it goes.
+func TestHistoryWaitsForUpdates(t *testing.T) {
+	d := inPlace(2, 0, 1)
+	d.Spec.RevisionHistoryLimit = new(int32)
+	s := newStory(t, d)
+	s.settle()
+	s.doom(s.running(0), fateNever)
+	s.edit(class("large"))
+	s.follow(2)
+	s.edit(class("small"))
+	s.edit(paused(true))
+	s.follow(3)
+	require.Len(t, s.sets, 2, "%s", s.where())
+	s.doom(s.running(0), fateSucceeds)
+	s.edit(paused(false))
+	s.settle()
+	require.Len(t, s.sets, 1)
+	requireComplete(t, s.world)
+}
+
 // TestNonsenseInNotesIsCleared: names that exist nowhere, of machines that are
 // where they are, or in two sets at once, hold nothing up.
 func TestNonsenseInNotesIsCleared(t *testing.T) {
