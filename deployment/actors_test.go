@@ -25,7 +25,9 @@ func (w *world) obey(s *machineset.Set) bool {
 	if s.Deleted() {
 		return w.clear(s, machines)
 	}
-	alive := slices.DeleteFunc(slices.Clone(machines), func(m *machine.Machine) bool { return m.Deleted() })
+	alive := slices.DeleteFunc(slices.Clone(machines), func(m *machine.Machine) bool {
+		return m.Deleted() || s.Owner != nil && slices.Contains(s.Handover.Leaving, m.Name)
+	})
 	for _, m := range alive {
 		if m.Status.Phase == machine.PhaseFailed {
 			w.deleteMachine(m.Name)
@@ -39,6 +41,12 @@ func (w *world) obey(s *machineset.Set) bool {
 	if w.strict && missing > 0 {
 		if missing = int64(s.Spec.Replicas) - int64(len(machines)); missing <= 0 {
 			return w.observe(s, len(alive))
+		}
+	}
+	if missing > 0 && s.Owner != nil {
+		missing = max(0, missing-w.arriving(s))
+		if s.Handover.Closed {
+			missing = 0
 		}
 	}
 	switch {
@@ -113,7 +121,7 @@ func (w *world) live(m *machine.Machine) bool {
 		w.enter(m.Name, machine.PhaseRunning)
 		return true
 	}
-	return false
+	return w.update(m)
 }
 
 // obeyAll lets all sets do what they can, without any machine moving on.

@@ -48,6 +48,30 @@ func BenchmarkDecideRolling(b *testing.B) {
 	measure(b, o, begin.Add(time.Hour), func(p *deployment.Plan) bool { return len(p.Scale) > 0 })
 }
 
+// BenchmarkDecideInPlace: 5,000 machines in three sets, in the middle of a
+// rollout in place: all candidates are marked, 250 are being updated, and 500
+// more may be selected.
+func BenchmarkDecideInPlace(b *testing.B) {
+	d := stored(5000)
+	d.Spec.Strategy = inPlace(5000, 0, 750).Spec.Strategy
+	o := &deployment.Observation{Deployment: d, Live: true}
+	for i, name := range []string{"web-old", "web-older", "web-new"} {
+		child := ownSet(d, name, []int{2000, 1000, 2000}[i])
+		if i < 2 {
+			child.Set.Spec.Template.Spec.Class.Name, child.Set.Handover.Closed = name, true
+			for j, m := range child.Machines {
+				m.Spec.InPlace = machine.InPlaceCandidate
+				if j%12 == 0 {
+					m.Spec.InPlace, m.Status.Phase = machine.InPlaceSelected, machine.PhaseInPlaceUpdating
+					m.Annotations = map[string]string{deployment.DefaultPolicy().Keys.InPlaceTarget: "web-new"}
+				}
+			}
+		}
+		o.Sets = append(o.Sets, child)
+	}
+	measure(b, o, begin.Add(time.Hour), func(p *deployment.Plan) bool { return len(p.Mark) == 100 })
+}
+
 func measure(b *testing.B, o *deployment.Observation, now time.Time, as func(*deployment.Plan) bool) {
 	p := deployment.DefaultPolicy()
 	plan, err := deployment.Decide(o, p, now)

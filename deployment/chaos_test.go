@@ -28,6 +28,8 @@ type chaos struct {
 	calm bool
 	// pause leaves a deployment that is paused at rest so.
 	pause bool
+	// noted says that somebody wrote nonsense about moves.
+	noted bool
 
 	decided   time.Time          // when the orders now being carried out were decided
 	announced map[string][]int64 // world.reserved when the shell last read live
@@ -59,20 +61,31 @@ func drawStrategy(t *rapid.T) deployment.Strategy {
 		}
 		return rollout.IntOrPercent{Value: rapid.Int32Range(0, 4).Draw(t, "machines")}
 	})
-	kind := deployment.RollingUpdate
-	if rapid.IntRange(0, 3).Draw(t, "strategy") == 0 {
-		kind = deployment.Recreate
+	s := deployment.Strategy{Kind: deployment.RollingUpdate}
+	switch rapid.IntRange(0, 6).Draw(t, "strategy") {
+	case 0:
+		s.Kind = deployment.Recreate
+	case 1, 2, 3:
+		s.Kind = deployment.InPlaceUpdate
+		if rapid.IntRange(0, 4).Draw(t, "orchestration") == 0 {
+			s.Orchestration = deployment.Manual
+		}
 	}
-	return deployment.Strategy{
-		Kind: kind, MaxSurge: bound.Draw(t, "surge"), MaxUnavailable: bound.Draw(t, "unavailable"),
-	}
+	s.MaxSurge, s.MaxUnavailable = bound.Draw(t, "surge"), bound.Draw(t, "unavailable")
+	return s
 }
 
 // hire starts a shell without any memory.
 func (c *chaos) hire() {
 	c.shell = newShell(c.t, c.world)
 	c.shell.age = func(n int) int { return rapid.IntRange(0, n-1).Draw(c.t, "age") }
-	c.shell.issue = c.check
+	c.shell.issueMachine = c.checkMachine
+	c.shell.issue = func(kind string, order deployment.Order, pass *deployment.Deployment) {
+		if kind == "handover" {
+			c.checkHandover(order)
+		}
+		c.check(kind, order, pass)
+	}
 	c.shell.decided = c.watch
 	if c.faults {
 		c.shell.refuse = func() bool { return rapid.IntRange(0, 9).Draw(c.t, "refused") == 0 }
@@ -201,9 +214,12 @@ func one[T any](t *rapid.T, label string, of []T) T {
 
 // move lets one actor take one step.
 func (c *chaos) move() {
-	actions := []func(){c.shellSteps, c.shellSteps, c.shellSteps, c.setObeys, c.setObeys, c.machineLives, c.machineLives, c.timePasses, c.ownerEdits}
+	actions := []func(){
+		c.shellSteps, c.shellSteps, c.shellSteps, c.setObeys, c.setObeys, c.machineLives, c.machineLives, c.timePasses,
+		c.ownerEdits, c.userSelects,
+	}
 	if c.faults {
-		actions = append(actions, c.crash, c.machineFails, c.somebodyMeddles)
+		actions = append(actions, c.crash, c.machineFails, c.somebodyMeddles, c.updatesDiffer)
 	}
 	actions[rapid.IntRange(0, len(actions)-1).Draw(c.t, "actor")]()
 }
@@ -316,18 +332,19 @@ func (c *chaos) bearSet(owner string) {
 // rest stops all faults and lets everybody act in turn until nothing moves. It
 // returns how many decisions that took; a negative number: it never came to rest.
 func (c *chaos) rest() int {
-	c.shell.age, c.shell.refuse = nil, nil
+	c.shell.age, c.shell.refuse, c.fates = nil, nil, nil
 	c.shell.end()
 	if c.deployment != nil && !c.deployment.Deleted() && !c.pause {
 		c.edit(func(s *deployment.Spec) { s.Paused = false })
 	}
 	c.shell.decides = 0
 	quiet := 0 // a round without any change may only be waiting for time to pass
-	for range 200 {
+	for range 400 {
 		before := c.number
 		c.shell.pass()
 		c.obeyAll()
 		c.liveAll()
+		c.userSelects()
 		c.now = c.now.Add(10 * time.Second)
 		if c.number != before {
 			quiet = 0

@@ -19,6 +19,12 @@ type family struct {
 	ready     int32 // of these, ready
 	available int32 // of these, ready for the deployment's MinReady
 
+	inPlace    InPlaceCounts
+	underWay   int32 // selected or further, and not failed
+	leaving    int32 // of available, selected: they are about to stop
+	selectable int32 // of available, that could be selected
+	broken     int32 // of actual, neither ready nor in an update
+
 	terminating int32 // machines that are being deleted
 	// announced is how many machines may come into being whatever the set's
 	// size is by now: their creation was decided when the set was last
@@ -27,9 +33,9 @@ type family struct {
 
 	requested int // machines that are to be replaced
 
-	// leaving is how many available machines the set gives up since a scaler
+	// given is how many available machines the set gives up since a scaler
 	// chose them, or will when it is told.
-	leaving int32
+	given   int32
 	offered []machineset.Victim // that the set may be told of
 	handing []machineset.Victim // that it is told of now
 }
@@ -77,15 +83,15 @@ func (d *decision) countMachines(f *family) {
 		if m.Status.LastOperation.State == machine.StateFailed {
 			d.summarize(f.set, m)
 		}
-		if !m.Ready() {
-			continue
+		available := false
+		if m.Ready() {
+			f.ready++
+			at := m.AvailableAt(minReady)
+			if available = !at.After(d.now); !available {
+				d.lookAt(at)
+			}
 		}
-		f.ready++
-		if at := m.AvailableAt(minReady); at.After(d.now) {
-			d.lookAt(at)
-		} else {
-			f.available++
-		}
+		f.countInPlace(m, available)
 	}
 	d.countLeaving(f)
 }
@@ -145,8 +151,9 @@ func (f *family) size() int32 {
 // the one made after it.
 func (f *family) numbers(current, raised bool) rollout.Set {
 	s := rollout.Set{
-		Name: f.set.UID, New: current, Spec: f.size(), Actual: f.actual, Available: f.available - f.leaving,
+		Name: f.set.UID, New: current, Spec: f.size(), Actual: f.actual, Available: max(0, f.available-f.leaving-f.given),
 		Terminating: f.terminating, Going: f.set.Deleted(), Marked: int32(len(f.offered)),
+		Selected: f.underWay, Selectable: f.selectable, Broken: f.broken,
 	}
 	if !raised {
 		// The room that another set may still fill is not given away. The one

@@ -62,10 +62,11 @@ type decision struct {
 	bounds    rollout.Bounds
 	fleet     rollout.Fleet
 	step      rollout.Why
-	choices   []choice      // of a scaler
-	hold      Why           // why no more orders are given; zero: they are
-	wake      time.Time     // the earliest of what is known to come; zero: nothing is
-	throttled time.Duration // how long the status has to wait; zero: it need not
+	choices   []choice         // of a scaler
+	selects   []rollout.Select // what the step wants updated in place
+	hold      Why              // why no more orders are given; zero: they are
+	wake      time.Time        // the earliest of what is known to come; zero: nothing is
+	throttled time.Duration    // how long the status has to wait; zero: it need not
 }
 
 // keep decides about a deployment that is not being deleted. Orders come
@@ -85,8 +86,9 @@ func (d *decision) keep() Plan {
 	d.bounds = d.deployment.Spec.bounds()
 	d.holdIfRefused()
 	for _, order := range [...]func(*decision) (Plan, bool){
-		(*decision).claim, (*decision).rollBack, (*decision).obtainNewSet, (*decision).push,
-		(*decision).scale, (*decision).mark, (*decision).number, (*decision).prune,
+		(*decision).claim, (*decision).rollBack, (*decision).obtainNewSet, (*decision).push, (*decision).gate,
+		(*decision).finishMoves, (*decision).beginMoves, (*decision).withdraw,
+		(*decision).scale, (*decision).markMachines, (*decision).markSets, (*decision).number, (*decision).prune,
 	} {
 		if plan, found := order(d); found {
 			return d.live(plan)

@@ -47,6 +47,18 @@ func outlook(o *deployment.Observation, now time.Time) (total, usable int) {
 	return total, usable
 }
 
+// upToScale carries out what comes before the first resizing, and returns the
+// plan that has it, or that orders nothing.
+func upToScale(t require.TestingT, o *deployment.Observation) deployment.Plan {
+	for {
+		plan := decide(t, o, begin)
+		if plan.Write != nil || !plan.At.IsZero() || len(plan.Scale) > 0 {
+			return plan
+		}
+		follow(t, o, plan)
+	}
+}
+
 // apply carries out one resizing in the observation.
 func apply(o *deployment.Observation, order deployment.Order) {
 	for i := range o.Sets {
@@ -64,8 +76,7 @@ func TestP2P7P9OneDecision(t *testing.T) {
 		o := drawLive(t)
 		spec := &o.Deployment.Spec
 		ceiling, floor := limitsOf(spec)
-		plan := decide(t, o, begin)
-		for _, order := range plan.Scale {
+		for _, order := range upToScale(t, o).Scale {
 			total, usable := outlook(o, begin)
 			apply(o, order)
 			totalThen, usableThen := outlook(o, begin)
@@ -83,7 +94,7 @@ func TestP2P7P9OneDecision(t *testing.T) {
 func TestP5PendingOrders(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := drawLive(t)
-		plan := decide(t, o, begin)
+		plan := upToScale(t, o)
 		if len(plan.Scale) == 0 {
 			t.Skip("nothing to scale")
 		}

@@ -71,14 +71,34 @@ const (
 	// Recreate lets all machines of old templates go, also those that are
 	// being deleted, before the first of the new one comes.
 	Recreate StrategyKind = "Recreate"
+	// InPlaceUpdate keeps the machines: each is asked to update itself, and
+	// moved to the new set when it has. New ones are made for a surge, and in
+	// place of what is lost.
+	InPlaceUpdate StrategyKind = "InPlaceUpdate"
 )
 
-// Strategy of a rollout. The bounds are for RollingUpdate; both zero means one
-// machine may be unavailable. Recreate does not look at them.
+// Orchestration says who decides which machine is updated in place, and when.
+type Orchestration string
+
+// The orchestrations.
+const (
+	// Automatic lets the deployment select machines, within the bounds.
+	Automatic Orchestration = ""
+	// Manual leaves it to others: they set machine.InPlaceSelected on
+	// machines that are machine.InPlaceCandidate. The bounds are theirs to
+	// keep, but for new machines and surplus ones.
+	Manual Orchestration = "Manual"
+)
+
+// Strategy of a rollout. The bounds are for RollingUpdate and InPlaceUpdate;
+// both zero means one machine may be unavailable. Recreate does not look at
+// them.
 type Strategy struct {
 	Kind           StrategyKind
 	MaxSurge       rollout.IntOrPercent // of Replicas, rounded up
 	MaxUnavailable rollout.IntOrPercent // of Replicas, rounded down
+	// Orchestration is for InPlaceUpdate. Zero: Automatic.
+	Orchestration Orchestration
 }
 
 // Status is what is known of a deployment. Only the library writes it.
@@ -89,6 +109,8 @@ type Status struct {
 	Ready              int32
 	Available          int32
 	Unavailable        int32 // missing to full availability
+	// InPlace counts the machines of Replicas that concern an update in place.
+	InPlace InPlaceCounts
 	// Collisions counts how often another set held the name of a new one.
 	Collisions int32
 	Conditions []object.Condition
@@ -102,6 +124,16 @@ type Status struct {
 	// seconds. Zero: not known.
 	Wanted      int32
 	WantedSince time.Time
+}
+
+// InPlaceCounts are machines by how far their update in place is; each counts
+// once, as the last that is true of it.
+type InPlaceCounts struct {
+	Candidates int32 // to be updated some time
+	Selected   int32 // to be updated now
+	Updating   int32 // under way
+	Updated    int32 // successful, and about to be moved or to return to work
+	Failed     int32 // failed: they stay in their set until they are replaced
 }
 
 // Condition types of a deployment.
@@ -152,7 +184,7 @@ func (s *Status) Clone() Status {
 func (s *Status) Equal(t *Status) bool {
 	return s.ObservedGeneration == t.ObservedGeneration && s.Replicas == t.Replicas &&
 		s.Updated == t.Updated && s.Ready == t.Ready && s.Available == t.Available &&
-		s.Unavailable == t.Unavailable && s.Collisions == t.Collisions &&
+		s.Unavailable == t.Unavailable && s.InPlace == t.InPlace && s.Collisions == t.Collisions &&
 		s.ProgressedAt.Equal(t.ProgressedAt) && s.Wanted == t.Wanted && s.WantedSince.Equal(t.WantedSince) &&
 		slices.EqualFunc(s.Conditions, t.Conditions, sameCondition) &&
 		slices.EqualFunc(s.Failed, t.Failed, sameSummary)

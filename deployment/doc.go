@@ -23,7 +23,10 @@
 //
 // While a deployment is paused the same holds, and no set is made and nothing
 // rolled. With the strategy Recreate, S is 0 and U is R, and no order makes
-// machines of two templates exist at once.
+// machines of two templates exist at once. With InPlaceUpdate, machines of old
+// sets are updated where they are, and moved to the new set one by one; a
+// machine that was selected for it counts as not available, and at each moment
+// of its move in one set.
 //
 // Each template that is rolled out gets a revision, the highest of all its
 // deployment's sets. A rollout that gets no further for the progress deadline

@@ -17,6 +17,11 @@ import (
 var phases = []machine.Phase{
 	machine.PhaseNew, machine.PhasePending, machine.PhaseRunning, machine.PhaseRunning, machine.PhaseRunning,
 	machine.PhaseUnknown, machine.PhaseFailed, machine.PhaseCrashLoopBackOff, machine.PhaseTerminating,
+	machine.PhaseInPlaceUpdating, machine.PhaseInPlaceUpdateSuccessful, machine.PhaseInPlaceUpdateFailed,
+}
+
+var requests = []machine.InPlaceRequest{
+	machine.InPlaceNone, machine.InPlaceNone, machine.InPlaceCandidate, machine.InPlaceSelected,
 }
 
 // drawLive is what a live read might find, in any state, reachable or not: up
@@ -53,10 +58,21 @@ func drawChildren(t *rapid.T, d *deployment.Deployment, i int) deployment.Childr
 		s.DeletedAt = begin
 	}
 	c := deployment.Children{Set: s}
+	s.Handover.Closed = rapid.Bool().Draw(t, "closed")
+	s.Handover.Arriving, s.Handover.Leaving = drawNames(t, "arriving"), drawNames(t, "leaving")
 	for j := range rapid.IntRange(0, 8).Draw(t, "machines") {
 		c.Machines = append(c.Machines, drawMachine(t, s, j))
 	}
 	return c
+}
+
+// drawNames are machines of any set that are noted on one, rarely.
+func drawNames(t *rapid.T, label string) []string {
+	if rapid.IntRange(0, 9).Draw(t, label) > 0 {
+		return nil
+	}
+	name := rapid.SampledFrom([]string{"web-0-0", "web-0-1", "web-1-0", "web-2-0", "nobody", ""})
+	return rapid.SliceOfN(name, 1, 3).Draw(t, "names")
 }
 
 func withHash(d *deployment.Deployment, hash string) map[string]string {
@@ -70,6 +86,10 @@ func drawMachine(t *rapid.T, s *machineset.Set, j int) *machine.Machine {
 	}}
 	m.Namespace, m.Name, m.UID = namespace, fmt.Sprintf("%s-%d", s.Name, j), fmt.Sprintf("%s-%d", s.UID, j)
 	m.Owner = &object.Owner{Kind: machineset.OwnerKind, Name: s.Name, UID: s.UID}
+	m.Spec.InPlace = rapid.SampledFrom(requests).Draw(t, "request")
+	if target := rapid.SampledFrom([]string{"", "", "web-0", "web-1", "nobody"}).Draw(t, "target"); target != "" {
+		m.Annotations = map[string]string{"machine.sapcloud.io/in-place-update-target": target}
+	}
 	if rapid.IntRange(0, 6).Draw(t, "terminating") == 0 {
 		m.DeletedAt = begin
 	}
@@ -90,7 +110,7 @@ func drawGarbage(t *rapid.T) *deployment.Observation {
 	d.Spec.Strategy.MaxUnavailable.Value = odd("unavailable")
 	d.Spec.MinReady = rapid.SampledFrom([]time.Duration{0, -1, math.MaxInt64, math.MinInt64}).Draw(t, "min ready")
 	d.Status.Collisions = odd("collisions")
-	d.Spec.Strategy.Kind = rapid.SampledFrom([]deployment.StrategyKind{"", "RollingUpdate", "Recreate", "Nonsense"}).Draw(t, "kind")
+	d.Spec.Strategy.Kind = rapid.SampledFrom([]deployment.StrategyKind{"", "RollingUpdate", "Recreate", "InPlaceUpdate", "Nonsense"}).Draw(t, "kind")
 	drawOddRequests(t, d, odd)
 	if some("no labels") {
 		d.Spec.Template.Labels = nil
@@ -160,6 +180,7 @@ func spoil(t *rapid.T, c *deployment.Children, odd func(string) int32, some func
 		if m != nil && some("spoilt") {
 			m.Status = machine.Status{Phase: "Nonsense", LastOperation: machine.Operation{State: machine.StateFailed}}
 			m.Owner = &object.Owner{UID: s.UID}
+			m.Spec.InPlace = rapid.SampledFrom([]machine.InPlaceRequest{"Nonsense", "Selected"}).Draw(t, "odd request")
 		}
 	}
 }

@@ -19,7 +19,7 @@ func (d *decision) prune() (Plan, bool) {
 	old := d.old()
 	var plan Plan
 	for _, f := range old[:max(0, len(old)-int(limit))] {
-		if !f.unused() {
+		if !f.unused() || d.awaited(f) {
 			continue
 		}
 		why := Why{Reason: ReasonPrune, Name: f.set.Name, Revision: max(f.set.Revision, 0), Of: limit}
@@ -48,6 +48,20 @@ func (d *decision) old() []*family {
 	}
 	slices.SortStableFunc(out, func(a, b *family) int { return cmp.Compare(max(a.set.Revision, 0), max(b.set.Revision, 0)) })
 	return out
+}
+
+// awaited tells whether a machine is being updated in place to a set's
+// template: when it is done, that is where it belongs.
+func (d *decision) awaited(f *family) bool {
+	key := d.p.Keys.InPlaceTarget
+	for i := range d.sets {
+		for _, m := range d.sets[i].machines {
+			if key != "" && d.sets[i].owns(m) && inUpdate(m) && m.Annotations[key] == f.set.Name {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // unused tells whether a set has no machines, is to have none and has none

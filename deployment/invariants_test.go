@@ -13,7 +13,7 @@ import (
 // waitsFor are the reasons that name what a pass which ordered nothing waits for.
 var waitsFor = map[rollout.Reason]bool{
 	rollout.ReasonFloor: true, rollout.ReasonRemoval: true, rollout.ReasonNewUnavailable: true,
-	rollout.ReasonOldPresent: true,
+	rollout.ReasonOldPresent: true, rollout.ReasonUpdating: true, rollout.ReasonUnselected: true, rollout.ReasonUnfit: true,
 }
 
 // TestP7UnderFaults: every order, in every interleaving, with stale reads,

@@ -77,11 +77,11 @@ func (d *decision) slack(f *family) machineset.Slack {
 	return machineset.Slack{Surge: d.bounds.Surge, Unavailable: d.bounds.Unavailable}
 }
 
-// mark writes the marks of sets that no order has taken along, and takes names
+// markSets writes the marks of sets that no order has taken along, and takes names
 // of machines away that a set need not give up any more. Sets without
 // machines are left as they are: if one comes back, its resizing takes the
 // marks along.
-func (d *decision) mark() (Plan, bool) {
+func (d *decision) markSets() (Plan, bool) {
 	if d.held() {
 		return Plan{}, false
 	}

@@ -78,10 +78,16 @@ func (s *story) note(o *deployment.Observation, p deployment.Plan) {
 		line("read live", p.Why)
 	}
 	orders := ordersOf(&p)
-	for _, kind := range []string{"create", "push", "scale", "delete", "adopt", "release"} {
+	for _, kind := range []string{"create", "push", "scale", "delete", "adopt", "release", "handover"} {
 		for _, order := range orders[kind] {
 			line(kind, order.Why)
 		}
+	}
+	for _, order := range p.Mark {
+		line("mark", order.Why)
+	}
+	for _, order := range p.Move {
+		line("move", order.Why)
 	}
 	if !p.At.IsZero() {
 		line("wait", fmt.Sprintf("%s: %s", p.At.Sub(s.now), p.Why))
@@ -94,6 +100,11 @@ func (s *story) note(o *deployment.Observation, p deployment.Plan) {
 func (s *story) noteStatus(old, to *deployment.Status) {
 	fmt.Fprintf(&s.text, "%22s replicas %d, updated %d, ready %d, available %d, unavailable %d", "",
 		to.Replicas, to.Updated, to.Ready, to.Available, to.Unavailable)
+	if to.InPlace != (deployment.InPlaceCounts{}) {
+		c := to.InPlace
+		fmt.Fprintf(&s.text, "; in place: %d candidates, %d selected, %d updating, %d updated, %d failed",
+			c.Candidates, c.Selected, c.Updating, c.Updated, c.Failed)
+	}
 	if to.Collisions != old.Collisions {
 		fmt.Fprintf(&s.text, ", collisions %d", to.Collisions)
 	}

@@ -97,6 +97,13 @@ type Order struct {
 	Why Why
 }
 
+// MachineOrder is one change of one machine: a changed copy, for an update
+// under the version it carries.
+type MachineOrder struct {
+	Machine *machine.Machine
+	Why     Why
+}
+
 // Plan is what to do next: carry out Write, or ReadLive, or the orders of the
 // one slice that is filled, bring the observation up to date, and decide
 // again; with none of them, look again at At.
@@ -128,6 +135,19 @@ type Plan struct {
 	// Release holds changed copies for an update, as Scale; the set moves
 	// from Sets to Orphans.
 	Release []Order
+	// Handover holds changed copies for an update, as Scale: machines are about
+	// to move from set to set, or have. A set that machines come to is before
+	// those that they leave.
+	Handover []Order
+
+	// Mark holds machines of which another request is made than before. What
+	// the store returns takes the place of the machine observed; one that is
+	// gone is taken out. The orders may be carried out at once. A refusal stops
+	// none of the others. A conflict ends the pass.
+	Mark []MachineOrder
+	// Move holds machines that get another set, carried out as Mark: what the
+	// store returns joins the machines of its new owner.
+	Move []MachineOrder
 
 	// At is when to look again though nothing has changed; zero: never.
 	At time.Time

@@ -50,6 +50,10 @@ type Keys struct {
 	// Replace is the annotation on a machine that asks for its replacement. It
 	// must be that of the sets' policy.
 	Replace string
+	// InPlaceTarget is the annotation on a machine that is being updated in
+	// place: the name of the set whose template it is updated to. Without it,
+	// a template that changes meanwhile is taken for that of the update.
+	InPlaceTarget string
 }
 
 // DefaultPolicy returns the established settings.
@@ -66,6 +70,7 @@ func DefaultPolicy() *Policy {
 			MaxReplicas:     "deployment.kubernetes.io/max-replicas",
 			Replace:         "millwright-go/replace",
 			Victims:         "node.machine.sapcloud.io/trigger-deletion-by-mcm",
+			InPlaceTarget:   "machine.sapcloud.io/in-place-update-target",
 		},
 	}
 }

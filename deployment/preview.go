@@ -24,7 +24,8 @@ import (
 // A machine found coming up is ready when Model.Create has passed since its
 // creation, one found terminating is gone when Model.Delete has passed since
 // its deletion, an unhealthy one fails at the end of its health timeout, one in
-// CrashLoopBackOff at the end of Model.FailAfter. A machine found late is taken
+// CrashLoopBackOff at the end of Model.FailAfter, one selected for an update in
+// place is updated when Model.Update has passed. A machine found late is taken
 // to begin anew. All others stay as they are until they are told to go.
 //
 // The cost is that of the decisions: each looks at all machines of its set or
@@ -71,6 +72,7 @@ type preview struct {
 	start, now, end time.Time
 	calendar        calendar
 	numbers         int64 // of events and UIDs, given out so far
+	updates         int64 // in place, so far
 
 	deployment *Deployment
 	lanes      []*lane

@@ -43,6 +43,7 @@ func percent(n int32) rollout.IntOrPercent { return rollout.IntOrPercent{Value: 
 func drawPlausible(t *rapid.T) (*deployment.Deployment, []deployment.Children, deployment.Model) {
 	d := stored(rapid.Int32Range(0, 25).Draw(t, "before"))
 	d.Spec.Strategy = drawStrategy(t)
+	d.Spec.Strategy.Orchestration = deployment.Automatic // nobody selects in a preview
 	d.Spec.MinReady = rapid.SampledFrom([]time.Duration{0, 0, 45 * time.Second}).Draw(t, "min ready")
 	var sets []deployment.Children
 	if d.Spec.Replicas > 0 || rapid.Bool().Draw(t, "an empty set") {
@@ -60,6 +61,9 @@ func drawPlausible(t *rapid.T) (*deployment.Deployment, []deployment.Children, d
 		Fail:      rapid.SampledFrom([]rollout.IntOrPercent{{}, {}, percent(5), percent(33), percent(90), {Value: 7}}).Draw(t, "fail"),
 		FailAfter: rapid.SampledFrom([]time.Duration{0, time.Second, 10 * time.Minute}).Draw(t, "fail after"),
 		Start:     later,
+
+		Update:     drawSpan(t, "update"),
+		FailUpdate: rapid.SampledFrom([]rollout.IntOrPercent{{}, {}, percent(33), percent(100), {Value: 2}}).Draw(t, "fail update"),
 	}
 }
 
@@ -76,7 +80,9 @@ func drawModel(t *rapid.T) deployment.Model {
 		Fail:      rollout.IntOrPercent{Value: rapid.Int32Range(0, 100).Draw(t, "fail"), Percent: rapid.Bool().Draw(t, "percent")},
 		FailAfter: time.Duration(span.Draw(t, "fail after")),
 		Limit:     time.Duration(rapid.Int64Range(0, int64(48*time.Hour)).Draw(t, "limit")),
+		Update:    time.Duration(span.Draw(t, "update")),
 	}
+	m.FailUpdate = rollout.IntOrPercent{Value: rapid.Int32Range(0, 100).Draw(t, "fail update"), Percent: true}
 	if m.FailAfter > 0 {
 		m.FailAfter = max(m.FailAfter, time.Minute)
 	}
@@ -94,6 +100,7 @@ func drawOdd(t *rapid.T) deployment.Model {
 		Delete:    time.Duration(odd.Draw(t, "delete")),
 		Fail:      rollout.IntOrPercent{Value: rapid.Int32().Draw(t, "fail"), Percent: rapid.Bool().Draw(t, "percent")},
 		FailAfter: time.Duration(odd.Draw(t, "fail after")),
+		Update:    time.Duration(odd.Draw(t, "update")),
 		Limit:     time.Duration(odd.Draw(t, "limit")),
 		Start:     rapid.SampledFrom([]time.Time{{}, begin, time.Unix(1<<61, 0), time.Unix(-1<<61, 0)}).Draw(t, "start"),
 	}

@@ -41,6 +41,8 @@ const (
 	fateReady fate = iota
 	fateFailed
 	fateGone
+	fateUpdated
+	fateNotUpdated
 )
 
 // event is something that happens to a machine by itself.
@@ -115,6 +117,10 @@ func (p *preview) happen() {
 		case fateGone:
 			m.lane.drop(m)
 			m.lane.terminating--
+		case fateUpdated:
+			p.enterUpdate(m, machine.PhaseInPlaceUpdateSuccessful, machine.StateSuccessful)
+		case fateNotUpdated:
+			p.failUpdate(m)
 		}
 	}
 }
@@ -212,8 +218,17 @@ func (p *preview) enlist(l *lane, found machine.Machine) {
 		if wait := healthAfter(config); wait > 0 {
 			p.expect(member, fateFailed, m.Status.Since.Add(wait))
 		}
-	case machine.PhaseAvailable, machine.PhaseRunning, machine.PhaseFailed, machine.PhaseTerminating,
-		machine.PhaseInPlaceUpdating, machine.PhaseInPlaceUpdateSuccessful:
+	case machine.PhaseInPlaceUpdating:
+		p.expectUpdate(member, m.Status.Since)
+	case machine.PhaseInPlaceUpdateSuccessful:
+		if m.Spec.InPlace == machine.InPlaceNone {
+			p.expect(member, fateReady, p.now)
+		}
+	case machine.PhaseRunning:
+		if m.Spec.InPlace == machine.InPlaceSelected {
+			p.beginUpdate(member)
+		}
+	case machine.PhaseAvailable, machine.PhaseFailed, machine.PhaseTerminating:
 		// It stays as it is until it is told to go.
 	}
 }

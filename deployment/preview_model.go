@@ -39,6 +39,14 @@ type Model struct {
 	// least a second. Zero: its creation timeout, which is its template's, or
 	// 20 min.
 	FailAfter time.Duration
+	// Update is how long a machine takes, from its selection, to be updated in
+	// place. Not negative. Zero: no time. Once moved to its new set it is ready
+	// at once.
+	Update time.Duration
+	// FailUpdate says which of the updates in place fail, when they have taken
+	// Update, as Fail does of creations. A machine whose update failed is Failed
+	// at the end of its health timeout.
+	FailUpdate rollout.IntOrPercent
 	// Limit is how far to look ahead. Not negative and at most
 	// MaxPreviewLimit. Zero: DefaultPreviewLimit.
 	Limit time.Duration
@@ -77,20 +85,32 @@ func (m *Model) invalidField() *object.FieldError {
 		return object.Invalid("model.create", "must not be negative")
 	case m.Delete < 0:
 		return object.Invalid("model.delete", "must not be negative")
-	case m.Fail.Value < 0:
-		return object.Invalid("model.fail", "must not be negative")
-	case m.Fail.Over100():
-		return object.Invalid("model.fail", "must not be more than 100%")
-	case m.Fail.Value > maxFirstFailures:
-		return object.Invalid("model.fail", "must not be more than 1000000")
 	case m.FailAfter < 0 || m.FailAfter > 0 && m.FailAfter < time.Second:
 		return object.Invalid("model.failAfter", "must be zero or at least a second")
+	case m.Update < 0:
+		return object.Invalid("model.update", "must not be negative")
 	case m.Limit < 0:
 		return object.Invalid("model.limit", "must not be negative")
 	case m.Limit > MaxPreviewLimit:
 		return object.Invalid("model.limit", "must not be more than "+MaxPreviewLimit.String())
 	case !m.Start.IsZero() && !plausible(m.Start):
 		return object.Invalid("model.start", "must be zero or from 1970 to 9999")
+	}
+	if bad := invalidShare("model.fail", m.Fail); bad != nil {
+		return bad
+	}
+	return invalidShare("model.failUpdate", m.FailUpdate)
+}
+
+// invalidShare is what is wrong with a setting that says which ones fail.
+func invalidShare(field string, share rollout.IntOrPercent) *object.FieldError {
+	switch {
+	case share.Value < 0:
+		return object.Invalid(field, "must not be negative")
+	case share.Over100():
+		return object.Invalid(field, "must not be more than 100%")
+	case share.Value > maxFirstFailures:
+		return object.Invalid(field, "must not be more than 1000000")
 	}
 	return nil
 }
@@ -123,9 +143,12 @@ func (m *Model) policies() (*Policy, *machineset.Policy) {
 }
 
 // fails tells whether the n-th creation fails, n counting from 1.
-func (m *Model) fails(n int64) bool {
-	share := int64(m.Fail.Value)
-	if !m.Fail.Percent {
+func (m *Model) fails(n int64) bool { return among(n, m.Fail) }
+
+// among tells whether the n-th, n counting from 1, is one of those meant.
+func among(n int64, meant rollout.IntOrPercent) bool {
+	share := int64(meant.Value)
+	if !meant.Percent {
 		return n <= share
 	}
 	return n*share/100 > (n-1)*share/100

@@ -119,15 +119,17 @@ func (p *preview) carryOutOrders(plan *Plan, o *Observation) bool {
 	}{
 		{plan.Create, p.createSet}, {plan.Push, p.updateSet}, {plan.Scale, p.updateSet},
 		{plan.Delete, p.deleteSet}, {plan.Adopt, p.updateSet}, {plan.Release, p.releaseSet},
+		{plan.Handover, p.updateSet},
 	} {
 		for _, order := range part.orders {
 			orders++
-			if order.Why.Reason != ReasonRevision {
+			if noteworthy(order.Why.Reason) {
 				p.note(order.Set, order.Why)
 			}
 			part.do(order.Set, o)
 		}
 	}
+	orders += p.carryOutMachines(plan)
 	switch plan.Why.Reason {
 	case ReasonSpecInvalid, ReasonSelectsAll, ReasonNotOurs:
 		p.stop(EndRefused)

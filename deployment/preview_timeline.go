@@ -29,6 +29,10 @@ type Timeline struct {
 	Created int64 // machines whose creation was ordered
 	Deleted int64 // machines whose deletion was ordered
 	Failed  int64 // machines that became Failed, of those created
+	// Selected are machines that were selected to be updated in place, Moved
+	// those that came to their new set so.
+	Selected int64
+	Moved    int64
 
 	// Overdue is when the rollout had got no further for its progress deadline
 	// the first time. Zero: that was never.
@@ -77,8 +81,10 @@ type Sample struct {
 }
 
 // Step is one order, to a set or of a set to its machines, or the answer to a
-// request for a rollback. What follows from a set's size, that it creates
-// machines or deletes surplus ones, is no step, nor are numbers of revisions.
+// request for a rollback; machines of one set that are selected at once to be
+// updated in place are one. What follows from a set's size, that it creates
+// machines or deletes surplus ones, is no step, nor are numbers of revisions,
+// or notes about updates in place that select and move nothing.
 type Step struct {
 	After time.Duration // since Model.Start
 	Set   string        // name of the set that it is about

@@ -146,5 +146,5 @@ func (d *decision) fresh() bool {
 // furtherThan tells whether a rollout has come from b to a.
 func furtherThan(a, b *Status) bool {
 	return a.Updated > b.Updated || a.Replicas-a.Updated < b.Replicas-b.Updated ||
-		a.Ready > b.Ready || a.Available > b.Available
+		a.Ready > b.Ready || a.Available > b.Available || a.InPlace.furtherThan(&b.InPlace)
 }

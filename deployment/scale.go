@@ -15,7 +15,8 @@ func (d *decision) nextStep() (steps []rollout.Scale) {
 	d.readChoices()
 	d.offer()
 	d.fleet = rollout.Fleet{
-		Replicas: spec.Replicas, Bounds: d.bounds, Sets: make([]rollout.Set, len(d.sets)), Apart: recreate, Strict: d.p.StrictQuota,
+		Replicas: spec.Replicas, Bounds: d.bounds, Sets: make([]rollout.Set, len(d.sets)), Apart: recreate,
+		Strict: d.p.StrictQuota, Manual: spec.Strategy.Orchestration == Manual,
 	}
 	for i := range d.sets {
 		current := &d.sets[i] == d.current
@@ -29,6 +30,8 @@ func (d *decision) nextStep() (steps []rollout.Scale) {
 		steps, d.step = rollout.Resize(d.fleet, nil)
 	case recreate:
 		steps, d.step = rollout.Recreate(d.fleet, nil)
+	case spec.Strategy.Kind == InPlaceUpdate:
+		steps, d.selects, d.step = rollout.InPlace(d.fleet, nil, nil)
 	default:
 		steps, d.step = rollout.Step(d.fleet, nil)
 	}

@@ -32,6 +32,8 @@ type shell struct {
 	decided func(*deployment.Observation, deployment.Plan)
 	// issue sees each order just before it is carried out.
 	issue func(kind string, order deployment.Order, pass *deployment.Deployment)
+	// issueMachine is issue for orders to machines.
+	issueMachine func(kind string, order deployment.MachineOrder)
 
 	seen  [3]int // how new the caches are known to be: deployment, sets, machines
 	o     *deployment.Observation
@@ -158,10 +160,11 @@ func (s *shell) carryOut(plan deployment.Plan) bool {
 		}
 		kinds++
 		for _, order := range orders {
-			s.once(kind + " " + order.Why.String())
+			s.once(kind + " " + order.Why.String() + " " + order.Set.Version)
 			s.queue = append(s.queue, func() bool { return s.order(kind, order) })
 		}
 	}
+	kinds += s.queueMachines("mark", plan.Mark) + s.queueMachines("move", plan.Move)
 	if kinds > 1 {
 		s.t.Fatalf("a plan of %d kinds: %+v", kinds, plan)
 	}
@@ -179,6 +182,7 @@ func (s *shell) carryOut(plan deployment.Plan) bool {
 func ordersOf(p *deployment.Plan) map[string][]deployment.Order {
 	return map[string][]deployment.Order{
 		"create": p.Create, "push": p.Push, "scale": p.Scale, "delete": p.Delete, "adopt": p.Adopt, "release": p.Release,
+		"handover": p.Handover,
 	}
 }
 
@@ -254,7 +258,7 @@ func (s *shell) update(kind string, set *machineset.Set) {
 	}
 	s.w.writes++
 	switch kind {
-	case "push", "scale":
+	case "push", "scale", "handover":
 		s.replace(set.UID, stored)
 	case "adopt":
 		s.o.Orphans = slices.DeleteFunc(slices.Clone(s.o.Orphans), func(o *machineset.Set) bool { return o.UID == set.UID })

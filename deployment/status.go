@@ -39,12 +39,13 @@ func (d *decision) counted() Status {
 	s := d.deployment.Status.Clone()
 	s.ObservedGeneration = d.deployment.Generation
 	s.Failed = d.failed
-	s.Replicas, s.Updated, s.Ready, s.Available = 0, 0, 0, 0
+	s.Replicas, s.Updated, s.Ready, s.Available, s.InPlace = 0, 0, 0, 0, InPlaceCounts{}
 	for i := range d.sets {
 		f := &d.sets[i]
 		s.Replicas += f.actual
 		s.Ready += f.ready
 		s.Available += f.available
+		s.InPlace.add(&f.inPlace)
 	}
 	if d.current != nil {
 		s.Updated = d.current.actual

@@ -60,7 +60,7 @@ func TestCounts(t *testing.T) {
 				if m.Ready() {
 					want.Ready++
 				}
-				if available(m, o.Deployment.Spec.MinReady, begin) {
+				if m.Ready() && !m.AvailableAt(o.Deployment.Spec.MinReady).After(begin) {
 					want.Available++
 				}
 			}
@@ -75,8 +75,12 @@ func TestCounts(t *testing.T) {
 
 // follow carries the orders of a plan out in the observation.
 func follow(t require.TestingT, o *deployment.Observation, plan deployment.Plan) {
-	resized := slices.Concat(plan.Scale, plan.Push)
-	require.NotEmpty(t, slices.Concat(resized, plan.Create, plan.Delete), "%s", plan.Why)
+	resized := slices.Concat(plan.Scale, plan.Push, plan.Handover)
+	changed := slices.Concat(plan.Mark, plan.Move)
+	require.Positive(t, len(resized)+len(plan.Create)+len(plan.Delete)+len(changed), "%s", plan.Why)
+	for _, order := range changed {
+		o.Sets = regrouped(o.Sets, order.Machine.UID, order.Machine)
+	}
 	for _, order := range plan.Delete {
 		order.Set.DeletedAt = begin
 	}

@@ -58,11 +58,13 @@ func selectsByHash(s *object.Selector, label string) *object.FieldError {
 
 func (s *Strategy) invalidField() *object.FieldError {
 	switch s.Kind {
-	case RollingUpdate, Recreate, "":
+	case RollingUpdate, Recreate, InPlaceUpdate, "":
 	default:
 		return object.Invalid("spec.strategy.kind", fmt.Sprintf("%q is unknown", string(s.Kind)))
 	}
 	switch {
+	case s.Orchestration != Automatic && s.Orchestration != Manual:
+		return object.Invalid("spec.strategy.orchestration", fmt.Sprintf("%q is unknown", string(s.Orchestration)))
 	case s.MaxSurge.Value < 0:
 		return object.Invalid("spec.strategy.maxSurge", "must not be negative")
 	case s.MaxUnavailable.Value < 0:

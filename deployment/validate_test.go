@@ -37,6 +37,8 @@ func TestValidate(t *testing.T) {
 		{"spec.progressDeadline", "must not be negative", func(d *deployment.Deployment) { d.Spec.ProgressDeadline = -1 }},
 		{"spec.progressDeadline", "must be at least a second", func(d *deployment.Deployment) { d.Spec.ProgressDeadline = time.Second - 1 }},
 		{"spec.strategy.kind", `"Yolo" is unknown`, func(d *deployment.Deployment) { d.Spec.Strategy.Kind = "Yolo" }},
+		{"spec.strategy.orchestration", `"Remote" is unknown`, func(d *deployment.Deployment) { d.Spec.Strategy.Orchestration = "Remote" }},
+		{"spec.template.spec.inPlace", "must be empty: it is one machine's", func(d *deployment.Deployment) { d.Spec.Template.Spec.InPlace = "Selected" }},
 		{"spec.strategy.maxSurge", "must not be negative", func(d *deployment.Deployment) { d.Spec.Strategy.MaxSurge.Value = -1 }},
 		{"spec.strategy.maxUnavailable", "must not be negative", func(d *deployment.Deployment) {
 			d.Spec.Strategy.MaxUnavailable = rollout.IntOrPercent{Value: -20, Percent: true}

@@ -46,6 +46,17 @@ const (
 	ReasonRevision     Reason = "SetRevision"
 	ReasonRecord       Reason = "RevisionRecorded"
 	ReasonPrune        Reason = "DeleteOldSet"
+	ReasonClose        Reason = "CloseSet"
+	ReasonOpen         Reason = "OpenSet"
+	ReasonMoveTo       Reason = "MachinesArrive"
+	ReasonMoveFrom     Reason = "MachinesLeave"
+	ReasonMoveBack     Reason = "MachinesStay"
+	ReasonMoveDone     Reason = "MovesDone"
+	ReasonMove         Reason = "MoveMachine"
+	ReasonCandidate    Reason = "Candidate"
+	ReasonSelect       Reason = "Select"
+	ReasonTarget       Reason = "NoteTarget"
+	ReasonWithdraw     Reason = "Withdraw"
 
 	// The answers to a rollback request, in the established spelling.
 	ReasonRollbackDone              Reason = "DeploymentRollback"
@@ -106,6 +117,17 @@ var sentences = map[Reason]string{
 	ReasonPaused:       "paused: {rollout}",
 	ReasonRevision:     "set {name} has the wanted template: it is revision {revision} from now on",
 	ReasonRecord:       "revision {revision} is being rolled out, by set {name}",
+	ReasonClose:        "set {name} creates no machines while its machines are updated in place",
+	ReasonOpen:         "set {name} may create machines again",
+	ReasonMoveTo:       "set {name} from {from} to {to}: {detail} moving here, updated",
+	ReasonMoveFrom:     "set {name} from {from} to {to}: {detail} moving away, updated",
+	ReasonMoveBack:     "set {name} from {from} to {to}: the set that {detail} moving to is gone",
+	ReasonMoveDone:     "set {name}: {detail} moved, or gone",
+	ReasonMove:         "machine {name} is updated and moves to set {detail}",
+	ReasonCandidate:    "machine {name} is to be updated in place",
+	ReasonSelect:       "machine {name} is to be updated in place now: {rollout}",
+	ReasonTarget:       "machine {name} was selected, for the template of set {detail}",
+	ReasonWithdraw:     "machine {name} is not to be updated in place: {detail}",
 	ReasonPrune:        "set {name} of revision {revision} is empty, and no more than {of} old {sets} may stay: deleting it",
 
 	ReasonRollbackDone:              "rolled back to revision {revision}, the template of set {name}",

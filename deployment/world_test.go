@@ -3,6 +3,7 @@ package deployment_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -42,6 +43,7 @@ type world struct {
 	past    []view // older first, the last few
 	counter int    // of UIDs and versions
 	made    int    // sets that were ever created through the store
+	edits   int    // of machines, for their versions
 	writes  int    // of deployment and sets by the shell, all kinds
 
 	// reserved are ordinals that the controller of a set (by UID) has
@@ -49,6 +51,7 @@ type world struct {
 	reserved map[string][]int64
 	// strict has the controllers of sets keep to a strict quota.
 	strict bool
+	fates  map[string]fate // of machines' updates in place; success where there is none
 }
 
 func newWorld(d *deployment.Deployment) *world {
@@ -237,7 +240,8 @@ func (w *world) addMachine(s *machineset.Set, name string, phase machine.Phase) 
 	m := &machine.Machine{
 		Meta: object.Meta{
 			Key: object.Key{Namespace: namespace, Name: name}, UID: w.unique("uid-"), Version: w.unique("v"), CreatedAt: w.second(),
-			Owner: &object.Owner{Kind: machineset.OwnerKind, Name: s.Name, UID: s.UID},
+			Owner:  &object.Owner{Kind: machineset.OwnerKind, Name: s.Name, UID: s.UID},
+			Labels: maps.Clone(s.Spec.Template.Labels), Annotations: maps.Clone(s.Spec.Template.Annotations),
 		},
 		Spec:   s.Spec.Template.Spec.Clone(),
 		Status: machine.Status{Phase: phase, Since: w.second()},
@@ -252,6 +256,8 @@ func (w *world) changeMachine(name string, change func(*machine.Machine)) {
 	i := slices.IndexFunc(w.machines, func(m *machine.Machine) bool { return m.Name == name })
 	m := w.machines[i].Clone()
 	change(m)
+	w.edits++
+	m.Version = fmt.Sprintf("m%d", w.edits)
 	w.machines = slices.Clone(w.machines)
 	w.machines[i] = m
 	w.changed()
@@ -290,7 +296,7 @@ func (w *world) numbers(s *machineset.Set) numbers {
 		minReady = w.deployment.Spec.MinReady
 	}
 	for _, m := range w.machinesOf(s.UID) {
-		if m.Deleted() {
+		if m.Deleted() || w.elsewhere(s, m.Name) {
 			continue
 		}
 		n.actual++
@@ -298,11 +304,14 @@ func (w *world) numbers(s *machineset.Set) numbers {
 			n.available++
 		}
 	}
+	n.spec += w.offset(s)
 	return n
 }
 
+// available tells whether a machine counts as available. One that is selected
+// to be updated in place is about to stop.
 func available(m *machine.Machine, minReady time.Duration, now time.Time) bool {
-	return m.Ready() && !m.AvailableAt(minReady).After(now)
+	return m.Ready() && !m.AvailableAt(minReady).After(now) && m.Spec.InPlace != machine.InPlaceSelected
 }
 
 // sums of all sets of the deployment.

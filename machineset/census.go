@@ -15,6 +15,7 @@ const summaryLimit = 100
 type census struct {
 	owned       int // machines of the set, whatever becomes of them
 	terminating int // of these, being deleted
+	arriving    int // machines on their way here that are not owned yet
 	strays      []*machine.Machine
 	differing   []difference
 
@@ -61,6 +62,7 @@ func (d *decision) survey() {
 	if c.victims.limit > 0 {
 		d.chosen = d.s.Spec.chosen()
 	}
+	arriving, leaving := d.handover()
 	open := d.s.Reservation.Reserved > d.s.Reservation.Settled
 	if open {
 		d.prefix = d.s.namePrefix()
@@ -70,15 +72,18 @@ func (d *decision) survey() {
 			continue
 		}
 		c.owned++
+		delete(arriving, m.Name)
 		if open {
 			d.noteOrdinal(m.Name)
 		}
-		if m.Deleted() {
+		switch {
+		case m.Deleted():
 			c.terminating++
-			continue
+		case !leaving[m.Name]:
+			v.visit(m)
 		}
-		v.visit(m)
 	}
+	c.arriving = len(arriving)
 	d.countUnanswered()
 }
 
@@ -128,7 +133,7 @@ func (v *surveyor) visit(m *machine.Machine) {
 		}
 	}
 	if victims.limit > 0 {
-		victims.offer(v.rank(m, available))
+		victims.offer(v.rank(m, available && m.Spec.InPlace != machine.InPlaceSelected))
 	}
 }
 

@@ -96,7 +96,10 @@ type Plan struct {
 	// ReadLive asks for the set, then its machines and the orphans, all read
 	// live, to replace what is in the observation, and for Live to become the
 	// time before the first of these reads. A set that is gone, or has another
-	// UID, ends the pass.
+	// UID, ends the pass. Where the set has an owner it is read once more at
+	// the end; if its version is another one by then, the pass ends as after a
+	// conflict. Else a machine that the owner moved to the set meanwhile could
+	// look like one too many.
 	ReadLive bool
 
 	// Create orders come by rising ordinal. Carry them out in this order, in

@@ -25,6 +25,9 @@ func improper(o *machineset.Observation, plan *machineset.Plan) string {
 	case needsLive && o.Live.IsZero():
 		return "orders without a live read: " + plan.Why.String()
 	}
+	if what := mishandled(o, plan); what != "" {
+		return what
+	}
 	return misplaced(o, plan)
 }
 

@@ -50,6 +50,7 @@ func anyMachine(t *rapid.T, set *machineset.Set, i int) *machine.Machine {
 	m.Labels = map[string]string{"pool": "web", "tier": "front"}
 	m.Owner = &object.Owner{Kind: machineset.OwnerKind, Name: set.Name, UID: set.UID}
 	m.Spec = set.Spec.Template.Spec.Clone()
+	m.Spec.InPlace = rapid.SampledFrom([]machine.InPlaceRequest{"", "", machine.InPlaceCandidate, machine.InPlaceSelected}).Draw(t, "request")
 	m.CreatedAt = morning.Add(time.Duration(rapid.IntRange(0, 3).Draw(t, "created")) * time.Second)
 	m.Status.Phase = rapid.SampledFrom(phases).Draw(t, "phase")
 	m.Status.Since = anyTime(t, "since")
@@ -112,6 +113,15 @@ func anySet(t *rapid.T) *machineset.Set {
 		set.Spec.MinReady = time.Duration(rapid.Int64().Draw(t, "minReady"))
 	case 9:
 		set.Labels = map[string]string{"node.machine.sapcloud.io/scale-up-disabled": "true"}
+	}
+	if rapid.IntRange(0, 3).Draw(t, "owned") == 0 {
+		set.Owner = &object.Owner{Kind: "MachineDeployment", Name: "web", UID: "deployment-1"}
+	}
+	names := rapid.SliceOfN(rapid.SampledFrom([]string{"m-1", "m-2", set.MachineName(1), set.MachineName(3), "nobody", ""}), 0, 3)
+	if rapid.IntRange(0, 2).Draw(t, "moving") == 0 {
+		set.Handover = machineset.Handover{
+			Arriving: names.Draw(t, "arriving"), Leaving: names.Draw(t, "leaving"), Closed: rapid.Bool().Draw(t, "closed"),
+		}
 	}
 	settled := int64(rapid.IntRange(0, 6).Draw(t, "settled"))
 	set.Reservation = machineset.Reservation{
@@ -210,7 +220,8 @@ func TestVictims(t *testing.T) {
 			return
 		}
 		all := slices.DeleteFunc(slices.Clone(o.Machines), func(m *machine.Machine) bool {
-			return m == nil || !m.OwnedBy(o.Set.UID) || m.Deleted() || m.Labels["pool"] != "web" || m.Status.Phase == machine.PhaseFailed
+			return m == nil || !m.OwnedBy(o.Set.UID) || m.Deleted() || m.Labels["pool"] != "web" || m.Status.Phase == machine.PhaseFailed ||
+				o.Set.Owner != nil && slices.Contains(o.Set.Handover.Leaving, m.Name)
 		})
 		slices.SortFunc(all, victimOrder(p.Age, o.Set.Spec.MinReady))
 		surplus := len(all) - int(o.Set.Spec.Replicas)
@@ -248,7 +259,7 @@ func victimOrder(age machineset.AgeOrder, minReady time.Duration) func(a, b *mac
 	priority := func(m *machine.Machine) int { return min(max(m.Priority(priorityKey), math.MinInt32), math.MaxInt32) }
 	phase := func(m *machine.Machine) int { return slices.Index(phaseOrder, m.Status.Phase) }
 	available := func(m *machine.Machine) int {
-		if at := m.AvailableAt(minReady); at.IsZero() || morning.Before(at) {
+		if at := m.AvailableAt(minReady); at.IsZero() || morning.Before(at) || m.Spec.InPlace == machine.InPlaceSelected {
 			return 0
 		}
 		return 1

@@ -20,13 +20,21 @@ func (d *decision) scale() (Plan, bool) {
 	return d.reserve(short)
 }
 
-// short is how many active machines are missing; negative: there are too many.
-func (d *decision) short() int { return d.wanted() + d.extra() - d.census.active }
+// short is how many machines are missing; negative: so many active ones are too
+// many. Those on their way here are not missing. They make none of the others
+// too many: it is not known yet that they come.
+func (d *decision) short() int {
+	short := d.wanted() + d.extra() - d.census.active
+	if short <= 0 {
+		return short
+	}
+	return max(0, short-d.census.arriving)
+}
 
 // withinQuota is how many of the missing machines may be made. Under a strict
 // quota they wait until those that are being deleted are gone.
 func (d *decision) withinQuota(short int) int {
-	room := d.wanted() + d.extra() - d.census.owned
+	room := d.wanted() + d.extra() - d.census.owned - d.census.arriving
 	if !d.p.StrictQuota || short <= max(0, room) {
 		return short
 	}
@@ -40,6 +48,9 @@ func (d *decision) mayCreate() bool {
 	switch {
 	case d.o.Frozen:
 		d.waiting = d.tally(ReasonFrozen)
+		return false
+	case d.closed():
+		d.waiting = d.tally(ReasonClosed)
 		return false
 	case d.scaleUpDisabled():
 		d.waiting = d.tally(ReasonDisabled)

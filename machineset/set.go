@@ -22,6 +22,9 @@ type Set struct {
 	// Reservation says which machine names were given out. It is written
 	// with the metadata and is not part of the spec.
 	Reservation Reservation
+	// Handover says which machines are on their way to or from the set. It
+	// too is written with the metadata; a set without owner disregards it.
+	Handover Handover
 	// Revision counts the templates of the deployment that owns the set:
 	// the set with the highest is the one it made, or came back to, last.
 	// Like Reservation it is written with the metadata. Zero: none was
@@ -63,7 +66,7 @@ type Spec struct {
 type Template struct {
 	Labels      map[string]string
 	Annotations map[string]string
-	Spec        machine.Spec // without ProviderID, NodeName and Marks
+	Spec        machine.Spec // without ProviderID, NodeName, Marks and InPlace
 }
 
 // Status is what is known of a set. Only the library writes it.
@@ -101,7 +104,10 @@ type Summary struct {
 
 // Clone implements object.Object.
 func (s *Set) Clone() *Set {
-	c := &Set{Meta: s.CloneMeta(), Reservation: s.Reservation, Revision: s.Revision, Spec: s.Spec.Clone()}
+	c := &Set{
+		Meta: s.CloneMeta(), Reservation: s.Reservation, Handover: s.Handover.Clone(), Revision: s.Revision,
+		Spec: s.Spec.Clone(),
+	}
 	c.CopyStatus(s)
 	return c
 }

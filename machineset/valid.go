@@ -65,6 +65,8 @@ func (t *Template) invalidField() *object.FieldError {
 		return object.Invalid("spec.template.spec.nodeName", "must be empty: it is one machine's")
 	case t.Spec.Marks != (machine.RolloutMarks{}):
 		return object.Invalid("spec.template.spec.marks", "must be empty: spec.marks of the set is for that")
+	case t.Spec.InPlace != machine.InPlaceNone:
+		return object.Invalid("spec.template.spec.inPlace", "must be empty: it is one machine's")
 	case c.CreationTimeout < 0:
 		return object.Invalid("spec.template.spec.config.creationTimeout", "must not be negative")
 	case c.HealthTimeout < 0:

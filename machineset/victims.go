@@ -59,8 +59,9 @@ const (
 // chosen, those to be replaced, then lower priority first, then
 // the phase that is the least loss, then by whether it is available, then by
 // age, then by name. A machine that runs but has not been ready for MinReady
-// yet goes before one that has: a rollout counts on it that a set gives up what
-// is not available first.
+// yet goes before one that has, and so does one that is selected for an update
+// and about to stop: a rollout counts on it that a set gives up what is not
+// available first.
 func (d *decision) rank(m *machine.Machine, available bool) ranked {
 	priority := min(max(m.Priority(d.p.Keys.Priority), math.MinInt32), math.MaxInt32)
 	rank := uint64(d.class(m))<<classShift |

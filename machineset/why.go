@@ -40,6 +40,7 @@ const (
 	ReasonQuota           Reason = "StrictQuota"
 	ReasonReplacing       Reason = "ReplacingOnRequest"
 	ReasonRequested       Reason = "ReplaceRequested"
+	ReasonClosed          Reason = "Closed"
 	ReasonDisabled        Reason = "ScaleUpDisabled"
 	ReasonStatus          Reason = "Status"
 	ReasonStatusLater     Reason = "StatusLater"
@@ -101,6 +102,7 @@ var sentences = map[Reason]string{
 	ReasonReplacing:       "{have} of {want} machines, {available} available: {count} to be replaced on request, once another is available for it",
 	ReasonRequested:       "it was asked to be replaced: {phase}",
 	ReasonDeleteRequested: "{have} of {want} machines: deleting {count} that are to be replaced on request",
+	ReasonClosed:          "{have} of {want} machines; the deployment updates them in place into another set: none is created",
 	ReasonDisabled:        "{have} of {want} machines; scale-up is disabled by label {name}: none is created",
 	ReasonStatus:          "{have} of {want} machines, {ready} ready, {available} available",
 	ReasonStatusLater:     "{have} of {want} machines, {ready} ready, {available} available; to be written to the status in {for}",

@@ -71,6 +71,12 @@ func (p *deploymentPass) act(ctx context.Context, plan *deployment.Plan) (bool, 
 		return false, p.each(ctx, b, "Adopt", plan.Adopt, b.children.Update)
 	case len(plan.Release) > 0:
 		return false, p.each(ctx, b, "Release", plan.Release, b.children.Update)
+	case len(plan.Handover) > 0:
+		return false, p.each(ctx, b, "Handover", plan.Handover, b.children.Update)
+	case len(plan.Mark) > 0:
+		return false, p.eachMachine(ctx, "Mark", plan.Mark)
+	case len(plan.Move) > 0:
+		return false, p.eachMachine(ctx, "Move", plan.Move)
 	}
 	return true, nil
 }
@@ -94,13 +100,19 @@ func (p *deploymentPass) each(ctx context.Context, b *bulk[*machineset.Set], nam
 		return err
 	}
 	answer, err := refusal(ctx, out)
-	if answer != nil {
-		wait := p.DeploymentPolicy.Retry.Backoff(p.o.Failures, 0)
-		p.memo.refuse(p.key, &deployment.Refusal{Outcome: *answer, Until: p.Now().Add(wait)}, p.o.Deployment.Generation)
-		p.refused()
-		p.o.Failed = answer
-	}
+	p.refuse(answer)
 	return err
+}
+
+// refuse remembers a refusal; nil: there was none.
+func (p *deploymentPass) refuse(answer *machine.Outcome) {
+	if answer == nil {
+		return
+	}
+	wait := p.DeploymentPolicy.Retry.Backoff(p.o.Failures, 0)
+	p.memo.refuse(p.key, &deployment.Refusal{Outcome: *answer, Until: p.Now().Add(wait)}, p.o.Deployment.Generation)
+	p.refused()
+	p.o.Failed = answer
 }
 
 // settle puts sets that were written in the place of what was observed, and

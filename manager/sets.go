@@ -94,9 +94,27 @@ func (p *setPass) observe(ctx context.Context, live bool) error {
 	if err != nil {
 		return err
 	}
+	if live && s.Owner != nil {
+		if err := p.unchanged(ctx, set, s); err != nil {
+			return err
+		}
+	}
 	p.o.Set, p.o.Machines, p.o.Orphans, p.o.Live = s, owned, orphans, began
 	p.o.Failures = p.memo.failuresBefore(p.key, p.struggled)
 	p.o.StatusWritten = p.memo.statusWritten(p.key)
+	return nil
+}
+
+// unchanged is a conflict if the set is another one than before its machines
+// were read. What was read in between belongs to the set as it was then.
+func (p *setPass) unchanged(ctx context.Context, sets store.Reader[*machineset.Set], before *machineset.Set) error {
+	after, err := sets.Get(ctx, p.key)
+	if err != nil {
+		return itself(err)
+	}
+	if after.Version != before.Version {
+		return fmt.Errorf("set %s changed while its machines were read: %w", p.key, store.ErrConflict)
+	}
 	return nil
 }
 

@@ -160,6 +160,9 @@ func countsDiffer(a, b *machine.Machine) bool {
 	if a.Status.Phase != b.Status.Phase && !goesWell(a, b) || !sameOwner(a.Owner, b.Owner) {
 		return true
 	}
+	if a.Spec.InPlace != b.Spec.InPlace {
+		return true
+	}
 	if a.Generation != b.Generation && !(a.Spec.NodeTemplate.Equal(&b.Spec.NodeTemplate) && a.Spec.Config.Equal(&b.Spec.Config) && a.Spec.Marks == b.Spec.Marks) {
 		return true
 	}

@@ -50,6 +50,7 @@ type world struct {
 	made    map[string]bool // machines that ever were
 	lost    int             // machines that failed
 	bounded bool            // all machines are the deployment's, within its bounds
+	agents  bool            // of nodes, update machines in place, see update
 	story   []string        // what was told, for a failure's message
 
 	safety *safety.Policy  // nil: no budget
@@ -274,6 +275,9 @@ func (w *world) until(p *process, goal func() bool, died func() *process) *proce
 			continue
 		}
 		w.join()
+		if w.agents {
+			w.update()
+		}
 		fresh := p.look()
 		switch {
 		case goal():

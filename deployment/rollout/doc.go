@@ -61,4 +61,10 @@
 //
 // Step knows no pause: [Resize] is the same for a rollout that is on hold while R may change. [Recreate] is for fleets in
 // which machines of two templates must never exist at once. Both take the same fleet and answer in the same way.
+//
+// # Without replacing
+//
+// [InPlace] is for machines that can be updated where they are. Besides sizes it says how many machines of which set may
+// stop for it now. It keeps the bounds as Step does: a machine that is being updated is not available, and new machines,
+// replaced ones and updated ones share the same S and U.
 package rollout

@@ -21,6 +21,13 @@ type Set struct {
 	// long as it exceeds R. The floor comes first. More than Spec counts as Spec. Zero: none; the set is to be told at once of those that it gives
 	// up, and they must not be passed again.
 	Marked int32
+	// Selected is how many of Actual are to be updated in place, or being updated, or done and not moved yet. They
+	// stop working for it: none of them is in Available. Only [InPlace] looks at it, and at the next two.
+	Selected int32
+	// Selectable is how many of Available could be selected now. More than Available counts as Available.
+	Selectable int32
+	// Broken is how many of Actual, neither Available nor Selected, are not working and could not be updated.
+	Broken int32
 	// Going says that the set itself is being deleted: its Spec counts as 0, it gets no order, and it is not the new
 	// one whatever New says.
 	Going bool
@@ -34,7 +41,7 @@ func (s *Set) ordered() int32 {
 	return max(s.Spec, 0)
 }
 
-// Fleet is all that [Step], [Resize] and [Recreate] decide on, as of one moment. The zero value wants no machines and has
+// Fleet is all that [Step], [Resize], [Recreate] and [InPlace] decide on, as of one moment. The zero value wants no machines and has
 // none.
 type Fleet struct {
 	// Replicas is how many machines are wanted. Negative counts as 0.
@@ -51,6 +58,8 @@ type Fleet struct {
 	// exceeded. The sets must keep to it, too: a set makes no machine while it has as many as ordered, those being
 	// deleted among them.
 	Strict bool
+	// Manual says that whoever runs the fleet selects the machines to be updated. Only [InPlace] looks at it.
+	Manual bool
 }
 
 // newSet is the position of the new set, -1 if there is none.

@@ -58,6 +58,8 @@ func (d *decision) whyOld(why *Why, m *member) {
 		why.Reason = ReasonMarked
 	case m.shared > 0:
 		why.Reason = ReasonScaleDown
+	case d.inPlace:
+		why.Reason = d.inPlaceReason(m)
 	case why.Unavailable == why.Count:
 		why.Reason = ReasonOldUnavailable
 	default:

@@ -77,6 +77,7 @@ type decision struct {
 	old      []member
 	current  member // the new set; empty if there is none
 	hasNew   bool
+	inPlace  bool // old machines are not to go, but to be updated
 
 	ordered int64 // machines ordered in all sets before the decision
 	usable  int64 // of these, available

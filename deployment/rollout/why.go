@@ -25,9 +25,19 @@ const (
 	ReasonGrows Reason = "Grows"
 	// ReasonRecreate: all machines of an old set go before any new one comes ([Recreate]).
 	ReasonRecreate Reason = "Recreate"
+	// ReasonOldMissing: an old set has fewer machines than it is ordered to have; new ones come in their place
+	// ([InPlace]).
+	ReasonOldMissing Reason = "OldMissing"
+	// ReasonLeftover: the new set has all the machines that are wanted ([InPlace]).
+	ReasonLeftover Reason = "Leftover"
+	// ReasonInTheWay: broken machines take all the unavailability there may be, so that no other can be updated
+	// ([InPlace]).
+	ReasonInTheWay Reason = "InTheWay"
+	// ReasonSelect: machines may stop working to be updated ([InPlace]).
+	ReasonSelect Reason = "Select"
 )
 
-// The reasons about a fleet, the second result of [Step], [Resize] and [Recreate].
+// The reasons about a fleet, the second result of [Step], [Resize] and [Recreate], the third of [InPlace].
 const (
 	// ReasonOrdered: there are orders, which have their own reasons.
 	ReasonOrdered Reason = "Ordered"
@@ -47,6 +57,12 @@ const (
 	ReasonQuota Reason = "Quota"
 	// ReasonOldPresent: machines of an old set still exist, so no new one may come ([Recreate]).
 	ReasonOldPresent Reason = "OldPresent"
+	// ReasonUpdating: machines are being updated ([InPlace]).
+	ReasonUpdating Reason = "Updating"
+	// ReasonUnselected: somebody has to select machines to be updated ([InPlace]).
+	ReasonUnselected Reason = "Unselected"
+	// ReasonUnfit: none of the old machines can be updated as it is ([InPlace]).
+	ReasonUnfit Reason = "Unfit"
 )
 
 // Why is the reason of an order, or of there being none, with the numbers it rests on, in machines unless said
@@ -54,11 +70,13 @@ const (
 // zero value is no reason.
 type Why struct {
 	Reason Reason
-	// Set is the set that is waited for (Floor, Removal, NewUnavailable, OldPresent).
+	// Set is the set that is waited for (Floor, Removal, NewUnavailable, OldPresent, Updating, Unselected, Unfit): of
+	// several the oldest.
 	Set string
 	// Count is how many machines come (NewGrows), go (the other orders) or are waited for: to become available (Floor,
 	// NewUnavailable), or to be removed from Set (Removal). NoNewSet: machines that stay; Done: R; Ordered: sets that
-	// change size; Held: ordered machines of old sets; OldPresent: machines that exist in Set.
+	// change size; Held: ordered machines of old sets; OldPresent: machines that exist in Set. Select: machines that
+	// are selected; Updating: selected ones; Unselected: those that could be; Unfit: machines of Set.
 	Count int64
 	// Share is how many of Count go as the set's part of the excess above the ceiling (ScaleDown), or as chosen by
 	// a scaler (Marked).
@@ -76,7 +94,7 @@ type Why struct {
 	// Available is how many of Total are available (orders that lower, Floor, NewUnavailable); NewAboveReplicas,
 	// AboveReplicas: of all ordered machines.
 	Available int64
-	// Floor is how many machines must stay available, max(0, R − U) (orders that lower, Floor).
+	// Floor is how many machines must stay available, max(0, R − U) (orders that lower, Floor, Select).
 	Floor int64
 	// Ceiling is how many machines there may be, R + S (orders, Floor); NewAboveReplicas, AboveReplicas, Held, orders of
 	// [Recreate]: R.
@@ -105,6 +123,8 @@ func (w Why) String() string {
 		return fmt.Sprintf("%s ordered of the one set in use, %d wanted: %d may go", machines(w.Total, ""), w.Ceiling, w.Count)
 	case ReasonRecreate:
 		return fmt.Sprintf("%s of this set to go before any new one comes", machines(w.Count, "old "))
+	case ReasonOldMissing, ReasonLeftover, ReasonInTheWay, ReasonSelect, ReasonUpdating, ReasonUnselected, ReasonUnfit:
+		return w.inPlace()
 	}
 	return w.state()
 }

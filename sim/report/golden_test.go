@@ -25,6 +25,8 @@ func plans(t require.TestingT) map[string]plan {
 	short.Limit = 4 * time.Minute
 	quick := deployment.Model{}
 	hasty := usual(t, "1")
+	updating := usual(t, "")
+	updating.Update, updating.FailUpdate.Value = 15*time.Minute, 1
 	return map[string]plan{
 		"recreate":              {replicas: 6, from: 5, model: usual(t, ""), change: recreate},
 		"paused":                {replicas: 7, from: 5, surge: "1", model: usual(t, ""), change: pause},
@@ -52,6 +54,8 @@ func plans(t require.TestingT) map[string]plan {
 		"no-time-at-all":        {replicas: 3, from: 3, surge: "1", model: quick},
 		"stuck":                 {replicas: 4, from: 2, surge: "1", scaleOnly: true, model: usual(t, ""), change: lockScaleUp},
 		"unhealthy-old":         {replicas: 4, from: 4, surge: "1", model: usual(t, ""), change: breakTwo},
+		"in-place":              {replicas: 5, from: 5, lost: "2", model: updating, change: inPlace},
+		"in-place-with-surge":   {replicas: 3, from: 3, surge: "1", model: updating, change: inPlace},
 		"refused":               {replicas: -1, from: 2, surge: "1", model: usual(t, "")},
 	}
 }
@@ -63,6 +67,10 @@ func lockScaleUp(_ *deployment.Deployment, sets []deployment.Children) {
 
 func recreate(d *deployment.Deployment, _ []deployment.Children) {
 	d.Spec.Strategy.Kind = deployment.Recreate
+}
+
+func inPlace(d *deployment.Deployment, _ []deployment.Children) {
+	d.Spec.Strategy.Kind = deployment.InPlaceUpdate
 }
 
 func pause(d *deployment.Deployment, _ []deployment.Children) { d.Spec.Paused = true }

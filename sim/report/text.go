@@ -73,7 +73,9 @@ func told(s *deployment.Step) (what, why string) {
 	switch s.Why.Reason {
 	case deployment.ReasonScale:
 		return name + " " + decimal(s.From) + " -> " + decimal(s.To), printable(s.Why.Rollout.String())
-	case deployment.ReasonRepair:
+	case deployment.ReasonSelect:
+		return name + ": update " + decimal(s.Why.Rollout.Count), printable(s.Why.Rollout.String())
+	case deployment.ReasonRepair, deployment.ReasonMoveTo, deployment.ReasonMoveFrom, deployment.ReasonMoveBack:
 		what = name + " " + decimal(s.From) + " -> " + decimal(s.To)
 	case deployment.ReasonCreate:
 		what = "create " + name
@@ -124,6 +126,9 @@ func Summary(t *deployment.Timeline) string {
 	b.WriteString(heading(t) + "\n")
 	b.WriteString(conclusion(t) + "\n")
 	b.WriteString(created + ", " + decimal(t.Deleted) + " deleted\n")
+	if t.Selected > 0 {
+		b.WriteString(counted(t.Selected, "machine") + " selected to be updated in place, " + decimal(t.Moved) + " of them moved\n")
+	}
 	b.WriteString("available: never below " + decimal(t.LowestAvailable) + " (floor " + decimal(t.Floor) + "); in all: never above " +
 		decimal(t.HighestTotal) + " (ceiling " + decimal(t.Ceiling) + ")")
 	if most := mostOfAll(t); most > int64(t.HighestTotal) {

@@ -126,7 +126,7 @@ func (d *decision) offer() {
 	n := d.reduction()
 	spare := -max(0, int64(d.deployment.Spec.Replicas)-int64(d.bounds.Unavailable))
 	for i := range d.sets {
-		spare += int64(min(d.sets[i].available-d.sets[i].leaving, d.sets[i].size()))
+		spare += int64(min(d.sets[i].available-d.sets[i].given, d.sets[i].size()))
 	}
 	for i := range d.choices {
 		c := &d.choices[i]
@@ -139,7 +139,7 @@ func (d *decision) offer() {
 			continue
 		case c.available:
 			spare--
-			c.family.leaving++
+			c.family.given++
 		}
 		c.family.offered = append(c.family.offered, c.Victim)
 		n--
@@ -206,7 +206,7 @@ func (d *decision) countLeaving(f *family) {
 	}
 	for _, m := range f.machines {
 		if m != nil && named[m.Name] && !m.Deleted() && m.OwnedBy(f.set.UID) && d.available(m) {
-			f.leaving = min(f.leaving+1, surplus)
+			f.given = min(f.given+1, surplus)
 		}
 	}
 }

@@ -1,0 +1,335 @@
+package deployment
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/millwright-go/millwright/deployment/rollout"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
+)
+
+// markBurst is how many machines one plan changes at most, as sets have it.
+const markBurst = 100
+
+// begun tells whether a machine's update can't be called off any more by
+// saying so: what it will be is known when it is over.
+func begun(m *machine.Machine) bool {
+	return m.Status.Phase == machine.PhaseInPlaceUpdating || updated(m)
+}
+
+// updated tells whether a machine's update was successful.
+func updated(m *machine.Machine) bool { return m.Status.Phase == machine.PhaseInPlaceUpdateSuccessful }
+
+// inUpdate tells whether a machine is being updated, or about to be, and will
+// move then. One that was selected and is not healthy begins, if ever, when it
+// is. One of which nothing is requested any more goes back to work where it is.
+func inUpdate(m *machine.Machine) bool {
+	if m.Spec.InPlace == machine.InPlaceNone {
+		return false
+	}
+	return begun(m) || m.Spec.InPlace == machine.InPlaceSelected && m.Ready()
+}
+
+// selectable tells whether a machine that is available can be selected. One
+// without a node has none that an agent could update.
+func selectable(m *machine.Machine) bool {
+	return m.Status.Phase == machine.PhaseRunning && m.Spec.InPlace != machine.InPlaceSelected
+}
+
+// countInPlace counts a machine that is not being deleted.
+func (f *family) countInPlace(m *machine.Machine, available bool) {
+	under := inUpdate(m)
+	if under {
+		f.underWay++
+	} else if !m.Ready() && !begun(m) {
+		f.broken++
+	}
+	if available {
+		f.available++
+		if under {
+			f.leaving++
+		} else if selectable(m) {
+			f.selectable++
+		}
+	}
+	c := &f.inPlace
+	switch {
+	case m.Status.Phase == machine.PhaseInPlaceUpdating:
+		c.Updating++
+	case updated(m):
+		c.Updated++
+	case m.Status.Phase == machine.PhaseInPlaceUpdateFailed:
+		c.Failed++
+	case m.Spec.InPlace == machine.InPlaceSelected:
+		c.Selected++
+	case m.Spec.InPlace == machine.InPlaceCandidate:
+		c.Candidates++
+	}
+}
+
+func (c *InPlaceCounts) add(other *InPlaceCounts) {
+	c.Candidates += other.Candidates
+	c.Selected += other.Selected
+	c.Updating += other.Updating
+	c.Updated += other.Updated
+	c.Failed += other.Failed
+}
+
+// furtherThan tells whether some machine has got further with its update. One
+// that failed has not.
+func (c *InPlaceCounts) furtherThan(b *InPlaceCounts) bool {
+	return c.Updated > b.Updated || c.Updating > b.Updating || c.Selected > b.Selected
+}
+
+// updatesInPlace tells whether machines of old sets are being updated in place.
+func (d *decision) updatesInPlace() bool {
+	spec := &d.deployment.Spec
+	return spec.Strategy.Kind == InPlaceUpdate && !spec.Paused && d.current != nil
+}
+
+// gate keeps old sets from making machines while theirs are updated in place,
+// and opens sets that were closed for it.
+func (d *decision) gate() (Plan, bool) {
+	if d.held() {
+		return Plan{}, false
+	}
+	var plan Plan
+	for i := range d.sets {
+		f := &d.sets[i]
+		why := Why{Reason: ReasonOpen, Name: f.set.Name}
+		closed := d.updatesInPlace() && f != d.current
+		if closed {
+			why.Reason = ReasonClose
+			if f.size() == 0 && f.actual == 0 {
+				continue // it has no reason to make any
+			}
+		}
+		if f.set.Deleted() || f.set.Handover.Closed == closed {
+			continue
+		}
+		changed := f.set.Clone()
+		changed.Handover.Closed, changed.Spec.Marks = closed, d.marks(f.set)
+		if f == d.current {
+			changed.Revision = d.revision
+		}
+		plan.Push = append(plan.Push, Order{changed, why})
+	}
+	if len(plan.Push) == 0 {
+		return Plan{}, false
+	}
+	plan.Why = plan.Push[0].Why
+	return plan, true
+}
+
+// withdraw takes requests off machines that are not to be updated: those that
+// have the wanted template again, and all when the strategy is another one. A
+// machine whose update has begun finishes it, and it is seen then where it
+// belongs. A failed one keeps its request as long as it is failed.
+func (d *decision) withdraw() (Plan, bool) {
+	if d.held() {
+		return Plan{}, false
+	}
+	var orders []MachineOrder
+	inPlace := d.deployment.Spec.Strategy.Kind == InPlaceUpdate
+	for i := range d.sets {
+		f := &d.sets[i]
+		if f.set.Deleted() || inPlace && f != d.current {
+			continue
+		}
+		detail := "it has the wanted template"
+		if !inPlace {
+			detail = "the strategy is another one"
+		}
+		idle := func(m *machine.Machine) bool { return m.Spec.InPlace != machine.InPlaceNone && d.withdrawable(f, m) }
+		for _, m := range f.first(markBurst-len(orders), idle) {
+			why := Why{Reason: ReasonWithdraw, Name: m.Name, Detail: detail}
+			orders = append(orders, MachineOrder{d.requested(m, machine.InPlaceNone, ""), why})
+		}
+	}
+	return markPlan(orders)
+}
+
+// withdrawable tells whether a request may be taken off a machine, whatever for.
+func (d *decision) withdrawable(f *family, m *machine.Machine) bool {
+	switch {
+	case updated(m):
+		return d.target(f, m) == nil
+	case begun(m):
+		return false
+	}
+	return m.Status.Phase != machine.PhaseInPlaceUpdateFailed
+}
+
+// owns tells whether a machine counts as one of the set.
+func (f *family) owns(m *machine.Machine) bool {
+	return m != nil && m.OwnedBy(f.set.UID) && !m.Deleted()
+}
+
+func markPlan(orders []MachineOrder) (Plan, bool) {
+	if len(orders) == 0 {
+		return Plan{}, false
+	}
+	return Plan{Mark: orders, Why: orders[0].Why}, true
+}
+
+// requested is a copy of a machine with another request. target is the set
+// whose template it is to be updated to; empty: none.
+func (d *decision) requested(m *machine.Machine, request machine.InPlaceRequest, target string) *machine.Machine {
+	changed := m.Clone()
+	changed.Spec.InPlace = request
+	switch key := d.p.Keys.InPlaceTarget; {
+	case key == "":
+	case target == "":
+		delete(changed.Annotations, key)
+	default:
+		changed.Annotations = withEntry(changed.Annotations, key, target)
+	}
+	return changed
+}
+
+// markMachines selects machines as the rollout's next step wants it, notes what those that others selected are updated to, and
+// tells all others of old sets that their time will come. While paused nothing
+// is marked, and what is marked stays so.
+func (d *decision) markMachines() (Plan, bool) {
+	if d.held() || !d.updatesInPlace() {
+		return Plan{}, false
+	}
+	var orders []MachineOrder
+	for _, s := range d.selects {
+		for _, m := range d.chosen(s) {
+			why := Why{Reason: ReasonSelect, Name: m.Name, Rollout: s.Why}
+			orders = append(orders, MachineOrder{d.requested(m, machine.InPlaceSelected, d.current.set.Name), why})
+		}
+	}
+	chosen := orders
+	for i := range d.sets {
+		f := &d.sets[i]
+		if f == d.current || f.set.Deleted() {
+			continue
+		}
+		unmarked := func(m *machine.Machine) bool { return d.unmarked(m) && !isChosen(chosen, m) }
+		for _, m := range f.first(markBurst-len(orders), unmarked) {
+			orders = append(orders, d.note(m))
+		}
+	}
+	return markPlan(orders)
+}
+
+func isChosen(orders []MachineOrder, m *machine.Machine) bool {
+	return slices.ContainsFunc(orders, func(o MachineOrder) bool { return o.Machine.UID == m.UID && o.Machine.Name == m.Name })
+}
+
+// unmarked tells whether a machine of an old set lacks what note puts on it.
+func (d *decision) unmarked(m *machine.Machine) bool {
+	if inUpdate(m) {
+		key := d.p.Keys.InPlaceTarget
+		return key != "" && m.Annotations[key] == ""
+	}
+	return m.Spec.InPlace == machine.InPlaceNone && !begun(m)
+}
+
+// note is what is noted on a machine of an old set that is not selected now.
+func (d *decision) note(m *machine.Machine) MachineOrder {
+	if inUpdate(m) {
+		name := d.current.set.Name
+		why := Why{Reason: ReasonTarget, Name: m.Name, Detail: name}
+		return MachineOrder{d.requested(m, m.Spec.InPlace, name), why}
+	}
+	why := Why{Reason: ReasonCandidate, Name: m.Name}
+	return MachineOrder{d.requested(m, machine.InPlaceCandidate, ""), why}
+}
+
+// chosen are the machines of a set that are selected, no more than a plan may
+// hold: those that are available and can be, the oldest first, equal ones by
+// name.
+func (d *decision) chosen(s rollout.Select) []*machine.Machine {
+	f := d.resizable(s.Name)
+	if f == nil {
+		return nil
+	}
+	return f.first(int(min(s.Count, markBurst)), func(m *machine.Machine) bool {
+		return selectable(m) && !m.AvailableAt(d.deployment.Spec.MinReady).After(d.now)
+	})
+}
+
+// first are the oldest of a set's machines, by age and then by name, that are
+// not being deleted and as wanted.
+func (f *family) first(limit int, wanted func(*machine.Machine) bool) []*machine.Machine {
+	var out []*machine.Machine
+	for _, m := range f.machines {
+		if !f.owns(m) || !wanted(m) {
+			continue
+		}
+		if limit <= 0 || len(out) == limit && olderMachine(out[limit-1], m) <= 0 {
+			continue
+		}
+		at, _ := slices.BinarySearchFunc(out, m, olderMachine)
+		out = slices.Insert(out, at, m)
+		out = out[:min(len(out), limit)]
+	}
+	return out
+}
+
+func olderMachine(a, b *machine.Machine) int {
+	return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
+}
+
+// family is the set of that name that can be given orders.
+func (d *decision) family(name string) *family {
+	for i := range d.sets {
+		if f := &d.sets[i]; f.set.Name == name && !f.set.Deleted() {
+			return f
+		}
+	}
+	return nil
+}
+
+// target is the set that an updated machine belongs to: the one it was
+// selected for or, where that is not known or gone, the new one. Nil: it is
+// there already, or there is none.
+func (d *decision) target(f *family, m *machine.Machine) *family {
+	to := d.current
+	if key := d.p.Keys.InPlaceTarget; key != "" && m.Annotations[key] != "" {
+		if noted := d.family(m.Annotations[key]); noted != nil {
+			to = noted
+		}
+	}
+	if to == f {
+		return nil
+	}
+	return to
+}
+
+// moved is a copy of a machine as a set would have made it, but for what is
+// its own: its identity, and what others put on it.
+func (d *decision) moved(m *machine.Machine, from, to *machineset.Set) *machine.Machine {
+	c := m.Clone()
+	have, want := &from.Spec.Template, to.Spec.Template.Clone()
+	c.Owner.Name, c.Owner.UID, c.Owner.Kind = to.Name, to.UID, machineset.OwnerKind
+	c.Labels = exchanged(c.Labels, have.Labels, want.Labels)
+	if !to.Spec.Selector.Matches(c.Labels) {
+		c.Labels = want.Labels // what others put there would make it a stray
+	}
+	c.Annotations = exchanged(c.Annotations, have.Annotations, want.Annotations)
+	delete(c.Annotations, d.p.Keys.InPlaceTarget)
+	id, node := c.Spec.ProviderID, c.Spec.NodeName
+	c.Spec = want.Spec
+	c.Spec.ProviderID, c.Spec.NodeName, c.Spec.InPlace = id, node, machine.InPlaceNone
+	return c
+}
+
+// exchanged is m without what an old template put there, and with what a new
+// one does.
+func exchanged(m, old, add map[string]string) map[string]string {
+	out := make(map[string]string, len(m)+len(add))
+	for k, v := range m {
+		if was, ok := old[k]; !ok || was != v {
+			out[k] = v
+		}
+	}
+	for k, v := range add {
+		out[k] = v
+	}
+	return out
+}

@@ -1,0 +1,130 @@
+package deployment_test
+
+import (
+	"slices"
+
+	"pgregory.net/rapid"
+
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
+)
+
+// userSelects lets somebody select a machine by hand, where that is their part,
+// and nothing falls below the floor by it.
+func (c *chaos) userSelects() {
+	d := c.deployment
+	if d == nil || d.Deleted() || d.Spec.Paused || d.Spec.Strategy.Orchestration != deployment.Manual {
+		return
+	}
+	_, floor := limitsOf(&d.Spec)
+	if _, usable, _ := c.sums(); usable <= floor {
+		return
+	}
+	for _, m := range c.machines {
+		if m.Spec.InPlace == machine.InPlaceCandidate && m.Status.Phase == machine.PhaseRunning && !m.Deleted() {
+			c.ask(m.Name, machine.InPlaceSelected)
+			return
+		}
+	}
+}
+
+// updatesDiffer lets some machine's next update fail, or take no end, and
+// somebody write nonsense where machines are noted that move.
+func (c *chaos) updatesDiffer() {
+	if len(c.machines) == 0 {
+		return
+	}
+	m := one(c.t, "doomed", c.machines)
+	switch choice := rapid.IntRange(0, 8).Draw(c.t, "fate"); {
+	case choice < 6:
+		c.doom(m.Name, fate(choice%3))
+	case choice == 6 && !m.Deleted():
+		c.ask(m.Name, rapid.SampledFrom([]machine.InPlaceRequest{"", machine.InPlaceCandidate, machine.InPlaceSelected}).Draw(c.t, "request"))
+	case choice == 8 && len(c.sets) > 0:
+		c.noted = true
+		name := rapid.SampledFrom([]string{m.Name, "nobody"}).Draw(c.t, "name")
+		c.changeSet(one(c.t, "noted", c.sets).Name, func(s *machineset.Set) {
+			if rapid.Bool().Draw(c.t, "arriving") {
+				s.Handover.Arriving = append(slices.Clone(s.Handover.Arriving), name)
+			} else {
+				s.Handover.Leaving = append(slices.Clone(s.Handover.Leaving), name)
+			}
+		})
+	}
+}
+
+// checkHandover holds a write about moves to P10: with it the sizes of all
+// sets, each machine counted once, sum to what they did before. It is checked
+// against the store, if the write goes through there.
+func (c *chaos) checkHandover(order deployment.Order) {
+	stored := c.set(order.Set.Name)
+	if stored == nil || stored.UID != order.Set.UID || stored.Version != order.Set.Version {
+		return // it will be refused
+	}
+	before := c.sizes()
+	kept := slices.Clone(c.sets)
+	c.sets = slices.Clone(c.sets)
+	c.sets[slices.Index(c.sets, stored)] = order.Set
+	after := c.sizes()
+	c.sets = kept
+	if before != after && !c.noted {
+		c.t.Fatalf("P10: %s: sizes sum to %d, then to %d\n%s", order.Why, before, after, c.where())
+	}
+}
+
+// sizes is the sum of all sizes, each machine counted once.
+func (c *chaos) sizes() (n int) {
+	for _, s := range c.sets {
+		if s.Owner != nil && c.deployment != nil && s.OwnedBy(c.deployment.UID) && !s.Deleted() {
+			n += int(max(s.Spec.Replicas, 0)) + c.offset(s)
+		}
+	}
+	return n
+}
+
+// checkMachine holds an order to a machine to P6 and P10, just before it is
+// carried out, with what the shell knows.
+func (c *chaos) checkMachine(kind string, order deployment.MachineOrder) {
+	m, o := order.Machine, c.shell.o
+	spec := &o.Deployment.Spec
+	switch {
+	case o.Deployment.Deleted():
+		c.t.Fatalf("P25: %s for a deployment being deleted", kind)
+	case kind == "move":
+		c.checkMove(m, o)
+	case m.Spec.InPlace != machine.InPlaceSelected || order.Why.Reason != deployment.ReasonSelect:
+	case spec.Paused || spec.Strategy.Kind != deployment.InPlaceUpdate || spec.Strategy.Orchestration == deployment.Manual:
+		c.t.Fatalf("selected, though nobody asked for it: %s", order.Why)
+	default:
+		_, floor := limitsOf(spec)
+		usable := 0
+		for _, child := range o.Sets {
+			usable += c.known(child, spec.MinReady).usable()
+		}
+		if usable <= floor {
+			c.t.Fatalf("P6: %s: %d machines available, floor is %d", order.Why, usable, floor)
+		}
+	}
+}
+
+// checkMove wants a machine to go from one set to another that both say so.
+func (c *chaos) checkMove(m *machine.Machine, o *deployment.Observation) {
+	for _, child := range o.Sets {
+		s := child.Set
+		to := m.OwnedBy(s.UID)
+		from := slices.ContainsFunc(child.Machines, func(n *machine.Machine) bool { return n.UID == m.UID })
+		switch {
+		case to && from:
+			c.t.Fatalf("P10: %s moves to where it is", m.Name)
+		case to && (!slices.Contains(s.Handover.Arriving, m.Name) || s.Deleted()):
+			c.t.Fatalf("P10: %s moves to %s, which does not say so", m.Name, s.Name)
+		case to && !s.Spec.Selector.Matches(m.Labels):
+			c.t.Fatalf("P10: %s would be a stray in %s", m.Name, s.Name)
+		case to && m.Spec.Class != s.Spec.Template.Spec.Class:
+			c.t.Fatalf("P10: %s moves to %s with class %s", m.Name, s.Name, m.Spec.Class.Name)
+		case from && !s.Deleted() && !slices.Contains(s.Handover.Leaving, m.Name):
+			c.t.Fatalf("P10: %s moves from %s, which does not say so", m.Name, s.Name)
+		}
+	}
+}

@@ -1,0 +1,338 @@
+package deployment_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/deployment/rollout"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
+)
+
+func init() {
+	for name, tell := range map[string]func(*testing.T) *story{
+		"inplace":                        inPlaceOne,
+		"inplace-two-unavailable":        inPlaceTwo,
+		"inplace-surge":                  inPlaceSurge,
+		"inplace-quarter":                inPlaceQuarter,
+		"inplace-manual":                 inPlaceManual,
+		"inplace-one-fails":              inPlaceOneFails,
+		"inplace-failed-in-the-way":      inPlaceInTheWay,
+		"inplace-all-fail":               inPlaceAllFail,
+		"inplace-never-answers":          inPlaceNever,
+		"inplace-machine-lost":           inPlaceLost,
+		"inplace-scaled-down":            inPlaceScaledDown,
+		"inplace-scaled-up":              inPlaceScaledUp,
+		"inplace-scaled-to-zero":         inPlaceZero,
+		"inplace-paused":                 inPlacePaused,
+		"inplace-rolled-back":            inPlaceRolledBack,
+		"inplace-reverted-at-once":       inPlaceReverted,
+		"inplace-reverted-amid-update":   inPlaceRevertedAmid,
+		"inplace-third-template":         inPlaceThird,
+		"inplace-switched-to-rolling":    inPlaceSwitched,
+		"inplace-switched-from-rolling":  inPlaceSwitchedTo,
+		"inplace-crash-amid-move":        inPlaceCrash,
+		"inplace-deleted-amid-move":      inPlaceDeletedAmid,
+		"inplace-new-set-gone-amid-move": inPlaceSetGone,
+		"inplace-overdue":                inPlaceOverdue,
+	} {
+		stories[name] = tell
+	}
+}
+
+// begun is a fleet at rest that is to be updated in place, after the first
+// decision about it.
+func begun(t *testing.T, d *deployment.Deployment) *story {
+	s := settled(t, d)
+	s.say("another class is wanted")
+	s.edit(class("large"))
+	s.decide()
+	return s
+}
+
+func inPlaceOne(t *testing.T) *story {
+	s := begun(t, inPlace(3, 0, 1))
+	s.follow(10)
+	return s
+}
+
+func inPlaceTwo(t *testing.T) *story {
+	s := begun(t, inPlace(4, 0, 2))
+	s.follow(7)
+	return s
+}
+
+func inPlaceSurge(t *testing.T) *story {
+	s := begun(t, inPlace(3, 1, 0))
+	s.follow(10)
+	return s
+}
+
+func inPlaceQuarter(t *testing.T) *story {
+	d := inPlace(8, 0, 0)
+	d.Spec.Strategy.MaxSurge, d.Spec.Strategy.MaxUnavailable = percent(25), percent(25)
+	s := begun(t, d)
+	s.follow(8)
+	return s
+}
+
+func inPlaceManual(t *testing.T) *story {
+	d := inPlace(3, 0, 1)
+	d.Spec.Strategy.Orchestration = deployment.Manual
+	s := begun(t, d)
+	s.follow(1)
+	s.say("somebody selects two machines, more than the deployment would have")
+	first, second := s.running(0), s.running(1)
+	s.ask(first, machine.InPlaceSelected)
+	s.ask(second, machine.InPlaceSelected)
+	s.decide()
+	s.follow(4)
+	s.say("and the last one")
+	s.ask(s.names()[2], machine.InPlaceSelected)
+	s.follow(5)
+	return s
+}
+
+func inPlaceOneFails(t *testing.T) *story {
+	s := settled(t, inPlace(4, 0, 2))
+	s.doom(s.running(0), fateFails)
+	s.say("another class is wanted; the first update will fail")
+	s.edit(class("large"))
+	s.decide()
+	s.follow(9)
+	s.say("its health timeout ends: it is Failed, and a new machine takes its place")
+	for _, m := range s.machines {
+		if m.Status.Phase == machine.PhaseInPlaceUpdateFailed {
+			s.enter(m.Name, machine.PhaseFailed)
+		}
+	}
+	s.decide()
+	s.follow(4)
+	return s
+}
+
+func inPlaceInTheWay(t *testing.T) *story {
+	s := settled(t, inPlace(3, 0, 1))
+	s.doom(s.running(0), fateFails)
+	s.say("another class is wanted; the first update will fail, and only one machine may be missing")
+	s.edit(class("large"))
+	s.decide()
+	s.follow(12)
+	return s
+}
+
+func inPlaceAllFail(t *testing.T) *story {
+	s := settled(t, inPlace(2, 0, 1))
+	s.doom(s.running(0), fateFails)
+	s.doom(s.running(1), fateFails)
+	s.say("another class is wanted; no update will succeed")
+	s.edit(class("large"))
+	s.decide()
+	s.follow(9)
+	return s
+}
+
+func inPlaceNever(t *testing.T) *story {
+	s := settled(t, inPlace(2, 0, 1))
+	s.doom(s.running(0), fateNever)
+	s.say("another class is wanted; nothing is heard of the first update")
+	s.edit(class("large"))
+	s.decide()
+	s.follow(3)
+	s.say("it comes through after all")
+	s.doom(s.names()[0], fateSucceeds)
+	s.follow(6)
+	return s
+}
+
+func inPlaceLost(t *testing.T) *story {
+	s := begun(t, inPlace(3, 0, 1))
+	s.follow(1)
+	s.say("a machine that waits for its turn fails")
+	s.enter(s.names()[2], machine.PhaseFailed)
+	s.decide()
+	s.follow(8)
+	return s
+}
+
+func inPlaceScaledDown(t *testing.T) *story {
+	s := begun(t, inPlace(5, 0, 2))
+	s.follow(3)
+	s.say("three are enough, and two are being updated")
+	s.edit(replicas(3))
+	s.decide()
+	s.follow(6)
+	return s
+}
+
+func inPlaceScaledUp(t *testing.T) *story {
+	s := begun(t, inPlace(3, 0, 1))
+	s.follow(2)
+	s.say("five are wanted: new machines come")
+	s.edit(replicas(5))
+	s.decide()
+	s.follow(8)
+	return s
+}
+
+func inPlaceZero(t *testing.T) *story {
+	s := begun(t, inPlace(3, 0, 1))
+	s.follow(1)
+	s.say("none is wanted, while one is being updated")
+	s.edit(replicas(0))
+	s.decide()
+	s.follow(3)
+	s.say("two are wanted: they are new")
+	s.edit(replicas(2))
+	s.decide()
+	s.follow(3)
+	return s
+}
+
+func inPlacePaused(t *testing.T) *story {
+	s := begun(t, inPlace(3, 0, 1))
+	s.follow(1)
+	s.say("paused, while one is being updated")
+	s.edit(paused(true))
+	s.decide()
+	s.follow(4)
+	s.say("resumed")
+	s.edit(paused(false))
+	s.decide()
+	s.follow(8)
+	return s
+}
+
+func inPlaceRolledBack(t *testing.T) *story {
+	s := begun(t, inPlace(2, 0, 1))
+	s.follow(3)
+	s.say("back to the last revision, when one machine has been updated: it is updated again")
+	s.edit(func(spec *deployment.Spec) { spec.RollbackTo = &deployment.Rollback{} })
+	s.decide()
+	s.follow(9)
+	return s
+}
+
+func inPlaceReverted(t *testing.T) *story {
+	s := begun(t, inPlace(3, 0, 1))
+	s.say("the old class is wanted again, before any update has begun")
+	s.edit(class("small"))
+	s.decide()
+	s.follow(2)
+	return s
+}
+
+func inPlaceRevertedAmid(t *testing.T) *story {
+	s := begun(t, inPlace(2, 0, 1))
+	s.follow(1)
+	s.say("the old class is wanted again, while one is being updated to the new one: it ends up there, and is updated back")
+	s.edit(class("small"))
+	s.decide()
+	s.follow(9)
+	return s
+}
+
+func inPlaceThird(t *testing.T) *story {
+	s := begun(t, inPlace(2, 0, 1))
+	s.follow(1)
+	s.say("yet another class is wanted: what is being updated goes to the set it was selected for first")
+	s.edit(class("huge"))
+	s.decide()
+	s.follow(12)
+	return s
+}
+
+func inPlaceSwitched(t *testing.T) *story {
+	s := begun(t, inPlace(3, 0, 1))
+	s.follow(2)
+	s.say("the rest is to be replaced")
+	s.edit(func(spec *deployment.Spec) {
+		spec.Strategy.Kind, spec.Strategy.MaxSurge = deployment.RollingUpdate, rollout.IntOrPercent{Value: 1}
+	})
+	s.decide()
+	s.follow(7)
+	return s
+}
+
+func inPlaceSwitchedTo(t *testing.T) *story {
+	s := settled(t, web(3))
+	s.say("another class is wanted, by replacing machines")
+	s.edit(class("large"))
+	s.decide()
+	s.follow(1)
+	s.say("the rest is to be updated in place")
+	s.edit(strategy(deployment.InPlaceUpdate))
+	s.decide()
+	s.follow(8)
+	return s
+}
+
+// halfMoved is a rollout whose process has died when a machine's new set had
+// grown for it, and its old one had not shrunk yet.
+func halfMoved(t *testing.T) *story {
+	s := begun(t, inPlace(2, 0, 1))
+	s.follow(1)
+	s.pass(time.Minute)
+	s.obeyAll()
+	s.liveAll()
+	s.say("the process dies when the new set names the machine, before the old one does")
+	arriving := func(set *machineset.Set) bool { return len(set.Handover.Arriving) > 0 }
+	for !slices.ContainsFunc(s.sets, arriving) {
+		s.shell.step()
+	}
+	s.shell = newShell(t, s.world)
+	s.shell.decided = s.note
+	return s
+}
+
+func inPlaceCrash(t *testing.T) *story {
+	s := halfMoved(t)
+	s.say("the sets act, as far as they can, and a new process goes on")
+	s.obeyAll()
+	s.decide()
+	s.follow(6)
+	return s
+}
+
+func inPlaceDeletedAmid(t *testing.T) *story {
+	s := halfMoved(t)
+	s.say("the machine is deleted: the new set makes another one")
+	s.deleteMachine(s.names()[0])
+	s.decide()
+	s.follow(6)
+	return s
+}
+
+func inPlaceSetGone(t *testing.T) *story {
+	s := halfMoved(t)
+	s.say("the old set gives the machine up, and the process dies again")
+	for len(s.sets[0].Handover.Leaving) == 0 {
+		s.shell.step()
+	}
+	s.shell = newShell(t, s.world)
+	s.shell.decided = s.note
+	s.say("the new set is deleted by hand: the machine stays where it is, until there is another one")
+	require.NoError(t, s.deleteSet(s.sets[1].Name, s.sets[1].UID))
+	s.decide()
+	s.follow(8)
+	return s
+}
+
+func inPlaceOverdue(t *testing.T) *story {
+	d := inPlace(2, 0, 1)
+	d.Spec.ProgressDeadline = 5 * time.Minute
+	s := settled(t, d)
+	s.doom(s.running(0), fateNever)
+	s.say("another class is wanted; nothing is heard of the first update")
+	s.edit(class("large"))
+	s.decide()
+	s.follow(2)
+	s.say("the deadline, from when the update began, passes")
+	s.pass(5 * time.Minute)
+	s.decide()
+	return s
+}

@@ -1,0 +1,330 @@
+package deployment_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/deployment/rollout"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/object"
+)
+
+// inPlace is the deployment of the tests, updated in place.
+func inPlace(replicas, surge, unavailable int32) *deployment.Deployment {
+	d := web(replicas)
+	d.Spec.Strategy = deployment.Strategy{
+		Kind: deployment.InPlaceUpdate, MaxSurge: rollout.IntOrPercent{Value: surge}, MaxUnavailable: rollout.IntOrPercent{Value: unavailable},
+	}
+	return d
+}
+
+// TestInPlaceKeepsMachines: without failures and without a surge, whatever the
+// order of events, crashes and changes of the template, and however often it
+// returns, the machines at the end are those of the beginning.
+func TestInPlaceKeepsMachines(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := newChaos(t, false, true)
+		c.edit(func(s *deployment.Spec) {
+			s.Strategy.Kind, s.Strategy.MaxSurge = deployment.InPlaceUpdate, rollout.IntOrPercent{}
+		})
+		require.GreaterOrEqual(t, c.rest(), 0)
+		c.hire()
+		before := c.names()
+		for range rapid.IntRange(1, 300).Draw(t, "steps") {
+			if rapid.IntRange(0, 20).Draw(t, "crash") == 0 {
+				c.crash()
+			}
+			c.move()
+			require.Equal(t, before, c.names(), "%s", c.where())
+		}
+		require.GreaterOrEqual(t, c.rest(), 0)
+		require.Equal(t, before, c.names(), "%s", c.where())
+		requireComplete(t, c.world)
+	})
+}
+
+// names are the machines there are, by name.
+func (w *world) names() []string {
+	names := make([]string, 0, len(w.machines))
+	for _, m := range w.machines {
+		names = append(names, m.Name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// requireTidy wants nothing left behind of a rollout in place.
+func requireTidy(t require.TestingT, w *world) {
+	for _, s := range w.sets {
+		require.Empty(t, s.Handover.Arriving, "%s", w.where())
+		require.Empty(t, s.Handover.Leaving, "%s", w.where())
+	}
+	for _, m := range w.machines {
+		require.Empty(t, m.Spec.InPlace, "%s", w.where())
+		require.NotContains(t, m.Annotations, deployment.DefaultPolicy().Keys.InPlaceTarget)
+	}
+}
+
+// TestInPlaceInterrupted: a rollout in place is stopped after each of its
+// steps, by a crash and by what people do, and comes to its end all the same.
+// No machine is in two sets, none is counted twice, and R is kept.
+func TestInPlaceInterrupted(t *testing.T) {
+	for name, meddle := range map[string]func(*interrupted){
+		"crash":            func(*interrupted) {},
+		"machine deleted":  func(i *interrupted) { i.deleteMachine(i.onTheWay()) },
+		"machine gone":     func(i *interrupted) { i.dropMachine(i.onTheWay()) },
+		"old set deleted":  func(i *interrupted) { i.deleteNth(0) },
+		"new set deleted":  func(i *interrupted) { i.deleteNth(1) },
+		"template returns": func(i *interrupted) { i.edit(class("small")) },
+		"third template":   func(i *interrupted) { i.edit(class("huge")) },
+		"scaled to 1":      func(i *interrupted) { i.edit(replicas(1)) },
+		"scaled to 0":      func(i *interrupted) { i.edit(replicas(0)) },
+		"scaled to 5":      func(i *interrupted) { i.edit(replicas(5)) },
+		"rolled otherwise": func(i *interrupted) { i.edit(strategy(deployment.RollingUpdate)) },
+		"recreated":        func(i *interrupted) { i.edit(strategy(deployment.Recreate)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			longest := 0
+			for at := 0; ; at++ {
+				i := interrupt(t, at)
+				if i.over {
+					require.Greater(t, at, 20, "a rollout has more steps than that")
+					require.Greater(t, longest, 1, "never interrupted amid a move")
+					return
+				}
+				longest += i.moving
+				meddle(i)
+				i.shell = newShell(t, i.world)
+				i.settleDown(t)
+				requireComplete(t, i.world)
+				requireTidy(t, i.world)
+			}
+		})
+	}
+}
+
+func strategy(kind deployment.StrategyKind) func(*deployment.Spec) {
+	return func(s *deployment.Spec) { s.Strategy.Kind = kind }
+}
+
+// interrupted is a rollout that was stopped.
+type interrupted struct {
+	*world
+	shell  *shell
+	over   bool // it was complete before that
+	moving int  // machines on their way when it was stopped
+}
+
+// interrupt stops a rollout of three machines after so many steps of the shell.
+func interrupt(t *testing.T, at int) *interrupted {
+	s := newStory(t, inPlace(3, 0, 2))
+	s.settle()
+	s.edit(class("large"))
+	i := &interrupted{world: s.world, shell: newShell(t, s.world)}
+	for n := 0; n < at; {
+		before := i.number
+		for ended := false; !ended && n < at; n++ {
+			ended = i.shell.step()
+		}
+		if n == at {
+			break
+		}
+		i.obeyAll()
+		i.liveAll()
+		i.now = i.now.Add(time.Second)
+		if i.number == before && i.shell.last.Why.Rollout.Reason == rollout.ReasonDone {
+			i.over = true
+			return i
+		}
+	}
+	for _, set := range i.sets {
+		i.moving += len(set.Handover.Arriving)
+	}
+	return i
+}
+
+// onTheWay is a machine that moves or, if none does, one that is being updated
+// or else any.
+func (i *interrupted) onTheWay() string {
+	for _, set := range i.sets {
+		for _, name := range set.Handover.Arriving {
+			if slices.ContainsFunc(i.machines, func(m *machine.Machine) bool { return m.Name == name }) {
+				return name
+			}
+		}
+	}
+	for _, m := range i.machines {
+		if m.Spec.InPlace == machine.InPlaceSelected {
+			return m.Name
+		}
+	}
+	return i.machines[0].Name
+}
+
+func (i *interrupted) deleteNth(n int) {
+	if n < len(i.sets) {
+		_ = i.deleteSet(i.sets[n].Name, i.sets[n].UID)
+	}
+}
+
+// settleDown lets everybody act until nothing changes, and holds what happens
+// to the ceiling and to one set a machine.
+func (i *interrupted) settleDown(t *testing.T) {
+	most, _, _ := i.sums()
+	for quiet := 0; quiet < 3; {
+		before := i.number
+		i.shell.pass()
+		i.obeyAll()
+		i.liveAll()
+		i.now = i.now.Add(10 * time.Second)
+		ceiling, _ := limitsOf(&i.deployment.Spec)
+		total, _, _ := i.sums()
+		require.LessOrEqual(t, total, max(most, ceiling), "P7: %s\n%s", i, i.where())
+		if quiet++; i.number != before {
+			quiet = 0
+		}
+		require.Less(t, i.number, 5000, "never comes to rest: %s\n%s", i, i.where())
+	}
+}
+
+// TestMachineMovesWhole: a machine that moves is one of its new set in every
+// respect, and keeps what is its own and what others put on it.
+func TestMachineMovesWhole(t *testing.T) {
+	s := newStory(t, inPlace(2, 0, 1))
+	s.edit(func(s *deployment.Spec) {
+		s.Template.Annotations = map[string]string{"plan": "small", "kept": "always"}
+	})
+	s.settle()
+	name := s.running(0)
+	s.changeMachine(name, func(m *machine.Machine) {
+		m.Labels, m.Annotations = maps.Clone(m.Labels), maps.Clone(m.Annotations)
+		m.Labels["theirs"], m.Annotations["theirs"] = "1", "2"
+		m.Spec.ProviderID, m.Spec.NodeName = "vm-7", "node-7"
+	})
+	before := s.machine(name)
+	s.edit(func(s *deployment.Spec) {
+		s.Template.Spec.Class.Name, s.Template.Spec.NodeTemplate.Labels = "large", map[string]string{"pool": "b"}
+		s.Template.Spec.Config.DrainTimeout = time.Hour
+		s.Template.Annotations = map[string]string{"version": "2", "kept": "always"}
+	})
+	s.settle()
+	m, set := s.machine(name), s.sets[1]
+	require.Equal(t, before.UID, m.UID)
+	require.True(t, m.OwnedBy(set.UID))
+	require.Equal(t, set.Name, m.Owner.Name)
+	require.Equal(t, machineset.OwnerKind, m.Owner.Kind)
+	require.True(t, set.Spec.Selector.Matches(m.Labels))
+	require.Equal(t, map[string]string{
+		"app": "web", "machine-template-hash": set.Labels["machine-template-hash"], "theirs": "1",
+	}, m.Labels)
+	require.Equal(t, map[string]string{"version": "2", "kept": "always", "theirs": "2"}, m.Annotations)
+	want := set.Spec.Template.Spec.Clone()
+	want.ProviderID, want.NodeName = "vm-7", "node-7"
+	require.Equal(t, want, m.Spec)
+	require.Equal(t, machine.PhaseRunning, m.Status.Phase)
+}
+
+// TestForeignLabelsThatWouldStrayGo: a label of others that the new set's
+// selector forbids does not come along: the set would let the machine go.
+func TestForeignLabelsThatWouldStrayGo(t *testing.T) {
+	s := newStory(t, inPlace(1, 0, 1))
+	s.settle()
+	name := s.running(0)
+	s.changeMachine(name, func(m *machine.Machine) {
+		m.Labels = maps.Clone(m.Labels)
+		m.Labels["banned"] = "yes"
+	})
+	s.edit(class("large"))
+	s.shell.pass()
+	s.changeSet(s.sets[1].Name, func(set *machineset.Set) {
+		set.Spec.Selector.Requirements = []object.Requirement{{Key: "banned", Operator: object.DoesNotExist}}
+	})
+	s.settle()
+	require.Equal(t, s.sets[1].Spec.Template.Labels, s.machine(name).Labels)
+	require.True(t, s.machine(name).OwnedBy(s.sets[1].UID))
+}
+
+// TestManyMachinesInPlace: more machines than one plan changes.
+func TestManyMachinesInPlace(t *testing.T) {
+	s := newStory(t, inPlace(250, 0, 230))
+	s.settle()
+	names := s.names()
+	s.edit(class("large"))
+	largest := 0
+	s.shell.decided = func(_ *deployment.Observation, p deployment.Plan) {
+		largest = max(largest, len(p.Mark), len(p.Move))
+	}
+	s.settle()
+	require.Equal(t, names, s.names())
+	require.Equal(t, 100, largest, "of one plan")
+	requireComplete(t, s.world)
+	requireTidy(t, s.world)
+}
+
+// TestSelectionIsByAge: the oldest machines are selected first, equal ones by
+// name, in whatever order they are listed.
+func TestSelectionIsByAge(t *testing.T) {
+	d := stored(5)
+	d.Spec.Strategy = inPlace(5, 0, 2).Spec.Strategy
+	old := another(d, "large", 1, 5)
+	old.Set.Handover.Closed = true
+	for i, m := range old.Machines {
+		m.Name, m.UID = fmt.Sprintf("m-%d", i), fmt.Sprintf("m-%d", i)
+		m.CreatedAt = begin.Add(time.Duration([]int{4, 2, 0, 2, 9}[i]) * time.Hour)
+		m.Spec.InPlace = machine.InPlaceCandidate
+	}
+	o := &deployment.Observation{Deployment: d, Live: true, Sets: []deployment.Children{old, ownSet(d, "web-a", 0)}}
+	plan := decide(t, o, begin.Add(100*time.Hour))
+	require.Len(t, plan.Mark, 2, "%s", plan.Why)
+	require.Equal(t, "m-2", plan.Mark[0].Machine.Name)
+	require.Equal(t, "m-1", plan.Mark[1].Machine.Name)
+	require.Equal(t, "web-a", plan.Mark[0].Machine.Annotations[deployment.DefaultPolicy().Keys.InPlaceTarget])
+}
+
+// TestHistoryWaitsForUpdates: a set that a machine is being updated to stays,
+// though it is empty, old, and no history is wanted; then it goes.
+func TestHistoryWaitsForUpdates(t *testing.T) {
+	d := inPlace(2, 0, 1)
+	d.Spec.RevisionHistoryLimit = new(int32)
+	s := newStory(t, d)
+	s.settle()
+	s.doom(s.running(0), fateNever)
+	s.edit(class("large"))
+	s.follow(2)
+	s.edit(class("small"))
+	s.edit(paused(true))
+	s.follow(3)
+	require.Len(t, s.sets, 2, "%s", s.where())
+	s.doom(s.running(0), fateSucceeds)
+	s.edit(paused(false))
+	s.settle()
+	require.Len(t, s.sets, 1)
+	requireComplete(t, s.world)
+}
+
+// TestNonsenseInNotesIsCleared: names that exist nowhere, of machines that are
+// where they are, or in two sets at once, hold nothing up.
+func TestNonsenseInNotesIsCleared(t *testing.T) {
+	s := newStory(t, inPlace(3, 0, 1))
+	s.settle()
+	s.edit(class("large"))
+	s.shell.pass()
+	name := s.running(0)
+	for _, set := range slices.Clone(s.sets) {
+		s.changeSet(set.Name, func(set *machineset.Set) {
+			set.Handover.Arriving = []string{"nobody", "", name, name}
+			set.Handover.Leaving = []string{name, "nobody"}
+		})
+	}
+	s.settle()
+	requireComplete(t, s.world)
+	requireTidy(t, s.world)
+}

@@ -1,0 +1,199 @@
+package rollout
+
+// Select orders machines of one old set to be updated where they are.
+type Select struct {
+	// Name is the set's name, as in [Set.Name].
+	Name string
+	// Count is how many of its machines that can be selected are to be: at least 1, at most [Set.Selectable].
+	Count int32
+	// Why is the reason.
+	Why Why
+}
+
+// InPlace decides what comes next where old machines are not replaced but updated, and then moved to the new set: each
+// move takes one from the size of the set it leaves and adds one to that of the new set. Machines stop working while
+// they are updated; whoever carries this out counts them as [Set.Selected] from the moment they are selected until they
+// are moved, or broken. Bounds, orders and what is to be done with them are as for [Step].
+//
+//  1. A new set above R goes down to R; sizes above R + S are shared, as in Step.
+//  2. An old set makes no machines: its size goes down to what it has. The new set grows as far as R and R + S allow,
+//     leaving out those that are selected already. So with a surge, new machines come first, and what they stand in
+//     for is left over in the end.
+//  3. Once R machines are ordered of the new set, old sets shrink as in Step.
+//  4. Else, if broken machines take all the unavailability there may be, and others wait behind them, they go, and new
+//     ones come in their place. As long as the others can go on, or nothing but broken ones is left, they stay.
+//  5. As many machines are selected as are available above the floor, and as the new set lacks to R: from the oldest
+//     set first. Of a set that has yet to remove machines, none is.
+//
+// With [Fleet.Manual] the last two are not done: it is waited for somebody to select machines.
+//
+// The orders are built in out and the selections in selects, whose contents are replaced. The selections hold if the
+// orders are carried out, and need not wait for them.
+func InPlace(f Fleet, out []Scale, selects []Select) ([]Scale, []Select, Why) {
+	var array [inline]member
+	storage := array[:]
+	if len(f.Sets) > inline {
+		storage = make([]member, len(f.Sets))
+	}
+	d := decision{inPlace: true}
+	d.old = storage[:d.open(f, storage, f.newSet())]
+	if d.hasNew {
+		d.forgo()
+		d.trim()
+	}
+	d.scaleDown()
+	d.growBeside(d.underWay(f))
+	switch {
+	case !d.hasNew:
+	case d.current.spec == d.replicas:
+		d.retire()
+	case !f.Manual:
+		d.clear(f)
+	}
+	out = d.orders(f, out[:0])
+	selects = d.selects(f, selects[:0])
+	if n := len(out) + len(selects); n > 0 {
+		return out, selects, Why{Reason: ReasonOrdered, Count: int64(n)}
+	}
+	return out, selects, d.waitInPlace(f)
+}
+
+// forgo lowers old sets to what they have. It costs nothing that is there.
+func (d *decision) forgo() {
+	for i := range d.old {
+		m := &d.old[i]
+		m.spec = min(m.spec, m.actual)
+	}
+}
+
+// underWay is how many machines of old sets will be in the new one before long.
+func (d *decision) underWay(f Fleet) (n int64) {
+	for i := range d.old {
+		m := &d.old[i]
+		n += min(max(int64(f.Sets[m.index].Selected), 0), m.spec)
+	}
+	return n
+}
+
+// growBeside is grow, leaving out the machines that come to the new set anyway. At least R machines are ordered
+// still: what is left out is ordered of the old sets.
+func (d *decision) growBeside(underWay int64) {
+	before := d.current.spec
+	d.grow()
+	d.current.spec = max(before, min(d.current.spec, d.replicas-underWay))
+}
+
+// selectable is how many machines of an old set may be selected. A set that has yet to remove some may be about to
+// remove any of them.
+func (m *member) selectable(f Fleet) int64 {
+	if m.surplus() > 0 {
+		return 0
+	}
+	return min(max(int64(f.Sets[m.index].Selectable), 0), m.usable())
+}
+
+// spareMachines are available above the floor, once all is as ordered.
+func (d *decision) spareMachines() int64 {
+	_, usable := d.totals()
+	return usable - d.floor
+}
+
+// clear lowers old sets by broken machines that are in the way, the oldest set first. It takes no available machine,
+// and no more than retire would.
+func (d *decision) clear(f Fleet) {
+	waiting := int64(0)
+	for i := range d.old {
+		waiting += d.old[i].selectable(f)
+	}
+	if waiting == 0 || d.underWay(f) > 0 || d.spareMachines() > 0 {
+		return
+	}
+	ordered, _ := d.totals()
+	budget := ordered - d.floor - d.current.lacking()
+	for i := range d.old {
+		m := &d.old[i]
+		broken := max(int64(f.Sets[m.index].Broken), 0) - m.surplus()
+		if k := min(budget, broken, m.lacking()); k > 0 {
+			m.spec -= k
+			budget -= k
+		}
+	}
+}
+
+// selects orders machines to be updated.
+func (d *decision) selects(f Fleet, out []Select) []Select {
+	if !d.hasNew || f.Manual {
+		return out
+	}
+	total, usable := d.totals()
+	left := min(d.spareMachines(), d.replicas-d.current.spec-d.underWay(f))
+	for i := range d.old {
+		m := &d.old[i]
+		k := min(left, m.selectable(f))
+		if k <= 0 {
+			continue
+		}
+		left -= k
+		out = append(out, Select{Name: f.Sets[m.index].Name, Count: int32(k), Why: Why{
+			Reason: ReasonSelect, Count: k, Total: total, Available: usable, Floor: d.floor, Ceiling: d.ceiling,
+		}})
+	}
+	return out
+}
+
+// inPlaceReason is why an old set is lowered.
+func (d *decision) inPlaceReason(m *member) Reason {
+	switch {
+	case m.spec >= m.actual:
+		return ReasonOldMissing
+	case d.current.spec == d.replicas:
+		return ReasonLeftover
+	}
+	return ReasonInTheWay
+}
+
+// waitInPlace says why nothing is ordered or selected. If all of R are ordered of the new set, it is as in Step. If
+// not, then more than S machines are ordered of old sets, or there, or selected: else the new set would have grown.
+// So one of the reasons holds.
+func (d *decision) waitInPlace(f Fleet) Why {
+	if !d.hasNew || d.current.spec == d.replicas {
+		return d.wait(f)
+	}
+	for i := len(d.old); i >= 0; i-- {
+		if m := d.at(i); m.surplus() > 0 {
+			return Why{Reason: ReasonRemoval, Set: f.Sets[m.index].Name, Count: m.surplus()}
+		}
+	}
+	updating, waiting := Why{Reason: ReasonUpdating}, Why{Reason: ReasonUnselected}
+	unfit, lacking := Why{Reason: ReasonUnfit}, Why{Reason: ReasonUnfit}
+	for i := range d.old {
+		m := &d.old[i]
+		set := &f.Sets[m.index]
+		updating.add(set.Name, min(max(int64(set.Selected), 0), m.spec))
+		waiting.add(set.Name, m.selectable(f))
+		unfit.add(set.Name, m.spec)
+		lacking.add(set.Name, m.lacking())
+	}
+	switch {
+	case updating.Count > 0:
+		return updating
+	case waiting.Count == 0:
+		return unfit
+	case f.Manual:
+		return waiting
+	case d.current.lacking() == 0:
+		return lacking // they may come right; till then nothing is to spare
+	}
+	return Why{
+		Reason: ReasonFloor, Set: f.Sets[d.current.index].Name, Count: d.current.lacking(),
+		Total: d.ordered, Available: d.usable, Floor: d.floor, Ceiling: d.ceiling,
+	}
+}
+
+// add adds n machines of a set to what is waited for.
+func (w *Why) add(set string, n int64) {
+	if n > 0 && w.Count == 0 {
+		w.Set = set
+	}
+	w.Count += n
+}

@@ -1,0 +1,347 @@
+package rollout_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/millwright-go/millwright/deployment/rollout"
+)
+
+// inPlaceOracle decides as oracle does, by the rules in words: sizes machine by machine, then selections one by one.
+type inPlaceOracle struct {
+	*oracle
+	sets   map[string]rollout.Set
+	manual bool
+	chosen map[string]int64
+}
+
+func newInPlaceOracle(f rollout.Fleet) *inPlaceOracle {
+	o := &inPlaceOracle{oracle: newOracle(f), sets: map[string]rollout.Set{}, manual: f.Manual, chosen: map[string]int64{}}
+	for _, set := range f.Sets {
+		o.sets[set.Name] = set
+	}
+	return o
+}
+
+// coming are machines of old sets that will be in the new one.
+func (o *inPlaceOracle) coming() (n int64) {
+	for _, c := range o.old {
+		n += min(max(int64(o.sets[c.name].Selected), 0), c.spec)
+	}
+	return n
+}
+
+// fit are machines of a set that could be selected.
+func (o *inPlaceOracle) fit(c *tally) int64 {
+	if c.actual > c.spec {
+		return 0
+	}
+	return min(max(int64(o.sets[c.name].Selectable), 0), c.available)
+}
+
+func (o *inPlaceOracle) run() {
+	if o.current == nil {
+		o.scaleDown()
+		return
+	}
+	for _, c := range o.old {
+		c.spec = min(c.spec, c.actual)
+	}
+	o.current.spec = min(o.current.spec, o.wanted)
+	o.scaleDown()
+	if oldOrdered := o.ordered() - o.current.spec; oldOrdered == 0 || o.current.actual <= o.current.spec {
+		change(o.current, +1, o.wanted-o.current.spec, func() bool {
+			total := o.current.spec
+			for _, c := range o.old {
+				total += max(c.spec, c.actual)
+			}
+			return total <= o.most && o.current.spec+o.coming() <= o.wanted
+		})
+	}
+	if o.current.spec == o.wanted {
+		o.shrink()
+		return
+	}
+	if !o.manual {
+		o.clear()
+		o.selectSome()
+	}
+}
+
+func (o *inPlaceOracle) clear() {
+	waiting := int64(0)
+	for _, c := range o.old {
+		waiting += o.fit(c)
+	}
+	if waiting == 0 || o.coming() > 0 || o.available() > o.least {
+		return
+	}
+	for _, c := range o.old {
+		pending := max(0, c.actual-c.spec)
+		unavailable := c.spec - min(c.available, c.spec)
+		broken := max(int64(o.sets[c.name].Broken), 0) - pending
+		change(c, -1, max(0, min(broken, unavailable)), o.withinBudget)
+	}
+}
+
+func (o *inPlaceOracle) selectSome() {
+	selected := int64(0)
+	room := func() bool {
+		return o.available()-selected > o.least && o.current.spec+o.coming()+selected < o.wanted
+	}
+	for _, c := range o.old {
+		n := largest(o.fit(c), func(n int64) bool {
+			return o.available()-selected-n >= o.least && o.current.spec+o.coming()+selected+n <= o.wanted
+		})
+		if n > 0 && room() {
+			o.chosen[c.name], selected = n, selected+n
+		}
+	}
+}
+
+// inPlace are fleets as numbers makes them, in the middle of updates.
+func (n numbers) inPlace(sets int) rollout.Fleet {
+	f := n.fleet(sets)
+	f.Manual = n.below(5) == 0
+	for i := range f.Sets {
+		set := &f.Sets[i]
+		if n.below(6) == 0 { // any numbers at all
+			set.Selected, set.Selectable, set.Broken = n.count(), n.count(), n.count()
+			continue
+		}
+		set.Available = min(max(set.Available, 0), max(set.Actual, 0))
+		rest := max(set.Actual, 0) - set.Available
+		set.Selected = min(max(n.count(), 0), rest)
+		set.Broken = rest - set.Selected
+		set.Selectable = set.Available
+		if n.below(4) == 0 {
+			set.Selectable = min(max(n.count(), 0), set.Available)
+		}
+		if n.below(4) == 0 {
+			set.Broken = min(max(n.count(), 0), set.Broken)
+		}
+		set.Going = n.below(12) == 0
+	}
+	return f
+}
+
+func inPlaceDisagreement(f rollout.Fleet, orders []rollout.Scale, selects []rollout.Select) string {
+	o := newInPlaceOracle(f)
+	before := map[string]int64{}
+	for _, c := range o.oracle.sets() {
+		before[c.name] = c.spec
+	}
+	o.run()
+	got := map[string]int64{}
+	for _, order := range orders {
+		got[order.Name] = int64(order.To)
+	}
+	for _, c := range o.oracle.sets() {
+		to, ordered := got[c.name]
+		if ordered && to != c.spec || !ordered && c.spec != before[c.name] {
+			return fmt.Sprintf("size of %s: %d", c.name, c.spec)
+		}
+	}
+	chosen := map[string]int64{}
+	for _, s := range selects {
+		chosen[s.Name] = int64(s.Count)
+	}
+	if len(chosen) != len(selects) || fmt.Sprint(chosen) != fmt.Sprint(o.chosen) {
+		return fmt.Sprintf("selected: %v", o.chosen)
+	}
+	return ""
+}
+
+func requireInPlaceAsOracle(t *testing.T, n numbers, cases, sets int) map[rollout.Reason]int {
+	t.Helper()
+	var orders []rollout.Scale
+	var selects []rollout.Select
+	seen := map[rollout.Reason]int{}
+	for range cases {
+		f := n.inPlace(sets)
+		var why rollout.Why
+		orders, selects, why = rollout.InPlace(f, orders, selects)
+		if what := inPlaceDisagreement(f, orders, selects); what != "" {
+			t.Fatalf("the oracle: %s\nfleet   %+v\norders  %+v\nselects %+v", what, f, orders, selects)
+		}
+		if err := keepsInPlace(f, orders, selects, why); err != nil {
+			t.Fatalf("%v\nfleet   %+v\norders  %+v\nselects %+v", err, f, orders, selects)
+		}
+		note(seen, orders, why)
+		for _, s := range selects {
+			seen[s.Why.Reason]++
+		}
+	}
+	return seen
+}
+
+// TestInPlaceAgreesWithOracle on small fleets, on any numbers, and on more
+// sets than lie on the stack; each reason is among the answers.
+func TestInPlaceAgreesWithOracle(t *testing.T) {
+	cases := 120_000
+	if testing.Short() {
+		cases = 20_000
+	}
+	seen := requireInPlaceAsOracle(t, smallNumbers(rand.New(rand.NewPCG(21, 22))), cases, 4)
+	requireInPlaceAsOracle(t, extremeNumbers(rand.New(rand.NewPCG(23, 24))), cases/4, 5)
+	requireInPlaceAsOracle(t, smallNumbers(rand.New(rand.NewPCG(25, 26))), 2_000, 60)
+	for _, reason := range []rollout.Reason{
+		rollout.ReasonOldMissing, rollout.ReasonLeftover, rollout.ReasonInTheWay, rollout.ReasonSelect, rollout.ReasonScaleDown,
+		rollout.ReasonNewGrows, rollout.ReasonNewAboveReplicas, rollout.ReasonUpdating, rollout.ReasonUnselected,
+		rollout.ReasonUnfit, rollout.ReasonFloor, rollout.ReasonRemoval, rollout.ReasonNoNewSet, rollout.ReasonNewUnavailable,
+		rollout.ReasonDone,
+	} {
+		require.Greater(t, seen[reason], cases/4_000, "too few cases of %s: %v", reason, seen)
+	}
+}
+
+// selected is the fleet with the selections made, and nothing else changed.
+func selected(f rollout.Fleet, selects []rollout.Select) rollout.Fleet {
+	f.Sets = append([]rollout.Set(nil), f.Sets...)
+	for _, s := range selects {
+		for i := range f.Sets {
+			if set := &f.Sets[i]; set.Name == s.Name {
+				set.Selected, set.Selectable, set.Available = max(set.Selected, 0)+s.Count, set.Selectable-s.Count, set.Available-s.Count
+			}
+		}
+	}
+	return f
+}
+
+// keepsInPlace holds one decision to P1, P5, P6, P7 and P9, and to what its reason says.
+func keepsInPlace(f rollout.Fleet, orders []rollout.Scale, selects []rollout.Select, why rollout.Why) error {
+	if err := boundsHoldAfterEachOrder(f, orders, why); err != nil {
+		return fmt.Errorf("P7: %w", err)
+	}
+	if err := sizesAreInRange(f, orders, why); err != nil {
+		return fmt.Errorf("P9: %w", err)
+	}
+	if err := selectsWithinBudget(f, orders, selects); err != nil {
+		return fmt.Errorf("P6: %w", err)
+	}
+	if err := inPlaceIsTrue(f, orders, selects, why); err != nil {
+		return fmt.Errorf("P3: %w", err)
+	}
+	then := selected(carriedOut(f, orders), selects)
+	if !adds(f) {
+		return nil
+	}
+	if again, more, _ := rollout.InPlace(then, nil, nil); len(again)+len(more) > 0 {
+		return fmt.Errorf("P5: ordered again: %+v %+v", again, more)
+	}
+	before := count(f)
+	for _, order := range orders {
+		set := find(f, order.Name)
+		if before.ordered <= before.ceiling && order.Why.Reason == rollout.ReasonScaleDown {
+			return fmt.Errorf("P1: scaled %s down", order.Name)
+		}
+		takes := order.Why.Unavailable < order.Why.Count
+		if order.To < order.From && !set.New && takes && order.Why.Reason != rollout.ReasonLeftover && order.Why.Reason != rollout.ReasonScaleDown {
+			return fmt.Errorf("P6: %s takes available machines of %s", order.Why.Reason, order.Name)
+		}
+	}
+	return nil
+}
+
+// adds tells whether the numbers of each set can be those of one set.
+func adds(f rollout.Fleet) bool {
+	for _, set := range f.Sets {
+		least := min(set.Actual, set.Available, set.Selected, set.Selectable, set.Broken)
+		if least < 0 || set.Selectable > set.Available || int64(set.Available)+int64(set.Selected)+int64(set.Broken) > int64(set.Actual) {
+			return false
+		}
+	}
+	return true
+}
+
+func selectsWithinBudget(f rollout.Fleet, orders []rollout.Scale, selects []rollout.Select) error {
+	then := carriedOut(f, orders)
+	l, n := count(then), int64(0)
+	underWay := int64(0)
+	for _, set := range then.Sets {
+		if !set.New && !set.Going {
+			underWay += min(max(int64(set.Selected), 0), max(int64(set.Spec), 0))
+		}
+	}
+	for _, s := range selects {
+		set := find(then, s.Name)
+		n += int64(s.Count)
+		if s.Count < 1 || s.Count > min(set.Selectable, set.Available) || set.New || set.Going || f.Manual || set.Actual > set.Spec {
+			return fmt.Errorf("selects %+v of %+v", s, set)
+		}
+	}
+	if n > 0 && (l.usable-n < l.floor || l.newSpec+underWay+n > l.wanted) {
+		return fmt.Errorf("selects %d, %d available, floor %d, %d of %d new, %d under way", n, l.usable, l.floor, l.newSpec, l.wanted, underWay)
+	}
+	return nil
+}
+
+// inPlaceIsTrue holds the reason about the fleet to the fleet.
+func inPlaceIsTrue(f rollout.Fleet, orders []rollout.Scale, selects []rollout.Select, why rollout.Why) error {
+	if n := len(orders) + len(selects); n > 0 {
+		if why.Reason != rollout.ReasonOrdered || why.Count != int64(n) || rollout.Done(f) {
+			return fmt.Errorf("with orders: %+v", why)
+		}
+		return nil
+	}
+	f = gone(f)
+	l, set := count(f), find(f, why.Set)
+	holds := map[rollout.Reason]bool{
+		rollout.ReasonUpdating:   set.Selected > 0,
+		rollout.ReasonUnselected: f.Manual && set.Selectable > 0,
+		rollout.ReasonUnfit:      set.Spec > 0 && why.Count <= l.ordered-l.newSpec,
+	}
+	so, ours := holds[why.Reason]
+	if !ours {
+		return emptyPlanNamesWhatItWaitsFor(f, nil, why)
+	}
+	if !so || why.Count <= 0 || !l.hasNew || l.newSpec >= l.wanted || set.New {
+		return fmt.Errorf("it is not so: %+v", why)
+	}
+	return nil
+}
+
+// gone is the fleet with the sets that are going as they count.
+func gone(f rollout.Fleet) rollout.Fleet {
+	f.Sets = append([]rollout.Set(nil), f.Sets...)
+	for i := range f.Sets {
+		if set := &f.Sets[i]; set.Going {
+			set.Spec, set.New = 0, false
+		}
+	}
+	return f
+}
+
+// TestP11InPlaceAnswersAnything: any numbers, several new sets, names twice: an answer with a sentence, the same again.
+func TestP11InPlaceAnswersAnything(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		number := rapid.OneOf(rapid.Int32(), rapid.Int32Range(-2, 5), rapid.SampledFrom(extremes))
+		draw := func(label string) int32 { return number.Draw(t, label) }
+		f := rollout.Fleet{Replicas: draw("replicas"), Bounds: rollout.Bounds{Surge: draw("surge"), Unavailable: draw("unavailable")}}
+		f.Manual = rapid.Bool().Draw(t, "manual")
+		for range rapid.IntRange(0, 18).Draw(t, "sets") {
+			f.Sets = append(f.Sets, rollout.Set{
+				Name: rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "name"), New: rapid.Bool().Draw(t, "new"),
+				Spec: draw("spec"), Actual: draw("actual"), Available: draw("available"), Selected: draw("selected"),
+				Selectable: draw("selectable"), Broken: draw("broken"), Going: rapid.Bool().Draw(t, "going"),
+			})
+		}
+		before := append([]rollout.Set(nil), f.Sets...)
+		orders, selects, why := rollout.InPlace(f, make([]rollout.Scale, 2), make([]rollout.Select, 2))
+		require.NotEqual(t, string(why.Reason), why.String())
+		for _, order := range orders {
+			require.NotEqual(t, string(order.Why.Reason), order.Why.String())
+		}
+		for _, s := range selects {
+			require.NotEqual(t, string(s.Why.Reason), s.Why.String())
+		}
+		require.Equal(t, before, append([]rollout.Set(nil), f.Sets...))
+		again, same, _ := rollout.InPlace(f, nil, nil)
+		require.Equal(t, append([]rollout.Scale{}, orders...), append([]rollout.Scale{}, again...))
+		require.Equal(t, append([]rollout.Select{}, selects...), append([]rollout.Select{}, same...))
+	})
+}

@@ -1,0 +1,264 @@
+package manager_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/store"
+)
+
+// update lets every machine take the next step of its update in place: what its
+// own controller and an agent on its node do together. It is the one place of
+// these tests that knows how.
+func (w *world) update() {
+	machines, err := w.machines.List(ctx, store.Query{})
+	require.NoError(w.t, err)
+	for _, m := range machines {
+		next := m.Status.Phase
+		switch request := m.Spec.InPlace; {
+		case m.Deleted():
+		case next == machine.PhaseRunning && request == machine.InPlaceSelected:
+			next = machine.PhaseInPlaceUpdating
+		case next == machine.PhaseInPlaceUpdating:
+			next = machine.PhaseInPlaceUpdateSuccessful
+		case next == machine.PhaseInPlaceUpdateSuccessful && request == machine.InPlaceNone:
+			next = machine.PhaseRunning
+		}
+		if next == m.Status.Phase {
+			continue
+		}
+		m = m.Clone()
+		m.Status.Phase, m.Status.Since = next, w.at
+		_, err := w.machines.UpdateStatus(ctx, m)
+		require.NoError(w.t, err)
+		w.writes++
+	}
+}
+
+// inPlaceFleet is a fleet of three that is updated in place, one at a time.
+func (w *world) inPlaceFleet() {
+	w.bounded, w.agents = true, true
+	w.fleet()
+	w.change(func(d *deployment.Deployment) {
+		d.Spec.Strategy = deployment.Strategy{Kind: deployment.InPlaceUpdate}
+		d.Spec.Strategy.MaxUnavailable.Value = 1
+		version("1")(d)
+	})
+}
+
+func version(v string) func(*deployment.Deployment) {
+	return func(d *deployment.Deployment) { d.Spec.Template.Annotations = map[string]string{"version": v} }
+}
+
+// requireUpdated wants the machines that ever were to have the template of a
+// version, to be in one set, and to have nothing of the update left on them.
+func (w *world) requireUpdated(v string) {
+	machines, err := w.machines.List(ctx, store.Query{})
+	require.NoError(w.t, err)
+	require.Len(w.t, w.made, 3, w.dump())
+	for _, m := range machines {
+		require.Equal(w.t, map[string]string{"version": v}, m.Annotations, w.dump())
+		require.Empty(w.t, m.Spec.InPlace)
+		require.Equal(w.t, machines[0].Owner, m.Owner)
+	}
+	for _, key := range keysOf(w.sets) {
+		set, err := w.sets.Get(ctx, key)
+		require.NoError(w.t, err)
+		require.Empty(w.t, set.Handover.Arriving, w.dump())
+		require.Empty(w.t, set.Handover.Leaving, w.dump())
+	}
+}
+
+// inPlaceLife is a fleet's life with an update in place and the way back.
+func (w *world) inPlaceLife(p *process, died func() *process) {
+	w.inPlaceFleet()
+	p = w.until(p, w.settled(3), died)
+	for _, v := range []string{"2", "1"} {
+		w.change(version(v))
+		p = w.until(p, w.settled(3), died)
+		w.requireUpdated(v)
+	}
+}
+
+// TestInPlaceThroughTheManager: three machines are updated three times. They
+// are the same machines at the end, no VM was made or deleted for it, never
+// more than one of them was missing, and each move is told.
+func TestInPlaceThroughTheManager(t *testing.T) {
+	w := newWorld(t, drivertest.MemoryOptions{})
+	w.inPlaceFleet()
+	p := w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+	least := 3
+	for _, v := range []string{"2", "3", "2"} {
+		w.change(version(v))
+		w.until(p, func() bool {
+			ready := 0
+			machines, err := w.machines.List(ctx, store.Query{})
+			require.NoError(t, err)
+			for _, m := range machines {
+				if m.Ready() {
+					ready++
+				}
+			}
+			least = min(least, ready)
+			return w.settled(3)()
+		}, unexpected(t))
+		w.requireUpdated(v)
+	}
+	require.Equal(t, 2, least, "ready machines")
+	require.Equal(t, 3, count(w, codes.CreateMachine))
+	require.Zero(t, count(w, codes.DeleteMachine))
+	require.Equal(t, 9, w.told(deployment.ReasonMove))
+}
+
+// TestInPlaceManually: the deployment selects none by itself.
+func TestInPlaceManually(t *testing.T) {
+	w := newWorld(t, drivertest.MemoryOptions{})
+	w.inPlaceFleet()
+	w.change(func(d *deployment.Deployment) { d.Spec.Strategy.Orchestration = deployment.Manual })
+	p := w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+	w.change(version("2"))
+	marked := func(n int) func() bool {
+		return func() bool {
+			d, err := w.deployments.Get(ctx, fleetKey)
+			require.NoError(t, err)
+			return int(d.Status.InPlace.Candidates) == n && int(d.Status.Updated) == 3-n && d.Status.Available == 3
+		}
+	}
+	for left := 3; left > 0; left-- {
+		p = w.until(p, marked(left), unexpected(t))
+		machines, err := w.machines.List(ctx, store.Query{})
+		require.NoError(t, err)
+		i := slices.IndexFunc(machines, func(m *machine.Machine) bool { return m.Spec.InPlace == machine.InPlaceCandidate })
+		m := machines[i].Clone()
+		m.Spec.InPlace = machine.InPlaceSelected
+		_, err = w.machines.Update(ctx, m)
+		require.NoError(t, err)
+	}
+	w.until(p, w.settled(3), unexpected(t))
+	w.requireUpdated("2")
+}
+
+// TestInPlaceKilledAnywhere kills the manager at every call, before and after
+// it takes effect: the machines are the same three all the way (P5, P10, P12,
+// P26).
+func TestInPlaceKilledAnywhere(t *testing.T) {
+	total := &fuse{}
+	undisturbed := newWorld(t, drivertest.MemoryOptions{})
+	undisturbed.inPlaceLife(undisturbed.start(total, false), unexpected(t))
+	step := 1
+	if testing.Short() {
+		step = 7
+	}
+	for n := 1; n <= total.calls; n += step {
+		w := newWorld(t, drivertest.MemoryOptions{})
+		w.inPlaceLife(w.start(&fuse{blowAt: n, after: n%2 == 0}, false), func() *process { return w.start(&fuse{}, false) })
+	}
+}
+
+// TestInPlaceStaleAndKilled lives with caches that lag behind and kills, at
+// random.
+func TestInPlaceStaleAndKilled(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t, drivertest.MemoryOptions{})
+		lives := rapid.IntRange(0, 4).Draw(t, "kills")
+		begin := func() *process {
+			f := &fuse{}
+			if lives > 0 {
+				lives--
+				f.blowAt = rapid.IntRange(1, 400).Draw(t, "dies at call")
+				f.after = rapid.Bool().Draw(t, "after it took effect")
+			}
+			return w.laggard(t, f)
+		}
+		w.inPlaceLife(begin(), begin)
+	})
+}
+
+// interrupting is a store in which something happens between two reads.
+type interrupting struct {
+	store.Collection[*machine.Machine]
+	before func()
+}
+
+func (c interrupting) Live() store.Reader[*machine.Machine] {
+	return interruptingReader{c.Collection.Live(), c.before}
+}
+
+type interruptingReader struct {
+	store.Reader[*machine.Machine]
+	before func()
+}
+
+func (r interruptingReader) List(ctx context.Context, q store.Query) ([]*machine.Machine, error) {
+	r.before()
+	return r.Reader.List(ctx, q)
+}
+
+// TestMovedBetweenTwoReads: a machine moves to a set after that was read, and
+// before its machines are. The set does not take it for one too many.
+func TestMovedBetweenTwoReads(t *testing.T) {
+	w := newWorld(t, drivertest.MemoryOptions{})
+	labels := map[string]string{"app": "web"}
+	set := &machineset.Set{Meta: object.Meta{Key: fleetKey, Owner: &object.Owner{Kind: "Fleet", Name: "f", UID: "f"}}}
+	set.Finalizers = []string{machineset.Finalizer}
+	set.Spec = machineset.Spec{Replicas: 1, Selector: object.Selector{Labels: labels}}
+	set.Spec.Template = machineset.Template{Labels: labels, Spec: machine.Spec{Class: machine.ClassRef{Name: "small"}}}
+	set, err := w.sets.Create(ctx, set)
+	require.NoError(t, err)
+	join := func(name string) {
+		m := &machine.Machine{Meta: object.Meta{Key: object.Key{Namespace: namespace, Name: name}, Labels: labels}, Spec: set.Spec.Template.Spec}
+		m.Finalizers = []string{machine.Finalizer}
+		m.Owner = &object.Owner{Kind: machineset.OwnerKind, Name: set.Name, UID: set.UID}
+		_, err := w.machines.Create(ctx, m)
+		require.NoError(t, err)
+	}
+	for n := range 2 { // one is too many, so that the set reads live
+		join(fmt.Sprintf("web-%d", n))
+	}
+	moved := false
+	m, err := manager.New(manager.Options{
+		Sets: w.sets, Classes: w.classes, Secrets: w.secrets, Driver: w.provider, Now: w.now,
+		Machines: interrupting{w.machines, func() {
+			if moved {
+				return
+			}
+			moved = true
+			s, err := w.sets.Get(ctx, fleetKey)
+			require.NoError(t, err)
+			s = s.Clone()
+			s.Spec.Replicas, s.Handover.Arriving = 2, []string{"web-2"}
+			_, err = w.sets.Update(ctx, s)
+			require.NoError(t, err)
+			join("web-2")
+		}},
+	})
+	require.NoError(t, err)
+	for _, r := range m.Reconcilers() {
+		if r.Kind() == manager.KindSet {
+			_, err := r.Reconcile(ctx, fleetKey)
+			require.NoError(t, err)
+		}
+	}
+	require.True(t, moved)
+	machines, err := w.machines.List(ctx, store.Query{})
+	require.NoError(t, err)
+	deleted := 0
+	for _, m := range machines {
+		if m.Deleted() {
+			deleted++
+		}
+	}
+	require.Equal(t, 1, deleted, "of three, of which two are wanted")
+}
