@@ -37,6 +37,10 @@ type Faults struct {
 	Flap        float64
 	FlapForGood float64
 
+	// BadUpdate is how likely an update in place fails, DeadUpdate how likely
+	// its agent never answers.
+	BadUpdate, DeadUpdate float64
+
 	// Kills is how many times the manager is killed: each time at one of its
 	// next KillWithin calls, before or after that takes effect. Another one
 	// begins within Restart.

@@ -66,7 +66,19 @@ func scenarios() (all []scenario) {
 			strategy: deployment.Strategy{Kind: deployment.Recreate},
 		})
 	}
-	return all
+	for i, shape := range shapes[:4] {
+		for _, h := range happenings {
+			all = append(all, scenario{
+				name: "in-place-" + shape.name + "-" + h.name, replicas: h.replicas[i], faults: h.faults, happens: h.do,
+				strategy: deployment.Strategy{Kind: deployment.InPlaceUpdate, MaxSurge: shape.surge, MaxUnavailable: shape.unavailable},
+			})
+		}
+	}
+	return append(all, scenario{
+		name: "in-place-updates-fail", replicas: 6, happens: rolls,
+		faults:   func(f *sim.Faults) { f.BadUpdate, f.DeadUpdate = 0.3, 0.1 },
+		strategy: deployment.Strategy{Kind: deployment.InPlaceUpdate, MaxUnavailable: rollout.IntOrPercent{Value: 2}},
+	})
 }
 
 func rolls(r *run, _ int32) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
@@ -70,8 +71,11 @@ func (s *shelf[T]) tell(k object.Key) {
 		now = none
 	}
 	s.w.ledger.changed = true
-	if s.kind == manager.KindNode && s.w.apps != nil {
+	if n, ok := any(now).(*machine.Node); ok && s.w.apps != nil {
 		s.w.apps.soon()
+		if n != nil {
+			s.w.agentLooks(n)
+		}
 	}
 	for _, notify := range s.w.audience[s.kind] {
 		notify(k, now)

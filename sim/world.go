@@ -23,7 +23,10 @@ import (
 type Options struct {
 	Seed uint64
 	// Boot is how long a VM takes from its creation to its joining; zero: 1 min.
-	Boot   time.Duration
+	Boot time.Duration
+	// Update is how long the agent on a node takes to update it in place; zero:
+	// 2 min.
+	Update time.Duration
 	Faults Faults
 	// NoCluster leaves the target cluster out: machines end at phase Available.
 	NoCluster bool
@@ -74,6 +77,8 @@ type World struct {
 	gone map[string]bool      // VMs that are not there any more
 	born map[string]time.Time // when a machine's VM was made
 
+	updating map[string]bool // nodes, by UID, whose agent is at work, or was
+
 	kills, passes, calls int
 	driverCalls          map[codes.Call]int
 	faults               map[string]int
@@ -89,11 +94,15 @@ func New(o Options) (*World, error) {
 	if o.Boot == 0 {
 		o.Boot = time.Minute
 	}
+	if o.Update == 0 {
+		o.Update = updateTime
+	}
 	if o.Driver == nil {
 		o.Driver = func(w *World) driver.Driver { return w.provider }
 	}
 	w := &World{
 		o: o, chance: random.IntN, vms: map[string]string{}, gone: map[string]bool{}, born: map[string]time.Time{},
+		updating:    map[string]bool{},
 		driverCalls: map[codes.Call]int{}, faults: map[string]int{}, ledger: newLedger(),
 	}
 	w.clock = clock{now: time.Date(2027, 1, 15, 8, 0, 0, 0, time.UTC), chance: random.IntN}
@@ -102,11 +111,7 @@ func New(o Options) (*World, error) {
 	w.deployments = newShelf(w, manager.KindDeployment, manager.DeploymentIndexes())
 	w.classes = newShelf(w, manager.KindClass, manager.ClassIndexes())
 	w.secrets = newShelf[*machine.Secret](w, manager.KindSecret, nil)
-	policy := o.Manager.MachinePolicy
-	if policy == nil {
-		policy = machine.DefaultPolicy()
-	}
-	w.nodes = newShelf(w, manager.KindNode, manager.NodeIndexes(policy.Keys.NodeMachine))
+	w.nodes = newShelf(w, manager.KindNode, manager.NodeIndexes(w.policy().Keys.NodeMachine))
 	w.provider = drivertest.NewMemory(drivertest.MemoryOptions{NeedsInitialization: o.NeedsInitialization})
 	w.apps = &apps{w: w, budgets: map[string]*drain.Budget{}}
 	if err := errors.Join(w.AddClass("small"), w.start()); err != nil {

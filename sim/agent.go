@@ -1,0 +1,57 @@
+package sim
+
+import (
+	"context"
+	"time"
+
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+)
+
+// agentLooks has the agents on nodes see what their nodes say: one that may
+// update its node does so, and answers by a label.
+func (w *World) agentLooks(n *machine.Node) {
+	c := object.FindCondition(n.Conditions, machine.NodeInPlaceUpdate)
+	if c == nil || c.Status != object.True || c.Reason != machine.ReasonReadyForUpdate {
+		delete(w.updating, n.UID)
+		return
+	}
+	if w.updating[n.UID] {
+		return
+	}
+	w.updating[n.UID] = true
+	if w.happens(w.o.Faults.DeadUpdate) {
+		w.count("update without an answer")
+		return
+	}
+	answer := machine.UpdateSuccessful
+	if w.happens(w.o.Faults.BadUpdate) {
+		w.count("update failed")
+		answer = machine.UpdateFailed
+	}
+	w.clock.after(w.o.Update+w.upTo(w.o.Faults.SlowBoot), func() { w.answer(n.Key, n.UID, answer) })
+}
+
+func (w *World) answer(k object.Key, uid, answer string) {
+	n, err := w.nodes.Get(context.Background(), k)
+	if err != nil || n.UID != uid || !w.updating[uid] {
+		return
+	}
+	n = n.Clone()
+	if n.Labels == nil {
+		n.Labels = map[string]string{}
+	}
+	n.Labels[w.policy().Keys.UpdateResult] = answer
+	_, _ = w.nodes.Update(context.Background(), n) // read in the same instant: no conflict
+}
+
+// policy is how machines are treated.
+func (w *World) policy() *machine.Policy {
+	if p := w.o.Manager.MachinePolicy; p != nil {
+		return p
+	}
+	return machine.DefaultPolicy()
+}
+
+// updateTime is how long an agent takes unless Options say otherwise.
+const updateTime = 2 * time.Minute
