@@ -101,8 +101,8 @@ func (d *decision) gate() (Plan, bool) {
 		closed := d.updatesInPlace() && f != d.current
 		if closed {
 			why.Reason = ReasonClose
-			if f.size() == 0 && f.actual == 0 {
-				continue // it has no reason to make any
+			if f.size() == 0 {
+				continue // it makes none anyway
 			}
 		}
 		if f.set.Deleted() || f.set.Handover.Closed == closed {

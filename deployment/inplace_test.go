@@ -289,6 +289,78 @@ func TestSelectionIsByAge(t *testing.T) {
 	require.Equal(t, "web-a", plan.Mark[0].Machine.Annotations[deployment.DefaultPolicy().Keys.InPlaceTarget])
 }
 
+// TestMachinesWithoutNodesAreNotSelected: nobody could update them; it says so.
+func TestMachinesWithoutNodesAreNotSelected(t *testing.T) {
+	s := newStory(t, inPlace(2, 0, 1))
+	s.settle()
+	for _, name := range s.names() {
+		s.enter(name, machine.PhaseAvailable)
+	}
+	s.edit(class("large"))
+	s.follow(3)
+	for _, m := range s.machines {
+		require.Equal(t, machine.InPlaceCandidate, m.Spec.InPlace)
+	}
+	require.Equal(t, rollout.ReasonUnfit, s.shell.last.Why.Rollout.Reason, "%s", s.shell.last.Why)
+}
+
+// TestFailedKeepsItsRequest: a machine whose update failed is what it was or
+// what it should have become, nobody knows. When the template returns it does
+// not count as up to date again, but is replaced when its time is up.
+func TestFailedKeepsItsRequest(t *testing.T) {
+	s := newStory(t, inPlace(3, 0, 3))
+	s.settle()
+	name := s.running(0)
+	s.doom(name, fateFails)
+	s.edit(class("large"))
+	s.follow(3)
+	require.Equal(t, machine.PhaseInPlaceUpdateFailed, s.machine(name).Status.Phase)
+	s.edit(class("small"))
+	s.follow(4)
+	require.Equal(t, machine.InPlaceSelected, s.machine(name).Spec.InPlace, "%s", s.where())
+	s.enter(name, machine.PhaseFailed)
+	s.settle()
+	require.NotContains(t, s.names(), name)
+	requireComplete(t, s.world)
+	requireTidy(t, s.world)
+}
+
+// TestNoMoveWhileOthersGo: a set that has yet to remove machines neither gives
+// nor takes any: whoever removes them may be acting on its earlier size.
+func TestNoMoveWhileOthersGo(t *testing.T) {
+	for name, sizes := range map[string]struct {
+		old, current int32 // of two machines each
+		moves        bool
+	}{
+		"nothing to remove":            {old: 2, current: 2, moves: true},
+		"more to come":                 {old: 3, current: 2, moves: true},
+		"the old set has yet to":       {old: 1, current: 2},
+		"the new set has yet to":       {old: 2, current: 1},
+		"the new set has all it wants": {old: 2, current: 5},
+		"sizes that mean nothing":      {old: -1, current: -1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := stored(5)
+			d.Spec.Strategy = inPlace(5, 0, 1).Spec.Strategy
+			old, current := another(d, "large", 1, 2), ownSet(d, "web-a", 2)
+			current.Set.Revision, old.Set.Handover.Closed = 2, true
+			old.Set.Spec.Replicas, current.Set.Spec.Replicas = sizes.old, sizes.current
+			m := old.Machines[1]
+			m.Spec.InPlace, m.Status.Phase = machine.InPlaceSelected, machine.PhaseInPlaceUpdateSuccessful
+			plan := decide(t, &deployment.Observation{Deployment: d, Live: true, Sets: []deployment.Children{old, current}}, begin)
+			if !sizes.moves {
+				require.Empty(t, plan.Handover, "%s", plan.Why)
+				return
+			}
+			require.Len(t, plan.Handover, 2, "%s", plan.Why)
+			require.Equal(t, []string{m.Name}, plan.Handover[0].Set.Handover.Arriving)
+			require.Equal(t, sizes.current+1, plan.Handover[0].Set.Spec.Replicas)
+			require.Equal(t, []string{m.Name}, plan.Handover[1].Set.Handover.Leaving)
+			require.Equal(t, sizes.old-1, plan.Handover[1].Set.Spec.Replicas)
+		})
+	}
+}
+
 // TestHistoryWaitsForUpdates: a set that a machine is being updated to stays,
 // though it is empty, old, and no history is wanted; then it goes.
 func TestHistoryWaitsForUpdates(t *testing.T) {
