@@ -175,6 +175,7 @@ var scenarios = map[string]func(*world){
 	},
 	"failed in-place update withdrawn": func(w *world) {
 		w.updating(machine.UpdateFailed)
+		w.patient()
 		(&shell{w: w}).settle(bound)
 		w.ask(machine.InPlaceNone)
 	},
@@ -187,6 +188,13 @@ func (w *world) updating(answer string) {
 	w.drains(2, time.Minute, 0)
 	w.cluster.agent = agentModel{answer: answer, takes: 5 * time.Minute}
 	w.ask(machine.InPlaceSelected)
+}
+
+// patient has the machine never given up for its health.
+func (w *world) patient() {
+	m := w.store.live().Clone()
+	m.Spec.Config.DisableHealthTimeout = true
+	w.store.force(m)
 }
 
 // running gives a machine and brings it up.

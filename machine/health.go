@@ -159,7 +159,7 @@ func (d *decision) judged(node *Node, bad verdict) Plan {
 		return d.copyConditions(node)
 	}
 	if d.m.Status.Phase == PhaseInPlaceUpdateFailed {
-		return Plan{Why: Why{Reason: ReasonUpdateOpen, Name: node.Name}}
+		return d.unwell(Why{Reason: ReasonUpdateOpen, Name: node.Name}, node)
 	}
 	return Plan{Why: Why{Reason: ReasonHealthy, Name: node.Name}}
 }
@@ -183,12 +183,27 @@ func (d *decision) unwell(why Why, node *Node) Plan {
 		return d.copyConditions(node)
 	}
 	if d.m.Spec.Config.DisableHealthTimeout {
+		if why.Reason == ReasonUpdateOpen {
+			return Plan{Why: why}
+		}
 		return Plan{Why: Why{Reason: ReasonUnhealthyForever, Name: d.m.Spec.NodeName}}
 	}
+	return d.outOfTime(why)
+}
+
+// outOfTime gives a machine up whose health timeout has passed. The one of a
+// failed update counts as unhealthy even with a healthy node: it is not what
+// its owner wants, gets no workload, and nobody has made it good.
+func (d *decision) outOfTime(why Why) Plan {
 	timeout := d.p.healthTimeout(d.m)
 	at := d.after(d.m.Status.Since, timeout)
+	wait := Why{Reason: ReasonUnhealthyWait, Name: d.m.Spec.NodeName, For: at.Sub(d.now)}
+	failed := Why{Reason: ReasonHealthTimeout, Name: d.m.Spec.NodeName, For: timeout}
+	if why.Reason == ReasonUpdateOpen {
+		wait.Reason, failed.Reason = ReasonUpdateOpen, ReasonUpdateAbandoned
+	}
 	if d.now.Before(at) {
-		return Plan{At: at, Why: Why{Reason: ReasonUnhealthyWait, Name: d.m.Spec.NodeName, For: at.Sub(d.now)}}
+		return Plan{At: at, Why: wait}
 	}
 	if d.o.Node.Cached {
 		return d.look(false)
@@ -196,7 +211,6 @@ func (d *decision) unwell(why Why, node *Node) Plan {
 	if plan, wait := d.awaitGrant(); wait {
 		return plan
 	}
-	failed := Why{Reason: ReasonHealthTimeout, Name: d.m.Spec.NodeName, For: timeout}
 	return d.move(EventHealthTimeout, failed, func(s *Status) {
 		s.LastOperation = d.failure(OperationHealthCheck, StageNone, codes.DeadlineExceeded, failed.String())
 	})

@@ -126,6 +126,12 @@ var updateStories = map[string]func(*story){
 		s.say("the machine says: %s", s.store.live().Status.LastOperation.Message)
 		s.onNode()
 	},
+	"update that fails and is given up": func(s *story) {
+		s.updatable(machine.UpdateFailed, time.Minute)
+		s.selectIt()
+		s.later(time.Minute, "the agent gives up")
+		s.wait()
+	},
 	"update that fails and succeeds at last": func(s *story) {
 		s.updatable(machine.UpdateFailed, time.Minute)
 		s.selectIt()

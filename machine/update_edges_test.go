@@ -142,6 +142,7 @@ func TestFailedAnnouncementIsForgotten(t *testing.T) {
 func TestForgivenMachinesAreInService(t *testing.T) {
 	w := newWorld(t)
 	w.running()
+	w.patient()
 	w.cluster.agent = agentModel{answer: machine.UpdateFailed}
 	w.ask(machine.InPlaceSelected)
 	s := &shell{w: w}

@@ -71,6 +71,7 @@ const (
 	ReasonUpdated          Reason = "Updated"
 	ReasonUpdateFailed     Reason = "UpdateFailed"
 	ReasonUpdateOpen       Reason = "UpdateOpen"
+	ReasonUpdateAbandoned  Reason = "UpdateAbandoned"
 	ReasonUpdateTimeout    Reason = "UpdateTimeout"
 	ReasonOutdated         Reason = "UpdatedTooLate"
 	ReasonWithdrawn        Reason = "UpdateWithdrawn"
@@ -176,6 +177,7 @@ var sentences = map[Reason]string{
 	ReasonUpdated:          "node {name} is updated",
 	ReasonUpdateFailed:     "the update of node {name} failed: {detail}",
 	ReasonUpdateOpen:       "node {name} is healthy, but its update failed: open until the agent succeeds or its owner decides",
+	ReasonUpdateAbandoned:  "the update of node {name} failed {for} ago and nobody has made it good: giving the machine up",
 	ReasonUpdateTimeout:    "node {name} was not updated within {for}",
 	ReasonOutdated:         "node {name} was updated after the update had been withdrawn: it is not what the machine's owner says",
 	ReasonWithdrawn:        "the update of node {name} was withdrawn",
