@@ -173,6 +173,15 @@ var nodeStories = map[string]func(*story){
 		s.say("the backup is made, and the annotation gone")
 		s.drain(time.Hour)
 	},
+	"many hooks": func(s *story) {
+		s.node.Annotations = map[string]string{
+			"pre-drain.millwright.dev/z": "", "pre-drain.millwright.dev/b": "", "pre-drain.millwright.dev/c": "", "pre-drain.millwright.dev/x": "",
+			"pre-drain.millwright.dev/d": "", "pre-drain.millwright.dev/y": "", "a": "",
+		}
+		for range 5 {
+			s.look()
+		}
+	},
 	"a hook that nobody removes": func(s *story) {
 		s.policy.Timeout = 10 * time.Minute
 		s.node.Annotations = map[string]string{"pre-drain.millwright.dev/backup": "storage-team"}

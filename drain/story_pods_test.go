@@ -43,6 +43,11 @@ var podStories = map[string]func(*story){
 		s.add("web")
 		s.drain(time.Hour)
 	},
+	"one pod listed twice": func(s *story) {
+		s.add("web")
+		s.cache = append(s.snapshot(), s.snapshot()...)
+		s.look()
+	},
 	"a pod comes back under its name": func(s *story) {
 		web := s.add("web", func(p *pod) { p.lasts = 5 * time.Second })
 		s.look()
