@@ -199,7 +199,7 @@ func (d *decision) current() (*machine.DrainRecord, Why) {
 func (d *decision) mayCordon() bool {
 	last := d.o.Node.Drain.Cordoned
 	next := last.Add(Slot + time.Second)
-	if last.IsZero() || d.ahead(last) || !d.now.Before(next) {
+	if d.ahead(last) || !d.now.Before(next) {
 		return true
 	}
 	d.lookAgain(next)

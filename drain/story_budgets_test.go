@@ -94,6 +94,17 @@ var budgetStories = map[string]func(*story){
 		s.add("db")
 		s.drain(time.Hour)
 	},
+	"attempts are used up before the server wants to be asked again": func(s *story) {
+		s.policy.MaxEvictRetries = 3
+		s.protect("db", 2, 0, func(b *budget) { b.ExpectedPods = 3 })
+		db := s.add("db")
+		s.look()
+		answer := s.memory.Answers[db.UID]
+		answer.RetryAfter = time.Hour
+		s.memory.Note(db.UID, answer)
+		s.say("Retry-After: 3600")
+		s.drain(time.Hour)
+	},
 	"attempts are used up but the budget is misconfigured": func(s *story) {
 		s.policy.MaxEvictRetries, s.policy.Timeout = 2, 100*time.Second
 		s.protect("db", 1, 0)

@@ -49,6 +49,53 @@ var forceStories = map[string]func(*story){
 		s.say("taints: %v", s.node.Taints)
 		s.undo()
 	},
+	"force on a node that has been silent for a short time": func(s *story) {
+		s.policy.OutOfService, s.forced = true, true
+		s.node.Conditions[0].Status = object.Unknown
+		s.later(2*time.Minute, "the kubelet has been silent for two minutes")
+		s.drain(time.Hour)
+		s.say("taints: %v", s.node.Taints)
+		s.forced = false
+		s.later(4*time.Minute, "force is withdrawn")
+		s.drain(time.Hour)
+		s.forced = true
+		s.say("force is due again")
+		s.drain(time.Hour)
+		s.say("taints: %v", s.node.Taints)
+		s.node = s.node.Clone()
+		s.node.Taints = nil
+		s.later(time.Minute, "somebody takes the taint away")
+		s.drain(time.Hour)
+		s.say("taints: %v", s.node.Taints)
+	},
+	"the taint of an earlier drain": func(s *story) {
+		s.policy.OutOfService, s.forced = true, true
+		s.node.Conditions[0].Status = object.Unknown
+		s.later(10*time.Minute, "the kubelet has been silent for ten minutes")
+		s.drain(time.Hour)
+		s.forced, s.asked = false, s.now.Add(time.Hour)
+		s.node = s.node.Clone()
+		s.node.Conditions[0].Status = object.True
+		s.later(time.Hour, "the node is back, and another drain is asked for")
+		s.drain(time.Hour)
+		s.say("taints: %v", s.node.Taints)
+		s.undo()
+	},
+	"records from the future": func(s *story) {
+		s.forced = true
+		s.node.Drain = &machine.DrainRecord{Since: s.now, Cordoned: s.now.AddDate(7000, 0, 0), Forced: s.now.AddDate(7000, 0, 0)}
+		s.fails = func(drain.Kind, string) bool { return s.now.Before(s.begun.Add(2 * time.Second)) }
+		s.add("web")
+		s.drain(time.Hour)
+	},
+	"a node cannot be written": func(s *story) {
+		s.refuseWrites = true
+		s.add("web")
+		s.drain(time.Second)
+		s.refuseWrites = false
+		s.say("it can be written again")
+		s.drain(time.Hour)
+	},
 	"a read only node is not fenced without force": func(s *story) {
 		s.policy.OutOfService = true
 		s.node.Conditions = append(s.node.Conditions, object.Condition{
@@ -158,6 +205,10 @@ var nodeStories = map[string]func(*story){
 		s.drain(30 * time.Second)
 		s.undo()
 	},
+	"a cordon from the future": func(s *story) {
+		s.node.Drain = &machine.DrainRecord{Since: s.now, Cordoned: s.now.AddDate(7000, 0, 0)}
+		s.look()
+	},
 	"a record from the future": func(s *story) {
 		s.add("web")
 		s.node.Unschedulable = true
@@ -172,6 +223,15 @@ var nodeStories = map[string]func(*story){
 		s.node.Annotations = nil
 		s.say("the backup is made, and the annotation gone")
 		s.drain(time.Hour)
+	},
+	"many hooks": func(s *story) {
+		s.node.Annotations = map[string]string{
+			"pre-drain.millwright.dev/z": "", "pre-drain.millwright.dev/b": "", "pre-drain.millwright.dev/c": "", "pre-drain.millwright.dev/x": "",
+			"pre-drain.millwright.dev/d": "", "pre-drain.millwright.dev/y": "", "a": "",
+		}
+		for range 5 {
+			s.look()
+		}
 	},
 	"a hook that nobody removes": func(s *story) {
 		s.policy.Timeout = 10 * time.Minute

@@ -43,6 +43,24 @@ var podStories = map[string]func(*story){
 		s.add("web")
 		s.drain(time.Hour)
 	},
+	"a pod that is gone already": func(s *story) {
+		web := s.add("web")
+		s.cache = s.snapshot()
+		s.remove(web)
+		s.say("web is gone; the cache does not know yet")
+		s.look()
+	},
+	"a finished pod that somebody else deletes": func(s *story) {
+		job := s.add("job", func(p *pod) { p.Finished, p.stuck = true, true })
+		s.tell(job, job.Grace)
+		s.say("the finished pod job is being deleted, and a finalizer keeps it")
+		s.drain(time.Hour)
+	},
+	"one pod listed twice": func(s *story) {
+		s.add("web")
+		s.cache = append(s.snapshot(), s.snapshot()...)
+		s.look()
+	},
 	"a pod comes back under its name": func(s *story) {
 		web := s.add("web", func(p *pod) { p.lasts = 5 * time.Second })
 		s.look()
@@ -180,6 +198,14 @@ var ruleStories = map[string]func(*story){
 		job.Finished = true
 		s.say("the job has finished")
 		s.drain(time.Hour)
+	},
+	"a job that is waited for does not hold up later orders": func(s *story) {
+		s.policy.Rules = []drain.Rule{
+			{Selector: labelled("job"), Behaviour: drain.WaitCompleted}, {Selector: labelled("web"), Behaviour: drain.InOrder, Order: 5},
+		}
+		s.add("job")
+		s.add("web")
+		s.drain(time.Minute)
 	},
 	"a job does not complete in time": func(s *story) {
 		s.policy.Timeout = 10 * time.Minute

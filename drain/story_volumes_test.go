@@ -99,6 +99,14 @@ var volumeStories = map[string]func(*story){
 		s.later(5*time.Second, "a was told to go")
 		s.drain(time.Hour)
 	},
+	"the time is over for pods with volumes": func(s *story) {
+		s.policy.Timeout = time.Minute
+		s.add("db-1", s.volume("vol-1"))
+		s.add("db-2", s.volume("vol-2"), func(p *pod) { p.Annotations = map[string]string{"millwright.dev/do-not-disrupt": "true"} })
+		s.add("db-3", s.volume("vol-3"), func(p *pod) { p.Annotations = map[string]string{"millwright.dev/do-not-disrupt": "true"} })
+		s.detach = -1
+		s.drain(time.Hour)
+	},
 	"volumes by order and priority": func(s *story) {
 		s.policy.Rules = []drain.Rule{{Selector: labelled("late"), Behaviour: drain.InOrder, Order: 5}}
 		s.add("late", s.volume("vol-1"), func(p *pod) { p.Priority = 1000 })
