@@ -18,6 +18,8 @@ var (
 	// ErrDamaged: the file can't be read, as a whole or at least one object of
 	// it (then a *DamagedError says which).
 	ErrDamaged = errors.New("damaged")
+	// ErrLayout is what every *LayoutError is.
+	ErrLayout = errors.New("layout of another program")
 	// ErrClosed: the DB was closed.
 	ErrClosed = errors.New("the store is closed")
 	// ErrUncertain: a commit has failed in a way that leaves open whether it
@@ -37,6 +39,9 @@ type LayoutError struct {
 func (e *LayoutError) Error() string {
 	return "the file has layout " + strconv.Quote(e.Found) + ", this program knows those up to " + strconv.Itoa(e.Known)
 }
+
+// Is makes errors.Is(err, ErrLayout) true.
+func (e *LayoutError) Is(target error) bool { return target == ErrLayout }
 
 // Damage says what is wrong with the record of an object.
 type Damage uint8
