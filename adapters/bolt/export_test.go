@@ -1,6 +1,8 @@
 package bolt
 
 import (
+	"encoding/binary"
+
 	"go.etcd.io/bbolt"
 
 	"github.com/millwright-go/millwright/object"
@@ -23,3 +25,27 @@ func (db *DB) FailCommits(instead func(do func() error) error) {
 		return instead(func() error { return db.file.Update(write) })
 	}
 }
+
+// Record is what the file would hold for o, with its key, and o as it would be
+// read again.
+func Record[T object.Object[T]](o T) (key, record []byte, same T, err error) {
+	c := newCodec[T]("thing")
+	return c.encode(o)
+}
+
+// FromRecord reads what Record has returned.
+func FromRecord[T object.Object[T]](key, record []byte) (T, *DamagedError) {
+	c := newCodec[T]("thing")
+	return c.decode(key, record)
+}
+
+// Sealed is a record of that content, with the right checksum.
+func Sealed(key, content []byte) []byte {
+	record := append(make([]byte, headLength), content...)
+	record[0] = formatJSON
+	binary.BigEndian.PutUint32(record[1:], checksum(key, content))
+	return record
+}
+
+// Syncs tells whether commits wait for the disk.
+func (db *DB) Syncs() bool { return !db.file.NoSync && !db.file.NoGrowSync }
