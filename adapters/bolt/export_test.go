@@ -49,3 +49,6 @@ func Sealed(key, content []byte) []byte {
 
 // Syncs tells whether commits wait for the disk.
 func (db *DB) Syncs() bool { return !db.file.NoSync && !db.file.NoGrowSync }
+
+// Queued is how many writes wait for the commit after the present one.
+func (db *DB) Queued() int { return len(db.requests) }

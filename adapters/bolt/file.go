@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"strconv"
+	"syscall"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -174,10 +175,11 @@ func (f *file) checkLayout() error {
 }
 
 // close gives the file up. A file that bbolt has panicked over is closed
-// behind its back, as its locks may be held for ever.
+// behind its back, as the locks in its memory may be held for ever. Its map
+// stays, and would keep the lock of the file, so that is undone by hand.
 func (f *file) close(panicked bool) error {
 	if !panicked && f.DB != nil {
 		return f.Close()
 	}
-	return f.handle.Close()
+	return errors.Join(syscall.Flock(int(f.handle.Fd()), syscall.LOCK_UN), f.handle.Close())
 }

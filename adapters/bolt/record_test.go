@@ -1,6 +1,7 @@
 package bolt_test
 
 import (
+	"errors"
 	"flag"
 	"math"
 	"os"
@@ -229,6 +230,9 @@ func FuzzRecord(f *testing.F) {
 			return
 		}
 		again, record, same, err := bolt.Record(o.Clone())
+		if errors.Is(err, store.ErrInvalid) { // a time that UTC moves into the year 10000
+			return
+		}
 		require.NoError(t, err)
 		require.Equal(t, key, again)
 		require.Equal(t, o, same)
