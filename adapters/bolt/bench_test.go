@@ -2,6 +2,8 @@ package bolt_test
 
 import (
 	"fmt"
+	"os"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -101,7 +103,9 @@ func BenchmarkOpen(b *testing.B) {
 	}
 	all.Wait()
 	require.NoError(b, db.Close())
-	b.ReportAllocs()
+	info, err := os.Stat(path)
+	require.NoError(b, err)
+	before, held := inUse(), uint64(0)
 	for b.Loop() {
 		db, err := bolt.Open(path, bolt.Options{})
 		require.NoError(b, err)
@@ -109,7 +113,18 @@ func BenchmarkOpen(b *testing.B) {
 		listed, err := db.Machines().List(noContext, store.Query{})
 		require.NoError(b, err)
 		require.Len(b, listed, fleet)
+		held = inUse() - before
 		require.NoError(b, db.Close())
 		b.StartTimer()
 	}
+	b.ReportMetric(float64(held)/(1<<20), "MiB-held")
+	b.ReportMetric(float64(info.Size())/(1<<20), "MiB-file")
+}
+
+// inUse is the memory in use after a collection.
+func inUse() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
 }

@@ -2,6 +2,7 @@ package bolt
 
 import (
 	"context"
+	"errors"
 
 	"go.etcd.io/bbolt"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
 )
 
@@ -28,19 +30,19 @@ type member interface {
 // collect opens all collections.
 func (db *DB) collect() error {
 	label := machine.DefaultPolicy().Keys.NodeMachine
-	for _, open := range []func() error{
-		func() (err error) { db.classes, err = collection(db, "class", manager.ClassIndexes()); return err },
-		func() (err error) { db.secrets, err = collection[*machine.Secret](db, "secret", nil); return err },
-		func() (err error) { db.deployments, err = collection(db, "deployment", manager.DeploymentIndexes()); return err },
-		func() (err error) { db.sets, err = collection(db, "set", manager.SetIndexes()); return err },
-		func() (err error) { db.machines, err = collection(db, "machine", manager.MachineIndexes()); return err },
-		func() (err error) { db.nodes, err = collection(db, "node", manager.NodeIndexes(label)); return err },
-	} {
-		if err := open(); err != nil {
-			return err
-		}
-	}
-	return nil
+	return errors.Join(
+		collectInto(db, &db.classes, "class", manager.ClassIndexes()),
+		collectInto(db, &db.secrets, "secret", nil),
+		collectInto(db, &db.deployments, "deployment", manager.DeploymentIndexes()),
+		collectInto(db, &db.sets, "set", manager.SetIndexes()),
+		collectInto(db, &db.machines, "machine", manager.MachineIndexes()),
+		collectInto(db, &db.nodes, "node", manager.NodeIndexes(label)),
+	)
+}
+
+func collectInto[T object.Object[T]](db *DB, at **Collection[T], kind string, indexes map[store.Index]func(T) []string) (err error) {
+	*at, err = collection(db, kind, indexes)
+	return err
 }
 
 // Machines is the collection of machines, with manager.MachineIndexes.

@@ -95,7 +95,14 @@ func TestManagerBeginsAnew(t *testing.T) {
 		return db
 	}
 	db := begin()
-	_, err := db.Classes().Create(noContext, &machine.Class{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: "small"}}})
+	boot := object.Key{Namespace: "fleet", Name: "boot"}
+	_, err := db.Secrets().Create(noContext, &machine.Secret{
+		Meta: object.Meta{Key: boot}, Data: map[string][]byte{machine.UserData: []byte("#!")},
+	})
+	require.NoError(t, err)
+	_, err = db.Classes().Create(noContext, &machine.Class{
+		Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: "small"}}, SecretRef: &boot,
+	})
 	require.NoError(t, err)
 	labels := map[string]string{"app": "mill"}
 	set := &machineset.Set{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: "mill"}}}
