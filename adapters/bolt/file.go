@@ -174,6 +174,17 @@ func (f *file) checkLayout() error {
 	return f.Update(begin)
 }
 
+// warm reads the file once from its beginning to its end. bbolt maps it for
+// random access, page by page, which takes many times as long where the pages
+// are not in memory yet.
+func (f *file) warm() {
+	part := make([]byte, 1<<20)
+	var err error // who needs the content will find out
+	for at, n := int64(0), 0; err == nil; at += int64(n) {
+		n, err = f.handle.ReadAt(part, at)
+	}
+}
+
 // close gives the file up. A file that bbolt has panicked over is closed
 // behind its back, as the locks in its memory may be held for ever. Its map
 // stays, and would keep the lock of the file, so that is undone by hand.
