@@ -91,6 +91,7 @@ func (c *Collection[T]) Live() store.Reader[T] { return live[T]{c} }
 
 type live[T object.Object[T]] struct{ c *Collection[T] }
 
+// Get implements store.Reader.
 func (l live[T]) Get(ctx context.Context, k object.Key) (T, error) {
 	if err := l.certain(ctx); err != nil {
 		var none T
@@ -99,6 +100,7 @@ func (l live[T]) Get(ctx context.Context, k object.Key) (T, error) {
 	return l.c.Get(ctx, k)
 }
 
+// List implements store.Reader.
 func (l live[T]) List(ctx context.Context, q store.Query) ([]T, error) {
 	if err := l.certain(ctx); err != nil {
 		return nil, err
@@ -193,8 +195,10 @@ func (c *Collection[T]) enlist(tx *bbolt.Tx) {
 // journal is the store.Journal of a collection.
 type journal[T object.Object[T]] struct{ c *Collection[T] }
 
+// UID implements store.Journal.
 func (j journal[T]) UID() string { return j.c.codec.kind + "-" + strings.ToLower(rand.Text()) }
 
+// Put implements store.Journal.
 func (j journal[T]) Put(o T) (T, error) {
 	key, record, same, err := j.c.codec.encode(o)
 	if err != nil {
@@ -203,6 +207,7 @@ func (j journal[T]) Put(o T) (T, error) {
 	return same, j.c.db.commits.note(j.c.records.Put(key, record))
 }
 
+// Drop implements store.Journal.
 func (j journal[T]) Drop(k object.Key) error {
 	key, err := rawKey(k)
 	if err != nil {
@@ -213,12 +218,12 @@ func (j journal[T]) Drop(k object.Key) error {
 
 func (c *Collection[T]) seal(*bbolt.Tx) error { return c.records.SetSequence(c.batch.Versions()) }
 
-func (c *Collection[T]) publish() {
-	c.batch.Publish()
-	c.abandon()
+func (c *Collection[T]) settle(committed bool) {
+	if committed {
+		c.batch.Publish()
+	}
+	c.batch, c.records = nil, nil
 }
-
-func (c *Collection[T]) abandon() { c.batch, c.records = nil, nil }
 
 func (c *Collection[T]) name() string { return c.codec.kind }
 

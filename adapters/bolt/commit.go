@@ -111,11 +111,7 @@ func (db *DB) commit(batch []*request) {
 		err = db.write(batch)
 	}
 	for _, k := range db.commits.enlisted {
-		if err == nil {
-			k.publish()
-		} else {
-			k.abandon()
-		}
+		k.settle(err == nil)
 	}
 	db.commits = committer{enlisted: db.commits.enlisted[:0]}
 	for _, r := range batch {

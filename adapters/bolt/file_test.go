@@ -175,7 +175,7 @@ func TestAnyFile(t *testing.T) {
 			content = content[:rapid.IntRange(0, len(content)).Draw(rt, "length")]
 		}
 		require.NoError(rt, os.WriteFile(path, content, 0o600))
-		db, err := bolt.Open(path, bolt.Options{Now: now, LeaveOutDamaged: true})
+		db, err := bolt.OpenRaw(path, bolt.Options{Now: now, LeaveOutDamaged: true}, bbolt.Options{NoSync: true})
 		if err != nil {
 			return
 		}

@@ -20,11 +20,10 @@ type member interface {
 	damaged() []*DamagedError
 	discard(ctx context.Context, d *DamagedError) error
 
-	// The committer's: what was staged in tx is to be complete with seal, is
-	// seen with publish, and is forgotten with abandon.
+	// The committer's: seal completes what was staged in tx; settle lets it be
+	// seen, or forgets it.
 	seal(tx *bbolt.Tx) error
-	publish()
-	abandon()
+	settle(committed bool)
 }
 
 // collect opens all collections.
