@@ -211,9 +211,13 @@ func TestFullFile(t *testing.T) {
 // When it is not known whether a commit has taken effect, there is no live
 // answer until the file is opened again.
 func TestUncertainCommit(t *testing.T) {
-	for name, end := range map[string]func() error{
-		"error": func() error { return errors.New("fsync") },
-		"panic": func() error { panic("bad page") },
+	for name, c := range map[string]struct {
+		commit func(do func() error) error
+		stored int // afterwards
+	}{
+		"error":        {func(do func() error) error { return errors.Join(do(), errors.New("fsync")) }, 2},
+		"panic":        {func(do func() error) error { _ = do(); panic("bad page") }, 2},
+		"panic before": {func(func() error) error { panic("bad page") }, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := newPath(t)
@@ -221,12 +225,7 @@ func TestUncertainCommit(t *testing.T) {
 			things := kind(t, db)
 			a, err := things.Create(noContext, thing("a"))
 			require.NoError(t, err)
-			db.FailCommits(func(do func() error) error {
-				if err := do(); err != nil {
-					return err
-				}
-				return end()
-			})
+			db.FailCommits(c.commit)
 			_, err = things.Create(noContext, thing("b"))
 			require.ErrorIs(t, err, bolt.ErrUncertain)
 			_, err = things.Create(noContext, thing("c"))
@@ -241,7 +240,7 @@ func TestUncertainCommit(t *testing.T) {
 
 			listed, err := kind(t, open(t, path)).Live().List(noContext, store.Query{})
 			require.NoError(t, err)
-			require.Len(t, listed, 2)
+			require.Len(t, listed, c.stored)
 		})
 	}
 }
