@@ -69,12 +69,6 @@ func TestBackup(t *testing.T) {
 	secret, err := restored.Secrets().Get(noContext, object.Key{Name: "s"})
 	require.NoError(t, err)
 	require.Equal(t, []byte("v"), secret.Data["k"])
-	// Both go on; what they make from here on has not the same UIDs.
-	ours, err := things.Create(noContext, thing("e"))
-	require.NoError(t, err)
-	theirs, err := others.Create(noContext, thing("e"))
-	require.NoError(t, err)
-	require.NotEqual(t, ours.UID, theirs.UID)
 }
 
 type broken struct{}
@@ -89,4 +83,21 @@ func TestBackupFails(t *testing.T) {
 	require.ErrorContains(t, err, "pipe")
 	_, err = db.Machines().Create(noContext, member("a"))
 	require.NoError(t, err, "the store goes on")
+}
+
+// What is made after going back to a copy has not the UID of what was made
+// after the copy and is forgotten: to a provider that still has a VM of the one
+// it must not look like the other's.
+func TestUIDsAfterAReturn(t *testing.T) {
+	db := open(t, newPath(t))
+	var copied bytes.Buffer
+	_, err := db.Backup(&copied)
+	require.NoError(t, err)
+	path := newPath(t)
+	require.NoError(t, os.WriteFile(path, copied.Bytes(), 0o600))
+	forgotten, err := db.Machines().Create(noContext, member("a"))
+	require.NoError(t, err)
+	made, err := open(t, path).Machines().Create(noContext, member("a"))
+	require.NoError(t, err)
+	require.NotEqual(t, forgotten.UID, made.UID)
 }
