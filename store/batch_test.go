@@ -76,8 +76,11 @@ func TestBatchIsSeenWhenPublished(t *testing.T) {
 	require.ElementsMatch(t, []*storetest.Object{a, again}, all(t, m))
 	require.NoError(t, m.Intact())
 	w.settle(all(t, m))
+	require.NoError(t, m.Delete(noContext, a.Key, ""))
 	b.Publish()
-	require.ElementsMatch(t, []*storetest.Object{a, again}, all(t, m), "a batch is empty once published")
+	require.Equal(t, []*storetest.Object{again}, all(t, m), "a batch is empty once published")
+	_, err = b.UpdateStatus(a)
+	require.ErrorIs(t, err, store.ErrNotFound)
 }
 
 // A batch that is dropped has changed nothing, but for versions, which do not

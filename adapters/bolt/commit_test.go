@@ -302,3 +302,22 @@ func TestClose(t *testing.T) {
 	}
 	require.Equal(t, want, got)
 }
+
+// Close waits for what was begun, and for what waits behind that.
+func TestCloseWaits(t *testing.T) {
+	h := hold(t)
+	first := h.create(noContext, "first")
+	<-h.arrived
+	second := h.create(noContext, "second")
+	require.Eventually(t, func() bool { return h.db.Queued() == 1 }, 10*time.Second, time.Millisecond)
+	closed := begun(h.db.Close)
+	require.Eventually(t, h.db.Closing, 10*time.Second, time.Millisecond)
+	_, err := h.things.Create(noContext, thing("late"))
+	require.ErrorIs(t, err, bolt.ErrClosed)
+	h.goOn <- struct{}{}
+	<-h.arrived
+	h.goOn <- struct{}{}
+	require.NoError(t, first())
+	require.NoError(t, second())
+	require.NoError(t, closed())
+}

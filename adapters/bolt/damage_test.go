@@ -171,3 +171,22 @@ func TestDiscard(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, listed, 3)
 }
+
+// A sequence that was set back, as by an editor of such files, gives no
+// version a second time.
+func TestSequenceBehindItsObjects(t *testing.T) {
+	path := wounded(t, func(records *bbolt.Bucket) error { return records.SetSequence(0) })
+	secrets := open(t, path).Secrets()
+	listed, err := secrets.List(noContext, store.Query{})
+	require.NoError(t, err)
+	seen := map[string]bool{}
+	for _, o := range listed {
+		seen[o.Version] = true
+	}
+	for _, o := range listed {
+		o, err = secrets.Update(noContext, o)
+		require.NoError(t, err)
+		require.False(t, seen[o.Version], "version %s comes twice", o.Version)
+		seen[o.Version] = true
+	}
+}

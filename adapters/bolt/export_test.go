@@ -52,3 +52,10 @@ func (db *DB) Syncs() bool { return !db.file.NoSync && !db.file.NoGrowSync }
 
 // Queued is how many writes wait for the commit after the present one.
 func (db *DB) Queued() int { return len(db.requests) }
+
+// Closing tells whether Close has begun.
+func (db *DB) Closing() bool {
+	db.gate.RLock()
+	defer db.gate.RUnlock()
+	return db.closed
+}

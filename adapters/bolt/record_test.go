@@ -218,6 +218,7 @@ func FuzzRecord(f *testing.F) {
 	f.Add([]byte{200}, []byte("null"), true)
 	f.Add(key, []byte(`{"Name":"a","Namespace":"fleet","UID":"u","Version":"1"}`), true)
 	f.Add([]byte("\x81\x00na"), []byte(`{"Name":"a","Namespace":"n","UID":"u","Version":"1"}`), true)
+	f.Add([]byte("\x01n"), []byte(`{"Namespace":"n","UID":"u","Version":"1"}`), true)
 	f.Fuzz(func(t *testing.T, key, record []byte, seal bool) {
 		if seal {
 			record = bolt.Sealed(key, record)
@@ -229,6 +230,7 @@ func FuzzRecord(f *testing.F) {
 			require.NotEmpty(t, damaged.Error())
 			return
 		}
+		require.NotEmpty(t, o.Name)
 		again, record, same, err := bolt.Record(o.Clone())
 		if errors.Is(err, store.ErrInvalid) { // a time that UTC moves into the year 10000
 			return
