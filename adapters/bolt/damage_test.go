@@ -141,15 +141,17 @@ func TestLeaveOutDamaged(t *testing.T) {
 // Discarding ends a damage for good, be it of a record or of a key.
 func TestDiscard(t *testing.T) {
 	path := wounded(t, func(records *bbolt.Bucket) error {
-		if err := records.Put([]byte("\x09fleet"), []byte("?")); err != nil {
-			return err
+		for _, key := range []string{"\x09fleet", "\x09fleets"} {
+			if err := records.Put([]byte(key), []byte("?")); err != nil {
+				return err
+			}
 		}
 		return records.Put(rawB, nil)
 	})
 	db, err := bolt.Open(path, bolt.Options{Now: now})
 	require.NoError(t, err)
 	damaged := db.Damaged()
-	require.Len(t, damaged, 2)
+	require.Len(t, damaged, 3)
 	require.Equal(t, bolt.DamageKey, damaged[1].Damage)
 	require.Contains(t, damaged[1].Error(), "09666c656574")
 	for _, d := range damaged {
