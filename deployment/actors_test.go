@@ -37,17 +37,9 @@ func (w *world) obey(s *machineset.Set) bool {
 	if s.Spec.Replicas < 0 {
 		return false // invalid: it waits for a change
 	}
-	missing := int64(s.Spec.Replicas) - int64(len(alive))
-	if w.strict && missing > 0 {
-		if missing = int64(s.Spec.Replicas) - int64(len(machines)); missing <= 0 {
-			return w.observe(s, len(alive))
-		}
-	}
-	if missing > 0 && s.Owner != nil {
-		missing = max(0, missing-w.arriving(s))
-		if s.Handover.Closed {
-			missing = 0
-		}
+	missing, waits := w.missing(s, len(alive), len(machines))
+	if waits {
+		return w.observe(s, len(alive))
 	}
 	switch {
 	case missing > 0:
@@ -63,6 +55,24 @@ func (w *world) obey(s *machineset.Set) bool {
 		return true
 	}
 	return w.observe(s, len(alive))
+}
+
+// missing is how many machines a set is to make; negative: so many have to go.
+// waits: it makes none until others are gone.
+func (w *world) missing(s *machineset.Set, alive, all int) (missing int64, waits bool) {
+	missing = int64(s.Spec.Replicas) - int64(alive)
+	if w.strict && missing > 0 {
+		if missing = int64(s.Spec.Replicas) - int64(all); missing <= 0 {
+			return 0, true
+		}
+	}
+	if missing > 0 && s.Owner != nil {
+		missing = max(0, missing-w.arriving(s))
+		if s.Handover.Closed {
+			missing = 0
+		}
+	}
+	return missing, false
 }
 
 // observe lets a set say what it has, once it has what it should have.

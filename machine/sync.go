@@ -66,22 +66,26 @@ func (d *decision) syncLater(plan Plan, n *Node) Plan {
 // record is not compared while its generation vouches for it.
 func (d *decision) inLine(n *Node, joining bool) bool {
 	key := d.p.Keys.NodeMachine
-	if key != "" && d.owner != d.m.Name || !n.HasFinalizer(Finalizer) {
+	if key != "" && d.owner != d.m.Name || !n.HasFinalizer(Finalizer) || joining && n.hasTaint(d.p.Keys.NotReadyTaint) {
 		return false
 	}
-	if joining && n.hasTaint(d.p.Keys.NotReadyTaint) {
-		return false
-	}
-	t, last := &d.m.Spec.NodeTemplate, &n.Applied
+	last := &n.Applied
 	// Generations of different machines say nothing, hence the name first.
 	vouched := key != "" && last.Generation != 0 && last.Generation == d.m.Generation
 	var due made
 	if !vouched || d.m.Spec.Marks != (RolloutMarks{}) {
-		if due = d.due(n); !d.rolloutInLine(n, due) {
+		due = d.due(n)
+		if !d.rolloutInLine(n, due) {
 			return false
 		}
 	}
-	return d.marksInLine(n) && d.mapInLine(n.Labels, last.Labels, t.Labels, ownLabel, vouched, 0) &&
+	return d.marksInLine(n) && d.templateInLine(n, vouched, due)
+}
+
+// templateInLine tells whether the template is on the node as it was recorded.
+func (d *decision) templateInLine(n *Node, vouched bool, due made) bool {
+	t, last := &d.m.Spec.NodeTemplate, &n.Applied
+	return d.mapInLine(n.Labels, last.Labels, t.Labels, ownLabel, vouched, 0) &&
 		d.mapInLine(n.Annotations, last.Annotations, t.Annotations, ownAnnotation, vouched, due.annotations()) &&
 		(vouched || recordsTaints(last.Taints, t.Taints, due.taints())) && d.holdsTaints(n.Taints, t.Taints)
 }

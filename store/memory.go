@@ -110,66 +110,23 @@ func (m *Memory[T]) List(ctx context.Context, q Query) ([]T, error) {
 
 // Create implements Collection.
 func (m *Memory[T]) Create(ctx context.Context, o T) (T, error) {
-	var none T
-	if err := ctx.Err(); err != nil {
-		return none, err
-	}
-	if err := nameless(o); err != nil {
-		return none, refuse("create", keyOf(o), err)
-	}
-	k, at := o.ObjectMeta().Key, m.now()
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.objects[k] != nil {
-		return none, refuse("create", k, ErrAlreadyExists)
-	}
-	m.uids++
-	e := &entry[T]{slots: m.indexes.newSlots()}
-	next := created(o, m.blank, m.kind+"-"+strconv.FormatUint(m.uids, 10), at)
-	m.put(e, next)
-	m.objects[k] = e
-	m.timeline.born(e)
-	return next, nil
+	return m.write(ctx, writeOf(creating, o))
 }
 
 // Update implements Collection.
 func (m *Memory[T]) Update(ctx context.Context, o T) (T, error) {
-	return m.swap(ctx, "update", o, updated)
+	return m.write(ctx, writeOf(updating, o))
 }
 
 // UpdateStatus implements Collection.
 func (m *Memory[T]) UpdateStatus(ctx context.Context, o T) (T, error) {
-	return m.swap(ctx, "update status of", o, func(stored, o T) (T, error) {
-		return statusUpdated(stored, o), nil
-	})
+	return m.write(ctx, writeOf(reporting, o))
 }
 
 // Delete implements Collection.
 func (m *Memory[T]) Delete(ctx context.Context, k object.Key, uid string) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	if k.Name == "" {
-		return refuse("delete", k, errNoName)
-	}
-	at := m.now()
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	e := m.objects[k]
-	if e == nil {
-		return refuse("delete", k, ErrNotFound)
-	}
-	meta := e.object.ObjectMeta()
-	switch {
-	case uid != "" && uid != meta.UID:
-		return refuse("delete", k, ErrConflict)
-	case len(meta.Finalizers) == 0:
-		m.drop(e, k)
-	case !meta.Deleted():
-		m.put(e, condemned(e.object, at))
-		m.timeline.changed(e)
-	}
-	return nil
+	_, err := m.write(ctx, write[T]{verb: deleting, key: k, uid: uid})
+	return err
 }
 
 // Watch implements Collection. It never yields an error. A consumer receives
@@ -201,81 +158,72 @@ func (m *Memory[T]) Watch(ctx context.Context) iter.Seq2[Change[T], error] {
 	}
 }
 
-// swap replaces the stored object by what next makes of it and of o, if o was
-// read from it.
-func (m *Memory[T]) swap(ctx context.Context, verb string, o T, next func(stored, o T) (T, error)) (T, error) {
+// write carries out one write.
+func (m *Memory[T]) write(ctx context.Context, w write[T]) (T, error) {
 	var none T
 	if err := ctx.Err(); err != nil {
 		return none, err
 	}
-	if err := unversioned(o); err != nil {
-		return none, refuse(verb, keyOf(o), err)
+	if err := w.check(); err != nil {
+		return none, err
 	}
-	meta := o.ObjectMeta()
+	w.at = m.now()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	e := m.objects[meta.Key]
-	if e == nil {
-		return none, refuse(verb, meta.Key, ErrNotFound)
+	stored := m.stored(w.key)
+	out, err := w.decide(stored, m.blank)
+	switch {
+	case err != nil:
+		return none, err
+	case out.gone:
+		m.drop(w.key)
+	case out.object != stored:
+		if stored == none {
+			m.uids++
+			out.object.ObjectMeta().UID = m.kind + "-" + strconv.FormatUint(m.uids, 10)
+		}
+		m.number(out.object)
+		m.put(w.key, out.object)
 	}
-	if !matches(e.object.ObjectMeta(), meta) {
-		return none, refuse(verb, meta.Key, ErrConflict)
-	}
-	made, err := next(e.object, o)
-	if err != nil {
-		return none, refuse(verb, meta.Key, err)
-	}
-	if finished(made.ObjectMeta()) {
-		m.drop(e, meta.Key)
-		return made, nil
-	}
-	m.put(e, made)
-	m.timeline.changed(e)
-	return made, nil
+	return out.object, nil
 }
 
-// put makes o the object of e. Nobody else knows o yet.
-func (m *Memory[T]) put(e *entry[T], o T) {
+// stored is the object of that key, or nil.
+func (m *Memory[T]) stored(k object.Key) T {
+	if e := m.objects[k]; e != nil {
+		return e.object
+	}
+	var none T
+	return none
+}
+
+// number gives o a version. Nobody else knows o yet.
+func (m *Memory[T]) number(o T) {
 	m.versions++
 	o.ObjectMeta().Version = strconv.FormatUint(m.versions, 10)
-	e.object = o
-	m.indexes.refresh(e)
 }
 
-func (m *Memory[T]) drop(e *entry[T], k object.Key) {
+// put makes o the object of k.
+func (m *Memory[T]) put(k object.Key, o T) {
+	e := m.objects[k]
+	if e != nil {
+		e.object = o
+		m.indexes.refresh(e)
+		m.timeline.changed(e)
+		return
+	}
+	e = &entry[T]{object: o, slots: m.indexes.newSlots()}
+	m.indexes.refresh(e)
+	m.objects[k] = e
+	m.timeline.born(e)
+}
+
+// drop ends the object of k, which exists.
+func (m *Memory[T]) drop(k object.Key) {
+	e := m.objects[k]
 	delete(m.objects, k)
 	m.indexes.remove(e)
 	var none T
 	e.object = none
 	m.timeline.gone(e)
-}
-
-func nameless[T object.Object[T]](o T) error {
-	var none T
-	switch {
-	case o == none:
-		return errNoObject
-	case o.ObjectMeta().Name == "":
-		return errNoName
-	}
-	return nil
-}
-
-func unversioned[T object.Object[T]](o T) error {
-	if err := nameless(o); err != nil {
-		return err
-	}
-	if o.ObjectMeta().Version == "" {
-		return errNoVersion
-	}
-	return nil
-}
-
-// keyOf is the key of an object that may be nil.
-func keyOf[T object.Object[T]](o T) object.Key {
-	var none T
-	if o == none {
-		return object.Key{}
-	}
-	return o.ObjectMeta().Key
 }

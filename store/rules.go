@@ -12,12 +12,13 @@ import (
 // They return new objects, never change their arguments, and leave Version to
 // the store.
 
-// created returns what Create stores for o. Its status is a copy of blank's.
-func created[T object.Object[T]](o, blank T, uid string, at time.Time) T {
+// created returns what Create stores for o, but for its UID. Its status is a
+// copy of blank's.
+func created[T object.Object[T]](o, blank T, at time.Time) T {
 	next := o.Clone()
 	next.CopyStatus(blank)
 	meta := next.ObjectMeta()
-	meta.UID, meta.Generation = uid, 1
+	meta.UID, meta.Generation = "", 1
 	meta.CreatedAt, meta.DeletedAt = wholeSeconds(at), time.Time{}
 	return next
 }

@@ -1,0 +1,268 @@
+package bolt
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/store"
+)
+
+// Collection keeps the objects of one kind. It is a store.Collection whose
+// cache is never behind. Beyond what that refuses, an object whose name is not
+// UTF-8 or takes more than 32 KiB, or which holds what JSON can't tell, such as
+// a year beyond 9999, is store.ErrInvalid; text that is not UTF-8 gets U+FFFD in
+// place of what is wrong.
+//
+// Reads come from memory. A write is seen once it is on the disk; concurrent
+// writes share commits. A UID is the kind and 128 random bits: none comes twice,
+// also when an old copy of the file is gone back to.
+type Collection[T object.Object[T]] struct {
+	db     *DB
+	bucket []byte
+	codec  codec[T]
+	memory *store.Memory[T]
+
+	mu   sync.RWMutex
+	lost map[object.Key]*DamagedError // guarded by mu
+	odd  []*DamagedError              // those without a key; guarded by mu
+
+	// The committer's, within one transaction.
+	batch   *store.Batch[T] // nil while nothing is staged
+	records *bbolt.Bucket
+}
+
+// collection opens the collection of a kind, which must not be open yet.
+func collection[T object.Object[T]](db *DB, kind string, indexes map[store.Index]func(T) []string) (*Collection[T], error) {
+	c := &Collection[T]{
+		db:     db,
+		bucket: []byte(kind),
+		codec:  newCodec[T](kind),
+		memory: store.NewMemory(db.options.Now, indexes),
+		lost:   make(map[object.Key]*DamagedError),
+	}
+	if err := c.load(); err != nil {
+		return nil, err
+	}
+	db.kinds = append(db.kinds, c)
+	return c, nil
+}
+
+// Get implements store.Reader.
+func (c *Collection[T]) Get(ctx context.Context, k object.Key) (T, error) {
+	var none T
+	if err := c.readable(ctx); err != nil {
+		return none, err
+	}
+	if d := c.damageOf(k); d != nil {
+		return none, fmt.Errorf("get: %w", d)
+	}
+	return c.memory.Get(ctx, k)
+}
+
+// List implements store.Reader. While an object of the kind is damaged, and
+// Options do not say otherwise, it fails with that object's *DamagedError, and
+// returns the others that the query picks.
+func (c *Collection[T]) List(ctx context.Context, q store.Query) ([]T, error) {
+	if err := c.readable(ctx); err != nil {
+		return nil, err
+	}
+	objects, err := c.memory.List(ctx, q)
+	if err != nil || c.db.options.LeaveOutDamaged {
+		return objects, err
+	}
+	if damaged := c.damaged(); len(damaged) > 0 {
+		return objects, fmt.Errorf("list: %d objects can't be read: %w", len(damaged), damaged[0])
+	}
+	return objects, nil
+}
+
+// Live returns a reader that fails where it is not known what is stored, which
+// is so after ErrUncertain; otherwise it reads as c does.
+func (c *Collection[T]) Live() store.Reader[T] { return live[T]{c} }
+
+type live[T object.Object[T]] struct{ c *Collection[T] }
+
+// Get implements store.Reader.
+func (l live[T]) Get(ctx context.Context, k object.Key) (T, error) {
+	if err := l.certain(ctx); err != nil {
+		var none T
+		return none, err
+	}
+	return l.c.Get(ctx, k)
+}
+
+// List implements store.Reader.
+func (l live[T]) List(ctx context.Context, q store.Query) ([]T, error) {
+	if err := l.certain(ctx); err != nil {
+		return nil, err
+	}
+	return l.c.List(ctx, q)
+}
+
+func (l live[T]) certain(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return l.c.db.usable()
+}
+
+// Create implements store.Collection.
+func (c *Collection[T]) Create(ctx context.Context, o T) (T, error) {
+	return c.write(ctx, "create", keyIn(o), func() (T, error) { return c.batch.Create(o) })
+}
+
+// Update implements store.Collection.
+func (c *Collection[T]) Update(ctx context.Context, o T) (T, error) {
+	return c.write(ctx, "update", keyIn(o), func() (T, error) { return c.batch.Update(o) })
+}
+
+// UpdateStatus implements store.Collection.
+func (c *Collection[T]) UpdateStatus(ctx context.Context, o T) (T, error) {
+	return c.write(ctx, "update status of", keyIn(o), func() (T, error) { return c.batch.UpdateStatus(o) })
+}
+
+// Delete implements store.Collection.
+func (c *Collection[T]) Delete(ctx context.Context, k object.Key, uid string) error {
+	_, err := c.write(ctx, "delete", k, func() (none T, err error) { return none, c.batch.Delete(k, uid) })
+	return err
+}
+
+// Watch implements store.Collection. It ends with ErrClosed when the DB is
+// closed.
+func (c *Collection[T]) Watch(ctx context.Context) iter.Seq2[store.Change[T], error] {
+	return func(yield func(store.Change[T], error) bool) {
+		open, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(c.db.life, cancel)()
+		for change, err := range c.memory.Watch(open) {
+			if !yield(change, err) {
+				return
+			}
+		}
+		if ctx.Err() == nil {
+			yield(store.Change[T]{}, fmt.Errorf("watch: %w", ErrClosed))
+		}
+	}
+}
+
+func (c *Collection[T]) readable(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if c.db.life.Err() != nil {
+		return ErrClosed
+	}
+	return nil
+}
+
+// write has stage carried out by the committer.
+func (c *Collection[T]) write(ctx context.Context, verb string, k object.Key, stage func() (T, error)) (T, error) {
+	var result, none T
+	if err := ctx.Err(); err != nil {
+		return none, err
+	}
+	err := c.db.submit(ctx, func(tx *bbolt.Tx) (err error) {
+		if d := c.damageOf(k); d != nil {
+			return fmt.Errorf("%s: %w", verb, d)
+		}
+		c.enlist(tx)
+		result, err = stage()
+		return err
+	})
+	if err != nil {
+		return none, err
+	}
+	return result, nil
+}
+
+func (c *Collection[T]) enlist(tx *bbolt.Tx) {
+	if c.batch == nil {
+		c.records = tx.Bucket(c.bucket)
+		c.batch = c.memory.Begin(journal[T]{c})
+		c.db.commits.enlisted = append(c.db.commits.enlisted, c)
+	}
+}
+
+// journal is the store.Journal of a collection.
+type journal[T object.Object[T]] struct{ c *Collection[T] }
+
+// UID implements store.Journal.
+func (j journal[T]) UID() string { return j.c.codec.kind + "-" + strings.ToLower(rand.Text()) }
+
+// Put implements store.Journal.
+func (j journal[T]) Put(o T) (T, error) {
+	key, record, same, err := j.c.codec.encode(o)
+	if err != nil {
+		return same, err
+	}
+	return same, j.c.db.commits.note(j.c.records.Put(key, record))
+}
+
+// Drop implements store.Journal.
+func (j journal[T]) Drop(k object.Key) error {
+	key, err := rawKey(k)
+	if err != nil {
+		return err
+	}
+	return j.c.db.commits.note(j.c.records.Delete(key))
+}
+
+func (c *Collection[T]) seal(*bbolt.Tx) error { return c.records.SetSequence(c.batch.Versions()) }
+
+func (c *Collection[T]) settle(committed bool) {
+	if committed {
+		c.batch.Publish()
+	}
+	c.batch, c.records = nil, nil
+}
+
+func (c *Collection[T]) name() string { return c.codec.kind }
+
+func (c *Collection[T]) damageOf(k object.Key) *DamagedError {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.lost[k]
+}
+
+// damaged lists those with a key in the order of their keys, and the others.
+func (c *Collection[T]) damaged() []*DamagedError {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	all := slices.SortedFunc(maps.Values(c.lost), func(a, b *DamagedError) int { return slices.Compare(a.raw, b.raw) })
+	return append(all, c.odd...)
+}
+
+func (c *Collection[T]) discard(ctx context.Context, d *DamagedError) error {
+	err := c.db.submit(ctx, func(tx *bbolt.Tx) error {
+		if !slices.Contains(c.damaged(), d) {
+			return fmt.Errorf("discard %s %s: %w", d.Kind, d.Key, store.ErrNotFound)
+		}
+		return c.db.commits.note(tx.Bucket(c.bucket).Delete(d.raw))
+	})
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.lost, d.Key)
+	c.odd = slices.DeleteFunc(c.odd, func(e *DamagedError) bool { return e == d })
+	return nil
+}
+
+// keyIn is the key of an object that may be nil.
+func keyIn[T object.Object[T]](o T) object.Key {
+	var none T
+	if o == none {
+		return object.Key{}
+	}
+	return o.ObjectMeta().Key
+}

@@ -1,0 +1,172 @@
+package bolt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	"go.etcd.io/bbolt"
+)
+
+// maxBatch bounds how many writes one commit carries.
+const maxBatch = 1024
+
+// request is a write that waits for its commit.
+type request struct {
+	state atomic.Int32 // waiting, taken or dropped
+	// stage decides and puts into the transaction. What it returns is for the
+	// caller alone.
+	stage func(*bbolt.Tx) error
+	err   error // read after done
+	done  chan struct{}
+}
+
+const (
+	waiting int32 = iota
+	taken
+	dropped
+)
+
+// committer is the state of the goroutine that writes. While one commit waits
+// for the disk the next writes gather, and share the commit after it.
+type committer struct {
+	enlisted []member // those with something staged in the present transaction
+	changed  bool     // something was put into it
+	failure  error    // of bbolt: the transaction is no good
+}
+
+// note is told how a change of the transaction went.
+func (c *committer) note(err error) error {
+	c.changed = true
+	if err != nil {
+		c.failure = err
+	}
+	return err
+}
+
+// errNothing rolls back a transaction in which nothing was written.
+var errNothing = errors.New("nothing to commit")
+
+// submit has stage carried out within a transaction, and returns when that is
+// on the disk, or won't be. When ctx ends before the transaction has begun,
+// there is no effect.
+func (db *DB) submit(ctx context.Context, stage func(*bbolt.Tx) error) error {
+	r := &request{stage: stage, done: make(chan struct{})}
+	if err := db.hand(ctx, r); err != nil {
+		return err
+	}
+	select {
+	case <-r.done:
+	case <-ctx.Done():
+		if r.state.CompareAndSwap(waiting, dropped) {
+			return ctx.Err()
+		}
+		<-r.done // it uses what the caller gave us
+	}
+	return r.err
+}
+
+func (db *DB) hand(ctx context.Context, r *request) error {
+	db.gate.RLock()
+	defer db.gate.RUnlock()
+	if db.closed {
+		return ErrClosed
+	}
+	select {
+	case db.requests <- r:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// run commits what is handed over until there is no more to come.
+func (db *DB) run() {
+	defer close(db.idle)
+	var batch []*request
+	for r := range db.requests {
+		batch = append(batch[:0], r)
+		for more := true; more && len(batch) < maxBatch; {
+			select {
+			case next, open := <-db.requests:
+				if more = open; open {
+					batch = append(batch, next)
+				}
+			default:
+				more = false
+			}
+		}
+		db.commit(batch)
+		clear(batch)
+	}
+}
+
+// commit carries out a batch, publishes it, and lets its callers go.
+func (db *DB) commit(batch []*request) {
+	batch = slices.DeleteFunc(batch, func(r *request) bool { return !r.state.CompareAndSwap(waiting, taken) })
+	err := db.usable()
+	if err == nil {
+		err = db.write(batch)
+	}
+	for _, k := range db.commits.enlisted {
+		k.settle(err == nil)
+	}
+	db.commits = committer{enlisted: db.commits.enlisted[:0]}
+	for _, r := range batch {
+		if err != nil {
+			r.err = err
+		}
+		close(r.done)
+	}
+}
+
+// write makes one transaction of a batch. A request that is refused does not
+// keep the others from it.
+func (db *DB) write(batch []*request) error {
+	var number uint64
+	err, panicked := guarded(func() error {
+		return db.update(func(tx *bbolt.Tx) (err error) {
+			for _, r := range batch {
+				if r.err = r.stage(tx); db.commits.failure != nil {
+					return db.commits.failure
+				}
+			}
+			if !db.commits.changed {
+				return errNothing
+			}
+			if number, err = tx.Bucket(aboutBucket).NextSequence(); err != nil {
+				return err
+			}
+			for _, k := range db.commits.enlisted {
+				if err := k.seal(tx); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+	db.panicked = panicked
+	switch {
+	case err == nil || errors.Is(err, errNothing):
+		return nil
+	case panicked || db.took(number):
+		err = fmt.Errorf("%w: %w", ErrUncertain, err)
+		db.broken.Store(&err)
+	}
+	return err
+}
+
+// took tells whether a commit that failed may have taken effect all the same:
+// unless the file can be read and shows no trace of it, it may.
+func (db *DB) took(number uint64) bool {
+	var last uint64
+	err, _ := guarded(func() error {
+		return db.file.View(func(tx *bbolt.Tx) error {
+			last = tx.Bucket(aboutBucket).Sequence()
+			return nil
+		})
+	})
+	return err != nil || number != 0 && last >= number
+}

@@ -1,0 +1,194 @@
+package bolt_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/bbolt"
+
+	"github.com/millwright-go/millwright/adapters/bolt"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/store"
+)
+
+// wounded is a file with secrets a, b, c, of which b is damaged, and what else
+// hurt puts in.
+func wounded(t *testing.T, hurt func(*bbolt.Bucket) error) string {
+	t.Helper()
+	path := newPath(t)
+	db, err := bolt.Open(path, bolt.Options{Now: now})
+	require.NoError(t, err)
+	for _, name := range []string{"a", "b", "c"} {
+		_, err := db.Secrets().Create(noContext, &machine.Secret{
+			Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: name}},
+			Data: map[string][]byte{"password": []byte("hunter2")},
+		})
+		require.NoError(t, err)
+	}
+	require.NoError(t, db.Close())
+	edit(t, path, func(tx *bbolt.Tx) error { return hurt(tx.Bucket([]byte("secret"))) })
+	return path
+}
+
+// rawB is the key of b in the file.
+var rawB = []byte("\x05fleetb")
+
+func spoil(change func(record []byte) []byte) func(*bbolt.Bucket) error {
+	return func(records *bbolt.Bucket) error {
+		record := append([]byte(nil), records.Get(rawB)...)
+		return records.Put(rawB, change(record))
+	}
+}
+
+// Each way of being damaged has its name, and the error names the object and
+// shows nothing of it.
+func TestDamageIsNamed(t *testing.T) {
+	for want, change := range map[bolt.Damage]func([]byte) []byte{
+		bolt.DamageFormat:   func(r []byte) []byte { r[0] = 9; return r },
+		bolt.DamageChecksum: func(r []byte) []byte { r[len(r)/2] ^= 1; return r },
+		bolt.DamageContent: func([]byte) []byte {
+			return bolt.Sealed(rawB, []byte(`{"Name":"b","Namespace":"fleet","UID":"u","Version":"1","Pass":"hunter2"}`))
+		},
+		bolt.DamageIdentity: func([]byte) []byte {
+			return bolt.Sealed(rawB, []byte(`{"Name":"a","Namespace":"fleet","UID":"u","Version":"1"}`))
+		},
+	} {
+		db := open(t, wounded(t, spoil(change)))
+		damaged := db.Damaged()
+		require.Len(t, damaged, 1)
+		require.Equal(t, want, damaged[0].Damage)
+		require.Equal(t, "secret fleet/b "+want.String(), damaged[0].Error())
+	}
+	for _, record := range []string{
+		"", "\x01", "\x01\x00\x00\x00\x00",
+		string(bolt.Sealed(rawB, []byte("null"))),
+		string(bolt.Sealed(rawB, []byte(`{"Name":"b","Namespace":"fleet","Version":"1"}`))),
+		string(bolt.Sealed(rawB, []byte(`{"Name":"b","Namespace":"fleet","UID":"u"}`))),
+		string(bolt.Sealed(rawB, []byte(`{"Name":"b","Namespace":"fleet","UID":"u","Version":"1"} {}`))),
+		string(bolt.Sealed([]byte("\x05fleeta"), []byte(`{"Name":"b","Namespace":"fleet","UID":"u","Version":"1"}`))),
+	} {
+		db := open(t, wounded(t, spoil(func([]byte) []byte { return []byte(record) })))
+		require.Len(t, db.Damaged(), 1, "%q", record)
+	}
+}
+
+// A damaged object stops what concerns it, and nothing else.
+func TestDamagedAmongOthers(t *testing.T) {
+	db := open(t, wounded(t, spoil(func(r []byte) []byte { r[7] ^= 1; return r })))
+	secrets, b := db.Secrets(), object.Key{Namespace: "fleet", Name: "b"}
+	refused := func(err error) {
+		t.Helper()
+		var damaged *bolt.DamagedError
+		require.ErrorAs(t, err, &damaged)
+		require.ErrorIs(t, err, bolt.ErrDamaged)
+		require.Equal(t, b, damaged.Key)
+		require.NotContains(t, err.Error(), "hunter2")
+		for _, other := range []error{store.ErrNotFound, store.ErrAlreadyExists, store.ErrConflict} {
+			require.False(t, errors.Is(err, other))
+		}
+	}
+	_, err := secrets.Get(noContext, b)
+	refused(err)
+	_, err = secrets.Live().Get(noContext, b)
+	refused(err)
+	_, err = secrets.Create(noContext, &machine.Secret{Meta: object.Meta{Key: b}})
+	refused(err)
+	_, err = secrets.Update(noContext, &machine.Secret{Meta: object.Meta{Key: b, Version: "2"}})
+	refused(err)
+	_, err = secrets.UpdateStatus(noContext, &machine.Secret{Meta: object.Meta{Key: b, Version: "2"}})
+	refused(err)
+	refused(secrets.Delete(noContext, b, ""))
+	listed, err := secrets.List(noContext, store.Query{})
+	refused(err)
+	require.Len(t, listed, 2)
+	_, err = secrets.Live().List(noContext, store.Query{})
+	refused(err)
+
+	for _, name := range []string{"a", "c"} {
+		o, err := secrets.Get(noContext, object.Key{Namespace: "fleet", Name: name})
+		require.NoError(t, err)
+		o = o.Clone()
+		o.Data["more"] = nil
+		_, err = secrets.Update(noContext, o)
+		require.NoError(t, err)
+	}
+	seen := 0
+	for change, err := range secrets.Watch(noContext) {
+		require.NoError(t, err)
+		require.NotEqual(t, b, change.New.Key)
+		if seen++; seen == 2 {
+			break
+		}
+	}
+	_, err = db.Machines().List(noContext, store.Query{})
+	require.NoError(t, err, "another kind")
+}
+
+func TestLeaveOutDamaged(t *testing.T) {
+	path := wounded(t, spoil(func(r []byte) []byte { return r[:3] }))
+	db, err := bolt.Open(path, bolt.Options{LeaveOutDamaged: true})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, db.Close()) }()
+	listed, err := db.Secrets().List(noContext, store.Query{})
+	require.NoError(t, err)
+	require.Len(t, listed, 2)
+	_, err = db.Secrets().Get(noContext, object.Key{Namespace: "fleet", Name: "b"})
+	require.ErrorIs(t, err, bolt.ErrDamaged)
+}
+
+// Discarding ends a damage for good, be it of a record or of a key.
+func TestDiscard(t *testing.T) {
+	path := wounded(t, func(records *bbolt.Bucket) error {
+		for _, key := range []string{"\x09fleet", "\x09fleets"} {
+			if err := records.Put([]byte(key), []byte("?")); err != nil {
+				return err
+			}
+		}
+		return records.Put(rawB, nil)
+	})
+	db, err := bolt.Open(path, bolt.Options{Now: now})
+	require.NoError(t, err)
+	damaged := db.Damaged()
+	require.Len(t, damaged, 3)
+	require.Equal(t, bolt.DamageKey, damaged[1].Damage)
+	require.Contains(t, damaged[1].Error(), "09666c656574")
+	for _, d := range damaged {
+		require.NoError(t, db.Discard(noContext, d))
+		require.ErrorIs(t, db.Discard(noContext, d), store.ErrNotFound)
+	}
+	require.Error(t, db.Discard(noContext, nil))
+	require.Empty(t, db.Damaged())
+	listed, err := db.Secrets().List(noContext, store.Query{})
+	require.NoError(t, err)
+	require.Len(t, listed, 2)
+	_, err = db.Secrets().Create(noContext, &machine.Secret{Meta: object.Meta{Key: damaged[0].Key}})
+	require.NoError(t, err)
+	require.NoError(t, db.Close())
+
+	db = open(t, path)
+	require.Empty(t, db.Damaged())
+	listed, err = db.Secrets().List(noContext, store.Query{})
+	require.NoError(t, err)
+	require.Len(t, listed, 3)
+}
+
+// A sequence that was set back, as by an editor of such files, gives no
+// version a second time.
+func TestSequenceBehindItsObjects(t *testing.T) {
+	path := wounded(t, func(records *bbolt.Bucket) error { return records.SetSequence(0) })
+	secrets := open(t, path).Secrets()
+	listed, err := secrets.List(noContext, store.Query{})
+	require.NoError(t, err)
+	seen := map[string]bool{}
+	for _, o := range listed {
+		seen[o.Version] = true
+	}
+	for _, o := range listed {
+		o, err = secrets.Update(noContext, o)
+		require.NoError(t, err)
+		require.False(t, seen[o.Version], "version %s comes twice", o.Version)
+		seen[o.Version] = true
+	}
+}

@@ -1,0 +1,163 @@
+package bolt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
+)
+
+// Options of Open. The zero Options are good.
+type Options struct {
+	// Now is the clock; nil: time.Now. Objects carry whole seconds of it.
+	Now func() time.Time
+	// LeaveOutDamaged makes lists leave out objects that can't be read, as if
+	// they had been deleted: a manager then replaces them and knows nothing of
+	// the VMs they stood for. Without it, a list of a kind that has a damaged
+	// object fails. See DB.Damaged.
+	LeaveOutDamaged bool
+}
+
+// DB is an open file with a collection for each kind. It is made by Open and
+// safe for concurrent use.
+type DB struct {
+	path    string
+	file    *file
+	options Options
+
+	kinds       []member // as they were opened
+	machines    *Collection[*machine.Machine]
+	classes     *Collection[*machine.Class]
+	secrets     *Collection[*machine.Secret]
+	sets        *Collection[*machineset.Set]
+	deployments *Collection[*deployment.Deployment]
+	nodes       *Collection[*machine.Node]
+
+	life   context.Context //nolint:containedctx // ends with Close, and watches with it
+	end    context.CancelFunc
+	broken atomic.Pointer[error] // ErrUncertain and why
+
+	gate     sync.RWMutex // held for reading while a request is handed over
+	closed   bool         // guarded by gate
+	requests chan *request
+	idle     chan struct{} // closed when the committer has ended
+	commits  committer
+	update   func(func(*bbolt.Tx) error) error // the file's Update, but in tests
+	panicked bool                              // the committer's; read after it has ended
+}
+
+// Open opens the file at path, or makes it, readable for its owner alone, in a
+// directory that exists. It reads all objects into memory. It fails at once with
+// ErrLocked if the file is open already, with ErrForeign if it is not a file of
+// this package, with a *LayoutError if a newer program wrote it, and with
+// ErrDamaged if it can't be read as a whole. Single objects that can't be read
+// are no error here: see DB.Damaged.
+func Open(path string, options Options) (*DB, error) {
+	db, err := open(path, options, bbolt.Options{})
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", path, err)
+	}
+	return db, nil
+}
+
+func open(path string, options Options, raw bbolt.Options) (*DB, error) {
+	f, err := openFile(path, raw)
+	if err != nil {
+		return nil, err
+	}
+	db := &DB{
+		path: path, file: f, options: options, update: f.Update,
+		requests: make(chan *request, maxBatch), idle: make(chan struct{}),
+	}
+	db.life, db.end = context.WithCancel(context.Background())
+	f.warm()
+	err, panicked := guarded(db.collect)
+	if err != nil {
+		_ = f.close(panicked)
+		return nil, err
+	}
+	go db.run()
+	return db, nil
+}
+
+// Close waits for the writes that were begun, ends all watches, and closes the
+// file. Every call after it, but a second Close, is ErrClosed.
+func (db *DB) Close() error {
+	db.gate.Lock()
+	if db.closed {
+		db.gate.Unlock()
+		return nil
+	}
+	db.closed = true
+	close(db.requests)
+	db.gate.Unlock()
+	<-db.idle
+	db.end()
+	return db.file.close(db.panicked)
+}
+
+// Backup writes a copy of the file, as it is at one instant, and returns its
+// size in bytes. Writes go on meanwhile; a slow w makes the file grow, and holds
+// up writes while the file outgrows 1 GiB, so a far destination is better
+// reached through a local file. The copy is opened like any other file, and
+// holds all secrets.
+func (db *DB) Backup(w io.Writer) (int64, error) {
+	db.gate.RLock()
+	defer db.gate.RUnlock()
+	if err := db.usable(); err != nil {
+		return 0, fmt.Errorf("backup: %w", err)
+	}
+	var n int64
+	err, _ := guarded(func() error {
+		return db.file.View(func(tx *bbolt.Tx) (err error) {
+			n, err = tx.WriteTo(w)
+			return err
+		})
+	})
+	if err != nil {
+		return n, fmt.Errorf("backup: %w", err)
+	}
+	return n, nil
+}
+
+// Damaged returns what was found unreadable by Open and not been discarded
+// since. Each call that concerns such an object fails with its error; lists
+// unless Options.LeaveOutDamaged; watches go on without it.
+func (db *DB) Damaged() []*DamagedError {
+	var all []*DamagedError
+	for _, k := range db.kinds {
+		all = append(all, k.damaged()...)
+	}
+	return all
+}
+
+// Discard deletes the record of a damaged object for good. What it stood for,
+// such as a VM, is not looked after any more.
+func (db *DB) Discard(ctx context.Context, d *DamagedError) error {
+	for _, k := range db.kinds {
+		if d != nil && k.name() == d.Kind {
+			return k.discard(ctx, d)
+		}
+	}
+	return errors.New("discard: no such kind")
+}
+
+// usable tells whether the file may be looked at.
+func (db *DB) usable() error {
+	if db.life.Err() != nil {
+		return ErrClosed
+	}
+	if err := db.broken.Load(); err != nil {
+		return *err
+	}
+	return nil
+}

@@ -1,0 +1,19 @@
+// Package bolt keeps the objects of a manager in one file, on
+// go.etcd.io/bbolt, for fleets that are run without an API server.
+//
+//	db, err := bolt.Open("state/fleet.db", bolt.Options{})
+//	…
+//	defer db.Close()
+//	options := db.ManagerOptions()
+//	options.Driver = …
+//
+// A write has reached the disk when its call returns, and nobody sees it
+// before. Everything is held in memory too, where reads and watches are served
+// from; a file belongs to one process at a time.
+//
+// Secrets are stored in clear: the file, which is created for its owner alone,
+// and its backups must be guarded like the secrets themselves. No error of this
+// package contains anything of an object but its kind and key.
+//
+// docs/bolt.md tells of the layout, of backups and of limits.
+package bolt

@@ -1,0 +1,103 @@
+package bolt
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/millwright-go/millwright/object"
+)
+
+// What can be wrong with a file or a DB as a whole. Errors come wrapped; use
+// errors.Is.
+var (
+	// ErrLocked: another process has the file open, or this one has already.
+	ErrLocked = errors.New("the file is in use")
+	// ErrForeign: the file is not one of this package.
+	ErrForeign = errors.New("not a file of this store")
+	// ErrDamaged: the file can't be read, as a whole or at least one object of
+	// it (then a *DamagedError says which).
+	ErrDamaged = errors.New("damaged")
+	// ErrLayout is what every *LayoutError is.
+	ErrLayout = errors.New("layout of another program")
+	// ErrClosed: the DB was closed.
+	ErrClosed = errors.New("the store is closed")
+	// ErrUncertain: a commit has failed in a way that leaves open whether it
+	// will be there when the file is opened next. There are no more writes and
+	// no live reads; close the DB and open it again.
+	ErrUncertain = errors.New("a commit may or may not have reached the disk, the file must be opened again")
+)
+
+// LayoutError says that the file was written by a program with another layout
+// of it, which this one can't read.
+type LayoutError struct {
+	Found string // what the file says
+	Known int    // the highest that this program knows
+}
+
+// Error names both layouts.
+func (e *LayoutError) Error() string {
+	return "the file has layout " + strconv.Quote(e.Found) + ", this program knows those up to " + strconv.Itoa(e.Known)
+}
+
+// Is makes errors.Is(err, ErrLayout) true.
+func (e *LayoutError) Is(target error) bool { return target == ErrLayout }
+
+// Damage says what is wrong with the record of an object.
+type Damage uint8
+
+// The ways in which a record can be damaged.
+const (
+	// DamageNone is no damage.
+	DamageNone Damage = iota
+	// DamageKey: its key in the file is not one.
+	DamageKey
+	// DamageFormat: the record's format is none that this program knows.
+	DamageFormat
+	// DamageChecksum: the checksum does not fit its content.
+	DamageChecksum
+	// DamageContent: what it contains is not an object of its kind, or has a
+	// field that this program does not know and would lose.
+	DamageContent
+	// DamageIdentity: it holds an object of another key, or one that was never
+	// stored: without UID or version.
+	DamageIdentity
+)
+
+var damages = [...]string{
+	DamageNone:     "is not damaged",
+	DamageKey:      "has a key in the file that can't be read",
+	DamageFormat:   "is stored in an unknown format",
+	DamageChecksum: "does not fit its checksum",
+	DamageContent:  "has content that does not fit its kind",
+	DamageIdentity: "is stored as another object, or without UID or version",
+}
+
+// String completes "machine fleet/a …".
+func (d Damage) String() string {
+	if int(d) < len(damages) {
+		return damages[d]
+	}
+	return "is damaged in the unknown way " + strconv.Itoa(int(d))
+}
+
+// DamagedError names one object whose record can't be read. What the record
+// contains is not part of it.
+type DamagedError struct {
+	Kind   string
+	Key    object.Key // zero with DamageKey
+	Damage Damage
+
+	raw []byte // the key in the file
+}
+
+// Error is such as "machine fleet/a does not fit its checksum".
+func (e *DamagedError) Error() string {
+	if e.Key == (object.Key{}) {
+		return fmt.Sprintf("a %s, %x in the file, %s", e.Kind, e.raw, e.Damage)
+	}
+	return e.Kind + " " + e.Key.String() + " " + e.Damage.String()
+}
+
+// Is makes errors.Is(err, ErrDamaged) true.
+func (e *DamagedError) Is(target error) bool { return target == ErrDamaged }

@@ -1,0 +1,61 @@
+package bolt
+
+import (
+	"encoding/binary"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/store"
+)
+
+// OpenKind opens the collection of one more kind.
+func OpenKind[T object.Object[T]](db *DB, kind string, indexes map[store.Index]func(T) []string) (*Collection[T], error) {
+	return collection(db, kind, indexes)
+}
+
+// OpenRaw is Open with options for bbolt.
+func OpenRaw(path string, options Options, raw bbolt.Options) (*DB, error) {
+	return open(path, options, raw)
+}
+
+// FailCommits lets instead carry out commits from the next on. It may call do.
+func (db *DB) FailCommits(instead func(do func() error) error) {
+	db.update = func(write func(*bbolt.Tx) error) error {
+		return instead(func() error { return db.file.Update(write) })
+	}
+}
+
+// Record is what the file would hold for o, with its key, and o as it would be
+// read again.
+func Record[T object.Object[T]](o T) (key, record []byte, same T, err error) {
+	c := newCodec[T]("thing")
+	return c.encode(o)
+}
+
+// FromRecord reads what Record has returned.
+func FromRecord[T object.Object[T]](key, record []byte) (T, *DamagedError) {
+	c := newCodec[T]("thing")
+	return c.decode(key, record)
+}
+
+// Sealed is a record of that content, with the right checksum.
+func Sealed(key, content []byte) []byte {
+	record := append(make([]byte, headLength), content...)
+	record[0] = formatJSON
+	binary.BigEndian.PutUint32(record[1:], checksum(key, content))
+	return record
+}
+
+// Syncs tells whether commits wait for the disk.
+func (db *DB) Syncs() bool { return !db.file.NoSync && !db.file.NoGrowSync }
+
+// Queued is how many writes wait for the commit after the present one.
+func (db *DB) Queued() int { return len(db.requests) }
+
+// Closing tells whether Close has begun.
+func (db *DB) Closing() bool {
+	db.gate.RLock()
+	defer db.gate.RUnlock()
+	return db.closed
+}

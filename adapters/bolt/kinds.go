@@ -1,0 +1,81 @@
+package bolt
+
+import (
+	"context"
+	"errors"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/store"
+)
+
+// member is a Collection of whatever kind, as its DB knows it.
+type member interface {
+	name() string
+	damaged() []*DamagedError
+	discard(ctx context.Context, d *DamagedError) error
+
+	// The committer's: seal completes what was staged in tx; settle lets it be
+	// seen, or forgets it.
+	seal(tx *bbolt.Tx) error
+	settle(committed bool)
+}
+
+// collect opens all collections.
+func (db *DB) collect() error {
+	label := machine.DefaultPolicy().Keys.NodeMachine
+	return errors.Join(
+		collectInto(db, &db.classes, "class", manager.ClassIndexes()),
+		collectInto(db, &db.secrets, "secret", nil),
+		collectInto(db, &db.deployments, "deployment", manager.DeploymentIndexes()),
+		collectInto(db, &db.sets, "set", manager.SetIndexes()),
+		collectInto(db, &db.machines, "machine", manager.MachineIndexes()),
+		collectInto(db, &db.nodes, "node", manager.NodeIndexes(label)),
+	)
+}
+
+func collectInto[T object.Object[T]](db *DB, at **Collection[T], kind string, indexes map[store.Index]func(T) []string) (err error) {
+	*at, err = collection(db, kind, indexes)
+	return err
+}
+
+// Machines is the collection of machines, with manager.MachineIndexes.
+func (db *DB) Machines() store.Collection[*machine.Machine] { return db.machines }
+
+// Classes is the collection of classes, with manager.ClassIndexes.
+func (db *DB) Classes() store.Collection[*machine.Class] { return db.classes }
+
+// Secrets is the collection of secrets, without indexes. They are stored in clear.
+func (db *DB) Secrets() store.Collection[*machine.Secret] { return db.secrets }
+
+// Sets is the collection of sets, with manager.SetIndexes.
+func (db *DB) Sets() store.Collection[*machineset.Set] { return db.sets }
+
+// Deployments is the collection of deployments, with manager.DeploymentIndexes.
+func (db *DB) Deployments() store.Collection[*deployment.Deployment] { return db.deployments }
+
+// Nodes is a collection of nodes, with manager.NodeIndexes of the default
+// label, for a cluster that has no other place for them. It makes the DB a
+// manager.Cluster.
+func (db *DB) Nodes() store.Collection[*machine.Node] { return db.nodes }
+
+// ManagerOptions returns options whose objects are kept in db, by its clock.
+// Driver is still to be set. Machines join no cluster: set Cluster, which may
+// be db itself, where they do.
+func (db *DB) ManagerOptions() manager.Options {
+	return manager.Options{
+		Machines:    db.Machines(),
+		Classes:     db.Classes(),
+		Secrets:     db.Secrets(),
+		Sets:        db.Sets(),
+		Deployments: db.Deployments(),
+		Now:         db.options.Now,
+	}
+}
+
+var _ manager.Cluster = (*DB)(nil)

@@ -1,0 +1,108 @@
+package bolt
+
+import (
+	"errors"
+	"runtime"
+	"strconv"
+	"sync"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/millwright-go/millwright/object"
+)
+
+// loadAtOnce is how many records a goroutine decodes at a time.
+const loadAtOnce = 256
+
+// loaded is what became of a record.
+type loaded[T object.Object[T]] struct {
+	key, record []byte // in the file's map
+	object      T
+	damaged     *DamagedError
+}
+
+// load reads all records of the kind into memory.
+func (c *Collection[T]) load() error {
+	err := c.db.file.View(func(tx *bbolt.Tx) error {
+		records := tx.Bucket(c.bucket)
+		if records == nil {
+			return errNothing
+		}
+		var all []loaded[T]
+		err := records.ForEach(func(key, record []byte) error {
+			all = append(all, loaded[T]{key: key, record: record})
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		if err := c.decodeAll(all); err != nil {
+			return err
+		}
+		c.fill(all, records.Sequence())
+		return nil
+	})
+	if !errors.Is(err, errNothing) {
+		return err
+	}
+	return c.db.file.Update(func(tx *bbolt.Tx) error {
+		_, err := tx.CreateBucket(c.bucket)
+		return err
+	})
+}
+
+// decodeAll fills in the objects, on all processors.
+func (c *Collection[T]) decodeAll(all []loaded[T]) error {
+	var decoders sync.WaitGroup
+	parts := make(chan []loaded[T])
+	failures := make(chan error, runtime.GOMAXPROCS(0))
+	for range cap(failures) {
+		decoders.Go(func() {
+			for part := range parts {
+				err, _ := guarded(func() error { c.decodePart(part); return nil })
+				if err != nil {
+					select {
+					case failures <- err:
+					default:
+					}
+				}
+			}
+		})
+	}
+	for len(all) > 0 {
+		n := min(loadAtOnce, len(all))
+		parts <- all[:n]
+		all = all[n:]
+	}
+	close(parts)
+	decoders.Wait()
+	close(failures)
+	return <-failures
+}
+
+func (c *Collection[T]) decodePart(part []loaded[T]) {
+	for i := range part {
+		l := &part[i]
+		l.object, l.damaged = c.codec.decode(l.key, l.record)
+	}
+}
+
+// fill hands the objects to the memory. The sequence is at least the highest
+// version of them, unless somebody else wrote the file.
+func (c *Collection[T]) fill(all []loaded[T], versions uint64) {
+	objects := make([]T, 0, len(all))
+	for i := range all {
+		switch l := &all[i]; {
+		case l.damaged == nil:
+			objects = append(objects, l.object)
+			if v, err := strconv.ParseUint(l.object.ObjectMeta().Version, 10, 64); err == nil {
+				versions = max(versions, v)
+			}
+		case l.damaged.Damage == DamageKey:
+			c.odd = append(c.odd, l.damaged)
+		default:
+			c.lost[l.damaged.Key] = l.damaged
+		}
+	}
+	c.memory.Load(objects, versions)
+}

@@ -1,0 +1,245 @@
+package bolt_test
+
+import (
+	"errors"
+	"flag"
+	"math"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/millwright-go/millwright/adapters/bolt"
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/deployment/rollout"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/store"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// anyText has what is special to JSON or not UTF-8 among the rest.
+func anyText() *rapid.Generator[string] {
+	return rapid.OneOf(
+		rapid.SampledFrom([]string{"", "a", "\xff", "a\xc3", "\ufffd", `\ufffd`, "<&>\"\\\x00\u2028", "ß"}),
+		rapid.String(),
+	)
+}
+
+func anyTime() *rapid.Generator[time.Time] {
+	zones := []*time.Location{
+		time.UTC, time.Local, time.FixedZone("", 3600), time.FixedZone("mean time", 3208), time.FixedZone("", -86399),
+	}
+	return rapid.Custom(func(t *rapid.T) time.Time {
+		at := time.Time{}
+		if rapid.Bool().Draw(t, "set") {
+			at = time.Unix(rapid.Int64Range(-50_000_000_000, 200_000_000_000).Draw(t, "second"), rapid.Int64Range(0, 999_999_999).Draw(t, "nanosecond"))
+		}
+		return at.In(rapid.SampledFrom(zones).Draw(t, "zone"))
+	})
+}
+
+// anyOf draws whatever a field of the kind can hold and JSON can tell.
+func anyOf[V any]() *rapid.Generator[V] {
+	code := rapid.Map(rapid.IntRange(0, 16), func(n int) codes.Code { return codes.Code(n) })
+	share := rapid.Custom(func(t *rapid.T) rollout.IntOrPercent {
+		return rollout.IntOrPercent{Value: rapid.Int32Range(0, math.MaxInt32).Draw(t, "value"), Percent: rapid.Bool().Draw(t, "percent")}
+	})
+	types := map[reflect.Type]*rapid.Generator[any]{
+		reflect.TypeFor[time.Time]():            anyTime().AsAny(),
+		reflect.TypeFor[codes.Code]():           code.AsAny(),
+		reflect.TypeFor[rollout.IntOrPercent](): share.AsAny(),
+	}
+	kinds := map[reflect.Kind]*rapid.Generator[any]{reflect.String: anyText().AsAny()}
+	return rapid.MakeCustom[V](rapid.MakeConfig{Types: types, Kinds: kinds})
+}
+
+// lossless: whatever is stored is read again as what the writer was told; where
+// its text is UTF-8 that is what it wrote.
+func lossless[V any, T interface {
+	*V
+	object.Object[T]
+}](t *testing.T) {
+	t.Helper()
+	rapid.Check(t, func(t *rapid.T) {
+		value := anyOf[V]().Draw(t, "object")
+		o := T(&value)
+		meta := o.ObjectMeta()
+		meta.Key = object.Key{Namespace: rapid.String().Draw(t, "namespace"), Name: rapid.StringN(1, 20, -1).Draw(t, "name")}
+		meta.UID, meta.Version = "uid", "7"
+		given := o.Clone()
+		key, record, same, err := bolt.Record(o)
+		require.NoError(t, err)
+		read, damaged := bolt.FromRecord[T](key, record)
+		require.Nil(t, damaged)
+		require.Equal(t, same, read)
+		require.True(t, reflect.DeepEqual(same, read), "equal but for nil or location")
+		if same == o {
+			require.True(t, given.SpecEqual(read))
+			require.Equal(t, asText(t, given), asText(t, read))
+		}
+	})
+}
+
+// asText is a record's content, times in UTC.
+func asText[T object.Object[T]](t require.TestingT, o T) string {
+	_, record, _, err := bolt.Record(o)
+	require.NoError(t, err)
+	return string(record[5:])
+}
+
+func TestLossless(t *testing.T) {
+	t.Run("machine", func(t *testing.T) { lossless[machine.Machine](t) })
+	t.Run("class", func(t *testing.T) { lossless[machine.Class](t) })
+	t.Run("secret", func(t *testing.T) { lossless[machine.Secret](t) })
+	t.Run("node", func(t *testing.T) { lossless[machine.Node](t) })
+	t.Run("set", func(t *testing.T) { lossless[machineset.Set](t) })
+	t.Run("deployment", func(t *testing.T) { lossless[deployment.Deployment](t) })
+}
+
+// Times elsewhere come back as the same instants, the zero time as zero, also
+// where RFC 3339 has no word for the offset.
+func TestTimesKeepTheirInstant(t *testing.T) {
+	meanTime := time.FixedZone("LMT", 3208)
+	m := member("a")
+	m.UID, m.Version = "uid", "1"
+	m.Status.Since = time.Time{}.In(meanTime)
+	m.Status.ClockFrom = now().In(meanTime)
+	key, record, _, err := bolt.Record(m)
+	require.NoError(t, err)
+	read, damaged := bolt.FromRecord[*machine.Machine](key, record)
+	require.Nil(t, damaged)
+	require.True(t, read.Status.Since.IsZero())
+	require.True(t, read.Status.ClockFrom.Equal(now()))
+}
+
+func TestWhatCannotBeStored(t *testing.T) {
+	c := open(t, newPath(t))
+	for name, spoil := range map[string]func(*deployment.Deployment){
+		"name is not UTF-8": func(d *deployment.Deployment) { d.Name = "a\xff" },
+		"name is longer":    func(d *deployment.Deployment) { d.Name = strings.Repeat("a", 40_000) },
+		"IntOrPercent":      func(d *deployment.Deployment) { d.Spec.Strategy.MaxSurge.Value = -1 },
+	} {
+		d := &deployment.Deployment{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: "a"}}}
+		spoil(d)
+		_, err := c.Deployments().Create(noContext, d)
+		require.ErrorIs(t, err, store.ErrInvalid)
+		require.ErrorContains(t, err, name)
+		require.ErrorContains(t, err, "create fleet/a")
+	}
+	listed, err := c.Deployments().List(noContext, store.Query{})
+	require.NoError(t, err)
+	require.Empty(t, listed)
+}
+
+// fill puts something into every field, numbered, so that none equals another.
+func fill(v reflect.Value, n *int) {
+	*n++
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString("text" + string(rune('a'+*n%26)))
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		v.SetInt(int64(*n))
+	case reflect.Uint8, reflect.Uint32:
+		v.SetUint(uint64(*n % 15))
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(v.Elem(), n)
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		fill(v.Index(0), n)
+	case reflect.Map:
+		value := reflect.New(v.Type().Elem()).Elem()
+		fill(value, n)
+		v.Set(reflect.MakeMap(v.Type()))
+		v.SetMapIndex(reflect.ValueOf("key"), value)
+	case reflect.Struct:
+		if v.Type() == reflect.TypeFor[time.Time]() {
+			v.Set(reflect.ValueOf(now().Truncate(time.Second).Add(time.Duration(*n) * time.Second)))
+			return
+		}
+		for i := range v.NumField() {
+			fill(v.Field(i), n)
+		}
+	}
+}
+
+// The golden files are what layout 1 holds for an object with every field set.
+// Files of that kind exist: where a field is renamed or taken away, old files
+// must be rewritten as they are opened; where one is added, raise the layout.
+func TestRecordsKeepTheirForm(t *testing.T) {
+	form(t, "machine", &machine.Machine{})
+	form(t, "class", &machine.Class{})
+	form(t, "secret", &machine.Secret{})
+	form(t, "node", &machine.Node{})
+	form(t, "set", &machineset.Set{})
+	form(t, "deployment", &deployment.Deployment{})
+}
+
+func form[T object.Object[T]](t *testing.T, name string, o T) {
+	t.Helper()
+	n := 0
+	fill(reflect.ValueOf(o).Elem(), &n)
+	key, record, _, err := bolt.Record(o)
+	require.NoError(t, err)
+	golden := filepath.Join("testdata", name+".json")
+	if *update {
+		require.NoError(t, os.WriteFile(golden, append(slices.Clone(record[5:]), '\n'), 0o600))
+	}
+	want, err := os.ReadFile(golden)
+	require.NoError(t, err)
+	require.Equal(t, strings.TrimSuffix(string(want), "\n"), string(record[5:]))
+	read, damaged := bolt.FromRecord[T](key, bolt.Sealed(key, want[:len(want)-1]))
+	require.Nil(t, damaged)
+	require.Equal(t, o, read)
+}
+
+// FuzzRecord: any bytes are an object or damage; what is an object can be
+// written again and is then the same.
+func FuzzRecord(f *testing.F) {
+	m := member("a")
+	m.UID, m.Version, m.Status = "uid", "1", running()
+	key, record, _, err := bolt.Record(m)
+	require.NoError(f, err)
+	f.Add(key, record, false)
+	f.Add(key, record[5:], true)
+	f.Add([]byte{}, []byte{}, false)
+	f.Add([]byte{200}, []byte("null"), true)
+	f.Add(key, []byte(`{"Name":"a","Namespace":"fleet","UID":"u","Version":"1"}`), true)
+	f.Add([]byte("\x81\x00na"), []byte(`{"Name":"a","Namespace":"n","UID":"u","Version":"1"}`), true)
+	f.Add([]byte("\x01n"), []byte(`{"Namespace":"n","UID":"u","Version":"1"}`), true)
+	f.Fuzz(func(t *testing.T, key, record []byte, seal bool) {
+		if seal {
+			record = bolt.Sealed(key, record)
+		}
+		o, damaged := bolt.FromRecord[*machine.Machine](key, record)
+		if damaged != nil {
+			require.Nil(t, o)
+			require.NotEqual(t, bolt.DamageNone, damaged.Damage)
+			require.NotEmpty(t, damaged.Error())
+			return
+		}
+		require.NotEmpty(t, o.Name)
+		again, record, same, err := bolt.Record(o.Clone())
+		if errors.Is(err, store.ErrInvalid) { // a time that UTC moves into the year 10000
+			return
+		}
+		require.NoError(t, err)
+		require.Equal(t, key, again)
+		require.Equal(t, o, same)
+		read, damaged := bolt.FromRecord[*machine.Machine](again, record)
+		require.Nil(t, damaged)
+		require.Equal(t, o, read)
+	})
+}

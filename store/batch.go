@@ -1,0 +1,137 @@
+package store
+
+import (
+	"github.com/millwright-go/millwright/object"
+)
+
+// Journal keeps what a Batch stages, so that it outlives the process. Keys are
+// never empty.
+type Journal[T object.Object[T]] interface {
+	// UID returns one that no object has had.
+	UID() string
+	// Put takes an object as it is to be stored, and returns it, or an equal
+	// one to be stored in its place. Nobody else has it yet, but what its
+	// status does not contain may be shared with the stored object, which it
+	// is about to replace. An error refuses the write, and is returned by it.
+	Put(o T) (T, error)
+	// Drop takes the key of an object that is gone. An error refuses the write.
+	Drop(k object.Key) error
+}
+
+// Batch is a number of writes that nobody sees until they are published. It is
+// what a durable store is made of: such a store reads from a Memory, stages
+// writes while a Journal keeps them, and publishes them once they are safe. To
+// drop a Batch is to undo it; the versions it gave out do not come again.
+//
+// The writes follow the rules of Collection, each seeing those before it. For
+// as long as a Batch is in use its Memory must not be written to in any other
+// way, be it through another Batch; reads and watches are free. A Batch must
+// not be used concurrently.
+type Batch[T object.Object[T]] struct {
+	memory  *Memory[T]
+	journal Journal[T]
+	latest  map[object.Key]T // the nil T where it is gone
+	steps   []step[T]
+}
+
+// step is one write that has been staged.
+type step[T object.Object[T]] struct {
+	key    object.Key
+	object T // the nil T: it is gone
+}
+
+// Begin returns an empty batch of writes to m.
+func (m *Memory[T]) Begin(journal Journal[T]) *Batch[T] {
+	return &Batch[T]{memory: m, journal: journal, latest: make(map[object.Key]T)}
+}
+
+// Create stages what Collection.Create does.
+func (b *Batch[T]) Create(o T) (T, error) { return b.stage(writeOf(creating, o)) }
+
+// Update stages what Collection.Update does.
+func (b *Batch[T]) Update(o T) (T, error) { return b.stage(writeOf(updating, o)) }
+
+// UpdateStatus stages what Collection.UpdateStatus does.
+func (b *Batch[T]) UpdateStatus(o T) (T, error) { return b.stage(writeOf(reporting, o)) }
+
+// Delete stages what Collection.Delete does.
+func (b *Batch[T]) Delete(k object.Key, uid string) error {
+	_, err := b.stage(write[T]{verb: deleting, key: k, uid: uid})
+	return err
+}
+
+// Versions is the number of the last version given out, for Load.
+func (b *Batch[T]) Versions() uint64 { return b.memory.versions }
+
+// Publish makes the writes visible, in their order. The batch is empty then.
+func (b *Batch[T]) Publish() {
+	var none T
+	m := b.memory
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, s := range b.steps {
+		if s.object == none {
+			m.drop(s.key)
+		} else {
+			m.put(s.key, s.object)
+		}
+	}
+	clear(b.latest)
+	b.steps = nil
+}
+
+func (b *Batch[T]) stage(w write[T]) (T, error) {
+	var none T
+	if err := w.check(); err != nil {
+		return none, err
+	}
+	w.at = b.memory.now()
+	stored := b.stored(w.key)
+	out, err := w.decide(stored, b.memory.blank)
+	if err != nil {
+		return none, err
+	}
+	next := none
+	switch {
+	case out.gone:
+		if err := b.journal.Drop(w.key); err != nil {
+			return none, w.refuse(err)
+		}
+	case out.object == stored:
+		return stored, nil
+	default:
+		if stored == none {
+			out.object.ObjectMeta().UID = b.journal.UID()
+		}
+		b.memory.number(out.object)
+		if next, err = b.journal.Put(out.object); err != nil {
+			return none, w.refuse(err)
+		}
+		out.object = next
+	}
+	b.latest[w.key] = next
+	b.steps = append(b.steps, step[T]{key: w.key, object: next})
+	return out.object, nil
+}
+
+// stored is what was staged last under a key, or else what the memory holds.
+func (b *Batch[T]) stored(k object.Key) T {
+	if o, staged := b.latest[k]; staged {
+		return o
+	}
+	b.memory.mu.RLock()
+	defer b.memory.mu.RUnlock()
+	return b.memory.stored(k)
+}
+
+// Load fills a store that nobody uses yet with objects that a Journal has kept,
+// each under its key once, as they are. versions is what Batch.Versions was at
+// the last of them.
+func (m *Memory[T]) Load(objects []T, versions uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.versions = versions
+	for _, o := range objects {
+		m.put(o.ObjectMeta().Key, o)
+	}
+}
