@@ -56,6 +56,9 @@ func TestPreviewOfARollout(t *testing.T) {
 	}
 	svg, err := os.ReadFile(chart)
 	require.NoError(t, err)
+	shown, err := os.ReadFile("../../docs/preview.svg")
+	require.NoError(t, err)
+	assert.Equal(t, string(shown), string(svg), "the README's picture is an old one: run the README's command with -o docs/preview.svg")
 	decoder := xml.NewDecoder(bytes.NewReader(svg))
 	for err == nil {
 		_, err = decoder.Token()

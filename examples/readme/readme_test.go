@@ -17,7 +17,10 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/sim"
 )
+
+var ctx = context.Background()
 
 // The README's examples are the bodies of the functions here.
 
@@ -38,6 +41,27 @@ func Example_rollout() {
 	// Output:
 	// new from 0 to 3: 10 machines ordered or still there, ceiling is 13: 3 new machines may come
 	// 1 set is to be resized
+}
+
+func Example_sim() {
+	web := &deployment.Deployment{Meta: object.Meta{Key: object.Key{Name: "web"}}}
+	web.Spec.Replicas = 3
+	web.Spec.Selector.Labels = map[string]string{"app": "web"}
+	web.Spec.Template = machineset.Template{Labels: web.Spec.Selector.Labels}
+	web.Spec.Template.Spec.Class.Name = "small"
+
+	w, err := sim.New(sim.Options{Seed: 7, Faults: sim.Faults{
+		Latency: time.Second, CacheLag: 5 * time.Second, Call: 0.1, LostCall: 0.05, Kills: 3, KillWithin: 100,
+	}})
+	check(err)
+	defer w.Close()
+	web.Namespace = sim.Namespace // the deployment of above
+	_, err = w.Deployments().Create(ctx, web)
+	check(err)
+	check(w.Until(func() bool { return w.Complete("web") }, 24*time.Hour)) // or the first invariant that did not hold
+	fmt.Println(w.Made(), "machines were made")
+	// Output:
+	// 3 machines were made
 }
 
 func Example_decide() {
