@@ -16,9 +16,6 @@ import (
 // surveyVolumes finds the pods whose volumes are followed.
 func (d *decision) surveyVolumes() {
 	for v, i := range d.volumeUsers() {
-		if d.users[v] != 1 {
-			continue
-		}
 		s := &d.standings[i]
 		if s.followed || s.state != staying && s.state != leaving || !d.follows(v) {
 			continue
@@ -67,7 +64,7 @@ func claims(p *Pod, v *Volume) bool {
 // driver, and only one pod of this node uses it.
 func (d *decision) follows(i int) bool {
 	v := d.o.Volumes[i]
-	return !v.Local && d.users[i] == 1 && d.attachedHere(d.volumeID(v)) && d.known(v)
+	return d.users[i] == 1 && !v.Local && d.attachedHere(d.volumeID(v)) && d.known(v)
 }
 
 func (d *decision) known(v *Volume) bool {

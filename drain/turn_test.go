@@ -1,0 +1,90 @@
+package drain_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/drain"
+)
+
+// twoDatabases is a drain in which db-1 was told to go and db-2 waits.
+func twoDatabases(t *testing.T) (s *shell, first, second *pod) {
+	s = newShell(t)
+	s.now = epoch.Truncate(time.Second)
+	s.detach, s.reattach = 10*time.Second, -1
+	first, second = s.add("db-1", s.volume("vol-1")), s.add("db-2", s.volume("vol-2"))
+	s.look()
+	require.Equal(t, first.UID, s.node.Drain.Turn.UID)
+	return s, first, second
+}
+
+// A volume has arrived when it is attached to another node, not when that is
+// only wanted, and not when it has come back here.
+func TestWhereVolumesArrive(t *testing.T) {
+	for what, a := range map[string]struct {
+		attachment drain.Attachment
+		arrived    bool
+	}{
+		"elsewhere":         {drain.Attachment{Volume: "vol-1", Node: there, Attached: true}, true},
+		"wanted elsewhere":  {drain.Attachment{Volume: "vol-1", Node: there}, false},
+		"back here":         {drain.Attachment{Volume: "vol-1", Node: here, Attached: true}, false},
+		"another elsewhere": {drain.Attachment{Volume: "vol-3", Node: there, Attached: true}, false},
+	} {
+		s, _, second := twoDatabases(t)
+		s.run(s.now.Add(45 * time.Second))
+		require.False(t, s.node.Drain.Turn.Detached.IsZero(), what)
+		s.attachments = append(s.attachments, &a.attachment)
+		s.look()
+		assert.Equal(t, a.arrived, !second.ends.IsZero(), what)
+	}
+}
+
+// A turn ends when nothing has come of its eviction, and the pod is tried again.
+func TestTurnOfAPodThatStays(t *testing.T) {
+	s, first, _ := twoDatabases(t)
+	first.GraceEnds, first.ends, s.events = time.Time{}, time.Time{}, nil
+	s.advance(s.now.Add(59 * time.Second))
+	s.look()
+	assert.True(t, first.ends.IsZero())
+	s.advance(s.now.Add(time.Second))
+	s.look()
+	assert.False(t, first.ends.IsZero(), "grace and 30s are over: evicted again")
+}
+
+// Turns of pods that somebody else has told to go, and that outlast their turns,
+// are recorded once each, also if they were told in the same second.
+func TestTurnsDoNotReplaceEachOtherForEver(t *testing.T) {
+	for _, apart := range []time.Duration{0, 3 * time.Second} {
+		s := newShell(t)
+		s.policy.DetachTimeout = time.Second
+		for _, name := range []string{"c", "b", "a"} {
+			p := s.add(name, s.volume("vol-"+name), func(p *pod) { p.stuck = true })
+			s.tell(p, p.Grace)
+			s.advance(s.now.Add(apart))
+		}
+		s.advance(s.now.Add(40 * time.Second))
+		s.look() // which fails if it does not end
+		assert.LessOrEqual(t, s.writes, 1+3)
+		writes := s.writes
+		s.advance(s.now.Add(time.Second))
+		s.look()
+		assert.Equal(t, writes, s.writes)
+	}
+}
+
+// When a pod was told to go is not known where it was given another grace than
+// its own: no turn counts from a time that has not come. The next pod waits.
+func TestPodsWithAnotherGrace(t *testing.T) {
+	s := newShell(t)
+	first, second := s.add("db-1", s.volume("vol-1")), s.add("db-2", s.volume("vol-2"))
+	first.lasts = 10 * time.Minute
+	s.tell(first, 10*time.Minute)
+	s.look()
+	assert.Empty(t, s.node.Drain.Turn.UID)
+	assert.True(t, second.ends.IsZero(), "one at a time")
+	s.run(s.now.Add(11 * time.Minute))
+	assert.False(t, second.ends.IsZero())
+}
