@@ -79,7 +79,6 @@ func open(path string, options Options, raw bbolt.Options) (*DB, error) {
 		requests: make(chan *request, maxBatch), idle: make(chan struct{}),
 	}
 	db.life, db.end = context.WithCancel(context.Background())
-	f.warm()
 	err, panicked := guarded(db.collect)
 	if err != nil {
 		_ = f.close(panicked)

@@ -70,7 +70,7 @@ func openFile(path string, options bbolt.Options) (*file, error) {
 	}
 	err, panicked := guarded(func() error { return f.checkLayout() })
 	if err != nil {
-		f.close(panicked)
+		_ = f.close(panicked)
 		return nil, err
 	}
 	return f, nil
@@ -101,7 +101,9 @@ func lockFile(path string, options bbolt.Options) (*file, error) {
 	case errors.Is(err, berrors.ErrChecksum), errors.Is(err, berrors.ErrInvalidMapping):
 		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
 	case panicked:
-		f.close(true)
+		_ = f.close(true)
+	case !errors.As(err, new(syscall.Errno)): // not of the system: of the content, such as its size
+		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	return nil, err
 }
@@ -172,17 +174,6 @@ func (f *file) checkLayout() error {
 		return err
 	}
 	return f.Update(begin)
-}
-
-// warm reads the file once from its beginning to its end. bbolt maps it for
-// random access, page by page, which takes many times as long where the pages
-// are not in memory yet.
-func (f *file) warm() {
-	part := make([]byte, 1<<20)
-	var err error // who needs the content will find out
-	for at, n := int64(0), 0; err == nil; at += int64(n) {
-		n, err = f.handle.ReadAt(part, at)
-	}
 }
 
 // close gives the file up. A file that bbolt has panicked over is closed

@@ -150,6 +150,37 @@ func TestLayoutOfAnotherProgram(t *testing.T) {
 	}
 }
 
+// A file that was cut off at any page ends in an error, not in the death of the
+// process: what is missing is read through the map, where that is a fault.
+func TestCutOff(t *testing.T) {
+	path := newPath(t)
+	db, err := bolt.Open(path, bolt.Options{Now: now})
+	require.NoError(t, err)
+	for i := range 50 {
+		_, err := db.Machines().Create(noContext, member(strings.Repeat("a", i+1)))
+		require.NoError(t, err)
+	}
+	require.NoError(t, db.Close())
+	sound, err := os.ReadFile(path)
+	require.NoError(t, err)
+	refused, opened, page := 0, 0, os.Getpagesize()
+	for pages := 1; opened < 3; pages++ { // the rest of the file is room to grow
+		require.NoError(t, os.WriteFile(path, sound[:pages*page], 0o600))
+		db, err := bolt.Open(path, bolt.Options{Now: now})
+		if err != nil {
+			require.ErrorIs(t, err, bolt.ErrDamaged)
+			refused++
+			continue // otherwise what is missing was free
+		}
+		listed, err := db.Machines().List(noContext, store.Query{})
+		require.NoError(t, err)
+		require.Len(t, listed, 50)
+		require.NoError(t, db.Close())
+		opened++
+	}
+	require.Greater(t, refused, 2)
+}
+
 // Whatever was done to a file, opening it ends in a store or in an error; a
 // store has all that it does not say is damaged.
 func TestAnyFile(t *testing.T) {
