@@ -17,13 +17,14 @@ import (
 
 	"github.com/millwright-go/millwright/examples/quickstart/agent"
 	"github.com/millwright-go/millwright/examples/quickstart/ledger"
+	"github.com/millwright-go/millwright/examples/quickstart/task"
 )
 
 // programEnvironment makes this test program the quickstart itself.
 const programEnvironment = "MILLWRIGHT_TEST_QUICKSTART"
 
 func TestMain(m *testing.M) {
-	if agent.Ordered() || os.Getenv(programEnvironment) != "" {
+	if task.Ordered() || agent.Ordered() || os.Getenv(programEnvironment) != "" {
 		main()
 	}
 	os.Exit(m.Run())
