@@ -32,7 +32,8 @@ type fleet struct {
 	cluster  *heartbeat.Cluster
 	workload *workload.Workload // what runs on the cluster's nodes
 	host     *procdriver.Host
-	dir      string // for records, ledgers, desks, volumes and socket
+	drainer  func() (manager.Drainer, error) // of each new manager
+	dir      string                          // for records, ledgers, desks, volumes and socket
 }
 
 // The names of the one deployment, of what its machines are made from, and of
@@ -85,6 +86,7 @@ func newFleet(dir, token string, tell func(text string)) (*fleet, error) {
 	if err != nil {
 		return nil, err
 	}
+	f.drainer = f.newDrainer
 	f.host, err = procdriver.NewHost(procdriver.HostOptions{Ledger: f.ledger(), Tasks: f.desks()})
 	return f, err
 }
@@ -131,7 +133,7 @@ func (f *fleet) newManager(hooks manager.Hooks) (*manager.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	drainer, err := f.newDrainer()
+	drainer, err := f.drainer()
 	if err != nil {
 		return nil, err
 	}

@@ -40,9 +40,9 @@ func (o Order) Environ() []string {
 // be one asks it first of all, and calls Main.
 func Ordered() bool { return os.Getenv(environment) != "" }
 
-func readOrder() (Order, error) {
+func readOrder(text string) (Order, error) {
 	var o Order
-	if err := json.Unmarshal([]byte(os.Getenv(environment)), &o); err != nil {
+	if err := json.Unmarshal([]byte(text), &o); err != nil {
 		return Order{}, fmt.Errorf("%s can't be read: %w", environment, err)
 	}
 	return o, o.validate()

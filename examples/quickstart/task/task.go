@@ -37,7 +37,7 @@ var (
 
 // Main is a task's life. It returns the exit status.
 func Main() int {
-	order, err := readOrder()
+	order, err := readOrder(os.Getenv(environment))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "task:", err)
 		return exitMisused
