@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"syscall"
 	"time"
 
@@ -21,8 +22,8 @@ type act struct {
 }
 
 var acts = []act{
-	{"A deployment of 6 machines", replicas, (*play).create},
-	{"A new version is rolled out, with at most 2 machines more and never one less", replicas, (*play).roll},
+	{"A deployment of 6 machines, and 13 tasks on them", replicas, (*play).create},
+	{"A new version is rolled out, with at most 2 machines more and never one less; tasks move within their budget", replicas, (*play).roll},
 	{"The process of one machine is killed", 1, (*play).kill},
 	{"The manager is stopped in the middle of a rollout, and another one takes over", replicas, (*play).restart},
 	{"Scaled to 3", 0, (*play).scale},
@@ -30,26 +31,52 @@ var acts = []act{
 }
 
 // patience is how long an act waits for anything.
-const patience = 40 * time.Second
+// An eviction that a budget refuses is tried again after 20 s.
+const patience = 70 * time.Second
 
 func (p *play) create(ctx context.Context) error {
 	strategy := deployment.Strategy{MaxSurge: rollout.IntOrPercent{Value: surge}} // and none unavailable
 	if err := p.deploy(ctx, p.token, strategy); err != nil {
 		return err
 	}
-	return p.settled(ctx, replicas, "v1")
+	if err := p.settled(ctx, replicas, "v1"); err != nil {
+		return err
+	}
+	return p.startTasks(ctx)
 }
 
 // roll changes the template, and counts processes all the while.
 func (p *play) roll(ctx context.Context) error {
-	p.census.begin()
+	before, _ := p.data()
+	from := p.workload.Where(dataTask)
+	p.beginCounts()
 	if err := p.edit(ctx, useClass("v2")); err != nil {
 		return err
 	}
 	if err := p.settled(ctx, replicas, "v2"); err != nil {
 		return err
 	}
-	return p.checkCensus(replicas, replicas+surge)
+	if err := p.checkRollout(ctx); err != nil {
+		return err
+	}
+	return p.checkMoved(before, from)
+}
+
+// beginCounts forgets what was counted so far.
+func (p *play) beginCounts() {
+	p.census.begin()
+	p.tasks.begin()
+}
+
+// checkRollout holds a rollout to its bounds, those of machines and of tasks.
+func (p *play) checkRollout(ctx context.Context) error {
+	if err := p.tasksServe(ctx); err != nil {
+		return err
+	}
+	if err := p.checkCensus(replicas, replicas+surge); err != nil {
+		return err
+	}
+	return p.checkTasks()
 }
 
 func useClass(name string) func(*deployment.Spec) {
@@ -62,14 +89,17 @@ func (p *play) kill(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	// A volume of a machine that is lost comes back only when that is certain.
+	alive = slices.DeleteFunc(alive, func(l ledger.Life) bool { return l.Machine == p.workload.Where(dataTask) })
 	if len(alive) == 0 {
 		return errors.New("there is no process to kill")
 	}
 	victim, start := alive[0], time.Now()
+	lost := p.workload.Tasks(victim.Machine)
 	if err := victim.ID.Signal(syscall.SIGKILL); err != nil {
 		return err
 	}
-	p.say("killed process %d of machine %s", victim.ID.PID, victim.Machine)
+	p.say("killed process %d of machine %s, and with it %d tasks", victim.ID.PID, victim.Machine, len(lost))
 	noticed := func() string {
 		if m := p.machine(victim.Machine); m != nil && m.Status.Phase == machine.PhaseRunning {
 			return "machine " + victim.Machine + " still counts as Running"
@@ -83,13 +113,16 @@ func (p *play) kill(ctx context.Context) error {
 	if err := p.settled(ctx, replicas, "v2"); err != nil {
 		return err
 	}
+	if err := p.tasksServe(ctx); err != nil {
+		return err
+	}
 	p.say("noticed %.1f s after the kill, replaced after %.1f s", after.Seconds(), time.Since(start).Seconds())
 	return nil
 }
 
 // restart loses a manager with all it knew. Machines don't notice.
 func (p *play) restart(ctx context.Context) error {
-	p.census.begin()
+	p.beginCounts()
 	if err := p.edit(ctx, useClass("v3")); err != nil {
 		return err
 	}
@@ -125,7 +158,7 @@ func (p *play) restart(ctx context.Context) error {
 		}
 	}
 	p.say("of %d processes of v3, %d are the first manager's", replicas, len(kept))
-	return p.checkCensus(replicas, replicas+surge)
+	return p.checkRollout(ctx)
 }
 
 // processes returns those that run and belong to a machine of a class.
@@ -143,13 +176,25 @@ func (p *play) processes(class string) ([]ledger.Life, error) {
 
 func (p *play) scale(ctx context.Context) error {
 	const fewer = 3
+	p.beginCounts()
 	if err := p.edit(ctx, func(d *deployment.Spec) { d.Replicas = fewer }); err != nil {
 		return err
 	}
-	return p.settled(ctx, fewer, "v3")
+	if err := p.settled(ctx, fewer, "v3"); err != nil {
+		return err
+	}
+	if err := p.tasksServe(ctx); err != nil {
+		return err
+	}
+	return p.checkTasks()
 }
 
+// remove ends the tasks first: a budget would hold the last machines for ever,
+// since there is no place left to go.
 func (p *play) remove(ctx context.Context) error {
+	if err := p.stopTasks(ctx); err != nil {
+		return err
+	}
 	if err := p.deployments.Delete(ctx, deploymentKey, ""); err != nil {
 		return err
 	}

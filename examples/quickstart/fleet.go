@@ -7,9 +7,11 @@ import (
 	"time"
 
 	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/drain"
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/examples/quickstart/heartbeat"
 	"github.com/millwright-go/millwright/examples/quickstart/procdriver"
+	"github.com/millwright-go/millwright/examples/quickstart/workload"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/manager"
@@ -27,9 +29,11 @@ type fleet struct {
 	secrets     *store.Memory[*machine.Secret]
 	nodes       *store.Memory[*machine.Node]
 
-	cluster *heartbeat.Cluster
-	host    *procdriver.Host
-	dir     string // for records, ledger and socket
+	cluster  *heartbeat.Cluster
+	workload *workload.Workload // what runs on the cluster's nodes
+	host     *procdriver.Host
+	drainer  func() (manager.Drainer, error) // of each new manager
+	dir      string                          // for records, ledgers, desks, volumes and socket
 }
 
 // The names of the one deployment, of what its machines are made from, and of
@@ -57,8 +61,9 @@ const (
 	silence   = 1200 * time.Millisecond
 )
 
-// newFleet makes the stores, the cluster and the host.
-func newFleet(dir, token string) (*fleet, error) {
+// newFleet makes the stores, the cluster, its workload and the host. tell is
+// called with what the workload has to tell.
+func newFleet(dir, token string, tell func(text string)) (*fleet, error) {
 	f := &fleet{
 		machines:    store.NewMemory(time.Now, manager.MachineIndexes()),
 		sets:        store.NewMemory(time.Now, manager.SetIndexes()),
@@ -75,12 +80,23 @@ func newFleet(dir, token string) (*fleet, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.host, err = procdriver.NewHost(procdriver.HostOptions{Ledger: f.ledger()})
+	f.workload, err = workload.New(workload.Options{
+		Desks: f.desks(), Volumes: filepath.Join(dir, "volumes"), Ledger: f.taskLedger(), Nodes: f.nodes, Tell: tell,
+	})
+	if err != nil {
+		return nil, err
+	}
+	f.drainer = f.newDrainer
+	f.host, err = procdriver.NewHost(procdriver.HostOptions{Ledger: f.ledger(), Tasks: f.desks()})
 	return f, err
 }
 
 func (f *fleet) socket() string { return filepath.Join(f.dir, "s") }
 func (f *fleet) ledger() string { return filepath.Join(f.dir, "ledger") }
+
+func (f *fleet) taskLedger() string { return filepath.Join(f.dir, "tasks") }
+
+func (f *fleet) desks() string { return filepath.Join(f.dir, "desks") }
 
 // machinePolicy has a short patience: a machine that is silent is replaced
 // within seconds. Everything else is as it usually is.
@@ -91,9 +107,33 @@ func machinePolicy() *machine.Policy {
 	return p
 }
 
+// drainPolicy waits a shorter time than usual for tasks and volumes of nodes
+// that don't answer any more. Everything else is as it usually is.
+func drainPolicy() *drain.Policy {
+	p := drain.DefaultPolicy()
+	p.TerminationBuffer = 500 * time.Millisecond
+	p.DetachTimeout = 5 * time.Second
+	return p
+}
+
+// newDrainer makes a drainer that empties one node at a time, so that what
+// leaves it can come up elsewhere before the next one is emptied.
+func (f *fleet) newDrainer() (manager.Drainer, error) {
+	return manager.NewDrainer(manager.DrainOptions{
+		Nodes:    f.nodes,
+		Workload: manager.Workload{Pods: f.workload, Budgets: f.workload, Volumes: f.workload},
+		Policy:   drainPolicy(),
+		Limit:    manager.DrainLimit{Max: 1},
+	})
+}
+
 // newManager makes a manager that remembers nothing of any before it.
 func (f *fleet) newManager(hooks manager.Hooks) (*manager.Manager, error) {
 	processes, err := procdriver.New(procdriver.Options{Dir: filepath.Join(f.dir, "machines"), Host: f.host})
+	if err != nil {
+		return nil, err
+	}
+	drainer, err := f.drainer()
 	if err != nil {
 		return nil, err
 	}
@@ -101,6 +141,7 @@ func (f *fleet) newManager(hooks manager.Hooks) (*manager.Manager, error) {
 		Machines: f.machines, Sets: f.sets, Deployments: f.deployments, Classes: f.classes, Secrets: f.secrets,
 		Driver:        driver.Deadline(processes, driver.Timeouts{Default: 20 * time.Second}),
 		Cluster:       f.cluster,
+		Drainer:       drainer,
 		MachinePolicy: machinePolicy(),
 		Hooks:         hooks,
 	})

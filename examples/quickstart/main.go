@@ -1,12 +1,14 @@
 // Quickstart runs a fleet whose machines are processes of this computer: it
 // creates machines, rolls them to a new version, loses one, restarts its manager
-// in the middle of a rollout, scales, and deletes everything.
+// in the middle of a rollout, scales, and deletes everything. Tasks run on the
+// machines, processes too, and are moved before a machine goes: as their
+// disruption budget allows, and one of them with its volume.
 //
 //	go run ./examples/quickstart
 //
 // fleet.go is what a program of your own would begin with: a store, a driver, a
-// cluster, a manager, and a deployment. acts.go is what happens to them. The
-// rest shows it, and counts processes by other means than the library's.
+// cluster, a drainer, a manager, and a deployment. acts.go is what happens to
+// them. Package workload stands for what an API server knows of pods. The rest shows it, and counts processes by other means than the library's.
 //
 // The last line says how it went, and so does the exit status: 0 only if every
 // promise was kept. Nothing is left behind, also after Ctrl-C.
@@ -23,6 +25,7 @@ import (
 
 	"github.com/millwright-go/millwright/examples/quickstart/agent"
 	"github.com/millwright-go/millwright/examples/quickstart/screen"
+	"github.com/millwright-go/millwright/examples/quickstart/task"
 )
 
 // limit is how long the whole may take; lastLimit is for a program that is
@@ -44,6 +47,9 @@ var (
 )
 
 func main() {
+	if task.Ordered() {
+		os.Exit(task.Main()) // this process is what runs on a machine
+	}
 	if agent.Ordered() {
 		os.Exit(agent.Main()) // this process is a machine
 	}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -17,13 +18,14 @@ import (
 
 	"github.com/millwright-go/millwright/examples/quickstart/agent"
 	"github.com/millwright-go/millwright/examples/quickstart/ledger"
+	"github.com/millwright-go/millwright/examples/quickstart/task"
 )
 
 // programEnvironment makes this test program the quickstart itself.
 const programEnvironment = "MILLWRIGHT_TEST_QUICKSTART"
 
 func TestMain(m *testing.M) {
-	if agent.Ordered() || os.Getenv(programEnvironment) != "" {
+	if task.Ordered() || agent.Ordered() || os.Getenv(programEnvironment) != "" {
 		main()
 	}
 	os.Exit(m.Run())
@@ -67,17 +69,21 @@ func startProgram(t *testing.T) *program {
 	return p
 }
 
-// lives reads the program's ledger, until it is removed.
-func (p *program) lives(t *testing.T) []ledger.Life {
+// lives reads the program's ledgers, of machines and of tasks, until they are
+// removed.
+func (p *program) lives(t *testing.T) (all []ledger.Life) {
 	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(p.temp, "*", "ledger"))
-	require.NoError(t, err)
-	if len(paths) == 0 {
-		return nil
+	for _, name := range []string{"ledger", "tasks"} {
+		paths, err := filepath.Glob(filepath.Join(p.temp, "*", name))
+		require.NoError(t, err)
+		if len(paths) == 0 {
+			continue
+		}
+		lives, err := ledger.Open(paths[0]).Lives()
+		require.NoError(t, err)
+		all = append(all, lives...)
 	}
-	lives, err := ledger.Open(paths[0]).Lives()
-	require.NoError(t, err)
-	return lives
+	return all
 }
 
 // until waits for the program to print a text, and returns all processes that
@@ -100,6 +106,8 @@ func alive(lives []ledger.Life) (n int) {
 
 var lastLine = regexp.MustCompile(`^settled: ([0-9]+) created, ([0-9]+) deleted, 0 orphans, 0 duplicates$`)
 
+var taskLine = regexp.MustCompile(`tasks counted [0-9]+ times: never fewer than ([0-9]+) of 12 serving \(budget: 9\)`)
+
 func TestQuickstartSettles(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a quarter of a minute")
@@ -114,6 +122,15 @@ func TestQuickstartSettles(t *testing.T) {
 	require.Equal(t, "19", match[1], "6, 6 for the first rollout, 1 for the one killed, 6 for the second")
 	require.Equal(t, match[1], match[2])
 	require.NotContains(t, p.printed(), "\x1b", "not a terminal")
+	counts := taskLine.FindAllStringSubmatch(p.printed(), -1)
+	require.Len(t, counts, 3, "two rollouts, and a smaller fleet")
+	for _, count := range counts {
+		least, err := strconv.Atoi(count[1])
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, least, tasks-maxUnavailable)
+		require.Less(t, least, tasks, "tasks were moved")
+	}
+	require.Contains(t, p.printed(), "task db-0 and its volume went from machine")
 	require.Zero(t, alive(seen))
 	p.leftNothing(t)
 }
@@ -178,7 +195,7 @@ func TestKilledProgramLeavesNobody(t *testing.T) {
 	t.Parallel()
 	p := startProgram(t)
 	seen := p.until(t, "2. A new version")
-	require.Positive(t, alive(seen))
+	require.GreaterOrEqual(t, alive(seen), replicas+tasks+1)
 	require.NoError(t, p.cmd.Process.Kill())
 	require.Error(t, p.cmd.Wait())
 	require.Eventually(t, func() bool { return alive(seen) == 0 && len(p.survivors(t)) == 0 },

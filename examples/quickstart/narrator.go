@@ -114,13 +114,22 @@ func (p *play) table() screen.Table {
 	})
 	now, pids := p.census.latest()
 	t := screen.Table{
-		Title:  fmt.Sprintf("-- %d machines; %d processes, %d serving", len(machines), now.processes, now.serving),
-		Header: []string{"MACHINE", "CLASS", "PHASE", "NODE", "PID", "AGE", "WHY"},
+		Title: fmt.Sprintf("-- %d machines; %d processes, %d serving; %d tasks serving",
+			len(machines), now.processes, now.serving, p.tasks.latest().front),
+		Header: []string{"MACHINE", "CLASS", "PHASE", "NODE", "PID", "TASKS", "AGE", "WHY"},
 	}
 	for _, m := range machines {
 		t.Rows = append(t.Rows, p.row(ctx, m, pids[m.Name]))
 	}
 	return t
+}
+
+// tasksCell is the number of a machine's tasks, and the one that has a volume.
+func tasksCell(names []string) string {
+	if i := slices.Index(names, dataTask); i >= 0 {
+		return fmt.Sprintf("%d+%s", len(names)-1, dataTask)
+	}
+	return strconv.Itoa(len(names))
 }
 
 func (p *play) row(ctx context.Context, m *machine.Machine, pid int) []screen.Cell {
@@ -139,6 +148,6 @@ func (p *play) row(ctx context.Context, m *machine.Machine, pid int) []screen.Ce
 	}
 	return []screen.Cell{
 		{Text: m.Name}, {Text: m.Spec.Class.Name}, {Text: cmp.Or(string(phase), "new"), Tone: toneOf(phase)}, {Text: node},
-		{Text: process}, {Text: time.Since(m.CreatedAt).Truncate(time.Second).String()}, {Text: p.narrator.noted(m.Key), Tone: screen.Dim},
+		{Text: process}, {Text: tasksCell(p.workload.Tasks(m.Name))}, {Text: time.Since(m.CreatedAt).Truncate(time.Second).String()}, {Text: p.narrator.noted(m.Key), Tone: screen.Dim},
 	}
 }

@@ -26,6 +26,7 @@ type play struct {
 	narrator *narrator
 	book     *ledger.Book
 	census   *census
+	tasks    *taskCensus
 
 	changed    chan struct{} // filled when an object has changed
 	background sync.WaitGroup
@@ -54,11 +55,13 @@ func newPlay(out io.Writer, options screen.Options) (*play, error) {
 		return nil, err
 	}
 	token := rand.Text()
-	f, err := newFleet(dir, token)
+	p := &play{token: token, changed: make(chan struct{}, 1)}
+	f, err := newFleet(dir, token, func(text string) { p.screen.Line(screen.Plain, text) })
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	p := &play{fleet: f, token: token, book: ledger.Open(f.ledger()), changed: make(chan struct{}, 1)}
+	p.fleet, p.book = f, ledger.Open(f.ledger())
+	p.tasks = &taskCensus{book: ledger.Open(f.taskLedger())}
 	p.census = &census{book: p.book, machines: f.machines}
 	p.screen = screen.New(out, options, p.table)
 	p.narrator = newNarrator(p.screen)
@@ -77,8 +80,8 @@ func shortDir() (string, error) {
 	return dir, err
 }
 
-// begin starts what goes on all the time: the cluster, the census, the screen,
-// and at first one manager. It is independent of what ends the acts, since
+// begin starts what goes on all the time: the cluster and its workload, the
+// censuses, the screen, and at first one manager. It is independent of what ends the acts, since
 // cleaning up needs it.
 func (p *play) begin() error {
 	ctx, end := context.WithCancel(context.Background())
@@ -88,7 +91,13 @@ func (p *play) begin() error {
 			p.screen.Line(screen.Bad, "the cluster broke: "+err.Error())
 		}
 	})
+	p.background.Go(func() {
+		if err := p.workload.Run(ctx); ctx.Err() == nil {
+			p.screen.Line(screen.Bad, "the workload broke: "+err.Error())
+		}
+	})
 	p.background.Go(func() { p.census.run(ctx) })
+	p.background.Go(func() { p.tasks.run(ctx) })
 	p.background.Go(func() { p.screen.Run(ctx) })
 	p.watchStores(ctx)
 	return p.startManager()
@@ -154,10 +163,16 @@ func (p *play) say(format string, args ...any) {
 // close ends everything, in whatever state it is, and says what it found.
 func (p *play) close(ctx context.Context, failed error) error {
 	p.stopManager()
+	var orphans []ledger.Life
 	if failed == nil {
 		failed = p.checkAccount(ctx)
+		running, err := p.tasks.book.Survivors()
+		orphans, failed = running, errors.Join(failed, err)
 	}
 	killed, err := p.killAll()
+	for _, life := range orphans {
+		killed[life.Instance] = true
+	}
 	failed = errors.Join(failed, err)
 	if p.end != nil {
 		p.end()
@@ -182,7 +197,8 @@ func (p *play) close(ctx context.Context, failed error) error {
 }
 
 // killAll kills whatever still runs: by the ledger, and what has not come to
-// enter itself. It returns the instances.
+// enter itself. Tasks end with their machines; one that has not is killed too.
+// It returns the instances.
 func (p *play) killAll() (map[string]bool, error) {
 	survivors, err := p.book.Kill()
 	killed := make(map[string]bool)
@@ -192,7 +208,11 @@ func (p *play) killAll() (map[string]bool, error) {
 	for _, instance := range p.host.Close() {
 		killed[instance] = true
 	}
-	return killed, err
+	stuck, more := p.tasks.book.Kill()
+	for _, life := range stuck {
+		killed[life.Instance] = true
+	}
+	return killed, errors.Join(err, more)
 }
 
 // checkAccount waits until the end of every process was seen.

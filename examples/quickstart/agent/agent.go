@@ -173,6 +173,11 @@ func (a *agent) work(ctx context.Context, joins <-chan heartbeat.Join) error {
 	if err := a.enter(ledger.Serving, ""); err != nil {
 		return err
 	}
+	stop, err := a.runTasks(ctx)
+	if err != nil {
+		return err
+	}
+	defer stop()
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	var sender *heartbeat.Sender

@@ -22,6 +22,9 @@ type Order struct {
 	Registry   string        `json:"registry"` // directory of the cluster's records
 	Ledger     string        `json:"ledger"`   // path; empty: no account is kept
 	Boot       time.Duration `json:"boot"`     // how long it takes before the first heartbeat
+	// Tasks is the directory in which the machine finds its tasks (task.Desk).
+	// Empty: it runs none.
+	Tasks string `json:"tasks,omitempty"`
 }
 
 // Environ is the environment of an agent with this order.
@@ -51,6 +54,10 @@ const (
 	ReportSeated = "seated"
 	ReportTurned = "turned away"
 )
+
+// PresenceFD is a descriptor that an agent with Tasks keeps, and hands on to
+// them, for whoever started it to see when all of them have ended.
+const PresenceFD = 4
 
 // letter is the first line of an agent's standard input. The user data in it is
 // a secret, which is why it is in neither arguments nor environment.

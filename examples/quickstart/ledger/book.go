@@ -18,7 +18,8 @@ type Life struct {
 	Began    time.Time // when it was born
 	Seated   bool
 	Turned   bool
-	Serving  bool
+	Serving  bool // it has booted
+	Leaving  bool // it was told to end
 	Ended    bool
 }
 
@@ -85,6 +86,8 @@ func (b *Book) enter(e Entry) {
 		life.Turned = true
 	case Serving:
 		life.Serving = true
+	case Leaving:
+		life.Leaving = true
 	case Ended:
 		life.Ended = true
 	case Overlap:

@@ -31,6 +31,8 @@ const (
 	Turned Event = "turned away"
 	// Serving: it has booted and does its work.
 	Serving Event = "serving"
+	// Leaving: it was told to end, and does no work any more.
+	Leaving Event = "leaving"
 	// Ended: its parent has waited for it. Note says how it ended.
 	Ended Event = "ended"
 )

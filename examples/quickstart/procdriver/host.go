@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -24,6 +25,9 @@ import (
 type Host struct {
 	options HostOptions
 	running sync.WaitGroup
+	// Agents and their tasks have the one end, so that the other one ends with
+	// the last of them. Of tasks nothing else is known here.
+	presence, absence *os.File
 
 	mu       sync.Mutex
 	children map[string]*child // by instance; those not waited for yet
@@ -39,7 +43,14 @@ type HostOptions struct {
 	// Ledger is the path of the ledger that processes are entered in. Empty:
 	// no account is kept.
 	Ledger string
+	// Tasks is where agents find their tasks, each in a directory of the
+	// machine's name. Empty: they run none.
+	Tasks string
 }
+
+// absencePatience is how long tasks may take to notice that their agents are
+// gone.
+const absencePatience = 10 * time.Second
 
 // NewHost returns a host without processes.
 func NewHost(o HostOptions) (*Host, error) {
@@ -50,7 +61,11 @@ func NewHost(o HostOptions) (*Host, error) {
 		}
 		o.Program = program
 	}
-	return &Host{options: o, children: make(map[string]*child)}, nil
+	absence, presence, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	return &Host{options: o, presence: presence, absence: absence, children: make(map[string]*child)}, nil
 }
 
 // child is a process that was started and not waited for yet.
@@ -68,6 +83,9 @@ func (h *Host) start(ctx context.Context, o agent.Order, userData []byte) error 
 		return failure(err, "the process was not started")
 	}
 	o.Ledger = h.options.Ledger
+	if h.options.Tasks != "" {
+		o.Tasks = filepath.Join(h.options.Tasks, o.Machine)
+	}
 	c, report, err := h.spawn(o)
 	if err != nil {
 		return failure(err, "the process can't be started")
@@ -106,7 +124,7 @@ func (h *Host) spawn(o agent.Order) (c *child, report *os.File, err error) {
 	cmd.Args = []string{"machine " + o.Machine}
 	cmd.Env = append(o.Environ(), h.options.Env...)
 	cmd.Stdin = theirInput
-	cmd.ExtraFiles = []*os.File{theirReport}
+	cmd.ExtraFiles = []*os.File{theirReport, h.presence} // agent.ReportFD, agent.PresenceFD
 	// A group of its own: what is typed at a terminal is not meant for it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
@@ -158,8 +176,9 @@ func (h *Host) await(ctx context.Context, instance string) error {
 	}
 }
 
-// Close kills the processes that still run, waits for all, and returns the
-// instances that it had to kill. No driver may use the host any more.
+// Close kills the processes that still run, waits for all and for their tasks,
+// and returns the instances that it had to kill. No driver may use the host any
+// more.
 func (h *Host) Close() []string {
 	h.mu.Lock()
 	var killed []string
@@ -171,5 +190,9 @@ func (h *Host) Close() []string {
 	}
 	h.mu.Unlock()
 	h.running.Wait()
+	_ = h.presence.Close()
+	_ = h.absence.SetReadDeadline(time.Now().Add(absencePatience))
+	_, _ = h.absence.Read(make([]byte, 1)) // nobody writes: it ends with the last task
+	_ = h.absence.Close()
 	return killed
 }

@@ -35,6 +35,15 @@ func (l *Lock) write(text []byte) error {
 	return err
 }
 
+// Try locks the file of that path, which must be there; ErrHeld: another
+// process has it.
+func Try(path string) (*Lock, error) { return tryLock(path, 0) }
+
+// Take is Try, but waits for as long as another process has the file.
+func Take(ctx context.Context, path string) (*Lock, error) {
+	return wait(ctx, func() (*Lock, error) { return Try(path) })
+}
+
 // tryLock locks the file of that path. flags may hold os.O_CREATE.
 func tryLock(path string, flags int) (*Lock, error) {
 	for {

@@ -1,0 +1,41 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/millwright-go/millwright/examples/quickstart/task"
+)
+
+// tasksGrace is what tasks get when their agent is told to end: less than an
+// agent itself gets from who tells it.
+const tasksGrace = time.Second
+
+// runTasks lets the machine's tasks run until stop is called, which takes them
+// all down. An agent that ends takes them down in any case: their input ends.
+func (a *agent) runTasks(ctx context.Context) (stop func(), err error) {
+	if a.Tasks == "" {
+		return func() {}, nil
+	}
+	syscall.CloseOnExec(PresenceFD) // it is handed on by name
+	runner, err := task.NewRunner(task.At(a.Tasks), os.NewFile(PresenceFD, "presence"))
+	if err != nil {
+		return nil, err
+	}
+	looking, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	running.Go(func() { runner.Run(looking) })
+	return func() {
+		cancel()
+		running.Wait()
+		grace := time.Duration(0)
+		if errors.Is(context.Cause(ctx), errTold) {
+			grace = tasksGrace
+		}
+		runner.Stop(grace)
+	}, nil
+}

@@ -1,0 +1,162 @@
+package task
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/millwright-go/millwright/examples/quickstart/registry"
+)
+
+// Desk is the directory of one node: orders that the cluster puts there,
+// reports of the node's agent, and the volumes that are attached to the node.
+type Desk struct{ path string }
+
+// At returns the desk of that path. Where there is no directory, it is empty.
+func At(path string) *Desk { return &Desk{path} }
+
+// Letter is an order with what has become of it since it was given.
+type Letter struct {
+	Order
+	// Told says that the task is to end.
+	Told bool `json:"told,omitempty"`
+	// Grace is how long a task that was told to end may take before it is
+	// killed. Zero: it is killed at once.
+	Grace time.Duration `json:"grace,omitempty"`
+}
+
+// State is what an agent reports of a task.
+type State string
+
+// The states. Until there is a report, nothing is known.
+const (
+	Serving State = "Serving"
+	// Ended: the process was waited for, or will never be started.
+	Ended State = "Ended"
+)
+
+// Report of an agent about a task.
+type Report struct {
+	State State  `json:"state"`
+	PID   int    `json:"pid,omitempty"`
+	Note  string `json:"note,omitempty"` // how it ended
+}
+
+const (
+	orderSuffix  = ".order"
+	reportSuffix = ".report"
+)
+
+// Give puts an order there, or what has become of it.
+func (d *Desk) Give(l Letter) error {
+	if err := errors.Join(l.validate(), registry.CheckName(l.UID)); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(d.path, 0o700); err != nil {
+		return err
+	}
+	return d.write(l.UID+orderSuffix, l)
+}
+
+// Report puts a report there.
+func (d *Desk) Report(uid string, r Report) error { return d.write(uid+reportSuffix, r) }
+
+// write writes a file in one step.
+func (d *Desk) write(name string, content any) error {
+	text, err := json.Marshal(content)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(d.path, name)
+	if err := os.WriteFile(path+".new", text, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
+}
+
+// Orders returns what lies there, by UID.
+func (d *Desk) Orders() (map[string]Letter, error) {
+	return read[Letter](d, orderSuffix)
+}
+
+// Reports returns the reports, by UID.
+func (d *Desk) Reports() (map[string]Report, error) {
+	return read[Report](d, reportSuffix)
+}
+
+func read[T any](d *Desk, suffix string) (map[string]T, error) {
+	files, err := os.ReadDir(d.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	all := make(map[string]T)
+	for _, file := range files {
+		uid, ok := strings.CutSuffix(file.Name(), suffix)
+		if !ok {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(d.path, file.Name()))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // it has gone meanwhile
+		}
+		var content T
+		if err == nil {
+			err = json.Unmarshal(text, &content)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", file.Name(), err)
+		}
+		all[uid] = content
+	}
+	return all, nil
+}
+
+// Drop takes an order and its report away. The order goes first: an agent that
+// finds none starts nothing.
+func (d *Desk) Drop(uid string) error {
+	return errors.Join(gone(os.Remove(filepath.Join(d.path, uid+orderSuffix))),
+		gone(os.Remove(filepath.Join(d.path, uid+reportSuffix))))
+}
+
+// Mount is the path of a volume that is attached to the node.
+func (d *Desk) Mount(volume string) string { return filepath.Join(d.path, volume+".volume") }
+
+// Attach lets the node's tasks open the volume of that path, under Mount. To do
+// so again is harmless.
+func (d *Desk) Attach(volume, path string) error {
+	if err := os.MkdirAll(d.path, 0o700); err != nil {
+		return err
+	}
+	err := os.Link(path, d.Mount(volume))
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	return err
+}
+
+// Detach takes a volume away. registry.ErrHeld: a process has it still.
+func (d *Desk) Detach(volume string) error {
+	lock, err := registry.Try(d.Mount(volume))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return lock.Remove()
+}
+
+func gone(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}

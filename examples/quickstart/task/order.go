@@ -1,0 +1,65 @@
+// Package task is what runs on a machine of the quickstart: a task is a child
+// process of the machine's agent. It serves until it is told to end, and it
+// ends by itself when its agent is gone. Orders and reports lie in a directory
+// of the node, the desk.
+package task
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+)
+
+// environment is the variable that makes a program a task.
+const environment = "MILLWRIGHT_TASK"
+
+// Order is what a task is told when it is started.
+type Order struct {
+	Name   string `json:"name"`   // of the task; a later process may have the same
+	UID    string `json:"uid"`    // unique to this process
+	Ledger string `json:"ledger"` // path of the tasks' ledger; empty: no account is kept
+	// Volume is the path of the file that the task locks before anything else.
+	// Empty: it needs none. The file must be there: it is attached.
+	Volume string `json:"volume,omitempty"`
+	// Boot is how long the task takes until it serves.
+	Boot time.Duration `json:"boot"`
+	// Linger is how long it takes to end when it is told to. It does not serve
+	// then.
+	Linger time.Duration `json:"linger"`
+}
+
+// Environ is the environment of a task with this order.
+func (o Order) Environ() []string {
+	text, _ := json.Marshal(o) // strings and numbers
+	return []string{environment + "=" + string(text), "GOMAXPROCS=1"}
+}
+
+// Ordered tells whether this process was started as a task. A program that can
+// be one asks it first of all, and calls Main.
+func Ordered() bool { return os.Getenv(environment) != "" }
+
+func readOrder(text string) (Order, error) {
+	var o Order
+	if err := json.Unmarshal([]byte(text), &o); err != nil {
+		return Order{}, fmt.Errorf("%s can't be read: %w", environment, err)
+	}
+	return o, o.validate()
+}
+
+func (o Order) validate() error {
+	switch {
+	case o.Name == "" || o.UID == "":
+		return errors.New("an order needs a name and a UID")
+	case o.Boot < 0 || o.Linger < 0:
+		return errors.New("an order's times must not be negative")
+	}
+	return nil
+}
+
+// What a task reports, once, on its first descriptor beyond the standard ones.
+const (
+	reportFD      = 3
+	reportServing = "serving"
+)

@@ -1,0 +1,184 @@
+package task
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/millwright-go/millwright/examples/quickstart/ledger"
+	"github.com/millwright-go/millwright/examples/quickstart/procid"
+	"github.com/millwright-go/millwright/examples/quickstart/registry"
+)
+
+const (
+	lifetime = 4 * time.Minute // no task lives longer, whatever happens
+	patience = 2 * time.Second // how long it waits for its volume
+)
+
+// Exit statuses of a task.
+const (
+	exitDone    = 0
+	exitFailed  = 1
+	exitMisused = 64
+	exitTurned  = 75
+)
+
+// Why a task ends.
+var (
+	errTold     = errors.New("told to end")
+	errAlone    = errors.New("the agent that started it is gone")
+	errLifetime = errors.New("its longest lifetime is over")
+)
+
+// Main is a task's life. It returns the exit status.
+func Main() int {
+	order, err := readOrder(os.Getenv(environment))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "task:", err)
+		return exitMisused
+	}
+	t := &task{Order: order}
+	switch err := t.live(); {
+	case err == nil || errors.Is(err, errAlone):
+		return exitDone
+	case errors.Is(err, registry.ErrHeld):
+		return exitTurned
+	default:
+		fmt.Fprintf(os.Stderr, "task %s: %v\n", order.Name, err)
+		return exitFailed
+	}
+}
+
+type task struct {
+	Order
+	id procid.ID
+}
+
+// live enters the ledger before anything else, then takes its volume, boots,
+// and serves until it is to end.
+func (t *task) live() error {
+	var err error
+	if t.id, err = procid.Self(); err != nil {
+		return err
+	}
+	if err := t.enter(ledger.Born, ""); err != nil {
+		return err
+	}
+	signal.Ignore(syscall.SIGINT, syscall.SIGHUP) // a terminal's, meant for the program
+	told := make(chan os.Signal, 1)
+	signal.Notify(told, syscall.SIGTERM)
+	alone, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin) // ends when nobody holds the other end
+		cancel(errAlone)
+	}()
+	alone, over := context.WithTimeoutCause(alone, lifetime, errLifetime)
+	defer over()
+
+	volume, err := t.mount(alone)
+	if err != nil {
+		return errors.Join(err, t.enter(ledger.Turned, err.Error()))
+	}
+	if volume != nil {
+		defer volume.Release()
+	}
+	if err := t.enterSeated(); err != nil {
+		return err
+	}
+	return t.serve(alone, told)
+}
+
+func (t *task) enter(event ledger.Event, note string) error {
+	if t.Ledger == "" {
+		return nil
+	}
+	return ledger.Append(t.Ledger, ledger.Entry{
+		Event: event, Machine: t.Name, Instance: t.UID, ID: t.id, At: time.Now(), Note: note,
+	})
+}
+
+// mount takes the volume for this process alone, or says why it can't. It does
+// not wait for long: whoever holds a volume that is attached here should have
+// ended before.
+func (t *task) mount(ctx context.Context) (*registry.Lock, error) {
+	if t.Volume == "" {
+		return nil, nil //nolint:nilnil // it needs none
+	}
+	within, cancel := context.WithTimeoutCause(ctx, patience, registry.ErrHeld)
+	defer cancel()
+	lock, err := registry.Take(within, t.Volume)
+	if within.Err() != nil && lock == nil {
+		err = context.Cause(within)
+	}
+	return lock, err
+}
+
+// enterSeated enters that nothing stands in the way any more, and every other
+// process of this name that the ledger knows and the process table shows alive
+// right now.
+func (t *task) enterSeated() error {
+	if err := t.enter(ledger.Seated, ""); err != nil || t.Ledger == "" {
+		return err
+	}
+	others, err := ledger.Open(t.Ledger).Alive()
+	if err != nil {
+		return err
+	}
+	for _, other := range others {
+		if other.Machine == t.Name && other.Instance != t.UID && other.ID.Alive() {
+			err = errors.Join(err, t.enter(ledger.Overlap, other.Instance))
+		}
+	}
+	return err
+}
+
+// serve boots and serves. Told to end it leaves the service at once, and takes
+// its time.
+func (t *task) serve(alone context.Context, told <-chan os.Signal) error {
+	switch err := pause(alone, told, t.Boot); {
+	case errors.Is(err, errTold):
+		return t.leave(alone)
+	case err != nil:
+		return err
+	}
+	// The ledger first: what the cluster counts is never more than what serves.
+	if err := t.enter(ledger.Serving, ""); err != nil {
+		return err
+	}
+	report := os.NewFile(reportFD, "report")
+	_, _ = fmt.Fprintln(report, reportServing)
+	_ = report.Close()
+	select {
+	case <-alone.Done():
+		return context.Cause(alone)
+	case <-told:
+	}
+	return t.leave(alone)
+}
+
+func (t *task) leave(alone context.Context) error {
+	if err := t.enter(ledger.Leaving, ""); err != nil {
+		return err
+	}
+	return pause(alone, nil, t.Linger)
+}
+
+// pause waits, unless it is told to end or is alone.
+func pause(alone context.Context, told <-chan os.Signal, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-alone.Done():
+		return context.Cause(alone)
+	case <-told:
+		return errTold
+	case <-timer.C:
+		return nil
+	}
+}

@@ -1,0 +1,143 @@
+package workload
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/millwright-go/millwright/drain"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+)
+
+// keep brings every app to its number of tasks. What was told to end counts no
+// more, but keeps its name, which a task with a volume has to wait for.
+func (w *Workload) keep(now time.Time) {
+	for _, app := range w.apps {
+		have := w.of(app)
+		staying := slices.DeleteFunc(slices.Clone(have), (*pod).going)
+		for i := len(staying); i < app.Replicas; i++ {
+			if name, free := w.name(app, have); free {
+				have = append(have, w.add(app, name, now))
+			}
+		}
+		w.dismiss(staying, len(staying)-app.Replicas, now)
+	}
+}
+
+// of are the pods of an app.
+func (w *Workload) of(app *App) (pods []*pod) {
+	for _, p := range w.pods {
+		if p.app == app {
+			pods = append(pods, p)
+		}
+	}
+	return pods
+}
+
+// name is one for a new task; false: it has to wait for one.
+func (w *Workload) name(app *App, have []*pod) (string, bool) {
+	if !app.Volume {
+		return app.Name + "-" + strconv.Itoa(w.number+1), true
+	}
+	for i := range app.Replicas {
+		name := app.Name + "-" + strconv.Itoa(i)
+		if !slices.ContainsFunc(have, func(p *pod) bool { return p.Name == name }) {
+			return name, true
+		}
+	}
+	return "", false
+}
+
+func (w *Workload) add(app *App, name string, now time.Time) *pod {
+	w.number++
+	kind := "ReplicaSet"
+	var claims []string
+	if app.Volume {
+		kind, claims = "StatefulSet", []string{claimOf(name)}
+	}
+	p := &pod{app: app, number: w.number, Pod: &drain.Pod{
+		Key: object.Key{Namespace: Namespace, Name: name}, UID: "task-" + strconv.Itoa(w.number),
+		Owner:  &object.Owner{Kind: kind, Name: app.Name, UID: "app-" + app.Name},
+		Labels: map[string]string{appLabel: app.Name}, CreatedAt: now.Truncate(time.Second),
+		Grace: app.Grace, Claims: claims,
+	}}
+	w.pods = append(w.pods, p)
+	return p
+}
+
+// dismiss ends n tasks: those that serve nobody first, then those on the
+// fullest nodes, the youngest first.
+func (w *Workload) dismiss(staying []*pod, n int, now time.Time) {
+	for ; n > 0; n-- {
+		slices.SortFunc(staying, func(a, b *pod) int {
+			return cmp.Or(numeral(w.healthy(a))-numeral(w.healthy(b)), w.load(b.node)-w.load(a.node), b.number-a.number)
+		})
+		_ = w.end(staying[0], staying[0].Grace, now) // tried again in the next round
+		staying = staying[1:]
+	}
+}
+
+func numeral(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// bind puts tasks on nodes: each on the one with the fewest that takes any. A
+// node that is about to be drained is a last resort: a task would move twice.
+func (w *Workload) bind() {
+	for _, p := range w.pods {
+		if p.node != "" || p.going() {
+			continue
+		}
+		if best := w.choose(); best != "" {
+			p.node = best
+			w.changed(best)
+		}
+	}
+}
+
+func (w *Workload) choose() (best string) {
+	for name, n := range w.nodes {
+		if !takes(n) {
+			continue
+		}
+		if best == "" || cmp.Or(numeral(ends(n))-numeral(ends(w.nodes[best])), w.load(name)-w.load(best), cmp.Compare(name, best)) < 0 {
+			best = name
+		}
+	}
+	return best
+}
+
+// ends tells whether the node's machine is known to go.
+func ends(n *machine.Node) bool { return has(n, machine.NodeTerminating) }
+
+func has(n *machine.Node, condition string) bool {
+	c := object.FindCondition(n.Conditions, condition)
+	return c != nil && c.Status == object.True
+}
+
+// load is how many tasks there are on a node that are to stay.
+func (w *Workload) load(node string) (n int) {
+	for _, p := range w.pods {
+		if p.node == node && !p.going() {
+			n++
+		}
+	}
+	return n
+}
+
+// takes tells whether a node takes new tasks.
+func takes(n *machine.Node) bool {
+	if n.Unschedulable || n.Deleted() || !ready(n) {
+		return false
+	}
+	return !slices.ContainsFunc(n.Taints, func(t object.Taint) bool {
+		return t.Effect == object.NoSchedule || t.Effect == object.NoExecute
+	})
+}
+
+func ready(n *machine.Node) bool { return has(n, machine.NodeReady) }
