@@ -42,6 +42,9 @@ func (d *decision) scale() (Plan, bool) {
 	}
 	var plan Plan
 	for _, step := range steps {
+		if d.o.Frozen && step.To > step.From {
+			continue
+		}
 		if s := d.named(step.Name); s != nil {
 			why := Why{Reason: ReasonScale, Name: step.Name, From: step.From, To: step.To, Rollout: step.Why}
 			plan.Scale = append(plan.Scale, Order{d.resized(s, step.To), why})

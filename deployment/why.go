@@ -38,6 +38,7 @@ const (
 	ReasonGoing        Reason = "WaitingForSets"
 	ReasonReleased     Reason = "Deleted"
 	ReasonPaused       Reason = "Paused"
+	ReasonFrozen       Reason = "Frozen"
 	ReasonRevision     Reason = "SetRevision"
 	ReasonRecord       Reason = "RevisionRecorded"
 	ReasonPrune        Reason = "DeleteOldSet"
@@ -94,6 +95,7 @@ var sentences = map[Reason]string{
 	ReasonGoing:        "being deleted; waiting for {count} {sets} to go",
 	ReasonReleased:     "no set is left: letting the record go",
 	ReasonPaused:       "paused: {rollout}",
+	ReasonFrozen:       "frozen: no set is created, and none grows: {rollout}",
 	ReasonRevision:     "set {name} has the wanted template: it is revision {revision} from now on",
 	ReasonRecord:       "revision {revision} is being rolled out, by set {name}",
 	ReasonPrune:        "set {name} of revision {revision} is empty, and no more than {of} old {sets} may stay: deleting it",

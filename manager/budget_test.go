@@ -11,6 +11,7 @@ import (
 	"github.com/millwright-go/millwright/driver/drivertest"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
 	"github.com/millwright-go/millwright/store"
@@ -146,6 +147,8 @@ func TestP24TwoAskAtTheSameTime(t *testing.T) {
 		keys := keysOf(w.machines)
 		first, second := &fuse{}, w.start(&fuse{}, false)
 		p = w.start(first, false)
+		require.NoError(t, second.lookAt(manager.KindReachability))
+		require.NoError(t, p.lookAt(manager.KindReachability))
 		first.calls, disturbed = 0, false
 		first.meanwhile = func(call int) {
 			if call == at {

@@ -2,6 +2,7 @@ package manager_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -160,6 +161,7 @@ func (w *world) lose(_ object.Key, move machine.Move, _ machine.Why) {
 func (w *world) round(p *process) (next time.Time) {
 	keys := map[manager.Kind][]object.Key{
 		manager.KindDeployment: keysOf(w.deployments), manager.KindSet: keysOf(w.sets), manager.KindMachine: keysOf(w.machines),
+		manager.KindReachability: {manager.Fleet}, manager.KindOrphans: {manager.Fleet}, manager.KindUnmanaged: {manager.Fleet},
 	}
 	for _, r := range p.Reconcilers() {
 		for _, key := range keys[r.Kind()] {
@@ -175,6 +177,17 @@ func (w *world) round(p *process) (next time.Time) {
 		}
 	}
 	return next
+}
+
+// lookAt makes one pass of what is looked after for the whole fleet.
+func (p *process) lookAt(kind manager.Kind) error {
+	for _, r := range p.Reconcilers() {
+		if r.Kind() == kind {
+			_, err := r.Reconcile(ctx, manager.Fleet)
+			return err
+		}
+	}
+	return errors.New("there is no reconciler of kind " + string(kind))
 }
 
 func keysOf[T object.Object[T]](c store.Collection[T]) []object.Key {
