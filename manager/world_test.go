@@ -181,7 +181,7 @@ func (w *world) round(p *process) (next time.Time) {
 			}
 			if err != nil && (w.controlDown || w.targetDown) {
 				require.ErrorIs(w.t, err, errOutage)
-				result.At = w.at.Add(time.Second)
+				result.At = w.at.Add(15 * time.Second)
 				err = nil
 			}
 			require.NoError(w.t, err)
