@@ -86,11 +86,13 @@ func TestReplacementsStayWithinTheBudget(t *testing.T) {
 // replacement, and all are healed in the end.
 func TestP24BudgetKilledAnywhere(t *testing.T) {
 	total := &fuse{}
-	undisturbed := newPlague(t, safety.DefaultPolicy())
+	policy := safety.DefaultPolicy()
+	policy.CheckPeriod, policy.OrphanPeriod = time.Hour, time.Hour // another test's subject
+	undisturbed := newPlague(t, policy)
 	undisturbed.run(undisturbed.start(total, false), unexpected(t))
 	for _, after := range []bool{false, true} {
 		for n := 1; n <= total.calls; n++ {
-			w := newPlague(t, safety.DefaultPolicy())
+			w := newPlague(t, policy)
 			w.run(w.start(&fuse{blowAt: n, after: after}, false), func() *process { return w.start(&fuse{}, false) })
 			require.LessOrEqual(t, w.worst, 1, "call %d, after %t", n, after)
 		}
