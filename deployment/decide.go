@@ -148,6 +148,9 @@ func (d *decision) wait() Plan {
 	if d.deployment.Spec.Paused {
 		why.Reason = ReasonPaused
 	}
+	if d.o.Frozen {
+		why.Reason = ReasonFrozen
+	}
 	warn := d.deployment.Spec.Strategy.tolerated()
 	switch {
 	case d.held():

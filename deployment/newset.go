@@ -23,7 +23,7 @@ func (d *decision) wanted(s *machineset.Set) bool {
 // obtainNewSet creates the new set, without machines, unless there is one or
 // the deployment is paused.
 func (d *decision) obtainNewSet() (Plan, bool) {
-	if d.current != nil || d.held() || d.deployment.Spec.Paused {
+	if d.current != nil || d.held() || d.deployment.Spec.Paused || d.o.Frozen {
 		return Plan{}, false
 	}
 	set := d.bearNewSet()

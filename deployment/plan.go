@@ -29,6 +29,8 @@ type Observation struct {
 	// Live says that everything above was read live in this pass, in this
 	// order: the deployment; its sets and the orphans; the machines.
 	Live bool
+	// Frozen has no set created and none grow. The rest goes on.
+	Frozen bool
 	// Taken is what the name of a new set turned out to belong to, after its
 	// creation was answered "already exists". Nil: it was not.
 	Taken *Taken

@@ -53,6 +53,9 @@ func (d *decision) scale() (Plan, bool) {
 	d.handOver(steps)
 	var plan Plan
 	for _, step := range steps {
+		if d.o.Frozen && step.To > step.From {
+			continue
+		}
 		if f := d.resizable(step.Name); f != nil {
 			s := f.set
 			why := Why{Reason: ReasonScale, Name: s.Name, From: step.From, To: step.To, Rollout: step.Why}

@@ -43,6 +43,7 @@ const (
 	ReasonGoing        Reason = "WaitingForSets"
 	ReasonReleased     Reason = "Deleted"
 	ReasonPaused       Reason = "Paused"
+	ReasonFrozen       Reason = "Frozen"
 	ReasonRevision     Reason = "SetRevision"
 	ReasonRecord       Reason = "RevisionRecorded"
 	ReasonPrune        Reason = "DeleteOldSet"
@@ -115,6 +116,7 @@ var sentences = map[Reason]string{
 	ReasonGoing:        "being deleted; waiting for {count} {sets} to go",
 	ReasonReleased:     "no set is left: letting the record go",
 	ReasonPaused:       "paused: {rollout}",
+	ReasonFrozen:       "frozen: no set is created, and none grows: {rollout}",
 	ReasonRevision:     "set {name} has the wanted template: it is revision {revision} from now on",
 	ReasonRecord:       "revision {revision} is being rolled out, by set {name}",
 	ReasonClose:        "set {name} creates no machines while its machines are updated in place",

@@ -11,6 +11,7 @@ import (
 	"github.com/millwright-go/millwright/driver/drivertest"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
 	"github.com/millwright-go/millwright/store"
@@ -85,11 +86,13 @@ func TestReplacementsStayWithinTheBudget(t *testing.T) {
 // replacement, and all are healed in the end.
 func TestP24BudgetKilledAnywhere(t *testing.T) {
 	total := &fuse{}
-	undisturbed := newPlague(t, safety.DefaultPolicy())
+	policy := safety.DefaultPolicy()
+	policy.CheckPeriod, policy.OrphanPeriod = time.Hour, time.Hour // another test's subject
+	undisturbed := newPlague(t, policy)
 	undisturbed.run(undisturbed.start(total, false), unexpected(t))
 	for _, after := range []bool{false, true} {
 		for n := 1; n <= total.calls; n++ {
-			w := newPlague(t, safety.DefaultPolicy())
+			w := newPlague(t, policy)
 			w.run(w.start(&fuse{blowAt: n, after: after}, false), func() *process { return w.start(&fuse{}, false) })
 			require.LessOrEqual(t, w.worst, 1, "call %d, after %t", n, after)
 		}
@@ -146,6 +149,8 @@ func TestP24TwoAskAtTheSameTime(t *testing.T) {
 		keys := keysOf(w.machines)
 		first, second := &fuse{}, w.start(&fuse{}, false)
 		p = w.start(first, false)
+		require.NoError(t, second.lookAt(manager.KindReachability))
+		require.NoError(t, p.lookAt(manager.KindReachability))
 		first.calls, disturbed = 0, false
 		first.meanwhile = func(call int) {
 			if call == at {

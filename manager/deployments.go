@@ -37,6 +37,10 @@ type deploymentPass struct {
 }
 
 func (p *deploymentPass) step(ctx context.Context) (Result, bool, error) {
+	if busy, err := p.bound(ctx); busy || err != nil {
+		return Result{}, false, err
+	}
+	p.o.Frozen = p.held(&p.o.Deployment.Meta)
 	plan, err := deployment.Decide(&p.o, p.DeploymentPolicy, p.Now())
 	if err != nil {
 		return Result{}, false, err

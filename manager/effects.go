@@ -12,6 +12,7 @@ import (
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/safety"
 	"github.com/millwright-go/millwright/store"
 )
 
@@ -105,11 +106,15 @@ func (p *machinePass) getVM(ctx context.Context) (*machine.VM, error) {
 	got, err := p.Driver.GetMachineStatus(ctx, &driver.GetMachineStatusRequest{
 		Machine: p.o.Machine, Class: p.o.Class, Secret: secret,
 	})
-	return p.answer(ctx, codes.GetMachineStatus, err, func(vm *machine.VM) {
+	vm, err := p.answer(ctx, codes.GetMachineStatus, err, func(vm *machine.VM) {
 		if got != nil {
 			vm.ProviderID, vm.NodeName, vm.Addresses = got.ProviderID, got.NodeName, got.Addresses
 		}
 	})
+	if err == nil && vm.Code == codes.OutOfRange {
+		p.hints.add(safety.Hint{Class: classKey(p.o.Machine), At: p.Now(), Several: p.key.Name})
+	}
+	return vm, err
 }
 
 func (p *machinePass) createVM(ctx context.Context) (*machine.VM, error) {

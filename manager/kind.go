@@ -23,6 +23,26 @@ const (
 	KindWorkload Kind = "workload"
 )
 
+// What is looked after for the whole fleet, see Kind.Fleet.
+const (
+	// KindReachability is whether the API servers answer.
+	KindReachability Kind = "reachability"
+	// KindOrphans are VMs that no machine owns.
+	KindOrphans Kind = "orphans"
+	// KindUnmanaged are nodes that no machine owns.
+	KindUnmanaged Kind = "unmanaged"
+)
+
+// Fleet is the one key of the kinds that concern the whole fleet.
+var Fleet = object.Key{Name: "fleet"}
+
+// Fleet tells whether a kind is reconciled on the key Fleet alone. Whoever
+// drives the reconcilers has it looked at once at the start, KindReachability
+// first: until then nothing is decided about machines and sets.
+func (k Kind) Fleet() bool {
+	return k == KindReachability || k == KindOrphans || k == KindUnmanaged
+}
+
 // Result is how a pass ended.
 type Result struct {
 	// At is when to look again though nothing has changed; zero: never. A

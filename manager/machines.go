@@ -31,6 +31,9 @@ func (r *machines) Kind() Kind { return KindMachine }
 
 // Reconcile implements Reconciler.
 func (r *machines) Reconcile(ctx context.Context, key object.Key) (Result, error) {
+	if wait, yes := r.unproven(); yes {
+		return wait, nil
+	}
 	return r.reconcile(ctx, KindMachine, key, &r.memo, func() pass { return &machinePass{machines: r, key: key} })
 }
 
@@ -43,6 +46,7 @@ type machinePass struct {
 }
 
 func (p *machinePass) step(ctx context.Context) (Result, bool, error) {
+	p.o.Frozen = p.frozen()
 	plan, err := machine.Decide(&p.o, p.MachinePolicy, p.Now())
 	if err != nil {
 		return Result{}, false, err
@@ -56,7 +60,7 @@ func (p *machinePass) step(ctx context.Context) (Result, bool, error) {
 	case plan.Effect != nil:
 		return Result{}, false, p.carryOut(ctx, plan.Effect)
 	}
-	return p.look(plan.At, plan.Why), true, nil
+	return p.lookFor(p.o.Frozen, plan.At, plan.Why), true, nil
 }
 
 // observe makes the reads that come before the first decision. They are cached

@@ -12,6 +12,7 @@ import (
 type Manager struct {
 	options     Options
 	reconcilers []Reconciler
+	hints       hints
 }
 
 // New returns a manager; an error is mostly an ErrOptions. It starts nothing.
@@ -33,13 +34,20 @@ func New(options Options) (*Manager, error) {
 		return nil, err
 	}
 	m := &Manager{options: options}
-	s := &shell{Options: &m.options, moves: moves}
+	s := &shell{Options: &m.options, moves: moves, reach: &reach{}, hints: &m.hints}
 	m.reconcilers = append(m.reconcilers, newMachineReconciler(s))
 	if options.Sets != nil {
 		m.reconcilers = append(m.reconcilers, newSetReconciler(s))
 	}
 	if options.Deployments != nil {
 		m.reconcilers = append(m.reconcilers, newDeploymentReconciler(s))
+	}
+	if options.SafetyPolicy == nil {
+		return m, nil
+	}
+	m.reconcilers = append(m.reconcilers, newReachability(s), newOrphans(s))
+	if options.Cluster != nil {
+		m.reconcilers = append(m.reconcilers, newUnmanaged(s))
 	}
 	return m, nil
 }

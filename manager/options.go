@@ -44,8 +44,10 @@ type Options struct {
 	MachinePolicy    *machine.Policy
 	SetPolicy        *machineset.Policy
 	DeploymentPolicy *deployment.Policy
-	// SafetyPolicy limits how many machines of a deployment, or of a set
-	// without one, are replaced for their health at a time. Nil: nothing does.
+	// SafetyPolicy keeps the fleet from harm, see package safety: it limits
+	// replacements, deletes VMs that no machine owns, freezes what has too many
+	// machines and, while an API server does not answer, everything, and lets
+	// nodes without a machine go. Nil: nothing of this is done.
 	SafetyPolicy *safety.Policy
 
 	Hooks Hooks

@@ -9,7 +9,10 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-var errDead = errors.New("the process is dead")
+var (
+	errDead   = errors.New("the process is dead")
+	errOutage = errors.New("the API server does not answer")
+)
 
 // fuse is the life of one process: every call to a port passes through it, and
 // from a chosen one on nothing gets through any more. The call at which it
@@ -48,10 +51,22 @@ type port[T object.Object[T]] struct {
 	fuse   *fuse
 	writes func()       // counts one
 	seen   *snapshot[T] // nil: the cache is never stale
+	down   *bool        // the server does not answer: live reads and writes fail
+	live   bool
+}
+
+// call makes a call to the server, or, when not live, to the cache.
+func (p *port[T]) call(live bool, do func() error) error {
+	return p.fuse.pass(func() error {
+		if live && *p.down {
+			return errOutage
+		}
+		return do()
+	})
 }
 
 func (p *port[T]) Get(ctx context.Context, k object.Key) (out T, err error) {
-	err = p.fuse.pass(func() (err error) {
+	err = p.call(p.live, func() (err error) {
 		if p.seen != nil {
 			out, err = p.seen.get(k)
 			return err
@@ -63,7 +78,7 @@ func (p *port[T]) Get(ctx context.Context, k object.Key) (out T, err error) {
 }
 
 func (p *port[T]) List(ctx context.Context, q store.Query) (out []T, err error) {
-	err = p.fuse.pass(func() (err error) {
+	err = p.call(p.live, func() (err error) {
 		if p.seen != nil {
 			out = p.seen.list(q)
 			return nil
@@ -75,26 +90,26 @@ func (p *port[T]) List(ctx context.Context, q store.Query) (out []T, err error) 
 }
 
 func (p *port[T]) Live() store.Reader[T] {
-	return &port[T]{Collection: p.Collection, fuse: p.fuse, writes: p.writes}
+	return &port[T]{Collection: p.Collection, fuse: p.fuse, writes: p.writes, down: p.down, live: true}
 }
 
 func (p *port[T]) Create(ctx context.Context, in T) (out T, err error) {
-	err = p.fuse.pass(func() (err error) { p.writes(); out, err = p.Collection.Create(ctx, in); return err })
+	err = p.call(true, func() (err error) { p.writes(); out, err = p.Collection.Create(ctx, in); return err })
 	return out, err
 }
 
 func (p *port[T]) Update(ctx context.Context, in T) (out T, err error) {
-	err = p.fuse.pass(func() (err error) { p.writes(); out, err = p.Collection.Update(ctx, in); return err })
+	err = p.call(true, func() (err error) { p.writes(); out, err = p.Collection.Update(ctx, in); return err })
 	return out, err
 }
 
 func (p *port[T]) UpdateStatus(ctx context.Context, in T) (out T, err error) {
-	err = p.fuse.pass(func() (err error) { p.writes(); out, err = p.Collection.UpdateStatus(ctx, in); return err })
+	err = p.call(true, func() (err error) { p.writes(); out, err = p.Collection.UpdateStatus(ctx, in); return err })
 	return out, err
 }
 
 func (p *port[T]) Delete(ctx context.Context, k object.Key, uid string) error {
-	return p.fuse.pass(func() error { p.writes(); return p.Collection.Delete(ctx, k, uid) })
+	return p.call(true, func() error { p.writes(); return p.Collection.Delete(ctx, k, uid) })
 }
 
 func (p *port[T]) Watch(ctx context.Context) iter.Seq2[store.Change[T], error] {

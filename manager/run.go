@@ -34,11 +34,16 @@ func (m *Manager) Run(ctx context.Context) error {
 	for _, wake := range m.Wakes() {
 		r.wakes[wake.From] = append(r.wakes[wake.From], wake)
 	}
+	m.first(ctx)
 	r.watchAll(ctx)
 	for _, reconciler := range m.reconcilers {
 		workers := parentWorkers
-		if reconciler.Kind() == KindMachine {
+		switch kind := reconciler.Kind(); {
+		case kind == KindMachine:
 			workers = m.options.Workers
+		case kind.Fleet():
+			workers = 1
+			r.queues[kind].add(Fleet)
 		}
 		for range workers {
 			r.running.Go(func() { r.work(ctx, reconciler) })
@@ -50,6 +55,16 @@ func (m *Manager) Run(ctx context.Context) error {
 	}
 	r.running.Wait()
 	return ctx.Err()
+}
+
+// first asks the API servers before anything else is looked at: all would have
+// to wait for it. What goes wrong is tried again from the queue.
+func (m *Manager) first(ctx context.Context) {
+	for _, reconciler := range m.reconcilers {
+		if reconciler.Kind() == KindReachability {
+			_, _ = reconciler.Reconcile(ctx, Fleet)
+		}
+	}
 }
 
 // runner is one call of Run.

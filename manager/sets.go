@@ -24,6 +24,9 @@ func (r *sets) Kind() Kind { return KindSet }
 
 // Reconcile implements Reconciler.
 func (r *sets) Reconcile(ctx context.Context, key object.Key) (Result, error) {
+	if wait, yes := r.unproven(); yes {
+		return wait, nil
+	}
 	return r.reconcile(ctx, KindSet, key, &r.memo, func() pass {
 		return &setPass{parent: parent{shell: r.shell, memo: &r.memo, kind: KindSet, key: key}}
 	})
@@ -36,6 +39,11 @@ type setPass struct {
 }
 
 func (p *setPass) step(ctx context.Context) (Result, bool, error) {
+	if busy, err := p.bound(ctx); busy || err != nil {
+		return Result{}, false, err
+	}
+	outage := p.frozen()
+	p.o.Frozen = outage || p.held(&p.o.Set.Meta)
 	plan, err := machineset.Decide(&p.o, p.SetPolicy, p.Now())
 	if err != nil {
 		return Result{}, false, err
@@ -47,7 +55,7 @@ func (p *setPass) step(ctx context.Context) (Result, bool, error) {
 	if done {
 		p.ended()
 	}
-	return p.look(plan.At, plan.Why), done, err
+	return p.lookFor(outage, plan.At, plan.Why), done, err
 }
 
 // act carries out what a plan holds; true: it holds nothing, the pass ends.

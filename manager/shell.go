@@ -30,6 +30,8 @@ var conflictWait = codes.Conflict.Period(0)
 type shell struct {
 	*Options
 	moves *fsm.Checker
+	reach *reach
+	hints *hints
 }
 
 // pass is one look at one object, from its first read to a plan that holds

@@ -4,10 +4,12 @@ import (
 	"context"
 	"maps"
 
+	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/safety"
 	"github.com/millwright-go/millwright/store"
 )
 
@@ -39,7 +41,33 @@ func (m *Manager) Wakes() []Wake {
 			Wake{From: KindSet, To: KindDeployment, Keys: o.deploymentsOfSet, Settle: o.Settle},
 			Wake{From: KindMachine, To: KindDeployment, Keys: o.deploymentsOfMachine, Settle: o.Settle})
 	}
+	if o.SafetyPolicy != nil {
+		wakes = append(wakes,
+			Wake{From: KindMachine, To: KindOrphans, Keys: m.orphansOfMachine, Settle: o.Settle},
+			Wake{From: KindClass, To: KindOrphans, Keys: newClass, Settle: o.Settle})
+	}
 	return wakes
+}
+
+// orphansOfMachine has VMs looked through when a machine has disappeared, whose
+// class is noted, or was found to have several VMs.
+func (m *Manager) orphansOfMachine(_ context.Context, old, new any) []object.Key {
+	a, b := both[*machine.Machine](old, new)
+	switch {
+	case b == nil && a != nil:
+		m.hints.add(safety.Hint{Class: classKey(a), At: m.options.Now()})
+	case b == nil || b.Status.LastOperation.Code != codes.OutOfRange || a != nil && a.Status.LastOperation == b.Status.LastOperation:
+		return nil
+	}
+	return []object.Key{Fleet}
+}
+
+// newClass has the VMs of a class listed that is seen first.
+func newClass(_ context.Context, old, _ any) []object.Key {
+	if old != nil {
+		return nil
+	}
+	return []object.Key{Fleet}
 }
 
 // both reads the two sides of a change; the zero T stands for nothing.

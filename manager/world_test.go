@@ -2,6 +2,7 @@ package manager_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -55,6 +56,9 @@ type world struct {
 
 	safety *safety.Policy  // nil: no budget
 	sick   map[string]bool // VMs whose nodes are ill
+
+	strays                  map[string]bool // IDs of VMs that nobody asked for
+	controlDown, targetDown bool            // an API server does not answer
 }
 
 const namespace = "fleet"
@@ -65,7 +69,7 @@ var (
 )
 
 func newWorld(t tb, o drivertest.MemoryOptions) *world {
-	w := &world{t: t, at: time.Unix(1_800_000_000, 0).UTC(), made: map[string]bool{}, written: map[reflect.Type]int{}}
+	w := &world{t: t, at: time.Unix(1_800_000_000, 0).UTC(), made: map[string]bool{}, written: map[reflect.Type]int{}, strays: map[string]bool{}}
 	w.machines = store.NewMemory(w.now, manager.MachineIndexes())
 	w.sets = store.NewMemory(w.now, manager.SetIndexes())
 	w.deployments = store.NewMemory(w.now, manager.DeploymentIndexes())
@@ -102,7 +106,7 @@ func (w *world) start(f *fuse, stale bool) *process {
 		Deployments: attach(w, p, stale, w.deployments, manager.DeploymentIndexes()),
 		Classes:     attach(w, p, false, w.classes, manager.ClassIndexes()),
 		Secrets:     attach(w, p, false, w.secrets, nil),
-		Cluster:     nodes{attach(w, p, stale, w.nodes, manager.NodeIndexes(machine.DefaultPolicy().Keys.NodeMachine))},
+		Cluster:     nodes{p.cluster(w, stale)},
 		Driver:      driver.Around(w.provider, w.through(f)),
 		Now:         w.now, SafetyPolicy: w.safety, DeploymentPolicy: w.policy,
 		Hooks: manager.Hooks{Transition: w.lose, Event: func(kind manager.Kind, key object.Key, _ manager.EventType, reason, why string) {
@@ -122,10 +126,17 @@ func (w *world) start(f *fuse, stale bool) *process {
 	return p
 }
 
+// cluster is its view of the nodes.
+func (p *process) cluster(w *world, stale bool) *port[*machine.Node] {
+	nodes := attach(w, p, stale, w.nodes, manager.NodeIndexes(machine.DefaultPolicy().Keys.NodeMachine))
+	nodes.down = &w.targetDown
+	return nodes
+}
+
 func attach[T object.Object[T]](w *world, p *process, stale bool, c store.Collection[T],
 	indexes map[store.Index]func(T) []string,
 ) *port[T] {
-	out := &port[T]{Collection: c, fuse: p.fuse, writes: func() { w.writes++; w.written[reflect.TypeFor[T]()]++ }}
+	out := &port[T]{Collection: c, fuse: p.fuse, down: &w.controlDown, writes: func() { w.writes++; w.written[reflect.TypeFor[T]()]++ }}
 	if stale {
 		seen := &snapshot[T]{of: c, indexes: indexes}
 		out.seen = seen
@@ -162,12 +173,18 @@ func (w *world) lose(_ object.Key, move machine.Move, _ machine.Why) {
 func (w *world) round(p *process) (next time.Time) {
 	keys := map[manager.Kind][]object.Key{
 		manager.KindDeployment: keysOf(w.deployments), manager.KindSet: keysOf(w.sets), manager.KindMachine: keysOf(w.machines),
+		manager.KindReachability: {manager.Fleet}, manager.KindOrphans: {manager.Fleet}, manager.KindUnmanaged: {manager.Fleet},
 	}
 	for _, r := range p.Reconcilers() {
 		for _, key := range keys[r.Kind()] {
 			result, err := r.Reconcile(ctx, key)
 			if p.fuse.dead {
 				return time.Time{}
+			}
+			if err != nil && (w.controlDown || w.targetDown) {
+				require.ErrorIs(w.t, err, errOutage)
+				result.At = w.at.Add(15 * time.Second)
+				err = nil
 			}
 			require.NoError(w.t, err)
 			w.check()
@@ -177,6 +194,17 @@ func (w *world) round(p *process) (next time.Time) {
 		}
 	}
 	return next
+}
+
+// lookAt makes one pass of what is looked after for the whole fleet.
+func (p *process) lookAt(kind manager.Kind) error {
+	for _, r := range p.Reconcilers() {
+		if r.Kind() == kind {
+			_, err := r.Reconcile(ctx, manager.Fleet)
+			return err
+		}
+	}
+	return errors.New("there is no reconciler of kind " + string(kind))
 }
 
 func keysOf[T object.Object[T]](c store.Collection[T]) []object.Key {
@@ -227,6 +255,9 @@ func (w *world) ready(n *machine.Node, status object.ConditionStatus) {
 func (w *world) check() {
 	vms := map[string]int{}
 	for _, vm := range w.provider.VMs() {
+		if w.strays[vm.ID] {
+			continue
+		}
 		if vms[vm.Name]++; vms[vm.Name] > 1 {
 			w.t.Fatalf("P13: two VMs live for machine %s", vm.Name)
 		}

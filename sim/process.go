@@ -81,6 +81,11 @@ func (w *World) start() error {
 		p.killAt = 1 + w.chance(max(w.o.Faults.KillWithin, 1))
 		p.fateful = killedBefore + fate(w.chance(2))
 	}
+	for _, r := range m.Reconcilers() {
+		if r.Kind().Fleet() {
+			p.look(place{r.Kind(), manager.Fleet}, w.clock.now)
+		}
+	}
 	lookAll(p, manager.KindDeployment, w.deployments)
 	lookAll(p, manager.KindSet, w.sets)
 	lookAll(p, manager.KindMachine, w.machines)

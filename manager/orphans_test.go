@@ -1,0 +1,298 @@
+package manager_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/store"
+)
+
+// stray adds a VM that nobody asked for.
+func (w *world) stray(cluster, name string) string {
+	id := w.provider.Add(drivertest.MemoryVM{Name: name, Cluster: cluster, Size: "s", Initialized: true})
+	w.strays[id] = true
+	return id
+}
+
+// there tells whether a VM is.
+func (w *world) there(id string) bool {
+	for _, vm := range w.provider.VMs() {
+		if vm.ID == id {
+			return true
+		}
+	}
+	return false
+}
+
+// guarded is a world whose manager looks after the whole fleet.
+func guardedWorld(t tb) *world {
+	w := newWorld(t, drivertest.MemoryOptions{})
+	w.safety = safety.DefaultPolicy()
+	return w
+}
+
+// watch lets only one reconciler of the whole fleet work for a while, and
+// returns the first error.
+func (w *world) watch(p *process, kind manager.Kind, d time.Duration) error {
+	for end := w.at.Add(d); !w.at.After(end); w.at = w.at.Add(5 * time.Second) {
+		if err := p.lookAt(manager.KindReachability); err != nil {
+			return err
+		}
+		if err := p.lookAt(kind); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// TestOrphansAreCollected: of VMs that are no machine's, those of this cluster
+// are deleted at their second sighting, also one that carries the name of a
+// machine that has another; no VM of a machine is, and none of another cluster.
+func TestOrphansAreCollected(t *testing.T) {
+	w := guardedWorld(t)
+	w.fleet()
+	p := w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+	stray, extra, foreign := w.stray("blue", "web-lost"), w.stray("blue", keysOf(w.machines)[0].Name), w.stray("red", "web-other")
+	lists, deletes := count(w, codes.ListMachines), count(w, codes.DeleteMachine)
+
+	w.at = w.at.Add(15 * time.Minute)
+	require.NoError(t, p.lookAt(manager.KindOrphans))
+	require.Equal(t, lists+1, count(w, codes.ListMachines))
+	require.NoError(t, p.lookAt(manager.KindOrphans), "too early to look again")
+	w.at = w.at.Add(29 * time.Second)
+	require.NoError(t, p.lookAt(manager.KindOrphans), "too early to look again")
+	require.Equal(t, lists+1, count(w, codes.ListMachines))
+	require.True(t, w.there(stray) && w.there(extra), "seen once")
+
+	w.at = w.at.Add(time.Second)
+	require.NoError(t, p.lookAt(manager.KindOrphans))
+	require.Equal(t, deletes+2, count(w, codes.DeleteMachine))
+	require.False(t, w.there(stray) || w.there(extra), "seen twice")
+	require.True(t, w.there(foreign))
+	require.Equal(t, 4, w.provider.Count())
+	require.Equal(t, 1, w.heard("OrphanVM: VM "+stray+" was made for machine web-lost, which is gone"))
+	require.Equal(t, 1, w.heard("ExtraVM: VM "+extra))
+
+	require.NoError(t, w.watch(p, manager.KindOrphans, time.Hour))
+	require.Equal(t, deletes+2, count(w, codes.DeleteMachine))
+	require.Equal(t, lists+2+4, count(w, codes.ListMachines), "four times an hour")
+}
+
+// TestNoOrphanHasACreateInFlight (P15): as long as a machine's record says that
+// its create may be on its way, no VM of its name is touched.
+func TestNoOrphanHasACreateInFlight(t *testing.T) {
+	w := guardedWorld(t)
+	p := w.start(&fuse{}, false)
+	m, err := w.machines.Create(ctx, &machine.Machine{
+		Meta: object.Meta{Key: object.Key{Namespace: namespace, Name: "web-1"}, Finalizers: []string{machine.Finalizer}},
+		Spec: machine.Spec{Class: machine.ClassRef{Name: "small"}},
+	})
+	require.NoError(t, err)
+	id := w.stray("blue", "web-1")
+	require.NoError(t, w.watch(p, manager.KindOrphans, 2*time.Hour))
+	require.True(t, w.there(id))
+	require.NoError(t, w.machines.Delete(ctx, m.Key, ""))
+	require.NoError(t, w.watch(p, manager.KindOrphans, 2*time.Hour))
+	require.True(t, w.there(id), "the deletion is the machine's own")
+	m, err = w.machines.Get(ctx, m.Key)
+	require.NoError(t, err)
+	m = m.Clone()
+	m.Finalizers = nil
+	_, err = w.machines.Update(ctx, m)
+	require.NoError(t, err)
+	require.NoError(t, w.watch(p, manager.KindOrphans, time.Hour))
+	require.False(t, w.there(id))
+}
+
+// TestOrphanIsLookedAtJustBefore: a machine that comes to be between the last
+// listing and the delete keeps its VM.
+func TestOrphanIsLookedAtJustBefore(t *testing.T) {
+	for _, ns := range []string{namespace, "other"} {
+		w := guardedWorld(t)
+		f := &fuse{}
+		p := w.start(f, false)
+		id := w.stray("blue", "web-1")
+		if ns != namespace {
+			_, err := w.classes.Create(ctx, w.provider.Class(object.Key{Namespace: ns, Name: "small"}, drivertest.MemorySpec{Cluster: "blue"}))
+			require.NoError(t, err)
+		}
+		require.NoError(t, p.lookAt(manager.KindReachability))
+		require.NoError(t, p.lookAt(manager.KindOrphans))
+		w.at = w.at.Add(30 * time.Second)
+		total := f.calls
+		f.meanwhile = func(call int) {
+			// the classes, a listing for each and the cached machines, the live ones
+			if call == total+1+len(keysOf(w.classes))+2+1 {
+				_, err := w.machines.Create(ctx, &machine.Machine{
+					Meta: object.Meta{Key: object.Key{Namespace: ns, Name: "web-1"}}, Spec: machine.Spec{Class: machine.ClassRef{Name: "small"}},
+				})
+				require.NoError(t, err)
+			}
+		}
+		require.NoError(t, p.lookAt(manager.KindOrphans))
+		require.Len(t, keysOf(w.machines), 1)
+		require.True(t, w.there(id), ns)
+		require.Zero(t, count(w, codes.DeleteMachine))
+	}
+}
+
+// TestOrphansKilledAnywhere: killed at any call of a collection, and followed
+// by a fresh process, the stray goes, and no other VM does.
+func TestOrphansKilledAnywhere(t *testing.T) {
+	collect := func(f *fuse, died func(*world) func() *process) (w *world, calls int) {
+		w = guardedWorld(t)
+		w.bounded = true
+		w.fleet()
+		w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+		own := w.provider.VMs()
+		stray := w.stray("blue", "web-lost")
+		w.until(w.start(f, false), func() bool { return !w.there(stray) }, died(w))
+		require.NoError(t, w.nodes.Delete(ctx, object.Key{Name: "web-lost"}, ""))
+		p := w.start(&fuse{}, false)
+		require.NoError(t, w.watch(p, manager.KindOrphans, time.Hour))
+		require.Equal(t, own, w.provider.VMs())
+		return w, f.calls
+	}
+	_, total := collect(&fuse{}, func(*world) func() *process { return unexpected(t) })
+	for _, after := range []bool{false, true} {
+		for n := 1; n <= total; n++ {
+			collect(&fuse{blowAt: n, after: after}, func(w *world) func() *process {
+				return func() *process { return w.start(&fuse{}, false) }
+			})
+		}
+	}
+}
+
+// TestSeveralVMs: OUT_OF_RANGE has the VMs of a class listed at once, and those
+// that are not the recorded one collected, here all; the machine then gets one.
+func TestSeveralVMs(t *testing.T) {
+	w := guardedWorld(t)
+	p := w.start(&fuse{}, false)
+	w.round(p)
+	w.at = w.at.Add(time.Minute)
+	first, second := w.stray("blue", "web-1"), w.stray("blue", "web-1")
+	_, err := w.machines.Create(ctx, &machine.Machine{
+		Meta: object.Meta{Key: object.Key{Namespace: namespace, Name: "web-1"}}, Spec: machine.Spec{Class: machine.ClassRef{Name: "small"}},
+	})
+	require.NoError(t, err)
+	begun := w.at
+	w.until(p, func() bool { return !w.there(first) && !w.there(second) }, unexpected(t))
+	require.LessOrEqual(t, w.at.Sub(begun), 2*time.Minute)
+	require.NoError(t, w.nodes.Delete(ctx, object.Key{Name: "web-1"}, "")) // theirs
+	w.until(p, func() bool { return w.phases()[machine.PhaseRunning] == 1 }, unexpected(t))
+	require.Equal(t, 1, w.provider.Count())
+	require.NoError(t, w.watch(p, manager.KindOrphans, time.Hour))
+	require.Equal(t, 1, w.provider.Count())
+}
+
+// TestWhatWakesTheOrphans: a machine that disappears has its class listed
+// within 10 s and 30 s after the last listing, a class seen first at once, and
+// other changes nothing.
+func TestWhatWakesTheOrphans(t *testing.T) {
+	w := guardedWorld(t)
+	p := w.start(&fuse{}, false)
+	wake := func(from manager.Kind, old, new any) (keys []object.Key) {
+		for _, wake := range p.Wakes() {
+			if wake.From == from && wake.To == manager.KindOrphans {
+				keys = append(keys, wake.Keys(ctx, old, new)...)
+			}
+		}
+		return keys
+	}
+	all := []object.Key{manager.Fleet}
+	class, err := w.classes.Get(ctx, object.Key{Namespace: namespace, Name: "small"})
+	require.NoError(t, err)
+	require.Equal(t, all, wake(manager.KindClass, nil, class))
+	require.Empty(t, wake(manager.KindClass, class, class))
+	require.Empty(t, wake(manager.KindClass, class, nil))
+	m := &machine.Machine{Meta: object.Meta{Key: fleetKey}, Spec: machine.Spec{Class: machine.ClassRef{Name: "small"}}}
+	odd := m.Clone()
+	odd.Status.LastOperation.Code = codes.OutOfRange
+	require.Empty(t, wake(manager.KindMachine, nil, m))
+	require.Empty(t, wake(manager.KindMachine, m, m))
+	require.Equal(t, all, wake(manager.KindMachine, m, odd))
+	require.Empty(t, wake(manager.KindMachine, odd, odd))
+	require.Empty(t, wake(manager.KindMachine, nil, nil))
+
+	require.NoError(t, w.watch(p, manager.KindOrphans, time.Minute))
+	lists := count(w, codes.ListMachines)
+	require.Equal(t, all, wake(manager.KindMachine, m, nil))
+	begun := w.at
+	for count(w, codes.ListMachines) == lists {
+		w.at = w.at.Add(time.Second)
+		require.Equal(t, all, wake(manager.KindMachine, m, nil), "another one does not put it off")
+		require.NoError(t, p.lookAt(manager.KindOrphans))
+	}
+	require.Equal(t, 10*time.Second, w.at.Sub(begun))
+	require.Equal(t, lists+1, count(w, codes.ListMachines))
+	begun = w.at
+	for count(w, codes.ListMachines) == lists+1 {
+		w.at = w.at.Add(time.Second)
+		require.Equal(t, all, wake(manager.KindMachine, m, nil))
+		require.NoError(t, p.lookAt(manager.KindOrphans))
+	}
+	require.Equal(t, 30*time.Second, w.at.Sub(begun), "not asked all the time")
+	w.at = w.at.Add(time.Second)
+	require.NoError(t, w.watch(p, manager.KindOrphans, 14*time.Minute))
+	require.Equal(t, lists+2, count(w, codes.ListMachines), "nothing is open")
+}
+
+// TestOrphansInTrouble: a provider that refuses is asked again, a class that
+// can't be listed keeps no other waiting, and a listing that was not judged,
+// since the store failed, counts for nothing. Each is told once.
+func TestOrphansInTrouble(t *testing.T) {
+	w := guardedWorld(t)
+	p := w.start(&fuse{}, false)
+	stray := w.stray("blue", "web-lost")
+	require.NoError(t, p.lookAt(manager.KindReachability))
+	w.provider.FailNext(codes.ListMachines, codes.New(codes.Unavailable, "later"))
+	w.provider.FailNext(codes.DeleteMachine, codes.New(codes.Unavailable, "not now"))
+	require.NoError(t, p.lookAt(manager.KindOrphans))
+	require.Equal(t, 1, w.heard("ListVMsFailed"))
+
+	w.at = w.at.Add(time.Minute)
+	w.controlDown = true // since a moment ago: not frozen yet
+	require.ErrorIs(t, p.lookAt(manager.KindOrphans), errOutage)
+	lists := count(w, codes.ListMachines)
+	require.ErrorIs(t, func() error { w.at = w.at.Add(31 * time.Second); return p.lookAt(manager.KindOrphans) }(), errOutage)
+	require.Equal(t, lists+1, count(w, codes.ListMachines), "the listing was not judged: once more")
+	w.controlDown = false
+
+	begun := w.at
+	for w.there(stray) {
+		w.at = w.at.Add(time.Second)
+		require.NoError(t, p.lookAt(manager.KindOrphans))
+		require.LessOrEqual(t, w.at.Sub(begun), 10*time.Minute)
+	}
+	require.Equal(t, 2, count(w, codes.DeleteMachine))
+	require.Equal(t, 1, w.heard("ListVMsFailed"))
+	machines, err := w.machines.List(ctx, store.Query{})
+	require.NoError(t, err)
+	require.Empty(t, machines)
+}
+
+// TestOrphansOfSeveralClasses: each class is asked with its own secret, and a
+// VM is deleted through the class that listed it.
+func TestOrphansOfSeveralClasses(t *testing.T) {
+	w := guardedWorld(t)
+	for _, cluster := range []string{"red", "green"} {
+		class := w.provider.Class(object.Key{Namespace: cluster, Name: "small"}, drivertest.MemorySpec{Cluster: cluster, Size: "s"})
+		_, err := w.classes.Create(ctx, class)
+		require.NoError(t, err)
+	}
+	strays := []string{w.stray("red", "a"), w.stray("green", "b"), w.stray("blue", "c"), w.stray("grey", "d")}
+	p := w.start(&fuse{}, false)
+	require.NoError(t, w.watch(p, manager.KindOrphans, 5*time.Minute))
+	require.False(t, w.there(strays[0]) || w.there(strays[1]) || w.there(strays[2]), fmt.Sprint(w.story))
+	require.True(t, w.there(strays[3]))
+	require.Equal(t, 3, count(w, codes.DeleteMachine))
+}

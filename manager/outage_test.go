@@ -1,0 +1,166 @@
+package manager_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/store"
+)
+
+// lasts is a goal that is reached after a while.
+func (w *world) lasts(d time.Duration) func() bool {
+	end := w.at.Add(d)
+	return func() bool { return !w.at.Before(end) }
+}
+
+// ill is a fleet of three whose nodes have all been ill for a moment, with a
+// budget that would let all be given up.
+func ill(t tb) (*world, *process) {
+	w := guardedWorld(t)
+	w.safety.Replacements.Value = 3
+	w.bounded = true
+	w.fleet()
+	p := w.until(w.start(&fuse{}, false), w.settled(3), unexpectedly(t))
+	w.sick = map[string]bool{}
+	for _, key := range keysOf(w.machines) {
+		w.sick[key.Name] = true
+	}
+	w.join()
+	return w, w.until(p, func() bool { return w.phases()[machine.PhaseUnknown] == 3 }, unexpectedly(t))
+}
+
+func unexpectedly(t tb) func() *process {
+	return func() *process { t.Fatalf("nobody killed it"); return nil }
+}
+
+// heal makes all nodes well.
+func (w *world) heal() {
+	w.sick = nil
+	for _, key := range keysOf(w.nodes) {
+		node, err := w.nodes.Get(ctx, key)
+		require.NoError(w.t, err)
+		w.ready(node, object.True)
+	}
+}
+
+// TestP25OutageOfTheTarget: while nodes can't be read nobody is given up, none
+// is created, and deletions go on; then every clock starts anew.
+func TestP25OutageOfTheTarget(t *testing.T) {
+	w, p := ill(t)
+	w.targetDown = true
+	p = w.until(p, w.lasts(2*time.Minute), unexpected(t)) // it is noticed
+	require.Equal(t, 1, w.heard("Unreachable: frozen: the target cluster's API server has not answered"))
+	first := keysOf(w.machines)[0]
+	require.NoError(t, w.machines.Delete(ctx, first, ""))
+	w.change(func(d *deployment.Deployment) { d.Spec.Replicas = 5 })
+	p = w.until(p, w.lasts(15*time.Minute), unexpected(t))
+	require.Equal(t, map[machine.Phase]int{machine.PhaseUnknown: 2, machine.PhaseTerminating: 1}, w.phases())
+	require.Equal(t, 3, count(w, codes.CreateMachine))
+	require.Zero(t, w.lost)
+	require.Equal(t, 1, w.heard("Unreachable: "), "told once")
+	sets, err := w.sets.List(ctx, store.Query{})
+	require.NoError(t, err)
+	require.NotNil(t, object.FindCondition(sets[0].Status.Conditions, "Frozen"))
+
+	w.targetDown = false
+	back := w.at
+	p = w.until(p, w.lasts(30*time.Second), unexpected(t))
+	require.Equal(t, 2, w.heard("ClockRestarted: "))
+	p = w.until(p, w.lasts(9*time.Minute), unexpected(t))
+	require.Equal(t, 1, w.heard("Reachable: both API servers answer"))
+	require.Zero(t, w.lost, "the health timeout counts from anew")
+	require.Len(t, keysOf(w.machines), 5)
+	p = w.until(p, func() bool { return w.lost == 2 }, unexpected(t))
+	require.GreaterOrEqual(t, w.at.Sub(back), 10*time.Minute)
+	w.until(p, w.settled(5), unexpected(t))
+}
+
+// TestP25OutageOfTheControlPlane: nothing can be written meanwhile, and then
+// nobody is given up for what could not be seen. Short ones are overlooked.
+func TestP25OutageOfTheControlPlane(t *testing.T) {
+	w, p := ill(t)
+	w.controlDown = true
+	p = w.until(p, w.lasts(20*time.Second), unexpected(t))
+	w.controlDown = false
+	p = w.until(p, w.lasts(2*time.Minute), unexpected(t))
+	require.Zero(t, w.heard("Unreachable: "))
+
+	w.controlDown = true
+	p = w.until(p, w.lasts(15*time.Minute), unexpected(t))
+	w.controlDown = false
+	w.heal()
+	p = w.until(p, w.lasts(5*time.Minute), unexpected(t))
+	require.Equal(t, map[machine.Phase]int{machine.PhaseRunning: 3}, w.phases())
+	require.Zero(t, w.lost)
+	require.Equal(t, 3, w.heard("ClockRestarted: "))
+	require.Equal(t, 1, w.heard("Unreachable: frozen: the control plane's API server has not answered"))
+
+	w.controlDown = true
+	p = w.until(p, w.lasts(15*time.Minute), unexpected(t))
+	w.controlDown = false
+	w.until(p, w.lasts(5*time.Minute), unexpected(t))
+	require.Equal(t, 2, w.heard("Unreachable: "), "the next outage is told again")
+}
+
+// TestP25ThawKilledAnywhere: whenever the process dies after an outage, nobody
+// is given up for the time of it.
+func TestP25ThawKilledAnywhere(t *testing.T) {
+	thaw := func(blowAt int, after bool) int {
+		w, p := ill(t)
+		w.targetDown = true
+		p = w.until(p, w.lasts(5*time.Minute), unexpected(t))
+		w.targetDown = false
+		p.fuse.calls, p.fuse.blowAt, p.fuse.after = 0, blowAt, after
+		next := func() *process { return w.start(&fuse{}, false) }
+		p = w.until(p, w.lasts(time.Minute), next)
+		calls := p.fuse.calls
+		if blowAt > 0 {
+			p = w.until(p, w.lasts(time.Minute), next)
+		}
+		w.until(p, w.lasts(7*time.Minute), next)
+		// Killed before its first write there is nobody left who knew of the outage.
+		if w.heard("ClockRestarted: ") > 0 {
+			require.Zero(t, w.lost, "call %d, after %t: %s", blowAt, after, w.dump())
+		}
+		return calls
+	}
+	total := thaw(0, false)
+	for _, after := range []bool{false, true} {
+		for n := 1; n <= total; n++ {
+			thaw(n, after)
+		}
+	}
+}
+
+// TestFreshManagerAsksFirst: until both API servers have answered once nothing
+// is created, whoever looks; what is being deleted goes.
+func TestFreshManagerAsksFirst(t *testing.T) {
+	w := guardedWorld(t)
+	w.bounded = true
+	w.fleet()
+	p := w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+	require.NoError(t, w.machines.Delete(ctx, keysOf(w.machines)[0], ""))
+	p = w.start(&fuse{}, false)
+	for _, r := range p.Reconcilers() {
+		if r.Kind() == manager.KindMachine || r.Kind() == manager.KindSet || r.Kind() == manager.KindOrphans || r.Kind() == manager.KindUnmanaged {
+			calls := p.fuse.calls
+			result, err := r.Reconcile(ctx, keysOf(w.machines)[0])
+			require.NoError(t, err)
+			require.Equal(t, w.at.Add(time.Second), result.At)
+			require.Equal(t, calls, p.fuse.calls, "not even a read")
+		}
+	}
+	w.targetDown = true
+	w.until(p, w.lasts(15*time.Minute), unexpected(t))
+	require.Equal(t, 3, count(w, codes.CreateMachine))
+	require.Equal(t, 2, w.phases()[machine.PhaseRunning])
+	w.targetDown = false
+	w.until(p, w.settled(3), unexpected(t))
+}

@@ -1,0 +1,288 @@
+package manager_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/store"
+)
+
+// set is the only set there is.
+func (w *world) set() *machineset.Set {
+	sets, err := w.sets.List(ctx, store.Query{})
+	require.NoError(w.t, err)
+	require.Len(w.t, sets, 1)
+	return sets[0]
+}
+
+// smuggle gives a set machines that it did not ask for.
+func (w *world) smuggle(s *machineset.Set, n int) {
+	for i := range n {
+		m := &machine.Machine{Meta: object.Meta{Key: object.Key{Namespace: namespace, Name: fmt.Sprint("smuggled-", i)}}}
+		m.Labels = s.Spec.Template.Labels
+		m.Owner = &object.Owner{Kind: machineset.OwnerKind, Name: s.Name, UID: s.UID}
+		m.Spec = s.Spec.Template.Spec
+		_, err := w.machines.Create(ctx, m)
+		require.NoError(w.t, err)
+	}
+}
+
+// pass makes one pass over one object.
+func (p *process) pass(kind manager.Kind, key object.Key) error {
+	for _, r := range p.Reconcilers() {
+		if r.Kind() == kind {
+			_, err := r.Reconcile(ctx, key)
+			return err
+		}
+	}
+	return p.lookAt(kind)
+}
+
+// crowded is a settled fleet of three whose set has three machines too many,
+// while another template is wanted.
+func crowded(t tb) (*world, *process) {
+	w := guardedWorld(t)
+	w.fleet()
+	p := w.until(w.start(&fuse{}, false), w.settled(3), unexpectedly(t))
+	w.smuggle(w.set(), 3)
+	w.change(func(d *deployment.Deployment) { d.Spec.Template.Annotations = map[string]string{"version": "2"} })
+	return w, p
+}
+
+// TestOvershootFreezesAndThaws: a set with too many machines freezes with its
+// deployment; nothing new comes before it has thawed, and then all does.
+func TestOvershootFreezesAndThaws(t *testing.T) {
+	w, p := crowded(t)
+	require.NoError(t, p.pass(manager.KindDeployment, fleetKey))
+	require.Equal(t, "True", w.set().Labels["freeze"], "the set, and no other was created")
+	d, err := w.deployments.Get(ctx, fleetKey)
+	require.NoError(t, err)
+	require.Equal(t, "True", d.Labels["freeze"])
+	require.Equal(t, object.True, object.FindCondition(d.Status.Conditions, machineset.ConditionFrozen).Status)
+	require.Equal(t, 1, w.heard("deployment fleet/web: Overshoot: web has 6 machines, and 6 or more freeze it"))
+
+	w.until(p, w.settled(3), unexpected(t))
+	d, err = w.deployments.Get(ctx, fleetKey)
+	require.NoError(t, err)
+	require.Empty(t, d.Labels)
+	require.Nil(t, object.FindCondition(d.Status.Conditions, machineset.ConditionFrozen))
+	sets, err := w.sets.List(ctx, store.Query{})
+	require.NoError(t, err)
+	require.Len(t, sets, 2)
+	for _, s := range sets {
+		require.NotContains(t, s.Labels, "freeze")
+	}
+	require.Equal(t, 1, w.heard("Overshoot: "))
+	require.Equal(t, 1, w.heard("OvershootOver: "))
+}
+
+// TestOvershootKilledAnywhere: the end is the same wherever between freeze and
+// thaw the process died.
+func TestOvershootKilledAnywhere(t *testing.T) {
+	total := 0
+	for n := 0; n <= total; n++ {
+		for _, after := range []bool{false, true} {
+			w, p := crowded(t)
+			p.fuse.calls, p.fuse.blowAt, p.fuse.after = 0, n, after
+			if err := p.pass(manager.KindDeployment, fleetKey); err == nil {
+				require.Equal(t, 1, w.heard("Overshoot: "))
+			} else {
+				require.ErrorIs(t, err, errDead)
+			}
+			settled := w.settled(3)
+			w.until(p, func() bool {
+				if n == 0 && w.heard("OvershootOver: ") == 0 {
+					total = p.fuse.calls
+				}
+				return settled()
+			}, func() *process { return w.start(&fuse{}, false) })
+			d, err := w.deployments.Get(ctx, fleetKey)
+			require.NoError(t, err)
+			require.Empty(t, d.Labels, "call %d, after %t", n, after)
+			require.Nil(t, object.FindCondition(d.Status.Conditions, machineset.ConditionFrozen))
+		}
+	}
+	require.Greater(t, total, 20)
+}
+
+// TestUnfreeze: the owner's annotation keeps a fleet from freezing, which is
+// told once, and goes when it is not needed any more.
+func TestUnfreeze(t *testing.T) {
+	w, p := crowded(t)
+	unfreeze := w.safety.Keys.Unfreeze
+	w.change(func(d *deployment.Deployment) { d.Annotations = map[string]string{unfreeze: "yes"} })
+	require.NoError(t, p.pass(manager.KindDeployment, fleetKey))
+	w.until(p, w.settled(3), unexpected(t))
+	require.Zero(t, w.heard("Overshoot: "))
+	require.Equal(t, 1, w.heard("UnfrozenByUser: "))
+	require.Equal(t, 1, w.heard("UnfreezeDone: "))
+	d, err := w.deployments.Get(ctx, fleetKey)
+	require.NoError(t, err)
+	require.NotContains(t, d.Annotations, unfreeze)
+}
+
+// TestFrozenSetsFollowTheirDeployment: what a label says on a set holds back
+// its creations until its deployment says otherwise.
+func TestFrozenSetsFollowTheirDeployment(t *testing.T) {
+	w := guardedWorld(t)
+	w.fleet()
+	p := w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+	s := w.set().Clone()
+	s.Labels["freeze"] = "True"
+	_, err := w.sets.Update(ctx, s)
+	require.NoError(t, err)
+	require.NoError(t, w.machines.Delete(ctx, keysOf(w.machines)[0], ""))
+	for range 5 {
+		w.at = w.at.Add(time.Minute)
+		require.NoError(t, p.lookAt(manager.KindReachability))
+		for _, key := range keysOf(w.machines) {
+			require.NoError(t, p.pass(manager.KindMachine, key))
+		}
+		require.NoError(t, p.pass(manager.KindSet, s.Key))
+	}
+	require.Len(t, keysOf(w.machines), 2)
+	require.NotNil(t, object.FindCondition(w.set().Status.Conditions, machineset.ConditionFrozen))
+	w.until(p, w.settled(3), unexpected(t))
+	require.NotContains(t, w.set().Labels, "freeze")
+
+	w.safety = nil // without a policy the label means nothing
+	s = w.set().Clone()
+	s.Labels["freeze"] = "True"
+	_, err = w.sets.Update(ctx, s)
+	require.NoError(t, err)
+	require.NoError(t, w.machines.Delete(ctx, keysOf(w.machines)[0], ""))
+	w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+}
+
+// TestLoneSetFreezes: a set without a deployment freezes by itself.
+func TestLoneSetFreezes(t *testing.T) {
+	w := guardedWorld(t)
+	w.loneSet(1)
+	p := w.start(&fuse{}, false)
+	running := func() bool {
+		return w.provider.Count() == 1 && w.phases()[machine.PhaseRunning] == 1 && len(keysOf(w.machines)) == 1
+	}
+	p = w.until(p, running, unexpected(t))
+	w.smuggle(w.set(), 3)
+	w.until(p, func() bool { return running() && w.set().Labels["freeze"] == "" }, unexpected(t))
+	require.Equal(t, 1, w.heard("Overshoot: "))
+	require.Equal(t, 1, w.heard("OvershootOver: "))
+}
+
+// TestUnmanagedNodes: a node that no machine owns is let go once it is old
+// enough, and taken back when a machine claims it.
+func TestUnmanagedNodes(t *testing.T) {
+	w := guardedWorld(t)
+	p := w.start(&fuse{}, false)
+	key := object.Key{Name: "node-1"}
+	_, err := w.nodes.Create(ctx, &machine.Node{Meta: object.Meta{Key: key, Finalizers: []string{machine.Finalizer, "other"}}, ProviderID: "x"})
+	require.NoError(t, err)
+	mark := w.safety.Keys.NotManaged
+	node := func() *machine.Node {
+		n, err := w.nodes.Get(ctx, key)
+		require.NoError(t, err)
+		return n
+	}
+	require.NoError(t, w.watch(p, manager.KindUnmanaged, 20*time.Minute))
+	require.NotContains(t, node().Annotations, mark, "too young")
+	require.True(t, node().HasFinalizer(machine.Finalizer))
+	require.NoError(t, w.watch(p, manager.KindUnmanaged, time.Minute))
+	require.Contains(t, node().Annotations, mark)
+	require.Equal(t, []string{"other"}, node().Finalizers)
+	require.Equal(t, 1, w.heard("unmanaged fleet: NotManaged: no machine owns node node-1, which is older than 20m0s"))
+
+	m := &machine.Machine{Meta: object.Meta{Key: fleetKey}}
+	m.Spec.ProviderID = "x"
+	_, err = w.machines.Create(ctx, m)
+	require.NoError(t, err)
+	writes := w.written
+	require.NoError(t, w.watch(p, manager.KindUnmanaged, time.Hour))
+	require.NotContains(t, node().Annotations, mark)
+	require.Equal(t, 1, w.heard("ManagedAgain: node node-1 has a machine, web"))
+	require.Equal(t, writes, w.written)
+}
+
+// TestUnmanagedNodesOfAnOutage: while nodes can't be written nothing is
+// judged, and one that is refused waits for the next pass.
+func TestUnmanagedNodesOfAnOutage(t *testing.T) {
+	w := guardedWorld(t)
+	w.at = w.at.Add(time.Hour)
+	p := w.start(&fuse{}, false)
+	for i := range 3 {
+		_, err := w.nodes.Create(ctx, &machine.Node{Meta: object.Meta{Key: object.Key{Name: fmt.Sprint("node-", i)}}})
+		require.NoError(t, err)
+	}
+	w.at = w.at.Add(time.Hour)
+	require.NoError(t, p.lookAt(manager.KindReachability))
+	w.targetDown = true // since a moment ago
+	require.NoError(t, p.lookAt(manager.KindUnmanaged))
+	require.Equal(t, 3, w.heard("NodeNotWritten: "))
+	calls := p.fuse.calls
+	require.NoError(t, w.watch(p, manager.KindUnmanaged, 10*time.Minute))
+	require.Greater(t, p.fuse.calls, calls)
+	require.Equal(t, 3, w.heard("NodeNotWritten: "), "frozen, and told once")
+	w.targetDown = false
+	require.NoError(t, w.watch(p, manager.KindUnmanaged, 20*time.Minute))
+	require.Equal(t, 3, w.heard("NotManaged: "))
+}
+
+// TestRunLooksAfterTheFleet: the manager's own queue asks the API servers first,
+// and looks at the whole fleet, though nothing has changed.
+func TestRunLooksAfterTheFleet(t *testing.T) {
+	w := newWorld(t, drivertest.MemoryOptions{})
+	o := manager.InMemory(nil)
+	o.Classes, o.Secrets, o.Driver, o.SafetyPolicy = w.classes, w.secrets, w.provider, safety.DefaultPolicy()
+	o.SafetyPolicy.OrphanGap = time.Second
+	gone := make(chan string, 9)
+	stray := w.stray("blue", "web-lost")
+	began := time.Now()
+	joined := make(chan time.Time, 9)
+	o.Hooks = manager.Hooks{
+		Event: func(kind manager.Kind, _ object.Key, _ manager.EventType, reason, _ string) {
+			if kind == manager.KindOrphans {
+				gone <- reason
+			}
+		},
+		Effect: func(_ manager.Kind, _ object.Key, name string, _ time.Duration, _ error) {
+			if name == "CreateVM" {
+				joined <- time.Now()
+			}
+		},
+	}
+	m, err := manager.New(o)
+	require.NoError(t, err)
+	_, err = o.Machines.Create(ctx, &machine.Machine{
+		Meta: object.Meta{Key: fleetKey}, Spec: machine.Spec{Class: machine.ClassRef{Name: "small"}},
+	})
+	require.NoError(t, err)
+	running, stop := context.WithTimeout(ctx, 30*time.Second)
+	defer stop()
+	ended := make(chan error, 1)
+	go func() { ended <- m.Run(running) }()
+	select {
+	case at := <-joined:
+		require.Less(t, at.Sub(began), 900*time.Millisecond, "nobody had to come back")
+	case <-running.Done():
+		t.Fatal("no VM was created")
+	}
+	select {
+	case reason := <-gone:
+		require.Equal(t, "OrphanVM", reason)
+	case <-running.Done():
+		t.Fatal("the stray was not collected")
+	}
+	stop()
+	require.ErrorIs(t, <-ended, context.Canceled)
+	require.False(t, w.there(stray))
+}

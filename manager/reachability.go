@@ -1,0 +1,209 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/store"
+)
+
+// reachability asks the API servers whether they answer, and keeps what the
+// other passes are frozen by.
+type reachability struct {
+	*shell
+	memo memo
+}
+
+func newReachability(s *shell) *reachability { return &reachability{shell: s} }
+
+// Kind implements Reconciler.
+func (r *reachability) Kind() Kind { return KindReachability }
+
+// Reconcile implements Reconciler.
+func (r *reachability) Reconcile(ctx context.Context, key object.Key) (Result, error) {
+	result, err := r.reconcile(ctx, KindReachability, key, &r.memo, func() pass { return &reachPass{reachability: r, key: key} })
+	r.reach.begin()
+	return result, err
+}
+
+// reachPass is one pass over the API servers.
+type reachPass struct {
+	*reachability
+	key object.Key
+	o   safety.ReachObservation
+}
+
+func (p *reachPass) observe(context.Context, bool) error {
+	p.o = safety.ReachObservation{Reach: p.reach.get(), NoTarget: p.Cluster == nil}
+	return nil
+}
+
+func (p *reachPass) step(ctx context.Context) (Result, bool, error) {
+	plan, err := safety.DecideReachability(&p.o, p.SafetyPolicy, p.Now())
+	if err != nil {
+		return Result{}, false, err
+	}
+	before := p.o.Reach.Stage
+	p.reach.set(plan.Reach, plan.At)
+	p.o.Reach = plan.Reach
+	p.announce(ctx, before, &plan)
+	switch {
+	case plan.Check:
+		err = p.check(ctx)
+	case plan.ReadMachines:
+		err = p.readMachines(ctx)
+	case len(plan.Restart) > 0:
+		err = p.restart(ctx, plan.Restart)
+	default:
+		return p.look(plan.At, plan.Why), true, nil
+	}
+	return Result{}, false, err
+}
+
+// announce tells of an outage, and of its end.
+func (p *reachPass) announce(ctx context.Context, before safety.ReachStage, plan *safety.ReachPlan) {
+	if plan.Warn != (safety.Why{}) {
+		p.tell(ctx, &p.memo, KindReachability, p.key, Warning, string(plan.Warn.Reason), plan.Warn)
+	}
+	if plan.Reach.Stage == safety.ReachOpen && before != safety.ReachOpen {
+		p.memo.forget(p.key)
+		if !plan.Reach.From.IsZero() {
+			p.tell(ctx, nil, KindReachability, p.key, Normal, string(plan.Why.Reason), plan.Why)
+		}
+	}
+}
+
+// check reads a name that need not exist on both API servers.
+func (p *reachPass) check(ctx context.Context) error {
+	namespace, err := p.namespace(ctx)
+	if err != nil {
+		return err
+	}
+	p.o.Control, err = p.ask(ctx, "CheckControl", func(ctx context.Context) error {
+		_, err := p.Machines.Live().Get(ctx, object.Key{Namespace: namespace, Name: Fleet.Name})
+		return err
+	})
+	if err != nil || p.Cluster == nil {
+		return err
+	}
+	p.o.Target, err = p.ask(ctx, "CheckTarget", func(ctx context.Context) error {
+		_, err := p.Cluster.Nodes().Live().Get(ctx, object.Key{Name: Fleet.Name})
+		return err
+	})
+	return err
+}
+
+// namespace is one in which machines may be read: that of a class.
+func (p *reachPass) namespace(ctx context.Context) (string, error) {
+	classes, err := p.Classes.List(ctx, store.Query{})
+	if err != nil || len(classes) == 0 {
+		return "default", err
+	}
+	first := slices.MinFunc(classes, func(a, b *machine.Class) int { return strings.Compare(a.Namespace, b.Namespace) })
+	return first.Namespace, nil
+}
+
+// ask makes a read and says how it was answered. The end of the manager's own
+// context is no answer.
+func (p *reachPass) ask(ctx context.Context, name string, read func(context.Context) error) (*machine.Outcome, error) {
+	limited, cancel := context.WithTimeout(ctx, p.SafetyPolicy.CheckDown)
+	defer cancel()
+	err := p.timed(KindReachability, p.key, name, func() error { return read(limited) })
+	switch {
+	case err == nil:
+		return &machine.Outcome{}, nil
+	case errors.Is(err, store.ErrNotFound):
+		return &machine.Outcome{Code: codes.NotFound}, nil
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	}
+	return &machine.Outcome{Code: failure(err), Message: codes.Message(err)}, nil
+}
+
+// failure is the code of an error that is none of a driver's.
+func failure(err error) codes.Code {
+	if code := codes.Of(err); code != codes.OK && code != codes.NotFound && code != codes.Unknown {
+		return code
+	}
+	return codes.Unavailable
+}
+
+func (p *reachPass) readMachines(ctx context.Context) error {
+	return p.timed(KindReachability, p.key, "ReadMachines", func() error {
+		machines, err := p.Machines.Live().List(ctx, store.Query{})
+		p.o.Machines = append([]*machine.Machine{}, machines...)
+		return err
+	})
+}
+
+// restart restarts clocks. What is stored takes the place of the machines
+// observed.
+func (p *reachPass) restart(ctx context.Context, orders []safety.RestartClock) error {
+	after := make([]*machine.Machine, len(orders))
+	failed := make([]error, len(orders))
+	p.Each(ctx, len(orders), func(i int) {
+		failed[i] = p.timed(KindReachability, p.key, "RestartClock", func() (err error) {
+			after[i], err = p.restartOne(ctx, &orders[i])
+			return err
+		})
+	})
+	if err := errors.Join(failed...); err != nil {
+		return err
+	}
+	written := make(map[object.Key]*machine.Machine, len(orders))
+	for i := range orders {
+		written[orders[i].Machine.Key] = after[i]
+	}
+	left := p.o.Machines[:0]
+	for _, m := range p.o.Machines {
+		now, changed := written[m.Key]
+		if !changed {
+			now = m
+		}
+		if now != nil {
+			left = append(left, now)
+		}
+	}
+	p.o.Machines = left
+	return nil
+}
+
+// restartOne restarts one clock, unless somebody else has written the machine
+// meanwhile: then it is read again. Nil: it is gone.
+func (p *reachPass) restartOne(ctx context.Context, order *safety.RestartClock) (*machine.Machine, error) {
+	if order.Move != (machine.Move{}) {
+		if err := p.moves.Fire(ctx, order.Move); err != nil {
+			return nil, err
+		}
+	}
+	changed := *order.Machine // the store takes its own copy
+	changed.Status = order.Status
+	after, err := p.Machines.UpdateStatus(ctx, &changed)
+	switch {
+	case errors.Is(err, store.ErrConflict):
+		after, err = p.Machines.Live().Get(ctx, order.Machine.Key)
+	case err == nil:
+		p.restarted(ctx, order)
+	}
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, nil //nolint:nilnil // it is gone
+	}
+	if err != nil {
+		return nil, fmt.Errorf("restart the clock of machine %s: %w", order.Machine.Key, err)
+	}
+	return after, nil
+}
+
+func (p *reachPass) restarted(ctx context.Context, order *safety.RestartClock) {
+	if order.Move != (machine.Move{}) {
+		p.Hooks.transition(order.Machine.Key, order.Move, machine.Why{Reason: machine.Reason(order.Why.Reason), Name: order.Machine.Name})
+	}
+	p.tell(ctx, nil, KindMachine, order.Machine.Key, Normal, string(order.Why.Reason), order.Why)
+}
