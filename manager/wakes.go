@@ -39,7 +39,7 @@ func (m *Manager) Wakes() []Wake {
 			Wake{From: KindSet, To: KindDeployment, Keys: o.deploymentsOfSet, Settle: o.Settle},
 			Wake{From: KindMachine, To: KindDeployment, Keys: o.deploymentsOfMachine, Settle: o.Settle})
 	}
-	return wakes
+	return append(wakes, o.classWakes()...)
 }
 
 // both reads the two sides of a change; the zero T stands for nothing.
