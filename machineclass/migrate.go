@@ -70,8 +70,6 @@ func (d *decision) leave(why Why, reason Reason, again codes.RetryClass) Plan {
 func (d *decision) fill(ref machine.ClassRef, why Why) Plan {
 	filled := d.o.Filled
 	switch {
-	case d.o.Stored:
-		return Plan{}
 	case filled == nil:
 		if at, failed := d.retryAt(); failed {
 			return d.failed(why, d.o.Failed.Outcome, at)
@@ -81,6 +79,8 @@ func (d *decision) fill(ref machine.ClassRef, why Why) Plan {
 	case filled.Code != codes.OK:
 		at, _ := d.retryAt()
 		return d.failed(why, filled.Outcome, at)
+	case d.o.Stored:
+		return Plan{}
 	}
 	if problem := d.unusable(filled.Class); problem != "" {
 		why.Detail = problem

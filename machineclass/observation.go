@@ -66,7 +66,7 @@ type Observation struct {
 
 	Old    *Old
 	Filled *Filled
-	Stored bool // the class was stored as it was filled
+	Stored bool // the class was written after Filled was answered
 	Marked bool
 	Moved  bool
 }

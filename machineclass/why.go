@@ -94,7 +94,7 @@ var sentences = map[Reason]string{
 	ReasonCreate:          "class {name} is made from the one of kind {kind}",
 	ReasonComplete:        "class {name} is completed from the one of kind {kind}",
 	ReasonMark:            "marking class {name} of kind {kind} as migrated",
-	ReasonMove:            "{references} refer to class {name} of kind {kind}, which is migrated: moving them",
+	ReasonMove:            "class {name} of kind {kind} is migrated: moving the references to it, of {references}",
 }
 
 // String is the sentence a person can act on.

@@ -51,8 +51,10 @@ type world struct {
 	bounded bool            // all machines are the deployment's, within its bounds
 	story   []string        // what was told, for a failure's message
 
-	safety *safety.Policy  // nil: no budget
-	sick   map[string]bool // VMs whose nodes are ill
+	safety *safety.Policy // nil: no budget
+	// classed says which classes a process keeps and migrates; nil: none.
+	classed func(*manager.Options, *fuse)
+	sick    map[string]bool // VMs whose nodes are ill
 }
 
 const namespace = "fleet"
@@ -113,6 +115,9 @@ func (w *world) start(f *fuse, stale bool) *process {
 			}
 		},
 	}
+	if w.classed != nil {
+		w.classed(&o, f)
+	}
 	m, err := manager.New(o)
 	require.NoError(w.t, err)
 	p.Manager = m
@@ -160,6 +165,7 @@ func (w *world) lose(_ object.Key, move machine.Move, _ machine.Why) {
 func (w *world) round(p *process) (next time.Time) {
 	keys := map[manager.Kind][]object.Key{
 		manager.KindDeployment: keysOf(w.deployments), manager.KindSet: keysOf(w.sets), manager.KindMachine: keysOf(w.machines),
+		manager.KindClass: w.classNames(), manager.KindSecret: keysOf(w.secrets),
 	}
 	for _, r := range p.Reconcilers() {
 		for _, key := range keys[r.Kind()] {
