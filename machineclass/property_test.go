@@ -67,20 +67,8 @@ func TestKeptWhileUsed(t *testing.T) {
 		w := newWorld()
 		w.policy.Migrate = rapid.Bool().Draw(t, "migrates")
 		check := func(o *machineclass.Observation, plan *machineclass.Plan) {
-			u, ok := plan.Write.(*machineclass.Update)
-			released := ok && o.Class.HasFinalizer(machine.Finalizer) && !u.Class.HasFinalizer(machine.Finalizer)
-			if released && (len(w.users) > 0 || !o.Live) {
-				t.Fatalf("released with %d users, live read: %v\n%s", len(w.users), o.Live, w.text)
-			}
-			if _, marks := plan.Effect.(machineclass.MarkOld); marks && (o.Filled == nil || o.Filled.Code != codes.OK) {
-				t.Fatalf("an older class is marked that nothing was made of\n%s", w.text)
-			}
-			if _, moves := plan.Effect.(*machineclass.Move); moves && w.old != nil && w.old.ref == o.References[0].Class && !w.old.migrated {
-				t.Fatalf("references are moved before the mark\n%s", w.text)
-			}
-			if ok && o.Class.Deleted() && len(u.Class.Finalizers) > len(o.Class.Finalizers) {
-				t.Fatalf("a finalizer is added to a deleted class\n%s", w.text)
-			}
+			w.checkWrite(t, o, plan)
+			w.checkOrder(t, o, plan)
 		}
 		for range rapid.IntRange(0, 30).Draw(t, "steps") {
 			w.happens(t)
@@ -92,6 +80,35 @@ func TestKeptWhileUsed(t *testing.T) {
 		}
 		w.calm(t, check)
 	})
+}
+
+// checkWrite holds a write to what may be done to finalizers.
+func (w *world) checkWrite(t *rapid.T, o *machineclass.Observation, plan *machineclass.Plan) {
+	u, ok := plan.Write.(*machineclass.Update)
+	if !ok {
+		return
+	}
+	released := o.Class.HasFinalizer(machine.Finalizer) && !u.Class.HasFinalizer(machine.Finalizer)
+	if released && (len(w.users) > 0 || !o.Live) {
+		t.Fatalf("released with %d users, live read: %v\n%s", len(w.users), o.Live, w.text)
+	}
+	if o.Class.Deleted() && len(u.Class.Finalizers) > len(o.Class.Finalizers) {
+		t.Fatalf("a finalizer is added to a deleted class\n%s", w.text)
+	}
+}
+
+// checkOrder holds a migration to its order: filled, then marked, then moved.
+func (w *world) checkOrder(t *rapid.T, o *machineclass.Observation, plan *machineclass.Plan) {
+	switch e := plan.Effect.(type) {
+	case machineclass.MarkOld:
+		if o.Filled == nil || o.Filled.Code != codes.OK {
+			t.Fatalf("an older class is marked that nothing was made of\n%s", w.text)
+		}
+	case *machineclass.Move:
+		if w.old != nil && w.old.ref == e.References[0].Class && !w.old.migrated {
+			t.Fatalf("references are moved before the mark\n%s", w.text)
+		}
+	}
 }
 
 // calm lets faults stop and time pass, and holds the world to how it must end.
@@ -110,19 +127,28 @@ func (w *world) calm(t *rapid.T, check func(*machineclass.Observation, *machinec
 	if w.writes != writes || w.asked != asked && w.migratable() {
 		t.Fatalf("P28: it is not quiet\n%s", w.text)
 	}
-	if w.class != nil && !w.class.Deleted() && w.class.HasFinalizer(machine.Finalizer) != (len(w.users) > 0) {
-		t.Fatalf("%d users, finalizers %v\n%s", len(w.users), w.class.Finalizers, w.text)
+	w.checkEnd(t)
+	if !w.migratable() {
+		return
 	}
-	if w.class != nil && w.class.Deleted() && len(w.users) == 0 {
-		t.Fatalf("a class that nobody uses is not let go\n%s", w.text)
-	}
-	if w.migratable() && (w.class == nil || !w.old.migrated) {
+	if w.class == nil || !w.old.migrated {
 		t.Fatalf("a class that could be migrated was not\n%s", w.text)
 	}
 	for _, u := range w.users {
-		if w.migratable() && u.ref.Foreign() {
+		if u.ref.Foreign() {
 			t.Fatalf("%s %s still refers to the older class\n%s", u.holder, u.name, w.text)
 		}
+	}
+}
+
+// checkEnd holds the class to who uses it, now that all is quiet.
+func (w *world) checkEnd(t *rapid.T) {
+	switch c := w.class; {
+	case c == nil:
+	case c.Deleted() && len(w.users) == 0:
+		t.Fatalf("a class that nobody uses is not let go\n%s", w.text)
+	case !c.Deleted() && c.HasFinalizer(machine.Finalizer) != (len(w.users) > 0):
+		t.Fatalf("%d users, finalizers %v\n%s", len(w.users), c.Finalizers, w.text)
 	}
 }
 
@@ -298,7 +324,9 @@ func anything(t *rapid.T) *machineclass.Observation {
 		ref := rapid.SampledFrom([]machine.ClassRef{{}, ours, blue, green}).Draw(t, "ref")
 		o.References = append(o.References, machineclass.Reference{Holder: "nobody", Class: ref})
 	}
-	code := func() machine.Outcome { return machine.Outcome{Code: codes.Code(rapid.Int32Range(-1, 20).Draw(t, "code"))} }
+	code := func() machine.Outcome {
+		return machine.Outcome{Code: codes.Code(rapid.Int32Range(-1, 20).Draw(t, "code"))}
+	}
 	if some("failed") {
 		o.Failed = &machineclass.Failure{Outcome: code(), At: start.Add(-time.Hour), Failures: rapid.IntRange(-2, 1<<30).Draw(t, "failures")}
 	}
@@ -325,24 +353,26 @@ func TestP11P27AnythingHasOnePlan(t *testing.T) {
 		if !reflect.DeepEqual(plan, again) || before != fmt.Sprintf("%+v %+v", *o, o.Class) {
 			t.Fatalf("%+v\n%+v", plan, again)
 		}
-		n := 0
-		for _, there := range []bool{plan.ReadLive, plan.Write != nil, plan.Effect != nil, !plan.At.IsZero()} {
-			if there {
-				n++
-			}
-		}
-		if n > 1 || plan.Why == (machineclass.Why{}) || plan.Why.String() == string(plan.Why.Reason) {
+		if orders(&plan) > 1 || plan.Why == (machineclass.Why{}) || plan.Why.String() == string(plan.Why.Reason) {
 			t.Fatalf("%+v: %s", plan, plan.Why)
 		}
-		if !p.Keep && !p.Migrate && (plan.Write != nil || plan.Effect != nil || plan.ReadLive) {
+		if *p == (machineclass.Policy{}) && orders(&plan) > 0 {
 			t.Fatalf("something is done though nothing was asked for: %+v", plan)
 		}
-		if c := o.Class; c != nil && c.Deleted() {
-			if u, ok := plan.Write.(*machineclass.Update); ok && len(u.Class.Finalizers) > len(c.Finalizers) {
-				t.Fatal("a finalizer is added to a deleted class")
-			}
+		if u, ok := plan.Write.(*machineclass.Update); ok && o.Class.Deleted() && len(u.Class.Finalizers) > len(o.Class.Finalizers) {
+			t.Fatal("a finalizer is added to a deleted class")
 		}
 	})
+}
+
+// orders counts what a plan asks for; a time to look again counts as well.
+func orders(plan *machineclass.Plan) (n int) {
+	for _, there := range []bool{plan.ReadLive, plan.Write != nil, plan.Effect != nil, !plan.At.IsZero()} {
+		if there {
+			n++
+		}
+	}
+	return n
 }
 
 // TestCallersMistakes: they are errors, never panics.
