@@ -49,7 +49,7 @@ var testingModules = []string{
 const anything = "..."
 
 var (
-	kinds  = []string{"codes", "object", "machine", "machineset", "deployment", "deployment/rollout", "machinepool"}
+	kinds  = []string{"codes", "object", "machine", "machineset", "deployment", "deployment/rollout", "machinepool", "machineclass"}
 	core   = append(slices.Clone(kinds), "drain", "driver", "safety", "store")
 	shells = append(slices.Clone(core), "machine/fsm", "manager")
 )
@@ -66,6 +66,7 @@ var architecture = []row{
 	{dir: "machine", core: true, reaches: []string{"codes", "object"}},
 	{dir: "machineset", core: true, reaches: []string{"machine", "codes", "object"}},
 	{dir: "deployment", core: true, reaches: []string{"deployment/rollout", "machineset", "machine", "codes", "object"}},
+	{dir: "machineclass", core: true, reaches: []string{"machine", "codes", "object"}},
 	{dir: "machinepool", core: true, reaches: []string{"machine", "codes", "object"}},
 	{dir: "drain", core: true, reaches: []string{"machine", "codes", "object"}},
 	{dir: "driver", core: true, context: true, reaches: []string{"machine", "drain", "machinepool", "codes", "object"}},

@@ -72,7 +72,7 @@ func (d *decision) creationDeadline() time.Time {
 // obtain finds the machine's VM or has it created, and records it.
 func (d *decision) obtain() Plan {
 	if d.o.Class == nil {
-		return d.classFailure(codes.NotFound, "class "+d.m.Spec.Class.Name+" does not exist")
+		return d.classFailure(codes.NotFound, d.m.Spec.Class.missing())
 	}
 	if err := d.o.Class.Validate(); err != nil {
 		return d.classFailure(codes.InvalidArgument, err.Error())
@@ -203,7 +203,7 @@ func (d *decision) bringUp() Plan {
 	vm := d.o.VM
 	if vm == nil && d.o.Created == nil && d.m.Status.Phase != PhasePending {
 		if d.o.Class == nil {
-			return d.classFailure(codes.NotFound, "class "+d.m.Spec.Class.Name+" does not exist")
+			return d.classFailure(codes.NotFound, d.m.Spec.Class.missing())
 		}
 		return Plan{Effect: GetVM{}, Why: Why{Reason: ReasonAskVM}}
 	}
@@ -249,7 +249,7 @@ func (d *decision) initialize() (Plan, bool) {
 	answer := d.o.Initialized
 	if answer == nil {
 		if d.o.Class == nil {
-			return d.classFailure(codes.NotFound, "class "+d.m.Spec.Class.Name+" does not exist"), true
+			return d.classFailure(codes.NotFound, d.m.Spec.Class.missing()), true
 		}
 		return Plan{Effect: InitializeVM{}, Why: Why{Reason: ReasonInitialize, Name: d.m.Spec.ProviderID}}, true
 	}

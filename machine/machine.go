@@ -43,8 +43,31 @@ type Spec struct {
 // ClassRef names the class a machine is made from, in the machine's namespace.
 type ClassRef struct {
 	APIGroup string
-	Kind     string // empty: this library's own Class
+	Kind     string // empty or ClassKind: this library's own Class
 	Name     string
+}
+
+// ClassKind is the kind of this library's own Class.
+const ClassKind = "MachineClass"
+
+// Foreign tells whether the class is of another kind than ours: a provider's
+// own, from before there was a common one.
+func (r ClassRef) Foreign() bool { return r.Kind != "" && r.Kind != ClassKind }
+
+// missing says that there is no such class.
+func (r ClassRef) missing() string {
+	if r.Foreign() {
+		return "there is no class " + r.Name + " that replaces the one of kind " + r.GroupKind()
+	}
+	return "class " + r.Name + " does not exist"
+}
+
+// GroupKind is the kind with its group, if it has one: "BlueClass.example.com".
+func (r ClassRef) GroupKind() string {
+	if r.APIGroup == "" {
+		return r.Kind
+	}
+	return r.Kind + "." + r.APIGroup
 }
 
 // NodeTemplate is metadata that a node should carry.

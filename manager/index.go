@@ -18,7 +18,8 @@ const (
 	IndexOwner store.Index = "owner"
 	// IndexNamespace holds a set or deployment under its namespace.
 	IndexNamespace store.Index = "namespace"
-	// IndexClass holds a machine under the key of its class.
+	// IndexClass holds a machine, and a set or deployment by its template,
+	// under the key of its class.
 	IndexClass store.Index = "class"
 	// IndexNode holds a machine under its node's name; one whose node's name
 	// is not known under a value made from its own.
@@ -49,7 +50,7 @@ func owner(m *object.Meta) []string { return []string{OwnerValue(m)} }
 func MachineIndexes() map[store.Index]func(*machine.Machine) []string {
 	return map[store.Index]func(*machine.Machine) []string{
 		IndexOwner: func(m *machine.Machine) []string { return owner(&m.Meta) },
-		IndexClass: func(m *machine.Machine) []string { return []string{classKey(m).String()} },
+		IndexClass: func(m *machine.Machine) []string { return classValues(m.Namespace, &m.Spec.Class) },
 		IndexNode: func(m *machine.Machine) []string {
 			if m.Spec.NodeName == "" {
 				return []string{nodeOf(m.Name)}
@@ -64,6 +65,7 @@ func SetIndexes() map[store.Index]func(*machineset.Set) []string {
 	return map[store.Index]func(*machineset.Set) []string{
 		IndexOwner:     func(s *machineset.Set) []string { return owner(&s.Meta) },
 		IndexNamespace: func(s *machineset.Set) []string { return []string{s.Namespace} },
+		IndexClass:     func(s *machineset.Set) []string { return classValues(s.Namespace, &s.Spec.Template.Spec.Class) },
 	}
 }
 
@@ -71,6 +73,9 @@ func SetIndexes() map[store.Index]func(*machineset.Set) []string {
 func DeploymentIndexes() map[store.Index]func(*deployment.Deployment) []string {
 	return map[store.Index]func(*deployment.Deployment) []string{
 		IndexNamespace: func(d *deployment.Deployment) []string { return []string{d.Namespace} },
+		IndexClass: func(d *deployment.Deployment) []string {
+			return classValues(d.Namespace, &d.Spec.Template.Spec.Class)
+		},
 	}
 }
 
@@ -132,7 +137,7 @@ func (o *Options) probe(ctx context.Context) error {
 	if o.Cluster != nil {
 		err = errors.Join(err, probeAll(ctx, o.Cluster.Nodes(), "Cluster.Nodes", IndexMachine))
 	}
-	return err
+	return errors.Join(err, o.probeClasses(ctx))
 }
 
 func probeAll[T object.Object[T]](ctx context.Context, c store.Collection[T], name string, indexes ...store.Index) error {

@@ -100,6 +100,9 @@ func (p *machinePass) class(ctx context.Context, m *machine.Machine) (*machine.C
 	if m.Spec.Class.Name == "" {
 		return nil, nil //nolint:nilnil // the decision says what is wrong
 	}
+	if p.ForeignClasses != nil && m.Spec.Class.Foreign() {
+		return nil, nil //nolint:nilnil // one of ours by that name need not be complete yet
+	}
 	class, err := p.Classes.Get(ctx, classKey(m))
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, nil //nolint:nilnil // the decision waits for it

@@ -42,6 +42,12 @@ func New(options Options) (*Manager, error) {
 	if options.Deployments != nil {
 		m.reconcilers = append(m.reconcilers, newDeploymentReconciler(s))
 	}
+	if options.managesClasses() {
+		m.reconcilers = append(m.reconcilers, newClassReconciler(s))
+	}
+	if options.keepsSecrets() {
+		m.reconcilers = append(m.reconcilers, newSecretReconciler(s))
+	}
 	if options.SafetyPolicy == nil {
 		return m, nil
 	}

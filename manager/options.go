@@ -30,6 +30,17 @@ type Options struct {
 	Sets        store.Collection[*machineset.Set]
 	Deployments store.Collection[*deployment.Deployment]
 
+	// KeepClasses has classes carry machine.Finalizer while anything refers
+	// to them, and secrets while classes do, so that none goes before the
+	// last machine that needs it. False, the default, is for embedders whose
+	// classes and secrets are not for this manager to write.
+	KeepClasses bool
+	// ForeignClasses holds classes of the provider's older kinds, which are
+	// migrated when a machine, set or deployment refers to one: Classes is
+	// then written, and a machine whose class has not been migrated is as one
+	// whose class does not exist. Nil: the kind of a class is not looked at.
+	ForeignClasses ForeignClasses
+
 	// Driver makes and deletes VMs. New wraps it in the decorators of package
 	// driver for panics, for the answers' validation, and for CallTimeout;
 	// others, such as limits, are the caller's.

@@ -46,7 +46,7 @@ func (m *Manager) Wakes() []Wake {
 			Wake{From: KindMachine, To: KindOrphans, Keys: m.orphansOfMachine, Settle: o.Settle},
 			Wake{From: KindClass, To: KindOrphans, Keys: newClass, Settle: o.Settle})
 	}
-	return wakes
+	return append(wakes, o.classWakes()...)
 }
 
 // orphansOfMachine has VMs looked through when a machine has disappeared, whose

@@ -54,11 +54,12 @@ type world struct {
 	agents  bool            // of nodes, update machines in place, see update
 	story   []string        // what was told, for a failure's message
 
-	safety *safety.Policy  // nil: no budget
-	sick   map[string]bool // VMs whose nodes are ill
-
 	strays                  map[string]bool // IDs of VMs that nobody asked for
 	controlDown, targetDown bool            // an API server does not answer
+	safety                  *safety.Policy  // nil: no budget
+	// classed says which classes a process keeps and migrates; nil: none.
+	classed func(*manager.Options, *fuse)
+	sick    map[string]bool // VMs whose nodes are ill
 }
 
 const namespace = "fleet"
@@ -119,6 +120,9 @@ func (w *world) start(f *fuse, stale bool) *process {
 			}
 		},
 	}
+	if w.classed != nil {
+		w.classed(&o, f)
+	}
 	m, err := manager.New(o)
 	require.NoError(w.t, err)
 	p.Manager = m
@@ -174,6 +178,7 @@ func (w *world) round(p *process) (next time.Time) {
 	keys := map[manager.Kind][]object.Key{
 		manager.KindDeployment: keysOf(w.deployments), manager.KindSet: keysOf(w.sets), manager.KindMachine: keysOf(w.machines),
 		manager.KindReachability: {manager.Fleet}, manager.KindOrphans: {manager.Fleet}, manager.KindUnmanaged: {manager.Fleet},
+		manager.KindClass: w.classNames(), manager.KindSecret: keysOf(w.secrets),
 	}
 	for _, r := range p.Reconcilers() {
 		for _, key := range keys[r.Kind()] {

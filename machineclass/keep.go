@@ -1,0 +1,132 @@
+package machineclass
+
+import (
+	"errors"
+	"time"
+
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+)
+
+// A caller's mistakes.
+var (
+	ErrNoObservation = errors.New("machineclass: there is no observation")
+	ErrNoPolicy      = errors.New("machineclass: there is no policy")
+)
+
+// Decide says what to do next about the class of one name. It changes none of
+// its arguments. Calling it again with the same arguments gives the same plan.
+// The error is for a caller's mistake only: ErrNoObservation or ErrNoPolicy.
+func Decide(o *Observation, p *Policy, now time.Time) (Plan, error) {
+	if o == nil {
+		return Plan{}, ErrNoObservation
+	}
+	if p == nil {
+		return Plan{}, ErrNoPolicy
+	}
+	d := decision{o: o, p: p, now: now}
+	var migration Plan
+	if p.Migrate && len(o.References) > 0 {
+		migration = d.migrate()
+	}
+	if !migration.idle() {
+		return migration, nil
+	}
+	plan := d.keep()
+	if migration.Why == (Why{}) {
+		return plan, nil
+	}
+	if plan.idle() {
+		plan.At, plan.Why = migration.At, migration.Why
+	}
+	if plan.Warn == (Why{}) {
+		plan.Warn = migration.Warn
+	}
+	return plan, nil
+}
+
+// decision is one call of Decide.
+type decision struct {
+	o   *Observation
+	p   *Policy
+	now time.Time
+}
+
+// keep decides about the finalizer of a class.
+func (d *decision) keep() Plan {
+	c := d.o.Class
+	if c == nil {
+		return Plan{Why: Why{Reason: ReasonNoClass, Name: d.o.Key.Name}}
+	}
+	if !d.p.Keep {
+		return Plan{Why: Why{Reason: ReasonNotKept, Name: d.o.Key.Name}}
+	}
+	why := Why{Name: d.o.Key.Name, Users: d.o.Users}
+	step := hold(&c.Meta, d.o.Users.any(), d.o.Live)
+	plan := Plan{}
+	switch step {
+	case stepNone:
+		why.Reason = ReasonKept
+		if !d.o.Users.any() {
+			why.Reason = ReasonUnused
+		}
+	case stepHeld:
+		why.Reason = ReasonHeld
+		plan.Warn = why
+	case stepTooLate:
+		why.Reason = ReasonTooLate
+		plan.Warn = why
+	case stepAsk:
+		why.Reason, plan.ReadLive = ReasonReadUsers, true
+	case stepAdd:
+		why.Reason = ReasonFinalizer
+		plan.Write = &Update{withFinalizer(c)}
+	case stepRemove:
+		why.Reason = ReasonReleased
+		plan.Write = &Update{withoutFinalizer(c)}
+	}
+	plan.Why = why
+	return plan
+}
+
+// step is what is to be done about a finalizer.
+type step int
+
+const (
+	stepNone step = iota
+	stepHeld
+	stepTooLate // it is needed, and none can be added to an object that is being deleted
+	stepAsk     // a cache says that nobody refers to it, and caches are old
+	stepAdd
+	stepRemove
+)
+
+// hold compares what an object carries with what it should.
+func hold(m *object.Meta, used, live bool) step {
+	has := m.HasFinalizer(machine.Finalizer)
+	switch {
+	case used && has && m.Deleted():
+		return stepHeld
+	case used && has, !used && !has:
+		return stepNone
+	case used && m.Deleted():
+		return stepTooLate
+	case used:
+		return stepAdd
+	case !live:
+		return stepAsk
+	}
+	return stepRemove
+}
+
+func withFinalizer[T object.Object[T]](o T) T {
+	c := o.Clone()
+	c.ObjectMeta().AddFinalizer(machine.Finalizer)
+	return c
+}
+
+func withoutFinalizer[T object.Object[T]](o T) T {
+	c := o.Clone()
+	c.ObjectMeta().RemoveFinalizer(machine.Finalizer)
+	return c
+}

@@ -1,0 +1,154 @@
+package machineclass
+
+import (
+	"time"
+
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+)
+
+// MigratedFrom is the annotation of a class that says which older kind it was
+// made from, as ClassRef.GroupKind spells it.
+const MigratedFrom = "machine.sapcloud.io/migrated-from"
+
+// Policy is what is to be done about classes. The zero Policy: nothing.
+type Policy struct {
+	// Keep has classes and secrets carry the finalizer while they are
+	// referred to. False leaves finalizers as they are.
+	Keep bool
+	// Migrate has references to classes of other kinds moved to ours.
+	Migrate bool
+}
+
+// Users counts who refers to a class. One kind is enough for the class to be
+// kept, so that the others need not be counted while it is not being deleted.
+type Users struct {
+	Deployments int // that are not being deleted
+	Sets        int // that are not being deleted and may create machines
+	Machines    int // all of them: to delete one takes its class
+}
+
+func (u Users) any() bool { return u.Deployments > 0 || u.Sets > 0 || u.Machines > 0 }
+
+// Holder is the kind of an object that refers to a class.
+type Holder string
+
+// The holders, in the order in which their references move: what is made from
+// a template later takes over the reference from it.
+const (
+	HolderDeployment Holder = "deployment"
+	HolderSet        Holder = "set"
+	HolderMachine    Holder = "machine"
+)
+
+// Reference says that an object refers to a class of another kind than ours.
+type Reference struct {
+	Holder Holder
+	Key    object.Key
+	Class  machine.ClassRef
+}
+
+// Observation is what a decision about one name of a class is made from. The
+// caller fills in Key, Class, Users, References and Failed from its caches and
+// its memory before the first Decide of a pass; the rest are the answers to
+// effects carried out in this pass. A nil answer was not asked for.
+type Observation struct {
+	Key   object.Key
+	Class *machine.Class // ours; nil: there is none of that name
+	Users Users
+	// Live says that Class was read live, and then Users.
+	Live bool
+	// References are those by other kinds than ours to the same name.
+	References []Reference
+	// Failed is this process's last failure to fill the class. Losing it
+	// shortens a wait.
+	Failed *Failure
+
+	Old    *Old
+	Filled *Filled
+	Stored bool // the class was written after Filled was answered
+	Marked bool
+	Moved  bool
+}
+
+// Old is the older class.
+type Old struct {
+	Found    bool
+	Migrated bool   // it bears the mark
+	Version  string // opaque; changes with the class
+}
+
+// Filled is a driver's answer to a Fill.
+type Filled struct {
+	machine.Outcome
+	Class *machine.Class // with code OK
+}
+
+// Failure is a failed Fill that is remembered.
+type Failure struct {
+	machine.Outcome
+	At       time.Time
+	Failures int    // in a row, from 1
+	Version  string // of the older class that it was seen with
+}
+
+// Write is one change in the store: *Create or *Update.
+//
+//sumtype:decl
+type Write interface{ write() }
+
+// Create stores a new class. If the name is taken the pass begins anew.
+type Create struct{ Class *machine.Class }
+
+// Update stores metadata and spec of a class.
+type Update struct{ Class *machine.Class }
+
+func (*Create) write() {}
+func (*Update) write() {}
+
+// Effect is one call to the outside; its answer goes into the observation.
+//
+//sumtype:decl
+type Effect interface{ effect() }
+
+// ReadOld reads the older class, live (Observation.Old).
+type ReadOld struct{ Class machine.ClassRef }
+
+// Fill has the driver fill a class from the older one (Observation.Filled, and
+// Failed if it does not answer OK). The class to fill is a copy of
+// Observation.Class, or a blank one of that name.
+type Fill struct{ Class machine.ClassRef }
+
+// MarkOld marks the older class as migrated if it still has this version
+// (Observation.Marked); otherwise the pass begins anew.
+type MarkOld struct {
+	Class   machine.ClassRef
+	Version string
+}
+
+// Move has each of the references name our kind, first to last, where it still
+// names the kind that was seen (Observation.Moved). Nothing else of the
+// objects changes.
+type Move struct{ References []Reference }
+
+func (ReadOld) effect() {}
+func (Fill) effect()    {}
+func (MarkOld) effect() {}
+func (*Move) effect()   {}
+
+// Plan is what to do next: carry out ReadLive, Write or Effect, whichever is
+// there, put the answer into the observation, and decide again; with none of
+// them, look again at At.
+type Plan struct {
+	// ReadLive: read the class live and then who refers to it, and set Live.
+	ReadLive bool
+	Write    Write
+	Effect   Effect
+	// At is when to look again though nothing has changed; zero: never.
+	At  time.Time
+	Why Why
+	// Warn is something that the class's owner should know; zero: nothing.
+	Warn Why
+}
+
+func (p *Plan) idle() bool { return !p.ReadLive && p.Write == nil && p.Effect == nil }

@@ -1,0 +1,403 @@
+package machineclass_test
+
+import (
+	"fmt"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineclass"
+)
+
+// happens draws what others do.
+func (w *world) happens(t *rapid.T) {
+	switch rapid.IntRange(0, 9).Draw(t, "event") {
+	case 0, 1:
+		holder := rapid.SampledFrom([]machineclass.Holder{
+			machineclass.HolderDeployment, machineclass.HolderSet, machineclass.HolderMachine,
+		}).Draw(t, "holder")
+		ref := rapid.SampledFrom([]machine.ClassRef{ours, {Name: "small"}, blue, blue, green}).Draw(t, "kind")
+		w.use(holder, fmt.Sprint("u", len(w.text.String())), ref)
+	case 2, 3:
+		if n := len(w.users); n > 0 {
+			i := rapid.IntRange(0, n-1).Draw(t, "goes")
+			w.users = append(w.users[:i], w.users[i+1:]...)
+		}
+	case 4:
+		if w.class != nil && !w.class.Deleted() {
+			w.delete()
+		}
+	case 5:
+		if w.class == nil {
+			w.class = plain()
+			w.class.Version = fmt.Sprint("new", len(w.text.String()))
+		}
+	case 6:
+		w.old = &oldClass{ref: blue, size: rapid.SampledFrom([]string{"s", "m"}).Draw(t, "size"), version: len(w.text.String())}
+	case 7:
+		w.answer = rapid.SampledFrom([]codes.Code{codes.OK, codes.OK, codes.Internal, codes.Unimplemented}).Draw(t, "answer")
+	case 8:
+		w.memory = nil // a restart
+	case 9:
+		w.now = w.now.Add(time.Minute)
+	}
+}
+
+// delete is what an owner does: a class without finalizers is gone at once.
+func (w *world) delete() {
+	w.class = deleted(w.class)
+	w.class.Version += "d"
+	if len(w.class.Finalizers) == 0 {
+		w.class = nil
+	}
+}
+
+// TestKeptWhileUsed: with caches as old as can be, kills, and others who do
+// anything at any time, a class is released only when a live read in the same
+// pass has shown that nobody uses it; and once all is quiet, it carries the
+// finalizer if and only if somebody does, and nothing is written any more
+// (P26, P28).
+func TestKeptWhileUsed(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld()
+		w.policy.Migrate = rapid.Bool().Draw(t, "migrates")
+		check := func(o *machineclass.Observation, plan *machineclass.Plan) {
+			w.checkWrite(t, o, plan)
+			w.checkOrder(t, o, plan)
+		}
+		for range rapid.IntRange(0, 30).Draw(t, "steps") {
+			w.happens(t)
+			if rapid.Bool().Draw(t, "caches look") {
+				w.look()
+			}
+			w.killAt = rapid.IntRange(0, 8).Draw(t, "dies")
+			w.pass(false, check)
+		}
+		w.calm(t, check)
+	})
+}
+
+// checkWrite holds a write to what may be done to finalizers.
+func (w *world) checkWrite(t *rapid.T, o *machineclass.Observation, plan *machineclass.Plan) {
+	u, ok := plan.Write.(*machineclass.Update)
+	if !ok {
+		return
+	}
+	released := o.Class.HasFinalizer(machine.Finalizer) && !u.Class.HasFinalizer(machine.Finalizer)
+	if released && (len(w.users) > 0 || !o.Live) {
+		t.Fatalf("released with %d users, live read: %v\n%s", len(w.users), o.Live, w.text)
+	}
+	if o.Class.Deleted() && len(u.Class.Finalizers) > len(o.Class.Finalizers) {
+		t.Fatalf("a finalizer is added to a deleted class\n%s", w.text)
+	}
+}
+
+// checkOrder holds a migration to its order: filled, then marked, then moved.
+func (w *world) checkOrder(t *rapid.T, o *machineclass.Observation, plan *machineclass.Plan) {
+	switch e := plan.Effect.(type) {
+	case machineclass.MarkOld:
+		if o.Filled == nil || o.Filled.Code != codes.OK {
+			t.Fatalf("an older class is marked that nothing was made of\n%s", w.text)
+		}
+	case *machineclass.Move:
+		if w.old != nil && w.old.ref == e.References[0].Class && !w.old.migrated {
+			t.Fatalf("references are moved before the mark\n%s", w.text)
+		}
+	}
+}
+
+// calm lets faults stop and time pass, and holds the world to how it must end.
+func (w *world) calm(t *rapid.T, check func(*machineclass.Observation, *machineclass.Plan)) {
+	w.killAt, w.answer, w.memory = 0, codes.OK, nil
+	for range 10 {
+		w.look()
+		w.pass(false, check)
+	}
+	writes, asked := w.writes, w.asked
+	for range 3 {
+		w.look()
+		w.now = w.now.Add(time.Hour)
+		w.pass(false, check)
+	}
+	if w.writes != writes || w.asked != asked && w.migratable() {
+		t.Fatalf("P28: it is not quiet\n%s", w.text)
+	}
+	w.checkEnd(t)
+	if !w.migratable() {
+		return
+	}
+	if w.class == nil || !w.old.migrated {
+		t.Fatalf("a class that could be migrated was not\n%s", w.text)
+	}
+	for _, u := range w.users {
+		if u.ref.Foreign() {
+			t.Fatalf("%s %s still refers to the older class\n%s", u.holder, u.name, w.text)
+		}
+	}
+}
+
+// checkEnd holds the class to who uses it, now that all is quiet.
+func (w *world) checkEnd(t *rapid.T) {
+	switch c := w.class; {
+	case c == nil:
+	case c.Deleted() && len(w.users) == 0:
+		t.Fatalf("a class that nobody uses is not let go\n%s", w.text)
+	case !c.Deleted() && c.HasFinalizer(machine.Finalizer) != (len(w.users) > 0):
+		t.Fatalf("%d users, finalizers %v\n%s", len(w.users), c.Finalizers, w.text)
+	}
+}
+
+// migratable: somebody refers to the older class, or did when it was migrated,
+// and nobody to one of a third kind.
+func (w *world) migratable() bool {
+	wanted := false
+	for _, u := range w.users {
+		if u.ref == green {
+			return false
+		}
+		wanted = wanted || u.ref == blue
+	}
+	return w.policy.Migrate && w.old != nil && wanted
+}
+
+// TestP26MigrationKilledAnywhere kills the process before and after each call
+// of a migration, and begins afresh: it ends as without the kill, with no
+// write more than one that was done twice.
+func TestP26MigrationKilledAnywhere(t *testing.T) {
+	build := func() *world {
+		w := newWorld()
+		w.old = &oldClass{ref: blue, size: "s"}
+		w.use(machineclass.HolderDeployment, "web", blue)
+		w.use(machineclass.HolderSet, "web-1", blue)
+		w.use(machineclass.HolderMachine, "a", blue)
+		w.use(machineclass.HolderMachine, "b", ours)
+		w.look()
+		return w
+	}
+	undisturbed := build()
+	done, _ := undisturbed.pass(false, nil)
+	require.Equal(t, settled, done)
+	require.Equal(t, 4, undisturbed.writes, "one class, three references")
+	require.Equal(t, "blue", undisturbed.class.Provider)
+	require.Equal(t, "BlueClass.blue.example", undisturbed.class.Annotations[machineclass.MigratedFrom])
+	require.True(t, undisturbed.old.migrated)
+	for n := 1; ; n++ {
+		w := build()
+		w.killAt = n
+		if done, _ := w.pass(false, nil); done == settled {
+			require.Greater(t, n, 10, "calls")
+			return
+		}
+		for range 2 {
+			w.look()
+			done, _ := w.pass(false, nil)
+			require.Equal(t, settled, done)
+		}
+		require.Equal(t, 4, w.writes, "killed at call %d\n%s", n, w.text)
+		w.class.Version, undisturbed.class.Version = "", ""
+		require.Equal(t, undisturbed.class, w.class)
+		require.Equal(t, undisturbed.old, w.old)
+		require.Equal(t, undisturbed.users, w.users)
+	}
+}
+
+// TestOwnersChangesStay: once migrated, our class belongs to its owner, and is
+// not filled again for a late reference; but a class that is gone is.
+func TestOwnersChangesStay(t *testing.T) {
+	w := newWorld()
+	w.old = &oldClass{ref: blue, size: "s"}
+	w.use(machineclass.HolderMachine, "a", blue)
+	w.say("migrated")
+	w.class = w.class.Clone()
+	w.class.ProviderSpec = []byte("the owner's")
+	w.use(machineclass.HolderMachine, "b", blue)
+	w.say("a late reference")
+	require.Equal(t, "the owner's", string(w.class.ProviderSpec))
+	require.Equal(t, 1, w.asked)
+	require.False(t, w.users[1].ref.Foreign())
+
+	w.class = nil
+	w.use(machineclass.HolderMachine, "c", blue)
+	w.say("the class is gone, and a machine refers to the older one")
+	require.NotNil(t, w.class)
+	require.Equal(t, 2, w.asked)
+}
+
+// TestFilledBadly: what can't be used is not stored, and is said.
+func TestFilledBadly(t *testing.T) {
+	o := &machineclass.Observation{
+		Key: key, References: []machineclass.Reference{{Holder: machineclass.HolderMachine, Class: blue}},
+		Old: &machineclass.Old{Found: true, Version: "1"},
+	}
+	bad := plain()
+	bad.NodeTemplate = &machine.NodeShape{VirtualCapacity: map[string]string{"": "1"}}
+	for _, filled := range []*machine.Class{nil, {}, bad} {
+		o.Filled = &machineclass.Filled{Class: filled}
+		plan, err := machineclass.Decide(o, &machineclass.Policy{Migrate: true}, start)
+		require.NoError(t, err)
+		require.Equal(t, machineclass.ReasonFilledBadly, plan.Why.Reason)
+		require.Equal(t, plan.Why, plan.Warn)
+		require.Equal(t, start.Add(3*time.Minute), plan.At)
+	}
+}
+
+// TestAStoreThatChangesWhatItGets: a class is stored once a pass, even if what
+// comes back is not what was filled.
+func TestAStoreThatChangesWhatItGets(t *testing.T) {
+	filled := plain()
+	filled.ProviderSpec = []byte("as filled")
+	o := &machineclass.Observation{
+		Key: key, Class: plain(), References: []machineclass.Reference{{Holder: machineclass.HolderMachine, Class: blue}},
+		Old: &machineclass.Old{Found: true}, Filled: &machineclass.Filled{Class: filled}, Stored: true,
+	}
+	plan, err := machineclass.Decide(o, &machineclass.Policy{Migrate: true}, start)
+	require.NoError(t, err)
+	require.IsType(t, machineclass.MarkOld{}, plan.Effect)
+}
+
+// TestRetries: the driver is asked again when the table of recoveries says so,
+// and at once when the older class has changed or the clock went back.
+func TestRetries(t *testing.T) {
+	for _, c := range []struct {
+		failed machineclass.Failure
+		after  time.Duration // zero: at once; negative: never
+	}{
+		{machineclass.Failure{At: start, Failures: 1, Outcome: machine.Outcome{Code: codes.Internal}}, 5 * time.Second},
+		{machineclass.Failure{At: start, Failures: 3, Outcome: machine.Outcome{Code: codes.Unknown}}, 20 * time.Second},
+		{machineclass.Failure{At: start, Failures: 99, Outcome: machine.Outcome{Code: codes.Internal}}, 3 * time.Minute},
+		{machineclass.Failure{At: start, Outcome: machine.Outcome{Code: 99}}, 5 * time.Second},
+		{machineclass.Failure{At: start, Outcome: machine.Outcome{Code: codes.OK}}, 5 * time.Second},
+		{machineclass.Failure{At: start, Outcome: machine.Outcome{Code: codes.Unimplemented}}, -1},
+		{machineclass.Failure{At: start.Add(time.Hour), Outcome: machine.Outcome{Code: codes.Unimplemented}}, 0},
+		{machineclass.Failure{At: start, Version: "2", Outcome: machine.Outcome{Code: codes.Unimplemented}}, 0},
+	} {
+		o := &machineclass.Observation{
+			Key: key, References: []machineclass.Reference{{Holder: machineclass.HolderMachine, Class: blue}},
+			Old: &machineclass.Old{Found: true}, Failed: &c.failed,
+		}
+		at := func(now time.Time) machineclass.Plan {
+			plan, err := machineclass.Decide(o, &machineclass.Policy{Migrate: true}, now)
+			require.NoError(t, err)
+			return plan
+		}
+		switch {
+		case c.after == 0:
+			require.IsType(t, machineclass.Fill{}, at(start).Effect)
+		case c.after < 0:
+			require.Nil(t, at(start.Add(1000*time.Hour)).Effect)
+			require.Zero(t, at(start).At)
+		default:
+			require.Nil(t, at(start.Add(c.after-1)).Effect)
+			require.Equal(t, start.Add(c.after), at(start).At)
+			require.IsType(t, machineclass.Fill{}, at(start.Add(c.after)).Effect)
+		}
+	}
+}
+
+// anything is an observation as no shell would make it.
+func anything(t *rapid.T) *machineclass.Observation {
+	some := func(what string) bool { return rapid.Bool().Draw(t, what) }
+	class := func() *machine.Class {
+		if !some("class") {
+			return nil
+		}
+		c := &machine.Class{ProviderSpec: []byte(rapid.StringN(0, 1, 1).Draw(t, "spec"))}
+		if some("finalizer") {
+			c.AddFinalizer(machine.Finalizer)
+		}
+		if some("deleted") {
+			c.DeletedAt = start
+		}
+		if some("annotated") {
+			c.Annotations = map[string]string{machineclass.MigratedFrom: blue.GroupKind()}
+		}
+		return c
+	}
+	o := &machineclass.Observation{Class: class(), Live: some("live"), Stored: some("stored"), Marked: some("marked"), Moved: some("moved")}
+	o.Users.Machines = rapid.IntRange(-1, 1).Draw(t, "machines")
+	for range rapid.IntRange(0, 2).Draw(t, "references") {
+		ref := rapid.SampledFrom([]machine.ClassRef{{}, ours, blue, green}).Draw(t, "ref")
+		o.References = append(o.References, machineclass.Reference{Holder: "nobody", Class: ref})
+	}
+	code := func() machine.Outcome {
+		return machine.Outcome{Code: codes.Code(rapid.Int32Range(-1, 20).Draw(t, "code"))}
+	}
+	if some("failed") {
+		o.Failed = &machineclass.Failure{Outcome: code(), At: start.Add(-time.Hour), Failures: rapid.IntRange(-2, 1<<30).Draw(t, "failures")}
+	}
+	if some("old") {
+		o.Old = &machineclass.Old{Found: some("found"), Migrated: some("migrated")}
+	}
+	if some("filled") {
+		o.Filled = &machineclass.Filled{Outcome: code(), Class: class()}
+	}
+	return o
+}
+
+// TestP11P27AnythingHasOnePlan: any observation has a plan, the same each
+// time, with one thing to do at most, and is not changed.
+func TestP11P27AnythingHasOnePlan(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		o := anything(t)
+		before := fmt.Sprintf("%+v %+v", *o, o.Class)
+		p := &machineclass.Policy{Keep: rapid.Bool().Draw(t, "keep"), Migrate: rapid.Bool().Draw(t, "migrate")}
+		plan, err := machineclass.Decide(o, p, start)
+		require.NoError(t, err)
+		again, err := machineclass.Decide(o, p, start)
+		require.NoError(t, err)
+		if !reflect.DeepEqual(plan, again) || before != fmt.Sprintf("%+v %+v", *o, o.Class) {
+			t.Fatalf("%+v\n%+v", plan, again)
+		}
+		if orders(&plan) > 1 || plan.Why == (machineclass.Why{}) || plan.Why.String() == string(plan.Why.Reason) {
+			t.Fatalf("%+v: %s", plan, plan.Why)
+		}
+		if *p == (machineclass.Policy{}) && orders(&plan) > 0 {
+			t.Fatalf("something is done though nothing was asked for: %+v", plan)
+		}
+		if u, ok := plan.Write.(*machineclass.Update); ok && o.Class.Deleted() && len(u.Class.Finalizers) > len(o.Class.Finalizers) {
+			t.Fatal("a finalizer is added to a deleted class")
+		}
+	})
+}
+
+// orders counts what a plan asks for; a time to look again counts as well.
+func orders(plan *machineclass.Plan) (n int) {
+	for _, there := range []bool{plan.ReadLive, plan.Write != nil, plan.Effect != nil, !plan.At.IsZero()} {
+		if there {
+			n++
+		}
+	}
+	return n
+}
+
+// TestCallersMistakes: they are errors, never panics.
+func TestCallersMistakes(t *testing.T) {
+	_, err := machineclass.Decide(nil, &machineclass.Policy{}, start)
+	require.ErrorIs(t, err, machineclass.ErrNoObservation)
+	_, err = machineclass.Decide(&machineclass.Observation{}, nil, start)
+	require.ErrorIs(t, err, machineclass.ErrNoPolicy)
+	_, err = machineclass.DecideSecret(nil, &machineclass.Policy{})
+	require.ErrorIs(t, err, machineclass.ErrNoObservation)
+	_, err = machineclass.DecideSecret(&machineclass.SecretObservation{}, nil)
+	require.ErrorIs(t, err, machineclass.ErrNoPolicy)
+	require.Equal(t, "Odd", machineclass.Why{Reason: "Odd"}.String())
+}
+
+// TestSettledAllocatesNothing: most looks find nothing to do.
+func TestSettledAllocatesNothing(t *testing.T) {
+	c := withFinalizer()
+	o := &machineclass.Observation{Key: key, Class: c, Users: machineclass.Users{Machines: 3}}
+	p := &machineclass.Policy{Keep: true, Migrate: true}
+	require.Zero(t, testing.AllocsPerRun(100, func() { _, _ = machineclass.Decide(o, p, start) }))
+}
+
+func withFinalizer() *machine.Class {
+	c := plain()
+	c.AddFinalizer(machine.Finalizer)
+	return c
+}

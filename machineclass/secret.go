@@ -1,0 +1,63 @@
+package machineclass
+
+import "github.com/millwright-go/millwright/machine"
+
+// SecretObservation is what a decision about one secret is made from.
+type SecretObservation struct {
+	Secret  *machine.Secret // nil: there is none
+	Classes int             // that refer to it, those that are being deleted too
+	// Live says that Secret was read live, and then Classes.
+	Live bool
+}
+
+// SecretPlan is what to do next about a secret; nothing of the sort: wait for
+// a change.
+type SecretPlan struct {
+	ReadLive bool            // read the secret live and then who refers to it, and set Live
+	Update   *machine.Secret // store its metadata; the data is as it was
+	Why      Why
+	Warn     Why // something that the secret's owner should know; zero: nothing
+}
+
+// DecideSecret says what to do next about one secret, as Decide does about a
+// class. The data of a secret decides nothing and is in no Why.
+func DecideSecret(o *SecretObservation, p *Policy) (SecretPlan, error) {
+	if o == nil {
+		return SecretPlan{}, ErrNoObservation
+	}
+	if p == nil {
+		return SecretPlan{}, ErrNoPolicy
+	}
+	if o.Secret == nil {
+		return SecretPlan{Why: Why{Reason: ReasonNoSecret}}, nil
+	}
+	why := Why{Name: o.Secret.Name, Classes: o.Classes}
+	if !p.Keep {
+		why.Reason = ReasonSecretNotKept
+		return SecretPlan{Why: why}, nil
+	}
+	plan := SecretPlan{}
+	switch hold(&o.Secret.Meta, o.Classes > 0, o.Live) {
+	case stepNone:
+		why.Reason = ReasonSecretKept
+		if o.Classes <= 0 {
+			why.Reason = ReasonSecretUnused
+		}
+	case stepHeld:
+		why.Reason = ReasonSecretHeld
+		plan.Warn = why
+	case stepTooLate:
+		why.Reason = ReasonSecretTooLate
+		plan.Warn = why
+	case stepAsk:
+		why.Reason, plan.ReadLive = ReasonReadClasses, true
+	case stepAdd:
+		why.Reason = ReasonSecretFinalizer
+		plan.Update = withFinalizer(o.Secret)
+	case stepRemove:
+		why.Reason = ReasonSecretReleased
+		plan.Update = withoutFinalizer(o.Secret)
+	}
+	plan.Why = why
+	return plan, nil
+}

@@ -1,0 +1,179 @@
+package machineclass_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineclass"
+	"github.com/millwright-go/millwright/object"
+)
+
+var update = flag.Bool("update", false, "rewrite the files under testdata")
+
+func (w *world) say(format string, args ...any) {
+	fmt.Fprintf(w.text, "%-8s -- %s\n", "+"+w.now.Sub(start).String(), fmt.Sprintf(format, args...))
+	w.look()
+	for restart := false; ; restart = true {
+		if done, _ := w.pass(restart, nil); done != conflict {
+			return
+		}
+	}
+}
+
+func plain() *machine.Class {
+	c := &machine.Class{Provider: "blue", ProviderSpec: []byte("s")}
+	c.Key, c.Version = key, "0"
+	return c
+}
+
+// TestStories are what classes go through, as an operator would read it.
+func TestStories(t *testing.T) {
+	for name, tell := range map[string]func(*world){
+		"class is used": func(w *world) {
+			w.class = plain()
+			w.say("a class that nobody uses")
+			w.use(machineclass.HolderDeployment, "web", ours)
+			w.use(machineclass.HolderMachine, "a", ours)
+			w.say("a deployment and a machine refer to it")
+			w.class = deleted(w.class)
+			w.say("its owner deletes it")
+			w.users = w.users[1:]
+			w.say("the deployment is gone")
+			w.users = nil
+			w.say("and the machine")
+		},
+		"class is deleted too early": func(w *world) {
+			w.class = plain()
+			w.class.AddFinalizer("others")
+			w.class = deleted(w.class)
+			w.use(machineclass.HolderMachine, "a", ours)
+			w.say("somebody else's finalizer holds a class that a machine has begun to use")
+		},
+		"class is not ours to keep": func(w *world) {
+			w.policy = machineclass.Policy{}
+			w.class = plain()
+			w.use(machineclass.HolderSet, "web", blue)
+			w.say("neither keeping nor migrating")
+		},
+		"migration": func(w *world) {
+			w.old = &oldClass{ref: blue, size: "s"}
+			w.use(machineclass.HolderDeployment, "web", blue)
+			w.use(machineclass.HolderMachine, "a", blue)
+			w.say("a deployment and a machine refer to an older class")
+			w.say("again")
+			w.use(machineclass.HolderMachine, "b", blue)
+			w.say("a late machine, by the older kind")
+			w.old = nil
+			w.use(machineclass.HolderMachine, "c", blue)
+			w.say("the older class is gone, and another machine refers to it")
+			w.use(machineclass.HolderMachine, "d", green)
+			w.say("a machine refers to a kind that never was")
+		},
+		"migration into a class that is there": func(w *world) {
+			w.old = &oldClass{ref: blue, size: "m"}
+			w.class = plain()
+			w.class.ProviderSpec = nil
+			w.use(machineclass.HolderMachine, "a", blue)
+			w.say("half of the class is there already")
+		},
+		"migration is not supported": func(w *world) {
+			w.old, w.answer = &oldClass{ref: blue, size: "s"}, codes.Unimplemented
+			w.use(machineclass.HolderMachine, "a", blue)
+			w.say("a driver that migrates nothing")
+			w.now = w.now.Add(24 * time.Hour)
+			w.say("a day later")
+			w.old.version++
+			w.say("the older class changes")
+		},
+		"migration fails": func(w *world) {
+			w.old, w.answer = &oldClass{ref: blue, size: "s"}, codes.Internal
+			w.use(machineclass.HolderMachine, "a", blue)
+			w.say("the driver can't read the older class")
+			w.now = w.now.Add(4 * time.Second)
+			w.say("too early")
+			w.now = w.now.Add(time.Second)
+			w.say("it fails again")
+			w.answer = codes.OK
+			w.now = w.now.Add(10 * time.Second)
+			w.say("the driver is mended")
+		},
+		"migration of two kinds": func(w *world) {
+			w.old = &oldClass{ref: blue, size: "s"}
+			w.use(machineclass.HolderMachine, "a", blue)
+			w.use(machineclass.HolderMachine, "b", green)
+			w.say("two older classes of one name")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld()
+			tell(w)
+			golden(t, name, w.text.String())
+		})
+	}
+}
+
+func deleted(c *machine.Class) *machine.Class {
+	c = c.Clone()
+	c.DeletedAt = start
+	return c
+}
+
+func golden(t *testing.T, name, got string) {
+	path := filepath.Join("testdata", "stories", strings.ReplaceAll(name, " ", "-")+".txt")
+	if *update {
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(got), 0o644))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err, "go test ./machineclass -update writes it")
+	assert.Equal(t, string(want), got)
+}
+
+// TestSecretStory is what a secret goes through.
+func TestSecretStory(t *testing.T) {
+	policy := &machineclass.Policy{Keep: true}
+	var text strings.Builder
+	secret := &machine.Secret{Meta: object.Meta{Key: object.Key{Name: "boot"}}, Data: map[string][]byte{"a": []byte("hush")}}
+	say := func(what string, classes int, live bool) {
+		o := &machineclass.SecretObservation{Secret: secret, Classes: classes, Live: live}
+		plan, err := machineclass.DecideSecret(o, policy)
+		require.NoError(t, err)
+		action := "nothing to do"
+		switch {
+		case plan.ReadLive:
+			action = "read live"
+		case plan.Update != nil:
+			require.True(t, plan.Update.SpecEqual(secret), "the data stays")
+			secret, action = plan.Update, "Update"
+		}
+		fmt.Fprintf(&text, "-- %s\n%-14s %s\n", what, action, plan.Why)
+		if plan.Warn != (machineclass.Why{}) {
+			fmt.Fprintf(&text, "warning: %s\n", plan.Warn)
+		}
+	}
+	say("no class refers to it", 0, false)
+	say("two classes do", 2, false)
+	say("again", 2, false)
+	secret = secret.Clone()
+	secret.DeletedAt = start
+	say("its owner deletes it", 1, false)
+	say("the class is gone", 0, false)
+	say("really", 0, true)
+	say("a class refers to it, too late", 1, false)
+	policy.Keep = false
+	say("finalizers are not ours to set", 1, false)
+	secret = nil
+	say("it is gone", 1, false)
+	require.NotContains(t, text.String(), "hush")
+	golden(t, "secret", text.String())
+}

@@ -1,0 +1,80 @@
+package manager
+
+import (
+	"context"
+	"time"
+
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineclass"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/store"
+)
+
+// keptSecrets reconciles secrets: it holds those that classes refer to.
+type keptSecrets struct {
+	*shell
+	memo   memo
+	policy machineclass.Policy
+}
+
+func newSecretReconciler(s *shell) *keptSecrets {
+	return &keptSecrets{shell: s, policy: s.classPolicy()}
+}
+
+// keepsSecrets tells whether secrets are reconciled at all.
+func (o *Options) keepsSecrets() bool { return o.KeepClasses && o.Secrets != nil }
+
+// Kind implements Reconciler.
+func (r *keptSecrets) Kind() Kind { return KindSecret }
+
+// Reconcile implements Reconciler.
+func (r *keptSecrets) Reconcile(ctx context.Context, key object.Key) (Result, error) {
+	return r.reconcile(ctx, KindSecret, key, &r.memo, func() pass { return &secretPass{keptSecrets: r, key: key} })
+}
+
+// secretPass is one pass over one secret.
+type secretPass struct {
+	*keptSecrets
+	key object.Key
+	o   machineclass.SecretObservation
+}
+
+// observe reads the secret, then the classes that refer to it: from the
+// caches, or live.
+func (p *secretPass) observe(ctx context.Context, live bool) error {
+	reader := store.Reader[*machine.Secret](p.Secrets)
+	if live {
+		reader = p.Secrets.Live()
+	}
+	secret, err := reader.Get(ctx, p.key)
+	if err != nil {
+		return itself(err)
+	}
+	p.o.Secret, p.o.Live = secret, live
+	query := store.Query{Index: IndexSecret, Value: p.key.String()}
+	p.o.Classes, err = count(ctx, p.Classes, live, query, func(*machine.Class) bool { return true })
+	return err
+}
+
+func (p *secretPass) step(ctx context.Context) (Result, bool, error) {
+	plan, err := machineclass.DecideSecret(&p.o, &p.policy)
+	if err != nil {
+		return Result{}, false, err
+	}
+	if plan.Warn != (machineclass.Why{}) {
+		p.tell(ctx, &p.memo, KindSecret, p.key, Warning, string(plan.Warn.Reason), plan.Warn)
+	}
+	switch {
+	case plan.ReadLive:
+		return Result{}, false, p.observe(ctx, true)
+	case plan.Update != nil:
+		after, err := p.Secrets.Update(ctx, plan.Update)
+		if err != nil {
+			return Result{}, false, itself(err)
+		}
+		p.o.Secret = after
+		p.tell(ctx, nil, KindSecret, p.key, Normal, string(plan.Why.Reason), plan.Why)
+		return Result{}, false, gone(&after.Meta)
+	}
+	return p.look(time.Time{}, plan.Why), true, nil
+}

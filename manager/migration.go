@@ -1,0 +1,166 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineclass"
+	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/store"
+)
+
+// ForeignClasses holds classes of the provider's own, older kinds. They are
+// read, and marked once ours have taken their place, never deleted.
+type ForeignClasses interface {
+	// Get reads one, live. It answers store.ErrNotFound if there is none of
+	// that kind and name, also where the kind itself is not known.
+	Get(ctx context.Context, kind machine.ClassRef, key object.Key) (*ForeignClass, error)
+	// MarkMigrated marks one for good, so that Get answers Migrated from then
+	// on, in every process. It answers store.ErrConflict if the class has
+	// another version by now. To mark one twice is no error.
+	MarkMigrated(ctx context.Context, kind machine.ClassRef, key object.Key, version string) error
+}
+
+// ForeignClass is a class of an older kind.
+type ForeignClass struct {
+	// Object is handed to the driver: of the Go type that it documents.
+	Object any
+	// Version is opaque and changes with the class.
+	Version  string
+	Migrated bool
+}
+
+// referring lists what a query picks as references.
+func referring[T object.Object[T]](ctx context.Context, c store.Collection[T], live bool, q store.Query,
+	holder machineclass.Holder, of func(T) use,
+) ([]machineclass.Reference, error) {
+	if c == nil {
+		return nil, nil
+	}
+	reader := store.Reader[T](c)
+	if live {
+		reader = c.Live()
+	}
+	list, err := reader.List(ctx, q)
+	out := make([]machineclass.Reference, len(list))
+	for i, o := range list {
+		out[i] = machineclass.Reference{Holder: holder, Key: o.ObjectMeta().Key, Class: of(o).ref}
+	}
+	return out, err
+}
+
+// do carries out one effect of a migration and puts its answer into the
+// observation.
+func (p *classPass) do(ctx context.Context, e machineclass.Effect) error {
+	switch e := e.(type) {
+	case machineclass.ReadOld:
+		return p.readOld(ctx, e.Class)
+	case machineclass.Fill:
+		return p.fill(ctx, e.Class)
+	case machineclass.MarkOld:
+		err := p.ForeignClasses.MarkMigrated(ctx, e.Class, p.key, e.Version)
+		if errors.Is(err, store.ErrNotFound) {
+			err = fmt.Errorf("%w: %w", store.ErrConflict, err)
+		}
+		p.o.Marked = err == nil
+		return err
+	case *machineclass.Move:
+		return p.move(ctx, e.References)
+	}
+	return fmt.Errorf("unknown effect %T", e)
+}
+
+func (p *classPass) readOld(ctx context.Context, ref machine.ClassRef) error {
+	old, err := p.ForeignClasses.Get(ctx, ref, p.key)
+	if errors.Is(err, store.ErrNotFound) || err == nil && old == nil {
+		p.o.Old = &machineclass.Old{}
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("class %s of kind %s: %w", p.key, ref.GroupKind(), err)
+	}
+	p.old = old.Object
+	p.o.Old = &machineclass.Old{Found: true, Migrated: old.Migrated, Version: old.Version}
+	return nil
+}
+
+// fill has the driver fill a copy of the class. A failure is remembered until
+// the older class changes.
+func (p *classPass) fill(ctx context.Context, ref machine.ClassRef) error {
+	class := &machine.Class{Meta: object.Meta{Key: p.key}}
+	if p.o.Class != nil {
+		class = p.o.Class.Clone()
+	}
+	_, err := p.Driver.GenerateMachineClassForMigration(ctx, &driver.GenerateMachineClassForMigrationRequest{
+		ProviderSpecificClass: p.old, Class: class, ClassRef: ref,
+	})
+	if err != nil && ctx.Err() != nil {
+		return ctx.Err()
+	}
+	p.o.Filled = &machineclass.Filled{Outcome: outcomeOf(err), Class: class}
+	if p.o.Filled.Code == codes.OK {
+		p.failed.Delete(p.key)
+		return nil
+	}
+	failure := &machineclass.Failure{
+		Outcome: p.o.Filled.Outcome, At: p.Now(), Failures: 1, Version: p.o.Old.Version,
+	}
+	if before := p.o.Failed; before != nil && before.Version == failure.Version {
+		failure.Failures += before.Failures
+	}
+	p.failed.Store(p.key, failure)
+	p.o.Failed, p.o.Filled.Class = failure, nil
+	return nil
+}
+
+// move moves references, those of each holder before those of the next.
+func (p *classPass) move(ctx context.Context, references []machineclass.Reference) error {
+	for len(references) > 0 {
+		n := 1
+		for n < len(references) && references[n].Holder == references[0].Holder {
+			n++
+		}
+		errs := make([]error, n)
+		p.Each(ctx, n, func(i int) { errs[i] = p.moveOne(ctx, &references[i]) })
+		if err := errors.Join(errs...); err != nil {
+			return err
+		}
+		references = references[n:]
+	}
+	p.o.Moved = true
+	return nil
+}
+
+func (p *classPass) moveOne(ctx context.Context, r *machineclass.Reference) error {
+	switch r.Holder {
+	case machineclass.HolderDeployment:
+		return moved(ctx, p.Deployments, r, func(d *deployment.Deployment) *machine.ClassRef { return &d.Spec.Template.Spec.Class })
+	case machineclass.HolderSet:
+		return moved(ctx, p.Sets, r, func(s *machineset.Set) *machine.ClassRef { return &s.Spec.Template.Spec.Class })
+	case machineclass.HolderMachine:
+		return moved(ctx, p.Machines, r, func(m *machine.Machine) *machine.ClassRef { return &m.Spec.Class })
+	}
+	return fmt.Errorf("unknown holder %q", r.Holder)
+}
+
+// moved has one object refer to our kind, if it still refers to the other. The
+// group stays: a deployment's template with another one would be another template.
+func moved[T object.Object[T]](ctx context.Context, c store.Collection[T], r *machineclass.Reference, ref func(T) *machine.ClassRef) error {
+	have, err := c.Live().Get(ctx, r.Key)
+	if err != nil {
+		return ignoreNotFound(err)
+	}
+	if *ref(have) != r.Class {
+		return nil
+	}
+	changed := have.Clone()
+	ref(changed).Kind = machine.ClassKind
+	_, err = c.Update(ctx, changed)
+	return ignoreNotFound(err)
+}

@@ -1,0 +1,289 @@
+package manager_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineclass"
+	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/store"
+)
+
+// attic holds one older class, which the provider in memory can read.
+type attic struct {
+	class    manager.ForeignClass
+	gone     bool
+	marks    int
+	seenWith machine.ClassRef
+}
+
+// door is an attic as one process sees it.
+type door struct {
+	*attic
+	fuse *fuse
+}
+
+var olderKind = machine.ClassRef{APIGroup: "memory.example", Kind: "MemoryClass", Name: "small"}
+
+func (d door) Get(_ context.Context, kind machine.ClassRef, key object.Key) (out *manager.ForeignClass, err error) {
+	err = d.fuse.pass(func() error {
+		d.seenWith = kind
+		if d.gone || kind != olderKind || key != smallKey {
+			return fmt.Errorf("class %s: %w", key, store.ErrNotFound)
+		}
+		class := d.class
+		out = &class
+		return nil
+	})
+	return out, err
+}
+
+func (d door) MarkMigrated(_ context.Context, _ machine.ClassRef, key object.Key, version string) error {
+	return d.fuse.pass(func() error {
+		if version != d.class.Version {
+			return fmt.Errorf("class %s: %w", key, store.ErrConflict)
+		}
+		d.class.Migrated = true
+		d.marks++
+		return nil
+	})
+}
+
+// older makes a world in which the class of the fleet is of an older kind, and
+// ours is not there, or half of it.
+func older(t tb, half bool) (*world, *attic) {
+	w := newWorld(t, drivertest.MemoryOptions{})
+	a := &attic{class: manager.ForeignClass{Object: drivertest.MemorySpec{Cluster: "blue", Size: "s"}, Version: "1"}}
+	w.classed = func(o *manager.Options, f *fuse) { o.KeepClasses, o.ForeignClasses, o.Cluster = true, door{a, f}, nil }
+	class, err := w.classes.Get(ctx, smallKey)
+	require.NoError(t, err)
+	require.NoError(t, w.classes.Delete(ctx, smallKey, ""))
+	if half {
+		class = class.Clone()
+		class.ProviderSpec = nil
+		_, err = w.classes.Create(ctx, class)
+		require.NoError(t, err)
+	}
+	w.fleet()
+	w.change(func(d *deployment.Deployment) { d.Spec.Template.Spec.Class = olderKind })
+	return w, a
+}
+
+// migrated tells whether a fleet of three is made of our class, and nothing
+// refers to the older one.
+func (w *world) migrated(a *attic) func() bool {
+	moved := olderKind
+	moved.Kind = machine.ClassKind
+	return func() bool {
+		class, err := w.classes.Get(ctx, smallKey)
+		if err != nil || class.Provider != drivertest.MemoryProvider || !a.class.Migrated {
+			return false
+		}
+		d, err := w.deployments.Get(ctx, fleetKey)
+		require.NoError(w.t, err)
+		ready := int(d.Status.Available) == 3 && d.Spec.Template.Spec.Class == moved && w.provider.Count() == 3
+		for _, key := range keysOf(w.sets) {
+			s, err := w.sets.Get(ctx, key)
+			require.NoError(w.t, err)
+			ready = ready && s.Spec.Template.Spec.Class == moved
+		}
+		for _, key := range keysOf(w.machines) {
+			m, err := w.machines.Get(ctx, key)
+			require.NoError(w.t, err)
+			ready = ready && m.Spec.Class == moved
+		}
+		return ready
+	}
+}
+
+// TestMigration: a fleet whose class is of an older kind waits for ours, and
+// is then made of it: one set, no machine replaced, no VM before its time.
+func TestMigration(t *testing.T) {
+	for _, half := range []bool{false, true} {
+		w, a := older(t, half)
+		w.until(w.start(&fuse{}, false), w.migrated(a), unexpected(t))
+		require.Len(t, keysOf(w.sets), 1)
+		require.Len(t, w.made, 3)
+		require.Equal(t, 1, a.marks)
+		require.Equal(t, 1, count(w, codes.GenerateMachineClassForMigration))
+		class, err := w.classes.Get(ctx, smallKey)
+		require.NoError(t, err)
+		require.Equal(t, "MemoryClass.memory.example", class.Annotations[machineclass.MigratedFrom])
+		require.True(t, class.HasFinalizer(machine.Finalizer))
+		require.Equal(t, half, class.SecretRef != nil, "what was there stays")
+	}
+}
+
+// TestMigrationKilledAnywhere kills the manager at every call of a migration,
+// once before and once after it takes effect (P26, P12).
+func TestMigrationKilledAnywhere(t *testing.T) {
+	total := &fuse{}
+	undisturbed, a := older(t, true)
+	undisturbed.until(undisturbed.start(total, false), undisturbed.migrated(a), unexpected(t))
+	want, err := undisturbed.classes.Get(ctx, smallKey)
+	require.NoError(t, err)
+	for n := 1; n <= 2*total.calls; n++ {
+		w, a := older(t, n%3 > 0)
+		w.until(w.start(&fuse{blowAt: (n + 1) / 2, after: n%2 == 0}, false), w.migrated(a),
+			func() *process { return w.start(&fuse{}, false) })
+		require.Len(t, w.made, 3, "machines made; killed at call %d", n)
+		require.Len(t, keysOf(w.sets), 1)
+		require.LessOrEqual(t, a.marks, 1)
+		got, err := w.classes.Get(ctx, smallKey)
+		require.NoError(t, err)
+		require.Equal(t, want.ProviderSpec, got.ProviderSpec)
+		require.Equal(t, want.Annotations, got.Annotations)
+		require.Equal(t, want.Finalizers, got.Finalizers)
+	}
+}
+
+// TestMigrationStaleAndKilled: the same with caches that lag behind, a driver
+// that fails, and an older class that changes meanwhile.
+func TestMigrationStaleAndKilled(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w, a := older(t, rapid.Bool().Draw(t, "half"))
+		lives := 2
+		begin := func() *process {
+			f := &fuse{}
+			if lives > 0 {
+				lives--
+				f.blowAt = rapid.IntRange(1, 150).Draw(t, "dies at call")
+				changes := rapid.IntRange(1, 150).Draw(t, "changes at call")
+				f.meanwhile = func(call int) {
+					if call == changes && !a.class.Migrated {
+						a.class.Object = drivertest.MemorySpec{Cluster: "blue", Size: "m"}
+						a.class.Version = "2"
+					}
+				}
+			}
+			return w.laggard(t, f)
+		}
+		for range rapid.IntRange(0, 3).Draw(t, "faults") {
+			w.provider.FailNext(codes.GenerateMachineClassForMigration, codes.New(codes.Internal, "a fault"))
+		}
+		w.until(begin(), w.migrated(a), begin)
+		class, err := w.classes.Get(ctx, smallKey)
+		require.NoError(t, err)
+		want := w.provider.Class(smallKey, a.class.Object.(drivertest.MemorySpec))
+		require.Equal(t, want.ProviderSpec, class.ProviderSpec, "as the older class was when it was marked")
+		if len(w.made) > 3+w.lost {
+			t.Fatalf("P12: %d machines made, 3 wanted, %d lost\n%s", len(w.made), w.lost, w.dump())
+		}
+	})
+}
+
+// TestMigrationUnsupported: the older class is left as it is, that is said
+// once, and the driver is not asked again.
+func TestMigrationUnsupported(t *testing.T) {
+	w, a := older(t, false)
+	a.class.Object = "of another driver"
+	p := w.start(&fuse{}, false)
+	for range 8 {
+		w.round(p)
+		w.at = w.at.Add(10 * time.Minute)
+	}
+	require.Equal(t, 1, strings.Count(strings.Join(w.story, "\n"), "MigrationUnsupported: the driver does not migrate classes of kind MemoryClass.memory.example"))
+	require.Equal(t, 1, count(w, codes.GenerateMachineClassForMigration))
+	require.False(t, a.class.Migrated)
+	require.Empty(t, keysOf(w.classes))
+	require.Zero(t, w.provider.Count())
+	m, err := w.machines.Get(ctx, keysOf(w.machines)[0])
+	require.NoError(t, err)
+	require.Equal(t, codes.NotFound, m.Status.LastOperation.Code)
+	require.Contains(t, m.Status.LastOperation.Message, "no class small that replaces the one of kind MemoryClass.memory.example")
+
+	a.class.Object, a.class.Version = drivertest.MemorySpec{Cluster: "blue", Size: "s"}, "2"
+	w.until(p, w.migrated(a), unexpected(t))
+}
+
+// TestMigrationOfLoneObjects: sets and machines that nobody owns are moved too,
+// and an object that goes meanwhile holds up nobody.
+func TestMigrationOfLoneObjects(t *testing.T) {
+	w, a := older(t, false)
+	require.NoError(t, w.deployments.Delete(ctx, fleetKey, ""))
+	set := &machineset.Set{Meta: object.Meta{Key: fleetKey}}
+	set.Spec.Template.Spec.Class = olderKind
+	_, err := w.sets.Create(ctx, set)
+	require.NoError(t, err)
+	for _, name := range []string{"a", "b"} {
+		m := &machine.Machine{Meta: object.Meta{Key: object.Key{Namespace: namespace, Name: name}}, Spec: machine.Spec{Class: olderKind}}
+		_, err = w.machines.Create(ctx, m)
+		require.NoError(t, err)
+	}
+	o := w.options()
+	w.classed(&o, &fuse{})
+	// once listed, a goes: before its reference is moved
+	o.ForeignClasses = door{a, &fuse{meanwhile: func(call int) {
+		if call == 1 {
+			require.NoError(t, w.machines.Delete(ctx, object.Key{Namespace: namespace, Name: "a"}, ""))
+		}
+	}}}
+	_, err = reconciler(t, o, manager.KindClass).Reconcile(ctx, smallKey)
+	require.NoError(t, err)
+	s, err := w.sets.Get(ctx, fleetKey)
+	require.NoError(t, err)
+	m, err := w.machines.Get(ctx, object.Key{Namespace: namespace, Name: "b"})
+	require.NoError(t, err)
+	require.Equal(t, machine.ClassRef{APIGroup: "memory.example", Kind: "MachineClass", Name: "small"}, s.Spec.Template.Spec.Class)
+	require.Equal(t, s.Spec.Template.Spec.Class, m.Spec.Class)
+	require.Equal(t, olderKind, a.seenWith)
+}
+
+// TestMigrationKeepsToItself: without ForeignClasses the kind of a class is
+// not looked at, and with it a class of ours is not used for an older kind.
+func TestMigrationKeepsToItself(t *testing.T) {
+	for _, migrates := range []bool{false, true} {
+		w, a := older(t, false)
+		a.gone = true
+		_, err := w.classes.Create(ctx, w.provider.Class(smallKey, drivertest.MemorySpec{Cluster: "blue", Size: "s"}))
+		require.NoError(t, err)
+		if !migrates {
+			w.classed = func(o *manager.Options, _ *fuse) { o.Cluster = nil }
+		}
+		p := w.start(&fuse{}, false)
+		for range 8 {
+			w.round(p)
+			w.at = w.at.Add(time.Minute)
+		}
+		if migrates {
+			require.Zero(t, w.provider.Count())
+			require.Contains(t, strings.Join(w.story, "\n"), "OldClassMissing: ")
+			continue
+		}
+		require.Equal(t, 3, w.provider.Count())
+	}
+}
+
+// TestAnAtticThatFails: a pass that could not be finished is an error, which
+// names the class, and leaves all as it was.
+func TestAnAtticThatFails(t *testing.T) {
+	w, a := older(t, false)
+	f := &fuse{blowAt: 1}
+	o := w.options()
+	w.classed(&o, f)
+	r := reconciler(t, o, manager.KindClass)
+	_, err := r.Reconcile(ctx, smallKey)
+	require.ErrorIs(t, err, errDead)
+	require.ErrorContains(t, err, "class fleet/small of kind MemoryClass.memory.example")
+	require.Empty(t, keysOf(w.classes))
+
+	f.dead, f.calls, f.blowAt = false, 0, 2
+	_, err = r.Reconcile(ctx, smallKey)
+	require.ErrorIs(t, err, errDead)
+	d, err := w.deployments.Get(ctx, fleetKey)
+	require.NoError(t, err)
+	require.True(t, d.Spec.Template.Spec.Class.Foreign(), "nothing moves before the mark")
+	require.False(t, a.class.Migrated)
+}
