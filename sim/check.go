@@ -3,8 +3,10 @@ package sim
 import (
 	"time"
 
+	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/deployment/rollout"
+	"github.com/millwright-go/millwright/driver/drivertest"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 )
@@ -15,6 +17,7 @@ type ledger struct {
 	acting            bool             // the manager is, not the world
 	excused           map[string]bool  // machines, by UID, that somebody else deletes
 	strays            map[string]bool  // VMs that nobody made through the driver
+	late              map[string]bool  // machines whose VM was made when its caller was dead
 	lives             map[string]*life // machines by UID
 	bounds            map[string]*bounds
 }
@@ -31,7 +34,7 @@ type bounds struct{ floor, ceiling int }
 
 func newLedger() ledger {
 	return ledger{
-		excused: map[string]bool{}, strays: map[string]bool{}, lives: map[string]*life{}, bounds: map[string]*bounds{},
+		excused: map[string]bool{}, strays: map[string]bool{}, late: map[string]bool{}, lives: map[string]*life{}, bounds: map[string]*bounds{},
 	}
 }
 
@@ -66,11 +69,37 @@ func (w *World) checkVMs(machines []*machine.Machine) {
 		case w.ledger.strays[vm.ID]:
 		case seen[vm.Name]:
 			w.violate("P13: two VMs live for machine %s", vm.Name)
-		case !names[vm.Name]:
+		case !names[vm.Name] && !w.ledger.late[vm.Name]:
 			w.violate("P14: a VM of machine %s lives, and its record is gone", vm.Name)
 		}
 		seen[vm.Name] = true
 	}
+}
+
+// checkCollected: a VM that is deleted for being nobody's is no machine's, and
+// of no machine that has yet to record which one is its own (P15).
+func (w *World) checkCollected(before []drivertest.MemoryVM) {
+	left := map[string]bool{}
+	for _, vm := range w.provider.VMs() {
+		left[vm.ID] = true
+	}
+	for _, vm := range before {
+		if left[vm.ID] {
+			continue
+		}
+		w.count("orphan collected")
+		for _, m := range w.machines.all() {
+			if m.Spec.ProviderID == vm.ID || m.Name == vm.Name && m.Spec.ProviderID == "" && !severalVMs(m) {
+				w.violate("P15: the VM of machine %s was collected as an orphan", m.Name)
+			}
+		}
+	}
+}
+
+// severalVMs tells whether a machine was found to have several VMs, and has
+// done nothing since.
+func severalVMs(m *machine.Machine) bool {
+	return m.Status.LastOperation.Code == codes.OutOfRange && m.Status.Phase == machine.PhaseCrashLoopBackOff
 }
 
 // checkDrained: no VM goes while pods run on its node, unless by force.

@@ -59,7 +59,7 @@ func (w *World) start() error {
 	o := w.o.Manager
 	o.Machines, o.Sets, o.Deployments = open(p, w.machines), open(p, w.sets), open(p, w.deployments)
 	o.Classes, o.Secrets = open(p, w.classes), open(p, w.secrets)
-	o.Driver = driver.Around(w.o.Driver(w), p.step)
+	o.Driver = driver.Around(collected{w.o.Driver(w), w}, p.step)
 	o.Now, o.Each, o.Hooks = func() time.Time { return w.clock.now.Add(w.skew) }, p.each, w.hooks()
 	if err := p.join(&o); err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/driver/drivertest"
 )
 
 // step takes one call to the driver through what may befall it.
@@ -15,6 +16,9 @@ func (p *process) step(ctx context.Context, s driver.Subject, next func(context.
 	w := p.w
 	w.clock.pause(w.o.Faults.CallTime/2 + w.upTo(w.o.Faults.CallTime/2))
 	if p.dead {
+		if w.happens(w.o.Faults.Late) {
+			w.clock.after(w.upTo(w.o.Faults.LateBy), func() { w.late(context.WithoutCancel(ctx), s, next) })
+		}
 		return errDead
 	}
 	p.calls++
@@ -27,10 +31,7 @@ func (p *process) step(ctx context.Context, s driver.Subject, next func(context.
 	if err := w.refusal(s); err != nil {
 		return err
 	}
-	err := next(ctx)
-	w.ledger.provided = true
-	w.lookAtVMs()
-	w.check()
+	err := w.provide(ctx, next)
 	if fate == killedAfter {
 		p.kill()
 		return errDead
@@ -44,6 +45,66 @@ func (p *process) step(ctx context.Context, s driver.Subject, next func(context.
 		return errDead
 	}
 	return err
+}
+
+// provide carries a call out.
+func (w *World) provide(ctx context.Context, next func(context.Context) error) error {
+	err := next(ctx)
+	w.ledger.provided = true
+	w.lookAtVMs()
+	w.check()
+	return err
+}
+
+// late carries out a call whose caller has died. What it creates may come when
+// the machine is gone: that is nobody's fault, and somebody has to collect it.
+func (w *World) late(ctx context.Context, s driver.Subject, next func(context.Context) error) {
+	w.count("call to the provider came late")
+	if s.Method == codes.CreateMachine {
+		w.ledger.late[s.Machine.Name] = true
+	}
+	_ = w.provide(ctx, next) // nobody hears the answer
+}
+
+// collected is a driver that looks at which VMs are deleted for being nobody's:
+// the machine of such a call is made up, and has no UID.
+type collected struct {
+	driver.Driver
+	w *World
+}
+
+// Unwrap returns the driver that is watched.
+func (c collected) Unwrap() driver.Driver { return c.Driver }
+
+// DeleteMachine implements driver.Driver.
+func (c collected) DeleteMachine(ctx context.Context, req *driver.DeleteMachineRequest) (*driver.DeleteMachineResponse, error) {
+	before := c.w.provider.VMs()
+	gone, err := c.Driver.DeleteMachine(ctx, req)
+	if req.Machine.UID == "" {
+		c.w.checkCollected(before)
+	}
+	return gone, err
+}
+
+// AddStray makes a VM that nobody asked for, in the cluster of the fleet, under
+// the name of some machine. It returns the VM's ID.
+func (w *World) AddStray(name string) string {
+	id := w.provider.Add(drivertest.MemoryVM{Name: name, Cluster: clusterName, Size: "small", Initialized: true})
+	w.ledger.strays[id] = true
+	w.ledger.provided = true
+	w.lookAtVMs()
+	w.check()
+	return id
+}
+
+// Strays is how many of the VMs that AddStray made are left.
+func (w *World) Strays() (n int) {
+	for _, vm := range w.provider.VMs() {
+		if w.ledger.strays[vm.ID] {
+			n++
+		}
+	}
+	return n
 }
 
 // refusal is an error instead of the call; nil: it is carried out.

@@ -9,7 +9,9 @@ import (
 
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/deployment/rollout"
+	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/safety"
 	"github.com/millwright-go/millwright/sim"
 	"github.com/millwright-go/millwright/store"
 )
@@ -44,12 +46,14 @@ func TestStorm(t *testing.T) {
 
 func weather(t *testing.T, seed uint64) {
 	r := &run{t: t}
-	r.start(seed, storm(), fleet(4, deployment.Strategy{MaxSurge: rollout.IntOrPercent{Value: 1}}), manager.Hooks{})
+	r.open(sim.Options{Seed: seed, Faults: storm(), Manager: manager.Options{SafetyPolicy: safety.DefaultPolicy()}},
+		fleet(4, deployment.Strategy{MaxSurge: rollout.IntOrPercent{Value: 1}}))
 	defer r.w.Close()
 	classes := []string{"large", "huge", "small"}
 	for i := range 6 {
 		n := int32(seed+uint64(i*3)) % 7
 		r.wait(time.Duration(5+n*7) * time.Minute)
+		r.stray(i)
 		switch i % 3 {
 		case 0:
 			r.roll(classes[n%3])
@@ -63,6 +67,23 @@ func weather(t *testing.T, seed uint64) {
 	require.NoError(t, r.w.Until(func() bool { return r.w.Complete("web") }, patience), "seed %d", seed)
 	require.NoError(t, r.w.Deployments().Delete(ctx, web, ""))
 	require.NoError(t, r.w.Until(r.empty, patience), "seed %d: %s", seed, r.left())
+}
+
+// stray adds a VM that nobody asked for: under a name of its own, or under that
+// of a machine that has one.
+func (r *run) stray(i int) {
+	if i%2 == 0 {
+		r.w.AddStray(fmt.Sprint("web-stray-", i))
+		return
+	}
+	machines, err := r.w.Machines().List(ctx, store.Query{})
+	require.NoError(r.t, err)
+	for _, m := range machines {
+		if m.Status.Phase == machine.PhaseRunning {
+			r.w.AddStray(m.Name)
+			return
+		}
+	}
 }
 
 // empty tells whether nothing is left.

@@ -120,13 +120,16 @@ func New(o Options) (*World, error) {
 	return w, nil
 }
 
+// clusterName is the cluster that all VMs of the fleet are in.
+const clusterName = "blue"
+
 // Namespace is where a world's classes are, and where its fleets should be.
 const Namespace = "fleet"
 
 // AddClass stores a class of the simulated provider, and its secret.
 func (w *World) AddClass(name string) error {
 	ctx := context.Background()
-	class := w.provider.Class(object.Key{Namespace: Namespace, Name: name}, drivertest.MemorySpec{Cluster: "blue", Size: name})
+	class := w.provider.Class(object.Key{Namespace: Namespace, Name: name}, drivertest.MemorySpec{Cluster: clusterName, Size: name})
 	class.SecretRef = &object.Key{Name: "boot"}
 	_, err := w.classes.Create(ctx, class)
 	_, exists := w.secrets.Create(ctx, w.provider.Secret(object.Key{Namespace: Namespace, Name: "boot"}))
