@@ -200,13 +200,13 @@ func (i *interrupted) settleDown(t *testing.T) {
 func TestMachineMovesWhole(t *testing.T) {
 	s := newStory(t, inPlace(2, 0, 1))
 	s.edit(func(s *deployment.Spec) {
-		s.Template.Annotations = map[string]string{"plan": "small", "kept": "always"}
+		s.Template.Annotations = map[string]string{"plan": "small", "kept": "always", "tuned": "1"}
 	})
 	s.settle()
 	name := s.running(0)
 	s.changeMachine(name, func(m *machine.Machine) {
 		m.Labels, m.Annotations = maps.Clone(m.Labels), maps.Clone(m.Annotations)
-		m.Labels["theirs"], m.Annotations["theirs"] = "1", "2"
+		m.Labels["theirs"], m.Annotations["theirs"], m.Annotations["tuned"] = "1", "2", "9"
 		m.Spec.ProviderID, m.Spec.NodeName = "vm-7", "node-7"
 	})
 	before := s.machine(name)
@@ -225,7 +225,7 @@ func TestMachineMovesWhole(t *testing.T) {
 	require.Equal(t, map[string]string{
 		"app": "web", "machine-template-hash": set.Labels["machine-template-hash"], "theirs": "1",
 	}, m.Labels)
-	require.Equal(t, map[string]string{"version": "2", "kept": "always", "theirs": "2"}, m.Annotations)
+	require.Equal(t, map[string]string{"version": "2", "kept": "always", "theirs": "2", "tuned": "9"}, m.Annotations)
 	want := set.Spec.Template.Spec.Clone()
 	want.ProviderID, want.NodeName = "vm-7", "node-7"
 	require.Equal(t, want, m.Spec)
