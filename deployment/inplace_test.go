@@ -200,13 +200,13 @@ func (i *interrupted) settleDown(t *testing.T) {
 func TestMachineMovesWhole(t *testing.T) {
 	s := newStory(t, inPlace(2, 0, 1))
 	s.edit(func(s *deployment.Spec) {
-		s.Template.Annotations = map[string]string{"plan": "small", "kept": "always"}
+		s.Template.Annotations = map[string]string{"plan": "small", "kept": "always", "tuned": "1"}
 	})
 	s.settle()
 	name := s.running(0)
 	s.changeMachine(name, func(m *machine.Machine) {
 		m.Labels, m.Annotations = maps.Clone(m.Labels), maps.Clone(m.Annotations)
-		m.Labels["theirs"], m.Annotations["theirs"] = "1", "2"
+		m.Labels["theirs"], m.Annotations["theirs"], m.Annotations["tuned"] = "1", "2", "9"
 		m.Spec.ProviderID, m.Spec.NodeName = "vm-7", "node-7"
 	})
 	before := s.machine(name)
@@ -225,7 +225,7 @@ func TestMachineMovesWhole(t *testing.T) {
 	require.Equal(t, map[string]string{
 		"app": "web", "machine-template-hash": set.Labels["machine-template-hash"], "theirs": "1",
 	}, m.Labels)
-	require.Equal(t, map[string]string{"version": "2", "kept": "always", "theirs": "2"}, m.Annotations)
+	require.Equal(t, map[string]string{"version": "2", "kept": "always", "theirs": "2", "tuned": "9"}, m.Annotations)
 	want := set.Spec.Template.Spec.Clone()
 	want.ProviderID, want.NodeName = "vm-7", "node-7"
 	require.Equal(t, want, m.Spec)
@@ -331,6 +331,7 @@ func TestNoMoveWhileOthersGo(t *testing.T) {
 	for name, sizes := range map[string]struct {
 		old, current int32 // of two machines each
 		moves        bool
+		kind         deployment.StrategyKind // empty: in place
 	}{
 		"nothing to remove":            {old: 2, current: 2, moves: true},
 		"more to come":                 {old: 3, current: 2, moves: true},
@@ -338,12 +339,17 @@ func TestNoMoveWhileOthersGo(t *testing.T) {
 		"the new set has yet to":       {old: 2, current: 1},
 		"the new set has all it wants": {old: 2, current: 5},
 		"sizes that mean nothing":      {old: -1, current: -1},
+		"rolled by now":                {old: 2, current: 2, moves: true, kind: deployment.RollingUpdate},
+		"recreated by now":             {old: 2, current: 2, kind: deployment.Recreate},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := stored(5)
 			d.Spec.Strategy = inPlace(5, 0, 1).Spec.Strategy
+			if sizes.kind != "" {
+				d.Spec.Strategy.Kind = sizes.kind
+			}
 			old, current := another(d, "large", 1, 2), ownSet(d, "web-a", 2)
-			current.Set.Revision, old.Set.Handover.Closed = 2, true
+			current.Set.Revision, old.Set.Handover.Closed = 2, sizes.kind == ""
 			old.Set.Spec.Replicas, current.Set.Spec.Replicas = sizes.old, sizes.current
 			m := old.Machines[1]
 			m.Spec.InPlace, m.Status.Phase = machine.InPlaceSelected, machine.PhaseInPlaceUpdateSuccessful
@@ -358,6 +364,29 @@ func TestNoMoveWhileOthersGo(t *testing.T) {
 			require.Equal(t, []string{m.Name}, plan.Handover[1].Set.Handover.Leaving)
 			require.Equal(t, sizes.old-1, plan.Handover[1].Set.Spec.Replicas)
 		})
+	}
+}
+
+// TestTheFirstSetThatNamesAMachineGetsIt, and the others forget it: it moves
+// once.
+func TestTheFirstSetThatNamesAMachineGetsIt(t *testing.T) {
+	s := newStory(t, inPlace(2, 0, 1))
+	s.settle()
+	s.edit(class("large"))
+	s.shell.pass()
+	s.edit(class("huge"))
+	s.shell.pass()
+	name := s.names()[1]
+	for _, set := range slices.Clone(s.sets[1:]) {
+		s.changeSet(set.Name, func(set *machineset.Set) { set.Handover.Arriving, set.Spec.Replicas = []string{name}, 1 })
+	}
+	moved := 0
+	s.shell.decided = func(_ *deployment.Observation, p deployment.Plan) { moved += len(p.Move) }
+	s.shell.pass()
+	require.Equal(t, 1, moved)
+	require.True(t, s.machine(name).OwnedBy(s.sets[1].UID), "%s", s.where())
+	for _, set := range s.sets {
+		require.Empty(t, set.Handover.Arriving, "%s", s.where())
 	}
 }
 

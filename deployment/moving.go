@@ -169,6 +169,8 @@ func (d *decision) moves(j *journey) (orders []MachineOrder) {
 
 // closeMoves takes the names off: of machines that have arrived, and of those
 // that are gone, in whose place the set that they were to come to makes others.
+// No set has a machine any more that it names as leaving: it would have been
+// moved, or been taken back, before.
 func (d *decision) closeMoves(j *journey) (orders []Order) {
 	for i := range d.sets {
 		f := &d.sets[i]
@@ -176,20 +178,15 @@ func (d *decision) closeMoves(j *journey) (orders []Order) {
 			continue
 		}
 		h := f.set.Handover.Clone()
-		var done []string
-		over := func(is func(string) bool) func(string) bool {
-			return func(name string) bool {
-				if is(name) {
-					done = append(done, name)
-					return true
-				}
-				return false
+		done := h.Leaving
+		h.Leaving = nil
+		h.Arriving = slices.DeleteFunc(h.Arriving, func(name string) bool {
+			over := j.live[name] == nil || j.at[name] == f || j.to[name] != f
+			if over {
+				done = append(done, name)
 			}
-		}
-		h.Arriving = slices.DeleteFunc(h.Arriving, over(func(name string) bool {
-			return j.live[name] == nil || j.at[name] == f || j.to[name] != f
-		}))
-		h.Leaving = slices.DeleteFunc(h.Leaving, over(func(name string) bool { return j.at[name] != f }))
+			return over
+		})
 		if len(done) > 0 {
 			orders = append(orders, d.handedOver(f, h, 0, done, ReasonMoveDone))
 		}

@@ -276,3 +276,13 @@ func TestRefusalWaits(t *testing.T) {
 		require.Empty(t, plan.Scale)
 	}
 }
+
+// TestStatusTellsOfUpdatesInPlace: counts of updates in place alone make a
+// status another one.
+func TestStatusTellsOfUpdatesInPlace(t *testing.T) {
+	a := deployment.Status{InPlace: deployment.InPlaceCounts{Candidates: 1}}
+	b := a.Clone()
+	require.True(t, a.Equal(&b))
+	b.InPlace.Failed = 1
+	require.False(t, a.Equal(&b))
+}

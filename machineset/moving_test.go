@@ -193,6 +193,17 @@ func TestLeavingIsLeftAlone(t *testing.T) {
 	require.Len(t, plan.Delete, 3, "a set that goes takes it along: %s", plan.Why)
 }
 
+// TestSelectedGoFirst: of machines that run, one that is about to stop to be
+// updated is the least loss.
+func TestSelectedGoFirst(t *testing.T) {
+	o := owned(2, 3)
+	o.Machines[1].Spec.InPlace = machine.InPlaceSelected
+	o.Machines[0].Spec.InPlace = machine.InPlaceCandidate
+	plan, err := machineset.Decide(o, machineset.DefaultPolicy(), morning)
+	require.NoError(t, err)
+	require.Equal(t, []string{"m-2"}, names(plan.Delete), "%s", plan.Why)
+}
+
 // TestCloneSharesNoNotes: a copy of a set can be noted on without the original.
 func TestCloneSharesNoNotes(t *testing.T) {
 	set := newSet(1)

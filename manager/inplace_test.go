@@ -120,6 +120,27 @@ func TestInPlaceThroughTheManager(t *testing.T) {
 	require.Equal(t, 3, count(w, codes.CreateMachine))
 	require.Zero(t, count(w, codes.DeleteMachine))
 	require.Equal(t, 9, w.told(deployment.ReasonMove))
+	require.Zero(t, w.refused, "what was written is known without another read")
+}
+
+// TestSelectionByHandWakes the deployment, though it is no news for a set.
+func TestSelectionByHandWakes(t *testing.T) {
+	w := newWorld(t, drivertest.MemoryOptions{})
+	w.inPlaceFleet()
+	p := w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+	machines, err := w.machines.List(ctx, store.Query{})
+	require.NoError(t, err)
+	selected := machines[0].Clone()
+	selected.Spec.InPlace = machine.InPlaceSelected
+	selected.Generation++
+	woken := 0
+	for _, wake := range p.Wakes() {
+		if wake.From == manager.KindMachine && wake.To == manager.KindDeployment {
+			require.Equal(t, []object.Key{fleetKey}, wake.Keys(ctx, machines[0], selected))
+			woken++
+		}
+	}
+	require.Equal(t, 1, woken)
 }
 
 // TestInPlaceManually: the deployment selects none by itself.

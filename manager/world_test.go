@@ -52,6 +52,7 @@ type world struct {
 	lost    int             // machines that failed
 	bounded bool            // all machines are the deployment's, within its bounds
 	agents  bool            // of nodes, update machines in place, see update
+	refused int             // effects that ended in an error
 	story   []string        // what was told, for a failure's message
 
 	strays                  map[string]bool // IDs of VMs that nobody asked for
@@ -110,7 +111,7 @@ func (w *world) start(f *fuse, stale bool) *process {
 		Cluster:     nodes{p.cluster(w, stale)},
 		Driver:      driver.Around(w.provider, w.through(f)),
 		Now:         w.now, SafetyPolicy: w.safety, DeploymentPolicy: w.policy,
-		Hooks: manager.Hooks{Transition: w.lose, Event: func(kind manager.Kind, key object.Key, _ manager.EventType, reason, why string) {
+		Hooks: manager.Hooks{Transition: w.lose, Effect: w.effect, Event: func(kind manager.Kind, key object.Key, _ manager.EventType, reason, why string) {
 			w.story = append(w.story, fmt.Sprintf("%s call %d: %s %s: %s: %s", w.at.Format("15:04:05"), f.calls, kind, key, reason, why))
 		}},
 		Jitter: func(d time.Duration) time.Duration { return d },
@@ -162,6 +163,13 @@ func (w *world) through(f *fuse) driver.Step {
 			return died
 		}
 		return err
+	}
+}
+
+// effect counts those that ended in an error.
+func (w *world) effect(_ manager.Kind, _ object.Key, _ string, _ time.Duration, err error) {
+	if err != nil {
+		w.refused++
 	}
 }
 
