@@ -144,3 +144,61 @@ func TestHandlesAreNoPatterns(t *testing.T) {
 		assert.Equal(t, want, s.node.Drain.Turn.UID != "", "%q", attached)
 	}
 }
+
+// A pod that is known to be gone is not killed because a cache shows it.
+func TestForceKnowsWhoIsGone(t *testing.T) {
+	s := newShell(t)
+	s.forced = true
+	web := s.add("web")
+	s.memory.Note(web.UID, drain.Answer{Kind: drain.Evicted, Result: drain.NotFound, At: s.now})
+	plan, _ := s.pass()
+	assert.True(t, plan.Done)
+	assert.Empty(t, s.calls)
+}
+
+// Only this node's attachments are deleted, and each once.
+func TestDetachIsExact(t *testing.T) {
+	s := newShell(t)
+	s.asked = s.now
+	s.attachments = []*drain.Attachment{
+		{Name: "mine", Volume: "a", Node: here}, {Name: "going", Volume: "b", Node: here, DeletedAt: s.now}, {Name: "other", Volume: "c", Node: there},
+	}
+	plan, err := drain.Detach(s.observe(), s.policy, s.now)
+	require.NoError(t, err)
+	require.Len(t, plan.Detach, 1)
+	assert.Equal(t, "mine", plan.Detach[0].Name)
+	s.attachments = s.attachments[2:]
+	plan, err = drain.Detach(s.observe(), s.policy, s.now)
+	require.NoError(t, err)
+	assert.True(t, plan.Done)
+	s.incomplete = true
+	plan, err = drain.Detach(s.observe(), s.policy, s.now)
+	require.NoError(t, err)
+	assert.False(t, plan.Done)
+	assert.Equal(t, s.now.Add(2*time.Minute), plan.At)
+	plan, err = drain.Detach(s.observe(), s.policy, s.now.Add(2*time.Minute))
+	require.NoError(t, err)
+	assert.True(t, plan.Done, "caches that never fill hold a deletion up no longer than volumes would")
+}
+
+// In a forecast, pods that nobody replaces do not heal their budget, and pods
+// with budgets resolved by the caller share them.
+func TestForecastOfBudgets(t *testing.T) {
+	for _, owned := range []bool{true, false} {
+		s := newShell(t)
+		s.resolved = true
+		s.protect("web", 1, 0)
+		for _, name := range []string{"web-1", "web-2"} {
+			s.add(name, func(p *pod) {
+				p.Labels["app"] = "web"
+				if !owned {
+					p.Owner = nil
+				}
+			})
+		}
+		f, err := drain.Predict(s.observe(), s.policy, drain.Assumptions{}, s.now)
+		require.NoError(t, err)
+		assert.Equal(t, []string{"default/web"}, f.Budgets(), "the second pod is refused at first")
+		assert.Equal(t, owned, len(f.Left) == 0)
+	}
+}
