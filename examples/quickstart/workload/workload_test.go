@@ -276,8 +276,8 @@ func TestDeletionAsksNoBudget(t *testing.T) {
 func TestFewerTasks(t *testing.T) {
 	s := newSite(t, t.TempDir(), "a", "b", "c")
 	s.apply(App{Name: "front", Replicas: 5})
-	s.report(s.pod("front-1"), task.Serving)
 	s.report(s.pod("front-2"), task.Serving)
+	s.report(s.pod("front-3"), task.Serving)
 	s.report(s.pod("front-4"), task.Serving)
 	s.looks()
 	s.apply(App{Name: "front", Replicas: 2})
@@ -285,8 +285,8 @@ func TestFewerTasks(t *testing.T) {
 	for _, p := range s.pods {
 		going[p.Name] = p.going()
 	}
-	// 3 and 5 serve nobody; of a's two tasks the younger goes.
-	require.Equal(t, map[string]bool{"front-1": false, "front-2": false, "front-3": true, "front-4": true, "front-5": true}, going)
+	// 1 and 5 serve nobody; of the others the youngest goes.
+	require.Equal(t, map[string]bool{"front-1": true, "front-2": false, "front-3": false, "front-4": true, "front-5": true}, going)
 	s.apply(App{Name: "front"})
 	for len(s.pods) > 0 {
 		s.ended(s.pods[0])
@@ -390,6 +390,37 @@ func TestDetachByForce(t *testing.T) {
 	all, err := s.Attachments(context.Background(), "a", nil)
 	require.NoError(t, err)
 	require.False(t, all[0].DeletedAt.IsZero())
+
+	// While a process holds it, it comes to no other one, also not here.
+	lock, err := registry.Try(s.desk("a").Mount("volume-db-0"))
+	require.NoError(t, err)
+	s.looks()
+	s.ended(s.pod("db-0"))
+	require.False(t, s.pod("db-0").given)
+	lock.Release()
+	s.looks()
+	require.True(t, s.pod("db-0").given)
+	require.True(t, s.attachments()[0].DeletedAt.IsZero())
+}
+
+// TestWhatHasNotBegunMayGo: no budget is asked about a task that waits for its
+// volume.
+func TestWhatHasNotBegunMayGo(t *testing.T) {
+	s := newSite(t, t.TempDir(), "a", "b")
+	strict := withVolume
+	strict.MaxUnavailable = 0
+	s.apply(strict)
+	s.serve()
+	require.Equal(t, drain.Refused, s.evicts(s.pod("db-0")))
+	lock, err := registry.Try(s.desk("a").Mount("volume-db-0"))
+	require.NoError(t, err)
+	defer lock.Release()
+	s.change("a", func(n *machine.Node) { n.Unschedulable = true })
+	s.ended(s.pod("db-0"))
+	waiting := s.pod("db-0")
+	require.False(t, waiting.given)
+	require.Equal(t, drain.Accepted, s.evicts(waiting))
+	require.Zero(t, s.Left(), "there is no process to wait for")
 }
 
 func TestWatchTellsOfNodes(t *testing.T) {
