@@ -246,6 +246,36 @@ func TestFilledBadly(t *testing.T) {
 	}
 }
 
+// TestWhatIsStored: of what a driver filled, only the spec; a class that is
+// complete already still gets the note where it comes from; one that is being
+// deleted gets no finalizer.
+func TestWhatIsStored(t *testing.T) {
+	filled := plain()
+	filled.Version, filled.Labels = "the driver's", map[string]string{"a": "the driver's"}
+	o := &machineclass.Observation{
+		Key: key, Class: plain(), References: []machineclass.Reference{{Holder: machineclass.HolderMachine, Class: blue}},
+		Old: &machineclass.Old{Found: true}, Filled: &machineclass.Filled{Class: filled},
+	}
+	policy := &machineclass.Policy{Keep: true, Migrate: true}
+	want := plain()
+	want.Annotations = map[string]string{machineclass.MigratedFrom: "BlueClass.blue.example"}
+	want.AddFinalizer(machine.Finalizer)
+	plan, err := machineclass.Decide(o, policy, start)
+	require.NoError(t, err)
+	require.Equal(t, &machineclass.Update{Class: want}, plan.Write)
+
+	o.Class.DeletedAt, want.DeletedAt, want.Finalizers = start, start, nil
+	plan, err = machineclass.Decide(o, policy, start)
+	require.NoError(t, err)
+	require.Equal(t, &machineclass.Update{Class: want}, plan.Write)
+
+	o.Class, want = nil, want.Clone()
+	want.DeletedAt, want.Version = want.CreatedAt, ""
+	plan, err = machineclass.Decide(o, &machineclass.Policy{Migrate: true}, start)
+	require.NoError(t, err)
+	require.Equal(t, &machineclass.Create{Class: want}, plan.Write)
+}
+
 // TestAStoreThatChangesWhatItGets: a class is stored once a pass, even if what
 // comes back is not what was filled.
 func TestAStoreThatChangesWhatItGets(t *testing.T) {

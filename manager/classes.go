@@ -97,7 +97,7 @@ func (p *classPass) observe(ctx context.Context, live bool) error {
 		p.o.Failed, _ = f.(*machineclass.Failure)
 	}
 	if p.policy.Migrate {
-		p.o.References, err = p.references(ctx, live)
+		p.o.References, err = p.references(ctx)
 	}
 	return err
 }

@@ -205,6 +205,10 @@ func TestWhoUsesAClass(t *testing.T) {
 			_, err := w.machines.Create(ctx, m)
 			return errors.Join(err, w.machines.Delete(ctx, fleetKey, ""))
 		}, true},
+		{"a machine by another kind", func(w *world) error {
+			_, err := w.machines.Create(ctx, &machine.Machine{Meta: object.Meta{Key: fleetKey}, Spec: machine.Spec{Class: olderKind}})
+			return err
+		}, true},
 		{"a machine of another namespace", func(w *world) error {
 			_, err := w.machines.Create(ctx, &machine.Machine{Meta: object.Meta{Key: object.Key{Name: "a"}}, Spec: machine.Spec{Class: ref}})
 			return err

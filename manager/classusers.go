@@ -146,16 +146,16 @@ func (o *Options) probeClasses(ctx context.Context) error {
 }
 
 // references are the objects that refer to another kind of class by this name.
-func (p *classPass) references(ctx context.Context, live bool) ([]machineclass.Reference, error) {
+func (p *classPass) references(ctx context.Context) ([]machineclass.Reference, error) {
 	q := store.Query{Index: IndexClass, Value: foreignOf(p.key.String())}
-	out, err := referring(ctx, p.Deployments, live, q, machineclass.HolderDeployment, useOfDeployment)
+	out, err := referring(ctx, p.Deployments, q, machineclass.HolderDeployment, useOfDeployment)
 	if err != nil {
 		return nil, err
 	}
-	sets, err := referring(ctx, p.Sets, live, q, machineclass.HolderSet, useOfSet)
+	sets, err := referring(ctx, p.Sets, q, machineclass.HolderSet, useOfSet)
 	if err != nil {
 		return nil, err
 	}
-	machines, err := referring(ctx, p.Machines, live, q, machineclass.HolderMachine, useOfMachine)
+	machines, err := referring(ctx, p.Machines, q, machineclass.HolderMachine, useOfMachine)
 	return append(append(out, sets...), machines...), err
 }

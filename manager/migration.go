@@ -36,18 +36,15 @@ type ForeignClass struct {
 	Migrated bool
 }
 
-// referring lists what a query picks as references.
-func referring[T object.Object[T]](ctx context.Context, c store.Collection[T], live bool, q store.Query,
+// referring lists what a query picks as references. The cache will do: each is
+// read live before it is moved.
+func referring[T object.Object[T]](ctx context.Context, c store.Collection[T], q store.Query,
 	holder machineclass.Holder, of func(T) use,
 ) ([]machineclass.Reference, error) {
 	if c == nil {
 		return nil, nil
 	}
-	reader := store.Reader[T](c)
-	if live {
-		reader = c.Live()
-	}
-	list, err := reader.List(ctx, q)
+	list, err := c.List(ctx, q)
 	out := make([]machineclass.Reference, len(list))
 	for i, o := range list {
 		out[i] = machineclass.Reference{Holder: holder, Key: o.ObjectMeta().Key, Class: of(o).ref}
@@ -162,5 +159,5 @@ func moved[T object.Object[T]](ctx context.Context, c store.Collection[T], r *ma
 	changed := have.Clone()
 	ref(changed).Kind = machine.ClassKind
 	_, err = c.Update(ctx, changed)
-	return ignoreNotFound(err)
+	return err
 }
