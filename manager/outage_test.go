@@ -145,9 +145,9 @@ func TestFreshManagerAsksFirst(t *testing.T) {
 	w := guardedWorld(t)
 	w.bounded = true
 	w.fleet()
-	p := w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+	w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
 	require.NoError(t, w.machines.Delete(ctx, keysOf(w.machines)[0], ""))
-	p = w.start(&fuse{}, false)
+	p := w.start(&fuse{}, false)
 	for _, r := range p.Reconcilers() {
 		if r.Kind() == manager.KindMachine || r.Kind() == manager.KindSet || r.Kind() == manager.KindOrphans || r.Kind() == manager.KindUnmanaged {
 			calls := p.fuse.calls
