@@ -48,6 +48,11 @@ func TestKeepersDoNotTrustCaches(t *testing.T) {
 	_, err = w.classes.Update(ctx, relabelled)
 	require.NoError(t, err)
 	o.Classes = blind[*machine.Class]{w.classes, old}
+	secret, err := w.secrets.Get(ctx, bootKey)
+	require.NoError(t, err)
+	_, err = w.secrets.Update(ctx, secret) // the same data, another version
+	require.NoError(t, err)
+	o.Secrets = blind[*machine.Secret]{w.secrets, secret}
 	for _, kind := range []manager.Kind{manager.KindClass, manager.KindSecret} {
 		seeing := o
 		if kind == manager.KindSecret {
@@ -59,7 +64,7 @@ func TestKeepersDoNotTrustCaches(t *testing.T) {
 	require.True(t, w.held())
 
 	// now the finalizers are there, and the caches show nobody who needs them
-	o.Classes = w.classes
+	o.Classes, o.Secrets = w.classes, w.secrets
 	o.Deployments, o.Sets, o.Machines = blind[*deployment.Deployment]{w.deployments, nil}, w.sets, w.machines
 	_, err = reconciler(t, o, manager.KindClass).Reconcile(ctx, smallKey)
 	require.NoError(t, err)
