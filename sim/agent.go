@@ -20,6 +20,9 @@ func (w *World) agentLooks(n *machine.Node) {
 		return
 	}
 	w.updating[n.UID] = true
+	if name, running := n.Name, len(w.apps.on(n.Name)); running > 0 {
+		w.violate("P22: node %s is ready for its update with %d pods on it", name, running)
+	}
 	if w.happens(w.o.Faults.DeadUpdate) {
 		w.count("update without an answer")
 		return

@@ -25,22 +25,38 @@ func TestRolloutKeepsTheBudget(t *testing.T) {
 	if testing.Short() {
 		seeds = 6
 	}
-	for seed := range seeds {
-		faults := busy()
-		faults.Kills, faults.KillWithin, faults.Restart = int(seed%4), 100, time.Minute
-		r := &run{t: t}
-		r.start(seed, faults, fleet(3, deployment.Strategy{MaxSurge: rollout.IntOrPercent{Value: 1}}), manager.Hooks{})
-		r.complete()
-		r.w.AddApp(sim.App{Name: "shop", Replicas: 6, MinAvailable: 5, Grace: 30 * time.Second, Boot: 20 * time.Second})
-		require.NoError(t, r.w.Until(func() bool { return r.w.Healthy("shop") == 6 }, time.Hour))
-		least := 6
-		r.w.Watch(func() { least = min(least, r.w.Healthy("shop")) })
-		r.roll("large")
-		r.complete()
-		require.NoError(t, r.w.Until(func() bool { return r.w.Healthy("shop") == 6 }, time.Hour))
-		require.GreaterOrEqual(t, least, 5, "seed %d", seed)
-		r.w.Close()
+	for name, strategy := range map[string]deployment.Strategy{
+		"rolling":  {MaxSurge: rollout.IntOrPercent{Value: 1}},
+		"in place": {Kind: deployment.InPlaceUpdate, MaxUnavailable: rollout.IntOrPercent{Value: 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for seed := range seeds {
+				keepsTheBudget(t, seed, strategy)
+			}
+		})
 	}
+}
+
+func keepsTheBudget(t *testing.T, seed uint64, strategy deployment.Strategy) {
+	faults := busy()
+	faults.Kills, faults.KillWithin, faults.Restart = int(seed%4), 100, time.Minute
+	r := &run{t: t}
+	r.start(seed, faults, fleet(3, strategy), manager.Hooks{})
+	r.complete()
+	r.w.AddApp(sim.App{Name: "shop", Replicas: 6, MinAvailable: 5, Grace: 30 * time.Second, Boot: 20 * time.Second})
+	require.NoError(t, r.w.Until(func() bool { return r.w.Healthy("shop") == 6 }, time.Hour))
+	least, moved := 6, false
+	r.w.Watch(func() {
+		least = min(least, r.w.Healthy("shop"))
+		moved = moved || r.w.Healthy("shop") < 6
+	})
+	r.roll("large")
+	r.complete()
+	require.NoError(t, r.w.Until(func() bool { return r.w.Healthy("shop") == 6 }, time.Hour))
+	require.GreaterOrEqual(t, least, 5, "seed %d", seed)
+	require.True(t, moved, "pods have to leave their nodes")
+	r.w.Close()
 }
 
 // TestMisconfiguredBudgetIsNamedOnce: a budget that can never be met holds its
