@@ -161,9 +161,11 @@ func (p *orphanPass) deleted(ctx context.Context, order *safety.DeleteOrphan, an
 	id := order.ProviderID
 	if answer.Code != codes.OK && answer.Code != codes.NotFound {
 		p.tries[id] = safety.Try{ProviderID: id, At: p.Now(), Code: answer.Code, Failures: p.tries[id].Failures + 1}
+		p.odd = true
+		why := remark("orphan VM " + id + " could not be deleted: " + answer.Code.Contract() + ": " + answer.Message)
+		p.tell(ctx, &p.memo, KindOrphans, p.key, Warning, string(safety.ReasonDeleteFailed), why)
 		return
 	}
-	delete(p.tries, id)
 	p.sightings = slices.DeleteFunc(slices.Clone(p.sightings), func(s safety.Sighting) bool { return s.ProviderID == id })
 	p.o.Sightings = p.sightings
 	p.tell(ctx, nil, KindOrphans, p.key, Normal, string(order.Why.Reason), order.Why)

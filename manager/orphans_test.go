@@ -82,7 +82,9 @@ func TestOrphansAreCollected(t *testing.T) {
 	require.Equal(t, 1, w.heard("OrphanVM: VM "+stray+" was made for machine web-lost, which is gone"))
 	require.Equal(t, 1, w.heard("ExtraVM: VM "+extra))
 
-	require.NoError(t, w.watch(p, manager.KindOrphans, time.Hour))
+	require.NoError(t, w.watch(p, manager.KindOrphans, 14*time.Minute))
+	require.Equal(t, lists+2, count(w, codes.ListMachines), "nothing was sighted since")
+	require.NoError(t, w.watch(p, manager.KindOrphans, 46*time.Minute))
 	require.Equal(t, deletes+2, count(w, codes.DeleteMachine))
 	require.Equal(t, lists+2+4, count(w, codes.ListMachines), "four times an hour")
 }
@@ -116,12 +118,16 @@ func TestNoOrphanHasACreateInFlight(t *testing.T) {
 // TestOrphanIsLookedAtJustBefore: a machine that comes to be between the last
 // listing and the delete keeps its VM.
 func TestOrphanIsLookedAtJustBefore(t *testing.T) {
-	for _, ns := range []string{namespace, "other"} {
+	for _, ns := range []string{namespace, "other", "without class"} {
 		w := guardedWorld(t)
 		f := &fuse{}
 		p := w.start(f, false)
 		id := w.stray("blue", "web-1")
-		if ns != namespace {
+		switch ns {
+		case "without class":
+			_, err := w.machines.Create(ctx, &machine.Machine{Meta: object.Meta{Key: object.Key{Namespace: ns, Name: "web-0"}}})
+			require.NoError(t, err)
+		case "other":
 			_, err := w.classes.Create(ctx, w.provider.Class(object.Key{Namespace: ns, Name: "small"}, drivertest.MemorySpec{Cluster: "blue"}))
 			require.NoError(t, err)
 		}
@@ -139,7 +145,8 @@ func TestOrphanIsLookedAtJustBefore(t *testing.T) {
 			}
 		}
 		require.NoError(t, p.lookAt(manager.KindOrphans))
-		require.Len(t, keysOf(w.machines), 1)
+		_, err := w.machines.Get(ctx, object.Key{Namespace: ns, Name: "web-1"})
+		require.NoError(t, err)
 		require.True(t, w.there(id), ns)
 		require.Zero(t, count(w, codes.DeleteMachine))
 	}
@@ -255,7 +262,9 @@ func TestOrphansInTrouble(t *testing.T) {
 	stray := w.stray("blue", "web-lost")
 	require.NoError(t, p.lookAt(manager.KindReachability))
 	w.provider.FailNext(codes.ListMachines, codes.New(codes.Unavailable, "later"))
-	w.provider.FailNext(codes.DeleteMachine, codes.New(codes.Unavailable, "not now"))
+	for range 4 {
+		w.provider.FailNext(codes.DeleteMachine, codes.New(codes.Unavailable, "not now"))
+	}
 	require.NoError(t, p.lookAt(manager.KindOrphans))
 	require.Equal(t, 1, w.heard("ListVMsFailed"))
 
@@ -267,14 +276,26 @@ func TestOrphansInTrouble(t *testing.T) {
 	require.Equal(t, lists+1, count(w, codes.ListMachines), "the listing was not judged: once more")
 	w.controlDown = false
 
-	begun := w.at
+	begun, last := w.at, time.Time{}
+	var waits []time.Duration
 	for w.there(stray) {
 		w.at = w.at.Add(time.Second)
+		before := count(w, codes.DeleteMachine)
 		require.NoError(t, p.lookAt(manager.KindOrphans))
-		require.LessOrEqual(t, w.at.Sub(begun), 10*time.Minute)
+		require.LessOrEqual(t, w.at.Sub(begun), 2*time.Hour)
+		if count(w, codes.DeleteMachine) > before {
+			waits, last = append(waits, w.at.Sub(last)), w.at
+		}
 	}
-	require.Equal(t, 2, count(w, codes.DeleteMachine))
+	require.Len(t, waits, 5)
+	require.Greater(t, waits[4], waits[1], "ever more rarely")
+	require.Equal(t, 1, w.heard("OrphanDeleteFailed: orphan VM "+stray+" could not be deleted: UNAVAILABLE: not now"))
 	require.Equal(t, 1, w.heard("ListVMsFailed"))
+
+	require.NoError(t, w.watch(p, manager.KindOrphans, 20*time.Minute))
+	w.provider.FailNext(codes.ListMachines, codes.New(codes.Unavailable, "later"))
+	require.NoError(t, w.watch(p, manager.KindOrphans, 20*time.Minute))
+	require.Equal(t, 2, w.heard("ListVMsFailed"), "this is another time")
 	machines, err := w.machines.List(ctx, store.Query{})
 	require.NoError(t, err)
 	require.Empty(t, machines)

@@ -57,13 +57,14 @@ func TestP25OutageOfTheTarget(t *testing.T) {
 	w.targetDown = true
 	p = w.until(p, w.lasts(2*time.Minute), unexpected(t)) // it is noticed
 	require.Equal(t, 1, w.heard("Unreachable: frozen: the target cluster's API server has not answered"))
-	first := keysOf(w.machines)[0]
+	first, lists := keysOf(w.machines)[0], count(w, codes.ListMachines)
 	require.NoError(t, w.machines.Delete(ctx, first, ""))
 	w.change(func(d *deployment.Deployment) { d.Spec.Replicas = 5 })
 	p = w.until(p, w.lasts(15*time.Minute), unexpected(t))
 	require.Equal(t, map[machine.Phase]int{machine.PhaseUnknown: 2, machine.PhaseTerminating: 1}, w.phases())
 	require.Equal(t, 3, count(w, codes.CreateMachine))
 	require.Zero(t, w.lost)
+	require.Equal(t, lists, count(w, codes.ListMachines), "nothing is collected")
 	require.Equal(t, 1, w.heard("Unreachable: "), "told once")
 	sets, err := w.sets.List(ctx, store.Query{})
 	require.NoError(t, err)
@@ -121,9 +122,6 @@ func TestP25ThawKilledAnywhere(t *testing.T) {
 		next := func() *process { return w.start(&fuse{}, false) }
 		p = w.until(p, w.lasts(time.Minute), next)
 		calls := p.fuse.calls
-		if blowAt > 0 {
-			p = w.until(p, w.lasts(time.Minute), next)
-		}
 		w.until(p, w.lasts(7*time.Minute), next)
 		// Killed before its first write there is nobody left who knew of the outage.
 		if w.heard("ClockRestarted: ") > 0 {
@@ -137,6 +135,44 @@ func TestP25ThawKilledAnywhere(t *testing.T) {
 			thaw(n, after)
 		}
 	}
+}
+
+// TestP25ThawWithOthersAbout: clocks are restarted once, from one moment, also
+// when that takes a while and others write the machines meanwhile.
+func TestP25ThawWithOthersAbout(t *testing.T) {
+	w, p := ill(t)
+	w.targetDown = true
+	for range 10 {
+		w.at = w.at.Add(time.Minute)
+		require.NoError(t, p.lookAt(manager.KindReachability))
+	}
+	w.targetDown = false
+	w.at = w.at.Add(time.Minute)
+	began := w.at.Truncate(time.Second)
+	before := p.fuse.calls
+	p.fuse.meanwhile = func(call int) {
+		w.at = w.at.Add(700 * time.Millisecond)
+		if call != before+5 { // two questions, the class, the machines: the first clock
+			return
+		}
+		m, err := w.machines.Get(ctx, keysOf(w.machines)[0])
+		require.NoError(t, err)
+		m = m.Clone()
+		m.Labels["other"] = "label"
+		_, err = w.machines.Update(ctx, m)
+		require.NoError(t, err)
+	}
+	require.NoError(t, p.lookAt(manager.KindReachability))
+	require.Equal(t, 3, w.heard("ClockRestarted: "))
+	require.Equal(t, before+4+3+2, p.fuse.calls, "one was read again, and written again")
+	machines, err := w.machines.List(ctx, store.Query{})
+	require.NoError(t, err)
+	from := machines[0].Status.ClockFrom
+	require.False(t, from.Before(began))
+	for _, m := range machines {
+		require.Equal(t, from, m.Status.ClockFrom)
+	}
+	require.Equal(t, "label", machines[0].Labels["other"])
 }
 
 // TestFreshManagerAsksFirst: until both API servers have answered once nothing
@@ -158,6 +194,13 @@ func TestFreshManagerAsksFirst(t *testing.T) {
 		}
 	}
 	w.targetDown = true
+	require.NoError(t, p.lookAt(manager.KindReachability))
+	for _, wait := range []time.Duration{6 * time.Second, time.Second} {
+		result, err := p.Reconcilers()[0].Reconcile(ctx, keysOf(w.machines)[1])
+		require.NoError(t, err)
+		require.Equal(t, w.at.Add(wait), result.At, "when it is checked next, and not in a circle")
+		w.at = w.at.Add(6 * time.Second)
+	}
 	w.until(p, w.lasts(15*time.Minute), unexpected(t))
 	require.Equal(t, 3, count(w, codes.CreateMachine))
 	require.Equal(t, 2, w.phases()[machine.PhaseRunning])

@@ -3,6 +3,7 @@ package manager_test
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"testing"
 	"time"
 
@@ -64,7 +65,9 @@ func crowded(t tb) (*world, *process) {
 // deployment; nothing new comes before it has thawed, and then all does.
 func TestOvershootFreezesAndThaws(t *testing.T) {
 	w, p := crowded(t)
+	clear(w.written)
 	require.NoError(t, p.pass(manager.KindDeployment, fleetKey))
+	require.Equal(t, 1, w.written[reflect.TypeFor[*machineset.Set]()])
 	require.Equal(t, "True", w.set().Labels["freeze"], "the set, and no other was created")
 	d, err := w.deployments.Get(ctx, fleetKey)
 	require.NoError(t, err)
@@ -226,15 +229,39 @@ func TestUnmanagedNodesOfAnOutage(t *testing.T) {
 	w.at = w.at.Add(time.Hour)
 	require.NoError(t, p.lookAt(manager.KindReachability))
 	w.targetDown = true // since a moment ago
+	calls := p.fuse.calls
 	require.NoError(t, p.lookAt(manager.KindUnmanaged))
 	require.Equal(t, 3, w.heard("NodeNotWritten: "))
-	calls := p.fuse.calls
+	require.Equal(t, calls+6, p.fuse.calls, "three reads, and each node is written once")
+	calls = p.fuse.calls
 	require.NoError(t, w.watch(p, manager.KindUnmanaged, 10*time.Minute))
 	require.Greater(t, p.fuse.calls, calls)
 	require.Equal(t, 3, w.heard("NodeNotWritten: "), "frozen, and told once")
 	w.targetDown = false
 	require.NoError(t, w.watch(p, manager.KindUnmanaged, 20*time.Minute))
 	require.Equal(t, 3, w.heard("NotManaged: "))
+}
+
+// TestUnmanagedNodesMayBeGone: a node that the cache still shows is written
+// once, and when it is frozen not even machines are read.
+func TestUnmanagedNodesMayBeGone(t *testing.T) {
+	w := guardedWorld(t)
+	node, err := w.nodes.Create(ctx, &machine.Node{Meta: object.Meta{Key: object.Key{Name: "node-1"}}})
+	require.NoError(t, err)
+	p := w.start(&fuse{}, true)
+	require.NoError(t, w.nodes.Delete(ctx, node.Key, ""))
+	w.at = w.at.Add(time.Hour)
+	require.NoError(t, p.lookAt(manager.KindReachability))
+	calls := p.fuse.calls
+	require.NoError(t, p.lookAt(manager.KindUnmanaged))
+	require.Equal(t, calls+4, p.fuse.calls)
+
+	w.controlDown = true
+	for range 10 {
+		w.at = w.at.Add(time.Minute)
+		require.NoError(t, p.lookAt(manager.KindReachability))
+	}
+	require.NoError(t, p.lookAt(manager.KindUnmanaged))
 }
 
 // TestRunLooksAfterTheFleet: the manager's own queue asks the API servers first,
