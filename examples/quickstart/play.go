@@ -163,16 +163,10 @@ func (p *play) say(format string, args ...any) {
 // close ends everything, in whatever state it is, and says what it found.
 func (p *play) close(ctx context.Context, failed error) error {
 	p.stopManager()
-	var orphans []ledger.Life
 	if failed == nil {
 		failed = p.checkAccount(ctx)
-		running, err := p.tasks.book.Survivors()
-		orphans, failed = running, errors.Join(failed, err)
 	}
 	killed, err := p.killAll()
-	for _, life := range orphans {
-		killed[life.Instance] = true
-	}
 	failed = errors.Join(failed, err)
 	if p.end != nil {
 		p.end()
@@ -196,23 +190,22 @@ func (p *play) close(ctx context.Context, failed error) error {
 	return nil
 }
 
-// killAll kills whatever still runs: by the ledger, and what has not come to
-// enter itself. Tasks end with their machines; one that has not is killed too.
-// It returns the instances.
+// killAll kills whatever still runs: by the ledgers, and what has not come to
+// enter itself; a task ends with its agent. It returns the instances.
 func (p *play) killAll() (map[string]bool, error) {
-	survivors, err := p.book.Kill()
 	killed := make(map[string]bool)
-	for _, life := range survivors {
-		killed[life.Instance] = true
+	var failed error
+	for _, book := range []*ledger.Book{p.book, p.tasks.book} {
+		survivors, err := book.Kill()
+		failed = errors.Join(failed, err)
+		for _, life := range survivors {
+			killed[life.Instance] = true
+		}
 	}
 	for _, instance := range p.host.Close() {
 		killed[instance] = true
 	}
-	stuck, more := p.tasks.book.Kill()
-	for _, life := range stuck {
-		killed[life.Instance] = true
-	}
-	return killed, errors.Join(err, more)
+	return killed, failed
 }
 
 // checkAccount waits until the end of every process was seen.

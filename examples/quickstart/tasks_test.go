@@ -2,7 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
+	"io"
 	"slices"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -11,9 +15,12 @@ import (
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/examples/quickstart/ledger"
+	"github.com/millwright-go/millwright/examples/quickstart/screen"
+	"github.com/millwright-go/millwright/examples/quickstart/task"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/store"
 )
 
 var twoMore = deployment.Strategy{MaxSurge: rollout.IntOrPercent{Value: surge}}
@@ -47,6 +54,102 @@ func TestUndrainedMachinesBreakTheBudget(t *testing.T) {
 	require.NoError(t, p.tasksServe(t.Context()))
 	require.NoError(t, p.checkCensus(replicas, 2*replicas))
 	require.ErrorContains(t, p.checkTasks(), "of 12 tasks were serving at a time, the budget wants 9")
+	lives, err := p.tasks.book.Lives()
+	require.NoError(t, err)
+	for _, life := range lives {
+		require.Equal(t, life.Leaving, life.Ended, "an agent that ends tells its tasks to, and waits for them: %+v", life)
+	}
+}
+
+// TestBudgetHoldsDrainsBack: all old machines are to go at a time, and all are
+// drained at once. The evictions that the budget has no room for are refused.
+func TestBudgetHoldsDrainsBack(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes some seconds")
+	}
+	t.Parallel()
+	p := startFleet(t, deployment.Strategy{MaxSurge: rollout.IntOrPercent{Value: replicas}})
+	require.NoError(t, p.startTasks(t.Context()))
+	p.stopManager()
+	p.drainer = func() (manager.Drainer, error) {
+		return manager.NewDrainer(manager.DrainOptions{
+			Nodes: p.nodes, Policy: drainPolicy(), Workload: manager.Workload{Pods: p.workload, Budgets: p.workload, Volumes: p.workload},
+		})
+	}
+	require.NoError(t, p.startManager())
+	p.beginCounts()
+	require.NoError(t, p.edit(t.Context(), useClass("v2")))
+	require.NoError(t, p.await(t.Context(), func() string {
+		nodes, err := p.nodes.List(t.Context(), store.Query{})
+		draining := slices.DeleteFunc(nodes, func(n *machine.Node) bool { return n.Drain == nil })
+		if err != nil || len(draining) < 2 {
+			return "drains at a time"
+		}
+		return ""
+	}))
+	require.NoError(t, p.await(t.Context(), func() string {
+		if p.running("v1") > 0 {
+			return "the deletion of all old machines"
+		}
+		return ""
+	}))
+	require.NoError(t, p.tasksServe(t.Context()))
+	require.NoError(t, p.checkTasks())
+}
+
+// TestTaskThatSurvivesIsAnOrphan: whoever its parent was.
+func TestTaskThatSurvivesIsAnOrphan(t *testing.T) {
+	p, err := newPlay(io.Discard, screen.Options{})
+	require.NoError(t, err)
+	require.NoError(t, p.begin())
+	desk := task.At(t.TempDir())
+	runner, err := task.NewRunner(desk, nil)
+	require.NoError(t, err)
+	require.NoError(t, desk.Give(task.Letter{Order: task.Order{Name: "stray", UID: "stray", Ledger: p.taskLedger()}}))
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { runner.Run(ctx) })
+	require.Eventually(t, func() bool {
+		alive, err := p.tasks.book.Alive()
+		return err == nil && len(alive) == 1
+	}, patience, time.Millisecond)
+	cancel()
+	running.Wait()
+	require.ErrorContains(t, p.close(t.Context(), nil), "1 orphans")
+	runner.Stop(0)
+}
+
+// TestHostWaitsForTasks: of those of killed agents nobody else knows when they
+// end. One is held up until some time after its agent is gone.
+func TestHostWaitsForTasks(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes some seconds")
+	}
+	t.Parallel()
+	p, err := newPlay(io.Discard, screen.Options{})
+	require.NoError(t, err)
+	failed := errors.New("its machines were killed")
+	t.Cleanup(func() { require.ErrorIs(t, p.close(context.Background(), failed), failed) })
+	require.NoError(t, p.begin())
+	require.NoError(t, p.deploy(t.Context(), p.token, twoMore))
+	require.NoError(t, p.settled(t.Context(), replicas, "v1"))
+	require.NoError(t, p.startTasks(t.Context()))
+	p.stopManager()
+	held, ok := p.data()
+	require.True(t, ok)
+	require.NoError(t, held.ID.Signal(syscall.SIGSTOP))
+	time.AfterFunc(500*time.Millisecond, func() { _ = held.ID.Signal(syscall.SIGCONT) })
+	require.Len(t, p.host.Close(), replicas)
+	require.False(t, held.ID.Alive())
+}
+
+func TestWhoServes(t *testing.T) {
+	serving := func(name string) ledger.Life { return ledger.Life{Machine: name, Serving: true} }
+	leaving := serving("front-3")
+	leaving.Leaving = true
+	require.Equal(t, taskTally{front: 2, data: 1}, taskTallyOf([]ledger.Life{
+		serving("front-1"), serving("front-2"), leaving, {Machine: "front-4"}, serving("frontier"), serving("db-0"),
+	}))
 }
 
 // TestDrainOutlivesItsManager: the manager goes when the volume's task was told
