@@ -72,7 +72,7 @@ func run() int {
 	case err == nil:
 		return 0
 	case errors.Is(context.Cause(ctx), errInterrupted):
-		fmt.Fprintln(os.Stderr, "quickstart:", err)
+		fmt.Fprintf(os.Stderr, "quickstart: %v: %v\n", errInterrupted, err)
 		return exitInterrupted
 	}
 	fmt.Fprintln(os.Stderr, "quickstart failed:", err)

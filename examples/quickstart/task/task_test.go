@@ -228,7 +228,7 @@ func TestStopTakesAllDown(t *testing.T) {
 	s.give(slow)
 	s.until("polite", Serving)
 	s.until("slow", Serving)
-	s.Stop(100 * time.Millisecond)
+	s.Stop(3 * time.Second) // by far enough for one that ends at once
 	reports, err := s.desk.Reports()
 	require.NoError(t, err)
 	require.Equal(t, "exit status 0", reports["polite"].Note)
