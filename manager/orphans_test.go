@@ -128,16 +128,16 @@ func TestOrphanIsLookedAtJustBefore(t *testing.T) {
 			_, err := w.machines.Create(ctx, &machine.Machine{Meta: object.Meta{Key: object.Key{Namespace: ns, Name: "web-0"}}})
 			require.NoError(t, err)
 		case "other":
-			_, err := w.classes.Create(ctx, w.provider.Class(object.Key{Namespace: ns, Name: "small"}, drivertest.MemorySpec{Cluster: "blue"}))
+			_, err := w.classes.Create(ctx, w.provider.Class(object.Key{Namespace: ns, Name: "small"}, drivertest.MemorySpec{Cluster: "blue", Size: "s"}))
 			require.NoError(t, err)
 		}
 		require.NoError(t, p.lookAt(manager.KindReachability))
 		require.NoError(t, p.lookAt(manager.KindOrphans))
 		w.at = w.at.Add(30 * time.Second)
-		total := f.calls
-		f.meanwhile = func(call int) {
-			// the classes, a listing for each and the cached machines, the live ones
-			if call == total+1+len(keysOf(w.classes))+2+1 {
+		reads := w.effects["ReadMachines"]
+		f.meanwhile = func(int) {
+			if w.effects["ReadMachines"] > reads { // the last live read of all has ended
+				f.meanwhile = nil
 				_, err := w.machines.Create(ctx, &machine.Machine{
 					Meta: object.Meta{Key: object.Key{Namespace: ns, Name: "web-1"}}, Spec: machine.Spec{Class: machine.ClassRef{Name: "small"}},
 				})
@@ -296,6 +296,9 @@ func TestOrphansInTrouble(t *testing.T) {
 	w.provider.FailNext(codes.ListMachines, codes.New(codes.Unavailable, "later"))
 	require.NoError(t, w.watch(p, manager.KindOrphans, 20*time.Minute))
 	require.Equal(t, 2, w.heard("ListVMsFailed"), "this is another time")
+	w.provider.FailNext(codes.ListMachines, codes.New(codes.Unavailable, "later"))
+	require.NoError(t, w.watch(p, manager.KindOrphans, 20*time.Minute))
+	require.Equal(t, 3, w.heard("ListVMsFailed"), "and this")
 	machines, err := w.machines.List(ctx, store.Query{})
 	require.NoError(t, err)
 	require.Empty(t, machines)

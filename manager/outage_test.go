@@ -149,7 +149,7 @@ func TestP25ThawWithOthersAbout(t *testing.T) {
 	w.targetDown = false
 	w.at = w.at.Add(time.Minute)
 	began := w.at.Truncate(time.Second)
-	before := p.fuse.calls
+	before, reads := p.fuse.calls, w.effects["ReadMachines"]
 	p.fuse.meanwhile = func(call int) {
 		w.at = w.at.Add(700 * time.Millisecond)
 		if call != before+5 { // two questions, the class, the machines: the first clock
@@ -165,6 +165,7 @@ func TestP25ThawWithOthersAbout(t *testing.T) {
 	require.NoError(t, p.lookAt(manager.KindReachability))
 	require.Equal(t, 3, w.heard("ClockRestarted: "))
 	require.Equal(t, before+4+3+2, p.fuse.calls, "one was read again, and written again")
+	require.Equal(t, reads+1, w.effects["ReadMachines"], "not all of them")
 	machines, err := w.machines.List(ctx, store.Query{})
 	require.NoError(t, err)
 	from := machines[0].Status.ClockFrom

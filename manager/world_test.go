@@ -47,6 +47,7 @@ type world struct {
 
 	writes  int // of all processes
 	written map[reflect.Type]int
+	effects map[string]int  // that were told of
 	calls   [8]int          // that reached the provider, by method
 	made    map[string]bool // machines that ever were
 	lost    int             // machines that failed
@@ -71,7 +72,7 @@ var (
 )
 
 func newWorld(t tb, o drivertest.MemoryOptions) *world {
-	w := &world{t: t, at: time.Unix(1_800_000_000, 0).UTC(), made: map[string]bool{}, written: map[reflect.Type]int{}, strays: map[string]bool{}}
+	w := &world{t: t, at: time.Unix(1_800_000_000, 0).UTC(), made: map[string]bool{}, written: map[reflect.Type]int{}, strays: map[string]bool{}, effects: map[string]int{}}
 	w.machines = store.NewMemory(w.now, manager.MachineIndexes())
 	w.sets = store.NewMemory(w.now, manager.SetIndexes())
 	w.deployments = store.NewMemory(w.now, manager.DeploymentIndexes())
@@ -113,7 +114,7 @@ func (w *world) start(f *fuse, stale bool) *process {
 		Now:         w.now, SafetyPolicy: w.safety, DeploymentPolicy: w.policy,
 		Hooks: manager.Hooks{Transition: w.lose, Effect: w.effect, Event: func(kind manager.Kind, key object.Key, _ manager.EventType, reason, why string) {
 			w.story = append(w.story, fmt.Sprintf("%s call %d: %s %s: %s: %s", w.at.Format("15:04:05"), f.calls, kind, key, reason, why))
-		}},
+		}, Effect: func(_ manager.Kind, _ object.Key, name string, _ time.Duration, _ error) { w.effects[name]++ }},
 		Jitter: func(d time.Duration) time.Duration { return d },
 		Each: func(_ context.Context, n int, do func(int)) {
 			for i := range n {
