@@ -114,7 +114,7 @@ func (w *world) start(f *fuse, stale bool) *process {
 		Now:         w.now, SafetyPolicy: w.safety, DeploymentPolicy: w.policy,
 		Hooks: manager.Hooks{Transition: w.lose, Effect: w.effect, Event: func(kind manager.Kind, key object.Key, _ manager.EventType, reason, why string) {
 			w.story = append(w.story, fmt.Sprintf("%s call %d: %s %s: %s: %s", w.at.Format("15:04:05"), f.calls, kind, key, reason, why))
-		}, Effect: func(_ manager.Kind, _ object.Key, name string, _ time.Duration, _ error) { w.effects[name]++ }},
+		}},
 		Jitter: func(d time.Duration) time.Duration { return d },
 		Each: func(_ context.Context, n int, do func(int)) {
 			for i := range n {
@@ -168,7 +168,8 @@ func (w *world) through(f *fuse) driver.Step {
 }
 
 // effect counts those that ended in an error.
-func (w *world) effect(_ manager.Kind, _ object.Key, _ string, _ time.Duration, err error) {
+func (w *world) effect(_ manager.Kind, _ object.Key, name string, _ time.Duration, err error) {
+	w.effects[name]++
 	if err != nil {
 		w.refused++
 	}
