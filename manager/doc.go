@@ -11,4 +11,8 @@
 // Reconcilers can be driven by anything: by [Manager.Run], which brings its own
 // work queue, by a controller framework, or one by one in a test. [Manager.Wakes]
 // says which change of which object is a reason to look at which other.
+//
+// Where Options.SafetyPolicy is given, some reconcilers look after the whole
+// fleet. They have one key, [Fleet], and are looked at from the start on, see
+// [Kind.Fleet].
 package manager

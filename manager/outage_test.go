@@ -208,3 +208,20 @@ func TestFreshManagerAsksFirst(t *testing.T) {
 	w.targetDown = false
 	w.until(p, w.settled(3), unexpected(t))
 }
+
+// TestP28SettledIsSilentWhenWatched: whoever looks after a settled fleet, and
+// begins to, writes nothing and asks the provider for nothing but its VMs.
+func TestP28SettledIsSilentWhenWatched(t *testing.T) {
+	w := guardedWorld(t)
+	w.bounded = true
+	w.fleet()
+	p := w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+	w.until(p, w.lasts(5*time.Second), unexpected(t))
+	writes, calls := w.writes, w.calls
+	for range 3 {
+		w.until(w.start(&fuse{}, false), w.lasts(time.Hour), unexpected(t))
+	}
+	require.Equal(t, writes, w.writes)
+	calls[codes.ListMachines] = w.calls[codes.ListMachines]
+	require.Equal(t, calls, w.calls)
+}

@@ -1,0 +1,70 @@
+package sim_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/sim"
+	"github.com/millwright-go/millwright/store"
+)
+
+// ownerless tells whether a VM lives whose machine's record is gone.
+func (r *run) ownerless() bool {
+	machines, err := r.w.Machines().List(ctx, store.Query{})
+	require.NoError(r.t, err)
+	names := map[string]bool{}
+	for _, m := range machines {
+		names[m.Name] = true
+	}
+	for _, vm := range r.w.Provider().VMs() {
+		if !names[vm.Name] {
+			return true
+		}
+	}
+	return false
+}
+
+// TestLateCreatesAreCollected: a create whose caller died comes in when its
+// machine is gone; no process knows of it, and nothing of it is left in the end.
+func TestLateCreatesAreCollected(t *testing.T) {
+	seen := 0
+	for seed := range uint64(60) {
+		r := &run{t: t}
+		faults := sim.Faults{CallTime: 40 * time.Second, Kills: 1, KillWithin: 70, Late: 1, LateBy: 2 * time.Minute, Latency: time.Second}
+		r.open(sim.Options{Seed: seed, Faults: faults, Manager: manager.Options{SafetyPolicy: safety.DefaultPolicy()}}, fleet(3, deployment.Strategy{}))
+		late := false
+		r.w.Watch(func() { late = late || r.ownerless() })
+		require.NoError(t, r.w.Run(45*time.Second))
+		r.scale(0)
+		require.NoError(t, r.w.Run(time.Hour), "seed %d", seed)
+		require.NoError(t, r.w.Deployments().Delete(ctx, web, ""))
+		require.NoError(t, r.w.Until(r.empty, patience), "seed %d: %s", seed, r.left())
+		r.w.Close()
+		if late {
+			seen++
+		}
+	}
+	require.Positive(t, seen, "none came late")
+}
+
+// TestStraysOnlyAreCollected: in a quiet world every stray goes within two
+// periods, and no VM of the fleet.
+func TestStraysOnlyAreCollected(t *testing.T) {
+	r := &run{t: t}
+	r.open(sim.Options{Faults: busy(), Manager: manager.Options{SafetyPolicy: safety.DefaultPolicy()}}, fleet(4, deployment.Strategy{}))
+	defer r.w.Close()
+	r.complete()
+	own := r.w.Provider().VMs()
+	for i := range 6 {
+		r.stray(i)
+	}
+	require.Equal(t, 6, r.w.Strays())
+	require.NoError(t, r.w.Until(func() bool { return r.w.Strays() == 0 }, 30*time.Minute))
+	require.NoError(t, r.w.Run(time.Hour))
+	require.Equal(t, own, r.w.Provider().VMs())
+}
