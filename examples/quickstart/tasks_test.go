@@ -57,7 +57,7 @@ func TestUndrainedMachinesBreakTheBudget(t *testing.T) {
 	lives, err := p.tasks.book.Lives()
 	require.NoError(t, err)
 	for _, life := range lives {
-		require.Equal(t, life.Leaving, life.Ended, "an agent that ends tells its tasks to, and waits for them: %+v", life)
+		require.True(t, life.ID.Alive() || life.Leaving && life.Ended, "an agent that ends tells its tasks to, and waits for them: %+v", life)
 	}
 }
 
