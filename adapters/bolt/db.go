@@ -30,7 +30,6 @@ type Options struct {
 // DB is an open file with a collection for each kind. It is made by Open and
 // safe for concurrent use.
 type DB struct {
-	path    string
 	file    *file
 	options Options
 
@@ -75,7 +74,7 @@ func open(path string, options Options, raw bbolt.Options) (*DB, error) {
 		return nil, err
 	}
 	db := &DB{
-		path: path, file: f, options: options, update: f.Update,
+		file: f, options: options, update: f.Update,
 		requests: make(chan *request, maxBatch), idle: make(chan struct{}),
 	}
 	db.life, db.end = context.WithCancel(context.Background())

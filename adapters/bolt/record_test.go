@@ -208,15 +208,14 @@ func form[T object.Object[T]](t *testing.T, name string, o T) {
 // FuzzRecord: any bytes are an object or damage; what is an object can be
 // written again and is then the same.
 func FuzzRecord(f *testing.F) {
-	m := member("a")
-	m.UID, m.Version, m.Status = "uid", "1", running()
-	key, record, _, err := bolt.Record(m)
-	require.NoError(f, err)
-	f.Add(key, record, false)
-	f.Add(key, record[5:], true)
+	// Small seeds: the fuzzer spends its time on making what it finds smaller.
+	key, content := []byte("\x01na"), []byte(`{"Name":"a","Namespace":"n","UID":"u","Version":"1","CreatedAt":"2031-05-07T11:13:17Z"}`)
+	f.Add(key, bolt.Sealed(key, content), false)
+	f.Add(key, content, true)
+	f.Add(key, []byte(`{"Name":"a","Namespace":"n","UID":"u","Version":"1","Spec":{"Config":{"NodeConditions":[]}},"Status":{"LastOperation":{"Code":"Internal"}}}`), true)
 	f.Add([]byte{}, []byte{}, false)
 	f.Add([]byte{200}, []byte("null"), true)
-	f.Add(key, []byte(`{"Name":"a","Namespace":"fleet","UID":"u","Version":"1"}`), true)
+	f.Add([]byte("\x05fleeta"), []byte(`{"Name":"a","Namespace":"fleet","UID":"u","Version":"1"}`), true)
 	f.Add([]byte("\x81\x00na"), []byte(`{"Name":"a","Namespace":"n","UID":"u","Version":"1"}`), true)
 	f.Add([]byte("\x01n"), []byte(`{"Namespace":"n","UID":"u","Version":"1"}`), true)
 	f.Fuzz(func(t *testing.T, key, record []byte, seal bool) {
