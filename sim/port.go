@@ -24,10 +24,11 @@ func (p *process) call(do func() error) error {
 	if p.dead {
 		if w.happens(w.o.Faults.Late) {
 			w.clock.after(w.upTo(w.o.Faults.LateBy), func() {
-				w.ledger.acting = true
+				w.ledger.acting, w.ledger.belated = true, true
 				_ = do()
 				w.ledger.acting = false
 				w.check()
+				w.ledger.belated = false
 			})
 		}
 		return errDead
