@@ -62,6 +62,11 @@ func (c *chaos) checkHandover(order deployment.Order) {
 	if stored == nil || stored.UID != order.Set.UID || stored.Version != order.Set.Version {
 		return // it will be refused
 	}
+	for _, m := range c.machines { // deleted since the order was decided: nobody counts it any more
+		if m.Deleted() && (slices.Contains(order.Set.Handover.Arriving, m.Name) || slices.Contains(order.Set.Handover.Leaving, m.Name)) {
+			return
+		}
+	}
 	before := c.sizes()
 	kept := slices.Clone(c.sets)
 	c.sets = slices.Clone(c.sets)
