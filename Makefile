@@ -12,14 +12,16 @@ BENCHTIME ?= 1s
 RACE ?= on
 # More flags for go test, such as TESTFLAGS="-count=1 -v".
 TESTFLAGS ?=
-export FUZZTIME BENCH BENCHTIME RACE TESTFLAGS
+# Where property tests begin to draw; 0: somewhere else each time.
+RAPID_SEED ?= 1
+export FUZZTIME BENCH BENCHTIME RACE TESTFLAGS RAPID_SEED
 
-.PHONY: test test-core lint bench fuzz docs help
+.PHONY: test test-core lint bench bench-kubernetes fuzz docs try-kubernetes help
 
 test: ## lint, then all tests of every module (default)
 	@sh scripts/test.sh all
 
-test-core: ## gofmt, go vet and the tests of the root module; no linters needed
+test-core: ## gofmt, go vet and the short tests of the root module; no linters needed, under 5 min
 	@sh scripts/test.sh core
 
 lint: ## gofmt, go vet, staticcheck, exhaustive switches, complexity
@@ -28,11 +30,17 @@ lint: ## gofmt, go vet, staticcheck, exhaustive switches, complexity
 bench: ## all benchmarks with allocations (BENCH=, BENCHTIME=)
 	@sh scripts/bench.sh
 
+bench-kubernetes: ## machines created, rolled and deleted on a real API server, as a table (BENCHFLAGS="-large 0 -settled 0"), about 10 min
+	@GOWORK=off go -C adapters/kubernetes run ./cmd/bench $(BENCHFLAGS)
+
 fuzz: ## every fuzz target for FUZZTIME each (20s)
 	@sh scripts/fuzz.sh
 
 docs: ## regenerate the generated pages under docs/
 	@sh scripts/docs.sh
 
+try-kubernetes: ## an API server with the manager, a simulated provider and a sample; Ctrl-C ends it
+	@GOWORK=off go -C adapters/kubernetes run ./cmd/try
+
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile

@@ -83,7 +83,8 @@ var architecture = []row{
 
 	{dir: "manager", below: true, reaches: shells, modules: []string{stateless}},
 	{dir: "sim", below: true, reaches: append(slices.Clone(shells), "driver/drivertest"), modules: []string{stateless, xterm, xsys, rapid}},
-	{dir: "sim/report", reaches: []string{"deployment", "deployment/rollout", "machineset", "machine", "codes", "object"}},
+	{dir: "sim/history"},
+	{dir: "sim/report", reaches: []string{"sim/history", "deployment", "deployment/rollout", "machineset", "machine", "codes", "object"}},
 	{dir: "adapters/bolt", below: true, reaches: shells, modules: []string{stateless, bbolt, xsys}},
 	{dir: "examples", below: true, reaches: []string{anything}, modules: []string{stateless, bbolt, xterm, xsys}},
 	{dir: "examples/drainplan", reaches: []string{"drain", "machine", "codes", "object"}, modules: []string{yaml}},

@@ -27,11 +27,10 @@
 //	to have                             import                              bring
 //	the arithmetic of a rollout         deployment/rollout                  numbers
 //	one decision                        machine, machineset, deployment,    an observation
-//	                                    machinepool, drain, safety
+//	                                    drain, safety, machineclass
 //	the loop around the decisions       manager                             a store, a driver.Driver,
 //	                                                                        perhaps a cluster
 //	a manager without Kubernetes        manager, adapters/bolt              a driver
-//	a Kubernetes controller             adapters/kubernetes (own module)    a driver
 //	tests of any of these               sim, store/storetest,               properties
 //	                                    driver/drivertest
 //
@@ -41,8 +40,7 @@
 //
 // # Phases and stages
 //
-// The phases of a machine, the stages of its deletion and of its update in
-// place, and the phases of a pool are transition tables in the packages that
-// decide about them. Package machine/fsm builds state machines and diagrams
-// from those tables.
+// The phases of a machine and the stages of its deletion and of its update in
+// place are transition tables in package machine. Package machine/fsm builds
+// state machines and diagrams from them.
 package millwright

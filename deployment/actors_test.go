@@ -18,6 +18,9 @@ func (w *world) obey(s *machineset.Set) bool {
 		w.addMachine(s, s.MachineName(ordinals[0]), machine.PhasePending)
 		return true
 	}
+	if isPaused(&s.Meta) {
+		return false
+	}
 	if s.Reservation.Settled < s.Reservation.Reserved {
 		w.changeSet(s.Name, func(s *machineset.Set) { s.Reservation.Settled = s.Reservation.Reserved })
 		return true
@@ -28,11 +31,8 @@ func (w *world) obey(s *machineset.Set) bool {
 	alive := slices.DeleteFunc(slices.Clone(machines), func(m *machine.Machine) bool {
 		return m.Deleted() || s.Owner != nil && slices.Contains(s.Handover.Leaving, m.Name)
 	})
-	for _, m := range alive {
-		if m.Status.Phase == machine.PhaseFailed {
-			w.deleteMachine(m.Name)
-			return true
-		}
+	if slices.ContainsFunc(alive, w.giveUp) {
+		return true
 	}
 	if s.Spec.Replicas < 0 {
 		return false // invalid: it waits for a change
@@ -51,10 +51,21 @@ func (w *world) obey(s *machineset.Set) bool {
 		})
 		return true
 	case missing < 0:
-		w.deleteMachine(w.victim(s, alive))
-		return true
+		if free := w.removable(alive, -missing); len(free) > 0 {
+			w.deleteMachine(w.victim(s, free))
+			return true
+		}
 	}
 	return w.observe(s, len(alive))
+}
+
+// giveUp deletes a machine that has failed, and tells whether it has.
+func (w *world) giveUp(m *machine.Machine) bool {
+	gives := m.Status.Phase == machine.PhaseFailed && !isPaused(&m.Meta) && !m.Preserved(w.now)
+	if gives {
+		w.deleteMachine(m.Name)
+	}
+	return gives
 }
 
 // missing is how many machines a set is to make; negative: so many have to go.
@@ -89,7 +100,7 @@ func (w *world) observe(s *machineset.Set, n int) bool {
 // clear deletes a set's machines, then the set.
 func (w *world) clear(s *machineset.Set, machines []*machine.Machine) bool {
 	for _, m := range machines {
-		if !m.Deleted() {
+		if !m.Deleted() && !isPaused(&m.Meta) {
 			w.deleteMachine(m.Name)
 			return true
 		}
@@ -101,9 +112,13 @@ func (w *world) clear(s *machineset.Set, machines []*machine.Machine) bool {
 	return true
 }
 
-// victim is the machine a set gives up first: what a scaler chose, then what is
+// victim is the machine a set gives up first: what is not kept for inspection,
+// what a scaler chose, then what is
 // not available before what is.
 func (w *world) victim(s *machineset.Set, alive []*machine.Machine) string {
+	if others := slices.DeleteFunc(slices.Clone(alive), func(m *machine.Machine) bool { return m.Preserved(w.now) }); len(others) > 0 {
+		alive = others
+	}
 	for _, m := range alive {
 		if slices.ContainsFunc(s.Spec.Victims, func(v machineset.Victim) bool { return v.Name == m.Name }) {
 			return m.Name
@@ -124,6 +139,8 @@ func (w *world) victim(s *machineset.Set, alive []*machine.Machine) string {
 // live lets one machine take its next step towards running, or out of being.
 func (w *world) live(m *machine.Machine) bool {
 	switch {
+	case isPaused(&m.Meta):
+		return false
 	case m.Deleted():
 		w.dropMachine(m.Name)
 		return true

@@ -28,6 +28,12 @@ type chaos struct {
 	calm bool
 	// pause leaves a deployment that is paused at rest so.
 	pause bool
+	// preserves has machines kept for inspection.
+	preserves bool
+	// patience is for how long orders gather, and progress is not told.
+	patience time.Duration
+	// gives is how many names a set is given at most with its size.
+	gives int32
 	// noted says that somebody wrote nonsense about moves.
 	noted bool
 
@@ -50,6 +56,8 @@ func newChaos(t *rapid.T, faults, calm bool) *chaos {
 	d.Spec.RevisionHistoryLimit = rapid.SampledFrom(limits).Draw(t, "limit")
 	d.Spec.ProgressDeadline = rapid.SampledFrom([]time.Duration{0, 2 * time.Second, time.Minute}).Draw(t, "deadline")
 	c := &chaos{world: newWorld(d), t: t, faults: faults, calm: calm}
+	c.patience = rapid.SampledFrom([]time.Duration{0, 0, 0, 3 * time.Second, 15 * time.Second}).Draw(t, "patience")
+	c.gives = rapid.SampledFrom([]int32{0, 0, 2, 100}).Draw(t, "gives")
 	c.hire()
 	return c
 }
@@ -78,6 +86,7 @@ func drawStrategy(t *rapid.T) deployment.Strategy {
 // hire starts a shell without any memory.
 func (c *chaos) hire() {
 	c.shell = newShell(c.t, c.world)
+	c.shell.p.Gather, c.shell.p.ProgressInterval, c.shell.p.Names = c.patience, c.patience, c.gives
 	c.shell.age = func(n int) int { return rapid.IntRange(0, n-1).Draw(c.t, "age") }
 	c.shell.issueMachine = c.checkMachine
 	c.shell.issue = func(kind string, order deployment.Order, pass *deployment.Deployment) {
@@ -149,6 +158,30 @@ func (c *chaos) checkCreate(set *machineset.Set, pass *deployment.Deployment, ou
 	}
 }
 
+// checkNames holds the names that come with a size to what the set would do itself:
+// those before came to be machines, and no more come than machines are missing.
+func (c *chaos) checkNames(next *machineset.Set) {
+	stored := c.set(next.Name)
+	if stored == nil || stored.Version != next.Version || next.Reservation == stored.Reservation {
+		return // it meets a conflict, or brings none
+	}
+	alive := 0
+	for _, m := range c.machinesOf(next.UID) {
+		if !m.Deleted() {
+			alive++
+		}
+	}
+	r := next.Reservation
+	switch {
+	case len(c.reserved[next.UID]) > 0:
+		c.t.Fatalf("P12: %s is given names while %v are open", next.Name, c.reserved[next.UID])
+	case r.Settled != stored.Reservation.Reserved:
+		c.t.Fatalf("P17: the reservation of %s goes from %+v to %+v", next.Name, stored.Reservation, r)
+	case r.Reserved > r.Settled && int(r.Reserved-r.Settled) > int(next.Spec.Replicas)-alive:
+		c.t.Fatalf("P12: %s is given %d names for %d machines of %d", next.Name, r.Reserved-r.Settled, alive, next.Spec.Replicas)
+	}
+}
+
 // checkScale holds a resizing to the bounds, with the sets as they were when
 // the shell read them live, the orders it has given since, and the machines
 // that their controllers were about to create.
@@ -156,12 +189,14 @@ func (c *chaos) checkScale(order deployment.Order, pass *deployment.Deployment) 
 	spec := &pass.Spec
 	ceiling, floor := limitsOf(spec)
 	size := int(order.Set.Spec.Replicas)
+	c.checkNames(order.Set)
 	if order.Why.Reason == deployment.ReasonScale && (size < 0 || size > ceiling) {
 		c.t.Fatalf("P9: %s to %d, ceiling %d", order.Set.Name, size, ceiling)
 	}
-	var total, usable, totalThen, usableThen int
+	var total, usable, totalThen, usableThen, preserved int
 	for _, child := range c.shell.o.Sets {
 		n := c.known(child, spec.MinReady)
+		preserved += n.stay()
 		total, usable = total+n.total(), usable+n.usable()
 		if child.Set.UID == order.Set.UID {
 			n.spec = size
@@ -171,7 +206,7 @@ func (c *chaos) checkScale(order deployment.Order, pass *deployment.Deployment) 
 	if totalThen > max(total, ceiling) {
 		c.t.Fatalf("P7: %s: %d machines in all after %d, ceiling %d", order.Why, totalThen, total, ceiling)
 	}
-	if usableThen < min(usable, floor) {
+	if usableThen < min(usable, floor-preserved) {
 		c.t.Fatalf("P7: %s: %d machines available after %d, floor %d", order.Why, usableThen, usable, floor)
 	}
 	if order.Why.Reason == deployment.ReasonScale {
@@ -194,6 +229,9 @@ func (c *chaos) known(child deployment.Children, minReady time.Duration) numbers
 			continue
 		}
 		n.actual++
+		if m.Preserved(c.decided) {
+			n.preserved++
+		}
 		if available(m, minReady, c.decided) {
 			n.available++
 		}
@@ -220,6 +258,9 @@ func (c *chaos) move() {
 	}
 	if c.faults {
 		actions = append(actions, c.crash, c.machineFails, c.somebodyMeddles, c.updatesDiffer)
+	}
+	if c.preserves {
+		actions = append(actions, c.machinePreserved, c.machinePreserved)
 	}
 	actions[rapid.IntRange(0, len(actions)-1).Draw(c.t, "actor")]()
 }

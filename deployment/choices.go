@@ -28,6 +28,7 @@ type choice struct {
 	family    *family
 	available bool
 	handed    bool // the set was told
+	kept      bool // a user keeps it for inspection: its set would give up another
 }
 
 // parseVictims reads the annotation. Of a name that comes twice the later time
@@ -87,7 +88,7 @@ func (d *decision) readChoices() {
 			}
 			v := victims[place[m.Name]-1]
 			found[place[m.Name]-1] = choice{
-				Victim: v, family: f, available: d.available(m), handed: slices.ContainsFunc(f.set.Spec.Victims, v.Equal),
+				Victim: v, family: f, kept: m.Preserved(d.now) && !m.Status.Preservation.Automatic(), available: d.available(m), handed: slices.ContainsFunc(f.set.Spec.Victims, v.Equal),
 			}
 		}
 	}
@@ -95,7 +96,7 @@ func (d *decision) readChoices() {
 }
 
 func (d *decision) available(m *machine.Machine) bool {
-	return m.Ready() && !m.AvailableAt(d.deployment.Spec.MinReady).After(d.now)
+	return m.Ready() && !m.Preserved(d.now) && !m.AvailableAt(d.deployment.Spec.MinReady).After(d.now)
 }
 
 // reduction is how many replicas were taken away since the status was written,
@@ -133,7 +134,7 @@ func (d *decision) offer() {
 		switch {
 		case n == 0:
 			return
-		case c.handed || c.family.set.Deleted() || c.At.After(d.now) || c.At.Before(d.deployment.Status.WantedSince):
+		case c.handed || c.kept || c.family.set.Deleted() || c.At.After(d.now) || c.At.Before(d.deployment.Status.WantedSince):
 			continue
 		case c.family.actual < c.family.size() || c.available && spare <= 0:
 			continue
@@ -242,10 +243,17 @@ func (d *decision) tidy() (Plan, bool) {
 // noteWanted keeps in the status which size was wanted when all orders for it were
 // given.
 func (d *decision) noteWanted(s *Status) {
-	if d.held() || !s.WantedSince.IsZero() && s.Wanted == d.deployment.Spec.Replicas {
+	if d.held() || d.gathered > 0 || d.choicesWait() || !s.WantedSince.IsZero() && s.Wanted == d.deployment.Spec.Replicas {
 		return
 	}
 	s.Wanted, s.WantedSince = d.deployment.Spec.Replicas, d.stamp()
+}
+
+// choicesWait tells whether a set that is paused could not be told yet which of
+// its machines are to go with a new reduction: the size is not what was wanted
+// so far before it was.
+func (d *decision) choicesWait() bool {
+	return d.reduction() > 0 && slices.ContainsFunc(d.choices, func(c choice) bool { return c.family.paused && !c.handed })
 }
 
 // withVictims is a copy of annotations with more names.

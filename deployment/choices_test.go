@@ -65,6 +65,28 @@ func TestP20AReductionIsNotForgottenWhileOrdersAreHeld(t *testing.T) {
 	require.Equal(t, []machineset.Victim{{Name: o.Sets[0].Machines[2].Name, At: begin}}, plan.Scale[0].Set.Spec.Victims)
 }
 
+// TestP20ChoicesOutlastAPause: a reduction that has to wait for a set which is
+// paused takes the machines that were chosen when the pause is over.
+func TestP20ChoicesOutlastAPause(t *testing.T) {
+	o := settledObservation(t, 3)
+	d, set := o.Deployment.Clone(), o.Sets[0].Set
+	d.Spec.Replicas, d.Generation = 2, d.Generation+1
+	d.Annotations = map[string]string{victimsKey: o.Sets[0].Machines[2].Name + "~" + begin.Format(time.RFC3339)}
+	o.Deployment = d
+	set.Annotations = map[string]string{"millwright-go/paused": "true"}
+	status := statusOf(t, decide(t, o, begin))
+	require.Equal(t, int32(3), status.Wanted)
+	d.Status = status
+	delete(set.Annotations, "millwright-go/paused")
+	plan := decide(t, o, begin.Add(time.Hour))
+	require.Len(t, plan.Scale, 1, "%s", plan.Why)
+	require.Equal(t, []machineset.Victim{{Name: o.Sets[0].Machines[2].Name, At: begin}}, plan.Scale[0].Set.Spec.Victims)
+
+	d.Annotations = nil
+	set.Annotations = map[string]string{"millwright-go/paused": "true"}
+	require.Equal(t, int32(2), statusOf(t, decide(t, o, begin)).Wanted, "without a choice nothing is waited for")
+}
+
 // TestPreviewLeavesMarksOut: a rollout that is under way is foreseen as if
 // nothing were marked.
 func TestPreviewLeavesMarksOut(t *testing.T) {

@@ -122,8 +122,13 @@ func TestDeletion(t *testing.T) {
 	o.Live = true
 	require.Empty(t, decide(t, o, begin).Write.(*deployment.Update).Deployment.Finalizers)
 
-	d.Finalizers = []string{"somebody's"}
+	d.Finalizers = []string{deployment.Finalizer, object.OrphanDependents}
 	o.Sets = []deployment.Children{ownSet(d, "a", 1)}
 	plan := decide(t, o, begin)
+	require.Equal(t, deployment.Plan{At: begin.Add(deployment.DefaultPolicy().Resync), Why: deployment.Why{Reason: deployment.ReasonLeaving}}, plan)
+
+	d.Finalizers = []string{"somebody's"}
+	o.Sets = []deployment.Children{ownSet(d, "a", 1)}
+	plan = decide(t, o, begin)
 	require.Equal(t, deployment.Plan{Why: deployment.Why{Reason: deployment.ReasonNotOurs}}, plan)
 }

@@ -31,7 +31,16 @@ type family struct {
 	// written, and can't be called back.
 	announced int64
 
-	requested int // machines that are to be replaced
+	preserved  int32 // of actual, kept for inspection; none of them is available
+	preserving int32 // of actual, kept because their set asks for it, or to be
+	aside      int32 // of preserved, which the rollout is not to see
+
+	requested int    // machines that are to be replaced, those too old among them
+	expired   int32  // of these, too old
+	takeable  bool   // some of these are available, and in no update
+	paused    bool   // the set is
+	spared    int    // machines that are paused
+	firstKept string // of their names, in order
 
 	// given is how many available machines the set gives up since a scaler
 	// chose them, or will when it is told.
@@ -65,6 +74,7 @@ func olderFirst(a, b *machineset.Set) int {
 func (d *decision) countMachines(f *family) {
 	minReady := d.deployment.Spec.MinReady
 	open := f.openNames()
+	f.paused = d.leaves(&f.set.Meta)
 	for _, m := range f.machines {
 		if m == nil || !m.OwnedBy(f.set.UID) {
 			continue
@@ -77,13 +87,19 @@ func (d *decision) countMachines(f *family) {
 			continue
 		}
 		f.actual++
-		if machineset.Requested(m, d.p.Keys.Replace) {
-			f.requested++
-		}
 		if m.Status.LastOperation.State == machine.StateFailed {
 			d.summarize(f.set, m)
 		}
 		available := false
+		if machineset.Preserving(m, d.p.Keys.Preserve) {
+			f.preserving++
+		}
+		if m.Preserved(d.now) {
+			f.countPreserved(m)
+			d.spare(f, m)
+			d.lookAt(m.Status.Preservation.Until)
+			continue
+		}
 		if m.Ready() {
 			f.ready++
 			at := m.AvailableAt(minReady)
@@ -91,22 +107,30 @@ func (d *decision) countMachines(f *family) {
 				d.lookAt(at)
 			}
 		}
-		f.countInPlace(m, available)
+		f.countInPlace(m, available, d.spare(f, m))
+		d.countRequests(f, m, available)
 	}
 	d.countLeaving(f)
+}
+
+// countPreserved counts a machine that is kept for inspection.
+func (f *family) countPreserved(m *machine.Machine) {
+	f.preserved++
+	if m.Ready() {
+		f.ready++
+	}
 }
 
 // openNames takes the announced machines to be all those of which the set does
 // not know yet what became of them, and returns the names of, if there are
 // very many, the first of them.
 func (f *family) openNames() map[string]bool {
-	const many = 1000 // a set announces no more than its burst at once
 	r := &f.set.Reservation
 	if r.Settled < 0 || r.Reserved <= r.Settled {
 		return nil
 	}
 	f.announced = r.Reserved - r.Settled
-	n := min(f.announced, many)
+	n := min(f.announced, manyNames)
 	names := make(map[string]bool, n)
 	for i := range n {
 		names[f.set.MachineName(r.Settled+1+i)] = true
@@ -153,7 +177,7 @@ func (f *family) numbers(current, raised bool) rollout.Set {
 	s := rollout.Set{
 		Name: f.set.UID, New: current, Spec: f.size(), Actual: f.actual, Available: max(0, f.available-f.leaving-f.given),
 		Terminating: f.terminating, Going: f.set.Deleted(), Marked: int32(len(f.offered)),
-		Selected: f.underWay, Selectable: f.selectable, Broken: f.broken,
+		Selected: f.underWay, Selectable: f.selectable, Broken: f.broken, Paused: f.paused,
 	}
 	if !raised {
 		// The room that another set may still fill is not given away. The one
@@ -165,5 +189,12 @@ func (f *family) numbers(current, raised bool) rollout.Set {
 		}
 		s.Actual = int32(min(most, math.MaxInt32))
 	}
-	return s
+	return f.without(s)
+}
+
+// taking tells whether the set may be deleting available machines by now, to have
+// them replaced: that it may do so no longer holds once it has seen it.
+func (f *family) taking() bool {
+	told := f.set.Spec.Slack == (machineset.Slack{}) && f.set.Status.ObservedGeneration == f.set.Generation
+	return f.takeable && !f.set.Deleted() && !told
 }

@@ -36,14 +36,16 @@ func Decide(o *Observation, p *Policy, now time.Time) (Plan, error) {
 	if o.Deployment.UID == "" {
 		return Plan{}, object.Invalid("metadata.uid", "must not be empty").Of("deployment", o.Deployment.Key)
 	}
-	d := decision{o: o, p: p, deployment: o.Deployment, now: now}
+	d := decision{o: o, p: p, deployment: o.Deployment, now: now, gathering: o.Gathering}
 	d.count()
 	d.current = d.findNewSet()
 	d.revision = d.revisionOf(d.current)
 	if d.deployment.Deleted() {
 		return d.remove(), nil
 	}
-	return d.keep(), nil
+	plan := d.keep()
+	plan.Gathering = d.gathering
+	return plan, nil
 }
 
 // decision is one call of Decide.
@@ -67,6 +69,8 @@ type decision struct {
 	hold      Why              // why no more orders are given; zero: they are
 	wake      time.Time        // the earliest of what is known to come; zero: nothing is
 	throttled time.Duration    // how long the status has to wait; zero: it need not
+	gathering time.Time        // since when orders wait for others; zero: they do not
+	gathered  time.Duration    // for how long they still do; zero: they do not
 }
 
 // keep decides about a deployment that is not being deleted. Orders come
@@ -84,9 +88,10 @@ func (d *decision) keep() Plan {
 		return Plan{Write: &Update{Deployment: changed}, Why: Why{Reason: ReasonFinalizer}}
 	}
 	d.bounds = d.deployment.Spec.bounds()
+	d.setAside()
 	d.holdIfRefused()
 	for _, order := range [...]func(*decision) (Plan, bool){
-		(*decision).claim, (*decision).rollBack, (*decision).obtainNewSet, (*decision).push, (*decision).gate,
+		(*decision).claim, (*decision).rollBack, (*decision).exchangeClass, (*decision).obtainNewSet, (*decision).push, (*decision).gate,
 		(*decision).finishMoves, (*decision).beginMoves, (*decision).withdraw,
 		(*decision).scale, (*decision).markMachines, (*decision).markSets, (*decision).number, (*decision).prune,
 	} {
@@ -144,7 +149,7 @@ func (d *decision) lookAt(t time.Time) {
 
 // wait ends a pass.
 func (d *decision) wait() Plan {
-	why := Why{Reason: ReasonRollout, Rollout: d.step}
+	why := Why{Reason: ReasonRollout, Rollout: d.step, Detail: d.remark()}
 	if d.deployment.Spec.Paused {
 		why.Reason = ReasonPaused
 	}
@@ -158,6 +163,8 @@ func (d *decision) wait() Plan {
 		if d.o.Failed != nil {
 			warn = why
 		}
+	case d.gathered > 0:
+		why = Why{Reason: ReasonGathering, For: d.gathered}
 	case d.throttled > 0 && d.step.Reason == rollout.ReasonDone:
 		why = Why{Reason: ReasonThrottled, For: d.throttled}
 	}

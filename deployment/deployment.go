@@ -34,6 +34,12 @@ type Spec struct {
 	Strategy Strategy
 	// MinReady is how long a machine must be ready to count as available.
 	MinReady time.Duration
+	// MaxAge is how old a machine gets before it is replaced, up to a tenth
+	// earlier or later: see machineset.ExpiresAt. That is no rollout: it goes on
+	// within the strategy's bounds while there is none, and waits while there is
+	// one or the deployment is paused. Not negative, and at least a minute; zero:
+	// as old as it likes.
+	MaxAge time.Duration
 	// Paused holds back what replaces machines: no set is made for a changed
 	// template, nothing is rolled, and no rollback is done. Replicas is still
 	// followed, and what replaces no machine still goes to the new set.
@@ -50,6 +56,9 @@ type Spec struct {
 	// Not negative, and at least a second: what it counts from is stored in
 	// whole seconds.
 	ProgressDeadline time.Duration
+	// AutoPreserve is how many machines that failed are kept for inspection at
+	// a time, in all sets, instead of being replaced. Not negative; zero: none.
+	AutoPreserve int32
 }
 
 // Rollback is the request to return to the template of an old set. The set's
@@ -108,9 +117,16 @@ type Status struct {
 	Updated            int32 // of these, in the new set
 	Ready              int32
 	Available          int32
+	Preserved          int32 // kept for inspection; none of them counts as available
 	Unavailable        int32 // missing to full availability
+	// Expired are those of Replicas that are older than Spec.MaxAge and about to
+	// be replaced.
+	Expired int32
 	// InPlace counts the machines of Replicas that concern an update in place.
 	InPlace InPlaceCounts
+	// Outdated counts the machines of the new set whose VMs are yet to be
+	// updated, without being replaced, to what their class says.
+	Outdated int32
 	// Collisions counts how often another set held the name of a new one.
 	Collisions int32
 	Conditions []object.Condition
@@ -142,6 +158,9 @@ const (
 	ConditionProgressing    = "Progressing"
 	ConditionReplicaFailure = machineset.ConditionReplicaFailure
 	ConditionSpecValid      = machineset.ConditionSpecValid
+	// ConditionVMsOutdated is True while VMs are to be updated without being
+	// replaced, and absent otherwise.
+	ConditionVMsOutdated = "VMsOutdated"
 )
 
 // Clone implements object.Object.
@@ -182,12 +201,16 @@ func (s *Status) Clone() Status {
 
 // Equal tells whether both say the same.
 func (s *Status) Equal(t *Status) bool {
-	return s.ObservedGeneration == t.ObservedGeneration && s.Replicas == t.Replicas &&
-		s.Updated == t.Updated && s.Ready == t.Ready && s.Available == t.Available &&
-		s.Unavailable == t.Unavailable && s.InPlace == t.InPlace && s.Collisions == t.Collisions &&
+	return s.ObservedGeneration == t.ObservedGeneration && s.sameCounts(t) && s.InPlace == t.InPlace && s.Collisions == t.Collisions &&
 		s.ProgressedAt.Equal(t.ProgressedAt) && s.Wanted == t.Wanted && s.WantedSince.Equal(t.WantedSince) &&
 		slices.EqualFunc(s.Conditions, t.Conditions, sameCondition) &&
 		slices.EqualFunc(s.Failed, t.Failed, sameSummary)
+}
+
+// sameCounts tells whether both count the same machines.
+func (s *Status) sameCounts(t *Status) bool {
+	return s.Replicas == t.Replicas && s.Updated == t.Updated && s.Ready == t.Ready && s.Available == t.Available &&
+		s.Unavailable == t.Unavailable && s.Preserved == t.Preserved && s.Expired == t.Expired && s.Outdated == t.Outdated
 }
 
 // sameCondition takes times for what they mean: a store may return one in
@@ -208,7 +231,7 @@ func sameSummary(a, b machineset.Summary) bool {
 func (d *Deployment) SpecEqual(e *Deployment) bool {
 	a, b := &d.Spec, &e.Spec
 	return a.Replicas == b.Replicas && a.Strategy == b.Strategy && a.MinReady == b.MinReady &&
-		a.Paused == b.Paused && a.ProgressDeadline == b.ProgressDeadline &&
+		a.MaxAge == b.MaxAge && a.Paused == b.Paused && a.AutoPreserve == b.AutoPreserve && a.ProgressDeadline == b.ProgressDeadline &&
 		sameValue(a.RevisionHistoryLimit, b.RevisionHistoryLimit) && sameValue(a.RollbackTo, b.RollbackTo) &&
 		a.Selector.Equal(&b.Selector) && a.Template.Equal(&b.Template)
 }

@@ -88,7 +88,7 @@ func drawMachine(t *rapid.T, s *machineset.Set, j int) *machine.Machine {
 	m.Owner = &object.Owner{Kind: machineset.OwnerKind, Name: s.Name, UID: s.UID}
 	m.Spec.InPlace = rapid.SampledFrom(requests).Draw(t, "request")
 	if target := rapid.SampledFrom([]string{"", "", "web-0", "web-1", "nobody"}).Draw(t, "target"); target != "" {
-		m.Annotations = map[string]string{"machine.sapcloud.io/in-place-update-target": target}
+		m.Annotations = map[string]string{"millwright-go/in-place-target": target}
 	}
 	if rapid.IntRange(0, 6).Draw(t, "terminating") == 0 {
 		m.DeletedAt = begin

@@ -97,7 +97,7 @@ func (c *chaos) checkProgress(o *deployment.Observation, p deployment.Plan) {
 		return
 	}
 	due := status.ProgressedAt.Add(spec.ProgressDeadline + time.Second)
-	throttled := o.StatusWritten.Add(c.shell.p.StatusInterval) // progress since may be still to be written
+	throttled := o.StatusWritten.Add(max(c.shell.p.StatusInterval, c.shell.p.ProgressInterval)) // progress since may be still to be written
 	counts := spec.ProgressDeadline > 0 && progress.Status == object.True && progress.Reason != deployment.ProgressAvailable
 	if p.Write != nil && progress.Status == object.False && (spec.ProgressDeadline == 0 || due.After(c.now)) {
 		c.t.Fatalf("P21: exceeded before %v: %+v", due, progress)

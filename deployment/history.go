@@ -19,7 +19,7 @@ func (d *decision) prune() (Plan, bool) {
 	old := d.old()
 	var plan Plan
 	for _, f := range old[:max(0, len(old)-int(limit))] {
-		if !f.unused() || d.awaited(f) {
+		if !f.unused() || f.paused || d.awaited(f) {
 			continue
 		}
 		why := Why{Reason: ReasonPrune, Name: f.set.Name, Revision: max(f.set.Revision, 0), Of: limit}

@@ -38,7 +38,7 @@ func selectable(m *machine.Machine) bool {
 }
 
 // countInPlace counts a machine that is not being deleted.
-func (f *family) countInPlace(m *machine.Machine, available bool) {
+func (f *family) countInPlace(m *machine.Machine, available, paused bool) {
 	under := inUpdate(m)
 	if under {
 		f.underWay++
@@ -49,7 +49,7 @@ func (f *family) countInPlace(m *machine.Machine, available bool) {
 		f.available++
 		if under {
 			f.leaving++
-		} else if selectable(m) {
+		} else if selectable(m) && !paused {
 			f.selectable++
 		}
 	}
@@ -109,7 +109,7 @@ func (d *decision) gate() (Plan, bool) {
 			continue
 		}
 		changed := f.set.Clone()
-		changed.Handover.Closed, changed.Spec.Marks = closed, d.marks(f.set)
+		changed.Handover.Closed, changed.Spec.Marks, changed.Spec.Slack = closed, d.marks(f.set), d.slack(f)
 		if f == d.current {
 			changed.Revision = d.revision
 		}
@@ -190,13 +190,18 @@ func (d *decision) requested(m *machine.Machine, request machine.InPlaceRequest,
 
 // markMachines selects machines as the rollout's next step wants it, notes what those that others selected are updated to, and
 // tells all others of old sets that their time will come. While paused nothing
-// is marked, and what is marked stays so.
+// is marked, and what is marked stays so. None is selected while a set may be
+// taking others away, to have them replaced.
 func (d *decision) markMachines() (Plan, bool) {
 	if d.held() || !d.updatesInPlace() {
 		return Plan{}, false
 	}
 	var orders []MachineOrder
-	for _, s := range d.selects {
+	selects := d.selects
+	if slices.ContainsFunc(d.sets, func(f family) bool { return f.taking() }) {
+		selects = nil
+	}
+	for _, s := range selects {
 		for _, m := range d.chosen(s) {
 			why := Why{Reason: ReasonSelect, Name: m.Name, Rollout: s.Why}
 			orders = append(orders, MachineOrder{d.requested(m, machine.InPlaceSelected, d.current.set.Name), why})
@@ -222,6 +227,9 @@ func isChosen(orders []MachineOrder, m *machine.Machine) bool {
 
 // unmarked tells whether a machine of an old set lacks what note puts on it.
 func (d *decision) unmarked(m *machine.Machine) bool {
+	if d.deselects(m) {
+		return true
+	}
 	if inUpdate(m) {
 		key := d.p.Keys.InPlaceTarget
 		return key != "" && m.Annotations[key] == ""
@@ -229,9 +237,16 @@ func (d *decision) unmarked(m *machine.Machine) bool {
 	return m.Spec.InPlace == machine.InPlaceNone && !begun(m)
 }
 
+// deselects tells whether a machine's turn is taken from it, since it is kept for
+// inspection and could begin at any time otherwise.
+func (d *decision) deselects(m *machine.Machine) bool {
+	return m.Preserved(d.now) && m.Spec.InPlace == machine.InPlaceSelected && m.Status.Phase == machine.PhaseRunning &&
+		d.deployment.Spec.Strategy.Orchestration == Automatic
+}
+
 // note is what is noted on a machine of an old set that is not selected now.
 func (d *decision) note(m *machine.Machine) MachineOrder {
-	if inUpdate(m) {
+	if inUpdate(m) && !d.deselects(m) {
 		name := d.current.set.Name
 		why := Why{Reason: ReasonTarget, Name: m.Name, Detail: name}
 		return MachineOrder{d.requested(m, m.Spec.InPlace, name), why}
@@ -249,7 +264,7 @@ func (d *decision) chosen(s rollout.Select) []*machine.Machine {
 		return nil
 	}
 	return f.first(int(min(s.Count, markBurst)), func(m *machine.Machine) bool {
-		return selectable(m) && !m.AvailableAt(d.deployment.Spec.MinReady).After(d.now)
+		return selectable(m) && !d.leaves(&m.Meta) && d.available(m)
 	})
 }
 

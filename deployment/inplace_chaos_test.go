@@ -17,12 +17,15 @@ func (c *chaos) userSelects() {
 	if d == nil || d.Deleted() || d.Spec.Paused || d.Spec.Strategy.Orchestration != deployment.Manual {
 		return
 	}
+	if c.calm && c.shell.o != nil {
+		return // what a pass has decided by now does not know of it: that would be the user's doing
+	}
 	_, floor := limitsOf(&d.Spec)
-	if _, usable, _ := c.sums(); usable <= floor {
+	if _, usable, _ := c.sums(); usable <= floor-c.kept() {
 		return
 	}
 	for _, m := range c.machines {
-		if m.Spec.InPlace == machine.InPlaceCandidate && m.Status.Phase == machine.PhaseRunning && !m.Deleted() {
+		if m.Spec.InPlace == machine.InPlaceCandidate && m.Status.Phase == machine.PhaseRunning && !m.Deleted() && !m.Preserved(c.now) {
 			c.ask(m.Name, machine.InPlaceSelected)
 			return
 		}
@@ -62,9 +65,12 @@ func (c *chaos) checkHandover(order deployment.Order) {
 	if stored == nil || stored.UID != order.Set.UID || stored.Version != order.Set.Version {
 		return // it will be refused
 	}
-	for _, m := range c.machines { // deleted since the order was decided: nobody counts it any more
-		if m.Deleted() && (slices.Contains(order.Set.Handover.Arriving, m.Name) || slices.Contains(order.Set.Handover.Leaving, m.Name)) {
-			return
+	for _, child := range c.shell.o.Sets { // gone since the order was decided: nobody counts it any more
+		for _, seen := range child.Machines {
+			moves := slices.Contains(order.Set.Handover.Arriving, seen.Name) || slices.Contains(order.Set.Handover.Leaving, seen.Name)
+			if m := c.machine(seen.Name); moves && (m == nil || m.Deleted() || c.setGone(m)) {
+				return
+			}
 		}
 	}
 	before := c.sizes()
@@ -76,6 +82,19 @@ func (c *chaos) checkHandover(order deployment.Order) {
 	if before != after && !c.noted {
 		c.t.Fatalf("P10: %s: sizes sum to %d, then to %d\n%s", order.Why, before, after, c.where())
 	}
+}
+
+// setGone tells whether the machine's set has been deleted or released since
+// the shell looked.
+func (c *chaos) setGone(m *machine.Machine) bool {
+	for _, child := range c.shell.o.Sets {
+		if !m.OwnedBy(child.Set.UID) {
+			continue
+		}
+		stored := c.set(child.Set.Name)
+		return stored == nil || stored.UID != child.Set.UID || stored.Deleted() != child.Set.Deleted() || (stored.Owner == nil) != (child.Set.Owner == nil)
+	}
+	return false
 }
 
 // sizes is the sum of all sizes, each machine counted once.
@@ -105,7 +124,8 @@ func (c *chaos) checkMachine(kind string, order deployment.MachineOrder) {
 		_, floor := limitsOf(spec)
 		usable := 0
 		for _, child := range o.Sets {
-			usable += c.known(child, spec.MinReady).usable()
+			n := c.known(child, spec.MinReady)
+			usable, floor = usable+n.usable(), floor-n.stay()
 		}
 		if usable <= floor {
 			c.t.Fatalf("P6: %s: %d machines available, floor is %d", order.Why, usable, floor)

@@ -289,6 +289,33 @@ func TestSelectionIsByAge(t *testing.T) {
 	require.Equal(t, "web-a", plan.Mark[0].Machine.Annotations[deployment.DefaultPolicy().Keys.InPlaceTarget])
 }
 
+// TestP7NoneIsSelectedWhileASetMayTakeAnother: a set that was allowed to replace machines
+// on request may be deleting one until it has seen that it is not any more (P7).
+func TestP7NoneIsSelectedWhileASetMayTakeAnother(t *testing.T) {
+	selected := func(change func(old *deployment.Children)) int {
+		d := stored(3)
+		d.Spec.Strategy = inPlace(3, 0, 1).Spec.Strategy
+		old := another(d, "large", 1, 3)
+		old.Set.Handover.Closed, old.Set.Generation, old.Set.Status.ObservedGeneration = true, 2, 1
+		old.Machines[2].Annotations = map[string]string{deployment.DefaultPolicy().Keys.Replace: "true"}
+		change(&old)
+		o := &deployment.Observation{Deployment: d, Live: true, Sets: []deployment.Children{old, ownSet(d, "web-a", 0)}}
+		n := 0
+		for _, order := range decide(t, o, begin.Add(100*time.Hour)).Mark {
+			if order.Machine.Spec.InPlace == machine.InPlaceSelected {
+				n++
+			}
+		}
+		return n
+	}
+	require.Equal(t, 0, selected(func(*deployment.Children) {}))
+	require.Equal(t, 0, selected(func(old *deployment.Children) {
+		old.Set.Status.ObservedGeneration, old.Set.Spec.Slack = 2, machineset.Slack{Unavailable: 1}
+	}))
+	require.Equal(t, 1, selected(func(old *deployment.Children) { old.Set.Status.ObservedGeneration = 2 }))
+	require.Equal(t, 1, selected(func(old *deployment.Children) { old.Machines[2].Annotations = nil }), "there is none to take")
+}
+
 // TestMachinesWithoutNodesAreNotSelected: nobody could update them; it says so.
 func TestMachinesWithoutNodesAreNotSelected(t *testing.T) {
 	s := newStory(t, inPlace(2, 0, 1))

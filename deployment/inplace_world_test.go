@@ -61,7 +61,7 @@ func (w *world) arriving(s *machineset.Set) (n int64) {
 // controller and an agent would. What becomes of it is w.fates.
 func (w *world) update(m *machine.Machine) bool {
 	switch phase := m.Status.Phase; {
-	case phase == machine.PhaseRunning && m.Spec.InPlace == machine.InPlaceSelected:
+	case phase == machine.PhaseRunning && m.Spec.InPlace == machine.InPlaceSelected && !m.Preserved(w.now):
 		w.enter(m.Name, machine.PhaseInPlaceUpdating)
 	case phase == machine.PhaseInPlaceUpdating && w.fates[m.Name] == fateFails:
 		w.enter(m.Name, machine.PhaseInPlaceUpdateFailed)

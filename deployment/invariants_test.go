@@ -13,7 +13,7 @@ import (
 // waitsFor are the reasons that name what a pass which ordered nothing waits for.
 var waitsFor = map[rollout.Reason]bool{
 	rollout.ReasonFloor: true, rollout.ReasonRemoval: true, rollout.ReasonNewUnavailable: true,
-	rollout.ReasonOldPresent: true, rollout.ReasonUpdating: true, rollout.ReasonUnselected: true, rollout.ReasonUnfit: true,
+	rollout.ReasonOldPresent: true, rollout.ReasonUpdating: true, rollout.ReasonUnselected: true, rollout.ReasonUnfit: true, rollout.ReasonPaused: true,
 }
 
 // TestP7UnderFaults: every order, in every interleaving, with stale reads,
@@ -66,6 +66,8 @@ func TestP3Converges(t *testing.T) {
 				total, usable := outlook(o, c.now)
 				require.Equal(t, int(o.Deployment.Spec.Replicas), total, "P3: done, it says: %s", c)
 				require.Equal(t, total, usable, "P3: done, it says: %s", c)
+			case p.Why.Reason == deployment.ReasonGathering:
+				require.False(t, p.At.After(c.now.Add(c.patience)), "P21: orders gather for longer than they may")
 			case p.Why.Reason == deployment.ReasonSeen, p.Why.Reason == deployment.ReasonNameFree:
 			case !waitsFor[p.Why.Rollout.Reason]:
 				t.Fatalf("P3: waiting for nothing: %s", p.Why)

@@ -16,7 +16,7 @@ func (d *decision) rolling() bool {
 		return false
 	}
 	for i := range d.sets {
-		if f := &d.sets[i]; f != d.current && f.inUse() {
+		if f := &d.sets[i]; f != d.current && f.inUse() && max(f.size(), f.actual) > f.aside {
 			return true
 		}
 	}
@@ -51,6 +51,7 @@ func (d *decision) carry(changed, before *machineset.Set) {
 	if f := d.resizable(before.UID); f != nil {
 		changed.Spec.Victims = f.victims(changed.Spec.Replicas)
 		changed.Spec.Slack = d.slack(f)
+		changed.Spec.AutoPreserve = d.preserveShare(before)
 	}
 }
 
@@ -67,20 +68,38 @@ func words(m machine.RolloutMarks) string {
 	return "need no rollout marks any more"
 }
 
-// slack is how far a set may leave its size to replace machines on request: as
-// far as a rollout might, if there is none. While there is one, or the
-// deployment is paused, requests wait.
+// slack is how far a set may leave its size to replace machines on request or
+// for their age: as far as a rollout might, if there is none. While there is
+// one, or the deployment or the set is paused, requests wait.
 func (d *decision) slack(f *family) machineset.Slack {
-	if f.requested == 0 || f != d.current || d.deployment.Spec.Paused || d.rolling() {
+	if f.requested == 0 || f != d.current || f.paused || d.deployment.Spec.Paused || d.rolling() {
 		return machineset.Slack{}
 	}
 	return machineset.Slack{Surge: d.bounds.Surge, Unavailable: d.bounds.Unavailable}
 }
 
+// whyMarked is why a set is written; changed is what it becomes.
+func (d *decision) whyMarked(f *family, changed *machineset.Set) Why {
+	s, slack := f.set, changed.Spec.Slack
+	marked := s.Spec.Marks == changed.Spec.Marks
+	switch {
+	case s.Spec.Slack != slack && slack != (machineset.Slack{}):
+		return Why{Reason: ReasonSlack, Name: s.Name, Count: int32(f.requested), To: slack.Surge, Of: slack.Unavailable}
+	case s.Spec.Slack != slack:
+		return Why{Reason: ReasonNoSlack, Name: s.Name}
+	case !f.inUse(), marked && !f.outdatedVictims():
+		limit := d.deployment.Spec.AutoPreserve
+		return Why{Reason: ReasonPreserveShare, Name: s.Name, From: s.Spec.AutoPreserve, To: changed.Spec.AutoPreserve, Of: limit}
+	case marked:
+		return Why{Reason: ReasonForget, Name: s.Name, Count: int32(len(f.aliveVictims()))}
+	}
+	return Why{Reason: ReasonMark, Name: s.Name, Detail: words(changed.Spec.Marks)}
+}
+
 // markSets writes the marks of sets that no order has taken along, and takes names
 // of machines away that a set need not give up any more. Sets without
-// machines are left as they are: if one comes back, its resizing takes the
-// marks along.
+// machines are left as they are, but for a share that others could use, and bounds
+// that count as used: if one comes back, its resizing takes the marks along.
 func (d *decision) markSets() (Plan, bool) {
 	if d.held() {
 		return Plan{}, false
@@ -90,21 +109,14 @@ func (d *decision) markSets() (Plan, bool) {
 		f := &d.sets[i]
 		s := f.set
 		marked, forgets, slack := s.Spec.Marks == d.marks(s), f.outdatedVictims(), d.slack(f)
-		if s.Deleted() || !f.inUse() || marked && !forgets && s.Spec.Slack == slack {
+		share := d.preserveShare(s)
+		shared, used := s.Spec.AutoPreserve == share, f.inUse()
+		if s.Deleted() || shared && s.Spec.Slack == slack && (!used || marked && !forgets) {
 			continue
 		}
 		changed := s.Clone()
 		d.carry(changed, s)
-		why := Why{Reason: ReasonMark, Name: s.Name, Detail: words(changed.Spec.Marks)}
-		switch {
-		case s.Spec.Slack != slack && slack != (machineset.Slack{}):
-			why = Why{Reason: ReasonSlack, Name: s.Name, Count: int32(f.requested), To: slack.Surge, Of: slack.Unavailable}
-		case s.Spec.Slack != slack:
-			why = Why{Reason: ReasonNoSlack, Name: s.Name}
-		case marked:
-			why = Why{Reason: ReasonForget, Name: s.Name, Count: int32(len(f.aliveVictims()))}
-		}
-		plan.Push = append(plan.Push, Order{changed, why})
+		plan.Push = append(plan.Push, Order{changed, d.whyMarked(f, changed)})
 	}
 	if len(plan.Push) == 0 {
 		return Plan{}, false

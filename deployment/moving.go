@@ -136,7 +136,7 @@ func (d *decision) settleSizes(f *family, j *journey) (Order, bool) {
 func (d *decision) handedOver(f *family, h machineset.Handover, by int, names []string, reason Reason) Order {
 	from := f.set.Spec.Replicas
 	size := max(0, from+int32(by))
-	changed := d.resized(f.set, size)
+	changed := d.resized(f, size)
 	changed.Handover = h
 	return Order{changed, Why{Reason: reason, Name: f.set.Name, From: from, To: size, Detail: are(names)}}
 }
@@ -207,7 +207,7 @@ func (d *decision) beginMoves() (Plan, bool) {
 	leaving := make(map[*family][]string)
 	for i := range d.sets {
 		f := &d.sets[i]
-		if f.inPlace.Updated == 0 || f.set.Deleted() || f.set.Spec.Replicas < f.actual {
+		if f.inPlace.Updated == 0 || f.set.Deleted() || f.paused || f.set.Spec.Replicas < f.actual {
 			continue
 		}
 		for _, m := range f.first(markBurst, func(m *machine.Machine) bool { return d.bound(f, m) != nil }) {
@@ -244,7 +244,7 @@ func (d *decision) bound(f *family, m *machine.Machine) *family {
 // while they may be about to go.
 func (d *decision) room(to *family) int64 {
 	switch {
-	case to.set.Spec.Replicas < to.actual:
+	case to.set.Spec.Replicas < to.actual || to.paused:
 		return 0
 	case to == d.current:
 		return min(markBurst, int64(d.deployment.Spec.Replicas)-int64(to.set.Spec.Replicas))

@@ -5,19 +5,21 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 )
 
-// findNewSet is the oldest set, not being deleted, that has the deployment's
-// template; nil: none has.
-func (d *decision) findNewSet() *family {
+// findNewSet is a set, not being deleted, that has the deployment's template;
+// nil: none has. Of several it is the one that was the new set last, or else
+// the oldest: an old set may have the template that another one came to have.
+func (d *decision) findNewSet() (found *family) {
 	for i := range d.sets {
-		if f := &d.sets[i]; !f.set.Deleted() && d.wanted(f.set) {
-			return f
+		f := &d.sets[i]
+		if !f.set.Deleted() && d.wanted(f.set) && (found == nil || f.set.Revision > found.set.Revision) {
+			found = f
 		}
 	}
-	return nil
+	return found
 }
 
 func (d *decision) wanted(s *machineset.Set) bool {
-	return sameTemplate(&s.Spec.Template, &d.deployment.Spec.Template, d.p.Keys.TemplateHash)
+	return d.p.Wants(d.deployment, s)
 }
 
 // obtainNewSet creates the new set, without machines, unless there is one or
@@ -61,7 +63,7 @@ func (d *decision) bearNewSet() *machineset.Set {
 	set.AddFinalizer(machineset.Finalizer)
 	set.Owner = d.owner()
 	set.Revision = d.revision
-	set.Spec = machineset.Spec{Selector: spec.Selector.Clone(), Template: spec.Template.Clone(), MinReady: spec.MinReady}
+	set.Spec = machineset.Spec{Selector: spec.Selector.Clone(), Template: spec.Template.Clone(), MinReady: spec.MinReady, MaxAge: spec.MaxAge}
 	set.Spec.Selector.Labels = withEntry(spec.Selector.Labels, label, hash)
 	set.Spec.Template.Labels = withEntry(spec.Template.Labels, label, hash)
 	d.annotate(set)

@@ -26,6 +26,10 @@ type Observation struct {
 	// Orphans are the sets of its namespace that nobody owns.
 	Orphans []*machineset.Set
 
+	// HotUpdate says to what VMs of this deployment can be brought without
+	// being replaced; nil: to nothing.
+	HotUpdate *HotUpdate
+
 	// Live says that everything above was read live in this pass, in this
 	// order: the deployment; its sets and the orphans; the machines.
 	Live bool
@@ -47,6 +51,9 @@ type Observation struct {
 	// StatusWritten is when this process last wrote this deployment's status;
 	// zero: it has not yet.
 	StatusWritten time.Time
+	// Gathering is Plan.Gathering of this process's last decision about the
+	// deployment; zero: there was none. Losing it lengthens a wait.
+	Gathering time.Time
 }
 
 // Refusal is an order that was refused, and when one may be given again.
@@ -150,6 +157,11 @@ type Plan struct {
 	// Move holds machines that get another set, carried out as Mark: what the
 	// store returns joins the machines of its new owner.
 	Move []MachineOrder
+
+	// Gathering is since when orders wait for others to join them, see
+	// Policy.Gather, until they are seen to be carried out; zero: none do. The
+	// caller keeps it, as Observation.Gathering of all decisions to come.
+	Gathering time.Time
 
 	// At is when to look again though nothing has changed; zero: never.
 	At time.Time

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 )
@@ -14,6 +15,21 @@ type Policy struct {
 	// StatusInterval is the least time between two writes of one
 	// deployment's status. Zero: no limit; default 1 s.
 	StatusInterval time.Duration
+	// ProgressInterval is the same for a status that differs in the numbers of
+	// machines alone, while not all are as wanted. Not negative; below
+	// StatusInterval it is that. Default 0.
+	ProgressInterval time.Duration
+	// Gather is how long the orders of a rolling update may wait for others that
+	// are about to join them: the longer, the fewer writes of sets a wave of new
+	// machines takes. Not negative; default 0: they do not wait. No longer than half
+	// of a deployment's progress deadline.
+	Gather time.Duration
+	// Names is how many names of machines at most a set that grows in a rolling
+	// update is given in the write that resizes it, which spares it a write of its
+	// own; see machineset.Reservation. What a set needs beyond that it gives out
+	// itself. From 0 to 1,000; more than the Burst of the sets' policy is that for a
+	// manager, and should be avoided without one. Default 0.
+	Names int32
 	// Resync is after what time a deployment is looked at again at the
 	// latest. At least a second; default 10 min.
 	Resync time.Duration
@@ -26,6 +42,11 @@ type Policy struct {
 	// RolloutMarks says which marks nodes get while a rollout lasts: Avoid
 	// those of the old sets, Keep those of all sets. Default: Avoid alone.
 	RolloutMarks machine.RolloutMarks
+	// UpdateLimit is how many VMs of a deployment, or of a set without one, are
+	// updated at a time, as a number or a part of its replicas, rounded up; at
+	// least one. One whose update fails counts until it succeeds, so that a
+	// change that can't work reaches no more than that. Default 10%.
+	UpdateLimit rollout.IntOrPercent
 	// StrictQuota has machines that are being deleted count: a rollout never
 	// has more than R + S machines at a provider, and waits for those to be
 	// gone. The policy of the sets must have it too. Default: no.
@@ -50,6 +71,12 @@ type Keys struct {
 	// Replace is the annotation on a machine that asks for its replacement. It
 	// must be that of the sets' policy.
 	Replace string
+	// Paused is the annotation on a set or a machine that asks for it to be left
+	// as it is. It must be that of the policies of both.
+	Paused string
+	// Preserve is the annotation on a machine that asks to keep it for
+	// inspection. It must be that of the machines' policy.
+	Preserve string
 	// InPlaceTarget is the annotation on a machine that is being updated in
 	// place: the name of the set whose template it is updated to. Without it,
 	// a template that changes meanwhile is taken for that of the update.
@@ -63,6 +90,7 @@ func DefaultPolicy() *Policy {
 		Resync:          10 * time.Minute,
 		Retry:           codes.Short,
 		FailedSummaries: 100,
+		UpdateLimit:     rollout.IntOrPercent{Value: 10, Percent: true},
 		RolloutMarks:    machine.RolloutMarks{Avoid: true},
 		Keys: Keys{
 			TemplateHash:    "machine-template-hash",
@@ -70,7 +98,9 @@ func DefaultPolicy() *Policy {
 			MaxReplicas:     "deployment.kubernetes.io/max-replicas",
 			Replace:         "millwright-go/replace",
 			Victims:         "node.machine.sapcloud.io/trigger-deletion-by-mcm",
-			InPlaceTarget:   "machine.sapcloud.io/in-place-update-target",
+			Paused:          "millwright-go/paused",
+			Preserve:        "node.machine.sapcloud.io/preserve",
+			InPlaceTarget:   "millwright-go/in-place-target",
 		},
 	}
 }
@@ -80,6 +110,12 @@ func (p *Policy) Validate() error {
 	switch {
 	case p.StatusInterval < 0:
 		return object.Invalid("policy.statusInterval", "must not be negative")
+	case p.ProgressInterval < 0:
+		return object.Invalid("policy.progressInterval", "must not be negative")
+	case p.Gather < 0:
+		return object.Invalid("policy.gather", "must not be negative")
+	case p.Names < 0 || p.Names > manyNames:
+		return object.Invalid("policy.names", "must be from 0 to 1000")
 	case p.Resync < time.Second:
 		return object.Invalid("policy.resync", "must be at least a second")
 	case p.Retry.Period(0) <= 0:

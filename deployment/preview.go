@@ -94,6 +94,7 @@ type preview struct {
 
 func newPreview(d *Deployment, sets []Children, model Model) *preview {
 	p := &preview{model: model, deployment: d.Clone(), changed: true}
+	p.deployment.Spec.MaxAge = 0 // that is another matter than a rollout
 	p.policy, p.setPolicy = model.policies()
 	p.told = d.Spec.Paused // then sets may go at any time
 	p.start = model.start(d, sets)
@@ -154,10 +155,11 @@ func (p *preview) enroll(c Children) {
 	}
 }
 
-// unmarked is a set without rollout marks, which a preview leaves out.
+// unmarked is a set without rollout marks and maximum age, which a preview
+// leaves out.
 func unmarked(s *machineset.Set) *machineset.Set {
 	plain := *s // nothing that it shares is written to
-	plain.Spec.Marks = machine.RolloutMarks{}
+	plain.Spec.Marks, plain.Spec.MaxAge = machine.RolloutMarks{}, 0
 	return &plain
 }
 

@@ -141,6 +141,9 @@ func (p *preview) enter(m *member, phase machine.Phase, state machine.OperationS
 	c.Status.LastOperation = machine.Operation{
 		Kind: machine.OperationCreate, State: state, Message: message, Time: p.stamp(),
 	}
+	if phase == machine.PhaseRunning && c.Status.JoinedAfter == 0 {
+		c.Status.JoinedAfter = max(time.Second, p.now.Sub(c.CreatedAt)).Truncate(time.Second)
+	}
 	if state == machine.StateFailed {
 		c.Status.LastOperation.Code = codes.DeadlineExceeded
 	}

@@ -56,8 +56,9 @@ type Model struct {
 	// if they carry none, the year 1970. Otherwise from 1970 to 9999.
 	Start time.Time
 	// Policy and SetPolicy are those under which the fleet is run, but for
-	// StatusInterval, Resync and FailedSummaries, which order nothing, and
-	// RolloutMarks, for which no machine comes or goes. Nil: the defaults.
+	// StatusInterval, ProgressInterval, Resync and FailedSummaries, which order
+	// nothing, RolloutMarks, for which no machine comes or goes, and Gather, which
+	// lets some come a little later. Nil: the defaults.
 	Policy    *Policy
 	SetPolicy *machineset.Policy
 }
@@ -138,7 +139,8 @@ func (m *Model) policies() (*Policy, *machineset.Policy) {
 	p.FailedSummaries, p.RolloutMarks = 0, machine.RolloutMarks{}
 	p.Resync = m.limit() + time.Hour
 	s.Resync = p.Resync
-	p.StatusInterval, s.StatusInterval = 0, s.Resync
+	p.StatusInterval, p.ProgressInterval, p.Gather, s.StatusInterval = 0, 0, 0, s.Resync
+	p.Names, s.SettleWithin = 0, 0 // they spare writes, which nobody sees here
 	return p, s
 }
 

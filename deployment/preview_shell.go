@@ -233,11 +233,22 @@ func (p *preview) passSet(l *lane) error {
 		busy, err := p.carryOutSet(l, &plan, &o)
 		if err != nil || !busy {
 			l.wake = p.wakeAt(plan.At, p.setPolicy.Resync)
+			p.acknowledge(l)
 			return err
 		}
 		if p.lane(l.set.UID) == nil {
 			return nil // it is gone
 		}
+	}
+}
+
+// acknowledge notes that a set knows of its present spec: that may be waited for, unlike the
+// rest of the status.
+func (p *preview) acknowledge(l *lane) {
+	if l.set.Status.ObservedGeneration != l.set.Generation && p.lane(l.set.UID) == l {
+		s := *l.set
+		s.Status.ObservedGeneration = s.Generation
+		l.set, p.changed = &s, true
 	}
 }
 

@@ -39,7 +39,7 @@ var underWay = map[string]object.ConditionStatus{
 // progress says how far the rollout is, by comparing s with what was stored. It
 // notes in s when there was progress.
 func (d *decision) progress(s *Status) object.Condition {
-	c := object.Condition{Type: ConditionProgressing, Status: object.True, Since: d.stamp(), Message: d.step.String()}
+	c := object.Condition{Type: ConditionProgressing, Status: object.True, Since: d.stamp(), Message: d.step.String() + d.keptRemark()}
 	have, had := d.hadProgress()
 	if d.deployment.Spec.Paused {
 		if had == ProgressDeadlineExceeded {
@@ -136,11 +136,12 @@ func (d *decision) opening() string {
 }
 
 // onlyNew tells whether no machine is left to be replaced.
-func (d *decision) onlyNew(s *Status) bool { return s.Replicas == s.Updated && !d.fresh() }
+func (d *decision) onlyNew(s *Status) bool { return s.Replicas-s.Updated == d.asideOld() && !d.fresh() }
 
 // fresh tells whether the new set has never had a machine, or is yet to come.
 func (d *decision) fresh() bool {
-	return d.current == nil || d.current.actual == 0 && d.current.set.Reservation.Reserved == 0
+	f := d.current
+	return f == nil || f.actual == 0 && f.set.Reservation.Settled == 0 && f.announced == f.set.Reservation.Reserved
 }
 
 // furtherThan tells whether a rollout has come from b to a.

@@ -1,10 +1,16 @@
 package deployment
 
+import "github.com/millwright-go/millwright/object"
+
 // remove deletes the sets of a deployment that is being deleted, and lets its
 // record go when a live read finds none left. Nothing is created or claimed.
+// Sets that are to stay behind are left alone until nobody owns them.
 func (d *decision) remove() Plan {
 	if !d.deployment.HasFinalizer(Finalizer) {
 		return Plan{Why: Why{Reason: ReasonNotOurs}}
+	}
+	if d.deployment.HasFinalizer(object.OrphanDependents) {
+		return d.rest(Why{Reason: ReasonLeaving}, Why{})
 	}
 	if len(d.sets) == 0 {
 		changed := d.deployment.Clone()
@@ -21,7 +27,7 @@ func (d *decision) remove() Plan {
 	if d.held() {
 		return d.rest(d.hold, d.hold)
 	}
-	return d.rest(Why{Reason: ReasonGoing, Count: int32(len(d.sets))}, Why{})
+	return d.rest(Why{Reason: ReasonGoing, Count: int32(len(d.sets)), Detail: d.pausedSets()}, Why{})
 }
 
 func (d *decision) deleteSets() (Plan, bool) {
@@ -30,7 +36,7 @@ func (d *decision) deleteSets() (Plan, bool) {
 	}
 	var plan Plan
 	for i := range d.sets {
-		if s := d.sets[i].set; !s.Deleted() {
+		if s := d.sets[i].set; !s.Deleted() && !d.sets[i].paused {
 			plan.Delete = append(plan.Delete, Order{s, Why{Reason: ReasonDelete, Name: s.Name}})
 		}
 	}

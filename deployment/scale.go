@@ -3,6 +3,7 @@ package deployment
 import (
 	"math"
 	"strconv"
+	"time"
 
 	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/machineset"
@@ -15,7 +16,7 @@ func (d *decision) nextStep() (steps []rollout.Scale) {
 	d.readChoices()
 	d.offer()
 	d.fleet = rollout.Fleet{
-		Replicas: spec.Replicas, Bounds: d.bounds, Sets: make([]rollout.Set, len(d.sets)), Apart: recreate,
+		Replicas: spec.Replicas - d.asideAll(), Bounds: d.bounds, Sets: make([]rollout.Set, len(d.sets)), Apart: recreate,
 		Strict: d.p.StrictQuota, Manual: spec.Strategy.Orchestration == Manual,
 	}
 	for i := range d.sets {
@@ -35,6 +36,7 @@ func (d *decision) nextStep() (steps []rollout.Scale) {
 	default:
 		steps, d.step = rollout.Step(d.fleet, nil)
 	}
+	d.addAside(steps)
 	for i := range d.sets {
 		if s := d.sets[i].set; s.UID == d.step.Set {
 			d.step.Set = s.Name // for people
@@ -57,13 +59,18 @@ func (d *decision) scale() (Plan, bool) {
 			continue
 		}
 		if f := d.resizable(step.Name); f != nil {
-			s := f.set
+			s, changed := f.set, d.resized(f, step.To)
+			d.nameNew(changed, f)
 			why := Why{Reason: ReasonScale, Name: s.Name, From: step.From, To: step.To, Rollout: step.Why}
-			plan.Scale = append(plan.Scale, Order{d.resized(s, step.To), why})
+			plan.Scale = append(plan.Scale, Order{changed, why})
 		}
 	}
 	if len(plan.Scale) == 0 {
+		d.gathering = time.Time{}
 		return d.repair()
+	}
+	if d.gather() {
+		return Plan{}, false
 	}
 	plan.Why = plan.Scale[0].Why
 	return plan, true
@@ -85,11 +92,11 @@ func (d *decision) repair() (Plan, bool) {
 	var plan Plan
 	for i := range d.sets {
 		f := &d.sets[i]
-		if f.set.Deleted() || f.set.Spec.Replicas >= 0 {
+		if f.set.Deleted() || f.paused || f.set.Spec.Replicas >= 0 {
 			continue
 		}
 		why := Why{Reason: ReasonRepair, Name: f.set.Name, From: f.set.Spec.Replicas, To: f.size()}
-		plan.Scale = append(plan.Scale, Order{d.resized(f.set, f.size()), why})
+		plan.Scale = append(plan.Scale, Order{d.resized(f, f.size()), why})
 	}
 	if len(plan.Scale) == 0 {
 		return Plan{}, false
@@ -98,23 +105,36 @@ func (d *decision) repair() (Plan, bool) {
 	return plan, true
 }
 
-func (d *decision) resized(s *machineset.Set, size int32) *machineset.Set {
-	changed := s.Clone()
+// resized is a set with another size. What came to be machines is settled in
+// passing.
+func (d *decision) resized(f *family, size int32) *machineset.Set {
+	changed := f.set.Clone()
 	changed.Spec.Replicas = size
-	d.carry(changed, s)
+	if f.namesDone() {
+		changed.Reservation = changed.Reservation.Next(0, time.Time{})
+	}
+	d.carry(changed, f.set)
 	d.annotate(changed)
 	return changed
 }
 
-// annotate notes R and R + S on a set that is being written anyway.
+// annotate notes R and R + S on a set that is being written anyway, and nobody
+// else has.
 func (d *decision) annotate(s *machineset.Set) {
 	replicas := int64(d.deployment.Spec.Replicas)
-	for key, n := range map[string]int64{
-		d.p.Keys.DesiredReplicas: replicas,
-		d.p.Keys.MaxReplicas:     min(replicas+int64(d.bounds.Surge), math.MaxInt32),
+	for _, note := range [...]struct {
+		key string
+		n   int64
+	}{
+		{d.p.Keys.DesiredReplicas, replicas},
+		{d.p.Keys.MaxReplicas, min(replicas+int64(d.bounds.Surge), math.MaxInt32)},
 	} {
-		if key != "" {
-			s.Annotations = withEntry(s.Annotations, key, strconv.FormatInt(n, 10))
+		if note.key == "" {
+			continue
 		}
+		if s.Annotations == nil {
+			s.Annotations = make(map[string]string, 2)
+		}
+		s.Annotations[note.key] = strconv.FormatInt(note.n, 10)
 	}
 }

@@ -43,8 +43,10 @@ type shell struct {
 
 	failures int
 	written  time.Time
-	decides  int
-	last     deployment.Plan // the one that ended the last pass
+	// gathering is since when orders wait for others.
+	gathering time.Time
+	decides   int
+	last      deployment.Plan // the one that ended the last pass
 }
 
 func newShell(t fatal, w *world) *shell {
@@ -82,6 +84,7 @@ func (s *shell) step() bool {
 	if err != nil {
 		s.t.Fatalf("Decide: %v", err)
 	}
+	s.gathering, s.o.Gathering = plan.Gathering, plan.Gathering
 	s.decides++
 	if s.decided != nil {
 		s.decided(s.o, plan)
@@ -102,8 +105,9 @@ func (s *shell) start() bool {
 	if s.w.deployment == nil || at[0].deployment == nil {
 		return false
 	}
-	s.o = &deployment.Observation{Deployment: at[0].deployment, Failures: s.failures, StatusWritten: s.written}
+	s.o = &deployment.Observation{Deployment: at[0].deployment, Failures: s.failures, StatusWritten: s.written, Gathering: s.gathering}
 	s.children(&at[1], &at[2])
+	s.o.HotUpdate = s.w.hotUpdate(s.o)
 	return true
 }
 
@@ -138,6 +142,7 @@ func (s *shell) readLive() {
 	}
 	s.o.Deployment, s.o.Live, s.o.Taken = s.w.deployment, true, nil
 	s.children(&s.w.view, &s.w.view)
+	s.o.HotUpdate = s.w.hotUpdate(s.o)
 }
 
 // carryOut does what a plan says, or queues its orders. It returns true when

@@ -9,6 +9,7 @@ import (
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/object"
 )
 
 func init() { stories["replace-on-request"] = replaceOnRequest }
@@ -49,6 +50,25 @@ func TestSlackIsRoomTakenAlready(t *testing.T) {
 	plan = decide(t, o, begin)
 	require.Len(t, plan.Scale, 1)
 	require.EqualValues(t, 1, plan.Scale[0].Set.Spec.Replicas)
+}
+
+// TestSlackOfAnEmptySet: what a set that has come to be empty was lent is
+// withdrawn, since a rollout to nothing would wait for it without end.
+func TestSlackOfAnEmptySet(t *testing.T) {
+	d := stored(0)
+	o := &deployment.Observation{Deployment: d, Live: true, Sets: []deployment.Children{
+		another(d, "large", 0, 0), ownSet(d, "web-a", 0),
+	}}
+	o.Sets[0].Set.Spec.Slack = machineset.Slack{Surge: 1, Unavailable: 2}
+	plan := decide(t, o, begin)
+	require.Equal(t, deployment.ReasonNoSlack, plan.Why.Reason)
+	require.Len(t, plan.Push, 1)
+	require.Equal(t, machineset.Slack{}, plan.Push[0].Set.Spec.Slack)
+	follow(t, o, plan)
+	plan = decide(t, o, begin)
+	require.Empty(t, plan.Push)
+	progressing := object.FindCondition(statusOf(t, plan).Conditions, deployment.ConditionProgressing)
+	require.Equal(t, deployment.ProgressAvailable, progressing.Reason)
 }
 
 // TestRequestsWait while the deployment is paused, and end when they are

@@ -2,7 +2,11 @@ package deployment
 
 import (
 	"fmt"
+	"slices"
+	"time"
 
+	"github.com/millwright-go/millwright/deployment/rollout"
+	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/object"
 )
 
@@ -22,15 +26,59 @@ func (d *decision) report(want Status) (Plan, bool) {
 	if want.Equal(&d.deployment.Status) {
 		return Plan{}, false
 	}
-	// A last write in the future means that the clock was set back since.
-	last, next := d.o.StatusWritten, d.o.StatusWritten.Add(d.p.StatusInterval)
-	if !last.IsZero() && !last.After(d.now) && next.After(d.now) {
-		d.throttled = next.Sub(d.now)
+	if next := d.statusAt(d.statusInterval(&want)); d.now.Before(next) {
+		told := want
+		told.ProgressedAt = d.deployment.Status.ProgressedAt
+		if !told.Equal(&d.deployment.Status) { // a time alone holds nothing up that comes after the status
+			d.throttled = next.Sub(d.now)
+		}
 		d.lookAt(next)
 		return Plan{}, false
 	}
 	why := Why{Reason: ReasonStatus, Count: want.Available, Of: max(d.deployment.Spec.Replicas, 0)}
 	return Plan{Write: &UpdateStatus{want}, Why: why}, true
+}
+
+// statusAt is the moment from which on the status may be written that long after
+// its last write; zero: at any time. A last write in the future means that the
+// clock was set back since.
+func (d *decision) statusAt(interval time.Duration) time.Time {
+	last := d.o.StatusWritten
+	if last.IsZero() || last.After(d.now) {
+		return time.Time{}
+	}
+	return last.Add(interval)
+}
+
+// statusInterval is the least time between the last write of the status and that
+// of this one.
+func (d *decision) statusInterval(want *Status) time.Duration {
+	if d.onlyProgress(want) {
+		return max(d.p.StatusInterval, d.p.ProgressInterval)
+	}
+	return d.p.StatusInterval
+}
+
+// onlyProgress tells whether a status says no more than how far machines have
+// come, and they have not come to the end.
+func (d *decision) onlyProgress(want *Status) bool {
+	have := &d.deployment.Status
+	settled := d.step.Reason == rollout.ReasonDone && want.Unavailable == 0
+	sameNames := slices.EqualFunc(want.Failed, have.Failed, func(a, b machineset.Summary) bool { return a.Name == b.Name })
+	return !settled && sameNames && want.ObservedGeneration == have.ObservedGeneration && want.Collisions == have.Collisions &&
+		want.Wanted == have.Wanted && want.WantedSince.Equal(have.WantedSince) &&
+		object.SameVerdicts(want.Conditions, d.gotFurther(have.Conditions, want))
+}
+
+// gotFurther is the conditions of a rollout that had begun, if all that want says
+// of it is that it got further.
+func (d *decision) gotFurther(have []object.Condition, want *Status) []object.Condition {
+	next := object.FindCondition(want.Conditions, ConditionProgressing)
+	_, had := d.hadProgress()
+	if next == nil || next.Reason != ProgressUpdated || had != ProgressCreated && had != ProgressFound {
+		return have
+	}
+	return object.SetCondition(slices.Clone(have), *next)
 }
 
 // counted is the status with what can be said of any deployment, also of one
@@ -39,22 +87,25 @@ func (d *decision) counted() Status {
 	s := d.deployment.Status.Clone()
 	s.ObservedGeneration = d.deployment.Generation
 	s.Failed = d.failed
-	s.Replicas, s.Updated, s.Ready, s.Available, s.InPlace = 0, 0, 0, 0, InPlaceCounts{}
+	s.Expired = d.expired()
+	s.Replicas, s.Updated, s.Ready, s.Available, s.Preserved, s.InPlace = 0, 0, 0, 0, 0, InPlaceCounts{}
 	for i := range d.sets {
 		f := &d.sets[i]
 		s.Replicas += f.actual
 		s.Ready += f.ready
 		s.Available += f.available
+		s.Preserved += f.preserved
 		s.InPlace.add(&f.inPlace)
 	}
 	if d.current != nil {
 		s.Updated = d.current.actual
 	}
 	s.Unavailable = max(0, max(d.deployment.Spec.Replicas, 0)-s.Available)
+	s.Conditions = d.slowed(s.Conditions)
 	if c := d.replicaFailure(); c.Type != "" {
 		s.Conditions = object.SetCondition(s.Conditions, c)
 	} else {
-		s.Conditions = object.DropCondition(s.Conditions, ConditionReplicaFailure)
+		s.Conditions = withoutCondition(s.Conditions, ConditionReplicaFailure)
 	}
 	return s
 }
@@ -101,9 +152,10 @@ func (f *family) failure() *object.Condition {
 func (d *decision) status() Status {
 	s := d.counted()
 	d.noteWanted(&s)
-	s.Conditions = object.DropCondition(s.Conditions, ConditionSpecValid)
+	s.Conditions = withoutCondition(s.Conditions, ConditionSpecValid)
 	s.Conditions = object.SetCondition(s.Conditions, d.availability(&s))
 	s.Conditions = object.SetCondition(s.Conditions, d.progress(&s))
+	d.countOutdated(&s)
 	return s
 }
 
@@ -113,10 +165,15 @@ func (d *decision) availability(s *Status) object.Condition {
 	if d.deployment.Spec.Strategy.Kind == Recreate {
 		floor = int64(replicas) // all may be missing, but not unnoticed
 	}
+	kept := ""
+	if s.Preserved > 0 {
+		floor = max(0, floor-int64(s.Preserved))
+		kept = fmt.Sprintf(", kept for inspection: %d", s.Preserved)
+	}
 	c := object.Condition{Type: ConditionAvailable, Status: object.True, Reason: MinimumAvailable, Since: d.stamp()}
 	if int64(s.Available) < floor {
 		c.Status, c.Reason = object.False, MinimumUnavailable
 	}
-	c.Message = fmt.Sprintf("machines available: %d, wanted: %d, floor: %d", s.Available, replicas, floor)
+	c.Message = fmt.Sprintf("machines available: %d, wanted: %d, floor: %d%s", s.Available, replicas, floor, kept)
 	return c
 }

@@ -94,9 +94,14 @@ func follow(t require.TestingT, o *deployment.Observation, plan deployment.Plan)
 	}
 }
 
+// older tells whether a set comes before another as the new one: it was the new
+// one later, or else it is older.
 func older(o *deployment.Observation, s *machineset.Set, than string) bool {
 	for _, c := range o.Sets {
 		if c.Set.UID == than {
+			if s.Revision != c.Set.Revision {
+				return s.Revision > c.Set.Revision
+			}
 			return s.CreatedAt.Before(c.Set.CreatedAt) || s.CreatedAt.Equal(c.Set.CreatedAt) && s.Name < c.Set.Name
 		}
 	}
@@ -134,6 +139,48 @@ func TestThrottle(t *testing.T) {
 	plan, err := deployment.Decide(o, p, begin)
 	require.NoError(t, err)
 	require.NotNil(t, plan.Write)
+}
+
+// TestProgressIsTold: what is no more than progress waits for longer than the rest,
+// and the end does not.
+func TestProgressIsTold(t *testing.T) {
+	p := deployment.DefaultPolicy()
+	p.ProgressInterval = time.Minute
+	for name, c := range map[string]struct {
+		change func(*deployment.Observation)
+		after  time.Duration
+	}{
+		"fewer are available": {func(o *deployment.Observation) {
+			o.Sets[0].Machines[0].Status.Phase = machine.PhasePending
+			o.Sets[0].Machines[1].Status.Phase = machine.PhasePending
+		}, time.Minute},
+		"all are available": {func(o *deployment.Observation) {
+			for _, m := range o.Sets[0].Machines {
+				m.Status.Phase = machine.PhaseRunning
+			}
+		}, time.Second},
+		"one has failed to do what it was told": {func(o *deployment.Observation) {
+			o.Sets[0].Machines[0].Status.LastOperation = failed("out of room")
+		}, time.Second},
+		"another size was wanted": {func(o *deployment.Observation) { o.Deployment.Status.Wanted++ }, time.Second},
+		"another generation":      {func(o *deployment.Observation) { o.Deployment.Generation++ }, time.Second},
+		"a condition":             {func(o *deployment.Observation) { o.Deployment.Status.Conditions = nil }, time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := settledObservation(t, 3)
+			o.Sets[0].Machines[0].Status.Phase = machine.PhasePending
+			o.Deployment.Status = statusOf(t, decide(t, o, begin))
+			c.change(o)
+			o.StatusWritten = begin.Add(1 - c.after)
+			plan, err := deployment.Decide(o, p, begin)
+			require.NoError(t, err)
+			require.Nil(t, plan.Write)
+			o.StatusWritten = begin.Add(-c.after)
+			plan, err = deployment.Decide(o, p, begin)
+			require.NoError(t, err)
+			require.NotNil(t, plan.Write)
+		})
+	}
 }
 
 // TestFailedSummaries holds the list to a sort of all.
@@ -228,6 +275,8 @@ func TestProgressSticks(t *testing.T) {
 	require.Equal(t, deployment.ProgressCreated, progressing(t, o, begin).Reason)
 	o.Sets[1].Set.Reservation.Reserved = 1
 	o.Deployment.Status.Conditions = nil
+	require.Equal(t, deployment.ProgressCreated, progressing(t, o, begin).Reason, "a name is no machine yet")
+	o.Sets[1].Set.Reservation.Settled = 1
 	require.Equal(t, deployment.ProgressFound, progressing(t, o, begin).Reason)
 }
 

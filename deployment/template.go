@@ -14,6 +14,12 @@ func sameTemplate(a, b *machineset.Template, hashLabel string) bool {
 		sameLabels(a.Labels, b.Labels, hashLabel) && maps.Equal(a.Annotations, b.Annotations)
 }
 
+// Wants tells whether a set has the template that a deployment has now, so that
+// its machines are new ones. The label with a template's hash is not compared.
+func (p *Policy) Wants(d *Deployment, s *machineset.Set) bool {
+	return sameTemplate(&s.Spec.Template, &d.Spec.Template, p.Keys.TemplateHash)
+}
+
 // sameLabels compares two maps as if neither had the key.
 func sameLabels(a, b map[string]string, key string) bool {
 	rest := len(b)
@@ -60,6 +66,8 @@ func outdated(s *machineset.Set, d *Deployment) string {
 		return "class kind"
 	case s.Spec.MinReady != d.Spec.MinReady:
 		return "minimum ready time"
+	case s.Spec.MaxAge != d.Spec.MaxAge:
+		return "maximum age"
 	}
 	return ""
 }
@@ -70,5 +78,5 @@ func bringUpToDate(s *machineset.Set, d *Deployment) {
 	have.NodeTemplate = want.NodeTemplate
 	have.Config = want.Config
 	have.Class.Kind = want.Class.Kind
-	s.Spec.MinReady = d.Spec.MinReady
+	s.Spec.MinReady, s.Spec.MaxAge = d.Spec.MinReady, d.Spec.MaxAge
 }

@@ -26,6 +26,7 @@ func (d *Deployment) invalidField(keys Keys) *object.FieldError {
 	// The deployment's own set is held to the same rules, under the same names.
 	set := machineset.Set{Meta: d.Meta, Spec: machineset.Spec{
 		Replicas: d.Spec.Replicas, Selector: d.Spec.Selector, Template: d.Spec.Template, MinReady: d.Spec.MinReady,
+		MaxAge: d.Spec.MaxAge,
 	}}
 	var bad *object.FieldError
 	if errors.As(set.Validate(), &bad) {
@@ -37,6 +38,8 @@ func (d *Deployment) invalidField(keys Keys) *object.FieldError {
 	switch limit := d.Spec.RevisionHistoryLimit; {
 	case limit != nil && *limit < 0:
 		return object.Invalid("spec.revisionHistoryLimit", "must not be negative")
+	case d.Spec.AutoPreserve < 0:
+		return object.Invalid("spec.autoPreserve", "must not be negative")
 	case d.Spec.ProgressDeadline < 0:
 		return object.Invalid("spec.progressDeadline", "must not be negative")
 	case d.Spec.ProgressDeadline > 0 && d.Spec.ProgressDeadline < time.Second:

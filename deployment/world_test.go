@@ -51,7 +51,9 @@ type world struct {
 	reserved map[string][]int64
 	// strict has the controllers of sets keep to a strict quota.
 	strict bool
-	fates  map[string]fate // of machines' updates in place; success where there is none
+	// hot are the specs of classes whose VMs can be updated; nil: none can.
+	hot   map[string]machine.VMSpec
+	fates map[string]fate // of machines' updates in place; success where there is none
 }
 
 func newWorld(d *deployment.Deployment) *world {
@@ -174,6 +176,9 @@ func (w *world) updateSet(s *machineset.Set) (*machineset.Set, error) {
 	if !stored.SpecEqual(old) {
 		stored.Generation++
 	}
+	for n := old.Reservation.Reserved + 1; n <= stored.Reservation.Reserved; n++ { // names that came with a size
+		w.reserved[s.UID] = append(w.reserved[s.UID], n)
+	}
 	return w.storeSet(stored), nil
 }
 
@@ -246,6 +251,9 @@ func (w *world) addMachine(s *machineset.Set, name string, phase machine.Phase) 
 		Spec:   s.Spec.Template.Spec.Clone(),
 		Status: machine.Status{Phase: phase, Since: w.second()},
 	}
+	if w.hot != nil {
+		m.Spec.ProviderID, m.Status.VMSpec = "p://"+name, w.hot[m.Spec.Class.Name]
+	}
 	w.machines = append(w.machines, m)
 	w.changed()
 	return m
@@ -278,13 +286,17 @@ func (w *world) dropMachine(name string) {
 }
 
 // numbers of one set, as they really are.
-type numbers struct{ spec, actual, available, coming int }
+type numbers struct{ spec, actual, available, coming, preserved int }
 
 // total is how many machines there may be before the set has followed its size.
 func (n numbers) total() int { return max(n.spec, n.actual+n.coming) }
 
-// usable is how many machines are available once it has.
-func (n numbers) usable() int { return min(n.available, n.spec) }
+// stay is how many of those that are kept for inspection then still are.
+func (n numbers) stay() int { return max(0, min(n.preserved, n.spec)) }
+
+// usable is how many machines are available once it has: those that are kept
+// for inspection stay longest.
+func (n numbers) usable() int { return max(0, min(n.available, n.spec-n.preserved)) }
 
 func (w *world) numbers(s *machineset.Set) numbers {
 	n := numbers{spec: int(max(s.Spec.Replicas, 0)), coming: len(w.reserved[s.UID])}
@@ -300,6 +312,9 @@ func (w *world) numbers(s *machineset.Set) numbers {
 			continue
 		}
 		n.actual++
+		if m.Preserved(w.now) {
+			n.preserved++
+		}
 		if available(m, minReady, w.now) {
 			n.available++
 		}
@@ -311,7 +326,7 @@ func (w *world) numbers(s *machineset.Set) numbers {
 // available tells whether a machine counts as available. One that is selected
 // to be updated in place is about to stop.
 func available(m *machine.Machine, minReady time.Duration, now time.Time) bool {
-	return m.Ready() && !m.AvailableAt(minReady).After(now) && m.Spec.InPlace != machine.InPlaceSelected
+	return m.Ready() && !m.Preserved(now) && !m.AvailableAt(minReady).After(now) && m.Spec.InPlace != machine.InPlaceSelected
 }
 
 // sums of all sets of the deployment.

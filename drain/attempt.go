@@ -25,9 +25,14 @@ func (d *decision) drain() Plan {
 	if plan := d.choose(free); plan.busy() {
 		return plan
 	}
-	plan := d.rest(!free && stuck.Reason != ReasonReattaching)
-	if stuck != (Why{}) {
+	held := !free && stuck.Reason != ReasonReattaching
+	unclaimed := d.unclaimed(held)
+	plan := d.rest(held || unclaimed != Why{})
+	switch {
+	case stuck != Why{}:
 		d.noteStuck(&plan, stuck)
+	case unclaimed != Why{}:
+		plan.Why = unclaimed
 	}
 	return plan
 }
@@ -149,6 +154,7 @@ func (d *decision) choose(free bool) Plan {
 	case next < 0:
 		return Plan{}
 	}
+	d.taken = true
 	if !nextAct.delete {
 		d.standings[next].doing = ReasonEvictVolumes
 	}

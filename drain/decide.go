@@ -2,6 +2,7 @@ package drain
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/millwright-go/millwright/machine"
@@ -39,7 +40,11 @@ func Decide(o *Observation, p *Policy, now time.Time) (Plan, error) {
 	if o.Forced {
 		return d.force(), nil
 	}
-	return d.drain(), nil
+	plan := d.drain()
+	if d.needsRecord(&plan) {
+		return Plan{Look: true, Why: Why{Reason: ReasonLook, Name: o.Node.Name}}, nil
+	}
+	return plan, nil
 }
 
 // decision is one call of Decide, Detach or Undo.
@@ -58,6 +63,7 @@ type decision struct {
 	live      int64      // pods that are waited for
 	left      int64      // pods that are there and not waited for any more
 	serial    int        // pods with volumes that wait for their turn
+	taken     bool       // one of them is told to go
 
 	hooked string // the annotation that holds the drain back; empty: none
 
@@ -132,6 +138,9 @@ func (d *decision) begin() (plan Plan, busy bool) {
 	if next.Fenced && !d.fenced() {
 		changed.Taints = append(changed.Taints, fence)
 	}
+	if d.unfences() {
+		changed.Taints = unfenced(changed.Taints)
+	}
 	return Plan{Write: changed, Begins: why.Reason == ReasonCordon || why.Reason == ReasonBegin, Why: why}, true
 }
 
@@ -149,6 +158,8 @@ func (d *decision) begun() (*machine.DrainRecord, Why) {
 			why.Reason = ReasonForceBegins
 		case down && !n.Drain.Fenced && !d.fenced():
 			why.Reason, why.For = ReasonFence, d.now.Sub(since)
+		case d.unfences():
+			why.Reason = ReasonUnfence
 		default:
 			return nil, Why{}
 		}
@@ -160,8 +171,27 @@ func (d *decision) begun() (*machine.DrainRecord, Why) {
 	if d.forceBegins(next) {
 		next.Forced = d.stamp()
 	}
-	next.Fenced = next.Fenced || down && !d.fenced()
+	next.Fenced = next.Fenced && !d.unfences() || down && !d.fenced()
 	return next, why
+}
+
+// unfences tells whether the taint that we have put on a node is to go: it answers
+// again, and force is not due.
+func (d *decision) unfences() bool {
+	_, silent := d.o.Node.UnresponsiveSince()
+	return !d.o.Forced && !silent && d.o.Node.Drain != nil && d.o.Node.Drain.Fenced
+}
+
+// unfence takes off the taint alone.
+func (d *decision) unfence() Plan {
+	changed := d.o.Node.Clone()
+	changed.Drain.Fenced = false
+	changed.Taints = unfenced(changed.Taints)
+	return Plan{Write: changed, Why: Why{Reason: ReasonUnfence, Name: changed.Name}}
+}
+
+func unfenced(taints []object.Taint) []object.Taint {
+	return slices.DeleteFunc(taints, func(t object.Taint) bool { return t == fence })
 }
 
 // forceBegins tells whether force is due and the record does not say since when.

@@ -10,7 +10,9 @@ import (
 // node whose pods were removed by force: the attachments that are not being
 // deleted are, and it ends when none is left, when the node is gone or has none
 // attached, or when Policy.DetachTimeout has passed since Observation.Asked. An
-// answer is noted in the memory under the name of the attachment.
+// answer is noted in the memory under the name of the attachment. Where force is
+// not due any more, nothing is deleted, and the taint goes that would have the
+// cluster do it.
 //
 // The error is for a caller's mistake, as Decide's.
 func Detach(o *Observation, p *Policy, now time.Time) (Plan, error) {
@@ -31,24 +33,48 @@ func Detach(o *Observation, p *Policy, now time.Time) (Plan, error) {
 		return Plan{At: d.at, Why: Why{Reason: ReasonIncomplete}}, nil
 	case o.Node == nil:
 		return Plan{Done: true, Why: Why{Reason: ReasonNodeGone}}, nil
+	case d.unfences() && !o.WriteFailed:
+		return d.unfence(), nil
 	case o.Attached != nil && len(o.Attached) == 0:
 		return Plan{Done: true, Why: Why{Reason: ReasonNoneAttached}}, nil
 	}
+	return d.detach(end, late), nil
+}
+
+// detach decides about a node that is known, and what is attached to it.
+func (d *decision) detach(end time.Time, late bool) Plan {
 	due, left := d.detachments()
 	switch {
 	case left == 0:
-		return Plan{Done: true, Why: Why{Reason: ReasonNoneAttached}}, nil
+		return Plan{Done: true, Why: Why{Reason: ReasonNoneAttached}}
 	case late:
-		return Plan{Done: true, Why: Why{Reason: ReasonDetachEnded, Have: left, For: p.DetachTimeout}}, nil
-	case len(due) > 0:
+		return Plan{Done: true, Why: Why{Reason: ReasonDetachEnded, Have: left, For: d.p.DetachTimeout}}
+	case len(due) > 0 && d.o.Forced:
 		slices.SortFunc(due, func(a, b DetachOrder) int { return strings.Compare(a.Name, b.Name) })
-		return Plan{Detach: due, Why: due[0].Why}, nil
+		return Plan{Detach: due, Why: due[0].Why}
+	}
+	if name, failed := d.undetached(); failed {
+		return Plan{At: d.at, Why: Why{Reason: ReasonDetachFailed, Name: name, Detail: d.o.Memory.answer(name).Message}}
 	}
 	why := Why{Reason: ReasonDetachWait, Have: left}
 	if !end.IsZero() {
-		why.For = end.Sub(now)
+		why.For = end.Sub(d.now)
 	}
-	return Plan{At: d.at, Why: why}, nil
+	return Plan{At: d.at, Why: why}
+}
+
+// undetached is the first attachment whose deletion was not accepted.
+func (d *decision) undetached() (name string, found bool) {
+	for _, a := range d.o.Attachments {
+		if a == nil || a.Node != d.o.Node.Name || !a.DeletedAt.IsZero() {
+			continue
+		}
+		result := d.o.Memory.answer(a.Name).Result
+		if (result == Failed || result == Refused) && (!found || a.Name < name) {
+			name, found = a.Name, true
+		}
+	}
+	return name, found
 }
 
 // detachments are the attachments that are to be deleted now, and the number

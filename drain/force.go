@@ -22,11 +22,26 @@ func (d *decision) force() Plan {
 		return Plan{Done: true, Why: Why{Reason: ReasonForceEnded, Name: n.Name, Have: failed, For: d.p.ForceBound}}
 	}
 	d.lookAgain(bound)
-	why := Why{Reason: ReasonWaiting, Name: n.Name, Have: failed}
-	if !d.o.Complete {
-		why = Why{Reason: ReasonIncomplete}
+	why := Why{Reason: ReasonIncomplete}
+	if p := d.resisting(); p != nil {
+		why = Why{Reason: ReasonFailed, Pod: p.Key, Detail: d.o.Memory.answer(p.UID).Message, For: max(d.at.Sub(d.now), 0)}
 	}
 	return Plan{At: d.at, Why: why, Warn: d.warned}
+}
+
+// resisting is a pod whose deletion was not accepted, the first by its key; nil:
+// there is none.
+func (d *decision) resisting() (first *Pod) {
+	for _, p := range d.o.Pods {
+		if p == nil || d.spared(p) {
+			continue
+		}
+		a := d.o.Memory.answer(p.UID)
+		if a.Kind == Killed && a.Result != NotFound && a.Result != Accepted && (first == nil || p.Key.String() < first.Key.String()) {
+			first = p
+		}
+	}
+	return first
 }
 
 // kills are the deletions that are due, and the number of those that were not

@@ -32,7 +32,7 @@ func anyDuration(t *rapid.T, label string) time.Duration {
 	return rapid.SampledFrom([]time.Duration{0, -1, time.Second, time.Hour, math.MaxInt64, math.MinInt64}).Draw(t, label)
 }
 
-var words = rapid.SampledFrom([]string{"", "a", "b", "{pod}", "x/y^z", "ok"})
+var words = rapid.SampledFrom([]string{"", "a", "b", "{x}", "x/y^z", "ok"})
 
 func word(t *rapid.T) string { return words.Draw(t, "word") }
 

@@ -14,6 +14,9 @@ type Observation struct {
 	// Node to be drained. Nil: it was looked for, and there is none. That it
 	// is not another machine's is the caller's duty.
 	Node *machine.Node
+	// Cached says that Node is as a cache knew it: the record of its drain may
+	// be newer. False: it was read live, or written in this pass.
+	Cached bool
 	// Pods bound to the node, in any order.
 	Pods []*Pod
 	// Budgets of the pods' namespaces at least; not needed where all pods have
@@ -80,8 +83,8 @@ type Blocked struct {
 }
 
 // Plan is what to do next: store Write, or carry out the orders of the one
-// slice that is filled, put the answers into the memory, and decide again; with
-// neither, look again at At.
+// slice that is filled, put the answers into the memory, and decide again; or
+// read the node live, and decide again; with none of these, look again at At.
 type Plan struct {
 	// Write is a changed copy of the node, to be stored under its version: the
 	// cordon and the record, or the uncordon.
@@ -89,6 +92,8 @@ type Plan struct {
 	// Begins says that Write begins the drain of a node that was not being
 	// drained: Memory.Begun is due when it was stored.
 	Begins bool
+	// Look asks for the node as it is now, in the observation without Cached.
+	Look bool
 
 	Evict  []Order
 	Delete []Order
@@ -109,5 +114,5 @@ type Plan struct {
 
 // busy tells whether the plan has something to carry out.
 func (p *Plan) busy() bool {
-	return p.Write != nil || len(p.Evict) > 0 || len(p.Delete) > 0 || len(p.Detach) > 0
+	return p.Write != nil || p.Look || len(p.Evict) > 0 || len(p.Delete) > 0 || len(p.Detach) > 0
 }

@@ -120,8 +120,8 @@ func DefaultPolicy() *Policy {
 		Unresponsive:      5 * time.Minute,
 		AtTimeout:         DeletePods,
 		Keys: Keys{
-			DoNotDisrupt: []string{"millwright.dev/do-not-disrupt", "karpenter.sh/do-not-disrupt"},
-			PreDrainHook: "pre-drain.millwright.dev/",
+			DoNotDisrupt: []string{"millwright-go/do-not-disrupt", "karpenter.sh/do-not-disrupt"},
+			PreDrainHook: "pre-drain.millwright-go/",
 		},
 	}
 }

@@ -132,7 +132,24 @@ var forceStories = map[string]func(*story){
 		s.anew(50 * time.Second)
 		s.drain(time.Hour)
 	},
+	"detachment from a node that answers again": func(s *story) {
+		s.policy.OutOfService, s.forced, s.detach = true, true, time.Hour
+		s.add("db", s.volume("vol-1"))
+		s.node.Conditions[0].Status, s.node.Conditions[0].Since = object.Unknown, s.now
+		s.later(10*time.Minute, "the kubelet has been silent for ten minutes")
+		s.drain(time.Second)
+		s.say("taints: %v", s.node.Taints)
+		s.node.Conditions[0].Status = object.True
+		s.later(time.Minute, "the node is back, and force is not due any more")
+		s.forced, s.asked = false, s.now
+		s.detaching(nil)
+		s.say("taints: %v, fenced: %t", s.node.Taints, s.node.Drain.Fenced)
+		s.attachments = nil
+		s.later(time.Second, "it has let go of the volume")
+		s.detaching(nil)
+	},
 	"detachment after force": func(s *story) {
+		s.forced = true
 		s.add("db", s.volume("vol-1", "vol-2"))
 		s.detaching(nil)
 		s.later(3*time.Second, "one is gone")
@@ -142,6 +159,7 @@ var forceStories = map[string]func(*story){
 		s.detaching(nil)
 	},
 	"detachment that fails": func(s *story) {
+		s.forced = true
 		s.add("db", s.volume("vol-1"))
 		s.detaching(func(string) drain.Result { return drain.Failed })
 		s.later(5*time.Second, "five seconds later")
@@ -161,6 +179,11 @@ func (s *story) detaching(answer func(string) drain.Result) {
 		if err != nil {
 			s.t.Errorf("detach: %v", err)
 			return
+		}
+		if plan.Write != nil {
+			s.line("write node", plan.Why.String())
+			s.node = plan.Write
+			continue
 		}
 		if len(plan.Detach) == 0 {
 			s.step(plan, nil)
@@ -223,7 +246,7 @@ var nodeStories = map[string]func(*story){
 		s.drain(time.Hour)
 	},
 	"a hook holds the drain back": func(s *story) {
-		s.node.Annotations = map[string]string{"pre-drain.millwright.dev/backup": "storage-team"}
+		s.node.Annotations = map[string]string{"pre-drain.millwright-go/backup": "storage-team"}
 		s.add("web")
 		s.drain(10 * time.Minute)
 		s.node = s.node.Clone()
@@ -233,8 +256,8 @@ var nodeStories = map[string]func(*story){
 	},
 	"many hooks": func(s *story) {
 		s.node.Annotations = map[string]string{
-			"pre-drain.millwright.dev/z": "", "pre-drain.millwright.dev/b": "", "pre-drain.millwright.dev/c": "", "pre-drain.millwright.dev/x": "",
-			"pre-drain.millwright.dev/d": "", "pre-drain.millwright.dev/y": "", "a": "",
+			"pre-drain.millwright-go/z": "", "pre-drain.millwright-go/b": "", "pre-drain.millwright-go/c": "", "pre-drain.millwright-go/x": "",
+			"pre-drain.millwright-go/d": "", "pre-drain.millwright-go/y": "", "a": "",
 		}
 		for range 5 {
 			s.look()
@@ -242,7 +265,7 @@ var nodeStories = map[string]func(*story){
 	},
 	"a hook that nobody removes": func(s *story) {
 		s.policy.Timeout = 10 * time.Minute
-		s.node.Annotations = map[string]string{"pre-drain.millwright.dev/backup": "storage-team"}
+		s.node.Annotations = map[string]string{"pre-drain.millwright-go/backup": "storage-team"}
 		s.add("web")
 		s.drain(time.Hour)
 	},

@@ -114,12 +114,12 @@ var podStories = map[string]func(*story){
 	},
 	"a protected pod is left by policy": func(s *story) {
 		s.policy.Timeout, s.policy.AtTimeout = 10*time.Minute, drain.LeavePods
-		s.add("batch", func(p *pod) { p.Annotations = map[string]string{"millwright.dev/do-not-disrupt": "true"} })
+		s.add("batch", func(p *pod) { p.Annotations = map[string]string{"millwright-go/do-not-disrupt": "true"} })
 		s.drain(time.Hour)
 	},
 	"a protected pod is waited for without end by policy": func(s *story) {
 		s.policy.Timeout, s.policy.AtTimeout = 10*time.Minute, drain.KeepWaiting
-		batch := s.add("batch", func(p *pod) { p.Annotations = map[string]string{"millwright.dev/do-not-disrupt": "1"} })
+		batch := s.add("batch", func(p *pod) { p.Annotations = map[string]string{"millwright-go/do-not-disrupt": "1"} })
 		s.drain(5 * time.Hour)
 		s.remove(batch)
 		s.say("the pod has ended by itself")

@@ -102,8 +102,8 @@ var volumeStories = map[string]func(*story){
 	"the time is over for pods with volumes": func(s *story) {
 		s.policy.Timeout = time.Minute
 		s.add("db-1", s.volume("vol-1"))
-		s.add("db-2", s.volume("vol-2"), func(p *pod) { p.Annotations = map[string]string{"millwright.dev/do-not-disrupt": "true"} })
-		s.add("db-3", s.volume("vol-3"), func(p *pod) { p.Annotations = map[string]string{"millwright.dev/do-not-disrupt": "true"} })
+		s.add("db-2", s.volume("vol-2"), func(p *pod) { p.Annotations = map[string]string{"millwright-go/do-not-disrupt": "true"} })
+		s.add("db-3", s.volume("vol-3"), func(p *pod) { p.Annotations = map[string]string{"millwright-go/do-not-disrupt": "true"} })
 		s.detach = -1
 		s.drain(time.Hour)
 	},

@@ -135,6 +135,9 @@ func (d *decision) followTurn() (write Plan, free bool, stuck Why) {
 		return Plan{}, true, Why{}
 	}
 	t := &d.rec.Turn
+	if plan, late := d.arrived(t); late {
+		return plan, false, Why{}
+	}
 	free = true
 	if t.UID != "" && !d.ahead(t.Since) && !d.returned(t) {
 		write, free, stuck = d.turn(t)
@@ -147,6 +150,31 @@ func (d *decision) followTurn() (write Plan, free bool, stuck Why) {
 		return d.begins(p), false, stuck
 	}
 	return Plan{}, free && !others, stuck
+}
+
+// arrived records volumes that came after the pod had been told to go, while it is
+// still there: a pod may be told before all of its volumes are attached.
+func (d *decision) arrived(t *machine.DrainTurn) (write Plan, late bool) {
+	if t.UID == "" || d.ahead(t.Since) || !t.Detached.IsZero() {
+		return Plan{}, false
+	}
+	volumes := t.Volumes
+	for _, p := range d.o.Pods {
+		if !turnOf(t, p) {
+			continue
+		}
+		for i, v := range d.o.Volumes {
+			if v != nil && claims(p, v) && d.follows(i) && !slices.Contains(volumes, d.volumeID(v)) {
+				volumes = append(slices.Clip(volumes), d.volumeID(v))
+			}
+		}
+	}
+	if len(volumes) == len(t.Volumes) {
+		return Plan{}, false
+	}
+	rec := d.rec.Clone()
+	rec.Turn.Volumes = slices.Sorted(slices.Values(volumes))
+	return d.writeRecord(rec, Why{Reason: ReasonTurn, Pod: t.Pod, Have: int64(len(volumes))}), true
 }
 
 // returned tells whether the pod of a turn is as if nobody had told it to go.
@@ -288,4 +316,55 @@ func (d *decision) noteStuck(plan *Plan, why Why) {
 		return compareKeys(b.Pod.Namespace, b.Pod.Name, k.Namespace, k.Name)
 	})
 	plan.Blocked = slices.Insert(plan.Blocked, at, entry)
+}
+
+// unclaimed is why a drain that has nothing else to wait for is not over: a process
+// before this one may have told the last pod to go and died before its record of
+// that was stored, so a volume that is attached here and that no pod and no turn
+// knows of is given the time of a turn. Zero: there is none.
+func (d *decision) unclaimed(held bool) Why {
+	if held || d.live > 0 || d.past || d.o.Memory == nil || d.o.Memory.From.IsZero() || d.ahead(d.o.Memory.From) {
+		return Why{}
+	}
+	limit := d.o.Memory.From.Add(d.p.DetachTimeout)
+	if !d.now.Before(limit) {
+		return Why{}
+	}
+	for _, a := range d.o.Attachments {
+		if a == nil || a.Node != d.o.Node.Name || slices.Contains(d.rec.Turn.Volumes, a.Volume) || d.inUse(a.Volume) {
+			continue
+		}
+		d.lookAgain(limit)
+		return Why{Reason: ReasonUnclaimed, Name: a.Volume, For: limit.Sub(d.now)}
+	}
+	return Why{}
+}
+
+// inUse tells whether a pod here uses the volume of that name.
+func (d *decision) inUse(name string) bool {
+	for i, v := range d.o.Volumes {
+		if v != nil && v.Name == name && d.users != nil && d.users[i] > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// needsRecord tells whether a plan that is made from a cached node counts on it
+// that no turn is recorded: the pod of the last one may be gone from the node,
+// and its volumes not, before the cache knows whose they are.
+func (d *decision) needsRecord(plan *Plan) bool {
+	if !d.o.Cached || d.past {
+		return false
+	}
+	return d.taken || plan.Why.Reason == ReasonUnclaimed || plan.Done && d.holdsVolumes()
+}
+
+// holdsVolumes tells whether any volume may be attached to the node, whoever
+// uses it.
+func (d *decision) holdsVolumes() bool {
+	if d.o.Attachments == nil {
+		return d.o.Attached == nil || len(d.o.Attached) > 0
+	}
+	return slices.ContainsFunc(d.o.Attachments, func(a *Attachment) bool { return a != nil && a.Node == d.o.Node.Name })
 }

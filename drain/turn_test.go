@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millwright-go/millwright/drain"
+	"github.com/millwright-go/millwright/machine"
 )
 
 // twoDatabases is a drain in which db-1 was told to go and db-2 waits.
@@ -87,4 +88,66 @@ func TestPodsWithAnotherGrace(t *testing.T) {
 	assert.True(t, second.ends.IsZero(), "one at a time")
 	s.run(s.now.Add(11 * time.Minute))
 	assert.False(t, second.ends.IsZero())
+}
+
+// A pod may be told to go before all its volumes have come: those that come while
+// it is there are waited for too, and one that never comes is not (P22).
+func TestVolumesThatComeLate(t *testing.T) {
+	s := newShell(t)
+	s.detach = time.Hour
+	pod := s.add("db-1", s.volume("vol-1", "vol-2", "vol-3"))
+	late := s.attachments[1]
+	s.attachments = s.attachments[:1]
+	s.look()
+	require.Equal(t, pod.UID, s.node.Drain.Turn.UID)
+	require.Equal(t, []string{"vol-1"}, s.node.Drain.Turn.Volumes)
+	s.attachments = append(s.attachments, late)
+	s.look()
+	require.Equal(t, []string{"vol-1", "vol-2"}, s.node.Drain.Turn.Volumes)
+	writes := s.writes
+	s.attachments = s.attachments[1:]
+	plan := s.run(s.now.Add(time.Minute))
+	require.False(t, plan.Done)
+	require.Equal(t, drain.ReasonDetaching, plan.Why.Reason)
+	require.Equal(t, "vol-2", plan.Why.Name)
+	require.Equal(t, writes, s.writes)
+}
+
+// A process may die after it has told the last pod to go, and before its record of
+// that is stored: the next one waits for the volume that it finds, for as long as a
+// turn would have, and for none that it can tell the user of (P22).
+func TestTurnThatWasNeverStored(t *testing.T) {
+	orphaned := func(detach time.Duration) *shell {
+		s := newShell(t)
+		s.detach = detach
+		s.add("db-1", s.volume("vol-1"))
+		s.look()
+		s.run(s.now.Add(31 * time.Second)) // the pod is gone, its volume is not
+		s.node = s.node.Clone()
+		s.node.Drain.Turn = machine.DrainTurn{}
+		s.advance(s.now.Add(time.Second))
+		return s
+	}
+
+	s := orphaned(time.Hour)
+	s.restart()
+	plan := s.run(s.now)
+	require.False(t, plan.Done)
+	require.Equal(t, drain.Why{Reason: drain.ReasonUnclaimed, Name: "vol-1", For: s.policy.DetachTimeout}, plan.Why)
+	require.Equal(t, s.now.Add(s.policy.DetachTimeout), plan.At)
+	require.True(t, s.run(plan.At).Done, "it had its time")
+
+	s = orphaned(time.Minute)
+	s.restart()
+	require.False(t, s.run(s.now).Done)
+	require.True(t, s.run(s.now.Add(time.Minute)).Done, "it is gone")
+
+	s = orphaned(time.Hour)
+	require.True(t, s.run(s.now).Done, "this process would know of a pod that it told to go")
+
+	s = orphaned(time.Hour)
+	s.restart()
+	s.add("logs", s.volume("vol-2"), func(p *pod) { p.Owner.Kind = drain.DaemonSet })
+	s.attachments = s.attachments[1:]
+	require.True(t, s.run(s.now).Done, "its user stays")
 }

@@ -1,11 +1,6 @@
 package drain
 
-import (
-	"slices"
-	"time"
-
-	"github.com/millwright-go/millwright/object"
-)
+import "time"
 
 // Undo says how to end a drain after which the node stays: the record goes, and
 // with it what this drain did and recorded: its cordon and its taint. A node
@@ -23,6 +18,8 @@ func Undo(o *Observation, p *Policy, now time.Time) (Plan, error) {
 		return Plan{Why: Why{Reason: ReasonIncomplete}}, nil
 	case n == nil:
 		return Plan{Done: true, Why: Why{Reason: ReasonNodeGone}}, nil
+	case n.Drain == nil && o.Cached: // one that has just begun may not show yet
+		return Plan{Look: true, Why: Why{Reason: ReasonLook, Name: n.Name}}, nil
 	case n.Drain == nil:
 		return Plan{Done: true, Why: Why{Reason: ReasonNothingToUndo, Name: n.Name}}, nil
 	case o.WriteFailed:
@@ -36,7 +33,7 @@ func Undo(o *Observation, p *Policy, now time.Time) (Plan, error) {
 		why.Reason = ReasonUncordon
 	}
 	if n.Drain.Fenced {
-		changed.Taints = slices.DeleteFunc(changed.Taints, func(t object.Taint) bool { return t == fence })
+		changed.Taints = unfenced(changed.Taints)
 	}
 	return Plan{Write: changed, Why: why}, nil
 }

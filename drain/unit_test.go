@@ -159,7 +159,7 @@ func TestForceKnowsWhoIsGone(t *testing.T) {
 // Only this node's attachments are deleted, and each once.
 func TestDetachIsExact(t *testing.T) {
 	s := newShell(t)
-	s.asked = s.now
+	s.asked, s.forced = s.now, true
 	s.attachments = []*drain.Attachment{
 		{Name: "mine", Volume: "a", Node: here}, {Name: "going", Volume: "b", Node: here, DeletedAt: s.now}, {Name: "other", Volume: "c", Node: there},
 	}

@@ -31,6 +31,7 @@ const (
 	ReasonForce         Reason = "Force"
 	ReasonForceBegins   Reason = "ForceBegins"
 	ReasonFence         Reason = "Fence"
+	ReasonUnfence       Reason = "Unfence"
 	ReasonForced        Reason = "Forced"
 	ReasonForceEnded    Reason = "ForceEnded"
 	ReasonLeaving       Reason = "Leaving"
@@ -48,9 +49,11 @@ const (
 	ReasonNotYet        Reason = "NotYet"
 	ReasonInTurn        Reason = "WaitingForTurn"
 	ReasonNoUID         Reason = "NoUID"
+	ReasonLook          Reason = "ReadLive"
 	ReasonTurn          Reason = "Turn"
 	ReasonDetaching     Reason = "Detaching"
 	ReasonDetachLate    Reason = "DetachTimeout"
+	ReasonUnclaimed     Reason = "VolumeOfNobody"
 	ReasonDetached      Reason = "Detached"
 	ReasonReattaching   Reason = "Reattaching"
 	ReasonWaiting       Reason = "Waiting"
@@ -63,6 +66,7 @@ const (
 	ReasonDetach        Reason = "DetachVolume"
 	ReasonNoneAttached  Reason = "NoneAttached"
 	ReasonDetachWait    Reason = "WaitingForDetach"
+	ReasonDetachFailed  Reason = "DetachFailed"
 	ReasonDetachEnded   Reason = "DetachEnded"
 	ReasonUncordon      Reason = "Uncordon"
 	ReasonForget        Reason = "RecordRemoved"
@@ -102,12 +106,13 @@ var sentences = map[Reason]string{
 	ReasonTimeUp:        "the drain's time is over: deleting {pod} with its own grace",
 	ReasonForce:         "force: deleting {pod} with grace 0",
 	ReasonForceBegins:   "force is due on node {name}",
+	ReasonUnfence:       "node {name} answers again: it is not marked out of service any more",
 	ReasonFence:         "node {name} has not answered for {for}: marking it out of service",
 	ReasonForced:        "force: all deletions were accepted",
 	ReasonForceEnded:    "force was tried for {for}; deletions that were not accepted: {have}",
-	ReasonLeaving:       "{pod} is going; waited for {for} more at most",
-	ReasonGoing:         "{pod} is still going, for {for} at most; the drain's time is over",
-	ReasonOverdue:       "{pod} should have gone {for} ago: no longer waited for",
+	ReasonLeaving:       "{pod} is going{until}",
+	ReasonGoing:         "{pod} is still going, and the drain's time is over{until}",
+	ReasonOverdue:       "{pod} should have gone{ago}: no longer waited for",
 	ReasonRefused:       "eviction of {pod} was refused, and no budget of it is known; {again}",
 	ReasonBudget:        "budget {budget} refuses to have {pod} evicted: {have} of {all} pods healthy, {want} wanted; {again}",
 	ReasonBudgetStale:   "eviction of {pod} was refused, and the status of budget {budget} is out of date; {again}",
@@ -120,11 +125,13 @@ var sentences = map[Reason]string{
 	ReasonNotYet:        "{pod} may have been tried just before this process began; first attempt in {for}",
 	ReasonInTurn:        "{pod} waits for the volumes of the pod before it",
 	ReasonNoUID:         "{pod} has no UID, so that it can't be told from others: not touched{until}",
+	ReasonLook:          "reading node {name} as it is: its drain may have recorded more than a cache knows",
 	ReasonTurn:          "{pod} is going: following its volumes until they are attached elsewhere ({have})",
-	ReasonDetaching:     "volume {name} of {pod} is still attached here; waited for {for} more at most",
-	ReasonDetachLate:    "volume {name} of {pod} is still attached, {for} after its time: no longer waited for",
+	ReasonDetaching:     "volume {name} of {pod} is still attached here{until}",
+	ReasonUnclaimed:     "volume {name} is still attached here, and the drain began before this process: its pod may have left unrecorded{until}",
+	ReasonDetachLate:    "volume {name} of {pod} should have been detached{ago}: no longer waited for",
 	ReasonDetached:      "the volumes of {pod} are detached: waiting for them to be attached elsewhere",
-	ReasonReattaching:   "volume {name} of {pod} is not attached elsewhere yet; waited for {for} more at most",
+	ReasonReattaching:   "volume {name} of {pod} is not attached elsewhere yet{until}",
 	ReasonWaiting:       "waiting for pods on node {name}: {have} left",
 	ReasonDrained:       "node {name} is drained",
 	ReasonLeft:          "the drain of node {name} has ended; pods left: {have}",
@@ -134,6 +141,7 @@ var sentences = map[Reason]string{
 	ReasonLeftAlone:     "the drain's time is over: {pod} is left, by policy",
 	ReasonDetach:        "detaching volume {name} from the node",
 	ReasonNoneAttached:  "no volume is attached to the node",
+	ReasonDetachFailed:  "attachment {name} could not be deleted: {detail}",
 	ReasonDetachWait:    "volumes still attached to the node: {have}{until}",
 	ReasonDetachEnded:   "volumes still attached after {for}: {have}; no longer waited for",
 	ReasonUncordon:      "uncordoning node {name}, which the drain cordoned",
@@ -141,20 +149,22 @@ var sentences = map[Reason]string{
 	ReasonNothingToUndo: "node {name} has no drain to undo",
 }
 
-// String is the sentence a person can act on.
+// String is the sentence a person can act on. With a zero For, which is a way to
+// have it without what changes by itself, it names no time.
 func (w Why) String() string {
 	sentence, ok := sentences[w.Reason]
 	if !ok {
 		return string(w.Reason)
 	}
-	until, again := "", "again when its turn comes"
+	until, ago, again := "", "", "again when its turn comes"
 	if w.For > 0 {
+		ago = " " + span(w.For) + " ago"
 		again = "again in " + span(w.For)
 		until = "; waited for at most " + span(w.For)
 	}
 	return object.Sentence(sentence, "pod", quoteEmpty(w.Pod.String()), "budget", quoteEmpty(w.Budget.String()),
 		"name", quoteEmpty(w.Name), "detail", quoteEmpty(w.Detail), "have", strconv.FormatInt(w.Have, 10),
-		"want", strconv.FormatInt(w.Want, 10), "all", strconv.FormatInt(w.All, 10), "for", span(w.For), "until", until, "again", again)
+		"want", strconv.FormatInt(w.Want, 10), "all", strconv.FormatInt(w.All, 10), "for", span(w.For), "until", until, "ago", ago, "again", again)
 }
 
 func span(d time.Duration) string { return d.Round(time.Second).String() }

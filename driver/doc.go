@@ -9,6 +9,10 @@
 // codes.Wrap; the library reads them with codes.Of through any wrapping.
 // Package drivertest tries whether a driver keeps the duties stated here.
 //
+// A provider that manages machines in groups implements [PoolDriver] too, or
+// instead; [UnimplementedPool], [PoolFeatures] and the decorators whose names end
+// in Pool are to it what those above are to a Driver.
+//
 // # Decorators
 //
 // [Validate], [Limit], [Deadline], [Recover] and [Hook] wrap any driver and can

@@ -3,7 +3,6 @@ package driver
 import (
 	"context"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/millwright-go/millwright/codes"
@@ -36,23 +35,7 @@ type Limits struct {
 //
 // A call whose context ends meanwhile is not made: it is CANCELED or
 // DEADLINE_EXCEEDED, wraps the context's error, and uses nothing up.
-func Limit(d Driver, l Limits) Driver {
-	l.Calls = slices.Clone(l.Calls)
-	g := newGate(l)
-	return Around(d, func(ctx context.Context, s Subject, next func(context.Context) error) error {
-		if len(l.Calls) > 0 && !slices.Contains(l.Calls, s.Method) {
-			return next(ctx)
-		}
-		if l.Interval > 0 && (l.Now == nil || l.After == nil) {
-			return codes.Newf(codes.Internal, "%s was not called: its limit has an interval and no clock", s.Method)
-		}
-		if err := g.enter(ctx); err != nil {
-			return codes.Wrap(codes.Of(err), err, s.Method.String()+" was not called: its turn did not come in time")
-		}
-		defer g.leave()
-		return next(ctx)
-	})
-}
+func Limit(d Driver, l Limits) Driver { return NewLimiter(l).Driver(d) }
 
 // gate lets calls through one after the other.
 type gate struct {

@@ -7,7 +7,9 @@ type CreateMachineRequest struct {
 	Machine *machine.Machine
 	Class   *machine.Class
 	// Secret is boot secret and credentials merged, the placeholders in its
-	// user data replaced by this machine's values. Nil: the class names none.
+	// user data replaced by this machine's values. That of the bootstrap token
+	// is replaced where a token may be needed: in CreateMachine and
+	// InitializeMachine. Nil: the class names none.
 	Secret *machine.Secret
 }
 
@@ -78,6 +80,9 @@ type ListMachinesRequest struct {
 // ListMachinesResponse names VMs and the machines they were made for.
 type ListMachinesResponse struct {
 	Machines map[string]string // from provider ID to the name of the machine
+	// Dropped are entries of Machines that can't be acted upon, without an ID
+	// or a name: Validate moves them here. A driver leaves it empty.
+	Dropped map[string]string
 }
 
 // Volume is a persistent volume of the cluster.
@@ -122,7 +127,11 @@ type UpdateMachineRequest struct {
 	Secret  *machine.Secret // as for CreateMachine
 	// LastApplied is the provider spec that the VM was made from or last updated
 	// to, Wanted the one it should have. They differ in fields that FieldUpdater
-	// declares, or not at all.
+	// declares, or not at all. The text of LastApplied need not be that of any
+	// class byte for byte. After calls that were not answered with OK it holds
+	// what these have asked for as well. So what is in LastApplied and not in
+	// Wanted is to be taken away, and all that is in Wanted is to hold, whatever
+	// the VM is found with; what is in neither is somebody else's.
 	LastApplied, Wanted []byte
 }
 

@@ -2,9 +2,8 @@ package driver
 
 import (
 	"context"
-	"fmt"
 	"maps"
-	"slices"
+	"strings"
 
 	"github.com/millwright-go/millwright/codes"
 )
@@ -22,16 +21,18 @@ type ValidateOptions struct {
 // and d is not called.
 //
 // Answers that claim OK become INTERNAL when CreateMachine or GetMachineStatus
-// give no provider ID (or, see ValidateOptions, no node name), when
-// ListMachines has an entry without provider ID or machine name, and when there
+// give no provider ID (or, see ValidateOptions, no node name), and when there
 // is no response to a call that asks for one. The response stays beside the
-// error, so that what it does say is not lost; the list's bad entries are left
-// out of it, since an empty ID must match nothing.
+// error, so that what it does say is not lost.
+//
+// Entries of a list without provider ID or machine name, or with a blank one,
+// move from Machines to Dropped, since an empty ID must match nothing; the
+// others are as good as without them.
 //
 // Where all of a response is optional, a missing one counts as an empty one:
 // DeleteMachine, InitializeMachine, GenerateMachineClassForMigration,
 // UpdateMachine. Empty volume IDs are left out, as volumes that the driver does
-// not know.
+// not know, and so are repeated ones.
 //
 // Errors of d are passed on as they are.
 func Validate(d Driver, o ValidateOptions) Driver { return &validated{inner: d, options: o} }
@@ -126,30 +127,24 @@ func (v *validated) ListMachines(ctx context.Context, req *ListMachinesRequest) 
 	return ruled(ctx, req, v.inner.ListMachines, listed)
 }
 
-// listed leaves entries out of a copy of the list, and names one of them.
+// listed divides a list into what can be acted upon and what can't.
 func listed(r *ListMachinesResponse) (*ListMachinesResponse, string) {
 	if r == nil {
 		return nil, noResponse
 	}
-	fault := ""
-	whole := make(map[string]string, len(r.Machines))
-	for _, id := range slices.Sorted(maps.Keys(r.Machines)) {
-		name := r.Machines[id]
-		switch {
-		case id != "" && name != "":
-			whole[id] = name
-		case fault != "":
-		case id == "":
-			fault = fmt.Sprintf("has no provider ID for the VM of machine %q", name)
-		default:
-			fault = fmt.Sprintf("has no machine name for the VM %q", id)
-		}
-	}
-	if fault == "" {
+	bad := func(id, name string) bool { return blank(id) || blank(name) }
+	good := func(id, name string) bool { return !bad(id, name) }
+	dropped := maps.Clone(r.Machines)
+	maps.DeleteFunc(dropped, good)
+	if len(dropped) == 0 {
 		return r, ""
 	}
-	return &ListMachinesResponse{Machines: whole}, fault
+	whole := maps.Clone(r.Machines)
+	maps.DeleteFunc(whole, bad)
+	return &ListMachinesResponse{Machines: whole, Dropped: dropped}, ""
 }
+
+func blank(s string) bool { return strings.TrimSpace(s) == "" }
 
 // GetVolumeIDs implements Driver.
 func (v *validated) GetVolumeIDs(ctx context.Context, req *GetVolumeIDsRequest) (*GetVolumeIDsResponse, error) {
@@ -157,10 +152,16 @@ func (v *validated) GetVolumeIDs(ctx context.Context, req *GetVolumeIDsRequest) 
 		if r == nil {
 			return nil, noResponse
 		}
-		if !slices.Contains(r.VolumeIDs, "") {
+		known := make([]string, 0, len(r.VolumeIDs))
+		seen := make(map[string]bool, len(r.VolumeIDs))
+		for _, id := range r.VolumeIDs {
+			if !blank(id) && !seen[id] {
+				seen[id], known = true, append(known, id)
+			}
+		}
+		if len(known) == len(r.VolumeIDs) {
 			return r, ""
 		}
-		known := slices.DeleteFunc(slices.Clone(r.VolumeIDs), func(id string) bool { return id == "" })
 		return &GetVolumeIDsResponse{VolumeIDs: known}, ""
 	})
 }

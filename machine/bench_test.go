@@ -88,6 +88,16 @@ var disturbances = []func(*rapid.T, *machine.Observation){
 	func(t *rapid.T, o *machine.Observation) { o.Machine.Spec.NodeTemplate = anyTemplate(t) },
 	func(t *rapid.T, o *machine.Observation) { o.Machine.Spec.InPlace = anyRequest.Draw(t, "request") },
 	func(t *rapid.T, o *machine.Observation) { o.Node.Node.Applied.Update = anyMarks(t) },
+	func(t *rapid.T, o *machine.Observation) { o.Machine.Status.Preservation = anyPreservation(t) },
+	func(t *rapid.T, o *machine.Observation) { o.Node.Node.Applied.Preserved = anyPreservedMarks(t) },
+	func(t *rapid.T, o *machine.Observation) { o.Machine.Annotations = anyMap.Draw(t, "annotations") },
+	func(t *rapid.T, o *machine.Observation) { o.Node.Node.Annotations = anyMap.Draw(t, "annotations") },
+	func(_ *rapid.T, o *machine.Observation) { // left from a preservation, and said so already
+		told := object.Condition{Type: machine.NodePreserved, Status: object.True}
+		o.Node.Node.Conditions = append(slices.Clone(o.Node.Node.Conditions), told)
+		o.Machine.Status.Conditions = append(slices.Clone(o.Machine.Status.Conditions), told)
+		o.Node.Node.Applied.Preserved.Since = epoch.Add(-time.Hour)
+	},
 	func(_ *rapid.T, o *machine.Observation) { // left from an update, and said so already
 		told := object.Condition{Type: machine.NodeInPlaceUpdate, Status: object.True}
 		o.Node.Node.Conditions = append(slices.Clone(o.Node.Node.Conditions), told)
@@ -104,6 +114,15 @@ var disturbances = []func(*rapid.T, *machine.Observation){
 		} {
 			o.Node.Node.Labels[key] = "true"
 		}
+	},
+	func(t *rapid.T, o *machine.Observation) { o.VMSpec = maybe(t, "wanted", anyVMSpec) },
+	func(t *rapid.T, o *machine.Observation) {
+		o.Machine.Status.VMSpec, o.Machine.Spec.ProviderID = anyVMSpec(t), "p://1"
+	},
+	func(_ *rapid.T, o *machine.Observation) { // as its class says
+		o.Class = &machine.Class{ProviderSpec: []byte(`{"tags":{}}`)}
+		o.VMSpec = pointer(machine.SplitSpec(o.Class, []string{"tags"}))
+		o.Machine.Status.VMSpec = *o.VMSpec
 	},
 	func(t *rapid.T, o *machine.Observation) {
 		c := object.Condition{Type: machine.ConditionSpecValid, Status: object.False}

@@ -14,7 +14,8 @@ import (
 const UserData = "userData"
 
 // Class is the blueprint of machines: which provider makes them, from what,
-// with which credentials. A change of a class changes no machine that exists.
+// with which credentials. A change of a class changes no machine that exists, but
+// for what the driver can update on its VM.
 type Class struct {
 	object.Meta
 	// Provider is the name a driver answers to. Empty is tolerated: the

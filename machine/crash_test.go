@@ -31,12 +31,23 @@ type outcome struct {
 	Stage                machine.Stage
 	Updating             string // what an in-place update has on the node
 	Pods, Volumes        int
+	Tags                 string // of the VMs
+	Spec                 machine.VMSpec
+	Preserved            string // what is recorded and done to keep the machine
+	Tokens               int
 }
 
 func settled(w *world) outcome {
 	out := outcome{VMs: len(w.provider.vms), Gone: true}
+	for _, v := range w.provider.vms {
+		out.Tags += fmt.Sprint(v.tags)
+	}
+	if w.tokens != nil {
+		out.Tokens = len(w.tokens.of)
+	}
 	if m := w.store.live(); m != nil {
 		op := m.Status.LastOperation
+		out.Spec = m.Status.VMSpec
 		out.Gone, out.Phase, out.Kind, out.State, out.Code = false, m.Status.Phase, op.Kind, op.State, op.Code
 		out.HasID, out.HasNodeName = m.Spec.ProviderID != "", m.Spec.NodeName != ""
 		out.Conditions = conditions(m.Status.Conditions)
@@ -44,16 +55,22 @@ func settled(w *world) outcome {
 			out.Stage = op.Stage
 		}
 	}
+	if m := w.store.live(); m != nil {
+		p := m.Status.Preservation
+		out.Preserved = fmt.Sprint(p.Request, p.Since.IsZero(), p.Ended.IsZero(), p.NodeAsked, p.Drained)
+	}
 	if w.cluster == nil {
 		return out
 	}
 	if n := w.cluster.live(node); n != nil {
 		out.Node, out.Taints, out.NodeConditions = true, n.Taints, conditions(n.Conditions)
 		out.Labelled = n.Labels[w.policy.Keys.NodeMachine] == ours
-		out.Held = n.HasFinalizer(machine.Finalizer)
+		out.Held = n.HasFinalizer(machine.NodeFinalizer)
 		u := n.Applied.Update
 		out.Updating = fmt.Sprint(n.Unschedulable, n.Labels[w.policy.Keys.CandidateForUpdate], n.Labels[w.policy.Keys.SelectedForUpdate],
 			n.Labels[w.policy.Keys.UpdateResult], u.Since.IsZero(), u.Candidate, u.Selected, u.Cordoned)
+		p := n.Applied.Preserved
+		out.Preserved += fmt.Sprint(p.Since.IsZero(), p.Cordoned, p.Tainted, p.Kept, n.Annotations[w.policy.Keys.KeepNode])
 		out.Template = fmt.Sprint(n.Labels["pool"], n.Capacity, n.Applied.Labels)
 	}
 	if d := w.cluster.drain; d != nil {
@@ -105,6 +122,39 @@ var scenarios = map[string]func(*world){
 		w.running()
 		w.cluster.ready(node, object.False)
 	},
+	"kept while running": func(w *world) {
+		w.running()
+		w.preserveByNode(machine.PreserveNow)
+	},
+	"kept when it fails": func(w *world) {
+		w.drains(2, time.Minute, 0)
+		w.running()
+		w.preserve(machine.PreserveWhenFailed)
+		w.cluster.ready(node, object.False)
+	},
+	"kept when it is recovered": func(w *world) {
+		w.drains(1, time.Minute, 0)
+		w.running()
+		w.preserve(machine.PreserveNow)
+		w.cluster.ready(node, object.False)
+		(&shell{w: w}).settleFor(time.Hour)
+		w.cluster.ready(node, object.True)
+	},
+	"kept no longer when it is recovered": func(w *world) {
+		w.drains(1, time.Minute, 0)
+		w.running()
+		w.preserve(machine.PreserveWhenFailed)
+		w.cluster.ready(node, object.False)
+		(&shell{w: w}).settleFor(time.Hour)
+		w.cluster.ready(node, object.True)
+	},
+	"kept no longer though failed": func(w *world) {
+		w.running()
+		w.preserve(machine.PreserveWhenFailed)
+		w.cluster.ready(node, object.False)
+		(&shell{w: w}).settleFor(time.Hour)
+		w.preserveByNode(machine.PreserveNever)
+	},
 	"node deleted": func(w *world) {
 		w.running()
 		w.cluster.delete(node)
@@ -112,6 +162,25 @@ var scenarios = map[string]func(*world){
 	"template changed": func(w *world) {
 		w.running()
 		w.edit(func(m *machine.Machine) { m.Spec.NodeTemplate.Labels = map[string]string{"pool": "b"} })
+	},
+	"tags changed": func(w *world) {
+		w.fields = []string{"tags"}
+		w.becomes(spec("s", "team", "a", "old", "yes"))
+		w.running()
+		w.becomes(spec("s", "team", "b"))
+	},
+	"tags refused": func(w *world) {
+		w.fields = []string{"tags"}
+		w.becomes(spec("s"))
+		w.running()
+		w.edit(ownedBySet)
+		w.becomes(spec("s", "team", "b"))
+		w.provider.faults = func(call codes.Call) fault {
+			if call == codes.UpdateMachine {
+				return fault{code: codes.Unimplemented}
+			}
+			return fault{}
+		}
 	},
 	"virtual capacity changed": func(w *world) {
 		w.class.NodeTemplate = &machine.NodeShape{VirtualCapacity: map[string]string{"example.org/slots": "4"}}

@@ -9,8 +9,8 @@ import (
 // create takes a machine from new to Available, or to Running once its node
 // has joined. The order of its steps is the order of writes and calls:
 //
-//	ask for the VM -> announce -> create -> record ID and node name ->
-//	initialize -> Pending -> the node joins -> Running
+//	ask for the VM -> announce -> bootstrap token -> create -> record ID and node name ->
+//	initialize -> Pending -> the node joins -> the token goes -> Running
 //
 // A process that is killed after the VM was made and before it was recorded is
 // followed by one that asks for the VM, finds it, and goes on from there.
@@ -79,12 +79,18 @@ func (d *decision) obtain() Plan {
 	}
 	vm := d.o.VM
 	if vm == nil {
+		if plan, wait := d.held(); wait && !d.mayBeMade() {
+			return plan
+		}
 		return Plan{Effect: GetVM{}, Why: Why{Reason: ReasonAskVM}}
 	}
 	switch vm.Code {
 	case codes.OK, codes.Uninitialized:
 		if vm.ProviderID == "" {
 			return d.statusFailure(codes.Internal, "the driver knows the VM but gave no provider ID: "+vm.Message)
+		}
+		if vm.Of != "" {
+			return d.statusFailure(codes.Internal, vm.mistaken())
 		}
 		if d.began() { // it may be what a call made whose answer was lost
 			return d.accept(vm, ReasonFound)
@@ -120,14 +126,24 @@ func (d *decision) keepBegun(stage Stage) Stage {
 func (d *decision) issueCreate() Plan {
 	made := d.o.Created
 	if made == nil {
+		if plan, wait := d.held(); wait {
+			return plan
+		}
 		if !d.now.Before(d.creationDeadline()) {
 			return d.timedOut("its time was up before its VM was created")
+		}
+		if plan, bad := d.noToken(); bad {
+			return plan
 		}
 		if !d.announced() {
 			return d.move(EventCreate, Why{Reason: ReasonFence}, func(s *Status) {
 				s.LastOperation = d.operation(OperationCreate, StateProcessing, StageCreateVM)
 				s.NeverCreated = false
+				d.announceSpec(s)
 			})
+		}
+		if plan, busy := d.ensureToken(); busy {
+			return plan
 		}
 		return Plan{Effect: CreateVM{}, Why: Why{Reason: ReasonCreate}}
 	}
@@ -136,10 +152,18 @@ func (d *decision) issueCreate() Plan {
 		return d.createFailed(StageCreateVM, made.Code, made.Message)
 	case made.ProviderID == "":
 		return d.createFailed(StageCreateVM, codes.Internal, "the driver gave no provider ID")
+	case made.Of != "":
+		return d.createFailed(StageCreateVM, codes.Internal, made.mistaken())
 	case made.NodeName == "" && !d.o.NoCluster:
 		return d.createFailed(StageCreateVM, codes.Internal, "the driver gave no node name")
 	}
 	return d.accept(made, ReasonCreated)
+}
+
+// mistaken says that an answer is about another machine's VM. Were it recorded,
+// that VM would be deleted with this machine.
+func (vm *VM) mistaken() string {
+	return "the driver answered VM " + vm.ProviderID + ", which is that of machine " + vm.Of
 }
 
 // accept records a VM that was made for this machine, unless it came up under
@@ -250,6 +274,9 @@ func (d *decision) initialize() (Plan, bool) {
 	if answer == nil {
 		if d.o.Class == nil {
 			return d.classFailure(codes.NotFound, d.m.Spec.Class.missing()), true
+		}
+		if plan, busy := d.findToken(); busy {
+			return plan, true
 		}
 		return Plan{Effect: InitializeVM{}, Why: Why{Reason: ReasonInitialize, Name: d.m.Spec.ProviderID}}, true
 	}

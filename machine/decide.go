@@ -31,13 +31,7 @@ func Decide(o *Observation, p *Policy, now time.Time) (Plan, error) {
 		return Plan{}, err
 	}
 	d := decision{o: o, p: p, m: o.Machine, now: now, owner: ownerOf(o.Node, p.Keys.NodeMachine)}
-	switch {
-	case d.m.Deleted():
-		return d.remove(), nil
-	case d.settled():
-		return Plan{Why: Why{Reason: ReasonHealthy, Name: o.Node.Node.Name}}, nil
-	}
-	return d.keep(), nil
+	return d.oddPause(d.decide()), nil
 }
 
 // decision is one call of Decide.
@@ -49,6 +43,8 @@ type decision struct {
 	// owner is the machine whose name the observed node carries; empty: it
 	// carries none, or there is no node.
 	owner string
+	// odd is a request for preservation that nobody understands; zero: none.
+	odd Why
 }
 
 func ownerOf(answer *NodeAnswer, key string) string {
@@ -58,8 +54,30 @@ func ownerOf(answer *NodeAnswer, key string) string {
 	return answer.Node.Labels[key]
 }
 
+// decide decides about any machine.
+func (d *decision) decide() Plan {
+	if plan, paused := d.pause(); paused {
+		return plan
+	}
+	if d.settled() {
+		return Plan{Why: Why{Reason: ReasonHealthy, Name: d.o.Node.Node.Name}}
+	}
+	if plan, busy := d.resume(); busy {
+		return plan
+	}
+	if d.m.Deleted() {
+		return d.remove()
+	}
+	return d.keep()
+}
+
 // keep decides about a machine that is not being deleted.
 func (d *decision) keep() Plan {
+	if d.m.Status.Phase == PhaseFailed && !d.o.Frozen && d.m.HasFinalizer(Finalizer) { // even one with an invalid spec is waited for
+		if plan, busy := d.preserve(); busy {
+			return plan
+		}
+	}
 	if bad := d.m.invalidField(); bad != nil {
 		return d.invalid(bad)
 	}
@@ -76,13 +94,21 @@ func (d *decision) keep() Plan {
 		changed.AddFinalizer(Finalizer)
 		return Plan{Write: &Update{changed}, Why: Why{Reason: ReasonFinalizer}}
 	}
+	if plan, busy := d.preserve(); busy {
+		return plan
+	}
+	return d.whilePreserved(d.follow())
+}
+
+// follow decides by the phase.
+func (d *decision) follow() Plan {
 	switch d.m.Status.Phase {
 	case PhaseNew, PhaseCrashLoopBackOff, PhasePending:
 		return d.create()
 	case PhaseRunning, PhaseUnknown, PhaseInPlaceUpdateFailed:
 		return d.watch()
 	case PhaseAvailable:
-		return Plan{Why: Why{Reason: ReasonAvailable, Name: d.m.Spec.ProviderID}}
+		return d.refresh(Plan{Why: Why{Reason: ReasonAvailable, Name: d.m.Spec.ProviderID}})
 	case PhaseTerminating:
 		return d.move(EventNotDeleted, Why{Reason: ReasonNotDeleted}, func(s *Status) {
 			s.LastOperation = d.failure(OperationDelete, s.LastOperation.Stage, codes.Aborted, "terminating, but deletion was not asked for")
@@ -93,7 +119,7 @@ func (d *decision) keep() Plan {
 		return d.takeBack()
 	case PhaseFailed:
 	}
-	return Plan{Why: Why{Reason: ReasonFailed}}
+	return d.failed()
 }
 
 // invalid records once which field can't be acted upon, and waits for a change.
@@ -129,6 +155,7 @@ func (d *decision) move(on Event, why Why, change func(*Status)) Plan {
 	plan := d.setStatus(why, func(s *Status) {
 		if to != from {
 			s.Phase, s.Since = Phase(to), d.stamp()
+			d.alsoPreserve(s, Phase(to))
 		}
 		d.noteVM(s)
 		change(s)
@@ -139,7 +166,7 @@ func (d *decision) move(on Event, why Why, change func(*Status)) Plan {
 
 // noteVM lets what drivers said in this pass ride on a status write.
 func (d *decision) noteVM(s *Status) {
-	for _, vm := range [...]*VM{d.o.VM, d.o.Created, d.o.Initialized, d.o.VMDeleted} {
+	for _, vm := range [...]*VM{d.o.VM, d.o.Created, d.o.Initialized, d.o.Updated, d.o.VMDeleted} {
 		if vm == nil {
 			continue
 		}

@@ -29,6 +29,10 @@ type DrainNode struct {
 // wait for, or asks how far that has come (Observation.Detach).
 type DetachVolumes struct {
 	Node *Node
+	// Forced says that they are to be taken off. Without it force is not due any
+	// more, as for a node that answers again: its pods may still write to them, and
+	// they have to come off by themselves.
+	Forced bool
 	// Until is when the deletion goes on without it.
 	Until time.Time
 }
@@ -80,6 +84,9 @@ func (d *decision) drain() Plan {
 	}
 	if d.o.NoDrain {
 		return d.stage(EventDrained, Why{Reason: ReasonDrained, Name: node.Name})
+	}
+	if d.hearsay() {
+		return d.look(false)
 	}
 	return d.empty(node)
 }
@@ -177,24 +184,47 @@ func (d *decision) detach() Plan {
 	if n == nil || !d.ours(n) {
 		return d.stage(EventDetached, Why{Reason: ReasonNoNode})
 	}
-	answer, until := d.o.Detach, d.after(d.past(d.m.Status.LastOperation.Time), d.p.DetachTimeout)
+	until := d.after(d.past(d.m.Status.LastOperation.Time), d.p.DetachTimeout)
 	switch {
+	case !d.hearsay():
+		return d.detachFrom(n, until)
+	case d.now.Before(until):
+		return d.look(false)
+	}
+	return d.detachTimeout(n)
+}
+
+// detachFrom has the volumes of a node detached.
+func (d *decision) detachFrom(n *Node, until time.Time) Plan {
+	answer := d.o.Detach
+	switch {
+	case answer == nil && d.forced():
+		return Plan{Effect: &DetachVolumes{Node: n, Forced: true, Until: until}, Why: Why{Reason: ReasonDetach, Name: n.Name}}
 	case answer == nil:
-		return Plan{Effect: &DetachVolumes{Node: n, Until: until}, Why: Why{Reason: ReasonDetach, Name: n.Name}}
+		return Plan{Effect: &DetachVolumes{Node: n, Until: until}, Why: Why{Reason: ReasonNoForce, Name: n.Name}}
 	case answer.Code == codes.OK && answer.Done:
 		return d.stage(EventDetached, Why{Reason: ReasonDetached, Name: n.Name})
 	case !d.now.Before(until):
-		plan := d.stage(EventDetached, Why{Reason: ReasonDetachTimeout, Name: n.Name, For: d.p.DetachTimeout})
-		plan.Warn = plan.Why
-		return plan
+		return d.detachTimeout(n)
 	}
 	why := Why{Reason: ReasonDetaching, Name: n.Name, Detail: answer.Why, For: until.Sub(d.now)}
 	if answer.Code == codes.OK {
-		return Plan{At: d.sooner(answer.At, until), Why: why}
+		plan := Plan{At: d.sooner(answer.At, until), Why: why}
+		if answer.Blocked {
+			plan.Warn = Why{Reason: ReasonDetachBlocked, Name: n.Name, Detail: answer.Why}
+		}
+		return plan
 	}
 	why.Detail = answer.Message
 	warn := Why{Reason: ReasonDetachFailed, Name: n.Name, Code: answer.Code, Detail: answer.Message}
 	return Plan{At: d.sooner(d.now.Add(nodeRetry), until), Why: why, Warn: warn}
+}
+
+// detachTimeout goes on with volumes attached.
+func (d *decision) detachTimeout(n *Node) Plan {
+	plan := d.stage(EventDetached, Why{Reason: ReasonDetachTimeout, Name: n.Name, For: d.p.DetachTimeout})
+	plan.Warn = plan.Why
+	return plan
 }
 
 // sooner is the earlier of when an answer asks to be looked at again, if it

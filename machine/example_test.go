@@ -65,7 +65,7 @@ func Example_pass() {
 		case machine.InitializeVM:
 			o.Initialized = &machine.VM{Outcome: machine.Outcome{Code: codes.Unimplemented}}
 		case machine.DeleteVM, machine.FindNode, *machine.SyncNode, *machine.MarkNode, machine.DeleteNode,
-			*machine.DrainNode, *machine.DetachVolumes, machine.AskGrant:
+			*machine.DrainNode, *machine.DetachVolumes, machine.AskGrant, machine.AskCreate:
 		}
 		return nil
 	}

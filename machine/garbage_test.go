@@ -26,7 +26,7 @@ var (
 		machine.StageInitiateVMDeletion, machine.StageInitiateNodeDeletion, machine.StageInitiateFinalizerRemoval,
 		machine.StageGone, "Meditating",
 		machine.StageCandidate, machine.StageSelected, machine.StageReady, machine.StageUpdateSuccessful,
-		machine.StageUpdateFailed, machine.StageInService,
+		machine.StageUpdateFailed, machine.StageInService, machine.StageUpdateVM,
 	})
 	anyKind = rapid.SampledFrom([]machine.OperationKind{
 		"", machine.OperationCreate, machine.OperationUpdate, machine.OperationInPlaceUpdate,
@@ -44,15 +44,17 @@ var (
 		time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC), time.Unix(0, 0),
 		epoch.In(time.FixedZone("elsewhere", 3600)),
 	})
-	anyWord = rapid.SampledFrom([]string{"", "a", "true", "False", "successful", "failed", "node-m-1", "m-1", "m-2", "p://1"})
+	anyWord = rapid.SampledFrom([]string{"", "a", "true", "False", "successful", "failed", "node-m-1", "m-1", "m-2", "p://1", "now", "when-failed", "auto-preserved", "false"})
 	anyKey  = rapid.SampledFrom([]string{
 		"", "a", "b", "force-deletion", "node.gardener.cloud/machine-name",
 		"node.machine.sapcloud.io/instance-not-ready", "node.gardener.cloud/critical-components-not-ready",
 		"node.machine.sapcloud.io/candidate-for-update", "node.machine.sapcloud.io/selected-for-update",
 		"node.machine.sapcloud.io/update-result", "node.machine.sapcloud.io/update-failed-reason",
+		"node.machine.sapcloud.io/preserve", "node.machine.sapcloud.io/preserve", "node.machine.sapcloud.io/preserved",
+		"cluster-autoscaler.kubernetes.io/scale-down-disabled",
 	})
 	anyMap       = rapid.OneOf(rapid.Just(map[string]string(nil)), rapid.MapOfN(anyKey, anyWord, 0, 4))
-	anyFinalizer = rapid.SliceOfN(rapid.SampledFrom([]string{machine.Finalizer, machine.Finalizer, "other", ""}), 0, 2)
+	anyFinalizer = rapid.SliceOfN(rapid.SampledFrom([]string{machine.Finalizer, machine.NodeFinalizer, "other", ""}), 0, 2)
 	anyTaints    = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) object.Taint {
 		return object.Taint{
 			Key: anyKey.Draw(t, "key"), Value: anyWord.Draw(t, "value"),
@@ -63,7 +65,7 @@ var (
 		return object.Condition{
 			Type: rapid.SampledFrom([]string{
 				machine.NodeReady, machine.NodeReadonlyFilesystem, "DiskPressure", machine.NodeTerminating,
-				machine.ConditionSpecValid, machine.NodeInPlaceUpdate, "",
+				machine.ConditionSpecValid, machine.NodeInPlaceUpdate, machine.NodePreserved, "",
 			}).Draw(t, "type"),
 			Status: rapid.SampledFrom([]object.ConditionStatus{object.True, object.False, object.Unknown, ""}).Draw(t, "status"),
 			Reason: anyWord.Draw(t, "reason"), Since: anyTime.Draw(t, "since"),
@@ -115,7 +117,24 @@ func anyStatus(t *rapid.T) machine.Status {
 		},
 		Conditions: anyConditions.Draw(t, "conditions"), Addresses: anyAddresses.Draw(t, "addresses"),
 		LastKnown: anyWord.Draw(t, "known"), NeverCreated: rapid.Bool().Draw(t, "never"),
-		DeletedFrom: anyPhase.Draw(t, "from"), JoinedAfter: anyWait.Draw(t, "joined"),
+		DeletedFrom: anyPhase.Draw(t, "from"), JoinedAfter: anyWait.Draw(t, "joined"), Preservation: anyPreservation(t), VMSpec: anyVMSpec(t),
+	}
+}
+
+func anyPreservation(t *rapid.T) machine.Preservation {
+	if rapid.Bool().Draw(t, "never preserved") {
+		return machine.Preservation{}
+	}
+	return machine.Preservation{
+		Request: anyWord.Draw(t, "followed"), Since: anyTime.Draw(t, "preserved since"), Until: anyTime.Draw(t, "until"),
+		Ended: anyTime.Draw(t, "ended"), NodeAsked: rapid.Bool().Draw(t, "node asked"), Drained: rapid.Bool().Draw(t, "drained"),
+	}
+}
+
+func anyPreservedMarks(t *rapid.T) machine.PreservedMarks {
+	return machine.PreservedMarks{
+		Since: anyTime.Draw(t, "preserved"), Cordoned: rapid.Bool().Draw(t, "cordoned for it"),
+		Tainted: rapid.Bool().Draw(t, "tainted for it"), Kept: rapid.Bool().Draw(t, "kept for it"),
 	}
 }
 
@@ -128,7 +147,8 @@ func anyMachine(t *rapid.T) *machine.Machine {
 			NodeName:   rapid.SampledFrom([]string{"", node}).Draw(t, "node"), NodeTemplate: anyTemplate(t),
 			Config: machine.Configuration{
 				CreationTimeout: anyWait.Draw(t, "creation"), HealthTimeout: anyWait.Draw(t, "health"),
-				DrainTimeout: anyWait.Draw(t, "drain"), InPlaceTimeout: anyWait.Draw(t, "in place"), DisableHealthTimeout: rapid.Bool().Draw(t, "disable"),
+				DrainTimeout: anyWait.Draw(t, "drain"), InPlaceTimeout: anyWait.Draw(t, "in place"),
+				PreserveTimeout: anyWait.Draw(t, "preserve"), DisableHealthTimeout: rapid.Bool().Draw(t, "disable"),
 				NodeConditions: rapid.SliceOfN(anyWord, 0, 2).Draw(t, "types"),
 			},
 			InPlace: anyRequest.Draw(t, "request"),
@@ -144,6 +164,7 @@ func anyNode(t *rapid.T) machine.Node {
 		Applied: machine.Applied{
 			NodeTemplate: anyTemplate(t), VirtualCapacity: anyMap.Draw(t, "applied"),
 			Generation: rapid.Int64Range(0, 2).Draw(t, "applied generation"), Update: anyMarks(t),
+			Preserved: anyPreservedMarks(t),
 			Critical: rapid.SampledFrom([]object.Taint{
 				{}, {Key: "a"}, {Key: "node.gardener.cloud/critical-components-not-ready", Effect: object.NoSchedule},
 			}).Draw(t, "critical"),
@@ -155,7 +176,7 @@ func anyNode(t *rapid.T) machine.Node {
 
 func anyClass(t *rapid.T) machine.Class {
 	return machine.Class{
-		Meta: anyMeta(t, "small"), Provider: anyWord.Draw(t, "provider"), ProviderSpec: []byte(anyWord.Draw(t, "spec")),
+		Meta: anyMeta(t, "small"), Provider: anyWord.Draw(t, "provider"), ProviderSpec: []byte(anySpec.Draw(t, "spec")),
 		NodeTemplate: maybe(t, "shape", func(t *rapid.T) machine.NodeShape {
 			return machine.NodeShape{Capacity: anyMap.Draw(t, "capacity"), VirtualCapacity: anyMap.Draw(t, "virtual")}
 		}),
@@ -178,6 +199,10 @@ func anyOutcome(t *rapid.T) machine.Outcome { return machine.Outcome{Code: anyCo
 
 func anyObservation(t *rapid.T) *machine.Observation {
 	return &machine.Observation{
+		VMSpec: maybe(t, "wanted", anyVMSpec), Updated: maybe(t, "updated", anyVM),
+		UpdateTurn: maybe(t, "update turn", func(t *rapid.T) machine.UpdateTurn {
+			return machine.UpdateTurn{Allowed: rapid.Bool().Draw(t, "turn"), At: anyTime.Draw(t, "turn at")}
+		}),
 		Machine: anyMachine(t), Class: maybe(t, "class", anyClass), Secret: rapid.SampledFrom([]string{"", "v1"}).Draw(t, "secret"),
 		Frozen: rapid.Bool().Draw(t, "frozen"), NoCluster: rapid.Bool().Draw(t, "no cluster"),
 		NoInitialize: rapid.Bool().Draw(t, "no initialize"), Fenced: rapid.Bool().Draw(t, "fenced"),
@@ -193,6 +218,9 @@ func anyObservation(t *rapid.T) *machine.Observation {
 		NodeDeleted: maybe(t, "node deleted", anyOutcome), NoDrain: rapid.Bool().Draw(t, "no drain"),
 		Drain: maybe(t, "drain", anyDrain), Detach: maybe(t, "detach", anyDrain),
 		Budgeted: rapid.Bool().Draw(t, "budgeted"),
+		Token:    machine.TokenUse(rapid.IntRange(0, 3).Draw(t, "token")), TokenEnsured: maybe(t, "token ensured", anyOutcome),
+		TokenRemoved: maybe(t, "token removed", anyOutcome),
+		Hold:         maybe(t, "hold", anyHold), CreateTurn: maybe(t, "turn", anyCreateTurn),
 		Grant: maybe(t, "grant", func(t *rapid.T) machine.Grant {
 			return machine.Grant{
 				Allowed: rapid.Bool().Draw(t, "allowed"), Detail: anyWord.Draw(t, "detail"),
@@ -225,11 +253,31 @@ func anyPolicy(t *rapid.T) *machine.Policy {
 	p := machine.DefaultPolicy()
 	p.ProviderIDsMatch = rapid.Bool().Draw(t, "ids match")
 	p.QuotaRetry = rapid.SampledFrom([]time.Duration{0, time.Second, math.MaxInt64}).Draw(t, "quota")
-	for _, wait := range []*time.Duration{&p.CreationTimeout, &p.HealthTimeout, &p.DrainTimeout, &p.Unresponsive, &p.DetachTimeout, &p.InPlaceTimeout} {
+	for _, wait := range []*time.Duration{&p.CreationTimeout, &p.HealthTimeout, &p.DrainTimeout, &p.Unresponsive, &p.DetachTimeout, &p.InPlaceTimeout, &p.PreserveTimeout} {
 		*wait = rapid.SampledFrom([]time.Duration{*wait, *wait, time.Second, math.MaxInt64}).Draw(t, "wait")
 	}
 	if rapid.Bool().Draw(t, "no keys") {
 		p.Keys = machine.Keys{}
 	}
 	return p
+}
+
+// anySpec is a provider spec.
+var anySpec = rapid.SampledFrom([]string{
+	"", "null", "{", `{}`, `{"size":"s"}`, `{"size":"s","tags":{"a":"1"}}`, `{"size":"s","tags":{"a":"2","b":"1"}}`,
+	`{"size":"m","tags":{"a":"1"}}`, `{"tags":1,"tags":2}`, `{"nics":[{"tags":{"a":"1"}}],"size":"s"}`, "\xff", "[[[",
+})
+
+// anyVMSpec is what may be recorded of a VM: splits of specs, and nonsense.
+func anyVMSpec(t *rapid.T) machine.VMSpec {
+	if rapid.IntRange(0, 3).Draw(t, "nonsense") == 0 {
+		return machine.VMSpec{
+			Declared: rapid.SampledFrom([]string{"", "tags", ".", "nics.tags,tags"}).Draw(t, "declared"), Fixed: anyWord.Draw(t, "fixed"),
+			Updatable: anySpec.Draw(t, "updatable"), Begun: anySpec.Draw(t, "begun"),
+		}
+	}
+	fields := rapid.SampledFrom([][]string{{"tags"}, {"tags"}, {"tags", "nics.tags"}, nil}).Draw(t, "fields")
+	spec := machine.SplitSpec(&machine.Class{ProviderSpec: []byte(anySpec.Draw(t, "spec"))}, fields)
+	spec.Begun = rapid.SampledFrom([]string{"", "", `{"tags":{"a":"3"}}`, "{"}).Draw(t, "begun")
+	return spec
 }

@@ -23,6 +23,12 @@ var gates = []gate{
 	{codes.CreateMachine, func(w *world) { w.give() }, nil},
 	{codes.InitializeMachine, func(w *world) { w.provider.hasInit = true; w.give() }, nil},
 	{codes.DeleteMachine, func(w *world) { w.running(); w.store.remove() }, nil},
+	{codes.UpdateMachine, func(w *world) {
+		w.fields = []string{"tags"}
+		w.becomes(spec("s"))
+		w.running()
+		w.becomes(spec("s", "team", "b"))
+	}, nil},
 }
 
 // passes over tells whether a code from a call is no failure, or a final one.
@@ -32,7 +38,7 @@ func (g gate) passesOver(code codes.Code) bool {
 		return code == codes.OK || code == codes.NotFound || code == codes.Unimplemented
 	case codes.CreateMachine:
 		return code == codes.OK || code == codes.AlreadyExists
-	case codes.InitializeMachine:
+	case codes.InitializeMachine, codes.UpdateMachine: // final for the latter: see TestNoUpdateIsRepeatedInVain
 		return code == codes.OK || code == codes.NotFound || code == codes.Unimplemented
 	}
 	return code == codes.OK || code == codes.NotFound

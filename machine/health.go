@@ -23,7 +23,7 @@ func (d *decision) join() Plan {
 	}
 	node := d.node()
 	if node == nil {
-		return d.awaitJoin(Why{Reason: ReasonNotJoined, Name: d.m.Spec.NodeName}, "its node has not joined")
+		return d.awaitRegistration()
 	}
 	if leaving(node) {
 		return d.followDeletion(node)
@@ -85,18 +85,23 @@ func (d *decision) noteState() (Plan, bool) {
 }
 
 func (d *decision) joined(node *Node) Plan {
-	return d.move(EventJoined, Why{Reason: ReasonJoined, Name: node.Name}, func(s *Status) {
+	if plan, busy := d.removeToken(); busy {
+		return plan
+	}
+	plan := d.move(EventJoined, Why{Reason: ReasonJoined, Name: node.Name}, func(s *Status) {
 		s.LastOperation = d.operation(OperationCreate, StateSuccessful, StageInitialized)
 		s.LastOperation.Message = "the machine joined as node " + node.Name
 		s.JoinedAfter = d.now.Sub(d.m.CreatedAt).Truncate(time.Second)
 		takeOver(s, node)
 	})
+	plan.Warn = d.tokenLeft()
+	return plan
 }
 
 // watch looks after a machine that has joined once.
 func (d *decision) watch() Plan {
 	if d.o.NoCluster {
-		return Plan{Why: Why{Reason: ReasonHealthy, Name: d.m.Spec.NodeName}}
+		return d.refresh(Plan{Why: Why{Reason: ReasonHealthy, Name: d.m.Spec.NodeName}})
 	}
 	if !d.looked() {
 		return d.look(false)
@@ -112,6 +117,9 @@ func (d *decision) watch() Plan {
 		return d.followDeletion(node)
 	}
 	bad := node.judge(d.p.nodeConditions(d.m))
+	if plan, busy := d.retractPreserved(node); busy {
+		return plan
+	}
 	if plan, busy := d.updateStep(node, bad.healthy()); busy {
 		return plan
 	}
@@ -123,7 +131,12 @@ func (d *decision) watch() Plan {
 	if out {
 		plan = d.syncLater(plan, node)
 	}
-	return d.tellLater(plan, node)
+	if plan.Write == nil && plan.Effect == nil {
+		if tell, busy := d.tellPreserved(node); busy {
+			return tell
+		}
+	}
+	return d.refresh(d.tellPreservedLater(d.tellLater(plan, node), node))
 }
 
 // settled tells whether a machine runs and all is as it should be. It is the
@@ -131,13 +144,19 @@ func (d *decision) watch() Plan {
 // because a fleet spends its time there; a test holds both ways to each other.
 func (d *decision) settled() bool {
 	m := d.m
-	if m.Status.Phase != PhaseRunning || d.o.Frozen || d.o.NoCluster || !d.looked() {
+	if m.Deleted() || m.Status.Phase != PhaseRunning || d.o.Frozen || d.o.NoCluster || !d.looked() || !d.hasSpec() {
 		return false
 	}
 	n := d.o.Node.Node
-	return n != nil && m.Spec.InPlace == InPlaceNone && n.Applied.Update.Since.IsZero() && m.HasFinalizer(Finalizer) && m.invalidField() == nil && !n.Deleted() &&
+	return n != nil && d.undisturbed(n) && m.HasFinalizer(Finalizer) && m.invalidField() == nil &&
 		sameConditions(m.Status.Conditions, n.Conditions) &&
 		n.judge(d.p.nodeConditions(m)).healthy() && !d.outOfLine(n, false) // nor another machine's
+}
+
+// undisturbed tells whether nothing is done with a machine and its node: no
+// update, no deletion, and neither is kept for inspection.
+func (d *decision) undisturbed(n *Node) bool {
+	return d.m.Spec.InPlace == InPlaceNone && n.Applied.Update.Since.IsZero() && d.ordinary(n) && !n.Deleted()
 }
 
 // judged passes the verdict on a machine with a node.
@@ -198,9 +217,9 @@ func (d *decision) outOfTime(why Why) Plan {
 	timeout := d.p.healthTimeout(d.m)
 	at := d.after(d.m.Status.Since, timeout)
 	wait := Why{Reason: ReasonUnhealthyWait, Name: d.m.Spec.NodeName, For: at.Sub(d.now)}
-	failed := Why{Reason: ReasonHealthTimeout, Name: d.m.Spec.NodeName, For: timeout}
+	failed, stage := Why{Reason: ReasonHealthTimeout, Name: d.m.Spec.NodeName, For: timeout}, StageNone
 	if why.Reason == ReasonUpdateOpen {
-		wait.Reason, failed.Reason = ReasonUpdateOpen, ReasonUpdateAbandoned
+		wait.Reason, failed.Reason, stage = ReasonUpdateOpen, ReasonUpdateAbandoned, StageUpdateFailed
 	}
 	if d.now.Before(at) {
 		return Plan{At: at, Why: wait}
@@ -212,7 +231,7 @@ func (d *decision) outOfTime(why Why) Plan {
 		return plan
 	}
 	return d.move(EventHealthTimeout, failed, func(s *Status) {
-		s.LastOperation = d.failure(OperationHealthCheck, StageNone, codes.DeadlineExceeded, failed.String())
+		s.LastOperation = d.failure(OperationHealthCheck, stage, codes.DeadlineExceeded, failed.String())
 	})
 }
 
@@ -253,7 +272,7 @@ func (d *decision) foreign() Why {
 
 // leaving tells whether somebody deletes the node of a machine. A node without
 // our finalizer may be anybody's leftover and decides nothing.
-func leaving(n *Node) bool { return n.Deleted() && n.HasFinalizer(Finalizer) }
+func leaving(n *Node) bool { return n.Deleted() && n.HasFinalizer(NodeFinalizer) }
 
 // followDeletion deletes the machine of a node that somebody deletes.
 func (d *decision) followDeletion(n *Node) Plan {
@@ -267,7 +286,7 @@ func sameConditions(machines, nodes []object.Condition) bool {
 	seen := 0
 	for i := range nodes {
 		n := &nodes[i]
-		if n.Type == ConditionSpecValid {
+		if ownCondition(n.Type) {
 			continue
 		}
 		if seen == len(machines) {
@@ -288,10 +307,10 @@ func (d *decision) copyConditions(n *Node) Plan {
 	return d.setStatus(Why{Reason: ReasonConditions, Name: n.Name}, func(s *Status) { takeOver(s, n) })
 }
 
-// takeOver copies what a node says of itself. ConditionSpecValid is a
-// machine's own and is never taken from a node.
+// takeOver copies what a node says of itself. ConditionSpecValid and
+// ConditionPaused are a machine's own and are never taken from a node.
 func takeOver(s *Status, n *Node) {
-	s.Conditions = object.DropCondition(n.Conditions, ConditionSpecValid)
+	s.Conditions = object.DropCondition(object.DropCondition(n.Conditions, ConditionSpecValid), ConditionPaused)
 	for i := range s.Conditions {
 		s.Conditions[i].Since = s.Conditions[i].Since.Truncate(time.Second)
 	}

@@ -9,9 +9,19 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// Finalizer keeps a machine's record for as long as a VM of it may exist.
-// Classes, secrets and nodes carry the same name.
-const Finalizer = "machine.sapcloud.io/machine-controller"
+// The finalizers of the library's objects. They are those of
+// machine-controller-manager (MCMFinalizerName and MCFinalizerName in its machine
+// controller; pull request 1055 for nodes), so that either can go on with what the
+// other began.
+const (
+	// Finalizer keeps a machine's record for as long as a VM of it may exist, and
+	// a class for as long as something refers to it.
+	Finalizer = "machine.sapcloud.io/machine-controller-manager"
+	// SecretFinalizer keeps a secret that classes refer to.
+	SecretFinalizer = "machine.sapcloud.io/machine-controller"
+	// NodeFinalizer keeps a machine's node, so that its deletion is noticed.
+	NodeFinalizer = "node.machine.sapcloud.io/machine-controller"
+)
 
 // Machine is one member of a fleet: the record of a VM, of a physical machine
 // or of a process, and of the node it becomes.
@@ -84,6 +94,8 @@ type Configuration struct {
 	HealthTimeout   time.Duration
 	DrainTimeout    time.Duration
 	InPlaceTimeout  time.Duration
+	// PreserveTimeout counts for preservations that begin after it was set.
+	PreserveTimeout time.Duration
 	// DisableHealthTimeout keeps an unhealthy machine in Unknown for as long
 	// as it takes, instead of replacing it.
 	DisableHealthTimeout bool
@@ -98,14 +110,21 @@ type Status struct {
 	// ClockFrom restarts every wait of this machine (after a time in which
 	// nothing could be judged); waits count from the later of it and their
 	// own base. Zero: never restarted.
-	ClockFrom     time.Time
+	ClockFrom time.Time
+	// ResumedAt is when a pause ended: waits count from it as from ClockFrom,
+	// which speaks for a whole fleet. Zero: there was none.
+	ResumedAt     time.Time
 	LastOperation Operation
-	// Conditions are copied from the node; ConditionSpecValid is ours.
+	// Conditions are copied from the node; ConditionSpecValid
+	// and ConditionPaused are ours.
 	Conditions []object.Condition
 	Addresses  []Address
 	// LastKnown is the driver's own note of a VM's state, handed back to it
 	// with each later call.
 	LastKnown string
+	// VMSpec is what the VM was made from or last updated to, as far as it can
+	// be updated. Zero: not known, or the driver can't update VMs.
+	VMSpec VMSpec
 	// NeverCreated records that no create call was issued for this machine.
 	// False says nothing: one may have been.
 	NeverCreated bool
@@ -114,6 +133,8 @@ type Status struct {
 	// JoinedAfter is the time from creation to the first Running; zero: not
 	// joined yet.
 	JoinedAfter time.Duration
+	// Preservation says whether the machine is kept for inspection.
+	Preservation Preservation
 }
 
 // ConditionSpecValid is False while a spec can't be acted upon; its message
@@ -255,7 +276,7 @@ func (t *NodeTemplate) Equal(u *NodeTemplate) bool {
 // Equal tells whether both override the same.
 func (c *Configuration) Equal(d *Configuration) bool {
 	return c.CreationTimeout == d.CreationTimeout && c.HealthTimeout == d.HealthTimeout &&
-		c.DrainTimeout == d.DrainTimeout && c.InPlaceTimeout == d.InPlaceTimeout &&
+		c.DrainTimeout == d.DrainTimeout && c.InPlaceTimeout == d.InPlaceTimeout && c.PreserveTimeout == d.PreserveTimeout &&
 		c.DisableHealthTimeout == d.DisableHealthTimeout && (c.NodeConditions == nil) == (d.NodeConditions == nil) &&
 		slices.Equal(c.NodeConditions, d.NodeConditions)
 }
@@ -305,6 +326,8 @@ func (m *Machine) invalidField() *object.FieldError {
 		return object.Invalid("spec.config.drainTimeout", "must not be negative")
 	case c.InPlaceTimeout < 0:
 		return object.Invalid("spec.config.inPlaceTimeout", "must not be negative")
+	case c.PreserveTimeout < 0:
+		return object.Invalid("spec.config.preserveTimeout", "must not be negative")
 	case !m.Spec.InPlace.known():
 		return object.Invalid("spec.inPlace", "is unknown: "+string(m.Spec.InPlace))
 	}

@@ -62,7 +62,7 @@ func (d *decision) recorded(n *Node) made {
 // due are the marks that should be on the node and ours: those wanted whose
 // place is free, or holds what we put there. A preserved machine's stay.
 func (d *decision) due(n *Node) made {
-	if d.o.Preserved {
+	if d.preserved() {
 		return d.recorded(n)
 	}
 	want, t, keys := d.m.Spec.Marks, &d.m.Spec.NodeTemplate, &d.p.Keys

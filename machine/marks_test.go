@@ -99,12 +99,11 @@ func (p place) write(k *machine.Keys, n *machine.NodeTemplate, c content) {
 // marking is a running machine, its node, and a ledger of who put there what
 // is in each place now.
 type marking struct {
-	t         *rapid.T
-	w         *world
-	m         *machine.Machine
-	n         *machine.Node
-	preserved bool
-	ours      [3]bool
+	t    *rapid.T
+	w    *world
+	m    *machine.Machine
+	n    *machine.Node
+	ours [3]bool
 }
 
 func (g *marking) content(p place) content {
@@ -142,7 +141,7 @@ func (g *marking) marks() {
 
 func (g *marking) decide() machine.Plan {
 	plan, err := machine.Decide(&machine.Observation{
-		Machine: g.m, Class: g.w.class, Node: &machine.NodeAnswer{Name: node, Node: g.n}, Preserved: g.preserved,
+		Machine: g.m, Class: g.w.class, Node: &machine.NodeAnswer{Name: node, Node: g.n},
 	}, g.w.policy, g.w.now)
 	require.NoError(g.t, err)
 	return plan
@@ -206,8 +205,35 @@ func TestP23MarksOfOthersStay(t *testing.T) {
 	})
 }
 
-// TestP23PreservedMachinesKeepTheirMarks: marks neither come nor go while a
-// machine is preserved; they do when that ends, though nothing else changed.
+// preserve has the machine kept for inspection, or not any more.
+func (g *marking) preserve(yes bool) {
+	g.m.Status.Preservation, g.m.Annotations = machine.Preservation{}, nil
+	if yes {
+		g.m.Annotations = map[string]string{g.w.policy.Keys.Preserve: machine.PreserveNow}
+		g.m.Status.Preservation = machine.Preservation{Request: machine.PreserveNow, Since: g.w.now, Until: g.w.now.Add(time.Hour)}
+	}
+}
+
+// node writes the node until it is in line.
+func (g *marking) node() {
+	for range 5 {
+		switch e := g.decide().Effect.(type) {
+		case *machine.SyncNode:
+			g.n = e.Node
+		case *machine.MarkNode:
+			g.n = g.n.Clone()
+			g.n.Conditions = object.SetCondition(g.n.Conditions, e.Condition)
+			g.m.Status.Conditions = slices.Clone(g.n.Conditions)
+		default:
+			return
+		}
+	}
+	require.Fail(g.t, "the node does not get in line")
+}
+
+// TestP23PreservedMachinesKeepTheirMarks: marks of a rollout neither come nor
+// go while a machine is preserved; they do when that ends, though nothing else
+// changed. What keeps autoscalers off belongs to both.
 func TestP23PreservedMachinesKeepTheirMarks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
@@ -216,19 +242,20 @@ func TestP23PreservedMachinesKeepTheirMarks(t *testing.T) {
 		g.marks()
 		g.pass()
 		had := [3]content{g.content(avoid), g.content(keep), g.content(kept)}
-		g.preserved = true
+		g.preserve(true)
 		for range rapid.IntRange(1, 3).Draw(t, "steps") {
 			g.marks()
 			if rapid.Bool().Draw(t, "something else is written too") {
 				g.m.Spec.NodeTemplate.Labels = map[string]string{"pool": rapid.StringMatching("[a-c]").Draw(t, "pool")}
 			}
-			if sync, ok := g.decide().Effect.(*machine.SyncNode); ok {
-				g.n = sync.Node
-			}
-			require.Equal(t, had, [3]content{g.content(avoid), g.content(keep), g.content(kept)})
+			g.node()
+			require.Equal(t, [3]content{had[avoid], keep.mark(), had[kept]}, [3]content{g.content(avoid), g.content(keep), g.content(kept)})
 		}
-		g.preserved = false
-		g.pass()
+		g.preserve(false)
+		g.node()
+		wanted := g.m.Spec.Marks
+		require.Equal(t, [3]bool{wanted.Avoid, wanted.Keep, wanted.Keep}, [3]bool{g.content(avoid).there, g.content(keep).there, g.content(kept).there})
+		require.Equal(t, machine.PreservedMarks{}, g.n.Applied.Preserved)
 	})
 }
 

@@ -70,7 +70,7 @@ func (c *clusterModel) add(name string, change ...func(*machine.Node)) *machine.
 // name already is taken over, as a kubelet does.
 func (c *clusterModel) register() {
 	for _, v := range c.w.provider.vms {
-		if v.joined || !v.boots || c.w.now.Before(v.bootAt) {
+		if v.joined || !v.boots || c.w.now.Before(v.bootAt) || !c.w.tokens.admits(v) {
 			continue
 		}
 		v.joined = true

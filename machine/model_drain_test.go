@@ -21,6 +21,7 @@ type drainModel struct {
 	wedged  bool          // not even then
 	volumes int           // attached until held has passed after a detach was asked for
 	held    time.Duration
+	refused string // why no volume can be detached
 
 	next    time.Time // when the next pod leaves
 	freed   time.Time // when the volumes leave
@@ -73,12 +74,15 @@ func (m *drainModel) detach(of *machine.Machine, e *machine.DetachVolumes) machi
 	}
 	require.True(m.w.t, of.Deleted())
 	m.detachs++
-	if m.volumes > 0 && m.freed.IsZero() {
+	if m.volumes > 0 && m.freed.IsZero() && e.Forced {
 		m.freed = m.w.now.Add(m.held)
 	}
-	if m.volumes == 0 || !m.w.now.Before(m.freed) {
+	if m.volumes == 0 || !m.freed.IsZero() && !m.w.now.Before(m.freed) {
 		m.volumes = 0
 		return machine.DrainAnswer{Done: true}
+	}
+	if m.refused != "" {
+		return machine.DrainAnswer{At: m.freed, Why: m.refused, Blocked: true}
 	}
 	return machine.DrainAnswer{At: m.freed, Why: fmt.Sprintf("%d volumes", m.volumes)}
 }

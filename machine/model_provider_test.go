@@ -1,6 +1,7 @@
 package machine_test
 
 import (
+	"encoding/json"
 	"strconv"
 	"time"
 
@@ -18,6 +19,8 @@ type vm struct {
 	boots          bool      // it will register a node
 	bootAt         time.Time
 	joined         bool
+	tags           map[string]string
+	token          int // that it was made with
 }
 
 // fault is how one call goes wrong: with an answer, after its effect or instead of it.
@@ -44,6 +47,8 @@ type providerModel struct {
 	nodeName  string // of every VM; empty: "node-" and the machine's name
 	faults    func(codes.Call) fault
 
+	class     *machine.Class // that the call at hand comes with
+	token     int            // likewise
 	made      int
 	deletedOK bool // a delete of our machine was answered OK or NOT_FOUND
 	calls     map[codes.Call]int
@@ -90,10 +95,12 @@ func (p *providerModel) create(m *machine.Machine, _ string) machine.VM {
 		found = &vm{
 			id: "p://" + strconv.Itoa(p.made), name: m.Name, node: p.nodeName, initialized: !p.hasInit,
 			visibleAt: p.w.now.Add(p.lag), boots: p.boot >= 0, bootAt: p.w.now.Add(p.boot),
+			token: p.token,
 		}
 		if found.node == "" {
 			found.node = "node-" + m.Name
 		}
+		found.tags, _ = tagsOf(p.class.ProviderSpec)
 		p.vms = append(p.vms, found)
 	}
 	if p.atomic {
@@ -189,4 +196,43 @@ func (p *providerModel) named(name string) []string {
 		}
 	}
 	return ids
+}
+
+// update brings a VM's tags from those of one spec to those of another. Tags of
+// neither are somebody else's.
+func (p *providerModel) update(m *machine.Machine, lastApplied string) machine.VM {
+	if p.w.fields == nil {
+		return machine.VM{Outcome: machine.Outcome{Code: codes.Unimplemented}}
+	}
+	last, lastFixed := tagsOf([]byte(lastApplied))
+	want, fixed := tagsOf(p.class.ProviderSpec)
+	require.Equal(p.w.t, lastFixed, fixed, "P4: an update of what can't be updated")
+	for _, v := range p.vms {
+		if v.id != m.Spec.ProviderID {
+			continue
+		}
+		for k := range last {
+			delete(v.tags, k)
+		}
+		if v.tags == nil {
+			v.tags = map[string]string{}
+		}
+		for k, value := range want {
+			v.tags[k] = value
+		}
+		return machine.VM{}
+	}
+	return machine.VM{Outcome: machine.Outcome{Code: codes.NotFound}}
+}
+
+// tagsOf reads the specs of the model: what can be updated, and the rest.
+func tagsOf(spec []byte) (tags map[string]string, fixed string) {
+	var read struct {
+		Size string            `json:"size"`
+		Tags map[string]string `json:"tags"`
+	}
+	if json.Unmarshal(spec, &read) != nil {
+		return nil, string(spec)
+	}
+	return read.Tags, read.Size
 }

@@ -40,7 +40,13 @@ func (s *shell) observe() *machine.Observation {
 	o := &machine.Observation{
 		Machine: m, Class: w.class, Secret: w.secret, Frozen: w.frozen, NoCluster: w.cluster == nil,
 		NoDrain: w.cluster == nil || w.cluster.drain == nil, NoInitialize: s.noInitialize, Failures: s.failures,
-		Budgeted: w.budget != nil,
+		Budgeted: w.budget != nil, Token: w.tokenUse(),
+	}
+	if w.seen != nil {
+		o.Class = w.seen()
+	}
+	if len(w.fields) > 0 && o.Class != nil {
+		o.VMSpec = pointer(machine.SplitSpec(o.Class, w.fields))
 	}
 	if name := m.Spec.NodeName; name != "" && w.cluster != nil {
 		o.Node = &machine.NodeAnswer{Name: name, Node: w.cluster.cached(name, lag()), Cached: true}
@@ -57,6 +63,7 @@ func (s *shell) reconcile() (plan machine.Plan, gone bool, err error) {
 	}
 	issued := map[string]bool{}
 	for range bound {
+		o.Hold = s.w.hold
 		plan = s.decide(o)
 		switch {
 		case plan.Write != nil:
@@ -143,6 +150,7 @@ func (s *shell) count(was, op *machine.Operation) {
 	case *was == *op:
 	case op.State == machine.StateFailed:
 		s.failures++
+	case op.Stage == machine.StageUpdateVM && op.State == machine.StateProcessing:
 	case op.Stage != machine.StageCreateVM && (op.Kind != machine.OperationInPlaceUpdate || op.Stage != was.Stage):
 		s.failures = 0
 	}
@@ -157,7 +165,7 @@ func (s *shell) carryOut(o *machine.Observation, effect machine.Effect) error {
 	conflict := false
 	err := s.w.port(func() {
 		switch e := effect.(type) {
-		case machine.GetVM, machine.CreateVM, machine.InitializeVM, machine.DeleteVM:
+		case machine.GetVM, machine.CreateVM, machine.InitializeVM, machine.UpdateVM, machine.DeleteVM:
 			s.drive(o, effect)
 		case machine.FindNode:
 			o.Node = &machine.NodeAnswer{Name: e.Name, Node: c.find(m, e.Name), Gone: e.Gone}
@@ -176,8 +184,8 @@ func (s *shell) carryOut(o *machine.Observation, effect machine.Effect) error {
 			o.NodeDeleted = pointer(c.remove(m, e))
 		case *machine.DrainNode, *machine.DetachVolumes:
 			s.drain(o, effect)
-		case machine.AskGrant:
-			o.Grant = s.w.budget(m)
+		default:
+			s.ask(o, effect)
 		}
 	})
 	if err == nil && conflict {
@@ -186,11 +194,29 @@ func (s *shell) carryOut(o *machine.Observation, effect machine.Effect) error {
 	return err
 }
 
+// ask answers a question for leave.
+func (s *shell) ask(o *machine.Observation, effect machine.Effect) {
+	switch effect.(type) {
+	case machine.AskGrant:
+		o.Grant = s.w.budget(o.Machine)
+	case machine.AskCreate:
+		o.CreateTurn = s.w.createTurn(o.Machine)
+	case machine.AskUpdate:
+		o.UpdateTurn = s.w.turnOf(o.Machine)
+	case machine.EnsureToken, machine.RenewToken, machine.RemoveToken:
+		s.w.tokens.call(o, effect)
+	}
+}
+
 // drive makes the call of an effect on the driver.
 func (s *shell) drive(o *machine.Observation, effect machine.Effect) {
 	p, m := s.w.provider, o.Machine
+	p.class = o.Class
 	switch e := effect.(type) {
+	case machine.UpdateVM:
+		o.Updated = pointer(p.call(codes.UpdateMachine, m, e.LastApplied, p.update))
 	case machine.CreateVM:
+		p.token = s.w.tokens.handOut(o)
 		o.Created = pointer(p.call(codes.CreateMachine, m, "", p.create))
 	case machine.InitializeVM:
 		o.Initialized = pointer(p.call(codes.InitializeMachine, m, "", p.initialize))
@@ -277,4 +303,12 @@ func earlier(a, b time.Time) time.Time {
 		return b
 	}
 	return a
+}
+
+// turnOf is the answer to AskUpdate.
+func (w *world) turnOf(m *machine.Machine) *machine.UpdateTurn {
+	if w.turn == nil {
+		return &machine.UpdateTurn{Allowed: true}
+	}
+	return w.turn(m)
 }

@@ -22,13 +22,21 @@ type world struct {
 	class  *machine.Class // nil: it does not exist
 	secret string
 	frozen bool
+	fields []string                                   // that the driver declares
+	seen   func() *machine.Class                      // the class as caches show it; nil: as it is
+	turn   func(*machine.Machine) *machine.UpdateTurn // answers AskUpdate; nil: it is always one's turn
 	// budget answers AskGrant; nil: there is none.
-	budget  func(*machine.Machine) *machine.Grant
-	checker *fsm.Checker
+	budget func(*machine.Machine) *machine.Grant
+	// hold is what slows the machine's class, and createTurn answers AskCreate; nil:
+	// nothing does.
+	hold       *machine.Hold
+	createTurn func(*machine.Machine) *machine.CreateTurn
+	checker    *fsm.Checker
 
 	store    *storeModel
 	provider *providerModel
 	cluster  *clusterModel // nil: there is none
+	tokens   *tokenModel   // nil: none are asked for
 	owner    ownerModel
 
 	calls  int  // port calls made so far

@@ -39,6 +39,8 @@ type Applied struct {
 	// Critical is the critical-components taint as it was last seen on the
 	// node; after an in-place update it is put on again. Zero: never seen.
 	Critical object.Taint
+	// Preserved is what the machine's preservation has put on the node.
+	Preserved PreservedMarks
 }
 
 // Condition types of a node that decisions look at.
@@ -76,7 +78,7 @@ func (n *Node) SpecEqual(o *Node) bool {
 	return n.ProviderID == o.ProviderID && n.Unschedulable == o.Unschedulable &&
 		slices.Equal(n.Taints, o.Taints) && n.Applied.Equal(&o.Applied.NodeTemplate) &&
 		n.Applied.Generation == o.Applied.Generation && n.Applied.Critical == o.Applied.Critical &&
-		n.Applied.Update.equal(&o.Applied.Update) && n.Drain.Equal(o.Drain) &&
+		n.Applied.Update.equal(&o.Applied.Update) && n.Applied.Preserved.equal(&o.Applied.Preserved) && n.Drain.Equal(o.Drain) &&
 		maps.Equal(n.Applied.VirtualCapacity, o.Applied.VirtualCapacity)
 }
 

@@ -22,6 +22,9 @@ type VM struct {
 	NodeName   string
 	LastKnown  string
 	Addresses  []Address
+	// Of is the key of another machine that has recorded ProviderID as its own
+	// VM: the driver is mistaken. Empty: none is known.
+	Of string
 }
 
 // NodeAnswer says what was found under a node name. Node nil: looked, and
@@ -58,9 +61,6 @@ type Observation struct {
 	NoDrain bool
 	// NoInitialize says that this driver is known to have no InitializeMachine.
 	NoInitialize bool
-	// Preserved says that the machine is kept for inspection: the rollout
-	// marks on its node stay as they are, whatever Spec.Marks says.
-	Preserved bool
 	// Fenced says that Machine is the answer to a write made in this pass,
 	// so that it is known not to be stale.
 	Fenced bool
@@ -68,9 +68,15 @@ type Observation struct {
 	// current step; it only lengthens waits.
 	Failures int
 
+	// VMSpec is Class split by the fields that the driver declares, see
+	// SplitSpec. Nil: it declares none, or there is no class. It is shared.
+	VMSpec *VMSpec
+
 	Node *NodeAnswer
 
-	VM, Created, Initialized, VMDeleted *VM
+	VM, Created, Initialized, Updated, VMDeleted *VM
+	// UpdateTurn is asked for before a VM is updated.
+	UpdateTurn *UpdateTurn
 
 	NodeSynced, NodeMarked, NodeDeleted *Outcome
 
@@ -79,6 +85,19 @@ type Observation struct {
 	// time: none is given up for its health without a Grant.
 	Budgeted bool
 	Grant    *Grant
+
+	// Hold says that creations of the machine's class are slowed, as of the
+	// moment of the decision; CreateTurn is the answer to AskCreate. Hold nil: they
+	// are not.
+	Hold       *Hold
+	CreateTurn *CreateTurn
+
+	// Token says whether the class's user data asks for a bootstrap token; it
+	// may be left TokenUnused for a machine whose node has joined once.
+	Token TokenUse
+	// TokenEnsured is how EnsureToken or RenewToken ended, TokenRemoved how
+	// RemoveToken did.
+	TokenEnsured, TokenRemoved *Outcome
 }
 
 // Write is one change of the machine in the store: *Update, *UpdateStatus or *Delete.

@@ -28,6 +28,9 @@ type Policy struct {
 	// to the agent's answer; then it has failed. At least a second; default
 	// 20 min.
 	InPlaceTimeout time.Duration
+	// PreserveTimeout is how long a machine is kept for inspection. At least a
+	// second; default 96 h.
+	PreserveTimeout time.Duration
 	// HookTimeout is how long the hooks on a machine may hold its deletion
 	// back, from its beginning; force by label does not wait for them. Zero:
 	// without end. Not negative; default 2 h.
@@ -54,8 +57,17 @@ type Keys struct {
 	SelectedForUpdate  string // label on a node: it is its turn; users may set it
 	UpdateResult       string // label on a node: the update agent's answer
 	UpdateFailedReason string // annotation on a node: why the agent failed
+	Paused             string // annotation on a machine, "true": it is left as it is; see ConditionPaused
 	PreDrainHook       string // begins annotations on a machine that hold back its drain
 	PreTerminateHook   string // begins annotations on a machine that hold back the deletion of its VM
+	// Replace is the annotation on a machine that asks its set to replace it: it
+	// must be that of the sets' policy. Here, for a VM that can't be updated.
+	Replace string
+
+	// Preserve is the annotation on a machine or its node that asks to keep it
+	// for inspection. PreservedTaint is the key of the taint, with effect
+	// NoSchedule, on the node of one that is kept and failed.
+	Preserve, PreservedTaint string
 
 	// AvoidTaint is the key of the taint, with effect PreferNoSchedule, on
 	// nodes with RolloutMarks.Avoid.
@@ -90,6 +102,7 @@ func DefaultPolicy() *Policy {
 		Unresponsive:    5 * time.Minute,
 		DetachTimeout:   2 * time.Minute,
 		InPlaceTimeout:  20 * time.Minute,
+		PreserveTimeout: 96 * time.Hour,
 		HookTimeout:     2 * time.Hour,
 		NodeConditions:  []string{"KernelDeadlock", NodeReadonlyFilesystem, "DiskPressure", "NetworkUnavailable"},
 		Keys: Keys{
@@ -101,8 +114,13 @@ func DefaultPolicy() *Policy {
 			SelectedForUpdate:  "node.machine.sapcloud.io/selected-for-update",
 			UpdateResult:       "node.machine.sapcloud.io/update-result",
 			UpdateFailedReason: "node.machine.sapcloud.io/update-failed-reason",
-			PreDrainHook:       "pre-drain.millwright.dev/",
-			PreTerminateHook:   "pre-terminate.millwright.dev/",
+			Paused:             "millwright-go/paused",
+			PreDrainHook:       "pre-drain.millwright-go/",
+			PreTerminateHook:   "pre-terminate.millwright-go/",
+			Replace:            "millwright-go/replace",
+
+			Preserve:       "node.machine.sapcloud.io/preserve",
+			PreservedTaint: "node.machine.sapcloud.io/preserved",
 
 			AvoidTaint: "deployment.machine.sapcloud.io/prefer-no-schedule",
 			KeepNode:   "cluster-autoscaler.kubernetes.io/scale-down-disabled",
@@ -126,6 +144,8 @@ func (p *Policy) Validate() error {
 		return object.Invalid("policy.detachTimeout", "must be at least a second")
 	case p.InPlaceTimeout < time.Second:
 		return object.Invalid("policy.inPlaceTimeout", "must be at least a second")
+	case p.PreserveTimeout < time.Second:
+		return object.Invalid("policy.preserveTimeout", "must be at least a second")
 	case p.HookTimeout < 0 || p.HookTimeout > 0 && p.HookTimeout < time.Second:
 		return object.Invalid("policy.hookTimeout", "must be zero or at least a second")
 	case p.QuotaRetry < 0 || p.QuotaRetry > 0 && p.QuotaRetry < time.Second:

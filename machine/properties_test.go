@@ -117,7 +117,8 @@ func TestP17NodesOfOthersAreLeftAlone(t *testing.T) {
 		switch plan.Effect.(type) {
 		case *machine.SyncNode, *machine.MarkNode, machine.DeleteNode, *machine.DrainNode, *machine.DetachVolumes:
 			require.Fail(t, "a node of somebody else's", "%T: %s", plan.Effect, plan.Why)
-		case machine.GetVM, machine.CreateVM, machine.InitializeVM, machine.DeleteVM, machine.FindNode, machine.AskGrant, nil:
+		case machine.GetVM, machine.CreateVM, machine.InitializeVM, machine.DeleteVM, machine.FindNode, machine.AskGrant, machine.AskCreate,
+			machine.EnsureToken, machine.RenewToken, machine.RemoveToken, nil:
 		}
 		_, deletes := plan.Write.(*machine.Delete)
 		require.False(t, deletes, "deleted because of somebody else's node")
@@ -208,7 +209,7 @@ func cloned(o *machine.Observation) *machine.Observation {
 			*vm = &copied
 		}
 	}
-	for _, outcome := range []**machine.Outcome{&c.NodeSynced, &c.NodeMarked, &c.NodeDeleted} {
+	for _, outcome := range []**machine.Outcome{&c.NodeSynced, &c.NodeMarked, &c.NodeDeleted, &c.TokenEnsured, &c.TokenRemoved} {
 		if *outcome != nil {
 			copied := **outcome
 			*outcome = &copied
@@ -255,6 +256,7 @@ func scramble(plan machine.Plan) {
 		for i := range sync.Node.Taints {
 			sync.Node.Taints[i].Key = "blot"
 		}
+		scrambleNode(sync.Node)
 	}
 }
 
@@ -278,4 +280,31 @@ func TestLongestTimeoutsAreNotOver(t *testing.T) {
 	m := w.store.live()
 	assert.True(t, (&machine.Machine{Status: machine.Status{Phase: machine.PhaseRunning, Since: m.Status.Since}}).
 		AvailableAt(math.MaxInt64).After(w.now))
+}
+
+// scrambleNode spoils what else a node leads to.
+func scrambleNode(n *machine.Node) {
+	for _, m := range []map[string]string{n.Annotations, n.Applied.Annotations} {
+		for k := range m {
+			m[k] = "blot"
+		}
+	}
+	for i := range n.Conditions {
+		n.Conditions[i].Type = "blot"
+	}
+	for i := range n.Addresses {
+		n.Addresses[i].Type = "blot"
+	}
+	for i := range n.Finalizers {
+		n.Finalizers[i] = "blot"
+	}
+	for i := range n.Applied.Taints {
+		n.Applied.Taints[i].Key = "blot"
+	}
+	if n.Owner != nil {
+		n.Owner.Name = "blot"
+	}
+	if n.Drain != nil {
+		n.Drain.Fenced = !n.Drain.Fenced
+	}
 }

@@ -137,7 +137,7 @@ func (d *decision) askForNode() (Plan, bool) {
 	default:
 		return d.stageFailed(StageGetVMStatus, vm.Outcome), !d.forced()
 	}
-	if vm.NodeName == "" {
+	if vm.NodeName == "" || vm.Of != "" {
 		return Plan{}, false
 	}
 	changed := d.m.Clone()
@@ -240,9 +240,12 @@ func (d *decision) deleteNode() Plan {
 
 // release lets the record go.
 func (d *decision) release() Plan {
+	if plan, busy := d.removeToken(); busy && !d.neverCreated() {
+		return plan
+	}
 	changed := d.m.Clone()
 	changed.RemoveFinalizer(Finalizer)
-	plan := Plan{Write: &Update{changed}, Why: Why{Reason: ReasonReleased}}
+	plan := Plan{Write: &Update{changed}, Why: Why{Reason: ReasonReleased}, Warn: d.tokenLeft()}
 	from := string(d.m.Status.LastOperation.Stage)
 	to, _ := deletions.Next(from, EventReleased)
 	plan.Moves[0] = Move{deletions.Name, from, EventReleased, to}
@@ -284,16 +287,27 @@ func (d *decision) withoutClass(stage Stage) Plan {
 	return d.stageFailed(stage, Outcome{codes.PreconditionFailed, why.String()})
 }
 
+// forceAnyway is when force becomes due whatever the node says.
+func (d *decision) forceAnyway() time.Time {
+	if d.forcedByLabel() {
+		return d.m.DeletedAt
+	}
+	return d.after(d.m.DeletedAt, d.p.drainTimeout(d.m))
+}
+
+// hearsay tells whether force is due only by what a cache says of the node. One
+// that answers again may run its pods, and write to its volumes.
+func (d *decision) hearsay() bool {
+	return d.o.Node.Cached && d.forced() && d.now.Before(d.forceAnyway())
+}
+
 // forced tells whether this deletion may disregard what would hold it back.
 func (d *decision) forced() bool { return !d.now.Before(d.forceAt()) }
 
 // forceAt is when force becomes due: at once by label, else when the deletion
 // is older than the drain timeout or the node has not answered for long.
 func (d *decision) forceAt() time.Time {
-	if d.forcedByLabel() {
-		return d.m.DeletedAt
-	}
-	at := d.after(d.m.DeletedAt, d.p.drainTimeout(d.m))
+	at := d.forceAnyway()
 	if d.o.Node == nil || d.o.Node.Node == nil || d.isForeign() {
 		return at
 	}

@@ -11,15 +11,18 @@ import (
 
 // after is the first moment at which d has certainly passed since a persisted
 // time, which lost its fraction of a second, or since the clocks were
-// restarted if that was later.
+// restarted, or a pause ended, if that was later.
 func (d *decision) after(base time.Time, wait time.Duration) time.Time {
 	return d.since(base).Add(wait).Add(time.Second)
 }
 
-// since is a persisted time, or when the clocks were restarted if that was later.
+// since is a persisted time, or when the clocks were restarted, or a pause
+// ended, if that was later.
 func (d *decision) since(base time.Time) time.Time {
-	if d.m.Status.ClockFrom.After(base) {
-		return d.m.Status.ClockFrom
+	for _, from := range [...]time.Time{d.m.Status.ClockFrom, d.m.Status.ResumedAt} {
+		if from.After(base) {
+			base = from
+		}
 	}
 	return base
 }

@@ -31,6 +31,18 @@ func (s *story) waits(most int) {
 	}
 }
 
+// silenced has a machine with such pods be deleted, and its kubelet fall silent amid
+// its drain.
+func (s *story) silenced(pods int) *drainModel {
+	s.toRunning()
+	d := s.drains(pods, time.Hour, 0)
+	s.doomed()
+	s.run()
+	s.cluster.ready(node, object.Unknown)
+	s.later(time.Minute, "the kubelet stops reporting")
+	return d
+}
+
 // drainStories are about the pods and volumes of a node that goes.
 var drainStories = map[string]func(*story){
 	"drain of an empty node": func(s *story) {
@@ -72,13 +84,34 @@ var drainStories = map[string]func(*story){
 		s.later(time.Second, "the label force-deletion is set")
 	},
 	"drain forced by a node that does not answer": func(s *story) {
-		s.toRunning()
-		s.drains(2, time.Hour, 0)
-		s.doomed()
-		s.run()
-		s.cluster.ready(node, object.Unknown)
-		s.later(time.Minute, "the kubelet stops reporting")
+		s.silenced(2)
 		s.waits(3)
+	},
+	"drain not forced by what a cache still says": func(s *story) {
+		s.silenced(2)
+		s.cluster.ready(node, object.True)
+		machines := true
+		s.shell.lag = func() (lag int) {
+			if machines = !machines; machines {
+				lag = 1 // of the node
+			}
+			return lag
+		}
+		s.later(5*time.Minute, "the kubelet reports again; the cache does not know")
+	},
+	"node that answers again before its volumes are detached": func(s *story) {
+		d := s.silenced(1)
+		d.volumes, d.held = 1, time.Hour
+		s.wait()
+		s.cluster.ready(node, object.True)
+		s.later(time.Minute, "the kubelet reports again")
+		d.volumes = 0
+		s.later(time.Second, "it has let go of them")
+	},
+	"detachment that has had its time needs no word of the node": func(s *story) {
+		d := s.silenced(1)
+		d.volumes, d.held = 1, time.Hour
+		s.waits(2)
 	},
 	"drain that fails and is tried again": func(s *story) {
 		s.toRunning()
@@ -116,6 +149,14 @@ var drainStories = map[string]func(*story){
 		s.doomed()
 		s.run()
 		s.waits(3)
+	},
+	"volumes that nobody may detach": func(s *story) {
+		s.toRunning()
+		d := s.drains(0, 0, 1)
+		d.volumes, d.held, d.refused = 1, time.Hour, "attachment a could not be deleted: no leave to delete"
+		s.edit(func(m *machine.Machine) { m.Labels = map[string]string{"force-deletion": "true"} })
+		s.doomed()
+		s.run()
 	},
 	"volumes whose detaching fails": func(s *story) {
 		s.toRunning()

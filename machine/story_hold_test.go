@@ -10,29 +10,29 @@ import (
 var holdStories = map[string]func(*story){
 	"hook before the drain": func(s *story) {
 		s.toRunning()
-		s.hook("pre-drain.millwright.dev/backup", "pre-drain.millwright.dev/audit")
+		s.hook("pre-drain.millwright-go/backup", "pre-drain.millwright-go/audit")
 		s.doomed()
 		s.run()
-		s.unhook("pre-drain.millwright.dev/audit")
-		s.unhook("pre-drain.millwright.dev/backup")
+		s.unhook("pre-drain.millwright-go/audit")
+		s.unhook("pre-drain.millwright-go/backup")
 	},
 	"hook before the VM goes": func(s *story) {
 		s.toRunning()
-		s.hook("pre-terminate.millwright.dev/wipe")
+		s.hook("pre-terminate.millwright-go/wipe")
 		s.doomed()
 		s.run()
-		s.unhook("pre-terminate.millwright.dev/wipe")
+		s.unhook("pre-terminate.millwright-go/wipe")
 	},
 	"hook that nobody takes off": func(s *story) {
 		s.toRunning()
-		s.hook("pre-drain.millwright.dev/forgotten")
+		s.hook("pre-drain.millwright-go/forgotten")
 		s.doomed()
 		s.run()
 		s.wait()
 	},
 	"hook and a deletion by force": func(s *story) {
 		s.toRunning()
-		s.hook("pre-drain.millwright.dev/backup", "pre-terminate.millwright.dev/wipe")
+		s.hook("pre-drain.millwright-go/backup", "pre-terminate.millwright-go/wipe")
 		s.doomed()
 		s.run()
 		s.say("somebody forces it")
@@ -44,9 +44,9 @@ var holdStories = map[string]func(*story){
 		s.drains(1, 5*time.Minute, 0)
 		s.doomed()
 		s.run()
-		s.hook("pre-terminate.millwright.dev/wipe")
+		s.hook("pre-terminate.millwright-go/wipe")
 		s.waits(1)
-		s.unhook("pre-terminate.millwright.dev/wipe")
+		s.unhook("pre-terminate.millwright-go/wipe")
 	},
 }
 

@@ -133,6 +133,8 @@ func answerTo(o *machine.Observation, effect machine.Effect) string {
 		return vm(o.Created)
 	case machine.InitializeVM:
 		return vm(o.Initialized)
+	case machine.UpdateVM:
+		return vm(o.Updated)
 	case machine.DeleteVM:
 		return vm(o.VMDeleted)
 	case machine.FindNode:
@@ -150,6 +152,21 @@ func answerTo(o *machine.Observation, effect machine.Effect) string {
 		return drainAnswer(o.Drain)
 	case *machine.DetachVolumes:
 		return drainAnswer(o.Detach)
+	}
+	return permission(o, effect)
+}
+
+// permission is how a question for leave was answered.
+func permission(o *machine.Observation, effect machine.Effect) string {
+	switch effect.(type) {
+	case machine.EnsureToken, machine.RenewToken:
+		return o.TokenEnsured.Code.Contract()
+	case machine.RemoveToken:
+		return o.TokenRemoved.Code.Contract()
+	case machine.AskUpdate:
+		return map[bool]string{true: "now", false: "not yet"}[o.UpdateTurn.Allowed]
+	case machine.AskCreate:
+		return map[bool]string{true: "given", false: "not given"}[o.CreateTurn.Given]
 	case machine.AskGrant:
 		return map[bool]string{true: "allowed", false: "refused"}[o.Grant.Allowed]
 	}
@@ -222,7 +239,8 @@ func TestStories(t *testing.T) {
 }
 
 var allStories = []map[string]func(*story){
-	creationStories, healthStories, deletionStories, driverStories, drainStories, updateStories, holdStories,
+	creationStories, healthStories, deletionStories, driverStories, drainStories, updateStories, holdStories, pauseStories, hotStories,
+	preserveStories,
 }
 
 // Each file belongs to a story.

@@ -20,12 +20,23 @@ func (d *decision) sync(n *Node, joining bool) Plan {
 	if d.behind(n) {
 		return d.fence(n)
 	}
-	want := n.Clone()
+	want := n.toApply()
 	d.apply(want, joining)
 	return Plan{
 		Effect: &SyncNode{Node: want, Spec: true, Capacity: !d.capacityInLine(n)},
 		Why:    Why{Reason: ReasonSyncNode, Name: n.Name},
 	}
+}
+
+// toApply is a clone, but for what apply replaces anyway.
+func (n *Node) toApply() *Node {
+	c := *n
+	meta := object.Meta{Finalizers: n.Finalizers, Owner: n.Owner}
+	meta = meta.CloneMeta()
+	c.Finalizers, c.Owner = meta.Finalizers, meta.Owner
+	c.Conditions, c.Addresses = slices.Clone(n.Conditions), slices.Clone(n.Addresses)
+	c.Drain = n.Drain.Clone()
+	return &c
 }
 
 // undone tells whether the node was written, and something else keeps changing
@@ -66,7 +77,7 @@ func (d *decision) syncLater(plan Plan, n *Node) Plan {
 // record is not compared while its generation vouches for it.
 func (d *decision) inLine(n *Node, joining bool) bool {
 	key := d.p.Keys.NodeMachine
-	if key != "" && d.owner != d.m.Name || !n.HasFinalizer(Finalizer) || joining && n.hasTaint(d.p.Keys.NotReadyTaint) {
+	if key != "" && d.owner != d.m.Name || !n.HasFinalizer(NodeFinalizer) || joining && n.hasTaint(d.p.Keys.NotReadyTaint) {
 		return false
 	}
 	last := &n.Applied
@@ -79,7 +90,7 @@ func (d *decision) inLine(n *Node, joining bool) bool {
 			return false
 		}
 	}
-	return d.marksInLine(n) && d.templateInLine(n, vouched, due)
+	return d.marksInLine(n) && d.preservedInLine(n) && d.templateInLine(n, vouched, due)
 }
 
 // templateInLine tells whether the template is on the node as it was recorded.
@@ -144,8 +155,10 @@ func (d *decision) startup(t object.Taint) bool {
 	return t.Key != "" && t.Key == d.p.Keys.NotReadyTaint
 }
 
-// apply changes a copy of a node into what it should be.
+// apply changes a node into what it should be. It replaces the maps of labels,
+// annotations and capacity, the taints, and the record of what was applied.
 func (d *decision) apply(n *Node, joining bool) {
+	d.dropKept(n)
 	due := d.due(n)
 	t := d.marked(due)
 	n.Labels = merge(n.Labels, n.Applied.Labels, t.Labels)
@@ -153,20 +166,21 @@ func (d *decision) apply(n *Node, joining bool) {
 	n.Capacity = merge(n.Capacity, n.Applied.VirtualCapacity, d.virtualCapacity())
 	n.Taints = mergeTaints(n.Taints, without(n.Applied.Taints, d.startup), without(t.Taints, d.startup))
 	n.Applied = Applied{
-		NodeTemplate: t.Clone(), VirtualCapacity: maps.Clone(d.virtualCapacity()), Generation: d.m.Generation,
-		Update: n.Applied.Update, Critical: n.Applied.Critical,
+		NodeTemplate: t, VirtualCapacity: maps.Clone(d.virtualCapacity()), Generation: d.m.Generation,
+		Update: n.Applied.Update, Critical: n.Applied.Critical, Preserved: n.Applied.Preserved,
 	}
 	if d.m.Spec.Marks == (RolloutMarks{}) && due != (made{}) {
 		n.Applied.Generation = 0 // a preserved machine's marks, which are to go once it is not preserved any more
 	}
 	if key := d.p.Keys.NodeMachine; key != "" {
-		n.Labels = merge(n.Labels, nil, map[string]string{key: d.m.Name})
+		n.Labels[key] = d.m.Name
 	}
 	if joining {
 		n.Taints = without(n.Taints, d.startup)
 	}
 	d.applyMarks(n)
-	n.AddFinalizer(Finalizer)
+	d.applyPreserved(n)
+	n.AddFinalizer(NodeFinalizer)
 }
 
 // merge removes from have what was applied last and is not wanted any more,

@@ -179,3 +179,41 @@ func TestP17DeletionOfOthersNodesIsNotFollowed(t *testing.T) {
 		require.False(t, deletes)
 	})
 }
+
+// P27: a node that is to be written is the plan's own, whatever is on it, and
+// what is not to be changed is on it as it was.
+func TestSyncedNodeIsAClone(t *testing.T) {
+	m := &machine.Machine{Meta: object.Meta{
+		Key: object.Key{Namespace: "fleet", Name: "m-1"}, UID: "u", Version: "1", Generation: 1, Finalizers: []string{machine.Finalizer},
+	}}
+	m.Spec.Class.Name, m.Spec.ProviderID, m.Spec.NodeName = "small", "p://1", "m-1"
+	m.Spec.NodeTemplate = machine.NodeTemplate{
+		Labels: map[string]string{"a": "1"}, Annotations: map[string]string{"b": "1"}, Taints: []object.Taint{{Key: "c", Effect: object.NoSchedule}},
+	}
+	m.Status.Phase, m.Status.Since = machine.PhaseRunning, epoch
+	n := &machine.Node{Meta: object.Meta{
+		Key: object.Key{Name: "m-1"}, UID: "n", Version: "1", CreatedAt: epoch, Finalizers: []string{machine.NodeFinalizer, "other"},
+		Labels:      map[string]string{machine.DefaultPolicy().Keys.NodeMachine: "m-1", "x": "1"},
+		Annotations: map[string]string{"x": "1", machine.DefaultPolicy().Keys.KeepNode: "true"}, Owner: &object.Owner{Name: "pool"},
+	}, ProviderID: "p://1"}
+	n.Applied.Preserved.Kept = true // not any more
+	n.Taints = []object.Taint{{Key: "x"}}
+	n.Conditions = []object.Condition{{Type: machine.NodeReady, Status: object.True}}
+	n.Addresses = []machine.Address{{Type: "InternalIP", Value: "10.0.0.1"}}
+	n.Capacity = map[string]string{"cpu": "4"}
+	n.Drain = &machine.DrainRecord{Since: epoch}
+	m.Status.Conditions, m.Status.Addresses = slices.Clone(n.Conditions), slices.Clone(n.Addresses)
+	o := &machine.Observation{Machine: m, Class: &machine.Class{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: "small"}}}, Node: &machine.NodeAnswer{Name: "m-1", Node: n}}
+	kept := n.Clone()
+	plan, err := machine.Decide(o, machine.DefaultPolicy(), epoch)
+	require.NoError(t, err)
+	sync, ok := plan.Effect.(*machine.SyncNode)
+	require.True(t, ok, "%+v", plan)
+	got := sync.Node.Clone()
+	require.Equal(t, "1", got.Labels["a"])
+	require.Equal(t, map[string]string{"x": "1", "b": "1"}, got.Annotations)
+	got.Labels, got.Annotations, got.Taints, got.Applied, got.Drain = kept.Labels, kept.Annotations, kept.Taints, kept.Applied, kept.Drain
+	require.Equal(t, kept, got)
+	scramble(plan)
+	require.Equal(t, kept, n)
+}

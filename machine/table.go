@@ -146,6 +146,7 @@ func newPhaseTable() *Table {
 	add(PhasePending, EventJoined, PhaseRunning, "the node is healthy and ready for workload")
 	add(PhaseRunning, EventUnhealthy, PhaseUnknown, "the health clock starts")
 	add(PhaseUnknown, EventRecovered, PhaseRunning, "the node is healthy again")
+	add(PhaseFailed, EventRecovered, PhaseRunning, "kept for inspection, and the node is healthy again")
 	add(PhaseUnknown, EventHealthTimeout, PhaseFailed, "unhealthy for too long")
 	add(PhaseInPlaceUpdateFailed, EventHealthTimeout, PhaseFailed, "unhealthy for too long after a failed update")
 	add(PhaseRunning, EventSelected, PhaseInPlaceUpdating, "the node is taken out of service, drained, and updated by an agent")

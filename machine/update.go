@@ -53,7 +53,7 @@ func (d *decision) outdated() bool {
 func (d *decision) updateStep(n *Node, healthy bool) (Plan, bool) {
 	switch d.m.Status.Phase {
 	case PhaseRunning:
-		if healthy && d.selected(n) {
+		if healthy && d.selected(n) && !d.preserved() && n.Applied.Preserved == (PreservedMarks{}) {
 			return d.begin(n), true
 		}
 	case PhaseInPlaceUpdateFailed:

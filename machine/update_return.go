@@ -52,7 +52,8 @@ func (d *decision) backInService(n *Node) Plan {
 func (d *decision) returned(name string, n *Node) Plan {
 	op := d.operation(OperationInPlaceUpdate, StateSuccessful, StageInService)
 	op.Message = "node " + name + " is updated and in service"
-	return d.settleStatus(d.advance(EventReturned, StageUpdateSuccessful, EventReturned, Why{Reason: ReasonReturned, Name: name}, op), n)
+	plan := d.advance(EventReturned, StageUpdateSuccessful, EventReturned, Why{Reason: ReasonReturned, Name: name}, op)
+	return d.settleStatus(d.noteAgent(plan), n)
 }
 
 // awaitRecovery waits for an updated node to become healthy, for as long as a
@@ -65,7 +66,7 @@ func (d *decision) awaitRecovery(n *Node, ill Why) Plan {
 	if !forever && !d.now.Before(at) {
 		op := d.operation(OperationHealthCheck, StateProcessing, StageNone)
 		op.Message = ill.String()
-		return d.settleStatus(d.advance(EventUnhealthy, StageUpdateSuccessful, EventUnhealthy, ill, op), n)
+		return d.settleStatus(d.noteAgent(d.advance(EventUnhealthy, StageUpdateSuccessful, EventUnhealthy, ill, op)), n)
 	}
 	if n != nil {
 		if plan, busy := d.adjust(n, false); busy {

@@ -15,10 +15,15 @@ const (
 	ReasonSpecInvalid      Reason = "SpecInvalid"
 	ReasonSpecValid        Reason = "SpecValid"
 	ReasonFrozen           Reason = "Frozen"
+	ReasonPaused           Reason = "Paused"
+	ReasonResumed          Reason = "Resumed"
+	ReasonOddPause         Reason = "PauseUnreadable"
 	ReasonFinalizer        Reason = "FinalizerAdded"
 	ReasonAskVM            Reason = "AskVM"
 	ReasonFence            Reason = "CreateAnnounced"
 	ReasonCreate           Reason = "Create"
+	ReasonHeld             Reason = "CreationHeld"
+	ReasonAskCreate        Reason = "AskCreate"
 	ReasonFound            Reason = "VMFound"
 	ReasonCreated          Reason = "VMCreated"
 	ReasonNodeNamed        Reason = "NodeNamed"
@@ -55,6 +60,16 @@ const (
 	ReasonForeignNode      Reason = "NodeOfAnotherMachine"
 	ReasonNodeDeletion     Reason = "NodeBeingDeleted"
 	ReasonFailed           Reason = "AwaitingReplacement"
+	ReasonPreserve         Reason = "Preserved"
+	ReasonPreserved        Reason = "KeptForInspection"
+	ReasonPreserveExpired  Reason = "PreservationExpired"
+	ReasonPreserveStopped  Reason = "PreservationStopped"
+	ReasonPreserveNoted    Reason = "PreservationNoted"
+	ReasonPreserveUnknown  Reason = "PreservationUnknown"
+	ReasonPreserveDrain    Reason = "DrainOfPreservedFailed"
+	ReasonPreserveDraining Reason = "DrainingPreserved"
+	ReasonTellPreserved    Reason = "TellPreserved"
+	ReasonPreserveUntold   Reason = "TellPreservedFailed"
 	ReasonUpdating         Reason = "InPlaceUpdate"
 	ReasonSelected         Reason = "SelectedForUpdate"
 	ReasonUpdateFence      Reason = "RecordConfirmed"
@@ -97,14 +112,33 @@ const (
 	ReasonDrainGivenUp     Reason = "DrainGivenUp"
 	ReasonDetach           Reason = "DetachVolumes"
 	ReasonDetaching        Reason = "Detaching"
+	ReasonNoForce          Reason = "NoForce"
 	ReasonDetached         Reason = "VolumesDetached"
 	ReasonDetachFailed     Reason = "DetachFailed"
+	ReasonDetachBlocked    Reason = "DetachBlocked"
 	ReasonDetachTimeout    Reason = "DetachTimeout"
 	ReasonDeleteVM         Reason = "DeleteVM"
 	ReasonDeleteNode       Reason = "DeleteNode"
 	ReasonDeleteFailed     Reason = "DeleteFailed"
 	ReasonReleased         Reason = "Deleted"
 	ReasonClassGone        Reason = "ClassMissing"
+	ReasonSpecTaken        Reason = "VMSpecTaken"
+	ReasonSpecNoted        Reason = "VMSpecNoted"
+	ReasonSpecFixed        Reason = "ClassChangedOtherwise"
+	ReasonAskUpdate        Reason = "AskUpdate"
+	ReasonAwaitTurn        Reason = "AwaitTurn"
+	ReasonUpdateAnnounced  Reason = "VMUpdateAnnounced"
+	ReasonUpdateVM         Reason = "UpdateVM"
+	ReasonVMUpdated        Reason = "VMUpdated"
+	ReasonVMUpdateFailed   Reason = "VMUpdateFailed"
+	ReasonUpdateNoVM       Reason = "VMToUpdateMissing"
+	ReasonUpdateRefused    Reason = "VMUpdateRefused"
+	ReasonUpdateReplace    Reason = "ReplaceInsteadOfUpdate"
+	ReasonEnsureToken      Reason = "EnsureToken"
+	ReasonRenewToken       Reason = "RenewToken"
+	ReasonRemoveToken      Reason = "RemoveToken"
+	ReasonTokenLeft        Reason = "TokenNotDeleted"
+	ReasonTokenNotRenewed  Reason = "TokenNotRenewed"
 )
 
 // Why is the reason of one decision with what it was seen in. Values are
@@ -121,10 +155,15 @@ var sentences = map[Reason]string{
 	ReasonSpecInvalid:      "{name} {detail}; waiting for a change",
 	ReasonSpecValid:        "the spec is valid again",
 	ReasonFrozen:           "frozen: nothing is created or judged",
+	ReasonPaused:           "paused by annotation {name}: nothing is done, judged or deleted",
+	ReasonResumed:          "paused no more: all waits begin anew",
+	ReasonOddPause:         "annotation {name} says {detail}, which is neither true nor false: not paused",
 	ReasonFinalizer:        "finalizer added, so that the record outlives the VM",
 	ReasonAskVM:            "asking the provider whether the VM exists",
 	ReasonFence:            "about to create the VM",
 	ReasonCreate:           "the provider has no VM of this name: creating it",
+	ReasonHeld:             "{detail}: not tried before its turn; looking again in {for}",
+	ReasonAskCreate:        "{detail}: asking whether this machine may be tried next",
 	ReasonFound:            "adopting VM {name}, which the provider has already",
 	ReasonCreated:          "created VM {name}",
 	ReasonNodeNamed:        "the name of its node is {name}",
@@ -161,6 +200,16 @@ var sentences = map[Reason]string{
 	ReasonForeignNode:      "node {name} carries the name of machine {detail}: left alone",
 	ReasonNodeDeletion:     "node {name} is being deleted, and its machine with it",
 	ReasonFailed:           "failed; waiting to be replaced",
+	ReasonPreserve:         "kept for inspection for {for}, as {detail} asks",
+	ReasonPreserved:        "failed, and kept for inspection as {detail} asks; {for} left",
+	ReasonPreserveExpired:  "was kept for inspection for {for}: that is over",
+	ReasonPreserveStopped:  "not kept for inspection any more: asked for now is {detail}",
+	ReasonPreserveNoted:    "noting that annotation {name} says {detail}",
+	ReasonPreserveUnknown:  "annotation {name} is unknown: {detail}; it changes nothing",
+	ReasonPreserveDrain:    "node {name}, kept for inspection, could not be drained: {code}: {detail}",
+	ReasonPreserveDraining: "node {name}, kept for inspection, is not empty yet: {detail}; {for} left",
+	ReasonTellPreserved:    "telling on node {name} whether it is kept for inspection: {detail}",
+	ReasonPreserveUntold:   "what is said of its preservation on node {name} could not be written, or did not stay: {code} {detail}",
 	ReasonUpdating:         "an in-place update is under way: no verdict",
 	ReasonSelected:         "its turn for an in-place update: node {name} is taken out of service",
 	ReasonUpdateFence:      "making sure that this record is not an old one before node {name} is changed",
@@ -202,14 +251,33 @@ var sentences = map[Reason]string{
 	ReasonDrainedByForce:   "node {name} is drained by force",
 	ReasonDrainGivenUp:     "node {name} could not be emptied even by force: {detail}; going on",
 	ReasonDetach:           "detaching the volumes of node {name}",
+	ReasonNoForce:          "force is not due any more: waiting for the volumes of node {name} to come off by themselves",
 	ReasonDetaching:        "volumes are still attached to node {name}: {detail}; {for} left",
 	ReasonDetached:         "no volume is attached to node {name} any more",
 	ReasonDetachFailed:     "volumes of node {name} could not be detached: {code}: {detail}",
+	ReasonDetachBlocked:    "volumes are still attached to node {name}: {detail}",
 	ReasonDetachTimeout:    "volumes are still attached to node {name} after {for}; going on",
 	ReasonDeleteVM:         "deleting VM {name}",
 	ReasonDeleteNode:       "deleting node {name}",
 	ReasonDeleteFailed:     "deletion failed in {name}: {code}: {detail}",
 	ReasonReleased:         "VM and node are gone: letting the record go",
+	ReasonSpecTaken:        "nothing is known of what the VM was made from: taking it to be as class {name} says now",
+	ReasonSpecNoted:        "the VM is as class {name} says: noting it in terms of what can be updated now",
+	ReasonSpecFixed:        "class {name} has changed in what can't be changed on a VM that exists: the VM stays as it was made",
+	ReasonAskUpdate:        "VM {name} is not as its class says: asking whether it may be changed now",
+	ReasonAwaitTurn:        "VM {name} is to be changed, but {detail}",
+	ReasonUpdateAnnounced:  "about to change VM {name}",
+	ReasonUpdateVM:         "changing VM {name} to what its class says",
+	ReasonVMUpdated:        "VM {name} is changed",
+	ReasonVMUpdateFailed:   "VM {name} could not be changed: {code}: {detail}",
+	ReasonUpdateNoVM:       "VM {name}, which was to be changed, is gone: the machine's health decides",
+	ReasonUpdateRefused:    "VM {name} can't be changed, and nobody would replace its machine: it stays as it is",
+	ReasonUpdateReplace:    "VM {name} can't be changed: asking for its machine to be replaced",
+	ReasonEnsureToken:      "making sure of a bootstrap token for the next {for}",
+	ReasonRenewToken:       "making sure that its bootstrap token, if it has one, lasts for the next {for}",
+	ReasonRemoveToken:      "its bootstrap token is not needed any more: deleting it",
+	ReasonTokenLeft:        "its bootstrap token could not be deleted and is left to expire: {code}: {detail}",
+	ReasonTokenNotRenewed:  "its bootstrap token could not be prolonged: {code}: {detail}",
 	ReasonClassGone:        "class {name} is gone, and the provider can't be called without it",
 }
 

@@ -62,7 +62,7 @@ func (d *decision) keep() Plan {
 		return Plan{Why: Why{Reason: ReasonNotKept, Name: d.o.Key.Name}}
 	}
 	why := Why{Name: d.o.Key.Name, Users: d.o.Users}
-	step := hold(&c.Meta, d.o.Users.any(), d.o.Live)
+	step := hold(&c.Meta, machine.Finalizer, d.o.Users.any(), d.o.Live)
 	plan := Plan{}
 	switch step {
 	case stepNone:
@@ -80,10 +80,10 @@ func (d *decision) keep() Plan {
 		why.Reason, plan.ReadLive = ReasonReadUsers, true
 	case stepAdd:
 		why.Reason = ReasonFinalizer
-		plan.Write = &Update{withFinalizer(c)}
+		plan.Write = &Update{withFinalizer(c, machine.Finalizer)}
 	case stepRemove:
 		why.Reason = ReasonReleased
-		plan.Write = &Update{withoutFinalizer(c)}
+		plan.Write = &Update{withoutFinalizer(c, machine.Finalizer)}
 	}
 	plan.Why = why
 	return plan
@@ -102,8 +102,8 @@ const (
 )
 
 // hold compares what an object carries with what it should.
-func hold(m *object.Meta, used, live bool) step {
-	has := m.HasFinalizer(machine.Finalizer)
+func hold(m *object.Meta, finalizer string, used, live bool) step {
+	has := m.HasFinalizer(finalizer)
 	switch {
 	case used && has && m.Deleted():
 		return stepHeld
@@ -119,14 +119,14 @@ func hold(m *object.Meta, used, live bool) step {
 	return stepRemove
 }
 
-func withFinalizer[T object.Object[T]](o T) T {
+func withFinalizer[T object.Object[T]](o T, finalizer string) T {
 	c := o.Clone()
-	c.ObjectMeta().AddFinalizer(machine.Finalizer)
+	c.ObjectMeta().AddFinalizer(finalizer)
 	return c
 }
 
-func withoutFinalizer[T object.Object[T]](o T) T {
+func withoutFinalizer[T object.Object[T]](o T, finalizer string) T {
 	c := o.Clone()
-	c.ObjectMeta().RemoveFinalizer(machine.Finalizer)
+	c.ObjectMeta().RemoveFinalizer(finalizer)
 	return c
 }

@@ -9,7 +9,7 @@ import (
 
 // MigratedFrom is the annotation of a class that says which older kind it was
 // made from, as ClassRef.GroupKind spells it.
-const MigratedFrom = "machine.sapcloud.io/migrated-from"
+const MigratedFrom = "millwright-go/migrated-from"
 
 // Policy is what is to be done about classes. The zero Policy: nothing.
 type Policy struct {

@@ -37,7 +37,7 @@ func DecideSecret(o *SecretObservation, p *Policy) (SecretPlan, error) {
 		return SecretPlan{Why: why}, nil
 	}
 	plan := SecretPlan{}
-	switch hold(&o.Secret.Meta, o.Classes > 0, o.Live) {
+	switch hold(&o.Secret.Meta, machine.SecretFinalizer, o.Classes > 0, o.Live) {
 	case stepNone:
 		why.Reason = ReasonSecretKept
 		if o.Classes <= 0 {
@@ -53,10 +53,10 @@ func DecideSecret(o *SecretObservation, p *Policy) (SecretPlan, error) {
 		why.Reason, plan.ReadLive = ReasonReadClasses, true
 	case stepAdd:
 		why.Reason = ReasonSecretFinalizer
-		plan.Update = withFinalizer(o.Secret)
+		plan.Update = withFinalizer(o.Secret, machine.SecretFinalizer)
 	case stepRemove:
 		why.Reason = ReasonSecretReleased
-		plan.Update = withoutFinalizer(o.Secret)
+		plan.Update = withoutFinalizer(o.Secret, machine.SecretFinalizer)
 	}
 	plan.Why = why
 	return plan, nil

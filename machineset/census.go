@@ -20,18 +20,28 @@ type census struct {
 	differing   []difference
 
 	present int // not being deleted, no strays: what the status counts
-	failed  int // of these, in phase Failed
+	failed  int // of these, in phase Failed and to be replaced
 	active  int // of these, all others
 
 	fullyLabeled, ready, available int
 	nextAvailable                  time.Time // of ready machines; zero: none is waiting
 
+	stillborn int       // of failed, those that never ran
+	latest    int64     // the highest number among them
+	joined    time.Time // when the last ready machine came to run; zero: not looked for
+	unmade    int       // of active, those that have no VM yet
+
 	failing    lowest // machines whose last operation failed, by name
 	victims    lowest // active machines, in the order in which they would go
 	replaced   lowest // failed machines, likewise
 	requests   requests
+	expiries   expiries
+	spared     spared
+	preserved  int // kept for inspection, whatever their phase
+	preserving preserving
 	ordinals   []int64 // of machines with names from the open reservation
 	unanswered int64   // names of the open reservation that nothing is known of
+	parting    bool    // a machine with such a name is about to go
 }
 
 // difference is what of the template has to be applied to a machine.
@@ -63,19 +73,12 @@ func (d *decision) survey() {
 		d.chosen = d.s.Spec.chosen()
 	}
 	arriving, leaving := d.handover()
-	open := d.s.Reservation.Reserved > d.s.Reservation.Settled
-	if open {
-		d.prefix = d.s.namePrefix()
-	}
 	for _, m := range d.o.Machines {
 		if m == nil || !m.OwnedBy(d.s.UID) {
 			continue
 		}
 		c.owned++
 		delete(arriving, m.Name)
-		if open {
-			d.noteOrdinal(m.Name)
-		}
 		switch {
 		case m.Deleted():
 			c.terminating++
@@ -84,7 +87,10 @@ func (d *decision) survey() {
 		}
 	}
 	c.arriving = len(arriving)
-	d.countUnanswered()
+	d.admitExpired()
+	if d.s.Reservation.Reserved > d.s.Reservation.Settled {
+		d.countUnanswered(leaving)
+	}
 }
 
 // wanted is how many machines there should be.
@@ -109,10 +115,40 @@ func (v *surveyor) visit(m *machine.Machine) {
 		c.strays = appendUpTo(c.strays, m, v.p.Burst)
 		return
 	}
-	c.present++
 	if full {
 		c.fullyLabeled++
 	}
+	v.note(m)
+	victims, available, spared := &c.victims, false, v.spares(m)
+	if m.Status.Phase != machine.PhaseFailed || spared || v.keeps(m) {
+		c.active++
+		if v.o.Hold != nil && unmade(m) {
+			c.unmade++
+		}
+		available = v.countReady(m)
+		if !spared {
+			v.visitAge(m, available, v.visitRequest(m, available))
+		}
+	} else {
+		c.failed++
+		v.countStillborn(m)
+		if !v.s.Deleted() {
+			victims = &c.replaced
+		}
+	}
+	available = available && m.Spec.InPlace != machine.InPlaceSelected
+	switch {
+	case spared:
+		c.spared.add(m, available)
+	case victims.limit > 0:
+		victims.offer(v.rank(m, available))
+	}
+}
+
+// note takes down what is of interest whatever the machine's phase.
+func (v *surveyor) note(m *machine.Machine) {
+	c := &v.census
+	c.present++
 	if m.Status.LastOperation.State == machine.StateFailed {
 		c.failing.offer(ranked{machine: m})
 	}
@@ -121,20 +157,7 @@ func (v *surveyor) visit(m *machine.Machine) {
 			c.differing = append(c.differing, difference{m, what})
 		}
 	}
-	victims, available := &c.victims, false
-	if m.Status.Phase != machine.PhaseFailed {
-		c.active++
-		available = v.countReady(m)
-		v.visitRequest(m, available)
-	} else {
-		c.failed++
-		if !v.s.Deleted() {
-			victims = &c.replaced
-		}
-	}
-	if victims.limit > 0 {
-		victims.offer(v.rank(m, available && m.Spec.InPlace != machine.InPlaceSelected))
-	}
+	v.visitPreserving(m)
 }
 
 // matches tells whether the selector picks m. Labels of the template are known
@@ -145,13 +168,18 @@ func (v *surveyor) matches(m *machine.Machine, full bool) bool {
 	return full && len(sel.Requirements) == 0 || sel.Matches(m.Labels)
 }
 
-// countReady counts a machine that is ready, and tells whether it is available.
+// countReady counts a machine that is ready, and tells whether it is available:
+// one that is kept for inspection is not.
 func (v *surveyor) countReady(m *machine.Machine) bool {
 	if !m.Ready() {
 		return false
 	}
 	c, at := &v.census, m.AvailableAt(v.s.Spec.MinReady)
 	c.ready++
+	v.countJoined(m)
+	if m.Preserved(v.now) {
+		return false
+	}
 	if !v.now.Before(at) {
 		c.available++
 		return true
@@ -197,6 +225,8 @@ func (v *surveyor) difference(m *machine.Machine) string {
 	switch {
 	case have.Class.Kind != want.Class.Kind:
 		return "class kind"
+	case v.s.Spec.formerly(&have.Class):
+		return "class"
 	case !have.Config.Equal(&want.Config):
 		return "configuration"
 	case len(node.Labels) != len(v.nodeLabels) || !hasLabels(node.Labels, v.nodeLabels) ||

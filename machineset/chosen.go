@@ -15,16 +15,24 @@ type Victim struct {
 // Equal tells whether both say the same, the same instant in whatever location.
 func (v Victim) Equal(w Victim) bool { return v.Name == w.Name && v.At.Equal(w.At) }
 
-// chosen are the names of Victims; nil: there are none.
-func (s *Spec) chosen() map[string]bool {
+// chosen says when each of Victims was chosen; nil: there are none.
+func (s *Spec) chosen() map[string]time.Time {
 	if len(s.Victims) == 0 {
 		return nil
 	}
-	names := make(map[string]bool, len(s.Victims))
-	for i := range s.Victims {
-		names[s.Victims[i].Name] = true
+	at := make(map[string]time.Time, len(s.Victims))
+	for _, v := range s.Victims {
+		at[v.Name] = v.At
 	}
-	return names
+	return at
+}
+
+// asChosen tells whether a machine that a scaler has chosen to go still is what it
+// was then. One that has become available since is counted on to stay before
+// those that are not: it goes first among its equals only.
+func (d *decision) asChosen(m *machine.Machine, available bool) bool {
+	at, chosen := d.chosen[m.Name]
+	return chosen && (!available || !m.AvailableAt(d.s.Spec.MinReady).After(at))
 }
 
 // chosenAt is when a scaler chose the machine of this name; false: none did.
@@ -38,13 +46,20 @@ func (s *Spec) chosenAt(name string) (at time.Time, chosen bool) {
 }
 
 // class is what comes before everything else in the order of victims. A machine
-// that is explicitly preserved would be plain even if it was chosen.
-func (d *decision) class(m *machine.Machine) class {
+// that a user keeps for inspection goes last even if a scaler chose it, or
+// another was asked for in its place. One that works goes for its replacement's sake
+// only after those that do not: a rollout counts on it that a set gives up
+// these first.
+func (d *decision) class(m *machine.Machine, available bool) class {
 	switch {
-	case d.chosen[m.Name]:
+	case d.explicit(m):
+		return classExplicit
+	case d.asChosen(m, available):
 		return classMarked
-	case Requested(m, d.p.Keys.Replace):
+	case !available && Requested(m, d.p.Keys.Replace):
 		return classRequested
+	case d.keeps(m):
+		return classAutomatic
 	}
 	return classPlain
 }

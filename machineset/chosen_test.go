@@ -1,6 +1,7 @@
 package machineset_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -37,6 +38,52 @@ func TestP20ChosenGoFirst(t *testing.T) {
 		s.pass()
 		require.Len(t, s.w.active(), 2)
 	})
+}
+
+// TestP7ChosenGoBeforeReplacements: a machine that a scaler has chosen goes before one
+// that is to be replaced, which waits for another if the first served (P7).
+func TestP7ChosenGoBeforeReplacements(t *testing.T) {
+	o := liveObservation(newSet(2), 4)
+	o.Set.Spec.Victims = []machineset.Victim{{Name: o.Machines[1].Name, At: morning}}
+	o.Machines[0].Annotations = map[string]string{replaceKey: "true"}
+	o.Machines[3].Status.Phase = machine.PhasePending // made in the place of the first
+	plan, err := machineset.Decide(o, machineset.DefaultPolicy(), morning)
+	require.NoError(t, err)
+	require.Equal(t, []string{o.Machines[1].Name}, names(plan.Delete))
+	o.Machines = slices.Delete(o.Machines, 1, 2)
+	plan, err = machineset.Decide(o, machineset.DefaultPolicy(), morning)
+	require.NoError(t, err)
+	require.Empty(t, names(plan.Delete))
+}
+
+// TestChosenBeforeItServed: a machine that a scaler chose before it was available
+// is not given up before one that is not, and before its equals it is.
+func TestChosenBeforeItServed(t *testing.T) {
+	for name, c := range map[string]struct {
+		chosen time.Duration // after the third machine had become available
+		broken bool          // the first is not available
+		want   int
+	}{
+		"it served when it was chosen":                     {0, true, 2},
+		"it serves since, another does not":                {-time.Second, true, 0},
+		"it serves since, as all others do":                {-time.Second, false, 2},
+		"it serves for a while, another has begun to fail": {time.Hour, true, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := owned(2, 3)
+			o.Set.Spec.MinReady = time.Minute
+			third := o.Machines[2]
+			at := third.AvailableAt(time.Minute).Add(c.chosen)
+			if c.broken {
+				o.Machines[0].Status.Phase = machine.PhaseUnknown
+			}
+			o.Set.Spec.Victims = []machineset.Victim{{Name: third.Name, At: at}}
+			plan, err := machineset.Decide(o, machineset.DefaultPolicy(), morning.Add(24*time.Hour))
+			require.NoError(t, err)
+			require.Len(t, plan.Delete, 1, "%s", plan.Why)
+			require.Equal(t, o.Machines[c.want].Name, plan.Delete[0].Machine.Name)
+		})
+	}
 }
 
 // TestVictimsAreCopied: a copy of a set shares no names with it, and differs in

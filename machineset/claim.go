@@ -57,10 +57,15 @@ func (d *decision) push() (Plan, bool) {
 	t := &d.s.Spec.Template
 	orders := make([]Order, len(d.census.differing))
 	for i, differs := range d.census.differing {
-		clone := differs.machine.Clone()
+		m := differs.machine
+		clone := &machine.Machine{Meta: m.CloneMeta(), Spec: m.Spec}
+		clone.CopyStatus(m)
 		inLine := t.Spec.Clone()
 		clone.Spec.NodeTemplate, clone.Spec.Config = inLine.NodeTemplate, inLine.Config
 		clone.Spec.Class.Kind = t.Spec.Class.Kind
+		if d.s.Spec.formerly(&clone.Spec.Class) {
+			clone.Spec.Class = t.Spec.Class
+		}
 		clone.Spec.Marks = d.s.Spec.Marks
 		orders[i] = Order{Machine: clone, Why: Why{Reason: ReasonPush, Detail: differs.what}}
 	}

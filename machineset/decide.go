@@ -30,10 +30,7 @@ func Decide(o *Observation, p *Policy, now time.Time) (Plan, error) {
 		return Plan{}, err
 	}
 	d := decision{o: o, p: p, s: o.Set, now: now, at: now.Add(p.Resync)}
-	if d.s.Deleted() {
-		return d.remove(), nil
-	}
-	return d.keep(), nil
+	return d.oddPause(d.decide()), nil
 }
 
 // decision is one call of Decide.
@@ -44,11 +41,22 @@ type decision struct {
 	now time.Time
 
 	census census
-	chosen map[string]bool // machines that a scaler chose; nil: not needed
-	prefix string          // of the names of the open reservation, if there is one
+	chosen map[string]time.Time // machines that a scaler chose, and when; nil: not needed
+	prefix string               // of the names of the open reservation, if there is one
 	// at and waiting are what the plan says if there is nothing to do.
 	at      time.Time
 	waiting Why
+}
+
+// decide decides about any set.
+func (d *decision) decide() Plan {
+	switch {
+	case d.paused():
+		return d.pause()
+	case d.s.Deleted():
+		return d.remove()
+	}
+	return d.keep()
 }
 
 // keep decides about a set that is not being deleted. Its steps are tried in
@@ -65,11 +73,17 @@ func (d *decision) keep() Plan {
 	}
 	d.survey()
 	if !d.retryAt().IsZero() {
+		if d.allCame() && !d.mayStayOpen() {
+			return d.settled()
+		}
 		return d.rest()
 	}
 	plan, busy := d.claim()
 	if !busy {
 		plan, busy = d.push()
+	}
+	if !busy {
+		plan, busy = d.preserve()
 	}
 	if !busy {
 		plan, busy = d.replaceFailed()
@@ -81,7 +95,7 @@ func (d *decision) keep() Plan {
 		plan, busy = d.scale()
 	}
 	if busy {
-		return plan
+		return d.settleFirst(plan)
 	}
 	return d.rest()
 }
@@ -130,8 +144,10 @@ func (d *decision) rest() Plan {
 		d.lookAgain(at)
 		d.waiting = Why{Reason: ReasonRetryAt, Detail: d.s.Status.LastOperation.Message, For: at.Sub(d.now)}
 	}
-	if at := d.census.nextAvailable; !at.IsZero() {
-		d.lookAgain(at)
+	for _, at := range [...]time.Time{d.census.nextAvailable, d.census.expiries.next} {
+		if !at.IsZero() {
+			d.lookAgain(at)
+		}
 	}
 	if plan, busy := d.status(); busy {
 		return plan

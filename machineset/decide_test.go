@@ -33,13 +33,15 @@ func TestCallersMistakes(t *testing.T) {
 func TestPolicyValidate(t *testing.T) {
 	require.NoError(t, machineset.DefaultPolicy().Validate())
 	for field, change := range map[string]func(*machineset.Policy){
-		"policy.burst":          func(p *machineset.Policy) { p.Burst = 0 },
-		"policy.requestTimeout": func(p *machineset.Policy) { p.RequestTimeout = 9 * time.Second },
-		"policy.statusInterval": func(p *machineset.Policy) { p.StatusInterval = -1 },
-		"policy.resync":         func(p *machineset.Policy) { p.Resync = 0 },
-		"policy.retryBase":      func(p *machineset.Policy) { p.RetryBase = 0 },
-		"policy.retryMax":       func(p *machineset.Policy) { p.RetryMax = p.RetryBase - 1 },
-		"policy.age":            func(p *machineset.Policy) { p.Age = "Middle" },
+		"policy.burst":            func(p *machineset.Policy) { p.Burst = 0 },
+		"policy.requestTimeout":   func(p *machineset.Policy) { p.RequestTimeout = 9 * time.Second },
+		"policy.settleWithin":     func(p *machineset.Policy) { p.SettleWithin = -1 },
+		"policy.statusInterval":   func(p *machineset.Policy) { p.StatusInterval = -1 },
+		"policy.progressInterval": func(p *machineset.Policy) { p.ProgressInterval = -1 },
+		"policy.resync":           func(p *machineset.Policy) { p.Resync = 0 },
+		"policy.retryBase":        func(p *machineset.Policy) { p.RetryBase = 0 },
+		"policy.retryMax":         func(p *machineset.Policy) { p.RetryMax = p.RetryBase - 1 },
+		"policy.age":              func(p *machineset.Policy) { p.Age = "Middle" },
 	} {
 		p := machineset.DefaultPolicy()
 		change(p)
@@ -170,6 +172,23 @@ func TestPushLeavesTheRest(t *testing.T) {
 	want.Spec.Class.Kind = "NewClass"
 	want.Spec.Config.HealthTimeout = time.Hour
 	require.Equal(t, want, plan.Push[0].Machine)
+}
+
+// TestPushSharesNothing: neither with the machine nor with the template.
+func TestPushSharesNothing(t *testing.T) {
+	o := fleet(1, 1, false)
+	spec := &o.Set.Spec.Template.Spec
+	spec.NodeTemplate.Labels, spec.Config.NodeConditions = map[string]string{"zone": "b"}, []string{"a"}
+	o.Machines[0].Status.Conditions = []object.Condition{{Type: "Ready"}}
+	set, before := o.Set.Clone(), o.Machines[0].Clone()
+	plan, err := machineset.Decide(o, machineset.DefaultPolicy(), morning)
+	require.NoError(t, err)
+	require.Len(t, plan.Push, 1)
+	m := plan.Push[0].Machine
+	m.Labels["pool"], m.Owner.Name, m.Spec.NodeTemplate.Labels["zone"] = "x", "x", "x"
+	m.Spec.Config.NodeConditions[0], m.Status.Conditions[0].Type = "x", "x"
+	require.Equal(t, set, o.Set)
+	require.Equal(t, before, o.Machines[0])
 }
 
 // TestFailedSummaries: by name, and no more than fit into a status.

@@ -1,19 +1,35 @@
 package machineset
 
-import "time"
+import (
+	"time"
+
+	"github.com/millwright-go/millwright/object"
+)
 
 // remove takes a set that is being deleted to its end: its machines first, then
-// the finalizer. It creates nothing.
+// the finalizer. It creates nothing. Machines that are to stay behind are left
+// alone until nobody owns them.
 func (d *decision) remove() Plan {
 	if !d.s.HasFinalizer(Finalizer) {
 		return Plan{Why: Why{Reason: ReasonNotOurs}}
 	}
 	d.survey()
+	if d.allCame() { // once the machines are gone it would look as if some of them were yet to come
+		return d.settled()
+	}
 	if !d.retryAt().IsZero() {
+		return d.rest()
+	}
+	if d.s.HasFinalizer(object.OrphanDependents) {
+		d.waiting = Why{Reason: ReasonLeaving}
 		return d.rest()
 	}
 	if plan, busy := d.removeMachines(); busy {
 		return plan
+	}
+	if n := d.census.spared.count; n > 0 {
+		d.waiting = d.kept(n)
+		return d.rest()
 	}
 	if d.census.owned > 0 {
 		d.waiting = Why{Reason: ReasonTerminating, Count: int64(d.census.terminating)}
@@ -39,7 +55,7 @@ func (d *decision) remove() Plan {
 // removeMachines deletes the machines of a set that is being deleted, whether
 // or not they match its selector.
 func (d *decision) removeMachines() (Plan, bool) {
-	if d.census.owned == d.census.terminating || d.o.Refused.Delete != nil {
+	if d.census.owned == d.census.terminating+d.census.spared.count || d.o.Refused.Delete != nil {
 		return Plan{}, false
 	}
 	if plan, busy := d.readLive("deleting the set's machines"); busy {

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/object"
@@ -36,6 +37,9 @@ type siege struct {
 func newSiege(t *rapid.T, replicas int32) *siege {
 	s := &siege{T: t, w: newWorld(newSet(replicas)), policy: machineset.DefaultPolicy(), strict: true}
 	s.policy.Burst = int32(rapid.IntRange(1, 6).Draw(t, "burst"))
+	if rapid.Bool().Draw(t, "settles late") {
+		s.policy.SettleWithin = time.Duration(rapid.IntRange(1, int(s.policy.RequestTimeout/time.Second)).Draw(t, "settle within")) * time.Second
+	}
 	s.names, s.reserved = map[string]int{}, map[string]time.Time{}
 	s.allowance = int(replicas)
 	s.w.created = s.onCreated
@@ -304,7 +308,29 @@ func (s *siege) scale() {
 	replicas := int32(rapid.IntRange(0, 9).Draw(s.T, "new replicas"))
 	s.sayf("scaled to %d", replicas)
 	s.allowance += int(max(0, replicas-s.w.set.Spec.Replicas))
-	s.w.edit(func(set *machineset.Set) { set.Spec.Replicas = replicas })
+	s.w.edit(func(set *machineset.Set) {
+		set.Spec.Replicas = replicas
+		if rapid.Bool().Draw(s.T, "with names") {
+			s.giveNames(set)
+		}
+	})
+}
+
+// giveNames does what a set's deployment may: it gives out names in the write that
+// resizes the set, if all before came to be machines, as a live read tells. It may
+// give out more than are needed.
+func (s *siege) giveNames(set *machineset.Set) {
+	r := &set.Reservation
+	for n := r.Settled + 1; n <= r.Reserved; n++ {
+		if m := s.w.machines[set.MachineName(n)]; m == nil || !m.OwnedBy(set.UID) {
+			return
+		}
+	}
+	*r = r.Next(rapid.Int64Range(0, 5).Draw(s.T, "names"), s.w.now.Truncate(time.Second))
+	for n := r.Settled + 1; n <= r.Reserved; n++ {
+		s.reserved[set.MachineName(n)] = r.At
+	}
+	s.sayf("reservation: %+v", *r)
 }
 
 func (s *siege) freeze() {
@@ -343,4 +369,27 @@ func (s *siege) template() {
 	zone := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(s.T, "zone")
 	s.sayf("template's zone is %s", zone)
 	s.w.edit(func(set *machineset.Set) { set.Spec.Template.Spec.NodeTemplate.Labels["zone"] = zone })
+}
+
+// TestP7NoneIsMadeForOneThatStays: a failed machine whose deletion was refused, or of
+// which no answer came, is there still: none is made in its place, nor in that of
+// one that stops being kept meanwhile (P7).
+func TestP7NoneIsMadeForOneThatStays(t *testing.T) {
+	o := liveObservation(newSet(2), 2)
+	for _, m := range o.Machines {
+		m.Status.Phase = machine.PhaseFailed
+	}
+	o.Refused.Delete = &machine.Outcome{Code: codes.Unknown, Message: "the answer was lost"}
+	plan, err := machineset.Decide(o, machineset.DefaultPolicy(), morning)
+	require.NoError(t, err)
+	require.Empty(t, plan.Create)
+	if write, is := plan.Write.(*machineset.Update); is {
+		require.Equal(t, o.Set.Reservation, write.Set.Reservation)
+	}
+	deleted := *o.Machines[0]
+	deleted.DeletedAt = morning
+	o.Machines[0] = &deleted
+	plan, err = machineset.Decide(o, machineset.DefaultPolicy(), morning)
+	require.NoError(t, err)
+	require.Equal(t, int64(1), plan.Write.(*machineset.Update).Set.Reservation.Reserved, "one for the one that goes")
 }

@@ -122,3 +122,26 @@ func TestCreatesHaveAnEnd(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, machineset.ReasonReserve, plan.Why.Reason)
 }
+
+// TestSettledBeforeItsMachinesGo: a set whose deletion was asked for right after it had
+// created settles what it sees: with its machines gone it would wait for creates
+// that have long been answered.
+func TestSettledBeforeItsMachinesGo(t *testing.T) {
+	set := newSet(2)
+	set.Reservation = machineset.Reservation{Reserved: 2, At: morning}
+	set.DeletedAt = morning
+	o := liveObservation(set, 2)
+	for i, m := range o.Machines {
+		m.Name = o.Set.MachineName(int64(i) + 1)
+	}
+	plan, err := machineset.Decide(o, machineset.DefaultPolicy(), morning)
+	require.NoError(t, err)
+	write, is := plan.Write.(*machineset.Update)
+	require.True(t, is, "%s", plan.Why)
+	require.Equal(t, int64(2), write.Set.Reservation.Settled)
+
+	o.Set, o.Machines = write.Set, nil
+	plan, err = machineset.Decide(o, machineset.DefaultPolicy(), morning.Add(time.Second))
+	require.NoError(t, err)
+	require.Equal(t, machineset.ReasonSetReleased, plan.Why.Reason)
+}

@@ -89,12 +89,13 @@ func (d *decision) blank(name string) *machine.Machine {
 }
 
 // noteOrdinal remembers that a machine exists under a name of the open
-// reservation.
-func (d *decision) noteOrdinal(name string) {
+// reservation, and tells whether it has such a name.
+func (d *decision) noteOrdinal(name string) bool {
 	n := ordinalOf(d.prefix, name)
 	if n > d.answeredUpTo() && n <= d.s.Reservation.Reserved {
 		d.census.ordinals = append(d.census.ordinals, n)
 	}
+	return n > d.s.Reservation.Settled && n <= d.s.Reservation.Reserved
 }
 
 // answeredUpTo is the highest ordinal of which it is known that it, and all
@@ -105,9 +106,21 @@ func (d *decision) answeredUpTo() int64 {
 }
 
 // countUnanswered finds out how many names of the open reservation may still
-// have to become machines.
-func (d *decision) countUnanswered() {
+// have to become machines, and whether one of those machines is about to go. A
+// machine that lost its owner came to be, too.
+func (d *decision) countUnanswered(leaving map[string]bool) {
 	c := &d.census
+	d.prefix = d.s.namePrefix()
+	for _, m := range d.o.Machines {
+		if m != nil && m.OwnedBy(d.s.UID) && d.noteOrdinal(m.Name) {
+			c.parting = c.parting || m.Deleted() || leaving[m.Name]
+		}
+	}
+	for _, m := range d.o.Orphans {
+		if m != nil && d.noteOrdinal(m.Name) {
+			c.parting = true
+		}
+	}
 	slices.Sort(c.ordinals)
 	c.ordinals = slices.Compact(c.ordinals)
 	c.unanswered = d.s.Reservation.Reserved - d.answeredUpTo() - int64(len(c.ordinals))

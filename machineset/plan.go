@@ -27,6 +27,14 @@ type Observation struct {
 	// Frozen holds back creations, not deletions.
 	Frozen bool
 
+	// Hold says that creations of the template's class are slowed. Nil: they
+	// are not.
+	Hold *machine.Hold
+	// Inputs are the versions of the template's class and its secrets. They
+	// are needed only while Set.Status.Churn is not zero, or machines have
+	// failed; a caller that never fills them in does no harm.
+	Inputs machine.Inputs
+
 	// Created is the highest ordinal such that every create ordered in this
 	// pass up to it was answered OK or with "already exists"; zero: none was.
 	// It only grows within a pass.

@@ -31,10 +31,20 @@ type Policy struct {
 	// time and a second. The clocks of processes must not differ by more. At
 	// least 10 s; default 2 min, twice what an API server allows a request.
 	RequestTimeout time.Duration
+	// SettleWithin is how long after a reservation it may stay open though all of
+	// its names came to be machines: the next write of the set settles it in
+	// passing. Not negative; no longer than until its names are done with, see
+	// RequestTimeout. Default 0: it is settled at once.
+	SettleWithin time.Duration
 	// StatusInterval is the least time between two writes of a status by one
 	// process; a refused order is written at once. Not negative; default 1 s,
 	// this library's.
 	StatusInterval time.Duration
+	// ProgressInterval is the same for a status of a deployment's set that differs
+	// in the numbers of machines and the generation observed alone; the deployment's
+	// status has the numbers, too. Not negative; below StatusInterval it is that.
+	// Default 0.
+	ProgressInterval time.Duration
 	// Resync is the longest time until a set is looked at again. At least a
 	// second; default 10 min.
 	Resync time.Duration
@@ -43,6 +53,12 @@ type Policy struct {
 	// second and at most RetryMax; defaults 5 s and 3 min, this library's.
 	RetryBase time.Duration
 	RetryMax  time.Duration
+	// ChurnBase is how long the replacements of machines wait that failed twice
+	// in a row before they ever ran, doubled with each further failure up to
+	// ChurnMax. Zero: none waits. At least a second otherwise; at most
+	// ChurnMax. Defaults 1 min and 30 min, this library's.
+	ChurnBase time.Duration
+	ChurnMax  time.Duration
 	// Age orders the victims that priority, phase and readiness leave equal.
 	Age AgeOrder
 	// Seed of RandomAge.
@@ -51,7 +67,11 @@ type Policy struct {
 	// while the set has as many as it should have, those among them. Default:
 	// no.
 	StrictQuota bool
-	Keys        Keys
+	// ExpireAtOnce is how many machines a set replaces at a time for their age
+	// (Spec.MaxAge), however far Slack reaches. From 1 to 10,000; default 10,
+	// this library's.
+	ExpireAtOnce int32
+	Keys         Keys
 }
 
 // Keys are the names by which users and other programs speak to this package.
@@ -60,6 +80,8 @@ type Keys struct {
 	Priority        string // annotation on a machine: its deletion priority
 	ScaleUpDisabled string // label on a set, "true": no machine is created
 	Replace         string // annotation on a machine, "true": it is to be replaced
+	Paused          string // annotation on a set or a machine, "true": it is left as it is
+	Preserve        string // annotation on a machine: it is to be kept; must be that of the machines' policy
 }
 
 // DefaultPolicy returns the established settings.
@@ -71,10 +93,15 @@ func DefaultPolicy() *Policy {
 		Resync:         10 * time.Minute,
 		RetryBase:      5 * time.Second,
 		RetryMax:       3 * time.Minute,
+		ChurnBase:      time.Minute,
+		ChurnMax:       30 * time.Minute,
+		ExpireAtOnce:   10,
 		Keys: Keys{
 			Priority:        "machinepriority.machine.sapcloud.io",
 			ScaleUpDisabled: "node.machine.sapcloud.io/scale-up-disabled",
 			Replace:         "millwright-go/replace",
+			Paused:          "millwright-go/paused",
+			Preserve:        "node.machine.sapcloud.io/preserve",
 		},
 	}
 }
@@ -84,22 +111,39 @@ func (p *Policy) Validate() error {
 	switch {
 	case p.Burst < 1 || p.Burst > 10_000:
 		return object.Invalid("policy.burst", "must be from 1 to 10000")
+	case p.ExpireAtOnce < 1 || p.ExpireAtOnce > 10_000:
+		return object.Invalid("policy.expireAtOnce", "must be from 1 to 10000")
 	case p.RequestTimeout < 10*time.Second:
 		return object.Invalid("policy.requestTimeout", "must be at least 10 s")
+	case p.SettleWithin < 0:
+		return object.Invalid("policy.settleWithin", "must not be negative")
 	case p.StatusInterval < 0:
 		return object.Invalid("policy.statusInterval", "must not be negative")
+	case p.ProgressInterval < 0:
+		return object.Invalid("policy.progressInterval", "must not be negative")
 	case p.Resync < time.Second:
 		return object.Invalid("policy.resync", "must be at least a second")
+	}
+	switch p.Age {
+	case OldestFirst, NewestFirst, RandomAge:
+		return p.validateWaits()
+	}
+	return object.Invalid("policy.age", "is unknown: "+string(p.Age))
+}
+
+// validateWaits looks at what happens after failures.
+func (p *Policy) validateWaits() error {
+	switch {
 	case p.RetryBase < time.Second:
 		return object.Invalid("policy.retryBase", "must be at least a second")
 	case p.RetryMax < p.RetryBase:
 		return object.Invalid("policy.retryMax", "must be at least policy.retryBase")
+	case p.ChurnBase < 0 || p.ChurnBase > 0 && p.ChurnBase < time.Second:
+		return object.Invalid("policy.churnBase", "must be zero or at least a second")
+	case p.ChurnMax < p.ChurnBase:
+		return object.Invalid("policy.churnMax", "must be at least policy.churnBase")
 	}
-	switch p.Age {
-	case OldestFirst, NewestFirst, RandomAge:
-		return nil
-	}
-	return object.Invalid("policy.age", "is unknown: "+string(p.Age))
+	return nil
 }
 
 // backoff is how long to wait after so many consecutive failures; a count that

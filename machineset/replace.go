@@ -3,10 +3,13 @@ package machineset
 // replaceFailed deletes machines that failed. That is all there is to their
 // replacement: scale finds one missing and creates another.
 func (d *decision) replaceFailed() (Plan, bool) {
-	if d.census.failed == 0 || d.o.Refused.Delete != nil {
+	if d.census.failed == 0 || d.o.Refused.Delete != nil || d.undecided() {
 		return Plan{}, false
 	}
 	if plan, busy := d.readLive("deleting failed machines"); busy {
+		return plan, true
+	}
+	if plan, busy := d.noteStillborn(); busy {
 		return plan, true
 	}
 	victims := d.census.replaced.sorted()

@@ -52,10 +52,11 @@ func (r *requests) limit(n int) { r.available.limit, r.others.limit = n, n }
 
 // visitRequest counts an active machine if it is to be replaced. A template
 // that asks for it would never come to an end, and is not listened to.
-func (v *surveyor) visitRequest(m *machine.Machine, available bool) {
+// It tells whether it did.
+func (v *surveyor) visitRequest(m *machine.Machine, available bool) bool {
 	key := v.p.Keys.Replace
-	if !Requested(m, key) || v.s.Spec.Template.Annotations[key] != "" || v.slack() == (Slack{}) {
-		return
+	if !Requested(m, key) || v.explicit(m) || v.s.Spec.Template.Annotations[key] != "" || v.slack() == (Slack{}) {
+		return false
 	}
 	r := &v.census.requests
 	r.count++
@@ -67,6 +68,7 @@ func (v *surveyor) visitRequest(m *machine.Machine, available bool) {
 	if list.limit > 0 {
 		list.offer(v.rank(m, available))
 	}
+	return true
 }
 
 // extra is how many machines there should be beyond the set's size, to take the
@@ -86,15 +88,19 @@ func (d *decision) dispensable() int {
 }
 
 // replaceRequested deletes machines that are to be replaced, as many as can be
-// spared. Those that are not available cost nothing.
+// spared. Those that are not available cost nothing. What is too many goes
+// before them: a scaler may have chosen one that is available.
 func (d *decision) replaceRequested() (Plan, bool) {
 	r := &d.census.requests
 	if r.count == 0 || d.o.Refused.Delete != nil || d.o.Frozen || d.scaleUpDisabled() {
 		return Plan{}, false
 	}
+	if short := d.short(); short < 0 && d.removable(-short) > 0 {
+		return Plan{}, false
+	}
 	n, out := d.dispensable(), r.count-r.ready
 	if n+out == 0 {
-		d.waiting = d.tally(ReasonReplacing)
+		d.waiting = d.tally(d.replacing(ReasonReplacing, ReasonExpiring))
 		d.waiting.Count = int64(r.count)
 		return Plan{}, false
 	}
@@ -106,7 +112,7 @@ func (d *decision) replaceRequested() (Plan, bool) {
 	victims = victims[:min(len(victims), int(d.p.Burst))]
 	orders := make([]Order, len(victims))
 	for i, v := range victims {
-		orders[i] = Order{Machine: v.machine, Why: Why{Reason: ReasonRequested, Phase: v.machine.Status.Phase}}
+		orders[i] = Order{Machine: v.machine, Why: d.whyReplaced(v)}
 	}
-	return Plan{Delete: orders, Why: d.deletion(ReasonDeleteRequested, len(orders))}, true
+	return Plan{Delete: orders, Why: d.deletion(d.replacing(ReasonDeleteRequested, ReasonDeleteExpired), len(orders))}, true
 }

@@ -216,3 +216,35 @@ func TestRequestsThatAreNone(t *testing.T) {
 		require.False(t, w.machines[first].Deleted(), name)
 	}
 }
+
+// TestRequestedVictims: of a surplus goes first what does no work, whether it is to
+// be replaced or not; of machines that nothing else tells apart, those that are
+// to be replaced (P7, P19).
+func TestRequestedVictims(t *testing.T) {
+	decide := func(change func(plain, requested *machine.Machine)) string {
+		o := liveObservation(newSet(1), 2)
+		o.Set.Owner = &object.Owner{UID: "deployment"} // no slack: requests make nobody go
+		o.Machines[1].Annotations = map[string]string{replaceKey: "true"}
+		o.Machines[1].CreatedAt = o.Machines[0].CreatedAt.Add(time.Hour)
+		change(o.Machines[0], o.Machines[1])
+		plan, err := machineset.Decide(o, machineset.DefaultPolicy(), morning)
+		require.NoError(t, err)
+		require.Len(t, plan.Delete, 1)
+		if plan.Delete[0].Machine == o.Machines[0] {
+			return "plain"
+		}
+		return "requested"
+	}
+	pending := func(m *machine.Machine) { m.Status.Phase = machine.PhasePending }
+	require.Equal(t, "requested", decide(func(_, _ *machine.Machine) {}), "though the other is older")
+	require.Equal(t, "plain", decide(func(plain, _ *machine.Machine) { pending(plain) }))
+	require.Equal(t, "requested", decide(func(_, requested *machine.Machine) { pending(requested) }))
+	require.Equal(t, "requested", decide(func(plain, requested *machine.Machine) {
+		pending(plain)
+		pending(requested)
+	}))
+	require.Equal(t, "plain", decide(func(plain, _ *machine.Machine) {
+		pending(plain)
+		plain.Annotations = map[string]string{"machinepriority.machine.sapcloud.io": "1"}
+	}))
+}

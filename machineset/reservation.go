@@ -20,6 +20,9 @@ import (
 func (d *decision) finish(short int) (Plan, bool) {
 	unanswered := d.census.unanswered
 	if unanswered == 0 {
+		if short <= 0 && d.mayStayOpen() {
+			return Plan{}, false
+		}
 		return d.settle(short, Why{Reason: ReasonSettle, Last: d.s.Reservation.Reserved})
 	}
 	if !d.inFlight() {
@@ -45,6 +48,37 @@ func (d *decision) finish(short int) (Plan, bool) {
 	return Plan{}, false
 }
 
+// mayStayOpen tells whether a reservation whose names all came to be machines may
+// wait for the next write that settles it anyway. When one of the machines is
+// about to go it may not: it would look as if that one was yet to come.
+func (d *decision) mayStayOpen() bool {
+	until := d.s.Reservation.At.Add(d.p.SettleWithin)
+	if d.census.parting || !d.inFlight() || !d.now.Before(until) {
+		return false
+	}
+	d.lookAgain(until)
+	return true
+}
+
+// settleFirst has names settled before machines go that have them.
+func (d *decision) settleFirst(plan Plan) Plan {
+	if len(plan.Delete)+len(plan.Release) == 0 || !d.allCame() {
+		return plan
+	}
+	return d.settled()
+}
+
+// allCame tells whether a reservation is open whose names all came to be machines.
+func (d *decision) allCame() bool {
+	return d.s.Reservation.Reserved > d.s.Reservation.Settled && d.census.unanswered == 0
+}
+
+// settled is done with such a reservation, and does no more.
+func (d *decision) settled() Plan {
+	plan, _ := d.settle(0, Why{Reason: ReasonSettle, Last: d.s.Reservation.Reserved})
+	return plan
+}
+
 // settle is done with the open reservation, and opens the next one in the same
 // write if more machines are needed. What a cache has shown is settled without
 // waiting for a live read, which might not show it any more.
@@ -53,7 +87,7 @@ func (d *decision) settle(short int, why Why) (Plan, bool) {
 		return d.reserve(short)
 	}
 	changed := d.s.Clone()
-	changed.Reservation.Settled = changed.Reservation.Reserved
+	changed.Reservation = changed.Reservation.Next(0, time.Time{})
 	return Plan{Write: &Update{changed}, Why: why}, true
 }
 
@@ -68,10 +102,9 @@ func (d *decision) reserve(short int) (Plan, bool) {
 	}
 	n := int64(min(short, int(d.p.Burst)))
 	changed := d.s.Clone()
-	r := &changed.Reservation
-	r.Settled, r.Reserved, r.At = r.Reserved, r.Reserved+n, d.stamp()
+	changed.Reservation = changed.Reservation.Next(n, d.stamp())
 	why := d.tally(ReasonReserve)
-	why.Count, why.Last = n, r.Reserved
+	why.Count, why.Last = n, changed.Reservation.Reserved
 	return Plan{Write: &Update{changed}, Why: why}, true
 }
 

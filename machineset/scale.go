@@ -13,7 +13,7 @@ func (d *decision) scale() (Plan, bool) {
 			return plan, true
 		}
 	}
-	short = d.withinQuota(short)
+	short = d.withinQuota(d.unhurried(short))
 	if d.s.Reservation.Reserved > d.s.Reservation.Settled {
 		return d.finish(short)
 	}
@@ -21,14 +21,15 @@ func (d *decision) scale() (Plan, bool) {
 }
 
 // short is how many machines are missing; negative: so many active ones are too
-// many. Those on their way here are not missing. They make none of the others
-// too many: it is not known yet that they come.
+// many. Those on their way here are not missing, nor failed ones that stay
+// for now. They make none of the others too many: it is not known
+// yet that they come, or stay.
 func (d *decision) short() int {
 	short := d.wanted() + d.extra() - d.census.active
 	if short <= 0 {
 		return short
 	}
-	return max(0, short-d.census.arriving)
+	return max(0, short-d.census.arriving-d.staying())
 }
 
 // withinQuota is how many of the missing machines may be made. Under a strict

@@ -43,6 +43,16 @@ type Reservation struct {
 	At       time.Time // of the last reservation, whole seconds
 }
 
+// Next is the reservation that follows one whose names all came to be machines,
+// or can't any more: n more names are given out at the time at, in whole seconds.
+// With n zero, none is, and all that was given out is settled.
+func (r Reservation) Next(n int64, at time.Time) Reservation {
+	if n == 0 {
+		at = r.At
+	}
+	return Reservation{Settled: r.Reserved, Reserved: r.Reserved + n, At: at}
+}
+
 // Spec says what a set should be.
 type Spec struct {
 	Replicas int32 // not negative
@@ -58,8 +68,21 @@ type Spec struct {
 	// together with the smaller size, so they are never seen without it, and
 	// takes away what came to nothing. Names that no machine has do no harm.
 	Victims []Victim
-	// Slack is how far the size may be left to replace machines on request.
+	// MaxAge is how old a machine gets before it is replaced; see ExpiresAt.
+	// Not negative, and at least a minute; zero: as old as it likes.
+	MaxAge time.Duration
+	// Former are the classes that the template named before its class was
+	// exchanged for one that VMs can be updated to: machines of these get the
+	// template's class, and none is replaced for it. Of other machines the class
+	// is left alone.
+	Former []string
+	// Slack is how far the size may be left to replace machines on request, or
+	// for their age.
 	Slack Slack
+	// AutoPreserve is how many machines that failed are kept for inspection at
+	// a time instead of being replaced. Not negative; zero: none. Of a set with
+	// a deployment, it is that one's to write.
+	AutoPreserve int32
 }
 
 // Template is what new machines are made from.
@@ -74,7 +97,8 @@ type Status struct {
 	Replicas           int32 // machines that are not being deleted
 	FullyLabeled       int32 // of these, with all labels of the template
 	Ready              int32 // of these, ready
-	Available          int32 // of these, ready for Spec.MinReady
+	Available          int32 // of these, ready for Spec.MinReady and not preserved
+	Preserved          int32 // machines that are kept for inspection
 	ObservedGeneration int64
 	Conditions         []object.Condition
 	// Failed are machines that are not being deleted and whose last operation
@@ -85,6 +109,8 @@ type Status struct {
 	// was carried out. Zero: none was ever refused. Against.Machine is the
 	// generation of the set.
 	LastOperation machine.Operation
+	// Churn counts machines that failed before they ever ran.
+	Churn Churn
 }
 
 // Condition types of a set.
@@ -92,6 +118,12 @@ const (
 	ConditionReplicaFailure = "ReplicaFailure"
 	ConditionFrozen         = "Frozen"
 	ConditionSpecValid      = machine.ConditionSpecValid
+	// ConditionCreationSlowed: the provider refuses to create machines of the
+	// set's class, and they are tried one by one. The reason is the code.
+	ConditionCreationSlowed = "CreationSlowed"
+	// ConditionReplacementSlowed: machines failed again and again before they
+	// ran, and their replacements wait.
+	ConditionReplacementSlowed = "ReplacementSlowed"
 )
 
 // Summary of a machine that failed.
@@ -118,6 +150,7 @@ func (s *Spec) Clone() Spec {
 	c.Selector = s.Selector.Clone()
 	c.Template = s.Template.Clone()
 	c.Victims = slices.Clone(s.Victims)
+	c.Former = slices.Clone(s.Former)
 	return c
 }
 
@@ -149,8 +182,8 @@ func (s *Status) Clone() Status {
 // Equal tells whether both say the same, the same instants in whatever location.
 func (s *Status) Equal(t *Status) bool {
 	return s.Replicas == t.Replicas && s.FullyLabeled == t.FullyLabeled && s.Ready == t.Ready &&
-		s.Available == t.Available && s.ObservedGeneration == t.ObservedGeneration &&
-		sameOperation(&s.LastOperation, &t.LastOperation) &&
+		s.Available == t.Available && s.Preserved == t.Preserved && s.ObservedGeneration == t.ObservedGeneration &&
+		sameOperation(&s.LastOperation, &t.LastOperation) && s.Churn.Equal(&t.Churn) &&
 		slices.EqualFunc(s.Conditions, t.Conditions, sameCondition) &&
 		slices.EqualFunc(s.Failed, t.Failed, func(a, b Summary) bool { return a.Equal(&b) })
 }
@@ -178,6 +211,7 @@ func sameCondition(a, b object.Condition) bool {
 // SpecEqual implements object.Object.
 func (s *Set) SpecEqual(t *Set) bool {
 	a, b := &s.Spec, &t.Spec
-	return a.Replicas == b.Replicas && a.MinReady == b.MinReady && a.Marks == b.Marks && a.Slack == b.Slack &&
-		slices.EqualFunc(a.Victims, b.Victims, Victim.Equal) && a.Selector.Equal(&b.Selector) && a.Template.Equal(&b.Template)
+	return a.Replicas == b.Replicas && a.MinReady == b.MinReady && a.MaxAge == b.MaxAge && a.AutoPreserve == b.AutoPreserve &&
+		a.Marks == b.Marks && a.Slack == b.Slack &&
+		slices.EqualFunc(a.Victims, b.Victims, Victim.Equal) && slices.Equal(a.Former, b.Former) && a.Selector.Equal(&b.Selector) && a.Template.Equal(&b.Template)
 }

@@ -29,6 +29,8 @@ type process struct {
 	w      *world
 	policy *machineset.Policy
 	frozen bool
+	hold   *machine.Hold
+	inputs machine.Inputs
 
 	fault   func(verb string) fault                        // nil: none
 	delay   func() time.Duration                           // of late creates
@@ -120,7 +122,7 @@ func (p *process) begin() {
 		return
 	}
 	p.o = &machineset.Observation{
-		Set: set, Frozen: p.frozen, Failures: p.failures, StatusWritten: p.statusWritten,
+		Set: set, Frozen: p.frozen, Hold: p.hold, Inputs: p.inputs, Failures: p.failures, StatusWritten: p.statusWritten,
 	}
 	p.look(p.w.history[j].machines)
 }

@@ -13,17 +13,19 @@ import (
 func (d *decision) status() (Plan, bool) {
 	c, next := &d.census, d.s.Status
 	next.Replicas, next.FullyLabeled = int32(c.present), int32(c.fullyLabeled)
-	next.Ready, next.Available = int32(c.ready), int32(c.available)
+	next.Ready, next.Available, next.Preserved = int32(c.ready), int32(c.available), int32(c.preserved)
 	next.ObservedGeneration = d.s.Generation
 	next.Conditions = withoutCondition(next.Conditions, ConditionSpecValid)
-	next.Conditions = d.frozenCondition(next.Conditions)
+	next.Churn = d.churn()
+	next.Conditions = d.churnCondition(d.holdCondition(d.frozenCondition(next.Conditions)), &next.Churn)
+	next.Conditions = d.pausedCondition(next.Conditions)
 	next.Failed = d.summaries(next.Failed)
 	refused := d.noteRefusal(&next)
 	if next.Equal(&d.s.Status) {
 		return Plan{}, false
 	}
 	if refused == (Why{}) {
-		if at := d.statusAt(); d.now.Before(at) {
+		if at := d.statusAt(&next); d.now.Before(at) {
 			d.lookAgain(at)
 			if d.waiting == (Why{}) {
 				d.waiting = d.tally(ReasonStatusLater)
@@ -39,14 +41,28 @@ func (d *decision) status() (Plan, bool) {
 	return plan, true
 }
 
-// statusAt is when this process may write the status again; zero: at any time,
-// also after the clock went back.
-func (d *decision) statusAt() time.Time {
+// statusAt is when this process may write the status again, if it is this; zero:
+// at any time, also after the clock went back.
+func (d *decision) statusAt(next *Status) time.Time {
 	written := d.o.StatusWritten
 	if written.IsZero() || written.After(d.now) {
 		return time.Time{}
 	}
-	return written.Add(d.p.StatusInterval)
+	wait := d.p.StatusInterval
+	if d.s.Owner != nil && d.onlyProgress(next) {
+		wait = max(wait, d.p.ProgressInterval)
+	}
+	return written.Add(wait)
+}
+
+// onlyProgress tells whether a status differs in the numbers of machines alone,
+// and in the generation, which a deployment changes with each order.
+func (d *decision) onlyProgress(next *Status) bool {
+	have, counted := &d.s.Status, *next
+	counted.ObservedGeneration = have.ObservedGeneration
+	counted.Replicas, counted.FullyLabeled = have.Replicas, have.FullyLabeled
+	counted.Ready, counted.Available, counted.Preserved = have.Ready, have.Available, have.Preserved
+	return counted.Equal(have)
 }
 
 func (d *decision) frozenCondition(conditions []object.Condition) []object.Condition {

@@ -241,6 +241,17 @@ func TestRemoval(t *testing.T) {
 		s.w.finish()
 		s.after(time.Minute)
 	})
+	story(t, "set-deleted-without-its-machines", 2, func(s *stage) {
+		s.settled()
+		s.w.edit(func(set *machineset.Set) { set.Finalizers = append(set.Finalizers, object.OrphanDependents) })
+		s.delete()
+		s.pass()
+		s.say("nobody owns the machines any more, and the garbage collector is done with the set")
+		s.w.change(s.name(1), func(m *machine.Machine) { m.Owner = nil })
+		s.w.change(s.name(2), func(m *machine.Machine) { m.Owner = nil })
+		s.w.edit(func(set *machineset.Set) { set.RemoveFinalizer(object.OrphanDependents) })
+		s.pass()
+	})
 	story(t, "set-deleted-during-creation", 2, func(s *stage) {
 		s.say("the process dies with a create under way")
 		s.p.delay = func() time.Duration { return 110 * time.Second }

@@ -2,6 +2,7 @@ package machineset
 
 import (
 	"errors"
+	"time"
 
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
@@ -25,8 +26,14 @@ func (s *Set) invalidField() *object.FieldError {
 		return object.Invalid("metadata.uid", "must not be empty")
 	case s.Spec.Replicas < 0:
 		return object.Invalid("spec.replicas", "must not be negative")
+	case s.Spec.AutoPreserve < 0:
+		return object.Invalid("spec.autoPreserve", "must not be negative")
 	case s.Spec.MinReady < 0:
 		return object.Invalid("spec.minReady", "must not be negative")
+	case s.Spec.MaxAge < 0:
+		return object.Invalid("spec.maxAge", "must not be negative")
+	case s.Spec.MaxAge > 0 && s.Spec.MaxAge < time.Minute:
+		return object.Invalid("spec.maxAge", "must be at least a minute")
 	case r.Settled < 0 || r.Reserved < r.Settled || r.Reserved > maxOrdinal:
 		return object.Invalid("reservation", "holds numbers that no process can have written")
 	}
@@ -73,6 +80,8 @@ func (t *Template) invalidField() *object.FieldError {
 		return object.Invalid("spec.template.spec.config.healthTimeout", "must not be negative")
 	case c.DrainTimeout < 0:
 		return object.Invalid("spec.template.spec.config.drainTimeout", "must not be negative")
+	case c.PreserveTimeout < 0:
+		return object.Invalid("spec.template.spec.config.preserveTimeout", "must not be negative")
 	}
 	return nil
 }

@@ -34,13 +34,17 @@ func (a ranked) compare(b ranked) int {
 // The bits of a rank, from the one that decides last to the one that decides
 // first. What is marked to go or kept from going belongs above the priority.
 const (
+	requestedBits = 1
+	chosenBits    = 1
 	availableBits = 1
 	phaseBits     = 4
 	priorityBits  = 32
 
-	phaseShift    = availableBits
-	priorityShift = phaseShift + phaseBits
-	classShift    = priorityShift + priorityBits
+	chosenShift    = requestedBits
+	availableShift = chosenShift + chosenBits
+	phaseShift     = availableShift + availableBits
+	priorityShift  = phaseShift + phaseBits
+	classShift     = priorityShift + priorityBits
 )
 
 // class is what comes before everything else in the order of victims.
@@ -49,25 +53,41 @@ type class uint64
 const (
 	// classMarked is that of a machine that a scaler has chosen to go.
 	classMarked class = 2
-	// classRequested is that of a machine that is to be replaced.
+	// classRequested is that of a machine that is to be replaced, and does no
+	// work.
 	classRequested class = 3
-	// classPlain is that of a machine about which nobody said anything.
+	// classPlain is that of a machine about which nobody said anything that
+	// decides here.
 	classPlain class = 4
+	// classAutomatic is that of a machine that its set keeps for inspection.
+	classAutomatic class = 5
+	// classExplicit is that of a machine that a user keeps for inspection.
+	classExplicit class = 6
+	// classExpired is that of a machine that is to be replaced for its age,
+	// where only those to be replaced are compared.
+	classExpired class = 7
 )
 
 // rank places a machine in the order of victims: those that a scaler has
-// chosen, those to be replaced, then lower priority first, then
-// the phase that is the least loss, then by whether it is available, then by
-// age, then by name. A machine that runs but has not been ready for MinReady
+// chosen, those to be replaced that do no work, others, those kept for
+// inspection, then lower priority first, then the phase that is the least loss,
+// then by whether it is available, then by whether a scaler has chosen it, then by
+// whether it is to be replaced, then by age, then by name. A machine that runs but has not been ready for MinReady
 // yet goes before one that has, and so does one that is selected for an update
 // and about to stop: a rollout counts on it that a set gives up what is not
 // available first.
 func (d *decision) rank(m *machine.Machine, available bool) ranked {
 	priority := min(max(m.Priority(d.p.Keys.Priority), math.MinInt32), math.MaxInt32)
-	rank := uint64(d.class(m))<<classShift |
+	rank := uint64(d.class(m, available))<<classShift |
 		uint64(priority-math.MinInt32)<<priorityShift |
 		phaseRank(m.Status.Phase)<<phaseShift
 	if available {
+		rank |= 1 << availableShift
+	}
+	if _, chosen := d.chosen[m.Name]; !chosen {
+		rank |= 1 << chosenShift
+	}
+	if !Requested(m, d.p.Keys.Replace) {
 		rank |= 1
 	}
 	return ranked{rank, d.age(m), m}
@@ -131,18 +151,22 @@ func (d *decision) removeSurplus(surplus int) (Plan, bool) {
 	if d.o.Refused.Delete != nil {
 		return Plan{}, false
 	}
+	may := d.removable(surplus)
+	if may == 0 {
+		return Plan{}, false
+	}
 	if plan, busy := d.readLive("deleting surplus machines"); busy {
 		return plan, true
 	}
 	victims := d.census.victims.sorted()
-	victims = victims[:min(len(victims), surplus)]
+	victims = victims[:min(len(victims), may)]
 	orders := make([]Order, len(victims))
 	for i, v := range victims {
 		why := Why{
 			Reason: ReasonSurplus, Count: int64(surplus), Detail: d.p.ageWord(),
 			Priority: v.machine.Priority(d.p.Keys.Priority), Phase: v.machine.Status.Phase,
 		}
-		if at, chosen := d.s.Spec.chosenAt(v.machine.Name); chosen {
+		if at, chosen := d.s.Spec.chosenAt(v.machine.Name); chosen && !d.explicit(v.machine) {
 			why.Reason, why.Detail = ReasonChosen, at.UTC().Format(time.RFC3339)
 		}
 		orders[i] = Order{Machine: v.machine, Why: why}

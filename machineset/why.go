@@ -22,6 +22,9 @@ const (
 	ReasonAdopt           Reason = "Adopt"
 	ReasonPush            Reason = "Push"
 	ReasonReplace         Reason = "ReplaceFailed"
+	ReasonStillborn       Reason = "NeverRan"
+	ReasonStillbornFirst  Reason = "NeverRanFirst"
+	ReasonUnhurried       Reason = "ReplacementSlowed"
 	ReasonReserve         Reason = "Reserve"
 	ReasonCreate          Reason = "Create"
 	ReasonSettle          Reason = "Settle"
@@ -38,10 +41,20 @@ const (
 	ReasonDeleteAll       Reason = "DeleteAll"
 	ReasonFrozen          Reason = "Frozen"
 	ReasonQuota           Reason = "StrictQuota"
+	ReasonPaused          Reason = "Paused"
+	ReasonOddPause        Reason = "PauseUnreadable"
+	ReasonSpared          Reason = "MachinePaused"
+	ReasonExpiring        Reason = "ReplacingForAge"
+	ReasonExpired         Reason = "TooOld"
+	ReasonDeleteExpired   Reason = "DeleteExpired"
 	ReasonReplacing       Reason = "ReplacingOnRequest"
 	ReasonRequested       Reason = "ReplaceRequested"
 	ReasonClosed          Reason = "Closed"
 	ReasonDisabled        Reason = "ScaleUpDisabled"
+	ReasonPreserve        Reason = "PreserveFailed"
+	ReasonUnpreserve      Reason = "PreserveNoLonger"
+	ReasonPreserving      Reason = "Preserving"
+	ReasonUnpreserving    Reason = "PreservingNoLonger"
 	ReasonStatus          Reason = "Status"
 	ReasonStatusLater     Reason = "StatusLater"
 	ReasonSettled         Reason = "Settled"
@@ -52,6 +65,7 @@ const (
 	ReasonNotOurs         Reason = "NoFinalizerOfOurs"
 	ReasonSetDeleted      Reason = "SetDeleted"
 	ReasonTerminating     Reason = "MachinesTerminating"
+	ReasonLeaving         Reason = "MachinesStayBehind"
 	ReasonLateCreates     Reason = "CreatesInFlight"
 	ReasonSetReleased     Reason = "Deleted"
 )
@@ -84,6 +98,9 @@ var sentences = map[Reason]string{
 	ReasonAdopt:           "its labels match and nobody owns it: adopting it",
 	ReasonPush:            "its {detail} differs from the template: bringing it in line, in place",
 	ReasonReplace:         "failed, to be replaced: {detail}",
+	ReasonStillborn:       "machines failed before they ran, {count} times in a row: their replacements wait for {for}",
+	ReasonStillbornFirst:  "machines failed before they ran: they are replaced at once, but not if that fails again",
+	ReasonUnhurried:       "{have} of {want} machines: {count} wait for another {for}, since machines failed {last} times in a row before they ran",
 	ReasonReserve:         "{have} of {want} machines: reserving {count} names, up to number {last}",
 	ReasonCreate:          "{have} of {want} machines: creating {count}",
 	ReasonSettle:          "all names up to number {last} are in use: done with them",
@@ -99,11 +116,21 @@ var sentences = map[Reason]string{
 	ReasonDeleteAll:       "deleting {count} machines with their set",
 	ReasonFrozen:          "{have} of {want} machines; frozen: none is created",
 	ReasonQuota:           "{have} of {want} machines; {count} on their way out count as well: others are made once they are gone",
+	ReasonPaused:          "{have} of {want} machines; paused by annotation {name}: none is made or deleted",
+	ReasonOddPause:        "annotation {name} says {detail}, which is neither true nor false: not paused",
+	ReasonSpared:          "{have} of {want} machines: {count} too many, which stay while machines are paused, such as {name}",
+	ReasonExpiring:        "{have} of {want} machines, {available} available: {count} too old are replaced, once another is available for each",
+	ReasonExpired:         "it is {for} old, and too old",
+	ReasonDeleteExpired:   "{have} of {want} machines: deleting {count} that are too old",
 	ReasonReplacing:       "{have} of {want} machines, {available} available: {count} to be replaced on request, once another is available for it",
 	ReasonRequested:       "it was asked to be replaced: {phase}",
 	ReasonDeleteRequested: "{have} of {want} machines: deleting {count} that are to be replaced on request",
 	ReasonClosed:          "{have} of {want} machines; the deployment updates them in place into another set: none is created",
 	ReasonDisabled:        "{have} of {want} machines; scale-up is disabled by label {name}: none is created",
+	ReasonPreserve:        "failed: keeping it for inspection, one of {want} at most",
+	ReasonUnpreserve:      "it is not to be kept for inspection by its set any more; {want} are at most",
+	ReasonPreserving:      "{have} failed machines are kept for inspection, {want} at most: keeping {count} more",
+	ReasonUnpreserving:    "{have} failed machines are to be kept for inspection, {want} at most: {count} no longer",
 	ReasonStatus:          "{have} of {want} machines, {ready} ready, {available} available",
 	ReasonStatusLater:     "{have} of {want} machines, {ready} ready, {available} available; to be written to the status in {for}",
 	ReasonSettled:         "{have} of {want} machines, {ready} ready, {available} available; nothing to do",
@@ -113,6 +140,7 @@ var sentences = map[Reason]string{
 	ReasonRetryAt:         "{detail}; trying again in {for}, or when the set changes",
 	ReasonNotOurs:         "being deleted without our finalizer: nothing is touched",
 	ReasonSetDeleted:      "its set is being deleted",
+	ReasonLeaving:         "being deleted without its machines: waiting until they have no owner any more",
 	ReasonTerminating:     "being deleted: waiting for {count} machines to go",
 	ReasonLateCreates:     "being deleted: creates of {count} names may still come in for {for}",
 	ReasonSetReleased:     "no machine is left: letting the set go",

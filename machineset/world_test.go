@@ -211,6 +211,9 @@ func (w *world) change(name string, change func(*machine.Machine)) {
 func (w *world) phase(name string, p machine.Phase) {
 	w.change(name, func(m *machine.Machine) {
 		m.Status.Phase, m.Status.Since = p, w.now.Truncate(time.Second)
+		if p == machine.PhaseRunning && m.Status.JoinedAfter == 0 {
+			m.Status.JoinedAfter = max(time.Second, w.now.Sub(m.CreatedAt)).Truncate(time.Second)
+		}
 		m.Status.LastOperation = machine.Operation{Kind: machine.OperationCreate, State: machine.StateSuccessful, Time: w.now.Truncate(time.Second)}
 		if p == machine.PhaseFailed || p == machine.PhaseCrashLoopBackOff {
 			m.Status.LastOperation.State = machine.StateFailed

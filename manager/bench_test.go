@@ -62,7 +62,7 @@ func (n nodes) Nodes() store.Collection[*machine.Node] { return n.Collection }
 // BenchmarkCreate creates machines to Running, in sets of 1,000, through the
 // store in memory and the manager's own queue.
 func BenchmarkCreate(b *testing.B) {
-	for _, machines := range []int{1_000, 10_000, 50_000} {
+	for _, machines := range []int{1_000, 10_000, 100_000} {
 		b.Run(fmt.Sprint(machines), func(b *testing.B) {
 			for b.Loop() {
 				createFleet(b, machines)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/machine"
@@ -29,6 +30,7 @@ func (p *machinePass) askGrant(ctx context.Context) (*machine.Grant, error) {
 		if err != nil {
 			return nil, err
 		}
+		because(ctx, p.shell, plan.Why.Reason, plan.Why)
 		switch {
 		case plan.ReadFleet:
 			err = p.readFleet(ctx, o)
@@ -110,8 +112,23 @@ func (p *machinePass) readFleet(ctx context.Context, o *safety.GrantObservation)
 		}
 		o.Fleet = append(o.Fleet, machines...)
 	}
+	o.Preserved = preserved(o.Fleet, p.Now())
 	o.Live = true
 	return p.zones(ctx, o)
+}
+
+// preserved are the names of machines that are kept for inspection; nil: none is.
+func preserved(fleet []*machine.Machine, now time.Time) map[string]bool {
+	var names map[string]bool
+	for _, m := range fleet {
+		if m.Preserved(now) {
+			if names == nil {
+				names = make(map[string]bool)
+			}
+			names[m.Name] = true
+		}
+	}
+	return names
 }
 
 // zones finds the zone of each class in the fleet, where the rule needs it.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/millwright-go/millwright/codes"
@@ -112,9 +113,18 @@ func (b *bulk[T]) remove(ctx context.Context, child T) (T, error) {
 	if err != nil {
 		return none, err
 	}
-	marked := child.Clone()
+	marked := copyOf(child)
 	marked.ObjectMeta().DeletedAt = b.Now().Truncate(time.Second)
 	return marked, nil
+}
+
+// copyOf is a copy of an object that shares what its fields lead to.
+func copyOf[T object.Object[T]](o T) T {
+	was := reflect.ValueOf(o)
+	copied := reflect.New(was.Type().Elem())
+	copied.Elem().Set(was.Elem())
+	c, _ := copied.Interface().(T) // it is a T: of the same type as o
+	return c
 }
 
 // refusal is what a decision should know of a batch: the first error that is
@@ -126,7 +136,7 @@ func refusal[T any](ctx context.Context, out []outcome[T]) (*machine.Outcome, er
 		switch {
 		case err == nil:
 			continue
-		case ctx.Err() != nil || errors.Is(err, store.ErrConflict):
+		case interrupted(ctx, err) != nil || errors.Is(err, store.ErrConflict):
 			return nil, err
 		case errors.Is(err, store.ErrNotFound):
 			return nil, fmt.Errorf("%w: %w", store.ErrConflict, err)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineclass"
+	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
 )
@@ -59,6 +60,7 @@ func (p *classPass) step(ctx context.Context) (Result, bool, error) {
 	if plan.Warn != (machineclass.Why{}) {
 		p.tell(ctx, &p.memo, KindClass, p.key, Warning, string(plan.Warn.Reason), plan.Warn)
 	}
+	because(ctx, p.shell, plan.Why.Reason, plan.Why)
 	switch {
 	case plan.ReadLive:
 		return Result{}, false, p.observe(ctx, true)
@@ -115,6 +117,11 @@ func (p *classPass) users(ctx context.Context, class *machine.Class, live bool) 
 		return u, err
 	}
 	u.Machines, err = count(ctx, p.Machines, live, query, func(*machine.Machine) bool { return true })
+	if err != nil || !p.managesPools() {
+		return u, err
+	}
+	pools, err := count(ctx, p.Pools, live, query, func(*machinepool.Pool) bool { return true })
+	u.Machines += pools // to delete one takes its class, as it does for a machine
 	return u, err
 }
 

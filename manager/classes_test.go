@@ -48,7 +48,7 @@ func (w *world) classless() bool { return len(keysOf(w.classes))+len(keysOf(w.se
 func (w *world) held() bool {
 	class, err := w.classes.Get(ctx, smallKey)
 	secret, failed := w.secrets.Get(ctx, bootKey)
-	return err == nil && failed == nil && class.HasFinalizer(machine.Finalizer) && secret.HasFinalizer(machine.Finalizer)
+	return err == nil && failed == nil && class.HasFinalizer(machine.Finalizer) && secret.HasFinalizer(machine.SecretFinalizer)
 }
 
 // outlived is the life of a fleet whose class and secret are deleted while its
@@ -167,7 +167,7 @@ func TestUnusedClassesAreLetGo(t *testing.T) {
 	w.until(p, released, unexpected(t))
 	secret, err := w.secrets.Get(ctx, bootKey)
 	require.NoError(t, err)
-	require.True(t, secret.HasFinalizer(machine.Finalizer), "the class is still there, and refers to it")
+	require.True(t, secret.HasFinalizer(machine.SecretFinalizer), "the class is still there, and refers to it")
 	quiet()
 	require.NoError(t, w.classes.Delete(ctx, smallKey, ""))
 	w.round(p)
@@ -324,6 +324,7 @@ func TestKeepersRun(t *testing.T) {
 	o := manager.InMemory(nil)
 	provider := drivertest.NewMemory(drivertest.MemoryOptions{})
 	o.Driver, o.KeepClasses = provider, true
+	o.Resync = time.Second // a machine that goes before machines are watched wakes nobody
 	class := provider.Class(smallKey, drivertest.MemorySpec{Cluster: "blue", Size: "s"})
 	class.SecretRef = &object.Key{Name: bootKey.Name}
 	_, err := o.Classes.Create(ctx, class)
@@ -341,7 +342,7 @@ func TestKeepersRun(t *testing.T) {
 	require.NoError(t, err)
 	classes, secrets := watch(within, t, o.Classes), watch(within, t, o.Secrets)
 	classes(func(c *machine.Class) bool { return c != nil && c.HasFinalizer(machine.Finalizer) })
-	secrets(func(s *machine.Secret) bool { return s != nil && s.HasFinalizer(machine.Finalizer) })
+	secrets(func(s *machine.Secret) bool { return s != nil && s.HasFinalizer(machine.SecretFinalizer) })
 	watch(within, t, o.Machines)(func(m *machine.Machine) bool { return m.Status.Phase == machine.PhaseAvailable })
 	require.NoError(t, o.Classes.Delete(ctx, smallKey, ""))
 	require.NoError(t, o.Secrets.Delete(ctx, bootKey, ""))

@@ -94,6 +94,9 @@ func (o *Options) classWakes() []Wake {
 	if o.Deployments != nil {
 		wakes = append(wakes, Wake{From: KindDeployment, To: KindClass, Keys: classesOf(useOfDeployment), Settle: o.Settle})
 	}
+	if o.managesPools() {
+		wakes = append(wakes, Wake{From: KindPool, To: KindClass, Keys: classesOf(useOfPool), Settle: o.Settle})
+	}
 	if o.keepsSecrets() {
 		wakes = append(wakes,
 			Wake{From: KindSecret, To: KindSecret, Keys: self[*machine.Secret]},

@@ -9,6 +9,6 @@ import (
 // one, a machine's life ends at phase Available.
 type Cluster interface {
 	// Nodes is the cluster's list of nodes. Nodes have no namespace. The
-	// collection must support IndexMachine.
+	// collection must support NodeIndexes.
 	Nodes() store.Collection[*machine.Node]
 }

@@ -3,6 +3,7 @@ package manager
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -24,9 +25,14 @@ func (p *orphanPass) list(ctx context.Context, orders []safety.ListVMs) error {
 			return err
 		})
 	})
+	pooled, err := p.instances(ctx)
+	if err != nil {
+		return err
+	}
 	for i := range orders {
 		if answers[i] != nil {
 			failed[i] = nil // the hook was told
+			answers[i].VMs = without(answers[i].VMs, pooled)
 			p.heard(orders[i].Class, answers[i])
 		}
 	}
@@ -53,6 +59,10 @@ func (p *orphanPass) listOne(ctx context.Context, class *machine.Class) (*safety
 	answer.Answered, answer.Outcome = p.Now(), outcomeOf(err)
 	if err == nil {
 		answer.VMs = got.Machines
+		if len(got.Dropped) > 0 { // they are told of
+			answer.VMs = maps.Clone(got.Machines)
+			maps.Copy(answer.VMs, got.Dropped)
+		}
 	}
 	return answer, err
 }
@@ -70,7 +80,7 @@ func (p *orphanPass) heard(key object.Key, answer *safety.Listing) {
 		p.asked[key] = unjudged
 		class.Asked, class.Code, class.Listing = answer.Asked, answer.Code, answer
 		if class.Failures++; answer.Code == codes.OK {
-			class.Failures = 0
+			class.Failures, class.Listed = 0, len(answer.VMs)
 		}
 	}
 	p.o.Live = time.Time{}
@@ -141,6 +151,7 @@ func (p *orphanPass) stillOrphan(ctx context.Context, order *safety.DeleteOrphan
 // error is beside the answer, or there is none.
 func (p *orphanPass) deleteOne(ctx context.Context, order *safety.DeleteOrphan) (*machine.Outcome, error) {
 	class := p.classes[order.Class]
+	orderedFor(ctx, p.shell, object.Key{Namespace: order.Class.Namespace, Name: order.Name}, order.Why.Reason, order.Why)
 	secret, err := p.secrets.merged(ctx, class)
 	if err != nil {
 		return nil, err
@@ -149,8 +160,8 @@ func (p *orphanPass) deleteOne(ctx context.Context, order *safety.DeleteOrphan) 
 	m := &machine.Machine{Meta: object.Meta{Key: object.Key{Namespace: order.Class.Namespace, Name: order.Name}}}
 	m.Spec.ProviderID, m.Spec.Class.Name = order.ProviderID, order.Class.Name
 	_, err = p.Driver.DeleteMachine(ctx, &driver.DeleteMachineRequest{Machine: m, Class: class, Secret: secret})
-	if err != nil && ctx.Err() != nil {
-		return nil, ctx.Err()
+	if err := interrupted(ctx, err); err != nil {
+		return nil, err
 	}
 	outcome := outcomeOf(err)
 	return &outcome, err

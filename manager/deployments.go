@@ -45,9 +45,14 @@ func (p *deploymentPass) step(ctx context.Context) (Result, bool, error) {
 	if err != nil {
 		return Result{}, false, err
 	}
+	if !plan.Gathering.Equal(p.o.Gathering) {
+		p.o.Gathering = plan.Gathering
+		p.memo.gather(p.key, plan.Gathering)
+	}
 	if plan.Warn != (deployment.Why{}) {
 		p.warn(ctx, string(plan.Warn.Reason), plan.Warn)
 	}
+	because(ctx, p.shell, plan.Why.Reason, plan.Why)
 	done, err := p.act(ctx, &plan)
 	if done {
 		p.ended()
@@ -212,8 +217,12 @@ func (p *deploymentPass) observe(ctx context.Context, live bool) error {
 	}
 	p.o.Deployment, p.o.Sets, p.o.Orphans, p.o.Live = d, children, orphans, live
 	p.o.Taken = nil
+	if p.o.HotUpdate, err = p.hotUpdate(ctx, d, owned, live); err != nil {
+		return err
+	}
 	p.o.Failures = p.memo.failuresBefore(p.key, p.struggled)
-	p.o.StatusWritten = p.memo.statusWritten(p.key)
+	known := p.memo.recall(p.key)
+	p.o.StatusWritten, p.o.Gathering = known.statusWritten, known.gathering
 	p.o.Refused = p.memo.refusal(p.key, d.Generation)
 	return nil
 }

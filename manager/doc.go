@@ -12,6 +12,9 @@
 // work queue, by a controller framework, or one by one in a test. [Manager.Wakes]
 // says which change of which object is a reason to look at which other.
 //
+// With Options.Observe all of this is decided and told, and nothing is done:
+// every port that could change something stands behind one that does not.
+//
 // Where Options.SafetyPolicy is given, some reconcilers look after the whole
 // fleet. They have one key, [Fleet], and are looked at from the start on, see
 // [Kind.Fleet].

@@ -42,7 +42,7 @@ func (p *machinePass) drained(ctx context.Context, node *machine.Node, call func
 	answer, err := call()
 	switch {
 	case err == nil:
-	case errors.Is(err, store.ErrConflict) || ctx.Err() != nil:
+	case errors.Is(err, store.ErrConflict) || interrupted(ctx, err) != nil:
 		return nil, err
 	default:
 		answer.Outcome = machine.Outcome{Code: codes.Of(err), Message: codes.Message(err)}

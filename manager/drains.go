@@ -104,12 +104,15 @@ func (d *drains) Detach(ctx context.Context, _ *machine.Machine, order *machine.
 	if err != nil {
 		return machine.DrainAnswer{}, err
 	}
-	o.Asked = order.Until.Add(-d.Policy.DetachTimeout)
+	o.Asked, o.Forced = order.Until.Add(-d.Policy.DetachTimeout), order.Forced
 	plan, err := d.pass(ctx, o, drain.Detach)
 	if err == nil && plan.Done {
 		d.forget(order.Node)
 	}
-	return machine.DrainAnswer{Done: plan.Done, At: plan.At, Why: steady(plan.Why), Node: o.Node}, err
+	return machine.DrainAnswer{
+		Done: plan.Done, At: plan.At, Why: steady(plan.Why), Node: o.Node,
+		Blocked: plan.Why.Reason == drain.ReasonDetachFailed,
+	}, err
 }
 
 // Watch implements WorkloadWatcher.
@@ -139,6 +142,8 @@ func (d *drains) carryOut(ctx context.Context, o *drain.Observation, p *drain.Pl
 	switch {
 	case p.Write != nil:
 		return false, d.write(ctx, o, p)
+	case p.Look:
+		return false, d.look(ctx, o)
 	case len(p.Evict) > 0:
 		return false, d.orders(ctx, o, drain.Evicted, p.Evict, d.Workload.Pods.Evict)
 	case len(p.Delete) > 0:
@@ -155,10 +160,11 @@ func (d *drains) write(ctx context.Context, o *drain.Observation, p *drain.Plan)
 	stored, err := d.Nodes.Update(ctx, p.Write)
 	switch {
 	case err == nil:
-		o.Node = stored
+		o.Node, o.Cached = stored, false
 		if p.Begins {
 			o.Memory.Begun()
 		}
+		return d.see(ctx, o) // until the cordon was stored, more could come
 	case errors.Is(err, store.ErrConflict) || ctx.Err() != nil:
 		return err
 	case errors.Is(err, store.ErrNotFound):
@@ -167,6 +173,19 @@ func (d *drains) write(ctx context.Context, o *drain.Observation, p *drain.Plan)
 		o.WriteFailed = true
 	}
 	return nil
+}
+
+// look reads the node as it is now.
+func (d *drains) look(ctx context.Context, o *drain.Observation) error {
+	n, err := d.Nodes.Live().Get(ctx, o.Node.Key)
+	if errors.Is(err, store.ErrNotFound) || err == nil && n.UID != o.Node.UID {
+		o.Node = nil
+		return nil
+	}
+	if err == nil {
+		o.Node, o.Cached = n, false
+	}
+	return err
 }
 
 func (d *drains) orders(ctx context.Context, o *drain.Observation, kind drain.Kind, orders []drain.Order,
@@ -209,10 +228,17 @@ func (d *drains) detach(ctx context.Context, o *drain.Observation, orders []drai
 
 // observe reads what a decision about a node is made from.
 func (d *drains) observe(ctx context.Context, n *machine.Node) (*drain.Observation, error) {
-	o := &drain.Observation{Node: n, Memory: d.remember(n)}
-	var err error
-	if o.Pods, o.Complete, err = d.Workload.Pods.On(ctx, n.Name); err != nil {
+	o := &drain.Observation{Node: n, Cached: true, Memory: d.remember(n)}
+	if err := d.see(ctx, o); err != nil {
 		return nil, err
+	}
+	return o, nil
+}
+
+// see reads what is on the node, and what holds it there.
+func (d *drains) see(ctx context.Context, o *drain.Observation) (err error) {
+	if o.Pods, o.Complete, err = d.Workload.Pods.On(ctx, o.Node.Name); err != nil {
+		return err
 	}
 	if o.Complete {
 		o.Memory.Forget(o.Pods)
@@ -220,15 +246,15 @@ func (d *drains) observe(ctx context.Context, n *machine.Node) (*drain.Observati
 	if d.Workload.Budgets != nil {
 		budgets, complete, err := d.Workload.Budgets.In(ctx, namespacesOf(o.Pods))
 		if err != nil {
-			return nil, err
+			return err
 		}
 		o.Budgets, o.Complete = budgets, o.Complete && complete
 	}
 	if d.Workload.Volumes == nil {
 		o.Attachments = []*drain.Attachment{}
-		return o, nil
+		return nil
 	}
-	return o, d.observeVolumes(ctx, o)
+	return d.observeVolumes(ctx, o)
 }
 
 func (d *drains) observeVolumes(ctx context.Context, o *drain.Observation) (err error) {

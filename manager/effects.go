@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -26,9 +27,16 @@ func (p *machinePass) carryOut(ctx context.Context, e machine.Effect) error {
 	if err := p.once(e); err != nil {
 		return err
 	}
-	name := strings.TrimPrefix(fmt.Sprintf("%T", e), "*")
-	name = strings.TrimPrefix(name, "machine.")
-	return p.timed(KindMachine, p.key, name, func() error { return p.do(ctx, e) })
+	return p.timed(KindMachine, p.key, effectName(e), func() error { return p.do(ctx, e) })
+}
+
+// effectName is the name of an effect's type.
+func effectName(e machine.Effect) string {
+	t := reflect.TypeOf(e)
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t.Name()
 }
 
 func (p *machinePass) do(ctx context.Context, e machine.Effect) (err error) {
@@ -36,16 +44,13 @@ func (p *machinePass) do(ctx context.Context, e machine.Effect) (err error) {
 	case machine.GetVM:
 		p.o.VM, err = p.getVM(ctx)
 	case machine.CreateVM:
-		p.o.Created, err = p.createVM(ctx)
+		p.o.Created, err = p.tryCreateVM(ctx)
 	case machine.InitializeVM:
 		p.o.Initialized, err = p.initializeVM(ctx)
 	case machine.DeleteVM:
 		p.o.VMDeleted, err = p.deleteVM(ctx, e.ProviderID)
 	case machine.FindNode:
-		p.o.Node, err = p.findNode(ctx, p.Cluster.Nodes().Live(), e.Name)
-		if p.o.Node != nil {
-			p.o.Node.Gone = e.Gone
-		}
+		p.o.Node, err = p.lookForNode(ctx, e)
 	case *machine.SyncNode:
 		p.o.NodeSynced, err = p.syncNode(ctx, e)
 	case *machine.MarkNode:
@@ -56,24 +61,51 @@ func (p *machinePass) do(ctx context.Context, e machine.Effect) (err error) {
 		p.o.Drain, err = p.drained(ctx, e.Node, func() (machine.DrainAnswer, error) { return p.Drainer.Drain(ctx, p.o.Machine, e) })
 	case *machine.DetachVolumes:
 		p.o.Detach, err = p.drained(ctx, e.Node, func() (machine.DrainAnswer, error) { return p.Drainer.Detach(ctx, p.o.Machine, e) })
-	case machine.AskGrant:
-		p.o.Grant, err = p.askGrant(ctx)
+	case machine.AskGrant, machine.AskCreate, machine.AskUpdate:
+		err = p.ask(ctx, e)
+	case machine.EnsureToken, machine.RenewToken, machine.RemoveToken:
+		err = p.callTokens(ctx, e)
+	case machine.UpdateVM:
+		p.o.Updated, err = p.updateVM(ctx, e.LastApplied)
 	default:
 		err = fmt.Errorf("unknown effect %T", e)
 	}
 	return err
 }
 
+// ask carries out a question for leave.
+func (p *machinePass) ask(ctx context.Context, e machine.Effect) (err error) {
+	switch any(e).(type) { // of all effects, only these are asked
+	case machine.AskGrant:
+		p.o.Grant, err = p.askGrant(ctx)
+	case machine.AskCreate:
+		p.o.CreateTurn = p.askCreate()
+	case machine.AskUpdate:
+		p.o.UpdateTurn, err = p.askUpdate(ctx)
+	}
+	return err
+}
+
+// lookForNode reads the machine's node live.
+func (p *machinePass) lookForNode(ctx context.Context, e machine.FindNode) (*machine.NodeAnswer, error) {
+	answer, err := p.findNode(ctx, p.Cluster.Nodes().Live(), e.Name)
+	if answer != nil {
+		answer.Gone = e.Gone
+	}
+	return answer, err
+}
+
 // answer turns a driver's answer into an observation. When the pass's own
 // context has ended, nothing is concluded from a failure: the manager is
 // shutting down, and that is nobody's error.
 func (p *machinePass) answer(ctx context.Context, call codes.Call, err error, fill func(*machine.VM)) (*machine.VM, error) {
-	if err != nil && ctx.Err() != nil {
-		return nil, ctx.Err()
+	if err := interrupted(ctx, err); err != nil {
+		return nil, err
 	}
 	vm := &machine.VM{Outcome: outcomeOf(err)}
 	fill(vm)
-	if err != nil {
+	p.hushed(vm)
+	if err != nil && p.Log.Enabled(ctx, slog.LevelDebug) {
 		p.Log.LogAttrs(ctx, slog.LevelDebug, "driver call answered with an error", slog.String("call", call.String()),
 			slog.String("code", vm.Code.Contract()), logAttrs(p.o.Machine))
 	}
@@ -95,6 +127,7 @@ func (p *machinePass) secret(ctx context.Context) (*machine.Secret, error) {
 		return nil, err
 	}
 	address(secret, p.o.Machine.Name)
+	p.placeToken(secret)
 	return secret, nil
 }
 
@@ -111,8 +144,20 @@ func (p *machinePass) getVM(ctx context.Context) (*machine.VM, error) {
 			vm.ProviderID, vm.NodeName, vm.Addresses = got.ProviderID, got.NodeName, got.Addresses
 		}
 	})
+	if err == nil {
+		err = p.lookUp(ctx, vm)
+	}
 	if err == nil && vm.Code == codes.OutOfRange {
 		p.hints.add(safety.Hint{Class: classKey(p.o.Machine), At: p.Now(), Several: p.key.Name})
+	}
+	return vm, err
+}
+
+// tryCreateVM creates the VM, and has the class's pace know how that went.
+func (p *machinePass) tryCreateVM(ctx context.Context) (*machine.VM, error) {
+	vm, err := p.createVM(ctx)
+	if err == nil {
+		p.answered(vm.Code)
 	}
 	return vm, err
 }
@@ -130,15 +175,22 @@ func (p *machinePass) createVM(ctx context.Context) (*machine.VM, error) {
 		problem := "the secrets of class " + p.o.Class.Name + " hold no " + machine.UserData + ": the machine could not join a cluster"
 		return &machine.VM{Outcome: machine.Outcome{Code: codes.InvalidArgument, Message: problem}}, nil
 	}
+	if err := unplaced(secret); err != nil {
+		return nil, err
+	}
 	made, err := p.Driver.CreateMachine(ctx, &driver.CreateMachineRequest{
 		Machine: p.o.Machine, Class: p.o.Class, Secret: secret,
 	})
-	return p.answer(ctx, codes.CreateMachine, err, func(vm *machine.VM) {
+	vm, err := p.answer(ctx, codes.CreateMachine, err, func(vm *machine.VM) {
 		if made != nil {
 			vm.ProviderID, vm.NodeName, vm.Addresses = made.ProviderID, made.NodeName, made.Addresses
 			vm.LastKnown = made.LastKnownState
 		}
 	})
+	if err == nil {
+		err = p.lookUp(ctx, vm)
+	}
+	return vm, err
 }
 
 func (p *machinePass) initializeVM(ctx context.Context) (*machine.VM, error) {
@@ -207,17 +259,17 @@ func (p *machinePass) syncNode(ctx context.Context, e *machine.SyncNode) (*machi
 		node, err = nodes.UpdateStatus(ctx, node)
 	}
 	if err == nil && e.Spec {
-		changed := e.Node.Clone()
+		changed := *e.Node // the store takes its own copy
 		changed.Version = node.Version
-		node, err = nodes.Update(ctx, changed)
+		node, err = nodes.Update(ctx, &changed)
 	}
 	return p.nodeWritten(ctx, node, err)
 }
 
 func (p *machinePass) markNode(ctx context.Context, e *machine.MarkNode) (*machine.Outcome, error) {
-	node := e.Node.Clone()
-	node.Conditions = object.SetCondition(node.Conditions, e.Condition)
-	node, err := p.Cluster.Nodes().UpdateStatus(ctx, node)
+	changed := *e.Node // the store takes its own copy
+	changed.Conditions = object.SetCondition(changed.Conditions, e.Condition)
+	node, err := p.Cluster.Nodes().UpdateStatus(ctx, &changed)
 	return p.nodeWritten(ctx, node, err)
 }
 
@@ -228,7 +280,7 @@ func (p *machinePass) nodeWritten(ctx context.Context, node *machine.Node, err e
 	case err == nil:
 		p.o.Node = &machine.NodeAnswer{Name: p.o.Node.Name, Node: node, Gone: p.o.Node.Gone}
 		return &machine.Outcome{}, nil
-	case errors.Is(err, store.ErrConflict) || ctx.Err() != nil:
+	case errors.Is(err, store.ErrConflict) || interrupted(ctx, err) != nil:
 		return nil, err
 	case errors.Is(err, store.ErrNotFound):
 		return nil, fmt.Errorf("node %s vanished: %w", p.o.Node.Name, store.ErrConflict)
@@ -248,7 +300,7 @@ func (p *machinePass) deleteNode(ctx context.Context, e machine.DeleteNode) (*ma
 	switch {
 	case err == nil:
 		return &machine.Outcome{}, nil
-	case ctx.Err() != nil:
+	case interrupted(ctx, err) != nil:
 		return nil, err
 	}
 	return &machine.Outcome{Code: codes.Unavailable, Message: err.Error()}, nil
@@ -263,10 +315,10 @@ func (p *machinePass) tryDeleteNode(ctx context.Context, e machine.DeleteNode) e
 	if err != nil {
 		return err
 	}
-	if node.HasFinalizer(machine.Finalizer) {
-		changed := node.Clone()
-		changed.RemoveFinalizer(machine.Finalizer)
-		if node, err = nodes.Update(ctx, changed); err != nil {
+	if node.HasFinalizer(machine.NodeFinalizer) {
+		changed := *node // the store takes its own copy
+		changed.RemoveFinalizer(machine.NodeFinalizer)
+		if node, err = nodes.Update(ctx, &changed); err != nil {
 			return ignoreNotFound(err)
 		}
 		if node.Deleted() {

@@ -15,6 +15,7 @@ func (p *deploymentPass) eachMachine(ctx context.Context, name string, orders []
 	machines := make([]*machine.Machine, len(orders))
 	for i, order := range orders {
 		machines[i] = order.Machine
+		orderedFor(ctx, p.shell, order.Machine.Key, order.Why.Reason, order.Why)
 	}
 	b := &bulk[*machine.Machine]{&p.parent, p.Machines}
 	out := b.all(ctx, name, machines, b.update)

@@ -27,6 +27,11 @@ type Hooks struct {
 	Transition func(key object.Key, move machine.Move, why machine.Why)
 	// Effect tells of a call to driver or cluster, or of a bulk order.
 	Effect func(kind Kind, key object.Key, name string, took time.Duration, err error)
+	// Observed tells what was not done because of Options.Observe: what, as in
+	// "update machine fleet/a", and why. The same is told once for as long as it
+	// is decided again and again; when but the numbers in why have changed, not
+	// sooner than Options.Resync after the last time.
+	Observed func(kind Kind, key object.Key, what, reason, why string)
 	// Pass tells that a pass ended.
 	Pass func(kind Kind, key object.Key, steps int, result Result, err error)
 	// Queue tells, whenever Run takes a key up, how many others of the kind
@@ -49,6 +54,12 @@ func (h *Hooks) transition(key object.Key, move machine.Move, why machine.Why) {
 func (h *Hooks) effect(kind Kind, key object.Key, name string, took time.Duration, err error) {
 	if h.Effect != nil {
 		h.Effect(kind, key, name, took, err)
+	}
+}
+
+func (h *Hooks) observed(kind Kind, key object.Key, what, reason, why string) {
+	if h.Observed != nil {
+		h.Observed(kind, key, what, reason, why)
 	}
 }
 

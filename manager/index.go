@@ -7,6 +7,7 @@ import (
 
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
@@ -24,6 +25,9 @@ const (
 	// IndexNode holds a machine under its node's name; one whose node's name
 	// is not known under a value made from its own.
 	IndexNode store.Index = "node"
+	// IndexVM holds a machine and a node under its provider ID, if it has one,
+	// and a pool under those of its instances.
+	IndexVM store.Index = "vm"
 	// IndexSecret holds a class under the key of each secret it refers to.
 	IndexSecret store.Index = "secret"
 	// IndexMachine holds a node under the name of the machine it carries.
@@ -56,6 +60,12 @@ func MachineIndexes() map[store.Index]func(*machine.Machine) []string {
 				return []string{nodeOf(m.Name)}
 			}
 			return []string{m.Spec.NodeName}
+		},
+		IndexVM: func(m *machine.Machine) []string {
+			if m.Spec.ProviderID == "" {
+				return nil
+			}
+			return []string{m.Spec.ProviderID}
 		},
 	}
 }
@@ -104,6 +114,20 @@ func NodeIndexes(label string) map[store.Index]func(*machine.Node) []string {
 			}
 			return nil
 		},
+		IndexVM: func(n *machine.Node) []string {
+			if n.ProviderID != "" {
+				return []string{n.ProviderID}
+			}
+			return nil
+		},
+	}
+}
+
+// PoolIndexes are the indexes that a collection of pools must support.
+func PoolIndexes() map[store.Index]func(*machinepool.Pool) []string {
+	return map[store.Index]func(*machinepool.Pool) []string{
+		IndexClass: func(p *machinepool.Pool) []string { return classValues(p.Namespace, &p.Spec.Template.Class) },
+		IndexVM:    func(p *machinepool.Pool) []string { return p.Spec.ProviderIDs },
 	}
 }
 
@@ -124,7 +148,7 @@ func secretKey(c *machine.Class, ref *object.Key) object.Key {
 // probe asks each collection for each index that is needed, so that a missing
 // one is an error at the start and not a change that wakes nobody.
 func (o *Options) probe(ctx context.Context) error {
-	err := probeAll(ctx, o.Machines, "Machines", IndexOwner, IndexClass, IndexNode)
+	err := probeAll(ctx, o.Machines, "Machines", IndexOwner, IndexClass, IndexNode, IndexVM)
 	if o.Secrets != nil {
 		err = errors.Join(err, probeAll(ctx, o.Classes, "Classes", IndexSecret))
 	}
@@ -137,7 +161,7 @@ func (o *Options) probe(ctx context.Context) error {
 	if o.Cluster != nil {
 		err = errors.Join(err, probeAll(ctx, o.Cluster.Nodes(), "Cluster.Nodes", IndexMachine))
 	}
-	return errors.Join(err, o.probeClasses(ctx))
+	return errors.Join(err, o.probePools(ctx), o.probeClasses(ctx))
 }
 
 func probeAll[T object.Object[T]](ctx context.Context, c store.Collection[T], name string, indexes ...store.Index) error {

@@ -64,6 +64,7 @@ func (p *secretPass) step(ctx context.Context) (Result, bool, error) {
 	if plan.Warn != (machineclass.Why{}) {
 		p.tell(ctx, &p.memo, KindSecret, p.key, Warning, string(plan.Warn.Reason), plan.Warn)
 	}
+	because(ctx, p.shell, plan.Why.Reason, plan.Why)
 	switch {
 	case plan.ReadLive:
 		return Result{}, false, p.observe(ctx, true)

@@ -16,6 +16,7 @@ const (
 	KindMachine    Kind = "machine"
 	KindSet        Kind = "set"
 	KindDeployment Kind = "deployment"
+	KindPool       Kind = "pool"
 	KindClass      Kind = "class"
 	KindSecret     Kind = "secret"
 	KindNode       Kind = "node"
@@ -31,6 +32,8 @@ const (
 	KindOrphans Kind = "orphans"
 	// KindUnmanaged are nodes that no machine owns.
 	KindUnmanaged Kind = "unmanaged"
+	// KindOwnerless are machines and sets whose owner is gone.
+	KindOwnerless Kind = "ownerless"
 )
 
 // Fleet is the one key of the kinds that concern the whole fleet.
@@ -40,7 +43,7 @@ var Fleet = object.Key{Name: "fleet"}
 // drives the reconcilers has it looked at once at the start, KindReachability
 // first: until then nothing is decided about machines and sets.
 func (k Kind) Fleet() bool {
-	return k == KindReachability || k == KindOrphans || k == KindUnmanaged
+	return k == KindReachability || k == KindOrphans || k == KindUnmanaged || k == KindOwnerless
 }
 
 // Result is how a pass ended.

@@ -20,6 +20,7 @@ type machines struct {
 	memo    memo
 	// uninitialized holds the names of providers known to have no InitializeMachine.
 	uninitialized sync.Map
+	turns         turns
 }
 
 func newMachineReconciler(s *shell) *machines {
@@ -34,6 +35,7 @@ func (r *machines) Reconcile(ctx context.Context, key object.Key) (Result, error
 	if wait, yes := r.unproven(); yes {
 		return wait, nil
 	}
+	defer r.pace.leave(key)
 	return r.reconcile(ctx, KindMachine, key, &r.memo, func() pass { return &machinePass{machines: r, key: key} })
 }
 
@@ -43,10 +45,13 @@ type machinePass struct {
 	key    object.Key
 	o      machine.Observation
 	issued []machine.Effect
+	token  Token // of the machine, once this pass has made sure of it
+
+	scratch *machine.Machine // what is handed to the store; nil: nothing was yet
 }
 
 func (p *machinePass) step(ctx context.Context) (Result, bool, error) {
-	p.o.Frozen = p.frozen()
+	p.o.Frozen, p.o.Hold = p.frozen(), p.hold()
 	plan, err := machine.Decide(&p.o, p.MachinePolicy, p.Now())
 	if err != nil {
 		return Result{}, false, err
@@ -54,6 +59,7 @@ func (p *machinePass) step(ctx context.Context) (Result, bool, error) {
 	if plan.Warn != (machine.Why{}) {
 		p.event(ctx, Warning, plan.Warn)
 	}
+	because(ctx, p.shell, plan.Why.Reason, plan.Why)
 	switch {
 	case plan.Write != nil:
 		return Result{}, false, p.write(ctx, &plan)
@@ -84,7 +90,11 @@ func (p *machinePass) observe(ctx context.Context, fresh bool) error {
 	if p.o.Class != nil {
 		_, p.o.NoInitialize = p.uninitialized.Load(p.o.Class.Provider)
 	}
+	p.o.VMSpec = p.specs.of(p.o.Class)
 	if p.o.Secret, err = p.secrets.version(ctx, p.o.Class); err != nil {
+		return err
+	}
+	if p.o.Token, err = p.tokenUse(ctx); err != nil {
 		return err
 	}
 	if p.Cluster != nil && m.Spec.NodeName != "" && !fresh {
@@ -131,9 +141,12 @@ func (p *machinePass) put(ctx context.Context, w machine.Write) (*machine.Machin
 	case *machine.Update:
 		return p.Machines.Update(ctx, w.Machine)
 	case *machine.UpdateStatus:
-		changed := *p.o.Machine // the store takes its own copy
-		changed.Status = w.Status
-		return p.Machines.UpdateStatus(ctx, &changed)
+		if p.scratch == nil {
+			p.scratch = new(machine.Machine)
+		}
+		*p.scratch = *p.o.Machine // the store takes its own copy
+		p.scratch.Status = w.Status
+		return p.Machines.UpdateStatus(ctx, p.scratch)
 	case *machine.Delete:
 		if err := p.Machines.Delete(ctx, p.key, p.o.Machine.UID); err != nil {
 			return nil, err
@@ -164,10 +177,10 @@ func (p *machinePass) report(ctx context.Context, plan *machine.Plan, before *ma
 	case op.State == machine.StateFailed && *op != before.Status.LastOperation:
 		p.o.Failures = p.memo.failed(p.key, op.Kind, op.Stage)
 		p.event(ctx, Warning, plan.Why)
-	case op.State == machine.StateSuccessful && moved:
+	case op.State == machine.StateSuccessful && (moved || op.Kind == machine.OperationUpdate && *op != before.Status.LastOperation):
 		p.memo.forget(p.key)
 		p.tell(ctx, nil, KindMachine, p.key, Normal, string(plan.Why.Reason), plan.Why)
-	case moved:
+	case moved || !status.Status.Preservation.Since.Equal(before.Status.Preservation.Since):
 		p.event(ctx, Normal, plan.Why)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machine/fsm"
+	"github.com/millwright-go/millwright/machinepool"
 )
 
 // Manager holds the reconcilers of one fleet.
@@ -23,24 +24,32 @@ func New(options Options) (*Manager, error) {
 	checked := driver.Validate(options.Driver, driver.ValidateOptions{NodeNames: options.Cluster != nil})
 	limited := driver.Deadline(checked, driver.Timeouts{Default: options.CallTimeout})
 	options.Driver = driver.Recover(limited, options.panicked)
+	options.decoratePools()
 	if driver.ProviderIDsMatch(options.Driver) {
 		policy := *options.MachinePolicy
 		policy.ProviderIDsMatch = true
 		options.MachinePolicy = &policy
 	}
 	options.reconcilePolicies()
-	moves, err := fsm.NewChecker(machine.PhaseTable(), machine.DeletionTable(), machine.UpdateTable())
+	if options.Observe {
+		options.onlyObserve()
+	}
+	moves, err := fsm.NewChecker(machine.PhaseTable(), machine.DeletionTable(), machine.UpdateTable(), machinepool.PhaseTable())
 	if err != nil {
 		return nil, err
 	}
 	m := &Manager{options: options}
-	s := &shell{Options: &m.options, moves: moves, reach: &reach{}, hints: &m.hints}
+	s := &shell{Options: &m.options, moves: moves, reach: &reach{}, hints: &m.hints, pace: newPace()}
+	s.specs = newSpecs(options.Driver)
 	m.reconcilers = append(m.reconcilers, newMachineReconciler(s))
 	if options.Sets != nil {
 		m.reconcilers = append(m.reconcilers, newSetReconciler(s))
 	}
 	if options.Deployments != nil {
 		m.reconcilers = append(m.reconcilers, newDeploymentReconciler(s))
+	}
+	if options.managesPools() {
+		m.reconcilers = append(m.reconcilers, newPoolReconciler(s))
 	}
 	if options.managesClasses() {
 		m.reconcilers = append(m.reconcilers, newClassReconciler(s))
@@ -55,11 +64,14 @@ func New(options Options) (*Manager, error) {
 	if options.Cluster != nil {
 		m.reconcilers = append(m.reconcilers, newUnmanaged(s))
 	}
+	if options.Sets != nil {
+		m.reconcilers = append(m.reconcilers, newOwnerless(s))
+	}
 	return m, nil
 }
 
-// reconcilePolicies has the policies of sets and deployments, which are the
-// caller's and stay as they are, say the same where one is nothing without the
+// reconcilePolicies has the policies, which are the caller's and stay as they
+// are, say the same where one is nothing without the
 // other. Without a cluster there are no nodes to mark.
 func (o *Options) reconcilePolicies() {
 	sets, deployments := *o.SetPolicy, *o.DeploymentPolicy
@@ -67,8 +79,18 @@ func (o *Options) reconcilePolicies() {
 		deployments.RolloutMarks = machine.RolloutMarks{}
 	}
 	sets.StrictQuota = sets.StrictQuota || deployments.StrictQuota && o.Deployments != nil
+	deployments.Names = min(deployments.Names, sets.Burst) // names beyond that would be used after others
 	deployments.Keys.Replace = sets.Keys.Replace
-	o.SetPolicy, o.DeploymentPolicy = &sets, &deployments
+	machines := *o.MachinePolicy
+	machines.Keys.Replace = sets.Keys.Replace
+	paused := machines.Keys.Paused
+	sets.Keys.Paused, deployments.Keys.Paused = paused, paused
+	if o.SafetyPolicy != nil && o.SafetyPolicy.Keys.Paused != paused {
+		safe := *o.SafetyPolicy
+		safe.Keys.Paused = paused
+		o.SafetyPolicy = &safe
+	}
+	o.SetPolicy, o.DeploymentPolicy, o.MachinePolicy = &sets, &deployments, &machines
 }
 
 // Reconcilers returns one reconciler a kind.

@@ -29,6 +29,7 @@ type recollection struct {
 
 	events        map[string]bool // told already
 	statusWritten time.Time
+	gathering     time.Time // since when orders wait for others
 }
 
 func (m *memo) of(key object.Key) *recollection {
@@ -43,14 +44,17 @@ func (m *memo) of(key object.Key) *recollection {
 	return r
 }
 
-func (m *memo) failures(key object.Key) int {
+// recall is what is remembered of an object; zero: nothing.
+func (m *memo) recall(key object.Key) recollection {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if r := m.keys[key]; r != nil {
-		return r.failures
+		return *r
 	}
-	return 0
+	return recollection{}
 }
+
+func (m *memo) failures(key object.Key) int { return m.recall(key).failures }
 
 // failuresBefore counts the failures in a row before a pass; counted says that
 // this pass has added its own.
@@ -93,9 +97,7 @@ func (m *memo) refuse(key object.Key, r *deployment.Refusal, generation int64) {
 
 // refusal is what was refused last, if that was with this generation.
 func (m *memo) refusal(key object.Key, generation int64) *deployment.Refusal {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if r := m.keys[key]; r != nil && r.generation == generation {
+	if r := m.recall(key); r.generation == generation {
 		return r.refusal
 	}
 	return nil
@@ -116,19 +118,16 @@ func (m *memo) first(key object.Key, event string) bool {
 	return true
 }
 
-func (m *memo) statusWritten(key object.Key) time.Time {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if r := m.keys[key]; r != nil {
-		return r.statusWritten
-	}
-	return time.Time{}
-}
-
 func (m *memo) wroteStatus(key object.Key, at time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.of(key).statusWritten = at
+}
+
+func (m *memo) gather(key object.Key, since time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.of(key).gathering = since
 }
 
 // forget drops what is known of an object that is gone, or has succeeded.

@@ -16,6 +16,7 @@ func InMemory(now func() time.Time) Options {
 		Secrets:     store.NewMemory[*machine.Secret](now, nil),
 		Sets:        store.NewMemory(now, SetIndexes()),
 		Deployments: store.NewMemory(now, DeploymentIndexes()),
+		Pools:       store.NewMemory(now, PoolIndexes()),
 		Now:         now,
 	}
 }

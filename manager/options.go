@@ -13,7 +13,9 @@ import (
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
 	"github.com/millwright-go/millwright/store"
 )
@@ -23,12 +25,17 @@ import (
 type Options struct {
 	Machines store.Collection[*machine.Machine]
 	Classes  store.Collection[*machine.Class]
+	// Namespace is the one that the collections are limited to: a server that is
+	// asked whether it answers may refuse to tell of others. Empty: they aren't.
+	Namespace string
 	// Secrets holds what classes refer to; nil: there are none.
 	Secrets store.Collection[*machine.Secret]
 	// Sets and Deployments are reconciled where they are given; without
 	// Sets, machines are made by hand.
 	Sets        store.Collection[*machineset.Set]
 	Deployments store.Collection[*deployment.Deployment]
+	// Pools are reconciled where there is a PoolDriver too.
+	Pools store.Collection[*machinepool.Pool]
 
 	// KeepClasses has classes carry machine.Finalizer while anything refers
 	// to them, and secrets while classes do, so that none goes before the
@@ -45,8 +52,19 @@ type Options struct {
 	// driver for panics, for the answers' validation, and for CallTimeout;
 	// others, such as limits, are the caller's.
 	Driver driver.Driver
+	// PoolDriver makes and deletes the groups of Pools. New wraps it as it does
+	// Driver.
+	PoolDriver driver.PoolDriver
+	// PoolBootstrap says how bootstrap data of pools stand. Nil: their secrets
+	// are read from Secrets as they are, and nothing makes them.
+	PoolBootstrap PoolBootstrap
 	// Cluster is what machines join; nil: nothing.
 	Cluster Cluster
+
+	// Tokens makes the bootstrap tokens that user data asks for; nil: nothing
+	// does, and no VM is made from user data that asks for one. It needs a
+	// Cluster: a token goes when its machine has joined.
+	Tokens Tokens
 
 	// Drainer empties nodes before they go; nil: nobody waits for workload.
 	Drainer Drainer
@@ -55,11 +73,21 @@ type Options struct {
 	MachinePolicy    *machine.Policy
 	SetPolicy        *machineset.Policy
 	DeploymentPolicy *deployment.Policy
+	PoolPolicy       *machinepool.Policy
 	// SafetyPolicy keeps the fleet from harm, see package safety: it limits
 	// replacements, deletes VMs that no machine owns, freezes what has too many
 	// machines and, while an API server does not answer, everything, and lets
 	// nodes without a machine go. Nil: nothing of this is done.
 	SafetyPolicy *safety.Policy
+
+	// Observe has nothing done: every reconciler reads and decides as ever, and
+	// ends its pass with the first thing that it would do, which is told
+	// (Hooks.Observed) and logged instead. It then looks again when something
+	// changes, or after Resync. Nothing is written to any collection, nobody is
+	// drained, and of the driver's calls those alone are made that change nothing
+	// by its contract: GetMachineStatus, ListMachines, GetVolumeIDs and
+	// GenerateMachineClassForMigration. False, the default: all is done.
+	Observe bool
 
 	Hooks Hooks
 	Log   *slog.Logger // nil: nothing is logged
@@ -73,16 +101,26 @@ type Options struct {
 	// nil: up to 16 at a time. A simulation runs them in order.
 	Each func(ctx context.Context, n int, do func(i int))
 
+	// Only has Run reconcile some objects and no others, so that several
+	// managers can divide a fleet; nil: all. What is looked after for the whole
+	// fleet (see Kind.Fleet) is asked for with the key Fleet, and belongs to one
+	// of them; but KindReachability, which each of them needs, is not asked for.
+	// It must always answer the same.
+	Only func(kind Kind, key object.Key) bool
+
 	// Workers is how many machines Run works on at a time; zero: 64. A slow
 	// provider needs more of them, not faster ones.
 	Workers int
 	// Resync is after how long an object is looked at again, from the caches,
-	// though nothing is known to have changed; zero: 10 min.
+	// though nothing is known to have changed; zero: 10 min. It bounds what a
+	// change can cost that no watch has seen: of an object that came and went
+	// before Run had begun to watch.
 	Resync time.Duration
-	// CallTimeout bounds each driver call; zero: 15 min.
+	// CallTimeout bounds each call of Driver and Tokens; zero: 15 min.
 	CallTimeout time.Duration
 	// Settle is how long Run lets changes of machines gather before it looks
-	// at their set and deployment; zero: 10 ms.
+	// at their set and deployment; zero: 10 ms. While machines wait for a worker
+	// it is longer, by as much again for each 100 of them, up to 500 ms.
 	Settle time.Duration
 }
 
@@ -135,10 +173,15 @@ func (o *Options) validate() error {
 		return errors.New("no Sets for Deployments")
 	case o.Cluster != nil && o.Secrets == nil:
 		return errors.New("no Secrets for a Cluster: machines join with the user data in them")
+	case o.Tokens != nil && o.Cluster == nil:
+		return errors.New("no Cluster for Tokens: nobody would see a machine join")
 	case o.Drainer != nil && o.Cluster == nil:
 		return errors.New("no Cluster for a Drainer")
 	case min(o.Workers, 0) != 0 || min(o.Settle, o.Resync, o.CallTimeout, 0) != 0:
 		return errors.New("negative Workers, Settle, Resync or CallTimeout")
+	}
+	if err := o.validatePools(); err != nil {
+		return err
 	}
 	return o.completePolicies()
 }
@@ -152,6 +195,12 @@ func (o *Options) completePolicies() error {
 	}
 	if o.DeploymentPolicy == nil {
 		o.DeploymentPolicy = deployment.DefaultPolicy()
+	}
+	if o.PoolPolicy == nil {
+		o.PoolPolicy = machinepool.DefaultPolicy()
+	}
+	if err := o.PoolPolicy.Validate(); err != nil {
+		return err
 	}
 	if err := o.MachinePolicy.Validate(); err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
@@ -20,6 +21,8 @@ type orphans struct {
 
 	asked     map[object.Key]safety.OrphanClass // without listings
 	sightings []safety.Sighting
+	spent     []safety.Spent
+	began     time.Time             // of the first pass
 	tries     map[string]safety.Try // by provider ID
 }
 
@@ -63,7 +66,12 @@ func (p *orphanPass) observe(ctx context.Context, fresh bool) error {
 	}
 	p.classes = make(map[object.Key]*machine.Class, len(classes))
 	known := make(map[object.Key]safety.OrphanClass, len(classes))
-	p.o = safety.OrphanObservation{Sightings: p.sightings, Tries: p.failed(), Deleted: make(map[string]bool)}
+	if p.began.IsZero() {
+		p.began = p.Now()
+	}
+	p.o = safety.OrphanObservation{
+		Sightings: p.sightings, Spent: p.spent, Began: p.began, Tries: p.failed(), Deleted: make(map[string]bool),
+	}
 	for _, c := range classes {
 		class := p.asked[c.Key]
 		class.Key = c.Key
@@ -91,6 +99,7 @@ func (p *orphanPass) step(ctx context.Context) (Result, bool, error) {
 		return Result{}, false, err
 	}
 	p.sightings, p.o.Sightings = plan.Sightings, plan.Sightings
+	p.spent, p.o.Spent = plan.Spent, plan.Spent
 	for _, why := range plan.Warn {
 		p.odd = true
 		p.tell(ctx, &p.memo, KindOrphans, p.key, Warning, string(why.Reason), why)
@@ -107,6 +116,13 @@ func (p *orphanPass) step(ctx context.Context) (Result, bool, error) {
 		return p.lookFor(p.o.Frozen, plan.At, plan.Why), true, nil
 	}
 	return Result{}, false, err
+}
+
+// put implements putter: what was listed has been judged, and is not to be
+// listed again before its time.
+func (p *orphanPass) put() time.Time {
+	p.rest()
+	return time.Time{}
 }
 
 // rest remembers how listings were answered, now that they were judged, and
@@ -126,13 +142,39 @@ func (p *orphanPass) rest() {
 	}
 }
 
-// readMachines reads all machines live.
+// readMachines reads all machines live. Where there are none, sets and
+// deployments say whether that may be so.
 func (p *orphanPass) readMachines(ctx context.Context) error {
-	return p.timed(KindOrphans, p.key, "ReadMachines", func() (err error) {
+	return p.timed(KindOrphans, p.key, "ReadMachines", func() error {
 		began := p.Now()
-		if p.o.Machines, err = p.Machines.Live().List(ctx, store.Query{}); err == nil {
-			p.o.Live = began
+		machines, err := p.Machines.Live().List(ctx, store.Query{})
+		owners := 0
+		if err == nil && len(machines) == 0 {
+			owners, err = p.owners(ctx)
+		}
+		if err == nil {
+			p.o.Machines, p.o.Live, p.o.Owners = machines, began, owners
 		}
 		return err
 	})
+}
+
+// owners counts all sets and deployments, live.
+func (o *Options) owners(ctx context.Context) (int, error) {
+	n := 0
+	if o.Sets != nil {
+		sets, err := o.Sets.Live().List(ctx, store.Query{})
+		if err != nil {
+			return 0, err
+		}
+		n += len(sets)
+	}
+	if o.Deployments != nil {
+		deployments, err := o.Deployments.Live().List(ctx, store.Query{})
+		if err != nil {
+			return 0, err
+		}
+		n += len(deployments)
+	}
+	return n, nil
 }

@@ -93,6 +93,7 @@ func TestOrphansAreCollected(t *testing.T) {
 // its create may be on its way, no VM of its name is touched.
 func TestNoOrphanHasACreateInFlight(t *testing.T) {
 	w := guardedWorld(t)
+	w.safety.OrphansOfEmptyStore = true
 	p := w.start(&fuse{}, false)
 	m, err := w.machines.Create(ctx, &machine.Machine{
 		Meta: object.Meta{Key: object.Key{Namespace: namespace, Name: "web-1"}, Finalizers: []string{machine.Finalizer}},
@@ -120,6 +121,7 @@ func TestNoOrphanHasACreateInFlight(t *testing.T) {
 func TestOrphanIsLookedAtJustBefore(t *testing.T) {
 	for _, ns := range []string{namespace, "other", "without class"} {
 		w := guardedWorld(t)
+		w.safety.OrphansOfEmptyStore = true
 		f := &fuse{}
 		p := w.start(f, false)
 		id := w.stray("blue", "web-1")
@@ -258,6 +260,7 @@ func TestWhatWakesTheOrphans(t *testing.T) {
 // since the store failed, counts for nothing. Each is told once.
 func TestOrphansInTrouble(t *testing.T) {
 	w := guardedWorld(t)
+	w.safety.OrphansOfEmptyStore = true
 	p := w.start(&fuse{}, false)
 	stray := w.stray("blue", "web-lost")
 	require.NoError(t, p.lookAt(manager.KindReachability))
@@ -308,6 +311,7 @@ func TestOrphansInTrouble(t *testing.T) {
 // VM is deleted through the class that listed it.
 func TestOrphansOfSeveralClasses(t *testing.T) {
 	w := guardedWorld(t)
+	w.safety.OrphansOfEmptyStore = true
 	for _, cluster := range []string{"red", "green"} {
 		class := w.provider.Class(object.Key{Namespace: cluster, Name: "small"}, drivertest.MemorySpec{Cluster: cluster, Size: "s"})
 		_, err := w.classes.Create(ctx, class)

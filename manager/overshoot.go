@@ -24,6 +24,7 @@ func (p *deploymentPass) bound(ctx context.Context) (busy bool, err error) {
 		p.bounded(ctx, &plan)
 		return false, err
 	}
+	because(ctx, p.shell, plan.Why.Reason, plan.Why)
 	switch w := plan.Write.(type) {
 	case *safety.LabelDeployment:
 		after, err := p.Deployments.Update(ctx, w.Deployment)
@@ -63,6 +64,7 @@ func (p *setPass) bound(ctx context.Context) (busy bool, err error) {
 		p.bounded(ctx, &plan)
 		return false, err
 	}
+	because(ctx, p.shell, plan.Why.Reason, plan.Why)
 	w, ok := plan.Write.(*safety.LabelSet)
 	if !ok {
 		return false, fmt.Errorf("unknown write %T", plan.Write)

@@ -29,8 +29,9 @@ func (w *world) set() *machineset.Set {
 
 // smuggle gives a set machines that it did not ask for.
 func (w *world) smuggle(s *machineset.Set, n int) {
-	for i := range n {
-		m := &machine.Machine{Meta: object.Meta{Key: object.Key{Namespace: namespace, Name: fmt.Sprint("smuggled-", i)}}}
+	for range n {
+		w.smuggled++
+		m := &machine.Machine{Meta: object.Meta{Key: object.Key{Namespace: namespace, Name: fmt.Sprint("smuggled-", w.smuggled)}}}
 		m.Labels = s.Spec.Template.Labels
 		m.Owner = &object.Owner{Kind: machineset.OwnerKind, Name: s.Name, UID: s.UID}
 		m.Spec = s.Spec.Template.Spec
@@ -189,7 +190,7 @@ func TestUnmanagedNodes(t *testing.T) {
 	w := guardedWorld(t)
 	p := w.start(&fuse{}, false)
 	key := object.Key{Name: "node-1"}
-	_, err := w.nodes.Create(ctx, &machine.Node{Meta: object.Meta{Key: key, Finalizers: []string{machine.Finalizer, "other"}}, ProviderID: "x"})
+	_, err := w.nodes.Create(ctx, &machine.Node{Meta: object.Meta{Key: key, Finalizers: []string{machine.NodeFinalizer, "other"}}, ProviderID: "x"})
 	require.NoError(t, err)
 	mark := w.safety.Keys.NotManaged
 	node := func() *machine.Node {
@@ -199,7 +200,7 @@ func TestUnmanagedNodes(t *testing.T) {
 	}
 	require.NoError(t, w.watch(p, manager.KindUnmanaged, 20*time.Minute))
 	require.NotContains(t, node().Annotations, mark, "too young")
-	require.True(t, node().HasFinalizer(machine.Finalizer))
+	require.True(t, node().HasFinalizer(machine.NodeFinalizer))
 	require.NoError(t, w.watch(p, manager.KindUnmanaged, time.Minute))
 	require.Contains(t, node().Annotations, mark)
 	require.Equal(t, []string{"other"}, node().Finalizers)
@@ -212,7 +213,7 @@ func TestUnmanagedNodes(t *testing.T) {
 	writes := w.written
 	require.NoError(t, w.watch(p, manager.KindUnmanaged, time.Hour))
 	require.NotContains(t, node().Annotations, mark)
-	require.Equal(t, 1, w.heard("ManagedAgain: node node-1 has a machine, web"))
+	require.Equal(t, 1, w.heard("ManagedAgain: node node-1 has an owner, web"))
 	require.Equal(t, writes, w.written)
 }
 

@@ -3,6 +3,7 @@ package manager
 import (
 	"container/heap"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/millwright-go/millwright/object"
@@ -23,6 +24,8 @@ type queue struct {
 	later   timeline
 	alarm   *time.Timer        // rings when the first of later is due
 	failing map[object.Key]int // passes in a row that could not be finished
+
+	due atomic.Int64 // how many keys are
 }
 
 // item is a key that is due, waiting or being worked on.
@@ -92,6 +95,7 @@ func (q *queue) pop() *item {
 		q.ready, q.head = q.ready[:0], 0
 	}
 	it.ready, it.running = false, true
+	q.due.Add(-1)
 	return it
 }
 
@@ -195,6 +199,7 @@ func (q *queue) release(it *item) {
 			q.ready, q.head = q.ready[:n], 0
 		}
 		q.ready = append(q.ready, it)
+		q.due.Add(1)
 		q.some.Signal()
 	}
 }
@@ -221,11 +226,7 @@ func (q *queue) failed(key object.Key) int {
 }
 
 // depth is how many keys are due.
-func (q *queue) depth() int {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return len(q.ready) - q.head
-}
+func (q *queue) depth() int { return int(q.due.Load()) }
 
 // timeline is a heap of items by due time.
 type timeline []*item

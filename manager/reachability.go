@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/machine"
@@ -54,6 +55,7 @@ func (p *reachPass) step(ctx context.Context) (Result, bool, error) {
 	p.reach.set(plan.Reach, plan.At)
 	p.o.Reach = plan.Reach
 	p.announce(ctx, before, &plan)
+	because(ctx, p.shell, plan.Why.Reason, plan.Why)
 	switch {
 	case plan.Check:
 		err = p.check(ctx)
@@ -65,6 +67,14 @@ func (p *reachPass) step(ctx context.Context) (Result, bool, error) {
 		return p.look(plan.At, plan.Why), true, nil
 	}
 	return Result{}, false, err
+}
+
+// put implements putter: clocks that nobody restarts keep everything frozen
+// until they are no one's any more, which is looked at with each check.
+func (p *reachPass) put() time.Time {
+	at := p.Now().Add(p.SafetyPolicy.CheckPeriod)
+	p.reach.set(p.o.Reach, at)
+	return at
 }
 
 // announce tells of an outage, and of its end.
@@ -100,8 +110,11 @@ func (p *reachPass) check(ctx context.Context) error {
 	return err
 }
 
-// namespace is one in which machines may be read: that of a class.
+// namespace is one in which machines may be read: the fleet's, or that of a class.
 func (p *reachPass) namespace(ctx context.Context) (string, error) {
+	if p.Namespace != "" {
+		return p.Namespace, nil
+	}
 	classes, err := p.Classes.List(ctx, store.Query{})
 	if err != nil || len(classes) == 0 {
 		return "default", err
@@ -115,12 +128,17 @@ func (p *reachPass) namespace(ctx context.Context) (string, error) {
 func (p *reachPass) ask(ctx context.Context, name string, read func(context.Context) error) (*machine.Outcome, error) {
 	limited, cancel := context.WithTimeout(ctx, p.SafetyPolicy.CheckDown)
 	defer cancel()
-	err := p.timed(KindReachability, p.key, name, func() error { return read(limited) })
+	answer := &machine.Outcome{}
+	err := p.timed(KindReachability, p.key, name, func() error {
+		err := read(limited)
+		if errors.Is(err, store.ErrNotFound) { // an answer as good as any, and no failure of the call
+			answer.Code, err = codes.NotFound, nil
+		}
+		return err
+	})
 	switch {
 	case err == nil:
-		return &machine.Outcome{}, nil
-	case errors.Is(err, store.ErrNotFound):
-		return &machine.Outcome{Code: codes.NotFound}, nil
+		return answer, nil
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	}

@@ -18,6 +18,10 @@ const (
 	lastPause  = 3 * time.Minute
 	// watchPause is how long to wait before a watch that broke is begun anew.
 	watchPause = time.Second
+	// settleBacklog is how many machines that wait for a worker make changes
+	// settle for another Options.Settle, up to longestSettle.
+	settleBacklog = 100
+	longestSettle = 500 * time.Millisecond
 )
 
 // Run reconciles until ctx ends; it then cancels what is under way, waits for
@@ -42,6 +46,9 @@ func (m *Manager) Run(ctx context.Context) error {
 		case kind == KindMachine:
 			workers = m.options.Workers
 		case kind.Fleet():
+			if !r.options.ours(kind, Fleet) {
+				continue
+			}
 			workers = 1
 			r.queues[kind].add(Fleet)
 		}
@@ -88,6 +95,9 @@ func (r *runner) watchAll(ctx context.Context) {
 	if o.Deployments != nil {
 		follow(ctx, r, KindDeployment, o.Deployments)
 	}
+	if o.managesPools() {
+		follow(ctx, r, KindPool, o.Pools)
+	}
 	if o.Cluster != nil {
 		follow[*machine.Node](ctx, r, KindNode, o.Cluster.Nodes())
 	}
@@ -133,6 +143,11 @@ func follow[T object.Object[T]](ctx context.Context, r *runner, kind Kind, c sto
 	})
 }
 
+// ours tells whether Run reconciles an object, see Options.Only.
+func (o *Options) ours(kind Kind, key object.Key) bool {
+	return o.Only == nil || kind == KindReachability || o.Only(kind, key)
+}
+
 func pause(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -147,13 +162,27 @@ func (r *runner) wake(ctx context.Context, kind Kind, old, new any) {
 	for _, wake := range r.wakes[kind] {
 		q := r.queues[wake.To]
 		for _, key := range wake.Keys(ctx, old, new) {
+			if !r.options.ours(wake.To, key) {
+				continue
+			}
 			if wake.Settle > 0 {
-				q.addAt(key, r.options.Now().Add(wake.Settle))
+				q.addAt(key, r.options.Now().Add(r.settle(&wake)))
 				continue
 			}
 			q.add(key)
 		}
 	}
+}
+
+// settle is how long a wake-up waits for others to join it: the longer, the
+// more machines wait for a worker. A pass over a set or deployment looks at all
+// of its machines, and is in vain while many of them are about to change.
+func (r *runner) settle(wake *Wake) time.Duration {
+	if wake.From != KindMachine {
+		return wake.Settle
+	}
+	backlog := r.queues[KindMachine].due.Load() / settleBacklog
+	return max(wake.Settle, min(time.Duration(1+backlog)*wake.Settle, longestSettle))
 }
 
 // work reconciles one key after the other until the queue is closed.

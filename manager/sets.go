@@ -51,6 +51,7 @@ func (p *setPass) step(ctx context.Context) (Result, bool, error) {
 	if plan.Warn != (machineset.Why{}) {
 		p.warn(ctx, string(plan.Warn.Reason), plan.Warn)
 	}
+	because(ctx, p.shell, plan.Why.Reason, plan.Why)
 	done, err := p.act(ctx, &plan)
 	if done {
 		p.ended()
@@ -109,8 +110,8 @@ func (p *setPass) observe(ctx context.Context, live bool) error {
 	}
 	p.o.Set, p.o.Machines, p.o.Orphans, p.o.Live = s, owned, orphans, began
 	p.o.Failures = p.memo.failuresBefore(p.key, p.struggled)
-	p.o.StatusWritten = p.memo.statusWritten(p.key)
-	return nil
+	p.o.StatusWritten = p.memo.recall(p.key).statusWritten
+	return p.troubles(ctx)
 }
 
 // unchanged is a conflict if the set is another one than before its machines
@@ -151,6 +152,9 @@ func (p *setPass) write(ctx context.Context, plan *machineset.Plan) error {
 
 // create carries out creations in order, slowly at first.
 func (p *setPass) create(ctx context.Context, b *bulk[*machine.Machine], plan *machineset.Plan) error {
+	for i := range plan.Create {
+		orderedFor(ctx, p.shell, plan.Create[i].Machine.Key, plan.Create[i].Why.Reason, plan.Create[i].Why)
+	}
 	out := b.slowly(ctx, "Create", machinesOf(plan.Create), b.create(plan.Until))
 	var made []*machine.Machine
 	answered := true
@@ -170,6 +174,9 @@ func (p *setPass) create(ctx context.Context, b *bulk[*machine.Machine], plan *m
 func (p *setPass) each(ctx context.Context, b *bulk[*machine.Machine], name string, orders []machineset.Order,
 	do order[*machine.Machine], refused **machine.Outcome,
 ) error {
+	for i := range orders {
+		orderedFor(ctx, p.shell, orders[i].Machine.Key, orders[i].Why.Reason, orders[i].Why)
+	}
 	out := b.all(ctx, name, machinesOf(orders), do)
 	p.o.Machines, p.o.Orphans = divide(p.o.Set.UID, out, p.o.Machines, p.o.Orphans)
 	return p.conclude(ctx, orders, out, refused)

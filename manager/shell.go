@@ -32,6 +32,10 @@ type shell struct {
 	moves *fsm.Checker
 	reach *reach
 	hints *hints
+	pace  *pace
+	specs *specs
+
+	journal journal // of what was not done, in observe-only mode
 }
 
 // pass is one look at one object, from its first read to a plan that holds
@@ -49,13 +53,14 @@ type pass interface {
 func (s *shell) reconcile(ctx context.Context, kind Kind, key object.Key, m *memo, begin func() pass) (Result, error) {
 	total := 0
 	for try := range maxRestarts {
-		result, steps, err := s.run(ctx, begin(), try > 0)
+		result, steps, err := s.attempt(ctx, kind, key, begin(), try > 0)
 		total += steps
 		switch {
 		case errors.Is(err, store.ErrConflict):
 			continue
 		case errors.Is(err, errGone):
 			m.forget(key)
+			s.journal.forget(kind, key)
 			result, err = Result{Why: remark("it is gone")}, nil
 		case err != nil:
 			err = fmt.Errorf("%s %s: %w", kind, key, err)

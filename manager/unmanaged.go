@@ -44,8 +44,12 @@ func (p *unmanagedPass) observe(ctx context.Context, _ bool) error {
 	if err != nil {
 		return err
 	}
+	instances, err := p.instances(ctx)
+	if err != nil {
+		return err
+	}
 	machines, err := p.Machines.List(ctx, store.Query{})
-	p.o = safety.NodesObservation{Nodes: slices.Clone(nodes), Machines: machines, Refused: make(map[string]bool)}
+	p.o = safety.NodesObservation{Nodes: slices.Clone(nodes), Machines: machines, Instances: instances, Refused: make(map[string]bool)}
 	return err
 }
 
@@ -83,12 +87,13 @@ func (p *unmanagedPass) write(ctx context.Context, orders []safety.WriteNode) er
 	after, failed := make([]*machine.Node, len(orders)), make([]error, len(orders))
 	p.Each(ctx, len(orders), func(i int) {
 		failed[i] = p.timed(KindUnmanaged, p.key, "WriteNode", func() (err error) {
+			orderedFor(ctx, p.shell, orders[i].Node.Key, orders[i].Why.Reason, orders[i].Why)
 			after[i], err = p.Cluster.Nodes().Update(ctx, orders[i].Node)
 			return err
 		})
 	})
-	if ctx.Err() != nil {
-		return ctx.Err()
+	if err := interrupted(ctx, errors.Join(failed...)); err != nil {
+		return err
 	}
 	written := make(map[string]*machine.Node, len(orders))
 	for i := range orders {

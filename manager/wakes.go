@@ -6,6 +6,7 @@ import (
 
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/object"
@@ -33,19 +34,25 @@ func (m *Manager) Wakes() []Wake {
 	if o.Sets != nil {
 		wakes = append(wakes,
 			Wake{From: KindSet, To: KindSet, Keys: self[*machineset.Set]},
-			Wake{From: KindMachine, To: KindSet, Keys: o.setsOfMachine, Settle: o.Settle})
+			Wake{From: KindMachine, To: KindSet, Keys: o.setsOfMachine, Settle: o.Settle},
+			Wake{From: KindClass, To: KindSet, Keys: o.setsOfClass, Settle: o.Settle})
 	}
 	if o.Deployments != nil {
 		wakes = append(wakes,
 			Wake{From: KindDeployment, To: KindDeployment, Keys: self[*deployment.Deployment]},
 			Wake{From: KindSet, To: KindDeployment, Keys: o.deploymentsOfSet, Settle: o.Settle},
 			Wake{From: KindMachine, To: KindDeployment, Keys: o.deploymentsOfMachine, Settle: o.Settle})
+		if len(driver.UpdatableFields(o.Driver)) > 0 {
+			wakes = append(wakes, Wake{From: KindClass, To: KindDeployment, Keys: o.deploymentsOfClass, Settle: o.Settle})
+		}
 	}
 	if o.SafetyPolicy != nil {
 		wakes = append(wakes,
 			Wake{From: KindMachine, To: KindOrphans, Keys: m.orphansOfMachine, Settle: o.Settle},
 			Wake{From: KindClass, To: KindOrphans, Keys: newClass, Settle: o.Settle})
+		wakes = append(wakes, o.ownerlessWakes()...)
 	}
+	wakes = append(wakes, o.poolWakes()...)
 	return append(wakes, o.classWakes()...)
 }
 
@@ -149,11 +156,18 @@ func (o *Options) machinesOfWorkload(ctx context.Context, _, new any) []object.K
 	}
 	var keys []object.Key
 	for _, m := range machines {
-		if m.Deleted() || m.Status.Phase == machine.PhaseInPlaceUpdating {
+		if m.Deleted() || m.Status.Phase == machine.PhaseInPlaceUpdating || drainsPreserved(m) {
 			keys = append(keys, m.Key)
 		}
 	}
 	return keys
+}
+
+// drainsPreserved tells whether a machine has failed, is kept for inspection,
+// and has workload that is to leave.
+func drainsPreserved(m *machine.Machine) bool {
+	p := &m.Status.Preservation
+	return m.Status.Phase == machine.PhaseFailed && !p.Since.IsZero() && !p.Drained
 }
 
 // setsOfMachine wakes the owners of a machine whose change matters to them,
@@ -188,13 +202,23 @@ func countsDiffer(a, b *machine.Machine) bool {
 	if a.Status.Phase != b.Status.Phase && !goesWell(a, b) || !sameOwner(a.Owner, b.Owner) {
 		return true
 	}
-	if a.Spec.InPlace != b.Spec.InPlace {
+	if requestsDiffer(a, b) {
 		return true
 	}
 	if a.Generation != b.Generation && !(a.Spec.NodeTemplate.Equal(&b.Spec.NodeTemplate) && a.Spec.Config.Equal(&b.Spec.Config) && a.Spec.Marks == b.Spec.Marks) {
 		return true
 	}
+	return a.Status.VMSpec != b.Status.VMSpec || metaDiffers(&a.Meta, &b.Meta)
+}
+
+func metaDiffers(a, b *object.Meta) bool {
 	return !maps.Equal(a.Labels, b.Labels) || !maps.Equal(a.Annotations, b.Annotations)
+}
+
+// requestsDiffer tells whether something else is asked of a machine, or
+// followed, that a rollout takes into account.
+func requestsDiffer(a, b *machine.Machine) bool {
+	return a.Spec.InPlace != b.Spec.InPlace || !a.Status.Preservation.Equal(&b.Status.Preservation)
 }
 
 // goesWell is the first step of every creation: nobody above needs to see it.

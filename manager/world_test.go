@@ -45,23 +45,29 @@ type world struct {
 	provider    *drivertest.Memory
 	policy      *deployment.Policy // nil: the default
 
-	writes  int // of all processes
-	written map[reflect.Type]int
-	effects map[string]int  // that were told of
-	calls   [8]int          // that reached the provider, by method
-	made    map[string]bool // machines that ever were
-	lost    int             // machines that failed
-	bounded bool            // all machines are the deployment's, within its bounds
-	agents  bool            // of nodes, update machines in place, see update
-	refused int             // effects that ended in an error
-	story   []string        // what was told, for a failure's message
+	writes   int // of all processes
+	written  map[reflect.Type]int
+	effects  map[string]int  // that were told of
+	calls    [8]int          // that reached the provider, by method
+	made     map[string]bool // machines that ever were
+	lost     int             // machines that failed
+	smuggled int             // machines that nobody asked for, and others made
+	bounded  bool            // all machines are the deployment's, within its bounds
+	agents   bool            // of nodes, update machines in place, see update
+	refused  int             // effects that ended in an error
+	story    []string        // what was told, for a failure's message
 
 	strays                  map[string]bool // IDs of VMs that nobody asked for
 	controlDown, targetDown bool            // an API server does not answer
 	safety                  *safety.Policy  // nil: no budget
 	// classed says which classes a process keeps and migrates; nil: none.
 	classed func(*manager.Options, *fuse)
-	sick    map[string]bool // VMs whose nodes are ill
+	liar    driver.Driver        // in place of the provider; nil: the provider itself
+	sick    map[string]bool      // VMs whose nodes are ill
+	mute    func(vm string) bool // VMs that no node comes of; nil: none
+	// refuse is the provider's answer to a call in place of its own; nil, or a
+	// nil answer: it makes the call.
+	refuse func(driver.Subject) error
 }
 
 const namespace = "fleet"
@@ -110,7 +116,7 @@ func (w *world) start(f *fuse, stale bool) *process {
 		Classes:     attach(w, p, false, w.classes, manager.ClassIndexes()),
 		Secrets:     attach(w, p, false, w.secrets, nil),
 		Cluster:     nodes{p.cluster(w, stale)},
-		Driver:      driver.Around(w.provider, w.through(f)),
+		Driver:      driver.Around(w.driver(), w.through(f)),
 		Now:         w.now, SafetyPolicy: w.safety, DeploymentPolicy: w.policy,
 		Hooks: manager.Hooks{Transition: w.lose, Effect: w.effect, Event: func(kind manager.Kind, key object.Key, _ manager.EventType, reason, why string) {
 			w.story = append(w.story, fmt.Sprintf("%s call %d: %s %s: %s: %s", w.at.Format("15:04:05"), f.calls, kind, key, reason, why))
@@ -130,6 +136,13 @@ func (w *world) start(f *fuse, stale bool) *process {
 	p.Manager = m
 	p.sync()
 	return p
+}
+
+func (w *world) driver() driver.Driver {
+	if w.liar != nil {
+		return w.liar
+	}
+	return w.provider
 }
 
 // cluster is its view of the nodes.
@@ -157,6 +170,11 @@ func (w *world) through(f *fuse) driver.Step {
 	return func(ctx context.Context, s driver.Subject, next func(context.Context) error) (err error) {
 		died := f.pass(func() error {
 			w.calls[s.Method]++
+			if w.refuse != nil {
+				if err = w.refuse(s); err != nil {
+					return err
+				}
+			}
 			err = next(ctx)
 			return err
 		})
@@ -187,7 +205,7 @@ func (w *world) lose(_ object.Key, move machine.Move, _ machine.Why) {
 func (w *world) round(p *process) (next time.Time) {
 	keys := map[manager.Kind][]object.Key{
 		manager.KindDeployment: keysOf(w.deployments), manager.KindSet: keysOf(w.sets), manager.KindMachine: keysOf(w.machines),
-		manager.KindReachability: {manager.Fleet}, manager.KindOrphans: {manager.Fleet}, manager.KindUnmanaged: {manager.Fleet},
+		manager.KindReachability: {manager.Fleet}, manager.KindOrphans: {manager.Fleet}, manager.KindUnmanaged: {manager.Fleet}, manager.KindOwnerless: {manager.Fleet},
 		manager.KindClass: w.classNames(), manager.KindSecret: keysOf(w.secrets),
 	}
 	for _, r := range p.Reconcilers() {
@@ -240,6 +258,9 @@ func (w *world) join() {
 	alive := map[string]string{}
 	for _, vm := range w.provider.VMs() {
 		alive[vm.Name] = vm.ID
+		if w.mute != nil && w.mute(vm.Name) {
+			continue
+		}
 		if _, err := w.nodes.Get(ctx, object.Key{Name: vm.Name}); err == nil {
 			continue
 		}

@@ -1,6 +1,9 @@
 package object
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // ConditionStatus of a Condition. The empty value counts as Unknown.
 type ConditionStatus string
@@ -30,6 +33,14 @@ func FindCondition(conditions []Condition, typ string) *Condition {
 		}
 	}
 	return nil
+}
+
+// SameVerdicts tells whether two lists have conditions of the same types in the
+// same order, with the same status and reason each. Messages may differ.
+func SameVerdicts(a, b []Condition) bool {
+	return slices.EqualFunc(a, b, func(a, b Condition) bool {
+		return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason
+	})
 }
 
 // SetCondition returns conditions with c in the place of the one of its type,

@@ -61,16 +61,20 @@ func (m *Meta) HasFinalizer(name string) bool {
 	return slices.Contains(m.Finalizers, name)
 }
 
-// AddFinalizer appends name unless it is there already.
+// AddFinalizer appends name unless it is there already. The slice is replaced,
+// what it was stays as it was.
 func (m *Meta) AddFinalizer(name string) {
 	if !m.HasFinalizer(name) {
-		m.Finalizers = append(m.Finalizers, name)
+		m.Finalizers = append(slices.Clip(m.Finalizers), name)
 	}
 }
 
-// RemoveFinalizer takes name away; not being there is fine.
+// RemoveFinalizer takes name away; not being there is fine. The slice is
+// replaced, what it was stays as it was.
 func (m *Meta) RemoveFinalizer(name string) {
-	m.Finalizers = slices.DeleteFunc(m.Finalizers, func(f string) bool { return f == name })
+	if m.HasFinalizer(name) {
+		m.Finalizers = slices.DeleteFunc(slices.Clone(m.Finalizers), func(f string) bool { return f == name })
+	}
 }
 
 // OwnedBy tells whether the object with this UID controls m. An empty UID

@@ -79,6 +79,20 @@ func TestCloneMetaSharesNothing(t *testing.T) {
 	assert.Same(t, &m, m.ObjectMeta())
 }
 
+// Finalizers of a copy that shares its slice are its own as soon as one is
+// added or removed.
+func TestFinalizersAreReplaced(t *testing.T) {
+	m := object.Meta{Finalizers: append(make([]string, 0, 8), "a", "b", "c")}
+	one, other, without := m, m, m
+	one.AddFinalizer("x")
+	other.AddFinalizer("y")
+	without.RemoveFinalizer("a")
+	assert.Equal(t, []string{"a", "b", "c"}, m.Finalizers)
+	assert.Equal(t, []string{"a", "b", "c", "x"}, one.Finalizers)
+	assert.Equal(t, []string{"a", "b", "c", "y"}, other.Finalizers)
+	assert.Equal(t, []string{"b", "c"}, without.Finalizers)
+}
+
 // Removing a finalizer from a copy leaves the original's slice as it was.
 func TestCloneMetaFinalizersAreItsOwn(t *testing.T) {
 	m := object.Meta{Finalizers: []string{"a", "b", "c"}}

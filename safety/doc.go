@@ -1,8 +1,10 @@
 // Package safety decides what keeps a fleet from harm that no machine, set or
 // deployment can see by itself: VMs that nobody owns, sets that grow out of
-// bounds, API servers that do not answer, too many replacements at a time, and
-// nodes without a machine. It has one front door a subject: [DecideOrphans],
-// [DecideOvershoot], [DecideReachability], [DecideGrant] and [DecideNodes].
+// bounds, API servers that do not answer, too many replacements at a time,
+// nodes without a machine, and machines without the set that made them. It has
+// one front door a subject: [DecideOrphans], [DecideOvershoot],
+// [DecideReachability], [DecideGrant], [DecideNodes] and [DecideOwnerless]. What
+// it knows of classes that a provider refuses is a value, [Pace].
 //
 // Each is given what is known, a [Policy] and the time, and gives back a plan.
 // It reads no clock, calls nobody and changes nothing it was given.
@@ -18,10 +20,11 @@
 //
 // Orphan VMs: one pass for the whole fleet, on a key that never changes.
 //
-//	o := &safety.OrphanObservation{Classes: classes, Machines: cached, Sightings: memory, …}
+//	o := &safety.OrphanObservation{Classes: classes, Machines: cached, Sightings: memory, Spent: spent, …}
 //	for {
 //		plan, err := safety.DecideOrphans(o, policy, now())
 //		memory, o.Sightings = plan.Sightings, plan.Sightings
+//		spent, o.Spent = plan.Spent, plan.Spent
 //		switch {
 //		case len(plan.List) > 0:   // ListMachines for each class; note the times before and after
 //		case plan.ReadMachines:    // o.Live = now(), then a live list of all machines
@@ -65,5 +68,14 @@
 // machine's own write, that it has failed, is made in the same pass, under the
 // version that it was read with before the grant was asked for.
 //
+// Classes that a provider refuses: one Pace for each class, kept by the process.
+// Pace.Slowed goes into the observation of each machine of the class that has no
+// VM yet, before every decision; machine.AskCreate is answered by Pace.Ask; the answer
+// of each create goes into Pace.Answer; and when the machine's pass has ended,
+// however that was, Pace.Leave gives up the turn that it may still have.
+//
 // Nodes: one pass for the cluster.
+//
+// Owners: one pass for the fleet, which looks as that over orphan VMs does, with
+// Read in the place of List and ReadMachines.
 package safety

@@ -13,7 +13,7 @@ import (
 // be given up for its health. The caller fills in Machine, and Set and
 // Deployment from its caches; ReadFleet asks for the rest.
 type GrantObservation struct {
-	// Machine asks. Only its name and its set's matter; how it fares is read
+	// Machine asks. Only its name, its set's and its class's matter; how it fares is read
 	// from Fleet.
 	Machine *machine.Machine
 	// Deployment holds the budget. Nil: Set has no deployment.
@@ -164,6 +164,9 @@ func (d *granting) serves(m *machine.Machine) bool {
 	if m.Deleted() {
 		return false
 	}
+	if isPaused(m, d.p.Keys.Paused) {
+		return true // nobody replaces it
+	}
 	switch m.Status.Phase {
 	case machine.PhaseRunning, machine.PhaseAvailable, machine.PhaseUnknown, machine.PhaseInPlaceUpdateFailed:
 		return true
@@ -202,6 +205,10 @@ func (d *granting) count() {
 			d.kept = append(d.kept, slot)
 		case d.serves(m):
 			d.serving++
+			// It counts again once it is neither paused nor kept.
+			if has && (m.Status.Phase == machine.PhaseFailed || awaits(m) && !d.expired(slot)) {
+				d.kept = append(d.kept, slot)
+			}
 		}
 	}
 }
@@ -209,7 +216,7 @@ func (d *granting) count() {
 // stands tells whether a machine is given up by its slot, or about to be, and
 // not being deleted yet.
 func (d *granting) stands(m *machine.Machine, slot Slot) bool {
-	if m.Deleted() || d.o.Preserved[m.Name] {
+	if m.Deleted() || d.o.Preserved[m.Name] || isPaused(m, d.p.Keys.Paused) {
 		return false
 	}
 	return m.Status.Phase == machine.PhaseFailed || awaits(m) && !d.expired(slot)

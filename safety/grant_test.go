@@ -297,6 +297,13 @@ func TestGrantDetails(t *testing.T) {
 	n.o.Preserved = map[string]bool{kept.Name: true}
 	n.all()
 	assert.True(t, n.grant.Allowed, "what is kept is in nobody's way, though it was given up")
+	third := w.bear(machine.PhaseRunning)
+	w.bear(machine.PhaseRunning)
+	w.turn(w.machines[0].Name, machine.PhaseRunning) // it recovered, and is not given up
+	w.turn(third.Name, machine.PhaseUnknown)
+	n = w.send(third.Name)
+	n.all()
+	assert.False(t, n.grant.Allowed, "it is kept no longer, and there still")
 
 	w = newWard(t, 1, false)
 	w.bear(machine.PhaseRunning)

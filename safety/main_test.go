@@ -82,7 +82,7 @@ func compare(t *testing.T, name string, j *journal) {
 
 // TestStories tells all stories, and that each file belongs to one.
 func TestStories(t *testing.T) {
-	for _, tell := range []func(*testing.T){tellOrphans, tellOvershoot, tellReach, tellGrants, tellNodes} {
+	for _, tell := range []func(*testing.T){tellOrphans, tellOvershoot, tellReach, tellGrants, tellNodes, tellOwnerless, tellPaces} {
 		tell(t)
 	}
 	files, err := filepath.Glob(filepath.Join("testdata", "stories", "*.txt"))

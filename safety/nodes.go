@@ -1,6 +1,7 @@
 package safety
 
 import (
+	"cmp"
 	"maps"
 	"time"
 
@@ -17,6 +18,9 @@ type NodesObservation struct {
 	Machines []*machine.Machine
 	// Live says that Machines was read live in this pass, after Nodes.
 	Live bool
+	// Instances are the provider IDs of what has an owner that is no machine, such
+	// as a pool. Nil: there is none.
+	Instances map[string]bool
 	// Refused are names of nodes that could not be written in this pass: they
 	// are left alone until the next one.
 	Refused map[string]bool
@@ -145,11 +149,12 @@ func (d *nodes) look(n *machine.Node) {
 	owner := d.holders.of(n, d.p.Keys.NodeMachine)
 	_, marked := n.Annotations[d.p.Keys.NotManaged]
 	marked = marked && d.p.Keys.NotManaged != ""
+	pooled := n.ProviderID != "" && d.o.Instances[n.ProviderID]
 	switch {
-	case owner.name == "":
+	case owner.name == "" && !pooled:
 		d.disown(n, marked)
 	case marked:
-		d.write(n, Why{Reason: ReasonManaged, Name: n.Name, Detail: owner.name}, func(c *machine.Node) {
+		d.write(n, Why{Reason: ReasonManaged, Name: n.Name, Detail: cmp.Or(owner.name, n.ProviderID)}, func(c *machine.Node) {
 			delete(c.Annotations, d.p.Keys.NotManaged)
 		})
 	}
@@ -160,7 +165,7 @@ func (d *nodes) look(n *machine.Node) {
 
 // disown lets a node go that no machine owns, once it is old enough.
 func (d *nodes) disown(n *machine.Node, marked bool) {
-	ours := n.HasFinalizer(machine.Finalizer)
+	ours := n.HasFinalizer(machine.NodeFinalizer)
 	if !ours && (marked || d.p.Keys.NotManaged == "") {
 		return
 	}
@@ -169,7 +174,7 @@ func (d *nodes) disown(n *machine.Node, marked bool) {
 		return
 	}
 	d.write(n, Why{Reason: ReasonNotManaged, Name: n.Name, For: d.p.NodeAge}, func(c *machine.Node) {
-		c.RemoveFinalizer(machine.Finalizer)
+		c.RemoveFinalizer(machine.NodeFinalizer)
 		if d.p.Keys.NotManaged == "" {
 			return
 		}

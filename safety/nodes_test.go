@@ -24,6 +24,7 @@ type field struct {
 	stale    []*machine.Machine // what the cache shows; nil: the present
 	refuse   map[string]bool
 	frozen   bool
+	pooled   map[string]bool // provider IDs of instances of pools
 	plan     safety.NodesPlan
 	wrote    []*machine.Node
 }
@@ -34,14 +35,14 @@ func newField(t require.TestingT) *field {
 
 func (f *field) node(name string) *machine.Node {
 	n := &machine.Node{Meta: object.Meta{Key: object.Key{Name: name}, CreatedAt: f.now.Truncate(time.Second)}}
-	n.AddFinalizer(machine.Finalizer)
+	n.AddFinalizer(machine.NodeFinalizer)
 	n.AddFinalizer("others")
 	f.nodes = append(f.nodes, n)
 	return n
 }
 
 func (f *field) pass() {
-	o := &safety.NodesObservation{Nodes: append([]*machine.Node(nil), f.nodes...), Machines: f.machines, Frozen: f.frozen, Refused: map[string]bool{}}
+	o := &safety.NodesObservation{Nodes: append([]*machine.Node(nil), f.nodes...), Machines: f.machines, Instances: f.pooled, Frozen: f.frozen, Refused: map[string]bool{}}
 	if f.stale != nil {
 		o.Machines = f.stale
 	}
@@ -131,7 +132,7 @@ func tellNodes(t *testing.T) {
 }
 
 // P17: a node is let go only if no machine has its name, its provider ID or a
-// claim by label, and it is old enough; empty ones match nothing. Others'
+// claim by label, no pool has its provider ID, and it is old enough; empty ones match nothing. Others'
 // finalizers and annotations stay.
 func TestNodesWithoutMachine(t *testing.T) {
 	let, taken := 0, 0
@@ -148,7 +149,7 @@ func TestNodesWithoutMachine(t *testing.T) {
 				n.Annotations[f.policy.Keys.NotManaged] = "1"
 			}
 			if rapid.Bool().Draw(t, "not ours") {
-				n.RemoveFinalizer(machine.Finalizer)
+				n.RemoveFinalizer(machine.NodeFinalizer)
 			}
 		}
 		for range rapid.IntRange(0, 3).Draw(t, "machines") {
@@ -156,6 +157,7 @@ func TestNodesWithoutMachine(t *testing.T) {
 			m.Spec.NodeName, m.Spec.ProviderID = word.Draw(t, "node"), word.Draw(t, "provider id")
 			f.machines = append(f.machines, m, nil)
 		}
+		f.pooled = map[string]bool{word.Draw(t, "pooled"): true}
 		f.stale = rapid.SampledFrom([][]*machine.Machine{{}, f.machines}).Draw(t, "cache")
 		f.policy.Burst = rapid.IntRange(1, 3).Draw(t, "burst")
 		f.pass()
@@ -166,10 +168,10 @@ func TestNodesWithoutMachine(t *testing.T) {
 			require.Equal(t, "x", n.Annotations["mine"])
 			require.True(t, n.HasFinalizer("others"))
 			if f.owned(n) {
-				require.False(t, marked, "%s has a machine", n.Name)
+				require.False(t, marked, "%s has an owner", n.Name)
 				taken++
 			} else if epoch.Sub(n.CreatedAt) > f.policy.NodeAge+time.Second {
-				require.True(t, marked && !n.HasFinalizer(machine.Finalizer), "%s has none", n.Name)
+				require.True(t, marked && !n.HasFinalizer(machine.NodeFinalizer), "%s has none", n.Name)
 				let++
 			}
 		}
@@ -189,6 +191,9 @@ func TestNodesWithoutMachine(t *testing.T) {
 
 // owned is the model's own idea of ownership.
 func (f *field) owned(n *machine.Node) bool {
+	if n.ProviderID != "" && f.pooled[n.ProviderID] {
+		return true
+	}
 	for _, m := range f.machines {
 		if m != nil && m.Name != "" && (m.Spec.NodeName == n.Name ||
 			m.Spec.ProviderID == n.ProviderID && n.ProviderID != "" || n.Labels[f.policy.Keys.NodeMachine] == m.Name) {
@@ -209,5 +214,5 @@ func TestNodesFrozenAndUnmarked(t *testing.T) {
 	f.pass()
 	require.Len(t, f.wrote, 1)
 	assert.Empty(t, f.wrote[0].Annotations)
-	assert.False(t, f.wrote[0].HasFinalizer(machine.Finalizer))
+	assert.False(t, f.wrote[0].HasFinalizer(machine.NodeFinalizer))
 }

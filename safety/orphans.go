@@ -20,6 +20,14 @@ type OrphanObservation struct {
 	// Live is when Machines began to be read live in this pass; zero: they
 	// come from a cache, or a listing came in since.
 	Live time.Time
+	// Owners is how many sets and deployments there are, read with Machines.
+	// They need not be counted where there are machines.
+	Owners int
+	// Began is when this process made its first pass: for one OrphanPeriod
+	// it can't know what one before it has deleted. Zero: long ago.
+	Began time.Time
+	// Spent is the memory of the brake: OrphanPlan.Spent of the last plan.
+	Spent []Spent
 	// Sightings is the memory of this process: OrphanPlan.Sightings of the
 	// last plan. Losing it costs time.
 	Sightings []Sighting
@@ -45,6 +53,9 @@ type OrphanClass struct {
 	// Failures counts answers in a row that were failures; it only lengthens
 	// waits.
 	Failures int
+	// Listed is how many VMs the last answer that was OK has named. A process
+	// remembers it.
+	Listed int
 	// Listing is the answer given in this pass. Nil: it was not asked for.
 	Listing *Listing
 }
@@ -54,7 +65,7 @@ type Listing struct {
 	machine.Outcome
 	Asked    time.Time // just before the call
 	Answered time.Time // just after it
-	// VMs are machine names by provider ID.
+	// VMs are machine names by provider ID, empty ones among them.
 	VMs map[string]string
 }
 
@@ -104,6 +115,9 @@ type OrphanPlan struct {
 	Delete []DeleteOrphan
 	// Sightings takes the place of the memory, with every plan.
 	Sightings []Sighting
+	// Spent takes the place of the brake's memory, with every plan. It holds
+	// the orders of this one.
+	Spent []Spent
 	// Warn are things that somebody should know, in order, at most Burst.
 	Warn []Why
 	// At is when to look again; zero with orders.
@@ -125,6 +139,8 @@ type DeleteOrphan struct {
 	// Several: the machine has several VMs, see Hint.
 	Several bool
 	Why     Why
+
+	paused string // Keys.Paused of the policy
 }
 
 // StillOrphan tells whether the order still holds, seeing a machine as it is
@@ -136,5 +152,5 @@ func (o *DeleteOrphan) StillOrphan(m *machine.Machine) bool {
 	if m.Spec.ProviderID == o.ProviderID {
 		return false
 	}
-	return m.Name != o.Name || verdictOn(m, o.Several) != inFlight
+	return m.Name != o.Name || verdictOn(m, o.Several, o.paused) != inFlight
 }

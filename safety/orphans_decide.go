@@ -16,7 +16,9 @@ import (
 //
 // A VM is deleted when two listings, the second asked for OrphanGap after the
 // machines were read live that followed the first, both show it, and it is no
-// machine's by either of the live reads that followed them.
+// machine's by either of the live reads that followed them. However many there
+// are, no more go in an OrphanPeriod than the policy's brake lets pass, and none
+// while the store is empty.
 func DecideOrphans(o *OrphanObservation, p *Policy, now time.Time) (OrphanPlan, error) {
 	if err := p.usable(o != nil); err != nil {
 		return OrphanPlan{}, err
@@ -25,22 +27,37 @@ func DecideOrphans(o *OrphanObservation, p *Policy, now time.Time) (OrphanPlan, 
 	for i := range o.Tries {
 		d.tries[o.Tries[i].ProviderID] = &o.Tries[i]
 	}
+	d.brake = p.brake(o.Spent, d.listed(), !now.Before(o.Began.Add(p.OrphanPeriod)), p.OrphanPeriod, now)
+	plan := d.decide()
+	plan.Spent = d.brake.memory()
+	return plan, nil
+}
+
+func (d *collection) decide() OrphanPlan {
+	o := d.o
 	if o.Frozen {
-		return OrphanPlan{Sightings: o.Sightings, At: now.Add(p.CheckPeriod), Why: Why{Reason: ReasonFrozen}}, nil
+		return OrphanPlan{Sightings: o.Sightings, At: d.now.Add(d.p.CheckPeriod), Why: Why{Reason: ReasonFrozen}}
 	}
 	if orders := d.list(); len(orders) > 0 {
-		return OrphanPlan{List: orders, Sightings: o.Sightings, Why: orders[0].Why}, nil
+		return OrphanPlan{List: orders, Sightings: o.Sightings, Why: orders[0].Why}
 	}
 	d.suspect()
 	if len(d.suspects) > 0 && !d.live() {
 		why := Why{Reason: ReasonReadMachines, Have: int64(len(d.suspects))}
-		return OrphanPlan{ReadMachines: true, Sightings: o.Sightings, Why: why}, nil
+		return OrphanPlan{ReadMachines: true, Sightings: o.Sightings, Why: why}
+	}
+	if len(d.suspects) > 0 && d.emptyStore() {
+		why := Why{Reason: ReasonEmptyStore, Have: int64(len(d.suspects))}
+		d.warn = append(d.warn, why)
+		plan := d.rest(nil) // what was seen while it was empty counts for nothing
+		plan.Why = why
+		return plan
 	}
 	sightings := d.remember()
 	if orders := d.doom(); len(orders) > 0 {
-		return OrphanPlan{Delete: orders, Sightings: sightings, Warn: d.warnings(), Why: orders[0].Why}, nil
+		return OrphanPlan{Delete: orders, Sightings: sightings, Warn: d.warnings(), Why: orders[0].Why}
 	}
-	return d.rest(sightings), nil
+	return d.rest(sightings)
 }
 
 // collection is one call of DecideOrphans.
@@ -51,7 +68,9 @@ type collection struct {
 	classes []*OrphanClass  // by key, each once
 	tries   map[string]*Try // by provider ID
 
+	brake    *brake
 	suspects []suspect // by provider ID
+	held     int64     // by the brake
 	warn     []Why
 }
 
@@ -102,10 +121,14 @@ func (d *collection) dueAt(c *OrphanClass) time.Time {
 		}
 		return c.Asked.Add(max(wait, d.p.OrphanGap))
 	}
-	at := c.Asked.Add(d.p.OrphanPeriod)
+	at, free := c.Asked.Add(d.p.OrphanPeriod), d.brake.freeAt()
 	for i := range d.o.Sightings {
 		if s := &d.o.Sightings[i]; s.Class == c.Key {
-			at = earlier(at, later(s.Since.Add(d.p.OrphanGap), d.retryAt(s.ProviderID)))
+			due := later(s.Since.Add(d.p.OrphanGap), d.retryAt(s.ProviderID))
+			if !d.brake.counted(s.ProviderID) {
+				due = later(due, free)
+			}
+			at = earlier(at, due)
 		}
 	}
 	for _, h := range d.o.Hints {
@@ -152,7 +175,8 @@ func (d *collection) suspect() {
 			continue
 		}
 		if owners.ids == nil {
-			owners = ownersOf(d.o.Machines)
+			owners = ownersOf(d.o.Machines, d.p.Keys.Paused)
+			owners.listed = d.lists
 		}
 		d.search(c, &owners)
 	}
@@ -166,17 +190,35 @@ func (d *collection) search(c *OrphanClass, owners *owners) {
 	outOfRange := d.outOfRange()
 	for id, name := range c.Listing.VMs {
 		switch {
-		case id == "":
+		case blank(id):
 			d.warn = append(d.warn, Why{Reason: ReasonNoID, Name: c.Key.String(), Detail: name})
 			continue
-		case name == "" || !strings.HasPrefix(name, d.p.OrphanPrefix):
+		case blank(name) || !strings.HasPrefix(name, d.p.OrphanPrefix):
 			d.leave(c, id, name, owners)
 			continue
 		}
-		if reason, orphan := owners.judge(id, name, outOfRange); orphan {
+		switch reason, orphan := owners.judge(id, name, outOfRange); {
+		case orphan:
 			d.suspects = append(d.suspects, suspect{class: c, id: id, name: name, reason: reason})
+		case reason != "":
+			d.warn = append(d.warn, Why{Reason: reason, Name: id, Detail: name})
 		}
 	}
+}
+
+// blank tells whether a name or an ID is none.
+func blank(s string) bool { return strings.TrimSpace(s) == "" }
+
+// lists tells whether a VM was listed in this pass.
+func (d *collection) lists(id string) bool {
+	for _, c := range d.classes {
+		if c.Listing != nil && c.Listing.Code == codes.OK {
+			if _, yes := c.Listing.VMs[id]; yes {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // leave warns of a VM that is no machine's and can't be told to be ours either.
@@ -185,7 +227,7 @@ func (d *collection) leave(c *OrphanClass, id, name string, owners *owners) {
 		return
 	}
 	why := Why{Reason: ReasonNoName, Name: c.Key.String(), Detail: id}
-	if name != "" {
+	if !blank(name) {
 		why = Why{Reason: ReasonOtherPrefix, Name: id, Detail: name}
 	}
 	d.warn = append(d.warn, why)
@@ -214,7 +256,7 @@ func (d *collection) claimedElsewhere(s *suspect, owners *owners) bool {
 		if !listed || name == s.name {
 			continue
 		}
-		if _, orphan := owners.judge(s.id, name, d.outOfRange()); !orphan || name == "" {
+		if _, orphan := owners.judge(s.id, name, d.outOfRange()); !orphan || blank(name) {
 			return true
 		}
 	}
@@ -282,29 +324,12 @@ func (d *collection) classOf(key object.Key) *OrphanClass {
 	return nil
 }
 
-// doom orders the deletion of what was seen twice.
-func (d *collection) doom() []DeleteOrphan {
-	var orders []DeleteOrphan
-	for i := range d.suspects {
-		s := &d.suspects[i]
-		twice := !s.since.IsZero() && !s.class.Listing.Asked.Before(s.since.Add(d.p.OrphanGap))
-		if !twice || d.o.Deleted[s.id] || d.now.Before(d.retryAt(s.id)) || len(orders) == d.p.Burst {
-			continue
-		}
-		orders = append(orders, DeleteOrphan{
-			Class: s.class.Key, ProviderID: s.id, Name: s.name, Several: s.reason == ReasonSeveral,
-			Why: Why{Reason: s.reason, Name: s.id, Detail: s.name},
-		})
-	}
-	return orders
-}
-
 // rest waits for the next class that is due. What this pass has found out is
 // in the sightings.
 func (d *collection) rest(sightings []Sighting) OrphanPlan {
 	next := *d.o
 	next.Sightings = sightings
-	after := collection{o: &next, p: d.p, now: d.now, tries: d.tries}
+	after := collection{o: &next, p: d.p, now: d.now, tries: d.tries, brake: d.brake}
 	at := d.now.Add(d.p.OrphanPeriod)
 	for _, c := range d.classes {
 		at = earlier(at, after.dueAt(c))
@@ -312,6 +337,9 @@ func (d *collection) rest(sightings []Sighting) OrphanPlan {
 	plan := OrphanPlan{Sightings: sightings, Warn: d.warnings(), At: at, Why: Why{Reason: ReasonNoOrphans}}
 	if len(sightings) > 0 {
 		plan.Why = Why{Reason: ReasonSecondLook, Have: int64(len(sightings)), For: at.Sub(d.now)}
+	}
+	if d.held > 0 {
+		plan.Why = d.braked()
 	}
 	if failed, code := d.failures(sightings); failed > 0 {
 		plan.Why = Why{Reason: ReasonDeleteFailed, Have: failed, Code: code, For: at.Sub(d.now)}

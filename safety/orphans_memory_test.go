@@ -49,7 +49,7 @@ func TestOrphanIsOrderedOnceAPass(t *testing.T) {
 			Asked: epoch, Answered: epoch, VMs: map[string]string{"p://1": "m-1"},
 		}}},
 		Sightings: []safety.Sighting{{Class: class, ProviderID: "p://1", Name: "m-1", Since: epoch.Add(-time.Minute)}},
-		Live:      epoch,
+		Live:      epoch, Owners: 1,
 	}
 	plan, err := safety.DecideOrphans(o, safety.DefaultPolicy(), epoch)
 	require.NoError(t, err)

@@ -37,9 +37,12 @@ type cloud struct {
 	// What the collector's process remembers.
 	known     map[string]*safety.OrphanClass
 	sightings []safety.Sighting
+	spent     []safety.Spent
+	began     time.Time
 	tries     []safety.Try
 	hints     []safety.Hint
 	frozen    bool
+	owners    int // sets and deployments in the store
 
 	stale  func() []*machine.Machine           // what the cache shows; nil: the present
 	port   func(call string) error             // before each call; an error ends the pass
@@ -52,7 +55,7 @@ type cloud struct {
 func newCloud(t require.TestingT, classes ...string) *cloud {
 	return &cloud{
 		journal: journal{now: epoch}, t: t, policy: safety.DefaultPolicy(), classes: classes,
-		machines: map[string]*machine.Machine{}, known: map[string]*safety.OrphanClass{},
+		machines: map[string]*machine.Machine{}, known: map[string]*safety.OrphanClass{}, owners: 1,
 	}
 }
 
@@ -119,13 +122,14 @@ func (c *cloud) code(call, about string) codes.Code {
 // restart is a new process.
 func (c *cloud) restart() {
 	c.known, c.sightings, c.tries, c.hints = map[string]*safety.OrphanClass{}, nil, nil, nil
+	c.spent, c.began = nil, c.now
 }
 
 // pass is one pass of the collector.
 func (c *cloud) pass() error {
 	o := &safety.OrphanObservation{
 		Machines: c.live(), Sightings: c.sightings, Tries: c.tries, Hints: c.hints, Frozen: c.frozen,
-		Deleted: map[string]bool{},
+		Deleted: map[string]bool{}, Owners: c.owners, Began: c.began, Spent: c.spent,
 	}
 	if c.stale != nil {
 		o.Machines = c.stale()
@@ -141,6 +145,7 @@ func (c *cloud) pass() error {
 		plan, err := safety.DecideOrphans(o, c.policy, c.now)
 		require.NoError(c.t, err)
 		c.sightings, o.Sightings, c.plan = plan.Sightings, plan.Sightings, plan
+		c.spent, o.Spent = plan.Spent, plan.Spent
 		c.tell(&plan)
 		var failed error
 		switch {
@@ -177,7 +182,7 @@ func (c *cloud) listAll(o *safety.OrphanObservation, orders []safety.ListVMs) er
 		state := c.known[order.Class.Name]
 		state.Asked, state.Code, state.Failures = asked, l.Code, state.Failures+1
 		if l.Code == codes.OK {
-			state.Failures = 0
+			state.Failures, state.Listed = 0, len(l.VMs)
 		}
 		for i := range o.Classes {
 			if o.Classes[i].Key == order.Class {

@@ -29,7 +29,12 @@ const (
 // verdictOn is the ownership of VMs that a machine's name is on and whose ID it
 // has not recorded. oneOfSeveral: the driver has answered OUT_OF_RANGE to
 // GetMachineStatus, and the machine has gone no further since.
-func verdictOn(m *machine.Machine, oneOfSeveral bool) ownership {
+// A machine that is paused, by an annotation of the key, keeps them all: whoever
+// paused it may be looking into any of them.
+func verdictOn(m *machine.Machine, oneOfSeveral bool, pausedKey string) ownership {
+	if isPaused(m, pausedKey) {
+		return inFlight
+	}
 	if oneOfSeveral && hasSeveral(m) {
 		return several
 	}
@@ -61,8 +66,10 @@ func hasSeveral(m *machine.Machine) bool {
 
 // owners finds the machine of a VM.
 type owners struct {
+	paused string // the key of that annotation
 	ids    map[string]struct{}
 	byName map[string]*named
+	listed func(id string) bool // in this pass
 }
 
 // named is a machine, and the next one of the same name in another namespace.
@@ -71,8 +78,8 @@ type named struct {
 	next    *named
 }
 
-func ownersOf(machines []*machine.Machine) owners {
-	o := owners{ids: make(map[string]struct{}, len(machines)), byName: make(map[string]*named, len(machines))}
+func ownersOf(machines []*machine.Machine, pausedKey string) owners {
+	o := owners{paused: pausedKey, ids: make(map[string]struct{}, len(machines)), byName: make(map[string]*named, len(machines))}
 	space := make([]named, 0, len(machines))
 	for _, m := range machines {
 		if m == nil {
@@ -89,8 +96,10 @@ func ownersOf(machines []*machine.Machine) owners {
 	return o
 }
 
-// judge says why a VM is an orphan, and whether it is one of several; false: it
-// is none.
+// judge says why a VM is an orphan; false: it is none, or can't be told from its
+// machine's own, with the reason of that. A machine's VM may be known to the
+// list by another ID than to CreateMachine: what carries its name is a second
+// one only if the recorded one is listed beside it.
 func (o *owners) judge(id, name string, outOfRange map[string]time.Time) (reason Reason, yes bool) {
 	if _, owned := o.ids[id]; owned {
 		return "", false
@@ -98,16 +107,18 @@ func (o *owners) judge(id, name string, outOfRange map[string]time.Time) (reason
 	reason = ReasonOrphan
 	for n := o.byName[name]; n != nil; n = n.next {
 		answered, told := outOfRange[name]
+		own := n.machine.Spec.ProviderID
 		told = told && !answered.Before(n.machine.Status.LastOperation.Time)
-		switch verdictOn(n.machine, told || n.machine.Status.LastOperation.Stage == machine.StageGetVMStatus) {
-		case inFlight:
+		verdict := verdictOn(n.machine, told || n.machine.Status.LastOperation.Stage == machine.StageGetVMStatus, o.paused)
+		switch {
+		case verdict == inFlight:
 			return "", false
-		case several:
+		case own != "" && !o.listed(own):
+			return ReasonUnlisted, false
+		case verdict == several:
 			reason = ReasonSeveral
-		case extra:
-			if reason == ReasonOrphan {
-				reason = ReasonExtra
-			}
+		case reason == ReasonOrphan:
+			reason = ReasonExtra
 		}
 	}
 	return reason, true

@@ -1,6 +1,7 @@
 package safety_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -158,6 +159,32 @@ var orphanStories = map[string]func(*cloud){
 		c.now = c.now.Add(29 * time.Second)
 		c.restart()
 		c.say("a new process: what was seen before counts no longer")
+		c.begin()
+		c.wait(1)
+	},
+	"orphan braked on a wrong store": func(c *cloud) {
+		c.began = c.now
+		c.say("the store knows one machine of 60 VMs: it is an old copy, or another cluster's")
+		c.give("m-00", "a", machine.PhaseRunning, c.boot("m-00", "a").id)
+		for i := range 59 {
+			c.boot(fmt.Sprintf("m-%02d", i+1), "a")
+		}
+		c.begin()
+		c.wait(4)
+	},
+	"orphan in an empty store": func(c *cloud) {
+		c.owners = 0
+		c.boot("m-1", "a")
+		c.say("no machine, no set, no deployment")
+		c.begin()
+		c.wait(1)
+		c.owners = 1
+		c.say("a deployment is made")
+		c.wait(2)
+	},
+	"orphan in an empty store by policy": func(c *cloud) {
+		c.owners, c.policy.OrphansOfEmptyStore = 0, true
+		c.boot("m-1", "a")
 		c.begin()
 		c.wait(1)
 	},

@@ -202,7 +202,7 @@ func (f *fray) settle(t *rapid.T) {
 		}
 	}
 	f.now = f.now.Add(time.Hour)
-	for range 6 {
+	for range 6 + len(f.vms) { // three go in a period
 		require.NoError(t, f.pass())
 		f.now = f.plan.At
 	}
@@ -246,7 +246,7 @@ func TestMachinesAreReadAfterTheListing(t *testing.T) {
 			Asked: asked, Answered: asked.Add(time.Minute), VMs: map[string]string{"p://1": "m-1"},
 		}}},
 		Sightings: []safety.Sighting{{Class: class, ProviderID: "p://1", Name: "m-1", Since: asked.Add(-p.OrphanGap)}},
-		Live:      asked.Add(59 * time.Second),
+		Live:      asked.Add(59 * time.Second), Owners: 1,
 	}
 	plan, err := safety.DecideOrphans(o, p, asked.Add(time.Minute))
 	require.NoError(t, err)
@@ -292,7 +292,7 @@ func TestOneIDUnderTwoNames(t *testing.T) {
 // Many orphans go, Burst at a time; a class is not asked more often than OrphanGap.
 func TestManyOrphansAndManyHints(t *testing.T) {
 	c := newCloud(t, "a")
-	c.policy.Burst = 7
+	c.policy.Burst, c.policy.BrakeShare = 7, 100
 	for range 50 {
 		c.boot("gone", "a")
 	}

@@ -33,6 +33,25 @@ type Policy struct {
 	// under any other name is never deleted. Empty, the default: the driver's
 	// word is enough that it lists this cluster's VMs only.
 	OrphanPrefix string
+	// Brake is how many VMs that no machine owns may go within OrphanPeriod,
+	// whatever their share. At least 1; default 3. BrakeShare is the share of
+	// the VMs listed that may go, in percent, rounded down, where that is
+	// more: from a process's second OrphanPeriod on. 0 to 100; default 10; 100
+	// is no brake. Both bound machines and sets whose owner is gone in the
+	// same way, in an OwnerPeriod. The figures are this library's.
+	Brake, BrakeShare int32
+	// OrphansOfEmptyStore has VMs collected, by the brake, also while the
+	// store holds no machine, no set and no deployment. Off by default: it may
+	// be the wrong store.
+	OrphansOfEmptyStore bool
+
+	// OwnerPeriod is how often it is looked for machines whose set, and sets
+	// whose deployment, is gone. At least a minute; default 15 min.
+	OwnerPeriod time.Duration
+	// OwnerGap is how far apart the two looks at one are at least, before it
+	// goes, and two live reads. At least a second; default 2 min, which is how
+	// long a write may be on its way. Both figures are this library's.
+	OwnerGap time.Duration
 
 	// SafetyUp is how many machines more than a set may ever have freeze it.
 	// At least 1; default 2.
@@ -78,6 +97,19 @@ type Policy struct {
 	// default 15 min.
 	NodePeriod time.Duration
 
+	// PaceBase is how long after a refusal that concerns a whole class (see
+	// Slows) the next machine of the class is tried, doubled with each further
+	// refusal up to PaceMax, and no further than machines' creation timeout.
+	// Zero: no class is slowed. At least a second otherwise; default 1 min,
+	// this library's.
+	PaceBase time.Duration
+	// PaceMax is the longest such wait. At least PaceBase; default 20 min, the
+	// creation timeout of machines.
+	PaceMax time.Duration
+	// PaceTurn is how long a machine waits that found others of its class
+	// being tried. At least a second; default 10 s, this library's.
+	PaceTurn time.Duration
+
 	// Burst is how many orders one plan holds at most. At least 1; default 100.
 	Burst int
 
@@ -92,6 +124,7 @@ type Keys struct {
 	Slots       string // annotation on a deployment or lone set: replacements under way
 	NotManaged  string // annotation on a node: no machine owns it
 	NodeMachine string // label on a node: its machine's name
+	Paused      string // annotation on a machine: it is left as it is
 }
 
 // DefaultPolicy returns the established settings.
@@ -100,6 +133,10 @@ func DefaultPolicy() *Policy {
 		OrphanPeriod: 15 * time.Minute,
 		OrphanGap:    30 * time.Second,
 		OrphanSoon:   10 * time.Second,
+		Brake:        3,
+		BrakeShare:   10,
+		OwnerPeriod:  15 * time.Minute,
+		OwnerGap:     2 * time.Minute,
 		SafetyUp:     2,
 		SafetyDown:   1,
 		CheckPeriod:  time.Minute,
@@ -110,12 +147,16 @@ func DefaultPolicy() *Policy {
 		GrantFlight:  2 * time.Minute,
 		NodeAge:      20 * time.Minute,
 		NodePeriod:   15 * time.Minute,
+		PaceBase:     time.Minute,
+		PaceMax:      20 * time.Minute,
+		PaceTurn:     10 * time.Second,
 		Burst:        100,
 		Keys: Keys{
 			Freeze:      "freeze",
 			Unfreeze:    "safety.machine.sapcloud.io/unfreeze",
-			Slots:       "safety.machine.sapcloud.io/replacing",
-			NotManaged:  "node.machine.sapcloud.io/notmanagedby-mcm",
+			Slots:       "millwright-go/replacing",
+			NotManaged:  "node.machine.sapcloud.io/not-managed-by-mcm",
+			Paused:      "millwright-go/paused",
 			NodeMachine: "node.gardener.cloud/machine-name",
 		},
 	}
@@ -131,6 +172,8 @@ func (p *Policy) Validate() error {
 		{"orphanPeriod", p.OrphanPeriod, time.Minute, "must be at least a minute"},
 		{"orphanGap", p.OrphanGap, time.Second, "must be at least a second"},
 		{"orphanSoon", p.OrphanSoon, 0, "must not be negative"},
+		{"ownerPeriod", p.OwnerPeriod, time.Minute, "must be at least a minute"},
+		{"ownerGap", p.OwnerGap, time.Second, "must be at least a second"},
 		{"checkPeriod", p.CheckPeriod, time.Second, "must be at least a second"},
 		{"checkDown", p.CheckDown, time.Second, "must be at least a second"},
 		{"downTimeout", p.DownTimeout, time.Second, "must be at least a second"},
@@ -139,6 +182,8 @@ func (p *Policy) Validate() error {
 		{"grantFlight", p.GrantFlight, time.Second, "must be at least a second"},
 		{"nodeAge", p.NodeAge, time.Second, "must be at least a second"},
 		{"nodePeriod", p.NodePeriod, time.Second, "must be at least a second"},
+		{"paceMax", p.PaceMax, p.PaceBase, "must be at least policy.paceBase"},
+		{"paceTurn", p.PaceTurn, time.Second, "must be at least a second"},
 	} {
 		if at.have < at.min {
 			return object.Invalid("policy."+at.field, at.complaints)
@@ -147,10 +192,16 @@ func (p *Policy) Validate() error {
 	switch {
 	case p.CheckDown > p.CheckPeriod:
 		return object.Invalid("policy.checkDown", "must be at most policy.checkPeriod")
+	case p.Brake < 1:
+		return object.Invalid("policy.brake", "must be at least 1")
+	case p.BrakeShare < 0 || p.BrakeShare > 100:
+		return object.Invalid("policy.brakeShare", "must be from 0 to 100")
 	case p.SafetyUp < 1:
 		return object.Invalid("policy.safetyUp", "must be at least 1")
 	case p.SafetyDown < 1:
 		return object.Invalid("policy.safetyDown", "must be at least 1")
+	case p.PaceBase < 0 || p.PaceBase > 0 && p.PaceBase < time.Second:
+		return object.Invalid("policy.paceBase", "must be zero or at least a second")
 	case p.Replacements.Value < 0:
 		return object.Invalid("policy.replacements", "must not be negative")
 	case p.Burst < 1:

@@ -242,7 +242,7 @@ func (d *reaching) restart() ReachPlan {
 	}
 	var orders []RestartClock
 	for _, m := range d.o.Machines {
-		if m != nil && len(orders) < d.p.Burst && runsSince(m, from) {
+		if m != nil && len(orders) < d.p.Burst && runsSince(m, from) && !isPaused(m, d.p.Keys.Paused) {
 			orders = append(orders, d.restartClock(m, from))
 		}
 	}

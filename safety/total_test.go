@@ -34,7 +34,7 @@ func anyMeta(t *rapid.T) object.Meta {
 		m.DeletedAt = anyTime.Draw(t, "deleted")
 	}
 	if rapid.Bool().Draw(t, "owned") {
-		m.Owner = &object.Owner{UID: anyWord.Draw(t, "owner")}
+		m.Owner = &object.Owner{UID: anyWord.Draw(t, "owner"), Kind: rapid.SampledFrom([]string{"", machineset.OwnerKind, deployment.OwnerKind}).Draw(t, "kind of owner")}
 	}
 	keys := safety.DefaultPolicy().Keys
 	if rapid.Bool().Draw(t, "annotated") {
@@ -90,7 +90,7 @@ func anyOutcome(t *rapid.T) *machine.Outcome {
 func anyClass(t *rapid.T) safety.OrphanClass {
 	c := safety.OrphanClass{
 		Key: object.Key{Name: anyWord.Draw(t, "class")}, Asked: anyTime.Draw(t, "asked"), Code: anyCode.Draw(t, "code"),
-		Failures: int(anyInt.Draw(t, "failures")),
+		Failures: int(anyInt.Draw(t, "failures")), Listed: int(anyInt.Draw(t, "listed")),
 	}
 	if rapid.Bool().Draw(t, "listed") {
 		c.Listing = &safety.Listing{Asked: anyTime.Draw(t, "from"), Answered: anyTime.Draw(t, "to"), VMs: map[string]string{}}
@@ -101,7 +101,7 @@ func anyClass(t *rapid.T) safety.OrphanClass {
 	return c
 }
 
-// decisions draws one of each observation and returns the five decisions about
+// decisions draws one of each observation and returns the six decisions about
 // them, each with what it is made from.
 func decisions(t *rapid.T, p *safety.Policy) []func() (any, any, error) {
 	machines := list(t, "machines", anyMachine)
@@ -116,6 +116,10 @@ func decisions(t *rapid.T, p *safety.Policy) []func() (any, any, error) {
 		Hints: list(t, "hints", func(t *rapid.T) safety.Hint {
 			return safety.Hint{Class: object.Key{Name: anyWord.Draw(t, "class")}, At: anyTime.Draw(t, "at"), Several: anyWord.Draw(t, "of")}
 		}),
+		Spent: list(t, "spent", func(t *rapid.T) safety.Spent {
+			return safety.Spent{ID: anyWord.Draw(t, "id"), At: anyTime.Draw(t, "at")}
+		}),
+		Owners: int(anyInt.Draw(t, "owners")), Began: anyTime.Draw(t, "began"),
 		Frozen: rapid.IntRange(0, 9).Draw(t, "frozen") == 0,
 	}
 	children := list(t, "sets", func(t *rapid.T) deployment.Children {
@@ -139,7 +143,19 @@ func decisions(t *rapid.T, p *safety.Policy) []func() (any, any, error) {
 		}),
 		Machines: machines, Live: rapid.Bool().Draw(t, "nodes live"),
 	}
+	ownerless := &safety.OwnerlessObservation{
+		Machines: machines, Sets: list(t, "lone sets", anySet), Deployments: list(t, "deployments", anyDeployment),
+		NoDeployments: rapid.Bool().Draw(t, "no deployments"), Live: anyTime.Draw(t, "owners live"), Looked: anyTime.Draw(t, "looked"),
+		Sightings: list(t, "bereft", func(t *rapid.T) safety.Bereft {
+			return safety.Bereft{UID: anyWord.Draw(t, "uid"), Owner: anyWord.Draw(t, "of"), Since: anyTime.Draw(t, "since")}
+		}),
+		Spent: orphans.Spent, Began: orphans.Began, Frozen: orphans.Frozen,
+	}
 	return []func() (any, any, error){
+		func() (any, any, error) {
+			plan, err := safety.DecideOwnerless(ownerless, p, epoch)
+			return ownerless, plan, err
+		},
 		func() (any, any, error) {
 			plan, err := safety.DecideOrphans(orphans, p, epoch)
 			return orphans, plan, err
@@ -163,6 +179,8 @@ func TestP11P27AnythingHasOnePlan(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := safety.DefaultPolicy()
 		p.Burst = rapid.IntRange(1, 3).Draw(t, "burst")
+		p.Brake, p.BrakeShare = rapid.Int32Range(1, 3).Draw(t, "brake"), rapid.Int32Range(0, 100).Draw(t, "share")
+		p.OrphansOfEmptyStore = rapid.Bool().Draw(t, "of an empty store")
 		p.ZoneRule = rapid.Bool().Draw(t, "zones")
 		p.Replacements = rollout.IntOrPercent{Value: max(0, anyInt.Draw(t, "replacements")), Percent: rapid.Bool().Draw(t, "percent")}
 		if rapid.Bool().Draw(t, "no keys") {
@@ -189,6 +207,8 @@ func TestPoliciesOutOfRange(t *testing.T) {
 		"policy.orphanPeriod": func(p *safety.Policy) { p.OrphanPeriod = time.Second },
 		"policy.orphanGap":    func(p *safety.Policy) { p.OrphanGap = 0 },
 		"policy.orphanSoon":   func(p *safety.Policy) { p.OrphanSoon = -1 },
+		"policy.ownerPeriod":  func(p *safety.Policy) { p.OwnerPeriod = time.Second },
+		"policy.ownerGap":     func(p *safety.Policy) { p.OwnerGap = 0 },
 		"policy.checkPeriod":  func(p *safety.Policy) { p.CheckPeriod = 0 },
 		"policy.checkDown":    func(p *safety.Policy) { p.CheckDown = time.Hour },
 		"policy.downTimeout":  func(p *safety.Policy) { p.DownTimeout = 0 },
@@ -197,6 +217,11 @@ func TestPoliciesOutOfRange(t *testing.T) {
 		"policy.grantFlight":  func(p *safety.Policy) { p.GrantFlight = 0 },
 		"policy.nodeAge":      func(p *safety.Policy) { p.NodeAge = 0 },
 		"policy.nodePeriod":   func(p *safety.Policy) { p.NodePeriod = 0 },
+		"policy.brake":        func(p *safety.Policy) { p.Brake = 0 },
+		"policy.brakeShare":   func(p *safety.Policy) { p.BrakeShare = 101 },
+		"policy.paceBase":     func(p *safety.Policy) { p.PaceBase = time.Second - 1 },
+		"policy.paceMax":      func(p *safety.Policy) { p.PaceMax = time.Second },
+		"policy.paceTurn":     func(p *safety.Policy) { p.PaceTurn = 0 },
 		"policy.safetyUp":     func(p *safety.Policy) { p.SafetyUp = 0 },
 		"policy.safetyDown":   func(p *safety.Policy) { p.SafetyDown = 0 },
 		"policy.replacements": func(p *safety.Policy) { p.Replacements.Value = -1 },

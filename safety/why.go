@@ -26,6 +26,9 @@ const (
 	ReasonNoName       Reason = "VMWithoutName"
 	ReasonOtherPrefix  Reason = "VMOfOthers"
 	ReasonNoOrphans    Reason = "NoOrphans"
+	ReasonUnlisted     Reason = "OwnVMNotListed"
+	ReasonBraked       Reason = "TooManyOrphans"
+	ReasonEmptyStore   Reason = "StoreIsEmpty"
 )
 
 // The reasons of decisions about overshoot.
@@ -74,6 +77,16 @@ const (
 	ReasonNodesDone  Reason = "NodesLookedThrough"
 )
 
+// The reasons of decisions about machines and sets whose owner is gone.
+const (
+	ReasonReadAll        Reason = "ReadAll"
+	ReasonSetGone        Reason = "SetGone"
+	ReasonDeploymentGone Reason = "DeploymentGone"
+	ReasonOwnerSecond    Reason = "SecondLookForOwner"
+	ReasonOwnersBraked   Reason = "TooManyOwnerless"
+	ReasonAllOwned       Reason = "AllOwned"
+)
+
 // Why is the reason of one decision with what it was seen in. Values are
 // comparable; making one allocates nothing.
 type Why struct {
@@ -99,7 +112,13 @@ var sentences = map[Reason]string{
 	ReasonNoID:         "class {name} lists a VM without provider ID, made for machine {detail}: it can't be deleted",
 	ReasonNoName:       "class {name} lists VM {detail} without the name of a machine: left alone",
 	ReasonOtherPrefix:  "VM {name} of machine {detail} is not of this fleet, by its name: left alone",
+	ReasonUnlisted:     "VM {name} carries the name of machine {detail}, whose own VM is not listed: it may be that one under another ID, and is left alone",
 	ReasonNoOrphans:    "every VM that was listed is some machine's",
+
+	ReasonBraked: "{have} more VMs are nobody's and held back, since only {want} may go in {for}: if they are in use, stop this " +
+		"manager and see whether it has the right store; if not, they go little by little",
+	ReasonEmptyStore: "{have} VMs are no machine's, but the store holds no machine, set or deployment: none is deleted; " +
+		"if the store is the right one, set OrphansOfEmptyStore in the policy",
 
 	ReasonFreeze:       "{name} has {have} machines, and {want} or more freeze it",
 	ReasonFollowFreeze: "{name} freezes with its deployment",
@@ -129,11 +148,19 @@ var sentences = map[Reason]string{
 	ReasonSlotLost:    "the slot that was written for machine {name} is not there",
 	ReasonNotAsking:   "machine {name} is not one to be given up for its health",
 
-	ReasonReadOwners: "{have} nodes seem to need a change: reading all machines live",
-	ReasonNotManaged: "no machine owns node {name}, which is older than {for}",
-	ReasonManaged:    "node {name} has a machine, {detail}",
-	ReasonTwoOwners:  "node {name} is claimed by several machines, {detail} among them: left alone",
-	ReasonNodesDone:  "nodes looked through; {have} without a machine are too young to tell",
+	ReasonReadOwners:     "{have} nodes seem to need a change: reading all machines live",
+	ReasonNotManaged:     "no machine owns node {name}, which is older than {for}",
+	ReasonManaged:        "node {name} has an owner, {detail}",
+	ReasonTwoOwners:      "node {name} is claimed by several machines, {detail} among them: left alone",
+	ReasonReadAll:        "{have} machines or sets seem to have lost their owner: reading all live",
+	ReasonSetGone:        "machine {name} belongs to set {detail}, which is gone",
+	ReasonDeploymentGone: "set {name} belongs to deployment {detail}, which is gone",
+	ReasonOwnerSecond:    "{have} machines or sets have lost their owner: looking again in {for} before any is deleted",
+	ReasonOwnersBraked: "{have} more machines or sets whose owner is gone are held back, since only {want} may go in {for}: if they are in " +
+		"use, stop this manager and see whether it reads all sets and deployments; if not, they go little by little",
+	ReasonAllOwned: "every machine and every set has its owner, or needs none",
+
+	ReasonNodesDone: "nodes looked through; {have} without a machine are too young to tell",
 }
 
 // String is the sentence a person can act on.

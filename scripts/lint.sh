@@ -37,7 +37,7 @@ complexity() {
 
 prepare
 all=$(modules)
-check_go . tools $all
+check_go . tools adapters/kubernetes/tools $all
 STATICCHECK_CACHE=$PWD/.cache/staticcheck
 export STATICCHECK_CACHE
 

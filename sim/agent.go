@@ -20,16 +20,16 @@ func (w *World) agentLooks(n *machine.Node) {
 		return
 	}
 	w.updating[n.UID] = true
-	if name, running := n.Name, len(w.apps.on(n.Name)); running > 0 {
-		w.violate("P22: node %s is ready for its update with %d pods on it", name, running)
+	if name, running := n.Name, w.apps.staying(n.Name); running > 0 {
+		w.violate("P22", "node %s is ready for its update with %d pods on it", name, running)
 	}
 	if w.happens(w.o.Faults.DeadUpdate) {
-		w.count("update without an answer")
+		w.count(UpdateSilent)
 		return
 	}
 	answer := machine.UpdateSuccessful
 	if w.happens(w.o.Faults.BadUpdate) {
-		w.count("update failed")
+		w.count(UpdateFailed)
 		answer = machine.UpdateFailed
 	}
 	w.clock.after(w.o.Update+w.upTo(w.o.Faults.SlowBoot), func() { w.answer(n.Key, n.UID, answer) })

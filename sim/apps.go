@@ -21,6 +21,10 @@ type App struct {
 	Grace        time.Duration // of each pod
 	// Boot is how long a pod takes from its binding to being healthy.
 	Boot time.Duration
+	// Volumes is how many persistent volumes each pod has. Zero: none, and the
+	// pods are all alike. Else each has a number, its name and its volumes by
+	// that, and another takes its place when it is gone.
+	Volumes int
 }
 
 // apps is the workload of a world: pods, the controllers that keep their
@@ -39,7 +43,9 @@ type apps struct {
 type pod struct {
 	*drain.Pod
 	app     string
-	node    string // empty: not bound yet
+	node    string    // empty: not bound yet
+	tried   time.Time // when it was last tried to evict
+	triedBy *process
 	healthy bool
 }
 
@@ -74,20 +80,31 @@ func (w *World) PodsOn(node string) int { return len(w.apps.on(node)) }
 func (a *apps) keep() {
 	for i := range a.apps {
 		app := &a.apps[i]
-		for a.count(app.Name) < app.Replicas {
-			a.add(app)
-		}
+		a.grow(app)
+		a.shed(app)
 	}
 	for _, p := range a.pods {
 		if p.node == "" && p.GraceEnds.IsZero() {
 			a.bind(p)
 		}
 	}
+	a.w.volumes.look()
 	for name, b := range a.budgets {
 		now := *b
-		now.CurrentHealthy, now.Disrupted = int32(a.w.Healthy(name)), 0
+		now.CurrentHealthy, now.Disrupted, now.ExpectedPods = int32(a.w.Healthy(name)), 0, int32(a.count(name))
 		now.DisruptionsAllowed = max(now.CurrentHealthy-now.DesiredHealthy, 0)
 		a.budgets[name] = &now
+	}
+}
+
+// resize changes how many pods an app has. Those that are too many go as if
+// somebody deleted them.
+func (a *apps) resize(name string, n int) {
+	for i := range a.apps {
+		if app := &a.apps[i]; app.Name == name {
+			app.Replicas = max(n, 0)
+			a.soon()
+		}
 	}
 }
 
@@ -105,6 +122,42 @@ func (a *apps) count(app string) (n int) {
 		}
 	}
 	return n
+}
+
+// shed lets pods go that are too many, the youngest first.
+func (a *apps) shed(app *App) {
+	for i := len(a.pods) - 1; i >= 0 && a.count(app.Name) > app.Replicas; i-- {
+		if p := a.pods[i]; p.app == app.Name && p.GraceEnds.IsZero() {
+			a.terminate(p, p.Grace)
+		}
+	}
+}
+
+// grow makes the pods that are missing.
+func (a *apps) grow(app *App) {
+	if app.Volumes > 0 {
+		for i := range app.Replicas {
+			a.addNumbered(app, i)
+		}
+		return
+	}
+	for a.count(app.Name) < app.Replicas {
+		a.add(app)
+	}
+}
+
+// addNumbered makes the pod of a number, unless one of that name is there.
+func (a *apps) addNumbered(app *App, i int) {
+	name := fmt.Sprintf("%s-%d", app.Name, i)
+	if slices.ContainsFunc(a.pods, func(p *pod) bool { return p.Name == name }) {
+		return
+	}
+	a.add(app)
+	p := a.pods[len(a.pods)-1].Pod // nobody has seen it
+	p.Name, p.Owner.Kind, p.Priority = name, "StatefulSet", int32(i%2)
+	for v := range app.Volumes {
+		p.Claims = append(p.Claims, fmt.Sprintf("%s-%d", name, v))
+	}
 }
 
 func (a *apps) add(app *App) {
@@ -138,13 +191,24 @@ func (a *apps) bind(p *pod) {
 			boot = max(boot, a.apps[i].Boot)
 		}
 	}
-	a.w.clock.after(boot, func() {
-		if p.GraceEnds.IsZero() && slices.Contains(a.pods, p) {
-			p.healthy = true
-			a.soon()
-		}
-	})
+	a.w.clock.after(boot, func() { a.run(p) })
+	a.w.volumes.look()
 }
+
+// run has a pod be healthy once it has its volumes.
+func (a *apps) run(p *pod) {
+	switch {
+	case !p.GraceEnds.IsZero() || !slices.Contains(a.pods, p):
+	case !a.w.volumes.mounted(p):
+		a.w.clock.after(mountRetry, func() { a.run(p) })
+	default:
+		p.healthy = true
+		a.soon()
+	}
+}
+
+// mountRetry is how often a pod looks for its volumes.
+const mountRetry = 15 * time.Second
 
 func takesPods(n *machine.Node) bool {
 	ready := object.FindCondition(n.Conditions, machine.NodeReady)
@@ -164,7 +228,25 @@ func (a *apps) on(node string) (pods []*pod) {
 	return pods
 }
 
+// staying counts the pods that a drain may not leave on a node: all but those
+// whose grace ended half a minute ago, by the manager's clock.
+func (a *apps) staying(node string) (n int) {
+	now := a.w.latest()
+	for _, p := range a.on(node) {
+		if p.GraceEnds.IsZero() || now.Before(p.GraceEnds.Add(overdue)) {
+			n++
+		}
+	}
+	return n
+}
+
+// overdue is how long a drain waits for a pod whose grace has ended.
+const overdue = 30 * time.Second
+
 func (a *apps) changed(node string) {
+	if node == "" {
+		return
+	}
 	for _, tell := range a.tell {
 		tell(node)
 	}
@@ -190,6 +272,8 @@ func (a *apps) evict(o drain.Order) drain.Answer {
 	if !p.GraceEnds.IsZero() || !p.healthy && p.node == "" {
 		return drain.Answer{Result: drain.Accepted}
 	}
+	a.w.checkAttempt(p)
+	a.w.checkPausedPod(p)
 	if b := a.budgets[p.app]; b != nil && p.healthy {
 		if b.DisruptionsAllowed <= 0 {
 			return drain.Answer{Result: drain.Refused, Message: "the budget does not allow it"}
@@ -198,6 +282,8 @@ func (a *apps) evict(o drain.Order) drain.Answer {
 		now.DisruptionsAllowed, now.Disrupted = now.DisruptionsAllowed-1, now.Disrupted+1
 		a.budgets[p.app] = &now
 	}
+	a.w.checkTurn(p)
+	a.w.volumes.take(p)
 	a.terminate(p, p.Grace)
 	return drain.Answer{Result: drain.Accepted}
 }
@@ -207,6 +293,10 @@ func (a *apps) remove(o drain.Order) drain.Answer {
 	p := a.find(o)
 	if p == nil {
 		return drain.Answer{Result: drain.NotFound}
+	}
+	if p.GraceEnds.IsZero() {
+		a.w.checkPodDeleted(p.Name, p.node)
+		a.w.checkPausedPod(p)
 	}
 	grace := p.Grace
 	if o.Now {
@@ -245,5 +335,6 @@ func (a *apps) lost(node string) (running int) {
 		}
 		a.gone(p)
 	}
+	a.w.volumes.lost(node)
 	return running
 }

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"time"
 
 	"github.com/millwright-go/millwright/codes"
@@ -8,34 +9,62 @@ import (
 	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/driver/drivertest"
 	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/object"
 )
 
 // ledger is what the checks remember of the past.
 type ledger struct {
-	changed, provided bool             // since the last check: objects, VMs
-	acting            bool             // the manager is, not the world
-	belated           bool             // it is a dead one, whose order is an old one
-	excused           map[string]bool  // machines, by UID, that somebody else deletes
-	strays            map[string]bool  // VMs that nobody made through the driver
-	late              map[string]bool  // machines whose VM was made when its caller was dead
-	lives             map[string]*life // machines by UID
+	changed, provided bool                 // since the last check: objects, VMs
+	acting            bool                 // the manager is, not the world
+	belated           bool                 // it is a dead one, whose order is an old one
+	goneAt            map[string]time.Time // machines by name, that are no more
+	excused           map[string]bool      // machines, by UID, that somebody else deletes
+	strays            map[string]bool      // VMs that nobody made through the driver
+	late              map[string]bool      // machines whose VM was made when its caller was dead
+	lives             map[string]*life     // machines by UID
 	bounds            map[string]*bounds
+	sets              map[string]bool // by UID, that there were at the last check
+	cordoned          map[string]bool // nodes, by UID, that a user has cordoned
+	repeated, early   int             // calls that were made again after a failure; too early
+	lone              object.Key      // of a machine that was made by hand
+
+	records    map[string]*record[*machine.Machine] // by UID, also of those that are gone
+	setRecords map[string]*record[*machineset.Set]
+	uids       map[string]string    // of machines, by name
+	stirred    map[string]time.Time // by UID of a set: when something changed about its machines
+	choices    map[string]*choice   // by UID of a deployment
+	lateTags   map[string]bool      // machines whose VM was changed by a call of the dead
+
+	pools      map[string]*poolRecord // by UID, also of those that are gone
+	lateGroups map[object.Key]bool    // pools whose group was made by a call of the dead, and too late
 }
 
 // life is what was seen of a machine.
 type life struct {
 	served  bool // was available at some time
 	deleted bool
+	forced  bool // force was due at some time
+	givenUp bool // for its health
+	traded  bool // another one went in its place
+	phase   machine.Phase
 	ready   time.Time // since when it is available; zero: it is not
+	born    time.Time // when it was seen first
 }
 
 // bounds of a deployment, as wide as they have been since it was last complete.
-type bounds struct{ floor, ceiling int }
+type bounds struct {
+	floor, ceiling int
+	least, most    int // replicas
+	kept           int // the most machines that were kept for inspection
+}
 
 func newLedger() ledger {
 	return ledger{
-		excused: map[string]bool{}, strays: map[string]bool{}, late: map[string]bool{}, lives: map[string]*life{}, bounds: map[string]*bounds{},
+		goneAt: map[string]time.Time{}, excused: map[string]bool{}, strays: map[string]bool{}, late: map[string]bool{}, lives: map[string]*life{}, bounds: map[string]*bounds{},
+		sets: map[string]bool{}, cordoned: map[string]bool{}, records: map[string]*record[*machine.Machine]{}, setRecords: map[string]*record[*machineset.Set]{},
+		uids: map[string]string{}, stirred: map[string]time.Time{}, choices: map[string]*choice{}, lateTags: map[string]bool{},
+		pools: map[string]*poolRecord{}, lateGroups: map[object.Key]bool{},
 	}
 }
 
@@ -51,7 +80,12 @@ func (w *World) check() {
 	machines := w.machines.all()
 	w.checkVMs(machines)
 	w.checkFleets(machines)
+	w.checkOwners(machines)
+	w.checkLone()
+	w.checkCordons()
+	w.checkPools()
 	l.changed, l.provided = false, false
+	w.checkProperties()
 	for _, watch := range w.watchers {
 		watch()
 	}
@@ -69,11 +103,14 @@ func (w *World) checkVMs(machines []*machine.Machine) {
 		switch {
 		case w.ledger.strays[vm.ID]:
 		case seen[vm.Name]:
-			w.violate("P13: two VMs live for machine %s", vm.Name)
+			w.violate("P13", "two VMs live for machine %s", vm.Name)
 		case !names[vm.Name] && !w.ledger.late[vm.Name]:
-			w.violate("P14: a VM of machine %s lives, and its record is gone", vm.Name)
+			w.violate("P14", "a VM of machine %s lives, and its record is gone", vm.Name)
 		}
 		seen[vm.Name] = true
+		if w.o.NeedsInitialization && !vm.Initialized {
+			w.checkInitialized(machines, &vm)
+		}
 	}
 }
 
@@ -88,10 +125,10 @@ func (w *World) checkCollected(before []drivertest.MemoryVM) {
 		if left[vm.ID] {
 			continue
 		}
-		w.count("orphan collected")
+		w.collected++
 		for _, m := range w.machines.all() {
 			if m.Spec.ProviderID == vm.ID || m.Name == vm.Name && m.Spec.ProviderID == "" && !severalVMs(m) {
-				w.violate("P15: the VM of machine %s was collected as an orphan", m.Name)
+				w.violate("P15", "the VM of machine %s was collected as an orphan", m.Name)
 			}
 		}
 	}
@@ -103,14 +140,15 @@ func severalVMs(m *machine.Machine) bool {
 	return m.Status.LastOperation.Code == codes.OutOfRange && m.Status.Phase == machine.PhaseCrashLoopBackOff
 }
 
-// checkDrained: no VM goes while pods run on its node, unless by force.
+// checkDrained: no VM is deleted while pods run on its node, unless by force.
 func (w *World) checkDrained(name string, running int) {
-	if running == 0 {
+	if running == 0 || !w.ledger.acting {
 		return
 	}
 	for _, m := range w.machines.all() {
-		if m.Name == name && !m.Status.LastOperation.Forced && w.clock.now.Sub(m.DeletedAt) < time.Hour {
-			w.violate("P22: the VM of machine %s went with %d pods running on it", name, running)
+		known := w.ledger.lives[m.UID]
+		if m.Name == name && !w.forceDue(m) && (known == nil || !known.forced) {
+			w.violate("P22", "the VM of machine %s went with %d pods running on it", name, running)
 		}
 	}
 }
@@ -142,18 +180,17 @@ func (w *World) checkFleet(d *deployment.Deployment, machines []*machine.Machine
 	b := w.widen(d, machines)
 	var total, serving, born, taken int
 	for _, m := range machines {
-		switch w.news(m) {
+		switch w.checkNews(d, m, machines, b) {
 		case newlyBorn:
 			born++
 		case newlyTaken:
 			taken++
 		}
 		w.remember(m)
-		if m.Deleted() {
-			continue
+		if !m.Deleted() {
+			total++
 		}
-		total++
-		if w.ledger.lives[m.UID].served {
+		if w.serves(m) {
 			serving++
 		}
 	}
@@ -161,16 +198,90 @@ func (w *World) checkFleet(d *deployment.Deployment, machines []*machine.Machine
 		return
 	}
 	if born > 0 && total > b.ceiling && !w.ledger.belated {
-		w.violate("P7: %d machines of %s, %d are allowed", total, d.Name, b.ceiling)
+		w.violate("P7", "%d machines of %s, %d are allowed", total, d.Name, b.ceiling)
 	}
-	if taken > 0 && serving < b.floor {
-		w.violate("P7: a machine of %s was taken away, and %d are left that serve; %d have to", d.Name, serving, b.floor)
+	if taken > 0 && serving < b.floor-b.kept {
+		w.violate("P7", "a machine of %s was taken away, and %d are left that serve; %d have to", d.Name, serving, b.floor-b.kept)
 	}
+}
+
+// checkNews looks at what has become of a machine, and returns it if it counts
+// for its fleet's bounds.
+func (w *World) checkNews(d *deployment.Deployment, m *machine.Machine, machines []*machine.Machine, b *bounds) news {
+	what := w.news(m)
+	switch what {
+	case newlyBorn:
+		w.checkBirth(m)
+		w.checkRecreate(d, m, machines)
+	case newlyUpdated:
+		w.checkUpdated(m, machines, b.floor-b.kept)
+	case newlyTaken:
+		if w.traded(m, machines) || w.preferred(m, machines) {
+			return nothing
+		}
+	case newlyGivenUp:
+		w.ledger.lives[m.UID].givenUp = true
+		w.checkVerdict(m, machines)
+	}
+	return what
+}
+
+// traded tells whether a machine went that served because its set was told to
+// let one go that did not, which has become available since: a set chooses when
+// it carries the order out.
+func (w *World) traded(m *machine.Machine, fleet []*machine.Machine) bool {
+	for _, other := range fleet {
+		known := w.ledger.lives[other.UID]
+		if known == nil || known.traded || other.Deleted() || m.Owner == nil || !other.OwnedBy(m.Owner.UID) {
+			continue
+		}
+		if !known.ready.IsZero() && (w.underWay(known.ready.Add(w.o.Faults.CacheLag)) || w.resumed(other)) {
+			known.traded = true
+			return true
+		}
+	}
+	return false
+}
+
+// preferred tells whether a machine went that served because a user has given
+// another one of its set, which does not, a higher priority: that comes before
+// all bounds.
+func (w *World) preferred(m *machine.Machine, fleet []*machine.Machine) bool {
+	key := w.setPolicy().Keys.Priority
+	return slices.ContainsFunc(fleet, func(other *machine.Machine) bool {
+		return ownerUID(other) == ownerUID(m) && !other.Deleted() && !other.Ready() && other.Priority(key) > m.Priority(key)
+	})
+}
+
+// serves tells whether a machine counts as available: it was at some time, and
+// is not being deleted, as far as orders that are under way can know.
+func (w *World) serves(m *machine.Machine) bool {
+	return w.ledger.lives[m.UID].served && (!m.Deleted() || w.ledger.excused[m.UID] && w.unknown(m.DeletedAt))
+}
+
+// unknown tells whether orders may be carried out that were given before then: by
+// the process that gave them, or by the next one, which began a while later.
+func (w *World) unknown(then time.Time) bool {
+	if next := w.process.began; next.After(then) && next.Sub(then) <= w.o.Faults.Restart+inFlight {
+		then = next
+	}
+	return w.underWay(then)
 }
 
 // inFlight is how long an order may be under way: a machine that has become
 // available since it was given was not when it was.
 const inFlight = 30 * time.Second
+
+// underWay tells whether an order may still be under way that was given by then:
+// while an API does not answer, none gets on.
+func (w *World) underWay(then time.Time) bool {
+	for a := range apiCount {
+		if o := &w.outages[a]; o.ends.After(then) {
+			then = o.ends
+		}
+	}
+	return w.clock.now.Sub(then) <= inFlight
+}
 
 // news is what has happened to a machine since it was last looked at.
 type news int
@@ -179,6 +290,8 @@ const (
 	nothing news = iota
 	newlyBorn
 	newlyTaken // one that served, by the manager
+	newlyGivenUp
+	newlyUpdated // begins its update in place
 )
 
 func (w *World) news(m *machine.Machine) news {
@@ -186,9 +299,24 @@ func (w *World) news(m *machine.Machine) news {
 	switch {
 	case known == nil && !m.Deleted():
 		return newlyBorn
-	case known == nil || known.deleted || !m.Deleted() || w.ledger.excused[m.UID]:
-	case !known.ready.IsZero() && w.clock.now.Sub(known.ready) > inFlight:
+	case known == nil:
+		return nothing
+	case !m.Deleted():
+		return known.moved(m.Status.Phase)
+	case known.deleted || w.ledger.excused[m.UID]:
+	case !known.ready.IsZero() && !w.underWay(known.ready) && !w.resumed(m):
 		return newlyTaken
+	}
+	return nothing
+}
+
+// moved is what a change of phase means for the fleet.
+func (l *life) moved(to machine.Phase) news {
+	switch {
+	case to == machine.PhaseFailed && (l.phase == machine.PhaseUnknown || l.phase == machine.PhaseInPlaceUpdateFailed):
+		return newlyGivenUp
+	case to == machine.PhaseInPlaceUpdating && l.phase == machine.PhaseRunning && !l.ready.IsZero():
+		return newlyUpdated
 	}
 	return nothing
 }
@@ -196,19 +324,26 @@ func (w *World) news(m *machine.Machine) news {
 // widen keeps a deployment's bounds as wide as they have been since it was last
 // complete: orders given under earlier ones are still on their way.
 func (w *World) widen(d *deployment.Deployment, machines []*machine.Machine) *bounds {
-	r := max(d.Spec.Replicas, 0)
-	f := rollout.Fenceposts(d.Spec.Strategy.MaxSurge, d.Spec.Strategy.MaxUnavailable, r)
-	now := bounds{floor: int(r - f.Unavailable), ceiling: int(r) + int(f.Surge)}
-	if d.Spec.Strategy.Kind == deployment.Recreate {
-		now = bounds{floor: 0, ceiling: int(r)}
-	}
+	now := boundsOf(d)
 	b := w.ledger.bounds[d.UID]
-	if b == nil || complete(d, machines) {
+	if b == nil || complete(d, machines) && w.pledged(d) == d.Spec.Replicas {
+		now.kept = w.keptOf(machines)
 		w.ledger.bounds[d.UID] = &now
 		return &now
 	}
+	b.least, b.most, b.kept = min(b.least, now.least), max(b.most, now.most), max(b.kept, w.keptOf(machines))
 	b.floor, b.ceiling = min(b.floor, now.floor), max(b.ceiling, now.ceiling)
 	return b
+}
+
+// boundsOf are those of a deployment's present spec.
+func boundsOf(d *deployment.Deployment) bounds {
+	r := max(d.Spec.Replicas, 0)
+	if d.Spec.Strategy.Kind == deployment.Recreate {
+		return bounds{floor: 0, ceiling: int(r), least: int(r), most: int(r)}
+	}
+	f := rollout.Fenceposts(d.Spec.Strategy.MaxSurge, d.Spec.Strategy.MaxUnavailable, r)
+	return bounds{floor: int(r - f.Unavailable), ceiling: int(r) + int(f.Surge), least: int(r), most: int(r)}
 }
 
 // complete tells whether a deployment has come to rest: what it says is true of
@@ -217,6 +352,16 @@ func complete(d *deployment.Deployment, machines []*machine.Machine) bool {
 	s := &d.Status
 	return s.ObservedGeneration == d.Generation && s.Updated == d.Spec.Replicas && s.Replicas == d.Spec.Replicas &&
 		s.Available == d.Spec.Replicas && len(machines) == int(d.Spec.Replicas)
+}
+
+// pledged is how many machines the sets of a deployment want.
+func (w *World) pledged(d *deployment.Deployment) (n int32) {
+	for _, s := range w.sets.all() {
+		if s.OwnedBy(d.UID) {
+			n += s.Spec.Replicas
+		}
+	}
+	return n
 }
 
 // Complete tells whether a deployment of that name, in Namespace, has come to
@@ -230,11 +375,13 @@ func (w *World) Complete(name string) bool {
 func (w *World) remember(m *machine.Machine) {
 	known := w.ledger.lives[m.UID]
 	if known == nil {
-		known = &life{}
+		known = &life{born: w.clock.now}
 		w.ledger.lives[m.UID] = known
 	}
-	known.served = known.served || m.Ready()
+	known.served, known.phase = known.served || m.Ready(), m.Status.Phase
+	known.givenUp = known.givenUp && m.Status.Phase == machine.PhaseFailed
 	known.deleted = known.deleted || m.Deleted()
+	known.forced = known.forced || w.forceDue(m)
 	switch {
 	case !m.Ready():
 		known.ready = time.Time{}

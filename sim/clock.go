@@ -14,6 +14,8 @@ type clock struct {
 	seq    uint64
 	chance func(n int) int // a number below n
 	within *task           // the one that is running; nil: none is
+	tasks  []*task
+	idle   []*task
 }
 
 // event is something that happens at an instant.
@@ -43,27 +45,64 @@ func (c *clock) step(until time.Time) bool {
 	return true
 }
 
-// task is a pass that is under way. It runs alone until it pauses.
-type task struct{ yield func(time.Duration) bool }
+// task is a pass that is under way. It runs alone until it pauses. Tasks are used
+// again and again, since stacks that have grown once need not grow again.
+type task struct {
+	yield func(time.Duration) bool
+	next  func() (time.Duration, bool)
+	stop  func()
+	do    func() // nil: it is idle
+}
+
+func newTask() *task {
+	t := &task{}
+	t.next, t.stop = iter.Pull(func(yield func(time.Duration) bool) {
+		t.yield = yield
+		for more := true; more; more = yield(0) {
+			t.do()
+			t.do = nil
+		}
+	})
+	return t
+}
 
 // begin starts a task; it runs up to its first pause at once.
 func (c *clock) begin(do func()) {
-	t := &task{}
-	next, _ := iter.Pull(func(yield func(time.Duration) bool) {
-		t.yield = yield
-		do()
-	})
-	var resume func()
-	resume = func() {
-		before := c.within
-		c.within = t
-		d, more := next()
-		c.within = before
-		if more {
-			c.after(d, resume)
-		}
+	var t *task
+	if last := len(c.idle) - 1; last >= 0 {
+		t, c.idle = c.idle[last], c.idle[:last]
+	} else {
+		t = newTask()
+		c.tasks = append(c.tasks, t)
 	}
-	resume()
+	t.do = do
+	c.resume(t)
+}
+
+// resume lets a task run up to its next pause, or to its end.
+func (c *clock) resume(t *task) {
+	before := c.within
+	c.within = t
+	d, _ := t.next()
+	c.within = before
+	if t.do == nil {
+		c.idle = append(c.idle, t)
+		return
+	}
+	c.after(d, func() { c.resume(t) })
+}
+
+// end takes all tasks to their ends, without time passing, and lets nothing
+// happen any more.
+func (c *clock) end() {
+	for _, t := range c.tasks {
+		c.within = t
+		for t.do != nil {
+			t.next()
+		}
+		t.stop()
+	}
+	c.within, c.tasks, c.idle, c.events = nil, nil, nil, nil
 }
 
 // pause lets others go on for as long as d; outside a task it does nothing.

@@ -14,11 +14,19 @@ func (w *World) boot(name, id string) {
 		return
 	}
 	if w.happens(w.o.Faults.DeadBoot) {
-		w.count("VM that never boots")
+		w.count(DeadBoot)
 		return
 	}
-	w.clock.after(w.o.Boot+w.upTo(w.o.Faults.SlowBoot), func() {
+	slow := w.upTo(w.o.Faults.SlowBoot)
+	if slow > 0 {
+		w.count(SlowBoot)
+	}
+	w.clock.after(w.o.Boot+slow, func() {
 		if w.gone[id] {
+			return
+		}
+		if dark := w.dark[w.zoneOf[id]]; w.clock.now.Before(dark) {
+			w.clock.after(dark.Sub(w.clock.now), func() { w.boot(name, id) })
 			return
 		}
 		node := &machine.Node{Meta: object.Meta{Key: object.Key{Name: name}}, ProviderID: id}
@@ -29,7 +37,7 @@ func (w *World) boot(name, id string) {
 			w.clock.after(10*time.Second, func() { w.boot(name, id) }) // the name is taken: it tries again
 			return
 		}
-		w.clock.after(w.upTo(2*time.Second), func() { w.ready(name, id, object.True) })
+		w.clock.after(w.upTo(2*time.Second), func() { w.recover(name, id) })
 		w.flap(name, id)
 	})
 }
@@ -43,13 +51,15 @@ func (w *World) flap(name, id string) {
 		if w.calm || w.gone[id] {
 			return
 		}
-		w.count("node not ready")
+		w.count(NodeFlapped)
 		w.ready(name, id, object.False)
 		if w.happens(w.o.Faults.FlapForGood) {
-			w.count("node never ready again")
+			w.count(NodeLost)
+			w.lostNodes[id] = true
+			w.chatter(name, id)
 			return
 		}
-		w.clock.after(w.upTo(15*time.Minute), func() { w.ready(name, id, object.True) })
+		w.clock.after(w.upTo(15*time.Minute), func() { w.recover(name, id) })
 	})
 }
 
@@ -66,16 +76,17 @@ func (w *World) silence(name, id string) {
 	})
 }
 
-// ready writes whether a VM's node is Ready.
-func (w *World) ready(name, id string, status object.ConditionStatus) {
+// ready writes whether a VM's node is Ready, and tells whether that was news.
+func (w *World) ready(name, id string, status object.ConditionStatus) bool {
 	ctx := context.Background()
 	n, err := w.nodes.Get(ctx, object.Key{Name: name})
 	if err != nil || n.ProviderID != id || status == object.True && w.gone[id] {
-		return
+		return false
 	}
 	if c := object.FindCondition(n.Conditions, machine.NodeReady); c != nil && c.Status == status {
-		return
+		return false
 	}
+	w.noteForce(name)
 	n = n.Clone()
 	n.Conditions = object.SetCondition(n.Conditions, object.Condition{
 		Type: machine.NodeReady, Status: status, Since: w.clock.now.Truncate(time.Second),
@@ -83,4 +94,5 @@ func (w *World) ready(name, id string, status object.ConditionStatus) {
 	_, _ = w.nodes.UpdateStatus(ctx, n) // read in the same instant: no conflict
 	w.apps.soon()
 	w.check()
+	return true
 }

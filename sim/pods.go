@@ -3,11 +3,13 @@ package sim
 import (
 	"context"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/millwright-go/millwright/drain"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/object"
 )
 
 // pods is the workload as one process sees it.
@@ -27,13 +29,13 @@ func (s pods) On(_ context.Context, node string) ([]*drain.Pod, bool, error) {
 
 // Evict implements manager.Pods.
 func (s pods) Evict(_ context.Context, o drain.Order) (out drain.Answer, err error) {
-	err = s.p.call(func() error { out = s.p.w.apps.evict(o); return nil })
+	err = s.p.call(target, func() error { out = s.p.w.apps.evict(o); return nil })
 	return out, err
 }
 
 // Delete implements manager.Pods.
 func (s pods) Delete(_ context.Context, o drain.Order) (out drain.Answer, err error) {
-	err = s.p.call(func() error { out = s.p.w.apps.remove(o); return nil })
+	err = s.p.call(target, func() error { out = s.p.w.apps.remove(o); return nil })
 	return out, err
 }
 
@@ -54,13 +56,43 @@ func (s pods) In(_ context.Context, namespaces []string) (out []*drain.Budget, c
 	return out, true, nil
 }
 
+// Bound implements manager.Volumes.
+func (s pods) Bound(_ context.Context, claims []object.Key) (out []*drain.Volume, complete bool, err error) {
+	for _, v := range s.p.w.volumes.all {
+		if slices.Contains(claims, v.Claim) {
+			out = append(out, v.Volume)
+		}
+	}
+	return out, true, nil
+}
+
+// Attachments implements manager.Volumes.
+func (s pods) Attachments(_ context.Context, node string, names []string) ([]*drain.Attachment, error) {
+	out := []*drain.Attachment{}
+	for _, v := range s.p.w.volumes.all {
+		if v.on(node) || v.at != nil && slices.Contains(names, v.Name) {
+			out = append(out, v.at)
+		}
+	}
+	return out, nil
+}
+
+// Attached implements manager.Volumes. Nodes say nothing of volumes here.
+func (s pods) Attached(context.Context, string) ([]string, error) { return nil, nil }
+
+// Detach implements manager.Volumes.
+func (s pods) Detach(_ context.Context, attachment string) (out drain.Answer, err error) {
+	err = s.p.call(target, func() error { out = s.p.w.volumes.remove(attachment); return nil })
+	return out, err
+}
+
 // drainer is how a process drains nodes.
 func (p *process) drainer(nodes *port[*machine.Node], now func() time.Time) (manager.Drainer, error) {
 	p.w.apps.tell = []func(string){func(node string) {
 		p.deliver(manager.KindWorkload, func() { p.wake(manager.KindWorkload, nil, node) })
 	}}
 	return manager.NewDrainer(manager.DrainOptions{
-		Nodes: nodes, Workload: manager.Workload{Pods: pods{p}, Budgets: pods{p}}, Policy: p.w.o.Drain,
+		Nodes: nodes, Workload: manager.Workload{Pods: pods{p}, Budgets: pods{p}, Volumes: pods{p}}, Policy: p.w.o.Drain,
 		Limit: p.w.o.DrainLimit, Now: now, Each: p.each,
 	})
 }

@@ -18,28 +18,29 @@ var (
 
 // call takes one call of a process to the outside through everything that may
 // befall it. do carries it out.
-func (p *process) call(do func() error) error {
+func (p *process) call(a api, do func() error) error {
 	w := p.w
+	if p.dead {
+		return errDead // nobody is there to make it
+	}
 	w.clock.pause(w.latency()) // on its way
 	if p.dead {
 		if w.happens(w.o.Faults.Late) {
-			w.clock.after(w.upTo(w.o.Faults.LateBy), func() {
-				w.ledger.acting, w.ledger.belated = true, true
-				_ = do()
-				w.ledger.acting = false
-				w.check()
-				w.ledger.belated = false
-			})
+			w.later(do)
 		}
 		return errDead
 	}
 	p.calls++
-	w.calls++
-	if w.outage {
+	w.steps++
+	if w.down(a) {
 		return errOutage
 	}
 	fate := p.fate()
-	if fate == killedBefore {
+	switch fate {
+	case killedLate:
+		w.later(do)
+		fallthrough
+	case killedBefore:
 		p.kill()
 		return errDead
 	}
@@ -47,12 +48,15 @@ func (p *process) call(do func() error) error {
 	err := do()
 	w.ledger.acting = false
 	w.check()
+	if errors.Is(err, store.ErrConflict) {
+		w.count(ConflictAnswered)
+	}
 	switch {
 	case fate == killedAfter:
 		p.kill()
 		return errDead
 	case w.happens(w.o.Faults.LostAnswer):
-		w.count("answer of a store lost")
+		w.count(StoreAnswerLost)
 		return errLost
 	}
 	w.clock.pause(w.latency()) // the answer is on its way
@@ -62,11 +66,37 @@ func (p *process) call(do func() error) error {
 	return err
 }
 
+// write is a call that changes what is stored.
+func (p *process) write(a api, do func() error) error {
+	p.w.writes++
+	return p.call(a, do)
+}
+
+// later carries out a call whose caller is dead.
+func (w *World) later(do func() error) {
+	w.clock.after(w.upTo(w.o.Faults.LateBy), func() {
+		w.count(CallLate)
+		w.ledger.acting, w.ledger.belated = true, true
+		_ = do() // nobody hears the answer
+		w.ledger.acting = false
+		w.check()
+		w.ledger.belated = false
+	})
+}
+
 // port is a kind of objects as one process sees it.
 type port[T object.Object[T]] struct {
 	p     *process
 	shelf *shelf[T]
 	cache *cache[T]
+	ahead int // changes that the cache has still to see
+}
+
+// read notes a read that may be answered with what is no longer true.
+func (s *port[T]) read() {
+	if s.ahead > 0 {
+		s.p.w.count(StaleRead)
+	}
 }
 
 // Get implements store.Reader, from the cache.
@@ -75,6 +105,7 @@ func (s *port[T]) Get(_ context.Context, k object.Key) (T, error) {
 		var none T
 		return none, errDead
 	}
+	s.read()
 	return s.cache.get(k)
 }
 
@@ -83,6 +114,7 @@ func (s *port[T]) List(_ context.Context, q store.Query) ([]T, error) {
 	if s.p.dead {
 		return nil, errDead
 	}
+	s.read()
 	return s.cache.list(q)
 }
 
@@ -91,25 +123,25 @@ func (s *port[T]) Live() store.Reader[T] { return live[T]{s.p, s.shelf} }
 
 // Create implements store.Collection.
 func (s *port[T]) Create(ctx context.Context, o T) (out T, err error) {
-	err = s.p.call(func() (err error) { out, err = s.shelf.Create(ctx, o); return err })
+	err = s.p.write(apiOf(s.shelf.kind), func() (err error) { out, err = s.shelf.Create(ctx, o); return err })
 	return out, err
 }
 
 // Update implements store.Collection.
 func (s *port[T]) Update(ctx context.Context, o T) (out T, err error) {
-	err = s.p.call(func() (err error) { out, err = s.shelf.Update(ctx, o); return err })
+	err = s.p.write(apiOf(s.shelf.kind), func() (err error) { out, err = s.shelf.Update(ctx, o); return err })
 	return out, err
 }
 
 // UpdateStatus implements store.Collection.
 func (s *port[T]) UpdateStatus(ctx context.Context, o T) (out T, err error) {
-	err = s.p.call(func() (err error) { out, err = s.shelf.UpdateStatus(ctx, o); return err })
+	err = s.p.write(apiOf(s.shelf.kind), func() (err error) { out, err = s.shelf.UpdateStatus(ctx, o); return err })
 	return out, err
 }
 
 // Delete implements store.Collection.
 func (s *port[T]) Delete(ctx context.Context, k object.Key, uid string) error {
-	return s.p.call(func() error { return s.shelf.Delete(ctx, k, uid) })
+	return s.p.write(apiOf(s.shelf.kind), func() error { return s.shelf.Delete(ctx, k, uid) })
 }
 
 // Watch implements store.Collection. Nobody watches in a simulation: the world
@@ -126,12 +158,12 @@ type live[T object.Object[T]] struct {
 
 // Get implements store.Reader.
 func (s live[T]) Get(ctx context.Context, k object.Key) (out T, err error) {
-	err = s.p.call(func() (err error) { out, err = s.shelf.Get(ctx, k); return err })
+	err = s.p.call(apiOf(s.shelf.kind), func() (err error) { out, err = s.shelf.Get(ctx, k); return err })
 	return out, err
 }
 
 // List implements store.Reader.
 func (s live[T]) List(ctx context.Context, q store.Query) (out []T, err error) {
-	err = s.p.call(func() (err error) { out, err = s.shelf.List(ctx, q); return err })
+	err = s.p.call(apiOf(s.shelf.kind), func() (err error) { out, err = s.shelf.List(ctx, q); return err })
 	return out, err
 }

@@ -4,10 +4,12 @@ import (
 	"context"
 	"time"
 
+	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/sim/history"
 	"github.com/millwright-go/millwright/store"
 )
 
@@ -16,12 +18,14 @@ type process struct {
 	w       *World
 	manager *manager.Manager
 	wakes   map[manager.Kind][]manager.Wake
+	began   time.Time
 	works   map[manager.Kind]manager.Reconciler
 	queue   map[place]*item
 	calls   int // to the outside
 	killAt  int // the call at which it dies; 0: none
 	fateful fate
 	dead    bool
+	refused map[codes.Call]map[object.Key]refused
 	last    map[manager.Kind]time.Time // when the last change so far is delivered
 }
 
@@ -31,6 +35,7 @@ const (
 	spared fate = iota
 	killedBefore
 	killedAfter
+	killedLate // before the call, which is carried out all the same when time has passed
 )
 
 // place is an object by kind and key.
@@ -52,7 +57,7 @@ type item struct {
 // everything.
 func (w *World) start() error {
 	p := &process{
-		w: w, queue: map[place]*item{}, last: map[manager.Kind]time.Time{},
+		w: w, began: w.clock.now, refused: map[codes.Call]map[object.Key]refused{}, queue: map[place]*item{}, last: map[manager.Kind]time.Time{},
 		wakes: map[manager.Kind][]manager.Wake{}, works: map[manager.Kind]manager.Reconciler{},
 	}
 	w.audience = map[manager.Kind][]func(object.Key, any){}
@@ -60,7 +65,8 @@ func (w *World) start() error {
 	o.Machines, o.Sets, o.Deployments = open(p, w.machines), open(p, w.sets), open(p, w.deployments)
 	o.Classes, o.Secrets = open(p, w.classes), open(p, w.secrets)
 	o.Driver = driver.Around(collected{w.o.Driver(w), w}, p.step)
-	o.Now, o.Each, o.Hooks = func() time.Time { return w.clock.now.Add(w.skew) }, p.each, w.hooks()
+	p.keepPools(&o)
+	o.Now, o.Each, o.Hooks = func() time.Time { return w.clock.now.Add(w.skew) }, p.each, p.hooks()
 	if err := p.join(&o); err != nil {
 		return err
 	}
@@ -80,15 +86,23 @@ func (w *World) start() error {
 		w.kills++
 		p.killAt = 1 + w.chance(max(w.o.Faults.KillWithin, 1))
 		p.fateful = killedBefore + fate(w.chance(2))
+		if w.happens(w.o.Faults.Late) {
+			p.fateful = killedLate
+		}
 	}
 	for _, r := range m.Reconcilers() {
 		if r.Kind().Fleet() {
 			p.look(place{r.Kind(), manager.Fleet}, w.clock.now)
 		}
 	}
+	if p.works[manager.KindClass] != nil {
+		lookAll(p, manager.KindClass, w.classes)
+		lookAll(p, manager.KindSecret, w.secrets)
+	}
 	lookAll(p, manager.KindDeployment, w.deployments)
 	lookAll(p, manager.KindSet, w.sets)
 	lookAll(p, manager.KindMachine, w.machines)
+	lookAll(p, manager.KindPool, w.pools)
 	return nil
 }
 
@@ -115,8 +129,13 @@ func open[T object.Object[T]](p *process, s *shelf[T]) *port[T] {
 	out := &port[T]{p: p, shelf: s, cache: newCache(s.indexes, s.all())}
 	p.w.audience[s.kind] = append(p.w.audience[s.kind], func(k object.Key, now any) {
 		o, _ := now.(T)
+		out.ahead++
+		first := true
 		p.deliver(s.kind, func() {
 			var none T
+			if first {
+				first, out.ahead = false, out.ahead-1
+			}
 			before := out.cache.put(k, o)
 			var old, new any
 			if before != none {
@@ -144,6 +163,12 @@ func lookAll[T object.Object[T]](p *process, kind manager.Kind, s *shelf[T]) {
 func (p *process) deliver(kind manager.Kind, show func()) {
 	w := p.w
 	at := w.clock.now.Add(w.upTo(w.o.Faults.CacheLag))
+	if ends := w.outages[apiOf(kind)].ends; at.Before(ends) {
+		at = ends
+	}
+	if at.After(w.clock.now) {
+		w.count(ChangeDelayed)
+	}
 	if !at.After(p.last[kind]) {
 		at = p.last[kind].Add(time.Microsecond) // at the same instant, chance would order them
 	}
@@ -151,10 +176,12 @@ func (p *process) deliver(kind manager.Kind, show func()) {
 	times := 1
 	if w.happens(w.o.Faults.Repeat) {
 		times = 2
+		w.count(ChangeRepeated)
 	}
 	for range times {
 		w.clock.after(at.Sub(w.clock.now), func() {
 			if !p.dead {
+				w.steps++
 				show()
 			}
 		})
@@ -221,9 +248,9 @@ func (p *process) pass(at place, i *item) {
 		return
 	}
 	i.failures = 0
-	next := result.At
-	if next.IsZero() {
-		next = now.Add(p.w.o.resync())
+	next := now.Add(p.w.o.resync())
+	if !result.At.IsZero() {
+		next = result.At.Add(-p.w.skew)
 	}
 	if next.Before(now) {
 		next = now
@@ -256,10 +283,24 @@ func (p *process) fate() fate {
 func (p *process) kill() {
 	w := p.w
 	p.dead = true
-	w.count("manager killed")
-	w.clock.after(w.upTo(w.o.Faults.Restart), func() {
-		if err := w.start(); err != nil {
-			w.violate("a manager does not start again: %v", err)
+	w.Mark(history.Kill, "manager killed")
+	if p.fateful == killedAfter {
+		w.count(KilledAfter)
+	} else {
+		w.count(KilledBefore)
+	}
+	w.clock.after(w.upTo(w.o.Faults.Restart), w.restart)
+}
+
+// restart begins another process, once both APIs fill its caches.
+func (w *World) restart() {
+	for a := range apiCount {
+		if w.down(a) {
+			w.clock.after(w.outages[a].ends.Sub(w.clock.now), w.restart)
+			return
 		}
-	})
+	}
+	if err := w.start(); err != nil {
+		w.violate(RuleStarted, "a manager does not start again: %v", err)
+	}
 }

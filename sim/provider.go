@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"encoding/json"
 	"maps"
 	"slices"
 	"time"
@@ -9,26 +10,38 @@ import (
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/object"
 )
 
 // step takes one call to the driver through what may befall it.
 func (p *process) step(ctx context.Context, s driver.Subject, next func(context.Context) error) error {
 	w := p.w
+	if p.dead {
+		return errDead // nobody is there to make it
+	}
 	w.clock.pause(w.o.Faults.CallTime/2 + w.upTo(w.o.Faults.CallTime/2))
 	if p.dead {
 		if w.happens(w.o.Faults.Late) {
-			w.clock.after(w.upTo(w.o.Faults.LateBy), func() { w.late(context.WithoutCancel(ctx), s, next) })
+			w.late(ctx, s, next)
 		}
 		return errDead
 	}
 	p.calls++
+	w.steps++
 	w.driverCalls[s.Method]++
 	fate := p.fate()
-	if fate == killedBefore {
+	switch fate {
+	case killedLate:
+		w.late(ctx, s, next)
+		fallthrough
+	case killedBefore:
 		p.kill()
 		return errDead
 	}
+	w.checkPausedCall(s)
+	p.noteRetry(s)
 	if err := w.refusal(s); err != nil {
+		p.noteAnswer(s, err)
 		return err
 	}
 	err := w.provide(ctx, next)
@@ -37,9 +50,10 @@ func (p *process) step(ctx context.Context, s driver.Subject, next func(context.
 		return errDead
 	}
 	if err == nil && w.happens(w.o.Faults.LostCall) {
-		w.count("answer of the provider lost")
+		w.count(CallAnswerLost)
 		err = codes.New(codes.DeadlineExceeded, "the answer was lost")
 	}
+	p.noteAnswer(s, err)
 	w.clock.pause(w.latency())
 	if p.dead {
 		return errDead
@@ -50,8 +64,9 @@ func (p *process) step(ctx context.Context, s driver.Subject, next func(context.
 // provide carries a call out.
 func (w *World) provide(ctx context.Context, next func(context.Context) error) error {
 	err := next(ctx)
-	w.ledger.provided = true
+	w.ledger.provided, w.ledger.acting = true, true
 	w.lookAtVMs()
+	w.ledger.acting = false
 	w.check()
 	return err
 }
@@ -59,11 +74,17 @@ func (w *World) provide(ctx context.Context, next func(context.Context) error) e
 // late carries out a call whose caller has died. What it creates may come when
 // the machine is gone: that is nobody's fault, and somebody has to collect it.
 func (w *World) late(ctx context.Context, s driver.Subject, next func(context.Context) error) {
-	w.count("call to the provider came late")
-	if s.Method == codes.CreateMachine {
-		w.ledger.late[s.Machine.Name] = true
-	}
-	_ = w.provide(ctx, next) // nobody hears the answer
+	ctx = context.WithoutCancel(ctx)
+	w.clock.after(w.upTo(w.o.Faults.LateBy), func() {
+		w.count(CallLate)
+		if s.Method == codes.CreateMachine {
+			w.ledger.late[s.Machine.Name] = true
+		}
+		if s.Method == codes.UpdateMachine {
+			w.ledger.lateTags[s.Machine.Name] = true
+		}
+		_ = w.provide(ctx, next) // nobody hears the answer
+	})
 }
 
 // collected is a driver that looks at which VMs are deleted for being nobody's:
@@ -84,6 +105,23 @@ func (c collected) DeleteMachine(ctx context.Context, req *driver.DeleteMachineR
 		c.w.checkCollected(before)
 	}
 	return gone, err
+}
+
+// ListMachines implements driver.Driver. VMs that were made just now are missing.
+func (c collected) ListMachines(ctx context.Context, req *driver.ListMachinesRequest) (*driver.ListMachinesResponse, error) {
+	got, err := c.Driver.ListMachines(ctx, req)
+	if err != nil || c.w.o.Faults.Eventually == 0 {
+		return got, err
+	}
+	seen := make(map[string]string, len(got.Machines))
+	for id, name := range got.Machines {
+		if c.w.clock.now.Sub(c.w.made[id]) < c.w.o.Faults.Eventually {
+			c.w.count(ListLagged)
+			continue
+		}
+		seen[id] = name
+	}
+	return &driver.ListMachinesResponse{Machines: seen}, nil
 }
 
 // AddStray makes a VM that nobody asked for, in the cluster of the fleet, under
@@ -110,25 +148,58 @@ func (w *World) Strays() (n int) {
 // refusal is an error instead of the call; nil: it is carried out.
 func (w *World) refusal(s driver.Subject) error {
 	if w.happens(w.o.Faults.Call) {
-		w.count("call to the provider failed")
-		code := callFaults[w.chance(len(callFaults))]
+		w.count(CallFailed)
+		all := w.o.Faults.Codes
+		if all == nil {
+			all = commonCodes
+		}
+		code := all[w.chance(len(all))]
+		if lie(s.Method, code) {
+			code = codes.Unavailable
+		}
+		w.refusals[Refusal{s.Method, code}]++
 		return codes.New(code, "a fault of the simulated provider")
 	}
-	if s.Method == codes.CreateMachine && w.o.Faults.Capacity > 0 && w.provider.Count() >= w.o.Faults.Capacity {
-		w.count("no capacity")
+	full := w.o.Faults.Capacity > 0 && w.provider.Count() >= w.o.Faults.Capacity
+	if s.Method == codes.CreateMachine && (full || w.isDark(w.sizeOf(s.Class.Name))) {
+		w.count(CapacityOut)
 		return codes.New(codes.ResourceExhausted, "the simulated provider has no more capacity")
 	}
 	if s.Method == codes.GetMachineStatus && w.clock.now.Sub(w.born[s.Machine.Name]) < w.o.Faults.Eventually {
-		w.count("status not consistent yet")
+		w.count(StatusLagged)
 		return codes.New(codes.NotFound, "the simulated provider does not see it yet")
 	}
 	return nil
 }
 
-// callFaults are the codes that any call may answer at any time.
-var callFaults = []codes.Code{
+// commonCodes are those that a healthy provider may answer now and then.
+var commonCodes = []codes.Code{
 	codes.Canceled, codes.Unknown, codes.DeadlineExceeded, codes.Aborted, codes.Internal, codes.Unavailable,
 	codes.ResourceExhausted, codes.PermissionDenied, codes.Unauthenticated,
+}
+
+// AllCodes returns every code but OK.
+func AllCodes() (all []codes.Code) {
+	for code := codes.Canceled; code <= codes.Uninitialized; code++ {
+		all = append(all, code)
+	}
+	return all
+}
+
+// vanish has a VM be gone one day, if chance will have it.
+func (w *World) vanish(id string) {
+	if !w.happens(w.o.Faults.LostVM) {
+		return
+	}
+	w.clock.after(w.upTo(time.Hour), func() {
+		if w.calm || !w.provider.Remove(id) {
+			return
+		}
+		w.count(VMLost)
+		w.ledger.provided = true
+		w.lookAtVMs()
+		w.check()
+	})
 }
 
 // lookAtVMs has new VMs boot, and the nodes of VMs that are gone fall silent.
@@ -138,16 +209,58 @@ func (w *World) lookAtVMs() {
 		alive[vm.ID] = vm.Name
 		if _, known := w.vms[vm.ID]; !known {
 			w.vms[vm.ID] = vm.Name
-			w.born[vm.Name] = w.clock.now
+			w.born[vm.Name], w.made[vm.ID], w.zoneOf[vm.ID] = w.clock.now, w.clock.now, vm.Size
 			w.boot(vm.Name, vm.ID)
+			w.vanish(vm.ID)
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(w.vms)) { // sorted, so that chance falls the same way each time
 		name := w.vms[id]
 		if _, still := alive[id]; !still && !w.gone[id] {
 			w.gone[id] = true
-			w.checkDrained(name, w.apps.lost(name))
+			if n, err := w.nodes.Get(context.Background(), object.Key{Name: name}); err == nil && n.ProviderID == id {
+				w.checkLeft(name)
+				w.checkDrained(name, w.apps.lost(name))
+			}
 			w.clock.after(30*time.Second, func() { w.silence(name, id) })
 		}
 	}
+}
+
+// driver is the simulated provider's own.
+func (w *World) driver() driver.Driver {
+	if w.o.UpdatableTags {
+		return w.provider
+	}
+	return silent{w.provider}
+}
+
+// silent is a driver that can't change VMs, as far as it says.
+type silent struct{ *drivertest.Memory }
+
+// UpdatableFields implements driver.FieldUpdater.
+func (silent) UpdatableFields() []string { return nil }
+
+// TagClass has a class be like another, or like it is itself, but for its tags,
+// which the simulated provider can change on VMs that exist if Options say so.
+func (w *World) TagClass(name, like string, tags map[string]string) error {
+	ctx := context.Background()
+	class, err := w.classes.Get(ctx, object.Key{Namespace: Namespace, Name: like})
+	if err != nil {
+		return err
+	}
+	var spec drivertest.MemorySpec
+	if err := json.Unmarshal(class.ProviderSpec, &spec); err != nil {
+		return err
+	}
+	class = class.Clone()
+	spec.Tags = tags
+	class.ProviderSpec = spec.Encode()
+	if name == like {
+		_, err = w.classes.Update(ctx, class)
+		return err
+	}
+	class.Meta = object.Meta{Key: object.Key{Namespace: Namespace, Name: name}}
+	_, err = w.classes.Create(ctx, class)
+	return err
 }

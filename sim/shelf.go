@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
@@ -71,11 +73,35 @@ func (s *shelf[T]) tell(k object.Key) {
 		now = none
 	}
 	s.w.ledger.changed = true
+	if err != nil && s.kind == manager.KindMachine {
+		s.w.ledger.goneAt[k.Name] = s.w.clock.now
+	}
 	if n, ok := any(now).(*machine.Node); ok && s.w.apps != nil {
 		s.w.apps.soon()
 		if n != nil {
 			s.w.agentLooks(n)
+		} else {
+			s.w.apps.lost(k.Name) // as a cluster collects them
 		}
+	}
+	switch o := any(now).(type) {
+	case *machine.Machine:
+		if o != nil {
+			s.w.sawMachine(o)
+		}
+	case *machineset.Set:
+		if o != nil {
+			s.w.sawSet(o)
+		}
+	case *machinepool.Pool:
+		if o != nil {
+			s.w.sawPool(o)
+		} else {
+			s.w.lostPool(k)
+		}
+	}
+	for _, r := range s.w.recorders {
+		r.told(k, now)
 	}
 	for _, notify := range s.w.audience[s.kind] {
 		notify(k, now)

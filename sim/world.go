@@ -13,6 +13,7 @@ import (
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/driver/drivertest"
 	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
@@ -40,8 +41,20 @@ type Options struct {
 	// bounds how many are at a time.
 	Drain      *drain.Policy
 	DrainLimit manager.DrainLimit
+	// UpdatableTags has the simulated provider's driver declare that it can change
+	// the tags of VMs; see TagClass. False: it declares nothing.
+	UpdatableTags bool
 	// NeedsInitialization makes VMs of the simulated provider UNINITIALIZED at first.
 	NeedsInitialization bool
+	// Pools has the manager keep pools too; nil: it knows of none. PoolDriver makes
+	// its driver as Driver does; nil: the simulated provider's own.
+	Pools      *PoolOptions
+	PoolDriver func(*World) driver.PoolDriver
+	// Properties must hold at any time, beside those that every world is held to.
+	Properties []Property
+	// Tell, unless nil, is told what happens, in order: faults, what the
+	// manager says of its transitions and failures, and calls to the provider.
+	Tell func(at time.Time, what string)
 }
 
 func (o *Options) resync() time.Duration {
@@ -64,27 +77,48 @@ type World struct {
 	classes     *shelf[*machine.Class]
 	secrets     *shelf[*machine.Secret]
 	nodes       *shelf[*machine.Node]
+	pools       *shelf[*machinepool.Pool]
 	provider    *drivertest.Memory
 	apps        *apps
+	volumes     *volumes
+	groups      *groups
+	bootstraps  bootstraps
+	remade      map[object.Key]bool // pools that are to be made again when they are gone
 	audience    map[manager.Kind][]func(object.Key, any)
 
 	process *process
-	calm    bool // faults have stopped
-	outage  bool
-	skew    time.Duration
+	end     time.Time // when a run is over; zero: never
+	calm    bool      // faults have stopped
+	outages [apiCount]outage
+	skew    time.Duration        // of the manager's clock
+	skewed  time.Duration        // the same before it jumped
+	jumped  time.Time            // when it jumped last; zero: it has not
+	zones   []string             // by name of their class, in the order of its making
+	dark    map[string]time.Time // until when a zone is out
 
 	vms  map[string]string    // every VM that ever was, with its machine's name
 	gone map[string]bool      // VMs that are not there any more
 	born map[string]time.Time // when a machine's VM was made
+	// zoneOf is the zone of a VM, lostNodes those whose nodes are never ready again.
+	made      map[string]time.Time // when a VM was
+	zoneOf    map[string]string
+	lostNodes map[string]bool
 
+	slowest  time.Duration   // see longAgo
+	deeds    map[Deed]int    // of users that came to anything
 	updating map[string]bool // nodes, by UID, whose agent is at work, or was
 
-	kills, passes, calls int
-	driverCalls          map[codes.Call]int
-	faults               map[string]int
-	ledger               ledger
-	violations           []error
-	watchers             []func()
+	kills, passes, steps, collected, strays, writes int
+	renewals                                        int // of bootstrap tokens of pools
+	driverCalls                                     map[codes.Call]int
+	poolCalls                                       map[machinepool.Call]int
+	poolRefusals                                    map[PoolRefusal]int
+	faults                                          [faultCount]int
+	refusals                                        map[Refusal]int
+	ledger                                          ledger
+	violations                                      []error
+	watchers                                        []func()
+	recorders                                       []*Recorder
 }
 
 // New makes a world with a class "small" and its secret in the namespace
@@ -98,12 +132,12 @@ func New(o Options) (*World, error) {
 		o.Update = updateTime
 	}
 	if o.Driver == nil {
-		o.Driver = func(w *World) driver.Driver { return w.provider }
+		o.Driver = func(w *World) driver.Driver { return w.driver() }
 	}
 	w := &World{
 		o: o, chance: random.IntN, vms: map[string]string{}, gone: map[string]bool{}, born: map[string]time.Time{},
-		updating:    map[string]bool{},
-		driverCalls: map[codes.Call]int{}, faults: map[string]int{}, ledger: newLedger(),
+		updating: map[string]bool{}, dark: map[string]time.Time{}, zoneOf: map[string]string{}, made: map[string]time.Time{}, lostNodes: map[string]bool{},
+		deeds: map[Deed]int{}, slowest: slowest(&o.Faults), driverCalls: map[codes.Call]int{}, refusals: map[Refusal]int{}, ledger: newLedger(),
 	}
 	w.clock = clock{now: time.Date(2027, 1, 15, 8, 0, 0, 0, time.UTC), chance: random.IntN}
 	w.machines = newShelf(w, manager.KindMachine, manager.MachineIndexes())
@@ -112,11 +146,16 @@ func New(o Options) (*World, error) {
 	w.classes = newShelf(w, manager.KindClass, manager.ClassIndexes())
 	w.secrets = newShelf[*machine.Secret](w, manager.KindSecret, nil)
 	w.nodes = newShelf(w, manager.KindNode, manager.NodeIndexes(w.policy().Keys.NodeMachine))
+	w.pools = newShelf(w, manager.KindPool, manager.PoolIndexes())
+	w.groups, w.bootstraps, w.remade = &groups{w: w, all: map[object.Key]*group{}}, bootstraps{}, map[object.Key]bool{}
+	w.poolCalls, w.poolRefusals = map[machinepool.Call]int{}, map[PoolRefusal]int{}
 	w.provider = drivertest.NewMemory(drivertest.MemoryOptions{NeedsInitialization: o.NeedsInitialization})
+	w.volumes = &volumes{w: w, turns: map[string]*turn{}}
 	w.apps = &apps{w: w, budgets: map[string]*drain.Budget{}}
 	if err := errors.Join(w.AddClass("small"), w.start()); err != nil {
 		return nil, err
 	}
+	w.spells()
 	return w, nil
 }
 
@@ -131,6 +170,8 @@ func (w *World) AddClass(name string) error {
 	ctx := context.Background()
 	class := w.provider.Class(object.Key{Namespace: Namespace, Name: name}, drivertest.MemorySpec{Cluster: clusterName, Size: name})
 	class.SecretRef = &object.Key{Name: "boot"}
+	class.NodeTemplate = &machine.NodeShape{Zone: "zone-" + name}
+	w.zones = append(w.zones, name)
 	_, err := w.classes.Create(ctx, class)
 	_, exists := w.secrets.Create(ctx, w.provider.Secret(object.Key{Namespace: Namespace, Name: "boot"}))
 	if errors.Is(exists, store.ErrAlreadyExists) {
@@ -139,17 +180,13 @@ func (w *World) AddClass(name string) error {
 	return errors.Join(err, exists)
 }
 
-// Close ends all passes that are under way.
+// Close ends all passes that are under way. Nothing happens in the world after it.
 func (w *World) Close() {
 	if w.process != nil {
 		w.process.dead = true
 	}
 	w.o.Faults = Faults{}
-	for range 1 << 20 {
-		if !w.clock.step(w.clock.now.Add(24 * 365 * time.Hour)) {
-			return
-		}
-	}
+	w.clock.end()
 }
 
 // Now is the world's time.
@@ -184,7 +221,14 @@ func (w *World) Watch(do func()) { w.watchers = append(w.watchers, do) }
 
 // Calm stops all faults that are not under way yet.
 func (w *World) Calm() {
-	w.calm, w.outage, w.skew = true, false, 0
+	w.calm = true
+	w.setClock(0)
+	w.outages, w.dark = [apiCount]outage{}, map[string]time.Time{}
+	w.volumes.calm()
+	for _, vm := range w.provider.VMs() {
+		w.recover(vm.Name, vm.ID)
+	}
+	w.calmGroups()
 	w.o.Faults = Faults{CacheLag: w.o.Faults.CacheLag, Latency: w.o.Faults.Latency}
 	if w.process != nil {
 		w.process.killAt = 0
@@ -194,6 +238,12 @@ func (w *World) Calm() {
 // ErrLimit is what Until returns when its goal was not reached.
 var ErrLimit = errors.New("sim: the goal was not reached")
 
+// errOver ends a run that nobody wants to see the end of.
+var errOver = errors.New("sim: the run is over")
+
+// over tells whether anything that still happens is of no interest.
+func (w *World) over() bool { return !w.end.IsZero() && w.clock.now.After(w.end) }
+
 // Until lets time pass until a goal is reached, for at most limit. It returns
 // ErrLimit, or the first violation of what must hold at any time.
 func (w *World) Until(goal func() bool, limit time.Duration) error {
@@ -201,6 +251,9 @@ func (w *World) Until(goal func() bool, limit time.Duration) error {
 	for !goal() {
 		if len(w.violations) > 0 {
 			return w.violations[0]
+		}
+		if w.over() {
+			return errOver
 		}
 		if !w.clock.step(end) {
 			return fmt.Errorf("%w within %s", ErrLimit, limit)
@@ -216,6 +269,9 @@ func (w *World) Until(goal func() bool, limit time.Duration) error {
 func (w *World) Run(d time.Duration) error {
 	end := w.clock.now.Add(d)
 	for w.clock.step(end) && len(w.violations) == 0 {
+		if w.over() {
+			return errOver
+		}
 	}
 	if len(w.violations) > 0 {
 		return w.violations[0]
@@ -226,13 +282,6 @@ func (w *World) Run(d time.Duration) error {
 
 // Violations are what was seen that must never be.
 func (w *World) Violations() []error { return w.violations }
-
-func (w *World) violate(format string, args ...any) {
-	text := fmt.Sprintf(format, args...)
-	w.violations = append(w.violations, fmt.Errorf("sim: seed %d, at %s: %s", w.o.Seed, w.clock.now.Format(time.RFC3339), text))
-}
-
-func (w *World) hooks() manager.Hooks { return w.o.Manager.Hooks }
 
 func (w *World) latency() time.Duration { return w.upTo(w.o.Faults.Latency) }
 
@@ -252,5 +301,3 @@ func (w *World) happens(p float64) bool {
 	}
 	return w.chance(1_000_000) < int(p*1_000_000)
 }
-
-func (w *World) count(fault string) { w.faults[fault]++ }

@@ -161,3 +161,25 @@ func TestLoad(t *testing.T) {
 	require.Equal(t, "42", create(t, m, machine("c")).Version)
 	require.NoError(t, m.Intact())
 }
+
+// What a journal is given has a status of its own, whatever was written: it may
+// cut it to what it can keep. The stored object stays as it was.
+func TestJournalOwnsTheStatus(t *testing.T) {
+	m, j := newMemory(), newJournal()
+	o := machine("a")
+	o.AddFinalizer("f")
+	old := create(t, m, o).Clone()
+	old.Status.Conditions = []object.Condition{{Type: "Ready"}}
+	old, err := m.UpdateStatus(noContext, old)
+	require.NoError(t, err)
+	kept := old.Clone()
+	b := m.Begin(j)
+	_, err = b.Update(old.Clone())
+	require.NoError(t, err)
+	j.kept[old.Key].Status.Conditions[0].Type = "cut"
+	b = m.Begin(j)
+	require.NoError(t, b.Delete(old.Key, old.UID))
+	require.True(t, j.kept[old.Key].Deleted())
+	j.kept[old.Key].Status.Conditions[0].Type = "cut"
+	require.Equal(t, kept, old)
+}

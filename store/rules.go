@@ -58,17 +58,25 @@ func addsFinalizer(old, wanted []string) bool {
 // statusUpdated returns what UpdateStatus by o makes of stored. It shares with
 // stored all but the status: both are read-only from here on.
 func statusUpdated[T object.Object[T]](stored, o T) T {
-	was := reflect.ValueOf(stored)
-	copied := reflect.New(was.Type().Elem())
-	copied.Elem().Set(was.Elem())
-	next, _ := copied.Interface().(T) // it is a T: of the same type as stored
+	next := copyOf(stored)
 	next.CopyStatus(o)
 	return next
 }
 
-// condemned returns what Delete makes of stored while finalizers hold it.
+// copyOf is a copy of an object that shares what its fields lead to.
+func copyOf[T object.Object[T]](o T) T {
+	was := reflect.ValueOf(o)
+	copied := reflect.New(was.Type().Elem())
+	copied.Elem().Set(was.Elem())
+	c, _ := copied.Interface().(T) // it is a T: of the same type as o
+	return c
+}
+
+// condemned returns what Delete makes of stored while finalizers hold it. It
+// shares with stored all but the status, as an updated status does.
 func condemned[T object.Object[T]](stored T, at time.Time) T {
-	next := stored.Clone()
+	next := copyOf(stored)
+	next.CopyStatus(stored)
 	meta := next.ObjectMeta()
 	meta.DeletedAt = wholeSeconds(at)
 	meta.Generation++

@@ -91,7 +91,8 @@ type Collection[T object.Object[T]] interface {
 	// Reader reads from a cache, or live where the store has none.
 	Reader[T]
 
-	// Live reads what is stored at the time of the call.
+	// Live reads what is stored, nothing older than the call of Live itself: a
+	// reader may answer a later list from what an earlier one has brought.
 	Live() Reader[T]
 
 	// Create stores a new object. It needs a name (ErrInvalid). If the name is
@@ -115,7 +116,8 @@ type Collection[T object.Object[T]] interface {
 	// On an object that is being deleted no finalizer may be added
 	// (ErrInvalid). When its last finalizer is taken away the object is gone:
 	// Update returns its final state, the Version of which stands for nothing,
-	// and watches report a nil New.
+	// and watches report a nil New. Of several such updates at the same time
+	// more than one may succeed, where a store says so.
 	Update(ctx context.Context, o T) (T, error)
 
 	// UpdateStatus writes the status and nothing else, under the same

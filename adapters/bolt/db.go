@@ -13,6 +13,7 @@ import (
 
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/machineset"
 )
 
@@ -39,6 +40,7 @@ type DB struct {
 	secrets     *Collection[*machine.Secret]
 	sets        *Collection[*machineset.Set]
 	deployments *Collection[*deployment.Deployment]
+	pools       *Collection[*machinepool.Pool]
 	nodes       *Collection[*machine.Node]
 
 	life   context.Context //nolint:containedctx // ends with Close, and watches with it

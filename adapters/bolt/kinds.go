@@ -8,6 +8,7 @@ import (
 
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
@@ -35,6 +36,7 @@ func (db *DB) collect() error {
 		collectInto(db, &db.deployments, "deployment", manager.DeploymentIndexes()),
 		collectInto(db, &db.sets, "set", manager.SetIndexes()),
 		collectInto(db, &db.machines, "machine", manager.MachineIndexes()),
+		collectInto(db, &db.pools, "pool", manager.PoolIndexes()),
 		collectInto(db, &db.nodes, "node", manager.NodeIndexes(label)),
 	)
 }
@@ -59,6 +61,9 @@ func (db *DB) Sets() store.Collection[*machineset.Set] { return db.sets }
 // Deployments is the collection of deployments, with manager.DeploymentIndexes.
 func (db *DB) Deployments() store.Collection[*deployment.Deployment] { return db.deployments }
 
+// Pools is the collection of pools, with manager.PoolIndexes.
+func (db *DB) Pools() store.Collection[*machinepool.Pool] { return db.pools }
+
 // Nodes is a collection of nodes, with manager.NodeIndexes of the default
 // label, for a cluster that has no other place for them. It makes the DB a
 // manager.Cluster.
@@ -74,6 +79,7 @@ func (db *DB) ManagerOptions() manager.Options {
 		Secrets:     db.Secrets(),
 		Sets:        db.Sets(),
 		Deployments: db.Deployments(),
+		Pools:       db.Pools(),
 		Now:         db.options.Now,
 	}
 }

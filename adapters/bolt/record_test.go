@@ -20,6 +20,7 @@ import (
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
@@ -104,6 +105,7 @@ func TestLossless(t *testing.T) {
 	t.Run("node", func(t *testing.T) { lossless[machine.Node](t) })
 	t.Run("set", func(t *testing.T) { lossless[machineset.Set](t) })
 	t.Run("deployment", func(t *testing.T) { lossless[deployment.Deployment](t) })
+	t.Run("pool", func(t *testing.T) { lossless[machinepool.Pool](t) })
 }
 
 // Times elsewhere come back as the same instants, the zero time as zero, also
@@ -185,6 +187,7 @@ func TestRecordsKeepTheirForm(t *testing.T) {
 	form(t, "node", &machine.Node{})
 	form(t, "set", &machineset.Set{})
 	form(t, "deployment", &deployment.Deployment{})
+	form(t, "pool", &machinepool.Pool{})
 }
 
 func form[T object.Object[T]](t *testing.T, name string, o T) {

@@ -28,6 +28,9 @@ type Set struct {
 	Selectable int32
 	// Broken is how many of Actual, neither Available nor Selected, are not working and could not be updated.
 	Broken int32
+	// Paused says that the set is to be left as it is: it gets no order and no selection, and whatever it has stays
+	// and counts, its unavailable machines too.
+	Paused bool
 	// Going says that the set itself is being deleted: its Spec counts as 0, it gets no order, and it is not the new
 	// one whatever New says.
 	Going bool

@@ -91,13 +91,11 @@ func (h *heldOracle) resize(inUse int) {
 	if inUse > 1 {
 		h.scaleDown()
 	}
-	if used := h.used(); len(used) == 1 {
+	if used := h.used(); len(used) == 1 && !used[0].paused {
 		used[0].spec = min(used[0].spec, h.wanted)
 	}
 	if h.isNew && h.current.spec == h.wanted && h.current.available >= h.wanted {
-		for _, c := range h.old {
-			c.spec = 0
-		}
+		h.empty()
 	}
 	h.extend()
 }
@@ -105,14 +103,23 @@ func (h *heldOracle) resize(inUse int) {
 func (h *heldOracle) recreate() {
 	h.most, h.least, h.apart = h.wanted, 0, true
 	if h.leads {
-		for _, c := range h.old {
-			c.spec = 0
+		h.empty()
+		if !h.current.paused {
+			h.current.spec = min(h.current.spec, h.wanted)
 		}
-		h.current.spec = min(h.current.spec, h.wanted)
 	} else {
 		h.scaleDown()
 	}
 	h.extend()
+}
+
+// empty takes all machines from old sets.
+func (h *heldOracle) empty() {
+	for _, c := range h.old {
+		if !c.paused {
+			c.spec = 0
+		}
+	}
 }
 
 func (h *heldOracle) used() (used []*tally) {

@@ -62,7 +62,9 @@ func InPlace(f Fleet, out []Scale, selects []Select) ([]Scale, []Select, Why) {
 func (d *decision) forgo() {
 	for i := range d.old {
 		m := &d.old[i]
-		m.spec = min(m.spec, m.actual)
+		if !m.paused {
+			m.spec = min(m.spec, m.actual)
+		}
 	}
 }
 
@@ -86,7 +88,7 @@ func (d *decision) growBeside(underWay int64) {
 // selectable is how many machines of an old set may be selected. A set that has yet to remove some may be about to
 // remove any of them.
 func (m *member) selectable(f Fleet) int64 {
-	if m.surplus() > 0 {
+	if m.surplus() > 0 || m.paused {
 		return 0
 	}
 	return min(max(int64(f.Sets[m.index].Selectable), 0), m.usable())
@@ -109,11 +111,11 @@ func (d *decision) clear(f Fleet) {
 		return
 	}
 	ordered, _ := d.totals()
-	budget := ordered - d.floor - d.current.lacking()
+	budget := ordered - d.floor - d.current.lacking() - d.pausedLacking()
 	for i := range d.old {
 		m := &d.old[i]
 		broken := max(int64(f.Sets[m.index].Broken), 0) - m.surplus()
-		if k := min(budget, broken, m.lacking()); k > 0 {
+		if k := min(budget, broken, m.lacking()); k > 0 && !m.paused {
 			m.spec -= k
 			budget -= k
 		}
@@ -158,6 +160,9 @@ func (d *decision) inPlaceReason(m *member) Reason {
 func (d *decision) waitInPlace(f Fleet) Why {
 	if !d.hasNew || d.current.spec == d.replicas {
 		return d.wait(f)
+	}
+	if why, paused := d.awaitPaused(f); paused {
+		return why
 	}
 	for i := len(d.old); i >= 0; i-- {
 		if m := d.at(i); m.surplus() > 0 {

@@ -37,7 +37,7 @@ func (o *inPlaceOracle) coming() (n int64) {
 
 // fit are machines of a set that could be selected.
 func (o *inPlaceOracle) fit(c *tally) int64 {
-	if c.actual > c.spec {
+	if c.actual > c.spec || c.paused {
 		return 0
 	}
 	return min(max(int64(o.sets[c.name].Selectable), 0), c.available)
@@ -49,9 +49,13 @@ func (o *inPlaceOracle) run() {
 		return
 	}
 	for _, c := range o.old {
-		c.spec = min(c.spec, c.actual)
+		if !c.paused {
+			c.spec = min(c.spec, c.actual)
+		}
 	}
-	o.current.spec = min(o.current.spec, o.wanted)
+	if !o.current.paused {
+		o.current.spec = min(o.current.spec, o.wanted)
+	}
 	o.scaleDown()
 	if oldOrdered := o.ordered() - o.current.spec; oldOrdered == 0 || o.current.actual <= o.current.spec {
 		change(o.current, +1, o.wanted-o.current.spec, func() bool {

@@ -24,6 +24,7 @@ type tally struct {
 	name                    string
 	spec, actual, available int64
 	marked                  int64 // chosen to go; they go first
+	paused                  bool  // its size stays
 }
 
 func newOracle(f rollout.Fleet) *oracle {
@@ -40,6 +41,9 @@ func newOracle(f rollout.Fleet) *oracle {
 			c.spec = 0
 		}
 		c.marked = min(max(int64(set.Marked), 0), c.spec)
+		if c.paused = set.Paused; c.paused {
+			c.marked = 0
+		}
 		if set.New && !set.Going {
 			o.current = c
 		} else {
@@ -79,7 +83,13 @@ func (o *oracle) newUnavailable() int64 {
 
 // withinBudget is the rule for taking old machines.
 func (o *oracle) withinBudget() bool {
-	return o.ordered()-o.least-o.newUnavailable() >= 0
+	kept := int64(0) // what is missing of paused sets is missing whoever else is lowered
+	for _, c := range o.old {
+		if c.paused {
+			kept += c.spec - min(c.available, c.spec)
+		}
+	}
+	return o.ordered()-o.least-o.newUnavailable()-kept >= 0
 }
 
 // largest number of machines, up to limit, for which try still holds; one by one, or by halves where there are many.
@@ -105,6 +115,9 @@ func largest(limit int64, try func(n int64) bool) int64 {
 
 // change tries to add machines to a set, or to remove them (step -1), as long as the rule holds.
 func change(c *tally, step, limit int64, rule func() bool) bool {
+	if c.paused {
+		return false
+	}
 	before := c.spec
 	n := largest(limit, func(n int64) bool {
 		c.spec = before + step*n
@@ -116,7 +129,7 @@ func change(c *tally, step, limit int64, rule func() bool) bool {
 }
 
 func (o *oracle) run() {
-	if o.current != nil {
+	if o.current != nil && !o.current.paused {
 		went := max(0, o.current.spec-o.wanted)
 		o.current.spec -= went
 		o.current.marked = max(0, o.current.marked-went)
@@ -172,7 +185,9 @@ func (o *oracle) scaleDown() {
 	enough := min(o.available(), o.least) // it may be too little already; then it must not become less
 	sizes, rest := sizesOf(sets), sizesOf(sets)
 	for i, c := range sets {
-		rest[i] -= c.marked
+		if rest[i] -= c.marked; c.paused {
+			rest[i] = 0
+		}
 	}
 	for i, share := range oracleShares(excess-marked, rest) {
 		sets[i].spec -= share + sets[i].marked
@@ -181,7 +196,7 @@ func (o *oracle) scaleDown() {
 		// Give machines back to the last set that lost available ones, and take as many, not available, from the
 		// first that has some.
 		giver := lastWhere(sets, func(c *tally, size int64) bool { return c.spec < min(c.available, size) }, sizes)
-		taker := firstWhere(sets, func(c *tally) bool { return c.spec > c.available })
+		taker := firstWhere(sets, func(c *tally) bool { return c.spec > c.available && !c.paused })
 		if taker < 0 { // all that is not available goes already: this much stays
 			sets[giver].spec += min(enough-o.available(), min(sets[giver].available, sizes[giver])-sets[giver].spec)
 			continue
@@ -224,6 +239,7 @@ func oracleShares(total int64, sizes []int64) []int64 {
 	for _, size := range sizes {
 		sum.Add(sum, big.NewInt(size))
 	}
+	total = min(total, sum.Int64()) // paused sets share in nothing
 	shares, left := make([]int64, len(sizes)), total
 	if sum.Sign() == 0 {
 		return shares

@@ -108,6 +108,9 @@ func (d *decision) wait(f Fleet) Why {
 	if !d.hasNew {
 		return Why{Reason: ReasonNoNewSet, Count: d.ordered}
 	}
+	if why, paused := d.awaitPaused(f); paused {
+		return why
+	}
 	oldOrdered := int64(0)
 	for i := range d.old {
 		oldOrdered += d.old[i].spec

@@ -44,6 +44,9 @@ func (d *decision) await(f Fleet) Why {
 	if !d.hasNew || d.current.spec == d.replicas {
 		return d.wait(f)
 	}
+	if why, paused := d.awaitPaused(f); paused {
+		return why
+	}
 	for i := range d.old {
 		if m := &d.old[i]; m.actual+m.terminating > 0 {
 			return Why{

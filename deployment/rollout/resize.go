@@ -78,14 +78,16 @@ func (f Fleet) lead() (lead, inUse int) {
 // empty lowers all old sets to 0.
 func (d *decision) empty() {
 	for i := range d.old {
-		d.old[i].spec = 0
+		if m := &d.old[i]; !m.paused {
+			m.spec = 0
+		}
 	}
 }
 
 // extend raises the current set by what is missing to R, as far as the ceiling allows. Its own surplus must be gone
 // first as long as other sets have machines, as in grow.
 func (d *decision) extend(apart bool) {
-	if !d.hasNew {
+	if !d.hasNew || d.current.paused {
 		return
 	}
 	oldOrdered, oldPresent, terminating := int64(0), int64(0), int64(0)
@@ -104,6 +106,9 @@ func (d *decision) extend(apart bool) {
 func (d *decision) hold(f Fleet) Why {
 	if Done(f) {
 		return Why{Reason: ReasonDone, Count: d.replicas}
+	}
+	if why, paused := d.awaitPaused(f); paused && d.ordered != d.replicas {
+		return why
 	}
 	for i := 0; i <= len(d.old); i++ {
 		if m := d.at(i); m.surplus() > 0 {

@@ -27,10 +27,10 @@ func (d *decision) scaleDown() {
 		sizes, shares = make([]int32, 0, n), make([]int32, 0, n)
 	}
 	for i := range d.old {
-		sizes = append(sizes, int32(d.old[i].spec-d.old[i].marked))
+		sizes = append(sizes, d.old[i].sharing())
 	}
 	if d.hasNew {
-		sizes = append(sizes, int32(d.current.spec-d.current.marked))
+		sizes = append(sizes, d.current.sharing())
 	}
 	shares = Shares(excess-marked, sizes, shares)
 	for i := range shares {
@@ -85,6 +85,9 @@ func (d *decision) spare(spendable int64) {
 	for i := 0; i <= len(d.old) && left > 0; i++ {
 		m := d.at(i)
 		k := min(left, max(0, m.lacking()-m.shared))
+		if m.paused {
+			k = 0
+		}
 		m.shared += k
 		left -= k
 	}

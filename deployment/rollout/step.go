@@ -52,6 +52,8 @@ type member struct {
 	shared    int64 // lowered as part of a scale-down
 	marked    int64 // of spec, chosen to go
 
+	paused bool // its size stays
+
 	terminating int64 // besides actual
 	counted     int64 // of terminating, towards R + S
 }
@@ -117,6 +119,9 @@ func (m *member) read(set *Set) {
 	m.available = min(max(int64(set.Available), 0), m.actual)
 	m.terminating = max(int64(set.Terminating), 0)
 	m.marked = min(max(int64(set.Marked), 0), m.spec)
+	if m.paused = set.Paused; m.paused {
+		m.marked = 0
+	}
 }
 
 // totals are the ordered machines of all sets as of now, and how many of them are available.
@@ -132,7 +137,7 @@ func (d *decision) totals() (ordered, usable int64) {
 // trim lowers a new set above R to R. It can't take availability below the floor: either no available machine goes,
 // or R of them stay.
 func (d *decision) trim() {
-	if trimmed := d.current.spec - d.replicas; trimmed > 0 {
+	if trimmed := d.current.spec - d.replicas; trimmed > 0 && !d.current.paused {
 		d.current.spec = d.replicas
 		d.current.marked = max(0, d.current.marked-trimmed) // the others are among those that go
 	}
@@ -145,7 +150,7 @@ func (d *decision) trim() {
 // After retire it may give back what scaleDown took from the new set in the same decision, since machines of old sets
 // that were never created have made room. Only the ends of a decision are compared, so the set is not told of both.
 func (d *decision) grow() {
-	if !d.hasNew || d.current.marked > 0 { // what was chosen to go would stay
+	if !d.hasNew || d.current.paused || d.current.marked > 0 { // what was chosen to go would stay
 		return
 	}
 	oldOrdered, oldPresent := int64(0), int64(0)
@@ -170,17 +175,17 @@ func (d *decision) retire() {
 		return
 	}
 	ordered, _ := d.totals()
-	budget := ordered - d.floor - d.current.lacking()
+	budget := ordered - d.floor - d.current.lacking() - d.pausedLacking()
 	for i := range d.old {
 		m := &d.old[i]
-		if k := min(budget, m.lacking()); k > 0 {
+		if k := min(budget, m.lacking()); k > 0 && !m.paused {
 			m.spec -= k
 			budget -= k
 		}
 	}
 	for i := range d.old {
 		m := &d.old[i]
-		if k := min(budget, m.spec); k > 0 {
+		if k := min(budget, m.spec); k > 0 && !m.paused {
 			m.spec -= k
 			budget -= k
 		}

@@ -57,6 +57,8 @@ const (
 	ReasonQuota Reason = "Quota"
 	// ReasonOldPresent: machines of an old set still exist, so no new one may come ([Recreate]).
 	ReasonOldPresent Reason = "OldPresent"
+	// ReasonPaused: a set is paused ([Set.Paused]), and is not as it should be in the end.
+	ReasonPaused Reason = "Paused"
 	// ReasonUpdating: machines are being updated ([InPlace]).
 	ReasonUpdating Reason = "Updating"
 	// ReasonUnselected: somebody has to select machines to be updated ([InPlace]).
@@ -70,12 +72,13 @@ const (
 // zero value is no reason.
 type Why struct {
 	Reason Reason
-	// Set is the set that is waited for (Floor, Removal, NewUnavailable, OldPresent, Updating, Unselected, Unfit): of
+	// Set is the set that is waited for (Floor, Removal, NewUnavailable, OldPresent, Paused, Updating, Unselected, Unfit): of
 	// several the oldest.
 	Set string
 	// Count is how many machines come (NewGrows), go (the other orders) or are waited for: to become available (Floor,
 	// NewUnavailable), or to be removed from Set (Removal). NoNewSet: machines that stay; Done: R; Ordered: sets that
-	// change size; Held: ordered machines of old sets; OldPresent: machines that exist in Set. Select: machines that
+	// change size; Held: ordered machines of old sets; OldPresent: machines that exist in Set; Paused: those ordered, or
+	// existing if they are more. Select: machines that
 	// are selected; Updating: selected ones; Unselected: those that could be; Unfit: machines of Set.
 	Count int64
 	// Share is how many of Count go as the set's part of the excess above the ceiling (ScaleDown), or as chosen by
@@ -149,6 +152,8 @@ func (w Why) state() string {
 			machines(w.Total, ""), w.Set, machines(w.Count, "terminating "), w.Ceiling)
 	case ReasonOldPresent:
 		return w.oldPresent()
+	case ReasonPaused:
+		return fmt.Sprintf("set %s is paused and stays as it is, with %s", w.Set, machines(w.Count, ""))
 	case ReasonRemoval:
 		return fmt.Sprintf("waiting for %s of set %s to be removed", machines(w.Count, "surplus "), w.Set)
 	case ReasonNewUnavailable:

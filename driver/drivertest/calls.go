@@ -14,6 +14,7 @@ import (
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machinepool"
 )
 
 // The calls of a trial. They go to the driver under test by way of watch.
@@ -129,7 +130,7 @@ var errStuck = errors.New("the driver is stuck")
 // watch makes one call and looks at how the driver behaved in it. request
 // makes the same request each time.
 func watch[Q, R any](
-	ctx context.Context, r *trial, method codes.Call, call func(context.Context, *Q) (*R, error), request func() *Q,
+	ctx context.Context, r *trial, method fmt.Stringer, call func(context.Context, *Q) (*R, error), request func() *Q,
 ) (*R, error) {
 	r.Helper()
 	if r.stuck.Load() {
@@ -186,10 +187,13 @@ func await[A any](ctx context.Context, ended <-chan A, prompt time.Duration) (a 
 }
 
 // responsive are the calls to which OK alone is no answer.
-var responsive = []codes.Call{codes.CreateMachine, codes.GetMachineStatus, codes.ListMachines, codes.GetVolumeIDs}
+var responsive = []fmt.Stringer{
+	codes.CreateMachine, codes.GetMachineStatus, codes.ListMachines, codes.GetVolumeIDs,
+	machinepool.CreatePool, machinepool.GetPoolStatus,
+}
 
 // inspect looks at what any error must keep to.
-func (r *trial) inspect(method codes.Call, err error, response bool) {
+func (r *trial) inspect(method fmt.Stringer, err error, response bool) {
 	r.Helper()
 	if err == nil {
 		if !response && slices.Contains(responsive, method) {

@@ -63,6 +63,9 @@ func createMakesOneAName(r *trial) {
 	if a.id == b.id {
 		r.Errorf("machines %s and %s were answered the same VM %q: %s", a.machine.Name, b.machine.Name, a.id, duty)
 	}
+	if a.node == b.node && a.node != "" {
+		r.Errorf("machines %s and %s were answered the same node name %q: %s", a.machine.Name, b.machine.Name, a.node, duty)
+	}
 	r.only(a.machine, duty, a)
 	r.only(b.machine, duty, b)
 	r.total(2, duty)

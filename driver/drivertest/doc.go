@@ -14,6 +14,9 @@
 // may run against a real provider; Setup.Settle and Suite.Patience are for
 // those that take their time.
 //
+// RunPools does the same for a driver.PoolDriver, and MemoryPools is the provider
+// to go with it.
+//
 // What a driver or its Setup gives no means to check is skipped, with the
 // reason, and named once more at the end. The more of Setup is filled in, the
 // less is.

@@ -1,6 +1,8 @@
 package drivertest
 
 import (
+	"bytes"
+	"encoding/json"
 	"slices"
 
 	"github.com/millwright-go/millwright/codes"
@@ -14,6 +16,9 @@ var updateChecks = []check{
 	{"is there where fields are updatable", updateIsDeclared},
 	{"to the same spec is OK", updateToTheSame},
 	{"is idempotent", updateIsIdempotent},
+	{"can be taken back", updateTakenBack},
+	{"whose answer was lost is repeated, or taken back", updateLost},
+	{"with a note in another spelling is OK", updateRespelled},
 	{"of an absent VM is NotFound", updateAbsent},
 }
 
@@ -58,6 +63,76 @@ func updateIsIdempotent(r *trial) {
 	}
 	r.only(v.machine, "UpdateMachine replaces no VM", v)
 	r.total(1, "UpdateMachine replaces no VM")
+}
+
+// updateTakenBack leads to Wanted and back. What a VM has can't be seen by this
+// suite: the answers are all that is looked at.
+func updateTakenBack(r *trial) {
+	if r.setup.Wanted == nil {
+		r.notRun("Setup has no Wanted")
+	}
+	v := r.created(r.machine())
+	r.settle()
+	spec, wanted := r.setup.Class.ProviderSpec, r.setup.Wanted
+	for _, way := range [][2][]byte{{spec, wanted}, {wanted, spec}, {spec, wanted}} {
+		_, err := r.update(r.ctx, v.machine, way[0], way[1])
+		r.supports(codes.UpdateMachine, err)
+		if err != nil {
+			r.Errorf("UpdateMachine from one spec to another and back: %v", err)
+		}
+		r.settle()
+	}
+	r.only(v.machine, "UpdateMachine replaces no VM", v)
+}
+
+// updateLost repeats an update whose answer was lost, and takes one back.
+func updateLost(r *trial) {
+	if r.setup.Wanted == nil {
+		r.notRun("Setup has no Wanted")
+	}
+	v := r.created(r.machine())
+	r.settle()
+	spec, wanted := r.setup.Class.ProviderSpec, r.setup.Wanted
+	for _, next := range [][2][]byte{{spec, wanted}, {wanted, spec}} {
+		r.lose(codes.UpdateMachine)
+		_, err := r.update(r.ctx, v.machine, spec, wanted)
+		r.lost(codes.UpdateMachine, err)
+		if _, err = r.update(r.ctx, v.machine, next[0], next[1]); err != nil {
+			r.Errorf("UpdateMachine after one whose answer was lost: %v", err)
+		}
+		r.settle()
+	}
+	r.only(v.machine, "UpdateMachine replaces no VM", v)
+}
+
+// updateRespelled hands the spec that was applied last over in other words, as
+// this library does where it knows its values only.
+func updateRespelled(r *trial) {
+	if r.setup.Wanted == nil {
+		r.notRun("Setup has no Wanted")
+	}
+	fields := driver.UpdatableFields(r.setup.Driver)
+	if len(fields) == 0 {
+		r.notRun("the driver declares no updatable fields")
+	}
+	class := r.setup.Class.Clone()
+	noted := machine.SplitSpec(class, fields)
+	class.ProviderSpec = r.setup.Wanted
+	if machine.SplitSpec(class, fields).Fixed != noted.Fixed {
+		r.Fatalf("Setup.Wanted differs from the class in more than the updatable fields %q", fields)
+	}
+	var respelled bytes.Buffer
+	if err := json.Indent(&respelled, machine.RestoreSpec(class, noted), "", "  "); err != nil {
+		r.notRun("the class's spec is no JSON object")
+	}
+	v := r.created(r.machine())
+	r.settle()
+	_, err := r.update(r.ctx, v.machine, respelled.Bytes(), r.setup.Wanted)
+	r.supports(codes.UpdateMachine, err)
+	if err != nil {
+		r.Errorf("UpdateMachine from a spec in another spelling: %v", err)
+	}
+	r.only(v.machine, "UpdateMachine replaces no VM", v)
 }
 
 func updateAbsent(r *trial) {

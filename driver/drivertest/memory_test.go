@@ -3,6 +3,7 @@ package drivertest_test
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"testing"
 
@@ -177,6 +178,18 @@ func TestMemoryUpdatesTagsOnly(t *testing.T) {
 		if codes.Of(err) != c.code {
 			t.Errorf("update to %s: %v, want %s", c.wanted, err, c.code)
 		}
+	}
+	elses := a.VMs()[0]
+	elses.Tags = map[string]string{"theirs": "x", "old": "y"}
+	elses.Name = "b"
+	other := a.Add(elses)
+	_, err = a.UpdateMachine(t.Context(), &driver.UpdateMachineRequest{
+		Machine: named("b", other), Class: a.class,
+		LastApplied: drivertest.MemorySpec{Cluster: "blue", Size: "small", Tags: map[string]string{"old": "y"}}.Encode(),
+		Wanted:      drivertest.MemorySpec{Cluster: "blue", Size: "small", Tags: map[string]string{"new": "z"}}.Encode(),
+	})
+	if tags := a.VMs()[1].Tags; err != nil || !maps.Equal(tags, map[string]string{"theirs": "x", "new": "z"}) {
+		t.Errorf("tags are %v: %v", tags, err)
 	}
 	if vm := a.VMs()[0]; vm.Tags["k"] != "v" || vm.Size != "small" {
 		t.Errorf("the VM is %+v", vm)

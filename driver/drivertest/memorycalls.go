@@ -65,7 +65,7 @@ func (m *Memory) CreateMachine(
 			vm = found[0]
 		} else {
 			vm = m.add(MemoryVM{
-				Name: req.Machine.Name, Cluster: spec.Cluster, Size: spec.Size, Tags: spec.Tags,
+				Name: req.Machine.Name, Cluster: spec.Cluster, Size: spec.Size, Tags: maps.Clone(spec.Tags),
 				Initialized: !m.options.NeedsInitialization,
 			})
 		}
@@ -185,12 +185,17 @@ func (m *Memory) GenerateMachineClassForMigration(
 	})
 }
 
-// UpdateMachine implements driver.Driver. Tags can be changed, sizes not.
+// UpdateMachine implements driver.Driver. Tags can be changed, sizes not; tags
+// that neither spec names stay.
 func (m *Memory) UpdateMachine(
 	ctx context.Context, req *driver.UpdateMachineRequest,
 ) (*driver.UpdateMachineResponse, error) {
 	return serve(ctx, m, codes.UpdateMachine, func() (*driver.UpdateMachineResponse, error) {
 		spec, err := m.admitMachine(req.Machine, req.Class, req.Secret)
+		if err != nil {
+			return nil, err
+		}
+		last, err := decodeSpec(req.LastApplied)
 		if err != nil {
 			return nil, err
 		}
@@ -205,7 +210,11 @@ func (m *Memory) UpdateMachine(
 		case wanted.Cluster != vm.Cluster || wanted.Size != vm.Size:
 			return nil, codes.Newf(codes.Unimplemented, "the VM of machine %s can change its tags only", vm.Name)
 		}
-		vm.Tags = maps.Clone(wanted.Tags)
+		if vm.Tags == nil {
+			vm.Tags = make(map[string]string, len(wanted.Tags))
+		}
+		maps.DeleteFunc(vm.Tags, func(key, _ string) bool { _, ours := last.Tags[key]; return ours })
+		maps.Copy(vm.Tags, wanted.Tags)
 		return &driver.UpdateMachineResponse{LastKnownState: "updated"}, nil
 	})
 }

@@ -9,6 +9,7 @@ import (
 var statusChecks = []check{
 	{"of an absent VM is NotFound", statusAbsent},
 	{"answers what create did", statusAnswers},
+	{"is of the machine asked for", statusOfEach},
 	{"is read-only", statusReadsOnly},
 	{"says Uninitialized where it is so", statusUninitialized},
 }
@@ -50,6 +51,27 @@ func statusAnswers(r *trial) {
 		}
 		r.sameVM(v, a)
 	}
+}
+
+// statusOfEach asks for one machine among several, by name and by ID, and for
+// one that has no VM beside them.
+func statusOfEach(r *trial) {
+	a, b := r.created(r.machine()), r.created(r.machine())
+	r.settle()
+	for _, v := range []vm{a, b} {
+		unrecorded := v.machine.Clone()
+		unrecorded.Spec.ProviderID, unrecorded.Spec.NodeName = "", ""
+		for _, m := range []*machine.Machine{unrecorded, v.machine} {
+			answer, err := r.status(r.ctx, m)
+			r.supports(codes.GetMachineStatus, err)
+			if code := codes.Of(err); code != codes.OK && code != codes.Uninitialized {
+				r.Fatalf("GetMachineStatus of machine %s among two: %v", m.Name, err)
+			}
+			r.sameVM(v, answer)
+		}
+	}
+	_, err := r.status(r.ctx, r.machine())
+	r.absent(codes.GetMachineStatus, err)
 }
 
 // sameVM requires that a status names the VM as its create did.

@@ -30,6 +30,15 @@ type (
 )
 
 var createVariants = []variant{
+	{"calls all nodes the same", func(b *broken) {
+		b.create = func(ctx context.Context, req *createRequest) (*createResponse, error) {
+			a, err := b.Memory.CreateMachine(ctx, req)
+			if a != nil {
+				a.NodeName = "localhost"
+			}
+			return a, err
+		}
+	}, map[string]string{"Create/makes one VM a name": `the same node name "localhost"`}},
 	{"creates again what is there", func(b *broken) {
 		b.create = func(ctx context.Context, req *createRequest) (*createResponse, error) {
 			a, err := b.Memory.CreateMachine(ctx, req)

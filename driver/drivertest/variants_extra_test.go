@@ -36,6 +36,34 @@ var extraVariants = []variant{
 			return b.Memory.UpdateMachine(ctx, req)
 		}
 	}, map[string]string{"Update/is idempotent": "it is so already"}},
+	{"updates forward only", func(b *broken) {
+		b.update = func(ctx context.Context, req *updateRequest) (*updateResponse, error) {
+			if len(spec(req.Wanted).Tags) == 0 && string(req.LastApplied) != string(req.Wanted) {
+				return nil, codes.New(codes.PreconditionFailed, "there is no way back")
+			}
+			return b.Memory.UpdateMachine(ctx, req)
+		}
+	}, map[string]string{"Update/can be taken back": "there is no way back"}},
+	{"updates nothing after a lost answer", func(b *broken) {
+		b.failAfter = func(call codes.Call, err error) {
+			b.seen("lost " + call.String())
+			b.Memory.FailAfter(call, err)
+		}
+		b.update = func(ctx context.Context, req *updateRequest) (*updateResponse, error) {
+			if _, lost := b.asked.Load("lost " + codes.UpdateMachine.String()); lost && b.seen("update after") {
+				return nil, codes.New(codes.Aborted, "an update is under way already")
+			}
+			return b.Memory.UpdateMachine(ctx, req)
+		}
+	}, map[string]string{"Update/whose answer was lost is repeated, or taken back": "under way already"}},
+	{"updates by the letter", func(b *broken) {
+		b.update = func(ctx context.Context, req *updateRequest) (*updateResponse, error) {
+			if last := string(spec(req.LastApplied).Encode()); last != string(req.LastApplied) {
+				return nil, codes.New(codes.InvalidArgument, "that was never applied")
+			}
+			return b.Memory.UpdateMachine(ctx, req)
+		}
+	}, map[string]string{"Update/with a note in another spelling is OK": "never applied"}},
 	{"updates by replacement", func(b *broken) {
 		b.update = func(ctx context.Context, req *updateRequest) (*updateResponse, error) {
 			a, err := b.Memory.UpdateMachine(ctx, req)

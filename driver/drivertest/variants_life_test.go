@@ -102,6 +102,15 @@ var statusVariants = []variant{
 			return a, err
 		}
 	}, map[string]string{"Status/answers what create did": `.internal"`}},
+	{"answers the first VM that there is", func(b *broken) {
+		b.status = func(ctx context.Context, req *statusRequest) (*statusResponse, error) {
+			a, err := b.Memory.GetMachineStatus(ctx, req)
+			if all := b.VMs(); a != nil {
+				a.ProviderID, a.NodeName = all[0].ID, all[0].Name
+			}
+			return a, err
+		}
+	}, map[string]string{"Status/is of the machine asked for": "CreateMachine answered VM"}},
 	{"initializes when asked how it is", func(b *broken) {
 		b.status = func(ctx context.Context, req *statusRequest) (*statusResponse, error) {
 			a, err := b.Memory.GetMachineStatus(ctx, req)

@@ -11,7 +11,9 @@ import (
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/examples/quickstart/ledger"
+	"github.com/millwright-go/millwright/examples/quickstart/procid"
 	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/store"
 )
 
 // act is one part of the play. It returns once what it promises has come true.
@@ -24,7 +26,8 @@ type act struct {
 var acts = []act{
 	{"A deployment of 6 machines, and 13 tasks on them", replicas, (*play).create},
 	{"A new version is rolled out, with at most 2 machines more and never one less; tasks move within their budget", replicas, (*play).roll},
-	{"The process of one machine is killed", 1, (*play).kill},
+	{"The process of one machine is killed; two processes run that no manager knows of", 1, (*play).kill},
+	{"The cluster does not answer for some seconds", 0, (*play).outage},
 	{"The manager is stopped in the middle of a rollout, and another one takes over", replicas, (*play).restart},
 	{"Scaled to 3", 0, (*play).scale},
 	{"The deployment is deleted", 0, (*play).remove},
@@ -47,8 +50,9 @@ func (p *play) create(ctx context.Context) error {
 
 // roll changes the template, and counts processes all the while.
 func (p *play) roll(ctx context.Context) error {
-	before, _ := p.data()
-	from := p.workload.Where(dataTask)
+	if err := p.noteData(); err != nil {
+		return err
+	}
 	p.beginCounts()
 	if err := p.edit(ctx, useClass("v2")); err != nil {
 		return err
@@ -59,7 +63,7 @@ func (p *play) roll(ctx context.Context) error {
 	if err := p.checkRollout(ctx); err != nil {
 		return err
 	}
-	return p.checkMoved(before, from)
+	return p.checkMoved(*p.done.Data, p.done.From)
 }
 
 // beginCounts forgets what was counted so far.
@@ -68,9 +72,23 @@ func (p *play) beginCounts() {
 	p.tasks.begin()
 }
 
+// counted waits for a count of each kind: what an earlier program has brought to
+// its end may leave no time for one.
+func (p *play) counted(ctx context.Context) error {
+	return p.await(ctx, func() string {
+		if !p.census.counted() || !p.tasks.counted() {
+			return "a count that was quick enough"
+		}
+		return ""
+	})
+}
+
 // checkRollout holds a rollout to its bounds, those of machines and of tasks.
 func (p *play) checkRollout(ctx context.Context) error {
 	if err := p.tasksServe(ctx); err != nil {
+		return err
+	}
+	if err := p.counted(ctx); err != nil {
 		return err
 	}
 	if err := p.checkCensus(replicas, replicas+surge); err != nil {
@@ -83,20 +101,40 @@ func useClass(name string) func(*deployment.Spec) {
 	return func(d *deployment.Spec) { d.Template.Spec.Class.Name = name }
 }
 
-// kill ends a process the way no program can prepare for.
-func (p *play) kill(ctx context.Context) error {
-	alive, err := p.processes("v2")
+// noteData notes which process has the volume, and where, unless an earlier
+// program has.
+func (p *play) noteData() error {
+	if p.done.Data != nil {
+		return nil
+	}
+	data, _ := p.data()
+	from := p.workload.Where(dataTask)
+	return p.note(func(done *progress) { done.Data, done.From = &data, from })
+}
+
+// kill ends a process the way no program can prepare for. That a machine has gone
+// has the manager look for processes that are no machine's.
+func (p *play) kill(ctx context.Context) (err error) {
+	strangers, err := p.bringStrangers(ctx)
 	if err != nil {
 		return err
 	}
-	// A volume of a machine that is lost comes back only when that is certain.
-	alive = slices.DeleteFunc(alive, func(l ledger.Life) bool { return l.Machine == p.workload.Where(dataTask) })
-	if len(alive) == 0 {
-		return errors.New("there is no process to kill")
+	defer func() { err = errors.Join(err, strangers.close()) }()
+	if p.done.Victim != nil {
+		// With an earlier program a machine may have gone already, and no other one
+		// will. A manager that begins looks too.
+		p.stopManager()
+		if err := p.startManager(); err != nil {
+			return err
+		}
 	}
-	victim, start := alive[0], time.Now()
+	victim, err := p.victim()
+	if err != nil {
+		return err
+	}
+	start := time.Now()
 	lost := p.workload.Tasks(victim.Machine)
-	if err := victim.ID.Signal(syscall.SIGKILL); err != nil {
+	if err := victim.ID.Signal(syscall.SIGKILL); err != nil && !errors.Is(err, procid.ErrGone) { // an earlier program's
 		return err
 	}
 	p.say("killed process %d of machine %s, and with it %d tasks", victim.ID.PID, victim.Machine, len(lost))
@@ -117,7 +155,25 @@ func (p *play) kill(ctx context.Context) error {
 		return err
 	}
 	p.say("noticed %.1f s after the kill, replaced after %.1f s", after.Seconds(), time.Since(start).Seconds())
-	return nil
+	return p.checkStrangers(ctx, strangers)
+}
+
+// victim is the process that is to be killed: the one that an earlier program has
+// chosen, or else any that has no volume.
+func (p *play) victim() (*ledger.Life, error) {
+	if p.done.Victim != nil {
+		return p.done.Victim, nil
+	}
+	alive, err := p.processes("v2")
+	if err != nil {
+		return nil, err
+	}
+	// A volume of a machine that is lost comes back only when that is certain.
+	alive = slices.DeleteFunc(alive, func(l ledger.Life) bool { return l.Machine == p.workload.Where(dataTask) })
+	if len(alive) == 0 {
+		return nil, errors.New("there is no process to kill")
+	}
+	return &alive[0], p.note(func(done *progress) { done.Victim = &alive[0] })
 }
 
 // restart loses a manager with all it knew. Machines don't notice.
@@ -186,6 +242,9 @@ func (p *play) scale(ctx context.Context) error {
 	if err := p.tasksServe(ctx); err != nil {
 		return err
 	}
+	if err := p.counted(ctx); err != nil {
+		return err
+	}
 	return p.checkTasks()
 }
 
@@ -195,8 +254,8 @@ func (p *play) remove(ctx context.Context) error {
 	if err := p.stopTasks(ctx); err != nil {
 		return err
 	}
-	if err := p.deployments.Delete(ctx, deploymentKey, ""); err != nil {
-		return err
+	if err := p.deployments.Delete(ctx, deploymentKey, ""); err != nil && !errors.Is(err, store.ErrNotFound) {
+		return err // not found: an earlier program has got that far
 	}
 	return p.await(ctx, p.left)
 }

@@ -25,6 +25,7 @@ const (
 type census struct {
 	book     *ledger.Book
 	machines store.Reader[*machine.Machine]
+	found    func([]ledger.Life) // is told of all processes; nil: nobody is
 
 	mu      sync.Mutex
 	now     tally
@@ -48,6 +49,13 @@ func (c *census) begin() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.counts = 0
+}
+
+// counted tells whether there was a count since begin, or never will be.
+func (c *census) counted() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.counts > 0 || c.trouble != nil
 }
 
 // run counts until ctx ends.
@@ -78,6 +86,9 @@ func (c *census) count(ctx context.Context) {
 	if err != nil {
 		c.fail(err)
 		return
+	}
+	if c.found != nil {
+		c.found(lives)
 	}
 	serving := make(map[string]bool, len(lives))
 	for _, life := range lives {

@@ -2,8 +2,8 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
-	"path/filepath"
 	"time"
 
 	"github.com/millwright-go/millwright/deployment"
@@ -16,24 +16,28 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/safety"
 	"github.com/millwright-go/millwright/store"
 )
 
 // fleet is what lasts while managers come and go: a store for each kind of
 // object, the cluster that machines join, and the host they are processes of.
 type fleet struct {
-	machines    *store.Memory[*machine.Machine]
-	sets        *store.Memory[*machineset.Set]
-	deployments *store.Memory[*deployment.Deployment]
-	classes     *store.Memory[*machine.Class]
-	secrets     *store.Memory[*machine.Secret]
-	nodes       *store.Memory[*machine.Node]
+	*place
+	stores
+	care
 
 	cluster  *heartbeat.Cluster
 	workload *workload.Workload // what runs on the cluster's nodes
 	host     *procdriver.Host
 	drainer  func() (manager.Drainer, error) // of each new manager
-	dir      string                          // for records, ledgers, desks, volumes and socket
+}
+
+// care is how a fleet is treated.
+type care struct {
+	health *machine.Policy
+	safety *safety.Policy
+	grace  time.Duration // of a process that is told to end; zero: the driver's
 }
 
 // The names of the one deployment, of what its machines are made from, and of
@@ -61,42 +65,29 @@ const (
 	silence   = 1200 * time.Millisecond
 )
 
-// newFleet makes the stores, the cluster, its workload and the host. tell is
-// called with what the workload has to tell.
-func newFleet(dir, token string, tell func(text string)) (*fleet, error) {
-	f := &fleet{
-		machines:    store.NewMemory(time.Now, manager.MachineIndexes()),
-		sets:        store.NewMemory(time.Now, manager.SetIndexes()),
-		deployments: store.NewMemory(time.Now, manager.DeploymentIndexes()),
-		classes:     store.NewMemory(time.Now, manager.ClassIndexes()),
-		secrets:     store.NewMemory[*machine.Secret](time.Now, nil),
-		nodes:       store.NewMemory(time.Now, manager.NodeIndexes(machinePolicy().Keys.NodeMachine)),
-		dir:         dir,
-	}
+// newFleet makes the cluster, its workload and the host. tell is called with what
+// the workload has to tell.
+func newFleet(h *place, s stores, token string, tell func(text string)) (*fleet, error) {
+	f := &fleet{place: h, stores: s, care: care{health: machinePolicy(), safety: safetyPolicy()}}
 	var err error
 	f.cluster, err = heartbeat.Listen(heartbeat.Options{
-		Socket: f.socket(), Token: token, Silence: silence, Nodes: f.nodes,
+		Socket: h.Socket(), Token: token, Silence: silence, Nodes: f.nodes,
 	})
 	if err != nil {
 		return nil, err
 	}
 	f.workload, err = workload.New(workload.Options{
-		Desks: f.desks(), Volumes: filepath.Join(dir, "volumes"), Ledger: f.taskLedger(), Nodes: f.nodes, Tell: tell,
+		Desks: h.desks(), Volumes: h.volumes(), Ledger: h.taskLedger(), Nodes: f.nodes, Tell: tell,
 	})
 	if err != nil {
 		return nil, err
 	}
 	f.drainer = f.newDrainer
-	f.host, err = procdriver.NewHost(procdriver.HostOptions{Ledger: f.ledger(), Tasks: f.desks()})
+	f.host, err = procdriver.NewHost(procdriver.HostOptions{
+		Program: h.Program(), Ledger: h.ledger(), Tasks: h.desks(), Outlived: h.Lasts,
+	})
 	return f, err
 }
-
-func (f *fleet) socket() string { return filepath.Join(f.dir, "s") }
-func (f *fleet) ledger() string { return filepath.Join(f.dir, "ledger") }
-
-func (f *fleet) taskLedger() string { return filepath.Join(f.dir, "tasks") }
-
-func (f *fleet) desks() string { return filepath.Join(f.dir, "desks") }
 
 // machinePolicy has a short patience: a machine that is silent is replaced
 // within seconds. Everything else is as it usually is.
@@ -104,6 +95,17 @@ func machinePolicy() *machine.Policy {
 	p := machine.DefaultPolicy()
 	p.CreationTimeout = 30 * time.Second
 	p.HealthTimeout = 2 * time.Second
+	return p
+}
+
+// safetyPolicy looks every second whether the cluster answers, and for processes
+// that are no machine's soon after a machine has gone. Everything else is as it
+// usually is; so one machine at a time is replaced for its health.
+func safetyPolicy() *safety.Policy {
+	p := safety.DefaultPolicy()
+	p.CheckPeriod, p.CheckDown, p.DownTimeout = time.Second, time.Second, time.Second
+	p.SettleTime = time.Second
+	p.OrphanPeriod, p.OrphanSoon, p.OrphanGap = time.Minute, 0, time.Second
 	return p
 }
 
@@ -120,7 +122,7 @@ func drainPolicy() *drain.Policy {
 // leaves it can come up elsewhere before the next one is emptied.
 func (f *fleet) newDrainer() (manager.Drainer, error) {
 	return manager.NewDrainer(manager.DrainOptions{
-		Nodes:    f.nodes,
+		Nodes:    f.cluster.Nodes(),
 		Workload: manager.Workload{Pods: f.workload, Budgets: f.workload, Volumes: f.workload},
 		Policy:   drainPolicy(),
 		Limit:    manager.DrainLimit{Max: 1},
@@ -129,7 +131,7 @@ func (f *fleet) newDrainer() (manager.Drainer, error) {
 
 // newManager makes a manager that remembers nothing of any before it.
 func (f *fleet) newManager(hooks manager.Hooks) (*manager.Manager, error) {
-	processes, err := procdriver.New(procdriver.Options{Dir: filepath.Join(f.dir, "machines"), Host: f.host})
+	processes, err := procdriver.New(procdriver.Options{Dir: f.records(), Host: f.host, Grace: f.grace})
 	if err != nil {
 		return nil, err
 	}
@@ -142,27 +144,41 @@ func (f *fleet) newManager(hooks manager.Hooks) (*manager.Manager, error) {
 		Driver:        driver.Deadline(processes, driver.Timeouts{Default: 20 * time.Second}),
 		Cluster:       f.cluster,
 		Drainer:       drainer,
-		MachinePolicy: machinePolicy(),
+		MachinePolicy: f.health,
+		SafetyPolicy:  f.safety,
 		Hooks:         hooks,
 	})
 }
 
-// deploy stores a deployment of the first version, and what it refers to.
+// join is the token of the cluster: the one that was stored, or else a new one.
+func (s stores) join(ctx context.Context) (token string, err error) {
+	secret, err := s.secrets.Get(ctx, secretKey)
+	if errors.Is(err, store.ErrNotFound) {
+		return rand.Text(), nil
+	}
+	if err != nil {
+		return "", err
+	}
+	join, ok := heartbeat.ParseJoin(secret.Data[machine.UserData])
+	if !ok {
+		return "", errors.New("the secret that is stored says nothing of the cluster")
+	}
+	return join.Token, nil
+}
+
+// deploy stores a deployment of the first version, and what it refers to. What
+// is there already stays as it is.
 func (f *fleet) deploy(ctx context.Context, token string, strategy deployment.Strategy) error {
-	join := heartbeat.Join{Socket: f.socket(), Token: token, Node: "<<MACHINE_NAME>>"}
+	join := heartbeat.Join{Socket: f.Socket(), Token: token, Node: "<<MACHINE_NAME>>"}
 	_, err := f.secrets.Create(ctx, &machine.Secret{
 		Meta: object.Meta{Key: secretKey}, Data: map[string][]byte{machine.UserData: join.UserData()},
 	})
-	if err != nil {
+	if err := unlessThere(err); err != nil {
 		return err
 	}
 	for _, version := range []string{"v1", "v2", "v3"} {
-		spec := procdriver.Spec{Cluster: clusterName, Version: version, BootDelay: bootDelay.String()}
-		_, err := f.classes.Create(ctx, &machine.Class{
-			Meta:     object.Meta{Key: object.Key{Namespace: namespace, Name: version}},
-			Provider: procdriver.Provider, ProviderSpec: spec.Encode(), SecretRef: &secretKey,
-		})
-		if err != nil {
+		_, err := f.classes.Create(ctx, newClass(clusterName, version))
+		if err := unlessThere(err); err != nil {
 			return err
 		}
 	}
@@ -179,6 +195,24 @@ func (f *fleet) deploy(ctx context.Context, token string, strategy deployment.St
 			Strategy: strategy,
 		},
 	})
+	return unlessThere(err)
+}
+
+// newClass is what machines of a version are made from. The cluster is the tag by
+// which the driver tells its fleet's processes from others.
+func newClass(cluster, version string) *machine.Class {
+	spec := procdriver.Spec{Cluster: cluster, Version: version, BootDelay: bootDelay.String()}
+	return &machine.Class{
+		Meta:     object.Meta{Key: object.Key{Namespace: namespace, Name: version}},
+		Provider: procdriver.Provider, ProviderSpec: spec.Encode(), SecretRef: &secretKey,
+	}
+}
+
+// unlessThere is the error of a create, unless that is that the object is there.
+func unlessThere(err error) error {
+	if errors.Is(err, store.ErrAlreadyExists) {
+		return nil
+	}
 	return err
 }
 

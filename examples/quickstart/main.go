@@ -1,50 +1,36 @@
 // Quickstart runs a fleet whose machines are processes of this computer: it
-// creates machines, rolls them to a new version, loses one, restarts its manager
-// in the middle of a rollout, scales, and deletes everything. Tasks run on the
-// machines, processes too, and are moved before a machine goes: as their
-// disruption budget allows, and one of them with its volume.
+// creates machines, rolls them to a new version, loses one, has its cluster not
+// answer for a while, restarts its manager in the middle of a rollout, scales, and
+// deletes everything. Tasks run on the machines, processes too, and are moved
+// before a machine goes: as their disruption budget allows, and one of them with
+// its volume.
 //
 //	go run ./examples/quickstart
+//	go run ./examples/quickstart -state DIR
+//
+// The second one keeps its store in DIR, and can be killed at any moment: the same
+// command goes on where it was, with the processes that have gone on meanwhile.
 //
 // fleet.go is what a program of your own would begin with: a store, a driver, a
-// cluster, a drainer, a manager, and a deployment. acts.go is what happens to
-// them. Package workload stands for what an API server knows of pods. The rest shows it, and counts processes by other means than the library's.
+// cluster, a drainer, a manager, and a deployment. acts.go, strangers.go and
+// outage.go are what happens to them, place.go is what lasts. Package workload stands for what an API
+// server knows of pods. The rest shows it, and counts processes by other means
+// than the library's.
 //
 // The last line says how it went, and so does the exit status: 0 only if every
-// promise was kept. Nothing is left behind, also after Ctrl-C.
+// promise was kept. Without DIR nothing is left behind, also after Ctrl-C.
 package main
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/millwright-go/millwright/examples/quickstart/agent"
-	"github.com/millwright-go/millwright/examples/quickstart/screen"
+	"github.com/millwright-go/millwright/examples/quickstart/command"
 	"github.com/millwright-go/millwright/examples/quickstart/task"
 )
 
-// limit is how long the whole may take; lastLimit is for a program that is
-// stuck even then.
-const (
-	limit     = 3 * time.Minute
-	lastLimit = limit + 15*time.Second
-)
-
-// Exit statuses.
-const (
-	exitFailed      = 1
-	exitInterrupted = 130
-)
-
-var (
-	errTooLong     = fmt.Errorf("the quickstart takes no longer than %s", limit)
-	errInterrupted = errors.New("interrupted")
-)
+var example = command.Command{Name: "quickstart", Usage: usage, State: stateUsage, Limit: 3 * time.Minute, Play: perform}
 
 func main() {
 	if task.Ordered() {
@@ -53,44 +39,21 @@ func main() {
 	if agent.Ordered() {
 		os.Exit(agent.Main()) // this process is a machine
 	}
-	os.Exit(run())
+	os.Exit(example.Main())
 }
 
-func run() int {
-	ctx, cancel := context.WithTimeoutCause(context.Background(), limit, errTooLong)
-	defer cancel()
-	ctx, stop := interruptible(ctx)
-	defer stop()
-	time.AfterFunc(lastLimit, func() {
-		// The agents notice that this program is gone, and end.
-		fmt.Fprintf(os.Stderr, "%v and was not to be stopped\n", errTooLong)
-		os.Exit(exitFailed)
-	})
+// usage is what -h says, before the flags.
+const usage = `usage: quickstart [-state DIR]
 
-	err := perform(ctx, os.Stdout, screen.Detect(os.Stdout))
-	switch {
-	case err == nil:
-		return 0
-	case errors.Is(context.Cause(ctx), errInterrupted):
-		fmt.Fprintf(os.Stderr, "quickstart: %v: %v\n", errInterrupted, err)
-		return exitInterrupted
-	}
-	fmt.Fprintln(os.Stderr, "quickstart failed:", err)
-	return exitFailed
-}
+Runs a fleet whose machines are processes of this computer through creation,
+rollouts, losses and deletion, and counts what really runs. Takes half a minute.
 
-// interruptible returns a context that ends with what usually ends a program.
-// From then on signals are ignored: it cleans up.
-func interruptible(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-	go func() {
-		select {
-		case <-signals:
-			cancel(errInterrupted)
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, func() { cancel(nil) }
-}
+`
+
+const stateUsage = `keep the store, a bbolt file, and all else that is to last in DIR, which is made
+if needed and must be empty or of an earlier run. Then the machines outlive this
+program: after Ctrl-C, a crash or kill -9 the same command goes on where it was, if
+it comes within a minute; later the machines have ended by themselves, and it
+begins anew. Two programs can't use DIR at a time. DIR is empty again after a run
+that has come to its end. Removing it ends all processes. Its path may have at most
+101 bytes.`

@@ -15,6 +15,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/safety"
 	"github.com/millwright-go/millwright/store"
 )
 
@@ -25,14 +26,16 @@ type narrator struct {
 	mu    sync.Mutex
 	whys  map[string]string // the last one of each machine
 	calls map[string]int    // calls of each kind since they were told
+	heard map[string]int    // how often events of each reason were
 }
 
 func newNarrator(s *screen.Screen) *narrator {
-	return &narrator{screen: s, whys: make(map[string]string), calls: make(map[string]int)}
+	return &narrator{screen: s, whys: make(map[string]string), calls: make(map[string]int), heard: make(map[string]int)}
 }
 
 // event tells what sets and deployments do. Of machines their transitions tell.
 func (n *narrator) event(kind manager.Kind, key object.Key, typ manager.EventType, reason, why string) {
+	n.hear(reason)
 	switch {
 	case kind == manager.KindMachine && n.noted(key) == why: // it came with a transition
 	case typ == manager.Warning:
@@ -79,6 +82,26 @@ func (n *narrator) noted(key object.Key) string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.whys[key.Name]
+}
+
+func (n *narrator) hear(reason string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.heard[reason]++
+}
+
+// times is how often there was an event of that reason.
+func (n *narrator) times(reason safety.Reason) int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.heard[string(reason)]
+}
+
+// called is how often there was a call since they were told.
+func (n *narrator) called(name string) int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.calls[name]
 }
 
 // tellCalls says which calls there were since it was asked last.

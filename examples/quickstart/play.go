@@ -2,16 +2,14 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
-	"os"
-	"path/filepath"
 	"sync"
 
-	"github.com/millwright-go/millwright/examples/quickstart/heartbeat"
+	"github.com/millwright-go/millwright/examples/quickstart/agent"
+	"github.com/millwright-go/millwright/examples/quickstart/command"
 	"github.com/millwright-go/millwright/examples/quickstart/ledger"
 	"github.com/millwright-go/millwright/examples/quickstart/screen"
 	"github.com/millwright-go/millwright/manager"
@@ -22,6 +20,7 @@ import (
 type play struct {
 	*fleet
 	token    string
+	done     progress
 	screen   *screen.Screen
 	narrator *narrator
 	book     *ledger.Book
@@ -32,52 +31,53 @@ type play struct {
 	background sync.WaitGroup
 	end        context.CancelFunc // of the background
 
+	answering  sync.WaitGroup
+	cutCluster context.CancelFunc // from those that reach it; nil: it is down
+
 	managing sync.WaitGroup
 	dismiss  context.CancelFunc // of the manager; nil: there is none
 }
 
-// perform plays all acts, and then closes the books. An error says which
-// promise was not kept.
-func perform(ctx context.Context, out io.Writer, options screen.Options) error {
-	p, err := newPlay(out, options)
+// perform plays all acts, in that directory or a temporary one, and then closes
+// the books. An error says which promise was not kept.
+func perform(ctx context.Context, out io.Writer, options screen.Options, state string) error {
+	p, err := newPlay(out, options, state)
 	if err != nil {
 		return err
 	}
 	if err = p.begin(); err == nil {
 		err = p.run(ctx)
 	}
+	if err != nil && p.Lasts && errors.Is(context.Cause(ctx), command.ErrInterrupted) {
+		return errors.Join(err, p.leave())
+	}
 	return p.close(ctx, err)
 }
 
-func newPlay(out io.Writer, options screen.Options) (*play, error) {
-	dir, err := shortDir()
+func newPlay(out io.Writer, options screen.Options, state string) (*play, error) {
+	h, err := newPlace(state)
 	if err != nil {
 		return nil, err
 	}
-	token := rand.Text()
-	p := &play{token: token, changed: make(chan struct{}, 1)}
-	f, err := newFleet(dir, token, func(text string) { p.screen.Line(screen.Plain, text) })
+	s, done, err := h.open()
 	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
+		return nil, err
 	}
-	p.fleet, p.book = f, ledger.Open(f.ledger())
-	p.tasks = &taskCensus{book: ledger.Open(f.taskLedger())}
-	p.census = &census{book: p.book, machines: f.machines}
+	p := &play{done: done, changed: make(chan struct{}, 1)}
+	tell := func(text string) { p.screen.Line(screen.Plain, text) }
+	p.token, err = s.join(context.Background())
+	if err == nil {
+		p.fleet, err = newFleet(h, s, p.token, tell)
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.closes(), h.Drop())
+	}
+	p.book = ledger.Open(h.ledger())
+	p.tasks = &taskCensus{book: ledger.Open(h.taskLedger())}
+	p.census = &census{book: p.book, machines: p.machines, found: p.host.Adopt}
 	p.screen = screen.New(out, options, p.table)
 	p.narrator = newNarrator(p.screen)
 	return p, nil
-}
-
-// shortDir makes a directory in which the path of a socket is short enough.
-func shortDir() (string, error) {
-	dir, err := os.MkdirTemp("", "mw")
-	if err == nil && len(filepath.Join(dir, "s")) > heartbeat.MaxSocketPath {
-		err = os.Remove(dir)
-		if err == nil {
-			dir, err = os.MkdirTemp("/tmp", "mw")
-		}
-	}
-	return dir, err
 }
 
 // begin starts what goes on all the time: the cluster and its workload, the
@@ -86,11 +86,19 @@ func shortDir() (string, error) {
 func (p *play) begin() error {
 	ctx, end := context.WithCancel(context.Background())
 	p.end = end
-	p.background.Go(func() {
-		if err := p.cluster.Run(ctx); ctx.Err() == nil {
-			p.screen.Line(screen.Bad, "the cluster broke: "+err.Error())
+	if p.Lasts {
+		lives, err := p.book.Lives()
+		if err != nil {
+			return err
 		}
-	})
+		p.host.Adopt(lives)
+	}
+	if p.done.Tasks {
+		if err := p.setTasks(tasks, 1); err != nil {
+			return err
+		}
+	}
+	p.startCluster()
 	p.background.Go(func() {
 		if err := p.workload.Run(ctx); ctx.Err() == nil {
 			p.screen.Line(screen.Bad, "the workload broke: "+err.Error())
@@ -101,6 +109,26 @@ func (p *play) begin() error {
 	p.background.Go(func() { p.screen.Run(ctx) })
 	p.watchStores(ctx)
 	return p.startManager()
+}
+
+// startCluster lets the cluster answer.
+func (p *play) startCluster() {
+	ctx, cut := context.WithCancel(context.Background())
+	p.cutCluster = cut
+	p.answering.Go(func() {
+		if err := p.cluster.Run(ctx); ctx.Err() == nil {
+			p.screen.Line(screen.Bad, "the cluster broke: "+err.Error())
+		}
+	})
+}
+
+// stopCluster takes the cluster away, with its socket.
+func (p *play) stopCluster() {
+	if p.cutCluster != nil {
+		p.cutCluster()
+		p.answering.Wait()
+		p.cutCluster = nil
+	}
 }
 
 // startManager makes a manager and lets it run.
@@ -127,37 +155,63 @@ func (p *play) stopManager() {
 }
 
 func (p *play) run(ctx context.Context) error {
-	for i, act := range acts {
-		p.screen.Headline(fmt.Sprintf("%d. %s", i+1, act.headline))
+	if alive, err := p.book.Alive(); err != nil || len(alive) > 0 || p.done != (progress{}) {
+		p.say("an earlier program has left %d processes running: the play goes on", len(alive))
+	}
+	for p.done.Act < len(acts) {
+		act := acts[p.done.Act]
+		p.screen.Headline(fmt.Sprintf("%d. %s", p.done.Act+1, act.headline))
 		if err := p.runAct(ctx, act); err != nil {
-			return fmt.Errorf("act %d, %q: %w", i+1, act.headline, err)
+			return fmt.Errorf("act %d, %q: %w", p.done.Act+1, act.headline, err)
 		}
 	}
 	return nil
 }
 
+// runAct plays an act to its end, also one that an earlier program has begun.
 func (p *play) runAct(ctx context.Context, a act) error {
-	before, err := p.book.Account()
-	if err != nil {
-		return err
-	}
 	if err := a.do(p, ctx); err != nil {
 		return err
 	}
-	after, err := p.book.Account()
+	account, err := p.book.Account()
 	if err != nil {
 		return err
 	}
-	created := after.Created - before.Created
+	created := account.Created - p.done.Created
 	p.say("processes created: %d; calls: %s", created, p.narrator.tellCalls())
 	if created != a.creates {
 		return fmt.Errorf("%d processes were created where %d were needed", created, a.creates)
 	}
-	return nil
+	return p.note(func(done *progress) {
+		*done = progress{Act: done.Act + 1, Created: account.Created, Tasks: done.Tasks}
+	})
+}
+
+// note changes the progress, and keeps it where that is to last.
+func (p *play) note(change func(*progress)) error {
+	change(&p.done)
+	return p.Save(p.done)
 }
 
 func (p *play) say(format string, args ...any) {
 	p.screen.Line(screen.Good, fmt.Sprintf(format, args...))
+}
+
+// leave stops what this program does, and nothing else: another one can go on
+// with it.
+func (p *play) leave() error {
+	p.stopManager()
+	p.stopBackground()
+	p.screen.Text(fmt.Sprintf("\nthe machines go on for %s, for the same command to go on with them", agent.Abandonment))
+	return p.closes()
+}
+
+func (p *play) stopBackground() {
+	p.stopCluster()
+	if p.end != nil {
+		p.end()
+		p.background.Wait()
+	}
 }
 
 // close ends everything, in whatever state it is, and says what it found.
@@ -168,18 +222,20 @@ func (p *play) close(ctx context.Context, failed error) error {
 	}
 	killed, err := p.killAll()
 	failed = errors.Join(failed, err)
-	if p.end != nil {
-		p.end()
-		p.background.Wait()
-	}
+	p.stopBackground()
 	account, err := p.book.Account()
-	failed = errors.Join(failed, err, os.RemoveAll(p.dir))
+	failed = errors.Join(failed, err)
 	if len(killed) > 0 {
 		p.screen.Text(fmt.Sprintf("\nkilled %d processes that were still running", len(killed)))
 	}
-	if failed != nil {
-		return failed
+	if failed == nil {
+		failed = p.settle(account, killed)
 	}
+	return errors.Join(failed, p.clear(), p.closes())
+}
+
+// settle says how the books were closed.
+func (p *play) settle(account ledger.Account, killed map[string]bool) error {
 	// Whoever survived all machines is an orphan, and who was seen without one.
 	maps.Copy(killed, p.census.orphans)
 	p.screen.Text(fmt.Sprintf("\nsettled: %d created, %d deleted, %d orphans, %d duplicates",

@@ -51,7 +51,13 @@ func TestStrategies(t *testing.T) {
 // test ends everything is deleted, and the books have to agree.
 func startFleet(t *testing.T, strategy deployment.Strategy) *play {
 	t.Helper()
-	p, err := newPlay(io.Discard, screen.Options{})
+	return startFleetWith(t, strategy, func(*play) {})
+}
+
+// startFleetWith is startFleet; prepare is called before anything runs.
+func startFleetWith(t *testing.T, strategy deployment.Strategy, prepare func(*play)) *play {
+	t.Helper()
+	p, err := newPlay(io.Discard, screen.Options{}, "")
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		ctx := context.Background() // the test's own has ended
@@ -61,6 +67,7 @@ func startFleet(t *testing.T, strategy deployment.Strategy) *play {
 		}
 		require.NoError(t, p.close(ctx, failed))
 	})
+	prepare(p)
 	require.NoError(t, p.begin())
 	require.NoError(t, p.deploy(t.Context(), p.token, strategy))
 	require.NoError(t, p.settled(t.Context(), replicas, "v1"))

@@ -46,6 +46,9 @@ func (f *fleet) setTasks(front, data int) error {
 
 // startTasks has all tasks run.
 func (p *play) startTasks(ctx context.Context) error {
+	if err := p.note(func(done *progress) { done.Tasks = true }); err != nil {
+		return err
+	}
 	if err := p.setTasks(tasks, 1); err != nil {
 		return err
 	}
@@ -72,6 +75,9 @@ func (p *play) tasksServe(ctx context.Context) error {
 
 // stopTasks ends all tasks, as their owner would before the machines go.
 func (p *play) stopTasks(ctx context.Context) error {
+	if err := p.note(func(done *progress) { done.Tasks = false }); err != nil {
+		return err
+	}
 	if err := p.setTasks(0, 0); err != nil {
 		return err
 	}
@@ -120,6 +126,13 @@ func (c *taskCensus) begin() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.counts = 0
+}
+
+// counted tells whether there was a count since begin, or never will be.
+func (c *taskCensus) counted() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.counts > 0 || c.trouble != nil
 }
 
 // run counts until ctx ends.

@@ -99,7 +99,7 @@ func TestBudgetHoldsDrainsBack(t *testing.T) {
 
 // TestTaskThatSurvivesIsAnOrphan: whoever its parent was.
 func TestTaskThatSurvivesIsAnOrphan(t *testing.T) {
-	p, err := newPlay(io.Discard, screen.Options{})
+	p, err := newPlay(io.Discard, screen.Options{}, "")
 	require.NoError(t, err)
 	require.NoError(t, p.begin())
 	desk := task.At(t.TempDir())
@@ -126,7 +126,7 @@ func TestHostWaitsForTasks(t *testing.T) {
 		t.Skip("takes some seconds")
 	}
 	t.Parallel()
-	p, err := newPlay(io.Discard, screen.Options{})
+	p, err := newPlay(io.Discard, screen.Options{}, "")
 	require.NoError(t, err)
 	failed := errors.New("its machines were killed")
 	t.Cleanup(func() { require.ErrorIs(t, p.close(context.Background(), failed), failed) })

@@ -12,6 +12,7 @@ import (
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/deployment/rollout"
+	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/driver/drivertest"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
@@ -19,8 +20,6 @@ import (
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/sim"
 )
-
-var ctx = context.Background()
 
 // The README's examples are the bodies of the functions here.
 
@@ -43,25 +42,25 @@ func Example_rollout() {
 	// 1 set is to be resized
 }
 
-func Example_sim() {
-	web := &deployment.Deployment{Meta: object.Meta{Key: object.Key{Name: "web"}}}
-	web.Spec.Replicas = 3
-	web.Spec.Selector.Labels = map[string]string{"app": "web"}
-	web.Spec.Template = machineset.Template{Labels: web.Spec.Selector.Labels}
-	web.Spec.Template.Spec.Class.Name = "small"
-
-	w, err := sim.New(sim.Options{Seed: 7, Faults: sim.Faults{
-		Latency: time.Second, CacheLag: 5 * time.Second, Call: 0.1, LostCall: 0.05, Kills: 3, KillWithin: 100,
-	}})
-	check(err)
-	defer w.Close()
-	web.Namespace = sim.Namespace // the deployment of above
-	_, err = w.Deployments().Create(ctx, web)
-	check(err)
-	check(w.Until(func() bool { return w.Complete("web") }, 24*time.Hour)) // or the first invariant that did not hold
-	fmt.Println(w.Made(), "machines were made")
-	// Output:
-	// 3 machines were made
+func TestMyFleet(t *testing.T) {
+	policy := machine.DefaultPolicy() // your policy here
+	policy.HealthTimeout = 5 * time.Minute
+	for seed := range uint64(20) {
+		s := sim.Storm(seed)
+		s.Options.Driver = func(w *sim.World) driver.Driver { return w.Provider() } // your driver here, around the world's provider
+		s.Options.Manager.MachinePolicy = policy
+		s.Options.Properties = []sim.Property{{Name: "not too many", Check: func(w *sim.World) error { // your property here
+			if n := len(w.Provider().VMs()) - w.Strays(); n > 60 {
+				return fmt.Errorf("there are %d VMs", n)
+			}
+			return nil
+		}}}
+		r, err := sim.Play(s)
+		check(err)
+		if r.Violation != nil {
+			t.Error(r.Violation)
+		}
+	}
 }
 
 func Example_decide() {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/qmuntal/stateless"
 
@@ -44,6 +45,7 @@ func (e *TableError) Error() string { return "table " + e.Table + ": " + e.Probl
 // Checker holds moves to the tables they name. It is safe for concurrent use.
 type Checker struct {
 	machines map[string]*shared
+	legal    sync.Map // moves that were found to be: no more than the tables have edges
 }
 
 // shared is the one machine of a table.
@@ -106,6 +108,9 @@ func (c *Checker) Fire(ctx context.Context, move machine.Move) error {
 	if move == (machine.Move{}) {
 		return nil
 	}
+	if _, known := c.legal.Load(move); known {
+		return nil
+	}
 	s, ok := c.machines[move.Table]
 	if !ok {
 		return &MoveError{Move: move, Problem: "there is no such table"}
@@ -120,6 +125,7 @@ func (c *Checker) Fire(ctx context.Context, move machine.Move) error {
 	if !at.set || at.state != move.To {
 		return &MoveError{Move: move, Problem: "the event leads to " + display(at.state)}
 	}
+	c.legal.Store(move, struct{}{})
 	return nil
 }
 

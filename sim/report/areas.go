@@ -1,6 +1,8 @@
 package report
 
 import (
+	"time"
+
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/machineset"
 )
@@ -27,6 +29,10 @@ func (c *chart) areas() {
 	}
 	lower := make([]int64, len(samples))
 	upper := make([]int64, len(samples))
+	after := make([]time.Duration, len(samples))
+	for i := range samples {
+		after[i] = samples[i].After
+	}
 	for _, b := range bands {
 		some := false
 		for i := range samples {
@@ -35,28 +41,10 @@ func (c *chart) areas() {
 			some = some || n > 0
 		}
 		if some {
-			c.area(b.class, samples, lower, upper)
+			c.area(b.class, after, lower, upper)
 		}
 		lower, upper = upper, lower
 	}
-}
-
-// area is a path along the upper edge, and back along the lower one.
-func (c *chart) area(class string, samples []deployment.Sample, lower, upper []int64) {
-	c.printf(`<path class="%s" d="M%f %f`, class, c.x(0), c.y(upper[0]))
-	for i := 1; i < len(samples); i++ {
-		if upper[i] != upper[i-1] {
-			c.printf("H%fV%f", c.x(samples[i].After), c.y(upper[i]))
-		}
-	}
-	last := len(samples) - 1
-	c.printf("H%fV%f", c.x(c.until), c.y(lower[last]))
-	for i := last; i > 0; i-- {
-		if lower[i] != lower[i-1] {
-			c.printf("H%fV%f", c.x(samples[i].After), c.y(lower[i-1]))
-		}
-	}
-	c.printf("H%fZ\"/>\n", c.x(0))
 }
 
 // manySamples is how many are drawn as they are.

@@ -6,7 +6,7 @@ import (
 )
 
 // grid draws the axes, with lines across the plot at round numbers.
-func (c *chart) grid() {
+func (c *canvas) grid() {
 	for n, step := int64(0), roundNumber(c.most, int64(c.bottom-c.top)/36); n <= c.most; n += step {
 		c.printf(`<path class="grid" d="M%f %fH%f"/>`, c.left, c.y(n), c.right)
 		c.printf(`<text class="ink number" x="%f" y="%f">%s</text>`+"\n", c.left-8, c.y(n)+4, decimal(n))
@@ -18,7 +18,7 @@ func (c *chart) grid() {
 	for at, step := time.Duration(0), roundTime(c.until, labels); at <= c.until; at += step {
 		name := clock(at)
 		if at == 0 {
-			name = "now"
+			name = c.zero
 		}
 		c.printf(`<path class="axis" d="M%f %fv5"/>`, c.x(at), c.bottom)
 		c.printf(`<text class="ink tick" x="%f" y="%f">%s</text>`+"\n", c.x(at), c.bottom+20, name)
@@ -26,8 +26,12 @@ func (c *chart) grid() {
 	c.printf(`<path class="axis" d="M%f %fV%fH%f"/>`+"\n", c.left, c.top, c.bottom, c.right)
 	middle := (c.top + c.bottom) / 2
 	c.printf(`<text class="ink tick" transform="translate(18 %f) rotate(-90)">machines</text>`+"\n", middle)
-	c.printf(`<text class="ink tick" x="%f" y="%f">time (d days, h hours, m minutes, s seconds)</text>`+"\n",
-		(c.left+c.right)/2, c.bottom+42)
+	caption := "time (d days, h hours, m minutes, s seconds)"
+	if float64(len(caption))*letter > c.right-c.left {
+		caption = "time"
+	}
+	c.printf(`<text class="ink tick" x="%f" y="%f">%s</text>`+"\n",
+		(c.left+c.right)/2, c.bottom+42, caption)
 }
 
 // roundNumber is the least of 1, 2, 5, 10, 20, 50 and so on that divides a
@@ -91,7 +95,7 @@ func (c *chart) limits() {
 	c.limit("floor", "floor ", int64(c.t.Floor), floor, floorLabel) // its dashes leave gaps, should they meet
 }
 
-func (c *chart) limit(class, name string, n int64, y, label float64) {
+func (c *canvas) limit(class, name string, n int64, y, label float64) {
 	if n <= c.most {
 		c.printf(`<path class="line %s" d="M%f %fH%f"/>`+"\n", class, c.left, y, c.right)
 		c.printf(`<path class="lead %s" d="M%f %fL%f %f"/>`, class, c.right, y, c.right+10, label)

@@ -1,10 +1,7 @@
 package report
 
 import (
-	"bytes"
-	"encoding/xml"
 	"io"
-	"strconv"
 	"strings"
 	"time"
 
@@ -49,7 +46,7 @@ func SVG(w io.Writer, t *deployment.Timeline, o ChartOptions) error {
 	c.areas()
 	c.failures()
 	c.limits()
-	c.legend()
+	c.legend(c.entries)
 	c.printf("</svg>\n")
 	_, err := w.Write(c.out.Bytes())
 	return err
@@ -66,20 +63,18 @@ const (
 
 // chart is one chart being drawn.
 type chart struct {
+	canvas
 	t     *deployment.Timeline
 	o     ChartOptions
-	out   bytes.Buffer
 	title string
 
-	entries                  []entry // of the legend
-	left, right, top, bottom float64 // edges of the plot
-	until                    time.Duration
-	most                     int64 // machines at the upper edge
+	entries []entry // of the legend
 }
 
 func newChart(t *deployment.Timeline, o ChartOptions) *chart {
 	o.Width, o.Height = within(o.Width, 960, 480), within(o.Height, 460, 280)
-	c := &chart{t: t, o: o, title: o.Title, entries: entries(float64(o.Width), t.Failed > 0)}
+	c := &chart{t: t, o: o, title: o.Title, entries: placed(float64(o.Width), names(t.Failed > 0))}
+	c.zero = "now"
 	c.left, c.right = marginLeft, float64(o.Width)-marginRight
 	c.top, c.bottom = c.entries[len(c.entries)-1].y+marginTop, float64(o.Height)-marginBottom
 	if c.title == "" {
@@ -108,44 +103,6 @@ func within(n, standard, least int) int {
 		return standard
 	}
 	return min(max(n, least), 4000)
-}
-
-func (c *chart) x(at time.Duration) float64 {
-	return c.left + (c.right-c.left)*float64(min(max(at, 0), c.until))/float64(c.until)
-}
-
-func (c *chart) y(machines int64) float64 {
-	return c.bottom - (c.bottom-c.top)*float64(min(machines, c.most))/float64(c.most)
-}
-
-// printf writes SVG: %s is text to be escaped, %f a coordinate, %d a number.
-func (c *chart) printf(format string, args ...any) {
-	for len(args) > 0 {
-		at := strings.IndexByte(format, '%')
-		if at < 0 {
-			break
-		}
-		c.out.WriteString(format[:at])
-		c.write(args[0])
-		format, args = format[at+2:], args[1:]
-	}
-	c.out.WriteString(format)
-}
-
-func (c *chart) write(arg any) {
-	switch arg := arg.(type) {
-	case string:
-		_ = xml.EscapeText(&c.out, []byte(arg)) // a buffer takes everything
-	case float64:
-		c.out.WriteString(coordinate(arg))
-	case int:
-		c.out.WriteString(strconv.Itoa(arg))
-	}
-}
-
-// coordinate is a number with one decimal at most.
-func coordinate(v float64) string {
-	return strings.TrimSuffix(strconv.FormatFloat(v, 'f', 1, 64), ".0")
 }
 
 func (c *chart) open() {

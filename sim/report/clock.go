@@ -41,3 +41,14 @@ func counted[N int32 | int64 | int](n N, what string) string {
 	}
 	return decimal(n) + " " + what + "s"
 }
+
+// moment is a time in a history, in whole seconds.
+func moment(d time.Duration) string { return clock(d.Truncate(time.Second)) }
+
+// span spells from when to when something was.
+func span(from, until time.Duration) string {
+	if moment(until) == moment(from) {
+		return moment(from)
+	}
+	return moment(from) + " to " + moment(until)
+}

@@ -17,9 +17,8 @@ const (
 	legendSymbol = 18.0
 )
 
-// entries are the names of areas, lines and marks, in one row or, where that
-// is too narrow, in more.
-func entries(width float64, failures bool) []entry {
+// names are those of areas, lines and marks in the chart of a timeline.
+func names(failures bool) []entry {
 	var out []entry
 	for _, b := range bands {
 		out = append(out, entry{class: b.class, name: b.name})
@@ -28,6 +27,11 @@ func entries(width float64, failures bool) []entry {
 	if failures {
 		out = append(out, entry{class: "failure", name: "failed, replaced"})
 	}
+	return out
+}
+
+// placed are entries in one row or, where that is too narrow, in more.
+func placed(width float64, out []entry) []entry {
 	x, y := legendLeft, legendTop
 	for i := range out {
 		e := &out[i]
@@ -41,9 +45,9 @@ func entries(width float64, failures bool) []entry {
 	return out
 }
 
-// legend draws the entries.
-func (c *chart) legend() {
-	for _, e := range c.entries {
+// legend draws entries.
+func (c *canvas) legend(entries []entry) {
+	for _, e := range entries {
 		switch e.class {
 		case "floor", "ceiling":
 			c.printf(`<path class="line %s" d="M%f %fh13"/>`, e.class, e.x, e.y-4)
@@ -67,6 +71,41 @@ const shapes = `text{font:12px system-ui,-apple-system,"Segoe UI","DejaVu Sans",
 .line.floor{stroke-dasharray:7 4}
 .line.ceiling{stroke-dasharray:2 3}
 .halo{stroke-width:4;stroke-opacity:.55}
+`
+
+// What only the chart of a history has.
+const fleetShapes = `.blip{fill:none;stroke-width:2}
+.moment{fill:none;stroke-width:1}
+.edit-moment{stroke-dasharray:1 3}
+.kill{fill:none;stroke-width:2.5}
+`
+
+const fleetLight = `.moving{fill:#3fa796}
+.unknown{fill:#e2725b}
+.crashing{fill:#c0508c}
+.failed{fill:#7d1f8c}
+.blip,.violation-moment{stroke:#d1002c}
+.edit-moment{stroke:#1b1f24}
+.edit{fill:#1b1f24}
+.kill{stroke:#7d1f8c}
+.fault{fill:#b35900}
+.outage{fill:#57606a}
+.freeze{fill:#0b7285}
+.violation{fill:#d1002c}
+`
+
+const fleetDark = `.moving{fill:#2b8173}
+.unknown{fill:#c65a45}
+.crashing{fill:#b04a80}
+.failed{fill:#a45cb5}
+.blip,.violation-moment{stroke:#ff5c77}
+.edit-moment{stroke:#f2f5f8}
+.edit{fill:#f2f5f8}
+.kill{stroke:#dd8cf0}
+.fault{fill:#f0a04b}
+.outage{fill:#9aa7b5}
+.freeze{fill:#4cc9d9}
+.violation{fill:#ff5c77}
 `
 
 const lightColours = `.paper{fill:#fff}
@@ -104,13 +143,22 @@ const darkColours = `.paper{fill:#12171d}
 // style is the style sheet of a theme. Its class names are those of the whole
 // page where a chart is put into one.
 func style(theme Theme) string {
-	colours := lightColours
+	return "<style>\n" + shapes + themed(theme, lightColours, darkColours) + "</style>\n"
+}
+
+// fleetStyle is the one of the chart of a history.
+func fleetStyle(theme Theme) string {
+	return shapes + fleetShapes + themed(theme, lightColours+fleetLight, darkColours+fleetDark)
+}
+
+// themed are the colours of a theme.
+func themed(theme Theme, light, dark string) string {
 	switch theme {
 	case Dark:
-		colours = darkColours
+		return dark
 	case Adaptive:
-		colours += "@media (prefers-color-scheme:dark){\n" + darkColours + "}\n"
+		return light + "@media (prefers-color-scheme:dark){\n" + dark + "}\n"
 	case Light:
 	}
-	return "<style>\n" + shapes + colours + "</style>\n"
+	return light
 }

@@ -23,6 +23,14 @@ type Suite struct {
 	// DeletedAt by a clock of its own, as an API server does.
 	OwnClock bool
 
+	// EndsTogether says that of several updates at the same time that take the
+	// last finalizer away more than one may succeed, as on an API server.
+	EndsTogether bool
+
+	// Costly says that a call takes milliseconds, not microseconds: what is
+	// checked by repetition is repeated less often.
+	Costly bool
+
 	// Patience is how long the suite waits for a cache, a watch or a call
 	// before it takes it for stuck. Zero stands for 10 seconds.
 	Patience time.Duration
@@ -61,6 +69,14 @@ func Run(t *testing.T, s Suite) {
 type rule struct {
 	name  string
 	check func(*trial)
+}
+
+// times is how often something is repeated.
+func (r *trial) times(n int) int {
+	if r.suite.Costly {
+		return max(n/5, 5)
+	}
+	return n
 }
 
 // trial is one store under test with a clock.

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	lifetime = 4 * time.Minute // no agent lives longer, whatever happens
+	lifetime = 15 * time.Minute // no agent lives longer, whatever happens
 	interval = 200 * time.Millisecond
 	patience = 2 * time.Second // how long it waits for its seat
 )
@@ -38,7 +38,12 @@ var (
 	errAlone    = errors.New("the program that started it is gone")
 	errLifetime = errors.New("its longest lifetime is over")
 	errUnwanted = errors.New("it is not on record any more")
+	errNobody   = errors.New("nobody has taken its heartbeats for too long")
 )
+
+// Abandonment is for how long nobody may take the heartbeats of an agent that
+// outlives the program that started it. Then it ends.
+const Abandonment = time.Minute
 
 // Main is an agent's life. It returns the exit status.
 func Main() int {
@@ -60,17 +65,20 @@ func Main() int {
 
 type agent struct {
 	Order
-	dir *registry.Dir
-	id  procid.ID
+	dir     *registry.Dir
+	account ledger.Hand
 }
 
-// live enters the ledger before anything else, then takes the seat.
+// live enters the ledger before anything else, waits to be told all it needs,
+// and takes the seat. So whoever has had the seat goes on also if the program
+// that started it dies, where it is to outlive that.
 func (a *agent) live() error {
-	var err error
-	if a.id, err = procid.Self(); err != nil {
+	self, err := procid.Self()
+	if err != nil {
 		return err
 	}
-	if err := a.enter(ledger.Born, ""); err != nil {
+	a.account = ledger.Hand{Path: a.Ledger, Machine: a.Machine, Instance: a.Instance, ID: self}
+	if err := a.account.Enter(ledger.Born, ""); err != nil {
 		return err
 	}
 	signal.Ignore(syscall.SIGINT, syscall.SIGHUP) // a terminal's, meant for the program
@@ -84,85 +92,78 @@ func (a *agent) live() error {
 	}()
 	ctx, over := context.WithTimeoutCause(ctx, lifetime, errLifetime)
 	defer over()
+	letters := make(chan letter, 1)
+	go func() {
+		if err := listen(os.Stdin, letters, a.Outlives); err != nil {
+			cancel(err)
+		}
+	}()
 
 	report := os.NewFile(ReportFD, "report")
 	defer func() { _ = report.Close() }()
-	seat, err := a.sit(ctx)
+	seat, sender, err := a.sit(ctx, letters)
 	if err != nil {
 		_, _ = fmt.Fprintln(report, ReportTurned)
-		return errors.Join(err, a.enter(ledger.Turned, err.Error()))
+		return errors.Join(err, a.account.Enter(ledger.Turned, err.Error()))
 	}
 	defer seat.Release()
-	if err := a.enterSeated(); err != nil {
+	if err := a.account.Seated(); err != nil {
 		return err
 	}
 	_, _ = fmt.Fprintln(report, ReportSeated)
 	_ = report.Close()
 
-	joins := make(chan heartbeat.Join, 1)
-	go func() { cancel(listen(os.Stdin, joins)) }()
-	return a.work(ctx, joins)
-}
-
-func (a *agent) enter(event ledger.Event, note string) error {
-	if a.Ledger == "" {
-		return nil
-	}
-	return ledger.Append(a.Ledger, ledger.Entry{
-		Event: event, Machine: a.Machine, Instance: a.Instance, ID: a.id, At: time.Now(), Note: note,
-	})
-}
-
-// sit takes the machine's seat, or says why it must not.
-func (a *agent) sit(ctx context.Context) (*registry.Lock, error) {
-	within, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	seat, err := a.dir.Occupy(within, registry.Record{Machine: a.Machine, Instance: a.Instance}, a.id)
-	if errors.Is(err, context.DeadlineExceeded) {
-		err = registry.ErrHeld
-	}
-	return seat, err
-}
-
-// enterSeated enters that the seat is taken, and every other process of this
-// machine that the ledger knows and the process table shows alive right now.
-func (a *agent) enterSeated() error {
-	if err := a.enter(ledger.Seated, ""); err != nil || a.Ledger == "" {
-		return err
-	}
-	others, err := ledger.Open(a.Ledger).Alive()
-	if err != nil {
-		return err
-	}
-	for _, other := range others {
-		if other.Machine == a.Machine && other.Instance != a.Instance && other.ID.Alive() {
-			err = errors.Join(err, a.enter(ledger.Overlap, other.Instance))
-		}
+	err = a.work(ctx, sender)
+	if errors.Is(err, errNobody) {
+		err = errors.Join(err, a.account.Enter(ledger.Abandoned, ""))
 	}
 	return err
 }
 
+// sit waits for the letter and takes the machine's seat, or says why it must
+// not. No sender: the machine joins no cluster.
+func (a *agent) sit(ctx context.Context, letters <-chan letter) (seat *registry.Lock, sender *heartbeat.Sender, err error) {
+	select {
+	case <-ctx.Done():
+		return nil, nil, context.Cause(ctx)
+	case l := <-letters:
+		if join, ok := heartbeat.ParseJoin(l.UserData); ok {
+			if sender, err = heartbeat.NewSender(join, a.ProviderID); err != nil {
+				return nil, nil, err
+			}
+		}
+	}
+	within, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	seat, err = a.dir.Occupy(within, registry.Record{Machine: a.Machine, Instance: a.Instance}, a.account.ID)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = registry.ErrHeld
+	}
+	return seat, sender, err
+}
+
 // listen reads the letter and then waits for the end of input, which comes when
-// nobody holds the other end any more. It returns why the agent must end.
-func listen(input io.Reader, joins chan<- heartbeat.Join) error {
+// nobody holds the other end any more. It returns why the agent must end; nil:
+// it may outlive that.
+func listen(input io.Reader, letters chan<- letter, outlives bool) error {
 	reader := bufio.NewReader(input)
 	line, err := reader.ReadBytes('\n')
 	if err != nil {
 		return errAlone
 	}
 	var l letter
-	if json.Unmarshal(line, &l) == nil {
-		if join, ok := heartbeat.ParseJoin(l.UserData); ok {
-			joins <- join
-		}
-	}
+	_ = json.Unmarshal(line, &l) // one that can't be read says nothing
+	letters <- l
 	_, _ = io.Copy(io.Discard, reader)
+	if outlives {
+		return nil
+	}
 	return errAlone
 }
 
-// work boots, and sends heartbeats once it knows where to. Without that it is
-// up all the same: a machine that joins no cluster.
-func (a *agent) work(ctx context.Context, joins <-chan heartbeat.Join) error {
+// work boots, and sends heartbeats if it knows where to. Without that it is up
+// all the same: a machine that joins no cluster.
+func (a *agent) work(ctx context.Context, sender *heartbeat.Sender) error {
 	boot := time.NewTimer(a.Boot)
 	defer boot.Stop()
 	select {
@@ -170,7 +171,7 @@ func (a *agent) work(ctx context.Context, joins <-chan heartbeat.Join) error {
 		return ending(ctx)
 	case <-boot.C:
 	}
-	if err := a.enter(ledger.Serving, ""); err != nil {
+	if err := a.account.Enter(ledger.Serving, ""); err != nil {
 		return err
 	}
 	stop, err := a.runTasks(ctx)
@@ -180,23 +181,21 @@ func (a *agent) work(ctx context.Context, joins <-chan heartbeat.Join) error {
 	defer stop()
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
-	var sender *heartbeat.Sender
+	taken := time.Now() // when somebody took a heartbeat
 	for {
+		if sender != nil && sender.Send(interval) == nil { // one that is lost is followed by the next
+			taken = time.Now()
+		}
+		switch {
+		case a.Outlives && time.Since(taken) > a.abandonment():
+			return errNobody
+		case !a.wanted():
+			return errUnwanted
+		}
 		select {
 		case <-ctx.Done():
 			return ending(ctx)
-		case join := <-joins:
-			var err error
-			if sender, err = heartbeat.NewSender(join, a.ProviderID); err != nil {
-				return err
-			}
 		case <-ticker.C:
-			if !a.wanted() {
-				return errUnwanted
-			}
-		}
-		if sender != nil {
-			_ = sender.Send(interval) // one that is lost is followed by the next
 		}
 	}
 }

@@ -4,6 +4,7 @@
 package agent
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -22,6 +23,12 @@ type Order struct {
 	Registry   string        `json:"registry"` // directory of the cluster's records
 	Ledger     string        `json:"ledger"`   // path; empty: no account is kept
 	Boot       time.Duration `json:"boot"`     // how long it takes before the first heartbeat
+	// Outlives says that the agent goes on when the program that started it is
+	// gone, so that another one can take it over. It ends all the same once
+	// nobody has taken its heartbeats for Abandonment, or for Alone where that
+	// is not zero.
+	Outlives bool          `json:"outlives,omitempty"`
+	Alone    time.Duration `json:"alone,omitempty"`
 	// Tasks is the directory in which the machine finds its tasks (task.Desk).
 	// Empty: it runs none.
 	Tasks string `json:"tasks,omitempty"`
@@ -32,6 +39,9 @@ func (o Order) Environ() []string {
 	text, _ := json.Marshal(o) // strings and a number
 	return []string{environment + "=" + string(text), "GOMAXPROCS=1"}
 }
+
+// abandonment is for how long nobody may take its heartbeats.
+func (o Order) abandonment() time.Duration { return cmp.Or(o.Alone, Abandonment) }
 
 // Ordered tells whether this process was started as an agent. A program that
 // can be one asks it first of all, and calls Main.

@@ -6,9 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/millwright-go/millwright/machine"
@@ -19,20 +21,24 @@ import (
 
 // Options of a Cluster.
 type Options struct {
-	Socket string // path of the socket, at most 103 bytes; must not exist
+	// Socket is the path of the socket, at most 103 bytes. A socket that is
+	// there is taken for a leftover and replaced.
+	Socket string
 	Token  string // what heartbeats must hold; not empty
 	// Silence is how long after its last heartbeat a node's state is not known
 	// any more. At least 10 ms.
 	Silence time.Duration
-	// Nodes keeps the cluster's nodes.
+	// Nodes keeps the cluster's nodes. Those that are there are known, and have
+	// just been heard.
 	Nodes store.Collection[*machine.Node]
 }
 
 // Cluster is a cluster whose nodes send heartbeats. It is made by Listen.
 type Cluster struct {
 	options Options
-	conn    *net.UnixConn
+	conn    *net.UnixConn     // nil: Run listens anew
 	guests  map[string]*guest // by provider ID; used by Run alone
+	down    atomic.Bool       // Run has ended
 }
 
 var _ manager.Cluster = (*Cluster)(nil)
@@ -56,32 +62,58 @@ func Listen(o Options) (*Cluster, error) {
 	case o.Silence < 10*time.Millisecond:
 		return nil, fmt.Errorf("a silence of %s is too short", o.Silence)
 	}
-	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: o.Socket, Net: "unixgram"})
-	if err != nil {
-		return nil, err
-	}
-	if err := os.Chmod(o.Socket, 0o600); err != nil {
-		return nil, errors.Join(err, conn.Close())
-	}
-	return &Cluster{options: o, conn: conn, guests: make(map[string]*guest)}, nil
+	c := &Cluster{options: o, guests: make(map[string]*guest)}
+	return c, c.listen()
 }
 
-// Nodes implements manager.Cluster.
-func (c *Cluster) Nodes() store.Collection[*machine.Node] { return c.options.Nodes }
+// listen makes the socket.
+func (c *Cluster) listen() error {
+	path := c.options.Socket
+	if there, err := os.Lstat(path); err == nil && there.Mode().Type() == fs.ModeSocket {
+		if err := os.Remove(path); err != nil {
+			return err
+		}
+	}
+	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
+	if err != nil {
+		return err
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		return errors.Join(err, conn.Close())
+	}
+	c.conn = conn
+	return nil
+}
 
-// Run takes heartbeats in until ctx ends; then it closes the socket. It returns
-// ctx's error, or what else ended it.
+// Nodes implements manager.Cluster. While the cluster is down, live reads and
+// writes are UNAVAILABLE.
+func (c *Cluster) Nodes() store.Collection[*machine.Node] { return api{c.options.Nodes, c} }
+
+// Run takes heartbeats in until ctx ends; then it closes the socket, and the
+// cluster is down until Run is called again. It returns ctx's error, or what
+// else ended it.
 func (c *Cluster) Run(ctx context.Context) error {
-	beats := make(chan beat)
-	failed := make(chan error, 1)
+	if c.conn == nil {
+		if err := c.listen(); err != nil {
+			return err
+		}
+	}
 	within, cancel := context.WithCancel(ctx)
 	var reading sync.WaitGroup
-	reading.Go(func() { failed <- c.read(within, beats) })
 	defer func() {
+		c.down.Store(true)
 		cancel()
 		_ = c.conn.Close()
 		reading.Wait()
+		c.conn = nil
 	}()
+	if err := c.know(ctx, time.Now()); err != nil {
+		return err
+	}
+	c.down.Store(false)
+	beats := make(chan beat)
+	failed := make(chan error, 1)
+	reading.Go(func() { failed <- c.read(within, beats) })
 
 	every := c.options.Silence / 4
 	ticker := time.NewTicker(every)
@@ -107,6 +139,22 @@ func (c *Cluster) Run(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// know takes in the nodes that are there, which an earlier program may have let
+// join. What was silent before this moment was not for want of a heartbeat.
+func (c *Cluster) know(ctx context.Context, now time.Time) error {
+	nodes, err := c.options.Nodes.List(ctx, store.Query{})
+	if err != nil {
+		return err
+	}
+	for _, n := range nodes {
+		ready := object.FindCondition(n.Conditions, machine.NodeReady)
+		c.guests[n.ProviderID] = &guest{
+			node: n.Name, uid: n.UID, last: now, ready: ready != nil && ready.Status == object.True,
+		}
+	}
+	return nil
 }
 
 // read passes heartbeats with the right token on until the socket is closed.

@@ -29,7 +29,11 @@ func newCluster(t *testing.T) *Cluster {
 		Nodes: store.NewMemory(time.Now, manager.NodeIndexes("machine")),
 	})
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = c.conn.Close() })
+	t.Cleanup(func() {
+		if c.conn != nil { // it was not run
+			_ = c.conn.Close()
+		}
+	})
 	return c
 }
 

@@ -21,6 +21,8 @@ type Life struct {
 	Serving  bool // it has booted
 	Leaving  bool // it was told to end
 	Ended    bool
+	// Abandoned: it ended since nobody managed it.
+	Abandoned bool
 }
 
 // Book is a ledger read as far as it has been written, and what was seen in the
@@ -88,6 +90,8 @@ func (b *Book) enter(e Entry) {
 		life.Serving = true
 	case Leaving:
 		life.Leaving = true
+	case Abandoned:
+		life.Abandoned = true
 	case Ended:
 		life.Ended = true
 	case Overlap:

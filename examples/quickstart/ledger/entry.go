@@ -33,7 +33,10 @@ const (
 	Serving Event = "serving"
 	// Leaving: it was told to end, and does no work any more.
 	Leaving Event = "leaving"
-	// Ended: its parent has waited for it. Note says how it ended.
+	// Abandoned: nobody has managed it for too long; it ends by itself.
+	Abandoned Event = "abandoned"
+	// Ended: its parent has waited for it, or who took it over from a parent that
+	// died has seen that it is gone. Note says how it ended.
 	Ended Event = "ended"
 )
 

@@ -46,14 +46,23 @@ func (s *site) record(t *testing.T, name, instance string) {
 	require.NoError(t, seat.Write(&registry.Record{Machine: name, Instance: instance, Spec: spec}))
 }
 
-// startAgent starts a process as a driver does.
-func (s *site) startAgent(t *testing.T, name, instance string) *exec.Cmd {
+// agent is a process as a driver would start it.
+func (s *site) agent(t *testing.T, name, instance string) *exec.Cmd {
 	t.Helper()
 	program, err := os.Executable()
 	require.NoError(t, err)
 	cmd := exec.Command(program)
-	order := agent.Order{Machine: name, Instance: instance, Registry: s.records(t).Path(), Ledger: s.book.Path()}
+	order := agent.Order{
+		Machine: name, Instance: instance, Registry: s.records(t).Path(), Ledger: s.book.Path(), Outlives: true,
+	}
 	cmd.Env = append(order.Environ(), agentEnv...)
+	return cmd
+}
+
+// startAgent starts a process as a driver does.
+func (s *site) startAgent(t *testing.T, name, instance string) *exec.Cmd {
+	t.Helper()
+	cmd := s.agent(t, name, instance)
 	input, err := cmd.StdinPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())

@@ -246,7 +246,7 @@ func (d *Driver) GetMachineStatus(ctx context.Context, q *driver.GetMachineStatu
 
 // ListMachines implements driver.Driver.
 func (d *Driver) ListMachines(ctx context.Context, q *driver.ListMachinesRequest) (*driver.ListMachinesResponse, error) {
-	spec, err := d.admit(q.Class)
+	spec, err := SpecOf(q.Class)
 	if err != nil {
 		return nil, err
 	}

@@ -20,8 +20,8 @@ import (
 
 // Host starts processes and waits for each of them, as the one parent they
 // have. It outlives drivers. When its program ends, in whatever way, its
-// processes notice and end too. It is made by NewHost and safe for concurrent
-// use.
+// processes notice and end too, unless they are to outlive it; then another host
+// adopts them. It is made by NewHost and safe for concurrent use.
 type Host struct {
 	options HostOptions
 	running sync.WaitGroup
@@ -31,6 +31,8 @@ type Host struct {
 
 	mu       sync.Mutex
 	children map[string]*child // by instance; those not waited for yet
+	known    map[string]bool   // by instance; those there were
+	closed   bool
 }
 
 // HostOptions say what a Host starts.
@@ -46,6 +48,10 @@ type HostOptions struct {
 	// Tasks is where agents find their tasks, each in a directory of the
 	// machine's name. Empty: they run none.
 	Tasks string
+	// Outlived says that processes go on when the program of their host is gone,
+	// for agent.Abandonment, or for Alone where that is not zero.
+	Outlived bool
+	Alone    time.Duration
 }
 
 // absencePatience is how long tasks may take to notice that their agents are
@@ -65,13 +71,16 @@ func NewHost(o HostOptions) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Host{options: o, presence: presence, absence: absence, children: make(map[string]*child)}, nil
+	return &Host{
+		options: o, presence: presence, absence: absence,
+		children: make(map[string]*child), known: make(map[string]bool),
+	}, nil
 }
 
-// child is a process that was started and not waited for yet.
+// child is a process that was started or adopted, and has not ended yet.
 type child struct {
 	order agent.Order
-	cmd   *exec.Cmd
+	cmd   *exec.Cmd // nil: it was adopted
 	id    procid.ID
 	input *os.File      // open for as long as the process is to live
 	done  chan struct{} // closed once it was waited for
@@ -82,7 +91,7 @@ func (h *Host) start(ctx context.Context, o agent.Order, userData []byte) error 
 	if err := ctx.Err(); err != nil {
 		return failure(err, "the process was not started")
 	}
-	o.Ledger = h.options.Ledger
+	o.Ledger, o.Outlives, o.Alone = h.options.Ledger, h.options.Outlived, h.options.Alone
 	if h.options.Tasks != "" {
 		o.Tasks = filepath.Join(h.options.Tasks, o.Machine)
 	}
@@ -97,6 +106,9 @@ func (h *Host) start(ctx context.Context, o agent.Order, userData []byte) error 
 	})
 	defer stop()
 	sent := agent.Send(c.input, userData)
+	if sent != nil {
+		_ = c.input.Close() // who knows too little is not to wait for more
+	}
 	line, err := bufio.NewReader(report).ReadString('\n')
 	switch {
 	case ctx.Err() != nil:
@@ -127,6 +139,8 @@ func (h *Host) spawn(o agent.Order) (c *child, report *os.File, err error) {
 	cmd.ExtraFiles = []*os.File{theirReport, h.presence} // agent.ReportFD, agent.PresenceFD
 	// A group of its own: what is typed at a terminal is not meant for it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	h.mu.Lock() // it enters itself: nobody may adopt it before it is known here
+	defer h.mu.Unlock()
 	if err := cmd.Start(); err != nil {
 		return nil, nil, errors.Join(err, input.Close(), report.Close())
 	}
@@ -135,9 +149,7 @@ func (h *Host) spawn(o agent.Order) (c *child, report *os.File, err error) {
 	if err != nil {
 		c.id = procid.ID{PID: cmd.Process.Pid} // known by its instance all the same
 	}
-	h.mu.Lock()
-	h.children[o.Instance] = c
-	h.mu.Unlock()
+	h.take(c)
 	h.running.Go(func() { h.reap(c) })
 	return c, report, nil
 }
@@ -146,21 +158,21 @@ func (h *Host) spawn(o agent.Order) (c *child, report *os.File, err error) {
 func (h *Host) reap(c *child) {
 	_ = c.cmd.Wait() // how it ended is in the state
 	_ = c.input.Close()
-	if c.order.Ledger != "" {
-		// An entry that is missing makes the account fail, which is what it is for.
-		_ = ledger.Append(c.order.Ledger, ledger.Entry{
-			Event: ledger.Ended, Machine: c.order.Machine, Instance: c.order.Instance,
-			ID: c.id, At: time.Now(), Note: c.cmd.ProcessState.String(),
-		})
-	}
+	h.bury(c, c.cmd.ProcessState.String())
+}
+
+// bury enters a process's end and forgets it.
+func (h *Host) bury(c *child, how string) {
+	// An entry that is missing makes the account fail, which is what it is for.
+	_ = ledger.Hand{Path: c.order.Ledger, Machine: c.order.Machine, Instance: c.order.Instance, ID: c.id}.Enter(ledger.Ended, how)
 	h.mu.Lock()
 	delete(h.children, c.order.Instance)
 	h.mu.Unlock()
 	close(c.done)
 }
 
-// await waits until the process of an instance was waited for, if it is a child
-// of this host. Others are waited for by whoever is their parent.
+// await waits until the end of an instance's process was entered, if this host
+// has started or adopted it. Others are waited for by whoever is their parent.
 func (h *Host) await(ctx context.Context, instance string) error {
 	h.mu.Lock()
 	c := h.children[instance]
@@ -176,15 +188,15 @@ func (h *Host) await(ctx context.Context, instance string) error {
 	}
 }
 
-// Close kills the processes that still run, waits for all and for their tasks,
-// and returns the instances that it had to kill. No driver may use the host any
-// more.
+// Close kills the processes that still run, waits for all and for the tasks of
+// those it has started, and returns the instances that it had to kill. No driver
+// may use the host any more.
 func (h *Host) Close() []string {
 	h.mu.Lock()
+	h.closed = true
 	var killed []string
 	for instance, c := range h.children {
-		// Not waited for yet, so that its PID is still its own.
-		if c.cmd.Process.Kill() == nil {
+		if c.kill() == nil {
 			killed = append(killed, instance)
 		}
 	}

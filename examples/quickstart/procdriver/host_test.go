@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -24,9 +25,15 @@ import (
 // ends.
 const hostEnvironment = "MILLWRIGHT_TEST_HOST"
 
+// outlivedEnvironment has its machine outlive it, for at least so long.
+const outlivedEnvironment = "MILLWRIGHT_TEST_OUTLIVED"
+
 func hostMain() int {
 	dir := os.Getenv(hostEnvironment)
-	host, err := procdriver.NewHost(procdriver.HostOptions{Env: agentEnv, Ledger: filepath.Join(dir, "ledger")})
+	alone, _ := time.ParseDuration(os.Getenv(outlivedEnvironment)) // zero: its machine ends with it
+	host, err := procdriver.NewHost(procdriver.HostOptions{
+		Env: agentEnv, Ledger: filepath.Join(dir, "ledger"), Outlived: alone > 0, Alone: alone,
+	})
 	if err != nil {
 		return 1
 	}

@@ -89,7 +89,7 @@ func (d *Driver) target(m *machine.Machine, c *machine.Class) (*target, error) {
 	if err := registry.CheckName(m.Name); err != nil {
 		return nil, codes.Wrap(codes.InvalidArgument, err, "the machine's name "+err.Error())
 	}
-	spec, err := d.admit(c)
+	spec, err := SpecOf(c)
 	if err != nil {
 		return nil, err
 	}
@@ -102,8 +102,8 @@ func (d *Driver) target(m *machine.Machine, c *machine.Class) (*target, error) {
 	return t, nil
 }
 
-// admit reads a class.
-func (d *Driver) admit(c *machine.Class) (Spec, error) {
+// SpecOf reads the provider spec of a class. Its error has a code.
+func SpecOf(c *machine.Class) (Spec, error) {
 	if c == nil {
 		return Spec{}, codes.New(codes.InvalidArgument, "the class is missing")
 	}

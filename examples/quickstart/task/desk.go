@@ -50,6 +50,7 @@ type Report struct {
 const (
 	orderSuffix  = ".order"
 	reportSuffix = ".report"
+	volumeSuffix = ".volume"
 )
 
 // Give puts an order there, or what has become of it.
@@ -127,7 +128,18 @@ func (d *Desk) Drop(uid string) error {
 }
 
 // Mount is the path of a volume that is attached to the node.
-func (d *Desk) Mount(volume string) string { return filepath.Join(d.path, volume+".volume") }
+func (d *Desk) Mount(volume string) string { return filepath.Join(d.path, volume+volumeSuffix) }
+
+// Volumes are those that are attached to the node.
+func (d *Desk) Volumes() (names []string, err error) {
+	files, err := os.ReadDir(d.path)
+	for _, file := range files {
+		if name, ok := strings.CutSuffix(file.Name(), volumeSuffix); ok {
+			names = append(names, name)
+		}
+	}
+	return names, gone(err)
+}
 
 // Attach lets the node's tasks open the volume of that path, under Mount. To do
 // so again is harmless.

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	lifetime = 4 * time.Minute // no task lives longer, whatever happens
-	patience = 2 * time.Second // how long it waits for its volume
+	lifetime = 15 * time.Minute // no task lives longer, whatever happens
+	patience = 2 * time.Second  // how long it waits for its volume
 )
 
 // Exit statuses of a task.
@@ -56,17 +56,18 @@ func Main() int {
 
 type task struct {
 	Order
-	id procid.ID
+	account ledger.Hand
 }
 
 // live enters the ledger before anything else, then takes its volume, boots,
 // and serves until it is to end.
 func (t *task) live() error {
-	var err error
-	if t.id, err = procid.Self(); err != nil {
+	self, err := procid.Self()
+	if err != nil {
 		return err
 	}
-	if err := t.enter(ledger.Born, ""); err != nil {
+	t.account = ledger.Hand{Path: t.Ledger, Machine: t.Name, Instance: t.UID, ID: self}
+	if err := t.account.Enter(ledger.Born, ""); err != nil {
 		return err
 	}
 	signal.Ignore(syscall.SIGINT, syscall.SIGHUP) // a terminal's, meant for the program
@@ -83,24 +84,15 @@ func (t *task) live() error {
 
 	volume, err := t.mount(alone)
 	if err != nil {
-		return errors.Join(err, t.enter(ledger.Turned, err.Error()))
+		return errors.Join(err, t.account.Enter(ledger.Turned, err.Error()))
 	}
 	if volume != nil {
 		defer volume.Release()
 	}
-	if err := t.enterSeated(); err != nil {
+	if err := t.account.Seated(); err != nil {
 		return err
 	}
 	return t.serve(alone, told)
-}
-
-func (t *task) enter(event ledger.Event, note string) error {
-	if t.Ledger == "" {
-		return nil
-	}
-	return ledger.Append(t.Ledger, ledger.Entry{
-		Event: event, Machine: t.Name, Instance: t.UID, ID: t.id, At: time.Now(), Note: note,
-	})
 }
 
 // mount takes the volume for this process alone, or says why it can't. It does
@@ -119,25 +111,6 @@ func (t *task) mount(ctx context.Context) (*registry.Lock, error) {
 	return lock, err
 }
 
-// enterSeated enters that nothing stands in the way any more, and every other
-// process of this name that the ledger knows and the process table shows alive
-// right now.
-func (t *task) enterSeated() error {
-	if err := t.enter(ledger.Seated, ""); err != nil || t.Ledger == "" {
-		return err
-	}
-	others, err := ledger.Open(t.Ledger).Alive()
-	if err != nil {
-		return err
-	}
-	for _, other := range others {
-		if other.Machine == t.Name && other.Instance != t.UID && other.ID.Alive() {
-			err = errors.Join(err, t.enter(ledger.Overlap, other.Instance))
-		}
-	}
-	return err
-}
-
 // serve boots and serves. Told to end it leaves the service at once, and takes
 // its time.
 func (t *task) serve(alone context.Context, told <-chan os.Signal) error {
@@ -148,7 +121,7 @@ func (t *task) serve(alone context.Context, told <-chan os.Signal) error {
 		return err
 	}
 	// The ledger first: what the cluster counts is never more than what serves.
-	if err := t.enter(ledger.Serving, ""); err != nil {
+	if err := t.account.Enter(ledger.Serving, ""); err != nil {
 		return err
 	}
 	report := os.NewFile(reportFD, "report")
@@ -163,7 +136,7 @@ func (t *task) serve(alone context.Context, told <-chan os.Signal) error {
 }
 
 func (t *task) leave(alone context.Context) error {
-	if err := t.enter(ledger.Leaving, ""); err != nil {
+	if err := t.account.Enter(ledger.Leaving, ""); err != nil {
 		return err
 	}
 	return pause(alone, nil, t.Linger)

@@ -52,19 +52,23 @@ func (w *Workload) name(app *App, have []*pod) (string, bool) {
 
 func (w *Workload) add(app *App, name string, now time.Time) *pod {
 	w.number++
+	p := newPod(app, name, w.number, now)
+	w.pods = append(w.pods, p)
+	return p
+}
+
+func newPod(app *App, name string, number int, now time.Time) *pod {
 	kind := "ReplicaSet"
 	var claims []string
 	if app.Volume {
 		kind, claims = "StatefulSet", []string{claimOf(name)}
 	}
-	p := &pod{app: app, number: w.number, Pod: &drain.Pod{
-		Key: object.Key{Namespace: Namespace, Name: name}, UID: "task-" + strconv.Itoa(w.number),
+	return &pod{app: app, number: number, Pod: &drain.Pod{
+		Key: object.Key{Namespace: Namespace, Name: name}, UID: uidPrefix + strconv.Itoa(number),
 		Owner:  &object.Owner{Kind: kind, Name: app.Name, UID: "app-" + app.Name},
 		Labels: map[string]string{appLabel: app.Name}, CreatedAt: now.Truncate(time.Second),
 		Grace: app.Grace, Claims: claims,
 	}}
-	w.pods = append(w.pods, p)
-	return p
 }
 
 // dismiss ends n tasks: those that serve nobody first, then those on the

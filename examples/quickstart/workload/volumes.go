@@ -86,9 +86,7 @@ func (w *Workload) attach(p *pod) error {
 	if err := errors.Join(file.Close(), w.desk(p.node).Attach(volume, path)); err != nil {
 		return err
 	}
-	w.volumes = append(w.volumes, &attachment{&drain.Attachment{
-		Name: volume + "-to-" + p.node, Volume: volume, Node: p.node, Attached: true,
-	}})
+	w.volumes = append(w.volumes, attached(volume, p.node))
 	w.say("%s is attached to %s, for task %s", volume, p.node, p.Name)
 	w.changed(p.node)
 	return nil

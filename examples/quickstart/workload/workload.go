@@ -44,6 +44,7 @@ type Workload struct {
 	nodes   map[string]*machine.Node
 	looked  bool          // the nodes were read once
 	volumes []*attachment // in the order of their creation
+	found   []leftover    // of apps that were not applied yet
 	told    []string      // to be told once the lock is free
 
 	watchers map[*watcher]bool
@@ -69,7 +70,8 @@ type pod struct {
 // going tells whether the pod was told to end.
 func (p *pod) going() bool { return !p.GraceEnds.IsZero() }
 
-// New returns a workload without apps.
+// New returns a workload without apps. What an earlier program has left on the
+// desks belongs to the apps of its names, once they are applied.
 func New(o Options) (*Workload, error) {
 	if o.Desks == "" || o.Volumes == "" || o.Ledger == "" || o.Nodes == nil {
 		return nil, errors.New("workload: Options need Desks, Volumes, a Ledger and Nodes")
@@ -77,7 +79,8 @@ func New(o Options) (*Workload, error) {
 	if err := os.MkdirAll(o.Volumes, 0o700); err != nil {
 		return nil, err
 	}
-	return &Workload{options: o, nodes: make(map[string]*machine.Node), watchers: make(map[*watcher]bool)}, nil
+	w := &Workload{options: o, nodes: make(map[string]*machine.Node), watchers: make(map[*watcher]bool)}
+	return w, w.recall()
 }
 
 // Apply adds an app, or makes the one of its name like it.
@@ -94,6 +97,7 @@ func (w *Workload) Apply(a App) error {
 		}
 	}
 	w.apps = append(w.apps, &a)
+	w.adopt(&a, time.Now())
 	return nil
 }
 

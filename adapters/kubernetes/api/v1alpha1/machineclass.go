@@ -1,0 +1,74 @@
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// MachineClass is the blueprint of machines: who provides them, made from what,
+// with which credentials.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:shortName=mcc
+type MachineClass struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// What a node of this class offers, for autoscalers that must know before
+	// there is one.
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +optional
+	NodeTemplate *NodeTemplate `json:"nodeTemplate,omitempty"`
+
+	// The secret with the provider's credentials, if they are not in the other one.
+	// +optional
+	CredentialsSecretRef *corev1.SecretReference `json:"credentialsSecretRef,omitempty"`
+
+	// The provider's own description of the VM.
+	// +kubebuilder:pruning:PreserveUnknownFields
+	ProviderSpec runtime.RawExtension `json:"providerSpec"`
+
+	// The name that the driver answers to.
+	// +optional
+	Provider string `json:"provider,omitempty"`
+
+	// The secret with the user data.
+	// +optional
+	SecretRef *corev1.SecretReference `json:"secretRef,omitempty"`
+}
+
+// MachineClassList is a list of classes.
+//
+// +kubebuilder:object:root=true
+type MachineClassList struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []MachineClass `json:"items"`
+}
+
+// NodeTemplate describes the node that a class yields.
+type NodeTemplate struct {
+	// What the node has to offer.
+	Capacity corev1.ResourceList `json:"capacity"`
+
+	// What the node offers besides: extended resources that nothing on it
+	// reports. The manager puts them on the node.
+	// +optional
+	VirtualCapacity corev1.ResourceList `json:"virtualCapacity,omitempty"`
+
+	// The provider's name for the size of the VM.
+	InstanceType string `json:"instanceType"`
+
+	// Where the VM is made.
+	Region string `json:"region"`
+
+	// Where in the region.
+	Zone string `json:"zone"`
+
+	// Architecture of the processor.
+	// +optional
+	Architecture *string `json:"architecture,omitempty"`
+}

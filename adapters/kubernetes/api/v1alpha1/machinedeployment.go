@@ -1,0 +1,213 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// MachineDeployment keeps a fleet of machines and rolls it to a new template
+// when that changes.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:shortName=mcd
+// +kubebuilder:subresource:status
+// +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas
+// +kubebuilder:printcolumn:name="Ready",type=integer,JSONPath=`.status.readyReplicas`,description="Machines that do their work"
+// +kubebuilder:printcolumn:name="Desired",type=integer,JSONPath=`.spec.replicas`,description="Machines that are wanted"
+// +kubebuilder:printcolumn:name="Up-to-date",type=integer,JSONPath=`.status.updatedReplicas`,description="Machines of the present template"
+// +kubebuilder:printcolumn:name="Available",type=integer,JSONPath=`.status.availableReplicas`,description="Machines that have been ready for long enough"
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`,description="Time since the object was made"
+type MachineDeployment struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// What the fleet should be.
+	// +optional
+	Spec MachineDeploymentSpec `json:"spec,omitempty,omitzero"`
+
+	// What is known of the fleet. The manager alone writes it.
+	// +optional
+	Status MachineDeploymentStatus `json:"status,omitempty,omitzero"`
+}
+
+// MachineDeploymentList is a list of deployments.
+//
+// +kubebuilder:object:root=true
+type MachineDeploymentList struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []MachineDeployment `json:"items"`
+}
+
+// MachineDeploymentSpec says what a fleet should be.
+type MachineDeploymentSpec struct {
+	// How many machines are wanted. It is written also if it is 0: an API server
+	// shows no scale of an object that does not say.
+	// +optional
+	Replicas int32 `json:"replicas"`
+
+	// Which machines and sets belong to the fleet.
+	// +optional
+	Selector *metav1.LabelSelector `json:"selector,omitempty"`
+
+	// What new machines are made from.
+	Template MachineTemplateSpec `json:"template"`
+
+	// How a changed template reaches the machines.
+	// +optional
+	Strategy MachineDeploymentStrategy `json:"strategy,omitempty,omitzero"`
+
+	// For how many seconds a machine must be ready to count as available.
+	// +optional
+	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
+
+	// How many old sets are kept to return to. Not set: all.
+	// +optional
+	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
+
+	// Holds back what replaces machines. The number of machines is still followed.
+	// +optional
+	Paused bool `json:"paused,omitempty"`
+
+	// Asks for the template of an old set. The manager takes it away once it is
+	// answered.
+	// +optional
+	RollbackTo *RollbackConfig `json:"rollbackTo,omitempty"`
+
+	// For how many seconds a rollout may get no further before condition
+	// Progressing says so. Not set: for ever.
+	// +optional
+	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
+
+	// How many failed machines are kept for inspection at a time.
+	// +optional
+	AutoPreserveFailedMachineMax int32 `json:"autoPreserveFailedMachineMax,omitempty"`
+}
+
+// MachineDeploymentStrategy says how a changed template reaches the machines.
+type MachineDeploymentStrategy struct {
+	// RollingUpdate, Recreate or InPlaceUpdate. Empty means RollingUpdate.
+	// +optional
+	Type MachineDeploymentStrategyType `json:"type,omitempty"`
+
+	// Bounds of a rolling update.
+	// +optional
+	RollingUpdate *RollingUpdateMachineDeployment `json:"rollingUpdate,omitempty"`
+
+	// Bounds and conduct of an update in place.
+	// +optional
+	InPlaceUpdate *InPlaceUpdateMachineDeployment `json:"inPlaceUpdate,omitempty"`
+}
+
+// MachineDeploymentStrategyType names a strategy.
+type MachineDeploymentStrategyType string
+
+// RollingUpdateMachineDeployment holds the bounds of a rolling update.
+type RollingUpdateMachineDeployment struct {
+	UpdateConfiguration `json:",inline"`
+}
+
+// InPlaceUpdateMachineDeployment holds the bounds of an update in place.
+type InPlaceUpdateMachineDeployment struct {
+	UpdateConfiguration `json:",inline"`
+
+	// Auto or Manual: who selects the machines. Empty means Auto.
+	// +optional
+	OrchestrationType OrchestrationType `json:"orchestrationType,omitempty"`
+}
+
+// UpdateConfiguration holds the bounds of an update.
+type UpdateConfiguration struct {
+	// How many machines may be unavailable: a number, or a percentage of those
+	// wanted, rounded down.
+	// +optional
+	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
+
+	// How many machines there may be beyond those wanted: a number, or a
+	// percentage of those wanted, rounded up.
+	// +optional
+	MaxSurge *intstr.IntOrString `json:"maxSurge,omitempty"`
+}
+
+// OrchestrationType says who selects the machines of an update in place.
+type OrchestrationType string
+
+// RollbackConfig names an old set.
+type RollbackConfig struct {
+	// Revision of the set. 0: the one before.
+	// +optional
+	Revision int64 `json:"revision,omitempty"`
+}
+
+// MachineDeploymentStatus is what is known of a fleet.
+type MachineDeploymentStatus struct {
+	// The generation of the deployment that this status is about.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// Machines of all sets that are not being deleted.
+	// +optional
+	Replicas int32 `json:"replicas,omitempty"`
+
+	// Of these, with the present template.
+	// +optional
+	UpdatedReplicas int32 `json:"updatedReplicas,omitempty"`
+
+	// Of these, ready.
+	// +optional
+	ReadyReplicas int32 `json:"readyReplicas,omitempty"`
+
+	// Of these, ready for long enough.
+	// +optional
+	AvailableReplicas int32 `json:"availableReplicas,omitempty"`
+
+	// Machines that are missing to full availability.
+	// +optional
+	UnavailableReplicas int32 `json:"unavailableReplicas,omitempty"`
+
+	// What is noteworthy about the fleet.
+	// +optional
+	Conditions []MachineDeploymentCondition `json:"conditions,omitempty"`
+
+	// How often the name of a new set was taken already.
+	// +optional
+	CollisionCount *int32 `json:"collisionCount,omitempty"`
+
+	// Machines whose last operation failed.
+	// +optional
+	FailedMachines []*MachineSummary `json:"failedMachines,omitempty"`
+
+	// Machines that are kept for inspection.
+	// +optional
+	PreservedMachines []*PreservedMachineSummary `json:"preservedMachines,omitempty"`
+}
+
+// MachineDeploymentConditionType is what a condition of a deployment is about.
+type MachineDeploymentConditionType string
+
+// MachineDeploymentCondition is one observation about a deployment.
+type MachineDeploymentCondition struct {
+	// What it is about.
+	Type MachineDeploymentConditionType `json:"type"`
+
+	// True, False or Unknown.
+	Status ConditionStatus `json:"status"`
+
+	// When anything in it last changed.
+	// +optional
+	LastUpdateTime metav1.Time `json:"lastUpdateTime,omitempty,omitzero"`
+
+	// When the status became what it is.
+	// +optional
+	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitempty,omitzero"`
+
+	// Why, in one word for programs.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+
+	// Why, in a sentence for people.
+	// +optional
+	Message string `json:"message,omitempty"`
+}

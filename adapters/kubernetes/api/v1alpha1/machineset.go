@@ -1,0 +1,134 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// MachineSet keeps a number of equal machines.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:shortName=mcs
+// +kubebuilder:subresource:status
+// +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas
+// +kubebuilder:printcolumn:name="Desired",type=integer,JSONPath=`.spec.replicas`,description="Machines that are wanted"
+// +kubebuilder:printcolumn:name="Current",type=integer,JSONPath=`.status.replicas`,description="Machines that there are"
+// +kubebuilder:printcolumn:name="Ready",type=integer,JSONPath=`.status.readyReplicas`,description="Machines that do their work"
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`,description="Time since the object was made"
+type MachineSet struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// What the set should be.
+	// +optional
+	Spec MachineSetSpec `json:"spec,omitempty,omitzero"`
+
+	// What is known of the set. The manager alone writes it.
+	// +optional
+	Status MachineSetStatus `json:"status,omitempty,omitzero"`
+}
+
+// MachineSetList is a list of sets.
+//
+// +kubebuilder:object:root=true
+type MachineSetList struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []MachineSet `json:"items"`
+}
+
+// MachineSetSpec says what a set should be.
+type MachineSetSpec struct {
+	// How many machines are wanted. It is written also if it is 0: an API server
+	// shows no scale of an object that does not say.
+	// +optional
+	Replicas int32 `json:"replicas"`
+
+	// Which machines belong to the set.
+	// +optional
+	Selector *metav1.LabelSelector `json:"selector,omitempty"`
+
+	// Not used any more: the template names the class.
+	// +optional
+	MachineClass ClassSpec `json:"machineClass,omitempty,omitzero"`
+
+	// What new machines are made from.
+	// +optional
+	Template MachineTemplateSpec `json:"template,omitempty,omitzero"`
+
+	// For how many seconds a machine must be ready to count as available.
+	// +optional
+	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
+
+	// How many failed machines are kept for inspection at a time.
+	// +optional
+	AutoPreserveFailedMachineMax int32 `json:"autoPreserveFailedMachineMax,omitempty"`
+}
+
+// MachineSetStatus is what is known of a set.
+type MachineSetStatus struct {
+	// Machines that are not being deleted.
+	// +optional
+	Replicas int32 `json:"replicas,omitempty"`
+
+	// Of these, with all labels of the template.
+	// +optional
+	FullyLabeledReplicas int32 `json:"fullyLabeledReplicas,omitempty"`
+
+	// Of these, ready.
+	// +optional
+	ReadyReplicas int32 `json:"readyReplicas,omitempty"`
+
+	// Of these, ready for long enough.
+	// +optional
+	AvailableReplicas int32 `json:"availableReplicas,omitempty"`
+
+	// The generation of the set that this status is about.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// What is noteworthy about the set.
+	// +optional
+	Conditions []MachineSetCondition `json:"machineSetCondition,omitempty"`
+
+	// The last order for a machine that was refused, or that went well again.
+	// +optional
+	LastOperation LastOperation `json:"lastOperation,omitempty,omitzero"`
+
+	// Machines whose last operation failed.
+	// +optional
+	FailedMachines *[]MachineSummary `json:"failedMachines,omitempty"`
+
+	// How many machines are kept for inspection because the set said so.
+	// +optional
+	AutoPreserveFailedMachineCount int32 `json:"autoPreserveFailedMachineCount,omitempty"`
+
+	// Machines that are kept for inspection.
+	// +optional
+	PreservedMachines *[]PreservedMachineSummary `json:"preservedMachines,omitempty"`
+}
+
+// MachineSetConditionType is what a condition of a set is about.
+type MachineSetConditionType string
+
+// MachineSetCondition is one observation about a set.
+type MachineSetCondition struct {
+	// What it is about.
+	Type MachineSetConditionType `json:"type"`
+
+	// True, False or Unknown.
+	Status ConditionStatus `json:"status"`
+
+	// When the status became what it is.
+	// +optional
+	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitempty,omitzero"`
+
+	// Why, in one word for programs.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+
+	// Why, in a sentence for people.
+	// +optional
+	Message string `json:"message,omitempty"`
+}

@@ -1,0 +1,322 @@
+package apistore
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	clientcache "k8s.io/client-go/tools/cache"
+
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/store"
+)
+
+// The pauses between two tries to follow the server.
+const (
+	firstPause = 100 * time.Millisecond
+	lastPause  = 5 * time.Second
+	doublings  = 6 // from the one to the other
+)
+
+// cache is what the server's watch has shown, and what was written here since.
+// It is a reflector's store: the reflector calls Add, Update, Delete and Replace
+// one at a time, and UpdateResourceVersion after each of them.
+type cache[T object.Object[T], R Raw] struct {
+	kind   string
+	codec  Codec[T, R]
+	mirror *store.Mirror[T]
+	report func(error)
+	lost   *losses       // nil: the client is another one
+	synced chan struct{} // closed once all was read
+	filled sync.Once
+
+	mu    sync.Mutex
+	seen  map[object.Key]R // what the mirror shows
+	ahead map[object.Key]R // own writes that the watch has yet to show
+	// position is the version up to which the watch has shown everything; empty:
+	// not all was read yet.
+	position string
+}
+
+func newCache[T object.Object[T], R Raw](kind string, codec Codec[T, R], indexes map[store.Index]func(T) []string, report func(error)) *cache[T, R] {
+	return &cache[T, R]{
+		kind: kind, codec: codec, mirror: store.NewMirror(indexes), report: report, synced: make(chan struct{}),
+		seen: map[object.Key]R{}, ahead: map[object.Key]R{},
+	}
+}
+
+// ready returns once all was read, or the error of ctx.
+func (c *cache[T, R]) ready(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	select {
+	case <-c.synced:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (c *cache[T, R]) raw(k object.Key) (R, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	raw, found := c.seen[k]
+	return raw, found
+}
+
+// at returns an object at a version, if it is known.
+func (c *cache[T, R]) at(k object.Key, version string) (R, bool) {
+	raw, found := c.raw(k)
+	return raw, found && raw.GetResourceVersion() == version
+}
+
+// wrote shows the answer to a write before the watch does: who has written
+// never reads what was there before. What the watch has passed already is left
+// to it.
+func (c *cache[T, R]) wrote(raw R, o T) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k := keyOf(raw)
+	known, found := c.seen[k]
+	switch {
+	case gone(raw):
+		if found && known.GetUID() == raw.GetUID() {
+			c.ahead[k] = raw
+			delete(c.seen, k)
+			c.mirror.Drop(k)
+		}
+	case c.over(raw):
+	case c.position == "" || !newer(raw.GetResourceVersion(), c.position):
+	case found && !newer(raw.GetResourceVersion(), known.GetResourceVersion()):
+	default:
+		c.seen[k], c.ahead[k] = raw, raw
+		c.mirror.Put(o)
+	}
+}
+
+// gone tells whether the answer to a write says that the object went by it: it was
+// being deleted, and its last finalizer was taken off. The answer's version is that
+// of the state before.
+func gone(raw metav1.Object) bool {
+	grace := raw.GetDeletionGracePeriodSeconds()
+	return raw.GetDeletionTimestamp() != nil && len(raw.GetFinalizers()) == 0 && (grace == nil || *grace == 0)
+}
+
+// over tells whether an object went by another own write. c.mu is held.
+func (c *cache[T, R]) over(raw R) bool {
+	last, found := c.ahead[keyOf(raw)]
+	return found && ended(last, raw)
+}
+
+// newer tells whether a version is that of a later state than another. Where it
+// can't be told, it is not.
+func newer(a, b string) bool {
+	order, err := resourceversion.CompareResourceVersion(a, b)
+	return err == nil && order > 0
+}
+
+// shown tells whether the cache shows a later state of an object than the watch.
+// c.mu is held.
+func (c *cache[T, R]) shown(raw R) bool {
+	k := keyOf(raw)
+	last, found := c.ahead[k]
+	if found && (newer(last.GetResourceVersion(), raw.GetResourceVersion()) || ended(last, raw)) {
+		return true
+	}
+	delete(c.ahead, k)
+	return false
+}
+
+// ended tells whether an object is one that is known to be gone.
+func ended(last, raw metav1.Object) bool { return gone(last) && last.GetUID() == raw.GetUID() }
+
+// UpdateResourceVersion implements the reflector's store: the watch has come to
+// this version.
+func (c *cache[T, R]) UpdateResourceVersion(version string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.position = version
+}
+
+// Add implements the reflector's store.
+func (c *cache[T, R]) Add(obj any) error { return c.Update(obj) }
+
+// Update implements the reflector's store.
+func (c *cache[T, R]) Update(obj any) error {
+	raw, o, problems, err := c.read(obj)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	c.position = raw.GetResourceVersion()
+	if !c.shown(raw) {
+		c.seen[keyOf(raw)] = raw
+		c.mirror.Put(o)
+	}
+	c.mu.Unlock()
+	c.tell(problems)
+	return nil
+}
+
+// Delete implements the reflector's store.
+func (c *cache[T, R]) Delete(obj any) error {
+	raw, ok := obj.(R)
+	if !ok {
+		return fmt.Errorf("the watch delivers a %T", obj)
+	}
+	k := keyOf(raw)
+	c.lost.forget(raw.GetUID())
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.position = raw.GetResourceVersion()
+	if last, found := c.ahead[k]; found && last.GetUID() == raw.GetUID() {
+		delete(c.ahead, k) // nothing comes after this, whatever its version
+	}
+	if !c.shown(raw) {
+		delete(c.seen, k)
+		c.mirror.Drop(k)
+	}
+	return nil
+}
+
+// Replace implements the reflector's store. An own write that the list does not
+// know of yet stays.
+func (c *cache[T, R]) Replace(list []any, version string) error {
+	objects, seen := make([]T, 0, len(list)), make(map[object.Key]R, len(list))
+	var problems []*object.FieldError
+	for _, item := range list {
+		raw, o, found, err := c.read(item)
+		if err != nil {
+			return err
+		}
+		problems = append(problems, found...)
+		seen[keyOf(raw)] = raw
+		objects = append(objects, o)
+	}
+	c.replace(objects, seen, version)
+	c.tell(problems)
+	return nil
+}
+
+func (c *cache[T, R]) replace(objects []T, seen map[object.Key]R, version string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for k, raw := range c.ahead {
+		listed, found := seen[k]
+		if over := found && ended(raw, listed); !over && (gone(raw) || !newer(raw.GetResourceVersion(), version)) {
+			delete(c.ahead, k)
+			continue
+		}
+		objects = slices.DeleteFunc(objects, func(listed T) bool { return listed.ObjectMeta().Key == k })
+		if delete(seen, k); gone(raw) {
+			continue
+		}
+		o, _ := c.codec.Read(raw)
+		seen[k] = raw
+		objects = append(objects, o)
+	}
+	c.seen, c.position = seen, version
+	c.mirror.Replace(objects)
+	c.filled.Do(func() { close(c.synced) })
+}
+
+// Resync implements the reflector's store.
+func (c *cache[T, R]) Resync() error { return nil }
+
+// read translates what the reflector brings, and returns what is to be reported
+// of it once it is in the cache.
+func (c *cache[T, R]) read(item any) (R, T, []*object.FieldError, error) {
+	var none T
+	raw, ok := item.(R)
+	if !ok {
+		return raw, none, nil, fmt.Errorf("the server sends a %T", item)
+	}
+	o, problems := c.codec.Read(raw)
+	if before, known := c.raw(keyOf(raw)); known && before.GetResourceVersion() == raw.GetResourceVersion() {
+		return raw, o, nil, nil
+	}
+	problems = append(problems, c.lost.of(raw)...)
+	for i, problem := range problems {
+		if problem.Key == (object.Key{}) {
+			problems[i] = problem.Of(c.kind, keyOf(raw))
+		}
+	}
+	return raw, o, problems, nil
+}
+
+// tell reports, which may read the cache: c.mu is not held.
+func (c *cache[T, R]) tell(problems []*object.FieldError) {
+	for _, problem := range problems {
+		c.report(problem)
+	}
+}
+
+// Run keeps the cache up to date until ctx ends, and returns nil then. It is
+// called once.
+func (c *Collection[T, R]) Run(ctx context.Context) error {
+	silent := logr.Discard() // Report says what goes wrong
+	r := clientcache.NewReflectorWithOptions(c.lists(), c.Blank(), c.cache, clientcache.ReflectorOptions{
+		Name: c.Resource, Logger: &silent,
+		Backoff: &wait.Backoff{Duration: firstPause, Factor: 2, Jitter: 0.5, Steps: doublings, Cap: lastPause},
+	})
+	pause := firstPause
+	for ctx.Err() == nil {
+		began := time.Now()
+		_ = r.ListAndWatchWithContext(logr.NewContext(ctx, silent)) // reported by then
+		if time.Since(began) > lastPause {
+			pause = firstPause
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		}
+		timer.Stop()
+		pause = min(2*pause, lastPause)
+	}
+	return nil
+}
+
+// lists is what the reflector asks. It reports failures: the reflector tries
+// most of them again without a word.
+func (c *Collection[T, R]) lists() clientcache.ListerWatcher {
+	report := func(ctx context.Context, verb string, err error) {
+		if err != nil && ctx.Err() == nil {
+			c.Report(fmt.Errorf("%s %s: %w", verb, c.Resource, err))
+		}
+	}
+	return &clientcache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			list, err := c.client.list(ctx, o)
+			report(ctx, "list", err)
+			return list, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			changes, err := c.client.watch(ctx, o)
+			report(ctx, "watch", err)
+			return changes, err
+		},
+	}
+}
+
+// eachItem calls do for the objects of a list.
+func eachItem[R Raw](list runtime.Object, do func(R)) error {
+	return meta.EachListItem(list, func(item runtime.Object) error {
+		raw, ok := item.(R)
+		if !ok {
+			return fmt.Errorf("the server lists a %T", item)
+		}
+		do(raw)
+		return nil
+	})
+}

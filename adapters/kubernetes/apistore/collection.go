@@ -1,0 +1,227 @@
+package apistore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/store"
+)
+
+// Options of a Collection. Client, Resource, Codec, Blank and BlankList are
+// needed.
+type Options[T object.Object[T], R Raw] struct {
+	Client   rest.Interface // see NewClient
+	Resource string         // the plural in the server's paths
+	// Namespaced says that the kind has namespaces. Namespace restricts the
+	// collection to one of them; empty: all.
+	Namespaced bool
+	Namespace  string
+	// NoStatus says that the kind has no status subresource: updates of the
+	// status check the version and write nothing.
+	NoStatus bool
+
+	Codec     Codec[T, R]
+	Blank     func() R              // an empty object
+	BlankList func() runtime.Object // an empty list of them
+
+	Indexes map[store.Index]func(T) []string
+	// Narrow says how the server can pick what an index finds for a value, or
+	// more than that, so that not all has to be read; nil: it can't. The false
+	// result is for values for which it can't.
+	Narrow map[store.Index]func(value string) (metav1.ListOptions, bool)
+
+	// Report is told what goes wrong behind the reads: a watch that breaks, an
+	// object that can't be read in full, at each of its versions (not always at
+	// those written here). It must return soon. Nil: nobody is.
+	Report func(error)
+}
+
+// Collection keeps the objects of one kind on an API server; see the package.
+// It is made by New and safe for concurrent use. Cached reads, and the start of
+// a watch, wait until Run has read all objects once.
+type Collection[T object.Object[T], R Raw] struct {
+	Options[T, R]
+	client client[R]
+	cache  *cache[T, R]
+}
+
+// New returns a Collection. The error says which option is missing.
+func New[T object.Object[T], R Raw](o Options[T, R]) (*Collection[T, R], error) {
+	switch {
+	case o.Client == nil:
+		return nil, errors.New("no Client")
+	case o.Resource == "":
+		return nil, errors.New("no Resource")
+	case o.Codec == nil:
+		return nil, errors.New("no Codec")
+	case o.Blank == nil || o.BlankList == nil:
+		return nil, errors.New("no Blank or BlankList")
+	case o.Namespace != "" && !o.Namespaced:
+		return nil, errors.New("a Namespace, but the kind has none")
+	}
+	if o.Report == nil {
+		o.Report = func(error) {}
+	}
+	c := &Collection[T, R]{Options: o}
+	c.client = client[R]{
+		rest: o.Client, resource: o.Resource, namespaced: o.Namespaced, namespace: o.Namespace,
+		blank: o.Blank, blankList: o.BlankList,
+	}
+	c.cache = newCache(o.Resource, o.Codec, o.Indexes, o.Report)
+	if own, ok := o.Client.(lenientClient); ok {
+		c.cache.lost = own.losses
+	}
+	return c, nil
+}
+
+// Get implements store.Reader.
+func (c *Collection[T, R]) Get(ctx context.Context, k object.Key) (T, error) {
+	var none T
+	if err := c.cache.ready(ctx); err != nil {
+		return none, err
+	}
+	return c.cache.mirror.Get(ctx, k)
+}
+
+// List implements store.Reader.
+func (c *Collection[T, R]) List(ctx context.Context, q store.Query) ([]T, error) {
+	if err := c.cache.ready(ctx); err != nil {
+		return nil, err
+	}
+	return c.cache.mirror.List(ctx, q)
+}
+
+// Watch implements store.Collection. It never yields an error: while the server
+// can't be reached it delivers nothing.
+func (c *Collection[T, R]) Watch(ctx context.Context) iter.Seq2[store.Change[T], error] {
+	return func(yield func(store.Change[T], error) bool) {
+		if c.cache.ready(ctx) != nil {
+			return
+		}
+		c.cache.mirror.Watch(ctx)(yield)
+	}
+}
+
+// Raw returns the object of that key as the server sent it last, from the
+// cache. It is shared and must not be changed. False: there is none, or nothing
+// was read yet.
+func (c *Collection[T, R]) Raw(k object.Key) (R, bool) { return c.cache.raw(k) }
+
+// Synced tells whether all objects were read once.
+func (c *Collection[T, R]) Synced() bool {
+	select {
+	case <-c.cache.synced:
+		return true
+	default:
+		return false
+	}
+}
+
+// Live implements store.Collection.
+func (c *Collection[T, R]) Live() store.Reader[T] { return &live[T, R]{Collection: c} }
+
+// live reads from the server. What one list has brought serves the others: all
+// were asked for since the reader was.
+type live[T object.Object[T], R Raw] struct {
+	*Collection[T, R]
+
+	mu   sync.Mutex
+	list []T // all there is; nil: not asked for yet
+}
+
+// Get implements store.Reader.
+func (l *live[T, R]) Get(ctx context.Context, k object.Key) (T, error) {
+	var none T
+	if err := ctx.Err(); err != nil {
+		return none, err
+	}
+	if err := l.place(k); err != nil {
+		return none, about("get", k, err)
+	}
+	raw, err := l.client.get(ctx, k)
+	if err != nil {
+		return none, about("get", k, translate(err))
+	}
+	return l.read(raw), nil
+}
+
+// List implements store.Reader. It costs a read of all objects, unless the
+// server can pick those of the index.
+func (l *live[T, R]) List(ctx context.Context, q store.Query) ([]T, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	values, known := l.Indexes[q.Index]
+	switch {
+	case q.Index == "" && q.Value != "":
+		return nil, fmt.Errorf("list %q: %w", q.Value, errNoIndex)
+	case q.Index != "" && !known:
+		return nil, fmt.Errorf("list: %w: unknown index %q", store.ErrInvalid, q.Index)
+	}
+	all, err := l.candidates(ctx, q)
+	if err != nil {
+		return nil, about("list", object.Key{}, translate(err))
+	}
+	out := make([]T, 0, len(all))
+	for _, o := range all {
+		if q.Index == "" || slices.Contains(values(o), q.Value) {
+			out = append(out, o)
+		}
+	}
+	return out, nil
+}
+
+// candidates are what the server can pick for a query, or all there is.
+func (l *live[T, R]) candidates(ctx context.Context, q store.Query) ([]T, error) {
+	if narrow := l.Narrow[q.Index]; narrow != nil {
+		if o, can := narrow(q.Value); can {
+			return l.ask(ctx, o)
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.list == nil {
+		list, err := l.ask(ctx, metav1.ListOptions{})
+		if err != nil {
+			return nil, err
+		}
+		l.list = list
+	}
+	return l.list, nil
+}
+
+// ask lists what is on the server; never nil.
+func (l *live[T, R]) ask(ctx context.Context, o metav1.ListOptions) ([]T, error) {
+	list, err := l.client.list(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	out := []T{}
+	err = eachItem(list, func(raw R) { out = append(out, l.known(raw)) })
+	return out, err
+}
+
+// known is read, with what the cache has read of the same version already.
+func (c *Collection[T, R]) known(raw R) T {
+	if seen, found := c.cache.at(keyOf(raw), raw.GetResourceVersion()); found && seen.GetUID() == raw.GetUID() {
+		if o, err := c.cache.mirror.Get(context.Background(), keyOf(raw)); err == nil && o.ObjectMeta().Version == raw.GetResourceVersion() {
+			return o
+		}
+	}
+	return c.read(raw)
+}
+
+// read translates what the cache has reported on, or will.
+func (c *Collection[T, R]) read(raw R) T {
+	o, _ := c.Codec.Read(raw)
+	return o
+}

@@ -1,0 +1,23 @@
+package apistore_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/millwright-go/millwright/store"
+	"github.com/millwright-go/millwright/store/storetest"
+)
+
+// The whole contract of a store, on a real API server.
+func TestContract(t *testing.T) {
+	storetest.Run(t, storetest.Suite{
+		New: func(t *testing.T, _ func() time.Time) store.Collection[*storetest.Object] {
+			t.Helper()
+			return newCollection(t, server.Config, nil)
+		},
+		OwnClock:     true,
+		EndsTogether: true,
+		Costly:       true,
+		Patience:     2 * time.Minute,
+	})
+}

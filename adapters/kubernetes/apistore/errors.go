@@ -1,0 +1,60 @@
+package apistore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/store"
+)
+
+var (
+	errNoObject = fmt.Errorf("%w: no object given", store.ErrInvalid)
+	errNoName   = fmt.Errorf("%w: it has no name", store.ErrInvalid)
+	errNoSpace  = fmt.Errorf("%w: it has no namespace", store.ErrInvalid)
+	errSpace    = fmt.Errorf("%w: this kind has no namespaces", store.ErrInvalid)
+	errVersion  = fmt.Errorf("%w: it has no version", store.ErrInvalid)
+	errNoIndex  = fmt.Errorf("%w: a value needs an index", store.ErrInvalid)
+)
+
+// refused is an error of the server under one of the store's, with the
+// server's own words. Both can be found by errors.Is and errors.As.
+type refused struct {
+	as  error
+	err error
+}
+
+// Error implements error.
+func (r *refused) Error() string { return r.as.Error() + ": " + r.err.Error() }
+
+// Unwrap leads to both errors.
+func (r *refused) Unwrap() []error { return []error{r.as, r.err} }
+
+// translate puts an answer of the server under the store's error of the same
+// meaning. What has none stays as it is.
+func translate(err error) error {
+	switch {
+	case err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
+		return err
+	case apierrors.IsNotFound(err):
+		return &refused{store.ErrNotFound, err}
+	case apierrors.IsAlreadyExists(err):
+		return &refused{store.ErrAlreadyExists, err}
+	case apierrors.IsConflict(err):
+		return &refused{store.ErrConflict, err}
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err):
+		return &refused{store.ErrInvalid, err}
+	}
+	return err
+}
+
+// about names the verb and the object that an error is about.
+func about(verb string, k object.Key, err error) error {
+	if k.Name == "" && k.Namespace == "" {
+		return fmt.Errorf("%s: %w", verb, err)
+	}
+	return fmt.Errorf("%s %s: %w", verb, k, err)
+}

@@ -1,0 +1,198 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/millwright-go/millwright/adapters/kubernetes/controllers"
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/deployment/rollout"
+	"github.com/millwright-go/millwright/drain"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/safety"
+)
+
+// rules are the policies that the settings lead to.
+type rules struct {
+	machine    *machine.Policy
+	set        *machineset.Policy
+	deployment *deployment.Policy
+	safety     *safety.Policy
+	drain      *drain.Policy
+	pool       *machinepool.Policy
+}
+
+func defaultRules() *rules {
+	return &rules{
+		machine: machine.DefaultPolicy(), set: controllers.DefaultSetPolicy(), deployment: controllers.DefaultDeploymentPolicy(),
+		safety: safety.DefaultPolicy(), drain: drain.DefaultPolicy(), pool: machinepool.DefaultPolicy(),
+	}
+}
+
+// named are the policies by the names that the tags use.
+func (r *rules) named(name string) any {
+	switch name {
+	case "machine":
+		return r.machine
+	case "set":
+		return r.set
+	case "deployment":
+		return r.deployment
+	case "safety":
+		return r.safety
+	case "drain":
+		return r.drain
+	case "pool":
+		return r.pool
+	}
+	return nil
+}
+
+// fields are those that a setting's tag names.
+func (r *rules) fields(tag string) ([]reflect.Value, error) {
+	var found []reflect.Value
+	for path := range strings.SplitSeq(tag, ",") {
+		name, rest, _ := strings.Cut(path, ".")
+		at := reflect.ValueOf(r.named(name))
+		for field := range strings.SplitSeq(rest, ".") {
+			if at = reflect.Indirect(at); at.Kind() != reflect.Struct {
+				at = reflect.Value{}
+				break
+			}
+			at = at.FieldByName(field)
+		}
+		if !at.IsValid() || !at.CanSet() {
+			return nil, fmt.Errorf("there is no policy %s", path)
+		}
+		found = append(found, at)
+	}
+	return found, nil
+}
+
+// settle has settings without a default of their own take that of the policies.
+func (r *rules) settle(flags []*kong.Flag) error {
+	for _, flag := range flags {
+		tag := flag.Tag.Get("policy")
+		if tag == "" || flag.HasDefault {
+			continue
+		}
+		fields, err := r.fields(tag)
+		if err != nil {
+			return err
+		}
+		flag.HasDefault, flag.Default = true, written(fields[0].Interface())
+	}
+	return nil
+}
+
+// written is a value as a flag would have it.
+func written(value any) string {
+	switch v := value.(type) {
+	case []string:
+		return strings.Join(v, ",")
+	case time.Duration:
+		return short(v)
+	default:
+		return fmt.Sprint(v)
+	}
+}
+
+// short is a duration without what is zero in it: 2h, not 2h0m0s.
+func short(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
+
+// apply sets the policies to what was read.
+func (r *rules) apply(flags []*kong.Flag) error {
+	for _, flag := range flags {
+		tag := flag.Tag.Get("policy")
+		if tag == "" {
+			continue
+		}
+		fields, err := r.fields(tag)
+		if err != nil {
+			return err
+		}
+		for _, field := range fields {
+			if field.Type() != flag.Target.Type() {
+				return fmt.Errorf("setting %s is no %s", flag.Name, field.Type())
+			}
+			field.Set(flag.Target)
+		}
+	}
+	r.safety.CheckDown = min(r.safety.CheckDown, r.safety.CheckPeriod)
+	return nil
+}
+
+// check tells of the first policy that can't work, by the setting that it comes
+// from.
+func (r *rules) check(flags []*kong.Flag) error {
+	for _, policy := range []struct {
+		name     string
+		validate func() error
+	}{
+		{"machine", r.machine.Validate}, {"drain", r.drain.Validate}, {"set", r.set.Validate},
+		{"deployment", r.deployment.Validate}, {"safety", r.safety.Validate}, {"pool", r.pool.Validate},
+	} {
+		if err := policy.validate(); err != nil {
+			return asSetting(flags, policy.name, err)
+		}
+	}
+	return nil
+}
+
+// asSetting names the setting of a policy's field.
+func asSetting(flags []*kong.Flag, policy string, err error) error {
+	var bad *object.FieldError
+	if !errors.As(err, &bad) {
+		return err
+	}
+	name := settingOf(flags, policy, bad.Field)
+	problem := bad.Problem
+	if _, other, refers := strings.Cut(problem, " policy."); refers {
+		problem = strings.TrimSuffix(problem, "policy."+other) + settingOf(flags, policy, "policy."+other)
+	}
+	return &problemOf{setting: name, problem: problem}
+}
+
+// settingOf is the setting of a field of a policy; without one, the field.
+func settingOf(flags []*kong.Flag, policy, field string) string {
+	want := policy + "." + strings.TrimPrefix(field, "policy.")
+	for _, flag := range flags {
+		for path := range strings.SplitSeq(flag.Tag.Get("policy"), ",") {
+			if strings.EqualFold(path, want) {
+				return flag.Name
+			}
+		}
+	}
+	return policy + " " + field
+}
+
+// decodeIntOrPercent reads "3" or "20%".
+func decodeIntOrPercent(ctx *kong.DecodeContext, target reflect.Value) error {
+	var text string
+	if err := ctx.Scan.PopValueInto("number or percentage", &text); err != nil {
+		return err
+	}
+	v, err := rollout.Parse(text)
+	if err != nil {
+		return err
+	}
+	target.Set(reflect.ValueOf(v))
+	return nil
+}

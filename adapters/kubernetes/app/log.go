@@ -1,0 +1,90 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+
+	"github.com/go-logr/logr"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+// newLog returns the log of the program: errors to one writer, the rest to the
+// other.
+func (s *settings) newLog(out, errs io.Writer) *slog.Logger {
+	var level slog.Level
+	_ = level.UnmarshalText([]byte(s.LogLevel)) // one of the four
+	o := &slog.HandlerOptions{Level: level}
+	if s.LogFormat == "text" {
+		return slog.New(split{rest: slog.NewTextHandler(out, o), errors: slog.NewTextHandler(errs, o)})
+	}
+	return slog.New(split{rest: slog.NewJSONHandler(out, o), errors: slog.NewJSONHandler(errs, o)})
+}
+
+// adopt has the libraries for Kubernetes log to a log. It concerns the whole
+// process. What they log at debug level stays below that of request bodies.
+func adopt(log *slog.Logger) {
+	handler := calm{log.Handler()}
+	klog.SetSlogLogger(slog.New(handler))
+	ctrl.SetLogger(logr.FromSlogHandler(handler))
+}
+
+// split is a handler of a log that has errors go elsewhere.
+type split struct{ rest, errors slog.Handler }
+
+// Enabled implements slog.Handler.
+func (s split) Enabled(ctx context.Context, level slog.Level) bool { return s.rest.Enabled(ctx, level) }
+
+// Handle implements slog.Handler.
+func (s split) Handle(ctx context.Context, r slog.Record) error {
+	if r.Level >= slog.LevelError {
+		return s.errors.Handle(ctx, r)
+	}
+	return s.rest.Handle(ctx, r)
+}
+
+// WithAttrs implements slog.Handler.
+func (s split) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return split{rest: s.rest.WithAttrs(attrs), errors: s.errors.WithAttrs(attrs)}
+}
+
+// WithGroup implements slog.Handler.
+func (s split) WithGroup(name string) slog.Handler {
+	return split{rest: s.rest.WithGroup(name), errors: s.errors.WithGroup(name)}
+}
+
+// calm is a handler that takes for what they are two errors of the libraries that
+// a manager that ends in order meets: it has "lost" the lease that it gave up, and a
+// request has not been answered any more. Those are told at debug level.
+type calm struct{ slog.Handler }
+
+// Handle implements slog.Handler.
+func (c calm) Handle(ctx context.Context, r slog.Record) error {
+	if r.Level == slog.LevelError && ends(r) {
+		if !c.Enabled(ctx, slog.LevelDebug) {
+			return nil
+		}
+		r.Level = slog.LevelDebug
+	}
+	return c.Handler.Handle(ctx, r)
+}
+
+// ends tells whether an error says no more than that the manager ends.
+func ends(r slog.Record) (yes bool) {
+	r.Attrs(func(a slog.Attr) bool {
+		if err, is := a.Value.Any().(error); is {
+			lost := r.Message == "error received after stop sequence was engaged" && err.Error() == "leader election lost"
+			yes = yes || lost || errors.Is(err, context.Canceled)
+		}
+		return true
+	})
+	return yes
+}
+
+// WithAttrs implements slog.Handler.
+func (c calm) WithAttrs(attrs []slog.Attr) slog.Handler { return calm{c.Handler.WithAttrs(attrs)} }
+
+// WithGroup implements slog.Handler.
+func (c calm) WithGroup(name string) slog.Handler { return calm{c.Handler.WithGroup(name)} }

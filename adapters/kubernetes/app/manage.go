@@ -1,0 +1,223 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/millwright-go/millwright/adapters/kubernetes/bootstrap"
+	"github.com/millwright-go/millwright/adapters/kubernetes/controllers"
+	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/manager"
+)
+
+// manage runs the manager that the settings describe.
+func (r *reading) manage(ctx context.Context, p *Program, log *slog.Logger) error {
+	s := &r.settings
+	clusters, err := s.connect(log)
+	if err != nil {
+		return r.sourced(err)
+	}
+	if err := s.bindable(); err != nil {
+		return r.sourced(err)
+	}
+	adopt(log)
+	mgr, err := ctrl.NewManager(clusters.Control, s.managerOptions(log))
+	if err != nil {
+		return r.sourced(explained(err))
+	}
+	d, err := p.Driver(clusters)
+	if err != nil {
+		return err
+	}
+	if runner, ok := driver.As[runner](d); ok {
+		if err := mgr.Add(alongside{runner}); err != nil {
+			return err
+		}
+	}
+	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return err
+	}
+	o, err := r.options(d, clusters, log)
+	if err != nil {
+		return r.sourced(err)
+	}
+	if err := controllers.SetupWithManager(mgr, o); err != nil {
+		return err
+	}
+	log.Info("starting", slog.String("version", version()), slog.String("namespace", s.Namespace), slog.Any("kinds", s.Kinds),
+		slog.String("shard", s.Shard), slog.Bool("observe", s.Observe), slog.String("lease", s.lease()), slog.Bool("elect", s.elects()), slog.Bool("pools", o.PoolDriver != nil))
+	if err := mgr.Start(ctx); err != nil {
+		return err
+	}
+	log.Info("ended")
+	return nil
+}
+
+// explained names the setting behind what a manager can't be made with.
+func explained(err error) error {
+	if strings.Contains(err.Error(), "leader election namespace") {
+		return bad("leader-elect-resource-namespace", "is needed outside of a cluster where namespace is not set")
+	}
+	return err
+}
+
+// bindable tells of the first address where nothing can be served, before
+// anything else is begun.
+func (s *settings) bindable() error {
+	for _, at := range s.addresses() {
+		l, err := net.Listen("tcp", at.address)
+		if err != nil {
+			return bad(at.setting, "%s", oneLine(err))
+		}
+		if err := l.Close(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *settings) elects() bool { return s.LeaderElect && !s.Observe }
+
+// connect reads how the clusters are reached. It makes no call.
+func (s *settings) connect(log *slog.Logger) (Clusters, error) {
+	c := Clusters{Log: log, Observe: s.Observe}
+	var err error
+	if c.Control, err = access("kubeconfig", s.Kubeconfig); err != nil {
+		return c, err
+	}
+	s.limit(c.Control)
+	switch {
+	case s.NoTarget:
+	case s.TargetKubeconfig != "":
+		if c.Target, err = access("target-kubeconfig", s.TargetKubeconfig); err != nil {
+			return c, err
+		}
+		s.limit(c.Target)
+	default:
+		c.Target = rest.CopyConfig(c.Control)
+	}
+	return c, nil
+}
+
+func access(setting, path string) (*rest.Config, error) {
+	if path == "" {
+		config, err := rest.InClusterConfig()
+		if err != nil {
+			return nil, bad(setting, "is needed outside of a cluster: %s", oneLine(err))
+		}
+		return config, nil
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", path)
+	if err != nil {
+		return nil, bad(setting, "%s", oneLine(err))
+	}
+	return config, nil
+}
+
+func (s *settings) limit(c *rest.Config) {
+	c.QPS, c.Burst = -1, 0
+	if s.KubeAPIQPS > 0 {
+		c.QPS, c.Burst = float32(s.KubeAPIQPS), s.KubeAPIBurst
+	}
+}
+
+func (s *settings) managerOptions(log *slog.Logger) ctrl.Options {
+	namespace := s.LeaderElectResourceNamespace
+	if namespace == "" {
+		namespace = s.Namespace
+	}
+	return ctrl.Options{
+		Logger:         logr.FromSlogHandler(calm{log.Handler()}),
+		LeaderElection: s.elects(), LeaderElectionID: s.lease(), LeaderElectionNamespace: namespace, LeaderElectionReleaseOnCancel: true,
+		LeaseDuration: &s.LeaderElectLeaseDuration, RenewDeadline: &s.LeaderElectRenewDeadline, RetryPeriod: &s.LeaderElectRetryPeriod,
+		GracefulShutdownTimeout: &s.ShutdownTimeout,
+		Metrics:                 metricsserver.Options{BindAddress: orOff(s.MetricsBindAddress)},
+		HealthProbeBindAddress:  orOff(s.HealthBindAddress),
+		PprofBindAddress:        orOff(s.PprofBindAddress),
+	}
+}
+
+func orOff(address string) string {
+	if address == "" {
+		return "0"
+	}
+	return address
+}
+
+func (r *reading) options(d driver.Driver, c Clusters, log *slog.Logger) (controllers.Options, error) {
+	s := &r.settings
+	machines, pools := s.limited(d)
+	o := controllers.Options{
+		Driver: machines, PoolDriver: pools, Namespace: s.Namespace, Target: c.Target, NoTarget: s.NoTarget,
+		MachinePolicy: r.rules.machine, SetPolicy: r.rules.set, DeploymentPolicy: r.rules.deployment,
+		SafetyPolicy: r.rules.safety, DrainPolicy: r.rules.drain, PoolPolicy: r.rules.pool, MaxDrains: s.MaxDrains,
+		Observe: s.Observe, Rivals: s.rivals(), Workers: s.Workers, Resync: s.Resync, CallTimeout: 2 * s.DriverTimeout, Settle: s.Settle,
+		Log: log,
+	}
+	for _, kind := range s.Kinds {
+		o.Kinds = append(o.Kinds, manager.Kind(kind))
+	}
+	if pools == nil && slices.Contains(o.Kinds, manager.KindPool) {
+		return o, bad("kinds", "pool is not looked after: the driver makes no groups, or pools is false")
+	}
+	o.Shard, _ = s.shard() // checked
+	o.TokenGroups = s.BootstrapTokenAuthExtraGroups
+	if c.Target != nil {
+		if _, err := bootstrap.New(bootstrap.Options{Config: c.Target, Groups: o.TokenGroups}); err != nil {
+			return o, bad("bootstrap-token-auth-extra-groups", "%s", oneLine(err))
+		}
+	}
+	return o, nil
+}
+
+// limited is a driver within its limits, which it shares with the driver of
+// pools that it may be too; that one is nil if it is none, or none is wanted.
+// The time of a call counts from its start, not from that of the wait for it.
+func (s *settings) limited(d driver.Driver) (driver.Driver, driver.PoolDriver) {
+	limits := driver.Limits{Concurrency: s.DriverConcurrency, Burst: s.DriverBurst, Now: time.Now, After: time.After}
+	if s.DriverQPS > 0 {
+		limits.Interval = time.Duration(float64(time.Second) / s.DriverQPS)
+	}
+	limiter := driver.NewLimiter(limits)
+	machines := limiter.Driver(driver.Deadline(d, driver.Timeouts{Default: s.DriverTimeout}))
+	pools, ok := driver.As[driver.PoolDriver](d)
+	if !ok || !s.Pools {
+		return machines, nil
+	}
+	return machines, limiter.PoolDriver(driver.DeadlinePool(pools, driver.PoolTimeouts{Default: s.DriverTimeout}))
+}
+
+// runner is a driver that has work to do by itself.
+type runner interface {
+	Run(ctx context.Context) error
+}
+
+// alongside runs a driver's own work in a manager, whoever leads. It implements
+// manager.Runnable and manager.LeaderElectionRunnable of controller-runtime.
+type alongside struct{ runner }
+
+var _ ctrlmanager.LeaderElectionRunnable = alongside{}
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
+func (a alongside) NeedLeaderElection() bool { return false }
+
+// Start implements manager.Runnable.
+func (a alongside) Start(ctx context.Context) error {
+	if err := a.Run(ctx); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("the driver ended: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,126 @@
+package app
+
+import (
+	"io"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/alecthomas/kong"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/millwright-go/millwright/deployment/rollout"
+)
+
+var durations = rapid.Custom(func(t *rapid.T) time.Duration {
+	return time.Duration(rapid.IntRange(0, 200).Draw(t, "h"))*time.Hour + time.Duration(rapid.IntRange(0, 59).Draw(t, "m"))*time.Minute +
+		time.Duration(rapid.IntRange(0, 59999).Draw(t, "ms"))*time.Millisecond
+})
+
+// TestDefaults: without any setting the policies are the defaults of their
+// packages, but for the mark that machine-controller-manager makes by default.
+func TestDefaults(t *testing.T) {
+	r, err := sources{}.read(t.TempDir(), nil)
+	require.NoError(t, err)
+	want := defaultRules()
+	want.deployment.RolloutMarks.Keep = true
+	require.Equal(t, want, r.rules)
+}
+
+// changed is another value of a setting that works.
+func changed(t *testing.T, flag *kong.Flag) string {
+	switch v := flag.Target.Interface().(type) {
+	case time.Duration:
+		return written(v + 2*time.Minute)
+	case bool:
+		return written(!v)
+	case int:
+		return written(v + 1)
+	case int32:
+		return written(v + 1)
+	case rollout.IntOrPercent:
+		return "17"
+	case []string:
+		return "Other"
+	}
+	switch flag.Name {
+	case "machine-safety-orphan-prefix":
+		return "fleet-"
+	case "set-age-order":
+		return "Newest"
+	case "drain-at-timeout":
+		return "Leave"
+	}
+	t.Fatalf("no other value of %s", flag.Name)
+	return ""
+}
+
+// TestEachPolicySetting: a setting changes the fields it names, and no other.
+func TestEachPolicySetting(t *testing.T) {
+	base, err := sources{}.read(t.TempDir(), nil)
+	require.NoError(t, err)
+	count := 0
+	for _, flag := range base.parser.Model.Flags {
+		tag := flag.Tag.Get("policy")
+		if tag == "" {
+			continue
+		}
+		count++
+		value := changed(t, flag)
+		r, err := sources{args: []string{"--" + flag.Name + "=" + value}}.read(t.TempDir(), nil)
+		require.NoError(t, err, flag.Name)
+		require.NotEqual(t, base.rules, r.rules, flag.Name)
+		fields, err := r.rules.fields(tag)
+		require.NoError(t, err)
+		before, err := base.rules.fields(tag)
+		require.NoError(t, err)
+		for i, field := range fields {
+			require.Equal(t, value, written(field.Interface()), flag.Name)
+			field.Set(before[i])
+		}
+		require.Equal(t, base.rules, r.rules, "%s changes more than it says", flag.Name)
+	}
+	require.Greater(t, count, 35)
+}
+
+// TestTags: a tag that names no field is told, and one of another type.
+func TestTags(t *testing.T) {
+	for _, tag := range []string{"machine", "machine.None", "none.DrainTimeout", "machine.DrainTimeout.X", "", "machine.drainTimeout"} {
+		_, err := defaultRules().fields(tag)
+		require.Error(t, err, tag)
+	}
+	_, err := newReading(&Program{Settings: &struct {
+		X int `policy:"machine.None"`
+	}{}}, nil, io.Discard)
+	require.ErrorContains(t, err, "machine.None")
+	r, err := newReading(&Program{Settings: &struct {
+		X int `default:"1" policy:"machine.DrainTimeout"`
+	}{}}, nil, io.Discard)
+	require.NoError(t, err)
+	require.ErrorContains(t, r.read(), "setting x is no time.Duration")
+}
+
+// TestCheckDown: the look at a server that is down is never rarer than that at
+// one that is up.
+func TestCheckDown(t *testing.T) {
+	r, err := sources{args: []string{"--machine-safety-apiserver-statuscheck-period=2s"}}.read(t.TempDir(), nil)
+	require.NoError(t, err)
+	require.Equal(t, 2*time.Second, r.rules.safety.CheckDown)
+}
+
+// TestEveryFieldErrorIsNamed: what a policy can complain of is told by a
+// setting, where there is one for it.
+func TestEveryFieldErrorIsNamed(t *testing.T) {
+	r, err := newReading(&Program{}, nil, io.Discard)
+	require.NoError(t, err)
+	flags := r.parser.Model.Flags
+	require.Equal(t, "machine-pv-detach-timeout", settingOf(flags, "drain", "policy.detachTimeout"))
+	require.Equal(t, "machine-pv-detach-timeout", settingOf(flags, "machine", "policy.detachTimeout"))
+	require.Equal(t, "safety policy.burst", settingOf(flags, "safety", "policy.burst"))
+	require.Equal(t, "set-churn-max", settingOf(flags, "set", "policy.churnMax"))
+	for _, policy := range []string{"machine", "set", "deployment", "safety", "drain", "pool"} {
+		require.NotNil(t, r.rules.named(policy))
+		require.Equal(t, reflect.Pointer, reflect.TypeOf(r.rules.named(policy)).Kind())
+	}
+}

@@ -1,0 +1,98 @@
+package app
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/object"
+)
+
+// both is a driver of machines and of pools, whose calls take a second.
+type both struct {
+	driver.Unimplemented
+	driver.UnimplementedPool
+	left time.Duration // until the deadline of the last call
+}
+
+// GetPoolStatus implements driver.PoolDriver.
+func (b *both) GetPoolStatus(ctx context.Context, _ *driver.GetPoolStatusRequest) (*driver.GetPoolStatusResponse, error) {
+	deadline, _ := ctx.Deadline()
+	b.left = time.Until(deadline)
+	<-time.After(time.Second)
+	return &driver.GetPoolStatusResponse{}, nil
+}
+
+// PoolFeatures implements driver.PoolFeatures.
+func (b *both) PoolFeatures() machinepool.Features {
+	return machinepool.Features{DeleteInstances: true}
+}
+
+// TestPoolsOfADriver: a driver that makes groups is found, below decorators too,
+// unless it is not wanted.
+func TestPoolsOfADriver(t *testing.T) {
+	decorated := driver.Hook(&both{}, nil, func(context.Context, driver.Call) {})
+	for _, c := range []struct {
+		driver driver.Driver
+		args   []string
+		found  bool
+	}{
+		{&both{}, nil, true}, {decorated, nil, true}, {&both{}, []string{"--pools"}, true}, {&both{}, []string{"--kinds=pool"}, true},
+		{&both{}, []string{"--kinds=machine"}, true}, // they are read, so that nobody takes their nodes for strangers
+		{&both{}, []string{"--no-pools"}, false}, {driver.Unimplemented{}, nil, false},
+	} {
+		o, err := given(t, append(c.args, "--no-target")...).options(c.driver, Clusters{}, nil)
+		require.NoError(t, err)
+		require.Equal(t, c.found, o.PoolDriver != nil, "%v", c.args)
+		if c.found {
+			require.True(t, driver.PoolFeaturesOf(o.PoolDriver).DeleteInstances)
+		}
+	}
+}
+
+// TestKindWithoutPools: to ask for pools alone where there are none is a mistake.
+func TestKindWithoutPools(t *testing.T) {
+	for _, c := range []struct {
+		driver driver.Driver
+		args   []string
+	}{{driver.Unimplemented{}, nil}, {&both{}, []string{"--no-pools"}}} {
+		r := given(t, append(c.args, "--kinds=machine,pool", "--no-target")...)
+		_, err := r.options(c.driver, Clusters{}, nil)
+		require.ErrorIs(t, err, ErrSettings)
+		require.EqualError(t, r.sourced(err), "kinds (from a flag): pool is not looked after: the driver makes no groups, or pools is false")
+	}
+	require.Equal(t, "millwright-manager-pool", given(t, "--kinds=pool").settings.lease())
+}
+
+// TestPoolLimits: calls for pools wait for calls of machines where calls are
+// limited, and their time does not run meanwhile.
+func TestPoolLimits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &both{}
+		machines, pools := given(t, "--driver-qps=0.5", "--driver-burst=1", "--driver-timeout=90s").settings.limited(b)
+		began := time.Now()
+		_, err := machines.ListMachines(t.Context(), &driver.ListMachinesRequest{})
+		require.Equal(t, codes.Unimplemented, codes.Of(err))
+		_, err = pools.GetPoolStatus(t.Context(), &driver.GetPoolStatusRequest{PoolRequest: driver.PoolRequest{
+			Pool: &machinepool.Pool{Meta: object.Meta{Key: object.Key{Name: "p"}}},
+		}})
+		require.NoError(t, err)
+		require.Equal(t, 3*time.Second, time.Since(began))
+		require.Equal(t, 90*time.Second, b.left)
+	})
+}
+
+// TestPoolSettings: what can't work is told by the setting.
+func TestPoolSettings(t *testing.T) {
+	r, err := sources{args: []string{"--pool-poll=10ms"}}.read(t.TempDir(), nil)
+	require.EqualError(t, err, "pool-poll (from a flag): must be at least a second")
+	require.NotNil(t, r)
+	require.Contains(t, kinds, string(manager.KindPool))
+}

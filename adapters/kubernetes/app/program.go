@@ -1,0 +1,128 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/millwright-go/millwright/driver"
+)
+
+// Exit statuses of a program.
+const (
+	StatusDone     = 0 // ended as asked for
+	StatusFailed   = 1 // could not go on
+	StatusSettings = 2 // the settings can't work
+)
+
+// Program is a manager whose driver needs settings, or the clusters, to be made.
+type Program struct {
+	// Name of the program for --help and --version; empty: that of its file.
+	Name string
+	// About is a sentence for --help. May be empty.
+	About string
+	// Args are the flags; nil: those of the process.
+	Args []string
+	// Settings of the provider's own: a pointer to a struct with the tags of
+	// github.com/alecthomas/kong. They are given as all others are, and are read
+	// before Driver is called. Nil: there are none.
+	Settings any
+	// Driver returns what makes and deletes VMs, and groups of them for pools if
+	// it, or a driver below it, is a driver.PoolDriver. It is called once; its error
+	// ends the program, with StatusSettings if it is an ErrSettings. A driver
+	// that has a method Run(context.Context) error is run as long as the
+	// program, also while another one leads; it must return soon after its
+	// context has ended.
+	Driver func(Clusters) (driver.Driver, error)
+
+	out, errs io.Writer // nil: those of the process
+}
+
+// Clusters are what a driver may need beside its settings.
+type Clusters struct {
+	Control *rest.Config // holds the objects
+	Target  *rest.Config // machines join it; nil: there is none
+	Log     *slog.Logger
+	// Observe says that nothing may be changed, by a driver's own work neither.
+	// The calls that change anything are not made then.
+	Observe bool
+}
+
+// Run runs a manager with a driver until it is told to end by a signal or by
+// ctx, with the settings of the process. A driver that is a driver.PoolDriver
+// too is used for pools. It is called once in a process. An error is for Exit.
+func Run(ctx context.Context, d driver.Driver) error {
+	return Program{Driver: func(Clusters) (driver.Driver, error) {
+		if d == nil {
+			return nil, errors.New("there is no driver")
+		}
+		return d, nil
+	}}.Run(ctx)
+}
+
+// Run is Run for a program.
+func (p Program) Run(ctx context.Context) error {
+	p.complete()
+	r, err := newReading(&p, p.Args, p.out)
+	if err != nil {
+		return err
+	}
+	if err := r.read(); err != nil || r.ended {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, os.Interrupt)
+	defer stop()
+	context.AfterFunc(ctx, stop) // so that a second signal ends it at once
+	log := r.settings.newLog(p.out, p.errs)
+	for _, name := range r.strangers() {
+		log.Warn("an environment variable is no setting", slog.String("variable", name))
+	}
+	return r.manage(ctx, &p, log)
+}
+
+func (p *Program) complete() {
+	if p.Args == nil {
+		p.Args = os.Args[1:]
+	}
+	if p.out == nil {
+		p.out = os.Stdout
+	}
+	if p.errs == nil {
+		p.errs = os.Stderr
+	}
+}
+
+// Exit ends the process with the status of an error of Run, which it tells in
+// one line on standard error; nil: with StatusDone.
+func Exit(err error) {
+	if err != nil {
+		_, _ = fmt.Fprintf(os.Stderr, "%s: %s\n", (&Program{}).name(), oneLine(err)) // there is nobody else to tell
+	}
+	os.Exit(Status(err))
+}
+
+// Status is that of an error of Run.
+func Status(err error) int {
+	switch {
+	case err == nil:
+		return StatusDone
+	case errors.Is(err, ErrSettings):
+		return StatusSettings
+	}
+	return StatusFailed
+}
+
+func version() string {
+	if built, ok := debug.ReadBuildInfo(); ok && built.Main.Version != "" {
+		return built.Main.Version
+	}
+	return "unknown"
+}

@@ -1,0 +1,107 @@
+package bootstrap
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/millwright-go/millwright/codes"
+)
+
+// ErrTaken is the error of Ensure where the ID of the machine's token is that of
+// another token: the machine has to wait until that is gone. Its code is
+// ALREADY_EXISTS.
+var ErrTaken = errors.New("another token has the ID that follows from the machine's UID")
+
+var errLeaving = errors.New("the machine's token is being deleted")
+
+// codeOf is how an error recovers.
+func codeOf(err error) codes.Code {
+	var status apierrors.APIStatus
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return codes.DeadlineExceeded
+	case errors.Is(err, context.Canceled):
+		return codes.Canceled
+	case errors.Is(err, ErrTaken):
+		return codes.AlreadyExists
+	case errors.Is(err, errLeaving), apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
+		return codes.Aborted
+	case apierrors.IsForbidden(err):
+		return codes.PermissionDenied
+	case apierrors.IsUnauthorized(err):
+		return codes.Unauthenticated
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
+		return codes.InvalidArgument
+	case apierrors.IsNotFound(err):
+		return codes.PreconditionFailed
+	case errors.As(err, &status) && status.Status().Code < 500 && !apierrors.IsTooManyRequests(err):
+		return codes.Unknown
+	}
+	return codes.Unavailable // no answer, or none but that it can't answer now
+}
+
+// about says which call an error is of.
+func about(verb string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &callError{verb, err}
+}
+
+// callError is an error of the server's.
+type callError struct {
+	verb string
+	err  error
+}
+
+// Error implements error.
+func (e *callError) Error() string { return e.verb + ": " + e.err.Error() }
+
+// Unwrap implements errors.Unwrap.
+func (e *callError) Unwrap() error { return e.err }
+
+// vanished tells whether a secret was gone when it was to be written.
+func vanished(err error) bool {
+	var of *callError
+	return errors.As(err, &of) && of.verb == "update" && apierrors.IsNotFound(err)
+}
+
+// hush keeps the secret half of a token out of an error's text, in which a
+// server might repeat it.
+func hush(err error, half string) error {
+	if !strings.Contains(err.Error(), half) {
+		return err
+	}
+	return &hushed{strings.ReplaceAll(err.Error(), half, "(secret)"), err}
+}
+
+// hushed is an error with another text.
+type hushed struct {
+	text string
+	err  error
+}
+
+// Error implements error.
+func (e *hushed) Error() string { return e.text }
+
+// Unwrap implements errors.Unwrap.
+func (e *hushed) Unwrap() error { return e.err }
+
+// failure is how a call on a machine's token has failed. Its text is fit for
+// the machine's status.
+type failure struct {
+	secret string
+	err    error
+}
+
+// Error implements error.
+func (e *failure) Error() string { return "secret " + e.secret + ": " + e.err.Error() }
+
+// Unwrap implements errors.Unwrap.
+func (e *failure) Unwrap() error { return e.err }
+
+// Code is what codes.Of reads.
+func (e *failure) Code() codes.Code { return codeOf(e.err) }

@@ -1,0 +1,112 @@
+package bootstrap_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/millwright-go/millwright/adapters/kubernetes/bootstrap"
+	"github.com/millwright-go/millwright/adapters/kubernetes/internal/lab"
+	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/object"
+)
+
+// server is the API server of all tests here. It admits whoever shows a bootstrap
+// token, and knows a user who may do nothing.
+var server *lab.Lab
+
+func TestMain(m *testing.M) {
+	os.Exit(lab.Main(m, func(l *lab.Lab) error { server = l; return nil }, "--user=nobody", "--", "--enable-bootstrap-token-auth=true"))
+}
+
+const patience = 20 * time.Second
+
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(patience); !holds(); <-tick.C {
+		require.True(t, time.Now().Before(end), "waited in vain for %s", what)
+	}
+}
+
+const group = "system:bootstrappers:fleet:blue"
+
+// world is one test's machine, and what makes tokens for it.
+type world struct {
+	*testing.T
+	of     manager.TokenOwner
+	client kubernetes.Interface
+	tokens *bootstrap.Tokens
+}
+
+var worlds atomic.Int64
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	client, err := kubernetes.NewForConfig(server.Config)
+	require.NoError(t, err)
+	tokens, err := bootstrap.New(bootstrap.Options{Config: server.Config, Groups: []string{group}})
+	require.NoError(t, err)
+	name := fmt.Sprintf("%s-%d", strings.ToLower(t.Name()), worlds.Add(1))
+	return &world{T: t, client: client, tokens: tokens, of: manager.TokenOwner{
+		Key: object.Key{Namespace: "fleet", Name: name}, UID: "uid-" + name,
+	}}
+}
+
+// ensure makes sure of the machine's token.
+func (w *world) ensure(until time.Time) string {
+	w.Helper()
+	token, err := w.tokens.Ensure(w.Context(), w.of, until)
+	require.NoError(w, err)
+	return string(token)
+}
+
+// name is that of the machine's secret.
+func (w *world) name() string { return "bootstrap-token-" + bootstrap.ID(w.of) }
+
+// secret is the machine's secret as it is on the server; nil: there is none.
+func (w *world) secret() *corev1.Secret {
+	w.Helper()
+	s, err := w.client.CoreV1().Secrets("kube-system").Get(context.Background(), w.name(), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	require.NoError(w, err)
+	return s
+}
+
+// change updates the machine's secret as somebody else would.
+func (w *world) change(how func(*corev1.Secret)) {
+	w.Helper()
+	s := w.secret()
+	how(s)
+	_, err := w.client.CoreV1().Secrets("kube-system").Update(w.Context(), s, metav1.UpdateOptions{})
+	require.NoError(w, err)
+}
+
+// soon is a moment some minutes from now, in whole seconds.
+func soon(minutes int) time.Time {
+	return time.Now().Truncate(time.Second).Add(time.Duration(minutes) * time.Minute)
+}
+
+// zeros is a source of randomness that is none.
+type zeros struct{}
+
+func (zeros) Read(into []byte) (int, error) {
+	clear(into)
+	return len(into), nil
+}
+
+func itoa(n int) string { return strconv.Itoa(n) }

@@ -1,0 +1,140 @@
+package bootstrap
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millwright-go/millwright/manager"
+)
+
+// The format of bootstrap tokens is given by the server's authenticator.
+const (
+	idLength     = 6
+	secretLength = 16
+	alphabet     = "0123456789abcdefghijklmnopqrstuvwxyz"
+	namePrefix   = "bootstrap-token-"
+
+	keyDescription    = "description"
+	keyID             = "token-id"
+	keySecret         = "token-secret"
+	keyExpiration     = "expiration"
+	keyAuthentication = "usage-bootstrap-authentication"
+	keySigning        = "usage-bootstrap-signing"
+	keyGroups         = "auth-extra-groups"
+)
+
+// AnnotationOwner is the annotation of a token's secret that says which machine
+// it is for: the machine's UID, or its key where it has none. A secret without it
+// is somebody else's and is never touched.
+const AnnotationOwner = "millwright-go/token-of"
+
+// ID returns the public half of a machine's token: six digits and small letters
+// that follow from the machine's UID, or from its key where it has none. Of two
+// billion IDs, two machines that join at the same time have the same one
+// hardly ever; then the second waits, see ErrTaken.
+func ID(of manager.TokenOwner) string {
+	sum := sha256.Sum256([]byte("bootstrap token of " + identity(of)))
+	n := binary.BigEndian.Uint64(sum[:])
+	id := make([]byte, idLength)
+	for i := range id {
+		id[i] = alphabet[n%uint64(len(alphabet))]
+		n /= uint64(len(alphabet))
+	}
+	return string(id)
+}
+
+func identity(of manager.TokenOwner) string {
+	if of.UID != "" {
+		return of.UID
+	}
+	return of.Key.String()
+}
+
+// random returns the secret half of a new token. Bytes that would favour some
+// characters are passed over.
+func random(from io.Reader) (string, error) {
+	const even = 256 / len(alphabet) * len(alphabet)
+	out := make([]byte, 0, secretLength)
+	for one := make([]byte, 1); len(out) < secretLength; {
+		if _, err := io.ReadFull(from, one); err != nil {
+			return "", err
+		}
+		if int(one[0]) < even {
+			out = append(out, alphabet[int(one[0])%len(alphabet)])
+		}
+	}
+	return string(out), nil
+}
+
+// blank is the secret of a machine's token, without anything in it.
+func blank(of manager.TokenOwner) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: namePrefix + ID(of), Namespace: metav1.NamespaceSystem,
+			Annotations: map[string]string{AnnotationOwner: identity(of)},
+		},
+		Type: corev1.SecretTypeBootstrapToken,
+	}
+}
+
+// fill writes everything but the secret half into a token's secret.
+func (t *Tokens) fill(secret *corev1.Secret, of manager.TokenOwner, until time.Time) {
+	if secret.Data == nil {
+		secret.Data = map[string][]byte{}
+	}
+	for key, value := range map[string]string{
+		keyDescription:    "For machine " + of.Key.String() + ", until it has joined.",
+		keyID:             ID(of),
+		keyExpiration:     expiration(until),
+		keyAuthentication: "true",
+		keySigning:        "true",
+		keyGroups:         t.groups,
+	} {
+		secret.Data[key] = []byte(value)
+	}
+	if t.groups == "" {
+		delete(secret.Data, keyGroups)
+	}
+}
+
+// expiration spells a time as the authenticator reads it, which knows no year
+// after 9999.
+func expiration(until time.Time) string {
+	if last := time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC); until.After(last) {
+		until = last
+	}
+	return until.UTC().Format(time.RFC3339)
+}
+
+// owned tells whether a secret is the token of that machine.
+func owned(secret *corev1.Secret, of manager.TokenOwner) bool {
+	return secret.Type == corev1.SecretTypeBootstrapToken && secret.Annotations[AnnotationOwner] == identity(of)
+}
+
+// sound tells whether a secret holds a token of that ID.
+func sound(secret *corev1.Secret, id string) bool {
+	half := string(secret.Data[keySecret])
+	return string(secret.Data[keyID]) == id && len(half) == secretLength && strings.Trim(half, alphabet) == ""
+}
+
+// lasts tells whether a sound token needs no write: it has an end, which is not
+// before until, and the server takes it for what it is to be taken for. Ends
+// later than needed are left as they are.
+func (t *Tokens) lasts(secret *corev1.Secret, until time.Time) bool {
+	end, err := time.Parse(time.RFC3339, string(secret.Data[keyExpiration]))
+	return err == nil && !end.Before(until) &&
+		string(secret.Data[keyAuthentication]) == "true" && string(secret.Data[keySigning]) == "true" &&
+		string(secret.Data[keyGroups]) == t.groups
+}
+
+// token is what a node shows.
+func token(secret *corev1.Secret) manager.Token {
+	return manager.Token(fmt.Sprintf("%s.%s", secret.Data[keyID], secret.Data[keySecret]))
+}

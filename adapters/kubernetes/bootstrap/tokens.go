@@ -1,0 +1,194 @@
+package bootstrap
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/millwright-go/millwright/manager"
+)
+
+// tries bounds how often a call begins anew because others write the same secret.
+const tries = 5
+
+// Options of Tokens. Config is needed.
+type Options struct {
+	// Config is access to the target cluster.
+	Config *rest.Config
+	// Groups are what nodes belong to that join with a token, beside
+	// system:bootstrappers, for the rules that let them ask for certificates.
+	// Each begins with "system:bootstrappers:". May be empty.
+	Groups []string
+	// Random is where the secret halves of tokens come from; nil: crypto/rand.
+	// It is read by several calls at the same time.
+	Random io.Reader
+}
+
+// Tokens is a manager.Tokens. It is made by New and keeps no state.
+type Tokens struct {
+	secrets typedcore.SecretInterface
+	groups  string
+	random  io.Reader
+}
+
+var _ manager.Tokens = (*Tokens)(nil)
+
+// groupName is what the authenticator accepts as a group.
+var groupName = regexp.MustCompile(`^system:bootstrappers:[a-z0-9:-]{0,255}[a-z0-9]$`)
+
+// New returns Tokens; an error says which option is wrong. It makes no call.
+func New(o Options) (*Tokens, error) {
+	if o.Config == nil {
+		return nil, errors.New("no Config")
+	}
+	for _, group := range o.Groups {
+		if !groupName.MatchString(group) {
+			return nil, fmt.Errorf("group %q: no server would accept it: it must match %s", group, groupName)
+		}
+	}
+	client, err := kubernetes.NewForConfig(o.Config)
+	if err != nil {
+		return nil, err
+	}
+	if o.Random == nil {
+		o.Random = rand.Reader
+	}
+	return &Tokens{
+		secrets: client.CoreV1().Secrets(metav1.NamespaceSystem),
+		groups:  strings.Join(o.Groups, ","), random: o.Random,
+	}, nil
+}
+
+// Ensure implements manager.Tokens. One of the machine's that is damaged is made
+// anew.
+func (t *Tokens) Ensure(ctx context.Context, of manager.TokenOwner, until time.Time) (manager.Token, error) {
+	return t.again(of, func() (manager.Token, error) {
+		secret, err := t.find(ctx, of)
+		switch {
+		case apierrors.IsNotFound(err):
+			return t.create(ctx, of, until)
+		case err != nil:
+			return "", err
+		case !owned(secret, of):
+			return "", ErrTaken
+		case secret.DeletionTimestamp != nil:
+			return "", errLeaving
+		}
+		if !sound(secret, ID(of)) {
+			secret = secret.DeepCopy()
+			secret.Data = nil
+			half, err := random(t.random)
+			if err != nil {
+				return "", err
+			}
+			t.fill(secret, of, until)
+			secret.Data[keySecret] = []byte(half)
+			return t.update(ctx, secret)
+		}
+		return t.prolong(ctx, secret, of, until)
+	})
+}
+
+// Renew implements manager.Tokens.
+func (t *Tokens) Renew(ctx context.Context, of manager.TokenOwner, until time.Time) (manager.Token, error) {
+	return t.again(of, func() (manager.Token, error) {
+		secret, err := t.find(ctx, of)
+		switch {
+		case apierrors.IsNotFound(err):
+			return "", nil
+		case err != nil:
+			return "", err
+		case !owned(secret, of) || !sound(secret, ID(of)) || secret.DeletionTimestamp != nil:
+			return "", nil
+		}
+		return t.prolong(ctx, secret, of, until)
+	})
+}
+
+// Delete implements manager.Tokens.
+func (t *Tokens) Delete(ctx context.Context, of manager.TokenOwner) error {
+	_, err := t.again(of, func() (manager.Token, error) {
+		secret, err := t.find(ctx, of)
+		if apierrors.IsNotFound(err) || err == nil && !owned(secret, of) {
+			return "", nil
+		}
+		if err != nil {
+			return "", err
+		}
+		err = t.secrets.Delete(ctx, secret.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(secret.UID))})
+		if apierrors.IsNotFound(err) {
+			return "", nil
+		}
+		return "", about("delete", err)
+	})
+	return err
+}
+
+// find reads the secret live.
+func (t *Tokens) find(ctx context.Context, of manager.TokenOwner) (*corev1.Secret, error) {
+	secret, err := t.secrets.Get(ctx, blank(of).Name, metav1.GetOptions{})
+	return secret, about("get", err)
+}
+
+func (t *Tokens) create(ctx context.Context, of manager.TokenOwner, until time.Time) (manager.Token, error) {
+	half, err := random(t.random)
+	if err != nil {
+		return "", err
+	}
+	secret := blank(of)
+	t.fill(secret, of, until)
+	secret.Data[keySecret] = []byte(half)
+	made, err := t.secrets.Create(ctx, secret, metav1.CreateOptions{})
+	if err != nil {
+		return "", hush(about("create", err), half)
+	}
+	return token(made), nil
+}
+
+func (t *Tokens) update(ctx context.Context, secret *corev1.Secret) (manager.Token, error) {
+	half := string(secret.Data[keySecret])
+	written, err := t.secrets.Update(ctx, secret, metav1.UpdateOptions{})
+	if err != nil {
+		return "", hush(about("update", err), half)
+	}
+	return token(written), nil
+}
+
+// prolong gives a token more time if it needs it, under the version that was read.
+func (t *Tokens) prolong(ctx context.Context, secret *corev1.Secret, of manager.TokenOwner, until time.Time) (manager.Token, error) {
+	if t.lasts(secret, until) {
+		return token(secret), nil
+	}
+	secret = secret.DeepCopy()
+	t.fill(secret, of, until)
+	return t.update(ctx, secret)
+}
+
+// again makes a call anew for as long as others get in its way, and gives its
+// error a code.
+func (t *Tokens) again(of manager.TokenOwner, call func() (manager.Token, error)) (manager.Token, error) {
+	var out manager.Token
+	var err error
+	for range tries {
+		out, err = call()
+		if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) && !vanished(err) {
+			break
+		}
+	}
+	if err == nil {
+		return out, nil
+	}
+	return "", &failure{metav1.NamespaceSystem + "/" + blank(of).Name, err}
+}

@@ -1,0 +1,232 @@
+package cluster_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/rest"
+
+	"github.com/millwright-go/millwright/drain"
+	"github.com/millwright-go/millwright/object"
+)
+
+func orderOf(p *corev1.Pod) drain.Order {
+	return drain.Order{Pod: object.Key{Namespace: p.Namespace, Name: p.Name}, UID: string(p.UID)}
+}
+
+// budget creates one over the pods of the label app=mill, the status of which
+// nobody keeps up to date.
+func (w *world) budget(name string) *policyv1.PodDisruptionBudget {
+	w.Helper()
+	one := intstr.FromInt32(1)
+	b, err := w.client.PolicyV1().PodDisruptionBudgets(w.name).Create(w.Context(), &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: policyv1.PodDisruptionBudgetSpec{
+			MinAvailable: &one,
+			Selector: &metav1.LabelSelector{
+				MatchLabels:      map[string]string{"app": "mill"},
+				MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "tier", Operator: metav1.LabelSelectorOpDoesNotExist}},
+			},
+		},
+	}, metav1.CreateOptions{})
+	require.NoError(w, err)
+	return b
+}
+
+// allow says how many disruptions a budget allows.
+func (w *world) allow(b *policyv1.PodDisruptionBudget, disruptions int32) {
+	w.Helper()
+	b, err := w.client.PolicyV1().PodDisruptionBudgets(w.name).Get(w.Context(), b.Name, metav1.GetOptions{})
+	require.NoError(w, err)
+	b.Status = policyv1.PodDisruptionBudgetStatus{
+		ObservedGeneration: b.Generation, DisruptionsAllowed: disruptions,
+		CurrentHealthy: 1 + disruptions, DesiredHealthy: 1, ExpectedPods: 1 + disruptions,
+	}
+	_, err = w.client.PolicyV1().PodDisruptionBudgets(w.name).UpdateStatus(w.Context(), b, metav1.UpdateOptions{})
+	require.NoError(w, err)
+}
+
+// TestEvictions: each answer of the server, and each at once.
+func TestEvictions(t *testing.T) {
+	w := newWorld(t)
+	node := w.node("a", nil).Name
+	pods := w.cache.Workload().Pods
+	b := w.budget("b")
+	p := w.pod("p", node, nil)
+
+	// Nobody has looked at the budget yet: the server says when to come back.
+	began := time.Now()
+	a, err := pods.Evict(t.Context(), orderOf(p))
+	require.NoError(t, err)
+	require.Equal(t, drain.Refused, a.Result)
+	require.Equal(t, 10*time.Second, a.RetryAfter)
+	require.Contains(t, a.Message, "disruption budget")
+	require.Less(t, time.Since(began), 5*time.Second, "the client has waited by itself")
+
+	w.allow(b, 0)
+	a, err = pods.Evict(t.Context(), orderOf(p))
+	require.NoError(t, err)
+	require.Equal(t, drain.Refused, a.Result)
+	require.Zero(t, a.RetryAfter)
+	require.False(t, w.gone("p"))
+
+	w.allow(b, 1)
+	stranger := orderOf(p)
+	stranger.UID = "stranger"
+	a, err = pods.Evict(t.Context(), stranger)
+	require.NoError(t, err)
+	require.Equal(t, drain.NotFound, a.Result, a.Message)
+	require.False(t, w.gone("p"))
+	w.allow(b, 1) // the server took that one off, before it looked at the UID
+	a, err = pods.Evict(t.Context(), orderOf(p))
+	require.NoError(t, err)
+	require.Equal(t, drain.Answer{Result: drain.Accepted}, a)
+	eventually(t, "the pod to leave", func() bool { return w.gone("p") })
+	a, err = pods.Evict(t.Context(), orderOf(p))
+	require.NoError(t, err)
+	require.Equal(t, drain.NotFound, a.Result)
+
+	// A pod with two budgets can't be evicted at all.
+	p = w.pod("p", node, nil)
+	w.allow(w.budget("c"), 1)
+	a, err = pods.Evict(t.Context(), orderOf(p))
+	require.NoError(t, err)
+	require.Equal(t, drain.Failed, a.Result)
+	require.Contains(t, a.Message, "more than one PodDisruptionBudget")
+
+	// Nor can it be said what became of a call that was not answered.
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = pods.Evict(ended, orderOf(p))
+	require.ErrorIs(t, err, context.Canceled)
+	_, err = pods.Delete(ended, orderOf(p))
+	require.ErrorIs(t, err, context.Canceled)
+	require.False(t, w.gone("p"))
+}
+
+func TestPodDeletions(t *testing.T) {
+	w := newWorld(t)
+	node := w.node("a", nil).Name
+	pods := w.cache.Workload().Pods
+	w.allow(w.budget("b"), 0)
+	hold := func(p *corev1.Pod) { p.Finalizers = []string{"millwright.test/hold"} }
+	for name, now := range map[string]bool{"gently": false, "at-once": true} {
+		p := w.pod(name, node, hold)
+		order := orderOf(p)
+		order.Now, order.UID = now, "stranger"
+		a, err := pods.Delete(t.Context(), order)
+		require.NoError(t, err)
+		require.Equal(t, drain.NotFound, a.Result, a.Message)
+
+		order.UID = string(p.UID)
+		a, err = pods.Delete(t.Context(), order)
+		require.NoError(t, err)
+		require.Equal(t, drain.Answer{Result: drain.Accepted}, a)
+		condemned, err := w.client.CoreV1().Pods(w.name).Get(t.Context(), name, metav1.GetOptions{})
+		require.NoError(t, err)
+		require.NotNil(t, condemned.DeletionTimestamp)
+		_, err = w.client.CoreV1().Pods(w.name).Patch(t.Context(), name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+		require.NoError(t, err)
+		eventually(t, "the pod to leave", func() bool { return w.gone(name) })
+		a, err = pods.Delete(t.Context(), order)
+		require.NoError(t, err)
+		require.Equal(t, drain.NotFound, a.Result)
+	}
+}
+
+// deletions notes the deletions on the way to the server.
+type deletions struct {
+	next   http.RoundTripper
+	bodies *[]string
+}
+
+// RoundTrip implements http.RoundTripper.
+func (d deletions) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method == http.MethodDelete {
+		text, err := io.ReadAll(r.Body)
+		if err != nil {
+			return nil, err
+		}
+		r.Body = io.NopCloser(bytes.NewReader(text))
+		*d.bodies = append(*d.bodies, string(text))
+	}
+	return d.next.RoundTrip(r)
+}
+
+// TestGraceOfDeletions: only a deletion by force names a grace.
+func TestGraceOfDeletions(t *testing.T) {
+	var bodies []string
+	config := rest.CopyConfig(server.Config)
+	config.WrapTransport = func(next http.RoundTripper) http.RoundTripper { return deletions{next, &bodies} }
+	pods := overConfig(t, config).Workload().Pods
+	for _, now := range []bool{false, true} {
+		_, err := pods.Delete(t.Context(), drain.Order{Pod: object.Key{Namespace: "default", Name: "absent"}, UID: "u", Now: now})
+		require.NoError(t, err)
+	}
+	require.Len(t, bodies, 2)
+	require.NotContains(t, bodies[0], "gracePeriodSeconds")
+	require.Contains(t, bodies[1], `"gracePeriodSeconds":0`)
+	for _, body := range bodies {
+		require.Contains(t, body, `"uid":"u"`)
+	}
+}
+
+// without is a way to the server that has no evictions, or answers them as told.
+type without struct {
+	next http.RoundTripper
+	code int
+	body string
+}
+
+// RoundTrip implements http.RoundTripper.
+func (w without) RoundTrip(r *http.Request) (*http.Response, error) {
+	if !strings.HasSuffix(r.URL.Path, "/eviction") {
+		return w.next.RoundTrip(r)
+	}
+	return &http.Response{
+		Status: http.StatusText(w.code), StatusCode: w.code, Proto: r.Proto, ProtoMajor: r.ProtoMajor, Request: r,
+		Header: http.Header{"Content-Type": {"application/json"}, "Retry-After": {"3"}},
+		Body:   io.NopCloser(strings.NewReader(w.body)),
+	}, nil
+}
+
+// TestOddAnswersToEvictions: those that this server does not give.
+func TestOddAnswersToEvictions(t *testing.T) {
+	w := newWorld(t)
+	p := w.pod("p", w.node("a", nil).Name, nil)
+	for _, row := range []struct {
+		name string
+		code int
+		body string
+		want drain.Result
+		wait time.Duration
+	}{
+		{"none", 404, "404 page not found", drain.NoEvictionAPI, 0},
+		{"no such subresource", 404, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","details":{},"code":404}`, drain.NoEvictionAPI, 0},
+		{"not for this kind", 405, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"MethodNotAllowed","code":405}`, drain.NoEvictionAPI, 0},
+		{"overloaded", 429, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"TooManyRequests","details":{"retryAfterSeconds":3},"code":429}`, drain.Refused, 3 * time.Second},
+		{"a conflict that is not the UID's", 409, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Conflict","code":409}`, drain.Failed, 0},
+		{"forbidden", 403, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`, drain.Failed, 0},
+	} {
+		config := rest.CopyConfig(server.Config)
+		config.WrapTransport = func(next http.RoundTripper) http.RoundTripper {
+			return without{next: next, code: row.code, body: row.body}
+		}
+		over := overConfig(t, config)
+		a, err := over.Workload().Pods.Evict(t.Context(), orderOf(p))
+		require.NoError(t, err, row.name)
+		require.Equal(t, row.want, a.Result, row.name)
+		require.Equal(t, row.wait, a.RetryAfter, row.name)
+	}
+}

@@ -1,0 +1,159 @@
+package cluster
+
+import (
+	"context"
+	"iter"
+	"reflect"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	clientcache "k8s.io/client-go/tools/cache"
+
+	"github.com/millwright-go/millwright/adapters/kubernetes/apistore"
+	"github.com/millwright-go/millwright/adapters/kubernetes/convert"
+	"github.com/millwright-go/millwright/drain"
+)
+
+// Names of the indexes of the caches.
+const (
+	byNode      = "node"
+	byNamespace = clientcache.NamespaceIndex
+	byClaim     = "claim"
+	byVolume    = "volume"
+)
+
+// pods are those that are bound to a node. It implements manager.Pods.
+type pods struct {
+	client      kubernetes.Interface
+	informer    clientcache.SharedIndexInformer
+	attachments clientcache.SharedIndexInformer
+}
+
+func newPods(client kubernetes.Interface) *pods {
+	bound := func(o *metav1.ListOptions) { o.FieldSelector = "spec.nodeName!=" }
+	informer := newInformer(client.CoreV1().RESTClient(), "pods", &corev1.Pod{}, bound, clientcache.Indexers{
+		byNode: func(obj any) ([]string, error) { return podNode(obj), nil },
+	})
+	// Of all pods of a cluster, no more is kept than a drain looks at.
+	_ = informer.SetTransform(func(obj any) (any, error) {
+		if p, ok := obj.(*corev1.Pod); ok {
+			return stripped(p), nil
+		}
+		return obj, nil
+	})
+	return &pods{client: client, informer: informer}
+}
+
+// newInformer returns a cache of all objects of a kind that the options pick.
+func newInformer(client clientcache.Getter, resource string, kind apistore.Raw, pick func(*metav1.ListOptions), by clientcache.Indexers) clientcache.SharedIndexInformer {
+	if pick == nil {
+		pick = func(*metav1.ListOptions) {}
+	}
+	lw := clientcache.NewFilteredListWatchFromClient(client, resource, metav1.NamespaceAll, pick)
+	return clientcache.NewSharedIndexInformer(lw, kind, 0, by)
+}
+
+func podNode(obj any) []string {
+	if p, ok := obj.(*corev1.Pod); ok && p.Spec.NodeName != "" {
+		return []string{p.Spec.NodeName}
+	}
+	return nil
+}
+
+// stripped keeps of a pod what drain.Pod has.
+func stripped(p *corev1.Pod) *corev1.Pod {
+	s := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: p.Namespace, Name: p.Name, UID: p.UID, ResourceVersion: p.ResourceVersion,
+			CreationTimestamp: p.CreationTimestamp, DeletionTimestamp: p.DeletionTimestamp,
+			Labels: p.Labels, Annotations: p.Annotations, OwnerReferences: p.OwnerReferences,
+		},
+		Spec: corev1.PodSpec{
+			NodeName: p.Spec.NodeName, Priority: p.Spec.Priority,
+			TerminationGracePeriodSeconds: p.Spec.TerminationGracePeriodSeconds,
+		},
+		Status: corev1.PodStatus{Phase: p.Status.Phase},
+	}
+	for i := range p.Spec.Volumes {
+		if claim := p.Spec.Volumes[i].PersistentVolumeClaim; claim != nil {
+			s.Spec.Volumes = append(s.Spec.Volumes, corev1.Volume{
+				Name:         p.Spec.Volumes[i].Name,
+				VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: claim},
+			})
+		}
+	}
+	return s
+}
+
+// On implements manager.Pods.
+func (p *pods) On(ctx context.Context, node string) ([]*drain.Pod, bool, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, false, err
+	}
+	complete := p.informer.HasSynced()
+	found, err := p.informer.GetIndexer().ByIndex(byNode, node)
+	if err != nil {
+		return nil, false, err
+	}
+	out := make([]*drain.Pod, 0, len(found))
+	for _, obj := range found {
+		if pod, ok := obj.(*corev1.Pod); ok {
+			out = append(out, convert.Pod(pod))
+		}
+	}
+	return out, complete, nil
+}
+
+// Watch implements manager.Pods. The nodes of attachments that change are
+// yielded as well: a drain waits for these too.
+func (p *pods) Watch(ctx context.Context) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		news := newNews()
+		for _, informer := range []clientcache.SharedIndexInformer{p.informer, p.attachments} {
+			handler, err := informer.AddEventHandler(news)
+			if err != nil {
+				yield("", err)
+				return
+			}
+			defer func() { _ = informer.RemoveEventHandler(handler) }()
+		}
+		for {
+			for _, node := range news.take() {
+				if ctx.Err() != nil || !yield(node, nil) {
+					return
+				}
+			}
+			select {
+			case <-news.wake:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+// nodesOf are the nodes that an object of the workload belongs to.
+func nodesOf(obj any) []string {
+	if gone, ok := obj.(clientcache.DeletedFinalStateUnknown); ok {
+		obj = gone.Obj
+	}
+	if a, ok := obj.(*storagev1.VolumeAttachment); ok {
+		return []string{a.Spec.NodeName}
+	}
+	return podNode(obj)
+}
+
+// same tells whether a drain would see no difference.
+func same(old, new any) bool {
+	switch a := old.(type) {
+	case *corev1.Pod:
+		b, ok := new.(*corev1.Pod)
+		return ok && a.Spec.NodeName == b.Spec.NodeName && reflect.DeepEqual(convert.Pod(a), convert.Pod(b))
+	case *storagev1.VolumeAttachment:
+		b, ok := new.(*storagev1.VolumeAttachment)
+		return ok && *convert.Attachment(a) == *convert.Attachment(b)
+	}
+	return false
+}

@@ -1,0 +1,331 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/millwright-go/millwright/adapters/kubernetes/api/v1alpha1"
+	"github.com/millwright-go/millwright/adapters/kubernetes/config"
+	"github.com/millwright-go/millwright/adapters/kubernetes/controllers"
+	"github.com/millwright-go/millwright/adapters/kubernetes/simulated"
+)
+
+const namespace = "bench"
+
+// bench is one server and what is measured on it.
+type bench struct {
+	log     *slog.Logger
+	verbose bool
+	config  *rest.Config
+	client  client.WithWatch
+	core    kubernetes.Interface
+	writes  writes
+}
+
+func (b *bench) prepare(ctx context.Context, c *rest.Config) (err error) {
+	b.config = c
+	if err := config.Install(ctx, c); err != nil {
+		return err
+	}
+	types := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(types); err != nil {
+		return err
+	}
+	if err := corev1.AddToScheme(types); err != nil {
+		return err
+	}
+	if b.client, err = client.NewWithWatch(c, client.Options{Scheme: types}); err != nil {
+		return err
+	}
+	if b.core, err = kubernetes.NewForConfig(c); err != nil {
+		return err
+	}
+	if err := b.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
+		return err
+	}
+	for _, name := range []string{"small", "large"} {
+		if err := b.class(ctx, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *bench) class(ctx context.Context, name string) error {
+	spec, err := json.Marshal(simulated.Spec{Cluster: namespace, Size: name})
+	if err != nil {
+		return err
+	}
+	meta := metav1.ObjectMeta{Namespace: namespace, Name: name}
+	if err := b.client.Create(ctx, &corev1.Secret{ObjectMeta: meta, Data: map[string][]byte{"userData": []byte("join")}}); err != nil {
+		return err
+	}
+	return b.client.Create(ctx, &v1alpha1.MachineClass{
+		ObjectMeta: meta, Provider: simulated.Name, ProviderSpec: runtime.RawExtension{Raw: spec},
+		SecretRef: &corev1.SecretReference{Namespace: namespace, Name: name},
+	})
+}
+
+// manage runs provider and controllers until stop is called.
+func (b *bench) manage() (stop func() error, err error) {
+	folder, err := os.MkdirTemp("", "bench")
+	if err != nil {
+		return nil, err
+	}
+	provider, err := simulated.New(simulated.Options{
+		Dir: folder, Nodes: b.core, Create: 50 * time.Millisecond, Boot: 500 * time.Millisecond, Delete: 50 * time.Millisecond,
+	})
+	if err != nil {
+		return nil, err
+	}
+	mgr, err := ctrl.NewManager(b.writes.counted(b.config), ctrl.Options{
+		Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = controllers.SetupWithManager(mgr, controllers.Options{
+		Driver: provider, Namespace: namespace, Log: b.log, Metrics: prometheus.NewRegistry(), Workers: 200,
+	})
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 2)
+	go func() { ended <- mgr.Start(ctx) }()
+	go func() {
+		_ = provider.Run(ctx)
+		ended <- nil
+	}()
+	return func() error {
+		cancel()
+		first, second := <-ended, <-ended
+		if first == nil {
+			first = second
+		}
+		if err := os.RemoveAll(folder); first == nil {
+			first = err
+		}
+		return first
+	}, nil
+}
+
+func (b *bench) deployment(replicas int) *v1alpha1.MachineDeployment {
+	surge, none := intstr.FromString("20%"), intstr.FromInt32(0)
+	labels := map[string]string{"pool": "web"}
+	return &v1alpha1.MachineDeployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"},
+		Spec: v1alpha1.MachineDeploymentSpec{
+			Replicas: int32(replicas), Selector: &metav1.LabelSelector{MatchLabels: labels}, //nolint:gosec // a flag's
+			Strategy: v1alpha1.MachineDeploymentStrategy{
+				Type: "RollingUpdate",
+				RollingUpdate: &v1alpha1.RollingUpdateMachineDeployment{
+					UpdateConfiguration: v1alpha1.UpdateConfiguration{MaxSurge: &surge, MaxUnavailable: &none},
+				},
+			},
+			Template: v1alpha1.MachineTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: maps.Clone(labels)},
+				Spec:       v1alpha1.MachineSpec{Class: v1alpha1.ClassSpec{Kind: "MachineClass", Name: "small"}},
+			},
+		},
+	}
+}
+
+// life measures the creation, a rollout and the deletion of a fleet.
+func (b *bench) life(ctx context.Context, n int) error {
+	stop, err := b.manage()
+	if err != nil {
+		return err
+	}
+	d := b.deployment(n)
+	err = b.measure(ctx, fmt.Sprintf("%d machines created", n), 2.5, n, 5,
+		func() error { return b.client.Create(ctx, d) }, b.available(n))
+	if err == nil {
+		patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"template":{"spec":{"class":{"name":"large"}}}}}`))
+		err = b.measure(ctx, fmt.Sprintf("%d rolled, surge 20%%", n), 8, n, 14,
+			func() error { return b.client.Patch(ctx, d, patch) }, b.available(n))
+	}
+	if err == nil {
+		err = b.measure(ctx, fmt.Sprintf("%d deleted", n), 3, n, 9, func() error { return b.client.Delete(ctx, d) }, nil)
+	}
+	if stopped := stop(); err == nil {
+		err = stopped
+	}
+	return err
+}
+
+func (b *bench) creation(ctx context.Context, n int, limit float64) error {
+	stop, err := b.manage()
+	if err != nil {
+		return err
+	}
+	d := b.deployment(n)
+	err = b.measure(ctx, fmt.Sprintf("%d machines created", n), limit, n, 5, func() error { return b.client.Create(ctx, d) }, b.available(n))
+	if err == nil {
+		err = b.gone(ctx, d)
+	}
+	if stopped := stop(); err == nil {
+		err = stopped
+	}
+	return err
+}
+
+// rest measures what a settled fleet costs.
+func (b *bench) rest(ctx context.Context, n int, quiet time.Duration) error {
+	stop, err := b.manage()
+	if err != nil {
+		return err
+	}
+	err = b.measure(ctx, fmt.Sprintf("%d machines created", n), 0, n, 5,
+		func() error { return b.client.Create(ctx, b.deployment(n)) }, b.available(n))
+	if err == nil {
+		pause(ctx, 15*time.Second) // what was under way comes to its end
+		b.writes.take()
+		before := processorTime()
+		pause(ctx, quiet)
+		used := (processorTime() - before).Seconds() / quiet.Seconds()
+		fmt.Printf("%-28s %7.2f%% of a core (limit 2%%); calls: %v\n", fmt.Sprintf("%d settled", n), 100*used, b.writes.take())
+	}
+	if stopped := stop(); err == nil {
+		err = stopped
+	}
+	return err
+}
+
+// available tells whether all machines of the deployment are there, and no other.
+func (b *bench) available(n int) func(*v1alpha1.MachineDeployment) bool {
+	return func(d *v1alpha1.MachineDeployment) bool {
+		s := d.Status
+		return d.DeletionTimestamp == nil && s.ObservedGeneration >= d.Generation && s.Replicas == int32(n) && //nolint:gosec // a flag's
+			s.UpdatedReplicas == s.Replicas && s.AvailableReplicas == s.Replicas
+	}
+}
+
+// measure makes a change and waits until the deployment is as wanted; nil: until
+// it is gone, and all machines and nodes too. Writes are counted until no machine
+// is being deleted any more.
+func (b *bench) measure(ctx context.Context, what string, limit float64, n, perMachine int, change func() error, wanted func(*v1alpha1.MachineDeployment) bool) error {
+	b.writes.take()
+	started := time.Now()
+	if err := change(); err != nil {
+		return err
+	}
+	if err := b.wait(ctx, wanted); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	took := time.Since(started).Seconds()
+	if err := b.quiet(ctx); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	counts := b.writes.take()
+	each := func(kinds ...string) (sum float64) {
+		for _, kind := range kinds {
+			sum += float64(counts[kind]) / float64(n)
+		}
+		return sum
+	}
+	fmt.Printf("%-28s %8.2f %8.1f   %.2f (%d), %.2f (0.2)\n", what, took, limit,
+		each("machines", "nodes"), perMachine, each("machinesets", "machinedeployments"))
+	if b.verbose {
+		for _, kind := range slices.Sorted(maps.Keys(counts)) {
+			fmt.Printf("    %-24s %d\n", kind, counts[kind])
+		}
+	}
+	return nil
+}
+
+func (b *bench) wait(ctx context.Context, wanted func(*v1alpha1.MachineDeployment) bool) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
+	defer cancel()
+	for ctx.Err() == nil {
+		d := &v1alpha1.MachineDeployment{}
+		err := b.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "web"}, d)
+		switch {
+		case err == nil && wanted != nil && wanted(d):
+			return nil
+		case client.IgnoreNotFound(err) != nil:
+			return err
+		case err != nil && wanted == nil:
+			return b.empty(ctx)
+		}
+		pause(ctx, 20*time.Millisecond)
+	}
+	return ctx.Err()
+}
+
+// quiet waits until no machine is being deleted.
+func (b *bench) quiet(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
+	defer cancel()
+	for ctx.Err() == nil {
+		list := &v1alpha1.MachineList{}
+		if err := b.client.List(ctx, list, client.InNamespace(namespace)); err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(list.Items, func(m v1alpha1.Machine) bool { return m.DeletionTimestamp != nil }) {
+			return nil
+		}
+		pause(ctx, 50*time.Millisecond)
+	}
+	return ctx.Err()
+}
+
+// empty waits until there is no machine and no node.
+func (b *bench) empty(ctx context.Context) error {
+	for ctx.Err() == nil {
+		list := &v1alpha1.MachineList{}
+		if err := b.client.List(ctx, list, client.InNamespace(namespace), client.Limit(1)); err != nil {
+			return err
+		}
+		nodes, err := b.core.CoreV1().Nodes().List(ctx, metav1.ListOptions{Limit: 1})
+		if err != nil {
+			return err
+		}
+		if len(list.Items)+len(nodes.Items) == 0 {
+			return nil
+		}
+		pause(ctx, 20*time.Millisecond)
+	}
+	return ctx.Err()
+}
+
+func (b *bench) gone(ctx context.Context, d *v1alpha1.MachineDeployment) error {
+	if err := b.client.Delete(ctx, d); err != nil {
+		return err
+	}
+	return b.wait(ctx, nil)
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// processorTime is what this process has used.
+func processorTime() time.Duration {
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}

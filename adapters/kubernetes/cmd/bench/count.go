@@ -1,0 +1,73 @@
+package main
+
+import (
+	"net/http"
+	"strings"
+	"sync"
+
+	"k8s.io/client-go/rest"
+)
+
+// writes counts requests that change something, by what they change.
+type writes struct {
+	mu    sync.Mutex
+	count map[string]int
+}
+
+// counted is a copy of a config whose writes are counted.
+func (w *writes) counted(c *rest.Config) *rest.Config {
+	c = rest.CopyConfig(c)
+	c.Wrap(func(next http.RoundTripper) http.RoundTripper { return counter{next, w} })
+	return c
+}
+
+// take returns what was counted since the last time.
+func (w *writes) take() map[string]int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	taken := w.count
+	w.count = nil
+	return taken
+}
+
+type counter struct {
+	next   http.RoundTripper
+	writes *writes
+}
+
+// RoundTrip implements http.RoundTripper.
+func (c counter) RoundTrip(r *http.Request) (*http.Response, error) {
+	name := kindOf(r.URL.Path)
+	if r.Method == http.MethodGet {
+		name = "reads of " + name
+		if r.URL.Query().Get("watch") != "" {
+			name = ""
+		}
+	}
+	if name != "" {
+		c.writes.mu.Lock()
+		if c.writes.count == nil {
+			c.writes.count = map[string]int{}
+		}
+		c.writes.count[name]++
+		c.writes.mu.Unlock()
+	}
+	return c.next.RoundTrip(r)
+}
+
+// kindOf is the resource in a path of the API: /apis/G/V/namespaces/N/KIND/NAME
+// or /api/V/KIND/NAME.
+func kindOf(path string) string {
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	skip := 2
+	if parts[0] == "apis" {
+		skip = 3
+	}
+	if len(parts) > skip+2 && parts[skip] == "namespaces" {
+		skip += 2
+	}
+	if len(parts) <= skip {
+		return ""
+	}
+	return parts[skip]
+}

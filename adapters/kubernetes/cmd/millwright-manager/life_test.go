@@ -1,0 +1,161 @@
+package main
+
+import (
+	"encoding/base64"
+	"io"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/adapters/kubernetes/app"
+	"github.com/millwright-go/millwright/adapters/kubernetes/internal/trial"
+)
+
+// patience is how long anything may take on a machine that is busy.
+const patience = time.Minute
+
+// TestTakeover: of two processes one acts. When it is killed, the other one does
+// once its lease is over; when it is stopped, at once.
+func TestTakeover(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.create(trial.Class(w.namespace, "small", "s", "x")...)
+	w.create(trial.Deployment(w.namespace, "web", "small", 1))
+	brief := []string{"--leader-elect-lease-duration=4s", "--leader-elect-renew-deadline=3s", "--leader-elect-retry-period=300ms"}
+	first := w.manage(brief...)
+	w.eventually("a leader", func() bool { return w.leader() != "" })
+	killed := w.leader()
+	second := w.manage(brief...)
+	w.eventually("a machine", w.settled("web", 1))
+	require.Equal(t, killed, w.leader())
+	require.NoError(t, first.Process.Kill())
+	first.end(t)
+	w.patch("web", `{"spec":{"replicas":2}}`)
+	w.eventually("the other to lead", func() bool { return w.leader() != killed })
+	w.eventually("two machines", w.settled("web", 2))
+
+	// Its lease would be its own for an hour.
+	require.Equal(t, app.StatusDone, second.stop(t))
+	require.Empty(t, w.leader(), "the lease is given up")
+	long := []string{"--leader-elect-lease-duration=1h", "--leader-elect-renew-deadline=50m", "--leader-elect-retry-period=300ms"}
+	third := w.manage(long...)
+	w.eventually("the third to lead", func() bool { return w.leader() != "" })
+	stopped := w.leader()
+	w.manage(long...)
+	w.patch("web", `{"spec":{"replicas":3}}`)
+	w.eventually("three machines", w.settled("web", 3))
+	require.Equal(t, stopped, w.leader())
+	require.Equal(t, app.StatusDone, third.stop(t))
+	w.eventually("the fourth to lead", func() bool { return w.leader() != "" && w.leader() != stopped })
+	w.patch("web", `{"spec":{"replicas":1}}`)
+	w.eventually("one machine", w.settled("web", 1))
+}
+
+// TestLostLease: who loses the lease ends, and says so.
+func TestLostLease(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p := w.manage("--leader-elect-lease-duration=3s", "--leader-elect-renew-deadline=2s", "--leader-elect-retry-period=200ms")
+	w.eventually("a leader", func() bool { return w.leader() != "" })
+	require.NoError(t, p.Process.Signal(syscall.SIGSTOP))
+	other := w.manage("--leader-elect-lease-duration=3s", "--leader-elect-renew-deadline=2s", "--leader-elect-retry-period=200ms")
+	before := w.leader()
+	w.eventually("the other to lead", func() bool { return w.leader() != before })
+	require.NoError(t, p.Process.Signal(syscall.SIGCONT))
+	require.Equal(t, app.StatusFailed, p.end(t))
+	require.Contains(t, p.errs.String(), ": leader election lost\n")
+	require.Equal(t, app.StatusDone, other.stop(t))
+}
+
+// TestShutdownInRollout: a process that is stopped in a rollout ends what is
+// under way and no more, and the next one goes on. No log at any level holds
+// user data or a token.
+func TestShutdownInRollout(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const secret = "a-secret-of-user-data"
+	w.create(trial.Class(w.namespace, "small", "s", secret+" <<BOOTSTRAP_TOKEN>> <<MACHINE_NAME>>")...)
+	w.create(trial.Class(w.namespace, "large", "l", secret+" <<BOOTSTRAP_TOKEN>> <<MACHINE_NAME>>")...)
+	w.create(trial.Deployment(w.namespace, "web", "small", 5))
+	var all []*process
+	run := func() *process {
+		p := w.manage("--log-level=debug", "--simulated-create=300ms")
+		all = append(all, p)
+		return p
+	}
+	first := run()
+	w.eventually("five machines", w.settled("web", 5))
+	old := w.vms()
+	require.Len(t, old, 5)
+	w.patch("web", `{"spec":{"template":{"spec":{"class":{"name":"large"}}}}}`)
+	w.eventually("the rollout to begin", func() bool {
+		return slices.ContainsFunc(w.vms(), func(n string) bool { return !slices.Contains(old, n) })
+	})
+	began := time.Now()
+	require.Equal(t, app.StatusDone, first.stop(t))
+	require.Less(t, time.Since(began), 20*time.Second)
+	require.Empty(t, w.leader())
+	require.False(t, w.settled("web", 5)(), "the rollout has ended before")
+	second := run()
+	w.eventually("the rollout to end", w.settled("web", 5))
+	w.eventually("the old VMs to go", func() bool {
+		vms := w.vms()
+		return len(vms) == 5 && !slices.ContainsFunc(vms, func(n string) bool { return slices.Contains(old, n) })
+	})
+	require.Equal(t, app.StatusDone, second.stop(t))
+
+	token := regexp.MustCompile(`\b[a-z0-9]{6}\.[a-z0-9]{16}\b`)
+	for _, p := range all {
+		log := p.out.String() + p.errs.String()
+		require.Contains(t, log, `"level":"DEBUG"`)
+		require.Contains(t, log, w.vms()[0][:4], "it is about machines")
+		for _, part := range []string{secret, base64.StdEncoding.EncodeToString([]byte(secret))[:24]} {
+			require.NotContains(t, log, part)
+		}
+		require.NotRegexp(t, token, log)
+	}
+}
+
+// TestPages: health, readiness and metrics answer; profiles only if asked for.
+func TestPages(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.create(trial.Class(w.namespace, "small", "s", "x")...)
+	w.create(trial.Deployment(w.namespace, "web", "small", 1))
+	health, metrics, pprof := address(t), address(t), address(t)
+	get := func(at, path string) (int, string) {
+		resp, err := http.Get("http://" + at + path)
+		if err != nil {
+			return 0, ""
+		}
+		body, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+		return resp.StatusCode, string(body)
+	}
+	status := func(at, path string) int { code, _ := get(at, path); return code }
+	p := w.manage("--health-bind-address="+health, "--metrics-bind-address="+metrics)
+	w.eventually("health", func() bool { return status(health, "/healthz") == http.StatusOK })
+	w.eventually("readiness", func() bool { return status(health, "/readyz") == http.StatusOK })
+	w.eventually("a machine", w.settled("web", 1))
+	_, body := get(metrics, "/metrics")
+	require.Contains(t, body, `millwright_machines{namespace="`+w.namespace+`",phase="Running"} 1`)
+	require.Contains(t, body, "millwright_effect_seconds_count")
+	require.Contains(t, body, `leader_election_master_status{name="millwright-manager"} 1`)
+	for _, at := range []string{health, metrics} {
+		require.Equal(t, http.StatusNotFound, status(at, "/debug/pprof/"))
+	}
+	require.Equal(t, app.StatusDone, p.stop(t))
+	q := w.manage("--pprof-bind-address=" + pprof)
+	w.eventually("profiles", func() bool { return status(pprof, "/debug/pprof/") == http.StatusOK })
+	require.Zero(t, status(health, "/healthz"))
+	w.eventually("a leader", func() bool { return w.leader() != "" })
+	require.Equal(t, app.StatusDone, q.stop(t))
+	require.Empty(t, strings.TrimSpace(q.errs.String()))
+}

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/millwright-go/millwright/adapters/kubernetes/api/v1alpha1"
+	"github.com/millwright-go/millwright/adapters/kubernetes/app"
+	"github.com/millwright-go/millwright/adapters/kubernetes/internal/trial"
+)
+
+// witness stands before the server and remembers what is asked of it.
+type witness struct {
+	kubeconfig string
+	mu         sync.Mutex
+	seen       map[string][]string // paths by method
+}
+
+func newWitness(t *testing.T) *witness {
+	t.Helper()
+	w := &witness{seen: map[string][]string{}, kubeconfig: filepath.Join(t.TempDir(), "kubeconfig")}
+	to, err := url.Parse(server.Config.Host)
+	require.NoError(t, err)
+	proxy := httputil.NewSingleHostReverseProxy(to)
+	proxy.FlushInterval = -1
+	proxy.Transport, err = rest.TransportFor(server.Config)
+	require.NoError(t, err)
+	front := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, in *http.Request) {
+		w.mu.Lock()
+		w.seen[in.Method] = append(w.seen[in.Method], in.URL.Path)
+		w.mu.Unlock()
+		proxy.ServeHTTP(out, in)
+	}))
+	t.Cleanup(func() {
+		front.CloseClientConnections()
+		front.Close()
+	})
+	c := clientcmdapi.NewConfig()
+	c.Clusters["c"] = &clientcmdapi.Cluster{Server: front.URL}
+	c.Contexts["c"] = &clientcmdapi.Context{Cluster: "c"}
+	c.CurrentContext = "c"
+	require.NoError(t, clientcmd.WriteToFile(*c, w.kubeconfig))
+	return w
+}
+
+// writes are the paths that anything was written to.
+func (w *witness) writes() (paths []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for method, seen := range w.seen {
+		if method != http.MethodGet {
+			paths = append(paths, seen...)
+		}
+	}
+	return paths
+}
+
+// observed tells whether the log says what would be done about a deployment.
+func (p *process) observed(w *world, deployment string) bool {
+	for line := range strings.Lines(p.out.String()) {
+		if strings.Contains(line, "not done, only observing") && strings.Contains(line, `"object":"`+w.namespace+"/"+deployment+`"`) {
+			return true
+		}
+	}
+	return false
+}
+
+// TestObserve: with --observe a fleet that has a lot to do is looked at, what
+// would be done is told, and nothing is written to the server, the lease and
+// events included, and no VM is made or deleted.
+func TestObserve(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.create(trial.Class(w.namespace, "small", "s", "x")...)
+	w.create(trial.Class(w.namespace, "large", "l", "x")...)
+	w.create(trial.Deployment(w.namespace, "web", "small", 2))
+	acting := w.manage()
+	w.eventually("two machines", w.settled("web", 2))
+	require.Equal(t, app.StatusDone, acting.stop(t))
+	w.patch("web", `{"spec":{"replicas":4,"template":{"spec":{"class":{"name":"large"}}}}}`)
+	w.create(trial.Deployment(w.namespace, "new", "small", 3), &v1alpha1.Machine{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "odd"}, // of a class that is not there
+		Spec:       v1alpha1.MachineSpec{Class: v1alpha1.ClassSpec{Kind: "MachineClass", Name: "none"}},
+	})
+	before, vms := w.objects(), w.vms()
+
+	seen := newWitness(t)
+	metrics := address(t)
+	p := w.manage("--observe", "--kubeconfig="+seen.kubeconfig, "--metrics-bind-address="+metrics)
+	w.eventually("both deployments to be decided about", func() bool {
+		return p.observed(w, "web") && p.observed(w, "new") && strings.Contains(p.out.String(), w.namespace+"/odd")
+	})
+	resp, err := http.Get("http://" + metrics + "/metrics")
+	require.NoError(t, err)
+	body, err := io.ReadAll(resp.Body)
+	require.NoError(t, errors.Join(err, resp.Body.Close()))
+	require.Regexp(t, `millwright_observed_total\{kind="deployment",reason="[A-Za-z]+"\} [1-9]`, string(body))
+	require.Equal(t, app.StatusDone, p.stop(t))
+	require.Empty(t, seen.writes())
+	require.Equal(t, before, w.objects())
+	require.Equal(t, vms, w.vms())
+
+	// The witness sees what is written without it.
+	q := w.manage("--kubeconfig=" + seen.kubeconfig)
+	w.eventually("the rollout to end", w.settled("web", 4))
+	require.NotEmpty(t, seen.writes())
+	require.Equal(t, app.StatusDone, q.stop(t))
+}

@@ -1,0 +1,115 @@
+// Try shows the manager at work without a cluster and without a provider: it
+// starts an API server on loopback, with its state in a temporary folder,
+// installs the definitions, and runs the manager with the simulated provider and
+// a sample deployment until it is interrupted; then all of it ends, and the
+// folder is removed. It needs the repository.
+//
+//	make try-kubernetes
+//
+// Flags are those of the command millwright-manager, such as --log-level=warn.
+// The first time on a machine the server is built, which takes 5 to 8 minutes.
+// The exit status is that of the manager, or 1.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"text/template"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	poolsv1alpha1 "github.com/millwright-go/millwright/adapters/kubernetes/api/pools/v1alpha1"
+	"github.com/millwright-go/millwright/adapters/kubernetes/api/v1alpha1"
+	"github.com/millwright-go/millwright/adapters/kubernetes/app"
+	"github.com/millwright-go/millwright/adapters/kubernetes/config"
+	"github.com/millwright-go/millwright/adapters/kubernetes/internal/lab"
+	"github.com/millwright-go/millwright/adapters/kubernetes/internal/trial"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := try(ctx, os.Args[1:])
+	stop()
+	app.Exit(err)
+}
+
+// controllers are those of the server: what moves pods off a node that goes,
+// and what notices nodes that are silent.
+const controllers = "--controllers=gc,disruption,fakekubelet,scheduler,nodelifecycle,replicaset,deployment,namespace"
+
+// namespace is where the sample is.
+const namespace = "default"
+
+func try(ctx context.Context, args []string) (err error) {
+	l, err := lab.Start(controllers, "--pod-startup=500ms")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, l.Stop()) }()
+	if err := config.Install(ctx, l.Config); err != nil {
+		return err
+	}
+	if err := sample(ctx, l.Config); err != nil {
+		return err
+	}
+	vms := filepath.Join(l.Dir, "vms")
+	if err := guide.Execute(os.Stdout, map[string]string{
+		"Kubeconfig": l.Kubeconfig("admin"), "Kubectl": l.KubectlPath(), "VMs": filepath.Join(vms, namespace),
+	}); err != nil {
+		return err
+	}
+	p := trial.Program()
+	p.Args = append([]string{"--kubeconfig=" + l.Kubeconfig("admin"), "--namespace=" + namespace, "--simulated-dir=" + vms, "--log-format=text"}, args...)
+	return p.Run(ctx)
+}
+
+// sample stores two classes, a deployment and a pool.
+func sample(ctx context.Context, c *rest.Config) error {
+	to, err := client.New(c, client.Options{})
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(v1alpha1.AddToScheme(to.Scheme()), poolsv1alpha1.AddToScheme(to.Scheme())); err != nil {
+		return err
+	}
+	objects := append(trial.Class(namespace, "small", "s", "join as <<MACHINE_NAME>>"), trial.Class(namespace, "large", "l", "join as <<MACHINE_NAME>>")...)
+	for _, o := range append(objects, trial.Deployment(namespace, "web", "small", 3), trial.Pool(namespace, "batch", "small", 2)) {
+		if err := to.Create(ctx, o); err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("store the sample: %w", err)
+		}
+	}
+	return nil
+}
+
+var guide = template.Must(template.New("guide").Parse(`
+An API server and the manager run, with a deployment of 3 machines and a
+pool of 2. In another terminal:
+
+  export KUBECONFIG={{.Kubeconfig}}
+  alias kubectl={{.Kubectl}}
+  kubectl get machinedeployments,machinesets,machines,nodes
+  kubectl get mwp
+  kubectl scale mwp batch --replicas=4
+  kubectl get machines --watch
+  kubectl scale machinedeployment web --replicas=5
+  kubectl patch machinedeployment web --type=merge -p '{"spec":{"template":{"spec":{"class":{"name":"large"}}}}}'
+  kubectl get events --sort-by=.lastTimestamp
+
+The VMs are files; to lose one, remove its file:
+
+  ls {{.VMs}}
+
+The manager's metrics, unless a flag has moved them:
+
+  curl http://127.0.0.1:8080/metrics
+
+Ctrl-C ends all of it. The log of the manager:
+
+`))

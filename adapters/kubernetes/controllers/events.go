@@ -1,0 +1,163 @@
+package controllers
+
+import (
+	"errors"
+	"log/slog"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clientevents "k8s.io/client-go/tools/events"
+
+	poolsv1alpha1 "github.com/millwright-go/millwright/adapters/kubernetes/api/pools/v1alpha1"
+	"github.com/millwright-go/millwright/adapters/kubernetes/api/v1alpha1"
+	"github.com/millwright-go/millwright/adapters/kubernetes/apistore"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/object"
+)
+
+// longestNote bounds the text of an event: an API server takes no longer one.
+const longestNote = 1024
+
+// events tells the API server what the reconcilers tell.
+type events struct {
+	recorder clientevents.EventRecorder
+	stores   *stores
+	silent   bool // where nothing may be written
+}
+
+func (e *events) hooks() manager.Hooks { return manager.Hooks{Event: e.tell} }
+
+func (e *events) tell(kind manager.Kind, key object.Key, typ manager.EventType, reason, why string) {
+	ref := e.about(kind, key)
+	if ref == nil {
+		return
+	}
+	if len(why) > longestNote {
+		why = strings.ToValidUTF8(why[:longestNote], "")
+	}
+	e.recorder.Eventf(ref, nil, string(typ), reason, action(kind), "%s", why)
+}
+
+// unreadable is the reason of an event about a field that can't be read.
+const unreadable = "Unreadable"
+
+// kinds are what errors about fields call them, which are the codecs' names or
+// the server's.
+var kinds = map[string]manager.Kind{
+	"machine": manager.KindMachine, "machines": manager.KindMachine,
+	"set": manager.KindSet, "machinesets": manager.KindSet,
+	"deployment": manager.KindDeployment, "machinedeployments": manager.KindDeployment,
+	"class": manager.KindClass, "machineclasses": manager.KindClass,
+	"secret": manager.KindSecret, "secrets": manager.KindSecret,
+	"pool": manager.KindPool, "machinepools": manager.KindPool,
+}
+
+// report logs what goes wrong behind the caches, and tells of fields that can't
+// be read. Each field of an object is a subject of its own, or else one event
+// would count as another's repetition.
+func (e *events) report(log *slog.Logger) func(error) {
+	return func(err error) {
+		log.Warn("reading objects", slog.String("error", err.Error()))
+		var bad *object.FieldError
+		if !errors.As(err, &bad) {
+			return
+		}
+		if ref := e.about(kinds[bad.Kind], bad.Key); ref != nil {
+			ref.FieldPath = bad.Field
+			e.recorder.Eventf(ref, nil, string(manager.Warning), unreadable, "Read", "%s %s", bad.Field, bad.Problem)
+		}
+	}
+}
+
+// action says what was being done, as events want it told.
+func action(kind manager.Kind) string {
+	if kind.Fleet() {
+		return "Safety"
+	}
+	return "Reconcile"
+}
+
+// about refers to an object; nil: it is none, or not on the server that holds
+// the fleet, or nothing may be told.
+func (e *events) about(kind manager.Kind, key object.Key) *corev1.ObjectReference {
+	if e.silent {
+		return nil
+	}
+	ref := &corev1.ObjectReference{APIVersion: v1alpha1.GroupVersion.String(), Namespace: key.Namespace, Name: key.Name}
+	switch kind {
+	case manager.KindMachine:
+		ref.Kind, ref.UID = "Machine", uid(e.stores.machines, key)
+	case manager.KindSet:
+		ref.Kind, ref.UID = "MachineSet", uid(e.stores.sets, key)
+	case manager.KindDeployment:
+		ref.Kind, ref.UID = "MachineDeployment", uid(e.stores.deployments, key)
+	case manager.KindClass:
+		ref.Kind, ref.UID = "MachineClass", uid(e.stores.classes, key)
+	case manager.KindSecret:
+		ref.APIVersion, ref.Kind, ref.UID = "v1", "Secret", uid(e.stores.secrets, key)
+	case manager.KindPool:
+		ref.APIVersion, ref.Kind, ref.UID = poolsv1alpha1.GroupVersion.String(), "MachinePool", uid(e.stores.pools, key)
+	default:
+		return nil
+	}
+	return ref
+}
+
+func uid[T object.Object[T], R apistore.Raw](c *apistore.Collection[T, R], key object.Key) types.UID {
+	raw, ok := c.Raw(key)
+	if !ok {
+		return ""
+	}
+	return raw.GetUID()
+}
+
+// chain calls the hooks of all, in order.
+func chain(all ...manager.Hooks) manager.Hooks {
+	return manager.Hooks{
+		Event: func(kind manager.Kind, key object.Key, typ manager.EventType, reason, why string) {
+			for i := range all {
+				if all[i].Event != nil {
+					all[i].Event(kind, key, typ, reason, why)
+				}
+			}
+		},
+		Transition: func(key object.Key, move machine.Move, why machine.Why) {
+			for i := range all {
+				if all[i].Transition != nil {
+					all[i].Transition(key, move, why)
+				}
+			}
+		},
+		Effect: func(kind manager.Kind, key object.Key, name string, took time.Duration, err error) {
+			for i := range all {
+				if all[i].Effect != nil {
+					all[i].Effect(kind, key, name, took, err)
+				}
+			}
+		},
+		Pass: func(kind manager.Kind, key object.Key, steps int, result manager.Result, err error) {
+			for i := range all {
+				if all[i].Pass != nil {
+					all[i].Pass(kind, key, steps, result, err)
+				}
+			}
+		},
+		Observed: func(kind manager.Kind, key object.Key, what, reason, why string) {
+			for i := range all {
+				if all[i].Observed != nil {
+					all[i].Observed(kind, key, what, reason, why)
+				}
+			}
+		},
+		Queue: func(kind manager.Kind, due int) {
+			for i := range all {
+				if all[i].Queue != nil {
+					all[i].Queue(kind, due)
+				}
+			}
+		},
+	}
+}

@@ -1,0 +1,218 @@
+package controllers_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	poolsv1alpha1 "github.com/millwright-go/millwright/adapters/kubernetes/api/pools/v1alpha1"
+	"github.com/millwright-go/millwright/adapters/kubernetes/api/v1alpha1"
+	"github.com/millwright-go/millwright/adapters/kubernetes/config"
+	"github.com/millwright-go/millwright/adapters/kubernetes/controllers"
+	"github.com/millwright-go/millwright/adapters/kubernetes/internal/lab"
+	"github.com/millwright-go/millwright/adapters/kubernetes/simulated"
+)
+
+// server is the API server of all tests here.
+var server *lab.Lab
+
+func TestMain(m *testing.M) {
+	if of := os.Getenv(childEnv); of != "" {
+		if err := beManager(of); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	ctrl.SetLogger(logr.FromSlogHandler(slog.DiscardHandler))
+	os.Exit(lab.Main(m, func(l *lab.Lab) error {
+		server = l
+		if err := errors.Join(v1alpha1.AddToScheme(scheme.Scheme), poolsv1alpha1.AddToScheme(scheme.Scheme)); err != nil {
+			return err
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		return config.Install(ctx, l.Config)
+	}, "--controllers=gc,disruption,fakekubelet,scheduler,nodelifecycle,replicaset,deployment,namespace", "--pod-startup=500ms", "--node-monitor-grace-period=1h"))
+}
+
+// world is the namespace of one test, and its VMs.
+type world struct {
+	*testing.T
+	namespace string
+	client    client.WithWatch
+	core      kubernetes.Interface
+	target    kubernetes.Interface // where the nodes are
+	provider  *simulated.Provider
+	log       *slog.Logger
+	folder    string
+	calls     calls
+}
+
+// discard is the log of tests in which much goes wrong.
+var discard = slog.New(slog.DiscardHandler)
+
+var worlds atomic.Int64
+
+// quick are the latencies of the simulated provider.
+var quick = simulated.Options{Create: 20 * time.Millisecond, Boot: 100 * time.Millisecond, Delete: 20 * time.Millisecond}
+
+func newWorld(t *testing.T, o simulated.Options) *world {
+	t.Helper()
+	core, err := kubernetes.NewForConfig(server.Config)
+	require.NoError(t, err)
+	return newWorldOn(t, o, core)
+}
+
+// newWorldOn is newWorld with the nodes on another server.
+func newWorldOn(t *testing.T, o simulated.Options, nodes kubernetes.Interface) *world {
+	t.Helper()
+	w := &world{T: t, target: nodes, namespace: fmt.Sprintf("%s-%d", strings.NewReplacer("/", "-", "_", "-").Replace(strings.ToLower(strings.TrimPrefix(t.Name(), "Test"))), worlds.Add(1)), folder: t.TempDir()}
+	var err error
+	w.core, err = kubernetes.NewForConfig(server.Config)
+	require.NoError(t, err)
+	_, err = w.core.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	w.client, err = client.NewWithWatch(server.Config, client.Options{})
+	require.NoError(t, err)
+	w.log = slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
+	o.Dir, o.Nodes = w.folder, nodes
+	w.provider, err = simulated.New(o)
+	require.NoError(t, err)
+	w.background(func(ctx context.Context) { _ = w.provider.Run(ctx) })
+	return w
+}
+
+// background runs something until the test ends.
+func (w *world) background(run func(context.Context)) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { run(ctx) })
+	stop = func() {
+		cancel()
+		running.Wait()
+	}
+	w.Cleanup(stop)
+	return stop
+}
+
+// manage runs the controllers in a manager of their own.
+func (w *world) manage(change ...func(*controllers.Options)) (stop func()) {
+	w.Helper()
+	return w.manageOver(w.wired(), change...)
+}
+
+// manageOver is manage with access of its own to the API server.
+func (w *world) manageOver(config *rest.Config, change ...func(*controllers.Options)) (stop func()) {
+	w.Helper()
+	o := controllers.Options{Driver: w.provider, Namespace: w.namespace, Log: w.log, Metrics: prometheus.NewRegistry()}
+	for _, c := range change {
+		c(&o)
+	}
+	mgr, err := ctrl.NewManager(config, ctrl.Options{
+		Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
+	})
+	require.NoError(w, err)
+	require.NoError(w, controllers.SetupWithManager(mgr, o))
+	return w.background(func(ctx context.Context) {
+		if err := mgr.Start(ctx); err != nil {
+			w.Errorf("the manager ended: %v", err)
+		}
+	})
+}
+
+// calls counts what the controllers ask the server for.
+type calls struct {
+	mu    sync.Mutex
+	paths map[string]int
+}
+
+func (c *calls) of(path string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.paths[path]
+}
+
+type counting struct {
+	next  http.RoundTripper
+	calls *calls
+}
+
+// RoundTrip implements http.RoundTripper.
+func (c counting) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := c.next.RoundTrip(r)
+	c.calls.mu.Lock()
+	defer c.calls.mu.Unlock()
+	if c.calls.paths == nil {
+		c.calls.paths = map[string]int{}
+	}
+	c.calls.paths[r.Method+" "+r.URL.Path]++
+	return answer, err
+}
+
+// wired is access to the server whose calls are counted.
+func (w *world) wired() *rest.Config {
+	c := rest.CopyConfig(server.Config)
+	c.Wrap(func(next http.RoundTripper) http.RoundTripper { return counting{next, &w.calls} })
+	return c
+}
+
+// patience is how long anything may take on a machine with other things to do.
+const patience = 2 * time.Minute
+
+func (w *world) eventually(what string, holds func() bool) {
+	w.Helper()
+	w.waitFor(patience, what, holds)
+}
+
+// long is eventually for what takes minutes.
+func (w *world) long(what string, holds func() bool) {
+	w.Helper()
+	w.waitFor(10*time.Minute, what, holds)
+}
+
+func (w *world) waitFor(limit time.Duration, what string, holds func() bool) {
+	w.Helper()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(limit); !holds(); <-tick.C {
+		if !time.Now().Before(end) {
+			require.Fail(w, "waited in vain for "+what, w.left())
+		}
+	}
+}
+
+// left says what there is in the world's namespace.
+func (w *world) left() string {
+	w.Helper()
+	var b strings.Builder
+	fmt.Fprintf(&b, "VMs: %v\n", w.vms())
+	for _, s := range w.sets() {
+		fmt.Fprintf(&b, "set %s %v deleted %v, %d of %d\n", s.Name, s.Finalizers, s.DeletionTimestamp, s.Status.AvailableReplicas, s.Spec.Replicas)
+	}
+	for _, m := range w.machines() {
+		fmt.Fprintf(&b, "machine %s %v deleted %v: %s, %s\n", m.Name, m.Finalizers, m.DeletionTimestamp,
+			m.Status.CurrentStatus.Phase, m.Status.LastOperation.Description)
+	}
+	return b.String()
+}

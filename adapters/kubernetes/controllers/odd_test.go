@@ -1,0 +1,271 @@
+package controllers_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/millwright-go/millwright/adapters/kubernetes/api/v1alpha1"
+)
+
+// written is an object as somebody writes it by hand, in the test's namespace.
+func (w *world) written(kind, name, body string) *unstructured.Unstructured {
+	w.Helper()
+	o := &unstructured.Unstructured{}
+	require.NoError(w, yaml.Unmarshal([]byte(body), &o.Object))
+	o.SetAPIVersion(v1alpha1.GroupVersion.String())
+	o.SetKind(kind)
+	o.SetNamespace(w.namespace)
+	o.SetName(name)
+	return o
+}
+
+const (
+	plainPool = `{replicas: 1, selector: {matchLabels: {pool: NAME}}, template: {metadata: {labels: {pool: NAME}}, spec: {class: {kind: MachineClass, name: small}}}}`
+)
+
+// with is a pool or a set of that name whose spec says something else in places.
+func (w *world) with(kind, name, change string) *unstructured.Unstructured {
+	w.Helper()
+	o := w.written(kind, name, "spec: "+strings.ReplaceAll(plainPool, "NAME", name))
+	patch := map[string]any{}
+	require.NoError(w, yaml.Unmarshal([]byte(change), &patch))
+	overlay(o.Object, patch)
+	return o
+}
+
+// overlay puts a patch on a document; null removes.
+func overlay(doc, patch map[string]any) {
+	for k, v := range patch {
+		inner, ok := v.(map[string]any)
+		have, both := doc[k].(map[string]any)
+		switch {
+		case v == nil:
+			delete(doc, k)
+		case ok && both:
+			overlay(have, inner)
+		default:
+			doc[k] = v
+		}
+	}
+}
+
+// specValid is the message of the condition that says what is wrong.
+func (w *world) specValid(o *unstructured.Unstructured) string {
+	w.Helper()
+	require.NoError(w, w.client.Get(w.Context(), client.ObjectKeyFromObject(o), o))
+	field := "conditions"
+	if o.GetKind() == "MachineSet" {
+		field = "machineSetCondition"
+	}
+	list, _, err := unstructured.NestedSlice(o.Object, "status", field)
+	require.NoError(w, err)
+	for _, c := range list {
+		if c := c.(map[string]any); c["type"] == "SpecValid" && c["status"] == "False" {
+			return c["message"].(string)
+		}
+	}
+	return ""
+}
+
+// TestOddSpecs: each object that can't be acted upon says in a condition and in
+// an event which field it is; none stops the others; and each is taken up when
+// its field is put right.
+func TestOddSpecs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, quick)
+	w.manage()
+	w.class("small", "s")
+	odd := map[*unstructured.Unstructured]string{}
+	for name, c := range map[string]struct{ change, field string }{
+		"strategy":    {`{spec: {strategy: {type: Odd}}}`, `spec.strategy.kind "Odd" is unknown`},
+		"orchestrate": {`{spec: {strategy: {type: InPlaceUpdate, inPlaceUpdate: {orchestrationType: Sometimes}}}}`, `spec.strategy.orchestration "Sometimes" is unknown`},
+		"surge":       {`{spec: {strategy: {rollingUpdate: {maxSurge: -3}}}}`, "spec.strategy.maxSurge must not be negative"},
+		"surge-word":  {`{spec: {strategy: {rollingUpdate: {maxSurge: many}}}}`, "spec.strategy.maxSurge"},
+		"unavailable": {`{spec: {strategy: {rollingUpdate: {maxUnavailable: "-5%"}}}}`, "spec.strategy.maxUnavailable"},
+		"ready":       {`{spec: {minReadySeconds: -1}}`, "spec.minReady must not be negative"},
+		"deadline":    {`{spec: {progressDeadlineSeconds: -1}}`, "spec.progressDeadline must not be negative"},
+		"history":     {`{spec: {revisionHistoryLimit: -1}}`, "spec.revisionHistoryLimit must not be negative"},
+		"all":         {`{spec: {selector: null}}`, "spec.selector must not be empty"},
+		"operator":    {`{spec: {selector: {matchExpressions: [{key: pool, operator: Near, values: [a]}]}}}`, "spec.selector"},
+		"labels":      {`{spec: {template: {metadata: {labels: {pool: other}}}}}`, "spec.template.labels must match spec.selector"},
+		"classless":   {`{spec: {template: {spec: {class: {name: ""}}}}}`, "spec.template.spec.class.name must not be empty"},
+		"timeout":     {`{spec: {template: {spec: {creationTimeout: -5m}}}}`, "spec.template.spec.config.creationTimeout must not be negative"},
+	} {
+		odd[w.with("MachineDeployment", name, c.change)] = c.field
+	}
+	odd[w.with("MachineSet", "set-all", `{spec: {selector: null}}`)] = "spec.selector must not be empty"
+	odd[w.with("MachineSet", "set-numbers", `{metadata: {annotations: {millwright-go/reservation: '{"settled":9,"reserved":3}'}}}`)] = "reservation holds numbers"
+	odd[w.written("Machine", "classless-machine", `{spec: {}}`)] = "spec.class.name must not be empty"
+	for o := range odd {
+		require.NoError(t, w.client.Create(t.Context(), o), "%s", o.GetName())
+	}
+	w.deployment("web", "small", 2)
+	w.eventually("what is right beside it", w.settled("web", 2))
+	for o, field := range odd {
+		w.eventually(o.GetName()+": "+field, func() bool { return strings.Contains(w.specValid(o), field) })
+		w.eventually("an event about "+o.GetName(), w.announced(o.GetName(), strings.Fields(field)[0]))
+	}
+	require.Len(t, w.machines(), 3, "nothing was made of what is odd")
+
+	for o := range odd {
+		if o.GetName() == "history" {
+			w.merge(o, `{"spec":{"revisionHistoryLimit":1}}`)
+			w.eventually("what was put right", w.settled("history", 1))
+			assert.Empty(t, w.specValid(o))
+		}
+	}
+}
+
+// TestToleratedSpecs: what is odd and can be acted upon is, with an event.
+func TestToleratedSpecs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, quick)
+	w.manage()
+	w.class("small", "s")
+	w.class("large", "l")
+	for name, c := range map[string]struct{ change, says string }{
+		"huge":    {`{spec: {replicas: 2, strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 2147483647, maxUnavailable: 0}}}}`, ""},
+		"percent": {`{spec: {replicas: 2, strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: "214748364700%"}}}}`, ""},
+		"over":    {`{spec: {replicas: 2, strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: "300%"}}}}`, "more than 100% (300%)"},
+		"zero":    {`{spec: {replicas: 2, strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 0, maxUnavailable: 0}}}}`, "neither surge nor unavailable"},
+	} {
+		o := w.with("MachineDeployment", name, c.change)
+		require.NoError(t, w.client.Create(t.Context(), o), name)
+		if name == "percent" {
+			w.eventually("a percentage that is no number", func() bool { return strings.Contains(w.specValid(o), "maxSurge") })
+			continue
+		}
+		w.eventually(name, w.settled(name, 2))
+		seen := w.census(len(w.machines()))
+		w.merge(o, `{"spec":{"template":{"spec":{"class":{"name":"large"}}}}}`)
+		w.eventually("the rollout of "+name, w.settled(name, 2))
+		_, total := seen.spans()
+		assert.LessOrEqual(t, total.most-total.least, 4, name)
+		if c.says != "" {
+			w.eventually("an event", w.announced(name, c.says))
+		}
+		require.NoError(t, w.client.Delete(t.Context(), o))
+		w.eventually("it to go", func() bool { return len(w.machines()) == 0 })
+	}
+}
+
+// TestMissingClass: the machine says that its class does not exist, is tried
+// again as soon as it does, and can be deleted without it.
+func TestMissingClass(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, quick)
+	w.manage()
+	w.deployment("web", "nowhere", 1)
+	w.eventually("a machine that says so", func() bool {
+		list := w.machines()
+		return len(list) == 1 && strings.Contains(list[0].Status.LastOperation.Description, "class nowhere does not exist")
+	})
+	name := w.names()[0]
+	w.eventually("an event", w.announced(name, "class nowhere does not exist"))
+	require.NoError(t, w.client.Delete(t.Context(), &v1alpha1.Machine{ObjectMeta: w.meta(name)}))
+	w.eventually("it to go, since it never had a VM", func() bool { return !strings.Contains(strings.Join(w.names(), " ")+" ", name+" ") })
+	w.class("nowhere", "s")
+	w.eventually("another to run", w.settled("web", 1))
+}
+
+// TestUnreadableRecords: what was stored by hand in place of our own records is
+// told, and costs no more than those records.
+func TestUnreadableRecords(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, quick)
+	w.class("small", "s")
+	stop := w.manage()
+	d := w.deployment("web", "small", 2)
+	w.eventually("two machines", w.settled("web", 2))
+	names := w.names()
+	stop()
+	for _, s := range w.sets() {
+		w.merge(&s, `{"metadata":{"annotations":{"millwright-go/reservation":"{","millwright-go/handover":"[1]","millwright-go/victims":"x","deployment.kubernetes.io/revision":"one"}}}`)
+	}
+	for _, m := range w.machines() {
+		w.merge(&m, `{"metadata":{"annotations":{"millwright-go/in-place":"{","millwright-go/rollout-marks":"-"}}}`)
+		require.NoError(t, w.client.SubResource("status").Patch(t.Context(), &m, client.RawPatch("application/merge-patch+json",
+			[]byte(`{"status":{"conditions":[{"type":"MillwrightRecord","status":"True","message":"no JSON"}]}}`))))
+		node := w.node(m.Name)
+		w.merge(node, `{"metadata":{"annotations":{"millwright-go/applied":"}","millwright-go/drain":"}","node.machine.sapcloud.io/last-applied-anno-labels-taints":"}"}}}`)
+	}
+	w.merge(d, `{"metadata":{"annotations":{"millwright-go/max-age":"long","deployment.kubernetes.io/revision":"x"}}}`)
+	w.manage()
+	w.eventually("an event about the deployment", w.announced("web", "metadata.annotations[millwright-go/max-age]"))
+	w.eventually("an event about the set", w.announced(w.sets()[0].Name, "metadata.annotations[millwright-go/reservation]"))
+	w.eventually("an event about a machine", w.announced(names[0], "metadata.annotations[millwright-go/rollout-marks]"))
+	w.eventually("an event about its request", w.announced(names[0], "spec.inPlace is unknown"))
+	for _, m := range w.machines() {
+		w.merge(&m, `{"metadata":{"annotations":{"millwright-go/in-place":null}}}`)
+	}
+	w.eventually("an event about its status", w.announced(names[1], "status.conditions[MillwrightRecord]"))
+	w.scale(d, 2, 3)
+	w.eventually("three machines", w.settled("web", 3))
+	assert.Subset(t, w.names(), names)
+	require.Len(t, w.sets(), 1)
+	require.NoError(t, w.client.Delete(t.Context(), d))
+	w.eventually("all to go", func() bool { return len(w.machines()) == 0 && len(w.vms()) == 0 })
+}
+
+// TestValuesOfAnotherType: the API server refuses some of what is no value of
+// its field at all, and takes the rest; nothing of what it takes stops other
+// objects.
+func TestValuesOfAnotherType(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, quick)
+	w.class("small", "s")
+	for name, o := range map[string]*unstructured.Unstructured{
+		"a quantity":     w.written("MachineClass", "odd", `{providerSpec: {}, nodeTemplate: {instanceType: a, region: b, zone: c, capacity: {cpu: plenty}}}`),
+		"a number":       w.with("MachineDeployment", "odd", `{spec: {replicas: three}}`),
+		"a big number":   w.with("MachineDeployment", "odd", `{spec: {replicas: 3000000000}}`),
+		"a bound":        w.with("MachineDeployment", "odd", `{spec: {strategy: {rollingUpdate: {maxSurge: 1.5}}}}`),
+		"a selector":     w.with("MachineDeployment", "odd", `{spec: {selector: {matchLabels: {pool: 5}}}}`),
+		"no provider":    w.written("MachineClass", "odd", `{provider: simulated}`),
+		"a taint":        w.with("MachineDeployment", "odd", `{spec: {template: {spec: {nodeTemplate: {spec: {taints: [{key: 1}]}}}}}}`),
+		"less than none": w.with("MachineDeployment", "odd", `{spec: {replicas: -1}}`),
+		"a set of less":  w.with("MachineSet", "odd", `{spec: {replicas: -1}}`),
+		"no deployment":  w.written("MachineDeployment", "odd", `{spec: {replicas: 1}}`),
+	} {
+		err := w.client.Create(t.Context(), o)
+		require.True(t, apierrors.IsInvalid(err) || apierrors.IsBadRequest(err), "%s: %v", name, err)
+	}
+	odd := map[*unstructured.Unstructured]string{
+		w.with("MachineDeployment", "duration", `{spec: {template: {spec: {creationTimeout: soon}}}}`):                           "spec.template.spec.creationTimeout",
+		w.with("MachineDeployment", "node-label", `{spec: {template: {spec: {nodeTemplate: {metadata: {labels: {zone: 5}}}}}}}`): "spec.template.spec.nodeTemplate.metadata.labels.zone",
+		w.with("MachineSet", "annotation", `{spec: {template: {metadata: {annotations: {version: 5}}}}}`):                        "spec.template.metadata.annotations.version",
+		w.written("Machine", "drain", `{metadata: {labels: {pool: x}}, spec: {class: {name: small}, drainTimeout: a while}}`):    "spec.drainTimeout",
+	}
+	for o := range odd {
+		require.NoError(t, w.client.Create(t.Context(), o), "%s", o.GetName())
+	}
+	w.manage()
+	w.deployment("web", "small", 2)
+	w.eventually("what is right beside it", w.settled("web", 2))
+	for o, field := range odd {
+		w.eventually("an event about "+o.GetName(), w.announced(o.GetName(), field))
+	}
+	w.eventually("the odd machine to run", func() bool {
+		m := w.written("Machine", "drain", "{}")
+		require.NoError(t, w.client.Get(t.Context(), client.ObjectKeyFromObject(m), m))
+		phase, _, _ := unstructured.NestedString(m.Object, "status", "currentStatus", "phase")
+		timeout, _, _ := unstructured.NestedString(m.Object, "spec", "drainTimeout")
+		return phase == "Running" && timeout == "a while"
+	})
+}
+
+// node is the node of that name.
+func (w *world) node(name string) client.Object {
+	w.Helper()
+	n := &unstructured.Unstructured{}
+	n.SetAPIVersion("v1")
+	n.SetKind("Node")
+	require.NoError(w, w.client.Get(w.Context(), client.ObjectKey{Name: name}, n))
+	return n
+}

@@ -1,0 +1,58 @@
+package controllers
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+)
+
+// described is a registerer that asks what it is given to describe itself.
+type described struct {
+	prometheus.Registerer
+	all []string
+}
+
+var parts = regexp.MustCompile(`fqName: "([^"]+)", help: "([^"]+)", constLabels: \{\}, variableLabels: \{([^}]*)\}`)
+
+// Register implements prometheus.Registerer.
+func (d *described) Register(c prometheus.Collector) error {
+	found := make(chan *prometheus.Desc, 10)
+	c.Describe(found)
+	close(found)
+	for desc := range found {
+		text := desc.String()
+		m := parts.FindStringSubmatch(text)
+		if m == nil {
+			return fmt.Errorf("odd description %s", text)
+		}
+		labels := "`" + strings.ReplaceAll(m[3], ",", "`, `") + "`"
+		d.all = append(d.all, fmt.Sprintf("| `%s` | %s | %s |", m[1], labels, m[2]))
+	}
+	return nil
+}
+
+// TestMetricsOfThePage: docs/kubernetes.md lists each metric with its labels and
+// meaning, and no other.
+func TestMetricsOfThePage(t *testing.T) {
+	to := &described{}
+	_, err := newMetrics(to, nil)
+	require.NoError(t, err)
+	page, err := os.ReadFile("../../../docs/kubernetes.md")
+	require.NoError(t, err)
+	var listed []string
+	for line := range strings.Lines(string(page)) {
+		if strings.HasPrefix(line, "| `millwright_") {
+			listed = append(listed, strings.TrimSpace(line))
+		}
+	}
+	slices.Sort(to.all)
+	slices.Sort(listed)
+	require.Len(t, to.all, 10)
+	require.Equal(t, to.all, listed)
+}

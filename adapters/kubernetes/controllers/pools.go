@@ -1,0 +1,77 @@
+package controllers
+
+import (
+	"context"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+
+	poolsv1alpha1 "github.com/millwright-go/millwright/adapters/kubernetes/api/pools/v1alpha1"
+	"github.com/millwright-go/millwright/adapters/kubernetes/apistore"
+	"github.com/millwright-go/millwright/adapters/kubernetes/convert"
+	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/store"
+)
+
+// poolStore is the collection of pools.
+type poolStore = apistore.Collection[*machinepool.Pool, *poolsv1alpha1.MachinePool]
+
+// connectPools adds the pools, of a group of their own, to the stores.
+func (s *stores) connectPools(config *rest.Config, c connection, keys convert.Keys) error {
+	types := runtime.NewScheme()
+	if err := poolsv1alpha1.AddToScheme(types); err != nil {
+		return err
+	}
+	var err error
+	if c.client, err = apistore.NewClient(config, poolsv1alpha1.GroupVersion, types); err != nil {
+		return err
+	}
+	s.pools, err = collection[*machinepool.Pool, *poolsv1alpha1.MachinePool](c, "machinepools", convert.Pools(keys), manager.PoolIndexes(),
+		func() *poolsv1alpha1.MachinePool { return &poolsv1alpha1.MachinePool{} }, func() runtime.Object { return &poolsv1alpha1.MachinePoolList{} })
+	return err
+}
+
+// managePools gives a manager what it needs for pools; without a driver of
+// theirs it gives nothing.
+func (f *fleet) managePools(to *manager.Options) {
+	to.PoolPolicy = f.PoolPolicy
+	if f.PoolDriver == nil {
+		return
+	}
+	to.Pools, to.PoolDriver, to.PoolBootstrap = f.stores.pools, f.PoolDriver, f.PoolBootstrap
+}
+
+var (
+	poolsDesc = prometheus.NewDesc("millwright_pools",
+		"Pools by namespace and phase.", []string{"namespace", "phase"}, nil)
+	poolReplicasDesc = prometheus.NewDesc("millwright_pool_machines",
+		"Machines of a pool: desired, current, ready, available, unavailable, leaving.", []string{"namespace", "pool", "are"}, nil)
+)
+
+// collectPools counts pools and their machines.
+func (c *fleetCollector) collectPools(gauge func(desc *prometheus.Desc, value float64, labels ...string)) {
+	if c.stores.pools == nil {
+		return
+	}
+	pools, err := c.stores.pools.List(context.Background(), store.Query{})
+	if err != nil {
+		return
+	}
+	type group struct{ namespace, phase string }
+	counts := map[group]int{}
+	for _, p := range pools {
+		s := &p.Status
+		counts[group{p.Namespace, string(s.Phase)}]++
+		for are, n := range map[string]int32{
+			"desired": p.Spec.Wanted(), "current": s.Replicas, "ready": s.Ready, "available": s.Available,
+			"unavailable": s.Unavailable, "leaving": int32(min(len(s.Leaving), 1<<30)),
+		} {
+			gauge(poolReplicasDesc, float64(n), p.Namespace, p.Name, are)
+		}
+	}
+	for g, n := range counts {
+		gauge(poolsDesc, float64(n), g.namespace, g.phase)
+	}
+}

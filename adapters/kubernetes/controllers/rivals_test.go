@@ -1,0 +1,87 @@
+package controllers_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/millwright-go/millwright/adapters/kubernetes/controllers"
+)
+
+// rival holds a lease and renews it until stop is called; it does not let go of
+// it, as one that was killed.
+func (w *world) rival(lease controllers.Lease, holder string) (stop func()) {
+	w.Helper()
+	leases := w.core.CoordinationV1().Leases(lease.Namespace)
+	term := int32(2)
+	renew := func(ctx context.Context) error {
+		now := metav1.NowMicro()
+		spec := coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &term, RenewTime: &now}
+		stored, err := leases.Get(ctx, lease.Name, metav1.GetOptions{})
+		if err != nil {
+			_, err = leases.Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: lease.Name}, Spec: spec}, metav1.CreateOptions{})
+			return err
+		}
+		stored.Spec = spec
+		_, err = leases.Update(ctx, stored, metav1.UpdateOptions{})
+		return err
+	}
+	require.NoError(w, renew(w.Context()))
+	return w.background(func(ctx context.Context) {
+		ticker := time.NewTicker(300 * time.Millisecond)
+		defer ticker.Stop()
+		for ctx.Err() == nil {
+			_ = renew(ctx) // once more soon
+			select {
+			case <-ticker.C:
+			case <-ctx.Done():
+			}
+		}
+	})
+}
+
+// looked waits until the controllers have looked at a lease a few times more.
+func (w *world) looked(lease controllers.Lease) {
+	w.Helper()
+	path := "GET /apis/coordination.k8s.io/v1/namespaces/" + lease.Namespace + "/leases/" + lease.Name
+	before := w.calls.of(path)
+	w.eventually("looks at "+lease.Name, func() bool { return w.calls.of(path) > before+2 })
+}
+
+// TestRivals: while another manager is alive nothing is done, and what was begun
+// before it came is gone on with once it has gone. A lease that somebody left
+// long ago is nobody's.
+func TestRivals(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, quick)
+	leases := controllers.DefaultRivals(w.namespace)
+	require.Len(t, leases, 2)
+	old, nobody := metav1.NewMicroTime(time.Now().Add(-time.Hour)), "long gone"
+	_, err := w.core.CoordinationV1().Leases(w.namespace).Create(t.Context(), &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Name: leases[0].Name}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &nobody, RenewTime: &old},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	leave := w.rival(leases[1], "the other")
+	w.class("small", "s")
+	d := w.deployment("web", "small", 2)
+	w.manage()
+	w.looked(leases[1])
+	require.Empty(t, w.machines())
+	require.Empty(t, w.get("web").Status)
+
+	leave()
+	w.eventually("two machines", w.settled("web", 2))
+
+	leave = w.rival(leases[0], "a third")
+	w.looked(leases[0])
+	require.NoError(t, w.client.Patch(t.Context(), d, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"replicas":5}}`))))
+	w.looked(leases[0])
+	require.Len(t, w.machines(), 2)
+	leave()
+	w.eventually("five machines", w.settled("web", 5))
+}

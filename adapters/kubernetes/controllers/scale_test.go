@@ -1,0 +1,246 @@
+package controllers_test
+
+import (
+	"maps"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/millwright-go/millwright/adapters/kubernetes/api/v1alpha1"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/object"
+)
+
+// scale does what kubectl scale does: it reads the scale and writes it, again if
+// somebody has written in between.
+func (w *world) scale(o client.Object, from, to int32) {
+	w.Helper()
+	w.eventually("the scale to be written", func() bool {
+		scale := &autoscalingv1.Scale{}
+		require.NoError(w, w.client.SubResource("scale").Get(w.Context(), o, scale))
+		require.Equal(w, from, scale.Spec.Replicas)
+		require.Equal(w, from, scale.Status.Replicas)
+		scale.Spec.Replicas = to
+		err := w.client.SubResource("scale").Update(w.Context(), o, client.WithSubResourceBody(scale))
+		require.True(w, err == nil || apierrors.IsConflict(err), "%v", err)
+		return err == nil
+	})
+}
+
+// gone tells whether an object is not there any more.
+func (w *world) gone(o client.Object) func() bool {
+	return func() bool {
+		err := w.client.Get(w.Context(), client.ObjectKeyFromObject(o), o)
+		require.NoError(w, client.IgnoreNotFound(err))
+		return apierrors.IsNotFound(err)
+	}
+}
+
+func (w *world) sets() []v1alpha1.MachineSet {
+	w.Helper()
+	list := &v1alpha1.MachineSetList{}
+	require.NoError(w, w.client.List(w.Context(), list, client.InNamespace(w.namespace)))
+	return list.Items
+}
+
+// TestScale: by the scale subresource, up, down, to nothing and back, without a
+// rollout: the machines that stay are the same.
+func TestScale(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, quick)
+	w.manage()
+	w.class("small", "s")
+	d := w.deployment("web", "small", 2)
+	w.eventually("two machines", w.settled("web", 2))
+	first := w.names()
+	w.scale(d, 2, 6)
+	w.eventually("six machines", w.settled("web", 6))
+	assert.Subset(t, w.names(), first)
+	six := w.names()
+	w.scale(d, 6, 3)
+	w.eventually("three machines", w.settled("web", 3))
+	w.eventually("three VMs", func() bool { return w.vms()["s"] == 3 })
+	assert.Subset(t, six, w.names())
+	w.scale(d, 3, 0)
+	w.eventually("none", w.settled("web", 0))
+	w.eventually("all VMs to go", func() bool { return len(w.vms()) == 0 })
+	w.scale(d, 0, 1)
+	w.eventually("one machine", w.settled("web", 1))
+	assert.NotContains(t, six, w.names()[0], "a name came back")
+	assert.Len(t, w.sets(), 1)
+}
+
+// machineSet stores a set without a deployment.
+func (w *world) machineSet(name, class string, replicas int32) *v1alpha1.MachineSet {
+	w.Helper()
+	labels := map[string]string{"lone": name}
+	s := &v1alpha1.MachineSet{ObjectMeta: w.meta(name), Spec: v1alpha1.MachineSetSpec{
+		Replicas: replicas, Selector: &metav1.LabelSelector{MatchLabels: labels},
+		Template: v1alpha1.MachineTemplateSpec{
+			ObjectMeta: metav1.ObjectMeta{Labels: maps.Clone(labels)},
+			Spec:       v1alpha1.MachineSpec{Class: v1alpha1.ClassSpec{Kind: "MachineClass", Name: class}},
+		},
+	}}
+	require.NoError(w, w.client.Create(w.Context(), s))
+	return s
+}
+
+func (w *world) full(s *v1alpha1.MachineSet, replicas int32) func() bool {
+	return func() bool {
+		require.NoError(w, w.client.Get(w.Context(), client.ObjectKeyFromObject(s), s))
+		return s.Status.ObservedGeneration >= s.Generation && s.Status.Replicas == replicas && s.Status.AvailableReplicas == replicas
+	}
+}
+
+// TestAdoptionAndRelease: a machine without owner that a set's selector picks
+// comes to the set, in place of a new one; a machine whose labels do not match
+// any more is let go with its VM, and replaced.
+func TestAdoptionAndRelease(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, quick)
+	w.manage()
+	w.class("small", "s")
+	alone := &v1alpha1.Machine{ObjectMeta: w.meta("found"), Spec: v1alpha1.MachineSpec{Class: v1alpha1.ClassSpec{Kind: "MachineClass", Name: "small"}}}
+	alone.Labels = map[string]string{"lone": "web"}
+	require.NoError(t, w.client.Create(t.Context(), alone))
+	w.eventually("the machine that was made by hand to run", func() bool {
+		require.NoError(t, w.client.Get(t.Context(), client.ObjectKeyFromObject(alone), alone))
+		return alone.Status.CurrentStatus.Phase == "Running"
+	})
+	require.Empty(t, alone.OwnerReferences)
+
+	s := w.machineSet("web", "small", 2)
+	w.eventually("two machines", w.full(s, 2))
+	require.Contains(t, w.names(), "found")
+	require.NoError(t, w.client.Get(t.Context(), client.ObjectKeyFromObject(alone), alone))
+	assert.Equal(t, s.UID, metav1.GetControllerOf(alone).UID)
+
+	w.merge(alone, `{"metadata":{"labels":{"lone":"other"}}}`)
+	w.eventually("the machine to be let go", func() bool {
+		require.NoError(t, w.client.Get(t.Context(), client.ObjectKeyFromObject(alone), alone))
+		return len(alone.OwnerReferences) == 0
+	})
+	w.eventually("another in its place", func() bool {
+		return w.full(s, 2)() && len(w.machines()) == 3 && maps.Equal(map[string]int{"s": 3}, w.vms())
+	})
+	assert.Equal(t, "Running", string(alone.Status.CurrentStatus.Phase))
+
+	lone := w.machineSet("second", "small", 0)
+	w.merge(lone, `{"spec":{"selector":{"matchLabels":{"lone":"other"}},"template":{"metadata":{"labels":{"lone":"other"}}},"replicas":1}}`)
+	w.eventually("the other set to have it", w.full(lone, 1))
+	assert.Len(t, w.machines(), 3)
+}
+
+// TestSetsFindTheirDeployment: a deployment that is deleted as kubectl delete
+// --cascade=orphan does it leaves its sets and their machines behind; a
+// deployment that selects them has them again, and nothing is rolled.
+func TestSetsFindTheirDeployment(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, quick)
+	w.manage()
+	w.class("small", "s")
+	d := w.deployment("web", "small", 2)
+	w.eventually("two machines", w.settled("web", 2))
+	names := w.names()
+	require.NoError(t, w.client.Delete(t.Context(), d, client.PropagationPolicy(metav1.DeletePropagationOrphan)))
+	w.eventually("the deployment to go", w.gone(d))
+	require.Len(t, w.sets(), 1)
+	assert.Nil(t, metav1.GetControllerOf(&w.sets()[0]))
+	assert.Nil(t, w.sets()[0].DeletionTimestamp)
+	assert.Equal(t, names, w.names())
+
+	w.deployment("web", "small", 2)
+	w.eventually("another deployment to have them", w.settled("web", 2))
+	assert.Equal(t, names, w.names())
+	assert.Equal(t, map[string]int{"s": 2}, w.vms())
+	require.Len(t, w.sets(), 1)
+	assert.Equal(t, "web", metav1.GetControllerOf(&w.sets()[0]).Name)
+}
+
+// TestFinalizers: what others need stays until they are gone, and then goes.
+func TestFinalizers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, quick)
+	w.manage()
+	w.class("small", "s")
+	d := w.deployment("web", "small", 2)
+	w.eventually("two machines", w.settled("web", 2))
+	class := &v1alpha1.MachineClass{ObjectMeta: w.meta("small")}
+	secret := &corev1.Secret{ObjectMeta: w.meta("small")}
+	require.NoError(t, w.client.Delete(t.Context(), class))
+	require.NoError(t, w.client.Delete(t.Context(), secret))
+	for _, m := range w.machines() {
+		assert.Contains(t, m.Finalizers, machine.Finalizer)
+	}
+	for _, s := range w.sets() {
+		assert.Contains(t, s.Finalizers, machineset.Finalizer)
+	}
+	// The machines do their work with both, and can be replaced.
+	gone := w.machines()[0]
+	require.NoError(t, w.client.Delete(t.Context(), &gone))
+	w.eventually("another in its place", func() bool { return w.gone(&gone)() && w.settled("web", 2)() })
+	for _, o := range []client.Object{class, secret} {
+		require.False(t, w.gone(o)(), "%T", o)
+		assert.Len(t, o.GetFinalizers(), 1)
+		assert.NotNil(t, o.GetDeletionTimestamp())
+	}
+	require.NoError(t, w.client.Delete(t.Context(), d))
+	w.eventually("all to go", func() bool { return w.gone(d)() && len(w.machines()) == 0 && len(w.vms()) == 0 })
+	w.eventually("the class to go", w.gone(class))
+	w.eventually("the secret to go", w.gone(secret))
+}
+
+// TestForegroundDeletion: the API server's garbage collector understands the
+// owners: with --cascade=foreground the deployment goes last.
+func TestForegroundDeletion(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, quick)
+	w.manage()
+	w.class("small", "s")
+	d := w.deployment("web", "small", 3)
+	w.eventually("three machines", w.settled("web", 3))
+	for _, m := range w.machines() {
+		owner := metav1.GetControllerOf(&m)
+		require.NotNil(t, owner)
+		assert.True(t, *owner.BlockOwnerDeletion)
+		assert.Equal(t, "MachineSet", owner.Kind)
+	}
+	require.NoError(t, w.client.Delete(t.Context(), d, client.PropagationPolicy(metav1.DeletePropagationForeground)))
+	w.eventually("all to go", func() bool {
+		machines, ended := len(w.machines()), w.gone(d)() // in this order: machines are not made again
+		require.False(t, ended && machines > 0 && len(w.machines()) > 0, "the deployment went before its machines")
+		return ended
+	})
+	assert.Empty(t, w.vms())
+	assert.Empty(t, w.sets())
+}
+
+// TestMachinesStayBehind: a set that is deleted as kubectl delete
+// --cascade=orphan does it leaves its machines behind, at work and without an
+// owner.
+func TestMachinesStayBehind(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, quick)
+	w.manage()
+	w.class("small", "s")
+	s := w.machineSet("web", "small", 3)
+	w.eventually("three machines", w.full(s, 3))
+	names := w.names()
+	require.Equal(t, metav1.FinalizerOrphanDependents, object.OrphanDependents)
+	require.NoError(t, w.client.Delete(t.Context(), s, client.PropagationPolicy(metav1.DeletePropagationOrphan)))
+	w.eventually("the set to go", w.gone(s))
+	assert.Equal(t, names, w.names())
+	for _, m := range w.machines() {
+		assert.Empty(t, m.OwnerReferences)
+		assert.Nil(t, m.DeletionTimestamp)
+		assert.Equal(t, "Running", string(m.Status.CurrentStatus.Phase))
+	}
+	assert.Equal(t, map[string]int{"s": 3}, w.vms())
+}

@@ -1,0 +1,167 @@
+package controllers
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/millwright-go/millwright/adapters/kubernetes/cluster"
+	"github.com/millwright-go/millwright/adapters/kubernetes/convert"
+	"github.com/millwright-go/millwright/drain"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/safety"
+)
+
+const defaultSettle = 200 * time.Millisecond
+
+// SetupWithManager adds the controllers to a manager of controller-runtime,
+// which starts and stops them. The error is an ErrOptions, or says why a server
+// can't be reached; no call was made yet.
+func SetupWithManager(mgr ctrl.Manager, o Options) error {
+	if err := o.validate(); err != nil {
+		return err
+	}
+	o.complete(mgr)
+	f := &fleet{Options: o}
+	if err := f.connect(mgr); err != nil {
+		return err
+	}
+	if err := mgr.AddReadyzCheck("millwright-caches", f.ready); err != nil {
+		return err
+	}
+	return mgr.Add(f)
+}
+
+func (o *Options) complete(mgr ctrl.Manager) {
+	if o.MachinePolicy == nil {
+		o.MachinePolicy = machine.DefaultPolicy()
+	}
+	if o.SetPolicy == nil {
+		o.SetPolicy = DefaultSetPolicy()
+	}
+	if o.DeploymentPolicy == nil {
+		o.DeploymentPolicy = DefaultDeploymentPolicy()
+	}
+	if o.SafetyPolicy == nil {
+		o.SafetyPolicy = safety.DefaultPolicy()
+	}
+	if o.DrainPolicy == nil {
+		o.DrainPolicy = drain.DefaultPolicy()
+	}
+	if o.Log == nil {
+		o.Log = slog.New(logr.ToSlogHandler(mgr.GetLogger().WithName("millwright")))
+	}
+	if o.Rivals == nil {
+		o.Rivals = DefaultRivals(o.Namespace)
+	}
+	if o.Observe {
+		o.Rivals = nil
+	}
+}
+
+// fleet runs the reconcilers. It implements manager.Runnable and
+// manager.LeaderElectionRunnable of controller-runtime.
+type fleet struct {
+	Options
+	stores  *stores
+	cluster *cluster.Cluster // nil: machines join none
+	manager *manager.Manager
+	rivals  *rivals
+	started atomic.Bool
+}
+
+func (f *fleet) connect(mgr ctrl.Manager) (err error) {
+	control := unlimited(mgr.GetConfig())
+	events := &events{recorder: mgr.GetEventRecorder("millwright"), silent: f.Observe}
+	report := events.report(f.Log)
+	if f.stores, err = newStores(control, f.Namespace, convert.DefaultKeys(), f.PoolDriver != nil, report); err != nil {
+		return err
+	}
+	events.stores = f.stores
+	if f.rivals, err = newRivals(control, f.Rivals); err != nil {
+		return err
+	}
+	metrics, err := newMetrics(f.Metrics, f.stores)
+	if err != nil {
+		return err
+	}
+	options := manager.Options{
+		Machines: f.stores.machines, Sets: f.stores.sets, Deployments: f.stores.deployments,
+		Classes: f.stores.classes, Secrets: f.stores.secrets, KeepClasses: true,
+		Namespace: f.Namespace, Driver: f.Driver,
+		MachinePolicy: f.MachinePolicy, SetPolicy: f.SetPolicy, DeploymentPolicy: f.DeploymentPolicy, SafetyPolicy: f.SafetyPolicy,
+		Hooks: chain(f.Hooks, metrics.hooks(), events.hooks()), Log: f.Log, Only: f.only, Observe: f.Observe,
+		Workers: f.Workers, Resync: f.Resync, CallTimeout: f.CallTimeout, Settle: cmp.Or(f.Settle, defaultSettle),
+	}
+	f.managePools(&options)
+	if err := f.join(control, report, &options); err != nil {
+		return err
+	}
+	f.manager, err = manager.New(options)
+	return err
+}
+
+// only says what is reconciled here. What concerns the whole fleet goes with
+// the machines, in the first shard.
+func (f *fleet) only(kind manager.Kind, key object.Key) bool {
+	if kind.Fleet() {
+		return f.has(manager.KindMachine) && f.Shard.Index == 0
+	}
+	return f.has(kind) && f.Shard.Holds(key)
+}
+
+func (f *fleet) has(kind manager.Kind) bool { return f.Kinds == nil || slices.Contains(f.Kinds, kind) }
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
+func (f *fleet) NeedLeaderElection() bool { return !f.Observe }
+
+// Start implements manager.Runnable.
+func (f *fleet) Start(ctx context.Context) error {
+	f.started.Store(true)
+	ctx, stop := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer stop()
+	failed := make(chan error, 16)
+	run := f.stores.runners()
+	if f.cluster != nil {
+		run = append(run, f.cluster.Run)
+	}
+	for _, keep := range run {
+		running.Go(func() {
+			if err := keep(ctx); err != nil && ctx.Err() == nil {
+				failed <- err
+				stop()
+			}
+		})
+	}
+	err := f.rivals.unless(ctx, f.Log, f.manager.Run)
+	select {
+	case err = <-failed:
+	default:
+	}
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+// ready is whether all caches are filled. One that is not the leader has none,
+// and is ready to become it.
+func (f *fleet) ready(*http.Request) error {
+	if f.started.Load() && (!f.stores.synced() || f.cluster != nil && !f.cluster.Synced()) {
+		return errors.New("the caches are not filled yet")
+	}
+	return nil
+}

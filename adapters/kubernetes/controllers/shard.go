@@ -1,0 +1,32 @@
+package controllers
+
+import (
+	"fmt"
+	"hash/fnv"
+
+	"github.com/millwright-go/millwright/object"
+)
+
+// Shard is one of Of parts into which objects are divided by their keys. The
+// zero Shard is all of them.
+type Shard struct {
+	Index, Of int // 0 <= Index < Of
+}
+
+func (s Shard) validate() error {
+	if s == (Shard{}) || 0 <= s.Index && s.Index < s.Of {
+		return nil
+	}
+	return fmt.Errorf("%w: shard %d of %d", ErrOptions, s.Index, s.Of)
+}
+
+// Holds tells whether an object is of the shard. Every key is of exactly one
+// of the shards with the same Of.
+func (s Shard) Holds(key object.Key) bool {
+	if s.Of < 2 {
+		return true
+	}
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(key.Namespace + "/" + key.Name)) // never fails
+	return h.Sum64()%uint64(s.Of) == uint64(s.Index)       //nolint:gosec // neither is negative
+}

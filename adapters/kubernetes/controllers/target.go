@@ -1,0 +1,70 @@
+package controllers
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/millwright-go/millwright/adapters/kubernetes/bootstrap"
+	"github.com/millwright-go/millwright/adapters/kubernetes/cluster"
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/drain"
+	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/manager"
+)
+
+// join gives a manager the cluster that machines join, what drains its nodes,
+// and what makes their tokens; without one it gives nothing.
+func (f *fleet) join(control *rest.Config, report func(error), to *manager.Options) error {
+	if f.NoTarget {
+		return nil
+	}
+	config := control
+	if f.Target != nil {
+		config = unlimited(f.Target)
+	}
+	c, err := cluster.New(cluster.Options{Config: config, NodeMachine: f.MachinePolicy.Keys.NodeMachine, Report: report})
+	if err != nil {
+		return err
+	}
+	f.cluster, to.Cluster = c, c
+	to.Drainer, err = manager.NewDrainer(manager.DrainOptions{
+		Nodes: c.Nodes(), Workload: c.Workload(), Policy: f.DrainPolicy, Known: f.knownVolumes,
+		Limit: manager.DrainLimit{Max: f.MaxDrains, Group: zone},
+	})
+	if err != nil {
+		return err
+	}
+	to.Tokens, err = bootstrap.New(bootstrap.Options{Config: config, Groups: f.TokenGroups})
+	return err
+}
+
+func zone(n *machine.Node) string { return n.Labels[corev1.LabelTopologyZone] }
+
+// knownVolumes asks the driver. One that does not implement the call knows none.
+func (o *Options) knownVolumes(ctx context.Context, volumes []*drain.Volume) ([]string, error) {
+	req := &driver.GetVolumeIDsRequest{Volumes: make([]driver.Volume, len(volumes))}
+	for i, v := range volumes {
+		req.Volumes[i] = driver.Volume{Name: v.Name, Type: v.Driver, Handle: v.Handle}
+	}
+	resp, err := o.Driver.GetVolumeIDs(ctx, req)
+	switch {
+	case err != nil && codes.Of(err) == codes.Unimplemented:
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return resp.VolumeIDs, nil
+}
+
+// unlimited is a copy of a config without a limit of its own, unless one was
+// set: the server's priorities and fairness hold calls back where needed.
+func unlimited(config *rest.Config) *rest.Config {
+	c := rest.CopyConfig(config)
+	if c.QPS == 0 && c.RateLimiter == nil {
+		c.QPS = -1
+	}
+	return c
+}

@@ -1,0 +1,116 @@
+package controllers_test
+
+import (
+	"context"
+	"maps"
+	"sync"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/millwright-go/millwright/adapters/kubernetes/api/v1alpha1"
+)
+
+// follow calls see with all objects of a kind in the test's namespace, by name,
+// after each change that the API server tells of, in order, until the test ends
+// or stop is called. A watch that the server ends is resumed where it was, so
+// that no version is missed. see must not keep the map.
+func follow[T client.Object](w *world, list client.ObjectList, items func(client.ObjectList) []T, see func(map[string]T)) (stop func()) {
+	w.Helper()
+	require.NoError(w, w.client.List(w.Context(), list, client.InNamespace(w.namespace)))
+	all := map[string]T{}
+	for _, o := range items(list) {
+		all[o.GetName()] = o
+	}
+	see(all)
+	version := list.GetResourceVersion()
+	return w.background(func(ctx context.Context) {
+		for ctx.Err() == nil {
+			changes, err := w.client.Watch(ctx, list, client.InNamespace(w.namespace), &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: version}})
+			if err != nil {
+				if ctx.Err() == nil {
+					w.Errorf("the watch of the test: %v", err)
+				}
+				return
+			}
+			version = digest(ctx, w, changes, version, all, see)
+			changes.Stop()
+		}
+	})
+}
+
+// digest takes the changes up to the end of a watch and returns the last version.
+func digest[T client.Object](ctx context.Context, w *world, changes watch.Interface, version string, all map[string]T, see func(map[string]T)) string {
+	for change := range changes.ResultChan() {
+		o, ok := change.Object.(T)
+		if !ok && ctx.Err() != nil {
+			return version
+		}
+		if !ok {
+			w.Errorf("the watch of the test: %v", change.Object)
+			return version
+		}
+		version = o.GetResourceVersion()
+		if all[o.GetName()] = o; change.Type == watch.Deleted {
+			delete(all, o.GetName())
+		}
+		see(all)
+	}
+	return version
+}
+
+func (w *world) followMachines(see func(map[string]*v1alpha1.Machine)) (stop func()) {
+	w.Helper()
+	return follow(w, &v1alpha1.MachineList{}, func(list client.ObjectList) (out []*v1alpha1.Machine) {
+		items := list.(*v1alpha1.MachineList).Items
+		for i := range items {
+			out = append(out, &items[i])
+		}
+		return out
+	}, see)
+}
+
+// span is what a number was at least and at most.
+type span struct{ least, most int }
+
+func (s *span) take(n int) { s.least, s.most = min(s.least, n), max(s.most, n) }
+
+// census is how many machines there were since it began: all that are not going,
+// those of them that run, and those that run or go.
+type census struct {
+	mu             sync.Mutex
+	running, total span
+}
+
+// census counts the machines of the test's namespace at each version that the
+// API server tells of.
+func (w *world) census(begin int) *census {
+	w.Helper()
+	c := &census{running: span{begin, begin}, total: span{begin, begin}}
+	w.followMachines(func(all map[string]*v1alpha1.Machine) {
+		running, total := 0, 0
+		for m := range maps.Values(all) {
+			if m.DeletionTimestamp != nil {
+				continue
+			}
+			total++
+			if m.Status.CurrentStatus.Phase == "Running" {
+				running++
+			}
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.running.take(running)
+		c.total.take(total)
+	})
+	return c
+}
+
+// spans are those so far.
+func (c *census) spans() (running, total span) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.running, c.total
+}

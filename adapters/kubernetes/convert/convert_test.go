@@ -1,0 +1,259 @@
+package convert_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+
+	"github.com/millwright-go/millwright/adapters/kubernetes/convert"
+	"github.com/millwright-go/millwright/object"
+)
+
+// keys are those of every test.
+var keys = convert.DefaultKeys()
+
+// tested is a kind with what tests of all kinds need.
+type tested[W metav1.Object, C object.Object[C]] struct {
+	*convert.Kind[W, C]
+	blank func() C
+	empty func() W
+}
+
+// tester is what the tests do to each kind.
+type tester interface {
+	leaves(t *testing.T)
+	roundTrip(t *rapid.T)
+	foreign(t *testing.T, a, b []byte)
+}
+
+// apply carries out a merge patch (RFC 7386).
+func apply(doc, patch map[string]any) map[string]any {
+	for key, value := range patch {
+		switch inner, ok := value.(map[string]any); {
+		case value == nil:
+			delete(doc, key)
+		case ok:
+			outer, _ := doc[key].(map[string]any)
+			if outer == nil {
+				outer = map[string]any{}
+			}
+			doc[key] = apply(outer, inner)
+		default:
+			doc[key] = value
+		}
+	}
+	return doc
+}
+
+func parse(t require.TestingT, text []byte) map[string]any {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	var doc map[string]any
+	require.NoError(t, decoder.Decode(&doc), "%s", text)
+	return doc
+}
+
+// typed is a stored document as a client reads it.
+func (k *tested[W, C]) typed(t require.TestingT, doc map[string]any) W {
+	text, err := json.Marshal(doc)
+	require.NoError(t, err)
+	w := k.empty()
+	require.NoError(t, json.Unmarshal(text, w), "%s", text)
+	return w
+}
+
+// document is a stored object as the server has it.
+func (k *tested[W, C]) document(t require.TestingT, w W) map[string]any {
+	text, err := json.Marshal(w)
+	require.NoError(t, err)
+	return parse(t, text)
+}
+
+// store brings a document to what c says, as an API server does: with one patch
+// for metadata and spec, and one for the status.
+func (k *tested[W, C]) store(t require.TestingT, doc map[string]any, c C) map[string]any {
+	patch, err := k.Update(k.typed(t, doc), c)
+	require.NoError(t, err)
+	if patch != nil {
+		p := parse(t, patch)
+		require.NotContains(t, p, "status", "%s", patch)
+		doc = apply(doc, p)
+	}
+	patch, err = k.UpdateStatus(k.typed(t, doc), c)
+	require.NoError(t, err)
+	if patch != nil {
+		p := parse(t, patch)
+		delete(p, "metadata") // the version
+		require.Len(t, p, 1, "%s", patch)
+		doc = apply(doc, p)
+	}
+	k.settled(t, doc, c)
+	return doc
+}
+
+// settled: what is stored says what c does, and is not written again.
+func (k *tested[W, C]) settled(t require.TestingT, doc map[string]any, c C) {
+	w := k.typed(t, doc)
+	read, _ := k.Read(w)
+	m, want := read.ObjectMeta(), c.Clone()
+	copyStored(want.ObjectMeta(), m)
+	require.Equal(t, convert.Canonical(want), convert.Canonical(read))
+	for _, o := range []C{read, want} {
+		patch, err := k.Update(w, o)
+		require.NoError(t, err)
+		require.Empty(t, string(patch))
+		patch, err = k.UpdateStatus(w, o)
+		require.NoError(t, err)
+		require.Empty(t, string(patch))
+	}
+}
+
+// copyStored copies what is the store's to write.
+func copyStored(to, from *object.Meta) {
+	to.Key, to.UID, to.Version, to.Generation = from.Key, from.UID, from.Version, from.Generation
+	to.CreatedAt, to.DeletedAt = from.CreatedAt, from.DeletedAt
+}
+
+// notStored are fields that belong to the store.
+var notStored = []string{
+	"Meta.Key.Namespace", "Meta.Key.Name", "Meta.UID", "Meta.Version", "Meta.Generation", "Meta.CreatedAt", "Meta.DeletedAt",
+}
+
+// notOfTemplates are fields that a template does not have.
+var notOfTemplates = []string{"ProviderID", "NodeName", "InPlace", "Marks.Avoid", "Marks.Keep"}
+
+func skipped(path string) bool {
+	if rest, ok := strings.CutPrefix(path, "Spec.Template.Spec."); ok && slices.Contains(notOfTemplates, rest) {
+		return rest != "ProviderID"
+	}
+	return slices.Contains(notStored, path)
+}
+
+// leaves: every field of the library's kind is stored.
+func (k *tested[W, C]) leaves(t *testing.T) {
+	all := leaves(reflect.TypeOf(k.blank()).Elem(), "", func(root reflect.Value) reflect.Value { return root })
+	count := 0
+	for _, l := range all {
+		if skipped(l.path) {
+			continue
+		}
+		count++
+		t.Run(l.path, func(t *testing.T) {
+			c := k.blank()
+			l.set(reflect.ValueOf(c).Elem(), sample(l))
+			doc := k.store(t, map[string]any{}, c)
+			read, problems := k.Read(k.typed(t, doc))
+			assert.Empty(t, problems)
+			copyStored(c.ObjectMeta(), read.ObjectMeta())
+			assert.Equal(t, c, read)
+			text, err := json.Marshal(k.store(t, doc, k.blank())) // and it can be taken back
+			require.NoError(t, err)
+			own := strings.ReplaceAll(string(text), keys.SpecChanges, "")
+			assert.NotContains(t, own, "millwright-go/", "a record is left that says nothing")
+			assert.NotContains(t, own, convert.RecordType)
+			assert.NotContains(t, own, "failedMachines")
+		})
+	}
+	require.Greater(t, count, 4)
+}
+
+// strange is a field that nobody here knows.
+const strange = "strange"
+
+// spread adds unknown fields to the objects at these paths.
+func spread(doc map[string]any, lists ...string) {
+	for _, path := range lists {
+		at := doc
+		for step := range strings.FieldsSeq(path) {
+			inner, ok := at[step].(map[string]any)
+			if !ok {
+				inner = map[string]any{}
+				at[step] = inner
+			}
+			at = inner
+		}
+		at[strange] = map[string]any{"kept": []any{"yes"}}
+	}
+}
+
+func count(value any) (n int) {
+	switch value := value.(type) {
+	case map[string]any:
+		if _, ok := value[strange]; ok {
+			n++
+		}
+		for _, v := range value {
+			n += count(v)
+		}
+	case []any:
+		for _, v := range value {
+			n += count(v)
+		}
+	}
+	return n
+}
+
+// roundTrip: from anything to anything else, and nobody's fields are lost.
+func (k *tested[W, C]) roundTrip(t *rapid.T) {
+	draw := func(label string) C {
+		c := k.blank()
+		fill(t, reflect.ValueOf(c).Elem(), label)
+		m := c.ObjectMeta()
+		copyStored(m, &object.Meta{})
+		if m.Owner != nil && m.Owner.UID == "" {
+			m.Owner.UID = "u"
+		}
+		k.tame(c)
+		return c
+	}
+	doc := k.store(t, map[string]any{}, draw("first"))
+	places := []string{"", "metadata", "spec", "status", "spec template spec", "spec template metadata"}
+	spread(doc, places...)
+	doc["metadata"].(map[string]any)["resourceVersion"] = "12"
+	first := draw("second")
+	first.ObjectMeta().Version = "12"
+	doc = k.store(t, doc, first)
+	require.Equal(t, len(places), count(doc), "an unknown field was lost")
+	k.store(t, doc, draw("third"))
+}
+
+// tame takes away what no object of the library holds.
+func (k *tested[W, C]) tame(c C) {
+	for _, l := range leaves(reflect.TypeOf(c).Elem(), "", func(root reflect.Value) reflect.Value { return root }) {
+		if rest, ok := strings.CutPrefix(l.path, "Spec.Template.Spec."); ok && slices.Contains(notOfTemplates, rest) {
+			l.set(reflect.ValueOf(c).Elem(), reflect.Zero(l.typ).Interface())
+		}
+	}
+}
+
+// foreign: whatever is stored is read without a panic and left as it is, and
+// can be made to say what any other object says.
+func (k *tested[W, C]) foreign(t *testing.T, a, b []byte) {
+	from, to := k.empty(), k.empty()
+	if json.Unmarshal(a, from) != nil || json.Unmarshal(b, to) != nil {
+		return
+	}
+	text, err := json.Marshal(from)
+	if err != nil {
+		return // such as a time beyond the year 9999
+	}
+	doc := parse(t, text)
+	c, _ := k.Read(k.typed(t, doc))
+	k.settled(t, doc, c)
+	d, _ := k.Read(to)
+	copyStored(d.ObjectMeta(), c.ObjectMeta())
+	if patch, err := k.Update(from, d); err != nil {
+		require.Nil(t, patch)
+		require.ErrorIs(t, err, object.ErrInvalid)
+		return
+	}
+	k.store(t, doc, d)
+}

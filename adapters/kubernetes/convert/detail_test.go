@@ -1,0 +1,215 @@
+package convert_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millwright-go/millwright/adapters/kubernetes/api/v1alpha1"
+	"github.com/millwright-go/millwright/adapters/kubernetes/convert"
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/deployment/rollout"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/object"
+)
+
+// What the library does not know of a taint or a condition stays with it.
+func TestTaintsAndConditionsKeepWhatIsUnknown(t *testing.T) {
+	added, beat := metav1.NewTime(begin), metav1.NewTime(begin.Add(time.Minute))
+	w := &corev1.Node{}
+	w.Spec.Taints = []corev1.Taint{{Key: "a", Effect: corev1.TaintEffectNoExecute, TimeAdded: &added}, {Key: "b"}}
+	w.Status.Conditions = []corev1.NodeCondition{
+		{Type: "Ready", Status: "True", LastHeartbeatTime: beat, LastTransitionTime: added},
+		{Type: "Disk", Status: "False", LastHeartbeatTime: beat, LastTransitionTime: added},
+	}
+	n, problems := nodes.Read(w)
+	require.Empty(t, problems)
+	n.Taints = append(n.Taints[:1:1], object.Taint{Key: "c"})
+	n.Conditions[1] = object.Condition{Type: "Disk", Status: object.True, Since: begin.Add(time.Hour)}
+	text, err := json.Marshal(w)
+	require.NoError(t, err)
+	after := nodes.typed(t, nodes.store(t, parse(t, text), n))
+	require.Len(t, after.Spec.Taints, 2)
+	require.NotNil(t, after.Spec.Taints[0].TimeAdded)
+	assert.Equal(t, begin, after.Spec.Taints[0].TimeAdded.UTC())
+	assert.Nil(t, after.Spec.Taints[1].TimeAdded)
+	require.Len(t, after.Status.Conditions, 2)
+	assert.Equal(t, beat.UTC(), after.Status.Conditions[0].LastHeartbeatTime.UTC())
+	assert.Equal(t, begin.Add(time.Hour), after.Status.Conditions[1].LastHeartbeatTime.UTC(), "that of a changed one")
+}
+
+// Quantities keep their notation; what is none is refused.
+func TestQuantities(t *testing.T) {
+	doc := map[string]any{"nodeTemplate": map[string]any{"capacity": map[string]any{"cpu": "1000m", "memory": "1024Mi"}}, "providerSpec": map[string]any{}}
+	c, _ := classes.Read(classes.typed(t, doc))
+	assert.Equal(t, map[string]string{"cpu": "1", "memory": "1Gi"}, c.NodeTemplate.Capacity)
+	c.NodeTemplate.Capacity["cpu"] = "2"
+	patch, err := classes.Update(classes.typed(t, doc), c)
+	require.NoError(t, err)
+	p := parse(t, patch)["nodeTemplate"].(map[string]any)
+	assert.Equal(t, map[string]any{"cpu": "2"}, p["capacity"])
+	c.NodeTemplate.VirtualCapacity = map[string]string{"x": "many"}
+	c.Name = "small"
+	patch, err = classes.Update(classes.typed(t, doc), c)
+	assert.Nil(t, patch)
+	assert.EqualError(t, err, "class small can't be written: nodeTemplate.virtualCapacity[x] is no quantity")
+	assert.ErrorIs(t, err, object.ErrInvalid)
+}
+
+// A merge patch can't say null, and nothing else is said instead.
+func TestProviderSpecsThatCannotBeWritten(t *testing.T) {
+	for spec, ok := range map[string]bool{
+		`{"a":{"b":null}}`: false, `{"a":[null]}`: true, `{"a":`: false, `{}`: true, "": true,
+	} {
+		c := &machine.Class{ProviderSpec: []byte(spec)}
+		_, err := classes.Create(c)
+		assert.Equal(t, ok, err == nil, "%s: %v", spec, err)
+	}
+}
+
+// A new object is complete but for its status.
+func TestCreate(t *testing.T) {
+	m := &machine.Machine{}
+	m.Namespace, m.Name, m.UID, m.Version, m.Generation = "fleet", "m", "mine", "7", 9
+	m.Spec.NodeName = "n"
+	m.Status.Phase = machine.PhaseRunning
+	m.AddFinalizer(machine.Finalizer)
+	w, err := machines.Create(m)
+	require.NoError(t, err)
+	want := &v1alpha1.Machine{}
+	want.Namespace, want.Name, want.Finalizers = "fleet", "m", []string{machine.Finalizer}
+	want.Labels = map[string]string{"node": "n"}
+	assert.Equal(t, want, w)
+}
+
+// Bounds that nobody set are those that the established kinds have.
+func TestBoundsThatAreNotSet(t *testing.T) {
+	one := rollout.IntOrPercent{Value: 1}
+	for kind, want := range map[string]rollout.IntOrPercent{"": one, "RollingUpdate": one, "InPlaceUpdate": {}} {
+		w := &v1alpha1.MachineDeployment{}
+		w.Spec.Strategy.Type = v1alpha1.MachineDeploymentStrategyType(kind)
+		d, _ := deployments.Read(w)
+		assert.Equal(t, want, d.Spec.Strategy.MaxSurge, kind)
+		assert.Equal(t, want, d.Spec.Strategy.MaxUnavailable, kind)
+		assert.Equal(t, deployment.Automatic, d.Spec.Strategy.Orchestration)
+	}
+}
+
+// Bounds are written where the strategy looks for them.
+func TestBoundsFollowTheStrategy(t *testing.T) {
+	doc := map[string]any{"spec": map[string]any{"strategy": map[string]any{
+		"type": "InPlaceUpdate", "inPlaceUpdate": map[string]any{"maxSurge": "20%", "orchestrationType": "Auto"}, "rollingUpdate": map[string]any{"maxSurge": 3},
+	}}}
+	d, _ := deployments.Read(deployments.typed(t, doc))
+	assert.Equal(t, deployment.Strategy{Kind: deployment.InPlaceUpdate, MaxSurge: rollout.IntOrPercent{Value: 20, Percent: true}}, d.Spec.Strategy)
+	d.Spec.Strategy.Kind = deployment.RollingUpdate
+	patch, err := deployments.Update(deployments.typed(t, doc), d)
+	require.NoError(t, err)
+	assert.JSONEq(t, `{"spec":{"strategy":{"type":"RollingUpdate","rollingUpdate":{"maxSurge":"20%","maxUnavailable":0}}}}`, string(patch))
+}
+
+// Conditions of nodes: a list that is empty is none but the usual ones.
+func TestNodeConditionsOfAMachine(t *testing.T) {
+	for text, want := range map[string][]string{"": {}, " , ": {}, "A, B,": {"A", "B"}} {
+		w := &v1alpha1.Machine{}
+		w.Spec.MachineConfiguration = &v1alpha1.MachineConfiguration{NodeConditions: &text}
+		m, _ := machines.Read(w)
+		assert.Equal(t, want, m.Spec.Config.NodeConditions)
+		assert.NotNil(t, m.Spec.Config.NodeConditions)
+		m.Spec.Config.NodeConditions = nil
+		patch, err := machines.Update(w, m)
+		require.NoError(t, err)
+		assert.JSONEq(t, `{"spec":{"nodeConditions":null}}`, string(patch))
+	}
+}
+
+// Nothing here shows what a secret holds.
+func TestErrorsShowNoSecret(t *testing.T) {
+	s := &machine.Secret{Data: map[string][]byte{"password": []byte("hunter2")}}
+	s.Name = "s"
+	w, err := secrets.Create(s)
+	require.NoError(t, err)
+	read, problems := secrets.Read(w)
+	assert.Equal(t, s.Data, read.Data)
+	assert.NotContains(t, fmt.Sprint(problems, err, read), "hunter2")
+	read.Data["password"][0] = 'b'
+	assert.Equal(t, "hunter2", string(w.Data["password"]), "it shares its bytes")
+}
+
+// How records are spelled is part of what is stored: a field that is renamed in
+// the library must be read under its old name.
+func TestSpellingOfRecords(t *testing.T) {
+	for want, value := range map[string]any{
+		"":                     new(time.Duration),
+		"720h0m0s":             pointer(720 * time.Hour),
+		"Selected":             pointer(machine.InPlaceSelected),
+		"7":                    pointer(int64(7)),
+		"2026-03-01T12:00:00Z": pointer(begin.Add(time.Millisecond)),
+		`{"code":"NotFound","time":"2026-03-01T12:00:00Z"}`: &machine.Operation{Code: 5, Time: begin},
+		`{"since":"2026-03-01T12:00:00Z","turn":{"pod":{"name":"p"},"uid":"u","volumes":["v",""]}}`: &machine.DrainRecord{
+			Since: begin, Turn: machine.DrainTurn{Pod: object.Key{Name: "p"}, UID: "u", Volumes: []string{"v", ""}},
+		},
+	} {
+		text, err := convert.Encode(value)
+		require.NoError(t, err)
+		assert.Equal(t, want, text)
+	}
+	for text, value := range map[string]any{"x": new(time.Duration), "y": new(time.Time), "z": new(int64), "99999999999": new(int32), "[": &machine.Operation{}} {
+		assert.Error(t, convert.Decode(text, value), text)
+		encoded, err := convert.Encode(value)
+		require.NoError(t, err)
+		assert.Empty(t, encoded, "what can't be read leaves the value as it was")
+	}
+}
+
+func pointer[T any](v T) *T { return &v }
+
+// Two keys that are the same would store two things in one place.
+func TestKeysAreDistinct(t *testing.T) {
+	seen := map[string]bool{}
+	for _, key := range []string{
+		keys.NodeLabel, keys.Revision, keys.Preserve, keys.LastApplied, keys.LastAppliedCapacity, keys.SpecChanges, keys.InPlace, keys.Marks,
+		keys.Reservation, keys.Handover, keys.Victims, keys.MaxAge, keys.Former, keys.Slack, keys.Applied, keys.Drain,
+	} {
+		assert.NotEmpty(t, key)
+		assert.False(t, seen[key], key)
+		seen[key] = true
+	}
+}
+
+// More seconds than a field can hold are as many as it can.
+func TestSecondsAreBounded(t *testing.T) {
+	s := &machineset.Set{}
+	for d, want := range map[time.Duration]int32{1 << 62: 2147483647, -1 << 62: -2147483648, 90 * time.Second: 90, 1500 * time.Millisecond: 1} {
+		s.Spec.MinReady = d
+		w, err := sets.Create(s)
+		require.NoError(t, err)
+		assert.Equal(t, want, w.Spec.MinReadySeconds)
+	}
+}
+
+// That no machine is wanted is said: an API server shows no scale of an object
+// that leaves it open.
+func TestZeroReplicasAreSaid(t *testing.T) {
+	stored := sets.typed(t, map[string]any{"spec": map[string]any{"replicas": 3, "minReadySeconds": 5}})
+	s, _ := sets.Read(stored)
+	s.Spec.Replicas = 0
+	patch, err := sets.Update(stored, s)
+	require.NoError(t, err)
+	assert.JSONEq(t, `{"spec":{"replicas":0}}`, string(patch))
+	d, err := deployments.Create(&deployment.Deployment{})
+	require.NoError(t, err)
+	text, err := json.Marshal(d.Spec)
+	require.NoError(t, err)
+	assert.Contains(t, string(text), `"replicas":0`)
+	patch, err = sets.Update(&v1alpha1.MachineSet{}, &machineset.Set{})
+	require.NoError(t, err)
+	assert.Nil(t, patch, "what is open stays open")
+}

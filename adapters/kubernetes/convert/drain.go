@@ -1,0 +1,126 @@
+package convert
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millwright-go/millwright/drain"
+	"github.com/millwright-go/millwright/object"
+)
+
+// Pod is what a drain needs to know of a pod. It shares nothing with it. Budgets
+// are not resolved.
+func Pod(w *corev1.Pod) *drain.Pod {
+	p := &drain.Pod{
+		Key: key(w), UID: string(w.UID), Owner: controller(w),
+		Labels: without(w.Labels, nil), Annotations: without(w.Annotations, nil),
+		Finished:  w.Status.Phase == corev1.PodSucceeded || w.Status.Phase == corev1.PodFailed,
+		CreatedAt: instant(w.CreationTimestamp),
+		GraceEnds: deletion(w),
+	}
+	_, p.Mirror = w.Annotations[corev1.MirrorPodAnnotationKey]
+	if w.Spec.Priority != nil {
+		p.Priority = *w.Spec.Priority
+	}
+	p.Grace = corev1.DefaultTerminationGracePeriodSeconds * time.Second
+	if s := w.Spec.TerminationGracePeriodSeconds; s != nil {
+		p.Grace = seconds(*s)
+	}
+	for i := range w.Spec.Volumes {
+		if claim := w.Spec.Volumes[i].PersistentVolumeClaim; claim != nil {
+			p.Claims = append(p.Claims, claim.ClaimName)
+		}
+	}
+	return p
+}
+
+// seconds is a duration that does not overflow.
+func seconds(n int64) time.Duration {
+	const most = int64(1<<63-1) / int64(time.Second)
+	return time.Duration(max(-most, min(n, most))) * time.Second
+}
+
+func key(w metav1.Object) object.Key {
+	return object.Key{Namespace: w.GetNamespace(), Name: w.GetName()}
+}
+
+// deletion is when deletion takes effect; zero: it was not asked for.
+func deletion(w metav1.Object) time.Time {
+	at := w.GetDeletionTimestamp()
+	if at == nil {
+		return time.Time{}
+	}
+	return instant(*at)
+}
+
+// controller is the owner that controls an object.
+func controller(w metav1.Object) *object.Owner {
+	for _, o := range w.GetOwnerReferences() {
+		if o.Controller != nil && *o.Controller {
+			return &object.Owner{Kind: o.Kind, Name: o.Name, UID: string(o.UID)}
+		}
+	}
+	return nil
+}
+
+// Budget is a budget as a drain sees it.
+func Budget(w *policyv1.PodDisruptionBudget) *drain.Budget {
+	b := &drain.Budget{
+		Key: key(w), Generation: w.Generation, ObservedGeneration: w.Status.ObservedGeneration,
+		DisruptionsAllowed: w.Status.DisruptionsAllowed,
+		CurrentHealthy:     w.Status.CurrentHealthy,
+		DesiredHealthy:     w.Status.DesiredHealthy,
+		ExpectedPods:       w.Status.ExpectedPods,
+		Disrupted:          int32(min(len(w.Status.DisruptedPods), 1<<30)),
+	}
+	if w.Spec.Selector != nil {
+		s := readSelector(w.Spec.Selector)
+		b.Selector = &s
+	}
+	return b
+}
+
+// Volume is a persistent volume as a drain sees it.
+func Volume(w *corev1.PersistentVolume) *drain.Volume {
+	v := &drain.Volume{Name: w.Name, Local: w.Spec.Local != nil || w.Spec.HostPath != nil}
+	if claim := w.Spec.ClaimRef; claim != nil {
+		v.Claim = object.Key{Namespace: claim.Namespace, Name: claim.Name}
+	}
+	v.Driver, v.Handle = attacher(&w.Spec.PersistentVolumeSource)
+	return v
+}
+
+// attacher returns the driver that attaches a volume, and its name there. The
+// kinds of volumes from before CSI are attached by the CSI drivers that have
+// taken them over. Empty: nobody attaches it.
+func attacher(s *corev1.PersistentVolumeSource) (driver, handle string) {
+	switch {
+	case s.CSI != nil:
+		return s.CSI.Driver, s.CSI.VolumeHandle
+	case s.AWSElasticBlockStore != nil:
+		return "ebs.csi.aws.com", s.AWSElasticBlockStore.VolumeID
+	case s.GCEPersistentDisk != nil:
+		return "pd.csi.storage.gke.io", s.GCEPersistentDisk.PDName
+	case s.AzureDisk != nil:
+		return "disk.csi.azure.com", s.AzureDisk.DataDiskURI
+	case s.Cinder != nil:
+		return "cinder.csi.openstack.org", s.Cinder.VolumeID
+	case s.VsphereVolume != nil:
+		return "csi.vsphere.vmware.com", s.VsphereVolume.VolumePath
+	}
+	return "", ""
+}
+
+// Attachment is an attachment as a drain sees it. One of a volume that is in
+// the pod's own spec names no volume.
+func Attachment(w *storagev1.VolumeAttachment) *drain.Attachment {
+	a := &drain.Attachment{Name: w.Name, Node: w.Spec.NodeName, Attached: w.Status.Attached, DeletedAt: deletion(w)}
+	if name := w.Spec.Source.PersistentVolumeName; name != nil {
+		a.Volume = *name
+	}
+	return a
+}

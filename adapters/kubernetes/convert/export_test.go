@@ -1,0 +1,41 @@
+package convert
+
+import (
+	"encoding/json"
+	"reflect"
+
+	"github.com/millwright-go/millwright/machine"
+)
+
+// Canonical is a value as JSON without zero fields, times in whole seconds.
+func Canonical(pointer any) string {
+	value, _ := compact(reflect.ValueOf(pointer))
+	text, err := json.MarshalIndent(value, "", " ")
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
+
+// Describe and Understand are what stages are stored by.
+var (
+	Describe   = describe
+	Understand = understand
+)
+
+// DeletionMarkers are the texts that others look for, in their order.
+func DeletionMarkers() (stages []machine.Stage, texts []string) {
+	for _, m := range deletionMarkers {
+		stages, texts = append(stages, m.stage), append(texts, m.text)
+	}
+	return stages, texts
+}
+
+// Encode and Decode are how annotations are written and read.
+var (
+	Encode = encode
+	Decode = decode
+)
+
+// Difference is what patches are made by.
+var Difference = difference

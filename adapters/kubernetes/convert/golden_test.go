@@ -1,0 +1,67 @@
+package convert_test
+
+import (
+	"flag"
+	"maps"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/adapters/kubernetes/convert"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// full is an object in which every field says something.
+func (k *tested[W, C]) full() C {
+	c := k.blank()
+	for _, l := range leaves(reflect.TypeOf(c).Elem(), "", func(root reflect.Value) reflect.Value { return root }) {
+		if !skipped(l.path) {
+			l.set(reflect.ValueOf(c).Elem(), sample(l))
+		}
+	}
+	return c
+}
+
+// records are the annotations of a full object, and its record in the status.
+func (k *tested[W, C]) records(t *testing.T, name string, out *strings.Builder) {
+	doc := k.store(t, map[string]any{}, k.full())
+	w := k.typed(t, doc)
+	out.WriteString("# " + name + "\n")
+	all := w.GetAnnotations()
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		out.WriteString(key + ": " + all[key] + "\n")
+	}
+	status, _ := doc["status"].(map[string]any)
+	for _, list := range []string{"conditions", "machineSetCondition"} {
+		conditions, _ := status[list].([]any)
+		for _, c := range conditions {
+			if c := c.(map[string]any); c["type"] == convert.RecordType {
+				out.WriteString(convert.RecordType + ": " + c["message"].(string) + "\n")
+			}
+		}
+	}
+}
+
+// How records are spelled is stored for years: a field that is renamed or
+// changes its meaning has to be read under the old name too. A new one adds to
+// this file (-update).
+func TestRecordsAreSpelledAsBefore(t *testing.T) {
+	var out strings.Builder
+	machines.records(t, "machine", &out)
+	sets.records(t, "set", &out)
+	deployments.records(t, "deployment", &out)
+	nodes.records(t, "node", &out)
+	const file = "testdata/records.golden"
+	if *update {
+		require.NoError(t, os.WriteFile(file, []byte(out.String()), 0o644))
+	}
+	want, err := os.ReadFile(file)
+	require.NoError(t, err)
+	assert.Equal(t, string(want), out.String())
+}

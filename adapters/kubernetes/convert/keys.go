@@ -1,0 +1,49 @@
+package convert
+
+// Keys are the names under which metadata holds what the established kinds have
+// no field for. None may be empty, and no two may be the same. All but the
+// first three are this library's own.
+type Keys struct {
+	NodeLabel string // label on a machine: its node
+	Revision  string // annotation on sets and deployments
+	Preserve  string // annotation on a machine that asks to keep it; read only
+
+	LastApplied         string // annotation on a node: template that was applied last
+	LastAppliedCapacity string // annotation on a node: virtual capacity that was applied last
+
+	SpecChanges string // annotation: changes of the spec that an API server did not count
+	InPlace     string // on a machine
+	Marks       string // on machines and sets
+	Reservation string // on a set, as the next five
+	Handover    string
+	Victims     string
+	MaxAge      string // on deployments too: a duration such as 720h
+	Former      string
+	Slack       string
+	Applied     string // on a node
+	Drain       string // on a node
+}
+
+// DefaultKeys returns the established keys.
+func DefaultKeys() Keys {
+	return Keys{
+		NodeLabel: "node",
+		Revision:  "deployment.kubernetes.io/revision",
+		Preserve:  "node.machine.sapcloud.io/preserve",
+
+		LastApplied:         "node.machine.sapcloud.io/last-applied-anno-labels-taints",
+		LastAppliedCapacity: "node.machine.sapcloud.io/last-applied-virtual-capacity",
+
+		SpecChanges: "millwright-go/spec-changes",
+		InPlace:     "millwright-go/in-place",
+		Marks:       "millwright-go/rollout-marks",
+		Reservation: "millwright-go/reservation",
+		Handover:    "millwright-go/handover",
+		Victims:     "millwright-go/victims",
+		MaxAge:      "millwright-go/max-age",
+		Former:      "millwright-go/former-classes",
+		Slack:       "millwright-go/slack",
+		Applied:     "millwright-go/applied",
+		Drain:       "millwright-go/drain",
+	}
+}

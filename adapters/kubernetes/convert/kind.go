@@ -1,0 +1,181 @@
+package convert
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millwright-go/millwright/object"
+)
+
+// Kind translates the objects of one kind. W is a pointer to what an API server
+// stores, C to what the library decides on. It is safe for concurrent use.
+type Kind[W metav1.Object, C object.Object[C]] struct {
+	name  string
+	keys  Keys
+	empty func() W
+	clone func(W) W
+	blank func() C
+
+	read        func(*reader, W, C)
+	write       func(x *writer, w W, was, now C)
+	writeStatus func(x *writer, w W, was, now C) // nil: the kind has no status
+
+	records []record[C] // annotations
+	labels  []string    // labels that are fields of C
+	hidden  []string    // further annotations that are fields of C
+	counted bool        // changes of annotations count for the generation
+}
+
+// problems collects what can't be read of an object.
+type problems struct{ list []*object.FieldError }
+
+func (p *problems) add(field, problem string) {
+	p.list = append(p.list, object.Invalid(field, problem))
+}
+
+type reader struct {
+	*problems
+	keys Keys
+}
+
+// writer carries the first error of a translation.
+type writer struct {
+	keys       Keys
+	err        error
+	generation int64 // of the stored object
+}
+
+func (x *writer) fail(err error) {
+	if x.err == nil {
+		x.err = err
+	}
+}
+
+func (x *writer) encode(name string, pointer any) string {
+	text, err := encode(pointer)
+	if err != nil {
+		x.fail(object.Invalid(name, "can't be stored"))
+	}
+	return text
+}
+
+// Read returns what an object says. It shares nothing with it. What can't be
+// read is zero, or else says so when the library looks at it, and is named; nil:
+// nothing. The object can be acted upon all the same, and what can't be read is
+// left as it is until it is decided anew.
+func (k *Kind[W, C]) Read(w W) (C, []*object.FieldError) {
+	p := &problems{}
+	c := k.blank()
+	m := c.ObjectMeta()
+	readMeta(m, w, k)
+	for _, r := range k.records {
+		if text, ok := w.GetAnnotations()[r.name]; ok {
+			if err := decode(text, r.at(c)); err != nil {
+				p.add("metadata.annotations["+r.name+"]", "can't be read")
+			}
+		}
+	}
+	k.read(&reader{p, k.keys}, w, c)
+	if k.counted {
+		m.Generation += changes(w, k.keys)
+	}
+	for i, e := range p.list {
+		p.list[i] = e.Of(k.name, m.Key)
+	}
+	return c, p.list
+}
+
+// changes is how many changes of the spec an API server did not count.
+func changes(w metav1.Object, keys Keys) int64 {
+	n, err := strconv.ParseInt(w.GetAnnotations()[keys.SpecChanges], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return max(0, min(n, 1<<62))
+}
+
+// Create returns a new object that says what c does, but for the status, which
+// an API server takes separately.
+func (k *Kind[W, C]) Create(c C) (W, error) {
+	w := k.empty()
+	was, _ := k.Read(w)
+	x := &writer{keys: k.keys}
+	w.SetNamespace(c.ObjectMeta().Namespace)
+	w.SetName(c.ObjectMeta().Name)
+	k.change(x, w, was, c)
+	return w, k.named(x.err, c)
+}
+
+// change writes metadata and spec.
+func (k *Kind[W, C]) change(x *writer, w W, was, now C) {
+	writeMeta(w, was.ObjectMeta(), now.ObjectMeta(), k)
+	for _, r := range k.records {
+		before, after := x.encode(r.name, r.at(was)), x.encode(r.name, r.at(now))
+		if before != after {
+			annotate(w, r.name, after)
+		}
+	}
+	k.write(x, w, was, now)
+}
+
+// annotate sets an annotation, or removes it if the text is empty.
+func annotate(w metav1.Object, key, text string) {
+	all := w.GetAnnotations()
+	if text == "" {
+		delete(all, key)
+		return
+	}
+	if all == nil {
+		all = map[string]string{}
+	}
+	all[key] = text
+	w.SetAnnotations(all)
+}
+
+// Update returns the merge patch that makes the stored object base say what c
+// does in its metadata and spec; nil: it says so already. The patch holds the
+// version of c, and is refused if the object has another by then.
+func (k *Kind[W, C]) Update(base W, c C) ([]byte, error) {
+	was, _ := k.Read(base)
+	x, after := &writer{keys: k.keys}, k.clone(base)
+	k.change(x, after, was, c)
+	patch, err := difference(base, after)
+	if err == nil && k.counted && patch["spec"] == nil && !was.SpecEqual(c) {
+		annotate(after, k.keys.SpecChanges, strconv.FormatInt(changes(base, k.keys)+1, 10))
+		patch, err = difference(base, after)
+	}
+	x.fail(err)
+	return k.finish(x, patch, c)
+}
+
+// UpdateStatus is Update for the status.
+func (k *Kind[W, C]) UpdateStatus(base W, c C) ([]byte, error) {
+	if k.writeStatus == nil {
+		return nil, nil
+	}
+	was, _ := k.Read(base)
+	x, after := &writer{keys: k.keys, generation: base.GetGeneration()}, k.clone(base)
+	k.writeStatus(x, after, was, c)
+	patch, err := difference(base, after)
+	x.fail(err)
+	return k.finish(x, patch, c)
+}
+
+func (k *Kind[W, C]) finish(x *writer, patch map[string]any, c C) ([]byte, error) {
+	if x.err != nil || len(patch) == 0 {
+		return nil, k.named(x.err, c)
+	}
+	lock(patch, c.ObjectMeta().Version)
+	text, err := json.Marshal(patch)
+	return text, k.named(err, c)
+}
+
+func (k *Kind[W, C]) named(err error, c C) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s %s can't be written: %w", k.name, c.ObjectMeta().Key, err)
+}

@@ -1,0 +1,135 @@
+package convert
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millwright-go/millwright/adapters/kubernetes/api/v1alpha1"
+	"github.com/millwright-go/millwright/machine"
+)
+
+// Machines translates machines.
+func Machines(keys Keys) *Kind[*v1alpha1.Machine, *machine.Machine] {
+	return &Kind[*v1alpha1.Machine, *machine.Machine]{
+		name: "machine", keys: keys, counted: true,
+		empty: func() *v1alpha1.Machine { return &v1alpha1.Machine{} },
+		clone: (*v1alpha1.Machine).DeepCopy,
+		blank: func() *machine.Machine { return &machine.Machine{} },
+		read:  readMachine, write: writeMachine, writeStatus: writeMachineStatus,
+		labels: []string{keys.NodeLabel},
+		records: []record[*machine.Machine]{
+			{keys.InPlace, func(m *machine.Machine) any { return &m.Spec.InPlace }},
+			{keys.Marks, func(m *machine.Machine) any { return &m.Spec.Marks }},
+		},
+	}
+}
+
+// machineNotes are the parts of a status without a field.
+var machineNotes = []record[*machine.Machine]{
+	{"clockFrom", func(m *machine.Machine) any { return &m.Status.ClockFrom }},
+	{"resumedAt", func(m *machine.Machine) any { return &m.Status.ResumedAt }},
+	{"vmSpec", func(m *machine.Machine) any { return &m.Status.VMSpec }},
+	{"deletedFrom", func(m *machine.Machine) any { return &m.Status.DeletedFrom }},
+	{"joinedAfter", func(m *machine.Machine) any { return &m.Status.JoinedAfter }},
+	{"preservation", func(m *machine.Machine) any { return &m.Status.Preservation }},
+}
+
+const noteOperation = "operation"
+
+func readMachine(r *reader, w *v1alpha1.Machine, m *machine.Machine) {
+	inPlace, marks := m.Spec.InPlace, m.Spec.Marks
+	m.Spec = readSpec(&w.Spec)
+	m.Spec.InPlace, m.Spec.Marks, m.Spec.NodeName = inPlace, marks, w.Labels[r.keys.NodeLabel]
+
+	s, current := &m.Status, &w.Status.CurrentStatus
+	s.Phase, s.Since = machine.Phase(current.Phase), instant(current.LastUpdateTime)
+	s.LastKnown = w.Status.LastKnownState
+	for _, a := range w.Status.Addresses {
+		s.Addresses = append(s.Addresses, machine.Address{Type: string(a.Type), Value: a.Address})
+	}
+	all, recorded := nodeConditions.split(w.Status.Conditions)
+	s.Conditions = all
+	n := parseNotes(r.problems, recorded)
+	for _, note := range machineNotes {
+		n.read(r.problems, note.name, note.at(m))
+	}
+	var e extra
+	n.read(r.problems, noteOperation, &e)
+	s.LastOperation = readOperation(r.problems, "status.lastOperation", &w.Status.LastOperation, &e)
+	s.NeverCreated = e.NeverCreated && e.of(&s.LastOperation)
+	r.preservation(w, m)
+}
+
+// preservation has the stored end decide: people move it, and another manager
+// knows nothing else. Of one that another manager began, the beginning is taken
+// to be that of the phase.
+func (r *reader) preservation(w *v1alpha1.Machine, m *machine.Machine) {
+	p, until := &m.Status.Preservation, time.Time{}
+	if at := w.Status.CurrentStatus.PreserveExpiryTime; at != nil {
+		until = instant(*at)
+	}
+	switch {
+	case p.Until.Equal(until):
+		return
+	case until.IsZero():
+		p.Since, p.Drained = time.Time{}, false
+	case p.Since.IsZero():
+		p.Since = m.Status.Since
+		if p.Since.IsZero() {
+			p.Since = m.CreatedAt
+		}
+		p.Request = w.Annotations[r.keys.Preserve]
+	}
+	p.Until = until
+}
+
+func writeMachine(x *writer, w *v1alpha1.Machine, was, now *machine.Machine) {
+	writeSpec(&w.Spec, &was.Spec, &now.Spec)
+	switch before, after := was.Spec.NodeName, now.Spec.NodeName; {
+	case before == after:
+	case after == "":
+		delete(w.Labels, x.keys.NodeLabel)
+	default:
+		if w.Labels == nil {
+			w.Labels = map[string]string{}
+		}
+		w.Labels[x.keys.NodeLabel] = after
+	}
+}
+
+func writeMachineStatus(x *writer, w *v1alpha1.Machine, was, now *machine.Machine) {
+	a, b, current := &was.Status, &now.Status, &w.Status.CurrentStatus
+	if a.Phase != b.Phase {
+		current.Phase, current.TimeoutActive = v1alpha1.MachinePhase(b.Phase), timed(b.Phase)
+	}
+	current.LastUpdateTime = metav1.NewTime(b.Since)
+	if !a.Preservation.Until.Equal(b.Preservation.Until) {
+		current.PreserveExpiryTime = timePointer(b.Preservation.Until)
+	}
+	put(&w.Status.LastKnownState, a.LastKnown, b.LastKnown)
+	if !slices.Equal(a.Addresses, b.Addresses) {
+		w.Status.Addresses = nil
+		for _, address := range b.Addresses {
+			w.Status.Addresses = append(w.Status.Addresses,
+				corev1.NodeAddress{Type: corev1.NodeAddressType(address.Type), Address: address.Value})
+		}
+	}
+	_, recorded := nodeConditions.split(w.Status.Conditions)
+	n := parseNotes(&problems{}, recorded)
+	for _, note := range machineNotes {
+		n.write(x, note.name, note.at(was), note.at(now))
+	}
+	if a.LastOperation != b.LastOperation || a.NeverCreated != b.NeverCreated {
+		e := writeOperation(&w.Status.LastOperation, &a.LastOperation, &b.LastOperation, b.NeverCreated)
+		n.set(x, noteOperation, &e)
+	}
+	nodeConditions.join(&w.Status.Conditions, a.Conditions, b.Conditions, n.text(x))
+}
+
+// timed tells whether a machine fails when it stays in this phase.
+func timed(p machine.Phase) bool {
+	return p == machine.PhasePending || p == machine.PhaseUnknown || p == machine.PhaseInPlaceUpdating
+}

@@ -1,0 +1,157 @@
+package convert_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+)
+
+// What was applied to a node is written the way others read it.
+func TestAppliedIsWhereOthersLook(t *testing.T) {
+	n := &machine.Node{}
+	n.Annotations = map[string]string{"theirs": "1"}
+	n.Applied.Labels = map[string]string{"a": "b"}
+	n.Applied.Taints = []object.Taint{{Key: "k", Value: "v", Effect: object.NoSchedule}}
+	n.Applied.VirtualCapacity = map[string]string{"example.com/gpu": "2"}
+	n.Applied.Generation = 4
+	n.Drain = &machine.DrainRecord{}
+	doc := nodes.store(t, map[string]any{}, n)
+	annotations := nodes.typed(t, doc).Annotations
+	assert.Len(t, annotations, 5)
+	assert.JSONEq(t, `{"metadata":{"labels":{"a":"b"}},"spec":{"taints":[{"key":"k","value":"v","effect":"NoSchedule"}]}}`,
+		annotations["node.machine.sapcloud.io/last-applied-anno-labels-taints"])
+	assert.JSONEq(t, `{"example.com/gpu":"2"}`, annotations["node.machine.sapcloud.io/last-applied-virtual-capacity"])
+	assert.JSONEq(t, `{"generation":4}`, annotations["millwright-go/applied"])
+	assert.Equal(t, "{}", annotations["millwright-go/drain"])
+	read, _ := nodes.Read(nodes.typed(t, doc))
+	assert.NotNil(t, read.Drain, "a record that says nothing is one all the same")
+
+	doc = nodes.store(t, doc, &machine.Node{})
+	assert.Empty(t, nodes.typed(t, doc).Annotations)
+}
+
+// Our record of what was applied says nothing of what the established ones say.
+func TestAppliedIsReadWhereOthersWriteIt(t *testing.T) {
+	w := &corev1.Node{}
+	w.Annotations = map[string]string{keys.Applied: `{"generation":3,"labels":{"a":"b"},"virtualCapacity":{"x":"1"}}`}
+	n, problems := nodes.Read(w)
+	require.Empty(t, problems)
+	assert.Equal(t, machine.Applied{Generation: 3}, n.Applied)
+}
+
+// A node that another manager has written is read, and what is written is what
+// that one reads.
+func TestNodesOfOthersAreTakenOver(t *testing.T) {
+	w := &corev1.Node{}
+	w.Annotations = map[string]string{
+		keys.LastApplied:         `{"metadata":{"creationTimestamp":null,"labels":{"pool":"a"},"annotations":{"note":"x"}},"spec":{"taints":[{"key":"k","value":"v","effect":"NoSchedule"}]}}`,
+		keys.LastAppliedCapacity: `{"example.com/memory":"1234567"}`,
+	}
+	n, problems := nodes.Read(w)
+	require.Empty(t, problems)
+	assert.Empty(t, n.Annotations, "nobody sees a record among them")
+	assert.Equal(t, machine.Applied{
+		NodeTemplate: machine.NodeTemplate{
+			Labels: map[string]string{"pool": "a"}, Annotations: map[string]string{"note": "x"},
+			Taints: []object.Taint{{Key: "k", Value: "v", Effect: object.NoSchedule}},
+		},
+		VirtualCapacity: map[string]string{"example.com/memory": "1234567"},
+	}, n.Applied)
+	n.Applied.Labels = map[string]string{"pool": "b"}
+	n.Drain = &machine.DrainRecord{Since: begin}
+	after := nodes.typed(t, nodes.store(t, nodes.document(t, w), n))
+	assert.JSONEq(t, `{"metadata":{"labels":{"pool":"b"},"annotations":{"note":"x"}},"spec":{"taints":[{"key":"k","value":"v","effect":"NoSchedule"}]}}`,
+		after.Annotations[keys.LastApplied])
+	assert.Equal(t, w.Annotations[keys.LastAppliedCapacity], after.Annotations[keys.LastAppliedCapacity])
+	assert.Equal(t, `{"since":"2026-03-01T12:00:00Z"}`, after.Annotations[keys.Drain])
+}
+
+// Nobody can write a record as an annotation.
+func TestRecordsCannotBeForged(t *testing.T) {
+	n := &machine.Node{}
+	n.Applied.Labels = map[string]string{"a": "b"}
+	doc := nodes.store(t, map[string]any{}, n)
+	before := nodes.typed(t, doc).Annotations
+	n.Annotations = map[string]string{keys.Drain: "forged", keys.Applied: "forged", keys.LastApplied: "forged", keys.LastAppliedCapacity: "forged"}
+	patch, err := nodes.Update(nodes.typed(t, doc), n)
+	require.NoError(t, err)
+	assert.Nil(t, patch)
+	made, err := nodes.Create(n)
+	require.NoError(t, err)
+	assert.Equal(t, before, made.Annotations)
+}
+
+// What can't be read counts as none and is named, and stays until something is
+// recorded there.
+func TestDamagedRecordsOfANode(t *testing.T) {
+	w := &corev1.Node{}
+	w.Annotations = map[string]string{keys.LastApplied: "{", keys.LastAppliedCapacity: "[]", keys.Applied: `{"generation":"x"}`, keys.Drain: "{}", "mine": "{"}
+	n, problems := nodes.Read(w)
+	var fields []string
+	for _, p := range problems {
+		fields = append(fields, p.Field)
+	}
+	assert.ElementsMatch(t, []string{
+		"metadata.annotations[" + keys.LastApplied + "]", "metadata.annotations[" + keys.LastAppliedCapacity + "]", "metadata.annotations[" + keys.Applied + "]",
+	}, fields)
+	assert.Equal(t, machine.Applied{}, n.Applied)
+	assert.Equal(t, &machine.DrainRecord{}, n.Drain)
+
+	rapid.Check(t, func(t *rapid.T) {
+		garbage := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{
+			"null", "{}", "[]", "{", "0", `""`, `{"generation":"x"}`, `{"since":1e99}`, `{"since":"2026-03-01T12:00:00.9Z"}`, `{"metadata":[]}`, `{"x":"1000m"}`, `{"x":"many"}`,
+		}))
+		w := &corev1.Node{}
+		w.Annotations = map[string]string{}
+		for _, key := range []string{keys.LastApplied, keys.LastAppliedCapacity, keys.Applied, keys.Drain} {
+			w.Annotations[key] = garbage.Draw(t, key)
+		}
+		n, problems := nodes.Read(w)
+		require.LessOrEqual(t, len(problems), 4)
+		patch, err := nodes.Update(w, n)
+		require.NoError(t, err)
+		require.Empty(t, string(patch))
+		n.Applied.Generation, n.Drain = 3, &machine.DrainRecord{Since: begin}
+		nodes.store(t, nodes.document(t, w), n)
+	})
+}
+
+// Heartbeats of conditions are the node's own and never go back; a taint that
+// has another value was added anew.
+func TestHeartbeatsDoNotGoBack(t *testing.T) {
+	at := func(n int) metav1.Time { return metav1.NewTime(begin.Add(time.Duration(n) * time.Minute)) }
+	added := at(1)
+	w := &corev1.Node{}
+	w.Spec.Taints = []corev1.Taint{{Key: "a", Value: "1", Effect: "NoExecute", TimeAdded: &added}}
+	w.Status.Conditions = []corev1.NodeCondition{
+		{Type: "Ready", Status: "True", LastHeartbeatTime: at(9), LastTransitionTime: at(1)},
+		{Type: "Full", Status: "False", LastHeartbeatTime: at(9), LastTransitionTime: at(1)},
+		{Type: "Slow", Status: "False", LastHeartbeatTime: at(2), LastTransitionTime: at(1)},
+	}
+	n, _ := nodes.Read(w)
+	n.Taints[0].Value = "2"
+	n.Conditions[0].Reason = "Other"
+	n.Conditions[2] = object.Condition{Type: "Slow", Status: object.True, Since: at(5).UTC()}
+	after := nodes.typed(t, nodes.store(t, nodes.document(t, w), n))
+	assert.Nil(t, after.Spec.Taints[0].TimeAdded)
+	var beats []time.Time
+	for _, c := range after.Status.Conditions {
+		beats = append(beats, c.LastHeartbeatTime.UTC())
+	}
+	assert.Equal(t, []time.Time{at(9).UTC(), at(9).UTC(), at(5).UTC()}, beats)
+}
+
+func TestCapacityMustBeAQuantity(t *testing.T) {
+	n := &machine.Node{Capacity: map[string]string{"cpu": "many"}}
+	n.Name = "n"
+	_, err := nodes.UpdateStatus(&corev1.Node{}, n)
+	assert.EqualError(t, err, "node n can't be written: status.capacity[cpu] is no quantity")
+}

@@ -1,0 +1,121 @@
+package convert
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millwright-go/millwright/adapters/kubernetes/api/v1alpha1"
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
+)
+
+// extra is what a stored operation has no field for. It belongs to the
+// operation of that time alone, so that it is void once another manager has
+// written a later one.
+type extra struct {
+	At time.Time
+	// Stage and Message are set if the description does not tell them exactly.
+	Stage   *machine.Stage
+	Message *string
+	Forced  bool
+	Against machine.Inputs
+	// NeverCreated is what a machine's status says of that name: another
+	// manager may have created the VM since.
+	NeverCreated bool
+}
+
+// of tells whether it is about that operation.
+func (e *extra) of(op *machine.Operation) bool { return e.At.Equal(op.Time) }
+
+func readOperation(p *problems, field string, o *v1alpha1.LastOperation, e *extra) machine.Operation {
+	op := machine.Operation{
+		Kind: machine.OperationKind(o.Type), State: machine.OperationState(o.State), Time: instant(o.LastUpdateTime),
+	}
+	if o.ErrorCode != "" {
+		code, known := codes.Parse(o.ErrorCode)
+		if op.Code = code; !known {
+			p.add(field+".errorCode", "is unknown: "+o.ErrorCode)
+		}
+	}
+	op.Stage, op.Message = understand(op.Kind, op.State, o.Description)
+	if !e.of(&op) {
+		return op
+	}
+	if e.Stage != nil && e.Message != nil {
+		exact := op
+		exact.Stage, exact.Message = *e.Stage, *e.Message
+		if describe(&exact) != o.Description {
+			return op
+		}
+		op = exact
+	}
+	op.Forced, op.Against = e.Forced, e.Against
+	return op
+}
+
+// writeOperation returns what o has no field for. never is whether the VM was
+// never created.
+func writeOperation(o *v1alpha1.LastOperation, was, now *machine.Operation, never bool) extra {
+	put(&o.Type, v1alpha1.MachineOperationType(was.Kind), v1alpha1.MachineOperationType(now.Kind))
+	put(&o.State, v1alpha1.MachineState(was.State), v1alpha1.MachineState(now.State))
+	o.LastUpdateTime = metav1.NewTime(now.Time)
+	put(&o.ErrorCode, spelled(was.Code), spelled(now.Code))
+
+	e := extra{Forced: now.Forced, Against: now.Against, NeverCreated: never}
+	stage, message := understand(now.Kind, now.State, o.Description)
+	if stage != now.Stage || message != now.Message {
+		o.Description = describe(now)
+		stage, message = understand(now.Kind, now.State, o.Description)
+	}
+	if stage != now.Stage || message != now.Message {
+		e.Stage, e.Message = &now.Stage, &now.Message
+	}
+	if e != (extra{}) {
+		e.At = now.Time
+	}
+	return e
+}
+
+// spelled is how a code is stored; success is not.
+func spelled(c codes.Code) string {
+	if c == codes.OK {
+		return ""
+	}
+	return c.String()
+}
+
+func readSummaries(p *problems, list []v1alpha1.MachineSummary, extras []extra) []machineset.Summary {
+	if len(list) == 0 {
+		return nil
+	}
+	out := make([]machineset.Summary, len(list))
+	for i := range list {
+		s, e := &list[i], extra{}
+		if len(extras) == len(list) {
+			e = extras[i]
+		}
+		out[i] = machineset.Summary{
+			Name: s.Name, ProviderID: s.ProviderID, Owner: s.OwnerRef,
+			LastOperation: readOperation(p, "status.failedMachines.lastOperation", &s.LastOperation, &e),
+		}
+	}
+	return out
+}
+
+// writeSummaries returns what the list has no fields for; nil: nothing.
+func writeSummaries(all []machineset.Summary) ([]v1alpha1.MachineSummary, []extra) {
+	list, extras := make([]v1alpha1.MachineSummary, len(all)), make([]extra, len(all))
+	needed := false
+	for i := range all {
+		s := &all[i]
+		list[i] = v1alpha1.MachineSummary{Name: s.Name, ProviderID: s.ProviderID, OwnerRef: s.Owner}
+		extras[i] = writeOperation(&list[i].LastOperation, &machine.Operation{}, &s.LastOperation, false)
+		needed = needed || extras[i] != extra{}
+	}
+	if !needed {
+		return list, nil
+	}
+	return list, extras
+}

@@ -1,0 +1,114 @@
+package convert_test
+
+import (
+	"encoding/json"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	poolsv1alpha1 "github.com/millwright-go/millwright/adapters/kubernetes/api/pools/v1alpha1"
+	"github.com/millwright-go/millwright/adapters/kubernetes/convert"
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/object"
+)
+
+// Pools are among kinds, whose tests they share.
+var pools = &tested[*poolsv1alpha1.MachinePool, *machinepool.Pool]{
+	convert.Pools(keys),
+	func() *machinepool.Pool { return &machinepool.Pool{} }, func() *poolsv1alpha1.MachinePool { return &poolsv1alpha1.MachinePool{} },
+}
+
+func FuzzPool(f *testing.F) {
+	fuzz(f, pools,
+		`{"metadata":{"name":"p","generation":3,"ownerReferences":[{"kind":"Cluster","name":"c","uid":"u","controller":true}]},
+		"spec":{"replicas":-3,"minReadySeconds":-2147483648,"failureDomains":["","a","a"],"providerIDs":["b","","a"],
+		"template":{"class":{"kind":"Odd"},"bootstrap":{"dataSecret":""},"nodeTemplate":{"taints":[{"key":"","effect":"Odd"}]}}},
+		"status":{"phase":"Odd","since":"2026-03-01T12:00:00.5+02:00","observedGeneration":-1,"replicas":-1,
+		"conditions":[{"type":"A","status":"True"},{"type":"A","status":"Odd"},{"type":"MillwrightRecord","message":"{"}],
+		"leaving":[{"exit":"Odd"},{}],"nodeRefs":[{}],"lastOperation":{"call":"Odd","errorCode":"Odd","against":{"pool":-1}}}}`,
+		`{"spec":{"replicas":0,"template":{"bootstrap":{"config":"c"}}},"status":{"neverCreated":true,"applied":{"failureDomains":[]},
+		"lastOperation":{"errorCode":"NotFound","lastUpdateTime":"2026-03-01T12:00:00Z"}}}`)
+}
+
+// What an object says in which field is stored for years. This file shows a full
+// one (-update).
+func TestPoolsAreSpelledAsBefore(t *testing.T) {
+	doc := pools.store(t, map[string]any{}, pools.full())
+	text, err := json.MarshalIndent(map[string]any{"spec": doc["spec"], "status": doc["status"]}, "", "  ")
+	require.NoError(t, err)
+	const file = "testdata/pool.golden"
+	if *update {
+		require.NoError(t, os.WriteFile(file, append(text, '\n'), 0o644))
+	}
+	want, err := os.ReadFile(file)
+	require.NoError(t, err)
+	assert.Equal(t, string(want), string(text)+"\n")
+}
+
+// What is not written and what is zero are two things for replicas and for the
+// bootstrap secret.
+func TestPoolsTellAbsentFromZero(t *testing.T) {
+	none, empty := int32(0), ""
+	for _, p := range []*machinepool.Pool{
+		{}, {Spec: machinepool.Spec{Replicas: &none}},
+		{Spec: machinepool.Spec{Template: machinepool.Template{Bootstrap: machinepool.Bootstrap{DataSecret: &empty}}}},
+	} {
+		w, err := pools.Create(p)
+		require.NoError(t, err)
+		read, problems := pools.Read(w)
+		require.Empty(t, problems)
+		require.Equal(t, p, read)
+	}
+}
+
+// A code that is not known is told, and stays as it is written until there is
+// another.
+func TestPoolsWithAnUnknownCode(t *testing.T) {
+	w := &poolsv1alpha1.MachinePool{}
+	w.Namespace, w.Name = "fleet", "p"
+	w.Status.LastOperation.ErrorCode = "Odd"
+	p, problems := pools.Read(w)
+	require.Len(t, problems, 1)
+	require.ErrorIs(t, problems[0], object.ErrInvalid)
+	require.EqualError(t, problems[0], "pool fleet/p: status.lastOperation.errorCode is unknown: Odd")
+	require.Equal(t, codes.Unknown, p.Status.LastOperation.Code)
+	p.Status.Phase = machinepool.PhaseFailed
+	patch, err := pools.UpdateStatus(w, p)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"status":{"phase":"Failed"}}`, string(patch))
+}
+
+// Of a list that stays as long as it is, each part of an entry counts.
+func TestPoolListsAreCompared(t *testing.T) {
+	full := pools.full()
+	doc := pools.store(t, map[string]any{}, full)
+	for name, change := range map[string]func(*machinepool.Status){
+		"leaving since":   func(s *machinepool.Status) { s.Leaving[0].Since = begin.Add(time.Second) },
+		"leaving exit":    func(s *machinepool.Status) { s.Leaving[0].Exit = machinepool.ExitReplace },
+		"condition since": func(s *machinepool.Status) { s.Conditions[0].Since = begin.Add(time.Second) },
+		"node":            func(s *machinepool.Status) { s.NodeRefs[0].UID = "other" },
+		"taint":           func(s *machinepool.Status) { s.Applied.Template.NodeTemplate.Taints[0].Effect = object.NoExecute },
+	} {
+		p := full.Clone()
+		change(&p.Status)
+		patch, err := pools.UpdateStatus(pools.typed(t, doc), p)
+		require.NoError(t, err)
+		require.NotEmpty(t, patch, name)
+	}
+}
+
+// What is read can be changed without changing what is stored.
+func TestPoolsShareNothing(t *testing.T) {
+	doc := pools.store(t, map[string]any{}, pools.full())
+	w := pools.typed(t, doc)
+	before := w.DeepCopy()
+	p, _ := pools.Read(w)
+	p.Spec.ProviderIDs[0], p.Spec.FailureDomains[0], *p.Spec.Replicas, *p.Spec.Template.Bootstrap.DataSecret = "x", "x", 99, "x"
+	p.Spec.Template.NodeTemplate.Labels["x"], p.Spec.Template.NodeTemplate.Annotations["x"] = "x", "x"
+	p.Status.Applied.FailureDomains[0], p.Status.Applied.Template.NodeTemplate.Labels["x"] = "x", "x"
+	require.Equal(t, before, w)
+}

@@ -1,0 +1,119 @@
+package convert
+
+import (
+	"slices"
+
+	"github.com/millwright-go/millwright/adapters/kubernetes/api/v1alpha1"
+	"github.com/millwright-go/millwright/machineset"
+)
+
+// Sets translates sets.
+func Sets(keys Keys) *Kind[*v1alpha1.MachineSet, *machineset.Set] {
+	return &Kind[*v1alpha1.MachineSet, *machineset.Set]{
+		name: "set", keys: keys, counted: true,
+		empty: func() *v1alpha1.MachineSet { return &v1alpha1.MachineSet{} },
+		clone: (*v1alpha1.MachineSet).DeepCopy,
+		blank: func() *machineset.Set { return &machineset.Set{} },
+		read:  readSet, write: writeSet, writeStatus: writeSetStatus,
+		records: []record[*machineset.Set]{
+			{keys.Revision, func(s *machineset.Set) any { return &s.Revision }},
+			{keys.Reservation, func(s *machineset.Set) any { return &s.Reservation }},
+			{keys.Handover, func(s *machineset.Set) any { return &s.Handover }},
+			{keys.Marks, func(s *machineset.Set) any { return &s.Spec.Marks }},
+			{keys.Victims, func(s *machineset.Set) any { return &s.Spec.Victims }},
+			{keys.MaxAge, func(s *machineset.Set) any { return &s.Spec.MaxAge }},
+			{keys.Former, func(s *machineset.Set) any { return &s.Spec.Former }},
+			{keys.Slack, func(s *machineset.Set) any { return &s.Spec.Slack }},
+		},
+	}
+}
+
+// setNotes are the parts of a status without a field.
+var setNotes = []record[*machineset.Set]{
+	{"preserved", func(s *machineset.Set) any { return &s.Status.Preserved }},
+	{"churn", func(s *machineset.Set) any { return &s.Status.Churn }},
+}
+
+const (
+	noteFailed   = "failed"
+	noteObserved = "observedChanges"
+)
+
+func readSet(r *reader, w *v1alpha1.MachineSet, s *machineset.Set) {
+	s.Spec.Replicas, s.Spec.AutoPreserve = w.Spec.Replicas, w.Spec.AutoPreserveFailedMachineMax
+	s.Spec.Selector, s.Spec.Template = readSelector(w.Spec.Selector), readTemplate(&w.Spec.Template)
+	s.Spec.MinReady = minReady(w.Spec.MinReadySeconds)
+
+	all, recorded := setConditions.split(w.Status.Conditions)
+	n := parseNotes(r.problems, recorded)
+	for _, note := range setNotes {
+		n.read(r.problems, note.name, note.at(s))
+	}
+	var e extra
+	var extras []extra
+	n.read(r.problems, noteOperation, &e)
+	n.read(r.problems, noteFailed, &extras)
+	out := &s.Status
+	out.Replicas, out.FullyLabeled = w.Status.Replicas, w.Status.FullyLabeledReplicas
+	out.Ready, out.Available = w.Status.ReadyReplicas, w.Status.AvailableReplicas
+	out.ObservedGeneration = n.observed(r, w.Status.ObservedGeneration)
+	out.Conditions = all
+	out.LastOperation = readOperation(r.problems, "status.lastOperation", &w.Status.LastOperation, &e)
+	if list := w.Status.FailedMachines; list != nil {
+		out.Failed = readSummaries(r.problems, *list, extras)
+	}
+}
+
+// observed adds to a generation the changes that were not counted then.
+func (n *notes) observed(r *reader, generation int64) int64 {
+	var changes int64
+	n.read(r.problems, noteObserved, &changes)
+	return generation + changes
+}
+
+// observe is the reverse of observed: the stored generation, as other programs
+// compare it to that of the object.
+func (n *notes) observe(x *writer, generation int64) int64 {
+	stored := min(generation, x.generation)
+	changes := generation - stored
+	n.set(x, noteObserved, &changes)
+	return stored
+}
+
+func writeSet(_ *writer, w *v1alpha1.MachineSet, was, now *machineset.Set) {
+	a, b := &was.Spec, &now.Spec
+	put(&w.Spec.Replicas, a.Replicas, b.Replicas)
+	put(&w.Spec.AutoPreserveFailedMachineMax, a.AutoPreserve, b.AutoPreserve)
+	writeSelector(&w.Spec.Selector, &a.Selector, &b.Selector)
+	writeTemplate(&w.Spec.Template, &a.Template, &b.Template)
+	put(&w.Spec.MinReadySeconds, wholeSeconds(a.MinReady), wholeSeconds(b.MinReady))
+}
+
+func writeSetStatus(x *writer, w *v1alpha1.MachineSet, was, now *machineset.Set) {
+	a, b, out := &was.Status, &now.Status, &w.Status
+	put(&out.Replicas, a.Replicas, b.Replicas)
+	put(&out.FullyLabeledReplicas, a.FullyLabeled, b.FullyLabeled)
+	put(&out.ReadyReplicas, a.Ready, b.Ready)
+	put(&out.AvailableReplicas, a.Available, b.Available)
+
+	_, recorded := setConditions.split(out.Conditions)
+	n := parseNotes(&problems{}, recorded)
+	for _, note := range setNotes {
+		n.write(x, note.name, note.at(was), note.at(now))
+	}
+	if a.ObservedGeneration != b.ObservedGeneration {
+		out.ObservedGeneration = n.observe(x, b.ObservedGeneration)
+	}
+	if a.LastOperation != b.LastOperation {
+		e := writeOperation(&out.LastOperation, &a.LastOperation, &b.LastOperation, false)
+		n.set(x, noteOperation, &e)
+	}
+	if !slices.EqualFunc(a.Failed, b.Failed, func(s, t machineset.Summary) bool { return s.Equal(&t) }) {
+		list, extras := writeSummaries(b.Failed)
+		n.set(x, noteFailed, &extras)
+		if out.FailedMachines = &list; len(list) == 0 {
+			out.FailedMachines = nil
+		}
+	}
+	setConditions.join(&out.Conditions, a.Conditions, b.Conditions, n.text(x))
+}

@@ -1,0 +1,103 @@
+package convert
+
+import (
+	"strings"
+
+	"github.com/millwright-go/millwright/machine"
+)
+
+// marker is how the description of an operation says which stage it is in.
+type marker struct {
+	stage machine.Stage
+	text  string
+}
+
+// The markers of deletion in the order in which others look for them: of
+// several in one description, the first of this list is taken. The last one is
+// only read: an older manager wrote it.
+var deletionMarkers = []marker{
+	{machine.StageGetVMStatus, "Set machine status to termination. Now, getting VM Status"},
+	{machine.StageInitiateDrain, "Initiate node drain"},
+	{machine.StageDeleteVolumeAttachments, "Delete Volume Attachments"},
+	{machine.StageInitiateVMDeletion, "Initiate VM deletion"},
+	{machine.StageInitiateNodeDeletion, "Initiate node object deletion"},
+	{machine.StageInitiateFinalizerRemoval, "Initiate machine object finalizer removal"},
+	{machine.StageInitiateNodeDeletion, "Remove node finalizers"},
+}
+
+// Of a creation, others know the first. One without any marker may have been
+// issued, see creationStage.
+var creationMarkers = []marker{
+	{machine.StageInstanceInitialization, "Initialize VM Instance"},
+	{machine.StageInitialized, "The VM is initialized"},
+}
+
+// Of an update in place, others know the first.
+var updateMarkers = []marker{
+	{machine.StageReady, "Node drain successful. Node is ready for update"},
+	{machine.StageCandidate, "The machine is a candidate for an update"},
+	{machine.StageSelected, "The machine is selected for an update"},
+	{machine.StageUpdateSuccessful, "The update was successful"},
+	{machine.StageUpdateFailed, "The update failed"},
+	{machine.StageInService, "The machine is in service again"},
+}
+
+func markersOf(kind machine.OperationKind) []marker {
+	switch kind {
+	case machine.OperationDelete:
+		return deletionMarkers
+	case machine.OperationCreate:
+		return creationMarkers
+	case machine.OperationUpdate, machine.OperationInPlaceUpdate, machine.OperationDrainNode, machine.OperationHealthCheck:
+		return updateMarkers
+	}
+	return nil
+}
+
+// describe is the description of an operation: its message, and how its stage
+// is marked.
+func describe(op *machine.Operation) string {
+	markers := markersOf(op.Kind)
+	message := op.Message
+	for _, m := range markers {
+		message = strings.ReplaceAll(message, m.text, strings.ToLower(m.text[:1])+m.text[1:])
+	}
+	for _, m := range markers {
+		if m.stage != op.Stage {
+			continue
+		}
+		if message == "" {
+			return m.text
+		}
+		return message + " " + m.text
+	}
+	return message
+}
+
+// understand is the reverse of describe, as far as that is possible, of a
+// description that anybody may have written.
+func understand(kind machine.OperationKind, state machine.OperationState, description string) (machine.Stage, string) {
+	for _, m := range markersOf(kind) {
+		if !strings.Contains(description, m.text) {
+			continue
+		}
+		if description == m.text {
+			return m.stage, ""
+		}
+		return m.stage, strings.TrimSuffix(description, " "+m.text)
+	}
+	if kind == machine.OperationCreate {
+		return creationStage(state), description
+	}
+	return machine.StageNone, description
+}
+
+// creationStage is that of a creation that says nothing: a machine that came up
+// was initialized; of others a create may have been issued, and it has to be
+// found out what became of it.
+func creationStage(state machine.OperationState) machine.Stage {
+	if state == machine.StateSuccessful {
+		return machine.StageInitialized
+	}
+	return machine.StageCreateVM
+}

@@ -1,0 +1,99 @@
+package convert_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/millwright-go/millwright/adapters/kubernetes/convert"
+	"github.com/millwright-go/millwright/machine"
+)
+
+// others is how other managers find the stage of a deletion: the first of these
+// texts, in this order, that is anywhere in the description.
+func others(description string) machine.Stage {
+	stages, texts := convert.DeletionMarkers()
+	for i, text := range texts {
+		if strings.Contains(description, text) {
+			return stages[i]
+		}
+	}
+	return ""
+}
+
+// Descriptions as other managers write them in the midst of their work.
+func TestStagesOfOtherManagers(t *testing.T) {
+	for _, c := range []struct {
+		kind        machine.OperationKind
+		state       machine.OperationState
+		description string
+		stage       machine.Stage
+		message     string
+	}{
+		{"Delete", "Processing", "Set machine status to termination. Now, getting VM Status", "GetVMStatus", ""},
+		{"Delete", "Failed", "Error occurred with decoding machine error status while getting VM status, aborting with retry. Set machine status to termination. Now, getting VM Status",
+			"GetVMStatus", "Error occurred with decoding machine error status while getting VM status, aborting with retry."},
+		{"Delete", "Processing", "Initiate node drain", "InitiateDrain", ""},
+		{"Delete", "Failed", "Drain failed due to - timeout. Will retry in next sync. Initiate node drain", "InitiateDrain", "Drain failed due to - timeout. Will retry in next sync."},
+		{"Delete", "Processing", "Force Drain successful. Delete Volume Attachments", "DeleteVolumeAttachments", "Force Drain successful."},
+		{"Delete", "Processing", "Drain successful. Initiate VM deletion", "InitiateVMDeletion", "Drain successful."},
+		{"Delete", "Processing", "VM deletion was successful. Initiate node object deletion", "InitiateNodeDeletion", "VM deletion was successful."},
+		{"Delete", "Processing", "VM deletion was successful. Remove node finalizers", "InitiateNodeDeletion", "VM deletion was successful."},
+		{"Delete", "Processing", "Label \"node\" absent. Initiate machine object finalizer removal", "InitiateFinalizerRemoval", "Label \"node\" absent."},
+		{"Delete", "Processing", "Initiate node drain, as before", "InitiateDrain", "Initiate node drain, as before"},
+		{"Delete", "Processing", "something else", "", "something else"},
+		{"Create", "Processing", "Creating machine on cloud provider", "CreateVM", "Creating machine on cloud provider"},
+		{"Create", "Failed", "Provider error: x. Initialize VM Instance", "InstanceInitialization", "Provider error: x."},
+		{"Create", "Successful", "Machine m successfully joined the cluster", "Initialized", "Machine m successfully joined the cluster"},
+		{"HealthCheck", "Processing", "Initiate VM deletion", "", "Initiate VM deletion"},
+		{"DrainNode", "Successful", "Node drain successful. Node is ready for update", "ReadyForUpdate", ""},
+		{"Odd", "", "Initiate VM deletion", "", "Initiate VM deletion"},
+	} {
+		stage, message := convert.Understand(c.kind, c.state, c.description)
+		assert.Equal(t, c.stage, stage, c.description)
+		assert.Equal(t, c.message, message, c.description)
+		if c.kind == machine.OperationDelete {
+			assert.Equal(t, c.stage, others(c.description))
+		}
+	}
+}
+
+// Every stage of a deletion is found by others in what is written here, whatever
+// an error says, and found again here.
+func TestOthersFindOurStages(t *testing.T) {
+	stages, texts := convert.DeletionMarkers()
+	words := append([]string{"", " ", "boom", "initiate", "Initiate VM deletion."}, texts...)
+	rapid.Check(t, func(t *rapid.T) {
+		op := &machine.Operation{
+			Kind:    machine.OperationDelete,
+			State:   machine.StateProcessing,
+			Stage:   rapid.SampledFrom(stages).Draw(t, "stage"),
+			Message: strings.Join(rapid.SliceOfN(rapid.SampledFrom(words), 0, 4).Draw(t, "message"), " "),
+		}
+		description := convert.Describe(op)
+		require.Equal(t, op.Stage, others(description), description)
+		stage, _ := convert.Understand(op.Kind, op.State, description)
+		require.Equal(t, op.Stage, stage)
+	})
+}
+
+// A plain message needs no record beside the description.
+func TestDescriptionsTellStagesExactly(t *testing.T) {
+	for kind, stages := range map[machine.OperationKind][]machine.Stage{
+		machine.OperationDelete: {"GetVMStatus", "InitiateDrain", "DeleteVolumeAttachments", "InitiateVMDeletion", "InitiateNodeDeletion", "InitiateFinalizerRemoval"},
+		machine.OperationCreate: {"CreateVM", "InstanceInitialization", "Initialized"},
+		machine.OperationInPlaceUpdate: {
+			"", "CandidateForUpdate", "SelectedForUpdate", "ReadyForUpdate", "UpdateSuccessful", "UpdateFailed", "InService",
+		},
+	} {
+		for _, stage := range stages {
+			m := &machine.Machine{}
+			m.Status.LastOperation = machine.Operation{Kind: kind, State: machine.StateFailed, Stage: stage, Message: "it failed: quota", Time: begin}
+			doc := machines.store(t, map[string]any{}, m)
+			assert.NotContains(t, doc["status"], "conditions", "%s %s", kind, stage)
+		}
+	}
+}

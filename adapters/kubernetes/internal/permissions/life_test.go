@@ -1,0 +1,227 @@
+package permissions
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	poolsv1alpha1 "github.com/millwright-go/millwright/adapters/kubernetes/api/pools/v1alpha1"
+	"github.com/millwright-go/millwright/adapters/kubernetes/api/v1alpha1"
+	"github.com/millwright-go/millwright/adapters/kubernetes/config"
+)
+
+// step is a part of a fleet's life: what somebody does, and what is to come of it.
+type step struct {
+	name string
+	do   func(*world)
+	done func(*world) bool
+}
+
+// life is that of the samples: created, rolled while two pods run of which a
+// budget keeps some, scaled, deleted by force while a volume is attached, and
+// their classes after them; beside it a pool that is scaled and deleted.
+func life(kept int32) []step {
+	return []step{
+		{"creation", (*world).create, func(w *world) bool { return w.settled(3) && w.pooled(2) }},
+		{"pods", func(w *world) { w.work(kept) }, func(w *world) bool { return w.pods() == 2 }},
+		{"rollout", func(w *world) { w.patch(`{"spec":{"template":{"spec":{"class":{"name":"large"}}}}}`) },
+			func(w *world) bool { return w.settled(3) && w.only("large") && w.pods() == 2 }},
+		{"scaling", func(w *world) { w.patch(`{"spec":{"replicas":2}}`) }, func(w *world) bool { return w.settled(2) && len(w.machines()) == 2 }},
+		{"scaling the pool", func(w *world) { w.patchPool(`{"spec":{"replicas":1}}`) }, func(w *world) bool { return w.pooled(1) }},
+		{"deletion of the pool", (*world).forgetPool, (*world).poolless},
+		{"deletion", (*world).force, func(w *world) bool { return len(w.machines()) == 0 && w.gone() }},
+		{"classes", (*world).forgetClasses, (*world).classless},
+	}
+}
+
+// live takes the steps, to the end or until enough.
+func (w *world) live(kept int32, enough func() bool) {
+	w.Helper()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for _, s := range life(kept) {
+		s.do(w)
+		for end := time.Now().Add(time.Minute); !s.done(w); <-tick.C {
+			if enough() {
+				return
+			}
+			if !time.Now().Before(end) {
+				w.Log(strings.Join(logged.with(w.namespace), ""))
+			}
+			require.True(w, time.Now().Before(end), "%s does not come to its end. Refusals: %s", s.name, strings.Join(w.refusals(), ""))
+		}
+	}
+}
+
+// create stores the samples, in this namespace.
+func (w *world) create() {
+	w.Helper()
+	samples, err := config.Objects("samples")
+	require.NoError(w, err)
+	for _, o := range samples {
+		o.SetNamespace(w.namespace)
+		switch o.GetKind() {
+		case "MachineClass":
+			require.NoError(w, unstructured.SetNestedField(o.Object, w.namespace, "providerSpec", "cluster"))
+			require.NoError(w, unstructured.SetNestedField(o.Object, w.namespace, "secretRef", "namespace"))
+		case "MachinePool":
+			require.NoError(w, unstructured.SetNestedField(o.Object, w.namespace, "spec", "clusterName"))
+			require.NoError(w, unstructured.SetNestedField(o.Object, w.namespace+"-pool", "spec", "template", "nodeTemplate", "labels", "example.com/pool"))
+		case "MachineDeployment":
+			require.NoError(w, unstructured.SetNestedField(o.Object, w.namespace, "spec", "template", "spec", "nodeTemplate", "metadata", "labels", "example.com/pool"))
+		}
+		require.NoError(w, w.admin.Create(w.Context(), o))
+	}
+}
+
+func (w *world) meta(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: w.namespace, Name: name, Labels: map[string]string{"app": "mill"}}
+}
+
+// work has two pods on the fleet's nodes, of which so many have to be there always.
+func (w *world) work(kept int32) {
+	w.Helper()
+	least, two := intstr.FromInt32(kept), int32(2)
+	pick := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "mill"}}
+	require.NoError(w, w.admin.Create(w.Context(), &policyv1.PodDisruptionBudget{
+		ObjectMeta: w.meta("mill"), Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: &least, Selector: pick},
+	}))
+	require.NoError(w, w.admin.Create(w.Context(), &appsv1.Deployment{ObjectMeta: w.meta("mill"), Spec: appsv1.DeploymentSpec{
+		Replicas: &two, Selector: pick,
+		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: pick.MatchLabels}, Spec: corev1.PodSpec{
+			NodeSelector: map[string]string{"example.com/pool": w.namespace},
+			Containers:   []corev1.Container{{Name: "mill", Image: "mill"}},
+		}},
+	}}))
+}
+
+func (w *world) pods() (running int) {
+	w.Helper()
+	list := &corev1.PodList{}
+	require.NoError(w, w.admin.List(w.Context(), list, client.InNamespace(w.namespace)))
+	for i := range list.Items {
+		if p := &list.Items[i]; p.DeletionTimestamp == nil && p.Status.Phase == corev1.PodRunning {
+			running++
+		}
+	}
+	return running
+}
+
+func (w *world) get(name string, o client.Object) error {
+	return w.admin.Get(w.Context(), client.ObjectKey{Namespace: w.namespace, Name: name}, o)
+}
+
+func (w *world) patch(body string) {
+	w.Helper()
+	d := &v1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "web"}}
+	require.NoError(w, w.admin.Patch(w.Context(), d, client.RawPatch("application/merge-patch+json", []byte(body))))
+}
+
+// settled tells whether all machines of the deployment are new and available.
+func (w *world) settled(replicas int32) bool {
+	w.Helper()
+	d := &v1alpha1.MachineDeployment{}
+	require.NoError(w, w.get("web", d))
+	s := d.Status
+	return s.ObservedGeneration >= d.Generation && s.AvailableReplicas == replicas && s.UpdatedReplicas == replicas && s.Replicas == replicas
+}
+
+// pooled tells whether so many machines of the pool are ready.
+func (w *world) pooled(replicas int32) bool {
+	w.Helper()
+	p := &poolsv1alpha1.MachinePool{}
+	require.NoError(w, w.get("batch", p))
+	s := p.Status
+	return s.ObservedGeneration == p.Generation && s.Phase == "Running" && s.Replicas == replicas && s.ReadyReplicas == replicas && len(s.Leaving) == 0
+}
+
+func (w *world) patchPool(body string) {
+	w.Helper()
+	p := &poolsv1alpha1.MachinePool{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "batch"}}
+	require.NoError(w, w.admin.Patch(w.Context(), p, client.RawPatch("application/merge-patch+json", []byte(body))))
+}
+
+func (w *world) forgetPool() {
+	w.Helper()
+	require.NoError(w, w.admin.Delete(w.Context(), &poolsv1alpha1.MachinePool{ObjectMeta: w.meta("batch")}))
+}
+
+func (w *world) poolless() bool {
+	return apierrors.IsNotFound(w.get("batch", &poolsv1alpha1.MachinePool{}))
+}
+
+func (w *world) machines() []v1alpha1.Machine {
+	w.Helper()
+	list := &v1alpha1.MachineList{}
+	require.NoError(w, w.admin.List(w.Context(), list, client.InNamespace(w.namespace)))
+	return list.Items
+}
+
+// only tells whether all machines are of one class.
+func (w *world) only(class string) bool {
+	return !slices.ContainsFunc(w.machines(), func(m v1alpha1.Machine) bool { return m.Spec.Class.Name != class })
+}
+
+// force has the fleet deleted without regard to its pods, with a volume attached
+// to each node.
+func (w *world) force() {
+	w.Helper()
+	for _, m := range w.machines() {
+		volume := "volume-" + m.Name
+		require.NoError(w, w.admin.Create(w.Context(), &storagev1.VolumeAttachment{
+			ObjectMeta: metav1.ObjectMeta{Name: m.Name},
+			Spec:       storagev1.VolumeAttachmentSpec{Attacher: "disk.example.com", NodeName: m.Labels["node"], Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &volume}},
+		}))
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: m.Labels["node"]}}
+		attached := client.RawPatch("application/merge-patch+json", []byte(`{"status":{"volumesAttached":[{"name":"disk","devicePath":""}]}}`))
+		require.NoError(w, w.admin.Status().Patch(w.Context(), node, attached))
+		forced := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"force-deletion":"True"}}}`))
+		require.NoError(w, w.admin.Patch(w.Context(), &m, forced))
+	}
+	d := &v1alpha1.MachineDeployment{ObjectMeta: w.meta("web")}
+	require.NoError(w, w.admin.Delete(w.Context(), d))
+}
+
+// gone tells whether the deployment is.
+func (w *world) gone() bool {
+	return client.IgnoreNotFound(w.get("web", &v1alpha1.MachineDeployment{})) == nil && w.get("web", &v1alpha1.MachineDeployment{}) != nil
+}
+
+func (w *world) forgetClasses() {
+	w.Helper()
+	for _, o := range []client.Object{
+		&v1alpha1.MachineClass{ObjectMeta: w.meta("small")}, &v1alpha1.MachineClass{ObjectMeta: w.meta("large")}, &corev1.Secret{ObjectMeta: w.meta("sample")},
+	} {
+		require.NoError(w, w.admin.Delete(w.Context(), o))
+	}
+}
+
+func (w *world) classless() bool {
+	return w.get("small", &v1alpha1.MachineClass{}) != nil && w.get("large", &v1alpha1.MachineClass{}) != nil && w.get("sample", &corev1.Secret{}) != nil
+}
+
+// TestRulesSuffice: a whole life, under the rules of the manifests and no others,
+// and nothing was refused.
+func TestRulesSuffice(t *testing.T) {
+	w := newWorld(t, leave{})
+	stop := w.manage()
+	w.live(1, func() bool { return false })
+	stop()
+	require.NoError(t, <-w.ended)
+	require.Empty(t, w.refusals())
+	events := &corev1.EventList{}
+	require.NoError(t, w.admin.List(t.Context(), events, client.InNamespace(w.namespace)))
+	require.True(t, slices.ContainsFunc(events.Items, func(e corev1.Event) bool { return e.InvolvedObject.Kind == "Machine" }))
+}

@@ -1,0 +1,66 @@
+package permissions
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// byStream: the server of these tests sends what there is as part of a watch.
+const byStream = "a server that can't do so is asked for a list"
+
+// rare is what a life here does not ask for, and who asks for it.
+var rare = map[string]string{
+	"target get core pods":                             "an eviction that conflicts, since the pod was replaced meanwhile: cluster.TestEvictions",
+	"kube-system update core secrets":                  "a token that has to last longer: bootstrap.TestRenew",
+	"control get millwright-go.github.io machinepools": "a drain of a pool's node that takes a while: controllers.TestPoolReplacesANode",
+	"control list core secrets":                        byStream,
+	"target list core nodes":                           byStream,
+	"target list core pods":                            byStream,
+	"target list core persistentvolumes":               byStream,
+	"target list policy poddisruptionbudgets":          byStream,
+	"target list storage.k8s.io volumeattachments":     byStream,
+}
+
+// harmless are leaves without which a whole life is lived all the same.
+var harmless = map[string]bool{
+	"control create events.k8s.io events": true,
+	"control create core events":          true,
+}
+
+// ending are leaves without which a manager can't stay the leader, and ends.
+var ending = map[string]bool{"control update coordination.k8s.io leases millwright-manager": true}
+
+// TestRefusals: whatever single leave is taken away, the log names it, with verb
+// and resource; nothing else is refused, and the manager goes on.
+func TestRefusals(t *testing.T) {
+	slots := make(chan bool, 6)
+	for _, l := range leaves(t) {
+		if rare[l.String()] != "" {
+			continue
+		}
+		t.Run(l.String(), func(t *testing.T) {
+			t.Parallel()
+			slots <- true
+			defer func() { <-slots }()
+			w := newWorld(t, l)
+			began := time.Now()
+			stop := w.manage()
+			enough := w.refused
+			if harmless[l.String()] {
+				enough = func() bool { return false }
+			}
+			w.live(0, enough)
+			t.Log(strings.Join(logged.with(w.namespace), ""))
+			eventually(t, "the log to tell of the missing leave", w.refused)
+			t.Log(time.Since(began))
+			if !ending[l.String()] {
+				require.Empty(t, w.ended)
+			}
+			stop()
+			require.Empty(t, w.refusals())
+		})
+	}
+}

@@ -1,0 +1,156 @@
+package simulated
+
+import (
+	"cmp"
+	"crypto/rand"
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// work brings a group to what is wanted of it: who is to go goes, then the
+// youngest, or others come. The groups are locked.
+func (p *Provider) work(g *group) error {
+	all, err := p.disk.members(g)
+	if err != nil {
+		return err
+	}
+	var kept []VM
+	for _, v := range all {
+		if !slices.Contains(g.Going, v.ID) {
+			kept = append(kept, v)
+			continue
+		}
+		if err := p.lose(g, v); err != nil {
+			return err
+		}
+	}
+	for ; len(kept) > int(g.Target); kept = kept[:len(kept)-1] {
+		if err := p.lose(g, kept[len(kept)-1]); err != nil {
+			return err
+		}
+	}
+	for len(kept) < int(g.Target) {
+		v, err := p.grow(g, kept)
+		if err != nil {
+			return err
+		}
+		kept = append(kept, v)
+	}
+	return p.settle(g, kept)
+}
+
+// settle strikes out of the lists of a group what is not there any more.
+func (p *Provider) settle(g *group, kept []VM) error {
+	here := func(id string) bool { return slices.ContainsFunc(kept, func(v VM) bool { return v.ID == id }) }
+	awaiting := slices.DeleteFunc(slices.Clone(g.Awaiting), func(id string) bool { return !here(id) })
+	if len(g.Going) == 0 && len(awaiting) == len(g.Awaiting) {
+		return nil
+	}
+	g.Going, g.Awaiting = nil, awaiting
+	return p.disk.save(g)
+}
+
+// lose removes an instance.
+func (p *Provider) lose(g *group, v VM) error {
+	p.nodes.forget(v)
+	err := os.Remove(filepath.Join(p.disk.folderOf(g), v.Machine))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// grow makes an instance beside those that there are, where there are fewest.
+func (p *Provider) grow(g *group, kept []VM) (VM, error) {
+	node := g.Node.Clone()
+	v := VM{
+		Cluster: g.Cluster, Size: g.Size, Zone: leastUsed(g.Zones, kept), Booted: time.Now().Add(p.options.Boot),
+		Pool: g.Pool.String(), Node: &node,
+	}
+	for {
+		v.ID, v.Machine = newID(g.Cluster), g.Pool.Name+"-"+strings.ToLower(rand.Text()[:6])
+		err := p.disk.place(p.disk.folderOf(g), v)
+		if errors.Is(err, fs.ErrExist) {
+			continue
+		}
+		if err == nil {
+			p.nodes.expect(v)
+		}
+		return v, err
+	}
+}
+
+// leastUsed is the first of the zones with the fewest VMs; empty: there are none.
+func leastUsed(zones []string, all []VM) string {
+	if len(zones) == 0 {
+		return ""
+	}
+	used := map[string]int{}
+	for _, v := range all {
+		used[v.Zone]++
+	}
+	return slices.MinFunc(zones, func(a, b string) int { return cmp.Compare(used[a], used[b]) })
+}
+
+// tend does what a provider does by itself: it replaces instances that were
+// lost, and one at a time of those that are not as they should be. That one it
+// removes when it is said to be empty.
+func (p *Provider) tend() error {
+	return p.disk.locked(func() error {
+		all, err := p.disk.groups()
+		for _, g := range all {
+			err = errors.Join(err, p.work(g), p.renew(g))
+		}
+		return err
+	})
+}
+
+func (p *Provider) renew(g *group) error {
+	all, err := p.disk.members(g)
+	if err != nil || len(g.Awaiting) > 0 || slices.ContainsFunc(all, func(v VM) bool { return time.Now().Before(v.Booted) }) {
+		return err
+	}
+	i := slices.IndexFunc(all, func(v VM) bool { return g.outdated(&v) })
+	if i < 0 {
+		return nil
+	}
+	g.Awaiting = []string{all[i].ID}
+	return p.disk.save(g)
+}
+
+// outdated tells whether an instance is not what the group makes by now.
+func (g *group) outdated(v *VM) bool {
+	return v.Size != g.Size || v.Node == nil || !v.Node.Equal(&g.Node) || !slices.Contains(g.zones(), v.Zone)
+}
+
+// zones are those that instances can be in.
+func (g *group) zones() []string {
+	if len(g.Zones) == 0 {
+		return []string{""}
+	}
+	return g.Zones
+}
+
+// instances are those of all groups, by their IDs.
+func (d disk) instances() (map[string]VM, error) {
+	found := map[string]VM{}
+	all, err := d.groups()
+	for _, g := range all {
+		members, failed := d.members(g)
+		err = errors.Join(err, failed)
+		maps.Insert(found, func(yield func(string, VM) bool) {
+			for _, v := range members {
+				if !yield(v.ID, v) {
+					return
+				}
+			}
+		})
+	}
+	return found, err
+}

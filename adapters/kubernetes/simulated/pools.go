@@ -1,0 +1,251 @@
+package simulated
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"slices"
+	"time"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/object"
+)
+
+var (
+	_ driver.PoolDriver   = (*Provider)(nil)
+	_ driver.PoolFeatures = (*Provider)(nil)
+)
+
+// PoolFeatures implements driver.PoolFeatures.
+func (p *Provider) PoolFeatures() machinepool.Features {
+	return machinepool.Features{DeleteInstances: true, ReplaceInstance: true}
+}
+
+// CreatePool implements driver.PoolDriver.
+func (p *Provider) CreatePool(ctx context.Context, req *driver.CreatePoolRequest) (*driver.PoolResponse, error) {
+	if err := p.pause(ctx, &req.PoolRequest, false, p.options.Create); err != nil {
+		return nil, err
+	}
+	return p.serve(ctx, &req.PoolRequest, func(spec *Spec, g *group) (*group, error) {
+		if g != nil {
+			return g, p.work(g)
+		}
+		if err := p.roomForPool(spec, req.Pool.Key, req.Replicas); err != nil {
+			return nil, err
+		}
+		g = &group{ID: newID(spec.Cluster), Cluster: spec.Cluster, Pool: req.Pool.Key, Target: req.Replicas}
+		g.follow(spec, req.Pool)
+		return g, errors.Join(p.disk.save(g), p.work(g))
+	})
+}
+
+// UpdatePool implements driver.PoolDriver. Instances are replaced one after the
+// other while Run runs.
+func (p *Provider) UpdatePool(ctx context.Context, req *driver.UpdatePoolRequest) (*driver.PoolResponse, error) {
+	return p.change(ctx, &req.PoolRequest, func(spec *Spec, g *group) error {
+		g.follow(spec, req.Pool)
+		return nil
+	})
+}
+
+// ScalePool implements driver.PoolDriver. The youngest go first.
+func (p *Provider) ScalePool(ctx context.Context, req *driver.ScalePoolRequest) (*driver.PoolResponse, error) {
+	return p.change(ctx, &req.PoolRequest, func(spec *Spec, g *group) error {
+		if req.To > g.Target {
+			if err := p.roomForPool(spec, req.Pool.Key, req.To); err != nil {
+				return err
+			}
+		}
+		g.Target = req.To
+		return nil
+	})
+}
+
+// GetPoolStatus implements driver.PoolDriver.
+func (p *Provider) GetPoolStatus(ctx context.Context, req *driver.GetPoolStatusRequest) (*driver.GetPoolStatusResponse, error) {
+	answer := &driver.GetPoolStatusResponse{Ready: true}
+	_, err := p.serve(ctx, &req.PoolRequest, func(_ *Spec, g *group) (*group, error) {
+		if g == nil {
+			return nil, noGroup(req.Pool.Key)
+		}
+		answer.GroupID, answer.Target = g.ID, g.Target
+		all, err := p.disk.members(g)
+		for _, v := range all {
+			answer.Instances = append(answer.Instances, machinepool.Instance{
+				ProviderID: v.ID, Going: slices.Contains(g.Going, v.ID), AwaitsDrain: slices.Contains(g.Awaiting, v.ID),
+			})
+		}
+		return g, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return answer, nil
+}
+
+// DeletePool implements driver.PoolDriver.
+func (p *Provider) DeletePool(ctx context.Context, req *driver.DeletePoolRequest) (*driver.PoolResponse, error) {
+	if err := p.pause(ctx, &req.PoolRequest, true, p.options.Delete); err != nil {
+		return nil, err
+	}
+	return p.serve(ctx, &req.PoolRequest, func(spec *Spec, g *group) (*group, error) {
+		if g == nil {
+			return nil, nil
+		}
+		all, err := p.disk.members(g)
+		for _, v := range all {
+			p.nodes.forget(v)
+		}
+		return nil, errors.Join(err, p.disk.drop(spec.Cluster, req.Pool.Key))
+	})
+}
+
+// DeleteInstances implements driver.PoolDriver.
+func (p *Provider) DeleteInstances(ctx context.Context, req *driver.DeleteInstancesRequest) (*driver.PoolResponse, error) {
+	return p.change(ctx, &req.PoolRequest, func(_ *Spec, g *group) error {
+		dismissed, err := p.dismiss(g, req.ProviderIDs)
+		g.Target = max(0, g.Target-dismissed)
+		return err
+	})
+}
+
+// ReplaceInstance implements driver.PoolDriver.
+func (p *Provider) ReplaceInstance(ctx context.Context, req *driver.ReplaceInstanceRequest) (*driver.PoolResponse, error) {
+	return p.change(ctx, &req.PoolRequest, func(_ *Spec, g *group) error {
+		_, err := p.dismiss(g, []string{req.ProviderID})
+		return err
+	})
+}
+
+// InstancesDrained implements driver.PoolDriver.
+func (p *Provider) InstancesDrained(ctx context.Context, req *driver.InstancesDrainedRequest) (*driver.PoolResponse, error) {
+	return p.change(ctx, &req.PoolRequest, func(_ *Spec, g *group) error {
+		_, err := p.dismiss(g, slices.DeleteFunc(slices.Clone(req.ProviderIDs), func(id string) bool { return !slices.Contains(g.Awaiting, id) }))
+		return err
+	})
+}
+
+// dismiss has instances go, those that the group has and that don't go already,
+// and returns how many these are.
+func (p *Provider) dismiss(g *group, ids []string) (n int32, err error) {
+	all, err := p.disk.members(g)
+	for _, v := range all {
+		if slices.Contains(ids, v.ID) && !slices.Contains(g.Going, v.ID) {
+			g.Going = append(g.Going, v.ID)
+			n++
+		}
+	}
+	return n, err
+}
+
+// follow has a group make what a class and a pool describe.
+func (g *group) follow(spec *Spec, pool *machinepool.Pool) {
+	g.Size, g.Node, g.Zones = spec.Size, pool.Spec.Template.NodeTemplate.Clone(), slices.Clone(pool.Spec.FailureDomains)
+	if len(g.Zones) == 0 && spec.Zone != "" {
+		g.Zones = []string{spec.Zone}
+	}
+}
+
+// serve has a call done with the pool's group, nil if there is none, while no
+// other is. do returns the group that there is then.
+func (p *Provider) serve(ctx context.Context, req *driver.PoolRequest, do func(*Spec, *group) (*group, error)) (*driver.PoolResponse, error) {
+	spec, err := read(req.Class)
+	if err != nil {
+		return nil, err
+	}
+	if err := work(ctx, 0); err != nil {
+		return nil, err
+	}
+	if key := req.Pool.Key; !plain(key.Name) || key.Namespace != "" && !plain(key.Namespace) {
+		return nil, codes.Newf(codes.InvalidArgument, "pool name %q can't be that of a group", key)
+	}
+	answer := &driver.PoolResponse{}
+	err = p.disk.locked(func() error {
+		g, err := p.disk.group(spec.Cluster, req.Pool.Key)
+		if errors.Is(err, fs.ErrNotExist) {
+			g, err = nil, nil
+		}
+		if err == nil {
+			g, err = do(spec, g)
+		}
+		if g != nil {
+			answer.GroupID = g.ID
+		}
+		return err
+	})
+	if err != nil {
+		return nil, failed("change a group", err)
+	}
+	return answer, nil
+}
+
+// pause takes its time if there is a group, or if there is none.
+func (p *Provider) pause(ctx context.Context, req *driver.PoolRequest, there bool, d time.Duration) error {
+	spec, err := read(req.Class)
+	if err != nil {
+		return err
+	}
+	if _, err := p.disk.group(spec.Cluster, req.Pool.Key); (err == nil) != there {
+		return nil
+	}
+	return work(ctx, d)
+}
+
+// change has something else wanted of a group that there is, and it done.
+func (p *Provider) change(ctx context.Context, req *driver.PoolRequest, do func(*Spec, *group) error) (*driver.PoolResponse, error) {
+	return p.serve(ctx, req, func(spec *Spec, g *group) (*group, error) {
+		if g == nil {
+			return nil, noGroup(req.Pool.Key)
+		}
+		err := do(spec, g)
+		if err == nil {
+			err = p.disk.save(g)
+		}
+		if err == nil {
+			err = p.work(g)
+		}
+		return g, err
+	})
+}
+
+func noGroup(pool object.Key) error {
+	return codes.Newf(codes.NotFound, "there is no group of pool %s", pool)
+}
+
+// roomForPool refuses a group that leads beyond the capacity.
+func (p *Provider) roomForPool(spec *Spec, pool object.Key, size int32) error {
+	if spec.Capacity == 0 {
+		return nil
+	}
+	others, err := p.disk.count(spec.Cluster, pool)
+	switch {
+	case err != nil:
+		return failed("count VMs", err)
+	case others+int(size) > spec.Capacity:
+		return codes.Newf(codes.ResourceExhausted, "cluster %s has room for %d VMs", spec.Cluster, spec.Capacity)
+	}
+	return nil
+}
+
+// Instances returns those of a pool's group, oldest first. Each is a file of
+// its Machine's name in the folder DIR/.groups/CLUSTER/NAMESPACE/POOL.
+func (p *Provider) Instances(cluster string, pool object.Key) ([]VM, error) {
+	return membersIn(p.disk.groupPath(cluster, pool))
+}
+
+// Resize sets the size of a pool's group, as an autoscaler of the provider does.
+func (p *Provider) Resize(cluster string, pool object.Key, target int32) error {
+	return p.disk.locked(func() error {
+		g, err := p.disk.group(cluster, pool)
+		if err == nil {
+			g.Target = target
+			err = p.disk.save(g)
+		}
+		if err == nil {
+			err = p.work(g)
+		}
+		return err
+	})
+}

@@ -1,0 +1,357 @@
+package simulated
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/object"
+)
+
+func classOf(t *testing.T, spec Spec) *machine.Class {
+	t.Helper()
+	text, err := json.Marshal(spec)
+	require.NoError(t, err)
+	return &machine.Class{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: "c"}}, Provider: Name, ProviderSpec: text}
+}
+
+func provider(t *testing.T, o Options) *Provider {
+	t.Helper()
+	if o.Dir == "" {
+		o.Dir = t.TempDir()
+	}
+	p, err := New(o)
+	require.NoError(t, err)
+	return p
+}
+
+// lossy loses answers.
+type lossy struct {
+	driver.PoolDriver
+	mu   sync.Mutex
+	lost map[machinepool.Call][]error
+}
+
+func losing(p driver.PoolDriver) *lossy {
+	l := &lossy{lost: map[machinepool.Call][]error{}}
+	l.PoolDriver = driver.AroundPool(p, func(ctx context.Context, s driver.PoolSubject, next func(context.Context) error) error {
+		err := next(ctx)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if stock := l.lost[s.Method]; err == nil && len(stock) > 0 {
+			l.lost[s.Method], err = stock[1:], stock[0]
+		}
+		return err
+	})
+	return l
+}
+
+// Unwrap returns the driver that is decorated.
+func (l *lossy) Unwrap() driver.PoolDriver { return l.PoolDriver }
+
+// FailPoolAfter implements driver.PoolFaultHook.
+func (l *lossy) FailPoolAfter(call machinepool.Call, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lost[call] = append(l.lost[call], err)
+}
+
+// TestPoolDriver: every duty of a pool driver.
+func TestPoolDriver(t *testing.T) {
+	drivertest.RunPools(t, drivertest.PoolSuite{New: func(t *testing.T) drivertest.PoolSetup {
+		p := provider(t, Options{})
+		return drivertest.PoolSetup{
+			Driver: losing(p), Class: classOf(t, Spec{Cluster: "blue", Size: "s"}), Changed: classOf(t, Spec{Cluster: "blue", Size: "l"}),
+			OtherCluster: classOf(t, Spec{Cluster: "green", Size: "s"}), Invalid: classOf(t, Spec{Cluster: "No name"}),
+			Secret:    &machine.Secret{Data: map[string][]byte{"token": []byte("of-the-account")}},
+			Bootstrap: &machine.Secret{Data: map[string][]byte{"userData": []byte("join-with-a-secret")}},
+			Count: func() int {
+				all, err := p.disk.instances()
+				require.NoError(t, err)
+				return len(all)
+			},
+			AskDrain: func(id string) { p.askDrain(t, id) },
+		}
+	}})
+}
+
+func (p *Provider) askDrain(t *testing.T, id string) {
+	t.Helper()
+	all, err := p.disk.groups()
+	require.NoError(t, err)
+	for _, g := range all {
+		g.Awaiting = append(g.Awaiting, id)
+		require.NoError(t, p.disk.save(g))
+		require.NoError(t, p.work(g)) // strikes it out where it is not
+	}
+}
+
+// TestDriver: every duty of a driver, beside groups.
+func TestDriver(t *testing.T) {
+	drivertest.Run(t, drivertest.Suite{New: func(t *testing.T) drivertest.Setup {
+		p := provider(t, Options{})
+		_, err := p.CreatePool(t.Context(), &driver.CreatePoolRequest{PoolRequest: request(t, "beside"), Replicas: 2})
+		require.NoError(t, err)
+		return drivertest.Setup{
+			Driver: p, Class: classOf(t, Spec{Cluster: "blue", Size: "s"}), Different: classOf(t, Spec{Cluster: "blue", Size: "l"}),
+			OtherCluster: classOf(t, Spec{Cluster: "green"}), Invalid: classOf(t, Spec{Cluster: "No name"}),
+			Count: func() int {
+				all, err := p.VMs("blue")
+				require.NoError(t, err)
+				theirs, err := p.VMs("green")
+				require.NoError(t, err)
+				return len(all) + len(theirs)
+			},
+		}
+	}})
+}
+
+func request(t *testing.T, name string) driver.PoolRequest {
+	return driver.PoolRequest{Class: classOf(t, Spec{Cluster: "blue", Size: "s"}), Pool: &machinepool.Pool{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: name}}}}
+}
+
+// TestCapacity: VMs and instances share what there is, and a smaller group fits.
+func TestCapacity(t *testing.T) {
+	p := provider(t, Options{})
+	class := classOf(t, Spec{Cluster: "blue", Capacity: 3})
+	m := &machine.Machine{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: "m"}}}
+	_, err := p.CreateMachine(t.Context(), &driver.CreateMachineRequest{Machine: m, Class: class})
+	require.NoError(t, err)
+	req := request(t, "web")
+	req.Class = class
+	_, err = p.CreatePool(t.Context(), &driver.CreatePoolRequest{PoolRequest: req, Replicas: 3})
+	require.Equal(t, codes.ResourceExhausted, codes.Of(err))
+	_, err = p.CreatePool(t.Context(), &driver.CreatePoolRequest{PoolRequest: req, Replicas: 2})
+	require.NoError(t, err)
+	_, err = p.ScalePool(t.Context(), &driver.ScalePoolRequest{PoolRequest: req, To: 3})
+	require.Equal(t, codes.ResourceExhausted, codes.Of(err))
+	m.Name = "n"
+	_, err = p.CreateMachine(t.Context(), &driver.CreateMachineRequest{Machine: m, Class: class})
+	require.Equal(t, codes.ResourceExhausted, codes.Of(err))
+	_, err = p.ScalePool(t.Context(), &driver.ScalePoolRequest{PoolRequest: req, To: 1})
+	require.NoError(t, err)
+	_, err = p.ScalePool(t.Context(), &driver.ScalePoolRequest{PoolRequest: req, To: 2})
+	require.NoError(t, err, "its own instances are not in its way")
+	_, err = p.ScalePool(t.Context(), &driver.ScalePoolRequest{PoolRequest: req, To: 1})
+	require.NoError(t, err)
+	clusters, err := p.disk.clusters()
+	require.NoError(t, err)
+	require.Equal(t, []string{"blue"}, clusters, "groups are no cluster")
+	_, err = p.CreateMachine(t.Context(), &driver.CreateMachineRequest{Machine: m, Class: class})
+	require.NoError(t, err)
+}
+
+func ids(t *testing.T, p *Provider) (all []string) {
+	t.Helper()
+	found, err := p.Instances("blue", object.Key{Namespace: "fleet", Name: "web"})
+	require.NoError(t, err)
+	for _, v := range found {
+		all = append(all, v.ID)
+	}
+	return all
+}
+
+// TestTend: what was lost comes again; what is outdated is asked for one at a
+// time, and only once the others have booted; new ones are spread over the zones.
+func TestTend(t *testing.T) {
+	p := provider(t, Options{})
+	req := request(t, "web")
+	_, err := p.CreatePool(t.Context(), &driver.CreatePoolRequest{PoolRequest: req, Replicas: 3})
+	require.NoError(t, err)
+	before := ids(t, p)
+	lost, err := p.Instances("blue", req.Pool.Key)
+	require.NoError(t, err)
+	require.NoError(t, os.Remove(filepath.Join(p.options.Dir, ".groups", "blue", "fleet", "web", lost[1].Machine)))
+	require.NoError(t, p.tend())
+	after := ids(t, p)
+	require.Len(t, after, 3)
+	require.Subset(t, after, []string{before[0], before[2]})
+	require.NotContains(t, after, before[1])
+
+	req.Pool.Spec.FailureDomains = []string{"a", "b"}
+	_, err = p.UpdatePool(t.Context(), &driver.UpdatePoolRequest{PoolRequest: req})
+	require.NoError(t, err)
+	require.Equal(t, after, ids(t, p), "an update alone removes nothing")
+	p.askDrain(t, after[2])
+	require.NoError(t, p.tend())
+	require.Equal(t, after[2:], awaiting(t, p, req), "one at a time")
+	for range 3 {
+		require.NoError(t, p.tend())
+		require.NoError(t, p.tend())
+		awaiting := awaiting(t, p, req)
+		require.Len(t, awaiting, 1)
+		_, err := p.InstancesDrained(t.Context(), &driver.InstancesDrainedRequest{PoolRequest: req, ProviderIDs: awaiting})
+		require.NoError(t, err)
+		require.NotContains(t, ids(t, p), awaiting[0])
+		require.Len(t, ids(t, p), 3)
+	}
+	require.NoError(t, p.tend())
+	require.Empty(t, awaiting(t, p, req))
+	zones := map[string]int{}
+	all, err := p.Instances("blue", req.Pool.Key)
+	require.NoError(t, err)
+	for _, v := range all {
+		zones[v.Zone]++
+	}
+	require.Equal(t, map[string]int{"a": 2, "b": 1}, zones)
+
+	slow := provider(t, Options{Dir: p.options.Dir, Boot: time.Hour})
+	_, err = slow.ScalePool(t.Context(), &driver.ScalePoolRequest{PoolRequest: req, To: 4})
+	require.NoError(t, err)
+	req.Class = classOf(t, Spec{Cluster: "blue", Size: "l"})
+	_, err = slow.UpdatePool(t.Context(), &driver.UpdatePoolRequest{PoolRequest: req})
+	require.NoError(t, err)
+	require.NoError(t, slow.tend())
+	require.Empty(t, awaiting(t, p, req), "one has not booted yet")
+}
+
+func awaiting(t *testing.T, p *Provider, req driver.PoolRequest) (all []string) {
+	t.Helper()
+	a, err := p.GetPoolStatus(t.Context(), &driver.GetPoolStatusRequest{PoolRequest: req})
+	require.NoError(t, err)
+	for _, i := range a.Instances {
+		if i.AwaitsDrain {
+			all = append(all, i.ProviderID)
+		}
+	}
+	return all
+}
+
+// TestInstanceGoingAfterACrash: what was stored to go goes, whoever comes next,
+// and no other in its place or beside it.
+func TestInstanceGoingAfterACrash(t *testing.T) {
+	p := provider(t, Options{})
+	req := request(t, "web")
+	_, err := p.CreatePool(t.Context(), &driver.CreatePoolRequest{PoolRequest: req, Replicas: 3})
+	require.NoError(t, err)
+	all := ids(t, p)
+	g, err := p.disk.group("blue", req.Pool.Key)
+	require.NoError(t, err)
+	g.Target, g.Going = 2, []string{all[0]}
+	require.NoError(t, p.disk.save(g)) // and the process ended
+	next := provider(t, Options{Dir: p.options.Dir})
+	a, err := next.GetPoolStatus(t.Context(), &driver.GetPoolStatusRequest{PoolRequest: req})
+	require.NoError(t, err)
+	require.Len(t, a.Instances, 3)
+	_, err = next.DeleteInstances(t.Context(), &driver.DeleteInstancesRequest{PoolRequest: req, ProviderIDs: all[:1]})
+	require.NoError(t, err)
+	require.Equal(t, all[1:], ids(t, next))
+	g, err = p.disk.group("blue", req.Pool.Key)
+	require.NoError(t, err)
+	require.Empty(t, g.Going)
+	require.EqualValues(t, 2, g.Target)
+}
+
+// TestPoolNodes: each instance registers a node with what the pool says of it,
+// and the node goes with it; others' nodes stay.
+func TestPoolNodes(t *testing.T) {
+	client := fake.NewClientset()
+	for name, id := range map[string]string{"elsewhere": "simulated:///red/1", "another": "cloud:///1", "above": "simulated:///../1"} {
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{poolLabel: "web"}}, Spec: corev1.NodeSpec{ProviderID: id}}
+		_, err := client.CoreV1().Nodes().Create(t.Context(), n, metav1.CreateOptions{})
+		require.NoError(t, err)
+	}
+	p := provider(t, Options{Nodes: client, Period: 20 * time.Millisecond})
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- p.Run(ctx) }()
+	req := request(t, "web")
+	req.Pool.Spec.Template.NodeTemplate = machine.NodeTemplate{
+		Labels: map[string]string{"a": "1"}, Annotations: map[string]string{"b": "2"}, Taints: []object.Taint{{Key: "c", Effect: object.NoExecute}},
+	}
+	_, err := p.CreatePool(t.Context(), &driver.CreatePoolRequest{PoolRequest: req, Replicas: 2})
+	require.NoError(t, err)
+	list := func() []corev1.Node {
+		all, err := client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+		require.NoError(t, err)
+		return all.Items
+	}
+	require.Eventually(t, func() bool { return len(list()) == 5 }, 10*time.Second, 10*time.Millisecond)
+	found := 0
+	for _, n := range list() {
+		if n.Labels["a"] == "1" {
+			found++
+			require.Equal(t, "2", n.Annotations["b"])
+			require.Equal(t, []corev1.Taint{{Key: "c", Effect: corev1.TaintEffectNoExecute}}, n.Spec.Taints)
+			require.Equal(t, "s", n.Labels[corev1.LabelInstanceTypeStable])
+			require.Contains(t, ids(t, p), n.Spec.ProviderID)
+		}
+	}
+	require.Equal(t, 2, found)
+	_, err = p.DeletePool(t.Context(), &driver.DeletePoolRequest{PoolRequest: req})
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return len(list()) == 3 }, 10*time.Second, 10*time.Millisecond)
+	stop()
+	require.ErrorIs(t, <-ended, context.Canceled)
+}
+
+// TestPoolLatencies: to make and to delete a group takes its time, and nothing
+// of it is kept while others wait; a group that is there, or is not, takes none.
+func TestPoolLatencies(t *testing.T) {
+	p := provider(t, Options{Create: 150 * time.Millisecond, Delete: 150 * time.Millisecond})
+	req := request(t, "web")
+	took := func(do func() error) time.Duration {
+		began := time.Now()
+		require.NoError(t, do())
+		return time.Since(began)
+	}
+	create := func() error {
+		_, err := p.CreatePool(t.Context(), &driver.CreatePoolRequest{PoolRequest: req, Replicas: 1})
+		return err
+	}
+	remove := func() error {
+		_, err := p.DeletePool(t.Context(), &driver.DeletePoolRequest{PoolRequest: req})
+		return err
+	}
+	require.Less(t, took(remove), 140*time.Millisecond)
+	require.GreaterOrEqual(t, took(create), 150*time.Millisecond)
+	require.Less(t, took(create), 140*time.Millisecond)
+	require.GreaterOrEqual(t, took(remove), 150*time.Millisecond)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := p.CreatePool(ctx, &driver.CreatePoolRequest{PoolRequest: req, Replicas: 1})
+	require.Equal(t, codes.Canceled, codes.Of(err))
+	require.Empty(t, ids(t, p))
+}
+
+// TestPoolCallsOfTwoProcesses: each call counts, whoever makes it at the same time.
+func TestPoolCallsOfTwoProcesses(t *testing.T) {
+	const size = 24
+	p := provider(t, Options{})
+	q := provider(t, Options{Dir: p.options.Dir})
+	req := request(t, "web")
+	_, err := p.CreatePool(t.Context(), &driver.CreatePoolRequest{PoolRequest: req, Replicas: size})
+	require.NoError(t, err)
+	var all sync.WaitGroup
+	for i, id := range ids(t, p) {
+		if i%4 == 0 {
+			continue // these stay
+		}
+		by := []*Provider{p, q}[i%2]
+		all.Go(func() {
+			_, err := by.DeleteInstances(t.Context(), &driver.DeleteInstancesRequest{PoolRequest: req, ProviderIDs: []string{id}})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	a, err := q.GetPoolStatus(t.Context(), &driver.GetPoolStatusRequest{PoolRequest: req})
+	require.NoError(t, err)
+	require.EqualValues(t, size/4, a.Target)
+	require.Len(t, a.Instances, size/4)
+}

@@ -1,0 +1,174 @@
+package deployment_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/deployment/rollout"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
+)
+
+// gathered is a fleet of six that rolls three at a time, with orders that gather
+// for a second.
+func gathered(t *testing.T) *story {
+	d := web(6)
+	d.Spec.Strategy.MaxSurge = rollout.IntOrPercent{Value: 3}
+	s := newStory(t, d)
+	s.shell.p.Gather, s.shell.p.ProgressInterval = time.Second, 3*time.Second
+	s.settle()
+	return s
+}
+
+// comeUp lets the pending machines come up one by one, a decision after each.
+func (s *story) comeUp(n int, every time.Duration) {
+	for _, m := range s.pending()[:n] {
+		s.pass(every)
+		s.live(m)
+		s.decide()
+	}
+}
+
+func (s *story) pending() (out []*machine.Machine) {
+	for _, m := range s.machines {
+		if m.Status.Phase == machine.PhasePending && !m.Deleted() {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+func init() {
+	stories["gather"] = func(t *testing.T) *story {
+		s := gathered(t)
+		s.say("a new class: the first orders are given at once")
+		s.edit(class("large"))
+		s.decide()
+		s.pass(time.Second)
+		s.obeyAll()
+		s.decide()
+		s.say("new machines come up one by one: old ones go when all are there")
+		s.comeUp(3, 300*time.Millisecond)
+		s.say("the sets follow, and three more may come")
+		s.pass(100 * time.Millisecond)
+		s.obeyAll()
+		s.decide()
+		s.obeyAll()
+		s.say("one of the next wave does not come up: the others are not waited for for longer than a second")
+		s.comeUp(2, 300*time.Millisecond)
+		s.pass(699 * time.Millisecond)
+		s.decide()
+		s.pass(time.Millisecond)
+		s.decide()
+		s.say("another size is wanted: that does not wait")
+		s.edit(replicas(8))
+		s.decide()
+		return s
+	}
+}
+
+// TestGathering: what is remembered of it decides nothing but when.
+func TestGathering(t *testing.T) {
+	for name, change := range map[string]func(*story){
+		"its time is over":       func(s *story) { s.pass(1) },
+		"the clock was set back": func(s *story) { s.pass(-time.Second) },
+		"half of its deadline is over": func(s *story) {
+			s.pass(1 - time.Second/2)
+			s.edit(func(spec *deployment.Spec) { spec.ProgressDeadline = time.Second })
+			s.deployment.Status.ObservedGeneration = s.deployment.Generation
+		},
+		"orders do not gather":  func(s *story) { s.shell.p.Gather = 0 },
+		"nothing is to join it": func(s *story) { s.live(s.pending()[1]); s.live(s.pending()[0]) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := gathered(t)
+			s.edit(class("large"))
+			s.shell.pass()
+			s.pass(time.Second)
+			s.obeyAll()
+			s.shell.pass()
+			s.live(s.pending()[0])
+			s.pass(10 * time.Second)
+
+			waiting := s.shell.pass()
+			require.Equal(t, deployment.Why{Reason: deployment.ReasonGathering, For: time.Second}, waiting.Why)
+			require.Equal(t, s.now, waiting.Gathering)
+			require.Equal(t, s.now.Add(time.Second), waiting.At)
+			s.shell.gathering = time.Time{} // a new process waits from its own start
+			require.Equal(t, s.now, s.shell.pass().Gathering)
+			s.pass(time.Second - 1)
+			require.Equal(t, deployment.Why{Reason: deployment.ReasonGathering, For: 1}, s.shell.pass().Why)
+			require.Equal(t, int32(6), s.sets[0].Spec.Replicas)
+
+			change(s)
+			s.shell.decided = func(_ *deployment.Observation, p deployment.Plan) {
+				if len(p.Scale) > 0 { // they may meet a conflict, and do not wait again for that
+					require.Equal(t, waiting.Gathering, p.Gathering)
+				}
+			}
+			plan := s.shell.pass()
+			require.NotEqual(t, deployment.ReasonGathering, plan.Why.Reason)
+			require.Zero(t, plan.Gathering)
+			require.Less(t, s.sets[0].Spec.Replicas, int32(6))
+		})
+	}
+}
+
+// TestOrdersGatherBeforeTheStatusTells: a change of the spec that comes a moment
+// after a status is not told of for a while. Its orders gather then, but for those
+// of another size.
+func TestOrdersGatherBeforeTheStatusTells(t *testing.T) {
+	for name, line := range map[string]struct {
+		ago     time.Duration // of the last status
+		change  func(*deployment.Spec)
+		gathers bool
+	}{
+		"long after":     {time.Second, func(s *deployment.Spec) { s.ProgressDeadline = time.Hour }, false},
+		"a moment after": {time.Second - 1, func(s *deployment.Spec) { s.ProgressDeadline = time.Hour }, true},
+		"another size":   {time.Second - 1, func(s *deployment.Spec) { s.Replicas = 5 }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := gathered(t)
+			s.edit(class("large"))
+			s.shell.pass()
+			s.pass(time.Second)
+			s.obeyAll()
+			s.shell.pass()
+			s.live(s.pending()[0])
+			s.edit(line.change)
+			s.shell.written = s.now.Add(-line.ago)
+			plan := s.shell.pass()
+			require.Equal(t, line.gathers, plan.Why.Reason == deployment.ReasonGathering, "%s", plan.Why)
+			require.Equal(t, line.gathers, s.sets[0].Spec.Replicas == 6)
+		})
+	}
+}
+
+// TestSlowReadsEndARolloutsBeginning: a rollout that has begun, and been told of, is
+// recorded, though the live read before that takes longer than a second, and the
+// next status is far off (P28).
+func TestSlowReadsEndARolloutsBeginning(t *testing.T) {
+	p := deployment.DefaultPolicy()
+	p.ProgressInterval = time.Minute
+	d := stored(3)
+	o := &deployment.Observation{Deployment: d, Sets: []deployment.Children{ownSet(d, "web-a", 0)}}
+	set := o.Sets[0].Set
+	set.Spec.Replicas, set.Revision, set.Reservation = 3, 2, machineset.Reservation{}
+	d.Revision = 1
+	plan, err := deployment.Decide(o, p, begin)
+	require.NoError(t, err)
+	d.Status, o.StatusWritten = statusOf(t, plan), begin
+	require.Equal(t, begin.Truncate(time.Second), d.Status.ProgressedAt)
+	for _, at := range []time.Time{begin, begin.Add(2 * time.Second)} {
+		plan, err = deployment.Decide(o, p, at)
+		require.NoError(t, err)
+		if !o.Live {
+			require.Equal(t, deployment.Why{Reason: deployment.ReasonReadLive, Name: string(deployment.ReasonRecord)}, plan.Why)
+			o.Live = true
+		}
+	}
+	require.Equal(t, deployment.ReasonRecord, plan.Why.Reason)
+}

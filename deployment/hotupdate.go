@@ -1,0 +1,176 @@
+package deployment
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+)
+
+// A template that names another class is rolled out, unless the VMs can be
+// brought to that class as they are. Then the newest set gets the class in
+// place of its own, in one write, and the set hands it to its machines, whose
+// VMs are updated one by one (package machine). The set stays the same, with
+// its name and its hash label, and is a new revision: the template that it had
+// is in no set any more.
+
+// HotUpdate is what a driver that can update VMs makes possible. The caller
+// reads it from the classes, live if the observation is.
+type HotUpdate struct {
+	// Spec is that of the class that the deployment's template names.
+	Spec machine.VMSpec
+	// From are the names of other classes, of the same group, that differ from
+	// that one only in what can be updated on VMs.
+	From []string
+}
+
+// maxFormer is how many former classes a set remembers, those that machines
+// name aside: a machine may still be on its way that was ordered before.
+const maxFormer = 10
+
+// exchangeClass gives the newest set the class of the template instead of
+// making a new set. Older sets stay as they are: a rollout replaces their
+// machines as it would have. That one of them has the very template makes no
+// difference: it would cost machines to return to it.
+func (d *decision) exchangeClass() (Plan, bool) {
+	if d.o.HotUpdate == nil || d.held() || d.deployment.Spec.Paused || d.o.Frozen {
+		return Plan{}, false
+	}
+	f := d.newest()
+	if f == nil || f == d.current || !d.updatable(f) {
+		return Plan{}, false
+	}
+	changed := f.set.Clone()
+	bringUpToDate(changed, d.deployment)
+	changed.Spec.Former = f.former(d.deployment.Spec.Template.Spec.Class.Name)
+	changed.Spec.Template.Spec.Class = d.deployment.Spec.Template.Spec.Class
+	changed.Revision = d.revision
+	why := Why{
+		Reason: ReasonExchange, Name: changed.Name, Detail: changed.Spec.Template.Spec.Class.Name, Revision: changed.Revision,
+	}
+	return Plan{Push: []Order{{changed, why}}, Why: why}, true
+}
+
+// newest is the set that was the new one last; nil: there is none.
+func (d *decision) newest() *family {
+	var found *family
+	for i := range d.sets {
+		f := &d.sets[i]
+		if f.set.Deleted() {
+			continue
+		}
+		if found == nil || cmp.Or(cmp.Compare(f.set.Revision, found.set.Revision), olderFirst(f.set, found.set)) > 0 {
+			found = f
+		}
+	}
+	return found
+}
+
+// updatable tells whether the set's template differs from the deployment's in
+// nothing but the class, and whether what is known of each of its VMs allows to
+// update it to that class.
+func (d *decision) updatable(f *family) bool {
+	hot, have := d.o.HotUpdate, f.set.Spec.Template
+	class := have.Spec.Class
+	if class.APIGroup != d.deployment.Spec.Template.Spec.Class.APIGroup || !slices.Contains(hot.From, class.Name) {
+		return false
+	}
+	have.Spec.Class.Name = d.deployment.Spec.Template.Spec.Class.Name
+	if !sameTemplate(&have, &d.deployment.Spec.Template, d.p.Keys.TemplateHash) {
+		return false
+	}
+	for _, m := range f.machines {
+		if f.owns(m) && !d.within(m, &class) {
+			return false
+		}
+	}
+	return true
+}
+
+// within tells whether a machine's VM can be updated to the template's class.
+// One that has not been made yet is made from the set's class.
+func (d *decision) within(m *machine.Machine, class *machine.ClassRef) bool {
+	spec, want := &m.Status.VMSpec, &d.o.HotUpdate.Spec
+	if *spec == (machine.VMSpec{}) {
+		return m.Spec.ProviderID == "" && m.Spec.Class.Name == class.Name
+	}
+	return spec.Declared == want.Declared && spec.Fixed == want.Fixed
+}
+
+// former are the classes that a set's machines may have once its own is
+// exchanged for another.
+func (f *family) former(next string) []string {
+	spec := &f.set.Spec
+	all := slices.DeleteFunc(append(slices.Clone(spec.Former), spec.Template.Spec.Class.Name), func(name string) bool {
+		return name == next || name == spec.Template.Spec.Class.Name
+	})
+	all = append(all, spec.Template.Spec.Class.Name)
+	if over := len(all) - maxFormer; over > 0 {
+		used := make(map[string]bool)
+		for _, m := range f.machines {
+			if m != nil {
+				used[m.Spec.Class.Name] = true
+			}
+		}
+		old := slices.DeleteFunc(slices.Clone(all[:over]), func(name string) bool { return !used[name] })
+		all = append(old, all[over:]...)
+	}
+	return all
+}
+
+// countOutdated counts the VMs of the new set that are yet to be updated, and
+// says how that goes.
+func (d *decision) countOutdated(s *Status) {
+	behind, failing, odd := d.behind()
+	s.Outdated = behind
+	if behind+odd == 0 {
+		s.Conditions = object.DropCondition(s.Conditions, ConditionVMsOutdated)
+		return
+	}
+	c := object.Condition{Type: ConditionVMsOutdated, Status: object.True, Reason: OutdatedUpdating, Since: d.stamp()}
+	switch {
+	case d.deployment.Spec.Paused:
+		c.Reason = OutdatedPaused
+	case behind == 0:
+		c.Reason = OutdatedOtherwise
+	case failing > 0:
+		c.Reason = OutdatedFailing
+	}
+	c.Message = fmt.Sprintf("VMs to be updated: %d of %d, of which failed: %d; not to be updated, since their class has changed otherwise: %d",
+		behind, d.current.actual, failing, odd)
+	s.Conditions = object.SetCondition(s.Conditions, c)
+}
+
+// Reasons of ConditionVMsOutdated.
+const (
+	OutdatedUpdating  = "UpdatingVMs"
+	OutdatedFailing   = "UpdatesFail"           // of some of them
+	OutdatedPaused    = "DeploymentPaused"      // none is updated
+	OutdatedOtherwise = "ClassChangedOtherwise" // all left can't be: a template that names another class replaces them
+)
+
+// behind counts the machines of the new set whose VMs are to be updated, those
+// of them whose last update failed, and those whose VMs differ from their class
+// in what can't be updated.
+func (d *decision) behind() (outdated, failing, odd int32) {
+	if d.current == nil || d.o.HotUpdate == nil {
+		return 0, 0, 0
+	}
+	want := &d.o.HotUpdate.Spec
+	for _, m := range d.current.machines {
+		if !d.current.owns(m) || m.Status.VMSpec == *want || m.Status.VMSpec == (machine.VMSpec{}) {
+			continue
+		}
+		if spec := &m.Status.VMSpec; spec.Declared != want.Declared || spec.Fixed != want.Fixed {
+			odd++
+			continue
+		}
+		outdated++
+		if op := &m.Status.LastOperation; op.Kind == machine.OperationUpdate && op.State == machine.StateFailed {
+			failing++
+		}
+	}
+	return outdated, failing, odd
+}

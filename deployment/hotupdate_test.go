@@ -1,0 +1,448 @@
+package deployment_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
+)
+
+// warm has VMs updated from one of these classes to another: small, small-b and
+// small-c differ only in what can be updated, and so do large and large-b.
+func (w *world) warm() {
+	w.hot = map[string]machine.VMSpec{}
+	for _, name := range []string{"small", "small-b", "small-c", "large", "large-b"} {
+		w.hot[name] = machine.VMSpec{Declared: "tags", Fixed: name[:5], Updatable: name}
+	}
+}
+
+// hotUpdate is what a shell finds out from the classes.
+func (w *world) hotUpdate(o *deployment.Observation) *deployment.HotUpdate {
+	to := o.Deployment.Spec.Template.Spec.Class.Name
+	if w.hot == nil || w.hot[to] == (machine.VMSpec{}) {
+		return nil
+	}
+	hot := &deployment.HotUpdate{Spec: w.hot[to]}
+	for name, spec := range w.hot {
+		if name != to && spec.Fixed == hot.Spec.Fixed {
+			hot.From = append(hot.From, name)
+		}
+	}
+	slices.Sort(hot.From)
+	return hot
+}
+
+// updateVM lets one machine whose class is behind get that of its set, or whose
+// VM is behind get the spec of its class; false: there is none.
+func (w *world) updateVM() bool {
+	for _, set := range w.sets {
+		want := set.Spec.Template.Spec.Class.Name
+		for _, m := range w.machinesOf(set.UID) {
+			have := m.Spec.Class.Name
+			switch {
+			case have != want && slices.Contains(set.Spec.Former, have):
+				w.changeMachine(m.Name, func(m *machine.Machine) { m.Spec.Class.Name = want })
+				return true
+			case m.Status.VMSpec != w.hot[have]:
+				w.changeMachine(m.Name, func(m *machine.Machine) { m.Status.VMSpec = w.hot[have] })
+				return true
+			}
+		}
+	}
+	return false
+}
+
+var hotStories = map[string]func(*testing.T) *story{
+	"class-exchanged":              classExchanged,
+	"class-exchanged-amid-rollout": classExchangedAmid,
+	"class-exchanged-when-resumed": classExchangedPaused,
+	"class-of-another-size":        classNotExchanged,
+	"class-exchanged-and-returned": classReturned,
+	"class-updates-fail":           classUpdatesFail,
+}
+
+// warmed is a settled deployment of three whose VMs can be updated.
+func warmed(t *testing.T) *story {
+	s := newStory(t, web(3))
+	s.warm()
+	s.settle()
+	return s
+}
+
+func (s *story) vms(n int) {
+	for range n {
+		s.updateVM()
+	}
+}
+
+func classExchanged(t *testing.T) *story {
+	s := warmed(t)
+	s.say("the template names class small-b, with other tags")
+	s.edit(class("small-b"))
+	s.decide()
+	s.say("the set hands the class to its machines, and one VM is updated")
+	s.pass(time.Minute)
+	s.vms(4)
+	s.decide()
+	s.say("the others are")
+	s.pass(time.Minute)
+	s.vms(10)
+	s.decide()
+	require.Equal(t, 1, s.made)
+	return s
+}
+
+func classExchangedAmid(t *testing.T) *story {
+	s := warmed(t)
+	s.say("the template names class large")
+	s.edit(class("large"))
+	s.decide()
+	s.follow(1)
+	s.say("amid the rollout it names large-b: the new set gets that, and the rollout goes on")
+	s.edit(class("large-b"))
+	s.decide()
+	s.vms(10)
+	s.follow(2)
+	require.Equal(t, 2, s.made)
+	return s
+}
+
+func classExchangedPaused(t *testing.T) *story {
+	s := warmed(t)
+	s.say("paused, and the template names class small-b")
+	s.edit(func(spec *deployment.Spec) { spec.Paused, spec.Template.Spec.Class.Name = true, "small-b" })
+	s.decide()
+	s.say("resumed")
+	s.pass(time.Minute)
+	s.edit(func(spec *deployment.Spec) { spec.Paused = false })
+	s.decide()
+	return s
+}
+
+func classNotExchanged(t *testing.T) *story {
+	s := warmed(t)
+	s.say("the class of one machine was changed in its size after it was made")
+	s.changeMachine(s.running(1), func(m *machine.Machine) { m.Status.VMSpec.Fixed = "tiny" })
+	s.decide()
+	s.say("the template names class small-b: that machine can't be brought there, so all are replaced")
+	s.pass(time.Minute)
+	s.edit(class("small-b"))
+	s.decide()
+	s.follow(1)
+	return s
+}
+
+func classReturned(t *testing.T) *story {
+	s := warmed(t)
+	s.edit(class("small-b"))
+	s.shell.pass()
+	s.vms(10)
+	s.settle()
+	s.say("back to class small")
+	s.edit(class("small"))
+	s.decide()
+	s.vms(10)
+	s.settle()
+	s.say("a rollback to revision 1 finds that its template is in no set any more")
+	s.edit(func(spec *deployment.Spec) { spec.RollbackTo = &deployment.Rollback{Revision: 1} })
+	s.decide()
+	require.Equal(t, 1, s.made)
+	return s
+}
+
+func classUpdatesFail(t *testing.T) *story {
+	s := warmed(t)
+	s.edit(class("small-b"))
+	s.shell.pass()
+	s.vms(3)
+	s.say("the machines have class small-b, and the first update fails")
+	s.pass(time.Minute)
+	s.changeMachine(s.running(2), func(m *machine.Machine) {
+		m.Status.LastOperation = machine.Operation{
+			Kind: machine.OperationUpdate, State: machine.StateFailed, Stage: machine.StageUpdateVM,
+			Code: codes.InvalidArgument, Message: "no such tag", Time: s.second(),
+		}
+	})
+	s.decide()
+	s.say("paused")
+	s.pass(time.Minute)
+	s.edit(func(spec *deployment.Spec) { spec.Paused = true })
+	s.decide()
+	return s
+}
+
+func init() {
+	for name, tell := range hotStories {
+		stories[name] = tell
+	}
+}
+
+// TestP4NoRolloutForWhatCanBeUpdated: templates that differ in updatable fields
+// alone replace no machine, whatever is stale, refused or killed meanwhile: no
+// set is made and no machine goes. All machines end with the class wanted last.
+// One class further, each is replaced.
+func TestP4NoRolloutForWhatCanBeUpdated(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(web(rapid.Int32Range(1, 4).Draw(t, "replicas")))
+		w.warm()
+		w.deployment.Spec.Strategy = drawStrategy(t)
+		shell := newShell(t, w)
+		w.calmDown(shell)
+		before := slices.Clone(w.machines)
+		hire := func() {
+			shell = newShell(t, w)
+			shell.age = func(n int) int { return rapid.IntRange(0, n-1).Draw(t, "age") }
+			shell.refuse = func() bool { return rapid.IntRange(0, 9).Draw(t, "refused") == 0 }
+		}
+		hire()
+		for range rapid.IntRange(0, 40).Draw(t, "steps") {
+			switch rapid.IntRange(0, 9).Draw(t, "event") {
+			case 0:
+				w.edit(class(rapid.SampledFrom([]string{"small", "small-b", "small-c"}).Draw(t, "class")))
+			case 1:
+				hire()
+			case 2:
+				w.updateVM()
+			case 3:
+				w.obeyAll()
+			case 4:
+				w.now = w.now.Add(10 * time.Second)
+			default:
+				shell.step()
+			}
+			require.Equal(t, 1, w.made, "a set was made for what can be updated")
+		}
+		w.calmDown(newShell(t, w))
+		for _, m := range before {
+			i := slices.IndexFunc(w.machines, func(n *machine.Machine) bool { return n.UID == m.UID && !n.Deleted() })
+			require.GreaterOrEqual(t, i, 0, "machine %s was replaced", m.Name)
+			require.Equal(t, w.deployment.Spec.Template.Spec.Class, w.machines[i].Spec.Class)
+		}
+		require.Zero(t, w.deployment.Status.Outdated)
+		require.Equal(t, w.deployment.Revision, w.sets[0].Revision)
+		if w.deployment.Spec.Strategy.Kind == deployment.InPlaceUpdate {
+			return
+		}
+		w.edit(class("large"))
+		w.calmDown(newShell(t, w))
+		require.Equal(t, 2, w.made, "no set was made for what can't be updated")
+		for _, m := range before {
+			require.False(t, slices.ContainsFunc(w.machines, func(n *machine.Machine) bool { return n.UID == m.UID && !n.Deleted() }))
+		}
+	})
+}
+
+// calmDown lets everything come to rest.
+func (w *world) calmDown(shell *shell) {
+	for range 30 {
+		w.now = w.now.Add(time.Minute)
+		shell.pass()
+		w.obeyAll()
+		w.liveAll()
+		for w.updateVM() {
+		}
+	}
+}
+
+// reachable is a slow oracle: the set of the highest revision, the youngest of
+// several, if all but its class is as wanted and each VM is known to be near.
+func reachable(o *deployment.Observation) *machineset.Set {
+	var last *deployment.Children
+	for i := range o.Sets {
+		if c := &o.Sets[i]; !c.Set.Deleted() && (last == nil || madeLater(c.Set, last.Set)) {
+			last = c
+		}
+	}
+	if last == nil || o.HotUpdate == nil || !slices.Contains(o.HotUpdate.From, last.Set.Spec.Template.Spec.Class.Name) {
+		return nil
+	}
+	for _, m := range last.Machines {
+		if !m.Deleted() && !near(m, last.Set, &o.HotUpdate.Spec) {
+			return nil
+		}
+	}
+	return last.Set
+}
+
+func madeLater(a, b *machineset.Set) bool {
+	switch {
+	case a.Revision != b.Revision:
+		return a.Revision > b.Revision
+	case !a.CreatedAt.Equal(b.CreatedAt):
+		return a.CreatedAt.After(b.CreatedAt)
+	}
+	return a.Name > b.Name
+}
+
+// near tells whether a machine's VM can be updated to a spec, or will be made
+// from one that can.
+func near(m *machine.Machine, of *machineset.Set, want *machine.VMSpec) bool {
+	have := m.Status.VMSpec
+	if have == (machine.VMSpec{}) {
+		return m.Spec.ProviderID == "" && m.Spec.Class.Name == of.Spec.Template.Spec.Class.Name
+	}
+	return have.Fixed == want.Fixed && have.Declared == want.Declared
+}
+
+// TestP4ClassesAreExchangedIfTheyCanBe: the newest set gets the template's class
+// exactly if all its VMs can be brought there, and no other set ever does.
+func TestP4ClassesAreExchangedIfTheyCanBe(t *testing.T) {
+	exchanged, refused := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		o := drawLive(t)
+		o.Frozen = rapid.IntRange(0, 5).Draw(t, "frozen") == 0
+		spec := machine.VMSpec{Declared: "tags", Fixed: "f", Updatable: "u"}
+		if rapid.IntRange(0, 5).Draw(t, "hot") > 0 {
+			o.HotUpdate = &deployment.HotUpdate{Spec: spec, From: rapid.SliceOfN(rapid.SampledFrom([]string{"large", "huge"}), 0, 2).Draw(t, "from")}
+		}
+		for _, c := range o.Sets {
+			c.Set.Spec.Template.Spec.Class.APIGroup = rapid.SampledFrom([]string{"", "", "", "other"}).Draw(t, "group")
+			for _, m := range c.Machines {
+				m.Spec.Class.Name = rapid.SampledFrom([]string{c.Set.Spec.Template.Spec.Class.Name, "large"}).Draw(t, "class")
+				m.Spec.ProviderID = rapid.SampledFrom([]string{"", "p://1"}).Draw(t, "id")
+				m.Status.VMSpec = rapid.SampledFrom([]machine.VMSpec{
+					spec, spec, spec, {Declared: "tags", Fixed: "f", Updatable: "v", Begun: "u"}, {}, {Declared: "tags", Fixed: "g"}, {Fixed: "f"},
+				}).Draw(t, "vm")
+			}
+		}
+		want := reachable(o)
+		if want != nil && want.Spec.Template.Spec.Class.APIGroup != "" || o.Deployment.Spec.Paused || o.Frozen {
+			want = nil
+		}
+		wanted, group := o.Deployment.Spec.Template.Spec.Class.Name, ""
+		if want != nil {
+			group = want.UID
+		}
+		plan := decide(t, o, begin)
+		for plan.Write == nil && plan.At.IsZero() {
+			for _, order := range plan.Push {
+				before := o.Sets[slices.IndexFunc(o.Sets, func(c deployment.Children) bool { return c.Set.UID == order.Set.UID })].Set
+				if before.Spec.Template.Spec.Class.Name == order.Set.Spec.Template.Spec.Class.Name {
+					continue
+				}
+				exchanged++
+				require.Equal(t, group, order.Set.UID, "%s", order.Why)
+				require.Equal(t, wanted, order.Set.Spec.Template.Spec.Class.Name)
+				require.Contains(t, order.Set.Spec.Former, before.Spec.Template.Spec.Class.Name)
+				require.NotContains(t, order.Set.Spec.Former, wanted)
+				require.Equal(t, before.Name, order.Set.Name)
+				require.Equal(t, before.Labels, order.Set.Labels)
+				require.Equal(t, before.Spec.Template.Labels, order.Set.Spec.Template.Labels)
+				require.Equal(t, before.Spec.Replicas, order.Set.Spec.Replicas)
+				require.Greater(t, order.Set.Revision, before.Revision)
+				group = ""
+			}
+			require.False(t, group != "" && len(plan.Create) > 0, "a set is made instead of an exchange")
+			follow(t, o, plan)
+			plan = decide(t, o, begin)
+		}
+		require.Empty(t, group, "the class was not exchanged: %s", plan.Why)
+		if want == nil {
+			refused++
+		}
+	})
+	require.Positive(t, exchanged)
+	require.Positive(t, refused)
+}
+
+// TestFormerClassesAreBounded: of many classes the last ones stay, and those
+// that a machine still names.
+func TestFormerClassesAreBounded(t *testing.T) {
+	w := newWorld(web(2))
+	w.hot = map[string]machine.VMSpec{"small": {Declared: "tags", Fixed: "f", Updatable: "small"}}
+	shell := newShell(t, w)
+	w.calmDown(shell)
+	for i := range 30 {
+		name := fmt.Sprint("small-", i)
+		w.hot[name] = machine.VMSpec{Declared: "tags", Fixed: "f", Updatable: name}
+		w.edit(class(name))
+		w.now = w.now.Add(time.Minute)
+		shell.pass()
+		w.obeyAll()
+	}
+	former := w.sets[0].Spec.Former
+	require.Len(t, former, 11)
+	require.Equal(t, "small", former[0], "two machines name it")
+	require.Equal(t, "small-28", former[10])
+	w.edit(class("small-25"))
+	shell.pass()
+	require.NotContains(t, w.sets[0].Spec.Former, "small-25")
+	require.Equal(t, 1, w.made)
+}
+
+// TestReturnToATemplateOfAnOldSet: that an old set has the very template makes
+// no difference where VMs can be updated.
+func TestReturnToATemplateOfAnOldSet(t *testing.T) {
+	w := newWorld(web(2))
+	shell := newShell(t, w)
+	w.calmDown(shell)
+	w.edit(class("small-b"))
+	w.calmDown(shell)
+	require.Equal(t, 2, w.made, "VMs can't be updated yet")
+	w.warm()
+	for w.updateVM() {
+	}
+	before := slices.Clone(w.machines)
+	for _, m := range before {
+		w.changeMachine(m.Name, func(m *machine.Machine) { m.Spec.ProviderID = "p://" + m.Name })
+	}
+	w.edit(class("small"))
+	w.calmDown(shell)
+	require.Equal(t, 2, w.made)
+	for _, m := range before {
+		require.True(t, slices.ContainsFunc(w.machines, func(n *machine.Machine) bool { return n.UID == m.UID && !n.Deleted() }))
+	}
+	require.EqualValues(t, 2, w.deployment.Status.Updated)
+}
+
+// TestUnknownVMsAreReplaced: a VM of which nothing is known can't be said to be
+// near, nor one that is about to be made from a class that the set did not name.
+func TestUnknownVMsAreReplaced(t *testing.T) {
+	for name, c := range map[string]struct {
+		id, class string
+		made      int
+	}{
+		"to be made":                 {"", "small", 1},
+		"to be made from another":    {"", "tiny", 2},
+		"made, nobody knows of what": {"p://1", "small", 2},
+	} {
+		w := newWorld(web(2))
+		w.warm()
+		shell := newShell(t, w)
+		w.calmDown(shell)
+		w.changeMachine(w.machines[0].Name, func(m *machine.Machine) {
+			m.Spec.ProviderID, m.Spec.Class.Name, m.Status.VMSpec = c.id, c.class, machine.VMSpec{}
+		})
+		w.edit(class("small-b"))
+		shell.pass()
+		require.Equal(t, c.made, w.made, name)
+	}
+}
+
+// TestAnExchangeIsOneWrite: what else goes to the set goes with the class.
+func TestAnExchangeIsOneWrite(t *testing.T) {
+	w := newWorld(web(2))
+	w.warm()
+	shell := newShell(t, w)
+	w.calmDown(shell)
+	pushed := 0
+	shell.issue = func(kind string, order deployment.Order, _ *deployment.Deployment) {
+		require.Equal(t, "push", kind)
+		pushed++
+	}
+	w.edit(func(s *deployment.Spec) {
+		s.Template.Spec.Class.Name, s.MinReady = "small-b", time.Second
+		s.Template.Spec.NodeTemplate.Labels = map[string]string{"pool": "b"}
+	})
+	shell.pass()
+	require.Equal(t, 1, pushed)
+	require.Equal(t, "b", w.sets[0].Spec.Template.Spec.NodeTemplate.Labels["pool"])
+}

@@ -1,0 +1,108 @@
+package deployment
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/millwright-go/millwright/deployment/rollout"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/object"
+)
+
+// A set that is paused keeps its size and is not deleted: neither by a rollout,
+// nor with the deployment, nor as history. Machines neither come to it nor leave
+// it, but for moves that had begun. What is written down on it for later, such
+// as rollout marks, still is. A machine that is paused is not selected for an
+// update and not replaced. Whoever waits for one of them says so.
+
+// leaves tells whether an object is paused.
+func (d *decision) leaves(m *object.Meta) bool {
+	paused, _ := machine.Paused(m, d.p.Keys.Paused)
+	return paused
+}
+
+// spare counts a machine of a set if it is paused, and tells whether it is.
+func (d *decision) spare(f *family, m *machine.Machine) bool {
+	if !d.leaves(&m.Meta) {
+		return false
+	}
+	if f.spared++; f.spared == 1 || m.Name < f.firstKept {
+		f.firstKept = m.Name
+	}
+	return true
+}
+
+// countRequests counts a machine that is to be replaced, on request or for its
+// age, as its set does.
+func (d *decision) countRequests(f *family, m *machine.Machine, available bool) {
+	maxAge := d.deployment.Spec.MaxAge
+	requested := machineset.Requested(m, d.p.Keys.Replace)
+	f.takeable = f.takeable || available && !inUpdate(m) && (requested || tooOld(m, f.set.Spec.MaxAge, d.now))
+	switch {
+	case d.leaves(&m.Meta):
+	case requested:
+		f.requested++
+	case maxAge > 0 && available && machineset.MayExpire(m):
+		at := machineset.ExpiresAt(m, maxAge)
+		if at.IsZero() {
+			return
+		}
+		if d.now.Before(at) {
+			d.lookAt(at)
+			return
+		}
+		f.requested++
+		f.expired++
+	}
+}
+
+// tooOld tells whether a set with that maximum age may replace a machine for its age.
+func tooOld(m *machine.Machine, maxAge time.Duration, now time.Time) bool {
+	at := machineset.ExpiresAt(m, maxAge)
+	return !at.IsZero() && !now.Before(at) && machineset.MayExpire(m)
+}
+
+// remark is what else there is to say of a deployment that waits: that what it
+// waits for is paused, and that machines are too old.
+func (d *decision) remark() string {
+	text := d.keptRemark()
+	if n := d.expired(); n > 0 {
+		what := "are being replaced"
+		if d.current == nil || d.rolling() || d.deployment.Spec.Paused || d.current.paused {
+			what = "have to wait"
+		}
+		text += fmt.Sprintf("; %d too old: they %s", n, what)
+	}
+	return text
+}
+
+// keptRemark says that the set which is waited for has machines that are paused.
+func (d *decision) keptRemark() string {
+	f := d.family(d.step.Set)
+	switch {
+	case f == nil || f.spared == 0 || d.step.Reason == rollout.ReasonPaused:
+		return ""
+	case f.spared == 1:
+		return fmt.Sprintf("; machine %s of it is paused", f.firstKept)
+	}
+	return fmt.Sprintf("; %d machines of it are paused, such as %s", f.spared, f.firstKept)
+}
+
+// expired is how many machines are too old.
+func (d *decision) expired() (n int32) {
+	for i := range d.sets {
+		n += d.sets[i].expired
+	}
+	return n
+}
+
+// pausedSets names the oldest set that is paused, and so is not deleted.
+func (d *decision) pausedSets() string {
+	for i := range d.sets {
+		if f := &d.sets[i]; f.paused {
+			return "; set " + f.set.Name + " is paused"
+		}
+	}
+	return ""
+}

@@ -1,0 +1,339 @@
+package deployment_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/deployment/rollout"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/object"
+)
+
+const pausedKey = "millwright-go/paused"
+
+func init() {
+	for name, tell := range map[string]func(*testing.T) *story{
+		"paused-old-set":           pausedOldSet,
+		"paused-new-set":           pausedNewSet,
+		"paused-old-machine":       pausedOldMachine,
+		"paused-set-and-deletion":  pausedSetDeletion,
+		"paused-set-in-place":      pausedInPlace,
+		"paused-machine-is-chosen": pausedChosen,
+	} {
+		stories[name] = tell
+	}
+}
+
+func isPaused(m *object.Meta) bool {
+	paused, _ := machine.Paused(m, pausedKey)
+	return paused
+}
+
+func setPause(m *object.Meta, yes bool) {
+	annotations := map[string]string{}
+	for k, v := range m.Annotations {
+		annotations[k] = v
+	}
+	delete(annotations, pausedKey)
+	if yes {
+		annotations[pausedKey] = "true"
+	}
+	m.Annotations = annotations
+}
+
+func (w *world) pauseSet(name string, yes bool) {
+	w.changeSet(name, func(s *machineset.Set) { setPause(&s.Meta, yes) })
+}
+
+func (w *world) pauseMachine(name string, yes bool) {
+	w.changeMachine(name, func(m *machine.Machine) { setPause(&m.Meta, yes) })
+}
+
+// removable are the machines of a set that may go when it has n too many; none,
+// where paused ones that do not work hold the place.
+func (w *world) removable(alive []*machine.Machine, n int64) (free []*machine.Machine) {
+	minReady := time.Duration(0)
+	if w.deployment != nil {
+		minReady = w.deployment.Spec.MinReady
+	}
+	for _, m := range alive {
+		switch {
+		case !isPaused(&m.Meta):
+			free = append(free, m)
+		case !available(m, minReady, w.now):
+			n--
+		}
+	}
+	if n <= 0 {
+		return nil
+	}
+	return free
+}
+
+func pausedOldSet(t *testing.T) *story {
+	s := settled(t, web(3))
+	s.say("the set is paused, and another class is wanted")
+	s.pauseSet(s.sets[0].Name, true)
+	s.edit(class("large"))
+	s.decide()
+	s.follow(2)
+	s.say("two are wanted: the new set keeps to what is left")
+	s.edit(replicas(2))
+	s.pass(time.Minute)
+	s.decide()
+	s.say("resumed")
+	s.pauseSet(s.sets[0].Name, false)
+	s.follow(4)
+	return s
+}
+
+func pausedNewSet(t *testing.T) *story {
+	s := settled(t, web(3))
+	s.edit(class("large"))
+	s.decide()
+	s.say("the new set is paused when it has its first machine")
+	s.follow(1)
+	s.pauseSet(s.sets[1].Name, true)
+	s.follow(2)
+	s.say("resumed")
+	s.pauseSet(s.sets[1].Name, false)
+	s.follow(4)
+	return s
+}
+
+func pausedOldMachine(t *testing.T) *story {
+	s := settled(t, web(2))
+	s.say("the first machine is paused, and another class is wanted")
+	s.pauseMachine(s.running(0), true)
+	s.edit(class("large"))
+	s.decide()
+	s.follow(4)
+	s.say("resumed")
+	s.pauseMachine(s.running(0), false)
+	s.follow(2)
+	return s
+}
+
+func pausedSetDeletion(t *testing.T) *story {
+	s := settled(t, web(2)).rolled("large")
+	s.say("the set in use is paused, and the deployment is deleted")
+	name := s.sets[1].Name
+	s.pauseSet(name, true)
+	s.deleteDeployment()
+	s.decide()
+	s.follow(2)
+	s.say("resumed")
+	s.pauseSet(name, false)
+	s.follow(3)
+	return s
+}
+
+func pausedInPlace(t *testing.T) *story {
+	d := web(2)
+	d.Spec.Strategy = deployment.Strategy{Kind: deployment.InPlaceUpdate, MaxUnavailable: rollout.IntOrPercent{Value: 1}}
+	s := settled(t, d)
+	s.say("the first machine is paused, and another class is wanted")
+	first := s.running(0)
+	s.pauseMachine(first, true)
+	s.edit(class("large"))
+	s.decide()
+	s.follow(6)
+	s.say("the old set is paused in its stead")
+	s.pauseSet(s.sets[0].Name, true)
+	s.pauseMachine(first, false)
+	s.follow(1)
+	s.say("resumed")
+	s.pauseSet(s.sets[0].Name, false)
+	s.follow(6)
+	return s
+}
+
+func pausedChosen(t *testing.T) *story {
+	s := settled(t, web(3))
+	name := s.running(1)
+	s.say("machine %s is paused, and a scaler chooses it to go", name)
+	s.pauseMachine(name, true)
+	d := s.deployment.Clone()
+	d.Annotations = map[string]string{"node.machine.sapcloud.io/trigger-deletion-by-mcm": name + "~" + s.now.UTC().Format(time.RFC3339)}
+	d.Spec.Replicas = 2
+	d.Generation++
+	d.Version = s.unique("v")
+	s.deployment = d
+	s.changed()
+	s.decide()
+	s.follow(2)
+	return s
+}
+
+// TestPausedSetsGetNoSize: whatever is observed, a set that is paused is not
+// resized, deleted, or sent machines to or from that had not been on their way.
+func TestPausedSetsGetNoSize(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		o := drawLive(t)
+		if rapid.IntRange(0, 4).Draw(t, "deleted") == 0 {
+			o.Deployment.DeletedAt = begin
+		}
+		for _, c := range o.Sets {
+			setPause(&c.Set.Meta, rapid.Bool().Draw(t, "pause"))
+			if rapid.IntRange(0, 9).Draw(t, "odd size") == 0 {
+				c.Set.Spec.Replicas = -1
+			}
+			c.Set.Handover.Arriving, c.Set.Handover.Leaving = nil, nil
+			for _, m := range c.Machines {
+				setPause(&m.Meta, rapid.IntRange(0, 2).Draw(t, "pause machine") == 0)
+			}
+		}
+		for range 8 {
+			plan := decide(t, o, begin)
+			for _, order := range slices.Concat(plan.Scale, plan.Handover, plan.Push, plan.Delete) {
+				i := slices.IndexFunc(o.Sets, func(c deployment.Children) bool { return c.Set.UID == order.Set.UID })
+				if before := o.Sets[i].Set; isPaused(&before.Meta) {
+					require.Equal(t, before.Spec.Replicas, order.Set.Spec.Replicas, "%s", order.Why)
+					require.Empty(t, plan.Delete, "%s", order.Why)
+					require.Equal(t, machineset.Slack{}, order.Set.Spec.Slack)
+				}
+			}
+			for _, order := range plan.Mark {
+				if order.Why.Reason == deployment.ReasonSelect {
+					require.False(t, isPaused(&order.Machine.Meta), "%s", order.Why)
+				}
+			}
+			if plan.Write != nil || !plan.At.IsZero() || len(plan.Create)+len(plan.Adopt)+len(plan.Release) > 0 {
+				return
+			}
+			follow(t, o, plan)
+		}
+	})
+}
+
+// pauses lets people pause sets and machines, and resume them.
+func (c *chaos) pauses() {
+	switch {
+	case rapid.Bool().Draw(c.t, "a set") && len(c.sets) > 0:
+		s := one(c.t, "paused set", c.sets)
+		c.pauseSet(s.Name, !isPaused(&s.Meta))
+	case len(c.machines) > 0:
+		m := one(c.t, "paused machine", c.machines)
+		c.pauseMachine(m.Name, !isPaused(&m.Meta))
+	}
+}
+
+// resumeAll ends all pauses.
+func (c *chaos) resumeAll() {
+	for _, s := range c.sets {
+		c.pauseSet(s.Name, false)
+	}
+	for _, m := range c.machines {
+		c.pauseMachine(m.Name, false)
+	}
+}
+
+// TestP7WithPauses: sets and machines are paused and resumed at any moment of a
+// rollout, the fleet never leaves its bounds, and once all are resumed the
+// rollout is completed. While one is paused, whoever waits for it says so.
+func TestP7WithPauses(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := newChaos(t, false, true)
+		require.GreaterOrEqual(t, c.rest(), 0)
+		c.hire()
+		ceiling, floor := limitsOf(&c.deployment.Spec)
+		for range rapid.IntRange(1, 200).Draw(t, "steps") {
+			if rapid.IntRange(0, 9).Draw(t, "who") == 0 {
+				c.pauses()
+			} else {
+				c.move()
+			}
+			total, usable, now := c.sums()
+			require.LessOrEqual(t, total, ceiling, "P7: machines in all: %s", c)
+			require.GreaterOrEqual(t, now, floor, "P7: machines available: %s", c)
+			require.GreaterOrEqual(t, usable, floor, "P7: machines available once the sets have followed: %s", c)
+		}
+		c.observe = func(o *deployment.Observation, p deployment.Plan) {
+			if p.At.IsZero() || p.Why.Reason != deployment.ReasonRollout || p.Why.Rollout.Reason == rollout.ReasonDone {
+				return
+			}
+			require.True(t, waitsFor[p.Why.Rollout.Reason], "P3: %s", p.Why)
+		}
+		require.GreaterOrEqual(t, c.rest(), 0, "P3: never comes to rest while paused: %s", c)
+		c.resumeAll()
+		require.GreaterOrEqual(t, c.rest(), 0, "P3: never comes to rest: %s", c)
+		requireComplete(t, c.world)
+	})
+}
+
+// TestP7WithPausesAndFaults: with everything else that may go wrong, each order
+// keeps to the bounds, and deletion ends when all are resumed.
+func TestP7WithPausesAndFaults(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := newChaos(t, true, false)
+		for range rapid.IntRange(1, 200).Draw(t, "steps") {
+			if rapid.IntRange(0, 9).Draw(t, "who") == 0 {
+				c.pauses()
+			} else {
+				c.move()
+			}
+		}
+		c.deleteDeployment()
+		require.GreaterOrEqual(t, c.rest(), 0)
+		c.resumeAll()
+		require.GreaterOrEqual(t, c.rest(), 0)
+		require.Nil(t, c.deployment, "%s", c)
+	})
+}
+
+// TestPausedHistoryStays: an empty old set above the limit is not deleted while
+// it is paused; of several paused machines the first by name is named.
+func TestPausedHistoryStays(t *testing.T) {
+	o := settledObservation(t, 3)
+	o.Sets = append(o.Sets, another(o.Deployment, "large", 0, 0))
+	o.Deployment.Spec.RevisionHistoryLimit = ptr(0)
+	setPause(&o.Sets[1].Set.Meta, true)
+	require.Empty(t, decide(t, o, begin).Delete)
+	setPause(&o.Sets[1].Set.Meta, false)
+	require.Len(t, decide(t, o, begin).Delete, 1)
+
+	o = settledObservation(t, 3)
+	o.Deployment.Spec.Replicas, o.Sets[0].Set.Spec.Replicas = 1, 1
+	machines := o.Sets[0].Machines
+	machines[0], machines[2] = machines[2], machines[0]
+	for _, m := range machines {
+		setPause(&m.Meta, true)
+	}
+	plan := decide(t, o, begin)
+	for plan.At.IsZero() {
+		o.Deployment = o.Deployment.Clone()
+		o.Deployment.Status = statusOf(t, plan)
+		plan = decide(t, o, begin)
+	}
+	require.Contains(t, plan.Why.String(), "; 3 machines of it are paused, such as "+machines[2].Name)
+}
+
+// TestPausedSetsTakeAndGiveNone: an updated machine moves when neither set is
+// paused; a size that means nothing is not repaired before.
+func TestPausedSetsTakeAndGiveNone(t *testing.T) {
+	d := stored(2)
+	d.Spec.Strategy = deployment.Strategy{Kind: deployment.InPlaceUpdate, MaxUnavailable: rollout.IntOrPercent{Value: 1}}
+	o := &deployment.Observation{Deployment: d, Live: true, Sets: []deployment.Children{another(d, "large", 0, 2), ownSet(d, "web-a", 0)}}
+	o.Sets[0].Set.Handover.Closed = true
+	m := o.Sets[0].Machines[0]
+	m.Status.Phase, m.Spec.InPlace = machine.PhaseInPlaceUpdateSuccessful, machine.InPlaceSelected
+	for _, c := range o.Sets {
+		setPause(&c.Set.Meta, true)
+		require.Empty(t, decide(t, o, begin).Handover, c.Set.Name)
+		setPause(&c.Set.Meta, false)
+	}
+	require.Len(t, decide(t, o, begin).Handover, 2)
+
+	o = settledObservation(t, 1)
+	o.Sets[0].Set.Spec.Replicas = -1
+	setPause(&o.Sets[0].Set.Meta, true)
+	require.Empty(t, decide(t, o, begin).Scale)
+	setPause(&o.Sets[0].Set.Meta, false)
+	require.Equal(t, deployment.ReasonRepair, decide(t, o, begin).Why.Reason)
+}

@@ -1,0 +1,95 @@
+package deployment
+
+import (
+	"github.com/millwright-go/millwright/deployment/rollout"
+	"github.com/millwright-go/millwright/machineset"
+)
+
+// Machines that are kept for inspection count towards a fleet's size and are
+// not available. Sets give them up last, while a rollout's arithmetic takes it
+// that a set gives up first what is not available. So they are set aside: the
+// arithmetic sees a fleet without them, smaller by as many, and each set that
+// has them is ordered to have as many more. What is set aside is never more than
+// what is wanted: of a fleet that shrinks further they go, too.
+//
+// A rollout therefore leaves them where they are, is complete without them, and
+// replaces them when they are not kept any more. Recreate does so with those of
+// the new set alone: no machine of an old template may be there beside it.
+
+// setAside finds out how many machines of each set the arithmetic is not to
+// see: those of the new set first, then of the newest.
+func (d *decision) setAside() {
+	left := max(d.deployment.Spec.Replicas, 0)
+	take := func(f *family) {
+		f.aside = max(0, min(f.preserved, f.size(), left))
+		left -= f.aside
+	}
+	if d.current != nil {
+		take(d.current)
+	}
+	if d.deployment.Spec.Strategy.Kind == Recreate {
+		return
+	}
+	for i := len(d.sets) - 1; i >= 0; i-- {
+		if f := &d.sets[i]; f != d.current {
+			take(f)
+		}
+	}
+}
+
+// without is the numbers of a set without the machines set aside, none of
+// which is available, ready for an update or broken.
+func (f *family) without(s rollout.Set) rollout.Set {
+	s.Spec -= f.aside
+	s.Actual -= min(s.Actual, f.aside)
+	return s
+}
+
+// asideAll is how many machines are set aside.
+func (d *decision) asideAll() (n int32) {
+	for i := range d.sets {
+		n += d.sets[i].aside
+	}
+	return n
+}
+
+// addAside adds to orders what was set aside.
+func (d *decision) addAside(steps []rollout.Scale) {
+	for i := range steps {
+		if f := d.resizable(steps[i].Name); f != nil {
+			steps[i].From += f.aside
+			steps[i].To += f.aside
+		}
+	}
+}
+
+// asideOld is how many of them are in old sets.
+func (d *decision) asideOld() int32 {
+	n := d.asideAll()
+	if d.current != nil {
+		n -= d.current.aside
+	}
+	return n
+}
+
+// preserveShare is how many failed machines a set may keep by itself. Old sets
+// keep those that they have, as far as the limit goes, the newest first; the
+// new one gets what is left. It grows only by what the others have given up: so
+// never more than the limit are kept in all sets, but for what a set was about
+// to write when its share was taken away.
+func (d *decision) preserveShare(s *machineset.Set) int32 {
+	left, taken := max(d.deployment.Spec.AutoPreserve, 0), int64(0)
+	for i := len(d.sets) - 1; i >= 0; i-- {
+		f := &d.sets[i]
+		if f == d.current {
+			continue
+		}
+		share := max(0, min(f.preserving, f.set.Spec.AutoPreserve, left))
+		if f.set.UID == s.UID {
+			return share
+		}
+		left -= share
+		taken += int64(max(f.preserving, f.set.Spec.AutoPreserve, 0))
+	}
+	return int32(max(0, int64(max(d.deployment.Spec.AutoPreserve, 0))-taken))
+}

@@ -1,0 +1,178 @@
+package drivertest
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/object"
+)
+
+// MemoryPools is a provider of groups that lives in memory, and the pool driver
+// to it: it keeps every duty of a pool driver, and fails when told to. Any number
+// of clusters share it. It is made by NewMemoryPools, safe for concurrent use,
+// and takes the provider specs and secrets of a Memory.
+//
+// Instances come and go at once, or, with Slow, when Work is called. Provider
+// IDs number the instances and are never used twice.
+type MemoryPools struct {
+	slow   bool
+	memory *Memory // for what classes and secrets must hold
+
+	mu     sync.Mutex
+	number int
+	groups map[groupKey]*memoryGroup
+	before map[machinepool.Call][]error
+	after  map[machinepool.Call][]error
+}
+
+var (
+	_ driver.PoolDriver    = (*MemoryPools)(nil)
+	_ driver.PoolFeatures  = (*MemoryPools)(nil)
+	_ driver.PoolFaultHook = (*MemoryPools)(nil)
+)
+
+type groupKey struct {
+	cluster string
+	pool    object.Key
+}
+
+type memoryGroup struct {
+	id        string
+	size      string // of its instances
+	target    int32
+	failure   string
+	instances map[string]*memoryInstance
+}
+
+type memoryInstance struct {
+	machinepool.Instance
+	number int
+}
+
+// MemoryPoolOptions says how a MemoryPools is to behave. The zero value is the
+// simplest.
+type MemoryPoolOptions struct {
+	Token string // as for a Memory
+	// Slow leaves instances as they are until Work is called.
+	Slow bool
+}
+
+// NewMemoryPools returns a provider without groups.
+func NewMemoryPools(o MemoryPoolOptions) *MemoryPools {
+	return &MemoryPools{
+		slow: o.Slow, memory: NewMemory(MemoryOptions{Token: o.Token}), groups: map[groupKey]*memoryGroup{},
+		before: map[machinepool.Call][]error{}, after: map[machinepool.Call][]error{},
+	}
+}
+
+// Class returns a class whose groups MemoryPools makes from spec.
+func (m *MemoryPools) Class(key object.Key, spec MemorySpec) *machine.Class {
+	return m.memory.Class(key, spec)
+}
+
+// Secret returns a secret that MemoryPools accepts.
+func (m *MemoryPools) Secret(key object.Key) *machine.Secret { return m.memory.Secret(key) }
+
+// Groups returns how many groups there are in all clusters.
+func (m *MemoryPools) Groups() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.groups)
+}
+
+// Count returns how many instances there are in all groups.
+func (m *MemoryPools) Count() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n := 0
+	for _, g := range m.groups {
+		n += len(g.instances)
+	}
+	return n
+}
+
+// Work brings every group to its target.
+func (m *MemoryPools) Work() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, g := range m.groups {
+		m.work(g)
+	}
+}
+
+// work brings a group to its target: who is going goes, then the youngest.
+func (m *MemoryPools) work(g *memoryGroup) {
+	maps.DeleteFunc(g.instances, func(_ string, i *memoryInstance) bool { return i.Going })
+	for all := g.sorted(); int32(len(all)) > g.target; all = all[:len(all)-1] {
+		delete(g.instances, all[len(all)-1].ProviderID)
+	}
+	for int32(len(g.instances)) < g.target {
+		m.number++
+		id := fmt.Sprintf("memory:///%s/%d", g.id, m.number)
+		g.instances[id] = &memoryInstance{Instance: machinepool.Instance{ProviderID: id}, number: m.number}
+	}
+}
+
+// sorted are a group's instances, oldest first.
+func (g *memoryGroup) sorted() []*memoryInstance {
+	return slices.SortedFunc(maps.Values(g.instances), func(a, b *memoryInstance) int { return cmp.Compare(a.number, b.number) })
+}
+
+// Lose takes an instance away behind everybody's back, whatever group has it;
+// another comes in its place.
+func (m *MemoryPools) Lose(id string) {
+	m.each(id, func(g *memoryGroup, _ *memoryInstance) { delete(g.instances, id) })
+}
+
+// AskDrain has the provider want to remove an instance, and wait for its drain.
+func (m *MemoryPools) AskDrain(id string) {
+	m.each(id, func(_ *memoryGroup, i *memoryInstance) { i.AwaitsDrain = true })
+}
+
+func (m *MemoryPools) each(id string, do func(*memoryGroup, *memoryInstance)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, g := range m.groups {
+		if i := g.instances[id]; i != nil {
+			do(g, i)
+		}
+	}
+}
+
+// Resize sets a group's target as an autoscaler of the provider does.
+func (m *MemoryPools) Resize(cluster string, pool object.Key, target int32) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if g := m.groups[groupKey{cluster, pool}]; g != nil {
+		g.target = target
+		if !m.slow {
+			m.work(g)
+		}
+	}
+}
+
+// PoolFeatures implements driver.PoolFeatures.
+func (m *MemoryPools) PoolFeatures() machinepool.Features {
+	return machinepool.Features{DeleteInstances: true, ReplaceInstance: true}
+}
+
+// FailPoolNext has the next call of that kind answer err without doing anything.
+// Called again, it adds to what is in store.
+func (m *MemoryPools) FailPoolNext(call machinepool.Call, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.before[call] = append(m.before[call], err)
+}
+
+// FailPoolAfter implements driver.PoolFaultHook. There is no response beside err.
+func (m *MemoryPools) FailPoolAfter(call machinepool.Call, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.after[call] = append(m.after[call], err)
+}

@@ -1,0 +1,385 @@
+package drivertest
+
+import (
+	"context"
+	"sync"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machinepool"
+)
+
+// brokenPools is a MemoryPools with some calls done differently.
+type brokenPools struct {
+	*MemoryPools
+	features machinepool.Features
+	// around, if set, is asked about each call in the place of those below.
+	around    func(ctx context.Context, call machinepool.Call, class *machine.Class, next func(context.Context) error) error
+	create    func(context.Context, *driver.CreatePoolRequest) (*driver.PoolResponse, error)
+	update    func(context.Context, *driver.UpdatePoolRequest) (*driver.PoolResponse, error)
+	scale     func(context.Context, *driver.ScalePoolRequest) (*driver.PoolResponse, error)
+	status    func(context.Context, *driver.GetPoolStatusRequest) (*driver.GetPoolStatusResponse, error)
+	remove    func(context.Context, *driver.DeletePoolRequest) (*driver.PoolResponse, error)
+	instances func(context.Context, *driver.DeleteInstancesRequest) (*driver.PoolResponse, error)
+	replace   func(context.Context, *driver.ReplaceInstanceRequest) (*driver.PoolResponse, error)
+	drained   func(context.Context, *driver.InstancesDrainedRequest) (*driver.PoolResponse, error)
+	end       <-chan struct{} // of the test
+}
+
+func newBrokenPools(m *MemoryPools) *brokenPools {
+	return &brokenPools{
+		MemoryPools: m, features: m.PoolFeatures(),
+		around: func(ctx context.Context, _ machinepool.Call, _ *machine.Class, next func(context.Context) error) error {
+			return next(ctx)
+		},
+		create: m.CreatePool, update: m.UpdatePool, scale: m.ScalePool, status: m.GetPoolStatus, remove: m.DeletePool,
+		instances: m.DeleteInstances, replace: m.ReplaceInstance, drained: m.InstancesDrained,
+	}
+}
+
+func asidePool[Q, R any](
+	ctx context.Context, b *brokenPools, call machinepool.Call, class *machine.Class, req *Q, do func(context.Context, *Q) (*R, error),
+) (response *R, err error) {
+	err = b.around(ctx, call, class, func(ctx context.Context) (err error) {
+		response, err = do(ctx, req)
+		return err
+	})
+	return response, err
+}
+
+func (b *brokenPools) PoolFeatures() machinepool.Features { return b.features }
+
+func (b *brokenPools) CreatePool(ctx context.Context, req *driver.CreatePoolRequest) (*driver.PoolResponse, error) {
+	return asidePool(ctx, b, machinepool.CreatePool, req.Class, req, b.create)
+}
+
+func (b *brokenPools) UpdatePool(ctx context.Context, req *driver.UpdatePoolRequest) (*driver.PoolResponse, error) {
+	return asidePool(ctx, b, machinepool.UpdatePool, req.Class, req, b.update)
+}
+
+func (b *brokenPools) ScalePool(ctx context.Context, req *driver.ScalePoolRequest) (*driver.PoolResponse, error) {
+	return asidePool(ctx, b, machinepool.ScalePool, req.Class, req, b.scale)
+}
+
+func (b *brokenPools) GetPoolStatus(ctx context.Context, req *driver.GetPoolStatusRequest) (*driver.GetPoolStatusResponse, error) {
+	return asidePool(ctx, b, machinepool.GetPoolStatus, req.Class, req, b.status)
+}
+
+func (b *brokenPools) DeletePool(ctx context.Context, req *driver.DeletePoolRequest) (*driver.PoolResponse, error) {
+	return asidePool(ctx, b, machinepool.DeletePool, req.Class, req, b.remove)
+}
+
+func (b *brokenPools) DeleteInstances(ctx context.Context, req *driver.DeleteInstancesRequest) (*driver.PoolResponse, error) {
+	return asidePool(ctx, b, machinepool.DeleteInstances, req.Class, req, b.instances)
+}
+
+func (b *brokenPools) ReplaceInstance(ctx context.Context, req *driver.ReplaceInstanceRequest) (*driver.PoolResponse, error) {
+	return asidePool(ctx, b, machinepool.ReplaceInstance, req.Class, req, b.replace)
+}
+
+func (b *brokenPools) InstancesDrained(ctx context.Context, req *driver.InstancesDrainedRequest) (*driver.PoolResponse, error) {
+	return asidePool(ctx, b, machinepool.InstancesDrained, req.Class, req, b.drained)
+}
+
+// group returns the one that a request means; nil: there is none.
+func (b *brokenPools) group(r driver.PoolRequest) *memoryGroup {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.groups[groupKey{spec(r.Class.ProviderSpec).Cluster, r.Pool.Key}]
+}
+
+// poolVariant is a pool driver with one thing wrong.
+type poolVariant struct {
+	name  string
+	spoil func(*brokenPools)
+	// fails are checks that must fail, each with something it must say.
+	fails map[string]string
+}
+
+type poolAnswer = driver.PoolResponse
+
+var poolVariants = []poolVariant{
+	{"makes one instance too many", func(b *brokenPools) {
+		b.create = func(ctx context.Context, req *driver.CreatePoolRequest) (*poolAnswer, error) {
+			more := *req
+			more.Replicas++
+			return b.MemoryPools.CreatePool(ctx, &more)
+		}
+	}, map[string]string{
+		"Create/makes the group, and its instances come": "not 3: three were asked for",
+		"Create/of no instances is a group all the same": "not 0",
+		"Status/changes nothing, and is the same again":  "not 2",
+	}},
+	{"resizes what it adopts", func(b *brokenPools) {
+		b.create = func(ctx context.Context, req *driver.CreatePoolRequest) (*poolAnswer, error) {
+			a, err := b.MemoryPools.CreatePool(ctx, req)
+			if err == nil {
+				b.Resize(spec(req.Class.ProviderSpec).Cluster, req.Pool.Key, req.Replicas)
+			}
+			return a, err
+		}
+	}, map[string]string{"Create/adopts a group whatever its size": "a create resizes nothing"}},
+	{"makes another group each time", func(b *brokenPools) {
+		n := 0
+		b.create = func(ctx context.Context, req *driver.CreatePoolRequest) (*poolAnswer, error) {
+			a, err := b.MemoryPools.CreatePool(ctx, req)
+			if err == nil {
+				b.mu.Lock()
+				n++
+				a.GroupID += string(rune('a' + n))
+				b.mu.Unlock()
+			}
+			return a, err
+		}
+	}, map[string]string{
+		"Create/is idempotent by name":                  "adopts the one that is there",
+		"Concurrent/creates of one name make one group": "also when its creates race",
+	}},
+	{"has one group for all", func(b *brokenPools) {
+		b.create = func(ctx context.Context, req *driver.CreatePoolRequest) (*poolAnswer, error) {
+			a, err := b.MemoryPools.CreatePool(ctx, req)
+			if a != nil {
+				a.GroupID = "the-group"
+			}
+			return a, err
+		}
+	}, map[string]string{"Create/makes one group a pool": "the same group"}},
+	{"forgets groups without their ID", func(b *brokenPools) {
+		b.remove = func(ctx context.Context, req *driver.DeletePoolRequest) (*poolAnswer, error) {
+			if req.Pool.Status.GroupID == "" && b.group(req.PoolRequest) != nil {
+				return &poolAnswer{}, nil
+			}
+			return b.MemoryPools.DeletePool(ctx, req)
+		}
+	}, map[string]string{
+		"Delete/finds the group when no ID was recorded": "DeletePool answered OK",
+	}},
+	{"says that absent groups are there", func(b *brokenPools) {
+		b.status = func(ctx context.Context, req *driver.GetPoolStatusRequest) (*driver.GetPoolStatusResponse, error) {
+			a, err := b.MemoryPools.GetPoolStatus(ctx, req)
+			if codes.Of(err) == codes.NotFound {
+				return &driver.GetPoolStatusResponse{GroupID: "g"}, nil
+			}
+			return a, err
+		}
+	}, map[string]string{
+		"Status/of an absent group is NotFound":                 "there is no group",
+		"Cluster/others' groups are neither found nor changed":  "their own cluster only",
+		"Delete/removes group and instances, and is idempotent": "DeletePool answered OK",
+	}},
+	{"replaces an instance when it is looked at", func(b *brokenPools) {
+		b.status = func(ctx context.Context, req *driver.GetPoolStatusRequest) (*driver.GetPoolStatusResponse, error) {
+			a, err := b.MemoryPools.GetPoolStatus(ctx, req)
+			if err == nil && len(a.Instances) > 0 {
+				b.Lose(a.Instances[0].ProviderID)
+				b.Work()
+			}
+			return a, err
+		}
+	}, map[string]string{"Status/changes nothing, and is the same again": "at first, then"}},
+	{"scales by a difference", func(b *brokenPools) {
+		b.scale = func(ctx context.Context, req *driver.ScalePoolRequest) (*poolAnswer, error) {
+			if g := b.group(req.PoolRequest); g != nil && req.To == g.target {
+				req2 := *req
+				req2.To++
+				return b.MemoryPools.ScalePool(ctx, &req2)
+			}
+			return b.MemoryPools.ScalePool(ctx, req)
+		}
+	}, map[string]string{"Scale/brings the group to its size, and is idempotent": "repeated, it changes nothing"}},
+	{"never scales to nothing", func(b *brokenPools) {
+		b.scale = func(ctx context.Context, req *driver.ScalePoolRequest) (*poolAnswer, error) {
+			least := *req
+			least.To = max(1, req.To)
+			return b.MemoryPools.ScalePool(ctx, &least)
+		}
+	}, map[string]string{"Scale/to nothing and back": "that size was asked for"}},
+	{"scales its neighbours too", func(b *brokenPools) {
+		b.scale = func(ctx context.Context, req *driver.ScalePoolRequest) (*poolAnswer, error) {
+			a, err := b.MemoryPools.ScalePool(ctx, req)
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			for _, g := range b.groups {
+				if err == nil {
+					g.target = req.To
+					b.work(g)
+				}
+			}
+			return a, err
+		}
+	}, map[string]string{"Scale/leaves other groups alone": "the other pool was scaled"}},
+	{"makes what it is to scale or to update", func(b *brokenPools) {
+		make := func(ctx context.Context, r driver.PoolRequest) {
+			_, _ = b.MemoryPools.CreatePool(ctx, &driver.CreatePoolRequest{PoolRequest: r, Replicas: 2})
+		}
+		b.scale = func(ctx context.Context, req *driver.ScalePoolRequest) (*poolAnswer, error) {
+			make(ctx, req.PoolRequest)
+			return b.MemoryPools.ScalePool(ctx, req)
+		}
+		b.update = func(ctx context.Context, req *driver.UpdatePoolRequest) (*poolAnswer, error) {
+			make(ctx, req.PoolRequest)
+			return b.MemoryPools.UpdatePool(ctx, req)
+		}
+	}, map[string]string{
+		"Scale/of an absent group is NotFound":  "there is no group",
+		"Update/of an absent group is NotFound": "there is no group",
+	}},
+	{"grows when it is updated", func(b *brokenPools) {
+		b.update = func(ctx context.Context, req *driver.UpdatePoolRequest) (*poolAnswer, error) {
+			a, err := b.MemoryPools.UpdatePool(ctx, req)
+			if err == nil {
+				b.Resize("blue", req.Pool.Key, 5)
+			}
+			return a, err
+		}
+	}, map[string]string{"Update/keeps the size, and is idempotent": "an update leaves the size alone"}},
+	{"doesn't know what it deleted", func(b *brokenPools) {
+		b.remove = func(ctx context.Context, req *driver.DeletePoolRequest) (*poolAnswer, error) {
+			if b.group(req.PoolRequest) == nil && req.Class.Provider == MemoryProvider && req.Pool.Name != "" && ctx.Err() == nil {
+				return nil, codes.New(codes.NotFound, "no such group")
+			}
+			return b.MemoryPools.DeletePool(ctx, req)
+		}
+	}, map[string]string{
+		"Delete/of an absent group is OK":                       "DeletePool: ",
+		"Delete/removes group and instances, and is idempotent": "DeletePool: ",
+		"LostAnswer/of a delete: the next one is OK":            "DeletePool: ",
+	}},
+	{"declares what it has not", func(b *brokenPools) {
+		b.instances = func(context.Context, *driver.DeleteInstancesRequest) (*poolAnswer, error) {
+			return driver.UnimplementedPool{}.DeleteInstances(context.Background(), nil)
+		}
+	}, map[string]string{
+		"Instances/what is declared is there, and nothing else": "DeleteInstances is declared: true",
+		"Instances/deleted are those that were named":           "DeleteInstances: ",
+	}},
+	{"deletes others than were named", func(b *brokenPools) {
+		b.instances = func(ctx context.Context, req *driver.DeleteInstancesRequest) (*poolAnswer, error) {
+			g := b.group(req.PoolRequest)
+			if g == nil {
+				return b.MemoryPools.DeleteInstances(ctx, req)
+			}
+			return b.MemoryPools.ScalePool(ctx, &driver.ScalePoolRequest{PoolRequest: req.PoolRequest, To: g.target - int32(len(req.ProviderIDs))})
+		}
+	}, map[string]string{
+		"Instances/deleted are those that were named": "left are",
+		"Instances/deleting again takes no others":    "lower no target",
+		"Instances/another group's are not deleted":   "another group's",
+	}},
+	{"takes instances from anywhere", func(b *brokenPools) {
+		b.instances = func(ctx context.Context, req *driver.DeleteInstancesRequest) (*poolAnswer, error) {
+			for _, id := range req.ProviderIDs {
+				b.Lose(id)
+				b.Work()
+			}
+			return b.MemoryPools.DeleteInstances(ctx, req)
+		}
+	}, map[string]string{"Instances/another group's are not deleted": "of another pool were"}},
+	{"replaces again what is gone", func(b *brokenPools) {
+		b.replace = func(ctx context.Context, req *driver.ReplaceInstanceRequest) (*poolAnswer, error) {
+			if g := b.group(req.PoolRequest); g != nil && g.instances[req.ProviderID] == nil && len(g.instances) > 0 {
+				b.Lose(g.sorted()[len(g.instances)-1].ProviderID)
+				b.Work()
+			}
+			return b.MemoryPools.ReplaceInstance(ctx, req)
+		}
+	}, map[string]string{"Instances/replaced is the one that was named, once": "it was gone"}},
+	{"doesn't listen when it is told of drains", func(b *brokenPools) {
+		b.drained = func(context.Context, *driver.InstancesDrainedRequest) (*poolAnswer, error) { return &poolAnswer{}, nil }
+	}, map[string]string{"Instances/goes when the provider is told that it is empty": "still await a drain"}},
+	{"removes whatever is empty", func(b *brokenPools) {
+		b.drained = func(ctx context.Context, req *driver.InstancesDrainedRequest) (*poolAnswer, error) {
+			for _, id := range req.ProviderIDs {
+				b.AskDrain(id)
+			}
+			return b.MemoryPools.InstancesDrained(ctx, req)
+		}
+	}, map[string]string{"Instances/telling of others changes nothing": "nobody wanted to remove any"}},
+	{"takes any provider's class", func(b *brokenPools) {
+		b.around = func(ctx context.Context, _ machinepool.Call, class *machine.Class, next func(context.Context) error) error {
+			provider := class.Provider
+			class.Provider = MemoryProvider
+			defer func() { class.Provider = provider }()
+			return next(ctx)
+		}
+	}, map[string]string{"Arguments/a class of another provider is InvalidArgument": "not InvalidArgument"}},
+	{"takes any spec", func(b *brokenPools) {
+		b.around = func(ctx context.Context, _ machinepool.Call, class *machine.Class, next func(context.Context) error) error {
+			text := class.ProviderSpec
+			if _, err := decodeSpec(text); err != nil {
+				class.ProviderSpec = MemorySpec{Cluster: "blue", Size: "small"}.Encode()
+			}
+			defer func() { class.ProviderSpec = text }()
+			return next(ctx)
+		}
+	}, map[string]string{
+		"Arguments/a spec that can't be decoded is Internal":  "not Internal",
+		"Arguments/a spec that can't work is InvalidArgument": "not InvalidArgument",
+	}},
+	{"takes no name for all", func(b *brokenPools) {
+		b.remove = func(ctx context.Context, req *driver.DeletePoolRequest) (*poolAnswer, error) {
+			if req.Pool.Name == "" {
+				b.mu.Lock()
+				defer b.mu.Unlock()
+				clear(b.groups)
+				return &poolAnswer{}, nil
+			}
+			return b.MemoryPools.DeletePool(ctx, req)
+		}
+	}, map[string]string{"Arguments/a pool without a name is InvalidArgument": "DeletePool answers OK"}},
+	{"shows its credentials", func(b *brokenPools) {
+		b.scale = func(ctx context.Context, req *driver.ScalePoolRequest) (*poolAnswer, error) {
+			a, err := b.MemoryPools.ScalePool(ctx, req)
+			if codes.Of(err) == codes.Unauthenticated {
+				err = codes.Newf(codes.Unauthenticated, "the token %s is wrong", req.Secret.Data["token"])
+			}
+			return a, err
+		}
+	}, map[string]string{"Secrets/wrong credentials are not shown": "shows the value of"}},
+	{"counts on its secret", func(b *brokenPools) {
+		b.around = func(ctx context.Context, _ machinepool.Call, _ *machine.Class, next func(context.Context) error) error {
+			return next(ctx)
+		}
+		b.create = func(ctx context.Context, req *driver.CreatePoolRequest) (*poolAnswer, error) {
+			_ = req.Bootstrap.Data["userData"]
+			return b.MemoryPools.CreatePool(ctx, req)
+		}
+	}, map[string]string{"Secrets/a missing secret ends no process": "panicked"}},
+	{"goes on after the end", func(b *brokenPools) {
+		b.around = func(ctx context.Context, _ machinepool.Call, _ *machine.Class, next func(context.Context) error) error {
+			if ctx.Err() != nil {
+				<-b.end
+			}
+			return next(ctx)
+		}
+	}, map[string]string{
+		"Context/a canceled call ends":          "did not return within",
+		"Context/a call past its deadline ends": "did not return within",
+	}},
+	{"takes another instance when its answer was lost", func(b *brokenPools) {
+		asked := map[string]bool{}
+		b.instances = func(ctx context.Context, req *driver.DeleteInstancesRequest) (*poolAnswer, error) {
+			a, err := b.MemoryPools.DeleteInstances(ctx, req)
+			if g := b.group(req.PoolRequest); err == nil && g != nil && asked[req.ProviderIDs[0]] {
+				b.Resize("blue", req.Pool.Key, g.target-1)
+			}
+			asked[req.ProviderIDs[0]] = true
+			return a, err
+		}
+	}, map[string]string{
+		"LostAnswer/of a deletion of instances: the next one takes no others": "takes no others",
+		"Instances/deleting again takes no others":                            "lower no target",
+	}},
+	{"makes a group again when its answer was lost", func(b *brokenPools) {
+		var made sync.Map
+		b.create = func(ctx context.Context, req *driver.CreatePoolRequest) (*poolAnswer, error) {
+			_, again := made.LoadOrStore(req.Pool.Name, true)
+			a, err := b.MemoryPools.CreatePool(ctx, req)
+			if err == nil && again {
+				b.Resize("blue", req.Pool.Key, 4)
+			}
+			return a, err
+		}
+	}, map[string]string{"LostAnswer/of a create: the next one adopts": "adopts what it made"}},
+}

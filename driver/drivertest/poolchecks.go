@@ -1,0 +1,186 @@
+package drivertest
+
+import (
+	"slices"
+
+	"github.com/millwright-go/millwright/machinepool"
+)
+
+var poolCreateChecks = []poolCheck{
+	{"makes the group, and its instances come", poolCreateMakes},
+	{"is idempotent by name", poolCreateIsIdempotent},
+	{"adopts a group whatever its size", poolCreateAdopts},
+	{"makes one group a pool", poolCreateMakesOneAPool},
+	{"of no instances is a group all the same", poolCreateEmpty},
+}
+
+func poolCreateMakes(r *poolTrial) {
+	p := r.created(r.pool(), 3)
+	r.has(p, 3, "three were asked for")
+	r.account(3, "three were asked for")
+}
+
+// poolCreateIsIdempotent creates as the library does when an answer was lost:
+// with nothing recorded.
+func poolCreateIsIdempotent(r *poolTrial) {
+	const duty = "creating a pool's group again adopts the one that is there"
+	p := r.pool()
+	first := r.created(p, 2)
+	for range 2 {
+		if again := r.created(p, 2); again.Status.GroupID != first.Status.GroupID {
+			r.Errorf("group %q is answered at first, then %q: %s", first.Status.GroupID, again.Status.GroupID, duty)
+		}
+	}
+	ids := r.has(first, 2, duty)
+	if unnoted := r.has(p, 2, duty); !slices.Equal(ids, unnoted) {
+		r.Errorf("the instances are %q, and without ID and note %q: %s", ids, unnoted, duty)
+	}
+	r.account(2, duty)
+}
+
+func poolCreateAdopts(r *poolTrial) {
+	const duty = "a create resizes nothing: the size may be an autoscaler's"
+	p := r.pool()
+	r.created(p, 1)
+	r.created(p, 4)
+	r.has(p, 1, duty)
+	r.account(1, duty)
+}
+
+func poolCreateMakesOneAPool(r *poolTrial) {
+	const duty = "each pool has a group of its own"
+	a, b := r.created(r.pool(), 1), r.created(r.pool(), 1)
+	if a.Status.GroupID == b.Status.GroupID {
+		r.Errorf("pools %s and %s were answered the same group %q: %s", a.Name, b.Name, a.Status.GroupID, duty)
+	}
+	if slices.Equal(r.has(a, 1, duty), r.has(b, 1, duty)) {
+		r.Errorf("pools %s and %s share an instance: %s", a.Name, b.Name, duty)
+	}
+	r.account(2, duty)
+}
+
+func poolCreateEmpty(r *poolTrial) {
+	const duty = "a group of no instances is one"
+	p := r.created(r.pool(), 0)
+	r.has(p, 0, duty)
+	r.account(0, duty)
+}
+
+var poolStatusChecks = []poolCheck{
+	{"of an absent group is NotFound", func(r *poolTrial) {
+		_, err := r.statusOf(r.ctx, r.pool(), r.setup.Class)
+		r.missing(machinepool.GetPoolStatus, err, "there is no group")
+	}},
+	{"changes nothing, and is the same again", func(r *poolTrial) {
+		p := r.created(r.pool(), 2)
+		first := r.has(p, 2, "nothing has changed")
+		for range 2 {
+			if again := r.has(p, 2, "nothing has changed"); !slices.Equal(first, again) {
+				r.Errorf("the instances are %q at first, then %q", first, again)
+			}
+		}
+		r.account(2, "GetPoolStatus changes nothing")
+	}},
+}
+
+var poolScaleChecks = []poolCheck{
+	{"brings the group to its size, and is idempotent", poolScales},
+	{"to nothing and back", func(r *poolTrial) {
+		p := r.created(r.pool(), 2)
+		for _, n := range []int32{0, 1} {
+			_, err := r.scaleOf(r.ctx, p, r.setup.Class, n)
+			r.fine(machinepool.ScalePool, err)
+			r.has(p, n, "that size was asked for")
+			r.account(int(n), "that size was asked for")
+		}
+	}},
+	{"leaves other groups alone", func(r *poolTrial) {
+		a, b := r.created(r.pool(), 2), r.created(r.pool(), 2)
+		_, err := r.scaleOf(r.ctx, a, r.setup.Class, 1)
+		r.fine(machinepool.ScalePool, err)
+		r.has(a, 1, "one was asked for")
+		r.has(b, 2, "the other pool was scaled")
+	}},
+	{"of an absent group is NotFound", func(r *poolTrial) {
+		_, err := r.scaleOf(r.ctx, r.pool(), r.setup.Class, 2)
+		r.missing(machinepool.ScalePool, err, "there is no group")
+		r.account(0, "there is no group")
+	}},
+}
+
+func poolScales(r *poolTrial) {
+	const duty = "a size is a number of instances: repeated, it changes nothing"
+	p := r.created(r.pool(), 2)
+	before := r.has(p, 2, "two were asked for")
+	for _, n := range []int32{4, 4, 1, 1} {
+		_, err := r.scaleOf(r.ctx, p, r.setup.Class, n)
+		r.fine(machinepool.ScalePool, err)
+		ids := r.has(p, n, duty)
+		r.account(int(n), duty)
+		if n == 4 && (!slices.Contains(ids, before[0]) || !slices.Contains(ids, before[1])) {
+			r.Errorf("of the instances %q are left %q: growing takes none away", before, ids)
+		}
+	}
+}
+
+var poolUpdateChecks = []poolCheck{
+	{"keeps the size, and is idempotent", poolUpdates},
+	{"of an absent group is NotFound", func(r *poolTrial) {
+		_, err := r.updateOf(r.ctx, r.pool(), r.setup.Class)
+		r.missing(machinepool.UpdatePool, err, "there is no group")
+		r.account(0, "there is no group")
+	}},
+}
+
+// poolUpdates updates to another class if there is one, and to the same if not.
+func poolUpdates(r *poolTrial) {
+	const duty = "an update leaves the size alone"
+	class := r.setup.Class
+	if r.setup.Changed != nil {
+		class = r.setup.Changed
+	}
+	p := r.created(r.pool(), 2)
+	for range 2 {
+		_, err := r.updateOf(r.ctx, p, class)
+		r.fine(machinepool.UpdatePool, err)
+		r.hasOf(p, class, 2, duty)
+	}
+	r.account(2, duty)
+	_, err := r.scaleOf(r.ctx, p, class, 3)
+	r.fine(machinepool.ScalePool, err)
+	r.hasOf(p, class, 3, "a group that was updated can grow")
+}
+
+var poolDeleteChecks = []poolCheck{
+	{"of an absent group is OK", func(r *poolTrial) {
+		p := r.pool()
+		for range 2 {
+			_, err := r.deleteOf(r.ctx, p, r.setup.Class)
+			r.fine(machinepool.DeletePool, err)
+		}
+		r.account(0, "there was nothing")
+	}},
+	{"removes group and instances, and is idempotent", poolDeletes},
+	{"finds the group when no ID was recorded", func(r *poolTrial) {
+		p := r.pool()
+		r.created(p, 2)
+		_, err := r.deleteOf(r.ctx, p, r.setup.Class)
+		r.fine(machinepool.DeletePool, err)
+		_, err = r.statusOf(r.ctx, p, r.setup.Class)
+		r.missing(machinepool.GetPoolStatus, err, "DeletePool answered OK")
+		r.account(0, "DeletePool answered OK")
+	}},
+}
+
+func poolDeletes(r *poolTrial) {
+	const duty = "DeletePool answered OK"
+	other, p := r.created(r.pool(), 1), r.created(r.pool(), 3)
+	for range 2 {
+		_, err := r.deleteOf(r.ctx, p, r.setup.Class)
+		r.fine(machinepool.DeletePool, err)
+		_, err = r.statusOf(r.ctx, p, r.setup.Class)
+		r.missing(machinepool.GetPoolStatus, err, duty)
+		r.account(1, duty)
+	}
+	r.has(other, 1, "the other pool was deleted")
+}

@@ -1,0 +1,157 @@
+package drivertest
+
+import (
+	"slices"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/machinepool"
+)
+
+var poolInstanceChecks = []poolCheck{
+	{"what is declared is there, and nothing else", poolDeclares},
+	{"deleted are those that were named", poolRemovesNamed},
+	{"deleting again takes no others", poolRemovesOnce},
+	{"another group's are not deleted", poolRemovesOwn},
+	{"replaced is the one that was named, once", poolReplaces},
+	{"goes when the provider is told that it is empty", poolDrained},
+	{"telling of others changes nothing", poolDrainedOthers},
+}
+
+// declared skips the check if the driver does not declare a feature.
+func (r *poolTrial) declared(what string, has func(machinepool.Features) bool) {
+	r.Helper()
+	if !has(driver.PoolFeaturesOf(r.driver)) {
+		r.notRun("the driver does not declare %s", what)
+	}
+}
+
+func canDelete(f machinepool.Features) bool  { return f.DeleteInstances }
+func canReplace(f machinepool.Features) bool { return f.ReplaceInstance }
+
+func poolDeclares(r *poolTrial) {
+	p := r.created(r.pool(), 1)
+	declared := driver.PoolFeaturesOf(r.driver)
+	_, removed := r.removeOf(r.ctx, p, r.setup.Class, "no-such-instance")
+	_, replaced := r.replaceOf(r.ctx, p, r.setup.Class, "no-such-instance")
+	for _, c := range []struct {
+		call machinepool.Call
+		has  bool
+		err  error
+	}{
+		{machinepool.DeleteInstances, declared.DeleteInstances, removed},
+		{machinepool.ReplaceInstance, declared.ReplaceInstance, replaced},
+	} {
+		if there := codes.Of(c.err) != codes.Unimplemented; there != c.has {
+			r.Errorf("%s is declared: %t; it answers %s (%v)", c.call, c.has, codes.Of(c.err), c.err)
+		}
+	}
+	r.has(p, 1, "the group has no such instance")
+}
+
+func poolRemovesNamed(r *poolTrial) {
+	const duty = "the target is lowered by as many as were named"
+	r.declared("DeleteInstances", canDelete)
+	p := r.created(r.pool(), 4)
+	ids := r.has(p, 4, "four were asked for")
+	_, err := r.removeOf(r.ctx, p, r.setup.Class, ids[0], ids[2])
+	r.fine(machinepool.DeleteInstances, err)
+	if left := r.has(p, 2, duty); !slices.Equal(left, []string{ids[1], ids[3]}) {
+		r.Errorf("of the instances %q, %q and %q were to go; left are %q", ids, ids[0], ids[2], left)
+	}
+	r.account(2, duty)
+}
+
+func poolRemovesOnce(r *poolTrial) {
+	const duty = "instances that are gone already lower no target"
+	r.declared("DeleteInstances", canDelete)
+	p := r.created(r.pool(), 3)
+	ids := r.has(p, 3, "three were asked for")
+	for range 3 {
+		_, err := r.removeOf(r.ctx, p, r.setup.Class, ids[1], ids[1])
+		r.fine(machinepool.DeleteInstances, err)
+	}
+	r.has(p, 2, duty)
+	r.account(2, duty)
+}
+
+func poolRemovesOwn(r *poolTrial) {
+	const duty = "the instance is another group's"
+	r.declared("DeleteInstances", canDelete)
+	a, b := r.created(r.pool(), 2), r.created(r.pool(), 2)
+	theirs := r.has(b, 2, "two were asked for")
+	_, _ = r.removeOf(r.ctx, a, r.setup.Class, theirs[0])
+	r.has(a, 2, duty)
+	if left := r.has(b, 2, duty); !slices.Equal(left, theirs) {
+		r.Errorf("the instances of another pool were %q and are %q: %s", theirs, left, duty)
+	}
+}
+
+func poolReplaces(r *poolTrial) {
+	const duty = "another instance comes in the place of the one that was named"
+	r.declared("ReplaceInstance", canReplace)
+	p := r.created(r.pool(), 2)
+	ids := r.has(p, 2, "two were asked for")
+	var first []string
+	for range 2 {
+		_, err := r.replaceOf(r.ctx, p, r.setup.Class, ids[0])
+		r.fine(machinepool.ReplaceInstance, err)
+		left := r.has(p, 2, duty)
+		if slices.Contains(left, ids[0]) || !slices.Contains(left, ids[1]) {
+			r.Errorf("of the instances %q, %q was to go; there are %q", ids, ids[0], left)
+		}
+		if first != nil && !slices.Equal(first, left) {
+			r.Errorf("replacing %q again leads from %q to %q: it was gone", ids[0], first, left)
+		}
+		first = left
+	}
+	r.account(2, duty)
+}
+
+func poolDrained(r *poolTrial) {
+	if r.setup.AskDrain == nil {
+		r.notRun("PoolSetup has no AskDrain")
+	}
+	p := r.created(r.pool(), 2)
+	ids := r.has(p, 2, "two were asked for")
+	r.setup.AskDrain(ids[0])
+	if awaiting := r.awaiting(p); !slices.Equal(awaiting, ids[:1]) {
+		r.Errorf("GetPoolStatus says that %q await a drain, not %q", awaiting, ids[:1])
+	}
+	for range 2 {
+		_, err := r.drainedOf(r.ctx, p, r.setup.Class, ids[0])
+		r.fine(machinepool.InstancesDrained, err)
+		r.settle()
+		if awaiting := r.awaiting(p); len(awaiting) > 0 {
+			r.Errorf("%q still await a drain, though the provider was told that they are empty", awaiting)
+		}
+	}
+}
+
+func (r *poolTrial) awaiting(p *machinepool.Pool) []string {
+	r.Helper()
+	a, err := r.statusOf(r.ctx, p, r.setup.Class)
+	if err != nil || a == nil {
+		r.Fatalf("GetPoolStatus: %v", err)
+	}
+	var ids []string
+	for _, i := range a.Instances {
+		if i.AwaitsDrain && !i.Going {
+			ids = append(ids, i.ProviderID)
+		}
+	}
+	return ids
+}
+
+func poolDrainedOthers(r *poolTrial) {
+	p := r.created(r.pool(), 2)
+	ids := r.has(p, 2, "two were asked for")
+	_, err := r.drainedOf(r.ctx, p, r.setup.Class, ids[0])
+	if codes.Of(err) == codes.Unimplemented {
+		r.notRun("the driver has no InstancesDrained")
+	}
+	r.fine(machinepool.InstancesDrained, err)
+	if left := r.has(p, 2, "nobody wanted to remove it"); !slices.Equal(left, ids) {
+		r.Errorf("the instances were %q and are %q: nobody wanted to remove any", ids, left)
+	}
+}

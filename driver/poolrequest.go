@@ -1,0 +1,126 @@
+package driver
+
+import (
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/object"
+)
+
+// PoolRequest is what every request about a pool has.
+type PoolRequest struct {
+	Pool  *machinepool.Pool
+	Class *machine.Class
+	// Secret is the class's boot secret and credentials merged, no placeholder
+	// replaced. Nil: the class names none, or, for DeletePool, it is gone.
+	Secret *machine.Secret
+}
+
+// CreatePoolRequest asks for the group of Pool.
+type CreatePoolRequest struct {
+	PoolRequest
+	Replicas int32 // not negative
+	// Bootstrap is what the machines boot from; one for all of them. Nil: nothing
+	// is to be bootstrapped.
+	Bootstrap *machine.Secret
+}
+
+// UpdatePoolRequest asks that the group be as Pool and Class say.
+type UpdatePoolRequest struct {
+	PoolRequest
+	Bootstrap *machine.Secret // as for CreatePool
+}
+
+// ScalePoolRequest asks for a size.
+type ScalePoolRequest struct {
+	PoolRequest
+	To int32 // not negative
+}
+
+// GetPoolStatusRequest asks for the group of Pool.
+type GetPoolStatusRequest struct{ PoolRequest }
+
+// DeletePoolRequest asks that the group of Pool be gone.
+type DeletePoolRequest struct{ PoolRequest }
+
+// DeleteInstancesRequest asks that these instances be gone, and the group smaller.
+type DeleteInstancesRequest struct {
+	PoolRequest
+	ProviderIDs []string // none is empty
+}
+
+// ReplaceInstanceRequest asks for another instance in the place of this one.
+type ReplaceInstanceRequest struct {
+	PoolRequest
+	ProviderID string // not empty
+}
+
+// InstancesDrainedRequest says that these instances are empty.
+type InstancesDrainedRequest struct {
+	PoolRequest
+	ProviderIDs []string // none is empty
+}
+
+// PoolResponse says how a group stands after a call that changed it. Empty
+// fields leave what is known as it is.
+type PoolResponse struct {
+	// GroupID is the provider's unique name for the group.
+	GroupID string
+	// LastKnownState is the driver's own note, as a machine's is. It may come
+	// beside an error.
+	LastKnownState string
+}
+
+// GetPoolStatusResponse describes the group that was found.
+type GetPoolStatusResponse struct {
+	GroupID string
+	// Target is the size that the provider brings the group to.
+	Target int32
+	// Instances are all that the group has, also those that go: each once, under
+	// the provider ID that its node will have.
+	Instances []machinepool.Instance
+	// Ready says that the group is made and works.
+	Ready bool
+	// Failure says what the provider can't overcome by itself; empty: nothing.
+	// It is stored, so it must hold no secret and change with the cause only.
+	Failure        string
+	LastKnownState string
+}
+
+// PoolSubject says which call is made, and about what. It can be shown anywhere.
+type PoolSubject struct {
+	Method machinepool.Call
+	Pool   object.Key
+	Class  object.Key
+}
+
+// poolRequest is any of the eight kinds of request.
+type poolRequest interface {
+	comparable
+	base() *PoolRequest
+}
+
+func (r *PoolRequest) base() *PoolRequest { return r }
+
+// baseOf is what all requests have; nil for one that is nil.
+func baseOf[Q poolRequest](req Q) *PoolRequest {
+	var none Q
+	if req == none {
+		return nil
+	}
+	return req.base()
+}
+
+func poolSubject[Q poolRequest](call machinepool.Call, req Q) PoolSubject {
+	s := PoolSubject{Method: call}
+	b := baseOf(req)
+	if b == nil {
+		return s
+	}
+	if b.Pool != nil {
+		s.Pool = b.Pool.Key
+	}
+	if b.Class != nil {
+		s.Class = b.Class.Key
+	}
+	return s
+}

@@ -1,0 +1,163 @@
+package driver
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/machinepool"
+)
+
+// ValidatePool returns a pool driver that passes on only what can be acted upon.
+//
+// Requests: without pool, pool name or class, with a negative size or a blank
+// provider ID, a call is INVALID_ARGUMENT and d is not called.
+//
+// Answers that claim OK become INTERNAL when CreatePool or GetPoolStatus give no
+// group ID, and when a target is negative. Instances are sorted by provider ID;
+// blank and repeated ones are left out, since an empty ID must match nothing.
+//
+// Errors of d are passed on as they are, and what stands beside them too.
+func ValidatePool(d PoolDriver) PoolDriver { return &validatedPool{inner: d} }
+
+type validatedPool struct{ inner PoolDriver }
+
+// Unwrap returns the driver that is decorated.
+func (v *validatedPool) Unwrap() PoolDriver { return v.inner }
+
+// poolGap says what is missing without which a call can't be made; empty: nothing.
+func poolGap[Q poolRequest](req Q) string {
+	b := baseOf(req)
+	switch {
+	case b == nil:
+		return "there is no request"
+	case b.Pool == nil:
+		return "the request has no pool"
+	case blank(b.Pool.Name):
+		return "the pool has no name"
+	case b.Class == nil:
+		return "the class is missing"
+	}
+	return ""
+}
+
+// ruledPool makes one call, if the request is fit for it, and holds its answer
+// to rule, which is asked only about answers without error.
+func ruledPool[Q poolRequest, R any](
+	ctx context.Context, method machinepool.Call, req Q, gap func(Q) string,
+	call func(context.Context, Q) (*R, error), rule func(*R) (*R, string),
+) (*R, error) {
+	missing := poolGap(req)
+	if missing == "" && gap != nil {
+		missing = gap(req)
+	}
+	if missing != "" {
+		return nil, codes.Newf(codes.InvalidArgument, "%s was not called: %s", method, missing)
+	}
+	response, err := call(ctx, req)
+	if err != nil {
+		return response, err
+	}
+	response, fault := rule(response)
+	if fault != "" {
+		return response, codes.Newf(codes.Internal, "the driver's answer to %s %s", method, fault)
+	}
+	return response, nil
+}
+
+func negative(n int32) string {
+	if n < 0 {
+		return "the size is negative"
+	}
+	return ""
+}
+
+func anyBlank(ids []string) string {
+	if slices.ContainsFunc(ids, blank) {
+		return "a provider ID is blank"
+	}
+	return ""
+}
+
+// CreatePool implements PoolDriver.
+func (v *validatedPool) CreatePool(ctx context.Context, req *CreatePoolRequest) (*PoolResponse, error) {
+	return ruledPool(ctx, machinepool.CreatePool, req, func(q *CreatePoolRequest) string { return negative(q.Replicas) },
+		v.inner.CreatePool, func(r *PoolResponse) (*PoolResponse, string) {
+			switch {
+			case r == nil:
+				return nil, noResponse
+			case r.GroupID == "":
+				return r, "has no group ID"
+			}
+			return r, ""
+		})
+}
+
+// UpdatePool implements PoolDriver.
+func (v *validatedPool) UpdatePool(ctx context.Context, req *UpdatePoolRequest) (*PoolResponse, error) {
+	return ruledPool(ctx, machinepool.UpdatePool, req, nil, v.inner.UpdatePool, orEmpty)
+}
+
+// ScalePool implements PoolDriver.
+func (v *validatedPool) ScalePool(ctx context.Context, req *ScalePoolRequest) (*PoolResponse, error) {
+	return ruledPool(ctx, machinepool.ScalePool, req, func(q *ScalePoolRequest) string { return negative(q.To) },
+		v.inner.ScalePool, orEmpty)
+}
+
+// GetPoolStatus implements PoolDriver.
+func (v *validatedPool) GetPoolStatus(ctx context.Context, req *GetPoolStatusRequest) (*GetPoolStatusResponse, error) {
+	return ruledPool(ctx, machinepool.GetPoolStatus, req, nil, v.inner.GetPoolStatus,
+		func(r *GetPoolStatusResponse) (*GetPoolStatusResponse, string) {
+			switch {
+			case r == nil:
+				return nil, noResponse
+			case r.GroupID == "":
+				return r, "has no group ID"
+			case r.Target < 0:
+				return r, "has a negative target"
+			}
+			return inOrder(r), ""
+		})
+}
+
+// inOrder is an answer with its instances sorted, each once; the same answer
+// if they are so already.
+func inOrder(r *GetPoolStatusResponse) *GetPoolStatusResponse {
+	last, fine := "", true
+	for i := range r.Instances {
+		id := r.Instances[i].ProviderID
+		fine, last = fine && id > last && !blank(id), id
+	}
+	if fine {
+		return r
+	}
+	whole := *r
+	whole.Instances = slices.DeleteFunc(slices.Clone(r.Instances), func(i machinepool.Instance) bool { return blank(i.ProviderID) })
+	slices.SortStableFunc(whole.Instances, func(a, b machinepool.Instance) int { return strings.Compare(a.ProviderID, b.ProviderID) })
+	whole.Instances = slices.CompactFunc(whole.Instances, func(a, b machinepool.Instance) bool { return a.ProviderID == b.ProviderID })
+	return &whole
+}
+
+// DeletePool implements PoolDriver.
+func (v *validatedPool) DeletePool(ctx context.Context, req *DeletePoolRequest) (*PoolResponse, error) {
+	return ruledPool(ctx, machinepool.DeletePool, req, nil, v.inner.DeletePool, orEmpty)
+}
+
+// DeleteInstances implements PoolDriver.
+func (v *validatedPool) DeleteInstances(ctx context.Context, req *DeleteInstancesRequest) (*PoolResponse, error) {
+	return ruledPool(ctx, machinepool.DeleteInstances, req, func(q *DeleteInstancesRequest) string { return anyBlank(q.ProviderIDs) },
+		v.inner.DeleteInstances, orEmpty)
+}
+
+// ReplaceInstance implements PoolDriver.
+func (v *validatedPool) ReplaceInstance(ctx context.Context, req *ReplaceInstanceRequest) (*PoolResponse, error) {
+	return ruledPool(ctx, machinepool.ReplaceInstance, req, func(q *ReplaceInstanceRequest) string { return anyBlank([]string{q.ProviderID}) },
+		v.inner.ReplaceInstance, orEmpty)
+}
+
+// InstancesDrained implements PoolDriver.
+func (v *validatedPool) InstancesDrained(ctx context.Context, req *InstancesDrainedRequest) (*PoolResponse, error) {
+	return ruledPool(ctx, machinepool.InstancesDrained, req, func(q *InstancesDrainedRequest) string { return anyBlank(q.ProviderIDs) },
+		v.inner.InstancesDrained, orEmpty)
+}

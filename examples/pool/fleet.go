@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/millwright-go/millwright/drain"
+	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/examples/pool/groupdriver"
+	"github.com/millwright-go/millwright/examples/quickstart/heartbeat"
+	"github.com/millwright-go/millwright/examples/quickstart/procdriver"
+	"github.com/millwright-go/millwright/examples/quickstart/workload"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/store"
+)
+
+// fleet is what there is beside the manager: a store for each kind of object, the
+// cluster that machines join, what runs on them, and the provider.
+type fleet struct {
+	*place
+	stores
+
+	cluster  *heartbeat.Cluster
+	workload *workload.Workload
+	host     *groupdriver.Host
+	provider *groupdriver.Driver
+}
+
+// The names of the one pool, of what its machines are made from, and of their
+// cluster.
+const (
+	namespace   = "default"
+	clusterName = "pools"
+	app         = "front"
+)
+
+var (
+	poolKey    = object.Key{Namespace: namespace, Name: "web"}
+	secretName = "join"
+	secretKey  = object.Key{Namespace: namespace, Name: secretName}
+)
+
+// bootDelay is how long a machine takes from its start to its first heartbeat;
+// silence is how long none may come before a node's state is Unknown; alone is how
+// long processes outlive this program where they are not to.
+const (
+	bootDelay = 400 * time.Millisecond
+	silence   = 1200 * time.Millisecond
+	alone     = time.Second
+)
+
+// newFleet makes cluster, workload and provider. tell is called with what the
+// workload has to tell.
+func newFleet(h *place, s stores, token string, tell func(text string)) (*fleet, error) {
+	f := &fleet{place: h, stores: s}
+	var err error
+	f.cluster, err = heartbeat.Listen(heartbeat.Options{Socket: h.Socket(), Token: token, Silence: silence, Nodes: f.nodes})
+	if err != nil {
+		return nil, err
+	}
+	f.workload, err = workload.New(workload.Options{
+		Desks: h.desks(), Volumes: h.In("volumes"), Ledger: h.tasks(), Nodes: f.nodes, Tell: tell,
+	})
+	if err != nil {
+		return nil, err
+	}
+	options := groupdriver.HostOptions{
+		Dir: h.groups(), Program: h.Program(), Supervisors: h.supervisors(), Agents: h.agents(), Tasks: h.desks(), Alone: alone,
+	}
+	if h.Lasts {
+		options.Alone = 0 // as long as agents go on alone
+	}
+	f.host, err = groupdriver.NewHost(options)
+	if err != nil {
+		return nil, err
+	}
+	f.provider = groupdriver.New(f.host)
+	return f, nil
+}
+
+// poolPolicy looks at the provider every second. Everything else is as it usually
+// is.
+func poolPolicy() *machinepool.Policy {
+	p := machinepool.DefaultPolicy()
+	p.Period, p.Poll = time.Second, time.Second
+	return p
+}
+
+// drainPolicy waits a shorter time than usual for nodes that don't answer any more.
+// Everything else is as it usually is.
+func drainPolicy() *drain.Policy {
+	p := drain.DefaultPolicy()
+	p.TerminationBuffer = 500 * time.Millisecond
+	return p
+}
+
+// newManager makes a manager. This fleet has pools alone, so that there is nothing
+// for a driver of machines to do.
+func (f *fleet) newManager(hooks manager.Hooks) (*manager.Manager, error) {
+	drainer, err := manager.NewDrainer(manager.DrainOptions{
+		Nodes:    f.cluster.Nodes(),
+		Workload: manager.Workload{Pods: f.workload, Budgets: f.workload},
+		Policy:   drainPolicy(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return manager.New(manager.Options{
+		Pools: f.pools, Machines: f.machines, Classes: f.classes, Secrets: f.secrets,
+		Driver:     driver.Unimplemented{},
+		PoolDriver: driver.DeadlinePool(f.provider, driver.PoolTimeouts{Default: 20 * time.Second}),
+		PoolPolicy: poolPolicy(),
+		Cluster:    f.cluster,
+		Drainer:    drainer,
+		Hooks:      hooks,
+	})
+}
+
+// deploy stores a pool of the first version, and what it refers to. What is there
+// already stays as it is. The node's name in the bootstrap data, which all
+// machines share, is filled in by the provider.
+func (f *fleet) deploy(ctx context.Context, token string, replicas int32) error {
+	join := heartbeat.Join{Socket: f.Socket(), Token: token, Node: "any"}
+	_, err := f.secrets.Create(ctx, &machine.Secret{
+		Meta: object.Meta{Key: secretKey}, Data: map[string][]byte{machine.UserData: join.UserData()},
+	})
+	if err := unlessThere(err); err != nil {
+		return err
+	}
+	for _, version := range []string{"v1", "v2"} {
+		spec := procdriver.Spec{Cluster: clusterName, Version: version, BootDelay: bootDelay.String()}
+		_, err := f.classes.Create(ctx, &machine.Class{
+			Meta:     object.Meta{Key: object.Key{Namespace: namespace, Name: version}},
+			Provider: procdriver.Provider, ProviderSpec: spec.Encode(),
+		})
+		if err := unlessThere(err); err != nil {
+			return err
+		}
+	}
+	_, err = f.pools.Create(ctx, &machinepool.Pool{
+		Meta: object.Meta{Key: poolKey},
+		Spec: machinepool.Spec{
+			ClusterName: clusterName, Replicas: &replicas,
+			Template: machinepool.Template{
+				Class: machine.ClassRef{Name: "v1"}, Bootstrap: machinepool.Bootstrap{DataSecret: &secretName},
+			},
+		},
+	})
+	return unlessThere(err)
+}
+
+// unlessThere is the error of a create, unless that is that the object is there.
+func unlessThere(err error) error {
+	if errors.Is(err, store.ErrAlreadyExists) {
+		return nil
+	}
+	return err
+}
+
+// edit changes the pool, as its owner would.
+func (f *fleet) edit(ctx context.Context, change func(*machinepool.Spec)) error {
+	for {
+		p, err := f.pools.Get(ctx, poolKey)
+		if err != nil {
+			return err
+		}
+		changed := p.Clone()
+		change(&changed.Spec)
+		_, err = f.pools.Update(ctx, changed)
+		if !errors.Is(err, store.ErrConflict) {
+			return err // nil, as a rule: a conflict means that it was written meanwhile
+		}
+	}
+}
+
+// taskCount is how many tasks there are. Their budget lets all of them move at a
+// time, since an eviction that it refused would wait for 20 s.
+const taskCount = 6
+
+// setTasks asks for so many tasks.
+func (f *fleet) setTasks(n int) error {
+	return f.workload.Apply(workload.App{
+		Name: app, Replicas: n, MaxUnavailable: n,
+		Boot: 50 * time.Millisecond, Linger: 100 * time.Millisecond, Grace: 1500 * time.Millisecond,
+	})
+}

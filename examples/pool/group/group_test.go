@@ -1,0 +1,319 @@
+package group_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/millwright-go/millwright/examples/pool/group"
+	"github.com/millwright-go/millwright/examples/quickstart/procdriver"
+	"github.com/millwright-go/millwright/examples/quickstart/registry"
+)
+
+var (
+	v1 = procdriver.Spec{Cluster: "blue", Version: "v1"}
+	v2 = procdriver.Spec{Cluster: "blue", Version: "v2"}
+)
+
+// site is a group with its processes, and a supervisor that does what Next says.
+type site struct {
+	group  *group.Group
+	states map[string]group.State
+	number int
+}
+
+func newSite(target int) *site {
+	return &site{group: &group.Group{Target: target, Spec: v1}, states: map[string]group.State{}}
+}
+
+func (s *site) next() {
+	s.group.Next(s.states, func() string { s.number++; return fmt.Sprintf("m%d", s.number) })
+}
+
+// work has whoever goes end, and everybody else come one step further.
+func (s *site) work() {
+	var left []group.Member
+	for _, m := range s.group.Members {
+		switch {
+		case m.Going:
+			delete(s.states, m.Name)
+			continue
+		case m.ProviderID == "":
+			m.ProviderID = "process:///blue/" + m.Name + "/1"
+			s.states[m.Name] = group.Booting
+		case s.states[m.Name] == group.Booting:
+			s.states[m.Name] = group.Serving
+		}
+		left = append(left, m)
+	}
+	s.group.Members = left
+}
+
+func (s *site) serving() (n int) {
+	for _, m := range s.group.Members {
+		if !m.Going && s.states[m.Name] == group.Serving {
+			n++
+		}
+	}
+	return n
+}
+
+func (s *site) names(which func(group.Member) bool) (names []string) {
+	for _, m := range s.group.Members {
+		if which(m) {
+			names = append(names, m.Name)
+		}
+	}
+	return names
+}
+
+func going(m group.Member) bool   { return m.Going }
+func staying(m group.Member) bool { return !m.Going }
+
+// settle brings a group to its end.
+func (s *site) settle(t require.TestingT) {
+	for range 200 {
+		before := s.group.Clone()
+		s.next()
+		s.work()
+		if len(before.Members) == len(s.group.Members) && len(s.group.Members) == s.group.Target && s.serving() == s.group.Target && len(s.names(outdated(s.group.Spec))) == 0 {
+			return
+		}
+	}
+	require.Fail(t, "it does not settle", "%+v", s.group)
+}
+
+func outdated(spec procdriver.Spec) func(group.Member) bool {
+	return func(m group.Member) bool { return m.Spec != spec }
+}
+
+func TestWhoIsLostIsReplaced(t *testing.T) {
+	s := newSite(3)
+	s.settle(t)
+	s.states["m2"] = group.Gone
+	s.next()
+	require.Equal(t, []string{"m2"}, s.names(going))
+	require.Equal(t, []string{"m1", "m3", "m4"}, s.names(staying))
+	before := s.group.Clone()
+	s.next()
+	require.Equal(t, before, s.group, "entered again it is the same")
+	s.settle(t)
+}
+
+func TestWhoIsTooMany(t *testing.T) {
+	s := newSite(5)
+	s.settle(t)
+	s.group.Spec = v2
+	s.group.Members[0].Spec = v2
+	s.states["m5"] = group.Booting
+	s.group.Target = 3
+	s.next()
+	require.Equal(t, []string{"m2", "m5"}, s.names(going), "who does not serve, then who is outdated and oldest")
+	s.group.Target = 0
+	s.next()
+	require.Empty(t, s.names(staying))
+}
+
+// A group that grows does so first.
+func TestGrowsBeforeItRolls(t *testing.T) {
+	s := newSite(3)
+	s.settle(t)
+	s.group.Target, s.group.Spec = 4, v2
+	s.next()
+	require.Empty(t, s.names(going))
+	require.Len(t, s.names(staying), 4)
+	s.settle(t)
+}
+
+func TestOrdersByName(t *testing.T) {
+	s := newSite(4)
+	s.settle(t)
+	id := func(n int) string { return s.group.Members[n].ProviderID }
+	a, b, c := id(0), id(1), id(2)
+	s.group.Remove([]string{a, a, "", "another's"})
+	require.Equal(t, 3, s.group.Target)
+	s.group.Replace(b)
+	s.group.Ask(c)
+	s.group.Ask(a)
+	s.group.Replace("")
+	s.group.Drained([]string{id(3), b})
+	require.Equal(t, []string{"m1", "m2"}, s.names(going))
+	require.Equal(t, []string{"m3"}, s.names(func(m group.Member) bool { return m.Asked }))
+	s.group.Drained([]string{c})
+	require.Equal(t, []string{"m1", "m2", "m3"}, s.names(going))
+	s.settle(t)
+	require.Equal(t, []string{"m4", "m5", "m6"}, s.names(staying))
+	require.True(t, s.group.Has(id(0)))
+	require.False(t, s.group.Has(a))
+	require.False(t, s.group.Has(""))
+}
+
+// Nobody without a provider ID is meant by an empty one.
+func TestEmptyIDIsNobody(t *testing.T) {
+	s := newSite(2)
+	s.next()
+	s.group.Remove([]string{""})
+	s.group.Replace("")
+	require.Empty(t, s.names(going))
+	require.Equal(t, 2, s.group.Target)
+}
+
+func TestGoingGroupStartsNobody(t *testing.T) {
+	s := newSite(2)
+	s.settle(t)
+	s.group.Going, s.group.Target = true, 9
+	s.next()
+	require.Len(t, s.group.Members, 2)
+	require.Empty(t, s.names(staying))
+}
+
+// While a group is only rolled, never more than one of its agents is down; and in
+// whatever state it is, it settles.
+func TestRollsOneAtATime(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := newSite(rapid.IntRange(1, 6).Draw(t, "target"))
+		s.settle(t)
+		s.group.Spec = v2
+		for range 60 {
+			s.next()
+			require.GreaterOrEqual(t, s.serving(), s.group.Target-1)
+			require.LessOrEqual(t, len(s.names(staying)), s.group.Target)
+			if rapid.Bool().Draw(t, "work") {
+				s.work()
+			}
+		}
+		s.settle(t)
+	})
+}
+
+func TestAnyGroupSettles(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := newSite(rapid.IntRange(0, 6).Draw(t, "target"))
+		for i := range rapid.IntRange(0, 6).Draw(t, "members") {
+			name := fmt.Sprintf("x%d", i)
+			m := group.Member{Name: name, Spec: rapid.SampledFrom([]procdriver.Spec{v1, v2}).Draw(t, "spec"), Going: rapid.Bool().Draw(t, "going")}
+			if state := group.State(rapid.IntRange(0, 3).Draw(t, "state")); state != group.Starting {
+				m.ProviderID = name
+				s.states[name] = state
+			}
+			s.group.Members = append(s.group.Members, m)
+		}
+		s.next()
+		require.Len(t, s.names(staying), s.group.Target, "as many stay or come as are wanted")
+		before := s.group.Clone()
+		s.next()
+		require.Equal(t, before, s.group, "entered again it is the same")
+		s.settle(t)
+	})
+}
+
+func TestRecordIsKept(t *testing.T) {
+	path := t.TempDir()
+	d := group.At(path)
+	names, err := group.At(path + "/none").Names()
+	require.NoError(t, err)
+	require.Empty(t, names)
+	refused := errors.New("refused")
+	change := func(do func(*group.Group) (*group.Group, error)) error { return d.Change(t.Context(), "a_b", do) }
+	require.NoError(t, change(func(g *group.Group) (*group.Group, error) {
+		require.Nil(t, g)
+		return nil, nil
+	}))
+	left, err := os.ReadDir(path)
+	require.NoError(t, err)
+	require.Empty(t, left, "no guard stays without a group")
+
+	want := &group.Group{ID: "b-1", Target: 2, Spec: v1, Boot: []byte("boot"), Members: []group.Member{{Name: "m1", Spec: v1, Asked: true}}}
+	require.NoError(t, change(func(*group.Group) (*group.Group, error) { return want, nil }))
+	require.ErrorIs(t, change(func(g *group.Group) (*group.Group, error) { return nil, refused }), refused)
+	got, err := d.Read("a_b")
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+	names, err = d.Names()
+	require.NoError(t, err)
+	require.Equal(t, []string{"a_b"}, names)
+
+	require.NoError(t, os.WriteFile(path+"/a_b.group", []byte("{"), 0o600))
+	_, err = d.Read("a_b")
+	require.ErrorContains(t, err, "record of group a_b")
+	require.Error(t, change(func(*group.Group) (*group.Group, error) { return want, nil }))
+	require.NoError(t, os.Remove(path+"/a_b.group"))
+	require.NoError(t, change(func(*group.Group) (*group.Group, error) { return want, nil }))
+	require.NoError(t, change(func(*group.Group) (*group.Group, error) { return nil, nil }))
+	left, err = os.ReadDir(path)
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
+
+// A copy shares nothing with the group that it is of.
+func TestClone(t *testing.T) {
+	g := &group.Group{Boot: []byte("a"), Members: []group.Member{{Name: "m"}}}
+	c := g.Clone()
+	c.Boot[0], c.Members[0].Going = 'b', true
+	require.Equal(t, "a", string(g.Boot))
+	require.False(t, g.Members[0].Going)
+}
+
+// Changes of several at once are all made.
+func TestChangesTakeTurns(t *testing.T) {
+	d := group.At(t.TempDir())
+	var all sync.WaitGroup
+	for range 20 {
+		all.Go(func() {
+			err := d.Change(context.Background(), "a_b", func(g *group.Group) (*group.Group, error) {
+				if g == nil {
+					g = &group.Group{}
+				}
+				g.Target++
+				return g, nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	g, err := d.Read("a_b")
+	require.NoError(t, err)
+	require.Equal(t, 20, g.Target)
+}
+
+func TestOneSeat(t *testing.T) {
+	d := group.At(t.TempDir())
+	seat, err := d.Seat(t.Context(), "a_b")
+	require.NoError(t, err)
+	within, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	_, err = d.Seat(within, "a_b")
+	require.ErrorIs(t, err, registry.ErrHeld)
+	seat.Release()
+	seat, err = d.Seat(t.Context(), "a_b")
+	require.NoError(t, err)
+	require.NoError(t, seat.Remove())
+}
+
+// What can't be read is no provider.
+func FuzzProvider(f *testing.F) {
+	f.Add([]byte(`{"pid":1,"start":"2"}`))
+	f.Add([]byte("{"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		path := filepath.Join(t.TempDir(), "provider")
+		require.NoError(t, group.WriteProvider(path))
+		self, err := os.ReadFile(path)
+		require.NoError(t, err)
+		id, err := group.ParseProvider(self)
+		require.NoError(t, err)
+		require.True(t, id.Alive())
+		if id, err := group.ParseProvider(text); err == nil && id.PID <= 0 && id.Alive() {
+			t.Errorf("%q is nobody, and alive", text)
+		}
+	})
+}

@@ -1,0 +1,314 @@
+// Package groupdriver is a pool driver whose groups are kept by processes of this
+// computer: each by a supervisor, which has as many agents run as are wanted.
+//
+// A group's state is in a directory (package group), so that a driver which
+// begins anew knows as much as the one before it, and several at once do no
+// harm. A pool has one group at a time, which is found by the pool's name: the
+// group ID, where it was recorded, says no more.
+//
+// Calls enter what is wanted and see to it that there is a supervisor. The
+// status changes nothing: it says when a group has no supervisor any more, and
+// leaves it to others to bring one back (Revive).
+package groupdriver
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/examples/pool/group"
+	"github.com/millwright-go/millwright/examples/pool/supervisor"
+	"github.com/millwright-go/millwright/examples/quickstart/procdriver"
+	"github.com/millwright-go/millwright/examples/quickstart/registry"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/object"
+)
+
+// Driver makes groups. Its classes are those of package procdriver. It is made by
+// New and safe for concurrent use.
+type Driver struct{ host *Host }
+
+var (
+	_ driver.PoolDriver   = (*Driver)(nil)
+	_ driver.PoolFeatures = (*Driver)(nil)
+)
+
+// New returns a driver. It starts nothing.
+func New(h *Host) *Driver { return &Driver{h} }
+
+// PoolFeatures implements driver.PoolFeatures: agents can be removed and replaced
+// by name.
+func (d *Driver) PoolFeatures() machinepool.Features {
+	return machinepool.Features{DeleteInstances: true, ReplaceInstance: true}
+}
+
+// target is the group that a call is about.
+type target struct {
+	dir  *group.Dir
+	name string // of the group's record
+	spec procdriver.Spec
+}
+
+func (d *Driver) target(q *driver.PoolRequest) (*target, error) {
+	if q.Pool == nil || q.Pool.Name == "" {
+		return nil, codes.New(codes.InvalidArgument, "the pool has no name")
+	}
+	for _, name := range []string{q.Pool.Name, q.Pool.Namespace} {
+		if err := registry.CheckName(name); err != nil && name != "" {
+			return nil, codes.Wrap(codes.InvalidArgument, err, "the pool's name "+err.Error())
+		}
+	}
+	spec, err := procdriver.SpecOf(q.Class)
+	if err != nil {
+		return nil, err
+	}
+	return d.at(spec, Name(q.Pool.Key)), nil
+}
+
+func (d *Driver) at(spec procdriver.Spec, name string) *target {
+	return &target{group.At(supervisor.Groups(d.host.options.Dir, spec.Cluster)), name, spec}
+}
+
+// Name is the name under which the group of a pool is on record.
+func Name(pool object.Key) string { return pool.Namespace + "_" + pool.Name }
+
+// CreatePool implements driver.PoolDriver.
+func (d *Driver) CreatePool(ctx context.Context, q *driver.CreatePoolRequest) (*driver.PoolResponse, error) {
+	t, err := d.target(&q.PoolRequest)
+	if err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, failure(err, "the group was not made")
+	}
+	if err := t.dir.Make(); err != nil {
+		return nil, failure(err, "the directory of cluster "+t.spec.Cluster+" can't be made")
+	}
+	return d.enter(ctx, t, func(g *group.Group) (*group.Group, error) {
+		switch {
+		case g == nil:
+			g = &group.Group{
+				ID: q.Pool.Name + "-" + strings.ToLower(rand.Text()[:8]), Target: int(q.Replicas), Spec: t.spec, Boot: userData(q.Bootstrap),
+			}
+		case g.Going:
+			return nil, codes.New(codes.Aborted, "a group of this name is being deleted")
+		}
+		return g, nil
+	})
+}
+
+// change enters something about a group that is there.
+func (d *Driver) change(ctx context.Context, q *driver.PoolRequest, change func(*target, *group.Group)) (*driver.PoolResponse, error) {
+	t, err := d.target(q)
+	if err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, failure(err, "the group was not changed")
+	}
+	if g, err := t.dir.Read(t.name); err != nil || g == nil {
+		return nil, t.missing(err)
+	}
+	return d.enter(ctx, t, func(g *group.Group) (*group.Group, error) {
+		if g == nil || g.Going {
+			return nil, t.missing(nil)
+		}
+		change(t, g)
+		return g, nil
+	})
+}
+
+// missing is the error of a call about a group that can't be read, or is not there.
+func (t *target) missing(err error) error {
+	if err != nil {
+		return failure(err, "the group's record can't be read")
+	}
+	return codes.Newf(codes.NotFound, "cluster %s has no group of this pool", t.spec.Cluster)
+}
+
+// enter changes the record and sees to it that somebody reads it.
+func (d *Driver) enter(
+	ctx context.Context, t *target, change func(*group.Group) (*group.Group, error),
+) (*driver.PoolResponse, error) {
+	var id string
+	err := t.dir.Change(ctx, t.name, func(g *group.Group) (*group.Group, error) {
+		next, err := change(g)
+		if next != nil {
+			id = next.ID
+		}
+		return next, err
+	})
+	if err != nil {
+		return nil, failure(err, "the group's record can't be changed")
+	}
+	if err := d.host.ensure(ctx, t); err != nil {
+		return nil, err
+	}
+	return &driver.PoolResponse{GroupID: id}, nil
+}
+
+// UpdatePool implements driver.PoolDriver. The supervisor exchanges agents one by
+// one. Failure domains are passed over: a computer is one.
+func (d *Driver) UpdatePool(ctx context.Context, q *driver.UpdatePoolRequest) (*driver.PoolResponse, error) {
+	return d.change(ctx, &q.PoolRequest, func(t *target, g *group.Group) {
+		g.Spec, g.Boot = t.spec, userData(q.Bootstrap)
+	})
+}
+
+// ScalePool implements driver.PoolDriver.
+func (d *Driver) ScalePool(ctx context.Context, q *driver.ScalePoolRequest) (*driver.PoolResponse, error) {
+	return d.change(ctx, &q.PoolRequest, func(_ *target, g *group.Group) { g.Target = int(q.To) })
+}
+
+// DeleteInstances implements driver.PoolDriver.
+func (d *Driver) DeleteInstances(ctx context.Context, q *driver.DeleteInstancesRequest) (*driver.PoolResponse, error) {
+	return d.change(ctx, &q.PoolRequest, func(_ *target, g *group.Group) { g.Remove(q.ProviderIDs) })
+}
+
+// ReplaceInstance implements driver.PoolDriver.
+func (d *Driver) ReplaceInstance(ctx context.Context, q *driver.ReplaceInstanceRequest) (*driver.PoolResponse, error) {
+	return d.change(ctx, &q.PoolRequest, func(_ *target, g *group.Group) { g.Replace(q.ProviderID) })
+}
+
+// InstancesDrained implements driver.PoolDriver.
+func (d *Driver) InstancesDrained(ctx context.Context, q *driver.InstancesDrainedRequest) (*driver.PoolResponse, error) {
+	return d.change(ctx, &q.PoolRequest, func(_ *target, g *group.Group) { g.Drained(q.ProviderIDs) })
+}
+
+// GetPoolStatus implements driver.PoolDriver.
+func (d *Driver) GetPoolStatus(ctx context.Context, q *driver.GetPoolStatusRequest) (*driver.GetPoolStatusResponse, error) {
+	t, err := d.target(&q.PoolRequest)
+	if err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, failure(err, "the group was not looked up")
+	}
+	g, err := t.dir.Read(t.name)
+	if err != nil || g == nil {
+		return nil, t.missing(err)
+	}
+	kept := g.Supervisor.Alive()
+	a := &driver.GetPoolStatusResponse{GroupID: g.ID, Target: int32(g.Target), Ready: kept, Failure: g.Trouble}
+	if !kept {
+		a.Failure = "the supervisor of group " + g.ID + " is gone: nobody looks after its agents"
+	}
+	for _, m := range g.Members {
+		if m.ProviderID != "" {
+			a.Instances = append(a.Instances, machinepool.Instance{
+				ProviderID: m.ProviderID, Going: m.Going, AwaitsDrain: m.Asked && !m.Going,
+			})
+		}
+	}
+	return a, nil
+}
+
+// DeletePool implements driver.PoolDriver. It returns once every process of the
+// group has ended.
+func (d *Driver) DeletePool(ctx context.Context, q *driver.DeletePoolRequest) (*driver.PoolResponse, error) {
+	t, err := d.target(&q.PoolRequest)
+	if err != nil {
+		return nil, err
+	}
+	return d.remove(ctx, t)
+}
+
+// remove has a group go, and waits until it is gone.
+func (d *Driver) remove(ctx context.Context, t *target) (*driver.PoolResponse, error) {
+	for {
+		g, err := t.dir.Read(t.name)
+		switch {
+		case err != nil:
+			return nil, failure(err, "the group's record can't be read")
+		case g == nil:
+			if err := d.host.await(ctx, t); err != nil {
+				return nil, failure(err, "the supervisor is at its end")
+			}
+			return &driver.PoolResponse{}, nil
+		case ctx.Err() != nil:
+			return nil, failure(ctx.Err(), "the agents of the group are ending")
+		}
+		if _, err := d.enter(ctx, t, dismiss); err != nil {
+			return nil, err
+		}
+		if err := registry.Pause(ctx); err != nil {
+			return nil, failure(err, "the agents of the group are ending")
+		}
+	}
+}
+
+// dismiss has a group go. One that is gone stays so.
+func dismiss(g *group.Group) (*group.Group, error) {
+	if g != nil {
+		g.Going = true
+	}
+	return g, nil
+}
+
+// Ask has the provider want to take an agent out, once it was told that the agent
+// is drained, as a provider does that is to mend what is below it. An agent that
+// no group has is passed over.
+func (d *Driver) Ask(ctx context.Context, providerID string) error {
+	return d.each(func(t *target) error {
+		return t.dir.Change(ctx, t.name, func(g *group.Group) (*group.Group, error) {
+			if g != nil {
+				g.Ask(providerID)
+			}
+			return g, nil
+		})
+	})
+}
+
+// Revive brings supervisors back to the groups that have none, as whoever runs
+// the provider would. What is well is left alone.
+func (d *Driver) Revive(ctx context.Context) error {
+	return d.each(func(t *target) error { return d.host.ensure(ctx, t) })
+}
+
+// Clear deletes every group, as whoever runs the provider would that is given up.
+func (d *Driver) Clear(ctx context.Context) error {
+	return d.each(func(t *target) error {
+		_, err := d.remove(ctx, t)
+		return err
+	})
+}
+
+// each goes through the groups of all clusters.
+func (d *Driver) each(do func(*target) error) error {
+	clusters, err := os.ReadDir(filepath.Dir(supervisor.Groups(d.host.options.Dir, "any")))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	for _, cluster := range clusters {
+		at := d.at(procdriver.Spec{Cluster: cluster.Name()}, "")
+		names, failed := at.dir.Names()
+		err = errors.Join(err, failed)
+		for _, name := range names {
+			err = errors.Join(err, do(&target{at.dir, name, at.spec}))
+		}
+	}
+	return err
+}
+
+func userData(s *machine.Secret) []byte {
+	if s == nil {
+		return nil
+	}
+	return s.Data[machine.UserData]
+}
+
+// failure is the error of a call: the code that err has, or UNAVAILABLE, which
+// is tried again.
+func failure(err error, message string) error {
+	code := codes.Of(err)
+	if code == codes.Unknown {
+		code = codes.Unavailable
+	}
+	return codes.Wrap(code, err, message)
+}

@@ -1,0 +1,364 @@
+package groupdriver_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/examples/pool/group"
+	"github.com/millwright-go/millwright/examples/pool/groupdriver"
+	"github.com/millwright-go/millwright/examples/pool/supervisor"
+	"github.com/millwright-go/millwright/examples/quickstart/ledger"
+	"github.com/millwright-go/millwright/examples/quickstart/procdriver"
+	"github.com/millwright-go/millwright/examples/quickstart/procid"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/object"
+)
+
+// providerEnvironment makes this test program a provider in the directory that it
+// names: it makes a group of three, says so, and waits to be killed.
+const providerEnvironment = "MILLWRIGHT_TEST_PROVIDER"
+
+func providerMain() int {
+	dir := os.Getenv(providerEnvironment)
+	o := options(dir)
+	host, err := groupdriver.NewHost(o)
+	if err != nil {
+		return 1
+	}
+	_, err = groupdriver.New(host).CreatePool(context.Background(), &driver.CreatePoolRequest{PoolRequest: request("web", blue), Replicas: 3})
+	if err != nil || os.WriteFile(filepath.Join(dir, "made"), nil, 0o600) != nil {
+		return 1
+	}
+	_, _ = os.Stdin.Read(make([]byte, 1))
+	return 0
+}
+
+func request(name string, spec procdriver.Spec) driver.PoolRequest {
+	return driver.PoolRequest{
+		Pool:  &machinepool.Pool{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: name}}},
+		Class: class(spec),
+	}
+}
+
+func (s *site) create(name string, n int32) {
+	s.t.Helper()
+	_, err := s.driver.CreatePool(s.t.Context(), &driver.CreatePoolRequest{PoolRequest: request(name, blue), Replicas: n})
+	require.NoError(s.t, err)
+	s.await("the group", s.atRest)
+}
+
+func (s *site) status(name string) *driver.GetPoolStatusResponse {
+	s.t.Helper()
+	a, err := s.driver.GetPoolStatus(s.t.Context(), &driver.GetPoolStatusRequest{PoolRequest: request(name, blue)})
+	require.NoError(s.t, err)
+	return a
+}
+
+func (s *site) remove(name string) {
+	s.t.Helper()
+	_, err := s.driver.DeletePool(s.t.Context(), &driver.DeletePoolRequest{PoolRequest: request(name, blue)})
+	require.NoError(s.t, err)
+}
+
+func (s *site) record(name string) *group.Group {
+	s.t.Helper()
+	g, err := group.At(supervisor.Groups(s.dir, blue.Cluster)).Read(groupdriver.Name(request(name, blue).Pool.Key))
+	require.NoError(s.t, err)
+	return g
+}
+
+// instances are the agents that run, by the ledger.
+func (s *site) instances() []string {
+	var all []string
+	for _, life := range s.running() {
+		all = append(all, life.Instance)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// Nothing of a group that was deleted is left: no process, no file, no entry
+// without an end.
+func TestNothingIsLeft(t *testing.T) {
+	s := newSite(t)
+	s.create("web", 3)
+	s.create("web", 3)
+	require.Len(t, s.running(), 3)
+	s.remove("web")
+	keepers, err := s.supervisors.Lives()
+	require.NoError(t, err)
+	require.Len(t, keepers, 1, "no second one was started while there was one")
+	require.Empty(t, s.running())
+	for _, book := range []*ledger.Book{s.agents, s.supervisors} {
+		a, err := book.Account()
+		require.NoError(t, err)
+		require.NotZero(t, a.Created)
+		require.Equal(t, a.Created, a.Deleted)
+		require.Zero(t, a.Duplicates)
+	}
+	var files []string
+	require.NoError(t, filepath.WalkDir(s.dir, func(path string, d os.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			files = append(files, path)
+		}
+		return err
+	}))
+	require.Equal(t, []string{supervisor.Provider(s.dir)}, files)
+}
+
+// A supervisor puts another agent in the place of one that is lost.
+func TestLostAgentIsReplaced(t *testing.T) {
+	s := newSite(t)
+	s.create("web", 2)
+	before := s.status("web").Instances
+	victim := s.running()[0]
+	require.NoError(t, victim.ID.Signal(syscall.SIGKILL))
+	s.await("another agent", func() bool {
+		now := s.instances()
+		return len(now) == 2 && !slices.Contains(now, victim.Instance) && s.atRest()
+	})
+	after := s.status("web").Instances
+	require.Len(t, after, 2)
+	require.NotEqual(t, before, after)
+}
+
+// A group whose supervisor was killed says so until it has another one, which
+// takes over the same agents; one that has died meanwhile it replaces.
+func TestLostSupervisor(t *testing.T) {
+	s := newSite(t)
+	s.create("web", 3)
+	before := s.instances()
+	first := s.record("web").Supervisor
+	require.NoError(t, first.Signal(syscall.SIGKILL))
+	s.await("the end of the supervisor", func() bool { return !first.Alive() })
+	for range 2 {
+		a := s.status("web")
+		require.False(t, a.Ready)
+		require.Equal(t, "the supervisor of group "+a.GroupID+" is gone: nobody looks after its agents", a.Failure)
+		require.Len(t, a.Instances, 3)
+	}
+	require.Equal(t, before, s.instances(), "agents don't go with their supervisor")
+	victim := s.running()[0]
+	require.NoError(t, victim.ID.Signal(syscall.SIGKILL))
+	s.await("the end of an agent", func() bool { return !victim.ID.Alive() })
+
+	require.NoError(t, s.driver.Revive(t.Context()))
+	s.await("three agents", func() bool { return len(s.running()) == 3 && s.atRest() })
+	a := s.status("web")
+	require.True(t, a.Ready)
+	require.Empty(t, a.Failure)
+	second := s.record("web").Supervisor
+	require.NotEqual(t, first, second)
+	require.NoError(t, s.driver.Revive(t.Context()))
+	require.Equal(t, second, s.record("web").Supervisor, "one that is well is left alone")
+	kept := 0
+	for _, instance := range s.instances() {
+		if slices.Contains(before, instance) {
+			kept++
+		}
+	}
+	require.Equal(t, 2, kept)
+	s.remove("web")
+	account, err := s.agents.Account()
+	require.NoError(t, err)
+	require.Equal(t, ledger.Account{Created: 4, Deleted: 4}, account)
+}
+
+// Every call that changes a group brings its supervisor back.
+func TestCallsBringTheSupervisorBack(t *testing.T) {
+	s := newSite(t)
+	s.create("web", 1)
+	first := s.record("web").Supervisor
+	require.NoError(t, first.Signal(syscall.SIGKILL))
+	s.await("the end of the supervisor", func() bool { return !first.Alive() })
+	_, err := s.driver.ScalePool(t.Context(), &driver.ScalePoolRequest{PoolRequest: request("web", blue), To: 2})
+	require.NoError(t, err)
+	s.await("two agents", func() bool { return len(s.running()) == 2 && s.atRest() })
+	second := s.record("web").Supervisor
+	require.NoError(t, second.Signal(syscall.SIGKILL))
+	s.await("its end", func() bool { return !second.Alive() })
+	s.remove("web")
+	require.Empty(t, s.running())
+}
+
+// The program that is the provider is killed; another one goes on with the same
+// processes, and sees each of them end.
+func TestAnotherProgramGoesOn(t *testing.T) {
+	dir := t.TempDir()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	input, _, err := os.Pipe()
+	require.NoError(t, err)
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), providerEnvironment+"="+dir)
+	cmd.Stdin = input
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() { _, _ = cmd.Process.Kill(), cmd.Wait() })
+	waiting := &site{t: t}
+	waiting.await("the first program's group", func() bool {
+		_, err := os.Stat(filepath.Join(dir, "made"))
+		return err == nil
+	})
+	require.NoError(t, cmd.Process.Kill())
+	require.Error(t, cmd.Wait())
+
+	s := siteAt(t, dir)
+	s.await("the group", s.atRest)
+	before, keeper := s.instances(), s.record("web").Supervisor
+	require.Len(t, before, 3)
+	require.True(t, keeper.Alive())
+	s.create("web", 7)
+	require.Equal(t, before, s.instances(), "a create adopts")
+	require.Equal(t, keeper, s.record("web").Supervisor)
+	s.remove("web")
+	for _, book := range []*ledger.Book{s.agents, s.supervisors} {
+		a, err := book.Account()
+		require.NoError(t, err)
+		require.Equal(t, a.Created, a.Deleted)
+	}
+	require.Empty(t, s.running())
+}
+
+// Where nobody comes, groups end by themselves, and the ledger says why.
+func TestAbandonedGroupEnds(t *testing.T) {
+	s := newSite(t)
+	s.create("web", 2)
+	s.host.Close()
+	require.Len(t, s.running(), 2, "agents go on")
+	o := options(filepath.Dir(s.dir))
+	o.Alone = 1 // as good as nothing
+	host, err := groupdriver.NewHost(o)
+	require.NoError(t, err)
+	t.Cleanup(func() { host.Close() })
+	require.NoError(t, groupdriver.New(host).Revive(t.Context()))
+	s.await("a supervisor", func() bool { return s.status("web").Ready })
+	nobody := []byte(`{"pid":0,"start":""}`)
+	require.NoError(t, os.WriteFile(supervisor.Provider(s.dir), nobody, 0o600))
+	s.await("the end of the group", func() bool { return s.record("web") == nil && len(s.running()) == 0 })
+	lives, err := s.supervisors.Lives()
+	require.NoError(t, err)
+	require.True(t, slices.ContainsFunc(lives, func(l ledger.Life) bool { return l.Abandoned }))
+}
+
+// Agents are exchanged for those of another spec, and never more than one is down.
+func TestOneAtATime(t *testing.T) {
+	s := newSite(t)
+	s.create("web", 3)
+	before := s.instances()
+	q := request("web", blue)
+	q.Class = changed(func(s *procdriver.Spec) { s.Version, s.BootDelay = "v2", "100ms" })
+	_, err := s.driver.UpdatePool(t.Context(), &driver.UpdatePoolRequest{PoolRequest: q})
+	require.NoError(t, err)
+	s.await("the exchange", func() bool {
+		g := s.record("web")
+		staying := 0
+		for _, m := range g.Members {
+			if !m.Going {
+				staying++
+			}
+		}
+		require.LessOrEqual(t, len(g.Members)-staying, 1, "going at a time")
+		return rests(g) && !slices.ContainsFunc(s.instances(), func(i string) bool { return slices.Contains(before, i) })
+	})
+	require.Len(t, s.instances(), 3)
+}
+
+// An agent that can't be started is what the provider says it can't overcome, for
+// as long as it is so.
+func TestTroubleIsTold(t *testing.T) {
+	dir := t.TempDir()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	o := options(dir)
+	o.Program = filepath.Join(dir, "program")
+	require.NoError(t, os.Symlink(self, o.Program))
+	s := siteWith(t, o)
+	s.create("web", 1)
+	require.Empty(t, s.status("web").Failure)
+	require.NoError(t, os.Remove(o.Program))
+	require.NoError(t, s.running()[0].ID.Signal(syscall.SIGKILL))
+	s.await("the trouble", func() bool { return s.status("web").Failure != "" })
+	a := s.status("web")
+	require.True(t, a.Ready, "the supervisor is there")
+	require.Contains(t, a.Failure, "can't be started")
+	require.NoError(t, os.Symlink(self, o.Program))
+	s.await("its end", func() bool { return s.status("web").Failure == "" && s.atRest() && len(s.running()) == 1 })
+}
+
+// Names that can't be those of files are refused.
+func TestNames(t *testing.T) {
+	s := newSite(t)
+	for _, name := range []string{"../web", "web/1", "Web", "web_1"} {
+		for _, key := range []object.Key{{Namespace: "fleet", Name: name}, {Namespace: name, Name: "web"}} {
+			q := request("web", blue)
+			q.Pool.Key = key
+			_, err := s.driver.CreatePool(t.Context(), &driver.CreatePoolRequest{PoolRequest: q, Replicas: 1})
+			require.Equal(t, codes.InvalidArgument, codes.Of(err), "%s", key)
+		}
+	}
+	q := request("web", blue)
+	q.Pool.Namespace = ""
+	_, err := s.driver.CreatePool(t.Context(), &driver.CreatePoolRequest{PoolRequest: q})
+	require.NoError(t, err)
+	_, err = s.driver.DeletePool(t.Context(), &driver.DeletePoolRequest{PoolRequest: q})
+	require.NoError(t, err)
+}
+
+// A process that boots from nothing joins nothing; what it boots from is not shown.
+func TestBootstrapStaysSecret(t *testing.T) {
+	s := newSite(t)
+	_, err := s.driver.CreatePool(t.Context(), &driver.CreatePoolRequest{
+		PoolRequest: request("web", blue), Replicas: 1,
+		Bootstrap: &machine.Secret{Data: map[string][]byte{machine.UserData: []byte(`{"socket": "/nowhere", "node": "any", "token": "swordfish"}`)}},
+	})
+	require.NoError(t, err)
+	s.await("the group", s.atRest)
+	info, err := os.Stat(filepath.Join(supervisor.Groups(s.dir, blue.Cluster), "fleet_web.group"))
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+	for _, life := range append(s.running(), ledger.Life{ID: s.record("web").Supervisor}) {
+		shown, err := exec.Command("ps", "eww", "-p", pid(life)).Output()
+		require.NoError(t, err)
+		require.Contains(t, string(shown), "MILLWRIGHT_")
+		require.NotContains(t, string(shown), "swordfish")
+	}
+}
+
+func pid(l ledger.Life) string { return strconv.Itoa(l.ID.PID) }
+
+// A group that is being deleted becomes nobody's, and what is entered of one that
+// stays is what its agents are made from later.
+func TestWhatIsEntered(t *testing.T) {
+	s := newSite(t)
+	dir := group.At(supervisor.Groups(s.dir, blue.Cluster))
+	require.NoError(t, dir.Make())
+	self, err := procid.Self()
+	require.NoError(t, err)
+	put := func(g *group.Group) {
+		err := dir.Change(t.Context(), "fleet_web", func(*group.Group) (*group.Group, error) { return g, nil })
+		require.NoError(t, err)
+	}
+	base := request("web", blue)
+	put(&group.Group{ID: "web-1", Spec: blue, Supervisor: self}) // as good as a supervisor: it lives
+	_, err = s.driver.UpdatePool(t.Context(), &driver.UpdatePoolRequest{
+		PoolRequest: base, Bootstrap: &machine.Secret{Data: map[string][]byte{machine.UserData: []byte("other")}},
+	})
+	require.NoError(t, err)
+	require.Equal(t, "other", string(s.record("web").Boot))
+	put(&group.Group{ID: "web-1", Spec: blue, Supervisor: self, Going: true})
+	_, err = s.driver.CreatePool(t.Context(), &driver.CreatePoolRequest{PoolRequest: base, Replicas: 1})
+	require.Equal(t, codes.Aborted, codes.Of(err))
+	_, err = s.driver.ScalePool(t.Context(), &driver.ScalePoolRequest{PoolRequest: base, To: 3})
+	require.Equal(t, codes.NotFound, codes.Of(err))
+}

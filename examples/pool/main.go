@@ -1,0 +1,62 @@
+// Pool runs a pool whose machines are processes of this computer: its provider
+// keeps groups of agents, each by a supervisor of its own, and decides by itself
+// which of them come and go. The example creates a pool, scales it, has it
+// rolled to a new version, loses an agent and then the supervisor, drains what the
+// provider or the pool takes out, and deletes everything.
+//
+//	go run ./examples/pool
+//	go run ./examples/pool -state DIR
+//
+// The second one keeps all it knows in DIR, and can be killed at any moment: the
+// same command goes on where it was, with the processes that have gone on
+// meanwhile.
+//
+// fleet.go is what a program of your own would begin with: a store, a pool driver,
+// a cluster, a drainer, a manager, and a pool. acts.go is what happens to them.
+// Package groupdriver is the driver, package supervisor the provider behind it;
+// agents, cluster and workload are those of the quickstart. The rest shows it, and
+// counts processes by other means than the library's and the provider's.
+//
+// The last line says how it went, and so does the exit status: 0 only if every
+// promise was kept. Without DIR nothing is left behind, also after Ctrl-C.
+package main
+
+import (
+	"os"
+	"time"
+
+	"github.com/millwright-go/millwright/examples/pool/supervisor"
+	"github.com/millwright-go/millwright/examples/quickstart/agent"
+	"github.com/millwright-go/millwright/examples/quickstart/command"
+	"github.com/millwright-go/millwright/examples/quickstart/task"
+)
+
+var example = command.Command{Name: "pool", Usage: usage, State: stateUsage, Limit: 3 * time.Minute, Play: perform}
+
+func main() {
+	switch {
+	case task.Ordered():
+		os.Exit(task.Main()) // this process is what runs on a machine
+	case agent.Ordered():
+		os.Exit(agent.Main()) // this process is a machine
+	case supervisor.Ordered():
+		os.Exit(supervisor.Main()) // this process keeps a group of them
+	}
+	os.Exit(example.Main())
+}
+
+// usage is what -h says, before the flags.
+const usage = `usage: pool [-state DIR]
+
+Runs a pool whose machines are processes of this computer through creation,
+changes, losses and deletion, and counts what really runs. Takes a quarter of a
+minute.
+
+`
+
+const stateUsage = `keep the store, a bbolt file, and all else that is to last in DIR, which is made
+if needed and must be empty or of an earlier run. Then the group outlives this
+program: after Ctrl-C, a crash or kill -9 the same command goes on where it was, if
+it comes within a minute; later all processes have ended by themselves, and it
+begins anew. DIR is empty again after a run that has come to its end. Its path may
+have at most 101 bytes.`

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/millwright-go/millwright/examples/quickstart/ledger"
+	"github.com/millwright-go/millwright/examples/quickstart/screen"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/store"
+)
+
+// narrator tells what the manager decides, what the provider does, and why.
+type narrator struct {
+	screen *screen.Screen
+	pools  store.Reader[*machinepool.Pool]
+
+	mu    sync.Mutex
+	calls map[string]int  // calls of each kind since they were told
+	goes  map[string]bool // instances of which it was told that they leave
+}
+
+func newNarrator(s *screen.Screen, pools store.Reader[*machinepool.Pool]) *narrator {
+	return &narrator{screen: s, pools: pools, calls: make(map[string]int), goes: make(map[string]bool)}
+}
+
+// event tells of calls and of what a person should know. Of phases their
+// transitions tell.
+func (n *narrator) event(kind manager.Kind, key object.Key, typ manager.EventType, reason, why string) {
+	switch {
+	case typ == manager.Warning:
+		n.screen.Line(screen.Bad, fmt.Sprintf("%s %s: %s: %s", kind, key.Name, reason, why))
+	case reason != string(machinepool.ReasonStatus):
+		n.screen.Line(screen.Plain, fmt.Sprintf("%s %s: %s", kind, key.Name, why))
+	}
+}
+
+// transition tells of a pool's phases, in the words of their table.
+func (n *narrator) transition(key object.Key, move machine.Move, _ machine.Why) {
+	if move.Table != machinepool.PhaseTable().Name {
+		return
+	}
+	why := ""
+	for _, e := range machinepool.PhaseTable().Edges {
+		if e.From == move.From && e.On == move.On {
+			why = e.Why
+		}
+	}
+	tally := ""
+	if p, err := n.pools.Get(context.Background(), key); err == nil && !p.Deleted() {
+		tally = fmt.Sprintf(" (%d of %d)", p.Status.Ready, p.Spec.Wanted())
+	}
+	n.screen.Line(toneOf(machinepool.Phase(move.To)), fmt.Sprintf("pool %s: %s -> %s: %s%s", key.Name, cmp.Or(move.From, "new"), move.To, why, tally))
+}
+
+// effect counts calls to driver and cluster.
+func (n *narrator) effect(_ manager.Kind, _ object.Key, name string, _ time.Duration, _ error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.calls[name]++
+}
+
+// tellCalls says which calls there were since it was asked last.
+func (n *narrator) tellCalls() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(n.calls)) {
+		parts = append(parts, name+" "+strconv.Itoa(n.calls[name]))
+	}
+	clear(n.calls)
+	return strings.Join(parts, ", ")
+}
+
+// leaving tells which machines are to be drained, once each.
+func (n *narrator) leaving() {
+	p, err := n.pools.Get(context.Background(), poolKey)
+	if err != nil {
+		return
+	}
+	for _, l := range p.Status.Leaving {
+		n.mu.Lock()
+		told := n.goes[l.ProviderID]
+		n.goes[l.ProviderID] = true
+		n.mu.Unlock()
+		if !told {
+			n.screen.Line(screen.Busy, fmt.Sprintf("pool %s: machine %s leaves (%s), once it is drained", p.Name, machineOf(l.ProviderID), l.Exit))
+		}
+	}
+}
+
+// machineOf is the name in a provider ID, before the instance.
+func machineOf(id string) string {
+	parts := strings.Split(id, "/")
+	return parts[max(0, len(parts)-2)]
+}
+
+// agent tells of a process, by its own account.
+func (n *narrator) agent(l ledger.Life, text string) {
+	n.screen.Line(screen.Dim, fmt.Sprintf("process %d of machine %s %s", l.ID.PID, l.Machine, text))
+}
+
+func toneOf(p machinepool.Phase) screen.Tone {
+	switch p {
+	case machinepool.PhaseRunning:
+		return screen.Good
+	case machinepool.PhaseFailed:
+		return screen.Bad
+	case machinepool.PhaseNew, machinepool.PhasePending, machinepool.PhaseProvisioning, machinepool.PhaseProvisioned, machinepool.PhaseDeleting:
+	}
+	return screen.Busy
+}
+
+// table shows the machines as provider and pool have them.
+func (p *play) table() screen.Table {
+	now, phase := p.census.latest(), "-"
+	pool, record := p.pool(), p.record()
+	if pool != nil {
+		phase = string(pool.Status.Phase)
+	}
+	t := screen.Table{
+		Title:  fmt.Sprintf("-- pool %s: %s; %d processes, %d serving", poolKey.Name, phase, now.running, now.serving),
+		Header: []string{"MACHINE", "VERSION", "NODE", "TASKS", "STATE"},
+	}
+	if record == nil {
+		return t
+	}
+	for _, m := range record.Members {
+		state, node := "stays", "-"
+		switch {
+		case m.Going:
+			state = "goes"
+		case m.Asked:
+			state = "asked for"
+		case m.ProviderID == "":
+			state = "comes"
+		}
+		if pool != nil && slices.ContainsFunc(pool.Status.NodeRefs, func(r machinepool.NodeRef) bool { return r.ProviderID == m.ProviderID }) {
+			node = m.Name
+		}
+		t.Rows = append(t.Rows, []screen.Cell{
+			{Text: m.Name}, {Text: m.Spec.Version}, {Text: node}, {Text: strconv.Itoa(len(p.workload.Tasks(m.Name)))}, {Text: state, Tone: screen.Dim},
+		})
+	}
+	return t
+}

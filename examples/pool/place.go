@@ -1,0 +1,98 @@
+package main
+
+import (
+	"errors"
+
+	"github.com/millwright-go/millwright/examples/quickstart/home"
+	"github.com/millwright-go/millwright/examples/quickstart/ledger"
+)
+
+// place is the directory of it all: groups, ledgers, desks, and what every play
+// has.
+type place struct{ home.Dir }
+
+// storeFile is the store of a play that lasts.
+const storeFile = "pool.db"
+
+// progress is how far a play has come: what it takes to go on with it that
+// neither the store nor the ledgers say.
+type progress struct {
+	Act     int          `json:"act"`              // that is being played, from 0
+	Created int          `json:"created"`          // agents there were when it began
+	Tasks   bool         `json:"tasks,omitempty"`  // tasks are to run
+	Victim  *ledger.Life `json:"victim,omitempty"` // the process that was chosen in this act
+	Over    bool         `json:"over,omitempty"`   // nothing is left to do but to clean up
+}
+
+// newPlace returns the place in that directory; empty: in a temporary one.
+func newPlace(state string) (*place, error) {
+	d, err := home.New(state, storeFile)
+	return &place{d}, err
+}
+
+func (h *place) groups() string { return h.In("groups") }
+func (h *place) desks() string  { return h.In("desks") }
+
+// The ledgers: of agents, of their supervisors, and of the tasks on agents.
+func (h *place) agents() string      { return h.In("agents") }
+func (h *place) supervisors() string { return h.In("supervisors") }
+func (h *place) tasks() string       { return h.In("tasks") }
+
+// books are all ledgers, in the order in which processes are to be ended: first
+// those that would start others.
+func (h *place) books() []*ledger.Book {
+	return []*ledger.Book{ledger.Open(h.supervisors()), ledger.Open(h.agents()), ledger.Open(h.tasks())}
+}
+
+// open opens the stores. From then on no other program can use the place.
+func (h *place) open() (stores, progress, error) {
+	if !h.Lasts {
+		return inMemory(), progress{}, nil
+	}
+	s, err := inFile(h.Store())
+	if err != nil {
+		return stores{}, progress{}, err
+	}
+	var done progress
+	if err := h.Load(&done); err != nil {
+		return stores{}, progress{}, errors.Join(err, s.closes())
+	}
+	if done.Over, err = h.over(done); err == nil && done.Over {
+		if err = errors.Join(h.clear(), s.closes()); err == nil {
+			done = progress{}
+			s, err = inFile(h.Store())
+		}
+	}
+	if err == nil {
+		err = h.Install()
+	}
+	return s, done, err
+}
+
+// over tells whether there is nothing to go on with: a play has come to its end,
+// or processes have ended since nobody came in time.
+func (h *place) over(done progress) (bool, error) {
+	over := done.Over
+	for _, book := range h.books()[:2] {
+		abandoned, err := home.Abandoned(book)
+		if err != nil {
+			return false, err
+		}
+		over = over || abandoned
+	}
+	return over, nil
+}
+
+// clear kills what is left running, waits for it, and wipes the place. It returns
+// nothing before all of it is gone. The caller has the store open.
+func (h *place) clear() error {
+	if err := h.Save(progress{Over: true}); err != nil {
+		return err
+	}
+	_, err := home.End(h.books()...)
+	return errors.Join(err, h.wipe())
+}
+
+func (h *place) wipe() error {
+	return h.Wipe("groups", "agents", "supervisors", "tasks", "desks", "volumes")
+}

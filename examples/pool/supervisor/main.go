@@ -1,0 +1,145 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/millwright-go/millwright/examples/pool/group"
+	"github.com/millwright-go/millwright/examples/quickstart/ledger"
+	"github.com/millwright-go/millwright/examples/quickstart/procdriver"
+	"github.com/millwright-go/millwright/examples/quickstart/procid"
+	"github.com/millwright-go/millwright/examples/quickstart/registry"
+)
+
+const (
+	look     = 20 * time.Millisecond // how often it looks at record and agents
+	lifetime = 15 * time.Minute      // none lives longer, whatever happens
+	patience = 2 * time.Second       // for the seat
+	again    = time.Second           // after a failure to start or to end an agent
+)
+
+// Exit statuses of a supervisor.
+const (
+	exitDone    = 0
+	exitFailed  = 1
+	exitMisused = 64
+	exitTurned  = 75
+)
+
+// Main is a supervisor's life. It returns the exit status.
+func Main() int {
+	order, err := readOrder()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "supervisor:", err)
+		return exitMisused
+	}
+	signal.Ignore(syscall.SIGINT, syscall.SIGHUP) // a terminal's, meant for the program
+	s := &supervisor{Order: order, dir: group.At(Groups(order.Root, order.Cluster)), agents: ledger.Open(order.Agents)}
+	switch err := s.live(); {
+	case errors.Is(err, registry.ErrHeld):
+		return exitTurned
+	case err != nil:
+		fmt.Fprintf(os.Stderr, "supervisor of group %s: %v\n", order.Group, err)
+		return exitFailed
+	}
+	return exitDone
+}
+
+type supervisor struct {
+	Order
+	self    procid.ID
+	account ledger.Hand
+	dir     *group.Dir
+	agents  *ledger.Book
+	host    *procdriver.Host
+	driver  *procdriver.Driver
+
+	provided time.Time // when a program was seen to be the provider
+	held     time.Time // until then nothing that failed is tried again
+	left     bool      // for too long no program was
+}
+
+// live enters the ledger before anything else, and takes the seat.
+func (s *supervisor) live() (err error) {
+	if s.self, err = procid.Self(); err != nil {
+		return err
+	}
+	s.account = ledger.Hand{Path: s.Ledger, Machine: s.Cluster + "/" + s.Group, Instance: s.Instance, ID: s.self}
+	if err := s.account.Enter(ledger.Born, ""); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), lifetime)
+	defer cancel()
+	within, over := context.WithTimeout(ctx, patience)
+	seat, err := s.dir.Seat(within, s.Group)
+	over()
+	if err != nil {
+		return errors.Join(err, s.account.Enter(ledger.Turned, err.Error()))
+	}
+	defer seat.Release()
+	if err := s.account.Seated(); err != nil {
+		return err
+	}
+	s.host, err = procdriver.NewHost(procdriver.HostOptions{
+		Program: s.Program, Env: s.Env, Ledger: s.Agents, Tasks: s.Tasks,
+		Outlived: true, Alone: s.alone() + patience, // the supervisor ends them before
+	})
+	if err != nil {
+		return err
+	}
+	s.driver, err = procdriver.New(procdriver.Options{Dir: Agents(s.Root), Host: s.host, Grace: s.Grace})
+	if err != nil {
+		return err
+	}
+	err = s.keep(ctx)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // the directory is gone, and agents that are on no record end by themselves
+	}
+	if err == nil {
+		err = seat.Remove()
+	}
+	return err
+}
+
+// keep goes on until the group is gone. A pass that fails is followed by another
+// one, as long as there is a provider.
+func (s *supervisor) keep(ctx context.Context) error {
+	s.provided = time.Now()
+	ticker := time.NewTicker(look)
+	defer ticker.Stop()
+	for {
+		over, err := s.pass(ctx)
+		if over || err != nil && (s.left || errors.Is(err, fs.ErrNotExist)) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-ticker.C:
+		}
+	}
+}
+
+// abandoned notes whether there was no provider for too long. Then the group goes,
+// and the ledger tells whoever comes later why.
+func (s *supervisor) abandoned() error {
+	text, err := os.ReadFile(Provider(s.Root))
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	if provider, err := group.ParseProvider(text); err != nil || provider.Alive() {
+		s.provided = now // nothing follows from what can't be read
+	}
+	if s.left || now.Sub(s.provided) <= s.alone() {
+		return nil
+	}
+	s.left = true
+	return s.account.Enter(ledger.Abandoned, "")
+}

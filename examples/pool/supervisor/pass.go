@@ -1,0 +1,192 @@
+package supervisor
+
+import (
+	"context"
+	"crypto/rand"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/examples/pool/group"
+	"github.com/millwright-go/millwright/examples/quickstart/heartbeat"
+	"github.com/millwright-go/millwright/examples/quickstart/procdriver"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+)
+
+// pass looks at the agents, enters what follows, and carries it out. over: there
+// is no such group any more.
+func (s *supervisor) pass(ctx context.Context) (over bool, err error) {
+	if err := s.abandoned(); err != nil {
+		return false, err
+	}
+	states, err := s.states(ctx)
+	if err != nil {
+		return false, err
+	}
+	var todo *group.Group
+	err = s.dir.Change(ctx, s.Group, func(g *group.Group) (*group.Group, error) {
+		if g == nil {
+			return nil, nil //nolint:nilnil // it is gone
+		}
+		g.Supervisor, g.Going = s.self, g.Going || s.left
+		g.Next(states, s.newName)
+		if g.Going && len(g.Members) == 0 {
+			return nil, nil //nolint:nilnil // its last agent has ended
+		}
+		todo = g.Clone()
+		return g, nil
+	})
+	if err != nil || todo == nil {
+		return todo == nil, err
+	}
+	return false, s.carryOut(ctx, todo)
+}
+
+// newName is an agent's name: the pool's, and what makes it unique.
+func (s *supervisor) newName() string {
+	_, pool, _ := strings.Cut(s.Group, "_")
+	return pool + "-" + strings.ToLower(rand.Text()[:8])
+}
+
+// states says how the members' processes stand: by their registry whether they
+// live, by their own account whether they serve. What an earlier supervisor has
+// started is taken over.
+func (s *supervisor) states(ctx context.Context) (map[string]group.State, error) {
+	g, err := s.dir.Read(s.Group)
+	if err != nil || g == nil {
+		return nil, err
+	}
+	lives, err := s.agents.Lives()
+	if err != nil {
+		return nil, err
+	}
+	names, ours := make(map[string]string, len(g.Members)), lives[:0]
+	for _, m := range g.Members {
+		names[m.Name] = m.ProviderID
+	}
+	states := make(map[string]group.State, len(names))
+	for _, life := range lives {
+		if id, ok := names[life.Machine]; ok {
+			ours = append(ours, life)
+			if life.Serving && strings.HasSuffix(id, "/"+life.Instance) {
+				states[life.Machine] = group.Serving
+			}
+		}
+	}
+	s.host.Adopt(ours)
+	for _, m := range g.Members {
+		if m.ProviderID == "" {
+			continue
+		}
+		_, err := s.driver.GetMachineStatus(ctx, &driver.GetMachineStatusRequest{Machine: standIn(&m), Class: classOf(&m)})
+		switch {
+		case codes.Of(err) == codes.NotFound:
+			states[m.Name] = group.Gone
+		case err != nil:
+			return nil, err
+		case states[m.Name] == group.Starting:
+			states[m.Name] = group.Booting
+		}
+	}
+	return states, nil
+}
+
+// done is what has come of one member.
+type done struct {
+	id    string // it is up
+	ended bool
+	err   error
+}
+
+// carryOut starts who is not up and ends who goes, all at the same time, and
+// enters what has come of it.
+func (s *supervisor) carryOut(ctx context.Context, g *group.Group) error {
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	results := make(map[string]done)
+	if time.Now().Before(s.held) {
+		return nil
+	}
+	for i := range g.Members {
+		m := &g.Members[i]
+		if !m.Going && m.ProviderID != "" {
+			continue
+		}
+		wg.Go(func() {
+			var d done
+			if m.Going {
+				d.err = s.end(ctx, m)
+				d.ended = d.err == nil
+			} else {
+				d.id, d.err = s.start(ctx, m, g.Boot)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			results[m.Name] = d
+		})
+	}
+	wg.Wait()
+	if len(results) == 0 {
+		return nil
+	}
+	return s.dir.Change(ctx, s.Group, func(g *group.Group) (*group.Group, error) {
+		if g != nil {
+			s.enter(g, results)
+		}
+		return g, nil
+	})
+}
+
+// enter puts on record what has come of starts and ends.
+func (s *supervisor) enter(g *group.Group, results map[string]done) {
+	var left []group.Member
+	g.Trouble = ""
+	for _, m := range g.Members {
+		d := results[m.Name]
+		if d.err != nil {
+			g.Trouble = codes.Message(d.err)
+			s.held = time.Now().Add(again)
+		}
+		if d.id != "" {
+			m.ProviderID = d.id
+		}
+		if !d.ended {
+			left = append(left, m)
+		}
+	}
+	g.Members = left
+}
+
+// start has a member's agent run: the one that does already, or a new one.
+func (s *supervisor) start(ctx context.Context, m *group.Member, boot []byte) (string, error) {
+	if join, ok := heartbeat.ParseJoin(boot); ok {
+		join.Node = m.Name
+		boot = join.UserData()
+	}
+	a, err := s.driver.CreateMachine(ctx, &driver.CreateMachineRequest{
+		Machine: standIn(m), Class: classOf(m),
+		Secret: &machine.Secret{Data: map[string][]byte{machine.UserData: boot}},
+	})
+	if err != nil {
+		return "", err
+	}
+	return a.ProviderID, nil
+}
+
+// end has a member's agent end, and waits for it.
+func (s *supervisor) end(ctx context.Context, m *group.Member) error {
+	_, err := s.driver.DeleteMachine(ctx, &driver.DeleteMachineRequest{Machine: standIn(m), Class: classOf(m)})
+	return err
+}
+
+// standIn is a member as the driver of machines knows it.
+func standIn(m *group.Member) *machine.Machine {
+	return &machine.Machine{Meta: object.Meta{Key: object.Key{Name: m.Name}}, Spec: machine.Spec{ProviderID: m.ProviderID}}
+}
+
+func classOf(m *group.Member) *machine.Class {
+	return &machine.Class{Provider: procdriver.Provider, ProviderSpec: m.Spec.Encode()}
+}

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/millwright-go/millwright/safety"
+)
+
+// looks is how often the manager asks a cluster that is away, once all is frozen,
+// before it comes back.
+const looks = 2
+
+// outage takes the cluster away with its socket, and brings it back. Meanwhile
+// there are no heartbeats, which says nothing of the machines.
+func (p *play) outage(ctx context.Context) error {
+	before, err := p.processes("v2")
+	if err != nil {
+		return err
+	}
+	p.beginCounts()
+	frozen, back := p.narrator.times(safety.ReasonUnreachable), p.narrator.times(safety.ReasonReachable)
+	p.stopCluster()
+	err = p.await(ctx, func() string {
+		if p.narrator.times(safety.ReasonUnreachable) == frozen {
+			return "the manager's notice that the cluster is away"
+		}
+		return ""
+	})
+	if err != nil {
+		return err
+	}
+	p.say("the cluster does not answer: nothing is created or given up")
+	if err := p.asked(ctx, looks); err != nil {
+		return err
+	}
+	p.startCluster()
+	err = p.await(ctx, func() string {
+		if p.narrator.times(safety.ReasonReachable) == back {
+			return "the manager's notice that the cluster is back"
+		}
+		return ""
+	})
+	if err != nil {
+		return err
+	}
+	if err := p.settled(ctx, replicas, "v2"); err != nil {
+		return err
+	}
+	for _, life := range before {
+		if !life.ID.Alive() {
+			return fmt.Errorf("process %d of machine %s has ended since the cluster did not answer", life.ID.PID, life.Machine)
+		}
+	}
+	p.say("the cluster is back, with the same %d processes", len(before))
+	return p.checkRollout(ctx)
+}
+
+// asked waits until the manager has asked the cluster n times more.
+func (p *play) asked(ctx context.Context, n int) error {
+	before := p.narrator.called("CheckTarget")
+	return p.await(ctx, func() string {
+		if more := p.narrator.called("CheckTarget") - before; more < n {
+			return fmt.Sprintf("%d of %d questions whether the cluster answers", n-more, n)
+		}
+		return ""
+	})
+}

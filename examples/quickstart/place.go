@@ -1,0 +1,92 @@
+package main
+
+import (
+	"errors"
+	"path/filepath"
+
+	"github.com/millwright-go/millwright/examples/quickstart/home"
+	"github.com/millwright-go/millwright/examples/quickstart/ledger"
+	"github.com/millwright-go/millwright/examples/quickstart/registry"
+)
+
+// place is the directory of a fleet: records, ledgers, desks, volumes, and what
+// every play has.
+type place struct{ home.Dir }
+
+// storeFile is the store of a fleet that lasts.
+const storeFile = "fleet.db"
+
+// progress is how far a play has come: what it takes to go on with it that
+// neither the store nor the ledgers say.
+type progress struct {
+	Act     int          `json:"act"`              // that is being played, from 0
+	Created int          `json:"created"`          // processes there were when it began
+	Tasks   bool         `json:"tasks,omitempty"`  // tasks are to run
+	Data    *ledger.Life `json:"data,omitempty"`   // the process that had the volume before a rollout
+	From    string       `json:"from,omitempty"`   // its machine
+	Victim  *ledger.Life `json:"victim,omitempty"` // the process that was chosen to be killed
+	Over    bool         `json:"over,omitempty"`   // nothing is left to do but to clean up
+}
+
+// newPlace returns the place in that directory; empty: in a temporary one.
+func newPlace(state string) (*place, error) {
+	d, err := home.New(state, storeFile)
+	return &place{d}, err
+}
+
+func (h *place) ledger() string     { return h.In("ledger") }
+func (h *place) taskLedger() string { return h.In("tasks") }
+func (h *place) desks() string      { return h.In("desks") }
+func (h *place) volumes() string    { return h.In("volumes") }
+func (h *place) records() string    { return h.In("machines") }
+
+// recordsOf are the records of a cluster's processes.
+func (h *place) recordsOf(cluster string) *registry.Dir {
+	return registry.At(filepath.Join(h.records(), cluster))
+}
+
+// open opens the stores. From then on no other program can use the place.
+func (h *place) open() (stores, progress, error) {
+	if !h.Lasts {
+		return inMemory(), progress{}, nil
+	}
+	s, err := inFile(h.Store())
+	if err != nil {
+		return stores{}, progress{}, err
+	}
+	var done progress
+	if err := h.Load(&done); err != nil {
+		return stores{}, progress{}, errors.Join(err, s.closes())
+	}
+	if done.Over, err = h.over(done); err == nil && done.Over {
+		if err = errors.Join(h.clear(), s.closes()); err == nil {
+			done = progress{}
+			s, err = inFile(h.Store())
+		}
+	}
+	if err == nil {
+		err = h.Install()
+	}
+	return s, done, err
+}
+
+// over tells whether there is nothing to go on with: a play has come to its end,
+// or processes have ended since nobody came in time.
+func (h *place) over(done progress) (bool, error) {
+	abandoned, err := home.Abandoned(ledger.Open(h.ledger()))
+	return done.Over || abandoned, err
+}
+
+// clear kills what an earlier program has left running, waits for it, and wipes
+// the place. The caller has the store open.
+func (h *place) clear() error {
+	if err := h.Save(progress{Over: true}); err != nil {
+		return err
+	}
+	if _, err := home.End(ledger.Open(h.ledger()), ledger.Open(h.taskLedger())); err != nil {
+		return err
+	}
+	return h.wipe()
+}
+
+func (h *place) wipe() error { return h.Wipe("machines", "ledger", "tasks", "desks", "volumes") }

@@ -1,0 +1,227 @@
+package main
+
+import (
+	"flag"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/examples/quickstart/command"
+	"github.com/millwright-go/millwright/examples/quickstart/home"
+	"github.com/millwright-go/millwright/examples/quickstart/ledger"
+	"github.com/millwright-go/millwright/examples/quickstart/procid"
+)
+
+// killDrains has programs killed also while they drain nodes. That takes up to
+// 40 s more: the next one does not know when an eviction was tried last.
+var killDrains = flag.Bool("kill-drains", false, "kill programs also while they drain nodes")
+
+// kills is how often the program is killed before it may come to its end; one
+// time more it is interrupted.
+const kills = 6
+
+// TestKilledProgramIsContinued kills the program at random lines of its output,
+// and begins it again with the same directory. In the end the account is that of
+// a program that was never killed.
+func TestKilledProgramIsContinued(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes half a minute")
+	}
+	t.Parallel()
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	temp := newTemp(t)
+	dir := filepath.Join(temp, "state")
+	t.Cleanup(func() { endAll(t, dir) })
+	p := startProgramIn(t, temp, "-state", dir)
+	for n := range kills + 1 {
+		lines := 1 + random.IntN(26)
+		if p.lines(t, lines) {
+			require.Greater(t, n, kills/2, "it ended too early")
+			break
+		}
+		if n == 0 {
+			refused(t, temp, dir)
+		}
+		signal, status := syscall.SIGKILL, -1
+		if n == kills/2 {
+			signal, status = syscall.SIGINT, command.Interrupted
+		}
+		require.NoError(t, syscall.Kill(-p.cmd.Process.Pid, signal), "agents are in groups of their own")
+		err := p.cmd.Wait()
+		require.Equal(t, status, p.cmd.ProcessState.ExitCode(), "%v\n%s", err, p.printed())
+		require.Equal(t, signal == syscall.SIGINT, strings.Contains(p.printed(), "for the same command to go on with them"), "%s", p.printed())
+		t.Logf("%v after %d lines: %s", signal, lines, p.lastLine())
+		printed := p.before + p.printed()
+		p = startProgramIn(t, temp, "-state", dir)
+		p.before = printed
+	}
+	err := p.cmd.Wait()
+	t.Logf("%s", p.printed())
+	require.NoError(t, err)
+	require.Contains(t, p.printed(), "the play goes on")
+	require.Equal(t, "settled: 19 created, 19 deleted, 0 orphans, 0 duplicates", p.lastLine())
+	require.Empty(t, p.survivors(t))
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
+
+// refused requires that a second program in the directory says what is wrong.
+func refused(t *testing.T, temp, dir string) {
+	t.Helper()
+	second := startProgramIn(t, temp, "-state", dir)
+	require.Error(t, second.cmd.Wait())
+	require.Equal(t, command.Failed, second.cmd.ProcessState.ExitCode())
+	require.Contains(t, second.printed(), filepath.Join(dir, storeFile)+": the file is in use")
+}
+
+// lines waits until the program has printed so many lines, and may be killed;
+// true: it has ended before.
+func (p *program) lines(t *testing.T, n int) (ended bool) {
+	t.Helper()
+	enough := assert.Eventually(t, func() bool {
+		ended = strings.Contains(p.printed(), "settled:")
+		return ended || strings.Count(p.printed(), "\n") >= n && (*killDrains || !p.drains())
+	}, time.Minute, time.Millisecond)
+	require.True(t, enough, "%s", p.printed())
+	return ended
+}
+
+var (
+	goes = regexp.MustCompile(`machine (\S+): [A-Za-z]+ -> Terminating`)
+	gone = regexp.MustCompile(`machine (\S+): gone: `)
+)
+
+// drains tells whether a machine that goes is not gone yet.
+func (p *program) drains() bool {
+	names := func(of *regexp.Regexp) map[string]bool {
+		all := make(map[string]bool)
+		for _, match := range of.FindAllStringSubmatch(p.before+p.printed(), -1) {
+			all[match[1]] = true
+		}
+		return all
+	}
+	left := names(goes)
+	for name := range names(gone) {
+		delete(left, name)
+	}
+	return len(left) > 0
+}
+
+func (p *program) lastLine() string {
+	lines := strings.Split(strings.TrimSuffix(p.printed(), "\n"), "\n")
+	return lines[len(lines)-1]
+}
+
+// endAll ends what a test has left running if it failed.
+func endAll(t *testing.T, dir string) {
+	t.Helper()
+	for _, name := range []string{"ledger", "tasks"} {
+		_, err := ledger.Open(filepath.Join(dir, name)).Kill()
+		assert.NoError(t, err)
+	}
+}
+
+func lasting(t *testing.T) *place {
+	t.Helper()
+	h, err := newPlace(filepath.Join(t.TempDir(), "state"))
+	require.NoError(t, err)
+	return h
+}
+
+func opened(t *testing.T, h *place) progress {
+	t.Helper()
+	s, done, err := h.open()
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = s.closes() })
+	require.NoError(t, s.closes())
+	return done
+}
+
+func TestProgressIsKept(t *testing.T) {
+	h := lasting(t)
+	require.Zero(t, opened(t, h))
+	life := ledger.Life{Machine: "a", Instance: "one", ID: procid.ID{PID: 1, Start: "2"}}
+	done := progress{Act: 3, Created: 12, Tasks: true, Data: &life, From: "a", Victim: &life}
+	require.NoError(t, h.Save(done))
+	again, err := newPlace(h.Path)
+	require.NoError(t, err)
+	require.Equal(t, done, opened(t, again))
+	require.NoError(t, os.WriteFile(h.In(home.Progress), []byte("{"), 0o600))
+	_, _, err = h.open()
+	require.ErrorContains(t, err, home.Progress)
+}
+
+// TestHomeOfAPlayThatIsOver: whatever an earlier program could not remove is, and
+// who it could not kill is ended.
+func TestHomeOfAPlayThatIsOver(t *testing.T) {
+	for name, ends := range map[string]func(*testing.T, *place){
+		"its end was noted": func(t *testing.T, h *place) {
+			require.NoError(t, h.Save(progress{Act: 2, Over: true}))
+		},
+		"it was killed while it wiped": func(t *testing.T, h *place) {
+			require.NoError(t, h.Save(progress{Over: true}))
+			require.NoError(t, os.Remove(h.Store()))
+		},
+		"nobody came in time": func(t *testing.T, h *place) {
+			gone := ledger.Hand{Path: h.ledger(), Machine: "b", Instance: "two"}
+			require.NoError(t, gone.Enter(ledger.Abandoned, ""))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := lasting(t)
+			opened(t, h)
+			require.NoError(t, h.Save(progress{Act: 2}))
+			require.NoError(t, os.MkdirAll(h.records(), 0o700))
+			cmd := exec.Command("sleep", "600")
+			require.NoError(t, cmd.Start())
+			ended := make(chan error, 1)
+			go func() { ended <- cmd.Wait() }()
+			t.Cleanup(func() { _ = cmd.Process.Kill() })
+			id, err := procid.Of(cmd.Process.Pid)
+			require.NoError(t, err)
+			left := ledger.Hand{Path: h.ledger(), Machine: "a", Instance: "one", ID: id}
+			require.NoError(t, left.Enter(ledger.Seated, ""))
+			require.Equal(t, 2, opened(t, h).Act, "who runs is no reason to begin anew")
+			require.True(t, id.Alive())
+
+			ends(t, h)
+			require.Zero(t, opened(t, h))
+			require.ErrorContains(t, <-ended, "killed")
+			require.NoDirExists(t, h.records())
+			require.NoFileExists(t, h.ledger())
+			require.NoFileExists(t, h.In(home.Progress))
+		})
+	}
+}
+
+func TestHomeOfSomebodyElseIsRefused(t *testing.T) {
+	for name, refused := range map[string]bool{
+		"machines": true, "notes.txt": true, storeFile: false, home.Progress: false, "." + storeFile + ".new-1": false,
+	} {
+		dir := t.TempDir()
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
+		_, err := newPlace(dir)
+		require.Equal(t, refused, err != nil, "%s: %v", name, err)
+	}
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, storeFile), []byte("letters"), 0o600))
+	h, err := newPlace(dir)
+	require.NoError(t, err)
+	_, _, err = h.open()
+	require.Error(t, err)
+	text, err := os.ReadFile(filepath.Join(dir, storeFile))
+	require.NoError(t, err)
+	require.Equal(t, "letters", string(text))
+}

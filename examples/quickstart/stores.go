@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/millwright-go/millwright/adapters/bolt"
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/examples/quickstart/registry"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/store"
+)
+
+// stores keep the objects of each kind.
+type stores struct {
+	machines    store.Collection[*machine.Machine]
+	sets        store.Collection[*machineset.Set]
+	deployments store.Collection[*deployment.Deployment]
+	classes     store.Collection[*machine.Class]
+	secrets     store.Collection[*machine.Secret]
+	nodes       store.Collection[*machine.Node]
+	closes      func() error
+}
+
+// inMemory keeps objects for as long as this program runs.
+func inMemory() stores {
+	return stores{
+		machines:    store.NewMemory(time.Now, manager.MachineIndexes()),
+		sets:        store.NewMemory(time.Now, manager.SetIndexes()),
+		deployments: store.NewMemory(time.Now, manager.DeploymentIndexes()),
+		classes:     store.NewMemory(time.Now, manager.ClassIndexes()),
+		secrets:     store.NewMemory[*machine.Secret](time.Now, nil),
+		nodes:       store.NewMemory(time.Now, manager.NodeIndexes(machinePolicy().Keys.NodeMachine)),
+		closes:      func() error { return nil },
+	}
+}
+
+// lockPatience is how long a program that was just killed may take to let go of
+// its files.
+const lockPatience = time.Second
+
+// inFile keeps objects in a file, which one program at a time can have open.
+func inFile(path string) (stores, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), lockPatience)
+	defer cancel()
+	db, err := bolt.Open(path, bolt.Options{})
+	for errors.Is(err, bolt.ErrLocked) && registry.Pause(ctx) == nil {
+		db, err = bolt.Open(path, bolt.Options{})
+	}
+	if err != nil {
+		return stores{}, err
+	}
+	return stores{
+		machines: db.Machines(), sets: db.Sets(), deployments: db.Deployments(),
+		classes: db.Classes(), secrets: db.Secrets(), nodes: db.Nodes(),
+		closes: db.Close,
+	}, nil
+}

@@ -1,0 +1,115 @@
+// Simreport rolls a fleet in a simulated world in which much goes wrong, and
+// reports how that went: as text, and as a page to be opened in a browser.
+//
+//	go run ./examples/simreport -machines 20 -seed 7 -html rollout.html
+//
+// The exit status is 0, 1 if the fleet did not come to what was wanted or a
+// file could not be written, or 2 if the flags make no sense.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/millwright-go/millwright/sim/history"
+	"github.com/millwright-go/millwright/sim/report"
+)
+
+// Exit statuses.
+const (
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+// wish is what the flags ask for.
+type wish struct {
+	machines int
+	seed     uint64
+	html     string
+	svg      string
+	rows     int
+}
+
+func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+
+func run(args []string, out, complaints io.Writer) int {
+	asked, err := parse(args, out)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return 0
+	case err != nil:
+		return complain(complaints, exitUsage, fmt.Errorf("%w (-h lists the flags)", err))
+	}
+	h, failed := asked.play()
+	if h == nil {
+		return complain(complaints, exitFailed, failed)
+	}
+	if err := errors.Join(failed, asked.show(out, h)); err != nil {
+		return complain(complaints, exitFailed, err)
+	}
+	return 0
+}
+
+func complain(w io.Writer, status int, err error) int {
+	_, _ = fmt.Fprintln(w, "simreport:", err) // there is nobody else to tell
+	return status
+}
+
+// parse reads the flags. A help text goes to out, with flag.ErrHelp.
+func parse(args []string, out io.Writer) (*wish, error) {
+	w := &wish{}
+	flags := flag.NewFlagSet("simreport", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	flags.IntVar(&w.machines, "machines", 20, "how many machines the fleet has, from 1 to 500")
+	flags.Uint64Var(&w.seed, "seed", 7, "what chance follows from")
+	flags.StringVar(&w.html, "html", "", "the `file` to write a page to; empty: no page")
+	flags.StringVar(&w.svg, "svg", "", "the `file` to write the chart alone to; empty: none")
+	flags.IntVar(&w.rows, "rows", 40, "about how many rows the table has")
+	if err := flags.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			flags.SetOutput(out)
+			_, _ = fmt.Fprintln(out, "Simreport rolls a simulated fleet and reports how it went. Flags:")
+			flags.PrintDefaults()
+		}
+		return nil, err
+	}
+	switch {
+	case flags.NArg() > 0:
+		return nil, fmt.Errorf("there is nothing to be done with %q", flags.Arg(0))
+	case w.machines < 1 || w.machines > 500:
+		return nil, fmt.Errorf("%d machines are not from 1 to 500", w.machines)
+	case w.rows < 1:
+		return nil, fmt.Errorf("%d rows are no table", w.rows)
+	}
+	return w, nil
+}
+
+// show prints the table, and writes the files that are asked for.
+func (asked *wish) show(out io.Writer, h *history.History) error {
+	if err := report.HistoryText(out, h, report.TextOptions{Rows: asked.rows}); err != nil {
+		return err
+	}
+	title := fmt.Sprintf("A rollout of %d machines while much goes wrong", asked.machines)
+	return errors.Join(
+		write(out, "page", asked.html, func(w io.Writer) error { return report.HTML(w, h, report.PageOptions{Title: title, Rows: asked.rows}) }),
+		write(out, "chart", asked.svg, func(w io.Writer) error { return report.HistorySVG(w, h, report.ChartOptions{Title: title}) }),
+	)
+}
+
+func write(out io.Writer, what, name string, content func(io.Writer) error) error {
+	if name == "" {
+		return nil
+	}
+	file, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(content(file), file.Close()); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(out, what+":", name)
+	return err
+}

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/deployment/rollout"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/sim"
+	"github.com/millwright-go/millwright/sim/history"
+)
+
+// weather is what goes wrong.
+func weather() sim.Faults {
+	return sim.Faults{
+		Latency: 2 * time.Second, CacheLag: 5 * time.Second, Repeat: 0.1, LostAnswer: 0.01,
+		CallTime: 20 * time.Second, Call: 0.06, LostCall: 0.03, Eventually: 20 * time.Second,
+		SlowBoot: 2 * time.Minute, DeadBoot: 0.06, Flap: 0.12, FlapForGood: 0.3,
+		Kills: 3, KillWithin: 400, Restart: 2 * time.Minute, Late: 0.5, LateBy: time.Minute,
+	}
+}
+
+// patience is how long, in the world's time, the fleet may take for anything.
+const patience = 24 * time.Hour
+
+// play makes a fleet, rolls it and makes it larger on the way. It returns what
+// was recorded, also of a run that failed; nil: there was none.
+func (asked *wish) play() (*history.History, error) {
+	w, err := sim.New(sim.Options{Seed: asked.seed, Faults: weather(), Manager: manager.Options{SafetyPolicy: safety.DefaultPolicy()}})
+	if err != nil {
+		return nil, err
+	}
+	defer w.Close()
+	recorder := w.Record("web")
+	err = asked.happen(w)
+	return recorder.History(), err
+}
+
+func (asked *wish) happen(w *sim.World) error {
+	if err := w.AddClass("large"); err != nil {
+		return err
+	}
+	if _, err := w.Deployments().Create(context.Background(), asked.fleet()); err != nil {
+		return err
+	}
+	complete := func() bool { return w.Complete("web") }
+	steps := []struct {
+		after  time.Duration // so long after the one before
+		change func(*deployment.Spec)
+	}{
+		{5 * time.Minute, func(s *deployment.Spec) { s.Template.Spec.Class.Name = "large" }},
+		{12 * time.Minute, func(s *deployment.Spec) { s.Replicas += s.Replicas/4 + 1 }},
+	}
+	if err := w.Until(complete, patience); err != nil {
+		return err
+	}
+	for _, step := range steps {
+		if err := w.Run(step.after); err != nil {
+			return err
+		}
+		if err := edit(w, step.change); err != nil {
+			return err
+		}
+	}
+	w.After(90*time.Minute, w.Calm) // bad luck has to end for the fleet to come to rest
+	if err := w.Until(complete, patience); err != nil {
+		return err
+	}
+	if err := w.Run(10 * time.Minute); err != nil {
+		return err
+	}
+	w.Calm()
+	return w.Until(complete, patience)
+}
+
+// fleet is the deployment: nothing may be missing, a quarter more may exist.
+func (asked *wish) fleet() *deployment.Deployment {
+	labels := map[string]string{"app": "web"}
+	d := &deployment.Deployment{Meta: object.Meta{Key: object.Key{Namespace: sim.Namespace, Name: "web"}}}
+	d.Spec.Replicas, d.Spec.Selector = int32(asked.machines), object.Selector{Labels: labels} //nolint:gosec // checked to be small
+	d.Spec.Strategy = deployment.Strategy{
+		MaxSurge: rollout.IntOrPercent{Value: 25, Percent: true}, MaxUnavailable: rollout.IntOrPercent{Value: 10, Percent: true},
+	}
+	d.Spec.Template = machineset.Template{Labels: labels, Spec: machine.Spec{Class: machine.ClassRef{Name: "small"}}}
+	return d
+}
+
+// edit changes the deployment as its owner would.
+func edit(w *sim.World, change func(*deployment.Spec)) error {
+	ctx := context.Background()
+	d, err := w.Deployments().Get(ctx, object.Key{Namespace: sim.Namespace, Name: "web"})
+	if err != nil {
+		return err
+	}
+	d = d.Clone()
+	change(&d.Spec)
+	_, err = w.Deployments().Update(ctx, d)
+	return err
+}

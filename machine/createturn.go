@@ -1,0 +1,105 @@
+package machine
+
+import (
+	"time"
+
+	"github.com/millwright-go/millwright/codes"
+)
+
+// A provider that refuses to create anything of a class, for want of a quota or
+// for a mistake in the class, refuses it to every machine of the class. Who
+// knows that (package safety keeps count) tells each of them by a Hold; the
+// machine then calls nobody and writes nothing until it is its turn to try for
+// all. Its creation clock runs on.
+
+// createTurnRetry is after how long a turn is asked for again where the answer says
+// nothing better.
+const createTurnRetry = 5 * time.Second
+
+// Hold says that creations of a class are slowed, because the provider refuses
+// them.
+type Hold struct {
+	Class string     // name of the class
+	Zone  string     // that it makes machines in; empty: it does not say
+	Code  codes.Code // of the latest refusal
+	Since time.Time  // when the first refusal was answered, whole seconds
+	// Until is the moment before which no machine of the class is tried; then
+	// they take turns.
+	Until time.Time
+}
+
+// String says what is slowed, and why: "creations of class small in zone a are
+// refused with RESOURCE_EXHAUSTED since 2026-03-01T09:00:00Z".
+func (h *Hold) String() string {
+	text := "creations of class " + h.Class
+	if h.Zone != "" {
+		text += " in zone " + h.Zone
+	}
+	return text + " are refused with " + h.Code.Contract() + " since " + h.Since.UTC().Format(time.RFC3339)
+}
+
+// AskCreate asks whether this machine may be tried next of its class
+// (Observation.CreateTurn). A turn that was given lasts until CreateVM is answered, or
+// until the pass has ended without.
+type AskCreate struct{}
+
+func (AskCreate) effect() {}
+
+// CreateTurn is the answer to AskCreate.
+type CreateTurn struct {
+	Given bool
+	// At is when to ask again if it was not given; zero: soon.
+	At time.Time
+}
+
+// held keeps a machine whose class is slowed from calling the provider until it
+// is its turn. It comes before the announcement, so that a machine that waits
+// writes nothing.
+func (d *decision) held() (Plan, bool) {
+	h, turn := d.o.Hold, d.o.CreateTurn
+	if h == nil || d.o.Created != nil || turn != nil && turn.Given {
+		return Plan{}, false
+	}
+	deadline := d.creationDeadline()
+	if !d.now.Before(deadline) {
+		return d.heldTooLong(), true
+	}
+	why := Why{Reason: ReasonHeld, Detail: h.String(), Code: h.Code}
+	at := h.Until
+	switch {
+	case turn != nil:
+		at = turn.At
+	case !d.now.Before(at):
+		why.Reason = ReasonAskCreate
+		return Plan{Effect: AskCreate{}, Why: why}, true
+	}
+	if !d.now.Before(at) {
+		at = d.now.Add(createTurnRetry)
+	}
+	if deadline.Before(at) {
+		at = deadline
+	}
+	why.For = at.Sub(d.now)
+	return Plan{At: at, Why: why}, true
+}
+
+// heldTooLong gives up a machine whose time was up before it was its turn. Its
+// failure carries the code of what held it back.
+func (d *decision) heldTooLong() Plan {
+	h, last, never := d.o.Hold, &d.m.Status.LastOperation, d.untouched() && !d.known()
+	why := Why{Reason: ReasonCreationTimeout, For: d.p.creationTimeout(d.m), Detail: h.String()}
+	return d.move(EventCreationTimeout, why, func(s *Status) {
+		op := d.failure(OperationCreate, last.Stage, h.Code, why.String())
+		if last.Kind != OperationCreate {
+			op.Stage = StageNone
+		}
+		s.LastOperation, s.NeverCreated = op, never
+	})
+}
+
+// mayBeMade tells whether a VM may exist though none is recorded: a create was
+// announced, and no refusal says that nothing came of it.
+func (d *decision) mayBeMade() bool {
+	op := &d.m.Status.LastOperation
+	return d.began() && (op.State != StateFailed || codes.RecoveryFor(codes.CreateMachine, op.Code).AutoRetry)
+}

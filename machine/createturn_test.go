@@ -1,0 +1,179 @@
+package machine_test
+
+import (
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/machine"
+)
+
+func init() { maps.Copy(creationStories, turnStories) }
+
+func anyHold(t *rapid.T) machine.Hold {
+	return machine.Hold{
+		Class: anyWord.Draw(t, "held class"), Zone: anyWord.Draw(t, "zone"), Code: codes.Code(rapid.IntRange(-1, 20).Draw(t, "held code")),
+		Since: anyTime.Draw(t, "held since"), Until: anyTime.Draw(t, "held until"),
+	}
+}
+
+func anyCreateTurn(t *rapid.T) machine.CreateTurn {
+	return machine.CreateTurn{Given: rapid.Bool().Draw(t, "given"), At: anyTime.Draw(t, "turn at")}
+}
+
+// slow has the class slowed for a while; turns are given from then on.
+func (w *world) slow(wait time.Duration) {
+	w.hold = &machine.Hold{
+		Class: "small", Zone: "a", Code: codes.ResourceExhausted,
+		Since: w.now.Truncate(time.Second), Until: w.now.Truncate(time.Second).Add(wait),
+	}
+	w.createTurn = func(*machine.Machine) *machine.CreateTurn { return &machine.CreateTurn{Given: true} }
+}
+
+var turnStories = map[string]func(*story){
+	"class slowed until it is its turn": func(s *story) {
+		s.slow(4 * time.Minute)
+		s.give()
+		s.later(0, "its class is slowed: a new machine makes no call and no write")
+		s.later(time.Minute, "somebody looks")
+		s.wait()
+		s.hold = nil
+		s.later(time.Minute, "the node registers")
+	},
+	"class slowed while others are tried": func(s *story) {
+		s.slow(time.Minute)
+		s.createTurn = func(*machine.Machine) *machine.CreateTurn {
+			return &machine.CreateTurn{At: s.now.Add(10 * time.Second)}
+		}
+		s.give()
+		s.run()
+		s.wait()
+		s.say("the other one's create is still under way")
+		s.wait()
+		s.hold = nil
+		s.say("it has succeeded, and so have others: the class is not slowed any more")
+		s.wait()
+	},
+	"class slowed until the time is up": func(s *story) {
+		s.slow(time.Hour)
+		s.give()
+		s.run()
+		s.wait()
+		s.doomed()
+		s.run()
+	},
+	"class slowed after a first try": func(s *story) {
+		s.failing(codes.CreateMachine, codes.ResourceExhausted, false)
+		s.give()
+		s.run()
+		s.slow(15 * time.Minute)
+		s.say("its refusal slows the class, others are tried meanwhile")
+		s.wait()
+		s.failing(codes.CreateMachine, codes.OK, false)
+		s.say("the quota is raised")
+		s.wait()
+	},
+	"class slowed after a lost answer": func(s *story) {
+		s.failing(codes.CreateMachine, codes.DeadlineExceeded, true)
+		s.give()
+		s.run()
+		s.failing(codes.CreateMachine, codes.OK, false)
+		s.slow(15 * time.Minute)
+		s.say("its class is slowed, but its VM may be there already")
+		s.wait()
+	},
+	"class slowed between two VMs of a crash": func(s *story) {
+		s.give()
+		s.killAt, s.after = 3, true
+		s.run()
+		s.restart()
+		s.slow(15 * time.Minute)
+		s.say("its class is slowed meanwhile: the VM that was made is found")
+		s.run()
+	},
+}
+
+// P28: while its class is slowed a machine of which no VM can exist is neither
+// written nor called for, however often it is looked at; it is given up on the
+// second, with the code that held it back.
+func TestP28HeldMachinesCostNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t)
+		w.slow(24 * time.Hour)
+		w.give()
+		deadline := w.store.live().CreatedAt.Add(w.policy.CreationTimeout + time.Second)
+		s := &shell{w: w}
+		for w.now.Before(deadline) {
+			before := w.store.live().Version
+			plan, _, err := s.reconcile()
+			require.NoError(t, err)
+			require.Equal(t, before, w.store.live().Version, "written: %s", plan.Why)
+			require.Empty(t, w.provider.calls, "called: %s", plan.Why)
+			require.True(t, plan.At.After(w.now) && !plan.At.After(deadline), "P21")
+			w.now = w.now.Add(time.Duration(rapid.IntRange(1, 600_000).Draw(t, "looks after")) * time.Millisecond)
+		}
+		w.passes(s)
+		status := &w.store.live().Status
+		require.Equal(t, machine.PhaseFailed, status.Phase)
+		require.Equal(t, codes.ResourceExhausted, status.LastOperation.Code)
+		require.Contains(t, status.LastOperation.Message, "creations of class small in zone a are refused with RESOURCE_EXHAUSTED since")
+		require.True(t, status.NeverCreated)
+		require.Empty(t, w.provider.calls)
+	})
+}
+
+// Whatever is stored and observed, a machine of a class that is slowed has no
+// create announced or issued without a turn.
+func TestNoCreateWithoutATurn(t *testing.T) {
+	held := 0
+	rapid.Check(t, func(t *rapid.T) {
+		o := anyObservation(t)
+		hold := anyHold(t)
+		o.Hold = &hold
+		if rapid.Bool().Draw(t, "new") {
+			o.Machine.DeletedAt, o.Machine.Status, o.Frozen = time.Time{}, machine.Status{}, false
+			o.Machine.Annotations, o.Machine.Finalizers = nil, []string{machine.Finalizer}
+			o.Machine.Spec = machine.Spec{Class: machine.ClassRef{Name: "small"}}
+		}
+		plan, err := machine.Decide(o, machine.DefaultPolicy(), epoch)
+		require.NoError(t, err)
+		_, creates := plan.Effect.(machine.CreateVM)
+		_, asks := plan.Effect.(machine.AskCreate)
+		given := o.CreateTurn != nil && o.CreateTurn.Given
+		if asks {
+			require.Nil(t, o.CreateTurn, "asked twice")
+			require.False(t, epoch.Before(hold.Until), "asked too early")
+		}
+		if plan.Why.Reason == machine.ReasonHeld {
+			held++
+			require.Nil(t, plan.Write)
+			require.True(t, plan.At.After(epoch))
+		}
+		if creates || plan.Moves[0].On == machine.EventCreate {
+			require.True(t, given, "created without a turn: %s", plan.Why)
+		}
+	})
+	assert.Positive(t, held)
+}
+
+// A turn is a matter of creation: whoever has a VM, or is deleted, is not held.
+func TestOnlyCreationsAreHeld(t *testing.T) {
+	w := newWorld(t)
+	w.running()
+	w.slow(time.Hour)
+	before := w.store.live().Version
+	w.passes(&shell{w: w})
+	assert.Equal(t, before, w.store.live().Version)
+	o := (&shell{w: w}).observe()
+	o.Hold = w.hold
+	o.Machine = o.Machine.Clone()
+	o.Machine.DeletedAt = w.now
+	plan, err := machine.Decide(o, w.policy, w.now)
+	require.NoError(t, err)
+	assert.Equal(t, machine.ReasonTerminating, plan.Why.Reason)
+}

@@ -1,0 +1,401 @@
+package machine_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+)
+
+// hotChaos is a world in which the tags of a class change again and again,
+// anything fails, and caches are old.
+type hotChaos struct {
+	*chaos
+	classes []*machine.Class // all that there were
+}
+
+var anyTags = rapid.Custom(func(t *rapid.T) string {
+	var tags []string
+	for _, key := range []string{"a", "b", "c"} {
+		if value := rapid.IntRange(0, 2).Draw(t, "tag "+key); value > 0 {
+			tags = append(tags, key, fmt.Sprint(value))
+		}
+	}
+	return spec("s", tags...)
+})
+
+func newHotChaos(t *rapid.T) *hotChaos {
+	c := &hotChaos{chaos: newChaos(t)}
+	c.fields = []string{"tags"}
+	c.become(anyTags.Draw(t, "first"))
+	c.seen = func() *machine.Class {
+		n := len(c.classes)
+		if !c.stormy {
+			return c.classes[n-1]
+		}
+		return c.classes[max(0, n-1-rapid.SampledFrom([]int{0, 0, 0, 1, 3}).Draw(t, "class lag"))]
+	}
+	c.turn = func(*machine.Machine) *machine.UpdateTurn {
+		return &machine.UpdateTurn{Allowed: !c.stormy || rapid.IntRange(0, 5).Draw(t, "turn") > 0}
+	}
+	return c
+}
+
+func (c *hotChaos) become(spec string) {
+	c.becomes(spec)
+	c.classes = append(c.classes, c.class)
+}
+
+// storm is that of a chaos, in which classes change besides.
+func (c *hotChaos) storm(t *rapid.T, steps int) {
+	for range rapid.IntRange(0, steps).Draw(t, "steps") {
+		switch rapid.IntRange(0, 3).Draw(t, "event") {
+		case 0:
+			c.become(anyTags.Draw(t, "tags"))
+		case 1:
+			c.killAt, c.after = c.calls+rapid.IntRange(1, 6).Draw(t, "kill"), rapid.Bool().Draw(t, "after")
+		default:
+			c.pass(rapid.SampledFrom([]time.Duration{time.Second, time.Minute, 5 * time.Minute}).Draw(t, "time"))
+		}
+		_, _, err := c.shell.reconcile()
+		if errors.Is(err, errKilled) {
+			c.restart()
+		} else if !errors.Is(err, errConflict) {
+			require.NoError(t, err)
+		}
+	}
+	c.stormy, c.killAt = false, 0
+}
+
+// TestP26TagsEndAsTheClassSays: whatever goes wrong while the tags of a class
+// change, in the end the VM has those of the class and no others of ours, the
+// record says so, and it was never replaced (P4, P13, P26); then nothing more is
+// written or called (P28).
+func TestP26TagsEndAsTheClassSays(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := newHotChaos(t)
+		c.storm(t, 25)
+		c.restart()
+		c.shell.settle(4 * bound)
+		m := c.store.live()
+		if m.Status.Phase != machine.PhaseRunning && m.Status.Phase != machine.PhaseAvailable {
+			return // its creation has failed, or its node is gone
+		}
+		require.Equal(t, machine.SplitSpec(c.class, c.fields), m.Status.VMSpec)
+		var vm *vm
+		for _, v := range c.provider.vms {
+			if v.id == m.Spec.ProviderID {
+				vm = v
+			}
+		}
+		require.NotNil(t, vm)
+		tags, _ := tagsOf(c.class.ProviderSpec)
+		require.Equal(t, len(tags), len(vm.tags), "%v %v", tags, vm.tags)
+		for k, v := range tags {
+			require.Equal(t, v, vm.tags[k])
+		}
+		require.NotContains(t, m.Annotations, c.policy.Keys.Replace)
+		writes, calls := c.store.writes, c.provider.calls[codes.UpdateMachine]
+		c.pass(time.Hour)
+		_, _, err := c.shell.reconcile()
+		require.NoError(t, err)
+		require.Equal(t, writes, c.store.writes, "P28")
+		require.Equal(t, calls, c.provider.calls[codes.UpdateMachine], "P28")
+	})
+}
+
+// hotWorld has a running machine whose tags are to change.
+func hotWorld(t *testing.T, change ...func(*machine.Machine)) (*world, *shell) {
+	w := newWorld(t)
+	w.fields = []string{"tags"}
+	w.becomes(spec("s", "team", "a"))
+	w.give(change...)
+	s := &shell{w: w}
+	s.settle(bound)
+	require.Equal(t, machine.PhaseRunning, w.store.live().Status.Phase)
+	w.becomes(spec("s", "team", "b"))
+	return w, s
+}
+
+// refusing has each update of a VM fail with a code.
+func (w *world) refusing(code codes.Code) {
+	w.provider.faults = func(call codes.Call) fault {
+		if call == codes.UpdateMachine {
+			return fault{code: code}
+		}
+		return fault{}
+	}
+}
+
+// A VM that can't be changed is not asked for again until something changes; then
+// it is, at once.
+func TestNoUpdateIsRepeatedInVain(t *testing.T) {
+	w, s := hotWorld(t)
+	w.refusing(codes.Unimplemented)
+	for range 5 {
+		w.passes(s)
+		w.pass(24 * time.Hour)
+	}
+	require.Equal(t, 1, w.provider.calls[codes.UpdateMachine])
+	w.secret = "v2"
+	w.passes(s)
+	require.Equal(t, 2, w.provider.calls[codes.UpdateMachine])
+}
+
+// A VM that is said to be gone is asked for again when its machine would have
+// failed without it, or when something changes.
+func TestAVMThatIsBackIsUpdated(t *testing.T) {
+	w, s := hotWorld(t)
+	w.refusing(codes.NotFound)
+	w.passes(s)
+	w.pass(w.policy.HealthTimeout - time.Second)
+	w.passes(s)
+	require.Equal(t, 1, w.provider.calls[codes.UpdateMachine])
+	w.secret = "v2"
+	w.passes(s)
+	require.Equal(t, 2, w.provider.calls[codes.UpdateMachine])
+	w.provider.faults = nil
+	w.pass(w.policy.HealthTimeout + 2*time.Second)
+	w.passes(s)
+	require.Equal(t, 3, w.provider.calls[codes.UpdateMachine])
+	require.Empty(t, w.store.live().Status.VMSpec.Begun)
+}
+
+// An update takes two writes; what the driver notes rides on the second.
+func TestAnUpdateTakesTwoWrites(t *testing.T) {
+	w, s := hotWorld(t)
+	w.provider.note = "tagged"
+	before := w.store.writes
+	w.passes(s)
+	m := w.store.live()
+	assert.Equal(t, before+2, w.store.writes)
+	assert.Equal(t, "tagged", m.Status.LastKnown)
+	assert.Equal(t, machine.Operation{
+		Kind: machine.OperationUpdate, State: machine.StateSuccessful, Stage: machine.StageUpdateVM,
+		Message: "the VM is as class small says", Time: w.store.seconds(),
+	}, m.Status.LastOperation)
+}
+
+// A driver that declares nothing costs nothing: nothing is noted of its VMs.
+func TestNothingIsNotedWithoutDeclaration(t *testing.T) {
+	w := newWorld(t)
+	w.becomes(spec("s", "team", "a"))
+	w.give()
+	s := &shell{w: w}
+	s.settle(bound)
+	require.Equal(t, machine.VMSpec{}, w.store.live().Status.VMSpec)
+	writes := w.store.writes
+	w.becomes(spec("s", "team", "b"))
+	w.passes(s)
+	require.Equal(t, writes, w.store.writes)
+	require.Zero(t, w.provider.calls[codes.UpdateMachine])
+}
+
+// The record of a creation costs no write of its own.
+func TestNotingTheSpecCostsNoWrite(t *testing.T) {
+	w := newWorld(t)
+	w.fields = []string{"tags"}
+	w.becomes(spec("s", "team", "a"))
+	w.give()
+	(&shell{w: w}).settle(bound)
+	assert.Equal(t, 4, w.store.writes)
+	assert.Equal(t, machine.SplitSpec(w.class, w.fields), w.store.live().Status.VMSpec)
+}
+
+// Only a machine that does its work, and that nobody else is at work on, has
+// its VM changed.
+func TestVMsAreLeftAloneOtherwise(t *testing.T) {
+	for name, disturb := range map[string]func(*world){
+		"deleted": func(w *world) { w.store.remove() },
+		"frozen":  func(w *world) { w.frozen = true },
+		"unhealthy": func(w *world) {
+			w.cluster.ready(node, object.Unknown)
+		},
+		"node missing": func(w *world) { delete(w.cluster.nodes, node) },
+		"candidate":    func(w *world) { w.edit(func(m *machine.Machine) { m.Spec.InPlace = machine.InPlaceCandidate }) },
+		"selected":     func(w *world) { w.edit(func(m *machine.Machine) { m.Spec.InPlace = machine.InPlaceSelected }) },
+		"no class":     func(w *world) { w.class = nil },
+		"failed": func(w *world) {
+			m := w.store.live().Clone()
+			m.Status.Phase = machine.PhaseFailed
+			w.store.force(m)
+		},
+		"otherwise": func(w *world) { w.becomes(spec("l", "team", "b")) },
+		"provider":  func(w *world) { w.class = w.class.Clone(); w.class.Provider = "another" },
+		"opaque":    func(w *world) { w.becomes("tags: none") },
+	} {
+		w, s := hotWorld(t)
+		disturb(w)
+		for range 3 {
+			_, gone, err := s.reconcile()
+			require.NoError(t, err)
+			if gone {
+				break
+			}
+			w.pass(20 * time.Second)
+		}
+		assert.Zero(t, w.provider.calls[codes.UpdateMachine], name)
+	}
+}
+
+// Who asked for a replacement, or refused one, is not overruled.
+func TestReplacementIsAskedForOnce(t *testing.T) {
+	for _, said := range []string{"", "true", "false"} {
+		w, s := hotWorld(t, ownedBySet, func(m *machine.Machine) {
+			if said != "" {
+				m.Annotations = map[string]string{machine.DefaultPolicy().Keys.Replace: said}
+			}
+		})
+		w.provider.faults = func(call codes.Call) fault {
+			if call == codes.UpdateMachine {
+				return fault{code: codes.Unimplemented}
+			}
+			return fault{}
+		}
+		w.passes(s)
+		want := said
+		if said == "" {
+			want = "true"
+		}
+		require.Equal(t, want, w.store.live().Annotations[w.policy.Keys.Replace])
+		writes := w.store.writes
+		w.passes(s)
+		require.Equal(t, writes, w.store.writes)
+	}
+}
+
+// A turn that is refused until a time is asked for then.
+func TestTurnsAreAskedForAgain(t *testing.T) {
+	w, s := hotWorld(t)
+	for _, c := range []struct{ at, want time.Duration }{{0, 10 * time.Second}, {-time.Hour, 10 * time.Second}, {time.Hour, time.Hour}} {
+		w.turn = func(*machine.Machine) *machine.UpdateTurn {
+			return &machine.UpdateTurn{Detail: "others", At: w.now.Add(c.at)}
+		}
+		plan, _, err := s.reconcile()
+		require.NoError(t, err)
+		assert.Equal(t, w.now.Add(c.want), plan.At)
+	}
+	require.Zero(t, w.provider.calls[codes.UpdateMachine])
+}
+
+// An agent that updates a node in place brings its VM to its new class, but for
+// the tags, which the driver is asked to change.
+func TestAnAgentBringsTheRestOfTheSpec(t *testing.T) {
+	for _, healthy := range []bool{true, false} { // in the time that it may take for that
+		w, s := hotWorld(t)
+		w.becomes(spec("m", "team", "c"))
+		m := w.store.live().Clone()
+		m.Status.Phase, m.Status.Since = machine.PhaseInPlaceUpdateSuccessful, w.store.seconds()
+		m.Status.LastOperation = machine.Operation{Kind: machine.OperationInPlaceUpdate, Stage: machine.StageUpdateSuccessful}
+		w.store.force(m)
+		if !healthy {
+			w.cluster.ready(m.Spec.NodeName, object.False)
+			w.pass(w.policy.HealthTimeout + 2*time.Second)
+			w.passes(s)
+			require.Equal(t, machine.PhaseUnknown, w.store.live().Status.Phase)
+			w.cluster.ready(m.Spec.NodeName, object.True)
+		}
+		s.settle(bound)
+		m = w.store.live()
+		require.Equal(t, machine.PhaseRunning, m.Status.Phase)
+		require.Equal(t, machine.SplitSpec(w.class, w.fields), m.Status.VMSpec)
+		require.Equal(t, 1, w.provider.calls[codes.UpdateMachine])
+		require.Equal(t, map[string]string{"team": "c"}, w.provider.vms[0].tags)
+	}
+}
+
+// A record from when the driver declared other fields says nothing once the class
+// has changed in what can be updated no more, or not yet could: the digest of the
+// rest may be the same by chance.
+func TestRecordsOfOtherDeclarations(t *testing.T) {
+	w, s := hotWorld(t)
+	w.fields = []string{"labels"}
+	w.becomes(`{"size":"s","labels":{"a":"1"}}`)
+	was := w.store.live().Status.VMSpec
+	require.Equal(t, machine.SplitSpec(w.class, w.fields).Fixed, was.Fixed)
+	plan, _, err := s.reconcile()
+	require.NoError(t, err)
+	require.Equal(t, machine.ReasonSpecFixed, plan.Why.Reason)
+	require.Zero(t, w.provider.calls[codes.UpdateMachine])
+
+	w.fields = []string{"labels", "tags"} // the class is as it was, and more can be updated
+	w.becomes(spec("s", "team", "a"))
+	w.passes(s)
+	require.Equal(t, machine.SplitSpec(w.class, w.fields), w.store.live().Status.VMSpec)
+	require.Zero(t, w.provider.calls[codes.UpdateMachine])
+}
+
+// An update that was begun when the driver declared other fields is made good.
+func TestBegunUpdatesOutliveADeclaration(t *testing.T) {
+	w, s := hotWorld(t)
+	w.provider.faults = func(call codes.Call) fault {
+		if call == codes.UpdateMachine {
+			return fault{codes.DeadlineExceeded, true}
+		}
+		return fault{}
+	}
+	w.passes(s)
+	w.provider.faults = nil
+	w.fields = []string{"labels", "tags"}
+	w.becomes(spec("s", "team", "a"))
+	w.passes(s)
+	require.Equal(t, 2, w.provider.calls[codes.UpdateMachine])
+	require.Equal(t, map[string]string{"team": "a"}, w.provider.vms[0].tags)
+	require.Equal(t, machine.SplitSpec(w.class, w.fields), w.store.live().Status.VMSpec)
+}
+
+// What a call has asked for whose success is not known, and what the VM had
+// before it, are both taken away: either may be there.
+func TestLastAppliedHoldsAllThatMayBeThere(t *testing.T) {
+	for _, done := range []bool{false, true} {
+		w, s := hotWorld(t)
+		w.becomes(spec("s", "first", "1"))
+		w.passes(s)
+		w.provider.faults = func(call codes.Call) fault {
+			if call == codes.UpdateMachine {
+				return fault{codes.DeadlineExceeded, done}
+			}
+			return fault{}
+		}
+		w.becomes(spec("s", "second", "2"))
+		w.passes(s)
+		w.provider.faults = nil
+		w.provider.vms[0].tags["theirs"] = "0"
+		w.becomes(spec("s", "third", "3"))
+		w.passes(s)
+		require.Equal(t, map[string]string{"third": "3", "theirs": "0"}, w.provider.vms[0].tags, "done: %t", done)
+	}
+}
+
+// A create that is announced twice after one whose answer was lost still leaves
+// open what the VM was made from.
+func TestACreateAnnouncedTwiceLeavesTheSpecOpen(t *testing.T) {
+	w := newWorld(t)
+	w.fields, w.provider.noStatus = []string{"tags"}, true
+	w.becomes(spec("s"))
+	w.give()
+	w.provider.faults = func(call codes.Call) fault {
+		if call == codes.CreateMachine {
+			return fault{codes.DeadlineExceeded, true}
+		}
+		return fault{}
+	}
+	s := &shell{w: w}
+	w.passes(s)
+	w.provider.faults = nil
+	w.becomes(spec("s", "c", "1"))
+	w.killAt, w.after = w.calls+2, true // the announcement
+	_, _, err := s.reconcile()
+	require.ErrorIs(t, err, errKilled)
+	(&shell{w: w}).settle(bound)
+	require.Equal(t, machine.PhaseRunning, w.store.live().Status.Phase)
+	require.Equal(t, map[string]string{"c": "1"}, w.provider.vms[0].tags)
+}

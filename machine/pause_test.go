@@ -1,0 +1,234 @@
+package machine_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+)
+
+const pausedKey = "millwright-go/paused"
+
+// pauseWith writes the annotation; empty: it is taken off.
+func (w *world) pauseWith(value string) {
+	w.edit(func(m *machine.Machine) {
+		m.Annotations = map[string]string{pausedKey: value}
+		if value == "" {
+			m.Annotations = nil
+		}
+	})
+}
+
+func (s *story) pauseIs(value string) {
+	s.say("annotation %s: %q", pausedKey, value)
+	s.pauseWith(value)
+	s.run()
+}
+
+// pauseStories are about machines that are left alone for a time.
+var pauseStories = map[string]func(*story){
+	"paused while it runs": func(s *story) {
+		s.toRunning()
+		s.pauseIs("true")
+		s.cluster.ready(node, object.False)
+		s.later(time.Hour, "its node has been ill for an hour")
+		s.pauseIs("false")
+		s.wait()
+	},
+	"paused while a create is under way": func(s *story) {
+		s.provider.faults = func(call codes.Call) fault {
+			if call == codes.CreateMachine && s.store.live().Annotations == nil {
+				s.pauseWith("1")
+				s.say("it is paused while the provider creates the VM")
+			}
+			return fault{}
+		}
+		s.give()
+		s.run()
+		s.later(time.Hour, "an hour later")
+		s.pauseIs("")
+		s.later(time.Minute, "the node has joined")
+	},
+	"paused before its health times out": func(s *story) {
+		s.toRunning()
+		s.cluster.ready(node, object.False)
+		s.later(0, "the node falls ill")
+		s.pass(9 * time.Minute)
+		s.pauseIs("true")
+		s.later(time.Hour, "an hour later: no verdict")
+		s.pauseIs("")
+		s.wait()
+	},
+	"paused while it is being deleted": func(s *story) {
+		s.toRunning()
+		s.drains(0, 0, 1)
+		s.doomed()
+		s.run()
+		s.pauseIs("true")
+		s.say("the label force-deletion is set, and the drain's time is up: it is not for them to say")
+		s.edit(func(m *machine.Machine) { m.Labels = map[string]string{"force-deletion": "true"} })
+		s.later(3*time.Hour, "")
+		s.edit(func(m *machine.Machine) { m.Labels = nil })
+		s.pauseIs("")
+		s.wait()
+	},
+	"deleted while it is paused": func(s *story) {
+		s.toRunning()
+		s.pauseIs("true")
+		s.doomed()
+		s.run()
+		s.pauseIs("")
+	},
+	"pause that can not be read": func(s *story) {
+		s.toRunning()
+		s.pauseIs("yes please")
+		s.pauseIs("false")
+	},
+	"pause during an update": func(s *story) {
+		s.toRunning()
+		s.updatable("", 0)
+		s.selectIt()
+		s.run()
+		s.pauseIs("true")
+		s.later(time.Hour, "the time for the update is up")
+		s.pauseIs("")
+		s.wait()
+	},
+}
+
+// TestP25PausedMachinesAreLeftAlone: whatever is observed of a paused machine,
+// nothing is called, and nothing is written but the condition, once.
+func TestP25PausedMachinesAreLeftAlone(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		o, p := anyObservation(t), anyPolicy(t)
+		p.Keys.Paused = pausedKey
+		o.Machine.Annotations = map[string]string{pausedKey: rapid.SampledFrom([]string{"true", "1", "T"}).Draw(t, "yes")}
+		plan, err := machine.Decide(o, p, epoch)
+		require.NoError(t, err)
+		require.Nil(t, plan.Effect)
+		require.Zero(t, plan.Moves)
+		if o.Machine.Deleted() && !o.Machine.HasFinalizer(machine.Finalizer) {
+			require.Equal(t, machine.ReasonNotOurs, plan.Why.Reason)
+			return
+		}
+		require.Equal(t, machine.ReasonPaused, plan.Why.Reason)
+		require.Zero(t, plan.At)
+		if plan.Write != nil {
+			write := plan.Write.(*machine.UpdateStatus).Status
+			told := object.FindCondition(write.Conditions, machine.ConditionPaused)
+			require.Equal(t, object.True, told.Status)
+			write.Conditions = o.Machine.Status.Conditions
+			require.Equal(t, o.Machine.Status, write, "only the condition")
+			o.Machine = o.Machine.Clone()
+			o.Machine.Status = plan.Write.(*machine.UpdateStatus).Status
+			plan, err = machine.Decide(o, p, epoch.Add(time.Hour))
+			require.NoError(t, err)
+		}
+		require.Nil(t, plan.Write, "P28: it is said once")
+	})
+}
+
+// TestResumingIsOneWrite: whatever is observed of a machine that was paused, the
+// first thing is to restart its clocks, and nothing else changes.
+func TestResumingIsOneWrite(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		o, p := anyObservation(t), anyPolicy(t)
+		p.Keys.Paused = rapid.SampledFrom([]string{pausedKey, ""}).Draw(t, "key")
+		o.Machine.Finalizers = []string{machine.Finalizer}
+		o.Machine.Annotations = map[string]string{pausedKey: "false"}
+		if p.Keys.Paused == "" {
+			o.Machine.Annotations[pausedKey] = "true" // the feature is off
+		}
+		o.Machine.Status.Conditions = append(o.Machine.Status.Conditions, object.Condition{Type: machine.ConditionPaused, Status: object.True})
+		plan, err := machine.Decide(o, p, epoch)
+		require.NoError(t, err)
+		require.Equal(t, machine.ReasonResumed, plan.Why.Reason)
+		status := plan.Write.(*machine.UpdateStatus).Status
+		require.Nil(t, object.FindCondition(status.Conditions, machine.ConditionPaused))
+		require.Equal(t, epoch.Truncate(time.Second), status.ResumedAt)
+		status.Conditions, status.ResumedAt = o.Machine.Status.Conditions, o.Machine.Status.ResumedAt
+		require.Equal(t, o.Machine.Status, status)
+	})
+}
+
+// heeded tells whether a machine's pause counts: there is something to hold back.
+func heeded(m *machine.Machine) bool {
+	yes, _ := machine.Paused(&m.Meta, pausedKey)
+	return yes && !(m.Deleted() && !m.HasFinalizer(machine.Finalizer))
+}
+
+// TestPausedInAStorm: a machine that is paused and resumed at any moment, under
+// faults, stale reads and kills, comes to the same end; while a pass sees the
+// pause it reaches no port but the store.
+func TestPausedInAStorm(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := newChaos(t)
+		for range rapid.IntRange(0, 25).Draw(t, "steps") {
+			if m := c.store.live(); m != nil && rapid.IntRange(0, 2).Draw(t, "pause") == 0 {
+				c.pauseWith(rapid.SampledFrom([]string{"true", "", "false"}).Draw(t, "value"))
+			} else {
+				c.event()
+			}
+			paused, seen := false, ""
+			c.shell.told = func(o *machine.Observation, plan machine.Plan, _ string) {
+				if o.Machine == nil {
+					return // gone
+				}
+				seen = o.Machine.Version
+				if heeded(o.Machine) {
+					paused = true
+					require.Nil(t, plan.Effect, "%s", plan.Why)
+				}
+			}
+			_, _, err := c.shell.reconcile()
+			if errors.Is(err, errKilled) {
+				c.restart()
+			} else if !errors.Is(err, errConflict) {
+				require.NoError(t, err)
+			}
+			if m := c.store.live(); paused && err == nil && m != nil && m.Version == seen && m.Annotations[pausedKey] == "true" {
+				require.NotNil(t, object.FindCondition(m.Status.Conditions, machine.ConditionPaused))
+			}
+			c.recordedOnce()
+		}
+		c.stormy, c.killAt, c.shell.told = false, 0, nil
+		if c.store.live() != nil {
+			c.pauseWith("")
+			c.store.remove()
+		}
+		c.shell.settle(bound)
+		require.Nil(t, c.store.live(), "P18: its deletion ends")
+	})
+}
+
+// TestPausesThatAreNone: what can't be read pauses nothing and is told; a node
+// can't pause its machine.
+func TestPausesThatAreNone(t *testing.T) {
+	for _, text := range []string{"", "yes", "true ", "2"} {
+		paused, odd := machine.Paused(&object.Meta{Annotations: map[string]string{pausedKey: text}}, pausedKey)
+		require.False(t, paused, "%q", text)
+		require.NotEmpty(t, odd)
+	}
+	for _, key := range []string{"", "another"} {
+		paused, odd := machine.Paused(&object.Meta{Annotations: map[string]string{pausedKey: "true", "": "true"}}, key)
+		require.False(t, paused)
+		require.Empty(t, odd)
+	}
+	s := newStory(t)
+	s.toRunning()
+	n := s.cluster.live(node).Clone()
+	n.Conditions = object.SetCondition(n.Conditions, object.Condition{Type: machine.ConditionPaused, Status: object.True})
+	s.cluster.put(n)
+	for range 3 {
+		s.run()
+		require.Equal(t, machine.ReasonHealthy, s.last.Why.Reason)
+	}
+	require.Nil(t, object.FindCondition(s.store.live().Status.Conditions, machine.ConditionPaused))
+	require.Zero(t, s.store.live().Status.ResumedAt)
+}

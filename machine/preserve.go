@@ -1,0 +1,264 @@
+package machine
+
+import (
+	"time"
+)
+
+// A machine can be kept for inspection, for a time: it is not replaced though
+// it failed, or though it may fail. Whoever wants that says so by annotation
+// Keys.Preserve on the machine or its node; a set says so of machines of its
+// own that failed, up to a limit.
+//
+//	asked for -> recorded in the status, with its end -> on the node: record,
+//	cordon, taint, annotation -> condition Preserved -> the node is drained
+//
+// and back: recorded as ended -> condition -> the rest of what is on the node.
+// Each step is found again by looking at the status and the node, so that the
+// way goes on from wherever a process died.
+//
+// The end is a moment, not a wait: it was told to people, on the node and on the
+// machine, and clocks that are restarted (ClockFrom) do not move it. It says
+// nothing of how the machine fares, so no outage makes it unjust.
+
+// Values of annotation Keys.Preserve.
+const (
+	// PreserveNow keeps a machine at once, whatever its health.
+	PreserveNow = "now"
+	// PreserveWhenFailed keeps a machine while it is Failed.
+	PreserveWhenFailed = "when-failed"
+	// PreserveAutomatically is PreserveWhenFailed, said by a machine's set. On
+	// a node it is unknown.
+	PreserveAutomatically = "auto-preserved"
+	// PreserveNever ends it, and keeps the set from saying otherwise.
+	PreserveNever = "false"
+)
+
+// Preservation is what is known of a machine's being kept for inspection. The
+// zero value: nobody ever asked for it.
+type Preservation struct {
+	// Request is the value that is followed or, where Since is zero, was the
+	// last to be: it is not followed again before it has changed. Empty: none.
+	Request string
+	// Since and Until are when it began and when it ends, whole seconds. Since
+	// zero: the machine is not kept.
+	Since, Until time.Time
+	// Ended is when the last one ended, whole seconds; zero: none has, or
+	// another has begun.
+	Ended time.Time
+	// NodeAsked says that the node once carried the annotation: what the
+	// machine's own says does not count any more, while there is a node.
+	NodeAsked bool
+	// Drained says that the node of the failed machine was emptied.
+	Drained bool
+}
+
+// Active tells whether a machine is kept at this moment.
+func (p *Preservation) Active(now time.Time) bool {
+	return !p.Since.IsZero() && now.Before(p.Until)
+}
+
+// Equal tells whether both say the same, the same instants in whatever location.
+func (p *Preservation) Equal(q *Preservation) bool {
+	return p.Request == q.Request && p.NodeAsked == q.NodeAsked && p.Drained == q.Drained &&
+		p.Since.Equal(q.Since) && p.Until.Equal(q.Until) && p.Ended.Equal(q.Ended)
+}
+
+// Automatic tells whether a set asked for it, and no user.
+func (p *Preservation) Automatic() bool { return p.Request == PreserveAutomatically }
+
+// Preserved tells whether the machine is kept for inspection and not being
+// deleted.
+func (m *Machine) Preserved(now time.Time) bool {
+	return !m.Deleted() && m.Status.Preservation.Active(now)
+}
+
+// ToBePreserved tells whether a failed machine's own annotation, under this
+// key, asks to keep it, and its status does not say so yet.
+func (m *Machine) ToBePreserved(key string) bool {
+	p := &m.Status.Preservation
+	if key == "" || m.Deleted() || m.Status.Phase != PhaseFailed || p.NodeAsked || !p.Since.IsZero() {
+		return false
+	}
+	switch text := m.Annotations[key]; text {
+	case PreserveNow, PreserveWhenFailed, PreserveAutomatically:
+		return text != p.Request
+	}
+	return false
+}
+
+func (p *Policy) preserveTimeout(m *Machine) time.Duration {
+	return override(m.Spec.Config.PreserveTimeout, p.PreserveTimeout)
+}
+
+// preserved tells whether the machine is kept for inspection.
+func (d *decision) preserved() bool { return d.m.Status.Preservation.Active(d.now) }
+
+// ordinary tells whether nobody ever asked to keep this machine.
+func (d *decision) ordinary(n *Node) bool {
+	key := d.p.Keys.Preserve
+	return d.m.Status.Preservation == (Preservation{}) && (n == nil || n.Applied.Preserved == (PreservedMarks{})) &&
+		(key == "" || !has(d.m.Annotations, key) && (n == nil || !has(n.Annotations, key)))
+}
+
+// wish is what is asked about keeping a machine.
+type wish struct {
+	value  string // empty: nothing
+	known  bool   // false: it can't be told, and what was decided stands
+	byNode bool   // the node says so
+}
+
+// wish finds out what is asked. What nobody knows is passed over, with a
+// warning. Of a node that is missing, what it said last stands, unless the
+// machine says something; and nonsense on one that never said anything else does
+// not silence the machine, whose set would wait for it for ever.
+func (d *decision) wish() wish {
+	key, asked := d.p.Keys.Preserve, d.m.Status.Preservation.NodeAsked
+	if key == "" {
+		return wish{known: true}
+	}
+	n := d.seenNode()
+	if n != nil {
+		text, says := n.Annotations[key]
+		switch {
+		case !says && asked:
+			return wish{known: true}
+		case says && text != PreserveAutomatically && knownWish(text):
+			return wish{text, true, true}
+		case says:
+			d.odd = Why{Reason: ReasonPreserveUnknown, Name: key + " of node " + n.Name, Detail: text}
+			if asked {
+				return wish{}
+			}
+		}
+	}
+	text, says := d.m.Annotations[key]
+	switch {
+	case !says:
+		return wish{known: n != nil || !asked}
+	case knownWish(text):
+		return wish{text, true, false}
+	}
+	d.odd = Why{Reason: ReasonPreserveUnknown, Name: key, Detail: text}
+	return wish{}
+}
+
+func knownWish(text string) bool {
+	switch text {
+	case PreserveNow, PreserveWhenFailed, PreserveAutomatically, PreserveNever:
+		return true
+	}
+	return false
+}
+
+// holds tells whether the wish is to keep a machine that is in this phase.
+func (w wish) holds(phase Phase) bool {
+	switch w.value {
+	case PreserveNow:
+		return true
+	case PreserveWhenFailed, PreserveAutomatically:
+		return phase == PhaseFailed
+	}
+	return false
+}
+
+// preserve records that the machine is kept from now on, or no longer. Nobody
+// is kept or let go for what a cache remembers of the node.
+func (d *decision) preserve() (Plan, bool) {
+	switch d.m.Status.Phase {
+	case PhaseRunning, PhaseUnknown, PhaseFailed, PhaseAvailable:
+	default:
+		return Plan{}, false
+	}
+	hasNode := !d.o.NoCluster && d.m.Spec.NodeName != ""
+	if d.ordinary(d.seenNode()) {
+		return Plan{}, false
+	}
+	if hasNode && !d.looked() {
+		return d.look(false), true
+	}
+	next, why := d.nextPreservation(d.m.Status.Phase)
+	switch {
+	case next == d.m.Status.Preservation:
+		return Plan{}, false
+	case hasNode && d.o.Node.Cached:
+		return d.look(false), true
+	}
+	return d.setStatus(why, func(s *Status) { s.Preservation = next }), true
+}
+
+// nextPreservation is what the record should say of a machine in this phase,
+// and why it changes.
+func (d *decision) nextPreservation(phase Phase) (Preservation, Why) {
+	p, w := d.m.Status.Preservation, d.wish()
+	p.NodeAsked = p.NodeAsked || w.byNode
+	if !w.known {
+		w.value, w.known = p.Request, true // what was decided stands
+	}
+	why := Why{Reason: ReasonPreserveNoted, Name: d.p.Keys.Preserve, Detail: w.value}
+	changed := w.value != p.Request
+	switch {
+	case !p.Since.IsZero() && !p.Active(d.now):
+		why = Why{Reason: ReasonPreserveExpired, For: p.Until.Sub(p.Since)}
+		d.endPreservation(&p)
+	case !p.Since.IsZero() && !w.holds(phase):
+		why = Why{Reason: ReasonPreserveStopped, Detail: w.value}
+		d.endPreservation(&p)
+		p.Request = ""
+	case w.holds(phase) && changed:
+		timeout := d.p.preserveTimeout(d.m)
+		p.Request, p.Since, p.Until, p.Ended = w.value, d.stamp(), wholeSecond(d.now.Add(timeout)), time.Time{}
+		why = Why{Reason: ReasonPreserve, Detail: w.value, For: timeout}
+	case p.Since.IsZero() && changed:
+		p.Request = "" // it may be asked for again
+	}
+	return p, why
+}
+
+func (d *decision) endPreservation(p *Preservation) {
+	p.Since, p.Until, p.Ended, p.Drained = time.Time{}, time.Time{}, d.stamp(), false
+}
+
+// wholeSecond is the first whole second not before t: stores would cut it.
+func wholeSecond(t time.Time) time.Time {
+	if whole := t.Truncate(time.Second); whole.Before(t) {
+		return whole.Add(time.Second)
+	}
+	return t
+}
+
+// alsoPreserve lets it ride on the write that has a machine fail or recover
+// what that means for its preservation: so nobody ever sees a machine as failed
+// that is to be kept and is not.
+func (d *decision) alsoPreserve(s *Status, to Phase) {
+	turns := to == PhaseFailed || to == PhaseRunning && d.m.Status.Phase == PhaseFailed
+	if !turns || d.ordinary(d.seenNode()) {
+		return
+	}
+	s.Preservation, _ = d.nextPreservation(to)
+	if to == PhaseRunning {
+		s.Preservation.Drained = false
+	}
+}
+
+// seenNode is the machine's own node, if it was looked for and found.
+func (d *decision) seenNode() *Node {
+	if d.o.Node == nil || !d.looked() {
+		return nil
+	}
+	return d.node()
+}
+
+// whilePreserved has a plan that ends the pass look again when the time is up,
+// and tells of requests that nobody understands.
+func (d *decision) whilePreserved(plan Plan) Plan {
+	if plan.Write != nil || plan.Effect != nil {
+		return plan
+	}
+	if d.preserved() {
+		plan = within(plan, d.m.Status.Preservation.Until)
+	}
+	if plan.Warn == (Why{}) {
+		plan.Warn = d.odd
+	}
+	return plan
+}

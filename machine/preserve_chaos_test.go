@@ -1,0 +1,320 @@
+package machine_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+)
+
+// settleFor runs passes for some time, to where the machine waits for something
+// later.
+func (s *shell) settleFor(d time.Duration) {
+	w := s.w
+	until := w.now.Add(d)
+	for range 60 {
+		w.tick()
+		plan, gone, err := s.reconcile()
+		if errors.Is(err, errConflict) {
+			continue
+		}
+		require.NoError(w.t, err)
+		at := earlier(plan.At, w.next())
+		if gone || at.IsZero() || at.After(until) {
+			w.now = until
+			return
+		}
+		if at.After(w.now) {
+			w.now = at
+		}
+	}
+	require.Fail(w.t, "not settled")
+}
+
+// preserveChaos is a world in which a machine is kept for inspection while
+// anything may go wrong.
+type preserveChaos struct {
+	*chaos
+	cordoned, tainted, kept bool // by a user, before
+}
+
+func (c *preserveChaos) taint() object.Taint {
+	return object.Taint{Key: c.policy.Keys.PreservedTaint, Effect: object.NoSchedule}
+}
+
+func newPreserveChaos(t *rapid.T) *preserveChaos {
+	w := newWorld(t)
+	c := &preserveChaos{chaos: &chaos{world: w, draw: t}}
+	w.policy.PreserveTimeout = rapid.SampledFrom([]time.Duration{time.Second, time.Hour, 96 * time.Hour}).Draw(t, "timeout")
+	w.running()
+	if rapid.Bool().Draw(t, "drains") {
+		w.drains(rapid.IntRange(0, 2).Draw(t, "pods"), time.Minute, rapid.IntRange(0, 1).Draw(t, "stuck"))
+	}
+	c.cordoned, c.tainted, c.kept = rapid.Bool().Draw(t, "cordoned"), rapid.Bool().Draw(t, "tainted"), rapid.Bool().Draw(t, "kept")
+	w.cluster.change(node, func(n *machine.Node) {
+		n.Unschedulable = c.cordoned
+		if c.tainted {
+			n.Taints = append(n.Taints, c.taint())
+		}
+		if c.kept {
+			n.Annotations = annotated(n.Annotations, w.policy.Keys.KeepNode, "true")
+		}
+	})
+	w.cluster.faults = func(string) codes.Code {
+		if !c.stormy {
+			return codes.OK
+		}
+		return rapid.SampledFrom([]codes.Code{codes.OK, codes.OK, codes.OK, codes.Unavailable, codes.PermissionDenied}).Draw(t, "cluster fault")
+	}
+	c.stormy = true
+	c.restart()
+	return c
+}
+
+var anyWish = rapid.SampledFrom([]string{
+	"", machine.PreserveNow, machine.PreserveNow, machine.PreserveWhenFailed, machine.PreserveWhenFailed,
+	machine.PreserveAutomatically, machine.PreserveNever, "perhaps",
+})
+
+func (c *preserveChaos) event() {
+	switch rapid.IntRange(0, 9).Draw(c.draw, "event") {
+	case 0, 1:
+		c.preserve(anyWish.Draw(c.draw, "machine's"))
+	case 2:
+		c.preserveByNode(anyWish.Draw(c.draw, "node's"))
+	case 3:
+		c.killAt, c.after = c.calls+rapid.IntRange(1, 6).Draw(c.draw, "kill"), rapid.Bool().Draw(c.draw, "after")
+	case 4, 5:
+		c.cluster.ready(node, rapid.SampledFrom([]object.ConditionStatus{object.True, object.False, object.False}).Draw(c.draw, "ready"))
+	case 6:
+		c.frozen = !c.frozen
+	default:
+		c.pass(rapid.SampledFrom([]time.Duration{0, time.Second, time.Minute, 15 * time.Minute, 30 * time.Hour}).Draw(c.draw, "time"))
+	}
+}
+
+// restart has each decision of the new process held to what is live.
+func (c *preserveChaos) restart() {
+	c.chaos.restart()
+	before := c.store.live().Status.Preservation
+	c.shell.told = func(o *machine.Observation, plan machine.Plan, answer string) {
+		if drain, ok := plan.Effect.(*machine.DrainNode); ok {
+			require.True(c.draw, o.Machine.Status.Preservation.Active(c.now) && o.Machine.Status.Phase == machine.PhaseFailed, "drained without reason")
+			require.True(c.draw, drain.Node.Unschedulable, "drained in service")
+		}
+		m := c.store.live()
+		after := m.Status.Preservation
+		if !after.Equal(&before) {
+			c.hold(m, before, after)
+			before = after
+		}
+	}
+}
+
+// said is what machine and node ask for together.
+func (c *preserveChaos) said(m *machine.Machine, before, after machine.Preservation) (value string, known bool) {
+	key := c.policy.Keys.Preserve
+	value = c.cluster.live(node).Annotations[key]
+	if !before.NodeAsked && (value == "perhaps" || value == machine.PreserveAutomatically) {
+		value = "" // it has never said anything else
+	}
+	switch value {
+	case machine.PreserveNow, machine.PreserveWhenFailed, machine.PreserveNever:
+		require.True(c.draw, after.NodeAsked, "the node's word was forgotten")
+		return value, true
+	case "":
+		if !before.NodeAsked {
+			value = m.Annotations[key]
+			return value, value != "perhaps"
+		}
+		return "", true
+	}
+	return value, false
+}
+
+// hold holds a change of the record to what machine and node say at that
+// moment, in words of its own.
+func (c *preserveChaos) hold(m *machine.Machine, before, after machine.Preservation) {
+	said, known := c.said(m, before, after)
+	failed := m.Status.Phase == machine.PhaseFailed
+	keep := said == machine.PreserveNow || failed && (said == machine.PreserveWhenFailed || said == machine.PreserveAutomatically)
+	require.False(c.draw, c.frozen, "P25: decided while frozen")
+	switch {
+	case before.Since.IsZero() && !after.Since.IsZero():
+		require.True(c.draw, known && keep, "kept for %q", said)
+		left := after.Until.Sub(c.now)
+		require.True(c.draw, left >= c.policy.PreserveTimeout && left < c.policy.PreserveTimeout+time.Second)
+	case !before.Since.IsZero() && after.Since.IsZero():
+		recovered := !failed && before.Request != machine.PreserveNow
+		require.True(c.draw, !before.Until.After(c.now) || known && !keep || recovered, "let go for %q", said)
+	}
+}
+
+func (c *preserveChaos) storm() {
+	for range rapid.IntRange(0, 40).Draw(c.draw, "steps") {
+		c.event()
+		c.tick()
+		_, _, err := c.shell.reconcile()
+		if errors.Is(err, errKilled) {
+			c.restart()
+		} else if !errors.Is(err, errConflict) {
+			require.NoError(c.draw, err)
+		}
+	}
+	c.stormy, c.frozen, c.killAt = false, false, 0
+}
+
+// A storm of requests, verdicts, faults, kills and stale reads: nobody is kept
+// or let go but for what is so at that moment, no node is drained that is in
+// service. When it is over and nobody asks for anything, the machine is not
+// kept; if it runs, nothing of it is left on the node, and what was there before
+// still is (P23, P26, P28).
+func TestP23P26P28PreservedThroughAStorm(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := newPreserveChaos(t)
+		c.storm()
+		c.preserve("")
+		c.preserveByNode("")
+		if rapid.Bool().Draw(t, "recovers at last") {
+			c.cluster.ready(node, object.True)
+		}
+		c.shell.settle(60)
+		m, n := c.store.live(), c.cluster.live(node)
+		require.False(t, m.Status.Preservation.Active(c.now))
+		require.Empty(t, m.Status.Preservation.Request)
+		require.False(t, n.Applied.Preserved.Kept)
+		require.Equal(t, c.kept, n.Annotations[c.policy.Keys.KeepNode] == "true", "P23: what keeps autoscalers off")
+		if told := object.FindCondition(n.Conditions, machine.NodePreserved); told != nil {
+			require.Equal(t, object.False, told.Status)
+		}
+		if m.Status.Phase == machine.PhaseRunning {
+			require.Equal(t, machine.PreservedMarks{}, n.Applied.Preserved)
+			require.Equal(t, c.cordoned, n.Unschedulable, "P23: somebody else's cordon, or ours was left")
+			held := false
+			for _, taint := range n.Taints {
+				held = held || taint == c.taint()
+			}
+			require.Equal(t, c.tainted, held, "P23: somebody else's taint, or ours was left")
+		}
+		quiet(c.world)
+	})
+}
+
+// A machine that is kept and settled is not written, and its node is asked for
+// nothing, until its time is up; then it is let go within that very pass.
+func TestP28PreservedIsQuietUntilItsEnd(t *testing.T) {
+	for _, wish := range []string{machine.PreserveNow, machine.PreserveWhenFailed, machine.PreserveAutomatically} {
+		w := newWorld(t)
+		w.drains(1, time.Minute, 0)
+		w.running()
+		w.preserve(wish)
+		w.cluster.ready(node, object.False)
+		s := &shell{w: w}
+		s.settleFor(time.Hour)
+		until := w.store.live().Status.Preservation.Until
+		require.True(t, w.store.live().Status.Preservation.Drained, wish)
+		writes, calls := w.store.writes, w.calls
+		for range 3 {
+			plan, _, err := s.reconcile()
+			require.NoError(t, err)
+			require.Equal(t, until, plan.At)
+			w.pass(20 * time.Hour)
+		}
+		require.Equal(t, []int{writes, calls}, []int{w.store.writes, w.calls})
+		w.now = until
+		_, _, err := s.reconcile()
+		require.NoError(t, err)
+		p := w.store.live().Status.Preservation
+		require.Equal(t, machine.Preservation{Request: wish, Ended: until, NodeAsked: false}, p)
+		require.False(t, w.cluster.live(node).Applied.Preserved.Kept)
+	}
+}
+
+// The drain of a machine that is kept counts from its failure, where it was
+// kept before: what an earlier drain has recorded is older.
+func TestPreservedIsDrainedSinceItFailed(t *testing.T) {
+	w := newWorld(t)
+	d := w.drains(0, 0, 0)
+	w.running()
+	w.preserve(machine.PreserveNow)
+	s := &shell{w: w}
+	for range 2 {
+		s.settleFor(time.Hour)
+		w.cluster.ready(node, object.False)
+		s.settleFor(time.Hour)
+		m := w.store.live()
+		require.Equal(t, m.Status.Since, d.asked[len(d.asked)-1].Since)
+		require.Equal(t, m.Status.Preservation.Until, d.asked[len(d.asked)-1].Until)
+		w.cluster.ready(node, object.True)
+	}
+	require.Len(t, d.asked, 2)
+}
+
+// What a set asks of its machines is read from their own annotation, and only
+// until the status has it.
+func TestToBePreserved(t *testing.T) {
+	key := machine.DefaultPolicy().Keys.Preserve
+	m := &machine.Machine{}
+	m.Status.Phase = machine.PhaseFailed
+	for value, want := range map[string]bool{
+		machine.PreserveNow: true, machine.PreserveWhenFailed: true, machine.PreserveAutomatically: true,
+		machine.PreserveNever: false, "": false, "perhaps": false,
+	} {
+		m.Annotations = map[string]string{key: value}
+		require.Equal(t, want, m.ToBePreserved(key), value)
+	}
+	require.False(t, m.ToBePreserved(""), "the feature is off")
+	m.Annotations[key] = machine.PreserveNow
+	for name, change := range map[string]func(*machine.Machine){
+		"well":         func(m *machine.Machine) { m.Status.Phase = machine.PhaseRunning },
+		"going":        func(m *machine.Machine) { m.DeletedAt = epoch },
+		"node asked":   func(m *machine.Machine) { m.Status.Preservation.NodeAsked = true },
+		"answered":     func(m *machine.Machine) { m.Status.Preservation.Request = machine.PreserveNow },
+		"kept already": func(m *machine.Machine) { m.Status.Preservation.Since = epoch },
+	} {
+		c := m.Clone()
+		require.True(t, c.ToBePreserved(key))
+		change(c)
+		require.False(t, c.ToBePreserved(key), name)
+	}
+	m.Status.Preservation = machine.Preservation{Since: epoch, Until: epoch.Add(time.Hour)}
+	require.True(t, m.Preserved(epoch))
+	require.False(t, m.Preserved(epoch.Add(time.Hour)))
+	m.DeletedAt = epoch
+	require.False(t, m.Preserved(epoch), "whoever deletes a machine does not keep it")
+}
+
+// Nonsense on a node that never asked for anything does not silence the machine,
+// whose set waits for its word (P21). On one that did, what was decided stands.
+func TestNonsenseOnANodeSilencesNobody(t *testing.T) {
+	for _, wish := range []string{machine.PreserveWhenFailed, machine.PreserveAutomatically} {
+		w := newWorld(t)
+		w.running()
+		w.preserveByNode("perhaps")
+		w.cluster.ready(node, object.False)
+		s := &shell{w: w}
+		s.settleFor(time.Hour)
+		require.Equal(t, machine.PhaseFailed, w.store.live().Status.Phase)
+		w.preserve(wish)
+		s.settleFor(time.Minute)
+		m := w.store.live()
+		require.True(t, m.Status.Preservation.Active(w.now))
+		require.Equal(t, wish, m.Status.Preservation.Request)
+		require.False(t, m.ToBePreserved(w.policy.Keys.Preserve))
+	}
+	w := newWorld(t)
+	w.running()
+	w.preserveByNode(machine.PreserveNow)
+	s := &shell{w: w}
+	s.settleFor(time.Minute)
+	w.preserveByNode("perhaps")
+	w.preserve(machine.PreserveNever)
+	s.settleFor(time.Minute)
+	require.True(t, w.store.live().Status.Preservation.Active(w.now))
+}

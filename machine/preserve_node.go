@@ -1,0 +1,283 @@
+package machine
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/object"
+)
+
+// NodePreserved is the condition of a node that says whether, by whom and until
+// when its machine is kept for inspection.
+const (
+	NodePreserved                = "Preserved"
+	ReasonPreservedByUser        = "PreservedByUser"
+	ReasonPreservedAutomatically = "PreservedAutomatically"
+	ReasonPreservationEnded      = "PreservationEnded"
+)
+
+// preserveRetry is after how long a failed drain of a preserved machine's node
+// is tried again.
+const preserveRetry = 30 * time.Second
+
+// PreservedMarks is the record of what the preservation of a machine has put on
+// its node, so that nothing else is taken off again.
+type PreservedMarks struct {
+	// Since is that of the preservation. Zero: there is nothing of one.
+	Since    time.Time
+	Cordoned bool // the node was schedulable before
+	Tainted  bool // the taint Keys.PreservedTaint is ours
+	Kept     bool // the annotation Keys.KeepNode is ours, and no rollout's
+}
+
+func (p *PreservedMarks) equal(q *PreservedMarks) bool {
+	return p.Since.Equal(q.Since) && p.Cordoned == q.Cordoned && p.Tainted == q.Tainted && p.Kept == q.Kept
+}
+
+// preservedWanted is what should be on the node. What has ended goes after the
+// condition that tells of it, so that the record outlives it. From the node of a machine
+// that stays failed, workload is kept away until it is replaced.
+func (d *decision) preservedWanted(n *Node) PreservedMarks {
+	have := n.Applied.Preserved
+	failed := d.m.Status.Phase == PhaseFailed
+	keys, t := &d.p.Keys, &d.m.Spec.NodeTemplate
+	switch {
+	case d.preserved():
+		return PreservedMarks{
+			Since: d.m.Status.Preservation.Since, Cordoned: failed,
+			Tainted: failed && keys.PreservedTaint != "" && !slices.ContainsFunc(t.Taints, d.preservedTaint().Same),
+			Kept:    keys.KeepNode != "" && !has(t.Annotations, keys.KeepNode),
+		}
+	case n.saysPreserved():
+		return have
+	case failed && (have.Cordoned || have.Tainted):
+		return PreservedMarks{Since: have.Since, Cordoned: have.Cordoned, Tainted: have.Tainted}
+	}
+	return PreservedMarks{}
+}
+
+func (d *decision) preservedTaint() object.Taint {
+	return object.Taint{Key: d.p.Keys.PreservedTaint, Effect: object.NoSchedule}
+}
+
+// preservedInLine tells whether the node carries what applyPreserved would put
+// there and nothing that it would take off.
+func (d *decision) preservedInLine(n *Node) bool {
+	have := &n.Applied.Preserved
+	if *have == (PreservedMarks{}) && !d.preserved() {
+		return true
+	}
+	w := d.preservedWanted(n)
+	return have.Since.Equal(w.Since) &&
+		(w.Cordoned && n.Unschedulable || !w.Cordoned && !have.Cordoned) &&
+		(w.Tainted && slices.ContainsFunc(n.Taints, d.preservedTaint().Same) || !w.Tainted && !have.Tainted) &&
+		(w.Kept && has(n.Annotations, d.p.Keys.KeepNode) || !w.Kept && !have.Kept)
+}
+
+// dropKept takes the annotation that keeps autoscalers off a changed copy of a
+// node, before anybody looks whether its place is free.
+func (d *decision) dropKept(n *Node) {
+	key := d.p.Keys.KeepNode
+	if n.Applied.Preserved.Kept && !d.preservedWanted(n).Kept && keeps(n.Annotations, key) {
+		n.Annotations = maps.Clone(n.Annotations)
+		delete(n.Annotations, key)
+	}
+}
+
+// applyPreserved changes a copy of a node into what the machine's preservation
+// wants it to be, and records what of it is ours.
+func (d *decision) applyPreserved(n *Node) {
+	have, w := n.Applied.Preserved, d.preservedWanted(n)
+	taint, now := d.preservedTaint(), PreservedMarks{Since: w.Since}
+	switch {
+	case w.Cordoned:
+		now.Cordoned = have.Cordoned || !n.Unschedulable
+		n.Unschedulable = true
+	case have.Cordoned && !n.Applied.Update.Cordoned:
+		n.Unschedulable = false
+	}
+	switch there := slices.ContainsFunc(n.Taints, taint.Same); {
+	case w.Tainted && there:
+		now.Tainted = have.Tainted
+	case w.Tainted:
+		n.Taints, now.Tainted = append(n.Taints, taint), true
+	case have.Tainted:
+		n.Taints = without(n.Taints, func(t object.Taint) bool { return t == taint })
+	}
+	if w.Kept {
+		if now.Kept = have.Kept; !has(n.Annotations, d.p.Keys.KeepNode) {
+			n.Annotations[d.p.Keys.KeepNode], now.Kept = keepValue, true
+		}
+	}
+	n.Applied.Preserved = now
+}
+
+// saysPreserved tells whether the node says that its machine is kept.
+func (n *Node) saysPreserved() bool {
+	c := object.FindCondition(n.Conditions, NodePreserved)
+	return c != nil && c.Status == object.True
+}
+
+// tellPreserved has the node say whether its machine is kept. false: it says
+// so, or that was tried in this pass.
+func (d *decision) tellPreserved(n *Node) (Plan, bool) {
+	c, say := d.preservedCondition(n)
+	if !say || d.o.NodeMarked != nil {
+		return Plan{}, false
+	}
+	return Plan{Effect: &MarkNode{n, c}, Why: Why{Reason: ReasonTellPreserved, Name: n.Name, Detail: string(c.Status)}}, true
+}
+
+// retractPreserved is tellPreserved of a machine that is not kept any more. It
+// comes first, so that one write takes all the rest off the node.
+func (d *decision) retractPreserved(n *Node) (Plan, bool) {
+	if d.preserved() {
+		return Plan{}, false
+	}
+	return d.tellPreserved(n)
+}
+
+// tellPreservedLater has a plan that ends the pass look again soon at a node
+// that still does not say what it was to say.
+func (d *decision) tellPreservedLater(plan Plan, n *Node) Plan {
+	if plan.Write != nil || plan.Effect != nil || d.o.NodeMarked == nil {
+		return plan
+	}
+	if _, say := d.preservedCondition(n); say {
+		plan = within(plan, d.now.Add(nodeRetry))
+		plan.Warn = Why{Reason: ReasonPreserveUntold, Name: n.Name, Code: d.o.NodeMarked.Code, Detail: d.o.NodeMarked.Message}
+	}
+	return plan
+}
+
+// preservedCondition is what the node is to say; false: it says so.
+func (d *decision) preservedCondition(n *Node) (c object.Condition, say bool) {
+	have := object.FindCondition(n.Conditions, NodePreserved)
+	c = object.Condition{Type: NodePreserved, Status: object.True, Reason: ReasonPreservedByUser, Since: d.stamp()}
+	p := &d.m.Status.Preservation
+	switch {
+	case n.Applied.Preserved == (PreservedMarks{}): // without the record nobody would take it back
+		return c, false
+	case d.preserved():
+		c.Message = "machine " + d.m.Name + " is kept until " + p.Until.UTC().Format(time.RFC3339)
+		if p.Automatic() {
+			c.Reason = ReasonPreservedAutomatically
+		}
+	case have == nil || have.Status != object.True:
+		return c, false
+	default:
+		c.Status, c.Reason = object.False, ReasonPreservationEnded
+		c.Message = "machine " + d.m.Name + " is not kept any more"
+	}
+	return c, have == nil || have.Status != c.Status || have.Reason != c.Reason || have.Message != c.Message
+}
+
+// failed looks after a machine that failed: it waits to be replaced, unless it
+// is kept for inspection.
+func (d *decision) failed() Plan {
+	rest := Plan{Why: Why{Reason: ReasonFailed}}
+	if d.preserved() {
+		p := &d.m.Status.Preservation
+		rest = Plan{At: p.Until, Why: Why{Reason: ReasonPreserved, Detail: p.Request, For: p.Until.Sub(d.now)}}
+	}
+	if d.o.NoCluster || d.m.Spec.NodeName == "" {
+		return rest
+	}
+	if !d.preserved() && (d.seenNode() == nil || d.seenNode().Applied.Preserved == (PreservedMarks{})) {
+		return rest
+	}
+	if !d.looked() {
+		return d.look(false)
+	}
+	n := d.node()
+	switch {
+	case (n == nil || !d.ours(n)) && d.o.Node.Cached:
+		return d.look(false)
+	case n == nil || !d.ours(n):
+		rest.Warn = d.foreign()
+		return rest
+	case leaving(n):
+		return d.followDeletion(n)
+	}
+	return d.failedNode(n, rest)
+}
+
+// failedNode looks after the node of a machine that failed and is kept, or was.
+func (d *decision) failedNode(n *Node, rest Plan) Plan {
+	if d.preserved() && d.recovers(n) {
+		if d.o.Node.Cached {
+			return d.look(false)
+		}
+		return d.recover(n)
+	}
+	if plan, busy := d.retractPreserved(n); busy {
+		return plan
+	}
+	out := d.outOfLine(n, false)
+	if out && d.o.NodeSynced == nil {
+		return d.sync(n, false)
+	}
+	if plan, busy := d.tellPreserved(n); busy {
+		return plan
+	}
+	plan := rest
+	if d.preserved() && !out {
+		plan = d.emptyPreserved(n, rest)
+	}
+	if out {
+		plan = d.syncLater(plan, n)
+	}
+	return d.tellPreservedLater(plan, n)
+}
+
+// recovers tells whether a machine that was given up for its health is well
+// again. One whose creation failed, or whose update, is not what it should be,
+// healthy or not.
+func (d *decision) recovers(n *Node) bool {
+	op := &d.m.Status.LastOperation
+	return op.Kind == OperationHealthCheck && op.Stage == StageNone && n.judge(d.p.nodeConditions(d.m)).healthy()
+}
+
+// recover takes a machine that was kept back into service.
+func (d *decision) recover(n *Node) Plan {
+	return d.move(EventRecovered, Why{Reason: ReasonRejoined, Name: n.Name}, func(s *Status) {
+		s.LastOperation = d.operation(OperationHealthCheck, StateSuccessful, StageNone)
+		s.LastOperation.Message = "node " + n.Name + " is healthy again"
+		takeOver(s, n)
+	})
+}
+
+// emptyPreserved has the node of a machine drained that failed and is kept.
+// Nothing is forced: at the latest, that comes with the machine's deletion.
+func (d *decision) emptyPreserved(n *Node, rest Plan) Plan {
+	p, answer := &d.m.Status.Preservation, d.o.Drain
+	if p.Drained || d.o.NoDrain {
+		return rest
+	}
+	since := p.Since
+	if d.m.Status.Since.After(since) {
+		since = d.past(d.m.Status.Since)
+	}
+	switch {
+	case answer == nil && d.o.Node.Cached:
+		return d.look(false)
+	case answer == nil:
+		return Plan{
+			Effect: &DrainNode{Node: n, Since: since, Until: p.Until},
+			Why:    Why{Reason: ReasonDrainNode, Name: n.Name},
+		}
+	case answer.Code != codes.OK:
+		why := Why{Reason: ReasonPreserveDrain, Name: n.Name, Code: answer.Code, Detail: answer.Message}
+		return Plan{At: d.sooner(d.now.Add(preserveRetry), p.Until), Why: why, Warn: why}
+	case answer.Done:
+		return d.setStatus(Why{Reason: ReasonDrained, Name: n.Name}, func(s *Status) { s.Preservation.Drained = true })
+	}
+	why := Why{Reason: ReasonPreserveDraining, Name: n.Name, Detail: answer.Why, For: p.Until.Sub(d.now)}
+	plan := Plan{At: d.sooner(answer.At, p.Until), Why: why}
+	if answer.Blocked {
+		plan.Warn = Why{Reason: ReasonDrainNoted, Name: n.Name, Detail: answer.Why}
+	}
+	return plan
+}

@@ -1,0 +1,225 @@
+package machinepool
+
+import (
+	"time"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/machine"
+)
+
+// act decides about a pool whose status is up to date.
+func (d *decision) act() Plan {
+	for _, c := range d.changes() {
+		if c.answer == nil {
+			continue
+		}
+		if plan, waits := d.gate(c.call); waits {
+			return plan
+		}
+		return Plan{At: d.now.Add(d.p.Poll), Why: Why{Reason: ReasonTakesEffect, Name: string(c.call), For: d.p.Poll}}
+	}
+	ref := d.s.Spec.Template.Class
+	switch {
+	case ref.Name == "":
+		return Plan{Why: Why{Reason: ReasonNoClass}}
+	case d.o.Class == nil:
+		return Plan{At: d.now.Add(d.p.Period), Why: Why{Reason: ReasonClassMissing, Name: ref.Name}}
+	}
+	if plan, busy := d.look(); busy {
+		return plan
+	}
+	if d.absent() {
+		return d.create()
+	}
+	return d.keep()
+}
+
+// look asks for the group when what is known of it is too old.
+func (d *decision) look() (Plan, bool) {
+	g := d.o.Group
+	if d.o.Looked {
+		if g != nil && (g.Code == codes.OK || g.Code == codes.NotFound) {
+			return Plan{}, false
+		}
+		if plan, waits := d.gate(GetPoolStatus); waits {
+			return plan, true
+		}
+		return Plan{At: d.now.Add(d.p.Poll), Why: Why{Reason: ReasonTakesEffect, For: d.p.Poll}}, true
+	}
+	if d.found() && !g.At.After(d.now) && d.now.Before(d.lookAt()) {
+		return Plan{}, false
+	}
+	return d.ask(), true
+}
+
+// ask plans a look at the group.
+func (d *decision) ask() Plan {
+	if plan, waits := d.gate(GetPoolStatus); waits {
+		return plan
+	}
+	return Plan{Effect: GetGroup{}, Why: Why{Reason: ReasonAsk}}
+}
+
+// lookAt is when the group is to be looked at again.
+func (d *decision) lookAt() time.Time {
+	every := d.p.Period
+	if d.s.Status.Phase != PhaseRunning || len(d.s.Status.Leaving) > 0 {
+		every = min(every, d.p.Poll)
+	}
+	return d.o.Group.At.Add(every)
+}
+
+// create makes the group, once what its machines boot from is there.
+func (d *decision) create() Plan {
+	if plan, waits := d.bootless(); waits {
+		return plan
+	}
+	if plan, busy := d.renew(); busy {
+		return plan
+	}
+	n := d.wanted()
+	why := Why{Reason: ReasonCreate, Count: n}
+	plan := d.order(CreatePool, CreateGroup{Replicas: n}, why)
+	if d.s.Status.GroupID != "" && plan.Effect != nil {
+		plan.Warn = Why{Reason: ReasonGroupGone, Name: d.s.Status.GroupID}
+	}
+	return plan
+}
+
+// bootless waits for what machines boot from: without it a group would be told that
+// there is nothing to bootstrap.
+func (d *decision) bootless() (Plan, bool) {
+	boot := &d.s.Spec.Template.Bootstrap
+	at := d.now.Add(d.p.Poll)
+	switch {
+	case boot.DataSecret == nil:
+		return Plan{At: at, Why: Why{Reason: ReasonNoBootstrap}}, true
+	case !d.bootstrapReady():
+		return Plan{At: at, Why: Why{Reason: ReasonBootstrapMissing, Name: *boot.DataSecret}}, true
+	}
+	return Plan{}, false
+}
+
+// bootstrapReady tells whether machines have what they boot from. While that
+// was not looked at, it stays as it was.
+func (d *decision) bootstrapReady() bool {
+	boot := &d.s.Spec.Template.Bootstrap
+	switch b := d.o.Bootstrap; {
+	case boot.DataSecret == nil:
+		return false
+	case *boot.DataSecret == "":
+		return true
+	case b == nil:
+		return d.s.Status.BootstrapReady
+	default:
+		return b.Found && (boot.Config == "" || b.Ready)
+	}
+}
+
+// renew keeps the bootstrap token alive while a machine may need it.
+func (d *decision) renew() (Plan, bool) {
+	boot, b := d.s.Spec.Template.Bootstrap.DataSecret, d.o.Bootstrap
+	if boot == nil || *boot == "" || b == nil || b.TokenExpires.IsZero() {
+		return Plan{}, false
+	}
+	if r := d.o.Renewed; r != nil && r.Code == codes.OK || b.TokenExpires.Sub(d.now) > d.p.TokenRenew {
+		return Plan{}, false
+	}
+	if plan, waits := d.gate(RenewToken); waits {
+		return plan, true
+	}
+	return Plan{
+		Effect: Renew{Until: d.stamp().Add(d.p.TokenTTL)},
+		Why:    Why{Reason: ReasonRenew, For: max(0, b.TokenExpires.Sub(d.now))},
+	}, true
+}
+
+// renewAt is when the bootstrap token is to be renewed.
+func (d *decision) renewAt() time.Time { return d.o.Bootstrap.TokenExpires.Add(-d.p.TokenRenew) }
+
+// keep decides about a group that is there.
+func (d *decision) keep() Plan {
+	if d.missing() {
+		if plan, busy := d.renew(); busy {
+			return plan
+		}
+	}
+	if plan, busy := d.leave(); busy {
+		return plan
+	}
+	if plan, busy := d.scale(); busy {
+		return plan
+	}
+	update, due := d.update()
+	if update.Write != nil || update.Effect != nil {
+		return update
+	}
+	if plan, busy := d.drain(); busy { // an update that waits holds up none
+		return plan
+	}
+	if due {
+		return update
+	}
+	return d.settle()
+}
+
+// dismissing tells whether this pass has just announced that instances go: that is
+// carried out first, since there is one announcement at a time.
+func (d *decision) dismissing() bool {
+	op := &d.s.Status.LastOperation
+	switch op.Call {
+	case DeleteInstances, ReplaceInstance, InstancesDrained:
+		return d.o.Fenced && op.State == machine.StateProcessing
+	case CreatePool, UpdatePool, ScalePool, GetPoolStatus, DeletePool, DeleteBootstrap, RenewToken:
+	}
+	return false
+}
+
+// update brings the group to what the pool says now, once what its machines boot
+// from is there.
+func (d *decision) update() (plan Plan, due bool) {
+	if d.asApplied() || d.dismissing() {
+		return Plan{}, false
+	}
+	if plan, waits := d.bootless(); waits {
+		return plan, true
+	}
+	return d.order(UpdatePool, UpdateGroup{}, Why{Reason: ReasonUpdate, Name: d.s.Spec.Template.Class.Name}), true
+}
+
+// missing tells whether a machine may still need the bootstrap token.
+func (d *decision) missing() bool {
+	return d.o.Nodes != nil && d.joined < d.wanted() && d.wanted() >= d.o.Group.Target
+}
+
+// settle ends a pass in which nothing is to be done. An operation that did not
+// succeed is over by now: what it was for is so.
+func (d *decision) settle() Plan {
+	if op := d.s.Status.LastOperation; op.State != machine.StateSuccessful && op != (Operation{}) {
+		op.State, op.Code, op.Message, op.Against, op.Time = machine.StateSuccessful, codes.OK, "", Inputs{}, d.stamp()
+		return d.setStatus(Why{Reason: ReasonDone, Name: string(op.Call)}, func(s *Status) { s.LastOperation = op })
+	}
+	at := d.lookAt()
+	if !d.next.IsZero() && d.next.Before(at) {
+		at = d.next
+	}
+	if b := d.o.Bootstrap; b != nil && !b.TokenExpires.IsZero() && d.missing() && d.renewAt().After(d.now) && d.renewAt().Before(at) {
+		at = d.renewAt()
+	}
+	return Plan{At: at, Why: d.settled()}
+}
+
+// settled says what is waited for.
+func (d *decision) settled() Why {
+	s := &d.s.Status
+	why := Why{Reason: ReasonWaiting, Name: string(s.Phase), Count: s.Ready, Of: d.wanted()}
+	switch {
+	case s.Phase == PhaseRunning:
+		why.Reason = ReasonRunning
+	case s.FailureReason != "":
+		why.Reason, why.Name, why.Detail = ReasonFailed, string(s.FailureReason), s.FailureMessage
+	case !s.InfrastructureReady:
+		why.Reason = ReasonGroupNotReady
+	}
+	return why
+}

@@ -1,0 +1,95 @@
+package machinepool
+
+import (
+	"slices"
+
+	"github.com/millwright-go/millwright/codes"
+)
+
+// Applied is what a group was made from, or is being made from. Its zero value:
+// not known. A ClassGeneration of -1: made by one of several different orders.
+type Applied struct {
+	Template        Template
+	FailureDomains  []string
+	ClassUID        string
+	ClassGeneration int64
+	// Doubted says that an update is under way, or that nobody knows what came of
+	// it: the group may follow that.
+	Doubted bool
+}
+
+// Equal tells whether both are the same to a provider.
+func (a *Applied) Equal(b *Applied) bool {
+	return a.Doubted == b.Doubted && a.ClassUID == b.ClassUID && a.ClassGeneration == b.ClassGeneration &&
+		slices.Equal(a.FailureDomains, b.FailureDomains) && a.Template.Equal(&b.Template)
+}
+
+// Clone returns a copy that shares nothing changeable with a.
+func (a *Applied) Clone() Applied {
+	c := *a
+	c.Template = a.Template.Clone()
+	c.FailureDomains = slices.Clone(a.FailureDomains)
+	return c
+}
+
+// current is what a group made or updated now is made from.
+func (d *decision) current() Applied {
+	a := Applied{Template: d.s.Spec.Template.Clone(), FailureDomains: d.s.Spec.FailureDomains}
+	if d.o.Class != nil {
+		a.ClassUID, a.ClassGeneration = d.o.Class.UID, d.o.Class.Generation
+	}
+	return a
+}
+
+// ordered is what a group can be made from once one more create is sent. An
+// earlier one may have been carried out without an answer, or still be, and the
+// driver adopts what that has made: after orders that differ it is not known which
+// of them the group follows, until it is updated.
+func (d *decision) ordered(before *Applied) Applied {
+	now := d.current()
+	if before.Equal(&Applied{}) || before.Equal(&now) {
+		return now
+	}
+	return Applied{ClassGeneration: severalOrders}
+}
+
+// severalOrders is a generation that no class has.
+const severalOrders = -1
+
+// doubted is what a group follows while an update of it is under way: this, or what
+// the update brings. What is wanted may be this again before there is an answer.
+// After a second update without one nothing is known.
+func (a *Applied) doubted() Applied {
+	if a.Doubted {
+		return Applied{ClassGeneration: severalOrders}
+	}
+	b := a.Clone()
+	b.Doubted = true
+	return b
+}
+
+// undoubted is what it follows after an answer by which nothing was changed.
+func (a *Applied) undoubted() Applied {
+	b := a.Clone()
+	b.Doubted = false
+	return b
+}
+
+// changesNothing tells whether a code says that a call was refused as it stands,
+// before anything was done.
+func changesNothing(code codes.Code) bool {
+	switch code {
+	case codes.InvalidArgument, codes.PermissionDenied, codes.Unauthenticated, codes.Unimplemented, codes.OutOfRange:
+		return true
+	case codes.OK, codes.Canceled, codes.Unknown, codes.DeadlineExceeded, codes.NotFound, codes.AlreadyExists, codes.ResourceExhausted,
+		codes.PreconditionFailed, codes.Aborted, codes.Internal, codes.Unavailable, codes.DataLoss, codes.Uninitialized:
+	}
+	return false
+}
+
+// asApplied tells whether the group was made from what the pool says now.
+func (d *decision) asApplied() bool {
+	a, c := &d.s.Status.Applied, d.o.Class
+	want := Applied{Template: d.s.Spec.Template, FailureDomains: d.s.Spec.FailureDomains, ClassUID: c.UID, ClassGeneration: c.Generation}
+	return a.Equal(&want)
+}

@@ -1,0 +1,177 @@
+package machinepool
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+)
+
+// A caller's mistakes.
+var (
+	ErrNoPool   = errors.New("machinepool.Decide: the observation has no pool")
+	ErrNoPolicy = errors.New("machinepool.Decide: there is no policy")
+)
+
+// Decide says what to do next about one pool. It changes none of its arguments.
+// Calling it again with the same arguments gives the same plan.
+//
+// The error is for a caller's mistake only: ErrNoPool, ErrNoPolicy, or an
+// *object.FieldError for a policy out of range. A pool that holds nonsense gets
+// a plan that says so.
+func Decide(o *Observation, p *Policy, now time.Time) (Plan, error) {
+	if o == nil || o.Pool == nil {
+		return Plan{}, ErrNoPool
+	}
+	if p == nil {
+		return Plan{}, ErrNoPolicy
+	}
+	if err := p.Validate(); err != nil {
+		return Plan{}, err
+	}
+	d := decision{o: o, p: p, s: o.Pool, now: now, bad: o.Pool.invalidField()}
+	return d.decide(), nil
+}
+
+// decision is one call of Decide.
+type decision struct {
+	o   *Observation
+	p   *Policy
+	s   *Pool
+	now time.Time
+	bad *object.FieldError
+	// instances are the group's, each once, sorted; nil unless the group is found.
+	instances []Instance
+	// next is when a node that is ready becomes available; zero: none will.
+	next time.Time
+	// joined is how many of the instances have a node.
+	joined int32
+}
+
+func (d *decision) decide() Plan {
+	if d.s.Deleted() {
+		return d.remove()
+	}
+	if d.bad == nil {
+		if d.o.Frozen {
+			return Plan{Why: Why{Reason: ReasonFrozen}}
+		}
+		if !d.s.HasFinalizer(Finalizer) {
+			changed := d.s.Clone()
+			changed.AddFinalizer(Finalizer)
+			return Plan{Write: &Update{changed}, Why: Why{Reason: ReasonFinalizer}}
+		}
+		if plan, busy := d.follow(); busy {
+			return plan
+		}
+	}
+	if plan, busy := d.report(); busy {
+		return plan
+	}
+	if d.bad != nil {
+		return Plan{Why: Why{Reason: ReasonSpecInvalid, Name: d.bad.Field, Detail: d.bad.Problem}}
+	}
+	return d.act()
+}
+
+// found tells whether the group is known, and there.
+func (d *decision) found() bool { return d.o.Group != nil && d.o.Group.Code == codes.OK }
+
+// absent tells whether it is known that there is no group.
+func (d *decision) absent() bool { return d.o.Group != nil && d.o.Group.Code == codes.NotFound }
+
+// autoscaled tells whether the provider owns the pool's size.
+func (d *decision) autoscaled() bool {
+	key := d.p.Keys.Autoscaled
+	return d.p.Autoscaled || key != "" && d.s.Annotations[key] == "true"
+}
+
+// wanted is how many instances there should be.
+func (d *decision) wanted() int32 {
+	if d.autoscaled() && d.found() {
+		return max(0, d.o.Group.Target)
+	}
+	return d.s.Spec.Wanted()
+}
+
+// follow brings what the spec says of the group in line with the group.
+func (d *decision) follow() (Plan, bool) {
+	if !d.found() && !d.absent() {
+		return Plan{}, false
+	}
+	if d.found() {
+		d.instances = orderly(d.o.Group.Instances)
+	}
+	same := slices.EqualFunc(d.instances, d.s.Spec.ProviderIDs, func(i Instance, id string) bool { return i.ProviderID == id })
+	resized := d.autoscaled() && d.s.Spec.Wanted() != d.wanted()
+	if same && !resized {
+		return Plan{}, false
+	}
+	changed := d.s.Clone()
+	changed.Spec.ProviderIDs = make([]string, len(d.instances))
+	for i := range d.instances {
+		changed.Spec.ProviderIDs[i] = d.instances[i].ProviderID
+	}
+	why := Why{Reason: ReasonInstances, Count: int32(len(d.instances)), Of: d.wanted()}
+	if resized {
+		n := d.wanted()
+		changed.Spec.Replicas = &n
+		why.Reason = ReasonFollows
+	}
+	return Plan{Write: &Update{changed}, Why: why}, true
+}
+
+// orderly is instances sorted by ID, without empty and repeated ones; the same
+// slice if it is so already.
+func orderly(all []Instance) []Instance {
+	last := ""
+	for i := range all {
+		if all[i].ProviderID <= last {
+			sorted := slices.DeleteFunc(slices.Clone(all), func(i Instance) bool { return i.ProviderID == "" })
+			slices.SortStableFunc(sorted, func(a, b Instance) int { return strings.Compare(a.ProviderID, b.ProviderID) })
+			return slices.CompactFunc(sorted, func(a, b Instance) bool { return a.ProviderID == b.ProviderID })
+		}
+		last = all[i].ProviderID
+	}
+	return all
+}
+
+// instance returns the group's instance of that ID; false if it has none.
+func (d *decision) instance(id string) (Instance, bool) {
+	i, ok := slices.BinarySearchFunc(d.instances, id, func(i Instance, id string) int { return strings.Compare(i.ProviderID, id) })
+	if !ok {
+		return Instance{}, false
+	}
+	return d.instances[i], true
+}
+
+// node is the node of an instance; nil: it has none, or none is known.
+func (d *decision) node(id string) *machine.Node {
+	n := d.o.Nodes[id]
+	if n == nil || n.ProviderID != id {
+		return nil
+	}
+	return n
+}
+
+// stamp is now as stores keep it.
+func (d *decision) stamp() time.Time { return d.now.Truncate(time.Second) }
+
+// setStatus plans a write of the status that leaves the phase alone.
+func (d *decision) setStatus(why Why, change func(*Status)) Plan {
+	next := d.s.Status.Clone()
+	change(&next)
+	return Plan{Write: &UpdateStatus{next}, Why: why}
+}
+
+// known is a phase as the table knows it: one that storage made up is none.
+func known(p Phase) Phase {
+	if phases.Knows(string(p)) {
+		return p
+	}
+	return PhaseNew
+}

@@ -1,0 +1,317 @@
+package machinepool_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/object"
+)
+
+// running is a pool of n instances that runs, and the process that made it so.
+func running(t *testing.T, n int32) (*world, *shell) {
+	t.Helper()
+	w := newWorld()
+	w.scaleTo(n)
+	s := &shell{w: w}
+	require.NoError(t, s.until(2*time.Minute, func() { w.supply(); w.join() }))
+	require.True(t, w.settled(), "%+v", w.pool().Status)
+	w.now = s.group.At
+	return w, s
+}
+
+func decide(t *testing.T, w *world, o *machinepool.Observation) machinepool.Plan {
+	t.Helper()
+	plan, err := machinepool.Decide(o, w.policy, w.now)
+	require.NoError(t, err)
+	return plan
+}
+
+// status is the status that a plan writes.
+func status(t *testing.T, plan machinepool.Plan) machinepool.Status {
+	t.Helper()
+	w, ok := plan.Write.(*machinepool.UpdateStatus)
+	require.True(t, ok, "%+v", plan)
+	return w.Status
+}
+
+// edited is the observation with another pool.
+func edited(o *machinepool.Observation, change func(*machinepool.Pool)) *machinepool.Observation {
+	p := o.Pool.Clone()
+	change(p)
+	c := *o
+	c.Pool = p
+	return &c
+}
+
+// Nodes that are not known change nothing that was concluded from them; one
+// that stands under another's ID is none.
+func TestNodes(t *testing.T) {
+	w, s := running(t, 3)
+	o := s.observe()
+	o.Nodes = nil
+	assert.Nil(t, decide(t, w, o).Write, "the caches are not in sync")
+	ids := w.ids()
+	swapped := map[string]*machine.Node{ids[0]: w.nodes[ids[0]], ids[1]: w.nodes[ids[0]], ids[2]: nil}
+	o.Nodes = swapped
+	got := status(t, decide(t, w, o))
+	assert.Equal(t, []int32{1, 1, 2}, []int32{got.Ready, got.Available, got.Unavailable})
+	assert.Len(t, got.NodeRefs, 1)
+	again := w.nodes[ids[1]].Clone()
+	again.UID = "another"
+	o = s.observe()
+	o.Nodes = map[string]*machine.Node{ids[0]: w.nodes[ids[0]], ids[1]: again, ids[2]: w.nodes[ids[2]]}
+	got = status(t, decide(t, w, o))
+	assert.Equal(t, "another", got.NodeRefs[1].UID, "a node that came anew")
+	o.Nodes, o.NoCluster = nil, true
+	got = status(t, decide(t, w, o))
+	assert.Equal(t, machinepool.PhaseProvisioned, got.Phase, "without a cluster nothing runs")
+}
+
+// A minimum time to be ready ends on the second.
+func TestMinReadyEndsOnTheSecond(t *testing.T) {
+	w, s := running(t, 1)
+	id := w.ids()[0]
+	w.edit(func(p *machinepool.Pool) { p.Spec.MinReady = 30 * time.Second })
+	w.ready(id, object.False)
+	w.ready(id, object.True)
+	since := w.now.Truncate(time.Second)
+	o := s.observe()
+	w.now = since.Add(31*time.Second - 1)
+	got := status(t, decide(t, w, o))
+	assert.Equal(t, int32(0), got.Available)
+	o.Pool = edited(o, func(p *machinepool.Pool) { p.Status = got }).Pool
+	plan := decide(t, w, o)
+	assert.Nil(t, plan.Write)
+	w.now = since.Add(10 * time.Second)
+	o.Group.At = w.now
+	assert.Equal(t, since.Add(31*time.Second), decide(t, w, o).At)
+	w.now = since.Add(31 * time.Second)
+	assert.Equal(t, int32(1), status(t, decide(t, w, o)).Available)
+}
+
+// A failure is tried again when the table says so; not in a spin, not never.
+func TestGates(t *testing.T) {
+	w, s := running(t, 3)
+	failed := func(code codes.Code, at time.Time) *machinepool.Observation {
+		o := edited(s.observe(), func(p *machinepool.Pool) {
+			n := int32(5)
+			p.Spec.Replicas = &n
+			p.Status.LastOperation = machinepool.Operation{
+				Call: machinepool.ScalePool, State: machine.StateFailed, Code: code, Message: "m", Time: at, Replicas: 5,
+				Against: machinepool.Inputs{Pool: p.Generation, Class: 1, Secret: "s1"},
+			}
+		})
+		o.Secret, o.Looked = "s1", true
+		p := edited(o, func(p *machinepool.Pool) {
+			if code != codes.Unavailable && code != codes.NotFound {
+				p.Status.FailureReason, p.Status.FailureMessage, p.Status.Phase = machinepool.FailureUpdate, "m", machinepool.PhaseFailed
+			} else {
+				p.Status.Phase = machinepool.PhaseProvisioned
+			}
+			p.Status.Unavailable = 2
+			p.Status.ObservedGeneration = p.Generation
+		})
+		p.Bootstrap = nil
+		return p
+	}
+	for code, wait := range map[codes.Code]time.Duration{
+		codes.Unavailable: 6 * time.Second, codes.NotFound: 6 * time.Second, codes.ResourceExhausted: 601 * time.Second,
+		codes.InvalidArgument: 181 * time.Second, codes.Unimplemented: 601 * time.Second,
+	} {
+		plan := decide(t, w, failed(code, w.now))
+		require.Equal(t, machinepool.ReasonRetryAt, plan.Why.Reason, "%s: %v", code, plan.Why)
+		assert.Equal(t, w.now.Add(wait), plan.At, code.String())
+		assert.Equal(t, machinepool.ReasonFence, decide(t, w, failed(code, w.now.Add(-wait))).Why.Reason, "the gate is open")
+		assert.Equal(t, machinepool.ReasonRetryAt, decide(t, w, failed(code, w.now.Add(-wait+1))).Why.Reason)
+	}
+	assert.Equal(t, machinepool.ReasonFence, decide(t, w, failed(codes.Unavailable, w.now.Add(time.Hour))).Why.Reason, "from the future")
+	other := failed(codes.Unavailable, w.now)
+	other.Secret = "s2"
+	assert.Equal(t, machinepool.ReasonFence, decide(t, w, other).Why.Reason, "other secrets")
+	often := failed(codes.Unavailable, w.now)
+	often.Failures = 3
+	assert.Equal(t, w.now.Add(21*time.Second), decide(t, w, often).At, "it backs off")
+	w.policy.QuotaRetry = time.Minute
+	assert.Equal(t, w.now.Add(61*time.Second), decide(t, w, failed(codes.ResourceExhausted, w.now)).At)
+}
+
+// An announcement is of one call, from one state: it is not taken for another's.
+func TestAnnouncements(t *testing.T) {
+	w, s := running(t, 3)
+	w.scaleTo(5)
+	base := s.observe()
+	base.Looked, base.Fenced, base.Bootstrap = true, true, nil
+	base = edited(base, func(p *machinepool.Pool) {
+		p.Status.Phase, p.Status.Unavailable, p.Status.ObservedGeneration = machinepool.PhaseProvisioned, 2, p.Generation
+		p.Status.LastOperation = machinepool.Operation{Call: machinepool.ScalePool, State: machine.StateProcessing, Replicas: 5, Time: w.now}
+	})
+	assert.Equal(t, machinepool.ScaleGroup{To: 5}, decide(t, w, base).Effect)
+	for name, spoil := range map[string]func(*machinepool.Pool){
+		"another size": func(p *machinepool.Pool) { p.Status.LastOperation.Replicas = 4 },
+		"another call": func(p *machinepool.Pool) { p.Status.LastOperation.Call = machinepool.UpdatePool },
+		"another state": func(p *machinepool.Pool) {
+			p.Status.LastOperation.State, p.Status.LastOperation.Time = machine.StateSuccessful, w.now.Add(-15*time.Second)
+		},
+	} {
+		assert.Equal(t, machinepool.ReasonFence, decide(t, w, edited(base, spoil)).Why.Reason, name)
+	}
+	stale := *base
+	stale.Fenced = false
+	assert.Equal(t, machinepool.ReasonFence, decide(t, w, &stale).Why.Reason)
+	blind := *base
+	blind.Looked = false
+	assert.Equal(t, machinepool.GetGroup{}, decide(t, w, &blind).Effect, "the group may have another size by now")
+	done := edited(base, func(p *machinepool.Pool) { p.Status.LastOperation.State = machine.StateSuccessful })
+	done.Scaled, done.Group = &machinepool.Group{}, nil
+	w.now = w.now.Add(2 * time.Second)
+	plan := decide(t, w, done)
+	assert.Nil(t, plan.Write, "the end of a call is stored once")
+	assert.Equal(t, w.now.Add(15*time.Second), plan.At)
+}
+
+// A call that succeeded and shows no effect is not made again before it may have
+// had one; a wish for another size does not wait, nor is a time believed that has
+// not come.
+func TestNoSpin(t *testing.T) {
+	w, s := running(t, 3)
+	w.scaleTo(5)
+	base := s.observe()
+	base.Looked, base.Fenced, base.Bootstrap = true, true, nil
+	succeeded := func(replicas int32, ago time.Duration) machinepool.Plan {
+		return decide(t, w, edited(base, func(p *machinepool.Pool) {
+			p.Status.Phase, p.Status.Unavailable, p.Status.ObservedGeneration = machinepool.PhaseProvisioned, 2, p.Generation
+			p.Status.LastOperation = machinepool.Operation{
+				Call: machinepool.ScalePool, State: machine.StateSuccessful, Replicas: replicas, Time: w.now.Add(-ago),
+			}
+		}))
+	}
+	plan := succeeded(5, 5*time.Second)
+	assert.Equal(t, machinepool.ReasonTakesEffect, plan.Why.Reason)
+	assert.Equal(t, w.now.Add(10*time.Second), plan.At)
+	for _, other := range []machinepool.Plan{succeeded(4, 5*time.Second), succeeded(5, 15*time.Second), succeeded(5, -time.Second)} {
+		assert.Equal(t, machinepool.ReasonFence, other.Why.Reason)
+	}
+}
+
+// What the provider said of a failure holds until it says something else; an
+// answer from the future is asked for again.
+func TestOldAnswers(t *testing.T) {
+	w, s := running(t, 3)
+	w.group.failure = "melted"
+	w.advance(time.Minute)
+	_, err := s.pass()
+	require.NoError(t, err)
+	require.Equal(t, machinepool.PhaseFailed, w.pool().Status.Phase)
+	s.group = nil // another process
+	o := s.observe()
+	plan := decide(t, w, o)
+	assert.Equal(t, machinepool.GetGroup{}, plan.Effect, "nothing is concluded from what was not asked")
+	o = s.observe()
+	o.Group = w.observed()
+	o.Group.At = w.now.Add(time.Hour)
+	assert.Equal(t, machinepool.GetGroup{}, decide(t, w, o).Effect)
+	o.Group.At = time.Time{}
+	assert.Equal(t, machinepool.GetGroup{}, decide(t, w, o).Effect)
+}
+
+// Bootstrap data that were not looked at are as they were.
+func TestBootstrapData(t *testing.T) {
+	w, s := running(t, 1)
+	w.group.ready = false
+	s.group = nil
+	o := s.observe()
+	o.Bootstrap = nil
+	plan := decide(t, w, o)
+	assert.Nil(t, plan.Write, "not looked")
+	for _, c := range []struct {
+		boot   machinepool.BootstrapAnswer
+		config string
+		ready  bool
+	}{
+		{machinepool.BootstrapAnswer{Found: true, Ready: true}, "kubeadm", true},
+		{machinepool.BootstrapAnswer{Found: true}, "kubeadm", false},
+		{machinepool.BootstrapAnswer{Ready: true}, "kubeadm", false},
+		{machinepool.BootstrapAnswer{Found: true}, "", true},
+		{machinepool.BootstrapAnswer{Ready: true}, "", false},
+	} {
+		o := edited(s.observe(), func(p *machinepool.Pool) {
+			p.Spec.Template.Bootstrap.Config = c.config
+			p.Status.BootstrapReady = !c.ready
+		})
+		o.Bootstrap = &c.boot
+		assert.Equal(t, c.ready, status(t, decide(t, w, o)).BootstrapReady, "%+v", c)
+	}
+}
+
+// The token is renewed in time, once a pass, and only where it is needed.
+func TestToken(t *testing.T) {
+	w, s := running(t, 2)
+	w.scaleTo(3)
+	boot := *w.boot
+	observe := func(left time.Duration) *machinepool.Observation {
+		o := s.observe()
+		o.Looked = true
+		b := boot
+		b.TokenExpires = w.now.Add(left)
+		o.Bootstrap = &b
+		return edited(o, func(p *machinepool.Pool) {
+			p.Status.Phase, p.Status.Unavailable, p.Status.ObservedGeneration = machinepool.PhaseProvisioned, 1, p.Generation
+		})
+	}
+	want := machinepool.Renew{Until: w.now.Truncate(time.Second).Add(15 * time.Minute)}
+	assert.Equal(t, want, decide(t, w, observe(5*time.Minute)).Effect)
+	assert.Equal(t, want, decide(t, w, observe(-time.Hour)).Effect)
+	assert.Nil(t, decide(t, w, observe(5*time.Minute+1)).Effect)
+	once := observe(time.Minute)
+	once.Renewed = &machine.Outcome{}
+	assert.NotEqual(t, want, decide(t, w, once).Effect, "twice in a pass")
+	none := observe(time.Minute)
+	none.Bootstrap.TokenExpires = time.Time{}
+	assert.NotEqual(t, want, decide(t, w, none).Effect, "there is no token")
+	skipped := edited(observe(time.Minute), func(p *machinepool.Pool) { e := ""; p.Spec.Template.Bootstrap.DataSecret = &e })
+	assert.NotEqual(t, want, decide(t, w, skipped).Effect, "there is nothing to bootstrap")
+	waiting := observe(5*time.Minute + 3*time.Second)
+	waiting.Group = w.observed()
+	waiting.Group.Target = 3
+	assert.Equal(t, w.now.Add(3*time.Second), decide(t, w, waiting).At, "in time")
+	unseen := observe(time.Minute)
+	unseen.Nodes = nil
+	assert.Equal(t, want, decide(t, w, unseen).Effect, "before it grows, whatever is known of the nodes")
+	shrinking := edited(observe(time.Minute), func(p *machinepool.Pool) { n := int32(1); p.Spec.Replicas = &n })
+	shrinking.Nodes = map[string]*machine.Node{}
+	plan := decide(t, w, reported(t, w, shrinking))
+	assert.Equal(t, machinepool.ReasonLeaving, plan.Why.Reason, "nothing is to come")
+}
+
+// An update that was refused as it stands has changed nothing: where its template is
+// taken back, all is as before, without another call. While it is refused, drains go
+// on.
+func TestRefusedUpdates(t *testing.T) {
+	w, s := running(t, 3)
+	s.fault = func(name string) *machine.Outcome {
+		if name == "UpdateGroup" {
+			return &machine.Outcome{Code: codes.Unimplemented, Message: "not here"}
+		}
+		return nil
+	}
+	w.roll("large")
+	_, err := s.pass()
+	require.NoError(t, err)
+	require.Equal(t, machinepool.PhaseFailed, w.pool().Status.Phase)
+	w.group.instances[w.ids()[0]].AwaitsDrain = true
+	s.calls = nil
+	require.NoError(t, s.until(5*time.Minute, func() { w.supply(); w.join() }))
+	require.Contains(t, s.calls, ".TellDrained")
+	require.Equal(t, machinepool.PhaseFailed, w.pool().Status.Phase)
+	s.calls = nil
+	w.roll("small")
+	require.NoError(t, s.until(5*time.Minute, func() { w.supply(); w.join() }))
+	require.True(t, w.settled(), "%+v", w.pool().Status)
+	require.NotContains(t, s.calls, "UpdateGroup")
+}

@@ -1,0 +1,258 @@
+package machinepool
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+)
+
+// Instances that we choose to go, and those that the provider takes out and
+// waits for, are emptied first. Which they are is stored before anything is
+// done to them, with the time that their drains' timeout counts from.
+
+// leave keeps the list of those that leave up to date.
+func (d *decision) leave() (Plan, bool) {
+	have := d.s.Status.Leaving
+	if len(have) == 0 && !d.anyToLeave() {
+		return Plan{}, false
+	}
+	want, back := d.leaving()
+	if slices.Equal(want, have) {
+		return Plan{}, false
+	}
+	if len(want) > 0 && !d.o.Looked { // chosen from the group as it is now
+		return d.ask(), true
+	}
+	if len(back) > 0 && !d.o.NoDrain && (d.o.Kept == nil || d.o.Kept.Code != codes.OK) {
+		why := Why{Reason: ReasonKeep, Name: back[0], Count: int32(len(back))}
+		if kept := d.o.Kept; kept != nil {
+			why.Reason, why.Code, why.Detail = ReasonKeepFailed, kept.Code, kept.Message
+			return Plan{At: d.now.Add(d.p.Poll), Why: why, Warn: why}, true
+		}
+		if !d.o.Fenced {
+			return readLive(), true
+		}
+		return Plan{Effect: &KeepNodes{ProviderIDs: back}, Why: why}, true
+	}
+	why := Why{Reason: ReasonLeft}
+	if len(want) > 0 {
+		why = Why{Reason: ReasonLeaving, Count: int32(len(want)), Of: int32(len(d.instances))}
+		why.Name, why.Detail = want[len(want)-1].ProviderID, string(want[len(want)-1].Exit)
+	}
+	return d.setStatus(why, func(s *Status) { s.Leaving = want }), true
+}
+
+// anyToLeave tells whether an instance has to leave that is not on the list
+// yet, when there is none on it.
+func (d *decision) anyToLeave() bool {
+	if d.surplus() > 0 || d.toReplace() != "" {
+		return true
+	}
+	for i := range d.instances {
+		if d.instances[i].AwaitsDrain && !d.instances[i].Going {
+			return true
+		}
+	}
+	return false
+}
+
+// leaving is the list as it should be, and which of the list as it is stay
+// after all. Who is on it already stays on it while the reason lasts.
+func (d *decision) leaving() (want []Leaving, back []string) {
+	surplus := d.surplus()
+	for _, l := range d.s.Status.Leaving {
+		i, there := d.instance(l.ProviderID)
+		if !there || i.Going || contains(want, l.ProviderID) {
+			continue
+		}
+		if !d.lasts(l, i, surplus) {
+			back = append(back, l.ProviderID)
+			continue
+		}
+		if l.Exit == ExitScaleDown {
+			surplus--
+		}
+		if l.Since.After(d.now) {
+			l.Since = d.stamp() // nobody knows for how long it would wait
+		}
+		want = append(want, l)
+	}
+	for i := range d.instances {
+		if in := &d.instances[i]; in.AwaitsDrain && !in.Going && !contains(want, in.ProviderID) {
+			want = append(want, Leaving{in.ProviderID, ExitProvider, d.stamp()})
+		}
+	}
+	for _, id := range d.choose(surplus, want) {
+		want = append(want, Leaving{id, ExitScaleDown, d.stamp()})
+	}
+	if id := d.toReplace(); id != "" && len(want) == 0 {
+		want = append(want, Leaving{id, ExitReplace, d.stamp()})
+	}
+	back = slices.DeleteFunc(back, func(id string) bool { return contains(want, id) })
+	return want, back
+}
+
+// lasts tells whether the reason to leave is still there.
+func (d *decision) lasts(l Leaving, i Instance, surplus int) bool {
+	switch l.Exit {
+	case ExitScaleDown:
+		return surplus > 0
+	case ExitReplace:
+		return d.o.Features.ReplaceInstance && d.asksReplacement(l.ProviderID)
+	case ExitProvider:
+		return i.AwaitsDrain
+	}
+	return false
+}
+
+func contains(list []Leaving, id string) bool {
+	return slices.ContainsFunc(list, func(l Leaving) bool { return l.ProviderID == id })
+}
+
+// toReplace is the next instance whose node asks for another in its place; one
+// at a time, and only where all others do their work.
+func (d *decision) toReplace() string {
+	if !d.o.Features.ReplaceInstance || d.o.Nodes == nil || d.s.Status.Phase != PhaseRunning || d.wanted() != max(0, d.o.Group.Target) {
+		return ""
+	}
+	for i := range d.instances {
+		if id := d.instances[i].ProviderID; !d.instances[i].Going && d.asksReplacement(id) && d.node(id) != nil {
+			return id
+		}
+	}
+	return ""
+}
+
+// asksReplacement tells whether the node of an instance asks for another in its
+// place. One whose node is not known goes on asking.
+func (d *decision) asksReplacement(id string) bool {
+	n, key := d.node(id), d.p.Keys.Replace
+	return key != "" && (n == nil || n.Annotations[key] == "true")
+}
+
+// victim is an instance that may be chosen to go.
+type victim struct {
+	id    string
+	class int // 0: no node, 1: not ready, 2: ready
+	born  time.Time
+}
+
+func (v victim) compare(w victim) int {
+	switch {
+	case v.class != w.class:
+		return v.class - w.class
+	case !v.born.Equal(w.born):
+		return v.born.Compare(w.born)
+	}
+	return strings.Compare(v.id, w.id)
+}
+
+// choose picks n instances that are not on the list yet: those without a node
+// first, then those that are not ready, then the oldest.
+func (d *decision) choose(n int, listed []Leaving) []string {
+	if n == 0 {
+		return nil
+	}
+	var all []victim
+	for i := range d.instances {
+		in := &d.instances[i]
+		if in.Going || contains(listed, in.ProviderID) {
+			continue
+		}
+		v := victim{id: in.ProviderID}
+		if node := d.node(in.ProviderID); node != nil {
+			v.class, v.born = 1, node.CreatedAt
+			if ready := object.FindCondition(node.Conditions, machine.NodeReady); ready != nil && ready.Status == object.True {
+				v.class = 2
+			}
+		}
+		all = append(all, v)
+	}
+	slices.SortFunc(all, victim.compare)
+	ids := make([]string, 0, n)
+	for _, v := range all[:min(n, len(all))] {
+		ids = append(ids, v.id)
+	}
+	return ids
+}
+
+// readLive plans a fresh look at the pool itself.
+func readLive() Plan { return Plan{Effect: ReadPool{}, Why: Why{Reason: ReasonReadPool}} }
+
+// drain empties those that leave, and has them go when they are empty.
+func (d *decision) drain() (Plan, bool) {
+	list := d.s.Status.Leaving
+	if len(list) == 0 {
+		return Plan{}, false
+	}
+	if !d.o.NoDrain && d.o.Drain == nil {
+		if !d.o.Fenced { // an old list may name what stays by now
+			return readLive(), true
+		}
+		return Plan{
+			Effect: &DrainNodes{Leaving: slices.Clone(list)},
+			Why:    Why{Reason: ReasonDrain, Name: list[0].ProviderID, Count: int32(len(list))},
+		}, true
+	}
+	for _, exit := range [...]Exit{ExitScaleDown, ExitReplace, ExitProvider} {
+		if ids := d.empty(exit); len(ids) > 0 {
+			return d.dismiss(exit, ids), true
+		}
+	}
+	at := d.now.Add(d.p.Poll)
+	why := Why{Reason: ReasonDraining, Name: list[0].ProviderID, Count: int32(len(list)), For: d.overdueAt(&list[0]).Sub(d.now)}
+	if a := d.o.Drain; a != nil {
+		why.Detail = a.Detail
+		if !a.At.IsZero() && a.At.Before(at) {
+			at = a.At
+		}
+	}
+	for i := range list {
+		if due := d.overdueAt(&list[i]); due.Before(at) {
+			at = due
+		}
+	}
+	return Plan{At: at, Why: why}, true
+}
+
+// overdueAt is when an instance goes though it is not empty.
+func (d *decision) overdueAt(l *Leaving) time.Time {
+	return l.Since.Add(d.p.DrainTimeout).Add(time.Second)
+}
+
+// empty are those of the list that may go now.
+func (d *decision) empty(exit Exit) []string {
+	var ids []string
+	for i := range d.s.Status.Leaving {
+		l := &d.s.Status.Leaving[i]
+		if l.Exit != exit {
+			continue
+		}
+		nodeless := d.o.Nodes != nil && d.o.Nodes[l.ProviderID] == nil
+		drained := d.o.Drain != nil && slices.Contains(d.o.Drain.Done, l.ProviderID)
+		if d.o.NoDrain || nodeless || drained || !d.now.Before(d.overdueAt(l)) {
+			ids = append(ids, l.ProviderID)
+		}
+	}
+	return ids
+}
+
+// dismiss has instances go.
+func (d *decision) dismiss(exit Exit, ids []string) Plan {
+	if !d.o.Looked {
+		return d.ask()
+	}
+	why := Why{Reason: ReasonDismiss, Name: ids[0], Count: int32(len(ids)), Detail: string(exit)}
+	switch exit {
+	case ExitReplace:
+		return d.order(ReplaceInstance, ReplaceOne{ProviderID: ids[0]}, why)
+	case ExitProvider:
+		return d.order(InstancesDrained, &TellDrained{ProviderIDs: ids}, why)
+	case ExitScaleDown:
+	}
+	return d.order(DeleteInstances, &RemoveInstances{ProviderIDs: ids}, why)
+}

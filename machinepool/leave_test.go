@@ -1,0 +1,211 @@
+package machinepool_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/object"
+)
+
+// shrinking is the observation of a pool of five that is to have n, looked at
+// in this pass, with its status up to date.
+func shrinking(t *testing.T, n int32, change func(*machinepool.Group)) (*world, *machinepool.Observation) {
+	t.Helper()
+	w, s := running(t, 5)
+	w.scaleTo(n)
+	o := s.observe()
+	o.Looked, o.Bootstrap = true, nil
+	g := *w.observed()
+	if change != nil {
+		change(&g)
+	}
+	o.Group = &g
+	return w, reported(t, w, o)
+}
+
+// reported is an observation whose pool has its status written, and the write known.
+func reported(t *testing.T, w *world, o *machinepool.Observation) *machinepool.Observation {
+	t.Helper()
+	for {
+		plan := decide(t, w, o)
+		switch u := plan.Write.(type) {
+		case *machinepool.UpdateStatus:
+			if plan.Why.Reason != machinepool.ReasonStatus {
+				return o
+			}
+			o = edited(o, func(p *machinepool.Pool) { p.Status = u.Status })
+		case *machinepool.Update:
+			o = edited(o, func(p *machinepool.Pool) { p.Spec = u.Pool.Spec })
+		default:
+			return o
+		}
+	}
+}
+
+// chosen are the IDs that a plan has leave.
+func chosen(t *testing.T, plan machinepool.Plan) []string {
+	t.Helper()
+	var ids []string
+	for _, l := range status(t, plan).Leaving {
+		ids = append(ids, l.ProviderID)
+	}
+	return ids
+}
+
+func listed(o *machinepool.Observation, list ...machinepool.Leaving) *machinepool.Observation {
+	return edited(o, func(p *machinepool.Pool) { p.Status.Leaving = list })
+}
+
+func going(id string, at time.Time) machinepool.Leaving {
+	return machinepool.Leaving{ProviderID: id, Exit: machinepool.ExitScaleDown, Since: at}
+}
+
+// Without a node first, then not ready, then the oldest, then by ID.
+func TestWhoLeaves(t *testing.T) {
+	w, o := shrinking(t, 1, nil)
+	ids := w.ids()
+	nodes := map[string]*machine.Node{}
+	for i, id := range ids {
+		n := w.nodes[id].Clone()
+		n.CreatedAt = start.Add(time.Duration(10-i) * time.Minute) // the last is the oldest
+		nodes[id] = n
+	}
+	nodes[ids[0]].CreatedAt = nodes[ids[4]].CreatedAt
+	delete(nodes, ids[2])
+	nodes[ids[1]].Conditions = []object.Condition{{Type: machine.NodeReady, Status: object.False, Since: start}}
+	o.Nodes = nodes
+	o = reported(t, w, o)
+	assert.Equal(t, []string{ids[2], ids[1], ids[0], ids[4]}, chosen(t, decide(t, w, o)))
+}
+
+// No more are chosen than are too many, whatever the provider is about already.
+func TestHowManyLeave(t *testing.T) {
+	w, o := shrinking(t, 2, nil)
+	assert.Len(t, chosen(t, decide(t, w, o)), 3)
+	w, o = shrinking(t, 2, func(g *machinepool.Group) { g.Target = 3 })
+	assert.Len(t, chosen(t, decide(t, w, o)), 1, "the provider removes two already")
+	w, o = shrinking(t, 2, func(g *machinepool.Group) { g.Target = 3; g.Instances[0].Going = true; g.Instances[1].Going = true })
+	assert.Equal(t, w.ids()[2:3], chosen(t, decide(t, w, o)), "two are going, and are not chosen")
+	w, o = shrinking(t, 2, func(g *machinepool.Group) { g.Instances[0].Going = true })
+	assert.Len(t, chosen(t, decide(t, w, o)), 2, "one goes, and comes again: the target is to be lowered by one call")
+	w, o = shrinking(t, 2, nil)
+	o.Looked = false
+	assert.Equal(t, machinepool.GetGroup{}, decide(t, w, o).Effect, "chosen from the group as it is now")
+	o.Features = machinepool.Features{}
+	o.Looked = true
+	assert.Equal(t, machinepool.ReasonFence, decide(t, w, o).Why.Reason, "the provider chooses")
+}
+
+// Who was chosen stays chosen; who is gone, or is there twice, is dropped.
+func TestTheListIsKept(t *testing.T) {
+	w, o := shrinking(t, 3, nil)
+	ids := w.ids()
+	o = listed(o, going(ids[4], w.now), going(ids[4], w.now), going("gone", w.now), going(ids[3], w.now))
+	assert.Equal(t, []string{ids[4], ids[3]}, chosen(t, decide(t, w, o)))
+	o = listed(o, going(ids[4], w.now.Add(time.Hour)), going(ids[3], w.now))
+	got := status(t, decide(t, w, o)).Leaving
+	assert.Equal(t, w.now.Truncate(time.Second), got[0].Since, "from the future: nobody knows how long it would take")
+	o.Group.Instances[4].Going = true
+	o = listed(o, going(ids[4], w.now), going(ids[3], w.now))
+	got = status(t, decide(t, w, o)).Leaving
+	assert.Equal(t, []machinepool.Leaving{going(ids[3], w.now)}, got, "it goes already")
+}
+
+// Those that stay after all get their nodes back first, of a record that is not
+// old; one that leaves for another reason does not.
+func TestStaying(t *testing.T) {
+	w, o := shrinking(t, 5, nil)
+	ids := w.ids()
+	o = listed(o, going(ids[0], w.now), going(ids[1], w.now))
+	assert.Equal(t, machinepool.ReadPool{}, decide(t, w, o).Effect)
+	o.Fenced = true
+	assert.Equal(t, &machinepool.KeepNodes{ProviderIDs: ids[:2]}, decide(t, w, o).Effect)
+	o.Kept = &machine.Outcome{Code: 14, Message: "no"}
+	plan := decide(t, w, o)
+	assert.Equal(t, machinepool.ReasonKeepFailed, plan.Why.Reason)
+	assert.Equal(t, w.now.Add(15*time.Second), plan.At)
+	o.Kept = &machine.Outcome{}
+	assert.Empty(t, chosen(t, decide(t, w, o)))
+	o.Kept, o.NoDrain = nil, true
+	assert.Empty(t, chosen(t, decide(t, w, o)), "nobody drains")
+	o.NoDrain = false
+	o.Group.Instances[0].AwaitsDrain = true
+	o = listed(o, going(ids[0], w.now))
+	plan = decide(t, w, o)
+	got := status(t, plan).Leaving
+	require.Len(t, got, 1)
+	assert.Equal(t, machinepool.ExitProvider, got[0].Exit, "the provider takes it out: its node stays as it is")
+}
+
+// A node that asks is replaced if the driver can, one at a time, while all
+// others do their work.
+func TestReplaced(t *testing.T) {
+	w, s := running(t, 3)
+	for _, id := range w.ids()[:2] {
+		n := w.nodes[id].Clone()
+		n.Annotations = map[string]string{"millwright-go/replace": "true"}
+		w.nodes[id] = n
+	}
+	o := s.observe()
+	o.Looked = true
+	assert.Equal(t, w.ids()[:1], chosen(t, decide(t, w, o)))
+	cannot := *o
+	cannot.Features = machinepool.Features{}
+	assert.Equal(t, machinepool.ReasonRunning, decide(t, w, &cannot).Why.Reason)
+	off := *w.policy
+	off.Keys.Replace = ""
+	plan, err := machinepool.Decide(o, &off, w.now)
+	require.NoError(t, err)
+	assert.Equal(t, machinepool.ReasonRunning, plan.Why.Reason)
+	w.ready(w.ids()[2], object.False)
+	sick := s.observe()
+	sick.Looked, sick.Bootstrap = true, nil
+	assert.Equal(t, machinepool.ReasonWaiting, decide(t, w, reported(t, w, sick)).Why.Reason, "another one is missing")
+	w.ready(w.ids()[2], object.True)
+	o = listed(o, machinepool.Leaving{ProviderID: w.ids()[0], Exit: machinepool.ExitReplace, Since: w.now})
+	o.Group.Instances[2].AwaitsDrain = true
+	assert.Equal(t, []string{w.ids()[0], w.ids()[2]}, chosen(t, decide(t, w, o)))
+	withdrawn := listed(o, machinepool.Leaving{ProviderID: w.ids()[2], Exit: machinepool.ExitReplace, Since: w.now})
+	withdrawn.NoDrain, withdrawn.Group = true, w.observed()
+	assert.Equal(t, w.ids()[:1], chosen(t, decide(t, w, withdrawn)), "its node does not ask any more, another one does")
+}
+
+// Who is empty goes, by the call that fits; the others wait, but not for ever.
+func TestDismissal(t *testing.T) {
+	w, o := shrinking(t, 3, nil)
+	ids := w.ids()
+	o = listed(o, going(ids[0], w.now.Truncate(time.Second)), going(ids[1], w.now.Truncate(time.Second)))
+	o.Fenced = true
+	require.IsType(t, &machinepool.DrainNodes{}, decide(t, w, o).Effect)
+	stale := *o
+	stale.Fenced = false
+	assert.Equal(t, machinepool.ReadPool{}, decide(t, w, &stale).Effect)
+	o.Drain = &machinepool.DrainAnswer{At: w.now.Add(3 * time.Second)}
+	assert.Equal(t, w.now.Add(3*time.Second), decide(t, w, o).At)
+	o.Drain = &machinepool.DrainAnswer{Done: ids[1:2]}
+	ready := edited(o, func(p *machinepool.Pool) {
+		p.Status.LastOperation = machinepool.Operation{Call: machinepool.DeleteInstances, State: machine.StateProcessing, Replicas: 3}
+	})
+	assert.Equal(t, &machinepool.RemoveInstances{ProviderIDs: ids[1:2]}, decide(t, w, ready).Effect)
+	blind := *ready
+	blind.Looked = false
+	assert.Equal(t, machinepool.GetGroup{}, decide(t, w, &blind).Effect)
+	due := ready.Pool.Status.Leaving[0].Since.Add(2*time.Hour + time.Second)
+	ready.Drain = &machinepool.DrainAnswer{}
+	w.now = due.Add(-time.Second)
+	ready.Group.At = w.now
+	assert.Equal(t, due, decide(t, w, ready).At)
+	w.now = due
+	assert.Equal(t, &machinepool.RemoveInstances{ProviderIDs: ids[:2]}, decide(t, w, ready).Effect)
+	nobody := *ready
+	nobody.Drain, nobody.NoDrain = nil, true
+	w.now = start.Add(3 * time.Minute)
+	assert.Equal(t, &machinepool.RemoveInstances{ProviderIDs: ids[:2]}, decide(t, w, &nobody).Effect, "nobody drains")
+	nobody.NoDrain, nobody.Drain, nobody.Nodes = false, &machinepool.DrainAnswer{}, nil
+	assert.Nil(t, decide(t, w, &nobody).Effect, "nodes that are not known are not empty")
+}

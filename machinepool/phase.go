@@ -1,0 +1,79 @@
+package machinepool
+
+import "github.com/millwright-go/millwright/machine"
+
+// Phase is where a pool stands. PhaseTable holds every way from one to another.
+type Phase string
+
+// The phases. Of those whose condition holds, the one that comes latest in
+// this list is the pool's.
+const (
+	PhaseNew          Phase = ""
+	PhasePending      Phase = "Pending"      // taken on; waits for bootstrap data
+	PhaseProvisioning Phase = "Provisioning" // bootstrap data are there; the group is being made
+	PhaseProvisioned  Phase = "Provisioned"  // the provider says that the group is ready
+	PhaseRunning      Phase = "Running"      // as many nodes are ready as are wanted
+	PhaseFailed       Phase = "Failed"       // a person has to see to it
+	PhaseDeleting     Phase = "Deleting"     // deletion was asked for
+)
+
+// Events of the phase table: which condition is the strongest that holds.
+const (
+	EventAccepted       machine.Event = "accepted"
+	EventBootstrapReady machine.Event = "bootstrap ready"
+	EventGroupReady     machine.Event = "group ready"
+	EventNodesReady     machine.Event = "nodes ready"
+	EventFailed         machine.Event = "failed"
+	EventDelete         machine.Event = "delete"
+	EventNotDeleted     machine.Event = "not deleted" // Deleting, but nobody asked for it
+)
+
+// step is one phase with the condition under which a pool is in it.
+type step struct {
+	phase Phase
+	on    machine.Event
+	rises string // why a pool comes here from an earlier phase
+	falls string // why it falls back here from a later one
+}
+
+// steps are in order of precedence: of the conditions that hold, the last counts.
+var steps = []step{
+	{PhasePending, EventAccepted, "", "neither bootstrap data nor a group are there any more"},
+	{PhaseProvisioning, EventBootstrapReady, "bootstrap data are there, or none are needed: the group can be made",
+		"the group is gone or not ready any more; bootstrap data are there"},
+	{PhaseProvisioned, EventGroupReady, "the provider says that the group is ready",
+		"the group is ready; its ready nodes are not as many as are wanted, or the failure is over"},
+	{PhaseRunning, EventNodesReady, "as many nodes of the group are ready as are wanted",
+		"the failure is over, and as many nodes are ready as are wanted"},
+	{PhaseFailed, EventFailed, "a failure is recorded that a person has to see to", ""},
+}
+
+var phases = newPhaseTable()
+
+// PhaseTable is the state machine of Status.Phase. It is shared: read only.
+func PhaseTable() *machine.Table { return phases }
+
+func newPhaseTable() *machine.Table {
+	var edges []machine.Edge
+	add := func(from Phase, on machine.Event, to Phase, why string) {
+		edges = append(edges, machine.Edge{From: string(from), On: on, To: string(to), Why: why})
+	}
+	add(PhaseNew, EventAccepted, PhasePending, "every pool begins here")
+	for i, from := range steps {
+		for j, to := range steps {
+			switch {
+			case i < j:
+				add(from.phase, to.on, to.phase, to.rises)
+			case i > j:
+				add(from.phase, to.on, to.phase, to.falls)
+			}
+		}
+	}
+	add(PhaseDeleting, EventNotDeleted, PhasePending, "its group may be half gone and no deletion will finish it: it is made whole again")
+	for _, from := range []Phase{
+		PhaseNew, PhasePending, PhaseProvisioning, PhaseProvisioned, PhaseRunning, PhaseFailed,
+	} {
+		add(from, EventDelete, PhaseDeleting, "deletion can begin at any time")
+	}
+	return machine.NewTable("pool", string(PhaseNew), nil, edges)
+}

@@ -1,0 +1,74 @@
+package machinepool
+
+import (
+	"time"
+
+	"github.com/millwright-go/millwright/object"
+)
+
+// Policy is how pools are to be treated. The zero Policy is invalid: start from
+// DefaultPolicy.
+type Policy struct {
+	// Period is after how long a settled pool's group is looked at again, since
+	// a provider does not tell what happens to it. At least a second; default 1 min.
+	Period time.Duration
+	// Poll is Period for a pool that is not settled. At least a second; default
+	// 15 s.
+	Poll time.Duration
+	// DrainTimeout is how long an instance that leaves is emptied; then it goes
+	// as it is. At least a second; default 2 h.
+	DrainTimeout time.Duration
+	// TokenTTL is how long a bootstrap token lives when it is renewed, TokenRenew
+	// how little is left of it then. TokenRenew is at least a second and less
+	// than TokenTTL; defaults 15 min and 5 min.
+	TokenTTL, TokenRenew time.Duration
+	// QuotaRetry is how long to wait after RESOURCE_EXHAUSTED. Zero: as long as
+	// the recovery table's long class, 10 min. Not negative, whole seconds at least.
+	QuotaRetry time.Duration
+	// Autoscaled says that the provider owns the size of every pool, not only of
+	// those with the annotation Keys.Autoscaled: Spec.Replicas is the size a
+	// group is made with, and follows it from then on.
+	Autoscaled bool
+	Keys       Keys
+}
+
+// Keys are the names by which users speak to this library on pools and their
+// nodes. An empty key switches its feature off.
+type Keys struct {
+	Autoscaled string // annotation on a pool, "true": as Policy.Autoscaled, for this one
+	Replace    string // annotation on a node, "true": its instance is replaced
+}
+
+// DefaultPolicy returns the usual settings.
+func DefaultPolicy() *Policy {
+	return &Policy{
+		Period:       time.Minute,
+		Poll:         15 * time.Second,
+		DrainTimeout: 2 * time.Hour,
+		TokenTTL:     15 * time.Minute,
+		TokenRenew:   5 * time.Minute,
+		Keys: Keys{
+			Autoscaled: "millwright-go/autoscaled",
+			Replace:    "millwright-go/replace",
+		},
+	}
+}
+
+// Validate returns an *object.FieldError for the first setting out of range.
+func (p *Policy) Validate() error {
+	switch {
+	case p.Period < time.Second:
+		return object.Invalid("policy.period", "must be at least a second")
+	case p.Poll < time.Second:
+		return object.Invalid("policy.poll", "must be at least a second")
+	case p.DrainTimeout < time.Second:
+		return object.Invalid("policy.drainTimeout", "must be at least a second")
+	case p.TokenRenew < time.Second:
+		return object.Invalid("policy.tokenRenew", "must be at least a second")
+	case p.TokenTTL <= p.TokenRenew:
+		return object.Invalid("policy.tokenTTL", "must be more than policy.tokenRenew")
+	case p.QuotaRetry < 0 || p.QuotaRetry > 0 && p.QuotaRetry < time.Second:
+		return object.Invalid("policy.quotaRetry", "must be zero or at least a second")
+	}
+	return nil
+}

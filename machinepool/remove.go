@@ -1,0 +1,76 @@
+package machinepool
+
+import (
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/machine"
+)
+
+// remove decides about a pool whose deletion was asked for: the group goes
+// first, then what its machines booted from, then the record. What was done
+// before a crash is done again, and found to be done.
+func (d *decision) remove() Plan {
+	if !d.s.HasFinalizer(Finalizer) {
+		return Plan{Why: Why{Reason: ReasonNotOurs}}
+	}
+	if d.s.Status.Phase != PhaseDeleting {
+		return d.deleting()
+	}
+	if !d.s.Status.NeverCreated {
+		var answer *machine.Outcome
+		if d.o.GroupDeleted != nil {
+			answer = &d.o.GroupDeleted.Outcome
+		}
+		if d.o.Class == nil && answer == nil {
+			return Plan{At: d.now.Add(d.p.Period), Why: Why{Reason: ReasonClassGone, Name: d.s.Spec.Template.Class.Name}}
+		}
+		if plan, busy := d.gone(DeletePool, answer, DeleteGroup{}); busy {
+			return plan
+		}
+	}
+	if d.s.Spec.Template.Bootstrap.Config != "" {
+		if plan, busy := d.gone(DeleteBootstrap, d.o.BootstrapDeleted, RemoveBootstrap{}); busy {
+			return plan
+		}
+	}
+	changed := d.s.Clone()
+	changed.RemoveFinalizer(Finalizer)
+	return Plan{Write: &Update{changed}, Why: Why{Reason: ReasonReleased}}
+}
+
+// deleting enters the phase. A pool for which no create was ever announced has
+// no group, which is recorded: its class may never have existed.
+func (d *decision) deleting() Plan {
+	s := &d.s.Status
+	from := known(s.Phase)
+	to, _ := phases.Next(string(from), EventDelete)
+	never := s.LastOperation == (Operation{}) && s.GroupID == "" && s.Replicas == 0 && !s.InfrastructureReady &&
+		len(d.s.Spec.ProviderIDs) == 0
+	plan := d.setStatus(Why{Reason: ReasonDeleting, Name: string(from)}, func(s *Status) {
+		s.Phase, s.Since, s.NeverCreated = Phase(to), d.stamp(), never
+	})
+	plan.Move = machine.Move{Table: phases.Name, From: string(from), On: EventDelete, To: to}
+	return plan
+}
+
+// gone has one thing deleted, until the answer says that it is gone.
+func (d *decision) gone(call Call, answer *machine.Outcome, effect Effect) (Plan, bool) {
+	if answer != nil && (answer.Code == codes.OK || answer.Code == codes.NotFound) {
+		return Plan{}, false
+	}
+	if answer != nil {
+		next := d.s.Status
+		if d.o.GroupDeleted != nil {
+			noteWords(&next, d.o.GroupDeleted)
+		}
+		if why := d.noteFailed(&next, call, *answer); why != (Why{}) {
+			return Plan{Write: &UpdateStatus{next.Clone()}, Why: why, Warn: why}, true
+		}
+	}
+	if plan, waits := d.gate(call); waits {
+		return plan, true
+	}
+	if !d.o.Fenced { // the pool may be gone by now, and the group of that name another's
+		return readLive(), true
+	}
+	return Plan{Effect: effect, Why: Why{Reason: ReasonDelete, Name: string(call)}}, true
+}

@@ -1,0 +1,298 @@
+package machinepool
+
+import (
+	"slices"
+	"time"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+)
+
+// report plans a write of the status if it says something else by now. All
+// that was learned goes into one write: how calls ended, what group and nodes
+// are like, and the phase that follows from it. Nothing is allocated while the
+// status stays as it is.
+func (d *decision) report() (Plan, bool) {
+	next := d.s.Status
+	next.ObservedGeneration = d.s.Generation
+	why := Why{Reason: ReasonStatus}
+	if d.bad == nil {
+		if note := d.noteCalls(&next); note != (Why{}) {
+			why = note
+		}
+		d.noteGroup(&next)
+		d.noteNodes(&next)
+	}
+	d.noteSpec(&next)
+	d.noteFailure(&next)
+	move := d.notePhase(&next)
+	if next.Equal(&d.s.Status) {
+		return Plan{}, false
+	}
+	plan := Plan{Write: &UpdateStatus{next.Clone()}, Move: move, Why: why}
+	if why.Reason == ReasonStatus {
+		plan.Why = d.tally(&next)
+	}
+	if next.FailureMessage != d.s.Status.FailureMessage && next.FailureReason != "" {
+		plan.Warn = Why{Reason: ReasonFailed, Name: string(next.FailureReason), Detail: next.FailureMessage}
+	}
+	return plan, true
+}
+
+// tally is the state of a pool in numbers.
+func (d *decision) tally(s *Status) Why {
+	return Why{Reason: ReasonStatus, Name: string(s.Phase), Count: s.Ready, Of: d.wanted()}
+}
+
+// call is an answer of this pass.
+type call struct {
+	call   Call
+	answer *Group
+}
+
+// changes are the answers to changing effects of this pass.
+func (d *decision) changes() [6]call {
+	o := d.o
+	return [...]call{
+		{CreatePool, o.Created},
+		{UpdatePool, o.Updated},
+		{ScalePool, o.Scaled},
+		{DeleteInstances, o.Deleted},
+		{ReplaceInstance, o.Replaced},
+		{InstancesDrained, o.Told},
+	}
+}
+
+// noteCalls records how calls ended; the Why of the last one that was not yet.
+func (d *decision) noteCalls(next *Status) (why Why) {
+	for _, c := range d.changes() {
+		if c.answer == nil {
+			continue
+		}
+		noteWords(next, c.answer)
+		if note := d.noteChange(next, c); note != (Why{}) {
+			why = note
+		}
+	}
+	if g := d.o.Group; g != nil && d.o.Looked {
+		noteWords(next, g)
+		if g.Code != codes.OK && g.Code != codes.NotFound {
+			if note := d.noteFailed(next, GetPoolStatus, g.Outcome); note != (Why{}) {
+				why = note
+			}
+		} else if next.LastOperation.Call == GetPoolStatus && next.LastOperation.State == machine.StateFailed {
+			next.LastOperation = d.operation(GetPoolStatus, machine.StateSuccessful)
+		}
+	}
+	if r := d.o.Renewed; r != nil && r.Code != codes.OK {
+		if note := d.noteFailed(next, RenewToken, *r); note != (Why{}) {
+			why = note
+		}
+	}
+	return why
+}
+
+// noteWords keeps what a driver said beside its answer.
+func noteWords(next *Status, g *Group) {
+	if g.ID != "" {
+		next.GroupID = g.ID
+	}
+	if g.LastKnown != "" {
+		next.LastKnown = g.LastKnown
+	}
+}
+
+// noteChange records how a changing call ended. The fence before it said
+// Processing, so that an end that is recorded already shows.
+func (d *decision) noteChange(next *Status, c call) Why {
+	if c.answer.Code != codes.OK {
+		if c.call == UpdatePool && changesNothing(c.answer.Code) {
+			next.Applied = next.Applied.undoubted()
+		}
+		return d.noteFailed(next, c.call, c.answer.Outcome)
+	}
+	if next.LastOperation.Call == c.call && next.LastOperation.State == machine.StateSuccessful {
+		return Why{}
+	}
+	replicas := next.LastOperation.Replicas
+	next.LastOperation = d.operation(c.call, machine.StateSuccessful)
+	next.LastOperation.Replicas = replicas
+	if c.call == UpdatePool {
+		next.Applied = d.current()
+	}
+	return Why{Reason: ReasonDone, Name: string(c.call)}
+}
+
+// noteFailed records a failure once: what was recorded in this pass keeps the
+// gate to the next attempt shut, and what was before is not asked for again
+// until the gate is open.
+func (d *decision) noteFailed(next *Status, call Call, how machine.Outcome) Why {
+	failed := d.operation(call, machine.StateFailed)
+	failed.Replicas, failed.Code, failed.Message, failed.Against = d.wanted(), how.Code, how.Message, d.inputs()
+	op := &next.LastOperation
+	if op.Call == call && op.State == machine.StateFailed && op.Code == how.Code && op.Message == how.Message &&
+		!d.retryAt(call).IsZero() {
+		return Why{}
+	}
+	*op = failed
+	return Why{Reason: ReasonCallFailed, Name: string(call), Code: how.Code, Detail: how.Message}
+}
+
+// noteGroup takes over what the provider says of the group.
+func (d *decision) noteGroup(next *Status) {
+	next.BootstrapReady = d.bootstrapReady()
+	switch {
+	case d.found():
+		next.InfrastructureReady = d.o.Group.Ready
+		next.Replicas = int32(min(len(d.instances), maxReplicas))
+	case d.absent():
+		next.InfrastructureReady, next.Replicas = false, 0
+	}
+}
+
+const maxReplicas = 1<<31 - 1
+
+// noteNodes counts the nodes of the instances that the spec names, which are
+// the group's as far as it is known.
+func (d *decision) noteNodes(next *Status) {
+	ids := d.s.Spec.ProviderIDs
+	if d.o.Nodes == nil && !d.o.NoCluster || !strictlySorted(ids) {
+		return
+	}
+	next.Ready, next.Available = 0, 0
+	for _, id := range ids {
+		n := d.node(id)
+		if n == nil {
+			continue
+		}
+		d.joined++
+		ready := object.FindCondition(n.Conditions, machine.NodeReady)
+		if ready == nil || ready.Status != object.True || n.Deleted() {
+			continue
+		}
+		next.Ready++
+		at := ready.Since
+		if wait := d.s.Spec.MinReady; wait > 0 {
+			at = at.Add(wait).Add(time.Second) // Since lost its fraction of a second
+		}
+		if !d.now.Before(at) || d.s.Spec.MinReady <= 0 {
+			next.Available++
+		} else if d.next.IsZero() || at.Before(d.next) {
+			d.next = at
+		}
+	}
+	next.Unavailable = max(0, d.wanted()-next.Available)
+	d.noteRefs(next, ids)
+}
+
+func strictlySorted(ids []string) bool {
+	last := ""
+	for _, id := range ids {
+		if id <= last {
+			return false
+		}
+		last = id
+	}
+	return true
+}
+
+// noteRefs names the nodes; the same slice if it names them already.
+func (d *decision) noteRefs(next *Status, ids []string) {
+	at, same := 0, true
+	for _, id := range ids {
+		n := d.node(id)
+		if n == nil {
+			continue
+		}
+		same = same && at < len(next.NodeRefs) && next.NodeRefs[at] == NodeRef{id, n.Name, n.UID}
+		at++
+	}
+	if same && at == len(next.NodeRefs) {
+		return
+	}
+	refs := make([]NodeRef, 0, at)
+	for _, id := range ids {
+		if n := d.node(id); n != nil {
+			refs = append(refs, NodeRef{id, n.Name, n.UID})
+		}
+	}
+	next.NodeRefs = slices.Clip(refs)
+}
+
+// noteSpec says which field can't be acted upon, or that all can.
+func (d *decision) noteSpec(next *Status) {
+	have := object.FindCondition(next.Conditions, ConditionSpecValid)
+	if d.bad == nil {
+		if have != nil {
+			next.Conditions = object.DropCondition(next.Conditions, ConditionSpecValid)
+		}
+		return
+	}
+	want := object.Condition{
+		Type: ConditionSpecValid, Status: object.False, Reason: string(ReasonSpecInvalid),
+		Message: d.bad.Error(), Since: d.stamp(),
+	}
+	if have == nil || have.Status != want.Status || have.Message != want.Message {
+		next.Conditions = object.SetCondition(next.Conditions, want)
+	}
+}
+
+// noteFailure says what a person has to see to. It follows from the spec, the
+// last operation and the provider's word, and so goes with them.
+func (d *decision) noteFailure(next *Status) {
+	op := &next.LastOperation
+	switch {
+	case d.bad != nil:
+		next.FailureReason, next.FailureMessage = FailureSpec, d.bad.Error()
+	case op.State == machine.StateFailed && op.Call.Terminal(op.Code):
+		next.FailureReason, next.FailureMessage = op.Call.failure(), op.Message
+	case op.State == machine.StateProcessing && next.FailureReason == op.Call.failure():
+		// tried again, and not over before that has ended
+	case d.found() && d.o.Group.Failure != "":
+		next.FailureReason, next.FailureMessage = FailureProvider, d.o.Group.Failure
+	case !d.found() && !d.absent() && next.FailureReason == FailureProvider:
+		// not asked since: it may not be over
+	default:
+		next.FailureReason, next.FailureMessage = "", ""
+	}
+}
+
+// notePhase moves the phase to the strongest one whose condition holds.
+func (d *decision) notePhase(next *Status) machine.Move {
+	from := known(next.Phase)
+	on := d.strongest(from, next)
+	to, ok := phases.Next(string(from), on)
+	if !ok {
+		return machine.Move{}
+	}
+	next.Phase, next.Since = Phase(to), d.stamp()
+	return machine.Move{Table: phases.Name, From: string(from), On: on, To: to}
+}
+
+func (d *decision) strongest(from Phase, s *Status) machine.Event {
+	switch {
+	case from == PhaseNew:
+		return EventAccepted
+	case from == PhaseDeleting:
+		return EventNotDeleted
+	case s.FailureReason != "" || s.FailureMessage != "":
+		return EventFailed
+	case s.InfrastructureReady && d.running(from, s):
+		return EventNodesReady
+	case s.InfrastructureReady:
+		return EventGroupReady
+	case s.BootstrapReady:
+		return EventBootstrapReady
+	}
+	return EventAccepted
+}
+
+// running tells whether as many nodes are ready as are wanted. While no nodes
+// are known it stays as it was.
+func (d *decision) running(from Phase, s *Status) bool {
+	if d.o.Nodes == nil && !d.o.NoCluster {
+		return from == PhaseRunning
+	}
+	return s.Ready == d.wanted()
+}

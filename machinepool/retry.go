@@ -1,0 +1,90 @@
+package machinepool
+
+import (
+	"time"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/machine"
+)
+
+func (d *decision) operation(call Call, state machine.OperationState) Operation {
+	return Operation{Call: call, State: state, Time: d.stamp()}
+}
+
+func (d *decision) inputs() Inputs {
+	in := Inputs{Pool: d.s.Generation, Secret: d.o.Secret}
+	if d.o.Class != nil {
+		in.Class = d.o.Class.Generation
+	}
+	return in
+}
+
+// retryAt is when the recovery table allows the next attempt of a call after
+// the persisted failure; zero: now. What the call depends on having changed
+// opens the gate at once, and so does a failure that claims to lie in the
+// future: nobody knows for how long it would keep the gate shut.
+func (d *decision) retryAt(call Call) time.Time {
+	op := &d.s.Status.LastOperation
+	if op.Call != call || op.State != machine.StateFailed || op.Against != d.inputs() || op.Time.After(d.now) {
+		return time.Time{}
+	}
+	class := call.Recovery(op.Code).Class
+	if class == codes.None || class == codes.Requeue {
+		class = codes.Short // a failure that was persisted is never retried in a spin
+	}
+	at := op.Time.Add(class.Backoff(d.o.Failures, d.p.QuotaRetry)).Add(time.Second)
+	if !d.now.Before(at) {
+		return time.Time{}
+	}
+	return at
+}
+
+// gate holds a call back until it may be made again.
+func (d *decision) gate(call Call) (Plan, bool) {
+	at := d.retryAt(call)
+	if at.IsZero() {
+		return Plan{}, false
+	}
+	op := &d.s.Status.LastOperation
+	return Plan{At: at, Why: Why{
+		Reason: ReasonRetryAt, Name: string(call), Code: op.Code, Detail: op.Message, For: at.Sub(d.now),
+	}}, true
+}
+
+// done holds a call back that has just been made for the same size, and
+// succeeded: the provider may not show it yet, or never will. Without that, a call
+// that changes nothing would be made again at once, for ever.
+func (d *decision) done(call Call) (Plan, bool) {
+	op := &d.s.Status.LastOperation
+	at := op.Time.Add(d.p.Poll)
+	if op.Call != call || op.State != machine.StateSuccessful || op.Replicas != d.wanted() || op.Time.After(d.now) || !d.now.Before(at) {
+		return Plan{}, false
+	}
+	return Plan{At: at, Why: Why{Reason: ReasonTakesEffect, Name: string(call), For: at.Sub(d.now)}}, true
+}
+
+// order plans a changing effect. Before it comes a write that announces it,
+// so that whoever decides from an old pool fails at that write.
+func (d *decision) order(call Call, effect Effect, why Why) Plan {
+	if plan, waits := d.gate(call); waits {
+		return plan
+	}
+	if plan, waits := d.done(call); waits {
+		return plan
+	}
+	op := &d.s.Status.LastOperation
+	if !d.o.Fenced || op.Call != call || op.State != machine.StateProcessing || op.Replicas != d.wanted() {
+		announced := d.operation(call, machine.StateProcessing)
+		announced.Replicas = d.wanted()
+		return d.setStatus(Why{Reason: ReasonFence, Name: string(call)}, func(s *Status) {
+			s.LastOperation = announced
+			switch call {
+			case CreatePool:
+				s.Applied = d.ordered(&s.Applied)
+			case UpdatePool:
+				s.Applied = s.Applied.doubted()
+			}
+		})
+	}
+	return Plan{Effect: effect, Why: why}
+}

@@ -1,0 +1,132 @@
+package machinepool
+
+import (
+	"slices"
+	"time"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+)
+
+// Status is what is known of a pool. Only the library writes it.
+type Status struct {
+	Phase Phase
+	Since time.Time // when Phase was entered; whole seconds
+	// ObservedGeneration is the spec's that the rest of the status is about.
+	ObservedGeneration int64
+	// NodeRefs are the nodes of the instances in Spec.ProviderIDs, in that
+	// order; an instance without a node has none.
+	NodeRefs []NodeRef
+	// Replicas is how many instances the group was last seen with, Ready how
+	// many of them are ready nodes, Available how many have been ready for
+	// MinReady, Unavailable how many are missing to all that are wanted.
+	Replicas, Ready, Available, Unavailable int32
+	BootstrapReady, InfrastructureReady     bool
+	// FailureReason and FailureMessage say what a person has to see to. Empty:
+	// nothing. They go when what they speak of has.
+	FailureReason  FailureReason
+	FailureMessage string
+	Conditions     []object.Condition
+
+	// GroupID is the provider's name for the group. Empty: not known.
+	GroupID string
+	// LastKnown is the driver's own note, handed back to it with each call.
+	LastKnown string
+	// Applied is what the group was made from, or updated to.
+	Applied Applied
+	// Leaving are instances that are emptied before they go, in the order in
+	// which they were chosen.
+	Leaving       []Leaving
+	LastOperation Operation
+	// NeverCreated records that no create call was issued for this pool. False
+	// says nothing: one may have been.
+	NeverCreated bool
+}
+
+// NodeRef names the node that an instance has become.
+type NodeRef struct {
+	ProviderID string
+	Name       string
+	UID        string
+}
+
+// FailureReason is one word for what a person has to see to.
+type FailureReason string
+
+// The reasons of failures.
+const (
+	FailureSpec     FailureReason = "InvalidConfiguration" // a field can't be acted upon
+	FailureCreate   FailureReason = "CreateError"
+	FailureUpdate   FailureReason = "UpdateError" // also of a change of size, or of single instances
+	FailureLook     FailureReason = "StatusError" // the group can't be looked at
+	FailureToken    FailureReason = "TokenError"  // the bootstrap token can't be renewed
+	FailureProvider FailureReason = "GroupFailed" // the provider says so
+)
+
+// ConditionSpecValid is False while a spec can't be acted upon; its message
+// names the field.
+const ConditionSpecValid = machine.ConditionSpecValid
+
+// Exit is why an instance leaves.
+type Exit string
+
+// The reasons to leave.
+const (
+	ExitScaleDown Exit = "ScaleDown" // there are too many
+	ExitReplace   Exit = "Replace"   // its node asks for another in its place
+	ExitProvider  Exit = "Provider"  // the provider takes it out, and waits for us
+)
+
+// Leaving is an instance that is emptied before it goes.
+type Leaving struct {
+	ProviderID string
+	Exit       Exit
+	Since      time.Time // the drain's timeout counts from here; whole seconds
+}
+
+// Operation is the last call for a pool that was to change something, or that
+// failed.
+type Operation struct {
+	Call     Call
+	State    machine.OperationState
+	Replicas int32      // how many were wanted when it was ordered
+	Code     codes.Code // of a failure; codes.OK otherwise
+	Message  string     // for people; never parsed
+	Time     time.Time  // whole seconds
+	// Against is what a failure was seen with: once any of it has changed,
+	// the next attempt does not wait.
+	Against Inputs
+}
+
+// Inputs are the versions of everything a call depends on.
+type Inputs struct {
+	Pool   int64  // the pool's generation
+	Class  int64  // the class's generation; zero: there was none
+	Secret string // opaque version of the merged secrets
+}
+
+// Clone returns a copy that shares nothing changeable with s.
+func (s *Status) Clone() Status {
+	c := *s
+	c.NodeRefs = slices.Clone(s.NodeRefs)
+	c.Conditions = slices.Clone(s.Conditions)
+	c.Leaving = slices.Clone(s.Leaving)
+	c.Applied = s.Applied.Clone()
+	return c
+}
+
+// Equal tells whether both say the same.
+func (s *Status) Equal(t *Status) bool {
+	return s.Phase == t.Phase && s.Since.Equal(t.Since) && s.ObservedGeneration == t.ObservedGeneration &&
+		s.Replicas == t.Replicas && s.Ready == t.Ready && s.Available == t.Available && s.Unavailable == t.Unavailable &&
+		s.BootstrapReady == t.BootstrapReady && s.InfrastructureReady == t.InfrastructureReady &&
+		s.FailureReason == t.FailureReason && s.FailureMessage == t.FailureMessage && s.sameRecords(t)
+}
+
+// sameRecords compares what is kept for later decisions.
+func (s *Status) sameRecords(t *Status) bool {
+	return s.GroupID == t.GroupID && s.LastKnown == t.LastKnown && s.NeverCreated == t.NeverCreated &&
+		s.LastOperation == t.LastOperation && s.Applied.Equal(&t.Applied) &&
+		slices.Equal(s.NodeRefs, t.NodeRefs) && slices.Equal(s.Conditions, t.Conditions) && slices.Equal(s.Leaving, t.Leaving)
+}

@@ -1,0 +1,359 @@
+package machinepool_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/object"
+)
+
+// stage is a world whose decisions are told line by line.
+type stage struct {
+	*shell
+	t    *testing.T
+	text strings.Builder
+}
+
+func (s *stage) say(format string, args ...any) {
+	fmt.Fprintf(&s.text, "%-8s -- %s\n", "+"+s.w.now.Sub(start).String(), fmt.Sprintf(format, args...))
+}
+
+func (s *stage) line(format string, args ...any) {
+	fmt.Fprintf(&s.text, "%-8s    %s\n", "+"+s.w.now.Sub(start).String(), fmt.Sprintf(format, args...))
+}
+
+// tell writes down one plan.
+func (s *stage) tell(plan machinepool.Plan) {
+	switch {
+	case plan.Write != nil:
+		what := "update"
+		if u, ok := plan.Write.(*machinepool.UpdateStatus); ok {
+			what = "status"
+			if plan.Move != (machine.Move{}) {
+				what = fmt.Sprintf("status %s -> %s", plan.Move.From, plan.Move.To)
+			}
+			if op := u.Status.LastOperation; op.State == machine.StateFailed {
+				what += " (" + op.Code.Contract() + ")"
+			}
+		}
+		s.line("%s: %s", what, plan.Why)
+	case plan.Effect != nil:
+		s.line("%s: %s", describe(plan.Effect), plan.Why)
+	default:
+		wait := "on the next change"
+		if !plan.At.IsZero() {
+			wait = "in " + plan.At.Sub(s.w.now).Round(time.Second).String()
+		}
+		s.line("look again %s: %s", wait, plan.Why)
+	}
+	if plan.Warn != (machinepool.Why{}) {
+		s.line("  warning: %s", plan.Warn)
+	}
+}
+
+func describe(e machinepool.Effect) string {
+	v := reflect.Indirect(reflect.ValueOf(e))
+	name := v.Type().Name()
+	if v.NumField() == 0 || name == "DrainNodes" || name == "Renew" {
+		return name
+	}
+	return fmt.Sprintf("%s(%v)", name, v.Field(0).Interface())
+}
+
+// look makes one pass and says how the pool stands.
+func (s *stage) look() {
+	how, err := s.pass()
+	require.NoError(s.t, err, s.text.String())
+	switch how {
+	case died:
+		s.group, s.failures = nil, 0
+		s.line("the process dies")
+	case conflict:
+		s.line("conflict: the pass begins anew")
+	case vanished:
+		s.line("the pool is gone")
+	case waits:
+	}
+	p := s.w.pool()
+	s.line("= %s: replicas %d, ready %d, available %d, unavailable %d%s", phase(p.Status.Phase), p.Status.Replicas,
+		p.Status.Ready, p.Status.Available, p.Status.Unavailable, failure(p))
+	require.Empty(s.t, s.w.violation, s.text.String())
+}
+
+func phase(p machinepool.Phase) string {
+	if p == "" {
+		return "(none)"
+	}
+	return string(p)
+}
+
+func failure(p *machinepool.Pool) string {
+	if p.Status.FailureReason == "" {
+		return ""
+	}
+	return fmt.Sprintf("; %s: %s", p.Status.FailureReason, p.Status.FailureMessage)
+}
+
+func (s *stage) after(d time.Duration) {
+	s.w.advance(d)
+	s.look()
+}
+
+// running brings the pool up without telling how.
+func (s *stage) running() {
+	told := s.told
+	s.told = nil
+	require.NoError(s.t, s.until(2*time.Minute, func() { s.w.supply(); s.w.join() }))
+	require.True(s.t, s.w.settled(), "%+v", s.w.pool().Status)
+	s.told, s.calls = told, nil
+	s.say("the pool runs with %d instances", len(s.w.ids()))
+}
+
+// fails lets the next call of that name fail.
+func (s *stage) fails(name string, code codes.Code, message string) {
+	s.fault = func(call string) *machine.Outcome {
+		if call != name {
+			return nil
+		}
+		s.fault = nil
+		return &machine.Outcome{Code: code, Message: message}
+	}
+}
+
+func story(t *testing.T, name string, tell func(*stage)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) {
+		s := &stage{t: t, shell: &shell{w: newWorld()}}
+		s.told = s.tell
+		tell(s)
+		file := filepath.Join("testdata", "stories", strings.ReplaceAll(name, " ", "-")+".txt")
+		if *update {
+			require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o755))
+			require.NoError(t, os.WriteFile(file, []byte(s.text.String()), 0o644))
+			return
+		}
+		want, err := os.ReadFile(file)
+		require.NoError(t, err, "run the tests with -update")
+		assert.Equal(t, string(want), s.text.String())
+	})
+}
+
+// TestCreation tells how a group comes to be, phase by phase.
+func TestCreation(t *testing.T) {
+	story(t, "creation", func(s *stage) {
+		s.look()
+		s.say("the provider has made the group, and no instance yet")
+		s.w.group.ready = true
+		s.after(15 * time.Second)
+		s.say("the instances are there")
+		s.w.supply()
+		s.after(15 * time.Second)
+		s.say("all of them have joined")
+		s.w.join()
+		s.look()
+		s.after(time.Minute)
+	})
+	story(t, "bootstrap data that come late", func(s *stage) {
+		name := "boot"
+		s.w.edit(func(p *machinepool.Pool) { p.Spec.Template.Bootstrap.DataSecret = nil })
+		s.w.boot = &machinepool.BootstrapAnswer{}
+		s.look()
+		s.say("the name is set, the data are still being made")
+		s.w.edit(func(p *machinepool.Pool) { p.Spec.Template.Bootstrap.DataSecret = &name })
+		s.look()
+		s.say("they are found, but not declared ready")
+		s.w.boot = &machinepool.BootstrapAnswer{Found: true}
+		s.look()
+		s.say("they are ready")
+		s.w.boot = &machinepool.BootstrapAnswer{Found: true, Ready: true}
+		s.look()
+	})
+	story(t, "nothing to bootstrap", func(s *stage) {
+		none := ""
+		s.w.edit(func(p *machinepool.Pool) { p.Spec.Template.Bootstrap.DataSecret = &none })
+		s.w.boot = nil
+		s.look()
+	})
+	story(t, "class that comes late", func(s *stage) {
+		class := s.w.class
+		s.w.class = nil
+		s.w.edit(func(p *machinepool.Pool) { p.Spec.Template.Class.Name = "" })
+		s.look()
+		s.say("the class is named, and does not exist")
+		s.w.edit(func(p *machinepool.Pool) { p.Spec.Template.Class.Name = "small" })
+		s.look()
+		s.say("it exists")
+		s.w.class = class
+		s.look()
+	})
+	story(t, "group that is there already", func(s *stage) {
+		s.w.carry(machinepool.CreateGroup{Replicas: 3}, nil)
+		s.w.supply()
+		s.w.join()
+		s.look()
+		s.after(15 * time.Second)
+	})
+	story(t, "create that fails and then succeeds", func(s *stage) {
+		s.fails("CreateGroup", codes.Unavailable, "the provider is down")
+		s.look()
+		s.say("too early")
+		s.after(5 * time.Second)
+		s.after(time.Second)
+	})
+	story(t, "crash after the create", func(s *stage) {
+		n := 0
+		s.kill = func() bool { n++; return len(s.calls) == 2 && s.w.group != nil }
+		s.look()
+		s.kill = nil
+		s.say("another process")
+		s.after(time.Second)
+		s.after(15 * time.Second)
+	})
+	story(t, "zero replicas", func(s *stage) {
+		s.w.scaleTo(0)
+		s.look()
+		s.w.supply()
+		s.after(15 * time.Second)
+	})
+	story(t, "minimum ready time", func(s *stage) {
+		s.w.edit(func(p *machinepool.Pool) { p.Spec.MinReady = 30 * time.Second })
+		s.look()
+		s.w.supply()
+		s.w.advance(15 * time.Second)
+		s.w.join()
+		s.look()
+		s.say("a look too early changes nothing")
+		s.after(30 * time.Second)
+		s.after(time.Second)
+	})
+	story(t, "token lapses before all have joined", func(s *stage) {
+		s.look()
+		s.w.supply()
+		s.after(9 * time.Minute)
+		s.say("five minutes are left of the token")
+		s.after(time.Minute)
+		s.w.join()
+		s.after(15 * time.Second)
+		s.say("nobody needs it any more")
+		s.after(20 * time.Minute)
+		s.say("until the pool grows")
+		s.w.scaleTo(4)
+		s.look()
+	})
+	story(t, "token that cannot be renewed", func(s *stage) {
+		s.w.boot.TokenExpires = start
+		s.fails("Renew", codes.PermissionDenied, "may not write secrets")
+		s.look()
+		s.after(3*time.Minute + time.Second)
+	})
+}
+
+// TestRunning tells what happens to pools that run.
+func TestRunning(t *testing.T) {
+	story(t, "node that is not ready for a while", func(s *stage) {
+		s.running()
+		id := s.w.ids()[0]
+		s.w.ready(id, object.False)
+		s.look()
+		s.w.ready(id, object.True)
+		s.after(time.Second)
+	})
+	story(t, "instance that the provider replaces", func(s *stage) {
+		s.running()
+		s.w.drop(s.w.ids()[1])
+		s.look()
+		s.w.supply()
+		s.after(15 * time.Second)
+		s.w.join()
+		s.look()
+	})
+	story(t, "group that somebody deletes", func(s *stage) {
+		s.running()
+		s.w.group, s.w.nodes = nil, map[string]*machine.Node{}
+		s.look()
+		s.after(15 * time.Second)
+	})
+	story(t, "group that is not ready any more", func(s *stage) {
+		s.running()
+		s.w.group.ready = false
+		s.after(time.Minute)
+		s.w.group.ready = true
+		s.after(15 * time.Second)
+	})
+	story(t, "failure of the provider and recovery", func(s *stage) {
+		s.running()
+		s.w.group.failure = "the image is gone"
+		s.after(time.Minute)
+		s.say("nothing has changed")
+		s.after(15 * time.Second)
+		s.w.group.failure = ""
+		s.after(15 * time.Second)
+	})
+	story(t, "template changes", func(s *stage) {
+		s.running()
+		s.w.edit(func(p *machinepool.Pool) { p.Spec.Template.NodeTemplate.Labels = map[string]string{"zone": "b"} })
+		s.look()
+		s.after(15 * time.Second)
+		s.say("the class changes, and the provider refuses what it says now")
+		changed := *s.w.class
+		changed.Generation++
+		s.w.class = &changed
+		s.fails("UpdateGroup", codes.InvalidArgument, "no such image")
+		s.look()
+		s.after(time.Minute)
+		s.say("the class is mended")
+		mended := *s.w.class
+		mended.Generation++
+		s.w.class = &mended
+		s.look()
+		s.after(15 * time.Second)
+	})
+	story(t, "provider cannot be reached", func(s *stage) {
+		s.running()
+		s.fault = func(string) *machine.Outcome {
+			return &machine.Outcome{Code: codes.Unavailable, Message: "no route"}
+		}
+		s.after(time.Minute)
+		s.say("nodes are still looked at")
+		s.w.ready(s.w.ids()[0], object.False)
+		s.after(6 * time.Second)
+		s.fault = nil
+		s.w.ready(s.w.ids()[0], object.True)
+		s.after(30 * time.Second)
+	})
+	story(t, "spec that cannot be acted upon", func(s *stage) {
+		s.running()
+		s.w.scaleTo(-1)
+		s.look()
+		s.after(time.Minute)
+		s.w.scaleTo(3)
+		s.look()
+	})
+	story(t, "frozen", func(s *stage) {
+		s.running()
+		s.w.scaleTo(5)
+		o := s.observe()
+		o.Frozen = true
+		plan, err := machinepool.Decide(o, s.w.policy, s.w.now)
+		require.NoError(t, err)
+		s.tell(plan)
+	})
+	story(t, "Failed although nobody says so", func(s *stage) {
+		s.running()
+		s.w.edit(func(p *machinepool.Pool) { p.Status.Phase = "Melted" })
+		s.look()
+		s.w.edit(func(p *machinepool.Pool) { p.Status.Phase = machinepool.PhaseDeleting })
+		s.look()
+	})
+}

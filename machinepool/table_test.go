@@ -1,0 +1,76 @@
+package machinepool_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machinepool"
+)
+
+// rank is the precedence of phases, as the specification of pools has it.
+var rank = []machinepool.Phase{
+	machinepool.PhasePending, machinepool.PhaseProvisioning, machinepool.PhaseProvisioned,
+	machinepool.PhaseRunning, machinepool.PhaseFailed, machinepool.PhaseDeleting,
+}
+
+var conditions = map[machinepool.Phase]machine.Event{
+	machinepool.PhasePending: machinepool.EventAccepted, machinepool.PhaseProvisioning: machinepool.EventBootstrapReady,
+	machinepool.PhaseProvisioned: machinepool.EventGroupReady, machinepool.PhaseRunning: machinepool.EventNodesReady,
+	machinepool.PhaseFailed: machinepool.EventFailed, machinepool.PhaseDeleting: machinepool.EventDelete,
+}
+
+// P18: from every phase there is a way to every other that its condition may
+// ask for, and only by its condition.
+func TestPhaseTableIsTotal(t *testing.T) {
+	table := machinepool.PhaseTable()
+	for _, from := range rank[:5] {
+		for _, to := range rank {
+			got, ok := table.Next(string(from), conditions[to])
+			if from == to {
+				assert.False(t, ok, "%s leads to itself", from)
+				continue
+			}
+			assert.True(t, ok, "%s has no way to %s", from, to)
+			assert.Equal(t, string(to), got)
+		}
+	}
+	for _, to := range rank[1:5] {
+		_, ok := table.Next("", conditions[to])
+		assert.False(t, ok, "a new pool is Pending first, not %s", to)
+		_, ok = table.Next(string(machinepool.PhaseDeleting), conditions[to])
+		assert.False(t, ok, "a deletion leads to %s", to)
+	}
+	next, ok := table.Next("", machinepool.EventAccepted)
+	assert.True(t, ok)
+	assert.Equal(t, "Pending", next)
+	next, ok = table.Next("", machinepool.EventDelete)
+	assert.True(t, ok)
+	assert.Equal(t, "Deleting", next)
+	next, ok = table.Next("Deleting", machinepool.EventNotDeleted)
+	assert.True(t, ok)
+	assert.Equal(t, "Pending", next)
+}
+
+func TestPhaseTableIsSound(t *testing.T) {
+	table := machinepool.PhaseTable()
+	type way struct {
+		from string
+		on   machine.Event
+	}
+	seen := map[way]bool{}
+	for _, e := range table.Transitions() {
+		assert.False(t, seen[way{e.From, e.On}], "two ways from %s on %s", e.From, e.On)
+		seen[way{e.From, e.On}] = true
+		assert.NotEmpty(t, e.Why, "%s to %s", e.From, e.To)
+	}
+	states := table.States()
+	require.Len(t, states, 7)
+	for _, p := range rank {
+		assert.True(t, slices.Contains(states, string(p)), p)
+	}
+	assert.Equal(t, 1+5*4+1+6, len(table.Edges))
+}

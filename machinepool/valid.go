@@ -1,0 +1,45 @@
+package machinepool
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/millwright-go/millwright/object"
+)
+
+// Validate returns an *object.FieldError that names the first field which
+// can't be acted upon.
+func (s *Pool) Validate() error {
+	err := s.invalidField()
+	if err == nil {
+		return nil
+	}
+	return err.Of("pool", s.Key)
+}
+
+func (s *Pool) invalidField() *object.FieldError {
+	boot := &s.Spec.Template.Bootstrap
+	switch {
+	case s.Name == "":
+		return object.Invalid("metadata.name", "must not be empty")
+	case s.Spec.ClusterName == "":
+		return object.Invalid("spec.clusterName", "must not be empty")
+	case s.Spec.Replicas != nil && *s.Spec.Replicas < 0:
+		return object.Invalid("spec.replicas", "must not be negative")
+	case s.Spec.MinReady < 0:
+		return object.Invalid("spec.minReady", "must not be negative")
+	case boot.DataSecret != nil && *boot.DataSecret != "" && strings.TrimSpace(*boot.DataSecret) == "":
+		return object.Invalid("spec.template.bootstrap.dataSecret", "must not be blank; empty skips the bootstrap")
+	}
+	for i, domain := range s.Spec.FailureDomains {
+		field := "spec.failureDomains"
+		switch {
+		case domain == "":
+			return object.Invalid(field+"["+strconv.Itoa(i)+"]", "must not be empty")
+		case slices.Contains(s.Spec.FailureDomains[:i], domain):
+			return object.Invalid(field+"["+strconv.Itoa(i)+"]", "must not be named twice")
+		}
+	}
+	return nil
+}

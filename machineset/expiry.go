@@ -1,0 +1,105 @@
+package machineset
+
+import (
+	"time"
+
+	"github.com/millwright-go/millwright/machine"
+)
+
+// A machine that is too old is replaced as one is whose replacement was asked
+// for (request.go): within Slack, another first where there is room for it. What
+// is too old is seen by the clock and not remembered. The oldest go first, and
+// no more than a few at a time; a machine that is not available is left to the
+// health check and its budget.
+
+// spread is the part of a maximum age by which that of one machine may differ
+// either way: one tenth.
+const spread = 10
+
+// ExpiresAt is when a machine is too old: maxAge after its creation, up to a
+// tenth earlier or later. How much is drawn from its UID, so that machines that
+// were made together do not go together. Zero: never, as maxAge is not positive
+// or the machine's age is not known.
+func ExpiresAt(m *machine.Machine, maxAge time.Duration) time.Time {
+	if maxAge <= 0 || m.CreatedAt.IsZero() {
+		return time.Time{}
+	}
+	const steps = 10_000
+	step := time.Duration(fnv(offset64, m.UID) % (2*steps + 1)) // 0 to 20,000
+	shift := maxAge/spread/steps*step - maxAge/spread
+	return m.CreatedAt.Add(maxAge).Add(shift).Add(time.Second) // CreatedAt lost its fraction of a second
+}
+
+// MayExpire tells whether a machine can be replaced for its age, whatever that
+// is: one that is being updated in place, or about to be, is not.
+func MayExpire(m *machine.Machine) bool {
+	switch m.Status.Phase {
+	case machine.PhaseInPlaceUpdating, machine.PhaseInPlaceUpdateSuccessful, machine.PhaseInPlaceUpdateFailed:
+		return false
+	case machine.PhaseNew, machine.PhasePending, machine.PhaseAvailable, machine.PhaseRunning, machine.PhaseUnknown,
+		machine.PhaseFailed, machine.PhaseCrashLoopBackOff, machine.PhaseTerminating:
+	}
+	return !m.Deleted() && m.Spec.InPlace == machine.InPlaceNone
+}
+
+// expiries are the machines that are too old.
+type expiries struct {
+	oldest  lowest    // the first of them to be too old
+	next    time.Time // when the next one will be; zero: none
+	granted int       // that are among the requests now
+}
+
+// visitAge notes a machine that is too old and available.
+func (v *surveyor) visitAge(m *machine.Machine, available, requested bool) {
+	e := &v.census.expiries
+	if requested || !available || v.s.Spec.MaxAge <= 0 || !MayExpire(m) || v.slack() == (Slack{}) {
+		return
+	}
+	at := ExpiresAt(m, v.s.Spec.MaxAge)
+	switch {
+	case at.IsZero():
+	case v.now.Before(at):
+		if e.next.IsZero() || at.Before(e.next) {
+			e.next = at
+		}
+	default:
+		e.oldest.limit = int(v.p.ExpireAtOnce)
+		e.oldest.offer(ranked{rank: uint64(classExpired) << classShift, age: at.Unix(), machine: m})
+	}
+}
+
+// admitExpired takes those machines up that may be replaced now. Without a
+// surge the ones that are missing already count among them: the next ones wait
+// for their replacements.
+func (d *decision) admitExpired() {
+	e, r := &d.census.expiries, &d.census.requests
+	old := e.oldest.sorted()
+	if d.slack().Surge == 0 {
+		missing := max(0, d.wanted()-d.census.available)
+		old = old[:max(0, min(len(old), int(d.p.ExpireAtOnce)-missing))]
+	}
+	for _, v := range old {
+		r.count++
+		r.ready++
+		if r.available.limit > 0 {
+			r.available.offer(v)
+		}
+	}
+	e.granted = len(old)
+}
+
+// replacing picks a reason by why machines are replaced.
+func (d *decision) replacing(asked, aged Reason) Reason {
+	if n := d.census.expiries.granted; n == d.census.requests.count {
+		return aged
+	}
+	return asked
+}
+
+// whyReplaced is why one machine is deleted, to be replaced.
+func (d *decision) whyReplaced(v ranked) Why {
+	if v.rank>>classShift == uint64(classExpired) {
+		return Why{Reason: ReasonExpired, For: d.now.Sub(v.machine.CreatedAt)}
+	}
+	return Why{Reason: ReasonRequested, Phase: v.machine.Status.Phase}
+}

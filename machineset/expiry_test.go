@@ -1,0 +1,308 @@
+package machineset_test
+
+import (
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/object"
+)
+
+const week = 7 * 24 * time.Hour
+
+// aging gives the set a maximum age.
+func (w *world) aging(maxAge time.Duration) {
+	w.edit(func(s *machineset.Set) { s.Spec.MaxAge = maxAge })
+}
+
+// TestExpiry tells how machines are replaced that are too old.
+func TestExpiry(t *testing.T) {
+	story(t, "too-old", 3, func(s *stage) {
+		s.w.aging(week)
+		s.settled()
+		s.say("the first is too old, as are all a tenth of the time later")
+		s.after(s.expires(0).Sub(s.w.now))
+		s.say("another one runs")
+		s.run(s.name(4))
+		s.after(time.Minute)
+		s.w.finish()
+		s.pass()
+	})
+	story(t, "too-old-without-surge", 3, func(s *stage) {
+		s.w.aging(time.Hour)
+		s.p.policy.ExpireAtOnce = 1
+		s.w.edit(func(set *machineset.Set) { set.Spec.Slack = machineset.Slack{Unavailable: 2} })
+		s.settled()
+		s.say("all three are too old; two may be missing, but one is replaced at a time for its age")
+		s.after(2 * time.Hour)
+		s.w.finish()
+		s.say("its replacement runs")
+		s.run(s.name(4))
+		s.after(time.Minute)
+	})
+	story(t, "too-old-and-not-to-be-replaced", 3, func(s *stage) {
+		s.w.aging(time.Hour)
+		s.settled()
+		s.say("one is paused, one is being updated, one is ill")
+		s.w.pause(s.name(1), "true")
+		s.w.phase(s.name(2), machine.PhaseInPlaceUpdating)
+		s.w.phase(s.name(3), machine.PhaseUnknown)
+		s.after(2 * time.Hour)
+	})
+}
+
+// expires is when the n-th of the machines, by age, is too old.
+func (s *stage) expires(n int) time.Time {
+	var times []time.Time
+	for _, m := range s.w.active() {
+		times = append(times, machineset.ExpiresAt(m, s.w.set.Spec.MaxAge))
+	}
+	for i := range times {
+		for j := range i {
+			if times[i].Before(times[j]) {
+				times[i], times[j] = times[j], times[i]
+			}
+		}
+	}
+	return times[n]
+}
+
+// TestP27ExpiryIsSpread: when a machine is too old follows from its UID, within
+// a tenth of the age either way, and a fleet born together is spread over it.
+func TestP27ExpiryIsSpread(t *testing.T) {
+	m := &machine.Machine{}
+	m.CreatedAt = morning
+	tenths := map[int]int{}
+	for i := range 1000 {
+		m.UID = fmt.Sprintf("uid-%d", i)
+		at := machineset.ExpiresAt(m, week)
+		require.Equal(t, at, machineset.ExpiresAt(m.Clone(), week))
+		early := morning.Add(week - week/10)
+		require.False(t, at.Before(early), "too early: %s", at)
+		require.False(t, at.After(morning.Add(week+week/10+time.Second)), "too late: %s", at)
+		tenths[int(10*at.Sub(early)/(week/5+2*time.Second))]++
+	}
+	for i := range 10 {
+		require.InDelta(t, 100, tenths[i], 50, "%v", tenths)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		m := &machine.Machine{}
+		m.UID, m.CreatedAt = rapid.String().Draw(t, "uid"), anyTime(t, "created")
+		age := time.Duration(rapid.OneOf(rapid.Int64(), rapid.SampledFrom([]int64{0, 1, math.MaxInt64, math.MinInt64})).Draw(t, "age"))
+		at := machineset.ExpiresAt(m, age)
+		require.Equal(t, age <= 0 || m.CreatedAt.IsZero(), at.IsZero())
+		require.True(t, at.IsZero() || at.After(m.CreatedAt))
+	})
+	require.Zero(t, machineset.ExpiresAt(&machine.Machine{}, week), "its age is not known")
+}
+
+// TestExpiryWithinBounds: while machines get old, fail to come up, and the
+// process dies or reads old caches, a fleet stays within its bounds, no machine
+// goes before its time, and none that is not available, paused or being
+// updated; and by and by none is left that is older than it may be.
+func TestExpiryWithinBounds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		size := rapid.Int32Range(1, 6).Draw(t, "replicas")
+		slack := machineset.Slack{Surge: rapid.Int32Range(0, 2).Draw(t, "surge"), Unavailable: rapid.Int32Range(0, 2).Draw(t, "unavailable")}
+		if slack == (machineset.Slack{}) {
+			slack.Surge = 1
+		}
+		set := newSet(size)
+		set.Spec.Slack, set.Spec.MaxAge = slack, week
+		w := newWorld(set)
+		p := newProcess(w, machineset.DefaultPolicy())
+		p.policy.ExpireAtOnce = rapid.Int32Range(1, 3).Draw(t, "at once")
+		w.created = func(*machine.Machine) {
+			require.LessOrEqual(t, len(w.active()), int(size+slack.Surge), "P7: machines")
+		}
+		p.decided = func(o *machineset.Observation, plan machineset.Plan) {
+			checkExpired(t, w.now, o, plan, slack, int(p.policy.ExpireAtOnce))
+		}
+		settle := func(rounds int, pause time.Duration) {
+			for range rounds {
+				require.True(t, p.run())
+				w.finish()
+				for _, m := range w.active() {
+					w.phase(m.Name, machine.PhaseRunning)
+				}
+				w.advance(pause)
+			}
+		}
+		settle(5, time.Minute)
+		p.cached = func(oldest, newest int) int { return rapid.IntRange(oldest, newest).Draw(t, "cache") }
+		for range rapid.IntRange(0, 60).Draw(t, "steps") {
+			disturbAge(t, w, p)
+		}
+		p.cached = nil
+		p.die()
+		for _, m := range w.all() {
+			w.pause(m.Name, "")
+		}
+		settle(60, time.Minute)
+		for _, m := range w.active() {
+			require.True(t, w.now.Before(machineset.ExpiresAt(m, week)), "%s is too old", m.Name)
+		}
+		require.Len(t, w.all(), int(size))
+	})
+}
+
+func disturbAge(t *rapid.T, w *world, p *process) {
+	all := w.active()
+	switch rapid.IntRange(0, 6).Draw(t, "action") {
+	case 0:
+		for _, m := range all {
+			if m.Status.Phase == machine.PhaseNew && rapid.Bool().Draw(t, "comes up") {
+				w.phase(m.Name, machine.PhaseRunning)
+			}
+		}
+	case 1:
+		w.finish()
+	case 2:
+		p.die()
+	case 3:
+		w.advance(rapid.SampledFrom([]time.Duration{time.Hour, 24 * time.Hour, 3 * 24 * time.Hour}).Draw(t, "time"))
+	case 4:
+		if len(all) > 0 {
+			m := all[rapid.IntRange(0, len(all)-1).Draw(t, "machine")]
+			w.phase(m.Name, rapid.SampledFrom([]machine.Phase{machine.PhaseUnknown, machine.PhaseRunning}).Draw(t, "phase"))
+			w.pause(m.Name, rapid.SampledFrom([]string{"", "", "true"}).Draw(t, "pause"))
+		}
+	default:
+		p.step()
+	}
+}
+
+// checkExpired holds deletions for age to the bounds.
+func checkExpired(t *rapid.T, now time.Time, o *machineset.Observation, plan machineset.Plan, slack machineset.Slack, atOnce int) {
+	if plan.Why.Reason != machineset.ReasonDeleteExpired {
+		return
+	}
+	ready := 0
+	for _, m := range o.Machines {
+		if m.Ready() {
+			ready++
+		}
+	}
+	require.LessOrEqual(t, len(plan.Delete), atOnce)
+	last := time.Time{}
+	for _, order := range plan.Delete {
+		m := order.Machine
+		at := machineset.ExpiresAt(m, week)
+		paused, _ := machine.Paused(&m.Meta, pausedKey)
+		require.False(t, now.Before(at) || !m.Ready() || paused || !machineset.MayExpire(m), "%s: %s", m.Name, order.Why)
+		require.False(t, at.Truncate(time.Second).Before(last), "the oldest goes first")
+		last = at.Truncate(time.Second)
+	}
+	size := int(o.Set.Spec.Replicas)
+	require.GreaterOrEqual(t, ready-len(plan.Delete), size-int(slack.Unavailable), "P7: availability")
+	require.True(t, slack.Surge == 0 || ready-len(plan.Delete) >= size, "no replacement is there yet")
+	require.True(t, slack.Surge > 0 || size-ready+len(plan.Delete) <= atOnce, "more than %d at a time", atOnce)
+}
+
+// TestAgesThatAreNone: no maximum age, no slack from a deployment, a frozen
+// set; and what can't be acted upon.
+func TestAgesThatAreNone(t *testing.T) {
+	for name, change := range map[string]func(*machineset.Observation){
+		"no age":   func(o *machineset.Observation) { o.Set.Spec.MaxAge = 0 },
+		"no slack": func(o *machineset.Observation) { o.Set.Owner = &object.Owner{UID: "deployment"} },
+		"frozen":   func(o *machineset.Observation) { o.Frozen = true },
+	} {
+		o := liveObservation(newSet(2), 2)
+		o.Set.Spec.MaxAge = time.Hour
+		for _, m := range o.Machines {
+			m.CreatedAt = morning.Add(-2 * time.Hour)
+		}
+		plan, err := machineset.Decide(o, machineset.DefaultPolicy(), morning)
+		require.NoError(t, err)
+		require.Equal(t, machineset.ReasonReserve, plan.Why.Reason, "one more, to begin with")
+		change(o)
+		plan, err = machineset.Decide(o, machineset.DefaultPolicy(), morning)
+		require.NoError(t, err)
+		require.Empty(t, orders(plan), name)
+		_, reserves := plan.Write.(*machineset.Update)
+		require.False(t, reserves, name)
+	}
+	set := newSet(1)
+	for _, age := range []time.Duration{-1, 1, time.Minute - 1} {
+		set.Spec.MaxAge = age
+		require.ErrorContains(t, set.Validate(), "spec.maxAge")
+	}
+	p := machineset.DefaultPolicy()
+	for _, n := range []int32{0, -1, 10_001} {
+		p.ExpireAtOnce = n
+		require.ErrorContains(t, p.Validate(), "expireAtOnce")
+	}
+}
+
+// TestNextExpiryIsWaitedFor: the set looks again when the next machine is too
+// old, and not a moment earlier.
+func TestNextExpiryIsWaitedFor(t *testing.T) {
+	o := liveObservation(newSet(2), 2)
+	o.Set.Spec.MaxAge = time.Hour
+	first := time.Time{}
+	for _, m := range o.Machines {
+		m.CreatedAt = morning.Add(-time.Hour + time.Minute)
+		if at := machineset.ExpiresAt(m, time.Hour); first.IsZero() || at.Before(first) {
+			first = at
+		}
+	}
+	now := first.Add(-time.Second)
+	for {
+		plan, err := machineset.Decide(o, machineset.DefaultPolicy(), now)
+		require.NoError(t, err)
+		if w, ok := plan.Write.(*machineset.UpdateStatus); ok {
+			o.Set = o.Set.Clone()
+			o.Set.Status = w.Status
+			continue
+		}
+		require.Equal(t, first, plan.At)
+		require.Equal(t, machineset.ReasonSettled, plan.Why.Reason)
+		break
+	}
+	o.Live = first
+	plan, err := machineset.Decide(o, machineset.DefaultPolicy(), first)
+	require.NoError(t, err)
+	require.Equal(t, machineset.ReasonReserve, plan.Why.Reason)
+}
+
+// TestEachCountsOnce: a machine that is too old and was asked to be replaced is
+// one, and no more than ExpireAtOnce are too old at a time.
+func TestEachCountsOnce(t *testing.T) {
+	o := liveObservation(newSet(3), 3)
+	o.Set.Spec.MaxAge, o.Set.Spec.Slack = time.Hour, machineset.Slack{Surge: 3}
+	for _, m := range o.Machines {
+		m.CreatedAt = morning
+	}
+	o.Machines[0].CreatedAt = morning.Add(-2 * time.Hour)
+	o.Machines[0].Annotations = map[string]string{replaceKey: "true"}
+	p := machineset.DefaultPolicy()
+	plan, err := machineset.Decide(o, p, morning)
+	require.NoError(t, err)
+	require.EqualValues(t, 1, plan.Why.Count)
+	p.ExpireAtOnce = 1
+	plan, err = machineset.Decide(o, p, morning.Add(2*time.Hour))
+	require.NoError(t, err)
+	require.EqualValues(t, 2, plan.Why.Count, "one asked for, one of two for its age: %s", plan.Why)
+}
+
+// TestMayExpire: nothing that is being updated in place, or about to be, or on
+// its way out.
+func TestMayExpire(t *testing.T) {
+	for phase, may := range map[machine.Phase]bool{
+		machine.PhaseRunning: true, machine.PhaseAvailable: true, "Confused": true, machine.PhaseInPlaceUpdating: false,
+		machine.PhaseInPlaceUpdateSuccessful: false, machine.PhaseInPlaceUpdateFailed: false,
+	} {
+		m := &machine.Machine{Status: machine.Status{Phase: phase}}
+		require.Equal(t, may, machineset.MayExpire(m), string(phase))
+		m.Spec.InPlace = machine.InPlaceCandidate
+		require.False(t, machineset.MayExpire(m), string(phase))
+		m.Spec.InPlace, m.DeletedAt = machine.InPlaceNone, morning
+		require.False(t, machineset.MayExpire(m), string(phase))
+	}
+}

@@ -1,0 +1,99 @@
+package machineset
+
+import (
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+)
+
+// A set that is paused gives no orders: it makes, deletes, claims, releases and
+// changes no machine, also while it is being deleted. Its status goes on. Its
+// machines are not paused by it: they are looked after as ever, and one that
+// fails is replaced when the pause is over.
+//
+// A machine that is paused is deleted by no set, for whatever reason: the set
+// is too large, is being deleted, or the machine failed or is to be replaced.
+// It counts as one of the set's, so none is made in its place. If it is not
+// available it takes the place of one that would go: a rollout counts on it
+// that a set which shrinks gives up first what is not available, so no other
+// may go in its stead.
+
+// ConditionPaused is True while a set is left as it is.
+const ConditionPaused = machine.ConditionPaused
+
+// paused tells whether the set is to be left as it is. One that is being
+// deleted without our finalizer is not even written.
+func (d *decision) paused() bool {
+	paused, _ := machine.Paused(&d.s.Meta, d.p.Keys.Paused)
+	return paused && !(d.s.Deleted() && !d.s.HasFinalizer(Finalizer))
+}
+
+// pause keeps the status up to date, and nothing else.
+func (d *decision) pause() Plan {
+	d.survey()
+	if at := d.census.nextAvailable; !at.IsZero() {
+		d.lookAgain(at)
+	}
+	if plan, busy := d.status(); busy {
+		return plan
+	}
+	why := d.tally(ReasonPaused)
+	why.Name = d.p.Keys.Paused
+	return Plan{At: d.at, Why: why}
+}
+
+func (d *decision) pausedCondition(conditions []object.Condition) []object.Condition {
+	if !d.paused() {
+		return withoutCondition(conditions, ConditionPaused)
+	}
+	return withCondition(conditions, object.Condition{
+		Type: ConditionPaused, Status: object.True, Reason: string(ReasonPaused),
+		Message: "paused by annotation " + d.p.Keys.Paused + ": no machine is made or deleted", Since: d.stamp(),
+	})
+}
+
+// oddPause lets a plan warn of a pause that can't be read.
+func (d *decision) oddPause(plan Plan) Plan {
+	if _, odd := machine.Paused(&d.s.Meta, d.p.Keys.Paused); odd != "" && plan.Warn == (Why{}) {
+		plan.Warn = Why{Reason: ReasonOddPause, Name: d.p.Keys.Paused, Detail: odd}
+	}
+	return plan
+}
+
+// spared are the machines that are paused and not being deleted.
+type spared struct {
+	count int
+	idle  int    // of these, not available, or about to stop
+	first string // of their names, in order
+}
+
+func (s *spared) add(m *machine.Machine, available bool) {
+	if s.count++; s.count == 1 || m.Name < s.first {
+		s.first = m.Name
+	}
+	if !available {
+		s.idle++
+	}
+}
+
+// spares tells whether a machine is paused.
+func (d *decision) spares(m *machine.Machine) bool {
+	paused, _ := machine.Paused(&m.Meta, d.p.Keys.Paused)
+	return paused
+}
+
+// removable is how many machines of a surplus may be deleted now.
+func (d *decision) removable(surplus int) int {
+	c := &d.census
+	n := min(surplus-c.spared.idle, c.active-c.spared.count)
+	if n < surplus {
+		d.waiting = d.kept(surplus - max(n, 0))
+	}
+	return max(n, 0)
+}
+
+// kept is the reason why n machines stay that would go.
+func (d *decision) kept(n int) Why {
+	why := d.tally(ReasonSpared)
+	why.Name, why.Count = d.census.spared.first, int64(n)
+	return why
+}

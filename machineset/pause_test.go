@@ -1,0 +1,297 @@
+package machineset_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/object"
+)
+
+const pausedKey = "millwright-go/paused"
+
+// pause writes the annotation on a machine; empty: it is taken off.
+func (w *world) pause(name, value string) {
+	w.change(name, func(m *machine.Machine) { m.Annotations = switched(m.Annotations, value) })
+}
+
+// pauseSet is the same for the set.
+func (w *world) pauseSet(value string) {
+	w.edit(func(s *machineset.Set) { s.Annotations = switched(s.Annotations, value) })
+}
+
+func switched(annotations map[string]string, value string) map[string]string {
+	out := map[string]string{}
+	for k, v := range annotations {
+		out[k] = v
+	}
+	delete(out, pausedKey)
+	if value != "" {
+		out[pausedKey] = value
+	}
+	return out
+}
+
+// TestPaused tells of sets and machines that are left as they are.
+func TestPaused(t *testing.T) {
+	story(t, "paused-set", 3, func(s *stage) {
+		s.settled()
+		s.say("the set is paused, a machine fails, and five are wanted")
+		s.w.pauseSet("true")
+		s.w.phase(s.name(2), machine.PhaseFailed)
+		s.scale(5)
+		s.after(time.Minute)
+		s.after(time.Hour)
+		s.say("resumed")
+		s.w.pauseSet("")
+		s.after(time.Minute)
+	})
+	story(t, "paused-set-with-open-names", 3, func(s *stage) {
+		s.say("the process dies at its second create, and the set is paused for an hour")
+		s.faults("create", fine, crash)
+		s.pass()
+		s.w.pauseSet("true")
+		s.after(time.Minute)
+		s.w.pauseSet("false")
+		s.after(time.Hour)
+	})
+	story(t, "paused-set-deleted", 2, func(s *stage) {
+		s.settled()
+		s.w.pauseSet("true")
+		s.delete()
+		s.after(time.Minute)
+		s.say("resumed")
+		s.w.pauseSet("")
+		s.after(time.Minute)
+	})
+	story(t, "pause-unreadable", 1, func(s *stage) {
+		s.settled()
+		s.w.pauseSet("for a while")
+		s.scale(2)
+		s.after(time.Minute)
+		require.Equal(t, machineset.ReasonOddPause, s.p.plan.Warn.Reason)
+	})
+	story(t, "paused-machine-of-a-shrinking-set", 3, func(s *stage) {
+		s.settled()
+		s.say("the oldest is paused")
+		s.w.pause(s.name(1), "true")
+		s.scale(2)
+		s.after(time.Minute)
+		s.w.finish()
+		s.say("and none is wanted")
+		s.scale(0)
+		s.after(time.Minute)
+		s.w.finish()
+		s.after(time.Minute)
+		s.say("resumed")
+		s.w.pause(s.name(1), "")
+		s.after(time.Minute)
+	})
+	story(t, "paused-machine-that-does-not-work", 3, func(s *stage) {
+		s.settled()
+		s.say("the first is ill and paused: two others work, and two are wanted")
+		s.w.phase(s.name(1), machine.PhaseUnknown)
+		s.w.pause(s.name(1), "true")
+		s.scale(2)
+		s.after(time.Minute)
+		s.say("one is wanted")
+		s.scale(1)
+		s.after(time.Minute)
+	})
+	story(t, "paused-machine-that-failed", 2, func(s *stage) {
+		s.settled()
+		s.w.pause(s.name(1), "true")
+		s.w.phase(s.name(1), machine.PhaseFailed)
+		s.after(time.Minute)
+		s.say("resumed")
+		s.w.pause(s.name(1), "")
+		s.after(time.Minute)
+	})
+	story(t, "paused-machine-of-a-deleted-set", 2, func(s *stage) {
+		s.settled()
+		s.w.pause(s.name(2), "true")
+		s.delete()
+		s.after(time.Minute)
+		s.w.finish()
+		s.after(time.Minute)
+		s.say("resumed")
+		s.w.pause(s.name(2), "")
+		s.after(time.Minute)
+		s.w.finish()
+		s.after(time.Minute)
+	})
+}
+
+// TestPausedSetGivesNoOrder: whatever is observed of a paused set, there is at
+// most one write, of its status.
+func TestPausedSetGivesNoOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		set := anySet(t)
+		o := &machineset.Observation{Set: set, Machines: anyMachines(t, set, 6), Frozen: rapid.Bool().Draw(t, "frozen")}
+		o.Orphans = anyMachines(t, set, 2)
+		if rapid.Bool().Draw(t, "live") {
+			o.Live = morning
+		}
+		set.Annotations = map[string]string{pausedKey: "true"}
+		for n := range 2 {
+			plan, err := machineset.Decide(o, machineset.DefaultPolicy(), morning)
+			require.NoError(t, err)
+			require.False(t, plan.ReadLive)
+			require.Empty(t, orders(plan))
+			if set.Deleted() && !set.HasFinalizer(machineset.Finalizer) {
+				require.Equal(t, machineset.ReasonNotOurs, plan.Why.Reason)
+				return
+			}
+			if plan.Write == nil {
+				require.Equal(t, machineset.ReasonPaused, plan.Why.Reason)
+				return
+			}
+			require.Zero(t, n, "P28: written once: %s", plan.Why)
+			told := plan.Write.(*machineset.UpdateStatus).Status
+			require.NotNil(t, object.FindCondition(told.Conditions, machineset.ConditionPaused))
+			o.Set = set.Clone()
+			o.Set.Status = told
+		}
+	})
+}
+
+// orders are the machines that a plan has orders for.
+func orders(p machineset.Plan) (out []machineset.Order) {
+	for _, list := range [][]machineset.Order{p.Create, p.Delete, p.Adopt, p.Release, p.Push} {
+		out = append(out, list...)
+	}
+	return out
+}
+
+// TestPausedMachinesStay: whatever a set does, and whenever its process dies or
+// reads an old cache, no machine that is paused is deleted; none is made in its
+// place (P12); and no available one goes in the stead of one that does not work,
+// so that availability never falls below what a rollout counts on (P7). When
+// all are resumed, the set comes to its size.
+func TestPausedMachinesStay(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		size := rapid.Int32Range(1, 6).Draw(t, "replicas")
+		w := newWorld(newSet(size))
+		p := newProcess(w, machineset.DefaultPolicy())
+		settle := func() {
+			for range 20 {
+				require.True(t, p.run())
+				w.finish()
+				for _, m := range w.active() {
+					w.phase(m.Name, machine.PhaseRunning)
+				}
+				w.advance(10 * time.Minute)
+			}
+		}
+		settle()
+		p.decided = func(o *machineset.Observation, plan machineset.Plan) { checkSpares(t, o, plan) }
+		for range rapid.IntRange(0, 60).Draw(t, "steps") {
+			all := w.active()
+			switch rapid.IntRange(0, 7).Draw(t, "action") {
+			case 0, 1:
+				if len(all) > 0 {
+					m := all[rapid.IntRange(0, len(all)-1).Draw(t, "machine")]
+					w.pause(m.Name, rapid.SampledFrom([]string{"true", "true", ""}).Draw(t, "value"))
+				}
+			case 2:
+				if len(all) > 0 {
+					m := all[rapid.IntRange(0, len(all)-1).Draw(t, "machine")]
+					w.phase(m.Name, rapid.SampledFrom([]machine.Phase{
+						machine.PhaseUnknown, machine.PhaseFailed, machine.PhaseRunning,
+					}).Draw(t, "phase"))
+				}
+			case 3:
+				w.edit(func(s *machineset.Set) { s.Spec.Replicas = rapid.Int32Range(0, 6).Draw(t, "size") })
+			case 4:
+				w.finish()
+			case 5:
+				p.die()
+			default:
+				p.run()
+			}
+			w.advance(time.Second)
+		}
+		for _, m := range w.all() {
+			w.pause(m.Name, "")
+		}
+		p.decided = nil
+		settle()
+		require.Len(t, w.all(), int(w.set.Spec.Replicas))
+	})
+}
+
+// checkSpares holds one plan to what a pause promises.
+func checkSpares(t *rapid.T, o *machineset.Observation, plan machineset.Plan) {
+	there, available, paused, gone := 0, 0, 0, 0
+	for _, m := range o.Machines {
+		if yes, _ := machine.Paused(&m.Meta, pausedKey); !m.Deleted() {
+			if there++; yes {
+				paused++
+			}
+			if m.Ready() {
+				available++
+			}
+		}
+	}
+	for _, order := range plan.Delete {
+		yes, _ := machine.Paused(&order.Machine.Meta, pausedKey)
+		require.False(t, yes, "deletes a paused machine: %s", order.Why)
+		if order.Machine.Ready() {
+			gone++
+		}
+	}
+	size := int(o.Set.Spec.Replicas)
+	require.True(t, gone == 0 || available-gone >= min(size, available), "P7: %d of %d available go, %d wanted", gone, available, size)
+	if len(plan.Create) > 0 {
+		require.LessOrEqual(t, there+len(plan.Create), max(size, there), "P12: %d paused", paused)
+	}
+}
+
+// TestTheFirstPausedIsNamed, whatever order the machines come in.
+func TestTheFirstPausedIsNamed(t *testing.T) {
+	o := liveObservation(newSet(3), 3)
+	o.Set.Spec.Replicas = 0
+	o.Machines[0], o.Machines[1] = o.Machines[1], o.Machines[0]
+	for _, m := range o.Machines {
+		m.Annotations = map[string]string{pausedKey: "true"}
+	}
+	for range 2 {
+		plan, err := machineset.Decide(o, machineset.DefaultPolicy(), morning)
+		require.NoError(t, err)
+		if w, ok := plan.Write.(*machineset.UpdateStatus); ok {
+			o.Set.Status = w.Status
+			continue
+		}
+		require.Equal(t, machineset.ReasonSpared, plan.Why.Reason)
+		require.Equal(t, "a", plan.Why.Name)
+		require.EqualValues(t, 3, plan.Why.Count)
+		return
+	}
+	require.Fail(t, "it does not come to rest")
+}
+
+// TestPausedSetLooksOnTime: its status says when a machine has become available;
+// and one that is being deleted without our finalizer is not written at all.
+func TestPausedSetLooksOnTime(t *testing.T) {
+	o := liveObservation(newSet(1), 1)
+	o.Set.Annotations = map[string]string{pausedKey: "true"}
+	o.Set.Spec.MinReady = time.Minute
+	o.Machines[0].Status.Since = morning
+	plan, err := machineset.Decide(o, machineset.DefaultPolicy(), morning)
+	require.NoError(t, err)
+	o.Set.Status = plan.Write.(*machineset.UpdateStatus).Status
+	plan, err = machineset.Decide(o, machineset.DefaultPolicy(), morning)
+	require.NoError(t, err)
+	require.Equal(t, machineset.ReasonPaused, plan.Why.Reason)
+	require.Equal(t, morning.Add(time.Minute+time.Second), plan.At)
+
+	o.Set.DeletedAt, o.Set.Finalizers, o.Set.Status = morning, []string{"other"}, machineset.Status{}
+	plan, err = machineset.Decide(o, machineset.DefaultPolicy(), morning)
+	require.NoError(t, err)
+	require.Nil(t, plan.Write)
+	require.Equal(t, machineset.ReasonNotOurs, plan.Why.Reason)
+}

@@ -1,0 +1,160 @@
+package machineset
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/millwright-go/millwright/machine"
+)
+
+// A machine that is kept for inspection counts as one of the set's, so that it
+// is not replaced, and not as available. Who asked for that is the machine's
+// matter (package machine), but for what a set asks itself: of machines that
+// failed it keeps as many as Spec.AutoPreserve says, by an annotation on them.
+// What is annotated counts against that limit until the machine goes, has run
+// out of time, or runs again.
+
+// keeps tells whether a failed machine is not to be replaced: it is kept for
+// inspection, or asks to be and has not said so in its status yet. The latter
+// has no deadline: the machine's next decision ends it.
+func (d *decision) keeps(m *machine.Machine) bool {
+	return m.Preserved(d.now) || m.ToBePreserved(d.p.Keys.Preserve)
+}
+
+// explicit tells whether a machine is kept because a user wants it.
+func (d *decision) explicit(m *machine.Machine) bool {
+	return m.Preserved(d.now) && !m.Status.Preservation.Automatic() ||
+		m.ToBePreserved(d.p.Keys.Preserve) && !d.automatic(m)
+}
+
+// automatic tells whether a machine carries the set's own request.
+func (d *decision) automatic(m *machine.Machine) bool {
+	key := d.p.Keys.Preserve
+	return key != "" && m.Annotations[key] == machine.PreserveAutomatically
+}
+
+// Preserving tells whether a machine with an annotation of this key counts
+// against Spec.AutoPreserve of its set.
+func Preserving(m *machine.Machine, key string) bool {
+	p := &m.Status.Preservation
+	return key != "" && !m.Deleted() && m.Annotations[key] == machine.PreserveAutomatically &&
+		!(p.Automatic() && p.Since.IsZero())
+}
+
+// preserving is what the census finds out about machines that the set keeps.
+type preserving struct {
+	counted  []*machine.Machine // against the limit
+	lapsed   []*machine.Machine // of these, those that do not need it any more
+	eligible []*machine.Machine // failed, and may be kept
+}
+
+// visitPreserving looks at a machine that is not being deleted.
+func (v *surveyor) visitPreserving(m *machine.Machine) {
+	c := &v.census
+	if m.Preserved(v.now) {
+		c.preserved++
+		v.noteEnd(m)
+	}
+	key := v.p.Keys.Preserve
+	if key == "" {
+		return
+	}
+	failed := m.Status.Phase == machine.PhaseFailed
+	switch _, asked := m.Annotations[key]; {
+	case Preserving(m, key):
+		c.preserving.counted = append(c.preserving.counted, m)
+		if !failed {
+			c.preserving.lapsed = append(c.preserving.lapsed, m)
+		}
+	case failed && !asked && v.s.Spec.AutoPreserve > 0 && !m.Preserved(v.now) && v.mayPreserve(m):
+		c.preserving.eligible = append(c.preserving.eligible, m)
+	}
+}
+
+// mayPreserve tells whether the set may keep a machine that failed. One whose
+// node has ever been asked for it obeys the node; one that was kept since it
+// failed is to be replaced.
+func (v *surveyor) mayPreserve(m *machine.Machine) bool {
+	p := &m.Status.Preservation
+	return !p.NodeAsked && (p.Ended.IsZero() || p.Ended.Before(m.Status.Since))
+}
+
+// noteEnd has the set looked at when a machine is not kept any more.
+func (v *surveyor) noteEnd(m *machine.Machine) {
+	v.lookAgain(m.Status.Preservation.Until)
+}
+
+// preserve has machines that failed kept, within the limit, and takes the
+// request off those that are over it or run again.
+func (d *decision) preserve() (Plan, bool) {
+	p := &d.census.preserving
+	limit := int(d.s.Spec.AutoPreserve)
+	room := limit - len(p.counted)
+	if d.o.Refused.Change != nil || len(p.lapsed) == 0 && room >= 0 && (room == 0 || len(p.eligible) == 0) {
+		return Plan{}, false
+	}
+	if plan, busy := d.readLive("keeping failed machines, or no longer"); busy {
+		return plan, true
+	}
+	key := d.p.Keys.Preserve
+	if len(p.lapsed) > 0 || room < 0 {
+		over := p.lapsed
+		if len(over) == 0 {
+			slices.SortFunc(p.counted, soonestOver)
+			over = p.counted[:-room]
+		}
+		over = over[:min(len(over), int(d.p.Burst))]
+		orders := changed(over, Why{Reason: ReasonUnpreserve, Want: int64(limit)}, func(m *machine.Machine) {
+			delete(m.Annotations, key)
+		})
+		return Plan{Push: orders, Why: d.preservation(ReasonUnpreserving, len(orders))}, true
+	}
+	slices.SortFunc(p.eligible, failedFirst)
+	chosen := p.eligible[:min(room, len(p.eligible), int(d.p.Burst))]
+	orders := changed(chosen, Why{Reason: ReasonPreserve, Want: int64(limit)}, func(m *machine.Machine) {
+		annotations := make(map[string]string, len(m.Annotations)+1)
+		maps.Copy(annotations, m.Annotations)
+		annotations[key] = machine.PreserveAutomatically
+		m.Annotations = annotations
+	})
+	return Plan{Push: orders, Why: d.preservation(ReasonPreserving, len(orders))}, true
+}
+
+func (d *decision) preservation(reason Reason, n int) Why {
+	return Why{Reason: reason, Count: int64(n), Have: int64(len(d.census.preserving.counted)), Want: int64(d.s.Spec.AutoPreserve)}
+}
+
+// undecided tells whether failed machines should be kept, and could not be told
+// so in this pass: none is replaced meanwhile.
+func (d *decision) undecided() bool {
+	p := &d.census.preserving
+	return d.o.Refused.Change != nil && len(p.eligible) > 0 && len(p.counted) < int(d.s.Spec.AutoPreserve)
+}
+
+// staying is how many failed machines stay for now: it is undecided which of them
+// are kept, or their deletion was refused, or its answer lost. None is made in their
+// place.
+func (d *decision) staying() int {
+	if d.undecided() || d.o.Refused.Delete != nil {
+		return d.census.failed
+	}
+	return 0
+}
+
+// soonestOver orders machines by when they would not be kept any more: what has
+// the least time left is given up first. One that has not begun comes last.
+func soonestOver(a, b *machine.Machine) int {
+	p, q := &a.Status.Preservation, &b.Status.Preservation
+	if p.Since.IsZero() != q.Since.IsZero() {
+		if q.Since.IsZero() {
+			return -1
+		}
+		return 1
+	}
+	return cmp.Or(p.Until.Compare(q.Until), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
+}
+
+func failedFirst(a, b *machine.Machine) int {
+	return cmp.Or(a.Status.Since.Compare(b.Status.Since), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
+}

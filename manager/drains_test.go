@@ -1,0 +1,119 @@
+package manager_test
+
+import (
+	"context"
+	"iter"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/drain"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/store"
+)
+
+// lodgers is what runs on nodes: nothing, until a node is cordoned; then a pod
+// that was bound just before.
+type lodgers struct {
+	nodes   store.Collection[*machine.Node]
+	evicted int
+}
+
+func (l *lodgers) On(ctx context.Context, node string) ([]*drain.Pod, bool, error) {
+	n, err := l.nodes.Get(ctx, object.Key{Name: node})
+	if err != nil || !n.Unschedulable || l.evicted > 0 {
+		return nil, true, err
+	}
+	pod := &drain.Pod{Key: object.Key{Namespace: "apps", Name: "late"}, UID: "1", Owner: &object.Owner{Kind: "ReplicaSet"}}
+	return []*drain.Pod{pod}, true, nil
+}
+
+func (l *lodgers) Evict(context.Context, drain.Order) (drain.Answer, error) {
+	l.evicted++
+	return drain.Answer{Result: drain.Accepted}, nil
+}
+
+func (l *lodgers) Delete(ctx context.Context, o drain.Order) (drain.Answer, error) {
+	return l.Evict(ctx, o)
+}
+
+func (l *lodgers) Watch(context.Context) iter.Seq2[string, error] {
+	return func(func(string, error) bool) {}
+}
+
+// TestPodsAreReadOnceTheNodeIsCordoned: a pod that is bound between a first look
+// at a node and its cordon is no less evicted (P22).
+func TestPodsAreReadOnceTheNodeIsCordoned(t *testing.T) {
+	now := time.Date(2027, 1, 15, 8, 0, 0, 0, time.UTC)
+	clock := func() time.Time { return now }
+	nodes := store.NewMemory(clock, manager.NodeIndexes("machine"))
+	node, err := nodes.Create(ctx, &machine.Node{Meta: object.Meta{Key: object.Key{Name: "n"}}})
+	require.NoError(t, err)
+	pods := &lodgers{nodes: nodes}
+	d, err := manager.NewDrainer(manager.DrainOptions{Nodes: nodes, Workload: manager.Workload{Pods: pods}, Now: clock})
+	require.NoError(t, err)
+	answer, err := d.Drain(ctx, &machine.Machine{}, &machine.DrainNode{Node: node, Since: now, Until: now.Add(time.Hour)})
+	require.NoError(t, err)
+	require.Equal(t, 1, pods.evicted)
+	require.False(t, answer.Done, "%s", answer.Why)
+	answer, err = d.Drain(ctx, &machine.Machine{}, &machine.DrainNode{Node: answer.Node, Since: now, Until: now.Add(time.Hour)})
+	require.NoError(t, err)
+	require.True(t, answer.Done, "%s", answer.Why)
+}
+
+// moved is a workload of one volume that is still attached, and no pods.
+type moved struct {
+	lodgers
+	attachments []*drain.Attachment
+}
+
+func (m *moved) On(context.Context, string) ([]*drain.Pod, bool, error) { return nil, true, nil }
+
+func (m *moved) Bound(context.Context, []object.Key) ([]*drain.Volume, bool, error) {
+	return nil, true, nil
+}
+
+func (m *moved) Attachments(context.Context, string, []string) ([]*drain.Attachment, error) {
+	return m.attachments, nil
+}
+
+func (m *moved) Attached(context.Context, string) ([]string, error) { return nil, nil }
+
+func (m *moved) Detach(context.Context, string) (drain.Answer, error) { return drain.Answer{}, nil }
+
+// TestNoDrainEndsOnAnOldNode: a node from a cache, which does not show yet that
+// volumes are waited for, ends no drain (P22). One that is gone does.
+func TestNoDrainEndsOnAnOldNode(t *testing.T) {
+	now := time.Date(2027, 1, 15, 8, 0, 0, 0, time.UTC)
+	clock := func() time.Time { return now }
+	nodes := store.NewMemory(clock, manager.NodeIndexes("machine"))
+	old, err := nodes.Create(ctx, &machine.Node{Meta: object.Meta{Key: object.Key{Name: "n"}}, Unschedulable: true, Drain: &machine.DrainRecord{Since: now}})
+	require.NoError(t, err)
+	fresh := old.Clone()
+	fresh.Drain = &machine.DrainRecord{Since: now, Turn: machine.DrainTurn{UID: "1", Since: now, Volumes: []string{"pv"}}}
+	fresh, err = nodes.Update(ctx, fresh)
+	require.NoError(t, err)
+	work := &moved{attachments: []*drain.Attachment{{Name: "a", Volume: "pv", Node: "n", Attached: true}}}
+	d, err := manager.NewDrainer(manager.DrainOptions{Nodes: nodes, Workload: manager.Workload{Pods: work, Volumes: work}, Now: clock})
+	require.NoError(t, err)
+	order := &machine.DrainNode{Node: old, Since: now, Until: now.Add(time.Hour)}
+	answer, err := d.Drain(ctx, &machine.Machine{}, order)
+	require.NoError(t, err)
+	require.False(t, answer.Done, "%s", answer.Why)
+	require.Equal(t, fresh.Version, answer.Node.Version)
+
+	work.attachments = []*drain.Attachment{}
+	answer, err = d.Drain(ctx, &machine.Machine{}, order)
+	require.NoError(t, err)
+	require.True(t, answer.Done, "%s", answer.Why)
+
+	work.attachments = []*drain.Attachment{{Name: "a", Volume: "pv", Node: "n", Attached: true}}
+	require.NoError(t, nodes.Delete(ctx, old.Key, ""))
+	answer, err = d.Drain(ctx, &machine.Machine{}, order)
+	require.NoError(t, err)
+	require.True(t, answer.Done, "%s", answer.Why)
+	require.Nil(t, answer.Node)
+}

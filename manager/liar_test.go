@@ -1,0 +1,313 @@
+package manager_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/object"
+)
+
+type (
+	createResponse = driver.CreateMachineResponse
+	statusResponse = driver.GetMachineStatusResponse
+	listResponse   = driver.ListMachinesResponse
+)
+
+// liar is a provider that works, and a driver to it whose answers are garbage
+// where a function says what becomes of them.
+type liar struct {
+	*drivertest.Memory
+	create func(m *machine.Machine, r *createResponse, err error) (*createResponse, error)
+	status func(m *machine.Machine, r *statusResponse, err error) (*statusResponse, error)
+	list   func(map[string]string) (*listResponse, error)
+	delete func(m *machine.Machine) bool // false: it says OK and does nothing
+}
+
+func (l *liar) CreateMachine(ctx context.Context, q *driver.CreateMachineRequest) (*createResponse, error) {
+	r, err := l.Memory.CreateMachine(ctx, q)
+	if l.create != nil {
+		return l.create(q.Machine, r, err)
+	}
+	return r, err
+}
+
+func (l *liar) GetMachineStatus(ctx context.Context, q *driver.GetMachineStatusRequest) (*statusResponse, error) {
+	r, err := l.Memory.GetMachineStatus(ctx, q)
+	if l.status != nil {
+		return l.status(q.Machine, r, err)
+	}
+	return r, err
+}
+
+func (l *liar) ListMachines(ctx context.Context, q *driver.ListMachinesRequest) (*listResponse, error) {
+	r, err := l.Memory.ListMachines(ctx, q)
+	if err == nil && l.list != nil {
+		return l.list(maps.Clone(r.Machines))
+	}
+	return r, err
+}
+
+func (l *liar) DeleteMachine(ctx context.Context, q *driver.DeleteMachineRequest) (*driver.DeleteMachineResponse, error) {
+	if l.delete != nil && !l.delete(q.Machine) {
+		return nil, nil //nolint:nilnil // what some drivers answer
+	}
+	return l.Memory.DeleteMachine(ctx, q)
+}
+
+// lied is a fleet of three that runs, whose driver lies from now on.
+func lied(t *testing.T) (*world, *liar, *process) {
+	w := guardedWorld(t)
+	l := &liar{Memory: w.provider}
+	w.liar = l
+	w.fleet()
+	return w, l, w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+}
+
+// TestGarbageLists: whatever a list holds, and for however long, no VM of a
+// machine goes; strays that it names go all the same, and what is odd is told of.
+func TestGarbageLists(t *testing.T) {
+	huge := make(map[string]string)
+	for i := range 3_000 {
+		huge[fmt.Sprint("memory:///blue/x", i)] = "gone"
+	}
+	for name, c := range map[string]struct {
+		list func(map[string]string) (*listResponse, error)
+		says string
+		kept bool // the stray
+	}{
+		"a VM without ID":     {says: "VMWithoutID", list: with("", "web-7")},
+		"a blank ID":          {says: "VMWithoutID", list: with("  ", "web-7")},
+		"a VM without name":   {says: "VMWithoutName", list: with("memory:///blue/77", "")},
+		"a blank name":        {says: "VMWithoutName", list: with("memory:///blue/77", " ")},
+		"one that is no more": {list: with("memory:///blue/77", "web-7")},
+		"nothing":             {kept: true, list: func(map[string]string) (*listResponse, error) { return &listResponse{}, nil }},
+		"no response":         {kept: true, says: "ListVMsFailed", list: func(map[string]string) (*listResponse, error) { return nil, nil }},
+		"half, and an error": {kept: true, says: "ListVMsFailed", list: func(vms map[string]string) (*listResponse, error) {
+			return &listResponse{Machines: vms}, codes.New(codes.Unavailable, "there is more")
+		}},
+		"a wrong code": {kept: true, says: "ListVMsFailed", list: func(vms map[string]string) (*listResponse, error) {
+			return &listResponse{Machines: vms}, codes.New(codes.Code(99), "strange")
+		}},
+		"other IDs than at creation": {kept: true, says: "OwnVMNotListed", list: func(vms map[string]string) (*listResponse, error) {
+			other := make(map[string]string)
+			for id, name := range vms {
+				if name != "web-lost" {
+					other[id+"?zone=1"] = name
+				}
+			}
+			return &listResponse{Machines: other}, nil
+		}},
+		"a very long list": {kept: true, says: "TooManyOrphans", list: func(vms map[string]string) (*listResponse, error) {
+			maps.Copy(vms, huge)
+			for id, name := range vms {
+				if name == "web-lost" {
+					delete(vms, id)
+				}
+			}
+			return &listResponse{Machines: vms}, nil
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, l, p := lied(t)
+			own := w.provider.VMs()
+			stray := w.stray("blue", "web-lost")
+			l.list = c.list
+			hours := 3 * time.Hour
+			if name == "a very long list" {
+				hours = 16 * time.Minute
+			}
+			require.NoError(t, w.watch(p, manager.KindOrphans, hours))
+			require.Equal(t, c.kept, w.there(stray))
+			for _, vm := range own {
+				require.True(t, w.there(vm.ID), "the VM of %s", vm.Name)
+			}
+			require.Equal(t, c.says != "", c.says != "" && w.heard(c.says) > 0, "%v", w.story)
+		})
+	}
+}
+
+// with adds a VM to a list.
+func with(id, name string) func(map[string]string) (*listResponse, error) {
+	return func(vms map[string]string) (*listResponse, error) {
+		vms[id] = name
+		return &listResponse{Machines: vms}, nil
+	}
+}
+
+// TestListsOfOtherClusters: a list that names other clusters' VMs is believed,
+// unless OrphanPrefix says how this fleet's begin; the driver itself refuses.
+func TestListsOfOtherClusters(t *testing.T) {
+	w, l, p := lied(t)
+	foreign := w.stray("red", "db-1")
+	l.list = with(foreign, "db-1")
+	w.safety.OrphanPrefix = "web-"
+	require.NoError(t, w.watch(p, manager.KindOrphans, time.Hour))
+	require.True(t, w.there(foreign))
+	require.Positive(t, w.heard("VMOfOthers"))
+}
+
+// TestListsThatLag: a VM that was just made is missing for ten minutes, and one
+// that is gone still there for as long: nothing is doubled, lost, or deleted that
+// is somebody's, and each VM that is gone is tried to be deleted no more than a
+// few times.
+func TestListsThatLag(t *testing.T) {
+	w, l, p := lied(t)
+	type sight struct {
+		at  time.Time
+		vms map[string]string
+	}
+	var seen []sight
+	l.list = func(vms map[string]string) (*listResponse, error) {
+		seen = append(seen, sight{w.at, vms})
+		for i := len(seen) - 1; i >= 0; i-- {
+			if w.at.Sub(seen[i].at) >= 10*time.Minute {
+				return &listResponse{Machines: seen[i].vms}, nil
+			}
+		}
+		return &listResponse{}, nil
+	}
+	for _, size := range []string{"2", "3", "4"} {
+		stop := w.at.Add(50 * time.Minute)
+		w.change(func(d *deployment.Deployment) { d.Spec.Template.Annotations = map[string]string{"version": size} })
+		w.until(p, func() bool { return w.at.After(stop) && w.settled(3)() }, unexpected(t))
+	}
+	require.Equal(t, 3, w.provider.Count())
+	require.Equal(t, 12, len(w.made), "no machine was doubled or lost")
+}
+
+// TestCreateAnswersAnothersVM: an answer that names the VM of another machine
+// is not recorded, by whatever call it came; so that VM does not go with this
+// machine. When the driver has come to its senses the machine gets its own.
+func TestCreateAnswersAnothersVM(t *testing.T) {
+	for _, call := range []string{"create", "status", "node"} {
+		t.Run(call, func(t *testing.T) {
+			w, l, p := lied(t)
+			first := w.provider.VMs()[0]
+			var made []string
+			switch call {
+			case "create":
+				l.create = func(m *machine.Machine, r *createResponse, err error) (*createResponse, error) {
+					made = append(made, m.Name)
+					return &createResponse{ProviderID: first.ID, NodeName: first.Name}, err
+				}
+				l.status = func(m *machine.Machine, r *statusResponse, err error) (*statusResponse, error) {
+					return nil, codes.New(codes.Unimplemented, "there is no such call")
+				}
+			case "status":
+				l.status = func(m *machine.Machine, r *statusResponse, err error) (*statusResponse, error) {
+					made = append(made, m.Name)
+					return &statusResponse{ProviderID: first.ID, NodeName: first.Name}, nil
+				}
+			case "node":
+				l.create = func(m *machine.Machine, r *createResponse, err error) (*createResponse, error) {
+					made = append(made, m.Name)
+					if r != nil && len(made) <= 3 { // the machine is replaced at once
+						r.NodeName = first.Name
+					}
+					return r, err
+				}
+			}
+			end := w.at.Add(2 * time.Hour)
+			w.bounded = true
+			w.change(func(d *deployment.Deployment) { d.Spec.Replicas = 4 })
+			w.until(p, func() bool { return w.at.After(end) }, unexpected(t))
+			require.NotEmpty(t, made)
+			require.True(t, w.there(first.ID), "it went with another machine")
+			if call != "node" { // that one is replaced at once, by one that gets its own
+				require.Equal(t, 3, w.phases()[machine.PhaseRunning])
+			}
+			l.create, l.status = nil, nil
+			w.until(p, func() bool { return w.phases()[machine.PhaseRunning] == 4 && w.provider.Count() == 4 }, unexpected(t))
+			require.True(t, w.there(first.ID))
+		})
+	}
+}
+
+// TestStatusAnswersAnotherID: the VM that is recorded stays so.
+func TestStatusAnswersAnotherID(t *testing.T) {
+	w, l, p := lied(t)
+	l.status = func(m *machine.Machine, r *statusResponse, err error) (*statusResponse, error) {
+		if r != nil && m.Spec.ProviderID != "" {
+			r.ProviderID = "memory:///blue/999"
+		}
+		return r, err
+	}
+	l.create = func(m *machine.Machine, r *createResponse, err error) (*createResponse, error) {
+		return r, err
+	}
+	before := w.provider.VMs()
+	for _, vm := range before { // a failed step brings each back to asking for its VM
+		m, err := w.machines.Get(ctx, object.Key{Namespace: namespace, Name: vm.Name})
+		require.NoError(t, err)
+		m = m.Clone()
+		m.Status.Phase = machine.PhaseCrashLoopBackOff
+		m.Status.LastOperation = machine.Operation{Kind: machine.OperationCreate, State: machine.StateFailed, Stage: machine.StageInitialized, Code: codes.Unavailable, Time: w.at}
+		_, err = w.machines.UpdateStatus(ctx, m)
+		require.NoError(t, err)
+	}
+	asked := count(w, codes.GetMachineStatus)
+	w.until(p, func() bool { return count(w, codes.GetMachineStatus) >= asked+3 && w.settled(3)() }, unexpected(t))
+	require.Equal(t, before, w.provider.VMs())
+	require.NoError(t, w.deployments.Delete(ctx, fleetKey, ""))
+	w.until(p, w.empty, unexpected(t))
+}
+
+// TestDeleteThatDoesNothing: a VM that lives on after DeleteMachine said OK is
+// an orphan, and goes once it can.
+func TestDeleteThatDoesNothing(t *testing.T) {
+	w, l, p := lied(t)
+	vms := w.provider.VMs()
+	idle := true
+	l.delete = func(*machine.Machine) bool { return !idle }
+	for _, vm := range vms {
+		w.strays[vm.ID] = true
+	}
+	w.change(func(d *deployment.Deployment) { d.Spec.Replicas = 0 })
+	w.until(p, func() bool { return len(keysOf(w.machines)) == 0 }, unexpected(t))
+	require.Equal(t, vms, w.provider.VMs())
+	tries := count(w, codes.DeleteMachine)
+	require.NoError(t, w.watch(p, manager.KindOrphans, time.Hour))
+	require.Equal(t, vms, w.provider.VMs())
+	require.Greater(t, count(w, codes.DeleteMachine), tries)
+	require.LessOrEqual(t, count(w, codes.DeleteMachine), tries+3*130, "each at most every 30 s")
+	idle = false
+	require.NoError(t, w.watch(p, manager.KindOrphans, 20*time.Minute))
+	require.Zero(t, w.provider.Count())
+}
+
+// TestNilAnswers: no response and no error is a failure where a response is
+// needed; nothing is made twice, and the fleet comes up when answers do.
+func TestNilAnswers(t *testing.T) {
+	w, l, p := lied(t)
+	silent := true
+	l.create = func(_ *machine.Machine, r *createResponse, err error) (*createResponse, error) {
+		if silent {
+			return nil, nil
+		}
+		return r, err
+	}
+	l.status = func(_ *machine.Machine, r *statusResponse, err error) (*statusResponse, error) {
+		if silent {
+			return nil, nil
+		}
+		return r, err
+	}
+	w.change(func(d *deployment.Deployment) { d.Spec.Replicas = 4 })
+	end := w.at.Add(10 * time.Minute)
+	w.until(p, func() bool { return w.at.After(end) }, unexpected(t))
+	require.Equal(t, 3, w.phases()[machine.PhaseRunning])
+	require.LessOrEqual(t, w.provider.Count(), 4)
+	silent = false
+	w.until(p, w.settled(4), unexpected(t))
+}

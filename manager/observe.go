@@ -1,0 +1,311 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/store"
+)
+
+// Observe-only mode. New puts every port that can change something behind one
+// that answers store.ErrWithheld instead, so that a pass can't act whatever it
+// does; and a pass ends with the first step that was kept from acting, so that
+// it concludes nothing from that.
+
+// onlyObserve withholds everything that changes something, and whatever hears of
+// effects does not hear of those that never were.
+func (o *Options) onlyObserve() {
+	o.Machines = withhold(o.Machines, KindMachine)
+	o.Classes = withhold(o.Classes, KindClass)
+	o.Secrets = withhold(o.Secrets, KindSecret)
+	o.Sets = withhold(o.Sets, KindSet)
+	o.Deployments = withhold(o.Deployments, KindDeployment)
+	o.Driver = driver.Around(o.Driver, withholdCall)
+	if o.Cluster != nil {
+		o.Cluster = onlooker{o.Cluster}
+	}
+	if o.Tokens != nil {
+		o.Tokens = untaken{}
+	}
+	if o.ForeignClasses != nil {
+		o.ForeignClasses = unmarked{o.ForeignClasses}
+	}
+	o.observePools()
+	o.Drainer = onlyLook(o.Drainer)
+	if effect := o.Hooks.Effect; effect != nil {
+		o.Hooks.Effect = func(kind Kind, key object.Key, name string, took time.Duration, err error) {
+			if !errors.Is(err, store.ErrWithheld) {
+				effect(kind, key, name, took, err)
+			}
+		}
+	}
+}
+
+// observePools withholds what changes pools, their groups and bootstrap data.
+func (o *Options) observePools() {
+	o.Pools = withhold(o.Pools, KindPool)
+	if o.PoolDriver != nil {
+		o.PoolDriver = driver.AroundPool(o.PoolDriver, func(ctx context.Context, s driver.PoolSubject, next func(context.Context) error) error {
+			if s.Method == machinepool.GetPoolStatus {
+				return next(ctx)
+			}
+			return kept(ctx, s.Pool, "call "+s.Method.String()+" for pool "+s.Pool.String())
+		})
+	}
+	if o.PoolBootstrap != nil {
+		o.PoolBootstrap = unprepared{o.PoolBootstrap}
+	}
+}
+
+// unprepared leaves bootstrap data as they are.
+type unprepared struct{ PoolBootstrap }
+
+// Renew implements PoolBootstrap.
+func (unprepared) Renew(ctx context.Context, p *machinepool.Pool, _ time.Time) error {
+	return kept(ctx, p.Key, "prolong the bootstrap token of pool "+p.Key.String())
+}
+
+// Delete implements PoolBootstrap.
+func (unprepared) Delete(ctx context.Context, p *machinepool.Pool) error {
+	return kept(ctx, p.Key, "delete the bootstrap data of pool "+p.Key.String())
+}
+
+// onlyLook is a drainer that drains nothing, and can what d can.
+func onlyLook(d Drainer) Drainer {
+	watcher, watches := d.(WorkloadWatcher)
+	_, keeps := d.(NodeKeeper)
+	switch {
+	case d == nil:
+		return nil
+	case watches && keeps:
+		return struct {
+			undrained
+			unkept
+			WorkloadWatcher
+		}{WorkloadWatcher: watcher}
+	case watches:
+		return struct {
+			undrained
+			WorkloadWatcher
+		}{WorkloadWatcher: watcher}
+	case keeps:
+		return struct {
+			undrained
+			unkept
+		}{}
+	}
+	return undrained{}
+}
+
+// unkept leaves a node that is being drained as it is.
+type unkept struct{}
+
+// Keep implements NodeKeeper.
+func (unkept) Keep(ctx context.Context, n *machine.Node) (bool, error) {
+	return false, kept(ctx, n.Key, "take node "+n.Name+" into service again")
+}
+
+func withhold[T object.Object[T]](c store.Collection[T], kind Kind) store.Collection[T] {
+	if c == nil {
+		return nil
+	}
+	return store.Withhold(c, func(ctx context.Context, w store.Withheld) {
+		intend(ctx, w.Key, w.Verb+" "+string(kind)+" "+w.Key.String())
+	})
+}
+
+// withholdCall lets the calls through that a driver's contract says change
+// nothing. A call that is not known is none of them.
+func withholdCall(ctx context.Context, s driver.Subject, next func(context.Context) error) error {
+	switch s.Method {
+	case codes.GetMachineStatus, codes.ListMachines, codes.GetVolumeIDs, codes.GenerateMachineClassForMigration:
+		return next(ctx)
+	case codes.CreateMachine, codes.InitializeMachine, codes.DeleteMachine, codes.UpdateMachine:
+	}
+	return kept(ctx, s.Machine, "call "+s.Method.String()+" for machine "+s.Machine.String())
+}
+
+// onlooker is a cluster whose nodes are not written.
+type onlooker struct{ Cluster }
+
+// Nodes implements Cluster.
+func (c onlooker) Nodes() store.Collection[*machine.Node] {
+	return withhold(c.Cluster.Nodes(), KindNode)
+}
+
+// unmarked are foreign classes that are not marked.
+type unmarked struct{ ForeignClasses }
+
+// MarkMigrated implements ForeignClasses.
+func (unmarked) MarkMigrated(ctx context.Context, kind machine.ClassRef, key object.Key, _ string) error {
+	return kept(ctx, key, "mark class "+key.String()+" of kind "+kind.GroupKind()+" as migrated")
+}
+
+// untaken makes, prolongs and deletes no tokens.
+type untaken struct{}
+
+// Ensure implements Tokens.
+func (untaken) Ensure(ctx context.Context, of TokenOwner, _ time.Time) (Token, error) {
+	return "", kept(ctx, of.Key, "make a bootstrap token for machine "+of.Key.String())
+}
+
+// Renew implements Tokens.
+func (untaken) Renew(ctx context.Context, of TokenOwner, _ time.Time) (Token, error) {
+	return "", kept(ctx, of.Key, "prolong the bootstrap token of machine "+of.Key.String())
+}
+
+// Delete implements Tokens.
+func (untaken) Delete(ctx context.Context, of TokenOwner) error {
+	return kept(ctx, of.Key, "delete the bootstrap token of machine "+of.Key.String())
+}
+
+// undrained drains nothing.
+type undrained struct{}
+
+// Drain implements Drainer.
+func (undrained) Drain(ctx context.Context, m *machine.Machine, order *machine.DrainNode) (machine.DrainAnswer, error) {
+	return machine.DrainAnswer{}, kept(ctx, m.Key, "drain node "+order.Node.Name)
+}
+
+// Detach implements Drainer.
+func (undrained) Detach(ctx context.Context, m *machine.Machine, order *machine.DetachVolumes) (machine.DrainAnswer, error) {
+	return machine.DrainAnswer{}, kept(ctx, m.Key, "detach the volumes of node "+order.Node.Name)
+}
+
+// kept notes what a pass was kept from doing, and is the answer to it.
+func kept(ctx context.Context, about object.Key, what string) error {
+	intend(ctx, about, what)
+	return fmt.Errorf("%s: %w", what, store.ErrWithheld)
+}
+
+// interrupted is why nothing may be concluded from err: the manager is shutting
+// down, or only observes. Nil: err is an answer.
+func interrupted(ctx context.Context, err error) error {
+	if err == nil || errors.Is(err, store.ErrWithheld) {
+		return err
+	}
+	return ctx.Err()
+}
+
+// intents are what one attempt of a pass was kept from doing, in order. They
+// travel in its context, since ports know no pass.
+type intents struct {
+	mu     sync.Mutex
+	plan   cause                // of whatever is in no order of its own
+	orders map[object.Key]cause // of orders, by what they are about
+	all    []intent
+}
+
+// cause is why something is done.
+type cause struct {
+	reason string
+	why    fmt.Stringer
+}
+
+// intent is something that a pass was kept from doing.
+type intent struct {
+	what string
+	cause
+}
+
+type intentsKey struct{}
+
+func intentsOf(ctx context.Context) *intents {
+	in, _ := ctx.Value(intentsKey{}).(*intents)
+	return in
+}
+
+// because says what whatever the pass does next is done for.
+func because[R ~string, W fmt.Stringer](ctx context.Context, s *shell, reason R, why W) {
+	if !s.Observe {
+		return
+	}
+	if in := intentsOf(ctx); in != nil {
+		in.mu.Lock()
+		defer in.mu.Unlock()
+		in.plan, in.orders = cause{string(reason), why}, nil
+	}
+}
+
+// orderedFor says what one order of several is given for; about is its object.
+func orderedFor[R ~string, W fmt.Stringer](ctx context.Context, s *shell, about object.Key, reason R, why W) {
+	if !s.Observe {
+		return
+	}
+	if in := intentsOf(ctx); in != nil {
+		in.mu.Lock()
+		defer in.mu.Unlock()
+		if in.orders == nil {
+			in.orders = make(map[object.Key]cause)
+		}
+		in.orders[about] = cause{string(reason), why}
+	}
+}
+
+// intend notes what a pass was kept from doing.
+func intend(ctx context.Context, about object.Key, what string) {
+	in := intentsOf(ctx)
+	if in == nil {
+		return // it is kept from it all the same
+	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	why, single := in.orders[about]
+	if !single {
+		why = in.plan
+	}
+	in.all = append(in.all, intent{what, why})
+}
+
+func (in *intents) list() []intent {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.all
+}
+
+// observed is a pass that ends as soon as it was kept from something.
+type observed struct {
+	pass
+	in *intents
+}
+
+func (p observed) step(ctx context.Context) (Result, bool, error) {
+	result, done, err := p.pass.step(ctx)
+	return result, done || len(p.in.list()) > 0, err
+}
+
+// putter is a pass that has something to put in order when it was kept from
+// acting, and may know when to look again; zero: it does not.
+type putter interface{ put() time.Time }
+
+// attempt is run; in observe-only mode it tells of what it was kept from.
+func (s *shell) attempt(ctx context.Context, kind Kind, key object.Key, p pass, fresh bool) (Result, int, error) {
+	if !s.Observe {
+		return s.run(ctx, p, fresh)
+	}
+	in := &intents{}
+	result, steps, err := s.run(context.WithValue(ctx, intentsKey{}, in), observed{p, in}, fresh)
+	all := in.list()
+	if len(all) == 0 {
+		return result, steps, err
+	}
+	for _, i := range s.journal.fresh(kind, key, all, s.Now(), s.Resync) {
+		s.Log.LogAttrs(ctx, slog.LevelInfo, "not done, only observing: "+i.what, slog.String("kind", string(kind)),
+			slog.String("object", key.String()), slog.String("reason", i.reason), slog.String("why", i.sentence))
+		s.Hooks.observed(kind, key, i.what, i.reason, i.sentence)
+	}
+	var at time.Time
+	if p, ok := p.(putter); ok {
+		at = p.put()
+	}
+	return s.look(at, remark("only observing, not done: "+all[0].what)), steps, nil
+}

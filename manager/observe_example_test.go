@@ -1,0 +1,47 @@
+package manager_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/object"
+)
+
+// A manager that only observes says what it would do first.
+func ExampleOptions_observe() {
+	ctx := context.Background()
+	options := manager.InMemory(nil)
+	options.Driver = drivertest.NewMemory(drivertest.MemoryOptions{})
+	options.Observe = true
+	options.Hooks.Observed = func(_ manager.Kind, _ object.Key, what, reason, why string) {
+		fmt.Printf("not done: %s (%s: %s)\n", what, reason, why)
+	}
+
+	set := &machineset.Set{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: "web"}}}
+	set.Spec.Replicas = 3
+	set.Spec.Selector.Labels = map[string]string{"app": "web"}
+	set.Spec.Template = machineset.Template{
+		Labels: map[string]string{"app": "web"}, Spec: machine.Spec{Class: machine.ClassRef{Name: "small"}},
+	}
+	set.AddFinalizer(machineset.Finalizer) // another manager looks after it
+	set, _ = options.Sets.Create(ctx, set)
+
+	m, err := manager.New(options)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, r := range m.Reconcilers() {
+		if r.Kind() == manager.KindSet {
+			_, err = r.Reconcile(ctx, set.Key)
+			fmt.Println(err)
+		}
+	}
+	// Output:
+	// not done: update set fleet/web (Reserve: 0 of 3 machines: reserving 3 names, up to number 3)
+	// <nil>
+}

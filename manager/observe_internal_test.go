@@ -1,0 +1,204 @@
+package manager
+
+import (
+	"context"
+	"iter"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/store"
+)
+
+// TestObservedDriver: of all calls, those get through that change nothing.
+func TestObservedDriver(t *testing.T) {
+	var made []codes.Call
+	d := driver.Around(drivertest.NewMemory(drivertest.MemoryOptions{}), func(ctx context.Context, s driver.Subject, next func(context.Context) error) error {
+		made = append(made, s.Method)
+		return next(ctx)
+	})
+	o := Options{Driver: d}
+	o.onlyObserve()
+	in := &intents{plan: cause{"Reason", remark("a sentence")}}
+	ctx := context.WithValue(t.Context(), intentsKey{}, in)
+	m := &machine.Machine{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: "a"}}}
+	class := &machine.Class{}
+	errs := make([]error, 8)
+	_, errs[0] = o.Driver.CreateMachine(ctx, &driver.CreateMachineRequest{Machine: m, Class: class})
+	_, errs[1] = o.Driver.InitializeMachine(ctx, &driver.InitializeMachineRequest{Machine: m, Class: class})
+	_, errs[2] = o.Driver.DeleteMachine(ctx, &driver.DeleteMachineRequest{Machine: m, Class: class})
+	_, errs[3] = o.Driver.UpdateMachine(ctx, &driver.UpdateMachineRequest{Machine: m, Class: class})
+	_, errs[4] = o.Driver.GetMachineStatus(ctx, &driver.GetMachineStatusRequest{Machine: m, Class: class})
+	_, errs[5] = o.Driver.ListMachines(ctx, &driver.ListMachinesRequest{Class: class})
+	_, errs[6] = o.Driver.GetVolumeIDs(ctx, &driver.GetVolumeIDsRequest{})
+	_, errs[7] = o.Driver.GenerateMachineClassForMigration(ctx, &driver.GenerateMachineClassForMigrationRequest{Class: class})
+	for i, err := range errs {
+		if i < 4 {
+			require.ErrorIs(t, err, store.ErrWithheld, i)
+		} else {
+			require.NotErrorIs(t, err, store.ErrWithheld, i)
+		}
+	}
+	require.Equal(t, []codes.Call{codes.GetMachineStatus, codes.ListMachines, codes.GetVolumeIDs, codes.GenerateMachineClassForMigration}, made)
+	require.Len(t, in.list(), 4)
+	require.Equal(t, intent{"call CreateMachine for machine fleet/a", in.plan}, in.list()[0])
+	require.Error(t, withholdCall(ctx, driver.Subject{Method: codes.Call(99)}, func(context.Context) error { return nil }), "an unknown call")
+}
+
+// busy is a drainer and a store of older classes that fails its test.
+type busy struct{ t *testing.T }
+
+func (b busy) Drain(context.Context, *machine.Machine, *machine.DrainNode) (machine.DrainAnswer, error) {
+	b.t.Fatal("it drains")
+	return machine.DrainAnswer{}, nil
+}
+
+func (b busy) Detach(context.Context, *machine.Machine, *machine.DetachVolumes) (machine.DrainAnswer, error) {
+	b.t.Fatal("it detaches")
+	return machine.DrainAnswer{}, nil
+}
+
+func (b busy) Get(context.Context, machine.ClassRef, object.Key) (*ForeignClass, error) {
+	return &ForeignClass{Version: "7"}, nil
+}
+
+func (b busy) MarkMigrated(context.Context, machine.ClassRef, object.Key, string) error {
+	b.t.Fatal("it marks")
+	return nil
+}
+
+// alert is one that also tells of workload.
+type alert struct{ busy }
+
+func (alert) Watch(context.Context) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) { yield("node", nil) }
+}
+
+// TestObservedPorts: nothing is drained, detached or marked, also outside of a
+// pass; the workload is watched where it can be, and older classes are read.
+func TestObservedPorts(t *testing.T) {
+	ctx, m, n := t.Context(), &machine.Machine{}, &machine.Node{}
+	for _, d := range []Drainer{busy{t}, alert{busy{t}}} {
+		o := Options{PoolDriver: driver.UnimplementedPool{}, PoolBootstrap: struct{ PoolBootstrap }{}, Drainer: d, ForeignClasses: busy{t}, Tokens: struct{ Tokens }{}, Driver: driver.Unimplemented{}}
+		o.onlyObserve()
+		_, err := o.Drainer.Drain(ctx, m, &machine.DrainNode{Node: n})
+		require.ErrorIs(t, err, store.ErrWithheld)
+		_, err = o.Drainer.Detach(ctx, m, &machine.DetachVolumes{Node: n})
+		require.ErrorIs(t, err, store.ErrWithheld)
+		_, err = o.Tokens.Ensure(ctx, TokenOwner{}, time.Time{})
+		require.ErrorIs(t, err, store.ErrWithheld)
+		_, err = o.Tokens.Renew(ctx, TokenOwner{}, time.Time{})
+		require.ErrorIs(t, err, store.ErrWithheld)
+		_, err = o.PoolDriver.CreatePool(ctx, &driver.CreatePoolRequest{})
+		require.ErrorIs(t, err, store.ErrWithheld)
+		_, err = o.PoolDriver.GetPoolStatus(ctx, &driver.GetPoolStatusRequest{})
+		require.Equal(t, codes.Unimplemented, codes.Of(err))
+		require.ErrorIs(t, o.PoolBootstrap.Renew(ctx, &machinepool.Pool{}, time.Time{}), store.ErrWithheld)
+		require.ErrorIs(t, o.PoolBootstrap.Delete(ctx, &machinepool.Pool{}), store.ErrWithheld)
+		require.ErrorIs(t, o.Tokens.Delete(ctx, TokenOwner{}), store.ErrWithheld)
+		require.ErrorIs(t, o.ForeignClasses.MarkMigrated(ctx, machine.ClassRef{}, m.Key, "7"), store.ErrWithheld)
+		old, err := o.ForeignClasses.Get(ctx, machine.ClassRef{}, m.Key)
+		require.NoError(t, err)
+		require.Equal(t, "7", old.Version)
+		_, watches := d.(WorkloadWatcher)
+		w, still := o.Drainer.(WorkloadWatcher)
+		require.Equal(t, watches, still)
+		if still {
+			for node := range w.Watch(ctx) {
+				require.Equal(t, "node", node)
+			}
+		}
+	}
+	o := Options{Driver: driver.Unimplemented{}}
+	o.onlyObserve()
+	require.Equal(t, Options{}, Options{Machines: o.Machines, Sets: o.Sets, Drainer: o.Drainer, Cluster: o.Cluster, ForeignClasses: o.ForeignClasses})
+}
+
+// TestJournal: the same is told once, what has other numbers at the pace of the
+// resync, and what has not been so for an hour as if it were new.
+func TestJournal(t *testing.T) {
+	at := time.Unix(1_800_000_000, 0)
+	key := object.Key{Name: "a"}
+	var j journal
+	told := func(kind Kind, after time.Duration, what, reason, why string) bool {
+		at = at.Add(after)
+		all := []intent{{what, cause{reason, remark(why)}}}
+		return len(j.fresh(kind, key, all, at, 10*time.Minute)) > 0
+	}
+	require.True(t, told(KindSet, 0, "update", "R", "1"))
+	require.False(t, told(KindSet, 0, "update", "R", "1"))
+	require.True(t, told(KindSet, 0, "delete", "R", "1"), "something else")
+	require.True(t, told(KindSet, 0, "update", "S", "1"), "for another reason")
+	require.True(t, told(KindMachine, 0, "update", "R", "1"), "of something else")
+	require.False(t, told(KindSet, 9*time.Minute, "update", "R", "2"))
+	require.True(t, told(KindSet, time.Minute, "update", "R", "2"))
+	require.False(t, told(KindSet, 9*time.Minute, "update", "R", "3"), "the pace counts from the last time")
+	require.False(t, told(KindSet, time.Hour, "update", "R", "2"))
+	require.True(t, told(KindSet, time.Hour+1, "update", "R", "2"), "forgotten")
+	require.Len(t, j.told[journalKey{KindSet, key}], 1, "what was not seen is dropped")
+	j.forget(KindSet, key)
+	require.Len(t, j.told, 1)
+	require.True(t, told(KindSet, 0, "update", "R", "2"))
+	require.Len(t, j.fresh(KindClass, key, []intent{{what: "x"}, {what: "x"}, {what: "y"}}, at, 0), 2, "once a pass; without a reason too")
+	require.Equal(t, "mark", j.fresh(KindClass, key, []intent{{what: "mark"}}, at, 0)[0].what)
+	require.Len(t, j.fresh(KindSet, key, []intent{{what: "z"}}, at, 3*time.Hour), 1)
+	require.Empty(t, j.fresh(KindSet, key, []intent{{what: "z"}}, at.Add(5*time.Hour), 3*time.Hour), "a long resync is waited for twice")
+}
+
+// careless is a pass that takes no notice of what it is answered.
+type careless struct {
+	*shell
+	steps int
+}
+
+func (p *careless) observe(context.Context, bool) error { return nil }
+
+func (p *careless) step(ctx context.Context) (Result, bool, error) {
+	p.steps++
+	orderedFor(ctx, p.shell, object.Key{Name: "a"}, "Order", remark("an order"))
+	if p.steps == 2 {
+		because(ctx, p.shell, "Plan", remark("a plan"))
+		_ = p.Machines.Delete(ctx, object.Key{Name: "a"}, "")
+	}
+	return Result{}, false, nil
+}
+
+// TestObservedPassEnds: a pass ends with the first step that was kept from
+// something, whatever it makes of that; and each plan has reasons of its own.
+func TestObservedPassEnds(t *testing.T) {
+	o := InMemory(nil)
+	o.Driver, o.Observe = driver.Unimplemented{}, true
+	var told []string
+	o.Hooks.Observed = func(kind Kind, _ object.Key, what, reason, why string) {
+		told = append(told, string(kind), what, reason, why)
+	}
+	_, err := o.Machines.Create(t.Context(), &machine.Machine{Meta: object.Meta{Key: object.Key{Name: "a"}}})
+	require.NoError(t, err)
+	m, err := New(o)
+	require.NoError(t, err)
+	s := &shell{Options: &m.options}
+	p := &careless{shell: s}
+	result, err := s.reconcile(t.Context(), KindMachine, object.Key{Name: "a"}, &memo{}, func() pass { return p })
+	require.NoError(t, err)
+	require.Equal(t, 2, p.steps)
+	require.Equal(t, []string{"machine", "delete machine a", "Plan", "a plan"}, told)
+	require.Equal(t, "only observing, not done: delete machine a", result.Why.String())
+	require.GreaterOrEqual(t, time.Until(result.At), 9*time.Minute)
+}
+
+// TestInterrupted: an answer is one, even when the manager is shutting down.
+func TestInterrupted(t *testing.T) {
+	ctx, end := context.WithCancel(t.Context())
+	require.NoError(t, interrupted(ctx, store.ErrNotFound))
+	require.ErrorIs(t, interrupted(ctx, store.ErrWithheld), store.ErrWithheld)
+	end()
+	require.NoError(t, interrupted(ctx, nil))
+	require.ErrorIs(t, interrupted(ctx, store.ErrNotFound), context.Canceled)
+}

@@ -1,0 +1,310 @@
+package manager_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/store"
+)
+
+// shortage is a world in which creates of machines of class small are answered
+// with a code for as long as it has one.
+type shortage struct {
+	*world
+	code    codes.Code
+	creates []time.Time // of class small, that reached the provider
+}
+
+func newShortage(t tb, code codes.Code) *shortage {
+	w := &shortage{world: guardedWorld(t), code: code}
+	w.safety.CheckPeriod = time.Hour // another test's subject
+	w.refuse = func(s driver.Subject) error {
+		if s.Method != codes.CreateMachine || s.Class.Name != "small" {
+			return nil
+		}
+		w.creates = append(w.creates, w.at)
+		if w.code != codes.OK {
+			return codes.New(w.code, "not today")
+		}
+		return nil
+	}
+	return w
+}
+
+// fleetOf stores a deployment of n machines of a class, which is made if it is
+// another one than small.
+func (w *world) fleetOf(name, class string, n int32) {
+	if class != "small" {
+		c := w.provider.Class(object.Key{Namespace: namespace, Name: class}, drivertest.MemorySpec{Cluster: "blue", Size: "s"})
+		c.SecretRef = &object.Key{Name: "boot"}
+		_, err := w.classes.Create(ctx, c)
+		require.NoError(w.t, err)
+	}
+	labels := map[string]string{"app": name}
+	d := &deployment.Deployment{Meta: object.Meta{Key: object.Key{Namespace: namespace, Name: name}}}
+	d.Spec = deployment.Spec{Replicas: n, Selector: object.Selector{Labels: labels}}
+	d.Spec.Strategy.MaxSurge.Value = 1
+	d.Spec.Template = machineset.Template{Labels: labels, Spec: machine.Spec{Class: machine.ClassRef{Name: class}}}
+	_, err := w.deployments.Create(ctx, d)
+	require.NoError(w.t, err)
+}
+
+// full tells whether a deployment has so many machines that run.
+func (w *world) full(name string, n int32) func() bool {
+	return func() bool {
+		d, err := w.deployments.Get(ctx, object.Key{Namespace: namespace, Name: name})
+		return err == nil && d.Status.Available == n && d.Status.Replicas == n
+	}
+}
+
+func (w *world) condition(name, typ string) *object.Condition {
+	d, err := w.deployments.Get(ctx, object.Key{Namespace: namespace, Name: name})
+	require.NoError(w.t, err)
+	return object.FindCondition(d.Status.Conditions, typ)
+}
+
+// TestQuotaForSixHours: while a quota is used up for six hours, creates grow
+// with the logarithm of the time at first and stay a few an hour then, however
+// many machines wait; once it is raised, all run within the longest waits.
+func TestQuotaForSixHours(t *testing.T) {
+	byHour := map[int32][]int{}
+	for _, n := range []int32{3, 12} {
+		w := newShortage(t, codes.ResourceExhausted)
+		w.fleetOf("web", "small", n)
+		begun := w.at
+		p := w.start(&fuse{}, false)
+		for _, hours := range []int{1, 2, 6} {
+			p = w.until(p, func() bool { return w.at.Sub(begun) >= time.Duration(hours)*time.Hour }, unexpected(t))
+			byHour[n] = append(byHour[n], len(w.creates))
+		}
+		require.Equal(t, "ResourceExhausted", w.condition("web", deployment.ConditionCreationSlowed).Reason)
+		require.Contains(t, w.condition("web", deployment.ConditionReplacementSlowed).Message, "times in a row")
+		writes := w.writes
+		w.code = codes.OK
+		lifted := w.at
+		w.until(p, w.full("web", n), unexpected(t))
+		require.LessOrEqual(t, w.at.Sub(lifted), 52*time.Minute, "settles within the longest waits")
+		require.Nil(t, w.condition("web", deployment.ConditionCreationSlowed))
+		require.Nil(t, w.condition("web", deployment.ConditionReplacementSlowed))
+		t.Logf("%d machines: %v creates after 1, 2, 6 h; %d writes in 6 h; all run %s after", n, byHour[n], writes, w.at.Sub(lifted))
+	}
+	require.Equal(t, byHour[3], byHour[12], "not with the number of machines")
+	after := byHour[12]
+	require.LessOrEqual(t, after[0], 8)
+	require.LessOrEqual(t, after[2]-after[1], 4*3, "no more than three an hour")
+}
+
+// TestOneClassIsSlowedAndAnotherIsNot: a manager of two classes goes on at full
+// speed with the one that is not refused, and says of the other what is wrong.
+func TestOneClassIsSlowedAndAnotherIsNot(t *testing.T) {
+	for _, code := range []codes.Code{codes.ResourceExhausted, codes.InvalidArgument, codes.Unauthenticated} {
+		w := newShortage(t, code)
+		w.fleetOf("poor", "small", 8)
+		w.fleetOf("rich", "large", 8)
+		begun := w.at
+		p := w.until(w.start(&fuse{}, false), w.full("rich", 8), unexpected(t))
+		require.Less(t, w.at.Sub(begun), 5*time.Second, "at full speed")
+		require.Len(t, w.creates, 1)
+		require.Nil(t, w.condition("rich", deployment.ConditionCreationSlowed))
+		told := func() bool { return w.condition("poor", deployment.ConditionCreationSlowed) != nil }
+		p = w.until(p, told, unexpected(t))
+		c := w.condition("poor", deployment.ConditionCreationSlowed)
+		require.Equal(t, object.True, c.Status)
+		require.Equal(t, code.String(), c.Reason)
+		require.Contains(t, c.Message, fmt.Sprintf("creations of class small are refused with %s since %s; the next is not tried before %s",
+			code.Contract(), begun.Format(time.RFC3339), begun.Add(61*time.Second).Format(time.RFC3339)))
+
+		pending := w.phases()[machine.PhaseNew]
+		require.Equal(t, 7, pending, "they wait as they were born")
+		w.at = begun.Add(10 * time.Second) // the other fleet is at rest by then
+		w.round(p)
+		writes := w.writes
+		for range 5 {
+			w.at = w.at.Add(10 * time.Second)
+			w.round(p)
+			require.Equal(t, writes, w.writes, "P28: machines that wait are not written")
+		}
+
+		class, err := w.classes.Get(ctx, object.Key{Namespace: namespace, Name: "small"})
+		require.NoError(t, err)
+		class = class.Clone()
+		class.NodeTemplate = &machine.NodeShape{Zone: "zone-2"}
+		class.ProviderSpec = append([]byte(nil), class.ProviderSpec...)
+		_, err = w.classes.Update(ctx, class)
+		require.NoError(t, err)
+		w.code = codes.OK
+		begun = w.at
+		w.until(p, w.full("poor", 8), unexpected(t))
+		require.Less(t, w.at.Sub(begun), 5*time.Second, "a class that was changed is tried at once")
+	}
+}
+
+// TestWithoutASafetyPolicyNothingIsSlowed: the memory is the policy's.
+func TestWithoutASafetyPolicyNothingIsSlowed(t *testing.T) {
+	w := newShortage(t, codes.ResourceExhausted)
+	w.safety = nil
+	w.fleetOf("web", "small", 5)
+	w.until(w.start(&fuse{}, false), func() bool { return w.phases()[machine.PhaseCrashLoopBackOff] == 5 }, unexpected(t))
+	require.Len(t, w.creates, 5)
+	require.Nil(t, w.condition("web", deployment.ConditionCreationSlowed))
+}
+
+// TestBrokenImage: machines whose nodes never join are replaced ever more
+// slowly, and the deployment says so; a new template rolls at once, and so does
+// the way back to one that had worked.
+func TestBrokenImage(t *testing.T) {
+	w := newShortage(t, codes.OK)
+	w.fleet()
+	p := w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+	broken := true
+	w.mute = func(string) bool { return broken }
+	image := func(to string) {
+		w.change(func(d *deployment.Deployment) { d.Spec.Template.Annotations = map[string]string{"image": to} })
+	}
+	image("broken")
+	begun, before := w.at, len(w.creates)
+	p = w.until(p, w.lasts(6*time.Hour), unexpected(t))
+	made := len(w.creates) - before
+	t.Logf("a broken image: %d creates in %s", made, w.at.Sub(begun))
+	require.LessOrEqual(t, made, 11, "18 of them without the limit")
+	require.GreaterOrEqual(t, made, 8)
+	require.Equal(t, 3, w.phases()[machine.PhaseRunning], "the old ones serve")
+	c := w.condition("web", deployment.ConditionReplacementSlowed)
+	require.Equal(t, "NeverRan", c.Reason)
+
+	broken, begun = false, w.at
+	image("mended")
+	p = w.until(p, w.settled(3), unexpected(t))
+	require.Less(t, w.at.Sub(begun), time.Minute, "a fix rolls at once")
+	require.Nil(t, w.condition("web", deployment.ConditionReplacementSlowed))
+
+	broken = true
+	image("broken again")
+	p = w.until(p, w.lasts(2*time.Hour), unexpected(t))
+	require.NotNil(t, w.condition("web", deployment.ConditionReplacementSlowed))
+	broken, begun = false, w.at
+	w.change(func(d *deployment.Deployment) { d.Spec.RollbackTo = &deployment.Rollback{} })
+	p = w.until(p, func() bool { return w.settled(3)() && w.condition("web", deployment.ConditionReplacementSlowed) == nil }, unexpected(t))
+	require.Less(t, w.at.Sub(begun), time.Minute, "and so does a rollback")
+	require.NoError(t, w.deployments.Delete(ctx, fleetKey, ""))
+	w.until(p, w.empty, unexpected(t))
+}
+
+// TestDeletedWhileSlowed: nothing holds up the deletion of a fleet that could
+// not be made.
+func TestDeletedWhileSlowed(t *testing.T) {
+	w := newShortage(t, codes.ResourceExhausted)
+	w.fleet()
+	p := w.until(w.start(&fuse{}, false), w.lasts(3*time.Hour), unexpected(t))
+	begun := w.at
+	require.NoError(t, w.deployments.Delete(ctx, fleetKey, ""))
+	w.until(p, w.empty, unexpected(t))
+	require.Less(t, w.at.Sub(begun), time.Minute)
+}
+
+// shortLife is a fleet that can't be made for two hours, and then is.
+func (w *shortage) shortLife(p *process, died func() *process) {
+	w.fleet()
+	end := w.at.Add(2 * time.Hour)
+	p = w.until(p, func() bool { return !w.at.Before(end) }, died)
+	w.code = codes.OK
+	lifted := w.at
+	w.until(p, w.settled(3), died)
+	require.LessOrEqual(w.t, w.at.Sub(lifted), 52*time.Minute)
+}
+
+// TestQuotaKilledAnywhere kills the manager at calls all over two hours without
+// quota, and starts a fresh one: it has forgotten what was refused and asks a few
+// times more, has not forgotten how often machines failed, and the fleet is made
+// in the end (P12, P13, P26).
+func TestQuotaKilledAnywhere(t *testing.T) {
+	total := &fuse{}
+	undisturbed := newShortage(t, codes.ResourceExhausted)
+	undisturbed.shortLife(undisturbed.start(total, false), unexpected(t))
+	step := 3
+	if testing.Short() {
+		step = 41
+	}
+	for n := 1; n <= total.calls; n += step {
+		w := newShortage(t, codes.ResourceExhausted)
+		w.shortLife(w.start(&fuse{blowAt: n, after: n%2 == 0}, false), func() *process { return w.start(&fuse{}, false) })
+		require.LessOrEqual(t, len(w.creates), len(undisturbed.creates)+6, "call %d", n)
+		require.LessOrEqual(t, len(w.made), len(undisturbed.made)+3, "call %d", n)
+	}
+}
+
+// TestTurnsAreHandedOn: a machine that has a turn and meets a conflict, or is
+// deleted, leaves it to the next.
+func TestTurnsAreHandedOn(t *testing.T) {
+	w := newShortage(t, codes.ResourceExhausted)
+	w.fleetOf("web", "small", 4)
+	p := w.until(w.start(&fuse{}, false), func() bool { return len(w.creates) == 1 }, unexpected(t))
+	w.code = codes.OK
+	// Every machine that looks meets a conflict at its announcement, once.
+	machines, err := w.machines.List(ctx, store.Query{})
+	require.NoError(t, err)
+	require.Len(t, machines, 4)
+	disturbed := map[string]bool{}
+	p.fuse.meanwhile = func(int) {
+		for _, m := range machines {
+			if m, err := w.machines.Get(ctx, m.Key); err == nil && !disturbed[m.Name] && w.at.Sub(m.CreatedAt) > time.Minute {
+				disturbed[m.Name] = true
+				changed := m.Clone()
+				changed.Annotations = map[string]string{"somebody": "else"}
+				_, err := w.machines.Update(ctx, changed)
+				require.NoError(t, err)
+				return
+			}
+		}
+	}
+	w.until(p, w.full("web", 4), unexpected(t))
+	require.Len(t, disturbed, 4)
+	require.Less(t, w.at.Sub(machines[0].CreatedAt), 11*time.Minute+time.Second)
+}
+
+// TestClassesWakeTheirSets: a class that is changed has its sets looked at.
+func TestClassesWakeTheirSets(t *testing.T) {
+	w := newShortage(t, codes.OK)
+	w.fleet()
+	p := w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+	class, err := w.classes.Get(ctx, object.Key{Namespace: namespace, Name: "small"})
+	require.NoError(t, err)
+	woken := 0
+	for _, wake := range p.Wakes() {
+		if wake.From == "class" && wake.To == "set" {
+			woken += len(wake.Keys(ctx, class, class))
+			require.Empty(t, wake.Keys(ctx, nil, nil))
+		}
+	}
+	require.Equal(t, 1, woken)
+}
+
+// TestATurnThatIsNotUsedIsLeft: a machine that has its turn and turns out to
+// have a VM does not create one, and the next is tried.
+func TestATurnThatIsNotUsedIsLeft(t *testing.T) {
+	w := newShortage(t, codes.ResourceExhausted)
+	w.fleetOf("web", "small", 3)
+	p := w.until(w.start(&fuse{}, false), func() bool { return len(w.creates) == 1 }, unexpected(t))
+	machines, err := w.machines.List(ctx, store.Query{})
+	require.NoError(t, err)
+	for _, m := range machines {
+		if m.Status.Phase == machine.PhaseNew {
+			w.provider.Add(drivertest.MemoryVM{Name: m.Name, Cluster: "blue", Size: "s", Initialized: true})
+			break
+		}
+	}
+	begun := w.at
+	w.until(p, func() bool { return len(w.creates) == 2 }, unexpected(t))
+	require.Less(t, w.at.Sub(begun), 2*time.Minute)
+	require.Equal(t, 1, w.phases()[machine.PhaseRunning]+w.phases()[machine.PhasePending])
+}

@@ -1,0 +1,237 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/store"
+)
+
+// carryOut carries out one effect and puts its answer into the observation. An
+// error means that there is no answer: the pass ends, and nothing is concluded.
+func (p *poolPass) carryOut(ctx context.Context, e machinepool.Effect) error {
+	name := poolEffect(e)
+	if p.issued[name] {
+		return fmt.Errorf("effect %s was decided twice in one pass", name)
+	}
+	p.issued[name] = true
+	return p.timed(KindPool, p.key, name, func() error { return p.do(ctx, e) })
+}
+
+func (p *poolPass) do(ctx context.Context, e machinepool.Effect) (err error) {
+	switch e := e.(type) {
+	case machinepool.ReadPool:
+		return p.readPool(ctx)
+	case machinepool.GetGroup:
+		return p.getGroup(ctx)
+	case machinepool.CreateGroup, machinepool.UpdateGroup, machinepool.ScaleGroup,
+		*machinepool.RemoveInstances, machinepool.ReplaceOne, *machinepool.TellDrained:
+		return p.change(ctx, e)
+	case *machinepool.DrainNodes:
+		p.o.Drain, err = p.drainNodes(ctx, e)
+	case *machinepool.KeepNodes:
+		p.o.Kept, err = p.keepNodes(ctx, e)
+	case machinepool.DeleteGroup:
+		p.o.GroupDeleted, err = p.deleteGroup(ctx)
+	case machinepool.RemoveBootstrap:
+		p.o.BootstrapDeleted, err = p.bootstrap(ctx, p.PoolBootstrap.Delete(ctx, p.o.Pool))
+	case machinepool.Renew:
+		p.o.Renewed, err = p.bootstrap(ctx, p.PoolBootstrap.Renew(ctx, p.o.Pool, e.Until))
+		if err == nil && p.o.Renewed.Code == codes.OK {
+			err = p.lookAtBootstrap(ctx)
+		}
+	default:
+		err = fmt.Errorf("unknown effect %T", e)
+	}
+	return err
+}
+
+// readPool replaces the pool by what the store says now.
+func (p *poolPass) readPool(ctx context.Context) error {
+	pool, err := p.Pools.Live().Get(ctx, p.key)
+	switch {
+	case err != nil:
+		return itself(err)
+	case pool.UID != p.o.Pool.UID:
+		return errReplaced
+	}
+	p.o.Pool, p.o.Fenced = pool, true
+	return p.readNodes(ctx)
+}
+
+// request is what every request has.
+func (p *poolPass) request(ctx context.Context) (driver.PoolRequest, error) {
+	secret, err := p.secrets.merged(ctx, p.o.Class)
+	return driver.PoolRequest{Pool: p.o.Pool, Class: p.o.Class, Secret: secret}, err
+}
+
+// ended is a driver's answer. When the pass's own context has ended, nothing is
+// concluded from a failure.
+func ended(ctx context.Context, r *driver.PoolResponse, err error) (*machinepool.Group, error) {
+	if err := interrupted(ctx, err); err != nil {
+		return nil, err
+	}
+	g := &machinepool.Group{Outcome: outcomeOf(err)}
+	if r != nil {
+		g.ID, g.LastKnown = r.GroupID, r.LastKnownState
+	}
+	return g, nil
+}
+
+func (p *poolPass) getGroup(ctx context.Context) error {
+	base, err := p.request(ctx)
+	if err != nil {
+		return err
+	}
+	now := p.Now()
+	got, err := p.PoolDriver.GetPoolStatus(ctx, &driver.GetPoolStatusRequest{PoolRequest: base})
+	g, failed := ended(ctx, nil, err)
+	if failed != nil {
+		return failed
+	}
+	g.At = now
+	if got != nil {
+		g.ID, g.Target, g.Instances, g.Ready = got.GroupID, got.Target, got.Instances, got.Ready
+		g.Failure, g.LastKnown = got.Failure, got.LastKnownState
+	}
+	p.o.Group, p.o.Looked = g, true
+	p.groups.Store(p.key, known{p.o.Pool.UID, g})
+	return nil
+}
+
+// change makes a call that changes the group: what was known of it goes before.
+func (p *poolPass) change(ctx context.Context, e machinepool.Effect) error {
+	base, err := p.request(ctx)
+	if err != nil {
+		return err
+	}
+	p.o.Group = nil
+	p.groups.Delete(p.key)
+	switch e := e.(type) {
+	case machinepool.CreateGroup:
+		p.o.Created, err = p.createGroup(ctx, base, e.Replicas)
+	case machinepool.UpdateGroup:
+		p.o.Updated, err = p.updateGroup(ctx, base)
+	case machinepool.ScaleGroup:
+		r, failed := p.PoolDriver.ScalePool(ctx, &driver.ScalePoolRequest{PoolRequest: base, To: e.To})
+		p.o.Scaled, err = ended(ctx, r, failed)
+	case *machinepool.RemoveInstances:
+		r, failed := p.PoolDriver.DeleteInstances(ctx, &driver.DeleteInstancesRequest{PoolRequest: base, ProviderIDs: e.ProviderIDs})
+		p.o.Deleted, err = ended(ctx, r, failed)
+	case machinepool.ReplaceOne:
+		r, failed := p.PoolDriver.ReplaceInstance(ctx, &driver.ReplaceInstanceRequest{PoolRequest: base, ProviderID: e.ProviderID})
+		p.o.Replaced, err = ended(ctx, r, failed)
+	case *machinepool.TellDrained:
+		r, failed := p.PoolDriver.InstancesDrained(ctx, &driver.InstancesDrainedRequest{PoolRequest: base, ProviderIDs: e.ProviderIDs})
+		p.o.Told, err = ended(ctx, r, failed)
+	case machinepool.ReadPool, machinepool.GetGroup, machinepool.DeleteGroup, machinepool.RemoveBootstrap, machinepool.Renew,
+		*machinepool.DrainNodes, *machinepool.KeepNodes:
+		err = fmt.Errorf("effect %T changes no group", e)
+	}
+	return err
+}
+
+func (p *poolPass) createGroup(ctx context.Context, base driver.PoolRequest, n int32) (*machinepool.Group, error) {
+	data, err := p.PoolBootstrap.Data(ctx, p.o.Pool)
+	if err != nil {
+		return ended(ctx, nil, err)
+	}
+	r, err := p.PoolDriver.CreatePool(ctx, &driver.CreatePoolRequest{PoolRequest: base, Replicas: n, Bootstrap: data})
+	return ended(ctx, r, err)
+}
+
+func (p *poolPass) updateGroup(ctx context.Context, base driver.PoolRequest) (*machinepool.Group, error) {
+	data, err := p.PoolBootstrap.Data(ctx, p.o.Pool)
+	if err != nil {
+		return ended(ctx, nil, err)
+	}
+	r, err := p.PoolDriver.UpdatePool(ctx, &driver.UpdatePoolRequest{PoolRequest: base, Bootstrap: data})
+	return ended(ctx, r, err)
+}
+
+func (p *poolPass) deleteGroup(ctx context.Context) (*machinepool.Group, error) {
+	base, err := p.request(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p.o.Group = nil
+	p.groups.Delete(p.key)
+	r, err := p.PoolDriver.DeletePool(ctx, &driver.DeletePoolRequest{PoolRequest: base})
+	return ended(ctx, r, err)
+}
+
+// bootstrap is the answer of whoever makes bootstrap data.
+func (p *poolPass) bootstrap(ctx context.Context, err error) (*machine.Outcome, error) {
+	if err := interrupted(ctx, err); err != nil {
+		return nil, err
+	}
+	outcome := outcomeOf(err)
+	return &outcome, nil
+}
+
+// drainNodes goes on with the drains of those that leave, one after the other:
+// no call waits for a pod. One that fails is not empty, and tried again.
+func (p *poolPass) drainNodes(ctx context.Context, e *machinepool.DrainNodes) (*machinepool.DrainAnswer, error) {
+	answer := &machinepool.DrainAnswer{}
+	for _, l := range e.Leaving {
+		n := p.o.Nodes[l.ProviderID]
+		if n == nil {
+			continue
+		}
+		got, err := p.Drainer.Drain(ctx, p.standIn(n), &machine.DrainNode{
+			Node: n, Since: l.Since, Until: l.Since.Add(p.PoolPolicy.DrainTimeout),
+		})
+		switch {
+		case errors.Is(err, store.ErrConflict) || interrupted(ctx, err) != nil:
+			return nil, errors.Join(err, ctx.Err())
+		case err != nil:
+			got.Why = "node " + n.Name + " could not be drained: " + codes.Message(err)
+		case got.Code != codes.OK:
+			got.Why = "node " + n.Name + " could not be drained: " + got.Message
+		}
+		if got.Done {
+			answer.Done = append(answer.Done, l.ProviderID)
+			continue
+		}
+		answer.Detail = strings.TrimPrefix(answer.Detail+"; "+got.Why, "; ")
+		if !got.At.IsZero() && (answer.At.IsZero() || got.At.Before(answer.At)) {
+			answer.At = got.At
+		}
+	}
+	return answer, nil
+}
+
+// standIn is a machine to a drainer: an instance of a pool has none.
+func (p *poolPass) standIn(n *machine.Node) *machine.Machine {
+	return &machine.Machine{
+		Meta: object.Meta{Key: p.key, UID: p.o.Pool.UID},
+		Spec: machine.Spec{ProviderID: n.ProviderID, NodeName: n.Name},
+	}
+}
+
+// keepNodes takes nodes into service again.
+func (p *poolPass) keepNodes(ctx context.Context, e *machinepool.KeepNodes) (*machine.Outcome, error) {
+	for _, id := range e.ProviderIDs {
+		n := p.o.Nodes[id]
+		if n == nil {
+			continue
+		}
+		done, err := p.keeper.Keep(ctx, n)
+		switch {
+		case errors.Is(err, store.ErrConflict) || interrupted(ctx, err) != nil:
+			return nil, errors.Join(err, ctx.Err())
+		case err != nil:
+			return &machine.Outcome{Code: codes.Of(err), Message: codes.Message(err)}, nil
+		case !done:
+			return &machine.Outcome{Code: codes.Aborted, Message: "its drain could not be undone yet"}, nil
+		}
+	}
+	return &machine.Outcome{}, nil
+}

@@ -1,0 +1,215 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"time"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/drain"
+	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/store"
+)
+
+// PoolBootstrap is whoever makes the bootstrap data of pools. Calls are made
+// again after a crash; errors are tried again by the recovery table of package
+// codes.
+type PoolBootstrap interface {
+	// Look says how the data stand that the pool's template names. It is asked
+	// in each pass, so it should answer from a cache.
+	Look(ctx context.Context, p *machinepool.Pool) (machinepool.BootstrapAnswer, error)
+	// Data are the data that machines boot from. The copy is the caller's.
+	Data(ctx context.Context, p *machinepool.Pool) (*machine.Secret, error)
+	// Renew has the token in the data live until then; one that has lapsed may be
+	// replaced, data and all.
+	Renew(ctx context.Context, p *machinepool.Pool, until time.Time) error
+	// Delete deletes what Template.Bootstrap.Config names and what it made for this
+	// pool: a call may come late, when there is another pool of that name. What is gone
+	// already is no error.
+	Delete(ctx context.Context, p *machinepool.Pool) error
+}
+
+// NodeKeeper is a Drainer that can undo its drains. Without one, instances of
+// pools go without a drain: one that was begun might have to be undone.
+type NodeKeeper interface {
+	// Keep takes a node into service again that was being drained, as far as the
+	// drain took it out. It does not wait; done: nothing of the drain is left.
+	Keep(ctx context.Context, node *machine.Node) (done bool, err error)
+}
+
+// Keep implements NodeKeeper.
+func (d *drains) Keep(ctx context.Context, node *machine.Node) (bool, error) {
+	o, err := d.observe(ctx, node)
+	if err != nil {
+		return false, err
+	}
+	plan, err := d.pass(ctx, o, drain.Undo)
+	if err == nil && plan.Done {
+		d.forget(node)
+	}
+	return plan.Done, err
+}
+
+// secretsOfPools is PoolBootstrap where nobody makes the data: secrets of users.
+type secretsOfPools struct {
+	collection store.Collection[*machine.Secret]
+}
+
+func (s secretsOfPools) Look(ctx context.Context, p *machinepool.Pool) (machinepool.BootstrapAnswer, error) {
+	data, err := s.Data(ctx, p)
+	return machinepool.BootstrapAnswer{Ready: true, Found: data != nil}, err
+}
+
+func (s secretsOfPools) Data(ctx context.Context, p *machinepool.Pool) (*machine.Secret, error) {
+	name := p.Spec.Template.Bootstrap.DataSecret
+	if name == nil || *name == "" || s.collection == nil {
+		return nil, nil //nolint:nilnil // there is nothing to boot from
+	}
+	secret, err := s.collection.Get(ctx, object.Key{Namespace: p.Namespace, Name: *name})
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, nil //nolint:nilnil // it is waited for
+	}
+	if err != nil {
+		return nil, err
+	}
+	return secret.Clone(), nil
+}
+
+func (s secretsOfPools) Renew(context.Context, *machinepool.Pool, time.Time) error {
+	return codes.New(codes.Unimplemented, "nobody renews bootstrap tokens here")
+}
+
+// Delete deletes nothing: nothing here makes what a config names.
+func (s secretsOfPools) Delete(context.Context, *machinepool.Pool) error { return nil }
+
+// managesPools tells whether pools are reconciled.
+func (o *Options) managesPools() bool { return o.Pools != nil && o.PoolDriver != nil }
+
+func (o *Options) validatePools() error {
+	switch {
+	case o.PoolDriver != nil && o.Pools == nil:
+		return errors.New("no Pools for a PoolDriver")
+	case o.PoolBootstrap != nil && o.PoolDriver == nil:
+		return errors.New("no PoolDriver for a PoolBootstrap")
+	}
+	return nil
+}
+
+// probePools asks for the indexes that pools are reconciled by.
+func (o *Options) probePools(ctx context.Context) error {
+	if !o.managesPools() {
+		return nil
+	}
+	err := probeAll(ctx, o.Pools, "Pools", IndexClass, IndexVM)
+	if o.Cluster != nil {
+		err = errors.Join(err, probeAll(ctx, o.Cluster.Nodes(), "Cluster.Nodes", IndexVM))
+	}
+	return err
+}
+
+// useOfPool: a pool needs its class until it is gone.
+func useOfPool(p *machinepool.Pool) use {
+	ref := p.Spec.Template.Class
+	return use{object.Key{Namespace: p.Namespace, Name: ref.Name}, ref, true}
+}
+
+// decoratePools wraps the pool driver as New does the driver.
+func (o *Options) decoratePools() {
+	if !o.managesPools() {
+		return
+	}
+	limited := driver.DeadlinePool(driver.ValidatePool(o.PoolDriver), driver.PoolTimeouts{Default: o.CallTimeout})
+	o.PoolDriver = driver.RecoverPool(limited, func(p driver.PoolPanic) {
+		o.Log.Error("the pool driver panicked", slog.String("call", p.Method.String()),
+			slog.String("pool", p.Pool.String()), slog.String("stack", string(p.Stack)))
+	})
+	if o.PoolBootstrap == nil {
+		o.PoolBootstrap = secretsOfPools{o.Secrets}
+	}
+}
+
+// poolWakes are the changes that pools are looked at for.
+func (o *Options) poolWakes() []Wake {
+	if !o.managesPools() {
+		return nil
+	}
+	wakes := []Wake{
+		{From: KindPool, To: KindPool, Keys: self[*machinepool.Pool]},
+		{From: KindClass, To: KindPool, Keys: o.poolsOfClass, Settle: o.Settle},
+	}
+	if o.Cluster != nil {
+		wakes = append(wakes, Wake{From: KindNode, To: KindPool, Keys: o.poolsOfNode, Settle: o.Settle})
+	}
+	return wakes
+}
+
+func (o *Options) poolsOfClass(ctx context.Context, old, new any) []object.Key {
+	var keys []object.Key
+	for _, class := range self[*machine.Class](ctx, old, new) {
+		keys = append(keys, keysOf(o.Pools.List(ctx, store.Query{Index: IndexClass, Value: class.String()}))...)
+	}
+	return keys
+}
+
+// poolsOfNode wakes the pool of a node's instance, if what it counts may have changed.
+func (o *Options) poolsOfNode(ctx context.Context, old, new any) []object.Key {
+	a, b := both[*machine.Node](old, new)
+	if a != nil && b != nil && samePoolNode(a, b) {
+		return nil
+	}
+	var keys []object.Key
+	for i, n := range []*machine.Node{a, b} {
+		if n == nil || n.ProviderID == "" || i == 1 && a != nil && a.ProviderID == b.ProviderID {
+			continue
+		}
+		keys = append(keys, keysOf(o.Pools.List(ctx, store.Query{Index: IndexVM, Value: n.ProviderID}))...)
+	}
+	return keys
+}
+
+// samePoolNode tells whether two states of a node are one to its pool.
+func samePoolNode(a, b *machine.Node) bool {
+	status := func(n *machine.Node) object.ConditionStatus {
+		if c := object.FindCondition(n.Conditions, machine.NodeReady); c != nil {
+			return c.Status
+		}
+		return object.Unknown
+	}
+	return a.ProviderID == b.ProviderID && a.UID == b.UID && a.Deleted() == b.Deleted() && status(a) == status(b) &&
+		len(a.Annotations) == len(b.Annotations)
+}
+
+// instances are the provider IDs of all pools' instances, read live: what has
+// no machine is no orphan for that.
+func (s *shell) instances(ctx context.Context) (map[string]bool, error) {
+	if s.Pools == nil {
+		return nil, nil
+	}
+	pools, err := s.Pools.Live().List(ctx, store.Query{})
+	if err != nil || len(pools) == 0 {
+		return nil, err
+	}
+	owned := make(map[string]bool)
+	for _, p := range pools {
+		for _, id := range p.Spec.ProviderIDs {
+			owned[id] = id != ""
+		}
+	}
+	return owned, nil
+}
+
+// without is a listing of VMs without some of them. What was passed in is left
+// as it is.
+func without(vms map[string]string, some map[string]bool) map[string]string {
+	if len(some) == 0 {
+		return vms
+	}
+	left := maps.Clone(vms)
+	maps.DeleteFunc(left, func(id, _ string) bool { return some[id] })
+	return left
+}

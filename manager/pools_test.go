@@ -1,0 +1,364 @@
+package manager_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/store"
+)
+
+func undying(w *poolWorld) *poolLife {
+	l := &poolLife{poolWorld: w}
+	l.again = func() *manager.Manager { w.t.Fatal("the process died"); return nil }
+	l.process = w.start(&fuse{})
+	return l
+}
+
+// TestPoolLife: without any fault, three instances that become five and then
+// two are five, in one group, and a settled pool costs no write.
+func TestPoolLife(t *testing.T) {
+	l := undying(newPoolWorld(t))
+	l.whole()
+	assert.Len(t, l.made, 5)
+	assert.Len(t, l.groups, 1)
+	l = undying(newPoolWorld(t))
+	l.live(4 * time.Minute)
+	before := l.writes
+	l.live(time.Hour)
+	assert.Equal(t, before, l.writes, "settled, and written all the same")
+}
+
+// TestPoolKilledAnywhere kills the manager at every call of a life to any port,
+// once before and once after the call takes effect: it ends as without the
+// kill, with one group and not one instance more.
+func TestPoolKilledAnywhere(t *testing.T) {
+	total := &fuse{}
+	w := newPoolWorld(t)
+	l := undying(w)
+	l.process = w.start(total)
+	l.whole()
+	require.Greater(t, total.calls, 100)
+	for _, after := range []bool{false, true} {
+		for n := 1; n <= total.calls; n++ {
+			t.Run(fmt.Sprintf("call %d, after %v", n, after), func(t *testing.T) {
+				w := newPoolWorld(t)
+				l := &poolLife{poolWorld: w, again: func() *manager.Manager { return w.start(&fuse{}) }}
+				l.process = w.start(&fuse{blowAt: n, after: after})
+				l.whole()
+				require.Len(t, w.made, 5, "instances made")
+				require.Len(t, w.groups, 1, "groups made")
+			})
+		}
+	}
+}
+
+// A pool that grows again while instances are drained keeps them, and their nodes.
+func TestPoolKeepsNodes(t *testing.T) {
+	l := undying(newPoolWorld(t))
+	l.live(4 * time.Minute)
+	one, three := int32(1), int32(3)
+	l.edit(func(p *machinepool.Pool) { p.Spec.Replicas = &one })
+	_, err := l.reconciler().Reconcile(t.Context(), poolKey)
+	require.NoError(t, err)
+	require.Len(t, l.pool().Status.Leaving, 2)
+	require.Len(t, l.drained, 2)
+	l.edit(func(p *machinepool.Pool) { p.Spec.Replicas = &three })
+	l.live(time.Minute)
+	l.settled(3)
+	require.Len(t, l.made, 3)
+	require.Empty(t, l.pool().Status.Leaving)
+}
+
+// A size that the provider owns is followed.
+func TestPoolFollowsAnAutoscaler(t *testing.T) {
+	l := undying(newPoolWorld(t))
+	l.edit(func(p *machinepool.Pool) { p.Annotations = map[string]string{"millwright-go/autoscaled": "true"} })
+	l.live(4 * time.Minute)
+	l.provider.Resize("blue", poolKey, 4)
+	l.live(4 * time.Minute)
+	l.settled(4)
+	require.Equal(t, int32(4), l.pool().Spec.Wanted())
+}
+
+// What fails is told, stored and tried again; a secret of a user is what
+// machines boot from where nobody makes any.
+func TestPoolTroubles(t *testing.T) {
+	w := newPoolWorld(t)
+	l := undying(w)
+	l.provider.FailPoolNext(machinepool.CreatePool, codes.New(codes.ResourceExhausted, "quota of 2 reached"))
+	l.live(10 * time.Second)
+	p := l.pool()
+	require.Equal(t, machinepool.PhaseFailed, p.Status.Phase)
+	require.Equal(t, "quota of 2 reached", p.Status.FailureMessage)
+	l.live(15 * time.Minute)
+	l.settled(3)
+	before := l.boot.renewed
+	l.boot.expires = l.now
+	l.edit(func(p *machinepool.Pool) { n := int32(4); p.Spec.Replicas = &n })
+	l.live(4 * time.Minute)
+	l.settled(4)
+	require.Equal(t, before+1, l.boot.renewed)
+}
+
+// TestPoolOfAUsersSecret: without a PoolBootstrap the secret is read as it is.
+func TestPoolOfAUsersSecret(t *testing.T) {
+	w := newPoolWorld(t)
+	var got *machine.Secret
+	d := &watched{PoolDriver: w.provider, create: func(req *driver.CreatePoolRequest) { got = req.Bootstrap }}
+	m, err := manager.New(manager.Options{
+		Machines: w.machines, Classes: w.classes, Secrets: w.secrets, Pools: w.pools, PoolDriver: d,
+		Driver: drivertest.NewMemory(drivertest.MemoryOptions{}), Now: func() time.Time { return w.now },
+	})
+	require.NoError(t, err)
+	l := &poolLife{poolWorld: w, process: m}
+	l.live(time.Minute)
+	require.Equal(t, machinepool.PhasePending, l.pool().Status.Phase, "the secret is not there yet")
+	boot := &machine.Secret{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: "boot"}}, Data: map[string][]byte{machine.UserData: []byte("x")}}
+	_, err = w.secrets.Create(t.Context(), boot)
+	require.NoError(t, err)
+	l.live(2 * time.Minute)
+	require.Equal(t, machinepool.PhaseProvisioned, l.pool().Status.Phase, "without a cluster nothing runs")
+	require.NotNil(t, got)
+	require.Equal(t, "x", string(got.Data[machine.UserData]))
+}
+
+func TestPoolOptions(t *testing.T) {
+	base := manager.InMemory(nil)
+	base.Driver = drivertest.NewMemory(drivertest.MemoryOptions{})
+	m, err := manager.New(base)
+	require.NoError(t, err)
+	for _, r := range m.Reconcilers() {
+		assert.NotEqual(t, manager.KindPool, r.Kind(), "there is no PoolDriver")
+	}
+	for says, spoil := range map[string]func(*manager.Options){
+		"no Pools for a PoolDriver":         func(o *manager.Options) { o.Pools, o.PoolDriver = nil, driver.UnimplementedPool{} },
+		"no PoolDriver for a PoolBootstrap": func(o *manager.Options) { o.PoolBootstrap = &bootMaker{} },
+		"policy.period":                     func(o *manager.Options) { o.PoolPolicy = &machinepool.Policy{} },
+	} {
+		o := base
+		spoil(&o)
+		_, err := manager.New(o)
+		assert.ErrorIs(t, err, manager.ErrOptions)
+		assert.ErrorContains(t, err, says)
+	}
+}
+
+// TestPoolWakes: a pool is woken by itself, its class, and nodes that come, go
+// and change their readiness.
+func TestPoolWakes(t *testing.T) {
+	l := undying(newPoolWorld(t))
+	l.live(4 * time.Minute)
+	nodes, err := l.nodes.List(t.Context(), store.Query{})
+	require.NoError(t, err)
+	node := nodes[0]
+	class, err := l.classes.Get(t.Context(), object.Key{Namespace: "fleet", Name: "small"})
+	require.NoError(t, err)
+	sick := node.Clone()
+	sick.Conditions[0].Status = object.False
+	asking := node.Clone()
+	asking.Annotations = map[string]string{"millwright-go/replace": "true"}
+	beating := node.Clone()
+	beating.Version = "another"
+	other := node.Clone()
+	other.ProviderID = "somebody's"
+	for name, c := range map[string]struct {
+		from     manager.Kind
+		old, new any
+		want     bool
+	}{
+		"itself":           {manager.KindPool, nil, l.pool(), true},
+		"its class":        {manager.KindClass, nil, class, true},
+		"node comes":       {manager.KindNode, nil, node, true},
+		"node goes":        {manager.KindNode, node, nil, true},
+		"node is sick":     {manager.KindNode, node, sick, true},
+		"node asks":        {manager.KindNode, node, asking, true},
+		"node's heartbeat": {manager.KindNode, node, beating, false},
+		"another's node":   {manager.KindNode, nil, other, false},
+		"ID changes":       {manager.KindNode, other, node, true},
+	} {
+		var keys []object.Key
+		for _, wake := range l.process.Wakes() {
+			if wake.From == c.from && wake.To == manager.KindPool {
+				keys = append(keys, wake.Keys(t.Context(), c.old, c.new)...)
+			}
+		}
+		assert.Equal(t, c.want, slices.Contains(keys, poolKey), name)
+	}
+}
+
+// TestPoolsHaveNoOrphans: neither the VMs nor the nodes of pools are taken for
+// orphans, also by a driver that lists them.
+func TestPoolsHaveNoOrphans(t *testing.T) {
+	w := newPoolWorld(t)
+	vms := drivertest.NewMemory(drivertest.MemoryOptions{})
+	ours, stray := vms.Add(drivertest.MemoryVM{Name: "in-the-pool", Cluster: "blue"}), vms.Add(drivertest.MemoryVM{Name: "stray", Cluster: "blue"})
+	w.edit(func(p *machinepool.Pool) { p.Spec.ProviderIDs = []string{ours} })
+	for _, id := range []string{ours, stray} {
+		n := &machine.Node{ProviderID: id}
+		n.Name = id[len(id)-1:]
+		_, err := w.nodes.Create(t.Context(), n)
+		require.NoError(t, err)
+	}
+	m, err := manager.New(manager.Options{
+		Machines: w.machines, Classes: w.classes, Secrets: w.secrets, Pools: w.pools, Driver: vms, Cluster: cluster{w.nodes},
+		SafetyPolicy: safety.DefaultPolicy(), Now: func() time.Time { return w.now }, Jitter: func(d time.Duration) time.Duration { return d },
+	})
+	require.NoError(t, err)
+	_, err = w.machines.Create(t.Context(), &machine.Machine{
+		Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: "another"}}, Spec: machine.Spec{Class: machine.ClassRef{Name: "small"}},
+	})
+	require.NoError(t, err)
+	for range 120 {
+		for _, r := range m.Reconcilers() {
+			if r.Kind().Fleet() {
+				_, err := r.Reconcile(t.Context(), manager.Fleet)
+				require.NoError(t, err)
+			}
+		}
+		w.now = w.now.Add(time.Minute)
+	}
+	left := vms.VMs()
+	require.Len(t, left, 1, "the stray goes, and nothing else")
+	require.Equal(t, ours, left[0].ID)
+	marked := 0
+	nodes, err := w.nodes.List(t.Context(), store.Query{})
+	require.NoError(t, err)
+	for _, n := range nodes {
+		marked += len(n.Annotations)
+		require.False(t, n.ProviderID == ours && len(n.Annotations) > 0, "the pool's node is called unmanaged")
+	}
+	require.Equal(t, 1, marked)
+}
+
+// TestPoolTakesItsNodesBack: a node that was given up because its pool had not
+// heard of it is the pool's again once it has.
+func TestPoolTakesItsNodesBack(t *testing.T) {
+	w := newPoolWorld(t)
+	n := &machine.Node{ProviderID: "late"}
+	n.Name = "late"
+	_, err := w.nodes.Create(t.Context(), n)
+	require.NoError(t, err)
+	m, err := manager.New(manager.Options{
+		Machines: w.machines, Classes: w.classes, Secrets: w.secrets, Pools: w.pools, Driver: drivertest.NewMemory(drivertest.MemoryOptions{}),
+		Cluster: cluster{w.nodes}, SafetyPolicy: safety.DefaultPolicy(), Now: func() time.Time { return w.now },
+	})
+	require.NoError(t, err)
+	marks := func() int {
+		for range 60 {
+			for _, r := range m.Reconcilers() {
+				if r.Kind().Fleet() {
+					_, err := r.Reconcile(t.Context(), manager.Fleet)
+					require.NoError(t, err)
+				}
+			}
+			w.now = w.now.Add(time.Minute)
+		}
+		now, err := w.nodes.Live().Get(t.Context(), n.Key)
+		require.NoError(t, err)
+		return len(now.Annotations)
+	}
+	require.Equal(t, 1, marks())
+	w.edit(func(p *machinepool.Pool) { p.Spec.ProviderIDs = []string{"late"} })
+	require.Zero(t, marks())
+}
+
+// TestPoolKeepsItsClass: a class goes after the last pool that is made from it.
+func TestPoolKeepsItsClass(t *testing.T) {
+	w := newPoolWorld(t)
+	m, err := manager.New(manager.Options{
+		Machines: w.machines, Classes: w.classes, Secrets: w.secrets, Pools: w.pools, PoolDriver: w.provider, KeepClasses: true,
+		Driver: drivertest.NewMemory(drivertest.MemoryOptions{}), Now: func() time.Time { return w.now },
+	})
+	require.NoError(t, err)
+	key := object.Key{Namespace: "fleet", Name: "small"}
+	reconcile := func() {
+		for _, r := range m.Reconcilers() {
+			if r.Kind() == manager.KindClass {
+				_, err := r.Reconcile(t.Context(), key)
+				require.NoError(t, err)
+			}
+		}
+	}
+	reconcile()
+	class, err := w.classes.Get(t.Context(), key)
+	require.NoError(t, err)
+	require.True(t, class.HasFinalizer(machine.Finalizer))
+	require.NoError(t, w.classes.Delete(t.Context(), key, class.UID))
+	reconcile()
+	_, err = w.classes.Live().Get(t.Context(), key)
+	require.NoError(t, err, "a pool still needs it")
+	require.NoError(t, w.pools.Delete(t.Context(), poolKey, w.pool().UID))
+	reconcile()
+	_, err = w.classes.Live().Get(t.Context(), key)
+	require.ErrorIs(t, err, store.ErrNotFound)
+	woken := 0
+	for _, wake := range m.Wakes() {
+		if wake.From == manager.KindPool && wake.To == manager.KindClass {
+			woken++
+		}
+	}
+	require.Equal(t, 1, woken)
+}
+
+// watched tells of creates.
+type watched struct {
+	driver.PoolDriver
+	create func(*driver.CreatePoolRequest)
+}
+
+func (w *watched) CreatePool(ctx context.Context, req *driver.CreatePoolRequest) (*driver.PoolResponse, error) {
+	w.create(req)
+	return w.PoolDriver.CreatePool(ctx, req)
+}
+
+// TestObservingAPool has an onlooker pass by at each moment of a life: nothing is
+// written, called or drained by it.
+func TestObservingAPool(t *testing.T) {
+	l := undying(newPoolWorld(t))
+	looked, told := 0, 0
+	look := func() {
+		l.observe = true
+		onlooker := &poolLife{poolWorld: l.poolWorld, process: l.start(&fuse{})}
+		l.observe = false
+		before := []any{l.writes, maps.Clone(l.groups), maps.Clone(l.made), maps.Clone(l.drained), l.pool()}
+		result, err := onlooker.reconciler().Reconcile(t.Context(), poolKey)
+		require.NoError(t, err)
+		require.Equal(t, before, []any{l.writes, l.groups, l.made, l.drained, l.pool()}, "%v", result.Why)
+		looked++
+		if result.At.IsZero() || result.At.After(l.now) {
+			told++
+		}
+	}
+	size := func(n int32) { l.edit(func(p *machinepool.Pool) { p.Spec.Replicas = &n }) }
+	for _, n := range []int32{3, 5, 2} {
+		size(n)
+		for range 90 {
+			look()
+			l.live(2 * time.Second)
+		}
+	}
+	require.NoError(t, l.pools.Delete(t.Context(), poolKey, ""))
+	for range 30 {
+		look()
+		if l.live(2 * time.Second); l.pool() == nil {
+			break
+		}
+	}
+	require.Equal(t, looked, told, "no look is followed by another at once")
+	require.Nil(t, l.pool())
+}

@@ -1,0 +1,306 @@
+package manager_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/store"
+)
+
+var poolKey = object.Key{Namespace: "fleet", Name: "web"}
+
+// poolWorld is what outlives the processes that reconcile one pool.
+type poolWorld struct {
+	t        testing.TB
+	now      time.Time
+	pools    store.Collection[*machinepool.Pool]
+	classes  store.Collection[*machine.Class]
+	machines store.Collection[*machine.Machine]
+	secrets  store.Collection[*machine.Secret]
+	nodes    store.Collection[*machine.Node]
+	provider *drivertest.MemoryPools
+	boot     *bootMaker
+	made     map[string]bool // instances ever seen
+	groups   map[string]bool // groups ever seen
+	writes   int
+	observe  bool           // managers that begin only observe
+	drained  map[string]int // how often each node was asked about
+}
+
+// bootMaker makes bootstrap data.
+type bootMaker struct {
+	w       *poolWorld
+	fuse    *fuse
+	there   bool
+	expires time.Time
+	renewed int
+}
+
+func newPoolWorld(t testing.TB) *poolWorld {
+	w := &poolWorld{
+		t: t, now: time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC), made: map[string]bool{}, groups: map[string]bool{}, drained: map[string]int{},
+		provider: drivertest.NewMemoryPools(drivertest.MemoryPoolOptions{Token: "a-token-of-some-length", Slow: true}),
+	}
+	clock := func() time.Time { return w.now }
+	in := manager.InMemory(clock)
+	w.pools, w.classes, w.machines, w.secrets = in.Pools, in.Classes, in.Machines, in.Secrets
+	w.nodes = store.NewMemory(clock, manager.NodeIndexes(machine.DefaultPolicy().Keys.NodeMachine))
+	w.boot = &bootMaker{w: w, there: true, expires: w.now.Add(15 * time.Minute)}
+	class := w.provider.Class(object.Key{Namespace: "fleet", Name: "small"}, drivertest.MemorySpec{Cluster: "blue", Size: "small"})
+	class.CredentialsRef = &object.Key{Name: "cloud"}
+	_, err := w.classes.Create(t.Context(), class)
+	require.NoError(t, err)
+	_, err = w.secrets.Create(t.Context(), w.provider.Secret(object.Key{Namespace: "fleet", Name: "cloud"}))
+	require.NoError(t, err)
+	name, n := "boot", int32(3)
+	_, err = w.pools.Create(t.Context(), &machinepool.Pool{
+		Meta: object.Meta{Key: poolKey},
+		Spec: machinepool.Spec{ClusterName: "blue", Replicas: &n, Template: machinepool.Template{
+			Class: machine.ClassRef{Name: "small"}, Bootstrap: machinepool.Bootstrap{Config: "kubeadm", DataSecret: &name},
+		}},
+	})
+	require.NoError(t, err)
+	return w
+}
+
+// start begins a process whose life is a fuse.
+func (w *poolWorld) start(f *fuse) *manager.Manager {
+	down := false
+	count := func() { w.writes++ }
+	nodes := &port[*machine.Node]{Collection: w.nodes, fuse: f, writes: count, down: &down}
+	w.boot.fuse = f
+	d := driver.AroundPool(w.provider, func(ctx context.Context, _ driver.PoolSubject, next func(context.Context) error) error {
+		return f.pass(func() error { return next(ctx) })
+	})
+	m, err := manager.New(manager.Options{
+		Machines:   w.machines,
+		Classes:    &port[*machine.Class]{Collection: w.classes, fuse: f, writes: count, down: &down},
+		Secrets:    &port[*machine.Secret]{Collection: w.secrets, fuse: f, writes: count, down: &down},
+		Pools:      &port[*machinepool.Pool]{Collection: w.pools, fuse: f, writes: count, down: &down},
+		Driver:     drivertest.NewMemory(drivertest.MemoryOptions{}),
+		PoolDriver: d, PoolBootstrap: w.boot, Cluster: cluster{nodes}, Drainer: &cordoner{w: w, nodes: nodes},
+		Now: func() time.Time { return w.now }, Jitter: func(d time.Duration) time.Duration { return d },
+		Observe: w.observe,
+	})
+	require.NoError(w.t, err)
+	return m
+}
+
+type cluster struct {
+	nodes store.Collection[*machine.Node]
+}
+
+func (c cluster) Nodes() store.Collection[*machine.Node] { return c.nodes }
+
+// Look implements manager.PoolBootstrap.
+func (b *bootMaker) Look(context.Context, *machinepool.Pool) (a machinepool.BootstrapAnswer, err error) {
+	err = b.fuse.pass(func() error {
+		a = machinepool.BootstrapAnswer{Ready: b.there, Found: b.there, TokenExpires: b.expires}
+		return nil
+	})
+	return a, err
+}
+
+// Data implements manager.PoolBootstrap.
+func (b *bootMaker) Data(context.Context, *machinepool.Pool) (s *machine.Secret, err error) {
+	err = b.fuse.pass(func() error {
+		s = &machine.Secret{Data: map[string][]byte{machine.UserData: []byte("#!/bin/true")}}
+		return nil
+	})
+	return s, err
+}
+
+// Renew implements manager.PoolBootstrap.
+func (b *bootMaker) Renew(_ context.Context, _ *machinepool.Pool, until time.Time) error {
+	return b.fuse.pass(func() error { b.expires, b.renewed = until, b.renewed+1; return nil })
+}
+
+// Delete implements manager.PoolBootstrap.
+func (b *bootMaker) Delete(context.Context, *machinepool.Pool) error {
+	return b.fuse.pass(func() error {
+		if b.w.provider.Groups() > 0 {
+			b.w.t.Errorf("bootstrap data go before the group has")
+		}
+		b.there = false
+		return nil
+	})
+}
+
+// cordoner is a drainer to whom a node is empty when it is asked again.
+type cordoner struct {
+	w     *poolWorld
+	nodes store.Collection[*machine.Node]
+}
+
+// Drain implements manager.Drainer.
+func (c *cordoner) Drain(ctx context.Context, m *machine.Machine, order *machine.DrainNode) (machine.DrainAnswer, error) {
+	if m.Spec.ProviderID != order.Node.ProviderID || order.Until.Sub(order.Since) != 2*time.Hour {
+		c.w.t.Errorf("drain of %s: %+v", m.Spec.ProviderID, order)
+	}
+	if !order.Node.Unschedulable {
+		n := order.Node.Clone()
+		n.Unschedulable = true
+		if _, err := c.nodes.Update(ctx, n); err != nil {
+			return machine.DrainAnswer{}, err
+		}
+	}
+	c.w.drained[order.Node.Name]++
+	return machine.DrainAnswer{Done: c.w.drained[order.Node.Name] > 1, At: c.w.now.Add(5 * time.Second), Why: "a pod is leaving"}, nil
+}
+
+// Detach implements manager.Drainer.
+func (c *cordoner) Detach(context.Context, *machine.Machine, *machine.DetachVolumes) (machine.DrainAnswer, error) {
+	return machine.DrainAnswer{}, errors.New("pools detach nothing")
+}
+
+// Keep implements manager.NodeKeeper.
+func (c *cordoner) Keep(ctx context.Context, node *machine.Node) (bool, error) {
+	n := node.Clone()
+	n.Unschedulable = false
+	_, err := c.nodes.Update(ctx, n)
+	delete(c.w.drained, node.Name)
+	return err == nil, err
+}
+
+// seen is the group as the provider has it.
+func (w *poolWorld) seen() *driver.GetPoolStatusResponse {
+	class, err := w.classes.Live().Get(w.t.Context(), object.Key{Namespace: "fleet", Name: "small"})
+	require.NoError(w.t, err)
+	secret, err := w.secrets.Live().Get(w.t.Context(), object.Key{Namespace: "fleet", Name: "cloud"})
+	require.NoError(w.t, err)
+	a, err := w.provider.GetPoolStatus(w.t.Context(), &driver.GetPoolStatusRequest{PoolRequest: driver.PoolRequest{
+		Pool: &machinepool.Pool{Meta: object.Meta{Key: poolKey}}, Class: class, Secret: secret,
+	}})
+	if err != nil {
+		return &driver.GetPoolStatusResponse{}
+	}
+	return a
+}
+
+// work lets provider and nodes do theirs: instances come and go, and those that
+// are there become nodes.
+func (w *poolWorld) work() {
+	ctx := w.t.Context()
+	w.provider.Work()
+	a := w.seen()
+	if a.GroupID != "" {
+		w.groups[a.GroupID] = true
+	}
+	nodes, err := w.nodes.Live().List(ctx, store.Query{})
+	require.NoError(w.t, err)
+	for _, n := range nodes {
+		if !slices.ContainsFunc(a.Instances, func(i machinepool.Instance) bool { return i.ProviderID == n.ProviderID }) {
+			require.NoError(w.t, w.nodes.Delete(ctx, n.Key, n.UID))
+		}
+	}
+	for _, i := range a.Instances {
+		w.made[i.ProviderID] = true
+		if slices.ContainsFunc(nodes, func(n *machine.Node) bool { return n.ProviderID == i.ProviderID }) {
+			continue
+		}
+		n := &machine.Node{ProviderID: i.ProviderID}
+		n.Name = fmt.Sprintf("node-%d", len(w.made))
+		created, err := w.nodes.Create(ctx, n)
+		require.NoError(w.t, err)
+		created = created.Clone()
+		created.Conditions = []object.Condition{{Type: machine.NodeReady, Status: object.True, Since: w.now}}
+		_, err = w.nodes.UpdateStatus(ctx, created)
+		require.NoError(w.t, err)
+	}
+}
+
+func (w *poolWorld) pool() *machinepool.Pool {
+	p, err := w.pools.Live().Get(w.t.Context(), poolKey)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	require.NoError(w.t, err)
+	return p
+}
+
+func (w *poolWorld) edit(change func(*machinepool.Pool)) {
+	p := w.pool().Clone()
+	change(p)
+	_, err := w.pools.Update(w.t.Context(), p)
+	require.NoError(w.t, err)
+}
+
+// poolLife is a world with the process that is alive in it.
+type poolLife struct {
+	*poolWorld
+	process *manager.Manager
+	again   func() *manager.Manager
+}
+
+func (l *poolLife) reconciler() manager.Reconciler {
+	for _, r := range l.process.Reconcilers() {
+		if r.Kind() == manager.KindPool {
+			return r
+		}
+	}
+	l.t.Fatal("no pools are reconciled")
+	return nil
+}
+
+// live makes passes for a time, a new process taking over where one dies.
+func (l *poolLife) live(d time.Duration) {
+	for end := l.now.Add(d); l.now.Before(end); {
+		result, err := l.reconciler().Reconcile(l.t.Context(), poolKey)
+		next := l.now.Add(time.Second)
+		switch {
+		case errors.Is(err, errDead):
+			l.process = l.again()
+		case err != nil:
+			l.t.Fatalf("pass: %v", err)
+		case result.At.After(next):
+			next = result.At
+		}
+		l.work()
+		l.now = next
+	}
+}
+
+// whole is a life of three instances, then five, then two.
+func (l *poolLife) whole() {
+	size := func(n int32) {
+		l.edit(func(p *machinepool.Pool) { p.Spec.Replicas = &n })
+		l.live(4 * time.Minute)
+		l.settled(n)
+	}
+	l.live(4 * time.Minute)
+	l.settled(3)
+	size(5)
+	size(2)
+	require.NoError(l.t, l.pools.Delete(l.t.Context(), poolKey, l.pool().UID))
+	l.live(2 * time.Minute)
+	require.Nil(l.t, l.pool(), "the pool is still there")
+	require.Zero(l.t, l.provider.Groups())
+	require.False(l.t, l.boot.there, "the bootstrap data are left behind")
+}
+
+func (l *poolLife) settled(n int32) {
+	l.t.Helper()
+	p, a := l.pool(), l.seen()
+	require.Equal(l.t, machinepool.PhaseRunning, p.Status.Phase, "%+v", p.Status)
+	require.Equal(l.t, []int32{n, n, n, 0}, []int32{p.Status.Replicas, p.Status.Ready, p.Status.Available, p.Status.Unavailable})
+	require.Equal(l.t, n, a.Target)
+	require.Len(l.t, p.Spec.ProviderIDs, int(n))
+	require.Len(l.t, p.Status.NodeRefs, int(n))
+	nodes, err := l.nodes.Live().List(l.t.Context(), store.Query{})
+	require.NoError(l.t, err)
+	for _, node := range nodes {
+		require.False(l.t, node.Unschedulable, "node %s stays, and out of service", node.Name)
+	}
+}

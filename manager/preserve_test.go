@@ -1,0 +1,266 @@
+package manager_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/safety"
+)
+
+const preserveKey = "node.machine.sapcloud.io/preserve"
+
+// fused is a drainer behind a process's fuse: each call of it may be the last.
+type fused struct {
+	f      *fuse
+	drains *int
+}
+
+func (d fused) Drain(_ context.Context, m *machine.Machine, e *machine.DrainNode) (answer machine.DrainAnswer, err error) {
+	err = d.f.pass(func() error {
+		*d.drains++
+		answer.Done = e.Node.Unschedulable || m.Deleted()
+		return nil
+	})
+	return answer, err
+}
+
+func (d fused) Detach(context.Context, *machine.Machine, *machine.DetachVolumes) (answer machine.DrainAnswer, err error) {
+	err = d.f.pass(func() error { answer.Done = true; return nil })
+	return answer, err
+}
+
+// newPreserving is a world whose processes drain, and count that.
+func newPreserving(t tb) (*world, *int) {
+	w, drains := newWorld(t, drivertest.MemoryOptions{}), new(int)
+	w.classed = func(o *manager.Options, f *fuse) { o.Drainer = fused{f, drains} }
+	return w, drains
+}
+
+// preservedFleet is a fleet of three that keeps one failed machine at a time by
+// itself.
+func (w *world) preservedFleet() {
+	w.bounded, w.sick = true, map[string]bool{}
+	w.fleet()
+	w.change(func(d *deployment.Deployment) {
+		d.Spec.AutoPreserve, d.Spec.Template.Spec.Config.PreserveTimeout = 1, 30*time.Minute
+	})
+}
+
+// pick is the first machine, by name, that is as wanted; nil: none is.
+func (w *world) pick(wanted func(*machine.Machine) bool) *machine.Machine {
+	for _, key := range keysOf(w.machines) {
+		if m, err := w.machines.Get(ctx, key); err == nil && wanted(m) {
+			return m
+		}
+	}
+	return nil
+}
+
+// cared tells whether a machine is failed and kept, its node looked after and
+// drained, the fleet knows, and nobody has replaced it.
+func (w *world) cared(name string) func() bool {
+	return func() bool {
+		m, err := w.machines.Get(ctx, object.Key{Namespace: namespace, Name: name})
+		require.NoError(w.t, err, "replaced though it is kept")
+		require.False(w.t, m.Deleted(), "replaced though it is kept")
+		d, err := w.deployments.Get(ctx, fleetKey)
+		require.NoError(w.t, err)
+		n, err := w.nodes.Get(ctx, object.Key{Name: name})
+		require.NoError(w.t, err)
+		told := object.FindCondition(n.Conditions, machine.NodePreserved)
+		return m.Status.Phase == machine.PhaseFailed && m.Preserved(w.at) && m.Status.Preservation.Drained &&
+			n.Unschedulable && told != nil && told.Status == object.True && d.Status.Preserved == 1 && d.Status.Available == 2
+	}
+}
+
+// recover makes the node of a VM well again.
+func (w *world) recover(name string) {
+	delete(w.sick, name)
+	n, err := w.nodes.Get(ctx, object.Key{Name: name})
+	require.NoError(w.t, err)
+	w.ready(n, object.True)
+}
+
+// preservedLife is a fleet's life in which machines fail and are kept: the
+// first by itself until its time is up, the second on request until it is well
+// again, the third until its user says so.
+func (w *world) preservedLife(p *process, died func() *process) {
+	w.preservedFleet()
+	p = w.until(p, w.settled(3), died)
+	first := w.pick(func(*machine.Machine) bool { return true }).Name
+	w.sick[first] = true
+	p = w.until(p, w.cared(first), died)
+	until := w.pick(func(m *machine.Machine) bool { return m.Name == first }).Status.Preservation.Until
+	p = w.until(p, func() bool {
+		m := w.pick(func(m *machine.Machine) bool { return m.Name == first })
+		require.True(w.t, m != nil && !m.Deleted() || !w.at.Before(until), "replaced before its time")
+		return w.settled(3)() && m == nil
+	}, died)
+	delete(w.sick, first)
+
+	second := w.pick(func(*machine.Machine) bool { return true }).Name
+	w.annotateNode(second, machine.PreserveWhenFailed)
+	w.sick[second] = true
+	p = w.until(p, w.cared(second), died)
+	w.recover(second)
+	p = w.until(p, w.settled(3), died)
+	w.requireClean(second)
+
+	w.annotateNode(second, machine.PreserveNow)
+	w.sick[second] = true
+	p = w.until(p, w.cared(second), died)
+	w.annotateNode(second, machine.PreserveNever)
+	w.until(p, func() bool {
+		return w.settled(3)() && w.pick(func(m *machine.Machine) bool { return m.Name == second }) == nil
+	}, died)
+}
+
+func (w *world) annotateNode(name, value string) {
+	n, err := w.nodes.Get(ctx, object.Key{Name: name})
+	require.NoError(w.t, err)
+	n = n.Clone()
+	if n.Annotations == nil {
+		n.Annotations = map[string]string{}
+	}
+	n.Annotations[preserveKey] = value
+	_, err = w.nodes.Update(ctx, n)
+	require.NoError(w.t, err)
+}
+
+// requireClean wants nothing of a preservation on a node, once the machine has
+// had the time to take it off.
+func (w *world) requireClean(name string) {
+	n, err := w.nodes.Get(ctx, object.Key{Name: name})
+	require.NoError(w.t, err)
+	require.False(w.t, n.Unschedulable, w.dump())
+	require.Empty(w.t, n.Taints)
+	require.Equal(w.t, map[string]string{preserveKey: machine.PreserveWhenFailed}, n.Annotations)
+	require.Equal(w.t, machine.PreservedMarks{}, n.Applied.Preserved)
+}
+
+// TestPreservedLife: five machines are made in all, of which two replace ones
+// that were kept.
+func TestPreservedLife(t *testing.T) {
+	w, drains := newPreserving(t)
+	w.preservedLife(w.start(&fuse{}, false), unexpected(t))
+	require.GreaterOrEqual(t, *drains, 3)
+	require.Len(t, w.made, 5)
+	require.Equal(t, 5, count(w, codes.CreateMachine))
+	require.Equal(t, 2, count(w, codes.DeleteMachine))
+}
+
+// TestPreservedKilledAnywhere kills the manager at every call of that life,
+// before or after it takes effect: it ends as without the kill (P12, P23, P26).
+func TestPreservedKilledAnywhere(t *testing.T) {
+	total := &fuse{}
+	undisturbed, _ := newPreserving(t)
+	undisturbed.preservedLife(undisturbed.start(total, false), unexpected(t))
+	step := 1
+	if testing.Short() {
+		step = 7
+	}
+	for n := 1; n <= total.calls; n += step {
+		w, _ := newPreserving(t)
+		w.preservedLife(w.start(&fuse{blowAt: n, after: n%2 == 0}, false), func() *process { return w.start(&fuse{}, false) })
+		require.Len(t, w.made, 5, "killed at call %d", n)
+	}
+}
+
+// TestPreservedTakesNoSlot: machines that are kept stand in nobody's way who is
+// to be replaced: they are neither missing nor in replacement.
+func TestPreservedTakesNoSlot(t *testing.T) {
+	w, _ := newPreserving(t)
+	w.safety = safety.DefaultPolicy()
+	w.preservedFleet()
+	p := w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+	first := w.pick(func(*machine.Machine) bool { return true }).Name
+	w.sick[first] = true
+	p = w.until(p, w.cared(first), unexpected(t))
+	began := w.at
+	second := w.pick(func(m *machine.Machine) bool { return m.Name != first }).Name
+	w.sick[second] = true
+	w.until(p, func() bool {
+		return w.pick(func(m *machine.Machine) bool { return m.Name == second }) == nil
+	}, unexpected(t))
+	require.Less(t, w.at.Sub(began), time.Hour)
+	require.NotNil(t, w.pick(func(m *machine.Machine) bool { return m.Name == first && m.Preserved(w.at) }))
+}
+
+// TestPreservedIsTold: once, when it begins and when it ends, and what nobody
+// understands.
+func TestPreservedIsTold(t *testing.T) {
+	w, s, r := drained(t)
+	annotate := func(value string) {
+		m := w.machine().Clone()
+		m.Annotations = map[string]string{preserveKey: value}
+		_, err := w.machines.Update(ctx, m)
+		require.NoError(t, err)
+		for range 3 {
+			w.look(r)
+		}
+	}
+	annotate("please")
+	require.Equal(t, 1, w.heard("Warning machine PreservationUnknown"), w.story)
+	annotate(machine.PreserveNow)
+	require.Equal(t, 1, w.heard("Normal machine Preserved "), w.story)
+	annotate(machine.PreserveNever)
+	require.Equal(t, 1, w.heard("Normal machine PreservationStopped "), w.story)
+	require.Zero(t, s.drains, "it never failed")
+	require.Equal(t, 2, s.effects["SyncNode"]-1, "on and off again, after the first")
+	require.Equal(t, 2, s.effects["MarkNode"])
+}
+
+// TestWorkloadWakesPreserved: pods that leave matter to a failed machine that is
+// kept, until its node is drained.
+func TestWorkloadWakesPreserved(t *testing.T) {
+	w := newWorld(t, drivertest.MemoryOptions{})
+	o := w.options()
+	o.Drainer = &script{w: w, effects: map[string]int{}}
+	m, err := manager.New(o)
+	require.NoError(t, err)
+	stored, err := w.machines.Create(ctx, &machine.Machine{
+		Meta: object.Meta{Key: fleetKey}, Spec: machine.Spec{Class: machine.ClassRef{Name: "small"}, NodeName: "n"},
+	})
+	require.NoError(t, err)
+	for _, c := range []struct {
+		phase machine.Phase
+		p     machine.Preservation
+		woken bool
+	}{
+		{machine.PhaseFailed, machine.Preservation{Since: w.at}, true},
+		{machine.PhaseFailed, machine.Preservation{Since: w.at, Drained: true}, false},
+		{machine.PhaseFailed, machine.Preservation{}, false},
+		{machine.PhaseRunning, machine.Preservation{Since: w.at}, false},
+	} {
+		stored = stored.Clone()
+		stored.Status.Phase, stored.Status.Preservation = c.phase, c.p
+		stored, err = w.machines.UpdateStatus(ctx, stored)
+		require.NoError(t, err)
+		for _, wake := range m.Wakes() {
+			if wake.From == manager.KindWorkload {
+				require.Equal(t, c.woken, len(wake.Keys(ctx, nil, "n")) == 1, "%+v", c)
+			}
+		}
+	}
+	kept := stored.Clone()
+	kept.Status.Preservation.Since = kept.Status.Preservation.Since.Add(time.Hour)
+	for _, wake := range m.Wakes() {
+		if wake.From == manager.KindMachine && wake.To == manager.KindSet {
+			owned := kept.Clone()
+			owned.Owner = &object.Owner{Kind: "MachineSet", Name: "s"}
+			before := stored.Clone()
+			before.Owner = owned.Owner
+			require.Len(t, wake.Keys(ctx, before, owned), 1, "being kept is news for a set")
+			require.Empty(t, wake.Keys(ctx, owned, owned.Clone()))
+		}
+	}
+}

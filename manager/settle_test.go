@@ -1,0 +1,65 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/store"
+)
+
+// Changes of machines settle for longer while many machines wait for a worker.
+func TestSettleGrowsWithTheBacklog(t *testing.T) {
+	c := &clock{}
+	q := newQueue(c.now)
+	r := &runner{queues: map[Kind]*queue{KindMachine: q}}
+	added := 0
+	for _, step := range []struct {
+		due  int
+		want time.Duration
+	}{
+		{0, 10}, {99, 10}, {100, 20}, {250, 30}, {4_899, 490}, {4_900, 500}, {20_000, 500},
+	} {
+		for ; added < step.due; added++ {
+			key := object.Key{Name: fmt.Sprint(added)}
+			q.add(key)
+			q.add(key) // it waits once
+		}
+		require.Equal(t, step.due, q.depth())
+		got := r.settle(&Wake{From: KindMachine, To: KindSet, Settle: 10 * time.Millisecond})
+		require.Equal(t, step.want*time.Millisecond, got, "%d due", step.due)
+	}
+	require.Equal(t, 10*time.Millisecond, r.settle(&Wake{From: KindSet, To: KindDeployment, Settle: 10 * time.Millisecond}))
+	require.Equal(t, time.Second, r.settle(&Wake{From: KindMachine, To: KindSet, Settle: time.Second}), "it is never shorter")
+	for range added {
+		key, ok := q.next()
+		require.True(t, ok)
+		q.done(key, time.Time{})
+	}
+	require.Zero(t, q.depth())
+	require.Equal(t, 10*time.Millisecond, r.settle(&Wake{From: KindMachine, To: KindSet, Settle: 10 * time.Millisecond}))
+}
+
+// What stands for a child that is being deleted is a copy: others have what the
+// store holds, too.
+func TestRemoveMarksACopy(t *testing.T) {
+	ctx, c := context.Background(), &clock{}
+	machines := store.NewMemory(c.now, MachineIndexes())
+	m := &machine.Machine{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: "a"}, Finalizers: []string{machine.Finalizer}}}
+	before, err := machines.Create(ctx, m)
+	require.NoError(t, err)
+	kept := before.Clone()
+	b := &bulk[*machine.Machine]{&parent{shell: &shell{Options: &Options{Now: c.now}}}, machines}
+	c.at.Store(int64(time.Hour))
+	after, err := b.remove(ctx, before)
+	require.NoError(t, err)
+	require.Equal(t, kept, before)
+	want := kept.Clone()
+	want.DeletedAt = c.now()
+	require.Equal(t, want, after)
+}

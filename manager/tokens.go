@@ -1,0 +1,202 @@
+package manager
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/store"
+)
+
+// tokenPlaceholder in user data stands for the machine's bootstrap token.
+const tokenPlaceholder = "<<BOOTSTRAP_TOKEN>>"
+
+// Tokens makes the bootstrap tokens with which nodes join the cluster, one for
+// each machine whose user data asks for it. Its methods may be called at the same
+// time, also for the same machine by a process that is about to end and the one
+// that comes after it.
+//
+// An error's code, as codes.Of reads it, says when the call is made again: as
+// after a failed create. Its text is stored in the machine's status: no error
+// holds any part of a token that is secret.
+type Tokens interface {
+	// Ensure returns the token of a machine, which is valid until then (whole
+	// seconds) at least. There is one at a time: an owner that has one is given
+	// the same again, with more time if it needs it. What is secret of a new one
+	// is random.
+	Ensure(ctx context.Context, of TokenOwner, until time.Time) (Token, error)
+	// Renew is Ensure for an owner that has a token: it makes none. Where there is
+	// none, it returns an empty token and no error.
+	Renew(ctx context.Context, of TokenOwner, until time.Time) (Token, error)
+	// Delete makes the machine's token invalid, if it has one.
+	Delete(ctx context.Context, of TokenOwner) error
+}
+
+// TokenOwner is the machine that a token is for.
+type TokenOwner struct {
+	Key object.Key
+	// UID tells machines apart that have the same name, one after the other. It is
+	// what a token is found by, after a crash as well. It may be empty where
+	// the store gives none: then the key is all there is.
+	UID string
+}
+
+// Token is what a node shows to join. No way of printing it shows it; what puts
+// it into user data converts it to a string.
+type Token string
+
+// String says that it is a token and shows nothing of it.
+func (t Token) String() string {
+	if t == "" {
+		return "no token"
+	}
+	return "a token"
+}
+
+// Format writes what String returns, whatever the verb.
+func (t Token) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, t.String()) }
+
+// LogValue implements slog.LogValuer.
+func (t Token) LogValue() slog.Value { return slog.StringValue(t.String()) }
+
+// MarshalText writes what String returns.
+func (t Token) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
+
+// asksForToken tells whether user data has a place for a token.
+func asksForToken(userData []byte) bool {
+	return bytes.Contains(userData, []byte(tokenPlaceholder)) ||
+		bytes.Contains(userData, []byte(url.QueryEscape(tokenPlaceholder)))
+}
+
+// askForToken tells whether the user data of a class has a place for a token.
+func (s *secrets) askForToken(ctx context.Context, c *machine.Class) (bool, error) {
+	var userData []byte
+	err := s.each(ctx, c, func(secret *machine.Secret) {
+		if data, has := secret.Data[machine.UserData]; has {
+			userData = data
+		}
+	})
+	return asksForToken(userData), err
+}
+
+// tokenUse says whether the machine needs a token. User data is not looked at for one
+// that has joined and stays.
+func (p *machinePass) tokenUse(ctx context.Context) (machine.TokenUse, error) {
+	switch m := p.o.Machine; m.Status.Phase {
+	case machine.PhaseNew, machine.PhasePending, machine.PhaseCrashLoopBackOff:
+	default:
+		if !m.Deleted() {
+			return machine.TokenUnused, nil
+		}
+	}
+	asks, err := p.secrets.askForToken(ctx, p.o.Class)
+	switch {
+	case !asks || err != nil:
+		return machine.TokenUnused, err
+	case p.Tokens == nil:
+		return machine.TokenUnavailable, nil
+	}
+	return machine.TokenNeeded, nil
+}
+
+// callTokens carries out an effect on the machine's token.
+func (p *machinePass) callTokens(ctx context.Context, e machine.Effect) (err error) {
+	switch e := any(e).(type) { // of all effects, only these are about tokens
+	case machine.EnsureToken:
+		p.o.TokenEnsured, err = p.ensureToken(ctx, e.Until)
+	case machine.RenewToken:
+		p.o.TokenEnsured, err = p.renewToken(ctx, e.Until)
+	case machine.RemoveToken:
+		p.o.TokenRemoved, err = p.removeToken(ctx)
+	}
+	return err
+}
+
+func (p *machinePass) tokenOwner() TokenOwner {
+	return TokenOwner{Key: p.key, UID: p.o.Machine.UID}
+}
+
+// ensureToken makes sure of the machine's token and keeps it for the pass.
+func (p *machinePass) ensureToken(ctx context.Context, until time.Time) (*machine.Outcome, error) {
+	return p.tokenCall(ctx, func(limited context.Context) error {
+		token, err := p.Tokens.Ensure(limited, p.tokenOwner(), until)
+		if err == nil && token == "" {
+			return codes.New(codes.Internal, "an empty token was made")
+		}
+		if err == nil {
+			p.token = token
+		}
+		return err
+	})
+}
+
+// renewToken is ensureToken for a token that exists.
+func (p *machinePass) renewToken(ctx context.Context, until time.Time) (*machine.Outcome, error) {
+	return p.tokenCall(ctx, func(limited context.Context) error {
+		token, err := p.Tokens.Renew(limited, p.tokenOwner(), until)
+		if err == nil && token == "" {
+			return codes.New(codes.NotFound, "the machine has no bootstrap token")
+		}
+		if err == nil {
+			p.token = token
+		}
+		return err
+	})
+}
+
+func (p *machinePass) removeToken(ctx context.Context) (*machine.Outcome, error) {
+	return p.tokenCall(ctx, func(limited context.Context) error { return p.Tokens.Delete(limited, p.tokenOwner()) })
+}
+
+// tokenCall makes a call to Tokens. When the pass's own context has ended, nothing
+// is concluded from a failure.
+func (p *machinePass) tokenCall(ctx context.Context, call func(context.Context) error) (*machine.Outcome, error) {
+	limited, cancel := context.WithTimeout(ctx, p.CallTimeout)
+	defer cancel()
+	err := call(limited)
+	if err := interrupted(ctx, err); err != nil {
+		return nil, err
+	}
+	out := outcomeOf(err)
+	return &out, nil
+}
+
+// placeToken puts the pass's token into the user data, as it is and URL-encoded.
+// Where none was asked for, the placeholder stays. secret is the pass's own copy.
+func (p *machinePass) placeToken(secret *machine.Secret) {
+	if p.token == "" || secret == nil || secret.Data[machine.UserData] == nil {
+		return
+	}
+	token := string(p.token)
+	data := bytes.ReplaceAll(secret.Data[machine.UserData], []byte(tokenPlaceholder), []byte(token))
+	secret.Data[machine.UserData] = bytes.ReplaceAll(data, []byte(url.QueryEscape(tokenPlaceholder)), []byte(url.QueryEscape(token)))
+}
+
+// unplaced begins the pass anew where a create would hand out a placeholder: the
+// user data did not have it yet when the pass looked.
+func unplaced(secret *machine.Secret) error {
+	if secret == nil || !asksForToken(secret.Data[machine.UserData]) {
+		return nil
+	}
+	return fmt.Errorf("the user data asks for a bootstrap token since a moment ago: %w", store.ErrConflict)
+}
+
+// hushed takes the token out of what a driver says, which is stored.
+func (p *machinePass) hushed(vm *machine.VM) {
+	if p.token == "" {
+		return
+	}
+	for _, text := range []*string{&vm.Message, &vm.LastKnown} {
+		for _, shown := range []string{string(p.token), url.QueryEscape(string(p.token))} {
+			*text = strings.ReplaceAll(*text, shown, p.token.String())
+		}
+	}
+}

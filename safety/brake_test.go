@@ -1,0 +1,193 @@
+package safety_test
+
+import (
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/safety"
+)
+
+// gauge holds what a brake lets go against what it may, in any period.
+type gauge struct {
+	*cloud
+	first  map[string]time.Time // when a VM was first ordered to go in its period
+	listed map[string]int       // VMs that each class listed last
+}
+
+// held requires that with this order no more than allowed went in a period.
+func (g *gauge) held(t require.TestingT, d safety.DeleteOrphan) {
+	now, period := g.now, g.policy.OrphanPeriod
+	if at, known := g.first[d.ProviderID]; known && now.Before(at.Add(period)) {
+		return // it is tried again
+	}
+	g.first[d.ProviderID] = now
+	n := 0
+	for _, at := range g.first {
+		if now.Before(at.Add(period)) {
+			n++
+		}
+	}
+	most := 0
+	for _, n := range g.listed {
+		most = max(most, n)
+	}
+	allowed := int(g.policy.Brake)
+	if !now.Before(g.began.Add(period)) {
+		allowed = max(allowed, most*int(g.policy.BrakeShare)/100)
+	}
+	require.LessOrEqual(t, n, allowed, "of %d VMs", most)
+}
+
+// However many VMs are nobody's, whichever deletes fail and whenever a process
+// begins anew, no more go in a period than the brake lets pass; and in the end
+// all have gone that can be deleted.
+func TestBrake(t *testing.T) {
+	several := 0
+	rapid.Check(t, func(t *rapid.T) {
+		g := &gauge{cloud: newCloud(t, "a", "b"), first: map[string]time.Time{}, listed: map[string]int{}}
+		g.began, g.shared = epoch, rapid.Bool().Draw(t, "shared")
+		g.policy.Brake = rapid.Int32Range(1, 4).Draw(t, "brake")
+		g.policy.BrakeShare = rapid.Int32Range(0, 50).Draw(t, "share")
+		g.policy.Burst = rapid.IntRange(1, 10).Draw(t, "burst")
+		g.give("own", "a", machine.PhaseRunning, g.boot("own", "a").id)
+		stuck := map[string]bool{}
+		for range rapid.IntRange(1, 18).Draw(t, "orphans") {
+			v := g.boot("gone", rapid.SampledFrom(g.classes).Draw(t, "class"))
+			stuck[v.id] = rapid.IntRange(0, 3).Draw(t, "stuck") == 0
+		}
+		g.answer = func(call, id string) codes.Code {
+			if call == "list" {
+				g.listed[id] = len(g.list(id))
+			}
+			if call == "delete" && stuck[id] {
+				return codes.Unavailable
+			}
+			return codes.OK
+		}
+		g.doomed = func(d safety.DeleteOrphan) { g.held(t, d) }
+		for range 2000 {
+			require.NoError(t, g.pass())
+			if len(g.first) > int(g.policy.Brake) {
+				several++
+			}
+			require.True(t, g.plan.At.After(g.now), "no wait")
+			g.now = g.plan.At
+			if g.now.Sub(epoch) > 20*g.policy.OrphanPeriod {
+				break
+			}
+		}
+		for _, id := range g.left() {
+			require.True(t, stuck[id] || id == "p://1", "%s could go and is still there", id)
+		}
+	})
+	assert.Positive(t, several, "the share never let more go")
+}
+
+// Classes that list the same VMs add nothing to what may go, whenever they are
+// listed; nor does a process that has just begun know what went before.
+func TestBrakeIsTheFleets(t *testing.T) {
+	for _, began := range []time.Time{{}, epoch} {
+		c := newCloud(t, "a", "b", "c")
+		c.shared, c.began = true, began
+		c.give("own", "a", machine.PhaseRunning, c.boot("own", "a").id)
+		for range 79 {
+			c.boot("gone", "a")
+		}
+		for i := range 20 {
+			c.known = map[string]*safety.OrphanClass{} // each is listed now, and a minute later again
+			c.classes = [][]string{{"a"}, {"b", "c"}}[i%2]
+			require.NoError(t, c.pass())
+			c.now = c.now.Add(30 * time.Second)
+		}
+		assert.Len(t, c.left(), map[bool]int{true: 80 - 3, false: 80 - 8}[began == epoch])
+		c.now = epoch.Add(15 * time.Minute)
+		for range 8 {
+			require.NoError(t, c.pass())
+			c.now = c.now.Add(30 * time.Second)
+		}
+		assert.Less(t, len(c.left()), 72)
+	}
+}
+
+// While the store is empty nothing goes, however often it is looked at, nor at
+// once when it is empty no more.
+func TestEmptyStoreKeepsAllVMs(t *testing.T) {
+	c := newCloud(t, "a")
+	c.owners = 0
+	c.boot("gone", "a")
+	c.doomed = func(d safety.DeleteOrphan) { assert.Fail(t, "deleted", "%+v", d) }
+	for range 20 {
+		require.NoError(t, c.pass())
+		assert.Equal(t, safety.ReasonEmptyStore, c.plan.Why.Reason)
+		assert.Equal(t, c.now.Add(c.policy.OrphanPeriod), c.plan.At, "listed no more often than without")
+		c.now = c.plan.At
+	}
+	c.owners = 1
+	require.NoError(t, c.pass())
+	assert.Len(t, c.left(), 1, "what was seen before counts for nothing")
+	c.doomed = nil
+	c.wait(1)
+	assert.Empty(t, c.left())
+}
+
+// A clock that is set back holds the brake for one period from then on, and no
+// longer.
+func TestBrakeFromTheFuture(t *testing.T) {
+	class := object.Key{Name: "a"}
+	o := &safety.OrphanObservation{Owners: 1, Sightings: []safety.Sighting{{Class: class, ProviderID: "new", Name: "gone", Since: epoch.Add(-time.Minute)}}}
+	for i := range 3 {
+		o.Spent = append(o.Spent, safety.Spent{ID: fmt.Sprint(i), At: epoch.Add(time.Hour)})
+	}
+	o.Classes = []safety.OrphanClass{{Key: class, Asked: epoch, Listed: math.MaxInt}}
+	p := safety.DefaultPolicy()
+	p.BrakeShare = 0
+	plan, err := safety.DecideOrphans(o, p, epoch)
+	require.NoError(t, err)
+	assert.Len(t, plan.Spent, 3)
+	assert.Equal(t, epoch.Add(p.OrphanPeriod), plan.At)
+	o.Spent = plan.Spent
+	now := epoch.Add(p.OrphanPeriod)
+	o.Classes[0].Asked, o.Live = now, now
+	o.Classes[0].Listing = &safety.Listing{Asked: now, Answered: now, VMs: map[string]string{"new": "gone"}}
+	plan, err = safety.DecideOrphans(o, p, now)
+	require.NoError(t, err)
+	require.Len(t, plan.Delete, 1)
+	assert.Equal(t, []safety.Spent{{ID: "new", At: now}}, plan.Spent)
+}
+
+// A delete that failed is tried again in its time though the brake lets no other
+// go, and counts from its first try on.
+func TestBrakeLetsRetriesPass(t *testing.T) {
+	c := newCloud(t, "a")
+	for range 4 {
+		c.boot("gone", "a")
+	}
+	failing, tries := true, 0
+	c.answer = func(call, _ string) codes.Code {
+		if call != "delete" {
+			return codes.OK
+		}
+		if tries++; failing {
+			return codes.Unavailable
+		}
+		return codes.OK
+	}
+	c.begin()
+	c.wait(1)
+	assert.Equal(t, 3, tries)
+	failing = false
+	c.wait(1)
+	assert.Equal(t, 6, tries)
+	assert.Len(t, c.left(), 1)
+	assert.Less(t, c.now.Sub(epoch), 2*time.Minute)
+	assert.Equal(t, epoch.Add(30*time.Second+15*time.Minute), c.plan.At)
+}

@@ -1,0 +1,76 @@
+package safety
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/machine"
+)
+
+// doom orders the deletion of what was seen twice, as far as the brake lets it
+// go: first what was tried least, so that VMs that can't be deleted keep no
+// others waiting.
+func (d *collection) doom() []DeleteOrphan {
+	var due []*suspect
+	for i := range d.suspects {
+		s := &d.suspects[i]
+		twice := !s.since.IsZero() && !s.class.Listing.Asked.Before(s.since.Add(d.p.OrphanGap))
+		if twice && !d.o.Deleted[s.id] && !d.now.Before(d.retryAt(s.id)) {
+			due = append(due, s)
+		}
+	}
+	slices.SortStableFunc(due, func(a, b *suspect) int { return cmp.Compare(d.tried(a.id), d.tried(b.id)) })
+	var orders []DeleteOrphan
+	for _, s := range due {
+		if len(orders) == d.p.Burst {
+			break
+		}
+		if !d.brake.take(s.id) {
+			d.held++
+			continue
+		}
+		orders = append(orders, DeleteOrphan{
+			Class: s.class.Key, ProviderID: s.id, Name: s.name, Several: s.reason == ReasonSeveral,
+			Why: Why{Reason: s.reason, Name: s.id, Detail: s.name}, paused: d.p.Keys.Paused,
+		})
+	}
+	if d.held > 0 {
+		d.warn = append(d.warn, d.braked())
+	}
+	return orders
+}
+
+// tried is how often in a row the delete of a VM has failed.
+func (d *collection) tried(id string) int {
+	if t := d.tries[id]; t != nil {
+		return t.Failures
+	}
+	return 0
+}
+
+func (d *collection) braked() Why {
+	return Why{Reason: ReasonBraked, Have: d.held, Want: int64(d.brake.limit), For: d.p.OrphanPeriod}
+}
+
+// listed is how many VMs the largest listing has named. Classes may list the
+// same VMs, so their numbers can't be added.
+func (d *collection) listed() int {
+	most := 0
+	for _, c := range d.classes {
+		n := c.Listed
+		if c.Listing != nil && c.Listing.Code == codes.OK {
+			n = len(c.Listing.VMs)
+		}
+		most = max(most, n)
+	}
+	return most
+}
+
+// emptyStore tells whether nothing in the store says that it is the right one.
+func (d *collection) emptyStore() bool {
+	if d.p.OrphansOfEmptyStore || d.o.Owners > 0 {
+		return false
+	}
+	return !slices.ContainsFunc(d.o.Machines, func(m *machine.Machine) bool { return m != nil })
+}

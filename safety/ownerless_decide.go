@@ -1,0 +1,180 @@
+package safety
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/object"
+)
+
+// DecideOwnerless says which machines and sets have lost their owner and go. It
+// changes none of its arguments, and gives the same plan for the same ones. The
+// error is for a caller's mistake only.
+//
+// One goes when two live reads, OwnerGap apart, have shown it with the same
+// owner, by UID, and that owner nowhere; but no more within an OwnerPeriod than
+// the policy's brake lets pass. What has no owner, or one of another kind, is
+// nobody's business here.
+func DecideOwnerless(o *OwnerlessObservation, p *Policy, now time.Time) (OwnerlessPlan, error) {
+	if err := p.usable(o != nil); err != nil {
+		return OwnerlessPlan{}, err
+	}
+	d := bereavement{o: o, p: p, now: now}
+	d.brake = p.brake(o.Spent, len(o.Machines)+len(o.Sets), !now.Before(o.Began.Add(p.OwnerPeriod)), p.OwnerPeriod, now)
+	plan := d.decide()
+	plan.Spent = d.brake.memory()
+	return plan, nil
+}
+
+// bereavement is one call of DecideOwnerless.
+type bereavement struct {
+	o     *OwnerlessObservation
+	p     *Policy
+	now   time.Time
+	brake *brake
+
+	suspects []DeleteOwnerless
+	held     int64
+}
+
+func (d *bereavement) decide() OwnerlessPlan {
+	if d.o.Frozen {
+		return OwnerlessPlan{Sightings: d.o.Sightings, At: d.now.Add(d.p.CheckPeriod), Why: Why{Reason: ReasonFrozen}}
+	}
+	d.suspect()
+	if len(d.suspects) == 0 {
+		return OwnerlessPlan{At: d.now.Add(d.p.OwnerPeriod), Why: Why{Reason: ReasonAllOwned}}
+	}
+	if d.o.Live.IsZero() {
+		return d.read()
+	}
+	sightings := d.remember()
+	if orders := d.doom(sightings); len(orders) > 0 {
+		return OwnerlessPlan{Delete: orders, Sightings: sightings, Warn: d.warnings(), Why: orders[0].Why}
+	}
+	return d.rest(sightings)
+}
+
+// suspect finds what has an owner that is not there: machines first.
+func (d *bereavement) suspect() {
+	sets := make(map[string]bool, len(d.o.Sets))
+	for _, s := range d.o.Sets {
+		if s != nil {
+			sets[s.UID] = true
+		}
+	}
+	for _, m := range d.o.Machines {
+		if m != nil && d.bereft(&m.Meta, machineset.OwnerKind, sets) {
+			d.add(&m.Meta, false, ReasonSetGone)
+		}
+	}
+	if d.o.NoDeployments {
+		return
+	}
+	deployments := make(map[string]bool, len(d.o.Deployments))
+	for _, top := range d.o.Deployments {
+		if top != nil {
+			deployments[top.UID] = true
+		}
+	}
+	for _, s := range d.o.Sets {
+		if s != nil && d.bereft(&s.Meta, deployment.OwnerKind, deployments) {
+			d.add(&s.Meta, true, ReasonDeploymentGone)
+		}
+	}
+}
+
+func (d *bereavement) bereft(m *object.Meta, kind string, owners map[string]bool) bool {
+	return m.UID != "" && !m.Deleted() && !d.o.Ordered[m.UID] &&
+		m.Owner != nil && m.Owner.Kind == kind && m.Owner.UID != "" && !owners[m.Owner.UID]
+}
+
+func (d *bereavement) add(m *object.Meta, set bool, reason Reason) {
+	d.suspects = append(d.suspects, DeleteOwnerless{
+		Set: set, Key: m.Key, UID: m.UID, Owner: *m.Owner, Why: Why{Reason: reason, Name: m.Name, Detail: m.Owner.Name},
+	})
+}
+
+// read asks for a live read, unless the last one was a moment ago: caches may
+// lag behind for a while.
+func (d *bereavement) read() OwnerlessPlan {
+	n := int64(len(d.suspects))
+	plan := OwnerlessPlan{Sightings: d.o.Sightings}
+	if at := d.o.Looked.Add(d.p.OwnerGap); !d.o.Looked.IsZero() && !d.o.Looked.After(d.now) && d.now.Before(at) {
+		plan.At, plan.Why = at, Why{Reason: ReasonOwnerSecond, Have: n, For: at.Sub(d.now)}
+		return plan
+	}
+	plan.Read, plan.Why = true, Why{Reason: ReasonReadAll, Have: n}
+	return plan
+}
+
+// remember gives the sightings to keep, by UID.
+func (d *bereavement) remember() []Bereft {
+	before := make(map[string]Bereft, len(d.o.Sightings))
+	for _, s := range d.o.Sightings {
+		if !s.Since.After(d.now) {
+			before[s.UID] = s
+		}
+	}
+	kept := make([]Bereft, 0, len(d.suspects))
+	for i := range d.suspects {
+		s := Bereft{UID: d.suspects[i].UID, Owner: d.suspects[i].Owner.UID, Since: d.o.Live}
+		if seen, yes := before[s.UID]; yes && seen.Owner == s.Owner {
+			s.Since = seen.Since
+		}
+		kept = append(kept, s)
+	}
+	slices.SortStableFunc(kept, func(a, b Bereft) int { return cmp.Compare(a.UID, b.UID) })
+	return slices.CompactFunc(kept, func(a, b Bereft) bool { return a.UID == b.UID })
+}
+
+// doom orders the deletion of what was seen twice, as far as the brake allows.
+func (d *bereavement) doom(sightings []Bereft) []DeleteOwnerless {
+	since := make(map[string]time.Time, len(sightings))
+	for _, s := range sightings {
+		since[s.UID] = s.Since
+	}
+	var orders []DeleteOwnerless
+	for i := range d.suspects {
+		s := &d.suspects[i]
+		switch {
+		case d.o.Live.Before(since[s.UID].Add(d.p.OwnerGap)) || len(orders) == d.p.Burst:
+		case !d.brake.take(s.UID):
+			d.held++
+		default:
+			orders = append(orders, *s)
+		}
+	}
+	return orders
+}
+
+func (d *bereavement) warnings() []Why {
+	if d.held == 0 {
+		return nil
+	}
+	return []Why{{Reason: ReasonOwnersBraked, Have: d.held, Want: int64(d.brake.limit), For: d.p.OwnerPeriod}}
+}
+
+// rest waits for the second look, or until the brake lets more go.
+func (d *bereavement) rest(sightings []Bereft) OwnerlessPlan {
+	at := d.now.Add(d.p.OwnerPeriod)
+	for _, s := range sightings {
+		due := s.Since.Add(d.p.OwnerGap)
+		if !d.brake.counted(s.UID) {
+			due = later(due, d.brake.freeAt())
+		}
+		at = earlier(at, due)
+	}
+	at = later(at, d.o.Live.Add(d.p.OwnerGap))
+	plan := OwnerlessPlan{
+		Sightings: sightings, Warn: d.warnings(), At: at,
+		Why: Why{Reason: ReasonOwnerSecond, Have: int64(len(sightings)), For: at.Sub(d.now)},
+	}
+	if len(plan.Warn) > 0 {
+		plan.Why = plan.Warn[0]
+	}
+	return plan
+}

@@ -1,0 +1,411 @@
+package safety_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/safety"
+)
+
+// family is a store with machines, sets and deployments, and a look-out for
+// those that have lost their owner.
+type family struct {
+	journal
+	t           require.TestingT
+	policy      *safety.Policy
+	machines    []*machine.Machine
+	sets        []*machineset.Set
+	deployments []*deployment.Deployment
+	stale       *safety.OwnerlessObservation // what caches show; nil: the present
+	between     func()                       // what others do between a read and a delete
+
+	sightings []safety.Bereft
+	spent     []safety.Spent
+	looked    time.Time
+	reads     int
+	frozen    bool
+	gone      map[string]time.Time // by UID
+	plan      safety.OwnerlessPlan
+}
+
+func newFamily(t require.TestingT) *family {
+	return &family{journal: journal{now: epoch}, t: t, policy: safety.DefaultPolicy(), gone: map[string]time.Time{}}
+}
+
+func metaOf(name string, kind, owner string) object.Meta {
+	m := object.Meta{Key: object.Key{Namespace: "fleet", Name: name}, UID: "u-" + name, CreatedAt: epoch}
+	if owner != "" {
+		m.Owner = &object.Owner{Kind: kind, Name: owner, UID: "u-" + owner}
+	}
+	return m
+}
+
+func (f *family) machine(name, set string) *machine.Machine {
+	m := &machine.Machine{Meta: metaOf(name, machineset.OwnerKind, set)}
+	f.machines = append(f.machines, m)
+	return m
+}
+
+func (f *family) set(name, top string) *machineset.Set {
+	s := &machineset.Set{Meta: metaOf(name, deployment.OwnerKind, top)}
+	f.sets = append(f.sets, s)
+	return s
+}
+
+func (f *family) top(name string) {
+	f.deployments = append(f.deployments, &deployment.Deployment{Meta: metaOf(name, "", "")})
+}
+
+// meta is what a name stands for at present.
+func (f *family) meta(set bool, name string) *object.Meta {
+	for _, m := range f.machines {
+		if !set && m.Name == name {
+			return &m.Meta
+		}
+	}
+	for _, s := range f.sets {
+		if set && s.Name == name {
+			return &s.Meta
+		}
+	}
+	return nil
+}
+
+func (f *family) owner(order *safety.DeleteOwnerless) *object.Meta {
+	if !order.Set {
+		return f.meta(true, order.Owner.Name)
+	}
+	for _, d := range f.deployments {
+		if d.Name == order.Owner.Name {
+			return &d.Meta
+		}
+	}
+	return nil
+}
+
+func (f *family) read(o *safety.OwnerlessObservation) {
+	o.Machines, o.Sets, o.Deployments = slices.Clone(f.machines), slices.Clone(f.sets), slices.Clone(f.deployments)
+}
+
+func (f *family) pass() {
+	o := &safety.OwnerlessObservation{}
+	f.read(o)
+	if f.stale != nil {
+		*o = *f.stale
+	}
+	o.Sightings, o.Spent, o.Looked, o.Frozen, o.Ordered = f.sightings, f.spent, f.looked, f.frozen, map[string]bool{}
+	for range 50 {
+		plan, err := safety.DecideOwnerless(o, f.policy, f.now)
+		require.NoError(f.t, err)
+		f.plan, f.sightings, f.spent = plan, plan.Sightings, plan.Spent
+		o.Sightings, o.Spent = plan.Sightings, plan.Spent
+		f.warn(plan.Warn...)
+		switch {
+		case plan.Read:
+			f.line("", "read all live", plan.Why)
+			f.read(o)
+			o.Live, o.Looked, f.looked = f.now, f.now, f.now
+			f.reads++
+		case len(plan.Delete) > 0:
+			if f.between != nil {
+				f.between()
+			}
+			for i := range plan.Delete {
+				f.remove(&plan.Delete[i])
+				o.Ordered[plan.Delete[i].UID] = true
+			}
+		default:
+			f.line("", "wait until "+f.since(plan.At), plan.Why)
+			return
+		}
+	}
+	require.Fail(f.t, "the pass does not end")
+}
+
+func (f *family) remove(order *safety.DeleteOwnerless) {
+	if !order.StillOwnerless(f.meta(order.Set, order.Key.Name), f.owner(order)) {
+		f.line("", "leave "+order.Key.Name, order.Why)
+		return
+	}
+	f.line("", "delete "+order.Key.Name, order.Why)
+	f.gone[order.UID] = f.now
+	f.machines = slices.DeleteFunc(slices.Clone(f.machines), func(m *machine.Machine) bool { return m.UID == order.UID })
+	f.sets = slices.DeleteFunc(slices.Clone(f.sets), func(s *machineset.Set) bool { return s.UID == order.UID })
+}
+
+func (f *family) wait(n int) {
+	for range n {
+		f.now = f.plan.At
+		f.pass()
+	}
+}
+
+var ownerlessStories = map[string]func(*family){
+	"ownerless machine that came late": func(f *family) {
+		f.machine("own", "web-1")
+		f.set("web-1", "web")
+		f.top("web")
+		f.pass()
+		f.machine("late", "web-0")
+		f.say("a create of set web-0 comes in; the set went a while ago")
+		f.now = f.now.Add(time.Minute)
+		f.pass()
+		f.wait(2)
+	},
+	"ownerless set that came late": func(f *family) {
+		f.machine("m-1", "web-0")
+		f.set("web-0", "web")
+		f.pass()
+		f.wait(1)
+		f.say("its machines are its own to delete; this one came when it was gone")
+		f.now = f.now.Add(time.Minute)
+		f.pass()
+		f.wait(1)
+	},
+	"ownerless to the cache only": func(f *family) {
+		f.machine("m-1", "web-0")
+		f.stale = &safety.OwnerlessObservation{Machines: f.machines}
+		f.set("web-0", "")
+		f.pass()
+		f.now = f.now.Add(time.Minute)
+		f.pass()
+	},
+	"ownerless and braked": func(f *family) {
+		f.say("the sets are not where they are looked for")
+		for i := range 5 {
+			f.machine(fmt.Sprint("m-", i), "web-0")
+		}
+		f.pass()
+		f.wait(3)
+	},
+	"ownerless machine that moves": func(f *family) {
+		m := f.machine("m-1", "web-0")
+		f.pass()
+		f.between = func() { m.Owner = &object.Owner{Kind: machineset.OwnerKind, Name: "web-1", UID: "u-web-1"} }
+		f.wait(1)
+	},
+}
+
+func tellOwnerless(t *testing.T) {
+	for name, run := range ownerlessStories {
+		t.Run(name, func(t *testing.T) {
+			f := newFamily(t)
+			run(f)
+			compare(t, name, &f.journal)
+		})
+	}
+}
+
+// bustle is a family in which anything comes, goes and moves.
+type bustle struct {
+	*family
+	rapid      *rapid.T
+	made       int
+	sets, tops []string             // names that ever were, each used once
+	lost       map[string]time.Time // since when a UID has no owner
+}
+
+func (b *bustle) note() {
+	for _, m := range b.machines {
+		b.judge(b.lost, &m.Meta, machineset.OwnerKind, b.meta(true, ownerName(&m.Meta)))
+	}
+	for _, s := range b.family.sets {
+		top := &safety.DeleteOwnerless{Set: true, Owner: object.Owner{Name: ownerName(&s.Meta)}}
+		b.judge(b.lost, &s.Meta, deployment.OwnerKind, b.owner(top))
+	}
+}
+
+func (b *bustle) act() {
+	b.made++
+	name := fmt.Sprint("x-", b.made)
+	set, top := rapid.SampledFrom(b.sets).Draw(b.rapid, "set"), rapid.SampledFrom(b.tops).Draw(b.rapid, "deployment")
+	switch rapid.SampledFrom([]string{"machine", "set", "top", "no set", "no top", "move", "foreign", "free"}).Draw(b.rapid, "act") {
+	case "machine":
+		b.machine(name, set)
+	case "free":
+		b.machine(name, "")
+		b.set(fmt.Sprint("free-", b.made), "")
+	case "set":
+		b.set(name, top)
+		b.sets = append(b.sets, name)
+	case "top":
+		b.top(name)
+		b.tops = append(b.tops, name)
+	case "no set":
+		b.family.sets = slices.DeleteFunc(slices.Clone(b.family.sets), func(s *machineset.Set) bool { return s.Name == set })
+	case "no top":
+		b.deployments = slices.DeleteFunc(slices.Clone(b.deployments), func(d *deployment.Deployment) bool { return d.Name == top })
+	case "move":
+		b.move(set)
+	case "foreign":
+		b.machine(name, "never").Owner.Kind = "Other"
+	}
+	b.note()
+}
+
+// move hands a machine to a set that is there.
+func (b *bustle) move(set string) {
+	if n := len(b.machines); n > 0 && b.meta(true, set) != nil {
+		m := b.machines[rapid.IntRange(0, n-1).Draw(b.rapid, "which")].Clone()
+		m.Owner = metaOf("", machineset.OwnerKind, set).Owner
+		b.machines = append(slices.DeleteFunc(slices.Clone(b.machines), func(o *machine.Machine) bool { return o.UID == m.UID }), m)
+	}
+}
+
+func (b *bustle) acts(most int) {
+	for range rapid.IntRange(0, most).Draw(b.rapid, "acts") {
+		b.act()
+	}
+	b.note()
+}
+
+// step lets things happen, makes a pass, and holds it to what may go.
+func (b *bustle) step() {
+	b.now = b.now.Add(time.Duration(rapid.IntRange(0, 150).Draw(b.rapid, "pause")) * time.Second)
+	b.acts(3)
+	if rapid.IntRange(0, 3).Draw(b.rapid, "lag") == 0 {
+		b.stale = &safety.OwnerlessObservation{}
+		b.read(b.stale)
+	}
+	b.pass()
+	for uid, at := range b.gone {
+		if at.Equal(b.now) {
+			since, was := b.lost[uid]
+			require.True(b.t, was && !b.now.Before(since.Add(b.policy.OwnerGap)), "%s was not without owner for long enough", uid)
+		}
+	}
+}
+
+// Whatever comes, goes, moves and lags behind, nothing goes that has its owner,
+// or had it less than OwnerGap ago, or has none or one of another kind; and in
+// the end nothing is left whose owner is gone.
+func TestOwnerlessGo(t *testing.T) {
+	deletes := 0
+	rapid.Check(t, func(t *rapid.T) {
+		b := &bustle{family: newFamily(t), rapid: t, sets: []string{"never"}, tops: []string{"never"}, lost: map[string]time.Time{}}
+		b.between = func() { b.acts(2) }
+		for range rapid.IntRange(3, 25).Draw(t, "steps") {
+			b.step()
+		}
+		deletes += len(b.gone)
+		b.stale, b.between = nil, nil
+		for range 40 {
+			b.now = b.plan.At
+			b.pass()
+		}
+		clear(b.lost)
+		b.note()
+		require.Empty(t, b.lost, "left without owner")
+	})
+	assert.Positive(t, deletes)
+}
+
+func ownerName(m *object.Meta) string {
+	if m.Owner == nil {
+		return ""
+	}
+	return m.Owner.Name
+}
+
+// judge is the model's own idea of what has lost its owner, and since when.
+func (f *family) judge(lost map[string]time.Time, m *object.Meta, kind string, owner *object.Meta) {
+	if m.Owner == nil || m.Owner.Kind != kind || owner != nil && owner.UID == m.Owner.UID {
+		delete(lost, m.UID)
+		return
+	}
+	if _, known := lost[m.UID]; !known {
+		lost[m.UID] = f.now
+	}
+}
+
+// Caches that lag behind for long have all read live no more often than every
+// OwnerGap; a clock that is set back costs the sighting and no more.
+func TestOwnerlessReadsSeldom(t *testing.T) {
+	f := newFamily(t)
+	f.machine("m-1", "web-0")
+	f.stale = &safety.OwnerlessObservation{Machines: f.machines}
+	f.set("web-0", "")
+	for range 600 {
+		f.pass()
+		f.now = f.now.Add(time.Second)
+	}
+	assert.Equal(t, 5, f.reads)
+	f.sets, f.stale = nil, nil
+	f.now = f.now.Add(time.Hour)
+	f.pass()
+	f.now = f.now.Add(-time.Hour)
+	f.pass()
+	f.wait(1)
+	assert.Empty(t, f.machines)
+	assert.Less(t, f.now.Sub(epoch), 15*time.Minute)
+}
+
+// Frozen: nothing is judged; without deployments of this manager no set is.
+func TestOwnerlessLeavesAlone(t *testing.T) {
+	f := newFamily(t)
+	f.machine("m-1", "web-0")
+	f.frozen = true
+	f.pass()
+	f.now = f.now.Add(time.Hour)
+	f.pass()
+	assert.Len(t, f.machines, 1)
+	assert.Zero(t, f.reads)
+	s := &machineset.Set{Meta: metaOf("web-0", deployment.OwnerKind, "web")}
+	o := &safety.OwnerlessObservation{Sets: []*machineset.Set{s}, NoDeployments: true}
+	plan, err := safety.DecideOwnerless(o, f.policy, epoch)
+	require.NoError(t, err)
+	assert.Equal(t, safety.ReasonAllOwned, plan.Why.Reason)
+	o.NoDeployments = false
+	plan, err = safety.DecideOwnerless(o, f.policy, epoch)
+	require.NoError(t, err)
+	assert.True(t, plan.Read)
+	s.DeletedAt = epoch
+	plan, err = safety.DecideOwnerless(o, f.policy, epoch)
+	require.NoError(t, err)
+	assert.False(t, plan.Read, "it is going")
+}
+
+// Just before a delete both are looked at once more.
+func TestStillOwnerless(t *testing.T) {
+	order := safety.DeleteOwnerless{UID: "u-m", Owner: object.Owner{Name: "web-0", UID: "u-web-0"}}
+	child := metaOf("m", machineset.OwnerKind, "web-0")
+	other, owner := metaOf("web-0", "", ""), metaOf("web-0", "", "")
+	other.UID = "another"
+	assert.True(t, order.StillOwnerless(&child, nil))
+	assert.True(t, order.StillOwnerless(&child, &other), "another one has its name")
+	assert.False(t, order.StillOwnerless(&child, &owner), "it is back")
+	assert.False(t, order.StillOwnerless(nil, nil))
+	for _, change := range []func(*object.Meta){
+		func(m *object.Meta) { m.DeletedAt = epoch },
+		func(m *object.Meta) { m.UID = "another" },
+		func(m *object.Meta) { m.Owner = nil },
+		func(m *object.Meta) { m.Owner = &object.Owner{Name: "web-0", UID: "another"} },
+	} {
+		changed := child
+		change(&changed)
+		assert.False(t, order.StillOwnerless(&changed, nil))
+	}
+}
+
+// A second look counts with the same owner only: what was handed to another set
+// is seen for the first time when that one is gone too.
+func TestOwnerlessWithAnotherOwner(t *testing.T) {
+	f := newFamily(t)
+	m := f.machine("m-1", "web-0")
+	f.pass()
+	m.Owner = metaOf("", machineset.OwnerKind, "web-1").Owner
+	f.wait(1)
+	assert.Len(t, f.machines, 1)
+	f.wait(1)
+	assert.Empty(t, f.machines)
+}

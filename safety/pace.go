@@ -1,0 +1,164 @@
+package safety
+
+import (
+	"slices"
+	"time"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+)
+
+// paceMemory is after how long without an answer a refusal says nothing any
+// more: far longer than any wait.
+const paceMemory = 6 * time.Hour
+
+// Pace is what a process remembers of the creates of one class: whether the
+// provider refuses them, and from when on the next may be tried. The zero value
+// knows of no refusal. It is a value: its methods return what takes its place,
+// and change nothing. To lose it costs a create for each machine that waits.
+//
+// A first refusal slows the class. From then on one machine at a time is tried,
+// after a wait that doubles with each refusal. A success lets the next machine
+// be tried at once, then two at a time, four, and so on; after five in a row the
+// class is as any other. One that is refused meanwhile begins again with the
+// first wait.
+type Pace struct {
+	code     codes.Code // of the latest refusal
+	since    time.Time
+	until    time.Time
+	failures int // in a row; zero: the class is not slowed
+	good     int // successes in a row since
+	round    int // counts the answers that began a wait
+	against  machine.Inputs
+	turns    []paceTurn
+}
+
+// paceTurn is a machine that is being tried.
+type paceTurn struct {
+	machine object.Key
+	round   int
+}
+
+// paceSteps is how many successes in a row end a slowdown.
+const paceSteps = 5
+
+// Slows tells whether a code with which CreateMachine was answered is about the
+// class and not about one machine: by the table of recoveries, that a quota, the
+// class, or the credentials have to be changed.
+func Slows(code codes.Code) bool {
+	switch codes.RecoveryFor(codes.CreateMachine, code).Remedy {
+	case codes.RaiseQuota, codes.FixArgument, codes.GrantPermission, codes.FixCredentials:
+		return true
+	}
+	return false
+}
+
+// Slowed says what holds creations of the class back; nil: nothing does, or
+// another class or secret than was refused is in use by now (in: their
+// versions). Trying tells whether the last machine that was tried was made, so
+// that nobody needs to be told any more.
+func (c Pace) Slowed(class *machine.Class, in machine.Inputs, now time.Time) (hold *machine.Hold, trying bool) {
+	if class == nil || !c.applies(in, now) {
+		return nil, false
+	}
+	hold = &machine.Hold{Class: class.Name, Code: c.code, Since: c.since, Until: c.until}
+	if class.NodeTemplate != nil {
+		hold.Zone = class.NodeTemplate.Zone
+	}
+	return hold, c.good > 0
+}
+
+// Idle tells whether there is nothing to remember.
+func (c Pace) Idle() bool { return c.failures == 0 && len(c.turns) == 0 }
+
+// applies tells whether a refusal that was seen with other inputs, or so long
+// ago, says something.
+func (c Pace) applies(in machine.Inputs, now time.Time) bool {
+	return c.failures > 0 && c.against == ofClass(in) && now.Before(c.until.Add(paceMemory)) && !now.Before(c.since)
+}
+
+// ofClass are the inputs that all machines of a class share.
+func ofClass(in machine.Inputs) machine.Inputs {
+	return machine.Inputs{Class: in.Class, Secret: in.Secret}
+}
+
+// Ask answers a machine that asks whether it may be tried now. A turn that is
+// given counts until Answer, or Leave.
+func (c Pace) Ask(m object.Key, in machine.Inputs, p *Policy, now time.Time) (Pace, machine.CreateTurn) {
+	has := slices.ContainsFunc(c.turns, func(t paceTurn) bool { return t.machine == m })
+	switch {
+	case has || !c.applies(in, now):
+		return c, machine.CreateTurn{Given: true}
+	case now.Before(c.until):
+		return c, machine.CreateTurn{At: c.until}
+	case len(c.turns) >= 1<<min(c.good, paceSteps):
+		return c, machine.CreateTurn{At: now.Add(p.PaceTurn)}
+	}
+	c.turns = append(slices.Clone(c.turns), paceTurn{m, c.round})
+	return c, machine.CreateTurn{Given: true}
+}
+
+// Leave ends a machine's turn that came to nothing.
+func (c Pace) Leave(m object.Key) Pace {
+	c.turns = slices.DeleteFunc(slices.Clone(c.turns), func(t paceTurn) bool { return t.machine == m })
+	return c
+}
+
+// Answer notes what a create was answered. Of a class that is slowed only those
+// count whose machine had a turn; others were under way when the class was
+// refused, and so were turns given before the latest refusal. longest bounds the
+// wait, if it is shorter than the policy's: the creation timeout.
+func (c Pace) Answer(m object.Key, in machine.Inputs, code codes.Code, p *Policy, longest time.Duration, now time.Time) Pace {
+	at := slices.IndexFunc(c.turns, func(t paceTurn) bool { return t.machine == m && t.round == c.round })
+	c = c.Leave(m)
+	refused := Slows(code)
+	switch {
+	case !c.applies(in, now):
+		if refused && p.PaceBase > 0 {
+			c = Pace{round: c.round + 1, since: stamp(now), against: ofClass(in)}
+			return c.refuse(code, p, longest, now)
+		}
+		if code == codes.OK {
+			return Pace{round: c.round + 1}
+		}
+		return c
+	case at < 0:
+		return c
+	case code == codes.OK:
+		if c.good++; c.good >= paceSteps {
+			return Pace{round: c.round + 1}
+		}
+		return c
+	case refused:
+		if c.good > 0 {
+			c.failures, c.since = 0, stamp(now)
+		}
+		return c.refuse(code, p, longest, now)
+	}
+	if c.good > 0 {
+		c.failures = 1
+	}
+	return c.wait(p, longest, now) // it says nothing about the class: once more, no later
+}
+
+// refuse counts a refusal.
+func (c Pace) refuse(code codes.Code, p *Policy, longest time.Duration, now time.Time) Pace {
+	c.failures, c.code = c.failures+1, code
+	return c.wait(p, longest, now)
+}
+
+// wait begins the wait that follows so many failures.
+func (c Pace) wait(p *Policy, longest time.Duration, now time.Time) Pace {
+	most := p.PaceMax
+	if longest > 0 {
+		most = min(most, longest)
+	}
+	wait := p.PaceBase
+	for n := 1; n < c.failures && wait < most; n++ {
+		wait *= 2
+	}
+	c.good, c.round = 0, c.round+1
+	c.until = stamp(now).Add(min(wait, most) + time.Second)
+	return c
+}

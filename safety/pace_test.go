@@ -1,0 +1,463 @@
+package safety_test
+
+import (
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/safety"
+)
+
+// site is a class, a provider that answers creates of it as it is told, and the
+// machines that want to be made.
+type site struct {
+	journal
+	policy  *safety.Policy
+	timeout time.Duration
+	class   *machine.Class
+	inputs  machine.Inputs
+	answer  func() codes.Code
+
+	pace  safety.Pace
+	calls int
+}
+
+func newSite(class string) *site {
+	s := &site{journal: journal{now: epoch}, policy: safety.DefaultPolicy(), timeout: 20 * time.Minute}
+	s.class = &machine.Class{Meta: object.Meta{Key: object.Key{Name: class}}, NodeTemplate: &machine.NodeShape{Zone: "a"}}
+	s.inputs = machine.Inputs{Class: 1, Secret: "v1"}
+	s.refuse(codes.OK)
+	return s
+}
+
+// refuse has creates answered with a code from now on.
+func (s *site) refuse(code codes.Code) { s.answer = func() codes.Code { return code } }
+
+func named(name string) object.Key { return object.Key{Name: name} }
+
+// state is a word for how the class stands.
+func (s *site) state() string {
+	hold, trying := s.pace.Slowed(s.class, s.inputs, s.now)
+	switch {
+	case hold == nil:
+		return "full speed"
+	case trying:
+		return "recovering"
+	}
+	return "slowed, until " + s.since(hold.Until)
+}
+
+// ask asks for a turn.
+func (s *site) ask(name string) (turn machine.CreateTurn) {
+	s.pace, turn = s.pace.Ask(named(name), s.inputs, s.policy, s.now)
+	answer := "go ahead"
+	if !turn.Given {
+		answer = "ask again at " + s.since(turn.At)
+	}
+	fmt.Fprintf(&s.text, "%-9s %-26s %s asks: %s\n", s.since(s.now), s.state(), name, answer)
+	return turn
+}
+
+// end ends a create.
+func (s *site) end(name string) codes.Code {
+	code := s.answer()
+	s.calls++
+	s.pace = s.pace.Answer(named(name), s.inputs, code, s.policy, s.timeout, s.now)
+	fmt.Fprintf(&s.text, "%-9s %-26s create of %s: %s\n", s.since(s.now), s.state(), name, code.Contract())
+	return code
+}
+
+// try is a whole attempt.
+func (s *site) try(name string) (machine.CreateTurn, codes.Code) {
+	turn := s.ask(name)
+	if !turn.Given {
+		return turn, codes.Unknown
+	}
+	return turn, s.end(name)
+}
+
+func (s *site) pass(d time.Duration) { s.now = s.now.Add(d) }
+
+// wait lets time pass until the next may be tried.
+func (s *site) wait() {
+	hold, _ := s.pace.Slowed(s.class, s.inputs, s.now)
+	s.now = hold.Until
+}
+
+var paceStories = map[string]func(*site){
+	"pace of a quota that is used up and raised": func(s *site) {
+		s.refuse(codes.ResourceExhausted)
+		s.say("the quota is used up")
+		s.try("m-1")
+		s.try("m-2")
+		for range 7 {
+			s.wait()
+			s.try("m-2")
+		}
+		s.refuse(codes.OK)
+		s.wait()
+		s.say("the quota was raised")
+		for i := range 6 {
+			s.try(fmt.Sprintf("m-%d", 3+i))
+		}
+	},
+	"pace of a quota that has room for two more": func(s *site) {
+		s.refuse(codes.ResourceExhausted)
+		s.try("m-1")
+		s.wait()
+		s.try("m-1")
+		s.wait()
+		s.say("two machines are gone")
+		s.refuse(codes.OK)
+		s.try("m-1")
+		s.try("m-2")
+		s.refuse(codes.ResourceExhausted)
+		s.try("m-3")
+		s.try("m-4")
+	},
+	"pace of several at a time": func(s *site) {
+		s.refuse(codes.ResourceExhausted)
+		s.try("m-1")
+		s.wait()
+		s.refuse(codes.OK)
+		s.ask("m-1")
+		s.ask("m-2")
+		s.pass(5 * time.Second)
+		s.end("m-1")
+		s.say("two at a time")
+		s.ask("m-2")
+		s.ask("m-3")
+		s.ask("m-4")
+		s.end("m-2")
+		s.say("four at a time")
+		s.ask("m-4")
+		s.ask("m-5")
+		s.ask("m-6")
+		s.ask("m-7")
+	},
+	"pace of creates that were under way": func(s *site) {
+		s.ask("m-1")
+		s.ask("m-2")
+		s.ask("m-3")
+		s.refuse(codes.ResourceExhausted)
+		s.end("m-1")
+		s.pass(time.Second)
+		s.end("m-2")
+		s.refuse(codes.OK)
+		s.end("m-3")
+		s.say("neither a refusal nor a success of before counts")
+		s.ask("m-4")
+	},
+	"pace of two that were tried at a time": func(s *site) {
+		s.refuse(codes.ResourceExhausted)
+		s.try("m-1")
+		s.wait()
+		s.refuse(codes.OK)
+		s.try("m-1")
+		s.ask("m-2")
+		s.ask("m-3")
+		s.refuse(codes.ResourceExhausted)
+		s.end("m-2")
+		s.end("m-3")
+		s.say("both are refused, which counts once")
+	},
+	"pace of a class that is corrected": func(s *site) {
+		s.refuse(codes.InvalidArgument)
+		s.try("m-1")
+		s.try("m-2")
+		s.inputs.Class++
+		s.refuse(codes.OK)
+		s.say("the class is changed")
+		s.try("m-2")
+	},
+	"pace of a secret that is replaced by a worse one": func(s *site) {
+		s.refuse(codes.Unauthenticated)
+		s.try("m-1")
+		s.wait()
+		s.try("m-1")
+		s.inputs.Secret = "v2"
+		s.refuse(codes.PermissionDenied)
+		s.say("the secret is changed")
+		s.try("m-2")
+	},
+	"pace of a provider that is away as well": func(s *site) {
+		s.refuse(codes.Unavailable)
+		s.try("m-1")
+		s.say("that is about no class")
+		s.refuse(codes.ResourceExhausted)
+		s.try("m-1")
+		s.wait()
+		s.try("m-1")
+		s.refuse(codes.Unavailable)
+		s.wait()
+		s.try("m-1")
+		s.say("the same wait again, not a longer one")
+	},
+	"pace of a turn that comes to nothing": func(s *site) {
+		s.refuse(codes.ResourceExhausted)
+		s.try("m-1")
+		s.wait()
+		s.ask("m-1")
+		s.ask("m-1")
+		s.ask("m-2")
+		s.pace = s.pace.Leave(named("m-1"))
+		s.say("m-1's pass ends without a create")
+		s.ask("m-2")
+	},
+	"pace of a short creation timeout": func(s *site) {
+		s.timeout = 3 * time.Minute
+		s.refuse(codes.ResourceExhausted)
+		s.try("m-1")
+		for range 4 {
+			s.wait()
+			s.try("m-1")
+		}
+	},
+	"pace of a refusal long ago": func(s *site) {
+		s.refuse(codes.ResourceExhausted)
+		s.try("m-1")
+		s.pass(6*time.Hour + 2*time.Minute)
+		s.ask("m-2")
+	},
+}
+
+func tellPaces(t *testing.T) {
+	for name, run := range paceStories {
+		t.Run(name, func(t *testing.T) {
+			s := newSite("small")
+			run(s)
+			compare(t, name, &s.journal)
+		})
+	}
+}
+
+// TestSlowsByTheTable: a class is slowed by the codes that ask for another
+// quota, class or secret, and by no other.
+func TestSlowsByTheTable(t *testing.T) {
+	var slow []string
+	for code := range codes.All() {
+		if safety.Slows(code) {
+			slow = append(slow, code.Contract())
+		}
+	}
+	assert.Equal(t, []string{"INVALID_ARGUMENT", "NOT_FOUND", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "OUT_OF_RANGE", "UNAUTHENTICATED"}, slow)
+	assert.False(t, safety.Slows(codes.Code(99)))
+}
+
+// crowd is machines of one class that want to be made, each looked at when it
+// is to be.
+type crowd struct {
+	*site
+	looks map[string]time.Time // when each one that is missing is looked at
+}
+
+// look lets those have their turn whose time has come, in any order.
+func (c *crowd) look(t *rapid.T) {
+	for name, at := range c.looks {
+		if at.After(c.now) {
+			continue
+		}
+		turn, code := c.try(name)
+		switch {
+		case !turn.Given:
+			require.True(t, turn.At.After(c.now), "P21: no end of asking")
+			c.looks[name] = turn.At.Add(time.Duration(rapid.IntRange(0, 5).Draw(t, "jitter")) * time.Second)
+		case code == codes.OK:
+			delete(c.looks, name)
+		default:
+			c.looks[name] = c.now.Add(c.policy.PaceTurn)
+		}
+	}
+}
+
+// Of two classes, one whose quota is used up for hours and one without trouble:
+// the other's machines are made when they are first asked for; the first one's
+// creates grow with the logarithm of the time up to the longest wait, and not
+// with the number of machines; once the quota is raised all are made within the
+// longest wait and a little.
+func TestOneClassDoesNotSlowAnother(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(1, 30).Draw(t, "machines")
+		poor, rich := &crowd{site: newSite("poor"), looks: map[string]time.Time{}}, &crowd{site: newSite("rich"), looks: map[string]time.Time{}}
+		for i := range n {
+			poor.looks[fmt.Sprint(i)], rich.looks[fmt.Sprint(i)] = epoch, epoch
+		}
+		poor.refuse(codes.ResourceExhausted)
+		rich.look(t)
+		require.Empty(t, rich.looks)
+		require.Equal(t, n, rich.calls)
+
+		hours := time.Duration(rapid.IntRange(1, 24).Draw(t, "hours")) * time.Hour
+		for poor.now.Before(epoch.Add(hours)) {
+			poor.look(t)
+			poor.pass(10 * time.Second)
+		}
+		most := 1 + math.Log2(float64(poor.policy.PaceMax/poor.policy.PaceBase)) + 1 + float64(hours/poor.policy.PaceMax)
+		require.LessOrEqual(t, float64(poor.calls), most, "%d creates in %s", poor.calls, hours)
+		require.GreaterOrEqual(t, float64(poor.calls), float64(hours/poor.policy.PaceMax), "it is tried now and then")
+
+		poor.refuse(codes.OK)
+		for end := poor.now.Add(poor.policy.PaceMax + time.Minute + time.Duration(n)*poor.policy.PaceTurn); poor.now.Before(end); {
+			poor.look(t)
+			poor.pass(10 * time.Second)
+		}
+		require.Empty(t, poor.looks)
+	})
+}
+
+// While a class is slowed no two creates of it are under way; while it recovers,
+// no more than twice as many as have succeeded before, whatever the order of
+// questions, answers and passes that end without. An answer never makes a wait
+// longer than the policy's, and none is given twice.
+func TestTurnsAreLimited(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := newSite("small")
+		s.refuse(codes.ResourceExhausted)
+		s.try("first")
+		s.answer = func() codes.Code {
+			return rapid.SampledFrom([]codes.Code{codes.OK, codes.OK, codes.ResourceExhausted, codes.Unavailable, codes.Internal}).Draw(t, "answer")
+		}
+		turns, room := map[string]bool{}, 1
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			name := fmt.Sprint(rapid.IntRange(0, 9).Draw(t, "machine"))
+			hold, trying := s.pace.Slowed(s.class, s.inputs, s.now)
+			if hold == nil {
+				return // full speed: no turns are counted
+			}
+			switch rapid.IntRange(0, 3).Draw(t, "what") {
+			case 0:
+				s.pass(time.Duration(rapid.IntRange(0, 300).Draw(t, "s")) * time.Second)
+			case 1:
+				if turns[name] {
+					s.pace = s.pace.Leave(named(name))
+					delete(turns, name)
+				}
+			case 2:
+				if turns[name] {
+					delete(turns, name)
+					code := s.end(name)
+					if _, on := s.pace.Slowed(s.class, s.inputs, s.now); !on {
+						room = 1
+					} else if code == codes.OK {
+						room *= 2
+					}
+				}
+			case 3:
+				if s.ask(name).Given && !turns[name] {
+					turns[name] = true
+					require.False(t, s.now.Before(hold.Until), "too early")
+					require.LessOrEqual(t, len(turns), room, "at a time")
+					if !trying {
+						require.Len(t, turns, 1, "one at a time")
+					}
+				}
+			}
+			if after, _ := s.pace.Slowed(s.class, s.inputs, s.now); after != nil {
+				require.LessOrEqual(t, after.Until.Sub(s.now), s.policy.PaceMax+time.Second)
+			}
+		}
+	})
+}
+
+// P27: a Pace is a value. What it was before stays as it was.
+func TestPacesAreValues(t *testing.T) {
+	s := newSite("small")
+	s.refuse(codes.ResourceExhausted)
+	s.try("m-1")
+	s.wait()
+	before := s.pace
+	text := fmt.Sprintf("%+v", before)
+	first, turn := before.Ask(named("m-1"), s.inputs, s.policy, s.now)
+	require.True(t, turn.Given)
+	_, again := before.Ask(named("m-2"), s.inputs, s.policy, s.now)
+	require.True(t, again.Given)
+	_ = first.Answer(named("m-1"), s.inputs, codes.OK, s.policy, 0, s.now)
+	_ = first.Leave(named("m-1"))
+	_, other := first.Ask(named("m-2"), s.inputs, s.policy, s.now)
+	require.False(t, other.Given)
+	require.Equal(t, text, fmt.Sprintf("%+v", before))
+
+	hold, _ := safety.Pace{}.Slowed(s.class, s.inputs, s.now)
+	require.Nil(t, hold)
+	hold, _ = before.Slowed(nil, s.inputs, s.now)
+	require.Nil(t, hold)
+	hold, _ = before.Slowed(&machine.Class{}, s.inputs, s.now)
+	require.Empty(t, hold.Zone)
+	require.True(t, safety.Pace{}.Idle())
+	require.False(t, before.Idle())
+
+	off := safety.DefaultPolicy()
+	off.PaceBase = 0
+	require.NoError(t, off.Validate())
+	require.True(t, safety.Pace{}.Answer(named("m-1"), s.inputs, codes.ResourceExhausted, off, 0, s.now).Idle())
+}
+
+// What is easily overlooked: a refusal after a recovery is a new one; another
+// trouble during a recovery costs the first wait and no more; a success with
+// another class forgets the old refusal; a clock that was set back slows nobody;
+// and copies do not share their turns.
+func TestPaceInDetail(t *testing.T) {
+	s := newSite("small")
+	s.refuse(codes.ResourceExhausted)
+	s.try("m-1")
+	for range 3 {
+		s.wait()
+		s.try("m-1")
+	}
+	slowed := s.pace
+	s.wait()
+	s.refuse(codes.OK)
+	s.try("m-1")
+	recovering := s.pace
+	s.refuse(codes.ResourceExhausted)
+	s.pass(time.Minute)
+	s.try("m-2")
+	hold, trying := s.pace.Slowed(s.class, s.inputs, s.now)
+	require.False(t, trying)
+	require.Equal(t, s.now.Truncate(time.Second), hold.Since)
+	require.Equal(t, s.now.Truncate(time.Second).Add(s.policy.PaceBase+time.Second), hold.Until)
+
+	s.pace = recovering
+	s.refuse(codes.Unavailable)
+	s.try("m-2")
+	hold, _ = s.pace.Slowed(s.class, s.inputs, s.now)
+	require.Equal(t, s.now.Truncate(time.Second).Add(s.policy.PaceBase+time.Second), hold.Until)
+
+	s.pace, s.inputs.Class = slowed, 2
+	s.refuse(codes.OK)
+	s.try("m-2")
+	require.True(t, s.pace.Idle())
+
+	s.pace, s.inputs.Class = slowed, 1
+	hold, _ = s.pace.Slowed(s.class, s.inputs, epoch.Add(-time.Minute))
+	require.Nil(t, hold)
+
+	// Five turns grow a slice beyond its length, so that copies could share it.
+	var all []safety.Pace
+	s.pace = recovering
+	s.refuse(codes.OK)
+	for _, name := range []string{"a", "b"} {
+		s.try(name)
+	}
+	for _, name := range []string{"c", "d", "e", "f", "g", "h"} {
+		all = append(all, s.pace)
+		s.ask(name)
+	}
+	for i, before := range all {
+		text := fmt.Sprintf("%+v", before)
+		left := before.Leave(named("c"))
+		one, _ := left.Ask(named("x"), s.inputs, s.policy, s.now)
+		kept := fmt.Sprintf("%+v", one)
+		_, _ = left.Ask(named("y"), s.inputs, s.policy, s.now)
+		require.Equal(t, text, fmt.Sprintf("%+v", before), i)
+		require.Equal(t, kept, fmt.Sprintf("%+v", one), i)
+	}
+}

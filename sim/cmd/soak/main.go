@@ -1,0 +1,109 @@
+// Command soak lives through scenarios of package sim in which everything fails
+// that can, for a time or a number of them, on all cores.
+//
+//	go run ./sim/cmd/soak -for 5m -seed 1
+//
+// It says how far it is on standard error, and on standard output what has
+// happened: steps, faults by kind, kills, violations. At the first violation it
+// stops, looks for a smaller scenario that breaks the same rule, prints that
+// and what happens in it, and writes it to a file that -replay plays again.
+//
+// The exit status is 1 if anything was violated, and 2 for a mistake.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"time"
+
+	"github.com/millwright-go/millwright/sim"
+)
+
+func main() {
+	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// Exit statuses.
+const (
+	exitViolated = 1
+	exitMistake  = 2
+)
+
+// settings are the command line's.
+type settings struct {
+	limit     time.Duration // of the run; zero: none
+	seed      uint64
+	scenarios uint64 // zero: as many as there is time for
+	workers   int
+	settle    time.Duration
+	replay    string
+	dir       string
+	shrink    int
+	pools     bool
+}
+
+// storm is the scenario of a seed.
+func (s *settings) storm(seed uint64) *sim.Scenario {
+	if s.pools {
+		return sim.PoolStorm(seed)
+	}
+	return sim.Storm(seed)
+}
+
+// defaultTime is how long a soak takes whose command line does not say.
+const defaultTime = time.Minute
+
+func parse(args []string, errs io.Writer) (*settings, error) {
+	s := &settings{}
+	f := flag.NewFlagSet("soak", flag.ContinueOnError)
+	f.SetOutput(errs)
+	f.DurationVar(&s.limit, "for", 0, "how long to go on (default 1m, unless -scenarios is given)")
+	f.Uint64Var(&s.seed, "seed", 1, "of the first scenario; the others follow")
+	f.Uint64Var(&s.scenarios, "scenarios", 0, "how many to live through; 0: as many as there is time for")
+	f.IntVar(&s.workers, "workers", runtime.NumCPU(), "how many at a time")
+	f.DurationVar(&s.settle, "settle", 0, "how long a world may take to come to rest, in its own time (default 48h)")
+	f.IntVar(&s.shrink, "shrink", 2000, "how many scenarios to try in search of a smaller one that fails")
+	f.BoolVar(&s.pools, "pools", false, "have pools in all scenarios, and fewer machines (default: pools in one of five)")
+	f.StringVar(&s.dir, "dir", ".", "where a scenario is written that fails")
+	f.StringVar(&s.replay, "replay", "", "play the scenario in this file, and tell what happens")
+	if err := f.Parse(args); err != nil {
+		return nil, err
+	}
+	switch {
+	case f.NArg() > 0:
+		return nil, fmt.Errorf("unexpected argument %q", f.Arg(0))
+	case s.limit < 0 || s.settle < 0 || s.shrink < 0 || s.workers < 1:
+		return nil, errors.New("-for, -settle and -shrink must not be negative, -workers at least 1")
+	}
+	if s.limit == 0 && s.scenarios == 0 {
+		s.limit = defaultTime
+	}
+	return s, nil
+}
+
+func run(args []string, out, errs io.Writer) int {
+	s, err := parse(args, errs)
+	if errors.Is(err, flag.ErrHelp) {
+		return 0
+	}
+	violated := false
+	switch {
+	case err != nil:
+	case s.replay != "":
+		violated, err = s.play(out)
+	default:
+		violated, err = s.soak(out, errs)
+	}
+	switch {
+	case err != nil:
+		_, _ = fmt.Fprintf(errs, "soak: %v\n", err)
+		return exitMistake
+	case violated:
+		return exitViolated
+	}
+	return 0
+}

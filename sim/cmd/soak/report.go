@@ -1,0 +1,146 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/sim"
+)
+
+// summary is what has happened in all.
+func summary(out io.Writer, s *settings, t *tally, took time.Duration) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	line := func(what string, n any) { _, _ = fmt.Fprintf(w, "%s\t%v\t\n", what, n) }
+	line("first seed", s.seed)
+	line("scenarios", t.scenarios)
+	line("seconds", fmt.Sprintf("%.0f", took.Seconds()))
+	line("steps", t.stats.Steps)
+	line("passes", t.stats.Passes)
+	line("calls to the provider", all(t.stats.Calls))
+	line("codes it refused them with", codesOf(&t.stats))
+	line("calls about groups", all(t.stats.PoolCalls))
+	for _, call := range machinepool.Calls() {
+		line(call.String(), t.stats.PoolCalls[call])
+	}
+	line("codes they were refused with", poolCodes(&t.stats))
+	line("VMs collected", t.stats.Collected)
+	for f := range sim.AllFaults() {
+		line(f.String(), t.stats.Faults[f])
+	}
+	line("kills", t.stats.Kills())
+	line("violations", t.violations())
+	return w.Flush()
+}
+
+func all[C comparable](calls map[C]int) (n int) {
+	for _, of := range calls {
+		n += of
+	}
+	return n
+}
+
+// poolCodes are those of calls about groups.
+func poolCodes(s *sim.Stats) string {
+	seen := map[codes.Code]bool{}
+	for r := range s.PoolRefusals {
+		seen[r.Code] = true
+	}
+	return pairs(len(seen), len(s.PoolRefusals))
+}
+
+func pairs(codes, calls int) string { return fmt.Sprintf("%d, in %d pairs with calls", codes, calls) }
+
+// codesOf is how many codes there were, and how many pairs of call and code.
+func codesOf(s *sim.Stats) string {
+	seen := map[codes.Code]bool{}
+	for r := range s.Refusals {
+		seen[r.Code] = true
+	}
+	return pairs(len(seen), len(s.Refusals))
+}
+
+// explain makes a failed scenario smaller, writes it down, and tells what happens.
+func (s *settings) explain(out, errs io.Writer, t *tally) error {
+	_, _ = fmt.Fprintf(out, "\nviolated: %v\n", t.violation)
+	_, _ = fmt.Fprintln(errs, "looking for a smaller scenario that breaks the same rule")
+	small := sim.Shrink(t.failed, t.violation.Rule, s.shrink)
+	text, err := json.MarshalIndent(small, "", "  ")
+	if err != nil {
+		return err
+	}
+	file := filepath.Join(s.dir, fmt.Sprintf("violation-%d.json", t.failed.Options.Seed))
+	if err := os.WriteFile(file, append(text, '\n'), 0o600); err != nil {
+		return err
+	}
+	if err := tell(out, small); err != nil {
+		return err
+	}
+	_, _ = fmt.Fprintf(out, "\nto have seed %d itself again:\n  go run ./sim/cmd/soak -seed %d -scenarios 1%s\n", t.failed.Options.Seed, t.failed.Options.Seed, s.flags())
+	_, err = fmt.Fprintf(out, "to have what is left of it again:\n  go run ./sim/cmd/soak -replay %s\n", file)
+	return err
+}
+
+// flags are those of the command line that make a scenario what it is.
+func (s *settings) flags() (text string) {
+	if s.settle != 0 {
+		text = fmt.Sprintf(" -settle %s", s.settle)
+	}
+	if s.pools {
+		text += " -pools"
+	}
+	return text
+}
+
+// tell says what a scenario consists of, and what happens in it.
+func tell(out io.Writer, s *sim.Scenario) error {
+	lines, err := sim.Trace(s)
+	if err != nil {
+		return err
+	}
+	var what []string
+	for _, d := range s.Deployments {
+		kind := cmp.Or(string(d.Spec.Strategy.Kind), "RollingUpdate")
+		what = append(what, fmt.Sprintf("%s of %d by %s", d.Name, d.Spec.Replicas, kind))
+	}
+	for _, p := range s.Pools {
+		what = append(what, fmt.Sprintf("pool %s of %d", p.Name, p.Spec.Wanted()))
+	}
+	_, _ = fmt.Fprintf(out, "\nseed %d: %s; %d apps, %d steps, faults: %s\n\n",
+		s.Options.Seed, strings.Join(what, ", "), len(s.Apps), len(s.Steps), &s.Options.Faults)
+	_, err = fmt.Fprintln(out, strings.Join(lines, "\n"))
+	return err
+}
+
+// play plays the scenario in a file, and tells what happens.
+func (s *settings) play(out io.Writer) (violated bool, err error) {
+	text, err := os.ReadFile(s.replay)
+	if err != nil {
+		return false, err
+	}
+	scenario := &sim.Scenario{}
+	if err := json.Unmarshal(text, scenario); err != nil {
+		return false, fmt.Errorf("%s: %w", s.replay, err)
+	}
+	if err := tell(out, scenario); err != nil {
+		return false, err
+	}
+	r, err := sim.Play(scenario)
+	if err != nil {
+		return false, err
+	}
+	if r.Violation == nil {
+		_, err = fmt.Fprintln(out, "\nnothing is violated")
+		return false, err
+	}
+	_, err = fmt.Fprintf(out, "\nviolated: %v\n", r.Violation)
+	return true, err
+}

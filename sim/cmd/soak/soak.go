@@ -1,0 +1,110 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/millwright-go/millwright/sim"
+)
+
+// tally is what all workers have seen together.
+type tally struct {
+	mu        sync.Mutex
+	stats     sim.Stats
+	scenarios uint64
+	failed    *sim.Scenario // of those that failed the one with the lowest seed; nil: none
+	violation *sim.Violation
+	err       error
+}
+
+// note takes in what came of a scenario, and tells whether to go on.
+func (t *tally) note(s *sim.Scenario, r *sim.Result, err error) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err != nil {
+		t.err = fmt.Errorf("seed %d: %w", s.Options.Seed, err)
+		return false
+	}
+	t.scenarios++
+	t.stats.Add(&r.Stats)
+	if r.Violation != nil && (t.failed == nil || s.Options.Seed < t.failed.Options.Seed) {
+		t.failed, t.violation = s, r.Violation
+	}
+	return t.failed == nil && t.err == nil
+}
+
+// violations is 0 or 1: the run ends with the first.
+func (t *tally) violations() int {
+	if t.failed == nil {
+		return 0
+	}
+	return 1
+}
+
+// soak lives through scenarios until its time is up, or one of them fails.
+func (s *settings) soak(out, errs io.Writer) (violated bool, err error) {
+	var t tally
+	began := time.Now()
+	s.work(&t, errs, began)
+	if t.err != nil {
+		return false, t.err
+	}
+	if err := summary(out, s, &t, time.Since(began)); err != nil || t.failed == nil {
+		return false, err
+	}
+	return true, s.explain(out, errs, &t)
+}
+
+// work has all workers take scenarios, and says how far they are.
+func (s *settings) work(t *tally, errs io.Writer, began time.Time) {
+	var next atomic.Uint64
+	var over atomic.Bool
+	var workers sync.WaitGroup
+	for range s.workers {
+		workers.Go(func() {
+			for !over.Load() {
+				i := next.Add(1) - 1
+				if s.scenarios > 0 && i >= s.scenarios || s.limit > 0 && time.Since(began) >= s.limit {
+					return
+				}
+				scenario := s.storm(s.seed + i)
+				scenario.Limit = s.settle
+				r, err := sim.Play(scenario)
+				if !t.note(scenario, &r, err) {
+					over.Store(true)
+				}
+			}
+		})
+	}
+	done := make(chan struct{})
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		progress(t, errs, began, done)
+	}()
+	workers.Wait()
+	close(done)
+	<-ended
+}
+
+// between is how long it is from one line of progress to the next.
+const between = 5 * time.Second
+
+func progress(t *tally, errs io.Writer, began time.Time, done <-chan struct{}) {
+	tick := time.NewTicker(between)
+	defer tick.Stop()
+	for {
+		select {
+		case <-done:
+			return
+		case <-tick.C:
+		}
+		t.mu.Lock()
+		_, _ = fmt.Fprintf(errs, "%4.0fs: %d scenarios, %d steps, %d kills, %d violations\n",
+			time.Since(began).Seconds(), t.scenarios, t.stats.Steps, t.stats.Kills(), t.violations())
+		t.mu.Unlock()
+	}
+}

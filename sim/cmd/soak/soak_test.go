@@ -1,0 +1,99 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func soak(args ...string) (status int, out, errs string) {
+	var o, e bytes.Buffer
+	status = run(args, &o, &e)
+	return status, o.String(), e.String()
+}
+
+// TestShortSoak: nothing is violated in a few worlds, and the summary says what
+// happened in them.
+func TestShortSoak(t *testing.T) {
+	scenarios := "100"
+	if testing.Short() {
+		scenarios = "12"
+	}
+	status, out, errs := soak("-scenarios", scenarios, "-seed", "7", "-dir", t.TempDir())
+	require.Zero(t, status, "%s%s", out, errs)
+	for _, line := range []string{
+		`scenarios +` + scenarios, `steps +\d{4,}`, `kills +\d\d+`, `manager killed after a call +\d+`,
+		`outage of the target cluster +\d+`, `violations +0`,
+	} {
+		require.Regexp(t, line+` *\n`, out)
+	}
+}
+
+// TestSeedsFollow: a soak of two seeds is both, in any order.
+func TestSeedsFollow(t *testing.T) {
+	steps := func(args ...string) (n int) {
+		_, out, _ := soak(args...)
+		found := regexp.MustCompile(` steps +(\d+)`).FindStringSubmatch(out)
+		require.NotNil(t, found, out)
+		n, err := strconv.Atoi(found[1])
+		require.NoError(t, err)
+		return n
+	}
+	first, second := steps("-seed", "7", "-scenarios", "1"), steps("-seed", "8", "-scenarios", "1")
+	require.NotEqual(t, first, second)
+	require.Equal(t, first+second, steps("-seed", "7", "-scenarios", "2"))
+}
+
+// TestViolationIsExplained: a soak without patience fails. What it prints plays
+// again, to the same end.
+func TestViolationIsExplained(t *testing.T) {
+	dir := t.TempDir()
+	status, out, errs := soak("-seed", "2", "-scenarios", "8", "-settle", "1s", "-dir", dir)
+	require.Equal(t, exitViolated, status, "%s%s", out, errs)
+	require.Regexp(t, `violations +1 *\n`, out)
+	require.Contains(t, out, "faults: none", "no fault is needed to be impatient")
+	command := regexp.MustCompile(`go run \./sim/cmd/soak -replay (\S+)`).FindStringSubmatch(out)
+	require.NotNil(t, command, out)
+	require.Equal(t, dir, filepath.Dir(command[1]))
+	said := regexp.MustCompile(`violation of settled: .*`).FindString(out)
+	require.NotEmpty(t, said)
+
+	status, again, errs := soak("-replay", command[1])
+	require.Equal(t, exitViolated, status, "%s%s", again, errs)
+	require.Contains(t, again, said)
+	require.Contains(t, again, "violated: sim: seed")
+
+	seed := regexp.MustCompile(`go run \./sim/cmd/soak (-seed .*)`).FindStringSubmatch(out)
+	require.NotNil(t, seed, out)
+	status, whole, _ := soak(append(strings.Fields(seed[1]), "-dir", dir, "-shrink", "0")...)
+	require.Equal(t, exitViolated, status)
+	first := regexp.MustCompile(`\nviolated: .*`)
+	require.Equal(t, first.FindString(out), first.FindString(whole))
+}
+
+// TestMistakes are told in one line, with a status of their own.
+func TestMistakes(t *testing.T) {
+	garbage := filepath.Join(t.TempDir(), "garbage")
+	require.NoError(t, os.WriteFile(garbage, []byte("{"), 0o600))
+	for want, args := range map[string][]string{
+		"unexpected argument":    {"5m"},
+		"must not be negative":   {"-for", "-1s"},
+		"-workers at least 1":    {"-workers", "0"},
+		"no such file":           {"-replay", garbage + "s"},
+		"unexpected end of JSON": {"-replay", garbage},
+		"not defined":            {"-nonsense"},
+	} {
+		status, _, errs := soak(args...)
+		require.Equal(t, exitMistake, status, "%v", args)
+		require.Contains(t, errs, want)
+	}
+	status, _, errs := soak("-h")
+	require.Zero(t, status)
+	require.Contains(t, errs, "-replay")
+}

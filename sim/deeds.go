@@ -1,0 +1,138 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/machine"
+)
+
+// Do does a step at once, whatever its After says.
+func (w *World) Do(s *Step) {
+	w.tell("step: %s", s)
+	switch s.Do {
+	case Roll:
+		w.edit(s.Name, func(spec *deployment.Spec) { spec.Template.Spec.Class.Name = s.Class })
+	case Scale:
+		w.edit(s.Name, func(spec *deployment.Spec) { spec.Replicas = int32(s.N) })
+	case Rollback:
+		w.edit(s.Name, func(spec *deployment.Spec) { spec.RollbackTo = &deployment.Rollback{Revision: int64(s.N)} })
+	case Pause, Resume:
+		w.edit(s.Name, func(spec *deployment.Spec) { spec.Paused = s.Do == Pause })
+	case Delete:
+		if d := w.deployment(s.Name); d != nil {
+			_ = w.deployments.Delete(context.Background(), d.Key, d.UID) // seen in the same instant: it is there
+		}
+	case Resize:
+		w.apps.resize(s.Name, s.N)
+	default:
+		w.disturb(s)
+		w.wish(s)
+		w.befall(s)
+	}
+	w.check()
+}
+
+// disturb is what befalls machines, nodes and VMs.
+func (w *World) disturb(s *Step) {
+	switch s.Do {
+	case DeleteMachine:
+		if m, found := nthOf(w.machines, s.N); found {
+			_ = w.machines.Delete(context.Background(), m.Key, m.UID) // seen in the same instant: it is there
+		}
+	case DeleteNode:
+		if n, found := nthOf(w.nodes, s.N); found {
+			w.excuseNode(n.Name)
+			_ = w.nodes.Delete(context.Background(), n.Key, n.UID)
+		}
+	case CordonNode:
+		w.cordon(s.N)
+	case RemoveVM:
+		w.removeVM(s.N)
+	case Stray:
+		w.stray(s.N)
+	case StopControl:
+		w.StopControl(s.For)
+	case StopTarget:
+		w.StopTarget(s.For)
+	case StopZone:
+		w.StopZone(s.N, s.For)
+	case JumpClock:
+		w.JumpClock(s.For)
+	}
+}
+
+// excuseNode notes that somebody lets the machine of a node go: by deleting its
+// node, which asks for it.
+func (w *World) excuseNode(node string) {
+	for _, m := range w.machines.all() {
+		if m.Name == node {
+			w.ledger.excused[m.UID] = true
+		}
+	}
+}
+
+// edit changes a deployment as its owner would.
+func (w *World) edit(name string, change func(*deployment.Spec)) {
+	d := w.deployment(name)
+	if d == nil || d.Deleted() {
+		return
+	}
+	d = d.Clone()
+	change(&d.Spec)
+	_, _ = w.deployments.Update(context.Background(), d) // read in the same instant: no conflict
+}
+
+// removeVM takes the nth VM away behind everybody's back.
+func (w *World) removeVM(n int) {
+	vms := w.provider.VMs()
+	if len(vms) == 0 {
+		return
+	}
+	w.provider.Remove(vms[n%len(vms)].ID)
+	w.count(VMLost)
+	w.ledger.provided = true
+	w.lookAtVMs()
+}
+
+// stray adds a VM that nobody asked for: under a name of its own, or under that
+// of a machine that has one.
+func (w *World) stray(n int) {
+	if m, found := nthOf(w.machines, n); found && n%2 == 1 && m.Status.Phase == machine.PhaseRunning {
+		w.AddStray(m.Name)
+		return
+	}
+	w.strays++
+	w.AddStray(fmt.Sprint("stray-", w.strays))
+}
+
+// String says what a step does.
+func (s *Step) String() string {
+	switch s.Do {
+	case Roll:
+		return fmt.Sprintf("%s: class %s is wanted", s.Name, s.Class)
+	case Scale, Resize:
+		return fmt.Sprintf("%s: %d are wanted", s.Name, s.N)
+	case Rollback:
+		return fmt.Sprintf("%s: back to revision %d", s.Name, s.N)
+	case Pause, Resume, Delete:
+		return fmt.Sprintf("%s: %s", s.Name, s.Do)
+	case StopControl, StopTarget, JumpClock:
+		return fmt.Sprintf("%s for %s", s.Do, s.For)
+	case PauseMachine, PauseSet:
+		return fmt.Sprintf("%s %d for %s", s.Do, s.N, s.For)
+	case Preserve, PreserveNode, Prioritize:
+		return fmt.Sprintf("%s %d: %q", s.Do, s.N, s.Value)
+	case ScaleDown, Retag:
+		return fmt.Sprintf("%s: %s %d", s.Name, s.Do, s.N)
+	case Tag:
+		return fmt.Sprintf("%s %s %d", s.Do, s.Class, s.N)
+	case StopZone:
+		return fmt.Sprintf("%s %d for %s", s.Do, s.N, s.For)
+	}
+	if isPoolDeed(s.Do) {
+		return fmt.Sprintf("%s: %s %d%s%s %s", s.Name, s.Do, s.N, s.Class, s.Value, s.For)
+	}
+	return fmt.Sprintf("%s %d", s.Do, s.N)
+}

@@ -1,0 +1,80 @@
+// Command hunt plays storms, one seed after another, until one of them shows
+// something that must never be. It is what the gallery builds from a library
+// with a mistake in it.
+//
+// On standard output it says how many steps that took, and what was seen; the
+// exit status is 0 if all storms went by.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/millwright-go/millwright/sim"
+)
+
+// Seen is the exit status when something was seen.
+const seen = 3
+
+func main() {
+	storms := flag.Uint64("storms", 100, "how many storms are played at most")
+	pools := flag.Bool("pools", false, "whether all of them have pools")
+	flag.Parse()
+	draw := weather
+	if *pools {
+		draw = sim.PoolStorm
+	}
+	os.Exit(hunt(*storms, draw))
+}
+
+// hunt plays storms on all processors and reports the one of the lowest seed.
+func hunt(storms uint64, draw func(seed uint64) *sim.Scenario) int {
+	results := make([]*sim.Result, storms)
+	var next, found atomic.Uint64
+	found.Store(storms)
+	var wg sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			for seed := next.Add(1) - 1; seed < found.Load(); seed = next.Add(1) - 1 {
+				r, err := sim.Play(draw(seed))
+				if err != nil {
+					r.Violation = &sim.Violation{Rule: "played", Seed: seed, What: err.Error()}
+				}
+				results[seed] = &r
+				if r.Violation != nil {
+					lower(&found, seed)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	steps := 0
+	for seed := range storms {
+		r := results[seed]
+		steps += r.Stats.Steps
+		if r.Violation != nil {
+			fmt.Printf("%d steps, storm %d: %v\n", steps, seed, r.Violation)
+			return seen
+		}
+	}
+	fmt.Printf("%d steps, %d storms, nothing seen\n", steps, storms)
+	return 0
+}
+
+// weather is a storm for two seeds of three, a rush for the third.
+func weather(seed uint64) *sim.Scenario {
+	if seed%3 == 2 {
+		return sim.Rush(seed)
+	}
+	return sim.Storm(seed)
+}
+
+// lower sets v to n if that is less.
+func lower(v *atomic.Uint64, n uint64) {
+	for old := v.Load(); n < old && !v.CompareAndSwap(old, n); old = v.Load() {
+	}
+}

@@ -1,0 +1,241 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/object"
+)
+
+// PoolOptions say how the groups of a world's pools are provided. The zero value
+// is a provider without optional calls that does everything at once.
+type PoolOptions struct {
+	// Features are what the simulated driver of groups declares.
+	Features machinepool.Features
+	// Lag is the longest time until an instance comes or goes that is to, one
+	// after the other; and until a group works that was made.
+	Lag time.Duration
+	// Asks is how likely the provider has an instance drained before it takes it
+	// away, from 0 to 1: it then waits to be told, for an hour.
+	Asks float64
+}
+
+// groups is the simulated provider of groups, and the driver to it. A group
+// is its pool's by the pool's key, as names are in an account.
+type groups struct {
+	w      *World
+	all    map[object.Key]*group
+	number int
+	silent time.Time // until then no call is answered
+}
+
+type group struct {
+	id        string
+	pool      object.Key
+	class     string // that instances are made from
+	target    int32
+	instances []*instance // oldest first
+	made      time.Time
+	ready     bool
+	failure   string // empty: it works
+	going     bool
+	planned   bool      // somebody looks after it soon
+	resized   time.Time // when somebody else than the manager changed the target
+	looked    time.Time // when a process was told last how it stands
+	backSince time.Time // when that was told again last, after a while in which it was not
+}
+
+type instance struct {
+	machinepool.Instance
+	name  string // of its node
+	class string
+	ill   time.Time // since when its node was seen not to be ready; zero: it is ready
+	asked time.Time // since when the provider waits for its drain
+}
+
+// sorted are all groups, in the order of their keys.
+func (g *groups) sorted() []*group {
+	return slices.SortedFunc(maps.Values(g.all), func(a, b *group) int { return compareKeys(a.pool, b.pool) })
+}
+
+// instance is the one of that ID, and its group; nil: there is none.
+func (g *groups) instance(id string) (*group, *instance) {
+	for _, group := range g.all {
+		if i := group.find(id); i != nil {
+			return group, i
+		}
+	}
+	return nil, nil
+}
+
+func (g *group) find(id string) *instance {
+	for _, i := range g.instances {
+		if i.ProviderID == id {
+			return i
+		}
+	}
+	return nil
+}
+
+// staying are the instances that nobody removes.
+func (g *group) staying() (out []*instance) {
+	for _, i := range g.instances {
+		if !i.Going {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// count is how many instances there are in all groups.
+func (g *groups) count() (n int) {
+	for _, group := range g.all {
+		n += len(group.instances)
+	}
+	return n
+}
+
+// of is the group that a request is about. Whoever asks without credentials gets
+// no answer.
+func (g *groups) of(r *driver.PoolRequest) (*group, error) {
+	if r.Secret == nil || len(r.Secret.Data) == 0 {
+		return nil, codes.New(codes.Unauthenticated, "the request has no credentials")
+	}
+	group := g.all[r.Pool.Key]
+	if group == nil {
+		return nil, codes.Newf(codes.NotFound, "there is no group of pool %s", r.Pool.Name)
+	}
+	return group, nil
+}
+
+// change carries out a call that changes a group.
+func (g *groups) change(r *driver.PoolRequest, do func(*group)) (*driver.PoolResponse, error) {
+	group, err := g.of(r)
+	if err != nil {
+		return nil, err
+	}
+	if group.going {
+		return nil, codes.New(codes.Aborted, "the group is being deleted")
+	}
+	do(group)
+	g.soon(group)
+	return &driver.PoolResponse{GroupID: group.id, LastKnownState: "changed"}, nil
+}
+
+// CreatePool implements driver.PoolDriver.
+func (g *groups) CreatePool(_ context.Context, req *driver.CreatePoolRequest) (*driver.PoolResponse, error) {
+	there, err := g.of(&req.PoolRequest)
+	switch {
+	case err == nil && there.going:
+		return nil, codes.New(codes.Aborted, "the group is being deleted")
+	case err == nil:
+		return &driver.PoolResponse{GroupID: there.id}, nil
+	case codes.Of(err) != codes.NotFound:
+		return nil, err
+	case req.Bootstrap == nil && needsData(req.Pool):
+		return nil, codes.New(codes.InvalidArgument, "there is nothing to boot from")
+	}
+	g.number++
+	made := &group{
+		id: fmt.Sprint("group-", g.number), pool: req.Pool.Key, class: req.Class.Name, target: req.Replicas, made: g.w.clock.now,
+	}
+	g.all[made.pool] = made
+	g.w.clock.after(g.lag(), func() { made.ready = true })
+	g.soon(made)
+	g.sweep(made)
+	return &driver.PoolResponse{GroupID: made.id, LastKnownState: "made"}, nil
+}
+
+// needsData tells whether a pool's machines boot from something.
+func needsData(p *machinepool.Pool) bool {
+	name := p.Spec.Template.Bootstrap.DataSecret
+	return name != nil && *name != ""
+}
+
+// UpdatePool implements driver.PoolDriver.
+func (g *groups) UpdatePool(_ context.Context, req *driver.UpdatePoolRequest) (*driver.PoolResponse, error) {
+	return g.change(&req.PoolRequest, func(group *group) { group.class = req.Class.Name })
+}
+
+// ScalePool implements driver.PoolDriver.
+func (g *groups) ScalePool(_ context.Context, req *driver.ScalePoolRequest) (*driver.PoolResponse, error) {
+	return g.change(&req.PoolRequest, func(group *group) { group.target = req.To })
+}
+
+// GetPoolStatus implements driver.PoolDriver.
+func (g *groups) GetPoolStatus(_ context.Context, req *driver.GetPoolStatusRequest) (*driver.GetPoolStatusResponse, error) {
+	group, err := g.of(&req.PoolRequest)
+	if err != nil {
+		return nil, err
+	}
+	a := &driver.GetPoolStatusResponse{
+		GroupID: group.id, Target: group.target, Ready: group.ready && !group.going && group.failure == "", Failure: group.failure,
+	}
+	for _, i := range group.instances {
+		a.Instances = append(a.Instances, i.Instance)
+	}
+	slices.SortFunc(a.Instances, func(a, b machinepool.Instance) int { return strings.Compare(a.ProviderID, b.ProviderID) })
+	return a, nil
+}
+
+// DeletePool implements driver.PoolDriver. A group goes after its instances.
+func (g *groups) DeletePool(_ context.Context, req *driver.DeletePoolRequest) (*driver.PoolResponse, error) {
+	group, err := g.of(&req.PoolRequest)
+	switch {
+	case codes.Of(err) == codes.NotFound:
+		return &driver.PoolResponse{}, nil
+	case err != nil:
+		return nil, err
+	}
+	group.going = true
+	g.soon(group)
+	return nil, codes.New(codes.Aborted, "the group is being deleted")
+}
+
+// DeleteInstances implements driver.PoolDriver.
+func (g *groups) DeleteInstances(_ context.Context, req *driver.DeleteInstancesRequest) (*driver.PoolResponse, error) {
+	if !g.w.o.Pools.Features.DeleteInstances {
+		return nil, codes.New(codes.Unimplemented, "instances are not removed by name here")
+	}
+	return g.change(&req.PoolRequest, func(group *group) {
+		for _, id := range req.ProviderIDs {
+			if i := group.find(id); i != nil && !i.Going {
+				i.Going = true
+				group.target = max(group.target-1, 0) // somebody may have lowered it meanwhile
+			}
+		}
+	})
+}
+
+// ReplaceInstance implements driver.PoolDriver.
+func (g *groups) ReplaceInstance(_ context.Context, req *driver.ReplaceInstanceRequest) (*driver.PoolResponse, error) {
+	if !g.w.o.Pools.Features.ReplaceInstance {
+		return nil, codes.New(codes.Unimplemented, "instances are not replaced by name here")
+	}
+	return g.change(&req.PoolRequest, func(group *group) {
+		if i := group.find(req.ProviderID); i != nil {
+			i.Going = true
+		}
+	})
+}
+
+// InstancesDrained implements driver.PoolDriver.
+func (g *groups) InstancesDrained(_ context.Context, req *driver.InstancesDrainedRequest) (*driver.PoolResponse, error) {
+	return g.change(&req.PoolRequest, func(group *group) {
+		for _, id := range req.ProviderIDs {
+			if i := group.find(id); i != nil && i.AwaitsDrain {
+				i.Going = true
+			}
+		}
+	})
+}
+
+// PoolFeatures implements driver.PoolFeatures.
+func (g *groups) PoolFeatures() machinepool.Features { return g.w.o.Pools.Features }

@@ -1,0 +1,242 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+)
+
+// What the provider of groups does by itself.
+const (
+	// sweepEvery is how often it looks at the health of its instances, and
+	// illFor how long one may be without a ready node until it is replaced.
+	sweepEvery = 5 * time.Minute
+	illFor     = 20 * time.Minute
+	// askFor is how long it waits to be told that an instance is drained.
+	askFor = time.Hour
+)
+
+func (g *groups) lag() time.Duration { return time.Second + g.w.upTo(g.w.o.Pools.Lag) }
+
+// soon has the provider look after a group after a while.
+func (g *groups) soon(at *group) {
+	if at.planned {
+		return
+	}
+	at.planned = true
+	g.w.clock.after(g.lag(), func() {
+		at.planned = false
+		if g.all[at.pool] != at {
+			return
+		}
+		more := g.tend(at)
+		g.w.ledger.provided = true
+		g.w.check()
+		if more && g.all[at.pool] == at {
+			g.soon(at)
+		}
+	})
+}
+
+// tend brings a group one step nearer to what it should be, and tells whether
+// there is more to do.
+func (g *groups) tend(at *group) bool {
+	staying := at.staying()
+	going := slices.IndexFunc(at.instances, func(i *instance) bool { return i.Going || at.going })
+	switch {
+	case going >= 0:
+		g.remove(at, at.instances[going])
+	case at.going:
+		delete(g.all, at.pool)
+		return false
+	case int32(len(staying)) > at.target:
+		g.choose(staying).Going = true
+	case int32(len(staying)) < at.target:
+		return g.add(at)
+	default:
+		return g.refresh(at, staying)
+	}
+	return true
+}
+
+// choose is what the provider takes away where nobody has said which: one that
+// has not joined, else any.
+func (g *groups) choose(from []*instance) *instance {
+	for _, i := range from {
+		if !g.w.isReady(i.name, i.ProviderID) {
+			return i
+		}
+	}
+	return from[g.w.chance(len(from))]
+}
+
+// refresh replaces, one after the other, what was made from an earlier
+// template; the next one when all are ready.
+func (g *groups) refresh(at *group, staying []*instance) (more bool) {
+	var old *instance
+	for _, i := range staying {
+		if !g.w.isReady(i.name, i.ProviderID) {
+			return false // the sweep comes again
+		}
+		if i.AwaitsDrain {
+			return false
+		}
+		if old == nil && i.class != at.class {
+			old = i
+		}
+	}
+	if old != nil {
+		g.takeOut(old)
+	}
+	return old != nil
+}
+
+// takeOut has an instance go because the provider wants it, with or without asking.
+func (g *groups) takeOut(i *instance) {
+	if g.w.chance(1_000_000) < int(g.w.o.Pools.Asks*1_000_000) {
+		i.AwaitsDrain, i.asked = true, g.w.clock.now
+		return
+	}
+	i.Going = true
+}
+
+// add makes an instance, if there is room for one; otherwise it is tried again
+// from time to time.
+func (g *groups) add(at *group) (more bool) {
+	w := g.w
+	full := w.o.Faults.Capacity > 0 && g.count() >= w.o.Faults.Capacity
+	if full || w.isDark(w.sizeOf(at.class)) {
+		w.count(CapacityOut)
+		w.clock.after(time.Minute, func() { g.soon(at) })
+		return false
+	}
+	g.number++
+	i := &instance{name: fmt.Sprintf("%s-i%d", at.pool.Name, g.number), class: at.class}
+	i.ProviderID = fmt.Sprintf("sim:///%s/%05d", at.id, g.number)
+	at.instances = append(at.instances, i)
+	w.zoneOf[i.ProviderID] = w.sizeOf(at.class)
+	if w.happens(w.o.Faults.LostVM) {
+		w.clock.after(w.upTo(time.Hour), func() {
+			if !w.calm && !w.gone[i.ProviderID] {
+				w.count(VMLost)
+				g.drop(i.ProviderID)
+			}
+		})
+	}
+	if w.happens(w.o.Faults.DeadBoot) {
+		w.count(DeadBoot)
+		return true
+	}
+	w.clock.after(w.o.Boot+w.upTo(w.o.Faults.SlowBoot), func() { g.join(at, i) })
+	return true
+}
+
+// join has an instance become a node, once its bootstrap token is good.
+func (g *groups) join(at *group, i *instance) {
+	w := g.w
+	if w.gone[i.ProviderID] || w.o.NoCluster {
+		return
+	}
+	again := func() { g.join(at, i) }
+	if dark := w.dark[w.zoneOf[i.ProviderID]]; w.clock.now.Before(dark) {
+		w.clock.after(dark.Sub(w.clock.now), again)
+		return
+	}
+	if !w.bootstraps.good(at.pool, w.clock.now) {
+		w.clock.after(20*time.Second, again)
+		return
+	}
+	node := &machine.Node{Meta: object.Meta{Key: object.Key{Name: i.name}}, ProviderID: i.ProviderID}
+	if _, err := w.nodes.Create(context.Background(), node); err != nil {
+		return // it has joined already
+	}
+	w.clock.after(w.upTo(2*time.Second), func() { w.recover(i.name, i.ProviderID) })
+	w.flap(i.name, i.ProviderID)
+}
+
+// remove takes an instance away, with what runs on it; the cluster collects its
+// node.
+func (g *groups) remove(at *group, i *instance) {
+	w := g.w
+	at.instances = slices.DeleteFunc(at.instances, func(other *instance) bool { return other == i })
+	w.gone[i.ProviderID] = true
+	w.apps.lost(i.name)
+	w.clock.after(30*time.Second, func() { w.ready(i.name, i.ProviderID, object.Unknown) })
+	w.clock.after(time.Minute+w.upTo(2*time.Minute), func() {
+		if n, err := w.nodes.Get(context.Background(), object.Key{Name: i.name}); err == nil {
+			_ = w.nodes.Delete(context.Background(), n.Key, n.UID) // read in the same instant: it is there
+			w.check()
+		}
+	})
+}
+
+// drop takes an instance away behind everybody's back.
+func (g *groups) drop(id string) {
+	if at, i := g.instance(id); i != nil {
+		g.remove(at, i)
+		g.soon(at)
+	}
+}
+
+// sweep has the provider look at its instances again and again: one that is ill
+// for too long is replaced, and one that nobody has drained in time goes as it is.
+func (g *groups) sweep(at *group) {
+	g.w.clock.after(sweepEvery, func() {
+		if g.all[at.pool] != at {
+			return
+		}
+		for _, i := range at.instances {
+			g.examine(i)
+		}
+		g.soon(at)
+		g.sweep(at)
+	})
+}
+
+func (g *groups) examine(i *instance) {
+	now := g.w.clock.now
+	if g.w.down(target) {
+		return
+	}
+	since(&i.ill, now, !g.w.isReady(i.name, i.ProviderID) && !g.w.o.NoCluster)
+	switch {
+	case i.AwaitsDrain && now.Sub(i.asked) > askFor:
+		i.Going = true
+	case i.AwaitsDrain || i.ill.IsZero() || now.Sub(i.ill) <= illFor:
+	default:
+		g.takeOut(i)
+	}
+}
+
+// isReady tells whether an instance's node is.
+func (w *World) isReady(name, id string) bool {
+	n, err := w.nodes.Get(context.Background(), object.Key{Name: name})
+	if err != nil || n.ProviderID != id {
+		return false
+	}
+	c := object.FindCondition(n.Conditions, machine.NodeReady)
+	return c != nil && c.Status == object.True
+}
+
+// calm ends what is wrong with groups.
+func (g *groups) calm() {
+	g.silent = time.Time{}
+	for _, at := range g.sorted() {
+		at.failure = ""
+		for _, i := range at.instances {
+			g.w.recover(i.name, i.ProviderID)
+		}
+	}
+}
+
+// lose takes a group away, with all of its instances, behind everybody's back.
+func (g *groups) lose(at *group) {
+	for len(at.instances) > 0 {
+		g.remove(at, at.instances[0])
+	}
+	delete(g.all, at.pool)
+}

@@ -1,0 +1,169 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/sim/history"
+)
+
+// Spells are faults that come and go. The zero value is none.
+type Spells struct {
+	// Every is about how long there is between two; zero: there are none.
+	Every time.Duration
+	// For is the longest that one lasts.
+	For time.Duration
+}
+
+// api is one of the two API servers.
+type api int
+
+const (
+	control api = iota // machines, sets, deployments, classes, secrets
+	target             // nodes, pods, budgets
+	apiCount
+)
+
+// apiOf is where objects of a kind are.
+func apiOf(kind manager.Kind) api {
+	if kind == manager.KindNode || kind == manager.KindWorkload {
+		return target
+	}
+	return control
+}
+
+// spells begin everything that comes and goes by itself.
+func (w *World) spells() {
+	w.spell(func(f *Faults) Spells { return f.ControlOutages }, w.StopControl)
+	w.spell(func(f *Faults) Spells { return f.TargetOutages }, w.StopTarget)
+	w.spell(func(f *Faults) Spells { return f.ZoneOutages }, func(d time.Duration) { w.StopZone(w.chance(max(len(w.zones), 1)), d) })
+	w.spell(func(f *Faults) Spells { return f.ClockJumps }, func(d time.Duration) {
+		w.JumpClock(d - w.upTo(2*d))
+	})
+}
+
+// spell has something happen again and again, for as long as there are faults.
+func (w *World) spell(of func(*Faults) Spells, begin func(time.Duration)) {
+	every := of(&w.o.Faults).Every
+	if every <= 0 {
+		return
+	}
+	w.clock.after(w.upTo(2*every), func() {
+		if s := of(&w.o.Faults); s.Every > 0 && !w.calm {
+			begin(w.upTo(s.For))
+			w.spell(of, begin)
+		}
+	})
+}
+
+// StopControl has the control plane's API refuse every call for a while, and
+// tell of no change.
+func (w *World) StopControl(d time.Duration) {
+	w.count(ControlOutage)
+	w.clock.after(d, w.Span(history.Outage, "the control plane"))
+	w.stop(control, d)
+}
+
+// StopTarget has the target cluster's API do so. When it comes back after more
+// than the 40 s that clusters wait, all nodes are silent at first.
+func (w *World) StopTarget(d time.Duration) {
+	w.count(TargetOutage)
+	w.clock.after(d, w.Span(history.Outage, "the target cluster"))
+	w.stop(target, d)
+	if d <= nodeGrace {
+		return
+	}
+	w.clock.after(d, func() {
+		for _, n := range w.nodes.all() {
+			w.waver(n.Name, n.ProviderID, w.upTo(20*time.Second))
+		}
+	})
+}
+
+// nodeGrace is how long a node may say nothing before its cluster notes it.
+const nodeGrace = 40 * time.Second
+
+func (w *World) stop(a api, d time.Duration) {
+	end := w.clock.now.Add(d)
+	if !w.down(a) {
+		w.outages[a].began = w.clock.now
+	}
+	if end.After(w.outages[a].ends) {
+		w.outages[a].ends = end
+	}
+}
+
+// outage is the last time that an API did not answer.
+type outage struct{ began, ends time.Time }
+
+// down tells whether an API does not answer.
+func (w *World) down(a api) bool { return w.clock.now.Before(w.outages[a].ends) }
+
+// waver has a node that is ready be silent for a while.
+func (w *World) waver(name, id string, d time.Duration) {
+	if !w.ready(name, id, object.Unknown) {
+		return
+	}
+	w.clock.after(d, func() { w.recover(name, id) })
+}
+
+// StopZone has the nodes of a zone fall silent for a while, and no VM be made in
+// it. Each class is in a zone of its own; n counts them in their order, around.
+func (w *World) StopZone(n int, d time.Duration) {
+	if len(w.zones) == 0 {
+		return
+	}
+	zone := w.zones[n%len(w.zones)]
+	w.count(ZoneOutage)
+	w.clock.after(d, w.Span(history.Outage, "zone "+zone))
+	if end := w.clock.now.Add(d); end.After(w.dark[zone]) {
+		w.dark[zone] = end
+	}
+	if d <= nodeGrace {
+		return
+	}
+	w.clock.after(nodeGrace, func() { w.eachIn(zone, func(name, id string) { w.ready(name, id, object.Unknown) }) })
+	w.clock.after(d, func() { w.eachIn(zone, w.recover) })
+}
+
+// isDark tells whether a zone is out.
+func (w *World) isDark(zone string) bool { return w.clock.now.Before(w.dark[zone]) }
+
+func (w *World) eachIn(zone string, do func(name, id string)) {
+	for _, vm := range w.provider.VMs() {
+		if vm.Size == zone {
+			do(vm.Name, vm.ID)
+		}
+	}
+}
+
+// recover has a node be ready again, unless something keeps it from it.
+func (w *World) recover(name, id string) {
+	if w.lostNodes[id] || w.isDark(w.zoneOf[id]) {
+		return
+	}
+	w.ready(name, id, object.True)
+}
+
+// JumpClock sets the manager's clock to be so much ahead of the world's, or
+// behind it if d is negative, whatever it was before.
+func (w *World) JumpClock(d time.Duration) {
+	w.count(ClockJump)
+	w.setClock(d)
+}
+
+func (w *World) setClock(skew time.Duration) {
+	w.skewed, w.jumped = w.skew, w.clock.now
+	w.skew = skew
+}
+
+// latest is the latest time that the manager's clock may have shown for orders that
+// are carried out now.
+func (w *World) latest() time.Time {
+	skew := w.skew
+	if !w.jumped.IsZero() && w.underWay(w.jumped) {
+		skew = max(skew, w.skewed)
+	}
+	return w.clock.now.Add(skew)
+}

@@ -1,0 +1,214 @@
+package sim
+
+import (
+	"context"
+	"time"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/object"
+)
+
+// PoolRefusal is a call about a group that the provider refused with a code.
+type PoolRefusal struct {
+	Call machinepool.Call
+	Code codes.Code
+}
+
+// keepPools has a process keep pools.
+func (p *process) keepPools(o *manager.Options) {
+	w := p.w
+	if w.o.Pools == nil {
+		return
+	}
+	o.Pools, o.PoolBootstrap = open(p, w.pools), bootstrapper{p}
+	d := driver.PoolDriver(w.groups)
+	if w.o.PoolDriver != nil {
+		d = w.o.PoolDriver(w)
+	}
+	o.PoolDriver = driver.AroundPool(watchedPools{d, w}, p.poolStep)
+}
+
+// poolStep takes one call to the pool driver through what may befall it.
+func (p *process) poolStep(ctx context.Context, s driver.PoolSubject, next func(context.Context) error) error {
+	w := p.w
+	if p.dead {
+		return errDead // nobody is there to make it
+	}
+	w.clock.pause(w.o.Faults.CallTime/2 + w.upTo(w.o.Faults.CallTime/2))
+	if p.dead {
+		if w.happens(w.o.Faults.Late) {
+			w.latePool(ctx, next)
+		}
+		return errDead
+	}
+	p.calls++
+	w.steps++
+	w.poolCalls[s.Method]++
+	fate := p.fate()
+	switch fate {
+	case killedLate:
+		w.latePool(ctx, next)
+		fallthrough
+	case killedBefore:
+		p.kill()
+		return errDead
+	}
+	if err := w.poolRefusal(s); err != nil {
+		return err
+	}
+	err := w.providePool(ctx, next)
+	if fate == killedAfter {
+		p.kill()
+		return errDead
+	}
+	if err == nil && w.happens(w.o.Faults.LostCall) {
+		w.count(CallAnswerLost)
+		err = codes.New(codes.DeadlineExceeded, "the answer was lost")
+	}
+	w.clock.pause(w.latency())
+	if p.dead {
+		return errDead
+	}
+	if g := w.groups.all[s.Pool]; err == nil && g != nil && s.Method == machinepool.GetPoolStatus {
+		g.told(w.clock.now)
+	}
+	return err
+}
+
+// mute is how long a group that drains is not heard of before that counts as an
+// outage of it: it is asked for every few seconds.
+const mute = 5 * time.Minute
+
+// told notes that a process has heard how a group stands.
+func (g *group) told(now time.Time) {
+	if !g.looked.IsZero() && now.Sub(g.looked) > mute {
+		g.backSince = now
+	}
+	g.looked = now
+}
+
+// heldUpSince tells whether something since then has kept a drain from going on: an
+// outage, a pause, a provider that does not tell how a group stands.
+func (w *World) heldUpSince(node string, then time.Time) bool {
+	return w.outSince(then) || w.pausedSince(node, then) || w.muteSince(node, then)
+}
+
+// muteSince tells whether the group that a node is of was not heard of for a while
+// since then: without that nobody goes on with its drains.
+func (w *World) muteSince(node string, then time.Time) bool {
+	n, err := w.nodes.Get(context.Background(), object.Key{Name: node})
+	if err != nil {
+		return false
+	}
+	g, _ := w.groups.instance(n.ProviderID)
+	return g != nil && g.backSince.After(then)
+}
+
+// providePool carries a call out.
+func (w *World) providePool(ctx context.Context, next func(context.Context) error) error {
+	w.ledger.acting = true
+	err := next(ctx)
+	w.ledger.provided, w.ledger.acting = true, false
+	w.check()
+	return err
+}
+
+// latePool carries out a call whose caller has died.
+func (w *World) latePool(ctx context.Context, next func(context.Context) error) {
+	ctx = context.WithoutCancel(ctx)
+	w.clock.after(w.upTo(w.o.Faults.LateBy), func() {
+		w.count(CallLate)
+		w.ledger.belated = true
+		_ = w.providePool(ctx, next) // nobody hears the answer
+		w.ledger.belated = false
+	})
+}
+
+// poolRefusal is an error instead of the call; nil: it is carried out.
+func (w *World) poolRefusal(s driver.PoolSubject) error {
+	if w.happens(w.o.Faults.Call) {
+		w.count(CallFailed)
+		all := w.o.Faults.Codes
+		if all == nil {
+			all = commonCodes
+		}
+		code := all[w.chance(len(all))]
+		if code == codes.NotFound && (s.Method == machinepool.DeletePool || s.Method == machinepool.GetPoolStatus) {
+			code = codes.Unavailable // it would be a lie
+		}
+		w.poolRefusals[PoolRefusal{s.Method, code}]++
+		return codes.New(code, "a fault of the simulated provider")
+	}
+	if w.clock.now.Before(w.groups.silent) {
+		w.count(CallFailed)
+		w.poolRefusals[PoolRefusal{s.Method, codes.Unavailable}]++
+		return codes.New(codes.Unavailable, "the simulated provider does not answer")
+	}
+	if g := w.groups.all[s.Pool]; g != nil && s.Method == machinepool.GetPoolStatus && w.clock.now.Sub(g.made) < w.o.Faults.Eventually {
+		w.count(StatusLagged)
+		return codes.New(codes.NotFound, "the simulated provider does not see it yet")
+	}
+	return nil
+}
+
+// watchedPools is a pool driver whose requests are held to what may be asked.
+type watchedPools struct {
+	driver.PoolDriver
+	w *World
+}
+
+// Unwrap returns the driver that is watched.
+func (d watchedPools) Unwrap() driver.PoolDriver { return d.PoolDriver }
+
+// CreatePool implements driver.PoolDriver. One that is carried out for a pool that
+// is gone leaves a group that nobody knows: somebody has to see to it.
+func (d watchedPools) CreatePool(ctx context.Context, req *driver.CreatePoolRequest) (*driver.PoolResponse, error) {
+	w := d.w
+	w.checkSize(req.Pool, machinepool.CreatePool, req.Replicas)
+	if w.ledger.belated && w.goingPool(req.Pool.Key) {
+		w.ledger.lateGroups[req.Pool.Key] = true
+		w.clock.after(10*time.Minute, func() {
+			delete(w.ledger.lateGroups, req.Pool.Key)
+			if g := w.groups.all[req.Pool.Key]; g != nil && w.goingPool(req.Pool.Key) {
+				w.groups.lose(g)
+			}
+		})
+	}
+	return d.PoolDriver.CreatePool(ctx, req)
+}
+
+// ScalePool implements driver.PoolDriver.
+func (d watchedPools) ScalePool(ctx context.Context, req *driver.ScalePoolRequest) (*driver.PoolResponse, error) {
+	d.w.checkOwned(req.Pool, machinepool.ScalePool)
+	d.w.checkSize(req.Pool, machinepool.ScalePool, req.To)
+	return d.PoolDriver.ScalePool(ctx, req)
+}
+
+// DeletePool implements driver.PoolDriver.
+func (d watchedPools) DeletePool(ctx context.Context, req *driver.DeletePoolRequest) (*driver.PoolResponse, error) {
+	d.w.checkGroupGoes(req.Pool)
+	return d.PoolDriver.DeletePool(ctx, req)
+}
+
+// DeleteInstances implements driver.PoolDriver.
+func (d watchedPools) DeleteInstances(ctx context.Context, req *driver.DeleteInstancesRequest) (*driver.PoolResponse, error) {
+	d.w.checkOwned(req.Pool, machinepool.DeleteInstances)
+	d.w.checkSurplus(req.Pool, req.ProviderIDs)
+	d.w.checkEmptied(req.Pool, req.ProviderIDs, machinepool.ExitScaleDown)
+	return d.PoolDriver.DeleteInstances(ctx, req)
+}
+
+// ReplaceInstance implements driver.PoolDriver.
+func (d watchedPools) ReplaceInstance(ctx context.Context, req *driver.ReplaceInstanceRequest) (*driver.PoolResponse, error) {
+	d.w.checkEmptied(req.Pool, []string{req.ProviderID}, machinepool.ExitReplace)
+	return d.PoolDriver.ReplaceInstance(ctx, req)
+}
+
+// InstancesDrained implements driver.PoolDriver.
+func (d watchedPools) InstancesDrained(ctx context.Context, req *driver.InstancesDrainedRequest) (*driver.PoolResponse, error) {
+	d.w.checkEmptied(req.Pool, req.ProviderIDs, machinepool.ExitProvider)
+	return d.PoolDriver.InstancesDrained(ctx, req)
+}

@@ -1,0 +1,164 @@
+package sim_test
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/sim"
+)
+
+// herd is a pool of three in a world without faults, whose driver may remove what
+// we choose, with these steps an hour apart.
+func herd(steps ...sim.Step) *sim.Scenario {
+	s := &sim.Scenario{Classes: []string{"large"}, Pools: []*machinepool.Pool{sim.Pool("herd", 3)}, Steps: steps}
+	s.Options.Pools = &sim.PoolOptions{Features: machinepool.Features{DeleteInstances: true, ReplaceInstance: true}}
+	for i := range s.Steps {
+		s.Steps[i].After, s.Steps[i].Name = time.Hour, "herd"
+	}
+	return s
+}
+
+// TestPoolLives: whatever befalls a pool in a world without faults, it comes to what
+// is wanted, by the calls that are for it.
+func TestPoolLives(t *testing.T) {
+	for name, c := range map[string]struct {
+		step sim.Step
+		want map[machinepool.Call]int // beside the making and the looks
+	}{
+		"nothing":  {sim.Step{}, map[machinepool.Call]int{}},
+		"up":       {sim.Step{Do: sim.ScalePool, N: 5}, map[machinepool.Call]int{machinepool.ScalePool: 1}},
+		"down":     {sim.Step{Do: sim.ScalePool, N: 1}, map[machinepool.Call]int{machinepool.DeleteInstances: 1}},
+		"by hand":  {sim.Step{Do: sim.ResizeGroup, N: 1}, map[machinepool.Call]int{machinepool.ScalePool: 1}},
+		"template": {sim.Step{Do: sim.RollPool, Class: "large"}, map[machinepool.Call]int{machinepool.UpdatePool: 1}},
+		"zones":    {sim.Step{Do: sim.SpreadPool, N: 2}, map[machinepool.Call]int{machinepool.UpdatePool: 1}},
+		"replaced": {sim.Step{Do: sim.ReplaceNode, N: 1}, map[machinepool.Call]int{machinepool.ReplaceInstance: 1}},
+		"drained":  {sim.Step{Do: sim.AskDrain, N: 1}, map[machinepool.Call]int{machinepool.InstancesDrained: 1}},
+		"lost":     {sim.Step{Do: sim.LoseInstance, N: 1}, map[machinepool.Call]int{}},
+		"no group": {sim.Step{Do: sim.LoseGroup}, map[machinepool.Call]int{machinepool.CreatePool: 1}},
+		"failed":   {sim.Step{Do: sim.FailGroup, For: time.Hour}, map[machinepool.Call]int{}},
+		"silent":   {sim.Step{Do: sim.StopGroups, For: time.Hour}, map[machinepool.Call]int{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := herd(c.step)
+			s.Keep = true
+			r := play(t, s)
+			require.NoError(t, errorOf(r.Violation))
+			c.want[machinepool.CreatePool]++
+			for _, call := range machinepool.Calls() {
+				if call != machinepool.GetPoolStatus {
+					require.Equal(t, c.want[call], r.Stats.PoolCalls[call], "%s", call)
+				}
+			}
+			require.Equal(t, 1, r.Left.Groups)
+			if c.step.Do != "" {
+				require.Equal(t, 1, r.Stats.Deeds[c.step.Do])
+			}
+			s.Keep = false
+			r = play(t, s)
+			require.NoError(t, errorOf(r.Violation))
+			require.True(t, r.Left.None(), "%s", r.Left)
+		})
+	}
+}
+
+// TestAutoscaledPools: the provider's autoscaler has its way, and gives the size
+// back as it is.
+func TestAutoscaledPools(t *testing.T) {
+	s := herd(sim.Step{Do: sim.Autoscale, Value: "true"}, sim.Step{Do: sim.ResizeGroup, N: 6}, sim.Step{Do: sim.ResizeGroup, N: 2}, sim.Step{Do: sim.Autoscale})
+	s.Calm, s.Keep = time.Hour, true
+	nodes := 0
+	s.Options.Properties = []sim.Property{{Name: "nodes", Check: func(w *sim.World) error {
+		p, err := w.Pools().Get(ctx, object.Key{Namespace: sim.Namespace, Name: "herd"})
+		if err == nil {
+			nodes = len(p.Status.NodeRefs)
+		}
+		return err
+	}}}
+	r := play(t, s)
+	require.NoError(t, errorOf(r.Violation))
+	require.Equal(t, 2, nodes)
+	require.Zero(t, r.Stats.PoolCalls[machinepool.ScalePool]+r.Stats.PoolCalls[machinepool.DeleteInstances])
+}
+
+// idle is a pool driver that says of one call that it is carried out.
+type idle struct {
+	driver.PoolDriver
+	w    *sim.World
+	call machinepool.Call
+}
+
+func (d idle) Unwrap() driver.PoolDriver { return d.PoolDriver }
+
+func (d idle) ScalePool(ctx context.Context, req *driver.ScalePoolRequest) (*driver.PoolResponse, error) {
+	if d.call == machinepool.ScalePool {
+		return &driver.PoolResponse{}, nil
+	}
+	return d.PoolDriver.ScalePool(ctx, req)
+}
+
+func (d idle) DeletePool(ctx context.Context, req *driver.DeletePoolRequest) (*driver.PoolResponse, error) {
+	if d.call == machinepool.DeletePool {
+		return &driver.PoolResponse{}, nil
+	}
+	return d.PoolDriver.DeletePool(ctx, req)
+}
+
+// TestBrokenPoolDriversAreSeen: what a driver does wrong shows, and a smaller
+// scenario shows it too.
+func TestBrokenPoolDriversAreSeen(t *testing.T) {
+	for call, rule := range map[machinepool.Call]string{machinepool.ScalePool: sim.RuleSettled, machinepool.DeletePool: "P35"} {
+		s := herd(sim.Step{Do: sim.SpreadPool, N: 2}, sim.Step{Do: sim.ScalePool, N: 5}, sim.Step{Do: sim.LoseInstance})
+		s.Pools = append(s.Pools, sim.Pool("flock", 1))
+		s.Limit = 12 * time.Hour
+		s.Options.PoolDriver = func(w *sim.World) driver.PoolDriver { return idle{w.Groups(), w, call} }
+		found := play(t, s).Violation
+		require.NotNil(t, found, "%s", call)
+		require.Equal(t, rule, found.Rule)
+		small := sim.Shrink(s, rule, 200)
+		require.Len(t, small.Pools, 1)
+		require.Len(t, s.Pools, 2)
+		require.LessOrEqual(t, len(small.Steps), 1)
+	}
+}
+
+// TestPoolScenariosAreSaved: what is written down of one plays again to the same
+// end, and the same seed gives the same run.
+func TestPoolScenariosAreSaved(t *testing.T) {
+	for seed := range uint64(5) {
+		s := sim.PoolStorm(seed)
+		text, err := json.Marshal(s)
+		require.NoError(t, err)
+		again := &sim.Scenario{}
+		require.NoError(t, json.Unmarshal(text, again))
+		first, err := sim.Trace(s)
+		require.NoError(t, err)
+		second, err := sim.Trace(again)
+		require.NoError(t, err)
+		require.Equal(t, first, second, "seed %d", seed)
+	}
+}
+
+// TestStormsWithoutPools: most storms have none, and are what they are without.
+func TestStormsWithoutPools(t *testing.T) {
+	with := 0
+	for seed := range uint64(100) {
+		s := sim.Storm(seed)
+		if s.Options.Pools != nil {
+			with++
+			require.NotEmpty(t, s.Pools)
+			continue
+		}
+		require.Empty(t, s.Pools)
+		for i := range s.Steps {
+			require.NotContains(t, poolDeeds, s.Steps[i].Do)
+		}
+	}
+	require.InDelta(t, 20, with, 10)
+}

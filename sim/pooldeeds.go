@@ -1,0 +1,195 @@
+package sim
+
+import (
+	"context"
+	"time"
+
+	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/object"
+)
+
+// What befalls pools. Name is the pool's.
+const (
+	// ScalePool asks for N instances, RollPool for a class of machines.
+	ScalePool Deed = "scale pool"
+	RollPool  Deed = "roll pool"
+	// SpreadPool asks for N failure domains.
+	SpreadPool Deed = "spread pool"
+	// Autoscale gives the size of a pool to the provider, with Value "true", or
+	// takes it back. ResizeGroup is what its autoscaler does, or a person by hand:
+	// the group is to have N instances.
+	Autoscale   Deed = "autoscale pool"
+	ResizeGroup Deed = "resize group"
+	// ReplaceNode has the node of the Nth instance ask for another in its place.
+	ReplaceNode Deed = "replace node"
+	// AskDrain has the provider want the Nth instance away, and wait for its drain.
+	AskDrain Deed = "ask drain"
+	// LoseInstance takes the Nth instance away at the provider, LoseGroup the group.
+	LoseInstance Deed = "lose instance"
+	LoseGroup    Deed = "lose group"
+	// FailGroup has the provider say for For that a group can't work.
+	FailGroup Deed = "fail group"
+	// StopGroups has the provider answer no call about groups for For.
+	StopGroups Deed = "stop groups"
+	// DeletePool deletes a pool; RemakePool too, and makes one of the same name
+	// once it is gone.
+	DeletePool Deed = "delete pool"
+	RemakePool Deed = "remake pool"
+)
+
+// isPoolDeed tells whether a deed befalls a pool.
+func isPoolDeed(d Deed) bool {
+	switch d {
+	case ScalePool, RollPool, SpreadPool, Autoscale, ResizeGroup, ReplaceNode, AskDrain, LoseInstance, LoseGroup, FailGroup, StopGroups, DeletePool, RemakePool:
+		return true
+	}
+	return false
+}
+
+// Groups returns the simulated provider of groups, to be wrapped by
+// Options.PoolDriver.
+func (w *World) Groups() driver.PoolDriver { return w.groups }
+
+// AddPool stores a pool, which should be in Namespace. Where its template names a
+// bootstrap config, the data come after a while.
+func (w *World) AddPool(p *machinepool.Pool) error {
+	made, err := w.pools.Create(context.Background(), p)
+	if err == nil {
+		w.bootstrapOf(made)
+	}
+	return err
+}
+
+// editPool changes a pool as its owner would.
+func (w *World) editPool(name string, change func(*machinepool.Pool)) bool {
+	p := w.pool(object.Key{Namespace: Namespace, Name: name})
+	if p == nil || p.Deleted() {
+		return false
+	}
+	p = p.Clone()
+	change(p)
+	_, _ = w.pools.Update(context.Background(), p) // read in the same instant: no conflict
+	return true
+}
+
+// befall does what a step does to a pool.
+func (w *World) befall(s *Step) {
+	if w.o.Pools == nil || !isPoolDeed(s.Do) {
+		return
+	}
+	done := false
+	key := w.poolPolicy().Keys.Autoscaled
+	switch n := int32(s.N); s.Do {
+	case ScalePool:
+		done = w.editPool(s.Name, func(p *machinepool.Pool) { p.Spec.Replicas = &n })
+	case RollPool:
+		done = w.editPool(s.Name, func(p *machinepool.Pool) { p.Spec.Template.Class.Name = s.Class })
+	case SpreadPool:
+		done = w.editPool(s.Name, func(p *machinepool.Pool) { p.Spec.FailureDomains = []string{"a", "b", "c"}[:min(max(s.N, 0), 3)] })
+	case Autoscale:
+		done = w.editPool(s.Name, func(p *machinepool.Pool) { p.Annotations = map[string]string{key: s.Value} })
+	case StopGroups:
+		w.groups.silent, done = w.clock.now.Add(s.For), true
+	case DeletePool, RemakePool:
+		if p := w.pool(object.Key{Namespace: Namespace, Name: s.Name}); p != nil && !p.Deleted() {
+			w.remade[p.Key] = s.Do == RemakePool
+			done = w.pools.Delete(context.Background(), p.Key, p.UID) == nil
+		}
+	default:
+		done = w.groups.befall(s)
+	}
+	if done {
+		w.deeds[s.Do]++
+	}
+}
+
+// befall does what a step does at the provider, and tells whether there is
+// something it could be done to.
+func (g *groups) befall(s *Step) bool {
+	at := g.all[object.Key{Namespace: Namespace, Name: s.Name}]
+	if at == nil || at.going {
+		return false
+	}
+	var i *instance
+	if len(at.instances) > 0 {
+		i = at.instances[max(s.N, 0)%len(at.instances)]
+	}
+	g.w.ledger.provided = true
+	switch s.Do {
+	case ResizeGroup:
+		at.target, at.resized = int32(max(s.N, 0)), g.w.clock.now
+		g.soon(at)
+		return true
+	case FailGroup:
+		at.failure = "the simulated provider is out of addresses"
+		g.w.clock.after(s.For, func() { at.failure = "" })
+		return true
+	case LoseGroup:
+		g.lose(at)
+		return true
+	case AskDrain:
+		if i == nil || i.AwaitsDrain {
+			return false
+		}
+		i.AwaitsDrain, i.asked = true, g.w.clock.now
+		return true
+	case LoseInstance:
+		if i == nil {
+			return false
+		}
+		g.w.count(VMLost)
+		g.drop(i.ProviderID)
+		return true
+	}
+	return i != nil && g.askReplacement(i)
+}
+
+// askReplacement has an instance's node ask for another in its place.
+func (g *groups) askReplacement(i *instance) bool {
+	n, err := g.w.nodes.Get(context.Background(), object.Key{Name: i.name})
+	if err != nil {
+		return false
+	}
+	annotated(g.w.nodes, n, g.w.poolPolicy().Keys.Replace, "true")
+	return true
+}
+
+// calmGroups ends what is wrong with the groups.
+func (w *World) calmGroups() {
+	if w.o.Pools != nil {
+		w.groups.calm()
+	}
+}
+
+// remake makes a pool again that is gone, if somebody wants it.
+func (w *World) remake(k object.Key) {
+	if !w.remade[k] {
+		return
+	}
+	delete(w.remade, k)
+	w.clock.after(w.upTo(time.Minute), func() {
+		p := Pool(k.Name, int32(w.chance(4)))
+		p.Spec.Template.Bootstrap = machinepool.Bootstrap{Config: "join"}
+		_ = w.AddPool(p) // its name is free
+		w.check()
+	})
+}
+
+// addPools stores the pools of a scenario.
+func (s *Scenario) addPools(w *World) error {
+	for _, p := range s.Pools {
+		if err := w.AddPool(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deletePools deletes all pools.
+func (w *World) deletePools() {
+	w.remade = map[object.Key]bool{}
+	for _, p := range w.pools.all() {
+		_ = w.pools.Delete(context.Background(), p.Key, p.UID) // seen in the same instant: it is there
+	}
+}

@@ -1,0 +1,113 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/store"
+)
+
+// Pools returns all pools.
+func (w *World) Pools() store.Collection[*machinepool.Pool] { return w.pools }
+
+// PoolComplete tells whether a pool of that name, in Namespace, has come to rest.
+func (w *World) PoolComplete(name string) bool {
+	p := w.pool(object.Key{Namespace: Namespace, Name: name})
+	return p != nil && w.poolLacks(p) == ""
+}
+
+// poolsComplete tells whether all pools have come to rest.
+func (w *World) poolsComplete() bool {
+	return !slices.ContainsFunc(w.pools.all(), func(p *machinepool.Pool) bool { return w.poolLacks(p) != "" })
+}
+
+// lacks says what the pools lack that have not come to rest.
+func (w *World) lacks() (what string) {
+	for _, p := range w.pools.all() {
+		if lacks := w.poolLacks(p); lacks != "" {
+			what += fmt.Sprintf("; pool %s: %s", p.Name, lacks)
+		}
+	}
+	return what
+}
+
+// poolLacks says what a pool lacks to be at rest: as many instances as are
+// wanted, all of them nodes that are ready and in service, and a status that says
+// so. Empty: nothing.
+func (w *World) poolLacks(p *machinepool.Pool) string {
+	g, s, n := w.groups.all[p.Key], &p.Status, p.Spec.Wanted()
+	switch {
+	case p.Deleted():
+		return "it is being deleted"
+	case g == nil || g.going:
+		return "it has no group"
+	case g.target != n || len(g.instances) != int(n):
+		return fmt.Sprintf("%d are wanted, the target is %d, %d instances are there", n, g.target, len(g.instances))
+	case g.class != p.Spec.Template.Class.Name:
+		return "the group is made from class " + g.class
+	case len(s.Leaving) > 0:
+		return fmt.Sprintf("%d leave", len(s.Leaving))
+	case s.Phase != machinepool.PhaseRunning || s.ObservedGeneration != p.Generation || s.FailureReason != "":
+		return fmt.Sprintf("its phase is %s %s", s.Phase, s.FailureMessage)
+	case !counts(p, n):
+		return fmt.Sprintf("%d are wanted, and its status counts %d, ready %d, available %d, unavailable %d, nodes %d",
+			n, s.Replicas, s.Ready, s.Available, s.Unavailable, len(s.NodeRefs))
+	}
+	for _, i := range g.instances {
+		if lacks := w.instanceLacks(i); lacks != "" {
+			return lacks
+		}
+	}
+	return ""
+}
+
+// counts tells whether a pool's status says that it has so many instances, all of
+// them at work.
+func counts(p *machinepool.Pool, n int32) bool {
+	s := &p.Status
+	return s.Replicas == n && s.Ready == n && s.Available == n && s.Unavailable == 0 && len(s.NodeRefs) == int(n) && len(p.Spec.ProviderIDs) == int(n)
+}
+
+func (w *World) instanceLacks(i *instance) string {
+	n, err := w.nodes.Get(context.Background(), object.Key{Name: i.name})
+	asks := err == nil && n.Annotations[w.poolPolicy().Keys.Replace] == "true"
+	switch {
+	case err != nil || !w.isReady(i.name, i.ProviderID):
+		return "the node of " + i.name + " is not ready"
+	case i.AwaitsDrain:
+		return i.name + " waits to be drained"
+	case n.Unschedulable && !w.ledger.cordoned[n.UID]:
+		return "node " + i.name + " stays, and is out of service"
+	case asks && w.o.Pools.Features.ReplaceInstance:
+		return "node " + i.name + " asks to be replaced"
+	}
+	return ""
+}
+
+// checkPoolNodes: nodes of pools have an owner (P39).
+func (w *World) checkPoolNodes() error {
+	key := safety.DefaultPolicy().Keys.NotManaged
+	if p := w.o.Manager.SafetyPolicy; p != nil {
+		key = p.Keys.NotManaged
+	}
+	for _, n := range w.nodes.all() {
+		if _, i := w.groups.instance(n.ProviderID); i != nil && n.Annotations[key] != "" {
+			return w.violation("P39", "node %s is a pool's, and is said to have no owner", n.Name)
+		}
+	}
+	return nil
+}
+
+// changes is how many calls were made so far that change a group.
+func (w *World) changes() (n int) {
+	for call, times := range w.poolCalls {
+		if call != machinepool.GetPoolStatus {
+			n += times
+		}
+	}
+	return n + w.renewals
+}

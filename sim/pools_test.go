@@ -1,0 +1,67 @@
+package sim_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/sim"
+)
+
+// poolDeeds are what befalls pools in storms.
+var poolDeeds = []sim.Deed{
+	sim.ScalePool, sim.RollPool, sim.SpreadPool, sim.Autoscale, sim.ResizeGroup, sim.ReplaceNode, sim.AskDrain, sim.LoseInstance, sim.LoseGroup,
+	sim.FailGroup, sim.StopGroups, sim.DeletePool, sim.RemakePool,
+}
+
+// TestPoolStorm lives through scenarios with pools in which anything fails, as
+// TestStorm does with fleets: groups have the sizes that are wanted and no others
+// (P30, P31), phases move along the table (P32), each instance is named once (P33),
+// what we take away was chosen and is empty (P34), groups go with their pools and
+// before their bootstrap data (P35), also where the manager was killed (P36), what
+// is at rest is left alone (P37), and no node of a pool is given up (P39). Each
+// call is made, and refused, and whatever befalls pools does.
+func TestPoolStorm(t *testing.T) {
+	seeds := uint64(300)
+	if testing.Short() {
+		seeds = 60
+	}
+	all := make([]sim.Stats, 10)
+	t.Run("seeds", func(t *testing.T) {
+		for part := range all {
+			t.Run(fmt.Sprint(part), func(t *testing.T) {
+				t.Parallel()
+				for seed := uint64(part); seed < seeds; seed += uint64(len(all)) {
+					r := play(t, sim.PoolStorm(seed))
+					require.NoError(t, errorOf(r.Violation))
+					require.True(t, r.Left.None(), "%s", r.Left)
+					all[part].Add(&r.Stats)
+				}
+			})
+		}
+	})
+	sum := sim.Stats{}
+	for i := range all {
+		sum.Add(&all[i])
+	}
+	for _, deed := range poolDeeds {
+		require.Positive(t, sum.Deeds[deed], "%s", deed)
+	}
+	refused := map[machinepool.Call]int{}
+	for r, n := range sum.PoolRefusals {
+		refused[r.Call] += n
+	}
+	for _, call := range machinepool.Calls() {
+		require.Positive(t, sum.PoolCalls[call], "%s", call)
+		if !testing.Short() {
+			require.Positive(t, refused[call], "%s", call)
+		}
+	}
+	for _, call := range []machinepool.Call{machinepool.DeletePool, machinepool.GetPoolStatus} {
+		require.Zero(t, sum.PoolRefusals[sim.PoolRefusal{Call: call, Code: codes.NotFound}], "that would be a lie")
+	}
+	t.Logf("%d steps, %d passes, %d kills; calls %v", sum.Steps, sum.Passes, sum.Kills(), sum.PoolCalls)
+}

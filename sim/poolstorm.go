@@ -1,0 +1,95 @@
+package sim
+
+import (
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/object"
+)
+
+// PoolStorm draws a scenario as Storm does, in which there are always pools, and
+// at most one deployment.
+func PoolStorm(seed uint64) *Scenario {
+	g := generator(rand.New(rand.NewPCG(seed, 4)).IntN) //nolint:gosec // a simulation
+	s := g.fleet(seed)
+	s.Deployments, s.Lone = s.Deployments[:g(2)], false
+	g.pools(s)
+	return s
+}
+
+// Pool returns a pool, in Namespace, of machines of class "small" that need nothing
+// to boot from.
+func Pool(name string, replicas int32) *machinepool.Pool {
+	nothing := ""
+	return &machinepool.Pool{Meta: object.Meta{Key: object.Key{Namespace: Namespace, Name: name}}, Spec: machinepool.Spec{
+		ClusterName: clusterName, Replicas: &replicas,
+		Template: machinepool.Template{Class: machine.ClassRef{Name: "small"}, Bootstrap: machinepool.Bootstrap{DataSecret: &nothing}},
+	}}
+}
+
+// poolNames are those of the pools of a storm.
+var poolNames = [...]string{"herd", "flock"}
+
+// pools adds pools to a scenario, and what befalls them to its steps.
+func (g generator) pools(s *Scenario) {
+	s.Options.Pools = &PoolOptions{
+		Features: machinepool.Features{DeleteInstances: !g.oneIn(3), ReplaceInstance: !g.oneIn(3)},
+		Lag:      g.upTo(40 * time.Second), Asks: g.rare(1),
+	}
+	for i := range 1 + g(2) {
+		s.Pools = append(s.Pools, g.pool(poolNames[i]))
+	}
+	for range 2 + g(8) {
+		s.Steps = slices.Insert(s.Steps, g(len(s.Steps)+1), g.poolStep(s))
+	}
+}
+
+// pool draws a pool: most get what they boot from made for them, a few bring it
+// along or need nothing.
+func (g generator) pool(name string) *machinepool.Pool {
+	p := Pool(name, int32(g(5)))
+	boot := &p.Spec.Template.Bootstrap
+	switch g(4) {
+	case 0:
+	case 1:
+		brought := "boot"
+		boot.DataSecret = &brought
+	default:
+		boot.Config, boot.DataSecret = "join", nil
+	}
+	if g.oneIn(3) {
+		p.Spec.MinReady = g.upTo(2 * time.Minute).Truncate(time.Second)
+	}
+	if g.oneIn(4) {
+		p.Annotations = map[string]string{machinepool.DefaultPolicy().Keys.Autoscaled: "true"}
+	}
+	return p
+}
+
+// poolDeeds are what a step of a storm does to a pool.
+var poolDeeds = [...]Deed{
+	ScalePool, ScalePool, ScalePool, RollPool, AskDrain, ReplaceNode, Autoscale, ResizeGroup, ResizeGroup, LoseInstance, FailGroup, ScalePool, SpreadPool,
+	LoseGroup, StopGroups, RemakePool, DeletePool,
+}
+
+func (g generator) poolStep(s *Scenario) Step {
+	after := g.upTo(30 * time.Minute)
+	if g(2) == 0 { // while something is under way
+		after /= 20
+	}
+	step := Step{
+		After: after, Do: poolDeeds[g(len(poolDeeds))], N: g(8), Name: s.Pools[g(len(s.Pools))].Name,
+	}
+	switch step.Do {
+	case RollPool:
+		step.Class = [...]string{"small", "large", "huge"}[g(3)]
+	case Autoscale:
+		step.Value = [...]string{"true", "false"}[g(2)]
+	case FailGroup, StopGroups:
+		step.For = g.upTo(time.Hour)
+	}
+	return step
+}

@@ -1,0 +1,213 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/sim/history"
+)
+
+// Recorder takes down what becomes of one deployment. It counts as changes come
+// in and never looks at a whole fleet, and what it keeps is bounded: see package
+// history.
+type Recorder struct {
+	w     *World
+	key   object.Key
+	start time.Time
+	h     history.History
+
+	deployment *deployment.Deployment // nil: it does not exist
+	sets       map[string]*machineset.Set
+	machines   map[object.Key]standing
+	counts     map[standing]int
+	frozen     *span
+	open       []*span
+}
+
+// standing is what is counted of a machine.
+type standing struct {
+	set  string // UID of its owner
+	part part
+}
+
+// part is one of the numbers in a sample.
+type part uint8
+
+const (
+	serving part = iota
+	pending
+	updating
+	unknown
+	crashLoop
+	failed
+	terminating
+)
+
+// partOf says as which of them a machine counts.
+func partOf(m *machine.Machine) part {
+	if m.Deleted() {
+		return terminating
+	}
+	switch m.Status.Phase {
+	case machine.PhaseRunning, machine.PhaseAvailable:
+		return serving
+	case machine.PhaseInPlaceUpdating, machine.PhaseInPlaceUpdateSuccessful, machine.PhaseInPlaceUpdateFailed:
+		return updating
+	case machine.PhaseUnknown:
+		return unknown
+	case machine.PhaseCrashLoopBackOff:
+		return crashLoop
+	case machine.PhaseFailed:
+		return failed
+	case machine.PhaseTerminating:
+		return terminating
+	case machine.PhaseNew, machine.PhasePending:
+	}
+	return pending
+}
+
+// span is a mark whose end is still to come.
+type span struct{ mark history.Mark }
+
+// Record begins to take down what becomes of the deployment of a name, in
+// Namespace, which need not exist yet. It changes nothing in the run.
+func (w *World) Record(name string) *Recorder {
+	r := &Recorder{
+		w: w, key: object.Key{Namespace: Namespace, Name: name}, start: w.clock.now,
+		sets: map[string]*machineset.Set{}, machines: map[object.Key]standing{}, counts: map[standing]int{},
+	}
+	r.h.Name, r.h.Seed, r.h.Start = name, w.o.Seed, r.start
+	for _, s := range w.sets.all() {
+		r.set(s.Key, s)
+	}
+	for _, m := range w.machines.all() {
+		r.machine(m.Key, m)
+	}
+	if d := w.deployment(name); d != nil {
+		r.deployment = d
+		r.thaw()
+	}
+	r.sample()
+	w.recorders = append(w.recorders, r)
+	w.Watch(r.sample)
+	return r
+}
+
+// History returns what was taken down until now. It is the caller's own.
+func (r *Recorder) History() *history.History {
+	h := r.h.Clone()
+	h.Length = max(h.Length, r.after())
+	for _, s := range r.open {
+		m := s.mark
+		m.Until = r.after()
+		h.Note(m)
+	}
+	return h
+}
+
+func (r *Recorder) after() time.Duration { return r.w.clock.now.Sub(r.start) }
+
+// told hears of an object as it is now; the zero pointer: it is gone.
+func (r *Recorder) told(k object.Key, now any) {
+	switch o := now.(type) {
+	case *machine.Machine:
+		r.machine(k, o)
+	case *machineset.Set:
+		r.set(k, o)
+		r.thaw()
+	case *deployment.Deployment:
+		if k == r.key {
+			r.edited(o)
+			r.deployment = o
+			r.thaw()
+		}
+	}
+}
+
+func (r *Recorder) machine(k object.Key, m *machine.Machine) {
+	before, known := r.machines[k]
+	if known {
+		if r.counts[before]--; r.counts[before] == 0 {
+			delete(r.counts, before)
+		}
+		delete(r.machines, k)
+	}
+	if m == nil || m.Owner == nil {
+		return
+	}
+	now := standing{m.Owner.UID, partOf(m)}
+	r.machines[k] = now
+	r.counts[now]++
+	if !r.w.ledger.acting && now.part == terminating && known && before.part != terminating && r.own(now.set) {
+		r.note(history.Edit, "a machine deleted by hand")
+	}
+}
+
+func (r *Recorder) set(k object.Key, s *machineset.Set) {
+	for uid, known := range r.sets {
+		if known.Key == k {
+			delete(r.sets, uid)
+		}
+	}
+	if s != nil {
+		r.sets[s.UID] = s
+	}
+}
+
+// own tells whether a set, by its UID, is the deployment's.
+func (r *Recorder) own(set string) bool {
+	s := r.sets[set]
+	return s != nil && r.deployment != nil && s.OwnedBy(r.deployment.UID)
+}
+
+// sample takes down how the fleet stands.
+func (r *Recorder) sample() {
+	s := history.Sample{After: r.after()}
+	if d := r.deployment; d != nil && !d.Deleted() {
+		s.Wanted = int(max(d.Spec.Replicas, 0))
+		b := boundsOf(d)
+		if widened := r.w.ledger.bounds[d.UID]; widened != nil {
+			b = *widened
+		}
+		s.Floor, s.Ceiling = b.floor, b.ceiling
+	}
+	for at, n := range r.counts {
+		if r.own(at.set) {
+			r.count(&s, at, n)
+		}
+	}
+	r.h.Add(s)
+}
+
+func (r *Recorder) count(s *history.Sample, at standing, n int) {
+	switch at.part {
+	case serving:
+		if r.deploymentPolicy().Wants(r.deployment, r.sets[at.set]) {
+			s.NewAvailable += n
+		} else {
+			s.OldAvailable += n
+		}
+	case pending:
+		s.Pending += n
+	case updating:
+		s.Updating += n
+	case unknown:
+		s.Unknown += n
+	case crashLoop:
+		s.CrashLoop += n
+	case failed:
+		s.Failed += n
+	case terminating:
+		s.Terminating += n
+	}
+}
+
+func (r *Recorder) deploymentPolicy() *deployment.Policy {
+	if p := r.w.o.Manager.DeploymentPolicy; p != nil {
+		return p
+	}
+	return deployment.DefaultPolicy()
+}

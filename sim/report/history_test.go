@@ -1,0 +1,255 @@
+package report_test
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/millwright-go/millwright/sim/history"
+	"github.com/millwright-go/millwright/sim/report"
+)
+
+// eventful is a run in which everything happens that a history can hold.
+func eventful() *history.History {
+	h := &history.History{Name: "web", Seed: 42, Start: born}
+	at := func(minutes int, s history.Sample) {
+		s.After = time.Duration(minutes) * time.Minute
+		h.Add(s)
+	}
+	note := func(minutes int, kind history.Kind, what string, length time.Duration) {
+		m := history.Mark{After: time.Duration(minutes) * time.Minute, Kind: kind, What: what}
+		m.Until = m.After + length
+		h.Note(m)
+	}
+	note(0, history.Edit, "created with 6 machines of class small", 0)
+	at(0, history.Sample{Wanted: 6, Floor: 5, Ceiling: 8})
+	at(1, history.Sample{Wanted: 6, Floor: 5, Ceiling: 8, Pending: 6})
+	at(4, history.Sample{Wanted: 6, Floor: 5, Ceiling: 8, NewAvailable: 6})
+	note(20, history.Edit, "class <large> wanted", 0)
+	at(20, history.Sample{Wanted: 6, Floor: 5, Ceiling: 8, OldAvailable: 6})
+	at(21, history.Sample{Wanted: 6, Floor: 5, Ceiling: 8, OldAvailable: 5, Pending: 3, Terminating: 1})
+	note(22, history.Fault, "call to the provider failed", 0)
+	note(22, history.Fault, "call to the provider failed", 0)
+	note(23, history.Fault, "VM that never boots", 0)
+	note(25, history.Kill, "manager killed", 0)
+	note(26, history.Outage, "the target cluster", 6*time.Minute)
+	at(27, history.Sample{Wanted: 6, Floor: 5, Ceiling: 8, OldAvailable: 3, NewAvailable: 2, Pending: 1, Unknown: 1, CrashLoop: 1})
+	at(33, history.Sample{Wanted: 6, Floor: 5, Ceiling: 8, OldAvailable: 1, NewAvailable: 3, Unknown: 1, Failed: 1, Updating: 1, Terminating: 2})
+	note(34, history.Freeze, "frozen: too many machines", 4*time.Minute)
+	at(40, history.Sample{Wanted: 6, Floor: 5, Ceiling: 8, NewAvailable: 6})
+	at(44, history.Sample{Wanted: 6, Floor: 5, Ceiling: 8, NewAvailable: 3, Pending: 3})
+	h.Add(history.Sample{After: 44*time.Minute + 500*time.Millisecond, Wanted: 6, Floor: 5, Ceiling: 8, NewAvailable: 6})
+	h.Add(history.Sample{After: 44*time.Minute + 600*time.Millisecond, Wanted: 6, Floor: 5, Ceiling: 8, NewAvailable: 6, Pending: 4})
+	h.Add(history.Sample{After: 44*time.Minute + 700*time.Millisecond, Wanted: 6, Floor: 5, Ceiling: 8, NewAvailable: 6})
+	note(44, history.Violation, "P7: 10 machines of web, 8 are allowed", 0)
+	h.Length = 50 * time.Minute
+	return h
+}
+
+func written(t require.TestingT, write func(io.Writer) error) []byte {
+	var out bytes.Buffer
+	require.NoError(t, write(&out))
+	return out.Bytes()
+}
+
+// ways are all ways to write a history.
+func ways(h *history.History) map[string]func(io.Writer) error {
+	return map[string]func(io.Writer) error{
+		"txt":  func(w io.Writer) error { return report.HistoryText(w, h, report.TextOptions{}) },
+		"svg":  func(w io.Writer) error { return report.HistorySVG(w, h, report.ChartOptions{}) },
+		"html": func(w io.Writer) error { return report.HTML(w, h, report.PageOptions{}) },
+	}
+}
+
+func TestHistoryGoldens(t *testing.T) {
+	for kind, write := range ways(eventful()) {
+		t.Run(kind, func(t *testing.T) {
+			golden(t, "eventful-run."+kind, written(t, write))
+		})
+	}
+	t.Run("nothing", func(t *testing.T) {
+		golden(t, "empty-run.txt", written(t, ways(&history.History{Name: "web"})["txt"]))
+	})
+}
+
+func TestHistoryWritersErrors(t *testing.T) {
+	for kind, write := range ways(eventful()) {
+		assert.ErrorIs(t, write(full{}), errFull, kind)
+	}
+}
+
+// TestHistoryOptions: each one is heeded.
+func TestHistoryOptions(t *testing.T) {
+	h := eventful()
+	page := string(written(t, func(w io.Writer) error { return report.HTML(w, h, report.PageOptions{Title: "a<b\x01", Rows: 3}) }))
+	assert.Contains(t, page, "<title>a&lt;b?</title>")
+	assert.Contains(t, page, "<h1>a&lt;b?</h1>\n<p>web: 50m simulated, seed 42</p>")
+	assert.Equal(t, 4, strings.Count(page, `<tr><th scope="row">`))
+	text := string(written(t, func(w io.Writer) error { return report.HistoryText(w, h, report.TextOptions{Rows: 3}) }))
+	assert.Equal(t, 2+1+4, strings.Count(text[:strings.Index(text, "\nPicture")], "\n"))
+	all := elements(t, written(t, func(w io.Writer) error {
+		return report.HistorySVG(w, h, report.ChartOptions{Title: "Tonight", Width: 10, Height: 10, Theme: report.Dark})
+	}))
+	assert.Equal(t, "300", all[0].attributes["width"])
+	assert.Equal(t, "Tonight", all[1].text)
+	assert.Equal(t, fmt.Sprint(280+7*32), all[0].attributes["height"])
+}
+
+// drawHistory is what anybody might put together, also what no run leaves.
+func drawHistory(t *rapid.T) *history.History {
+	span := rapid.SampledFrom([]int64{0, 1, 1e9, 3e12, 1e15, math.MaxInt64}).Draw(t, "span")
+	when := rapid.Int64Range(-1, span)
+	count := rapid.IntRange(-1, rapid.SampledFrom([]int{3, 60, 1000, math.MaxInt32}).Draw(t, "size"))
+	h := &history.History{
+		Name: rapid.String().Draw(t, "name"), Seed: rapid.Uint64().Draw(t, "seed"), Length: time.Duration(when.Draw(t, "length")),
+		Unkept: rapid.IntRange(0, 2).Draw(t, "unkept"),
+	}
+	if rapid.Bool().Draw(t, "zone") {
+		h.Start = born
+	}
+	raw := rapid.Bool().Draw(t, "raw")
+	for range rapid.IntRange(0, 25).Draw(t, "samples") {
+		s := history.Sample{
+			After: time.Duration(when.Draw(t, "after")), Wanted: count.Draw(t, "wanted"), Floor: count.Draw(t, "floor"), Ceiling: count.Draw(t, "ceiling"),
+			OldAvailable: count.Draw(t, "old"), NewAvailable: count.Draw(t, "new"), Pending: count.Draw(t, "pending"), Terminating: count.Draw(t, "going"),
+			Failed: count.Draw(t, "failed"), Fewest: count.Draw(t, "fewest"), Most: count.Draw(t, "most"),
+		}
+		if raw {
+			h.Samples = append(h.Samples, s)
+		} else {
+			h.Add(s)
+		}
+	}
+	for range rapid.IntRange(0, 25).Draw(t, "marks") {
+		m := history.Mark{
+			After: time.Duration(when.Draw(t, "after")), Until: time.Duration(when.Draw(t, "until")), Kind: history.Kind(rapid.IntRange(0, 7).Draw(t, "kind")),
+			What: rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"</svg><script>", "call failed", ""})).Draw(t, "what"), Times: rapid.IntRange(-1, 9).Draw(t, "times"),
+		}
+		if raw {
+			h.Marks = append(h.Marks, m)
+		} else {
+			h.Note(m)
+		}
+	}
+	return h
+}
+
+// outside is all that would make a reader fetch something, or run it.
+var outside = regexp.MustCompile(`(?i)<script|<link|<img|<iframe|<object|@import|url\(|\son[a-z]+=|src=|href=`)
+
+// TestHistoryIsAlwaysWritten: whatever a history holds, it becomes valid files
+// that are the same each time and need nothing from elsewhere, with no text on
+// another.
+func TestHistoryIsAlwaysWritten(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		h := drawHistory(t)
+		for kind, write := range ways(h) {
+			out := written(t, write)
+			require.True(t, utf8.Valid(out), kind)
+			require.Equal(t, string(out), string(written(t, write)), kind)
+			if kind != "txt" {
+				require.NotRegexp(t, outside, withoutText(string(out)))
+			}
+		}
+		width := rapid.SampledFrom([]int{300, 336, 640, 1120, 4000}).Draw(t, "width")
+		requireApart(t, elements(t, written(t, func(w io.Writer) error {
+			return report.HistorySVG(w, h, report.ChartOptions{Title: "a", Width: width})
+		})))
+		requireWellFormed(t, written(t, ways(h)["html"]))
+		lines := strings.Split(string(written(t, ways(h)["txt"])), "\n")
+		for _, l := range lines {
+			require.Equal(t, strings.TrimRight(l, " "), l)
+		}
+	})
+}
+
+// withoutText is a document's elements.
+func withoutText(s string) string {
+	s = regexp.MustCompile(`"[^"]*"`).ReplaceAllString(s, `""`)
+	return regexp.MustCompile(`>[^<]*<`).ReplaceAllString(s, "><")
+}
+
+// requireWellFormed wants every element of a page to be closed where it should be.
+func requireWellFormed(t require.TestingT, page []byte) (texts []string) {
+	decoder := xml.NewDecoder(bytes.NewReader(page))
+	decoder.Strict, decoder.AutoClose, decoder.Entity = false, []string{"meta", "!DOCTYPE"}, xml.HTMLEntity
+	var open []string
+	for {
+		token, err := decoder.Token()
+		if errors.Is(err, io.EOF) {
+			require.Empty(t, open)
+			return texts
+		}
+		require.NoError(t, err)
+		switch token := token.(type) {
+		case xml.StartElement:
+			open = append(open, token.Name.Local)
+		case xml.EndElement:
+			require.Equal(t, open[len(open)-1], token.Name.Local)
+			open = open[:len(open)-1]
+		case xml.CharData:
+			texts = append(texts, string(token))
+		}
+	}
+}
+
+// TestTableOfAHistory: its rows hold every mark once, and the fewest and the
+// most of the samples; its last row is the end.
+func TestTableOfAHistory(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		h := &history.History{Name: "web"}
+		faults := 0
+		for i := range rapid.IntRange(1, 40).Draw(t, "changes") {
+			after := h.Length
+			if i > 0 { // a recorder begins with what is there
+				after += time.Duration(rapid.Int64Range(0, 600).Draw(t, "later")) * time.Second
+			}
+			n := rapid.IntRange(0, 9)
+			h.Add(history.Sample{After: after, Ceiling: 10, NewAvailable: n.Draw(t, "available"), Pending: n.Draw(t, "pending"), Terminating: n.Draw(t, "going")})
+			if rapid.Bool().Draw(t, "fault") {
+				h.Note(history.Mark{After: after, What: "a"})
+				faults++
+			}
+		}
+		asked := rapid.IntRange(1, 20).Draw(t, "rows")
+		text := string(written(t, func(w io.Writer) error { return report.HistoryText(w, h, report.TextOptions{Rows: asked}) }))
+		rows := strings.Split(text[:strings.Index(text, "\n\nPicture")], "\n")[3:]
+		require.LessOrEqual(t, len(rows), asked+1)
+		fewest, most, told := 99, 0, 0
+		for _, row := range rows {
+			cells := strings.Fields(row)
+			fewest, most = min(fewest, number(t, cells[2])), max(most, number(t, cells[3]))
+			if i := strings.LastIndex(row, " fault"); i > 0 {
+				told += number(t, row[strings.LastIndex(row[:i], " ")+1:i])
+			}
+		}
+		require.Equal(t, faults, told)
+		wantFewest, wantMost := 99, 0
+		for i := range h.Samples {
+			wantFewest, wantMost = min(wantFewest, h.Samples[i].Fewest), max(wantMost, h.Samples[i].Most)
+		}
+		require.Equal(t, wantFewest, fewest)
+		require.Equal(t, wantMost, most)
+		last, end := strings.Fields(rows[len(rows)-1]), h.Last()
+		require.Equal(t, []int{end.Pending, end.Terminating}, []int{number(t, last[5]), number(t, last[8])})
+	})
+}
+
+func number(t require.TestingT, s string) int {
+	n, err := strconv.Atoi(s)
+	require.NoError(t, err)
+	return n
+}

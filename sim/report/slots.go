@@ -1,0 +1,154 @@
+package report
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/millwright-go/millwright/sim/history"
+)
+
+// slot is a part of a history that is one row of a table.
+type slot struct {
+	from time.Duration
+	// last is how the fleet stood at the end of the slot, Fewest and Most are
+	// those of all of it.
+	last  history.Sample
+	marks []history.Mark // that began in it
+	quiet bool           // nothing changed in it
+}
+
+// slots cuts a history into rows, about as many as asked for, at round times.
+// Those in which nothing happened are left out, but for the first and the last.
+func slots(h *history.History, rows int) []slot {
+	step := roundTime(h.Length, rows)
+	var out []slot
+	var now history.Sample
+	sample, mark := 0, 0
+	for from := time.Duration(0); ; from += step {
+		end := h.Length-from < step // the last one
+		s := slot{from: from, last: now, quiet: true}
+		s.last.Fewest, s.last.Most = now.Available(), now.Total()
+		for ; sample < len(h.Samples) && (end || h.Samples[sample].After < from+step); sample++ {
+			s.take(h.Samples[sample])
+		}
+		for ; mark < len(h.Marks) && (end || h.Marks[mark].After < from+step); mark++ {
+			s.marks = append(s.marks, h.Marks[mark])
+			s.quiet = false
+		}
+		now = s.last
+		if !s.quiet || end || len(out) == 0 {
+			out = append(out, s)
+		}
+		if end {
+			return out
+		}
+	}
+}
+
+func (s *slot) take(next history.Sample) {
+	if s.quiet && next.After <= s.from {
+		s.last = next // what was before it lies before the slot
+	}
+	s.last.Take(&next)
+	s.quiet = false
+}
+
+// bounds are floor and ceiling.
+func (s *slot) bounds() string { return decimal(s.last.Floor) + ".." + decimal(s.last.Ceiling) }
+
+// ill are machines that will be replaced unless they come round.
+func ill(s *history.Sample) int { return s.Unknown + s.CrashLoop + s.Failed }
+
+// happened is what a slot's marks say: faults as a number, all else in words,
+// each thing once.
+func (s *slot) happened() string {
+	var order []string
+	times, faults := map[string]int{}, 0
+	for i := range s.marks {
+		m := &s.marks[i]
+		if m.Kind == history.Fault {
+			faults += m.Times
+			continue
+		}
+		what := spoken(m)
+		if times[what] == 0 {
+			order = append(order, what)
+		}
+		times[what] += m.Times
+	}
+	for i, what := range order {
+		if n := times[what]; n > 1 {
+			order[i] = what + " × " + strconv.Itoa(n)
+		}
+	}
+	if faults > 0 {
+		order = append(order, counted(faults, "fault"))
+	}
+	return strings.Join(order, "; ")
+}
+
+// spoken is what a mark says, and whose doing it was.
+func spoken(m *history.Mark) string {
+	what := printable(m.What)
+	switch m.Kind {
+	case history.Edit:
+		return "owner: " + what
+	case history.Outage:
+		return "outage: " + what
+	case history.Violation:
+		return "VIOLATION: " + what
+	case history.Fault, history.Kill, history.Freeze:
+	}
+	return what
+}
+
+// figure is one number that sums a history up, with what it is.
+type figure struct {
+	name, value, note string
+	bad               bool
+}
+
+// figures sum a history up.
+func figures(h *history.History) []figure {
+	t, last := h.Tally(), h.Last()
+	out := []figure{{name: "wanted", value: decimal(last.Wanted), note: decimal(last.Available()) + " available in the end"}}
+	if t.Reached >= 0 {
+		note := "the floor was reached after " + moment(t.Reached)
+		if t.Short > 0 {
+			note += ", and since then missed " + lasting(t.Below) + ", by " + decimal(t.Short) + " at most"
+		} else {
+			note += ", and never missed since"
+		}
+		out = append(out, figure{name: "fewest available", value: decimal(t.Fewest), note: note})
+	} else {
+		out = append(out, figure{name: "fewest available", value: "0", note: "the floor was never reached"})
+	}
+	note := "never above the ceiling"
+	if t.Over > 0 {
+		note = "above the ceiling " + lasting(t.Above) + ", by " + decimal(t.Over) + " at most"
+	}
+	if t.MostOfAll > t.Most {
+		note += ", " + decimal(t.MostOfAll) + " with terminating ones"
+	}
+	out = append(out, figure{name: "most in all", value: decimal(t.Most), note: note})
+	out = append(out, figure{name: "faults", value: decimal(t.Times[history.Fault] + t.Times[history.Outage]), note: counted(t.Times[history.Kill], "kill") + " of the manager"})
+	violations := figure{name: "violations", value: decimal(t.Times[history.Violation]), note: "all held that must always hold"}
+	if t.Times[history.Violation] > 0 {
+		violations.bad, violations.note = true, "something was seen that must never be"
+	}
+	return append(out, violations)
+}
+
+// lasting is for how long something was, in words.
+func lasting(d time.Duration) string {
+	if d < time.Second {
+		return "for a moment"
+	}
+	return "for " + moment(d)
+}
+
+// fleetHeading says what a history is of.
+func fleetHeading(h *history.History) string {
+	return printable(h.Name) + ": " + moment(h.Length) + " simulated, seed " + strconv.FormatUint(h.Seed, 10)
+}

@@ -1,0 +1,75 @@
+package sim
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/drain"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/safety"
+)
+
+// saved is a scenario as it is written down. Driver, Properties, Tell, hooks and
+// ports are code, which is left out. Durations are in nanoseconds.
+type saved struct {
+	Seed                                        uint64
+	Boot, Update                                time.Duration
+	Faults                                      Faults
+	NoCluster, NeedsInitialization, KeepClasses bool
+	UpdatableTags                               bool
+	Resync, CallTimeout                         time.Duration
+
+	MachinePolicy    *machine.Policy     `json:",omitempty"`
+	SetPolicy        *machineset.Policy  `json:",omitempty"`
+	DeploymentPolicy *deployment.Policy  `json:",omitempty"`
+	PoolPolicy       *machinepool.Policy `json:",omitempty"`
+	PoolOptions      *PoolOptions        `json:",omitempty"`
+	SafetyPolicy     *safety.Policy      `json:",omitempty"`
+	Drain            *drain.Policy       `json:",omitempty"`
+	DrainMax         int
+
+	Classes     []string
+	Deployments []*deployment.Deployment
+	Pools       []*machinepool.Pool `json:",omitempty"`
+	Apps        []App
+	Steps       []Step
+	Calm, Limit time.Duration
+	Keep, Lone  bool
+}
+
+// MarshalJSON writes down what is data of a scenario. What is code, such as a
+// driver, is left out: whoever plays it again sets it anew.
+func (s *Scenario) MarshalJSON() ([]byte, error) {
+	o, m := &s.Options, &s.Options.Manager
+	return json.Marshal(&saved{
+		Seed: o.Seed, Boot: o.Boot, Update: o.Update, Faults: o.Faults, UpdatableTags: o.UpdatableTags,
+		NoCluster: o.NoCluster, NeedsInitialization: o.NeedsInitialization, KeepClasses: m.KeepClasses,
+		Resync: m.Resync, CallTimeout: m.CallTimeout,
+		MachinePolicy: m.MachinePolicy, SetPolicy: m.SetPolicy, DeploymentPolicy: m.DeploymentPolicy, SafetyPolicy: m.SafetyPolicy,
+		Drain: o.Drain, DrainMax: o.DrainLimit.Max, PoolPolicy: m.PoolPolicy, PoolOptions: o.Pools, Pools: s.Pools,
+		Classes: s.Classes, Deployments: s.Deployments, Apps: s.Apps, Steps: s.Steps, Calm: s.Calm, Limit: s.Limit, Keep: s.Keep, Lone: s.Lone,
+	})
+}
+
+// UnmarshalJSON reads what MarshalJSON has written, and leaves what is code as
+// it is.
+func (s *Scenario) UnmarshalJSON(text []byte) error {
+	var in saved
+	if err := json.Unmarshal(text, &in); err != nil {
+		return err
+	}
+	o, m := &s.Options, &s.Options.Manager
+	o.Seed, o.Boot, o.Update, o.Faults = in.Seed, in.Boot, in.Update, in.Faults
+	o.UpdatableTags = in.UpdatableTags
+	o.NoCluster, o.NeedsInitialization, m.KeepClasses = in.NoCluster, in.NeedsInitialization, in.KeepClasses
+	m.Resync, m.CallTimeout = in.Resync, in.CallTimeout
+	m.MachinePolicy, m.SetPolicy, m.DeploymentPolicy, m.SafetyPolicy = in.MachinePolicy, in.SetPolicy, in.DeploymentPolicy, in.SafetyPolicy
+	o.Drain, o.DrainLimit.Max = in.Drain, in.DrainMax
+	m.PoolPolicy, o.Pools, s.Pools = in.PoolPolicy, in.PoolOptions, in.Pools
+	s.Classes, s.Deployments, s.Apps, s.Steps = in.Classes, in.Deployments, in.Apps, in.Steps
+	s.Calm, s.Limit, s.Keep, s.Lone = in.Calm, in.Limit, in.Keep, in.Lone
+	return nil
+}

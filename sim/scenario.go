@@ -1,0 +1,319 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/store"
+)
+
+// Scenario is a world, what is in it, and what is done to it, as plain data.
+// Faults go on until the last step and Calm are over; then everything has to
+// come to rest, and in the end to go. The zero value is an empty world.
+type Scenario struct {
+	Options Options
+	// Classes there are beside "small".
+	Classes     []string
+	Deployments []*deployment.Deployment
+	// Pools there are beside them. Where there are any, Options.Pools may be nil: the
+	// provider of groups is the simplest then.
+	Pools []*machinepool.Pool
+	// Apps are started before anything else happens.
+	Apps []App
+	// Lone adds a machine that belongs to no set and that no selector picks; it
+	// is deleted with the deployments.
+	Lone bool
+	// Steps are done one after another.
+	Steps []Step
+	// Calm is how long after the last step the faults stop.
+	Calm time.Duration
+	// Limit is how long anything may take once the faults have stopped: to
+	// come to rest, and then to be gone; zero: 48 h.
+	Limit time.Duration
+	// Keep leaves the deployments at the end, which are deleted otherwise, so
+	// that it can be seen whether anything stays behind.
+	Keep bool
+}
+
+// Step is something that users, or other programs, do. What it is done to may
+// be gone by then: then nothing happens.
+type Step struct {
+	// After is how long after the step before it is done.
+	After time.Duration
+	Do    Deed
+	// Name is the deployment's for Roll to Delete, ScaleDown and Retag, the app's for
+	// Resize, the pool's for what befalls pools.
+	Name string
+	// Class is the one that Roll asks for, or whose tags Tag changes.
+	Class string
+	// N is the number of replicas for Scale and Resize, the revision for
+	// Rollback, and which machine, VM, node or zone for the others: it is taken
+	// modulo their number.
+	N int
+	// Value is what Preserve, PreserveNode and Prioritize write.
+	Value string
+	// For is how long an outage or a pause lasts, and how far the clock jumps.
+	For time.Duration
+}
+
+// Deed is what a step does. The zero value waits only.
+type Deed string
+
+// The deeds.
+const (
+	// Roll asks for another class of machines.
+	Roll Deed = "roll"
+	// Scale asks for another number of machines.
+	Scale Deed = "scale"
+	// Rollback asks for an earlier revision; 0: the one before.
+	Rollback Deed = "rollback"
+	// Pause and Resume stop and start rollouts.
+	Pause  Deed = "pause"
+	Resume Deed = "resume"
+	// Delete deletes a deployment.
+	Delete Deed = "delete"
+	// Resize changes how many pods an app has.
+	Resize Deed = "resize"
+
+	// DeleteMachine deletes a machine.
+	DeleteMachine Deed = "delete machine"
+	// DeleteNode deletes a node.
+	DeleteNode Deed = "delete node"
+	// CordonNode cordons a node that nobody has.
+	CordonNode Deed = "cordon node"
+	// RemoveVM takes a VM away at the provider.
+	RemoveVM Deed = "remove VM"
+	// Stray makes a VM that nobody asked for, every other time under the name
+	// of a machine that has one.
+	Stray Deed = "stray"
+
+	// StopControl and StopTarget have an API not answer, StopZone a zone.
+	StopControl Deed = "stop control"
+	StopTarget  Deed = "stop target"
+	StopZone    Deed = "stop zone"
+	// JumpClock sets the manager's clock ahead, or back if For is negative.
+	JumpClock Deed = "jump clock"
+)
+
+// Result is what came of a scenario.
+type Result struct {
+	// Violation is the first thing seen that must never be, or that has not
+	// come to pass in its time; nil: there is none.
+	Violation *Violation
+	Stats     Stats
+	// Left is what was there at the end, counted by kind.
+	Left Left
+	// Took is how long it was, in the world's time.
+	Took time.Duration
+}
+
+// Left counts what is there.
+type Left struct {
+	Deployments, Sets, Machines, Nodes, VMs int
+	Pools, Groups                           int
+}
+
+// None tells whether nothing is.
+func (l Left) None() bool { return l == Left{} }
+
+// String says what is left.
+func (l Left) String() string {
+	text := fmt.Sprintf("%d deployments, %d sets, %d machines, %d nodes, %d VMs", l.Deployments, l.Sets, l.Machines, l.Nodes, l.VMs)
+	if l.Pools+l.Groups > 0 {
+		text += fmt.Sprintf(", %d pools, %d groups", l.Pools, l.Groups)
+	}
+	return text
+}
+
+// Left counts what is in the world. Strays are VMs too.
+func (w *World) Left() Left {
+	return Left{
+		len(w.deployments.all()), len(w.sets.all()), len(w.machines.all()), len(w.nodes.all()), w.provider.Count(),
+		len(w.pools.all()), len(w.groups.all),
+	}
+}
+
+// defaultLimit is how long anything may take once the faults have stopped.
+const defaultLimit = 48 * time.Hour
+
+// Play lives through a scenario. The error is a mistake in it, or the manager's.
+func Play(s *Scenario) (Result, error) { return s.playUntil(time.Time{}) }
+
+// playUntil gives a scenario up, without a violation, at a time in its world.
+func (s *Scenario) playUntil(end time.Time) (Result, error) {
+	w, err := s.open()
+	if err != nil {
+		return Result{}, err
+	}
+	w.end = end
+	began := w.Now()
+	defer w.Close()
+	err = s.play(w)
+	r := Result{Stats: w.Stats(), Left: w.Left(), Took: w.Now().Sub(began)}
+	switch {
+	case errors.As(err, &r.Violation):
+		w.tell("violation of %s: %s", r.Violation.Rule, r.Violation.What)
+		w.o.Tell = nil // what is left is how the world ends
+		err = nil
+	case errors.Is(err, errOver):
+		err = nil
+	}
+	return r, err
+}
+
+func (s *Scenario) open() (*World, error) {
+	o := s.Options
+	if o.Pools == nil && len(s.Pools) > 0 {
+		o.Pools = &PoolOptions{}
+	}
+	w, err := New(o)
+	if err != nil {
+		return nil, err
+	}
+	for _, class := range s.Classes {
+		if err := w.AddClass(class); err != nil {
+			return nil, fmt.Errorf("class %s: %w", class, err)
+		}
+	}
+	for _, d := range s.Deployments {
+		if _, err := w.Deployments().Create(context.Background(), d); err != nil {
+			return nil, fmt.Errorf("deployment %s: %w", d.Name, err)
+		}
+	}
+	if err := s.addPools(w); err != nil {
+		return nil, fmt.Errorf("pools: %w", err)
+	}
+	for _, a := range s.Apps {
+		w.AddApp(a)
+	}
+	if s.Lone {
+		return w, w.addLone()
+	}
+	return w, nil
+}
+
+// play does the steps and sees the world come to rest.
+func (s *Scenario) play(w *World) error {
+	for i := range s.Steps {
+		if err := w.Run(s.Steps[i].After); err != nil {
+			return err
+		}
+		w.Do(&s.Steps[i])
+	}
+	if err := w.Run(s.Calm); err != nil {
+		return err
+	}
+	w.Calm()
+	for i := range s.Deployments {
+		w.edit(s.Deployments[i].Name, func(spec *deployment.Spec) { spec.Paused = false })
+	}
+	resumeAll(w, w.machines)
+	resumeAll(w, w.sets)
+	if err := s.aged(w); err != nil {
+		return err
+	}
+	if err := s.rest(w); err != nil || s.Keep {
+		return err
+	}
+	for _, d := range w.deployments.all() {
+		_ = w.deployments.Delete(context.Background(), d.Key, d.UID) // seen in the same instant: it is there
+	}
+	w.removeLone()
+	w.deletePools()
+	if err := s.settle(w, "go", func() bool { return w.Left().None() }); err != nil {
+		return err
+	}
+	return w.checkRetries()
+}
+
+// settle waits for something that must come to pass.
+func (s *Scenario) settle(w *World, what string, goal func() bool) error {
+	limit := s.Limit
+	if limit == 0 {
+		limit = defaultLimit
+	}
+	err := w.Until(goal, limit)
+	if errors.Is(err, ErrLimit) {
+		return w.violation(RuleSettled, "%s are left that had %s to %s%s", w.Left(), limit, what, w.lacks())
+	}
+	return err
+}
+
+// rest sees the world come to rest, and stay there.
+func (s *Scenario) rest(w *World) error {
+	if err := s.settle(w, "come to rest", w.allComplete); err != nil {
+		return err
+	}
+	if err := s.settle(w, "have the tags wanted", func() bool { return w.tagged() && w.allComplete() }); err != nil {
+		return err
+	}
+	if err := w.quiet(); err != nil {
+		return err
+	}
+	if err := w.checkPoolNodes(); err != nil {
+		return err
+	}
+	return w.checkForgotten()
+}
+
+// quiet sees that a fleet that has come to rest is not written any more (P28).
+func (w *World) quiet() error {
+	if err := w.Run(settling); err != nil || !w.allComplete() {
+		return err
+	}
+	before, changes := w.writes, w.changes()
+	if err := w.Run(watched); err != nil {
+		return err
+	}
+	if n := w.writes - before; n > 0 {
+		return w.violation("P28", "%d writes in %s, and nothing was to be done", n, watched)
+	}
+	if n := w.changes() - changes; n > 0 {
+		return w.violation("P37", "%d calls to change groups in %s, and nothing was to be done", n, watched)
+	}
+	return nil
+}
+
+// How long a fleet is left alone once it has come to rest, so that what is
+// collected from time to time is, and how long it is then watched.
+const (
+	settling = 2 * time.Hour
+	watched  = time.Hour
+)
+
+// allComplete tells whether all deployments have come to rest.
+func (w *World) allComplete() bool {
+	for _, d := range w.deployments.all() {
+		if fleet := w.fleetOf(d); d.Deleted() || !complete(d, fleet) || w.pledged(d) != d.Spec.Replicas || w.keptOf(fleet) > 0 {
+			return false
+		}
+	}
+	going := func(m *machine.Machine) bool { return m.Deleted() } // also one without a fleet
+	return w.poolsComplete() && !slices.ContainsFunc(w.machines.all(), going)
+}
+
+// Fleet returns a deployment, in Namespace, of machines of class "small".
+func Fleet(name string, replicas int32, strategy deployment.Strategy) *deployment.Deployment {
+	labels := map[string]string{"fleet": name}
+	return &deployment.Deployment{Meta: object.Meta{Key: object.Key{Namespace: Namespace, Name: name}}, Spec: deployment.Spec{
+		Replicas: replicas, Selector: object.Selector{Labels: labels}, Strategy: strategy,
+		Template: machineset.Template{Labels: labels, Spec: machine.Spec{Class: machine.ClassRef{Name: "small"}}},
+	}}
+}
+
+// nthOf is the nth of what is stored, counted around; the zero T: none is.
+func nthOf[T object.Object[T]](s *shelf[T], n int) (o T, found bool) {
+	all, _ := s.List(context.Background(), store.Query{}) // a store in memory answers
+	if len(all) == 0 {
+		return o, false
+	}
+	return all[((n%len(all))+len(all))%len(all)], true
+}

@@ -1,0 +1,150 @@
+package sim
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/millwright-go/millwright/deployment"
+)
+
+// Shrink looks for a smaller scenario that breaks the same rule: with fewer
+// steps, deployments and apps, fewer kinds of faults, fewer machines, and less
+// time between. It plays at most tries of them; the last one that it found is
+// the result, s itself if there is none. s stays as it is.
+func Shrink(s *Scenario, rule string, tries int) *Scenario {
+	k := &shrinking{best: s, rule: rule, left: tries}
+	k.try(func(*Scenario) bool { return true }) // to know when it breaks
+	for again := true; again && k.left > 0; {
+		again = k.round()
+	}
+	return k.best
+}
+
+type shrinking struct {
+	best *Scenario
+	rule string
+	left int
+	end  time.Time // what takes longer is no better than the best one
+}
+
+// slack is how much later a smaller scenario may break the rule: its chance is
+// another.
+const slack = time.Hour
+
+// round tries everything once, and tells whether anything was of use.
+func (k *shrinking) round() bool {
+	before := k.best
+	k.shorten(func(s *Scenario) int { return len(s.Steps) }, func(s *Scenario, i, j int) { s.Steps = slices.Delete(s.Steps, i, j) })
+	k.shorten(func(s *Scenario) int { return len(s.Deployments) }, func(s *Scenario, i, j int) { s.Deployments = slices.Delete(s.Deployments, i, j) })
+	k.shorten(func(s *Scenario) int { return len(s.Pools) }, func(s *Scenario, i, j int) { s.Pools = slices.Delete(s.Pools, i, j) })
+	k.shorten(func(s *Scenario) int { return len(s.Apps) }, func(s *Scenario, i, j int) { s.Apps = slices.Delete(s.Apps, i, j) })
+	for i := range reflect.TypeFor[Faults]().NumField() {
+		k.try(func(s *Scenario) bool { return cleared(reflect.ValueOf(&s.Options.Faults).Elem().Field(i)) })
+	}
+	lower(k, 1, func(s *Scenario) *int { return &s.Options.Faults.Kills })
+	for i := range k.best.Deployments {
+		lower(k, 1, func(s *Scenario) *int32 { return &s.Deployments[i].Spec.Replicas })
+	}
+	for i := range k.best.Steps {
+		lower(k, time.Second, func(s *Scenario) *time.Duration { return &s.Steps[i].After })
+		lower(k, 1, func(s *Scenario) *int { return &s.Steps[i].N })
+	}
+	for i := range k.best.Apps {
+		lower(k, 1, func(s *Scenario) *int { return &s.Apps[i].Replicas })
+	}
+	lower(k, time.Second, func(s *Scenario) *time.Duration { return &s.Calm })
+	return k.best != before
+}
+
+// cleared sets a field to its zero value, unless it has it.
+func cleared(field reflect.Value) bool {
+	if field.IsZero() {
+		return false
+	}
+	field.SetZero()
+	return true
+}
+
+// try plays the best scenario with a change; it is the best from then on if it
+// breaks the rule all the same. Since a change has chance fall another way,
+// several seeds are tried.
+func (k *shrinking) try(change func(*Scenario) bool) bool {
+	smaller := k.best.clone()
+	if k.left <= 0 || !change(smaller) {
+		return false
+	}
+	for _, seed := range [...]uint64{smaller.Options.Seed, 1, 2} {
+		if k.left <= 0 {
+			return false
+		}
+		k.left--
+		smaller.Options.Seed = seed
+		if r, err := smaller.playUntil(k.end); err == nil && r.Violation != nil && r.Violation.Rule == k.rule {
+			k.best, k.end = smaller, r.Violation.At.Add(slack)
+			return true
+		}
+	}
+	return false
+}
+
+// shorten leaves out parts of a list: first long ones, then short ones.
+func (k *shrinking) shorten(length func(*Scenario) int, cut func(s *Scenario, i, j int)) {
+	for size := length(k.best); size > 0; size /= 2 {
+		for i := 0; i < length(k.best); {
+			j := min(i+size, length(k.best))
+			if !k.try(func(s *Scenario) bool { cut(s, i, j); return true }) {
+				i = j
+			}
+		}
+	}
+}
+
+// number is anything that may be lower.
+type number interface{ ~int | ~int32 | ~int64 }
+
+// lower lowers a number of a scenario: to nothing, to a half, or by one unit.
+func lower[N number](k *shrinking, unit N, of func(*Scenario) *N) {
+	to := func(n func(N) N) bool {
+		return k.try(func(s *Scenario) bool {
+			at := of(s)
+			was := *at
+			*at = n(was)
+			return *at != was
+		})
+	}
+	if to(func(N) N { return 0 }) {
+		return
+	}
+	for to(func(n N) N { return n / unit / 2 * unit }) {
+	}
+	to(func(n N) N { return max(n-unit, 0) })
+}
+
+// clone returns a scenario that can be changed without changing s.
+func (s *Scenario) clone() *Scenario {
+	c := *s
+	c.Steps, c.Apps, c.Classes = slices.Clone(s.Steps), slices.Clone(s.Apps), slices.Clone(s.Classes)
+	c.Deployments = make([]*deployment.Deployment, len(s.Deployments))
+	for i, d := range s.Deployments {
+		c.Deployments[i] = d.Clone()
+	}
+	c.Pools = slices.Clone(s.Pools) // a world takes its own copies
+	return &c
+}
+
+// Trace plays a scenario and returns what happened in it, a line each with the
+// time since its beginning. The error is Play's.
+func Trace(s *Scenario) (lines []string, err error) {
+	told := *s
+	var began time.Time
+	told.Options.Tell = func(at time.Time, what string) {
+		if began.IsZero() {
+			began = at
+		}
+		lines = append(lines, fmt.Sprintf("%12s  %s", at.Sub(began).Round(time.Millisecond), what))
+	}
+	_, err = Play(&told)
+	return lines, err
+}

@@ -1,0 +1,125 @@
+package sim_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/sim"
+	"github.com/millwright-go/millwright/store"
+)
+
+// forgetful is a driver that makes a VM each time, also where there is one.
+type forgetful struct{ *drivertest.Memory }
+
+func (f forgetful) CreateMachine(_ context.Context, req *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
+	id := f.Add(drivertest.MemoryVM{Name: req.Machine.Name, Cluster: "blue", Size: req.Class.Name, Initialized: true})
+	return &driver.CreateMachineResponse{ProviderID: id, NodeName: req.Machine.Name}, nil
+}
+
+// broken are worlds in which something is, each in a way that some storm shows.
+var broken = map[string]struct {
+	rule   string
+	change func(*sim.Scenario)
+	steps  int // of it that may be left
+}{
+	"a driver that forgets what it made": {"P13", func(s *sim.Scenario) {
+		s.Options.Driver = func(w *sim.World) driver.Driver { return forgetful{w.Provider()} }
+	}, 1},
+	"a policy that takes nodes for dead too soon": {"no haste", func(s *sim.Scenario) {
+		s.Options.Manager.MachinePolicy = machine.DefaultPolicy()
+		s.Options.Manager.MachinePolicy.HealthTimeout = time.Second
+		s.Options.Properties = []sim.Property{{Name: "no haste", Check: noHaste}}
+	}, 1},
+	"a property that does not hold": {"no huge ones", func(s *sim.Scenario) {
+		s.Options.Properties = []sim.Property{{Name: "no huge ones", Check: noHugeOnes}}
+	}, 1},
+	"too little patience": {sim.RuleSettled, func(s *sim.Scenario) { s.Limit = time.Second }, 0},
+}
+
+func noHugeOnes(w *sim.World) error {
+	machines, err := w.Machines().List(ctx, store.Query{})
+	for _, m := range machines {
+		if m.Spec.Class.Name == "huge" {
+			return errors.New("machine " + m.Name + " is huge")
+		}
+	}
+	return err
+}
+
+// noHaste: nobody gives a machine up whose node was not ready for a minute only.
+func noHaste(w *sim.World) error {
+	machines, err := w.Machines().List(ctx, store.Query{})
+	for _, m := range machines {
+		if op := &m.Status.LastOperation; m.Status.Phase == machine.PhaseFailed && op.Kind == machine.OperationHealthCheck && w.Now().Sub(readySince(w, m.Name)) < time.Minute {
+			return errors.New("machine " + m.Name + " is given up too soon")
+		}
+	}
+	return err
+}
+
+// readySince is when a node's readiness last changed.
+func readySince(w *sim.World, node string) time.Time {
+	n, err := w.Nodes().Get(ctx, object.Key{Name: node})
+	if err != nil {
+		return time.Time{}
+	}
+	if c := object.FindCondition(n.Conditions, machine.NodeReady); c != nil {
+		return c.Since
+	}
+	return time.Time{}
+}
+
+// TestBrokenIsFoundAndShrunk: what is broken is found by some storm; of that
+// storm only a few steps and machines are left, and what is written down of it
+// and read again breaks the same rule in the same way.
+func TestBrokenIsFoundAndShrunk(t *testing.T) {
+	for name, b := range broken {
+		t.Run(name, func(t *testing.T) {
+			s, found := firstViolation(t, b.change)
+			require.Equal(t, b.rule, found.Rule)
+			before := len(s.Steps)
+			small := sim.Shrink(s, found.Rule, 400)
+			require.Len(t, s.Steps, before, "the scenario itself stays as it is")
+			require.LessOrEqual(t, len(small.Steps), b.steps)
+			require.LessOrEqual(t, len(small.Deployments), 1)
+			require.LessOrEqual(t, len(small.Apps), 1)
+			first := play(t, small).Violation
+			require.NotNil(t, first)
+			require.Equal(t, b.rule, first.Rule)
+
+			text, err := json.Marshal(small)
+			require.NoError(t, err)
+			again := &sim.Scenario{}
+			b.change(again) // what is code is not written down
+			require.NoError(t, json.Unmarshal(text, again))
+			require.Equal(t, first, play(t, again).Violation)
+			lines, err := sim.Trace(again)
+			require.NoError(t, err)
+			require.Contains(t, lines[len(lines)-1], "violation of "+b.rule)
+			require.Less(t, len(lines), 400)
+		})
+	}
+}
+
+// firstViolation plays storms, changed a little, until one fails.
+func firstViolation(t *testing.T, change func(*sim.Scenario)) (*sim.Scenario, *sim.Violation) {
+	t.Helper()
+	for seed := range uint64(50) {
+		s := sim.Storm(seed)
+		change(s)
+		if r := play(t, s); r.Violation != nil {
+			return s, r.Violation
+		}
+	}
+	require.Fail(t, "nothing is violated")
+	return nil, nil
+}

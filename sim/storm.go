@@ -1,0 +1,201 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/deployment/rollout"
+	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/safety"
+)
+
+// Storm draws a scenario in which anything may fail: the same seed gives the
+// same one.
+func Storm(seed uint64) *Scenario {
+	return Draw(rand.New(rand.NewPCG(seed, 2)).IntN, seed) //nolint:gosec // a simulation
+}
+
+// Rush draws a scenario in which nothing fails and all is late: calls, answers
+// and changes are long on their way, and a fleet is edited again and again
+// before it can come to rest. What stale reads and orders under way can do
+// shows best where nothing else goes wrong.
+func Rush(seed uint64) *Scenario {
+	g := generator(rand.New(rand.NewPCG(seed, 3)).IntN) //nolint:gosec // a simulation
+	s := &Scenario{
+		Options: Options{
+			Seed:    seed,
+			Faults:  Faults{Latency: g.upTo(5 * time.Second), CacheLag: g.upTo(time.Minute), Repeat: g.rare(0.3), CallTime: g.upTo(20 * time.Second), SlowBoot: g.upTo(2 * time.Minute)},
+			Manager: manager.Options{SafetyPolicy: SafetyPolicy(), KeepClasses: true},
+		},
+		Classes:     []string{"large", "huge"},
+		Deployments: []*deployment.Deployment{Fleet("web", int32(2+g(8)), g.strategy())},
+	}
+	s.Options.UpdatableTags = true
+	g.ages(s.Deployments[0])
+	for range 2 + g(10) {
+		if g.oneIn(4) {
+			s.Steps = append(s.Steps, g.wish(s))
+			continue
+		}
+		step := Step{After: g.upTo(6 * time.Minute), Do: [...]Deed{Scale, Roll, Roll, Rollback}[g(4)], Name: "web", N: 1 + g(9)}
+		if step.Do == Rollback {
+			step.N = 0
+		}
+		if step.Do == Roll {
+			step.Class = [...]string{"small", "large", "huge"}[g(3)]
+		}
+		s.Steps = append(s.Steps, step)
+	}
+	return s
+}
+
+// Draw draws a scenario as Storm does, from any source of numbers: draw(n)
+// returns one from 0 to n-1, and the smaller ones make for the milder weather.
+// seed is that of the world.
+func Draw(draw func(n int) int, seed uint64) *Scenario {
+	g := generator(draw)
+	s := g.fleet(seed)
+	if g.oneIn(5) { // last, so that the others stay as they are without
+		g.pools(s)
+	}
+	if g.oneIn(3) {
+		g.patience(s)
+	}
+	return s
+}
+
+// patience has a store spared writes: orders gather, and progress is told late.
+func (g generator) patience(s *Scenario) {
+	of, sets := deployment.DefaultPolicy(), machineset.DefaultPolicy()
+	of.Gather, of.ProgressInterval = g.upTo(time.Minute), g.upTo(time.Minute)
+	sets.ProgressInterval = of.ProgressInterval
+	of.Names, sets.SettleWithin = int32(g(6)), g.upTo(2*time.Minute)
+	s.Options.Manager.DeploymentPolicy, s.Options.Manager.SetPolicy = of, sets
+}
+
+// fleet draws a scenario without pools.
+func (g generator) fleet(seed uint64) *Scenario {
+	s := &Scenario{
+		Options: Options{
+			Seed: seed, Faults: g.faults(),
+			NeedsInitialization: g.oneIn(4), UpdatableTags: !g.oneIn(3),
+			Manager: manager.Options{SafetyPolicy: SafetyPolicy(), KeepClasses: true},
+		},
+		Classes: []string{"large", "huge"},
+		Calm:    g.upTo(20 * time.Minute),
+		Lone:    g.oneIn(3),
+	}
+	for i := range 1 + g(2) {
+		d := Fleet(fleetNames[i], int32(1+g(5)), g.strategy())
+		if keep := int32(g(4)); keep < 2 {
+			d.Spec.RevisionHistoryLimit = &keep
+		}
+		g.ages(d)
+		s.Deployments = append(s.Deployments, d)
+	}
+	for i := range g(3) {
+		replicas := 1 + g(6)
+		s.Apps = append(s.Apps, App{
+			Name: fmt.Sprint("app-", i), Replicas: replicas, MinAvailable: g(replicas),
+			Grace: g.upTo(2 * time.Minute), Boot: g.upTo(time.Minute), Volumes: g(3),
+		})
+	}
+	for range 1 + g(12) {
+		s.Steps = append(s.Steps, g.step(s))
+	}
+	return s
+}
+
+// fleetNames are those of the deployments of a storm.
+var fleetNames = [...]string{"web", "batch"}
+
+// generator draws numbers.
+type generator func(n int) int
+
+func (g generator) oneIn(n int) bool { return g(n) == n-1 }
+
+// upTo is a duration from 0 to d, in a hundred steps.
+func (g generator) upTo(d time.Duration) time.Duration { return d / 100 * time.Duration(g(101)) }
+
+// rare is a probability from 0 to most, in a hundred steps; zero one time in four.
+func (g generator) rare(most float64) float64 {
+	if g(4) == 0 {
+		return 0
+	}
+	return most / 100 * float64(g(101))
+}
+
+func (g generator) strategy() deployment.Strategy {
+	kinds := [...]deployment.StrategyKind{deployment.RollingUpdate, deployment.InPlaceUpdate, deployment.Recreate}
+	kind := kinds[g(6)/3+g(6)/5]
+	surge, unavailable := rollout.IntOrPercent{Value: int32(g(3))}, rollout.IntOrPercent{Value: int32(g(3))}
+	switch kind {
+	case deployment.Recreate:
+		return deployment.Strategy{Kind: kind}
+	case deployment.InPlaceUpdate: // what surge brings, it does not update
+		surge.Value, unavailable.Value = max(surge.Value-1, 0), unavailable.Value+1
+	}
+	return deployment.Strategy{Kind: kind, MaxSurge: surge, MaxUnavailable: unavailable}
+}
+
+// spells come one time in two, at least at that distance.
+func (g generator) spells(every, most time.Duration) Spells {
+	if g(2) == 0 {
+		return Spells{}
+	}
+	return Spells{Every: every + g.upTo(3*every), For: most/100 + g.upTo(most)}
+}
+
+// capacity is short one time in three.
+func (g generator) capacity() int {
+	if g(3) < 2 {
+		return 0
+	}
+	return 1 + g(8)
+}
+
+func (g generator) faults() Faults {
+	return Faults{
+		Latency: g.upTo(3 * time.Second), CacheLag: g.upTo(10 * time.Second), Repeat: g.rare(0.3), LostAnswer: g.rare(0.06),
+		CallTime: g.upTo(40 * time.Second), Call: g.rare(0.2), Codes: AllCodes(), LostCall: g.rare(0.1), Eventually: g.upTo(40 * time.Second),
+		SlowBoot: g.upTo(4 * time.Minute), DeadBoot: g.rare(0.2), Flap: g.rare(0.6), FlapForGood: g.rare(0.6),
+		LostVM: g.rare(0.2), ControlOutages: g.spells(time.Hour, 10*time.Minute), TargetOutages: g.spells(time.Hour, 10*time.Minute),
+		ZoneOutages: g.spells(time.Hour, 20*time.Minute), ClockJumps: g.spells(time.Hour, 5*time.Minute),
+		Capacity: g.capacity(), BadUpdate: g.rare(0.5), DeadUpdate: g.rare(0.5),
+		SlowVolume: g.upTo(4 * time.Minute), StuckVolume: g.rare(0.3),
+		Kills: g(50), KillWithin: 1 + g(200), Restart: g.upTo(2 * time.Minute), Late: g.rare(1), LateBy: g.upTo(time.Minute),
+	}
+}
+
+func (g generator) step(s *Scenario) Step {
+	if g.oneIn(3) {
+		return g.wish(s)
+	}
+	deeds := [...]Deed{
+		Scale, Roll, Roll, Scale, Roll, Roll, Roll, Rollback, Pause, Resume, DeleteMachine, RemoveVM, Stray, DeleteNode, CordonNode,
+	}
+	step := Step{After: g.upTo(40 * time.Minute), Do: deeds[g(len(deeds))], N: g(8)}
+	switch step.Do {
+	case Roll:
+		step.Class = [...]string{"small", "large", "huge"}[g(3)]
+		step.Name = s.Deployments[g(len(s.Deployments))].Name
+	case Rollback:
+		step.N = max(step.N-4, 0)
+		step.Name = s.Deployments[g(len(s.Deployments))].Name
+	case Scale, Pause, Resume:
+		step.Name = s.Deployments[g(len(s.Deployments))].Name
+	}
+	return step
+}
+
+// SafetyPolicy is the default one, for a world whose whole fleet may be deleted:
+// its store is the right one also when it is empty, and VMs that come late then
+// are collected.
+func SafetyPolicy() *safety.Policy {
+	p := safety.DefaultPolicy()
+	p.OrphansOfEmptyStore = true
+	return p
+}

@@ -1,0 +1,42 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/machine"
+)
+
+// ages has some fleets be renewed for their age, and keep machines that failed.
+func (g generator) ages(d *deployment.Deployment) {
+	if g.oneIn(4) {
+		d.Spec.MaxAge = time.Hour + g.upTo(4*time.Hour)
+	}
+	if g.oneIn(3) {
+		d.Spec.AutoPreserve = int32(1 + g(2))
+	}
+	d.Spec.Template.Spec.Config.PreserveTimeout = 20*time.Minute + g.upTo(2*time.Hour).Truncate(time.Second)
+}
+
+// wishes are what a step of a storm may ask of single machines, sets and VMs.
+var wishes = [...]Deed{
+	ScaleDown, Tag, Retag, PauseMachine, PauseSet, Preserve, PreserveNode, Prioritize, Replace, ScaleDown, Preserve, PauseMachine,
+}
+
+// wish draws what a step asks of single machines, sets and VMs.
+func (g generator) wish(s *Scenario) Step {
+	step := Step{After: g.upTo(40 * time.Minute), Do: wishes[g(len(wishes))], N: g(8)}
+	switch step.Do {
+	case PauseMachine, PauseSet:
+		step.For = g.upTo(90 * time.Minute)
+	case Preserve, PreserveNode:
+		step.Value = [...]string{machine.PreserveWhenFailed, machine.PreserveNow, machine.PreserveNever, "", "perhaps"}[g(7)%5]
+	case Prioritize:
+		step.Value = [...]string{"1", "2", "5", "high"}[g(4)]
+	case Tag:
+		step.Class = [...]string{"small", "large", "huge"}[g(3)]
+	case ScaleDown, Retag:
+		step.Name = s.Deployments[g(len(s.Deployments))].Name
+	}
+	return step
+}

@@ -1,0 +1,77 @@
+package sim_test
+
+import (
+	"fmt"
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/sim"
+	"github.com/millwright-go/millwright/store"
+)
+
+// tagged tells whether all VMs have these tags, and all records say so.
+func (r *run) tagged(tags map[string]string) bool {
+	for _, vm := range r.w.Provider().VMs() {
+		if !maps.Equal(vm.Tags, tags) {
+			return false
+		}
+	}
+	machines, err := r.w.Machines().List(ctx, store.Query{})
+	require.NoError(r.t, err)
+	for _, m := range machines {
+		if m.Status.VMSpec.Begun != "" || m.Status.Phase != machine.PhaseRunning {
+			return false
+		}
+	}
+	return len(machines) == 6 && r.w.Complete("web")
+}
+
+// TestTagsInAStorm: tags of a class change, and templates name a class with
+// other tags, while calls fail, answers get lost, caches lag and the manager is
+// killed. All VMs end with the tags wanted last, and none is ever replaced (P4,
+// P13, P26).
+func TestTagsInAStorm(t *testing.T) {
+	seeds := uint64(60)
+	if testing.Short() {
+		seeds = 6
+	}
+	for seed := range seeds {
+		faults := storm()
+		faults.DeadBoot, faults.Flap, faults.FlapForGood = 0, 0, 0
+		// An order that a dead process leaves behind may land after its
+		// successor's: then the tags that it brings must be the same.
+		changes := 4
+		if seed%2 == 0 {
+			changes = 1
+		} else {
+			faults.Late = 0
+		}
+		r := &run{t: t}
+		r.open(sim.Options{Seed: seed, UpdatableTags: true, Faults: faults, Manager: manager.Options{SafetyPolicy: safety.DefaultPolicy()}},
+			fleet(6, deployment.Strategy{}))
+		require.NoError(t, r.w.Until(func() bool { return r.tagged(nil) }, patience), "seed %d", seed)
+		made, want, class := r.w.Made(), map[string]string{}, "small"
+		for i := range changes {
+			want = map[string]string{"round": fmt.Sprint(i), fmt.Sprint("only-", i): "yes"}
+			if (seed/2+uint64(i))%2 == 0 {
+				require.NoError(t, r.w.TagClass(class, class, want))
+			} else {
+				require.NoError(t, r.w.TagClass(fmt.Sprint("small-", i), class, want))
+				class = fmt.Sprint("small-", i)
+				r.roll(class)
+			}
+			r.wait(time.Duration(seed*7%11) * time.Minute)
+		}
+		r.w.Calm()
+		require.NoError(t, r.w.Until(func() bool { return r.tagged(want) }, patience), "seed %d", seed)
+		require.Equal(t, made, r.w.Made(), "seed %d: machines were replaced", seed)
+		r.w.Close()
+	}
+}

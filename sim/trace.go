@@ -1,0 +1,49 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/store"
+)
+
+// hooks are those of a process: its user's, and the world's own if somebody
+// wants to be told.
+func (p *process) hooks() manager.Hooks {
+	hooks := p.w.o.Manager.Hooks
+	if p.w.o.Tell == nil {
+		return hooks
+	}
+	event, effect := hooks.Event, hooks.Effect
+	hooks.Event = func(kind manager.Kind, key object.Key, typ manager.EventType, reason, why string) {
+		if !p.dead {
+			p.w.tell("%s %s: %s: %s", kind, key.Name, reason, why)
+		}
+		if event != nil {
+			event(kind, key, typ, reason, why)
+		}
+	}
+	hooks.Effect = func(kind manager.Kind, key object.Key, name string, took time.Duration, err error) {
+		switch {
+		case p.dead || kind == manager.KindReachability && errors.Is(err, store.ErrNotFound): // that is an answer
+		case err != nil:
+			p.w.tell("%s %s: %s failed: %v", kind, key.Name, name, err)
+		default:
+			p.w.tell("%s %s: %s", kind, key.Name, name)
+		}
+		if effect != nil {
+			effect(kind, key, name, took, err)
+		}
+	}
+	return hooks
+}
+
+// tell tells whoever wants to know what happens.
+func (w *World) tell(format string, args ...any) {
+	if w.o.Tell != nil {
+		w.o.Tell(w.clock.now, fmt.Sprintf(format, args...))
+	}
+}

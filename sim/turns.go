@@ -1,0 +1,183 @@
+package sim
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/millwright-go/millwright/drain"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+)
+
+// turn is a pod with volumes that a drain has told to go, and how far its
+// volumes have come.
+type turn struct {
+	pod      *pod
+	node     string
+	at       time.Time
+	volumes  []*volume
+	detached time.Time // when the last of them had left the node; zero: not yet
+	moved    bool      // all are attached elsewhere, or were at some time
+	noted    bool      // the drain has recorded that they have left
+}
+
+// follow notes where the volumes of a turn are.
+func (t *turn) follow(now time.Time) {
+	here, elsewhere := false, true
+	for _, v := range t.volumes {
+		here = here || v.on(t.node)
+		elsewhere = elsewhere && v.at != nil && v.at.Node != t.node && v.at.Attached
+	}
+	if !here && t.detached.IsZero() {
+		t.detached = now
+	}
+	t.moved = t.moved || elsewhere
+}
+
+// take notes that a pod was told to go, if it has volumes that are followed.
+func (s *volumes) take(p *pod) {
+	var here []*volume
+	for _, v := range s.of(p) {
+		if v.on(p.node) {
+			here = append(here, v)
+		}
+	}
+	if len(here) > 0 {
+		s.turns[p.node] = &turn{pod: p, node: p.node, at: s.w.clock.now, volumes: here}
+	}
+}
+
+// binding is the turn that the drain of a node has recorded, if nothing but
+// the turn says when the next pod with volumes goes: neither force nor the
+// drain's end has come.
+func (w *World) binding(node string) *turn {
+	t := w.volumes.turns[node]
+	n, err := w.nodes.Get(context.Background(), object.Key{Name: node})
+	if t == nil || err != nil || w.ledger.belated || w.faults[ClockJump] > 0 || n.Drain == nil || n.Drain.Turn.UID != t.pod.UID {
+		return nil
+	}
+	if _, i := w.groups.instance(n.ProviderID); i != nil && w.poolDrainEnds(n) {
+		return nil
+	}
+	for _, m := range w.machines.all() {
+		if m.Name == node && w.drainEnds(m) {
+			return nil
+		}
+	}
+	t.noted = !n.Drain.Turn.Detached.IsZero()
+	return t
+}
+
+// drainEnds tells whether the drain of a machine's node may have used up its
+// time by now, or may use force.
+func (w *World) drainEnds(m *machine.Machine) bool {
+	since, limit := w.drainTime(m)
+	known := w.ledger.lives[m.UID]
+	return w.forceDue(m) || known != nil && known.forced || w.clock.now.Sub(since) >= limit-inFlight
+}
+
+// drainTime is since when the node of a machine may have been drained, and for
+// how long before pods are deleted.
+func (w *World) drainTime(m *machine.Machine) (since time.Time, limit time.Duration) {
+	p, kept := w.machinePolicy(), &m.Status.Preservation
+	switch {
+	case m.Deleted():
+		return m.DeletedAt, p.DrainTimeout
+	case !kept.Since.IsZero():
+		return kept.Since, kept.Until.Sub(kept.Since)
+	}
+	return m.Status.Since, p.InPlaceTimeout
+}
+
+// checkTurn: pods with volumes leave a node one at a time: the next one goes
+// when the volumes of the last one have left, and are attached elsewhere, or
+// were given their time for it (P22).
+func (w *World) checkTurn(p *pod) {
+	t := w.binding(p.node)
+	if t == nil || t.pod == p || !slices.ContainsFunc(w.volumes.of(p), func(v *volume) bool { return w.knownOn(v, p.node) }) {
+		return
+	}
+	policy, now := w.drainPolicy(), w.clock.now
+	limit := t.at.Add(t.pod.Grace + policy.DetachTimeout - turnSlack - w.looksLate(p.node))
+	switch {
+	case t.detached.IsZero() && now.Before(limit):
+		w.violate("P22", "pod %s was told to go while the volumes of %s were attached to node %s", p.Name, t.pod.Name, p.node)
+	case w.leftInTime(t, limit) && !t.moved && now.Before(t.detached.Add(policy.ReattachTimeout-turnSlack)):
+		w.violate("P22", "pod %s was told to go %s after the volumes of %s had left node %s, and they are nowhere", p.Name, now.Sub(t.detached), t.pod.Name, p.node)
+	}
+}
+
+// leftInTime tells whether a drain has to know that the volumes of a turn had left
+// before the limit: somebody has looked since, and before it.
+func (w *World) leftInTime(t *turn, limit time.Time) bool {
+	seen := t.noted || w.clock.now.Before(limit) || limit.Sub(t.detached) >= w.blind()
+	return !t.detached.IsZero() && t.detached.Before(limit) && seen
+}
+
+// waitsForTurn tells whether a pod with volumes has had to wait for others of its
+// node, of which one at a time may go.
+func (w *World) waitsForTurn(p *pod, since time.Time) bool {
+	t := w.volumes.turns[p.node]
+	return t != nil && t.pod != p && t.at.After(since) && len(p.Claims) > 0
+}
+
+// blind is for how long nobody may look at a drain: caches lag, a manager has to
+// start again, a fleet is frozen for a while.
+func (w *World) blind() time.Duration {
+	return w.o.Faults.CacheLag + w.o.Faults.Restart + w.o.Faults.ControlOutages.For + w.o.Faults.TargetOutages.For + 4*inFlight
+}
+
+// knownOn tells whether a volume is on a node for so long that no order given
+// now can come from before.
+func (w *World) knownOn(v *volume, node string) bool {
+	return v.on(node) && w.clock.now.Sub(v.since) > w.o.Faults.CacheLag+inFlight
+}
+
+// turnSlack is what times of a turn may differ by: they are stored in whole
+// seconds, and from when an order was answered.
+const turnSlack = 15 * time.Second
+
+// checkLeft: no VM goes while the volumes of the last pod are attached to it,
+// unless by force or when they had their time (P22).
+func (w *World) checkLeft(node string) {
+	t := w.binding(node)
+	if t == nil || !w.ledger.acting || !t.detached.IsZero() {
+		return
+	}
+	if limit := t.at.Add(t.pod.Grace + w.drainPolicy().DetachTimeout - turnSlack); w.clock.now.Before(limit) {
+		w.violate("P22", "the VM of machine %s went with the volumes of pod %s attached to it", node, t.pod.Name)
+	}
+}
+
+// checkDetached: a volume is only taken off a node by force: nobody else knows
+// that nothing writes to it any more (P22).
+func (w *World) checkDetached(v *volume) {
+	if w.ledger.belated {
+		return
+	}
+	for _, m := range w.machines.all() {
+		if known := w.ledger.lives[m.UID]; m.Name == v.at.Node && !w.forceDue(m) && (known == nil || !known.forced) {
+			w.violate("P22", "volume %s was taken off node %s, and force was not due", v.Name, v.at.Node)
+		}
+	}
+}
+
+// looksLate is how much later than by a change a pass over a node's drain may come:
+// a pool is looked at by the clock, and its group before its nodes.
+func (w *World) looksLate(node string) time.Duration {
+	if n, err := w.nodes.Get(context.Background(), object.Key{Name: node}); err == nil {
+		if _, i := w.groups.instance(n.ProviderID); i != nil {
+			return w.poolPolicy().Poll + 2*w.o.Faults.CallTime + inFlight
+		}
+	}
+	return 0
+}
+
+// drainPolicy is how nodes are drained.
+func (w *World) drainPolicy() *drain.Policy {
+	if p := w.o.Drain; p != nil {
+		return p
+	}
+	return drain.DefaultPolicy()
+}

@@ -1,0 +1,43 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/millwright-go/millwright/sim/history"
+)
+
+// Violation is something seen that must never be, or that has not come to pass
+// in its time.
+type Violation struct {
+	// Rule is what was broken: an invariant by its number, a Property by its
+	// name, or one of the rules below.
+	Rule string
+	Seed uint64    // of the world
+	At   time.Time // in the world's time
+	What string    // for people
+}
+
+// Rules that are neither an invariant nor a property.
+const (
+	// RuleSettled: when faults have stopped, all comes to rest, and goes when
+	// it is deleted.
+	RuleSettled = "settled"
+	// RuleStarted: a manager begins again whatever is stored.
+	RuleStarted = "started"
+)
+
+// Error says what was broken, where and when.
+func (v *Violation) Error() string {
+	return fmt.Sprintf("sim: seed %d, at %s: %s: %s", v.Seed, v.At.Format(time.RFC3339), v.Rule, v.What)
+}
+
+func (w *World) violate(rule, format string, args ...any) {
+	v := w.violation(rule, format, args...)
+	w.Mark(history.Violation, v.Rule+": "+v.What)
+	w.violations = append(w.violations, v)
+}
+
+func (w *World) violation(rule, format string, args ...any) *Violation {
+	return &Violation{Rule: rule, Seed: w.o.Seed, At: w.clock.now, What: fmt.Sprintf(format, args...)}
+}

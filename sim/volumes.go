@@ -1,0 +1,185 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/millwright-go/millwright/drain"
+	"github.com/millwright-go/millwright/object"
+)
+
+// volume is a persistent volume. It is attached to one node at a time, by a
+// controller that asks nobody.
+type volume struct {
+	*drain.Volume
+	at    *drain.Attachment // nil: to no node; it is replaced, never changed
+	since time.Time         // when it was last to be attached to a node
+	stuck bool              // does not come off a node that runs
+}
+
+// on tells whether the volume is attached to a node, or about to be, or not
+// quite detached.
+func (v *volume) on(node string) bool { return v.at != nil && v.at.Node == node }
+
+// volumes are those of a world, in the order of their making.
+type volumes struct {
+	w      *World
+	all    []*volume
+	number int              // of attachments
+	turns  map[string]*turn // by node: the pod with volumes that was told to go last
+}
+
+// claim is the volume of a claim. It is made when it is first asked for.
+func (s *volumes) claim(name string) *volume {
+	for _, v := range s.all {
+		if v.Claim.Name == name {
+			return v
+		}
+	}
+	v := &volume{Volume: &drain.Volume{
+		Name: "pv-" + name, Claim: object.Key{Namespace: "apps", Name: name}, Driver: "volumes.simulated", Handle: "handle-" + name,
+	}}
+	s.all = append(s.all, v)
+	return v
+}
+
+// of are the volumes of a pod.
+func (s *volumes) of(p *pod) (out []*volume) {
+	for _, name := range p.Claims {
+		out = append(out, s.claim(name))
+	}
+	return out
+}
+
+// look attaches what a pod waits for, and detaches what none does.
+func (s *volumes) look() {
+	for _, p := range s.w.apps.pods {
+		if p.node == "" {
+			continue
+		}
+		for _, v := range s.of(p) {
+			if v.at == nil && p.GraceEnds.IsZero() {
+				s.attach(v, p.node)
+			}
+		}
+	}
+	for _, v := range s.all {
+		if v.at != nil && v.at.DeletedAt.IsZero() && !s.used(v) {
+			s.detach(v)
+		}
+	}
+}
+
+// used tells whether a pod on the node that a volume is attached to needs it.
+func (s *volumes) used(v *volume) bool {
+	return slices.ContainsFunc(s.w.apps.pods, func(p *pod) bool {
+		return p.node == v.at.Node && slices.Contains(p.Claims, v.Claim.Name)
+	})
+}
+
+func (s *volumes) attach(v *volume, node string) {
+	s.number++
+	v.at = &drain.Attachment{Name: fmt.Sprint("attachment-", s.number), Volume: v.Name, Node: node}
+	v.since = s.w.clock.now
+	name := v.at.Name
+	s.changed(v, node)
+	s.w.clock.after(attachTime+s.w.upTo(attachTime), func() {
+		if v.at == nil || v.at.Name != name || !v.at.DeletedAt.IsZero() {
+			return
+		}
+		done := *v.at
+		done.Attached = true
+		v.at = &done
+		s.changed(v, node)
+		s.w.apps.soon()
+	})
+}
+
+// attachTime is the shortest time in which a volume comes to a node or leaves it.
+const attachTime = 4 * time.Second
+
+// detach has a volume leave its node. One that is stuck leaves with the VM.
+func (s *volumes) detach(v *volume) {
+	going := *v.at
+	going.DeletedAt = s.w.clock.now.Truncate(time.Second)
+	v.at = &going
+	s.changed(v, going.Node)
+	switch d := attachTime + s.w.upTo(attachTime); {
+	case s.w.happens(s.w.o.Faults.StuckVolume):
+		s.w.count(VolumeStuck)
+		v.stuck = true
+	case s.w.o.Faults.SlowVolume > 0:
+		s.w.count(VolumeSlow)
+		s.released(v, d+s.w.upTo(s.w.o.Faults.SlowVolume))
+	default:
+		s.released(v, d)
+	}
+}
+
+// released has a volume be off its node after a while.
+func (s *volumes) released(v *volume, after time.Duration) {
+	name := v.at.Name
+	s.w.clock.after(after, func() {
+		if v.at == nil || v.at.Name != name {
+			return
+		}
+		node := v.at.Node
+		v.at, v.stuck = nil, false
+		s.changed(v, node)
+		s.w.apps.soon()
+	})
+}
+
+// lost has the volumes of a node come off whose VM is gone, stuck ones too.
+func (s *volumes) lost(node string) {
+	for _, v := range s.all {
+		if v.on(node) && v.stuck {
+			s.released(v, attachTime)
+		}
+	}
+}
+
+// calm has everything come off that is stuck.
+func (s *volumes) calm() {
+	for _, v := range s.all {
+		if v.stuck {
+			s.released(v, attachTime)
+		}
+	}
+}
+
+// changed tells whoever follows a node, and notes how far the turns have come.
+func (s *volumes) changed(v *volume, node string) {
+	for _, t := range s.turns {
+		if slices.Contains(t.volumes, v) {
+			t.follow(s.w.clock.now)
+		}
+	}
+	s.w.apps.changed(node)
+}
+
+// mounted tells whether a pod has all its volumes.
+func (s *volumes) mounted(p *pod) bool {
+	for _, v := range s.of(p) {
+		if !v.on(p.node) || !v.at.Attached || !v.at.DeletedAt.IsZero() {
+			return false
+		}
+	}
+	return true
+}
+
+// remove answers as the deletion of an attachment does.
+func (s *volumes) remove(name string) drain.Answer {
+	for _, v := range s.all {
+		if v.at == nil || v.at.Name != name {
+			continue
+		}
+		s.w.checkDetached(v)
+		if v.at.DeletedAt.IsZero() {
+			s.detach(v)
+		}
+		return drain.Answer{Result: drain.Accepted}
+	}
+	return drain.Answer{Result: drain.NotFound}
+}
