@@ -35,9 +35,10 @@ type Observation struct {
 	// failed; a caller that never fills them in does no harm.
 	Inputs machine.Inputs
 
-	// Created is the highest ordinal such that every create ordered in this
-	// pass up to it was answered OK or with "already exists"; zero: none was.
-	// It only grows within a pass.
+	// Created is the highest ordinal such that this process knows of the set
+	// (of this UID) that all names up to it came to be machines, whatever has
+	// become of those: the creates that it ordered were answered OK or with
+	// "already exists". Zero: it knows of none. It only grows.
 	Created int64
 	// Refused holds what went wrong with orders of this pass.
 	Refused Refused
@@ -118,7 +119,8 @@ type Plan struct {
 	//     and joins Machines if the set owns it.
 	//   - anything else, also when its effect is unknown: Refused.Create.
 	// Then Created becomes the Ordinal of the last order before the first
-	// one that was not answered OK or "already exists".
+	// one that was not answered OK or "already exists", and is kept for the
+	// passes to come.
 	Create []Order
 	// Until is the moment from which on no create of this plan may be issued.
 	// Zero without Create.

@@ -23,6 +23,11 @@ func (d *decision) finish(short int) (Plan, bool) {
 		if short <= 0 && d.mayStayOpen() {
 			return Plan{}, false
 		}
+		if short > 0 && d.remembered() && d.mayCreate() { // or the cache has not caught up
+			if plan, busy := d.readLive("creating machines"); busy {
+				return plan, true
+			}
+		}
 		return d.settle(short, Why{Reason: ReasonSettle, Last: d.s.Reservation.Reserved})
 	}
 	if !d.inFlight() {
@@ -48,12 +53,18 @@ func (d *decision) finish(short int) (Plan, bool) {
 	return Plan{}, false
 }
 
+// remembered tells whether this process knows, without looking at the machines,
+// that all names of the open reservation came to be.
+func (d *decision) remembered() bool { return d.o.Created >= d.s.Reservation.Reserved }
+
 // mayStayOpen tells whether a reservation whose names all came to be machines may
-// wait for the next write that settles it anyway. When one of the machines is
-// about to go it may not: it would look as if that one was yet to come.
+// wait for the next write that settles it anyway. To a process that has not made
+// them itself, one that is gone by then would look as if it was yet to come. So
+// they must be remembered, and none may be about to go: the next process would
+// not know.
 func (d *decision) mayStayOpen() bool {
 	until := d.s.Reservation.At.Add(d.p.SettleWithin)
-	if d.census.parting || !d.inFlight() || !d.now.Before(until) {
+	if !d.remembered() || d.census.parting || !d.inFlight() || !d.now.Before(until) {
 		return false
 	}
 	d.lookAgain(until)

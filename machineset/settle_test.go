@@ -18,7 +18,7 @@ func reserved(t *testing.T) (*machineset.Observation, *machineset.Policy) {
 	set, p := newSet(3), machineset.DefaultPolicy()
 	set.Finalizers = []string{machineset.Finalizer}
 	set.Reservation = machineset.Reservation{Settled: 4, Reserved: 7, At: morning.Add(-10 * time.Second)}
-	o := &machineset.Observation{Set: set, Live: morning}
+	o := &machineset.Observation{Set: set, Live: morning, Created: 7}
 	for n := range int64(3) {
 		m := &machine.Machine{Meta: object.Meta{
 			Key: object.Key{Namespace: set.Namespace, Name: set.MachineName(5 + n)}, UID: fmt.Sprint(n),
@@ -52,6 +52,7 @@ func refused(o *machineset.Observation, p *machineset.Policy) {
 // as the policy says, and no longer than until one of the machines is about to go.
 func TestSettleWithin(t *testing.T) {
 	const waits, settles, goesOn, deletes = "waits", "settles", "reserves the next", "deletes"
+	const again, reads = "makes it again", "reads live"
 	for name, line := range map[string]struct {
 		change func(*machineset.Observation, *machineset.Policy)
 		after  time.Duration
@@ -76,6 +77,17 @@ func TestSettleWithin(t *testing.T) {
 				o.Set.Owner = &object.Owner{Kind: "Deployment", Name: "web", UID: "d"}
 				o.Set.Spec.Replicas, o.Set.Handover.Leaving = 2, []string{o.Machines[1].Name}
 			}, want: settles,
+		},
+		"another process made them":              {change: func(o *machineset.Observation, _ *machineset.Policy) { o.Created = 0 }, want: settles},
+		"this process does not know of the last": {change: func(o *machineset.Observation, _ *machineset.Policy) { o.Created = 6 }, want: settles},
+		"one is gone":                            {change: func(o *machineset.Observation, _ *machineset.Policy) { o.Machines = o.Machines[1:] }, want: goesOn},
+		"one is gone, and another process made them": {
+			change: func(o *machineset.Observation, _ *machineset.Policy) { o.Machines, o.Created = o.Machines[1:], 0 }, want: again,
+		},
+		"the cache has not caught up": {
+			change: func(o *machineset.Observation, _ *machineset.Policy) {
+				o.Machines, o.Live = o.Machines[1:], time.Time{}
+			}, want: reads,
 		},
 		"one is too many": {change: func(o *machineset.Observation, _ *machineset.Policy) { o.Set.Spec.Replicas = 2 }, want: settles},
 		"one has failed": {change: func(o *machineset.Observation, _ *machineset.Policy) {
@@ -109,7 +121,7 @@ func TestSettleWithin(t *testing.T) {
 		},
 		"one is not there, and one is too many": { // what is open is not touched
 			change: func(o *machineset.Observation, _ *machineset.Policy) {
-				o.Set.Spec.Replicas, o.Machines = 1, o.Machines[:2]
+				o.Set.Spec.Replicas, o.Machines, o.Created = 1, o.Machines[:2], 6
 			}, want: deletes,
 		},
 	} {
@@ -132,6 +144,11 @@ func TestSettleWithin(t *testing.T) {
 			case goesOn:
 				require.NotNil(t, write, "%s", plan.Why)
 				require.Equal(t, machineset.Reservation{Settled: 7, Reserved: 8, At: morning}, write.Set.Reservation)
+			case again: // it can't tell the one that is gone from one that is yet to come
+				require.Len(t, plan.Create, 1, "%s", plan.Why)
+				require.Equal(t, int64(5), plan.Create[0].Ordinal)
+			case reads:
+				require.True(t, plan.ReadLive, "%s", plan.Why)
 			case deletes:
 				require.Len(t, plan.Delete, 1, "%s", plan.Why)
 			}

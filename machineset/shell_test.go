@@ -41,6 +41,7 @@ type process struct {
 	floor         int // caches do not go back
 	failures      int
 	statusWritten time.Time
+	created       int64
 
 	o       *machineset.Observation // nil: between passes
 	plan    machineset.Plan
@@ -59,7 +60,7 @@ func newProcess(w *world, p *machineset.Policy) *process {
 // die forgets everything; the next step is that of a new process.
 func (p *process) die() {
 	p.o, p.todo, p.refused, p.ordered = nil, nil, false, false
-	p.failures, p.statusWritten = 0, time.Time{}
+	p.failures, p.statusWritten, p.created = 0, time.Time{}, 0
 }
 
 func (p *process) note(verb, name, why string) {
@@ -123,6 +124,7 @@ func (p *process) begin() {
 	}
 	p.o = &machineset.Observation{
 		Set: set, Frozen: p.frozen, Hold: p.hold, Inputs: p.inputs, Failures: p.failures, StatusWritten: p.statusWritten,
+		Created: p.created,
 	}
 	p.look(p.w.history[j].machines)
 }
@@ -250,7 +252,7 @@ func (p *process) arrangeCreates(orders []machineset.Order) {
 			}
 			unbroken = p.create(order) && unbroken
 			if unbroken && p.o != nil {
-				p.o.Created = order.Ordinal
+				p.created, p.o.Created = order.Ordinal, order.Ordinal
 			}
 			if ends && p.o != nil && p.o.Refused.Create != nil {
 				p.todo = nil

@@ -13,7 +13,7 @@ import (
 const told = 32
 
 // memo is what a reconciler remembers of its objects between passes. Losing it
-// shortens a backoff or repeats an event, no more.
+// shortens a backoff, repeats an event or costs a write, no more.
 type memo struct {
 	mu   sync.Mutex
 	keys map[object.Key]*recollection
@@ -30,6 +30,14 @@ type recollection struct {
 	events        map[string]bool // told already
 	statusWritten time.Time
 	gathering     time.Time // since when orders wait for others
+	created       created
+}
+
+// created is up to which ordinal a set's names are known to have come to be
+// machines. It is a set's, not a name's: the next set of that name counts anew.
+type created struct {
+	uid     string
+	ordinal int64
 }
 
 func (m *memo) of(key object.Key) *recollection {
@@ -128,6 +136,20 @@ func (m *memo) gather(key object.Key, since time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.of(key).gathering = since
+}
+
+func (m *memo) noteCreated(key object.Key, uid string, ordinal int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.of(key).created = created{uid, ordinal}
+}
+
+// createdOf is up to which ordinal names of the set with that UID came to be.
+func (m *memo) createdOf(key object.Key, uid string) int64 {
+	if c := m.recall(key).created; c.uid == uid {
+		return c.ordinal
+	}
+	return 0
 }
 
 // forget drops what is known of an object that is gone, or has succeeded.

@@ -299,6 +299,9 @@ func (p *play) settled(ctx context.Context, n int, version string) error {
 		if s.Phase != machinepool.PhaseRunning || int(s.Ready) != n || int(s.Replicas) != n || s.Applied.Template.Class.Name != version {
 			return fmt.Sprintf("%d of %d nodes, made from %q; the pool is %s", s.Ready, n, s.Applied.Template.Class.Name, s.Phase)
 		}
+		if p.narrator.behind(s.Phase) {
+			return "that it is told that the pool is " + string(s.Phase)
+		}
 		alive, err := p.book.Alive()
 		if err != nil || len(alive) != n {
 			return fmt.Sprintf("%d processes of %d (%v)", len(alive), n, err)

@@ -26,8 +26,9 @@ type narrator struct {
 	pools  store.Reader[*machinepool.Pool]
 
 	mu    sync.Mutex
-	calls map[string]int  // calls of each kind since they were told
-	goes  map[string]bool // instances of which it was told that they leave
+	calls map[string]int    // calls of each kind since they were told
+	goes  map[string]bool   // instances of which it was told that they leave
+	phase machinepool.Phase // the pool's, as told last; "" if no transition was
 }
 
 func newNarrator(s *screen.Screen, pools store.Reader[*machinepool.Pool]) *narrator {
@@ -60,7 +61,19 @@ func (n *narrator) transition(key object.Key, move machine.Move, _ machine.Why) 
 	if p, err := n.pools.Get(context.Background(), key); err == nil && !p.Deleted() {
 		tally = fmt.Sprintf(" (%d of %d)", p.Status.Ready, p.Spec.Wanted())
 	}
-	n.screen.Line(toneOf(machinepool.Phase(move.To)), fmt.Sprintf("pool %s: %s -> %s: %s%s", key.Name, cmp.Or(move.From, "new"), move.To, why, tally))
+	to := machinepool.Phase(move.To)
+	n.screen.Line(toneOf(to), fmt.Sprintf("pool %s: %s -> %s: %s%s", key.Name, cmp.Or(move.From, "new"), to, why, tally))
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.phase = to
+}
+
+// behind tells whether a pool in that phase was last told to be in another one: a
+// transition is told after it is in the store.
+func (n *narrator) behind(phase machinepool.Phase) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.phase != "" && n.phase != phase
 }
 
 // effect counts calls to driver and cluster.

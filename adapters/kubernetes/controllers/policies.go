@@ -13,6 +13,9 @@ const (
 	progressInterval = 5 * time.Second
 	// gather is for how long orders of a rollout wait for others.
 	gather = time.Second
+	// settleWithin is for how long names that came to be machines wait for the
+	// write that settles them with something else.
+	settleWithin = 10 * time.Second
 )
 
 // DefaultDeploymentPolicy is that of package deployment, but progress is told
@@ -25,9 +28,10 @@ func DefaultDeploymentPolicy() *deployment.Policy {
 }
 
 // DefaultSetPolicy is that of package machineset, but sets of deployments tell
-// of progress every 5 s at most.
+// of progress every 5 s at most, and names that came to be machines may stay open
+// for 10 s.
 func DefaultSetPolicy() *machineset.Policy {
 	p := machineset.DefaultPolicy()
-	p.ProgressInterval = progressInterval
+	p.ProgressInterval, p.SettleWithin = progressInterval, settleWithin
 	return p
 }

@@ -1,0 +1,61 @@
+package manager_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/store"
+)
+
+// vanish has a machine deleted so fast that nobody else looks meanwhile.
+func (w *world) vanish(p *process, key object.Key) {
+	m, err := w.machines.Get(ctx, key)
+	require.NoError(w.t, err)
+	require.NoError(w.t, w.machines.Delete(ctx, key, m.UID))
+	for range 20 {
+		if _, err = w.machines.Get(ctx, key); err != nil {
+			break
+		}
+		require.NoError(w.t, p.pass(manager.KindMachine, key))
+	}
+	require.ErrorIs(w.t, err, store.ErrNotFound)
+}
+
+// TestNamesOfVanishedMachines: a machine that is gone at once is replaced under
+// another name, though its set has not settled the names it gave out; by the
+// next process, too, where that has settled them.
+func TestNamesOfVanishedMachines(t *testing.T) {
+	for name, dies := range map[string]bool{"the process lives": false, "another process has looked": true} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, drivertest.MemoryOptions{})
+			w.classed = func(o *manager.Options, _ *fuse) {
+				o.SetPolicy = machineset.DefaultPolicy()
+				o.SetPolicy.SettleWithin = o.SetPolicy.RequestTimeout
+			}
+			w.fleet()
+			settled := w.settled(3)
+			p := w.until(w.start(&fuse{}, false), settled, unexpected(t))
+			set := w.set()
+			require.Equal(t, machineset.Reservation{Reserved: 3, At: set.Reservation.At}, set.Reservation, "open")
+			if dies {
+				p = w.start(&fuse{}, false)
+				require.NoError(t, p.pass(manager.KindSet, set.Key))
+				require.EqualValues(t, 3, w.set().Reservation.Settled, "who does not remember settles")
+			}
+			w.vanish(p, object.Key{Namespace: set.Namespace, Name: set.MachineName(2)})
+			w.until(p, settled, unexpected(t))
+			var names []string
+			for _, key := range keysOf(w.machines) {
+				names = append(names, key.Name)
+			}
+			require.ElementsMatch(t, []string{set.MachineName(1), set.MachineName(3), set.MachineName(4)}, names)
+			require.Less(t, w.now().Sub(set.Reservation.At), time.Minute, "it is not the end of the wait that helped")
+		})
+	}
+}
