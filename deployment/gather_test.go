@@ -23,6 +23,18 @@ func gathered(t *testing.T) *story {
 	return s
 }
 
+// amidWave is that fleet when the first of three new machines has come up.
+func amidWave(t *testing.T) *story {
+	s := gathered(t)
+	s.edit(class("large"))
+	s.shell.pass()
+	s.pass(time.Second)
+	s.obeyAll()
+	s.shell.pass()
+	s.live(s.pending()[0])
+	return s
+}
+
 // comeUp lets the pending machines come up one by one, a decision after each.
 func (s *story) comeUp(n int, every time.Duration) {
 	for _, m := range s.pending()[:n] {
@@ -84,13 +96,7 @@ func TestGathering(t *testing.T) {
 		"nothing is to join it": func(s *story) { s.live(s.pending()[1]); s.live(s.pending()[0]) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := gathered(t)
-			s.edit(class("large"))
-			s.shell.pass()
-			s.pass(time.Second)
-			s.obeyAll()
-			s.shell.pass()
-			s.live(s.pending()[0])
+			s := amidWave(t)
 			s.pass(10 * time.Second)
 
 			waiting := s.shell.pass()
@@ -131,13 +137,7 @@ func TestOrdersGatherBeforeTheStatusTells(t *testing.T) {
 		"another size":   {time.Second - 1, func(s *deployment.Spec) { s.Replicas = 5 }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := gathered(t)
-			s.edit(class("large"))
-			s.shell.pass()
-			s.pass(time.Second)
-			s.obeyAll()
-			s.shell.pass()
-			s.live(s.pending()[0])
+			s := amidWave(t)
 			s.edit(line.change)
 			s.shell.written = s.now.Add(-line.ago)
 			plan := s.shell.pass()

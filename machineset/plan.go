@@ -35,10 +35,12 @@ type Observation struct {
 	// failed; a caller that never fills them in does no harm.
 	Inputs machine.Inputs
 
-	// Created is the highest ordinal such that this process knows of the set
-	// (of this UID) that all names up to it came to be machines, whatever has
-	// become of those: the creates that it ordered were answered OK or with
-	// "already exists". Zero: it knows of none. It only grows.
+	// Created is the highest ordinal such that this process knows of all names
+	// of the open reservation up to it that they came to be machines, whatever
+	// has become of those: the creates that it ordered were answered OK or with
+	// "already exists". Zero: it knows of none. It may be kept from pass to pass
+	// for as long as the set has this UID, Reservation.Reserved and
+	// Reservation.At.
 	Created int64
 	// Refused holds what went wrong with orders of this pass.
 	Refused Refused
@@ -119,8 +121,7 @@ type Plan struct {
 	//     and joins Machines if the set owns it.
 	//   - anything else, also when its effect is unknown: Refused.Create.
 	// Then Created becomes the Ordinal of the last order before the first
-	// one that was not answered OK or "already exists", and is kept for the
-	// passes to come.
+	// one that was not answered OK or "already exists".
 	Create []Order
 	// Until is the moment from which on no create of this plan may be issued.
 	// Zero without Create.

@@ -8,8 +8,8 @@ import (
 // Never a machine twice. A cache may be old, and a create may still be on its
 // way when its caller dies. So a set numbers its machines and stores how far
 // the numbers are given out before it creates: whoever finds numbers given out
-// and not settled creates the same names again, and "already exists" is as good
-// as "created". Numbers that are too old to be still on their way are settled
+// and not settled, and knows of no machine that came of them, creates the same
+// names again, and "already exists" is as good as "created". Numbers that are too old to be still on their way are settled
 // without creating, on a live read made after that time. names.go says how a
 // number becomes a name that never returns.
 
@@ -58,8 +58,8 @@ func (d *decision) finish(short int) (Plan, bool) {
 func (d *decision) remembered() bool { return d.o.Created >= d.s.Reservation.Reserved }
 
 // mayStayOpen tells whether a reservation whose names all came to be machines may
-// wait for the next write that settles it anyway. To a process that has not made
-// them itself, one that is gone by then would look as if it was yet to come. So
+// wait for the next write that settles it anyway. To a process that does not
+// remember them, one that is gone by then would look as if it was yet to come. So
 // they must be remembered, and none may be about to go: the next process would
 // not know.
 func (d *decision) mayStayOpen() bool {

@@ -41,7 +41,8 @@ type process struct {
 	floor         int // caches do not go back
 	failures      int
 	statusWritten time.Time
-	created       int64
+	created       int64                  // names up to this came to be,
+	createdOf     machineset.Reservation // of this reservation
 
 	o       *machineset.Observation // nil: between passes
 	plan    machineset.Plan
@@ -61,6 +62,14 @@ func newProcess(w *world, p *machineset.Policy) *process {
 func (p *process) die() {
 	p.o, p.todo, p.refused, p.ordered = nil, nil, false, false
 	p.failures, p.statusWritten, p.created = 0, time.Time{}, 0
+}
+
+// remembered is up to which name of the set's reservation machines are known.
+func (p *process) remembered(s *machineset.Set) int64 {
+	if p.createdOf.Reserved == s.Reservation.Reserved && p.createdOf.At.Equal(s.Reservation.At) {
+		return p.created
+	}
+	return 0
 }
 
 func (p *process) note(verb, name, why string) {
@@ -124,7 +133,7 @@ func (p *process) begin() {
 	}
 	p.o = &machineset.Observation{
 		Set: set, Frozen: p.frozen, Hold: p.hold, Inputs: p.inputs, Failures: p.failures, StatusWritten: p.statusWritten,
-		Created: p.created,
+		Created: p.remembered(set),
 	}
 	p.look(p.w.history[j].machines)
 }
@@ -228,7 +237,7 @@ func (p *process) readSet() {
 		p.end(machineset.Plan{})
 		return
 	}
-	p.o.Set, p.began = p.w.set, p.w.now
+	p.o.Set, p.began, p.o.Created = p.w.set, p.w.now, p.remembered(p.w.set)
 }
 
 func (p *process) readMachines() {
@@ -252,7 +261,7 @@ func (p *process) arrangeCreates(orders []machineset.Order) {
 			}
 			unbroken = p.create(order) && unbroken
 			if unbroken && p.o != nil {
-				p.created, p.o.Created = order.Ordinal, order.Ordinal
+				p.o.Created, p.created, p.createdOf = order.Ordinal, order.Ordinal, p.o.Set.Reservation
 			}
 			if ends && p.o != nil && p.o.Refused.Create != nil {
 				p.todo = nil

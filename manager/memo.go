@@ -6,6 +6,7 @@ import (
 
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/object"
 )
 
@@ -13,7 +14,8 @@ import (
 const told = 32
 
 // memo is what a reconciler remembers of its objects between passes. Losing it
-// shortens a backoff, repeats an event or costs a write, no more.
+// shortens a backoff or repeats an event; that of names that came to be has them
+// settled at once, or used again for as long as creates may be on their way.
 type memo struct {
 	mu   sync.Mutex
 	keys map[object.Key]*recollection
@@ -33,10 +35,12 @@ type recollection struct {
 	created       created
 }
 
-// created is up to which ordinal a set's names are known to have come to be
-// machines. It is a set's, not a name's: the next set of that name counts anew.
+// created is up to which ordinal the names of one reservation of one set are known
+// to have come to be machines. Of any other, also one that was put back, it says
+// nothing.
 type created struct {
 	uid     string
+	of      machineset.Reservation
 	ordinal int64
 }
 
@@ -138,15 +142,16 @@ func (m *memo) gather(key object.Key, since time.Time) {
 	m.of(key).gathering = since
 }
 
-func (m *memo) noteCreated(key object.Key, uid string, ordinal int64) {
+func (m *memo) noteCreated(s *machineset.Set, ordinal int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.of(key).created = created{uid, ordinal}
+	m.of(s.Key).created = created{s.UID, s.Reservation, ordinal}
 }
 
-// createdOf is up to which ordinal names of the set with that UID came to be.
-func (m *memo) createdOf(key object.Key, uid string) int64 {
-	if c := m.recall(key).created; c.uid == uid {
+// createdFor is up to which ordinal names of the set's last reservation came to be.
+func (m *memo) createdFor(s *machineset.Set) int64 {
+	c := m.recall(s.Key).created
+	if c.uid == s.UID && c.of.Reserved == s.Reservation.Reserved && c.of.At.Equal(s.Reservation.At) {
 		return c.ordinal
 	}
 	return 0

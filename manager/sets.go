@@ -111,7 +111,7 @@ func (p *setPass) observe(ctx context.Context, live bool) error {
 	p.o.Set, p.o.Machines, p.o.Orphans, p.o.Live = s, owned, orphans, began
 	p.o.Failures = p.memo.failuresBefore(p.key, p.struggled)
 	p.o.StatusWritten = p.memo.recall(p.key).statusWritten
-	p.o.Created = p.memo.createdOf(p.key, s.UID)
+	p.o.Created = p.memo.createdFor(s)
 	return p.troubles(ctx)
 }
 
@@ -167,7 +167,7 @@ func (p *setPass) create(ctx context.Context, b *bulk[*machine.Machine], plan *m
 			made = append(made, out[i].after)
 		}
 	}
-	p.memo.noteCreated(p.key, p.o.Set.UID, p.o.Created)
+	p.memo.noteCreated(p.o.Set, p.o.Created)
 	p.o.Machines, p.o.Orphans = divide(p.o.Set.UID, nil, p.o.Machines, p.o.Orphans, made)
 	return p.conclude(ctx, plan.Create, out, &p.o.Refused.Create)
 }
