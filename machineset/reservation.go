@@ -20,15 +20,7 @@ import (
 func (d *decision) finish(short int) (Plan, bool) {
 	unanswered := d.census.unanswered
 	if unanswered == 0 {
-		if short <= 0 && d.mayStayOpen() {
-			return Plan{}, false
-		}
-		if short > 0 && d.remembered() && d.mayCreate() { // or the cache has not caught up
-			if plan, busy := d.readLive("creating machines"); busy {
-				return plan, true
-			}
-		}
-		return d.settle(short, Why{Reason: ReasonSettle, Last: d.s.Reservation.Reserved})
+		return d.finishCame(short)
 	}
 	if !d.inFlight() {
 		if plan, busy := d.readLiveSince(d.doneAt(), "giving up names that nothing came of"); busy {
@@ -51,6 +43,20 @@ func (d *decision) finish(short int) (Plan, bool) {
 		d.waiting.For = d.doneAt().Sub(d.now)
 	}
 	return Plan{}, false
+}
+
+// finishCame is finish for a reservation whose names all came to be machines. If
+// some are missing though they are remembered, the cache may not have caught up.
+func (d *decision) finishCame(short int) (Plan, bool) {
+	if short <= 0 && d.mayStayOpen() {
+		return Plan{}, false
+	}
+	if short > 0 && d.remembered() && d.mayCreate() {
+		if plan, busy := d.readLive("creating machines"); busy {
+			return plan, true
+		}
+	}
+	return d.settle(short, Why{Reason: ReasonSettle, Last: d.s.Reservation.Reserved})
 }
 
 // remembered tells whether this process knows, without looking at the machines,
