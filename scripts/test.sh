@@ -11,6 +11,11 @@
 # The house rules test fails when a package elsewhere starts a goroutine.
 race_dirs="adapters driver examples machine/fsm manager sim/cmd store sim/gallery/hunt"
 
+# Of these (relative to the root module) only what -short leaves in runs under
+# it, and all of it without: their long tests run programs that they kill, and
+# thousands of machines, in the same code, and take four times as long with it.
+short_race_dirs="adapters/kubernetes/controllers"
+
 mode=$1
 started=$(date +%s)
 race=
@@ -34,10 +39,12 @@ probe_race() {
 	rm -rf "$scratch"
 }
 
-# raced IMPORT-PATH: is it in one of race_dirs?
-raced() {
-	for dir in $race_dirs; do
-		case "$1" in
+# is_in IMPORT-PATH DIR...: is it in one of these directories, or below?
+is_in() {
+	package_path=$1
+	shift
+	for dir in "$@"; do
+		case "$package_path" in
 		"$root_path/$dir" | "$root_path/$dir"/*) return 0 ;;
 		esac
 	done
@@ -55,16 +62,21 @@ test_server() {
 	esac
 }
 
-# run_tests MODULE: each package once, under the race detector where it counts.
+# run_tests MODULE: all tests of each package once, under the race detector where
+# it counts.
 run_tests() {
 	module=$1
 	plain=
 	with_race=
+	short_race=
 	for package in $(cd "$module" && go list -e ./...); do
-		if [ -n "$race" ] && raced "$package"; then
-			with_race="$with_race $package"
-		else
+		if [ -z "$race" ] || ! is_in "$package" $race_dirs; then
 			plain="$plain $package"
+		elif is_in "$package" $short_race_dirs; then
+			plain="$plain $package"
+			short_race="$short_race $package"
+		else
+			with_race="$with_race $package"
 		fi
 	done
 	status=0
@@ -75,6 +87,10 @@ run_tests() {
 	if [ -n "$with_race" ]; then
 		step "go test -race: module $module" "1 to 10 min cold, seconds warm"
 		(cd "$module" && go test -race -timeout 40m ${TESTFLAGS:-} $with_race) || status=1
+	fi
+	if [ -n "$short_race" ]; then
+		step "go test -race -short: module $module" "1 to 5 min cold, seconds warm"
+		(cd "$module" && go test -race -short -timeout 40m ${TESTFLAGS:-} $short_race) || status=1
 	fi
 	return $status
 }
