@@ -2,10 +2,13 @@ package drivertest
 
 import (
 	"fmt"
+	"maps"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // recorder is a test that may fail without failing the one around it.
@@ -99,4 +102,34 @@ func failures(all []outcome) []string {
 		}
 	}
 	return names
+}
+
+// judge requires of a broken driver's outcomes that the checks fail that should,
+// each with what it says, and not all of them; it adds those to found.
+func judge(t *testing.T, all []outcome, fails map[string]string, found map[string]bool) {
+	t.Helper()
+	for check, says := range fails {
+		i := slices.IndexFunc(all, func(o outcome) bool { return o.check == check })
+		switch {
+		case i < 0:
+			t.Errorf("there is no check %q", check)
+		case !all[i].Failed():
+			t.Errorf("%s does not fail; failing are %q", check, failures(all))
+		case !strings.Contains(all[i].text(), says):
+			t.Errorf("%s does not say %q but\n%s", check, says, all[i].text())
+		default:
+			found[check] = true
+		}
+	}
+	if len(failures(all)) == len(all) {
+		t.Errorf("every single check fails, which says nothing")
+	}
+}
+
+// promptFor is a suite's patience with a driver that fails so.
+func promptFor(fails map[string]string) time.Duration {
+	if slices.Contains(slices.Collect(maps.Values(fails)), "did not return within") {
+		return 20 * time.Millisecond // it never will; the others have all the time they need
+	}
+	return 0
 }
