@@ -12,8 +12,9 @@ BENCHTIME ?= 1s
 RACE ?= on
 # More flags for go test, such as TESTFLAGS="-count=1 -v".
 TESTFLAGS ?=
-# Where property tests begin to draw; 0: somewhere else each time.
-RAPID_SEED ?= 1
+# The seed of the property tests. Empty: derived from the commit, or 1 without
+# git. 0: another one each time.
+RAPID_SEED ?=
 export FUZZTIME BENCH BENCHTIME RACE TESTFLAGS RAPID_SEED
 
 .PHONY: test test-core lint bench bench-kubernetes fuzz docs try-kubernetes help

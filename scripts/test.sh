@@ -39,6 +39,24 @@ probe_race() {
 	rm -rf "$scratch"
 }
 
+# choose_seed sets RAPID_SEED, which rapid reads: other inputs on every commit,
+# the same ones each time for one commit.
+choose_seed() {
+	if [ -n "${RAPID_SEED:-}" ]; then
+		origin="given"
+	elif [ -e .git ] && commit=$(git rev-parse -q --verify HEAD); then
+		# 48 bits, so that every shell can count so far.
+		RAPID_SEED=$(printf '%d' "0x$(printf '%s' "$commit" | cut -c 1-12)")
+		origin="derived from the commit"
+	else
+		RAPID_SEED=1
+		origin="fixed, there is no commit"
+	fi
+	export RAPID_SEED
+	replay="RAPID_SEED=$RAPID_SEED"
+	note "property tests draw from seed $RAPID_SEED ($origin); make $1 $replay draws the same again"
+}
+
 # is_in IMPORT-PATH DIR...: is it in one of these directories, or below?
 is_in() {
 	package_path=$1
@@ -100,17 +118,19 @@ case "$mode" in
 all)
 	all=$(modules)
 	check_go . tools adapters/kubernetes/tools $all
+	label=test
+	choose_seed $label
 	check lint sh scripts/lint.sh
 	probe_race
-	label=test
 	;;
 core)
 	all=.
 	check_go .
 	check gofmt format
+	label=test-core
+	choose_seed $label
 	step "go vet: module ." "1 min cold, seconds warm"
 	check "go vet" go vet ./...
-	label=test-core
 	TESTFLAGS="-short ${TESTFLAGS:-}"
 	;;
 *) die "test.sh: all or core, not '$mode'" ;;
@@ -128,6 +148,7 @@ if [ "$count" = 0 ]; then failed="$failed, no module with packages found"; fi
 seconds=$(($(date +%s) - started))
 if [ -n "$failed" ]; then
 	printf '\nmake %s: FAILED after %s s: %s\n' "$label" "$seconds" "${failed#, }"
+	printf 'replay with: make %s %s\n' "$label" "$replay"
 	exit 1
 fi
 printf '\nmake %s: passed, %s module(s) in %s s\n' "$label" "$count" "$seconds"
