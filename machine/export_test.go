@@ -8,3 +8,6 @@ func DecideStepByStep(o *Observation, p *Policy, now time.Time) Plan {
 	d := decision{o: o, p: p, m: o.Machine, now: now, owner: ownerOf(o.Node, p.Keys.NodeMachine)}
 	return d.keep()
 }
+
+// Unite is unite: what either of two records of updatable values says.
+func Unite(first, second string) string { return unite(first, second) }

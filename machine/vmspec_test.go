@@ -228,3 +228,24 @@ func FuzzSplitSpec(f *testing.F) {
 		require.Equal(t, a, machine.SplitSpec(classOf(string(restored)), fields))
 	})
 }
+
+// Until an update has been answered a VM may have the values from before it or
+// those after it, so a record of both loses no name, in lists too.
+func TestRecordsOfABegunUpdateLoseNoName(t *testing.T) {
+	for _, c := range []struct{ first, second, want string }{
+		{`{"tags":{"a":"1"}}`, `{"tags":{"b":"2"}}`, `{"tags":{"a":"1","b":"2"}}`},
+		{`{"tags":{"a":"1"}}`, `{"tags":{"a":"2"}}`, `{"tags":{"a":"2"}}`},
+		{`{"disks":[{"tags":{"a":"1"}}]}`, `{"disks":[{"tags":{"b":"2"}}]}`, `{"disks":[{"tags":{"a":"1","b":"2"}}]}`},
+		{
+			`{"disks":[{"tags":{"a":"1"}},null]}`, `{"disks":[{"tags":{"a":"3"}},{"tags":{"b":"2"}}]}`,
+			`{"disks":[{"tags":{"a":"3"}},{"tags":{"b":"2"}}]}`,
+		},
+		{`{"n":[[{"tags":1}]]}`, `{"n":[[{"labels":2}]]}`, `{"n":[[{"labels":2,"tags":1}]]}`},
+		{`{"n":[1]}`, `{"n":[2,3]}`, `{"n":[2,3]}`},
+		{`{"n":{"a":1}}`, `{"n":[2]}`, `{"n":[2]}`},
+		{"", `{"tags":1}`, `{"tags":1}`},
+		{`{"tags":1}`, "", `{"tags":1}`},
+	} {
+		assert.Equal(t, c.want, machine.Unite(c.first, c.second), "%s and %s", c.first, c.second)
+	}
+}

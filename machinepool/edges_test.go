@@ -315,3 +315,20 @@ func TestRefusedUpdates(t *testing.T) {
 	require.True(t, w.settled(), "%+v", w.pool().Status)
 	require.NotContains(t, s.calls, "UpdateGroup")
 }
+
+// The condition on a spec that cannot be acted upon goes once the spec is mended.
+func TestMendedSpecLosesItsCondition(t *testing.T) {
+	w, s := running(t, 2)
+	w.scaleTo(-1)
+	require.NoError(t, s.until(time.Minute, func() {}))
+	bad := object.FindCondition(w.pool().Status.Conditions, machinepool.ConditionSpecValid)
+	require.NotNil(t, bad)
+	assert.Equal(t, object.False, bad.Status)
+	assert.Equal(t, machinepool.FailureSpec, w.pool().Status.FailureReason)
+
+	w.scaleTo(2)
+	require.NoError(t, s.until(time.Minute, func() {}))
+	assert.Nil(t, object.FindCondition(w.pool().Status.Conditions, machinepool.ConditionSpecValid))
+	assert.Empty(t, w.pool().Status.FailureReason)
+	assert.Equal(t, machinepool.PhaseRunning, w.pool().Status.Phase)
+}
