@@ -24,11 +24,17 @@ func TestInvariantsNameTheirChecks(t *testing.T) {
 			}
 		}
 	}
+	numbers := map[string]bool{}
 	check := regexp.MustCompile("`([a-z/]+: (?:Test|Fuzz)[A-Za-z0-9]+)`")
 	for _, line := range strings.Split(string(page), "\n") {
 		if !strings.HasPrefix(line, "| P") {
 			continue
 		}
+		number, _, _ := strings.Cut(line[2:], " |")
+		if numbers[number] {
+			t.Errorf("docs/invariants.md has two rows %s", number)
+		}
+		numbers[number] = true
 		named := check.FindAllStringSubmatch(line, -1)
 		if len(named) == 0 {
 			t.Errorf("docs/invariants.md: no check in: %s", line)
