@@ -58,7 +58,7 @@ type decision struct {
 	past     bool                 // the deadline has come
 
 	standings []standing // of o.Pods
-	users     []int32    // of o.Volumes: pods here that use them
+	users     []int32    // of o.Volumes: pods here that use them; nil: no pod uses any
 	order     int32      // of the pods that may go now
 	live      int64      // pods that are waited for
 	left      int64      // pods that are there and not waited for any more

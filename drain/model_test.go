@@ -21,6 +21,8 @@ type pod struct {
 	lasts time.Duration // from being told to go to being gone; 0: its grace
 	stuck bool          // it never goes, not even killed (a finalizer)
 	ends  time.Time     // when it is gone; zero: not told to go
+	stays time.Duration // from finished to gone: how long its object stays; 0: it goes unfinished
+	ended bool          // it finished because it was told to go
 }
 
 // budget is a disruption budget with the pods it counts.
@@ -46,6 +48,8 @@ type call struct {
 	uid    string
 	name   string
 	result drain.Result
+	// finished: the pod had finished before the call.
+	finished bool
 }
 
 // cluster is an API server with the controllers that matter here: it evicts as
@@ -210,6 +214,7 @@ func (c *cluster) find(uid string) *pod {
 func (c *cluster) call(kind drain.Kind, o drain.Order) drain.Answer {
 	a := drain.Answer{Kind: kind, At: c.now}
 	p := c.find(o.UID)
+	finished := p != nil && p.Finished
 	switch {
 	case c.fails != nil && c.fails(kind, o.Pod.Name):
 		a.Result, a.Message = drain.Failed, "the API server has a headache"
@@ -224,7 +229,7 @@ func (c *cluster) call(kind drain.Kind, o drain.Order) drain.Answer {
 		a.Result = drain.Accepted
 		c.tell(p, p.Grace)
 	}
-	c.calls = append(c.calls, call{c.now, kind, o.UID, o.Pod.Name, a.Result})
+	c.calls = append(c.calls, call{c.now, kind, o.UID, o.Pod.Name, a.Result, finished})
 	return a
 }
 
@@ -269,15 +274,28 @@ func (c *cluster) tell(p *pod, grace time.Duration) {
 		c.changed(p)
 		return
 	}
-	gone := ends
-	if grace > 0 && p.lasts > 0 {
+	gone, end := ends, c.end
+	if grace == 0 {
+		end = c.remove // without a grace, the object goes at once
+	} else if p.lasts > 0 {
 		gone = c.now.Add(p.lasts)
 	}
-	if p.ends.IsZero() || gone.Before(p.ends) {
+	if p.ends.IsZero() || gone.Before(p.ends) || grace == 0 && p.Finished {
 		p.ends = gone
 		c.changed(p)
-		c.events = append(c.events, event{gone, func() { c.remove(p) }})
+		c.events = append(c.events, event{gone, func() { end(p) }})
 	}
+}
+
+// end is what a kubelet does when the containers of a deleted pod have ended: the pod
+// finishes, and its object goes a moment later.
+func (c *cluster) end(p *pod) {
+	if p.stays == 0 || p.Finished {
+		c.remove(p)
+		return
+	}
+	p.Finished, p.ended = true, true
+	c.at(p.stays, func() { c.remove(p) })
 }
 
 // remove is the end of a pod: its volumes move, its replacement comes up.

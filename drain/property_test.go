@@ -38,6 +38,7 @@ func anyPod(t *rapid.T, s *shell, p *pod, app string) {
 	p.Priority = rapid.Int32Range(0, 2).Draw(t, "priority")
 	p.Grace = time.Duration(rapid.IntRange(0, 90).Draw(t, "grace")) * time.Second
 	p.lasts = time.Duration(rapid.IntRange(0, 100).Draw(t, "lasts")) * time.Second
+	p.stays = time.Duration(rapid.SampledFrom([]int{0, 1, 5, 100}).Draw(t, "stays")) * time.Second
 	switch rapid.IntRange(0, 12).Draw(t, "special") {
 	case 0:
 		p.Mirror = true
@@ -122,8 +123,8 @@ func TestP22OnlyEvicted(t *testing.T) {
 		for _, c := range s.calls {
 			p := all[c.uid]
 			require.False(t, untouchable(p), "%s of %s, which is to be left alone", c.kind, c.name)
-			require.True(t, c.kind == drain.Evicted || c.kind == drain.Deleted && p.Finished, "P22: %s of %s", c.kind, c.name)
-			require.True(t, c.kind != drain.Evicted || !p.Finished, "a finished pod is not evicted")
+			require.True(t, c.kind == drain.Evicted || c.kind == drain.Deleted && c.finished, "P22: %s of %s", c.kind, c.name)
+			require.True(t, c.kind != drain.Evicted || !c.finished, "a finished pod is not evicted")
 			require.Nil(t, p.Annotations, "%s is protected", c.name)
 		}
 		distances(t, s.calls)
@@ -139,7 +140,7 @@ func TestP22OnlyEvicted(t *testing.T) {
 // counted is how many pods of a budget were evicted that counted as healthy.
 func (c *cluster) counted(b *budget, all map[string]*pod) (n int) {
 	for _, p := range all {
-		if b.Selects(&p.Pod) && !p.Finished && !p.ends.IsZero() {
+		if b.Selects(&p.Pod) && (!p.Finished || p.ended) && !p.ends.IsZero() {
 			n++
 		}
 	}

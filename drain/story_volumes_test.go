@@ -91,6 +91,24 @@ var volumeStories = map[string]func(*story){
 		s.anew(2 * time.Second)
 		s.drain(time.Hour)
 	},
+	"the last pod with a volume finishes before it is gone": func(s *story) {
+		s.add("db-1", s.volume("vol-1"), func(p *pod) { p.stays = 5 * time.Second })
+		s.drain(40 * time.Second)
+		s.drain(time.Hour)
+	},
+	"a pod with a volume finishes and a finalizer keeps it": func(s *story) {
+		s.add("db-1", s.volume("vol-1"), func(p *pod) { p.stays = 24 * time.Hour })
+		s.drain(time.Hour)
+	},
+	"a finished pod does not wait for a volume that another one uses": func(s *story) {
+		s.detach = time.Hour
+		s.add("a", s.volume("vol-1", "shared"), func(p *pod) { p.stays = time.Hour })
+		s.add("b", s.volume("shared"), func(p *pod) { p.Owner.Kind = drain.DaemonSet })
+		s.drain(31 * time.Second)
+		s.attachments = s.attachments[1:]
+		s.say("vol-1 is detached")
+		s.drain(time.Hour)
+	},
 	"somebody else deletes a pod with a volume": func(s *story) {
 		s.detach = time.Minute
 		a := s.add("a", s.volume("vol-1"))

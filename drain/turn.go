@@ -64,7 +64,15 @@ func claims(p *Pod, v *Volume) bool {
 // driver, and only one pod of this node uses it.
 func (d *decision) follows(i int) bool {
 	v := d.o.Volumes[i]
-	return d.users[i] == 1 && !v.Local && d.attachedHere(d.volumeID(v)) && d.known(v)
+	return d.usersOf(i) == 1 && !v.Local && d.attachedHere(d.volumeID(v)) && d.known(v)
+}
+
+// usersOf is how many pods here use a volume. The pods that have finished use none.
+func (d *decision) usersOf(i int) int32 {
+	if d.users == nil { // no pod here uses any
+		return 0
+	}
+	return d.users[i]
 }
 
 func (d *decision) known(v *Volume) bool {
@@ -111,7 +119,7 @@ func (d *decision) attachedHere(id string) bool {
 		return false
 	}
 	for i, v := range d.o.Volumes {
-		if v != nil && d.users != nil && d.users[i] > 0 && v.Handle == id {
+		if v != nil && d.usersOf(i) > 0 && v.Handle == id {
 			return true
 		}
 	}
@@ -152,15 +160,17 @@ func (d *decision) followTurn() (write Plan, free bool, stuck Why) {
 	return Plan{}, free && !others, stuck
 }
 
-// arrived records volumes that came after the pod had been told to go, while it is
-// still there: a pod may be told before all of its volumes are attached.
+// arrived records volumes that came after the pod had been told to go, while it still
+// runs: a pod may be told before all of its volumes are attached. A pod that has finished
+// gets no more volumes, though its object may still be there: kubelets move a deleted pod
+// to Succeeded or Failed first.
 func (d *decision) arrived(t *machine.DrainTurn) (write Plan, late bool) {
 	if t.UID == "" || d.ahead(t.Since) || !t.Detached.IsZero() {
 		return Plan{}, false
 	}
 	volumes := t.Volumes
 	for _, p := range d.o.Pods {
-		if !turnOf(t, p) {
+		if !turnOf(t, p) || p.Finished {
 			continue
 		}
 		for i, v := range d.o.Volumes {
@@ -343,7 +353,7 @@ func (d *decision) unclaimed(held bool) Why {
 // inUse tells whether a pod here uses the volume of that name.
 func (d *decision) inUse(name string) bool {
 	for i, v := range d.o.Volumes {
-		if v != nil && v.Name == name && d.users != nil && d.users[i] > 0 {
+		if v != nil && v.Name == name && d.usersOf(i) > 0 {
 			return true
 		}
 	}

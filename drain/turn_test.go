@@ -151,3 +151,18 @@ func TestTurnThatWasNeverStored(t *testing.T) {
 	s.attachments = s.attachments[1:]
 	require.True(t, s.run(s.now).Done, "its user stays")
 }
+
+// In a forecast, as in a drain, the last pod with a volume may have finished and still
+// be there.
+func TestForecastOfAFinishedPodWithAVolume(t *testing.T) {
+	s := newShell(t)
+	s.add("db-1", s.volume("vol-1"), func(p *pod) { p.stays = time.Hour })
+	s.look()
+	s.advance(s.now.Add(31 * time.Second))
+	require.NotEmpty(t, s.node.Drain.Turn.UID)
+	require.True(t, s.pods[0].Finished)
+	f, err := drain.Predict(s.observe(), s.policy, drain.Assumptions{}, s.now)
+	require.NoError(t, err)
+	require.True(t, f.Done)
+	require.Empty(t, f.Left)
+}
