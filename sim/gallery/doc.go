@@ -3,6 +3,6 @@
 // notices them. A check that nothing can fail is worth nothing; this is how
 // the checks of package sim are checked.
 //
-// Each mistake is applied to a copy, by the build's overlay, so the source stays
-// as it is. Half of them were chosen by somebody who had not seen the checks.
+// The mistakes are applied to a copy, by the build's overlay, so the source stays
+// as it is; all are in one build, and a switch chooses one (package overlay). Half of them were chosen by somebody who had not seen the checks.
 package gallery

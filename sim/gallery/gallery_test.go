@@ -1,19 +1,22 @@
 package gallery_test
 
 import (
-	"encoding/json"
 	"errors"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/sim/gallery/overlay"
 )
 
-// mutant is a mistake: in a file, one text in place of another.
+// mutant is a mistake: in the body of a function, one text in place of another.
 type mutant struct {
 	name   string
 	breaks string // the invariants that are at stake
@@ -25,26 +28,37 @@ type mutant struct {
 // root is the module's directory.
 const root = "../.."
 
-// TestGallery builds the library with each mistake in it, lets it live through
-// storms, and expects that to be noticed.
+// TestGallery builds the library once with all mistakes in it, each behind a
+// switch, lets it live through storms with one of them at a time, and expects
+// that to be noticed.
 func TestGallery(t *testing.T) {
 	if testing.Short() {
-		t.Skip("builds the library once for each mistake: minutes")
+		t.Skip("plays storms for each mistake: minutes")
 	}
+	b := build(t)
 	t.Run("none", func(t *testing.T) {
-		said, caught := hunt(t, mutant{}, "60")
+		t.Parallel()
+		said, caught := b.hunt(t, 0, false, "60")
 		require.False(t, caught, said)
 		t.Log(said)
 	})
-	for _, m := range mutants {
+	for i, m := range mutants {
 		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
 			if dir := byTests[m.name]; dir != "" {
-				runTests(t, m, dir)
+				b.runTests(t, i+1, m, dir)
 				return
 			}
-			said, caught := hunt(t, m, "600")
+			said, caught := b.hunt(t, i+1, slices.Contains(pooled, m), "600")
 			require.True(t, caught, "%s (%s) is not noticed: %s", m.name, m.breaks, said)
 			t.Logf("%s: %s", m.breaks, said)
+		})
+	}
+	for _, dir := range testedDirs() {
+		t.Run("none in the tests of "+dir, func(t *testing.T) {
+			t.Parallel()
+			out, err := b.tests(t, 0, dir)
+			require.NoError(t, err, out)
 		})
 	}
 }
@@ -56,39 +70,69 @@ func TestMutants(t *testing.T) {
 	for _, m := range mutants {
 		require.False(t, names[m.name], m.name)
 		names[m.name] = true
-		changed(t, m)
 	}
-}
-
-// changed is the file with the mistake in it.
-func changed(t *testing.T, m mutant) string {
-	t.Helper()
-	source, err := os.ReadFile(filepath.Join(root, m.file))
+	for name := range byTests {
+		require.True(t, names[name], name)
+	}
+	_, err := overlay.Write(root, t.TempDir(), edits(t))
 	require.NoError(t, err)
-	require.Equal(t, 1, strings.Count(string(source), m.from), "%s: the text to change is not in %s, or more than once", m.name, m.file)
-	require.NotEqual(t, m.from, m.to)
-	return strings.Replace(string(source), m.from, m.to, 1)
 }
 
-// hunt builds and runs command hunt with a mistake in it.
-func hunt(t *testing.T, m mutant, storms string) (said string, caught bool) {
+func edits(t *testing.T) []overlay.Edit {
 	t.Helper()
-	dir := t.TempDir()
-	program := filepath.Join(dir, "hunt")
-	args := []string{"build", "-o", program}
-	if m.file != "" {
-		args = append(args, "-overlay", overlay(t, dir, m))
+	var list []overlay.Edit
+	for _, m := range mutants {
+		e, err := overlay.Replacing(root, m.file, m.from, m.to)
+		require.NoError(t, err, m.name)
+		list = append(list, e)
 	}
-	build := exec.CommandContext(t.Context(), "go", append(args, "./sim/gallery/hunt")...)
-	build.Dir = root
-	out, err := build.CombinedOutput()
-	require.NoError(t, err, "%s does not compile: %s", m.name, out)
+	return list
+}
 
-	args = []string{"-storms", storms}
-	if slices.Contains(pooled, m) {
+// built is what was built with all mistakes: command hunt, and the tests of
+// packages.
+type built struct{ dir string }
+
+func build(t *testing.T) built {
+	t.Helper()
+	b := built{t.TempDir()}
+	file, err := overlay.Write(root, b.dir, edits(t))
+	require.NoError(t, err)
+	run := func(args ...string) {
+		command := exec.CommandContext(t.Context(), "go", args...)
+		command.Dir = root
+		out, err := command.CombinedOutput()
+		require.NoError(t, err, "a mistake does not compile: %s", out)
+	}
+	run("build", "-overlay", file, "-o", b.program("hunt"), "./sim/gallery/hunt")
+	for _, dir := range testedDirs() {
+		run("test", "-c", "-vet=off", "-overlay", file, "-o", b.program(dir), "./"+dir)
+	}
+	return b
+}
+
+func (b built) program(name string) string {
+	return filepath.Join(b.dir, strings.ReplaceAll(name, "/", "-")+".program")
+}
+
+// command is a program with one mistake switched on. Properties draw the same
+// inputs each time, and a failing one is not made smaller: that takes longer.
+func (b built) command(t *testing.T, mistake int, name string, args ...string) *exec.Cmd {
+	t.Helper()
+	c := exec.CommandContext(t.Context(), b.program(name), args...)
+	c.Env = append(os.Environ(), overlay.Variable+"="+strconv.Itoa(mistake), "GOMAXPROCS=1",
+		"RAPID_SEED=1", "RAPID_SHRINKTIME=0s", "RAPID_NOFAILFILE=true")
+	return c
+}
+
+// hunt runs command hunt with a mistake.
+func (b built) hunt(t *testing.T, mistake int, pools bool, storms string) (said string, caught bool) {
+	t.Helper()
+	args := []string{"-storms", storms}
+	if pools {
 		args = append(args, "-pools")
 	}
-	out, err = exec.CommandContext(t.Context(), program, args...).Output()
+	out, err := b.command(t, mistake, "hunt", args...).Output()
 	var exit *exec.ExitError
 	if err != nil && !(errors.As(err, &exit) && exit.ExitCode() == 3) {
 		return "it does not run: " + err.Error(), true
@@ -108,27 +152,30 @@ var byTests = map[string]string{
 	"an update of a VM that was not answered in time counts as done":                  "machine",
 }
 
-// runTests runs the tests of a package with a mistake in it.
-func runTests(t *testing.T, m mutant, dir string) {
-	t.Helper()
-	run := exec.CommandContext(t.Context(), "go", "test", "-short", "-overlay", overlay(t, t.TempDir(), m), "./"+dir)
-	run.Dir = root
-	out, err := run.CombinedOutput()
-	require.Error(t, err, "%s (%s) is not noticed by the tests of %s", m.name, m.breaks, dir)
-	require.Contains(t, string(out), "--- FAIL", "%s", out)
-	t.Logf("%s: by the tests of %s", m.breaks, dir)
+func testedDirs() []string {
+	var dirs []string
+	for _, dir := range byTests {
+		if !slices.Contains(dirs, dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	slices.Sort(dirs)
+	return dirs
 }
 
-// overlay writes what the build puts in place of the file with the mistake.
-func overlay(t *testing.T, dir string, m mutant) string {
+// runTests runs the tests of a package with a mistake in it.
+func (b built) runTests(t *testing.T, mistake int, m mutant, dir string) {
 	t.Helper()
-	broken := filepath.Join(dir, "broken.go")
-	require.NoError(t, os.WriteFile(broken, []byte(changed(t, m)), 0o600))
-	file, err := filepath.Abs(filepath.Join(root, m.file))
-	require.NoError(t, err)
-	text, err := json.Marshal(map[string]map[string]string{"Replace": {file: broken}})
-	require.NoError(t, err)
-	name := filepath.Join(dir, "overlay.json")
-	require.NoError(t, os.WriteFile(name, text, 0o600))
-	return name
+	out, err := b.tests(t, mistake, dir)
+	require.Error(t, err, "%s (%s) is not noticed by the tests of %s", m.name, m.breaks, dir)
+	require.Contains(t, out, "--- FAIL", "%s", out)
+	t.Logf("%s: by the tests of %s", m.breaks, path.Base(dir))
+}
+
+func (b built) tests(t *testing.T, mistake int, dir string) (string, error) {
+	t.Helper()
+	run := b.command(t, mistake, dir, "-test.short", "-test.failfast", "-test.timeout=5m")
+	run.Dir = filepath.Join(root, dir)
+	out, err := run.CombinedOutput()
+	return string(out), err
 }

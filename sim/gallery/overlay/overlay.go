@@ -1,0 +1,212 @@
+// Package overlay puts many mistakes into one build. Each one changes the body
+// of a function. The build holds that function once as it is and once for each
+// mistake in it, and an environment variable chooses which of them runs, so
+// that a hundred mistakes cost one build.
+package overlay
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"sort"
+	"strconv"
+	"strings"
+)
+
+// Variable is the environment variable that chooses the mistake by its number,
+// from 1. Unset, or 0, is the code as it is.
+const Variable = "MILLWRIGHT_MISTAKE"
+
+// Edit replaces the bytes [Start, End) of a file by Text.
+type Edit struct {
+	File       string // from the root of the module, with slashes
+	Start, End int
+	Text       string
+}
+
+// Replacing is the edit that puts to in the place of from in the file, without
+// what both begin and end with. It fails unless from is in the file exactly
+// once.
+func Replacing(root, file, from, to string) (Edit, error) {
+	source, err := os.ReadFile(filepath.Join(root, file))
+	if err != nil {
+		return Edit{}, err
+	}
+	if n := bytes.Count(source, []byte(from)); n != 1 || from == to {
+		return Edit{}, fmt.Errorf("%s: the text to change is in it %d times: %q", file, n, from)
+	}
+	at := bytes.Index(source, []byte(from))
+	same := 0
+	for same < min(len(from), len(to)) && from[same] == to[same] {
+		same++
+	}
+	at, from, to = at+same, from[same:], to[same:]
+	for from != "" && to != "" && from[len(from)-1] == to[len(to)-1] {
+		from, to = from[:len(from)-1], to[:len(to)-1]
+	}
+	return Edit{file, at, at + len(from), to}, nil
+}
+
+// Write writes an overlay of the go command to dir, in which edit i is mistake
+// number i+1, and returns its name. It fails if an edit is not within the body
+// of one function, or if that function has a parameter without a name.
+func Write(root, dir string, edits []Edit) (string, error) {
+	root, err := filepath.Abs(root)
+	if err != nil {
+		return "", err
+	}
+	replace := map[string]string{}
+	add := func(target string, text []byte) error {
+		name := filepath.Join(dir, fmt.Sprintf("file%d.go", len(replace)))
+		replace[filepath.Join(root, target)] = name
+		return os.WriteFile(name, text, 0o600)
+	}
+	packages := map[string]string{}
+	for _, file := range files(edits) {
+		text, name, err := withSwitches(root, file, edits)
+		if err != nil {
+			return "", err
+		}
+		packages[filepath.Dir(file)] = name
+		if err := add(file, text); err != nil {
+			return "", err
+		}
+	}
+	for folder, name := range packages {
+		if err := add(filepath.Join(folder, "zz_mistake.go"), []byte(fmt.Sprintf(chooser, name, Variable))); err != nil {
+			return "", err
+		}
+	}
+	text, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return "", err
+	}
+	name := filepath.Join(dir, "overlay.json")
+	return name, os.WriteFile(name, text, 0o600)
+}
+
+// chooser is the file that each package with mistakes gets.
+const chooser = `package %s
+
+import (
+	"os"
+	"strconv"
+)
+
+var mistake__, _ = strconv.Atoi(os.Getenv(%q))
+`
+
+func files(edits []Edit) []string {
+	seen := map[string]bool{}
+	var list []string
+	for _, e := range edits {
+		if !seen[e.File] {
+			seen[e.File] = true
+			list = append(list, e.File)
+		}
+	}
+	sort.Strings(list)
+	return list
+}
+
+// withSwitches is a file in which each function with mistakes begins with a
+// switch to its variants, and the variants stand at the end.
+func withSwitches(root, file string, edits []Edit) (text []byte, name string, err error) {
+	source, err := os.ReadFile(filepath.Join(root, file))
+	if err != nil {
+		return nil, "", err
+	}
+	positions := token.NewFileSet()
+	parsed, err := parser.ParseFile(positions, file, source, parser.SkipObjectResolution)
+	if err != nil {
+		return nil, "", err
+	}
+	cases := map[*ast.FuncDecl]*strings.Builder{}
+	var variants strings.Builder
+	at := func(p token.Pos) int { return positions.Position(p).Offset }
+	for i, e := range edits {
+		if e.File != file {
+			continue
+		}
+		f := enclosing(parsed, e, at)
+		if f == nil {
+			return nil, "", fmt.Errorf("%s: bytes %d to %d are not in the body of one function", file, e.Start, e.End)
+		}
+		call, err := callOf(f, i+1)
+		if err != nil {
+			return nil, "", fmt.Errorf("%s: %w", file, err)
+		}
+		if cases[f] == nil {
+			cases[f] = &strings.Builder{}
+		}
+		fmt.Fprintf(cases[f], "\n\tcase %d: %s", i+1, call)
+		fmt.Fprintf(&variants, "\n%s%s%s%s%s\n", source[at(f.Pos()):at(f.Name.End())], suffix(i+1),
+			source[at(f.Name.End()):e.Start], e.Text, source[e.End:at(f.End())])
+	}
+	var out bytes.Buffer
+	last := 0
+	for _, d := range parsed.Decls {
+		f, ok := d.(*ast.FuncDecl)
+		if !ok || cases[f] == nil {
+			continue
+		}
+		body := at(f.Body.Lbrace) + 1
+		out.Write(source[last:body])
+		fmt.Fprintf(&out, "\n\tswitch mistake__ {%s\n\t}\n", cases[f])
+		last = body
+	}
+	out.Write(source[last:])
+	out.WriteString(variants.String())
+	return out.Bytes(), parsed.Name.Name, nil
+}
+
+func suffix(number int) string { return "__" + strconv.Itoa(number) }
+
+// enclosing is the function whose body holds all that an edit changes.
+func enclosing(file *ast.File, e Edit, at func(token.Pos) int) *ast.FuncDecl {
+	for _, d := range file.Decls {
+		f, ok := d.(*ast.FuncDecl)
+		if ok && f.Body != nil && at(f.Body.Lbrace) < e.Start && e.End <= at(f.Body.Rbrace) {
+			return f
+		}
+	}
+	return nil
+}
+
+// callOf is the statement that calls a variant of f in its place.
+func callOf(f *ast.FuncDecl, number int) (string, error) {
+	var target string
+	if f.Recv != nil {
+		names := f.Recv.List[0].Names
+		if len(names) == 0 || names[0].Name == "_" {
+			return "", fmt.Errorf("the receiver of %s has no name", f.Name.Name)
+		}
+		target = names[0].Name + "."
+	}
+	var arguments []string
+	for _, field := range f.Type.Params.List {
+		if len(field.Names) == 0 {
+			return "", fmt.Errorf("a parameter of %s has no name", f.Name.Name)
+		}
+		for _, name := range field.Names {
+			if name.Name == "_" {
+				return "", fmt.Errorf("a parameter of %s has no name", f.Name.Name)
+			}
+			argument := name.Name
+			if _, variadic := field.Type.(*ast.Ellipsis); variadic {
+				argument += "..."
+			}
+			arguments = append(arguments, argument)
+		}
+	}
+	call := fmt.Sprintf("%s%s%s(%s)", target, f.Name.Name, suffix(number), strings.Join(arguments, ", "))
+	if f.Type.Results == nil {
+		return call + "; return", nil
+	}
+	return "return " + call, nil
+}
