@@ -27,7 +27,8 @@ type shell struct {
 	lost                                bool        // the call it dies in takes effect
 	refuseWrites                        bool
 	told                                func(drain.Plan, []drain.Answer)
-	cache                               []*drain.Pod // not nil: what the pods were some time ago
+	observed                            func(*drain.Observation, *drain.Plan) // before a plan is carried out
+	cache                               []*drain.Pod                          // not nil: what the pods were some time ago
 }
 
 func newShell(t require.TestingT) *shell {
@@ -91,6 +92,9 @@ func (s *shell) pass() (plan drain.Plan, died bool) {
 		plan, err := drain.Decide(o, s.policy, s.now)
 		require.NoError(s.t, err)
 		s.check(o, &plan)
+		if s.observed != nil {
+			s.observed(o, &plan)
+		}
 		if s.told != nil && plan.Write != nil {
 			s.told(plan, nil)
 		}

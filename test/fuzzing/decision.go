@@ -1,0 +1,64 @@
+package fuzzing
+
+import (
+	"bytes"
+	"reflect"
+	"testing"
+	"time"
+)
+
+// Policy is what a decision follows: a pointer to a struct of settings.
+type Policy interface{ Validate() error }
+
+// Decision is a fuzz target of a decision that takes an observation of type O and a policy, and
+// answers with a plan of type R. No input may end in a panic or an error, change an argument, or
+// give another plan the second time.
+type Decision[O any, P Policy, R any] struct {
+	Form Form
+	// Policy gives the default policy. It stands in for an input's policy that is not valid.
+	Policy func() P
+	// Whole fills in what every caller of the decision must give. Nil: nothing.
+	Whole  func(*O)
+	Decide func(*O, P, time.Time) (R, error)
+	// Check holds a plan to what is true of every plan. Nil: nothing more.
+	Check func(testing.TB, *O, R)
+}
+
+// Seed writes an observation that a test has made at a time, with its policy, as an input.
+func (d *Decision[O, P, R]) Seed(o *O, p P, now time.Time) []byte { return d.Form.At(now).Encode(p, o) }
+
+// Fuzz runs the target on its seeds and on what the fuzzer makes of them.
+func (d *Decision[O, P, R]) Fuzz(f *testing.F, seeds ...[]byte) {
+	f.Add([]byte{})
+	for _, seed := range seeds {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) { d.Run(t, data) })
+}
+
+// Run decides once on one input.
+func (d *Decision[O, P, R]) Run(t testing.TB, data []byte) {
+	o, p := new(O), d.Policy()
+	d.Form.Decode(data, p, o)
+	if p.Validate() != nil {
+		p = d.Policy()
+	}
+	if d.Whole != nil {
+		d.Whole(o)
+	}
+	before := d.Form.Encode(p, o)
+	plan, err := d.Decide(o, p, d.Form.Now)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	again, err := d.Decide(o, p, d.Form.Now)
+	if err != nil || !reflect.DeepEqual(plan, again) {
+		t.Fatalf("P27: the same input gives another plan (%v):\n%+v\n%+v", err, plan, again)
+	}
+	if d.Check != nil {
+		d.Check(t, o, plan)
+	}
+	if !bytes.Equal(before, d.Form.Encode(p, o)) {
+		t.Fatalf("the decision changes its arguments: %+v", plan)
+	}
+}
