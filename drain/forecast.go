@@ -60,7 +60,11 @@ type Forecast struct {
 
 // Predict says how a drain would go, from the very decisions that carry one
 // out: pods go when their grace ends, budgets give back what was taken when the
-// replacement is there, and nothing else changes. Nothing in o is changed.
+// replacement is there, and nothing else changes. Nothing in o is changed. The
+// observation counts as complete and read live: Complete and Cached are ignored.
+//
+// A forecast ends without Done at the limit, or with ReasonNoProgress if decisions
+// repeat themselves and change nothing; that is a fault of this package.
 //
 // The error is for a caller's mistake, as Decide's.
 func Predict(o *Observation, p *Policy, a Assumptions, now time.Time) (*Forecast, error) {
@@ -68,30 +72,51 @@ func Predict(o *Observation, p *Policy, a Assumptions, now time.Time) (*Forecast
 	if err != nil {
 		return nil, err
 	}
-	f := newFuture(d, a)
+	return newFuture(d, a).run(Decide)
+}
+
+// run tells what happens until the drain ends, the limit is reached, or decisions change nothing
+// any more.
+func (f *future) run(decide func(*Observation, *Policy, time.Time) (Plan, error)) (*Forecast, error) {
 	f.stays()
 	for {
-		plan, err := Decide(&f.o, p, f.now)
+		plan, err := decide(&f.o, f.p, f.now)
 		if err != nil {
 			return nil, err
 		}
 		switch {
+		case plan.busy() && f.spins():
+			return f.end(&plan, Why{Reason: ReasonNoProgress, Name: f.out.Node, Detail: plan.Why.String()}), nil
 		case plan.busy():
 			f.carryOut(&plan)
 			continue
 		case plan.Done:
-			f.say(Step{Action: End, Why: plan.Why})
-			f.out.Left, f.out.Done, f.out.Took = plan.Blocked, true, f.now.Sub(now)
-			return f.out, nil
+			f.out.Done = true
+			return f.end(&plan, plan.Why), nil
 		}
 		f.explain(&plan)
 		next := f.next(plan.At)
-		if next.IsZero() || next.Sub(now) > f.a.Limit {
-			f.out.Left, f.out.Took = plan.Blocked, f.now.Sub(now)
-			return f.out, nil
+		if next.IsZero() || next.Sub(f.began) > f.a.Limit {
+			return f.end(&plan, Why{}), nil
 		}
 		f.advance(next)
 	}
+}
+
+// spins reports whether more plans were carried out at this moment than a drain can need: some for
+// the node, and a few for each pod that was there at first.
+func (f *future) spins() bool {
+	f.busy++
+	return f.busy > 16+8*f.out.Pods
+}
+
+// end closes the forecast, with a last step unless there is nothing to say.
+func (f *future) end(plan *Plan, why Why) *Forecast {
+	if why != (Why{}) {
+		f.say(Step{Action: End, Why: why})
+	}
+	f.out.Left, f.out.Took = plan.Blocked, f.now.Sub(f.began)
+	return f.out
 }
 
 // future is a cluster that does what a forecast assumes.
@@ -101,6 +126,7 @@ type future struct {
 	p       *Policy
 	began   time.Time
 	now     time.Time
+	busy    int // plans that were carried out at now
 	events  []happening
 	said    map[string]Reason // of each pod, why it waits
 	budgets map[*Budget]*Budget
@@ -126,7 +152,7 @@ func newFuture(d *decision, a Assumptions) *future {
 			memory.Answers[uid] = answer
 		}
 	}
-	f.o.Memory, f.o.Complete = &memory, true
+	f.o.Memory, f.o.Complete, f.o.Cached = &memory, true, false
 	f.o.Budgets = f.copied(d.o.Budgets)
 	f.o.Attachments, f.o.Attached = slices.Clone(d.o.Attachments), slices.Clone(d.o.Attached)
 	f.o.Pods = nil
@@ -230,7 +256,7 @@ func (f *future) at(at time.Time, do func()) {
 }
 
 func (f *future) advance(to time.Time) {
-	f.now = to
+	f.now, f.busy = to, 0
 	for {
 		i := slices.IndexFunc(f.events, func(e happening) bool { return !e.at.After(f.now) })
 		if i < 0 {

@@ -202,3 +202,43 @@ func TestForecastOfBudgets(t *testing.T) {
 		assert.Equal(t, owned, len(f.Left) == 0)
 	}
 }
+
+// A forecast is made from a cached observation as from a live one: nobody could answer a forecast
+// that asks for the node as it is.
+func TestForecastFromACache(t *testing.T) {
+	s := newShell(t)
+	s.add("db-1", s.volume("vol-1"))
+	o := s.observe()
+	live, err := drain.Predict(o, s.policy, drain.Assumptions{}, s.now)
+	require.NoError(t, err)
+	require.True(t, live.Done)
+	o.Cached = true
+	cached, err := drain.Predict(o, s.policy, drain.Assumptions{}, s.now)
+	require.NoError(t, err)
+	require.Equal(t, live, cached)
+	require.True(t, o.Cached)
+}
+
+// Decisions that order the same again and again end a forecast, and are told in it.
+func TestForecastWithoutProgress(t *testing.T) {
+	s := newShell(t)
+	s.look()
+	web := s.add("web")
+	decisions := 0
+	again := func(*drain.Observation, *drain.Policy, time.Time) (drain.Plan, error) {
+		why := drain.Why{Reason: drain.ReasonEvict, Pod: web.Key}
+		if decisions++; decisions == 1 {
+			return drain.Plan{At: s.now.Add(time.Minute), Why: why}, nil
+		}
+		return drain.Plan{Evict: []drain.Order{{Pod: web.Key, UID: "nobody", Why: why}}, Why: why}, nil
+	}
+	f, err := drain.PredictBy(again, s.observe(), s.policy, s.now)
+	require.NoError(t, err)
+	require.False(t, f.Done)
+	require.Equal(t, time.Minute, f.Took)
+	require.Less(t, decisions, 30)
+	last := f.Steps[len(f.Steps)-1]
+	require.Equal(t, drain.End, last.Action)
+	require.Equal(t, "the forecast for node node-1 makes no progress, its last decision: evicting default/web", last.Why.String())
+	require.Contains(t, drain.Explain(f), "no end in sight after 1m0s")
+}

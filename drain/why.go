@@ -58,6 +58,7 @@ const (
 	ReasonReattaching   Reason = "Reattaching"
 	ReasonWaiting       Reason = "Waiting"
 	ReasonDrained       Reason = "Drained"
+	ReasonNoProgress    Reason = "NoProgress"
 	ReasonLeft          Reason = "EndedWithPodsLeft"
 	ReasonMirror        Reason = "Mirror"
 	ReasonDaemonSet     Reason = "DaemonSet"
@@ -134,6 +135,7 @@ var sentences = map[Reason]string{
 	ReasonReattaching:   "volume {name} of {pod} is not attached elsewhere yet{until}",
 	ReasonWaiting:       "waiting for pods on node {name}: {have} left",
 	ReasonDrained:       "node {name} is drained",
+	ReasonNoProgress:    "the forecast for node {name} makes no progress, its last decision: {detail}",
 	ReasonLeft:          "the drain of node {name} has ended; pods left: {have}",
 	ReasonMirror:        "{pod} is a static pod: left alone",
 	ReasonDaemonSet:     "{pod} belongs to daemon set {detail}: left alone",

@@ -1,0 +1,12 @@
+package drain
+
+import "time"
+
+// PredictBy is Predict with other decisions.
+func PredictBy(decide func(*Observation, *Policy, time.Time) (Plan, error), o *Observation, p *Policy, now time.Time) (*Forecast, error) {
+	d, err := newDecision(o, p, now)
+	if err != nil {
+		return nil, err
+	}
+	return newFuture(d, Assumptions{}).run(decide)
+}
