@@ -8,8 +8,12 @@ import (
 	"math"
 	"strconv"
 	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/millwright-go/millwright/deployment/rollout"
+	"github.com/millwright-go/millwright/test/fuzzing"
 )
 
 func FuzzParse(f *testing.F) {
@@ -96,4 +100,49 @@ func FuzzStep(f *testing.F) {
 			}
 		}
 	})
+}
+
+// steps is what is decided about one fleet, in two ways.
+type steps struct {
+	step, inPlace       []rollout.Scale
+	selects             []rollout.Select
+	stepWhy, inPlaceWhy rollout.Why
+}
+
+// FuzzFleet reads whole fleets: names twice, several new sets, sets that are paused, going or marked.
+func FuzzFleet(f *testing.F) {
+	d := fuzzing.Decision[rollout.Fleet, *struct{}, steps]{
+		Form:   fuzzing.Form{Words: []string{"", "a", "b", "c"}},
+		Policy: func() *struct{} { return &struct{}{} },
+		Decide: func(f *rollout.Fleet, _ *struct{}, _ time.Time) (s steps, _ error) {
+			s.step, s.stepWhy = rollout.Step(*f, nil)
+			s.inPlace, s.selects, s.inPlaceWhy = rollout.InPlace(*f, nil, nil)
+			return s, nil
+		},
+		Check: func(t testing.TB, f *rollout.Fleet, s steps) {
+			for _, why := range []rollout.Why{s.stepWhy, s.inPlaceWhy} {
+				require.NotEqual(t, string(why.Reason), why.String())
+			}
+			for _, order := range append(s.step, s.inPlace...) {
+				require.NotEqual(t, string(order.Why.Reason), order.Why.String())
+				require.True(t, order.To >= 0, "%+v", order)
+			}
+			for _, selected := range s.selects {
+				require.NotEqual(t, string(selected.Why.Reason), selected.Why.String())
+				require.Positive(t, selected.Count)
+			}
+		},
+	}
+	fleet := func(f rollout.Fleet) []byte { return d.Form.Encode(&struct{}{}, &f) }
+	d.Fuzz(f,
+		fleet(rollout.Fleet{Replicas: 3, Bounds: rollout.Bounds{Surge: 1}, Sets: []rollout.Set{
+			{Name: "a", Spec: 3, Actual: 3, Available: 3, Selectable: 3}, {Name: "b", New: true},
+		}}),
+		fleet(rollout.Fleet{Replicas: 3, Bounds: rollout.Bounds{Unavailable: 1}, Strict: true, Sets: []rollout.Set{
+			{Name: "a", Spec: 2, Actual: 3, Available: 1, Broken: 1, Terminating: 1}, {Name: "b", New: true, Spec: 1, Actual: 1, Selected: 1, Marked: 1},
+		}}),
+		fleet(rollout.Fleet{Replicas: math.MaxInt32, Bounds: rollout.Bounds{Surge: math.MaxInt32, Unavailable: math.MaxInt32}, Manual: true, Sets: []rollout.Set{
+			{Name: "a", Paused: true, Spec: math.MaxInt32, Actual: math.MinInt32}, {Name: "a", New: true, Going: true}, {New: true, Selectable: math.MaxInt32},
+		}}),
+	)
 }

@@ -5,17 +5,17 @@ import (
 	"reflect"
 	"testing"
 	"time"
-)
 
-// Policy is what a decision follows: a pointer to a struct of settings.
-type Policy interface{ Validate() error }
+	"pgregory.net/rapid"
+)
 
 // Decision is a fuzz target of a decision that takes an observation of type O and a policy, and
 // answers with a plan of type R. No input may end in a panic or an error, change an argument, or
 // give another plan the second time.
-type Decision[O any, P Policy, R any] struct {
+type Decision[O, P, R any] struct {
 	Form Form
-	// Policy gives the default policy. It stands in for an input's policy that is not valid.
+	// Policy gives the default policy, a pointer. It stands in for an input's policy that does not
+	// pass its method Validate, if it has one.
 	Policy func() P
 	// Whole fills in what every caller of the decision must give. Nil: nothing.
 	Whole  func(*O)
@@ -26,6 +26,19 @@ type Decision[O any, P Policy, R any] struct {
 
 // Seed writes an observation that a test has made at a time, with its policy, as an input.
 func (d *Decision[O, P, R]) Seed(o *O, p P, now time.Time) []byte { return d.Form.At(now).Encode(p, o) }
+
+// Drawn gives n inputs that the generator of a property test draws at Form.Now, the same each time.
+func (d *Decision[O, P, R]) Drawn(n int, draw func(*rapid.T) (*O, P)) [][]byte {
+	inputs := rapid.Custom(func(t *rapid.T) []byte {
+		o, p := draw(t)
+		return d.Seed(o, p, d.Form.Now)
+	})
+	list := make([][]byte, n)
+	for i := range list {
+		list[i] = inputs.Example(i)
+	}
+	return list
+}
 
 // Fuzz runs the target on its seeds and on what the fuzzer makes of them.
 func (d *Decision[O, P, R]) Fuzz(f *testing.F, seeds ...[]byte) {
@@ -40,7 +53,7 @@ func (d *Decision[O, P, R]) Fuzz(f *testing.F, seeds ...[]byte) {
 func (d *Decision[O, P, R]) Run(t testing.TB, data []byte) {
 	o, p := new(O), d.Policy()
 	d.Form.Decode(data, p, o)
-	if p.Validate() != nil {
+	if v, has := any(p).(interface{ Validate() error }); has && v.Validate() != nil {
 		p = d.Policy()
 	}
 	if d.Whole != nil {
