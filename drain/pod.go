@@ -37,12 +37,18 @@ type Pod struct {
 	// deletion timestamp says. Zero: it is not being deleted.
 	GraceEnds time.Time
 	// Claims are the names of the persistent volume claims in the pod's
-	// namespace that it uses. Volumes that go with the pod are none.
+	// namespace that it uses, those of generic ephemeral volumes among them
+	// (EphemeralClaim). Other volumes that go with the pod have none.
 	Claims []string
 	// Budgets are the budgets that select this pod. Not nil: they are
 	// resolved; nil: they are looked for among Observation.Budgets.
 	Budgets []*Budget
 }
+
+// EphemeralClaim returns the name of the persistent volume claim that
+// Kubernetes makes for a generic ephemeral volume of a pod. The volume behind it
+// is attached and detached like any other.
+func EphemeralClaim(pod, volume string) string { return pod + "-" + volume }
 
 // grace is the pod's termination grace, never negative.
 func (p *Pod) grace() time.Duration { return max(p.Grace, 0) }

@@ -118,7 +118,7 @@ func (p *kubePod) convert() *drain.Pod {
 		case v.PersistentVolumeClaim != nil:
 			pod.Claims = append(pod.Claims, v.PersistentVolumeClaim.ClaimName)
 		case v.Ephemeral != nil:
-			pod.Claims = append(pod.Claims, pod.Name+"-"+v.Name)
+			pod.Claims = append(pod.Claims, drain.EphemeralClaim(pod.Name, v.Name))
 		}
 	}
 	return pod

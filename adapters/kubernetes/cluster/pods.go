@@ -77,12 +77,16 @@ func stripped(p *corev1.Pod) *corev1.Pod {
 		Status: corev1.PodStatus{Phase: p.Status.Phase},
 	}
 	for i := range p.Spec.Volumes {
-		if claim := p.Spec.Volumes[i].PersistentVolumeClaim; claim != nil {
-			s.Spec.Volumes = append(s.Spec.Volumes, corev1.Volume{
-				Name:         p.Spec.Volumes[i].Name,
-				VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: claim},
-			})
+		v := corev1.Volume{Name: p.Spec.Volumes[i].Name}
+		switch from := &p.Spec.Volumes[i]; {
+		case from.PersistentVolumeClaim != nil:
+			v.PersistentVolumeClaim = from.PersistentVolumeClaim
+		case from.Ephemeral != nil:
+			v.Ephemeral = &corev1.EphemeralVolumeSource{} // the name of its claim follows from v.Name
+		default:
+			continue
 		}
+		s.Spec.Volumes = append(s.Spec.Volumes, v)
 	}
 	return s
 }

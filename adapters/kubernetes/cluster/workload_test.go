@@ -32,6 +32,14 @@ func (w *world) on(node string, n int) (pods []*drain.Pod) {
 	return pods
 }
 
+// scratch is what a generic ephemeral volume asks for.
+func scratch() *corev1.PersistentVolumeClaimTemplate {
+	return &corev1.PersistentVolumeClaimTemplate{Spec: corev1.PersistentVolumeClaimSpec{
+		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+		Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+	}}
+}
+
 // TestPods: a pod is read as a drain needs it.
 func TestPods(t *testing.T) {
 	w := newWorld(t)
@@ -47,6 +55,7 @@ func TestPods(t *testing.T) {
 		p.Spec.Volumes = []corev1.Volume{
 			{Name: "a", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}},
 			{Name: "b", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+			{Name: "c", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{VolumeClaimTemplate: scratch()}}},
 		}
 		p.Finalizers = []string{"millwright.test/hold"}
 	})
@@ -54,7 +63,7 @@ func TestPods(t *testing.T) {
 		Key: object.Key{Namespace: w.name, Name: "p"}, UID: string(made.UID),
 		Owner:  &object.Owner{Kind: drain.DaemonSet, Name: "d", UID: "u"},
 		Labels: made.Labels, Annotations: map[string]string{"note": "1"}, Priority: 2000001000,
-		CreatedAt: made.CreationTimestamp.UTC(), Grace: 7 * time.Second, Claims: []string{"data"},
+		CreatedAt: made.CreationTimestamp.UTC(), Grace: 7 * time.Second, Claims: []string{"data", "p-c"},
 	}
 	require.Equal(t, []*drain.Pod{want}, w.on(node, 1))
 

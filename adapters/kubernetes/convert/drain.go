@@ -31,8 +31,11 @@ func Pod(w *corev1.Pod) *drain.Pod {
 		p.Grace = seconds(*s)
 	}
 	for i := range w.Spec.Volumes {
-		if claim := w.Spec.Volumes[i].PersistentVolumeClaim; claim != nil {
-			p.Claims = append(p.Claims, claim.ClaimName)
+		switch v := &w.Spec.Volumes[i]; {
+		case v.PersistentVolumeClaim != nil:
+			p.Claims = append(p.Claims, v.PersistentVolumeClaim.ClaimName)
+		case v.Ephemeral != nil:
+			p.Claims = append(p.Claims, drain.EphemeralClaim(w.Name, v.Name))
 		}
 	}
 	return p

@@ -29,9 +29,9 @@ func TestPods(t *testing.T) {
 		`{"metadata":{"namespace":"shop","name":"web","uid":"u","creationTimestamp":"2026-03-01T12:00:00Z","labels":{"a":"b"},"annotations":{"c":"d"},
 		"ownerReferences":[{"kind":"X","name":"x","uid":"1"},{"kind":"DaemonSet","name":"d","uid":"2","controller":true}]},
 		"spec":{"priority":7,"terminationGracePeriodSeconds":90,"volumes":[{"name":"a","emptyDir":{}},
-		{"name":"b","persistentVolumeClaim":{"claimName":"data"}}]},"status":{"phase":"Running"}}`: {
+		{"name":"b","persistentVolumeClaim":{"claimName":"data"}},{"name":"c","ephemeral":{"volumeClaimTemplate":{}}}]},"status":{"phase":"Running"}}`: {
 			Key: web, UID: "u", CreatedAt: begin, Owner: &object.Owner{Kind: drain.DaemonSet, Name: "d", UID: "2"}, Priority: 7,
-			Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"c": "d"}, Grace: 90 * time.Second, Claims: []string{"data"},
+			Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"c": "d"}, Grace: 90 * time.Second, Claims: []string{"data", "web-c"},
 		},
 		`{"metadata":{"namespace":"shop","name":"web","deletionTimestamp":"2026-03-01T12:00:00Z"},"status":{"phase":"Succeeded"}}`: {
 			Key: web, Finished: true, GraceEnds: begin, Grace: 30 * time.Second,
