@@ -64,6 +64,7 @@ func (d *decision) forgo() {
 		m := &d.old[i]
 		if !m.paused {
 			m.spec = min(m.spec, m.actual)
+			m.marked = min(m.marked, m.spec) // what is not there can't be chosen to go
 		}
 	}
 }

@@ -349,3 +349,15 @@ func TestP11InPlaceAnswersAnything(t *testing.T) {
 		require.Equal(t, append([]rollout.Select{}, selects...), append([]rollout.Select{}, same...))
 	})
 }
+
+// P11: more machines of a set are marked than it has. Its size does not go below zero.
+func TestMarksWithoutMachines(t *testing.T) {
+	f := rollout.Fleet{Replicas: 3, Bounds: rollout.Bounds{Unavailable: 3}, Sets: []rollout.Set{
+		{Name: "a", Spec: 1, Marked: 1}, {Name: "b", Spec: 5, Actual: 5, Available: 5, Marked: 5, Selectable: 5}, {Name: "c", New: true},
+	}}
+	orders, _, _ := rollout.InPlace(f, nil, nil)
+	require.NotEmpty(t, orders)
+	for _, order := range orders {
+		require.GreaterOrEqual(t, order.To, int32(0), "%+v", order)
+	}
+}
