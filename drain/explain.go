@@ -5,11 +5,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/millwright-go/millwright/codes"
 )
 
 // Explain tells a forecast as plain text: a line that sums it up, a table of
 // who goes when, who waits for what and who stays, and the pods that would be
-// left.
+// left. Names and messages are others': what a terminal would obey in them shows as
+// codes.Printable has it.
 func Explain(f *Forecast) string {
 	var out strings.Builder
 	out.WriteString(summary(f))
@@ -17,11 +20,11 @@ func Explain(f *Forecast) string {
 	var stays [][4]string
 	for i := range f.Steps {
 		s := &f.Steps[i]
-		pod := s.Pod.String()
+		pod := codes.Printable(s.Pod.String())
 		if pod == "" {
 			pod = "-"
 		}
-		row := [4]string{elapsed(s.At), string(s.Action), pod, s.Why.String() + refusers(s.Budgets)}
+		row := [4]string{elapsed(s.At), string(s.Action), pod, codes.Printable(s.Why.String() + refusers(s.Budgets))}
 		if s.Action == Stay {
 			row[0] = "-"
 			stays = append(stays, row)
@@ -33,7 +36,7 @@ func Explain(f *Forecast) string {
 	if len(f.Left) > 0 {
 		out.WriteString("\nNot gone:\n")
 		for i := range f.Left {
-			fmt.Fprintf(&out, "  %s\n", f.Left[i].Why)
+			fmt.Fprintf(&out, "  %s\n", codes.Printable(f.Left[i].Why.String()))
 		}
 	}
 	return out.String()
@@ -69,7 +72,7 @@ func summary(f *Forecast) string {
 	if !f.Done {
 		end = "no end in sight after " + span(f.Took)
 	}
-	return fmt.Sprintf("node %s: %s; %s\n\n", quoteEmpty(f.Node), strings.Join(parts, ", "), end)
+	return fmt.Sprintf("node %s: %s; %s\n\n", codes.Printable(quoteEmpty(f.Node)), strings.Join(parts, ", "), end)
 }
 
 // refused are the reasons of pods that a budget or a server holds back.

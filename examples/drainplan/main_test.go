@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -150,4 +151,27 @@ func TestHelp(t *testing.T) {
 	for _, name := range []string{"-node", "-force", "-at", "-check", "-heal", "-timeout", "-retries"} {
 		assert.Contains(t, out, "  "+name)
 	}
+}
+
+// TestNamesDoNotReachTheTerminal: names and messages of a dump are shown, not obeyed, and make no
+// lines of their own.
+func TestNamesDoNotReachTheTerminal(t *testing.T) {
+	dump := `{"kind":"List","items":[
+		{"kind":"Node","metadata":{"name":"n\u001b[2J","annotations":{"pre-drain.millwright-go/\u001b]0;x\u0007":""}}},
+		{"kind":"Pod","metadata":{"name":"a\u001b[31m\n+0s  end","namespace":"s\u202e","ownerReferences":[{"kind":"DaemonSet","name":"d\u009b1m","controller":true}]},
+			"spec":{"nodeName":"n\u001b[2J"}},
+		{"kind":"Pod","metadata":{"name":"b\r","namespace":"s\u202e","uid":"u"},"spec":{"nodeName":"n\u001b[2J"}}]}`
+	status, out, complaints := start(t, dump, at, "-")
+	require.Zero(t, status, complaints)
+	assert.Contains(t, out, "s\ufffd/a\ufffd[31m +0s  end")
+	for _, line := range strings.Split(strings.TrimSpace(out), "\n") {
+		assert.Equal(t, -1, strings.IndexFunc(line, func(r rune) bool { return !unicode.IsPrint(r) }), "%q", line)
+	}
+	for _, in := range []string{`{"kind":"Pod","metadata":{"name":"a\u001b[31m"},"spec":{"priority":"high"}}`, `{"kind":"Node\u001b","items":1}`} {
+		_, _, complaints = start(t, in, at, "-")
+		assert.NotEmpty(t, complaints)
+		assert.NotContains(t, complaints, "\x1b")
+	}
+	_, _, complaints = start(t, `{"kind":"Node","metadata":{"name":"n"}}`, at, "-node=x\x1b[2J", "-")
+	assert.Contains(t, complaints, "neither node x\ufffd[2J")
 }

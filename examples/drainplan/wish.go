@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/drain"
 )
 
@@ -68,5 +69,8 @@ func help(flags *flag.FlagSet, out io.Writer) {
 	flags.PrintDefaults()
 }
 
-// oneLine is an error without the line breaks that parsers put into theirs.
-func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
+// oneLine is an error without the line breaks that parsers put into theirs, and without what a
+// terminal would obey in names.
+func oneLine(err error) string {
+	return strings.Join(strings.Fields(codes.Printable(err.Error())), " ")
+}
