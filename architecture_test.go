@@ -24,6 +24,9 @@ type row struct {
 	core bool
 	// context: a core package whose signatures carry a context.
 	context bool
+	// contextIn: the one file of a package that decides which may take a context. It holds what
+	// asks for many decisions in one call, and must end when the caller has had enough.
+	contextIn string
 	// reaches lists directories of the root module; anything: all of them.
 	reaches []string
 	// modules lists third-party modules.
@@ -65,7 +68,7 @@ var architecture = []row{
 	{dir: "deployment/rollout", core: true},
 	{dir: "machine", core: true, reaches: []string{"codes", "object"}},
 	{dir: "machineset", core: true, reaches: []string{"machine", "codes", "object"}},
-	{dir: "deployment", core: true, reaches: []string{"deployment/rollout", "machineset", "machine", "codes", "object"}},
+	{dir: "deployment", core: true, contextIn: "preview.go", reaches: []string{"deployment/rollout", "machineset", "machine", "codes", "object"}},
 	{dir: "machineclass", core: true, reaches: []string{"machine", "codes", "object"}},
 	{dir: "machinepool", core: true, reaches: []string{"machine", "codes", "object"}},
 	{dir: "drain", core: true, reaches: []string{"machine", "codes", "object"}},

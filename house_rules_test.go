@@ -31,7 +31,14 @@ func inCore(s *source) bool {
 	return s.module == "." && !s.test() && r != nil && r.core
 }
 
-func decides(s *source) bool { return inCore(s) && !rowOf(s.dir()).context }
+// decides: the file is part of a package that takes data and no context.
+func decides(s *source) bool {
+	if !inCore(s) {
+		return false
+	}
+	r := rowOf(s.dir())
+	return !r.context && path.Base(s.path) != r.contextIn
+}
 
 var rules = []rule{
 	{"stateless in machine/fsm only", func(s *source) bool { return s.dir() != "machine/fsm" },

@@ -1,6 +1,7 @@
 package deployment
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/object"
 )
 
 // Preview says what a rollout will do, from what the decisions about the
@@ -29,12 +31,14 @@ import (
 // to begin anew. All others stay as they are until they are told to go.
 //
 // The cost is that of the decisions: each looks at all machines of its set or
-// of the deployment, and there are some ten of them for a step of a rollout.
+// of the deployment, and a step of a rollout takes some ten of them. Preview
+// stops when ctx ends, or when it has spent Model.Budget. It then returns the
+// timeline up to there, whose Ending is EndStopped, and a *StoppedError.
 //
-// The error is for a caller's mistake only: ErrNoDeployment, or an
-// *object.FieldError for a model out of range. A deployment that holds nonsense
-// gets a timeline whose Ending says so.
-func Preview(d *Deployment, sets []Children, model Model) (Timeline, error) {
+// Every other error is the caller's mistake, and comes with an empty timeline:
+// ErrNoDeployment, or an *object.FieldError for a model out of range. A
+// deployment that holds nonsense gets a timeline whose Ending says so.
+func Preview(ctx context.Context, d *Deployment, sets []Children, model Model) (Timeline, error) {
 	if d == nil {
 		return Timeline{}, fmt.Errorf("deployment.Preview: %w", ErrNoDeployment)
 	}
@@ -42,22 +46,42 @@ func Preview(d *Deployment, sets []Children, model Model) (Timeline, error) {
 		return Timeline{}, err
 	}
 	p := newPreview(d, sets, model)
+	p.interrupted = ctx.Err
 	if err := p.run(); err != nil {
 		return Timeline{}, err
+	}
+	if p.halt != nil {
+		return p.out, &StoppedError{Key: d.Key, After: p.out.Duration, Decisions: p.decisions, Cause: p.halt}
 	}
 	return p.out, nil
 }
 
+// ErrBudgetSpent is the cause of a *StoppedError for a preview that has spent
+// Model.Budget.
+var ErrBudgetSpent = errors.New("the budget of decisions is spent (Model.Budget)")
+
+// StoppedError says that a preview was stopped before its end, and how far it
+// came.
+type StoppedError struct {
+	Key       object.Key    // the deployment's
+	After     time.Duration // how far into the rollout, since Model.Start
+	Decisions int64         // how many it took, as Model.Budget counts them
+	Cause     error         // ErrBudgetSpent, or that of the context
+}
+
+// Error says what was stopped, how far it came, and why.
+func (e *StoppedError) Error() string {
+	return fmt.Sprintf("preview of %s stopped %s into the rollout, after %d decisions: %v", e.Key, e.After, e.Decisions, e.Cause)
+}
+
+// Unwrap returns the cause.
+func (e *StoppedError) Unwrap() error { return e.Cause }
+
 // errors of a preview that are no caller's: none is expected.
 var errUnknownWrite = errors.New("deployment.Preview: a plan holds a write of unknown kind")
 
-// The limits of a preview's work.
+// A moment may see so many decisions, and so many more a machine.
 const (
-	// maxWork is how many machines all decisions together may look at, each
-	// decision counting as some more. It is reached after about a minute.
-	maxWork      = 4_000_000_000
-	decisionWork = 100
-	// A moment may see so many decisions, and so many more a machine.
 	momentDecisions  = 1000
 	machineDecisions = 64
 )
@@ -86,7 +110,10 @@ type preview struct {
 	inVain int64 // creations that failed since the rollout got further
 	old    int32 // machines of old sets, the fewest so far
 	moment int64 // decisions at this moment
-	work   int64 // machines looked at
+
+	interrupted func() error // of the caller's context
+	decisions   int64        // so far, as Model.Budget counts them
+	halt        error        // why the preview stopped before its end
 
 	seen Counts // the fleet as of now
 	out  Timeline

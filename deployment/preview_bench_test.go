@@ -1,6 +1,7 @@
 package deployment_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -13,7 +14,7 @@ func BenchmarkPreview(b *testing.B) {
 	model := deployment.Model{Create: 90 * time.Second, Delete: 30 * time.Second}
 	b.ReportAllocs()
 	for b.Loop() {
-		if timeline, err := deployment.Preview(d, sets, model); err != nil || !timeline.Complete {
+		if timeline, err := deployment.Preview(context.Background(), d, sets, model); err != nil || !timeline.Complete {
 			b.Fatal(err, timeline.Ending)
 		}
 	}

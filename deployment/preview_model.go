@@ -18,6 +18,12 @@ const (
 	// MaxPreviewMachines is how many machines one set of a preview may be
 	// ordered to have.
 	MaxPreviewMachines = 50_000
+	// DefaultPreviewBudget is how many decisions a preview takes unless told. To
+	// replace 1,000 machines one at a time takes a quarter of it.
+	DefaultPreviewBudget = 500_000
+	// budgetMachines is how many machines a decision may look at for each one
+	// more that it counts as.
+	budgetMachines = 100
 )
 
 // Model is what a preview assumes of the world: how long machines take, and
@@ -50,6 +56,10 @@ type Model struct {
 	// Limit is how far to look ahead. Not negative and at most
 	// MaxPreviewLimit. Zero: DefaultPreviewLimit.
 	Limit time.Duration
+	// Budget is how many decisions the preview may take before it stops. A
+	// decision counts one more for every 100 machines that it looks at. Not
+	// negative. Zero: DefaultPreviewBudget, which is reached within seconds.
+	Budget int64
 
 	// Start is the present, from which all offsets count. Zero: the latest
 	// time that the objects passed in carry, so that none of them lies ahead;
@@ -94,6 +104,8 @@ func (m *Model) invalidField() *object.FieldError {
 		return object.Invalid("model.limit", "must not be negative")
 	case m.Limit > MaxPreviewLimit:
 		return object.Invalid("model.limit", "must not be more than "+MaxPreviewLimit.String())
+	case m.Budget < 0:
+		return object.Invalid("model.budget", "must not be negative")
 	case !m.Start.IsZero() && !plausible(m.Start):
 		return object.Invalid("model.start", "must be zero or from 1970 to 9999")
 	}
@@ -124,6 +136,14 @@ func (m *Model) limit() time.Duration {
 		return DefaultPreviewLimit
 	}
 	return m.Limit
+}
+
+// budget is how many decisions the preview may take.
+func (m *Model) budget() int64 {
+	if m.Budget == 0 {
+		return DefaultPreviewBudget
+	}
+	return m.Budget
 }
 
 // policies are those of the model, but for what a preview does not follow:

@@ -1,6 +1,7 @@
 package deployment_test
 
 import (
+	"context"
 	"errors"
 	"math"
 	"slices"
@@ -121,10 +122,17 @@ func TestP11InPreviews(t *testing.T) {
 		if rapid.Bool().Draw(t, "a good model") {
 			model = drawModel(t)
 		}
+		if model.Budget == 0 {
+			model.Budget = 50_000 // some nonsense goes on for as long as it may
+		}
 		kept := copyOf(o)
-		line, err := deployment.Preview(o.Deployment, o.Sets, model)
+		line, err := deployment.Preview(t.Context(), o.Deployment, o.Sets, model)
 		require.Equal(t, kept.Deployment, o.Deployment)
 		require.Equal(t, kept.Sets, copyOf(o).Sets)
+		if errors.Is(err, deployment.ErrBudgetSpent) {
+			require.Equal(t, deployment.EndStopped, line.Ending.Reason)
+			err = nil
+		}
 		if err != nil {
 			var bad *object.FieldError
 			require.ErrorAs(t, err, &bad)
@@ -142,12 +150,12 @@ func TestP11InPreviews(t *testing.T) {
 // as they were.
 func preview(t require.TestingT, d *deployment.Deployment, sets []deployment.Children, model deployment.Model) deployment.Timeline {
 	before, owners := copyOf(&deployment.Observation{Deployment: d, Sets: sets}), ownersOf(sets)
-	line, err := deployment.Preview(d, sets, model)
+	line, err := deployment.Preview(context.Background(), d, sets, model)
 	require.NoError(t, err)
 	require.Equal(t, before.Deployment, d, "the deployment was changed")
 	require.Equal(t, before.Sets, copyOf(&deployment.Observation{Deployment: d, Sets: sets}).Sets, "the sets were changed")
 	require.True(t, slices.Equal(owners, ownersOf(sets)), "written to, if only the same again")
-	again, err := deployment.Preview(d, sets, model)
+	again, err := deployment.Preview(context.Background(), d, sets, model)
 	require.NoError(t, err)
 	require.Equal(t, line, again, "another preview of the same")
 	return line
@@ -165,6 +173,6 @@ func ownersOf(sets []deployment.Children) []*object.Owner {
 }
 
 func TestPreviewNeedsADeployment(t *testing.T) {
-	_, err := deployment.Preview(nil, nil, deployment.Model{})
+	_, err := deployment.Preview(t.Context(), nil, nil, deployment.Model{})
 	require.True(t, errors.Is(err, deployment.ErrNoDeployment))
 }

@@ -35,18 +35,26 @@ func (p *preview) decide() error {
 	}
 }
 
-// spent counts a decision that looked at so many machines; true: there were
-// too many decisions.
+// spent counts a decision that looked at so many machines. It reports whether
+// the preview has to end.
 func (p *preview) spent(machines int) bool {
 	p.moment++
-	p.work += int64(machines) + decisionWork
-	switch {
-	case p.work > maxWork:
-		p.stop(EndTooLarge)
+	p.decisions += 1 + int64(machines)/budgetMachines
+	switch err := p.interrupted(); {
+	case err != nil:
+		p.interrupt(err)
+	case p.decisions > p.model.budget():
+		p.interrupt(ErrBudgetSpent)
 	case p.moment > momentDecisions+machineDecisions*(int64(p.out.Ceiling)+int64(p.out.HighestTotal)):
 		p.stop(EndCircling)
 	}
 	return p.out.Ending.Reason != ""
+}
+
+// interrupt stops the preview before its end.
+func (p *preview) interrupt(cause error) {
+	p.halt = cause
+	p.stop(EndStopped)
 }
 
 // passDeployment is one pass over the deployment.

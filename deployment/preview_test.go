@@ -303,6 +303,7 @@ func TestModelValidate(t *testing.T) {
 		"model.failUpdate must not be more than 100%":       {FailUpdate: percent(101)},
 		"model.limit must not be negative":                  {Limit: -1},
 		"model.limit must not be more than 87600h0m0s":      {Limit: deployment.MaxPreviewLimit + 1},
+		"model.budget must not be negative":                 {Budget: -1},
 		"model.start must be zero or from 1970 to 9999":     {Start: time.Unix(-1, 0)},
 		"policy.resync must be at least a second":           {Policy: &deployment.Policy{}},
 		"policy.burst must be from 1 to 10000":              {SetPolicy: &machineset.Policy{}},
@@ -315,7 +316,7 @@ func TestModelValidate(t *testing.T) {
 		}
 		assert.EqualError(t, err, want)
 		assert.ErrorIs(t, err, object.ErrInvalid)
-		_, err = deployment.Preview(web(1), nil, m)
+		_, err = deployment.Preview(t.Context(), web(1), nil, m)
 		assert.EqualError(t, err, want)
 	}
 }

@@ -139,9 +139,11 @@ const (
 	// EndCircling: orders follow orders without end at one moment. It takes
 	// objects that no store would hold, such as two sets of one name.
 	EndCircling EndReason = "Circling"
-	// EndTooLarge: a set is to have more than MaxPreviewMachines, or so much
-	// is going on that the preview was given up.
+	// EndTooLarge: a set is to have more than MaxPreviewMachines.
 	EndTooLarge EndReason = "TooLarge"
+	// EndStopped: the context ended, or Model.Budget was spent. Preview returns
+	// a *StoppedError with it.
+	EndStopped EndReason = "Stopped"
 )
 
 // Ending is how a preview ended, and why there. Values are comparable.
@@ -155,8 +157,7 @@ type Ending struct {
 	// After is when it ended, since Model.Start.
 	After time.Duration
 	// Count is how many machines failed since the rollout last got further
-	// (EveryCreationFails), or a set was to have (TooLarge; zero: too much is
-	// going on).
+	// (EveryCreationFails), or a set was to have (TooLarge).
 	Count int64
 }
 
@@ -168,7 +169,8 @@ var endSentences = map[EndReason]string{
 	EndFailing:  "given up after {after}: every creation fails, {count} did in a row: {waits}",
 	EndRefused:  "the deployment can't be acted upon: {waits}",
 	EndCircling: "given up after {after}: orders come without end: {waits}",
-	EndTooLarge: "given up after {after}: {large}",
+	EndTooLarge: "given up after {after}: {count} machines in one set are more than a preview follows",
+	EndStopped:  "stopped after {after}, before its end: {waits}",
 }
 
 // String is the sentence a person can act on.
@@ -181,10 +183,6 @@ func (e Ending) String() string {
 	if e.Set.Reason != "" {
 		waits += " (" + e.Set.String() + ")"
 	}
-	large := "too many decisions are needed for a fleet of this size"
-	if e.Count > 0 {
-		large = decimal(int32(e.Count)) + " machines in one set are more than a preview follows"
-	}
 	return object.Sentence(sentence, "after", e.After.String(), "waits", waits,
-		"count", decimal(int32(e.Count)), "large", large)
+		"count", decimal(int32(e.Count)))
 }

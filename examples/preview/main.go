@@ -7,11 +7,12 @@
 // Nothing is carried out and no time passes: the orders come from the very
 // functions that run a fleet, deployment.Decide and machineset.Decide.
 //
-// The exit status is 0, 1 if the chart could not be written, or 2 if the
-// flags make no sense.
+// The exit status is 0, 1 if the preview took too many decisions or the chart
+// could not be written, or 2 if the flags make no sense.
 package main
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -39,7 +40,7 @@ func run(args []string, out, complaints io.Writer) int {
 		return complain(complaints, exitUsage, fmt.Errorf("%w (-h lists the flags)", err))
 	}
 	web, sets := asked.fleet()
-	timeline, err := deployment.Preview(web, sets, asked.model)
+	timeline, err := deployment.Preview(context.Background(), web, sets, asked.model)
 	if err != nil {
 		return complain(complaints, exitFailed, err)
 	}

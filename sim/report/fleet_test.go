@@ -1,6 +1,7 @@
 package report_test
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -48,7 +49,7 @@ func (p plan) timeline(t require.TestingT) *deployment.Timeline {
 	if p.model.Start.IsZero() {
 		p.model.Start = born.Add(time.Hour)
 	}
-	line, err := deployment.Preview(d, sets, p.model)
+	line, err := deployment.Preview(context.Background(), d, sets, p.model)
 	require.NoError(t, err)
 	return &line
 }
