@@ -38,6 +38,7 @@ type Collection[T object.Object[T]] struct {
 	// The committer's, within one transaction.
 	batch   *store.Batch[T] // nil while nothing is staged
 	records *bbolt.Bucket
+	tally   tally // with what is staged
 }
 
 // collection opens the collection of a kind, which must not be open yet.
@@ -188,6 +189,7 @@ func (c *Collection[T]) enlist(tx *bbolt.Tx) {
 	if c.batch == nil {
 		c.records = tx.Bucket(c.bucket)
 		c.batch = c.memory.Begin(journal[T]{c})
+		c.tally = c.db.file.kinds[c.name()]
 		c.db.commits.enlisted = append(c.db.commits.enlisted, c)
 	}
 }
@@ -204,6 +206,8 @@ func (j journal[T]) Put(o T) (T, error) {
 	if err != nil {
 		return same, err
 	}
+	j.c.uncount(key)
+	j.c.tally.add(key, record)
 	return same, j.c.db.commits.note(j.c.records.Put(key, record))
 }
 
@@ -213,10 +217,28 @@ func (j journal[T]) Drop(k object.Key) error {
 	if err != nil {
 		return err
 	}
-	return j.c.db.commits.note(j.c.records.Delete(key))
+	return j.c.drop(key)
 }
 
-func (c *Collection[T]) seal(*bbolt.Tx) error { return c.records.SetSequence(c.batch.Versions()) }
+// drop deletes a record.
+func (c *Collection[T]) drop(key []byte) error {
+	c.uncount(key)
+	return c.db.commits.note(c.records.Delete(key))
+}
+
+// uncount takes a record out of the tally, if there is one.
+func (c *Collection[T]) uncount(key []byte) {
+	if record := c.records.Get(key); record != nil {
+		c.tally.remove(key, record)
+	}
+}
+
+func (c *Collection[T]) seal(*bbolt.Tx) error {
+	c.tally.Versions = c.batch.Versions()
+	return c.records.SetSequence(c.tally.Versions)
+}
+
+func (c *Collection[T]) staged() tally { return c.tally }
 
 func (c *Collection[T]) settle(committed bool) {
 	if committed {
@@ -246,7 +268,8 @@ func (c *Collection[T]) discard(ctx context.Context, d *DamagedError) error {
 		if !slices.Contains(c.damaged(), d) {
 			return fmt.Errorf("discard %s %s: %w", d.Kind, d.Key, store.ErrNotFound)
 		}
-		return c.db.commits.note(tx.Bucket(c.bucket).Delete(d.raw))
+		c.enlist(tx)
+		return c.drop(d.raw)
 	})
 	if err != nil {
 		return err

@@ -111,6 +111,9 @@ func (db *DB) commit(batch []*request) {
 		err = db.write(batch)
 	}
 	for _, k := range db.commits.enlisted {
+		if err == nil {
+			db.file.kinds[k.name()] = k.staged()
+		}
 		k.settle(err == nil)
 	}
 	db.commits = committer{enlisted: db.commits.enlisted[:0]}
@@ -144,14 +147,28 @@ func (db *DB) write(batch []*request) error {
 					return err
 				}
 			}
-			return nil
+			return writeLedger(tx, db.tallies())
 		})
 	})
 	db.panicked = panicked
+	if err == nil { // what reached another file than the one at the path is not kept
+		err = db.stillThere()
+	}
 	switch {
 	case err == nil || errors.Is(err, errNothing):
 		return nil
+	case errors.Is(err, ErrUncertain):
 	case panicked || db.took(number):
+		err = fmt.Errorf("%w: %w", ErrUncertain, err)
+		db.broken.Store(&err)
+	}
+	return err
+}
+
+// stillThere is asked after a commit: a file that was replaced meanwhile may not have it.
+func (db *DB) stillThere() error {
+	err := requireSame(db.file.path, db.file.info)
+	if err != nil {
 		err = fmt.Errorf("%w: %w", ErrUncertain, err)
 		db.broken.Store(&err)
 	}

@@ -25,7 +25,17 @@ type Options struct {
 	// they had been deleted: a manager then replaces them and knows nothing of
 	// the VMs they stood for. Without it, a list of a kind that has a damaged
 	// object fails. See DB.Damaged.
+	//
+	// It also opens a file whose pages are sound, but which does not hold what
+	// was last written to it, or may lack its last commit. The first write
+	// then accepts what there is.
 	LeaveOutDamaged bool
+	// LockTimeout is how long Open waits while the file is in use, such as by a
+	// process that was just killed. Zero: DefaultLockTimeout. Negative: it does
+	// not wait.
+	LockTimeout time.Duration
+
+	waiting func() // a test's: called while Open waits
 }
 
 // DB is an open file with a collection for each kind. It is made by Open and
@@ -57,11 +67,12 @@ type DB struct {
 }
 
 // Open opens the file at path, or makes it, readable for its owner alone, in a
-// directory that exists. It reads all objects into memory. It fails at once with
-// ErrLocked if the file is open already, with ErrForeign if it is not a file of
-// this package, with a *LayoutError if a newer program wrote it, and with
-// ErrDamaged if it can't be read as a whole. Single objects that can't be read
-// are no error here: see DB.Damaged.
+// directory that exists. It checks all pages and reads all objects into memory.
+// It fails with ErrLocked if the file is still in use after Options.LockTimeout,
+// with ErrForeign if it is not a file of this package, with a *LayoutError if a
+// newer program wrote it, and with ErrDamaged if it can't be read as a whole or
+// lacks records that were written to it. Single objects that can't be read are
+// no error here: see DB.Damaged.
 func Open(path string, options Options) (*DB, error) {
 	db, err := open(path, options, bbolt.Options{})
 	if err != nil {
@@ -71,7 +82,7 @@ func Open(path string, options Options) (*DB, error) {
 }
 
 func open(path string, options Options, raw bbolt.Options) (*DB, error) {
-	f, err := openFile(path, raw)
+	f, err := openFile(path, options, raw)
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +162,7 @@ func (db *DB) Discard(ctx context.Context, d *DamagedError) error {
 	return errors.New("discard: no such kind")
 }
 
-// usable tells whether the file may be looked at.
+// usable returns an error unless the file is open, known, and at its path.
 func (db *DB) usable() error {
 	if db.life.Err() != nil {
 		return ErrClosed
@@ -159,5 +170,5 @@ func (db *DB) usable() error {
 	if err := db.broken.Load(); err != nil {
 		return *err
 	}
-	return nil
+	return requireSame(db.file.path, db.file.info)
 }

@@ -11,8 +11,12 @@ import (
 // What can be wrong with a file or a DB as a whole. Errors come wrapped; use
 // errors.Is.
 var (
-	// ErrLocked: another process has the file open, or this one has already.
+	// ErrLocked: another process has the file open, or this one has already, and did not let go of
+	// it within Options.LockTimeout.
 	ErrLocked = errors.New("the file is in use")
+	// ErrReplaced: the file was removed, moved or replaced while the DB is open: another process may
+	// have a file of the same path open. There are no more writes, live reads and backups.
+	ErrReplaced = errors.New("the file is not at its path any more")
 	// ErrForeign: the file is not one of this package.
 	ErrForeign = errors.New("not a file of this store")
 	// ErrDamaged: the file can't be read, as a whole or at least one object of

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -16,14 +17,17 @@ import (
 )
 
 // The layout of the file: a bucket for the file itself, and one for each kind.
-// The first holds the number of the layout; its sequence counts commits. The
-// others hold records; their sequence is the last version given out.
+// The first holds the number of the layout and the ledger; its sequence counts
+// commits. The others hold records; their sequence is the last version given out.
 //
 // To change the layout, raise it and, when a file with a lower one is opened,
 // rewrite that in one transaction before anything is read. A field that is
 // added to a kind raises it as well, with nothing to rewrite: an older program
 // should refuse the file as a whole, not object by object.
-const layout = 1
+const (
+	layout       = 2
+	layoutUntold = 1 // without a ledger
+)
 
 var (
 	aboutBucket = []byte("millwright")
@@ -34,11 +38,18 @@ var (
 // smaller, a backup that is being taken never holds up a write.
 const mapped = 1 << (30 - 4*(1-^uint(0)>>63)) // 1 GiB, or 64 MiB where addresses have 32 bits
 
-// file is an open bbolt file. Damaged pages and failed reads of the map make
-// bbolt panic; guarded turns that into ErrDamaged.
+// file is an open bbolt file. Its pages were checked when it was opened. What is
+// damaged since, and failed reads of the map, make bbolt panic; guarded turns
+// that into ErrDamaged.
 type file struct {
 	*bbolt.DB
-	handle *os.File // for closing what bbolt has given up
+	path   string      // absolute
+	info   fs.FileInfo // of the file itself, wherever it is moved to
+	handle *os.File    // for closing what bbolt has given up
+
+	found *content         // by the walk over the pages, as it was opened
+	said  map[string]tally // by the last commit before that
+	kinds map[string]tally // by the last commit; the committer's once all kinds are open
 }
 
 // guarded calls do and returns what it panics with as an error. After that
@@ -54,7 +65,7 @@ func guarded(do func() error) (err error, panicked bool) { //nolint:revive // th
 }
 
 // openFile opens the file at path, which it makes first where there is none.
-func openFile(path string, options bbolt.Options) (*file, error) {
+func openFile(path string, options Options, raw bbolt.Options) (*file, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err
@@ -64,11 +75,18 @@ func openFile(path string, options bbolt.Options) (*file, error) {
 			return nil, fmt.Errorf("create: %w", err)
 		}
 	}
-	f, err := lockFile(path, options)
+	handle, err := openLocked(path, options.deadline(), options.waiting)
 	if err != nil {
 		return nil, err
 	}
-	err, panicked := guarded(func() error { return f.checkLayout() })
+	f := &file{path: path, handle: handle}
+	if err := f.inspect(options.LeaveOutDamaged); err != nil {
+		return nil, errors.Join(err, handle.Close())
+	}
+	if err := f.open(raw); err != nil {
+		return nil, err
+	}
+	err, panicked := guarded(func() error { return f.checkLayout(options.LeaveOutDamaged) })
 	if err != nil {
 		_ = f.close(panicked)
 		return nil, err
@@ -76,36 +94,40 @@ func openFile(path string, options bbolt.Options) (*file, error) {
 	return f, nil
 }
 
-// lockFile opens the file with bbolt, which locks it.
-func lockFile(path string, options bbolt.Options) (*file, error) {
-	f := &file{}
-	options.Timeout = time.Nanosecond // one attempt
+// inspect walks over the pages, before bbolt sees them.
+func (f *file) inspect(lenient bool) (err error) {
+	if f.info, err = f.handle.Stat(); err != nil {
+		return err
+	}
+	if f.info.Size() == 0 {
+		return fmt.Errorf("%w: the file is empty; to begin with nothing, remove it", ErrDamaged)
+	}
+	f.found, err = inspect(f.handle, f.info.Size(), lenient)
+	return err
+}
+
+// open gives the handle to bbolt, which closes it if that fails.
+func (f *file) open(options bbolt.Options) error {
+	options.Timeout = time.Nanosecond // the handle has the lock
 	options.FreelistType = bbolt.FreelistMapType
 	options.InitialMmapSize = mapped
-	options.OpenFile = func(name string, flag int, mode os.FileMode) (*os.File, error) {
-		var err error
-		f.handle, err = os.OpenFile(name, flag, mode) //nolint:gosec // the caller's path
-		return f.handle, err
-	}
+	options.NoFreelistSync = f.found != nil && !f.found.freelist // or bbolt commits while it opens
+	options.OpenFile = func(string, int, os.FileMode) (*os.File, error) { return f.handle, nil }
 	err, panicked := guarded(func() (err error) {
-		f.DB, err = bbolt.Open(path, 0o600, &options)
+		f.DB, err = bbolt.Open(f.path, 0o600, &options)
 		return err
 	})
 	switch {
 	case err == nil:
-		return f, nil
-	case errors.Is(err, berrors.ErrTimeout):
-		return nil, ErrLocked
-	case errors.Is(err, berrors.ErrInvalid), errors.Is(err, berrors.ErrVersionMismatch):
-		return nil, fmt.Errorf("%w: %w", ErrForeign, err)
-	case errors.Is(err, berrors.ErrChecksum), errors.Is(err, berrors.ErrInvalidMapping):
-		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
+		f.NoFreelistSync = false
 	case panicked:
 		_ = f.close(true)
+	case errors.Is(err, berrors.ErrTimeout):
+		return ErrLocked
 	case !errors.As(err, new(syscall.Errno)): // not of the system: of the content, such as its size
-		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
+		return fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
-	return nil, err
+	return err
 }
 
 // createFile makes an empty store beside path and links it there when it is
@@ -118,11 +140,8 @@ func createFile(path string) error {
 		return err
 	}
 	defer func() { _ = os.Remove(temp.Name()) }()
-	if err := temp.Close(); err != nil {
-		return err
-	}
-	f, err := lockFile(temp.Name(), bbolt.Options{})
-	if err != nil {
+	f := &file{path: temp.Name(), handle: temp}
+	if err := f.open(bbolt.Options{}); err != nil {
 		return err
 	}
 	if err := errors.Join(f.Update(begin), f.close(false)); err != nil {
@@ -149,31 +168,37 @@ func begin(tx *bbolt.Tx) error {
 	if err != nil {
 		return err
 	}
-	return about.Put(layoutKey, []byte(strconv.Itoa(layout)))
+	return errors.Join(about.Put(layoutKey, []byte(strconv.Itoa(layout))), writeLedger(tx, nil))
 }
 
-// checkLayout finds out whether the file is one that this program can use. One
-// without any content becomes one.
-func (f *file) checkLayout() error {
-	empty := false
-	err := f.View(func(tx *bbolt.Tx) error {
-		about := tx.Bucket(aboutBucket)
-		if about == nil {
-			first, _ := tx.Cursor().First()
-			if empty = first == nil; empty {
-				return nil
-			}
-			return fmt.Errorf("%w: it holds something else", ErrForeign)
-		}
-		if found := string(about.Get(layoutKey)); found != strconv.Itoa(layout) {
-			return &LayoutError{Found: found, Known: layout}
-		}
+// checkLayout finds out whether the file is one that this program can use, and
+// holds what it was last told. An older layout becomes the present one.
+func (f *file) checkLayout(lenient bool) error {
+	f.kinds = maps.Clone(f.found.kinds)
+	about := f.found.about
+	switch layoutFound := string(about[string(layoutKey)]); {
+	case about == nil && len(f.kinds) == 0 && f.found.others == 0:
+		return fmt.Errorf("%w: it holds nothing", ErrDamaged)
+	case about == nil:
+		return fmt.Errorf("%w: it holds something else", ErrForeign)
+	case layoutFound == strconv.Itoa(layoutUntold) && about[string(ledgerKey)] == nil:
+		return f.Update(func(tx *bbolt.Tx) error {
+			return errors.Join(tx.Bucket(aboutBucket).Put(layoutKey, []byte(strconv.Itoa(layout))), writeLedger(tx, f.kinds))
+		})
+	case layoutFound == strconv.Itoa(layoutUntold):
+		return fmt.Errorf("%w: it says layout %d and has what that has not", ErrDamaged, layoutUntold)
+	case layoutFound != strconv.Itoa(layout):
+		return &LayoutError{Found: layoutFound, Known: layout}
+	}
+	if lenient {
 		return nil
-	})
-	if err != nil || !empty {
+	}
+	last, err := readLedger(about)
+	if err != nil {
 		return err
 	}
-	return f.Update(begin)
+	f.said = last.Kinds
+	return last.check(f.found)
 }
 
 // close gives the file up. A file that bbolt has panicked over is closed

@@ -31,7 +31,7 @@ func refused(t *testing.T, path string, want error) error {
 	before, err := os.ReadFile(path)
 	require.NoError(t, err)
 	began := time.Now()
-	db, err := bolt.Open(path, bolt.Options{})
+	db, err := bolt.Open(path, bolt.Options{LockTimeout: -1})
 	require.Nil(t, db)
 	require.ErrorIs(t, err, want)
 	require.ErrorContains(t, err, path)
@@ -71,7 +71,7 @@ func TestCreatedOnce(t *testing.T) {
 		var opened []*bolt.DB
 		for range 8 {
 			all.Go(func() {
-				db, err := bolt.Open(path, bolt.Options{})
+				db, err := bolt.Open(path, bolt.Options{LockTimeout: -1})
 				mu.Lock()
 				defer mu.Unlock()
 				if err == nil {
@@ -103,11 +103,11 @@ func TestNoDirectory(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
-// An empty file is one to begin with.
+// An empty file may be all that is left of a fleet, so nothing begins in it.
 func TestEmptyFile(t *testing.T) {
 	path := newPath(t)
 	require.NoError(t, os.WriteFile(path, nil, 0o600))
-	open(t, path)
+	refused(t, path, bolt.ErrDamaged)
 }
 
 func TestForeignFiles(t *testing.T) {
@@ -128,12 +128,14 @@ func edit(t testing.TB, path string, do func(*bbolt.Tx) error) {
 	t.Helper()
 	file, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: time.Second})
 	require.NoError(t, err)
-	require.NoError(t, file.Update(do))
+	require.NoError(t, file.Update(func(tx *bbolt.Tx) error {
+		return errors.Join(do(tx), bolt.Retell(tx))
+	}))
 	require.NoError(t, file.Close())
 }
 
 func TestLayoutOfAnotherProgram(t *testing.T) {
-	for _, found := range []string{"2", "0", "", "one", "18446744073709551617"} {
+	for _, found := range []string{"3", "0", "", "one", "18446744073709551617"} {
 		path := newPath(t)
 		db, err := bolt.Open(path, bolt.Options{})
 		require.NoError(t, err)
@@ -145,7 +147,7 @@ func TestLayoutOfAnotherProgram(t *testing.T) {
 		db, err = bolt.Open(path, bolt.Options{})
 		require.Nil(t, db)
 		require.ErrorAs(t, err, &layout)
-		require.Equal(t, &bolt.LayoutError{Found: found, Known: 1}, layout)
+		require.Equal(t, &bolt.LayoutError{Found: found, Known: 2}, layout)
 		refused(t, path, bolt.ErrLayout)
 	}
 }

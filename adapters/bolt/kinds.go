@@ -21,10 +21,11 @@ type member interface {
 	damaged() []*DamagedError
 	discard(ctx context.Context, d *DamagedError) error
 
-	// The committer's: seal completes what was staged in tx; settle lets it be
-	// seen, or forgets it.
+	// The committer's: seal completes what was staged in tx, after which staged
+	// is the kind's tally; settle lets it be seen, or forgets it.
 	seal(tx *bbolt.Tx) error
 	settle(committed bool)
+	staged() tally
 }
 
 // collect opens all collections.

@@ -2,6 +2,7 @@ package bolt
 
 import (
 	"errors"
+	"fmt"
 	"runtime"
 	"strconv"
 	"sync"
@@ -42,13 +43,35 @@ func (c *Collection[T]) load() error {
 		c.fill(all, records.Sequence())
 		return nil
 	})
-	if !errors.Is(err, errNothing) {
+	switch {
+	case errors.Is(err, errNothing):
+		return c.begin()
+	case err != nil:
 		return err
 	}
+	return c.checkSum()
+}
+
+// begin makes the kind's bucket.
+func (c *Collection[T]) begin() error {
+	kinds := c.db.file.kinds
+	kinds[c.name()] = tally{}
 	return c.db.file.Update(func(tx *bbolt.Tx) error {
-		_, err := tx.CreateBucket(c.bucket)
-		return err
+		if _, err := tx.CreateBucket(c.bucket); err != nil {
+			return err
+		}
+		return writeLedger(tx, kinds)
 	})
+}
+
+// checkSum returns ErrDamaged if the records are not those that were stored, each sound by itself.
+// Where one is damaged that may be why.
+func (c *Collection[T]) checkSum() error {
+	said, known := c.db.file.said[c.name()]
+	if !known || said.Sum == c.db.file.kinds[c.name()].Sum || len(c.damaged()) > 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: the records of kind %q are not those that were stored last", ErrDamaged, c.name())
 }
 
 // decodeAll fills in the objects, on all processors.

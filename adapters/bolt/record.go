@@ -55,10 +55,7 @@ func (c *codec[T]) encode(o T) (key, record []byte, same T, err error) {
 	if err != nil {
 		return nil, nil, same, fmt.Errorf("%w: %s", store.ErrInvalid, unwritable(err))
 	}
-	record = make([]byte, headLength, headLength+len(content))
-	record[0] = formatJSON
-	record = append(record, content...)
-	binary.BigEndian.PutUint32(record[1:], checksum(key, content))
+	record = sealed(key, content)
 	// Text that is not UTF-8 is written as U+FFFD, which is escaped only then.
 	if !bytes.Contains(content, []byte(`\ufffd`)) {
 		return key, record, o, nil
@@ -124,6 +121,14 @@ func (c *codec[T]) content(text []byte) (T, Damage) {
 		c.utc(value.Elem())
 	}
 	return o, DamageNone
+}
+
+// sealed is the record of a content.
+func sealed(key, content []byte) []byte {
+	record := make([]byte, headLength, headLength+len(content))
+	record[0] = formatJSON
+	binary.BigEndian.PutUint32(record[1:], checksum(key, content))
+	return append(record, content...)
 }
 
 // checksum covers the key, so that a record is not taken for another object's.

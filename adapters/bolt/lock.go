@@ -1,0 +1,94 @@
+package bolt
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"syscall"
+	"time"
+)
+
+const (
+	// DefaultLockTimeout is how long Open waits for the file unless told. A process that was killed
+	// has let go of it long before.
+	DefaultLockTimeout = 5 * time.Second
+	// lockInterval is how often Open tries meanwhile.
+	lockInterval = 10 * time.Millisecond
+)
+
+// deadline is until when Open waits for the file.
+func (o *Options) deadline() time.Time {
+	switch {
+	case o.LockTimeout == 0:
+		return time.Now().Add(DefaultLockTimeout)
+	case o.LockTimeout < 0:
+		return time.Time{}
+	}
+	return time.Now().Add(o.LockTimeout)
+}
+
+// openLocked opens the file at path and locks it, by the deadline at the latest. The lock belongs to
+// the handle; bbolt takes it once more, which changes nothing.
+func openLocked(path string, deadline time.Time, waiting func()) (*os.File, error) {
+	for {
+		handle, err := os.OpenFile(path, os.O_RDWR, 0) //nolint:gosec // the caller's path
+		if err != nil {
+			return nil, err
+		}
+		err = lock(handle, deadline, waiting)
+		if err == nil {
+			err = requireAt(path, handle)
+		}
+		if err == nil {
+			return handle, nil
+		}
+		_ = handle.Close()
+		if !errors.Is(err, ErrReplaced) {
+			return nil, err
+		}
+		// Another file was put in its place while we waited: that is the one to open.
+	}
+}
+
+func lock(handle *os.File, deadline time.Time, waiting func()) error {
+	for {
+		err := syscall.Flock(int(handle.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		switch {
+		case err == nil:
+			return nil
+		case errors.Is(err, syscall.EINTR):
+			continue
+		case !errors.Is(err, syscall.EWOULDBLOCK):
+			return fmt.Errorf("lock: %w", err)
+		case !time.Now().Before(deadline):
+			return ErrLocked
+		}
+		if waiting != nil {
+			waiting()
+		}
+		time.Sleep(min(lockInterval, time.Until(deadline)))
+	}
+}
+
+// requireAt returns ErrReplaced unless path leads to the file of the handle.
+func requireAt(path string, handle *os.File) error {
+	info, err := handle.Stat()
+	if err != nil {
+		return err
+	}
+	return requireSame(path, info)
+}
+
+func requireSame(path string, info fs.FileInfo) error {
+	there, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%w: %s does not exist any more", ErrReplaced, path)
+	case err != nil:
+		return err
+	case !os.SameFile(there, info):
+		return fmt.Errorf("%w: %s is another file now", ErrReplaced, path)
+	}
+	return nil
+}
