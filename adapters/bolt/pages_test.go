@@ -1,0 +1,281 @@
+package bolt_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/bbolt"
+
+	"github.com/millwright-go/millwright/adapters/bolt"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/store"
+)
+
+var (
+	damagedFiles = flag.Int("damaged-files", 150, "how many files TestDamagedFiles damages")
+	damagedSize  = flag.Int("damaged-machines", 120, "how many machines each of them holds")
+)
+
+// outcome is what became of a damaged file, one word for counting.
+type outcome string
+
+// requireHonest opens a damaged file. What opens without naming a damage has everything, and keeps
+// what is written to it then.
+func requireHonest(t require.TestingT, path string, held map[object.Key]*machine.Machine, how string) outcome {
+	options := bolt.Options{Now: now, LockTimeout: -1}
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	before := allocated()
+	db, err := bolt.OpenRaw(path, options, bbolt.Options{NoSync: true})
+	require.Less(t, allocated()-before, 64<<20+100*uint64(info.Size()), "%s: memory", how)
+	if err != nil {
+		return refusal(t, err, how)
+	}
+	defer func() { _ = db.Close() }()
+	listed, err := db.Machines().List(noContext, store.Query{})
+	for _, m := range listed {
+		require.Equal(t, held[m.Key], m, how)
+	}
+	if damaged := db.Damaged(); len(damaged) > 0 {
+		require.ErrorIs(t, err, bolt.ErrDamaged, how)
+		return "objects named"
+	}
+	require.NoError(t, err, how)
+	require.Len(t, listed, len(held), how)
+	written := writeSome(t, db, listed, how)
+	require.NoError(t, db.Close(), how)
+	again, err := bolt.OpenRaw(path, options, bbolt.Options{NoSync: true})
+	require.NoError(t, err, "%s: opened again", how)
+	defer func() { _ = again.Close() }()
+	listed, err = again.Machines().List(noContext, store.Query{})
+	require.NoError(t, err, how)
+	require.Len(t, listed, len(held)+written, "%s: opened again", how)
+	return "nothing lost"
+}
+
+func refusal(t require.TestingT, err error, how string) outcome {
+	require.NotContains(t, err.Error(), "goroutine ", how)
+	require.Less(t, len(err.Error()), 500, how)
+	for _, typed := range []error{bolt.ErrDamaged, bolt.ErrForeign, bolt.ErrLayout} {
+		if errors.Is(err, typed) {
+			return outcome(typed.Error())
+		}
+	}
+	require.NoError(t, err, how)
+	return ""
+}
+
+// writeSome creates 20 machines and changes as many as there are, up to 20.
+func writeSome(t require.TestingT, db *bolt.DB, listed []*machine.Machine, how string) int {
+	for i := range 20 {
+		_, err := db.Machines().Create(noContext, member(fmt.Sprint("z", i)))
+		require.NoError(t, err, how)
+		if i < len(listed) {
+			_, err = db.Machines().Update(noContext, listed[i].Clone())
+			require.NoError(t, err, how)
+		}
+	}
+	return 20
+}
+
+// allocated is how much memory was asked for so far.
+func allocated() uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.TotalAlloc
+}
+
+// TestDamagedFiles: a store opens with all that was written to it, or says that it is damaged,
+// whatever was done to the file. With -damaged-files=2000 -damaged-machines=2000 it takes minutes.
+func TestDamagedFiles(t *testing.T) {
+	sound, held := fleetFile(t, *damagedSize)
+	path, became := newPath(t), map[outcome]int{}
+	for n := range *damagedFiles {
+		content, how := wound(rand.New(rand.NewPCG(uint64(n), 9)), sound)
+		require.NoError(t, os.WriteFile(path, content, 0o600))
+		became[requireHonest(t, path, held, fmt.Sprintf("file %d: %s", n, how))]++
+	}
+	t.Log(became)
+	require.Positive(t, became["nothing lost"])
+	require.Positive(t, became["damaged"])
+}
+
+// FuzzDamagedFile writes over single bytes of a file: four bytes of the input are a page, an offset
+// in it and the byte. With resealed heads whatever they say is believed by their checksum.
+func FuzzDamagedFile(f *testing.F) {
+	sound, held := fleetFile(f, 20)
+	f.Add([]byte{0, 16 + 40, 0, 2}, true)                      // fewer pages
+	f.Add([]byte{0, 16 + 16, 0, 3, 1, 16 + 16, 0, 3}, true)    // another root
+	f.Add([]byte{3, 10, 0, 0, 4, 10, 0, 0, 5, 10, 0, 0}, true) // counts of zero
+	f.Add([]byte{2, 8, 0, 16, 6, 8, 0, 1}, false)              // kinds of pages
+	f.Fuzz(func(t *testing.T, edits []byte, seal bool) {
+		content := bytes.Clone(sound)
+		for ; len(edits) >= 4; edits = edits[4:] {
+			page := int(edits[0]) % (len(content) / pageSize)
+			content[page*pageSize+(int(edits[1])|int(edits[2])<<8)%pageSize] = edits[3]
+		}
+		if seal {
+			content = resealed(content)
+		}
+		path := newPath(t)
+		require.NoError(t, os.WriteFile(path, content, 0o600))
+		requireHonest(t, path, held, "fuzz")
+	})
+}
+
+// hurtPage is the file with a change to the newest of its pages with these flags.
+func hurtPages(t *testing.T, sound []byte, flags uint16, change func(page []byte, id int)) string {
+	t.Helper()
+	content, path := bytes.Clone(sound), newPath(t)
+	for _, p := range pages(content, flags) {
+		change(content[p*pageSize:(p+1)*pageSize], p)
+	}
+	require.NotEqual(t, sound, content, "nothing was hurt")
+	require.NoError(t, os.WriteFile(path, content, 0o600))
+	return path
+}
+
+// A count in the freelist reserves no memory.
+func TestFreelistOfTooManyPages(t *testing.T) {
+	sound, _ := fleetFile(t, 120)
+	refused(t, hurtPages(t, sound, 0x10, func(page []byte, _ int) {
+		native.PutUint16(page[10:], 0xffff)
+		native.PutUint64(page[16:], 1<<40)
+	}), bolt.ErrDamaged)
+}
+
+// A branch that is its own child is not followed for ever.
+func TestPagesInACircle(t *testing.T) {
+	sound, _ := fleetFile(t, 120)
+	refused(t, hurtPages(t, sound, 1, func(page []byte, id int) {
+		native.PutUint64(page[16+8:], uint64(id))
+	}), bolt.ErrDamaged)
+}
+
+// A page in use that the freelist names would be written over by a later commit.
+func TestFreelistNamesUsedPages(t *testing.T) {
+	sound, _ := fleetFile(t, 120)
+	leaf := pages(sound, 1)[0]
+	refused(t, hurtPages(t, sound, 0x10, func(page []byte, _ int) {
+		for i := range int(native.Uint16(page[10:])) {
+			native.PutUint64(page[16+8*i:], uint64(leaf+i))
+		}
+	}), bolt.ErrDamaged)
+}
+
+// Records that are gone from a sound page are missed.
+func TestRecordsMissing(t *testing.T) {
+	for name, change := range map[string]func(records *bbolt.Bucket) error{
+		"one deleted":       func(records *bbolt.Bucket) error { return records.Delete(rawB) },
+		"one back":          func(records *bbolt.Bucket) error { return records.Put([]byte("\x05fleetd"), records.Get(rawB)) },
+		"version forgotten": func(records *bbolt.Bucket) error { return records.SetSequence(1) },
+		"one older": func(records *bbolt.Bucket) error {
+			return records.Put(rawB, bolt.Sealed(rawB, []byte(`{"Name":"b","Namespace":"fleet","UID":"u","Version":"1"}`)))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := wounded(t, func(*bbolt.Bucket) error { return nil })
+			file, err := bbolt.Open(path, 0o600, nil)
+			require.NoError(t, err)
+			require.NoError(t, file.Update(func(tx *bbolt.Tx) error {
+				// The ledger is of this commit, but says what the one before held.
+				return errors.Join(bolt.Retell(tx), change(tx.Bucket([]byte("secret"))))
+			}))
+			require.NoError(t, file.Close())
+			refused(t, path, bolt.ErrDamaged)
+			db, err := bolt.Open(path, bolt.Options{Now: now, LeaveOutDamaged: true})
+			require.NoError(t, err)
+			_, err = db.Secrets().Create(noContext, &machine.Secret{Meta: object.Meta{Key: object.Key{Name: "e"}}})
+			require.NoError(t, err, "the first write accepts what there is")
+			require.NoError(t, db.Close())
+			if name != "one back" { // that is still stored as another object
+				_, err = open(t, path).Secrets().List(noContext, store.Query{})
+				require.NoError(t, err)
+			}
+		})
+	}
+}
+
+// A head of an older commit, or none, does not take the last commit back unnoticed.
+func TestLastCommitMissing(t *testing.T) {
+	sound, held := fleetFile(t, 20)
+	newer := 0
+	if native.Uint64(sound[pageSize+64:]) > native.Uint64(sound[64:]) {
+		newer = pageSize
+	}
+	for name, change := range map[string]func(c []byte){
+		"a bit of the newer head": func(c []byte) { c[newer+20] ^= 1 },
+		"the newer head zero":     func(c []byte) { clear(c[newer : newer+pageSize]) },
+		"the older head twice":    func(c []byte) { copy(c[newer:newer+pageSize], c[pageSize-newer:]) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			content, path := bytes.Clone(sound), newPath(t)
+			change(content)
+			require.NoError(t, os.WriteFile(path, content, 0o600))
+			refused(t, path, bolt.ErrDamaged)
+			db, err := bolt.Open(path, bolt.Options{Now: now, LeaveOutDamaged: true})
+			require.NoError(t, err)
+			listed, err := db.Machines().List(noContext, store.Query{})
+			require.NoError(t, err)
+			require.InDelta(t, len(held), len(listed), 20)
+			require.NoError(t, db.Close())
+		})
+	}
+}
+
+// oldFile is a file of layout 1, which the release before wrote: machines m00 to m39 without every
+// fourth.
+func oldFile(t testing.TB) []byte {
+	packed, err := os.Open("testdata/layout1.db.gz")
+	require.NoError(t, err)
+	defer func() { _ = packed.Close() }()
+	unpacked, err := gzip.NewReader(packed)
+	require.NoError(t, err)
+	content, err := io.ReadAll(unpacked)
+	require.NoError(t, err)
+	return content
+}
+
+// A file of layout 1 becomes one of layout 2 with all that it holds.
+func TestOldFileIsOpened(t *testing.T) {
+	path := newPath(t)
+	require.NoError(t, os.WriteFile(path, oldFile(t), 0o600))
+	var held []*machine.Machine
+	for range 2 {
+		db, err := bolt.Open(path, bolt.Options{Now: now})
+		require.NoError(t, err)
+		listed, err := db.Machines().List(noContext, store.Query{})
+		require.NoError(t, err)
+		require.Len(t, listed, 30)
+		if held != nil {
+			require.ElementsMatch(t, held, listed)
+		}
+		held = listed
+		require.NoError(t, db.Close())
+	}
+	file, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true})
+	require.NoError(t, err)
+	require.NoError(t, file.View(func(tx *bbolt.Tx) error {
+		require.Equal(t, "2", string(tx.Bucket([]byte("millwright")).Get([]byte("layout"))))
+		return nil
+	}))
+	require.NoError(t, file.Close())
+}
+
+// A layout that was set back is no older file.
+func TestLayoutSetBack(t *testing.T) {
+	path := wounded(t, func(records *bbolt.Bucket) error {
+		return records.Tx().Bucket([]byte("millwright")).Put([]byte("layout"), []byte("1"))
+	})
+	refused(t, path, bolt.ErrDamaged)
+}

@@ -1,0 +1,182 @@
+package bolt_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"os"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/bbolt"
+
+	"github.com/millwright-go/millwright/adapters/bolt"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/store"
+)
+
+var pageSize = os.Getpagesize()
+
+// A page begins with its number, its flags at 8, its count at 10, and at 12 how many pages continue
+// it; elements of 16 bytes follow. The number of the commit is at 64 of a head.
+var native = binary.NativeEndian
+
+// fleetFile is a file with machines, some of which were changed and some deleted, so that it has
+// free pages with older content. It returns the file and what it holds.
+func fleetFile(t testing.TB, size int) (content []byte, held map[object.Key]*machine.Machine) {
+	t.Helper()
+	path := newPath(t)
+	db, err := bolt.OpenRaw(path, bolt.Options{Now: now}, bbolt.Options{NoSync: true})
+	require.NoError(t, err)
+	machines := db.Machines()
+	var writers sync.WaitGroup
+	for w := range 16 {
+		writers.Go(func() {
+			for i := w; i < size+size/2; i += 16 {
+				m, err := machines.Create(noContext, member(fmt.Sprint("m", i)))
+				if err == nil && i%3 == 0 {
+					m = m.Clone()
+					m.Finalizers = nil
+					_, err = machines.Update(noContext, m)
+				}
+				if err == nil && i%3 == 0 {
+					err = machines.Delete(noContext, m.Key, "")
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	writers.Wait()
+	held = map[object.Key]*machine.Machine{}
+	listed, err := machines.List(noContext, store.Query{})
+	require.NoError(t, err)
+	for _, m := range listed {
+		held[m.Key] = m
+	}
+	require.Len(t, held, size)
+	require.NoError(t, db.Close())
+	content, err = os.ReadFile(path)
+	require.NoError(t, err)
+	used := max(native.Uint64(content[16+40:]), native.Uint64(content[pageSize+16+40:]))
+	return content[:int(used)*pageSize], held
+}
+
+// pages are the numbers of the pages with these flags, but for the heads.
+func pages(content []byte, flags uint16) (found []int) {
+	for p := 2; p < len(content)/pageSize; p++ {
+		at := content[p*pageSize:]
+		if native.Uint16(at[8:]) == flags && native.Uint64(at) == uint64(p) {
+			found = append(found, p)
+		}
+	}
+	return found
+}
+
+// wound damages a copy of a file in one of many ways, and says how.
+func wound(r *rand.Rand, sound []byte) (content []byte, how string) {
+	c := bytes.Clone(sound)
+	count := len(c) / pageSize
+	some, other := r.IntN(count), r.IntN(count)
+	at := c[some*pageSize : (some+1)*pageSize]
+	value := []uint64{0, 1, 2, 0xffff, 0x7fffffff, 0xffffffff, 1 << 40, uint64(some), uint64(other), r.Uint64()}[r.IntN(10)]
+	switch r.IntN(11) {
+	case 0:
+		length := r.IntN(len(c))
+		return c[:length], fmt.Sprint("cut off at ", length)
+	case 1:
+		flips := 1 + r.IntN(50)
+		for range flips {
+			c[r.IntN(len(c))] ^= 1 << r.IntN(8)
+		}
+		return c, fmt.Sprint(flips, " bits turned")
+	case 2:
+		clear(at)
+		return c, fmt.Sprint("page ", some, " zero")
+	case 3:
+		field := r.IntN(4)
+		switch field {
+		case 0:
+			native.PutUint64(at, value)
+		case 1, 2:
+			native.PutUint16(at[6+2*field:], uint16(value))
+		case 3:
+			native.PutUint32(at[12:], uint32(value))
+		}
+		return c, fmt.Sprintf("page %d: field %d of its header is %x", some, field, value)
+	case 4:
+		element := 16 + 16*r.IntN(min(200, max(1, int(native.Uint16(at[10:])))))
+		field := 4 * r.IntN(4)
+		native.PutUint32(at[element+field:], uint32(value))
+		return c, fmt.Sprintf("page %d: byte %d of the element at %d is %x", some, field, element, value)
+	case 5, 6:
+		return c, woundFreelist(r, c)
+	case 7:
+		branches := pages(c, 1)
+		if len(branches) == 0 {
+			return c, "nothing"
+		}
+		b := branches[r.IntN(len(branches))]
+		child := uint64([]int{b, some}[r.IntN(2)])
+		native.PutUint64(c[b*pageSize+16+16*r.IntN(int(native.Uint16(c[b*pageSize+10:])))+8:], child)
+		return c, fmt.Sprintf("branch %d leads to page %d", b, child)
+	case 8:
+		copy(c[other*pageSize:(other+1)*pageSize], at)
+		if r.IntN(2) == 0 {
+			native.PutUint64(c[other*pageSize:], uint64(other))
+		}
+		return c, fmt.Sprintf("page %d copied over %d", some, other)
+	case 9:
+		moved := bytes.Clone(at)
+		copy(at, sound[other*pageSize:])
+		copy(c[other*pageSize:(other+1)*pageSize], moved)
+		if r.IntN(2) == 0 {
+			native.PutUint64(at, uint64(some))
+			native.PutUint64(c[other*pageSize:], uint64(other))
+		}
+		return c, fmt.Sprintf("pages %d and %d swapped", some, other)
+	}
+	hole := r.IntN(len(at))
+	for i := range min(len(at)-hole, 1+r.IntN(600)) {
+		at[hole+i] = byte(r.Uint32())
+	}
+	return c, fmt.Sprintf("page %d: noise from %d on", some, hole)
+}
+
+// woundFreelist damages all freelists, the older ones too.
+func woundFreelist(r *rand.Rand, c []byte) string {
+	way := r.IntN(4)
+	for _, p := range pages(c, 0x10) {
+		at := c[p*pageSize:]
+		count := int(native.Uint16(at[10:]))
+		switch way {
+		case 0:
+			native.PutUint16(at[10:], 0xffff)
+			native.PutUint64(at[16:], []uint64{1 << 20, 1 << 33, 1 << 40, 1 << 60, ^uint64(0)}[r.IntN(5)])
+		case 1:
+			for range 5 {
+				native.PutUint64(at[16+8*r.IntN(max(1, count)):], uint64(r.IntN(len(c)/pageSize)))
+			}
+		case 2:
+			native.PutUint16(at[10:], uint16(r.Uint32()))
+		case 3:
+			native.PutUint16(at[10:], uint16(max(0, count-1-r.IntN(5))))
+		}
+	}
+	return fmt.Sprint("freelist, way ", way)
+}
+
+// resealed is the file with heads whose checksums fit, as nothing but malice makes them.
+func resealed(c []byte) []byte {
+	for at := 0; at+80 <= len(c) && at <= pageSize; at += pageSize {
+		sum := fnv.New64a()
+		_, _ = sum.Write(c[at+16 : at+72])
+		native.PutUint64(c[at+72:], sum.Sum64())
+	}
+	return c
+}
