@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/millwright-go/millwright/examples/quickstart/home"
 	"github.com/millwright-go/millwright/examples/quickstart/ledger"
@@ -53,20 +54,35 @@ func (h *place) open() (stores, progress, error) {
 	if err != nil {
 		return stores{}, progress{}, err
 	}
-	var done progress
-	if err := h.Load(&done); err != nil {
-		return stores{}, progress{}, errors.Join(err, s.closes())
-	}
-	if done.Over, err = h.over(done); err == nil && done.Over {
-		if err = errors.Join(h.clear(), s.closes()); err == nil {
-			done = progress{}
-			s, err = inFile(h.Store())
+	done, err := h.progress()
+	if err == nil && done.Over {
+		if err = errors.Join(h.clear(), s.closes()); err != nil {
+			return stores{}, progress{}, err
+		}
+		done = progress{}
+		if s, err = inFile(h.Store()); err != nil {
+			return stores{}, progress{}, err
 		}
 	}
 	if err == nil {
 		err = h.Install()
 	}
-	return s, done, err
+	if err != nil {
+		return stores{}, progress{}, errors.Join(err, s.closes())
+	}
+	return s, done, nil
+}
+
+// progress is how far an earlier program has come, and whether it is over.
+func (h *place) progress() (done progress, err error) {
+	if err := h.Load(&done); err != nil {
+		return done, err
+	}
+	if done.Act < 0 || done.Act > len(acts) {
+		return done, fmt.Errorf("%s: there is no act %d", h.In(home.Progress), done.Act)
+	}
+	done.Over, err = h.over(done)
+	return done, err
 }
 
 // over tells whether there is nothing to go on with: a play has come to its end,

@@ -64,6 +64,7 @@ func newPlay(out io.Writer, options screen.Options, state string) (*play, error)
 		return nil, err
 	}
 	p := &play{done: done, changed: make(chan struct{}, 1)}
+	p.screen = screen.New(out, options, p.table)
 	tell := func(text string) { p.screen.Line(screen.Plain, text) }
 	p.token, err = s.join(context.Background())
 	if err == nil {
@@ -76,7 +77,6 @@ func newPlay(out io.Writer, options screen.Options, state string) (*play, error)
 		return nil, errors.Join(err, s.closes())
 	}
 	p.book, p.keepers, p.jobs = ledger.Open(h.agents()), ledger.Open(h.supervisors()), ledger.Open(h.tasks())
-	p.screen = screen.New(out, options, p.table)
 	p.narrator = newNarrator(p.screen, p.pools)
 	p.census = &census{book: p.book, tell: p.narrator.agent}
 	return p, nil

@@ -64,6 +64,7 @@ func newPlay(out io.Writer, options screen.Options, state string) (*play, error)
 		return nil, err
 	}
 	p := &play{done: done, changed: make(chan struct{}, 1)}
+	p.screen = screen.New(out, options, p.table)
 	tell := func(text string) { p.screen.Line(screen.Plain, text) }
 	p.token, err = s.join(context.Background())
 	if err == nil {
@@ -75,7 +76,6 @@ func newPlay(out io.Writer, options screen.Options, state string) (*play, error)
 	p.book = ledger.Open(h.ledger())
 	p.tasks = &taskCensus{book: ledger.Open(h.taskLedger())}
 	p.census = &census{book: p.book, machines: p.machines, found: p.host.Adopt}
-	p.screen = screen.New(out, options, p.table)
 	p.narrator = newNarrator(p.screen)
 	return p, nil
 }

@@ -1,13 +1,10 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"time"
 
 	"github.com/millwright-go/millwright/adapters/bolt"
 	"github.com/millwright-go/millwright/deployment"
-	"github.com/millwright-go/millwright/examples/quickstart/registry"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/manager"
@@ -38,18 +35,10 @@ func inMemory() stores {
 	}
 }
 
-// lockPatience is how long a program that was just killed may take to let go of
-// its files.
-const lockPatience = time.Second
-
-// inFile keeps objects in a file, which one program at a time can have open.
+// inFile keeps objects in a file, which one program at a time can have open: a
+// program that was just killed has some seconds to let go of it.
 func inFile(path string) (stores, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), lockPatience)
-	defer cancel()
 	db, err := bolt.Open(path, bolt.Options{})
-	for errors.Is(err, bolt.ErrLocked) && registry.Pause(ctx) == nil {
-		db, err = bolt.Open(path, bolt.Options{})
-	}
 	if err != nil {
 		return stores{}, err
 	}

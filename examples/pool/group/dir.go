@@ -46,7 +46,7 @@ func (d *Dir) read(name string) (*Group, []byte, error) {
 	}
 	g := &Group{}
 	if err := json.Unmarshal(text, g); err != nil {
-		return nil, nil, fmt.Errorf("record of group %s: %w", name, err)
+		return nil, nil, fmt.Errorf("record of group %s: %s: %w", name, d.path(name), err)
 	}
 	return g, text, nil
 }

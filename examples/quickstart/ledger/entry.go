@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"time"
@@ -87,6 +88,9 @@ func Read(path string, offset int64) ([]Entry, int64, error) {
 		return nil, offset, err
 	}
 	entries, used, err := decode(text)
+	if err != nil {
+		err = fmt.Errorf("%s: at byte %d: %w", path, offset+int64(used), err)
+	}
 	return entries, offset + int64(used), err
 }
 

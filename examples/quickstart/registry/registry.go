@@ -98,7 +98,7 @@ func (d *Dir) Read(name string) (*Record, error) {
 	}
 	r := &Record{}
 	if err := json.Unmarshal(text, r); err != nil {
-		return nil, fmt.Errorf("record of machine %s: %w", name, err)
+		return nil, fmt.Errorf("record of machine %s: %s: %w", name, d.record(name), err)
 	}
 	return r, nil
 }

@@ -113,7 +113,7 @@ func read[T any](d *Desk, suffix string) (map[string]T, error) {
 			err = json.Unmarshal(text, &content)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", file.Name(), err)
+			return nil, fmt.Errorf("%s: %w", filepath.Join(d.path, file.Name()), err)
 		}
 		all[uid] = content
 	}
