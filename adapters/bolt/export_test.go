@@ -2,6 +2,7 @@ package bolt
 
 import (
 	"bytes"
+	"time"
 
 	"go.etcd.io/bbolt"
 
@@ -79,3 +80,6 @@ func (db *DB) Closing() bool {
 	defer db.gate.RUnlock()
 	return db.closed
 }
+
+// Patience is how long Open waits for the file.
+func (o Options) Patience() time.Duration { return time.Until(o.deadline()) }

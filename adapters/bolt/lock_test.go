@@ -1,0 +1,114 @@
+package bolt_test
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/adapters/bolt"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/store"
+)
+
+// Open waits for a file that is in use, and has it when the other lets go of it.
+func TestOpenWaitsForTheLock(t *testing.T) {
+	for name, end := range map[string]func(*testing.T, string) (release func()){
+		"closed by this process": func(t *testing.T, path string) func() {
+			db, err := bolt.Open(path, bolt.Options{})
+			require.NoError(t, err)
+			return func() { require.NoError(t, db.Close()) }
+		},
+		"another process is killed": func(t *testing.T, path string) func() {
+			c := startChild(t, "hold", path)
+			require.True(t, c.lines.Scan())
+			return func() { c.kill(t) }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path, waits := newPath(t), make(chan struct{}, 1)
+			release := end(t, path)
+			options := bolt.Options{LockTimeout: time.Hour}
+			options.OnWaiting(func() {
+				select {
+				case waits <- struct{}{}:
+				default:
+				}
+			})
+			opened := begun(func() error {
+				db, err := bolt.Open(path, options)
+				return errors.Join(err, func() error {
+					if db == nil {
+						return nil
+					}
+					return db.Close()
+				}())
+			})
+			<-waits
+			release()
+			require.NoError(t, opened())
+		})
+	}
+}
+
+// Unless told Open waits for some seconds, and no longer.
+func TestOpenWaitsByDefault(t *testing.T) {
+	path, waited := newPath(t), 0
+	open(t, path)
+	options := bolt.Options{LockTimeout: time.Nanosecond}
+	options.OnWaiting(func() { waited++ })
+	_, err := bolt.Open(path, options)
+	require.ErrorIs(t, err, bolt.ErrLocked)
+	require.LessOrEqual(t, waited, 1)
+	require.Equal(t, 5*time.Second, bolt.DefaultLockTimeout)
+	require.InDelta(t, bolt.DefaultLockTimeout, bolt.Options{}.Patience(), float64(time.Second))
+}
+
+// A file that is taken away while it is open takes nothing more, and no other store at its path
+// gets what this one is told.
+func TestFileIsReplaced(t *testing.T) {
+	for name, replace := range map[string]func(*testing.T, string){
+		"removed": func(t *testing.T, path string) { require.NoError(t, os.Remove(path)) },
+		"moved":   func(t *testing.T, path string) { require.NoError(t, os.Rename(path, path+".old")) },
+		"opened again by another": func(t *testing.T, path string) {
+			require.NoError(t, os.Remove(path))
+			c := startChild(t, "hold", path)
+			t.Cleanup(func() { c.kill(t) })
+			require.True(t, c.lines.Scan())
+			require.Equal(t, "opened: <nil>", c.lines.Text())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := newPath(t)
+			db := open(t, path)
+			kept, err := db.Machines().Create(noContext, member("a"))
+			require.NoError(t, err)
+			replace(t, path)
+
+			_, err = db.Machines().Create(noContext, member("b"))
+			require.ErrorIs(t, err, bolt.ErrReplaced)
+			require.ErrorContains(t, err, path)
+			_, err = db.Machines().Get(noContext, object.Key{Namespace: "fleet", Name: "b"})
+			require.ErrorIs(t, err, store.ErrNotFound)
+			_, err = db.Machines().Live().Get(noContext, kept.Key)
+			require.ErrorIs(t, err, bolt.ErrReplaced)
+			_, err = db.Backup(&bytes.Buffer{})
+			require.ErrorIs(t, err, bolt.ErrReplaced)
+		})
+	}
+}
+
+// A commit that is under way while the file is taken away is not acknowledged.
+func TestFileIsReplacedDuringACommit(t *testing.T) {
+	path := newPath(t)
+	db := open(t, path)
+	db.FailCommits(func(do func() error) error { return errors.Join(os.Remove(path), do()) })
+	_, err := db.Machines().Create(noContext, member("a"))
+	require.ErrorIs(t, err, bolt.ErrReplaced)
+	require.ErrorIs(t, err, bolt.ErrUncertain)
+	_, err = db.Machines().Live().List(noContext, store.Query{})
+	require.ErrorIs(t, err, bolt.ErrUncertain)
+}
