@@ -78,9 +78,15 @@ func BenchmarkUpdateStatus(b *testing.B) {
 	}
 }
 
-// BenchmarkOpen opens a file with 100,000 running machines.
+// BenchmarkOpen opens files with many running machines.
 func BenchmarkOpen(b *testing.B) {
-	const fleet, writers = 100_000, 1000
+	for _, fleet := range []int{2_000, 20_000, 100_000} {
+		b.Run(fmt.Sprintf("machines=%d", fleet), func(b *testing.B) { benchmarkOpen(b, fleet) })
+	}
+}
+
+func benchmarkOpen(b *testing.B, fleet int) {
+	const writers = 1000
 	path := newPath(b)
 	db, err := bolt.Open(path, bolt.Options{Now: now})
 	require.NoError(b, err)

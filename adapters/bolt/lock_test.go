@@ -40,6 +40,10 @@ func TestOpenWaitsForTheLock(t *testing.T) {
 			})
 			opened := begun(func() error {
 				db, err := bolt.Open(path, options)
+				select {
+				case waits <- struct{}{}: // it did not wait
+				default:
+				}
 				return errors.Join(err, func() error {
 					if db == nil {
 						return nil
