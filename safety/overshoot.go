@@ -64,7 +64,8 @@ func (p *Policy) Frozen(m *object.Meta) bool {
 }
 
 // DecideOvershoot says whether a fleet freezes because one of its sets has more
-// machines than it may ever have, or thaws because it has no longer. It changes
+// machines than it may ever have, or thaws because it has no longer. Machines
+// that a smaller size has just made surplus were ordered, and freeze nothing. It changes
 // none of its arguments, and gives the same plan for the same ones. The error is
 // for a caller's mistake only.
 //
@@ -104,6 +105,7 @@ type overshoot struct {
 
 	upper   int64 // so many machines of one set freeze
 	largest int64 // machines of the largest set
+	over    bool  // a set has upper machines or more, and not only because its size was lowered
 	excused bool  // the unfreeze annotation is on one of the objects
 	frozen  bool  // what is to be
 	was     bool  // what is recorded
@@ -125,39 +127,92 @@ func setsOf(o *OvershootObservation) []deployment.Children {
 	return sets
 }
 
-// measure counts, and says whether the fleet is to be frozen. Between the two
+// measure counts, and decides whether the fleet is to be frozen. Between the two
 // numbers it stays as it is.
 func (d *overshoot) measure() {
-	if d.deployment != nil {
-		s := &d.deployment.Spec
-		surge := int64(0)
-		if s.Strategy.Kind != deployment.Recreate {
-			surge = int64(rollout.Fenceposts(s.Strategy.MaxSurge, s.Strategy.MaxUnavailable, s.Replicas).Surge)
-		}
-		d.upper = max(int64(s.Replicas), 0) + surge + int64(d.p.SafetyUp)
-	} else {
-		d.upper = 2*max(int64(d.sets[0].Set.Spec.Replicas), 0) + int64(d.p.SafetyUp)
-	}
-	for _, c := range d.sets {
+	d.upper = d.bound()
+	for i := range d.sets {
+		c := &d.sets[i]
+		n, newest := counted(c)
 		d.excused = d.excused || d.asksToUnfreeze(&c.Set.Meta)
-		n := int64(0)
-		for _, m := range c.Machines {
-			if m != nil && !m.Deleted() && m.OwnedBy(c.Set.UID) {
-				n++
-			}
-		}
 		d.largest = max(d.largest, n)
+		d.over = d.over || n >= d.upper && d.grown(c.Set, n, newest)
 	}
 	d.excused = d.excused || d.deployment != nil && d.asksToUnfreeze(&d.deployment.Meta)
 	d.was = d.p.Frozen(d.recorder())
 	switch {
 	case d.excused || d.largest <= d.lower():
 		d.frozen = false
-	case d.largest >= d.upper:
+	case d.over:
 		d.frozen = true
 	default:
 		d.frozen = d.was
 	}
+}
+
+// counted is how many machines a set has that are not being deleted, and when the
+// last of them was made; zero: of one it is not known.
+func counted(c *deployment.Children) (n int64, newest time.Time) {
+	known := true
+	for _, m := range c.Machines {
+		if m == nil || m.Deleted() || !m.OwnedBy(c.Set.UID) {
+			continue
+		}
+		n++
+		known = known && !m.CreatedAt.IsZero()
+		if m.CreatedAt.After(newest) {
+			newest = m.CreatedAt
+		}
+	}
+	if !known {
+		newest = time.Time{}
+	}
+	return n, newest
+}
+
+// bound is the number of machines of one set that freezes. While the sets have
+// not all been told of a new size yet, the size before it still counts.
+func (d *overshoot) bound() int64 {
+	if d.deployment == nil {
+		return 2*max(int64(d.sets[0].Set.Spec.Replicas), 0) + int64(d.p.SafetyUp)
+	}
+	s := &d.deployment.Spec
+	replicas := max(s.Replicas, 0)
+	if told := &d.deployment.Status; !told.WantedSince.IsZero() {
+		replicas = max(replicas, told.Wanted)
+	}
+	surge := int64(0)
+	if s.Strategy.Kind != deployment.Recreate {
+		surge = int64(rollout.Fenceposts(s.Strategy.MaxSurge, s.Strategy.MaxUnavailable, replicas).Surge)
+	}
+	return int64(replicas) + surge + int64(d.p.SafetyUp)
+}
+
+// madeLate is how long after a deployment's size has changed a machine may still
+// be stored that was ordered before. The figure is this library's.
+const madeLate = 10 * time.Second
+
+// grown reports whether a set has so many machines because some were made, and
+// not because its size was lowered. Machines that a smaller size has made
+// surplus were ordered once: they are given up, and are no overshoot.
+//
+// A deployment's status says since when its size is what it is: machines that
+// were made before are not counted against it, nor those that come in shortly
+// after while the set has given out no name since. Of a set without a deployment
+// nobody notes that: it has grown if it has more machines than its status, which
+// is written after this decision, last counted.
+func (d *overshoot) grown(s *machineset.Set, n int64, newest time.Time) bool {
+	if d.deployment == nil {
+		return n > int64(s.Status.Replicas)
+	}
+	since := d.deployment.Status.WantedSince
+	if since.IsZero() || newest.IsZero() {
+		return true
+	}
+	if !s.Reservation.At.After(since) {
+		since = since.Add(madeLate)
+	}
+	return newest.After(since)
 }
 
 // lower is the number of machines at which a frozen set thaws.
@@ -273,7 +328,7 @@ func (d *overshoot) endException() (OvershootPlan, bool) {
 
 // exception is the warning about a fleet that would be frozen.
 func (d *overshoot) exception() Why {
-	if !d.excused || d.largest < d.upper {
+	if !d.excused || !d.over {
 		return Why{}
 	}
 	return Why{Reason: ReasonUnfreeze, Name: d.recorder().Name, Have: d.largest, Want: d.upper}
@@ -282,6 +337,9 @@ func (d *overshoot) exception() Why {
 func (d *overshoot) standing() Why {
 	if d.frozen {
 		return Why{Reason: ReasonStayFrozen, Have: d.largest, Want: d.lower()}
+	}
+	if d.largest >= d.upper && !d.over {
+		return Why{Reason: ReasonScalingDown, Have: d.largest, Want: d.upper}
 	}
 	return Why{Reason: ReasonInBounds, Have: d.largest, Want: d.upper}
 }

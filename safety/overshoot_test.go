@@ -3,6 +3,7 @@ package safety_test
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -29,6 +30,8 @@ type herd struct {
 	sets       []*machineset.Set
 	sizes      []int
 	writes     int
+	// made is when a set's machine of that number was stored; nil: not known.
+	made func(set, n int) time.Time
 }
 
 func newHerd(t require.TestingT, replicas int32, sizes ...int) *herd {
@@ -58,6 +61,9 @@ func (h *herd) observe() *safety.OvershootObservation {
 		c := deployment.Children{Set: s}
 		for n := range h.sizes[i] {
 			m := &machine.Machine{Meta: object.Meta{Key: object.Key{Name: fmt.Sprint(s.Name, "-", n)}, Owner: &object.Owner{UID: s.UID}}}
+			if h.made != nil {
+				m.CreatedAt = h.made(i, n)
+			}
 			c.Machines = append(c.Machines, m)
 		}
 		going := &machine.Machine{Meta: object.Meta{DeletedAt: epoch, Owner: &object.Owner{UID: s.UID}}}
@@ -169,6 +175,26 @@ var overshootStories = map[string]func(*herd){
 		h.say("it falls further")
 		h.pass()
 	},
+	"overshoot and a scale-down": func(h *herd) {
+		h.sizes[1] = 30
+		h.lowered(30, 30)
+		h.pass()
+		h.deployment.Spec.Replicas = 3
+		h.say("30 machines are to be 3; the sets have not been told yet")
+		h.pass()
+		h.lowered(3, 30)
+		h.say("they have")
+		h.pass()
+		h.sizes[1] = 12
+		h.say("18 are gone")
+		h.pass()
+		h.lowered(3, 11)
+		h.say("one of the 12 is new: nobody has ordered it")
+		h.pass()
+		h.sizes[1] = 5
+		h.say("7 are gone")
+		h.pass()
+	},
 	"overshoot unfrozen by annotation": func(h *herd) {
 		h.sizes[0] = 7
 		h.pass()
@@ -182,6 +208,21 @@ var overshootStories = map[string]func(*herd){
 		h.say("and back again: this is another overshoot")
 		h.pass()
 	},
+}
+
+// lowered gives the herd a size that its status knows since now, and machines
+// of which all up to the number old, and all of other sets than the largest,
+// were made before.
+func (h *herd) lowered(to int32, old int) {
+	h.deployment.Spec.Replicas = to
+	h.deployment.Status.Wanted, h.deployment.Status.WantedSince = to, h.now
+	since := h.now
+	h.made = func(set, n int) time.Time {
+		if n < old || h.sizes[set] < slices.Max(h.sizes) {
+			return since.Add(-time.Minute)
+		}
+		return since.Add(time.Minute)
+	}
 }
 
 func tellOvershoot(t *testing.T) {
@@ -325,4 +366,88 @@ func TestOvershootLeftAlone(t *testing.T) {
 	h.sets[0].Owner.UID = "another"
 	h.pass()
 	h.agreed(false)
+}
+
+// Machines that a smaller size has made surplus freeze nothing, however many
+// there are, at whatever point of the scale-down; one more than were ever
+// ordered does.
+func TestScaleDownFreezesNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		from := rapid.IntRange(0, 200).Draw(t, "from")
+		to := rapid.Int32Range(0, int32(from)).Draw(t, "to")
+		h := newHerd(t, int32(from), from, rapid.IntRange(0, from).Draw(t, "others"))
+		h.lowered(int32(from), from)
+		h.deployment.Spec.Replicas = to
+		for left := from; left >= int(to); left -= rapid.IntRange(1, 20).Draw(t, "gone") {
+			h.sizes[0] = left
+			h.pass()
+			h.agreed(false)
+			if rapid.Bool().Draw(t, "told") {
+				h.lowered(to, from)
+			}
+		}
+		h.lowered(to, from)
+		h.sizes[0] = from
+		h.pass()
+		h.agreed(false)
+		h.sizes[0], h.sizes[1] = max(from, int(to)+2)+1, 0
+		h.pass()
+		h.agreed(true)
+	})
+}
+
+// A machine that was ordered before the size changed may be stored a little later;
+// not if its set has given out names since.
+func TestMadeLate(t *testing.T) {
+	for _, c := range []struct {
+		late, named time.Duration
+		frozen      bool
+	}{
+		{0, 0, false}, {10 * time.Second, 0, false}, {11 * time.Second, 0, true},
+		{0, time.Second, false}, {time.Second, time.Second, true},
+	} {
+		h := newHerd(t, 3, 30)
+		h.lowered(3, 0)
+		since := h.now
+		h.made = func(int, int) time.Time { return since.Add(c.late) }
+		h.sets[0].Reservation.At = since.Add(c.named)
+		h.pass()
+		h.agreed(c.frozen)
+	}
+}
+
+// A set without a deployment that has more machines than it may have, but no
+// more than it had, was made smaller.
+func TestLoneSetScaledDown(t *testing.T) {
+	h := newLoneHerd(t, 3, 100)
+	h.sets[0].Status.Replicas = 100
+	for _, size := range []int{100, 60, 8, 3} {
+		h.sizes[0] = size
+		h.pass()
+		h.agreed(false)
+		h.sets[0].Status.Replicas = int32(size)
+	}
+	h.sets[0].Status.Replicas = 60
+	h.sizes[0] = 61
+	h.pass()
+	h.agreed(true)
+	h.sets[0].Status.Replicas = 61
+	h.pass()
+	h.agreed(true)
+}
+
+// At the number that thaws, the annotation goes: a fleet that settles there
+// freezes again.
+func TestUnfreezeEndsWhereItThaws(t *testing.T) {
+	h := newHerd(t, 3, 6)
+	h.deployment.Annotations = map[string]string{h.policy.Keys.Unfreeze: ""}
+	h.pass()
+	h.agreed(false)
+	require.Contains(t, h.deployment.Annotations, h.policy.Keys.Unfreeze)
+	h.sizes[0] = 5
+	h.pass()
+	require.NotContains(t, h.deployment.Annotations, h.policy.Keys.Unfreeze)
+	h.sizes[0] = 6
+	h.pass()
+	h.agreed(true)
 }

@@ -41,6 +41,7 @@ const (
 	ReasonUnfreezeDone Reason = "UnfreezeDone"
 	ReasonCondition    Reason = "FrozenCondition"
 	ReasonInBounds     Reason = "InBounds"
+	ReasonScalingDown  Reason = "ScalingDown"
 	ReasonStayFrozen   Reason = "StaysFrozen"
 	ReasonNotWatched   Reason = "NotWatched"
 )
@@ -128,6 +129,7 @@ var sentences = map[Reason]string{
 	ReasonUnfreezeDone: "the overshoot of {name} is over: the annotation that kept it from freezing goes",
 	ReasonCondition:    "telling in the status of {name} whether it is frozen",
 	ReasonInBounds:     "the largest set has {have} machines; {want} would freeze it",
+	ReasonScalingDown:  "the largest set has {have} machines, ordered before its size went down; {want} would freeze it if one was new",
 	ReasonNotWatched:   "being deleted, or overshoot is not watched: nothing to freeze",
 	ReasonStayFrozen:   "frozen: the largest set has {have} machines; at {want} or less it thaws",
 
