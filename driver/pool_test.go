@@ -63,7 +63,7 @@ func TestUnimplementedPool(t *testing.T) {
 // What a driver declares is found through every decorator.
 func TestAsPool(t *testing.T) {
 	inner := answeringPool(wholePool, nil)
-	d := driver.HookPool(driver.ValidatePool(driver.RecoverPool(driver.DeadlinePool(inner, driver.PoolTimeouts{}), nil)), nil,
+	d := driver.HookPool(driver.ValidatePool(driver.RecoverPool(driver.DeadlinePool(inner, driver.PoolTimeouts{}), nil), nil), nil,
 		func(context.Context, driver.PoolCall) {})
 	if f := driver.PoolFeaturesOf(d); !f.DeleteInstances || f.ReplaceInstance {
 		t.Errorf("found %+v", f)
@@ -171,7 +171,7 @@ func TestValidatePoolRequests(t *testing.T) {
 			d := driver.ValidatePool(&scriptedPool{answer: func(context.Context, machinepool.Call, any) (any, error) {
 				made = true
 				return wholePool(call), nil
-			}})
+			}}, nil)
 			with := &asked{}
 			if c.spoil == nil {
 				with = nil
@@ -190,11 +190,11 @@ func TestValidatePoolRequests(t *testing.T) {
 // Answers that can't be acted upon are INTERNAL; what is optional may be missing.
 func TestValidatePoolAnswers(t *testing.T) {
 	for _, call := range machinepool.Calls() {
-		d := driver.ValidatePool(answeringPool(wholePool, nil))
+		d := driver.ValidatePool(answeringPool(wholePool, nil), nil)
 		if a, err := askPool(t.Context(), d, call, &wholeAsk); err != nil || fmt.Sprint(a) != fmt.Sprint(wholePool(call)) {
 			t.Errorf("%s: %v, %v", call, a, err)
 		}
-		d = driver.ValidatePool(answeringPool(func(machinepool.Call) any { return nil }, nil))
+		d = driver.ValidatePool(answeringPool(func(machinepool.Call) any { return nil }, nil), nil)
 		a, err := askPool(t.Context(), d, call, &wholeAsk)
 		switch call {
 		case machinepool.CreatePool, machinepool.GetPoolStatus:
@@ -207,19 +207,19 @@ func TestValidatePoolAnswers(t *testing.T) {
 			}
 		}
 		theirs := codes.New(codes.Aborted, "later")
-		d = driver.ValidatePool(answeringPool(wholePool, theirs))
+		d = driver.ValidatePool(answeringPool(wholePool, theirs), nil)
 		if a, err := askPool(t.Context(), d, call, &wholeAsk); a == nil || !errors.Is(err, theirs) {
 			t.Errorf("%s fails: %v, %v", call, a, err)
 		}
 	}
 	bad := map[machinepool.Call]any{machinepool.CreatePool: &driver.PoolResponse{}, machinepool.GetPoolStatus: &driver.GetPoolStatusResponse{}}
 	for call, answer := range bad {
-		d := driver.ValidatePool(answeringPool(func(machinepool.Call) any { return answer }, nil))
+		d := driver.ValidatePool(answeringPool(func(machinepool.Call) any { return answer }, nil), nil)
 		if a, err := askPool(t.Context(), d, call, &wholeAsk); a == nil || codes.Of(err) != codes.Internal {
 			t.Errorf("%s has no group ID: %v, %v", call, a, err)
 		}
 	}
-	negative := driver.ValidatePool(answeringPool(func(machinepool.Call) any { return &driver.GetPoolStatusResponse{GroupID: "g", Target: -1} }, nil))
+	negative := driver.ValidatePool(answeringPool(func(machinepool.Call) any { return &driver.GetPoolStatusResponse{GroupID: "g", Target: -1} }, nil), nil)
 	if _, err := askPool(t.Context(), negative, machinepool.GetPoolStatus, &wholeAsk); codes.Of(err) != codes.Internal {
 		t.Errorf("a negative target: %v", err)
 	}
@@ -229,7 +229,7 @@ func TestValidatePoolAnswers(t *testing.T) {
 func TestValidatePoolInstances(t *testing.T) {
 	mixed := []machinepool.Instance{{ProviderID: "c"}, {ProviderID: ""}, {ProviderID: "a", Going: true}, {ProviderID: "c", Going: true}, {ProviderID: " "}}
 	given := &driver.GetPoolStatusResponse{GroupID: "g", Instances: mixed, Failure: "f"}
-	d := driver.ValidatePool(answeringPool(func(machinepool.Call) any { return given }, nil))
+	d := driver.ValidatePool(answeringPool(func(machinepool.Call) any { return given }, nil), nil)
 	a, err := d.GetPoolStatus(t.Context(), &driver.GetPoolStatusRequest{PoolRequest: wholeAsk.PoolRequest})
 	want := []machinepool.Instance{{ProviderID: "a", Going: true}, {ProviderID: "c"}}
 	if err != nil || fmt.Sprint(a.Instances) != fmt.Sprint(want) || a.Failure != "f" {
@@ -252,7 +252,7 @@ func TestPoolDecoratorsShowNoSecret(t *testing.T) {
 	ask := wholeAsk
 	ask.Secret = &machine.Secret{Data: map[string][]byte{"token": []byte("hunter2")}}
 	ask.Pool = &machinepool.Pool{}
-	_, err := askPool(t.Context(), driver.ValidatePool(driver.UnimplementedPool{}), machinepool.CreatePool, &ask)
+	_, err := askPool(t.Context(), driver.ValidatePool(driver.UnimplementedPool{}, nil), machinepool.CreatePool, &ask)
 	if err == nil || strings.Contains(fmt.Sprintf("%+v", err), "hunter2") {
 		t.Error(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
 )
 
@@ -15,13 +16,21 @@ import (
 // provider ID, a call is INVALID_ARGUMENT and d is not called.
 //
 // Answers that claim OK become INTERNAL when CreatePool or GetPoolStatus give no
-// group ID, and when a target is negative. Instances are sorted by provider ID;
-// blank and repeated ones are left out, since an empty ID must match nothing.
+// group ID or a blank one, when a target is negative, and when a part of the
+// response exceeds its bound. Instances are sorted by provider ID; blank and
+// repeated ones are left out, since an empty ID must match nothing.
 //
-// Errors of d are passed on as they are, and what stands beside them too.
-func ValidatePool(d PoolDriver) PoolDriver { return &validatedPool{inner: d} }
+// Messages of errors, bounds and secrets are treated as by Validate, and so is
+// GetPoolStatusResponse.Failure. cut is told the whole of a message that is
+// passed on cut, as ValidateOptions.Cut is; nil: nobody is told.
+func ValidatePool(d PoolDriver, cut func(ctx context.Context, s PoolSubject, whole string)) PoolDriver {
+	return &validatedPool{inner: d, cut: cut}
+}
 
-type validatedPool struct{ inner PoolDriver }
+type validatedPool struct {
+	inner PoolDriver
+	cut   func(ctx context.Context, s PoolSubject, whole string)
+}
 
 // Unwrap returns the driver that is decorated.
 func (v *validatedPool) Unwrap() PoolDriver { return v.inner }
@@ -45,8 +54,8 @@ func poolGap[Q poolRequest](req Q) string {
 // ruledPool makes one call, if the request is fit for it, and holds its answer
 // to rule, which is asked only about answers without error.
 func ruledPool[Q poolRequest, R any](
-	ctx context.Context, method machinepool.Call, req Q, gap func(Q) string,
-	call func(context.Context, Q) (*R, error), rule func(*R) (*R, string),
+	ctx context.Context, v *validatedPool, method machinepool.Call, req Q, gap func(Q) string,
+	call func(context.Context, Q) (*R, error), bounds func(*R) []bound, rule func(*R) (*R, string),
 ) (*R, error) {
 	missing := poolGap(req)
 	if missing == "" && gap != nil {
@@ -56,14 +65,46 @@ func ruledPool[Q poolRequest, R any](
 		return nil, codes.Newf(codes.InvalidArgument, "%s was not called: %s", method, missing)
 	}
 	response, err := call(ctx, req)
-	if err != nil {
-		return response, err
+	base := baseOf(req)
+	a := answer[R]{
+		method: method.String(), response: response, err: err, bounds: bounds, rule: rule,
+		confidential: confidentialOf(ctx, base.Class, base.Secret, bootstrapOf(req)),
+		cut: func(whole string) {
+			if v.cut != nil {
+				v.cut(ctx, poolSubject(method, req), whole)
+			}
+		},
 	}
-	response, fault := rule(response)
-	if fault != "" {
-		return response, codes.Newf(codes.Internal, "the driver's answer to %s %s", method, fault)
+	a.response = withFailure(a)
+	return judged(a)
+}
+
+// bootstrapOf is what the machines of a pool boot from, where a request has it.
+func bootstrapOf[Q poolRequest](req Q) *machine.Secret {
+	switch q := any(req).(type) {
+	case *CreatePoolRequest:
+		return q.Bootstrap
+	case *UpdatePoolRequest:
+		return q.Bootstrap
 	}
-	return response, nil
+	return nil
+}
+
+// withFailure is a response whose Failure is treated as an error's message is.
+func withFailure[R any](a answer[R]) *R {
+	status, is := any(a.response).(*GetPoolStatusResponse)
+	if !is || status == nil || status.Failure == "" {
+		return a.response
+	}
+	told := a.confidential.hidden(status.Failure)
+	shown, cut := codes.Bounded(codes.Printable(told))
+	if cut {
+		a.cut(told)
+	}
+	c := *status
+	c.Failure = shown
+	typed, _ := any(&c).(*R)
+	return typed
 }
 
 func negative(n int32) string {
@@ -82,12 +123,12 @@ func anyBlank(ids []string) string {
 
 // CreatePool implements PoolDriver.
 func (v *validatedPool) CreatePool(ctx context.Context, req *CreatePoolRequest) (*PoolResponse, error) {
-	return ruledPool(ctx, machinepool.CreatePool, req, func(q *CreatePoolRequest) string { return negative(q.Replicas) },
-		v.inner.CreatePool, func(r *PoolResponse) (*PoolResponse, string) {
+	return ruledPool(ctx, v, machinepool.CreatePool, req, func(q *CreatePoolRequest) string { return negative(q.Replicas) },
+		v.inner.CreatePool, (*PoolResponse).bounds, func(r *PoolResponse) (*PoolResponse, string) {
 			switch {
 			case r == nil:
 				return nil, noResponse
-			case r.GroupID == "":
+			case blank(r.GroupID):
 				return r, "has no group ID"
 			}
 			return r, ""
@@ -96,23 +137,23 @@ func (v *validatedPool) CreatePool(ctx context.Context, req *CreatePoolRequest) 
 
 // UpdatePool implements PoolDriver.
 func (v *validatedPool) UpdatePool(ctx context.Context, req *UpdatePoolRequest) (*PoolResponse, error) {
-	return ruledPool(ctx, machinepool.UpdatePool, req, nil, v.inner.UpdatePool, orEmpty)
+	return ruledPool(ctx, v, machinepool.UpdatePool, req, nil, v.inner.UpdatePool, (*PoolResponse).bounds, orEmpty)
 }
 
 // ScalePool implements PoolDriver.
 func (v *validatedPool) ScalePool(ctx context.Context, req *ScalePoolRequest) (*PoolResponse, error) {
-	return ruledPool(ctx, machinepool.ScalePool, req, func(q *ScalePoolRequest) string { return negative(q.To) },
-		v.inner.ScalePool, orEmpty)
+	return ruledPool(ctx, v, machinepool.ScalePool, req, func(q *ScalePoolRequest) string { return negative(q.To) },
+		v.inner.ScalePool, (*PoolResponse).bounds, orEmpty)
 }
 
 // GetPoolStatus implements PoolDriver.
 func (v *validatedPool) GetPoolStatus(ctx context.Context, req *GetPoolStatusRequest) (*GetPoolStatusResponse, error) {
-	return ruledPool(ctx, machinepool.GetPoolStatus, req, nil, v.inner.GetPoolStatus,
+	return ruledPool(ctx, v, machinepool.GetPoolStatus, req, nil, v.inner.GetPoolStatus, (*GetPoolStatusResponse).bounds,
 		func(r *GetPoolStatusResponse) (*GetPoolStatusResponse, string) {
 			switch {
 			case r == nil:
 				return nil, noResponse
-			case r.GroupID == "":
+			case blank(r.GroupID):
 				return r, "has no group ID"
 			case r.Target < 0:
 				return r, "has a negative target"
@@ -141,23 +182,23 @@ func inOrder(r *GetPoolStatusResponse) *GetPoolStatusResponse {
 
 // DeletePool implements PoolDriver.
 func (v *validatedPool) DeletePool(ctx context.Context, req *DeletePoolRequest) (*PoolResponse, error) {
-	return ruledPool(ctx, machinepool.DeletePool, req, nil, v.inner.DeletePool, orEmpty)
+	return ruledPool(ctx, v, machinepool.DeletePool, req, nil, v.inner.DeletePool, (*PoolResponse).bounds, orEmpty)
 }
 
 // DeleteInstances implements PoolDriver.
 func (v *validatedPool) DeleteInstances(ctx context.Context, req *DeleteInstancesRequest) (*PoolResponse, error) {
-	return ruledPool(ctx, machinepool.DeleteInstances, req, func(q *DeleteInstancesRequest) string { return anyBlank(q.ProviderIDs) },
-		v.inner.DeleteInstances, orEmpty)
+	return ruledPool(ctx, v, machinepool.DeleteInstances, req, func(q *DeleteInstancesRequest) string { return anyBlank(q.ProviderIDs) },
+		v.inner.DeleteInstances, (*PoolResponse).bounds, orEmpty)
 }
 
 // ReplaceInstance implements PoolDriver.
 func (v *validatedPool) ReplaceInstance(ctx context.Context, req *ReplaceInstanceRequest) (*PoolResponse, error) {
-	return ruledPool(ctx, machinepool.ReplaceInstance, req, func(q *ReplaceInstanceRequest) string { return anyBlank([]string{q.ProviderID}) },
-		v.inner.ReplaceInstance, orEmpty)
+	return ruledPool(ctx, v, machinepool.ReplaceInstance, req, func(q *ReplaceInstanceRequest) string { return anyBlank([]string{q.ProviderID}) },
+		v.inner.ReplaceInstance, (*PoolResponse).bounds, orEmpty)
 }
 
 // InstancesDrained implements PoolDriver.
 func (v *validatedPool) InstancesDrained(ctx context.Context, req *InstancesDrainedRequest) (*PoolResponse, error) {
-	return ruledPool(ctx, machinepool.InstancesDrained, req, func(q *InstancesDrainedRequest) string { return anyBlank(q.ProviderIDs) },
-		v.inner.InstancesDrained, orEmpty)
+	return ruledPool(ctx, v, machinepool.InstancesDrained, req, func(q *InstancesDrainedRequest) string { return anyBlank(q.ProviderIDs) },
+		v.inner.InstancesDrained, (*PoolResponse).bounds, orEmpty)
 }

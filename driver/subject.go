@@ -24,6 +24,7 @@ type content struct {
 	ofClass   bool // a class belongs into this kind
 	machine   *machine.Machine
 	class     *machine.Class
+	secret    *machine.Secret // nil: there is none
 }
 
 func (c content) subject() Subject {
@@ -52,47 +53,47 @@ func (c content) gap() string {
 	return ""
 }
 
-func ofMachine(method codes.Call, m *machine.Machine, c *machine.Class) content {
-	return content{method: method, there: true, ofMachine: true, ofClass: true, machine: m, class: c}
+func ofMachine(method codes.Call, m *machine.Machine, c *machine.Class, s *machine.Secret) content {
+	return content{method: method, there: true, ofMachine: true, ofClass: true, machine: m, class: c, secret: s}
 }
 
-func ofClass(method codes.Call, c *machine.Class) content {
-	return content{method: method, there: true, ofClass: true, class: c}
+func ofClass(method codes.Call, c *machine.Class, s *machine.Secret) content {
+	return content{method: method, there: true, ofClass: true, class: c, secret: s}
 }
 
 func (r *CreateMachineRequest) content() content {
 	if r == nil {
 		return content{method: codes.CreateMachine}
 	}
-	return ofMachine(codes.CreateMachine, r.Machine, r.Class)
+	return ofMachine(codes.CreateMachine, r.Machine, r.Class, r.Secret)
 }
 
 func (r *InitializeMachineRequest) content() content {
 	if r == nil {
 		return content{method: codes.InitializeMachine}
 	}
-	return ofMachine(codes.InitializeMachine, r.Machine, r.Class)
+	return ofMachine(codes.InitializeMachine, r.Machine, r.Class, r.Secret)
 }
 
 func (r *DeleteMachineRequest) content() content {
 	if r == nil {
 		return content{method: codes.DeleteMachine}
 	}
-	return ofMachine(codes.DeleteMachine, r.Machine, r.Class)
+	return ofMachine(codes.DeleteMachine, r.Machine, r.Class, r.Secret)
 }
 
 func (r *GetMachineStatusRequest) content() content {
 	if r == nil {
 		return content{method: codes.GetMachineStatus}
 	}
-	return ofMachine(codes.GetMachineStatus, r.Machine, r.Class)
+	return ofMachine(codes.GetMachineStatus, r.Machine, r.Class, r.Secret)
 }
 
 func (r *ListMachinesRequest) content() content {
 	if r == nil {
 		return content{method: codes.ListMachines}
 	}
-	return ofClass(codes.ListMachines, r.Class)
+	return ofClass(codes.ListMachines, r.Class, r.Secret)
 }
 
 func (r *GetVolumeIDsRequest) content() content {
@@ -106,12 +107,12 @@ func (r *GenerateMachineClassForMigrationRequest) content() content {
 	if r == nil {
 		return content{method: codes.GenerateMachineClassForMigration}
 	}
-	return ofClass(codes.GenerateMachineClassForMigration, r.Class)
+	return ofClass(codes.GenerateMachineClassForMigration, r.Class, nil)
 }
 
 func (r *UpdateMachineRequest) content() content {
 	if r == nil {
 		return content{method: codes.UpdateMachine}
 	}
-	return ofMachine(codes.UpdateMachine, r.Machine, r.Class)
+	return ofMachine(codes.UpdateMachine, r.Machine, r.Class, r.Secret)
 }

@@ -13,6 +13,9 @@ type ValidateOptions struct {
 	// NodeNames says that a cluster is attached, so that VMs become nodes: a VM
 	// without a node name is not acceptable.
 	NodeNames bool
+	// Cut is told the whole of a message that is passed on cut, without what is
+	// confidential. It must not block. Nil: nobody is told.
+	Cut func(ctx context.Context, s Subject, whole string)
 }
 
 // Validate returns a driver that passes on only what can be acted upon.
@@ -21,9 +24,13 @@ type ValidateOptions struct {
 // and d is not called.
 //
 // Answers that claim OK become INTERNAL when CreateMachine or GetMachineStatus
-// give no provider ID (or, see ValidateOptions, no node name), and when there
-// is no response to a call that asks for one. The response stays beside the
-// error, so that what it does say is not lost.
+// give no provider ID or a blank one (or, see ValidateOptions, no node name),
+// and when there is no response to a call that asks for one. The response stays
+// beside the error, so that what it does say is not lost.
+//
+// Answers that claim OK also become INTERNAL when a part of the response exceeds
+// its bound (MaxID, MaxName, MaxNote, MaxAddresses). The message names the part,
+// which is left out of the response, also of one that comes beside an error.
 //
 // Entries of a list without provider ID or machine name, or with a blank one,
 // move from Machines to Dropped, since an empty ID must match nothing; the
@@ -34,7 +41,16 @@ type ValidateOptions struct {
 // UpdateMachine. Empty volume IDs are left out, as volumes that the driver does
 // not know, and so are repeated ones.
 //
-// Errors of d are passed on as they are.
+// Errors of d keep their code. A message is passed on
+//
+//   - without the values of the request's secret that have 8 bytes or more, as
+//     they are, in base64, in hexadecimal, quoted or URL-encoded, unless the
+//     class's provider spec shows the value too; their keys stand for them;
+//   - without control characters, see codes.Printable;
+//   - up to codes.MaxMessage bytes, with the mark of a cut.
+//
+// An error that needs none of this is passed on as it is; of any other only code
+// and message remain.
 func Validate(d Driver, o ValidateOptions) Driver { return &validated{inner: d, options: o} }
 
 type validated struct {
@@ -49,21 +65,72 @@ func (v *validated) Unwrap() Driver { return v.inner }
 // rule, which is asked only about answers without error. rule returns the
 // response to pass on, and what is wrong with it.
 func ruled[Q request, R any](
-	ctx context.Context, req Q, call func(context.Context, Q) (*R, error), rule func(*R) (*R, string),
+	ctx context.Context, v *validated, req Q, call func(context.Context, Q) (*R, error),
+	bounds func(*R) []bound, rule func(*R) (*R, string),
 ) (*R, error) {
 	c := req.content()
 	if gap := c.gap(); gap != "" {
 		return nil, codes.Newf(codes.InvalidArgument, "%s was not called: %s", c.method, gap)
 	}
 	response, err := call(ctx, req)
-	if err != nil {
+	return judged(answer[R]{
+		method: c.method.String(), response: response, err: err, bounds: bounds, rule: rule,
+		confidential: confidentialOf(ctx, c.class, c.secret),
+		cut: func(whole string) {
+			if v.options.Cut != nil {
+				v.options.Cut(ctx, c.subject(), whole)
+			}
+		},
+	})
+}
+
+// answer is what a driver has answered, and what it is held to.
+type answer[R any] struct {
+	method       string
+	response     *R
+	err          error
+	bounds       func(*R) []bound
+	rule         func(*R) (*R, string)
+	confidential *confidential
+	cut          func(whole string)
+}
+
+// judged is what is passed on of an answer.
+func judged[R any](a answer[R]) (*R, error) {
+	response, fault := bounded(a.response, a.bounds)
+	response = withNote(response, a.confidential)
+	if a.err != nil {
+		err, whole := heard(a.err, a.confidential)
+		if whole != "" {
+			a.cut(whole)
+		}
 		return response, err
 	}
-	response, fault := rule(response)
+	if fault == "" {
+		response, fault = a.rule(response)
+	}
 	if fault != "" {
-		return response, codes.Newf(codes.Internal, "the driver's answer to %s %s", c.method, fault)
+		return response, codes.Newf(codes.Internal, "the driver's answer to %s %s", a.method, fault)
 	}
 	return response, nil
+}
+
+// withNote is a response without what the caller named as confidential.
+func withNote[R any](r *R, c *confidential) *R {
+	if r == nil {
+		return nil
+	}
+	copied := *r
+	n, has := any(&copied).(interface{ note() *string })
+	if !has {
+		return r
+	}
+	note := n.note()
+	if said := c.noted(*note); said != *note {
+		*note = said
+		return &copied
+	}
+	return r
 }
 
 const noResponse = "says OK, and nothing else"
@@ -79,9 +146,9 @@ func orEmpty[R any](response *R) (*R, string) {
 // named says what a VM that was answered lacks; empty: nothing.
 func (v *validated) named(providerID, nodeName string) string {
 	switch {
-	case providerID == "":
+	case blank(providerID):
 		return "has no provider ID"
-	case nodeName == "" && v.options.NodeNames:
+	case blank(nodeName) && v.options.NodeNames:
 		return "has no node name"
 	}
 	return ""
@@ -89,7 +156,7 @@ func (v *validated) named(providerID, nodeName string) string {
 
 // CreateMachine implements Driver.
 func (v *validated) CreateMachine(ctx context.Context, req *CreateMachineRequest) (*CreateMachineResponse, error) {
-	return ruled(ctx, req, v.inner.CreateMachine, func(r *CreateMachineResponse) (*CreateMachineResponse, string) {
+	return ruled(ctx, v, req, v.inner.CreateMachine, (*CreateMachineResponse).bounds, func(r *CreateMachineResponse) (*CreateMachineResponse, string) {
 		if r == nil {
 			return nil, noResponse
 		}
@@ -101,19 +168,19 @@ func (v *validated) CreateMachine(ctx context.Context, req *CreateMachineRequest
 func (v *validated) InitializeMachine(
 	ctx context.Context, req *InitializeMachineRequest,
 ) (*InitializeMachineResponse, error) {
-	return ruled(ctx, req, v.inner.InitializeMachine, orEmpty)
+	return ruled(ctx, v, req, v.inner.InitializeMachine, (*InitializeMachineResponse).bounds, orEmpty)
 }
 
 // DeleteMachine implements Driver.
 func (v *validated) DeleteMachine(ctx context.Context, req *DeleteMachineRequest) (*DeleteMachineResponse, error) {
-	return ruled(ctx, req, v.inner.DeleteMachine, orEmpty)
+	return ruled(ctx, v, req, v.inner.DeleteMachine, (*DeleteMachineResponse).bounds, orEmpty)
 }
 
 // GetMachineStatus implements Driver.
 func (v *validated) GetMachineStatus(
 	ctx context.Context, req *GetMachineStatusRequest,
 ) (*GetMachineStatusResponse, error) {
-	return ruled(ctx, req, v.inner.GetMachineStatus,
+	return ruled(ctx, v, req, v.inner.GetMachineStatus, (*GetMachineStatusResponse).bounds,
 		func(r *GetMachineStatusResponse) (*GetMachineStatusResponse, string) {
 			if r == nil {
 				return nil, noResponse
@@ -124,7 +191,7 @@ func (v *validated) GetMachineStatus(
 
 // ListMachines implements Driver.
 func (v *validated) ListMachines(ctx context.Context, req *ListMachinesRequest) (*ListMachinesResponse, error) {
-	return ruled(ctx, req, v.inner.ListMachines, listed)
+	return ruled(ctx, v, req, v.inner.ListMachines, (*ListMachinesResponse).bounds, listed)
 }
 
 // listed divides a list into what can be acted upon and what can't.
@@ -148,7 +215,7 @@ func blank(s string) bool { return strings.TrimSpace(s) == "" }
 
 // GetVolumeIDs implements Driver.
 func (v *validated) GetVolumeIDs(ctx context.Context, req *GetVolumeIDsRequest) (*GetVolumeIDsResponse, error) {
-	return ruled(ctx, req, v.inner.GetVolumeIDs, func(r *GetVolumeIDsResponse) (*GetVolumeIDsResponse, string) {
+	return ruled(ctx, v, req, v.inner.GetVolumeIDs, (*GetVolumeIDsResponse).bounds, func(r *GetVolumeIDsResponse) (*GetVolumeIDsResponse, string) {
 		if r == nil {
 			return nil, noResponse
 		}
@@ -170,10 +237,10 @@ func (v *validated) GetVolumeIDs(ctx context.Context, req *GetVolumeIDsRequest) 
 func (v *validated) GenerateMachineClassForMigration(
 	ctx context.Context, req *GenerateMachineClassForMigrationRequest,
 ) (*GenerateMachineClassForMigrationResponse, error) {
-	return ruled(ctx, req, v.inner.GenerateMachineClassForMigration, orEmpty)
+	return ruled(ctx, v, req, v.inner.GenerateMachineClassForMigration, nil, orEmpty)
 }
 
 // UpdateMachine implements Driver.
 func (v *validated) UpdateMachine(ctx context.Context, req *UpdateMachineRequest) (*UpdateMachineResponse, error) {
-	return ruled(ctx, req, v.inner.UpdateMachine, orEmpty)
+	return ruled(ctx, v, req, v.inner.UpdateMachine, (*UpdateMachineResponse).bounds, orEmpty)
 }

@@ -98,10 +98,33 @@ func (c *Class) Validate() error {
 	return nil
 }
 
+// Unshaped names what an autoscaler must know of a class to make the first
+// machine of it and what the node template does not say: capacity, instance type,
+// region, zone. Nil: it says all of it. Machines are made from the class all the
+// same.
+func (c *Class) Unshaped() (missing []string) {
+	var t NodeShape
+	if c.NodeTemplate != nil {
+		t = *c.NodeTemplate
+	}
+	for _, part := range [...]struct {
+		name  string
+		there bool
+	}{
+		{"capacity", len(t.Capacity) > 0}, {"instance type", t.InstanceType != ""},
+		{"region", t.Region != ""}, {"zone", t.Zone != ""},
+	} {
+		if !part.there {
+			missing = append(missing, part.name)
+		}
+	}
+	return missing
+}
+
 // Secret holds data that must not be shown: printing one, with any verb,
-// prints its name. Encoders such as encoding/json write the data, since stores
-// need them to; a secret must not be handed to a logger that encodes values,
-// nor be kept in an unexported field of a struct that is printed, where no
+// prints its name, and so does logging one with slog. Encoders such as
+// encoding/json write the data, since stores need them to; a value that holds a
+// secret must not be handed to a logger that encodes values, nor a secret be kept in an unexported field of a struct that is printed, where no
 // method of it is called.
 type Secret struct {
 	object.Meta

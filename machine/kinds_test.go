@@ -1,9 +1,13 @@
 package machine_test
 
 import (
+	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -40,6 +44,42 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 	assert.Equal(t, "secret fleet/cloud", s.String())
 	var none *machine.Secret
 	assert.Equal(t, "<nil>", fmt.Sprint(none))
+}
+
+// What slog writes of a secret is its name, with either handler.
+func TestSecretsAreNotLogged(t *testing.T) {
+	s := machine.Secret{
+		Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: "cloud"}},
+		Data: map[string][]byte{"password": []byte("hunter2")},
+	}
+	for _, held := range []any{s, &s} {
+		var text, encoded bytes.Buffer
+		for out, handler := range map[*bytes.Buffer]slog.Handler{
+			&text: slog.NewTextHandler(&text, nil), &encoded: slog.NewJSONHandler(&encoded, nil),
+		} {
+			log := slog.New(handler)
+			log.Info("read", "secret", held, slog.Group("of", slog.Any("class", held)))
+			log.With("secret", held).Info("read")
+			assert.Equal(t, 3, strings.Count(out.String(), "secret fleet/cloud"), out)
+			for _, hidden := range []string{"hunter2", base64.StdEncoding.EncodeToString([]byte("hunter2")), "password"} {
+				assert.NotContains(t, out.String(), hidden)
+			}
+		}
+	}
+}
+
+// A class says what an autoscaler would miss in it, and is valid all the same.
+func TestUnshaped(t *testing.T) {
+	all := []string{"capacity", "instance type", "region", "zone"}
+	c := &machine.Class{}
+	assert.Equal(t, all, c.Unshaped())
+	assert.NoError(t, c.Validate())
+	c.NodeTemplate = &machine.NodeShape{}
+	assert.Equal(t, all, c.Unshaped())
+	c.NodeTemplate = &machine.NodeShape{Capacity: map[string]string{"cpu": "2"}, Region: "r", Zone: "z"}
+	assert.Equal(t, []string{"instance type"}, c.Unshaped())
+	c.NodeTemplate.InstanceType = "small"
+	assert.Empty(t, c.Unshaped())
 }
 
 type secretError struct{ Secret machine.Secret }

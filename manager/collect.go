@@ -48,6 +48,9 @@ func (p *orphanPass) list(ctx context.Context, orders []safety.ListVMs) error {
 // there is none.
 func (p *orphanPass) listOne(ctx context.Context, class *machine.Class) (*safety.Listing, error) {
 	secret, err := p.secrets.merged(ctx, class)
+	if errors.Is(err, ErrSecretNamespace) {
+		return &safety.Listing{Asked: p.Now(), Answered: p.Now(), Outcome: outcomeOf(err)}, err
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -153,6 +156,10 @@ func (p *orphanPass) deleteOne(ctx context.Context, order *safety.DeleteOrphan) 
 	class := p.classes[order.Class]
 	orderedFor(ctx, p.shell, object.Key{Namespace: order.Class.Namespace, Name: order.Name}, order.Why.Reason, order.Why)
 	secret, err := p.secrets.merged(ctx, class)
+	if errors.Is(err, ErrSecretNamespace) {
+		outcome := outcomeOf(err)
+		return &outcome, err
+	}
 	if err != nil {
 		return nil, err
 	}

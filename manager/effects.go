@@ -40,6 +40,7 @@ func effectName(e machine.Effect) string {
 }
 
 func (p *machinePass) do(ctx context.Context, e machine.Effect) (err error) {
+	ctx = p.hushed(ctx)
 	switch e := e.(type) {
 	case machine.GetVM:
 		p.o.VM, err = p.getVM(ctx)
@@ -104,7 +105,6 @@ func (p *machinePass) answer(ctx context.Context, call codes.Call, err error, fi
 	}
 	vm := &machine.VM{Outcome: outcomeOf(err)}
 	fill(vm)
-	p.hushed(vm)
 	if err != nil && p.Log.Enabled(ctx, slog.LevelDebug) {
 		p.Log.LogAttrs(ctx, slog.LevelDebug, "driver call answered with an error", slog.String("call", call.String()),
 			slog.String("code", vm.Code.Contract()), logAttrs(p.o.Machine))
@@ -134,7 +134,7 @@ func (p *machinePass) secret(ctx context.Context) (*machine.Secret, error) {
 func (p *machinePass) getVM(ctx context.Context) (*machine.VM, error) {
 	secret, err := p.secret(ctx)
 	if err != nil {
-		return nil, err
+		return refused(err)
 	}
 	got, err := p.Driver.GetMachineStatus(ctx, &driver.GetMachineStatusRequest{
 		Machine: p.o.Machine, Class: p.o.Class, Secret: secret,
@@ -167,9 +167,10 @@ func (p *machinePass) createVM(ctx context.Context) (*machine.VM, error) {
 		p.tell(ctx, &p.memo, KindMachine, p.key, Warning, "SecretMissing",
 			remark("class "+p.o.Class.Name+" refers to secret "+key.String()+", which does not exist"))
 	}
+	p.oddClass(ctx)
 	secret, err := p.secret(ctx)
 	if err != nil {
-		return nil, err
+		return refused(err)
 	}
 	if p.Cluster != nil && (secret == nil || len(secret.Data[machine.UserData]) == 0) {
 		problem := "the secrets of class " + p.o.Class.Name + " hold no " + machine.UserData + ": the machine could not join a cluster"
@@ -193,10 +194,23 @@ func (p *machinePass) createVM(ctx context.Context) (*machine.VM, error) {
 	return vm, err
 }
 
+// oddClass warns once of a class that yields nodes of which an autoscaler knows too
+// little to make the first.
+func (p *machinePass) oddClass(ctx context.Context) {
+	if p.Cluster == nil || p.o.Class == nil {
+		return
+	}
+	if missing := p.o.Class.Unshaped(); len(missing) > 0 {
+		p.tell(ctx, &p.memo, KindClass, p.o.Class.Key, Warning, "NodeTemplateIncomplete", remark(
+			"class "+p.o.Class.Name+": the node template has no "+strings.Join(missing, ", ")+
+				"; machines are made from it, but an autoscaler can't scale it up from none"))
+	}
+}
+
 func (p *machinePass) initializeVM(ctx context.Context) (*machine.VM, error) {
 	secret, err := p.secret(ctx)
 	if err != nil {
-		return nil, err
+		return refused(err)
 	}
 	got, err := p.Driver.InitializeMachine(ctx, &driver.InitializeMachineRequest{
 		Machine: p.o.Machine, Class: p.o.Class, Secret: secret,
@@ -216,7 +230,7 @@ func (p *machinePass) initializeVM(ctx context.Context) (*machine.VM, error) {
 func (p *machinePass) deleteVM(ctx context.Context, id string) (*machine.VM, error) {
 	secret, err := p.secret(ctx)
 	if err != nil {
-		return nil, err
+		return refused(err)
 	}
 	m := p.o.Machine
 	if id != "" {

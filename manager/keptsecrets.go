@@ -51,8 +51,9 @@ func (p *secretPass) observe(ctx context.Context, live bool) error {
 		return itself(err)
 	}
 	p.o.Secret, p.o.Live = secret, live
+	taken := p.secretsOfClasses()
 	query := store.Query{Index: IndexSecret, Value: p.key.String()}
-	p.o.Classes, err = count(ctx, p.Classes, live, query, func(*machine.Class) bool { return true })
+	p.o.Classes, err = count(ctx, p.Classes, live, query, func(c *machine.Class) bool { return taken.allows(c, p.key) })
 	return err
 }
 

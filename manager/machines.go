@@ -24,7 +24,7 @@ type machines struct {
 }
 
 func newMachineReconciler(s *shell) *machines {
-	return &machines{shell: s, secrets: secrets{s.Secrets}}
+	return &machines{shell: s, secrets: s.secretsOfClasses()}
 }
 
 // Kind implements Reconciler.

@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"context"
 	"log/slog"
 
 	"github.com/millwright-go/millwright/driver"
@@ -21,7 +22,7 @@ func New(options Options) (*Manager, error) {
 	if err := options.complete(); err != nil {
 		return nil, err
 	}
-	checked := driver.Validate(options.Driver, driver.ValidateOptions{NodeNames: options.Cluster != nil})
+	checked := driver.Validate(options.Driver, driver.ValidateOptions{NodeNames: options.Cluster != nil, Cut: options.cut})
 	limited := driver.Deadline(checked, driver.Timeouts{Default: options.CallTimeout})
 	options.Driver = driver.Recover(limited, options.panicked)
 	options.decoratePools()
@@ -100,4 +101,10 @@ func (m *Manager) Reconcilers() []Reconciler { return m.reconcilers }
 func (o *Options) panicked(p driver.Panic) {
 	o.Log.Error("the driver panicked", slog.String("call", p.Method.String()),
 		slog.String("machine", p.Machine.String()), slog.String("stack", string(p.Stack)))
+}
+
+// cut logs the whole of a message that is passed on cut.
+func (o *Options) cut(ctx context.Context, s driver.Subject, whole string) {
+	o.Log.LogAttrs(ctx, slog.LevelDebug, "the driver's message was cut", slog.String("call", s.Method.String()),
+		slog.String("machine", s.Machine.String()), slog.String("class", s.Class.String()), slog.String("whole", whole))
 }

@@ -299,6 +299,7 @@ func (s *shell) attempt(ctx context.Context, kind Kind, key object.Key, p pass, 
 		return result, steps, err
 	}
 	for _, i := range s.journal.fresh(kind, key, all, s.Now(), s.Resync) {
+		i.what, i.sentence = codes.Printable(i.what), codes.Printable(i.sentence)
 		s.Log.LogAttrs(ctx, slog.LevelInfo, "not done, only observing: "+i.what, slog.String("kind", string(kind)),
 			slog.String("object", key.String()), slog.String("reason", i.reason), slog.String("why", i.sentence))
 		s.Hooks.observed(kind, key, i.what, i.reason, i.sentence)

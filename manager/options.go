@@ -42,6 +42,11 @@ type Options struct {
 	// last machine that needs it. False, the default, is for embedders whose
 	// classes and secrets are not for this manager to write.
 	KeepClasses bool
+	// SecretNamespaces are the namespaces that classes may take secrets from,
+	// beside their own. A class that refers to another gets no call of the driver
+	// and holds no secret there: its machines say so with INVALID_ARGUMENT. Nil,
+	// the default: any. Empty, and not nil: each class's own alone.
+	SecretNamespaces []string
 	// ForeignClasses holds classes of the provider's older kinds, which are
 	// migrated when a machine, set or deployment refers to one: Classes is
 	// then written, and a machine whose class has not been migrated is as one

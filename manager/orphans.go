@@ -28,7 +28,7 @@ type orphans struct {
 
 func newOrphans(s *shell) *orphans {
 	return &orphans{
-		shell: s, secrets: secrets{s.Secrets},
+		shell: s, secrets: s.secretsOfClasses(),
 		asked: make(map[object.Key]safety.OrphanClass), tries: make(map[string]safety.Try),
 	}
 }

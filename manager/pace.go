@@ -130,7 +130,7 @@ func (p *setPass) troubles(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	secrets := secrets{p.Secrets}
+	secrets := p.secretsOfClasses()
 	version, err := secrets.version(ctx, class)
 	if err != nil {
 		return err

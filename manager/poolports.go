@@ -123,7 +123,11 @@ func (o *Options) decoratePools() {
 	if !o.managesPools() {
 		return
 	}
-	limited := driver.DeadlinePool(driver.ValidatePool(o.PoolDriver), driver.PoolTimeouts{Default: o.CallTimeout})
+	checked := driver.ValidatePool(o.PoolDriver, func(ctx context.Context, s driver.PoolSubject, whole string) {
+		o.Log.LogAttrs(ctx, slog.LevelDebug, "the pool driver's message was cut", slog.String("call", s.Method.String()),
+			slog.String("pool", s.Pool.String()), slog.String("class", s.Class.String()), slog.String("whole", whole))
+	})
+	limited := driver.DeadlinePool(checked, driver.PoolTimeouts{Default: o.CallTimeout})
 	o.PoolDriver = driver.RecoverPool(limited, func(p driver.PoolPanic) {
 		o.Log.Error("the pool driver panicked", slog.String("call", p.Method.String()),
 			slog.String("pool", p.Pool.String()), slog.String("stack", string(p.Stack)))

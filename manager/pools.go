@@ -27,7 +27,7 @@ type pools struct {
 }
 
 func newPoolReconciler(s *shell) *pools {
-	r := &pools{shell: s, secrets: secrets{s.Secrets}, features: driver.PoolFeaturesOf(s.PoolDriver)}
+	r := &pools{shell: s, secrets: s.secretsOfClasses(), features: driver.PoolFeaturesOf(s.PoolDriver)}
 	r.keeper, _ = s.Drainer.(NodeKeeper)
 	return r
 }

@@ -148,7 +148,7 @@ func (s *shell) tell(ctx context.Context, m *memo, kind Kind, key object.Key, ty
 	if s.Hooks.Event == nil && !s.Log.Enabled(ctx, level) {
 		return
 	}
-	sentence := why.String()
+	sentence := codes.Printable(why.String()) // names and messages are others'
 	if m != nil && !m.first(key, reason+" "+sentence) {
 		return
 	}

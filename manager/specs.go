@@ -58,7 +58,7 @@ func (s *specs) of(c *machine.Class) *machine.VMSpec {
 func (p *machinePass) updateVM(ctx context.Context, lastApplied string) (*machine.VM, error) {
 	secret, err := p.secret(ctx)
 	if err != nil {
-		return nil, err
+		return refused(err)
 	}
 	got, err := p.Driver.UpdateMachine(ctx, &driver.UpdateMachineRequest{
 		Machine: p.o.Machine, Class: p.o.Class, Secret: secret,

@@ -7,10 +7,10 @@ import (
 	"io"
 	"log/slog"
 	"net/url"
-	"strings"
 	"time"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
@@ -189,14 +189,8 @@ func unplaced(secret *machine.Secret) error {
 	return fmt.Errorf("the user data asks for a bootstrap token since a moment ago: %w", store.ErrConflict)
 }
 
-// hushed takes the token out of what a driver says, which is stored.
-func (p *machinePass) hushed(vm *machine.VM) {
-	if p.token == "" {
-		return
-	}
-	for _, text := range []*string{&vm.Message, &vm.LastKnown} {
-		for _, shown := range []string{string(p.token), url.QueryEscape(string(p.token))} {
-			*text = strings.ReplaceAll(*text, shown, p.token.String())
-		}
-	}
+// hushed is the context of the pass's calls of the driver: the token is taken out
+// of what they answer, which is stored.
+func (p *machinePass) hushed(ctx context.Context) context.Context {
+	return driver.WithConfidential(ctx, string(p.token), p.token.String())
 }

@@ -1,0 +1,112 @@
+package driver
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/base64"
+	"encoding/hex"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/millwright-go/millwright/machine"
+)
+
+// shortestHidden is the length in bytes from which on a value of a secret is
+// taken out of messages. Shorter ones are found in texts by chance.
+const shortestHidden = 8
+
+// confidential is what must not be seen in what a driver says.
+type confidential struct {
+	secrets []*machine.Secret // the request's; nil ones are none
+	shows   []byte            // the class's provider spec: what is in it is no secret
+	spoken  []spoken          // the caller's own
+}
+
+// spoken is one confidential text, and what is shown for it.
+type spoken struct{ text, shown string }
+
+type spokenKey struct{}
+
+// WithConfidential returns a context for a call of a driver. Validate takes text
+// out of what that call answers, LastKnownState included, and shows other words
+// instead. It is for what a request holds as a part of something larger, such as
+// a token in user data. Empty text changes nothing.
+func WithConfidential(ctx context.Context, text, shown string) context.Context {
+	if text == "" {
+		return ctx
+	}
+	before, _ := ctx.Value(spokenKey{}).([]spoken)
+	return context.WithValue(ctx, spokenKey{}, append(slices.Clip(before), spoken{text, shown}))
+}
+
+func confidentialOf(ctx context.Context, class *machine.Class, secrets ...*machine.Secret) *confidential {
+	c := &confidential{secrets: secrets}
+	c.spoken, _ = ctx.Value(spokenKey{}).([]spoken)
+	if class != nil {
+		c.shows = class.ProviderSpec
+	}
+	return c
+}
+
+// hidden is a message without values of secrets and without what the caller named.
+func (c *confidential) hidden(message string) string {
+	all := make(map[string]string)
+	for _, s := range c.secrets {
+		if s == nil {
+			continue
+		}
+		for key, value := range s.Data {
+			c.hide(all, key, value)
+		}
+	}
+	return c.noted(replaced(message, all))
+}
+
+// hide adds the forms in which a value is likely to be printed.
+func (c *confidential) hide(all map[string]string, key string, value []byte) {
+	trimmed := bytes.TrimSpace(value)
+	if len(trimmed) < shortestHidden || bytes.Contains(c.shows, trimmed) {
+		return
+	}
+	for _, v := range [][]byte{value, trimmed} {
+		text := string(v)
+		for _, form := range []string{
+			text, url.QueryEscape(text), url.PathEscape(text), hex.EncodeToString(v),
+			base64.RawStdEncoding.EncodeToString(v), base64.RawURLEncoding.EncodeToString(v),
+			strings.Trim(strconv.Quote(text), `"`),
+		} {
+			if old, has := all[form]; !has || key < old {
+				all[form] = key
+			}
+		}
+	}
+}
+
+// replaced is a text with the name of its key in place of each value. A long
+// value goes before a short one that may be a part of it.
+func replaced(text string, keyOf map[string]string) string {
+	for _, form := range slices.SortedFunc(maps.Keys(keyOf), func(a, b string) int {
+		return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b))
+	}) {
+		if strings.Contains(text, form) {
+			text = strings.ReplaceAll(text, form, "[value of "+keyOf[form]+"]")
+		}
+	}
+	return text
+}
+
+// noted is a driver's note without what the caller named. The values of secrets
+// stay in it: a note is handed back to the driver, which could not read it any
+// more, and by contract it holds none.
+func (c *confidential) noted(note string) string {
+	for _, s := range c.spoken {
+		for _, form := range []string{s.text, url.QueryEscape(s.text)} {
+			note = strings.ReplaceAll(note, form, s.shown)
+		}
+	}
+	return note
+}
