@@ -18,16 +18,29 @@ func statusAbsent(r *trial) {
 	m := r.machine()
 	_, err := r.status(r.ctx, m)
 	r.supports(codes.GetMachineStatus, err)
-	r.absent(codes.GetMachineStatus, err)
+	r.absentTwice(m, err)
 	v := r.created(m)
 	r.settle()
 	r.deleted(v.machine)
 	r.settle()
 	for _, m := range []*machine.Machine{m, v.machine} {
 		_, err := r.status(r.ctx, m)
-		r.absent(codes.GetMachineStatus, err)
+		r.absentTwice(m, err)
 	}
 	r.total(0, "GetMachineStatus creates nothing")
+}
+
+// absentTwice requires that a status is NOT_FOUND, and says the same when it is
+// asked for again: each change of a message is a write to the store.
+func (r *trial) absentTwice(m *machine.Machine, first error) {
+	r.Helper()
+	r.absent(codes.GetMachineStatus, first)
+	_, again := r.status(r.ctx, m)
+	r.absent(codes.GetMachineStatus, again)
+	if was, is := codes.Message(first), codes.Message(again); was != is {
+		r.Errorf("GetMachineStatus says %q for a VM that does not exist, and %q when it is asked again: "+
+			"a message must not change from one attempt to the next", was, is)
+	}
 }
 
 // absent requires that a call answered NOT_FOUND.

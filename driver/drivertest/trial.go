@@ -166,7 +166,11 @@ func (r *trial) createdOf(m *machine.Machine, c *machine.Class) vm {
 // deleted deletes the machine's VM; that must succeed.
 func (r *trial) deleted(m *machine.Machine) {
 	r.Helper()
-	if _, err := r.delete(r.ctx, m); err != nil {
+	_, err := r.delete(r.ctx, m)
+	if codes.Of(err) == codes.NotFound {
+		r.Fatalf("DeleteMachine answers %v: a VM that is gone or never was must be answered with OK", err)
+	}
+	if err != nil {
 		r.Fatalf("DeleteMachine: %v", err)
 	}
 }

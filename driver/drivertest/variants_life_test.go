@@ -27,8 +27,8 @@ var deleteVariants = []variant{
 			return b.Memory.DeleteMachine(ctx, req)
 		}
 	}, map[string]string{
-		"Delete/removes the VM, and is idempotent":                    "NotFound",
-		"Delete/with the ID of a VM that is gone spares its namesake": "NotFound",
+		"Delete/removes the VM, and is idempotent":                    "must be answered with OK",
+		"Delete/with the ID of a VM that is gone spares its namesake": "must be answered with OK",
 		"LostAnswer/of a delete: the next one is OK":                  "NotFound",
 		"Concurrent/deletes of one VM all end":                        "NotFound",
 	}},
@@ -39,7 +39,7 @@ var deleteVariants = []variant{
 			}
 			return b.Memory.DeleteMachine(ctx, req)
 		}
-	}, map[string]string{"Delete/of an absent VM is OK": "NotFound"}},
+	}, map[string]string{"Delete/of an absent VM is OK": "never was must be answered with OK"}},
 	{"deletes nothing", func(b *broken) {
 		b.remove = func(context.Context, *deleteRequest) (*deleteResponse, error) { return &deleteResponse{}, nil }
 	}, map[string]string{
@@ -93,6 +93,16 @@ var statusVariants = []variant{
 		"Status/of an absent VM is NotFound": "answers Unknown",
 		"Cluster/others' VMs are not found":  "answers Unknown",
 	}},
+	{"finds no VM in other words each time", func(b *broken) {
+		var attempts atomic.Int64
+		b.status = func(ctx context.Context, req *statusRequest) (*statusResponse, error) {
+			a, err := b.Memory.GetMachineStatus(ctx, req)
+			if codes.Of(err) == codes.NotFound {
+				return nil, codes.Newf(codes.NotFound, "there is no such VM (request %d)", attempts.Add(1))
+			}
+			return a, err
+		}
+	}, map[string]string{"Status/of an absent VM is NotFound": "must not change from one attempt to the next"}},
 	{"names a VM one way, then another", func(b *broken) {
 		b.status = func(ctx context.Context, req *statusRequest) (*statusResponse, error) {
 			a, err := b.Memory.GetMachineStatus(ctx, req)
