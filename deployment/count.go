@@ -138,23 +138,41 @@ func (f *family) openNames() map[string]bool {
 	return names
 }
 
-// summarize adds a machine whose last operation failed to the first few by
-// name.
+// failing is a machine whose last operation failed.
+type failing struct {
+	machine *machine.Machine
+	set     string
+}
+
+// summarize adds a machine whose last operation failed to the few that are listed.
 func (d *decision) summarize(set *machineset.Set, m *machine.Machine) {
-	s := machineset.Summary{
-		Name: m.Name, ProviderID: m.Spec.ProviderID, Owner: set.Name, LastOperation: m.Status.LastOperation,
-	}
+	d.failures++
+	f := failing{m, set.Name}
 	limit := d.p.FailedSummaries
-	if n := len(d.failed); n >= limit && (limit == 0 || byName(d.failed[n-1], s) <= 0) {
+	if n := len(d.failed); n >= limit && (limit == 0 || newestFirst(d.failed[n-1], f) <= 0) {
 		return
 	}
-	at, _ := slices.BinarySearchFunc(d.failed, s, byName)
-	d.failed = slices.Insert(d.failed, at, s)
+	at, _ := slices.BinarySearchFunc(d.failed, f, newestFirst)
+	d.failed = slices.Insert(d.failed, at, f)
 	d.failed = d.failed[:min(len(d.failed), limit)]
 }
 
-func byName(a, b machineset.Summary) int {
-	return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Owner, b.Owner), cmp.Compare(a.ProviderID, b.ProviderID))
+// summaries are those of the machines that are listed.
+func (d *decision) summaries() []machineset.Summary {
+	if len(d.failed) == 0 {
+		return nil
+	}
+	out := make([]machineset.Summary, len(d.failed))
+	for i, f := range d.failed {
+		out[i] = machineset.Summarize(f.machine, f.set)
+	}
+	return out
+}
+
+func newestFirst(a, b failing) int {
+	m, n := a.machine, b.machine
+	return cmp.Or(cmp.Compare(n.CreatedAt.Unix(), m.CreatedAt.Unix()), cmp.Compare(m.Name, n.Name),
+		cmp.Compare(a.set, b.set), cmp.Compare(m.Spec.ProviderID, n.Spec.ProviderID))
 }
 
 // size is the ordered size of a set as a rollout should see it. A set that is

@@ -55,9 +55,10 @@ type decision struct {
 	deployment *Deployment
 	now        time.Time
 
-	sets    []family // of this deployment, the oldest first
-	current *family  // the new set, one of sets; nil: there is none
-	failed  []machineset.Summary
+	sets     []family  // of this deployment, the oldest first
+	current  *family   // the new set, one of sets; nil: there is none
+	failed   []failing // the newest first, as many as are listed
+	failures int32     // so many there are
 
 	revision int64 // of the new set: what it has, or is to get
 
@@ -76,7 +77,11 @@ type decision struct {
 // keep decides about a deployment that is not being deleted. Orders come
 // before the status, so that a status never holds them up.
 func (d *decision) keep() Plan {
-	if bad := d.deployment.invalidField(d.p.Keys); bad != nil {
+	bad := d.deployment.invalidField(d.p.Keys)
+	if bad == nil {
+		bad = machineset.AboveLimit(d.deployment.Spec.Replicas, d.p.MaxReplicas)
+	}
+	if bad != nil {
 		return d.invalid(bad)
 	}
 	if !d.deployment.HasFinalizer(Finalizer) {

@@ -130,7 +130,11 @@ type Status struct {
 	// Collisions counts how often another set held the name of a new one.
 	Collisions int32
 	Conditions []object.Condition
-	Failed     []machineset.Summary
+	// Failed are machines of all sets as machineset.Status.Failed are those of
+	// one: the newest, as many as Policy.FailedSummaries says.
+	Failed []machineset.Summary
+	// Failing counts all of those, whether Failed lists them or not.
+	Failing int32
 	// ProgressedAt is when the rollout last got further, began or was resumed;
 	// the progress deadline counts from it. Whole seconds. Zero: not known.
 	ProgressedAt time.Time
@@ -210,7 +214,8 @@ func (s *Status) Equal(t *Status) bool {
 // sameCounts tells whether both count the same machines.
 func (s *Status) sameCounts(t *Status) bool {
 	return s.Replicas == t.Replicas && s.Updated == t.Updated && s.Ready == t.Ready && s.Available == t.Available &&
-		s.Unavailable == t.Unavailable && s.Preserved == t.Preserved && s.Expired == t.Expired && s.Outdated == t.Outdated
+		s.Unavailable == t.Unavailable && s.Preserved == t.Preserved && s.Expired == t.Expired && s.Outdated == t.Outdated &&
+		s.Failing == t.Failing
 }
 
 // sameCondition takes times for what they mean: a store may return one in

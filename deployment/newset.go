@@ -1,6 +1,8 @@
 package deployment
 
 import (
+	"strings"
+
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/machineset"
 )
@@ -58,7 +60,7 @@ func (d *decision) bearNewSet() *machineset.Set {
 
 	set := &machineset.Set{}
 	set.Namespace = d.deployment.Namespace
-	set.Name = d.deployment.Name + "-" + hash
+	set.Name = setName(d.deployment.Name, hash)
 	set.Labels = withEntry(spec.Template.Labels, label, hash)
 	set.AddFinalizer(machineset.Finalizer)
 	set.Owner = d.owner()
@@ -68,6 +70,16 @@ func (d *decision) bearNewSet() *machineset.Set {
 	set.Spec.Template.Labels = withEntry(spec.Template.Labels, label, hash)
 	d.annotate(set)
 	return set
+}
+
+// setName is the name of a new set: the deployment's and the hash. Of a long name
+// only the beginning is used, so that the names of the set's machines fit into a
+// host name (machineset.LongestName). Sets that exist keep their names.
+func setName(deployment, hash string) string {
+	if room := machineset.LongestName - len("-") - len(hash); len(deployment) > room {
+		deployment = strings.TrimRight(deployment[:room], "-.")
+	}
+	return deployment + "-" + hash
 }
 
 // holder is the set known to have a name, be it this deployment's own; nil:

@@ -37,8 +37,13 @@ type Policy struct {
 	// longer with each failure. A class that waits; default codes.Short, 5 s.
 	Retry codes.RetryClass
 	// FailedSummaries is how many failed machines a status lists at most, the
-	// first ones by name. Not negative; default 100, as sets do.
+	// newest first. From 0 to 100; default 10, as sets do.
 	FailedSummaries int
+	// MaxReplicas is the largest size of a deployment. One that asks for more is
+	// not acted upon: it neither grows nor shrinks nor rolls, its sets go on with
+	// what they were ordered, and its condition SpecValid is False. Not negative;
+	// zero, the default: no limit.
+	MaxReplicas int32
 	// RolloutMarks says which marks nodes get while a rollout lasts: Avoid
 	// those of the old sets, Keep those of all sets. Default: Avoid alone.
 	RolloutMarks machine.RolloutMarks
@@ -89,7 +94,7 @@ func DefaultPolicy() *Policy {
 		StatusInterval:  time.Second,
 		Resync:          10 * time.Minute,
 		Retry:           codes.Short,
-		FailedSummaries: 100,
+		FailedSummaries: 10,
 		UpdateLimit:     rollout.IntOrPercent{Value: 10, Percent: true},
 		RolloutMarks:    machine.RolloutMarks{Avoid: true},
 		Keys: Keys{
@@ -120,8 +125,10 @@ func (p *Policy) Validate() error {
 		return object.Invalid("policy.resync", "must be at least a second")
 	case p.Retry.Period(0) <= 0:
 		return object.Invalid("policy.retry", "must be a class that waits")
-	case p.FailedSummaries < 0:
-		return object.Invalid("policy.failedSummaries", "must not be negative")
+	case p.FailedSummaries < 0 || p.FailedSummaries > 100:
+		return object.Invalid("policy.failedSummaries", "must be from 0 to 100")
+	case p.MaxReplicas < 0:
+		return object.Invalid("policy.maxReplicas", "must not be negative")
 	case p.Keys.TemplateHash == "":
 		return object.Invalid("policy.keys.templateHash", "must not be empty")
 	}

@@ -86,7 +86,7 @@ func (d *decision) gotFurther(have []object.Condition, want *Status) []object.Co
 func (d *decision) counted() Status {
 	s := d.deployment.Status.Clone()
 	s.ObservedGeneration = d.deployment.Generation
-	s.Failed = d.failed
+	s.Failed, s.Failing = d.summaries(), d.failures
 	s.Expired = d.expired()
 	s.Replicas, s.Updated, s.Ready, s.Available, s.Preserved, s.InPlace = 0, 0, 0, 0, 0, InPlaceCounts{}
 	for i := range d.sets {

@@ -1,6 +1,7 @@
 package deployment_test
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -191,11 +192,14 @@ func TestFailedSummaries(t *testing.T) {
 		o.Sets[0].Set.DeletedAt = begin // its machines are listed as well
 		o.Sets[1].Set.Spec.Replicas = 3
 		var want []machineset.Summary
+		made := make(map[string]time.Time)
 		for _, i := range rapid.SliceOfNDistinct(rapid.IntRange(100, 999), 0, 40, rapid.ID[int]).Draw(t, "machines") {
 			child := &o.Sets[i%2]
 			m := &machine.Machine{Status: machine.Status{Phase: machine.PhaseUnknown}}
 			m.Name, m.Spec.ProviderID = fmt.Sprintf("m-%d", i), fmt.Sprintf("id-%d", i)
 			m.Owner = &object.Owner{UID: child.Set.UID}
+			m.CreatedAt = begin.Add(time.Duration(rapid.IntRange(0, 5).Draw(t, "age")) * time.Second)
+			made[m.Name] = m.CreatedAt
 			if i%3 > 0 {
 				m.Status.LastOperation = failed("out of room")
 			}
@@ -207,7 +211,10 @@ func TestFailedSummaries(t *testing.T) {
 			}
 			child.Machines = append(child.Machines, m)
 		}
-		slices.SortFunc(want, func(a, b machineset.Summary) int { return strings.Compare(a.Name, b.Name) })
+		slices.SortFunc(want, func(a, b machineset.Summary) int {
+			return cmp.Or(made[b.Name].Compare(made[a.Name]), strings.Compare(a.Name, b.Name))
+		})
+		failing := int32(len(want))
 		p := deployment.DefaultPolicy()
 		p.FailedSummaries = rapid.IntRange(0, 25).Draw(t, "limit")
 		want = want[:min(len(want), p.FailedSummaries)]
@@ -217,6 +224,7 @@ func TestFailedSummaries(t *testing.T) {
 		plan, err := deployment.Decide(o, p, begin)
 		require.NoError(t, err)
 		require.Equal(t, append([]machineset.Summary{}, want...), append([]machineset.Summary{}, statusOf(t, plan).Failed...))
+		require.Equal(t, failing, statusOf(t, plan).Failing)
 	})
 }
 

@@ -7,9 +7,9 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// summaryLimit is how many failed machines a status lists, the first by name.
-// The figure is this library's: a status must fit a store's limit on objects.
-const summaryLimit = 100
+// summaryLimit is how many failed machines a status lists. The figure is this
+// library's: a status must fit a store's limit on objects.
+const summaryLimit = 10
 
 // census is what one pass over the machines finds out.
 type census struct {
@@ -31,7 +31,8 @@ type census struct {
 	joined    time.Time // when the last ready machine came to run; zero: not looked for
 	unmade    int       // of active, those that have no VM yet
 
-	failing    lowest // machines whose last operation failed, by name
+	failing    lowest // machines whose last operation failed, the newest first
+	failures   int    // so many there are
 	victims    lowest // active machines, in the order in which they would go
 	replaced   lowest // failed machines, likewise
 	requests   requests
@@ -150,7 +151,8 @@ func (v *surveyor) note(m *machine.Machine) {
 	c := &v.census
 	c.present++
 	if m.Status.LastOperation.State == machine.StateFailed {
-		c.failing.offer(ranked{machine: m})
+		c.failures++
+		c.failing.offer(ranked{age: -m.CreatedAt.Unix(), machine: m})
 	}
 	if len(c.differing) < int(v.p.Burst) {
 		if what := v.difference(m); what != "" {

@@ -63,7 +63,11 @@ func (d *decision) decide() Plan {
 // this order; the first that has something to do makes the plan, and what they
 // have all left alone is waited for.
 func (d *decision) keep() Plan {
-	if bad := d.s.invalidField(); bad != nil {
+	bad := d.s.invalidField()
+	if bad == nil && d.s.Owner == nil {
+		bad = AboveLimit(d.s.Spec.Replicas, d.p.MaxReplicas)
+	}
+	if bad != nil {
 		return d.invalid(bad)
 	}
 	if !d.s.HasFinalizer(Finalizer) {

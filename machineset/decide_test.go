@@ -1,6 +1,7 @@
 package machineset_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"go/ast"
@@ -191,19 +192,32 @@ func TestPushSharesNothing(t *testing.T) {
 	require.Equal(t, before, o.Machines[0])
 }
 
-// TestFailedSummaries: by name, and no more than fit into a status.
+// TestFailedSummaries: the newest ten, by name where they are of one age, however
+// long the messages and IDs are that they were stored with; and the number of all.
 func TestFailedSummaries(t *testing.T) {
 	o := fleet(150, 150, false)
-	for _, m := range o.Machines {
-		m.Status.LastOperation = machine.Operation{State: machine.StateFailed, Code: codes.Internal, Message: "broken", Time: morning}
+	for i, m := range o.Machines {
+		m.CreatedAt = morning.Add(time.Duration(i/4) * time.Second)
+		m.Spec.ProviderID = strings.Repeat("i", 1_000_000)
+		m.Status.LastOperation = machine.Operation{
+			State: machine.StateFailed, Code: codes.Internal, Message: strings.Repeat("broken ", 100_000), Time: morning,
+		}
 	}
+	o.Set.Status.Failed = make([]machineset.Summary, 100) // as it was stored before
 	settle(t, o, morning.Add(time.Hour))
 	failed := o.Set.Status.Failed
-	require.Len(t, failed, 100)
-	for i := 1; i < len(failed); i++ {
-		require.Less(t, failed[i-1].Name, failed[i].Name)
+	require.Equal(t, int32(150), o.Set.Status.Failing)
+	var names []string
+	for _, f := range failed {
+		names = append(names, f.Name)
 	}
-	require.Equal(t, "web-mrs7d-1", failed[0].Name)
+	require.Equal(t, []string{
+		"web-mrs7d-149", "web-mrs7d-150", "web-mrs7d-145", "web-mrs7d-146", "web-mrs7d-147", "web-mrs7d-148",
+		"web-mrs7d-141", "web-mrs7d-142", "web-mrs7d-143", "web-mrs7d-144",
+	}, names)
+	stored, err := json.Marshal(o.Set.Status)
+	require.NoError(t, err)
+	require.Less(t, len(stored), 20_000)
 	plan, err := machineset.Decide(o, machineset.DefaultPolicy(), morning.Add(time.Hour))
 	require.NoError(t, err)
 	require.Equal(t, machineset.ReasonSettled, plan.Why.Reason)

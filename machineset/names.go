@@ -13,6 +13,12 @@ import (
 // and far from overflowing.
 const maxOrdinal = 1 << 62
 
+// LongestName is how many bytes the name of a set may have for the names of its
+// machines to fit into the 63 that host names and values of labels have (RFC
+// 1123), up to the ten-millionth machine. Deployments name their sets so. Sets
+// with longer names work, as far as the provider takes the names.
+const LongestName = 63 - len("-") - hashLength - len("-9999999")
+
 // alphabet has no vowels, so that no hash spells a word, and nothing that is
 // easily mistaken for something else.
 const alphabet = "bcdfghjklmnpqrstvwxz2456789"

@@ -72,7 +72,12 @@ type Policy struct {
 	// (Spec.MaxAge), however far Slack reaches. From 1 to 10,000; default 10,
 	// this library's.
 	ExpireAtOnce int32
-	Keys         Keys
+	// MaxReplicas is the largest size of a set without a deployment. A set that
+	// asks for more is not acted upon: it neither grows nor shrinks, and its
+	// condition SpecValid is False. Not negative; zero, the default: no limit.
+	// deployment.Policy has the same for deployments.
+	MaxReplicas int32
+	Keys        Keys
 }
 
 // Keys are the names by which users and other programs speak to this package.
@@ -114,6 +119,8 @@ func (p *Policy) Validate() error {
 		return object.Invalid("policy.burst", "must be from 1 to 10000")
 	case p.ExpireAtOnce < 1 || p.ExpireAtOnce > 10_000:
 		return object.Invalid("policy.expireAtOnce", "must be from 1 to 10000")
+	case p.MaxReplicas < 0:
+		return object.Invalid("policy.maxReplicas", "must not be negative")
 	case p.RequestTimeout < 10*time.Second:
 		return object.Invalid("policy.requestTimeout", "must be at least 10 s")
 	case p.SettleWithin < 0:

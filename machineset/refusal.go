@@ -3,6 +3,7 @@ package machineset
 import (
 	"time"
 
+	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 )
@@ -11,7 +12,8 @@ import (
 // the furthest from what it should be. False: no order was refused.
 func (r *Refused) worst() (machine.OperationKind, Why, bool) {
 	tell := func(reason Reason, o *machine.Outcome) Why {
-		return Why{Reason: reason, Code: o.Code, Detail: o.Message}
+		detail, _ := codes.Bounded(o.Message)
+		return Why{Reason: reason, Code: o.Code, Detail: detail}
 	}
 	switch {
 	case r.Create != nil:

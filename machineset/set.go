@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 )
@@ -102,8 +103,11 @@ type Status struct {
 	ObservedGeneration int64
 	Conditions         []object.Condition
 	// Failed are machines that are not being deleted and whose last operation
-	// failed: the first 100 by name.
+	// failed: the 10 that were created last, the newest first, and by name where
+	// that is equal.
 	Failed []Summary
+	// Failing counts all of those, whether Failed lists them or not.
+	Failing int32
 	// LastOperation is the set's own: Failed since an order for a machine was
 	// refused (Create, Delete, or Update for the others), Successful once it
 	// was carried out. Zero: none was ever refused. Against.Machine is the
@@ -129,9 +133,20 @@ const (
 // Summary of a machine that failed.
 type Summary struct {
 	Name          string
-	ProviderID    string
+	ProviderID    string // empty: none, or longer than codes.MaxMessage
 	Owner         string // the set's name
 	LastOperation machine.Operation
+}
+
+// Summarize is the summary of a machine of the set of that name. Its message has
+// at most codes.MaxMessage bytes, also where the machine was stored with a longer one.
+func Summarize(m *machine.Machine, set string) Summary {
+	s := Summary{Name: m.Name, ProviderID: m.Spec.ProviderID, Owner: set, LastOperation: m.Status.LastOperation}
+	s.LastOperation.Message, _ = codes.Bounded(s.LastOperation.Message)
+	if len(s.ProviderID) > codes.MaxMessage {
+		s.ProviderID = ""
+	}
+	return s
 }
 
 // Clone implements object.Object.
@@ -182,7 +197,8 @@ func (s *Status) Clone() Status {
 // Equal tells whether both say the same, the same instants in whatever location.
 func (s *Status) Equal(t *Status) bool {
 	return s.Replicas == t.Replicas && s.FullyLabeled == t.FullyLabeled && s.Ready == t.Ready &&
-		s.Available == t.Available && s.Preserved == t.Preserved && s.ObservedGeneration == t.ObservedGeneration &&
+		s.Available == t.Available && s.Preserved == t.Preserved && s.Failing == t.Failing &&
+		s.ObservedGeneration == t.ObservedGeneration &&
 		sameOperation(&s.LastOperation, &t.LastOperation) && s.Churn.Equal(&t.Churn) &&
 		slices.EqualFunc(s.Conditions, t.Conditions, sameCondition) &&
 		slices.EqualFunc(s.Failed, t.Failed, func(a, b Summary) bool { return a.Equal(&b) })

@@ -19,7 +19,7 @@ func (d *decision) status() (Plan, bool) {
 	next.Churn = d.churn()
 	next.Conditions = d.churnCondition(d.holdCondition(d.frozenCondition(next.Conditions)), &next.Churn)
 	next.Conditions = d.pausedCondition(next.Conditions)
-	next.Failed = d.summaries(next.Failed)
+	next.Failed, next.Failing = d.summaries(next.Failed), int32(c.failures)
 	refused := d.noteRefusal(&next)
 	if next.Equal(&d.s.Status) {
 		return Plan{}, false
@@ -62,6 +62,7 @@ func (d *decision) onlyProgress(next *Status) bool {
 	counted.ObservedGeneration = have.ObservedGeneration
 	counted.Replicas, counted.FullyLabeled = have.Replicas, have.FullyLabeled
 	counted.Ready, counted.Available, counted.Preserved = have.Ready, have.Available, have.Preserved
+	counted.Failing = have.Failing
 	return counted.Equal(have)
 }
 
@@ -80,23 +81,16 @@ func (d *decision) frozenCondition(conditions []object.Condition) []object.Condi
 func (d *decision) summaries(have []Summary) []Summary {
 	failing := d.census.failing.sorted()
 	if slices.EqualFunc(failing, have, func(r ranked, s Summary) bool {
-		want := d.summary(r)
+		want := Summarize(r.machine, d.s.Name)
 		return s.Equal(&want)
 	}) {
 		return have
 	}
 	out := make([]Summary, len(failing))
 	for i, r := range failing {
-		out[i] = d.summary(r)
+		out[i] = Summarize(r.machine, d.s.Name)
 	}
 	return out
-}
-
-func (d *decision) summary(r ranked) Summary {
-	return Summary{
-		Name: r.machine.Name, ProviderID: r.machine.Spec.ProviderID, Owner: d.s.Name,
-		LastOperation: r.machine.Status.LastOperation,
-	}
 }
 
 // withCondition is conditions with c among them; the same slice if it says so

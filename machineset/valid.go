@@ -2,6 +2,7 @@ package machineset
 
 import (
 	"errors"
+	"strconv"
 	"time"
 
 	"github.com/millwright-go/millwright/machine"
@@ -41,6 +42,15 @@ func (s *Set) invalidField() *object.FieldError {
 		return bad
 	}
 	return s.Spec.Template.invalidField()
+}
+
+// AboveLimit says that a size is above a policy's limit; nil: it is not, or the
+// limit is zero, which is none.
+func AboveLimit(replicas, limit int32) *object.FieldError {
+	if limit <= 0 || replicas <= limit {
+		return nil
+	}
+	return object.Invalid("spec.replicas", "must be at most "+strconv.Itoa(int(limit))+", the policy's limit, and is "+strconv.Itoa(int(replicas)))
 }
 
 func (s *Spec) invalidSelector() *object.FieldError {

@@ -29,6 +29,7 @@ func Deployments(keys Keys) *Kind[*v1alpha1.MachineDeployment, *deployment.Deplo
 // deploymentNotes are the parts of a status without a field.
 var deploymentNotes = []record[*deployment.Deployment]{
 	{"preserved", func(d *deployment.Deployment) any { return &d.Status.Preserved }},
+	{"failing", func(d *deployment.Deployment) any { return &d.Status.Failing }},
 	{"expired", func(d *deployment.Deployment) any { return &d.Status.Expired }},
 	{"inPlace", func(d *deployment.Deployment) any { return &d.Status.InPlace }},
 	{"outdated", func(d *deployment.Deployment) any { return &d.Status.Outdated }},

@@ -31,6 +31,7 @@ func Sets(keys Keys) *Kind[*v1alpha1.MachineSet, *machineset.Set] {
 // setNotes are the parts of a status without a field.
 var setNotes = []record[*machineset.Set]{
 	{"preserved", func(s *machineset.Set) any { return &s.Status.Preserved }},
+	{"failing", func(s *machineset.Set) any { return &s.Status.Failing }},
 	{"churn", func(s *machineset.Set) any { return &s.Status.Churn }},
 }
 

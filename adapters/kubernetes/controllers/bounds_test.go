@@ -1,0 +1,109 @@
+package controllers_test
+
+import (
+	"context"
+	"os"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/millwright-go/millwright/adapters/kubernetes/api/v1alpha1"
+	"github.com/millwright-go/millwright/adapters/kubernetes/controllers"
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/safety"
+)
+
+// wordy is a driver that can't make VMs and says so at length, until it is mended.
+type wordy struct {
+	driver.Driver
+	mended atomic.Bool
+}
+
+func (d *wordy) CreateMachine(ctx context.Context, req *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
+	if d.mended.Load() {
+		return d.Driver.CreateMachine(ctx, req)
+	}
+	return nil, codes.New(codes.InvalidArgument, req.Machine.Name+strings.Repeat(" <html>", 3000))
+}
+
+// failingEnv is how many machines TestLongErrors makes, if not 100.
+const failingEnv = "MILLWRIGHT_FAILING"
+
+// TestLongErrors: a provider whose errors have 20 KB keeps no set from following:
+// its status fits into the store however many machines fail.
+func TestLongErrors(t *testing.T) {
+	t.Parallel()
+	n := int32(100)
+	if text := os.Getenv(failingEnv); text != "" {
+		parsed, err := strconv.ParseInt(text, 10, 32)
+		require.NoError(t, err)
+		n = int32(parsed)
+	}
+	w := newWorld(t, quick)
+	w.log = discard
+	d := &wordy{Driver: w.provider}
+	w.manage(func(o *controllers.Options) { o.Driver = d })
+	w.class("small", "s")
+	web := w.deployment("web", "small", n)
+	w.long("all machines to fail", func() bool {
+		sets := w.sets()
+		if len(sets) != 1 {
+			return false
+		}
+		failed := 0
+		for _, m := range w.machines() {
+			if m.Status.LastOperation.State == "Failed" {
+				failed++
+			}
+		}
+		return failed == int(n) && sets[0].Status.Replicas == n
+	})
+	w.long("the status to name the newest", func() bool {
+		s := w.sets()[0]
+		return s.Status.FailedMachines != nil && len(*s.Status.FailedMachines) == 10
+	})
+	w.eventually("the deployment to count them", func() bool {
+		require.NoError(t, w.client.Get(t.Context(), client.ObjectKeyFromObject(web), web))
+		return web.Status.Replicas == n && len(web.Status.FailedMachines) == 10
+	})
+	for _, m := range *w.sets()[0].Status.FailedMachines {
+		assert.Less(t, len(m.LastOperation.Description), codes.MaxMessage+100)
+		assert.Contains(t, m.LastOperation.Description, "(cut)")
+	}
+	w.scale(web, n, n/10)
+	w.long("the set to follow", func() bool { return len(w.machines()) == int(n/10) && w.sets()[0].Status.Replicas == n/10 })
+}
+
+// TestScaleDownFreezesNothing: while an autoscaler takes most of a fleet away
+// nothing is frozen: no event, no label, no condition.
+func TestScaleDownFreezesNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, quick)
+	e := &ears{}
+	w.manage(func(o *controllers.Options) { o.SafetyPolicy, o.Hooks = safety.DefaultPolicy(), e.hooks() })
+	w.class("small", "s")
+	web := w.deployment("web", "small", 10)
+	lone := w.machineSet("lone", "small", 10)
+	w.eventually("twenty machines", func() bool { return w.settled("web", 10)() && w.full(lone, 10)() })
+	w.scale(web, 10, 3)
+	w.scale(lone, 10, 3)
+	w.eventually("six machines", func() bool {
+		d := &v1alpha1.MachineDeployment{}
+		require.NoError(t, w.client.Get(t.Context(), client.ObjectKeyFromObject(web), d))
+		assert.NotContains(t, d.Labels, safety.DefaultPolicy().Keys.Freeze)
+		for _, c := range d.Status.Conditions {
+			assert.NotEqual(t, machineset.ConditionFrozen, string(c.Type))
+		}
+		return w.settled("web", 3)() && w.full(lone, 3)()
+	})
+	for _, event := range []string{"deployment Overshoot", "set Overshoot", "deployment OvershootOver", "set OvershootOver"} {
+		assert.False(t, e.heard(event)(), event)
+	}
+}
