@@ -63,6 +63,12 @@ func (s *Set) MachineName(ordinal int64) string {
 	return s.namePrefix() + strconv.FormatInt(ordinal, 10)
 }
 
+// Named reports whether the set has given out a name.
+func (s *Set) Named(name string) bool {
+	n := ordinalOf(s.namePrefix(), name)
+	return n > 0 && n <= s.Reservation.Reserved
+}
+
 // ordinalOf reads the ordinal out of a name that begins with prefix; zero if
 // the name is none that a set gives out. A name is made of it and never
 // written in any other way, so this parses an identifier, not prose.

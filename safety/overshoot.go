@@ -9,6 +9,7 @@ import (
 
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/deployment/rollout"
+	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/object"
 )
@@ -133,10 +134,10 @@ func (d *overshoot) measure() {
 	d.upper = d.bound()
 	for i := range d.sets {
 		c := &d.sets[i]
-		n, newest := counted(c)
+		n, grown := d.counted(c)
 		d.excused = d.excused || d.asksToUnfreeze(&c.Set.Meta)
 		d.largest = max(d.largest, n)
-		d.over = d.over || n >= d.upper && d.grown(c.Set, n, newest)
+		d.over = d.over || n >= d.upper && grown
 	}
 	d.excused = d.excused || d.deployment != nil && d.asksToUnfreeze(&d.deployment.Meta)
 	d.was = d.p.Frozen(d.recorder())
@@ -150,24 +151,44 @@ func (d *overshoot) measure() {
 	}
 }
 
-// counted is how many machines a set has that are not being deleted, and when the
-// last of them was made; zero: of one it is not known.
-func counted(c *deployment.Children) (n int64, newest time.Time) {
-	known := true
+// counted is how many machines a set has that are not being deleted, and whether
+// it has so many because some were made, and not because its size was lowered.
+// Machines that a smaller size has made surplus were ordered once: they are given
+// up, and are no overshoot.
+//
+// A deployment's status says since when its size is what it is; machines made
+// before are not counted against it. Of a set without a deployment nobody notes
+// that: it has grown if it has more machines than its status, which is written
+// after this decision, last counted.
+func (d *overshoot) counted(c *deployment.Children) (n int64, grown bool) {
 	for _, m := range c.Machines {
 		if m == nil || m.Deleted() || !m.OwnedBy(c.Set.UID) {
 			continue
 		}
 		n++
-		known = known && !m.CreatedAt.IsZero()
-		if m.CreatedAt.After(newest) {
-			newest = m.CreatedAt
-		}
+		grown = grown || d.deployment != nil && d.isNew(c.Set, m)
 	}
-	if !known {
-		newest = time.Time{}
+	if d.deployment == nil {
+		grown = n > int64(c.Set.Status.Replicas)
 	}
-	return n, newest
+	return n, grown
+}
+
+// madeLate is how long after a deployment's size has changed a machine may still
+// be stored that was ordered before. The figure is this library's.
+const madeLate = 10 * time.Second
+
+// isNew reports whether a machine was made after its deployment's size changed.
+// One that the set named before, and that comes in shortly after, was not.
+func (d *overshoot) isNew(s *machineset.Set, m *machine.Machine) bool {
+	since := d.deployment.Status.WantedSince
+	if since.IsZero() || m.CreatedAt.IsZero() {
+		return true
+	}
+	if !s.Reservation.At.After(since) && s.Named(m.Name) {
+		since = since.Add(madeLate)
+	}
+	return m.CreatedAt.After(since)
 }
 
 // bound is the number of machines of one set that freezes. While the sets have
@@ -186,33 +207,6 @@ func (d *overshoot) bound() int64 {
 		surge = int64(rollout.Fenceposts(s.Strategy.MaxSurge, s.Strategy.MaxUnavailable, replicas).Surge)
 	}
 	return int64(replicas) + surge + int64(d.p.SafetyUp)
-}
-
-// madeLate is how long after a deployment's size has changed a machine may still
-// be stored that was ordered before. The figure is this library's.
-const madeLate = 10 * time.Second
-
-// grown reports whether a set has so many machines because some were made, and
-// not because its size was lowered. Machines that a smaller size has made
-// surplus were ordered once: they are given up, and are no overshoot.
-//
-// A deployment's status says since when its size is what it is: machines that
-// were made before are not counted against it, nor those that come in shortly
-// after while the set has given out no name since. Of a set without a deployment
-// nobody notes that: it has grown if it has more machines than its status, which
-// is written after this decision, last counted.
-func (d *overshoot) grown(s *machineset.Set, n int64, newest time.Time) bool {
-	if d.deployment == nil {
-		return n > int64(s.Status.Replicas)
-	}
-	since := d.deployment.Status.WantedSince
-	if since.IsZero() || newest.IsZero() {
-		return true
-	}
-	if !s.Reservation.At.After(since) {
-		since = since.Add(madeLate)
-	}
-	return newest.After(since)
 }
 
 // lower is the number of machines at which a frozen set thaws.

@@ -30,19 +30,22 @@ type herd struct {
 	sets       []*machineset.Set
 	sizes      []int
 	writes     int
+	// name is a machine's name.
+	name func(*machineset.Set, int) string
 	// made is when a set's machine of that number was stored; nil: not known.
 	made func(set, n int) time.Time
 }
 
 func newHerd(t require.TestingT, replicas int32, sizes ...int) *herd {
 	h := &herd{journal: journal{now: epoch}, t: t, policy: safety.DefaultPolicy(), sizes: sizes}
+	h.name = func(s *machineset.Set, n int) string { return s.MachineName(int64(n + 1)) }
 	h.deployment = &deployment.Deployment{Meta: object.Meta{Key: object.Key{Name: "web"}, UID: "d", Version: "0"}}
 	h.deployment.Spec.Replicas = replicas
 	h.deployment.Spec.Strategy.MaxSurge = rollout.IntOrPercent{Value: 1}
 	for i := range sizes {
 		s := &machineset.Set{Meta: object.Meta{Key: object.Key{Name: "web-" + strconv.Itoa(i+1)}, UID: "s" + strconv.Itoa(i), Version: "0"}}
 		s.Owner = &object.Owner{UID: "d"}
-		s.Spec.Replicas = replicas
+		s.Spec.Replicas, s.Reservation.Reserved = replicas, 1000
 		h.sets = append(h.sets, s)
 	}
 	return h
@@ -60,7 +63,7 @@ func (h *herd) observe() *safety.OvershootObservation {
 	for i, s := range h.sets {
 		c := deployment.Children{Set: s}
 		for n := range h.sizes[i] {
-			m := &machine.Machine{Meta: object.Meta{Key: object.Key{Name: fmt.Sprint(s.Name, "-", n)}, Owner: &object.Owner{UID: s.UID}}}
+			m := &machine.Machine{Meta: object.Meta{Key: object.Key{Name: h.name(s, n)}, Owner: &object.Owner{UID: s.UID}}}
 			if h.made != nil {
 				m.CreatedAt = h.made(i, n)
 			}
@@ -397,19 +400,24 @@ func TestScaleDownFreezesNothing(t *testing.T) {
 }
 
 // A machine that was ordered before the size changed may be stored a little later;
-// not if its set has given out names since.
+// not if its set has given out names since, or has not named it.
 func TestMadeLate(t *testing.T) {
 	for _, c := range []struct {
 		late, named time.Duration
+		foreign     bool
 		frozen      bool
 	}{
-		{0, 0, false}, {10 * time.Second, 0, false}, {11 * time.Second, 0, true},
-		{0, time.Second, false}, {time.Second, time.Second, true},
+		{0, 0, false, false}, {10 * time.Second, 0, false, false}, {11 * time.Second, 0, false, true},
+		{0, time.Second, false, false}, {time.Second, time.Second, false, true},
+		{0, 0, true, false}, {time.Second, 0, true, true},
 	} {
 		h := newHerd(t, 3, 30)
 		h.lowered(3, 0)
 		since := h.now
 		h.made = func(int, int) time.Time { return since.Add(c.late) }
+		if c.foreign {
+			h.name = func(_ *machineset.Set, n int) string { return fmt.Sprint("smuggled-", n) }
+		}
 		h.sets[0].Reservation.At = since.Add(c.named)
 		h.pass()
 		h.agreed(c.frozen)
