@@ -30,7 +30,7 @@ func (d *wordy) CreateMachine(ctx context.Context, req *driver.CreateMachineRequ
 	if d.mended.Load() {
 		return d.Driver.CreateMachine(ctx, req)
 	}
-	return nil, codes.New(codes.InvalidArgument, req.Machine.Name+strings.Repeat(" <html>", 3000))
+	return nil, codes.New(codes.Internal, req.Machine.Name+strings.Repeat(" <html>", 3000))
 }
 
 // failingEnv is how many machines TestLongErrors makes, if not 100.
