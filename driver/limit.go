@@ -75,10 +75,16 @@ func (g *gate) enter(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
+	paced := false
+	defer func() {
+		if !paced { // the clock may panic, too
+			g.leave()
+		}
+	}()
 	if err := g.pace(ctx); err != nil {
-		g.leave()
 		return err
 	}
+	paced = true
 	return nil
 }
 

@@ -3,7 +3,6 @@ package driver
 import (
 	"context"
 	"maps"
-	"runtime/debug"
 	"time"
 
 	"github.com/millwright-go/millwright/codes"
@@ -46,18 +45,12 @@ type PoolPanic struct {
 // RecoverPool returns a pool driver in which a panic of d becomes an INTERNAL
 // error, as Recover does.
 func RecoverPool(d PoolDriver, report func(PoolPanic)) PoolDriver {
-	return AroundPool(d, func(ctx context.Context, s PoolSubject, next func(context.Context) error) (err error) {
-		defer func() {
-			value := recover()
-			if value == nil {
-				return
-			}
-			err = codes.New(codes.Internal, "the driver panicked in "+s.Method.String())
+	return AroundPool(d, func(ctx context.Context, s PoolSubject, next func(context.Context) error) error {
+		return recovered(s.Method.String(), func() error { return next(ctx) }, func(value any, stack []byte) {
 			if report != nil {
-				report(PoolPanic{PoolSubject: s, Value: value, Stack: debug.Stack()})
+				report(PoolPanic{PoolSubject: s, Value: value, Stack: stack})
 			}
-		}()
-		return next(ctx)
+		})
 	})
 }
 

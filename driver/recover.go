@@ -12,27 +12,55 @@ import (
 // whoever repairs the driver, not for status or events.
 type Panic struct {
 	Subject
-	Value any
+	Value any    // nil: the driver called runtime.Goexit
 	Stack []byte // as runtime/debug.Stack gives it, from inside the panic
 }
 
 // Recover returns a driver in which a panic of d becomes an INTERNAL error that
 // names the call, without the panic's value. What it took effect on is not
-// known then. report is told first, in the same goroutine; nil: nobody is.
+// known then. A call of runtime.Goexit becomes one too: each call is made in a
+// goroutine of its own, which is all that it ends. report is told first, by the
+// goroutine that called; nil: nobody is.
 //
 // A panic in a goroutine that d started can't be caught.
 func Recover(d Driver, report func(Panic)) Driver {
-	return Around(d, func(ctx context.Context, s Subject, next func(context.Context) error) (err error) {
-		defer func() {
-			value := recover()
-			if value == nil {
-				return
-			}
-			err = codes.New(codes.Internal, "the driver panicked in "+s.Method.String())
+	return Around(d, func(ctx context.Context, s Subject, next func(context.Context) error) error {
+		return recovered(s.Method.String(), func() error { return next(ctx) }, func(value any, stack []byte) {
 			if report != nil {
-				report(Panic{Subject: s, Value: value, Stack: debug.Stack()})
+				report(Panic{Subject: s, Value: value, Stack: stack})
 			}
-		}()
-		return next(ctx)
+		})
 	})
+}
+
+// recovered makes a call in a goroutine of its own and waits for its end. One
+// that does not return is INTERNAL, and reported with the value of its panic.
+func recovered(method string, call func() error, report func(value any, stack []byte)) error {
+	type end struct {
+		err      error
+		returned bool
+		value    any
+		stack    []byte
+	}
+	ended := make(chan end, 1)
+	go func() {
+		var e end
+		defer func() {
+			if !e.returned {
+				e.value, e.stack = recover(), debug.Stack()
+			}
+			ended <- e
+		}()
+		e.err = call()
+		e.returned = true
+	}()
+	e := <-ended
+	if e.returned {
+		return e.err
+	}
+	report(e.value, e.stack)
+	if e.value == nil {
+		return codes.New(codes.Internal, "the driver called runtime.Goexit in "+method)
+	}
+	return codes.New(codes.Internal, "the driver panicked in "+method)
 }

@@ -78,12 +78,13 @@ func NewDrainer(o DrainOptions) (Drainer, error) {
 	if o.Each == nil {
 		o.Each = each
 	}
+	o.Each = carrying(o.Each)
 	return &drains{DrainOptions: o, memory: make(map[string]*drain.Memory)}, nil
 }
 
 // Drain implements Drainer.
-func (d *drains) Drain(ctx context.Context, _ *machine.Machine, order *machine.DrainNode) (machine.DrainAnswer, error) {
-	if wait, full := d.slots.take(ctx, d, order); full {
+func (d *drains) Drain(ctx context.Context, m *machine.Machine, order *machine.DrainNode) (machine.DrainAnswer, error) {
+	if wait, full := d.slots.take(ctx, d, m.Key, order); full {
 		return wait, nil
 	}
 	o, err := d.observe(ctx, order.Node)

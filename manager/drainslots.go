@@ -3,6 +3,7 @@ package manager
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -27,12 +28,13 @@ type slots struct {
 
 type slot struct {
 	node, group string
+	of          object.Key // the machine, or the pool; zero: of a drain that was read
 	since       time.Time
 }
 
 // take takes a slot for a drain, or says what it waits for. A drain that has
 // begun has one, and force needs none. Only caches are read meanwhile.
-func (s *slots) take(ctx context.Context, d *drains, order *machine.DrainNode) (machine.DrainAnswer, bool) {
+func (s *slots) take(ctx context.Context, d *drains, of object.Key, order *machine.DrainNode) (machine.DrainAnswer, bool) {
 	if d.Limit.Max == 0 || order.Forced {
 		return machine.DrainAnswer{}, false
 	}
@@ -54,7 +56,7 @@ func (s *slots) take(ctx context.Context, d *drains, order *machine.DrainNode) (
 		}
 	}
 	if n < d.Limit.Max && s.taken != nil {
-		s.taken[order.Node.UID] = slot{order.Node.Name, group, d.Now()}
+		s.taken[order.Node.UID] = slot{order.Node.Name, group, of, d.Now()}
 		return machine.DrainAnswer{}, false
 	}
 	why := fmt.Sprintf("no more than %d nodes are drained at a time", d.Limit.Max)
@@ -70,18 +72,33 @@ func (s *slots) read(ctx context.Context, d *drains) {
 	if err != nil {
 		return // the next call reads again
 	}
-	s.taken = make(map[string]slot)
+	taken := make(map[string]slot)
 	for _, n := range nodes {
 		if n.Drain != nil {
-			s.taken[n.UID] = slot{n.Name, d.group(n), d.Now()}
+			taken[n.UID] = slot{node: n.Name, group: d.group(n), since: d.Now()} // may panic: then the next call reads again
 		}
 	}
+	s.taken = taken
 }
 
 func (s *slots) release(uid string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.taken, uid)
+}
+
+// abandoner is a Drainer that limits drains.
+type abandoner interface {
+	// abandon frees what a machine or pool, or a node, holds of the limit, since its
+	// pass panicked: one that does so each time must not keep others waiting. It asks
+	// again when it goes on.
+	abandon(of object.Key, node string)
+}
+
+func (d *drains) abandon(of object.Key, node string) {
+	d.slots.mu.Lock()
+	defer d.slots.mu.Unlock()
+	maps.DeleteFunc(d.slots.taken, func(_ string, held slot) bool { return held.of == of || node != "" && held.node == node })
 }
 
 func (d *drains) group(n *machine.Node) string {

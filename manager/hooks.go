@@ -18,7 +18,8 @@ const (
 
 // Hooks let an embedder see what happens, for metrics and for events. Each is
 // called after the fact, from the goroutine of the pass; it must be quick and
-// safe for concurrent use. Nil fields are left out. No secret reaches a hook.
+// safe for concurrent use. Nil fields are left out. No secret reaches a hook. A
+// panic of a hook is contained: the pass goes on.
 type Hooks struct {
 	// Event tells of a transition, a failure or something tolerated. The
 	// same one is told once for as long as the process remembers.
@@ -37,6 +38,12 @@ type Hooks struct {
 	// Queue tells, whenever Run takes a key up, how many others of the kind
 	// are due.
 	Queue func(kind Kind, due int)
+	// Panicked tells of each panic and each call of runtime.Goexit that was contained,
+	// which a Warning event with the reason Panicked tells of once. in is where: "pass"
+	// (a decision, a port, an order of a batch), "driver", "hook", "wake" (finding what a
+	// change concerns) or "watch". what says how it ended, in at most a few hundred bytes
+	// and without the value of the panic, which may be a secret.
+	Panicked func(kind Kind, key object.Key, in, what string)
 }
 
 func (h *Hooks) event(kind Kind, key object.Key, typ EventType, reason, why string) {

@@ -61,7 +61,8 @@ type Reconciler interface {
 	Kind() Kind
 	// Reconcile makes one pass. An error means that the pass could not be
 	// finished (a store or a cluster did not answer): call again after a
-	// pause, the Result then says nothing. An object that is gone is no error.
+	// pause, the Result then says nothing. An object that is gone is no error. A
+	// panic, and a call of runtime.Goexit, is an ErrPanicked.
 	Reconcile(ctx context.Context, key object.Key) (Result, error)
 }
 

@@ -15,6 +15,7 @@ type Manager struct {
 	options     Options
 	reconcilers []Reconciler
 	hints       hints
+	containment *containment
 }
 
 // New returns a manager; an error is mostly an ErrOptions. It starts nothing.
@@ -22,10 +23,12 @@ func New(options Options) (*Manager, error) {
 	if err := options.complete(); err != nil {
 		return nil, err
 	}
+	panics := newContainment(options.Log, options.Hooks)
+	options.Hooks, options.Each = panics.contain(options.Hooks), carrying(options.Each)
 	checked := driver.Validate(options.Driver, driver.ValidateOptions{NodeNames: options.Cluster != nil, Cut: options.cut})
 	limited := driver.Deadline(checked, driver.Timeouts{Default: options.CallTimeout})
-	options.Driver = driver.Recover(limited, options.panicked)
-	options.decoratePools()
+	options.Driver = driver.Recover(limited, panics.driverPanicked)
+	options.decoratePools(panics)
 	if driver.ProviderIDsMatch(options.Driver) {
 		policy := *options.MachinePolicy
 		policy.ProviderIDsMatch = true
@@ -39,36 +42,44 @@ func New(options Options) (*Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Manager{options: options}
+	m := &Manager{options: options, containment: panics}
 	s := &shell{Options: &m.options, moves: moves, reach: &reach{}, hints: &m.hints, pace: newPace()}
 	s.specs = newSpecs(options.Driver)
-	m.reconcilers = append(m.reconcilers, newMachineReconciler(s))
-	if options.Sets != nil {
-		m.reconcilers = append(m.reconcilers, newSetReconciler(s))
-	}
-	if options.Deployments != nil {
-		m.reconcilers = append(m.reconcilers, newDeploymentReconciler(s))
-	}
-	if options.managesPools() {
-		m.reconcilers = append(m.reconcilers, newPoolReconciler(s))
-	}
-	if options.managesClasses() {
-		m.reconcilers = append(m.reconcilers, newClassReconciler(s))
-	}
-	if options.keepsSecrets() {
-		m.reconcilers = append(m.reconcilers, newSecretReconciler(s))
-	}
-	if options.SafetyPolicy == nil {
-		return m, nil
-	}
-	m.reconcilers = append(m.reconcilers, newReachability(s), newOrphans(s))
-	if options.Cluster != nil {
-		m.reconcilers = append(m.reconcilers, newUnmanaged(s))
-	}
-	if options.Sets != nil {
-		m.reconcilers = append(m.reconcilers, newOwnerless(s))
+	for _, r := range s.reconcilers() {
+		m.reconcilers = append(m.reconcilers, contained{r, panics, &m.options})
 	}
 	return m, nil
+}
+
+// reconcilers returns one reconciler a kind that is reconciled.
+func (s *shell) reconcilers() []Reconciler {
+	all := []Reconciler{newMachineReconciler(s)}
+	if s.Sets != nil {
+		all = append(all, newSetReconciler(s))
+	}
+	if s.Deployments != nil {
+		all = append(all, newDeploymentReconciler(s))
+	}
+	if s.managesPools() {
+		all = append(all, newPoolReconciler(s))
+	}
+	if s.managesClasses() {
+		all = append(all, newClassReconciler(s))
+	}
+	if s.keepsSecrets() {
+		all = append(all, newSecretReconciler(s))
+	}
+	if s.SafetyPolicy == nil {
+		return all
+	}
+	all = append(all, newReachability(s), newOrphans(s))
+	if s.Cluster != nil {
+		all = append(all, newUnmanaged(s))
+	}
+	if s.Sets != nil {
+		all = append(all, newOwnerless(s))
+	}
+	return all
 }
 
 // reconcilePolicies has the policies, which are the caller's and stay as they
@@ -96,12 +107,6 @@ func (o *Options) reconcilePolicies() {
 
 // Reconcilers returns one reconciler a kind.
 func (m *Manager) Reconcilers() []Reconciler { return m.reconcilers }
-
-// panicked logs where a driver panicked, not the value, which may hold anything.
-func (o *Options) panicked(p driver.Panic) {
-	o.Log.Error("the driver panicked", slog.String("call", p.Method.String()),
-		slog.String("machine", p.Machine.String()), slog.String("stack", string(p.Stack)))
-}
 
 // cut logs the whole of a message that is passed on cut.
 func (o *Options) cut(ctx context.Context, s driver.Subject, whole string) {

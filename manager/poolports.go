@@ -119,7 +119,7 @@ func useOfPool(p *machinepool.Pool) use {
 }
 
 // decoratePools wraps the pool driver as New does the driver.
-func (o *Options) decoratePools() {
+func (o *Options) decoratePools(panics *containment) {
 	if !o.managesPools() {
 		return
 	}
@@ -128,10 +128,7 @@ func (o *Options) decoratePools() {
 			slog.String("pool", s.Pool.String()), slog.String("class", s.Class.String()), slog.String("whole", whole))
 	})
 	limited := driver.DeadlinePool(checked, driver.PoolTimeouts{Default: o.CallTimeout})
-	o.PoolDriver = driver.RecoverPool(limited, func(p driver.PoolPanic) {
-		o.Log.Error("the pool driver panicked", slog.String("call", p.Method.String()),
-			slog.String("pool", p.Pool.String()), slog.String("stack", string(p.Stack)))
-	})
+	o.PoolDriver = driver.RecoverPool(limited, panics.poolDriverPanicked)
 	if o.PoolBootstrap == nil {
 		o.PoolBootstrap = secretsOfPools{o.Secrets}
 	}

@@ -22,8 +22,9 @@ type fuse struct {
 	blowAt int // zero: never
 	after  bool
 	dead   bool
-	// meanwhile is what others do just before a call; nil: nothing.
-	meanwhile func(call int)
+	// meanwhile is what others do just before a call, afterwards just after it took
+	// effect; nil: nothing.
+	meanwhile, afterwards func(call int)
 }
 
 func (f *fuse) pass(call func() error) error {
@@ -35,7 +36,12 @@ func (f *fuse) pass(call func() error) error {
 		f.meanwhile(f.calls)
 	}
 	if f.calls != f.blowAt {
-		return call()
+		n := f.calls
+		err := call()
+		if f.afterwards != nil {
+			f.afterwards(n)
+		}
+		return err
 	}
 	f.dead = true
 	if f.after {

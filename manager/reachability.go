@@ -29,9 +29,8 @@ func (r *reachability) Kind() Kind { return KindReachability }
 
 // Reconcile implements Reconciler.
 func (r *reachability) Reconcile(ctx context.Context, key object.Key) (Result, error) {
-	result, err := r.reconcile(ctx, KindReachability, key, &r.memo, func() pass { return &reachPass{reachability: r, key: key} })
-	r.reach.begin()
-	return result, err
+	defer r.reach.begin() // however it ends: all others wait for it
+	return r.reconcile(ctx, KindReachability, key, &r.memo, func() pass { return &reachPass{reachability: r, key: key} })
 }
 
 // reachPass is one pass over the API servers.

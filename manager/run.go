@@ -2,6 +2,7 @@ package manager
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -28,7 +29,11 @@ const (
 // it, and returns ctx's error. Nothing is left that a new Run does not finish.
 // It may be called once at a time.
 func (m *Manager) Run(ctx context.Context) error {
-	if err := m.options.probe(ctx); err != nil {
+	var err error
+	if end := catch(func() { err = m.options.probe(ctx) }); end != nil {
+		return fmt.Errorf("a look at the indexes: %w: %s", ErrPanicked, end.what)
+	}
+	if err != nil {
 		return err
 	}
 	r := &runner{Manager: m, queues: make(map[Kind]*queue), wakes: make(map[Kind][]Wake)}
@@ -102,45 +107,79 @@ func (r *runner) watchAll(ctx context.Context) {
 		follow[*machine.Node](ctx, r, KindNode, o.Cluster.Nodes())
 	}
 	if w, ok := o.Drainer.(WorkloadWatcher); ok {
-		r.running.Go(func() { r.followWorkload(ctx, w) })
-	}
-}
-
-// followWorkload is follow for what runs on nodes.
-func (r *runner) followWorkload(ctx context.Context, w WorkloadWatcher) {
-	for ctx.Err() == nil {
-		for node, err := range w.Watch(ctx) {
-			if err != nil {
-				r.broke(ctx, KindWorkload, err)
-				break
-			}
-			r.wake(ctx, KindWorkload, nil, node)
-		}
-		pause(ctx, watchPause)
-	}
-}
-
-func (r *runner) broke(ctx context.Context, kind Kind, err error) {
-	r.options.Log.LogAttrs(ctx, slog.LevelWarn, "watch broke and begins anew",
-		slog.String("kind", string(kind)), slog.String("error", err.Error()))
-}
-
-// follow turns the changes of a collection into wake-ups, and begins a watch
-// that broke anew: it starts with all there is. What went meanwhile is found
-// when whoever it matters to is looked at again, see Options.Resync.
-func follow[T object.Object[T]](ctx context.Context, r *runner, kind Kind, c store.Collection[T]) {
-	r.running.Go(func() {
-		for ctx.Err() == nil {
-			for change, err := range c.Watch(ctx) {
+		r.follow(ctx, KindWorkload, func(ctx context.Context, changed func(object.Key, any, any)) error {
+			for node, err := range w.Watch(ctx) {
 				if err != nil {
-					r.broke(ctx, kind, err)
-					break
+					return err
 				}
-				r.wake(ctx, kind, change.Old, change.New)
+				changed(object.Key{Name: node}, nil, node)
+			}
+			return nil
+		})
+	}
+}
+
+// follow turns the changes of a collection into wake-ups.
+func follow[T object.Object[T]](ctx context.Context, r *runner, kind Kind, c store.Collection[T]) {
+	var none T
+	r.follow(ctx, kind, func(ctx context.Context, changed func(object.Key, any, any)) error {
+		for change, err := range c.Watch(ctx) {
+			if err != nil {
+				return err
+			}
+			of := change.New
+			if of == none {
+				of = change.Old
+			}
+			changed(of.ObjectMeta().Key, change.Old, change.New)
+		}
+		return nil
+	})
+}
+
+// watch hands changes on as they come, until its context ends or it breaks.
+type watch func(ctx context.Context, changed func(key object.Key, old, new any)) error
+
+// follow begins a watch that ended again: it starts with all there is. What went
+// meanwhile is found when whoever it matters to is looked at again, see
+// Options.Resync.
+func (r *runner) follow(ctx context.Context, kind Kind, w watch) {
+	r.running.Go(func() {
+		for failures := 0; ctx.Err() == nil; {
+			if r.watchOnce(ctx, kind, w, backoff(failures+1)) {
+				failures = 0
+			} else {
+				failures++
 			}
 			pause(ctx, watchPause)
 		}
 	})
+}
+
+// watchOnce makes one watch, and reports whether every change woke whom it
+// concerns. A wake-up that panicked is tried again with the next watch, which
+// begins after the pause given; other changes wake theirs until then.
+func (r *runner) watchOnce(ctx context.Context, kind Kind, w watch, again time.Duration) bool {
+	within, end := context.WithCancel(ctx)
+	defer end()
+	var alarm *time.Timer
+	defer func() {
+		if alarm != nil {
+			alarm.Stop()
+		}
+	}()
+	r.containment.run(ctx, place{inWatch, kind, object.Key{}}, func() {
+		err := w(within, func(key object.Key, old, new any) {
+			if !r.wake(ctx, kind, key, old, new) && alarm == nil {
+				alarm = time.AfterFunc(again, end)
+			}
+		})
+		if err != nil && within.Err() == nil {
+			r.options.Log.LogAttrs(ctx, slog.LevelWarn, "watch broke and begins anew",
+				slog.String("kind", string(kind)), slog.String("error", err.Error()))
+		}
+	})
+	return alarm == nil
 }
 
 // ours tells whether Run reconciles an object, see Options.Only.
@@ -157,20 +196,29 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// wake queues what a change is a reason to look at.
-func (r *runner) wake(ctx context.Context, kind Kind, old, new any) {
-	for _, wake := range r.wakes[kind] {
-		q := r.queues[wake.To]
-		for _, key := range wake.Keys(ctx, old, new) {
-			if !r.options.ours(wake.To, key) {
-				continue
-			}
-			if wake.Settle > 0 {
-				q.addAt(key, r.options.Now().Add(r.settle(&wake)))
-				continue
-			}
-			q.add(key)
+// wake queues what a change is a reason to look at, and reports whether all of it
+// was found.
+func (r *runner) wake(ctx context.Context, kind Kind, changed object.Key, old, new any) bool {
+	all := true
+	for i := range r.wakes[kind] {
+		wake := &r.wakes[kind][i]
+		end := r.containment.run(ctx, place{inWake, kind, changed}, func() { r.wakeBy(ctx, wake, old, new) })
+		all = all && end == nil
+	}
+	return all
+}
+
+func (r *runner) wakeBy(ctx context.Context, wake *Wake, old, new any) {
+	q := r.queues[wake.To]
+	for _, key := range wake.Keys(ctx, old, new) {
+		if !r.options.ours(wake.To, key) {
+			continue
 		}
+		if wake.Settle > 0 {
+			q.addAt(key, r.options.Now().Add(r.settle(wake)))
+			continue
+		}
+		q.add(key)
 	}
 }
 
@@ -208,10 +256,14 @@ func (r *runner) failed(ctx context.Context, kind Kind, q *queue, key object.Key
 	if ctx.Err() != nil {
 		return time.Time{}
 	}
-	wait := backoff(q.failed(key))
-	r.options.Log.LogAttrs(ctx, slog.LevelWarn, "pass not finished", slog.String("kind", string(kind)),
-		slog.String("object", key.String()), slog.String("error", err.Error()), slog.Duration("retry", wait))
-	return r.options.Now().Add(max(wait, r.options.Jitter(wait)))
+	shortest := backoff(q.failed(key))
+	wait := shortest
+	r.containment.run(ctx, place{inHook, kind, key}, func() { // Log and Jitter are the embedder's
+		r.options.Log.LogAttrs(ctx, slog.LevelWarn, "pass not finished", slog.String("kind", string(kind)),
+			slog.String("object", key.String()), slog.String("error", err.Error()), slog.Duration("retry", shortest))
+		wait = max(shortest, r.options.Jitter(shortest))
+	})
+	return r.options.Now().Add(wait)
 }
 
 // backoff doubles from firstPause to lastPause.

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"maps"
 	"reflect"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -317,27 +318,49 @@ func TestShutdown(t *testing.T) {
 }
 
 // panicking is a driver with a bug.
-type panicking struct{ driver.Unimplemented }
-
-func (panicking) CreateMachine(context.Context, *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
-	panic("a bug")
+type panicking struct {
+	driver.Unimplemented
+	end func()
 }
 
-// TestDriverPanics: a driver's panic is its machine's failure, not ours.
+func (d panicking) CreateMachine(context.Context, *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
+	d.end()
+	return &driver.CreateMachineResponse{}, nil
+}
+
+// TestDriverPanics: a driver's panic is its machine's failure, not ours, and so is the end of its
+// goroutine. It is told of without its value.
 func TestDriverPanics(t *testing.T) {
-	w := newWorld(t, drivertest.MemoryOptions{})
-	o := manager.InMemory(w.now)
-	o.Machines, o.Classes, o.Driver, o.Now = w.machines, w.classes, panicking{}, w.now
-	m, err := manager.New(o)
-	require.NoError(t, err)
-	_, err = w.machines.Create(ctx, &machine.Machine{
-		Meta: object.Meta{Key: fleetKey}, Spec: machine.Spec{Class: machine.ClassRef{Name: "small"}},
-	})
-	require.NoError(t, err)
-	result, err := m.Reconcilers()[0].Reconcile(ctx, fleetKey)
-	require.NoError(t, err)
-	require.False(t, result.At.IsZero())
-	after, err := w.machines.Get(ctx, fleetKey)
-	require.NoError(t, err)
-	require.Equal(t, codes.Internal, after.Status.LastOperation.Code)
+	for text, end := range map[string]func(){
+		"CreateMachine: panic with a value of type string": func() { panic("a bug and hush-7391") },
+		"CreateMachine: runtime.Goexit was called":         runtime.Goexit,
+	} {
+		w := newWorld(t, drivertest.MemoryOptions{})
+		var log bytes.Buffer
+		var told []string
+		o := manager.InMemory(w.now)
+		o.Machines, o.Classes, o.Driver, o.Now = w.machines, w.classes, panicking{end: end}, w.now
+		o.Log = slog.New(slog.NewTextHandler(&log, nil))
+		o.Hooks.Panicked = func(kind manager.Kind, key object.Key, in, what string) {
+			told = append(told, string(kind)+" "+key.String()+" "+in+" "+what)
+		}
+		o.Hooks.Event = func(_ manager.Kind, _ object.Key, _ manager.EventType, reason, why string) {
+			fmt.Fprintln(&log, reason, why)
+		}
+		m, err := manager.New(o)
+		require.NoError(t, err)
+		_, err = w.machines.Create(ctx, &machine.Machine{
+			Meta: object.Meta{Key: fleetKey}, Spec: machine.Spec{Class: machine.ClassRef{Name: "small"}},
+		})
+		require.NoError(t, err)
+		result, err := m.Reconcilers()[0].Reconcile(ctx, fleetKey)
+		require.NoError(t, err)
+		require.False(t, result.At.IsZero())
+		after, err := w.machines.Get(ctx, fleetKey)
+		require.NoError(t, err)
+		require.Equal(t, codes.Internal, after.Status.LastOperation.Code)
+		require.Equal(t, []string{"machine fleet/web driver " + text}, told)
+		require.Contains(t, log.String(), "manager_test.panicking.CreateMachine", "the stack")
+		require.NotContains(t, log.String(), "hush")
+	}
 }

@@ -65,6 +65,11 @@ type world struct {
 	liar    driver.Driver        // in place of the provider; nil: the provider itself
 	sick    map[string]bool      // VMs whose nodes are ill
 	mute    func(vm string) bool // VMs that no node comes of; nil: none
+	shaky   bool                 // passes may panic: they are made again, after a pause as Run makes it
+	struck  int                  // passes that did
+	panics  []string
+	turn    visit // the pass under way
+	pauses  map[visit]time.Duration
 	// refuse is the provider's answer to a call in place of its own; nil, or a
 	// nil answer: it makes the call.
 	refuse func(driver.Subject) error
@@ -96,6 +101,12 @@ func newWorld(t tb, o drivertest.MemoryOptions) *world {
 }
 
 func (w *world) now() time.Time { return w.at }
+
+// visit is a pass under way.
+type visit struct {
+	kind manager.Kind
+	key  object.Key
+}
 
 // process is one life of a manager.
 type process struct {
@@ -210,6 +221,7 @@ func (w *world) round(p *process) (next time.Time) {
 	}
 	for _, r := range p.Reconcilers() {
 		for _, key := range keys[r.Kind()] {
+			w.turn = visit{r.Kind(), key}
 			result, err := r.Reconcile(ctx, key)
 			if p.fuse.dead {
 				return time.Time{}
@@ -219,6 +231,9 @@ func (w *world) round(p *process) (next time.Time) {
 				result.At = w.at.Add(15 * time.Second)
 				err = nil
 			}
+			if w.shaky && errors.Is(err, manager.ErrPanicked) {
+				result.At, err = w.at.Add(w.pause()), nil
+			}
 			require.NoError(w.t, err)
 			w.check()
 			if !result.At.IsZero() && (next.IsZero() || result.At.Before(next)) {
@@ -227,6 +242,16 @@ func (w *world) round(p *process) (next time.Time) {
 		}
 	}
 	return next
+}
+
+// pause is how long after a panic a pass is made again.
+func (w *world) pause() time.Duration {
+	w.struck++
+	if w.pauses == nil {
+		w.pauses = map[visit]time.Duration{}
+	}
+	w.pauses[w.turn] = min(max(2*w.pauses[w.turn], time.Second), 3*time.Minute)
+	return w.pauses[w.turn]
 }
 
 // lookAt makes one pass of what is looked after for the whole fleet.

@@ -1,0 +1,121 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"sync/atomic"
+)
+
+// ErrPanicked is the error of a pass in which something panicked or called runtime.Goexit: a
+// decision, a port, a batch's order. Call Reconcile again after a pause, as after any error.
+var ErrPanicked = errors.New("the pass panicked")
+
+// caught is the end of code that did not return: it panicked, or called runtime.Goexit.
+type caught struct {
+	// what says how it ended, and where. It holds no value of a panic but the runtime's own
+	// errors, which consist of numbers and type names: any other may be a secret.
+	what  string
+	stack []byte
+}
+
+// longestWhat bounds caught.what, in bytes.
+const longestWhat = 300
+
+// Error says everything, for a panic that nobody catches again.
+func (c *caught) Error() string { return c.what + "\n" + string(c.stack) }
+
+// catch calls do in a goroutine of its own, waits for its end, and returns nil if do returned. A
+// panic or a runtime.Goexit ends that goroutine only, after its deferred calls: what do held with a
+// defer is free again.
+func catch(do func()) *caught {
+	ended := make(chan *caught, 1)
+	go func() {
+		returned := false
+		defer func() {
+			if returned {
+				ended <- nil
+				return
+			}
+			ended <- newCaught(recover())
+		}()
+		do()
+		returned = true
+	}()
+	return <-ended
+}
+
+// newCaught describes the panic, or the runtime.Goexit if value is nil, under whose deferred calls
+// it is called. What was caught before, in another goroutine, stays as it is.
+func newCaught(value any) *caught {
+	if before, again := value.(*caught); again {
+		return before
+	}
+	what := describe(value)
+	if at := origin(); at != "" {
+		what += " in " + at
+	}
+	return &caught{what: bounded(what), stack: debug.Stack()}
+}
+
+// describe says what was panicked with, as far as it may be told.
+func describe(value any) string {
+	if value == nil {
+		return "runtime.Goexit was called"
+	}
+	t := reflect.TypeOf(value)
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if err, ok := value.(runtime.Error); ok && t.PkgPath() == "runtime" {
+		return err.Error()
+	}
+	return "panic with a value of type " + reflect.TypeOf(value).String()
+}
+
+// bounded is a text of at most longestWhat bytes.
+func bounded(text string) string {
+	if len(text) <= longestWhat {
+		return text
+	}
+	return strings.ToValidUTF8(text[:longestWhat], "") + "…"
+}
+
+// origin names the function that panicked or called runtime.Goexit; empty: unknown.
+func origin() string {
+	pcs := make([]uintptr, 32)
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(1, pcs)])
+	began := false
+	for {
+		frame, more := frames.Next()
+		name := frame.Function
+		switch {
+		case name == "runtime.gopanic" || name == "runtime.Goexit":
+			began = true
+		case began && !strings.HasPrefix(name, "runtime."):
+			return name[strings.LastIndex(name, "/")+1:]
+		}
+		if !more {
+			return ""
+		}
+	}
+}
+
+// carrying returns an Each whose orders can't end the process: when all have ended, the first panic
+// is raised again in the goroutine that gave the orders, whose pass it ends.
+func carrying(each func(context.Context, int, func(int))) func(context.Context, int, func(int)) {
+	return func(ctx context.Context, n int, do func(int)) {
+		var first atomic.Pointer[caught]
+		each(ctx, n, func(i int) {
+			if c := catch(func() { do(i) }); c != nil {
+				first.CompareAndSwap(nil, c)
+			}
+		})
+		if c := first.Load(); c != nil {
+			panic(c)
+		}
+	}
+}

@@ -1,0 +1,197 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+)
+
+// Where a panic was contained, as Hooks.Panicked says it.
+const (
+	inPass   = "pass"
+	inHook   = "hook"
+	inWake   = "wake"
+	inWatch  = "watch"
+	inDriver = "driver"
+)
+
+// reasonPanicked is the reason of the event about a panic.
+const reasonPanicked = "Panicked"
+
+// containment keeps a panic with the object whose pass it was, and tells of it. Everything that
+// runs code of others, or decides, goes through it: passes (contained), hooks, wake-ups and watches;
+// Each carries what a batch's goroutine panics with to the pass.
+type containment struct {
+	log   *slog.Logger
+	hooks Hooks // as they were given
+
+	mu   sync.Mutex
+	told map[place]string // what was told last, until a pass of the object succeeds
+}
+
+// place is where something panicked.
+type place struct {
+	in   string
+	kind Kind
+	key  object.Key
+}
+
+func newContainment(log *slog.Logger, hooks Hooks) *containment {
+	return &containment{log: log, hooks: hooks, told: make(map[place]string)}
+}
+
+// run calls do, tells of its panic, and reports whether it returned.
+func (c *containment) run(ctx context.Context, at place, do func()) *caught {
+	end := catch(do)
+	if end != nil {
+		c.tell(ctx, at, end)
+	}
+	return end
+}
+
+// tell counts a panic. The same one, which comes again with each try, is logged and told as an
+// event once, until a pass of the object succeeds. Log and hooks are code of others too: what
+// panics there has nobody left to be told to.
+func (c *containment) tell(ctx context.Context, at place, end *caught) {
+	if c.hooks.Panicked != nil {
+		catch(func() { c.hooks.Panicked(at.kind, at.key, at.in, end.what) })
+	}
+	if !c.first(at, end.what) {
+		return
+	}
+	catch(func() {
+		c.log.LogAttrs(ctx, slog.LevelError, "panicked; contained, and tried again", slog.String("kind", string(at.kind)),
+			slog.String("object", at.key.String()), slog.String("in", at.in), slog.String("panic", end.what),
+			slog.String("stack", string(end.stack)))
+	})
+	if c.hooks.Event != nil {
+		catch(func() { c.hooks.Event(at.kind, at.key, Warning, reasonPanicked, sentence(at, end)) })
+	}
+}
+
+func sentence(at place, end *caught) string {
+	return "a " + at.in + " panicked: " + end.what + "; the log has the stack; it is tried again"
+}
+
+// first reports whether the panic is another one than was told last, and remembers it.
+func (c *containment) first(at place, what string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.told[at] == what {
+		return false
+	}
+	if len(c.told) >= placesTold {
+		clear(c.told)
+	}
+	c.told[at] = what
+	return true
+}
+
+// placesTold bounds containment.told.
+const placesTold = 10_000
+
+// succeeded forgets what an object's passes panicked with.
+func (c *containment) succeeded(kind Kind, key object.Key) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.told) > 0 {
+		delete(c.told, place{inPass, kind, key})
+	}
+}
+
+// contained is a reconciler whose panic ends one pass of one object.
+type contained struct {
+	Reconciler
+	*containment
+	options *Options
+}
+
+// Reconcile implements Reconciler.
+func (r contained) Reconcile(ctx context.Context, key object.Key) (Result, error) {
+	var result Result
+	var err error
+	kind := r.Kind()
+	end := r.run(ctx, place{inPass, kind, key}, func() { result, err = r.Reconciler.Reconcile(ctx, key) })
+	if end == nil {
+		if err == nil {
+			r.succeeded(kind, key)
+		}
+		return result, err
+	}
+	r.abandon(ctx, kind, key)
+	err = fmt.Errorf("%s %s: %w: %s", kind, key, ErrPanicked, end.what)
+	r.options.Hooks.pass(kind, key, 0, Result{}, err)
+	return Result{}, err
+}
+
+// abandon frees what the object's drain holds of the limit of drains.
+func (r contained) abandon(ctx context.Context, kind Kind, key object.Key) {
+	d, limits := r.options.Drainer.(abandoner)
+	if !limits || kind != KindMachine && kind != KindPool {
+		return
+	}
+	node := ""
+	catch(func() { // the store may be what panicked
+		if kind == KindMachine {
+			if m, err := r.options.Machines.Get(ctx, key); err == nil {
+				node = m.Spec.NodeName
+			}
+		}
+	})
+	d.abandon(key, node)
+}
+
+// driverPanicked tells of a panic of the driver, whose call is INTERNAL.
+func (c *containment) driverPanicked(p driver.Panic) {
+	at := place{inDriver, KindMachine, p.Machine}
+	if p.Machine == (object.Key{}) {
+		at.kind, at.key = KindClass, p.Class
+	}
+	c.tell(context.Background(), at, &caught{bounded(p.Method.String() + ": " + describe(p.Value)), p.Stack})
+}
+
+// poolDriverPanicked is driverPanicked of a pool driver.
+func (c *containment) poolDriverPanicked(p driver.PoolPanic) {
+	at := place{inDriver, KindPool, p.Pool}
+	c.tell(context.Background(), at, &caught{bounded(p.Method.String() + ": " + describe(p.Value)), p.Stack})
+}
+
+// contain returns hooks whose panics end nothing: the pass goes on as if the hook had returned.
+func (c *containment) contain(h Hooks) Hooks {
+	hook := func(kind Kind, key object.Key, do func()) { c.run(context.Background(), place{inHook, kind, key}, do) }
+	if event := h.Event; event != nil {
+		h.Event = func(kind Kind, key object.Key, typ EventType, reason, why string) {
+			hook(kind, key, func() { event(kind, key, typ, reason, why) })
+		}
+	}
+	if transition := h.Transition; transition != nil {
+		h.Transition = func(key object.Key, move machine.Move, why machine.Why) {
+			hook(KindMachine, key, func() { transition(key, move, why) })
+		}
+	}
+	if effect := h.Effect; effect != nil {
+		h.Effect = func(kind Kind, key object.Key, name string, took time.Duration, err error) {
+			hook(kind, key, func() { effect(kind, key, name, took, err) })
+		}
+	}
+	if observed := h.Observed; observed != nil {
+		h.Observed = func(kind Kind, key object.Key, what, reason, why string) {
+			hook(kind, key, func() { observed(kind, key, what, reason, why) })
+		}
+	}
+	if pass := h.Pass; pass != nil {
+		h.Pass = func(kind Kind, key object.Key, steps int, result Result, err error) {
+			hook(kind, key, func() { pass(kind, key, steps, result, err) })
+		}
+	}
+	if queue := h.Queue; queue != nil {
+		h.Queue = func(kind Kind, due int) { hook(kind, Fleet, func() { queue(kind, due) }) }
+	}
+	return h
+}

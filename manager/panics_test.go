@@ -1,0 +1,239 @@
+package manager_test
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"log/slog"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/drain"
+	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/store"
+)
+
+// guests are one pod a node, which is gone when it was evicted.
+type guests struct {
+	pass func(func() error) error
+	gone map[string]bool // by node
+}
+
+// On implements manager.Pods.
+func (g *guests) On(_ context.Context, node string) (pods []*drain.Pod, complete bool, err error) {
+	err = g.pass(func() error {
+		if !g.gone[node] {
+			pods = []*drain.Pod{{Key: object.Key{Namespace: "apps", Name: node}, UID: node, Owner: &object.Owner{Kind: "ReplicaSet"}}}
+		}
+		return nil
+	})
+	return pods, err == nil, err
+}
+
+// Evict implements manager.Pods.
+func (g *guests) Evict(_ context.Context, o drain.Order) (drain.Answer, error) {
+	err := g.pass(func() error { g.gone[o.UID] = true; return nil })
+	return drain.Answer{Result: drain.Accepted}, err
+}
+
+// Delete implements manager.Pods.
+func (g *guests) Delete(ctx context.Context, o drain.Order) (drain.Answer, error) {
+	return g.Evict(ctx, o)
+}
+
+// Watch implements manager.Pods.
+func (g *guests) Watch(context.Context) iter.Seq2[string, error] {
+	return func(func(string, error) bool) {}
+}
+
+// crowd is a world with everything that a pass can call: stores, driver, nodes, pods, the group of
+// a drain and hooks, each through the fuse.
+func crowd(t tb) *world {
+	w := newWorld(t, drivertest.MemoryOptions{NeedsInitialization: true})
+	w.shaky, w.safety = true, safety.DefaultPolicy()
+	gone := map[string]bool{}
+	w.classed = func(o *manager.Options, f *fuse) {
+		o.KeepClasses = true
+		drainer, err := manager.NewDrainer(manager.DrainOptions{
+			Nodes: o.Cluster.Nodes(), Workload: manager.Workload{Pods: &guests{f.pass, gone}}, Now: o.Now, Each: o.Each,
+			Limit: manager.DrainLimit{Max: 1, Group: func(*machine.Node) (group string) {
+				_ = f.pass(func() error { group = "all"; return nil })
+				return group
+			}},
+		})
+		require.NoError(t, err)
+		o.Drainer = drainer
+		event, effect := o.Hooks.Event, o.Hooks.Effect
+		o.Hooks.Event = func(kind manager.Kind, key object.Key, typ manager.EventType, reason, why string) {
+			_ = f.pass(func() error { event(kind, key, typ, reason, why); return nil })
+		}
+		o.Hooks.Effect = func(kind manager.Kind, key object.Key, name string, took time.Duration, err error) {
+			_ = f.pass(func() error { effect(kind, key, name, took, err); return nil })
+		}
+		o.Hooks.Panicked = func(_ manager.Kind, _ object.Key, in, what string) { w.panics = append(w.panics, in+": "+what) }
+	}
+	return w
+}
+
+// TestPanicAtEveryCall: the n-th call to any port of a life of a fleet, in which it is made, rolled,
+// scaled down with drains and deleted, panics or ends its goroutine, for every n, before or after it
+// takes effect. The life ends as without that, no machine more is made, it is told once, and nothing
+// stays taken (P12 to P14, P16, P26).
+func TestPanicAtEveryCall(t *testing.T) {
+	calm, total := crowd(t), &fuse{}
+	calm.life(calm.start(total, false), unexpected(t))
+	require.Empty(t, calm.panics)
+	step := 1
+	if testing.Short() {
+		step = 7
+	}
+	for n := 1; n <= total.calls; n += step {
+		end := func() { panic("user data: hush-7391") }
+		if n/2%2 == 0 {
+			end = runtime.Goexit
+		}
+		strike := func(call int) {
+			if call == n {
+				end()
+			}
+		}
+		w, f := crowd(t), &fuse{meanwhile: strike}
+		if n%2 == 0 {
+			f.meanwhile, f.afterwards = nil, strike
+		}
+		w.life(w.start(f, false), unexpected(t))
+		require.Len(t, w.panics, 1, n)
+		require.LessOrEqual(t, w.struck, 1, n)
+		require.Len(t, w.made, len(calm.made), n)
+		require.NotContains(t, w.panics[0]+w.dump(), "hush", n)
+	}
+}
+
+// TestPanickingHooks: hooks that panic each time, or end their goroutine, keep nothing from being
+// done. Each is logged once an object, with its stack, and counted each time.
+func TestPanickingHooks(t *testing.T) {
+	for _, end := range []func(){func() { panic("hush-7391") }, runtime.Goexit} {
+		w := newWorld(t, drivertest.MemoryOptions{NeedsInitialization: true})
+		var log strings.Builder
+		hits := 0
+		hit := func() { hits++; end() }
+		w.classed = func(o *manager.Options, _ *fuse) {
+			o.Log = slog.New(slog.NewTextHandler(&log, nil))
+			o.Hooks = manager.Hooks{
+				Event:      func(manager.Kind, object.Key, manager.EventType, string, string) { hit() },
+				Transition: func(object.Key, machine.Move, machine.Why) { hit() },
+				Effect:     func(manager.Kind, object.Key, string, time.Duration, error) { hit() },
+				Pass:       func(manager.Kind, object.Key, int, manager.Result, error) { hit() },
+				Panicked:   func(_ manager.Kind, _ object.Key, in, what string) { w.panics = append(w.panics, in+": "+what); end() },
+			}
+		}
+		w.life(w.start(&fuse{}, false), unexpected(t))
+		require.Len(t, w.made, 6)
+		require.Greater(t, len(w.panics), 100)
+		require.LessOrEqual(t, len(w.panics), hits)
+		stacks := strings.Count(log.String(), "stack=")
+		require.NotZero(t, stacks)
+		require.Less(t, stacks, 2*(len(w.made)+8), "told again and again")
+		require.NotContains(t, log.String()+strings.Join(w.panics, "\n"), "hush")
+	}
+}
+
+// TestOthersGoOn: at each of 200 random moments, while two fleets are made, rolled and deleted, an
+// object whose pass is under way begins to panic at its first call, in all passes from then on. The
+// other fleet goes through all of that, and of its own fleet every other machine goes too.
+func TestOthersGoOn(t *testing.T) {
+	calm, total := crowd(t), &fuse{}
+	calm.pair(calm.start(total, false), func() visit { return visit{} })
+	random := rand.New(rand.NewPCG(15, 2))
+	kinds := map[manager.Kind]int{}
+	for range 200 {
+		w, f := crowd(t), &fuse{}
+		from := 1 + random.IntN(total.calls)
+		var victim visit
+		f.meanwhile = func(call int) {
+			if call >= from && victim == (visit{}) && w.turn.kind != manager.KindReachability { // without it all is frozen
+				victim = w.turn
+				kinds[victim.kind]++
+			}
+			if w.turn == victim {
+				panic("again")
+			}
+		}
+		w.pair(w.start(f, false), func() visit { return victim })
+	}
+	t.Log(kinds)
+	require.Greater(t, kinds[manager.KindMachine], 50)
+	require.NotZero(t, kinds[manager.KindSet])
+	require.NotZero(t, kinds[manager.KindDeployment])
+}
+
+var otherKey = object.Key{Namespace: namespace, Name: "db"}
+
+// pair is the life of two fleets that have nothing in common but the class; victim is what panics.
+func (w *world) pair(p *process, victim func() visit) {
+	both := []object.Key{fleetKey, otherKey}
+	w.fleet()
+	d, err := w.deployments.Get(ctx, fleetKey)
+	require.NoError(w.t, err)
+	labels := map[string]string{"app": "db"}
+	other := &deployment.Deployment{Meta: object.Meta{Key: otherKey}, Spec: d.Clone().Spec}
+	other.Spec.Selector.Labels, other.Spec.Template.Labels = labels, labels
+	_, err = w.deployments.Create(ctx, other)
+	require.NoError(w.t, err)
+
+	spared := func(done func(object.Key) bool) func() bool {
+		return func() bool {
+			for _, key := range both {
+				hit := victim()
+				if !strings.HasPrefix(hit.key.Name, key.Name) && !done(key) {
+					return false
+				}
+			}
+			return true
+		}
+	}
+	p = w.until(p, spared(w.serves), nil)
+	for _, key := range both {
+		d, err := w.deployments.Get(ctx, key)
+		require.NoError(w.t, err)
+		d = d.Clone()
+		d.Spec.Template.Annotations = map[string]string{"version": "2"}
+		_, err = w.deployments.Update(ctx, d)
+		require.NoError(w.t, err)
+	}
+	p = w.until(p, spared(w.serves), nil)
+	for _, key := range both {
+		require.NoError(w.t, w.deployments.Delete(ctx, key, ""))
+	}
+	w.until(p, func() bool {
+		hit := victim()
+		held := hit.kind == manager.KindSet || hit.kind == manager.KindDeployment // it lets nothing of its own go
+		for _, key := range keysOf(w.machines) {
+			if (hit != visit{manager.KindMachine, key}) && !(held && strings.HasPrefix(key.Name, hit.key.Name)) {
+				return false
+			}
+		}
+		return spared(func(key object.Key) bool {
+			_, err := w.deployments.Get(ctx, key)
+			return errors.Is(err, store.ErrNotFound)
+		})()
+	}, nil)
+}
+
+// serves reports whether a deployment has three machines of its template, and no other.
+func (w *world) serves(key object.Key) bool {
+	d, err := w.deployments.Get(ctx, key)
+	require.NoError(w.t, err)
+	s := &d.Status
+	return s.ObservedGeneration == d.Generation && s.Available == 3 && s.Updated == 3 && s.Replicas == 3
+}
