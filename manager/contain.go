@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
@@ -190,8 +191,37 @@ func (c *containment) contain(h Hooks) Hooks {
 			hook(kind, key, func() { pass(kind, key, steps, result, err) })
 		}
 	}
+	c.containGauges(&h)
 	if queue := h.Queue; queue != nil {
 		h.Queue = func(kind Kind, due int) { hook(kind, Fleet, func() { queue(kind, due) }) }
 	}
 	return h
+}
+
+// containGauges is contain for hooks that tell figures.
+func (c *containment) containGauges(h *Hooks) {
+	hook := func(kind Kind, key object.Key, do func()) { c.run(context.Background(), place{inHook, kind, key}, do) }
+	if call := h.Call; call != nil {
+		h.Call = func(name string, code codes.Code, took time.Duration) {
+			hook(KindMachine, Fleet, func() { call(name, code, took) })
+		}
+	}
+	if lasted := h.Lasted; lasted != nil {
+		h.Lasted = func(key object.Key, span Span, took time.Duration) {
+			hook(KindMachine, key, func() { lasted(key, span, took) })
+		}
+	}
+	if frozen := h.Frozen; frozen != nil {
+		h.Frozen = func(server string, is bool) { hook(KindReachability, Fleet, func() { frozen(server, is) }) }
+	}
+	if permits := h.Permits; permits != nil {
+		h.Permits = func(kind Kind, key object.Key, used, limit int) {
+			hook(kind, key, func() { permits(kind, key, used, limit) })
+		}
+	}
+	if slowed := h.Slowed; slowed != nil {
+		h.Slowed = func(class object.Key, wait time.Duration) {
+			hook(KindClass, class, func() { slowed(class, wait) })
+		}
+	}
 }

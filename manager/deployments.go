@@ -56,6 +56,7 @@ func (p *deploymentPass) step(ctx context.Context) (Result, bool, error) {
 	done, err := p.act(ctx, &plan)
 	if done {
 		p.ended()
+		p.tellPermits()
 	}
 	return p.look(plan.At, plan.Why), done, err
 }

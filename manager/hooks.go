@@ -3,6 +3,7 @@ package manager
 import (
 	"time"
 
+	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 )
@@ -44,7 +45,36 @@ type Hooks struct {
 	// change concerns) or "watch". what says how it ended, in at most a few hundred bytes
 	// and without the value of the panic, which may be a secret.
 	Panicked func(kind Kind, key object.Key, in, what string)
+	// Call tells of a call of Driver or PoolDriver, by its name, that was answered with
+	// this code; a panic is codes.Internal.
+	Call func(call string, code codes.Code, took time.Duration)
+	// Lasted tells how long a part of a machine's life took that has just ended, from
+	// what is stored of it: see the Spans. Never negative.
+	Lasted func(key object.Key, span Span, took time.Duration)
+	// Frozen tells whether everything is frozen because of an API server: "control" or
+	// "target". It is told at the first look, and when it changes.
+	Frozen func(server string, frozen bool)
+	// Permits tells how many replacements of a deployment, or of a set without one, are
+	// under way by permit, and how many may be. It is told when that changes; both are
+	// zero when the object is gone.
+	Permits func(kind Kind, key object.Key, used, limit int)
+	// Slowed tells after how long the next machine of a class is tried, whose creations
+	// the provider refuses; zero: no longer. It is told with each answer.
+	Slowed func(class object.Key, wait time.Duration)
 }
+
+// Span is a part of a machine's life whose length is told, see Hooks.Lasted.
+type Span string
+
+// The spans. Where no time of the beginning is known, such as after a restart, that of the
+// step recorded before counts.
+const (
+	SpanCreation       Span = "creation"       // from the machine's creation until its VM is recorded
+	SpanInitialization Span = "initialization" // from then until the VM is initialized, if the driver does that
+	SpanJoin           Span = "join"           // from then until its node is healthy for the first time
+	SpanDrain          Span = "drain"          // from the request to delete it until its node is drained, or drained by force
+	SpanDeletion       Span = "deletion"       // from the request to delete it until VM, node and record are gone
+)
 
 func (h *Hooks) event(kind Kind, key object.Key, typ EventType, reason, why string) {
 	if h.Event != nil {

@@ -132,6 +132,7 @@ func (p *machinePass) write(ctx context.Context, plan *machine.Plan) error {
 		return itself(err)
 	}
 	p.o.Machine, p.o.Fenced = after, true
+	p.tellSpans(plan, before)
 	p.report(ctx, plan, before)
 	return gone(&after.Meta)
 }

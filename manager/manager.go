@@ -27,7 +27,7 @@ func New(options Options) (*Manager, error) {
 	options.Hooks, options.Each = panics.contain(options.Hooks), carrying(options.Each)
 	checked := driver.Validate(options.Driver, driver.ValidateOptions{NodeNames: options.Cluster != nil, Cut: options.cut})
 	limited := driver.Deadline(checked, driver.Timeouts{Default: options.CallTimeout})
-	options.Driver = driver.Recover(limited, panics.driverPanicked)
+	options.Driver = options.counted(driver.Recover(limited, panics.driverPanicked))
 	options.decoratePools(panics)
 	if driver.ProviderIDsMatch(options.Driver) {
 		policy := *options.MachinePolicy
@@ -43,12 +43,30 @@ func New(options Options) (*Manager, error) {
 		return nil, err
 	}
 	m := &Manager{options: options, containment: panics}
-	s := &shell{Options: &m.options, moves: moves, reach: &reach{}, hints: &m.hints, pace: newPace()}
+	s := &shell{Options: &m.options, moves: moves, reach: &reach{}, hints: &m.hints, pace: newPace(&m.options), permits: newPermits(&m.options)}
 	s.specs = newSpecs(options.Driver)
 	for _, r := range s.reconcilers() {
 		m.reconcilers = append(m.reconcilers, contained{r, panics, &m.options})
 	}
 	return m, nil
+}
+
+// counted tells the hook of each call of a driver.
+func (o *Options) counted(d driver.Driver) driver.Driver {
+	if o.Hooks.Call == nil {
+		return d
+	}
+	tell := o.Hooks.Call
+	return driver.Hook(d, o.Now, func(_ context.Context, c driver.Call) { tell(c.Method.String(), c.Code, c.Took) })
+}
+
+// countedPools is counted for a pool driver.
+func (o *Options) countedPools(d driver.PoolDriver) driver.PoolDriver {
+	if o.Hooks.Call == nil {
+		return d
+	}
+	tell := o.Hooks.Call
+	return driver.HookPool(d, o.Now, func(_ context.Context, c driver.PoolCall) { tell(c.Method.String(), c.Code, c.Took) })
 }
 
 // reconcilers returns one reconciler a kind that is reconciled.

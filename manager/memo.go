@@ -31,6 +31,7 @@ type recollection struct {
 
 	events        map[string]bool // told already
 	statusWritten time.Time
+	recorded      time.Time // of a machine: when its VM was
 	gathering     time.Time // since when orders wait for others
 	created       created
 }
@@ -134,6 +135,12 @@ func (m *memo) wroteStatus(key object.Key, at time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.of(key).statusWritten = at
+}
+
+func (m *memo) recorded(key object.Key, at time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.of(key).recorded = at
 }
 
 func (m *memo) gather(key object.Key, since time.Time) {

@@ -19,10 +19,11 @@ type pace struct {
 	mu      sync.Mutex
 	classes map[object.Key]safety.Pace
 	turns   map[object.Key]object.Key // the class of each machine that has a turn
+	options *Options
 }
 
-func newPace() *pace {
-	return &pace{classes: make(map[object.Key]safety.Pace), turns: make(map[object.Key]object.Key)}
+func newPace(o *Options) *pace {
+	return &pace{options: o, classes: make(map[object.Key]safety.Pace), turns: make(map[object.Key]object.Key)}
 }
 
 func (r *pace) of(class object.Key) safety.Pace {
@@ -76,10 +77,14 @@ func (r *pace) note(class object.Key, code codes.Code, note func(safety.Pace) sa
 	if !found && !safety.Slows(code) {
 		return
 	}
-	if after := note(known); after.Idle() {
+	after := note(known)
+	if after.Idle() {
 		delete(r.classes, class)
 	} else {
 		r.classes[class] = after
+	}
+	if tell := r.options.Hooks.Slowed; tell != nil {
+		tell(class, after.Wait(r.options.Now()))
 	}
 }
 

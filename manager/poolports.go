@@ -128,7 +128,7 @@ func (o *Options) decoratePools(panics *containment) {
 			slog.String("pool", s.Pool.String()), slog.String("class", s.Class.String()), slog.String("whole", whole))
 	})
 	limited := driver.DeadlinePool(checked, driver.PoolTimeouts{Default: o.CallTimeout})
-	o.PoolDriver = driver.RecoverPool(limited, panics.poolDriverPanicked)
+	o.PoolDriver = o.countedPools(driver.RecoverPool(limited, panics.poolDriverPanicked))
 	if o.PoolBootstrap == nil {
 		o.PoolBootstrap = secretsOfPools{o.Secrets}
 	}

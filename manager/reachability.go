@@ -19,10 +19,13 @@ import (
 // other passes are frozen by.
 type reachability struct {
 	*shell
-	memo memo
+	memo       memo
+	toldFrozen map[string]bool // because of which server, as it was told
 }
 
-func newReachability(s *shell) *reachability { return &reachability{shell: s} }
+func newReachability(s *shell) *reachability {
+	return &reachability{shell: s, toldFrozen: make(map[string]bool)}
+}
 
 // Kind implements Reconciler.
 func (r *reachability) Kind() Kind { return KindReachability }
@@ -54,6 +57,10 @@ func (p *reachPass) step(ctx context.Context) (Result, bool, error) {
 	p.reach.set(plan.Reach, plan.At)
 	p.o.Reach = plan.Reach
 	p.announce(ctx, before, &plan)
+	p.tellFrozen("control", &plan.Reach.Control, plan.Reach.Stage)
+	if p.Cluster != nil {
+		p.tellFrozen("target", &plan.Reach.Target, plan.Reach.Stage)
+	}
 	because(ctx, p.shell, plan.Why.Reason, plan.Why)
 	switch {
 	case plan.Check:
@@ -74,6 +81,20 @@ func (p *reachPass) put() time.Time {
 	at := p.Now().Add(p.SafetyPolicy.CheckPeriod)
 	p.reach.set(p.o.Reach, at)
 	return at
+}
+
+// tellFrozen tells the hook whether everything is frozen because of one server: since it does
+// not answer, and from then on until everything is thawed.
+func (p *reachPass) tellFrozen(server string, side *safety.Side, stage safety.ReachStage) {
+	was, told := p.toldFrozen[server]
+	is := stage.Frozen() && (!side.Up || was)
+	if told && is == was {
+		return
+	}
+	p.toldFrozen[server] = is
+	if p.Hooks.Frozen != nil {
+		p.Hooks.Frozen(server, is)
+	}
 }
 
 // announce tells of an outage, and of its end.

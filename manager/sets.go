@@ -55,6 +55,7 @@ func (p *setPass) step(ctx context.Context) (Result, bool, error) {
 	done, err := p.act(ctx, &plan)
 	if done {
 		p.ended()
+		p.tellPermits()
 	}
 	return p.lookFor(outage, plan.At, plan.Why), done, err
 }

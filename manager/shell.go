@@ -29,11 +29,12 @@ var conflictWait = codes.Conflict.Period(0)
 // shell is what all reconcilers share.
 type shell struct {
 	*Options
-	moves *fsm.Checker
-	reach *reach
-	hints *hints
-	pace  *pace
-	specs *specs
+	moves   *fsm.Checker
+	reach   *reach
+	hints   *hints
+	pace    *pace
+	permits *permits
+	specs   *specs
 
 	journal journal // of what was not done, in observe-only mode
 }
@@ -61,6 +62,7 @@ func (s *shell) reconcile(ctx context.Context, kind Kind, key object.Key, m *mem
 		case errors.Is(err, errGone):
 			m.forget(key)
 			s.journal.forget(kind, key)
+			s.permits.forget(kind, key)
 			result, err = Result{Why: remark("it is gone")}, nil
 		case err != nil:
 			err = fmt.Errorf("%s %s: %w", kind, key, err)

@@ -222,6 +222,38 @@ func (d *granting) stands(m *machine.Machine, slot Slot) bool {
 	return m.Status.Phase == machine.PhaseFailed || awaits(m) && !d.expired(slot)
 }
 
+// SlotsInUse is how many machines of a fleet are in replacement by a permit that holder records:
+// given up, or gone and not made good for by one that works. limit is how many may be, of so many
+// replicas.
+func SlotsInUse(holder *object.Meta, replicas int32, fleet []*machine.Machine, p *Policy, now time.Time) (used, limit int) {
+	limit = int(max(1, p.Replacements.Ceil(max(replicas, 0))))
+	slots := ParseSlots(holder.Annotations[p.Keys.Slots])
+	if len(slots) == 0 {
+		return 0, limit
+	}
+	d := granting{o: &GrantObservation{}, p: p, now: now}
+	there, serving := make(map[string]*machine.Machine, len(fleet)), 0
+	for _, m := range fleet {
+		if m == nil || m.Deleted() {
+			continue
+		}
+		if there[m.Name] = m; m.Preserved(now) || d.serves(m) {
+			serving++
+		}
+	}
+	gone := 0
+	for _, s := range slots {
+		switch m := there[s.Machine]; {
+		case m == nil:
+			gone++
+		case !m.Preserved(now) && d.stands(m, s):
+			used++
+		}
+	}
+	missing := int(max(replicas, 0)) - serving
+	return max(used, min(used+gone, missing)), limit
+}
+
 func (d *granting) zoneOf(m *machine.Machine) string { return d.o.Zones[m.Spec.Class.Name] }
 
 func (d *granting) countZone(m *machine.Machine, mine string) {

@@ -72,6 +72,15 @@ func (c Pace) Slowed(class *machine.Class, in machine.Inputs, now time.Time) (ho
 // Idle tells whether there is nothing to remember.
 func (c Pace) Idle() bool { return c.failures == 0 && len(c.turns) == 0 }
 
+// Wait is how long it takes from now on until the next machine may be tried; zero: the class
+// is not slowed, or one may be tried now.
+func (c Pace) Wait(now time.Time) time.Duration {
+	if c.failures == 0 {
+		return 0
+	}
+	return max(0, c.until.Sub(now))
+}
+
 // applies tells whether a refusal that was seen with other inputs, or so long
 // ago, says something.
 func (c Pace) applies(in machine.Inputs, now time.Time) bool {

@@ -461,3 +461,13 @@ func TestPaceInDetail(t *testing.T) {
 		require.Equal(t, kept, fmt.Sprintf("%+v", one), i)
 	}
 }
+
+// TestPaceWait is how long it takes until the next may be tried.
+func TestPaceWait(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0).UTC()
+	p := safety.DefaultPolicy()
+	require.Zero(t, safety.Pace{}.Wait(now))
+	slowed := safety.Pace{}.Answer(object.Key{Name: "m"}, machine.Inputs{}, codes.ResourceExhausted, p, 0, now)
+	require.Equal(t, p.PaceBase+time.Second, slowed.Wait(now))
+	require.Zero(t, slowed.Wait(now.Add(time.Hour)))
+}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -13,7 +12,6 @@ import (
 	poolsv1alpha1 "github.com/millwright-go/millwright/adapters/kubernetes/api/pools/v1alpha1"
 	"github.com/millwright-go/millwright/adapters/kubernetes/api/v1alpha1"
 	"github.com/millwright-go/millwright/adapters/kubernetes/apistore"
-	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
 )
@@ -112,52 +110,4 @@ func uid[T object.Object[T], R apistore.Raw](c *apistore.Collection[T, R], key o
 		return ""
 	}
 	return raw.GetUID()
-}
-
-// chain calls the hooks of all, in order.
-func chain(all ...manager.Hooks) manager.Hooks {
-	return manager.Hooks{
-		Event: func(kind manager.Kind, key object.Key, typ manager.EventType, reason, why string) {
-			for i := range all {
-				if all[i].Event != nil {
-					all[i].Event(kind, key, typ, reason, why)
-				}
-			}
-		},
-		Transition: func(key object.Key, move machine.Move, why machine.Why) {
-			for i := range all {
-				if all[i].Transition != nil {
-					all[i].Transition(key, move, why)
-				}
-			}
-		},
-		Effect: func(kind manager.Kind, key object.Key, name string, took time.Duration, err error) {
-			for i := range all {
-				if all[i].Effect != nil {
-					all[i].Effect(kind, key, name, took, err)
-				}
-			}
-		},
-		Pass: func(kind manager.Kind, key object.Key, steps int, result manager.Result, err error) {
-			for i := range all {
-				if all[i].Pass != nil {
-					all[i].Pass(kind, key, steps, result, err)
-				}
-			}
-		},
-		Observed: func(kind manager.Kind, key object.Key, what, reason, why string) {
-			for i := range all {
-				if all[i].Observed != nil {
-					all[i].Observed(kind, key, what, reason, why)
-				}
-			}
-		},
-		Queue: func(kind manager.Kind, due int) {
-			for i := range all {
-				if all[i].Queue != nil {
-					all[i].Queue(kind, due)
-				}
-			}
-		},
-	}
 }

@@ -21,6 +21,7 @@ type metrics struct {
 	transitions *prometheus.CounterVec
 	due         *prometheus.GaugeVec
 	observed    *prometheus.CounterVec
+	alarms      *alarms
 }
 
 func newMetrics(to prometheus.Registerer, s *stores) (*metrics, error) {
@@ -50,7 +51,9 @@ func newMetrics(to prometheus.Registerer, s *stores) (*metrics, error) {
 			Help: "What was not done because the manager only observes, by the reason to do it.",
 		}, []string{"kind", "reason"}),
 	}
-	for _, c := range []prometheus.Collector{m.passes, m.effects, m.transitions, m.due, m.observed, &fleetCollector{stores: s}} {
+	m.alarms = newAlarms()
+	all := []prometheus.Collector{m.passes, m.effects, m.transitions, m.due, m.observed, &fleetCollector{stores: s}}
+	for _, c := range append(all, m.alarms.all()...) {
 		var twice prometheus.AlreadyRegisteredError
 		if err := to.Register(c); err != nil && !errors.As(err, &twice) {
 			return nil, err
@@ -61,6 +64,8 @@ func newMetrics(to prometheus.Registerer, s *stores) (*metrics, error) {
 
 func (m *metrics) hooks() manager.Hooks {
 	return manager.Hooks{
+		Panicked: m.alarms.panicked, Call: m.alarms.called, Lasted: m.alarms.lasted,
+		Frozen: m.alarms.froze, Permits: m.alarms.permitted, Slowed: m.alarms.slowed,
 		Pass: func(kind manager.Kind, _ object.Key, _ int, _ manager.Result, err error) {
 			m.passes.WithLabelValues(string(kind), outcome(err)).Inc()
 		},

@@ -53,6 +53,6 @@ func TestMetricsOfThePage(t *testing.T) {
 	}
 	slices.Sort(to.all)
 	slices.Sort(listed)
-	require.Len(t, to.all, 10)
+	require.Len(t, to.all, 16)
 	require.Equal(t, to.all, listed)
 }

@@ -101,7 +101,7 @@ func (f *fleet) connect(mgr ctrl.Manager) (err error) {
 		Classes: f.stores.classes, Secrets: f.stores.secrets, KeepClasses: true,
 		Namespace: f.Namespace, Driver: f.Driver,
 		MachinePolicy: f.MachinePolicy, SetPolicy: f.SetPolicy, DeploymentPolicy: f.DeploymentPolicy, SafetyPolicy: f.SafetyPolicy,
-		Hooks: chain(f.Hooks, metrics.hooks(), events.hooks()), Log: f.Log, Only: f.only, Observe: f.Observe,
+		Hooks: chain(metrics.hooks(), events.hooks(), f.Hooks), Log: f.Log, Only: f.only, Observe: f.Observe,
 		Workers: f.Workers, Resync: f.Resync, CallTimeout: f.CallTimeout, Settle: cmp.Or(f.Settle, defaultSettle),
 	}
 	f.managePools(&options)

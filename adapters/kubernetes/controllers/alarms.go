@@ -1,0 +1,95 @@
+package controllers
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/object"
+)
+
+// alarms are the metrics to alert on.
+type alarms struct {
+	panics  *prometheus.CounterVec
+	calls   *prometheus.CounterVec
+	spans   *prometheus.HistogramVec
+	frozen  *prometheus.GaugeVec
+	permits *prometheus.GaugeVec
+	backoff *prometheus.GaugeVec
+}
+
+func newAlarms() *alarms {
+	return &alarms{
+		panics: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "millwright_panics_total",
+			Help: "Panics that were contained, by where: pass, driver, hook, wake or watch.",
+		}, []string{"kind", "in"}),
+		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "millwright_driver_calls_total",
+			Help: "Calls of the driver by the code of their answer.",
+		}, []string{"call", "code"}),
+		spans: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "millwright_machine_seconds",
+			Help:    "Time that parts of a machine's life took: creation, initialization, join, drain, deletion.",
+			Buckets: []float64{1, 5, 15, 30, 60, 120, 300, 600, 1200, 3600, 7200},
+		}, []string{"span"}),
+		frozen: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "millwright_frozen",
+			Help: "1 while everything is frozen because of an API server, control or target; 0 otherwise.",
+		}, []string{"server"}),
+		permits: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "millwright_replacement_permits",
+			Help: "Permits for replacement of a deployment, or of a set without one: used, limit.",
+		}, []string{"kind", "namespace", "name", "are"}),
+		backoff: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "millwright_class_backoff_seconds",
+			Help: "Wait after the last answer of the provider, which refuses machines of the class.",
+		}, []string{"namespace", "class"}),
+	}
+}
+
+func (a *alarms) all() []prometheus.Collector {
+	return []prometheus.Collector{a.panics, a.calls, a.spans, a.frozen, a.permits, a.backoff}
+}
+
+func (a *alarms) panicked(kind manager.Kind, _ object.Key, in, _ string) {
+	a.panics.WithLabelValues(string(kind), in).Inc()
+}
+
+func (a *alarms) called(call string, code codes.Code, _ time.Duration) {
+	if !code.Valid() { // any number can be a code, and a label must not be
+		code = codes.Unknown
+	}
+	a.calls.WithLabelValues(call, code.Contract()).Inc()
+}
+
+func (a *alarms) lasted(_ object.Key, span manager.Span, took time.Duration) {
+	a.spans.WithLabelValues(string(span)).Observe(took.Seconds())
+}
+
+func (a *alarms) froze(server string, frozen bool) {
+	value := 0.0
+	if frozen {
+		value = 1
+	}
+	a.frozen.WithLabelValues(server).Set(value)
+}
+
+func (a *alarms) permitted(kind manager.Kind, key object.Key, used, limit int) {
+	if limit == 0 {
+		a.permits.DeletePartialMatch(prometheus.Labels{"kind": string(kind), "namespace": key.Namespace, "name": key.Name})
+		return
+	}
+	a.permits.WithLabelValues(string(kind), key.Namespace, key.Name, "used").Set(float64(used))
+	a.permits.WithLabelValues(string(kind), key.Namespace, key.Name, "limit").Set(float64(limit))
+}
+
+func (a *alarms) slowed(class object.Key, wait time.Duration) {
+	if wait == 0 {
+		a.backoff.DeleteLabelValues(class.Namespace, class.Name)
+		return
+	}
+	a.backoff.WithLabelValues(class.Namespace, class.Name).Set(wait.Seconds())
+}

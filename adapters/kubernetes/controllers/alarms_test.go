@@ -1,0 +1,76 @@
+package controllers
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/object"
+)
+
+// TestMetricsToAlertOn: what the hooks tell is what is served, through the chain of hooks, and what
+// is over is not served any more.
+func TestMetricsToAlertOn(t *testing.T) {
+	m, err := newMetrics(prometheus.NewRegistry(), nil)
+	require.NoError(t, err)
+	told := 0
+	h := chain(m.hooks(), manager.Hooks{
+		Panicked: func(manager.Kind, object.Key, string, string) { told++ },
+		Call:     func(string, codes.Code, time.Duration) { told++ },
+		Lasted:   func(object.Key, manager.Span, time.Duration) { told++ },
+		Frozen:   func(string, bool) { told++ },
+		Permits:  func(manager.Kind, object.Key, int, int) { told++ },
+		Slowed:   func(object.Key, time.Duration) { told++ },
+	})
+	web, other, class := object.Key{Namespace: "fleet", Name: "web"}, object.Key{Namespace: "fleet", Name: "other"}, object.Key{Namespace: "fleet", Name: "small"}
+	h.Panicked(manager.KindMachine, web, "pass", "hush")
+	h.Call("CreateMachine", codes.ResourceExhausted, time.Second)
+	h.Call("CreateMachine", 4711, time.Second)
+	h.Lasted(web, manager.SpanJoin, 40*time.Second)
+	h.Frozen("control", true)
+	h.Frozen("target", true)
+	h.Frozen("target", false)
+	h.Permits(manager.KindDeployment, web, 1, 2)
+	h.Permits(manager.KindDeployment, other, 1, 2)
+	h.Permits(manager.KindDeployment, other, 0, 0)
+	h.Slowed(class, 90*time.Second)
+	h.Slowed(other, 90*time.Second)
+	h.Slowed(other, 0)
+	require.Equal(t, 13, told)
+	require.Equal(t, []string{
+		"millwright_class_backoff_seconds class=small namespace=fleet: 90",
+		"millwright_driver_calls_total call=CreateMachine code=RESOURCE_EXHAUSTED: 1",
+		"millwright_driver_calls_total call=CreateMachine code=UNKNOWN: 1",
+		"millwright_frozen server=control: 1",
+		"millwright_frozen server=target: 0",
+		"millwright_machine_seconds span=join: 40",
+		"millwright_panics_total in=pass kind=machine: 1",
+		"millwright_replacement_permits are=limit kind=deployment name=web namespace=fleet: 2",
+		"millwright_replacement_permits are=used kind=deployment name=web namespace=fleet: 1",
+	}, served(t, m.alarms))
+}
+
+// served are the metrics, of histograms the sum.
+func served(t *testing.T, a *alarms) []string {
+	to := prometheus.NewRegistry()
+	to.MustRegister(a.all()...)
+	families, err := to.Gather()
+	require.NoError(t, err)
+	var all []string
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			line := f.GetName()
+			for _, l := range m.GetLabel() {
+				line += " " + l.GetName() + "=" + l.GetValue()
+			}
+			value := m.GetCounter().GetValue() + m.GetGauge().GetValue() + m.GetHistogram().GetSampleSum()
+			all = append(all, line+": "+strconv.FormatFloat(value, 'f', -1, 64))
+		}
+	}
+	return all
+}

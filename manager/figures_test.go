@@ -1,0 +1,143 @@
+package manager_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/safety"
+)
+
+// figures notes what hooks for figures tell.
+type figures struct {
+	calls  map[string]int
+	spans  map[manager.Span][]time.Duration
+	others []string
+}
+
+func (f *figures) hooks(h *manager.Hooks) {
+	f.calls, f.spans = map[string]int{}, map[manager.Span][]time.Duration{}
+	h.Call = func(call string, code codes.Code, _ time.Duration) { f.calls[call+" "+code.Contract()]++ }
+	h.Lasted = func(_ object.Key, span manager.Span, took time.Duration) { f.spans[span] = append(f.spans[span], took) }
+	h.Frozen = func(server string, frozen bool) { f.others = append(f.others, fmt.Sprint(server, " ", frozen)) }
+	h.Permits = func(kind manager.Kind, key object.Key, used, limit int) {
+		f.others = append(f.others, fmt.Sprint(kind, " ", key.Name, " ", used, " of ", limit))
+	}
+	h.Slowed = func(class object.Key, wait time.Duration) { f.others = append(f.others, fmt.Sprint(class, " ", wait)) }
+}
+
+// TestSpansAreTold: each part of a machine's life is told with its length, once, by the times that
+// are stored; and each call of the driver by its code.
+func TestSpansAreTold(t *testing.T) {
+	w := newWorld(t, drivertest.MemoryOptions{NeedsInitialization: true})
+	o, f, s := w.options(), &figures{}, &script{w: w, effects: map[string]int{}}
+	o.Drainer = s
+	f.hooks(&o.Hooks)
+	r := reconciler(t, o, manager.KindMachine)
+	_, err := w.machines.Create(ctx, &machine.Machine{Meta: object.Meta{Key: fleetKey}, Spec: machine.Spec{Class: machine.ClassRef{Name: "small"}}})
+	require.NoError(t, err)
+	later := func(d time.Duration) { w.at = w.at.Add(d); w.look(r) }
+	w.provider.FailNext(codes.CreateMachine, codes.New(codes.Unavailable, "later"))
+	later(3 * time.Second)
+	w.provider.FailNext(codes.InitializeMachine, codes.New(codes.Unavailable, "later"))
+	later(10 * time.Minute)
+	later(5 * time.Minute)
+	w.at = w.at.Add(40 * time.Second)
+	w.join()
+	w.look(r)
+	later(time.Hour)
+	require.Equal(t, machine.PhaseRunning, w.machine().Status.Phase)
+	require.Equal(t, map[manager.Span][]time.Duration{
+		manager.SpanCreation: {10*time.Minute + 3*time.Second}, manager.SpanInitialization: {5 * time.Minute}, manager.SpanJoin: {40 * time.Second},
+	}, f.spans)
+
+	require.NoError(t, w.machines.Delete(ctx, fleetKey, ""))
+	s.drain = func(*machine.DrainNode) (machine.DrainAnswer, error) { return machine.DrainAnswer{Why: "pods"}, nil }
+	later(time.Minute)
+	s.drain = nil
+	w.provider.FailNext(codes.DeleteMachine, codes.New(codes.Unavailable, "later"))
+	later(time.Minute)
+	later(time.Hour)
+	require.Empty(t, keysOf(w.machines))
+	require.Equal(t, []time.Duration{2 * time.Minute}, f.spans[manager.SpanDrain])
+	require.Equal(t, []time.Duration{time.Hour + 2*time.Minute}, f.spans[manager.SpanDeletion])
+	require.Len(t, f.spans, 5)
+	for _, call := range []string{"CreateMachine UNAVAILABLE", "CreateMachine OK", "InitializeMachine UNAVAILABLE", "InitializeMachine OK", "DeleteMachine UNAVAILABLE", "DeleteMachine OK"} {
+		require.Equal(t, 1, f.calls[call], "%s: %v", call, f.calls)
+	}
+	require.NotZero(t, f.calls["GetMachineStatus NOT_FOUND"])
+}
+
+// TestFrozenIsTold by the server that does not answer, until everything is thawed. That the name
+// that is asked for is not there is an answer, and no failure of the call.
+func TestFrozenIsTold(t *testing.T) {
+	w := guardedWorld(t)
+	f := &figures{}
+	w.classed = func(o *manager.Options, _ *fuse) { f.hooks(&o.Hooks); o.Hooks.Permits = nil }
+	w.fleet()
+	p := w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+	require.Equal(t, []string{"control true", "target true", "control false", "target false"}, f.others)
+	require.NotZero(t, w.effects["CheckControl"])
+	require.NotZero(t, w.effects["CheckTarget"])
+	require.Zero(t, w.refused, "an answer counts as failed")
+	f.others = nil
+	w.targetDown = true
+	p = w.until(p, w.lasts(10*time.Minute), unexpected(t))
+	require.Equal(t, []string{"target true"}, f.others)
+	w.targetDown = false
+	p = w.until(p, func() bool { return len(f.others) == 2 }, unexpected(t))
+	require.Equal(t, []string{"target true", "target false"}, f.others)
+	w.controlDown = true
+	w.until(p, w.lasts(10*time.Minute), unexpected(t))
+	require.Equal(t, []string{"target true", "target false", "control true"}, f.others)
+}
+
+// TestPermitsAreTold: that of a machine that is given up, until another one works in its place;
+// and none when the deployment is gone.
+func TestPermitsAreTold(t *testing.T) {
+	w := guardedWorld(t)
+	f := &figures{}
+	w.classed = func(o *manager.Options, _ *fuse) { f.hooks(&o.Hooks) }
+	w.fleet()
+	p := w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
+	f.others = nil
+	w.sick = map[string]bool{keysOf(w.machines)[0].Name: true}
+	p = w.until(p, func() bool { return w.lost == 1 }, unexpected(t))
+	w.sick = nil
+	p = w.until(p, func() bool { return w.settled(3)() && len(f.others) > 1 }, unexpected(t))
+	require.Equal(t, []string{"deployment web 1 of 1", "deployment web 0 of 1"}, f.others)
+	require.NoError(t, w.deployments.Delete(ctx, fleetKey, ""))
+	w.until(p, w.empty, unexpected(t))
+	require.Equal(t, "deployment web 0 of 0", f.others[len(f.others)-1], f.others)
+}
+
+// TestBackoffIsTold: of a class that the provider refuses, ever longer, and its end.
+func TestBackoffIsTold(t *testing.T) {
+	w := guardedWorld(t)
+	f := &figures{}
+	w.classed = func(o *manager.Options, _ *fuse) { f.hooks(&o.Hooks); o.Hooks.Permits, o.Hooks.Frozen = nil, nil }
+	full := true
+	w.refuse = func(s driver.Subject) error {
+		if full && s.Method == codes.CreateMachine {
+			return codes.New(codes.ResourceExhausted, "full")
+		}
+		return nil
+	}
+	w.fleet()
+	p := w.until(w.start(&fuse{}, false), func() bool { return len(f.others) >= 3 }, unexpected(t))
+	full = false
+	w.until(p, w.settled(3), unexpected(t))
+	base := safety.DefaultPolicy().PaceBase
+	require.Equal(t, fmt.Sprint(smallKey, " ", base+time.Second), f.others[0])
+	require.Contains(t, f.others, fmt.Sprint(smallKey, " ", 2*base+time.Second))
+	require.Equal(t, 3, f.calls["CreateMachine OK"])
+	require.Contains(t, f.others, fmt.Sprint(smallKey, " ", time.Duration(0)))
+}

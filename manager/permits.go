@@ -1,0 +1,72 @@
+package manager
+
+import (
+	"sync"
+
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/safety"
+)
+
+// permits is what hooks were told of the permits for replacement that are in use.
+type permits struct {
+	options *Options
+	mu      sync.Mutex
+	told    map[visited][2]int
+}
+
+type visited struct {
+	kind Kind
+	key  object.Key
+}
+
+func newPermits(o *Options) *permits { return &permits{options: o, told: make(map[visited][2]int)} }
+
+// wanted reports whether anybody is told.
+func (r *permits) wanted() bool {
+	return r.options.SafetyPolicy != nil && r.options.Hooks.Permits != nil
+}
+
+// tell tells how many are in use, unless that was told last.
+func (r *permits) tell(kind Kind, holder *object.Meta, replicas int32, fleet []*machine.Machine) {
+	used, limit := safety.SlotsInUse(holder, replicas, fleet, r.options.SafetyPolicy, r.options.Now())
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	at, now := visited{kind, holder.Key}, [2]int{used, limit}
+	if last, known := r.told[at]; !known || last != now {
+		r.told[at] = now
+		r.options.Hooks.Permits(kind, holder.Key, used, limit)
+	}
+}
+
+// forget tells that an object is gone that something was told of.
+func (r *permits) forget(kind Kind, key object.Key) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, known := r.told[visited{kind, key}]; known {
+		delete(r.told, visited{kind, key})
+		r.options.Hooks.Permits(kind, key, 0, 0)
+	}
+}
+
+// tellPermits tells of a deployment's permits at the end of a pass.
+func (p *deploymentPass) tellPermits() {
+	if !p.permits.wanted() {
+		return
+	}
+	var fleet []*machine.Machine
+	for i := range p.o.Sets {
+		fleet = append(fleet, p.o.Sets[i].Machines...)
+	}
+	p.permits.tell(KindDeployment, &p.o.Deployment.Meta, p.o.Deployment.Spec.Replicas, fleet)
+}
+
+// tellPermits tells of the permits of a set that has no deployment.
+func (p *setPass) tellPermits() {
+	owner := p.o.Set.Owner
+	if !p.permits.wanted() || p.Deployments != nil && owner != nil && owner.Kind == deployment.OwnerKind {
+		return
+	}
+	p.permits.tell(KindSet, &p.o.Set.Meta, p.o.Set.Spec.Replicas, p.o.Machines)
+}

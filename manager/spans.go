@@ -1,0 +1,50 @@
+package manager
+
+import (
+	"time"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/machine"
+)
+
+// tellSpans tells of the parts of the machine's life that a write, which is stored, has ended;
+// before is the machine as it was.
+func (p *machinePass) tellSpans(plan *machine.Plan, before *machine.Machine) {
+	if before.Spec.ProviderID == "" && p.o.Machine.Spec.ProviderID != "" {
+		p.memo.recorded(p.key, p.Now())
+		p.lasted(SpanCreation, before.CreatedAt)
+	}
+	for _, move := range plan.Moves {
+		switch move.On {
+		case machine.EventProvisioned:
+			if p.o.Initialized != nil && p.o.Initialized.Code == codes.OK {
+				p.lasted(SpanInitialization, p.recordedAt(before))
+			}
+		case machine.EventJoined:
+			if before.Status.JoinedAfter == 0 {
+				p.lasted(SpanJoin, before.Status.LastOperation.Time)
+			}
+		case machine.EventDrained, machine.EventForced:
+			if p.o.Drain != nil {
+				p.lasted(SpanDrain, before.DeletedAt)
+			}
+		case machine.EventReleased:
+			p.lasted(SpanDeletion, before.DeletedAt)
+		}
+	}
+}
+
+// recordedAt is when the machine's VM was recorded, or when its last step was.
+func (p *machinePass) recordedAt(before *machine.Machine) time.Time {
+	if at := p.memo.recall(p.key).recorded; !at.IsZero() {
+		return at
+	}
+	return before.Status.LastOperation.Time
+}
+
+// lasted tells how long a span took that ends now; since is zero where that is not known.
+func (p *machinePass) lasted(span Span, since time.Time) {
+	if p.Hooks.Lasted != nil && !since.IsZero() {
+		p.Hooks.Lasted(p.key, span, max(0, p.Now().Sub(since)))
+	}
+}

@@ -1,0 +1,44 @@
+package safety_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/safety"
+)
+
+// TestSlotsInUse counts permits of machines that are given up or not made good for, and no others:
+// not those that ran out, nor more than machines are missing.
+func TestSlotsInUse(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0).UTC()
+	p := safety.DefaultPolicy()
+	at := func(name string, phase machine.Phase) *machine.Machine {
+		return &machine.Machine{Meta: object.Meta{Key: object.Key{Name: name}}, Status: machine.Status{Phase: phase}}
+	}
+	going := at("a", machine.PhaseFailed)
+	going.DeletedAt = now
+	ok, failed, unknown := machine.PhaseRunning, machine.PhaseFailed, machine.PhaseUnknown
+	for name, c := range map[string]struct {
+		slots []safety.Slot
+		fleet []*machine.Machine
+		used  int
+	}{
+		"none":               {nil, []*machine.Machine{at("a", failed)}, 0},
+		"given up":           {[]safety.Slot{{"a", now}}, []*machine.Machine{at("a", failed), at("b", ok)}, 1},
+		"about to be":        {[]safety.Slot{{"a", now}}, []*machine.Machine{at("a", unknown), at("b", ok)}, 1},
+		"not used in time":   {[]safety.Slot{{"a", now.Add(-24 * time.Hour)}}, []*machine.Machine{at("a", unknown), at("b", ok)}, 0},
+		"going":              {[]safety.Slot{{"a", now}}, []*machine.Machine{going, at("b", ok)}, 1},
+		"gone":               {[]safety.Slot{{"a", now}}, []*machine.Machine{at("b", ok)}, 1},
+		"made good for":      {[]safety.Slot{{"a", now}}, []*machine.Machine{at("c", ok), at("b", ok)}, 0},
+		"no more than lacks": {[]safety.Slot{{"a", now}, {"x", now}, {"y", now}}, []*machine.Machine{nil, at("b", ok)}, 1},
+	} {
+		holder := &object.Meta{Annotations: map[string]string{p.Keys.Slots: safety.FormatSlots(c.slots)}}
+		used, limit := safety.SlotsInUse(holder, 2, c.fleet, p, now)
+		require.Equal(t, c.used, used, name)
+		require.Equal(t, 1, limit, name)
+	}
+}
