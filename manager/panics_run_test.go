@@ -7,6 +7,7 @@ import (
 	"iter"
 	"log/slog"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -51,6 +52,13 @@ func (c *chance) Write(line []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.log.Write(line)
+}
+
+// told reports whether panics were told of in all of these.
+func (c *chance) told(in []string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !slices.ContainsFunc(in, func(where string) bool { return c.in[where] == 0 })
 }
 
 // shaken is a collection any call to which may end without an answer.
@@ -141,18 +149,21 @@ func TestRunOutlivesPanics(t *testing.T) {
 			t.Fatal("it did not settle\n" + w.dump())
 		}
 		c.on.Store(true)
-		settled(func() bool { return w.serves(fleetKey) })
-		require.NoError(t, w.deployments.Delete(ctx, fleetKey, ""))
-		settled(func() bool { return len(keysOf(w.deployments))+len(keysOf(w.machines))+len(keysOf(nodesOf)) == 0 })
-		w.fleet()
+		everywhere := []string{"pass", "driver", "hook", "wake", "watch"}
+		for lives := 0; lives < 2 || !c.told(everywhere); lives++ { // which call is struck is a matter of chance
+			require.Less(t, lives, 100)
+			settled(func() bool { return w.serves(fleetKey) })
+			require.NoError(t, w.deployments.Delete(ctx, fleetKey, ""))
+			settled(func() bool { return len(keysOf(w.deployments))+len(keysOf(w.machines))+len(keysOf(nodesOf)) == 0 })
+			w.fleet()
+		}
 		settled(func() bool { return w.serves(fleetKey) })
 		c.on.Store(false)
 		cancel()
 		require.ErrorIs(t, <-ended, context.Canceled)
 
 		var told int64
-		for _, in := range []string{"pass", "driver", "hook", "wake", "watch"} {
-			require.NotZero(t, c.in[in], in)
+		for _, in := range everywhere {
 			told += c.in[in]
 		}
 		t.Log(c.calls.Load(), c.in)

@@ -30,7 +30,7 @@ func TestMetricsToAlertOn(t *testing.T) {
 	web, other, class := object.Key{Namespace: "fleet", Name: "web"}, object.Key{Namespace: "fleet", Name: "other"}, object.Key{Namespace: "fleet", Name: "small"}
 	h.Panicked(manager.KindMachine, web, "pass", "hush")
 	h.Call("CreateMachine", codes.ResourceExhausted, time.Second)
-	h.Call("CreateMachine", 4711, time.Second)
+	h.Call("CreateMachine", 200, time.Second)
 	h.Lasted(web, manager.SpanJoin, 40*time.Second)
 	h.Frozen("control", true)
 	h.Frozen("target", true)
