@@ -210,6 +210,7 @@ func (d *decision) countLeaving(f *family) {
 			f.given = min(f.given+1, surplus)
 		}
 	}
+	f.told = f.given
 }
 
 // tidy takes names off the annotation that are of no use any more: of machines

@@ -45,6 +45,8 @@ type family struct {
 	// given is how many available machines the set gives up since a scaler
 	// chose them, or will when it is told.
 	given   int32
+	told    int32               // of given, those that the set has been told of: it removes them first
+	idle    int32               // of actual, paused and not available: the set leaves them alone
 	offered []machineset.Victim // that the set may be told of
 	handing []machineset.Victim // that it is told of now
 }
@@ -107,7 +109,11 @@ func (d *decision) countMachines(f *family) {
 				d.lookAt(at)
 			}
 		}
-		f.countInPlace(m, available, d.spare(f, m))
+		paused := d.spare(f, m)
+		if paused && (!available || inUpdate(m)) {
+			f.idle++
+		}
+		f.countInPlace(m, available, paused)
 		d.countRequests(f, m, available)
 	}
 	d.countLeaving(f)
@@ -194,7 +200,7 @@ func (f *family) size() int32 {
 func (f *family) numbers(current, raised bool) rollout.Set {
 	s := rollout.Set{
 		Name: f.set.UID, New: current, Spec: f.size(), Actual: f.actual, Available: max(0, f.available-f.leaving-f.given),
-		Terminating: f.terminating, Going: f.set.Deleted(), Marked: int32(len(f.offered)),
+		Terminating: f.terminating, Going: f.set.Deleted(), Marked: int32(len(f.offered)), Accounted: f.told + f.idle,
 		Selected: f.underWay, Selectable: f.selectable, Broken: f.broken, Paused: f.paused,
 	}
 	if !raised {
@@ -206,6 +212,7 @@ func (f *family) numbers(current, raised bool) rollout.Set {
 			most = max(most, int64(f.size())+int64(extra)) // it may be making them by now
 		}
 		s.Actual = int32(min(most, math.MaxInt32))
+		s.Accounted += s.Actual - f.actual
 	}
 	return f.without(s)
 }

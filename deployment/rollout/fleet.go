@@ -28,6 +28,11 @@ type Set struct {
 	Selectable int32
 	// Broken is how many of Actual, neither Available nor Selected, are not working and could not be updated.
 	Broken int32
+	// Accounted is how many of Actual, none of them Available, cost no available machine although they are surplus:
+	// those that do not exist yet but may come, those left out of Available because the set gives them up first, and
+	// those that the set leaves alone. More than the others of Actual counts as all of these. Zero is the careful value:
+	// the set may be removing available machines for all of its surplus.
+	Accounted int32
 	// Paused says that the set is to be left as it is: it gets no order and no selection, and whatever it has stays
 	// and counts, its unavailable machines too.
 	Paused bool

@@ -40,6 +40,9 @@ func (n numbers) fleet(sets int) rollout.Fleet {
 		if n.below(2) == 0 {
 			set.Available = n.count()
 		}
+		if n.below(8) == 0 {
+			set.Accounted = n.count()
+		}
 		f.Sets = append(f.Sets, set)
 	}
 	if len(f.Sets) > 0 && n.below(8) > 0 {

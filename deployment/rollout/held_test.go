@@ -94,7 +94,7 @@ func (h *heldOracle) resize(inUse int) {
 	if used := h.used(); len(used) == 1 && !used[0].paused {
 		used[0].spec = min(used[0].spec, h.wanted)
 	}
-	if h.isNew && h.current.spec == h.wanted && h.current.available >= h.wanted {
+	if h.isNew && h.current.spec == h.wanted && h.current.secured >= h.wanted {
 		h.empty()
 	}
 	h.extend()

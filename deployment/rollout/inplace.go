@@ -95,11 +95,8 @@ func (m *member) selectable(f Fleet) int64 {
 	return min(max(int64(f.Sets[m.index].Selectable), 0), m.usable())
 }
 
-// spareMachines are available above the floor, once all is as ordered.
-func (d *decision) spareMachines() int64 {
-	_, usable := d.totals()
-	return usable - d.floor
-}
+// spareMachines are available above the floor once all is as ordered, whichever machines the sets are removing.
+func (d *decision) spareMachines() int64 { return d.secure() - d.floor }
 
 // clear lowers old sets by broken machines that are in the way, the oldest set first. It takes no available machine,
 // and no more than retire would.
@@ -108,10 +105,10 @@ func (d *decision) clear(f Fleet) {
 	for i := range d.old {
 		waiting += d.old[i].selectable(f)
 	}
-	if waiting == 0 || d.underWay(f) > 0 || d.spareMachines() > 0 {
+	ordered, usable := d.totals()
+	if waiting == 0 || d.underWay(f) > 0 || usable > d.floor {
 		return
 	}
-	ordered, _ := d.totals()
 	budget := ordered - d.floor - d.current.lacking() - d.pausedLacking()
 	for i := range d.old {
 		m := &d.old[i]

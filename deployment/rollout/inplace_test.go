@@ -95,11 +95,11 @@ func (o *inPlaceOracle) clear() {
 func (o *inPlaceOracle) selectSome() {
 	selected := int64(0)
 	room := func() bool {
-		return o.available()-selected > o.least && o.current.spec+o.coming()+selected < o.wanted
+		return o.secure()-selected > o.least && o.current.spec+o.coming()+selected < o.wanted
 	}
 	for _, c := range o.old {
 		n := largest(o.fit(c), func(n int64) bool {
-			return o.available()-selected-n >= o.least && o.current.spec+o.coming()+selected+n <= o.wanted
+			return o.secure()-selected-n >= o.least && o.current.spec+o.coming()+selected+n <= o.wanted
 		})
 		if n > 0 && room() {
 			o.chosen[c.name], selected = n, selected+n

@@ -13,6 +13,7 @@ type ledger struct {
 	ordered                int64 // sum of sizes
 	present                int64 // sum of the larger of ordered and existing
 	usable                 int64 // sum of available machines that the sizes let stay
+	secure                 int64 // of these, what stays even if all that is being removed is available
 	newSpec, newUsable     int64
 	hasNew                 bool
 }
@@ -33,11 +34,59 @@ func count(f rollout.Fleet) ledger {
 		l.ordered += spec
 		l.present += max(spec, actual)
 		l.usable += usable
+		available, most := removable(set)
+		l.secure += min(spec, available-most)
 		if set.New && !set.Going {
 			l.newSpec, l.newUsable, l.hasNew = spec, usable, true
 		}
 	}
 	return l
+}
+
+// removable is how many available machines a set may be removing: for its surplus, by a choice from before they became
+// available.
+func removable(set rollout.Set) (available, most int64) {
+	spec, actual := max(int64(set.Spec), 0), max(int64(set.Actual), 0)
+	if set.Going {
+		spec = 0
+	}
+	available = min(max(int64(set.Available), 0), actual)
+	accounted := min(max(int64(set.Accounted), 0), actual-available)
+	return available, min(available, max(0, actual-spec-accounted))
+}
+
+// left is how many machines stay available once every set has its size as in then, where the i-th set has removed lost[i]
+// machines that were available.
+func left(f, then rollout.Fleet, lost []int64) (n int64) {
+	for i, set := range f.Sets {
+		size := max(int64(then.Sets[i].Spec), 0)
+		if set.Going {
+			size = 0
+		}
+		available, _ := removable(set)
+		n += min(size, available-lost[i])
+	}
+	return n
+}
+
+// removals are ways in which sets may be removing available machines for the surplus they have: for each set none, or as
+// many as can be, or half of these.
+func removals(f rollout.Fleet) (all [][]int64) {
+	all = [][]int64{make([]int64, len(f.Sets))}
+	for i, set := range f.Sets {
+		_, most := removable(set)
+		if most == 0 || len(all) > 100 {
+			continue
+		}
+		for _, lost := range all {
+			for _, k := range []int64{most, most / 2} {
+				other := append([]int64(nil), lost...)
+				other[i] = k
+				all = append(all, other)
+			}
+		}
+	}
+	return all
 }
 
 // find is the set of this name.
@@ -146,7 +195,13 @@ func oldMachinesGoWithinBudget(f rollout.Fleet, orders []rollout.Scale, _ rollou
 func boundsHoldAfterEachOrder(f rollout.Fleet, orders []rollout.Scale, _ rollout.Why) error {
 	before := count(f)
 	for n := range orders {
-		after := count(carriedOut(f, orders[:n+1]))
+		then := carriedOut(f, orders[:n+1])
+		for _, lost := range removals(f) {
+			if now := left(f, then, lost); now < min(left(f, f, lost), before.floor) {
+				return fmt.Errorf("%d available after order %d if sets are removing %v, floor is %d", now, n, lost, before.floor)
+			}
+		}
+		after := count(then)
 		if after.present > max(before.ceiling, before.present) {
 			return fmt.Errorf("%d machines after order %d, ceiling is %d", after.present, n, before.ceiling)
 		}
@@ -179,6 +234,9 @@ func sizesAreInRange(f rollout.Fleet, orders []rollout.Scale, _ rollout.Why) err
 			return fmt.Errorf("%s from %d to %d, the reason counts %d", order.Name, order.From, order.To, order.Why.Count)
 		}
 		seen[order.Name] = true
+	}
+	if before.secure < before.floor {
+		return nil // a scale-down may have to wait for removals
 	}
 	if after.ordered > before.ceiling {
 		return fmt.Errorf("%d machines are still ordered, ceiling is %d", after.ordered, before.ceiling)

@@ -23,6 +23,7 @@ type oracle struct {
 type tally struct {
 	name                    string
 	spec, actual, available int64
+	secured                 int64 // available even if all that the set has yet to remove were available
 	marked                  int64 // chosen to go; they go first
 	paused                  bool  // its size stays
 }
@@ -40,6 +41,8 @@ func newOracle(f rollout.Fleet) *oracle {
 		if set.Going {
 			c.spec = 0
 		}
+		pending := max(0, c.actual-c.spec-min(max(int64(set.Accounted), 0), c.actual-c.available))
+		c.secured = max(0, c.available-pending)
 		c.marked = min(max(int64(set.Marked), 0), c.spec)
 		if c.paused = set.Paused; c.paused {
 			c.marked = 0
@@ -73,6 +76,13 @@ func (o *oracle) ordered() (n int64) {
 func (o *oracle) available() (n int64) {
 	for _, c := range o.sets() {
 		n += min(c.available, c.spec)
+	}
+	return n
+}
+
+func (o *oracle) secure() (n int64) {
+	for _, c := range o.sets() {
+		n += min(c.secured, c.spec)
 	}
 	return n
 }
@@ -166,7 +176,7 @@ func (o *oracle) shrink() bool {
 	}
 	for _, c := range o.old {
 		changed = change(c, -1, c.spec, func() bool {
-			return o.withinBudget() && o.available() >= o.least
+			return o.withinBudget() && o.secure() >= o.least
 		}) || changed
 	}
 	return changed
@@ -182,7 +192,11 @@ func (o *oracle) scaleDown() {
 	if excess <= 0 {
 		return
 	}
-	enough := min(o.available(), o.least) // it may be too little already; then it must not become less
+	// Where it is too little already, as far as is known for sure, none that may be available goes.
+	enough, measure, counts := o.least, o.secure, func(c *tally) int64 { return c.secured }
+	if o.secure() < o.least {
+		enough, measure, counts = o.available(), o.available, func(c *tally) int64 { return c.available }
+	}
 	sizes, rest := sizesOf(sets), sizesOf(sets)
 	for i, c := range sets {
 		if rest[i] -= c.marked; c.paused {
@@ -192,19 +206,22 @@ func (o *oracle) scaleDown() {
 	for i, share := range oracleShares(excess-marked, rest) {
 		sets[i].spec -= share + sets[i].marked
 	}
-	for o.available() < enough {
-		// Give machines back to the last set that lost available ones, and take as many, not available, from the
+	for measure() < enough {
+		// Give machines back to the last set that lost some that count, and take as many that do not count from the
 		// first that has some.
-		giver := lastWhere(sets, func(c *tally, size int64) bool { return c.spec < min(c.available, size) }, sizes)
-		taker := firstWhere(sets, func(c *tally) bool { return c.spec > c.available && !c.paused })
-		if taker < 0 { // all that is not available goes already: this much stays
-			sets[giver].spec += min(enough-o.available(), min(sets[giver].available, sizes[giver])-sets[giver].spec)
-			continue
+		giver := lastWhere(sets, func(c *tally, size int64) bool { return c.spec < min(counts(c), size) }, sizes)
+		taker := firstWhere(sets, func(c *tally) bool { return c.spec > counts(c) && !c.paused })
+		n := min(enough-measure(), min(counts(sets[giver]), sizes[giver])-sets[giver].spec)
+		if taker >= 0 { // otherwise all that does not count goes already: this much stays
+			n = min(n, sets[taker].spec-counts(sets[taker]))
+			sets[taker].spec -= n
 		}
-		n := min(enough-o.available(), min(sets[giver].available, sizes[giver])-sets[giver].spec,
-			sets[taker].spec-sets[taker].available)
 		sets[giver].spec += n
-		sets[taker].spec -= n
+	}
+	for i, c := range sets {
+		if c.spec > o.most {
+			c.spec = sizes[i] // no size above the ceiling is ordered
+		}
 	}
 }
 

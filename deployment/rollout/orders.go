@@ -8,9 +8,13 @@ func (d *decision) orders(f Fleet, out []Scale) []Scale {
 	oldPresent := int64(0)
 	for i := range d.old {
 		m := &d.old[i]
-		oldPresent += m.present()
 		set := &f.Sets[m.index]
-		if from := set.ordered(); int64(from) != m.spec {
+		from := set.ordered()
+		if m.spec > d.ceiling {
+			m.spec = int64(from) // a scale-down that waits for removals; no size above the ceiling is ordered
+		}
+		oldPresent += m.present()
+		if int64(from) != m.spec {
 			var order *Scale
 			out, order = d.order(out, set.Name, from, m)
 			d.whyOld(&order.Why, m)
@@ -99,7 +103,7 @@ func (d *decision) terminatingOld() (n int64) {
 // If old machines are ordered, retire has a budget of T − F, T being the machines ordered and F the floor. With the
 // new set at R, T > R >= F. With the new set below R, only T = R + S can have kept it from growing, and R + S > F. So
 // the budget is not empty; it is spent on an unavailable old machine or, if all T are available, on an available one.
-// Either way there is an order.
+// Either way there is an order. (Without any surplus all available machines are secure.)
 //
 // If none are ordered, the new set is at R, since there is room for it, and has its R machines, all available.
 //
@@ -128,6 +132,8 @@ func (d *decision) wait(f Fleet) Why {
 		return Why{Reason: ReasonQuota, Set: name, Count: room, Total: current.spec, Ceiling: d.ceiling}
 	case lacking == 0, current.spec < d.replicas && removing.Reason == ReasonRemoval:
 		return removing
+	case oldOrdered > 0 && d.usable > d.floor && removing.Reason == ReasonRemoval:
+		return removing // until then some of the available machines may be about to go
 	case oldOrdered > 0:
 		return Why{
 			Reason: ReasonFloor, Set: name, Count: lacking,

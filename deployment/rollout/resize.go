@@ -33,7 +33,7 @@ func Resize(f Fleet, out []Scale) ([]Scale, Why) {
 		// while it keeps two or more.
 		d.scaleDown()
 	}
-	if lead >= 0 && lead == f.newSet() && d.current.spec == d.replicas && d.current.lacking() == 0 {
+	if lead >= 0 && lead == f.newSet() && d.current.spec == d.replicas && d.current.secure() == d.replicas {
 		d.empty()
 	}
 	d.extend(f.Apart)

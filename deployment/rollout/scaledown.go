@@ -9,13 +9,15 @@ package rollout
 //
 //	max(0, (T − C) − (T − A)) = max(0, A − C) <= max(0, A − F)
 //
-// since C = R + S >= max(0, R − U) = F: the least possible cost is within what may be spent.
+// since C = R + S >= max(0, R − U) = F: the least possible cost is within what may be spent. Available machines that
+// sets may be removing already count as unavailable here. If that leaves fewer than F available ones, no available
+// machine goes at all: what is beyond the unavailable ones stays until the sets have removed their surplus.
 //
 // Machines that a scaler has marked go first, and the rest is shared by what is left of the sizes. If more are marked
 // than are above the ceiling, so many go; then the least possible cost may be more than may be spent, and what is
 // beyond that stays: moved away from the sets that would lose available machines and taken by none.
 func (d *decision) scaleDown() {
-	ordered, usable := d.totals()
+	ordered, _ := d.totals()
 	marked := d.limitMarked(ordered)
 	excess := max(ordered-d.ceiling, marked)
 	if excess <= 0 {
@@ -36,7 +38,7 @@ func (d *decision) scaleDown() {
 	for i := range shares {
 		d.at(i).shared = int64(shares[i]) + d.at(i).marked
 	}
-	d.spare(max(0, usable-d.floor))
+	d.spare()
 	for i := range shares {
 		m := d.at(i)
 		m.spec -= m.shared
@@ -65,26 +67,28 @@ func (d *decision) at(i int) *member {
 
 // spare moves shares between sets until together they cost no more available machines than may be spent. Spared are
 // the new set first and then the youngest; what they keep is taken from the oldest set with unavailable machines
-// left, the new one last.
-func (d *decision) spare(spendable int64) {
+// left, the new one last. If fewer machines than the floor are secure, none that may be available is spent.
+func (d *decision) spare() {
+	spendable := d.secure() - d.floor
+	scarce := spendable < 0
+	spendable = max(0, spendable)
 	cost := int64(0)
-	for i := range d.old {
-		cost += d.old[i].cost()
+	for i := 0; i <= len(d.old); i++ {
+		cost += d.at(i).cost(scarce)
 	}
-	cost += d.current.cost()
 	moved := max(0, cost-spendable)
 
 	left := moved
 	for i := len(d.old); i >= 0 && left > 0; i-- {
 		m := d.at(i)
-		k := min(left, m.cost())
+		k := min(left, m.cost(scarce))
 		m.shared -= k
 		left -= k
 	}
 	left = moved
 	for i := 0; i <= len(d.old) && left > 0; i++ {
 		m := d.at(i)
-		k := min(left, max(0, m.lacking()-m.shared))
+		k := min(left, max(0, m.spec-m.kept(scarce)-m.shared))
 		if m.paused {
 			k = 0
 		}
@@ -93,5 +97,13 @@ func (d *decision) spare(spendable int64) {
 	}
 }
 
-// cost is how many available machines the set's share takes.
-func (m *member) cost() int64 { return max(0, m.shared-m.lacking()) }
+// kept is how many machines of the set a share should leave if it can.
+func (m *member) kept(scarce bool) int64 {
+	if scarce {
+		return m.usable()
+	}
+	return m.secure()
+}
+
+// cost is how many of these machines the set's share takes.
+func (m *member) cost(scarce bool) int64 { return max(0, m.shared-(m.spec-m.kept(scarce))) }

@@ -49,6 +49,7 @@ type member struct {
 	spec      int64 // changes as the decision goes on
 	actual    int64
 	available int64 // at most actual
+	secured   int64 // of available, what stays whichever machines the set is removing
 	shared    int64 // lowered as part of a scale-down
 	marked    int64 // of spec, chosen to go
 
@@ -61,6 +62,10 @@ type member struct {
 // usable is how many machines will be available once the set has its ordered size: orders count as done, and a set
 // removes unavailable machines first.
 func (m *member) usable() int64 { return min(m.available, m.spec) }
+
+// secure is how many machines will be available once the set has its ordered size, even if it acts on a list of victims
+// from before they became available. A set that was at its size when the decision began has no such list.
+func (m *member) secure() int64 { return min(m.secured, m.spec) }
 
 // lacking is how many of the ordered machines are not available, whether they exist or not.
 func (m *member) lacking() int64 { return m.spec - m.usable() }
@@ -117,6 +122,8 @@ func (m *member) read(set *Set) {
 	m.spec = int64(set.ordered())
 	m.actual = max(int64(set.Actual), 0)
 	m.available = min(max(int64(set.Available), 0), m.actual)
+	accounted := min(max(int64(set.Accounted), 0), m.actual-m.available)
+	m.secured = max(0, m.available-max(0, m.surplus()-accounted))
 	m.terminating = max(int64(set.Terminating), 0)
 	m.marked = min(max(int64(set.Marked), 0), m.spec)
 	if m.paused = set.Paused; m.paused {
@@ -132,6 +139,15 @@ func (d *decision) totals() (ordered, usable int64) {
 		usable += d.old[i].usable()
 	}
 	return ordered, usable
+}
+
+// secure is how many available machines stay, at the least, once the sets have their sizes as of now.
+func (d *decision) secure() int64 {
+	n := d.current.secure()
+	for i := range d.old {
+		n += d.old[i].secure()
+	}
+	return n
 }
 
 // trim lowers a new set above R to R. It can't take availability below the floor: either no available machine goes,
@@ -169,7 +185,8 @@ func (d *decision) grow() {
 //
 // It keeps the floor, too. With A machines available, N of the new set and O of the old ones not, A + N + O are
 // ordered, and the budget is A + O − floor. Unavailable old machines cost no availability; if any budget is left when
-// all O are gone, it is A − floor.
+// all O are gone, it is A − floor. An available machine goes only if enough secure ones are left, too: a set with surplus
+// may be removing machines that have become available since it chose.
 func (d *decision) retire() {
 	if !d.hasNew {
 		return
@@ -183,11 +200,17 @@ func (d *decision) retire() {
 			budget -= k
 		}
 	}
+	spare := d.secure() - d.floor
+	if spare < 0 {
+		return
+	}
 	for i := range d.old {
 		m := &d.old[i]
-		if k := min(budget, m.spec); k > 0 && !m.paused {
+		free := m.usable() - m.secure()
+		if k := min(budget, m.spec, free+spare); k > 0 && !m.paused {
 			m.spec -= k
 			budget -= k
+			spare -= max(0, k-free)
 		}
 	}
 }

@@ -1,11 +1,12 @@
 // Command soak lives through scenarios of package sim in which everything fails
-// that can, for a time or a number of them, on all cores.
+// that can, for a time or a number of them, on all cores. With -shrinking, fleets
+// are scaled down amid rollouts instead, and nothing fails.
 //
 //	go run ./sim/cmd/soak -for 5m -seed 1
 //
 // It says how far it is on standard error, and on standard output what has
 // happened: steps, faults by kind, kills, violations. At the first violation it
-// stops, looks for a smaller scenario that breaks the same rule, prints that
+// stops, unless -all is given, looks for a smaller scenario that breaks the same rule, prints that
 // and what happens in it, and writes it to a file that -replay plays again.
 //
 // The exit status is 1 if anything was violated, and 2 for a mistake.
@@ -44,11 +45,16 @@ type settings struct {
 	dir       string
 	shrink    int
 	pools     bool
+	shrinking time.Duration // latency of scenarios that scale down; zero: storms
+	all       bool
 }
 
 // storm is the scenario of a seed.
 func (s *settings) storm(seed uint64) *sim.Scenario {
-	if s.pools {
+	switch {
+	case s.shrinking > 0:
+		return sim.Shrinking(seed, s.shrinking)
+	case s.pools:
 		return sim.PoolStorm(seed)
 	}
 	return sim.Storm(seed)
@@ -68,6 +74,8 @@ func parse(args []string, errs io.Writer) (*settings, error) {
 	f.DurationVar(&s.settle, "settle", 0, "how long a world may take to come to rest, in its own time (default 48h)")
 	f.IntVar(&s.shrink, "shrink", 2000, "how many scenarios to try in search of a smaller one that fails")
 	f.BoolVar(&s.pools, "pools", false, "have pools in all scenarios, and fewer machines (default: pools in one of five)")
+	f.DurationVar(&s.shrinking, "shrinking", 0, "scale fleets down amid rollouts, with this latency and no other faults; 0: storms")
+	f.BoolVar(&s.all, "all", false, "go on after a violation, and count them")
 	f.StringVar(&s.dir, "dir", ".", "where a scenario is written that fails")
 	f.StringVar(&s.replay, "replay", "", "play the scenario in this file, and tell what happens")
 	if err := f.Parse(args); err != nil {
@@ -76,8 +84,10 @@ func parse(args []string, errs io.Writer) (*settings, error) {
 	switch {
 	case f.NArg() > 0:
 		return nil, fmt.Errorf("unexpected argument %q", f.Arg(0))
-	case s.limit < 0 || s.settle < 0 || s.shrink < 0 || s.workers < 1:
-		return nil, errors.New("-for, -settle and -shrink must not be negative, -workers at least 1")
+	case s.limit < 0 || s.settle < 0 || s.shrink < 0 || s.shrinking < 0 || s.workers < 1:
+		return nil, errors.New("-for, -settle, -shrink and -shrinking must not be negative, -workers at least 1")
+	case s.pools && s.shrinking > 0:
+		return nil, errors.New("-pools and -shrinking exclude each other")
 	}
 	if s.limit == 0 && s.scenarios == 0 {
 		s.limit = defaultTime

@@ -37,7 +37,7 @@ func summary(out io.Writer, s *settings, t *tally, took time.Duration) error {
 		line(f.String(), t.stats.Faults[f])
 	}
 	line("kills", t.stats.Kills())
-	line("violations", t.violations())
+	line("violations", t.violated)
 	return w.Flush()
 }
 
@@ -96,6 +96,9 @@ func (s *settings) flags() (text string) {
 	}
 	if s.pools {
 		text += " -pools"
+	}
+	if s.shrinking > 0 {
+		text += fmt.Sprintf(" -shrinking %s", s.shrinking)
 	}
 	return text
 }

@@ -15,12 +15,13 @@ type tally struct {
 	mu        sync.Mutex
 	stats     sim.Stats
 	scenarios uint64
+	violated  int
 	failed    *sim.Scenario // of those that failed the one with the lowest seed; nil: none
 	violation *sim.Violation
 	err       error
 }
 
-// note takes in what came of a scenario, and tells whether to go on.
+// note takes in what came of a scenario. It reports whether nothing has failed yet.
 func (t *tally) note(s *sim.Scenario, r *sim.Result, err error) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -30,18 +31,13 @@ func (t *tally) note(s *sim.Scenario, r *sim.Result, err error) bool {
 	}
 	t.scenarios++
 	t.stats.Add(&r.Stats)
+	if r.Violation != nil {
+		t.violated++
+	}
 	if r.Violation != nil && (t.failed == nil || s.Options.Seed < t.failed.Options.Seed) {
 		t.failed, t.violation = s, r.Violation
 	}
 	return t.failed == nil && t.err == nil
-}
-
-// violations is 0 or 1: the run ends with the first.
-func (t *tally) violations() int {
-	if t.failed == nil {
-		return 0
-	}
-	return 1
 }
 
 // soak lives through scenarios until its time is up, or one of them fails.
@@ -73,7 +69,10 @@ func (s *settings) work(t *tally, errs io.Writer, began time.Time) {
 				scenario := s.storm(s.seed + i)
 				scenario.Limit = s.settle
 				r, err := sim.Play(scenario)
-				if !t.note(scenario, &r, err) {
+				if s.all && r.Violation != nil {
+					_, _ = fmt.Fprintln(errs, r.Violation)
+				}
+				if !t.note(scenario, &r, err) && (err != nil || !s.all) {
 					over.Store(true)
 				}
 			}
@@ -104,7 +103,7 @@ func progress(t *tally, errs io.Writer, began time.Time, done <-chan struct{}) {
 		}
 		t.mu.Lock()
 		_, _ = fmt.Fprintf(errs, "%4.0fs: %d scenarios, %d steps, %d kills, %d violations\n",
-			time.Since(began).Seconds(), t.scenarios, t.stats.Steps, t.stats.Kills(), t.violations())
+			time.Since(began).Seconds(), t.scenarios, t.stats.Steps, t.stats.Kills(), t.violated)
 		t.mu.Unlock()
 	}
 }

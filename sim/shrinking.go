@@ -1,0 +1,51 @@
+package sim
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/deployment/rollout"
+	"github.com/millwright-go/millwright/manager"
+)
+
+// Shrinking draws a scenario in which a fleet becomes smaller while its rollout is under way, once
+// or twice. Nothing fails; every call to an API takes up to latency, and machines boot slowly. So
+// sets choose victims among machines that boot, and some of those become available before the
+// set has deleted them. The same seed and latency give the same scenario.
+func Shrinking(seed uint64, latency time.Duration) *Scenario {
+	g := generator(rand.New(rand.NewPCG(seed, 4)).IntN) //nolint:gosec // a simulation
+	replicas := 3 + g(12)
+	s := &Scenario{
+		Options: Options{
+			Seed: seed,
+			Faults: Faults{
+				Latency: latency, CacheLag: g.upTo(10 * time.Second), CallTime: g.upTo(30 * time.Second),
+				SlowBoot: 20*time.Second + g.upTo(3*time.Minute),
+			},
+			Manager: manager.Options{SafetyPolicy: SafetyPolicy(), KeepClasses: true},
+		},
+		Classes:     []string{"large"},
+		Deployments: []*deployment.Deployment{Fleet("web", int32(replicas), g.rolling())},
+		Steps:       []Step{{After: 15 * time.Minute, Do: Roll, Name: "web", Class: "large"}},
+		Calm:        10 * time.Minute,
+		Keep:        true,
+	}
+	for range 1 + g(2) {
+		replicas = 1 + g(max(1, replicas-1))
+		s.Steps = append(s.Steps, Step{After: 5*time.Second + g.upTo(4*time.Minute), Do: Scale, Name: "web", N: replicas})
+	}
+	return s
+}
+
+// rolling is a strategy that takes some steps: by new machines, or one time in four in place.
+func (g generator) rolling() deployment.Strategy {
+	percent := func(from, n int) rollout.IntOrPercent {
+		return rollout.IntOrPercent{Value: int32(from + g(n)), Percent: true}
+	}
+	s := deployment.Strategy{Kind: deployment.RollingUpdate, MaxSurge: percent(10, 40), MaxUnavailable: percent(0, 40)}
+	if g.oneIn(4) {
+		s.Kind = deployment.InPlaceUpdate
+	}
+	return s
+}
