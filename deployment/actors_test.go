@@ -18,6 +18,9 @@ func (w *world) obey(s *machineset.Set) bool {
 		w.addMachine(s, s.MachineName(ordinals[0]), machine.PhasePending)
 		return true
 	}
+	if w.deleteChosen(s) {
+		return true
+	}
 	if isPaused(&s.Meta) {
 		return false
 	}
@@ -51,12 +54,41 @@ func (w *world) obey(s *machineset.Set) bool {
 		})
 		return true
 	case missing < 0:
-		if free := w.removable(alive, -missing); len(free) > 0 {
-			w.deleteMachine(w.victim(s, free))
+		if free, n := w.removable(alive, -missing); len(free) > 0 {
+			w.choose(s, free, n)
 			return true
 		}
 	}
 	return w.observe(s, len(alive))
+}
+
+// choose deletes a machine of those that are free, or chooses as many as have to go.
+func (w *world) choose(s *machineset.Set, free []*machine.Machine, n int) {
+	if !w.early {
+		w.deleteMachine(w.victim(s, free))
+		return
+	}
+	for range min(n, len(free)) {
+		name := w.victim(s, free)
+		w.chosen[s.UID] = append(w.chosen[s.UID], name)
+		free = slices.DeleteFunc(slices.Clone(free), func(m *machine.Machine) bool { return m.Name == name })
+	}
+}
+
+// deleteChosen deletes the next machine that a set has chosen, and reports whether there was one.
+func (w *world) deleteChosen(s *machineset.Set) bool {
+	names := w.chosen[s.UID]
+	if len(names) == 0 {
+		return false
+	}
+	w.chosen[s.UID] = names[1:]
+	for _, m := range w.machines {
+		if m.Name == names[0] && !m.Deleted() && !isPaused(&m.Meta) {
+			w.deleteMachine(m.Name)
+			return true
+		}
+	}
+	return true
 }
 
 // giveUp deletes a machine that has failed, and tells whether it has.

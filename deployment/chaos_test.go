@@ -57,6 +57,7 @@ func newChaos(t *rapid.T, faults, calm bool) *chaos {
 	d.Spec.ProgressDeadline = rapid.SampledFrom([]time.Duration{0, 2 * time.Second, time.Minute}).Draw(t, "deadline")
 	c := &chaos{world: newWorld(d), t: t, faults: faults, calm: calm}
 	c.patience = rapid.SampledFrom([]time.Duration{0, 0, 0, 3 * time.Second, 15 * time.Second}).Draw(t, "patience")
+	c.early = rapid.Bool().Draw(t, "early")
 	c.gives = rapid.SampledFrom([]int32{0, 0, 2, 100}).Draw(t, "gives")
 	c.hire()
 	return c

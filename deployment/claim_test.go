@@ -85,7 +85,7 @@ func TestReleases(t *testing.T) {
 // not given to the new one, until its machines are seen.
 func TestAnnouncedMachinesHaveRoom(t *testing.T) {
 	d := stored(3)
-	d.Spec.Strategy.MaxSurge = rollout.IntOrPercent{Value: 3}
+	d.Spec.Strategy.MaxSurge, d.Spec.Strategy.MaxUnavailable = rollout.IntOrPercent{Value: 3}, rollout.IntOrPercent{Value: 1}
 	old, current := ownSet(d, "web-old", 3), ownSet(d, "web-new", 0)
 	old.Set.CreatedAt = begin.AddDate(0, 0, -1)
 	old.Set.Spec.Template.Spec.Class.Name = "tiny"

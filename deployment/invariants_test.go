@@ -14,6 +14,7 @@ import (
 var waitsFor = map[rollout.Reason]bool{
 	rollout.ReasonFloor: true, rollout.ReasonRemoval: true, rollout.ReasonNewUnavailable: true,
 	rollout.ReasonOldPresent: true, rollout.ReasonUpdating: true, rollout.ReasonUnselected: true, rollout.ReasonUnfit: true, rollout.ReasonPaused: true,
+	rollout.ReasonUnseen: true,
 }
 
 // TestP7UnderFaults: every order, in every interleaving, with stale reads,

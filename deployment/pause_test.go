@@ -57,7 +57,7 @@ func (w *world) pauseMachine(name string, yes bool) {
 
 // removable are the machines of a set that may go when it has n too many; none,
 // where paused ones that do not work hold the place.
-func (w *world) removable(alive []*machine.Machine, n int64) (free []*machine.Machine) {
+func (w *world) removable(alive []*machine.Machine, n int64) (free []*machine.Machine, most int) {
 	minReady := time.Duration(0)
 	if w.deployment != nil {
 		minReady = w.deployment.Spec.MinReady
@@ -71,9 +71,9 @@ func (w *world) removable(alive []*machine.Machine, n int64) (free []*machine.Ma
 		}
 	}
 	if n <= 0 {
-		return nil
+		return nil, 0
 	}
-	return free
+	return free, int(n)
 }
 
 func pausedOldSet(t *testing.T) *story {

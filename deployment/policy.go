@@ -70,6 +70,9 @@ type Keys struct {
 	// fleet over; nothing here reads them.
 	DesiredReplicas string
 	MaxReplicas     string
+	// RaisedFrom is the annotation on a set that notes a size by which it may still be removing machines after it was
+	// raised. Empty: no set is ordered to keep machines that it was ordered to remove.
+	RaisedFrom string
 	// Victims is the annotation on a deployment by which a scaler says which
 	// machines should go with the replicas that it takes away: see ScaleDown.
 	Victims string
@@ -101,6 +104,7 @@ func DefaultPolicy() *Policy {
 			TemplateHash:    "machine-template-hash",
 			DesiredReplicas: "deployment.kubernetes.io/desired-replicas",
 			MaxReplicas:     "deployment.kubernetes.io/max-replicas",
+			RaisedFrom:      "millwright-go/raised-from",
 			Replace:         "millwright-go/replace",
 			Victims:         "node.machine.sapcloud.io/trigger-deletion-by-mcm",
 			Paused:          "millwright-go/paused",

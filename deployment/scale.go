@@ -22,6 +22,7 @@ func (d *decision) nextStep() (steps []rollout.Scale) {
 	for i := range d.sets {
 		current := &d.sets[i] == d.current
 		d.fleet.Sets[i] = d.sets[i].numbers(current, current && !spec.Paused)
+		d.fleet.Sets[i].Behind = d.sets[i].size() - d.sets[i].actsOn(d.p.Keys.RaisedFrom)
 	}
 	switch {
 	case spec.Paused:
@@ -55,10 +56,7 @@ func (d *decision) scale() (Plan, bool) {
 	d.handOver(steps)
 	var plan Plan
 	for _, step := range steps {
-		if d.o.Frozen && step.To > step.From {
-			continue
-		}
-		if f := d.resizable(step.Name); f != nil {
+		if f := d.resizable(step.Name); f != nil && d.mayOrder(f, step) {
 			s, changed := f.set, d.resized(f, step.To)
 			d.nameNew(changed, f)
 			why := Why{Reason: ReasonScale, Name: s.Name, From: step.From, To: step.To, Rollout: step.Why}
@@ -69,11 +67,19 @@ func (d *decision) scale() (Plan, bool) {
 		d.gathering = time.Time{}
 		return d.repair()
 	}
-	if d.gather() {
+	if !d.givesBack(steps) && d.gather() {
 		return Plan{}, false
 	}
 	plan.Why = plan.Scale[0].Why
 	return plan, true
+}
+
+// mayOrder reports whether a step is ordered. While the fleet is frozen, no set is raised. No old set keeps machines that it
+// was ordered to remove if the raise cannot be noted.
+func (d *decision) mayOrder(f *family, step rollout.Scale) bool {
+	raises := step.To > step.From
+	givesBack := raises && step.Why.Reason == rollout.ReasonGivenBack
+	return !(raises && d.o.Frozen || givesBack && d.p.Keys.RaisedFrom == "")
 }
 
 // resizable is the set with this UID, if it can be resized.
@@ -115,6 +121,7 @@ func (d *decision) resized(f *family, size int32) *machineset.Set {
 	}
 	d.carry(changed, f.set)
 	d.annotate(changed)
+	d.noteRaise(changed, f)
 	return changed
 }
 

@@ -49,6 +49,10 @@ type world struct {
 	// reserved are ordinals that the controller of a set (by UID) has
 	// reserved and is about to create, whatever happens to the set.
 	reserved map[string][]int64
+	// early has the controllers of sets choose all victims at once, and delete them one after the other,
+	// whatever becomes of them and of the set meanwhile. chosen are those that are left, by the set's UID.
+	early  bool
+	chosen map[string][]string
 	// strict has the controllers of sets keep to a strict quota.
 	strict bool
 	// hot are the specs of classes whose VMs can be updated; nil: none can.
@@ -57,7 +61,7 @@ type world struct {
 }
 
 func newWorld(d *deployment.Deployment) *world {
-	w := &world{now: begin, reserved: map[string][]int64{}}
+	w := &world{now: begin, reserved: map[string][]int64{}, chosen: map[string][]string{}}
 	stored := d.Clone()
 	stored.UID, stored.Version, stored.Generation, stored.CreatedAt = w.unique("uid-"), w.unique("v"), 1, begin
 	w.deployment = stored

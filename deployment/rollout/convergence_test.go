@@ -55,14 +55,17 @@ func (w *world) obey(i int, most int32) {
 		set.Actual -= k
 		set.Available = min(set.Available, set.Actual)
 	}
-	w.read[i] = set.Spec
+	w.see(i)
 	if k := min(set.Spec-set.Actual, most); k > 0 {
 		set.Actual += k
 	}
 }
 
 // see lets a set read its size, without acting on it yet.
-func (w *world) see(i int) { w.read[i] = w.fleet.Sets[i].Spec }
+func (w *world) see(i int) {
+	w.read[i] = w.fleet.Sets[i].Spec
+	w.fleet.Sets[i].Behind = 0
+}
 
 func (w *world) becomeAvailable(i int, most int32) {
 	set := &w.fleet.Sets[i]

@@ -33,6 +33,9 @@ type Set struct {
 	// those that the set leaves alone. More than the others of Actual counts as all of these. Zero is the careful value:
 	// the set may be removing available machines for all of its surplus.
 	Accounted int32
+	// Behind is by how many machines the set may still act below Spec: it had more machines than it was ordered to have
+	// when Spec was raised, and has not said since that it knows. More than Spec counts as Spec. Zero: it knows its size.
+	Behind int32
 	// Paused says that the set is to be left as it is: it gets no order and no selection, and whatever it has stays
 	// and counts, its unavailable machines too.
 	Paused bool

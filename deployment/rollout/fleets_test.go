@@ -43,6 +43,9 @@ func (n numbers) fleet(sets int) rollout.Fleet {
 		if n.below(8) == 0 {
 			set.Accounted = n.count()
 		}
+		if n.below(8) == 0 {
+			set.Behind = n.count()
+		}
 		f.Sets = append(f.Sets, set)
 	}
 	if len(f.Sets) > 0 && n.below(8) > 0 {
@@ -92,12 +95,16 @@ func fleets() *rapid.Generator[rollout.Fleet] {
 	})
 }
 
-// carriedOut is the fleet with the orders in its ordered sizes, and nothing else changed.
+// carriedOut is the fleet with the orders in its ordered sizes, and no set has seen them yet.
 func carriedOut(f rollout.Fleet, orders []rollout.Scale) rollout.Fleet {
 	sets := append([]rollout.Set(nil), f.Sets...)
 	for _, order := range orders {
 		for i := range sets {
 			if sets[i].Name == order.Name {
+				actsOn := max(0, order.From-max(0, min(sets[i].Behind, order.From)))
+				if order.To < order.From || actsOn < order.From || sets[i].Actual > order.From {
+					sets[i].Behind = max(0, order.To-actsOn)
+				}
 				sets[i].Spec = order.To
 			}
 		}

@@ -98,6 +98,7 @@ func (h *heldOracle) resize(inUse int) {
 		h.empty()
 	}
 	h.extend()
+	h.settle()
 }
 
 func (h *heldOracle) recreate() {
@@ -111,6 +112,7 @@ func (h *heldOracle) recreate() {
 		h.scaleDown()
 	}
 	h.extend()
+	h.settle()
 }
 
 // empty takes all machines from old sets.

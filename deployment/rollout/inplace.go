@@ -89,7 +89,7 @@ func (d *decision) growBeside(underWay int64) {
 // selectable is how many machines of an old set may be selected. A set that has yet to remove some may be about to
 // remove any of them.
 func (m *member) selectable(f Fleet) int64 {
-	if m.surplus() > 0 || m.paused {
+	if m.surplus()+m.unseen > 0 || m.paused {
 		return 0
 	}
 	return min(max(int64(f.Sets[m.index].Selectable), 0), m.usable())
@@ -162,10 +162,8 @@ func (d *decision) waitInPlace(f Fleet) Why {
 	if why, paused := d.awaitPaused(f); paused {
 		return why
 	}
-	for i := len(d.old); i >= 0; i-- {
-		if m := d.at(i); m.surplus() > 0 {
-			return Why{Reason: ReasonRemoval, Set: f.Sets[m.index].Name, Count: m.surplus()}
-		}
+	if why, some := d.awaitRemoval(f); some {
+		return why
 	}
 	updating, waiting := Why{Reason: ReasonUpdating}, Why{Reason: ReasonUnselected}
 	unfit, lacking := Why{Reason: ReasonUnfit}, Why{Reason: ReasonUnfit}

@@ -37,13 +37,14 @@ func (o *inPlaceOracle) coming() (n int64) {
 
 // fit are machines of a set that could be selected.
 func (o *inPlaceOracle) fit(c *tally) int64 {
-	if c.actual > c.spec || c.paused {
+	if c.actual > c.spec || c.unseen || c.paused {
 		return 0
 	}
 	return min(max(int64(o.sets[c.name].Selectable), 0), c.available)
 }
 
 func (o *inPlaceOracle) run() {
+	defer o.settle()
 	if o.current == nil {
 		o.scaleDown()
 		return

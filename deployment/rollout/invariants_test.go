@@ -52,7 +52,8 @@ func removable(set rollout.Set) (available, most int64) {
 	}
 	available = min(max(int64(set.Available), 0), actual)
 	accounted := min(max(int64(set.Accounted), 0), actual-available)
-	return available, min(available, max(0, actual-spec-accounted))
+	actsOn := max(0, spec-max(int64(set.Behind), 0))
+	return available, min(available, max(0, actual-actsOn-accounted))
 }
 
 // left is how many machines stay available once every set has its size as in then, where the i-th set has removed lost[i]
@@ -156,6 +157,9 @@ var truths = map[rollout.Reason]func(l ledger, set rollout.Set, why rollout.Why)
 	rollout.ReasonRemoval: func(_ ledger, set rollout.Set, why rollout.Why) bool {
 		return why.Count > 0 && why.Count == int64(set.Actual)-max(int64(set.Spec), 0)
 	},
+	rollout.ReasonUnseen: func(_ ledger, set rollout.Set, why rollout.Why) bool {
+		return why.Count > 0 && why.Count <= int64(min(set.Behind, set.Actual))
+	},
 	rollout.ReasonFloor: func(l ledger, set rollout.Set, why rollout.Why) bool {
 		lacks := set.New && why.Count > 0 && why.Count == l.newSpec-l.newUsable
 		return lacks && l.usable <= l.floor && l.ordered > l.newSpec &&
@@ -228,7 +232,7 @@ func sizesAreInRange(f rollout.Fleet, orders []rollout.Scale, _ rollout.Why) err
 			return fmt.Errorf("%s to %d", order.Name, order.To)
 		case order.From != max(set.Spec, 0) || order.From == order.To:
 			return fmt.Errorf("%s from %d to %d, its size is %d", order.Name, order.From, order.To, set.Spec)
-		case order.To > order.From && !set.New:
+		case order.To > order.From && !set.New && (before.usable >= before.floor || order.To > min(set.Available, set.Actual)):
 			return fmt.Errorf("raised old set %s", order.Name)
 		case order.Why.Count != int64(max(order.From, order.To))-int64(min(order.From, order.To)):
 			return fmt.Errorf("%s from %d to %d, the reason counts %d", order.Name, order.From, order.To, order.Why.Count)

@@ -23,9 +23,12 @@ type oracle struct {
 type tally struct {
 	name                    string
 	spec, actual, available int64
+	before                  int64 // spec when the decision begins
 	secured                 int64 // available even if all that the set has yet to remove were available
 	marked                  int64 // chosen to go; they go first
 	paused                  bool  // its size stays
+	going                   bool
+	unseen                  bool // it may not know yet that it was raised, and be removing machines
 }
 
 func newOracle(f rollout.Fleet) *oracle {
@@ -38,10 +41,13 @@ func newOracle(f rollout.Fleet) *oracle {
 	for _, set := range f.Sets {
 		c := &tally{name: set.Name, spec: max(int64(set.Spec), 0), actual: max(int64(set.Actual), 0)}
 		c.available = min(max(int64(set.Available), 0), c.actual)
-		if set.Going {
+		if c.going = set.Going; c.going {
 			c.spec = 0
 		}
-		pending := max(0, c.actual-c.spec-min(max(int64(set.Accounted), 0), c.actual-c.available))
+		c.before = c.spec
+		actsOn := max(0, c.spec-max(int64(set.Behind), 0))
+		pending := max(0, c.actual-actsOn-min(max(int64(set.Accounted), 0), c.actual-c.available))
+		c.unseen = c.spec > actsOn && pending > 0
 		c.secured = max(0, c.available-pending)
 		c.marked = min(max(int64(set.Marked), 0), c.spec)
 		if c.paused = set.Paused; c.paused {
@@ -145,8 +151,13 @@ func (o *oracle) run() {
 		o.current.marked = max(0, o.current.marked-went)
 	}
 	o.scaleDown()
+	if o.current != nil {
+		o.grow()
+		o.giveBack()
+	}
 	for o.current != nil && (o.grow() || o.shrink()) {
 	}
+	o.settle()
 }
 
 func (o *oracle) grow() bool {
@@ -166,6 +177,36 @@ func (o *oracle) grow() bool {
 		}
 		return total <= o.most
 	})
+}
+
+// giveBack has old sets keep available machines that they are to remove, as many as are missing to the floor. Unavailable
+// machines of old sets go for them where too many would be ordered.
+func (o *oracle) giveBack() {
+	for i := len(o.old) - 1; i >= 0; i-- {
+		c := o.old[i]
+		if c.going {
+			continue
+		}
+		change(c, +1, max(0, c.available-c.spec), func() bool {
+			return o.available() <= o.least && o.ordered()-o.unhealthy() <= o.most
+		})
+		for _, other := range o.old {
+			n := min(o.ordered()-o.most, other.spec-other.available)
+			if n > 0 && !other.paused {
+				other.spec -= n
+			}
+		}
+	}
+}
+
+// unhealthy are machines of old sets that are not available and could go.
+func (o *oracle) unhealthy() (n int64) {
+	for _, c := range o.old {
+		if !c.paused {
+			n += max(0, c.spec-c.available)
+		}
+	}
+	return n
 }
 
 func (o *oracle) shrink() bool {
@@ -218,9 +259,13 @@ func (o *oracle) scaleDown() {
 		}
 		sets[giver].spec += n
 	}
-	for i, c := range sets {
+}
+
+// settle takes back what would order a size above the ceiling.
+func (o *oracle) settle() {
+	for _, c := range o.sets() {
 		if c.spec > o.most {
-			c.spec = sizes[i] // no size above the ceiling is ordered
+			c.spec = c.before
 		}
 	}
 }

@@ -6,15 +6,12 @@ import "slices"
 // old set makes.
 func (d *decision) orders(f Fleet, out []Scale) []Scale {
 	oldPresent := int64(0)
+	d.postpone(f)
 	for i := range d.old {
 		m := &d.old[i]
-		set := &f.Sets[m.index]
-		from := set.ordered()
-		if m.spec > d.ceiling {
-			m.spec = int64(from) // a scale-down that waits for removals; no size above the ceiling is ordered
-		}
 		oldPresent += m.present()
-		if int64(from) != m.spec {
+		set := &f.Sets[m.index]
+		if from := set.ordered(); int64(from) != m.spec {
 			var order *Scale
 			out, order = d.order(out, set.Name, from, m)
 			d.whyOld(&order.Why, m)
@@ -31,6 +28,15 @@ func (d *decision) orders(f Fleet, out []Scale) []Scale {
 		d.whyNew(&order.Why, m, int64(from), oldPresent)
 	}
 	return out
+}
+
+// postpone takes back what would order a size above the ceiling: a scale-down that waits for removals.
+func (d *decision) postpone(f Fleet) {
+	for i := 0; i <= len(d.old); i++ {
+		if m := d.at(i); m.spec > d.ceiling {
+			m.spec = int64(f.Sets[m.index].ordered())
+		}
+	}
 }
 
 // order appends an order; it is filled where it lies, since it is large. The numbers of a lowering are in it already.
@@ -55,9 +61,14 @@ func (d *decision) order(out []Scale, name string, from int32, m *member) ([]Sca
 	return out, order
 }
 
-// whyOld completes the reason for lowering an old set.
+// whyOld completes the reason for resizing an old set.
 func (d *decision) whyOld(why *Why, m *member) {
 	switch {
+	case why.Count < 0:
+		*why = Why{
+			Reason: ReasonGivenBack, Count: -why.Count,
+			Total: d.ordered, Available: d.usable, Floor: d.floor, Ceiling: d.ceiling,
+		}
 	case m.marked > 0:
 		why.Reason = ReasonMarked
 	case m.shared > 0:
@@ -97,6 +108,22 @@ func (d *decision) terminatingOld() (n int64) {
 	return n
 }
 
+// awaitRemoval names the oldest set that has yet to remove machines, or else the oldest that may be removing some since it
+// does not know that it was raised. Ok reports whether there is one.
+func (d *decision) awaitRemoval(f Fleet) (why Why, ok bool) {
+	for i := len(d.old); i >= 0; i-- {
+		if m := d.at(i); m.surplus() > 0 {
+			why = Why{Reason: ReasonRemoval, Set: f.Sets[m.index].Name, Count: m.surplus()}
+		}
+	}
+	for i := 0; i <= len(d.old) && why == (Why{}); i++ {
+		if m := d.at(i); m.unseen > 0 {
+			why = Why{Reason: ReasonUnseen, Set: f.Sets[m.index].Name, Count: m.unseen}
+		}
+	}
+	return why, why != (Why{})
+}
+
 // wait says why nothing is ordered. With a new set one of these holds: some set has a surplus, or the new set lacks
 // available machines, or all is done. Assume neither of the first two.
 //
@@ -112,6 +139,9 @@ func (d *decision) wait(f Fleet) Why {
 	if !d.hasNew {
 		return Why{Reason: ReasonNoNewSet, Count: d.ordered}
 	}
+	if Done(f) {
+		return Why{Reason: ReasonDone, Count: d.replicas}
+	}
 	if why, paused := d.awaitPaused(f); paused {
 		return why
 	}
@@ -120,19 +150,17 @@ func (d *decision) wait(f Fleet) Why {
 		oldOrdered += d.old[i].spec
 	}
 	current, name := &d.current, f.Sets[d.current.index].Name
-	removing := Why{Reason: ReasonDone, Count: d.replicas}
-	for i := len(d.old); i >= 0; i-- {
-		if m := d.at(i); m.surplus() > 0 {
-			removing = Why{Reason: ReasonRemoval, Set: f.Sets[m.index].Name, Count: m.surplus()}
-		}
+	removing, some := d.awaitRemoval(f)
+	if !some {
+		removing = Why{Reason: ReasonDone, Count: d.replicas}
 	}
 	lacking := current.lacking()
 	switch room := d.terminatingOld(); {
-	case current.spec < d.replicas && room > 0 && removing.Reason == ReasonDone:
+	case current.spec < d.replicas && room > 0 && !some:
 		return Why{Reason: ReasonQuota, Set: name, Count: room, Total: current.spec, Ceiling: d.ceiling}
-	case lacking == 0, current.spec < d.replicas && removing.Reason == ReasonRemoval:
+	case lacking == 0, current.spec < d.replicas && some:
 		return removing
-	case oldOrdered > 0 && d.usable > d.floor && removing.Reason == ReasonRemoval:
+	case oldOrdered > 0 && d.usable > d.floor && some:
 		return removing // until then some of the available machines may be about to go
 	case oldOrdered > 0:
 		return Why{

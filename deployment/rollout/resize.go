@@ -28,10 +28,11 @@ func Resize(f Fleet, out []Scale) ([]Scale, Why) {
 	if inUse <= 1 {
 		d.trim()
 	} else {
-		// This never leaves a single set with more than R: the largest has the
-		// first claim on what rounding leaves over, so others keep something
-		// while it keeps two or more.
+		// By shares alone no single set is left with more than R: the largest has
+		// the first claim on what rounding leaves over, so others keep something
+		// while it keeps two or more. Where available machines are spared, one may be.
 		d.scaleDown()
+		d.trimLast()
 	}
 	if lead >= 0 && lead == f.newSet() && d.current.spec == d.replicas && d.current.secure() == d.replicas {
 		d.empty()
@@ -75,6 +76,23 @@ func (f Fleet) lead() (lead, inUse int) {
 	return lead, inUse
 }
 
+// trimLast lowers a set to R if it is the only one in use. As in trim, that costs no availability that is needed.
+func (d *decision) trimLast() {
+	var last *member
+	for i := 0; i <= len(d.old); i++ {
+		switch m := d.at(i); {
+		case m.spec == 0:
+		case last != nil:
+			return
+		default:
+			last = m
+		}
+	}
+	if last != nil && !last.paused {
+		last.spec = min(last.spec, d.replicas)
+	}
+}
+
 // empty lowers all old sets to 0.
 func (d *decision) empty() {
 	for i := range d.old {
@@ -110,10 +128,8 @@ func (d *decision) hold(f Fleet) Why {
 	if why, paused := d.awaitPaused(f); paused && d.ordered != d.replicas {
 		return why
 	}
-	for i := 0; i <= len(d.old); i++ {
-		if m := d.at(i); m.surplus() > 0 {
-			return Why{Reason: ReasonRemoval, Set: f.Sets[m.index].Name, Count: m.surplus()}
-		}
+	if why, some := d.awaitRemoval(f); some {
+		return why
 	}
 	if room := d.terminatingOld(); d.hasNew && room > 0 && d.ordered < d.replicas {
 		return Why{

@@ -30,6 +30,7 @@ func Step(f Fleet, out []Scale) ([]Scale, Why) {
 	d.trim()
 	d.scaleDown()
 	d.grow()
+	d.giveBack()
 	d.retire()
 	// Retiring machines that were ordered and never created makes room at once. It takes one more look and no
 	// further retiring: what grows here is unavailable, so the budget of retire is as spent as it was (or no old set
@@ -50,10 +51,12 @@ type member struct {
 	actual    int64
 	available int64 // at most actual
 	secured   int64 // of available, what stays whichever machines the set is removing
+	unseen    int64 // of actual, what it may be removing since it has not seen that it was raised
 	shared    int64 // lowered as part of a scale-down
 	marked    int64 // of spec, chosen to go
 
 	paused bool // its size stays
+	going  bool
 
 	terminating int64 // besides actual
 	counted     int64 // of terminating, towards R + S
@@ -123,7 +126,11 @@ func (m *member) read(set *Set) {
 	m.actual = max(int64(set.Actual), 0)
 	m.available = min(max(int64(set.Available), 0), m.actual)
 	accounted := min(max(int64(set.Accounted), 0), m.actual-m.available)
-	m.secured = max(0, m.available-max(0, m.surplus()-accounted))
+	behind := min(max(int64(set.Behind), 0), m.spec)
+	pending := max(0, m.actual-accounted-(m.spec-behind))
+	m.secured = max(0, m.available-pending)
+	m.unseen = min(pending, behind)
+	m.going = set.Going
 	m.terminating = max(int64(set.Terminating), 0)
 	m.marked = min(max(int64(set.Marked), 0), m.spec)
 	if m.paused = set.Paused; m.paused {

@@ -19,6 +19,8 @@ const (
 	ReasonOldUnavailable Reason = "OldUnavailable"
 	// ReasonOldAvailable: old machines go as more are available than the floor, some of them available.
 	ReasonOldAvailable Reason = "OldAvailable"
+	// ReasonGivenBack: old machines that were ordered to go stay, since others have failed.
+	ReasonGivenBack Reason = "GivenBack"
 	// ReasonAboveReplicas: the one set in use has more machines than are wanted ([Resize]).
 	ReasonAboveReplicas Reason = "AboveReplicas"
 	// ReasonGrows: more machines are wanted than are ordered, though nothing is rolled ([Resize]).
@@ -49,6 +51,8 @@ const (
 	ReasonFloor Reason = "Floor"
 	// ReasonRemoval: a set has yet to remove machines that it is no longer ordered to have.
 	ReasonRemoval Reason = "Removal"
+	// ReasonUnseen: a set was raised and may not know; until it does, it may be removing machines.
+	ReasonUnseen Reason = "Unseen"
 	// ReasonNewUnavailable: all that is left is that new machines become available.
 	ReasonNewUnavailable Reason = "NewUnavailable"
 	// ReasonHeld: there is no order, and nothing is rolled ([Resize]).
@@ -72,11 +76,11 @@ const (
 // zero value is no reason.
 type Why struct {
 	Reason Reason
-	// Set is the set that is waited for (Floor, Removal, NewUnavailable, OldPresent, Paused, Updating, Unselected, Unfit): of
+	// Set is the set that is waited for (Floor, Removal, Unseen, NewUnavailable, OldPresent, Paused, Updating, Unselected, Unfit): of
 	// several the oldest.
 	Set string
 	// Count is how many machines come (NewGrows), go (the other orders) or are waited for: to become available (Floor,
-	// NewUnavailable), or to be removed from Set (Removal). NoNewSet: machines that stay; Done: R; Ordered: sets that
+	// NewUnavailable), or to be removed from Set (Removal, Unseen). NoNewSet: machines that stay; Done: R; Ordered: sets that
 	// change size; Held: ordered machines of old sets; OldPresent: machines that exist in Set; Paused: those ordered, or
 	// existing if they are more. Select: machines that
 	// are selected; Updating: selected ones; Unselected: those that could be; Unfit: machines of Set.
@@ -120,6 +124,8 @@ func (w Why) String() string {
 		return fmt.Sprintf("%s: %s may go, being unavailable", w.availability(), machines(w.Count, "old "))
 	case ReasonOldAvailable:
 		return w.oldAvailable()
+	case ReasonGivenBack:
+		return fmt.Sprintf("%s: %s that had to go may stay", w.availability(), machines(w.Count, "old "))
 	case ReasonGrows:
 		return w.grows("")
 	case ReasonAboveReplicas:
@@ -156,6 +162,8 @@ func (w Why) state() string {
 		return fmt.Sprintf("set %s is paused and stays as it is, with %s", w.Set, machines(w.Count, ""))
 	case ReasonRemoval:
 		return fmt.Sprintf("waiting for %s of set %s to be removed", machines(w.Count, "surplus "), w.Set)
+	case ReasonUnseen:
+		return fmt.Sprintf("set %s may still be removing %s: waiting for it to see its new size", w.Set, machines(w.Count, ""))
 	case ReasonNewUnavailable:
 		return fmt.Sprintf("%d of %s available: waiting for %d more of set %s",
 			w.Available, machines(w.Total, "new "), w.Count, w.Set)

@@ -1,0 +1,56 @@
+package deployment
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/millwright-go/millwright/deployment/rollout"
+	"github.com/millwright-go/millwright/machineset"
+)
+
+// A set that is to remove machines reads its size, chooses, and then deletes one after the other. If its size is raised
+// meanwhile, it goes on by the smaller one. So a raise of a set that has more machines than it was ordered to have is
+// noted on the set: the size until then, and the generation that the raise makes. Until the set has observed that
+// generation, its machines count as if it still had the smaller size.
+
+// noteRaise notes on a set that is about to get another size which smaller one it may still act on.
+func (d *decision) noteRaise(changed *machineset.Set, f *family) {
+	key := d.p.Keys.RaisedFrom
+	if key == "" {
+		return
+	}
+	actsOn := f.actsOn(key)
+	switch {
+	case changed.Spec.Replicas > f.size() && (f.actual > f.size() || actsOn < f.size()):
+		changed.Annotations = withEntry(changed.Annotations, key, fmt.Sprintf("%d %d", actsOn, f.set.Generation+1))
+	case actsOn >= f.size():
+		delete(changed.Annotations, key)
+	}
+}
+
+// actsOn is the smallest size by which a set may still remove machines. A note that can't be read may mean 0.
+func (f *family) actsOn(key string) int32 {
+	note := f.set.Annotations[key]
+	if note == "" || key == "" {
+		return f.size()
+	}
+	var size int32
+	var generation int64
+	if _, err := fmt.Sscanf(note, "%d %d", &size, &generation); err != nil {
+		size, generation = 0, math.MaxInt64
+	}
+	if f.set.Status.ObservedGeneration >= min(generation, f.set.Generation) {
+		return f.size()
+	}
+	return max(0, min(size, f.size()))
+}
+
+// givesBack reports whether an old set is raised: it keeps machines that it is about to remove, and must know at once.
+func (d *decision) givesBack(steps []rollout.Scale) bool {
+	for _, step := range steps {
+		if f := d.resizable(step.Name); f != nil && f != d.current && step.To > step.From {
+			return true
+		}
+	}
+	return false
+}

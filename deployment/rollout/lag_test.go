@@ -1,0 +1,212 @@
+package rollout_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/millwright-go/millwright/deployment/rollout"
+)
+
+// lagging is a fleet in ticks whose sets lag: a set carries an order out 0 to 3 ticks after it was given, and a new
+// machine becomes available after 1 to 4. A set removes what is not available first. Machines of old sets fail, with a
+// chance of breaks a tick, and stay as they are. All draws come from the fleet's own source, so that two rules meet the
+// same fleet.
+type lagging struct {
+	r      *rand.Rand
+	fleet  rollout.Fleet
+	due    []int   // by set: the tick in which it looks at its size; 0: it has followed it
+	boots  [][]int // by set: in how many ticks machines become available
+	tick   int
+	breaks float64
+
+	failed []int // by set: the last tick in which one of its machines failed
+	given  []int // by set: when it was lowered last
+	fell   bool  // an order that was given before a failure took availability below the floor
+}
+
+func newLagging(seed uint64, breaks float64) *lagging {
+	r := rand.New(rand.NewPCG(seed, 15))
+	l := &lagging{r: r, breaks: breaks}
+	replicas := 1 + r.Int32N(200)
+	surge, unavailable := int32(0), int32(0)
+	for surge+unavailable == 0 {
+		surge, unavailable = (r.Int32N(61)*replicas+99)/100, r.Int32N(61)*replicas/100
+	}
+	l.fleet = rollout.Fleet{Replicas: replicas, Bounds: rollout.Bounds{Surge: surge, Unavailable: unavailable}}
+	olds := 1 + r.IntN(4)
+	sizes := make([]int32, olds)
+	for range replicas {
+		sizes[r.IntN(olds)]++
+	}
+	for i, n := range sizes {
+		l.fleet.Sets = append(l.fleet.Sets, rollout.Set{Name: fmt.Sprint("old-", i), Spec: n, Actual: n, Available: n})
+	}
+	l.fleet.Sets = append(l.fleet.Sets, rollout.Set{Name: "new", New: true})
+	n := len(l.fleet.Sets)
+	l.due, l.boots, l.failed, l.given = make([]int, n), make([][]int, n), make([]int, n), make([]int, n)
+	return l
+}
+
+// order gives the orders of one decision.
+func (l *lagging) order(orders []rollout.Scale) {
+	for _, o := range orders {
+		for i := range l.fleet.Sets {
+			set := &l.fleet.Sets[i]
+			if set.Name != o.Name {
+				continue
+			}
+			if o.To < o.From {
+				l.given[i] = l.tick
+			}
+			set.Spec = o.To
+			if l.due[i] == 0 {
+				l.due[i] = l.tick + l.r.IntN(4)
+			}
+		}
+	}
+}
+
+func (l *lagging) available() (n int32) {
+	for _, set := range l.fleet.Sets {
+		n += set.Available
+	}
+	return n
+}
+
+// pass lets a tick pass: sets whose time has come follow, machines become available, others fail.
+func (l *lagging) pass() {
+	for i := range l.fleet.Sets {
+		if l.due[i] != 0 && l.due[i] <= l.tick {
+			l.due[i] = 0
+			l.follow(i)
+		}
+	}
+	for i := range l.fleet.Sets {
+		set := &l.fleet.Sets[i]
+		still := l.boots[i][:0]
+		for _, left := range l.boots[i] {
+			if left > 1 {
+				still = append(still, left-1)
+				continue
+			}
+			set.Available++
+		}
+		l.boots[i] = still
+		if set.New {
+			continue
+		}
+		for range set.Available {
+			if l.r.Float64() < l.breaks {
+				set.Available--
+				l.failed[i] = l.tick
+			}
+		}
+	}
+	l.tick++
+}
+
+// follow has a set take the size that it is ordered to have.
+func (l *lagging) follow(i int) {
+	set := &l.fleet.Sets[i]
+	for set.Actual < set.Spec {
+		set.Actual++
+		l.boots[i] = append(l.boots[i], 1+l.r.IntN(4))
+	}
+	before := set.Available
+	set.Actual = min(set.Actual, set.Spec)
+	set.Available = min(set.Available, set.Actual)
+	l.boots[i] = l.boots[i][:min(len(l.boots[i]), int(set.Actual-set.Available))]
+	floor := max(0, l.fleet.Replicas-l.fleet.Bounds.Unavailable)
+	if set.Available < before && l.available() < floor {
+		for _, failed := range l.failed {
+			l.fell = l.fell || failed > 0 && failed >= l.given[i]
+		}
+	}
+}
+
+// roll takes decisions, one a tick, until the rollout is done, and returns in how many.
+func (l *lagging) roll(decide rule) int {
+	var orders []rollout.Scale
+	for l.tick = 1; !rollout.Done(l.fleet); {
+		if l.tick > 2_000 {
+			return -1
+		}
+		orders, _ = decide(l.fleet, orders)
+		l.order(orders)
+		l.pass()
+	}
+	return l.tick
+}
+
+func TestLagExperiment(t *testing.T) {
+	for _, breaks := range []float64{0, 0.02} {
+		for name, decide := range map[string]rule{"step": rollout.Step, "peer": peer} {
+			fell, ticks, stuck := 0, 0, 0
+			for seed := range uint64(2000) {
+				l := newLagging(seed, breaks)
+				n := l.roll(decide)
+				if n < 0 {
+					stuck++
+				}
+				ticks += n
+				if l.fell {
+					fell++
+				}
+			}
+			fmt.Printf("%s breaks %v: fell %d, ticks %.3f, stuck %d\n", name, breaks, fell, float64(ticks)/2000, stuck)
+		}
+	}
+}
+
+// peer is the arithmetic that deployments are known for.
+func peer(f rollout.Fleet, out []rollout.Scale) ([]rollout.Scale, rollout.Why) {
+	out = out[:0]
+	var why rollout.Why
+	n := len(f.Sets) - 1
+	current := f.Sets[n]
+	total, available := int32(0), int32(0)
+	for _, s := range f.Sets {
+		total, available = total+s.Spec, available+s.Available
+	}
+	ceiling, floor := f.Replicas+f.Bounds.Surge, f.Replicas-f.Bounds.Unavailable
+	if current.Spec < f.Replicas && total < ceiling {
+		return append(out, rollout.Scale{Name: current.Name, From: current.Spec, To: current.Spec + min(ceiling-total, f.Replicas-current.Spec)}), why
+	}
+	budget := total - floor - (current.Spec - current.Available)
+	if total == current.Spec || budget <= 0 {
+		return out, why
+	}
+	olds := append([]rollout.Set(nil), f.Sets[:n]...)
+	cleaned := int32(0)
+	for i := range olds {
+		s := &olds[i]
+		if s.Spec == 0 || s.Spec == s.Available || cleaned >= budget {
+			continue
+		}
+		k := min(budget-cleaned, s.Spec-s.Available)
+		if k < 0 {
+			return orders(f, olds, out), why
+		}
+		s.Spec -= k
+		cleaned += k
+	}
+	spare := available - floor
+	for i := range olds {
+		k := min(olds[i].Spec, spare)
+		if k > 0 {
+			olds[i].Spec -= k
+			spare -= k
+		}
+	}
+	return orders(f, olds, out), why
+}
+
+func orders(f rollout.Fleet, olds []rollout.Set, out []rollout.Scale) []rollout.Scale {
+	for i := range olds {
+		if olds[i].Spec != f.Sets[i].Spec {
+			out = append(out, rollout.Scale{Name: olds[i].Name, From: f.Sets[i].Spec, To: olds[i].Spec})
+		}
+	}
+	return out
+}
