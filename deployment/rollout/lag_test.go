@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/millwright-go/millwright/deployment/rollout"
 )
 
@@ -139,27 +141,55 @@ func (l *lagging) roll(decide rule) int {
 	return l.tick
 }
 
-func TestLagExperiment(t *testing.T) {
-	for _, breaks := range []float64{0, 0.02} {
-		for name, decide := range map[string]rule{"step": rollout.Step, "peer": peer} {
-			fell, ticks, stuck := 0, 0, 0
-			for seed := range uint64(2000) {
-				l := newLagging(seed, breaks)
-				n := l.roll(decide)
-				if n < 0 {
-					stuck++
-				}
-				ticks += n
-				if l.fell {
-					fell++
-				}
-			}
-			fmt.Printf("%s breaks %v: fell %d, ticks %.3f, stuck %d\n", name, breaks, fell, float64(ticks)/2000, stuck)
-		}
-	}
+// measured is what came of many fleets: how many decisions a rollout took, and in how many of them an order that had been
+// given before a machine failed took availability below the floor.
+type measured struct {
+	decisions float64
+	fell      int
 }
 
-// peer is the arithmetic that deployments are known for.
+func measure(t *testing.T, fleets uint64, breaks float64, decide rule) (m measured) {
+	t.Helper()
+	total := 0
+	for seed := range fleets {
+		l := newLagging(seed, breaks)
+		n := l.roll(decide)
+		require.Positive(t, n, "seed %d takes no end: %+v", seed, l.fleet)
+		total += n
+		if l.fell {
+			m.fell++
+		}
+	}
+	m.decisions = float64(total) / float64(fleets)
+	return m
+}
+
+// Whole rollouts of fleets whose sets lag, on the draws of the seeds 0 to 1,999. Decisions are counted, one a tick. Before
+// victims chosen early were taken into account they took 17.750 decisions in the mean; and with machines that fail, 17.522,
+// and in 526 fleets pending orders took availability below the floor (in 368 with the established arithmetic).
+//
+//	go test ./deployment/rollout -run LaggingFleets -v
+func TestP3P7LaggingFleets(t *testing.T) {
+	const fleets = 2_000
+	sound := measure(t, fleets, 0, rollout.Step)
+	t.Logf("none fails: %+v", sound)
+	require.Zero(t, sound.fell)
+	require.LessOrEqual(t, sound.decisions, 17.750*1.05)
+
+	failing := measure(t, fleets, 0.02, rollout.Step)
+	t.Logf("2 in 100 fail a tick: %+v", failing)
+	require.LessOrEqual(t, failing.decisions, 17.522*1.05)
+	require.Zero(t, failing.fell)
+
+	established := measure(t, fleets, 0.02, peer)
+	t.Logf("the established arithmetic: %+v", established)
+	require.Positive(t, established.fell, "the draws show nothing")
+}
+
+// peer is the established arithmetic, told in our own words. One call does one of two things. It grows the new set while
+// fewer than R + S machines are ordered. Otherwise it lowers old sets: first by what their sizes exceed their available
+// machines, then by the available machines above the floor. It does nothing while a set that has yet to remove machines
+// shows more available ones than ordered.
 func peer(f rollout.Fleet, out []rollout.Scale) ([]rollout.Scale, rollout.Why) {
 	out = out[:0]
 	var why rollout.Why

@@ -1,0 +1,232 @@
+package rollout_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/millwright-go/millwright/deployment/rollout"
+)
+
+// hands is a fleet of single machines. A set reads its size and its machines, chooses all its victims at once, those first
+// that are not available, and deletes them one after the other, whatever has become of them and of its size meanwhile.
+type hands struct {
+	t     *rapid.T
+	fleet rollout.Fleet
+	sets  []handSet
+}
+
+type handSet struct {
+	machines map[int]bool // by number: whether it is available
+	next     int
+	victims  []int
+}
+
+// newHands begins anywhere: with lists of victims that were made before, of any of a set's machines.
+func newHands(t *rapid.T) *hands {
+	n := numbers{
+		bound: func() int32 { return rapid.Int32Range(0, 6).Draw(t, "bound") },
+		count: func() int32 { return rapid.Int32Range(0, 8).Draw(t, "count") },
+		below: func(n int) int { return rapid.IntRange(0, n-1).Draw(t, "below") },
+	}
+	h := &hands{t: t, fleet: n.fleet(3)}
+	for i := range h.fleet.Sets {
+		set := &h.fleet.Sets[i]
+		set.Accounted, set.Behind = 0, 0
+		s := handSet{machines: map[int]bool{}}
+		for ; s.next < int(set.Actual); s.next++ {
+			s.machines[s.next] = s.next < int(set.Available)
+		}
+		if surplus := int(set.Actual - set.Spec); surplus > 0 {
+			numbered := rapid.Permutation(s.numbers()).Draw(t, "victims")
+			s.victims = numbered[:rapid.IntRange(0, surplus).Draw(t, "chosen before")]
+		}
+		h.sets = append(h.sets, s)
+		h.see(i)
+	}
+	return h
+}
+
+// numbers are those of the machines, what is not available first.
+func (s *handSet) numbers() (out []int) {
+	for _, available := range []bool{false, true} {
+		for i := range s.next {
+			if is, there := s.machines[i]; there && is == available {
+				out = append(out, i)
+			}
+		}
+	}
+	return out
+}
+
+// see brings the numbers of a set up to date.
+func (h *hands) see(i int) {
+	set := &h.fleet.Sets[i]
+	set.Actual, set.Available = int32(len(h.sets[i].machines)), 0
+	for _, available := range h.sets[i].machines {
+		if available {
+			set.Available++
+		}
+	}
+}
+
+// obey has a set delete the next victim or, if it has none left, read its size and choose or create.
+func (h *hands) obey(i int) {
+	s, set := &h.sets[i], &h.fleet.Sets[i]
+	switch surplus := len(s.machines) - int(max(set.Spec, 0)); {
+	case len(s.victims) > 0:
+		delete(s.machines, s.victims[0])
+		s.victims = s.victims[1:]
+	case surplus > 0:
+		s.victims = s.numbers()[:surplus]
+		set.Behind = 0
+	case surplus < 0:
+		s.machines[s.next] = false
+		s.next++
+		set.Behind = 0
+	default:
+		set.Behind = 0
+	}
+	h.see(i)
+}
+
+// join makes a machine of a set available.
+func (h *hands) join(i int) {
+	s := &h.sets[i]
+	for _, n := range s.numbers() {
+		if !s.machines[n] {
+			s.machines[n] = true
+			break
+		}
+	}
+	h.see(i)
+}
+
+func (h *hands) available() (n int64) {
+	for _, set := range h.fleet.Sets {
+		n += int64(set.Available)
+	}
+	return n
+}
+
+// move lets the rollout decide, or one of the sets do something; pushes and slow answers may come between any two.
+func (h *hands) move() {
+	action := rapid.IntRange(0, 2).Draw(h.t, "action")
+	if action == 0 || len(h.sets) == 0 {
+		orders, _ := rollout.Step(h.fleet, nil)
+		h.fleet = carriedOut(h.fleet, orders[:rapid.IntRange(0, len(orders)).Draw(h.t, "orders")])
+		return
+	}
+	i := rapid.IntRange(0, len(h.sets)-1).Draw(h.t, "set")
+	if action == 1 {
+		h.obey(i)
+		return
+	}
+	h.join(i)
+}
+
+// TestP7VictimsChosenBeforeMachinesJoin: whichever victims the sets have chosen, and whatever joins before they are
+// deleted, no order takes availability below the floor, or below what was certain to stay. Nothing fails here.
+func TestP7VictimsChosenBeforeMachinesJoin(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		h := newHands(t)
+		before := count(h.fleet)
+		least := min(before.secure, before.floor)
+		for range rapid.IntRange(5, 80).Draw(t, "moves") {
+			h.move()
+			require.GreaterOrEqual(t, h.available(), least, "%+v", h.fleet)
+		}
+	})
+}
+
+// TestP3RolloutsConvergeThoughSetsChooseEarly, in a number of rounds bounded by the machines there are.
+func TestP3RolloutsConvergeThoughSetsChooseEarly(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		h := newHands(t)
+		l := count(h.fleet)
+		if !l.hasNew {
+			h.fleet.Sets = append(h.fleet.Sets, rollout.Set{Name: "wanted", New: true})
+			h.sets = append(h.sets, handSet{machines: map[int]bool{}})
+		}
+		bound := 6*(l.present+l.wanted) + 10
+		for round := int64(0); !rollout.Done(h.fleet); round++ {
+			require.LessOrEqual(t, round, bound, "%+v", h.fleet)
+			orders, _ := rollout.Step(h.fleet, nil)
+			h.fleet = carriedOut(h.fleet, orders)
+			for i := range h.sets {
+				h.obey(i)
+				h.join(i)
+			}
+		}
+	})
+}
+
+// A machine that is available may be among the victims of a set with surplus: no old one goes for it, none is selected for
+// it, and what is said names the set.
+func TestMachinesAboutToGoPayForNone(t *testing.T) {
+	sets := []rollout.Set{
+		{Name: "old", Spec: 1, Actual: 1, Available: 1, Selectable: 1},
+		{Name: "new", New: true, Spec: 1, Actual: 5, Available: 1},
+	}
+	f := rollout.Fleet{Replicas: 1, Bounds: rollout.Bounds{Surge: 1}, Sets: sets}
+	waits := rollout.Why{Reason: rollout.ReasonRemoval, Set: "new", Count: 4}
+	orders, why := rollout.Step(f, nil)
+	require.Empty(t, orders)
+	require.Equal(t, waits, why)
+	orders, why = rollout.Resize(f, nil)
+	require.Empty(t, orders, "also while nothing is rolled")
+	require.Equal(t, waits, why)
+	f.Replicas = 2
+	f.Bounds = rollout.Bounds{Unavailable: 1}
+	orders, selects, why := rollout.InPlace(f, nil, nil)
+	require.Empty(t, orders)
+	require.Empty(t, selects)
+	require.Equal(t, waits, why)
+
+	f.Replicas = 1
+	f.Bounds = rollout.Bounds{Surge: 1}
+	f.Sets[1].Actual = 1
+	orders, _ = rollout.Step(f, nil)
+	require.Len(t, orders, 1, "the surplus is gone")
+	f.Sets[1].Actual, f.Sets[1].Accounted = 5, 4
+	orders, _ = rollout.Step(f, nil)
+	require.Len(t, orders, 1, "the surplus costs none")
+}
+
+// Where a machine has failed, an old set keeps one that it was to remove; until it knows, that one pays for no other.
+func TestOldSetKeepsWhatItWasToRemove(t *testing.T) {
+	f := rollout.Fleet{Replicas: 10, Bounds: rollout.Bounds{Surge: 2, Unavailable: 1}, Sets: []rollout.Set{
+		{Name: "old-1", Spec: 3, Actual: 3, Available: 2},
+		{Name: "old-2", Spec: 5, Actual: 7, Available: 7},
+		{Name: "new", New: true, Spec: 2, Actual: 2, Available: 1},
+	}}
+	orders, _ := rollout.Step(f, nil)
+	require.NotEmpty(t, orders)
+	var kept rollout.Scale
+	for _, order := range orders {
+		if order.Name == "old-2" {
+			kept = order
+		}
+	}
+	require.EqualValues(t, 6, kept.To, "%+v", orders)
+	require.Equal(t, "8 of 10 machines available, floor is 9: 1 old machine that had to go may stay", kept.Why.String())
+
+	require.EqualValues(t, 1, find(carriedOut(f, orders), "old-2").Behind, "it may be removing two by its size of 5")
+}
+
+// A set that was raised and may not know it may be removing machines still: they pay for none.
+func TestRaisedSetsAreNotTrustedBeforeTheyKnow(t *testing.T) {
+	f := rollout.Fleet{Replicas: 10, Bounds: rollout.Bounds{Surge: 1, Unavailable: 1}, Sets: []rollout.Set{
+		{Name: "old", Spec: 6, Actual: 6, Available: 6, Behind: 2},
+		{Name: "new", New: true, Spec: 5, Actual: 5, Available: 4},
+	}}
+	orders, why := rollout.Step(f, nil)
+	require.Empty(t, orders)
+	require.Equal(t, rollout.Why{Reason: rollout.ReasonUnseen, Set: "old", Count: 2}, why)
+	require.Equal(t, "set old may still be removing 2 machines: waiting for it to see its new size", why.String())
+	f.Sets[0].Behind = 0
+	orders, _ = rollout.Step(f, nil)
+	require.Len(t, orders, 1)
+	require.EqualValues(t, 5, orders[0].To)
+}
