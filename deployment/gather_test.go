@@ -172,3 +172,17 @@ func TestSlowReadsEndARolloutsBeginning(t *testing.T) {
 	}
 	require.Equal(t, deployment.ReasonRecord, plan.Why.Reason)
 }
+
+// TestGatherWaitsForNoneUnderAStrictQuota: where no machine is being deleted and none is about to become available,
+// orders do not gather.
+func TestGatherWaitsForNoneUnderAStrictQuota(t *testing.T) {
+	s := amidWave(t)
+	s.shell.p.StrictQuota = true
+	for _, m := range s.pending() {
+		s.live(m)
+	}
+	old := s.sets[0].Name
+	before := s.set(old).Spec.Replicas
+	s.shell.pass()
+	require.Less(t, s.set(old).Spec.Replicas, before, "nothing more is to come")
+}

@@ -390,3 +390,15 @@ func (w *world) obeySlowly(i int, most int32, apart bool) {
 	}
 	set.Available = set.Actual
 }
+
+// TestRecreateSaysRecreate of every old set, whether its machines are available or not.
+func TestRecreateSaysRecreate(t *testing.T) {
+	f := rollout.Fleet{Replicas: 3, Sets: []rollout.Set{
+		{Name: "sound", Spec: 2, Actual: 2, Available: 2}, {Name: "broken", Spec: 1, Actual: 1}, {Name: "new", New: true},
+	}}
+	orders, _ := rollout.Recreate(f, nil)
+	require.Len(t, orders, 2)
+	for _, order := range orders {
+		require.Equal(t, rollout.ReasonRecreate, order.Why.Reason, order.Name)
+	}
+}

@@ -85,3 +85,15 @@ func TestP20ChosenOfASetAboveReplicas(t *testing.T) {
 		require.EqualValues(t, 8, orders[0].To)
 	}
 }
+
+// TestP20WhyCountsWhatWasChosen: of what a set gives up, the reason counts those that a scaler chose, and no share.
+func TestP20WhyCountsWhatWasChosen(t *testing.T) {
+	f := rollout.Fleet{Replicas: 4, Bounds: rollout.Bounds{Surge: 1, Unavailable: 1}, Sets: []rollout.Set{
+		{Name: "old", Spec: 6, Actual: 6, Available: 6, Marked: 1}, {Name: "new", New: true, Spec: 4, Actual: 4, Available: 4},
+	}}
+	orders, _ := rollout.Step(f, nil)
+	require.Equal(t, "old", orders[0].Name)
+	require.Equal(t, rollout.ReasonMarked, orders[0].Why.Reason)
+	require.Greater(t, orders[0].Why.Count, int64(1))
+	require.EqualValues(t, 1, orders[0].Why.Share, "%s", orders[0].Why)
+}

@@ -1,0 +1,51 @@
+package sim_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/sim"
+)
+
+// TestScenariosOfOld plays scenarios that once violated something, as the soak wrote them down. Each file's name says why.
+func TestScenariosOfOld(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join("testdata", "scenarios", "*.json"))
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			text, err := os.ReadFile(file)
+			require.NoError(t, err)
+			s := &sim.Scenario{}
+			require.NoError(t, json.Unmarshal(text, s))
+			require.NoError(t, errorOf(play(t, s).Violation))
+		})
+	}
+}
+
+// TestShrinking scales fleets down amid rollouts (P7). The first seeds of each latency are those that once violated it.
+func TestShrinking(t *testing.T) {
+	seeds := uint64(100)
+	if testing.Short() {
+		seeds = 20
+	}
+	for latency, old := range map[time.Duration][]uint64{
+		300 * time.Millisecond: {262, 2457, 5098, 6599, 8480, 9131},
+		3 * time.Second:        {17, 49, 754, 871, 981, 1270, 1508, 2075, 2091, 2309, 2928},
+	} {
+		t.Run(latency.String(), func(t *testing.T) {
+			t.Parallel()
+			for seed := range seeds {
+				old = append(old, 10_000+seed)
+			}
+			for _, seed := range old {
+				require.NoError(t, errorOf(play(t, sim.Shrinking(seed, latency)).Violation), "seed %d", seed)
+			}
+		})
+	}
+}
