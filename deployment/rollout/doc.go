@@ -25,7 +25,8 @@
 //  2. If more than R + S machines are ordered, the excess is shared among all sets by size, as [Shares] does it.
 //     Where that would take availability below the floor, the excess moves to sets with unavailable machines.
 //  3. The new set grows as far as R and R + S allow.
-//  4. Old sets shrink: first machines that are not available, then available ones down to the floor, both oldest
+//  4. If fewer machines than the floor are available, old sets keep available machines that they were to remove.
+//  5. Old sets shrink: first machines that are not available, then available ones down to the floor, both oldest
 //     set first, and only as far as unavailable machines of the new set leave room. What that frees without anything
 //     having to be removed (machines that were ordered and never created) goes to the new set at once.
 //
@@ -36,7 +37,8 @@
 //   - No order raises the number of machines, counted as the larger of ordered and existing in each set, above R + S
 //     or above what it was.
 //   - No order takes the available machines below the floor or, if they are fewer already, takes another one.
-//   - Every size ordered is between 0 and R + S, a set gets one order at most, and only the new set is ever raised.
+//   - Every size ordered is between 0 and R + S, and a set gets one order at most. An old set is raised only while fewer
+//     machines than the floor are available, and only as far as it has available machines.
 //   - Orders count as carried out: deciding again before the sets have acted orders nothing more.
 //   - As long as R + S machines or fewer are ordered, scaling lowers no set; with the new set alone in use, changing R
 //     touches no other.
@@ -51,7 +53,29 @@
 //     no old set has machines left: whoever removes them may be acting on the earlier, smaller size already, and old
 //     machines must not be given up for machines that are about to go.
 //
+// # Secure machines
+//
+// A set chooses its victims, and then deletes them one after the other. A machine that becomes available meanwhile may be
+// one of them. So a set counts in two ways:
+//
+//   - Its usable machines are min(available, ordered): what stays if it chooses now.
+//   - Its secure machines are what stays whichever machines it is removing: its available machines less its surplus, and
+//     never more than ordered. The surplus is what it had above its size when the decision began. A set without surplus
+//     has no list of victims, so all its usable machines are secure.
+//
+// An available old machine goes, and a machine is selected in place, only if R − U secure machines are left. A scale-down
+// takes no secure machine below the floor either. If fewer than the floor are secure, it takes unavailable machines only,
+// and the rest when the sets have removed their surplus. Unavailable old machines go as ever: that costs nothing.
+//
+// An order raises the surplus of its set, so fewer machines are secure after it than it promised. To decide again then
+// orders no more, and never the opposite: what is secure decides only whether more may go.
+//
+// A set that is raised may still act on the smaller size. The caller says so with [Set.Behind], until the set has seen
+// the new one. Until then the set counts as if it still had the smaller size.
+//
 // # What is the caller's
+//
+// [Set.Behind], if a set with surplus is raised, and [Set.Accounted], for surplus that costs no available machine.
 //
 // Numbers of one moment: ordered sizes and machine counts from reads no older than the last order. Terminating machines
 // are not counted, neither as existing nor as available (Recreate and Resize have a number of their own for them). When a set shrinks, its unavailable machines must go before
