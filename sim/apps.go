@@ -25,6 +25,9 @@ type App struct {
 	// pods are all alike. Else each has a number, its name and its volumes by
 	// that, and another takes its place when it is gone.
 	Volumes int
+	// Work makes the app a Job: each of its pods completes at most that long after it
+	// became healthy, and another takes its place. Zero: pods run until they are told to go.
+	Work time.Duration
 }
 
 // apps is the workload of a world: pods, the controllers that keep their
@@ -43,11 +46,17 @@ type apps struct {
 type pod struct {
 	*drain.Pod
 	app     string
+	index   int       // among the pods with volumes of its app
 	node    string    // empty: not bound yet
 	tried   time.Time // when it was last tried to evict
 	triedBy *process
 	healthy bool
+	kept    bool // a finalizer keeps its object
 }
+
+// active reports whether a pod counts for its controller: it has neither finished nor
+// been told to go.
+func (p *pod) active() bool { return p.GraceEnds.IsZero() && !p.Finished }
 
 // AddApp starts a workload.
 func (w *World) AddApp(a App) {
@@ -65,33 +74,41 @@ func (w *World) AddApp(a App) {
 // Healthy is how many pods of an app are healthy.
 func (w *World) Healthy(app string) (n int) {
 	for _, p := range w.apps.pods {
-		if p.app == app && p.healthy && p.GraceEnds.IsZero() {
+		if p.app == app && p.healthy && p.active() {
 			n++
 		}
 	}
 	return n
 }
 
-// PodsOn is how many pods there are on a node.
-func (w *World) PodsOn(node string) int { return len(w.apps.on(node)) }
+// PodsOn returns how many pods on a node have not finished.
+func (w *World) PodsOn(node string) (n int) {
+	for _, p := range w.apps.on(node) {
+		if !p.Finished {
+			n++
+		}
+	}
+	return n
+}
 
 // keep brings every app to its number, binds pods to nodes, and recounts the
 // budgets; it is what controllers and scheduler do when they look.
 func (a *apps) keep() {
 	for i := range a.apps {
 		app := &a.apps[i]
+		a.tidy(app)
 		a.grow(app)
 		a.shed(app)
 	}
 	for _, p := range a.pods {
-		if p.node == "" && p.GraceEnds.IsZero() {
+		if p.node == "" && p.active() {
 			a.bind(p)
 		}
 	}
 	a.w.volumes.look()
 	for name, b := range a.budgets {
 		now := *b
-		now.CurrentHealthy, now.Disrupted, now.ExpectedPods = int32(a.w.Healthy(name)), 0, int32(a.count(name))
+		now.CurrentHealthy, now.Disrupted, now.ExpectedPods = int32(a.w.Healthy(name)), 0, int32(a.expected(name))
 		now.DisruptionsAllowed = max(now.CurrentHealthy-now.DesiredHealthy, 0)
 		a.budgets[name] = &now
 	}
@@ -117,6 +134,17 @@ func (a *apps) soon() {
 
 func (a *apps) count(app string) (n int) {
 	for _, p := range a.pods {
+		if p.app == app && p.active() {
+			n++
+		}
+	}
+	return n
+}
+
+// expected is how many pods a budget expects that names a number: one for each object,
+// also of those that have finished. Those that were told to go are left out.
+func (a *apps) expected(app string) (n int) {
+	for _, p := range a.pods {
 		if p.app == app && p.GraceEnds.IsZero() {
 			n++
 		}
@@ -127,7 +155,7 @@ func (a *apps) count(app string) (n int) {
 // shed lets pods go that are too many, the youngest first.
 func (a *apps) shed(app *App) {
 	for i := len(a.pods) - 1; i >= 0 && a.count(app.Name) > app.Replicas; i-- {
-		if p := a.pods[i]; p.app == app.Name && p.GraceEnds.IsZero() {
+		if p := a.pods[i]; p.app == app.Name && p.active() {
 			a.terminate(p, p.Grace)
 		}
 	}
@@ -146,15 +174,22 @@ func (a *apps) grow(app *App) {
 	}
 }
 
-// addNumbered makes the pod of a number, unless one of that name is there.
+// addNumbered makes the pod of a number, unless one is there. The pods of a Job have
+// names of their own, so another takes the place of one that has finished or is going.
 func (a *apps) addNumbered(app *App, i int) {
 	name := fmt.Sprintf("%s-%d", app.Name, i)
-	if slices.ContainsFunc(a.pods, func(p *pod) bool { return p.Name == name }) {
+	if slices.ContainsFunc(a.pods, func(p *pod) bool {
+		return p.app == app.Name && p.index == i && (app.Work == 0 || p.active())
+	}) {
 		return
 	}
 	a.add(app)
-	p := a.pods[len(a.pods)-1].Pod // nobody has seen it
-	p.Name, p.Owner.Kind, p.Priority = name, "StatefulSet", int32(i%2)
+	last := a.pods[len(a.pods)-1]
+	last.index = i
+	p := last.Pod // nobody has seen it
+	if p.Priority = int32(i % 2); app.Work == 0 {
+		p.Name, p.Owner.Kind = name, "StatefulSet"
+	}
 	for v := range app.Volumes {
 		p.Claims = append(p.Claims, fmt.Sprintf("%s-%d", name, v))
 	}
@@ -167,6 +202,9 @@ func (a *apps) add(app *App) {
 		Owner:  &object.Owner{Kind: "ReplicaSet", Name: app.Name, UID: "app-" + app.Name},
 		Labels: map[string]string{"app": app.Name}, CreatedAt: a.w.clock.now, Grace: app.Grace,
 	}})
+	if app.Work > 0 {
+		a.pods[len(a.pods)-1].Owner.Kind = "Job"
+	}
 }
 
 // bind puts a pod on the node with the fewest that takes any.
@@ -185,25 +223,20 @@ func (a *apps) bind(p *pod) {
 	}
 	p.node = best
 	a.changed(best)
-	boot := time.Second
-	for i := range a.apps {
-		if a.apps[i].Name == p.app {
-			boot = max(boot, a.apps[i].Boot)
-		}
-	}
-	a.w.clock.after(boot, func() { a.run(p) })
+	a.w.clock.after(max(time.Second, a.of(p).Boot), func() { a.run(p) })
 	a.w.volumes.look()
 }
 
 // run has a pod be healthy once it has its volumes.
 func (a *apps) run(p *pod) {
 	switch {
-	case !p.GraceEnds.IsZero() || !slices.Contains(a.pods, p):
+	case !p.active() || !slices.Contains(a.pods, p):
 	case !a.w.volumes.mounted(p):
 		a.w.clock.after(mountRetry, func() { a.run(p) })
 	default:
 		p.healthy = true
 		a.soon()
+		a.live(p)
 	}
 }
 
@@ -228,12 +261,12 @@ func (a *apps) on(node string) (pods []*pod) {
 	return pods
 }
 
-// staying counts the pods that a drain may not leave on a node: all but those
-// whose grace ended half a minute ago, by the manager's clock.
+// staying counts the pods that a drain may not leave on a node: all but those that have
+// finished, and those whose grace ended half a minute ago, by the manager's clock.
 func (a *apps) staying(node string) (n int) {
 	now := a.w.latest()
 	for _, p := range a.on(node) {
-		if p.GraceEnds.IsZero() || now.Before(p.GraceEnds.Add(overdue)) {
+		if !p.Finished && (p.GraceEnds.IsZero() || now.Before(p.GraceEnds.Add(overdue))) {
 			n++
 		}
 	}
@@ -272,8 +305,12 @@ func (a *apps) evict(o drain.Order) drain.Answer {
 	if !p.GraceEnds.IsZero() || !p.healthy && p.node == "" {
 		return drain.Answer{Result: drain.Accepted}
 	}
-	a.w.checkAttempt(p)
 	a.w.checkPausedPod(p)
+	if p.Finished { // no budget is asked about it
+		a.terminate(p, 0)
+		return drain.Answer{Result: drain.Accepted}
+	}
+	a.w.checkAttempt(p)
 	if b := a.budgets[p.app]; b != nil && p.healthy {
 		if b.DisruptionsAllowed <= 0 {
 			return drain.Answer{Result: drain.Refused, Message: "the budget does not allow it"}
@@ -295,11 +332,13 @@ func (a *apps) remove(o drain.Order) drain.Answer {
 		return drain.Answer{Result: drain.NotFound}
 	}
 	if p.GraceEnds.IsZero() {
-		a.w.checkPodDeleted(p.Name, p.node)
+		if !p.Finished {
+			a.w.checkPodDeleted(p.Name, p.node)
+		}
 		a.w.checkPausedPod(p)
 	}
 	grace := p.Grace
-	if o.Now {
+	if o.Now || p.Finished {
 		grace = 0
 	}
 	a.terminate(p, grace)
@@ -312,28 +351,20 @@ func (a *apps) terminate(p *pod, grace time.Duration) {
 		going := *p.Pod
 		going.GraceEnds = a.w.clock.now.Add(grace)
 		p.Pod = &going
-		a.w.clock.after(a.w.upTo(grace), func() { a.gone(p) })
+		a.w.clock.after(a.w.upTo(grace), func() { a.ended(p, grace == 0) })
 	}
 	a.changed(p.node)
 	a.soon()
-}
-
-func (a *apps) gone(p *pod) {
-	if i := slices.Index(a.pods, p); i >= 0 {
-		a.pods = slices.Delete(a.pods, i, i+1)
-		a.changed(p.node)
-		a.soon()
-	}
 }
 
 // lost takes the pods away that were on a node whose VM is gone, and returns
 // how many of them ran to the last.
 func (a *apps) lost(node string) (running int) {
 	for _, p := range a.on(node) {
-		if p.GraceEnds.IsZero() {
+		if p.active() {
 			running++
 		}
-		a.gone(p)
+		a.ended(p, true)
 	}
 	a.w.volumes.lost(node)
 	return running

@@ -97,8 +97,8 @@ func (c *clock) resume(t *task) {
 func (c *clock) end() {
 	for _, t := range c.tasks {
 		c.within = t
-		for t.do != nil {
-			t.next()
+		for more := true; t.do != nil && more; {
+			_, more = t.next()
 		}
 		t.stop()
 	}

@@ -69,6 +69,18 @@ type Faults struct {
 	SlowVolume  time.Duration
 	StuckVolume float64
 
+	// PodEnd is the longest time the object of a pod stays that has ended, as a finished
+	// one: since Kubernetes 1.27 kubelets report the end of a pod that was told to go
+	// before its object goes. Zero: the object goes with its containers.
+	PodEnd time.Duration
+	// KeptPod is how likely a finalizer keeps the object of a pod that has ended, such as
+	// the one by which Jobs count, for up to KeptPodFor.
+	KeptPod    float64
+	KeptPodFor time.Duration
+	// FailedPod is how likely a pod fails by itself, up to an hour after it became healthy.
+	// Its object stays as a failed one until its controller, or a drain, deletes it.
+	FailedPod float64
+
 	// Kills is how many times the manager is killed: each time at one of its
 	// next KillWithin calls, before or after that takes effect. Another one
 	// begins within Restart.

@@ -17,6 +17,7 @@ func PoolStorm(seed uint64) *Scenario {
 	s := g.fleet(seed)
 	s.Deployments, s.Lone = s.Deployments[:g(2)], false
 	g.pools(s)
+	g.endings(s)
 	return s
 }
 

@@ -229,7 +229,7 @@ func (p *process) plan(at place, i *item) {
 // pass lets the reconciler of an object make one pass.
 func (p *process) pass(at place, i *item) {
 	i.running, i.due, i.hold = true, time.Time{}, time.Time{}
-	result, err := p.works[at.kind].Reconcile(context.Background(), at.key)
+	result, err := p.reconcile(at)
 	i.running = false
 	if p.dead {
 		return
@@ -257,6 +257,17 @@ func (p *process) pass(at place, i *item) {
 	}
 	p.look(at, next)
 	p.plan(at, i)
+}
+
+// reconcile makes a pass. One that panics is a violation, and the end of its process.
+func (p *process) reconcile(at place) (result manager.Result, err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			p.dead = true
+			p.w.violate(RulePanicked, "the pass over %s %s panicked in %s: %v", at.kind, at.key.Name, origin(), cause)
+		}
+	}()
+	return p.works[at.kind].Reconcile(context.Background(), at.key)
 }
 
 // each carries out a batch of orders in an order left to chance.

@@ -62,6 +62,14 @@ const (
 	VolumeSlow
 	// VolumeStuck: a volume never left a node that ran.
 	VolumeStuck
+	// PodFinished: a pod that was told to go had ended, and its object was still there.
+	PodFinished
+	// PodKept: a finalizer kept the object of a pod that had ended.
+	PodKept
+	// PodFailed: a pod failed by itself.
+	PodFailed
+	// PodCompleted: a pod of a Job had done its work.
+	PodCompleted
 
 	// KilledBefore: the manager died at a call that was not carried out.
 	KilledBefore
@@ -97,6 +105,10 @@ var faultNames = [faultCount]string{
 	UpdateSilent:     "update without an answer",
 	VolumeSlow:       "volume slow to detach",
 	VolumeStuck:      "volume stuck",
+	PodFinished:      "pod finished before its object went",
+	PodKept:          "finished pod kept by a finalizer",
+	PodFailed:        "pod failed",
+	PodCompleted:     "pod of a job completed",
 	KilledBefore:     "manager killed before a call",
 	KilledAfter:      "manager killed after a call",
 	CallLate:         "call carried out late",
@@ -200,7 +212,8 @@ func (w *World) count(f Fault) {
 // loud are the faults worth a line in a trace: the others are everywhere.
 var loud = func() (all [faultCount]bool) {
 	for f := range AllFaults() {
-		all[f] = f != StaleRead && f != ChangeDelayed && f != ChangeRepeated && f != SlowBoot && f != VolumeSlow && f != ConflictAnswered
+		all[f] = f != StaleRead && f != ChangeDelayed && f != ChangeRepeated && f != SlowBoot && f != VolumeSlow && f != ConflictAnswered &&
+			f != PodFinished && f != PodCompleted
 	}
 	return all
 }()

@@ -64,7 +64,23 @@ func Draw(draw func(n int) int, seed uint64) *Scenario {
 	if g.oneIn(3) {
 		g.patience(s)
 	}
+	g.endings(s)
 	return s
+}
+
+// endings has pods end as kubelets and controllers have them end. It is drawn last, so
+// that the rest of a seed's scenario stays as it is.
+func (g generator) endings(s *Scenario) {
+	if len(s.Apps) == 0 {
+		return
+	}
+	f := &s.Options.Faults
+	f.PodEnd, f.KeptPod, f.KeptPodFor, f.FailedPod = g.upTo(20*time.Second), g.rare(0.5), g.upTo(20*time.Minute), g.rare(0.4)
+	for i := range s.Apps {
+		if g.oneIn(3) {
+			s.Apps[i].Work = time.Minute + g.upTo(time.Hour)
+		}
+	}
 }
 
 // patience has a store spared writes: orders gather, and progress is told late.

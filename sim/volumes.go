@@ -59,7 +59,7 @@ func (s *volumes) look() {
 			continue
 		}
 		for _, v := range s.of(p) {
-			if v.at == nil && p.GraceEnds.IsZero() {
+			if v.at == nil && p.active() {
 				s.attach(v, p.node)
 			}
 		}
@@ -71,10 +71,11 @@ func (s *volumes) look() {
 	}
 }
 
-// used tells whether a pod on the node that a volume is attached to needs it.
+// used reports whether a pod on the node that a volume is attached to needs it. One that
+// has finished does not, whether its object is there or not.
 func (s *volumes) used(v *volume) bool {
 	return slices.ContainsFunc(s.w.apps.pods, func(p *pod) bool {
-		return p.node == v.at.Node && slices.Contains(p.Claims, v.Claim.Name)
+		return p.node == v.at.Node && !p.Finished && slices.Contains(p.Claims, v.Claim.Name)
 	})
 }
 

@@ -229,7 +229,7 @@ func (w *World) Calm() {
 		w.recover(vm.Name, vm.ID)
 	}
 	w.calmGroups()
-	w.o.Faults = Faults{CacheLag: w.o.Faults.CacheLag, Latency: w.o.Faults.Latency}
+	w.o.Faults = Faults{CacheLag: w.o.Faults.CacheLag, Latency: w.o.Faults.Latency, PodEnd: w.o.Faults.PodEnd}
 	if w.process != nil {
 		w.process.killAt = 0
 	}
