@@ -190,7 +190,8 @@ func (w *World) checkKept(r *record[*machine.Machine], s *machineset.Set) {
 		return
 	}
 	m, stirred := r.last, w.recent(w.ledger.setRecords[s.UID].stirred)
-	if r.kept.Equal(r.failed) && len(w.neighbours(m)) < int(s.Spec.Replicas) && !stirred {
+	asked := m.Annotations[w.setPolicy().Keys.Replace] == "true" && w.recent(r.kept) // ordered before it failed
+	if r.kept.Equal(r.failed) && len(w.neighbours(m)) < int(s.Spec.Replicas) && !stirred && !asked {
 		w.violate(RuleKept, "machine %s was replaced, and it had been kept for inspection since it failed", m.Name)
 	}
 	if w.recent(r.kept) || stirred || w.recent(w.ledger.stirred[s.UID]) {

@@ -26,18 +26,20 @@ const (
 
 // taskBoot is how long a task takes until it serves; taskLinger is how long one
 // takes to end, without serving. By then another one serves in its place, as a
-// rule; where it does not, the budget holds the next eviction back.
+// rule; where it does not, the budget holds the next eviction back. taskReport is how
+// long a task that has ended is still there as a finished one.
 const (
 	taskBoot   = 100 * time.Millisecond
 	taskLinger = 400 * time.Millisecond
 	taskGrace  = 1500 * time.Millisecond
+	taskReport = 150 * time.Millisecond
 )
 
 // setTasks asks for so many tasks of each app.
 func (f *fleet) setTasks(front, data int) error {
 	app := workload.App{
 		Name: frontApp, Replicas: front, MaxUnavailable: maxUnavailable,
-		Boot: taskBoot, Linger: taskLinger, Grace: taskGrace,
+		Boot: taskBoot, Linger: taskLinger, Grace: taskGrace, Report: taskReport,
 	}
 	withVolume := app
 	withVolume.Name, withVolume.Replicas, withVolume.MaxUnavailable, withVolume.Volume = dataApp, data, 1, true

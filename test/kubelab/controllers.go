@@ -23,6 +23,7 @@ import (
 	"k8s.io/kubernetes/pkg/controller/deployment"
 	"k8s.io/kubernetes/pkg/controller/disruption"
 	"k8s.io/kubernetes/pkg/controller/garbagecollector"
+	"k8s.io/kubernetes/pkg/controller/job"
 	"k8s.io/kubernetes/pkg/controller/namespace"
 	"k8s.io/kubernetes/pkg/controller/nodelifecycle"
 	"k8s.io/kubernetes/pkg/controller/replicaset"
@@ -90,6 +91,13 @@ var builders = map[string]func(context.Context, *cluster) (func(context.Context)
 		s := statefulset.NewStatefulSetController(ctx, c.f.Core().V1().Pods(), c.f.Apps().V1().StatefulSets(),
 			c.f.Core().V1().PersistentVolumeClaims(), c.f.Apps().V1().ControllerRevisions(), c.cs)
 		return func(ctx context.Context) { s.Run(ctx, 2) }, nil
+	},
+	"job": func(ctx context.Context, c *cluster) (func(context.Context), error) {
+		j, err := job.NewController(ctx, c.cs, c.f.Core().V1().Pods(), c.f.Batch().V1().Jobs(), nil, nil) // without workloads of pod groups
+		if err != nil {
+			return nil, err
+		}
+		return func(ctx context.Context) { j.Run(ctx, 2) }, nil
 	},
 	"nodelifecycle": func(ctx context.Context, c *cluster) (func(context.Context), error) {
 		n, err := nodelifecycle.NewNodeLifecycleController(ctx, c.f.Coordination().V1().Leases(), c.f.Core().V1().Pods(),

@@ -22,7 +22,7 @@ type options struct {
 }
 
 // pods are the times that the stand-in for the kubelet takes.
-type pods struct{ startup, termination time.Duration }
+type pods struct{ startup, termination, report time.Duration }
 
 // userFlag is a flag that may be given several times.
 type userFlag []string
@@ -48,6 +48,7 @@ func readFlags() *options {
 	flag.Var(&o.users, "user", "NAME[:GROUP,...] gets a token and DIR/NAME.kubeconfig (repeatable)")
 	flag.DurationVar(&o.pods.startup, "pod-startup", 0, "fakekubelet: how long a bound pod stays Pending")
 	flag.DurationVar(&o.pods.termination, "pod-termination", 0, "fakekubelet: how long a deleted pod lives on")
+	flag.DurationVar(&o.pods.report, "pod-report", 200*time.Millisecond, "fakekubelet: how long the object of a deleted pod stays once it has finished")
 	flag.DurationVar(&o.nodeGrace, "node-monitor-grace-period", 40*time.Second, "nodelifecycle: lease silence until Ready=Unknown")
 	flag.Parse()
 	o.server = flag.Args()

@@ -30,6 +30,9 @@ type App struct {
 	Boot   time.Duration // of a task, until it serves
 	Linger time.Duration // of a task that was told to end
 	Grace  time.Duration // after which it is killed
+	// Report is how long a task is still there as a finished one once its process has
+	// ended, as a kubelet reports the end of a pod before its object goes.
+	Report time.Duration
 }
 
 const appLabel = "app"

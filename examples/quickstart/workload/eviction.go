@@ -23,8 +23,8 @@ func (w *Workload) On(_ context.Context, node string) (pods []*drain.Pod, comple
 
 // Evict implements manager.Pods. It follows the rules that policy/v1 documents:
 // a budget is asked about pods that are healthy; one that is not yet healthy, or
-// not any more, may go when its app is not disrupted; what has not begun yet may
-// always go, and to what is going already nothing new happens.
+// not any more, may go when its app is not disrupted; what has not begun yet, or has
+// finished, may always go, and to what is going already nothing new happens.
 func (w *Workload) Evict(_ context.Context, order drain.Order) (drain.Answer, error) {
 	answer, told, err := w.evict(order, time.Now())
 	w.tell(told)
@@ -38,7 +38,7 @@ func (w *Workload) evict(order drain.Order, now time.Time) (answer drain.Answer,
 	switch {
 	case p == nil:
 		return drain.Answer{Result: drain.NotFound}, nil, nil
-	case p.going() || !p.given:
+	case p.going() || p.Finished || !p.given:
 		return drain.Answer{Result: drain.Accepted}, nil, w.end(p, p.Grace, now)
 	}
 	b := w.budget(p.app)
@@ -86,7 +86,7 @@ func (w *Workload) end(p *pod, grace time.Duration, now time.Time) error {
 	if p.going() && !ends.Before(p.GraceEnds) {
 		return nil
 	}
-	if !p.given { // no process of it was ever asked for
+	if !p.given || p.Finished { // there is no process of it, or none any more
 		return w.remove(p)
 	}
 	letter := w.letter(p)
@@ -125,7 +125,7 @@ func (w *Workload) budget(app *App) *drain.Budget {
 		switch {
 		case w.healthy(p):
 			b.CurrentHealthy++
-		case p.going():
+		case p.going() && !p.Finished:
 			b.Disrupted++
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -31,8 +32,11 @@ func TestWhateverHappens(t *testing.T) {
 		defer func() { _ = os.RemoveAll(dir) }()
 		w := &wild{site: newSite(r, dir, "n0", "n1"), r: r, joined: 2, holds: map[string]*registry.Lock{}}
 		defer w.releaseAll()
-		w.apply(App{Name: "front", Replicas: 3, MaxUnavailable: rapid.IntRange(0, 2).Draw(r, "maxUnavailable")})
-		w.apply(withVolume)
+		report := time.Duration(rapid.IntRange(0, 3).Draw(r, "report")) * time.Second
+		w.apply(App{Name: "front", Replicas: 3, MaxUnavailable: rapid.IntRange(0, 2).Draw(r, "maxUnavailable"), Report: report})
+		data := withVolume
+		data.Report = report
+		w.apply(data)
 		for range rapid.IntRange(5, 40).Draw(r, "steps") {
 			rapid.SampledFrom([]func(){w.joins, w.leaves, w.cordons, w.blinks, w.evictsOne, w.agentsWork, w.crashes, w.looks}).Draw(r, "step")()
 			w.check()
@@ -63,6 +67,12 @@ func (w *wild) some() *machine.Node {
 		return nil
 	}
 	return all[rapid.IntRange(0, len(all)-1).Draw(w.r, "node")]
+}
+
+// looks has the controllers look, a second after the last time.
+func (w *wild) looks() {
+	w.past += time.Second
+	w.site.looks()
 }
 
 func (w *wild) joins() {
@@ -132,7 +142,7 @@ func (w *wild) agentLives(p *pod) bool {
 // agentsWork has agents do what they were told, one task each.
 func (w *wild) agentsWork() {
 	for _, p := range slices.Clone(w.pods) {
-		if !p.given || !w.agentLives(p) || !rapid.Bool().Draw(w.r, "works") {
+		if !p.given || p.Finished || !w.agentLives(p) || !rapid.Bool().Draw(w.r, "works") {
 			continue
 		}
 		if p.going() {
@@ -152,7 +162,7 @@ func (w *wild) agentsWork() {
 
 func (w *wild) crashes() {
 	for _, p := range slices.Clone(w.pods) {
-		if p.given && w.agentLives(p) && rapid.IntRange(0, 9).Draw(w.r, "crashes") == 0 {
+		if p.given && !p.Finished && w.agentLives(p) && rapid.IntRange(0, 9).Draw(w.r, "crashes") == 0 {
 			w.releases(p)
 			w.report(p, task.Ended)
 		}
@@ -187,10 +197,11 @@ func (w *wild) calm() {
 		w.condition(n.Name, machine.NodeReady, object.True)
 		w.change(n.Name, func(n *machine.Node) { n.Unschedulable = false })
 	}
-	for range 6 {
+	for range 12 {
 		w.looks()
 		for _, p := range slices.Clone(w.pods) {
 			switch {
+			case p.Finished:
 			case p.given && p.going():
 				w.releases(p)
 				w.report(p, task.Ended)

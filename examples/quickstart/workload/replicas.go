@@ -11,12 +11,12 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// keep brings every app to its number of tasks. What was told to end counts no
-// more, but keeps its name, which a task with a volume has to wait for.
+// keep brings every app to its number of tasks. What was told to end, or has ended, counts
+// no more, but keeps its name, which a task with a volume has to wait for.
 func (w *Workload) keep(now time.Time) {
 	for _, app := range w.apps {
 		have := w.of(app)
-		staying := slices.DeleteFunc(slices.Clone(have), (*pod).going)
+		staying := slices.DeleteFunc(slices.Clone(have), func(p *pod) bool { return !p.active() })
 		for i := len(staying); i < app.Replicas; i++ {
 			if name, free := w.name(app, have); free {
 				have = append(have, w.add(app, name, now))
@@ -94,7 +94,7 @@ func numeral(b bool) int {
 // node that is about to be drained is a last resort: a task would move twice.
 func (w *Workload) bind() {
 	for _, p := range w.pods {
-		if p.node != "" || p.going() {
+		if p.node != "" || !p.active() {
 			continue
 		}
 		if best := w.choose(); best != "" {
@@ -127,7 +127,7 @@ func has(n *machine.Node, condition string) bool {
 // load is how many tasks there are on a node that are to stay.
 func (w *Workload) load(node string) (n int) {
 	for _, p := range w.pods {
-		if p.node == node && !p.going() {
+		if p.node == node && p.active() {
 			n++
 		}
 	}

@@ -55,10 +55,11 @@ func (w *Workload) moveVolumes(now time.Time) error {
 	return nil
 }
 
-// needed tells whether a task on the attachment's node uses the volume.
+// needed reports whether a task on the attachment's node uses the volume, and has not
+// finished.
 func (w *Workload) needed(a *attachment) bool {
 	return slices.ContainsFunc(w.pods, func(p *pod) bool {
-		return p.app.Volume && p.node == a.Node && volumeOf(p.Name) == a.Volume
+		return p.app.Volume && !p.Finished && p.node == a.Node && volumeOf(p.Name) == a.Volume
 	})
 }
 
@@ -74,7 +75,7 @@ func (a *attachment) release(now time.Time) {
 // attach attaches a task's volume to its node once it is attached nowhere.
 func (w *Workload) attach(p *pod) error {
 	volume := volumeOf(p.Name)
-	if !p.app.Volume || p.node == "" || p.going() ||
+	if !p.app.Volume || p.node == "" || !p.active() ||
 		slices.ContainsFunc(w.volumes, func(a *attachment) bool { return a.Volume == volume }) {
 		return nil
 	}

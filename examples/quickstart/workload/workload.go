@@ -61,14 +61,18 @@ var (
 type pod struct {
 	*drain.Pod
 	app     *App
-	number  int    // of its creation
-	node    string // empty: not bound yet
-	given   bool   // its order lies on the node's desk
-	serving bool   // says the node's agent
+	number  int       // of its creation
+	node    string    // empty: not bound yet
+	given   bool      // its order lies on the node's desk
+	serving bool      // says the node's agent
+	goes    time.Time // when it goes that has finished
 }
 
 // going tells whether the pod was told to end.
 func (p *pod) going() bool { return !p.GraceEnds.IsZero() }
+
+// active reports whether the pod counts for its app: it was not told to end, and has not.
+func (p *pod) active() bool { return !p.going() && !p.Finished }
 
 // New returns a workload without apps. What an earlier program has left on the
 // desks belongs to the apps of its names, once they are applied.
@@ -132,7 +136,7 @@ func (w *Workload) look(ctx context.Context, now time.Time) error {
 		w.tell(told)
 	}()
 	w.know(nodes)
-	if err := w.hear(); err != nil {
+	if err := w.hear(now); err != nil {
 		return err
 	}
 	w.keep(now)
@@ -163,9 +167,9 @@ func (w *Workload) know(nodes []*machine.Node) {
 	}
 }
 
-// hear takes in what agents report, and lets go of the pods of nodes that are
+// hear takes in what agents report, finishes the pods whose processes have ended, and lets go of the pods of nodes that are
 // gone: their machines' processes have ended, and took their tasks with them.
-func (w *Workload) hear() error {
+func (w *Workload) hear(now time.Time) error {
 	desks := make(map[string]map[string]task.Report)
 	for _, p := range slices.Clone(w.pods) {
 		switch {
@@ -185,12 +189,12 @@ func (w *Workload) hear() error {
 		}
 		switch desks[p.node][p.UID].State {
 		case task.Serving:
-			if !p.serving {
+			if !p.serving && !p.Finished {
 				p.serving = true
 				w.changed(p.node)
 			}
 		case task.Ended:
-			if err := w.remove(p); err != nil {
+			if err := w.finish(p, now); err != nil {
 				return err
 			}
 		}
@@ -198,7 +202,21 @@ func (w *Workload) hear() error {
 	return nil
 }
 
-// remove forgets a pod, whose process has ended.
+// finish has a pod be a finished one whose process has ended, and removes it in its time.
+func (w *Workload) finish(p *pod, now time.Time) error {
+	if !p.Finished {
+		over := *p.Pod
+		over.Finished = true
+		p.Pod, p.serving, p.goes = &over, false, now.Add(p.app.Report)
+		w.changed(p.node)
+	}
+	if now.Before(p.goes) {
+		return nil
+	}
+	return w.remove(p)
+}
+
+// remove forgets a pod whose process has ended.
 func (w *Workload) remove(p *pod) error {
 	w.pods = slices.DeleteFunc(w.pods, func(q *pod) bool { return q == p })
 	w.changed(p.node)
@@ -260,13 +278,13 @@ func (w *Workload) Serving(app string) (n int) {
 	return n
 }
 
-// Tasks are the names of the tasks on a node that were not told to end, in the
-// order of their creation.
+// Tasks are the names of the tasks on a node that were not told to end and have not, in
+// the order of their creation.
 func (w *Workload) Tasks(node string) (names []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, p := range w.pods {
-		if p.node == node && !p.going() {
+		if p.node == node && p.active() {
 			names = append(names, p.Name)
 		}
 	}
@@ -278,7 +296,7 @@ func (w *Workload) Where(name string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, p := range w.pods {
-		if p.Name == name && !p.going() {
+		if p.Name == name && p.active() {
 			return p.node
 		}
 	}

@@ -33,6 +33,7 @@ type site struct {
 	dir   string
 	nodes *store.Memory[*machine.Node]
 	heard []string
+	past  time.Duration // since noon
 }
 
 func newSite(t tester, dir string, nodes ...string) *site {
@@ -94,7 +95,7 @@ func (s *site) apply(a App) {
 
 func (s *site) looks() {
 	s.t.Helper()
-	require.NoError(s.t, s.look(context.Background(), noon))
+	require.NoError(s.t, s.look(context.Background(), noon.Add(s.past)))
 }
 
 // serve has the agents of all nodes do what they are told.
