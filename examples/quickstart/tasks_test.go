@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/deployment/rollout"
+	"github.com/millwright-go/millwright/drain"
 	"github.com/millwright-go/millwright/examples/quickstart/ledger"
 	"github.com/millwright-go/millwright/examples/quickstart/screen"
 	"github.com/millwright-go/millwright/examples/quickstart/task"
@@ -141,6 +143,48 @@ func TestHostWaitsForTasks(t *testing.T) {
 	time.AfterFunc(500*time.Millisecond, func() { _ = held.ID.Signal(syscall.SIGCONT) })
 	require.Len(t, p.host.Close(), replicas)
 	require.False(t, held.ID.Alive())
+}
+
+// witness notes whether a drain has seen a finished task with a volume.
+type witness struct {
+	manager.Pods
+	saw atomic.Bool
+}
+
+func (w *witness) On(ctx context.Context, node string) ([]*drain.Pod, bool, error) {
+	pods, complete, err := w.Pods.On(ctx, node)
+	if slices.ContainsFunc(pods, func(p *drain.Pod) bool { return p.Finished && len(p.Claims) > 0 }) {
+		w.saw.Store(true)
+	}
+	return pods, complete, err
+}
+
+// TestFinishedTasksHoldNoDrain: the task with the volume is there as a finished one while its
+// machine is drained. The drain goes on and ends.
+func TestFinishedTasksHoldNoDrain(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes some seconds")
+	}
+	t.Parallel()
+	p := startFleet(t, twoMore)
+	require.NoError(t, p.startTasks(t.Context()))
+	from := p.workload.Where(dataTask)
+	before, ok := p.data()
+	require.True(t, ok)
+	p.stopManager()
+	seen := &witness{Pods: p.workload}
+	p.drainer = func() (manager.Drainer, error) {
+		return manager.NewDrainer(manager.DrainOptions{
+			Nodes: p.nodes, Policy: drainPolicy(), Workload: manager.Workload{Pods: seen, Budgets: p.workload, Volumes: p.workload},
+		})
+	}
+	require.NoError(t, p.startManager())
+	require.NoError(t, p.edit(t.Context(), useClass("v2")))
+	require.NoError(t, p.settled(t.Context(), replicas, "v2"))
+	require.NoError(t, p.tasksServe(t.Context()))
+	require.NoError(t, p.checkMoved(before, from))
+	require.True(t, seen.saw.Load())
+	p.requireOneAtATime(t)
 }
 
 func TestWhoServes(t *testing.T) {
