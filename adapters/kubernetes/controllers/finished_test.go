@@ -1,0 +1,180 @@
+package controllers_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/millwright-go/millwright/adapters/kubernetes/api/v1alpha1"
+)
+
+// keepFinalizer keeps the objects of pods in these tests.
+const keepFinalizer = "example.com/keep"
+
+// podSpec is of a pod that runs on a node of the test.
+func (w *world) podSpec() corev1.PodSpec {
+	grace := int64(5)
+	return corev1.PodSpec{
+		Containers:                    []corev1.Container{{Name: "c", Image: "none"}},
+		NodeSelector:                  map[string]string{corev1.LabelInstanceTypeStable: w.namespace},
+		TerminationGracePeriodSeconds: &grace,
+	}
+}
+
+// pod is the pod of that name; nil: there is none.
+func (w *world) pod(name string) *corev1.Pod {
+	w.Helper()
+	p := &corev1.Pod{}
+	err := w.client.Get(w.Context(), client.ObjectKey{Namespace: w.namespace, Name: name}, p)
+	require.NoError(w, client.IgnoreNotFound(err))
+	if err != nil {
+		return nil
+	}
+	return p
+}
+
+// boundVolume makes a volume that is bound to a claim, as the controller of volumes would.
+func (w *world) boundVolume(claim string) string {
+	w.Helper()
+	name, none := w.namespace+"-"+claim, ""
+	size := corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
+	modes := []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
+	pvc := &corev1.PersistentVolumeClaim{ObjectMeta: w.meta(claim), Spec: corev1.PersistentVolumeClaimSpec{
+		AccessModes: modes, VolumeName: name, StorageClassName: &none, Resources: corev1.VolumeResourceRequirements{Requests: size},
+	}}
+	pvc.Annotations = map[string]string{"pv.kubernetes.io/bind-completed": "yes"}
+	require.NoError(w, w.client.Create(w.Context(), pvc))
+	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PersistentVolumeSpec{
+		Capacity: size, AccessModes: modes, ClaimRef: &corev1.ObjectReference{Namespace: w.namespace, Name: claim, UID: pvc.UID},
+		PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "disk.example.com", VolumeHandle: name}},
+	}}
+	require.NoError(w, w.client.Create(w.Context(), pv))
+	pv.Status.Phase = corev1.VolumeBound
+	require.NoError(w, w.client.Status().Update(w.Context(), pv))
+	pvc.Status.Phase = corev1.ClaimBound
+	require.NoError(w, w.client.Status().Update(w.Context(), pvc))
+	return name
+}
+
+// attach has a volume be attached to a node.
+func (w *world) attach(volume, node string) *storagev1.VolumeAttachment {
+	w.Helper()
+	a := &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: volume + "-" + node}, Spec: storagev1.VolumeAttachmentSpec{
+		Attacher: "disk.example.com", NodeName: node, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &volume},
+	}}
+	require.NoError(w, w.client.Create(w.Context(), a))
+	a.Status.Attached = true
+	require.NoError(w, w.client.Status().Update(w.Context(), a))
+	return a
+}
+
+// stateful runs a StatefulSet of one pod with a volume, whose object a finalizer keeps.
+func (w *world) stateful(name string) {
+	w.Helper()
+	one, labels := int32(1), map[string]string{"app": name}
+	spec := w.podSpec()
+	spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
+		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data-" + name},
+	}}}
+	require.NoError(w, w.client.Create(w.Context(), &appsv1.StatefulSet{ObjectMeta: w.meta(name), Spec: appsv1.StatefulSetSpec{
+		Replicas: &one, Selector: &metav1.LabelSelector{MatchLabels: labels}, ServiceName: name,
+		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels, Finalizers: []string{keepFinalizer}}, Spec: spec},
+	}}))
+	w.eventually("the pod to be ready", func() bool { p := w.pod(name + "-0"); return p != nil && isReady(p) })
+}
+
+// TestFinishedPodKeptByAFinalizer: the last pod with a volume of a node has finished, its
+// volume is attached still, and a finalizer keeps its object. The drain waits for the volume,
+// not for the object, and the pod of its name comes back when the finalizer is gone.
+func TestFinishedPodKeptByAFinalizer(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, steady)
+	w.manage()
+	w.class("small", w.namespace)
+	w.deployment("web", "small", 1)
+	w.eventually("the machine", w.settled("web", 1))
+	volume := w.boundVolume("data-db")
+	w.stateful("db")
+	before := w.pod("db-0")
+	name := before.Spec.NodeName
+	attachment := w.attach(volume, name)
+	t.Cleanup(func() { w.release("db-0") })
+
+	require.NoError(t, w.client.Delete(t.Context(), &v1alpha1.Machine{ObjectMeta: w.meta(name)}))
+	finished := func(p *corev1.Pod) bool {
+		return p != nil && p.UID == before.UID && p.DeletionTimestamp != nil && p.Status.Phase == corev1.PodSucceeded
+	}
+	w.eventually("the pod to finish", func() bool { return finished(w.pod("db-0")) })
+	w.eventually("the drain to wait for the volume", func() bool { return strings.Contains(w.description(name), volume) })
+	require.True(t, finished(w.pod("db-0")))
+	require.NoError(t, w.client.Delete(t.Context(), attachment))
+	w.eventually("the machine to go", func() bool { return len(w.machines()) == 1 && w.settled("web", 1)() })
+	assert.NotContains(t, w.names(), name)
+	require.True(t, finished(w.pod("db-0")), "its object holds nobody up")
+
+	w.release("db-0")
+	w.eventually("the pod to come back", func() bool {
+		p := w.pod("db-0")
+		return p != nil && p.UID != before.UID && isReady(p) && p.Spec.NodeName != name
+	})
+}
+
+// release takes a pod's finalizers away.
+func (w *world) release(name string) {
+	w.Helper()
+	p := w.pod(name)
+	if p == nil {
+		return
+	}
+	w.merge(p, `{"metadata":{"finalizers":null}}`)
+}
+
+// TestJobCompletesAmidADrain: the pod of a Job that its budget does not let go completes while
+// its node is drained. The drain deletes it and ends, and the Job has succeeded: the finalizer
+// by which it counts keeps the pod until it has.
+func TestJobCompletesAmidADrain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, steady)
+	w.manage()
+	w.class("small", w.namespace)
+	w.deployment("web", "small", 1)
+	w.eventually("the machine", w.settled("web", 1))
+	labels := map[string]string{"app": "work"}
+	spec := w.podSpec()
+	spec.RestartPolicy = corev1.RestartPolicyNever
+	job := &batchv1.Job{ObjectMeta: w.meta("work"), Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: map[string]string{"kubelab/completes-after": "10s"}}, Spec: spec,
+	}}}
+	require.NoError(t, w.client.Create(t.Context(), job))
+	w.budget("work", labels, 1)
+	pods := func() []corev1.Pod {
+		list := &corev1.PodList{}
+		require.NoError(t, w.client.List(t.Context(), list, client.InNamespace(w.namespace), client.MatchingLabels(labels)))
+		return list.Items
+	}
+	w.eventually("the pod to be ready", func() bool { p := pods(); return len(p) == 1 && isReady(&p[0]) })
+	before := pods()[0]
+	require.Contains(t, before.Finalizers, batchv1.JobTrackingFinalizer)
+	name := before.Spec.NodeName
+	require.NoError(t, w.client.Delete(t.Context(), &v1alpha1.Machine{ObjectMeta: w.meta(name)}))
+	w.eventually("the budget to hold the drain up", func() bool { return strings.Contains(w.description(name), "budget "+w.namespace+"/work") })
+	require.Len(t, pods(), 1)
+
+	w.eventually("the machine to go", func() bool { return len(w.machines()) == 1 && w.settled("web", 1)() })
+	assert.NotContains(t, w.names(), name)
+	w.eventually("the job to have succeeded", func() bool {
+		require.NoError(t, w.client.Get(t.Context(), client.ObjectKeyFromObject(job), job))
+		return job.Status.Succeeded == 1
+	})
+	require.Zero(t, job.Status.Failed)
+	require.Empty(t, pods(), "the drain has deleted it, and no other one came")
+}
