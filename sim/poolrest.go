@@ -25,16 +25,6 @@ func (w *World) poolsComplete() bool {
 	return !slices.ContainsFunc(w.pools.all(), func(p *machinepool.Pool) bool { return w.poolLacks(p) != "" })
 }
 
-// lacks says what the pools lack that have not come to rest.
-func (w *World) lacks() (what string) {
-	for _, p := range w.pools.all() {
-		if lacks := w.poolLacks(p); lacks != "" {
-			what += fmt.Sprintf("; pool %s: %s", p.Name, lacks)
-		}
-	}
-	return what
-}
-
 // poolLacks says what a pool lacks to be at rest: as many instances as are
 // wanted, all of them nodes that are ready and in service, and a status that says
 // so. Empty: nothing.

@@ -131,7 +131,7 @@ func (w *World) updatedBeside(d *deployment.Deployment, m *machine.Machine) (und
 	return under
 }
 
-// tagged tells whether all VMs of machines have the tags that their classes say,
+// tagged reports whether all VMs of machines have the tags that their classes say,
 // but for those that a call of the dead may have changed since.
 func (w *World) tagged() bool {
 	if !w.o.UpdatableTags {
@@ -141,6 +141,14 @@ func (w *World) tagged() bool {
 		if d.Status.Outdated > 0 {
 			return false
 		}
+	}
+	return w.untagged() == ""
+}
+
+// untagged is a machine whose VM should have other tags. Empty: there is none.
+func (w *World) untagged() string {
+	if !w.o.UpdatableTags {
+		return ""
 	}
 	machines := map[string]*machine.Machine{}
 	for _, m := range w.machines.all() {
@@ -152,10 +160,10 @@ func (w *World) tagged() bool {
 			continue
 		}
 		if spec, found := w.specOf(m.Spec.Class.Name); found && !maps.Equal(spec.Tags, vm.Tags) {
-			return false
+			return m.Name
 		}
 	}
-	return true
+	return ""
 }
 
 // keptAsItIs tells whether a VM was said to be beyond change whose machine nobody

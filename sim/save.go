@@ -2,6 +2,10 @@ package sim
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/millwright-go/millwright/deployment"
@@ -38,10 +42,13 @@ type saved struct {
 	Steps       []Step
 	Calm, Limit time.Duration
 	Keep, Lone  bool
+
+	// Needs names what is left out that a run depends on.
+	Needs []string `json:",omitempty"`
 }
 
-// MarshalJSON writes down what is data of a scenario. What is code, such as a
-// driver, is left out: whoever plays it again sets it anew.
+// MarshalJSON writes down what is data of a scenario. What is code, such as a driver, is left
+// out, and named: set it again before you play the scenario that was read.
 func (s *Scenario) MarshalJSON() ([]byte, error) {
 	o, m := &s.Options, &s.Options.Manager
 	return json.Marshal(&saved{
@@ -51,6 +58,7 @@ func (s *Scenario) MarshalJSON() ([]byte, error) {
 		MachinePolicy: m.MachinePolicy, SetPolicy: m.SetPolicy, DeploymentPolicy: m.DeploymentPolicy, SafetyPolicy: m.SafetyPolicy,
 		Drain: o.Drain, DrainMax: o.DrainLimit.Max, PoolPolicy: m.PoolPolicy, PoolOptions: o.Pools, Pools: s.Pools,
 		Classes: s.Classes, Deployments: s.Deployments, Apps: s.Apps, Steps: s.Steps, Calm: s.Calm, Limit: s.Limit, Keep: s.Keep, Lone: s.Lone,
+		Needs: s.code(),
 	})
 }
 
@@ -71,5 +79,50 @@ func (s *Scenario) UnmarshalJSON(text []byte) error {
 	m.PoolPolicy, o.Pools, s.Pools = in.PoolPolicy, in.PoolOptions, in.Pools
 	s.Classes, s.Deployments, s.Apps, s.Steps = in.Classes, in.Deployments, in.Apps, in.Steps
 	s.Calm, s.Limit, s.Keep, s.Lone = in.Calm, in.Limit, in.Keep, in.Lone
+	s.needs = in.Needs
+	return nil
+}
+
+// ErrIncomplete is what Play returns for a scenario that was read from JSON, if it had a
+// driver or properties of its own when it was written, and they are not set again. Without
+// them it would be another scenario.
+var ErrIncomplete = errors.New("sim: the scenario needs code that is not written down")
+
+// code names what a run of the scenario depends on and that is not written down.
+func (s *Scenario) code() (names []string) {
+	o := &s.Options
+	if o.Driver != nil || slices.Contains(s.needs, needsDriver) {
+		names = append(names, needsDriver)
+	}
+	if o.PoolDriver != nil || slices.Contains(s.needs, needsPoolDriver) {
+		names = append(names, needsPoolDriver)
+	}
+	for _, p := range o.Properties {
+		names = append(names, needsProperty+p.Name)
+	}
+	for _, name := range s.needs {
+		if strings.HasPrefix(name, needsProperty) && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// How a written scenario names what it needs.
+const (
+	needsDriver     = "Options.Driver"
+	needsPoolDriver = "Options.PoolDriver"
+	needsProperty   = "Options.Properties: "
+)
+
+// whole returns ErrIncomplete if a scenario that was read lacks what it was played with.
+func (s *Scenario) whole() error {
+	set := *s
+	set.needs = nil
+	for _, name := range s.needs {
+		if !slices.Contains(set.code(), name) {
+			return fmt.Errorf("%w: set %s", ErrIncomplete, name)
+		}
+	}
 	return nil
 }

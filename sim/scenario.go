@@ -41,6 +41,8 @@ type Scenario struct {
 	// Keep leaves the deployments at the end, which are deleted otherwise, so
 	// that it can be seen whether anything stays behind.
 	Keep bool
+
+	needs []string // what a written one had that is code
 }
 
 // Step is something that users, or other programs, do. What it is done to may
@@ -144,7 +146,8 @@ func (w *World) Left() Left {
 // defaultLimit is how long anything may take once the faults have stopped.
 const defaultLimit = 48 * time.Hour
 
-// Play lives through a scenario. The error is a mistake in it, or the manager's.
+// Play lives through a scenario. The error is a mistake in it, or the manager's. It is
+// ErrIncomplete for a scenario that was read and still lacks code that the written one had.
 func Play(s *Scenario) (Result, error) { return s.playUntil(time.Time{}) }
 
 // playUntil gives a scenario up, without a violation, at a time in its world.
@@ -170,6 +173,9 @@ func (s *Scenario) playUntil(end time.Time) (Result, error) {
 }
 
 func (s *Scenario) open() (*World, error) {
+	if err := s.whole(); err != nil {
+		return nil, err
+	}
 	o := s.Options
 	if o.Pools == nil && len(s.Pools) > 0 {
 		o.Pools = &PoolOptions{}

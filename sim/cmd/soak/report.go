@@ -134,7 +134,7 @@ func (s *settings) play(out io.Writer) (violated bool, err error) {
 		return false, fmt.Errorf("%s: %w", s.replay, err)
 	}
 	if err := tell(out, scenario); err != nil {
-		return false, err
+		return false, fmt.Errorf("%s: %w", s.replay, err)
 	}
 	r, err := sim.Play(scenario)
 	if err != nil {

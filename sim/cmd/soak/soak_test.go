@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -10,6 +11,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/sim"
 )
 
 func soak(args ...string) (status int, out, errs string) {
@@ -75,6 +79,21 @@ func TestViolationIsExplained(t *testing.T) {
 	require.Equal(t, exitViolated, status)
 	first := regexp.MustCompile(`\nviolated: .*`)
 	require.Equal(t, first.FindString(out), first.FindString(whole))
+}
+
+// TestReplayNeedsTheDriver: a scenario that was found with a driver of somebody's own is not
+// said to violate nothing without it.
+func TestReplayNeedsTheDriver(t *testing.T) {
+	s := sim.Storm(1)
+	s.Options.Driver = func(w *sim.World) driver.Driver { return w.Provider() }
+	text, err := json.Marshal(s)
+	require.NoError(t, err)
+	file := filepath.Join(t.TempDir(), "violation.json")
+	require.NoError(t, os.WriteFile(file, text, 0o600))
+	status, out, errs := soak("-replay", file)
+	require.Equal(t, exitMistake, status, out)
+	require.Empty(t, out)
+	require.Contains(t, errs, "violation.json: sim: the scenario needs code that is not written down: set Options.Driver")
 }
 
 // TestMistakes are told in one line, with a status of their own.

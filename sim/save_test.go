@@ -1,0 +1,64 @@
+package sim_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/sim"
+)
+
+// TestScenariosNeedTheirCode: a scenario that was played with a driver or a property of its
+// own is not played without them when it is read again.
+func TestScenariosNeedTheirCode(t *testing.T) {
+	own := func(w *sim.World) driver.Driver { return forgetful{w.Provider()} }
+	huge := sim.Property{Name: "no huge ones", Check: noHugeOnes}
+	for name, c := range map[string]struct {
+		set   func(*sim.Options)
+		needs string
+	}{
+		"a driver":      {func(o *sim.Options) { o.Driver = own }, "set Options.Driver"},
+		"a pool driver": {func(o *sim.Options) { o.PoolDriver = func(w *sim.World) driver.PoolDriver { return w.Groups() } }, "set Options.PoolDriver"},
+		"a property":    {func(o *sim.Options) { o.Properties = []sim.Property{huge} }, "set Options.Properties: no huge ones"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			written := &sim.Scenario{}
+			c.set(&written.Options)
+			text, err := json.Marshal(written)
+			require.NoError(t, err)
+			read := &sim.Scenario{}
+			require.NoError(t, json.Unmarshal(text, read))
+			_, err = sim.Play(read)
+			require.ErrorIs(t, err, sim.ErrIncomplete)
+			require.ErrorContains(t, err, c.needs)
+			again, err := json.Marshal(read)
+			require.NoError(t, err)
+			require.Equal(t, text, again, "it is not forgotten what it needs")
+			c.set(&read.Options)
+			_, err = sim.Play(read)
+			require.NoError(t, err)
+		})
+	}
+	text, err := json.Marshal(&sim.Scenario{})
+	require.NoError(t, err)
+	require.NotContains(t, string(text), `"Needs":`)
+}
+
+// TestUnsettledMachinesAreNamed with their phases and reasons.
+func TestUnsettledMachinesAreNamed(t *testing.T) {
+	s := &sim.Scenario{
+		Options:     sim.Options{Faults: sim.Faults{DeadBoot: 1}},
+		Deployments: []*deployment.Deployment{sim.Fleet("web", 7, deployment.Strategy{})},
+		Calm:        5 * time.Minute, Limit: time.Second,
+	}
+	found := play(t, s).Violation
+	require.NotNil(t, found)
+	require.Equal(t, sim.RuleSettled, found.Rule)
+	require.Contains(t, found.What, "deployment web: 7 are wanted, 7 machines are there, and its status counts 7, updated 7, available 0")
+	require.Regexp(t, `; machine web-\w+-\w+-1: Pending \(Create, Initialized, Processing\)`, found.What)
+	require.Contains(t, found.What, "; and 2 more")
+}
