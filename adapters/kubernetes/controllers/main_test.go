@@ -53,7 +53,7 @@ func TestMain(m *testing.M) {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		return config.Install(ctx, l.Config)
-	}, "--controllers=gc,disruption,fakekubelet,scheduler,nodelifecycle,replicaset,deployment,statefulset,job,namespace", "--pod-startup=500ms", "--node-monitor-grace-period=1h"))
+	}, "--controllers=gc,disruption,fakekubelet,scheduler,nodelifecycle,replicaset,deployment,statefulset,job,namespace", "--pod-startup=500ms", "--pod-termination=500ms", "--node-monitor-grace-period=1h"))
 }
 
 // world is the namespace of one test, and its VMs.
