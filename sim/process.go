@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/millwright-go/millwright/codes"
@@ -260,14 +261,13 @@ func (p *process) pass(at place, i *item) {
 }
 
 // reconcile makes a pass. One that panics is a violation, and the end of its process.
-func (p *process) reconcile(at place) (result manager.Result, err error) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			p.dead = true
-			p.w.violate(RulePanicked, "the pass over %s %s panicked in %s: %v", at.kind, at.key.Name, origin(), cause)
-		}
-	}()
-	return p.works[at.kind].Reconcile(context.Background(), at.key)
+func (p *process) reconcile(at place) (manager.Result, error) {
+	result, err := p.works[at.kind].Reconcile(context.Background(), at.key)
+	if errors.Is(err, manager.ErrPanicked) {
+		p.dead = true
+		p.w.violate(RulePanicked, "%v", err)
+	}
+	return result, err
 }
 
 // each carries out a batch of orders in an order left to chance.

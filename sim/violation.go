@@ -2,10 +2,6 @@ package sim
 
 import (
 	"fmt"
-	"path"
-	"path/filepath"
-	"runtime"
-	"strings"
 	"time"
 
 	"github.com/millwright-go/millwright/sim/history"
@@ -36,25 +32,6 @@ const (
 // Error says what was broken, where and when.
 func (v *Violation) Error() string {
 	return fmt.Sprintf("sim: seed %d, at %s: %s: %s", v.Seed, v.At.Format(time.RFC3339), v.Rule, v.What)
-}
-
-// origin names the function that panicked, and where, for what is called by a deferred
-// function.
-func origin() string {
-	pcs := make([]uintptr, 64)
-	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])
-	for panicked := false; ; {
-		f, more := frames.Next()
-		switch {
-		case f.Function == "runtime.gopanic":
-			panicked = true
-		case panicked && !strings.HasPrefix(f.Function, "runtime."):
-			return fmt.Sprintf("%s (%s:%d)", path.Base(f.Function), filepath.Base(f.File), f.Line)
-		}
-		if !more {
-			return "an unknown place"
-		}
-	}
 }
 
 func (w *World) violate(rule, format string, args ...any) {
