@@ -16,7 +16,7 @@ func (d *decision) claim() (Plan, bool) {
 	if len(d.census.strays) == 0 && len(adoptable) == 0 {
 		return Plan{}, false
 	}
-	if plan, busy := d.readLive("adopting or releasing machines"); busy {
+	if plan, busy := d.readFresh("adopting or releasing machines"); busy {
 		return plan, true
 	}
 	if len(d.census.strays) > 0 {

@@ -61,7 +61,9 @@ func (d *decision) decide() Plan {
 
 // keep decides about a set that is not being deleted. Its steps are tried in
 // this order; the first that has something to do makes the plan, and what they
-// have all left alone is waited for.
+// have all left alone is waited for. Deletions come before pushes: a machine
+// that is about to go is not changed first, and none waits for the others'
+// changes. Pushes come before creations, which may take many plans.
 func (d *decision) keep() Plan {
 	bad := d.s.invalidField()
 	if bad == nil && d.s.Owner == nil {
@@ -84,16 +86,13 @@ func (d *decision) keep() Plan {
 	}
 	plan, busy := d.claim()
 	if !busy {
-		plan, busy = d.push()
-	}
-	if !busy {
 		plan, busy = d.preserve()
 	}
 	if !busy {
-		plan, busy = d.replaceFailed()
+		plan, busy = d.removeSome()
 	}
 	if !busy {
-		plan, busy = d.replaceRequested()
+		plan, busy = d.push()
 	}
 	if !busy {
 		plan, busy = d.scale()
@@ -102,6 +101,18 @@ func (d *decision) keep() Plan {
 		return d.settleFirst(plan)
 	}
 	return d.rest()
+}
+
+// removeSome deletes machines: those that failed, then those to be replaced, then the surplus.
+func (d *decision) removeSome() (Plan, bool) {
+	plan, busy := d.replaceFailed()
+	if !busy {
+		plan, busy = d.replaceRequested()
+	}
+	if !busy {
+		plan, busy = d.removeSurplus()
+	}
+	return plan, busy
 }
 
 // invalid records once which field can't be acted upon, and waits for a change.

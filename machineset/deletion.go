@@ -58,7 +58,7 @@ func (d *decision) removeMachines() (Plan, bool) {
 	if d.census.owned == d.census.terminating+d.census.spared.count || d.o.Refused.Delete != nil {
 		return Plan{}, false
 	}
-	if plan, busy := d.readLive("deleting the set's machines"); busy {
+	if plan, busy := d.readFresh("deleting the set's machines"); busy {
 		return plan, true
 	}
 	victims := d.census.victims.sorted()
@@ -66,5 +66,5 @@ func (d *decision) removeMachines() (Plan, bool) {
 	for i, v := range victims {
 		orders[i] = Order{Machine: v.machine, Why: Why{Reason: ReasonSetDeleted}}
 	}
-	return Plan{Delete: orders, Why: d.deletion(ReasonDeleteAll, len(orders))}, true
+	return Plan{Delete: orders, Until: d.deleteUntil(), Why: d.deletion(ReasonDeleteAll, len(orders))}, true
 }

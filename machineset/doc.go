@@ -14,7 +14,8 @@
 // to be twice all the same:
 //
 //   - Orders that create or delete are decided on live reads only, the
-//     machines read after the set.
+//     machines read after the set. Deletions are issued within [DeleteWithin]
+//     of such a read.
 //   - Names are numbered, and a set stores how many it has given out before it
 //     uses them ([Reservation]). The write compares and swaps, so a process
 //     that does not know the newest reservation fails there and creates nothing.

@@ -62,6 +62,7 @@ func newSiege(t *rapid.T, replicas int32) *siege {
 		p.fault = s.fault
 		p.trace = func(verb, name, why string) { s.sayf("process %d: %s %s: %s", i, verb, name, why) }
 		p.decided = s.check
+		p.issued = s.checkAge
 		s.processes = append(s.processes, p)
 	}
 	return s
@@ -140,6 +141,13 @@ func (s *siege) check(o *machineset.Observation, plan machineset.Plan) {
 		if at := s.reserved[order.Machine.Name]; !s.w.now.Before(at.Add(s.policy.RequestTimeout)) {
 			s.failf("P17: %s ordered at %s, reserved at %s", order.Machine.Name, s.w.now.Sub(morning), at.Sub(morning))
 		}
+	}
+}
+
+// checkAge holds a deletion to the age of what it was decided on.
+func (s *siege) checkAge(o *machineset.Observation) {
+	if age := s.w.now.Sub(o.LiveEnded); age < 0 || age >= 10*time.Second {
+		s.failf("P8: deleting on a live read that ended %s ago", age)
 	}
 }
 

@@ -24,6 +24,9 @@ type Observation struct {
 	// they come from caches. It is a time, not a flag: that a create will not
 	// come in any more is known from reads made after it could.
 	Live time.Time
+	// LiveEnded is when the last of these reads was answered, from which on what they say
+	// gets old. Zero: just now, which is true only where carrying out a plan takes no time.
+	LiveEnded time.Time
 	// Frozen holds back creations, not deletions.
 	Frozen bool
 
@@ -105,12 +108,12 @@ type Plan struct {
 	Write Write
 
 	// ReadLive asks for the set, then its machines and the orphans, all read
-	// live, to replace what is in the observation, and for Live to become the
-	// time before the first of these reads. A set that is gone, or has another
-	// UID, ends the pass. Where the set has an owner it is read once more at
-	// the end; if its version is another one by then, the pass ends as after a
-	// conflict. Else a machine that the owner moved to the set meanwhile could
-	// look like one too many.
+	// live, to replace what is in the observation. Live becomes the time before
+	// the first of these reads, LiveEnded the time after the last. A set that is
+	// gone, or has another UID, ends the pass. Where the set has an owner it is
+	// read once more at the end; if its version is another one by then, the pass
+	// ends as after a conflict. Else a machine that the owner moved to the set
+	// meanwhile could look like one too many.
 	ReadLive bool
 
 	// Create orders come by rising ordinal. Carry them out in this order, in
@@ -123,12 +126,14 @@ type Plan struct {
 	// Then Created becomes the Ordinal of the last order before the first
 	// one that was not answered OK or "already exists".
 	Create []Order
-	// Until is the moment from which on no create of this plan may be issued.
-	// Zero without Create.
+	// Until is the moment from which on no create and no delete of this plan may
+	// be issued. Zero without Create and Delete.
 	Until time.Time
 
 	// Delete orders may be carried out in any order or at once, and a
-	// refusal (Refused.Delete) stops none of the others. A machine whose
+	// refusal (Refused.Delete) stops none of the others. Those that were not
+	// issued before Until are dropped: that is no refusal, and the next decision
+	// reads live again, see DeleteWithin. A machine whose
 	// deletion was accepted is replaced in Machines by one with DeletedAt set,
 	// or leaves it if it is gone, as it does if it was gone before or its name
 	// has another UID by now. Where the store does not answer with the machine

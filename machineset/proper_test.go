@@ -18,8 +18,8 @@ func improper(o *machineset.Observation, plan *machineset.Plan) string {
 		return fmt.Sprintf("P8: a plan of %d things at once: %+v", things, plan)
 	case things == 0 && plan.At.IsZero() && !waitsForever[plan.Why.Reason]:
 		return "P21: waits without a time: " + plan.Why.String()
-	case (len(plan.Create) > 0) == plan.Until.IsZero():
-		return "Until is for creates, and they need one"
+	case (len(plan.Create)+len(plan.Delete) > 0) == plan.Until.IsZero():
+		return "Until is for creates and deletes, and they need one"
 	case creates && (o.Frozen || o.Set.Deleted()):
 		return "P25: creation by a set that is frozen or being deleted"
 	case needsLive && o.Live.IsZero():

@@ -6,7 +6,7 @@ func (d *decision) replaceFailed() (Plan, bool) {
 	if d.census.failed == 0 || d.o.Refused.Delete != nil || d.undecided() {
 		return Plan{}, false
 	}
-	if plan, busy := d.readLive("deleting failed machines"); busy {
+	if plan, busy := d.readFresh("deleting failed machines"); busy {
 		return plan, true
 	}
 	if plan, busy := d.noteStillborn(); busy {
@@ -17,5 +17,5 @@ func (d *decision) replaceFailed() (Plan, bool) {
 	for i, v := range victims {
 		orders[i] = Order{Machine: v.machine, Why: Why{Reason: ReasonReplace, Detail: v.machine.Status.LastOperation.Message}}
 	}
-	return Plan{Delete: orders, Why: d.deletion(ReasonDeleteFailed, len(orders))}, true
+	return Plan{Delete: orders, Until: d.deleteUntil(), Why: d.deletion(ReasonDeleteFailed, len(orders))}, true
 }

@@ -104,7 +104,7 @@ func (d *decision) replaceRequested() (Plan, bool) {
 		d.waiting.Count = int64(r.count)
 		return Plan{}, false
 	}
-	if plan, busy := d.readLive("deleting machines that are to be replaced"); busy {
+	if plan, busy := d.readFresh("deleting machines that are to be replaced"); busy {
 		return plan, true
 	}
 	spared := r.available.sorted()
@@ -114,5 +114,5 @@ func (d *decision) replaceRequested() (Plan, bool) {
 	for i, v := range victims {
 		orders[i] = Order{Machine: v.machine, Why: d.whyReplaced(v)}
 	}
-	return Plan{Delete: orders, Why: d.deletion(d.replacing(ReasonDeleteRequested, ReasonDeleteExpired), len(orders))}, true
+	return Plan{Delete: orders, Until: d.deleteUntil(), Why: d.deletion(d.replacing(ReasonDeleteRequested, ReasonDeleteExpired), len(orders))}, true
 }

@@ -4,16 +4,10 @@ import (
 	"strconv"
 )
 
-// scale brings the number of active machines to what the spec asks for. What a
-// reservation left open is done first: its names before new ones.
+// scale creates machines that are missing, once removeSurplus has nothing to do.
+// What a reservation left open is done first: its names before new ones.
 func (d *decision) scale() (Plan, bool) {
-	short := d.short()
-	if short < 0 {
-		if plan, busy := d.removeSurplus(-short); busy {
-			return plan, true
-		}
-	}
-	short = d.withinQuota(d.unhurried(short))
+	short := d.withinQuota(d.unhurried(d.short()))
 	if d.s.Reservation.Reserved > d.s.Reservation.Settled {
 		return d.finish(short)
 	}

@@ -37,6 +37,7 @@ type process struct {
 	cached  func(oldest, newest int) int                   // which snapshot a cache shows; nil: the newest
 	trace   func(verb, name, why string)                   // nil: nobody listens
 	decided func(*machineset.Observation, machineset.Plan) // nil: nobody listens
+	issued  func(*machineset.Observation)                  // just before a deletion; nil: nobody listens
 
 	floor         int // caches do not go back
 	failures      int
@@ -178,9 +179,7 @@ func (p *process) arrange() {
 	}
 	calls := len(p.todo)
 	p.arrangeCreates(plan.Create)
-	p.arrangeOrders("delete", plan.Delete, func(m *machine.Machine) (*machine.Machine, codes.Code) {
-		return p.w.deleteMachine(m.Name, m.UID)
-	})
+	p.arrangeOrders("delete", plan.Delete, p.deleteInTime)
 	p.arrangeOrders("adopt", plan.Adopt, p.w.updateMachine)
 	p.arrangeOrders("release", plan.Release, p.w.updateMachine)
 	p.arrangeOrders("push", plan.Push, p.w.updateMachine)
@@ -242,7 +241,7 @@ func (p *process) readSet() {
 
 func (p *process) readMachines() {
 	p.look(p.w.all())
-	p.o.Live = p.began
+	p.o.Live, p.o.LiveEnded = p.began, p.w.now
 }
 
 func (p *process) arrangeCreates(orders []machineset.Order) {
@@ -316,6 +315,10 @@ func (p *process) callLate(f *fault, m *machine.Machine, do func() codes.Code) (
 func (p *process) arrangeOrders(verb string, orders []machineset.Order, do func(*machine.Machine) (*machine.Machine, codes.Code)) {
 	for _, order := range orders {
 		p.todo = append(p.todo, func() {
+			if until := p.plan.Until; !until.IsZero() && !p.w.now.Before(until) {
+				p.todo = nil
+				return
+			}
 			p.note(verb, order.Machine.Name, order.Why.String())
 			var stored *machine.Machine
 			code, alive := p.call(verb, func() (c codes.Code) {
@@ -327,6 +330,15 @@ func (p *process) arrangeOrders(verb string, orders []machineset.Order, do func(
 			}
 		})
 	}
+}
+
+// deleteInTime deletes a machine. What it rests on must be known well enough still: see the
+// siege's issued.
+func (p *process) deleteInTime(m *machine.Machine) (*machine.Machine, codes.Code) {
+	if p.issued != nil {
+		p.issued(p.o)
+	}
+	return p.w.deleteMachine(m.Name, m.UID)
 }
 
 func (p *process) answer(verb string, m, stored *machine.Machine, code codes.Code) {

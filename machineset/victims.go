@@ -147,15 +147,16 @@ func (p *Policy) ageWord() string {
 }
 
 // removeSurplus deletes machines beyond what the spec asks for.
-func (d *decision) removeSurplus(surplus int) (Plan, bool) {
-	if d.o.Refused.Delete != nil {
+func (d *decision) removeSurplus() (Plan, bool) {
+	surplus := -d.short()
+	if surplus <= 0 || d.o.Refused.Delete != nil {
 		return Plan{}, false
 	}
 	may := d.removable(surplus)
 	if may == 0 {
 		return Plan{}, false
 	}
-	if plan, busy := d.readLive("deleting surplus machines"); busy {
+	if plan, busy := d.readFresh("deleting surplus machines"); busy {
 		return plan, true
 	}
 	victims := d.census.victims.sorted()
@@ -171,7 +172,7 @@ func (d *decision) removeSurplus(surplus int) (Plan, bool) {
 		}
 		orders[i] = Order{Machine: v.machine, Why: why}
 	}
-	return Plan{Delete: orders, Why: d.deletion(ReasonDeleteSurplus, len(orders))}, true
+	return Plan{Delete: orders, Until: d.deleteUntil(), Why: d.deletion(ReasonDeleteSurplus, len(orders))}, true
 }
 
 // deletion is the reason of a plan that deletes n machines.

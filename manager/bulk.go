@@ -17,7 +17,12 @@ import (
 type bulk[T object.Object[T]] struct {
 	*parent
 	children store.Collection[T]
+	// until is the moment from which on no order is issued; zero: there is none.
+	until time.Time
 }
+
+// errStale says that an order was not issued, since what it was decided on is too old by now.
+var errStale = errors.New("the live read that it rests on is too old")
 
 // outcome is what came of one order on one child.
 type outcome[T any] struct {
@@ -34,6 +39,10 @@ func (b *bulk[T]) all(ctx context.Context, name string, children []T, do order[T
 	out := make([]outcome[T], len(children))
 	b.Each(ctx, len(children), func(i int) {
 		out[i].before = children[i]
+		if !b.until.IsZero() && !b.Now().Before(b.until) {
+			out[i].err = errStale
+			return
+		}
 		out[i].err = b.timed(b.kind, b.key, name, func() (err error) {
 			out[i].after, err = do(ctx, children[i])
 			return err
@@ -128,13 +137,13 @@ func copyOf[T object.Object[T]](o T) T {
 }
 
 // refusal is what a decision should know of a batch: the first error that is
-// not a matter of the shell. A conflict, a child that is gone and the end of the
-// context end the pass.
+// not a matter of the shell. An order that was not issued is none. A conflict, a
+// child that is gone and the end of the context end the pass.
 func refusal[T any](ctx context.Context, out []outcome[T]) (*machine.Outcome, error) {
 	for i := range out {
 		err := out[i].err
 		switch {
-		case err == nil:
+		case err == nil, errors.Is(err, errStale):
 			continue
 		case interrupted(ctx, err) != nil || errors.Is(err, store.ErrConflict):
 			return nil, err

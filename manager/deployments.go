@@ -63,7 +63,7 @@ func (p *deploymentPass) step(ctx context.Context) (Result, bool, error) {
 
 // act carries out what a plan holds; true: it holds nothing, the pass ends.
 func (p *deploymentPass) act(ctx context.Context, plan *deployment.Plan) (bool, error) {
-	b := &bulk[*machineset.Set]{&p.parent, p.Sets}
+	b := &bulk[*machineset.Set]{parent: &p.parent, children: p.Sets}
 	switch {
 	case plan.ReadLive:
 		return false, p.observe(ctx, true)

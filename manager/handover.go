@@ -17,7 +17,7 @@ func (p *deploymentPass) eachMachine(ctx context.Context, name string, orders []
 		machines[i] = order.Machine
 		orderedFor(ctx, p.shell, order.Machine.Key, order.Why.Reason, order.Why)
 	}
-	b := &bulk[*machine.Machine]{&p.parent, p.Machines}
+	b := &bulk[*machine.Machine]{parent: &p.parent, children: p.Machines}
 	out := b.all(ctx, name, machines, b.update)
 	p.ordered = true
 	for i := range out {

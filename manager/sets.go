@@ -62,7 +62,7 @@ func (p *setPass) step(ctx context.Context) (Result, bool, error) {
 
 // act carries out what a plan holds; true: it holds nothing, the pass ends.
 func (p *setPass) act(ctx context.Context, plan *machineset.Plan) (bool, error) {
-	b := &bulk[*machine.Machine]{&p.parent, p.Machines}
+	b := &bulk[*machine.Machine]{parent: &p.parent, children: p.Machines}
 	switch {
 	case plan.ReadLive:
 		return false, p.observe(ctx, true)
@@ -71,6 +71,7 @@ func (p *setPass) act(ctx context.Context, plan *machineset.Plan) (bool, error) 
 	case len(plan.Create) > 0:
 		return false, p.create(ctx, b, plan)
 	case len(plan.Delete) > 0:
+		b.until = plan.Until
 		return false, p.each(ctx, b, "Delete", plan.Delete, b.remove, &p.o.Refused.Delete)
 	case len(plan.Adopt) > 0:
 		return false, p.each(ctx, b, "Adopt", plan.Adopt, b.update, &p.o.Refused.Change)
@@ -109,7 +110,10 @@ func (p *setPass) observe(ctx context.Context, live bool) error {
 			return err
 		}
 	}
-	p.o.Set, p.o.Machines, p.o.Orphans, p.o.Live = s, owned, orphans, began
+	p.o.Set, p.o.Machines, p.o.Orphans, p.o.Live, p.o.LiveEnded = s, owned, orphans, began, time.Time{}
+	if live {
+		p.o.LiveEnded = p.Now()
+	}
 	p.o.Failures = p.memo.failuresBefore(p.key, p.struggled)
 	p.o.StatusWritten = p.memo.recall(p.key).statusWritten
 	p.o.Created = p.memo.createdFor(s)

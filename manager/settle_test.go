@@ -54,7 +54,7 @@ func TestRemoveMarksACopy(t *testing.T) {
 	before, err := machines.Create(ctx, m)
 	require.NoError(t, err)
 	kept := before.Clone()
-	b := &bulk[*machine.Machine]{&parent{shell: &shell{Options: &Options{Now: c.now}}}, machines}
+	b := &bulk[*machine.Machine]{parent: &parent{shell: &shell{Options: &Options{Now: c.now}}}, children: machines}
 	c.at.Store(int64(time.Hour))
 	after, err := b.remove(ctx, before)
 	require.NoError(t, err)

@@ -1,0 +1,34 @@
+package machineset
+
+import "time"
+
+// DeleteWithin is how long after a live read ended a set may delete, adopt or release machines
+// because of it. An order goes to a machine, and no write of the set guards it: the set may have
+// another size by then. Writes and pushes that take longer end the live read, and the set reads
+// live again. Creations need no such bound: a write of the set, which compares and swaps, precedes
+// them.
+const DeleteWithin = 10 * time.Second
+
+// readFresh is readLive for what only a fresh live read allows, see DeleteWithin.
+func (d *decision) readFresh(before string) (plan Plan, busy bool) {
+	if d.live() && !d.fresh() {
+		return Plan{ReadLive: true, Why: Why{Reason: ReasonReadLive, Detail: before}}, true
+	}
+	return d.readLive(before)
+}
+
+// fresh reports whether the live read ended no longer than DeleteWithin ago. A read that ended in
+// the future says that the clock was set back: its age is not known.
+func (d *decision) fresh() bool {
+	ended := d.o.LiveEnded
+	return ended.IsZero() || !ended.After(d.now) && d.now.Before(d.deleteUntil())
+}
+
+// deleteUntil is the moment from which on no deletion of this decision may be issued.
+func (d *decision) deleteUntil() time.Time {
+	ended := d.o.LiveEnded
+	if ended.IsZero() {
+		ended = d.now
+	}
+	return ended.Add(DeleteWithin)
+}
