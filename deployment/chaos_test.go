@@ -91,8 +91,11 @@ func (c *chaos) hire() {
 	c.shell.age = func(n int) int { return rapid.IntRange(0, n-1).Draw(c.t, "age") }
 	c.shell.issueMachine = c.checkMachine
 	c.shell.issue = func(kind string, order deployment.Order, pass *deployment.Deployment) {
-		if kind == "handover" {
+		switch {
+		case kind == "handover":
 			c.checkHandover(order)
+		case order.Why.Reason == deployment.ReasonOpen:
+			c.checkOpening(order, pass)
 		}
 		c.check(kind, order, pass)
 	}

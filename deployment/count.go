@@ -207,7 +207,7 @@ func (f *family) numbers(current, raised bool) rollout.Set {
 		// The room that another set may still fill is not given away. The one
 		// that is raised needs no such care: it never gets above what is
 		// wanted.
-		most := int64(f.actual) + max(f.announced, 0)
+		most := f.has()
 		if extra := f.set.Spec.Slack.Surge; extra > 0 && !f.set.Deleted() {
 			most = max(most, int64(f.size())+int64(extra)) // it may be making them by now
 		}

@@ -96,8 +96,8 @@ func (d *decision) keep() Plan {
 	d.setAside()
 	d.holdIfRefused()
 	for _, order := range [...]func(*decision) (Plan, bool){
-		(*decision).claim, (*decision).rollBack, (*decision).exchangeClass, (*decision).obtainNewSet, (*decision).push, (*decision).gate,
-		(*decision).finishMoves, (*decision).beginMoves, (*decision).withdraw,
+		(*decision).claim, (*decision).rollBack, (*decision).exchangeClass, (*decision).obtainNewSet, (*decision).push, (*decision).finishMoves,
+		(*decision).gate, (*decision).beginMoves, (*decision).withdraw,
 		(*decision).scale, (*decision).markMachines, (*decision).markSets, (*decision).number, (*decision).prune,
 	} {
 		if plan, found := order(d); found {

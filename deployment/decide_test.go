@@ -47,10 +47,14 @@ func outlook(o *deployment.Observation, now time.Time) (total, usable int) {
 	return total, usable
 }
 
+// mostDecisions bounds what a test waits for, so that a mistake ends as a failure.
+const mostDecisions = 1000
+
 // upToScale carries out what comes before the first resizing, and returns the
 // plan that has it, or that orders nothing.
 func upToScale(t require.TestingT, o *deployment.Observation) deployment.Plan {
-	for {
+	for decisions := 0; ; decisions++ {
+		require.Less(t, decisions, mostDecisions, "there is always something before the first resizing")
 		plan := decide(t, o, begin)
 		if plan.Write != nil || !plan.At.IsZero() || len(plan.Scale) > 0 {
 			return plan

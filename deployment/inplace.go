@@ -89,7 +89,9 @@ func (d *decision) updatesInPlace() bool {
 }
 
 // gate keeps old sets from making machines while theirs are updated in place,
-// and opens sets that were closed for it.
+// and opens sets that were closed for it. A closed set's size may be larger than
+// what it has: others may stand in for the rest by now. So it is opened at what it
+// has, in the same write; one that is paused stays closed, since it keeps its size.
 func (d *decision) gate() (Plan, bool) {
 	if d.held() {
 		return Plan{}, false
@@ -105,11 +107,14 @@ func (d *decision) gate() (Plan, bool) {
 				continue // it makes none anyway
 			}
 		}
-		if f.set.Deleted() || f.set.Handover.Closed == closed {
+		if f.set.Deleted() || f.set.Handover.Closed == closed || f.paused && !closed {
 			continue
 		}
 		changed := f.set.Clone()
 		changed.Handover.Closed, changed.Spec.Marks, changed.Spec.Slack = closed, d.marks(f.set), d.slack(f)
+		if !closed {
+			changed.Spec.Replicas -= int32(f.vacant())
+		}
 		if f == d.current {
 			changed.Revision = d.revision
 		}

@@ -68,7 +68,9 @@ func (c *chaos) checkHandover(order deployment.Order) {
 	for _, child := range c.shell.o.Sets { // gone since the order was decided: nobody counts it any more
 		for _, seen := range child.Machines {
 			moves := slices.Contains(order.Set.Handover.Arriving, seen.Name) || slices.Contains(order.Set.Handover.Leaving, seen.Name)
-			if m := c.machine(seen.Name); moves && (m == nil || m.Deleted() || c.setGone(m)) {
+			m := c.machine(seen.Name)
+			dead := m == nil || m.Deleted()
+			if moves && (dead && order.Why.Reason == deployment.ReasonMoveBack || !dead && c.setGone(m)) {
 				return
 			}
 		}
@@ -102,6 +104,42 @@ func (c *chaos) sizes() (n int) {
 	for _, s := range c.sets {
 		if s.Owner != nil && c.deployment != nil && s.OwnedBy(c.deployment.UID) && !s.Deleted() {
 			n += int(max(s.Spec.Replicas, 0)) + c.offset(s)
+		}
+	}
+	return n
+}
+
+// checkOpening holds the opening of a closed set to P7: the machines that there may be then, each
+// counted once, are not more than before or than the ceiling.
+func (c *chaos) checkOpening(order deployment.Order, pass *deployment.Deployment) {
+	ceiling, _ := limitsOf(&pass.Spec)
+	before, after := 0, 0
+	for _, child := range c.shell.o.Sets {
+		n := c.known(child, pass.Spec.MinReady)
+		most := n.total()
+		if child.Set.Handover.Closed {
+			most = n.actual + max(n.coming, min(n.spec-n.actual, openNames(child)))
+		}
+		before += most
+		if child.Set.UID == order.Set.UID {
+			n.spec = int(order.Set.Spec.Replicas)
+			most = n.total()
+		}
+		after += most
+	}
+	if after > max(before, ceiling) {
+		c.t.Fatalf("P7: %s: there may be %d machines after %d, ceiling %d\n%s", order.Why, after, before, ceiling, c.where())
+	}
+}
+
+// openNames counts names that a set has reserved and not settled, and that no machine has: one may
+// still come to be.
+func openNames(child deployment.Children) (n int) {
+	r := child.Set.Reservation
+	for ordinal := r.Settled + 1; ordinal <= r.Reserved; ordinal++ {
+		name := child.Set.MachineName(ordinal)
+		if !slices.ContainsFunc(child.Machines, func(m *machine.Machine) bool { return m.Name == name }) {
+			n++
 		}
 	}
 	return n

@@ -281,7 +281,8 @@ func halfMoved(t *testing.T) *story {
 	s.liveAll()
 	s.say("the process dies when the new set names the machine, before the old one does")
 	arriving := func(set *machineset.Set) bool { return len(set.Handover.Arriving) > 0 }
-	for !slices.ContainsFunc(s.sets, arriving) {
+	for steps := 0; !slices.ContainsFunc(s.sets, arriving); steps++ {
+		require.Less(t, steps, mostDecisions, "no machine moves")
 		s.shell.step()
 	}
 	s.shell = newShell(t, s.world)
@@ -310,7 +311,8 @@ func inPlaceDeletedAmid(t *testing.T) *story {
 func inPlaceSetGone(t *testing.T) *story {
 	s := halfMoved(t)
 	s.say("the old set gives the machine up, and the process dies again")
-	for len(s.sets[0].Handover.Leaving) == 0 {
+	for steps := 0; len(s.sets[0].Handover.Leaving) == 0; steps++ {
+		require.Less(t, steps, mostDecisions)
 		s.shell.step()
 	}
 	s.shell = newShell(t, s.world)

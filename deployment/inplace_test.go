@@ -94,6 +94,7 @@ func TestInPlaceInterrupted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			longest := 0
 			for at := 0; ; at++ {
+				require.Less(t, at, mostDecisions, "the rollout takes no end")
 				i := interrupt(t, at)
 				if i.over {
 					require.Greater(t, at, 20, "a rollout has more steps than that")

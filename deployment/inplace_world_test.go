@@ -44,6 +44,20 @@ func (w *world) offset(s *machineset.Set) (n int) {
 			n++
 		}
 	}
+	return n - w.twice(s)
+}
+
+// twice counts machines that are gone, and that s names as arriving though no set
+// is without them yet: they have a place in the set that they were in as well.
+func (w *world) twice(s *machineset.Set) (n int) {
+	for _, name := range s.Handover.Arriving {
+		m := w.machine(name)
+		left := slices.ContainsFunc(w.sets, func(o *machineset.Set) bool { return slices.Contains(o.Handover.Leaving, name) })
+		to := w.destination(s, name)
+		if (m == nil || m.Deleted()) && !left && to != nil && to.UID == s.UID {
+			n++
+		}
+	}
 	return n
 }
 

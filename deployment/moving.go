@@ -16,18 +16,25 @@ import (
 //  2. The set it leaves shrinks by one and names it as leaving. It makes none
 //     either, and leaves the machine alone.
 //  3. The machine gets its new owner and template.
-//  4. Both names are taken off.
+//  4. Both names are taken off, first where it arrived.
 //
-// Whatever is found half done is finished before anything else is ordered. So
-// no size is ever decided while a machine is in two sets or in none. The first
-// name decides: a machine that is named as arriving moves, one that is only
-// named as leaving stays where it is.
+// Whatever is found half done is finished before anything else is ordered, and
+// before a closed set is opened. So no size is ever decided while a machine is
+// in two sets or in none. The first name decides: a machine that is named as
+// arriving moves, one that is only named as leaving stays where it is.
+//
+// A machine may be deleted at any step. Since its name as leaving outlives its
+// name as arriving, the names tell how far it came. Named as arriving only, it
+// still has its place in the set that it was to leave: the other set gives the
+// place up together with the name. Named as both, its place is in the set that
+// it was to come to, which makes another.
 
 // journey is what is known of the machines that sets name as on their way.
 type journey struct {
 	to   map[string]*family // by machine: the set that it arrives at
 	at   map[string]*family // by machine: the set that it is in
 	live map[string]*machine.Machine
+	left map[string]bool // machines that a set names as leaving: its size is without them
 }
 
 // journey reads the sets' notes; nil: there are none.
@@ -42,13 +49,13 @@ func (d *decision) journey() *journey {
 	}
 	j := &journey{
 		to: make(map[string]*family, names), at: make(map[string]*family, names),
-		live: make(map[string]*machine.Machine, names),
+		live: make(map[string]*machine.Machine, names), left: make(map[string]bool, names),
 	}
 	noted := make(map[string]bool, names)
 	for i := range d.sets {
 		f := &d.sets[i]
 		for _, name := range f.set.Handover.Leaving {
-			noted[name] = true
+			noted[name], j.left[name] = true, true
 		}
 		for _, name := range f.set.Handover.Arriving {
 			noted[name] = true
@@ -168,31 +175,70 @@ func (d *decision) moves(j *journey) (orders []MachineOrder) {
 }
 
 // closeMoves takes the names off: of machines that have arrived, and of those
-// that are gone, in whose place the set that they were to come to makes others.
-// No set has a machine any more that it names as leaving: it would have been
-// moved, or been taken back, before.
+// that are gone. A set that a machine arrived at comes before the one it left.
 func (d *decision) closeMoves(j *journey) (orders []Order) {
 	for i := range d.sets {
-		f := &d.sets[i]
-		if h := &f.set.Handover; f.set.Deleted() || len(h.Arriving)+len(h.Leaving) == 0 {
-			continue
+		if order, found := d.closeArrivals(&d.sets[i], j); found {
+			orders = append(orders, order)
 		}
-		h := f.set.Handover.Clone()
-		done := h.Leaving
-		h.Leaving = nil
-		h.Arriving = slices.DeleteFunc(h.Arriving, func(name string) bool {
-			over := j.live[name] == nil || j.at[name] == f || j.to[name] != f
-			if over {
-				done = append(done, name)
-			}
-			return over
-		})
-		if len(done) > 0 {
-			orders = append(orders, d.handedOver(f, h, 0, done, ReasonMoveDone))
+	}
+	if len(orders) > 0 {
+		return orders
+	}
+	for i := range d.sets {
+		if order, found := d.closeDepartures(&d.sets[i]); found {
+			orders = append(orders, order)
 		}
 	}
 	return orders
 }
+
+// closeArrivals takes names of machines off that a set names as arriving. Those
+// that died before they left the other set have their place there.
+func (d *decision) closeArrivals(f *family, j *journey) (Order, bool) {
+	if f.set.Deleted() || len(f.set.Handover.Arriving) == 0 {
+		return Order{}, false
+	}
+	h := f.set.Handover.Clone()
+	var done, twice []string
+	h.Arriving = slices.DeleteFunc(h.Arriving, func(name string) bool {
+		dead := j.live[name] == nil
+		over := dead || j.at[name] == f || j.to[name] != f
+		switch {
+		case dead && j.to[name] == f && !j.left[name]:
+			twice = append(twice, name)
+		case over:
+			done = append(done, name)
+		}
+		return over
+	})
+	switch {
+	case len(twice) > 0:
+		return d.handedOver(f, h, -min(len(twice), f.vacant()), twice, ReasonMoveOff), true
+	case len(done) > 0:
+		return d.handedOver(f, h, 0, done, ReasonMoveDone), true
+	}
+	return Order{}, false
+}
+
+// closeDepartures takes names of machines off that a set names as leaving. It has
+// none of them any more: it would have been moved, or been taken back, before.
+func (d *decision) closeDepartures(f *family) (Order, bool) {
+	if f.set.Deleted() || len(f.set.Handover.Leaving) == 0 {
+		return Order{}, false
+	}
+	h := f.set.Handover.Clone()
+	done := h.Leaving
+	h.Leaving = nil
+	return d.handedOver(f, h, 0, done, ReasonMoveDone), true
+}
+
+// has is how many machines a set has, with those that may come into being
+// whatever its size is.
+func (f *family) has() int64 { return int64(f.actual) + max(f.announced, 0) }
+
+// vacant is how many places of a set are empty.
+func (f *family) vacant() int { return int(max(int64(f.set.Spec.Replicas)-f.has(), 0)) }
 
 // beginMoves sends updated machines to the sets that they belong to now, one
 // such set at a time. The new one takes no more than are wanted; what it can't

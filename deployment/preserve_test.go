@@ -262,7 +262,8 @@ func TestTurnsAreTaken(t *testing.T) {
 
 // upToMark carries out what comes before the first marking of machines.
 func upToMark(t require.TestingT, o *deployment.Observation) deployment.Plan {
-	for {
+	for decisions := 0; ; decisions++ {
+		require.Less(t, decisions, mostDecisions, "there is always something before the first marking")
 		plan := decide(t, o, begin)
 		if len(plan.Mark) > 0 || plan.Write != nil || !plan.At.IsZero() {
 			return plan

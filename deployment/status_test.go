@@ -38,7 +38,8 @@ func TestCounts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := drawLive(t)
 		plan := decide(t, o, begin)
-		for plan.Write == nil {
+		for decisions := 0; plan.Write == nil; decisions++ {
+			require.Less(t, decisions, mostDecisions)
 			follow(t, o, plan)
 			plan = decide(t, o, begin)
 		}

@@ -56,6 +56,7 @@ const (
 	ReasonMoveFrom      Reason = "MachinesLeave"
 	ReasonMoveBack      Reason = "MachinesStay"
 	ReasonMoveDone      Reason = "MovesDone"
+	ReasonMoveOff       Reason = "MovesOff"
 	ReasonMove          Reason = "MoveMachine"
 	ReasonCandidate     Reason = "Candidate"
 	ReasonSelect        Reason = "Select"
@@ -132,6 +133,7 @@ var sentences = map[Reason]string{
 	ReasonMoveFrom:      "set {name} from {from} to {to}: {detail} moving away, updated",
 	ReasonMoveBack:      "set {name} from {from} to {to}: the set that {detail} moving to is gone",
 	ReasonMoveDone:      "set {name}: {detail} moved, or gone",
+	ReasonMoveOff:       "set {name} from {from} to {to}: {detail} gone, before it left the set it was in",
 	ReasonMove:          "machine {name} is updated and moves to set {detail}",
 	ReasonCandidate:     "machine {name} is to be updated in place",
 	ReasonSelect:        "machine {name} is to be updated in place now: {rollout}",
