@@ -20,6 +20,7 @@ type ledger struct {
 	belated           bool                 // it is a dead one, whose order is an old one
 	goneAt            map[string]time.Time // machines by name, that are no more
 	excused           map[string]bool      // machines, by UID, that somebody else deletes
+	departed          []*machine.Machine   // of these, served and gone a moment ago
 	strays            map[string]bool      // VMs that nobody made through the driver
 	late              map[string]bool      // machines whose VM was made when its caller was dead
 	lives             map[string]*life     // machines by UID
@@ -168,19 +169,21 @@ func (w *World) checkFleets(machines []*machine.Machine) {
 			fleets[d] = append(fleets[d], m)
 		}
 	}
+	departed := w.departed(owners)
 	for _, d := range w.deployments.all() {
-		w.checkFleet(d, fleets[d.UID])
+		w.checkFleet(d, fleets[d.UID], departed[d.UID])
 	}
 	for _, m := range machines {
 		w.remember(m)
 	}
 }
 
-func (w *World) checkFleet(d *deployment.Deployment, machines []*machine.Machine) {
+// checkFleet holds a deployment to its bounds. So many of its machines departed.
+func (w *World) checkFleet(d *deployment.Deployment, machines []*machine.Machine, departed int) {
 	b := w.widen(d, machines)
-	var total, serving, born, taken int
+	total, serving, born, taken := 0, departed, 0, 0
 	for _, m := range machines {
-		switch w.checkNews(d, m, machines, b) {
+		switch w.checkNews(d, m, machines, b.floor-b.kept-departed) {
 		case newlyBorn:
 			born++
 		case newlyTaken:
@@ -207,14 +210,14 @@ func (w *World) checkFleet(d *deployment.Deployment, machines []*machine.Machine
 
 // checkNews looks at what has become of a machine, and returns it if it counts
 // for its fleet's bounds.
-func (w *World) checkNews(d *deployment.Deployment, m *machine.Machine, machines []*machine.Machine, b *bounds) news {
+func (w *World) checkNews(d *deployment.Deployment, m *machine.Machine, machines []*machine.Machine, floor int) news {
 	what := w.news(m)
 	switch what {
 	case newlyBorn:
 		w.checkBirth(m)
 		w.checkRecreate(d, m, machines)
 	case newlyUpdated:
-		w.checkUpdated(m, machines, b.floor-b.kept)
+		w.checkUpdated(m, machines, floor)
 	case newlyTaken:
 		if w.traded(m, machines) || w.preferred(m, machines) {
 			return nothing

@@ -75,6 +75,7 @@ func (s *shelf[T]) tell(k object.Key) {
 	s.w.ledger.changed = true
 	if err != nil && s.kind == manager.KindMachine {
 		s.w.ledger.goneAt[k.Name] = s.w.clock.now
+		s.w.ledger.departs(k.Name)
 	}
 	if n, ok := any(now).(*machine.Node); ok && s.w.apps != nil {
 		s.w.apps.soon()

@@ -47,6 +47,7 @@ type settings struct {
 	pools     bool
 	shrinking time.Duration // latency of scenarios that scale down; zero: storms
 	all       bool
+	moves     bool
 }
 
 // storm is the scenario of a seed.
@@ -56,6 +57,8 @@ func (s *settings) storm(seed uint64) *sim.Scenario {
 		return sim.Shrinking(seed, s.shrinking)
 	case s.pools:
 		return sim.PoolStorm(seed)
+	case s.moves:
+		return sim.Moves(seed)
 	}
 	return sim.Storm(seed)
 }
@@ -76,6 +79,7 @@ func parse(args []string, errs io.Writer) (*settings, error) {
 	f.BoolVar(&s.pools, "pools", false, "have pools in all scenarios, and fewer machines (default: pools in one of five)")
 	f.DurationVar(&s.shrinking, "shrinking", 0, "scale fleets down amid rollouts, with this latency and no other faults; 0: storms")
 	f.BoolVar(&s.all, "all", false, "go on after a violation, and count them")
+	f.BoolVar(&s.moves, "moves", false, "have machines updated in place and interrupted on their way from set to set")
 	f.StringVar(&s.dir, "dir", ".", "where a scenario is written that fails")
 	f.StringVar(&s.replay, "replay", "", "play the scenario in this file, and tell what happens")
 	if err := f.Parse(args); err != nil {
