@@ -63,7 +63,8 @@ func untouchable(p *pod) bool { return p.Mirror || p.Owner.Kind == drain.DaemonS
 func storm(t *rapid.T, s *shell, until time.Time) (map[string]*pod, drain.Plan) {
 	all := map[string]*pod{}
 	s.resolved = rapid.Bool().Draw(t, "resolved")
-	for {
+	for passes := 0; ; passes++ {
+		require.Less(t, passes, mostPasses, "the drain takes no end")
 		for _, p := range s.pods {
 			all[p.UID] = p
 		}

@@ -186,10 +186,14 @@ func (s *shell) check(o *drain.Observation, plan *drain.Plan) {
 	require.Equal(s.t, *plan, again, "P27: the same input gives the same plan")
 }
 
+// mostPasses bounds the passes of a drain, so that a mistake ends as a failure.
+const mostPasses = 20_000
+
 // run makes passes until the drain has ended, at most until a time. It wakes up
 // when a plan asks for it and when something has happened.
 func (s *shell) run(until time.Time) drain.Plan {
-	for {
+	for passes := 0; ; passes++ {
+		require.Less(s.t, passes, mostPasses, "the drain takes no end")
 		plan, died := s.pass()
 		if died {
 			s.restart()

@@ -305,7 +305,8 @@ func TestP26KilledAnywhere(t *testing.T) {
 // kill runs a world through its kill to the end.
 func kill(w *world, stale bool) {
 	s := &shell{w: w}
-	for {
+	for passes := 0; ; passes++ {
+		require.Less(w.t, passes, 1000, "it is never killed")
 		w.tick()
 		plan, _, err := s.reconcile()
 		if errors.Is(err, errKilled) {

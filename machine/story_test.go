@@ -175,7 +175,8 @@ func permission(o *machine.Observation, effect machine.Effect) string {
 
 // run makes one pass, anew after conflicts.
 func (s *story) run() {
-	for {
+	for passes := 0; ; passes++ {
+		require.Less(s.t, passes, 100, "each pass meets a conflict")
 		s.tick()
 		plan, _, err := s.shell.reconcile()
 		s.last = plan

@@ -31,7 +31,8 @@ func shrinking(t *testing.T, n int32, change func(*machinepool.Group)) (*world, 
 // reported is an observation whose pool has its status written, and the write known.
 func reported(t *testing.T, w *world, o *machinepool.Observation) *machinepool.Observation {
 	t.Helper()
-	for {
+	for decisions := 0; ; decisions++ {
+		require.Less(t, decisions, 100, "the status is written again and again")
 		plan := decide(t, w, o)
 		switch u := plan.Write.(type) {
 		case *machinepool.UpdateStatus:

@@ -54,6 +54,34 @@ func TestPolicyValidate(t *testing.T) {
 	requireField(t, p.Validate(), "policy.burst")
 }
 
+// TestPolicyOfChurn: replacements of machines that never ran wait not at all, or a second at least
+// and no longer than ChurnMax.
+func TestPolicyOfChurn(t *testing.T) {
+	for _, line := range []struct {
+		base, most time.Duration
+		field      string // empty: both are valid
+	}{
+		{0, 0, ""},
+		{0, time.Hour, ""},
+		{time.Second, time.Second, ""},
+		{time.Minute, time.Hour, ""},
+		{-1, time.Hour, "policy.churnBase"},
+		{1, time.Hour, "policy.churnBase"},
+		{time.Second - 1, time.Hour, "policy.churnBase"},
+		{0, -1, "policy.churnMax"},
+		{time.Minute, time.Minute - 1, "policy.churnMax"},
+		{time.Second, 0, "policy.churnMax"},
+	} {
+		p := machineset.DefaultPolicy()
+		p.ChurnBase, p.ChurnMax = line.base, line.most
+		if line.field == "" {
+			require.NoError(t, p.Validate(), "%s, %s", line.base, line.most)
+			continue
+		}
+		requireField(t, p.Validate(), line.field)
+	}
+}
+
 func requireField(t *testing.T, err error, field string) {
 	t.Helper()
 	require.ErrorIs(t, err, object.ErrInvalid)

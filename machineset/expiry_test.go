@@ -253,7 +253,8 @@ func TestNextExpiryIsWaitedFor(t *testing.T) {
 		}
 	}
 	now := first.Add(-time.Second)
-	for {
+	for decisions := 0; ; decisions++ {
+		require.Less(t, decisions, 10, "the status is written again and again")
 		plan, err := machineset.Decide(o, machineset.DefaultPolicy(), now)
 		require.NoError(t, err)
 		if w, ok := plan.Write.(*machineset.UpdateStatus); ok {

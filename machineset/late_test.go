@@ -30,9 +30,7 @@ func lastMoment(t require.TestingT, ms int) (w *world, arrival time.Time) {
 		}
 		return fine
 	}
-	for creates < 1 {
-		p.step()
-	}
+	p.until(t, func() bool { return creates > 0 })
 	w.advance(p.plan.Until.Sub(w.now) - time.Millisecond)
 	require.True(t, p.run())
 	require.Len(t, w.active(), 1)
@@ -67,9 +65,7 @@ func TestReadTooEarly(t *testing.T) {
 	w.advance(arrival.Sub(w.now) - time.Millisecond)
 	w.phase(newSet(0).MachineName(1), machine.PhaseFailed) // makes a live read necessary
 	p := newProcess(w, machineset.DefaultPolicy())
-	for len(p.plan.Delete) == 0 {
-		require.False(t, p.step())
-	}
+	p.until(t, func() bool { return len(p.plan.Delete) > 0 })
 	w.advance(time.Minute)
 	require.True(t, p.run())
 	w.finish()
@@ -85,9 +81,7 @@ func TestReadTooEarlyToLetGo(t *testing.T) {
 	w.change(newSet(0).MachineName(1), func(m *machine.Machine) { m.Finalizers = nil })
 	w.advance(arrival.Sub(w.now) - time.Millisecond)
 	p := newProcess(w, machineset.DefaultPolicy())
-	for len(p.plan.Delete) == 0 {
-		require.False(t, p.step())
-	}
+	p.until(t, func() bool { return len(p.plan.Delete) > 0 })
 	p.step()
 	p.o.Machines = nil // the first machine went at once
 	w.finish()

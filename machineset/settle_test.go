@@ -30,7 +30,8 @@ func reserved(t *testing.T) (*machineset.Observation, *machineset.Policy) {
 		o.Machines = append(o.Machines, m)
 	}
 	p.SettleWithin = time.Minute
-	for { // up to where only the reservation may be left to write
+	for decisions := 0; ; decisions++ { // up to where only the reservation may be left to write
+		require.Less(t, decisions, 10, "the status is written again and again")
 		plan, err := machineset.Decide(o, p, morning)
 		require.NoError(t, err)
 		status, told := plan.Write.(*machineset.UpdateStatus)

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
@@ -118,6 +120,14 @@ func (p *process) run() bool {
 		}
 	}
 	return false
+}
+
+// until makes steps until something has come to pass.
+func (p *process) until(t require.TestingT, met func() bool) {
+	for steps := 0; !met(); steps++ {
+		require.Less(t, steps, 2000, "it does not come to pass")
+		p.step()
+	}
 }
 
 func (p *process) begin() {
