@@ -66,7 +66,7 @@ func (d *decision) began() bool {
 }
 
 func (d *decision) creationDeadline() time.Time {
-	return d.after(d.m.CreatedAt, d.p.creationTimeout(d.m))
+	return d.verdictAt(d.m.CreatedAt, d.p.creationTimeout(d.m))
 }
 
 // obtain finds the machine's VM or has it created, and records it.

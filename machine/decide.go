@@ -45,6 +45,9 @@ type decision struct {
 	owner string
 	// odd is a request for preservation that nobody understands; zero: none.
 	odd Why
+	// spared says that the machine's time is up, and that it is not given up
+	// only because this process has not watched for its grace yet.
+	spared bool
 }
 
 func ownerOf(answer *NodeAnswer, key string) string {
@@ -97,7 +100,7 @@ func (d *decision) keep() Plan {
 	if plan, busy := d.preserve(); busy {
 		return plan
 	}
-	return d.whilePreserved(d.follow())
+	return d.whilePreserved(d.whileSpared(d.follow()))
 }
 
 // follow decides by the phase.

@@ -217,8 +217,8 @@ func anyObservation(t *rapid.T) *machine.Observation {
 		NodeSynced: maybe(t, "synced", anyOutcome), NodeMarked: maybe(t, "marked", anyOutcome),
 		NodeDeleted: maybe(t, "node deleted", anyOutcome), NoDrain: rapid.Bool().Draw(t, "no drain"),
 		Drain: maybe(t, "drain", anyDrain), Detach: maybe(t, "detach", anyDrain),
-		Budgeted: rapid.Bool().Draw(t, "budgeted"),
-		Token:    machine.TokenUse(rapid.IntRange(0, 3).Draw(t, "token")), TokenEnsured: maybe(t, "token ensured", anyOutcome),
+		Budgeted: rapid.Bool().Draw(t, "budgeted"), WatchedSince: anyTime.Draw(t, "watched since"),
+		Token: machine.TokenUse(rapid.IntRange(0, 3).Draw(t, "token")), TokenEnsured: maybe(t, "token ensured", anyOutcome),
 		TokenRemoved: maybe(t, "token removed", anyOutcome),
 		Hold:         maybe(t, "hold", anyHold), CreateTurn: maybe(t, "turn", anyCreateTurn),
 		Grant: maybe(t, "grant", func(t *rapid.T) machine.Grant {

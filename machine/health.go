@@ -215,7 +215,7 @@ func (d *decision) unwell(why Why, node *Node) Plan {
 // its owner wants, gets no workload, and nobody has made it good.
 func (d *decision) outOfTime(why Why) Plan {
 	timeout := d.p.healthTimeout(d.m)
-	at := d.after(d.m.Status.Since, timeout)
+	at := d.verdictAt(d.m.Status.Since, timeout)
 	wait := Why{Reason: ReasonUnhealthyWait, Name: d.m.Spec.NodeName, For: at.Sub(d.now)}
 	failed, stage := Why{Reason: ReasonHealthTimeout, Name: d.m.Spec.NodeName, For: timeout}, StageNone
 	if why.Reason == ReasonUpdateOpen {

@@ -22,9 +22,11 @@ type world struct {
 	class  *machine.Class // nil: it does not exist
 	secret string
 	frozen bool
-	fields []string                                   // that the driver declares
-	seen   func() *machine.Class                      // the class as caches show it; nil: as it is
-	turn   func(*machine.Machine) *machine.UpdateTurn // answers AskUpdate; nil: it is always one's turn
+	// watched is when the process began to watch; zero: it always has.
+	watched time.Time
+	fields  []string                                   // that the driver declares
+	seen    func() *machine.Class                      // the class as caches show it; nil: as it is
+	turn    func(*machine.Machine) *machine.UpdateTurn // answers AskUpdate; nil: it is always one's turn
 	// budget answers AskGrant; nil: there is none.
 	budget func(*machine.Machine) *machine.Grant
 	// hold is what slows the machine's class, and createTurn answers AskCreate; nil:

@@ -64,6 +64,10 @@ type Observation struct {
 	// Fenced says that Machine is the answer to a write made in this pass,
 	// so that it is known not to be stale.
 	Fenced bool
+	// WatchedSince is when this process began to watch the fleet, with its
+	// caches filled. A wait that began before it ends no earlier than
+	// Policy.Grace after it. Zero, or a time to come: it has always watched.
+	WatchedSince time.Time
 	// Failures counts this process's consecutive failures of the machine's
 	// current step; it only lengthens waits.
 	Failures int

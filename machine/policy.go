@@ -28,6 +28,13 @@ type Policy struct {
 	// to the agent's answer; then it has failed. At least a second; default
 	// 20 min.
 	InPlaceTimeout time.Duration
+	// Grace is how long a process watches before it ends a wait that began
+	// before the process did: nobody is Failed for a timeout that ran while no
+	// process looked, see Observation.WatchedSince. It concerns the creation,
+	// health and in-place timeouts, and nothing is stored for it. Zero: such a
+	// wait ends on its own time. Not negative, at least a second otherwise;
+	// default 1 min, this library's.
+	Grace time.Duration
 	// PreserveTimeout is how long a machine is kept for inspection. At least a
 	// second; default 96 h.
 	PreserveTimeout time.Duration
@@ -102,6 +109,7 @@ func DefaultPolicy() *Policy {
 		Unresponsive:    5 * time.Minute,
 		DetachTimeout:   2 * time.Minute,
 		InPlaceTimeout:  20 * time.Minute,
+		Grace:           time.Minute,
 		PreserveTimeout: 96 * time.Hour,
 		HookTimeout:     2 * time.Hour,
 		NodeConditions:  []string{"KernelDeadlock", NodeReadonlyFilesystem, "DiskPressure", "NetworkUnavailable"},
@@ -144,6 +152,8 @@ func (p *Policy) Validate() error {
 		return object.Invalid("policy.detachTimeout", "must be at least a second")
 	case p.InPlaceTimeout < time.Second:
 		return object.Invalid("policy.inPlaceTimeout", "must be at least a second")
+	case p.Grace < 0 || p.Grace > 0 && p.Grace < time.Second:
+		return object.Invalid("policy.grace", "must be zero or at least a second")
 	case p.PreserveTimeout < time.Second:
 		return object.Invalid("policy.preserveTimeout", "must be at least a second")
 	case p.HookTimeout < 0 || p.HookTimeout > 0 && p.HookTimeout < time.Second:

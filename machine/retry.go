@@ -27,6 +27,32 @@ func (d *decision) since(base time.Time) time.Time {
 	return base
 }
 
+// verdictAt is when a machine is given up for a wait of this length that began at
+// a persisted time. What was to happen may have happened while no process
+// looked, or been kept from happening by what stopped the process: so the end of
+// a wait that began before this process did is believed only after a grace.
+func (d *decision) verdictAt(base time.Time, wait time.Duration) time.Time {
+	at, watched := d.after(base, wait), d.o.WatchedSince
+	if watched.IsZero() || watched.After(d.now) || !d.since(base).Before(watched.Truncate(time.Second)) {
+		return at
+	}
+	until := watched.Add(d.p.Grace)
+	if !until.After(at) {
+		return at
+	}
+	d.spared = !d.now.Before(at) && d.now.Before(until)
+	return until
+}
+
+// whileSpared says so of a plan that ends the pass, where the machine's time is
+// up and only the grace has it go on.
+func (d *decision) whileSpared(plan Plan) Plan {
+	if d.spared && plan.Write == nil && plan.Effect == nil {
+		plan.Why = Why{Reason: ReasonGrace, Detail: plan.Why.String(), For: d.p.Grace}
+	}
+	return plan
+}
+
 func (d *decision) operation(kind OperationKind, state OperationState, stage Stage) Operation {
 	return Operation{Kind: kind, State: state, Stage: stage, Time: d.stamp()}
 }

@@ -118,7 +118,7 @@ func (d *decision) forgive(n *Node) Plan {
 // update looks after a machine that is being updated. Its time counts from
 // when it was selected. No verdict is passed on its health meanwhile.
 func (d *decision) update() Plan {
-	deadline := d.after(d.m.Status.Since, d.p.inPlaceTimeout(d.m))
+	deadline := d.verdictAt(d.m.Status.Since, d.p.inPlaceTimeout(d.m))
 	if d.o.NoCluster {
 		if !d.now.Before(deadline) {
 			return d.updateTimedOut()

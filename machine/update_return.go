@@ -61,7 +61,7 @@ func (d *decision) returned(name string, n *Node) Plan {
 // where it is missing.
 func (d *decision) awaitRecovery(n *Node, ill Why) Plan {
 	timeout := d.p.healthTimeout(d.m)
-	at := d.after(d.m.Status.Since, timeout)
+	at := d.verdictAt(d.m.Status.Since, timeout)
 	forever := d.m.Spec.Config.DisableHealthTimeout
 	if !forever && !d.now.Before(at) {
 		op := d.operation(OperationHealthCheck, StateProcessing, StageNone)

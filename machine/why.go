@@ -54,6 +54,7 @@ const (
 	ReasonUnhealthyWait    Reason = "WaitingForHealth"
 	ReasonUnhealthyForever Reason = "HealthTimeoutDisabled"
 	ReasonHealthTimeout    Reason = "HealthTimeout"
+	ReasonGrace            Reason = "GraceAfterStart"
 	ReasonAskGrant         Reason = "AskGrant"
 	ReasonNotGranted       Reason = "ReplacementBlocked"
 	ReasonHealthy          Reason = "Healthy"
@@ -194,6 +195,7 @@ var sentences = map[Reason]string{
 	ReasonUnhealthyWait:    "node {name} is missing or unhealthy; {for} left before the machine fails",
 	ReasonUnhealthyForever: "node {name} is missing or unhealthy, and the health timeout is disabled",
 	ReasonHealthTimeout:    "node {name} was missing or unhealthy for {for}: to be replaced",
+	ReasonGrace:            "its time is up, but no machine is given up before this process has watched for {for}: {detail}",
 	ReasonAskGrant:         "node {name} was missing or unhealthy for too long: asking whether the machine may be replaced now",
 	ReasonNotGranted:       "node {name} was missing or unhealthy for too long, but its machine is not replaced yet: {detail}",
 	ReasonHealthy:          "node {name} is healthy",

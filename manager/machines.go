@@ -51,7 +51,9 @@ type machinePass struct {
 }
 
 func (p *machinePass) step(ctx context.Context) (Result, bool, error) {
-	p.o.Frozen, p.o.Hold = p.frozen(), p.hold()
+	if p.o.Frozen, p.o.Hold = p.frozen(), p.hold(); !p.o.Frozen {
+		p.o.WatchedSince = p.watched.since(p.Now())
+	}
 	plan, err := machine.Decide(&p.o, p.MachinePolicy, p.Now())
 	if err != nil {
 		return Result{}, false, err

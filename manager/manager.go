@@ -16,6 +16,7 @@ type Manager struct {
 	reconcilers []Reconciler
 	hints       hints
 	containment *containment
+	watched     watched
 }
 
 // New returns a manager; an error is mostly an ErrOptions. It starts nothing.
@@ -43,7 +44,7 @@ func New(options Options) (*Manager, error) {
 		return nil, err
 	}
 	m := &Manager{options: options, containment: panics}
-	s := &shell{Options: &m.options, moves: moves, reach: &reach{}, hints: &m.hints, pace: newPace(&m.options), permits: newPermits(&m.options)}
+	s := &shell{Options: &m.options, moves: moves, reach: &reach{}, hints: &m.hints, pace: newPace(&m.options), permits: newPermits(&m.options), watched: &m.watched}
 	s.specs = newSpecs(options.Driver)
 	for _, r := range s.reconcilers() {
 		m.reconcilers = append(m.reconcilers, contained{r, panics, &m.options})

@@ -29,6 +29,7 @@ const (
 // it, and returns ctx's error. Nothing is left that a new Run does not finish.
 // It may be called once at a time.
 func (m *Manager) Run(ctx context.Context) error {
+	m.watched.forget()
 	var err error
 	if end := catch(func() { err = m.options.probe(ctx) }); end != nil {
 		return fmt.Errorf("a look at the indexes: %w: %s", ErrPanicked, end.what)

@@ -35,6 +35,8 @@ type shell struct {
 	pace    *pace
 	permits *permits
 	specs   *specs
+	// watched is shared with Manager.Run.
+	watched *watched
 
 	journal journal // of what was not done, in observe-only mode
 }

@@ -49,6 +49,7 @@ type life struct {
 	givenUp bool // for its health
 	traded  bool // another one went in its place
 	phase   machine.Phase
+	since   time.Time // of the phase
 	ready   time.Time // since when it is available; zero: it is not
 	born    time.Time // when it was seen first
 }
@@ -381,7 +382,7 @@ func (w *World) remember(m *machine.Machine) {
 		known = &life{born: w.clock.now}
 		w.ledger.lives[m.UID] = known
 	}
-	known.served, known.phase = known.served || m.Ready(), m.Status.Phase
+	known.served, known.phase, known.since = known.served || m.Ready(), m.Status.Phase, m.Status.Since
 	known.givenUp = known.givenUp && m.Status.Phase == machine.PhaseFailed
 	known.deleted = known.deleted || m.Deleted()
 	known.forced = known.forced || w.forceDue(m)

@@ -52,6 +52,7 @@ func (w *World) checkVerdict(m *machine.Machine, fleet []*machine.Machine) {
 	if since := w.clock.now.Sub(w.backSince()); since < w.machinePolicy().HealthTimeout {
 		w.violate("P25", "machine %s was given up %s after an outage: its clock has not begun anew", m.Name, since)
 	}
+	w.checkGrace(m)
 	p := w.o.Manager.SafetyPolicy
 	if p == nil || p.Replacements.Percent {
 		return
@@ -64,6 +65,23 @@ func (w *World) checkVerdict(m *machine.Machine, fleet []*machine.Machine) {
 	}
 	if given > int(max(p.Replacements.Value, 1)) {
 		w.violate("P24", "machine %s was given up, which makes %d at a time", m.Name, given)
+	}
+}
+
+// checkGrace: a process that has begun while a machine was ill gives it up no
+// earlier than its policy's grace after it has begun.
+func (w *World) checkGrace(m *machine.Machine) {
+	known := w.ledger.lives[m.UID]
+	if known.phase != machine.PhaseUnknown && known.phase != machine.PhaseInPlaceUpdateFailed {
+		return
+	}
+	began := w.process.began
+	watched := w.clock.now.Sub(began)
+	if w.ledger.belated || w.faults[ClockJump] > 0 || !known.since.Before(began.Truncate(time.Second)) {
+		return
+	}
+	if watched < w.machinePolicy().Grace {
+		w.violate("P25", "machine %s was given up %s after a process had begun, which has not seen it become ill", m.Name, watched)
 	}
 }
 

@@ -90,11 +90,14 @@ func newFleet(h *place, s stores, token string, tell func(text string)) (*fleet,
 }
 
 // machinePolicy has a short patience: a machine that is silent is replaced
-// within seconds. Everything else is as it usually is.
+// within seconds, once a program that goes on where another was killed has given
+// the machines that this one left the time to be heard. Everything else is as it
+// usually is.
 func machinePolicy() *machine.Policy {
 	p := machine.DefaultPolicy()
 	p.CreationTimeout = 30 * time.Second
 	p.HealthTimeout = 2 * time.Second
+	p.Grace = 10 * time.Second
 	return p
 }
 
@@ -126,6 +129,7 @@ func (f *fleet) newDrainer() (manager.Drainer, error) {
 		Workload: manager.Workload{Pods: f.workload, Budgets: f.workload, Volumes: f.workload},
 		Policy:   drainPolicy(),
 		Limit:    manager.DrainLimit{Max: 1},
+		Now:      clock,
 	})
 }
 
@@ -147,6 +151,7 @@ func (f *fleet) newManager(hooks manager.Hooks) (*manager.Manager, error) {
 		MachinePolicy: f.health,
 		SafetyPolicy:  f.safety,
 		Hooks:         hooks,
+		Now:           clock,
 	})
 }
 

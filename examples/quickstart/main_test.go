@@ -26,7 +26,13 @@ import (
 // programEnvironment makes this test program the quickstart itself.
 const programEnvironment = "MILLWRIGHT_TEST_QUICKSTART"
 
+// behindEnvironment is how far the program's clock is behind.
+const behindEnvironment = "MILLWRIGHT_TEST_BEHIND"
+
 func TestMain(m *testing.M) {
+	if behind, err := time.ParseDuration(os.Getenv(behindEnvironment)); err == nil {
+		clock = func() time.Time { return time.Now().Add(-behind) }
+	}
 	if task.Ordered() || agent.Ordered() || os.Getenv(programEnvironment) != "" {
 		main()
 	}
@@ -73,10 +79,16 @@ func newTemp(t *testing.T) string {
 
 func startProgramIn(t *testing.T, temp string, args ...string) *program {
 	t.Helper()
+	return startProgramBehind(t, "", temp, args...)
+}
+
+// startProgramBehind starts the program with a clock that is behind.
+func startProgramBehind(t *testing.T, behind, temp string, args ...string) *program {
+	t.Helper()
 	self, err := os.Executable()
 	require.NoError(t, err)
 	p := &program{cmd: exec.Command(self, args...), temp: temp}
-	p.cmd.Env = append(os.Environ(), programEnvironment+"=1", "TMPDIR="+temp)
+	p.cmd.Env = append(os.Environ(), programEnvironment+"=1", behindEnvironment+"="+behind, "TMPDIR="+temp)
 	p.cmd.Stdout, p.cmd.Stderr = p, p
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // as a shell does
 	require.NoError(t, p.cmd.Start())

@@ -77,6 +77,32 @@ func TestKilledProgramIsContinued(t *testing.T) {
 	require.Empty(t, left)
 }
 
+// TestKilledProgramGivesUpNobody kills the program while its machines boot, and
+// begins it again as if so much time had passed that each of them is late: none is
+// given up. scripts/soak-quickstart.sh does so at any moment, and waits for it.
+func TestKilledProgramGivesUpNobody(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes half a minute")
+	}
+	for _, away := range []string{"40s", "59s"} {
+		t.Run(away, func(t *testing.T) {
+			t.Parallel()
+			temp := newTemp(t)
+			dir := filepath.Join(temp, "state")
+			t.Cleanup(func() { endAll(t, dir) })
+			p := startProgramBehind(t, away, temp, "-state", dir)
+			p.until(t, "-6: new -> Pending")
+			require.NoError(t, p.cmd.Process.Kill())
+			require.Error(t, p.cmd.Wait())
+			p = startProgramIn(t, temp, "-state", dir)
+			err := p.cmd.Wait()
+			require.NoError(t, err, "%s", p.printed())
+			require.Contains(t, p.printed(), "the play goes on")
+			require.Equal(t, "settled: 19 created, 19 deleted, 0 orphans, 0 duplicates", p.lastLine())
+		})
+	}
+}
+
 // refused requires that a second program in the directory says what is wrong.
 func refused(t *testing.T, temp, dir string) {
 	t.Helper()

@@ -22,15 +22,19 @@ type stores struct {
 	closes      func() error
 }
 
+// clock is what objects and the manager go by. Tests begin programs whose clock is
+// behind, so that what they leave is as old as if time had passed.
+var clock = time.Now
+
 // inMemory keeps objects for as long as this program runs.
 func inMemory() stores {
 	return stores{
-		machines:    store.NewMemory(time.Now, manager.MachineIndexes()),
-		sets:        store.NewMemory(time.Now, manager.SetIndexes()),
-		deployments: store.NewMemory(time.Now, manager.DeploymentIndexes()),
-		classes:     store.NewMemory(time.Now, manager.ClassIndexes()),
-		secrets:     store.NewMemory[*machine.Secret](time.Now, nil),
-		nodes:       store.NewMemory(time.Now, manager.NodeIndexes(machinePolicy().Keys.NodeMachine)),
+		machines:    store.NewMemory(clock, manager.MachineIndexes()),
+		sets:        store.NewMemory(clock, manager.SetIndexes()),
+		deployments: store.NewMemory(clock, manager.DeploymentIndexes()),
+		classes:     store.NewMemory(clock, manager.ClassIndexes()),
+		secrets:     store.NewMemory[*machine.Secret](clock, nil),
+		nodes:       store.NewMemory(clock, manager.NodeIndexes(machinePolicy().Keys.NodeMachine)),
 		closes:      func() error { return nil },
 	}
 }
@@ -38,7 +42,7 @@ func inMemory() stores {
 // inFile keeps objects in a file, which one program at a time can have open: a
 // program that was just killed has some seconds to let go of it.
 func inFile(path string) (stores, error) {
-	db, err := bolt.Open(path, bolt.Options{})
+	db, err := bolt.Open(path, bolt.Options{Now: clock})
 	if err != nil {
 		return stores{}, err
 	}
