@@ -111,6 +111,9 @@ func (d *decision) follow() Plan {
 	case PhaseRunning, PhaseUnknown, PhaseInPlaceUpdateFailed:
 		return d.watch()
 	case PhaseAvailable:
+		if plan, busy := d.lost(); busy {
+			return plan
+		}
 		return d.refresh(Plan{Why: Why{Reason: ReasonAvailable, Name: d.m.Spec.ProviderID}})
 	case PhaseTerminating:
 		return d.move(EventNotDeleted, Why{Reason: ReasonNotDeleted}, func(s *Status) {

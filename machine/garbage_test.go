@@ -219,6 +219,9 @@ func anyObservation(t *rapid.T) *machine.Observation {
 		Drain: maybe(t, "drain", anyDrain), Detach: maybe(t, "detach", anyDrain),
 		Budgeted: rapid.Bool().Draw(t, "budgeted"), WatchedSince: anyTime.Draw(t, "watched since"),
 		Token: machine.TokenUse(rapid.IntRange(0, 3).Draw(t, "token")), TokenEnsured: maybe(t, "token ensured", anyOutcome),
+		Missing: maybe(t, "missing", func(t *rapid.T) machine.MissingVM {
+			return machine.MissingVM{Since: anyTime.Draw(t, "missing since"), NotFound: rapid.Bool().Draw(t, "not found")}
+		}),
 		TokenRemoved: maybe(t, "token removed", anyOutcome),
 		Hold:         maybe(t, "hold", anyHold), CreateTurn: maybe(t, "turn", anyCreateTurn),
 		Grant: maybe(t, "grant", func(t *rapid.T) machine.Grant {

@@ -29,23 +29,23 @@ type Grant struct {
 	Detail string
 }
 
-// awaitGrant holds a health verdict back until the budget of replacements
-// allows it. Without a budget nothing is held back.
-func (d *decision) awaitGrant() (Plan, bool) {
+// awaitGrant holds a verdict back until the budget of replacements allows it: ask
+// says what is asked, refused what becomes of it while that is refused. Without a
+// budget nothing is held back.
+func (d *decision) awaitGrant(ask, refused Why) (Plan, bool) {
 	if !d.o.Budgeted {
 		return Plan{}, false
 	}
-	why := Why{Reason: ReasonAskGrant, Name: d.m.Spec.NodeName}
 	grant := d.o.Grant
 	switch {
 	case grant == nil:
-		return Plan{Effect: AskGrant{}, Why: why}, true
+		return Plan{Effect: AskGrant{}, Why: ask}, true
 	case grant.Allowed && (grant.Until.IsZero() || d.now.Before(grant.Until)):
 		return Plan{}, false
 	}
-	why.Reason, why.Detail = ReasonNotGranted, grant.Detail
+	refused.Detail = grant.Detail
 	if grant.Allowed {
-		why.Detail = "the grant has lapsed"
+		refused.Detail = "the grant has lapsed"
 	}
-	return Plan{At: d.now.Add(grantRetry), Why: why, Warn: why}, true
+	return Plan{At: d.now.Add(grantRetry), Why: refused, Warn: refused}, true
 }

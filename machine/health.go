@@ -101,7 +101,7 @@ func (d *decision) joined(node *Node) Plan {
 // watch looks after a machine that has joined once.
 func (d *decision) watch() Plan {
 	if d.o.NoCluster {
-		return d.refresh(Plan{Why: Why{Reason: ReasonHealthy, Name: d.m.Spec.NodeName}})
+		return d.watchVM()
 	}
 	if !d.looked() {
 		return d.look(false)
@@ -227,7 +227,8 @@ func (d *decision) outOfTime(why Why) Plan {
 	if d.o.Node.Cached {
 		return d.look(false)
 	}
-	if plan, wait := d.awaitGrant(); wait {
+	name := d.m.Spec.NodeName
+	if plan, wait := d.awaitGrant(Why{Reason: ReasonAskGrant, Name: name}, Why{Reason: ReasonNotGranted, Name: name}); wait {
 		return plan
 	}
 	return d.move(EventHealthTimeout, failed, func(s *Status) {

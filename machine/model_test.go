@@ -24,6 +24,7 @@ type world struct {
 	frozen bool
 	// watched is when the process began to watch; zero: it always has.
 	watched time.Time
+	missing *machine.MissingVM
 	fields  []string                                   // that the driver declares
 	seen    func() *machine.Class                      // the class as caches show it; nil: as it is
 	turn    func(*machine.Machine) *machine.UpdateTurn // answers AskUpdate; nil: it is always one's turn

@@ -84,6 +84,10 @@ type Observation struct {
 
 	NodeSynced, NodeMarked, NodeDeleted *Outcome
 
+	// Missing says that the machine's VM was in no recent listing. Nil: it was,
+	// or there is a cluster, where the health of its node decides.
+	Missing *MissingVM
+
 	Drain, Detach *DrainAnswer
 	// Budgeted says that a budget limits how many machines are replaced at a
 	// time: none is given up for its health without a Grant.

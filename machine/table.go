@@ -16,6 +16,7 @@ const (
 	EventJoined          Event = "joined"           // the node is there and healthy
 	EventUnhealthy       Event = "unhealthy"        // the node is unhealthy or missing
 	EventRecovered       Event = "recovered"        // it is healthy again
+	EventLost            Event = "vm lost"          // the provider says that the VM is gone
 	EventHealthTimeout   Event = "health timeout"   // it stayed unhealthy too long
 	EventDelete          Event = "delete"           // deletion was asked for
 	EventNotDeleted      Event = "not deleted"      // Terminating, but nobody asked for it
@@ -147,6 +148,9 @@ func newPhaseTable() *Table {
 	add(PhaseRunning, EventUnhealthy, PhaseUnknown, "the health clock starts")
 	add(PhaseUnknown, EventRecovered, PhaseRunning, "the node is healthy again")
 	add(PhaseFailed, EventRecovered, PhaseRunning, "kept for inspection, and the node is healthy again")
+	for _, from := range []Phase{PhaseAvailable, PhaseRunning} {
+		add(from, EventLost, PhaseFailed, "without a cluster, nothing but its VM says that it is there")
+	}
 	add(PhaseUnknown, EventHealthTimeout, PhaseFailed, "unhealthy for too long")
 	add(PhaseInPlaceUpdateFailed, EventHealthTimeout, PhaseFailed, "unhealthy for too long after a failed update")
 	add(PhaseRunning, EventSelected, PhaseInPlaceUpdating, "the node is taken out of service, drained, and updated by an agent")

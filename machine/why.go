@@ -55,6 +55,10 @@ const (
 	ReasonUnhealthyForever Reason = "HealthTimeoutDisabled"
 	ReasonHealthTimeout    Reason = "HealthTimeout"
 	ReasonGrace            Reason = "GraceAfterStart"
+	ReasonAskMissing       Reason = "AskMissingVM"
+	ReasonLost             Reason = "VMLost"
+	ReasonAskGrantLost     Reason = "AskGrantForLostVM"
+	ReasonLostNotGranted   Reason = "ReplacementOfLostBlocked"
 	ReasonAskGrant         Reason = "AskGrant"
 	ReasonNotGranted       Reason = "ReplacementBlocked"
 	ReasonHealthy          Reason = "Healthy"
@@ -196,6 +200,10 @@ var sentences = map[Reason]string{
 	ReasonUnhealthyForever: "node {name} is missing or unhealthy, and the health timeout is disabled",
 	ReasonHealthTimeout:    "node {name} was missing or unhealthy for {for}: to be replaced",
 	ReasonGrace:            "its time is up, but no machine is given up before this process has watched for {for}: {detail}",
+	ReasonAskMissing:       "two listings did not name VM {name}: asking the provider for it",
+	ReasonLost:             "VM {name} is gone: the provider does not know it, and has not listed it for {for}: to be replaced",
+	ReasonAskGrantLost:     "VM {name} is gone: asking whether the machine may be replaced now",
+	ReasonLostNotGranted:   "VM {name} is gone, but its machine is not replaced yet: {detail}",
 	ReasonAskGrant:         "node {name} was missing or unhealthy for too long: asking whether the machine may be replaced now",
 	ReasonNotGranted:       "node {name} was missing or unhealthy for too long, but its machine is not replaced yet: {detail}",
 	ReasonHealthy:          "node {name} is healthy",

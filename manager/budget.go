@@ -21,7 +21,7 @@ func (p *machinePass) askGrant(ctx context.Context) (*machine.Grant, error) {
 	if p.SafetyPolicy == nil || p.Sets == nil {
 		return &machine.Grant{Allowed: true}, nil
 	}
-	o := &safety.GrantObservation{Machine: p.o.Machine}
+	o := &safety.GrantObservation{Machine: p.o.Machine, NoCluster: p.Cluster == nil}
 	if err := p.findFleet(ctx, o); err != nil {
 		return nil, err
 	}

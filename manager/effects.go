@@ -147,7 +147,11 @@ func (p *machinePass) getVM(ctx context.Context) (*machine.VM, error) {
 	if err == nil {
 		err = p.lookUp(ctx, vm)
 	}
-	if err == nil && vm.Code == codes.OutOfRange {
+	switch {
+	case err != nil:
+	case p.o.Missing != nil:
+		p.missing.asked(p.key, vm.Code)
+	case vm.Code == codes.OutOfRange:
 		p.hints.add(safety.Hint{Class: classKey(p.o.Machine), At: p.Now(), Several: p.key.Name})
 	}
 	return vm, err

@@ -99,6 +99,7 @@ func (p *machinePass) observe(ctx context.Context, fresh bool) error {
 	if p.o.Token, err = p.tokenUse(ctx); err != nil {
 		return err
 	}
+	p.o.Missing = p.missing.of(m)
 	if p.Cluster != nil && m.Spec.NodeName != "" && !fresh {
 		if p.o.Node, err = p.findNode(ctx, p.Cluster.Nodes(), m.Spec.NodeName); err == nil {
 			p.o.Node.Cached = true

@@ -17,6 +17,7 @@ type Manager struct {
 	hints       hints
 	containment *containment
 	watched     watched
+	missing     missing
 }
 
 // New returns a manager; an error is mostly an ErrOptions. It starts nothing.
@@ -44,7 +45,10 @@ func New(options Options) (*Manager, error) {
 		return nil, err
 	}
 	m := &Manager{options: options, containment: panics}
-	s := &shell{Options: &m.options, moves: moves, reach: &reach{}, hints: &m.hints, pace: newPace(&m.options), permits: newPermits(&m.options), watched: &m.watched}
+	s := &shell{
+		Options: &m.options, moves: moves, reach: &reach{}, hints: &m.hints, pace: newPace(&m.options),
+		permits: newPermits(&m.options), watched: &m.watched, missing: &m.missing,
+	}
 	s.specs = newSpecs(options.Driver)
 	for _, r := range s.reconcilers() {
 		m.reconcilers = append(m.reconcilers, contained{r, panics, &m.options})

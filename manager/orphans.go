@@ -21,6 +21,7 @@ type orphans struct {
 
 	asked     map[object.Key]safety.OrphanClass // without listings
 	sightings []safety.Sighting
+	unlisted  []safety.Unlisted
 	spent     []safety.Spent
 	began     time.Time             // of the first pass
 	tries     map[string]safety.Try // by provider ID
@@ -70,7 +71,7 @@ func (p *orphanPass) observe(ctx context.Context, fresh bool) error {
 		p.began = p.Now()
 	}
 	p.o = safety.OrphanObservation{
-		Sightings: p.sightings, Spent: p.spent, Began: p.began, Tries: p.failed(), Deleted: make(map[string]bool),
+		NoCluster: p.Cluster == nil, Unlisted: p.unlisted, Sightings: p.sightings, Spent: p.spent, Began: p.began, Tries: p.failed(), Deleted: make(map[string]bool),
 	}
 	for _, c := range classes {
 		class := p.asked[c.Key]
@@ -100,6 +101,8 @@ func (p *orphanPass) step(ctx context.Context) (Result, bool, error) {
 	}
 	p.sightings, p.o.Sightings = plan.Sightings, plan.Sightings
 	p.spent, p.o.Spent = plan.Spent, plan.Spent
+	p.unlisted, p.o.Unlisted = plan.Unlisted, plan.Unlisted
+	p.missing.note(plan.Unlisted)
 	for _, why := range plan.Warn {
 		p.odd = true
 		p.tell(ctx, &p.memo, KindOrphans, p.key, Warning, string(why.Reason), why)

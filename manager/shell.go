@@ -37,6 +37,7 @@ type shell struct {
 	specs   *specs
 	// watched is shared with Manager.Run.
 	watched *watched
+	missing *missing // likewise
 
 	journal journal // of what was not done, in observe-only mode
 }

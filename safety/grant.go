@@ -32,6 +32,9 @@ type GrantObservation struct {
 	// Zones are the zones of machines, by the name of their class. A class
 	// that is missing is in no zone.
 	Zones map[string]string
+	// NoCluster says that machines join no cluster: one that does its work asks when
+	// the provider says that its VM is gone.
+	NoCluster bool
 	// Preserved are names of machines that are kept for inspection: they
 	// count neither as in replacement nor as missing.
 	Preserved map[string]bool
@@ -153,9 +156,18 @@ func (d *granting) expired(s Slot) bool {
 	return s.At.After(d.now.Add(d.p.GrantFlight)) || !d.now.Before(s.At.Add(life))
 }
 
-// awaits tells whether a machine waits for a verdict on its health.
-func awaits(m *machine.Machine) bool {
-	return m.Status.Phase == machine.PhaseUnknown || m.Status.Phase == machine.PhaseInPlaceUpdateFailed
+// awaits tells whether a machine may wait for a verdict: on its health, or,
+// without a cluster, on its VM. Of the latter nothing is recorded but its slot.
+func (d *granting) awaits(m *machine.Machine) bool {
+	switch m.Status.Phase {
+	case machine.PhaseUnknown, machine.PhaseInPlaceUpdateFailed:
+		return true
+	case machine.PhaseAvailable, machine.PhaseRunning:
+		return d.o.NoCluster
+	case machine.PhaseNew, machine.PhasePending, machine.PhaseCrashLoopBackOff, machine.PhaseFailed,
+		machine.PhaseTerminating, machine.PhaseInPlaceUpdating, machine.PhaseInPlaceUpdateSuccessful:
+	}
+	return false
 }
 
 // serves tells whether a machine does its work, or may yet do it again: what
@@ -195,7 +207,7 @@ func (d *granting) count() {
 		slot, has := holds[m.Name]
 		switch {
 		case m.Name == d.o.Machine.Name:
-			d.ripe = !m.Deleted() && awaits(m)
+			d.ripe = !m.Deleted() && d.awaits(m)
 			if has {
 				own := slot
 				d.own = &own
@@ -206,7 +218,7 @@ func (d *granting) count() {
 		case d.serves(m):
 			d.serving++
 			// It counts again once it is neither paused nor kept.
-			if has && (m.Status.Phase == machine.PhaseFailed || awaits(m) && !d.expired(slot)) {
+			if has && (m.Status.Phase == machine.PhaseFailed || d.awaits(m) && !d.expired(slot)) {
 				d.kept = append(d.kept, slot)
 			}
 		}
@@ -219,7 +231,7 @@ func (d *granting) stands(m *machine.Machine, slot Slot) bool {
 	if m.Deleted() || d.o.Preserved[m.Name] || isPaused(m, d.p.Keys.Paused) {
 		return false
 	}
-	return m.Status.Phase == machine.PhaseFailed || awaits(m) && !d.expired(slot)
+	return m.Status.Phase == machine.PhaseFailed || d.awaits(m) && !d.expired(slot)
 }
 
 // SlotsInUse is how many machines of a fleet are in replacement by a permit that holder records:

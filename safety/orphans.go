@@ -31,6 +31,12 @@ type OrphanObservation struct {
 	// Sightings is the memory of this process: OrphanPlan.Sightings of the
 	// last plan. Losing it costs time.
 	Sightings []Sighting
+	// NoCluster says that machines join no cluster: then VMs are missed, too, that
+	// machines have and no listing.
+	NoCluster bool
+	// Unlisted is the memory of those: OrphanPlan.Unlisted of the last plan. Losing
+	// it costs time.
+	Unlisted []Unlisted
 	// Tries is what this process remembers of deletes: the last failed one of
 	// each VM. A later success, or the memory's loss, takes an entry away.
 	Tries []Try
@@ -115,6 +121,9 @@ type OrphanPlan struct {
 	Delete []DeleteOrphan
 	// Sightings takes the place of the memory, with every plan.
 	Sightings []Sighting
+	// Unlisted takes the place of that memory, with every plan. Those that are
+	// Missing go into the observations of their machines, as MissingVM.
+	Unlisted []Unlisted
 	// Spent takes the place of the brake's memory, with every plan. It holds
 	// the orders of this one.
 	Spent []Spent

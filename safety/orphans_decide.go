@@ -28,8 +28,9 @@ func DecideOrphans(o *OrphanObservation, p *Policy, now time.Time) (OrphanPlan, 
 		d.tries[o.Tries[i].ProviderID] = &o.Tries[i]
 	}
 	d.brake = p.brake(o.Spent, d.listed(), !now.Before(o.Began.Add(p.OrphanPeriod)), p.OrphanPeriod, now)
+	d.missed = o.Unlisted
 	plan := d.decide()
-	plan.Spent = d.brake.memory()
+	plan.Spent, plan.Unlisted = d.brake.memory(), d.missed
 	return plan, nil
 }
 
@@ -41,6 +42,7 @@ func (d *collection) decide() OrphanPlan {
 	if orders := d.list(); len(orders) > 0 {
 		return OrphanPlan{List: orders, Sightings: o.Sightings, Why: orders[0].Why}
 	}
+	d.missed = d.unlisted()
 	d.suspect()
 	if len(d.suspects) > 0 && !d.live() {
 		why := Why{Reason: ReasonReadMachines, Have: int64(len(d.suspects))}
@@ -70,7 +72,8 @@ type collection struct {
 
 	brake    *brake
 	suspects []suspect // by provider ID
-	held     int64     // by the brake
+	missed   []Unlisted
+	held     int64 // by the brake
 	warn     []Why
 }
 
@@ -129,6 +132,11 @@ func (d *collection) dueAt(c *OrphanClass) time.Time {
 				due = later(due, free)
 			}
 			at = earlier(at, due)
+		}
+	}
+	for i := range d.o.Unlisted {
+		if u := &d.o.Unlisted[i]; u.Class == c.Key && u.Missing.IsZero() {
+			at = earlier(at, u.Since.Add(d.p.OrphanGap))
 		}
 	}
 	for _, h := range d.o.Hints {
@@ -328,7 +336,7 @@ func (d *collection) classOf(key object.Key) *OrphanClass {
 // in the sightings.
 func (d *collection) rest(sightings []Sighting) OrphanPlan {
 	next := *d.o
-	next.Sightings = sightings
+	next.Sightings, next.Unlisted = sightings, d.missed
 	after := collection{o: &next, p: d.p, now: d.now, tries: d.tries, brake: d.brake}
 	at := d.now.Add(d.p.OrphanPeriod)
 	for _, c := range d.classes {

@@ -107,6 +107,10 @@ func decisions(t *rapid.T, p *safety.Policy) []func() (any, any, error) {
 	machines := list(t, "machines", anyMachine)
 	orphans := &safety.OrphanObservation{
 		Classes: list(t, "classes", anyClass), Machines: machines, Live: anyTime.Draw(t, "live"),
+		NoCluster: rapid.Bool().Draw(t, "no cluster"),
+		Unlisted: list(t, "unlisted", func(t *rapid.T) safety.Unlisted {
+			return safety.Unlisted{Machine: object.Key{Name: anyWord.Draw(t, "name")}, UID: anyWord.Draw(t, "uid"), Class: object.Key{Name: anyWord.Draw(t, "class")}, ProviderID: anyWord.Draw(t, "id"), Since: anyTime.Draw(t, "since"), Missing: anyTime.Draw(t, "missing")}
+		}),
 		Sightings: list(t, "sightings", func(t *rapid.T) safety.Sighting {
 			return safety.Sighting{Class: object.Key{Name: anyWord.Draw(t, "class")}, ProviderID: anyWord.Draw(t, "id"), Name: anyWord.Draw(t, "name"), Since: anyTime.Draw(t, "since")}
 		}),

@@ -10,7 +10,7 @@ runs=${RUNS:-40}
 parallel=${PARALLEL:-8}
 seed=${SEED:-$(date +%s)}
 scratch=$(mktemp -d /tmp/mwXXXXXX)
-trap 'rm -rf "$scratch"' EXIT
+trap 'rm -rf "$scratch" 2>/dev/null || true' EXIT
 trap 'exit 130' INT TERM
 if [ -z "${PROGRAM:-}" ]; then
 	check_go .

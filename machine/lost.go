@@ -1,0 +1,57 @@
+package machine
+
+import (
+	"time"
+
+	"github.com/millwright-go/millwright/codes"
+)
+
+// Where there is a cluster the health of its node says that a machine's VM is
+// gone. Without one nothing would: so whoever lists VMs (package safety) says
+// which machines have none in the lists, and here the driver is asked for each.
+// A list only raises the question. The answer NOT_FOUND settles it.
+
+// MissingVM says that listings of the machine's class did not name its VM.
+type MissingVM struct {
+	// Since is when the first of the two listings or more was asked for.
+	Since time.Time
+	// NotFound says that GetMachineStatus has answered NOT_FOUND in an earlier
+	// pass since the last listing. It is asked once more before the verdict.
+	NotFound bool
+}
+
+// watchVM looks after a machine that has joined once and has no cluster any more.
+func (d *decision) watchVM() Plan {
+	if d.m.Status.Phase == PhaseRunning {
+		if plan, busy := d.lost(); busy {
+			return plan
+		}
+	}
+	return d.refresh(Plan{Why: Why{Reason: ReasonHealthy, Name: d.m.Spec.NodeName}})
+}
+
+// lost gives up a machine whose VM is gone. False: it is not missing, the driver
+// knows it, or the driver can't tell.
+func (d *decision) lost() (Plan, bool) {
+	missing, vm := d.o.Missing, d.o.VM
+	if missing == nil || !d.o.NoCluster || d.m.Spec.ProviderID == "" || d.o.Class == nil || d.preserved() {
+		return Plan{}, false
+	}
+	ask := Plan{Effect: GetVM{}, Why: Why{Reason: ReasonAskMissing, Name: d.m.Spec.ProviderID}}
+	switch {
+	case vm != nil && vm.Code != codes.NotFound:
+		return Plan{}, false
+	case vm == nil && !missing.NotFound:
+		return ask, true
+	}
+	why := Why{Reason: ReasonLost, Name: d.m.Spec.ProviderID, For: d.now.Sub(missing.Since)}
+	if plan, wait := d.awaitGrant(Why{Reason: ReasonAskGrantLost, Name: why.Name}, Why{Reason: ReasonLostNotGranted, Name: why.Name}); wait {
+		return plan, true
+	}
+	if vm == nil {
+		return ask, true
+	}
+	return d.move(EventLost, why, func(s *Status) {
+		s.LastOperation = d.failure(OperationHealthCheck, StageNone, codes.NotFound, why.String())
+	}), true
+}

@@ -1,0 +1,75 @@
+package manager
+
+import (
+	"sync"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/safety"
+)
+
+// missing are machines whose VMs no listing names, on their way from the pass that
+// listed VMs to those of the machines. Losing them costs time only.
+type missing struct {
+	mu   sync.Mutex
+	all  map[object.Key]*missed
+	wake func(object.Key) // has a machine looked at; nil: it is in its time
+}
+
+// missed is a machine whose VM is missing, and what the provider said when asked.
+type missed struct {
+	safety.Unlisted
+	found    bool // or it can't be told: nothing follows from the last listing
+	notFound bool
+}
+
+// wakes sets who has machines looked at whose VMs are missing.
+func (s *missing) wakes(wake func(object.Key)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.wake = wake
+}
+
+// note takes in what listings do not name. Of a machine that a further listing
+// misses too the provider is asked again.
+func (s *missing) note(unlisted []safety.Unlisted) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := s.all
+	s.all = make(map[object.Key]*missed)
+	for _, u := range unlisted {
+		if u.Missing.IsZero() {
+			continue
+		}
+		if known := before[u.Machine]; known != nil && known.Unlisted == u {
+			s.all[u.Machine] = known
+			continue
+		}
+		s.all[u.Machine] = &missed{Unlisted: u}
+		if s.wake != nil {
+			s.wake(u.Machine)
+		}
+	}
+}
+
+// of is what a machine's own pass is to know; nil: its VM is not missing.
+func (s *missing) of(m *machine.Machine) *machine.MissingVM {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known := s.all[m.Key]
+	if known == nil || known.found || known.UID != m.UID || known.ProviderID != m.Spec.ProviderID {
+		return nil
+	}
+	return &machine.MissingVM{Since: known.Since, NotFound: known.notFound}
+}
+
+// asked takes in how GetMachineStatus was answered for a machine.
+func (s *missing) asked(key object.Key, answer codes.Code) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known := s.all[key]; known != nil {
+		known.notFound = answer == codes.NotFound
+		known.found = !known.notFound
+	}
+}

@@ -1,0 +1,324 @@
+package manager_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/object"
+)
+
+// clusterless is a fleet of n without a cluster, whose driver lies from now on.
+func clusterless(t tb, n int32) (*world, *liar, *process) {
+	w := guardedWorld(t)
+	w.classed = func(o *manager.Options, _ *fuse) { o.Cluster = nil }
+	l := &liar{Memory: w.provider}
+	w.liar = l
+	w.fleet()
+	w.change(func(d *deployment.Deployment) { d.Spec.Replicas = n })
+	return w, l, w.until(w.start(&fuse{}, false), w.available(int(n)), unexpectedly(t))
+}
+
+// available tells whether n machines are available with a VM each, and nothing else
+// is there.
+func (w *world) available(n int) func() bool {
+	return func() bool {
+		d, err := w.deployments.Get(ctx, fleetKey)
+		if err != nil || d.Status.ObservedGeneration != d.Generation || int(d.Status.Available) != n {
+			return false
+		}
+		machines := keysOf(w.machines)
+		for _, vm := range w.provider.VMs() {
+			if m, err := w.machines.Get(ctx, object.Key{Namespace: namespace, Name: vm.Name}); err != nil || m.Spec.ProviderID != vm.ID {
+				return false
+			}
+		}
+		return len(machines) == n && w.provider.Count() == n
+	}
+}
+
+// TestLostVMsAreReplaced: without a cluster, machines whose VMs are gone at the
+// provider are replaced, as many at a time as the budget has it, after two listings.
+// Each costs a question after the listing and one before the verdict.
+func TestLostVMsAreReplaced(t *testing.T) {
+	const n = 10
+	w, _, p := clusterless(t, n)
+	p = w.until(p, w.lasts(2*time.Second), unexpected(t))
+	for _, vm := range w.provider.VMs() {
+		require.True(t, w.provider.Remove(vm.ID))
+	}
+	began, asked := w.at, count(w, codes.GetMachineStatus)
+	p = w.until(p, func() bool { return w.lost > 0 }, unexpected(t))
+	require.LessOrEqual(t, w.at.Sub(began), 27*time.Minute, "two listings, and the machines' next look")
+	require.Equal(t, 1, w.heard("VMLost: VM "))
+	most := 0
+	p = w.until(p, func() bool {
+		missing := 0
+		for _, key := range keysOf(w.machines) {
+			if m, _ := w.machines.Get(ctx, key); m.Deleted() || m.Status.Phase != machine.PhaseAvailable {
+				missing++
+			}
+		}
+		most = max(most, missing)
+		return w.available(n)()
+	}, unexpected(t))
+	require.Equal(t, n, w.lost)
+	require.Len(t, w.made, 2*n)
+	require.LessOrEqual(t, most, 2, "one is replaced at a time: itself, and the new one")
+	require.LessOrEqual(t, count(w, codes.GetMachineStatus), asked+4*n, "after each listing, before the verdict, before the create")
+
+	calls, writes := w.calls, w.writes
+	w.until(p, w.lasts(3*time.Hour), unexpected(t))
+	calls[codes.ListMachines] = w.calls[codes.ListMachines]
+	require.Equal(t, calls, w.calls)
+	require.Equal(t, writes, w.writes)
+}
+
+// TestListsThatMissVMs: whatever a list leaves out, and for however long, no machine
+// is given up whose VM the provider knows. It is asked for once for each listing,
+// and nothing is written.
+func TestListsThatMissVMs(t *testing.T) {
+	for name, c := range map[string]struct {
+		list  func(map[string]string) (*listResponse, error)
+		asked bool
+	}{
+		"nothing":     {func(map[string]string) (*listResponse, error) { return &listResponse{}, nil }, true},
+		"no response": {func(map[string]string) (*listResponse, error) { return nil, nil }, false},
+		"another VM": {func(map[string]string) (*listResponse, error) {
+			return &listResponse{Machines: map[string]string{"memory:///blue/77": "other"}}, nil
+		}, true},
+		"other IDs than at creation": {func(vms map[string]string) (*listResponse, error) {
+			other := make(map[string]string)
+			for id, name := range vms {
+				other[id+"?zone=1"] = name
+			}
+			return &listResponse{Machines: other}, nil
+		}, false},
+		"no names": {func(vms map[string]string) (*listResponse, error) {
+			for id := range vms {
+				vms[id] = ""
+			}
+			return &listResponse{Machines: vms}, nil
+		}, false},
+		"nothing, and an error": {func(map[string]string) (*listResponse, error) {
+			return &listResponse{}, codes.New(codes.Unavailable, "there is more")
+		}, false},
+		"nothing every other time": {everyOther(), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, l, p := clusterless(t, 3)
+			p = w.until(p, w.lasts(20*time.Minute), unexpected(t))
+			own := w.provider.VMs()
+			l.list = c.list
+			asked, listed, writes := count(w, codes.GetMachineStatus), count(w, codes.ListMachines), w.writes
+			w.until(p, w.lasts(5*time.Hour), unexpected(t))
+			require.Zero(t, w.lost)
+			require.Equal(t, own, w.provider.VMs())
+			require.Equal(t, writes, w.writes)
+			questions := count(w, codes.GetMachineStatus) - asked
+			if name != "nothing every other time" {
+				require.Equal(t, c.asked, questions > 0, "%d", questions)
+			}
+			require.LessOrEqual(t, questions, 3*(count(w, codes.ListMachines)-listed))
+		})
+	}
+}
+
+func everyOther() func(map[string]string) (*listResponse, error) {
+	n := 0
+	return func(vms map[string]string) (*listResponse, error) {
+		if n++; n%2 == 0 {
+			return &listResponse{}, nil
+		}
+		return &listResponse{Machines: vms}, nil
+	}
+}
+
+// TestStatusDecides: of a machine that no list names only NOT_FOUND follows
+// anything; and of one that lists name, nobody asks.
+func TestStatusDecides(t *testing.T) {
+	for _, code := range []codes.Code{codes.Unimplemented, codes.Unavailable, codes.PermissionDenied, codes.OutOfRange, codes.Uninitialized} {
+		t.Run(code.Contract(), func(t *testing.T) {
+			w, l, p := clusterless(t, 3)
+			gone := w.provider.VMs()[0]
+			require.True(t, w.provider.Remove(gone.ID))
+			l.status = func(*machine.Machine, *statusResponse, error) (*statusResponse, error) {
+				return nil, codes.New(code, "for some reason")
+			}
+			asked := count(w, codes.GetMachineStatus)
+			p = w.until(p, w.lasts(2*time.Hour), unexpected(t))
+			require.Zero(t, w.lost)
+			require.Greater(t, count(w, codes.GetMachineStatus), asked+2, "after each listing")
+			require.Less(t, count(w, codes.GetMachineStatus), asked+12)
+			l.status = nil
+			w.until(p, func() bool { return w.available(3)() && w.lost == 1 }, unexpected(t))
+		})
+	}
+	w, l, p := clusterless(t, 3)
+	l.status = func(*machine.Machine, *statusResponse, error) (*statusResponse, error) {
+		return nil, codes.New(codes.NotFound, "there is none")
+	}
+	asked := count(w, codes.GetMachineStatus)
+	w.until(p, w.lasts(2*time.Hour), unexpected(t))
+	require.Zero(t, w.lost)
+	require.Equal(t, asked, count(w, codes.GetMachineStatus))
+}
+
+// TestNewVMsAreNotMissed: lists and answers that lag behind by ten minutes cost no
+// machine.
+func TestNewVMsAreNotMissed(t *testing.T) {
+	w, l, p := clusterless(t, 3)
+	born := map[string]time.Time{}
+	young := func(name string) bool { return w.at.Sub(born[name]) < 10*time.Minute }
+	l.create = func(m *machine.Machine, r *createResponse, err error) (*createResponse, error) {
+		born[m.Name] = w.at
+		return r, err
+	}
+	l.list = func(vms map[string]string) (*listResponse, error) {
+		for id, name := range vms {
+			if young(name) {
+				delete(vms, id)
+			}
+		}
+		return &listResponse{Machines: vms}, nil
+	}
+	l.status = func(m *machine.Machine, r *statusResponse, err error) (*statusResponse, error) {
+		if _, made := born[m.Name]; made && young(m.Name) {
+			return nil, codes.New(codes.NotFound, "not yet")
+		}
+		return r, err
+	}
+	for size := range 20 {
+		w.change(func(d *deployment.Deployment) {
+			d.Spec.Template.Annotations = map[string]string{"version": fmt.Sprint(size)}
+		})
+		stop := w.at.Add(7 * time.Minute)
+		p = w.until(p, func() bool { return w.at.After(stop) && w.available(3)() }, unexpected(t))
+	}
+	require.Zero(t, w.lost)
+}
+
+// TestMissingVMsOfOthers: machines that are paused or kept for inspection, and all of
+// a frozen fleet, are left alone; where there is a cluster the node's health decides.
+func TestMissingVMsOfOthers(t *testing.T) {
+	for name, key := range map[string]string{"paused": machine.DefaultPolicy().Keys.Paused, "preserved": preserveKey} {
+		t.Run(name, func(t *testing.T) {
+			w, _, p := clusterless(t, 3)
+			gone := w.provider.VMs()[0]
+			value := map[string]string{"paused": "true", "preserved": "now"}[name]
+			annotate(w, w.machines, object.Key{Namespace: namespace, Name: gone.Name}, key, value)
+			require.True(t, w.provider.Remove(gone.ID))
+			asked := count(w, codes.GetMachineStatus)
+			w.until(p, w.lasts(5*time.Hour), unexpected(t))
+			require.Zero(t, w.lost)
+			require.Equal(t, asked, count(w, codes.GetMachineStatus))
+		})
+	}
+	t.Run("frozen", func(t *testing.T) {
+		w, _, p := clusterless(t, 3)
+		w.until(p, w.lasts(20*time.Minute), unexpected(t))
+		require.True(t, w.provider.Remove(w.provider.VMs()[0].ID))
+		w.controlDown = true
+		p = w.until(p, w.lasts(20*time.Minute), unexpected(t))
+		require.Zero(t, w.lost)
+		w.controlDown = false
+		w.until(p, func() bool { return w.available(3)() && w.lost == 1 }, unexpected(t))
+	})
+	t.Run("with a cluster", func(t *testing.T) {
+		w, l, p := lied(t)
+		l.list = func(map[string]string) (*listResponse, error) { return &listResponse{}, nil }
+		l.status = func(*machine.Machine, *statusResponse, error) (*statusResponse, error) {
+			return nil, codes.New(codes.NotFound, "there is none")
+		}
+		asked := count(w, codes.GetMachineStatus)
+		w.until(p, w.lasts(5*time.Hour), unexpected(t))
+		require.Zero(t, w.lost)
+		require.Equal(t, asked, count(w, codes.GetMachineStatus))
+	})
+}
+
+// TestLyingListsCostNoMachine: with lists that leave out or make up what they like,
+// and VMs that are lost, only machines are given up whose VMs are gone, and each of
+// them is once lists are true.
+func TestLyingListsCostNoMachine(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w, l, p := clusterless(t, 4)
+		gone := map[string]bool{}
+		w.refuse = func(s driver.Subject) error {
+			if s.Method == codes.DeleteMachine && s.Machine.Name != "" && !gone[s.Machine.Name] && w.there(vmOf(w, s.Machine.Name)) {
+				t.Fatalf("the VM of machine %s is deleted\n%s", s.Machine.Name, w.dump())
+			}
+			return nil
+		}
+		l.list = func(vms map[string]string) (*listResponse, error) {
+			for _, id := range slices.Sorted(maps.Keys(vms)) {
+				switch rapid.IntRange(0, 3).Draw(t, "list") {
+				case 0:
+					delete(vms, id)
+				case 1:
+					delete(vms, id)
+					vms[id+"?"] = "other"
+				}
+			}
+			return &listResponse{Machines: vms}, nil
+		}
+		lost := 0
+		for range rapid.IntRange(0, 3).Draw(t, "lost") {
+			if vms := w.provider.VMs(); len(vms) > 0 {
+				vm := vms[rapid.IntRange(0, len(vms)-1).Draw(t, "which")]
+				gone[vm.Name] = true
+				w.provider.Remove(vm.ID)
+				lost++
+			}
+			if rapid.Bool().Draw(t, "restart") {
+				p = w.start(&fuse{}, false)
+			}
+			p = w.until(p, w.lasts(time.Duration(rapid.IntRange(1, 60).Draw(t, "minutes"))*time.Minute), unexpectedly(t))
+		}
+		l.list = nil
+		w.until(p, w.available(4), unexpectedly(t))
+		if w.lost != lost {
+			t.Fatalf("%d machines were given up, %d VMs were lost\n%s", w.lost, lost, w.dump())
+		}
+	})
+}
+
+func vmOf(w *world, name string) string {
+	for _, vm := range w.provider.VMs() {
+		if vm.Name == name {
+			return vm.ID
+		}
+	}
+	return ""
+}
+
+// TestLostVMKilledAnywhere: whenever the process dies over a machine whose VM is
+// gone, that one is replaced and no other.
+func TestLostVMKilledAnywhere(t *testing.T) {
+	replace := func(blowAt int, after bool) int {
+		w, _, p := clusterless(t, 3)
+		p = w.until(p, w.lasts(12*time.Minute), unexpected(t))
+		require.True(t, w.provider.Remove(w.provider.VMs()[0].ID))
+		p.fuse.calls, p.fuse.blowAt, p.fuse.after = 0, blowAt, after
+		p = w.until(p, func() bool { return len(w.made) > 3 && w.available(3)() }, func() *process { return w.start(&fuse{}, false) })
+		require.LessOrEqual(t, w.lost, 1, "none is told of that the process died over")
+		require.Len(t, w.made, 4)
+		return p.fuse.calls
+	}
+	total := replace(0, false)
+	for _, after := range []bool{false, true} {
+		for n := 1; n <= total; n++ {
+			replace(n, after)
+		}
+	}
+}

@@ -1,0 +1,150 @@
+package safety_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/safety"
+)
+
+// listings is a fleet of one machine without a cluster, of whose class listings come
+// in.
+type listings struct {
+	t    *testing.T
+	p    *safety.Policy
+	now  time.Time
+	o    safety.OrphanObservation
+	m    *machine.Machine
+	code codes.Code
+}
+
+func newListings(t *testing.T) *listings {
+	class := object.Key{Namespace: "fleet", Name: "a"}
+	m := &machine.Machine{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: "m-1"}, UID: "1"}}
+	m.Spec.ProviderID, m.Spec.Class.Name = "p://1", "a"
+	m.Status.Phase, m.Status.Since = machine.PhaseAvailable, epoch.Add(-10*time.Minute)
+	return &listings{t: t, p: safety.DefaultPolicy(), now: epoch, m: m, o: safety.OrphanObservation{
+		NoCluster: true, Classes: []safety.OrphanClass{{Key: class}}, Machines: []*machine.Machine{m},
+	}}
+}
+
+// pass lists, and returns the plan that ends the pass and whether the VM is missing.
+func (l *listings) pass(vms map[string]string) (plan safety.OrphanPlan, missing bool) {
+	l.o.Classes[0].Listing = &safety.Listing{Outcome: machine.Outcome{Code: l.code}, Asked: l.now, Answered: l.now, VMs: vms}
+	l.o.Classes[0].Asked, l.o.Classes[0].Code = l.now, l.code
+	l.o.Live = l.now
+	for range 2 { // the same listings say nothing further
+		var err error
+		plan, err = safety.DecideOrphans(&l.o, l.p, l.now)
+		require.NoError(l.t, err)
+		l.o.Unlisted, l.o.Sightings = plan.Unlisted, plan.Sightings
+	}
+	for _, u := range plan.Unlisted {
+		missing = missing || u.Machine == l.m.Key && !u.Missing.IsZero()
+	}
+	return plan, missing
+}
+
+// TestMissingTwice: a VM is missing when a second listing, OrphanGap after the first,
+// does not have it either; then it is at each further one, in its time, and no more
+// once a listing has it.
+func TestMissingTwice(t *testing.T) {
+	l := newListings(t)
+	plan, missing := l.pass(nil)
+	require.False(t, missing)
+	require.Equal(t, l.now.Add(l.p.OrphanGap), plan.At, "a second look")
+	l.now = plan.At.Add(-time.Second)
+	_, missing = l.pass(nil)
+	require.False(t, missing, "too early")
+	l.now = plan.At
+	plan, missing = l.pass(nil)
+	require.True(t, missing)
+	require.Equal(t, l.now.Add(l.p.OrphanPeriod), plan.At, "in its time")
+	l.code = codes.Unavailable
+	_, missing = l.pass(nil)
+	require.True(t, missing, "a listing that fails says nothing")
+	l.code, l.now = codes.OK, plan.At
+	plan, missing = l.pass(nil)
+	require.True(t, missing)
+	require.Equal(t, l.now, plan.Unlisted[0].Missing)
+	plan, _ = l.pass(map[string]string{"p://1": "m-1"})
+	require.Empty(t, plan.Unlisted)
+	_, missing = l.pass(nil)
+	require.False(t, missing, "from the beginning")
+}
+
+// TestNotMissed: machines that need not be in a list, and those that are in it in
+// some way, are not missed.
+func TestNotMissed(t *testing.T) {
+	for name, c := range map[string]struct {
+		prepare func(*listings)
+		vms     map[string]string
+	}{
+		"it is listed":         {nil, map[string]string{"p://1": "other"}},
+		"under another ID":     {nil, map[string]string{"p://1?zone=1": "m-1"}},
+		"there is a cluster":   {func(l *listings) { l.o.NoCluster = false }, nil},
+		"frozen":               {func(l *listings) { l.o.Frozen = true }, nil},
+		"it was made just now": {func(l *listings) { l.m.Status.Since = epoch.Add(-10*time.Minute + 31*time.Second) }, nil},
+		"it is being made":     {func(l *listings) { l.m.Status.Phase = machine.PhasePending }, nil},
+		"it has failed":        {func(l *listings) { l.m.Status.Phase = machine.PhaseFailed }, nil},
+		"no ID is recorded":    {func(l *listings) { l.m.Spec.ProviderID = " " }, nil},
+		"it is being deleted":  {func(l *listings) { l.m.DeletedAt = epoch }, nil},
+		"it is paused":         {func(l *listings) { l.m.Annotations = map[string]string{l.p.Keys.Paused: "true"} }, nil},
+		"it is kept": {func(l *listings) {
+			l.m.Status.Preservation = machine.Preservation{Since: epoch, Until: epoch.Add(time.Hour)}
+		}, nil},
+		"its class is not listed": {func(l *listings) { l.m.Spec.Class.Name = "b" }, nil},
+		"the listing failed":      {func(l *listings) { l.code = codes.Unavailable }, nil},
+		"another of its name": {func(l *listings) {
+			l.o.Unlisted = []safety.Unlisted{{Machine: l.m.Key, UID: "0", ProviderID: "p://1", Class: l.o.Classes[0].Key, Since: epoch.Add(-time.Hour)}}
+			l.now = epoch
+			l.p.OrphanGap = time.Hour
+		}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newListings(t)
+			if c.prepare != nil {
+				c.prepare(l)
+			}
+			for range 2 {
+				_, missing := l.pass(c.vms)
+				require.False(t, missing)
+				l.now = l.now.Add(30 * time.Second)
+			}
+		})
+	}
+}
+
+// TestGrantForALostVM: without a cluster a machine that does its work may ask, and
+// its slot counts until it has lapsed: of two that ask one is granted (P24).
+func TestGrantForALostVM(t *testing.T) {
+	p, now := safety.DefaultPolicy(), epoch
+	var fleet []*machine.Machine
+	for _, name := range []string{"a", "b", "c"} {
+		m := &machine.Machine{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: name}}}
+		m.Status.Phase = machine.PhaseAvailable
+		fleet = append(fleet, m)
+	}
+	d := &deployment.Deployment{Spec: deployment.Spec{Replicas: 3}}
+	ask := func(m *machine.Machine, cluster bool) safety.GrantPlan {
+		plan, err := safety.DecideGrant(&safety.GrantObservation{
+			Machine: m, Deployment: d, Set: &machineset.Set{}, Fleet: fleet, Live: true, NoCluster: !cluster,
+		}, p, now)
+		require.NoError(t, err)
+		return plan
+	}
+	require.Equal(t, safety.ReasonNotAsking, ask(fleet[0], true).Why.Reason)
+	d = ask(fleet[0], false).Write.(*safety.TakeFromDeployment).Deployment
+	second := ask(fleet[1], false)
+	require.Equal(t, safety.ReasonBudgetSpent, second.Why.Reason)
+	require.False(t, second.Grant.Allowed)
+	now = now.Add(3*time.Minute + 2*time.Second)
+	require.NotNil(t, ask(fleet[1], false).Write, "nothing came of the slot")
+}
