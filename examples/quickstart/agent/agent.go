@@ -43,7 +43,9 @@ var (
 
 // Abandonment is for how long nobody may take the heartbeats of an agent that
 // outlives the program that started it. Then it ends.
-const Abandonment = time.Minute
+// A program that comes within a minute finds its machines: the rest is for a cluster
+// that was down before the program was killed, and is again when it goes on.
+const Abandonment = 90 * time.Second
 
 // Main is an agent's life. It returns the exit status.
 func Main() int {
