@@ -21,8 +21,8 @@ type tally struct {
 	err       error
 }
 
-// note takes in what came of a scenario. It reports whether nothing has failed yet.
-func (t *tally) note(s *sim.Scenario, r *sim.Result, err error) bool {
+// note takes in what came of a scenario. It reports whether to go on: after a violation only if goOn says so.
+func (t *tally) note(s *sim.Scenario, r *sim.Result, err error, goOn bool) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err != nil {
@@ -31,13 +31,13 @@ func (t *tally) note(s *sim.Scenario, r *sim.Result, err error) bool {
 	}
 	t.scenarios++
 	t.stats.Add(&r.Stats)
-	if r.Violation != nil {
-		t.violated++
+	if r.Violation != nil && (goOn || t.failed == nil) {
+		t.violated++ // without -all the first ends the run, whatever other workers still come to
 	}
 	if r.Violation != nil && (t.failed == nil || s.Options.Seed < t.failed.Options.Seed) {
 		t.failed, t.violation = s, r.Violation
 	}
-	return t.failed == nil && t.err == nil
+	return (goOn || t.failed == nil) && t.err == nil
 }
 
 // soak lives through scenarios until its time is up, or one of them fails.
@@ -72,7 +72,7 @@ func (s *settings) work(t *tally, errs io.Writer, began time.Time) {
 				if s.all && r.Violation != nil {
 					_, _ = fmt.Fprintln(errs, r.Violation)
 				}
-				if !t.note(scenario, &r, err) && (err != nil || !s.all) {
+				if !t.note(scenario, &r, err, s.all) {
 					over.Store(true)
 				}
 			}

@@ -116,3 +116,20 @@ func TestMistakes(t *testing.T) {
 	require.Zero(t, status)
 	require.Contains(t, errs, "-replay")
 }
+
+// TestAllGoesOn: with -all, all scenarios are played, and each violation counts.
+func TestAllGoesOn(t *testing.T) {
+	status, out, errs := soak("-scenarios", "3", "-seed", "2", "-settle", "1s", "-all", "-shrink", "1", "-dir", t.TempDir())
+	require.Equal(t, exitViolated, status, errs)
+	require.Regexp(t, `scenarios +3 *\n`, out)
+	require.Regexp(t, `violations +3 *\n`, out)
+}
+
+// TestShrinkingSoak: -shrinking plays fleets that are scaled down, and goes with no pools.
+func TestShrinkingSoak(t *testing.T) {
+	status, out, errs := soak("-scenarios", "2", "-shrinking", "3s", "-dir", t.TempDir())
+	require.Zero(t, status, "%s%s", out, errs)
+	require.Regexp(t, `kills +0 *\n`, out)
+	status, _, _ = soak("-shrinking", "3s", "-pools")
+	require.Equal(t, exitMistake, status)
+}
