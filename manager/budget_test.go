@@ -151,6 +151,11 @@ func TestP24TwoAskAtTheSameTime(t *testing.T) {
 		p = w.start(first, false)
 		require.NoError(t, second.lookAt(manager.KindReachability))
 		require.NoError(t, p.lookAt(manager.KindReachability))
+		for _, one := range []*process{p, second} { // begins to watch
+			_, err := one.Reconcilers()[0].Reconcile(ctx, keys[2])
+			require.NoError(t, err)
+		}
+		w.at = w.at.Add(machine.DefaultPolicy().Grace)
 		first.calls, disturbed = 0, false
 		first.meanwhile = func(call int) {
 			if call == at {

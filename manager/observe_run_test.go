@@ -131,6 +131,10 @@ func TestObservedReasons(t *testing.T) {
 	p = w.twin(true)
 	_, err = p.look(manager.KindMachine, keysOf(w.machines)[0])
 	require.NoError(t, err)
+	require.Empty(t, p.told, "it has only begun to watch")
+	w.at = w.at.Add(machine.DefaultPolicy().Grace)
+	_, err = p.look(manager.KindMachine, keysOf(w.machines)[0])
+	require.NoError(t, err)
 	require.Equal(t, []string{"update deployment fleet/web"}, p.told)
 	require.Contains(t, p.whys[0], string(safety.ReasonTakeSlot)+": ")
 
