@@ -1,9 +1,6 @@
 package sim_test
 
 import (
-	"encoding/json"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -11,22 +8,6 @@ import (
 
 	"github.com/millwright-go/millwright/sim"
 )
-
-// TestScenariosOfOld plays scenarios that once violated something, as the soak wrote them down. Each file's name says why.
-func TestScenariosOfOld(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join("testdata", "scenarios", "*.json"))
-	require.NoError(t, err)
-	require.NotEmpty(t, files)
-	for _, file := range files {
-		t.Run(filepath.Base(file), func(t *testing.T) {
-			text, err := os.ReadFile(file)
-			require.NoError(t, err)
-			s := &sim.Scenario{}
-			require.NoError(t, json.Unmarshal(text, s))
-			require.NoError(t, errorOf(play(t, s).Violation))
-		})
-	}
-}
 
 // TestShrinking scales fleets down amid rollouts (P7). The first seeds of each latency are those that once violated it.
 func TestShrinking(t *testing.T) {
