@@ -131,7 +131,7 @@ func longest(texts func(func(string) bool)) (n int) {
 // heard is an error as it is passed on: of at most codes.MaxMessage bytes, on one
 // line, and without what is confidential. whole is the text of one that was cut;
 // otherwise it is empty. An error that is fine is returned as it is.
-func heard(err error, c *confidential) (passed error, whole string) {
+func heard(err error, c *confidential) (whole string, passed error) {
 	message, text := codes.Message(err), codes.Message(err)
 	if own, typed := err.(*codes.Error); typed { //nolint:errorlint // what codes.Message does
 		text = own.Error()
@@ -139,10 +139,10 @@ func heard(err error, c *confidential) (passed error, whole string) {
 	shown, cut := codes.Bounded(codes.Printable(c.hidden(message)))
 	told := c.hidden(text)
 	if told == text && len(text) <= codes.MaxMessage && codes.Printable(text) == text {
-		return err, ""
+		return "", err
 	}
 	if !cut {
 		told = ""
 	}
-	return codes.New(codes.Of(err), shown), told
+	return told, codes.New(codes.Of(err), shown)
 }

@@ -100,7 +100,7 @@ func judged[R any](a answer[R]) (*R, error) {
 	response, fault := bounded(a.response, a.bounds)
 	response = withNote(response, a.confidential)
 	if a.err != nil {
-		err, whole := heard(a.err, a.confidential)
+		whole, err := heard(a.err, a.confidential)
 		if whole != "" {
 			a.cut(whole)
 		}

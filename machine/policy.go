@@ -139,27 +139,29 @@ func DefaultPolicy() *Policy {
 
 // Validate returns an *object.FieldError for the first setting out of range.
 func (p *Policy) Validate() error {
-	switch {
-	case p.CreationTimeout < time.Second:
-		return object.Invalid("policy.creationTimeout", "must be at least a second")
-	case p.HealthTimeout < time.Second:
-		return object.Invalid("policy.healthTimeout", "must be at least a second")
-	case p.DrainTimeout < time.Second:
-		return object.Invalid("policy.drainTimeout", "must be at least a second")
-	case p.Unresponsive < time.Second:
-		return object.Invalid("policy.unresponsive", "must be at least a second")
-	case p.DetachTimeout < time.Second:
-		return object.Invalid("policy.detachTimeout", "must be at least a second")
-	case p.InPlaceTimeout < time.Second:
-		return object.Invalid("policy.inPlaceTimeout", "must be at least a second")
-	case p.Grace < 0 || p.Grace > 0 && p.Grace < time.Second:
-		return object.Invalid("policy.grace", "must be zero or at least a second")
-	case p.PreserveTimeout < time.Second:
-		return object.Invalid("policy.preserveTimeout", "must be at least a second")
-	case p.HookTimeout < 0 || p.HookTimeout > 0 && p.HookTimeout < time.Second:
-		return object.Invalid("policy.hookTimeout", "must be zero or at least a second")
-	case p.QuotaRetry < 0 || p.QuotaRetry > 0 && p.QuotaRetry < time.Second:
-		return object.Invalid("policy.quotaRetry", "must be zero or at least a second")
+	for _, d := range [...]struct {
+		field string
+		value time.Duration
+		off   bool // zero is a value
+	}{
+		{"policy.creationTimeout", p.CreationTimeout, false},
+		{"policy.healthTimeout", p.HealthTimeout, false},
+		{"policy.drainTimeout", p.DrainTimeout, false},
+		{"policy.unresponsive", p.Unresponsive, false},
+		{"policy.detachTimeout", p.DetachTimeout, false},
+		{"policy.inPlaceTimeout", p.InPlaceTimeout, false},
+		{"policy.grace", p.Grace, true},
+		{"policy.preserveTimeout", p.PreserveTimeout, false},
+		{"policy.hookTimeout", p.HookTimeout, true},
+		{"policy.quotaRetry", p.QuotaRetry, true},
+	} {
+		switch {
+		case d.value >= time.Second, d.off && d.value == 0:
+		case d.off:
+			return object.Invalid(d.field, "must be zero or at least a second")
+		default:
+			return object.Invalid(d.field, "must be at least a second")
+		}
 	}
 	return nil
 }

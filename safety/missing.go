@@ -45,20 +45,35 @@ func (d *collection) unlisted() []Unlisted {
 		if m == nil {
 			continue
 		}
-		key := object.Key{Namespace: m.Namespace, Name: m.Spec.Class.Name}
-		if c := d.classOf(key); c == nil || c.Listing == nil || c.Listing.Code != codes.OK {
+		c := d.classOf(object.Key{Namespace: m.Namespace, Name: m.Spec.Class.Name})
+		if c == nil || c.silent() {
 			continue
-		} else if known, missed := d.miss(m, c.Listing, before[m.Key]); missed && !names[m.Name] && !d.lists(m.Spec.ProviderID) {
+		}
+		if known, missed := d.miss(m, c.Listing, before[m.Key]); missed && !names[m.Name] && !d.lists(m.Spec.ProviderID) {
 			all = append(all, known)
 		}
 	}
 	for _, u := range d.o.Unlisted { // what nothing was heard of
-		if c := d.classOf(u.Class); c != nil && (c.Listing == nil || c.Listing.Code != codes.OK) && !u.Since.After(d.now) {
+		if c := d.classOf(u.Class); c != nil && c.silent() && !u.Since.After(d.now) {
 			all = append(all, u)
 		}
 	}
 	slices.SortFunc(all, func(a, b Unlisted) int { return byKey(a.Machine, b.Machine) })
 	return slices.CompactFunc(all, func(a, b Unlisted) bool { return a.Machine == b.Machine })
+}
+
+// silent reports whether nothing was heard of the class's VMs in this pass.
+func (c *OrphanClass) silent() bool { return c.Listing == nil || c.Listing.Code != codes.OK }
+
+// unlistedDue is when a class is to be asked again for VMs that its last listing
+// did not have; zero: there are none.
+func (d *collection) unlistedDue(c *OrphanClass) (at time.Time) {
+	for i := range d.o.Unlisted {
+		if u := &d.o.Unlisted[i]; u.Class == c.Key && u.Missing.IsZero() {
+			at = earlier(at, u.Since.Add(d.p.OrphanGap))
+		}
+	}
+	return at
 }
 
 // miss notes that a listing does not have the VM of a machine. False: it need not.

@@ -134,11 +134,7 @@ func (d *collection) dueAt(c *OrphanClass) time.Time {
 			at = earlier(at, due)
 		}
 	}
-	for i := range d.o.Unlisted {
-		if u := &d.o.Unlisted[i]; u.Class == c.Key && u.Missing.IsZero() {
-			at = earlier(at, u.Since.Add(d.p.OrphanGap))
-		}
-	}
+	at = earlier(at, d.unlistedDue(c))
 	for _, h := range d.o.Hints {
 		if h.Class != c.Key || h.At.Before(c.Asked) || h.At.After(d.now) {
 			continue

@@ -78,6 +78,32 @@ func pages(content []byte, flags uint16) (found []int) {
 	return found
 }
 
+// woundHeader sets a field of a page's header, and returns which.
+func woundHeader(r *rand.Rand, page []byte, value uint64) (field int) {
+	field = r.IntN(4)
+	switch field {
+	case 0:
+		native.PutUint64(page, value)
+	case 1, 2:
+		native.PutUint16(page[6+2*field:], uint16(value))
+	case 3:
+		native.PutUint32(page[12:], uint32(value))
+	}
+	return field
+}
+
+// woundBranch leads a branch page to itself or to another page, and says so.
+func woundBranch(r *rand.Rand, c []byte, some int) string {
+	branches := pages(c, 1)
+	if len(branches) == 0 {
+		return "nothing"
+	}
+	b := branches[r.IntN(len(branches))]
+	child := uint64([]int{b, some}[r.IntN(2)])
+	native.PutUint64(c[b*pageSize+16+16*r.IntN(int(native.Uint16(c[b*pageSize+10:])))+8:], child)
+	return fmt.Sprintf("branch %d leads to page %d", b, child)
+}
+
 // wound damages a copy of a file in one of many ways, and says how.
 func wound(r *rand.Rand, sound []byte) (content []byte, how string) {
 	c := bytes.Clone(sound)
@@ -99,16 +125,7 @@ func wound(r *rand.Rand, sound []byte) (content []byte, how string) {
 		clear(at)
 		return c, fmt.Sprint("page ", some, " zero")
 	case 3:
-		field := r.IntN(4)
-		switch field {
-		case 0:
-			native.PutUint64(at, value)
-		case 1, 2:
-			native.PutUint16(at[6+2*field:], uint16(value))
-		case 3:
-			native.PutUint32(at[12:], uint32(value))
-		}
-		return c, fmt.Sprintf("page %d: field %d of its header is %x", some, field, value)
+		return c, fmt.Sprintf("page %d: field %d of its header is %x", some, woundHeader(r, at, value), value)
 	case 4:
 		element := 16 + 16*r.IntN(min(200, max(1, int(native.Uint16(at[10:])))))
 		field := 4 * r.IntN(4)
@@ -117,14 +134,7 @@ func wound(r *rand.Rand, sound []byte) (content []byte, how string) {
 	case 5, 6:
 		return c, woundFreelist(r, c)
 	case 7:
-		branches := pages(c, 1)
-		if len(branches) == 0 {
-			return c, "nothing"
-		}
-		b := branches[r.IntN(len(branches))]
-		child := uint64([]int{b, some}[r.IntN(2)])
-		native.PutUint64(c[b*pageSize+16+16*r.IntN(int(native.Uint16(c[b*pageSize+10:])))+8:], child)
-		return c, fmt.Sprintf("branch %d leads to page %d", b, child)
+		return c, woundBranch(r, c, some)
 	case 8:
 		copy(c[other*pageSize:(other+1)*pageSize], at)
 		if r.IntN(2) == 0 {

@@ -216,6 +216,12 @@ func boundsHoldAfterEachOrder(f rollout.Fleet, orders []rollout.Scale, _ rollout
 	return nil
 }
 
+// raisedForNothing reports whether an old set is raised though enough machines are available, or above those that
+// it has.
+func raisedForNothing(set rollout.Set, order rollout.Scale, usable, floor int64) bool {
+	return order.To > order.From && !set.New && (usable >= floor || order.To > min(set.Available, set.Actual))
+}
+
 func sizesAreInRange(f rollout.Fleet, orders []rollout.Scale, _ rollout.Why) error {
 	before, after := count(f), count(carriedOut(f, orders))
 	seen := make(map[string]bool)
@@ -232,7 +238,7 @@ func sizesAreInRange(f rollout.Fleet, orders []rollout.Scale, _ rollout.Why) err
 			return fmt.Errorf("%s to %d", order.Name, order.To)
 		case order.From != max(set.Spec, 0) || order.From == order.To:
 			return fmt.Errorf("%s from %d to %d, its size is %d", order.Name, order.From, order.To, set.Spec)
-		case order.To > order.From && !set.New && (before.usable >= before.floor || order.To > min(set.Available, set.Actual)):
+		case raisedForNothing(set, order, before.usable, before.floor):
 			return fmt.Errorf("raised old set %s", order.Name)
 		case order.Why.Count != int64(max(order.From, order.To))-int64(min(order.From, order.To)):
 			return fmt.Errorf("%s from %d to %d, the reason counts %d", order.Name, order.From, order.To, order.Why.Count)
