@@ -374,7 +374,7 @@ func TestP3HeldFleetsConverge(t *testing.T) {
 // obeySlowly lets a set remove, lose or create up to so many machines.
 func (w *world) obeySlowly(i int, most int32, apart bool) {
 	set := &w.fleet.Sets[i]
-	set.Spec = max(set.Spec, 0)
+	set.Spec, set.Behind = max(set.Spec, 0), 0 // it has seen its size
 	set.Terminating -= min(set.Terminating, most)
 	if k := min(set.Actual-set.Spec, most); k > 0 {
 		set.Actual -= k
