@@ -18,8 +18,8 @@ const (
 )
 
 // Hooks let an embedder see what happens, for metrics and for events. Each is
-// called after the fact, from the goroutine of the pass; it must be quick and
-// safe for concurrent use. Nil fields are left out. No secret reaches a hook. A
+// called after the fact, while the pass waits; it must be quick and safe for
+// concurrent use. Nil fields are left out. No secret reaches a hook. A
 // panic of a hook is contained: the pass goes on.
 type Hooks struct {
 	// Event tells of a transition, a failure or something tolerated. The

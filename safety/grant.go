@@ -236,14 +236,16 @@ func (d *granting) stands(m *machine.Machine, slot Slot) bool {
 
 // SlotsInUse is how many machines of a fleet are in replacement by a permit that holder records:
 // given up, or gone and not made good for by one that works. limit is how many may be, of so many
-// replicas.
-func SlotsInUse(holder *object.Meta, replicas int32, fleet []*machine.Machine, p *Policy, now time.Time) (used, limit int) {
+// replicas. noCluster is GrantObservation.NoCluster.
+func SlotsInUse(
+	holder *object.Meta, replicas int32, fleet []*machine.Machine, noCluster bool, p *Policy, now time.Time,
+) (used, limit int) {
 	limit = int(max(1, p.Replacements.Ceil(max(replicas, 0))))
 	slots := ParseSlots(holder.Annotations[p.Keys.Slots])
 	if len(slots) == 0 {
 		return 0, limit
 	}
-	d := granting{o: &GrantObservation{}, p: p, now: now}
+	d := granting{o: &GrantObservation{NoCluster: noCluster}, p: p, now: now}
 	there, serving := make(map[string]*machine.Machine, len(fleet)), 0
 	for _, m := range fleet {
 		if m == nil || m.Deleted() {

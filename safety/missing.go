@@ -14,6 +14,17 @@ import (
 // is this library's.
 const lagOfLists = 10 * time.Minute
 
+// missGap is how long a VM must have been out of the listings before it is missing,
+// or Policy.OrphanGap if that is longer: as long as a node may be unhealthy, since
+// a provider's incident may hide VMs that run. allMissGap holds where a listing
+// names no VM of any of its class's machines, two or more: the class or its secret
+// may point to another account, and a machine that is replaced for that leaves its
+// VM behind. Both figures are this library's.
+const (
+	missGap    = 10 * time.Minute
+	allMissGap = time.Hour
+)
+
 // Unlisted is a machine without a cluster whose VM was not in the last listing of
 // its class.
 type Unlisted struct {
@@ -23,8 +34,9 @@ type Unlisted struct {
 	ProviderID string // of the machine
 	// Since is when the first listing was asked for that did not have it.
 	Since time.Time
-	// Missing is when the last listing was asked for that did not have it either,
-	// at least OrphanGap after the first. Zero: there was none yet. Then the VM
+	// Due is from when on a listing that does not have it either makes it missing.
+	Due time.Time
+	// Missing is when the last such listing was asked for. Zero: there was none yet. Then the VM
 	// counts as missing, and the provider is asked for it: once for each listing.
 	Missing time.Time
 }
@@ -39,7 +51,7 @@ func (d *collection) unlisted() []Unlisted {
 	for _, u := range d.o.Unlisted {
 		before[u.Machine] = u
 	}
-	var all []Unlisted
+	all, named := []Unlisted(nil), make(map[object.Key]bool)
 	names := d.listedNames()
 	for _, m := range d.o.Machines {
 		if m == nil {
@@ -49,10 +61,15 @@ func (d *collection) unlisted() []Unlisted {
 		if c == nil || c.silent() {
 			continue
 		}
-		if known, missed := d.miss(m, c.Listing, before[m.Key]); missed && !names[m.Name] && !d.lists(m.Spec.ProviderID) {
+		known, missed := d.miss(m, c.Listing, before[m.Key])
+		switch {
+		case names[m.Name] || d.lists(m.Spec.ProviderID):
+			named[c.Key] = true
+		case missed:
 			all = append(all, known)
 		}
 	}
+	d.judgeMissing(all, named)
 	for _, u := range d.o.Unlisted { // what nothing was heard of
 		if c := d.classOf(u.Class); c != nil && c.silent() && !u.Since.After(d.now) {
 			all = append(all, u)
@@ -70,7 +87,7 @@ func (c *OrphanClass) silent() bool { return c.Listing == nil || c.Listing.Code 
 func (d *collection) unlistedDue(c *OrphanClass) (at time.Time) {
 	for i := range d.o.Unlisted {
 		if u := &d.o.Unlisted[i]; u.Class == c.Key && u.Missing.IsZero() {
-			at = earlier(at, u.Since.Add(d.p.OrphanGap))
+			at = earlier(at, u.Due)
 		}
 	}
 	return at
@@ -79,6 +96,7 @@ func (d *collection) unlistedDue(c *OrphanClass) (at time.Time) {
 // miss notes that a listing does not have the VM of a machine. False: it need not.
 func (d *collection) miss(m *machine.Machine, l *Listing, known Unlisted) (Unlisted, bool) {
 	phase, id := m.Status.Phase, m.Spec.ProviderID
+	class := object.Key{Namespace: m.Namespace, Name: m.Spec.Class.Name}
 	switch {
 	case phase != machine.PhaseAvailable && phase != machine.PhaseRunning:
 		return known, false
@@ -86,13 +104,35 @@ func (d *collection) miss(m *machine.Machine, l *Listing, known Unlisted) (Unlis
 		return known, false
 	case l.Asked.Before(m.Status.Since.Add(lagOfLists)):
 		return known, false
-	case known.UID != m.UID || known.ProviderID != id || known.Since.IsZero() || known.Since.After(l.Asked):
-		class := object.Key{Namespace: m.Namespace, Name: m.Spec.Class.Name}
+	case known.UID != m.UID || known.ProviderID != id || known.Class != class,
+		known.Since.IsZero(), known.Since.After(l.Asked):
 		return Unlisted{Machine: m.Key, UID: m.UID, Class: class, ProviderID: id, Since: l.Asked}, true
-	case !l.Asked.Before(known.Since.Add(d.p.OrphanGap)):
-		known.Missing = l.Asked
 	}
 	return known, true
+}
+
+// judgeMissing says from when on VMs that the listings of this pass do not have are
+// missing, and notes those that are. named are the classes that list one of theirs.
+func (d *collection) judgeMissing(all []Unlisted, named map[object.Key]bool) {
+	count := make(map[object.Key]int64)
+	for i := range all {
+		count[all[i].Class]++
+	}
+	for i := range all {
+		u, gap := &all[i], max(d.p.OrphanGap, missGap)
+		if !named[u.Class] && count[u.Class] > 1 {
+			gap = max(gap, allMissGap)
+		}
+		u.Due = u.Since.Add(gap)
+		if asked := d.classOf(u.Class).Listing.Asked; !asked.Before(u.Due) {
+			u.Missing = asked
+		}
+	}
+	for _, c := range d.classes {
+		if n := count[c.Key]; n > 1 && !named[c.Key] {
+			d.warn = append(d.warn, Why{Reason: ReasonNoneListed, Name: c.Key.String(), Have: n, For: allMissGap})
+		}
+	}
 }
 
 // listedNames are the machines that a VM was listed for in this pass, whatever its

@@ -1,6 +1,7 @@
 package safety_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -52,14 +53,14 @@ func (l *listings) pass(vms map[string]string) (plan safety.OrphanPlan, missing 
 	return plan, missing
 }
 
-// TestMissingTwice: a VM is missing when a second listing, OrphanGap after the first,
+// TestMissingTwice: a VM is missing when a second listing, 10 min after the first,
 // does not have it either; then it is at each further one, in its time, and no more
 // once a listing has it.
 func TestMissingTwice(t *testing.T) {
 	l := newListings(t)
 	plan, missing := l.pass(nil)
 	require.False(t, missing)
-	require.Equal(t, l.now.Add(l.p.OrphanGap), plan.At, "a second look")
+	require.Equal(t, l.now.Add(10*time.Minute), plan.At, "a second look")
 	l.now = plan.At.Add(-time.Second)
 	_, missing = l.pass(nil)
 	require.False(t, missing, "too early")
@@ -78,6 +79,33 @@ func TestMissingTwice(t *testing.T) {
 	require.Empty(t, plan.Unlisted)
 	_, missing = l.pass(nil)
 	require.False(t, missing, "from the beginning")
+}
+
+// TestNoVMOfAClassIsListed: where a listing names no VM of a class's machines, two or
+// more, they are missing after an hour, and it is told; one that is named has the
+// others count after 10 min.
+func TestNoVMOfAClassIsListed(t *testing.T) {
+	l := newListings(t)
+	other := l.m.Clone()
+	other.Name, other.UID, other.Spec.ProviderID = "m-2", "2", "p://2"
+	l.o.Machines = append(l.o.Machines, other)
+	plan, missing := l.pass(map[string]string{"p://9": "of another account"})
+	require.False(t, missing)
+	require.True(t, slices.ContainsFunc(plan.Warn, func(w safety.Why) bool { return w.Reason == safety.ReasonNoneListed && w.Have == 2 }))
+	l.now = epoch.Add(time.Hour - time.Second)
+	_, missing = l.pass(nil)
+	require.False(t, missing, "in an hour")
+	l.now = epoch.Add(time.Hour)
+	_, missing = l.pass(nil)
+	require.True(t, missing)
+
+	l.o.Unlisted, l.now = nil, epoch
+	_, missing = l.pass(nil)
+	require.False(t, missing)
+	l.now = epoch.Add(10 * time.Minute)
+	plan, missing = l.pass(map[string]string{"p://2": "m-2"})
+	require.True(t, missing, "the other one is listed")
+	require.Empty(t, plan.Warn)
 }
 
 // TestNotMissed: machines that need not be in a list, and those that are in it in

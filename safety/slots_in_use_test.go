@@ -37,8 +37,14 @@ func TestSlotsInUse(t *testing.T) {
 		"no more than lacks": {[]safety.Slot{{"a", now}, {"x", now}, {"y", now}}, []*machine.Machine{nil, at("b", ok)}, 1},
 	} {
 		holder := &object.Meta{Annotations: map[string]string{p.Keys.Slots: safety.FormatSlots(c.slots)}}
-		used, limit := safety.SlotsInUse(holder, 2, c.fleet, p, now)
+		used, limit := safety.SlotsInUse(holder, 2, c.fleet, false, p, now)
 		require.Equal(t, c.used, used, name)
 		require.Equal(t, 1, limit, name)
+	}
+	holder := &object.Meta{Annotations: map[string]string{p.Keys.Slots: safety.FormatSlots([]safety.Slot{{"a", now}})}}
+	fleet := []*machine.Machine{at("a", machine.PhaseAvailable)}
+	for noCluster, want := range map[bool]int{false: 0, true: 1} {
+		used, _ := safety.SlotsInUse(holder, 2, fleet, noCluster, p, now)
+		require.Equal(t, want, used, "one that does its work waits without a cluster only: %t", noCluster)
 	}
 }

@@ -27,6 +27,7 @@ const (
 	ReasonOtherPrefix  Reason = "VMOfOthers"
 	ReasonNoOrphans    Reason = "NoOrphans"
 	ReasonUnlisted     Reason = "OwnVMNotListed"
+	ReasonNoneListed   Reason = "NoVMListed"
 	ReasonBraked       Reason = "TooManyOrphans"
 	ReasonEmptyStore   Reason = "StoreIsEmpty"
 )
@@ -114,6 +115,7 @@ var sentences = map[Reason]string{
 	ReasonNoName:       "class {name} lists VM {detail} without the name of a machine: left alone",
 	ReasonOtherPrefix:  "VM {name} of machine {detail} is not of this fleet, by its name: left alone",
 	ReasonUnlisted:     "VM {name} carries the name of machine {detail}, whose own VM is not listed: it may be that one under another ID, and is left alone",
+	ReasonNoneListed:   "class {name} lists no VM of its {have} machines: does it, or its secret, point to another account? They count as missing after {for}",
 	ReasonNoOrphans:    "every VM that was listed is some machine's",
 
 	ReasonBraked: "{have} more VMs are nobody's and held back, since only {want} may go in {for}: if they are in use, stop this " +
