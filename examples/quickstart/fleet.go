@@ -31,6 +31,7 @@ type fleet struct {
 	workload *workload.Workload // what runs on the cluster's nodes
 	host     *procdriver.Host
 	drainer  func() (manager.Drainer, error) // of each new manager
+	report   time.Duration                   // how long finished tasks are still there
 }
 
 // care is how a fleet is treated.
@@ -82,7 +83,7 @@ func newFleet(h *place, s stores, token string, tell func(text string)) (*fleet,
 	if err != nil {
 		return nil, err
 	}
-	f.drainer = f.newDrainer
+	f.drainer, f.report = f.newDrainer, taskReport
 	f.host, err = procdriver.NewHost(procdriver.HostOptions{
 		Program: h.Program(), Ledger: h.ledger(), Tasks: h.desks(), Outlived: h.Lasts,
 	})

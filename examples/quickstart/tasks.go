@@ -39,7 +39,7 @@ const (
 func (f *fleet) setTasks(front, data int) error {
 	app := workload.App{
 		Name: frontApp, Replicas: front, MaxUnavailable: maxUnavailable,
-		Boot: taskBoot, Linger: taskLinger, Grace: taskGrace, Report: taskReport,
+		Boot: taskBoot, Linger: taskLinger, Grace: taskGrace, Report: f.report,
 	}
 	withVolume := app
 	withVolume.Name, withVolume.Replicas, withVolume.MaxUnavailable, withVolume.Volume = dataApp, data, 1, true

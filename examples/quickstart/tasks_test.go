@@ -166,7 +166,7 @@ func TestFinishedTasksHoldNoDrain(t *testing.T) {
 		t.Skip("takes some seconds")
 	}
 	t.Parallel()
-	p := startFleet(t, twoMore)
+	p := startFleetWith(t, twoMore, func(p *play) { p.report = 4 * time.Second }) // long enough to be seen, however slow this is
 	require.NoError(t, p.startTasks(t.Context()))
 	from := p.workload.Where(dataTask)
 	before, ok := p.data()
