@@ -2,10 +2,13 @@ package driver
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machinepool"
 )
 
 // How many bytes of what a driver answers Validate and ValidatePool pass on. All
@@ -26,46 +29,68 @@ const (
 type bound struct {
 	name       string
 	size, most int
-	drop       func() // takes the part out of the response
+	needed     bool   // there is no going on without it
+	drop       func() // takes what is too large out of the response
 }
 
 func (b bound) exceeded() bool { return b.size > b.most }
 
-func textBound(name string, text *string, most int) bound {
-	return bound{name, len(*text), most, func() { *text = "" }}
+// String shows nothing of what the part holds.
+func (b bound) String() string {
+	return fmt.Sprintf("%s of size %d, and %d is the most", b.name, b.size, b.most)
 }
 
-// bounded is a response without what exceeds its bound, and what that is; empty:
-// nothing does. The driver's own response is not changed.
-func bounded[R any](r *R, bounds func(*R) []bound) (*R, string) {
-	if r == nil || bounds == nil {
-		return r, ""
-	}
-	all := bounds(r)
-	i := slices.IndexFunc(all, bound.exceeded)
-	if i < 0 {
-		return r, ""
+func textBound(name string, text *string, most int) bound {
+	return bound{name: name, size: len(*text), most: most, drop: func() { *text = "" }}
+}
+
+func needed(b bound) bound {
+	b.needed = true
+	return b
+}
+
+// bounded is a response without what exceeds its bound, and what that is. The
+// driver's own response is not changed.
+func bounded[R any](r *R, bounds func(*R) []bound) (*R, []bound) {
+	if r == nil || bounds == nil || !slices.ContainsFunc(bounds(r), bound.exceeded) {
+		return r, nil
 	}
 	c := *r
+	var cut []bound
 	for _, b := range bounds(&c) {
 		if b.exceeded() {
 			b.drop()
+			cut = append(cut, b)
 		}
 	}
-	return &c, fmt.Sprintf("has %s of size %d, and %d is the most", all[i].name, all[i].size, all[i].most)
+	return &c, cut
 }
 
 // vmBounds are those of what describes a VM.
 func vmBounds(id, node *string, addresses *[]machine.Address) []bound {
-	all := []bound{
-		textBound("a provider ID", id, MaxID), textBound("a node name", node, MaxName),
-		{"a number of addresses", len(*addresses), MaxAddresses, func() { *addresses = nil }},
+	size := func(a machine.Address) int { return max(len(a.Type), len(a.Value)) }
+	longest := 0
+	for _, a := range *addresses {
+		longest = max(longest, size(a))
 	}
-	for i := range *addresses {
-		a := &(*addresses)[i]
-		all = append(all, bound{"an address", max(len(a.Type), len(a.Value)), MaxName, func() { *addresses = nil }})
+	return []bound{
+		needed(textBound("a provider ID", id, MaxID)), needed(textBound("a node name", node, MaxName)),
+		{name: "an address", size: longest, most: MaxName, drop: func() {
+			*addresses = without(*addresses, func(a machine.Address) bool { return size(a) > MaxName })
+		}},
+		{name: "a number of addresses", size: len(*addresses), most: MaxAddresses, drop: func() {
+			*addresses = slices.Clip((*addresses)[:min(len(*addresses), MaxAddresses)])
+		}},
 	}
-	return all
+}
+
+// without is a copy of a list without some entries; nil: none is left.
+func without[E any](all []E, unwanted func(E) bool) []E {
+	kept := slices.DeleteFunc(slices.Clone(all), unwanted)
+	if len(kept) == 0 {
+		return nil
+	}
+	return kept
 }
 
 func (r *CreateMachineResponse) bounds() []bound {
@@ -86,21 +111,54 @@ func (r *DeleteMachineResponse) bounds() []bound { return []bound{noteBound(&r.L
 
 func (r *UpdateMachineResponse) bounds() []bound { return []bound{noteBound(&r.LastKnownState)} }
 
+// bounds: an entry that is too long goes to Dropped.
 func (r *ListMachinesResponse) bounds() []bound {
-	var id, name int
-	for i, n := range r.Machines {
-		id, name = max(id, len(i)), max(name, len(n))
+	id, name := longest(maps.Keys(r.Machines)), longest(maps.Values(r.Machines))
+	return []bound{
+		{name: "a provider ID", size: id, most: MaxID, drop: r.dropLong},
+		{name: "a machine's name", size: name, most: MaxName, drop: r.dropLong},
 	}
-	drop := func() { r.Machines = nil }
-	return []bound{{"a provider ID", id, MaxID, drop}, {"a machine's name", name, MaxName, drop}}
 }
 
+func (r *ListMachinesResponse) dropLong() {
+	long := func(id, name string) bool { return len(id) > MaxID || len(name) > MaxName }
+	dropped := maps.Clone(r.Dropped)
+	if dropped == nil {
+		dropped = make(map[string]string)
+	}
+	for id, name := range r.Machines {
+		if long(id, name) {
+			dropped[shortened(id, MaxID)] = shortened(name, MaxName)
+		}
+	}
+	r.Machines, r.Dropped = maps.Clone(r.Machines), dropped
+	maps.DeleteFunc(r.Machines, long)
+}
+
+// shortened is a text of at most most bytes, with a mark where it was cut: so it
+// is nobody's name.
+func shortened(text string, most int) string {
+	const mark = " … (cut)"
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most-len(mark)], "") + mark
+}
+
+// bounds: a volume that is left out is one that nobody waits for, so there is no
+// going on without it.
 func (r *GetVolumeIDsResponse) bounds() []bound {
-	return []bound{{"a volume ID", longest(slices.Values(r.VolumeIDs)), MaxID, func() { r.VolumeIDs = nil }}}
+	return []bound{{"a volume ID", longest(slices.Values(r.VolumeIDs)), MaxID, true, func() { r.VolumeIDs = nil }}}
 }
 
+// bounds: where a group is known already, what is known stays.
 func (r *PoolResponse) bounds() []bound {
 	return []bound{textBound("a group ID", &r.GroupID, MaxID), noteBound(&r.LastKnownState)}
+}
+
+// createdBounds are those of CreatePool's answer.
+func (r *PoolResponse) createdBounds() []bound {
+	return []bound{needed(textBound("a group ID", &r.GroupID, MaxID)), noteBound(&r.LastKnownState)}
 }
 
 func (r *GetPoolStatusResponse) bounds() []bound {
@@ -109,8 +167,10 @@ func (r *GetPoolStatusResponse) bounds() []bound {
 		id = max(id, len(r.Instances[i].ProviderID))
 	}
 	return []bound{
-		textBound("a group ID", &r.GroupID, MaxID), noteBound(&r.LastKnownState),
-		{"an instance's provider ID", id, MaxID, func() { r.Instances = nil }},
+		needed(textBound("a group ID", &r.GroupID, MaxID)), noteBound(&r.LastKnownState),
+		{name: "an instance's provider ID", size: id, most: MaxID, drop: func() {
+			r.Instances = without(r.Instances, func(i machinepool.Instance) bool { return len(i.ProviderID) > MaxID })
+		}},
 	}
 }
 
@@ -129,20 +189,18 @@ func longest(texts func(func(string) bool)) (n int) {
 }
 
 // heard is an error as it is passed on: of at most codes.MaxMessage bytes, on one
-// line, and without what is confidential. whole is the text of one that was cut;
-// otherwise it is empty. An error that is fine is returned as it is.
+// line, and without what is confidential. whole is the text, with the cause, of one
+// of which something is changed or cut; otherwise it is empty, and the error is
+// returned as it is.
 func heard(err error, c *confidential) (whole string, passed error) {
 	message, text := codes.Message(err), codes.Message(err)
 	if own, typed := err.(*codes.Error); typed { //nolint:errorlint // what codes.Message does
 		text = own.Error()
 	}
-	shown, cut := codes.Bounded(codes.Printable(c.hidden(message)))
-	told := c.hidden(text)
-	if told == text && len(text) <= codes.MaxMessage && codes.Printable(text) == text {
+	whole = c.hidden(text)
+	if whole == text && len(text) <= codes.MaxMessage && codes.Printable(text) == text {
 		return "", err
 	}
-	if !cut {
-		told = ""
-	}
-	return told, codes.New(codes.Of(err), shown)
+	shown, _ := codes.Bounded(codes.Printable(c.hidden(message)))
+	return whole, codes.New(codes.Of(err), shown)
 }

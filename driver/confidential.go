@@ -6,6 +6,8 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/hex"
+	"encoding/json"
+	"fmt"
 	"maps"
 	"net/url"
 	"slices"
@@ -18,6 +20,10 @@ import (
 // shortestHidden is the length in bytes from which on a value of a secret is
 // taken out of messages. Shorter ones are found in texts by chance.
 const shortestHidden = 8
+
+// shortestPart is the same for a line, and for a string within JSON. The figure is
+// this library's: parts are often words that are no secret.
+const shortestPart = 16
 
 // confidential is what must not be seen in what a driver says.
 type confidential struct {
@@ -66,24 +72,75 @@ func (c *confidential) hidden(message string) string {
 	return c.noted(replaced(message, all))
 }
 
-// hide adds the forms in which a value is likely to be printed.
+// hide adds the forms in which a value, or a part of it, is likely to be printed.
 func (c *confidential) hide(all map[string]string, key string, value []byte) {
+	c.add(all, key, value, shortestHidden, forms)
+	for _, text := range append(members(value), string(value)) {
+		c.add(all, key, []byte(text), shortestPart, forms)
+		for line := range strings.Lines(text) {
+			c.add(all, key, []byte(strings.TrimSpace(line)), shortestPart, textForms)
+		}
+	}
+}
+
+// add adds the forms of one text that has so many bytes at least.
+func (c *confidential) add(all map[string]string, key string, value []byte, shortest int, forms func([]byte) []string) {
 	trimmed := bytes.TrimSpace(value)
-	if len(trimmed) < shortestHidden || bytes.Contains(c.shows, trimmed) {
+	if len(trimmed) < shortest || bytes.Contains(c.shows, trimmed) {
 		return
 	}
 	for _, v := range [][]byte{value, trimmed} {
-		text := string(v)
-		for _, form := range []string{
-			text, url.QueryEscape(text), url.PathEscape(text), hex.EncodeToString(v),
-			base64.RawStdEncoding.EncodeToString(v), base64.RawURLEncoding.EncodeToString(v),
-			strings.Trim(strconv.Quote(text), `"`),
-		} {
+		for _, form := range forms(v) {
 			if old, has := all[form]; !has || key < old {
 				all[form] = key
 			}
 		}
+		if len(trimmed) == len(value) {
+			return
+		}
 	}
+}
+
+// forms are those in which a value is likely to be printed.
+func forms(v []byte) []string {
+	text, digits := string(v), hex.EncodeToString(v)
+	return append(textForms(v), url.QueryEscape(text), url.PathEscape(text), digits, strings.ToUpper(digits),
+		base64.RawStdEncoding.EncodeToString(v), base64.RawURLEncoding.EncodeToString(v), fmt.Sprint(v))
+}
+
+// textForms are those of forms in which a text can still be read.
+func textForms(v []byte) []string {
+	quoted := strconv.Quote(string(v))
+	all := []string{string(v), quoted[1 : len(quoted)-1]}
+	if text, err := json.Marshal(string(v)); err == nil {
+		all = append(all, string(text[1:len(text)-1]))
+	}
+	return all
+}
+
+// members are the strings in a value that is JSON.
+func members(value []byte) []string {
+	var whole any
+	if json.Unmarshal(value, &whole) != nil {
+		return nil
+	}
+	return stringsIn(whole)
+}
+
+func stringsIn(value any) (all []string) {
+	switch v := value.(type) {
+	case string:
+		return []string{v}
+	case []any:
+		for _, member := range v {
+			all = append(all, stringsIn(member)...)
+		}
+	case map[string]any:
+		for _, member := range v {
+			all = append(all, stringsIn(member)...)
+		}
+	}
+	return all
 }
 
 // replaced is a text with the name of its key in place of each value. A long

@@ -16,13 +16,13 @@ import (
 // provider ID, a call is INVALID_ARGUMENT and d is not called.
 //
 // Answers that claim OK become INTERNAL when CreatePool or GetPoolStatus give no
-// group ID or a blank one, when a target is negative, and when a part of the
-// response exceeds its bound. Instances are sorted by provider ID; blank and
-// repeated ones are left out, since an empty ID must match nothing.
+// group ID, a blank one or one beyond its bound, and when a target is negative.
+// Instances are sorted by provider ID; blank and repeated ones and those beyond
+// their bound are left out, since an empty ID must match nothing.
 //
 // Messages of errors, bounds and secrets are treated as by Validate, and so is
-// GetPoolStatusResponse.Failure. cut is told the whole of a message that is
-// passed on cut, as ValidateOptions.Cut is; nil: nobody is told.
+// GetPoolStatusResponse.Failure. cut is told what ValidateOptions.Cut is told;
+// nil: nobody is told.
 func ValidatePool(d PoolDriver, cut func(ctx context.Context, s PoolSubject, whole string)) PoolDriver {
 	return &validatedPool{inner: d, cut: cut}
 }
@@ -97,8 +97,8 @@ func withFailure[R any](a answer[R]) *R {
 		return a.response
 	}
 	told := a.confidential.hidden(status.Failure)
-	shown, cut := codes.Bounded(codes.Printable(told))
-	if cut {
+	shown, _ := codes.Bounded(codes.Printable(told))
+	if shown != status.Failure {
 		a.cut(told)
 	}
 	c := *status
@@ -124,7 +124,7 @@ func anyBlank(ids []string) string {
 // CreatePool implements PoolDriver.
 func (v *validatedPool) CreatePool(ctx context.Context, req *CreatePoolRequest) (*PoolResponse, error) {
 	return ruledPool(ctx, v, machinepool.CreatePool, req, func(q *CreatePoolRequest) string { return negative(q.Replicas) },
-		v.inner.CreatePool, (*PoolResponse).bounds, func(r *PoolResponse) (*PoolResponse, string) {
+		v.inner.CreatePool, (*PoolResponse).createdBounds, func(r *PoolResponse) (*PoolResponse, string) {
 			switch {
 			case r == nil:
 				return nil, noResponse

@@ -81,7 +81,8 @@ type ListMachinesRequest struct {
 type ListMachinesResponse struct {
 	Machines map[string]string // from provider ID to the name of the machine
 	// Dropped are entries of Machines that can't be acted upon, without an ID
-	// or a name: Validate moves them here. A driver leaves it empty.
+	// or a name, or with one that is too long, which is cut: Validate moves them
+	// here. A driver leaves it empty.
 	Dropped map[string]string
 }
 

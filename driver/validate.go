@@ -3,6 +3,7 @@ package driver
 import (
 	"context"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/millwright-go/millwright/codes"
@@ -13,8 +14,10 @@ type ValidateOptions struct {
 	// NodeNames says that a cluster is attached, so that VMs become nodes: a VM
 	// without a node name is not acceptable.
 	NodeNames bool
-	// Cut is told the whole of a message that is passed on cut, without what is
-	// confidential. It must not block. Nil: nobody is told.
+	// Cut is told the whole of a message that is passed on changed or cut, its cause
+	// included, without what is confidential; and the name and size of a part that
+	// is left out of a response, nothing of what is in it. It must not block. Nil:
+	// nobody is told.
 	Cut func(ctx context.Context, s Subject, whole string)
 }
 
@@ -28,13 +31,16 @@ type ValidateOptions struct {
 // and when there is no response to a call that asks for one. The response stays
 // beside the error, so that what it does say is not lost.
 //
-// Answers that claim OK also become INTERNAL when a part of the response exceeds
-// its bound (MaxID, MaxName, MaxNote, MaxAddresses). The message names the part,
-// which is left out of the response, also of one that comes beside an error.
+// A part of a response that exceeds its bound (MaxID, MaxName, MaxNote,
+// MaxAddresses) is left out, also beside an error, and Cut is told. Of addresses
+// the long ones are left out, and those beyond MaxAddresses. OK stays OK, as if the
+// driver had not given the part: the LastKnownState before it stays. Only a VM's
+// provider ID, a node name and a volume ID are needed: without them an answer that
+// claims OK becomes INTERNAL, with a message that names the part.
 //
-// Entries of a list without provider ID or machine name, or with a blank one,
-// move from Machines to Dropped, since an empty ID must match nothing; the
-// others are as good as without them.
+// Entries of a list without provider ID or machine name, with a blank one or with
+// one beyond its bound (then it is cut) move from Machines to Dropped, since an
+// empty ID must match nothing; the others are as good as without them.
 //
 // Where all of a response is optional, a missing one counts as an empty one:
 // DeleteMachine, InitializeMachine, GenerateMachineClassForMigration,
@@ -44,10 +50,17 @@ type ValidateOptions struct {
 // Errors of d keep their code. A message is passed on
 //
 //   - without the values of the request's secret that have 8 bytes or more, as
-//     they are, in base64, in hexadecimal, quoted or URL-encoded, unless the
-//     class's provider spec shows the value too; their keys stand for them;
+//     they are, in base64, in hexadecimal, quoted, as JSON, as a list of bytes or
+//     URL-encoded, unless the class's provider spec shows the value too; their keys
+//     stand for them. The same holds for strings of 16 bytes or more within values
+//     that are JSON; of values of several lines, lines of 16 bytes or more are
+//     found as they are, quoted or as JSON;
 //   - without control characters, see codes.Printable;
 //   - up to codes.MaxMessage bytes, with the mark of a cut.
+//
+// Not found are other parts of a value, values from before the secret was changed,
+// and other encodings (encrypted, compressed, base64 of a longer text). A driver
+// must repeat no secret.
 //
 // An error that needs none of this is passed on as it is; of any other only code
 // and message remain.
@@ -97,8 +110,10 @@ type answer[R any] struct {
 
 // judged is what is passed on of an answer.
 func judged[R any](a answer[R]) (*R, error) {
-	response, fault := bounded(a.response, a.bounds)
-	response = withNote(response, a.confidential)
+	response, beyond := bounded(withNote(a.response, a.confidential), a.bounds)
+	for _, b := range beyond {
+		a.cut("the answer has " + b.String() + ": left out")
+	}
 	if a.err != nil {
 		whole, err := heard(a.err, a.confidential)
 		if whole != "" {
@@ -106,7 +121,10 @@ func judged[R any](a answer[R]) (*R, error) {
 		}
 		return response, err
 	}
-	if fault == "" {
+	fault := ""
+	if i := slices.IndexFunc(beyond, func(b bound) bool { return b.needed }); i >= 0 {
+		fault = "has " + beyond[i].String()
+	} else {
 		response, fault = a.rule(response)
 	}
 	if fault != "" {
@@ -206,6 +224,7 @@ func listed(r *ListMachinesResponse) (*ListMachinesResponse, string) {
 	if len(dropped) == 0 {
 		return r, ""
 	}
+	maps.Copy(dropped, r.Dropped)
 	whole := maps.Clone(r.Machines)
 	maps.DeleteFunc(whole, bad)
 	return &ListMachinesResponse{Machines: whole, Dropped: dropped}, ""

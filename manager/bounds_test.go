@@ -90,7 +90,7 @@ func TestLongMessages(t *testing.T) {
 	require.Less(t, len(message), codes.MaxMessage+100)
 	require.Contains(t, message, "€ … (cut)")
 	require.Equal(t, 1, strings.Count(all, long))
-	logged := `"level":"DEBUG","msg":"the driver's message was cut","call":"CreateMachine","machine":"fleet/web","class":"fleet/small","whole":"Unavailable: €`
+	logged := `"level":"DEBUG","msg":"the driver's answer was cut","call":"CreateMachine","machine":"fleet/web","class":"fleet/small","whole":"Unavailable: €`
 	require.True(t, strings.Contains(all, logged), "the log does not have it")
 }
 

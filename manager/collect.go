@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/millwright-go/millwright/codes"
@@ -61,13 +62,27 @@ func (p *orphanPass) listOne(ctx context.Context, class *machine.Class) (*safety
 	}
 	answer.Answered, answer.Outcome = p.Now(), outcomeOf(err)
 	if err == nil {
-		answer.VMs = got.Machines
-		if len(got.Dropped) > 0 { // they are told of
-			answer.VMs = maps.Clone(got.Machines)
-			maps.Copy(answer.VMs, got.Dropped)
-		}
+		answer.VMs = withDropped(got)
 	}
 	return answer, err
+}
+
+// withDropped is a list with the entries that can't be acted upon, so that they are
+// told of. One that has an ID comes without its name, which may be cut: so it
+// is nobody's, and no orphan either.
+func withDropped(r *driver.ListMachinesResponse) map[string]string {
+	if len(r.Dropped) == 0 {
+		return r.Machines
+	}
+	all := make(map[string]string, len(r.Machines)+len(r.Dropped))
+	for id, name := range r.Dropped {
+		if strings.TrimSpace(id) != "" {
+			name = ""
+		}
+		all[id] = name
+	}
+	maps.Copy(all, r.Machines)
+	return all
 }
 
 // heard takes in how a class was answered for. Until the pass has judged it,

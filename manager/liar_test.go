@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"strings"
 	"testing"
 	"time"
 
@@ -155,6 +156,25 @@ func TestListsOfOtherClusters(t *testing.T) {
 	require.NoError(t, w.watch(p, manager.KindOrphans, time.Hour))
 	require.True(t, w.there(foreign))
 	require.Positive(t, w.heard("VMOfOthers"))
+}
+
+// TestListsWithLongNames: a VM with a name that is too long is nobody's and no
+// orphan: it is told of and left alone; the others of its class are collected.
+func TestListsWithLongNames(t *testing.T) {
+	w, l, p := lied(t)
+	long, stray := w.stray("blue", "web-long"), w.stray("blue", "web-7")
+	l.list = func(vms map[string]string) (*listResponse, error) {
+		vms[long] = "web-" + strings.Repeat("x", driver.MaxName)
+		vms["memory:///blue/"+strings.Repeat("x", driver.MaxID)] = "web-8"
+		return &listResponse{Machines: vms}, nil
+	}
+	require.NoError(t, w.watch(p, manager.KindOrphans, 2*time.Hour))
+	require.True(t, w.there(long))
+	require.False(t, w.there(stray))
+	require.Zero(t, w.heard("OrphanDeleteFailed"), "nothing else was tried")
+	require.Positive(t, w.heard("VMWithoutName: class fleet/small lists VM "+long+" "))
+	require.NoError(t, w.watch(p, manager.KindOrphans, time.Hour))
+	require.True(t, w.settled(3)())
 }
 
 // TestListsThatLag: a VM that was just made is missing for ten minutes, and one

@@ -131,8 +131,8 @@ func (o *Options) reconcilePolicies() {
 // Reconcilers returns one reconciler a kind.
 func (m *Manager) Reconcilers() []Reconciler { return m.reconcilers }
 
-// cut logs the whole of a message that is passed on cut.
+// cut logs the whole of what is passed on cut.
 func (o *Options) cut(ctx context.Context, s driver.Subject, whole string) {
-	o.Log.LogAttrs(ctx, slog.LevelDebug, "the driver's message was cut", slog.String("call", s.Method.String()),
+	o.Log.LogAttrs(ctx, slog.LevelDebug, "the driver's answer was cut", slog.String("call", s.Method.String()),
 		slog.String("machine", s.Machine.String()), slog.String("class", s.Class.String()), slog.String("whole", whole))
 }

@@ -124,7 +124,7 @@ func (o *Options) decoratePools(panics *containment) {
 		return
 	}
 	checked := driver.ValidatePool(o.PoolDriver, func(ctx context.Context, s driver.PoolSubject, whole string) {
-		o.Log.LogAttrs(ctx, slog.LevelDebug, "the pool driver's message was cut", slog.String("call", s.Method.String()),
+		o.Log.LogAttrs(ctx, slog.LevelDebug, "the pool driver's answer was cut", slog.String("call", s.Method.String()),
 			slog.String("pool", s.Pool.String()), slog.String("class", s.Class.String()), slog.String("whole", whole))
 	})
 	limited := driver.DeadlinePool(checked, driver.PoolTimeouts{Default: o.CallTimeout})
