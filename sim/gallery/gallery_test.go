@@ -150,6 +150,9 @@ var byTests = map[string]string{
 	"a class is let go while machines of it are being deleted":                        "manager",
 	"an update of a group that was killed counts as never sent":                       "machinepool",
 	"an update of a VM that was not answered in time counts as done":                  "machine",
+	"a machine that works and is to be replaced goes before one that does not":        "machineset",
+	"a set is given names with its size while creates under others are on their way":  "deployment",
+	"new machines that are not available are not taken off the budget":                "deployment/rollout",
 }
 
 func testedDirs() []string {
