@@ -256,7 +256,10 @@ func (f *future) at(at time.Time, do func()) {
 }
 
 func (f *future) advance(to time.Time) {
-	f.now, f.busy = to, 0
+	if to.After(f.now) {
+		f.busy = 0
+	}
+	f.now = to
 	for {
 		i := slices.IndexFunc(f.events, func(e happening) bool { return !e.at.After(f.now) })
 		if i < 0 {

@@ -242,3 +242,27 @@ func TestForecastWithoutProgress(t *testing.T) {
 	require.Equal(t, "the forecast for node node-1 makes no progress, its last decision: evicting default/web", last.Why.String())
 	require.Contains(t, drain.Explain(f), "no end in sight after 1m0s")
 }
+
+// TestForecastWithoutProgressAtOneTime: plans that wait for the present, between others that change
+// nothing, are no progress either.
+func TestForecastWithoutProgressAtOneTime(t *testing.T) {
+	s := newShell(t)
+	s.look()
+	web := s.add("web")
+	decisions := 0
+	again := func(*drain.Observation, *drain.Policy, time.Time) (drain.Plan, error) {
+		why := drain.Why{Reason: drain.ReasonEvict, Pod: web.Key}
+		switch decisions++; {
+		case decisions > 100:
+			return drain.Plan{Done: true, Why: why}, nil
+		case decisions%2 == 0:
+			return drain.Plan{At: s.now, Why: why}, nil
+		}
+		return drain.Plan{Evict: []drain.Order{{Pod: web.Key, UID: "nobody", Why: why}}, Why: why}, nil
+	}
+	f, err := drain.PredictBy(again, s.observe(), s.policy, s.now)
+	require.NoError(t, err)
+	require.False(t, f.Done)
+	require.Zero(t, f.Took)
+	require.Less(t, decisions, 60)
+}
