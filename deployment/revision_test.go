@@ -164,6 +164,7 @@ func TestRollbackAnswers(t *testing.T) {
 			another(d, "large", 2, 0), another(d, "huge", 3, 0), another(d, "small", 1, 0),
 		}}
 		for i := range o.Sets {
+			o.Sets[i].Set.Annotations = map[string]string{deployment.DefaultPolicy().Keys.RaisedFrom: "0 7"}
 			if o.Sets[i].Set.Spec.Template.Spec.Class.Name == line.going {
 				o.Sets[i].Set.DeletedAt = begin
 			}

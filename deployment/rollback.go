@@ -67,6 +67,7 @@ func (d *decision) restore(changed *Deployment, from *family) {
 	annotations := maps.Clone(from.set.Annotations)
 	delete(annotations, keys.DesiredReplicas)
 	delete(annotations, keys.MaxReplicas)
+	delete(annotations, keys.RaisedFrom)
 	if len(annotations) == 0 {
 		return
 	}
