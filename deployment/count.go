@@ -207,14 +207,20 @@ func (f *family) numbers(current, raised bool) rollout.Set {
 		// The room that another set may still fill is not given away. The one
 		// that is raised needs no such care: it never gets above what is
 		// wanted.
-		most := f.has()
-		if extra := f.set.Spec.Slack.Surge; extra > 0 && !f.set.Deleted() {
-			most = max(most, int64(f.size())+int64(extra)) // it may be making them by now
-		}
-		s.Actual = int32(min(most, math.MaxInt32))
+		s.Actual = int32(min(f.most(), math.MaxInt32))
 		s.Accounted += s.Actual - f.actual
 	}
 	return f.without(s)
+}
+
+// most is how many machines the set may have without being told anything: those it has, those on
+// their way, and those that its slack lets it make.
+func (f *family) most() int64 {
+	most := f.has()
+	if extra := f.set.Spec.Slack.Surge; extra > 0 && !f.set.Deleted() {
+		most = max(most, int64(f.size())+int64(extra)) // it may be making them by now
+	}
+	return most
 }
 
 // taking tells whether the set may be deleting available machines by now, to have

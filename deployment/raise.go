@@ -9,8 +9,8 @@ import (
 )
 
 // A set that is to remove machines reads its size, chooses, and then deletes one after the other. If its size is raised
-// meanwhile, it goes on by the smaller one. So a raise of a set that has more machines than it was ordered to have is
-// noted on the set: the size until then, and the generation that the raise makes. Until the set has observed that
+// meanwhile, it goes on by the smaller one. So a raise of a set that has more machines than it was ordered to have, or may
+// get more, is noted on the set: the size until then, and the generation that the raise makes. Until the set has observed that
 // generation, its machines count as if it still had the smaller size.
 
 // noteRaise notes on a set that is about to get another size which smaller one it may still act on.
@@ -21,7 +21,7 @@ func (d *decision) noteRaise(changed *machineset.Set, f *family) {
 	}
 	actsOn := f.actsOn(key)
 	switch {
-	case changed.Spec.Replicas > f.size() && (f.actual > f.size() || actsOn < f.size()):
+	case changed.Spec.Replicas > f.size() && (f.most() > int64(f.size()) || actsOn < f.size()):
 		changed.Annotations = withEntry(changed.Annotations, key, fmt.Sprintf("%d %d", actsOn, f.set.Generation+1))
 	case actsOn >= f.size():
 		delete(changed.Annotations, key)

@@ -1,6 +1,7 @@
 package deployment_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -89,4 +90,34 @@ func TestRequestsWait(t *testing.T) {
 	plan = decide(t, o, begin.Add(time.Minute))
 	require.Equal(t, deployment.ReasonNoSlack, plan.Why.Reason)
 	require.Equal(t, machineset.Slack{}, plan.Push[0].Set.Spec.Slack)
+}
+
+// TestRaiseIsNotedBeforeMachinesCome: a set that is raised may be about to remove machines that are
+// still on their way, or that its slack lets it make.
+func TestRaiseIsNotedBeforeMachinesCome(t *testing.T) {
+	key := deployment.DefaultPolicy().Keys.RaisedFrom
+	for what, change := range map[string]func(*deployment.Children){
+		"announced": func(c *deployment.Children) {
+			c.Machines = c.Machines[:1]
+			c.Set.Reservation = machineset.Reservation{Settled: 5, Reserved: 8, At: begin}
+		},
+		"slack": func(c *deployment.Children) {
+			c.Set.Spec.Slack = machineset.Slack{Surge: 1}
+			c.Machines[0].Annotations = map[string]string{replaceKey: "true"}
+		},
+		"": func(*deployment.Children) {},
+	} {
+		o := settledObservation(t, 3)
+		o.Deployment.Spec.Replicas = 4
+		change(&o.Sets[0])
+		plan := upToScale(t, o)
+		require.Len(t, plan.Scale, 1)
+		raised := plan.Scale[0].Set
+		require.EqualValues(t, 4, raised.Spec.Replicas)
+		if what == "" {
+			require.NotContains(t, raised.Annotations, key)
+			continue
+		}
+		require.Equal(t, fmt.Sprintf("3 %d", raised.Generation+1), raised.Annotations[key], what)
+	}
 }
