@@ -103,3 +103,21 @@ func TestLiveReadsAllowDeletionsForAWhile(t *testing.T) {
 	o.LiveEnded = time.Time{}
 	require.Len(t, decide(time.Hour).Delete, 1, "it is not known when it ended")
 }
+
+// TestNamesOfOthersNeedAFreshLiveRead: names that were given before the pass are used without a
+// write, so nothing but a fresh live read says that they are still wanted.
+func TestNamesOfOthersNeedAFreshLiveRead(t *testing.T) {
+	at := morning
+	set := newSet(1)
+	set.Finalizers = []string{machineset.Finalizer}
+	set.Reservation = machineset.Reservation{Reserved: 1, At: at}
+	o := &machineset.Observation{Set: set, Live: at, LiveEnded: at}
+	for after, fresh := range map[time.Duration]bool{
+		0: true, machineset.DeleteWithin - 1: true, machineset.DeleteWithin: false, -time.Second: false,
+	} {
+		plan, err := machineset.Decide(o, machineset.DefaultPolicy(), at.Add(after))
+		require.NoError(t, err)
+		require.Equal(t, fresh, len(plan.Create) == 1, "%s", after)
+		require.Equal(t, !fresh, plan.ReadLive, "%s", after)
+	}
+}

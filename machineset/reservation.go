@@ -31,7 +31,7 @@ func (d *decision) finish(short int) (Plan, bool) {
 		})
 	}
 	if short > 0 && d.now.Before(d.createUntil()) && d.mayCreate() {
-		if plan, busy := d.readLive("creating machines"); busy {
+		if plan, busy := d.readFresh("creating machines"); busy {
 			return plan, true
 		}
 		return d.create(short), true
