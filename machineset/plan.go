@@ -110,10 +110,10 @@ type Plan struct {
 	// ReadLive asks for the set, then its machines and the orphans, all read
 	// live, to replace what is in the observation. Live becomes the time before
 	// the first of these reads, LiveEnded the time after the last. A set that is
-	// gone, or has another UID, ends the pass. Where the set has an owner it is
-	// read once more at the end; if its version is another one by then, the pass
-	// ends as after a conflict. Else a machine that the owner moved to the set
-	// meanwhile could look like one too many.
+	// gone, or has another UID, ends the pass. The set is read once more at the
+	// end; if its version is another one by then, the pass ends as after a
+	// conflict. Else a machine that the owner moved to the set meanwhile could
+	// look like one too many, and the size would be older than LiveEnded says.
 	ReadLive bool
 
 	// Create orders come by rising ordinal. Carry them out in this order, in

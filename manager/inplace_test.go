@@ -230,9 +230,16 @@ func (r interruptingReader) List(ctx context.Context, q store.Query) ([]*machine
 // TestMovedBetweenTwoReads: a machine moves to a set after that was read, and
 // before its machines are. The set does not take it for one too many.
 func TestMovedBetweenTwoReads(t *testing.T) {
+	for name, owner := range map[string]*object.Owner{"owned": {Kind: "Fleet", Name: "f", UID: "f"}, "ownerless": nil} {
+		t.Run(name, func(t *testing.T) { movedBetweenTwoReads(t, owner) })
+	}
+}
+
+func movedBetweenTwoReads(t *testing.T, owner *object.Owner) {
+	t.Helper()
 	w := newWorld(t, drivertest.MemoryOptions{})
 	labels := map[string]string{"app": "web"}
-	set := &machineset.Set{Meta: object.Meta{Key: fleetKey, Owner: &object.Owner{Kind: "Fleet", Name: "f", UID: "f"}}}
+	set := &machineset.Set{Meta: object.Meta{Key: fleetKey, Owner: owner}}
 	set.Finalizers = []string{machineset.Finalizer}
 	set.Spec = machineset.Spec{Replicas: 1, Selector: object.Selector{Labels: labels}}
 	set.Spec.Template = machineset.Template{Labels: labels, Spec: machine.Spec{Class: machine.ClassRef{Name: "small"}}}

@@ -105,7 +105,7 @@ func (p *setPass) observe(ctx context.Context, live bool) error {
 	if err != nil {
 		return err
 	}
-	if live && s.Owner != nil {
+	if live {
 		if err := p.unchanged(ctx, set, s); err != nil {
 			return err
 		}
