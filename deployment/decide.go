@@ -117,12 +117,34 @@ func (d *decision) keep() Plan {
 }
 
 // live lets a plan pass if it was made from a live read, and asks for one if
-// not. It guards whatever can't be taken back.
+// not. It guards whatever can't be taken back. Orders that spend availability,
+// or delete, need a read that is fresh: their writes guard one set or machine
+// each, and not the others that they were decided on.
 func (d *decision) live(plan Plan) Plan {
-	if d.o.Live {
+	bound := len(plan.Scale)+len(plan.Mark)+len(plan.Delete) > 0
+	if d.o.Live && (d.recent() || !bound) {
+		if bound {
+			plan.Until = d.recentUntil()
+		}
 		return plan
 	}
 	return Plan{ReadLive: true, Why: Why{Reason: ReasonReadLive, Name: string(plan.Why.Reason)}}
+}
+
+// recent reports whether the live read ended no longer than machineset.DeleteWithin ago. A read that
+// ended in the future says that the clock was set back: its age is not known.
+func (d *decision) recent() bool {
+	ended := d.o.LiveEnded
+	return ended.IsZero() || !ended.After(d.now) && d.now.Before(d.recentUntil())
+}
+
+// recentUntil is the moment from which on the live read is too old.
+func (d *decision) recentUntil() time.Time {
+	ended := d.o.LiveEnded
+	if ended.IsZero() {
+		ended = d.now
+	}
+	return ended.Add(machineset.DeleteWithin)
 }
 
 // holdIfRefused gives no more orders in a pass in which one was refused, nor

@@ -33,6 +33,10 @@ type Observation struct {
 	// Live says that everything above was read live in this pass, in this
 	// order: the deployment; its sets and the orphans; the machines.
 	Live bool
+	// LiveEnded is when the last of these reads was answered, from which on what they say gets old:
+	// from machineset.DeleteWithin after it on, no set is resized or deleted and no machine marked
+	// because of it. Zero: just now, which is true only where carrying out a plan takes no time.
+	LiveEnded time.Time
 	// Frozen has no set created and none grow. The rest goes on.
 	Frozen bool
 	// Taken is what the name of a new set turned out to belong to, after its
@@ -124,8 +128,10 @@ type MachineOrder struct {
 type Plan struct {
 	Write Write
 	// ReadLive asks for a live read of the whole observation, see
-	// Observation.Live. It comes at most once in a pass. A deployment that is
-	// gone, or has another UID, ends the pass.
+	// Observation.Live; LiveEnded becomes the time after the last of these reads.
+	// It comes once in a pass, and again when that read has got too old for the
+	// orders to come; Taken stays then as it is. A deployment that is gone, or
+	// has another UID, ends the pass.
 	ReadLive bool
 
 	// Create holds a whole set; what the store returns is added to
@@ -157,6 +163,11 @@ type Plan struct {
 	// Move holds machines that get another set, carried out as Mark: what the
 	// store returns joins the machines of its new owner.
 	Move []MachineOrder
+
+	// Until is the moment from which on no order of Scale, Delete and Mark may be
+	// issued. Those that were not issued before are dropped: that is no refusal,
+	// and the next decision reads live again. Zero without these orders.
+	Until time.Time
 
 	// Gathering is since when orders wait for others to join them, see
 	// Policy.Gather, until they are seen to be carried out; zero: none do. The

@@ -9,6 +9,7 @@ import (
 
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/object"
 )
 
@@ -108,6 +109,9 @@ func TestPruneOnly(t *testing.T) {
 		plan := decide(t, o, begin)
 		require.Equal(t, name == "", len(plan.Delete) == 1, name)
 		if name == "" {
+			o.LiveEnded = begin
+			require.Equal(t, begin.Add(machineset.DeleteWithin), decide(t, o, begin).Until)
+			require.True(t, decide(t, o, begin.Add(machineset.DeleteWithin)).ReadLive)
 			o.Live = false
 			require.True(t, decide(t, o, begin).ReadLive)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/machine"
@@ -63,7 +64,7 @@ func (p *deploymentPass) step(ctx context.Context) (Result, bool, error) {
 
 // act carries out what a plan holds; true: it holds nothing, the pass ends.
 func (p *deploymentPass) act(ctx context.Context, plan *deployment.Plan) (bool, error) {
-	b := &bulk[*machineset.Set]{parent: &p.parent, children: p.Sets}
+	b := &bulk[*machineset.Set]{parent: &p.parent, children: p.Sets, until: plan.Until}
 	switch {
 	case plan.ReadLive:
 		return false, p.observe(ctx, true)
@@ -84,9 +85,9 @@ func (p *deploymentPass) act(ctx context.Context, plan *deployment.Plan) (bool, 
 	case len(plan.Handover) > 0:
 		return false, p.each(ctx, b, "Handover", plan.Handover, b.children.Update)
 	case len(plan.Mark) > 0:
-		return false, p.eachMachine(ctx, "Mark", plan.Mark)
+		return false, p.eachMachine(ctx, "Mark", plan.Mark, plan.Until)
 	case len(plan.Move) > 0:
-		return false, p.eachMachine(ctx, "Move", plan.Move)
+		return false, p.eachMachine(ctx, "Move", plan.Move, plan.Until)
 	}
 	return true, nil
 }
@@ -187,7 +188,7 @@ func (p *deploymentPass) remove(b *bulk[*machineset.Set]) order[*machineset.Set]
 }
 
 // observe reads the deployment, then its sets, then their machines: from the
-// caches, or live.
+// caches, or live. Taken stays: a name is not tried again in the same pass.
 func (p *deploymentPass) observe(ctx context.Context, live bool) error {
 	read := struct {
 		deployments store.Reader[*deployment.Deployment]
@@ -216,10 +217,12 @@ func (p *deploymentPass) observe(ctx context.Context, live bool) error {
 	if err != nil {
 		return err
 	}
-	p.o.Deployment, p.o.Sets, p.o.Orphans, p.o.Live = d, children, orphans, live
-	p.o.Taken = nil
+	p.o.Deployment, p.o.Sets, p.o.Orphans, p.o.Live, p.o.LiveEnded = d, children, orphans, live, time.Time{}
 	if p.o.HotUpdate, err = p.hotUpdate(ctx, d, owned, live); err != nil {
 		return err
+	}
+	if live {
+		p.o.LiveEnded = p.Now()
 	}
 	p.o.Failures = p.memo.failuresBefore(p.key, p.struggled)
 	known := p.memo.recall(p.key)

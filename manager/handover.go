@@ -2,6 +2,7 @@ package manager
 
 import (
 	"context"
+	"time"
 
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/machine"
@@ -11,13 +12,13 @@ import (
 // eachMachine carries out a deployment's orders to machines of its sets: to
 // update themselves, or to another set. The first that was carried out is told
 // for all.
-func (p *deploymentPass) eachMachine(ctx context.Context, name string, orders []deployment.MachineOrder) error {
+func (p *deploymentPass) eachMachine(ctx context.Context, name string, orders []deployment.MachineOrder, until time.Time) error {
 	machines := make([]*machine.Machine, len(orders))
 	for i, order := range orders {
 		machines[i] = order.Machine
 		orderedFor(ctx, p.shell, order.Machine.Key, order.Why.Reason, order.Why)
 	}
-	b := &bulk[*machine.Machine]{parent: &p.parent, children: p.Machines}
+	b := &bulk[*machine.Machine]{parent: &p.parent, children: p.Machines, until: until}
 	out := b.all(ctx, name, machines, b.update)
 	p.ordered = true
 	for i := range out {
