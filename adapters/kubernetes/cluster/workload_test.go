@@ -313,7 +313,7 @@ func TestDrain(t *testing.T) {
 		t.Helper()
 		n, err := w.cache.Nodes().Live().Get(t.Context(), object.Key{Name: node})
 		require.NoError(t, err)
-		a, err := drainer.Drain(t.Context(), nil, &machine.DrainNode{Node: n, Since: began, Until: began.Add(time.Hour)})
+		a, err := drainer.Drain(t.Context(), &machine.Machine{}, &machine.DrainNode{Node: n, Since: began, Until: began.Add(time.Hour)})
 		require.NoError(t, err)
 		return a
 	}
