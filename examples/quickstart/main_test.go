@@ -117,7 +117,7 @@ func (p *program) lives(t *testing.T) (all []ledger.Life) {
 // it has started by then.
 func (p *program) until(t *testing.T, text string) []ledger.Life {
 	t.Helper()
-	require.Eventually(t, func() bool { return strings.Contains(p.printed(), text) }, time.Minute, 5*time.Millisecond,
+	require.Eventually(t, func() bool { return strings.Contains(p.printed(), text) }, 4*time.Minute, 5*time.Millisecond,
 		"%q was never printed", text)
 	return p.lives(t)
 }
