@@ -65,21 +65,8 @@ func (c *chaos) checkHandover(order deployment.Order) {
 	if stored == nil || stored.UID != order.Set.UID || stored.Version != order.Set.Version {
 		return // it will be refused
 	}
-	for _, child := range c.shell.o.Sets { // gone since the order was decided: nobody counts it any more
-		for _, seen := range child.Machines {
-			moves := slices.Contains(order.Set.Handover.Arriving, seen.Name) || slices.Contains(order.Set.Handover.Leaving, seen.Name)
-			m := c.machine(seen.Name)
-			dead := m == nil || m.Deleted()
-			if moves && (dead && order.Why.Reason == deployment.ReasonMoveBack || !dead && c.setGone(m)) {
-				return
-			}
-		}
-	}
-	for _, name := range stored.Handover.Arriving { // of a set that was released: it is not to come any more
-		m := c.machine(name)
-		if order.Why.Reason == deployment.ReasonMoveOff && m != nil && !c.ours(m) {
-			return
-		}
+	if c.movesGone(order) || c.movesReleased(order, stored) {
+		return
 	}
 	before := c.sizes()
 	kept := slices.Clone(c.sets)
@@ -90,6 +77,31 @@ func (c *chaos) checkHandover(order deployment.Order) {
 	if before != after && !c.noted {
 		c.t.Fatalf("P10: %s: sizes sum to %d, then to %d\n%s", order.Why, before, after, c.where())
 	}
+}
+
+// movesGone reports whether the order moves a machine that is gone since it was
+// decided: nobody counts it any more.
+func (c *chaos) movesGone(order deployment.Order) bool {
+	for _, child := range c.shell.o.Sets {
+		for _, seen := range child.Machines {
+			moves := slices.Contains(order.Set.Handover.Arriving, seen.Name) || slices.Contains(order.Set.Handover.Leaving, seen.Name)
+			m := c.machine(seen.Name)
+			dead := m == nil || m.Deleted()
+			if moves && (dead && order.Why.Reason == deployment.ReasonMoveBack || !dead && c.setGone(m)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// movesReleased reports whether the order takes off a machine of a set that was
+// released: it is not to come any more.
+func (c *chaos) movesReleased(order deployment.Order, stored *machineset.Set) bool {
+	return order.Why.Reason == deployment.ReasonMoveOff && slices.ContainsFunc(stored.Handover.Arriving, func(name string) bool {
+		m := c.machine(name)
+		return m != nil && !c.ours(m)
+	})
 }
 
 // ours reports whether a machine's set is the deployment's.

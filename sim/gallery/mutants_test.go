@@ -38,7 +38,7 @@ var ours = []mutant{
 	},
 	{
 		"a deployment sizes its sets by its cache", "P5, P7", "deployment/decide.go",
-		"if d.o.Live {\n\t\treturn plan", "if d.o.Live || d.p != nil {\n\t\treturn plan",
+		"if d.o.Live && (d.recent() || !bound) {", "if d.o.Live || d.p != nil {",
 	},
 	{
 		"a machine without a recorded VM owns none", "P15", "safety/orphans_owned.go",

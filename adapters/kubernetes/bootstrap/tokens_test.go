@@ -163,10 +163,11 @@ func TestDamagedTokensAreMended(t *testing.T) {
 	} {
 		key, value, _ := strings.Cut(damage, "=")
 		w := newWorld(t)
-		token := w.ensure(soon(20))
+		until := soon(20)
+		token := w.ensure(until)
 		want := w.secret()
 		w.change(func(s *corev1.Secret) { s.Data[key] = []byte(value) })
-		mended := w.ensure(soon(20))
+		mended := w.ensure(until)
 		require.Regexp(t, `^`+bootstrap.ID(w.of)+`\.[a-z0-9]{16}$`, mended)
 		lost := key == "token-id" || key == "token-secret"
 		require.Equal(t, lost, token != mended, key)
