@@ -15,17 +15,25 @@ TESTFLAGS ?=
 # The seed of the property tests. Empty: derived from the commit, or 1 without
 # git. 0: another one each time.
 RAPID_SEED ?=
-export FUZZTIME BENCH BENCHTIME RACE TESTFLAGS RAPID_SEED
+# The module that make lint checks, by its directory. Empty: all of them.
+MODULE ?=
+export FUZZTIME BENCH BENCHTIME RACE TESTFLAGS RAPID_SEED MODULE
 
-.PHONY: test test-core lint bench bench-kubernetes fuzz docs try-kubernetes help
+.PHONY: test test-core prove soak lint bench bench-kubernetes fuzz docs try-kubernetes help
 
-test: ## lint, then all tests of every module (default)
+test: ## lint, then the tests of every module, 10 min (default)
 	@sh scripts/test.sh all
 
-test-core: ## gofmt, go vet and the short tests of the root module; no linters needed, under 5 min
+test-core: ## gofmt, go vet and the short tests of the root module; no linters needed, 2 min
 	@sh scripts/test.sh core
 
-lint: ## gofmt, go vet, staticcheck, exhaustive switches, complexity
+prove: ## the long tests that make test shortens, and a soak of 2 min: 20 min
+	@sh scripts/test.sh prove
+
+soak: ## a soak of 10 min, then 40 quickstarts that are killed and go on after up to a minute (SOAK=1h RUNS=100)
+	@sh scripts/soak.sh
+
+lint: ## gofmt, go vet, staticcheck, exhaustive switches, complexity (MODULE=.)
 	@sh scripts/lint.sh
 
 bench: ## all benchmarks with allocations (BENCH=, BENCHTIME=)

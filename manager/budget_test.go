@@ -91,7 +91,7 @@ func TestP24BudgetKilledAnywhere(t *testing.T) {
 	undisturbed := newPlague(t, policy)
 	undisturbed.run(undisturbed.start(total, false), unexpected(t))
 	for _, after := range []bool{false, true} {
-		for n := 1; n <= total.calls; n++ {
+		for n := range everyCall(total.calls, 7) {
 			w := newPlague(t, policy)
 			w.run(w.start(&fuse{blowAt: n, after: after}, false), func() *process { return w.start(&fuse{}, false) })
 			require.LessOrEqual(t, w.worst, 1, "call %d, after %t", n, after)

@@ -178,11 +178,7 @@ func TestInPlaceKilledAnywhere(t *testing.T) {
 	total := &fuse{}
 	undisturbed := newWorld(t, drivertest.MemoryOptions{})
 	undisturbed.inPlaceLife(undisturbed.start(total, false), unexpected(t))
-	step := 1
-	if testing.Short() {
-		step = 7
-	}
-	for n := 1; n <= total.calls; n += step {
+	for n := range everyCall(total.calls, 7) {
 		w := newWorld(t, drivertest.MemoryOptions{})
 		w.inPlaceLife(w.start(&fuse{blowAt: n, after: n%2 == 0}, false), func() *process { return w.start(&fuse{}, false) })
 	}

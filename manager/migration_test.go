@@ -138,7 +138,7 @@ func TestMigrationKilledAnywhere(t *testing.T) {
 	undisturbed.until(undisturbed.start(total, false), undisturbed.migrated(a), unexpected(t))
 	want, err := undisturbed.classes.Get(ctx, smallKey)
 	require.NoError(t, err)
-	for n := 1; n <= 2*total.calls; n++ {
+	for n := range everyCall(2*total.calls, 7) {
 		w, a := older(t, n%3 > 0)
 		w.until(w.start(&fuse{blowAt: (n + 1) / 2, after: n%2 == 0}, false), w.migrated(a),
 			func() *process { return w.start(&fuse{}, false) })

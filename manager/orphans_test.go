@@ -173,7 +173,7 @@ func TestOrphansKilledAnywhere(t *testing.T) {
 	}
 	_, total := collect(&fuse{}, func(*world) func() *process { return unexpected(t) })
 	for _, after := range []bool{false, true} {
-		for n := 1; n <= total; n++ {
+		for n := range everyCall(total, 7) {
 			collect(&fuse{blowAt: n, after: after}, func(w *world) func() *process {
 				return func() *process { return w.start(&fuse{}, false) }
 			})

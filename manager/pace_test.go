@@ -231,11 +231,11 @@ func TestQuotaKilledAnywhere(t *testing.T) {
 	total := &fuse{}
 	undisturbed := newShortage(t, codes.ResourceExhausted)
 	undisturbed.shortLife(undisturbed.start(total, false), unexpected(t))
-	step := 3
+	apart := 3
 	if testing.Short() {
-		step = 41
+		apart = 41
 	}
-	for n := 1; n <= total.calls; n += step {
+	for n := range callsApart(total.calls, apart) {
 		w := newShortage(t, codes.ResourceExhausted)
 		w.shortLife(w.start(&fuse{blowAt: n, after: n%2 == 0}, false), func() *process { return w.start(&fuse{}, false) })
 		require.LessOrEqual(t, len(w.creates), len(undisturbed.creates)+6, "call %d", n)

@@ -93,11 +93,7 @@ func TestPanicAtEveryCall(t *testing.T) {
 	calm, total := crowd(t), &fuse{}
 	calm.life(calm.start(total, false), unexpected(t))
 	require.Empty(t, calm.panics)
-	step := 1
-	if testing.Short() {
-		step = 7
-	}
-	for n := 1; n <= total.calls; n += step {
+	for n := range everyCall(total.calls, 7) {
 		end := func() { panic("user data: hush-7391") }
 		if n/2%2 == 0 {
 			end = runtime.Goexit

@@ -164,11 +164,7 @@ func TestPreservedKilledAnywhere(t *testing.T) {
 	total := &fuse{}
 	undisturbed, _ := newPreserving(t)
 	undisturbed.preservedLife(undisturbed.start(total, false), unexpected(t))
-	step := 1
-	if testing.Short() {
-		step = 7
-	}
-	for n := 1; n <= total.calls; n += step {
+	for n := range everyCall(total.calls, 7) {
 		w, _ := newPreserving(t)
 		w.preservedLife(w.start(&fuse{blowAt: n, after: n%2 == 0}, false), func() *process { return w.start(&fuse{}, false) })
 		require.Len(t, w.made, 5, "killed at call %d", n)

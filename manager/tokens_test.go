@@ -235,7 +235,7 @@ func TestTokensKilledAnywhere(t *testing.T) {
 	w, _ := begin()
 	live(w, w.start(total, false), unexpected(t))
 	for _, after := range []bool{false, true} {
-		for n := 1; n <= total.calls; n++ {
+		for n := range everyCall(total.calls, 7) {
 			w, b := begin()
 			live(w, w.start(&fuse{blowAt: n, after: after}, false), func() *process { return w.start(&fuse{}, false) })
 			require.Equal(t, 1, b.made, "tokens made, killed at call %d, after %v", n, after)

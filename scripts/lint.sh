@@ -1,5 +1,5 @@
 # All checks that run no tests, on every module. Goes on after a failure and
-# names the failed checks at the end.
+# names the failed checks at the end. MODULE: only the module in that directory.
 . "$(dirname "$0")/prelude.sh"
 . scripts/format.sh
 
@@ -37,6 +37,10 @@ complexity() {
 
 prepare
 all=$(modules)
+if [ -n "${MODULE:-}" ]; then
+	printf '%s\n' "$all" | grep -qxF -e "${MODULE%/}" || die "MODULE=$MODULE is not the directory of a module; there is $(printf '%s ' $all)"
+	all=${MODULE%/}
+fi
 check_go . tools adapters/kubernetes/tools $all
 STATICCHECK_CACHE=$PWD/.cache/staticcheck
 export STATICCHECK_CACHE

@@ -1,7 +1,7 @@
-# test.sh all: lint, then the tests of every module.
-# test.sh core: gofmt, vet and tests of the root module, without the linters and
-# without what tests leave out with -short.
-# Goes on after a failure; the last line says what failed.
+# test.sh all: lint, then the tests of every module; the long ones shortened (-short).
+# test.sh prove: what that leaves out, and a soak of two minutes.
+# test.sh core: gofmt, vet and the short tests of the root module, no linters.
+# Goes on after a failure. The last lines say what took longest, and what failed.
 . "$(dirname "$0")/prelude.sh"
 . scripts/format.sh
 
@@ -16,9 +16,14 @@ race_dirs="adapters driver examples machine/fsm manager sim/cmd store sim/galler
 # thousands of machines, in the same code, and take four times as long with it.
 short_race_dirs="adapters/kubernetes/controllers"
 
+# How long the soak of make prove plays.
+soak=2m
+
 mode=$1
 started=$(date +%s)
 race=
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
 root_path=$(sed -n 's/^module[[:space:]]*//p' go.mod)
 
 # probe_race finds out whether the race detector works here by using it.
@@ -27,16 +32,15 @@ probe_race() {
 		note "RACE=off: tests run without the race detector"
 		return
 	fi
-	scratch=$(mktemp -d)
-	printf 'package main\n\nfunc main() {}\n' >"$scratch/main.go"
-	if (cd "$scratch" && go run -race main.go) >"$scratch/out" 2>&1; then
+	mkdir "$scratch/race"
+	printf 'package main\n\nfunc main() {}\n' >"$scratch/race/main.go"
+	if (cd "$scratch/race" && go run -race main.go) >"$scratch/race/out" 2>&1; then
 		race=yes
 	elif ! command -v "$(go env CC | cut -d ' ' -f 1)" >/dev/null 2>&1; then
 		note "no C compiler (gcc or clang) found: tests run without the race detector"
 	else
-		note "the race detector does not work here, tests run without it: $(head -n 1 "$scratch/out")"
+		note "the race detector does not work here, tests run without it: $(head -n 1 "$scratch/race/out")"
 	fi
-	rm -rf "$scratch"
 }
 
 # choose_seed sets RAPID_SEED, which rapid reads: other inputs on every commit,
@@ -80,37 +84,106 @@ test_server() {
 	esac
 }
 
-# run_tests MODULE: all tests of each package once, under the race detector where
-# it counts. No result of before counts: go test does not see that the seed is another.
-run_tests() {
-	module=$1
+# timed NAME COMMAND... runs it and notes how long it took.
+timed() {
+	timed_name=$1
+	timed_from=$(date +%s)
+	shift
+	timed_status=0
+	"$@" || timed_status=$?
+	printf '%s\t%s\n' "$(($(date +%s) - timed_from))" "$timed_name" >>"$scratch/times"
+	return $timed_status
+}
+
+# is_long PACKAGE-DIRECTORY: has it tests that -short leaves out?
+is_long() { grep -qs 'testing\.Short()' "$1"/*_test.go; }
+
+# go_test MODULE HOW FLAGS PACKAGES: each package's tests once, and notes how long
+# each took. No result of before counts: go test does not see that the seed is another.
+go_test() {
+	[ -n "$4" ] || return 0
+	step "go test$3: module $1" "$2"
+	{
+		(cd "$1" && go test -count=1 -timeout 40m $3 ${TESTFLAGS:-} $4) 2>&1
+		echo $? >"$scratch/status"
+	} | tee "$scratch/out"
+	awk -v flags="$3" -F '\t' '/^(ok|FAIL) *\t/ && $3 ~ /^[0-9.]+s/ {
+		sub(/s.*/, "", $3); printf "%d\t%s%s\n", $3 + 0.5, $2, flags
+	}' "$scratch/out" >>"$scratch/packages"
+	return "$(cat "$scratch/status")"
+}
+
+# sort_packages MODULE puts its packages into four lists: with and without the
+# race detector, whole and shortened. The ones with long tests come first in
+# theirs, so that no processor waits for them at the end.
+sort_packages() {
 	plain=
-	with_race=
-	short_race=
-	for package in $(cd "$module" && go list -e ./...); do
+	plain_long=
+	raced=
+	raced_long=
+	unraced=
+	(cd "$1" && go list -e -f '{{.Dir}} {{.ImportPath}}' ./...) >"$scratch/list"
+	while read -r dir package; do
+		long=
+		if is_long "$dir"; then long=yes; fi
 		if [ -z "$race" ] || ! is_in "$package" $race_dirs; then
-			plain="$plain $package"
+			if [ -n "$long" ]; then plain_long="$plain_long $package"; else plain="$plain $package"; fi
+		elif [ -z "$long" ]; then
+			raced="$raced $package"
 		elif is_in "$package" $short_race_dirs; then
-			plain="$plain $package"
-			short_race="$short_race $package"
+			raced_long="$raced_long $package"
+			unraced="$unraced $package"
 		else
-			with_race="$with_race $package"
+			raced_long="$raced_long $package"
 		fi
+	done <"$scratch/list"
+}
+
+# run_tests MODULE: the tests of make test.
+run_tests() {
+	sort_packages "$1"
+	status=0
+	go_test "$1" "1 to 4 min" " -short" "$plain_long" || status=1
+	go_test "$1" "1 to 4 min" "" "$plain" || status=1
+	go_test "$1" "1 to 4 min" " -race -short" "$raced_long" || status=1
+	go_test "$1" "1 to 4 min" " -race" "$raced" || status=1
+	return $status
+}
+
+# run_short_tests MODULE: the tests of make test-core.
+run_short_tests() {
+	sort_packages "$1"
+	go_test "$1" "1 to 2 min" " -short" "$plain_long $plain"
+}
+
+# run_long_tests MODULE: the tests of make prove.
+run_long_tests() {
+	sort_packages "$1"
+	with=
+	for package in $raced_long; do
+		if ! is_in "$package" $short_race_dirs; then with="$with $package"; fi
 	done
 	status=0
-	if [ -n "$plain" ]; then
-		step "go test: module $module" "1 to 5 min cold, seconds warm"
-		(cd "$module" && go test -count=1 -timeout 40m ${TESTFLAGS:-} $plain) || status=1
-	fi
-	if [ -n "$with_race" ]; then
-		step "go test -race: module $module" "1 to 10 min cold, seconds warm"
-		(cd "$module" && go test -race -count=1 -timeout 40m ${TESTFLAGS:-} $with_race) || status=1
-	fi
-	if [ -n "$short_race" ]; then
-		step "go test -race -short: module $module" "1 to 5 min cold, seconds warm"
-		(cd "$module" && go test -race -short -count=1 -timeout 40m ${TESTFLAGS:-} $short_race) || status=1
-	fi
+	go_test "$1" "4 to 10 min" "" "$plain_long$unraced" || status=1
+	go_test "$1" "4 to 10 min" " -race" "$with" || status=1
 	return $status
+}
+
+# play_storms plays random scenarios in the simulator.
+play_storms() {
+	step "soak: random storms" "$soak"
+	go run ./sim/cmd/soak -for "$soak" -seed "$RAPID_SEED"
+}
+
+# longest prints the ten steps and packages that took longest, in seconds.
+longest() {
+	printf '\nseconds  step\n'
+	sort -rn "$scratch/times" | head -n 10 | awk -F '\t' '{ printf "%7d  %s\n", $1, $2 }'
+	if [ -s "$scratch/packages" ]; then
+		printf '\nseconds  package (several run at a time)\n'
+		sort -rn "$scratch/packages" | awk -F '\t' '{ all += $1; line[NR] = $0 }
+			END { for (i = 1; i <= NR && i <= 15; i++) { split(line[i], f, "\t"); printf "%7d  %2d%%  %s\n", f[1], 100 * f[1] / all, f[2] } }'
+	fi
 }
 
 prepare
@@ -120,31 +193,42 @@ all)
 	check_go . tools adapters/kubernetes/tools $all
 	label=test
 	choose_seed $label
-	check lint sh scripts/lint.sh
+	tests=run_tests
+	check lint timed lint sh scripts/lint.sh
+	probe_race
+	;;
+prove)
+	all=$(modules)
+	check_go . $all
+	label=prove
+	choose_seed $label
+	tests=run_long_tests
 	probe_race
 	;;
 core)
 	all=.
 	check_go .
-	check gofmt format
 	label=test-core
 	choose_seed $label
+	tests=run_short_tests
+	check gofmt format
 	step "go vet: module ." "1 min cold, seconds warm"
-	check "go vet" go vet ./...
-	TESTFLAGS="-short ${TESTFLAGS:-}"
+	check "go vet" timed "go vet" go vet ./...
 	;;
-*) die "test.sh: all or core, not '$mode'" ;;
+*) die "test.sh: all, prove or core, not '$mode'" ;;
 esac
 
 count=0
 for module in $all; do
 	has_packages "$module" || continue
 	count=$((count + 1))
-	check "test API server" test_server "$module"
-	check "tests in $module" run_tests "$module"
+	check "test API server" timed "test API server" test_server "$module"
+	check "tests in $module" timed "tests in $module" $tests "$module"
 done
+if [ "$mode" = prove ]; then check soak timed soak play_storms; fi
 if [ "$count" = 0 ]; then failed="$failed, no module with packages found"; fi
 
+longest
 seconds=$(($(date +%s) - started))
 if [ -n "$failed" ]; then
 	printf '\nmake %s: FAILED after %s s: %s\n' "$label" "$seconds" "${failed#, }"

@@ -1,0 +1,33 @@
+package manager_test
+
+import (
+	"iter"
+	"os"
+	"strconv"
+	"testing"
+)
+
+// everyCall are the calls of a life, 1 to total, at each of which a test kills, or fails,
+// once. With -short they are only every n-th of them.
+func everyCall(total, n int) iter.Seq[int] {
+	if !testing.Short() {
+		n = 1
+	}
+	return callsApart(total, n)
+}
+
+// callsApart are every n-th of the calls 1 to total. The seed of the property tests says
+// which is the first, so that each commit tries others.
+func callsApart(total, n int) iter.Seq[int] {
+	seed, err := strconv.ParseUint(os.Getenv("RAPID_SEED"), 10, 64)
+	if err != nil {
+		seed = 1
+	}
+	return func(yield func(int) bool) {
+		for call := 1 + int(seed%uint64(n)); call <= total; call += n {
+			if !yield(call) {
+				return
+			}
+		}
+	}
+}
