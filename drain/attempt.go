@@ -217,6 +217,10 @@ func (d *decision) orders(places []int32, deletes bool) Plan {
 			continue
 		}
 		o := Order{Pod: p.Key, UID: p.UID, Why: Why{Reason: d.standings[i].doing, Pod: p.Key}}
+		if d.inTurn(&d.standings[i]) {
+			turn := d.newTurn(p, d.now)
+			o.Turn = &turn
+		}
 		switch o.Why.Reason {
 		case ReasonForce:
 			o.Now = true

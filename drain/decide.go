@@ -63,7 +63,7 @@ type decision struct {
 	live      int64      // pods that are waited for
 	left      int64      // pods that are there and not waited for any more
 	serial    int        // pods with volumes that wait for their turn
-	taken     bool       // one of them is told to go
+	taken     bool       // one of them is told to go, or was and the record does not say so
 
 	hooked string // the annotation that holds the drain back; empty: none
 

@@ -25,10 +25,12 @@
 //			}
 //		case len(plan.Evict) > 0: // each is one eviction, with the UID as precondition
 //			for _, order := range plan.Evict {
+//				o.Memory.Begin(order)
 //				o.Memory.Note(order.UID, evict(order))
 //			}
 //		case len(plan.Delete) > 0: // order.Now: with grace 0; else without a grace in the call
 //			for _, order := range plan.Delete {
+//				o.Memory.Begin(order)
 //				o.Memory.Note(order.UID, remove(order))
 //			}
 //		default: // Done, or look again at plan.At, or when something changes
@@ -42,7 +44,9 @@
 //
 // The caller's duties:
 //
-//   - The orders of one slice may be carried out side by side. Each is answered
+//   - The orders of one slice may be carried out side by side. Before that,
+//     [Memory.Begin] is told of each: the pod may be gone when its turn can be
+//     stored, and its volumes are waited for all the same. Each is answered
 //     in the memory before the next decision: what is not answered is asked for
 //     again. The one exception is the caller's own shutdown, which ends the pass.
 //   - One [Memory] a node, made by [NewMemory] when the process looks at that node

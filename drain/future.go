@@ -25,11 +25,13 @@ func (f *future) carryOut(plan *Plan) {
 			kind, action = Killed, Kill
 		}
 		f.say(Step{Action: action, Pod: o.Pod, Why: o.Why})
+		f.o.Memory.Begin(o)
 		f.o.Memory.Note(o.UID, Answer{Kind: kind, Result: Accepted, At: f.now})
 		f.tell(o.UID, o.Now)
 	}
 	for _, o := range plan.Evict {
 		answer := Answer{Kind: Evicted, Result: f.evict(o.UID), At: f.now}
+		f.o.Memory.Begin(o)
 		f.o.Memory.Note(o.UID, answer)
 		if answer.Result == Accepted {
 			f.say(Step{Action: Evict, Pod: o.Pod, Why: o.Why})

@@ -74,6 +74,9 @@ func anyGarbage(t *rapid.T) *drain.Observation {
 	o.Attached = rapid.SliceOfN(words, 0, 2).Draw(t, "attached")
 	if rapid.Bool().Draw(t, "memory") {
 		o.Memory = drain.NewMemory(anyTime(t, "from"))
+		o.Memory.Begin(drain.Order{Turn: &machine.DrainTurn{
+			UID: word(t), Since: anyTime(t, "told"), Grace: anyDuration(t, "told's grace"), Volumes: rapid.SliceOfN(words, 0, 2).Draw(t, "told's volumes"),
+		}})
 		for range rapid.IntRange(0, 3).Draw(t, "answers") {
 			o.Memory.Note(word(t), drain.Answer{
 				Kind:   rapid.SampledFrom([]drain.Kind{"", drain.Evicted, drain.Deleted, drain.Killed}).Draw(t, "kind"),

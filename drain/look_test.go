@@ -62,6 +62,7 @@ func TestDrainsEndLive(t *testing.T) {
 	s.advance(first.ends.Add(time.Second))
 	s.pods = nil
 	_ = second
+	s.memory = drain.NewMemory(s.now.Add(-time.Hour)) // another process: this one would record the turn
 	require.True(t, decide(t, s, s.behind()).Look)
 	for what, o := range map[string]func(*drain.Observation){
 		"attached elsewhere": func(o *drain.Observation) { o.Attachments[0].Node, o.Attachments[1].Node = there, there },

@@ -1,6 +1,10 @@
 package drain
 
-import "time"
+import (
+	"time"
+
+	"github.com/millwright-go/millwright/machine"
+)
 
 // Memory is what a process remembers of the drain of one node. It may be lost
 // at the cost of time only. The zero Memory knows everything: nothing was
@@ -15,6 +19,10 @@ type Memory struct {
 	Answers map[string]Answer
 	// NoEviction says that the cluster answered that it has no eviction API.
 	NoEviction bool
+	// Turn is that of the pod with volumes that this process told to go last. If the pod goes
+	// before the record of the drain has its turn, its volumes are waited for all the same. The
+	// zero value: there was none.
+	Turn machine.DrainTurn
 }
 
 // Result is how a call about one pod or attachment ended.
@@ -68,6 +76,14 @@ func NewMemory(now time.Time) *Memory { return &Memory{From: now} }
 // the node was not being drained before, so that this process knows all
 // attempts.
 func (m *Memory) Begun() { m.From = time.Time{} }
+
+// Begin is to be called before an order about a pod is carried out: the write of the record that
+// follows it may fail, and its answer may get lost.
+func (m *Memory) Begin(o Order) {
+	if o.Turn != nil {
+		m.Turn = *o.Turn
+	}
+}
 
 // Note records the answer to an order.
 func (m *Memory) Note(uid string, a Answer) {

@@ -62,7 +62,10 @@ type Order struct {
 	UID string
 	// Now is for deletions: with grace 0. False: with the pod's own grace.
 	Now bool
-	Why Why
+	// Turn is what the record of the drain will say about a pod whose volumes are waited for, for
+	// Memory.Begin. Nil: they are not. Shared, not to be changed.
+	Turn *machine.DrainTurn
+	Why  Why
 }
 
 // DetachOrder is the deletion of one attachment.

@@ -26,6 +26,7 @@ type shell struct {
 	killed                              func() bool // before each call: is it the process's last?
 	lost                                bool        // the call it dies in takes effect
 	refuseWrites                        bool
+	conflict                            func(*drain.Plan) bool // somebody else wrote the node: the pass ends
 	told                                func(drain.Plan, []drain.Answer)
 	observed                            func(*drain.Observation, *drain.Plan) // before a plan is carried out
 	cache                               []*drain.Pod                          // not nil: what the pods were some time ago
@@ -106,6 +107,9 @@ func (s *shell) pass() (plan drain.Plan, died bool) {
 				}
 				return plan, true
 			}
+			if s.conflict != nil && s.conflict(&plan) {
+				return plan, false
+			}
 			if failed = s.refuseWrites; failed {
 				continue
 			}
@@ -148,6 +152,7 @@ func (s *shell) carryOut(plan *drain.Plan, done map[string]bool) (died bool) {
 		}
 		require.False(s.t, done[o.UID+string(k)], "%s of %s twice in a pass", k, o.Pod)
 		done[o.UID+string(k)] = true
+		s.memory.Begin(o)
 		if s.dies() {
 			if s.lost {
 				s.call(k, o)

@@ -27,8 +27,11 @@ type standing struct {
 	until  time.Time // when the wait for a leaving one ends, or has ended
 	// followed says that the pod has a volume that is waited for.
 	followed bool
-	doing    Reason    // of the order that is due
-	from     time.Time // when it is; zero: at once
+	// ended says that the pod was told to go and has finished, or had its time: it is not waited
+	// for itself, but for its volumes.
+	ended bool
+	doing Reason    // of the order that is due
+	from  time.Time // when it is; zero: at once
 }
 
 // stand finds out where a pod stands.
@@ -82,7 +85,7 @@ func (d *decision) told(p *Pod) (standing, bool) {
 	var until time.Time
 	switch {
 	case p.Finished && (!p.GraceEnds.IsZero() || a.Result == Accepted):
-		return standing{state: over}, true // nothing of it runs any more
+		return standing{state: over, ended: true}, true // nothing of it runs any more
 	case !p.GraceEnds.IsZero():
 		until = p.GraceEnds.Add(d.p.TerminationBuffer)
 	case a.Result == NotFound:
@@ -97,7 +100,7 @@ func (d *decision) told(p *Pod) (standing, bool) {
 	}
 	switch {
 	case !d.now.Before(until):
-		return standing{state: overdue, reason: ReasonOverdue, until: until}, true
+		return standing{state: overdue, ended: true, reason: ReasonOverdue, until: until}, true
 	case d.past:
 		return standing{state: over, reason: ReasonGoing, until: until}, true
 	}

@@ -91,6 +91,26 @@ var volumeStories = map[string]func(*story){
 		s.anew(2 * time.Second)
 		s.drain(time.Hour)
 	},
+	"a turn is not recorded before its pod is gone": func(s *story) {
+		s.detach = time.Minute
+		s.add("db-1", s.volume("vol-1"))
+		s.add("db-2", s.volume("vol-2"))
+		s.conflict = func(p *drain.Plan) bool { return p.Why.Reason == drain.ReasonTurn }
+		s.look()
+		s.conflict = nil
+		s.later(31*time.Second, "somebody else wrote the node, and db-1 is gone")
+		s.drain(time.Hour)
+	},
+	"a turn is not recorded before its pod has finished": func(s *story) {
+		s.detach = time.Minute
+		s.add("db-1", s.volume("vol-1"), func(p *pod) { p.stays = 5 * time.Second })
+		s.add("db-2", s.volume("vol-2"))
+		s.conflict = func(p *drain.Plan) bool { return p.Why.Reason == drain.ReasonTurn }
+		s.look()
+		s.conflict = nil
+		s.later(31*time.Second, "somebody else wrote the node, and db-1 has finished")
+		s.drain(time.Hour)
+	},
 	"the last pod with a volume finishes before it is gone": func(s *story) {
 		s.add("db-1", s.volume("vol-1"), func(p *pod) { p.stays = 5 * time.Second })
 		s.drain(40 * time.Second)

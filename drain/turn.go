@@ -2,7 +2,6 @@ package drain
 
 import (
 	"slices"
-	"time"
 
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
@@ -64,7 +63,28 @@ func claims(p *Pod, v *Volume) bool {
 // driver, and only one pod of this node uses it.
 func (d *decision) follows(i int) bool {
 	v := d.o.Volumes[i]
-	return d.usersOf(i) == 1 && !v.Local && d.attachedHere(d.volumeID(v)) && d.known(v)
+	return d.usersOf(i) == 1 && d.detachable(v)
+}
+
+// leftBehind reports whether a volume of a pod that has finished is waited for: it is attached
+// here, by a driver, and no pod of this node uses it any more.
+func (d *decision) leftBehind(i int) bool {
+	return d.usersOf(i) == 0 && d.detachable(d.o.Volumes[i])
+}
+
+func (d *decision) detachable(v *Volume) bool {
+	return !v.Local && d.attachedHere(d.volumeID(v)) && d.known(v)
+}
+
+// takes reports whether the turn of a pod waits for a volume.
+func (d *decision) takes(p *Pod, i int) bool {
+	switch v := d.o.Volumes[i]; {
+	case v == nil || !claims(p, v):
+		return false
+	case p.Finished:
+		return d.leftBehind(i)
+	}
+	return d.follows(i)
 }
 
 // usersOf is how many pods here use a volume. The pods that have finished use none.
@@ -153,9 +173,13 @@ func (d *decision) followTurn() (write Plan, free bool, stuck Why) {
 			return write, free, stuck
 		}
 	}
+	if lost := d.unrecorded(t); lost != nil {
+		d.taken = true
+		return d.begins(*lost), false, stuck
+	}
 	p, others := d.goingNow(t)
 	if p != nil {
-		return d.begins(p), false, stuck
+		return d.begins(d.newTurn(p, d.toldAt(p))), false, stuck
 	}
 	return Plan{}, free && !others, stuck
 }
@@ -174,7 +198,7 @@ func (d *decision) arrived(t *machine.DrainTurn) (write Plan, late bool) {
 			continue
 		}
 		for i, v := range d.o.Volumes {
-			if v != nil && claims(p, v) && d.follows(i) && !slices.Contains(volumes, d.volumeID(v)) {
+			if d.takes(p, i) && !slices.Contains(volumes, d.volumeID(v)) {
 				volumes = append(slices.Clip(volumes), d.volumeID(v))
 			}
 		}
@@ -253,58 +277,6 @@ func (d *decision) firstNotElsewhere(t *machine.DrainTurn) (string, bool) {
 		}
 	}
 	return "", false
-}
-
-// goingNow is a pod with volumes that is going and whose turn is not recorded:
-// just told to by us, or by somebody else. Turns are recorded in the order in
-// which pods were told to go, so that no two of them replace each other for
-// ever. others: there is one, whether its turn is to be recorded or not.
-func (d *decision) goingNow(t *machine.DrainTurn) (first *Pod, others bool) {
-	for i, p := range d.o.Pods {
-		if p == nil || d.standings[i].state != leaving || turnOf(t, p) || !d.standings[i].followed {
-			continue
-		}
-		others = true
-		since := d.toldAt(p)
-		if since.IsZero() || t.UID != "" && !d.ahead(t.Since) && since.Before(t.Since) {
-			continue
-		}
-		if first == nil || goesBefore(p, first) {
-			first = p
-		}
-	}
-	return first, others
-}
-
-// toldAt is when a pod was told to go, whole seconds. Zero: it was given
-// another grace than its own, so that this is not known.
-func (d *decision) toldAt(p *Pod) time.Time {
-	since := p.GraceEnds.Add(-p.grace())
-	if a := d.o.Memory.answer(p.UID); a.Result == Accepted {
-		since = a.At
-	}
-	if since.After(d.now) {
-		return time.Time{}
-	}
-	return since.Truncate(time.Second)
-}
-
-// begins records a turn. It counts from when the pod was told to go, but is
-// later than the turn before it.
-func (d *decision) begins(p *Pod) Plan {
-	rec := d.rec.Clone()
-	since, last := d.toldAt(p), &d.rec.Turn
-	if last.UID != "" && !d.ahead(last.Since) && !since.After(last.Since) {
-		since = last.Since.Add(time.Second)
-	}
-	rec.Turn = machine.DrainTurn{Pod: p.Key, UID: p.UID, Since: since, Grace: p.grace()}
-	for i, v := range d.o.Volumes {
-		if v != nil && claims(p, v) && d.follows(i) {
-			rec.Turn.Volumes = append(rec.Turn.Volumes, d.volumeID(v))
-		}
-	}
-	slices.Sort(rec.Turn.Volumes)
-	return d.writeRecord(rec, Why{Reason: ReasonTurn, Pod: p.Key, Have: int64(len(rec.Turn.Volumes))})
 }
 
 func (d *decision) writeRecord(rec *machine.DrainRecord, why Why) Plan {

@@ -143,6 +143,7 @@ func TestTurnThatWasNeverStored(t *testing.T) {
 	require.True(t, s.run(s.now.Add(time.Minute)).Done, "it is gone")
 
 	s = orphaned(time.Hour)
+	s.memory = &drain.Memory{}
 	require.True(t, s.run(s.now).Done, "this process would know of a pod that it told to go")
 
 	s = orphaned(time.Hour)

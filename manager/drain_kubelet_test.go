@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millwright-go/millwright/drain"
+	"github.com/millwright-go/millwright/driver/drivertest"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
@@ -83,4 +84,68 @@ func TestDrainOfAFinishedPodWithAVolume(t *testing.T) {
 
 	work.attachments = []*drain.Attachment{}
 	require.True(t, look().Done)
+}
+
+// contended are nodes of which another client writes one just before the first turn is recorded.
+type contended struct {
+	store.Collection[*machine.Node]
+	meanwhile func()
+	met       int
+}
+
+// Update implements store.Collection.
+func (c *contended) Update(ctx context.Context, n *machine.Node) (*machine.Node, error) {
+	if n.Drain != nil && n.Drain.Turn.UID != "" && c.met == 0 {
+		c.met++
+		c.meanwhile()
+		return nil, store.ErrConflict
+	}
+	return c.Collection.Update(ctx, n)
+}
+
+// TestConflictOnTheTurnOfADrain: a pod with a volume was told to go, the write of its turn meets a
+// conflict, and the pod has finished, or is gone, by the next pass. The VM lives until the volume is
+// detached (P22), or until that had its time (P21).
+func TestConflictOnTheTurnOfADrain(t *testing.T) {
+	for name, later := range map[string]time.Duration{"finished": 40 * time.Second, "gone": 100 * time.Second} {
+		t.Run(name, func(t *testing.T) {
+			conflictOnTheTurn(t, later, true)
+			conflictOnTheTurn(t, later, false)
+		})
+	}
+}
+
+func conflictOnTheTurn(t *testing.T, later time.Duration, detaches bool) {
+	w := newWorld(t, drivertest.MemoryOptions{})
+	o := w.options()
+	nodes := &contended{Collection: w.nodes, meanwhile: func() { w.at = w.at.Add(later) }}
+	work := &database{now: func() time.Time { return w.at }}
+	var err error
+	o.Drainer, err = manager.NewDrainer(manager.DrainOptions{
+		Nodes: nodes, Workload: manager.Workload{Pods: work, Volumes: work}, Now: o.Now,
+	})
+	require.NoError(t, err)
+	r := reconciler(t, o, manager.KindMachine)
+	_, err = w.machines.Create(ctx, &machine.Machine{
+		Meta: object.Meta{Key: fleetKey}, Spec: machine.Spec{Class: machine.ClassRef{Name: "small"}},
+	})
+	require.NoError(t, err)
+	w.look(r)
+	w.join()
+	w.look(r)
+	work.attachments = []*drain.Attachment{{Name: "a", Volume: "pv", Node: w.machine().Spec.NodeName, Attached: true}}
+	require.NoError(t, w.machines.Delete(ctx, fleetKey, ""))
+	told := w.at
+	result := w.look(r)
+	require.Equal(t, 1, nodes.met)
+	require.Equal(t, 1, w.provider.Count(), "the VM is gone and its volume is attached")
+	require.Contains(t, w.machine().Status.LastOperation.Message, "pv")
+	if detaches {
+		work.attachments = []*drain.Attachment{}
+	} else {
+		require.WithinDuration(t, told.Add(30*time.Second+2*time.Minute), result.At, 2*time.Second)
+		w.at = result.At
+	}
+	w.look(r)
+	require.Zero(t, w.provider.Count())
 }

@@ -193,6 +193,9 @@ func (d *drains) orders(ctx context.Context, o *drain.Observation, kind drain.Ki
 	call func(context.Context, drain.Order) (drain.Answer, error),
 ) error {
 	answers, errs := make([]drain.Answer, len(orders)), make([]error, len(orders))
+	for _, order := range orders {
+		o.Memory.Begin(order) // whatever becomes of the call, and of the write that follows it
+	}
 	d.Each(ctx, len(orders), func(i int) {
 		answers[i], errs[i] = call(ctx, orders[i])
 		answers[i].Kind, answers[i].At = kind, d.Now()

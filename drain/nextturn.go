@@ -1,0 +1,125 @@
+package drain
+
+import (
+	"slices"
+	"time"
+
+	"github.com/millwright-go/millwright/machine"
+)
+
+// unrecorded is the turn of the pod that this process told to go last, if that pod is not waited
+// for any more, its volumes are waited for, and the record has an older turn: the write of the record
+// met a conflict, or the answer to the eviction was lost. Nil: there is none.
+func (d *decision) unrecorded(t *machine.DrainTurn) *machine.DrainTurn {
+	if d.o.Memory == nil || d.o.Memory.Turn.UID == "" {
+		return nil
+	}
+	last := &d.o.Memory.Turn
+	switch recorded := t.UID != "" && !d.ahead(t.Since); {
+	case t.UID == last.UID || recorded && !last.Since.After(t.Since):
+		return nil
+	case d.ahead(last.Since) || last.Since.Before(d.rec.Since): // of an earlier drain
+		return nil
+	}
+	for i, p := range d.o.Pods {
+		if s := &d.standings[i]; turnOf(last, p) && s.state != over && s.state != overdue {
+			return nil
+		}
+	}
+	if _, here := d.firstHere(last); !here && (d.o.Attachments == nil || d.serial == 0) {
+		return nil // nothing of it is waited for
+	}
+	return last
+}
+
+// goingNow is a pod with volumes that is going, or should be gone, and whose turn is not recorded:
+// just told to by us, or by somebody else. Turns are recorded in the order in
+// which pods were told to go, so that no two of them replace each other for
+// ever. others: there is one that is going, whether its turn is to be recorded or not.
+func (d *decision) goingNow(t *machine.DrainTurn) (first *Pod, others bool) {
+	for i, p := range d.o.Pods {
+		if p == nil || turnOf(t, p) {
+			continue
+		}
+		s := &d.standings[i]
+		begins := s.ended && d.leaves(p)
+		if s.state == leaving && s.followed {
+			others = true
+			since := d.toldAt(p)
+			begins = !since.IsZero() && (t.UID == "" || d.ahead(t.Since) || !since.Before(t.Since))
+		}
+		if begins && (first == nil || goesBefore(p, first)) {
+			first = p
+		}
+	}
+	return first, others
+}
+
+// leaves reports whether a pod that is not waited for any more has volumes that still have time to
+// be detached. Its turn has the same limit, so that it is recorded once.
+func (d *decision) leaves(p *Pod) bool {
+	if !d.now.Before(d.ended(p).Add(d.p.DetachTimeout)) {
+		return false
+	}
+	for i := range d.o.Volumes {
+		if d.takes(p, i) {
+			return true
+		}
+	}
+	return false
+}
+
+// ended is when the grace of a pod ends that is not waited for any more, whole seconds. One that
+// had finished before it was told to go gets no grace.
+func (d *decision) ended(p *Pod) time.Time {
+	if !p.GraceEnds.IsZero() {
+		return p.GraceEnds
+	}
+	return d.o.Memory.answer(p.UID).At.Truncate(time.Second)
+}
+
+// toldAt is when a pod was told to go, whole seconds. Zero: it was given
+// another grace than its own, so that this is not known.
+func (d *decision) toldAt(p *Pod) time.Time {
+	since := p.GraceEnds.Add(-p.grace())
+	if a := d.o.Memory.answer(p.UID); a.Result == Accepted {
+		since = a.At
+	}
+	if since.After(d.now) {
+		return time.Time{}
+	}
+	return since.Truncate(time.Second)
+}
+
+// newTurn is the turn of a pod that was told to go at a time; zero: it is not known when. A turn
+// is later than the one before it.
+func (d *decision) newTurn(p *Pod, since time.Time) machine.DrainTurn {
+	if since.IsZero() {
+		since = d.now
+	}
+	since = since.Truncate(time.Second)
+	grace := p.grace()
+	if p.Finished {
+		grace = max(d.ended(p).Sub(since), 0)
+	}
+	last := &d.rec.Turn
+	if last.UID != "" && !d.ahead(last.Since) && !since.After(last.Since) {
+		since = last.Since.Add(time.Second)
+	}
+	turn := machine.DrainTurn{Pod: p.Key, UID: p.UID, Since: since, Grace: grace}
+	for i, v := range d.o.Volumes {
+		if d.takes(p, i) {
+			turn.Volumes = append(turn.Volumes, d.volumeID(v))
+		}
+	}
+	slices.Sort(turn.Volumes)
+	return turn
+}
+
+// begins records a turn.
+func (d *decision) begins(turn machine.DrainTurn) Plan {
+	rec := d.rec.Clone()
+	turn.Volumes = slices.Clone(turn.Volumes)
+	rec.Turn = turn
+	return d.writeRecord(rec, Why{Reason: ReasonTurn, Pod: turn.Pod, Have: int64(len(turn.Volumes))})
+}
