@@ -165,13 +165,16 @@ func (db *DB) write(batch []*request) error {
 	return err
 }
 
-// stillThere is asked after a commit: a file that was replaced meanwhile may not have it.
+// stillThere is asked after a commit: a file that was replaced meanwhile may not have it. If the
+// path can't be looked at, nothing says that it was: the commit is in our file, and the next one
+// looks again before it begins.
 func (db *DB) stillThere() error {
 	err := requireSame(db.file.path, db.file.info)
-	if err != nil {
-		err = fmt.Errorf("%w: %w", ErrUncertain, err)
-		db.broken.Store(&err)
+	if !errors.Is(err, ErrReplaced) {
+		return nil
 	}
+	err = fmt.Errorf("%w: %w", ErrUncertain, err)
+	db.broken.Store(&err)
 	return err
 }
 

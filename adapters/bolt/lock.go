@@ -71,7 +71,8 @@ func lock(handle *os.File, deadline time.Time, waiting func()) error {
 	}
 }
 
-// requireAt returns ErrReplaced unless path leads to the file of the handle.
+// requireAt returns ErrReplaced unless path leads to the file of the handle, and another error if
+// that can't be found out.
 func requireAt(path string, handle *os.File) error {
 	info, err := handle.Stat()
 	if err != nil {
@@ -83,7 +84,7 @@ func requireAt(path string, handle *os.File) error {
 func requireSame(path string, info fs.FileInfo) error {
 	there, err := os.Stat(path)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR):
 		return fmt.Errorf("%w: %s does not exist any more", ErrReplaced, path)
 	case err != nil:
 		return err

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"os"
+	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -115,4 +117,35 @@ func TestFileIsReplacedDuringACommit(t *testing.T) {
 	require.ErrorIs(t, err, bolt.ErrUncertain)
 	_, err = db.Machines().Live().List(noContext, store.Query{})
 	require.ErrorIs(t, err, bolt.ErrUncertain)
+}
+
+// A path that can't be looked at after a commit, for a while, says nothing of the file: the commit
+// holds, and writes go on when the path can be looked at again.
+func TestPathThatCannotBeLookedAt(t *testing.T) {
+	dir := t.TempDir()
+	home, link := filepath.Join(dir, "home"), filepath.Join(dir, "link")
+	lead := func(to string) {
+		require.NoError(t, os.RemoveAll(link))
+		require.NoError(t, os.Symlink(to, link))
+	}
+	require.NoError(t, os.Mkdir(home, 0o700))
+	lead(home)
+	db := open(t, filepath.Join(link, "fleet.db"))
+	db.FailCommits(func(do func() error) error {
+		err := do()
+		lead(link) // to itself: ELOOP
+		return err
+	})
+	kept, err := db.Machines().Create(noContext, member("a"))
+	require.NoError(t, err)
+	_, err = db.Machines().Create(noContext, member("b"))
+	require.ErrorIs(t, err, syscall.ELOOP)
+	require.NotErrorIs(t, err, bolt.ErrUncertain)
+
+	lead(home)
+	db.FailCommits(func(do func() error) error { return do() })
+	_, err = db.Machines().Live().Get(noContext, kept.Key)
+	require.NoError(t, err)
+	_, err = db.Machines().Create(noContext, member("b"))
+	require.NoError(t, err)
 }
