@@ -131,7 +131,7 @@ func (r contained) Reconcile(ctx context.Context, key object.Key) (Result, error
 	return Result{}, err
 }
 
-// abandon frees what the object's drain holds of the limit of drains.
+// abandon sets aside what the object's drain holds of the limit of drains.
 func (r contained) abandon(ctx context.Context, kind Kind, key object.Key) {
 	d, limits := r.options.Drainer.(abandoner)
 	if !limits || kind != KindMachine && kind != KindPool {

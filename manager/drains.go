@@ -38,7 +38,9 @@ type DrainOptions struct {
 // DrainLimit bounds how many nodes of a group are drained at a time. Force does
 // not wait for it.
 type DrainLimit struct {
-	Max int // in each group; zero: any number
+	// Max in each group; zero: any number. As many more may be under way, no further, whose last
+	// pass panicked: those let others go on.
+	Max int
 	// Group of a node, for example its zone or its pool. Nil: all are one.
 	Group func(*machine.Node) string
 }

@@ -2,8 +2,8 @@ package manager
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"maps"
 	"sync"
 	"time"
 
@@ -30,6 +30,9 @@ type slot struct {
 	node, group string
 	of          object.Key // the machine, or the pool; zero: of a drain that was read
 	since       time.Time
+	// aside: its last pass panicked. As many as the limit are set aside and let others go on; each
+	// one more counts.
+	aside bool
 }
 
 // take takes a slot for a drain, or says what it waits for. A drain that has
@@ -43,20 +46,12 @@ func (s *slots) take(ctx context.Context, d *drains, of object.Key, order *machi
 	if s.taken == nil {
 		s.read(ctx, d)
 	}
-	if _, has := s.taken[order.Node.UID]; has {
+	if held, has := s.taken[order.Node.UID]; has && !held.aside {
 		return machine.DrainAnswer{}, false
 	}
-	group, n := d.group(order.Node), 0
-	for uid, held := range s.taken {
-		switch {
-		case !d.drains(ctx, uid, held):
-			delete(s.taken, uid)
-		case held.group == group:
-			n++
-		}
-	}
-	if n < d.Limit.Max && s.taken != nil {
-		s.taken[order.Node.UID] = slot{order.Node.Name, group, of, d.Now()}
+	group := d.group(order.Node)
+	if s.inUse(ctx, d, group, order.Node.UID) < d.Limit.Max && s.taken != nil {
+		s.taken[order.Node.UID] = slot{node: order.Node.Name, group: group, of: of, since: d.Now()}
 		return machine.DrainAnswer{}, false
 	}
 	why := fmt.Sprintf("no more than %d nodes are drained at a time", d.Limit.Max)
@@ -64,6 +59,25 @@ func (s *slots) take(ctx context.Context, d *drains, of object.Key, order *machi
 		why += " in " + group
 	}
 	return machine.DrainAnswer{At: d.Now().Add(slotRetry), Why: why}, true
+}
+
+// inUse counts the slots of a group that others than a node hold, and frees those of drains that
+// have ended.
+func (s *slots) inUse(ctx context.Context, d *drains, group, besides string) int {
+	n, aside := 0, 0
+	for uid, held := range s.taken {
+		switch {
+		case uid == besides:
+		case !d.drains(ctx, uid, held):
+			delete(s.taken, uid)
+		case held.group != group:
+		case held.aside:
+			aside++
+		default:
+			n++
+		}
+	}
+	return n + max(aside-d.Limit.Max, 0)
 }
 
 // read takes slots for the drains that others have begun.
@@ -89,16 +103,21 @@ func (s *slots) release(uid string) {
 
 // abandoner is a Drainer that limits drains.
 type abandoner interface {
-	// abandon frees what a machine or pool, or a node, holds of the limit, since its
-	// pass panicked: one that does so each time must not keep others waiting. It asks
-	// again when it goes on.
+	// abandon sets aside what a machine or pool, or a node, holds of the limit, since its
+	// pass panicked: a few that do so each time must not keep others waiting, and many must
+	// not be drained at once. It asks again when it goes on.
 	abandon(of object.Key, node string)
 }
 
 func (d *drains) abandon(of object.Key, node string) {
 	d.slots.mu.Lock()
 	defer d.slots.mu.Unlock()
-	maps.DeleteFunc(d.slots.taken, func(_ string, held slot) bool { return held.of == of || node != "" && held.node == node })
+	for uid, held := range d.slots.taken {
+		if held.of == of || node != "" && held.node == node {
+			held.aside = true
+			d.slots.taken[uid] = held
+		}
+	}
 }
 
 func (d *drains) group(n *machine.Node) string {
@@ -108,11 +127,14 @@ func (d *drains) group(n *machine.Node) string {
 	return d.Limit.Group(n)
 }
 
-// drains tells whether a node that holds a slot is still being drained.
+// drains reports whether a node that holds a slot is still being drained.
 func (d *drains) drains(ctx context.Context, uid string, held slot) bool {
 	n, err := d.Nodes.Get(ctx, object.Key{Name: held.node})
-	if err != nil || n.UID != uid {
+	switch {
+	case errors.Is(err, store.ErrNotFound) || err == nil && n.UID != uid:
 		return false
+	case err != nil:
+		return true // it is not known to have ended
 	}
 	return n.Drain != nil || d.Now().Sub(held.since) < slotGrace
 }
