@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 
@@ -31,9 +32,10 @@ const reasonPanicked = "Panicked"
 type containment struct {
 	log   *slog.Logger
 	hooks Hooks // as they were given
+	now   func() time.Time
 
 	mu   sync.Mutex
-	told map[place]string // what was told last, until a pass of the object succeeds
+	told map[place]map[string]time.Time // when each text was told; those of passes until one succeeds
 }
 
 // place is where something panicked.
@@ -43,8 +45,8 @@ type place struct {
 	key  object.Key
 }
 
-func newContainment(log *slog.Logger, hooks Hooks) *containment {
-	return &containment{log: log, hooks: hooks, told: make(map[place]string)}
+func newContainment(log *slog.Logger, hooks Hooks, now func() time.Time) *containment {
+	return &containment{log: log, hooks: hooks, now: now, told: make(map[place]map[string]time.Time)}
 }
 
 // run calls do, tells of its panic, and reports whether it returned.
@@ -57,8 +59,8 @@ func (c *containment) run(ctx context.Context, at place, do func()) *caught {
 }
 
 // tell counts a panic. The same one, which comes again with each try, is logged and told as an
-// event once, until a pass of the object succeeds. Log and hooks are code of others too: what
-// panics there has nobody left to be told to.
+// event once in toldAgain; one of a pass also when it comes after a pass that succeeded. Clock, log
+// and hooks are code of others too: what panics there has nobody left to be told to.
 func (c *containment) tell(ctx context.Context, at place, end *caught) {
 	if c.hooks.Panicked != nil {
 		catch(func() { c.hooks.Panicked(at.kind, at.key, at.in, end.what) })
@@ -80,22 +82,52 @@ func sentence(at place, end *caught) string {
 	return "a " + at.in + " panicked: " + end.what + "; the log has the stack; it is tried again"
 }
 
-// first reports whether the panic is another one than was told last, and remembers it.
+const (
+	// toldAgain is after what time the same panic of the same object is told again.
+	toldAgain = 10 * time.Minute
+	// placesTold and textsTold, of each place, bound containment.told.
+	placesTold = 10_000
+	textsTold  = 8
+)
+
+// first reports whether the panic was not told in the last toldAgain, and remembers it.
 func (c *containment) first(at place, what string) bool {
+	var now time.Time
+	catch(func() { now = c.now() })
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.told[at] == what {
+	texts := c.told[at]
+	if lately(texts[what], now) {
 		return false
 	}
-	if len(c.told) >= placesTold {
-		clear(c.told)
+	if texts == nil && len(c.told) >= placesTold {
+		c.forgetOld(now)
 	}
-	c.told[at] = what
+	if texts == nil || len(texts) >= textsTold {
+		texts = make(map[string]time.Time)
+		c.told[at] = texts
+	}
+	texts[what] = now
 	return true
 }
 
-// placesTold bounds containment.told.
-const placesTold = 10_000
+// lately reports whether something was told less than toldAgain ago. A clock that went back says
+// that it was not.
+func lately(told, now time.Time) bool {
+	ago := now.Sub(told)
+	return !told.IsZero() && ago >= 0 && ago < toldAgain
+}
+
+// forgetOld makes room: it drops what may be told again, or else everything.
+func (c *containment) forgetOld(now time.Time) {
+	maps.DeleteFunc(c.told, func(_ place, texts map[string]time.Time) bool {
+		maps.DeleteFunc(texts, func(_ string, told time.Time) bool { return !lately(told, now) })
+		return len(texts) == 0
+	})
+	if len(c.told) >= placesTold {
+		clear(c.told)
+	}
+}
 
 // succeeded forgets what an object's passes panicked with.
 func (c *containment) succeeded(kind Kind, key object.Key) {

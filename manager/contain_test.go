@@ -6,8 +6,10 @@ import (
 	"errors"
 	"log/slog"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -68,7 +70,8 @@ func TestDecisionPanics(t *testing.T) {
 			}
 		},
 	}
-	c := newContainment(slog.New(slog.NewTextHandler(&log, nil)), hooks)
+	now := time.Date(2027, 1, 15, 8, 0, 0, 0, time.UTC)
+	c := newContainment(slog.New(slog.NewTextHandler(&log, nil)), hooks, reads(&now))
 	o := &Options{Hooks: c.contain(hooks), Log: c.log}
 	r := contained{&faults{shell: &shell{Options: o}}, c, o}
 	const at = " in manager.(*faulty).step"
@@ -106,6 +109,61 @@ func TestDecisionPanics(t *testing.T) {
 		_, err := r.Reconcile(context.Background(), key)
 		require.Error(t, err)
 		require.Len(t, events, 2, "told again")
+	}
+}
+
+func reads(now *time.Time) func() time.Time { return func() time.Time { return *now } }
+
+// TestPanicsAreToldAgain: the same panic of the same object is told once in ten minutes, wherever it
+// was and however many texts take turns.
+func TestPanicsAreToldAgain(t *testing.T) {
+	now := time.Date(2027, 1, 15, 8, 0, 0, 0, time.UTC)
+	var events, counts int
+	c := newContainment(slog.New(slog.DiscardHandler), Hooks{
+		Event:    func(Kind, object.Key, EventType, string, string) { events++ },
+		Panicked: func(Kind, object.Key, string, string) { counts++ },
+	}, reads(&now))
+	for i, in := range []string{inPass, inHook, inWake, inWatch, inDriver} {
+		events, counts = 0, 0
+		at := place{in, KindMachine, object.Key{Name: "a"}}
+		for second := range 1800 {
+			now = now.Add(time.Second)
+			c.tell(context.Background(), at, &caught{what: "one"})
+			c.tell(context.Background(), at, &caught{what: "another"})
+			require.LessOrEqual(t, events, 2*(1+second/600), in)
+		}
+		require.Equal(t, 2*3, events, in)
+		require.Equal(t, 2*1800, counts, in)
+		require.Len(t, c.told, i+1)
+	}
+	now = now.Add(-time.Hour)
+	events = 0
+	c.tell(context.Background(), place{inHook, KindMachine, object.Key{Name: "a"}}, &caught{what: "one"})
+	require.Equal(t, 1, events, "a clock that went back keeps nothing quiet")
+}
+
+// TestPanicsToldAreBounded: what was told is forgotten, the oldest first, before it grows too large.
+func TestPanicsToldAreBounded(t *testing.T) {
+	now := time.Date(2027, 1, 15, 8, 0, 0, 0, time.UTC)
+	c := newContainment(slog.New(slog.DiscardHandler), Hooks{}, reads(&now))
+	at := func(i int) place { return place{inDriver, KindMachine, object.Key{Name: strconv.Itoa(i)}} }
+	for i := range placesTold {
+		require.True(t, c.first(at(i), "one"))
+	}
+	now = now.Add(toldAgain / 2)
+	require.False(t, c.first(at(0), "one"))
+	require.True(t, c.first(at(1), "another"), "of a place that is known")
+	now = now.Add(toldAgain / 2)
+	require.True(t, c.first(at(placesTold), "one"))
+	require.Len(t, c.told, 2, "the others may be told again")
+	require.False(t, c.first(at(1), "another"))
+	for i := range 3 * placesTold {
+		c.first(at(i), "one")
+		require.LessOrEqual(t, len(c.told), placesTold)
+	}
+	for i := range 100 {
+		c.first(at(0), strconv.Itoa(i))
+		require.LessOrEqual(t, len(c.told[at(0)]), textsTold)
 	}
 }
 

@@ -25,7 +25,7 @@ func New(options Options) (*Manager, error) {
 	if err := options.complete(); err != nil {
 		return nil, err
 	}
-	panics := newContainment(options.Log, options.Hooks)
+	panics := newContainment(options.Log, options.Hooks, options.Now)
 	options.Hooks, options.Each = panics.contain(options.Hooks), carrying(options.Each)
 	checked := driver.Validate(options.Driver, driver.ValidateOptions{NodeNames: options.Cluster != nil, Cut: options.cut})
 	limited := driver.Deadline(checked, driver.Timeouts{Default: options.CallTimeout})

@@ -173,6 +173,34 @@ func TestOthersGoOn(t *testing.T) {
 	require.NotZero(t, kinds[manager.KindDeployment])
 }
 
+// TestPanickingCheckFreezes: a check of the API servers that panics each time is one that nobody
+// answers: once that has lasted, no machine is made until it answers again (P25).
+func TestPanickingCheckFreezes(t *testing.T) {
+	w, f := crowd(t), &fuse{}
+	on := false
+	f.meanwhile = func(int) {
+		if on && w.turn.kind == manager.KindReachability {
+			panic("again")
+		}
+	}
+	w.fleet()
+	p := w.until(w.start(f, false), func() bool { return w.serves(fleetKey) }, nil)
+	on = true
+	p = w.until(p, w.lasts(5*time.Minute), nil)
+	made := len(w.made)
+	d, err := w.deployments.Get(ctx, fleetKey)
+	require.NoError(t, err)
+	d = d.Clone()
+	d.Spec.Replicas = 5
+	_, err = w.deployments.Update(ctx, d)
+	require.NoError(t, err)
+	p = w.until(p, w.lasts(10*time.Minute), nil)
+	require.NotEmpty(t, w.panics)
+	require.Len(t, w.made, made)
+	on = false
+	w.until(p, func() bool { return len(w.made) == made+2 }, nil)
+}
+
 var otherKey = object.Key{Namespace: namespace, Name: "db"}
 
 // pair is the life of two fleets that have nothing in common but the class; victim is what panics.

@@ -31,9 +31,35 @@ func newReachability(s *shell) *reachability {
 func (r *reachability) Kind() Kind { return KindReachability }
 
 // Reconcile implements Reconciler.
-func (r *reachability) Reconcile(ctx context.Context, key object.Key) (Result, error) {
+func (r *reachability) Reconcile(ctx context.Context, key object.Key) (result Result, err error) {
 	defer r.reach.begin() // however it ends: all others wait for it
-	return r.reconcile(ctx, KindReachability, key, &r.memo, func() pass { return &reachPass{reachability: r, key: key} })
+	asked := false
+	defer func() {
+		if !asked && ctx.Err() == nil {
+			r.unanswered()
+		}
+	}()
+	result, err = r.reconcile(ctx, KindReachability, key, &r.memo, func() pass { return &reachPass{reachability: r, key: key} })
+	asked = err == nil
+	return result, err
+}
+
+// unanswered takes a pass that panicked or failed while nothing was frozen for a check that no API
+// server answered: if that goes on for DownTimeout, everything is frozen. What is frozen stays so,
+// and is looked at again with the next check.
+func (r *reachability) unanswered() {
+	known := r.reach.get()
+	if !known.Stage.Frozen() {
+		none := machine.Outcome{Code: codes.Unavailable, Message: "the check did not end"}
+		o := safety.ReachObservation{Reach: known, NoTarget: r.Cluster == nil, Control: &none, Target: &none}
+		known = safety.Reach{} // frozen, should the decision be what panics
+		catch(func() {
+			if plan, err := safety.DecideReachability(&o, r.SafetyPolicy, r.Now()); err == nil {
+				known = plan.Reach
+			}
+		})
+	}
+	r.reach.set(known, r.Now().Add(r.SafetyPolicy.CheckPeriod))
 }
 
 // reachPass is one pass over the API servers.
