@@ -21,15 +21,21 @@ func (d *decision) unrecorded(t *machine.DrainTurn) *machine.DrainTurn {
 	case d.ahead(last.Since) || last.Since.Before(d.rec.Since): // of an earlier drain
 		return nil
 	}
-	for i, p := range d.o.Pods {
-		if s := &d.standings[i]; turnOf(last, p) && s.state != over && s.state != overdue {
-			return nil
-		}
-	}
-	if _, here := d.firstHere(last); !here && (d.o.Attachments == nil || d.serial == 0) {
-		return nil // nothing of it is waited for
+	_, here := d.firstHere(last)
+	if d.awaits(last.UID) || !here && (d.o.Attachments == nil || d.serial == 0) {
+		return nil // nothing of it is waited for, or the pod is
 	}
 	return last
+}
+
+// awaits reports whether a pod is here and not done with.
+func (d *decision) awaits(uid string) bool {
+	for i, p := range d.o.Pods {
+		if s := &d.standings[i]; p != nil && p.UID == uid && s.state != over && s.state != overdue {
+			return true
+		}
+	}
+	return false
 }
 
 // goingNow is a pod with volumes that is going, or should be gone, and whose turn is not recorded:

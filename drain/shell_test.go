@@ -110,14 +110,8 @@ func (s *shell) pass() (plan drain.Plan, died bool) {
 			if s.conflict != nil && s.conflict(&plan) {
 				return plan, false
 			}
-			if failed = s.refuseWrites; failed {
-				continue
-			}
-			require.False(s.t, plan.Write.SpecEqual(s.node), "a write that changes nothing: %s", plan.Why)
-			s.node = plan.Write
-			s.writes++
-			if plan.Begins {
-				s.memory.Begun()
+			if failed = s.refuseWrites; !failed {
+				s.store(&plan)
 			}
 		case len(plan.Evict)+len(plan.Delete) > 0:
 			if s.carryOut(&plan, done) {
@@ -136,6 +130,16 @@ func (s *shell) pass() (plan drain.Plan, died bool) {
 	}
 	require.Fail(s.t, "a pass does not end")
 	return drain.Plan{}, false
+}
+
+// store writes the node.
+func (s *shell) store(plan *drain.Plan) {
+	require.False(s.t, plan.Write.SpecEqual(s.node), "a write that changes nothing: %s", plan.Why)
+	s.node = plan.Write
+	s.writes++
+	if plan.Begins {
+		s.memory.Begun()
+	}
 }
 
 // carryOut makes the calls of a plan. No pod is told the same twice in a pass.

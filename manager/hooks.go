@@ -40,7 +40,7 @@ type Hooks struct {
 	// are due.
 	Queue func(kind Kind, due int)
 	// Panicked tells of each panic and each call of runtime.Goexit that was contained,
-	// which a Warning event with the reason Panicked tells of once. in is where: "pass"
+	// of which a Warning event with the reason Panicked tells once in ten minutes. in is where: "pass"
 	// (a decision, a port, an order of a batch), "driver", "hook", "wake" (finding what a
 	// change concerns) or "watch". what says how it ended, in at most a few hundred bytes
 	// and without the value of the panic, which may be a secret.
