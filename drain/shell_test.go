@@ -107,7 +107,7 @@ func (s *shell) pass() (plan drain.Plan, died bool) {
 				}
 				return plan, true
 			}
-			if s.conflict != nil && s.conflict(&plan) {
+			if s.meets(&plan) {
 				return plan, false
 			}
 			if failed = s.refuseWrites; !failed {
@@ -131,6 +131,8 @@ func (s *shell) pass() (plan drain.Plan, died bool) {
 	require.Fail(s.t, "a pass does not end")
 	return drain.Plan{}, false
 }
+
+func (s *shell) meets(plan *drain.Plan) bool { return s.conflict != nil && s.conflict(plan) }
 
 // store writes the node.
 func (s *shell) store(plan *drain.Plan) {
