@@ -89,9 +89,10 @@ func (d *decision) updatesInPlace() bool {
 }
 
 // gate keeps old sets from making machines while theirs are updated in place,
-// and opens sets that were closed for it. A closed set's size may be larger than
-// what it has: others may stand in for the rest by now. So it is opened at what it
-// has, in the same write; one that is paused stays closed, since it keeps its size.
+// and opens sets that were closed for it, or when machines were given back to them.
+// A closed set's size may be larger than what it has: others may stand in for the
+// rest by now. So it is opened at what it has, in the same write; one that is paused
+// stays closed, since it keeps its size.
 func (d *decision) gate() (Plan, bool) {
 	if d.held() {
 		return Plan{}, false
@@ -107,7 +108,7 @@ func (d *decision) gate() (Plan, bool) {
 				continue // it makes none anyway
 			}
 		}
-		if f.set.Deleted() || f.set.Handover.Closed == closed || f.paused && !closed {
+		if f.set.Deleted() || f.set.Handover.Closed == closed || !closed && !d.mayOpen(f) {
 			continue
 		}
 		changed := f.set.Clone()

@@ -12,6 +12,9 @@ import (
 // meanwhile, it goes on by the smaller one. So a raise of a set that has more machines than it was ordered to have, or may
 // get more, is noted on the set: the size until then, and the generation that the raise makes. Until the set has observed that
 // generation, its machines count as if it still had the smaller size.
+//
+// An old set that gets machines back may have deleted some of them since they were counted. It must not make others of the
+// old template. So the raise closes the set. The gate opens it at what it has, once it has observed the raise.
 
 // noteRaise notes on a set that is about to get another size which smaller one it may still act on.
 func (d *decision) noteRaise(changed *machineset.Set, f *family) {
@@ -43,6 +46,19 @@ func (f *family) actsOn(key string) int32 {
 		return f.size()
 	}
 	return max(0, min(size, f.size()))
+}
+
+// keepOnly closes a set that a step raises to keep machines: it makes none.
+func (d *decision) keepOnly(changed *machineset.Set, step *rollout.Scale) {
+	if step.Why.Reason == rollout.ReasonGivenBack {
+		changed.Handover.Closed = true
+	}
+}
+
+// mayOpen reports whether a closed set may be opened. An old one that was raised must have observed it: until then it may
+// be deleting machines that it would make again.
+func (d *decision) mayOpen(f *family) bool {
+	return !f.paused && (f == d.current || f.actsOn(d.p.Keys.RaisedFrom) >= f.size())
 }
 
 // givesBack reports whether an old set is raised: it keeps machines that it is about to remove, and must know at once.

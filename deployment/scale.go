@@ -58,6 +58,7 @@ func (d *decision) scale() (Plan, bool) {
 	for _, step := range steps {
 		if f := d.resizable(step.Name); f != nil && d.mayOrder(f, step) {
 			s, changed := f.set, d.resized(f, step.To)
+			d.keepOnly(changed, &step)
 			d.nameNew(changed, f)
 			why := Why{Reason: ReasonScale, Name: s.Name, From: step.From, To: step.To, Rollout: step.Why}
 			plan.Scale = append(plan.Scale, Order{changed, why})

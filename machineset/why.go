@@ -125,7 +125,7 @@ var sentences = map[Reason]string{
 	ReasonReplacing:       "{have} of {want} machines, {available} available: {count} to be replaced on request, once another is available for it",
 	ReasonRequested:       "it was asked to be replaced: {phase}",
 	ReasonDeleteRequested: "{have} of {want} machines: deleting {count} that are to be replaced on request",
-	ReasonClosed:          "{have} of {want} machines; the deployment updates them in place into another set: none is created",
+	ReasonClosed:          "{have} of {want} machines; the deployment has closed the set: none is created",
 	ReasonDisabled:        "{have} of {want} machines; scale-up is disabled by label {name}: none is created",
 	ReasonPreserve:        "failed: keeping it for inspection, one of {want} at most",
 	ReasonUnpreserve:      "it is not to be kept for inspection by its set any more; {want} are at most",

@@ -1,0 +1,124 @@
+package deployment_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/deployment/rollout"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
+)
+
+// raisedFrom is the annotation that notes a raise.
+var raisedFrom = deployment.DefaultPolicy().Keys.RaisedFrom
+
+// lostAmid is a fleet of 4, with one machine more and none less allowed. Its old set has three machines and is to keep
+// one; of the two machines of the new set one has fallen ill.
+func lostAmid() *deployment.Observation {
+	d := stored(4)
+	d.Spec.Strategy = deployment.Strategy{Kind: deployment.RollingUpdate, MaxSurge: rollout.IntOrPercent{Value: 1}}
+	old, current := another(d, "large", 1, 4), ownSet(d, "web-a", 2)
+	old.Set.Spec.Replicas, old.Set.Generation, old.Set.Status.ObservedGeneration = 1, 5, 4
+	old.Set.Finalizers, old.Set.Reservation = []string{machineset.Finalizer}, machineset.Reservation{Settled: 4, Reserved: 4}
+	old.Machines = old.Machines[:3]
+	for _, m := range old.Machines {
+		m.Labels, m.Spec = old.Set.Spec.Template.Labels, old.Set.Spec.Template.Spec.Clone()
+		m.Spec.Marks = deployment.DefaultPolicy().RolloutMarks
+	}
+	current.Set.Revision = 2
+	current.Machines[0].Status.Phase = machine.PhaseUnknown
+	return &deployment.Observation{Deployment: d, Live: true, Sets: []deployment.Children{old, current}}
+}
+
+// requireNoneMade lets a set decide whose machines were read live.
+func requireNoneMade(t *testing.T, c *deployment.Children) {
+	t.Helper()
+	plan, err := machineset.Decide(&machineset.Observation{Set: c.Set, Machines: c.Machines, Live: begin}, machineset.DefaultPolicy(), begin)
+	require.NoError(t, err)
+	require.Empty(t, plan.Push, "it would come before")
+	require.Empty(t, plan.Create)
+	if update, ok := plan.Write.(*machineset.Update); ok {
+		require.Equal(t, c.Set.Reservation, update.Set.Reservation, "%s", plan.Why)
+	}
+}
+
+// TestRaisedSetMakesNoMachine: a set that is raised to keep machines has deleted some of them since they were counted. It
+// makes none of the old template in their place, neither then nor when it is opened again.
+func TestRaisedSetMakesNoMachine(t *testing.T) {
+	for deleted := range 3 {
+		t.Run(fmt.Sprint(deleted), func(t *testing.T) {
+			o := lostAmid()
+			plan := upToScale(t, o)
+			require.Len(t, plan.Scale, 1)
+			require.Equal(t, rollout.ReasonGivenBack, plan.Scale[0].Why.Rollout.Reason)
+			require.Equal(t, "1 6", plan.Scale[0].Set.Annotations[raisedFrom])
+			follow(t, o, plan)
+			old := &o.Sets[0]
+			require.Equal(t, "web-large", old.Set.Name)
+			require.EqualValues(t, 3, old.Set.Spec.Replicas)
+			old.Set.Generation++
+			for _, m := range old.Machines[:deleted] {
+				m.DeletedAt = begin
+			}
+			for range 3 { // before it has observed the raise, after it, and when it may make machines again
+				requireNoneMade(t, old)
+				old.Set = old.Set.Clone()
+				if plan := decide(t, o, begin); len(plan.Push) > 0 {
+					require.Equal(t, deployment.ReasonOpen, plan.Why.Reason)
+					require.Equal(t, old.Set.Generation, old.Set.Status.ObservedGeneration)
+					follow(t, o, plan)
+					old.Set.Generation++
+				}
+				old.Set.Status.ObservedGeneration = old.Set.Generation
+			}
+			require.False(t, old.Set.Handover.Closed)
+			require.EqualValues(t, 3-deleted, old.Set.Spec.Replicas)
+		})
+	}
+}
+
+// TestNoMachineOfAnOldTemplate: in a rollout in which machines fall ill and recover, and none is lost, no old set ever
+// makes a machine. Its controller chooses victims early and deletes them late, and all reads are old.
+func TestNoMachineOfAnOldTemplate(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := newChaos(t, false, true)
+		c.edit(func(s *deployment.Spec) {
+			s.Strategy.Kind, s.Strategy.Orchestration = deployment.RollingUpdate, deployment.Automatic
+		})
+		require.GreaterOrEqual(t, c.rest(), 0)
+		c.hire()
+		c.edit(class("large"))
+		c.shell.pass()
+		names := map[string]int64{}
+		for _, s := range c.sets {
+			if s.Spec.Template.Spec.Class.Name != "large" {
+				names[s.UID] = s.Reservation.Reserved
+			}
+		}
+		moves := []func(){c.shellSteps, c.shellSteps, c.shellSteps, c.setObeys, c.setObeys, c.machineLives, c.machineLives, c.timePasses, c.machineIll}
+		for range rapid.IntRange(1, 300).Draw(t, "steps") {
+			one(t, "actor", moves)()
+			for _, s := range c.sets {
+				if before, old := names[s.UID]; old {
+					require.Equal(t, before, s.Reservation.Reserved, "%s makes machines: %s", s.Name, c)
+				}
+			}
+		}
+		require.GreaterOrEqual(t, c.rest(), 0, "%s", c)
+		requireComplete(t, c.world)
+	})
+}
+
+// machineIll has a machine that runs fall ill.
+func (c *chaos) machineIll() {
+	if len(c.machines) == 0 {
+		return
+	}
+	if m := one(c.t, "ill", c.machines); !m.Deleted() && m.Status.Phase == machine.PhaseRunning {
+		c.enter(m.Name, machine.PhaseUnknown)
+	}
+}
