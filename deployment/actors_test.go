@@ -6,6 +6,7 @@ import (
 
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/object"
 )
 
 // obey lets the controller of a set take one step. It reserves names before it
@@ -21,8 +22,8 @@ func (w *world) obey(s *machineset.Set) bool {
 	if w.deleteChosen(s) {
 		return true
 	}
-	if isPaused(&s.Meta) {
-		return false
+	if paused := isPaused(&s.Meta); paused || w.saysPaused(s) {
+		return w.sayPaused(s, paused)
 	}
 	if s.Reservation.Settled < s.Reservation.Reserved {
 		w.changeSet(s.Name, func(s *machineset.Set) { s.Reservation.Settled = s.Reservation.Reserved })
@@ -60,6 +61,27 @@ func (w *world) obey(s *machineset.Set) bool {
 		}
 	}
 	return w.observe(s, len(alive))
+}
+
+// saysPaused reports whether a set has its condition Paused.
+func (w *world) saysPaused(s *machineset.Set) bool {
+	return object.FindCondition(s.Status.Conditions, machineset.ConditionPaused) != nil
+}
+
+// sayPaused lets a set that has no more machines to delete say whether it is paused. It reports whether that was news.
+func (w *world) sayPaused(s *machineset.Set, paused bool) bool {
+	if paused == w.saysPaused(s) {
+		return false
+	}
+	w.changeSet(s.Name, func(s *machineset.Set) {
+		s.Status.Conditions = object.DropCondition(s.Status.Conditions, machineset.ConditionPaused)
+		if paused {
+			s.Status.ObservedGeneration = s.Generation
+			s.Status.Conditions = object.SetCondition(s.Status.Conditions,
+				object.Condition{Type: machineset.ConditionPaused, Status: object.True, Since: w.second()})
+		}
+	})
+	return true
 }
 
 // choose deletes a machine of those that are free, or chooses as many as have to go.

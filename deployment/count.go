@@ -210,8 +210,15 @@ func (f *family) numbers(current, raised bool) rollout.Set {
 		s.Actual = int32(min(f.most(), math.MaxInt32))
 		s.Accounted += s.Actual - f.actual
 	}
+	if f.atRest() {
+		s.Accounted = s.Actual
+	}
 	return f.without(s)
 }
+
+// atRest reports whether the set is paused and has said so: it is deleting no machine, see
+// machineset.ConditionPaused.
+func (f *family) atRest() bool { return f.paused && f.condition(machineset.ConditionPaused) != nil }
 
 // most is how many machines the set may have without being told anything: those it has, those on
 // their way, and those that its slack lets it make.

@@ -287,6 +287,65 @@ func TestP7WithPausesAndFaults(t *testing.T) {
 	})
 }
 
+// TestSurplusOfAPausedSetHoldsNobodyUp: a set that has said that it is paused deletes no machine. So the available ones
+// that it is to keep count, though one that is not available is surplus. Before that it may be deleting any of them.
+func TestSurplusOfAPausedSetHoldsNobodyUp(t *testing.T) {
+	condition := func(status object.ConditionStatus) []object.Condition {
+		return []object.Condition{{Type: machineset.ConditionPaused, Status: status}}
+	}
+	for _, line := range []struct {
+		name       string
+		paused     bool
+		conditions []object.Condition
+		lowered    int
+	}{
+		{"it says so", true, condition(object.True), 1},
+		{"it does not say so", true, nil, 0},
+		{"it says the opposite", true, condition(object.False), 0},
+		{"resumed", false, condition(object.True), 0},
+	} {
+		d := stored(4)
+		d.Spec.Strategy = deployment.Strategy{Kind: deployment.RollingUpdate, MaxSurge: rollout.IntOrPercent{Value: 1}}
+		left, old, current := another(d, "large", 2, 2), another(d, "huge", 1, 3), ownSet(d, "web-a", 1)
+		left.Set.Spec.Replicas, left.Machines[0].Status.Phase = 1, machine.PhaseUnknown
+		current.Set.Revision = 3
+		left.Set.Status.Conditions = line.conditions
+		setPause(&left.Set.Meta, line.paused)
+		o := &deployment.Observation{Deployment: d, Live: true, Sets: []deployment.Children{left, old, current}}
+		lowered := 0
+		for _, order := range upToScale(t, o).Scale {
+			if order.Set.UID == old.Set.UID {
+				lowered += int(order.Why.From - order.Why.To)
+			}
+		}
+		require.Equal(t, line.lowered, lowered, line.name)
+	}
+}
+
+// TestP7WithPausesAndIllness: machines of sets that are paused and resumed fall ill and recover. Each order keeps to the
+// bounds, and the rollout ends, both as far as it can while some are paused and altogether.
+func TestP7WithPausesAndIllness(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := newChaos(t, false, true)
+		require.GreaterOrEqual(t, c.rest(), 0)
+		c.hire()
+		for range rapid.IntRange(1, 300).Draw(t, "steps") {
+			switch rapid.IntRange(0, 9).Draw(t, "who") {
+			case 0:
+				c.pauses()
+			case 1:
+				c.machineIll()
+			default:
+				c.move()
+			}
+		}
+		require.GreaterOrEqual(t, c.rest(), 0, "P3: never comes to rest while paused: %s", c)
+		c.resumeAll()
+		require.GreaterOrEqual(t, c.rest(), 0, "P3: never comes to rest: %s", c)
+		requireComplete(t, c.world)
+	})
+}
+
 // TestPausedHistoryStays: an empty old set above the limit is not deleted while
 // it is paused; of several paused machines the first by name is named.
 func TestPausedHistoryStays(t *testing.T) {

@@ -78,6 +78,9 @@ func (d *decision) keep() Plan {
 		return Plan{Write: &Update{changed}, Why: Why{Reason: ReasonFinalizer}}
 	}
 	d.survey()
+	if plan, busy := d.resume(); busy {
+		return plan
+	}
 	if !d.retryAt().IsZero() {
 		if d.allCame() && !d.mayStayOpen() {
 			return d.settled()

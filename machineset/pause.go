@@ -17,7 +17,8 @@ import (
 // that a set which shrinks gives up first what is not available, so no other
 // may go in its stead.
 
-// ConditionPaused is True while a set is left as it is.
+// ConditionPaused is True while a set is left as it is. A set that is resumed takes it off before it gives
+// any order. So while it is True, the set is deleting no machine, even if it was resumed and paused again.
 const ConditionPaused = machine.ConditionPaused
 
 // paused tells whether the set is to be left as it is. One that is being
@@ -39,6 +40,16 @@ func (d *decision) pause() Plan {
 	why := d.tally(ReasonPaused)
 	why.Name = d.p.Keys.Paused
 	return Plan{At: d.at, Why: why}
+}
+
+// resume takes the condition off a set that is not paused any more.
+func (d *decision) resume() (Plan, bool) {
+	next := d.s.Status
+	next.Conditions = withoutCondition(next.Conditions, ConditionPaused)
+	if len(next.Conditions) == len(d.s.Status.Conditions) {
+		return Plan{}, false
+	}
+	return Plan{Write: &UpdateStatus{next.Clone()}, Why: d.tally(ReasonStatus)}, true
 }
 
 func (d *decision) pausedCondition(conditions []object.Condition) []object.Condition {

@@ -295,3 +295,22 @@ func TestPausedSetLooksOnTime(t *testing.T) {
 	require.Nil(t, plan.Write)
 	require.Equal(t, machineset.ReasonNotOurs, plan.Why.Reason)
 }
+
+// TestResumedSetSaysSoFirst: a set that is resumed takes its condition off before it gives any order, so that nobody takes
+// it for paused while it deletes machines.
+func TestResumedSetSaysSoFirst(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		set := anySet(t)
+		set.DeletedAt = time.Time{}
+		set.Status.Conditions = object.SetCondition(set.Status.Conditions, object.Condition{
+			Type: machineset.ConditionPaused, Status: object.True, Since: morning,
+		})
+		o := &machineset.Observation{Set: set, Machines: anyMachines(t, set, 6), Orphans: anyMachines(t, set, 2), Live: morning}
+		plan, err := machineset.Decide(o, machineset.DefaultPolicy(), morning)
+		require.NoError(t, err)
+		require.Empty(t, orders(plan), "%s", plan.Why)
+		if update, ok := plan.Write.(*machineset.UpdateStatus); ok && plan.Why.Reason != machineset.ReasonSpecInvalid {
+			require.Nil(t, object.FindCondition(update.Status.Conditions, machineset.ConditionPaused))
+		}
+	})
+}
