@@ -122,3 +122,25 @@ func (c *chaos) machineIll() {
 		c.enter(m.Name, machine.PhaseUnknown)
 	}
 }
+
+// TestNoHalfGiveBack: where no set can be raised, since the fleet is frozen or there is no key to note it, no other
+// set is lowered to make room for it.
+func TestNoHalfGiveBack(t *testing.T) {
+	o := lostAmid()
+	full := another(o.Deployment, "huge", 1, 2)
+	full.Machines[0].Status.Phase = machine.PhaseUnknown
+	o.Sets = append(o.Sets, full)
+	plan := upToScale(t, o)
+	require.Len(t, plan.Scale, 2)
+	require.EqualValues(t, 1, plan.Scale[0].Set.Spec.Replicas, "of the set that makes room")
+	require.EqualValues(t, 2, plan.Scale[1].Set.Spec.Replicas, "of the one that keeps a machine more")
+
+	o.Frozen = true
+	require.Empty(t, upToScale(t, o).Scale)
+	o.Frozen = false
+	policy := deployment.DefaultPolicy()
+	policy.Keys.RaisedFrom = ""
+	plan, err := deployment.Decide(o, policy, begin)
+	require.NoError(t, err)
+	require.Empty(t, plan.Scale, "%s", plan.Why)
+}

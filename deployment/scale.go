@@ -17,7 +17,7 @@ func (d *decision) nextStep() (steps []rollout.Scale) {
 	d.offer()
 	d.fleet = rollout.Fleet{
 		Replicas: spec.Replicas - d.asideAll(), Bounds: d.bounds, Sets: make([]rollout.Set, len(d.sets)), Apart: recreate,
-		Strict: d.p.StrictQuota, Manual: spec.Strategy.Orchestration == Manual,
+		Strict: d.p.StrictQuota, Manual: spec.Strategy.Orchestration == Manual, NoGiveBack: d.o.Frozen || d.p.Keys.RaisedFrom == "",
 	}
 	for i := range d.sets {
 		current := &d.sets[i] == d.current
@@ -47,7 +47,7 @@ func (d *decision) nextStep() (steps []rollout.Scale) {
 }
 
 // scale orders what the rollout's next step asks for. Without any order it
-// leaves the reason for that behind.
+// leaves the reason for that behind. While the fleet is frozen, no set is raised.
 func (d *decision) scale() (Plan, bool) {
 	steps := d.nextStep()
 	if d.held() {
@@ -56,7 +56,7 @@ func (d *decision) scale() (Plan, bool) {
 	d.handOver(steps)
 	var plan Plan
 	for _, step := range steps {
-		if f := d.resizable(step.Name); f != nil && d.mayOrder(f, step) {
+		if f := d.resizable(step.Name); f != nil && !(d.o.Frozen && step.To > step.From) {
 			s, changed := f.set, d.resized(f, step.To)
 			d.keepOnly(changed, &step)
 			d.nameNew(changed, f)
@@ -73,14 +73,6 @@ func (d *decision) scale() (Plan, bool) {
 	}
 	plan.Why = plan.Scale[0].Why
 	return plan, true
-}
-
-// mayOrder reports whether a step is ordered. While the fleet is frozen, no set is raised. No old set keeps machines that it
-// was ordered to remove if the raise cannot be noted.
-func (d *decision) mayOrder(f *family, step rollout.Scale) bool {
-	raises := step.To > step.From
-	givesBack := raises && step.Why.Reason == rollout.ReasonGivenBack
-	return !(raises && d.o.Frozen || givesBack && d.p.Keys.RaisedFrom == "")
 }
 
 // resizable is the set with this UID, if it can be resized.

@@ -75,7 +75,8 @@
 //
 // # What is the caller's
 //
-// [Set.Behind], if a set with surplus is raised, and [Set.Accounted], for surplus that costs no available machine.
+// [Set.Behind], if a set with surplus is raised, [Set.Accounted], for surplus that costs no available machine, and
+// [Fleet.NoGiveBack], if no set may be raised.
 //
 // Numbers of one moment: ordered sizes and machine counts from reads no older than the last order. Terminating machines
 // are not counted, neither as existing nor as available (Recreate and Resize have a number of their own for them). When a set shrinks, its unavailable machines must go before

@@ -69,6 +69,9 @@ type Fleet struct {
 	// exceeded. The sets must keep to it, too: a set makes no machine while it has as many as ordered, those being
 	// deleted among them.
 	Strict bool
+	// NoGiveBack says that an old set can't be raised to keep machines that it was to remove. Then no other set is lowered
+	// to make room for that either. Only [Step] looks at it.
+	NoGiveBack bool
 	// Manual says that whoever runs the fleet selects the machines to be updated. Only [InPlace] looks at it.
 	Manual bool
 }

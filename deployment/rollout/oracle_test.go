@@ -18,6 +18,7 @@ type oracle struct {
 	wanted, most, least int64
 	old                 []*tally
 	current             *tally // nil: no new set
+	noGiveBack          bool
 }
 
 type tally struct {
@@ -36,7 +37,7 @@ func newOracle(f rollout.Fleet) *oracle {
 	if surge+unavailable == 0 {
 		unavailable = 1
 	}
-	o := &oracle{wanted: max(int64(f.Replicas), 0)}
+	o := &oracle{wanted: max(int64(f.Replicas), 0), noGiveBack: f.NoGiveBack}
 	o.most, o.least = o.wanted+surge, max(o.wanted-unavailable, 0)
 	for _, set := range f.Sets {
 		c := &tally{name: set.Name, spec: max(int64(set.Spec), 0), actual: max(int64(set.Actual), 0)}
@@ -153,7 +154,9 @@ func (o *oracle) run() {
 	o.scaleDown()
 	if o.current != nil {
 		o.grow()
-		o.giveBack()
+		if !o.noGiveBack {
+			o.giveBack()
+		}
 	}
 	for o.current != nil && (o.grow() || o.shrink()) {
 	}

@@ -30,7 +30,9 @@ func Step(f Fleet, out []Scale) ([]Scale, Why) {
 	d.trim()
 	d.scaleDown()
 	d.grow()
-	d.giveBack()
+	if !f.NoGiveBack {
+		d.giveBack()
+	}
 	d.retire()
 	// Retiring machines that were ordered and never created makes room at once. It takes one more look and no
 	// further retiring: what grows here is unavailable, so the budget of retire is as spent as it was (or no old set
