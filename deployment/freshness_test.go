@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/machineset"
 )
 
@@ -26,4 +27,35 @@ func TestSizesRestOnAFreshLiveRead(t *testing.T) {
 	}
 	o.LiveEnded = time.Time{}
 	require.Len(t, decide(t, o, begin.Add(time.Hour)).Scale, 1, "it is not known when it ended")
+}
+
+// TestMarksRestOnAFreshLiveRead: a machine is selected because enough others were available when they were read. So the
+// selection rests on a fresh live read, as the deletion of a set does.
+func TestMarksRestOnAFreshLiveRead(t *testing.T) {
+	mark := func() *deployment.Observation {
+		d := stored(3)
+		d.Spec.Strategy = inPlace(3, 0, 1).Spec.Strategy
+		old := another(d, "large", 1, 3)
+		old.Set.Handover.Closed = true
+		return &deployment.Observation{Deployment: d, Live: true, Sets: []deployment.Children{old, ownSet(d, "web-a", 0)}}
+	}
+	prune := func() *deployment.Observation {
+		o := settledObservation(t, 3)
+		o.Sets = append(o.Sets, another(o.Deployment, "large", 0, 0))
+		o.Deployment.Spec.RevisionHistoryLimit = ptr(0)
+		return o
+	}
+	for name, o := range map[string]*deployment.Observation{"mark": mark(), "delete": prune()} {
+		o.LiveEnded = begin.Add(10 * time.Minute)
+		for after, fresh := range map[time.Duration]bool{
+			0: true, machineset.DeleteWithin - 1: true, machineset.DeleteWithin: false, -time.Second: false,
+		} {
+			plan := decide(t, o, o.LiveEnded.Add(after))
+			require.Equal(t, fresh, len(plan.Mark)+len(plan.Delete) > 0, "%s after %s: %s", name, after, plan.Why)
+			require.Equal(t, !fresh, plan.ReadLive, "%s after %s", name, after)
+			if fresh {
+				require.Equal(t, o.LiveEnded.Add(machineset.DeleteWithin), plan.Until)
+			}
+		}
+	}
 }

@@ -144,3 +144,71 @@ func TestNoHalfGiveBack(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, plan.Scale, "%s", plan.Why)
 }
+
+// TestNoteOfARaise: while the set has not observed the raise that is noted, its machines count as if it had the smaller
+// size. A note that can't be read may mean 0, and one of a generation to come is about the present one.
+func TestNoteOfARaise(t *testing.T) {
+	for _, line := range []struct {
+		name, note string
+		observed   int64
+		lowered    int32 // of the other old set, which may go for what is secure
+	}{
+		{"not observed", "1 6", 5, 0},
+		{"observed", "1 6", 6, 1},
+		{"observed a later one", "1 4", 5, 1},
+		{"none", "", 5, 1},
+		{"not to be read", "some", 5, 0},
+		{"not to be read, and observed", "some", 6, 1},
+		{"of a generation to come", "1 99", 6, 1},
+		{"a larger size than it has", "9 6", 5, 1},
+		{"a negative size", "-3 6", 5, 0},
+	} {
+		d := stored(4)
+		d.Spec.Strategy = deployment.Strategy{Kind: deployment.RollingUpdate, MaxSurge: rollout.IntOrPercent{Value: 1}}
+		other, raised, current := another(d, "huge", 1, 1), another(d, "large", 2, 2), ownSet(d, "web-a", 2)
+		current.Set.Revision = 3
+		raised.Set.Generation, raised.Set.Status.ObservedGeneration = 6, line.observed
+		raised.Set.Annotations = map[string]string{raisedFrom: line.note}
+		o := &deployment.Observation{Deployment: d, Live: true, Sets: []deployment.Children{other, raised, current}}
+		lowered := int32(0)
+		for _, order := range upToScale(t, o).Scale {
+			if order.Set.UID == other.Set.UID {
+				lowered += order.Why.From - order.Why.To
+			}
+		}
+		require.Equal(t, line.lowered, lowered, line.name)
+	}
+}
+
+// TestNoteIsTakenAway: a set that is resized once it has observed its raise has no note any more; before, the note stays,
+// with the smallest size.
+func TestNoteIsTakenAway(t *testing.T) {
+	for observed, note := range map[int64]string{5: "1 6", 6: ""} {
+		o := lostAmid()
+		o.Deployment.Spec.Replicas = 1
+		raised := o.Sets[0].Set
+		raised.Spec.Replicas, raised.Generation, raised.Status.ObservedGeneration = 3, 6, observed
+		raised.Annotations = map[string]string{raisedFrom: "1 6"}
+		resized := 0
+		for _, order := range upToScale(t, o).Scale {
+			if order.Set.UID == raised.UID {
+				require.Less(t, order.Why.To, order.Why.From)
+				require.Equal(t, note, order.Set.Annotations[raisedFrom])
+				resized++
+			}
+		}
+		require.Equal(t, 1, resized)
+	}
+}
+
+// TestRaisedTwice: a set that is raised again before it has observed the first raise may still act on the smallest size.
+func TestRaisedTwice(t *testing.T) {
+	o := lostAmid()
+	raised := o.Sets[0].Set
+	raised.Spec.Replicas, raised.Generation = 2, 6
+	raised.Annotations = map[string]string{raisedFrom: "1 6"}
+	plan := upToScale(t, o)
+	require.Len(t, plan.Scale, 1)
+	require.EqualValues(t, 3, plan.Scale[0].Set.Spec.Replicas)
+	require.Equal(t, "1 7", plan.Scale[0].Set.Annotations[raisedFrom])
+}
