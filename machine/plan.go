@@ -65,7 +65,7 @@ type Observation struct {
 	// so that it is known not to be stale.
 	Fenced bool
 	// WatchedSince is when this process began to watch the fleet, with its
-	// caches filled. A wait that began before it ends no earlier than
+	// caches filled, or went on after it had been stopped. A wait that began before it ends no earlier than
 	// Policy.Grace after it. Zero, or a time to come: it has always watched.
 	WatchedSince time.Time
 	// Failures counts this process's consecutive failures of the machine's

@@ -30,7 +30,9 @@ type Policy struct {
 	InPlaceTimeout time.Duration
 	// Grace is how long a process watches before it ends a wait that began
 	// before the process did: nobody is Failed for a timeout that ran while no
-	// process looked, see Observation.WatchedSince. It concerns the creation,
+	// process looked, see Observation.WatchedSince. A process that was stopped
+	// for longer than this, as by SIGSTOP or with its VM, starts to watch again
+	// when it goes on. It concerns the creation,
 	// health and in-place timeouts, and nothing is stored for it. Zero: such a
 	// wait ends on its own time. Not negative, at least a second otherwise;
 	// default 1 min, this library's.

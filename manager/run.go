@@ -49,6 +49,7 @@ func (m *Manager) Run(ctx context.Context) error {
 			r.queues[KindMachine].add(key)
 		}
 	})
+	r.running.Go(func() { m.beat(ctx) })
 	m.first(ctx)
 	r.watchAll(ctx)
 	for _, reconciler := range m.reconcilers {
@@ -72,6 +73,7 @@ func (m *Manager) Run(ctx context.Context) error {
 		q.close()
 	}
 	r.running.Wait()
+	m.watched.forget()
 	return ctx.Err()
 }
 
