@@ -22,8 +22,8 @@ func (w *world) obey(s *machineset.Set) bool {
 	if w.deleteChosen(s) {
 		return true
 	}
-	if paused := isPaused(&s.Meta); paused || w.saysPaused(s) {
-		return w.sayPaused(s, paused)
+	if rests, news := w.sayPaused(s); rests {
+		return news
 	}
 	if s.Reservation.Settled < s.Reservation.Reserved {
 		w.changeSet(s.Name, func(s *machineset.Set) { s.Reservation.Settled = s.Reservation.Reserved })
@@ -63,15 +63,12 @@ func (w *world) obey(s *machineset.Set) bool {
 	return w.observe(s, len(alive))
 }
 
-// saysPaused reports whether a set has its condition Paused.
-func (w *world) saysPaused(s *machineset.Set) bool {
-	return object.FindCondition(s.Status.Conditions, machineset.ConditionPaused) != nil
-}
-
-// sayPaused lets a set that has no more machines to delete say whether it is paused. It reports whether that was news.
-func (w *world) sayPaused(s *machineset.Set, paused bool) bool {
-	if paused == w.saysPaused(s) {
-		return false
+// sayPaused lets a set that has no more machines to delete say whether it is paused. It reports whether the set does no more
+// in this step, and whether what it said was news.
+func (w *world) sayPaused(s *machineset.Set) (rests, news bool) {
+	paused, said := isPaused(&s.Meta), object.FindCondition(s.Status.Conditions, machineset.ConditionPaused) != nil
+	if paused == said {
+		return paused, false
 	}
 	w.changeSet(s.Name, func(s *machineset.Set) {
 		s.Status.Conditions = object.DropCondition(s.Status.Conditions, machineset.ConditionPaused)
@@ -81,7 +78,7 @@ func (w *world) sayPaused(s *machineset.Set, paused bool) bool {
 				object.Condition{Type: machineset.ConditionPaused, Status: object.True, Since: w.second()})
 		}
 	})
-	return true
+	return true, true
 }
 
 // choose deletes a machine of those that are free, or chooses as many as have to go.
