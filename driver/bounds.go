@@ -9,6 +9,7 @@ import (
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/object"
 )
 
 // How many bytes of what a driver answers Validate and ValidatePool pass on. All
@@ -133,6 +134,35 @@ func (r *ListMachinesResponse) dropLong() {
 	}
 	r.Machines, r.Dropped = maps.Clone(r.Machines), dropped
 	maps.DeleteFunc(r.Machines, long)
+}
+
+// bounds are those of ListMachines' answer, of a namespace too.
+func (r *ListPoolsResponse) bounds() []bound {
+	name := 0
+	for _, pool := range r.Groups {
+		name = max(name, len(pool.Namespace), len(pool.Name))
+	}
+	return []bound{
+		{name: "a group ID", size: longest(maps.Keys(r.Groups)), most: MaxID, drop: r.dropLong},
+		{name: "a pool's name", size: name, most: MaxName, drop: r.dropLong},
+	}
+}
+
+func (r *ListPoolsResponse) dropLong() {
+	long := func(id string, pool object.Key) bool {
+		return len(id) > MaxID || len(pool.Namespace) > MaxName || len(pool.Name) > MaxName
+	}
+	dropped := maps.Clone(r.Dropped)
+	if dropped == nil {
+		dropped = make(map[string]object.Key)
+	}
+	for id, pool := range r.Groups {
+		if long(id, pool) {
+			dropped[shortened(id, MaxID)] = object.Key{Namespace: shortened(pool.Namespace, MaxName), Name: shortened(pool.Name, MaxName)}
+		}
+	}
+	r.Groups, r.Dropped = maps.Clone(r.Groups), dropped
+	maps.DeleteFunc(r.Groups, long)
 }
 
 // shortened is a text of at most most bytes, with a mark where it was cut: so it

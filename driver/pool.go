@@ -11,6 +11,8 @@ import (
 // five calls are needed; a driver without one of the others answers
 // UNIMPLEMENTED there, always, and does not declare it (see PoolFeatures).
 //
+// A driver that can name its groups is a PoolLister as well.
+//
 // What holds for every call of a Driver holds here too: codes, contexts,
 // concurrency, secrets, shared requests, and that calls act on what is of their
 // own cluster only. A group belongs to the pool of that namespace and name.
@@ -53,7 +55,8 @@ type PoolDriver interface {
 	GetPoolStatus(context.Context, *GetPoolStatusRequest) (*GetPoolStatusResponse, error)
 
 	// DeletePool removes the group, all of its instances and whatever was made
-	// with it. It is idempotent.
+	// with it. It is idempotent. Given a group ID, a PoolLister deletes that group
+	// exactly and spares another of the same pool; without one, the group of that pool.
 	//
 	// OK: there is no such group, and no instance of it, any more. ABORTED: it
 	// is going; the call is repeated until it is gone.
@@ -80,6 +83,43 @@ type PoolDriver interface {
 type PoolFeatures interface {
 	// PoolFeatures says which. The answer never changes.
 	PoolFeatures() machinepool.Features
+}
+
+// PoolLister is what a pool driver is that can name its groups. Without it, a group
+// whose pool is gone is not found. See ListsPools.
+type PoolLister interface {
+	// ListPools names the groups of the class's cluster that the class may have made,
+	// with the pool each was made for: of a pool that is gone too, and also a group
+	// that is being deleted. Groups of others must not be listed: what is listed and
+	// belongs to no pool is deleted, by its ID (see DeletePool). It changes nothing.
+	ListPools(context.Context, *ListPoolsRequest) (*ListPoolsResponse, error)
+}
+
+// ListsPools reports whether d names its groups: whether it, or a layer below the
+// decorators of this package, is a PoolLister. The decorators have the method in any
+// case; without a PoolLister below them they answer UNIMPLEMENTED.
+func ListsPools(d PoolDriver) bool {
+	for range maxLayers {
+		_, lists := d.(PoolLister)
+		if _, ours := d.(interface{ passesPoolsOn() }); lists && !ours {
+			return true
+		}
+		layer, ok := d.(interface{ Unwrap() PoolDriver })
+		if !ok {
+			break
+		}
+		d = layer.Unwrap()
+	}
+	return false
+}
+
+// listPools asks the outermost PoolLister of d.
+func listPools(ctx context.Context, d PoolDriver, req *ListPoolsRequest) (*ListPoolsResponse, error) {
+	if l, ok := AsPool[PoolLister](d); ok {
+		return l.ListPools(ctx, req)
+	}
+	_, err := noSuchCall(machinepool.ListPools)
+	return nil, err
 }
 
 // AsPool returns the outermost layer of d that is a T, as As does: decorators of

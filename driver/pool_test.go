@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -16,7 +17,15 @@ import (
 )
 
 func poolSubject(call machinepool.Call) driver.PoolSubject {
+	if call == machinepool.ListPools {
+		return driver.PoolSubject{Method: call, Class: aClass.Key}
+	}
 	return driver.PoolSubject{Method: call, Pool: aPool.Key, Class: aClass.Key}
+}
+
+// aboutAPool are the calls that name a pool.
+func aboutAPool() []machinepool.Call {
+	return slices.DeleteFunc(machinepool.Calls(), func(c machinepool.Call) bool { return c == machinepool.ListPools })
 }
 
 // A step sees what a call is about, and decides about its error alone.
@@ -158,8 +167,8 @@ func TestValidatePoolRequests(t *testing.T) {
 		calls []machinepool.Call
 	}{
 		"no request":    {nil, "no request", machinepool.Calls()},
-		"no pool":       {func(a *asked) { a.Pool = nil }, "has no pool", machinepool.Calls()},
-		"no name":       {func(a *asked) { a.Pool = &machinepool.Pool{} }, "has no name", machinepool.Calls()},
+		"no pool":       {func(a *asked) { a.Pool = nil }, "has no pool", aboutAPool()},
+		"no name":       {func(a *asked) { a.Pool = &machinepool.Pool{} }, "has no name", aboutAPool()},
 		"no class":      {func(a *asked) { a.Class = nil }, "class is missing", machinepool.Calls()},
 		"negative size": {func(a *asked) { a.n = -1 }, "negative", []machinepool.Call{machinepool.CreatePool, machinepool.ScalePool}},
 		"blank ID": {func(a *asked) { a.ids = []string{" "} }, "blank", []machinepool.Call{
@@ -197,7 +206,7 @@ func TestValidatePoolAnswers(t *testing.T) {
 		d = driver.ValidatePool(answeringPool(func(machinepool.Call) any { return nil }, nil), nil)
 		a, err := askPool(t.Context(), d, call, &wholeAsk)
 		switch call {
-		case machinepool.CreatePool, machinepool.GetPoolStatus:
+		case machinepool.CreatePool, machinepool.GetPoolStatus, machinepool.ListPools:
 			if codes.Of(err) != codes.Internal {
 				t.Errorf("%s answers nothing: %v, %v", call, a, err)
 			}

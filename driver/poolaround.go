@@ -22,6 +22,8 @@ type aroundPool struct {
 // Unwrap returns the driver that is decorated.
 func (a *aroundPool) Unwrap() PoolDriver { return a.inner }
 
+func (a *aroundPool) passesPoolsOn() {}
+
 // throughPool makes one call by way of the step.
 func throughPool[Q poolRequest, R any](
 	ctx context.Context, a *aroundPool, method machinepool.Call, req Q, call func(context.Context, Q) (*R, error),
@@ -72,4 +74,11 @@ func (a *aroundPool) ReplaceInstance(ctx context.Context, req *ReplaceInstanceRe
 // InstancesDrained implements PoolDriver.
 func (a *aroundPool) InstancesDrained(ctx context.Context, req *InstancesDrainedRequest) (*PoolResponse, error) {
 	return throughPool(ctx, a, machinepool.InstancesDrained, req, a.inner.InstancesDrained)
+}
+
+// ListPools implements PoolLister.
+func (a *aroundPool) ListPools(ctx context.Context, req *ListPoolsRequest) (*ListPoolsResponse, error) {
+	return throughPool(ctx, a, machinepool.ListPools, req, func(ctx context.Context, req *ListPoolsRequest) (*ListPoolsResponse, error) {
+		return listPools(ctx, a.inner, req)
+	})
 }

@@ -60,6 +60,21 @@ type InstancesDrainedRequest struct {
 	ProviderIDs []string // none is empty
 }
 
+// ListPoolsRequest asks for the groups of a class.
+type ListPoolsRequest struct {
+	Class  *machine.Class
+	Secret *machine.Secret // as in a PoolRequest
+}
+
+// ListPoolsResponse names groups and the pools they were made for.
+type ListPoolsResponse struct {
+	Groups map[string]object.Key // from group ID to the pool's namespace and name
+	// Dropped are entries of Groups that can't be acted upon, without an ID or a pool's
+	// name, or with one that is too long, which is cut: ValidatePool moves them here.
+	// A driver leaves it empty.
+	Dropped map[string]object.Key
+}
+
 // PoolResponse says how a group stands after a call that changed it. Empty
 // fields leave what is known as it is.
 type PoolResponse struct {
@@ -93,13 +108,15 @@ type PoolSubject struct {
 	Class  object.Key
 }
 
-// poolRequest is any of the eight kinds of request.
+// poolRequest is any of the nine kinds of request.
 type poolRequest interface {
 	comparable
 	base() *PoolRequest
 }
 
 func (r *PoolRequest) base() *PoolRequest { return r }
+
+func (r *ListPoolsRequest) base() *PoolRequest { return &PoolRequest{Class: r.Class, Secret: r.Secret} }
 
 // baseOf is what all requests have; nil for one that is nil.
 func baseOf[Q poolRequest](req Q) *PoolRequest {

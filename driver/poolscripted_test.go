@@ -54,6 +54,10 @@ func (s *scriptedPool) InstancesDrained(ctx context.Context, req *driver.Instanc
 	return playPool[driver.PoolResponse](ctx, s, machinepool.InstancesDrained, req)
 }
 
+func (s *scriptedPool) ListPools(ctx context.Context, req *driver.ListPoolsRequest) (*driver.ListPoolsResponse, error) {
+	return playPool[driver.ListPoolsResponse](ctx, s, machinepool.ListPools, req)
+}
+
 func (s *scriptedPool) PoolFeatures() machinepool.Features {
 	return machinepool.Features{DeleteInstances: true}
 }
@@ -75,6 +79,8 @@ func askPool(ctx context.Context, d driver.PoolDriver, call machinepool.Call, wi
 	}
 	base := with.PoolRequest
 	switch call {
+	case machinepool.ListPools:
+		return some(lister(d).ListPools(ctx, &driver.ListPoolsRequest{Class: base.Class, Secret: base.Secret}))
 	case machinepool.CreatePool:
 		return some(d.CreatePool(ctx, &driver.CreatePoolRequest{PoolRequest: base, Replicas: with.n, Bootstrap: &machine.Secret{}}))
 	case machinepool.UpdatePool:
@@ -96,6 +102,8 @@ func askPool(ctx context.Context, d driver.PoolDriver, call machinepool.Call, wi
 
 func askNothing(ctx context.Context, d driver.PoolDriver, call machinepool.Call) (any, error) {
 	switch call {
+	case machinepool.ListPools:
+		return some(lister(d).ListPools(ctx, nil))
 	case machinepool.CreatePool:
 		return some(d.CreatePool(ctx, nil))
 	case machinepool.UpdatePool:
@@ -115,6 +123,14 @@ func askNothing(ctx context.Context, d driver.PoolDriver, call machinepool.Call)
 	}
 }
 
+// lister is the outermost layer of d that lists pools, or one that says that there is none.
+func lister(d driver.PoolDriver) driver.PoolLister {
+	if l, ok := driver.AsPool[driver.PoolLister](d); ok {
+		return l
+	}
+	return driver.ValidatePool(d, nil).(driver.PoolLister)
+}
+
 func some[R any](r *R, err error) (any, error) {
 	if r == nil {
 		return nil, err
@@ -126,6 +142,9 @@ func some[R any](r *R, err error) (any, error) {
 func wholePool(call machinepool.Call) any {
 	if call == machinepool.GetPoolStatus {
 		return &driver.GetPoolStatusResponse{GroupID: "g", Target: 2, Instances: []machinepool.Instance{{ProviderID: "a"}, {ProviderID: "b"}}}
+	}
+	if call == machinepool.ListPools {
+		return &driver.ListPoolsResponse{Groups: map[string]object.Key{"g": aPool.Key}}
 	}
 	return &driver.PoolResponse{GroupID: "g"}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/object"
 )
 
 // ValidatePool returns a pool driver that passes on only what can be acted upon.
@@ -19,6 +20,10 @@ import (
 // group ID, a blank one or one beyond its bound, and when a target is negative.
 // Instances are sorted by provider ID; blank and repeated ones and those beyond
 // their bound are left out, since an empty ID must match nothing.
+//
+// Entries of ListPools without a group ID or a pool's name, with a blank one or with
+// one beyond its bound (then it is cut) move from Groups to Dropped, as those of
+// ListMachines do.
 //
 // Messages of errors, bounds and secrets are treated as by Validate, and so is
 // GetPoolStatusResponse.Failure. cut is told what ValidateOptions.Cut is told;
@@ -35,12 +40,19 @@ type validatedPool struct {
 // Unwrap returns the driver that is decorated.
 func (v *validatedPool) Unwrap() PoolDriver { return v.inner }
 
+func (v *validatedPool) passesPoolsOn() {}
+
 // poolGap says what is missing without which a call can't be made; empty: nothing.
 func poolGap[Q poolRequest](req Q) string {
 	b := baseOf(req)
+	_, listing := any(req).(*ListPoolsRequest)
 	switch {
 	case b == nil:
 		return "there is no request"
+	case listing && b.Class != nil:
+		return ""
+	case listing:
+		return "the class is missing"
 	case b.Pool == nil:
 		return "the request has no pool"
 	case blank(b.Pool.Name):
@@ -201,4 +213,23 @@ func (v *validatedPool) ReplaceInstance(ctx context.Context, req *ReplaceInstanc
 func (v *validatedPool) InstancesDrained(ctx context.Context, req *InstancesDrainedRequest) (*PoolResponse, error) {
 	return ruledPool(ctx, v, machinepool.InstancesDrained, req, func(q *InstancesDrainedRequest) string { return anyBlank(q.ProviderIDs) },
 		v.inner.InstancesDrained, (*PoolResponse).bounds, orEmpty)
+}
+
+// ListPools implements PoolLister.
+func (v *validatedPool) ListPools(ctx context.Context, req *ListPoolsRequest) (*ListPoolsResponse, error) {
+	return ruledPool(ctx, v, machinepool.ListPools, req, nil, func(ctx context.Context, req *ListPoolsRequest) (*ListPoolsResponse, error) {
+		return listPools(ctx, v.inner, req)
+	}, (*ListPoolsResponse).bounds, groupsListed)
+}
+
+// groupsListed divides a list as listed does.
+func groupsListed(r *ListPoolsResponse) (*ListPoolsResponse, string) {
+	if r == nil {
+		return nil, noResponse
+	}
+	whole, dropped, changed := divided(r.Groups, r.Dropped, func(id string, pool object.Key) bool { return blank(id) || blank(pool.Name) })
+	if !changed {
+		return r, ""
+	}
+	return &ListPoolsResponse{Groups: whole, Dropped: dropped}, ""
 }

@@ -217,17 +217,25 @@ func listed(r *ListMachinesResponse) (*ListMachinesResponse, string) {
 	if r == nil {
 		return nil, noResponse
 	}
-	bad := func(id, name string) bool { return blank(id) || blank(name) }
-	good := func(id, name string) bool { return !bad(id, name) }
-	dropped := maps.Clone(r.Machines)
-	maps.DeleteFunc(dropped, good)
-	if len(dropped) == 0 {
+	whole, dropped, changed := divided(r.Machines, r.Dropped, func(id, name string) bool { return blank(id) || blank(name) })
+	if !changed {
 		return r, ""
 	}
-	maps.Copy(dropped, r.Dropped)
-	whole := maps.Clone(r.Machines)
-	maps.DeleteFunc(whole, bad)
 	return &ListMachinesResponse{Machines: whole, Dropped: dropped}, ""
+}
+
+// divided moves the bad entries of a list to those that were dropped before, in
+// copies, and reports whether there are any.
+func divided[V any](listed, before map[string]V, bad func(id string, of V) bool) (good, dropped map[string]V, changed bool) {
+	dropped = maps.Clone(listed)
+	maps.DeleteFunc(dropped, func(id string, of V) bool { return !bad(id, of) })
+	if len(dropped) == 0 {
+		return listed, before, false
+	}
+	maps.Copy(dropped, before)
+	good = maps.Clone(listed)
+	maps.DeleteFunc(good, bad)
+	return good, dropped, true
 }
 
 func blank(s string) bool { return strings.TrimSpace(s) == "" }

@@ -80,7 +80,7 @@ func (d *decision) create() Plan {
 	n := d.wanted()
 	why := Why{Reason: ReasonCreate, Count: n}
 	plan := d.order(CreatePool, CreateGroup{Replicas: n}, why)
-	if d.s.Status.GroupID != "" && plan.Effect != nil {
+	if d.s.Status.GroupID != "" && plan.Why.Reason == ReasonFence {
 		plan.Warn = Why{Reason: ReasonGroupGone, Name: d.s.Status.GroupID}
 	}
 	return plan

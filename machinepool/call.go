@@ -15,6 +15,8 @@ const (
 	DeleteInstances  Call = "DeleteInstances"
 	ReplaceInstance  Call = "ReplaceInstance"
 	InstancesDrained Call = "InstancesDrained"
+	// ListPools is about a class and no pool: no decision about a pool asks for it.
+	ListPools Call = "ListPools"
 
 	DeleteBootstrap Call = "DeleteBootstrap"
 	RenewToken      Call = "RenewToken"
@@ -24,6 +26,7 @@ const (
 func Calls() []Call {
 	return []Call{
 		CreatePool, UpdatePool, ScalePool, GetPoolStatus, DeletePool, DeleteInstances, ReplaceInstance, InstancesDrained,
+		ListPools,
 	}
 }
 
@@ -36,7 +39,7 @@ func (c Call) Changing() bool {
 	switch c {
 	case CreatePool, UpdatePool, ScalePool, DeleteInstances, ReplaceInstance, InstancesDrained:
 		return true
-	case GetPoolStatus, DeletePool, DeleteBootstrap, RenewToken:
+	case GetPoolStatus, DeletePool, ListPools, DeleteBootstrap, RenewToken:
 	}
 	return false
 }
@@ -54,6 +57,8 @@ func (c Call) Recovery(code codes.Code) codes.Recovery {
 		like = codes.CreateMachine
 	case GetPoolStatus:
 		like = codes.GetMachineStatus
+	case ListPools:
+		like = codes.ListMachines
 	case DeletePool, DeleteBootstrap:
 		like = codes.DeleteMachine
 	case UpdatePool, ScalePool, DeleteInstances, ReplaceInstance, InstancesDrained, RenewToken:
@@ -73,7 +78,7 @@ func (c Call) failure() FailureReason {
 	switch c {
 	case CreatePool:
 		return FailureCreate
-	case GetPoolStatus:
+	case GetPoolStatus, ListPools:
 		return FailureLook
 	case RenewToken:
 		return FailureToken

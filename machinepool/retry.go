@@ -81,6 +81,7 @@ func (d *decision) order(call Call, effect Effect, why Why) Plan {
 			switch call {
 			case CreatePool:
 				s.Applied = d.ordered(&s.Applied)
+				s.GroupID = "" // it is gone: a deletion finds the new group by the pool's name
 			case UpdatePool:
 				s.Applied = s.Applied.doubted()
 			}

@@ -95,7 +95,7 @@ func (s *shell) reconcilers() []Reconciler {
 	if s.SafetyPolicy == nil {
 		return all
 	}
-	all = append(all, newReachability(s), newOrphans(s))
+	all = append(all, newReachability(s), newOrphanReconciler(s))
 	if s.Cluster != nil {
 		all = append(all, newUnmanaged(s))
 	}

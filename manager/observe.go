@@ -55,7 +55,7 @@ func (o *Options) observePools() {
 	o.Pools = withhold(o.Pools, KindPool)
 	if o.PoolDriver != nil {
 		o.PoolDriver = driver.AroundPool(o.PoolDriver, func(ctx context.Context, s driver.PoolSubject, next func(context.Context) error) error {
-			if s.Method == machinepool.GetPoolStatus {
+			if s.Method == machinepool.GetPoolStatus || s.Method == machinepool.ListPools {
 				return next(ctx)
 			}
 			return kept(ctx, s.Pool, "call "+s.Method.String()+" for pool "+s.Pool.String())

@@ -2,20 +2,58 @@ package manager
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"time"
 
+	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
 	"github.com/millwright-go/millwright/store"
 )
 
-// orphans deletes VMs that no machine owns. Its memory may be lost: then they
-// are sighted anew.
+// orphanReconciler deletes VMs that no machine owns, and groups that no pool does.
+type orphanReconciler struct {
+	*shell
+	vms    *orphans
+	groups *orphans // nil: nobody lists groups
+}
+
+func newOrphanReconciler(s *shell) *orphanReconciler {
+	r := &orphanReconciler{shell: s, vms: newOrphans(s, false)}
+	if s.managesPools() && driver.ListsPools(s.PoolDriver) {
+		r.groups = newOrphans(s, true)
+	}
+	return r
+}
+
+// Kind implements Reconciler.
+func (r *orphanReconciler) Kind() Kind { return KindOrphans }
+
+// Reconcile implements Reconciler. VMs and groups have a pass each, so that trouble
+// with one does not keep the other waiting.
+func (r *orphanReconciler) Reconcile(ctx context.Context, key object.Key) (Result, error) {
+	if wait, yes := r.unproven(); yes {
+		return wait, nil
+	}
+	result, err := r.vms.pass(ctx, key)
+	if r.groups == nil {
+		return result, err
+	}
+	next, failed := r.groups.pass(ctx, key)
+	if next.At.Before(result.At) {
+		result = next
+	}
+	return result, errors.Join(err, failed)
+}
+
+// orphans deletes VMs that no machine owns, or groups. Its memory may be lost: then
+// they are sighted again.
 type orphans struct {
 	*shell
+	groups  bool
 	secrets secrets
 	memo    memo
 
@@ -27,27 +65,50 @@ type orphans struct {
 	tries     map[string]safety.Try // by provider ID
 }
 
-func newOrphans(s *shell) *orphans {
+func newOrphans(s *shell, groups bool) *orphans {
 	return &orphans{
-		shell: s, secrets: s.secretsOfClasses(),
+		shell: s, groups: groups, secrets: s.secretsOfClasses(),
 		asked: make(map[object.Key]safety.OrphanClass), tries: make(map[string]safety.Try),
 	}
 }
 
-// Kind implements Reconciler.
-func (r *orphans) Kind() Kind { return KindOrphans }
-
-// Reconcile implements Reconciler.
-func (r *orphans) Reconcile(ctx context.Context, key object.Key) (Result, error) {
-	if wait, yes := r.unproven(); yes {
-		return wait, nil
-	}
-	return r.reconcile(ctx, KindOrphans, key, &r.memo, func() pass { return &orphanPass{orphans: r, key: key} })
+func (r *orphans) pass(ctx context.Context, key object.Key) (Result, error) {
+	return r.reconcile(ctx, KindOrphans, key, &r.memo, func() pass {
+		p := &orphanPass{orphans: r, key: key}
+		p.of = &orphanVMs{orphanPass: p}
+		if r.groups {
+			p.of = &orphanGroups{orphanPass: p, pools: make(map[groupOf]object.Key)}
+		}
+		return p
+	})
 }
 
-// orphanPass is one pass over the VMs of all classes.
+// quarry is what a pass looks for: VMs, or groups.
+type quarry interface {
+	// names are what hooks are told of, and what an event calls one.
+	names() quarryNames
+	// list asks for those of a class; names of owners by ID. It may be called at once
+	// for several.
+	list(ctx context.Context, class *machine.Class, secret *machine.Secret) (map[string]string, error)
+	// spared are IDs that are not judged, whatever was listed.
+	spared(ctx context.Context) (map[string]bool, error)
+	// readOwners reads them from a cache, or live with a count of what else is in the store.
+	readOwners(ctx context.Context, live bool) error
+	// still reports whether an order holds, by what the store, not a cache, says now.
+	still(ctx context.Context, order *safety.DeleteOrphan) (bool, error)
+	// about is the object that an order is about.
+	about(order *safety.DeleteOrphan) object.Key
+	// delete carries an order out.
+	delete(ctx context.Context, order *safety.DeleteOrphan, class *machine.Class, secret *machine.Secret) error
+}
+
+// quarryNames are effects, what one thing is called, and the reason of a failed deletion.
+type quarryNames struct{ list, read, delete, one, failed string }
+
+// orphanPass is one pass over the VMs, or the groups, of all classes.
 type orphanPass struct {
 	*orphans
+	of      quarry
 	key     object.Key
 	classes map[object.Key]*machine.Class
 	o       safety.OrphanObservation
@@ -55,7 +116,7 @@ type orphanPass struct {
 	odd     bool // something was warned of
 }
 
-// observe reads the classes. Machines are read once VMs were listed, not before.
+// observe reads the classes. Owners are read once VMs were listed, not before.
 func (p *orphanPass) observe(ctx context.Context, fresh bool) error {
 	reader := store.Reader[*machine.Class](p.Classes)
 	if fresh {
@@ -71,7 +132,7 @@ func (p *orphanPass) observe(ctx context.Context, fresh bool) error {
 		p.began = p.Now()
 	}
 	p.o = safety.OrphanObservation{
-		NoCluster: p.Cluster == nil, Unlisted: p.unlisted, Sightings: p.sightings, Spent: p.spent, Began: p.began, Tries: p.failed(), Deleted: make(map[string]bool),
+		Groups: p.groups, NoCluster: p.Cluster == nil && !p.groups, Unlisted: p.unlisted, Sightings: p.sightings, Spent: p.spent, Began: p.began, Tries: p.failed(), Deleted: make(map[string]bool),
 	}
 	for _, c := range classes {
 		class := p.asked[c.Key]
@@ -80,7 +141,9 @@ func (p *orphanPass) observe(ctx context.Context, fresh bool) error {
 		p.o.Classes = append(p.o.Classes, class)
 	}
 	p.asked = known
-	p.o.Hints = p.hints.open(known)
+	if !p.groups {
+		p.o.Hints = p.hints.open(known)
+	}
 	return nil
 }
 
@@ -102,7 +165,9 @@ func (p *orphanPass) step(ctx context.Context) (Result, bool, error) {
 	p.sightings, p.o.Sightings = plan.Sightings, plan.Sightings
 	p.spent, p.o.Spent = plan.Spent, plan.Spent
 	p.unlisted, p.o.Unlisted = plan.Unlisted, plan.Unlisted
-	p.missing.note(plan.Unlisted)
+	if !p.groups {
+		p.missing.note(plan.Unlisted)
+	}
 	for _, why := range plan.Warn {
 		p.odd = true
 		p.tell(ctx, &p.memo, KindOrphans, p.key, Warning, string(why.Reason), why)
@@ -145,39 +210,14 @@ func (p *orphanPass) rest() {
 	}
 }
 
-// readMachines reads all machines live. Where there are none, sets and
-// deployments say whether that may be so.
+// readMachines reads all owners live.
 func (p *orphanPass) readMachines(ctx context.Context) error {
-	return p.timed(KindOrphans, p.key, "ReadMachines", func() error {
+	return p.timed(KindOrphans, p.key, p.of.names().read, func() error {
 		began := p.Now()
-		machines, err := p.Machines.Live().List(ctx, store.Query{})
-		owners := 0
-		if err == nil && len(machines) == 0 {
-			owners, err = p.owners(ctx)
-		}
+		err := p.of.readOwners(ctx, true)
 		if err == nil {
-			p.o.Machines, p.o.Live, p.o.Owners = machines, began, owners
+			p.o.Live = began
 		}
 		return err
 	})
-}
-
-// owners counts all sets and deployments, live.
-func (o *Options) owners(ctx context.Context) (int, error) {
-	n := 0
-	if o.Sets != nil {
-		sets, err := o.Sets.Live().List(ctx, store.Query{})
-		if err != nil {
-			return 0, err
-		}
-		n += len(sets)
-	}
-	if o.Deployments != nil {
-		deployments, err := o.Deployments.Live().List(ctx, store.Query{})
-		if err != nil {
-			return 0, err
-		}
-		n += len(deployments)
-	}
-	return n, nil
 }

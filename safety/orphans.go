@@ -5,6 +5,7 @@ import (
 
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/object"
 )
 
@@ -17,11 +18,20 @@ type OrphanObservation struct {
 	Classes []OrphanClass
 	// Machines are the machines of all classes, also those being deleted.
 	Machines []*machine.Machine
+	// Groups says what is looked for: the groups of pools instead of VMs. Listing.VMs,
+	// DeleteOrphan and all memories are about groups then, by group ID and by the
+	// "namespace/name" of the pool each was made for, and Pools own them, not Machines.
+	// Each kind is decided about by itself, with memories of its own.
+	Groups bool
+	// Pools are all pools, also those being deleted; read as Machines are. They count
+	// with Groups only.
+	Pools []*machinepool.Pool
 	// Live is when Machines began to be read live in this pass; zero: they
 	// come from a cache, or a listing came in since.
 	Live time.Time
-	// Owners is how many sets and deployments there are, read with Machines.
-	// They need not be counted where there are machines.
+	// Owners is how many sets and deployments there are, read with Machines; with
+	// Groups, machines count too. They need not be counted where there are machines, or
+	// pools.
 	Owners int
 	// Began is when this process made its first pass: for one OrphanPeriod
 	// it can't know what one before it has deleted. Zero: long ago.
@@ -66,7 +76,7 @@ type OrphanClass struct {
 	Listing *Listing
 }
 
-// Listing is the answer to ListMachines.
+// Listing is the answer to ListMachines, or to ListPools.
 type Listing struct {
 	machine.Outcome
 	Asked    time.Time // just before the call
@@ -112,6 +122,10 @@ type OrphanPlan struct {
 	// ReadMachines asks for a live read of all machines, of all namespaces
 	// and classes; Live becomes the time just before it.
 	ReadMachines bool
+	// With Groups, ReadMachines asks for the pools, and Delete for a DeletePool of a
+	// pool that is made up with the order's name and ID; just before it all pools are
+	// read live, and StillOrphanGroup decides.
+	//
 	// Delete asks for the deletion of VMs, by a DeleteMachine through the
 	// class, with a machine of the order's name and provider ID made up for
 	// it. Just before each call the machines of that name are read live, and
@@ -162,4 +176,11 @@ func (o *DeleteOrphan) StillOrphan(m *machine.Machine) bool {
 		return false
 	}
 	return m.Name != o.Name || verdictOn(m, o.Several, o.paused) != inFlight
+}
+
+// StillOrphanGroup reports whether an order about a group still holds, seeing a pool
+// as it is now. A pool keeps the group that it has recorded, and every group of its
+// name, one that it may be about to make or adopt. Nil: there is none, and it holds.
+func (o *DeleteOrphan) StillOrphanGroup(p *machinepool.Pool) bool {
+	return p == nil || p.Key.String() != o.Name && p.Status.GroupID != o.ProviderID
 }

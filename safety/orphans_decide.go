@@ -31,6 +31,9 @@ func DecideOrphans(o *OrphanObservation, p *Policy, now time.Time) (OrphanPlan, 
 	d.missed = o.Unlisted
 	plan := d.decide()
 	plan.Spent, plan.Unlisted = d.brake.memory(), d.missed
+	if o.Groups {
+		plan.aboutGroups()
+	}
 	return plan, nil
 }
 
@@ -179,8 +182,7 @@ func (d *collection) suspect() {
 			continue
 		}
 		if owners.ids == nil {
-			owners = ownersOf(d.o.Machines, d.p.Keys.Paused)
-			owners.listed = d.lists
+			owners = d.owners()
 		}
 		d.search(c, &owners)
 	}
@@ -197,7 +199,7 @@ func (d *collection) search(c *OrphanClass, owners *owners) {
 		case blank(id):
 			d.warn = append(d.warn, Why{Reason: ReasonNoID, Name: c.Key.String(), Detail: name})
 			continue
-		case blank(name) || !strings.HasPrefix(name, d.p.OrphanPrefix):
+		case blank(name) || !strings.HasPrefix(d.ownName(name), d.p.OrphanPrefix):
 			d.leave(c, id, name, owners)
 			continue
 		}
@@ -208,6 +210,14 @@ func (d *collection) search(c *OrphanClass, owners *owners) {
 			d.warn = append(d.warn, Why{Reason: reason, Name: id, Detail: name})
 		}
 	}
+}
+
+// ownName is a name without the namespace that it has for a pool.
+func (d *collection) ownName(name string) string {
+	if !d.o.Groups {
+		return name
+	}
+	return name[strings.LastIndexByte(name, '/')+1:]
 }
 
 // blank tells whether a name or an ID is none.

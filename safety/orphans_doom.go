@@ -6,6 +6,7 @@ import (
 
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machinepool"
 )
 
 // doom orders the deletion of what was seen twice, as far as the brake lets it
@@ -72,5 +73,6 @@ func (d *collection) emptyStore() bool {
 	if d.p.OrphansOfEmptyStore || d.o.Owners > 0 {
 		return false
 	}
-	return !slices.ContainsFunc(d.o.Machines, func(m *machine.Machine) bool { return m != nil })
+	return !slices.ContainsFunc(d.o.Machines, func(m *machine.Machine) bool { return m != nil }) &&
+		!slices.ContainsFunc(d.o.Pools, func(p *machinepool.Pool) bool { return p != nil })
 }

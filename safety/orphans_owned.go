@@ -5,6 +5,7 @@ import (
 
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machinepool"
 )
 
 // Which VM is a machine's. A VM comes to be by a create that some machine
@@ -64,12 +65,14 @@ func hasSeveral(m *machine.Machine) bool {
 		op.Kind == machine.OperationCreate && op.State == machine.StateFailed && op.Code == codes.OutOfRange
 }
 
-// owners finds the machine of a VM.
+// owners finds the machine of a VM, or the pool of a group.
 type owners struct {
-	paused string // the key of that annotation
-	ids    map[string]struct{}
-	byName map[string]*named
-	listed func(id string) bool // in this pass
+	unowned Reason              // of what none has
+	pools   map[string]struct{} // that there are, "namespace/name"
+	paused  string              // the key of that annotation
+	ids     map[string]struct{}
+	byName  map[string]*named
+	listed  func(id string) bool // in this pass
 }
 
 // named is a machine, and the next one of the same name in another namespace.
@@ -79,7 +82,7 @@ type named struct {
 }
 
 func ownersOf(machines []*machine.Machine, pausedKey string) owners {
-	o := owners{paused: pausedKey, ids: make(map[string]struct{}, len(machines)), byName: make(map[string]*named, len(machines))}
+	o := owners{unowned: ReasonOrphan, paused: pausedKey, ids: make(map[string]struct{}, len(machines)), byName: make(map[string]*named, len(machines))}
 	space := make([]named, 0, len(machines))
 	for _, m := range machines {
 		if m == nil {
@@ -96,6 +99,32 @@ func ownersOf(machines []*machine.Machine, pausedKey string) owners {
 	return o
 }
 
+// ownersOfGroups are those of groups. A pool owns the group that it has recorded, and
+// every group of its name: one may be there whose ID it does not know yet.
+func ownersOfGroups(pools []*machinepool.Pool) owners {
+	o := owners{unowned: ReasonOrphanGroup, ids: make(map[string]struct{}, len(pools)), pools: make(map[string]struct{}, len(pools))}
+	for _, p := range pools {
+		if p == nil {
+			continue
+		}
+		if id := p.Status.GroupID; id != "" {
+			o.ids[id] = struct{}{}
+		}
+		o.pools[p.Key.String()] = struct{}{}
+	}
+	return o
+}
+
+// owners are those of what is looked for.
+func (d *collection) owners() owners {
+	if d.o.Groups {
+		return ownersOfGroups(d.o.Pools)
+	}
+	o := ownersOf(d.o.Machines, d.p.Keys.Paused)
+	o.listed = d.lists
+	return o
+}
+
 // judge says why a VM is an orphan; false: it is none, or can't be told from its
 // machine's own, with the reason of that. A machine's VM may be known to the
 // list by another ID than to CreateMachine: what carries its name is a second
@@ -104,7 +133,10 @@ func (o *owners) judge(id, name string, outOfRange map[string]time.Time) (reason
 	if _, owned := o.ids[id]; owned {
 		return "", false
 	}
-	reason = ReasonOrphan
+	if _, owned := o.pools[name]; owned {
+		return "", false
+	}
+	reason = o.unowned
 	for n := o.byName[name]; n != nil; n = n.next {
 		answered, told := outOfRange[name]
 		own := n.machine.Spec.ProviderID

@@ -123,6 +123,21 @@ var sentences = map[Reason]string{
 	ReasonEmptyStore: "{have} VMs are no machine's, but the store holds no machine, set or deployment: none is deleted; " +
 		"if the store is the right one, set OrphansOfEmptyStore in the policy",
 
+	ReasonListGroups:        "asking for the groups of class {name}",
+	ReasonReadPools:         "{have} groups seem to be of no pool: reading all pools live",
+	ReasonOrphanGroup:       "group {name} was made for pool {detail}, which is gone",
+	ReasonGroupSecondLook:   "{have} groups are of no pool: looking again in {for} before any is deleted",
+	ReasonGroupDeleteFailed: "{have} orphan groups are not deleted yet, the last answer was {code}; trying again in {for}",
+	ReasonListGroupsFailed:  "the groups of class {name} could not be listed: {code}: {detail}",
+	ReasonGroupNoID:         "class {name} lists a group without ID, made for pool {detail}: it can't be deleted",
+	ReasonGroupNoName:       "class {name} lists group {detail} without the name of a pool: left alone",
+	ReasonGroupOfOthers:     "group {name} of pool {detail} is not of this fleet, by its name: left alone",
+	ReasonNoOrphanGroups:    "every group that was listed is some pool's",
+	ReasonGroupsBraked: "{have} more groups are of no pool and held back, since only {want} may go in {for}: if they are in use, stop this " +
+		"manager and see whether it has the right store; if not, they go little by little",
+	ReasonNoPoolInStore: "{have} groups are of no pool, but the store holds no pool, machine, set or deployment: none is deleted; " +
+		"if the store is the right one, set OrphansOfEmptyStore in the policy",
+
 	ReasonFreeze:       "{name} has {have} machines, and {want} or more freeze it",
 	ReasonFollowFreeze: "{name} freezes with its deployment",
 	ReasonThaw:         "no set has more than {want} machines any more: thawed",

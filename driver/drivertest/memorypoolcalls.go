@@ -6,7 +6,9 @@ import (
 
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/object"
 )
 
 // takeFault returns the next error in store for a call; nil: there is none.
@@ -26,6 +28,22 @@ func servePool[R any](
 	ctx context.Context, m *MemoryPools, call machinepool.Call, req driver.PoolRequest,
 	do func(key groupKey, spec MemorySpec, g *memoryGroup) (*R, error),
 ) (*R, error) {
+	return admitted(ctx, m, call, req.Class, req.Secret, func() error {
+		if req.Pool == nil || req.Pool.Name == "" {
+			return codes.New(codes.InvalidArgument, "the pool has no name")
+		}
+		return nil
+	}, func(spec MemorySpec) (*R, error) {
+		key := groupKey{spec.Cluster, req.Pool.Key}
+		return do(key, spec, m.groups[key])
+	})
+}
+
+// admitted carries out a call that has what it needs.
+func admitted[R any](
+	ctx context.Context, m *MemoryPools, call machinepool.Call, class *machine.Class, secret *machine.Secret,
+	fit func() error, do func(MemorySpec) (*R, error),
+) (*R, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, codes.Wrap(codes.Of(err), err, call.String()+" was given up before it began")
 	}
@@ -34,15 +52,14 @@ func servePool[R any](
 	if err := takeFault(m.before, call); err != nil {
 		return nil, err
 	}
-	if req.Pool == nil || req.Pool.Name == "" {
-		return nil, codes.New(codes.InvalidArgument, "the pool has no name")
+	if err := fit(); err != nil {
+		return nil, err
 	}
-	spec, err := m.memory.admit(req.Class, req.Secret)
+	spec, err := m.memory.admit(class, secret)
 	if err != nil {
 		return nil, err
 	}
-	key := groupKey{spec.Cluster, req.Pool.Key}
-	response, err := do(key, spec, m.groups[key])
+	response, err := do(spec)
 	if err != nil {
 		return response, err
 	}
@@ -118,8 +135,10 @@ func (m *MemoryPools) GetPoolStatus(
 // DeletePool implements driver.PoolDriver.
 func (m *MemoryPools) DeletePool(ctx context.Context, req *driver.DeletePoolRequest) (*driver.PoolResponse, error) {
 	return servePool(ctx, m, machinepool.DeletePool, req.PoolRequest,
-		func(key groupKey, _ MemorySpec, _ *memoryGroup) (*driver.PoolResponse, error) {
-			delete(m.groups, key)
+		func(key groupKey, _ MemorySpec, g *memoryGroup) (*driver.PoolResponse, error) {
+			if id := req.Pool.Status.GroupID; g != nil && (id == "" || id == g.id) {
+				delete(m.groups, key)
+			}
 			return &driver.PoolResponse{LastKnownState: "deleted"}, nil
 		})
 }
@@ -159,5 +178,19 @@ func (m *MemoryPools) InstancesDrained(
 				i.Going = true
 			}
 		}
+	})
+}
+
+// ListPools implements driver.PoolLister.
+func (m *MemoryPools) ListPools(ctx context.Context, req *driver.ListPoolsRequest) (*driver.ListPoolsResponse, error) {
+	fit := func() error { return nil }
+	return admitted(ctx, m, machinepool.ListPools, req.Class, req.Secret, fit, func(spec MemorySpec) (*driver.ListPoolsResponse, error) {
+		groups := map[string]object.Key{}
+		for key, g := range m.groups {
+			if key.cluster == spec.Cluster {
+				groups[g.id] = key.pool
+			}
+		}
+		return &driver.ListPoolsResponse{Groups: groups}, nil
 	})
 }

@@ -34,6 +34,7 @@ type MemoryPools struct {
 var (
 	_ driver.PoolDriver    = (*MemoryPools)(nil)
 	_ driver.PoolFeatures  = (*MemoryPools)(nil)
+	_ driver.PoolLister    = (*MemoryPools)(nil)
 	_ driver.PoolFaultHook = (*MemoryPools)(nil)
 )
 

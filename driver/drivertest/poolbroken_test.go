@@ -2,12 +2,14 @@ package drivertest
 
 import (
 	"context"
+	"maps"
 	"sync"
 
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/object"
 )
 
 // brokenPools is a MemoryPools with some calls done differently.
@@ -24,6 +26,7 @@ type brokenPools struct {
 	instances func(context.Context, *driver.DeleteInstancesRequest) (*driver.PoolResponse, error)
 	replace   func(context.Context, *driver.ReplaceInstanceRequest) (*driver.PoolResponse, error)
 	drained   func(context.Context, *driver.InstancesDrainedRequest) (*driver.PoolResponse, error)
+	listing   func(context.Context, *driver.ListPoolsRequest) (*driver.ListPoolsResponse, error)
 	end       <-chan struct{} // of the test
 }
 
@@ -34,7 +37,7 @@ func newBrokenPools(m *MemoryPools) *brokenPools {
 			return next(ctx)
 		},
 		create: m.CreatePool, update: m.UpdatePool, scale: m.ScalePool, status: m.GetPoolStatus, remove: m.DeletePool,
-		instances: m.DeleteInstances, replace: m.ReplaceInstance, drained: m.InstancesDrained,
+		instances: m.DeleteInstances, replace: m.ReplaceInstance, drained: m.InstancesDrained, listing: m.ListPools,
 	}
 }
 
@@ -80,6 +83,10 @@ func (b *brokenPools) ReplaceInstance(ctx context.Context, req *driver.ReplaceIn
 
 func (b *brokenPools) InstancesDrained(ctx context.Context, req *driver.InstancesDrainedRequest) (*driver.PoolResponse, error) {
 	return asidePool(ctx, b, machinepool.InstancesDrained, req.Class, req, b.drained)
+}
+
+func (b *brokenPools) ListPools(ctx context.Context, req *driver.ListPoolsRequest) (*driver.ListPoolsResponse, error) {
+	return asidePool(ctx, b, machinepool.ListPools, req.Class, req, b.listing)
 }
 
 // group returns the one that a request means; nil: there is none.
@@ -296,6 +303,61 @@ var poolVariants = []poolVariant{
 			return b.MemoryPools.InstancesDrained(ctx, req)
 		}
 	}, map[string]string{"Instances/telling of others changes nothing": "nobody wanted to remove any"}},
+	{"lists what it has deleted", func(b *brokenPools) {
+		ever := map[string]object.Key{}
+		b.listing = func(ctx context.Context, req *driver.ListPoolsRequest) (*driver.ListPoolsResponse, error) {
+			a, err := b.MemoryPools.ListPools(ctx, req)
+			if err == nil {
+				maps.Copy(ever, a.Groups)
+				a.Groups = ever
+			}
+			return a, err
+		}
+	}, map[string]string{"List/names each group with its pool, until it is deleted": "it was deleted"}},
+	{"lists the groups of all clusters", func(b *brokenPools) {
+		b.listing = func(ctx context.Context, req *driver.ListPoolsRequest) (*driver.ListPoolsResponse, error) {
+			a, err := b.MemoryPools.ListPools(ctx, req)
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			for key, g := range b.groups {
+				if err == nil {
+					a.Groups[g.id] = key.pool
+				}
+			}
+			return a, err
+		}
+	}, map[string]string{"List/does not name others' groups": "what is listed and of no pool is deleted"}},
+	{"changes groups that it lists", func(b *brokenPools) {
+		b.listing = func(ctx context.Context, req *driver.ListPoolsRequest) (*driver.ListPoolsResponse, error) {
+			a, err := b.MemoryPools.ListPools(ctx, req)
+			if err == nil {
+				for _, key := range a.Groups {
+					b.Resize("blue", key, 3)
+				}
+			}
+			return a, err
+		}
+	}, map[string]string{
+		"List/is the same again":                                 "ListPools changes nothing",
+		"List/a deletion by ID spares another group of the pool": "",
+	}},
+	{"deletes by name whatever the ID", func(b *brokenPools) {
+		b.remove = func(ctx context.Context, req *driver.DeletePoolRequest) (*poolAnswer, error) {
+			byName := *req
+			byName.Pool = req.Pool.Clone()
+			byName.Pool.Status.GroupID = ""
+			return b.MemoryPools.DeletePool(ctx, &byName)
+		}
+	}, map[string]string{"List/a deletion by ID spares another group of the pool": "GetPoolStatus"}},
+	{"lists nothing for a class that it can't read", func(b *brokenPools) {
+		b.listing = func(ctx context.Context, req *driver.ListPoolsRequest) (*driver.ListPoolsResponse, error) {
+			a, err := b.MemoryPools.ListPools(ctx, req)
+			if codes.Of(err) == codes.Internal {
+				return &driver.ListPoolsResponse{}, nil
+			}
+			return a, err
+		}
+	}, map[string]string{"List/of a class that is wrong is refused": "nothing is known of a class that can't be read"}},
 	{"takes any provider's class", func(b *brokenPools) {
 		b.around = func(ctx context.Context, _ machinepool.Call, class *machine.Class, next func(context.Context) error) error {
 			provider := class.Provider

@@ -71,6 +71,7 @@ func poolGroups() []poolGroup {
 		{"Update", poolUpdateChecks},
 		{"Delete", poolDeleteChecks},
 		{"Instances", poolInstanceChecks},
+		{"List", poolListChecks},
 		{"Cluster", poolClusterChecks},
 		{"Arguments", poolArgumentChecks},
 		{"Secrets", poolSecretChecks},

@@ -1,0 +1,59 @@
+package driver_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/object"
+)
+
+// unlisted is a pool driver that names no groups.
+type unlisted struct{ driver.UnimplementedPool }
+
+// TestListsPools: decorators have the method in any case; whether groups can be listed is
+// the driver's to say.
+func TestListsPools(t *testing.T) {
+	wrapped := func(d driver.PoolDriver) driver.PoolDriver {
+		return driver.ValidatePool(driver.NewLimiter(driver.Limits{}).PoolDriver(driver.RecoverPool(d, nil)), nil)
+	}
+	listing := answeringPool(wholePool, nil)
+	require.True(t, driver.ListsPools(listing))
+	require.True(t, driver.ListsPools(wrapped(listing)))
+	require.False(t, driver.ListsPools(unlisted{}))
+	require.False(t, driver.ListsPools(wrapped(unlisted{})))
+	_, err := askPool(t.Context(), wrapped(unlisted{}), machinepool.ListPools, &wholeAsk)
+	require.Equal(t, codes.Unimplemented, codes.Of(err), "%v", err)
+}
+
+// TestListedGroupsAreBounded: entries that can't be acted upon are set aside, cut where
+// they are too long, and the driver's own answer is left alone.
+func TestListedGroupsAreBounded(t *testing.T) {
+	long, pool := strings.Repeat("x", driver.MaxID+1), object.Key{Namespace: "fleet", Name: "web"}
+	given := &driver.ListPoolsResponse{Groups: map[string]object.Key{
+		"fine": pool, "": {Name: "no-id"}, " ": {Name: "blank-id"}, "nameless": {Namespace: "fleet"}, long: pool,
+		"long-name": {Name: long}, "long-namespace": {Namespace: long, Name: "web"},
+	}}
+	var cut []string
+	d := driver.ValidatePool(answeringPool(func(machinepool.Call) any { return given }, nil), func(_ context.Context, s driver.PoolSubject, whole string) {
+		cut = append(cut, s.Method.String()+" "+whole)
+	})
+	a, err := askPool(t.Context(), d, machinepool.ListPools, &wholeAsk)
+	require.NoError(t, err)
+	got := a.(*driver.ListPoolsResponse)
+	require.Equal(t, map[string]object.Key{"fine": pool}, got.Groups)
+	require.Len(t, got.Dropped, 6)
+	for id, key := range got.Dropped {
+		require.LessOrEqual(t, len(id), driver.MaxID)
+		require.LessOrEqual(t, max(len(key.Name), len(key.Namespace)), driver.MaxName)
+	}
+	require.Len(t, cut, 2)
+	require.Contains(t, strings.Join(cut, " "), "ListPools the answer has a group ID of size 1025")
+	require.Len(t, given.Groups, 7, "the driver's own answer")
+	require.Nil(t, given.Dropped)
+}
