@@ -16,6 +16,7 @@ import (
 	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/safety"
 	"github.com/millwright-go/millwright/store"
 )
 
@@ -36,7 +37,12 @@ type poolWorld struct {
 	groups   map[string]bool // groups ever seen
 	writes   int
 	observe  bool           // managers that begin only observe
-	drained  map[string]int // how often each node was asked about
+	safety   *safety.Policy // of managers that begin
+	hooks    manager.Hooks  // likewise
+	calls    map[machinepool.Call]int
+	deletes  []string                                                                      // groups whose deletion was asked for, by ID
+	cached   func(store.Collection[*machinepool.Pool]) store.Collection[*machinepool.Pool] // what a process sees of pools; nil: all
+	drained  map[string]int                                                                // how often each node was asked about
 }
 
 // bootMaker makes bootstrap data.
@@ -50,7 +56,7 @@ type bootMaker struct {
 
 func newPoolWorld(t testing.TB) *poolWorld {
 	w := &poolWorld{
-		t: t, now: time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC), made: map[string]bool{}, groups: map[string]bool{}, drained: map[string]int{},
+		t: t, now: time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC), made: map[string]bool{}, groups: map[string]bool{}, drained: map[string]int{}, calls: map[machinepool.Call]int{},
 		provider: drivertest.NewMemoryPools(drivertest.MemoryPoolOptions{Token: "a-token-of-some-length", Slow: true}),
 	}
 	clock := func() time.Time { return w.now }
@@ -81,21 +87,36 @@ func (w *poolWorld) start(f *fuse) *manager.Manager {
 	count := func() { w.writes++ }
 	nodes := &port[*machine.Node]{Collection: w.nodes, fuse: f, writes: count, down: &down}
 	w.boot.fuse = f
-	d := driver.AroundPool(w.provider, func(ctx context.Context, _ driver.PoolSubject, next func(context.Context) error) error {
-		return f.pass(func() error { return next(ctx) })
+	d := driver.AroundPool(notedDeletes{w.provider, w}, func(ctx context.Context, s driver.PoolSubject, next func(context.Context) error) error {
+		return f.pass(func() error { w.calls[s.Method]++; return next(ctx) })
 	})
+	pools := store.Collection[*machinepool.Pool](&port[*machinepool.Pool]{Collection: w.pools, fuse: f, writes: count, down: &down})
+	if w.cached != nil {
+		pools = w.cached(pools)
+	}
 	m, err := manager.New(manager.Options{
 		Machines:   w.machines,
 		Classes:    &port[*machine.Class]{Collection: w.classes, fuse: f, writes: count, down: &down},
 		Secrets:    &port[*machine.Secret]{Collection: w.secrets, fuse: f, writes: count, down: &down},
-		Pools:      &port[*machinepool.Pool]{Collection: w.pools, fuse: f, writes: count, down: &down},
+		Pools:      pools,
 		Driver:     drivertest.NewMemory(drivertest.MemoryOptions{}),
 		PoolDriver: d, PoolBootstrap: w.boot, Cluster: cluster{nodes}, Drainer: &cordoner{w: w, nodes: nodes},
 		Now: func() time.Time { return w.now }, Jitter: func(d time.Duration) time.Duration { return d },
-		Observe: w.observe,
+		Observe: w.observe, SafetyPolicy: w.safety, Hooks: w.hooks,
 	})
 	require.NoError(w.t, err)
 	return m
+}
+
+// notedDeletes is a provider whose deletions are written down.
+type notedDeletes struct {
+	*drivertest.MemoryPools
+	w *poolWorld
+}
+
+func (d notedDeletes) DeletePool(ctx context.Context, req *driver.DeletePoolRequest) (*driver.PoolResponse, error) {
+	d.w.deletes = append(d.w.deletes, req.Pool.Status.GroupID)
+	return d.MemoryPools.DeletePool(ctx, req)
 }
 
 type cluster struct {
