@@ -38,7 +38,8 @@ type ledger struct {
 	lateTags   map[string]bool      // machines whose VM was changed by a call of the dead
 
 	pools      map[string]*poolRecord // by UID, also of those that are gone
-	lateGroups map[object.Key]bool    // pools whose group was made by a call of the dead, and too late
+	lateGroups map[object.Key]bool    // pools that are gone and have a group, or may get one from a call that comes late
+	forgotten  map[string]bool        // UIDs of pools whose record somebody took away
 }
 
 // life is what was seen of a machine.
@@ -66,7 +67,7 @@ func newLedger() ledger {
 		goneAt: map[string]time.Time{}, excused: map[string]bool{}, strays: map[string]bool{}, late: map[string]bool{}, lives: map[string]*life{}, bounds: map[string]*bounds{},
 		sets: map[string]bool{}, cordoned: map[string]bool{}, records: map[string]*record[*machine.Machine]{}, setRecords: map[string]*record[*machineset.Set]{},
 		uids: map[string]string{}, stirred: map[string]time.Time{}, choices: map[string]*choice{}, lateTags: map[string]bool{},
-		pools: map[string]*poolRecord{}, lateGroups: map[object.Key]bool{},
+		pools: map[string]*poolRecord{}, lateGroups: map[object.Key]bool{}, forgotten: map[string]bool{},
 	}
 }
 

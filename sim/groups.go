@@ -193,6 +193,8 @@ func (g *groups) DeletePool(_ context.Context, req *driver.DeletePoolRequest) (*
 		return &driver.PoolResponse{}, nil
 	case err != nil:
 		return nil, err
+	case req.Pool.Status.GroupID != "" && req.Pool.Status.GroupID != group.id:
+		return &driver.PoolResponse{}, nil // that one is gone
 	}
 	group.going = true
 	g.soon(group)
@@ -239,3 +241,15 @@ func (g *groups) InstancesDrained(_ context.Context, req *driver.InstancesDraine
 
 // PoolFeatures implements driver.PoolFeatures.
 func (g *groups) PoolFeatures() machinepool.Features { return g.w.o.Pools.Features }
+
+// ListPools implements driver.PoolLister: there is one account, whatever the class.
+func (g *groups) ListPools(_ context.Context, req *driver.ListPoolsRequest) (*driver.ListPoolsResponse, error) {
+	if req.Secret == nil || len(req.Secret.Data) == 0 {
+		return nil, codes.New(codes.Unauthenticated, "the request has no credentials")
+	}
+	all := make(map[string]object.Key, len(g.all))
+	for key, group := range g.all {
+		all[group.id] = key
+	}
+	return &driver.ListPoolsResponse{Groups: all}, nil
+}

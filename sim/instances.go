@@ -51,7 +51,7 @@ func (g *groups) tend(at *group) bool {
 	case going >= 0:
 		g.remove(at, at.instances[going])
 	case at.going:
-		delete(g.all, at.pool)
+		g.vanish(at)
 		return false
 	case int32(len(staying)) > at.target:
 		g.choose(staying).Going = true
@@ -238,5 +238,11 @@ func (g *groups) lose(at *group) {
 	for len(at.instances) > 0 {
 		g.remove(at, at.instances[0])
 	}
+	g.vanish(at)
+}
+
+// vanish takes a group away that has no instance.
+func (g *groups) vanish(at *group) {
 	delete(g.all, at.pool)
+	delete(g.w.ledger.lateGroups, at.pool)
 }

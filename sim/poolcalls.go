@@ -164,20 +164,30 @@ type watchedPools struct {
 func (d watchedPools) Unwrap() driver.PoolDriver { return d.PoolDriver }
 
 // CreatePool implements driver.PoolDriver. One that is carried out for a pool that
-// is gone leaves a group that nobody knows: somebody has to see to it.
+// is gone leaves a group that nobody knows: the manager has to find it.
 func (d watchedPools) CreatePool(ctx context.Context, req *driver.CreatePoolRequest) (*driver.PoolResponse, error) {
 	w := d.w
 	w.checkSize(req.Pool, machinepool.CreatePool, req.Replicas)
-	if w.ledger.belated && w.goingPool(req.Pool.Key) {
-		w.ledger.lateGroups[req.Pool.Key] = true
-		w.clock.after(10*time.Minute, func() {
-			delete(w.ledger.lateGroups, req.Pool.Key)
-			if g := w.groups.all[req.Pool.Key]; g != nil && w.goingPool(req.Pool.Key) {
-				w.groups.lose(g)
-			}
-		})
+	if w.ledger.belated && w.goingPool(req.Pool.Key) || w.ledger.forgotten[req.Pool.UID] {
+		w.ownerlessGroup(req.Pool.Key)
 	}
 	return d.PoolDriver.CreatePool(ctx, req)
+}
+
+// ownerlessGroup expects a group of a pool that is gone. Where no manager looks for
+// such groups, a person does.
+func (w *World) ownerlessGroup(k object.Key) {
+	w.ledger.lateGroups[k] = true
+	m := &w.o.Manager
+	if m.SafetyPolicy != nil && !m.Observe && w.o.PoolDriver == nil {
+		return
+	}
+	w.clock.after(10*time.Minute, func() {
+		delete(w.ledger.lateGroups, k)
+		if g := w.groups.all[k]; g != nil && w.goingPool(k) {
+			w.groups.lose(g)
+		}
+	})
 }
 
 // ScalePool implements driver.PoolDriver.

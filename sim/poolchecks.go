@@ -67,6 +67,9 @@ func (w *World) sawPool(p *machinepool.Pool) {
 	}
 	since(&r.owned, now, w.autoscaled(p))
 	r.last = p
+	if g := w.groups.all[p.Key]; g != nil && g.id == p.Status.GroupID && !p.Deleted() && !w.ledger.forgotten[p.UID] {
+		delete(w.ledger.lateGroups, p.Key) // it was adopted
+	}
 }
 
 // checkPoolChange: phases change along the table (P32), and nobody here changes
@@ -205,9 +208,14 @@ func (w *World) drainIsOver(l *machinepool.Leaving) bool {
 	return w.faults[ClockJump] > 0 || w.clock.now.Sub(l.Since) >= w.poolPolicy().DrainTimeout-inFlight
 }
 
-// checkGroupGoes: nobody deletes the group of a pool that is to stay (P35).
+// checkGroupGoes: nobody deletes the group of a pool that is to stay (P35). A group
+// whose pool was gone may be on its way out when another pool of that name comes.
 func (w *World) checkGroupGoes(p *machinepool.Pool) {
-	if stored := w.pool(p.Key); stored != nil && !stored.Deleted() && !w.ledger.belated {
+	stored := w.pool(p.Key)
+	if stored == nil || stored.Deleted() || w.ledger.belated {
+		return
+	}
+	if orphan := p.UID == ""; !orphan || w.longAgo(stored.CreatedAt) || stored.Status.GroupID == p.Status.GroupID {
 		w.violate("P35", "the group of pool %s was deleted, and the pool was not", p.Name)
 	}
 }

@@ -36,12 +36,15 @@ const (
 	// once it is gone.
 	DeletePool Deed = "delete pool"
 	RemakePool Deed = "remake pool"
+	// ForgetPool takes the record of a pool away, finalizer and all: its group is
+	// nobody's.
+	ForgetPool Deed = "forget pool"
 )
 
 // isPoolDeed tells whether a deed befalls a pool.
 func isPoolDeed(d Deed) bool {
 	switch d {
-	case ScalePool, RollPool, SpreadPool, Autoscale, ResizeGroup, ReplaceNode, AskDrain, LoseInstance, LoseGroup, FailGroup, StopGroups, DeletePool, RemakePool:
+	case ScalePool, RollPool, SpreadPool, Autoscale, ResizeGroup, ReplaceNode, AskDrain, LoseInstance, LoseGroup, FailGroup, StopGroups, DeletePool, RemakePool, ForgetPool:
 		return true
 	}
 	return false
@@ -96,12 +99,32 @@ func (w *World) befall(s *Step) {
 			w.remade[p.Key] = s.Do == RemakePool
 			done = w.pools.Delete(context.Background(), p.Key, p.UID) == nil
 		}
+	case ForgetPool:
+		done = w.forgetPool(object.Key{Namespace: Namespace, Name: s.Name})
 	default:
 		done = w.groups.befall(s)
 	}
 	if done {
 		w.deeds[s.Do]++
 	}
+}
+
+// forgetPool takes a pool's record away.
+func (w *World) forgetPool(k object.Key) bool {
+	p := w.pool(k)
+	if p == nil {
+		return false
+	}
+	delete(w.remade, k)
+	w.ledger.forgotten[p.UID] = true
+	w.ownerlessGroup(k)
+	bare := p.Clone()
+	bare.Finalizers = nil
+	bare, err := w.pools.Update(context.Background(), bare)
+	if err == nil && !p.Deleted() {
+		err = w.pools.Delete(context.Background(), k, bare.UID)
+	}
+	return err == nil
 }
 
 // befall does what a step does at the provider, and tells whether there is

@@ -20,8 +20,14 @@ func (w *World) PoolComplete(name string) bool {
 	return p != nil && w.poolLacks(p) == ""
 }
 
-// poolsComplete tells whether all pools have come to rest.
+// poolsComplete reports whether all pools have come to rest, and no group is left whose
+// pool is gone.
 func (w *World) poolsComplete() bool {
+	for _, g := range w.groups.sorted() {
+		if w.pool(g.pool) == nil {
+			return false
+		}
+	}
 	return !slices.ContainsFunc(w.pools.all(), func(p *machinepool.Pool) bool { return w.poolLacks(p) != "" })
 }
 
@@ -95,7 +101,7 @@ func (w *World) checkPoolNodes() error {
 // changes is how many calls were made so far that change a group.
 func (w *World) changes() (n int) {
 	for call, times := range w.poolCalls {
-		if call != machinepool.GetPoolStatus {
+		if call != machinepool.GetPoolStatus && call != machinepool.ListPools {
 			n += times
 		}
 	}

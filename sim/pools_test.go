@@ -14,7 +14,7 @@ import (
 // poolDeeds are what befalls pools in storms.
 var poolDeeds = []sim.Deed{
 	sim.ScalePool, sim.RollPool, sim.SpreadPool, sim.Autoscale, sim.ResizeGroup, sim.ReplaceNode, sim.AskDrain, sim.LoseInstance, sim.LoseGroup,
-	sim.FailGroup, sim.StopGroups, sim.DeletePool, sim.RemakePool,
+	sim.FailGroup, sim.StopGroups, sim.DeletePool, sim.RemakePool, sim.ForgetPool,
 }
 
 // TestPoolStorm lives through scenarios with pools in which anything fails, as

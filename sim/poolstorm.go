@@ -73,7 +73,7 @@ func (g generator) pool(name string) *machinepool.Pool {
 // poolDeeds are what a step of a storm does to a pool.
 var poolDeeds = [...]Deed{
 	ScalePool, ScalePool, ScalePool, RollPool, AskDrain, ReplaceNode, Autoscale, ResizeGroup, ResizeGroup, LoseInstance, FailGroup, ScalePool, SpreadPool,
-	LoseGroup, StopGroups, RemakePool, DeletePool,
+	LoseGroup, StopGroups, RemakePool, DeletePool, ForgetPool,
 }
 
 func (g generator) poolStep(s *Scenario) Step {
