@@ -16,6 +16,7 @@ import (
 var (
 	_ driver.PoolDriver   = (*Provider)(nil)
 	_ driver.PoolFeatures = (*Provider)(nil)
+	_ driver.PoolLister   = (*Provider)(nil)
 )
 
 // PoolFeatures implements driver.PoolFeatures.
@@ -91,7 +92,7 @@ func (p *Provider) DeletePool(ctx context.Context, req *driver.DeletePoolRequest
 		return nil, err
 	}
 	return p.serve(ctx, &req.PoolRequest, func(spec *Spec, g *group) (*group, error) {
-		if g == nil {
+		if id := req.Pool.Status.GroupID; g == nil || id != "" && id != g.ID {
 			return nil, nil
 		}
 		all, err := p.disk.members(g)
@@ -100,6 +101,31 @@ func (p *Provider) DeletePool(ctx context.Context, req *driver.DeletePoolRequest
 		}
 		return nil, errors.Join(err, p.disk.drop(spec.Cluster, req.Pool.Key))
 	})
+}
+
+// ListPools implements driver.PoolLister.
+func (p *Provider) ListPools(ctx context.Context, req *driver.ListPoolsRequest) (*driver.ListPoolsResponse, error) {
+	spec, err := read(req.Class)
+	if err != nil {
+		return nil, err
+	}
+	if err := work(ctx, 0); err != nil {
+		return nil, err
+	}
+	answer := &driver.ListPoolsResponse{Groups: make(map[string]object.Key)}
+	err = p.disk.locked(func() error {
+		all, err := p.disk.groups()
+		for _, g := range all {
+			if g.Cluster == spec.Cluster {
+				answer.Groups[g.ID] = g.Pool
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return nil, failed("list groups", err)
+	}
+	return answer, nil
 }
 
 // DeleteInstances implements driver.PoolDriver.
