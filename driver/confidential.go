@@ -49,8 +49,23 @@ func WithConfidential(ctx context.Context, text, shown string) context.Context {
 	return context.WithValue(ctx, spokenKey{}, append(slices.Clip(before), spoken{text, shown}))
 }
 
+type unsentKey struct{}
+
+// WithConfidentialSecret returns a context for a call of a driver. Validate and
+// ValidatePool take the values of the secret out of messages of that call as they take
+// those of the request's. It is for a secret that an earlier request held: a provider may
+// repeat it later. Nil changes nothing.
+func WithConfidentialSecret(ctx context.Context, s *machine.Secret) context.Context {
+	if s == nil {
+		return ctx
+	}
+	before, _ := ctx.Value(unsentKey{}).([]*machine.Secret)
+	return context.WithValue(ctx, unsentKey{}, append(slices.Clip(before), s))
+}
+
 func confidentialOf(ctx context.Context, class *machine.Class, secrets ...*machine.Secret) *confidential {
-	c := &confidential{secrets: secrets}
+	unsent, _ := ctx.Value(unsentKey{}).([]*machine.Secret)
+	c := &confidential{secrets: append(secrets, unsent...)}
 	c.spoken, _ = ctx.Value(spokenKey{}).([]spoken)
 	if class != nil {
 		c.shows = class.ProviderSpec

@@ -6,6 +6,7 @@ import (
 
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineclass"
+	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
 )
@@ -53,8 +54,36 @@ func (p *secretPass) observe(ctx context.Context, live bool) error {
 	p.o.Secret, p.o.Live = secret, live
 	taken := p.secretsOfClasses()
 	query := store.Query{Index: IndexSecret, Value: p.key.String()}
-	p.o.Classes, err = count(ctx, p.Classes, live, query, func(c *machine.Class) bool { return taken.allows(c, p.key) })
-	return err
+	var kept []object.Key // classes that may not take it any more, and may need it again
+	p.o.Classes, err = count(ctx, p.Classes, live, query, func(c *machine.Class) bool {
+		if taken.allows(c, p.key) {
+			return true
+		}
+		kept = append(kept, c.Key)
+		return false
+	})
+	if err != nil || p.o.Classes > 0 || !secret.HasFinalizer(machine.SecretFinalizer) {
+		return err
+	}
+	for _, class := range kept {
+		used, err := p.usesOf(ctx, class, live)
+		if err != nil {
+			return err
+		}
+		p.o.Classes += used
+	}
+	return nil
+}
+
+// usesOf counts machines and pools of a class: without the secret they can't be deleted.
+func (p *secretPass) usesOf(ctx context.Context, class object.Key, live bool) (int, error) {
+	query := store.Query{Index: IndexClass, Value: class.String()}
+	n, err := count(ctx, p.Machines, live, query, func(m *machine.Machine) bool { return classKey(m) == class })
+	if err != nil || p.Pools == nil {
+		return n, err
+	}
+	pools, err := count(ctx, p.Pools, live, query, func(q *machinepool.Pool) bool { return useOfPool(q).class == class })
+	return n + pools, err
 }
 
 func (p *secretPass) step(ctx context.Context) (Result, bool, error) {

@@ -66,10 +66,30 @@ func (p *poolPass) readPool(ctx context.Context) error {
 	return p.readNodes(ctx)
 }
 
-// request is what every request has.
-func (p *poolPass) request(ctx context.Context) (driver.PoolRequest, error) {
+// request is what every request has, and the driver to make it. Where the class may not
+// take its secret, that driver makes no call and answers so, as machines are answered.
+func (p *poolPass) request(ctx context.Context) (driver.PoolRequest, driver.PoolDriver, error) {
 	secret, err := p.secrets.merged(ctx, p.o.Class)
-	return driver.PoolRequest{Pool: p.o.Pool, Class: p.o.Class, Secret: secret}, err
+	d := p.PoolDriver
+	if refusal := err; errors.Is(err, ErrSecretNamespace) {
+		d = driver.AroundPool(d, func(context.Context, driver.PoolSubject, func(context.Context) error) error { return refusal })
+		err = nil
+	}
+	return driver.PoolRequest{Pool: p.o.Pool, Class: p.o.Class, Secret: secret}, d, err
+}
+
+// call is the context of a call about the pool: the driver may repeat what machines boot
+// from in any of them, also where the request does not hold it. Data that can't be read
+// hold up no call.
+func (p *poolPass) call(ctx context.Context) context.Context {
+	if name := p.o.Pool.Spec.Template.Bootstrap.DataSecret; name == nil || *name == "" {
+		return ctx
+	}
+	data, err := p.PoolBootstrap.Data(ctx, p.o.Pool)
+	if err != nil {
+		return ctx
+	}
+	return driver.WithConfidentialSecret(ctx, data)
 }
 
 // ended is a driver's answer. When the pass's own context has ended, nothing is
@@ -86,12 +106,12 @@ func ended(ctx context.Context, r *driver.PoolResponse, err error) (*machinepool
 }
 
 func (p *poolPass) getGroup(ctx context.Context) error {
-	base, err := p.request(ctx)
+	base, d, err := p.request(ctx)
 	if err != nil {
 		return err
 	}
 	now := p.Now()
-	got, err := p.PoolDriver.GetPoolStatus(ctx, &driver.GetPoolStatusRequest{PoolRequest: base})
+	got, err := d.GetPoolStatus(p.call(ctx), &driver.GetPoolStatusRequest{PoolRequest: base})
 	g, failed := ended(ctx, nil, err)
 	if failed != nil {
 		return failed
@@ -108,7 +128,7 @@ func (p *poolPass) getGroup(ctx context.Context) error {
 
 // change makes a call that changes the group: what was known of it goes before.
 func (p *poolPass) change(ctx context.Context, e machinepool.Effect) error {
-	base, err := p.request(ctx)
+	base, d, err := p.request(ctx)
 	if err != nil {
 		return err
 	}
@@ -116,20 +136,20 @@ func (p *poolPass) change(ctx context.Context, e machinepool.Effect) error {
 	p.groups.Delete(p.key)
 	switch e := e.(type) {
 	case machinepool.CreateGroup:
-		p.o.Created, err = p.createGroup(ctx, base, e.Replicas)
+		p.o.Created, err = p.createGroup(ctx, d, base, e.Replicas)
 	case machinepool.UpdateGroup:
-		p.o.Updated, err = p.updateGroup(ctx, base)
+		p.o.Updated, err = p.updateGroup(ctx, d, base)
 	case machinepool.ScaleGroup:
-		r, failed := p.PoolDriver.ScalePool(ctx, &driver.ScalePoolRequest{PoolRequest: base, To: e.To})
+		r, failed := d.ScalePool(p.call(ctx), &driver.ScalePoolRequest{PoolRequest: base, To: e.To})
 		p.o.Scaled, err = ended(ctx, r, failed)
 	case *machinepool.RemoveInstances:
-		r, failed := p.PoolDriver.DeleteInstances(ctx, &driver.DeleteInstancesRequest{PoolRequest: base, ProviderIDs: e.ProviderIDs})
+		r, failed := d.DeleteInstances(p.call(ctx), &driver.DeleteInstancesRequest{PoolRequest: base, ProviderIDs: e.ProviderIDs})
 		p.o.Deleted, err = ended(ctx, r, failed)
 	case machinepool.ReplaceOne:
-		r, failed := p.PoolDriver.ReplaceInstance(ctx, &driver.ReplaceInstanceRequest{PoolRequest: base, ProviderID: e.ProviderID})
+		r, failed := d.ReplaceInstance(p.call(ctx), &driver.ReplaceInstanceRequest{PoolRequest: base, ProviderID: e.ProviderID})
 		p.o.Replaced, err = ended(ctx, r, failed)
 	case *machinepool.TellDrained:
-		r, failed := p.PoolDriver.InstancesDrained(ctx, &driver.InstancesDrainedRequest{PoolRequest: base, ProviderIDs: e.ProviderIDs})
+		r, failed := d.InstancesDrained(p.call(ctx), &driver.InstancesDrainedRequest{PoolRequest: base, ProviderIDs: e.ProviderIDs})
 		p.o.Told, err = ended(ctx, r, failed)
 	case machinepool.ReadPool, machinepool.GetGroup, machinepool.DeleteGroup, machinepool.RemoveBootstrap, machinepool.Renew,
 		*machinepool.DrainNodes, *machinepool.KeepNodes:
@@ -138,32 +158,32 @@ func (p *poolPass) change(ctx context.Context, e machinepool.Effect) error {
 	return err
 }
 
-func (p *poolPass) createGroup(ctx context.Context, base driver.PoolRequest, n int32) (*machinepool.Group, error) {
+func (p *poolPass) createGroup(ctx context.Context, d driver.PoolDriver, base driver.PoolRequest, n int32) (*machinepool.Group, error) {
 	data, err := p.PoolBootstrap.Data(ctx, p.o.Pool)
 	if err != nil {
 		return ended(ctx, nil, err)
 	}
-	r, err := p.PoolDriver.CreatePool(ctx, &driver.CreatePoolRequest{PoolRequest: base, Replicas: n, Bootstrap: data})
+	r, err := d.CreatePool(ctx, &driver.CreatePoolRequest{PoolRequest: base, Replicas: n, Bootstrap: data})
 	return ended(ctx, r, err)
 }
 
-func (p *poolPass) updateGroup(ctx context.Context, base driver.PoolRequest) (*machinepool.Group, error) {
+func (p *poolPass) updateGroup(ctx context.Context, d driver.PoolDriver, base driver.PoolRequest) (*machinepool.Group, error) {
 	data, err := p.PoolBootstrap.Data(ctx, p.o.Pool)
 	if err != nil {
 		return ended(ctx, nil, err)
 	}
-	r, err := p.PoolDriver.UpdatePool(ctx, &driver.UpdatePoolRequest{PoolRequest: base, Bootstrap: data})
+	r, err := d.UpdatePool(ctx, &driver.UpdatePoolRequest{PoolRequest: base, Bootstrap: data})
 	return ended(ctx, r, err)
 }
 
 func (p *poolPass) deleteGroup(ctx context.Context) (*machinepool.Group, error) {
-	base, err := p.request(ctx)
+	base, d, err := p.request(ctx)
 	if err != nil {
 		return nil, err
 	}
 	p.o.Group = nil
 	p.groups.Delete(p.key)
-	r, err := p.PoolDriver.DeletePool(ctx, &driver.DeletePoolRequest{PoolRequest: base})
+	r, err := d.DeletePool(p.call(ctx), &driver.DeletePoolRequest{PoolRequest: base})
 	return ended(ctx, r, err)
 }
 
