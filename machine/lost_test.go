@@ -73,6 +73,10 @@ func TestNoVMIsLostForAList(t *testing.T) {
 			m.Spec.Class.Name, m.Spec.ProviderID, m.Spec.Config = "small", "p://1", machine.Configuration{}
 			m.Status = machine.Status{Phase: machine.PhaseAvailable, Since: epoch.Add(-time.Hour)}
 			o.NoCluster, o.Frozen = true, false
+			if rapid.Bool().Draw(t, "gone") {
+				o.Missing = &machine.MissingVM{Since: epoch.Add(-time.Hour), NotFound: true}
+				o.VM = &machine.VM{Outcome: machine.Outcome{Code: codes.NotFound}}
+			}
 		}
 		plan, err := machine.Decide(o, machine.DefaultPolicy(), epoch)
 		require.NoError(t, err)

@@ -159,7 +159,7 @@ var theirs = []mutant{
 	{
 		"VMs that no machine owns are deleted by name instead of by ID",
 		"of several VMs of one name, the one that a machine has recorded stays",
-		"manager/collect.go",
+		"manager/orphanvms.go",
 		`m.Spec.ProviderID, m.Spec.Class.Name = order.ProviderID, order.Class.Name`,
 		`m.Spec.Class.Name = order.Class.Name`,
 	},
