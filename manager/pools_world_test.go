@@ -137,7 +137,7 @@ func (b *bootMaker) Look(context.Context, *machinepool.Pool) (a machinepool.Boot
 // Data implements manager.PoolBootstrap.
 func (b *bootMaker) Data(context.Context, *machinepool.Pool) (s *machine.Secret, err error) {
 	err = b.fuse.pass(func() error {
-		s = &machine.Secret{Data: map[string][]byte{machine.UserData: []byte("#!/bin/true")}}
+		s = &machine.Secret{Data: map[string][]byte{"join": []byte("join-with-token-of-the-pool"), machine.UserData: []byte("#!/bin/true")}}
 		return nil
 	})
 	return s, err
