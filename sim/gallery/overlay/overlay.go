@@ -1,7 +1,8 @@
 // Package overlay puts many mistakes into one build. Each one changes the body
 // of a function. The build holds that function once as it is and once for each
 // mistake in it, and an environment variable chooses which of them runs, so
-// that a hundred mistakes cost one build.
+// that a hundred mistakes cost one build. A mistake may also change the value
+// of a variable of the package.
 package overlay
 
 import (
@@ -12,6 +13,7 @@ import (
 	"go/parser"
 	"go/token"
 	"os"
+	"path"
 	"path/filepath"
 	"sort"
 	"strconv"
@@ -53,32 +55,21 @@ func Replacing(root, file, from, to string) (Edit, error) {
 }
 
 // Write writes an overlay of the go command to dir, in which edit i is mistake
-// number i+1, and returns its name. It fails if an edit is not within the body
-// of one function, or if that function has a parameter without a name.
+// number i+1, and returns its name. It fails where Files does.
 func Write(root, dir string, edits []Edit) (string, error) {
 	root, err := filepath.Abs(root)
 	if err != nil {
 		return "", err
 	}
+	texts, err := Files(root, edits)
+	if err != nil {
+		return "", err
+	}
 	replace := map[string]string{}
-	add := func(target string, text []byte) error {
+	for file, text := range texts {
 		name := filepath.Join(dir, fmt.Sprintf("file%d.go", len(replace)))
-		replace[filepath.Join(root, target)] = name
-		return os.WriteFile(name, text, 0o600)
-	}
-	packages := map[string]string{}
-	for _, file := range files(edits) {
-		text, name, err := withSwitches(root, file, edits)
-		if err != nil {
-			return "", err
-		}
-		packages[filepath.Dir(file)] = name
-		if err := add(file, text); err != nil {
-			return "", err
-		}
-	}
-	for folder, name := range packages {
-		if err := add(filepath.Join(folder, "zz_mistake.go"), []byte(fmt.Sprintf(chooser, name, Variable))); err != nil {
+		replace[filepath.Join(root, file)] = name
+		if err := os.WriteFile(name, text, 0o600); err != nil {
 			return "", err
 		}
 	}
@@ -88,6 +79,27 @@ func Write(root, dir string, edits []Edit) (string, error) {
 	}
 	name := filepath.Join(dir, "overlay.json")
 	return name, os.WriteFile(name, text, 0o600)
+}
+
+// Files returns the texts of the files that the edits change or need, by their names from the root
+// of the module. Edit i is mistake number i+1. It fails if an edit is neither within the body of
+// one function nor within the value of one variable of the package, or if that function has a
+// parameter without a name.
+func Files(root string, edits []Edit) (map[string][]byte, error) {
+	texts := map[string][]byte{}
+	for _, file := range files(edits) {
+		source, err := os.ReadFile(filepath.Join(root, file))
+		if err != nil {
+			return nil, err
+		}
+		text, name, err := withSwitches(source, file, edits)
+		if err != nil {
+			return nil, err
+		}
+		texts[file] = text
+		texts[path.Join(path.Dir(file), "zz_mistake.go")] = fmt.Appendf(nil, chooser, name, Variable)
+	}
+	return texts, nil
 }
 
 // chooser is the file that each package with mistakes gets.
@@ -114,55 +126,91 @@ func files(edits []Edit) []string {
 	return list
 }
 
+// variants are what a file gets for its mistakes.
+type variants struct {
+	source []byte
+	at     func(token.Pos) int
+	cases  map[*ast.FuncDecl]*strings.Builder // of the switch at the head of a function
+	end    strings.Builder                    // of the file
+}
+
 // withSwitches is a file in which each function with mistakes begins with a
 // switch to its variants, and the variants stand at the end.
-func withSwitches(root, file string, edits []Edit) (text []byte, name string, err error) {
-	source, err := os.ReadFile(filepath.Join(root, file))
-	if err != nil {
-		return nil, "", err
-	}
+func withSwitches(source []byte, file string, edits []Edit) (text []byte, name string, err error) {
 	positions := token.NewFileSet()
 	parsed, err := parser.ParseFile(positions, file, source, parser.SkipObjectResolution)
 	if err != nil {
 		return nil, "", err
 	}
-	cases := map[*ast.FuncDecl]*strings.Builder{}
-	var variants strings.Builder
-	at := func(p token.Pos) int { return positions.Position(p).Offset }
+	v := variants{source: source, cases: map[*ast.FuncDecl]*strings.Builder{}}
+	v.at = func(p token.Pos) int { return positions.Position(p).Offset }
 	for i, e := range edits {
 		if e.File != file {
 			continue
 		}
-		f := enclosing(parsed, e, at)
-		if f == nil {
-			return nil, "", fmt.Errorf("%s: bytes %d to %d are not in the body of one function", file, e.Start, e.End)
-		}
-		call, err := callOf(f, i+1)
-		if err != nil {
+		if err := v.add(parsed, e, i+1); err != nil {
 			return nil, "", fmt.Errorf("%s: %w", file, err)
 		}
-		if cases[f] == nil {
-			cases[f] = &strings.Builder{}
-		}
-		fmt.Fprintf(cases[f], "\n\tcase %d: %s", i+1, call)
-		fmt.Fprintf(&variants, "\n%s%s%s%s%s\n", source[at(f.Pos()):at(f.Name.End())], suffix(i+1),
-			source[at(f.Name.End()):e.Start], e.Text, source[e.End:at(f.End())])
 	}
 	var out bytes.Buffer
 	last := 0
 	for _, d := range parsed.Decls {
 		f, ok := d.(*ast.FuncDecl)
-		if !ok || cases[f] == nil {
+		if !ok || v.cases[f] == nil {
 			continue
 		}
-		body := at(f.Body.Lbrace) + 1
+		body := v.at(f.Body.Lbrace) + 1
 		out.Write(source[last:body])
-		fmt.Fprintf(&out, "\n\tswitch mistake__ {%s\n\t}\n", cases[f])
+		fmt.Fprintf(&out, "\n\tswitch mistake__ {%s\n\t}\n", v.cases[f])
 		last = body
 	}
 	out.Write(source[last:])
-	out.WriteString(variants.String())
+	out.WriteString(v.end.String())
 	return out.Bytes(), parsed.Name.Name, nil
+}
+
+// add adds the variant of an edit: another function, or another value that the variable gets before
+// the program starts.
+func (v *variants) add(file *ast.File, e Edit, number int) error {
+	if name, value := variable(file, e, v.at); name != "" {
+		fmt.Fprintf(&v.end, "\nfunc init() {\n\tif mistake__ == %d {\n\t\t%s = %s%s%s\n\t}\n}\n", number, name,
+			v.source[v.at(value.Pos()):e.Start], e.Text, v.source[e.End:v.at(value.End())])
+		return nil
+	}
+	f := enclosing(file, e, v.at)
+	if f == nil {
+		return fmt.Errorf("bytes %d to %d are neither in the body of one function nor in the value of one variable", e.Start, e.End)
+	}
+	call, err := callOf(f, number)
+	if err != nil {
+		return err
+	}
+	if v.cases[f] == nil {
+		v.cases[f] = &strings.Builder{}
+	}
+	fmt.Fprintf(v.cases[f], "\n\tcase %d: %s", number, call)
+	fmt.Fprintf(&v.end, "\n%s%s%s%s%s\n", v.source[v.at(f.Pos()):v.at(f.Name.End())], suffix(number),
+		v.source[v.at(f.Name.End()):e.Start], e.Text, v.source[e.End:v.at(f.End())])
+	return nil
+}
+
+// variable is the variable of the package whose value holds all that an edit changes, if any.
+func variable(file *ast.File, e Edit, at func(token.Pos) int) (string, ast.Expr) {
+	for _, d := range file.Decls {
+		g, ok := d.(*ast.GenDecl)
+		if !ok || g.Tok != token.VAR {
+			continue
+		}
+		for _, s := range g.Specs {
+			spec := s.(*ast.ValueSpec)
+			for i, value := range spec.Values {
+				if len(spec.Names) == len(spec.Values) && at(value.Pos()) <= e.Start && e.End <= at(value.End()) {
+					return spec.Names[i].Name, value
+				}
+			}
+		}
+	}
+	return "", nil
 }
 
 func suffix(number int) string { return "__" + strconv.Itoa(number) }

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"math/rand/v2"
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/millwright-go/millwright/sim/gallery/overlay"
+)
+
+// change is a generated mistake.
+type change struct {
+	overlay.Edit
+	line int
+	from string
+}
+
+// sample draws n of the changes, the same ones for a seed.
+func sample(all []change, n int, seed uint64) []change {
+	random := rand.New(rand.NewPCG(seed, 0))
+	random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	return all[:min(n, len(all))]
+}
+
+// changes are all changes of the source of the packages, tests left out.
+func changes(root string, packages []string) ([]change, error) {
+	var all []change
+	for _, name := range packages {
+		entries, err := os.ReadDir(filepath.Join(root, name))
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range entries {
+			if !strings.HasSuffix(e.Name(), ".go") || strings.HasSuffix(e.Name(), "_test.go") {
+				continue
+			}
+			file := path.Join(name, e.Name())
+			text, err := os.ReadFile(filepath.Join(root, file))
+			if err != nil {
+				return nil, err
+			}
+			found, err := changesOf(file, string(text))
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, found...)
+		}
+	}
+	return all, nil
+}
+
+// changesOf are the changes of one file, in the bodies of its functions.
+func changesOf(file, source string) ([]change, error) {
+	positions := token.NewFileSet()
+	parsed, err := parser.ParseFile(positions, file, source, parser.SkipObjectResolution)
+	if err != nil {
+		return nil, err
+	}
+	g := generator{file: file, source: source, positions: positions}
+	for _, d := range parsed.Decls {
+		if f, ok := d.(*ast.FuncDecl); ok && f.Body != nil && named(f.Recv) && named(f.Type.Params) {
+			ast.Inspect(f.Body, g.visit)
+		}
+	}
+	return g.found, nil
+}
+
+// named reports whether all parameters of the list have names, so that a variant of their function
+// can be called in its place.
+func named(list *ast.FieldList) bool {
+	if list == nil {
+		return true
+	}
+	for _, field := range list.List {
+		if len(field.Names) == 0 {
+			return false
+		}
+		for _, name := range field.Names {
+			if name.Name == "_" {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// generator collects the changes of a file.
+type generator struct {
+	file, source string
+	positions    *token.FileSet
+	found        []change
+}
+
+func (g *generator) visit(n ast.Node) bool {
+	switch n := n.(type) {
+	case *ast.IfStmt:
+		g.negate(n.Cond)
+	case *ast.ForStmt:
+		if n.Cond != nil {
+			g.negate(n.Cond)
+		}
+	case *ast.CaseClause:
+		g.negateCases(n)
+	case *ast.BinaryExpr:
+		if to, ok := neighbours[n.Op]; ok {
+			g.replace(n.OpPos, n.OpPos+token.Pos(len(n.Op.String())), to)
+		}
+	case *ast.BasicLit:
+		if value, err := strconv.Atoi(n.Value); n.Kind == token.INT && err == nil {
+			g.replace(n.Pos(), n.End(), strconv.Itoa(value+1))
+			g.replace(n.Pos(), n.End(), strconv.Itoa(value-1))
+		}
+	case *ast.ExprStmt:
+		if _, ok := n.X.(*ast.CallExpr); ok {
+			g.replace(n.Pos(), n.End(), "")
+		}
+	case *ast.AssignStmt:
+		if _, field := n.Lhs[0].(*ast.SelectorExpr); field && n.Tok == token.ASSIGN {
+			g.replace(n.Pos(), n.End(), "")
+		}
+	case *ast.ReturnStmt:
+		for _, result := range n.Results {
+			g.swap(result)
+		}
+	}
+	return true
+}
+
+// neighbours are the operators that somebody would write for another.
+var neighbours = map[token.Token]string{
+	token.LSS: "<=", token.LEQ: "<", token.GTR: ">=", token.GEQ: ">",
+	token.LAND: "||", token.LOR: "&&", token.ADD: "-", token.SUB: "+",
+}
+
+func (g *generator) negate(condition ast.Expr) {
+	g.replace(condition.Pos(), condition.End(), "!("+g.text(condition.Pos(), condition.End())+")")
+}
+
+// negateCases negates the conditions of a case that has any: they are not values to compare with.
+func (g *generator) negateCases(n *ast.CaseClause) {
+	for _, e := range n.List {
+		switch e := e.(type) {
+		case *ast.UnaryExpr:
+			if e.Op == token.NOT {
+				g.negate(e)
+			}
+		case *ast.BinaryExpr:
+			switch e.Op {
+			case token.EQL, token.NEQ, token.LSS, token.LEQ, token.GTR, token.GEQ, token.LAND, token.LOR:
+				g.negate(e)
+			default:
+			}
+		}
+	}
+}
+
+func (g *generator) swap(result ast.Expr) {
+	switch name, _ := result.(*ast.Ident); {
+	case name == nil:
+	case name.Name == "true":
+		g.replace(name.Pos(), name.End(), "false")
+	case name.Name == "false":
+		g.replace(name.Pos(), name.End(), "true")
+	}
+}
+
+func (g *generator) text(from, to token.Pos) string {
+	return g.source[g.positions.Position(from).Offset:g.positions.Position(to).Offset]
+}
+
+func (g *generator) replace(from, to token.Pos, text string) {
+	start, end := g.positions.Position(from), g.positions.Position(to)
+	g.found = append(g.found, change{
+		Edit: overlay.Edit{File: g.file, Start: start.Offset, End: end.Offset, Text: text},
+		line: start.Line, from: g.source[start.Offset:end.Offset],
+	})
+}

@@ -1,0 +1,167 @@
+// Command mutants makes small mistakes in the source of the core packages at random, and finds out
+// which of them no test notices.
+//
+//	go run ./sim/cmd/mutants -seed 1 -count 60
+//
+// The mistakes are a negated condition, a moved boundary, "and" for "or", a dropped call or
+// assignment of a field, a number that is one off, true for false. All are in one build, and a
+// switch chooses one (package sim/gallery/overlay). For each, the short tests of its package run.
+// What they miss meets storms, and then the tests of the manager.
+//
+// It prints each survivor with its place, and the score at the end. A survivor is no fault yet: the
+// changed code may do the same, only say something else, or only take longer. The exit status is 1
+// if nothing could be built or run.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/millwright-go/millwright/sim/gallery/overlay"
+)
+
+// core are the packages whose source is changed.
+var core = []string{
+	"codes", "object", "machine", "machineset", "deployment", "deployment/rollout", "machineclass",
+	"machinepool", "drain", "driver", "safety", "store", "manager",
+}
+
+// patience is how long the tests of a package may take with a mistake. One that takes longer
+// counts as noticed: it does not end.
+const patience = 6 * time.Minute
+
+func main() {
+	seed := flag.Uint64("seed", 1, "which mistakes are drawn")
+	count := flag.Int("count", 60, "how many")
+	only := flag.String("packages", strings.Join(core, ","), "where they are made")
+	storms := flag.Int("storms", 60, "how many storms a mistake meets that its package's tests miss")
+	flag.Parse()
+	if err := run(context.Background(), *seed, *count, *storms, strings.Split(*only, ",")); err != nil {
+		fmt.Fprintln(os.Stderr, "mutants:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, seed uint64, count, storms int, packages []string) error {
+	all, err := changes(".", packages)
+	if err != nil {
+		return err
+	}
+	total := len(all)
+	drawn, err := compiling(".", sample(all, 2*count, seed))
+	if err != nil {
+		return err
+	}
+	drawn = drawn[:min(count, len(drawn))]
+	dir, err := os.MkdirTemp("", "mutants")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	fmt.Fprintf(os.Stderr, "%d of %d changes, seed %d\n", len(drawn), total, seed)
+	build, err := overlay.New(ctx, ".", dir, edits(drawn), tested(drawn))
+	if err != nil {
+		return err
+	}
+	t := trial{build, storms}
+	for _, dir := range tested(drawn) {
+		if said, err := build.Tests(ctx, 0, dir, ""); err != nil {
+			return fmt.Errorf("%s: the tests fail without a mistake: %w: %s", dir, err, said)
+		}
+	}
+	caught := t.all(ctx, drawn)
+	report(drawn, caught)
+	return nil
+}
+
+// tested are the packages whose tests are needed: those with changes, and the manager, whose tests
+// see the others at work.
+func tested(drawn []change) []string {
+	list := []string{"manager"}
+	seen := map[string]bool{"manager": true}
+	for _, c := range drawn {
+		if dir := path.Dir(c.File); !seen[dir] {
+			seen[dir] = true
+			list = append(list, dir)
+		}
+	}
+	return list
+}
+
+// trial runs tests and storms with mistakes.
+type trial struct {
+	build  *overlay.Build
+	storms int
+}
+
+// all finds out by what each of the changes is noticed, empty if by nothing, on all processors.
+func (t *trial) all(ctx context.Context, drawn []change) []string {
+	caught := make([]string, len(drawn))
+	numbers := make(chan int)
+	var wg sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			for i := range numbers {
+				caught[i] = t.one(ctx, i+1, path.Dir(drawn[i].File))
+				fmt.Fprintf(os.Stderr, "%d %s:%d %s\n", i+1, drawn[i].File, drawn[i].line, caught[i])
+			}
+		})
+	}
+	for i := range drawn {
+		numbers <- i
+	}
+	close(numbers)
+	wg.Wait()
+	return caught
+}
+
+// one says by what a mistake in a package is noticed.
+func (t *trial) one(ctx context.Context, number int, dir string) string {
+	ways := []struct {
+		name string
+		run  func(context.Context) error
+	}{
+		{"its own tests", func(ctx context.Context) error { _, err := t.build.Tests(ctx, number, dir, ""); return err }},
+		{"storms", func(ctx context.Context) error { _, err := t.build.Storms(ctx, number, t.storms, false); return err }},
+		{"storms of pools", func(ctx context.Context) error { _, err := t.build.Storms(ctx, number, t.storms, true); return err }},
+		{"the manager's tests", func(ctx context.Context) error { _, err := t.build.Tests(ctx, number, "manager", ""); return err }},
+	}
+	if dir == "manager" {
+		ways = ways[:len(ways)-1] // they are its own
+	}
+	for _, way := range ways {
+		within, cancel := context.WithTimeout(ctx, patience)
+		err := way.run(within)
+		cancel()
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
+			return way.name
+		}
+	}
+	return ""
+}
+
+// report prints the survivors and the score.
+func report(drawn []change, caught []string) {
+	by := map[string]int{}
+	for i, c := range drawn {
+		by[caught[i]]++
+		if caught[i] == "" {
+			fmt.Printf("%s:%d: %q becomes %q\n", c.File, c.line, c.from, c.Text)
+		}
+	}
+	fmt.Printf("%d of %d noticed", len(drawn)-by[""], len(drawn))
+	for _, name := range []string{"its own tests", "storms", "storms of pools", "the manager's tests"} {
+		fmt.Printf(", %d by %s", by[name], name)
+	}
+	fmt.Println()
+}

@@ -1,0 +1,73 @@
+package overlay
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// Build is the library built once with many mistakes: command hunt, and the tests of packages.
+type Build struct{ root, dir string }
+
+// New builds into dir what the module at root is with the edits, of which edit i is mistake number
+// i+1: command hunt, and the tests of the packages.
+func New(ctx context.Context, root, dir string, edits []Edit, packages []string) (*Build, error) {
+	file, err := Write(root, dir, edits)
+	if err != nil {
+		return nil, err
+	}
+	b := &Build{root, dir}
+	err = b.run(ctx, "build", "-overlay", file, "-o", filepath.Join(dir, "hunt"), "./sim/gallery/hunt")
+	if err != nil || len(packages) == 0 {
+		return b, err
+	}
+	args := []string{"test", "-c", "-vet=off", "-overlay", file, "-o", dir + string(filepath.Separator)}
+	for _, name := range packages {
+		args = append(args, "./"+name)
+	}
+	return b, b.run(ctx, args...)
+}
+
+func (b *Build) run(ctx context.Context, args ...string) error {
+	c := exec.CommandContext(ctx, "go", args...)
+	c.Dir = b.root
+	if out, err := c.CombinedOutput(); err != nil {
+		return fmt.Errorf("a mistake does not compile: %w: %s", err, out)
+	}
+	return nil
+}
+
+// Storms plays storms with a mistake, 0 for none, until one shows something that must never be.
+// The error is an *exec.ExitError if one did, or if the program failed in another way.
+func (b *Build) Storms(ctx context.Context, mistake, storms int, pools bool) (said string, err error) {
+	c := b.command(ctx, mistake, "hunt", "-storms", strconv.Itoa(storms), "-pools="+strconv.FormatBool(pools))
+	out, err := c.CombinedOutput()
+	return strings.TrimSpace(string(out)), err
+}
+
+// Tests runs the short tests of a package whose names match the pattern (empty: all), with a
+// mistake, 0 for none, until the first fails. The error is an *exec.ExitError if one did.
+func (b *Build) Tests(ctx context.Context, mistake int, name, pattern string) (said string, err error) {
+	c := b.command(ctx, mistake, path.Base(name)+".test",
+		"-test.short", "-test.failfast", "-test.timeout=5m", "-test.run", pattern)
+	c.Dir = filepath.Join(b.root, name)
+	out, err := c.CombinedOutput()
+	return string(out), err
+}
+
+// confined runs a program that a mistake may let grow without end: in 8 GB of addresses.
+const confined = `ulimit -v 8000000 2>/dev/null; exec "$0" "$@"`
+
+// command is a program with one mistake switched on. Properties draw the same inputs each time, and
+// a failing one is not made smaller: that takes longer.
+func (b *Build) command(ctx context.Context, mistake int, name string, args ...string) *exec.Cmd {
+	c := exec.CommandContext(ctx, "/bin/sh", append([]string{"-c", confined, filepath.Join(b.dir, name)}, args...)...)
+	c.Env = append(os.Environ(), Variable+"="+strconv.Itoa(mistake), "GOMAXPROCS=1",
+		"RAPID_SEED=1", "RAPID_SHRINKTIME=0s", "RAPID_NOFAILFILE=true")
+	return c
+}
