@@ -17,9 +17,12 @@ TESTFLAGS ?=
 RAPID_SEED ?=
 # The module that make lint checks, by its directory. Empty: all of them.
 MODULE ?=
+# Which mistakes make mutants draws, and how many.
+SEED ?= 1
+COUNT ?= 60
 export FUZZTIME BENCH BENCHTIME RACE TESTFLAGS RAPID_SEED MODULE
 
-.PHONY: test test-core prove soak lint bench bench-kubernetes fuzz docs try-kubernetes help
+.PHONY: test test-core prove soak lint bench bench-kubernetes fuzz mutants docs try-kubernetes help
 
 test: ## lint, then the tests of every module, 10 min (default)
 	@sh scripts/test.sh all
@@ -44,6 +47,9 @@ bench-kubernetes: ## machines created, rolled and deleted on a real API server, 
 
 fuzz: ## every fuzz target for FUZZTIME each (20s)
 	@sh scripts/fuzz.sh
+
+mutants: ## COUNT (60) random mistakes in the core, drawn by SEED (1): the score, and those no test notices; 10 to 30 min
+	@GOWORK=off go run ./sim/cmd/mutants -seed $(SEED) -count $(COUNT)
 
 docs: ## regenerate the generated pages under docs/
 	@sh scripts/docs.sh

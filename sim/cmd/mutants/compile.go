@@ -10,6 +10,7 @@ import (
 	"go/token"
 	"go/types"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path"
@@ -61,9 +62,10 @@ type listed struct {
 	dir                     string // from the root of the module
 }
 
-// list lists the packages of the module and those that they need, with what these export.
+// list lists the packages of the module, those that they need, and those that a switch needs, with
+// what these export.
 func list(root string) (map[string]*listed, error) {
-	c := exec.Command("go", "list", "-export", "-deps", "-json=ImportPath,Dir,Export,GoFiles,Module", "./...")
+	c := exec.Command("go", "list", "-export", "-deps", "-json=ImportPath,Dir,Export,GoFiles,Module", "./...", "os", "strconv")
 	c.Dir, c.Stderr = root, os.Stderr
 	out, err := c.Output()
 	if err != nil {
@@ -108,7 +110,12 @@ func (p *listed) check(texts map[string][]byte, all map[string]*listed, wrong ma
 	if err != nil {
 		return err
 	}
-	exports := func(name string) (io.ReadCloser, error) { return os.Open(all[name].Export) }
+	exports := func(name string) (io.ReadCloser, error) {
+		if all[name] == nil {
+			return nil, fs.ErrNotExist
+		}
+		return os.Open(all[name].Export)
+	}
 	conf := types.Config{Importer: importer.ForCompiler(positions, "gc", exports)}
 	conf.Error = func(err error) {
 		var found types.Error
