@@ -181,6 +181,25 @@ func TestDetachIsExact(t *testing.T) {
 	assert.True(t, plan.Done, "caches that never fill hold a deletion up no longer than volumes would")
 }
 
+// TestDetachEnds: volumes hold a deletion up for the timeout and no longer, by
+// force and without.
+func TestDetachEnds(t *testing.T) {
+	for _, forced := range []bool{false, true} {
+		s := newShell(t)
+		s.asked, s.forced = s.now, forced
+		s.attachments = []*drain.Attachment{{Name: "mine", Volume: "a", Node: here, DeletedAt: s.now}}
+		end := s.now.Add(s.policy.DetachTimeout)
+		plan, err := drain.Detach(s.observe(), s.policy, end.Add(-time.Second))
+		require.NoError(t, err)
+		assert.False(t, plan.Done)
+		assert.Equal(t, end, plan.At)
+		plan, err = drain.Detach(s.observe(), s.policy, end)
+		require.NoError(t, err)
+		assert.True(t, plan.Done)
+		assert.Equal(t, drain.ReasonDetachEnded, plan.Why.Reason)
+	}
+}
+
 // In a forecast, pods that nobody replaces do not heal their budget, and pods
 // with budgets resolved by the caller share them.
 func TestForecastOfBudgets(t *testing.T) {

@@ -72,6 +72,12 @@ func TestNoVMIsLostForAList(t *testing.T) {
 			m.Name, m.DeletedAt, m.Finalizers, m.Annotations = ours, time.Time{}, []string{machine.Finalizer}, nil
 			m.Spec.Class.Name, m.Spec.ProviderID, m.Spec.Config = "small", "p://1", machine.Configuration{}
 			m.Status = machine.Status{Phase: machine.PhaseAvailable, Since: epoch.Add(-time.Hour)}
+			if rapid.Bool().Draw(t, "kept") {
+				m.Status.Preservation = machine.Preservation{
+					Request: machine.PreserveNow, Since: epoch.Add(-time.Minute), Until: epoch.Add(time.Hour),
+				}
+				m.Annotations = map[string]string{machine.DefaultPolicy().Keys.Preserve: machine.PreserveNow}
+			}
 			o.NoCluster, o.Frozen = true, false
 			if rapid.Bool().Draw(t, "gone") {
 				o.Missing = &machine.MissingVM{Since: epoch.Add(-time.Hour), NotFound: true}

@@ -168,8 +168,9 @@ func TestReplaced(t *testing.T) {
 	sick.Looked, sick.Bootstrap = true, nil
 	assert.Equal(t, machinepool.ReasonWaiting, decide(t, w, reported(t, w, sick)).Why.Reason, "another one is missing")
 	w.ready(w.ids()[2], object.True)
-	o = listed(o, machinepool.Leaving{ProviderID: w.ids()[0], Exit: machinepool.ExitReplace, Since: w.now})
 	o.Group.Instances[2].AwaitsDrain = true
+	assert.Equal(t, w.ids()[2:], chosen(t, decide(t, w, o)), "while another one leaves, none is replaced")
+	o = listed(o, machinepool.Leaving{ProviderID: w.ids()[0], Exit: machinepool.ExitReplace, Since: w.now})
 	assert.Equal(t, []string{w.ids()[0], w.ids()[2]}, chosen(t, decide(t, w, o)))
 	withdrawn := listed(o, machinepool.Leaving{ProviderID: w.ids()[2], Exit: machinepool.ExitReplace, Since: w.now})
 	withdrawn.NoDrain, withdrawn.Group = true, w.observed()
