@@ -45,6 +45,20 @@ func TestSettleGrowsWithTheBacklog(t *testing.T) {
 	require.Equal(t, 10*time.Millisecond, r.settle(&Wake{From: KindMachine, To: KindSet, Settle: 10 * time.Millisecond}))
 }
 
+// A change wakes whom it concerns: at once, or when it has settled.
+func TestWakesSettle(t *testing.T) {
+	c := &clock{}
+	q := newQueue(c.now)
+	r := &runner{Manager: &Manager{options: Options{Now: c.now}}, queues: map[Kind]*queue{KindMachine: newQueue(c.now), KindSet: q}}
+	keys := func(_ context.Context, old, _ any) []object.Key { return []object.Key{{Name: old.(string)}} }
+	r.wakeBy(t.Context(), &Wake{From: KindMachine, To: KindSet, Keys: keys, Settle: time.Second}, "later", nil)
+	require.Len(t, q.items, 1)
+	require.Equal(t, c.now().Add(time.Second), q.items[object.Key{Name: "later"}].due)
+	require.Zero(t, q.depth())
+	r.wakeBy(t.Context(), &Wake{From: KindMachine, To: KindSet, Keys: keys}, "now", nil)
+	require.Equal(t, 1, q.depth())
+}
+
 // What stands for a child that is being deleted is a copy: others have what the
 // store holds, too.
 func TestRemoveMarksACopy(t *testing.T) {
