@@ -1,0 +1,53 @@
+package gallery_test
+
+// ofBolt are mistakes in package bolt.
+var ofBolt = []mutant{
+	{
+		name:   "a write is answered before it is committed",
+		breaks: "P26",
+		file:   "adapters/bolt/commit.go",
+		from: `		<-r.done // it uses what the caller gave us
+`,
+		to: "",
+		by: "TestDamageIsNamed",
+	},
+	{
+		name:   "what was not committed is published",
+		breaks: "P26",
+		file:   "adapters/bolt/collection.go",
+		from: `	if committed {
+		c.batch.Publish()
+	}`,
+		to: `	if committed || c.batch != nil {
+		c.batch.Publish()
+	}`,
+		by: "TestFullFile",
+	},
+	{
+		name:   "a failed commit reads as done",
+		breaks: "P43",
+		file:   "adapters/bolt/commit.go",
+		from: `		if err != nil {
+			r.err = err
+		}
+		close`,
+		to: "\t\tclose",
+		by: "TestFailedCommit",
+	},
+	{
+		name:   "damaged records are left out without a word",
+		breaks: "P43",
+		file:   "adapters/bolt/collection.go",
+		from:   "if err != nil || c.db.options.LeaveOutDamaged {",
+		to:     "if err != nil || c.db.options.LeaveOutDamaged || len(objects) > 0 {",
+		by:     "TestDamageIsNamed",
+	},
+	{
+		name:   "an outdated file passes as whole",
+		breaks: "P43",
+		file:   "adapters/bolt/load.go",
+		from:   "if !known || said.Sum == c.db.file.kinds[c.name()].Sum ||",
+		to:     "if !known || said.Sum != c.db.file.kinds[c.name()].Sum ||",
+		by:     "TestBackup",
+	},
+}

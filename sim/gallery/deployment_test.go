@@ -1,0 +1,112 @@
+package gallery_test
+
+// ofDeployment are mistakes in package deployment.
+var ofDeployment = []mutant{
+	{
+		name:   "a deployment sizes its sets by its cache",
+		breaks: "P5, P7",
+		file:   "deployment/decide.go",
+		from:   "if d.o.Live && (d.recent() || !bound) {",
+		to:     "if d.o.Live || d.p != nil {",
+	},
+	{
+		name:   "a set is given names with its size while creates under others are on their way",
+		breaks: "P12",
+		file:   "deployment/names.go",
+		from:   "return f.announced == 0 && r.Settled >= 0",
+		to:     "return r.Settled >= 0",
+	},
+	{
+		name:   "a set is lowered without being told which machines a scaler has chosen",
+		breaks: "machines that a scaler has marked go first",
+		file:   "deployment/scale.go",
+		from: `	d.handOver(steps)
+	var plan Plan`,
+		to: "\tvar plan Plan",
+	},
+	{
+		name:   "creations of an old set that are still on their way are not counted",
+		breaks: "orders that are not visible yet count as done: never more than R + S machines",
+		file:   "deployment/count.go",
+		from:   "most := f.has()",
+		to:     "most := int64(f.actual)",
+	},
+	{
+		name:   "machines that are selected for an update, and about to stop, count as available",
+		breaks: "an update in place keeps R - U machines available",
+		file:   "deployment/count.go",
+		from:   "f.available-f.leaving-f.given",
+		to:     "f.available-f.given",
+	},
+	{
+		name:   "a class is rolled out though all VMs could be brought to it",
+		breaks: "P4",
+		file:   "deployment/hotupdate.go",
+		from:   "if f == nil || f == d.current || !d.updatable(f) {",
+		to:     "if f == nil || f == d.current || !d.updatable(f) || len(f.machines) > 1 {",
+	},
+	{
+		name:   "a choice is honoured though it is older than the size",
+		breaks: "P20",
+		file:   "deployment/choices.go",
+		from:   "c.At.After(d.now) || c.At.Before(d.deployment.Status.WantedSince):",
+		to:     "c.At.After(d.now):",
+		by:     "TestP20HandedOverOnceAndInTime",
+	},
+	{
+		name:   "a choice of an available machine goes below the floor",
+		breaks: "P7",
+		file:   "deployment/choices.go",
+		from:   "case c.family.actual < c.family.size() || c.available && spare <= 0:",
+		to:     "case c.family.actual < c.family.size():",
+		by:     "TestP20ChosenMachinesGo",
+	},
+	{
+		name:   "old sets that are in use are pruned",
+		breaks: "P10",
+		file:   "deployment/history.go",
+		from:   "return s.Spec.Replicas == 0 && f.actual == 0 && f.terminating == 0 && f.announced <= 0 &&",
+		to:     "return s.Spec.Replicas == 0 && f.actual == 0 && f.announced <= 0 &&",
+		by:     "TestPreviewPrunes|TestPruneOnly",
+	},
+	{
+		name:   "one revision too many is kept",
+		breaks: "history keeps as many revisions as it is told to",
+		file:   "deployment/history.go",
+		from:   "for _, f := range old[:max(0, len(old)-int(limit))] {",
+		to:     "for _, f := range old[:max(0, len(old)-int(limit)-1)] {",
+		by:     "TestHistoryWaitsForUpdates|TestRevisions",
+	},
+	{
+		name:   "to roll back takes the current template",
+		breaks: "a rollback goes to the revision that is asked for",
+		file:   "deployment/rollback.go",
+		from: `		case d.wanted(f.set):
+		case found`,
+		to: "\t\tcase found",
+		by: "TestRollbackAnswers",
+	},
+	{
+		name:   "a rollout that stands still is never overdue",
+		breaks: "P21",
+		file:   "deployment/progress.go",
+		from: `if due.After(d.now) {
+		d.lookAt(due)
+		return false
+	}
+	return true`,
+		to: `if due.After(d.now) {
+		d.lookAt(due)
+	}
+	return false`,
+		by: "TestDeadlineToTheNanosecond",
+	},
+	{
+		name:   "a rollback to a template that can't be used is made",
+		breaks: "P4",
+		file:   "deployment/rollback.go",
+		from:   "if bad := restored.invalidField(d.p.Keys); bad != nil {",
+		to:     "if bad := restored.invalidField(d.p.Keys); bad != nil && false {",
+		by:     "TestRollbackAnswers",
+	},
+}

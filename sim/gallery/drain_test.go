@@ -1,0 +1,134 @@
+package gallery_test
+
+// ofDrain are mistakes in package drain.
+var ofDrain = []mutant{
+	{
+		name:   "an eviction that was refused is tried again at once",
+		breaks: "P22",
+		file:   "drain/attempt.go",
+		from: `next := last.At.Add(max(Slot, last.RetryAfter))
+	if start := d.slotStart(d.slotOf(last.At) + 1); next.Before(start) {
+		return start
+	}
+	return next`,
+		to: "return last.At.Add(time.Second)",
+	},
+	{
+		name:   "a refused pod is deleted",
+		breaks: "P22",
+		file:   "drain/attempt.go",
+		from: `case d.past:
+		return act{true, ReasonTimeUp, again}`,
+		to: `case d.past, a.Result == Refused:
+		return act{true, ReasonTimeUp, again}`,
+	},
+	{
+		name:   "the next pod with volumes is told to go before those of the last one have left",
+		breaks: "pods with volumes leave one at a time",
+		file:   "drain/attempt.go",
+		from:   "if free && (next < 0 || goesBefore(p, d.o.Pods[next])) {",
+		to:     "if next < 0 || goesBefore(p, d.o.Pods[next]) {",
+	},
+	{
+		name:   "nobody looks again when an eviction that was refused may be tried the next time",
+		breaks: "an eviction that a budget refuses is tried again after 20 s",
+		file:   "drain/attempt.go",
+		from: `	d.lookAgain(t)
+	if d.p.MaxEvictRetries > 0 {`,
+		to: "\tif d.p.MaxEvictRetries > 0 {",
+	},
+	{
+		name:   "a drain ends, and lets the next pod go, on the word of a cache",
+		breaks: "P22",
+		file:   "drain/turn.go",
+		from:   "return d.taken || plan.Why.Reason == ReasonUnclaimed || plan.Done && d.holdsVolumes()",
+		to:     "return false",
+	},
+	{
+		name:   "a drain has no end",
+		breaks: "P21",
+		file:   "drain/decide.go",
+		from:   "d.past = !d.deadline.IsZero() && !d.now.Before(d.deadline)",
+		to:     "d.past = !d.deadline.IsZero() && d.now.Equal(d.deadline)",
+		by:     "TestP21GarbageComesToRest",
+	},
+	{
+		name:   "a drain that was asked for anew goes on as the old one",
+		breaks: "P21",
+		file:   "drain/decide.go",
+		from:   "case !d.o.Asked.After(d.now) && old.Since.Before(d.o.Asked.Truncate(time.Second)):",
+		to:     "case !d.o.Asked.After(d.now) && d.o.Asked.Before(old.Since):",
+		by:     "TestAttemptsKeepToSlots",
+	},
+	{
+		name:   "a node that a user had cordoned is uncordoned",
+		breaks: "P23",
+		file:   "drain/undo.go",
+		from:   "if !n.Drain.Cordoned.IsZero() {",
+		to:     "if n.Drain.Cordoned.IsZero() {",
+		by:     "TestP23OnlyOursIsUndone",
+	},
+	{
+		name:   "force waits for ever for a pod that resists",
+		breaks: "P22",
+		file:   "drain/force.go",
+		from: `case !d.now.Before(bound):
+		return Plan{Done: true`,
+		to: `case !d.now.After(bound.Add(time.Hour)):
+		d.lookAgain(bound.Add(time.Hour))
+		return Plan{At: d.at, Why: Why{Reason: ReasonIncomplete}}
+	case !d.now.Before(bound):
+		return Plan{Done: true`,
+		by: "TestP22ForceEndsWithinItsBound",
+	},
+	{
+		name:   "volumes are waited for without end",
+		breaks: "P21",
+		file:   "drain/detach.go",
+		from: `case late:
+		return Plan{Done: true, Why: Why{Reason: ReasonDetachEnded, Have: left, For: d.p.DetachTimeout}}`,
+		to: `case late && d.o.Forced:
+		return Plan{Done: true, Why: Why{Reason: ReasonDetachEnded, Have: left, For: d.p.DetachTimeout}}`,
+		by: "TestDetachEnds",
+	},
+	{
+		name:   "the volumes of another node hold a machine up",
+		breaks: "P21",
+		file:   "drain/detach.go",
+		from:   `if a == nil || a.Node != d.o.Node.Name || a.Name == "" {`,
+		to:     `if a == nil || a.Name == "" {`,
+		by:     "TestDetachIsExact",
+	},
+	{
+		name:   "force detaches an attachment again and again",
+		breaks: "P28",
+		file:   "drain/detach.go",
+		from:   "if !a.DeletedAt.IsZero() || answer.Result == Accepted {",
+		to:     "if !a.DeletedAt.IsZero() && answer.Result == Accepted {",
+		by:     "TestDetachIsExact",
+	},
+	{
+		name:   "a stale budget counts as misconfigured",
+		breaks: "P22",
+		file:   "drain/pod.go",
+		from:   "return b.ObservedGeneration < b.Generation",
+		to:     "return b.ObservedGeneration > b.Generation",
+		by:     "TestMisconfigured",
+	},
+	{
+		name:   "force kills pods that daemons and rules leave alone",
+		breaks: "P22",
+		file:   "drain/force.go",
+		from:   `if p == nil || p.UID == "" || d.spared(p) {`,
+		to:     `if p == nil || p.UID == "" {`,
+		by:     "TestStories",
+	},
+	{
+		name:   "a node is fenced without anybody's force",
+		breaks: "P22",
+		file:   "drain/decide.go",
+		from:   "if !d.o.Forced || !d.p.OutOfService {",
+		to:     "if !d.p.OutOfService {",
+		by:     "TestStories",
+	},
+}

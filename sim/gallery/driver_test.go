@@ -1,0 +1,108 @@
+package gallery_test
+
+// ofDriver are mistakes in package driver.
+var ofDriver = []mutant{
+	{
+		name:   "an answer without a provider ID is believed",
+		breaks: "P13",
+		file:   "driver/validate.go",
+		from: `case blank(providerID):
+		return "has no provider ID"
+`,
+		to: "",
+		by: "TestBlankIDs|TestValidateNames",
+	},
+	{
+		name:   "a list without an answer counts as empty",
+		breaks: "P15",
+		file:   "driver/validate.go",
+		from: `	if r == nil {
+		return nil, noResponse
+	}
+	bad :=`,
+		to: `	if r == nil {
+		r = &ListMachinesResponse{}
+	}
+	bad :=`,
+		by: "TestValidateMissingResponses",
+	},
+	{
+		name:   "a call that waits for its turn outlives its context",
+		breaks: "P21",
+		file:   "driver/limit.go",
+		from: `	if g.slots != nil {
+		select {
+		case g.slots <- struct{}{}:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}`,
+		to: `	if g.slots != nil {
+		g.slots <- struct{}{}
+	}`,
+		by: "TestLimitOverTime|TestPropertyLimit",
+	},
+	{
+		name:   "a slot is kept after its call",
+		breaks: "P21",
+		file:   "driver/limiter.go",
+		from: `	defer l.gate.leave()
+`,
+		to: "",
+		by: "TestLimiterIsShared",
+	},
+	{
+		name:   "a burst is one call too large",
+		breaks: "calls to the provider keep their rate",
+		file:   "driver/limit.go",
+		from:   "g.due = latest(g.due, now).Add(interval)",
+		to:     "g.due = latest(g.due.Add(-interval), now).Add(interval)",
+		by:     "TestLimitOverTime|TestLimitWithAClockSetBack",
+	},
+	{
+		name:   "secrets stay in messages",
+		breaks: "P42",
+		file:   "driver/confidential.go",
+		from: `		for key, value := range s.Data {
+			c.hide(all, key, value)
+		}`,
+		to: `		for key, value := range s.Data {
+			if len(key) > 100 {
+				c.hide(all, key, value)
+			}
+		}`,
+		by: "TestChangedMessagesAreTold|TestPartsOfSecretsAreTakenOut",
+	},
+	{
+		name:   "a short value takes the place of a long one",
+		breaks: "P42",
+		file:   "driver/confidential.go",
+		from:   "cmp.Compare(len(b), len(a))",
+		to:     "cmp.Compare(len(a), len(b))",
+		by:     "TestSecretsAreTakenOut|TestPartsOfSecretsAreTakenOut",
+	},
+	{
+		name:   "the bound of one call counts for all",
+		breaks: "each call has its own deadline",
+		file:   "driver/deadline.go",
+		from:   "if limit, ok := t.By[call]; ok {",
+		to:     "if limit, ok := t.By[call]; ok && limit > t.Default {",
+		by:     "TestDeadline",
+	},
+	{
+		name:   "a driver's panic ends the program",
+		breaks: "P11",
+		file:   "driver/recover.go",
+		from:   "e.value, e.stack = recover(), debug.Stack()",
+		to:     "e.stack = debug.Stack()",
+		by:     "TestRecover|TestRecoverFromGoexit",
+	},
+	{
+		name:   "an answer that is too long is passed on",
+		breaks: "P42",
+		file:   "driver/bounds.go",
+		from:   "func (b bound) exceeded() bool { return b.size > b.most }",
+		to:     "func (b bound) exceeded() bool { return b.size > 2*b.most }",
+		by:     "TestPoolAnswersAreBounded|TestAnswersAreBounded",
+	},
+}

@@ -1,0 +1,221 @@
+package gallery_test
+
+// ofMachine are mistakes in package machine.
+var ofMachine = []mutant{
+	{
+		name:   "a create is issued without its announcement",
+		breaks: "P12, P14",
+		file:   "machine/create.go",
+		from:   "if !d.announced() {",
+		to:     "if !d.announced() && d.m.Status.Phase != PhaseNew {",
+	},
+	{
+		name:   "the record is let go though DeleteMachine was refused",
+		breaks: "P14, P16",
+		file:   "machine/remove.go",
+		from: `if answer.Code != codes.OK && answer.Code != codes.NotFound {
+		return d.stageFailed(StageInitiateVMDeletion, answer.Outcome)`,
+		to: `if answer.Code == codes.Internal {
+		return d.stageFailed(StageInitiateVMDeletion, answer.Outcome)`,
+	},
+	{
+		name:   "a machine without a recorded VM counts as never created",
+		breaks: "P14, P16",
+		file:   "machine/create.go",
+		from:   `return d.m.Spec.ProviderID == "" && (s.NeverCreated || fresh)`,
+		to:     `return d.m.Spec.ProviderID == "" || s.NeverCreated && fresh`,
+	},
+	{
+		name:   "nobody asks for the budget of replacements",
+		breaks: "P24",
+		file:   "machine/grant.go",
+		from:   "if !d.o.Budgeted {",
+		to:     "if d.o.Budgeted {",
+	},
+	{
+		name:   "that no create was ever issued stays noted when one is announced",
+		breaks: "no VM is left behind: DeleteMachine is called before the finalizer goes",
+		file:   "machine/create.go",
+		from: `				s.NeverCreated = false
+				d.announceSpec(s)`,
+		to: "\t\t\t\td.announceSpec(s)",
+	},
+	{
+		name:   "a VM is initialized only if the driver says that it is not, so one just made is not",
+		breaks: "a VM that needs it is initialized before its machine goes on",
+		file:   "machine/create.go",
+		from:   "if d.o.NoInitialize || !uninitialized && !d.began() {",
+		to:     "if d.o.NoInitialize || !uninitialized {",
+	},
+	{
+		name:   "the health clock starts over whenever a condition of the node changes",
+		breaks: "a machine that is unhealthy for longer than the health timeout is given up",
+		file:   "machine/health.go",
+		from:   "func(s *Status) { takeOver(s, n) })",
+		to: `func(s *Status) {
+		takeOver(s, n)
+		s.Since = d.stamp()
+	})`,
+	},
+	{
+		name:   "force goes on though the VM could not be deleted",
+		breaks: "no finalizer goes before DeleteMachine has answered OK or NOT_FOUND, not even by force",
+		file:   "machine/remove.go",
+		from: `	if answer.Code != codes.OK && answer.Code != codes.NotFound {
+		return d.stageFailed(StageInitiateVMDeletion, answer.Outcome)`,
+		to: `	if answer.Code != codes.OK && answer.Code != codes.NotFound && !d.forced() {
+		return d.stageFailed(StageInitiateVMDeletion, answer.Outcome)`,
+	},
+	{
+		name:   "a failed stage of a deletion is tried again at once, whatever wakes the machine",
+		breaks: "failures are tried again by the recovery table, ever more rarely",
+		file:   "machine/remove.go",
+		from: `	if plan, wait := d.removeGate(); wait {
+		return plan
+	}
+	switch op.Stage {`,
+		to: "\tswitch op.Stage {",
+	},
+	{
+		name:   "a node that a user had cordoned is uncordoned after an update in place",
+		breaks: "what others have done to a node is not undone",
+		file:   "machine/update_marks.go",
+		from:   "if !n.Drain.Cordoned.IsZero() && !w.Cordoned {",
+		to:     "if !w.Cordoned {",
+	},
+	{
+		name:   "nobody looks after a machine whose update has failed",
+		breaks: "a failed update is tried again, withdrawn, or given up after the health timeout",
+		file:   "machine/decide.go",
+		from: `	case PhaseRunning, PhaseUnknown, PhaseInPlaceUpdateFailed:
+		return d.watch()`,
+		to: `	case PhaseRunning, PhaseUnknown:
+		return d.watch()`,
+	},
+	{
+		name:   "a machine that is paused is looked after once it is unhealthy",
+		breaks: "P25",
+		file:   "machine/pause.go",
+		from: `!paused || d.notOurs() {
+		return Plan{}, false`,
+		to: `!paused || d.notOurs() || d.m.Status.Phase == PhaseUnknown {
+		return Plan{}, false`,
+	},
+	{
+		name:   "an update of a VM that was not answered in time counts as done",
+		breaks: "P26",
+		file:   "machine/hotupdate.go",
+		from:   "if answer.Code == codes.OK {",
+		to:     "if answer.Code == codes.OK || answer.Code == codes.DeadlineExceeded {",
+	},
+	{
+		name:   "a machine is unhealthy for a second and fails",
+		breaks: "P24",
+		file:   "machine/health.go",
+		from: `	if d.now.Before(at) {
+		return Plan{At: at, Why: wait}
+	}`,
+		to: `	if d.now.Before(d.m.Status.Since.Add(time.Second)) {
+		return Plan{At: at, Why: wait}
+	}`,
+		by: "TestLongestTimeoutsAreNotOver|TestP25ClocksRestartOnThaw",
+	},
+	{
+		name:   "a verdict rests on a cache",
+		breaks: "P24",
+		file:   "machine/health.go",
+		from: `	if d.o.Node.Cached {
+		return d.look(false)
+	}
+	name := d.m.Spec.NodeName
+`,
+		to: `	name := d.m.Spec.NodeName
+`,
+		by: "TestP23P26P28PreservedThroughAStorm",
+	},
+	{
+		name:   "the node of another machine counts as one's own",
+		breaks: "P17",
+		file:   "machine/health.go",
+		from:   `func (d *decision) isForeign() bool { return d.owner != "" && d.owner != d.m.Name }`,
+		to:     `func (d *decision) isForeign() bool { return d.owner != "" && d.owner == d.m.Namespace }`,
+		by:     "TestEveryWayOfAnUpdateIsTold|TestP17NodesOfOthersAreLeftAlone",
+	},
+	{
+		name:   "a grant that has lapsed is used",
+		breaks: "P24",
+		file:   "machine/grant.go",
+		from:   "case grant.Allowed && (grant.Until.IsZero() || d.now.Before(grant.Until)):",
+		to:     "case grant.Allowed:",
+		by:     "TestP24NoVerdictWithoutAGrant",
+	},
+	{
+		name:   "labels that were ours stay on the node",
+		breaks: "P23",
+		file:   "machine/sync.go",
+		from: `	for k, v := range last {
+		if out[k] == v {`,
+		to: `	for k, v := range last {
+		if out[k] != v {`,
+		by: "TestARecordThatIsMissingIsNotEmpty|TestP23MarksOfOthersStay",
+	},
+	{
+		name:   "a taint of somebody else goes with ours",
+		breaks: "P23",
+		file:   "machine/sync.go",
+		from:   "return slices.Contains(last, t) || slices.ContainsFunc(want, t.Same)",
+		to:     "return len(last) > 0 || slices.ContainsFunc(want, t.Same)",
+		by:     "TestP23MarksOfOthersStay|TestTemplatesAreAppliedThreeWay",
+	},
+	{
+		name:   "a bootstrap token outlives the join",
+		breaks: "P14",
+		file:   "machine/token.go",
+		from:   "if d.o.Token != TokenNeeded || d.o.TokenRemoved != nil {",
+		to:     "if d.o.Token != TokenNeeded || d.o.TokenRemoved == nil {",
+		by:     "TestTokensAfterAStorm|TestTokensCostThreeCalls",
+	},
+	{
+		name:   "a token ends after the machine's time",
+		breaks: "P21",
+		file:   "machine/token.go",
+		from:   "return d.creationDeadline().Truncate(time.Second)",
+		to:     "return d.creationDeadline().Add(time.Hour).Truncate(time.Second)",
+		by:     "TestTokensLastUntilTheDeadline",
+	},
+	{
+		name:   "a lost VM's machine fails by the list alone",
+		breaks: "P41",
+		file:   "machine/lost.go",
+		from: `	if vm == nil {
+		return ask, true
+	}
+	return d.move`,
+		to: "\treturn d.move",
+		by: "TestNoVMIsLostForAList",
+	},
+	{
+		name:   "a machine that is kept for inspection fails for its VM",
+		breaks: "P41",
+		file:   "machine/lost.go",
+		from:   "d.o.Class == nil || d.preserved() {",
+		to:     "d.o.Class == nil {",
+		by:     "TestNoVMIsLostForAList",
+	},
+	{
+		name:   "a machine is kept one period more when its time is up",
+		breaks: "P21",
+		file:   "machine/preserve.go",
+		from:   "return !p.Since.IsZero() && now.Before(p.Until)",
+		to:     "return !p.Since.IsZero() && !now.After(p.Until)",
+		by:     "TestP28PreservedIsQuietUntilItsEnd|TestToBePreserved",
+	},
+	{
+		name:   "preservation is asked for again for ever",
+		breaks: "P28",
+		file:   "machine/preserve.go",
+		from:   "p.Since, p.Until, p.Ended, p.Drained = time.Time{}, time.Time{}, d.stamp(), false",
+		to:     "p.Since, p.Until, p.Drained = time.Time{}, time.Time{}, false",
+		by:     "TestP28PreservedIsQuietUntilItsEnd",
+	},
+}

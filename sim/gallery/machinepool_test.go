@@ -1,0 +1,118 @@
+package gallery_test
+
+// ofMachinepool are mistakes in package machinepool.
+var ofMachinepool = []mutant{
+	{
+		name:   "a group is made with one instance more than is wanted",
+		breaks: "P30",
+		file:   "machinepool/act.go",
+		from: `n := d.wanted()
+	why`,
+		to: `n := d.wanted() + 1
+	why`,
+		by: poolStorms,
+	},
+	{
+		name:   "a size is ordered that is the provider's",
+		breaks: "P31",
+		file:   "machinepool/decide.go",
+		from:   "if d.autoscaled() && d.found() {",
+		to:     "if d.p.Autoscaled && d.found() {",
+		by:     poolStorms,
+	},
+	{
+		name:   "instances that are too many go as they are",
+		breaks: "P34",
+		file:   "machinepool/leave.go",
+		from:   "if d.o.NoDrain || nodeless || drained ||",
+		to:     "if d.o.NoDrain || nodeless || drained || exit == ExitScaleDown ||",
+		by:     poolStorms,
+	},
+	{
+		name:   "a group that is going counts as gone",
+		breaks: "P35",
+		file:   "machinepool/remove.go",
+		from:   "(answer.Code == codes.OK || answer.Code == codes.NotFound) {",
+		to:     "(answer.Code == codes.OK || answer.Code == codes.NotFound || answer.Code == codes.Aborted) {",
+		by:     poolStorms,
+	},
+	{
+		name:   "the group of a pool that is gone is deleted, whosever it is by now",
+		breaks: "P35",
+		file:   "machinepool/remove.go",
+		from:   "if !d.o.Fenced {",
+		to:     "if !d.o.Fenced && d.o.Class == nil {",
+		by:     poolStorms,
+	},
+	{
+		name:   "nobody renews the token for instances that come later",
+		breaks: "P36",
+		file:   "machinepool/act.go",
+		from:   "return d.o.Nodes != nil && d.joined < d.wanted() && d.wanted() >= d.o.Group.Target",
+		to:     "return d.o.Nodes != nil && d.joined < d.wanted() && d.s.Status.Phase == PhaseProvisioning",
+		by:     poolStorms,
+	},
+	{
+		name:   "an update of a group that was killed counts as never sent",
+		breaks: "P36",
+		file:   "machinepool/retry.go",
+		from:   "s.Applied = s.Applied.doubted()",
+		to:     "s.Applied = s.Applied.Clone()",
+	},
+	{
+		name:   "a failed call of a pool is repeated at once",
+		breaks: "P21",
+		file:   "machinepool/retry.go",
+		from: `	if !d.now.Before(at) {
+		return time.Time{}
+	}
+	return at
+}`,
+		to: `	if d.now.Before(at) {
+		return time.Time{}
+	}
+	return at
+}`,
+		by: "TestGates|TestRefusedUpdates",
+	},
+	{
+		name:   "an order is given without its announcement",
+		breaks: "P36",
+		file:   "machinepool/retry.go",
+		from:   "if !d.o.Fenced || op.Call != call ||",
+		to:     "if op.Call != call ||",
+		by:     "TestAnnouncements|TestDeletionEnds",
+	},
+	{
+		name:   "a group is made smaller by instances that are there",
+		breaks: "P30",
+		file:   "machinepool/scale.go",
+		from:   "to = max(wanted, d.staying())",
+		to:     "to = min(target, wanted)",
+		by:     "TestDismissal|TestNothingToEmpty",
+	},
+	{
+		name:   "instances that are ready go before others",
+		breaks: "P34",
+		file:   "machinepool/leave.go",
+		from:   "return v.class - w.class",
+		to:     "return w.class - v.class",
+		by:     "TestWhoLeaves|TestSizes",
+	},
+	{
+		name:   "an instance is replaced while others are",
+		breaks: "P34",
+		file:   "machinepool/leave.go",
+		from:   `if id := d.toReplace(); id != "" && len(want) == 0 {`,
+		to:     `if id := d.toReplace(); id != "" && !contains(want, id) {`,
+		by:     "TestReplaced",
+	},
+	{
+		name:   "a drain of an instance has no end",
+		breaks: "P34",
+		file:   "machinepool/leave.go",
+		from:   "drained || !d.now.Before(d.overdueAt(l)) {",
+		to:     "drained {",
+		by:     "TestDismissal|TestSizes",
+	},
+}

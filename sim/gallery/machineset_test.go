@@ -1,0 +1,155 @@
+package gallery_test
+
+// ofMachineset are mistakes in package machineset.
+var ofMachineset = []mutant{
+	{
+		name:   "a set believes its cache",
+		breaks: "P5, P12",
+		file:   "machineset/decide.go",
+		from:   "func (d *decision) live() bool { return !d.o.Live.IsZero() }",
+		to:     "func (d *decision) live() bool { return true }",
+	},
+	{
+		name:   "a set forgets which names it has given out",
+		breaks: "P12",
+		file:   "machineset/reservation.go",
+		from:   "if !d.inFlight() {",
+		to:     "if d.inFlight() || !d.inFlight() {",
+	},
+	{
+		name:   "machines are named after their set's name alone",
+		breaks: "P17",
+		file:   "machineset/names.go",
+		from:   `s.Name + "-" + uidHash(s.UID) + "-"`,
+		to:     `s.Name + "-" + uidHash("") + "-"`,
+	},
+	{
+		name:   "a deleted set lets go of its finalizer while its machines are still on their way out",
+		breaks: "a set that is being deleted goes after its machines",
+		file:   "machineset/deletion.go",
+		from:   "\tif d.census.owned > 0 {",
+		to:     "\tif d.census.active > 0 {",
+	},
+	{
+		name:   "a set gives out names for missing machines by what its cache shows",
+		breaks: "stale reads never create a machine twice",
+		file:   "machineset/reservation.go",
+		from: `	if plan, busy := d.readLive("creating machines"); busy {
+		return plan, true
+	}
+	n := int64(`,
+		to: "\tn := int64(",
+	},
+	{
+		name:   "a set adopts machines without an owner that its selector does not pick",
+		breaks: "a set adopts what matches, and leaves the rest alone",
+		file:   "machineset/claim.go",
+		from: `m.Namespace == d.s.Namespace &&
+			d.s.Spec.Selector.Matches(m.Labels) {`,
+		to: "m.Namespace == d.s.Namespace {",
+	},
+	{
+		name:   "a set replaces failed machines that are kept for inspection",
+		breaks: "P19",
+		file:   "machineset/preserve.go",
+		from:   "return m.Preserved(d.now) || m.ToBePreserved(d.p.Keys.Preserve)",
+		to:     "return m.ToBePreserved(d.p.Keys.Preserve)",
+	},
+	{
+		name:   "a set makes machines in the place of failed ones that it may have kept",
+		breaks: "P7",
+		file:   "machineset/scale.go",
+		from:   "short-d.census.arriving-d.staying()",
+		to:     "short-d.census.arriving",
+	},
+	{
+		name:   "machines are replaced for their age an hour early",
+		breaks: "reason",
+		file:   "machineset/expiry.go",
+		from:   "case v.now.Before(at):",
+		to:     "case v.now.Before(at.Add(-time.Hour)):",
+	},
+	{
+		name:   "no machine is replaced for its age",
+		breaks: "P21",
+		file:   "machineset/expiry.go",
+		from:   "e.oldest.limit = int(v.p.ExpireAtOnce)",
+		to:     "e.oldest.limit = 0",
+	},
+	{
+		name:   "the deletion priority of a machine does not count",
+		breaks: "P19",
+		file:   "machineset/victims.go",
+		from:   "uint64(priority-math.MinInt32)<<priorityShift",
+		to:     "uint64(0*priority)<<priorityShift",
+	},
+	{
+		name:   "a machine that works and is to be replaced goes before one that does not",
+		breaks: "P7",
+		file:   "machineset/chosen.go",
+		from:   "case !available && Requested(",
+		to:     "case Requested(",
+	},
+	{
+		name:   "failed machines that never ran are replaced at once, again and again",
+		breaks: "P3",
+		file:   "machineset/churn.go",
+		from:   "\tif rounds <= 1 || p.ChurnBase <= 0 {",
+		to:     "\tif rounds >= 1 || p.ChurnBase <= 0 {",
+		by:     "TestChurnDelays|TestClaiming",
+	},
+	{
+		name:   "names are given up while their creates are in flight",
+		breaks: "P12",
+		file:   "machineset/reservation.go",
+		from:   "return at.Add(2*d.p.RequestTimeout + time.Second)",
+		to:     "return at.Add(d.p.RequestTimeout / 2)",
+		by:     "TestCrashes|TestCreatesHaveAnEnd",
+	},
+	{
+		name:   "machines are made with names of a request that has expired",
+		breaks: "P12",
+		file:   "machineset/reservation.go",
+		from:   "if short > 0 && d.now.Before(d.createUntil()) && d.mayCreate() {",
+		to:     "if short > 0 && d.mayCreate() {",
+		by:     "TestCreatesHaveAnEnd|TestCrashes",
+	},
+	{
+		name:   "one more name is reserved than machines are missing",
+		breaks: "P12",
+		file:   "machineset/reservation.go",
+		from:   "n := int64(min(short, int(d.p.Burst)))",
+		to:     "n := int64(min(short+1, int(d.p.Burst)))",
+		by:     "TestEachCountsOnce|TestExpiry",
+	},
+	{
+		name:   "terminating machines count as active",
+		breaks: "P8",
+		file:   "machineset/census.go",
+		from: `		case m.Deleted():
+			c.terminating++
+		case`,
+		to: `		case m.Deleted() && m.Status.Phase == machine.PhaseTerminating:
+			c.terminating++
+		case`,
+		by: "TestDeletionUnderFaults|TestP7NoneIsMadeForOneThatStays",
+	},
+	{
+		name:   "a machine counts as available before it was ready for long enough",
+		breaks: "P6",
+		file:   "machineset/census.go",
+		from: `	if !v.now.Before(at) {
+		c.available++`,
+		to: `	if v.now.Before(at) {
+		c.available++`,
+		by: "TestAgesThatAreNone|TestChosenBeforeItServed",
+	},
+	{
+		name:   "a deleted set takes machines of another's selector",
+		breaks: "P10",
+		file:   "machineset/census.go",
+		from:   "if !v.s.Deleted() && !v.matches(m, full) {",
+		to:     "if v.s.Deleted() && !v.matches(m, full) {",
+		by:     "TestClaiming|TestLeavingIsLeftAlone",
+	},
+}

@@ -1,0 +1,107 @@
+package gallery_test
+
+// ofManager are mistakes in package manager.
+var ofManager = []mutant{
+	{
+		name:   "VMs that no machine owns are deleted by name instead of by ID",
+		breaks: "of several VMs of one name, the one that a machine has recorded stays",
+		file:   "manager/collect.go",
+		from:   "m.Spec.ProviderID, m.Spec.Class.Name = order.ProviderID, order.Class.Name",
+		to:     "m.Spec.Class.Name = order.Class.Name",
+	},
+	{
+		name:   "a class is let go while machines of it are being deleted",
+		breaks: "a class stays as long as a machine refers to it: without it no VM can be deleted",
+		file:   "manager/classes.go",
+		from:   "func(*machine.Machine) bool { return true })",
+		to:     "func(m *machine.Machine) bool { return !m.Deleted() })",
+	},
+	{
+		name:   "all VMs of a fleet are updated at a time",
+		breaks: "P7",
+		file:   "manager/updateturns.go",
+		from:   "if len(taken) >= limit {",
+		to:     "if len(taken) >= 100*limit {",
+	},
+	{
+		name:   "no more than one node of a group is drained at a time, and one more",
+		breaks: "drains keep their limit",
+		file:   "manager/drainslots.go",
+		from:   "if n < d.Limit.Max && s.taken != nil {",
+		to:     "if n <= d.Limit.Max && s.taken != nil {",
+		by:     "TestDrainSlots",
+	},
+	{
+		name:   "drains of before a restart take no slot",
+		breaks: "P26",
+		file:   "manager/drainslots.go",
+		from:   "if n.Drain != nil {",
+		to:     "if n.Drain == nil {",
+		by:     "TestDrainSlots",
+	},
+	{
+		name:   "a slot is kept for a node that is gone",
+		breaks: "P21",
+		file:   "manager/drainslots.go",
+		from:   "if err != nil || n.UID != uid {",
+		to:     "if err != nil && n.UID != uid {",
+		by:     "TestDrainSlots",
+	},
+	{
+		name:   "a grant goes to the set of an old name",
+		breaks: "P17",
+		file:   "manager/budget.go",
+		from: `if errors.Is(err, store.ErrNotFound) || err == nil && set.UID != owner.UID {
+		return nil // nobody replaces it`,
+		to: `if errors.Is(err, store.ErrNotFound) {
+		return nil // nobody replaces it`,
+		by: "?",
+	},
+	{
+		name:   "a conflict over a slot is no conflict",
+		breaks: "P24",
+		file:   "manager/budget.go",
+		from: `	case *safety.TakeFromDeployment:
+		stored, err := p.Deployments.Update(ctx, w.Deployment)
+		if err != nil {`,
+		to: `	case *safety.TakeFromDeployment:
+		stored, err := p.Deployments.Update(ctx, w.Deployment)
+		if err != nil && !errors.Is(err, store.ErrConflict) {`,
+		by: "TestP24TwoAskAtTheSameTime",
+	},
+	{
+		name:   "machines are listed under their set's name",
+		breaks: "P10",
+		file:   "manager/index.go",
+		from: `	return m.Owner.UID
+`,
+		to: `	return m.Owner.Name
+`,
+		by: "TestBudgetOfALoneSetAndOfAZone",
+	},
+	{
+		name:   "secrets without a namespace are nobody's",
+		breaks: "a secret's change wakes its class",
+		file:   "manager/index.go",
+		from:   "return object.Key{Namespace: c.Namespace, Name: ref.Name}",
+		to:     "return object.Key{Name: ref.Name}",
+		by:     "TestSecretNamespaces",
+	},
+	{
+		name:   "permits in use are told at every pass",
+		breaks: "P28",
+		file:   "manager/permits.go",
+		from:   "if last, known := r.told[at]; !known || last != now {",
+		to:     "if last, known := r.told[at]; !known || last == now {",
+		by:     "TestPermitsAreTold",
+	},
+	{
+		name:   "permits of a deployment that is gone stay",
+		breaks: "metrics end with their object",
+		file:   "manager/permits.go",
+		from: `		r.options.Hooks.Permits(kind, key, 0, 0)
+`,
+		to: "",
+		by: "TestPermitsAreTold",
+	},
+}

@@ -1,0 +1,111 @@
+package gallery_test
+
+// ofRollout are mistakes in package rollout.
+var ofRollout = []mutant{
+	{
+		name:   "the ceiling is one too high",
+		breaks: "P7",
+		file:   "deployment/rollout/step.go",
+		from:   "d.ceiling = d.replicas + surge",
+		to:     "d.ceiling = d.replicas + surge + 1",
+	},
+	{
+		name:   "new machines that are not available are not taken off the budget",
+		breaks: "P6",
+		file:   "deployment/rollout/step.go",
+		from:   "budget := ordered - d.floor - d.current.lacking()",
+		to:     "budget := ordered - d.floor",
+	},
+	{
+		name:   "a rollout frees the place of a machine that is still there",
+		breaks: "P7",
+		file:   "deployment/rollout/step.go",
+		from:   "return max(m.spec, m.actual+m.counted) }",
+		to:     "return m.spec }",
+	},
+	{
+		name:   "with Recreate, new machines are made while old ones are still terminating",
+		breaks: "Recreate waits until the old sets' machines are gone",
+		file:   "deployment/rollout/recreate.go",
+		from:   "d.extend(true)",
+		to:     "d.extend(false)",
+	},
+	{
+		name:   "surge is rounded down",
+		breaks: "P9",
+		file:   "deployment/rollout/percent.go",
+		from:   "return v.resolve(of, 99)",
+		to:     "return v.resolve(of, 0)",
+		by:     "TestStories",
+	},
+	{
+		name:   "unavailability is rounded up",
+		breaks: "P9",
+		file:   "deployment/rollout/percent.go",
+		from: `return v.resolve(of, 0)
+}
+
+// resolve`,
+		to: `return v.resolve(of, 99)
+}
+
+// resolve`,
+		by: "TestStories",
+	},
+	{
+		name:   "neither surge nor unavailability stops the rollout",
+		breaks: "P9",
+		file:   "deployment/rollout/fenceposts.go",
+		from: `if b.Surge == 0 && b.Unavailable == 0 {
+		b.Unavailable = 1
+	}
+	return b`,
+		to: `if b.Surge == 0 && b.Unavailable == 0 {
+		b.Unavailable = 0
+	}
+	return b`,
+		by: "TestStories",
+	},
+	{
+		name:   "the floor is one too low",
+		breaks: "P7",
+		file:   "deployment/rollout/step.go",
+		from:   "d.floor = max(0, d.replicas-unavailable)",
+		to:     "d.floor = max(0, d.replicas-unavailable-1)",
+		by:     "TestInPlaceAgreesWithOracle",
+	},
+	{
+		name:   "a paused set is lowered",
+		breaks: "P5",
+		file:   "deployment/rollout/step.go",
+		from: `if k := min(budget, m.lacking()); k > 0 && !m.paused {
+			m.spec -= k
+			budget -= k
+		}
+	}
+	spare :=`,
+		to: `if k := min(budget, m.lacking()); k > 0 {
+			m.spec -= k
+			budget -= k
+		}
+	}
+	spare :=`,
+		by: "TestP5P7PausedSets",
+	},
+	{
+		name:   "the new set keeps more than is wanted",
+		breaks: "P1",
+		file:   "deployment/rollout/step.go",
+		from:   "if trimmed := d.current.spec - d.replicas; trimmed > 0 && !d.current.paused {",
+		to:     "if trimmed := d.current.spec - d.replicas; trimmed > 1 && !d.current.paused {",
+		by:     "TestInPlaceAgreesWithOracle|TestInvariantsOnManyFleets",
+	},
+	{
+		name:   "more machines are selected for an update than are to spare",
+		breaks: "P7",
+		file:   "deployment/rollout/inplace.go",
+		from:   "left := min(d.spareMachines(), d.replicas-d.current.spec-d.underWay(f))",
+		to:     "left := min(d.spareMachines()+1, d.replicas-d.current.spec-d.underWay(f))",
+		by:     "TestInPlaceAgreesWithOracle|TestPausedSetsElsewhere",
+	},
+}

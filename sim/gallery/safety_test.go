@@ -1,0 +1,174 @@
+package gallery_test
+
+// ofSafety are mistakes in package safety.
+var ofSafety = []mutant{
+	{
+		name:   "a machine without a recorded VM owns none",
+		breaks: "P15",
+		file:   "safety/orphans_owned.go",
+		from: `case m.Spec.ProviderID == "":
+		return inFlight // also where it is being deleted: its VMs are its own until it is gone
+	case m.Status.Phase == machine.PhaseNew, m.Status.Phase == machine.PhaseCrashLoopBackOff:
+		return inFlight
+`,
+		to: `case m.Status.Phase == machine.PhaseNew:
+		return inFlight
+`,
+	},
+	{
+		name:   "an outage restarts no clock",
+		breaks: "P25",
+		file:   "safety/reach.go",
+		from:   "runsSince(m, from) && !isPaused",
+		to:     "false && runsSince(m, from) && !isPaused",
+	},
+	{
+		name:   "a replacement is granted without its slot being written first",
+		breaks: "no more machines are in replacement than the budget says, also if several ask at a time",
+		file:   "safety/grant.go",
+		from:   "return d.take(), nil",
+		to:     "return GrantPlan{Grant: &machine.Grant{Allowed: true}, Why: why}, nil",
+	},
+	{
+		name:   "clocks are not restarted after an outage",
+		breaks: "nobody is judged by the time in which nothing could be seen",
+		file:   "safety/reach.go",
+		from: `		d.r.From = stamp(d.now)
+		return d.restart()`,
+		to: "\t\treturn d.restart()",
+	},
+	{
+		name:   "nodes of pools have no owner",
+		breaks: "P39",
+		file:   "safety/nodes.go",
+		from:   `pooled := n.ProviderID != "" && d.o.Instances[n.ProviderID]`,
+		to:     `pooled := n.ProviderID == "" && d.o.Instances[n.ProviderID]`,
+		by:     poolStorms,
+	},
+	{
+		name:   "a VM is missing after one list",
+		breaks: "P41",
+		file:   "safety/missing.go",
+		from:   "if asked := d.classOf(u.Class).Listing.Asked; !asked.Before(u.Due) {",
+		to:     "if asked := d.classOf(u.Class).Listing.Asked; !asked.Before(u.Since) {",
+		by:     "TestMissingTwice|TestNoVMOfAClassIsListed",
+	},
+	{
+		name:   "an old list misses a VM that was made since",
+		breaks: "P41",
+		file:   "safety/missing.go",
+		from:   "case l.Asked.Before(m.Status.Since.Add(lagOfLists)):",
+		to:     "case l.Asked.Before(m.Status.Since.Add(-lagOfLists)):",
+		by:     "TestNotMissed",
+	},
+	{
+		name:   "all of a class's VMs are missed as soon as one",
+		breaks: "P41",
+		file:   "safety/missing.go",
+		from:   "if !named[u.Class] && count[u.Class] > 1 {",
+		to:     "if named[u.Class] && count[u.Class] > 1 {",
+		by:     "TestNoVMOfAClassIsListed",
+	},
+	{
+		name:   "a class whose quota is used up is tried by all machines",
+		breaks: "one creation at a time tries a class that refuses",
+		file:   "safety/pace.go",
+		from:   "case len(c.turns) >= 1<<min(c.good, paceSteps):",
+		to:     "case len(c.turns) > 1<<min(c.good, paceSteps):",
+		by:     "TestPacesAreValues|TestTurnsAreLimited",
+	},
+	{
+		name:   "a class is slow although it has been changed",
+		breaks: "a change of the class is tried at once",
+		file:   "safety/pace.go",
+		from:   "return c.failures > 0 && c.against == ofClass(in) &&",
+		to:     "return c.failures > 0 &&",
+		by:     "TestPaceInDetail",
+	},
+	{
+		name:   "the wait of a class never grows",
+		breaks: "a class that refuses is asked ever more rarely",
+		file:   "safety/pace.go",
+		from:   "for n := 1; n < c.failures && wait < most; n++ {",
+		to:     "for n := 1; n < c.good && wait < most; n++ {",
+		by:     "TestOneClassDoesNotSlowAnother",
+	},
+	{
+		name:   "a set is frozen one machine too early",
+		breaks: "P25",
+		file:   "safety/overshoot.go",
+		from:   "d.over = d.over || n >= d.upper && grown",
+		to:     "d.over = d.over || n >= d.upper-1 && grown",
+		by:     "TestFreezesAtTheUpperBoundOnly",
+	},
+	{
+		name:   "a scale-down freezes",
+		breaks: "P25",
+		file:   "safety/overshoot.go",
+		from:   "d.over = d.over || n >= d.upper && grown",
+		to:     "d.over = d.over || n >= d.upper || grown && d.over",
+		by:     "TestLoneSetScaledDown|TestMadeLate",
+	},
+	{
+		name:   "a frozen fleet thaws as soon as it is below the upper bound",
+		breaks: "P25",
+		file:   "safety/overshoot.go",
+		from: `case d.excused || d.largest <= d.lower():
+		d.frozen = false`,
+		to: `case d.excused || d.largest < d.upper:
+		d.frozen = false`,
+		by: "TestStories",
+	},
+	{
+		name:   "machines go for want of an owner that was seen missing once",
+		breaks: "P29",
+		file:   "safety/ownerless_decide.go",
+		from:   "case d.o.Live.Before(since[s.UID].Add(d.p.OwnerGap)) ||",
+		to:     "case d.o.Live.Before(since[s.UID]) ||",
+		by:     "TestOwnerlessReadsSeldom|TestOwnerlessWithAnotherOwner",
+	},
+	{
+		name:   "an owner of another UID counts as the owner",
+		breaks: "P29",
+		file:   "safety/ownerless_decide.go",
+		from:   "if seen, yes := before[s.UID]; yes && seen.Owner == s.Owner {",
+		to:     `if seen, yes := before[s.UID]; yes && seen.Owner != "" {`,
+		by:     "TestOwnerlessWithAnotherOwner",
+	},
+	{
+		name:   "the brake lets one more go",
+		breaks: "P15",
+		file:   "safety/brake.go",
+		from: `if len(b.spent) >= b.limit {
+		return false`,
+		to: `if len(b.spent) > b.limit {
+		return false`,
+		by: "TestBrake|TestBrakeLetsRetriesPass",
+	},
+	{
+		name:   "the brake forgets what went in this period",
+		breaks: "P15",
+		file:   "safety/brake.go",
+		from:   "if now.Before(s.At.Add(period)) {",
+		to:     "if !now.Before(s.At.Add(period)) {",
+		by:     "TestBrakeLetsRetriesPass|TestBrake",
+	},
+	{
+		name:   "a young node is disowned",
+		breaks: "P17",
+		file:   "safety/nodes.go",
+		from: `d.now.Before(at) {
+		d.at, d.young`,
+		to: `d.now.After(at) {
+		d.at, d.young`,
+		by: "TestNodesFrozenAndUnmarked|TestNodesWithoutMachine",
+	},
+	{
+		name:   "orphans go by a list of machines older than the list of VMs",
+		breaks: "P15",
+		file:   "safety/orphans_decide.go",
+		from:   "if c.Listing != nil && d.o.Live.Before(c.Listing.Answered) {",
+		to:     "if c.Listing != nil && d.o.Live.Before(c.Listing.Asked) {",
+		by:     "TestMachinesAreReadAfterTheListing",
+	},
+}
