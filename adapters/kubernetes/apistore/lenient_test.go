@@ -60,8 +60,8 @@ func TestUnreadableFields(t *testing.T) {
 	require.Eventually(t, func() bool {
 		all, err := c.List(t.Context(), store.Query{})
 		return err == nil && len(all) == 3
-	}, time.Minute, 20*time.Millisecond)
-	require.Eventually(t, func() bool { return len(reported()) == 4 }, time.Minute, 20*time.Millisecond)
+	}, patience, 20*time.Millisecond)
+	require.Eventually(t, func() bool { return len(reported()) == 4 }, patience, 20*time.Millisecond)
 	assert.Equal(t, []string{
 		"things " + namespace + "/listed: spec.replicas can't be read",
 		"things " + namespace + "/listed: spec.zones can't be read",
@@ -99,14 +99,14 @@ func TestUnreadableFields(t *testing.T) {
 	require.Eventually(t, func() bool {
 		o, err := c.Get(t.Context(), object.Key{Namespace: namespace, Name: "listed"})
 		return err == nil && o.Spec.Replicas == 3 && slices.Equal(o.Spec.Zones, []string{"a"})
-	}, time.Minute, 20*time.Millisecond)
+	}, patience, 20*time.Millisecond)
 	before := len(reported())
 	_, err = raw(t).Namespace(namespace).Patch(t.Context(), "listed", types.MergePatchType, []byte(`{"spec":{"replicas":4}}`), metav1.PatchOptions{})
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
 		o, err := c.Get(t.Context(), object.Key{Namespace: namespace, Name: "listed"})
 		return err == nil && o.Spec.Replicas == 4
-	}, time.Minute, 20*time.Millisecond)
+	}, patience, 20*time.Millisecond)
 	assert.Len(t, reported(), before)
 
 	// What is gone is forgotten.
@@ -114,5 +114,5 @@ func TestUnreadableFields(t *testing.T) {
 	_, err = raw(t).Namespace(namespace).Patch(t.Context(), "watched", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 	require.NoError(t, err)
 	require.NoError(t, raw(t).Namespace(namespace).Delete(t.Context(), "watched", metav1.DeleteOptions{}))
-	require.Eventually(t, func() bool { return c.Losses() == 1 }, time.Minute, 20*time.Millisecond)
+	require.Eventually(t, func() bool { return c.Losses() == 1 }, patience, 20*time.Millisecond)
 }

@@ -64,7 +64,7 @@ func install(l *lab.Lab) error {
 
 // served returns once the kind can be listed.
 func served(ctx context.Context, d dynamic.Interface) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()

@@ -72,7 +72,7 @@ func TestEvictions(t *testing.T) {
 	require.Equal(t, drain.Refused, a.Result)
 	require.Equal(t, 10*time.Second, a.RetryAfter)
 	require.Contains(t, a.Message, "disruption budget")
-	require.Less(t, time.Since(began), 5*time.Second, "the client has waited by itself")
+	require.Less(t, time.Since(began), a.RetryAfter, "the client has waited by itself")
 
 	w.allow(b, 0)
 	a, err = pods.Evict(t.Context(), orderOf(p))

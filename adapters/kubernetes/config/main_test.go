@@ -35,19 +35,18 @@ var server *lab.Lab
 func TestMain(m *testing.M) {
 	os.Exit(lab.Main(m, func(l *lab.Lab) error {
 		server = l
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		return config.Install(ctx, l.Config)
 	}))
 }
 
+// patience is how long anything may take on a slow machine with other things to do.
+const patience = 5 * time.Minute
+
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for end := time.Now().Add(30 * time.Second); !holds(); <-tick.C {
-		require.True(t, time.Now().Before(end), "waited in vain for %s", what)
-	}
+	require.True(t, lab.Await(patience, holds), "waited in vain for %s", what)
 }
 
 // world is one test's namespace, and what a manager has of it.

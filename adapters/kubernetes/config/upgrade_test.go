@@ -228,7 +228,7 @@ func TestUpgradeAndRollback(t *testing.T) {
 // restore brings the definitions back for the tests that follow, after the
 // test's own context has ended.
 func (w *world) restore() {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	require.NoError(w, config.Install(ctx, server.Config))
 }

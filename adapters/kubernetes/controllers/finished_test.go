@@ -138,6 +138,25 @@ func (w *world) release(name string) {
 	w.merge(p, `{"metadata":{"finalizers":null}}`)
 }
 
+// complete reports that the containers of a pod have ended well, as its kubelet does.
+func (w *world) complete(name string) {
+	w.Helper()
+	p := w.pod(name)
+	require.NotNil(w, p)
+	p.Status.Phase = corev1.PodSucceeded
+	for i := range p.Status.Conditions {
+		if c := &p.Status.Conditions[i]; c.Type == corev1.PodReady || c.Type == corev1.ContainersReady {
+			c.Status, c.Reason = corev1.ConditionFalse, "PodCompleted"
+		}
+	}
+	for i := range p.Status.ContainerStatuses {
+		c, started := &p.Status.ContainerStatuses[i], false
+		c.Ready, c.Started = false, &started
+		c.State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{FinishedAt: metav1.Now()}}
+	}
+	require.NoError(w, w.client.Status().Update(w.Context(), p))
+}
+
 // TestJobCompletesAmidADrain: the pod of a Job that its budget does not let go completes while
 // its node is drained. The drain deletes it and ends, and the Job has succeeded: the finalizer
 // by which it counts keeps the pod until it has.
@@ -152,7 +171,7 @@ func TestJobCompletesAmidADrain(t *testing.T) {
 	spec := w.podSpec()
 	spec.RestartPolicy = corev1.RestartPolicyNever
 	job := &batchv1.Job{ObjectMeta: w.meta("work"), Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{
-		ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: map[string]string{"kubelab/completes-after": "10s"}}, Spec: spec,
+		ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: spec,
 	}}}
 	require.NoError(t, w.client.Create(t.Context(), job))
 	w.budget("work", labels, 1)
@@ -169,6 +188,7 @@ func TestJobCompletesAmidADrain(t *testing.T) {
 	w.eventually("the budget to hold the drain up", func() bool { return strings.Contains(w.description(name), "budget "+w.namespace+"/work") })
 	require.Len(t, pods(), 1)
 
+	w.complete(before.Name)
 	w.eventually("the machine to go", func() bool { return !slices.Contains(w.names(), name) })
 	w.eventually("the job to have succeeded", func() bool {
 		require.NoError(t, w.client.Get(t.Context(), client.ObjectKeyFromObject(job), job))

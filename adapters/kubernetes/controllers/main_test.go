@@ -50,7 +50,7 @@ func TestMain(m *testing.M) {
 		if err := errors.Join(v1alpha1.AddToScheme(scheme.Scheme), poolsv1alpha1.AddToScheme(scheme.Scheme)); err != nil {
 			return err
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		return config.Install(ctx, l.Config)
 	}, "--controllers=gc,disruption,fakekubelet,scheduler,nodelifecycle,replicaset,deployment,statefulset,job,namespace", "--pod-startup=500ms", "--pod-termination=500ms", "--node-monitor-grace-period=1h"))
@@ -177,8 +177,8 @@ func (w *world) wired() *rest.Config {
 	return c
 }
 
-// patience is how long anything may take on a machine with other things to do.
-const patience = 2 * time.Minute
+// patience is how long anything may take on a slow machine with other things to do.
+const patience = 5 * time.Minute
 
 func (w *world) eventually(what string, holds func() bool) {
 	w.Helper()
@@ -188,17 +188,13 @@ func (w *world) eventually(what string, holds func() bool) {
 // long is eventually for what takes minutes.
 func (w *world) long(what string, holds func() bool) {
 	w.Helper()
-	w.waitFor(10*time.Minute, what, holds)
+	w.waitFor(20*time.Minute, what, holds)
 }
 
 func (w *world) waitFor(limit time.Duration, what string, holds func() bool) {
 	w.Helper()
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for end := time.Now().Add(limit); !holds(); <-tick.C {
-		if !time.Now().Before(end) {
-			require.Fail(w, "waited in vain for "+what, w.left())
-		}
+	if !lab.Await(limit, holds) {
+		require.Fail(w, "waited in vain for "+what, w.left())
 	}
 }
 

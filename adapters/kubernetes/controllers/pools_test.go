@@ -69,8 +69,16 @@ func (w *world) running(name string, replicas int32) func() bool {
 		s := &p.Status
 		return s.Phase == "Running" && s.ObservedGeneration == p.Generation && *p.Spec.Replicas == replicas && s.Replicas == replicas &&
 			s.ReadyReplicas == replicas && s.AvailableReplicas == replicas && s.UnavailableReplicas == 0 && len(s.Leaving) == 0 &&
-			len(p.Spec.ProviderIDs) == int(replicas) && len(s.NodeRefs) == int(replicas)
+			len(p.Spec.ProviderIDs) == int(replicas) && len(s.NodeRefs) == int(replicas) && sameMachines(p)
 	}
+}
+
+// sameMachines reports whether spec and status of a pool name the same machines.
+// They are two writes, and the spec's is the first.
+func sameMachines(p *poolsv1alpha1.MachinePool) bool {
+	return !slices.ContainsFunc(p.Status.NodeRefs, func(ref poolsv1alpha1.MachinePoolNode) bool {
+		return !slices.Contains(p.Spec.ProviderIDs, ref.ProviderID)
+	})
 }
 
 // failed tells whether a pool is, for that reason.
@@ -239,7 +247,7 @@ func TestPoolFailures(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, os.Remove(filepath.Join(w.folder, ".groups", w.namespace, w.namespace, "web", all[0].Machine)))
 	w.eventually("another in the place of the one that was lost", func() bool {
-		return w.running("web", 3)() && !slices.Contains(w.poolNow("web").Spec.ProviderIDs, all[0].ID)
+		return !slices.Contains(w.poolNow("web").Spec.ProviderIDs, all[0].ID) && w.running("web", 3)()
 	})
 	w.agree("web")
 
@@ -266,7 +274,7 @@ func TestPoolReplacesANode(t *testing.T) {
 	old := w.poolNow("web").Status.NodeRefs[0]
 	w.merge(w.node(old.Name), `{"metadata":{"annotations":{"millwright-go/replace":"true"}}}`)
 	w.eventually("another in its place", func() bool {
-		return w.running("web", 3)() && !slices.Contains(w.poolNow("web").Spec.ProviderIDs, old.ProviderID)
+		return !slices.Contains(w.poolNow("web").Spec.ProviderIDs, old.ProviderID) && w.running("web", 3)()
 	})
 	w.eventually("all pods again", func() bool { return w.readyNow("shop") == 3 })
 	w.scale(p, 3, 1)

@@ -18,7 +18,7 @@ import (
 func (w *world) rival(lease controllers.Lease, holder string) (stop func()) {
 	w.Helper()
 	leases := w.core.CoordinationV1().Leases(lease.Namespace)
-	term := int32(2)
+	term := int32(8) // longer than a busy machine keeps the next renewal waiting
 	renew := func(ctx context.Context) error {
 		now := metav1.NowMicro()
 		spec := coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &term, RenewTime: &now}

@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.FromSlogHandler(slog.DiscardHandler))
 	os.Exit(lab.Main(m, func(l *lab.Lab) error {
 		server = l
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 		defer cancel()
 		return config.Install(ctx, l.Config)
 	}, "--controllers=gc,namespace"))

@@ -280,7 +280,7 @@ func TestPoolNodes(t *testing.T) {
 		require.NoError(t, err)
 		return all.Items
 	}
-	require.Eventually(t, func() bool { return len(list()) == 5 }, 10*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return len(list()) == 5 }, time.Minute, 10*time.Millisecond)
 	found := 0
 	for _, n := range list() {
 		if n.Labels["a"] == "1" {
@@ -294,7 +294,7 @@ func TestPoolNodes(t *testing.T) {
 	require.Equal(t, 2, found)
 	_, err = p.DeletePool(t.Context(), &driver.DeletePoolRequest{PoolRequest: req})
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return len(list()) == 3 }, 10*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return len(list()) == 3 }, time.Minute, 10*time.Millisecond)
 	stop()
 	require.ErrorIs(t, <-ended, context.Canceled)
 }

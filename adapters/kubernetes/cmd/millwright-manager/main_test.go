@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 	}
 	os.Exit(lab.Main(m, func(l *lab.Lab) error {
 		server = l
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		return config.Install(ctx, l.Config)
 	}, "--controllers=gc,namespace"))
@@ -114,7 +114,7 @@ func (p *process) end(t *testing.T) int {
 	select {
 	case <-p.ended:
 		return p.status
-	case <-time.After(time.Minute):
+	case <-time.After(patience):
 		require.Fail(t, "the command does not end")
 		return -1
 	}
@@ -191,16 +191,12 @@ func (w *world) manage(more ...string) *process {
 
 func (w *world) eventually(what string, holds func() bool) {
 	w.Helper()
-	within(w.T, time.Minute, what, holds)
+	within(w.T, patience, what, holds)
 }
 
 func within(t *testing.T, limit time.Duration, what string, holds func() bool) {
 	t.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for end := time.Now().Add(limit); !holds(); <-tick.C {
-		require.True(t, time.Now().Before(end), "waited in vain for %s", what)
-	}
+	require.True(t, lab.Await(limit, holds), "waited in vain for %s", what)
 }
 
 // settled tells whether all machines of a deployment are new and available.

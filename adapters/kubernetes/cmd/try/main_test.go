@@ -89,7 +89,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
-	for end := time.Now().Add(time.Minute); !holds(); <-tick.C {
+	for end := time.Now().Add(5 * time.Minute); !holds(); <-tick.C {
 		require.True(t, time.Now().Before(end), "waited in vain for %s", what)
 	}
 }

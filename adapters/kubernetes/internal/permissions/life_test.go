@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
@@ -20,6 +19,7 @@ import (
 	poolsv1alpha1 "github.com/millwright-go/millwright/adapters/kubernetes/api/pools/v1alpha1"
 	"github.com/millwright-go/millwright/adapters/kubernetes/api/v1alpha1"
 	"github.com/millwright-go/millwright/adapters/kubernetes/config"
+	"github.com/millwright-go/millwright/adapters/kubernetes/internal/lab"
 )
 
 // step is a part of a fleet's life: what somebody does, and what is to come of it.
@@ -49,18 +49,15 @@ func life(kept int32) []step {
 // live takes the steps, to the end or until enough.
 func (w *world) live(kept int32, enough func() bool) {
 	w.Helper()
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
 	for _, s := range life(kept) {
 		s.do(w)
-		for end := time.Now().Add(time.Minute); !s.done(w); <-tick.C {
-			if enough() {
-				return
-			}
-			if !time.Now().Before(end) {
-				w.Log(strings.Join(logged.with(w.namespace), ""))
-			}
-			require.True(w, time.Now().Before(end), "%s does not come to its end. Refusals: %s", s.name, strings.Join(w.refusals(), ""))
+		over := false
+		if !lab.Await(patience, func() bool { over = s.done(w); return over || enough() }) {
+			w.Log(strings.Join(logged.with(w.namespace), ""))
+			require.Fail(w, s.name+" does not come to its end", "Refusals: %s", strings.Join(w.refusals(), ""))
+		}
+		if !over {
+			return
 		}
 	}
 }

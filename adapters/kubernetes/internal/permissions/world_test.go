@@ -160,7 +160,7 @@ func (w *world) manage() (stop func()) {
 		Dir: w.TempDir(), Nodes: w.core, Create: 10 * time.Millisecond, Boot: 50 * time.Millisecond, Delete: 10 * time.Millisecond, Period: 200 * time.Millisecond,
 	})
 	require.NoError(w, err)
-	term, deadline, period := 3*time.Second, 2*time.Second, 300*time.Millisecond
+	term, deadline, period := 20*time.Second, 15*time.Second, 300*time.Millisecond
 	mgr, err := ctrl.NewManager(rest.CopyConfig(w.account), ctrl.Options{
 		Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 		LeaderElection: true, LeaderElectionID: "millwright-manager", LeaderElectionNamespace: w.namespace, LeaderElectionReleaseOnCancel: true,
