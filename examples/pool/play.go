@@ -182,7 +182,7 @@ func (p *play) say(format string, args ...any) {
 // program has begun is tried again after 20 s. glance is how often it looks
 // though no object has changed: processes change without one.
 const (
-	patience = 70 * time.Second
+	patience = 3 * time.Minute
 	glance   = 50 * time.Millisecond
 )
 

@@ -34,8 +34,8 @@ var acts = []act{
 }
 
 // patience is how long an act waits for anything.
-// An eviction that a budget refuses is tried again after 20 s.
-const patience = 70 * time.Second
+// An eviction that a budget refuses is tried again after 20 s, and the machine may be slow.
+const patience = 3 * time.Minute
 
 func (p *play) create(ctx context.Context) error {
 	strategy := deployment.Strategy{MaxSurge: rollout.IntOrPercent{Value: surge}} // and none unavailable

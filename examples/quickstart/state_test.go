@@ -119,7 +119,7 @@ func (p *program) lines(t *testing.T, n int) (ended bool) {
 	enough := assert.Eventually(t, func() bool {
 		ended = strings.Contains(p.printed(), "settled:")
 		return ended || strings.Count(p.printed(), "\n") >= n && (*killDrains || !p.drains())
-	}, time.Minute, time.Millisecond)
+	}, slow, time.Millisecond)
 	require.True(t, enough, "%s", p.printed())
 	return ended
 }

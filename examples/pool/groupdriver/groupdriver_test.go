@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience is how long tests wait for what takes a moment.
-const patience = 20 * time.Second
+const patience = 2 * time.Minute
 
 // site is a directory with a host and its ledgers.
 type site struct {

@@ -156,7 +156,7 @@ func TestBeatsArriveOverTheSocket(t *testing.T) {
 		_, err := c.Nodes().Get(t.Context(), object.Key{Name: name})
 		return err == nil
 	}
-	require.Eventually(t, func() bool { return there("friend") }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return there("friend") }, time.Minute, time.Millisecond)
 	require.False(t, there("stranger"), "a wrong token")
 
 	cancel()

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience is how long tests wait for what takes a moment.
-const patience = 20 * time.Second
+const patience = 2 * time.Minute
 
 // agentEnv keeps agents under the race detector from pausing at their end.
 var agentEnv = []string{"GORACE=atexit_sleep_ms=0"}

@@ -133,7 +133,7 @@ func TestRunLeavesTheLines(t *testing.T) {
 		s.Run(ctx)
 		close(ended)
 	}()
-	require.Eventually(t, func() bool { return strings.Contains(out.String(), "MACHINE") }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(out.String(), "MACHINE") }, time.Minute, time.Millisecond)
 	s.Line(Plain, "last words")
 	cancel()
 	<-ended

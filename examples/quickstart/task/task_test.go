@@ -32,7 +32,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-const soon = 10 * time.Second
+// soon is how long tests wait for what takes a moment, on a slow machine too.
+const soon = time.Minute
 
 // stage is a desk with a runner that looks when it is told to.
 type stage struct {
