@@ -12,9 +12,10 @@
 race_dirs="adapters driver examples machine/fsm manager sim/cmd store sim/gallery/hunt"
 
 # Of these (relative to the root module) only what -short leaves in runs under
-# it, and all of it without: their long tests run programs that they kill, and
-# thousands of machines, in the same code, and take four times as long with it.
-short_race_dirs="adapters/kubernetes/controllers"
+# it, and all of it without: their long tests run programs that they kill,
+# thousands of machines, and a life for each permission that is taken away, in
+# the same code, and take two to four times as long with it.
+short_race_dirs="adapters/kubernetes/controllers adapters/kubernetes/internal/permissions"
 
 # How long the soak of make prove plays.
 soak=2m
