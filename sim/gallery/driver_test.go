@@ -19,11 +19,11 @@ var ofDriver = []mutant{
 		from: `	if r == nil {
 		return nil, noResponse
 	}
-	bad :=`,
+	whole, dropped, changed :=`,
 		to: `	if r == nil {
 		r = &ListMachinesResponse{}
 	}
-	bad :=`,
+	whole, dropped, changed :=`,
 		by: "TestValidateMissingResponses",
 	},
 	{

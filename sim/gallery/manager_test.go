@@ -5,7 +5,7 @@ var ofManager = []mutant{
 	{
 		name:   "VMs that no machine owns are deleted by name instead of by ID",
 		breaks: "of several VMs of one name, the one that a machine has recorded stays",
-		file:   "manager/collect.go",
+		file:   "manager/orphanvms.go",
 		from:   "m.Spec.ProviderID, m.Spec.Class.Name = order.ProviderID, order.Class.Name",
 		to:     "m.Spec.Class.Name = order.Class.Name",
 	},
@@ -27,8 +27,8 @@ var ofManager = []mutant{
 		name:   "no more than one node of a group is drained at a time, and one more",
 		breaks: "drains keep their limit",
 		file:   "manager/drainslots.go",
-		from:   "if n < d.Limit.Max && s.taken != nil {",
-		to:     "if n <= d.Limit.Max && s.taken != nil {",
+		from:   "order.Node.UID) < d.Limit.Max && s.taken != nil {",
+		to:     "order.Node.UID) <= d.Limit.Max && s.taken != nil {",
 		by:     "TestDrainSlots",
 	},
 	{
@@ -43,8 +43,8 @@ var ofManager = []mutant{
 		name:   "a slot is kept for a node that is gone",
 		breaks: "P21",
 		file:   "manager/drainslots.go",
-		from:   "if err != nil || n.UID != uid {",
-		to:     "if err != nil && n.UID != uid {",
+		from:   "errors.Is(err, store.ErrNotFound) || err == nil && n.UID != uid:",
+		to:     "err == nil && n.UID != uid:",
 		by:     "TestDrainSlots",
 	},
 	{
