@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -39,6 +40,7 @@ type poolWorld struct {
 	observe  bool           // managers that begin only observe
 	safety   *safety.Policy // of managers that begin
 	hooks    manager.Hooks  // likewise
+	mu       sync.Mutex     // of what follows: calls may race
 	calls    map[machinepool.Call]int
 	deletes  []string                                                                      // groups whose deletion was asked for, by ID
 	cached   func(store.Collection[*machinepool.Pool]) store.Collection[*machinepool.Pool] // what a process sees of pools; nil: all
@@ -88,7 +90,7 @@ func (w *poolWorld) start(f *fuse) *manager.Manager {
 	nodes := &port[*machine.Node]{Collection: w.nodes, fuse: f, writes: count, down: &down}
 	w.boot.fuse = f
 	d := driver.AroundPool(notedDeletes{w.provider, w}, func(ctx context.Context, s driver.PoolSubject, next func(context.Context) error) error {
-		return f.pass(func() error { w.calls[s.Method]++; return next(ctx) })
+		return f.pass(func() error { w.called(s.Method); return next(ctx) })
 	})
 	pools := store.Collection[*machinepool.Pool](&port[*machinepool.Pool]{Collection: w.pools, fuse: f, writes: count, down: &down})
 	if w.cached != nil {
@@ -108,6 +110,12 @@ func (w *poolWorld) start(f *fuse) *manager.Manager {
 	return m
 }
 
+func (w *poolWorld) called(call machinepool.Call) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.calls[call]++
+}
+
 // notedDeletes is a provider whose deletions are written down.
 type notedDeletes struct {
 	*drivertest.MemoryPools
@@ -115,6 +123,8 @@ type notedDeletes struct {
 }
 
 func (d notedDeletes) DeletePool(ctx context.Context, req *driver.DeletePoolRequest) (*driver.PoolResponse, error) {
+	d.w.mu.Lock()
+	defer d.w.mu.Unlock()
 	d.w.deletes = append(d.w.deletes, req.Pool.Status.GroupID)
 	return d.MemoryPools.DeletePool(ctx, req)
 }
