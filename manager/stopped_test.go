@@ -38,6 +38,7 @@ func TestStoppedProcessGivesTime(t *testing.T) {
 		require.NoError(t, err)
 		w.fleet()
 		o.Cluster, o.Driver = nodes{nodesOf}, &instant{nodes: nodesOf}
+		o.Jitter = func(d time.Duration) time.Duration { return d }
 		var lost atomic.Int32
 		o.Hooks.Transition = func(_ object.Key, move machine.Move, _ machine.Why) {
 			if move.To == string(machine.PhaseFailed) {
