@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -40,7 +39,6 @@ type poolWorld struct {
 	observe  bool           // managers that begin only observe
 	safety   *safety.Policy // of managers that begin
 	hooks    manager.Hooks  // likewise
-	mu       sync.Mutex     // of what follows: calls may race
 	calls    map[machinepool.Call]int
 	deletes  []string                                                                      // groups whose deletion was asked for, by ID
 	cached   func(store.Collection[*machinepool.Pool]) store.Collection[*machinepool.Pool] // what a process sees of pools; nil: all
@@ -90,7 +88,7 @@ func (w *poolWorld) start(f *fuse) *manager.Manager {
 	nodes := &port[*machine.Node]{Collection: w.nodes, fuse: f, writes: count, down: &down}
 	w.boot.fuse = f
 	d := driver.AroundPool(notedDeletes{w.provider, w}, func(ctx context.Context, s driver.PoolSubject, next func(context.Context) error) error {
-		return f.pass(func() error { w.called(s.Method); return next(ctx) })
+		return f.pass(func() error { w.calls[s.Method]++; return next(ctx) })
 	})
 	pools := store.Collection[*machinepool.Pool](&port[*machinepool.Pool]{Collection: w.pools, fuse: f, writes: count, down: &down})
 	if w.cached != nil {
@@ -104,16 +102,15 @@ func (w *poolWorld) start(f *fuse) *manager.Manager {
 		Driver:     drivertest.NewMemory(drivertest.MemoryOptions{}),
 		PoolDriver: d, PoolBootstrap: w.boot, Cluster: cluster{nodes}, Drainer: &cordoner{w: w, nodes: nodes},
 		Now: func() time.Time { return w.now }, Jitter: func(d time.Duration) time.Duration { return d },
+		Each: func(_ context.Context, n int, do func(int)) {
+			for i := range n { // a fuse counts calls
+				do(i)
+			}
+		},
 		Observe: w.observe, SafetyPolicy: w.safety, Hooks: w.hooks,
 	})
 	require.NoError(w.t, err)
 	return m
-}
-
-func (w *poolWorld) called(call machinepool.Call) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.calls[call]++
 }
 
 // notedDeletes is a provider whose deletions are written down.
@@ -123,8 +120,6 @@ type notedDeletes struct {
 }
 
 func (d notedDeletes) DeletePool(ctx context.Context, req *driver.DeletePoolRequest) (*driver.PoolResponse, error) {
-	d.w.mu.Lock()
-	defer d.w.mu.Unlock()
 	d.w.deletes = append(d.w.deletes, req.Pool.Status.GroupID)
 	return d.MemoryPools.DeletePool(ctx, req)
 }
