@@ -15,6 +15,7 @@ var ofDeployment = []mutant{
 		file:   "deployment/names.go",
 		from:   "return f.announced == 0 && r.Settled >= 0",
 		to:     "return r.Settled >= 0",
+		by:     "TestNamesComeWithTheSize",
 	},
 	{
 		name:   "a set is lowered without being told which machines a scaler has chosen",

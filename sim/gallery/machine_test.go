@@ -39,6 +39,7 @@ var ofMachine = []mutant{
 		from: `				s.NeverCreated = false
 				d.announceSpec(s)`,
 		to: "\t\t\t\td.announceSpec(s)",
+		by: "TestP13P14P16P17AfterAStorm|TestP13OneVMIsRecordedByAnyProvider",
 	},
 	{
 		name:   "a VM is initialized only if the driver says that it is not, so one just made is not",
@@ -75,6 +76,7 @@ var ofMachine = []mutant{
 	}
 	switch op.Stage {`,
 		to: "\tswitch op.Stage {",
+		by: "TestGatesStayShutOtherwise",
 	},
 	{
 		name:   "a node that a user had cordoned is uncordoned after an update in place",
@@ -107,6 +109,7 @@ var ofMachine = []mutant{
 		file:   "machine/hotupdate.go",
 		from:   "if answer.Code == codes.OK {",
 		to:     "if answer.Code == codes.OK || answer.Code == codes.DeadlineExceeded {",
+		by:     "TestLastAppliedHoldsAllThatMayBeThere|TestGatesFollowTheRecoveryTable",
 	},
 	{
 		name:   "a machine is unhealthy for a second and fails",

@@ -42,7 +42,7 @@ var ofMachinepool = []mutant{
 		file:   "machinepool/remove.go",
 		from:   "if !d.o.Fenced {",
 		to:     "if !d.o.Fenced && d.o.Class == nil {",
-		by:     poolStorms,
+		by:     "TestRemoval",
 	},
 	{
 		name:   "nobody renews the token for instances that come later",
@@ -58,6 +58,7 @@ var ofMachinepool = []mutant{
 		file:   "machinepool/retry.go",
 		from:   "s.Applied = s.Applied.doubted()",
 		to:     "s.Applied = s.Applied.Clone()",
+		by:     "TestKilledAnywhere",
 	},
 	{
 		name:   "a failed call of a pool is repeated at once",

@@ -39,6 +39,7 @@ var ofMachineset = []mutant{
 	}
 	n := int64(`,
 		to: "\tn := int64(",
+		by: "TestNeverTwice",
 	},
 	{
 		name:   "a set adopts machines without an owner that its selector does not pick",
@@ -61,6 +62,7 @@ var ofMachineset = []mutant{
 		file:   "machineset/scale.go",
 		from:   "short-d.census.arriving-d.staying()",
 		to:     "short-d.census.arriving",
+		by:     "TestP7NoneIsMadeForOneThatStays",
 	},
 	{
 		name:   "machines are replaced for their age an hour early",
@@ -68,6 +70,7 @@ var ofMachineset = []mutant{
 		file:   "machineset/expiry.go",
 		from:   "case v.now.Before(at):",
 		to:     "case v.now.Before(at.Add(-time.Hour)):",
+		by:     "TestNextExpiryIsWaitedFor|TestExpiryWithinBounds",
 	},
 	{
 		name:   "no machine is replaced for its age",
@@ -89,6 +92,7 @@ var ofMachineset = []mutant{
 		file:   "machineset/chosen.go",
 		from:   "case !available && Requested(",
 		to:     "case Requested(",
+		by:     "TestRequestedVictims",
 	},
 	{
 		name:   "failed machines that never ran are replaced at once, again and again",

@@ -15,6 +15,7 @@ var ofManager = []mutant{
 		file:   "manager/classes.go",
 		from:   "func(*machine.Machine) bool { return true })",
 		to:     "func(m *machine.Machine) bool { return !m.Deleted() })",
+		by:     "TestClassesOutliveTheirMachines",
 	},
 	{
 		name:   "all VMs of a fleet are updated at a time",

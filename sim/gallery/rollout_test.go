@@ -15,6 +15,7 @@ var ofRollout = []mutant{
 		file:   "deployment/rollout/step.go",
 		from:   "budget := ordered - d.floor - d.current.lacking()",
 		to:     "budget := ordered - d.floor",
+		by:     "TestInvariantsOnManyFleets|TestP2ScalingAndRollingTogetherObeyAllBounds",
 	},
 	{
 		name:   "a rollout frees the place of a machine that is still there",

@@ -36,6 +36,7 @@ var ofSafety = []mutant{
 		from: `		d.r.From = stamp(d.now)
 		return d.restart()`,
 		to: "\t\treturn d.restart()",
+		by: "TestP25NoClockRunsThroughAnOutage",
 	},
 	{
 		name:   "nodes of pools have no owner",

@@ -54,7 +54,7 @@ func (b *Build) Storms(ctx context.Context, mistake, storms int, pools bool) (sa
 // mistake, 0 for none, until the first fails. The error is an *exec.ExitError if one did.
 func (b *Build) Tests(ctx context.Context, mistake int, name, pattern string) (said string, err error) {
 	c := b.command(ctx, mistake, path.Base(name)+".test",
-		"-test.short", "-test.failfast", "-test.timeout=5m", "-test.run", pattern)
+		"-test.short", "-test.failfast", "-test.timeout=10m", "-test.run", pattern)
 	c.Dir = filepath.Join(b.root, name)
 	out, err := c.CombinedOutput()
 	return string(out), err
