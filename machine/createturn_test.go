@@ -135,7 +135,11 @@ func TestNoCreateWithoutATurn(t *testing.T) {
 		o := anyObservation(t)
 		hold := anyHold(t)
 		o.Hold = &hold
+		if rapid.Bool().Draw(t, "lasts") {
+			hold.Since, hold.Until, o.CreateTurn = epoch, epoch.Add(time.Minute), nil
+		}
 		if rapid.Bool().Draw(t, "new") {
+			o.Token, o.Created = machine.TokenUnused, nil
 			o.Machine.DeletedAt, o.Machine.Status, o.Frozen = time.Time{}, machine.Status{}, false
 			o.Machine.Annotations, o.Machine.Finalizers = nil, []string{machine.Finalizer}
 			o.Machine.Spec = machine.Spec{Class: machine.ClassRef{Name: "small"}}
