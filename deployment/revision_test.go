@@ -197,6 +197,22 @@ func TestRollbackAnswers(t *testing.T) {
 	}
 }
 
+// TestRollbackToAnInvalidTemplate: a template that the selector does not match any
+// more is refused. The request goes, and the template stays as it is.
+func TestRollbackToAnInvalidTemplate(t *testing.T) {
+	d := stored(0)
+	d.Spec.RollbackTo = &deployment.Rollback{Revision: 1}
+	o := &deployment.Observation{Deployment: d, Live: true, Sets: []deployment.Children{another(d, "small", 1, 0)}}
+	o.Sets[0].Set.Spec.Template.Labels = nil
+	plan := decide(t, o, begin)
+	require.Equal(t, deployment.ReasonRollbackInvalid, plan.Why.Reason)
+	update := plan.Write.(*deployment.Update)
+	require.Equal(t, deployment.NewsWarning, update.News)
+	want := d.Clone()
+	want.Spec.RollbackTo = nil
+	require.Equal(t, want, update.Deployment)
+}
+
 // TestCloneAndSpec: requests and limits are copied, and belong to the spec;
 // revisions are copied, and don't.
 func TestCloneAndSpec(t *testing.T) {

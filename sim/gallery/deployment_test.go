@@ -108,6 +108,6 @@ var ofDeployment = []mutant{
 		file:   "deployment/rollback.go",
 		from:   "if bad := restored.invalidField(d.p.Keys); bad != nil {",
 		to:     "if bad := restored.invalidField(d.p.Keys); bad != nil && false {",
-		by:     "TestRollbackAnswers",
+		by:     "TestRollbackToAnInvalidTemplate",
 	},
 }

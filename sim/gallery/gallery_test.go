@@ -2,6 +2,7 @@ package gallery_test
 
 import (
 	"errors"
+	"maps"
 	"os/exec"
 	"path"
 	"slices"
@@ -21,9 +22,8 @@ type mutant struct {
 	file   string // from the root of the module
 	from   string // is there once
 	to     string
-	// by says what notices it: storms, if empty; poolStorms; or tests of the
-	// file's package, as "TestX|TestY"; or tests of another one, as
-	// "machine: TestX".
+	// by says what notices it: storms, if empty; poolStorms; or short tests of the
+	// file's package, as "TestX|TestY".
 	by string
 }
 
@@ -47,17 +47,8 @@ const root = "../.."
 // storms is how many of them a mistake meets at most.
 const storms = 600
 
-// tests returns the directory of the tests that notice the mistake, and their
-// names. Both are empty if storms do.
-func (m *mutant) tests() (dir, names string) {
-	if m.by == "" || m.by == poolStorms {
-		return "", ""
-	}
-	if dir, names, found := strings.Cut(m.by, ": "); found {
-		return dir, names
-	}
-	return path.Dir(m.file), m.by
-}
+// tested reports whether tests notice the mistake, and not storms.
+func (m *mutant) tested() bool { return m.by != "" && m.by != poolStorms }
 
 // TestGallery builds the library once with all mistakes in it, each behind a
 // switch. It switches on one at a time and expects storms, or the tests that
@@ -67,8 +58,12 @@ func TestGallery(t *testing.T) {
 		t.Skip("plays storms and runs tests for each mistake: minutes")
 	}
 	named := namedTests()
-	build, err := overlay.New(t.Context(), root, t.TempDir(), edits(t), dirs(named))
+	build, err := overlay.New(t.Context(), root, t.TempDir(), edits(t), slices.Sorted(maps.Keys(named)))
 	require.NoError(t, err)
+	for _, pools := range []bool{false, true} {
+		said, err := build.Storms(t.Context(), 0, 5, pools)
+		require.NoError(t, err, said)
+	}
 	for dir, names := range named {
 		t.Run("none in the tests of "+dir, func(t *testing.T) {
 			t.Parallel()
@@ -79,13 +74,12 @@ func TestGallery(t *testing.T) {
 	for i, m := range mutants {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
-			dir, names := m.tests()
 			var said string
 			var err error
-			if dir == "" {
-				said, err = build.Storms(t.Context(), i+1, storms, m.by == poolStorms)
+			if m.tested() {
+				said, err = build.Tests(t.Context(), i+1, path.Dir(m.file), pattern(m.by))
 			} else {
-				said, err = build.Tests(t.Context(), i+1, dir, pattern(names))
+				said, err = build.Storms(t.Context(), i+1, storms, m.by == poolStorms)
 			}
 			var exit *exec.ExitError
 			require.True(t, errors.As(err, &exit), "%s (%s) is not noticed: %v %s", m.name, m.breaks, err, said)
@@ -101,24 +95,18 @@ func pattern(names string) string { return "^(" + names + ")$" }
 // namedTests are the tests that mistakes name, by directory.
 func namedTests() map[string][]string {
 	all := map[string][]string{}
-	for i := range mutants {
-		dir, names := mutants[i].tests()
-		for name := range strings.SplitSeq(names, "|") {
-			if dir != "" && !slices.Contains(all[dir], name) {
+	for _, m := range mutants {
+		if !m.tested() {
+			continue
+		}
+		dir := path.Dir(m.file)
+		for name := range strings.SplitSeq(m.by, "|") {
+			if !slices.Contains(all[dir], name) {
 				all[dir] = append(all[dir], name)
 			}
 		}
 	}
 	return all
-}
-
-func dirs(named map[string][]string) []string {
-	var list []string
-	for dir := range named {
-		list = append(list, dir)
-	}
-	slices.Sort(list)
-	return list
 }
 
 // TestMutants: there are at least 120, in each core package some; each is one

@@ -49,16 +49,6 @@ var ofManager = []mutant{
 		by:     "TestDrainSlots",
 	},
 	{
-		name:   "a grant goes to the set of an old name",
-		breaks: "P17",
-		file:   "manager/budget.go",
-		from: `if errors.Is(err, store.ErrNotFound) || err == nil && set.UID != owner.UID {
-		return nil // nobody replaces it`,
-		to: `if errors.Is(err, store.ErrNotFound) {
-		return nil // nobody replaces it`,
-		by: "?",
-	},
-	{
 		name:   "a conflict over a slot is no conflict",
 		breaks: "P24",
 		file:   "manager/budget.go",
@@ -67,18 +57,11 @@ var ofManager = []mutant{
 		if err != nil {`,
 		to: `	case *safety.TakeFromDeployment:
 		stored, err := p.Deployments.Update(ctx, w.Deployment)
-		if err != nil && !errors.Is(err, store.ErrConflict) {`,
+		if errors.Is(err, store.ErrConflict) {
+			stored, err = w.Deployment, nil
+		}
+		if err != nil {`,
 		by: "TestP24TwoAskAtTheSameTime",
-	},
-	{
-		name:   "machines are listed under their set's name",
-		breaks: "P10",
-		file:   "manager/index.go",
-		from: `	return m.Owner.UID
-`,
-		to: `	return m.Owner.Name
-`,
-		by: "TestBudgetOfALoneSetAndOfAZone",
 	},
 	{
 		name:   "secrets without a namespace are nobody's",

@@ -21,6 +21,7 @@ var ofSafety = []mutant{
 		file:   "safety/reach.go",
 		from:   "runsSince(m, from) && !isPaused",
 		to:     "false && runsSince(m, from) && !isPaused",
+		by:     "TestP25NoClockRunsThroughAnOutage",
 	},
 	{
 		name:   "a replacement is granted without its slot being written first",
