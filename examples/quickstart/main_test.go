@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"flag"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/millwright-go/millwright/examples/quickstart/agent"
@@ -120,8 +122,10 @@ func (p *program) lives(t *testing.T) (all []ledger.Life) {
 // it has started by then.
 func (p *program) until(t *testing.T, text string) []ledger.Life {
 	t.Helper()
-	require.Eventually(t, func() bool { return strings.Contains(p.printed(), text) }, slow, 5*time.Millisecond,
-		"%q was never printed", text)
+	printed := func() bool { return strings.Contains(p.printed(), text) }
+	if !assert.Eventually(t, printed, slow, 5*time.Millisecond) {
+		require.FailNow(t, fmt.Sprintf("%q was never printed", text), "%s", p.printed())
+	}
 	return p.lives(t)
 }
 
