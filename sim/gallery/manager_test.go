@@ -88,4 +88,20 @@ var ofManager = []mutant{
 		to: "",
 		by: "TestPermitsAreTold",
 	},
+	{
+		name:   "a change that is to settle wakes nobody",
+		breaks: "P3",
+		file:   "manager/run.go",
+		from:   "q.addAt(key, r.options.Now().Add(r.settle(wake)))",
+		to:     "_ = r.settle(wake)",
+		by:     "TestWakesSettle",
+	},
+	{
+		name:   "pods are told to go while their volumes are not all known",
+		breaks: "P22",
+		file:   "manager/drains.go",
+		from:   "o.Volumes, o.Complete = volumes, o.Complete && complete",
+		to:     "o.Volumes, o.Complete = volumes, o.Complete || complete",
+		by:     "TestDrainWaitsForVolumes",
+	},
 }
