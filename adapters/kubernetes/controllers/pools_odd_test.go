@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -92,7 +93,7 @@ func TestPoolKilledManyTimes(t *testing.T) {
 	seed := uint64(time.Now().UnixNano()) //nolint:gosec // a seed
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // no secret
-	size := int32(4)
+	size, class := int32(4), "small"
 	p, bound := w.machinePool("web", "small", size), 4
 	stop := w.background(func(ctx context.Context) {
 		for ctx.Err() == nil {
@@ -113,7 +114,7 @@ func TestPoolKilledManyTimes(t *testing.T) {
 		}
 		size = 1 + (size+random.Int32N(5))%6 // another one
 		bound = max(bound, int(size))
-		class := []string{"small", "large"}[random.IntN(2)]
+		class = []string{"small", "large"}[random.IntN(2)]
 		w.merge(p, fmt.Sprintf(`{"spec":{"replicas":%d,"template":{"class":{"name":%q}}}}`, size, class))
 		for len(changes) > 0 {
 			<-changes
@@ -129,7 +130,9 @@ func TestPoolKilledManyTimes(t *testing.T) {
 	}
 	stop()
 	w.child()
-	w.eventually("what is wanted", w.running("web", size))
+	w.eventually("what is wanted", func() bool { // the provider exchanges instances one after another, and between two it runs
+		return maps.Equal(map[string]int{class[:1]: int(size)}, w.instances("web")) && w.running("web", size)()
+	})
 	w.agree("web")
 	require.NoError(t, w.client.Delete(t.Context(), p))
 	w.eventually("the pool to go", w.gone(p))
