@@ -93,6 +93,10 @@ type Volume struct {
 	Handle string // what that driver or source calls the volume
 	// Attributes are further fields of the volume source, as strings.
 	Attributes map[string]string
+	// Spec is all that the cluster knows of the volume, in its own notation: the JSON
+	// of a PersistentVolumeSpec on Kubernetes. Empty: not known. It tells volume
+	// sources from before CSI, whose Type is that of the CSI driver after them.
+	Spec []byte
 }
 
 // GetVolumeIDsRequest asks for the provider's names of Volumes.

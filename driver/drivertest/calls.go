@@ -84,6 +84,7 @@ func (r *trial) volumes(ctx context.Context, volumes []driver.Volume) (*driver.G
 			q := &driver.GetVolumeIDsRequest{Volumes: slices.Clone(volumes)}
 			for i := range q.Volumes {
 				q.Volumes[i].Attributes = maps.Clone(q.Volumes[i].Attributes)
+				q.Volumes[i].Spec = bytes.Clone(q.Volumes[i].Spec)
 			}
 			return q
 		})

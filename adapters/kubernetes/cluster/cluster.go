@@ -126,6 +126,10 @@ func (c *Cluster) Workload() manager.Workload {
 	return manager.Workload{Pods: c.pods, Budgets: c.budgets, Volumes: c.volumes}
 }
 
+// VolumeSpec returns the spec of a persistent volume as JSON; nil: it is not known,
+// or not yet.
+func (c *Cluster) VolumeSpec(name string) []byte { return c.volumes.spec(name) }
+
 // Synced tells whether all caches were filled once.
 func (c *Cluster) Synced() bool {
 	for _, i := range c.informer {

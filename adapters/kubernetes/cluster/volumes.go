@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 
 	corev1 "k8s.io/api/core/v1"
@@ -66,6 +67,20 @@ func (v *volumes) Bound(ctx context.Context, claims []object.Key) ([]*drain.Volu
 		}
 	}
 	return out, complete, nil
+}
+
+// spec is that of a volume in the cache, as JSON.
+func (v *volumes) spec(name string) []byte {
+	obj, _, _ := v.volumes.GetIndexer().GetByKey(name) // the cache is in memory: no error
+	pv, ok := obj.(*corev1.PersistentVolume)
+	if !ok {
+		return nil
+	}
+	text, err := json.Marshal(&pv.Spec)
+	if err != nil {
+		return nil
+	}
+	return text
 }
 
 // Attachments implements manager.Volumes.

@@ -44,12 +44,12 @@ func (f *fleet) join(control *rest.Config, report func(error), to *manager.Optio
 func zone(n *machine.Node) string { return n.Labels[corev1.LabelTopologyZone] }
 
 // knownVolumes asks the driver. One that does not implement the call knows none.
-func (o *Options) knownVolumes(ctx context.Context, volumes []*drain.Volume) ([]string, error) {
+func (f *fleet) knownVolumes(ctx context.Context, volumes []*drain.Volume) ([]string, error) {
 	req := &driver.GetVolumeIDsRequest{Volumes: make([]driver.Volume, len(volumes))}
 	for i, v := range volumes {
-		req.Volumes[i] = driver.Volume{Name: v.Name, Type: v.Driver, Handle: v.Handle}
+		req.Volumes[i] = driver.Volume{Name: v.Name, Type: v.Driver, Handle: v.Handle, Spec: f.cluster.VolumeSpec(v.Name)}
 	}
-	resp, err := o.Driver.GetVolumeIDs(ctx, req)
+	resp, err := f.Driver.GetVolumeIDs(ctx, req)
 	switch {
 	case err != nil && codes.Of(err) == codes.Unimplemented:
 		return nil, nil

@@ -1,0 +1,77 @@
+package mcm_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+)
+
+// withFaults is a driver with the fault hook of the provider behind it.
+type withFaults struct {
+	driver.Driver
+	driver.FaultHook
+}
+
+// asking asks for a VM before it has one created, one call after the other, as
+// the manager does.
+type asking struct {
+	driver.Driver
+	mu sync.Mutex
+}
+
+func (a *asking) CreateMachine(ctx context.Context, q *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	s, err := a.GetMachineStatus(ctx, &driver.GetMachineStatusRequest{Machine: q.Machine, Class: q.Class, Secret: q.Secret})
+	switch codes.Of(err) {
+	case codes.OK, codes.Uninitialized:
+		return &driver.CreateMachineResponse{ProviderID: s.ProviderID, NodeName: s.NodeName, Addresses: s.Addresses}, nil
+	case codes.NotFound, codes.Unimplemented:
+		return a.Driver.CreateMachine(ctx, q)
+	default:
+		return nil, err
+	}
+}
+
+func memory() *drivertest.Memory {
+	return drivertest.NewMemory(drivertest.MemoryOptions{Token: "a-token-of-some-length", NeedsInitialization: true})
+}
+
+func setup(d driver.Driver, hook driver.FaultHook, m *drivertest.Memory) drivertest.Setup {
+	class := func(cluster, size string) *machine.Class {
+		return m.Class(object.Key{Name: cluster + size}, drivertest.MemorySpec{Cluster: cluster, Size: size})
+	}
+	return drivertest.Setup{
+		Driver: &withFaults{driver.Validate(d, driver.ValidateOptions{NodeNames: true}), hook},
+		Class:  class("blue", "small"), Secret: m.Secret(object.Key{Name: "boot"}),
+		OtherCluster: class("green", "small"), Invalid: class("blue", ""), NeedsInitialization: true, Count: m.Count,
+		Volumes: map[string]driver.Volume{"v-1": {Name: "pv", Type: drivertest.MemoryVolumes, Handle: "v-1"}},
+	}
+}
+
+// TestConformance: a provider of machine-controller-manager keeps the contract
+// through the bridge as well as by itself.
+func TestConformance(t *testing.T) {
+	drivertest.Run(t, drivertest.Suite{New: func(*testing.T) drivertest.Setup {
+		m := memory()
+		s := setup(bridged(&cloud{Memory: m}), m, m)
+		s.Different = m.Class(object.Key{Name: "large"}, drivertest.MemorySpec{Cluster: "blue", Size: "large"})
+		return s
+	}})
+}
+
+// TestConformanceAsked: one whose create is not idempotent keeps it too, if it is
+// asked for the VM first. A VM that differs is taken for the machine's then.
+func TestConformanceAsked(t *testing.T) {
+	drivertest.Run(t, drivertest.Suite{New: func(*testing.T) drivertest.Setup {
+		m := memory()
+		c := &careless{cloud: cloud{Memory: m}}
+		return setup(&asking{Driver: bridged(c)}, c, m)
+	}})
+}
