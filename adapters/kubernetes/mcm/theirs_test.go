@@ -29,9 +29,10 @@ type (
 			metav1.ObjectMeta `json:"metadata,omitempty"`
 			Spec              corev1.NodeSpec `json:"spec,omitempty"`
 		} `json:"nodeTemplate,omitempty"`
-		*theirConfiguration `json:",inline"`
+		*TheirConfiguration `json:",inline"`
 	}
-	theirConfiguration struct {
+	// TheirConfiguration is exported, since JSON can set no embedded pointer that is not.
+	TheirConfiguration struct {
 		MachineDrainTimeout    *metav1.Duration `json:"drainTimeout,omitempty"`
 		MachineCreationTimeout *metav1.Duration `json:"creationTimeout,omitempty"`
 		NodeConditions         *string          `json:"nodeConditions,omitempty"`

@@ -1,0 +1,34 @@
+package mcm_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/millwright-go/millwright/adapters/kubernetes/app"
+	"github.com/millwright-go/millwright/adapters/kubernetes/mcm"
+	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+)
+
+// The whole main of a provider that was written for machine-controller-manager.
+func ExampleRun() {
+	_ = func(d theirDriver) { // d := myprovider.NewDriver()
+		app.Exit(mcm.Run(context.Background(), d))
+	}
+	// Output:
+}
+
+// A provider is a driver, which any manager can call.
+func ExampleDriver() {
+	memory := drivertest.NewMemory(drivertest.MemoryOptions{})
+	d := &cloud{Memory: memory} // has the types of machine-controller-manager
+	bridge := mcm.Driver(d.CreateMachine, d.InitializeMachine, d.DeleteMachine, d.GetMachineStatus, d.ListMachines, d.GetVolumeIDs)
+
+	class := memory.Class(object.Key{Name: "small"}, drivertest.MemorySpec{Cluster: "blue", Size: "small"})
+	m := &machine.Machine{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: "web-1"}}}
+	made, err := bridge.CreateMachine(context.Background(), &driver.CreateMachineRequest{Machine: m, Class: class})
+	fmt.Println(made.ProviderID, made.NodeName, err)
+	// Output: memory:///blue/1 web-1 <nil>
+}

@@ -1,0 +1,219 @@
+package mcm_test
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/millwright-go/millwright/adapters/kubernetes/api/v1alpha1"
+	"github.com/millwright-go/millwright/adapters/kubernetes/convert"
+	"github.com/millwright-go/millwright/adapters/kubernetes/mcm"
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/machine"
+)
+
+// listening notes what it is called with.
+type listening struct {
+	cloud
+	create  *createQ
+	remove  *deleteQ
+	list    *aboutClass
+	volumes *aboutVolumes
+}
+
+func (l *listening) CreateMachine(_ context.Context, q *createQ) (*createA, error) {
+	l.create = q
+	return &createA{ProviderID: "vm-1", NodeName: "node-1"}, nil
+}
+
+func (l *listening) DeleteMachine(_ context.Context, q *deleteQ) (*deleteA, error) {
+	l.remove = q
+	return nil, nil
+}
+
+func (l *listening) ListMachines(_ context.Context, q *aboutClass) (*listA, error) {
+	l.list = q
+	return nil, nil
+}
+
+func (l *listening) GetVolumeIDs(_ context.Context, q *aboutVolumes) (*volumesA, error) {
+	l.volumes = q
+	return &volumesA{VolumeIDs: []string{"vol-1"}}, nil
+}
+
+// storedMachine is a machine as an API server has it.
+func storedMachine() *v1alpha1.Machine {
+	at := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	yes, retries := true, metav1.Duration{Duration: time.Hour}
+	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "fleet", Name: "web-1", UID: "uid-1", ResourceVersion: "77", Generation: 3, CreationTimestamp: at, DeletionTimestamp: &at,
+		Labels: map[string]string{"app": "web", "node": "node-1"}, Annotations: map[string]string{"a": "b"}, Finalizers: []string{"f"},
+		OwnerReferences: []metav1.OwnerReference{{
+			APIVersion: v1alpha1.GroupVersion.String(), Kind: "MachineSet", Name: "web", UID: "uid-2", Controller: &yes, BlockOwnerDeletion: &yes,
+		}},
+	}}
+	m.Spec.Class = v1alpha1.ClassSpec{Kind: "MachineClass", Name: "small"}
+	m.Spec.ProviderID = "vm-1"
+	m.Spec.NodeTemplateSpec.Labels = map[string]string{"pool": "web"}
+	m.Spec.NodeTemplateSpec.Spec.Taints = []corev1.Taint{{Key: "k", Value: "v", Effect: corev1.TaintEffectNoSchedule}}
+	m.Spec.MachineConfiguration = &v1alpha1.MachineConfiguration{MachineDrainTimeout: &retries}
+	m.Status.CurrentStatus = v1alpha1.CurrentStatus{Phase: "Running", LastUpdateTime: at}
+	m.Status.LastKnownState = "disk attached"
+	m.Status.Addresses = []corev1.NodeAddress{{Type: "InternalIP", Address: "10.0.0.1"}}
+	m.Status.Conditions = []corev1.NodeCondition{{Type: "Ready", Status: "True", LastHeartbeatTime: at, LastTransitionTime: at}}
+	return m
+}
+
+func storedClass() *v1alpha1.MachineClass {
+	arm := "arm64"
+	return &v1alpha1.MachineClass{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "small", UID: "uid-3", ResourceVersion: "5", Generation: 1, Labels: map[string]string{"l": "1"}},
+		NodeTemplate: &v1alpha1.NodeTemplate{
+			Capacity: corev1.ResourceList{"cpu": resource.MustParse("2"), "memory": resource.MustParse("8Gi")}, InstanceType: "t", Region: "r", Zone: "z", Architecture: &arm,
+		},
+		CredentialsSecretRef: &corev1.SecretReference{Namespace: "fleet", Name: "keys"}, SecretRef: &corev1.SecretReference{Namespace: "fleet", Name: "boot"},
+		Provider: "acme",
+	}
+}
+
+// asTheirs is an object as a provider's own client would have read it.
+func asTheirs[T any](t *testing.T, stored any) *T {
+	t.Helper()
+	text, err := json.Marshal(stored)
+	require.NoError(t, err)
+	theirs := new(T)
+	require.NoError(t, json.Unmarshal(text, theirs))
+	return theirs
+}
+
+// TestRequest: a provider gets the objects that are stored, and the data of the
+// secret, as from machine-controller-manager.
+func TestRequest(t *testing.T) {
+	l := &listening{}
+	d := bridged(l)
+	class := storedClass()
+	class.ProviderSpec.Raw = []byte(`{"size":"xl","none":null,"number":12345678901234567890}`)
+	m, problems := convert.Machines(convert.DefaultKeys()).Read(storedMachine())
+	require.Empty(t, problems)
+	c, _ := convert.Classes(convert.DefaultKeys()).Read(class)
+	secret := &machine.Secret{Data: map[string][]byte{"userData": []byte("#!"), "key": []byte("k")}}
+	secret.Name = "boot"
+
+	_, err := d.CreateMachine(t.Context(), &driver.CreateMachineRequest{Machine: m, Class: c, Secret: secret})
+	require.NoError(t, err)
+	require.Equal(t, asTheirs[theirMachine](t, storedMachine()), l.create.Machine)
+	require.Equal(t, asTheirs[theirClass](t, class), l.create.MachineClass)
+	require.Equal(t, &corev1.Secret{Data: map[string][]byte{"userData": []byte("#!"), "key": []byte("k")}}, l.create.Secret)
+
+	// What a provider does to its request is seen by nobody.
+	was := secret.Clone()
+	l.create.Secret.Data["key"][0] = 'x'
+	l.create.Machine.Labels["app"] = "x"
+	require.Equal(t, was, secret)
+	require.Equal(t, "web", m.Labels["app"])
+
+	_, err = d.ListMachines(t.Context(), &driver.ListMachinesRequest{Class: c})
+	require.NoError(t, err)
+	require.Equal(t, asTheirs[theirClass](t, class), l.list.MachineClass)
+	require.Equal(t, &corev1.Secret{}, l.list.Secret, "there always is one")
+}
+
+// TestRequestOfNobodysVM: the machine of a VM that nobody owns has a name and an
+// ID, and no status.
+func TestRequestOfNobodysVM(t *testing.T) {
+	l := &listening{}
+	m := &machine.Machine{}
+	m.Namespace, m.Name, m.UID, m.Spec.ProviderID = "fleet", "stray", "u", "vm-9"
+	_, err := bridged(l).DeleteMachine(t.Context(), &driver.DeleteMachineRequest{Machine: m, Class: &machine.Class{}})
+	require.NoError(t, err)
+	want := &theirMachine{}
+	want.Namespace, want.Name, want.UID, want.Spec.ProviderID = "fleet", "stray", types.UID("u"), "vm-9"
+	require.Equal(t, want, l.remove.Machine)
+}
+
+// TestVolumes: a provider gets the spec that the cluster has, or else what is
+// known of the volume.
+func TestVolumes(t *testing.T) {
+	l := &listening{}
+	spec := func(s corev1.PersistentVolumeSource) corev1.PersistentVolumeSpec {
+		return corev1.PersistentVolumeSpec{PersistentVolumeSource: s, StorageClassName: "fast"}
+	}
+	old := spec(corev1.PersistentVolumeSource{AWSElasticBlockStore: &corev1.AWSElasticBlockStoreVolumeSource{VolumeID: "aws://zone/vol-1"}})
+	text, err := json.Marshal(&old)
+	require.NoError(t, err)
+	got, err := bridged(l).GetVolumeIDs(t.Context(), &driver.GetVolumeIDsRequest{Volumes: []driver.Volume{
+		{Name: "old", Type: "ebs.csi.aws.com", Handle: "aws://zone/vol-1", Spec: text},
+		{Name: "new", Type: "disk.example.com", Handle: "h-2", Attributes: map[string]string{"a": "b"}},
+		{Name: "strange"},
+	}})
+	require.NoError(t, err)
+	require.Equal(t, []string{"vol-1"}, got.VolumeIDs)
+	csi := &corev1.CSIPersistentVolumeSource{Driver: "disk.example.com", VolumeHandle: "h-2", VolumeAttributes: map[string]string{"a": "b"}}
+	require.Equal(t, []*corev1.PersistentVolumeSpec{
+		&old, {PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: csi}}, {},
+	}, l.volumes.PVSpecs)
+}
+
+const hidden = "hush-hush-hush"
+
+// numbers is a class of types that no class has.
+type numbers struct {
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	ProviderSpec      struct {
+		Password int `json:"password"`
+	} `json:"providerSpec"`
+}
+
+// TestUntranslatable: a request that can't be translated reaches no provider, and
+// its error shows nothing of what is in it.
+func TestUntranslatable(t *testing.T) {
+	type listQ struct {
+		MachineClass *numbers
+		Secret       *corev1.Secret
+	}
+	type q struct {
+		Machine      *theirMachine
+		MachineClass *numbers
+		Secret       *corev1.Secret
+	}
+	l, called := &listening{}, false
+	d := mcm.Driver(
+		func(context.Context, *q) (*createA, error) { called = true; return nil, nil },
+		func(context.Context, *q) (*initA, error) { called = true; return nil, nil },
+		func(context.Context, *q) (*deleteA, error) { called = true; return nil, nil },
+		func(context.Context, *q) (*statusA, error) { called = true; return nil, nil },
+		func(context.Context, *listQ) (*listA, error) { called = true; return nil, nil },
+		l.GetVolumeIDs,
+	)
+	m, c, s := &machine.Machine{}, &machine.Class{ProviderSpec: []byte(`{"password":"` + hidden + `"}`)}, &machine.Secret{Data: map[string][]byte{"k": []byte(hidden)}}
+	m.Name, c.Name = "web-1", "small"
+	broken := c.Clone()
+	broken.ProviderSpec = []byte(`{"` + hidden)
+	for _, class := range []*machine.Class{c, broken} {
+		var errs [6]error
+		_, errs[0] = d.CreateMachine(t.Context(), &driver.CreateMachineRequest{Machine: m, Class: class, Secret: s})
+		_, errs[1] = d.InitializeMachine(t.Context(), &driver.InitializeMachineRequest{Machine: m, Class: class, Secret: s})
+		_, errs[2] = d.DeleteMachine(t.Context(), &driver.DeleteMachineRequest{Machine: m, Class: class, Secret: s})
+		_, errs[3] = d.GetMachineStatus(t.Context(), &driver.GetMachineStatusRequest{Machine: m, Class: class, Secret: s})
+		_, errs[4] = d.ListMachines(t.Context(), &driver.ListMachinesRequest{Class: class, Secret: s})
+		_, errs[5] = d.GetVolumeIDs(t.Context(), &driver.GetVolumeIDsRequest{Volumes: []driver.Volume{{Name: "pv", Spec: []byte(`{"csi":"` + hidden + `"}`)}}})
+		for i, err := range errs {
+			var typed *mcm.TranslationError
+			require.ErrorAs(t, err, &typed, i)
+			require.Equal(t, codes.Internal, codes.Of(err))
+			require.NotContains(t, codes.Message(err), hidden)
+		}
+	}
+	require.False(t, called)
+	require.Nil(t, l.volumes)
+	_, err := d.CreateMachine(t.Context(), &driver.CreateMachineRequest{Machine: m, Class: c})
+	require.EqualError(t, err, "CreateMachine was not called: the class small can't be translated, at providerSpec.password")
+}
