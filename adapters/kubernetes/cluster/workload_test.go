@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"sync"
 	"testing"
@@ -185,6 +186,11 @@ func TestVolumes(t *testing.T) {
 		{Name: old, Claim: claims[2], Driver: "ebs.csi.aws.com", Handle: "aws://zone/vol-1"},
 		{Name: host, Claim: claims[3], Local: true},
 	}, bound)
+
+	var spec corev1.PersistentVolumeSpec
+	require.NoError(t, json.Unmarshal(w.cache.VolumeSpec(old), &spec))
+	require.Equal(t, "aws://zone/vol-1", spec.AWSElasticBlockStore.VolumeID, "as the cluster has it")
+	require.Nil(t, w.cache.VolumeSpec("none"))
 
 	node, other := w.node("a", nil).Name, w.node("b", nil).Name
 	here, there := w.attach("here", one, node), w.attach("there", one, other)

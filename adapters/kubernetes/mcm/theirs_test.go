@@ -86,7 +86,9 @@ type (
 		MachineClass *theirClass
 		Secret       *corev1.Secret
 	}
-	aboutVolumes struct{ PVSpecs []*corev1.PersistentVolumeSpec }
+	aboutVolumes struct {
+		PVSpecs []*corev1.PersistentVolumeSpec
+	}
 
 	createA struct {
 		ProviderID     string
