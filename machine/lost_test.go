@@ -78,7 +78,7 @@ func TestNoVMIsLostForAList(t *testing.T) {
 				}
 				m.Annotations = map[string]string{machine.DefaultPolicy().Keys.Preserve: machine.PreserveNow}
 				o.Missing, o.Budgeted = &machine.MissingVM{Since: epoch.Add(-time.Minute)}, false
-				o.VM = &machine.VMAnswer{Outcome: machine.Outcome{Code: codes.NotFound}}
+				o.VM = &machine.VM{Outcome: machine.Outcome{Code: codes.NotFound}}
 			}
 			o.NoCluster, o.Frozen = true, false
 			if rapid.Bool().Draw(t, "gone") {

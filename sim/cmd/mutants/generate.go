@@ -112,10 +112,7 @@ func (g *generator) visit(n ast.Node) bool {
 			g.replace(n.OpPos, n.OpPos+token.Pos(len(n.Op.String())), to)
 		}
 	case *ast.BasicLit:
-		if value, err := strconv.Atoi(n.Value); n.Kind == token.INT && err == nil {
-			g.replace(n.Pos(), n.End(), strconv.Itoa(value+1))
-			g.replace(n.Pos(), n.End(), strconv.Itoa(value-1))
-		}
+		g.count(n)
 	case *ast.ExprStmt:
 		if _, ok := n.X.(*ast.CallExpr); ok {
 			g.replace(n.Pos(), n.End(), "")
@@ -136,6 +133,14 @@ func (g *generator) visit(n ast.Node) bool {
 var neighbours = map[token.Token]string{
 	token.LSS: "<=", token.LEQ: "<", token.GTR: ">=", token.GEQ: ">",
 	token.LAND: "||", token.LOR: "&&", token.ADD: "-", token.SUB: "+",
+}
+
+// count puts the numbers beside a whole number in its place.
+func (g *generator) count(n *ast.BasicLit) {
+	if value, err := strconv.Atoi(n.Value); n.Kind == token.INT && err == nil {
+		g.replace(n.Pos(), n.End(), strconv.Itoa(value+1))
+		g.replace(n.Pos(), n.End(), strconv.Itoa(value-1))
+	}
 }
 
 func (g *generator) negate(condition ast.Expr) {
