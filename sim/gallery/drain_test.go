@@ -43,6 +43,7 @@ var ofDrain = []mutant{
 		file:   "drain/turn.go",
 		from:   "return d.taken || plan.Why.Reason == ReasonUnclaimed || plan.Done && d.holdsVolumes()",
 		to:     "return false",
+		by:     "TestTurnsAreBelievedLive",
 	},
 	{
 		name:   "a drain has no end",
