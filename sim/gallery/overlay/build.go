@@ -60,8 +60,9 @@ func (b *Build) Tests(ctx context.Context, mistake int, name, pattern string) (s
 	return string(out), err
 }
 
-// confined runs a program that a mistake may let grow without end: in 8 GB of addresses.
-const confined = `ulimit -v 8000000 2>/dev/null; exec "$0" "$@"`
+// confined runs a program that a mistake may let grow without end: in 32 GB of addresses, of which
+// each file of the bolt store takes one.
+const confined = `ulimit -v 32000000 2>/dev/null; exec "$0" "$@"`
 
 // command is a program with one mistake switched on. Properties draw the same inputs each time, and
 // a failing one is not made smaller: that takes longer.
