@@ -70,9 +70,12 @@ func words(m machine.RolloutMarks) string {
 
 // slack is how far a set may leave its size to replace machines on request or
 // for their age: as far as a rollout might, if there is none. While there is
-// one, or the deployment or the set is paused, requests wait.
+// one, or the deployment or the set is paused, requests wait. So they do while a
+// machine of the set is being updated in place, which is to move to another set: it
+// would wait for the set to be as large as ordered, and the set for the machine to be
+// available.
 func (d *decision) slack(f *family) machineset.Slack {
-	if f.requested == 0 || f != d.current || f.paused || d.deployment.Spec.Paused || d.rolling() {
+	if f.requested == 0 || f != d.current || f.paused || f.underWay > 0 || d.deployment.Spec.Paused || d.rolling() {
 		return machineset.Slack{}
 	}
 	return machineset.Slack{Surge: d.bounds.Surge, Unavailable: d.bounds.Unavailable}

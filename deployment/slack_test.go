@@ -92,6 +92,32 @@ func TestRequestsWait(t *testing.T) {
 	require.Equal(t, machineset.Slack{}, plan.Push[0].Set.Spec.Slack)
 }
 
+// TestRequestsWaitForAnUpdateInPlace: a machine of the set is still being updated to what was wanted
+// before. It moves to another set only while its own has no more machines than ordered, and the
+// set would replace none before the machine is available: each would wait for the other.
+func TestRequestsWaitForAnUpdateInPlace(t *testing.T) {
+	o := settledObservation(t, 3)
+	o.Deployment.Spec.Strategy = inPlace(3, 1, 1).Spec.Strategy
+	before := another(o.Deployment, "large", 0, 0)
+	o.Sets = append(o.Sets, before)
+	o.Sets[0].Machines[0].Annotations = map[string]string{replaceKey: "true"}
+	updated := o.Sets[0].Machines[1]
+	updated.Annotations = map[string]string{deployment.DefaultPolicy().Keys.InPlaceTarget: before.Set.Name}
+	updated.Spec.InPlace, updated.Status.Phase = machine.InPlaceSelected, machine.PhaseInPlaceUpdating
+	require.Empty(t, decide(t, o, begin).Push)
+	updated.Spec.InPlace, updated.Status.Phase = machine.InPlaceNone, machine.PhaseRunning
+	plan := decide(t, o, begin)
+	require.Equal(t, deployment.ReasonSlack, plan.Why.Reason)
+	follow(t, o, plan)
+	fourth := updated.Clone()
+	fourth.Name, fourth.UID = "fourth", "uid-fourth"
+	o.Sets[0].Machines = append(o.Sets[0].Machines, fourth)
+	updated.Spec.InPlace, updated.Status.Phase = machine.InPlaceSelected, machine.PhaseInPlaceUpdateSuccessful
+	plan = decide(t, o, begin)
+	require.Equal(t, deployment.ReasonNoSlack, plan.Why.Reason)
+	require.Equal(t, machineset.Slack{}, plan.Push[0].Set.Spec.Slack)
+}
+
 // TestRaiseIsNotedBeforeMachinesCome: a set that is raised may be about to remove machines that are
 // still on their way, or that its slack lets it make.
 func TestRaiseIsNotedBeforeMachinesCome(t *testing.T) {

@@ -12,10 +12,10 @@
 race_dirs="adapters driver examples machine/fsm manager sim/cmd store sim/gallery/hunt"
 
 # Of these (relative to the root module) only what -short leaves in runs under
-# it, and all of it without: their long tests run programs that they kill,
-# thousands of machines, and a life for each permission that is taken away, in
-# the same code, and take two to four times as long with it.
-short_race_dirs="adapters/kubernetes/controllers adapters/kubernetes/internal/permissions"
+# it, and all of it without: their long tests kill a program or a manager at every
+# call, run thousands of machines, and a life for each permission that is taken
+# away, in the same code, and take two to four times as long with it.
+short_race_dirs="adapters/kubernetes/controllers adapters/kubernetes/internal/permissions manager"
 
 # How long the soak of make prove plays.
 soak=2m
@@ -101,11 +101,12 @@ is_long() { grep -qs 'testing\.Short()' "$1"/*_test.go; }
 
 # go_test MODULE HOW FLAGS PACKAGES: each package's tests once, and notes how long
 # each took. No result of before counts: go test does not see that the seed is another.
+# go vet is a step of its own.
 go_test() {
 	[ -n "$4" ] || return 0
 	step "go test$3: module $1" "$2"
 	{
-		(cd "$1" && go test -count=1 -timeout 40m $3 ${TESTFLAGS:-} $4) 2>&1
+		(cd "$1" && go test -count=1 -vet=off -timeout 40m $3 ${TESTFLAGS:-} $4) 2>&1
 		echo $? >"$scratch/status"
 	} | tee "$scratch/out"
 	awk -v flags="$3" -F '\t' '/^(ok|FAIL) *\t/ && $3 ~ /^[0-9.]+s/ {
@@ -114,16 +115,23 @@ go_test() {
 	return "$(cat "$scratch/status")"
 }
 
+# by_size sorts "DIRECTORY PACKAGE" lines by how much test code there is, most first,
+# which is about how long they take: no processor waits for a long one at the end.
+by_size() {
+	while read -r dir package; do
+		printf '%s %s %s\n' "$(cat /dev/null "$dir"/*_test.go 2>/dev/null | wc -c)" "$dir" "$package"
+	done | sort -rn | cut -d ' ' -f 2-
+}
+
 # sort_packages MODULE puts its packages into four lists: with and without the
-# race detector, whole and shortened. The ones with long tests come first in
-# theirs, so that no processor waits for them at the end.
+# race detector, whole and shortened.
 sort_packages() {
 	plain=
 	plain_long=
 	raced=
 	raced_long=
 	unraced=
-	(cd "$1" && go list -e -f '{{.Dir}} {{.ImportPath}}' ./...) >"$scratch/list"
+	(cd "$1" && go list -e -f '{{.Dir}} {{.ImportPath}}' ./...) | by_size >"$scratch/list"
 	while read -r dir package; do
 		long=
 		if is_long "$dir"; then long=yes; fi

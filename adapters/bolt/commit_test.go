@@ -145,6 +145,27 @@ func TestGivingUp(t *testing.T) {
 	require.ErrorIs(t, err, store.ErrNotFound)
 }
 
+// Who gives up after the commit has begun is told how it ended. Several times, since which of
+// the two the writer sees first is up to the scheduler.
+func TestTooLateToGiveUp(t *testing.T) {
+	db := open(t, newPath(t))
+	things := kind(t, db)
+	arrived, goOn, errFull := make(chan struct{}), make(chan struct{}), errors.New("no space left")
+	db.FailCommits(func(func() error) error {
+		arrived <- struct{}{}
+		<-goOn
+		return errFull
+	})
+	for range 20 {
+		ctx, cancel := context.WithCancel(noContext)
+		wait := begun(func() error { _, err := things.Create(ctx, thing("a")); return err })
+		<-arrived
+		cancel()
+		goOn <- struct{}{}
+		require.ErrorIs(t, wait(), errFull)
+	}
+}
+
 // A commit that has failed without effect is an error for its writers; nothing
 // has changed and the store goes on. Versions it gave out do not come again.
 func TestFailedCommit(t *testing.T) {

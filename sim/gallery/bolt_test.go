@@ -9,7 +9,7 @@ var ofBolt = []mutant{
 		from: `		<-r.done // it uses what the caller gave us
 `,
 		to: "",
-		by: "TestDamageIsNamed",
+		by: "TestTooLateToGiveUp",
 	},
 	{
 		name:   "what was not committed is published",
@@ -40,7 +40,7 @@ var ofBolt = []mutant{
 		file:   "adapters/bolt/collection.go",
 		from:   "if err != nil || c.db.options.LeaveOutDamaged {",
 		to:     "if err != nil || c.db.options.LeaveOutDamaged || len(objects) > 0 {",
-		by:     "TestDamageIsNamed",
+		by:     "TestDamagedAmongOthers",
 	},
 	{
 		name:   "an outdated file passes as whole",

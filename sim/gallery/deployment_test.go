@@ -10,6 +10,14 @@ var ofDeployment = []mutant{
 		to:     "if d.o.Live || d.p != nil {",
 	},
 	{
+		name:   "machines are replaced on request amid an update in place to what was wanted before",
+		breaks: "P5",
+		file:   "deployment/marks.go",
+		from:   "f.paused || f.underWay > 0 ||",
+		to:     "f.paused ||",
+		by:     "TestRequestsWaitForAnUpdateInPlace",
+	},
+	{
 		name:   "a set is given names with its size while creates under others are on their way",
 		breaks: "P12",
 		file:   "deployment/names.go",
