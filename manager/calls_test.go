@@ -8,10 +8,14 @@ import (
 )
 
 // everyCall are the calls of a life, 1 to total, at each of which a test kills, or fails,
-// once. With -short they are only every n-th of them.
+// once. With -short they are only every n-th of them, and under the race detector, which
+// takes four times as long, every 3n-th.
 func everyCall(total, n int) iter.Seq[int] {
-	if !testing.Short() {
+	switch {
+	case !testing.Short():
 		n = 1
+	case raceDetector:
+		n *= 3
 	}
 	return callsApart(total, n)
 }

@@ -144,7 +144,7 @@ func TestPanickingHooks(t *testing.T) {
 	}
 }
 
-// TestOthersGoOn: at each of 200 random moments, while two fleets are made, rolled and deleted, an
+// TestOthersGoOn: at each of 200 random moments (with -short 40), while two fleets are made, rolled and deleted, an
 // object whose pass is under way begins to panic at its first call, in all passes from then on. The
 // other fleet goes through all of that, and of its own fleet every other machine goes too.
 func TestOthersGoOn(t *testing.T) {
@@ -152,7 +152,11 @@ func TestOthersGoOn(t *testing.T) {
 	calm.pair(calm.start(total, false), func() visit { return visit{} })
 	random := rand.New(rand.NewPCG(15, 2))
 	kinds := map[manager.Kind]int{}
-	for range 200 {
+	moments := 200
+	if testing.Short() {
+		moments = 40
+	}
+	for range moments {
 		w, f := crowd(t), &fuse{}
 		from := 1 + random.IntN(total.calls)
 		var victim visit
@@ -168,7 +172,7 @@ func TestOthersGoOn(t *testing.T) {
 		w.pair(w.start(f, false), func() visit { return victim })
 	}
 	t.Log(kinds)
-	require.Greater(t, kinds[manager.KindMachine], 50)
+	require.Greater(t, kinds[manager.KindMachine], moments/4)
 	require.NotZero(t, kinds[manager.KindSet])
 	require.NotZero(t, kinds[manager.KindDeployment])
 }

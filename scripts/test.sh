@@ -17,6 +17,11 @@ race_dirs="adapters driver examples machine/fsm manager sim/cmd store sim/galler
 # away, in the same code, and take two to four times as long with it.
 short_race_dirs="adapters/kubernetes/controllers adapters/kubernetes/internal/permissions manager"
 
+# On two processors three packages at a time, since some wait for processes and
+# servers; on more, as many as go test takes.
+jobs=
+if [ "$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)" -le 2 ]; then jobs="-p 3"; fi
+
 # How long the soak of make prove plays.
 soak=2m
 
@@ -106,7 +111,7 @@ go_test() {
 	[ -n "$4" ] || return 0
 	step "go test$3: module $1" "$2"
 	{
-		(cd "$1" && go test -count=1 -vet=off -timeout 40m $3 ${TESTFLAGS:-} $4) 2>&1
+		(cd "$1" && go test -count=1 -vet=off -timeout 40m $jobs $3 ${TESTFLAGS:-} $4) 2>&1
 		echo $? >"$scratch/status"
 	} | tee "$scratch/out"
 	awk -v flags="$3" -F '\t' '/^(ok|FAIL) *\t/ && $3 ~ /^[0-9.]+s/ {
