@@ -2,6 +2,7 @@ package codes
 
 import (
 	"encoding/csv"
+	"fmt"
 	"os"
 	"slices"
 	"strconv"
@@ -169,8 +170,10 @@ func TestNamesOfCallsAndRemedies(t *testing.T) {
 	if got := Call(42).String(); got != "Call(42)" {
 		t.Errorf("String() = %q", got)
 	}
-	if got := Remedy(42).String(); got != "Remedy(42)" {
-		t.Errorf("String() = %q", got)
+	for _, r := range []Remedy{42, Remedy(remedyCount)} { // remedyCount is the first that is none
+		if got := r.String(); got != fmt.Sprintf("Remedy(%d)", uint8(r)) {
+			t.Errorf("String() = %q", got)
+		}
 	}
 	seen := map[string]bool{}
 	for r := range Remedy(remedyCount) {

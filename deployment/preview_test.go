@@ -149,6 +149,21 @@ func TestPreviewOfUnfinished(t *testing.T) {
 	}
 }
 
+// TestPreviewGivesNobodyUp: a machine without a health timeout that is unhealthy
+// stays so.
+func TestPreviewGivesNobodyUp(t *testing.T) {
+	d := stored(2)
+	d.Spec.Template.Spec.Config.DisableHealthTimeout = true
+	set := staffed(d, "web-a", 2)
+	set.Set.Spec.Template = d.Spec.Template.Clone()
+	m := set.Machines[1]
+	inPhase(machine.PhaseUnknown, 4*time.Minute)(m)
+	m.Spec.Config.DisableHealthTimeout = true
+	line := preview(t, d, []deployment.Children{set}, usual())
+	assert.False(t, line.Complete, "%s", brief(&line))
+	assert.Zero(t, line.Created, "%s", brief(&line))
+}
+
 // inPhase is a machine that has been in a phase, and there at all, for a time.
 func inPhase(phase machine.Phase, since time.Duration) func(*machine.Machine) {
 	return func(m *machine.Machine) {

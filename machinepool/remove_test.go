@@ -4,10 +4,12 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/object"
 )
 
 // A pool is recorded as one that never had a group only if nothing speaks of any.
@@ -116,4 +118,24 @@ func TestEqual(t *testing.T) {
 		spoil(&c.Spec)
 		assert.False(t, p.SpecEqual(c), "%+v", c.Spec)
 	}
+}
+
+// TestStatusCloneSharesNothing: a change of a copy's lists leaves the status as it is.
+func TestStatusCloneSharesNothing(t *testing.T) {
+	s := machinepool.Status{
+		NodeRefs:   []machinepool.NodeRef{{Name: "n"}},
+		Conditions: []object.Condition{{Type: "Ready"}},
+		Leaving:    []machinepool.Leaving{{ProviderID: "i"}},
+		Applied:    machinepool.Applied{FailureDomains: []string{"a"}},
+	}
+	c := s.Clone()
+	require.Equal(t, s, c)
+	c.NodeRefs[0].Name, c.Conditions[0].Type = "other", "other"
+	c.Leaving[0].ProviderID, c.Applied.FailureDomains[0] = "other", "other"
+	require.Equal(t, machinepool.Status{
+		NodeRefs:   []machinepool.NodeRef{{Name: "n"}},
+		Conditions: []object.Condition{{Type: "Ready"}},
+		Leaving:    []machinepool.Leaving{{ProviderID: "i"}},
+		Applied:    machinepool.Applied{FailureDomains: []string{"a"}},
+	}, s)
 }

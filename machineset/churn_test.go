@@ -39,6 +39,20 @@ func (s *stage) wait() {
 	s.after(s.p.wait.At.Sub(s.w.now))
 }
 
+// TestChurnEqual: an instant is the same in whatever location it is read.
+func TestChurnEqual(t *testing.T) {
+	at := time.Date(2027, 1, 15, 8, 0, 0, 0, time.UTC)
+	a := machineset.Churn{Rounds: 2, UpTo: 3, Last: at, Missing: 1}
+	b := a
+	b.Last = at.In(time.FixedZone("here", 3600))
+	require.True(t, a.Equal(&b))
+	b.Last = at.Add(time.Second)
+	require.False(t, a.Equal(&b))
+	b = a
+	b.Rounds++
+	require.False(t, a.Equal(&b))
+}
+
 // TestChurn tells how machines that never run are replaced ever more slowly.
 func TestChurn(t *testing.T) {
 	story(t, "never-run-again-and-again", 2, func(s *stage) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -19,6 +20,11 @@ type change struct {
 	overlay.Edit
 	line int
 	from string
+}
+
+// String returns the place of a change, and the change.
+func (c change) String() string {
+	return fmt.Sprintf("%s:%d: %q becomes %q", c.File, c.line, c.from, c.Text)
 }
 
 // sample draws n of the changes, the same ones for a seed.

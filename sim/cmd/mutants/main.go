@@ -116,7 +116,7 @@ func (t *trial) all(ctx context.Context, drawn []change) []string {
 		wg.Go(func() {
 			for i := range numbers {
 				caught[i] = t.one(ctx, i+1, path.Dir(drawn[i].File))
-				fmt.Fprintf(os.Stderr, "%d %s:%d %s\n", i+1, drawn[i].File, drawn[i].line, caught[i])
+				fmt.Fprintf(os.Stderr, "%d of %d: %v: noticed by %s\n", i+1, len(drawn), drawn[i], cmp.Or(caught[i], "nothing"))
 			}
 		})
 	}
@@ -164,7 +164,7 @@ func report(drawn []change, caught []string) {
 	for i, c := range drawn {
 		by[caught[i]]++
 		if caught[i] == "" || caught[i] == endless {
-			fmt.Printf("%s:%d: %q becomes %q: noticed by %s\n", c.File, c.line, c.from, c.Text, cmp.Or(caught[i], "nothing"))
+			fmt.Printf("%v: noticed by %s\n", c, cmp.Or(caught[i], "nothing"))
 		}
 	}
 	fmt.Printf("%d of %d noticed, %d do not end", len(drawn)-by[""]-by[endless], len(drawn), by[endless])
