@@ -41,8 +41,11 @@ func Decide(o *Observation, p *Policy, now time.Time) (Plan, error) {
 		return d.force(), nil
 	}
 	plan := d.drain()
-	if d.needsRecord(&plan) {
+	switch {
+	case d.needsRecord(&plan):
 		return Plan{Look: true, Why: Why{Reason: ReasonLook, Name: o.Node.Name}}, nil
+	case plan.Done && o.PodsCached && !d.past:
+		return Plan{Look: true, Why: Why{Reason: ReasonLookPods, Name: o.Node.Name}}, nil
 	}
 	return plan, nil
 }

@@ -86,6 +86,23 @@ func TestDrainsEndLive(t *testing.T) {
 	}
 }
 
+// A pod that was bound just before the cordon may not show in a cache: a drain ends on a live list
+// of pods, but for its deadline and by force (P22).
+func TestDrainsEndOnALiveListOfPods(t *testing.T) {
+	s, _, _ := twoDatabases(t)
+	s.pods = nil
+	seen := s.observe()
+	seen.Attachments, seen.PodsCached = nil, true
+	seen.Attached = []string{}
+	plan := decide(t, s, seen)
+	require.Equal(t, drain.ReasonLookPods, plan.Why.Reason)
+	require.True(t, plan.Look && !plan.Done)
+	seen.Deadline = s.now
+	require.True(t, decide(t, s, seen).Done)
+	seen.Deadline, seen.PodsCached = time.Time{}, false
+	require.True(t, decide(t, s, seen).Done)
+}
+
 // A drain that has just begun may not show in a cache: it is taken for none to undo
 // on a live read only (P23).
 func TestUndoneOnALiveRead(t *testing.T) {

@@ -19,6 +19,9 @@ type Observation struct {
 	Cached bool
 	// Pods bound to the node, in any order.
 	Pods []*Pod
+	// PodsCached says that Pods are as a cache knew them, and that they can be read live: one
+	// that was bound just before the cordon may be missing. A drain ends on a live list.
+	PodsCached bool
 	// Budgets of the pods' namespaces at least; not needed where all pods have
 	// theirs resolved.
 	Budgets []*Budget
@@ -87,7 +90,7 @@ type Blocked struct {
 
 // Plan is what to do next: store Write, or carry out the orders of the one
 // slice that is filled, put the answers into the memory, and decide again; or
-// read the node live, and decide again; with none of these, look again at At.
+// read live, and decide again; with none of these, look again at At.
 type Plan struct {
 	// Write is a changed copy of the node, to be stored under its version: the
 	// cordon and the record, or the uncordon.
@@ -95,7 +98,8 @@ type Plan struct {
 	// Begins says that Write begins the drain of a node that was not being
 	// drained: Memory.Begun is due when it was stored.
 	Begins bool
-	// Look asks for the node as it is now, in the observation without Cached.
+	// Look asks for the node and its pods as they are now, in the observation without Cached
+	// and PodsCached.
 	Look bool
 
 	Evict  []Order

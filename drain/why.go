@@ -50,6 +50,7 @@ const (
 	ReasonInTurn        Reason = "WaitingForTurn"
 	ReasonNoUID         Reason = "NoUID"
 	ReasonLook          Reason = "ReadLive"
+	ReasonLookPods      Reason = "ReadPodsLive"
 	ReasonTurn          Reason = "Turn"
 	ReasonDetaching     Reason = "Detaching"
 	ReasonDetachLate    Reason = "DetachTimeout"
@@ -127,6 +128,7 @@ var sentences = map[Reason]string{
 	ReasonInTurn:        "{pod} waits for the volumes of the pod before it",
 	ReasonNoUID:         "{pod} has no UID, so that it can't be told from others: not touched{until}",
 	ReasonLook:          "reading node {name} as it is: its drain may have recorded more than a cache knows",
+	ReasonLookPods:      "reading the pods of node {name} as they are: one may have been bound to it that a cache does not know",
 	ReasonTurn:          "{pod} is going: following its volumes until they are attached elsewhere ({have})",
 	ReasonDetaching:     "volume {name} of {pod} is still attached here{until}",
 	ReasonUnclaimed:     "volume {name} is still attached here, and the drain began before this process: its pod may have left unrecorded{until}",

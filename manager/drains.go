@@ -178,17 +178,26 @@ func (d *drains) write(ctx context.Context, o *drain.Observation, p *drain.Plan)
 	return nil
 }
 
-// look reads the node as it is now.
+// look reads the node and its pods as they are now.
 func (d *drains) look(ctx context.Context, o *drain.Observation) error {
 	n, err := d.Nodes.Live().Get(ctx, o.Node.Key)
-	if errors.Is(err, store.ErrNotFound) || err == nil && n.UID != o.Node.UID {
+	switch {
+	case errors.Is(err, store.ErrNotFound) || err == nil && n.UID != o.Node.UID:
 		o.Node = nil
 		return nil
+	case err != nil:
+		return err
 	}
-	if err == nil {
-		o.Node, o.Cached = n, false
+	o.Node, o.Cached = n, false
+	live, ok := d.Workload.Pods.(LivePods)
+	if !ok {
+		return nil
 	}
-	return err
+	if o.Pods, err = live.Live(ctx, n.Name); err != nil {
+		return err
+	}
+	o.PodsCached = false
+	return d.seeWhatHolds(ctx, o)
 }
 
 func (d *drains) orders(ctx context.Context, o *drain.Observation, kind drain.Kind, orders []drain.Order,
@@ -246,9 +255,15 @@ func (d *drains) see(ctx context.Context, o *drain.Observation) (err error) {
 	if o.Pods, o.Complete, err = d.Workload.Pods.On(ctx, o.Node.Name); err != nil {
 		return err
 	}
+	_, o.PodsCached = d.Workload.Pods.(LivePods)
 	if o.Complete {
 		o.Memory.Forget(o.Pods)
 	}
+	return d.seeWhatHolds(ctx, o)
+}
+
+// seeWhatHolds reads what holds the pods of the node there.
+func (d *drains) seeWhatHolds(ctx context.Context, o *drain.Observation) error {
 	if d.Workload.Budgets != nil {
 		budgets, complete, err := d.Workload.Budgets.In(ctx, namespacesOf(o.Pods))
 		if err != nil {

@@ -64,6 +64,36 @@ func TestPodsAreReadOnceTheNodeIsCordoned(t *testing.T) {
 	require.True(t, answer.Done, "%s", answer.Why)
 }
 
+// lagging are pods whose cache does not know the one that was bound last.
+type lagging struct{ lodgers }
+
+func (*lagging) On(context.Context, string) ([]*drain.Pod, bool, error) { return nil, true, nil }
+
+func (l *lagging) Live(ctx context.Context, node string) ([]*drain.Pod, error) {
+	pods, _, err := l.lodgers.On(ctx, node)
+	return pods, err
+}
+
+// TestPodsOfACacheAreReadLiveAtTheEnd: a pod that a cache does not know is evicted, and the
+// drain ends when it has gone (P22).
+func TestPodsOfACacheAreReadLiveAtTheEnd(t *testing.T) {
+	now := time.Date(2027, 1, 15, 8, 0, 0, 0, time.UTC)
+	clock := func() time.Time { return now }
+	nodes := store.NewMemory(clock, manager.NodeIndexes("machine"))
+	node, err := nodes.Create(ctx, &machine.Node{Meta: object.Meta{Key: object.Key{Name: "n"}}})
+	require.NoError(t, err)
+	pods := &lagging{lodgers{nodes: nodes}}
+	d, err := manager.NewDrainer(manager.DrainOptions{Nodes: nodes, Workload: manager.Workload{Pods: pods}, Now: clock})
+	require.NoError(t, err)
+	answer, err := d.Drain(ctx, &machine.Machine{}, &machine.DrainNode{Node: node, Since: now, Until: now.Add(time.Hour)})
+	require.NoError(t, err)
+	require.Equal(t, 1, pods.evicted)
+	require.False(t, answer.Done, "%s", answer.Why)
+	answer, err = d.Drain(ctx, &machine.Machine{}, &machine.DrainNode{Node: answer.Node, Since: now, Until: now.Add(time.Hour)})
+	require.NoError(t, err)
+	require.True(t, answer.Done, "%s", answer.Why)
+}
+
 // moved is a workload of one volume that is still attached, and no pods.
 type moved struct {
 	lodgers

@@ -34,6 +34,13 @@ type Pods interface {
 	Watch(ctx context.Context) iter.Seq2[string, error]
 }
 
+// LivePods is what Pods implement that answer On from a cache. A drain ends on the live
+// answer: a pod that was bound to the node just before its cordon may be missing in the other.
+type LivePods interface {
+	// Live returns all pods that are bound to a node now.
+	Live(ctx context.Context, node string) ([]*drain.Pod, error)
+}
+
 // Budgets are the disruption budgets of a cluster.
 type Budgets interface {
 	// In returns the budgets of some namespaces; complete as for Pods.On.

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/kubernetes"
 	clientcache "k8s.io/client-go/tools/cache"
 
@@ -108,6 +109,20 @@ func (p *pods) On(ctx context.Context, node string) ([]*drain.Pod, bool, error) 
 		}
 	}
 	return out, complete, nil
+}
+
+// Live implements manager.LivePods.
+func (p *pods) Live(ctx context.Context, node string) ([]*drain.Pod, error) {
+	bound := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node).String()}
+	found, err := p.client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, bound)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]*drain.Pod, len(found.Items))
+	for i := range found.Items {
+		out[i] = convert.Pod(&found.Items[i])
+	}
+	return out, nil
 }
 
 // Watch implements manager.Pods. The nodes of attachments that change are

@@ -67,12 +67,15 @@ func TestPods(t *testing.T) {
 		CreatedAt: made.CreationTimestamp.UTC(), Grace: 7 * time.Second, Claims: []string{"data", "p-c"},
 	}
 	require.Equal(t, []*drain.Pod{want}, w.on(node, 1))
+	live, err := w.cache.Workload().Pods.(manager.LivePods).Live(t.Context(), node)
+	require.NoError(t, err)
+	require.Equal(t, []*drain.Pod{want}, live)
 
 	// Being deleted, then finished, then gone.
 	pods := w.client.CoreV1().Pods(w.name)
 	require.NoError(t, pods.Delete(t.Context(), "p", metav1.DeleteOptions{}))
 	eventually(t, "the end of its grace", func() bool { return !w.on(node, 1)[0].GraceEnds.IsZero() })
-	_, err := pods.Patch(t.Context(), "p", types.MergePatchType, []byte(`{"status":{"phase":"Succeeded"}}`), metav1.PatchOptions{}, "status")
+	_, err = pods.Patch(t.Context(), "p", types.MergePatchType, []byte(`{"status":{"phase":"Succeeded"}}`), metav1.PatchOptions{}, "status")
 	require.NoError(t, err)
 	eventually(t, "it to be finished", func() bool { return w.on(node, 1)[0].Finished })
 	_, err = pods.Patch(t.Context(), "p", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
