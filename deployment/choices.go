@@ -14,7 +14,11 @@ import (
 
 // A scaler that takes replicas away may choose the machines that go: it names
 // them, with the time, in an annotation of the deployment (Keys.Victims,
-// "name~time,name~time"). The deployment hands each name to the set that has
+// "name~time,name~time"). In the same update it writes that time into another
+// annotation (Keys.ScaledAt). Both times are the scaler's own, so they are
+// compared with each other, and not with this process's clock. Where the second
+// annotation is missing, this clock decides. A name without a time, as scalers
+// wrote until 2026, is meant for the reduction that it is seen with. The deployment hands each name to the set that has
 // the machine, in the very write that lowers the set, so that no set ever sees
 // the smaller size without the names, or uses them for another reduction.
 //
@@ -28,11 +32,13 @@ type choice struct {
 	family    *family
 	available bool
 	handed    bool // the set was told
+	untimed   bool // the annotation has no time for it
 	kept      bool // a user keeps it for inspection: its set would give up another
 }
 
 // parseVictims reads the annotation. Of a name that comes twice the later time
-// counts. sound is false if anything was passed over.
+// counts. At is zero for a name without a time. sound is false if anything was
+// passed over.
 func parseVictims(text string) (victims []machineset.Victim, sound bool) {
 	sound = true
 	if text == "" {
@@ -40,15 +46,15 @@ func parseVictims(text string) (victims []machineset.Victim, sound bool) {
 	}
 	at := map[string]time.Time{}
 	for entry := range strings.SplitSeq(text, ",") {
-		name, stamp, _ := strings.Cut(strings.TrimSpace(entry), "~")
-		t, err := time.Parse(time.RFC3339, stamp)
+		name, stamp, timed := strings.Cut(strings.TrimSpace(entry), "~")
+		t, valid := parseScalerTime(stamp)
 		before, twice := at[name]
-		if err != nil || name == "" || t.Year() < 1970 || t.Year() > 9999 {
+		if name == "" || timed && !valid {
 			sound = false
 			continue
 		}
 		if sound = sound && !twice; !twice || t.After(before) {
-			at[name] = t.Truncate(time.Second)
+			at[name] = t
 		}
 	}
 	for name, t := range at {
@@ -58,11 +64,51 @@ func parseVictims(text string) (victims []machineset.Victim, sound bool) {
 	return victims, sound
 }
 
+// parseScalerTime reads a time that a scaler wrote, in whole seconds; false: it is none.
+func parseScalerTime(text string) (t time.Time, valid bool) {
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil || t.Year() < 1970 || t.Year() > 9999 {
+		return time.Time{}, false
+	}
+	return t.Truncate(time.Second), true
+}
+
+// scaledAt is when a scaler last changed the size, by its own clock. Zero: the
+// deployment does not say, or the policy has no key for it.
+func (d *Deployment) scaledAt(p *Policy) time.Time {
+	if p.Keys.ScaledAt == "" {
+		return time.Time{}
+	}
+	t, _ := parseScalerTime(d.Annotations[p.Keys.ScaledAt])
+	return t
+}
+
+// choosing is the period, ends included, from which choices belong to the
+// present reduction. A choice from before it belongs to an earlier reduction, a
+// choice from after it to a later one. If the scaler says when it changed the
+// size, the period goes by the scaler's clock: it begins with the change before,
+// as far as the status knows one.
+func (d *decision) choosing() (since, until time.Time) {
+	s, at := &d.deployment.Status, d.deployment.scaledAt(d.p)
+	if at.IsZero() {
+		return s.WantedSince, d.now
+	}
+	if since = s.ScaledAt; since.After(at) { // another clock: only the times of one update can be compared
+		since = at
+	}
+	if until = at; until.Before(d.now) {
+		until = d.now
+	}
+	return since, until
+}
+
 // formatVictims is what parseVictims reads.
 func formatVictims(victims []machineset.Victim) string {
 	entries := make([]string, len(victims))
 	for i, v := range victims {
-		entries[i] = v.Name + "~" + v.At.UTC().Format(time.RFC3339)
+		if entries[i] = v.Name; !v.At.IsZero() {
+			entries[i] += "~" + v.At.UTC().Format(time.RFC3339)
+		}
 	}
 	return strings.Join(entries, ",")
 }
@@ -86,13 +132,29 @@ func (d *decision) readChoices() {
 			if m == nil || m.Deleted() || !m.OwnedBy(f.set.UID) || place[m.Name] == 0 {
 				continue
 			}
-			v := victims[place[m.Name]-1]
-			found[place[m.Name]-1] = choice{
-				Victim: v, family: f, kept: m.Preserved(d.now) && !m.Status.Preservation.Automatic(), available: d.available(m), handed: slices.ContainsFunc(f.set.Spec.Victims, v.Equal),
-			}
+			found[place[m.Name]-1] = d.choice(victims[place[m.Name]-1], f, m)
 		}
 	}
 	d.choices = slices.DeleteFunc(found, func(c choice) bool { return c.family == nil })
+}
+
+func (d *decision) choice(v machineset.Victim, f *family, m *machine.Machine) choice {
+	c := choice{
+		Victim: v, family: f, kept: m.Preserved(d.now) && !m.Status.Preservation.Automatic(), available: d.available(m), untimed: v.At.IsZero(),
+	}
+	c.handed = slices.ContainsFunc(f.set.Spec.Victims, func(told machineset.Victim) bool {
+		return told.Equal(v) || c.untimed && told.Name == v.Name
+	})
+	return c
+}
+
+// victim is the choice as a set is told of it: always with a time.
+func (d *decision) victim(c *choice) machineset.Victim {
+	v := c.Victim
+	if c.untimed {
+		v.At = d.stamp()
+	}
+	return v
 }
 
 func (d *decision) available(m *machine.Machine) bool {
@@ -107,9 +169,13 @@ func (d *decision) reduction() int64 {
 		return 0
 	}
 	n := int64(s.Wanted) - int64(d.deployment.Spec.Replicas)
+	since, _ := d.choosing()
+	if since.IsZero() { // the first change that a scaler gives a time for
+		since = s.WantedSince
+	}
 	for i := range d.sets {
 		for _, v := range d.sets[i].set.Spec.Victims {
-			if v.At.After(s.WantedSince) {
+			if v.At.After(since) {
 				n--
 			}
 		}
@@ -118,13 +184,13 @@ func (d *decision) reduction() int64 {
 }
 
 // offer counts for each set how many of its machines were chosen to go with
-// the present reduction. A choice from after now belongs to a later one, one
-// from before the last change of size to an earlier one. A set gives up first
+// the present reduction. A set gives up first
 // what is not available, unless a choice stands against that: so an available
 // machine is only taken where as many as must be stay without it. A set that
 // has yet to make machines gives up those first, and no other for them.
 func (d *decision) offer() {
 	n := d.reduction()
+	since, until := d.choosing()
 	spare := -max(0, int64(d.deployment.Spec.Replicas)-int64(d.bounds.Unavailable))
 	for i := range d.sets {
 		spare += int64(min(d.sets[i].available-d.sets[i].given, d.sets[i].size()))
@@ -134,7 +200,7 @@ func (d *decision) offer() {
 		switch {
 		case n == 0:
 			return
-		case c.handed || c.kept || c.family.set.Deleted() || c.At.After(d.now) || c.At.Before(d.deployment.Status.WantedSince):
+		case c.handed || c.kept || c.family.set.Deleted() || !c.untimed && (c.At.After(until) || c.At.Before(since)):
 			continue
 		case c.family.actual < c.family.size() || c.available && spare <= 0:
 			continue
@@ -142,7 +208,7 @@ func (d *decision) offer() {
 			spare--
 			c.family.given++
 		}
-		c.family.offered = append(c.family.offered, c.Victim)
+		c.family.offered = append(c.family.offered, d.victim(c))
 		n--
 	}
 }
@@ -223,9 +289,11 @@ func (d *decision) tidy() (Plan, bool) {
 		return Plan{}, false
 	}
 	var stay []machineset.Victim
+	since, _ := d.choosing()
+	waiting := d.choicesWait()
 	for _, c := range d.choices {
 		going := c.handed && c.family.actual > c.family.size()
-		if going || !c.handed && c.At.After(d.deployment.Status.WantedSince) {
+		if going || !c.handed && (c.At.After(since) || waiting && (c.untimed || !c.At.Before(since))) {
 			stay = append(stay, c.Victim)
 		}
 	}
@@ -244,10 +312,15 @@ func (d *decision) tidy() (Plan, bool) {
 // noteWanted keeps in the status which size was wanted when all orders for it were
 // given.
 func (d *decision) noteWanted(s *Status) {
-	if d.held() || d.gathered > 0 || d.choicesWait() || !s.WantedSince.IsZero() && s.Wanted == d.deployment.Spec.Replicas {
+	if d.held() || d.gathered > 0 || d.choicesWait() {
 		return
 	}
-	s.Wanted, s.WantedSince = d.deployment.Spec.Replicas, d.stamp()
+	if at := d.deployment.scaledAt(d.p); !at.IsZero() {
+		s.ScaledAt = at
+	}
+	if s.WantedSince.IsZero() || s.Wanted != d.deployment.Spec.Replicas {
+		s.Wanted, s.WantedSince = d.deployment.Spec.Replicas, d.stamp()
+	}
 }
 
 // choicesWait tells whether a set that is paused could not be told yet which of

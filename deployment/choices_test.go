@@ -1,6 +1,7 @@
 package deployment_test
 
 import (
+	"maps"
 	"testing"
 	"time"
 
@@ -97,4 +98,128 @@ func TestPreviewLeavesMarksOut(t *testing.T) {
 		m.Spec.Marks.Avoid = true
 	}
 	assert.Equal(t, plain.Steps, preview(t, d, sets, usual()).Steps)
+}
+
+const scaledAtKey = "machine.sapcloud.io/last-deployment-replica-change-by-scaler-time"
+
+// chosenBy is a fleet of three, last resized a second ago, of which a scaler has
+// just taken one away. It names the last machine, in the way of the entry.
+func chosenBy(t *testing.T, annotations map[string]string, entry string) (o *deployment.Observation, name string) {
+	o = settledObservation(t, 3)
+	d := o.Deployment.Clone()
+	d.Status.WantedSince = begin.Add(-time.Second)
+	d.Spec.Replicas, d.Generation = 2, d.Generation+1
+	name = o.Sets[0].Machines[2].Name
+	d.Annotations = map[string]string{victimsKey: name + entry}
+	maps.Copy(d.Annotations, annotations)
+	o.Deployment = d
+	return o, name
+}
+
+func handedNames(plan deployment.Plan) (names []string) {
+	for _, order := range plan.Scale {
+		for _, v := range order.Set.Spec.Victims {
+			names = append(names, v.Name)
+		}
+	}
+	return names
+}
+
+// TestP20ScalersClock: the times of a scaler are compared with each other. Its
+// clock may be ahead of this one or behind it.
+func TestP20ScalersClock(t *testing.T) {
+	stamp := func(skew time.Duration) string { return begin.Add(skew).Format(time.RFC3339) }
+	for _, skew := range []time.Duration{-time.Hour, -2 * time.Second, 0, 2 * time.Second, time.Hour} {
+		o, name := chosenBy(t, map[string]string{scaledAtKey: stamp(skew)}, "~"+stamp(skew))
+		plan := decide(t, o, begin.Add(100*time.Millisecond))
+		require.Equal(t, []string{name}, handedNames(plan), "clock %s off: %s", skew, plan.Why)
+
+		o.Sets[0].Set = plan.Scale[0].Set
+		o.Sets[0].Set.Status.Replicas = 3
+		status := statusOf(t, decide(t, o, begin.Add(time.Second)))
+		require.Equal(t, int32(2), status.Wanted)
+		require.True(t, status.ScaledAt.Equal(begin.Add(skew)), "%s is noted", status.ScaledAt)
+
+		next, _ := chosenBy(t, map[string]string{scaledAtKey: stamp(skew + time.Minute)}, "~"+stamp(skew-time.Second))
+		next.Deployment.Status.ScaledAt = status.ScaledAt
+		require.Empty(t, handedNames(decide(t, next, begin.Add(time.Minute))), "clock %s off: the choice is from before the last change", skew)
+		next, name = chosenBy(t, map[string]string{scaledAtKey: stamp(skew + time.Minute)}, "~"+stamp(skew+time.Second))
+		next.Deployment.Status.ScaledAt = status.ScaledAt
+		require.Equal(t, []string{name}, handedNames(decide(t, next, begin.Add(time.Minute))), "of two changes that are seen at once both count")
+		next, name = chosenBy(t, map[string]string{scaledAtKey: stamp(skew - time.Minute)}, "~"+stamp(skew-time.Minute))
+		next.Deployment.Status.ScaledAt = status.ScaledAt
+		require.Equal(t, []string{name}, handedNames(decide(t, next, begin.Add(time.Minute))), "another scaler's clock is behind the first one's")
+	}
+	o, _ := chosenBy(t, map[string]string{scaledAtKey: stamp(0)}, "~"+stamp(time.Minute))
+	require.Empty(t, handedNames(decide(t, o, begin.Add(time.Second))), "a choice from after the change belongs to a later one")
+}
+
+// TestP20FirstTimeOfAScaler: machines that a set was told of before a scaler gave
+// times do not count against its choice.
+func TestP20FirstTimeOfAScaler(t *testing.T) {
+	stamp := begin.Add(2 * time.Second).Format(time.RFC3339)
+	o, name := chosenBy(t, map[string]string{scaledAtKey: stamp}, "~"+stamp)
+	gone := machineset.Victim{Name: "long-gone", At: begin.Add(-time.Hour)}
+	o.Sets[0].Set.Spec.Victims = []machineset.Victim{gone}
+	require.Contains(t, handedNames(decide(t, o, begin.Add(time.Second))), name)
+}
+
+// TestP20NamesWithoutTime: a name without a time counts for the reduction that it
+// is seen with, once, and for none that comes later.
+func TestP20NamesWithoutTime(t *testing.T) {
+	for name, annotations := range map[string]map[string]string{
+		"no time at all": nil, "the time of an earlier change": {scaledAtKey: begin.Add(-time.Hour).Format(time.RFC3339)},
+	} {
+		o, victim := chosenBy(t, annotations, "")
+		o.Sets[0].Machines[2].Status.Since = begin.Add(-time.Minute) // it has become available since
+		plan := decide(t, o, begin.Add(time.Second))
+		require.Equal(t, []string{victim}, handedNames(plan), name)
+		require.Equal(t, begin.Add(time.Second), plan.Scale[0].Set.Spec.Victims[0].At, name)
+
+		o.Sets[0].Set = plan.Scale[0].Set
+		again := decide(t, o, begin.Add(2*time.Second))
+		require.Empty(t, again.Scale, "%s: it is handed over once", name)
+		o.Deployment.Status = statusOf(t, again)
+		o.StatusWritten = time.Time{}
+		require.NotEqual(t, deployment.ReasonTidied, decide(t, o, begin.Add(2*time.Second)).Why.Reason, "%s: it stays until the machine goes", name)
+
+		late, _ := chosenBy(t, annotations, "")
+		late.Deployment.Spec.Replicas = 3
+		plan = decide(t, late, begin.Add(time.Second))
+		if s, ok := plan.Write.(*deployment.UpdateStatus); ok {
+			late.Deployment.Status = s.Status
+			plan = decide(t, late, begin.Add(time.Hour))
+		}
+		require.Equal(t, deployment.ReasonTidied, plan.Why.Reason, "%s: without a reduction it is of no use", name)
+		require.NotContains(t, plan.Write.(*deployment.Update).Deployment.Annotations, victimsKey)
+	}
+}
+
+// TestP20UntimedChoiceOutlastsAPause: a name without a time waits with its
+// reduction.
+func TestP20UntimedChoiceOutlastsAPause(t *testing.T) {
+	o, name := chosenBy(t, nil, "")
+	set := o.Sets[0].Set
+	set.Annotations = map[string]string{"millwright-go/paused": "true"}
+	o.Deployment.Status = statusOf(t, decide(t, o, begin))
+	require.NotEqual(t, deployment.ReasonTidied, decide(t, o, begin.Add(time.Minute)).Why.Reason)
+	delete(set.Annotations, "millwright-go/paused")
+	require.Equal(t, []string{name}, handedNames(decide(t, o, begin.Add(time.Hour))))
+}
+
+// TestP20ScaleDownIsNeverBefore: names that this library writes are not older
+// than what a scaler with a faster clock wrote before, and say so.
+func TestP20ScaleDownIsNeverBefore(t *testing.T) {
+	o := settledObservation(t, 3)
+	ahead := begin.Add(time.Minute).Format(time.RFC3339)
+	o.Deployment.Annotations = map[string]string{scaledAtKey: ahead}
+	name := o.Sets[0].Machines[1].Name
+	d, err := deployment.ScaleDown(o, []string{name}, 2, deployment.DefaultPolicy(), begin)
+	require.NoError(t, err)
+	require.Equal(t, map[string]string{scaledAtKey: ahead, victimsKey: name + "~" + ahead}, d.Annotations)
+	o.Deployment.Annotations = nil
+	d, err = deployment.ScaleDown(o, []string{name}, 2, deployment.DefaultPolicy(), begin)
+	require.NoError(t, err)
+	now := begin.Format(time.RFC3339)
+	require.Equal(t, map[string]string{scaledAtKey: now, victimsKey: name + "~" + now}, d.Annotations)
 }

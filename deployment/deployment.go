@@ -144,6 +144,9 @@ type Status struct {
 	// seconds. Zero: not known.
 	Wanted      int32
 	WantedSince time.Time
+	// ScaledAt is the annotation Keys.ScaledAt as it was when Wanted was last
+	// found right: a time of the scaler's clock. Whole seconds. Zero: not known.
+	ScaledAt time.Time
 }
 
 // InPlaceCounts are machines by how far their update in place is; each counts
@@ -206,7 +209,7 @@ func (s *Status) Clone() Status {
 // Equal tells whether both say the same.
 func (s *Status) Equal(t *Status) bool {
 	return s.ObservedGeneration == t.ObservedGeneration && s.sameCounts(t) && s.InPlace == t.InPlace && s.Collisions == t.Collisions &&
-		s.ProgressedAt.Equal(t.ProgressedAt) && s.Wanted == t.Wanted && s.WantedSince.Equal(t.WantedSince) &&
+		s.ProgressedAt.Equal(t.ProgressedAt) && s.Wanted == t.Wanted && s.WantedSince.Equal(t.WantedSince) && s.ScaledAt.Equal(t.ScaledAt) &&
 		slices.EqualFunc(s.Conditions, t.Conditions, sameCondition) &&
 		slices.EqualFunc(s.Failed, t.Failed, sameSummary)
 }

@@ -76,6 +76,10 @@ type Keys struct {
 	// Victims is the annotation on a deployment by which a scaler says which
 	// machines should go with the replicas that it takes away: see ScaleDown.
 	Victims string
+	// ScaledAt is the annotation on a deployment by which a scaler says, by its
+	// own clock, when it changed the number of replicas: an RFC 3339 time. It is
+	// written in the same update as Victims.
+	ScaledAt string
 	// Replace is the annotation on a machine that asks for its replacement. It
 	// must be that of the sets' policy.
 	Replace string
@@ -107,6 +111,7 @@ func DefaultPolicy() *Policy {
 			RaisedFrom:      "millwright-go/raised-from",
 			Replace:         "millwright-go/replace",
 			Victims:         "node.machine.sapcloud.io/trigger-deletion-by-mcm",
+			ScaledAt:        "machine.sapcloud.io/last-deployment-replica-change-by-scaler-time",
 			Paused:          "millwright-go/paused",
 			Preserve:        "node.machine.sapcloud.io/preserve",
 			InPlaceTarget:   "millwright-go/in-place-target",

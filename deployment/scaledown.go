@@ -32,7 +32,8 @@ var (
 
 // ScaleDown is the deployment of the observation with to replicas, and with the
 // machines named chosen to go for those that it loses: both are one update, so
-// that neither is ever seen without the other. The observation is to be read
+// that neither is ever seen without the other. The update says when, too
+// (Keys.ScaledAt). The observation is to be read
 // live; only Deployment and Sets are looked at. With the size and the names that
 // it has already it comes back as it is, so that a caller which did not hear the
 // answer may ask again.
@@ -63,10 +64,17 @@ func ScaleDown(o *Observation, names []string, to int32, p *Policy, now time.Tim
 	changed := d.Clone()
 	changed.Spec.Replicas = to
 	if len(names) > 0 {
+		at := now.Truncate(time.Second)
+		if before := d.scaledAt(p); before.After(at) { // another scaler's clock is ahead
+			at = before
+		}
 		for _, name := range names {
-			listed = append(listed, machineset.Victim{Name: name, At: now.Truncate(time.Second)})
+			listed = append(listed, machineset.Victim{Name: name, At: at})
 		}
 		changed.Annotations = withVictims(d.Annotations, p.Keys.Victims, listed)
+		if p.Keys.ScaledAt != "" {
+			changed.Annotations[p.Keys.ScaledAt] = at.UTC().Format(time.RFC3339)
+		}
 	}
 	return changed, nil
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -39,13 +40,15 @@ func (w *world) scaleDown(to int32, names ...string) error {
 }
 
 // note writes the annotation as another program does.
-func (w *world) noteVictims(text string) {
+func (w *world) noteVictims(text, scaledAt string) {
 	d := w.deployment.Clone()
 	d.Annotations = maps.Clone(d.Annotations)
 	if d.Annotations == nil {
 		d.Annotations = map[string]string{}
 	}
-	d.Annotations[victimsKey] = text
+	if d.Annotations[victimsKey] = text; scaledAt != "" {
+		d.Annotations[scaledAtKey] = scaledAt
+	}
 	_, _ = w.updateDeployment(d)
 }
 
@@ -99,7 +102,7 @@ func scalerWrites(t *testing.T) *story {
 	s := settled(t, web(3))
 	at := s.now.Truncate(time.Second).Format(time.RFC3339)
 	s.say("a scaler notes what it will take away, badly in part")
-	s.noteVictims(s.running(1) + "~" + at + ",nobody~" + at + ",nonsense," + s.running(2) + "~2020-01-01T00:00:00Z")
+	s.noteVictims(s.running(1) + "~" + at + ",nobody~" + at + ",nonsense," + s.running(2) + "~2020-01-01T00:00:00Z", "")
 	s.decide()
 	s.tellMachines()
 	s.say("a minute later it takes it away")
@@ -111,7 +114,7 @@ func scalerWrites(t *testing.T) *story {
 	s.follow(1)
 	s.tellMachines()
 	s.say("it notes another, and somebody wants more machines")
-	s.noteVictims(s.running(0) + "~" + s.now.Truncate(time.Second).Format(time.RFC3339))
+	s.noteVictims(s.running(0) + "~" + s.now.Truncate(time.Second).Format(time.RFC3339), "")
 	s.decide()
 	s.pass(time.Minute)
 	s.edit(replicas(3))
@@ -226,7 +229,9 @@ func (c *chaos) scalerActs() {
 		return
 	}
 	at := c.now.Add(time.Duration(rapid.IntRange(-60, 60).Draw(c.t, "when")) * time.Second).UTC().Format(time.RFC3339)
-	c.noteVictims(c.deployment.Annotations[victimsKey] + "," + name + "~" + at + rapid.SampledFrom([]string{"", ",nonsense"}).Draw(c.t, "tail"))
+	scaledAt := rapid.SampledFrom([]string{"", at}).Draw(c.t, "scaled at")
+	entry := name + rapid.SampledFrom([]string{"", "~" + at}).Draw(c.t, "time")
+	c.noteVictims(c.deployment.Annotations[victimsKey] + "," + entry + rapid.SampledFrom([]string{"", ",nonsense"}).Draw(c.t, "tail"), scaledAt)
 }
 
 func (c *chaos) checkVictims(kind string, order deployment.Order, pass *deployment.Deployment) {
@@ -240,8 +245,14 @@ func (c *chaos) checkVictims(kind string, order deployment.Order, pass *deployme
 			continue
 		}
 		told++
-		require.False(c.t, v.At.After(c.now), "P20: %s was chosen for a later change", v.Name)
-		require.False(c.t, v.At.Before(pass.Status.WantedSince), "P20: %s was chosen for an earlier change", v.Name)
+		since, until := pass.Status.WantedSince, c.now
+		if at, err := time.Parse(time.RFC3339, pass.Annotations[scaledAtKey]); err == nil {
+			since = slices.MinFunc([]time.Time{pass.Status.ScaledAt, at}, time.Time.Compare)
+			until = slices.MaxFunc([]time.Time{at, c.now}, time.Time.Compare)
+		}
+		untimed := v.At.Equal(c.now.Truncate(time.Second)) && strings.Contains(","+pass.Annotations[victimsKey]+",", ","+v.Name+",")
+		require.False(c.t, v.At.After(until), "P20: %s was chosen for a later change", v.Name)
+		require.False(c.t, v.At.Before(since) && !untimed, "P20: %s was chosen for an earlier change", v.Name)
 		require.Less(c.t, pass.Spec.Replicas, pass.Status.Wanted, "P20: %s goes though no replica was taken away", v.Name)
 	}
 	require.LessOrEqual(c.t, told, int(max(0, before.Spec.Replicas-order.Set.Spec.Replicas)))

@@ -66,7 +66,7 @@ func (d *decision) onlyProgress(want *Status) bool {
 	settled := d.step.Reason == rollout.ReasonDone && want.Unavailable == 0
 	sameNames := slices.EqualFunc(want.Failed, have.Failed, func(a, b machineset.Summary) bool { return a.Name == b.Name })
 	return !settled && sameNames && want.ObservedGeneration == have.ObservedGeneration && want.Collisions == have.Collisions &&
-		want.Wanted == have.Wanted && want.WantedSince.Equal(have.WantedSince) &&
+		want.Wanted == have.Wanted && want.WantedSince.Equal(have.WantedSince) && want.ScaledAt.Equal(have.ScaledAt) &&
 		object.SameVerdicts(want.Conditions, d.gotFurther(have.Conditions, want))
 }
 

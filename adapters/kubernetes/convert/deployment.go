@@ -36,6 +36,7 @@ var deploymentNotes = []record[*deployment.Deployment]{
 	{"progressedAt", func(d *deployment.Deployment) any { return &d.Status.ProgressedAt }},
 	{"wanted", func(d *deployment.Deployment) any { return &d.Status.Wanted }},
 	{"wantedSince", func(d *deployment.Deployment) any { return &d.Status.WantedSince }},
+	{"scaledAt", func(d *deployment.Deployment) any { return &d.Status.ScaledAt }},
 }
 
 func readDeployment(r *reader, w *v1alpha1.MachineDeployment, d *deployment.Deployment) {

@@ -47,6 +47,7 @@ func keysInUse() map[string][]string {
 		"annotation/set/desired-replicas": {d.DesiredReplicas},
 		"annotation/set/max-replicas":     {d.MaxReplicas},
 		"annotation/deployment/victims":   {d.Victims},
+		"annotation/deployment/scaled-at": {d.ScaledAt},
 		"annotation/deployment/unfreeze":  {o.Unfreeze},
 		"taint/critical-components":       {m.CriticalComponents},
 		"taint/not-ready":                 {m.NotReadyTaint},
