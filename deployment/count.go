@@ -31,9 +31,11 @@ type family struct {
 	// written, and can't be called back.
 	announced int64
 
-	preserved  int32 // of actual, kept for inspection; none of them is available
-	preserving int32 // of actual, kept because their set asks for it, or to be
-	aside      int32 // of preserved, which the rollout is not to see
+	preserved int32 // of actual, kept for inspection; none of them is available
+	// preservedFailed is how many of preserved failed.
+	preservedFailed int32
+	preserving      int32 // of actual, kept because their set asks for it, or to be
+	aside           int32 // of preserved, which the rollout is not to see
 
 	requested int    // machines that are to be replaced, those too old among them
 	expired   int32  // of these, too old
@@ -89,7 +91,7 @@ func (d *decision) countMachines(f *family) {
 			continue
 		}
 		f.actual++
-		if m.Status.LastOperation.State == machine.StateFailed {
+		if m.Status.LastOperation.State == machine.StateFailed && !m.PreservedFailed(d.now) {
 			d.summarize(f.set, m)
 		}
 		available := false
@@ -122,8 +124,11 @@ func (d *decision) countMachines(f *family) {
 // countPreserved counts a machine that is kept for inspection.
 func (f *family) countPreserved(m *machine.Machine) {
 	f.preserved++
-	if m.Ready() {
+	switch {
+	case m.Ready():
 		f.ready++
+	case m.Status.Phase == machine.PhaseFailed:
+		f.preservedFailed++
 	}
 }
 

@@ -118,7 +118,10 @@ type Status struct {
 	Ready              int32
 	Available          int32
 	Preserved          int32 // kept for inspection; none of them counts as available
-	Unavailable        int32 // missing to full availability
+	PreservedFailed    int32 // of these, in phase Failed
+	// Unavailable is how many machines the sets were told to have, all together, beyond
+	// those available. While a rollout surges that is more than what Spec.Replicas lacks.
+	Unavailable int32
 	// Expired are those of Replicas that are older than Spec.MaxAge and about to
 	// be replaced.
 	Expired int32
@@ -217,7 +220,7 @@ func (s *Status) Equal(t *Status) bool {
 // sameCounts tells whether both count the same machines.
 func (s *Status) sameCounts(t *Status) bool {
 	return s.Replicas == t.Replicas && s.Updated == t.Updated && s.Ready == t.Ready && s.Available == t.Available &&
-		s.Unavailable == t.Unavailable && s.Preserved == t.Preserved && s.Expired == t.Expired && s.Outdated == t.Outdated &&
+		s.Unavailable == t.Unavailable && s.Preserved == t.Preserved && s.PreservedFailed == t.PreservedFailed && s.Expired == t.Expired && s.Outdated == t.Outdated &&
 		s.Failing == t.Failing
 }
 

@@ -360,3 +360,27 @@ func preserveShare(t *testing.T) *story {
 	s.follow(3)
 	return s
 }
+
+// Failed machines that are kept for inspection are counted over all sets, and are not among those
+// that the status names as failed.
+func TestPreservedFailedMachinesAreNotListedAsFailed(t *testing.T) {
+	o := settledObservation(t, 3)
+	kept := machine.Preservation{Request: machine.PreserveNow, Since: begin, Until: begin.Add(3 * time.Hour)}
+	for i, phase := range []machine.Phase{machine.PhaseFailed, machine.PhaseRunning, machine.PhaseRunning} {
+		m := o.Sets[0].Machines[i]
+		m.Status.Phase, m.Status.LastOperation = phase, failed("the node is gone")
+		if i < 2 {
+			m.Status.Preservation = kept
+		}
+	}
+	got := statusOf(t, decide(t, o, begin.Add(time.Hour)))
+	require.Equal(t, []int32{2, 1, 2}, []int32{got.Preserved, got.PreservedFailed, got.Failing})
+	var names []string
+	for _, s := range got.Failed {
+		names = append(names, s.Name)
+	}
+	require.ElementsMatch(t, []string{o.Sets[0].Machines[1].Name, o.Sets[0].Machines[2].Name}, names)
+
+	got = statusOf(t, decide(t, o, kept.Until))
+	require.Equal(t, []int32{0, 0, 3}, []int32{got.Preserved, got.PreservedFailed, got.Failing}, "its time is up")
+}

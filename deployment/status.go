@@ -2,6 +2,7 @@ package deployment
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -88,19 +89,23 @@ func (d *decision) counted() Status {
 	s.ObservedGeneration = d.deployment.Generation
 	s.Failed, s.Failing = d.summaries(), d.failures
 	s.Expired = d.expired()
-	s.Replicas, s.Updated, s.Ready, s.Available, s.Preserved, s.InPlace = 0, 0, 0, 0, 0, InPlaceCounts{}
+	s.Replicas, s.Updated, s.Ready, s.Available, s.InPlace = 0, 0, 0, 0, InPlaceCounts{}
+	s.Preserved, s.PreservedFailed = 0, 0
+	told := int64(0)
 	for i := range d.sets {
 		f := &d.sets[i]
 		s.Replicas += f.actual
 		s.Ready += f.ready
 		s.Available += f.available
 		s.Preserved += f.preserved
+		s.PreservedFailed += f.preservedFailed
+		told += int64(max(f.set.Spec.Replicas, 0))
 		s.InPlace.add(&f.inPlace)
 	}
 	if d.current != nil {
 		s.Updated = d.current.actual
 	}
-	s.Unavailable = max(0, max(d.deployment.Spec.Replicas, 0)-s.Available)
+	s.Unavailable = int32(min(max(0, told-int64(s.Available)), math.MaxInt32))
 	s.Conditions = d.slowed(s.Conditions)
 	if c := d.replicaFailure(); c.Type != "" {
 		s.Conditions = object.SetCondition(s.Conditions, c)

@@ -72,6 +72,12 @@ func (m *Machine) Preserved(now time.Time) bool {
 	return !m.Deleted() && m.Status.Preservation.Active(now)
 }
 
+// PreservedFailed reports whether the machine failed and is kept for inspection. The lists of failed
+// machines leave it out: nothing needs to be done about it.
+func (m *Machine) PreservedFailed(now time.Time) bool {
+	return m.Status.Phase == PhaseFailed && m.Preserved(now)
+}
+
 // ToBePreserved tells whether a failed machine's own annotation, under this
 // key, asks to keep it, and its status does not say so yet.
 func (m *Machine) ToBePreserved(key string) bool {

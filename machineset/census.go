@@ -31,18 +31,20 @@ type census struct {
 	joined    time.Time // when the last ready machine came to run; zero: not looked for
 	unmade    int       // of active, those that have no VM yet
 
-	failing    lowest // machines whose last operation failed, the newest first
-	failures   int    // so many there are
-	victims    lowest // active machines, in the order in which they would go
-	replaced   lowest // failed machines, likewise
-	requests   requests
-	expiries   expiries
-	spared     spared
-	preserved  int // kept for inspection, whatever their phase
-	preserving preserving
-	ordinals   []int64 // of machines with names from the open reservation
-	unanswered int64   // names of the open reservation that nothing is known of
-	parting    bool    // a machine with such a name is about to go
+	failing   lowest // machines whose last operation failed, the newest first
+	failures  int    // so many there are
+	victims   lowest // active machines, in the order in which they would go
+	replaced  lowest // failed machines, likewise
+	requests  requests
+	expiries  expiries
+	spared    spared
+	preserved int // kept for inspection, whatever their phase
+	// preservedFailed is how many of preserved failed.
+	preservedFailed int
+	preserving      preserving
+	ordinals        []int64 // of machines with names from the open reservation
+	unanswered      int64   // names of the open reservation that nothing is known of
+	parting         bool    // a machine with such a name is about to go
 }
 
 // difference is what of the template has to be applied to a machine.
@@ -150,7 +152,7 @@ func (v *surveyor) visit(m *machine.Machine) {
 func (v *surveyor) note(m *machine.Machine) {
 	c := &v.census
 	c.present++
-	if m.Status.LastOperation.State == machine.StateFailed {
+	if m.Status.LastOperation.State == machine.StateFailed && !m.PreservedFailed(v.now) {
 		c.failures++
 		c.failing.offer(ranked{age: -m.CreatedAt.Unix(), machine: m})
 	}

@@ -54,6 +54,9 @@ func (v *surveyor) visitPreserving(m *machine.Machine) {
 	c := &v.census
 	if m.Preserved(v.now) {
 		c.preserved++
+		if m.PreservedFailed(v.now) {
+			c.preservedFailed++
+		}
 		v.noteEnd(m)
 	}
 	key := v.p.Keys.Preserve

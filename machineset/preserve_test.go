@@ -330,3 +330,30 @@ func TestPreservedIsLookedAtWhenItEnds(t *testing.T) {
 		o.Set.Status = machineset.Status{}
 	}
 }
+
+// A failed machine that is kept for inspection is counted, and nobody is told of it as of one that
+// failed, whatever its last operation was: who waits for a fleet without failures must not wait for it.
+func TestPreservedFailedMachinesAreNotListedAsFailed(t *testing.T) {
+	o := fleet(4, 4, false)
+	o.Set.Spec.AutoPreserve = 2
+	fails := func(m *machine.Machine, phase machine.Phase) {
+		m.Status.Phase = phase
+		m.Status.LastOperation = machine.Operation{Kind: machine.OperationHealthCheck, State: machine.StateFailed, Time: morning}
+	}
+	now := morning.Add(time.Hour)
+	kept := machine.Preservation{Request: machine.PreserveAutomatically, Since: morning, Until: now.Add(time.Hour)}
+	fails(o.Machines[0], machine.PhaseFailed)
+	o.Machines[0].Status.Preservation = kept
+	o.Machines[0].Annotations = map[string]string{preserveKey: machine.PreserveAutomatically}
+	fails(o.Machines[1], machine.PhaseRunning) // kept too, and in service
+	o.Machines[1].Status.Preservation = machine.Preservation{Request: machine.PreserveNow, Since: morning, Until: now.Add(time.Hour)}
+	fails(o.Machines[2], machine.PhaseRunning)
+	settle(t, o, now)
+
+	got := o.Set.Status
+	require.Equal(t, []int32{2, 1, 1, 2}, []int32{got.Preserved, got.PreservedFailed, got.AutoPreserved, got.Failing})
+	for _, s := range got.Failed {
+		require.NotEqual(t, o.Machines[0].Name, s.Name)
+	}
+	require.Len(t, got.Failed, 2)
+}

@@ -100,11 +100,13 @@ type Status struct {
 	Ready              int32 // of these, ready
 	Available          int32 // of these, ready for Spec.MinReady and not preserved
 	Preserved          int32 // machines that are kept for inspection
+	PreservedFailed    int32 // of these, in phase Failed
+	AutoPreserved      int32 // machines that count against Spec.AutoPreserve
 	ObservedGeneration int64
 	Conditions         []object.Condition
-	// Failed are machines that are not being deleted and whose last operation
-	// failed: the 10 that were created last, the newest first, and by name where
-	// that is equal.
+	// Failed are machines whose last operation failed: the 10 that were created last,
+	// the newest first, and by name where that is equal. It leaves out machines that
+	// are being deleted, and those that PreservedFailed counts.
 	Failed []Summary
 	// Failing counts all of those, whether Failed lists them or not.
 	Failing int32
@@ -197,7 +199,7 @@ func (s *Status) Clone() Status {
 // Equal tells whether both say the same, the same instants in whatever location.
 func (s *Status) Equal(t *Status) bool {
 	return s.Replicas == t.Replicas && s.FullyLabeled == t.FullyLabeled && s.Ready == t.Ready &&
-		s.Available == t.Available && s.Preserved == t.Preserved && s.Failing == t.Failing &&
+		s.Available == t.Available && s.Preserved == t.Preserved && s.PreservedFailed == t.PreservedFailed && s.AutoPreserved == t.AutoPreserved && s.Failing == t.Failing &&
 		s.ObservedGeneration == t.ObservedGeneration &&
 		sameOperation(&s.LastOperation, &t.LastOperation) && s.Churn.Equal(&t.Churn) &&
 		slices.EqualFunc(s.Conditions, t.Conditions, sameCondition) &&

@@ -14,6 +14,7 @@ func (d *decision) status() (Plan, bool) {
 	c, next := &d.census, d.s.Status
 	next.Replicas, next.FullyLabeled = int32(c.present), int32(c.fullyLabeled)
 	next.Ready, next.Available, next.Preserved = int32(c.ready), int32(c.available), int32(c.preserved)
+	next.PreservedFailed, next.AutoPreserved = int32(c.preservedFailed), int32(len(c.preserving.counted))
 	next.ObservedGeneration = d.s.Generation
 	next.Conditions = withoutCondition(next.Conditions, ConditionSpecValid)
 	next.Churn = d.churn()
@@ -62,7 +63,7 @@ func (d *decision) onlyProgress(next *Status) bool {
 	counted.ObservedGeneration = have.ObservedGeneration
 	counted.Replicas, counted.FullyLabeled = have.Replicas, have.FullyLabeled
 	counted.Ready, counted.Available, counted.Preserved = have.Ready, have.Available, have.Preserved
-	counted.Failing = have.Failing
+	counted.PreservedFailed, counted.AutoPreserved, counted.Failing = have.PreservedFailed, have.AutoPreserved, have.Failing
 	return counted.Equal(have)
 }
 

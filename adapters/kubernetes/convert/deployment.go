@@ -65,6 +65,7 @@ func readDeployment(r *reader, w *v1alpha1.MachineDeployment, d *deployment.Depl
 	out.Replicas, out.Updated = w.Status.Replicas, w.Status.UpdatedReplicas
 	out.Ready, out.Available = w.Status.ReadyReplicas, w.Status.AvailableReplicas
 	out.Unavailable, out.Conditions = w.Status.UnavailableReplicas, all
+	out.PreservedFailed = w.Status.PreservedFailedReplicas
 	if w.Status.CollisionCount != nil {
 		out.Collisions = *w.Status.CollisionCount
 	}
@@ -198,6 +199,7 @@ func writeDeploymentStatus(x *writer, w *v1alpha1.MachineDeployment, was, now *d
 	put(&out.ReadyReplicas, a.Ready, b.Ready)
 	put(&out.AvailableReplicas, a.Available, b.Available)
 	put(&out.UnavailableReplicas, a.Unavailable, b.Unavailable)
+	put(&out.PreservedFailedReplicas, a.PreservedFailed, b.PreservedFailed)
 	putPointer(&out.CollisionCount, a.Collisions, b.Collisions)
 
 	_, recorded := deploymentConditions.split(out.Conditions)

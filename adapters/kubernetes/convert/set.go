@@ -57,6 +57,7 @@ func readSet(r *reader, w *v1alpha1.MachineSet, s *machineset.Set) {
 	out := &s.Status
 	out.Replicas, out.FullyLabeled = w.Status.Replicas, w.Status.FullyLabeledReplicas
 	out.Ready, out.Available = w.Status.ReadyReplicas, w.Status.AvailableReplicas
+	out.PreservedFailed, out.AutoPreserved = w.Status.PreservedFailedReplicas, w.Status.AutoPreserveFailedMachineCount
 	out.ObservedGeneration = n.observed(r, w.Status.ObservedGeneration)
 	out.Conditions = all
 	out.LastOperation = readOperation(r.problems, "status.lastOperation", &w.Status.LastOperation, &e)
@@ -96,6 +97,8 @@ func writeSetStatus(x *writer, w *v1alpha1.MachineSet, was, now *machineset.Set)
 	put(&out.FullyLabeledReplicas, a.FullyLabeled, b.FullyLabeled)
 	put(&out.ReadyReplicas, a.Ready, b.Ready)
 	put(&out.AvailableReplicas, a.Available, b.Available)
+	put(&out.PreservedFailedReplicas, a.PreservedFailed, b.PreservedFailed)
+	put(&out.AutoPreserveFailedMachineCount, a.AutoPreserved, b.AutoPreserved)
 
 	_, recorded := setConditions.split(out.Conditions)
 	n := parseNotes(&problems{}, recorded)

@@ -163,7 +163,11 @@ type MachineDeploymentStatus struct {
 	// +optional
 	AvailableReplicas int32 `json:"availableReplicas,omitempty"`
 
-	// Machines that are missing to full availability.
+	// Failed machines that are kept for inspection.
+	// +optional
+	PreservedFailedReplicas int32 `json:"preservedFailedReplicas,omitempty"`
+
+	// How many machines the sets were told to have beyond those available.
 	// +optional
 	UnavailableReplicas int32 `json:"unavailableReplicas,omitempty"`
 
@@ -175,13 +179,9 @@ type MachineDeploymentStatus struct {
 	// +optional
 	CollisionCount *int32 `json:"collisionCount,omitempty"`
 
-	// Machines whose last operation failed.
+	// Machines whose last operation failed, without the failed ones that are kept for inspection.
 	// +optional
 	FailedMachines []*MachineSummary `json:"failedMachines,omitempty"`
-
-	// Machines that are kept for inspection.
-	// +optional
-	PreservedMachines []*PreservedMachineSummary `json:"preservedMachines,omitempty"`
 }
 
 // MachineDeploymentConditionType is what a condition of a deployment is about.

@@ -84,6 +84,10 @@ type MachineSetStatus struct {
 	// +optional
 	AvailableReplicas int32 `json:"availableReplicas,omitempty"`
 
+	// Failed machines that are kept for inspection.
+	// +optional
+	PreservedFailedReplicas int32 `json:"preservedFailedReplicas,omitempty"`
+
 	// The generation of the set that this status is about.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
@@ -96,17 +100,13 @@ type MachineSetStatus struct {
 	// +optional
 	LastOperation LastOperation `json:"lastOperation,omitempty,omitzero"`
 
-	// Machines whose last operation failed.
+	// Machines whose last operation failed, without the failed ones that are kept for inspection.
 	// +optional
 	FailedMachines *[]MachineSummary `json:"failedMachines,omitempty"`
 
 	// How many machines are kept for inspection because the set said so.
 	// +optional
 	AutoPreserveFailedMachineCount int32 `json:"autoPreserveFailedMachineCount,omitempty"`
-
-	// Machines that are kept for inspection.
-	// +optional
-	PreservedMachines *[]PreservedMachineSummary `json:"preservedMachines,omitempty"`
 }
 
 // MachineSetConditionType is what a condition of a set is about.

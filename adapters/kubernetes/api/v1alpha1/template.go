@@ -71,30 +71,3 @@ type MachineSummary struct {
 	// +optional
 	OwnerRef string `json:"ownerRef,omitempty"`
 }
-
-// PreservedMachineSummary tells of a machine that is kept for inspection.
-type PreservedMachineSummary struct {
-	// Name of the machine.
-	// +optional
-	Name string `json:"name,omitempty"`
-
-	// How the provider calls its VM.
-	// +optional
-	ProviderID string `json:"providerID,omitempty"`
-
-	// Where the machine stands.
-	// +optional
-	Phase MachinePhase `json:"phase,omitempty"`
-
-	// What was attempted last.
-	// +optional
-	LastOperation LastOperation `json:"lastOperation,omitempty,omitzero"`
-
-	// Until when it is kept.
-	// +optional
-	PreserveExpiryTime *metav1.Time `json:"preserveExpiryTime,omitempty"`
-
-	// Name of the machine's set.
-	// +optional
-	OwnerRef string `json:"ownerRef,omitempty"`
-}
