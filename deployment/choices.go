@@ -18,9 +18,11 @@ import (
 // annotation (Keys.ScaledAt). Both times are the scaler's own, so they are
 // compared with each other, and not with this process's clock. Where the second
 // annotation is missing, this clock decides. A name without a time, as scalers
-// wrote until 2026, is meant for the reduction that it is seen with. The deployment hands each name to the set that has
-// the machine, in the very write that lowers the set, so that no set ever sees
-// the smaller size without the names, or uses them for another reduction.
+// wrote until 2026, is meant for the reduction that it is seen with.
+//
+// The deployment hands each name to the set that has the machine, in the very
+// write that lowers the set, so that no set ever sees the smaller size without
+// the names, or uses them for another reduction.
 //
 // Only a reduction that is new gives names away: Status.Wanted is what was
 // wanted so far. Names that it leaves behind are out of date, and so is
@@ -33,6 +35,7 @@ type choice struct {
 	available bool
 	handed    bool // the set was told
 	untimed   bool // the annotation has no time for it
+	foreign   bool // At is by the scaler's own clock
 	kept      bool // a user keeps it for inspection: its set would give up another
 }
 
@@ -140,18 +143,20 @@ func (d *decision) readChoices() {
 
 func (d *decision) choice(v machineset.Victim, f *family, m *machine.Machine) choice {
 	c := choice{
-		Victim: v, family: f, kept: m.Preserved(d.now) && !m.Status.Preservation.Automatic(), available: d.available(m), untimed: v.At.IsZero(),
+		Victim: v, family: f, kept: m.Preserved(d.now) && !m.Status.Preservation.Automatic(), available: d.available(m),
+		untimed: v.At.IsZero(), foreign: !d.deployment.scaledAt(d.p).IsZero(),
 	}
 	c.handed = slices.ContainsFunc(f.set.Spec.Victims, func(told machineset.Victim) bool {
-		return told.Equal(v) || c.untimed && told.Name == v.Name
+		return told.Equal(v) || (c.untimed || c.foreign) && told.Name == v.Name
 	})
 	return c
 }
 
-// victim is the choice as a set is told of it: always with a time.
+// victim is the choice as a set is told of it: always with a time of this process's clock, since the
+// set compares it with the times of its machines.
 func (d *decision) victim(c *choice) machineset.Victim {
 	v := c.Victim
-	if c.untimed {
+	if c.untimed || c.foreign {
 		v.At = d.stamp()
 	}
 	return v
@@ -169,13 +174,9 @@ func (d *decision) reduction() int64 {
 		return 0
 	}
 	n := int64(s.Wanted) - int64(d.deployment.Spec.Replicas)
-	since, _ := d.choosing()
-	if since.IsZero() { // the first change that a scaler gives a time for
-		since = s.WantedSince
-	}
 	for i := range d.sets {
 		for _, v := range d.sets[i].set.Spec.Victims {
-			if v.At.After(since) {
+			if v.At.After(s.WantedSince) {
 				n--
 			}
 		}
@@ -184,10 +185,10 @@ func (d *decision) reduction() int64 {
 }
 
 // offer counts for each set how many of its machines were chosen to go with
-// the present reduction. A set gives up first
-// what is not available, unless a choice stands against that: so an available
-// machine is only taken where as many as must be stay without it. A set that
-// has yet to make machines gives up those first, and no other for them.
+// the present reduction. A set gives up first what is not available, unless a
+// choice stands against that: so an available machine is only taken where as
+// many as must be stay without it. A set that has yet to make machines gives up
+// those first, and no other for them.
 func (d *decision) offer() {
 	n := d.reduction()
 	since, until := d.choosing()
@@ -291,9 +292,8 @@ func (d *decision) tidy() (Plan, bool) {
 	var stay []machineset.Victim
 	since, _ := d.choosing()
 	waiting := d.choicesWait()
-	for _, c := range d.choices {
-		going := c.handed && c.family.actual > c.family.size()
-		if going || !c.handed && (c.At.After(since) || waiting && (c.untimed || !c.At.Before(since))) {
+	for i := range d.choices {
+		if c := &d.choices[i]; c.useful(since, waiting) {
 			stay = append(stay, c.Victim)
 		}
 	}
@@ -307,6 +307,16 @@ func (d *decision) tidy() (Plan, bool) {
 	}
 	why := Why{Reason: ReasonTidied, Name: key, Count: int32(len(all) - len(stay)), Of: int32(len(all))}
 	return Plan{Write: &Update{Deployment: changed}, Why: why}, true
+}
+
+// useful reports whether a choice stays in the annotation: its machine is yet to go, or its reduction
+// is yet to come. since is when the period of the present reduction begins; waiting says that some of
+// its choices could not be handed over yet.
+func (c *choice) useful(since time.Time, waiting bool) bool {
+	if c.handed {
+		return c.family.actual > c.family.size()
+	}
+	return c.At.After(since) || waiting && (c.untimed || !c.At.Before(since))
 }
 
 // noteWanted keeps in the status which size was wanted when all orders for it were

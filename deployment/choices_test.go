@@ -133,6 +133,7 @@ func TestP20ScalersClock(t *testing.T) {
 		o, name := chosenBy(t, map[string]string{scaledAtKey: stamp(skew)}, "~"+stamp(skew))
 		plan := decide(t, o, begin.Add(100*time.Millisecond))
 		require.Equal(t, []string{name}, handedNames(plan), "clock %s off: %s", skew, plan.Why)
+		require.Equal(t, begin, plan.Scale[0].Set.Spec.Victims[0].At, "the set compares it with times of its machines")
 
 		o.Sets[0].Set = plan.Scale[0].Set
 		o.Sets[0].Set.Status.Replicas = 3

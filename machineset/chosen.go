@@ -9,7 +9,7 @@ import (
 // Victim is a machine that a scaler has chosen to go.
 type Victim struct {
 	Name string
-	At   time.Time // when the scaler said so; whole seconds
+	At   time.Time // when the scaler said so or, where its clock is another one, when the set was told; whole seconds
 }
 
 // Equal tells whether both say the same, the same instant in whatever location.

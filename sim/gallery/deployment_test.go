@@ -58,8 +58,8 @@ var ofDeployment = []mutant{
 		name:   "a choice is honoured though it is older than the size",
 		breaks: "P20",
 		file:   "deployment/choices.go",
-		from:   "c.At.After(d.now) || c.At.Before(d.deployment.Status.WantedSince):",
-		to:     "c.At.After(d.now):",
+		from:   "(c.At.After(until) || c.At.Before(since)):",
+		to:     "(c.At.After(until) || false && c.At.Before(since)):",
 		by:     "TestP20HandedOverOnceAndInTime",
 	},
 	{
