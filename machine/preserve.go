@@ -50,6 +50,10 @@ type Preservation struct {
 	NodeAsked bool
 	// Drained says that the node of the failed machine was emptied.
 	Drained bool
+	// TakenOver says that another manager began it. That one left no record of what it put on the
+	// node: until there is one, its taint, its cordon and its annotations count as ours, and they
+	// are taken off when the preservation ends. False again once nothing of it is left.
+	TakenOver bool
 }
 
 // Active tells whether a machine is kept at this moment.
@@ -59,7 +63,7 @@ func (p *Preservation) Active(now time.Time) bool {
 
 // Equal tells whether both say the same, the same instants in whatever location.
 func (p *Preservation) Equal(q *Preservation) bool {
-	return p.Request == q.Request && p.NodeAsked == q.NodeAsked && p.Drained == q.Drained &&
+	return p.Request == q.Request && p.NodeAsked == q.NodeAsked && p.Drained == q.Drained && p.TakenOver == q.TakenOver &&
 		p.Since.Equal(q.Since) && p.Until.Equal(q.Until) && p.Ended.Equal(q.Ended)
 }
 
@@ -197,6 +201,7 @@ func (d *decision) preserve() (Plan, bool) {
 func (d *decision) nextPreservation(phase Phase) (Preservation, Why) {
 	p, w := d.m.Status.Preservation, d.wish()
 	p.NodeAsked = p.NodeAsked || w.byNode
+	p.TakenOver = p.TakenOver && (!p.Since.IsZero() || d.carriesPreserved())
 	if !w.known {
 		w.value, w.known = p.Request, true // what was decided stands
 	}

@@ -29,18 +29,57 @@ type PreservedMarks struct {
 	Since    time.Time
 	Cordoned bool // the node was schedulable before
 	Tainted  bool // the taint Keys.PreservedTaint is ours
-	Kept     bool // the annotation Keys.KeepNode is ours, and no rollout's
+	Kept     bool // the annotations Keys.KeepNode and Keys.KeptByUs are ours, and no rollout's
 }
 
 func (p *PreservedMarks) equal(q *PreservedMarks) bool {
 	return p.Since.Equal(q.Since) && p.Cordoned == q.Cordoned && p.Tainted == q.Tainted && p.Kept == q.Kept
 }
 
+// preservedMarks is the record of what the preservation has put on the node. Another manager leaves
+// none: of a preservation that it began, everything that such a manager puts on a node counts. It
+// marks its annotation with Keys.KeptByUs; one without is a user's. It cordons a node, or taints it,
+// never both: a cordon beside the taint is a user's.
+func (d *decision) preservedMarks(n *Node) PreservedMarks {
+	have, p := n.Applied.Preserved, &d.m.Status.Preservation
+	others := p.TakenOver || d.preserved() && n.saysPreserved() // we say so after the record is stored
+	if have != (PreservedMarks{}) || !others {
+		return have
+	}
+	keys, t := &d.p.Keys, &d.m.Spec.NodeTemplate
+	taint := d.preservedTaint()
+	have.Tainted = taint.Key != "" && slices.Contains(n.Taints, taint) && !slices.ContainsFunc(t.Taints, taint.Same)
+	have.Cordoned = n.Unschedulable && !have.Tainted && !n.Applied.Update.Cordoned && d.m.Status.Phase == PhaseFailed
+	have.Kept = keeps(n.Annotations, keys.keptByUs()) && !d.recorded(n).kept && !has(t.Annotations, keys.KeepNode)
+	if p.Since.IsZero() && n.saysPreserved() {
+		have.Since = p.Ended // the node is to say that it ended, whatever else there is
+	}
+	return have
+}
+
+// unrecorded reports whether the node carries marks of another manager that are to be recorded as
+// ours.
+func (d *decision) unrecorded(n *Node) bool {
+	return n.Applied.Preserved == (PreservedMarks{}) && d.preservedMarks(n) != (PreservedMarks{})
+}
+
+// carriesPreserved reports whether the machine's node may still carry something of a preservation
+// that ended.
+func (d *decision) carriesPreserved() bool {
+	switch {
+	case d.o.NoCluster || d.m.Spec.NodeName == "":
+		return false
+	case !d.looked() || d.o.Node.Cached:
+		return true
+	}
+	n := d.node()
+	return n != nil && d.ours(n) && d.preservedMarks(n) != (PreservedMarks{})
+}
+
 // preservedWanted is what should be on the node. What has ended goes after the
 // condition that tells of it, so that the record outlives it. From the node of a machine
 // that stays failed, workload is kept away until it is replaced.
-func (d *decision) preservedWanted(n *Node) PreservedMarks {
-	have := n.Applied.Preserved
+func (d *decision) preservedWanted(n *Node, have PreservedMarks) PreservedMarks {
 	failed := d.m.Status.Phase == PhaseFailed
 	keys, t := &d.p.Keys, &d.m.Spec.NodeTemplate
 	switch {
@@ -65,31 +104,46 @@ func (d *decision) preservedTaint() object.Taint {
 // preservedInLine tells whether the node carries what applyPreserved would put
 // there and nothing that it would take off.
 func (d *decision) preservedInLine(n *Node) bool {
-	have := &n.Applied.Preserved
-	if *have == (PreservedMarks{}) && !d.preserved() {
+	have := d.preservedMarks(n)
+	if have == (PreservedMarks{}) && !d.preserved() {
 		return true
 	}
-	w := d.preservedWanted(n)
+	w := d.preservedWanted(n, have)
 	return have.Since.Equal(w.Since) &&
 		(w.Cordoned && n.Unschedulable || !w.Cordoned && !have.Cordoned) &&
 		(w.Tainted && slices.ContainsFunc(n.Taints, d.preservedTaint().Same) || !w.Tainted && !have.Tainted) &&
-		(w.Kept && has(n.Annotations, d.p.Keys.KeepNode) || !w.Kept && !have.Kept)
+		(w.Kept && d.keptInLine(n, have) || !w.Kept && !have.Kept)
 }
 
-// dropKept takes the annotation that keeps autoscalers off a changed copy of a
-// node, before anybody looks whether its place is free.
-func (d *decision) dropKept(n *Node) {
-	key := d.p.Keys.KeepNode
-	if n.Applied.Preserved.Kept && !d.preservedWanted(n).Kept && keeps(n.Annotations, key) {
-		n.Annotations = maps.Clone(n.Annotations)
-		delete(n.Annotations, key)
+// keptInLine reports whether the node is kept from autoscalers, and says so if it is our doing.
+func (d *decision) keptInLine(n *Node, have PreservedMarks) bool {
+	return has(n.Annotations, d.p.Keys.KeepNode) && (!have.Kept || d.saysKeptByUs(n))
+}
+
+// saysKeptByUs reports whether the node carries Keys.KeptByUs, as far as it is to.
+func (d *decision) saysKeptByUs(n *Node) bool {
+	key := d.p.Keys.keptByUs()
+	return key == "" || has(d.m.Spec.NodeTemplate.Annotations, key) || keeps(n.Annotations, key)
+}
+
+// dropKept takes the annotations that keep autoscalers off a changed copy of a
+// node, before anybody looks whether their place is free.
+func (d *decision) dropKept(n *Node, have PreservedMarks) {
+	if !have.Kept || d.preservedWanted(n, have).Kept {
+		return
+	}
+	n.Annotations = maps.Clone(n.Annotations)
+	for _, key := range [...]string{d.p.Keys.KeepNode, d.p.Keys.keptByUs()} {
+		if keeps(n.Annotations, key) && !has(d.m.Spec.NodeTemplate.Annotations, key) {
+			delete(n.Annotations, key)
+		}
 	}
 }
 
 // applyPreserved changes a copy of a node into what the machine's preservation
 // wants it to be, and records what of it is ours.
-func (d *decision) applyPreserved(n *Node) {
-	have, w := n.Applied.Preserved, d.preservedWanted(n)
+func (d *decision) applyPreserved(n *Node, have PreservedMarks) {
+	w := d.preservedWanted(n, have)
 	taint, now := d.preservedTaint(), PreservedMarks{Since: w.Since}
 	switch {
 	case w.Cordoned:
@@ -109,6 +163,9 @@ func (d *decision) applyPreserved(n *Node) {
 	if w.Kept {
 		if now.Kept = have.Kept; !has(n.Annotations, d.p.Keys.KeepNode) {
 			n.Annotations[d.p.Keys.KeepNode], now.Kept = keepValue, true
+		}
+		if now.Kept && !d.saysKeptByUs(n) {
+			n.Annotations[d.p.Keys.KeptByUs] = keepValue
 		}
 	}
 	n.Applied.Preserved = now
@@ -158,7 +215,7 @@ func (d *decision) preservedCondition(n *Node) (c object.Condition, say bool) {
 	c = object.Condition{Type: NodePreserved, Status: object.True, Reason: ReasonPreservedByUser, Since: d.stamp()}
 	p := &d.m.Status.Preservation
 	switch {
-	case n.Applied.Preserved == (PreservedMarks{}): // without the record nobody would take it back
+	case d.preservedMarks(n) == (PreservedMarks{}): // without the record nobody would take it back
 		return c, false
 	case d.preserved():
 		c.Message = "machine " + d.m.Name + " is kept until " + p.Until.UTC().Format(time.RFC3339)
@@ -185,7 +242,7 @@ func (d *decision) failed() Plan {
 	if d.o.NoCluster || d.m.Spec.NodeName == "" {
 		return rest
 	}
-	if !d.preserved() && (d.seenNode() == nil || d.seenNode().Applied.Preserved == (PreservedMarks{})) {
+	if !d.preserved() && (d.seenNode() == nil || d.preservedMarks(d.seenNode()) == (PreservedMarks{})) {
 		return rest
 	}
 	if !d.looked() {
@@ -206,7 +263,8 @@ func (d *decision) failed() Plan {
 
 // failedNode looks after the node of a machine that failed and is kept, or was.
 func (d *decision) failedNode(n *Node, rest Plan) Plan {
-	if d.preserved() && d.recovers(n) {
+	recorded := !d.unrecorded(n) || d.o.NodeSynced != nil // while failed: then the cordon is told from a user's
+	if d.preserved() && recorded && d.recovers(n) {
 		if d.o.Node.Cached {
 			return d.look(false)
 		}

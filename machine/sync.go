@@ -158,7 +158,8 @@ func (d *decision) startup(t object.Taint) bool {
 // apply changes a node into what it should be. It replaces the maps of labels,
 // annotations and capacity, the taints, and the record of what was applied.
 func (d *decision) apply(n *Node, joining bool) {
-	d.dropKept(n)
+	marks := d.preservedMarks(n)
+	d.dropKept(n, marks)
 	due := d.due(n)
 	t := d.marked(due)
 	n.Labels = merge(n.Labels, n.Applied.Labels, t.Labels)
@@ -179,7 +180,7 @@ func (d *decision) apply(n *Node, joining bool) {
 		n.Taints = without(n.Taints, d.startup)
 	}
 	d.applyMarks(n)
-	d.applyPreserved(n)
+	d.applyPreserved(n, marks)
 	n.AddFinalizer(NodeFinalizer)
 }
 

@@ -1,12 +1,14 @@
 package convert
 
 // Keys are the names under which metadata holds what the established kinds have
-// no field for. None may be empty, and no two may be the same. All but the
-// first three are this library's own.
+// no field for. None may be empty, and no two may be the same. This library's own
+// begin with "millwright-go/".
 type Keys struct {
 	NodeLabel string // label on a machine: its node
 	Revision  string // annotation on sets and deployments
 	Preserve  string // annotation on a machine that asks to keep it; read only
+
+	NodePreserve string // annotation on a machine: what its node asked for last, as others note it; read only
 
 	LastApplied         string // annotation on a node: template that was applied last
 	LastAppliedCapacity string // annotation on a node: virtual capacity that was applied last
@@ -30,6 +32,8 @@ func DefaultKeys() Keys {
 		NodeLabel: "node",
 		Revision:  "deployment.kubernetes.io/revision",
 		Preserve:  "node.machine.sapcloud.io/preserve",
+
+		NodePreserve: "node.machine.sapcloud.io/last-applied-node-preserve-value",
 
 		LastApplied:         "node.machine.sapcloud.io/last-applied-anno-labels-taints",
 		LastAppliedCapacity: "node.machine.sapcloud.io/last-applied-virtual-capacity",

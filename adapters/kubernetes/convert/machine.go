@@ -81,7 +81,10 @@ func (r *reader) preservation(w *v1alpha1.Machine, m *machine.Machine) {
 		if p.Since.IsZero() {
 			p.Since = m.CreatedAt
 		}
-		p.Request = w.Annotations[r.keys.Preserve]
+		p.Request, p.TakenOver = w.Annotations[r.keys.Preserve], true
+		if said := w.Annotations[r.keys.NodePreserve]; said != "" {
+			p.Request, p.NodeAsked = said, true
+		}
 	}
 	p.Until = until
 }

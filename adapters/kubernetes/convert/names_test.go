@@ -37,6 +37,7 @@ func keysInUse() map[string][]string {
 		"label/set/scale-up-disabled":     {s.ScaleUpDisabled},
 		"annotation/machine/priority":     {s.Priority},
 		"annotation/machine/preserve":     {m.Preserve, s.Preserve, d.Preserve, keys.Preserve},
+		"annotation/machine/node-asked":   {keys.NodePreserve},
 		"annotation/node/last-applied":    {keys.LastApplied},
 		"annotation/node/last-capacity":   {keys.LastAppliedCapacity},
 		"annotation/node/not-managed":     {o.NotManaged},

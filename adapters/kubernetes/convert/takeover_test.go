@@ -212,7 +212,7 @@ func TestPreservationIsTheStoredTime(t *testing.T) {
 	}
 	m, _ := machines.Read(machines.typed(t, doc))
 	p := &m.Status.Preservation
-	assert.Equal(t, machine.Preservation{Request: "when-failed", Since: begin.Add(-time.Hour), Until: begin.Add(23 * time.Hour)}, *p)
+	assert.Equal(t, machine.Preservation{Request: "when-failed", Since: begin.Add(-time.Hour), Until: begin.Add(23 * time.Hour), TakenOver: true}, *p)
 	assert.True(t, m.Preserved(begin))
 	p.Drained = true
 	doc = machines.store(t, doc, m)
@@ -220,11 +220,11 @@ func TestPreservationIsTheStoredTime(t *testing.T) {
 	current := doc["status"].(map[string]any)["currentStatus"].(map[string]any)
 	current["preserveExpiryTime"] = "2026-03-01T13:00:00Z"
 	m, _ = machines.Read(machines.typed(t, doc))
-	assert.Equal(t, machine.Preservation{Request: "when-failed", Since: begin.Add(-time.Hour), Until: begin.Add(time.Hour), Drained: true}, m.Status.Preservation)
+	assert.Equal(t, machine.Preservation{Request: "when-failed", Since: begin.Add(-time.Hour), Until: begin.Add(time.Hour), Drained: true, TakenOver: true}, m.Status.Preservation)
 
 	delete(current, "preserveExpiryTime")
 	m, _ = machines.Read(machines.typed(t, doc))
-	assert.Equal(t, machine.Preservation{Request: "when-failed"}, m.Status.Preservation)
+	assert.Equal(t, machine.Preservation{Request: "when-failed", TakenOver: true}, m.Status.Preservation)
 }
 
 // The status of one that nobody looked at begins the preservation at creation.
