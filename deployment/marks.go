@@ -48,6 +48,9 @@ func (d *decision) carry(changed, before *machineset.Set) {
 		changed.Revision = d.revision
 	}
 	changed.Spec.Marks = d.marks(before)
+	if d.copiedPause(before) {
+		changed.Annotations = withoutEntry(changed.Annotations, d.p.Keys.Paused)
+	}
 	if f := d.resizable(before.UID); f != nil {
 		changed.Spec.Victims = f.victims(changed.Spec.Replicas)
 		changed.Spec.Slack = d.slack(f)
@@ -86,6 +89,8 @@ func (d *decision) whyMarked(f *family, changed *machineset.Set) Why {
 	s, slack := f.set, changed.Spec.Slack
 	marked := s.Spec.Marks == changed.Spec.Marks
 	switch {
+	case d.copiedPause(s):
+		return Why{Reason: ReasonPauseCopied, Name: s.Name}
 	case s.Spec.Slack != slack && slack != (machineset.Slack{}):
 		return Why{Reason: ReasonSlack, Name: s.Name, Count: int32(f.requested), To: slack.Surge, Of: slack.Unavailable}
 	case s.Spec.Slack != slack:
@@ -114,7 +119,7 @@ func (d *decision) markSets() (Plan, bool) {
 		marked, forgets, slack := s.Spec.Marks == d.marks(s), f.outdatedVictims(), d.slack(f)
 		share := d.preserveShare(s)
 		shared, used := s.Spec.AutoPreserve == share, f.inUse()
-		if s.Deleted() || shared && s.Spec.Slack == slack && (!used || marked && !forgets) {
+		if s.Deleted() || !d.copiedPause(s) && shared && s.Spec.Slack == slack && (!used || marked && !forgets) {
 			continue
 		}
 		changed := s.Clone()

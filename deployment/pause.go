@@ -22,6 +22,20 @@ func (d *decision) leaves(m *object.Meta) bool {
 	return paused
 }
 
+// copiedPause reports whether a set is paused by a copy of its deployment's annotation. On a
+// deployment the annotation means nothing. Other managers copy a deployment's annotations to its
+// sets, where this one would pause them. So the deployment takes it off a set that says the same.
+func (d *decision) copiedPause(s *machineset.Set) bool {
+	key := d.p.Keys.Paused
+	text, ok := s.Annotations[key]
+	return ok && key != "" && has(d.deployment.Annotations, key) && d.deployment.Annotations[key] == text
+}
+
+func has(m map[string]string, key string) bool {
+	_, ok := m[key]
+	return ok
+}
+
 // spare counts a machine of a set if it is paused, and tells whether it is.
 func (d *decision) spare(f *family, m *machine.Machine) bool {
 	if !d.leaves(&m.Meta) {

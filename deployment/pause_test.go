@@ -397,3 +397,32 @@ func TestPausedSetsTakeAndGiveNone(t *testing.T) {
 	setPause(&o.Sets[0].Set.Meta, false)
 	require.Equal(t, deployment.ReasonRepair, decide(t, o, begin).Why.Reason)
 }
+
+// Another manager copies a deployment's annotations to its sets. A set that is paused by such a copy
+// is resumed; one that is paused by itself stays so.
+func TestCopiedPauseIsTakenOff(t *testing.T) {
+	key := deployment.DefaultPolicy().Keys.Paused
+	for said, copied := range map[string]bool{"true": true, "1": false, "": false} {
+		o := settledObservation(t, 2)
+		if said != "" {
+			o.Deployment.Annotations = map[string]string{key: said}
+		}
+		o.Sets[0].Set.Annotations = map[string]string{"theirs": "stays"}
+		o.Sets[0].Set.Annotations[key] = "true"
+		plan := decide(t, o, begin.Add(time.Hour))
+		for range 3 {
+			if plan.Write == nil {
+				break
+			}
+			o.Deployment.Status = statusOf(t, plan)
+			plan = decide(t, o, begin.Add(time.Hour))
+		}
+		if !copied {
+			require.Empty(t, plan.Push, "%s", plan.Why)
+			continue
+		}
+		require.Len(t, plan.Push, 1)
+		require.Equal(t, map[string]string{"theirs": "stays"}, plan.Push[0].Set.Annotations)
+		require.Equal(t, deployment.ReasonPauseCopied, plan.Why.Reason)
+	}
+}

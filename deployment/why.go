@@ -32,6 +32,7 @@ const (
 	ReasonNoSlack       Reason = "ReplacedOnRequest"
 	ReasonPreserveShare Reason = "PreserveShare"
 	ReasonForget        Reason = "ForgetChosen"
+	ReasonPauseCopied   Reason = "PauseCopied"
 	ReasonTidied        Reason = "ChoicesTidied"
 	ReasonScale         Reason = "ScaleSet"
 	ReasonRepair        Reason = "RepairSize"
@@ -109,6 +110,7 @@ var sentences = map[Reason]string{
 	ReasonSlack:         "set {name} is asked to replace {count} of its machines: it may make {to} more and miss {of}",
 	ReasonNoSlack:       "set {name} has no machine to replace now",
 	ReasonPreserveShare: "set {name} may keep {to} failed machines for inspection, {from} before; {of} in all sets",
+	ReasonPauseCopied:   "set {name} is paused by a copy of the deployment's annotation, which means nothing: taken off",
 	ReasonForget:        "set {name} has no surplus left: {count} chosen by a scaler need not go any more",
 	ReasonTidied:        "annotation {name}: {count} of {of} names are of no use any more and go",
 	ReasonScale:         "set {name} from {from} to {to}: {rollout}",

@@ -99,6 +99,9 @@ type Configuration struct {
 	// DisableHealthTimeout keeps an unhealthy machine in Unknown for as long
 	// as it takes, instead of replacing it.
 	DisableHealthTimeout bool
+	// MaxEvictRetries is how often a drain may try to evict a pod. It is carried from templates to
+	// machines for programs that go by it; package drain goes by its policy. Zero: not said.
+	MaxEvictRetries int32
 	// NodeConditions replaces Policy.NodeConditions unless nil.
 	NodeConditions []string
 }
@@ -277,7 +280,7 @@ func (t *NodeTemplate) Equal(u *NodeTemplate) bool {
 func (c *Configuration) Equal(d *Configuration) bool {
 	return c.CreationTimeout == d.CreationTimeout && c.HealthTimeout == d.HealthTimeout &&
 		c.DrainTimeout == d.DrainTimeout && c.InPlaceTimeout == d.InPlaceTimeout && c.PreserveTimeout == d.PreserveTimeout &&
-		c.DisableHealthTimeout == d.DisableHealthTimeout && (c.NodeConditions == nil) == (d.NodeConditions == nil) &&
+		c.DisableHealthTimeout == d.DisableHealthTimeout && c.MaxEvictRetries == d.MaxEvictRetries && (c.NodeConditions == nil) == (d.NodeConditions == nil) &&
 		slices.Equal(c.NodeConditions, d.NodeConditions)
 }
 

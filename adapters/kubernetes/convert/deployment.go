@@ -14,7 +14,8 @@ import (
 // Deployments translates deployments.
 func Deployments(keys Keys) *Kind[*v1alpha1.MachineDeployment, *deployment.Deployment] {
 	return &Kind[*v1alpha1.MachineDeployment, *deployment.Deployment]{
-		name: "deployment", keys: keys, counted: true,
+		name: "deployment", keys: keys,
+		counter: keys.DeploymentChanges, counterBefore: keys.SpecChanges, // others copy it to the sets, which have a count of their own
 		empty: func() *v1alpha1.MachineDeployment { return &v1alpha1.MachineDeployment{} },
 		clone: (*v1alpha1.MachineDeployment).DeepCopy,
 		blank: func() *deployment.Deployment { return &deployment.Deployment{} },

@@ -176,7 +176,7 @@ func TestKeysAreDistinct(t *testing.T) {
 	seen := map[string]bool{}
 	for _, key := range []string{
 		keys.NodeLabel, keys.Revision, keys.Preserve, keys.LastApplied, keys.LastAppliedCapacity, keys.SpecChanges, keys.InPlace, keys.Marks,
-		keys.NodePreserve,
+		keys.NodePreserve, keys.DeploymentChanges,
 		keys.Reservation, keys.Handover, keys.Victims, keys.MaxAge, keys.Former, keys.Slack, keys.Applied, keys.Drain,
 	} {
 		assert.NotEmpty(t, key)

@@ -22,8 +22,8 @@
 // status, its message compact JSON, so that every established schema keeps it.
 //
 // An API server counts a new generation for changes of the stored spec alone.
-// What of a spec is in annotations is counted by Keys.SpecChanges, and the
-// generation seen by the library is the sum.
+// What of a spec is in annotations is counted by Keys.SpecChanges, of a deployment by
+// Keys.DeploymentChanges, and the generation seen by the library is the sum.
 //
 // # Stages
 //

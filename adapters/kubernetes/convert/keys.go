@@ -13,17 +13,18 @@ type Keys struct {
 	LastApplied         string // annotation on a node: template that was applied last
 	LastAppliedCapacity string // annotation on a node: virtual capacity that was applied last
 
-	SpecChanges string // annotation: changes of the spec that an API server did not count
-	InPlace     string // on a machine
-	Marks       string // on machines and sets
-	Reservation string // on a set, as the next five
-	Handover    string
-	Victims     string
-	MaxAge      string // on deployments too: a duration such as 720h
-	Former      string
-	Slack       string
-	Applied     string // on a node
-	Drain       string // on a node
+	SpecChanges       string // annotation on a machine or set: changes of the spec that an API server did not count
+	DeploymentChanges string // the same on a deployment
+	InPlace           string // on a machine
+	Marks             string // on machines and sets
+	Reservation       string // on a set, as the next five
+	Handover          string
+	Victims           string
+	MaxAge            string // on deployments too: a duration such as 720h
+	Former            string
+	Slack             string
+	Applied           string // on a node
+	Drain             string // on a node
 }
 
 // DefaultKeys returns the established keys.
@@ -38,16 +39,17 @@ func DefaultKeys() Keys {
 		LastApplied:         "node.machine.sapcloud.io/last-applied-anno-labels-taints",
 		LastAppliedCapacity: "node.machine.sapcloud.io/last-applied-virtual-capacity",
 
-		SpecChanges: "millwright-go/spec-changes",
-		InPlace:     "millwright-go/in-place",
-		Marks:       "millwright-go/rollout-marks",
-		Reservation: "millwright-go/reservation",
-		Handover:    "millwright-go/handover",
-		Victims:     "millwright-go/victims",
-		MaxAge:      "millwright-go/max-age",
-		Former:      "millwright-go/former-classes",
-		Slack:       "millwright-go/slack",
-		Applied:     "millwright-go/applied",
-		Drain:       "millwright-go/drain",
+		SpecChanges:       "millwright-go/spec-changes",
+		DeploymentChanges: "millwright-go/deployment-changes",
+		InPlace:           "millwright-go/in-place",
+		Marks:             "millwright-go/rollout-marks",
+		Reservation:       "millwright-go/reservation",
+		Handover:          "millwright-go/handover",
+		Victims:           "millwright-go/victims",
+		MaxAge:            "millwright-go/max-age",
+		Former:            "millwright-go/former-classes",
+		Slack:             "millwright-go/slack",
+		Applied:           "millwright-go/applied",
+		Drain:             "millwright-go/drain",
 	}
 }

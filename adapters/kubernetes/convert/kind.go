@@ -26,7 +26,9 @@ type Kind[W metav1.Object, C object.Object[C]] struct {
 	records []record[C] // annotations
 	labels  []string    // labels that are fields of C
 	hidden  []string    // further annotations that are fields of C
-	counted bool        // changes of annotations count for the generation
+	// counter is the annotation that counts changes of annotations, as the generation does those of
+	// the spec. Empty: they count for nothing. If it is missing, counterBefore is read.
+	counter, counterBefore string
 }
 
 // problems collects what can't be read of an object.
@@ -79,9 +81,7 @@ func (k *Kind[W, C]) Read(w W) (C, []*object.FieldError) {
 		}
 	}
 	k.read(&reader{p, k.keys}, w, c)
-	if k.counted {
-		m.Generation += changes(w, k.keys)
-	}
+	m.Generation += k.changes(w)
 	for i, e := range p.list {
 		p.list[i] = e.Of(k.name, m.Key)
 	}
@@ -89,8 +89,15 @@ func (k *Kind[W, C]) Read(w W) (C, []*object.FieldError) {
 }
 
 // changes is how many changes of the spec an API server did not count.
-func changes(w metav1.Object, keys Keys) int64 {
-	n, err := strconv.ParseInt(w.GetAnnotations()[keys.SpecChanges], 10, 64)
+func (k *Kind[W, C]) changes(w W) int64 {
+	if k.counter == "" {
+		return 0
+	}
+	text, ok := w.GetAnnotations()[k.counter]
+	if !ok {
+		text = w.GetAnnotations()[k.counterBefore]
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
 		return 0
 	}
@@ -143,8 +150,9 @@ func (k *Kind[W, C]) Update(base W, c C) ([]byte, error) {
 	x, after := &writer{keys: k.keys}, k.clone(base)
 	k.change(x, after, was, c)
 	patch, err := difference(base, after)
-	if err == nil && k.counted && patch["spec"] == nil && !was.SpecEqual(c) {
-		annotate(after, k.keys.SpecChanges, strconv.FormatInt(changes(base, k.keys)+1, 10))
+	if err == nil && k.counter != "" && patch["spec"] == nil && !was.SpecEqual(c) {
+		annotate(after, k.counter, strconv.FormatInt(k.changes(base)+1, 10))
+		annotate(after, k.counterBefore, "")
 		patch, err = difference(base, after)
 	}
 	x.fail(err)

@@ -14,7 +14,7 @@ import (
 // Machines translates machines.
 func Machines(keys Keys) *Kind[*v1alpha1.Machine, *machine.Machine] {
 	return &Kind[*v1alpha1.Machine, *machine.Machine]{
-		name: "machine", keys: keys, counted: true,
+		name: "machine", keys: keys, counter: keys.SpecChanges,
 		empty: func() *v1alpha1.Machine { return &v1alpha1.Machine{} },
 		clone: (*v1alpha1.Machine).DeepCopy,
 		blank: func() *machine.Machine { return &machine.Machine{} },

@@ -132,7 +132,8 @@ func TestOwnNamesHaveThePrefix(t *testing.T) {
 	m, s, d, o := machine.DefaultPolicy().Keys, machineset.DefaultPolicy().Keys, deployment.DefaultPolicy().Keys, safety.DefaultPolicy().Keys
 	for _, key := range []string{
 		m.Paused, m.Replace, s.Paused, s.Replace, d.Paused, d.Replace, d.InPlaceTarget, o.Slots, o.Paused, machineclass.MigratedFrom,
-		keys.SpecChanges, keys.InPlace, keys.Marks, keys.Reservation, keys.Handover, keys.Victims, keys.MaxAge, keys.Former, keys.Slack, keys.Applied, keys.Drain,
+		keys.SpecChanges, keys.DeploymentChanges, keys.InPlace, keys.Marks,
+		keys.Reservation, keys.Handover, keys.Victims, keys.MaxAge, keys.Former, keys.Slack, keys.Applied, keys.Drain,
 	} {
 		assert.True(t, strings.HasPrefix(key, "millwright-go/"), key)
 	}

@@ -53,3 +53,56 @@ func TestPreservationThatANodeAskedForIsTakenOver(t *testing.T) {
 		Since: begin.Add(-time.Hour), Until: begin.Add(23 * time.Hour),
 	}, m.Status.Preservation)
 }
+
+// What others demand of sets and machines is written on those that are made from a deployment that
+// does not say it, and what others go by in a template reaches them.
+func TestNewSetsAndMachinesSayWhatOthersDemand(t *testing.T) {
+	d, problems := deployments.Read(deployments.typed(t, map[string]any{
+		"metadata": map[string]any{"name": "d"},
+		"spec": map[string]any{"template": map[string]any{"spec": map[string]any{
+			"class": map[string]any{"name": "c"}, "maxEvictRetries": 7,
+		}}},
+	}))
+	require.Empty(t, problems)
+	set := &machineset.Set{}
+	set.Name, set.Spec.Template = "s", d.Spec.Template.Clone()
+	s, err := sets.Create(set)
+	require.NoError(t, err)
+	assert.Equal(t, "MachineClass", s.Spec.Template.Spec.Class.Kind)
+	require.NotNil(t, s.Spec.Template.Spec.MachineConfiguration)
+	assert.EqualValues(t, 7, *s.Spec.Template.Spec.MaxEvictRetries)
+
+	read, _ := sets.Read(s)
+	made := &machine.Machine{Spec: read.Spec.Template.Spec.Clone()}
+	made.Name = "m"
+	m, err := machines.Create(made)
+	require.NoError(t, err)
+	assert.Equal(t, "MachineClass", m.Spec.Class.Kind)
+	require.NotNil(t, m.Spec.MachineConfiguration)
+	assert.EqualValues(t, 7, *m.Spec.MaxEvictRetries)
+}
+
+// Others copy annotations of a deployment to its sets: what a deployment counts there does not change
+// what its sets have counted. What it counted under the name before goes on.
+func TestADeploymentCountsUnderANameOfItsOwn(t *testing.T) {
+	doc := map[string]any{"metadata": map[string]any{
+		"name": "d", "generation": json.Number("3"), "annotations": map[string]any{keys.SpecChanges: "4"},
+	}}
+	d, _ := deployments.Read(deployments.typed(t, doc))
+	require.EqualValues(t, 7, d.Generation)
+	d.Spec.MaxAge = time.Hour
+	doc = deployments.store(t, doc, d)
+	d, _ = deployments.Read(deployments.typed(t, doc))
+	require.EqualValues(t, 8, d.Generation)
+	copied := doc["metadata"].(map[string]any)["annotations"].(map[string]any)
+	require.NotContains(t, copied, keys.SpecChanges)
+
+	all := map[string]any{keys.SpecChanges: "9"}
+	for key, value := range copied {
+		all[key] = value
+	}
+	s, _ := sets.Read(sets.typed(t, map[string]any{"metadata": map[string]any{
+		"name": "s", "generation": json.Number("3"), "annotations": all,
+	}}))
+	require.EqualValues(t, 12, s.Generation)
+}

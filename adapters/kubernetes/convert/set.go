@@ -10,7 +10,7 @@ import (
 // Sets translates sets.
 func Sets(keys Keys) *Kind[*v1alpha1.MachineSet, *machineset.Set] {
 	return &Kind[*v1alpha1.MachineSet, *machineset.Set]{
-		name: "set", keys: keys, counted: true,
+		name: "set", keys: keys, counter: keys.SpecChanges,
 		empty: func() *v1alpha1.MachineSet { return &v1alpha1.MachineSet{} },
 		clone: (*v1alpha1.MachineSet).DeepCopy,
 		blank: func() *machineset.Set { return &machineset.Set{} },

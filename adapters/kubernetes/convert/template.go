@@ -17,11 +17,20 @@ import (
 // readSpec reads what machines and templates have in common.
 func readSpec(w *v1alpha1.MachineSpec) machine.Spec {
 	return machine.Spec{
-		Class:        machine.ClassRef{APIGroup: w.Class.APIGroup, Kind: w.Class.Kind, Name: w.Class.Name},
+		Class:        machine.ClassRef{APIGroup: w.Class.APIGroup, Kind: classKind(&w.Class), Name: w.Class.Name},
 		ProviderID:   w.ProviderID,
 		NodeTemplate: readNodeTemplate(&w.NodeTemplateSpec),
 		Config:       readConfiguration(w.MachineConfiguration),
 	}
+}
+
+// classKind is the kind of a class, MachineClass unless something else is said. Others refuse an
+// object that does not say, so sets and machines that are made from one say it.
+func classKind(w *v1alpha1.ClassSpec) string {
+	if w.Kind == "" && w.Name != "" {
+		return "MachineClass"
+	}
+	return w.Kind
 }
 
 func writeSpec(w *v1alpha1.MachineSpec, was, now *machine.Spec) {
@@ -90,6 +99,9 @@ func readConfiguration(w *v1alpha1.MachineConfiguration) machine.Configuration {
 	if w.DisableHealthTimeout != nil {
 		c.DisableHealthTimeout = *w.DisableHealthTimeout
 	}
+	if w.MaxEvictRetries != nil {
+		c.MaxEvictRetries = *w.MaxEvictRetries
+	}
 	if w.NodeConditions != nil {
 		c.NodeConditions = []string{}
 		for name := range strings.SplitSeq(*w.NodeConditions, ",") {
@@ -108,6 +120,7 @@ func writeConfiguration(w *v1alpha1.MachineConfiguration, was, now *machine.Conf
 	putDuration(&w.MachineInPlaceUpdateTimeout, was.InPlaceTimeout, now.InPlaceTimeout)
 	putDuration(&w.MachinePreserveTimeout, was.PreserveTimeout, now.PreserveTimeout)
 	putPointer(&w.DisableHealthTimeout, was.DisableHealthTimeout, now.DisableHealthTimeout)
+	putPointer(&w.MaxEvictRetries, was.MaxEvictRetries, now.MaxEvictRetries)
 	if (was.NodeConditions == nil) == (now.NodeConditions == nil) && slices.Equal(was.NodeConditions, now.NodeConditions) {
 		return
 	}
