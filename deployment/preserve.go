@@ -14,7 +14,8 @@ import (
 //
 // A rollout therefore leaves them where they are, is complete without them, and
 // replaces them when they are not kept any more. Recreate does so with those of
-// the new set alone: no machine of an old template may be there beside it.
+// the new set alone: no machine of an old template may be there beside it. While it
+// is paused it sees those, too: no old set may grow beside them.
 
 // setAside finds out how many machines of each set the arithmetic is not to
 // see: those of the new set first, then of the newest.
@@ -24,10 +25,11 @@ func (d *decision) setAside() {
 		f.aside = max(0, min(f.preserved, f.size(), left))
 		left -= f.aside
 	}
-	if d.current != nil {
+	recreate := d.deployment.Spec.Strategy.Kind == Recreate
+	if d.current != nil && !(recreate && d.deployment.Spec.Paused) {
 		take(d.current)
 	}
-	if d.deployment.Spec.Strategy.Kind == Recreate {
+	if recreate {
 		return
 	}
 	for i := len(d.sets) - 1; i >= 0; i-- {

@@ -384,3 +384,23 @@ func TestPreservedFailedMachinesAreNotListedAsFailed(t *testing.T) {
 	got = statusOf(t, decide(t, o, kept.Until))
 	require.Equal(t, []int32{0, 0, 3}, []int32{got.Preserved, got.PreservedFailed, got.Failing}, "its time is up")
 }
+
+// While Recreate is paused, no set grows beside a machine of another one, though that machine is kept
+// for inspection.
+func TestPausedRecreateSeesKeptMachines(t *testing.T) {
+	o := settledObservation(t, 1)
+	spec := &o.Deployment.Spec
+	spec.Replicas, spec.Paused, spec.Strategy = 3, true, deployment.Strategy{Kind: deployment.Recreate}
+	old := ownSet(o.Deployment, "web-old", 1)
+	old.Set.Spec.Template.Spec.Class.Name = "other"
+	o.Sets = append(o.Sets, old)
+	o.Sets[0].Machines[0].Status.Preservation = machine.Preservation{Request: machine.PreserveNow, Since: begin, Until: begin.Add(3 * time.Hour)}
+	for range 3 {
+		plan := decide(t, o, begin.Add(time.Hour))
+		require.Empty(t, plan.Scale, "%s", plan.Why)
+		if plan.Write == nil {
+			break
+		}
+		o.Deployment.Status = statusOf(t, plan)
+	}
+}
