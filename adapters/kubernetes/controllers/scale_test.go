@@ -1,8 +1,10 @@
 package controllers_test
 
 import (
+	"fmt"
 	"maps"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -243,4 +245,35 @@ func TestMachinesStayBehind(t *testing.T) {
 		assert.Equal(t, "Running", string(m.Status.CurrentStatus.Phase))
 	}
 	assert.Equal(t, map[string]int{"s": 3}, w.vms())
+}
+
+// TestAScalersOwnClock: an autoscaler writes the size, the names of the machines that are to go and
+// the time in one update. Those machines go, and no others, whatever its clock says, and though it
+// gives no times with the names, as earlier ones do.
+func TestAScalersOwnClock(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, quick)
+	w.manage()
+	w.class("small", "small")
+	d := w.deployment("web", "small", 5)
+	w.eventually("five machines", w.settled("web", 5))
+	const scaledAt = `"machine.sapcloud.io/last-deployment-replica-change-by-scaler-time":"%s"`
+	for i, clock := range []time.Duration{2 * time.Second, time.Hour, -time.Hour, 0} {
+		names := w.names()
+		victim, other, replicas := names[len(names)/2], names[0], int32(len(names)-1)
+		w.merge(&v1alpha1.Machine{ObjectMeta: w.meta(other)}, `{"metadata":{"annotations":{"machinepriority.machine.sapcloud.io":"1"}}}`)
+		at := time.Now().Add(clock).UTC().Format(time.RFC3339)
+		chosen, written := victim+"~"+at, fmt.Sprintf(scaledAt, at)
+		if i == 3 { // without times; the other annotation is still that of the change before
+			chosen, written = victim, `"theirs":"x"`
+		}
+		w.merge(d, fmt.Sprintf(`{"metadata":{"annotations":{"node.machine.sapcloud.io/trigger-deletion-by-mcm":"%s",%s}},"spec":{"replicas":%d}}`, chosen, written, replicas))
+		w.eventually("one machine less", func() bool { return w.settled("web", replicas)() && len(w.machines()) == int(replicas) })
+		require.NotContains(t, w.names(), victim, "clock %s ahead: another machine went", clock)
+		require.Contains(t, w.names(), other)
+		w.eventually("the names to be taken off", func() bool {
+			_, left := w.get("web").Annotations["node.machine.sapcloud.io/trigger-deletion-by-mcm"]
+			return !left
+		})
+	}
 }
