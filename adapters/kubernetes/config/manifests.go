@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-//go:embed crds rbac manager one-cluster two-clusters simulated samples
+//go:embed crds rbac manager one-cluster two-clusters gardener-autoscaler simulated samples
 var manifests embed.FS
 
 // Manifests are the folders of this package that kustomize takes, such as
