@@ -43,5 +43,5 @@ func TestMigratingPage(t *testing.T) {
 			}
 		}
 	}
-	require.Equal(t, 37, rows)
+	require.Equal(t, 39, rows)
 }
