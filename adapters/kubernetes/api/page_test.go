@@ -72,8 +72,9 @@ func TestPageHasEveryFlag(t *testing.T) {
 	have := rows(t)
 	for _, n := range table(t, "flag") {
 		at := [2]string{n.on, n.name}
-		if assert.Contains(t, have, at, "no row of the page") {
-			assert.Equal(t, row{n.value, n.where}, have[at], n)
+		said, there := have[at]
+		if assert.True(t, there, "%s has no row", n) {
+			assert.Equal(t, row{n.value, n.where}, said, n)
 		}
 		delete(have, at)
 	}
