@@ -182,7 +182,6 @@ func TestFieldsAreUsedAsTheTableSays(t *testing.T) {
 		case writes:
 			use = written
 		}
-		t.Logf("USE %s %s=%s", n.on, n.name, use)
 		assert.Equal(t, n.use, use, n)
 		assert.True(t, typed || use == kept, n)
 		for _, patch := range ways[n.on].changed(t, doc) {
