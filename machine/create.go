@@ -28,7 +28,7 @@ func (d *decision) create() Plan {
 // ends it when its time is up meanwhile.
 func (d *decision) createGate() (Plan, bool) {
 	op := &d.m.Status.LastOperation
-	if op.Kind != OperationCreate {
+	if op.Kind != OperationCreate || d.heldNoted() {
 		return Plan{}, false
 	}
 	at := d.retryAt(createCall(op.Stage))

@@ -9,8 +9,9 @@ import (
 // A provider that refuses to create anything of a class, for want of a quota or
 // for a mistake in the class, refuses it to every machine of the class. Who
 // knows that (package safety keeps count) tells each of them by a Hold; the
-// machine then calls nobody and writes nothing until it is its turn to try for
-// all. Its creation clock runs on.
+// machine then calls nobody until it is its turn to try for all. Its creation
+// clock runs on. If a quota is missing, the machine's status says so once: an
+// autoscaler goes by that, and tries another group of nodes.
 
 // createTurnRetry is after how long a turn is asked for again where the answer says
 // nothing better.
@@ -54,7 +55,7 @@ type CreateTurn struct {
 
 // held keeps a machine whose class is slowed from calling the provider until it
 // is its turn. It comes before the announcement, so that a machine that waits
-// writes nothing.
+// writes no more than one status.
 func (d *decision) held() (Plan, bool) {
 	h, turn := d.o.Hold, d.o.CreateTurn
 	if h == nil || d.o.Created != nil || turn != nil && turn.Given {
@@ -73,6 +74,9 @@ func (d *decision) held() (Plan, bool) {
 		why.Reason = ReasonAskCreate
 		return Plan{Effect: AskCreate{}, Why: why}, true
 	}
+	if d.unnoted(h) {
+		return d.noteHeld(h), true
+	}
 	if !d.now.Before(at) {
 		at = d.now.Add(createTurnRetry)
 	}
@@ -81,6 +85,29 @@ func (d *decision) held() (Plan, bool) {
 	}
 	why.For = at.Sub(d.now)
 	return Plan{At: at, Why: why}, true
+}
+
+// unnoted reports whether the status of a new machine has yet to say that a quota
+// is missing.
+func (d *decision) unnoted(h *Hold) bool {
+	s := &d.m.Status
+	return h.Code == codes.ResourceExhausted && s.Phase == PhaseNew && s.LastOperation.Kind == "" && d.m.Spec.ProviderID == ""
+}
+
+// noteHeld records the refusal that the class met as this machine's own.
+func (d *decision) noteHeld(h *Hold) Plan {
+	why := Why{Reason: ReasonHeldNoted, Detail: h.String(), Code: h.Code}
+	never := !d.known()
+	return d.move(EventCreateFailed, why, func(s *Status) {
+		s.LastOperation, s.NeverCreated = d.failure(OperationCreate, StageNone, h.Code, h.String()), never
+	})
+}
+
+// heldNoted reports whether the last operation is what noteHeld wrote. It is no
+// attempt of this machine, so nothing waits for it.
+func (d *decision) heldNoted() bool {
+	op := &d.m.Status.LastOperation
+	return op.Kind == OperationCreate && op.State == StateFailed && op.Stage == StageNone && op.Code == codes.ResourceExhausted
 }
 
 // heldTooLong gives up a machine whose time was up before it was its turn. Its

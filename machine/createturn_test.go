@@ -39,7 +39,7 @@ var turnStories = map[string]func(*story){
 	"class slowed until it is its turn": func(s *story) {
 		s.slow(4 * time.Minute)
 		s.give()
-		s.later(0, "its class is slowed: a new machine makes no call and no write")
+		s.later(0, "its class is slowed: a new machine makes no call, and says once what is missing")
 		s.later(time.Minute, "somebody looks")
 		s.wait()
 		s.hold = nil
@@ -98,9 +98,9 @@ var turnStories = map[string]func(*story){
 	},
 }
 
-// P28: while its class is slowed a machine of which no VM can exist is neither
-// written nor called for, however often it is looked at; it is given up on the
-// second, with the code that held it back.
+// P28: while its class is slowed for want of a quota, a machine of which no VM can
+// exist is written once and not called for, however often it is looked at; it is
+// given up on the second, with the code that held it back.
 func TestP28HeldMachinesCostNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
@@ -108,6 +108,10 @@ func TestP28HeldMachinesCostNothing(t *testing.T) {
 		w.give()
 		deadline := w.store.live().CreatedAt.Add(w.policy.CreationTimeout + time.Second)
 		s := &shell{w: w}
+		_, _, err := s.reconcile()
+		require.NoError(t, err)
+		op := w.store.live().Status.LastOperation
+		require.Equal(t, []any{machine.OperationCreate, machine.StateFailed, codes.ResourceExhausted}, []any{op.Kind, op.State, op.Code}, "an autoscaler reads it")
 		for w.now.Before(deadline) {
 			before := w.store.live().Version
 			plan, _, err := s.reconcile()
@@ -125,6 +129,33 @@ func TestP28HeldMachinesCostNothing(t *testing.T) {
 		require.True(t, status.NeverCreated)
 		require.Empty(t, w.provider.calls)
 	})
+}
+
+// TestHeldMachineIsTriedWithoutAWait: what a held machine says of its class is no
+// attempt of its own. When the class is not slowed any more, it is tried at once.
+func TestHeldMachineIsTriedWithoutAWait(t *testing.T) {
+	w := newWorld(t)
+	w.slow(time.Hour)
+	w.give()
+	s := &shell{w: w}
+	w.passes(s)
+	require.Equal(t, machine.PhaseCrashLoopBackOff, w.store.live().Status.Phase)
+	w.hold = nil
+	w.pass(time.Second)
+	w.passes(s)
+	require.NotEmpty(t, w.store.live().Spec.ProviderID)
+	require.Equal(t, machine.PhasePending, w.store.live().Status.Phase)
+}
+
+// TestHeldForAMistakeWritesNothing: only a missing quota concerns an autoscaler.
+func TestHeldForAMistakeWritesNothing(t *testing.T) {
+	w := newWorld(t)
+	w.slow(time.Hour)
+	w.hold.Code = codes.InvalidArgument
+	w.give()
+	before := w.store.live().Version
+	w.passes(&shell{w: w})
+	require.Equal(t, before, w.store.live().Version)
 }
 
 // Whatever is stored and observed, a machine of a class that is slowed has no

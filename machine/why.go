@@ -23,6 +23,7 @@ const (
 	ReasonFence            Reason = "CreateAnnounced"
 	ReasonCreate           Reason = "Create"
 	ReasonHeld             Reason = "CreationHeld"
+	ReasonHeldNoted        Reason = "CreationHeldNoted"
 	ReasonAskCreate        Reason = "AskCreate"
 	ReasonFound            Reason = "VMFound"
 	ReasonCreated          Reason = "VMCreated"
@@ -81,7 +82,9 @@ const (
 	ReasonUpdateRestart    Reason = "UpdateStageUnknown"
 	ReasonUpdateDraining   Reason = "DrainingForUpdate"
 	ReasonUpdateStep       Reason = "UpdateStepFailed"
+	ReasonUnclaimed        Reason = "UpdateBegunElsewhere"
 	ReasonReady            Reason = "EmptyForUpdate"
+	ReasonStage            Reason = "AnnounceUpdateStage"
 	ReasonAnnounce         Reason = "AnnounceUpdate"
 	ReasonRetract          Reason = "RetractUpdate"
 	ReasonMarkFailed       Reason = "MarkNodeFailed"
@@ -167,6 +170,7 @@ var sentences = map[Reason]string{
 	ReasonAskVM:            "asking the provider whether the VM exists",
 	ReasonFence:            "about to create the VM",
 	ReasonCreate:           "the provider has no VM of this name: creating it",
+	ReasonHeldNoted:        "{detail}: the machine waits for its turn",
 	ReasonHeld:             "{detail}: not tried before its turn; looking again in {for}",
 	ReasonAskCreate:        "{detail}: asking whether this machine may be tried next",
 	ReasonFound:            "adopting VM {name}, which the provider has already",
@@ -226,7 +230,9 @@ var sentences = map[Reason]string{
 	ReasonUpdateRestart:    "stage {name} of an in-place update makes no sense: going on from what the node says",
 	ReasonUpdateDraining:   "node {name} is not empty yet: {detail}; {for} left for its update",
 	ReasonUpdateStep:       "node {name} could not be drained or written for its update: {code}: {detail}",
+	ReasonUnclaimed:        "another program has begun an update of node {name}: waiting for the machine's owner to ask for it; {for} left",
 	ReasonReady:            "node {name} is empty and ready for its update",
+	ReasonStage:            "telling on node {name} where its update stands: {detail}",
 	ReasonAnnounce:         "telling on node {name} that it may be updated",
 	ReasonRetract:          "telling on node {name} that no update is wanted",
 	ReasonMarkFailed:       "what is said of its update on node {name} could not be written, or did not stay: {code} {detail}",
