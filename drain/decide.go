@@ -254,9 +254,9 @@ func (d *decision) fenced() bool {
 }
 
 // silent tells whether the node is to be fenced: force is due, it has not
-// answered for long, and the policy has it so.
+// answered for long, its VM goes, and the policy has it so.
 func (d *decision) silent() (since time.Time, yes bool) {
-	if !d.o.Forced || !d.p.OutOfService {
+	if !d.o.Forced || d.o.Stays || !d.p.OutOfService {
 		return time.Time{}, false
 	}
 	since, yes = d.o.Node.UnresponsiveSince()

@@ -51,6 +51,9 @@ type Observation struct {
 	Deadline time.Time
 	// Forced says that force is due.
 	Forced bool
+	// Stays says that the node's VM goes on running, so that the node is never
+	// declared out of service.
+	Stays bool
 
 	// Memory of this process about this node. Nil: the zero Memory.
 	Memory *Memory

@@ -20,6 +20,7 @@ type shell struct {
 	asked    time.Time
 	deadline time.Time
 	forced   bool
+	stays    bool
 
 	incomplete, resolved, noAttachments bool
 	attached, known                     []string
@@ -40,7 +41,7 @@ func newShell(t require.TestingT) *shell {
 // observe reads the caches.
 func (s *shell) observe() *drain.Observation {
 	o := &drain.Observation{
-		Node: s.node, Complete: !s.incomplete, Asked: s.asked, Deadline: s.deadline, Forced: s.forced, Memory: s.memory,
+		Node: s.node, Complete: !s.incomplete, Asked: s.asked, Deadline: s.deadline, Forced: s.forced, Stays: s.stays, Memory: s.memory,
 		Attached: s.attached, Known: s.known, Pods: s.cache,
 	}
 	for _, b := range s.budgets {

@@ -75,6 +75,13 @@ var forceStories = map[string]func(*story){
 		s.drain(time.Hour)
 		s.say("taints: %v", s.node.Taints)
 	},
+	"force on a silent node whose VM stays": func(s *story) {
+		s.policy.OutOfService, s.forced, s.stays = true, true, true
+		s.node.Conditions[0].Status = object.Unknown
+		s.later(10*time.Minute, "the kubelet has been silent for ten minutes")
+		s.drain(time.Hour)
+		s.say("taints: %v", s.node.Taints)
+	},
 	"the taint of an earlier drain": func(s *story) {
 		s.policy.OutOfService, s.forced = true, true
 		s.node.Conditions[0].Status = object.Unknown

@@ -17,6 +17,9 @@ type DrainNode struct {
 	Node *Node
 	// Forced says that no budget and no volume is to be waited for.
 	Forced bool
+	// Stays says that the VM goes on running: nobody may be told that it is out
+	// of service.
+	Stays bool
 	// Since is the persisted beginning of this drain; what a former drain has
 	// recorded is older.
 	Since time.Time
@@ -136,6 +139,17 @@ func (d *decision) drainNode(n *Node, forced bool) Plan {
 		Effect: &DrainNode{Node: n, Forced: true, Since: d.m.DeletedAt, Until: until},
 		Why:    Why{Reason: ReasonForceDrain, Name: n.Name},
 	}
+}
+
+// drainStaying has the node of a machine drained that is not being deleted. The
+// label Keys.ForceDrain forces it.
+func (d *decision) drainStaying(n *Node, since, until time.Time) Plan {
+	order := &DrainNode{Node: n, Stays: true, Forced: d.labelled(d.p.Keys.ForceDrain), Since: since, Until: until}
+	why := Why{Reason: ReasonDrainNode, Name: n.Name}
+	if order.Forced {
+		why.Reason = ReasonForceDrain
+	}
+	return Plan{Effect: order, Why: why}
 }
 
 // emptyByForce records since when force is used, so that it ends.

@@ -48,8 +48,10 @@ func (d *decision) hook(prefix string) (first string) {
 }
 
 // forcedByLabel tells whether somebody wants the machine gone without regard.
-func (d *decision) forcedByLabel() bool {
-	key := d.p.Keys.ForceDeletion
+func (d *decision) forcedByLabel() bool { return d.labelled(d.p.Keys.ForceDeletion) }
+
+// labelled reports whether a label of the machine says yes. An empty key is on none.
+func (d *decision) labelled(key string) bool {
 	if key == "" {
 		return false
 	}

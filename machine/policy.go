@@ -59,6 +59,7 @@ type Policy struct {
 // on machines and nodes. An empty key switches its feature off.
 type Keys struct {
 	ForceDeletion      string // label on a machine: delete without regard
+	ForceDrain         string // label on a machine: drain it by force for an in-place update, or while it is preserved
 	NodeMachine        string // label on a node: its machine's name
 	NotReadyTaint      string // on a node until its machine first runs
 	CriticalComponents string // taint on a node: not ready for workload yet
@@ -117,6 +118,7 @@ func DefaultPolicy() *Policy {
 		NodeConditions:  []string{"KernelDeadlock", NodeReadonlyFilesystem, "DiskPressure", "NetworkUnavailable"},
 		Keys: Keys{
 			ForceDeletion:      "force-deletion",
+			ForceDrain:         "force-drain",
 			NodeMachine:        "node.gardener.cloud/machine-name",
 			NotReadyTaint:      "node.machine.sapcloud.io/instance-not-ready",
 			CriticalComponents: "node.gardener.cloud/critical-components-not-ready",

@@ -308,7 +308,8 @@ func (d *decision) recover(n *Node) Plan {
 }
 
 // emptyPreserved has the node of a machine drained that failed and is kept.
-// Nothing is forced: at the latest, that comes with the machine's deletion.
+// Nothing is forced unless a user asks for it: at the latest, that comes with the
+// machine's deletion.
 func (d *decision) emptyPreserved(n *Node, rest Plan) Plan {
 	p, answer := &d.m.Status.Preservation, d.o.Drain
 	if p.Drained || d.o.NoDrain {
@@ -322,10 +323,7 @@ func (d *decision) emptyPreserved(n *Node, rest Plan) Plan {
 	case answer == nil && d.o.Node.Cached:
 		return d.look(false)
 	case answer == nil:
-		return Plan{
-			Effect: &DrainNode{Node: n, Since: since, Until: p.Until},
-			Why:    Why{Reason: ReasonDrainNode, Name: n.Name},
-		}
+		return d.drainStaying(n, since, p.Until)
 	case answer.Code != codes.OK:
 		why := Why{Reason: ReasonPreserveDrain, Name: n.Name, Code: answer.Code, Detail: answer.Message}
 		return Plan{At: d.sooner(d.now.Add(preserveRetry), p.Until), Why: why, Warn: why}

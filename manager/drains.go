@@ -93,7 +93,7 @@ func (d *drains) Drain(ctx context.Context, m *machine.Machine, order *machine.D
 	if err != nil {
 		return machine.DrainAnswer{}, err
 	}
-	o.Asked, o.Deadline, o.Forced = order.Since, order.Until, order.Forced
+	o.Asked, o.Deadline, o.Forced, o.Stays = order.Since, order.Until, order.Forced, order.Stays
 	plan, err := d.pass(ctx, o, drain.Decide)
 	if err == nil && plan.Done {
 		d.forget(order.Node)

@@ -128,7 +128,7 @@ var ofDrain = []mutant{
 		name:   "a node is fenced without anybody's force",
 		breaks: "P22",
 		file:   "drain/decide.go",
-		from:   "if !d.o.Forced || !d.p.OutOfService {",
+		from:   "if !d.o.Forced || d.o.Stays || !d.p.OutOfService {",
 		to:     "if !d.p.OutOfService {",
 		by:     "TestStories",
 	},
