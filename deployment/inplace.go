@@ -231,7 +231,9 @@ func isChosen(orders []MachineOrder, m *machine.Machine) bool {
 	return slices.ContainsFunc(orders, func(o MachineOrder) bool { return o.Machine.UID == m.UID && o.Machine.Name == m.Name })
 }
 
-// unmarked tells whether a machine of an old set lacks what note puts on it.
+// unmarked tells whether a machine of an old set lacks what note puts on it. One
+// that is being updated and of which nothing is requested was selected by another
+// program: it goes on with its update as one that a user has selected.
 func (d *decision) unmarked(m *machine.Machine) bool {
 	if d.deselects(m) {
 		return true
@@ -240,7 +242,7 @@ func (d *decision) unmarked(m *machine.Machine) bool {
 		key := d.p.Keys.InPlaceTarget
 		return key != "" && m.Annotations[key] == ""
 	}
-	return m.Spec.InPlace == machine.InPlaceNone && !begun(m)
+	return m.Spec.InPlace == machine.InPlaceNone && !updated(m)
 }
 
 // deselects tells whether a machine's turn is taken from it, since it is kept for

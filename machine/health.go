@@ -156,7 +156,7 @@ func (d *decision) settled() bool {
 // undisturbed tells whether nothing is done with a machine and its node: no
 // update, no deletion, and neither is kept for inspection.
 func (d *decision) undisturbed(n *Node) bool {
-	return d.m.Spec.InPlace == InPlaceNone && n.Applied.Update.Since.IsZero() && d.ordinary(n) && !n.Deleted()
+	return d.m.Spec.InPlace == InPlaceNone && n.Applied.Update.none() && d.ordinary(n) && !n.Deleted() && !d.misleads(n)
 }
 
 // judged passes the verdict on a machine with a node.

@@ -32,13 +32,24 @@ const (
 	UpdateFailed     = "failed"
 )
 
-// NodeInPlaceUpdate is the condition by which an update agent learns that it
-// may update a node: it is True then, with reason ReasonReadyForUpdate. When
-// the update is over it becomes False.
+// NodeInPlaceUpdate is the condition of a node that says where its update
+// stands. Its status is always True, and its reason says the stage. An update
+// agent goes to work at ReasonReadyForUpdate, and at no other. The condition
+// stays on the node: the next update begins at ReasonUpdateSuccessful, or where
+// the condition is missing.
 const (
-	NodeInPlaceUpdate       = "InPlaceUpdate"
-	ReasonReadyForUpdate    = "ReadyForUpdate"
-	ReasonNotReadyForUpdate = "NotReadyForUpdate"
+	NodeInPlaceUpdate = "InPlaceUpdate"
+
+	ReasonCandidateForUpdate = "CandidateForUpdate"
+	ReasonSelectedForUpdate  = "SelectedForUpdate"
+	// ReasonDrainSuccessful is read only: this library goes on to
+	// ReasonReadyForUpdate at once.
+	ReasonDrainSuccessful = "DrainSuccessful"
+	ReasonReadyForUpdate  = "ReadyForUpdate"
+	// ReasonUpdateSuccessful also stands for an update that was withdrawn: there
+	// is nothing for an agent to do.
+	ReasonUpdateSuccessful = "UpdateSuccessful"
+	ReasonNodeUpdateFailed = "UpdateFailed"
 )
 
 // UpdateMarks is the record of what an in-place update has put on a node, so

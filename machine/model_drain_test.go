@@ -61,7 +61,9 @@ func (m *drainModel) hold(of *machine.Machine, e *machine.DrainNode) {
 	c := m.w.cluster
 	require.True(m.w.t, e.Forced || e.Until.After(m.w.now), "P21: a drain whose time is up")
 	require.False(m.w.t, e.Since.IsZero() || e.Since.After(m.w.now), "a drain counts from a stored time")
-	require.False(m.w.t, e.Forced && !of.Deleted(), "P22: force for an update")
+	forced := of.Labels[m.w.policy.Keys.ForceDrain] != ""
+	require.False(m.w.t, e.Forced && !of.Deleted() && !forced, "P22: force for an update that nobody asked for")
+	require.NotEqual(m.w.t, of.Deleted(), e.Stays)
 	if now := c.live(e.Node.Name); now != nil && now.UID == e.Node.UID {
 		owner := now.Labels[m.w.policy.Keys.NodeMachine]
 		require.True(m.w.t, owner == "" || owner == of.Name, "P17: drained node %s of machine %q", now.Name, owner)
@@ -120,7 +122,7 @@ func (a *agentModel) due(w *world) time.Time {
 		return time.Time{}
 	}
 	c := object.FindCondition(n.Conditions, machine.NodeInPlaceUpdate)
-	if c == nil || c.Status != object.True {
+	if c == nil || c.Status != object.True || c.Reason != machine.ReasonReadyForUpdate {
 		return time.Time{}
 	}
 	return c.Since.Add(a.takes)
@@ -150,7 +152,11 @@ func (c *clusterModel) result(answer, reason string) {
 // announced holds each announcement to an agent to the rules: the update
 // can't be withdrawn any more, and the node is out of service and empty.
 func (c *clusterModel) announced(n *machine.Node, e *machine.MarkNode) {
-	if e.Condition.Type != machine.NodeInPlaceUpdate || e.Condition.Status != object.True {
+	if e.Condition.Type != machine.NodeInPlaceUpdate {
+		return
+	}
+	require.Equal(c.w.t, object.True, e.Condition.Status, "the reason says it all")
+	if e.Condition.Reason != machine.ReasonReadyForUpdate {
 		return
 	}
 	m := c.w.store.live()

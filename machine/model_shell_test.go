@@ -255,6 +255,9 @@ func pointer[T any](v T) *T { return &v }
 
 // effectKey names an effect by its kind and what it is about.
 func effectKey(e machine.Effect) string {
+	if mark, ok := e.(*machine.MarkNode); ok {
+		return fmt.Sprintf("%T of %s %s", e, mark.Condition.Type, mark.Condition.Reason)
+	}
 	if reflect.TypeOf(e).Kind() == reflect.Pointer {
 		return fmt.Sprintf("%T", e)
 	}

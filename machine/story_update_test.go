@@ -337,10 +337,21 @@ var updateStories = map[string]func(*story){
 		s.wait()
 		s.later(time.Second, "the agent is quick")
 	},
+	"agent that cannot be told at first": func(s *story) {
+		s.updatable(machine.UpdateSuccessful, 0)
+		s.drains(0, 0, 1)
+		s.selectIt()
+		s.refuse("MarkNode", codes.Unavailable)
+		s.cluster.drain.stuck = 0
+		s.later(time.Minute, "the node is empty, and its condition can't be written")
+		s.refuse("", codes.OK)
+		s.say("somebody grants the permission")
+		s.wait()
+	},
 	"crash before the agent is told": func(s *story) {
 		s.updatable("", 0)
 		s.drains(0, 0, 0)
-		s.killAt = s.calls + 5
+		s.killAt = s.calls + 6
 		s.selectIt()
 		s.restart()
 		s.run()

@@ -37,7 +37,7 @@ func (d *decision) over(n *Node) bool {
 	case PhaseInPlaceUpdating:
 		return d.m.Status.LastOperation.Stage != StageReady && !d.selected(n)
 	case PhaseInPlaceUpdateFailed:
-		return !d.outdated() && !d.selected(n)
+		return !d.outdated() && !d.selected(n) && !d.unclaimed(n)
 	}
 	return false
 }
@@ -59,10 +59,34 @@ func (d *decision) updateStep(n *Node, healthy bool) (Plan, bool) {
 	case PhaseInPlaceUpdateFailed:
 		return d.tryAgain(n, healthy)
 	}
-	if n.told() && !n.Applied.Update.Since.IsZero() {
-		return d.retract(n)
+	return d.announce(n)
+}
+
+// announce has the node of a machine that is in no update say whether it is to
+// be updated. What another program announced for its own labels is left alone.
+func (d *decision) announce(n *Node) (Plan, bool) {
+	have := &n.Applied.Update
+	switch {
+	case n.underWay() && !have.Since.IsZero():
+		return d.say(n, d.restReason(n))
+	case d.m.Status.Phase != PhaseRunning || n.underWay():
+		return Plan{}, false
+	case d.m.Spec.InPlace != InPlaceNone && have.Candidate && n.unsaid(ReasonCandidateForUpdate):
+		return d.say(n, ReasonCandidateForUpdate)
+	case d.misleads(n):
+		return d.say(n, ReasonUpdateSuccessful)
 	}
 	return Plan{}, false
+}
+
+// misleads reports whether a node of which no update is wanted says that it
+// awaits one, or something at which no other program begins one. What another
+// program has announced for its own label does not count.
+func (d *decision) misleads(n *Node) bool {
+	if d.m.Spec.InPlace != InPlaceNone {
+		return false
+	}
+	return n.formerEnd() || n.awaitsTurn() && (n.Applied.Update.Candidate || !n.says(d.p.Keys.CandidateForUpdate))
 }
 
 func (d *decision) begin(n *Node) Plan {
@@ -83,22 +107,33 @@ func (d *decision) tryAgain(n *Node, healthy bool) (Plan, bool) {
 		return d.begin(n), true
 	case answered:
 		return d.succeeded(n, StageUpdateFailed), true
-	case n.told() && (outdated || !selected):
-		return d.retract(n)
+	case n.underWay() && (outdated || !selected):
+		return d.say(n, d.restReason(n))
+	case n.told() && n.result(&d.p.Keys) == UpdateFailed:
+		return d.say(n, ReasonNodeUpdateFailed)
 	}
 	return Plan{}, false
 }
 
-// retract has the node say that no update is wanted; false: that was tried in
-// this pass, and holds nothing else up.
-func (d *decision) retract(n *Node) (Plan, bool) {
+// say has the node say where its update stands; false: that was tried in this
+// pass, and holds nothing else up, or another program's marks are recorded first.
+func (d *decision) say(n *Node, reason string) (Plan, bool) {
 	switch {
-	case d.o.NodeMarked != nil:
+	case d.o.NodeMarked != nil || d.adopts(n):
 		return Plan{}, false
 	case d.behind(n):
 		return d.fence(n), true
 	}
-	return d.tell(n, false), true
+	return d.tell(n, reason), true
+}
+
+// restReason is what a node says that no agent is to work on: that its turn will
+// come, or that there is nothing to do.
+func (d *decision) restReason(n *Node) string {
+	if d.m.Spec.InPlace != InPlaceNone && n.Applied.Update.Candidate && !d.outdated() {
+		return ReasonCandidateForUpdate
+	}
+	return ReasonUpdateSuccessful
 }
 
 // forgive lets a machine run again whose failed update nobody wants any more
@@ -107,7 +142,7 @@ func (d *decision) forgive(n *Node) Plan {
 	switch {
 	case d.o.Node.Cached:
 		return d.look(false)
-	case n.told():
+	case n.underWay():
 		return d.later(d.unmarked(n))
 	case d.outOfLine(n, false):
 		return Plan{Why: d.notInLine(n)}
@@ -136,16 +171,17 @@ func (d *decision) update() Plan {
 	if op.Kind != OperationInPlaceUpdate || op.Stage != StageSelected && op.Stage != StageReady {
 		return d.reorient(n)
 	}
-	if d.overWithout(n) {
+	switch {
+	case d.unclaimed(n):
+		return Plan{At: deadline, Why: Why{Reason: ReasonUnclaimed, Name: n.Name, For: deadline.Sub(d.now)}}
+	case d.overWithout(n):
 		if d.o.Node.Cached {
 			return d.look(false)
 		}
 		return d.withdraw(n, deadline)
-	}
-	if n == nil {
+	case n == nil:
 		return d.awaitNode(deadline)
-	}
-	if op.Stage == StageReady {
+	case op.Stage == StageReady:
 		return d.awaitAgent(n, deadline)
 	}
 	return d.prepare(n, deadline)
@@ -167,7 +203,7 @@ func (d *decision) reorient(n *Node) Plan {
 		return d.look(false)
 	}
 	stage := StageSelected
-	if n != nil && n.told() {
+	if n != nil && (n.told() || d.answeredElsewhere(n)) {
 		stage = StageReady
 	}
 	why := Why{Reason: ReasonUpdateRestart, Name: string(d.m.Status.LastOperation.Stage)}
@@ -196,7 +232,7 @@ func (d *decision) withdraw(n *Node, deadline time.Time) Plan {
 	if n == nil {
 		return d.giveUp(d.m.Spec.NodeName, StageSelected)
 	}
-	plan, busy := d.adjust(n, false)
+	plan, busy := d.adjust(n, d.restReason(n))
 	switch {
 	case !busy:
 		return d.giveUp(n.Name, StageSelected)
@@ -220,7 +256,10 @@ func (d *decision) prepare(n *Node, deadline time.Time) Plan {
 	if plan, wait := d.updateGate(); wait {
 		return within(plan, deadline)
 	}
-	if plan, busy := d.adjust(n, false); busy {
+	if d.answeredElsewhere(n) {
+		return d.emptied(n)
+	}
+	if plan, busy := d.adjust(n, ReasonSelectedForUpdate); busy {
 		return within(plan, deadline)
 	}
 	answer := d.o.Drain
@@ -228,10 +267,7 @@ func (d *decision) prepare(n *Node, deadline time.Time) Plan {
 	case d.o.NoDrain:
 		return d.emptied(n)
 	case answer == nil:
-		return Plan{
-			Effect: &DrainNode{Node: n, Since: d.since(d.m.Status.Since), Until: deadline},
-			Why:    Why{Reason: ReasonDrainNode, Name: n.Name},
-		}
+		return d.drainStaying(n, d.since(d.m.Status.Since), deadline)
 	case answer.Code != codes.OK:
 		return d.updateStepFailed(n, answer.Outcome)
 	case answer.Done:
@@ -294,7 +330,7 @@ func (d *decision) awaitAgent(n *Node, deadline time.Time) Plan {
 	case late:
 		return d.settleStatus(d.updateTimedOut(), n)
 	}
-	if plan, busy := d.adjust(n, true); busy {
+	if plan, busy := d.adjust(n, ReasonReadyForUpdate); busy {
 		return within(plan, deadline)
 	}
 	if d.m.Status.LastOperation.State == StateFailed { // what failed before has not now

@@ -66,6 +66,14 @@ func TestUnhealthyNodesAreNotUpdated(t *testing.T) {
 	assert.Equal(t, machine.PhaseUnknown, w.phase())
 }
 
+// says has the node say where an update stands, whoever wrote that.
+func (w *world) says(reason string) {
+	w.cluster.change(node, func(n *machine.Node) {
+		n.Conditions = object.SetCondition(object.DropCondition(n.Conditions, machine.NodeInPlaceUpdate),
+			object.Condition{Type: machine.NodeInPlaceUpdate, Status: object.True, Reason: reason, Since: w.now})
+	})
+}
+
 // Where storage holds no stage, a node that says that it may be updated decides
 // that its agent may be at work.
 func TestNodesSayWhereAnUpdateStands(t *testing.T) {
@@ -76,7 +84,7 @@ func TestNodesSayWhereAnUpdateStands(t *testing.T) {
 		w.ask(machine.InPlaceSelected)
 		w.passes(&shell{w: w})
 		if told {
-			w.condition(machine.NodeInPlaceUpdate, object.True, w.now)
+			w.says(machine.ReasonReadyForUpdate)
 		}
 		m := w.store.live().Clone()
 		m.Status.LastOperation.Stage = "Meditating"
@@ -125,13 +133,14 @@ func TestStaleCachesStopNoUpdate(t *testing.T) {
 func TestFailedAnnouncementIsForgotten(t *testing.T) {
 	w := newWorld(t)
 	w.running()
+	w.says(machine.ReasonSelectedForUpdate)
 	w.refuses("MarkNode")
 	w.ask(machine.InPlaceSelected)
 	s := &shell{w: w}
 	plan, _, err := s.reconcile()
 	require.NoError(t, err)
 	require.Equal(t, machine.StateFailed, w.store.live().Status.LastOperation.State)
-	w.condition(machine.NodeInPlaceUpdate, object.True, w.now) // it was written after all
+	w.says(machine.ReasonReadyForUpdate) // it was written after all
 	w.now = plan.At
 	w.passes(s)
 	assert.Equal(t, machine.StateProcessing, w.store.live().Status.LastOperation.State)
@@ -243,7 +252,7 @@ func TestNodesDoNotGoOnSayingThatTheyMayBeUpdated(t *testing.T) {
 	w.pass(5 * time.Second)
 	w.passes(s)
 	told := object.FindCondition(w.cluster.live(node).Conditions, machine.NodeInPlaceUpdate)
-	assert.Equal(t, object.False, told.Status)
+	assert.Equal(t, machine.ReasonUpdateSuccessful, told.Reason)
 	quiet(w)
 }
 

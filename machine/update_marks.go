@@ -14,11 +14,16 @@ type wantedMarks struct {
 
 // wanted says what a node should carry, by where the update stands.
 func (d *decision) wanted(n *Node) wantedMarks {
-	asked, have := d.m.Spec.InPlace != InPlaceNone, n.Applied.Update
+	asked, have := d.m.Spec.InPlace != InPlaceNone, d.updateMarks(n)
 	var w wantedMarks
+	if d.records(n) {
+		w.UpdateMarks = have
+		return w
+	}
 	switch d.m.Status.Phase {
 	case PhaseRunning:
-		w.Candidate, w.Since = asked, sinceTold(n)
+		w.noAnswer, w.noSelection = d.leftOver(n), d.leftOver(n)
+		w.Candidate, w.Since = asked || have.Candidate && n.awaitsTurn(), sinceTold(n)
 	case PhaseInPlaceUpdating:
 		if d.over(n) {
 			w.Candidate, w.noAnswer = asked, true
@@ -30,14 +35,7 @@ func (d *decision) wanted(n *Node) wantedMarks {
 		}
 		w.noAnswer = d.m.Status.LastOperation.Stage != StageReady
 	case PhaseInPlaceUpdateFailed:
-		switch {
-		case d.outdated(): // it is not trusted with workload
-			w.Since, w.Cordoned, w.Candidate, w.noAnswer = have.Since, have.Cordoned, asked, true
-		case d.over(n):
-			w.Candidate, w.noAnswer = asked, true
-		default:
-			w.UpdateMarks = have
-		}
+		return d.wantedOfFailed(n, have)
 	case PhaseInPlaceUpdateSuccessful:
 		if asked {
 			w.UpdateMarks = have
@@ -45,15 +43,29 @@ func (d *decision) wanted(n *Node) wantedMarks {
 		}
 		w.noAnswer, w.noSelection = true, true
 	case PhaseNew, PhasePending, PhaseAvailable, PhaseUnknown, PhaseFailed, PhaseCrashLoopBackOff, PhaseTerminating:
-		w.Candidate, w.Since = asked && have.Candidate, sinceTold(n)
+		w.Candidate, w.Since = have.Candidate && (asked || n.awaitsTurn()), sinceTold(n)
 	}
 	return w
 }
 
-// sinceTold keeps the record of an update for as long as the node says that an
-// agent may work, so that this is not forgotten.
+// wantedOfFailed is wanted after an update has failed.
+func (d *decision) wantedOfFailed(n *Node, have UpdateMarks) (w wantedMarks) {
+	asked := d.m.Spec.InPlace != InPlaceNone
+	switch {
+	case d.outdated(): // it is not trusted with workload
+		w.Since, w.Cordoned, w.Candidate, w.noAnswer = have.Since, have.Cordoned, asked, true
+	case d.over(n):
+		w.Candidate, w.noAnswer = asked, true
+	default:
+		w.UpdateMarks = have
+	}
+	return w
+}
+
+// sinceTold keeps the record of an update for as long as the node says that it
+// is under way, so that this is not forgotten.
 func sinceTold(n *Node) time.Time {
-	if n.told() {
+	if n.underWay() {
 		return n.Applied.Update.Since
 	}
 	return time.Time{}
@@ -64,14 +76,17 @@ func sinceTold(n *Node) time.Time {
 // nothing, and their nodes carry nothing.
 func (d *decision) marksInLine(n *Node) bool {
 	if n.Applied.Update.none() && n.Drain == nil && d.m.Status.Phase == PhaseRunning && d.m.Spec.InPlace == InPlaceNone {
-		return true
+		return !d.leftOver(n)
 	}
 	return !d.drainIsOver(n) && d.updateInLine(n)
 }
 
 func (d *decision) updateInLine(n *Node) bool {
+	if d.unclaimed(n) {
+		return true
+	}
 	have, k, w := &n.Applied.Update, &d.p.Keys, d.wanted(n)
-	return have.Since.Equal(w.Since) &&
+	return !d.adopts(n) && have.Since.Equal(w.Since) &&
 		labelInLine(n, k.CandidateForUpdate, have.Candidate, w.Candidate) &&
 		labelInLine(n, k.SelectedForUpdate, have.Selected, w.Selected) &&
 		(w.Cordoned && n.Unschedulable || !w.Cordoned && !have.Cordoned) &&
@@ -95,9 +110,12 @@ func (n *Node) answered(k *Keys) bool {
 // applyMarks changes a copy of a node into what an in-place update wants it to
 // be, and records what of it is ours. n has a map of labels.
 func (d *decision) applyMarks(n *Node) {
-	have, k, w := n.Applied.Update, &d.p.Keys, d.wanted(n)
+	have, k, w := d.updateMarks(n), &d.p.Keys, d.wanted(n)
 	if t, seen := n.taint(k.CriticalComponents); seen {
 		n.Applied.Critical = t
+	}
+	if d.unclaimed(n) {
+		return
 	}
 	now := UpdateMarks{Since: w.Since, Cordoned: have.Cordoned && w.Cordoned}
 	now.Candidate = setLabel(n.Labels, k.CandidateForUpdate, have.Candidate, w.Candidate)

@@ -7,11 +7,11 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// adjust brings a node to where its update stands: labels, cordon, and what it
-// says to the agent. Before an agent is told, the rest is in line; before the
-// rest is taken off, it is told that there is nothing to do.
-func (d *decision) adjust(n *Node, ready bool) (Plan, bool) {
-	say, out := n.told() != ready, d.outOfLine(n, false)
+// adjust brings a node to where its update stands: labels, cordon, and the
+// reason of its condition. Before an agent is told, the rest is in line; before
+// the rest is taken off, it is told that there is nothing to do.
+func (d *decision) adjust(n *Node, reason string) (Plan, bool) {
+	say, out := n.unsaid(reason), d.outOfLine(n, false)
 	if !say && !out {
 		return Plan{}, false
 	}
@@ -24,9 +24,9 @@ func (d *decision) adjust(n *Node, ready bool) (Plan, bool) {
 	if d.o.Node.Cached {
 		return d.look(false), true
 	}
-	first, answer := say && !(ready && out), d.o.NodeSynced
+	first, answer := say && !(out && d.marksFirst(n, reason)), d.o.NodeSynced
 	if first {
-		answer = d.o.NodeMarked
+		answer = d.said(n, reason)
 	}
 	switch {
 	case answer != nil:
@@ -34,9 +34,31 @@ func (d *decision) adjust(n *Node, ready bool) (Plan, bool) {
 	case updating && !d.o.Fenced || d.behind(n):
 		return d.fence(n), true
 	case first:
-		return d.tell(n, ready), true
+		return d.tell(n, reason), true
 	}
 	return d.sync(n, false), true
+}
+
+// said is the answer to this pass's attempt to say a reason; nil: there was
+// none. A pass may say first that a node is drained, and then that it is ready.
+func (d *decision) said(n *Node, reason string) *Outcome {
+	answer := d.o.NodeMarked
+	if answer != nil && answer.Code == codes.OK && reason == ReasonReadyForUpdate && n.updateReason() == ReasonSelectedForUpdate {
+		return nil
+	}
+	return answer
+}
+
+// marksFirst reports whether labels and cordon are written before a reason.
+// Otherwise an agent that may be at work is told first.
+func (d *decision) marksFirst(n *Node, reason string) bool {
+	switch reason {
+	case ReasonReadyForUpdate:
+		return true
+	case ReasonSelectedForUpdate:
+		return !n.told()
+	}
+	return d.adopts(n)
 }
 
 // adjustLater deals with a node that is not as it should be though it was
@@ -52,16 +74,24 @@ func (d *decision) adjustLater(n *Node, told bool, answer Outcome) Plan {
 	return d.syncLater(Plan{Why: d.notInLine(n)}, n)
 }
 
-// tell has the node say whether an agent may update it.
-func (d *decision) tell(n *Node, ready bool) Plan {
-	c := object.Condition{
-		Type: NodeInPlaceUpdate, Status: object.True, Reason: ReasonReadyForUpdate,
-		Message: "machine " + d.m.Name + " may be updated", Since: d.stamp(),
-	}
-	why := Why{Reason: ReasonAnnounce, Name: n.Name}
-	if !ready {
-		c.Status, c.Reason, why.Reason = object.False, ReasonNotReadyForUpdate, ReasonRetract
-		c.Message = "no update of machine " + d.m.Name + " is wanted"
+// tell has the node say where its update stands.
+func (d *decision) tell(n *Node, reason string) Plan {
+	c := object.Condition{Type: NodeInPlaceUpdate, Status: object.True, Reason: reason, Since: d.stamp()}
+	why := Why{Reason: ReasonStage, Name: n.Name, Detail: reason}
+	switch reason {
+	case ReasonCandidateForUpdate:
+		c.Message = "machine " + d.m.Name + " is to be updated"
+	case ReasonSelectedForUpdate:
+		c.Message = "machine " + d.m.Name + " is drained for its update"
+	case ReasonReadyForUpdate:
+		c.Message, why = "machine "+d.m.Name+" may be updated", Why{Reason: ReasonAnnounce, Name: n.Name}
+	case ReasonNodeUpdateFailed:
+		c.Message = "the update of machine " + d.m.Name + " failed: " + n.failedReason(&d.p.Keys)
+	default:
+		c.Message, why = "no update of machine "+d.m.Name+" is wanted", Why{Reason: ReasonRetract, Name: n.Name}
+		if d.m.Status.Phase == PhaseInPlaceUpdateSuccessful {
+			c.Message = "machine " + d.m.Name + " is updated"
+		}
 	}
 	return Plan{Effect: &MarkNode{n, c}, Why: why}
 }
@@ -69,7 +99,7 @@ func (d *decision) tell(n *Node, ready bool) Plan {
 // tellLater has a plan that ends the pass look again soon at a node that still
 // says, though it was to say otherwise, that an agent may work.
 func (d *decision) tellLater(plan Plan, n *Node) Plan {
-	if plan.Write != nil || plan.Effect != nil || d.o.NodeMarked == nil || !n.told() {
+	if plan.Write != nil || plan.Effect != nil || d.o.NodeMarked == nil || d.o.NodeMarked.Code == codes.OK && !n.told() {
 		return plan
 	}
 	plan = within(plan, d.now.Add(nodeRetry))
@@ -111,15 +141,53 @@ func (d *decision) fence(n *Node) Plan {
 	})
 }
 
-// told tells whether the node says that it may be updated.
-func (n *Node) told() bool {
+// updateReason is where the node's update stands by its condition; empty: it
+// does not say.
+func (n *Node) updateReason() string {
 	for i := range n.Conditions {
-		if n.Conditions[i].Type == NodeInPlaceUpdate {
-			return n.Conditions[i].Status == object.True
+		if c := &n.Conditions[i]; c.Type == NodeInPlaceUpdate && c.Status == object.True {
+			return c.Reason
+		}
+	}
+	return ""
+}
+
+// formerEnd reports whether the condition is what earlier versions of this
+// library left when an update was over: False. No other program begins an update there.
+func (n *Node) formerEnd() bool {
+	for i := range n.Conditions {
+		if c := &n.Conditions[i]; c.Type == NodeInPlaceUpdate {
+			return c.Status == object.False
 		}
 	}
 	return false
 }
+
+// told reports whether the node says that an agent may update it.
+func (n *Node) told() bool { return n.updateReason() == ReasonReadyForUpdate }
+
+// underWay reports whether the node says that its update has begun and has not
+// succeeded.
+func (n *Node) underWay() bool {
+	switch n.updateReason() {
+	case ReasonSelectedForUpdate, ReasonDrainSuccessful, ReasonReadyForUpdate, ReasonNodeUpdateFailed:
+		return true
+	}
+	return false
+}
+
+// unsaid reports whether the node has yet to say this reason. That there is
+// nothing to do needs no saying where no update was announced.
+func (n *Node) unsaid(reason string) bool {
+	if reason == ReasonUpdateSuccessful {
+		return n.underWay() || n.awaitsTurn()
+	}
+	return n.updateReason() != reason
+}
+
+// awaitsTurn reports whether the node says that it is a candidate. Its label
+// stays until it says otherwise.
+func (n *Node) awaitsTurn() bool { return n.updateReason() == ReasonCandidateForUpdate }
 
 // later is a plan that looks again soon at a node that could not be written.
 func (d *decision) later(why Why) Plan {

@@ -40,7 +40,7 @@ func (d *decision) takeBack() Plan {
 // components it waits for as long as they take: the machine counts as not
 // available meanwhile, and is seen to.
 func (d *decision) backInService(n *Node) Plan {
-	if plan, busy := d.adjust(n, false); busy {
+	if plan, busy := d.adjust(n, ReasonUpdateSuccessful); busy {
 		return plan
 	}
 	if n.hasTaint(d.p.Keys.CriticalComponents) {
@@ -69,7 +69,7 @@ func (d *decision) awaitRecovery(n *Node, ill Why) Plan {
 		return d.settleStatus(d.noteAgent(d.advance(EventUnhealthy, StageUpdateSuccessful, EventUnhealthy, ill, op)), n)
 	}
 	if n != nil {
-		if plan, busy := d.adjust(n, false); busy {
+		if plan, busy := d.adjust(n, ReasonUpdateSuccessful); busy {
 			if forever {
 				return plan
 			}

@@ -166,6 +166,7 @@ func (w *world) answer(result string) {
 	told := object.FindCondition(n.Conditions, machine.NodeInPlaceUpdate)
 	require.NotNil(w.t, told)
 	require.Equal(w.t, object.True, told.Status)
+	require.Equal(w.t, machine.ReasonReadyForUpdate, told.Reason)
 	require.True(w.t, n.Unschedulable)
 	n = n.Clone()
 	n.Labels[machine.DefaultPolicy().Keys.UpdateResult] = result
@@ -210,7 +211,7 @@ func TestInPlaceUpdate(t *testing.T) {
 	}
 	require.Equal(t, version, w.machine().Version, "P28: written again")
 	require.Equal(t, 1, s.drains)
-	require.Equal(t, 2, s.effects["MarkNode"], "a node that the drainer wrote is known")
+	require.Equal(t, 3, s.effects["MarkNode"], "drained, ready, updated: a node that the drainer wrote is known")
 	for _, event := range []string{"SelectedForUpdate", "Updated", "BackInService"} {
 		require.Equal(t, 1, w.heard("Normal machine "+event+" "), event)
 	}

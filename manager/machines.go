@@ -197,13 +197,26 @@ func (p *machinePass) event(ctx context.Context, typ EventType, why machine.Why)
 // be going in circles.
 func (p *machinePass) once(e machine.Effect) error {
 	for _, before := range p.issued {
-		typ := reflect.TypeOf(e)
-		if reflect.TypeOf(before) == typ && (typ.Kind() == reflect.Pointer || before == e) {
+		if sameEffect(before, e) {
 			return fmt.Errorf("effect %T was decided twice in one pass", e)
 		}
 	}
 	p.issued = append(p.issued, e)
 	return nil
+}
+
+// sameEffect reports whether two effects of a pass do the same. Marks differ by what
+// they say: a node may be said to be drained, and then to be ready.
+func sameEffect(a, b machine.Effect) bool {
+	typ := reflect.TypeOf(a)
+	if reflect.TypeOf(b) != typ {
+		return false
+	}
+	if mark, ok := a.(*machine.MarkNode); ok {
+		c, d := &mark.Condition, &b.(*machine.MarkNode).Condition
+		return c.Type == d.Type && c.Reason == d.Reason
+	}
+	return typ.Kind() == reflect.Pointer || a == b
 }
 
 // logAttrs names a machine in a log line.

@@ -98,7 +98,7 @@ func (u *updater) run(ctx context.Context) error {
 
 func readyForUpdate(n *machine.Node) bool {
 	c := object.FindCondition(n.Conditions, machine.NodeInPlaceUpdate)
-	return c != nil && c.Status == object.True
+	return c != nil && c.Status == object.True && c.Reason == machine.ReasonReadyForUpdate
 }
 
 // label puts a label on a node, whoever else writes it meanwhile.

@@ -158,7 +158,7 @@ func (w *world) agent(answer string) (found func() map[string]*corev1.Node) {
 // told tells whether a node says that it may be updated.
 func told(n *corev1.Node) bool {
 	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return string(c.Type) == machine.NodeInPlaceUpdate && c.Status == corev1.ConditionTrue
+		return string(c.Type) == machine.NodeInPlaceUpdate && c.Status == corev1.ConditionTrue && c.Reason == machine.ReasonReadyForUpdate
 	})
 }
 

@@ -1,0 +1,140 @@
+package controllers_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/millwright-go/millwright/machine"
+)
+
+// updating is a machine that another manager updates in place, at a stage.
+type updating struct {
+	left
+	reason             string // of the node's condition
+	selected, cordoned bool
+	result             string
+}
+
+func leftAmid(name, phase, kind, description string) left {
+	return left{name: name, vm: true, id: true, node: true, phase: phase, kind: kind, state: "Processing", description: description}
+}
+
+const drainedThere = "Machine x is undergoing an in-place update"
+
+// updates are machines of the old set at all stages of an update.
+var updates = []updating{
+	{leftAmid("plain", "Running", "Create", "Machine plain successfully joined the cluster"), "", false, false, ""},
+	{leftAmid("candidate", "Running", "Create", "Machine candidate successfully joined the cluster"), "CandidateForUpdate", false, false, ""},
+	{leftAmid("selected", "Running", "Create", "Machine selected successfully joined the cluster"), "SelectedForUpdate", true, true, ""},
+	{leftAmid("drained", "InPlaceUpdating", "InPlaceUpdate", drainedThere), "DrainSuccessful", true, true, ""},
+	{leftAmid("ready", "InPlaceUpdating", "InPlaceUpdate", drainedThere), "ReadyForUpdate", true, true, ""},
+	{leftAmid("answered", "InPlaceUpdating", "InPlaceUpdate", drainedThere), "ReadyForUpdate", true, true, "successful"},
+	{leftAmid("updated", "Running", "HealthCheck", "Machine updated successfully re-joined the cluster"), "UpdateSuccessful", true, true, "successful"},
+}
+
+// mark puts on the node of a machine what the other manager and the agent have.
+func (w *world) mark(u *updating) {
+	w.Helper()
+	if u.reason == "" {
+		return
+	}
+	keys, name := machine.DefaultPolicy().Keys, w.namespace+"-"+u.name
+	labels := map[string]string{keys.CandidateForUpdate: "true"}
+	if u.selected {
+		labels[keys.SelectedForUpdate] = "true"
+	}
+	if u.result != "" {
+		labels[keys.UpdateResult] = u.result
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": labels}, "spec": map[string]any{"unschedulable": u.cordoned}})
+	require.NoError(w, err)
+	nodes := w.core.CoreV1().Nodes()
+	_, err = nodes.Patch(w.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{})
+	require.NoError(w, err)
+	at := time.Now().UTC().Format(time.RFC3339)
+	patch, err = json.Marshal(map[string]any{"status": map[string]any{"conditions": []any{
+		map[string]any{"type": machine.NodeInPlaceUpdate, "status": "True", "reason": u.reason, "message": u.name, "lastTransitionTime": at},
+	}}})
+	require.NoError(w, err)
+	_, err = nodes.Patch(w.Context(), name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	require.NoError(w, err)
+}
+
+// fleetAmidUpdate stores a deployment amid an update in place, as another manager
+// leaves it: all machines are in the old set.
+func (w *world) fleetAmidUpdate() {
+	w.Helper()
+	w.class("old", "o")
+	w.class("new", "n")
+	const template = `metadata: {labels: {name: pool}, creationTimestamp: null}, spec: {class: {kind: MachineClass, name: %s}, creationTimeout: 20m0s, nodeTemplate: {metadata: {labels: {tier: a}}}}`
+	d := w.written("MachineDeployment", "pool", fmt.Sprintf(`{metadata: {annotations: {deployment.kubernetes.io/revision: "2"}, finalizers: [machine.sapcloud.io/machine-controller-manager]}, spec: {replicas: %d, selector: {matchLabels: {name: pool}}, strategy: {type: InPlaceUpdate, inPlaceUpdate: {maxSurge: 0, maxUnavailable: %d, orchestrationType: Auto}}, template: {`+template+`}}}`,
+		len(updates), len(updates)-1, "new"))
+	require.NoError(w, w.client.Create(w.Context(), d))
+	sets, yes := map[string]*unstructured.Unstructured{}, true
+	for class, c := range map[string]struct {
+		hash, revision string
+		replicas       int
+	}{"new": {"5f6b9", "2", 0}, "old": {"77c4d", "1", len(updates)}} {
+		s := w.written("MachineSet", "pool-"+c.hash, fmt.Sprintf(`{metadata: {labels: {name: pool, machine-template-hash: %[1]s}, annotations: {deployment.kubernetes.io/revision: "%[2]s"}, finalizers: [machine.sapcloud.io/machine-controller-manager]}, spec: {replicas: %[3]d, selector: {matchLabels: {name: pool, machine-template-hash: %[1]s}}, template: {metadata: {labels: {name: pool, machine-template-hash: %[1]s}}, spec: {class: {kind: MachineClass, name: %[4]s}, creationTimeout: 20m0s, nodeTemplate: {metadata: {labels: {tier: a}}}}}}}`,
+			c.hash, c.revision, c.replicas, class))
+		s.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: d.GetAPIVersion(), Kind: "MachineDeployment", Name: "pool", UID: d.GetUID(), Controller: &yes, BlockOwnerDeletion: &yes}})
+		require.NoError(w, w.client.Create(w.Context(), s))
+		sets[class] = s
+	}
+	for i := range updates {
+		w.leave(updates[i].left, sets["old"], "old")
+		w.mark(&updates[i])
+	}
+}
+
+// TestTakingOverAnUpdateInPlace: a fleet that another manager leaves amid an update
+// in place goes on with it from where each machine stands. No machine is replaced,
+// none is updated twice, nothing is left on the nodes, and their conditions say
+// what the other manager begins the next update at.
+func TestTakingOverAnUpdateInPlace(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, quick)
+	w.fleetAmidUpdate()
+	names, vms := w.names(), w.vms()
+	worked := w.agent(machine.UpdateSuccessful)
+	stop := w.manage()
+	w.eventually("the rollout to end", func() bool {
+		return w.updated("pool") == int32(len(updates)) && w.settled("pool", int32(len(updates)))()
+	})
+	w.eventually("the nodes to be as before", func() bool { return w.unmarked() == len(updates) })
+	stop()
+	assert.Equal(t, names, w.names())
+	assert.True(t, maps.Equal(vms, w.vms()), "%v", w.vms())
+	for i := range updates {
+		name := w.namespace + "-" + updates[i].name
+		if updates[i].result != "" {
+			assert.NotContains(t, worked(), name, "it is updated once more")
+		}
+		c := inPlaceCondition(w.nodeOf(name))
+		require.NotNil(t, c, name)
+		assert.Equal(t, []any{corev1.ConditionTrue, machine.ReasonUpdateSuccessful}, []any{c.Status, c.Reason}, name)
+	}
+	for _, m := range w.machines() {
+		assert.Equal(t, "new", m.Spec.Class.Name, m.Name)
+		assert.Equal(t, "Running", string(m.Status.CurrentStatus.Phase), m.Name)
+	}
+}
+
+func inPlaceCondition(n *corev1.Node) *corev1.NodeCondition {
+	for i := range n.Status.Conditions {
+		if c := &n.Status.Conditions[i]; string(c.Type) == machine.NodeInPlaceUpdate {
+			return c
+		}
+	}
+	return nil
+}

@@ -1,0 +1,388 @@
+package machine_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+)
+
+// updateReasons are the reasons that the node's condition has had, each as often
+// as it came up.
+func (w *world) updateReasons() (reasons []string) {
+	for _, n := range w.cluster.nodes[node] {
+		c := object.FindCondition(n.Conditions, machine.NodeInPlaceUpdate)
+		if c == nil {
+			continue
+		}
+		require.Equal(w.t, object.True, c.Status, c.Reason)
+		if len(reasons) == 0 || reasons[len(reasons)-1] != c.Reason {
+			reasons = append(reasons, c.Reason)
+		}
+	}
+	return reasons
+}
+
+// TestInPlaceReasons: the node says each stage of an update by a reason, and the
+// second update begins where the first has ended.
+func TestInPlaceReasons(t *testing.T) {
+	w := newWorld(t)
+	w.running()
+	w.drains(0, 0, 0)
+	w.cluster.agent = agentModel{answer: machine.UpdateSuccessful}
+	w.owner.moves = true
+	var want []string
+	for round := range 2 {
+		w.ask(machine.InPlaceCandidate)
+		w.passes(&shell{w: w})
+		w.ask(machine.InPlaceSelected)
+		(&shell{w: w}).settle(bound)
+		want = append(want, machine.ReasonCandidateForUpdate, machine.ReasonSelectedForUpdate, machine.ReasonReadyForUpdate, machine.ReasonUpdateSuccessful)
+		require.Equal(t, want, w.updateReasons(), "round %d", round)
+		require.Equal(t, round+1, w.cluster.agent.updated)
+		require.Equal(t, machine.PhaseRunning, w.phase())
+	}
+}
+
+// TestInPlaceReasonsOfAFailure: a failed update says so, and one that nobody wants
+// any more leaves the reason from which the next begins.
+func TestInPlaceReasonsOfAFailure(t *testing.T) {
+	w := newWorld(t)
+	w.running()
+	w.drains(0, 0, 0)
+	w.cluster.agent = agentModel{answer: machine.UpdateFailed, reason: "no space"}
+	w.ask(machine.InPlaceSelected)
+	s := &shell{w: w}
+	for range 3 {
+		w.passes(s)
+		w.pass(time.Second)
+	}
+	require.Equal(t, machine.PhaseInPlaceUpdateFailed, w.phase())
+	want := []string{machine.ReasonCandidateForUpdate, machine.ReasonSelectedForUpdate, machine.ReasonReadyForUpdate, machine.ReasonNodeUpdateFailed}
+	reasons := w.updateReasons()
+	require.Equal(t, want[len(want)-len(reasons):], reasons)
+	require.Equal(t, machine.ReasonNodeUpdateFailed, reasons[len(reasons)-1])
+	c := object.FindCondition(w.cluster.live(node).Conditions, machine.NodeInPlaceUpdate)
+	require.Contains(t, c.Message, "no space")
+
+	w.ask(machine.InPlaceNone)
+	(&shell{w: w}).settle(bound)
+	require.Equal(t, machine.PhaseRunning, w.phase())
+	reasons = w.updateReasons()
+	require.Equal(t, machine.ReasonUpdateSuccessful, reasons[len(reasons)-1])
+}
+
+// TestInPlaceCandidateIsWithdrawn before its turn: the node says that there is
+// nothing to do.
+func TestInPlaceCandidateIsWithdrawn(t *testing.T) {
+	w := newWorld(t)
+	w.running()
+	w.ask(machine.InPlaceCandidate)
+	(&shell{w: w}).settle(bound)
+	require.Equal(t, []string{machine.ReasonCandidateForUpdate}, w.updateReasons())
+	w.ask(machine.InPlaceNone)
+	(&shell{w: w}).settle(bound)
+	require.Equal(t, []string{machine.ReasonCandidateForUpdate, machine.ReasonUpdateSuccessful}, w.updateReasons())
+	require.NotContains(t, w.cluster.live(node).Labels, w.policy.Keys.CandidateForUpdate)
+}
+
+// TestInPlaceReadyIsACandidateAgain: a node whose agent never answered, and whose
+// turn will come again, says so when the update has been given up.
+func TestInPlaceReadyIsACandidateAgain(t *testing.T) {
+	w := newWorld(t)
+	w.running()
+	w.cluster.agent = agentModel{answer: "perhaps"}
+	w.ask(machine.InPlaceSelected)
+	s := &shell{w: w}
+	w.passes(s)
+	w.ask(machine.InPlaceCandidate)
+	s.settle(bound)
+	require.Equal(t, machine.PhaseRunning, w.phase())
+	require.Equal(t, machine.ReasonCandidateForUpdate, w.updateReasons()[len(w.updateReasons())-1])
+	quiet(w)
+}
+
+// leftBehind is what machine-controller-manager leaves at a stage of an update.
+type leftBehind struct {
+	phase    machine.Phase
+	reason   string
+	selected bool
+	cordoned bool
+	result   string
+}
+
+var stagesLeftBehind = map[string]leftBehind{
+	"candidate":              {machine.PhaseRunning, machine.ReasonCandidateForUpdate, false, false, ""},
+	"selected, not drained":  {machine.PhaseRunning, machine.ReasonSelectedForUpdate, true, false, ""},
+	"amid the drain":         {machine.PhaseRunning, machine.ReasonSelectedForUpdate, true, true, ""},
+	"drained":                {machine.PhaseInPlaceUpdating, machine.ReasonDrainSuccessful, true, true, ""},
+	"ready":                  {machine.PhaseInPlaceUpdating, machine.ReasonReadyForUpdate, true, true, ""},
+	"answered":               {machine.PhaseInPlaceUpdating, machine.ReasonReadyForUpdate, true, true, machine.UpdateSuccessful},
+	"answer in the reason":   {machine.PhaseInPlaceUpdating, machine.ReasonUpdateSuccessful, true, true, machine.UpdateSuccessful},
+	"successful":             {machine.PhaseInPlaceUpdateSuccessful, machine.ReasonUpdateSuccessful, true, true, machine.UpdateSuccessful},
+	"answered, and healthy":  {machine.PhaseRunning, machine.ReasonReadyForUpdate, true, true, machine.UpdateSuccessful},
+	"updated, and not moved": {machine.PhaseRunning, machine.ReasonUpdateSuccessful, true, true, machine.UpdateSuccessful},
+	"failed":                 {machine.PhaseInPlaceUpdateFailed, machine.ReasonNodeUpdateFailed, true, true, machine.UpdateFailed},
+}
+
+// leave puts on the machine and its node what another program has left there.
+func (w *world) leave(l leftBehind) {
+	k := w.policy.Keys
+	w.cluster.change(node, func(n *machine.Node) {
+		if n.Labels == nil {
+			n.Labels = map[string]string{}
+		}
+		n.Labels[k.CandidateForUpdate] = "true"
+		if l.selected {
+			n.Labels[k.SelectedForUpdate] = "true"
+		}
+		if l.result != "" {
+			n.Labels[k.UpdateResult] = l.result
+		}
+		n.Unschedulable = l.cordoned
+		n.Conditions = object.SetCondition(n.Conditions, object.Condition{
+			Type: machine.NodeInPlaceUpdate, Status: object.True, Reason: l.reason, Since: w.now.Truncate(time.Second),
+		})
+	})
+	m := w.store.live().Clone()
+	if m.Status.Phase != l.phase {
+		m.Status.Phase, m.Status.Since = l.phase, w.now.Truncate(time.Second)
+		m.Status.LastOperation = machine.Operation{Kind: machine.OperationInPlaceUpdate, State: machine.StateProcessing, Time: w.now.Truncate(time.Second)}
+	}
+	w.store.force(m)
+}
+
+// TestInPlaceTakenOver: whatever stage another program has left an update at, it
+// ends, and nothing of it stays on the node.
+func TestInPlaceTakenOver(t *testing.T) {
+	for name, l := range stagesLeftBehind {
+		for _, request := range []machine.InPlaceRequest{machine.InPlaceCandidate, machine.InPlaceSelected} {
+			t.Run(name+", "+string(request), func(t *testing.T) { takeOverUpdate(t, l, request) })
+		}
+	}
+}
+
+func takeOverUpdate(t *testing.T, l leftBehind, request machine.InPlaceRequest) {
+	w := newWorld(t)
+	w.running()
+	w.drains(0, 0, 0)
+	w.leave(l)
+	s := &shell{w: w}
+	if l.phase != machine.PhaseInPlaceUpdateSuccessful { // that one goes on without its owner
+		before := w.cluster.live(node)
+		w.passes(s)
+		require.Equal(t, []any{l.phase, before.Labels, before.Conditions, before.Unschedulable},
+			[]any{w.phase(), w.cluster.live(node).Labels, w.cluster.live(node).Conditions, w.cluster.live(node).Unschedulable},
+			"its owner has not spoken yet")
+	}
+	if !l.selected {
+		request = machine.InPlaceSelected
+	}
+	w.ask(request)
+	if l.phase == machine.PhaseInPlaceUpdateFailed {
+		w.passes(s)
+		require.Equal(t, machine.PhaseInPlaceUpdateFailed, w.phase(), "it stays for somebody to look at")
+		require.Equal(t, machine.ReasonNodeUpdateFailed, w.updateReasons()[len(w.updateReasons())-1])
+		w.cluster.result(machine.UpdateSuccessful, "")
+	}
+	w.cluster.agent, w.owner.moves = agentModel{answer: machine.UpdateSuccessful}, true
+	s.settle(bound)
+	require.Equal(t, machine.PhaseRunning, w.phase())
+	require.Equal(t, machine.ReasonUpdateSuccessful, w.updateReasons()[len(w.updateReasons())-1])
+	n, k := w.cluster.live(node), w.policy.Keys
+	for _, key := range []string{k.CandidateForUpdate, k.SelectedForUpdate, k.UpdateResult} {
+		assert.NotContains(t, n.Labels, key)
+	}
+	assert.False(t, n.Unschedulable)
+	assert.Equal(t, machine.UpdateMarks{}, n.Applied.Update)
+	if l.result == "" {
+		assert.Equal(t, 1, w.cluster.agent.updated)
+	} else {
+		assert.Zero(t, w.cluster.agent.updated, "it is not updated once more")
+	}
+}
+
+// peerStep is what machine-controller-manager's rules make of a node's condition;
+// empty: they leave it. drained says that its drain has ended.
+func peerStep(n *machine.Node, k *machine.Keys, drained bool) string {
+	if n.Labels[k.CandidateForUpdate] == "" {
+		return ""
+	}
+	reason, result := "", n.Labels[k.UpdateResult]
+	if c := object.FindCondition(n.Conditions, machine.NodeInPlaceUpdate); c != nil {
+		reason = c.Reason
+	}
+	_, selected := n.Labels[k.SelectedForUpdate]
+	switch {
+	case reason == "" || reason == machine.ReasonUpdateSuccessful && result == "":
+		return machine.ReasonCandidateForUpdate
+	case selected && reason == machine.ReasonCandidateForUpdate:
+		return machine.ReasonSelectedForUpdate
+	case reason == machine.ReasonSelectedForUpdate && drained:
+		return machine.ReasonDrainSuccessful
+	case reason == machine.ReasonDrainSuccessful:
+		return machine.ReasonReadyForUpdate
+	case result == machine.UpdateSuccessful && reason != machine.ReasonUpdateSuccessful:
+		return machine.ReasonUpdateSuccessful
+	}
+	return ""
+}
+
+// TestInPlaceHandedBack: from each stage of ours, the rules of
+// machine-controller-manager lead to the end of the update.
+func TestInPlaceHandedBack(t *testing.T) {
+	for stage := range 5 {
+		w := newWorld(t)
+		w.running()
+		k := w.policy.Keys
+		d := w.drains(0, 0, 0)
+		if stage > 0 { // the end of an update before
+			w.cluster.agent, w.owner.moves = agentModel{answer: machine.UpdateSuccessful}, true
+			w.ask(machine.InPlaceSelected)
+			(&shell{w: w}).settle(bound)
+		}
+		w.cluster.agent, w.owner.moves = agentModel{}, false
+		if stage > 1 {
+			w.ask(machine.InPlaceCandidate)
+			w.passes(&shell{w: w})
+		}
+		if stage > 2 {
+			d.stuck = 1
+			w.ask(machine.InPlaceSelected)
+			w.passes(&shell{w: w})
+		}
+		if stage > 3 {
+			d.stuck = 0
+			w.pass(time.Minute)
+			w.passes(&shell{w: w})
+			require.Equal(t, machine.ReasonReadyForUpdate, w.updateReasons()[len(w.updateReasons())-1])
+		}
+		n := w.cluster.live(node).Clone()
+		n.Labels[k.CandidateForUpdate], n.Labels[k.SelectedForUpdate] = "true", "true" // its deployment sees to that
+		for range 10 {
+			c := object.FindCondition(n.Conditions, machine.NodeInPlaceUpdate)
+			if c != nil && c.Reason == machine.ReasonReadyForUpdate {
+				n.Labels[k.UpdateResult] = machine.UpdateSuccessful
+			}
+			if reason := peerStep(n, &k, true); reason != "" {
+				n.Conditions = object.SetCondition(n.Conditions, object.Condition{Type: machine.NodeInPlaceUpdate, Status: object.True, Reason: reason})
+			}
+		}
+		c := object.FindCondition(n.Conditions, machine.NodeInPlaceUpdate)
+		require.Equal(t, machine.ReasonUpdateSuccessful, c.Reason, "stage %d", stage)
+		require.Equal(t, machine.UpdateSuccessful, n.Labels[k.UpdateResult], "stage %d: the agent was at work", stage)
+	}
+}
+
+// TestForceDrain: the label forces the drain of an in-place update and of a machine
+// that is preserved, and nothing without it.
+func TestForceDrain(t *testing.T) {
+	for _, value := range []string{"", "True", "true"} {
+		w := newWorld(t)
+		w.running()
+		d := w.drains(1, time.Hour, 1)
+		w.edit(func(m *machine.Machine) {
+			m.Spec.InPlace = machine.InPlaceSelected
+			if value != "" {
+				m.Labels = map[string]string{"force-drain": value}
+			}
+		})
+		w.passes(&shell{w: w})
+		require.Equal(t, value != "", d.asked[0].Forced)
+		require.True(t, d.asked[0].Stays)
+		require.Equal(t, value != "", w.store.live().Status.LastOperation.Stage == machine.StageReady)
+	}
+	for _, value := range []string{"", "True"} {
+		w := newWorld(t)
+		w.running()
+		d := w.drains(1, time.Hour, 1)
+		w.edit(func(m *machine.Machine) {
+			m.Annotations = annotated(m.Annotations, w.policy.Keys.Preserve, machine.PreserveWhenFailed)
+			if value != "" {
+				m.Labels = map[string]string{"force-drain": value}
+			}
+		})
+		w.passes(&shell{w: w})
+		w.cluster.ready(node, object.Unknown)
+		w.pass(w.policy.HealthTimeout + time.Minute)
+		w.passes(&shell{w: w})
+		w.pass(w.policy.HealthTimeout + time.Minute)
+		w.passes(&shell{w: w})
+		require.NotEmpty(t, d.asked, "phase %s", w.phase())
+		require.Equal(t, value != "", d.asked[0].Forced)
+		require.True(t, d.asked[0].Stays)
+		require.Equal(t, value != "", w.store.live().Status.Preservation.Drained)
+	}
+}
+
+// TestInPlaceMovedElsewhere: another program has moved the machine after its
+// update, and was stopped before it cleaned the node up.
+func TestInPlaceMovedElsewhere(t *testing.T) {
+	w := newWorld(t)
+	w.running()
+	w.leave(stagesLeftBehind["updated, and not moved"])
+	k := w.policy.Keys
+	s := &shell{w: w}
+	w.passes(s)
+	require.True(t, w.cluster.live(node).Unschedulable, "its owner may have to move it yet")
+	w.edit(func(m *machine.Machine) { m.Labels = map[string]string{k.UpdateResult: machine.UpdateSuccessful} })
+	w.passes(s)
+	n := w.cluster.live(node)
+	for _, key := range []string{k.CandidateForUpdate, k.SelectedForUpdate, k.UpdateResult} {
+		assert.NotContains(t, n.Labels, key)
+	}
+	assert.False(t, n.Unschedulable)
+	quiet(w)
+}
+
+// TestInPlaceUnclaimed: an update that another program has begun, and of which
+// the machine's owner never says that it is wanted, is withdrawn when its time is up.
+func TestInPlaceUnclaimed(t *testing.T) {
+	for name, phase := range map[string]machine.Phase{"amid the drain": machine.PhaseRunning, "drained": machine.PhaseRunning, "failed": machine.PhaseFailed} {
+		w := newWorld(t)
+		w.running()
+		w.drains(0, 0, 0)
+		l := stagesLeftBehind[name]
+		if l.phase == machine.PhaseRunning {
+			l.phase = machine.PhaseInPlaceUpdating
+		}
+		w.leave(l)
+		s := &shell{w: w}
+		w.passes(s)
+		require.Equal(t, l.phase, w.phase(), name)
+		require.Empty(t, w.cluster.drain.asked, name)
+		s.settle(bound)
+		require.Equal(t, phase, w.phase(), name)
+		if phase == machine.PhaseRunning {
+			require.NotContains(t, w.cluster.live(node).Labels, w.policy.Keys.CandidateForUpdate, name)
+			require.False(t, w.cluster.live(node).Unschedulable, name)
+		}
+	}
+}
+
+// TestInPlaceEndOfEarlierVersions: they left the condition False, at which no
+// other program begins an update. It is understood as no update, and corrected once.
+func TestInPlaceEndOfEarlierVersions(t *testing.T) {
+	for _, request := range []machine.InPlaceRequest{machine.InPlaceNone, machine.InPlaceCandidate, machine.InPlaceSelected} {
+		w := newWorld(t)
+		w.running()
+		w.drains(0, 0, 0)
+		w.cluster.agent, w.owner.moves = agentModel{answer: machine.UpdateSuccessful}, true
+		w.cluster.change(node, func(n *machine.Node) {
+			n.Conditions = object.SetCondition(n.Conditions, object.Condition{Type: machine.NodeInPlaceUpdate, Status: object.False, Reason: "NotReadyForUpdate", Since: w.now})
+		})
+		w.ask(request)
+		(&shell{w: w}).settle(bound)
+		quiet(w)
+		want := map[machine.InPlaceRequest]string{machine.InPlaceCandidate: machine.ReasonCandidateForUpdate}[request]
+		if want == "" {
+			want = machine.ReasonUpdateSuccessful
+		}
+		c := object.FindCondition(w.cluster.live(node).Conditions, machine.NodeInPlaceUpdate)
+		require.Equal(t, []any{object.True, want}, []any{c.Status, c.Reason}, request)
+	}
+}
