@@ -60,6 +60,9 @@ func readMachine(r *reader, w *v1alpha1.Machine, m *machine.Machine) {
 	n.read(r.problems, noteOperation, &e)
 	s.LastOperation = readOperation(r.problems, "status.lastOperation", &w.Status.LastOperation, &e)
 	s.NeverCreated = e.NeverCreated && e.of(&s.LastOperation)
+	if s.Phase == machine.PhaseNew && calledFor(m) {
+		s.Phase = machine.PhasePending
+	}
 	r.preservation(w, m)
 }
 
@@ -105,8 +108,8 @@ func writeMachine(x *writer, w *v1alpha1.Machine, was, now *machine.Machine) {
 
 func writeMachineStatus(x *writer, w *v1alpha1.Machine, was, now *machine.Machine) {
 	a, b, current := &was.Status, &now.Status, &w.Status.CurrentStatus
-	if a.Phase != b.Phase {
-		current.Phase, current.TimeoutActive = v1alpha1.MachinePhase(b.Phase), timed(b.Phase)
+	if before, after := phaseOf(was), phaseOf(now); before != after {
+		current.Phase, current.TimeoutActive = v1alpha1.MachinePhase(after), timed(after)
 	}
 	current.LastUpdateTime = metav1.NewTime(b.Since)
 	if !a.Preservation.Until.Equal(b.Preservation.Until) {
@@ -130,6 +133,23 @@ func writeMachineStatus(x *writer, w *v1alpha1.Machine, was, now *machine.Machin
 		n.set(x, noteOperation, &e)
 	}
 	nodeConditions.join(&w.Status.Conditions, a.Conditions, b.Conditions, n.text(x))
+}
+
+// phaseOf is the phase in its field. While a machine's first VM is called for it
+// has none there: machine-controller-manager, which may take over before the
+// provider ID is stored, takes the VM of a machine that has a phase for nobody's.
+func phaseOf(m *machine.Machine) machine.Phase {
+	if m.Status.Phase == machine.PhasePending && calledFor(m) {
+		return machine.PhaseNew
+	}
+	return m.Status.Phase
+}
+
+// calledFor tells whether a VM was called for and its provider ID is not stored.
+func calledFor(m *machine.Machine) bool {
+	op := &m.Status.LastOperation
+	return m.Spec.ProviderID == "" &&
+		op.Kind == machine.OperationCreate && op.State == machine.StateProcessing && op.Stage == machine.StageCreateVM
 }
 
 // timed tells whether a machine fails when it stays in this phase.

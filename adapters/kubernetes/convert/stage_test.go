@@ -97,3 +97,30 @@ func TestDescriptionsTellStagesExactly(t *testing.T) {
 		}
 	}
 }
+
+// While a VM is called for the machine has no phase, or the manager that takes
+// over takes the VM for nobody's and deletes it. With the provider ID it has one.
+func TestACreateUnderWayHasNoPhase(t *testing.T) {
+	m := &machine.Machine{}
+	m.Name, m.Namespace = "web-1", "fleet"
+	doc := machines.document(t, machines.typed(t, map[string]any{"metadata": map[string]any{"name": "web-1", "namespace": "fleet"}}))
+	m.Status.Phase = machine.PhasePending
+	m.Status.LastOperation = machine.Operation{
+		Kind: machine.OperationCreate, State: machine.StateProcessing, Stage: machine.StageCreateVM, Message: "about to create the VM",
+	}
+	doc = machines.store(t, doc, m)
+	stored := machines.typed(t, doc)
+	assert.Empty(t, stored.Status.CurrentStatus.Phase)
+	assert.False(t, stored.Status.CurrentStatus.TimeoutActive)
+
+	stored.Spec.ProviderID = "cloud://vm-1"
+	read, _ := machines.Read(stored)
+	assert.Equal(t, machine.PhaseNew, read.Status.Phase, "it is written as Pending next")
+	read.Status.Phase = machine.PhasePending
+	doc = machines.store(t, machines.document(t, stored), read)
+	assert.EqualValues(t, "Pending", machines.typed(t, doc).Status.CurrentStatus.Phase)
+
+	m.Status.Phase, m.Status.LastOperation.State = machine.PhaseCrashLoopBackOff, machine.StateFailed
+	doc = machines.store(t, doc, m)
+	assert.EqualValues(t, "CrashLoopBackOff", machines.typed(t, doc).Status.CurrentStatus.Phase)
+}
