@@ -178,6 +178,7 @@ func TestKeysAreDistinct(t *testing.T) {
 		keys.NodeLabel, keys.Revision, keys.Preserve, keys.LastApplied, keys.LastAppliedCapacity, keys.SpecChanges, keys.InPlace, keys.Marks,
 		keys.NodePreserve, keys.DeploymentChanges,
 		keys.Reservation, keys.Handover, keys.Victims, keys.MaxAge, keys.Former, keys.Slack, keys.Applied, keys.Drain,
+		keys.KeepNode, keys.KeptByUs, keys.AvoidTaint,
 	} {
 		assert.NotEmpty(t, key)
 		assert.False(t, seen[key], key)

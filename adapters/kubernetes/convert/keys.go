@@ -13,6 +13,10 @@ type Keys struct {
 	LastApplied         string // annotation on a node: template that was applied last
 	LastAppliedCapacity string // annotation on a node: virtual capacity that was applied last
 
+	// What rollouts of others put on nodes; read only.
+	KeepNode, KeptByUs string // annotations, "true" each
+	AvoidTaint         string // a taint, "True", PreferNoSchedule
+
 	SpecChanges       string // annotation on a machine or set: changes of the spec that an API server did not count
 	DeploymentChanges string // the same on a deployment
 	InPlace           string // on a machine
@@ -38,6 +42,10 @@ func DefaultKeys() Keys {
 
 		LastApplied:         "node.machine.sapcloud.io/last-applied-anno-labels-taints",
 		LastAppliedCapacity: "node.machine.sapcloud.io/last-applied-virtual-capacity",
+
+		KeepNode:   "cluster-autoscaler.kubernetes.io/scale-down-disabled",
+		KeptByUs:   "cluster-autoscaler.kubernetes.io/scale-down-disabled-by-mcm",
+		AvoidTaint: "deployment.machine.sapcloud.io/prefer-no-schedule",
 
 		SpecChanges:       "millwright-go/spec-changes",
 		DeploymentChanges: "millwright-go/deployment-changes",

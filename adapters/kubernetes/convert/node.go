@@ -52,6 +52,26 @@ func readNode(r *reader, w *corev1.Node, n *machine.Node) {
 			n.Applied.VirtualCapacity = readQuantities(list)
 		}
 	}
+	r.rollout(n)
+}
+
+// rollout has what another manager's rollout left on a node count as applied
+// there, so that it goes when no rollout here wants it. Such a manager says by
+// KeptByUs that the annotations are its own, and nobody else uses the taint's
+// key. Of a node whose machine is kept for inspection the annotations are that's.
+func (r *reader) rollout(n *machine.Node) {
+	k, last := r.keys, &n.Applied.NodeTemplate
+	kept := object.FindCondition(n.Conditions, machine.NodePreserved)
+	preserved := n.Applied.Preserved != (machine.PreservedMarks{}) || kept != nil && kept.Status == object.True
+	if n.Annotations[k.KeepNode] == "true" && n.Annotations[k.KeptByUs] == "true" && last.Annotations[k.KeptByUs] == "" && !preserved {
+		annotations := map[string]string{k.KeepNode: "true", k.KeptByUs: "true"}
+		maps.Copy(annotations, last.Annotations)
+		last.Annotations, n.Applied.Generation = annotations, 0
+	}
+	avoid := object.Taint{Key: k.AvoidTaint, Value: "True", Effect: object.PreferNoSchedule}
+	if slices.Contains(n.Taints, avoid) && !slices.Contains(last.Taints, avoid) {
+		last.Taints, n.Applied.Generation = append(slices.Clone(last.Taints), avoid), 0
+	}
 }
 
 func (r *reader) annotation(key string, err error) {

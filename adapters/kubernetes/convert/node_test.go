@@ -1,6 +1,7 @@
 package convert_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -154,4 +155,52 @@ func TestCapacityMustBeAQuantity(t *testing.T) {
 	n.Name = "n"
 	_, err := nodes.UpdateStatus(&corev1.Node{}, n)
 	assert.EqualError(t, err, "node n can't be written: status.capacity[cpu] is no quantity")
+}
+
+// What a rollout of another manager left on a node goes when no rollout wants it,
+// though that manager kept no record; a user's own annotation stays, and all that
+// is on the node of a preserved machine.
+func TestMarksOfRolloutsElsewhere(t *testing.T) {
+	mark := func(w *corev1.Node) {
+		w.Annotations[keys.KeepNode], w.Annotations[keys.KeptByUs] = "true", "true"
+		w.Spec.Taints = append(w.Spec.Taints, corev1.Taint{Key: keys.AvoidTaint, Value: "True", Effect: corev1.TaintEffectPreferNoSchedule})
+	}
+	for name, c := range map[string]struct {
+		change func(*corev1.Node)
+		keeps  []string
+	}{
+		"both":       {mark, nil},
+		"a record":   {func(w *corev1.Node) { mark(w); w.Annotations[keys.Applied] = `{"generation":7}` }, nil},
+		"a user's":   {func(w *corev1.Node) { w.Annotations[keys.KeepNode] = "true" }, []string{keys.KeepNode}},
+		"preserved":  {func(w *corev1.Node) { mark(w); preserved(w) }, []string{keys.KeepNode, keys.KeptByUs}},
+		"by the way": {func(w *corev1.Node) { mark(w); w.Annotations["x"] = "y" }, []string{"x"}},
+	} {
+		w := &corev1.Node{}
+		w.Name, w.Annotations = "web-1", map[string]string{}
+		c.change(w)
+		n, problems := nodes.Read(w)
+		require.Empty(t, problems, name)
+		m := &machine.Machine{Status: machine.Status{Phase: machine.PhaseRunning}}
+		m.Name, m.Generation, m.Finalizers = "web-1", 7, []string{machine.Finalizer}
+		m.Spec.Class.Name, m.Spec.ProviderID, m.Spec.NodeName = "small", "cloud://vm-1", "web-1"
+		o := &machine.Observation{Machine: m, Node: &machine.NodeAnswer{Name: "web-1", Node: n}}
+		if name == "preserved" {
+			m.Annotations = map[string]string{keys.Preserve: machine.PreserveNow}
+			m.Status.Preservation = machine.Preservation{Request: machine.PreserveNow, Since: begin, Until: begin.Add(time.Hour)}
+		}
+		plan, err := machine.Decide(o, machine.DefaultPolicy(), begin)
+		require.NoError(t, err)
+		sync, ok := plan.Effect.(*machine.SyncNode)
+		require.True(t, ok, "%s: %v", name, plan.Why)
+		after := nodes.typed(t, nodes.store(t, nodes.document(t, w), sync.Node))
+		for _, key := range []string{keys.KeepNode, keys.KeptByUs, "x"} {
+			_, there := after.Annotations[key]
+			assert.Equal(t, slices.Contains(c.keeps, key), there, "%s: %s", name, key)
+		}
+		assert.Equal(t, name == "preserved", len(after.Spec.Taints) == 1, "%s: %v", name, after.Spec.Taints)
+	}
+}
+
+func preserved(w *corev1.Node) {
+	w.Status.Conditions = []corev1.NodeCondition{{Type: machine.NodePreserved, Status: corev1.ConditionTrue, Reason: machine.ReasonPreservedByUser}}
 }
