@@ -21,7 +21,7 @@ func (c *chaos) userSelects() {
 		return // what a pass has decided by now does not know of it: that would be the user's doing
 	}
 	_, floor := limitsOf(&d.Spec)
-	if _, usable, _ := c.sums(); usable <= floor-c.kept() {
+	if c.secure() <= floor-c.kept() {
 		return
 	}
 	for _, m := range c.machines {
@@ -30,6 +30,21 @@ func (c *chaos) userSelects() {
 			return
 		}
 	}
+}
+
+// secure is how many machines stay available even if sets go on to remove those that they chose before: these may have
+// become available since. Who selects machines by hand counts as carefully as a deployment does.
+func (c *chaos) secure() (n int) {
+	for _, s := range c.setsOf(c.deployment.UID) {
+		numbers := c.numbers(s)
+		for _, m := range c.machinesOf(s.UID) {
+			if !m.Deleted() && available(m, c.deployment.Spec.MinReady, c.now) && slices.Contains(c.chosen[s.UID], m.Name) {
+				numbers.available--
+			}
+		}
+		n += numbers.usable()
+	}
+	return n
 }
 
 // updatesDiffer lets some machine's next update fail, or take no end, and
