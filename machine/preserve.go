@@ -251,9 +251,10 @@ func (d *decision) alsoPreserve(s *Status, to Phase) {
 	}
 }
 
-// seenNode is the machine's own node, if it was looked for and found.
+// seenNode is the machine's own node, if it was looked for and found. A machine that names
+// none has none: what is found for it one time and not the next would turn its wish round.
 func (d *decision) seenNode() *Node {
-	if d.o.Node == nil || !d.looked() {
+	if d.o.Node == nil || d.m.Spec.NodeName == "" || !d.looked() {
 		return nil
 	}
 	return d.node()

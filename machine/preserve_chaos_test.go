@@ -318,3 +318,26 @@ func TestNonsenseOnANodeSilencesNobody(t *testing.T) {
 	s.settleFor(time.Minute)
 	require.True(t, w.store.live().Status.Preservation.Active(w.now))
 }
+
+// TestMachineThatNamesNoNodeKeepsItsWish: a machine runs and names no node, of which only nonsense
+// in its status is the cause; one that carries its name is there. The node has no say: it was found
+// in one decision and not in the next, which began a preservation and ended it in each pass.
+func TestMachineThatNamesNoNodeKeepsItsWish(t *testing.T) {
+	w := newWorld(t)
+	w.running()
+	m := w.store.live().Clone()
+	m.Spec.NodeName = ""
+	m.Annotations = map[string]string{w.policy.Keys.Preserve: machine.PreserveNow}
+	m.Status.Preservation.NodeAsked = true
+	w.store.force(m)
+	s := &shell{w: w}
+	for range 3 {
+		_, _, err := s.reconcile()
+		require.NoError(t, err)
+	}
+	writes := w.store.writes
+	_, _, err := s.reconcile()
+	require.NoError(t, err)
+	require.Equal(t, writes, w.store.writes)
+	require.Equal(t, machine.PreserveNow, w.store.live().Status.Preservation.Request)
+}
