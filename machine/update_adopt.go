@@ -34,14 +34,11 @@ func (d *decision) leftOver(n *Node) bool {
 }
 
 // unrecordedUpdate reports whether there is no record of an update, or one of a
-// candidate whose update has been led on since. Here the record of a selection
-// comes before the condition that tells of it.
+// candidate whose update is under way. Here the record of a selection comes
+// before the condition that tells of it.
 func (n *Node) unrecordedUpdate(k *Keys) bool {
-	if n.Applied.Update.none() {
-		return true
-	}
-	begun := n.underWay() || n.updateReason() == ReasonUpdateSuccessful && n.result(k) == UpdateSuccessful
-	return begun && n.says(k.SelectedForUpdate) && n.Applied.Update == (UpdateMarks{Candidate: true})
+	return n.Applied.Update.none() ||
+		n.Applied.Update == (UpdateMarks{Candidate: true}) && n.says(k.SelectedForUpdate) && n.underWay()
 }
 
 // inUpdate reports whether the machine's phase is one of an update.
