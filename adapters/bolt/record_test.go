@@ -177,8 +177,8 @@ func fill(v reflect.Value, n *int) {
 	}
 }
 
-// The golden files are what layout 1 holds for an object with every field set.
-// Files of that kind exist: where a field is renamed or taken away, old files
+// The golden files are what the layout of the next release holds for an object with every field set.
+// Once it is released: where a field is renamed or taken away, old files
 // must be rewritten as they are opened; where one is added, raise the layout.
 func TestRecordsKeepTheirForm(t *testing.T) {
 	form(t, "machine", &machine.Machine{})
