@@ -17,11 +17,6 @@ race_dirs="adapters driver examples machine/fsm manager sim/cmd store sim/galler
 # away, in the same code, and take two to four times as long with it.
 short_race_dirs="adapters/kubernetes/controllers adapters/kubernetes/internal/permissions manager"
 
-# On two processors three packages at a time, since some wait for processes and
-# servers; on more, as many as go test takes.
-jobs=
-if [ "$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)" -le 2 ]; then jobs="-p 3"; fi
-
 # How long the soak of make prove plays.
 soak=2m
 
@@ -110,14 +105,15 @@ is_long() { grep -qs 'testing\.Short()' "$1"/*_test.go; }
 go_test() {
 	[ -n "$4" ] || return 0
 	step "go test$3: module $1" "$2"
+	run=$scratch/run$(printf '%s' "$3" | tr -dc 'a-z')
 	{
-		(cd "$1" && go test -count=1 -vet=off -timeout 40m $jobs $3 ${TESTFLAGS:-} $4) 2>&1
-		echo $? >"$scratch/status"
-	} | tee "$scratch/out"
+		(cd "$1" && go test -count=1 -vet=off -timeout 40m $3 ${TESTFLAGS:-} $4) 2>&1
+		echo $? >"$run.status"
+	} | tee "$run.out"
 	awk -v flags="$3" -F '\t' '/^(ok|FAIL) *\t/ && $3 ~ /^[0-9.]+s/ {
 		sub(/s.*/, "", $3); printf "%d\t%s%s\n", $3 + 0.5, $2, flags
-	}' "$scratch/out" >>"$scratch/packages"
-	return "$(cat "$scratch/status")"
+	}' "$run.out" >>"$scratch/packages"
+	return "$(cat "$run.status")"
 }
 
 # by_size sorts "DIRECTORY PACKAGE" lines by how much test code there is, most first,
@@ -153,14 +149,25 @@ sort_packages() {
 	done <"$scratch/list"
 }
 
-# run_tests MODULE: the tests of make test.
+# compile MODULE FLAGS: the packages that tests import, so that two go commands at a time do
+# not both compile them. What does not compile, the tests tell.
+compile() {
+	(cd "$1" && go list -e -f '{{if ne .Name "main"}}{{.ImportPath}}{{end}}' ./... | xargs go build $2) || :
+}
+
+# run_tests MODULE: the tests of make test. Two lists run at a time: many tests wait for
+# processes and servers, and one long package would keep the others waiting.
 run_tests() {
 	sort_packages "$1"
 	status=0
-	go_test "$1" "1 to 4 min" " -short" "$plain_long" || status=1
-	go_test "$1" "1 to 4 min" "" "$plain" || status=1
-	go_test "$1" "1 to 4 min" " -race -short" "$raced_long" || status=1
-	go_test "$1" "1 to 4 min" " -race" "$raced" || status=1
+	if [ -n "$plain" ]; then compile "$1" ""; fi
+	go_test "$1" "1 to 3 min" " -short" "$plain_long" &
+	go_test "$1" "1 to 3 min" "" "$plain" || status=1
+	wait "$!" || status=1
+	if [ -n "$raced" ]; then compile "$1" -race; fi
+	go_test "$1" "1 to 3 min" " -race -short" "$raced_long" &
+	go_test "$1" "1 to 3 min" " -race" "$raced" || status=1
+	wait "$!" || status=1
 	return $status
 }
 
@@ -178,8 +185,9 @@ run_long_tests() {
 		if ! is_in "$package" $short_race_dirs; then with="$with $package"; fi
 	done
 	status=0
+	go_test "$1" "4 to 10 min" " -race" "$with" &
 	go_test "$1" "4 to 10 min" "" "$plain_long$unraced" || status=1
-	go_test "$1" "4 to 10 min" " -race" "$with" || status=1
+	wait "$!" || status=1
 	return $status
 }
 
