@@ -186,7 +186,7 @@ run_long_tests() {
 	done
 	status=0
 	go_test "$1" "4 to 10 min" " -race" "$with" &
-	go_test "$1" "4 to 10 min" "" "$plain_long$unraced" || status=1
+	go_test "$1" "4 to 10 min" "" "$unraced$plain_long" || status=1
 	wait "$!" || status=1
 	return $status
 }

@@ -25,7 +25,7 @@ var poolDeeds = []sim.Deed{
 // is at rest is left alone (P37), and no node of a pool is given up (P39). Each
 // call is made, and refused, and whatever befalls pools does.
 func TestPoolStorm(t *testing.T) {
-	seeds := uint64(300)
+	seeds := uint64(450)
 	if testing.Short() {
 		seeds = 60
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -161,6 +162,9 @@ func TestTooLateToGiveUp(t *testing.T) {
 		wait := begun(func() error { _, err := things.Create(ctx, thing("a")); return err })
 		<-arrived
 		cancel()
+		for range 100 { // time for a writer that does not wait
+			runtime.Gosched()
+		}
 		goOn <- struct{}{}
 		require.ErrorIs(t, wait(), errFull)
 	}

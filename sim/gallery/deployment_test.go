@@ -60,7 +60,7 @@ var ofDeployment = []mutant{
 		file:   "deployment/choices.go",
 		from:   "(c.At.After(until) || c.At.Before(since)):",
 		to:     "(c.At.After(until) || false && c.At.Before(since)):",
-		by:     "TestP20HandedOverOnceAndInTime",
+		by:     "TestP20ScalersClock",
 	},
 	{
 		name:   "a choice of an available machine goes below the floor",

@@ -29,6 +29,7 @@ var ofSafety = []mutant{
 		file:   "safety/grant.go",
 		from:   "return d.take(), nil",
 		to:     "return GrantPlan{Grant: &machine.Grant{Allowed: true}, Why: why}, nil",
+		by:     "TestP24VerdictsStayWithinTheBudget|TestTwoWithOneBrokenHeal",
 	},
 	{
 		name:   "clocks are not restarted after an outage",
