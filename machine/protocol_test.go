@@ -386,36 +386,3 @@ func TestInPlaceEndOfEarlierVersions(t *testing.T) {
 		require.Equal(t, []any{object.True, want}, []any{c.Status, c.Reason}, request)
 	}
 }
-
-// TestInPlaceContinuedElsewhere: an update that began here as a candidate's and
-// that another program led on is taken back while it is under way: nothing is done
-// twice, and nothing stays on the node.
-func TestInPlaceContinuedElsewhere(t *testing.T) {
-	for name, l := range stagesLeftBehind {
-		if !l.cordoned || l.reason == machine.ReasonUpdateSuccessful || l.phase == machine.PhaseInPlaceUpdateFailed {
-			continue
-		}
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			w.running()
-			w.drains(0, 0, 0)
-			s := &shell{w: w}
-			w.ask(machine.InPlaceCandidate)
-			w.passes(s)
-			require.Equal(t, machine.UpdateMarks{Candidate: true}, w.cluster.live(node).Applied.Update)
-			w.leave(l)
-			w.cluster.agent, w.owner.moves = agentModel{answer: machine.UpdateSuccessful}, true
-			s.settle(bound)
-			require.Equal(t, machine.PhaseRunning, w.phase())
-			n, k := w.cluster.live(node), w.policy.Keys
-			for _, key := range []string{k.CandidateForUpdate, k.SelectedForUpdate, k.UpdateResult} {
-				assert.NotContains(t, n.Labels, key)
-			}
-			assert.False(t, n.Unschedulable)
-			assert.Equal(t, machine.UpdateMarks{}, n.Applied.Update)
-			if l.result != "" {
-				assert.Zero(t, w.cluster.agent.updated, "it is not updated once more")
-			}
-		})
-	}
-}

@@ -4,11 +4,11 @@ package machine
 // node before this library looks after the machine. The node's labels and the
 // reason of its condition say where that update stands.
 
-// adopts reports whether another program has begun an update of the node, or has
-// led on one of ours: it left the label of a candidate and a condition, and there
-// is no record of them. What it put there is taken off when the update is over.
+// adopts reports whether another program has begun an update of the node: it
+// left the label of a candidate and a condition, and there is no record of ours.
+// What it put there is taken off when the update is over.
 func (d *decision) adopts(n *Node) bool {
-	if !n.unrecordedUpdate(&d.p.Keys) || !n.says(d.p.Keys.CandidateForUpdate) {
+	if !n.Applied.Update.none() || !n.says(d.p.Keys.CandidateForUpdate) {
 		return false
 	}
 	if d.m.Spec.InPlace == InPlaceNone && !d.inUpdate() {
@@ -28,17 +28,9 @@ func (d *decision) adopts(n *Node) bool {
 // agent's answer on the machine.
 func (d *decision) leftOver(n *Node) bool {
 	k := &d.p.Keys
-	return d.m.Spec.InPlace == InPlaceNone && d.m.Status.Phase == PhaseRunning && n.unrecordedUpdate(k) &&
+	return d.m.Spec.InPlace == InPlaceNone && d.m.Status.Phase == PhaseRunning && n.Applied.Update.none() &&
 		k.UpdateResult != "" && d.m.Labels[k.UpdateResult] == UpdateSuccessful &&
 		n.updateReason() == ReasonUpdateSuccessful && n.result(k) == UpdateSuccessful
-}
-
-// unrecordedUpdate reports whether there is no record of an update, or one of a
-// candidate whose update is under way. Here the record of a selection comes
-// before the condition that tells of it.
-func (n *Node) unrecordedUpdate(k *Keys) bool {
-	return n.Applied.Update.none() ||
-		n.Applied.Update == (UpdateMarks{Candidate: true}) && n.says(k.SelectedForUpdate) && n.underWay()
 }
 
 // inUpdate reports whether the machine's phase is one of an update.
