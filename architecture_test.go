@@ -52,7 +52,7 @@ var testingModules = []string{
 const anything = "..."
 
 var (
-	kinds  = []string{"codes", "object", "machine", "machineset", "deployment", "deployment/rollout", "machinepool", "machineclass"}
+	kinds  = []string{"codes", "object", "decision", "machine", "machineset", "deployment", "deployment/rollout", "machinepool", "machineclass"}
 	core   = append(slices.Clone(kinds), "drain", "driver", "safety", "store")
 	shells = append(slices.Clone(core), "machine/fsm", "manager")
 )
@@ -65,14 +65,15 @@ var architecture = []row{
 
 	{dir: "codes", core: true, context: true},
 	{dir: "object", core: true},
+	{dir: "decision", core: true, reaches: []string{"codes", "object"}},
 	{dir: "deployment/rollout", core: true},
-	{dir: "machine", core: true, reaches: []string{"codes", "object"}},
-	{dir: "machineset", core: true, reaches: []string{"machine", "codes", "object"}},
-	{dir: "deployment", core: true, contextIn: "preview.go", reaches: []string{"deployment/rollout", "machineset", "machine", "codes", "object"}},
-	{dir: "machineclass", core: true, reaches: []string{"machine", "codes", "object"}},
-	{dir: "machinepool", core: true, reaches: []string{"machine", "codes", "object"}},
-	{dir: "drain", core: true, reaches: []string{"machine", "codes", "object"}},
-	{dir: "driver", core: true, context: true, reaches: []string{"machine", "drain", "machinepool", "codes", "object"}},
+	{dir: "machine", core: true, reaches: []string{"decision", "codes", "object"}},
+	{dir: "machineset", core: true, reaches: []string{"machine", "decision", "codes", "object"}},
+	{dir: "deployment", core: true, contextIn: "preview.go", reaches: []string{"deployment/rollout", "machineset", "machine", "decision", "codes", "object"}},
+	{dir: "machineclass", core: true, reaches: []string{"machine", "decision", "codes", "object"}},
+	{dir: "machinepool", core: true, reaches: []string{"machine", "decision", "codes", "object"}},
+	{dir: "drain", core: true, reaches: []string{"machine", "decision", "codes", "object"}},
+	{dir: "driver", core: true, context: true, reaches: []string{"machine", "drain", "machinepool", "decision", "codes", "object"}},
 	{dir: "safety", core: true, reaches: kinds},
 	{dir: "store", core: true, context: true, reaches: []string{"object"}},
 
@@ -80,17 +81,17 @@ var architecture = []row{
 	{dir: "store/storetest", reaches: []string{"store", "object"}, modules: testingModules},
 	{
 		dir:     "driver/drivertest",
-		reaches: []string{"driver", "machine", "drain", "machinepool", "codes", "object"},
+		reaches: []string{"driver", "machine", "drain", "machinepool", "decision", "codes", "object"},
 		modules: testingModules,
 	},
 
 	{dir: "manager", below: true, reaches: shells, modules: []string{stateless}},
 	{dir: "sim", below: true, reaches: append(slices.Clone(shells), "driver/drivertest"), modules: []string{stateless, xterm, xsys, rapid}},
 	{dir: "sim/history"},
-	{dir: "sim/report", reaches: []string{"sim/history", "deployment", "deployment/rollout", "machineset", "machine", "codes", "object"}},
+	{dir: "sim/report", reaches: []string{"sim/history", "deployment", "deployment/rollout", "machineset", "machine", "decision", "codes", "object"}},
 	{dir: "adapters/bolt", below: true, reaches: shells, modules: []string{stateless, bbolt, xsys}},
 	{dir: "examples", below: true, reaches: []string{anything}, modules: []string{stateless, bbolt, xterm, xsys}},
-	{dir: "examples/drainplan", reaches: []string{"drain", "machine", "codes", "object"}, modules: []string{yaml}},
+	{dir: "examples/drainplan", reaches: []string{"drain", "machine", "decision", "codes", "object"}, modules: []string{yaml}},
 	{dir: "docs", below: true, reaches: []string{anything}, modules: []string{stateless, xterm, xsys}},
 	{dir: "test", below: true, reaches: []string{anything}, modules: append(slices.Clone(testingModules), stateless, bbolt, xterm, xsys)},
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
@@ -91,7 +92,7 @@ func (d *Deployment) scaledAt(p *Policy) time.Time {
 // choice from after it to a later one. If the scaler says when it changed the
 // size, the period goes by the scaler's clock: it begins with the change before,
 // as far as the status knows one.
-func (d *decision) choosing() (since, until time.Time) {
+func (d *decider) choosing() (since, until time.Time) {
 	s, at := &d.deployment.Status, d.deployment.scaledAt(d.p)
 	if at.IsZero() {
 		return s.WantedSince, d.now
@@ -118,7 +119,7 @@ func formatVictims(victims []machineset.Victim) string {
 
 // readChoices finds the machines that the annotation names: those that are not
 // being deleted, in the order in which they were chosen.
-func (d *decision) readChoices() {
+func (d *decider) readChoices() {
 	text := d.deployment.Annotations[d.p.Keys.Victims]
 	if d.p.Keys.Victims == "" || text == "" {
 		return
@@ -141,7 +142,7 @@ func (d *decision) readChoices() {
 	d.choices = slices.DeleteFunc(found, func(c choice) bool { return c.family == nil })
 }
 
-func (d *decision) choice(v machineset.Victim, f *family, m *machine.Machine) choice {
+func (d *decider) choice(v machineset.Victim, f *family, m *machine.Machine) choice {
 	c := choice{
 		Victim: v, family: f, kept: m.Preserved(d.now) && !m.Status.Preservation.Automatic(), available: d.available(m),
 		untimed: v.At.IsZero(), foreign: !d.deployment.scaledAt(d.p).IsZero(),
@@ -154,7 +155,7 @@ func (d *decision) choice(v machineset.Victim, f *family, m *machine.Machine) ch
 
 // victim is the choice as a set is told of it: always with a time of this process's clock, since the
 // set compares it with the times of its machines.
-func (d *decision) victim(c *choice) machineset.Victim {
+func (d *decider) victim(c *choice) machineset.Victim {
 	v := c.Victim
 	if c.untimed || c.foreign {
 		v.At = d.stamp()
@@ -162,13 +163,13 @@ func (d *decision) victim(c *choice) machineset.Victim {
 	return v
 }
 
-func (d *decision) available(m *machine.Machine) bool {
+func (d *decider) available(m *machine.Machine) bool {
 	return m.Ready() && !m.Preserved(d.now) && !m.AvailableAt(d.deployment.Spec.MinReady).After(d.now)
 }
 
 // reduction is how many replicas were taken away since the status was written,
 // less the names that sets were told of already.
-func (d *decision) reduction() int64 {
+func (d *decider) reduction() int64 {
 	s := &d.deployment.Status
 	if s.WantedSince.IsZero() {
 		return 0
@@ -189,7 +190,7 @@ func (d *decision) reduction() int64 {
 // choice stands against that: so an available machine is only taken where as
 // many as must be stay without it. A set that has yet to make machines gives up
 // those first, and no other for them.
-func (d *decision) offer() {
+func (d *decider) offer() {
 	n := d.reduction()
 	since, until := d.choosing()
 	spare := -max(0, int64(d.deployment.Spec.Replicas)-int64(d.bounds.Unavailable))
@@ -215,7 +216,7 @@ func (d *decision) offer() {
 }
 
 // handOver gives the sets that are lowered the names of machines chosen to go.
-func (d *decision) handOver(steps []rollout.Scale) {
+func (d *decider) handOver(steps []rollout.Scale) {
 	for _, step := range steps {
 		f := d.resizable(step.Name)
 		if f == nil || step.To >= f.size() {
@@ -263,7 +264,7 @@ func (f *family) outdatedVictims() bool {
 
 // countLeaving notes how many of a set's available machines it was told to
 // give up and has not.
-func (d *decision) countLeaving(f *family) {
+func (d *decider) countLeaving(f *family) {
 	surplus := f.actual - f.size()
 	if surplus <= 0 || len(f.set.Spec.Victims) == 0 {
 		return
@@ -284,7 +285,7 @@ func (d *decision) countLeaving(f *family) {
 // that are gone or going, those that the reduction they were meant for has left
 // behind, and what can't be read. It comes after the status has told which
 // size is wanted.
-func (d *decision) tidy() (Plan, bool) {
+func (d *decider) tidy() (Plan, bool) {
 	text, key := d.deployment.Annotations[d.p.Keys.Victims], d.p.Keys.Victims
 	if text == "" || key == "" || d.held() || d.throttled > 0 {
 		return Plan{}, false
@@ -305,7 +306,7 @@ func (d *decision) tidy() (Plan, bool) {
 	if changed.Annotations[key] = formatVictims(stay); len(stay) == 0 {
 		delete(changed.Annotations, key)
 	}
-	why := Why{Reason: ReasonTidied, Name: key, Count: int32(len(all) - len(stay)), Of: int32(len(all))}
+	why := decision.Why{Reason: reasonTidied, Name: key, Count: int64(len(all) - len(stay)), All: int64(len(all))}
 	return Plan{Write: &Update{Deployment: changed}, Why: why}, true
 }
 
@@ -321,7 +322,7 @@ func (c *choice) useful(since time.Time, waiting bool) bool {
 
 // noteWanted keeps in the status which size was wanted when all orders for it were
 // given.
-func (d *decision) noteWanted(s *Status) {
+func (d *decider) noteWanted(s *Status) {
 	if d.held() || d.gathered > 0 || d.choicesWait() {
 		return
 	}
@@ -336,7 +337,7 @@ func (d *decision) noteWanted(s *Status) {
 // choicesWait tells whether a set that is paused could not be told yet which of
 // its machines are to go with a new reduction: the size is not what was wanted
 // so far before it was.
-func (d *decision) choicesWait() bool {
+func (d *decider) choicesWait() bool {
 	return d.reduction() > 0 && slices.ContainsFunc(d.choices, func(c choice) bool { return c.family.paused && !c.handed })
 }
 

@@ -1,6 +1,7 @@
 package deployment
 
 import (
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/object"
@@ -8,14 +9,14 @@ import (
 
 // claim adopts orphans that are selected, and releases sets that no longer
 // are. One that is being deleted is neither adopted nor released.
-func (d *decision) claim() (Plan, bool) {
+func (d *decider) claim() (Plan, bool) {
 	if d.held() {
 		return Plan{}, false
 	}
 	var plan Plan
 	for _, s := range d.o.Orphans {
 		if d.adoptable(s) {
-			why := Why{Reason: ReasonAdopt, Name: s.Name}
+			why := decision.Why{Reason: reasonAdopt, Name: s.Name}
 			plan.Adopt = append(plan.Adopt, Order{d.adopted(s), why})
 		}
 	}
@@ -31,7 +32,7 @@ func (d *decision) claim() (Plan, bool) {
 		released := s.Clone()
 		released.Owner = nil
 		released.Spec.Marks, released.Spec.Victims = machine.RolloutMarks{}, nil
-		plan.Release = append(plan.Release, Order{released, Why{Reason: ReasonRelease, Name: s.Name}})
+		plan.Release = append(plan.Release, Order{released, decision.Why{Reason: ReasonRelease, Name: s.Name}})
 	}
 	if len(plan.Release) > 0 {
 		plan.Why = plan.Release[0].Why
@@ -40,7 +41,7 @@ func (d *decision) claim() (Plan, bool) {
 	return Plan{}, false
 }
 
-func (d *decision) adoptable(s *machineset.Set) bool {
+func (d *decider) adoptable(s *machineset.Set) bool {
 	return s != nil && s.Owner == nil && !s.Deleted() && s.Namespace == d.deployment.Namespace &&
 		d.deployment.Spec.Selector.Matches(s.Labels)
 }
@@ -48,7 +49,7 @@ func (d *decision) adoptable(s *machineset.Set) bool {
 // adopted is a copy of an orphan that belongs to the deployment. Where it
 // lacks the hash label, it and its future machines get it; its selector stays,
 // since the machines it has do not carry the label.
-func (d *decision) adopted(orphan *machineset.Set) *machineset.Set {
+func (d *decider) adopted(orphan *machineset.Set) *machineset.Set {
 	s := orphan.Clone()
 	s.Owner = d.owner()
 	s.AddFinalizer(machineset.Finalizer)
@@ -64,6 +65,6 @@ func (d *decision) adopted(orphan *machineset.Set) *machineset.Set {
 	return s
 }
 
-func (d *decision) owner() *object.Owner {
+func (d *decider) owner() *object.Owner {
 	return &object.Owner{Kind: OwnerKind, Name: d.deployment.Name, UID: d.deployment.UID}
 }

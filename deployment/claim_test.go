@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/machineset"
@@ -125,10 +126,10 @@ func TestDeletion(t *testing.T) {
 	d.Finalizers = []string{deployment.Finalizer, object.OrphanDependents}
 	o.Sets = []deployment.Children{ownSet(d, "a", 1)}
 	plan := decide(t, o, begin)
-	require.Equal(t, deployment.Plan{At: begin.Add(deployment.DefaultPolicy().Resync), Why: deployment.Why{Reason: deployment.ReasonLeaving}}, plan)
+	require.Equal(t, deployment.Plan{At: begin.Add(deployment.DefaultPolicy().Resync), Why: decision.Why{Reason: deployment.ReasonLeaving}}, plan)
 
 	d.Finalizers = []string{"somebody's"}
 	o.Sets = []deployment.Children{ownSet(d, "a", 1)}
 	plan = decide(t, o, begin)
-	require.Equal(t, deployment.Plan{Why: deployment.Why{Reason: deployment.ReasonNotOurs}}, plan)
+	require.Equal(t, deployment.Plan{Why: decision.Why{Reason: deployment.ReasonNotOurs}}, plan)
 }

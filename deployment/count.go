@@ -55,7 +55,7 @@ type family struct {
 
 // count splits the sets observed into this deployment's own, which it puts in
 // order, and others, which it leaves out, and counts their machines.
-func (d *decision) count() {
+func (d *decider) count() {
 	d.sets = make([]family, 0, len(d.o.Sets))
 	for i := range d.o.Sets {
 		c := &d.o.Sets[i]
@@ -75,7 +75,7 @@ func olderFirst(a, b *machineset.Set) int {
 	return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
 }
 
-func (d *decision) countMachines(f *family) {
+func (d *decider) countMachines(f *family) {
 	minReady := d.deployment.Spec.MinReady
 	open := f.openNames()
 	f.paused = d.leaves(&f.set.Meta)
@@ -156,7 +156,7 @@ type failing struct {
 }
 
 // summarize adds a machine whose last operation failed to the few that are listed.
-func (d *decision) summarize(set *machineset.Set, m *machine.Machine) {
+func (d *decider) summarize(set *machineset.Set, m *machine.Machine) {
 	d.failures++
 	f := failing{m, set.Name}
 	limit := d.p.FailedSummaries
@@ -169,7 +169,7 @@ func (d *decision) summarize(set *machineset.Set, m *machine.Machine) {
 }
 
 // summaries are those of the machines that are listed.
-func (d *decision) summaries() []machineset.Summary {
+func (d *decider) summaries() []machineset.Summary {
 	if len(d.failed) == 0 {
 		return nil
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
@@ -36,7 +37,7 @@ func Decide(o *Observation, p *Policy, now time.Time) (Plan, error) {
 	if o.Deployment.UID == "" {
 		return Plan{}, object.Invalid("metadata.uid", "must not be empty").Of("deployment", o.Deployment.Key)
 	}
-	d := decision{o: o, p: p, deployment: o.Deployment, now: now, gathering: o.Gathering}
+	d := decider{o: o, p: p, deployment: o.Deployment, now: now, gathering: o.Gathering}
 	d.count()
 	d.current = d.findNewSet()
 	d.revision = d.revisionOf(d.current)
@@ -48,8 +49,8 @@ func Decide(o *Observation, p *Policy, now time.Time) (Plan, error) {
 	return plan, nil
 }
 
-// decision is one call of Decide.
-type decision struct {
+// decider is one call of Decide.
+type decider struct {
 	o          *Observation
 	p          *Policy
 	deployment *Deployment
@@ -67,7 +68,7 @@ type decision struct {
 	step      rollout.Why
 	choices   []choice         // of a scaler
 	selects   []rollout.Select // what the step wants updated in place
-	hold      Why              // why no more orders are given; zero: they are
+	hold      decision.Why     // why no more orders are given; zero: they are
 	wake      time.Time        // the earliest of what is known to come; zero: nothing is
 	throttled time.Duration    // how long the status has to wait; zero: it need not
 	gathering time.Time        // since when orders wait for others; zero: they do not
@@ -76,7 +77,7 @@ type decision struct {
 
 // keep decides about a deployment that is not being deleted. Orders come
 // before the status, so that a status never holds them up.
-func (d *decision) keep() Plan {
+func (d *decider) keep() Plan {
 	bad := d.deployment.invalidField(d.p.Keys)
 	if bad == nil {
 		bad = machineset.AboveLimit(d.deployment.Spec.Replicas, d.p.MaxReplicas)
@@ -90,15 +91,15 @@ func (d *decision) keep() Plan {
 		if len(d.sets) == 0 && !changed.Spec.Paused {
 			changed.Revision = d.revision // that of the set to be made next
 		}
-		return Plan{Write: &Update{Deployment: changed}, Why: Why{Reason: ReasonFinalizer}}
+		return Plan{Write: &Update{Deployment: changed}, Why: decision.Why{Reason: reasonFinalizer}}
 	}
 	d.bounds = d.deployment.Spec.bounds()
 	d.setAside()
 	d.holdIfRefused()
-	for _, order := range [...]func(*decision) (Plan, bool){
-		(*decision).claim, (*decision).rollBack, (*decision).exchangeClass, (*decision).obtainNewSet, (*decision).push, (*decision).finishMoves,
-		(*decision).gate, (*decision).beginMoves, (*decision).withdraw,
-		(*decision).scale, (*decision).markMachines, (*decision).markSets, (*decision).number, (*decision).prune,
+	for _, order := range [...]func(*decider) (Plan, bool){
+		(*decider).claim, (*decider).rollBack, (*decider).exchangeClass, (*decider).obtainNewSet, (*decider).push, (*decider).finishMoves,
+		(*decider).gate, (*decider).beginMoves, (*decider).withdraw,
+		(*decider).scale, (*decider).markMachines, (*decider).markSets, (*decider).number, (*decider).prune,
 	} {
 		if plan, found := order(d); found {
 			return d.live(plan)
@@ -120,7 +121,7 @@ func (d *decision) keep() Plan {
 // not. It guards whatever can't be taken back. Orders that spend availability,
 // or delete, need a read that is fresh: their writes guard one set or machine
 // each, and not the others that they were decided on.
-func (d *decision) live(plan Plan) Plan {
+func (d *decider) live(plan Plan) Plan {
 	bound := len(plan.Scale)+len(plan.Mark)+len(plan.Delete) > 0
 	if d.o.Live && (d.recent() || !bound) {
 		if bound {
@@ -128,18 +129,18 @@ func (d *decision) live(plan Plan) Plan {
 		}
 		return plan
 	}
-	return Plan{ReadLive: true, Why: Why{Reason: ReasonReadLive, Name: string(plan.Why.Reason)}}
+	return Plan{ReadLive: true, Why: decision.Why{Reason: reasonReadLive, Name: plan.Why.Reason.String()}}
 }
 
 // recent reports whether the live read ended no longer than machineset.DeleteWithin ago. A read that
 // ended in the future says that the clock was set back: its age is not known.
-func (d *decision) recent() bool {
+func (d *decider) recent() bool {
 	ended := d.o.LiveEnded
 	return ended.IsZero() || !ended.After(d.now) && d.now.Before(d.recentUntil())
 }
 
 // recentUntil is the moment from which on the live read is too old.
-func (d *decision) recentUntil() time.Time {
+func (d *decider) recentUntil() time.Time {
 	ended := d.o.LiveEnded
 	if ended.IsZero() {
 		ended = d.now
@@ -150,7 +151,7 @@ func (d *decision) recentUntil() time.Time {
 // holdIfRefused gives no more orders in a pass in which one was refused, nor
 // in later ones before the time has come: whatever wakes the deployment, its
 // own status among it, is no reason to try again sooner.
-func (d *decision) holdIfRefused() {
+func (d *decider) holdIfRefused() {
 	switch {
 	case d.o.Failed != nil:
 		d.holdUntil(d.o.Failed, d.now.Add(d.p.Retry.Backoff(d.o.Failures, 0)))
@@ -159,29 +160,29 @@ func (d *decision) holdIfRefused() {
 	}
 }
 
-func (d *decision) holdUntil(refused *machine.Outcome, at time.Time) {
-	d.hold = Why{Reason: ReasonOrderRefused, Code: refused.Code, Detail: refused.Message, For: at.Sub(d.now)}
+func (d *decider) holdUntil(refused *machine.Outcome, at time.Time) {
+	d.hold = decision.Why{Reason: reasonOrderRefused, Code: refused.Code, Detail: refused.Message, For: at.Sub(d.now)}
 	d.lookAt(at)
 }
 
 // held tells whether no more orders are given.
-func (d *decision) held() bool { return d.hold.Reason != "" }
+func (d *decider) held() bool { return d.hold.Reason != (decision.Reason{}) }
 
 // lookAt makes t the next look unless an earlier one is known.
-func (d *decision) lookAt(t time.Time) {
+func (d *decider) lookAt(t time.Time) {
 	if d.wake.IsZero() || t.Before(d.wake) {
 		d.wake = t
 	}
 }
 
 // wait ends a pass.
-func (d *decision) wait() Plan {
-	why := Why{Reason: ReasonRollout, Rollout: d.step, Detail: d.remark()}
+func (d *decider) wait() Plan {
+	why := decision.Why{Reason: reasonRollout, Cause: d.step, Detail: d.remark()}
 	if d.deployment.Spec.Paused {
-		why.Reason = ReasonPaused
+		why.Reason = reasonPaused
 	}
 	if d.o.Frozen {
-		why.Reason = ReasonFrozen
+		why.Reason = reasonFrozen
 	}
 	warn := d.deployment.Spec.Strategy.tolerated()
 	switch {
@@ -191,30 +192,30 @@ func (d *decision) wait() Plan {
 			warn = why
 		}
 	case d.gathered > 0:
-		why = Why{Reason: ReasonGathering, For: d.gathered}
+		why = decision.Why{Reason: reasonGathering, For: d.gathered}
 	case d.throttled > 0 && d.step.Reason == rollout.ReasonDone:
-		why = Why{Reason: ReasonThrottled, For: d.throttled}
+		why = decision.Why{Reason: reasonThrottled, For: d.throttled}
 	}
 	return d.rest(why, warn)
 }
 
 // rest plans to look again when something is known to come, and in good time
 // if nothing is.
-func (d *decision) rest(why, warn Why) Plan {
+func (d *decider) rest(why, warn decision.Why) Plan {
 	d.lookAt(d.now.Add(d.p.Resync))
 	return Plan{At: d.wake, Why: why, Warn: warn}
 }
 
 // invalid records which field can't be acted upon, and waits for a change.
 // What is known of the machines is kept up to date.
-func (d *decision) invalid(bad *object.FieldError) Plan {
-	why := Why{Reason: ReasonSpecInvalid, Name: bad.Field, Detail: bad.Problem}
+func (d *decider) invalid(bad *object.FieldError) Plan {
+	why := decision.Why{Reason: reasonSpecInvalid, Name: bad.Field, Detail: bad.Problem}
 	if d.deployment.Spec.Selector.Empty() && bad.Field == "spec.selector" {
-		why = Why{Reason: ReasonSelectsAll, Name: bad.Field}
+		why = decision.Why{Reason: reasonSelectsAll, Name: bad.Field}
 	}
 	status := d.counted()
 	status.Conditions = object.SetCondition(status.Conditions, object.Condition{
-		Type: ConditionSpecValid, Status: object.False, Reason: string(why.Reason),
+		Type: ConditionSpecValid, Status: object.False, Reason: why.Reason.String(),
 		Message: bad.Error(), Since: d.stamp(),
 	})
 	if plan, found := d.report(status); found {
@@ -224,4 +225,4 @@ func (d *decision) invalid(bad *object.FieldError) Plan {
 }
 
 // stamp is now as stores keep it.
-func (d *decision) stamp() time.Time { return d.now.Truncate(time.Second) }
+func (d *decider) stamp() time.Time { return d.now.Truncate(time.Second) }

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
@@ -190,9 +191,9 @@ func TestP11Total(t *testing.T) {
 }
 
 // requireSentence wants a reason with a sentence in which every word was filled in.
-func requireSentence(t require.TestingT, why deployment.Why) {
+func requireSentence(t require.TestingT, why decision.Why) {
 	require.NotEmpty(t, why.Reason)
-	require.NotEqual(t, string(why.Reason), why.String())
+	require.NotEqual(t, why.Reason.String(), why.String())
 	require.NotContains(t, why.String(), "{")
 }
 

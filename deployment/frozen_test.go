@@ -23,13 +23,13 @@ func TestFrozenGrowsNothing(t *testing.T) {
 		var lowered []deployment.Order
 		givesBack := false
 		for _, order := range thawed.Scale {
-			if order.Why.To < order.Why.From {
+			if order.Why.Want < order.Why.Have {
 				lowered = append(lowered, order)
 			}
-			givesBack = givesBack || order.Why.Rollout.Reason == rollout.ReasonGivenBack
+			givesBack = givesBack || deployment.RolloutOf(order.Why).Reason == rollout.ReasonGivenBack
 		}
 		for _, order := range frozen.Scale {
-			require.Less(t, order.Why.To, order.Why.From)
+			require.Less(t, order.Why.Want, order.Why.Have)
 		}
 		if len(thawed.Create) == 0 && len(thawed.Scale) > 0 && !givesBack { // that may lower others to make room
 			require.Equal(t, lowered, frozen.Scale)

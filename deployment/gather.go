@@ -4,7 +4,7 @@ package deployment
 // them, for Policy.Gather at most: a wave of machines, which become available one
 // by one, is worth one write of a set. Orders that follow a change of the spec are
 // given at once, and so are those to which nothing is going to be added.
-func (d *decision) gather() (held bool) {
+func (d *decider) gather() (held bool) {
 	spec := &d.deployment.Spec
 	rolling := spec.Strategy.Kind != Recreate && spec.Strategy.Kind != InPlaceUpdate && !spec.Paused
 	if d.p.Gather == 0 || d.news() || !rolling || !d.moreToCome() {
@@ -30,7 +30,7 @@ func (d *decision) gather() (held bool) {
 // news tells whether the spec has changed since the last status, as far as is
 // known. Where that was written a moment ago, the next says nothing for a while:
 // then only the size tells.
-func (d *decision) news() bool {
+func (d *decider) news() bool {
 	s := &d.deployment.Status
 	resized := !s.WantedSince.IsZero() && s.Wanted != d.deployment.Spec.Replicas
 	return resized || s.ObservedGeneration != d.deployment.Generation && !d.now.Before(d.statusAt(d.p.StatusInterval))
@@ -38,7 +38,7 @@ func (d *decision) news() bool {
 
 // moreToCome tells whether the rollout can be expected to go on by itself: new
 // machines are not available yet, or old ones not gone that are about to go.
-func (d *decision) moreToCome() bool {
+func (d *decider) moreToCome() bool {
 	for i := range d.sets {
 		f, numbers := &d.sets[i], &d.fleet.Sets[i]
 		if f == d.current && numbers.Available < numbers.Spec || numbers.Actual > numbers.Spec ||

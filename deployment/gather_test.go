@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/machine"
@@ -100,13 +101,13 @@ func TestGathering(t *testing.T) {
 			s.pass(10 * time.Second)
 
 			waiting := s.shell.pass()
-			require.Equal(t, deployment.Why{Reason: deployment.ReasonGathering, For: time.Second}, waiting.Why)
+			require.Equal(t, decision.Why{Reason: deployment.ReasonGathering, For: time.Second}, waiting.Why)
 			require.Equal(t, s.now, waiting.Gathering)
 			require.Equal(t, s.now.Add(time.Second), waiting.At)
 			s.shell.gathering = time.Time{} // a new process waits from its own start
 			require.Equal(t, s.now, s.shell.pass().Gathering)
 			s.pass(time.Second - 1)
-			require.Equal(t, deployment.Why{Reason: deployment.ReasonGathering, For: 1}, s.shell.pass().Why)
+			require.Equal(t, decision.Why{Reason: deployment.ReasonGathering, For: 1}, s.shell.pass().Why)
 			require.Equal(t, int32(6), s.sets[0].Spec.Replicas)
 
 			change(s)
@@ -166,7 +167,7 @@ func TestSlowReadsEndARolloutsBeginning(t *testing.T) {
 		plan, err = deployment.Decide(o, p, at)
 		require.NoError(t, err)
 		if !o.Live {
-			require.Equal(t, deployment.Why{Reason: deployment.ReasonReadLive, Name: string(deployment.ReasonRecord)}, plan.Why)
+			require.Equal(t, decision.Why{Reason: deployment.ReasonReadLive, Name: deployment.ReasonRecord.String()}, plan.Why)
 			o.Live = true
 		}
 	}

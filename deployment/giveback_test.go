@@ -54,7 +54,7 @@ func TestRaisedSetMakesNoMachine(t *testing.T) {
 			o := lostAmid()
 			plan := upToScale(t, o)
 			require.Len(t, plan.Scale, 1)
-			require.Equal(t, rollout.ReasonGivenBack, plan.Scale[0].Why.Rollout.Reason)
+			require.Equal(t, rollout.ReasonGivenBack, deployment.RolloutOf(plan.Scale[0].Why).Reason)
 			require.Equal(t, "1 6", plan.Scale[0].Set.Annotations[raisedFrom])
 			follow(t, o, plan)
 			old := &o.Sets[0]
@@ -173,7 +173,7 @@ func TestNoteOfARaise(t *testing.T) {
 		lowered := int32(0)
 		for _, order := range upToScale(t, o).Scale {
 			if order.Set.UID == other.Set.UID {
-				lowered += order.Why.From - order.Why.To
+				lowered += int32(order.Why.Have - order.Why.Want)
 			}
 		}
 		require.Equal(t, line.lowered, lowered, line.name)
@@ -192,7 +192,7 @@ func TestNoteIsTakenAway(t *testing.T) {
 		resized := 0
 		for _, order := range upToScale(t, o).Scale {
 			if order.Set.UID == raised.UID {
-				require.Less(t, order.Why.To, order.Why.From)
+				require.Less(t, order.Why.Want, order.Why.Have)
 				require.Equal(t, note, order.Set.Annotations[raisedFrom])
 				resized++
 			}

@@ -23,9 +23,9 @@ func limitsOf(spec *deployment.Spec) (ceiling, floor int) {
 
 // checkHeld holds a resizing to what a pause and the strategy Recreate forbid.
 func (c *chaos) checkHeld(order deployment.Order, pass *deployment.Deployment) {
-	raised := order.Why.To > order.Why.From
+	raised := order.Why.Want > order.Why.Have
 	if !raised {
-		if pass.Spec.Paused && order.Why.Rollout.Reason == rollout.ReasonRecreate {
+		if pass.Spec.Paused && deployment.RolloutOf(order.Why).Reason == rollout.ReasonRecreate {
 			c.t.Fatalf("rolled while paused: %s", order.Why)
 		}
 		return

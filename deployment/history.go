@@ -4,13 +4,14 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/deployment/rollout"
 )
 
 // prune deletes old sets above the limit, the lowest revision first, once the
 // rollout is complete or while it is paused. Those of them that are still in
 // use stay, and no younger one goes in their place.
-func (d *decision) prune() (Plan, bool) {
+func (d *decider) prune() (Plan, bool) {
 	spec := &d.deployment.Spec
 	if d.held() || spec.RevisionHistoryLimit == nil || spec.RollbackTo != nil || !spec.Paused && !rollout.Done(d.fleet) {
 		return Plan{}, false
@@ -22,7 +23,7 @@ func (d *decision) prune() (Plan, bool) {
 		if !f.unused() || f.paused || d.awaited(f) {
 			continue
 		}
-		why := Why{Reason: ReasonPrune, Name: f.set.Name, Revision: max(f.set.Revision, 0), Of: limit}
+		why := decision.Why{Reason: ReasonPrune, Name: f.set.Name, Number: max(f.set.Revision, 0), All: int64(limit)}
 		plan.Delete = append(plan.Delete, Order{f.set, why})
 	}
 	if len(plan.Delete) == 0 {
@@ -36,7 +37,7 @@ func (d *decision) prune() (Plan, bool) {
 // first, of equal ones the oldest. Where there is no new set, as a template
 // that was changed while paused has none, the youngest is no history: scaling
 // may need it.
-func (d *decision) old() []*family {
+func (d *decider) old() []*family {
 	var out []*family
 	for i := range d.sets {
 		if f := &d.sets[i]; f != d.current && !f.set.Deleted() {
@@ -52,7 +53,7 @@ func (d *decision) old() []*family {
 
 // awaited tells whether a machine is being updated in place to a set's
 // template: when it is done, that is where it belongs.
-func (d *decision) awaited(f *family) bool {
+func (d *decider) awaited(f *family) bool {
 	key := d.p.Keys.InPlaceTarget
 	for i := range d.sets {
 		for _, m := range d.sets[i].machines {

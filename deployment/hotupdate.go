@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 )
@@ -34,7 +35,7 @@ const maxFormer = 10
 // making a new set. Older sets stay as they are: a rollout replaces their
 // machines as it would have. That one of them has the very template makes no
 // difference: it would cost machines to return to it.
-func (d *decision) exchangeClass() (Plan, bool) {
+func (d *decider) exchangeClass() (Plan, bool) {
 	if d.o.HotUpdate == nil || d.held() || d.deployment.Spec.Paused || d.o.Frozen {
 		return Plan{}, false
 	}
@@ -47,14 +48,14 @@ func (d *decision) exchangeClass() (Plan, bool) {
 	changed.Spec.Former = f.former(d.deployment.Spec.Template.Spec.Class.Name)
 	changed.Spec.Template.Spec.Class = d.deployment.Spec.Template.Spec.Class
 	changed.Revision = d.revision
-	why := Why{
-		Reason: ReasonExchange, Name: changed.Name, Detail: changed.Spec.Template.Spec.Class.Name, Revision: changed.Revision,
+	why := decision.Why{
+		Reason: reasonExchange, Name: changed.Name, Detail: changed.Spec.Template.Spec.Class.Name, Number: changed.Revision,
 	}
 	return Plan{Push: []Order{{changed, why}}, Why: why}, true
 }
 
 // newest is the set that was the new one last; nil: there is none.
-func (d *decision) newest() *family {
+func (d *decider) newest() *family {
 	var found *family
 	for i := range d.sets {
 		f := &d.sets[i]
@@ -71,7 +72,7 @@ func (d *decision) newest() *family {
 // updatable tells whether the set's template differs from the deployment's in
 // nothing but the class, and whether what is known of each of its VMs allows to
 // update it to that class.
-func (d *decision) updatable(f *family) bool {
+func (d *decider) updatable(f *family) bool {
 	hot, have := d.o.HotUpdate, f.set.Spec.Template
 	class := have.Spec.Class
 	if class.APIGroup != d.deployment.Spec.Template.Spec.Class.APIGroup || !slices.Contains(hot.From, class.Name) {
@@ -91,7 +92,7 @@ func (d *decision) updatable(f *family) bool {
 
 // within tells whether a machine's VM can be updated to the template's class.
 // One that has not been made yet is made from the set's class.
-func (d *decision) within(m *machine.Machine, class *machine.ClassRef) bool {
+func (d *decider) within(m *machine.Machine, class *machine.ClassRef) bool {
 	spec, want := &m.Status.VMSpec, &d.o.HotUpdate.Spec
 	if *spec == (machine.VMSpec{}) {
 		return m.Spec.ProviderID == "" && m.Spec.Class.Name == class.Name
@@ -122,7 +123,7 @@ func (f *family) former(next string) []string {
 
 // countOutdated counts the VMs of the new set that are yet to be updated, and
 // says how that goes.
-func (d *decision) countOutdated(s *Status) {
+func (d *decider) countOutdated(s *Status) {
 	behind, failing, odd := d.behind()
 	s.Outdated = behind
 	if behind+odd == 0 {
@@ -154,7 +155,7 @@ const (
 // behind counts the machines of the new set whose VMs are to be updated, those
 // of them whose last update failed, and those whose VMs differ from their class
 // in what can't be updated.
-func (d *decision) behind() (outdated, failing, odd int32) {
+func (d *decider) behind() (outdated, failing, odd int32) {
 	if d.current == nil || d.o.HotUpdate == nil {
 		return 0, 0, 0
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
@@ -83,7 +84,7 @@ func (c *InPlaceCounts) furtherThan(b *InPlaceCounts) bool {
 }
 
 // updatesInPlace tells whether machines of old sets are being updated in place.
-func (d *decision) updatesInPlace() bool {
+func (d *decider) updatesInPlace() bool {
 	spec := &d.deployment.Spec
 	return spec.Strategy.Kind == InPlaceUpdate && !spec.Paused && d.current != nil
 }
@@ -93,17 +94,17 @@ func (d *decision) updatesInPlace() bool {
 // A closed set's size may be larger than what it has: others may stand in for the
 // rest by now. So it is opened at what it has, in the same write; one that is paused
 // stays closed, since it keeps its size.
-func (d *decision) gate() (Plan, bool) {
+func (d *decider) gate() (Plan, bool) {
 	if d.held() {
 		return Plan{}, false
 	}
 	var plan Plan
 	for i := range d.sets {
 		f := &d.sets[i]
-		why := Why{Reason: ReasonOpen, Name: f.set.Name}
+		why := decision.Why{Reason: reasonOpen, Name: f.set.Name}
 		closed := d.updatesInPlace() && f != d.current
 		if closed {
-			why.Reason = ReasonClose
+			why.Reason = reasonClose
 			if f.size() == 0 {
 				continue // it makes none anyway
 			}
@@ -132,7 +133,7 @@ func (d *decision) gate() (Plan, bool) {
 // have the wanted template again, and all when the strategy is another one. A
 // machine whose update has begun finishes it, and it is seen then where it
 // belongs. A failed one keeps its request as long as it is failed.
-func (d *decision) withdraw() (Plan, bool) {
+func (d *decider) withdraw() (Plan, bool) {
 	if d.held() {
 		return Plan{}, false
 	}
@@ -149,7 +150,7 @@ func (d *decision) withdraw() (Plan, bool) {
 		}
 		idle := func(m *machine.Machine) bool { return m.Spec.InPlace != machine.InPlaceNone && d.withdrawable(f, m) }
 		for _, m := range f.first(markBurst-len(orders), idle) {
-			why := Why{Reason: ReasonWithdraw, Name: m.Name, Detail: detail}
+			why := decision.Why{Reason: reasonWithdraw, Name: m.Name, Detail: detail}
 			orders = append(orders, MachineOrder{d.requested(m, machine.InPlaceNone, ""), why})
 		}
 	}
@@ -157,7 +158,7 @@ func (d *decision) withdraw() (Plan, bool) {
 }
 
 // withdrawable tells whether a request may be taken off a machine, whatever for.
-func (d *decision) withdrawable(f *family, m *machine.Machine) bool {
+func (d *decider) withdrawable(f *family, m *machine.Machine) bool {
 	switch {
 	case updated(m):
 		return d.target(f, m) == nil
@@ -181,7 +182,7 @@ func markPlan(orders []MachineOrder) (Plan, bool) {
 
 // requested is a copy of a machine with another request. target is the set
 // whose template it is to be updated to; empty: none.
-func (d *decision) requested(m *machine.Machine, request machine.InPlaceRequest, target string) *machine.Machine {
+func (d *decider) requested(m *machine.Machine, request machine.InPlaceRequest, target string) *machine.Machine {
 	changed := m.Clone()
 	changed.Spec.InPlace = request
 	switch key := d.p.Keys.InPlaceTarget; {
@@ -198,7 +199,7 @@ func (d *decision) requested(m *machine.Machine, request machine.InPlaceRequest,
 // tells all others of old sets that their time will come. While paused nothing
 // is marked, and what is marked stays so. None is selected while a set may be
 // taking others away, to have them replaced.
-func (d *decision) markMachines() (Plan, bool) {
+func (d *decider) markMachines() (Plan, bool) {
 	if d.held() || !d.updatesInPlace() {
 		return Plan{}, false
 	}
@@ -209,7 +210,7 @@ func (d *decision) markMachines() (Plan, bool) {
 	}
 	for _, s := range selects {
 		for _, m := range d.chosen(s) {
-			why := Why{Reason: ReasonSelect, Name: m.Name, Rollout: s.Why}
+			why := decision.Why{Reason: ReasonSelect, Name: m.Name, Cause: s.Why}
 			orders = append(orders, MachineOrder{d.requested(m, machine.InPlaceSelected, d.current.set.Name), why})
 		}
 	}
@@ -234,7 +235,7 @@ func isChosen(orders []MachineOrder, m *machine.Machine) bool {
 // unmarked tells whether a machine of an old set lacks what note puts on it. One
 // that is being updated and of which nothing is requested was selected by another
 // program: it goes on with its update as one that a user has selected.
-func (d *decision) unmarked(m *machine.Machine) bool {
+func (d *decider) unmarked(m *machine.Machine) bool {
 	if d.deselects(m) {
 		return true
 	}
@@ -247,26 +248,26 @@ func (d *decision) unmarked(m *machine.Machine) bool {
 
 // deselects tells whether a machine's turn is taken from it, since it is kept for
 // inspection and could begin at any time otherwise.
-func (d *decision) deselects(m *machine.Machine) bool {
+func (d *decider) deselects(m *machine.Machine) bool {
 	return m.Preserved(d.now) && m.Spec.InPlace == machine.InPlaceSelected && m.Status.Phase == machine.PhaseRunning &&
 		d.deployment.Spec.Strategy.Orchestration == Automatic
 }
 
 // note is what is noted on a machine of an old set that is not selected now.
-func (d *decision) note(m *machine.Machine) MachineOrder {
+func (d *decider) note(m *machine.Machine) MachineOrder {
 	if inUpdate(m) && !d.deselects(m) {
 		name := d.current.set.Name
-		why := Why{Reason: ReasonTarget, Name: m.Name, Detail: name}
+		why := decision.Why{Reason: reasonTarget, Name: m.Name, Detail: name}
 		return MachineOrder{d.requested(m, m.Spec.InPlace, name), why}
 	}
-	why := Why{Reason: ReasonCandidate, Name: m.Name}
+	why := decision.Why{Reason: reasonCandidate, Name: m.Name}
 	return MachineOrder{d.requested(m, machine.InPlaceCandidate, ""), why}
 }
 
 // chosen are the machines of a set that are selected, no more than a plan may
 // hold: those that are available and can be, the oldest first, equal ones by
 // name.
-func (d *decision) chosen(s rollout.Select) []*machine.Machine {
+func (d *decider) chosen(s rollout.Select) []*machine.Machine {
 	f := d.resizable(s.Name)
 	if f == nil {
 		return nil
@@ -299,7 +300,7 @@ func olderMachine(a, b *machine.Machine) int {
 }
 
 // family is the set of that name that can be given orders.
-func (d *decision) family(name string) *family {
+func (d *decider) family(name string) *family {
 	for i := range d.sets {
 		if f := &d.sets[i]; f.set.Name == name && !f.set.Deleted() {
 			return f
@@ -311,7 +312,7 @@ func (d *decision) family(name string) *family {
 // target is the set that an updated machine belongs to: the one it was
 // selected for or, where that is not known or gone, the new one. Nil: it is
 // there already, or there is none.
-func (d *decision) target(f *family, m *machine.Machine) *family {
+func (d *decider) target(f *family, m *machine.Machine) *family {
 	to := d.current
 	if key := d.p.Keys.InPlaceTarget; key != "" && m.Annotations[key] != "" {
 		if noted := d.family(m.Annotations[key]); noted != nil {
@@ -326,7 +327,7 @@ func (d *decision) target(f *family, m *machine.Machine) *family {
 
 // moved is a copy of a machine as a set would have made it, but for what is
 // its own: its identity, and what others put on it.
-func (d *decision) moved(m *machine.Machine, from, to *machineset.Set) *machine.Machine {
+func (d *decider) moved(m *machine.Machine, from, to *machineset.Set) *machine.Machine {
 	c := m.Clone()
 	have, want := &from.Spec.Template, to.Spec.Template.Clone()
 	c.Owner.Name, c.Owner.UID, c.Owner.Kind = to.Name, to.UID, machineset.OwnerKind

@@ -141,7 +141,7 @@ func interrupt(t *testing.T, at int) *interrupted {
 		i.obeyAll()
 		i.liveAll()
 		i.now = i.now.Add(time.Second)
-		if i.number == before && i.shell.last.Why.Rollout.Reason == rollout.ReasonDone {
+		if i.number == before && deployment.RolloutOf(i.shell.last.Why).Reason == rollout.ReasonDone {
 			i.over = true
 			return i
 		}
@@ -329,7 +329,7 @@ func TestMachinesWithoutNodesAreNotSelected(t *testing.T) {
 	for _, m := range s.machines {
 		require.Equal(t, machine.InPlaceCandidate, m.Spec.InPlace)
 	}
-	require.Equal(t, rollout.ReasonUnfit, s.shell.last.Why.Rollout.Reason, "%s", s.shell.last.Why)
+	require.Equal(t, rollout.ReasonUnfit, deployment.RolloutOf(s.shell.last.Why).Reason, "%s", s.shell.last.Why)
 }
 
 // TestFailedKeepsItsRequest: a machine whose update failed is what it was or

@@ -63,14 +63,14 @@ func TestP3Converges(t *testing.T) {
 				return
 			}
 			switch {
-			case p.Why.Reason == deployment.ReasonThrottled, p.Why.Rollout.Reason == rollout.ReasonDone:
+			case p.Why.Reason == deployment.ReasonThrottled, deployment.RolloutOf(p.Why).Reason == rollout.ReasonDone:
 				total, usable := outlook(o, c.now)
 				require.Equal(t, int(o.Deployment.Spec.Replicas), total, "P3: done, it says: %s", c)
 				require.Equal(t, total, usable, "P3: done, it says: %s", c)
 			case p.Why.Reason == deployment.ReasonGathering:
 				require.False(t, p.At.After(c.now.Add(c.patience)), "P21: orders gather for longer than they may")
 			case p.Why.Reason == deployment.ReasonSeen, p.Why.Reason == deployment.ReasonNameFree:
-			case !waitsFor[p.Why.Rollout.Reason]:
+			case !waitsFor[deployment.RolloutOf(p.Why).Reason]:
 				t.Fatalf("P3: waiting for nothing: %s", p.Why)
 			}
 			require.False(t, p.At.Before(c.now), "P21: waiting for the past")

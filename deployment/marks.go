@@ -1,6 +1,7 @@
 package deployment
 
 import (
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 )
@@ -11,7 +12,7 @@ import (
 
 // rolling tells whether a rollout is under way: there is a new set, and another
 // one has machines, or is to have some.
-func (d *decision) rolling() bool {
+func (d *decider) rolling() bool {
 	if d.current == nil {
 		return false
 	}
@@ -29,7 +30,7 @@ func (f *family) inUse() bool { return f.size() > 0 || f.actual > 0 }
 // marks are those that the machines of a set should carry. Without a new set,
 // as of a template that was changed while paused, they stay as they are: it is
 // not known what is to go.
-func (d *decision) marks(s *machineset.Set) machine.RolloutMarks {
+func (d *decider) marks(s *machineset.Set) machine.RolloutMarks {
 	switch {
 	case d.current == nil:
 		return s.Spec.Marks
@@ -43,7 +44,7 @@ func (d *decision) marks(s *machineset.Set) machine.RolloutMarks {
 
 // carry has a write of a set take along what would need a write of its own.
 // before is the set as observed.
-func (d *decision) carry(changed, before *machineset.Set) {
+func (d *decider) carry(changed, before *machineset.Set) {
 	if d.current != nil && before == d.current.set {
 		changed.Revision = d.revision
 	}
@@ -77,7 +78,7 @@ func words(m machine.RolloutMarks) string {
 // machine of the set is being updated in place, which is to move to another set: it
 // would wait for the set to be as large as ordered, and the set for the machine to be
 // available.
-func (d *decision) slack(f *family) machineset.Slack {
+func (d *decider) slack(f *family) machineset.Slack {
 	if f.requested == 0 || f != d.current || f.paused || f.underWay > 0 || d.deployment.Spec.Paused || d.rolling() {
 		return machineset.Slack{}
 	}
@@ -85,30 +86,30 @@ func (d *decision) slack(f *family) machineset.Slack {
 }
 
 // whyMarked is why a set is written; changed is what it becomes.
-func (d *decision) whyMarked(f *family, changed *machineset.Set) Why {
+func (d *decider) whyMarked(f *family, changed *machineset.Set) decision.Why {
 	s, slack := f.set, changed.Spec.Slack
 	marked := s.Spec.Marks == changed.Spec.Marks
 	switch {
 	case d.copiedPause(s):
-		return Why{Reason: ReasonPauseCopied, Name: s.Name}
+		return decision.Why{Reason: reasonPauseCopied, Name: s.Name}
 	case s.Spec.Slack != slack && slack != (machineset.Slack{}):
-		return Why{Reason: ReasonSlack, Name: s.Name, Count: int32(f.requested), To: slack.Surge, Of: slack.Unavailable}
+		return decision.Why{Reason: reasonSlack, Name: s.Name, Count: int64(f.requested), Want: int64(slack.Surge), All: int64(slack.Unavailable)}
 	case s.Spec.Slack != slack:
-		return Why{Reason: ReasonNoSlack, Name: s.Name}
+		return decision.Why{Reason: reasonNoSlack, Name: s.Name}
 	case !f.inUse(), marked && !f.outdatedVictims():
 		limit := d.deployment.Spec.AutoPreserve
-		return Why{Reason: ReasonPreserveShare, Name: s.Name, From: s.Spec.AutoPreserve, To: changed.Spec.AutoPreserve, Of: limit}
+		return decision.Why{Reason: reasonPreserveShare, Name: s.Name, Have: int64(s.Spec.AutoPreserve), Want: int64(changed.Spec.AutoPreserve), All: int64(limit)}
 	case marked:
-		return Why{Reason: ReasonForget, Name: s.Name, Count: int32(len(f.aliveVictims()))}
+		return decision.Why{Reason: reasonForget, Name: s.Name, Count: int64(len(f.aliveVictims()))}
 	}
-	return Why{Reason: ReasonMark, Name: s.Name, Detail: words(changed.Spec.Marks)}
+	return decision.Why{Reason: reasonMark, Name: s.Name, Detail: words(changed.Spec.Marks)}
 }
 
 // markSets writes the marks of sets that no order has taken along, and takes names
 // of machines away that a set need not give up any more. Sets without
 // machines are left as they are, but for a share that others could use, and bounds
 // that count as used: if one comes back, its resizing takes the marks along.
-func (d *decision) markSets() (Plan, bool) {
+func (d *decider) markSets() (Plan, bool) {
 	if d.held() {
 		return Plan{}, false
 	}

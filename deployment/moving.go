@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 )
@@ -38,7 +39,7 @@ type journey struct {
 }
 
 // journey reads the sets' notes; nil: there are none.
-func (d *decision) journey() *journey {
+func (d *decider) journey() *journey {
 	names := 0
 	for i := range d.sets {
 		h := &d.sets[i].set.Handover
@@ -76,7 +77,7 @@ func (d *decision) journey() *journey {
 }
 
 // finishMoves goes on with machines that are on their way.
-func (d *decision) finishMoves() (Plan, bool) {
+func (d *decider) finishMoves() (Plan, bool) {
 	if d.held() {
 		return Plan{}, false
 	}
@@ -113,7 +114,7 @@ func (d *decision) finishMoves() (Plan, bool) {
 
 // settleSizes takes machines that arrive elsewhere off a set's size, and adds
 // those that will not leave.
-func (d *decision) settleSizes(f *family, j *journey) (Order, bool) {
+func (d *decider) settleSizes(f *family, j *journey) (Order, bool) {
 	h := f.set.Handover.Clone()
 	var back, gone []string
 	h.Leaving = slices.DeleteFunc(h.Leaving, func(name string) bool {
@@ -140,12 +141,12 @@ func (d *decision) settleSizes(f *family, j *journey) (Order, bool) {
 }
 
 // handedOver is a set with other notes, and a size that differs by so many.
-func (d *decision) handedOver(f *family, h machineset.Handover, by int, names []string, reason Reason) Order {
+func (d *decider) handedOver(f *family, h machineset.Handover, by int, names []string, reason decision.Reason) Order {
 	from := f.set.Spec.Replicas
 	size := max(0, from+int32(by))
 	changed := d.resized(f, size)
 	changed.Handover = h
-	return Order{changed, Why{Reason: reason, Name: f.set.Name, From: from, To: size, Detail: are(names)}}
+	return Order{changed, decision.Why{Reason: reason, Name: f.set.Name, Have: int64(from), Want: int64(size), Detail: are(names)}}
 }
 
 // are begins a sentence about machines.
@@ -158,7 +159,7 @@ func are(names []string) string {
 
 // moves orders the machines themselves to their new sets. A set that is being
 // deleted takes its machines with it unless they are quicker.
-func (d *decision) moves(j *journey) (orders []MachineOrder) {
+func (d *decider) moves(j *journey) (orders []MachineOrder) {
 	for i := range d.sets {
 		f := &d.sets[i]
 		leaves := func(m *machine.Machine) bool {
@@ -167,7 +168,7 @@ func (d *decision) moves(j *journey) (orders []MachineOrder) {
 		}
 		for _, m := range f.first(markBurst-len(orders), leaves) {
 			to := j.to[m.Name]
-			why := Why{Reason: ReasonMove, Name: m.Name, Detail: to.set.Name}
+			why := decision.Why{Reason: ReasonMove, Name: m.Name, Detail: to.set.Name}
 			orders = append(orders, MachineOrder{d.moved(m, f.set, to.set), why})
 		}
 	}
@@ -176,7 +177,7 @@ func (d *decision) moves(j *journey) (orders []MachineOrder) {
 
 // closeMoves takes the names off: of machines that have arrived, and of those
 // that are gone. A set that a machine arrived at comes before the one it left.
-func (d *decision) closeMoves(j *journey) (orders []Order) {
+func (d *decider) closeMoves(j *journey) (orders []Order) {
 	for i := range d.sets {
 		if order, found := d.closeArrivals(&d.sets[i], j); found {
 			orders = append(orders, order)
@@ -195,7 +196,7 @@ func (d *decision) closeMoves(j *journey) (orders []Order) {
 
 // closeArrivals takes names of machines off that a set names as arriving. Those
 // that died before they left the other set have their place there.
-func (d *decision) closeArrivals(f *family, j *journey) (Order, bool) {
+func (d *decider) closeArrivals(f *family, j *journey) (Order, bool) {
 	if f.set.Deleted() || len(f.set.Handover.Arriving) == 0 {
 		return Order{}, false
 	}
@@ -214,23 +215,23 @@ func (d *decision) closeArrivals(f *family, j *journey) (Order, bool) {
 	})
 	switch {
 	case len(twice) > 0:
-		return d.handedOver(f, h, -min(len(twice), f.vacant()), twice, ReasonMoveOff), true
+		return d.handedOver(f, h, -min(len(twice), f.vacant()), twice, reasonMoveOff), true
 	case len(done) > 0:
-		return d.handedOver(f, h, 0, done, ReasonMoveDone), true
+		return d.handedOver(f, h, 0, done, reasonMoveDone), true
 	}
 	return Order{}, false
 }
 
 // closeDepartures takes names of machines off that a set names as leaving. It has
 // none of them any more: it would have been moved, or been taken back, before.
-func (d *decision) closeDepartures(f *family) (Order, bool) {
+func (d *decider) closeDepartures(f *family) (Order, bool) {
 	if f.set.Deleted() || len(f.set.Handover.Leaving) == 0 {
 		return Order{}, false
 	}
 	h := f.set.Handover.Clone()
 	done := h.Leaving
 	h.Leaving = nil
-	return d.handedOver(f, h, 0, done, ReasonMoveDone), true
+	return d.handedOver(f, h, 0, done, reasonMoveDone), true
 }
 
 // has is how many machines a set has, with those that may come into being
@@ -244,7 +245,7 @@ func (f *family) vacant() int { return int(max(int64(f.set.Spec.Replicas)-f.has(
 // such set at a time. The new one takes no more than are wanted; what it can't
 // take is left over. A set that has yet to remove machines keeps its own till
 // then: it may be about to remove the one that would go.
-func (d *decision) beginMoves() (Plan, bool) {
+func (d *decider) beginMoves() (Plan, bool) {
 	if d.held() || d.deployment.Spec.Strategy.Kind == Recreate {
 		return Plan{}, false
 	}
@@ -274,7 +275,7 @@ func (d *decision) beginMoves() (Plan, bool) {
 }
 
 // bound is the set that a machine is to move to; nil: none, or it is full.
-func (d *decision) bound(f *family, m *machine.Machine) *family {
+func (d *decider) bound(f *family, m *machine.Machine) *family {
 	if !updated(m) || m.Spec.InPlace == machine.InPlaceNone {
 		return nil
 	}
@@ -288,7 +289,7 @@ func (d *decision) bound(f *family, m *machine.Machine) *family {
 // room is how many machines a set may take at once. One that has yet to remove
 // machines takes none till then: with a larger size those would count as there,
 // while they may be about to go.
-func (d *decision) room(to *family) int64 {
+func (d *decider) room(to *family) int64 {
 	switch {
 	case to.set.Spec.Replicas < to.actual || to.paused:
 		return 0
@@ -300,7 +301,7 @@ func (d *decision) room(to *family) int64 {
 
 // beginning writes down which machines move: first where they come to, then
 // where they leave.
-func (d *decision) beginning(to *family, leaving map[*family][]string) Plan {
+func (d *decider) beginning(to *family, leaving map[*family][]string) Plan {
 	arrive := to.set.Handover.Clone()
 	var from []Order
 	for i := range d.sets {

@@ -29,7 +29,7 @@ func (f *family) namesDone() bool {
 
 // nameNew gives names to the machines that a set is going to make for its new size
 // in a rolling update.
-func (d *decision) nameNew(changed *machineset.Set, f *family) {
+func (d *decider) nameNew(changed *machineset.Set, f *family) {
 	waits := slices.ContainsFunc(waiting[:], func(typ string) bool { return f.condition(typ) != nil })
 	n := min(d.p.Names, changed.Spec.Replicas-f.actual)
 	if n <= 0 || waits || !f.namesDone() || f.actual < f.size() || d.p.StrictQuota || !d.rolling() ||

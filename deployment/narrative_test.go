@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/machine"
@@ -92,7 +93,7 @@ func (s *story) note(o *deployment.Observation, p deployment.Plan) {
 	if !p.At.IsZero() {
 		line("wait", fmt.Sprintf("%s: %s", p.At.Sub(s.now), p.Why))
 	}
-	if p.Warn != (deployment.Why{}) {
+	if p.Warn != (decision.Why{}) {
 		line("warn", p.Warn)
 	}
 }

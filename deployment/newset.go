@@ -4,13 +4,14 @@ import (
 	"strings"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machineset"
 )
 
 // findNewSet is a set, not being deleted, that has the deployment's template;
 // nil: none has. Of several it is the one that was the new set last, or else
 // the oldest: an old set may have the template that another one came to have.
-func (d *decision) findNewSet() (found *family) {
+func (d *decider) findNewSet() (found *family) {
 	for i := range d.sets {
 		f := &d.sets[i]
 		if !f.set.Deleted() && d.wanted(f.set) && (found == nil || f.set.Revision > found.set.Revision) {
@@ -20,13 +21,13 @@ func (d *decision) findNewSet() (found *family) {
 	return found
 }
 
-func (d *decision) wanted(s *machineset.Set) bool {
+func (d *decider) wanted(s *machineset.Set) bool {
 	return d.p.Wants(d.deployment, s)
 }
 
 // obtainNewSet creates the new set, without machines, unless there is one or
 // the deployment is paused.
-func (d *decision) obtainNewSet() (Plan, bool) {
+func (d *decider) obtainNewSet() (Plan, bool) {
 	if d.current != nil || d.held() || d.deployment.Spec.Paused || d.o.Frozen {
 		return Plan{}, false
 	}
@@ -35,26 +36,26 @@ func (d *decision) obtainNewSet() (Plan, bool) {
 	case holder != nil && !d.usable(holder):
 		return d.otherName(holder), true
 	case holder != nil:
-		return d.lookAgain(ReasonSeen, set.Name)
+		return d.lookAgain(reasonSeen, set.Name)
 	case d.o.Taken != nil && d.o.Taken.Name == set.Name:
-		return d.lookAgain(ReasonNameFree, set.Name)
+		return d.lookAgain(reasonNameFree, set.Name)
 	}
-	why := Why{Reason: ReasonCreate, Name: set.Name}
+	why := decision.Why{Reason: ReasonCreate, Name: set.Name}
 	return Plan{Create: []Order{{set, why}}, Why: why}, true
 }
 
 // lookAgain leaves it to the next pass to find out what a name belongs to by
 // now: in a pass nothing is created twice, and nothing is read live twice.
-func (d *decision) lookAgain(reason Reason, name string) (Plan, bool) {
+func (d *decider) lookAgain(reason decision.Reason, name string) (Plan, bool) {
 	wait := codes.Conflict.Backoff(d.o.Failures, 0)
-	d.hold = Why{Reason: reason, Name: name, For: wait}
+	d.hold = decision.Why{Reason: reason, Name: name, For: wait}
 	d.lookAt(d.now.Add(wait))
 	return Plan{}, false
 }
 
 // bearNewSet is a set for the deployment's template as it is to be created. It
 // shares nothing with the deployment.
-func (d *decision) bearNewSet() *machineset.Set {
+func (d *decider) bearNewSet() *machineset.Set {
 	spec, label := &d.deployment.Spec, d.p.Keys.TemplateHash
 	hash := templateHash(&spec.Template, label, d.deployment.Status.Collisions)
 
@@ -84,7 +85,7 @@ func setName(deployment, hash string) string {
 
 // holder is the set known to have a name, be it this deployment's own; nil:
 // none is known.
-func (d *decision) holder(name string) *machineset.Set {
+func (d *decider) holder(name string) *machineset.Set {
 	for i := range d.sets {
 		if d.sets[i].set.Name == name {
 			return d.sets[i].set
@@ -103,14 +104,14 @@ func (d *decision) holder(name string) *machineset.Set {
 
 // usable tells whether a set that has the new set's name turns out to be the
 // new set, or an orphan that could become it.
-func (d *decision) usable(holder *machineset.Set) bool {
+func (d *decider) usable(holder *machineset.Set) bool {
 	ours := holder.OwnedBy(d.deployment.UID) && !holder.Deleted() && d.wanted(holder)
 	return ours || d.adoptable(holder)
 }
 
 // otherName moves on to the next name.
-func (d *decision) otherName(holder *machineset.Set) Plan {
-	why := Why{Reason: ReasonNameTaken, Name: holder.Name}
+func (d *decider) otherName(holder *machineset.Set) Plan {
+	why := decision.Why{Reason: reasonNameTaken, Name: holder.Name}
 	if holder.Deleted() {
 		why.Detail = " by a set that is being deleted"
 	}
@@ -121,7 +122,7 @@ func (d *decision) otherName(holder *machineset.Set) Plan {
 
 // push brings the new set's fields up to date that decide nothing about the
 // template. Its machines stay.
-func (d *decision) push() (Plan, bool) {
+func (d *decider) push() (Plan, bool) {
 	if d.current == nil || d.held() {
 		return Plan{}, false
 	}
@@ -132,6 +133,6 @@ func (d *decision) push() (Plan, bool) {
 	changed := d.current.set.Clone()
 	bringUpToDate(changed, d.deployment)
 	d.carry(changed, d.current.set)
-	why := Why{Reason: ReasonPush, Name: changed.Name, Detail: what}
+	why := decision.Why{Reason: reasonPush, Name: changed.Name, Detail: what}
 	return Plan{Push: []Order{{changed, why}}, Why: why}, true
 }

@@ -17,7 +17,7 @@ import (
 // update and not replaced. Whoever waits for one of them says so.
 
 // leaves tells whether an object is paused.
-func (d *decision) leaves(m *object.Meta) bool {
+func (d *decider) leaves(m *object.Meta) bool {
 	paused, _ := machine.Paused(m, d.p.Keys.Paused)
 	return paused
 }
@@ -25,7 +25,7 @@ func (d *decision) leaves(m *object.Meta) bool {
 // copiedPause reports whether a set is paused by a copy of its deployment's annotation. On a
 // deployment the annotation means nothing. Other managers copy a deployment's annotations to its
 // sets, where this one would pause them. So the deployment takes it off a set that says the same.
-func (d *decision) copiedPause(s *machineset.Set) bool {
+func (d *decider) copiedPause(s *machineset.Set) bool {
 	key := d.p.Keys.Paused
 	text, ok := s.Annotations[key]
 	return ok && key != "" && has(d.deployment.Annotations, key) && d.deployment.Annotations[key] == text
@@ -37,7 +37,7 @@ func has(m map[string]string, key string) bool {
 }
 
 // spare counts a machine of a set if it is paused, and tells whether it is.
-func (d *decision) spare(f *family, m *machine.Machine) bool {
+func (d *decider) spare(f *family, m *machine.Machine) bool {
 	if !d.leaves(&m.Meta) {
 		return false
 	}
@@ -49,7 +49,7 @@ func (d *decision) spare(f *family, m *machine.Machine) bool {
 
 // countRequests counts a machine that is to be replaced, on request or for its
 // age, as its set does.
-func (d *decision) countRequests(f *family, m *machine.Machine, available bool) {
+func (d *decider) countRequests(f *family, m *machine.Machine, available bool) {
 	maxAge := d.deployment.Spec.MaxAge
 	requested := machineset.Requested(m, d.p.Keys.Replace)
 	f.takeable = f.takeable || available && !inUpdate(m) && (requested || tooOld(m, f.set.Spec.MaxAge, d.now))
@@ -79,7 +79,7 @@ func tooOld(m *machine.Machine, maxAge time.Duration, now time.Time) bool {
 
 // remark is what else there is to say of a deployment that waits: that what it
 // waits for is paused, and that machines are too old.
-func (d *decision) remark() string {
+func (d *decider) remark() string {
 	text := d.keptRemark()
 	if n := d.expired(); n > 0 {
 		what := "are being replaced"
@@ -92,7 +92,7 @@ func (d *decision) remark() string {
 }
 
 // keptRemark says that the set which is waited for has machines that are paused.
-func (d *decision) keptRemark() string {
+func (d *decider) keptRemark() string {
 	f := d.family(d.step.Set)
 	switch {
 	case f == nil || f.spared == 0 || d.step.Reason == rollout.ReasonPaused:
@@ -104,7 +104,7 @@ func (d *decision) keptRemark() string {
 }
 
 // expired is how many machines are too old.
-func (d *decision) expired() (n int32) {
+func (d *decider) expired() (n int32) {
 	for i := range d.sets {
 		n += d.sets[i].expired
 	}
@@ -112,7 +112,7 @@ func (d *decision) expired() (n int32) {
 }
 
 // pausedSets names the oldest set that is paused, and so is not deleted.
-func (d *decision) pausedSets() string {
+func (d *decider) pausedSets() string {
 	for i := range d.sets {
 		if f := &d.sets[i]; f.paused {
 			return "; set " + f.set.Name + " is paused"

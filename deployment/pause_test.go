@@ -255,10 +255,10 @@ func TestP7WithPauses(t *testing.T) {
 			require.GreaterOrEqual(t, usable, floor, "P7: machines available once the sets have followed: %s", c)
 		}
 		c.observe = func(o *deployment.Observation, p deployment.Plan) {
-			if p.At.IsZero() || p.Why.Reason != deployment.ReasonRollout || p.Why.Rollout.Reason == rollout.ReasonDone {
+			if p.At.IsZero() || p.Why.Reason != deployment.ReasonRollout || deployment.RolloutOf(p.Why).Reason == rollout.ReasonDone {
 				return
 			}
-			require.True(t, waitsFor[p.Why.Rollout.Reason], "P3: %s", p.Why)
+			require.True(t, waitsFor[deployment.RolloutOf(p.Why).Reason], "P3: %s", p.Why)
 		}
 		require.GreaterOrEqual(t, c.rest(), 0, "P3: never comes to rest while paused: %s", c)
 		c.resumeAll()
@@ -315,7 +315,7 @@ func TestSurplusOfAPausedSetHoldsNobodyUp(t *testing.T) {
 		lowered := 0
 		for _, order := range upToScale(t, o).Scale {
 			if order.Set.UID == old.Set.UID {
-				lowered += int(order.Why.From - order.Why.To)
+				lowered += int(order.Why.Have - order.Why.Want)
 			}
 		}
 		require.Equal(t, line.lowered, lowered, line.name)

@@ -3,6 +3,7 @@ package deployment
 import (
 	"time"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 )
@@ -107,14 +108,14 @@ func (*UpdateStatus) write() {}
 // Order is one thing to do to one set.
 type Order struct {
 	Set *machineset.Set
-	Why Why
+	Why decision.Why
 }
 
 // MachineOrder is one change of one machine: a changed copy, for an update
 // under the version it carries.
 type MachineOrder struct {
 	Machine *machine.Machine
-	Why     Why
+	Why     decision.Why
 }
 
 // Plan is what to do next: carry out Write, or ReadLive, or the orders of the
@@ -177,8 +178,8 @@ type Plan struct {
 	// At is when to look again though nothing has changed; zero: never.
 	At time.Time
 	// Why of a plan with orders is that of the first.
-	Why Why
+	Why decision.Why
 	// Warn is something its owner should know; zero: nothing. It comes with
 	// each pass; telling it once is the caller's part.
-	Warn Why
+	Warn decision.Why
 }

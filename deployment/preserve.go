@@ -19,7 +19,7 @@ import (
 
 // setAside finds out how many machines of each set the arithmetic is not to
 // see: those of the new set first, then of the newest.
-func (d *decision) setAside() {
+func (d *decider) setAside() {
 	left := max(d.deployment.Spec.Replicas, 0)
 	take := func(f *family) {
 		f.aside = max(0, min(f.preserved, f.size(), left))
@@ -48,7 +48,7 @@ func (f *family) without(s rollout.Set) rollout.Set {
 }
 
 // asideAll is how many machines are set aside.
-func (d *decision) asideAll() (n int32) {
+func (d *decider) asideAll() (n int32) {
 	for i := range d.sets {
 		n += d.sets[i].aside
 	}
@@ -56,7 +56,7 @@ func (d *decision) asideAll() (n int32) {
 }
 
 // addAside adds to orders what was set aside.
-func (d *decision) addAside(steps []rollout.Scale) {
+func (d *decider) addAside(steps []rollout.Scale) {
 	for i := range steps {
 		if f := d.resizable(steps[i].Name); f != nil {
 			steps[i].From += f.aside
@@ -66,7 +66,7 @@ func (d *decision) addAside(steps []rollout.Scale) {
 }
 
 // asideOld is how many of them are in old sets.
-func (d *decision) asideOld() int32 {
+func (d *decider) asideOld() int32 {
 	n := d.asideAll()
 	if d.current != nil {
 		n -= d.current.aside
@@ -79,7 +79,7 @@ func (d *decision) asideOld() int32 {
 // new one gets what is left. It grows only by what the others have given up: so
 // never more than the limit are kept in all sets, but for what a set was about
 // to write when its share was taken away.
-func (d *decision) preserveShare(s *machineset.Set) int32 {
+func (d *decider) preserveShare(s *machineset.Set) int32 {
 	left, taken := max(d.deployment.Spec.AutoPreserve, 0), int64(0)
 	for i := len(d.sets) - 1; i >= 0; i-- {
 		f := &d.sets[i]

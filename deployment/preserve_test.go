@@ -143,7 +143,7 @@ func (c *chaos) checkAside(o *deployment.Observation, p deployment.Plan) {
 				}
 			}
 		}
-		require.GreaterOrEqual(c.t, order.Why.To, min(order.Why.From, int32(kept)), "%s", order.Why)
+		require.GreaterOrEqual(c.t, order.Why.Want, min(order.Why.Have, int64(kept)), "%s", order.Why)
 	}
 }
 

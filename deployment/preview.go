@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
@@ -105,7 +106,7 @@ type preview struct {
 	gone       bool              // the deployment was deleted for good
 	told       bool              // sets write their statuses
 	wake       time.Time
-	why        Why // why the deployment rests
+	why        decision.Why // why the deployment rests
 
 	inVain int64 // creations that failed since the rollout got further
 	old    int32 // machines of old sets, the fewest so far
@@ -244,7 +245,7 @@ func (p *preview) conclude(next time.Time, more bool) {
 		p.stop(EndComplete)
 	case p.model.hopeless() && p.inVain > int64(p.out.HighestTotal):
 		p.stop(EndFailing)
-	case !more && p.why.Reason == ReasonPaused:
+	case !more && p.why.Reason == reasonPaused:
 		p.stop(EndPaused)
 	case !more:
 		p.stop(EndStuck)
@@ -261,7 +262,7 @@ func (p *preview) stop(reason EndReason) {
 	}
 	e := Ending{Reason: reason, Waits: p.why, After: p.now.Sub(p.start)}
 	for _, l := range p.lanes {
-		if name := p.why.Rollout.Set; name != "" && l.set.Name == name {
+		if name := RolloutOf(p.why).Set; name != "" && l.set.Name == name {
 			e.Set = l.why
 		}
 	}
@@ -273,7 +274,7 @@ func (p *preview) stop(reason EndReason) {
 
 // complete tells whether nothing is left to do, and nothing left to go.
 func (p *preview) complete() bool {
-	return p.gone || p.why.Rollout.Reason == rollout.ReasonDone && p.seen.Terminating == 0
+	return p.gone || RolloutOf(p.why).Reason == rollout.ReasonDone && p.seen.Terminating == 0
 }
 
 // next is the next moment at which something happens; false: there is none.
@@ -324,7 +325,7 @@ func (p *preview) take() {
 
 // count counts as decisions do.
 func (p *preview) count() Counts {
-	d := decision{o: p.observation(), p: p.policy, deployment: p.deployment, now: p.now}
+	d := decider{o: p.observation(), p: p.policy, deployment: p.deployment, now: p.now}
 	d.count()
 	d.current = d.findNewSet()
 	var c Counts

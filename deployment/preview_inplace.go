@@ -4,12 +4,13 @@ import (
 	"time"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 )
 
 // noteworthy tells whether an order to a set is a step of its own.
-func noteworthy(r Reason) bool {
-	return r != ReasonRevision && r != ReasonClose && r != ReasonOpen && r != ReasonMoveDone
+func noteworthy(r decision.Reason) bool {
+	return r != reasonRevision && r != reasonClose && r != reasonOpen && r != reasonMoveDone
 }
 
 // carryOutMachines gives machines the orders of a plan, and returns how many.

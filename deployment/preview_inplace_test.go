@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/machine"
@@ -19,7 +20,7 @@ func updating(n, surge, unavailable int32) (*deployment.Deployment, []deployment
 }
 
 // steps counts the steps of a reason.
-func steps(line *deployment.Timeline, reason deployment.Reason) (n int) {
+func steps(line *deployment.Timeline, reason decision.Reason) (n int) {
 	for i := range line.Steps {
 		if line.Steps[i].Why.Reason == reason {
 			n++
@@ -77,7 +78,7 @@ func TestPreviewInPlaceManual(t *testing.T) {
 	d.Spec.Strategy.Orchestration = deployment.Manual
 	line := preview(t, d, sets, deployment.Model{Update: time.Minute, Start: later})
 	require.Equal(t, deployment.EndStuck, line.Ending.Reason)
-	require.Equal(t, rollout.ReasonUnselected, line.Ending.Waits.Rollout.Reason)
+	require.Equal(t, rollout.ReasonUnselected, deployment.RolloutOf(line.Ending.Waits).Reason)
 }
 
 // TestPreviewInPlaceFromTheMiddle: what is found amid an update goes on as the

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/object"
@@ -22,7 +23,7 @@ type lane struct {
 	terminating int32
 	changed     bool // since the set last came to rest
 	wake        time.Time
-	why         machineset.Why // why it rests
+	why         decision.Why // why it rests
 }
 
 // member is one machine in a preview. Its machine is replaced, never changed.

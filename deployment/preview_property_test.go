@@ -43,7 +43,7 @@ func TestP7InPreviews(t *testing.T) {
 func requireSeen(t require.TestingT, line *deployment.Timeline) {
 	for i := range line.Steps {
 		s := &line.Steps[i]
-		why := s.Why.Rollout
+		why := deployment.RolloutOf(s.Why)
 		switch why.Reason {
 		case rollout.ReasonOldAvailable:
 			require.EqualValues(t, why.Available, s.Seen.Available(), "%s", brief(line))
@@ -51,7 +51,7 @@ func requireSeen(t require.TestingT, line *deployment.Timeline) {
 			require.LessOrEqual(t, s.Seen.New, s.From, "%s", brief(line))
 		}
 		if s.Why.Reason == deployment.ReasonScale {
-			require.Equal(t, [2]int32{s.Why.From, s.Why.To}, [2]int32{s.From, s.To})
+			require.Equal(t, [2]int32{int32(s.Why.Have), int32(s.Why.Want)}, [2]int32{s.From, s.To})
 		}
 	}
 }

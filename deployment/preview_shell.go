@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/object"
 )
@@ -139,14 +140,14 @@ func (p *preview) carryOutOrders(plan *Plan, o *Observation) bool {
 	}
 	orders += p.carryOutMachines(plan)
 	switch plan.Why.Reason {
-	case ReasonSpecInvalid, ReasonSelectsAll, ReasonNotOurs:
+	case reasonSpecInvalid, reasonSelectsAll, reasonNotOurs:
 		p.stop(EndRefused)
 	}
 	return orders > 0
 }
 
 // noteAnswer makes a step of the answer to a request of the owner's.
-func (p *preview) noteAnswer(why Why) {
+func (p *preview) noteAnswer(why decision.Why) {
 	for _, l := range p.lanes {
 		if l.set.Name == why.Name {
 			p.note(l.set, why)
@@ -157,7 +158,7 @@ func (p *preview) noteAnswer(why Why) {
 }
 
 // note makes a step of an order about a set.
-func (p *preview) note(s *machineset.Set, why Why) {
+func (p *preview) note(s *machineset.Set, why decision.Why) {
 	step := Step{After: p.now.Sub(p.start), Set: s.Name, From: s.Spec.Replicas, To: s.Spec.Replicas, Why: why, Seen: p.seen}
 	step.New = sameTemplate(&s.Spec.Template, &p.deployment.Spec.Template, p.policy.Keys.TemplateHash)
 	if l := p.lane(s.UID); l != nil {
@@ -326,8 +327,8 @@ func (p *preview) change(l *lane, orders []machineset.Order) {
 }
 
 // noteMachines makes a step of a set's own order.
-func (p *preview) noteMachines(l *lane, why machineset.Why) {
-	p.note(l.set, Why{})
+func (p *preview) noteMachines(l *lane, why decision.Why) {
+	p.note(l.set, decision.Why{})
 	p.out.Steps[len(p.out.Steps)-1].Machines = why
 }
 

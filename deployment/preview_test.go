@@ -31,7 +31,7 @@ func TestPreviewTakesItsTime(t *testing.T) {
 	assert.Equal(t, [5]int64{4, 5, 4, 4, 0},
 		[...]int64{int64(line.LowestAvailable), int64(line.HighestTotal), line.Created, line.Deleted, line.Failed})
 	assert.Equal(t, deployment.ReasonRollout, line.Ending.Waits.Reason)
-	assert.Equal(t, rollout.ReasonDone, line.Ending.Waits.Rollout.Reason)
+	assert.Equal(t, rollout.ReasonDone, deployment.RolloutOf(line.Ending.Waits).Reason)
 	assert.Equal(t, "complete after 6m30s", line.Ending.String())
 	assert.Equal(t, d.Key, line.Key)
 	require.Len(t, line.Steps, 1+4+4)
@@ -87,7 +87,7 @@ func TestPreviewFails(t *testing.T) {
 			assert.Equal(t, 10+c.failed, line.Created)
 			last := time.Duration(0)
 			for i := range line.Steps {
-				if s := &line.Steps[i]; s.Reason() == string(machineset.ReasonDeleteFailed) {
+				if s := &line.Steps[i]; s.Reason() == machineset.ReasonDeleteFailed.String() {
 					last = s.After
 				}
 			}

@@ -3,7 +3,7 @@ package deployment
 import (
 	"time"
 
-	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/object"
 )
 
@@ -94,26 +94,26 @@ type Step struct {
 	From, To int32
 	// Why is the reason of an order of the deployment to a set. Zero: the
 	// set's own order.
-	Why Why
+	Why decision.Why
 	// Machines is the reason of a set's own order to its machines. Zero: the
 	// deployment's order.
-	Machines machineset.Why
+	Machines decision.Why
 	// Seen is what the decision was made from.
 	Seen Counts
 }
 
 // Reason is that of Why or, for a set's own order, of Machines.
 func (s *Step) Reason() string {
-	if s.Machines.Reason != "" {
-		return string(s.Machines.Reason)
+	if s.Machines.Reason != (decision.Reason{}) {
+		return s.Machines.Reason.String()
 	}
-	return string(s.Why.Reason)
+	return s.Why.Reason.String()
 }
 
 // String is the sentence of Why or, for a set's own order, of Machines with
 // the set's name.
 func (s *Step) String() string {
-	if s.Machines.Reason != "" {
+	if s.Machines.Reason != (decision.Reason{}) {
 		return "set " + s.Set + ": " + s.Machines.String()
 	}
 	return s.Why.String()
@@ -150,10 +150,10 @@ const (
 type Ending struct {
 	Reason EndReason
 	// Waits is what the deployment's last decision said.
-	Waits Why
+	Waits decision.Why
 	// Set is what the set said last that the deployment waits for, if there
 	// is such a set.
-	Set machineset.Why
+	Set decision.Why
 	// After is when it ended, since Model.Start.
 	After time.Duration
 	// Count is how many machines failed since the rollout last got further
@@ -161,28 +161,33 @@ type Ending struct {
 	Count int64
 }
 
-var endSentences = map[EndReason]string{
-	EndComplete: "complete after {after}",
-	EndLimit:    "not complete after {after}, which is as far as the preview looks: {waits}",
-	EndStuck:    "stuck after {after}: {waits}",
-	EndPaused:   "on hold after {after}: {waits}",
-	EndFailing:  "given up after {after}: every creation fails, {count} did in a row: {waits}",
-	EndRefused:  "the deployment can't be acted upon: {waits}",
-	EndCircling: "given up after {after}: orders come without end: {waits}",
-	EndTooLarge: "given up after {after}: {count} machines in one set are more than a preview follows",
-	EndStopped:  "stopped after {after}, before its end: {waits}",
+var endings = map[EndReason]decision.Reason{
+	EndComplete: decision.NewReason("Complete", "complete after {wait}"),
+	EndLimit:    decision.NewReason("Limit", "not complete after {wait}, which is as far as the preview looks: {cause}"),
+	EndStuck:    decision.NewReason("Stuck", "stuck after {wait}: {cause}"),
+	EndPaused:   decision.NewReason("Paused", "on hold after {wait}: {cause}"),
+	EndFailing:  decision.NewReason("Failing", "given up after {wait}: every creation fails, {count} did in a row: {cause}"),
+	EndRefused:  decision.NewReason("Refused", "the deployment can't be acted upon: {cause}"),
+	EndCircling: decision.NewReason("Circling", "given up after {wait}: orders come without end: {cause}"),
+	EndTooLarge: decision.NewReason("TooLarge", "given up after {wait}: {count} machines in one set are more than a preview follows"),
+	EndStopped:  decision.NewReason("Stopped", "stopped after {wait}, before its end: {cause}"),
 }
 
 // String is the sentence a person can act on.
 func (e Ending) String() string {
-	sentence, ok := endSentences[e.Reason]
+	reason, ok := endings[e.Reason]
 	if !ok {
 		return string(e.Reason)
 	}
-	waits := e.Waits.String()
-	if e.Set.Reason != "" {
-		waits += " (" + e.Set.String() + ")"
+	return decision.Why{Reason: reason, For: e.After, Count: e.Count, Cause: waits{e.Waits, e.Set}}.String()
+}
+
+// waits is what a preview that ended still waited for: the deployment, and the set it waits for.
+type waits struct{ deployment, set decision.Why }
+
+func (w waits) String() string {
+	if w.set == (decision.Why{}) {
+		return w.deployment.String()
 	}
-	return object.Sentence(sentence, "after", e.After.String(), "waits", waits,
-		"count", decimal(int32(e.Count)))
+	return w.deployment.String() + " (" + w.set.String() + ")"
 }

@@ -38,7 +38,7 @@ var underWay = map[string]object.ConditionStatus{
 
 // progress says how far the rollout is, by comparing s with what was stored. It
 // notes in s when there was progress.
-func (d *decision) progress(s *Status) object.Condition {
+func (d *decider) progress(s *Status) object.Condition {
 	c := object.Condition{Type: ConditionProgressing, Status: object.True, Since: d.stamp(), Message: d.step.String() + d.keptRemark()}
 	have, had := d.hadProgress()
 	if d.deployment.Spec.Paused {
@@ -72,7 +72,7 @@ func (d *decision) progress(s *Status) object.Condition {
 
 // hadProgress is the stored condition and its reason; empty: there is none, or
 // none that this library has written.
-func (d *decision) hadProgress() (have *object.Condition, reason string) {
+func (d *decider) hadProgress() (have *object.Condition, reason string) {
 	have = object.FindCondition(d.deployment.Status.Conditions, ConditionProgressing)
 	if have == nil {
 		return nil, ""
@@ -91,7 +91,7 @@ func (d *decision) hadProgress() (have *object.Condition, reason string) {
 }
 
 // standstill completes the condition of a rollout that has not got further.
-func (d *decision) standstill(s *Status, c object.Condition, had string) object.Condition {
+func (d *decider) standstill(s *Status, c object.Condition, had string) object.Condition {
 	if s.ProgressedAt.IsZero() {
 		s.ProgressedAt = d.stamp()
 	}
@@ -108,7 +108,7 @@ func (d *decision) standstill(s *Status, c object.Condition, had string) object.
 
 // overdue tells whether the progress deadline, counted from the last progress,
 // has passed. If it is to come, the next look is no later.
-func (d *decision) overdue(since time.Time) bool {
+func (d *decider) overdue(since time.Time) bool {
 	deadline := d.deployment.Spec.ProgressDeadline
 	if deadline <= 0 {
 		return false
@@ -123,12 +123,12 @@ func (d *decision) overdue(since time.Time) bool {
 
 // begun tells whether another set has become the new one since the deployment's
 // revision was recorded, which is done after the status has told of it.
-func (d *decision) begun() bool {
+func (d *decider) begun() bool {
 	return !d.held() && d.current != nil && d.deployment.Revision != d.revision
 }
 
 // opening is the reason with which a rollout begins.
-func (d *decision) opening() string {
+func (d *decider) opening() string {
 	if d.fresh() {
 		return ProgressCreated
 	}
@@ -136,10 +136,10 @@ func (d *decision) opening() string {
 }
 
 // onlyNew tells whether no machine is left to be replaced.
-func (d *decision) onlyNew(s *Status) bool { return s.Replicas-s.Updated == d.asideOld() && !d.fresh() }
+func (d *decider) onlyNew(s *Status) bool { return s.Replicas-s.Updated == d.asideOld() && !d.fresh() }
 
 // fresh tells whether the new set has never had a machine, or is yet to come.
-func (d *decision) fresh() bool {
+func (d *decider) fresh() bool {
 	f := d.current
 	return f == nil || f.actual == 0 && f.set.Reservation.Settled == 0 && f.announced == f.set.Reservation.Reserved
 }

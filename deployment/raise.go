@@ -17,7 +17,7 @@ import (
 // old template. So the raise closes the set. The gate opens it at what it has, once it has observed the raise.
 
 // noteRaise notes on a set that is about to get another size which smaller one it may still act on.
-func (d *decision) noteRaise(changed *machineset.Set, f *family) {
+func (d *decider) noteRaise(changed *machineset.Set, f *family) {
 	key := d.p.Keys.RaisedFrom
 	if key == "" {
 		return
@@ -49,7 +49,7 @@ func (f *family) actsOn(key string) int32 {
 }
 
 // keepOnly closes a set that a step raises to keep machines: it makes none.
-func (d *decision) keepOnly(changed *machineset.Set, step *rollout.Scale) {
+func (d *decider) keepOnly(changed *machineset.Set, step *rollout.Scale) {
 	if step.Why.Reason == rollout.ReasonGivenBack {
 		changed.Handover.Closed = true
 	}
@@ -57,12 +57,12 @@ func (d *decision) keepOnly(changed *machineset.Set, step *rollout.Scale) {
 
 // mayOpen reports whether a closed set may be opened. An old one that was raised must have observed it: until then it may
 // be deleting machines that it would make again.
-func (d *decision) mayOpen(f *family) bool {
+func (d *decider) mayOpen(f *family) bool {
 	return !f.paused && (f == d.current || f.actsOn(d.p.Keys.RaisedFrom) >= f.size())
 }
 
 // givesBack reports whether an old set is raised: it keeps machines that it is about to remove, and must know at once.
-func (d *decision) givesBack(steps []rollout.Scale) bool {
+func (d *decider) givesBack(steps []rollout.Scale) bool {
 	for _, step := range steps {
 		if f := d.resizable(step.Name); f != nil && f != d.current && step.To > step.From {
 			return true

@@ -1,21 +1,24 @@
 package deployment
 
-import "github.com/millwright-go/millwright/object"
+import (
+	"github.com/millwright-go/millwright/decision"
+	"github.com/millwright-go/millwright/object"
+)
 
 // remove deletes the sets of a deployment that is being deleted, and lets its
 // record go when a live read finds none left. Nothing is created or claimed.
 // Sets that are to stay behind are left alone until nobody owns them.
-func (d *decision) remove() Plan {
+func (d *decider) remove() Plan {
 	if !d.deployment.HasFinalizer(Finalizer) {
-		return Plan{Why: Why{Reason: ReasonNotOurs}}
+		return Plan{Why: decision.Why{Reason: reasonNotOurs}}
 	}
 	if d.deployment.HasFinalizer(object.OrphanDependents) {
-		return d.rest(Why{Reason: ReasonLeaving}, Why{})
+		return d.rest(decision.Why{Reason: reasonLeaving}, decision.Why{})
 	}
 	if len(d.sets) == 0 {
 		changed := d.deployment.Clone()
 		changed.RemoveFinalizer(Finalizer)
-		return d.live(Plan{Write: &Update{Deployment: changed}, Why: Why{Reason: ReasonReleased}})
+		return d.live(Plan{Write: &Update{Deployment: changed}, Why: decision.Why{Reason: reasonReleased}})
 	}
 	d.holdIfRefused()
 	if plan, found := d.deleteSets(); found {
@@ -27,17 +30,17 @@ func (d *decision) remove() Plan {
 	if d.held() {
 		return d.rest(d.hold, d.hold)
 	}
-	return d.rest(Why{Reason: ReasonGoing, Count: int32(len(d.sets)), Detail: d.pausedSets()}, Why{})
+	return d.rest(decision.Why{Reason: reasonGoing, Count: int64(len(d.sets)), Detail: d.pausedSets()}, decision.Why{})
 }
 
-func (d *decision) deleteSets() (Plan, bool) {
+func (d *decider) deleteSets() (Plan, bool) {
 	if d.held() {
 		return Plan{}, false
 	}
 	var plan Plan
 	for i := range d.sets {
 		if s := d.sets[i].set; !s.Deleted() && !d.sets[i].paused {
-			plan.Delete = append(plan.Delete, Order{s, Why{Reason: ReasonDelete, Name: s.Name}})
+			plan.Delete = append(plan.Delete, Order{s, decision.Why{Reason: ReasonDelete, Name: s.Name}})
 		}
 	}
 	if len(plan.Delete) == 0 {

@@ -1,11 +1,15 @@
 package deployment
 
-import "math"
+import (
+	"math"
+
+	"github.com/millwright-go/millwright/decision"
+)
 
 // revisionOf is the revision of a set when it is the new one: its own if that
 // is above all others, else the next; of nil, that of a set yet to be made.
 // After the last number there is no next, and it is shared.
-func (d *decision) revisionOf(f *family) int64 {
+func (d *decider) revisionOf(f *family) int64 {
 	own, others := int64(0), int64(0)
 	for i := range d.sets {
 		if g := &d.sets[i]; g == f {
@@ -25,24 +29,24 @@ func (d *decision) revisionOf(f *family) int64 {
 
 // number gives a set that has become the new one its revision, unless that
 // went with another order.
-func (d *decision) number() (Plan, bool) {
+func (d *decider) number() (Plan, bool) {
 	if d.held() || d.current == nil || d.current.set.Revision == d.revision {
 		return Plan{}, false
 	}
 	changed := d.current.set.Clone()
 	changed.Revision = d.revision
-	why := Why{Reason: ReasonRevision, Name: changed.Name, Revision: d.revision}
+	why := decision.Why{Reason: reasonRevision, Name: changed.Name, Number: d.revision}
 	return Plan{Push: []Order{{changed, why}}, Why: why}, true
 }
 
 // recordRevision copies the new set's revision to the deployment, after the
 // status has told of the rollout.
-func (d *decision) recordRevision() (Plan, bool) {
+func (d *decider) recordRevision() (Plan, bool) {
 	if d.held() || d.throttled > 0 || d.current == nil || d.deployment.Revision == d.revision {
 		return Plan{}, false
 	}
 	changed := d.deployment.Clone()
 	changed.Revision = d.revision
-	why := Why{Reason: ReasonRecord, Name: d.current.set.Name, Revision: d.revision}
+	why := decision.Why{Reason: reasonRecord, Name: d.current.set.Name, Number: d.revision}
 	return Plan{Write: &Update{Deployment: changed}, Why: why}, true
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
@@ -44,7 +45,7 @@ func TestRevisionNumbers(t *testing.T) {
 		plan := decide(t, o, begin)
 		if line.own != line.want {
 			require.Len(t, plan.Push, 1, "%+v", line)
-			require.Equal(t, deployment.Why{Reason: deployment.ReasonRevision, Name: "web-a", Revision: line.want}, plan.Why)
+			require.Equal(t, decision.Why{Reason: deployment.ReasonRevision, Name: "web-a", Number: line.want}, plan.Why)
 			require.Equal(t, line.want, plan.Push[0].Set.Revision)
 			require.True(t, plan.Push[0].Set.SpecEqual(o.Sets[0].Set), "it is not a matter of the spec")
 			o.Sets[0].Set = plan.Push[0].Set
@@ -151,7 +152,7 @@ func TestRollbackAnswers(t *testing.T) {
 		to       int64
 		template string // wanted before
 		going    string // a set being deleted
-		reason   deployment.Reason
+		reason   decision.Reason
 		class    string // afterwards
 	}{
 		{0, "huge", "", deployment.ReasonRollbackDone, "large"},

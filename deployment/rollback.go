@@ -3,11 +3,13 @@ package deployment
 import (
 	"fmt"
 	"maps"
+
+	"github.com/millwright-go/millwright/decision"
 )
 
 // rollBack answers a request for an earlier template. The request goes in the
 // write that answers it, so it is answered once; while paused it waits.
-func (d *decision) rollBack() (Plan, bool) {
+func (d *decider) rollBack() (Plan, bool) {
 	request := d.deployment.Spec.RollbackTo
 	if request == nil || d.held() || d.deployment.Spec.Paused {
 		return Plan{}, false
@@ -16,13 +18,13 @@ func (d *decision) rollBack() (Plan, bool) {
 	changed.Spec.RollbackTo = nil
 	target := d.rollbackTarget(request.Revision)
 	if target == nil {
-		why := Why{Reason: ReasonRollbackRevisionNotFound, Detail: "an earlier template", Revision: request.Revision}
+		why := decision.Why{Reason: ReasonRollbackRevisionNotFound, Detail: "an earlier template", Number: request.Revision}
 		if request.Revision != 0 {
 			why.Detail = fmt.Sprintf("revision %d", request.Revision)
 		}
 		return Plan{Write: &Update{changed, NewsWarning}, Why: why}, true
 	}
-	why := Why{Name: target.set.Name, Revision: target.set.Revision}
+	why := decision.Why{Name: target.set.Name, Number: target.set.Revision}
 	if d.wanted(target.set) {
 		why.Reason = ReasonRollbackTemplateUnchanged
 		return Plan{Write: &Update{changed, NewsWarning}, Why: why}, true
@@ -40,7 +42,7 @@ func (d *decision) rollBack() (Plan, bool) {
 // rollbackTarget is the youngest set of a revision, or, of 0, that of the
 // highest revision with another template than the present one; nil: there is
 // none. A set that is being deleted is history no more.
-func (d *decision) rollbackTarget(revision int64) *family {
+func (d *decider) rollbackTarget(revision int64) *family {
 	var found *family
 	for i := range d.sets {
 		f := &d.sets[i]
@@ -60,7 +62,7 @@ func (d *decision) rollbackTarget(revision int64) *family {
 
 // restore copies a set's template and annotations, without what deployments
 // leave on sets.
-func (d *decision) restore(changed *Deployment, from *family) {
+func (d *decider) restore(changed *Deployment, from *family) {
 	keys := &d.p.Keys
 	changed.Spec.Template = from.set.Spec.Template.Clone()
 	delete(changed.Spec.Template.Labels, keys.TemplateHash)

@@ -5,12 +5,13 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/machineset"
 )
 
 // nextStep sees the sets as a rollout does, and asks the strategy what is next.
-func (d *decision) nextStep() (steps []rollout.Scale) {
+func (d *decider) nextStep() (steps []rollout.Scale) {
 	spec := &d.deployment.Spec
 	recreate := spec.Strategy.Kind == Recreate
 	d.readChoices()
@@ -48,7 +49,7 @@ func (d *decision) nextStep() (steps []rollout.Scale) {
 
 // scale orders what the rollout's next step asks for. Without any order it
 // leaves the reason for that behind. While the fleet is frozen, no set is raised.
-func (d *decision) scale() (Plan, bool) {
+func (d *decider) scale() (Plan, bool) {
 	steps := d.nextStep()
 	if d.held() {
 		return Plan{}, false
@@ -60,7 +61,7 @@ func (d *decision) scale() (Plan, bool) {
 			s, changed := f.set, d.resized(f, step.To)
 			d.keepOnly(changed, &step)
 			d.nameNew(changed, f)
-			why := Why{Reason: ReasonScale, Name: s.Name, From: step.From, To: step.To, Rollout: step.Why}
+			why := decision.Why{Reason: ReasonScale, Name: s.Name, Have: int64(step.From), Want: int64(step.To), Cause: step.Why}
 			plan.Scale = append(plan.Scale, Order{changed, why})
 		}
 	}
@@ -76,7 +77,7 @@ func (d *decision) scale() (Plan, bool) {
 }
 
 // resizable is the set with this UID, if it can be resized.
-func (d *decision) resizable(uid string) *family {
+func (d *decider) resizable(uid string) *family {
 	for i := range d.sets {
 		if f := &d.sets[i]; f.set.UID == uid && !f.set.Deleted() {
 			return f
@@ -87,14 +88,14 @@ func (d *decision) resizable(uid string) *family {
 
 // repair gives a set of negative size, which would act on nothing, the size
 // that the rollout has taken it to have.
-func (d *decision) repair() (Plan, bool) {
+func (d *decider) repair() (Plan, bool) {
 	var plan Plan
 	for i := range d.sets {
 		f := &d.sets[i]
 		if f.set.Deleted() || f.paused || f.set.Spec.Replicas >= 0 {
 			continue
 		}
-		why := Why{Reason: ReasonRepair, Name: f.set.Name, From: f.set.Spec.Replicas, To: f.size()}
+		why := decision.Why{Reason: ReasonRepair, Name: f.set.Name, Have: int64(f.set.Spec.Replicas), Want: int64(f.size())}
 		plan.Scale = append(plan.Scale, Order{d.resized(f, f.size()), why})
 	}
 	if len(plan.Scale) == 0 {
@@ -106,7 +107,7 @@ func (d *decision) repair() (Plan, bool) {
 
 // resized is a set with another size. What came to be machines is settled in
 // passing.
-func (d *decision) resized(f *family, size int32) *machineset.Set {
+func (d *decider) resized(f *family, size int32) *machineset.Set {
 	changed := f.set.Clone()
 	changed.Spec.Replicas = size
 	if f.namesDone() {
@@ -120,7 +121,7 @@ func (d *decision) resized(f *family, size int32) *machineset.Set {
 
 // annotate notes R and R + S on a set that is being written anyway, and nobody
 // else has.
-func (d *decision) annotate(s *machineset.Set) {
+func (d *decider) annotate(s *machineset.Set) {
 	replicas := int64(d.deployment.Spec.Replicas)
 	for _, note := range [...]struct {
 		key string

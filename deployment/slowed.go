@@ -18,7 +18,7 @@ const (
 
 // slowed is conditions with what slows the sets: the new set's trouble, or else
 // that of the oldest.
-func (d *decision) slowed(conditions []object.Condition) []object.Condition {
+func (d *decider) slowed(conditions []object.Condition) []object.Condition {
 	for _, typ := range [...]string{ConditionCreationSlowed, ConditionReplacementSlowed} {
 		found := d.current.condition(typ)
 		for i := 0; i < len(d.sets) && found == nil; i++ {

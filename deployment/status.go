@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/object"
@@ -23,7 +24,7 @@ const FailureRefused = "OrderRefused"
 
 // report plans a write of the status if it differs from what is stored and the
 // last write is long enough ago.
-func (d *decision) report(want Status) (Plan, bool) {
+func (d *decider) report(want Status) (Plan, bool) {
 	if want.Equal(&d.deployment.Status) {
 		return Plan{}, false
 	}
@@ -36,14 +37,14 @@ func (d *decision) report(want Status) (Plan, bool) {
 		d.lookAt(next)
 		return Plan{}, false
 	}
-	why := Why{Reason: ReasonStatus, Count: want.Available, Of: max(d.deployment.Spec.Replicas, 0)}
+	why := decision.Why{Reason: reasonStatus, Count: int64(want.Available), All: int64(max(d.deployment.Spec.Replicas, 0))}
 	return Plan{Write: &UpdateStatus{want}, Why: why}, true
 }
 
 // statusAt is the moment from which on the status may be written that long after
 // its last write; zero: at any time. A last write in the future means that the
 // clock was set back since.
-func (d *decision) statusAt(interval time.Duration) time.Time {
+func (d *decider) statusAt(interval time.Duration) time.Time {
 	last := d.o.StatusWritten
 	if last.IsZero() || last.After(d.now) {
 		return time.Time{}
@@ -53,7 +54,7 @@ func (d *decision) statusAt(interval time.Duration) time.Time {
 
 // statusInterval is the least time between the last write of the status and that
 // of this one.
-func (d *decision) statusInterval(want *Status) time.Duration {
+func (d *decider) statusInterval(want *Status) time.Duration {
 	if d.onlyProgress(want) {
 		return max(d.p.StatusInterval, d.p.ProgressInterval)
 	}
@@ -62,7 +63,7 @@ func (d *decision) statusInterval(want *Status) time.Duration {
 
 // onlyProgress tells whether a status says no more than how far machines have
 // come, and they have not come to the end.
-func (d *decision) onlyProgress(want *Status) bool {
+func (d *decider) onlyProgress(want *Status) bool {
 	have := &d.deployment.Status
 	settled := d.step.Reason == rollout.ReasonDone && want.Unavailable == 0
 	sameNames := slices.EqualFunc(want.Failed, have.Failed, func(a, b machineset.Summary) bool { return a.Name == b.Name })
@@ -73,7 +74,7 @@ func (d *decision) onlyProgress(want *Status) bool {
 
 // gotFurther is the conditions of a rollout that had begun, if all that want says
 // of it is that it got further.
-func (d *decision) gotFurther(have []object.Condition, want *Status) []object.Condition {
+func (d *decider) gotFurther(have []object.Condition, want *Status) []object.Condition {
 	next := object.FindCondition(want.Conditions, ConditionProgressing)
 	_, had := d.hadProgress()
 	if next == nil || next.Reason != ProgressUpdated || had != ProgressCreated && had != ProgressFound {
@@ -84,7 +85,7 @@ func (d *decision) gotFurther(have []object.Condition, want *Status) []object.Co
 
 // counted is the status with what can be said of any deployment, also of one
 // that is being deleted or holds nonsense.
-func (d *decision) counted() Status {
+func (d *decider) counted() Status {
 	s := d.deployment.Status.Clone()
 	s.ObservedGeneration = d.deployment.Generation
 	s.Failed, s.Failing = d.summaries(), d.failures
@@ -120,7 +121,7 @@ func (d *decision) counted() Status {
 // troubles matter most, then those of the oldest. Only the code of a refusal
 // is recorded: its message may be another one each time, and each write is
 // seen as a change.
-func (d *decision) replicaFailure() object.Condition {
+func (d *decider) replicaFailure() object.Condition {
 	if failed := d.o.Failed; failed != nil {
 		return object.Condition{
 			Type: ConditionReplicaFailure, Status: object.True, Reason: FailureRefused, Since: d.stamp(),
@@ -154,7 +155,7 @@ func (f *family) failure() *object.Condition {
 }
 
 // status is the whole status of a deployment that can be acted upon.
-func (d *decision) status() Status {
+func (d *decider) status() Status {
 	s := d.counted()
 	d.noteWanted(&s)
 	s.Conditions = withoutCondition(s.Conditions, ConditionSpecValid)
@@ -164,7 +165,7 @@ func (d *decision) status() Status {
 	return s
 }
 
-func (d *decision) availability(s *Status) object.Condition {
+func (d *decider) availability(s *Status) object.Condition {
 	replicas := d.deployment.Spec.Replicas
 	floor := max(0, int64(replicas)-int64(d.bounds.Unavailable))
 	if d.deployment.Spec.Strategy.Kind == Recreate {

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
@@ -135,7 +136,7 @@ func TestThrottle(t *testing.T) {
 	o = settledObservation(t, 1)
 	o.Sets[0].Machines[0].Status.LastOperation = failed("out of room")
 	o.StatusWritten = begin.Add(-time.Millisecond)
-	require.Equal(t, deployment.Why{Reason: deployment.ReasonThrottled, For: 999 * time.Millisecond}, decide(t, o, begin).Why)
+	require.Equal(t, decision.Why{Reason: deployment.ReasonThrottled, For: 999 * time.Millisecond}, decide(t, o, begin).Why)
 
 	p := deployment.DefaultPolicy()
 	p.StatusInterval = 0

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/object"
@@ -77,23 +78,23 @@ func (s *Strategy) invalidField() *object.FieldError {
 }
 
 // tolerated is what is odd about a strategy but works; zero: nothing.
-func (s *Strategy) tolerated() Why {
+func (s *Strategy) tolerated() decision.Why {
 	const surge, unavailable = "spec.strategy.maxSurge", "spec.strategy.maxUnavailable"
 	switch {
 	case s.Kind == Recreate:
 	case s.MaxSurge.Over100() && s.MaxUnavailable.Over100():
-		return Why{
-			Reason: ReasonOver100, Name: surge + " and " + unavailable,
+		return decision.Why{
+			Reason: reasonOver100, Name: surge + " and " + unavailable,
 			Detail: s.MaxSurge.String() + " and " + s.MaxUnavailable.String(),
 		}
 	case s.MaxSurge.Over100():
-		return Why{Reason: ReasonOver100, Name: surge, Detail: s.MaxSurge.String()}
+		return decision.Why{Reason: reasonOver100, Name: surge, Detail: s.MaxSurge.String()}
 	case s.MaxUnavailable.Over100():
-		return Why{Reason: ReasonOver100, Name: unavailable, Detail: s.MaxUnavailable.String()}
+		return decision.Why{Reason: reasonOver100, Name: unavailable, Detail: s.MaxUnavailable.String()}
 	case s.MaxSurge.Value == 0 && s.MaxUnavailable.Value == 0:
-		return Why{Reason: ReasonBothZero}
+		return decision.Why{Reason: reasonBothZero}
 	}
-	return Why{}
+	return decision.Why{}
 }
 
 // bounds are the strategy's surge and unavailable, in machines.

@@ -5,17 +5,18 @@ import (
 	"strings"
 	"time"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 )
 
 // drain decides about a node that is cordoned, whose record is written and
 // whose pods are all known, without force.
-func (d *decision) drain() Plan {
+func (d *decider) drain() Plan {
 	d.survey()
 	d.surveyVolumes()
 	if d.hooked = d.hook(); d.hooked != "" {
 		plan := d.rest(true)
-		plan.Why = Why{Reason: ReasonHook, Name: d.hooked}
+		plan.Why = decision.Why{Reason: reasonHook, Name: d.hooked}
 		return plan
 	}
 	write, free, stuck := d.followTurn()
@@ -25,20 +26,20 @@ func (d *decision) drain() Plan {
 	if plan := d.choose(free); plan.busy() {
 		return plan
 	}
-	held := !free && stuck.Reason != ReasonReattaching
+	held := !free && stuck.Reason != reasonReattaching
 	unclaimed := d.unclaimed(held)
-	plan := d.rest(held || unclaimed != Why{})
+	plan := d.rest(held || unclaimed != decision.Why{})
 	switch {
-	case stuck != Why{}:
+	case stuck != decision.Why{}:
 		d.noteStuck(&plan, stuck)
-	case unclaimed != Why{}:
+	case unclaimed != decision.Why{}:
 		plan.Why = unclaimed
 	}
 	return plan
 }
 
 // hook is an annotation of the node that holds the drain back.
-func (d *decision) hook() string {
+func (d *decider) hook() string {
 	prefix, first := d.p.Keys.PreDrainHook, ""
 	if prefix == "" || d.past {
 		return ""
@@ -54,13 +55,13 @@ func (d *decision) hook() string {
 // act is what is to be done about one pod.
 type act struct {
 	delete bool
-	reason Reason
+	reason decision.Reason
 	from   time.Time // not before; zero: at once
 }
 
 // act finds out what is to be done about a pod that is staying or finished.
 // Eviction is always tried first, even where the slots are used up.
-func (d *decision) act(p *Pod, s *standing) act {
+func (d *decider) act(p *Pod, s *standing) act {
 	a := d.o.Memory.answer(p.UID)
 	again := time.Time{}
 	if a.Kind == Deleted || a.Kind == Killed {
@@ -68,37 +69,37 @@ func (d *decision) act(p *Pod, s *standing) act {
 	}
 	switch {
 	case s.state == finished:
-		return act{true, ReasonFinished, again}
+		return act{true, reasonFinished, again}
 	case d.o.Memory != nil && d.o.Memory.NoEviction:
-		return act{true, ReasonNoEviction, again}
+		return act{true, reasonNoEviction, again}
 	case a.Result != Refused && a.Result != Failed:
 	case d.past:
-		return act{true, ReasonTimeUp, again}
+		return act{true, reasonTimeUp, again}
 	case d.slotsUsed() && !d.misconfigured(p):
-		return act{true, ReasonSlotsUsed, again}
+		return act{true, reasonSlotsUsed, again}
 	}
-	return act{false, ReasonEvict, d.nextAttempt(p, &a)}
+	return act{false, reasonEvict, d.nextAttempt(p, &a)}
 }
 
 // slotsUsed tells whether the limit of attempts is reached. Nothing is counted:
 // a slot that has passed was one in which the pod could have been tried.
-func (d *decision) slotsUsed() bool {
+func (d *decider) slotsUsed() bool {
 	return d.p.MaxEvictRetries > 0 && d.slotOf(d.now) >= int64(d.p.MaxEvictRetries)
 }
 
 // slotOf numbers the slots of attempts from the drain's start.
-func (d *decision) slotOf(t time.Time) int64 {
+func (d *decider) slotOf(t time.Time) int64 {
 	return max(int64(t.Sub(d.rec.Since)/Slot), 0)
 }
 
-func (d *decision) slotStart(n int64) time.Time {
+func (d *decider) slotStart(n int64) time.Time {
 	return d.rec.Since.Add(time.Duration(n) * Slot)
 }
 
 // nextAttempt is when a pod may be tried to evict: in a later slot than the
 // last time, and no sooner after it than Slot, or than the server wants. What a
 // process before this one attempted is not known; it may have been just now.
-func (d *decision) nextAttempt(p *Pod, last *Answer) time.Time {
+func (d *decider) nextAttempt(p *Pod, last *Answer) time.Time {
 	if last.Result == "" {
 		m := d.o.Memory
 		if m == nil || m.From.IsZero() || p.CreatedAt.After(m.From) {
@@ -120,7 +121,7 @@ func (d *decision) nextAttempt(p *Pod, last *Answer) time.Time {
 
 // choose gives the orders that are due. Pods with volumes that are followed go
 // one at a time, when the turn is free; the others at once.
-func (d *decision) choose(free bool) Plan {
+func (d *decider) choose(free bool) Plan {
 	var deletes, evicts []int32
 	next := -1
 	var nextAct act
@@ -156,24 +157,24 @@ func (d *decision) choose(free bool) Plan {
 	}
 	d.taken = true
 	if !nextAct.delete {
-		d.standings[next].doing = ReasonEvictVolumes
+		d.standings[next].doing = reasonEvictVolumes
 	}
 	return d.orders([]int32{int32(next)}, nextAct.delete)
 }
 
 // inTurn tells whether a pod goes alone, for its volumes.
-func (d *decision) inTurn(s *standing) bool {
+func (d *decider) inTurn(s *standing) bool {
 	return s.state == staying && s.followed && !d.past
 }
 
 // mayGo tells whether a pod is among those whose turn it is.
-func (d *decision) mayGo(s *standing) bool {
+func (d *decider) mayGo(s *standing) bool {
 	return s.state == finished || s.state == staying && (d.past || s.order == d.order)
 }
 
 // waitForAttempt looks again when a pod may be tried, or when its attempts are
 // used up, if that is sooner.
-func (d *decision) waitForAttempt(t time.Time) {
+func (d *decider) waitForAttempt(t time.Time) {
 	d.lookAgain(t)
 	if d.p.MaxEvictRetries > 0 {
 		d.lookAgain(d.slotStart(int64(d.p.MaxEvictRetries)))
@@ -196,7 +197,7 @@ func compareKeys(aNamespace, aName, bNamespace, bName string) int {
 }
 
 // byName sorts pods, given by their places, by namespace and name.
-func (d *decision) byName(places []int32) {
+func (d *decider) byName(places []int32) {
 	slices.SortFunc(places, func(i, j int32) int {
 		a, b := d.o.Pods[i], d.o.Pods[j]
 		if c := compareKeys(a.Namespace, a.Name, b.Namespace, b.Name); c != 0 {
@@ -208,7 +209,7 @@ func (d *decision) byName(places []int32) {
 
 // orders makes a plan of deletions or evictions, in the order of names, each
 // pod once.
-func (d *decision) orders(places []int32, deletes bool) Plan {
+func (d *decider) orders(places []int32, deletes bool) Plan {
 	d.byName(places)
 	list := make([]Order, 0, len(places))
 	for _, i := range places {
@@ -216,17 +217,17 @@ func (d *decision) orders(places []int32, deletes bool) Plan {
 		if n := len(list); n > 0 && list[n-1].UID == p.UID {
 			continue
 		}
-		o := Order{Pod: p.Key, UID: p.UID, Why: Why{Reason: d.standings[i].doing, Pod: p.Key}}
+		o := Order{Pod: p.Key, UID: p.UID, Why: decision.Why{Reason: d.standings[i].doing, Object: p.Key}}
 		if d.inTurn(&d.standings[i]) {
 			turn := d.newTurn(p, d.now)
 			o.Turn = &turn
 		}
 		switch o.Why.Reason {
-		case ReasonForce:
+		case reasonForce:
 			o.Now = true
-		case ReasonSlotsUsed:
+		case reasonSlotsUsed:
 			o.Why.Want = int64(d.p.MaxEvictRetries)
-		case ReasonEvictVolumes:
+		case reasonEvictVolumes:
 			o.Why.Have = int64(p.Priority)
 		}
 		list = append(list, o)
@@ -239,28 +240,28 @@ func (d *decision) orders(places []int32, deletes bool) Plan {
 
 // rest waits, or ends the drain. held: something else than a pod has to be
 // waited for.
-func (d *decision) rest(held bool) Plan {
+func (d *decider) rest(held bool) Plan {
 	plan := Plan{Blocked: d.blocked(), Warn: d.warned}
 	n := d.o.Node
 	switch {
 	case d.live == 0 && !held:
-		plan.Done, plan.Why = true, Why{Reason: ReasonDrained, Name: n.Name}
+		plan.Done, plan.Why = true, decision.Why{Reason: reasonDrained, Name: n.Name}
 		if d.left > 0 {
-			plan.Why = Why{Reason: ReasonLeft, Name: n.Name, Have: d.left}
+			plan.Why = decision.Why{Reason: reasonLeft, Name: n.Name, Have: d.left}
 		}
 		return plan
 	case d.givesUp():
-		plan.Done, plan.Why = true, Why{Reason: ReasonLeft, Name: n.Name, Have: d.live + d.left}
+		plan.Done, plan.Why = true, decision.Why{Reason: reasonLeft, Name: n.Name, Have: d.live + d.left}
 		return plan
 	}
 	plan.At = d.at
-	plan.Why = Why{Reason: ReasonWaiting, Name: n.Name, Have: d.live}
+	plan.Why = decision.Why{Reason: ReasonWaiting, Name: n.Name, Have: d.live}
 	return plan
 }
 
 // givesUp tells whether what was tried after the drain's end has had its time:
 // only pods that the policy waits for without end still count then.
-func (d *decision) givesUp() bool {
+func (d *decider) givesUp() bool {
 	if !d.past {
 		return false
 	}

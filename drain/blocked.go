@@ -3,15 +3,17 @@ package drain
 import (
 	"slices"
 	"time"
+
+	"github.com/millwright-go/millwright/decision"
 )
 
 // blocked says of each pod that is waited for, and was not told to go yet, why;
 // and which ones are there still though nobody waits for them any more.
-func (d *decision) blocked() []Blocked {
+func (d *decider) blocked() []Blocked {
 	var places []int32
 	for i, p := range d.o.Pods {
 		s := &d.standings[i]
-		if p == nil || s.state == alone || s.state == over && s.reason == "" || s.state == leaving {
+		if p == nil || s.state == alone || s.state == over && s.reason == (decision.Reason{}) || s.state == leaving {
 			continue
 		}
 		if places == nil {
@@ -27,7 +29,7 @@ func (d *decision) blocked() []Blocked {
 	for n, i := range places {
 		p, s := d.o.Pods[i], &d.standings[i]
 		entry := &list[n]
-		*entry = Blocked{Pod: p.Key, UID: p.UID, Why: Why{Reason: s.reason, Pod: p.Key, Name: s.name}}
+		*entry = Blocked{Pod: p.Key, UID: p.UID, Why: decision.Why{Reason: s.reason, Object: p.Key, Name: s.name}}
 		switch s.state {
 		case overdue:
 			entry.Why.For = d.now.Sub(s.until)
@@ -44,7 +46,7 @@ func (d *decision) blocked() []Blocked {
 }
 
 // timeLeft is what is left of the drain's time; zero: there is no end, or it has come.
-func (d *decision) timeLeft() time.Duration {
+func (d *decider) timeLeft() time.Duration {
 	if d.deadline.IsZero() {
 		return 0
 	}
@@ -52,21 +54,21 @@ func (d *decision) timeLeft() time.Duration {
 }
 
 // obstacle says why a pod that is to go has not been told to.
-func (d *decision) obstacle(p *Pod, s *standing) (Why, []*Budget) {
-	why := Why{Pod: p.Key}
+func (d *decider) obstacle(p *Pod, s *standing) (decision.Why, []*Budget) {
+	why := decision.Why{Object: p.Key}
 	a := d.o.Memory.answer(p.UID)
 	if !s.from.IsZero() {
 		why.For = max(s.from.Sub(d.now), 0)
 	}
 	switch {
 	case d.hooked != "":
-		return Why{Reason: ReasonHook, Pod: p.Key, Name: d.hooked}, nil
+		return decision.Why{Reason: reasonHook, Object: p.Key, Name: d.hooked}, nil
 	case a.Result == "" && why.For > 0:
 		why.Reason = ReasonNotYet
 	case a.Result == Refused || a.Result == Failed && a.Kind == Evicted:
 		return d.refusal(p, &a, why)
 	case a.Result == Failed:
-		why.Reason, why.Detail = ReasonFailed, a.Message
+		why.Reason, why.Detail = reasonFailed, a.Message
 	case !d.mayGo(s):
 		why.Reason, why.Have, why.Want = ReasonOrder, int64(d.order), int64(s.order)
 	default:
@@ -77,12 +79,12 @@ func (d *decision) obstacle(p *Pod, s *standing) (Why, []*Budget) {
 
 // refusal says which budgets an eviction was refused for. A budget that can
 // never be met is named before others.
-func (d *decision) refusal(p *Pod, a *Answer, why Why) (Why, []*Budget) {
+func (d *decider) refusal(p *Pod, a *Answer, why decision.Why) (decision.Why, []*Budget) {
 	budgets := d.budgetsOf(p)
 	if len(budgets) == 0 {
-		why.Reason = ReasonRefused
+		why.Reason = reasonRefused
 		if a.Result == Failed {
-			why.Reason, why.Detail = ReasonFailed, a.Message
+			why.Reason, why.Detail = reasonFailed, a.Message
 		}
 		return why, nil
 	}
@@ -93,25 +95,25 @@ func (d *decision) refusal(p *Pod, a *Answer, why Why) (Why, []*Budget) {
 			break
 		}
 	}
-	why.Budget = named.Key
+	why.Name = named.Key.String()
 	why.Have, why.Want, why.All = int64(named.CurrentHealthy), int64(named.DesiredHealthy), int64(named.ExpectedPods)
 	switch {
 	case named.Misconfigured():
-		why.Reason = ReasonMisconfigured
+		why.Reason = reasonMisconfigured
 	case len(budgets) > 1:
-		why.Reason, why.Have, why.Want, why.All = ReasonBudgets, int64(len(budgets)), 0, 0
+		why.Reason, why.Have, why.Want, why.All = reasonBudgets, int64(len(budgets)), 0, 0
 	case a.Result == Failed:
-		why.Reason, why.Detail = ReasonFailed, a.Message
+		why.Reason, why.Detail = reasonFailed, a.Message
 	case named.Stale():
-		why.Reason = ReasonBudgetStale
+		why.Reason = reasonBudgetStale
 	default:
-		why.Reason = ReasonBudget
+		why.Reason = reasonBudget
 	}
 	return why, budgets
 }
 
 // misconfigured tells whether a pod has a budget that can never be met.
-func (d *decision) misconfigured(p *Pod) bool {
+func (d *decider) misconfigured(p *Pod) bool {
 	if p.Budgets != nil {
 		return slices.ContainsFunc(p.Budgets, func(b *Budget) bool { return b != nil && b.Misconfigured() })
 	}
@@ -120,7 +122,7 @@ func (d *decision) misconfigured(p *Pod) bool {
 
 // budgetsOf are the budgets that apply to a pod, as resolved by the caller, or
 // looked for.
-func (d *decision) budgetsOf(p *Pod) []*Budget {
+func (d *decider) budgetsOf(p *Pod) []*Budget {
 	if p.Budgets != nil {
 		if slices.Contains(p.Budgets, nil) {
 			return slices.DeleteFunc(slices.Clone(p.Budgets), func(b *Budget) bool { return b == nil })

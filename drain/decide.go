@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 )
@@ -29,9 +30,9 @@ func Decide(o *Observation, p *Policy, now time.Time) (Plan, error) {
 	case !o.Complete && !o.Forced:
 		return d.incomplete(), nil
 	case o.Node == nil: // its pods are another controller's to clear up
-		return Plan{Done: true, Why: Why{Reason: ReasonNodeGone}}, nil
+		return Plan{Done: true, Why: decision.Why{Reason: reasonNodeGone}}, nil
 	case o.WriteFailed && !o.Forced:
-		return Plan{At: now.Add(p.RetryDelete), Why: Why{Reason: ReasonNotStored, Name: o.Node.Name}}, nil
+		return Plan{At: now.Add(p.RetryDelete), Why: decision.Why{Reason: reasonNotStored, Name: o.Node.Name}}, nil
 	}
 	if plan, busy := d.begin(); busy {
 		return plan, nil
@@ -43,15 +44,15 @@ func Decide(o *Observation, p *Policy, now time.Time) (Plan, error) {
 	plan := d.drain()
 	switch {
 	case d.needsRecord(&plan):
-		return Plan{Look: true, Why: Why{Reason: ReasonLook, Name: o.Node.Name}}, nil
+		return Plan{Look: true, Why: decision.Why{Reason: reasonLook, Name: o.Node.Name}}, nil
 	case plan.Done && o.PodsCached && !d.past:
-		return Plan{Look: true, Why: Why{Reason: ReasonLookPods, Name: o.Node.Name}}, nil
+		return Plan{Look: true, Why: decision.Why{Reason: reasonLookPods, Name: o.Node.Name}}, nil
 	}
 	return plan, nil
 }
 
-// decision is one call of Decide, Detach or Undo.
-type decision struct {
+// decider is one call of Decide, Detach or Undo.
+type decider struct {
 	o   *Observation
 	p   *Policy
 	now time.Time
@@ -71,10 +72,10 @@ type decision struct {
 	hooked string // the annotation that holds the drain back; empty: none
 
 	at     time.Time // when to look again; zero: never
-	warned Why
+	warned decision.Why
 }
 
-func newDecision(o *Observation, p *Policy, now time.Time) (*decision, error) {
+func newDecision(o *Observation, p *Policy, now time.Time) (*decider, error) {
 	if o == nil {
 		return nil, ErrNoObservation
 	}
@@ -84,37 +85,37 @@ func newDecision(o *Observation, p *Policy, now time.Time) (*decision, error) {
 	if err := p.Validate(); err != nil {
 		return nil, err
 	}
-	return &decision{o: o, p: p, now: now}, nil
+	return &decider{o: o, p: p, now: now}, nil
 }
 
 // incomplete waits for caches, or for the drain's end, when the caller may
 // have force.
-func (d *decision) incomplete() Plan {
+func (d *decider) incomplete() Plan {
 	d.lookAgain(d.o.Deadline)
 	if n := d.o.Node; n != nil && n.Drain != nil {
 		d.rec = n.Drain
 		d.setDeadline()
 	}
-	return Plan{At: d.at, Why: Why{Reason: ReasonIncomplete}}
+	return Plan{At: d.at, Why: decision.Why{Reason: reasonIncomplete}}
 }
 
 // stamp is now as stores keep it.
-func (d *decision) stamp() time.Time { return d.now.Truncate(time.Second) }
+func (d *decider) stamp() time.Time { return d.now.Truncate(time.Second) }
 
 // ahead tells whether a persisted time has not come yet, by more than clocks
 // may differ: nobody wrote it in good faith, and no wait may count from it.
-func (d *decision) ahead(t time.Time) bool { return t.After(d.now.Add(Slot)) }
+func (d *decider) ahead(t time.Time) bool { return t.After(d.now.Add(Slot)) }
 
 // lookAgain makes the next look no later than t, which is to come; the zero
 // time is none.
-func (d *decision) lookAgain(t time.Time) {
+func (d *decider) lookAgain(t time.Time) {
 	if !t.IsZero() && t.After(d.now) && (d.at.IsZero() || t.Before(d.at)) {
 		d.at = t
 	}
 }
 
 // setDeadline finds out when the drain ends in any case.
-func (d *decision) setDeadline() {
+func (d *decider) setDeadline() {
 	d.deadline = d.o.Deadline
 	if d.deadline.IsZero() && d.p.Timeout > 0 {
 		d.deadline = d.rec.Since.Add(d.p.Timeout)
@@ -126,7 +127,7 @@ func (d *decision) setDeadline() {
 // begin has the node cordoned and the drain's record written, in one write,
 // and again where force begins. busy: the plan is to be carried out before
 // anything else.
-func (d *decision) begin() (plan Plan, busy bool) {
+func (d *decider) begin() (plan Plan, busy bool) {
 	next, why := d.begun()
 	switch {
 	case next == nil:
@@ -144,27 +145,27 @@ func (d *decision) begin() (plan Plan, busy bool) {
 	if d.unfences() {
 		changed.Taints = unfenced(changed.Taints)
 	}
-	return Plan{Write: changed, Begins: why.Reason == ReasonCordon || why.Reason == ReasonBegin, Why: why}, true
+	return Plan{Write: changed, Begins: why.Reason == reasonCordon || why.Reason == reasonBegin, Why: why}, true
 }
 
 // begun is the record as it has to be now, or nil if it is.
-func (d *decision) begun() (*machine.DrainRecord, Why) {
+func (d *decider) begun() (*machine.DrainRecord, decision.Why) {
 	n := d.o.Node
 	next, why := d.current()
 	since, down := d.silent()
 	if next == nil {
-		why = Why{Name: n.Name}
+		why = decision.Why{Name: n.Name}
 		switch {
 		case !n.Unschedulable && d.mayCordon():
-			why.Reason = ReasonCordonAgain
+			why.Reason = reasonCordonAgain
 		case d.forceBegins(n.Drain):
-			why.Reason = ReasonForceBegins
+			why.Reason = reasonForceBegins
 		case down && !n.Drain.Fenced && !d.fenced():
-			why.Reason, why.For = ReasonFence, d.now.Sub(since)
+			why.Reason, why.For = reasonFence, d.now.Sub(since)
 		case d.unfences():
-			why.Reason = ReasonUnfence
+			why.Reason = reasonUnfence
 		default:
-			return nil, Why{}
+			return nil, decision.Why{}
 		}
 		next = n.Drain.Clone()
 	}
@@ -180,17 +181,17 @@ func (d *decision) begun() (*machine.DrainRecord, Why) {
 
 // unfences tells whether the taint that we have put on a node is to go: it answers
 // again, and force is not due.
-func (d *decision) unfences() bool {
+func (d *decider) unfences() bool {
 	_, silent := d.o.Node.UnresponsiveSince()
 	return !d.o.Forced && !silent && d.o.Node.Drain != nil && d.o.Node.Drain.Fenced
 }
 
 // unfence takes off the taint alone.
-func (d *decision) unfence() Plan {
+func (d *decider) unfence() Plan {
 	changed := d.o.Node.Clone()
 	changed.Drain.Fenced = false
 	changed.Taints = unfenced(changed.Taints)
-	return Plan{Write: changed, Why: Why{Reason: ReasonUnfence, Name: changed.Name}}
+	return Plan{Write: changed, Why: decision.Why{Reason: reasonUnfence, Name: changed.Name}}
 }
 
 func unfenced(taints []object.Taint) []object.Taint {
@@ -198,27 +199,27 @@ func unfenced(taints []object.Taint) []object.Taint {
 }
 
 // forceBegins tells whether force is due and the record does not say since when.
-func (d *decision) forceBegins(rec *machine.DrainRecord) bool {
+func (d *decider) forceBegins(rec *machine.DrainRecord) bool {
 	return d.o.Forced && (rec.Forced.IsZero() || d.ahead(rec.Forced))
 }
 
 // current is a new record where the node has none of this drain, else nil.
-func (d *decision) current() (*machine.DrainRecord, Why) {
+func (d *decider) current() (*machine.DrainRecord, decision.Why) {
 	n, old := d.o.Node, d.o.Node.Drain
 	next := &machine.DrainRecord{Since: d.stamp()}
-	why := Why{Name: n.Name}
+	why := decision.Why{Name: n.Name}
 	switch {
 	case old == nil || old.Since.IsZero():
-		why.Reason = ReasonCordon
+		why.Reason = reasonCordon
 		if n.Unschedulable {
-			why.Reason = ReasonBegin
+			why.Reason = reasonBegin
 		}
 	case d.ahead(old.Since):
-		why.Reason = ReasonRecordInvalid
+		why.Reason = reasonRecordInvalid
 	case !d.o.Asked.After(d.now) && old.Since.Before(d.o.Asked.Truncate(time.Second)):
-		why.Reason = ReasonAgain
+		why.Reason = reasonAgain
 	default:
-		return nil, Why{}
+		return nil, decision.Why{}
 	}
 	if old != nil {
 		next.Fenced = old.Fenced
@@ -229,14 +230,14 @@ func (d *decision) current() (*machine.DrainRecord, Why) {
 
 // mayCordon tells whether a node that was uncordoned in the middle of its
 // drain may be cordoned again: not so often that two programs fight over it.
-func (d *decision) mayCordon() bool {
+func (d *decider) mayCordon() bool {
 	last := d.o.Node.Drain.Cordoned
 	next := last.Add(Slot + time.Second)
 	if d.ahead(last) || !d.now.Before(next) {
 		return true
 	}
 	d.lookAgain(next)
-	d.warned = Why{Reason: ReasonUncordoned, Name: d.o.Node.Name, For: next.Sub(d.now)}
+	d.warned = decision.Why{Reason: reasonUncordoned, Name: d.o.Node.Name, For: next.Sub(d.now)}
 	return false
 }
 
@@ -244,7 +245,7 @@ func (d *decision) mayCordon() bool {
 // down; the value is the one of the Kubernetes documentation.
 var fence = object.Taint{Key: "node.kubernetes.io/out-of-service", Value: "nodeshutdown", Effect: object.NoExecute}
 
-func (d *decision) fenced() bool {
+func (d *decider) fenced() bool {
 	for _, t := range d.o.Node.Taints {
 		if t.Same(fence) {
 			return true
@@ -255,7 +256,7 @@ func (d *decision) fenced() bool {
 
 // silent tells whether the node is to be fenced: force is due, it has not
 // answered for long, its VM goes, and the policy has it so.
-func (d *decision) silent() (since time.Time, yes bool) {
+func (d *decider) silent() (since time.Time, yes bool) {
 	if !d.o.Forced || d.o.Stays || !d.p.OutOfService {
 		return time.Time{}, false
 	}

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/millwright-go/millwright/decision"
 )
 
 // Detach says what to do next about the volumes that are still attached to a
@@ -28,35 +30,35 @@ func Detach(o *Observation, p *Policy, now time.Time) (Plan, error) {
 	d.lookAgain(end)
 	switch {
 	case !o.Complete && late:
-		return Plan{Done: true, Why: Why{Reason: ReasonIncomplete}}, nil
+		return Plan{Done: true, Why: decision.Why{Reason: reasonIncomplete}}, nil
 	case !o.Complete:
-		return Plan{At: d.at, Why: Why{Reason: ReasonIncomplete}}, nil
+		return Plan{At: d.at, Why: decision.Why{Reason: reasonIncomplete}}, nil
 	case o.Node == nil:
-		return Plan{Done: true, Why: Why{Reason: ReasonNodeGone}}, nil
+		return Plan{Done: true, Why: decision.Why{Reason: reasonNodeGone}}, nil
 	case d.unfences() && !o.WriteFailed:
 		return d.unfence(), nil
 	case o.Attached != nil && len(o.Attached) == 0:
-		return Plan{Done: true, Why: Why{Reason: ReasonNoneAttached}}, nil
+		return Plan{Done: true, Why: decision.Why{Reason: reasonNoneAttached}}, nil
 	}
 	return d.detach(end, late), nil
 }
 
 // detach decides about a node that is known, and what is attached to it.
-func (d *decision) detach(end time.Time, late bool) Plan {
+func (d *decider) detach(end time.Time, late bool) Plan {
 	due, left := d.detachments()
 	switch {
 	case left == 0:
-		return Plan{Done: true, Why: Why{Reason: ReasonNoneAttached}}
+		return Plan{Done: true, Why: decision.Why{Reason: reasonNoneAttached}}
 	case late:
-		return Plan{Done: true, Why: Why{Reason: ReasonDetachEnded, Have: left, For: d.p.DetachTimeout}}
+		return Plan{Done: true, Why: decision.Why{Reason: reasonDetachEnded, Have: left, For: d.p.DetachTimeout}}
 	case len(due) > 0 && d.o.Forced:
 		slices.SortFunc(due, func(a, b DetachOrder) int { return strings.Compare(a.Name, b.Name) })
 		return Plan{Detach: due, Why: due[0].Why}
 	}
 	if name, failed := d.undetached(); failed {
-		return Plan{At: d.at, Why: Why{Reason: ReasonDetachFailed, Name: name, Detail: d.o.Memory.answer(name).Message}}
+		return Plan{At: d.at, Why: decision.Why{Reason: ReasonDetachFailed, Name: name, Detail: d.o.Memory.answer(name).Message}}
 	}
-	why := Why{Reason: ReasonDetachWait, Have: left}
+	why := decision.Why{Reason: reasonDetachWait, Have: left}
 	if !end.IsZero() {
 		why.For = end.Sub(d.now)
 	}
@@ -64,7 +66,7 @@ func (d *decision) detach(end time.Time, late bool) Plan {
 }
 
 // undetached is the first attachment whose deletion was not accepted.
-func (d *decision) undetached() (name string, found bool) {
+func (d *decider) undetached() (name string, found bool) {
 	for _, a := range d.o.Attachments {
 		if a == nil || a.Node != d.o.Node.Name || !a.DeletedAt.IsZero() {
 			continue
@@ -79,7 +81,7 @@ func (d *decision) undetached() (name string, found bool) {
 
 // detachments are the attachments that are to be deleted now, and the number
 // of those that are left at all.
-func (d *decision) detachments() (due []DetachOrder, left int64) {
+func (d *decider) detachments() (due []DetachOrder, left int64) {
 	for _, a := range d.o.Attachments {
 		if a == nil || a.Node != d.o.Node.Name || a.Name == "" {
 			continue
@@ -96,7 +98,7 @@ func (d *decision) detachments() (due []DetachOrder, left int64) {
 			d.lookAgain(again)
 			continue
 		}
-		due = append(due, DetachOrder{Name: a.Name, Why: Why{Reason: ReasonDetach, Name: a.Volume}})
+		due = append(due, DetachOrder{Name: a.Name, Why: decision.Why{Reason: reasonDetach, Name: a.Volume}})
 	}
 	return due, left
 }

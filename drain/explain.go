@@ -1,12 +1,14 @@
 package drain
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/decision"
 )
 
 // Explain tells a forecast as plain text: a line that sums it up, a table of
@@ -72,12 +74,12 @@ func summary(f *Forecast) string {
 	if !f.Done {
 		end = "no end in sight after " + span(f.Took)
 	}
-	return fmt.Sprintf("node %s: %s; %s\n\n", codes.Printable(quoteEmpty(f.Node)), strings.Join(parts, ", "), end)
+	return fmt.Sprintf("node %s: %s; %s\n\n", codes.Printable(cmp.Or(f.Node, `""`)), strings.Join(parts, ", "), end)
 }
 
 // refused are the reasons of pods that a budget or a server holds back.
-var refused = map[Reason]bool{
-	ReasonBudget: true, ReasonBudgets: true, ReasonBudgetStale: true, ReasonMisconfigured: true, ReasonRefused: true, ReasonFailed: true,
+var refused = map[decision.Reason]bool{
+	reasonBudget: true, reasonBudgets: true, reasonBudgetStale: true, reasonMisconfigured: true, reasonRefused: true, reasonFailed: true,
 }
 
 func counted(n int, what string) string {

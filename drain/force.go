@@ -1,11 +1,15 @@
 package drain
 
-import "time"
+import (
+	"time"
+
+	"github.com/millwright-go/millwright/decision"
+)
 
 // force deletes every pod with grace 0, at once. It waits for no budget, no
 // volume and no pod, and ends when the deletions were accepted, or after its
 // bound.
-func (d *decision) force() Plan {
+func (d *decider) force() Plan {
 	bound := d.rec.Forced.Add(d.p.ForceBound)
 	if d.o.WriteFailed {
 		bound = d.now // nothing that a later process could count from
@@ -17,21 +21,21 @@ func (d *decision) force() Plan {
 	n := d.o.Node
 	switch {
 	case failed == 0 && d.o.Complete:
-		return Plan{Done: true, Why: Why{Reason: ReasonForced, Name: n.Name}}
+		return Plan{Done: true, Why: decision.Why{Reason: reasonForced, Name: n.Name}}
 	case !d.now.Before(bound):
-		return Plan{Done: true, Why: Why{Reason: ReasonForceEnded, Name: n.Name, Have: failed, For: d.p.ForceBound}}
+		return Plan{Done: true, Why: decision.Why{Reason: reasonForceEnded, Name: n.Name, Have: failed, For: d.p.ForceBound}}
 	}
 	d.lookAgain(bound)
-	why := Why{Reason: ReasonIncomplete}
+	why := decision.Why{Reason: reasonIncomplete}
 	if p := d.resisting(); p != nil {
-		why = Why{Reason: ReasonFailed, Pod: p.Key, Detail: d.o.Memory.answer(p.UID).Message, For: max(d.at.Sub(d.now), 0)}
+		why = decision.Why{Reason: reasonFailed, Object: p.Key, Detail: d.o.Memory.answer(p.UID).Message, For: max(d.at.Sub(d.now), 0)}
 	}
 	return Plan{At: d.at, Why: why, Warn: d.warned}
 }
 
 // resisting is a pod whose deletion was not accepted, the first by its key; nil:
 // there is none.
-func (d *decision) resisting() (first *Pod) {
+func (d *decider) resisting() (first *Pod) {
 	for _, p := range d.o.Pods {
 		if p == nil || d.spared(p) {
 			continue
@@ -46,7 +50,7 @@ func (d *decision) resisting() (first *Pod) {
 
 // kills are the deletions that are due, and the number of those that were not
 // accepted. Each is tried once at least, whatever the bound says.
-func (d *decision) kills(bound time.Time) (due []int32, failed int64) {
+func (d *decider) kills(bound time.Time) (due []int32, failed int64) {
 	d.standings = make([]standing, len(d.o.Pods))
 	for i, p := range d.o.Pods {
 		if p == nil || p.UID == "" || d.spared(p) {
@@ -64,7 +68,7 @@ func (d *decision) kills(bound time.Time) (due []int32, failed int64) {
 				continue
 			}
 		}
-		d.standings[i].doing = ReasonForce
+		d.standings[i].doing = reasonForce
 		due = append(due, int32(i))
 	}
 	return due, failed
@@ -72,7 +76,7 @@ func (d *decision) kills(bound time.Time) (due []int32, failed int64) {
 
 // spared tells whether even force leaves a pod alone: static pods and daemon
 // sets' ones, and what a rule has skipped.
-func (d *decision) spared(p *Pod) bool {
+func (d *decider) spared(p *Pod) bool {
 	if _, left := d.leftAlone(p); left {
 		return true
 	}

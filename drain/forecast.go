@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/object"
 )
 
@@ -40,7 +41,7 @@ type Step struct {
 	At     time.Duration // from now
 	Action Action
 	Pod    object.Key // zero for cordon and end
-	Why    Why
+	Why    decision.Why
 	// Budgets that apply to a pod whose eviction would be refused.
 	Budgets []object.Key
 }
@@ -86,7 +87,7 @@ func (f *future) run(decide func(*Observation, *Policy, time.Time) (Plan, error)
 		}
 		switch {
 		case plan.busy() && f.spins():
-			return f.end(&plan, Why{Reason: ReasonNoProgress, Name: f.out.Node, Detail: plan.Why.String()}), nil
+			return f.end(&plan, decision.Why{Reason: reasonNoProgress, Name: f.out.Node, Detail: plan.Why.String()}), nil
 		case plan.busy():
 			f.carryOut(&plan)
 			continue
@@ -97,7 +98,7 @@ func (f *future) run(decide func(*Observation, *Policy, time.Time) (Plan, error)
 		f.explain(&plan)
 		next := f.next(plan.At)
 		if next.IsZero() || next.Sub(f.began) > f.a.Limit {
-			return f.end(&plan, Why{}), nil
+			return f.end(&plan, decision.Why{}), nil
 		}
 		f.advance(next)
 	}
@@ -111,8 +112,8 @@ func (f *future) spins() bool {
 }
 
 // end closes the forecast, with a last step unless there is nothing to say.
-func (f *future) end(plan *Plan, why Why) *Forecast {
-	if why != (Why{}) {
+func (f *future) end(plan *Plan, why decision.Why) *Forecast {
+	if why != (decision.Why{}) {
 		f.say(Step{Action: End, Why: why})
 	}
 	f.out.Left, f.out.Took = plan.Blocked, f.now.Sub(f.began)
@@ -128,7 +129,7 @@ type future struct {
 	now     time.Time
 	busy    int // plans that were carried out at now
 	events  []happening
-	said    map[string]Reason // of each pod, why it waits
+	said    map[string]decision.Reason // of each pod, why it waits
 	budgets map[*Budget]*Budget
 	out     *Forecast
 }
@@ -138,9 +139,9 @@ type happening struct {
 	do func()
 }
 
-func newFuture(d *decision, a Assumptions) *future {
+func newFuture(d *decider, a Assumptions) *future {
 	f := &future{
-		o: *d.o, p: d.p, began: d.now, now: d.now, said: map[string]Reason{}, budgets: map[*Budget]*Budget{},
+		o: *d.o, p: d.p, began: d.now, now: d.now, said: map[string]decision.Reason{}, budgets: map[*Budget]*Budget{},
 		a:   Assumptions{or(a.Heal, time.Minute), or(a.Detach, 10*time.Second), or(a.Reattach, 10*time.Second), or(a.Limit, 24*time.Hour)},
 		out: &Forecast{},
 	}
@@ -206,18 +207,18 @@ func (f *future) say(s Step) {
 // stays notes the pods that are left where they are, and those that are going
 // already.
 func (f *future) stays() {
-	d := decision{o: &f.o, p: f.p, now: f.now}
+	d := decider{o: &f.o, p: f.p, now: f.now}
 	for _, p := range f.o.Pods {
 		s, alone := d.leftAlone(p)
 		if rule := f.p.rule(p); !alone && rule != nil && rule.Behaviour == Skip {
-			s, alone = standing{reason: ReasonSkipped}, true
+			s, alone = standing{reason: reasonSkipped}, true
 		}
 		switch {
 		case alone:
-			f.say(Step{Action: Stay, Pod: p.Key, Why: Why{Reason: s.reason, Pod: p.Key, Detail: s.name}})
+			f.say(Step{Action: Stay, Pod: p.Key, Why: decision.Why{Reason: s.reason, Object: p.Key, Detail: s.name}})
 		case !p.GraceEnds.IsZero() && !p.Finished:
 			left := max(p.GraceEnds.Add(f.p.TerminationBuffer).Sub(f.now), 0)
-			f.say(Step{Action: Wait, Pod: p.Key, Why: Why{Reason: ReasonLeaving, Pod: p.Key, For: left}})
+			f.say(Step{Action: Wait, Pod: p.Key, Why: decision.Why{Reason: reasonLeaving, Object: p.Key, For: left}})
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 // carryOut has a forecast's cluster answer a plan.
 func (f *future) carryOut(plan *Plan) {
 	if plan.Write != nil {
-		if plan.Write.Unschedulable && !f.o.Node.Unschedulable || plan.Begins || plan.Why.Reason == ReasonForceBegins {
+		if plan.Write.Unschedulable && !f.o.Node.Unschedulable || plan.Begins || plan.Why.Reason == reasonForceBegins {
 			f.say(Step{Action: Cordon, Why: plan.Why})
 		}
 		f.o.Node = plan.Write
@@ -49,7 +49,7 @@ func (f *future) pod(uid string) *Pod {
 }
 
 func (f *future) budgetsOf(p *Pod) []*Budget {
-	d := decision{o: &f.o, p: f.p}
+	d := decider{o: &f.o, p: f.p}
 	return d.budgetsOf(p)
 }
 
@@ -144,3 +144,5 @@ func refusers(keys []object.Key) string {
 
 // elapsed is a time from now as a table shows it.
 func elapsed(d time.Duration) string { return "+" + span(d) }
+
+func span(d time.Duration) string { return d.Round(time.Second).String() }

@@ -3,11 +3,13 @@ package drain_test
 import (
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/drain"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
@@ -29,7 +31,7 @@ var form = fuzzing.Form{Now: epoch.Truncate(time.Second), Words: []string{
 
 type fuzzed = fuzzing.Decision[drain.Observation, *drain.Policy, drain.Plan]
 
-func decision(decide func(*drain.Observation, *drain.Policy, time.Time) (drain.Plan, error)) *fuzzed {
+func newFuzzed(decide func(*drain.Observation, *drain.Policy, time.Time) (drain.Plan, error)) *fuzzed {
 	return &fuzzed{Form: form, Policy: drain.DefaultPolicy, Decide: decide, Check: proper}
 }
 
@@ -48,7 +50,7 @@ func proper(t testing.TB, o *drain.Observation, plan drain.Plan) {
 
 // told gives the first observation of the stories for each reason.
 func told(f *testing.F, d *fuzzed) [][]byte {
-	seeds := map[drain.Reason][]byte{}
+	seeds := map[decision.Reason][]byte{}
 	for _, chapter := range chapters() {
 		for _, name := range slices.Sorted(maps.Keys(chapter)) {
 			s := &story{shell: newShell(f)}
@@ -65,24 +67,24 @@ func told(f *testing.F, d *fuzzed) [][]byte {
 		}
 	}
 	var list [][]byte
-	for _, reason := range slices.Sorted(maps.Keys(seeds)) {
+	for _, reason := range slices.SortedFunc(maps.Keys(seeds), func(a, b decision.Reason) int { return strings.Compare(a.String(), b.String()) }) {
 		list = append(list, seeds[reason])
 	}
 	return list
 }
 
 func FuzzDecide(f *testing.F) {
-	d := decision(drain.Decide)
+	d := newFuzzed(drain.Decide)
 	d.Fuzz(f, told(f, d)...)
 }
 
 func FuzzDetach(f *testing.F) {
-	d := decision(drain.Detach)
+	d := newFuzzed(drain.Detach)
 	d.Fuzz(f, told(f, d)...)
 }
 
 func FuzzUndo(f *testing.F) {
-	d := decision(drain.Undo)
+	d := newFuzzed(drain.Undo)
 	d.Fuzz(f, told(f, d)...)
 }
 
@@ -96,5 +98,5 @@ func FuzzPredict(f *testing.F) {
 			require.NotEmpty(t, drain.Explain(f))
 		},
 	}
-	d.Fuzz(f, told(f, decision(drain.Decide))...)
+	d.Fuzz(f, told(f, newFuzzed(drain.Decide))...)
 }

@@ -4,13 +4,14 @@ import (
 	"slices"
 	"time"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 )
 
 // unrecorded is the turn of the pod that this process told to go last, if that pod is not waited
 // for any more, its volumes are waited for, and the record has an older turn: the write of the record
 // met a conflict, or the answer to the eviction was lost. Nil: there is none.
-func (d *decision) unrecorded(t *machine.DrainTurn) *machine.DrainTurn {
+func (d *decider) unrecorded(t *machine.DrainTurn) *machine.DrainTurn {
 	if d.o.Memory == nil || d.o.Memory.Turn.UID == "" {
 		return nil
 	}
@@ -29,7 +30,7 @@ func (d *decision) unrecorded(t *machine.DrainTurn) *machine.DrainTurn {
 }
 
 // awaits reports whether a pod is here and not done with.
-func (d *decision) awaits(uid string) bool {
+func (d *decider) awaits(uid string) bool {
 	for i, p := range d.o.Pods {
 		if s := &d.standings[i]; p != nil && p.UID == uid && s.state != over && s.state != overdue {
 			return true
@@ -42,7 +43,7 @@ func (d *decision) awaits(uid string) bool {
 // just told to by us, or by somebody else. Turns are recorded in the order in
 // which pods were told to go, so that no two of them replace each other for
 // ever. others: there is one that is going, whether its turn is to be recorded or not.
-func (d *decision) goingNow(t *machine.DrainTurn) (first *Pod, others bool) {
+func (d *decider) goingNow(t *machine.DrainTurn) (first *Pod, others bool) {
 	for i, p := range d.o.Pods {
 		if p == nil || turnOf(t, p) {
 			continue
@@ -63,7 +64,7 @@ func (d *decision) goingNow(t *machine.DrainTurn) (first *Pod, others bool) {
 
 // leaves reports whether a pod that is not waited for any more has volumes that still have time to
 // be detached. Its turn has the same limit, so that it is recorded once.
-func (d *decision) leaves(p *Pod) bool {
+func (d *decider) leaves(p *Pod) bool {
 	if !d.now.Before(d.ended(p).Add(d.p.DetachTimeout)) {
 		return false
 	}
@@ -77,7 +78,7 @@ func (d *decision) leaves(p *Pod) bool {
 
 // ended is when the grace of a pod ends that is not waited for any more, whole seconds. One that
 // had finished before it was told to go gets no grace.
-func (d *decision) ended(p *Pod) time.Time {
+func (d *decider) ended(p *Pod) time.Time {
 	if !p.GraceEnds.IsZero() {
 		return p.GraceEnds
 	}
@@ -86,7 +87,7 @@ func (d *decision) ended(p *Pod) time.Time {
 
 // toldAt is when a pod was told to go, whole seconds. Zero: it was given
 // another grace than its own, so that this is not known.
-func (d *decision) toldAt(p *Pod) time.Time {
+func (d *decider) toldAt(p *Pod) time.Time {
 	since := p.GraceEnds.Add(-p.grace())
 	if a := d.o.Memory.answer(p.UID); a.Result == Accepted {
 		since = a.At
@@ -99,7 +100,7 @@ func (d *decision) toldAt(p *Pod) time.Time {
 
 // newTurn is the turn of a pod that was told to go at a time; zero: it is not known when. A turn
 // is later than the one before it.
-func (d *decision) newTurn(p *Pod, since time.Time) machine.DrainTurn {
+func (d *decider) newTurn(p *Pod, since time.Time) machine.DrainTurn {
 	if since.IsZero() {
 		since = d.now
 	}
@@ -123,9 +124,9 @@ func (d *decision) newTurn(p *Pod, since time.Time) machine.DrainTurn {
 }
 
 // begins records a turn.
-func (d *decision) begins(turn machine.DrainTurn) Plan {
+func (d *decider) begins(turn machine.DrainTurn) Plan {
 	rec := d.rec.Clone()
 	turn.Volumes = slices.Clone(turn.Volumes)
 	rec.Turn = turn
-	return d.writeRecord(rec, Why{Reason: ReasonTurn, Pod: turn.Pod, Have: int64(len(turn.Volumes))})
+	return d.writeRecord(rec, decision.Why{Reason: reasonTurn, Object: turn.Pod, Have: int64(len(turn.Volumes))})
 }

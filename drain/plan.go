@@ -3,6 +3,7 @@ package drain
 import (
 	"time"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 )
@@ -71,13 +72,13 @@ type Order struct {
 	// Turn is what the record of the drain will say about a pod whose volumes are waited for, for
 	// Memory.Begin. Nil: they are not. Shared, not to be changed.
 	Turn *machine.DrainTurn
-	Why  Why
+	Why  decision.Why
 }
 
 // DetachOrder is the deletion of one attachment.
 type DetachOrder struct {
 	Name string // of the attachment
-	Why  Why
+	Why  decision.Why
 }
 
 // Blocked is a pod that the drain waits for longer than for its grace, or has
@@ -85,7 +86,7 @@ type DetachOrder struct {
 type Blocked struct {
 	Pod object.Key
 	UID string
-	Why Why
+	Why decision.Why
 	// Budgets that apply to a pod whose eviction was refused. Shared, not to
 	// be changed.
 	Budgets []*Budget
@@ -114,12 +115,12 @@ type Plan struct {
 	Done bool
 	// At is when to look again though nothing has changed; zero: never.
 	At  time.Time
-	Why Why
+	Why decision.Why
 	// Blocked is filled in plans that wait, and in the last one; by namespace
 	// and name.
 	Blocked []Blocked
 	// Warn is something tolerated that an operator should know; zero: nothing.
-	Warn Why
+	Warn decision.Why
 }
 
 // busy tells whether the plan has something to carry out.

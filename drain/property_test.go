@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/drain"
 	"github.com/millwright-go/millwright/object"
 )
@@ -202,7 +203,7 @@ func TestDrainsEndWhereTheyCan(t *testing.T) {
 		require.True(t, plan.Done, "%s %v", plan.Why, plan.Blocked)
 		overdue := false
 		for _, b := range plan.Blocked {
-			require.Contains(t, []drain.Reason{drain.ReasonOverdue, drain.ReasonDetachLate}, b.Why.Reason)
+			require.Contains(t, []decision.Reason{drain.ReasonOverdue, drain.ReasonDetachLate}, b.Why.Reason)
 			overdue = overdue || b.Why.Reason == drain.ReasonOverdue
 		}
 		require.Equal(t, !overdue, plan.Why.Reason == drain.ReasonDrained)

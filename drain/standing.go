@@ -3,6 +3,8 @@ package drain
 import (
 	"strconv"
 	"time"
+
+	"github.com/millwright-go/millwright/decision"
 )
 
 // state is which of these sets a pod belongs to.
@@ -21,7 +23,7 @@ const (
 // standing is where a pod stands, and why.
 type standing struct {
 	state  state
-	reason Reason
+	reason decision.Reason
 	name   string    // an annotation, an owner
 	order  int32     // among those that are drained in order
 	until  time.Time // when the wait for a leaving one ends, or has ended
@@ -30,12 +32,12 @@ type standing struct {
 	// ended says that the pod was told to go and has finished, or had its time: it is not waited
 	// for itself, but for its volumes.
 	ended bool
-	doing Reason    // of the order that is due
-	from  time.Time // when it is; zero: at once
+	doing decision.Reason // of the order that is due
+	from  time.Time       // when it is; zero: at once
 }
 
 // stand finds out where a pod stands.
-func (d *decision) stand(p *Pod) standing {
+func (d *decider) stand(p *Pod) standing {
 	if s, left := d.leftAlone(p); left {
 		return s
 	}
@@ -43,44 +45,44 @@ func (d *decision) stand(p *Pod) standing {
 	s := standing{state: staying}
 	if rule != nil {
 		if rule.Behaviour == Skip {
-			return standing{state: alone, reason: ReasonSkipped}
+			return standing{state: alone, reason: reasonSkipped}
 		}
 		s.order = rule.Order
 	}
 	if p.UID == "" {
-		return d.held(s, ReasonNoUID, "")
+		return d.held(s, reasonNoUID, "")
 	}
 	if told, ok := d.told(p); ok {
 		told.order = s.order
 		return told
 	}
 	if p.Finished {
-		s.state, s.reason = finished, ReasonFinished
+		s.state, s.reason = finished, reasonFinished
 		return s
 	}
 	if rule != nil && rule.Behaviour == WaitCompleted {
-		return d.held(s, ReasonCompleting, "")
+		return d.held(s, reasonCompleting, "")
 	}
 	if key := d.protection(p); key != "" {
-		return d.held(s, ReasonProtected, key)
+		return d.held(s, reasonProtected, key)
 	}
 	return s
 }
 
 // leftAlone finds the pods that no drain touches, not even by force.
-func (d *decision) leftAlone(p *Pod) (standing, bool) {
+func (d *decider) leftAlone(p *Pod) (standing, bool) {
 	switch {
 	case p.Mirror:
-		return standing{state: alone, reason: ReasonMirror}, true
+		return standing{state: alone, reason: reasonMirror}, true
 	case p.Owner != nil && p.Owner.Kind == DaemonSet:
-		return standing{state: alone, reason: ReasonDaemonSet, name: p.Owner.Name}, true
+		return standing{state: alone, reason: reasonDaemonSet, name: p.Owner.Name}, true
 	}
 	return standing{}, false
 }
 
 // told finds out about pods that were told to go, by us or by others. The end
 // of the drain ends every wait for them, but no grace of theirs.
-func (d *decision) told(p *Pod) (standing, bool) {
+func (d *decider) told(p *Pod) (standing, bool) {
 	a := d.o.Memory.answer(p.UID)
 	var until time.Time
 	switch {
@@ -100,27 +102,27 @@ func (d *decision) told(p *Pod) (standing, bool) {
 	}
 	switch {
 	case !d.now.Before(until):
-		return standing{state: overdue, ended: true, reason: ReasonOverdue, until: until}, true
+		return standing{state: overdue, ended: true, reason: reasonOverdue, until: until}, true
 	case d.past:
-		return standing{state: over, reason: ReasonGoing, until: until}, true
+		return standing{state: over, reason: reasonGoing, until: until}, true
 	}
-	return standing{state: leaving, reason: ReasonLeaving, until: until}, true
+	return standing{state: leaving, reason: reasonLeaving, until: until}, true
 }
 
 // held is a pod that is not to be evicted before the drain's end, and what
 // becomes of it then.
-func (d *decision) held(s standing, reason Reason, name string) standing {
+func (d *decider) held(s standing, reason decision.Reason, name string) standing {
 	s.state, s.reason, s.name = holding, reason, name
 	if !d.past {
 		return s
 	}
 	switch d.p.AtTimeout {
 	case LeavePods:
-		s.state, s.reason = alone, ReasonLeftAlone
+		s.state, s.reason = alone, reasonLeftAlone
 	case DeletePods:
 		s.state = staying
-		if reason == ReasonNoUID {
-			s.state, s.reason = alone, ReasonLeftAlone
+		if reason == reasonNoUID {
+			s.state, s.reason = alone, reasonLeftAlone
 		}
 	case KeepWaiting:
 	}
@@ -128,7 +130,7 @@ func (d *decision) held(s standing, reason Reason, name string) standing {
 }
 
 // protection is the annotation by which a pod asks not to be disrupted.
-func (d *decision) protection(p *Pod) string {
+func (d *decider) protection(p *Pod) string {
 	if len(p.Annotations) == 0 {
 		return ""
 	}
@@ -141,7 +143,7 @@ func (d *decision) protection(p *Pod) string {
 }
 
 // survey finds out where each pod stands and which order's turn it is.
-func (d *decision) survey() {
+func (d *decider) survey() {
 	d.standings = make([]standing, len(d.o.Pods))
 	first := true
 	for i, p := range d.o.Pods {
@@ -154,7 +156,7 @@ func (d *decision) survey() {
 		case alone:
 			continue
 		case over, overdue:
-			if s.reason != "" {
+			if s.reason != (decision.Reason{}) {
 				d.left++
 			}
 			continue
@@ -166,7 +168,7 @@ func (d *decision) survey() {
 		case holding, staying:
 		}
 		d.live++
-		if s.reason != ReasonCompleting && (first || s.order < d.order) {
+		if s.reason != reasonCompleting && (first || s.order < d.order) {
 			d.order, first = s.order, false
 		}
 	}

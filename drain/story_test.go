@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/drain"
 )
 
@@ -90,7 +91,7 @@ func (s *story) step(plan drain.Plan, answers []drain.Answer) {
 			fmt.Fprintf(&s.text, "%-9s     budgets: %s\n", "", strings.Join(names, ", "))
 		}
 	}
-	if plan.Warn != (drain.Why{}) {
+	if plan.Warn != (decision.Why{}) {
 		fmt.Fprintf(&s.text, "%-9s warning: %s\n", "", plan.Warn)
 	}
 }

@@ -3,6 +3,7 @@ package drain
 import (
 	"slices"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 )
@@ -13,7 +14,7 @@ import (
 // volumes are.
 
 // surveyVolumes finds the pods whose volumes are followed.
-func (d *decision) surveyVolumes() {
+func (d *decider) surveyVolumes() {
 	for v, i := range d.volumeUsers() {
 		s := &d.standings[i]
 		if s.followed || s.state != staying && s.state != leaving || !d.follows(v) {
@@ -28,7 +29,7 @@ func (d *decision) surveyVolumes() {
 
 // volumeUsers counts for each volume how many pods here use it, and gives the
 // place of one of those.
-func (d *decision) volumeUsers() (one []int32) {
+func (d *decider) volumeUsers() (one []int32) {
 	for i, p := range d.o.Pods {
 		if p == nil || len(p.Claims) == 0 || d.standings[i].state == over || p.Finished {
 			continue
@@ -61,23 +62,23 @@ func claims(p *Pod, v *Volume) bool {
 
 // follows tells whether a volume is waited for: it is attached here, by a
 // driver, and only one pod of this node uses it.
-func (d *decision) follows(i int) bool {
+func (d *decider) follows(i int) bool {
 	v := d.o.Volumes[i]
 	return d.usersOf(i) == 1 && d.detachable(v)
 }
 
 // leftBehind reports whether a volume of a pod that has finished is waited for: it is attached
 // here, by a driver, and no pod of this node uses it any more.
-func (d *decision) leftBehind(i int) bool {
+func (d *decider) leftBehind(i int) bool {
 	return d.usersOf(i) == 0 && d.detachable(d.o.Volumes[i])
 }
 
-func (d *decision) detachable(v *Volume) bool {
+func (d *decider) detachable(v *Volume) bool {
 	return !v.Local && d.attachedHere(d.volumeID(v)) && d.known(v)
 }
 
 // takes reports whether the turn of a pod waits for a volume.
-func (d *decision) takes(p *Pod, i int) bool {
+func (d *decider) takes(p *Pod, i int) bool {
 	switch v := d.o.Volumes[i]; {
 	case v == nil || !claims(p, v):
 		return false
@@ -88,14 +89,14 @@ func (d *decision) takes(p *Pod, i int) bool {
 }
 
 // usersOf is how many pods here use a volume. The pods that have finished use none.
-func (d *decision) usersOf(i int) int32 {
+func (d *decider) usersOf(i int) int32 {
 	if d.users == nil { // no pod here uses any
 		return 0
 	}
 	return d.users[i]
 }
 
-func (d *decision) known(v *Volume) bool {
+func (d *decider) known(v *Volume) bool {
 	if d.o.Known == nil {
 		return true
 	}
@@ -110,7 +111,7 @@ func (d *decision) known(v *Volume) bool {
 
 // volumeID is by which name a volume is followed: the one that attachments
 // give it, or, where there are none, its handle, which the node knows.
-func (d *decision) volumeID(v *Volume) string {
+func (d *decider) volumeID(v *Volume) string {
 	if d.o.Attachments != nil {
 		return v.Name
 	}
@@ -120,7 +121,7 @@ func (d *decision) volumeID(v *Volume) string {
 // attachedHere tells whether a volume is attached to this node, or about to be
 // or not yet quite detached. Where neither attachments nor the node say, a
 // volume counts as attached for as long as its pod is there.
-func (d *decision) attachedHere(id string) bool {
+func (d *decider) attachedHere(id string) bool {
 	switch {
 	case d.o.Attachments != nil:
 		for _, a := range d.o.Attachments {
@@ -146,7 +147,7 @@ func (d *decision) attachedHere(id string) bool {
 	return false
 }
 
-func (d *decision) attachedElsewhere(id string) bool {
+func (d *decider) attachedElsewhere(id string) bool {
 	for _, a := range d.o.Attachments {
 		if a != nil && a.Volume == id && a.Node != d.o.Node.Name && a.Attached {
 			return true
@@ -158,18 +159,18 @@ func (d *decision) attachedElsewhere(id string) bool {
 // followTurn looks after the pod with volumes that went last. write: the record
 // is to be changed first. free: the next one may go. stuck: what is waited for,
 // or is not waited for any more though it did not come.
-func (d *decision) followTurn() (write Plan, free bool, stuck Why) {
+func (d *decider) followTurn() (write Plan, free bool, stuck decision.Why) {
 	if d.past {
-		return Plan{}, true, Why{}
+		return Plan{}, true, decision.Why{}
 	}
 	t := &d.rec.Turn
 	if plan, late := d.arrived(t); late {
-		return plan, false, Why{}
+		return plan, false, decision.Why{}
 	}
 	free = true
 	if t.UID != "" && !d.ahead(t.Since) && !d.returned(t) {
 		write, free, stuck = d.turn(t)
-		if write.busy() || !free && stuck.Reason == ReasonDetaching {
+		if write.busy() || !free && stuck.Reason == reasonDetaching {
 			return write, free, stuck
 		}
 	}
@@ -188,7 +189,7 @@ func (d *decision) followTurn() (write Plan, free bool, stuck Why) {
 // runs: a pod may be told before all of its volumes are attached. A pod that has finished
 // gets no more volumes, though its object may still be there: kubelets move a deleted pod
 // to Succeeded or Failed first.
-func (d *decision) arrived(t *machine.DrainTurn) (write Plan, late bool) {
+func (d *decider) arrived(t *machine.DrainTurn) (write Plan, late bool) {
 	if t.UID == "" || d.ahead(t.Since) || !t.Detached.IsZero() {
 		return Plan{}, false
 	}
@@ -208,11 +209,11 @@ func (d *decision) arrived(t *machine.DrainTurn) (write Plan, late bool) {
 	}
 	rec := d.rec.Clone()
 	rec.Turn.Volumes = slices.Sorted(slices.Values(volumes))
-	return d.writeRecord(rec, Why{Reason: ReasonTurn, Pod: t.Pod, Have: int64(len(volumes))}), true
+	return d.writeRecord(rec, decision.Why{Reason: reasonTurn, Object: t.Pod, Have: int64(len(volumes))}), true
 }
 
 // returned tells whether the pod of a turn is as if nobody had told it to go.
-func (d *decision) returned(t *machine.DrainTurn) bool {
+func (d *decider) returned(t *machine.DrainTurn) bool {
 	for i, p := range d.o.Pods {
 		if turnOf(t, p) {
 			return d.standings[i].state == staying
@@ -223,45 +224,45 @@ func (d *decision) returned(t *machine.DrainTurn) bool {
 
 // turn waits for the volumes of a turn to leave here, and to arrive elsewhere
 // where another pod waits for its turn.
-func (d *decision) turn(t *machine.DrainTurn) (write Plan, free bool, stuck Why) {
-	why := Why{Pod: t.Pod, Have: int64(len(t.Volumes))}
+func (d *decider) turn(t *machine.DrainTurn) (write Plan, free bool, stuck decision.Why) {
+	why := decision.Why{Object: t.Pod, Have: int64(len(t.Volumes))}
 	if t.Detached.IsZero() {
 		limit := t.Since.Add(max(t.Grace, 0)).Add(d.p.DetachTimeout)
 		volume, some := d.firstHere(t)
 		late := !d.now.Before(limit) // and over, whatever comes of it later
 		switch why.Name = volume; {
 		case some && late:
-			why.Reason, why.For = ReasonDetachLate, d.now.Sub(limit)
+			why.Reason, why.For = reasonDetachLate, d.now.Sub(limit)
 			return Plan{}, true, why
 		case late:
-			return Plan{}, true, Why{}
+			return Plan{}, true, decision.Why{}
 		case some:
 			d.lookAgain(limit)
-			why.Reason, why.For = ReasonDetaching, limit.Sub(d.now)
+			why.Reason, why.For = reasonDetaching, limit.Sub(d.now)
 			return Plan{}, false, why
 		}
 	}
 	volume, some := d.firstNotElsewhere(t)
 	if d.o.Attachments == nil || !some || d.serial == 0 {
-		return Plan{}, true, Why{}
+		return Plan{}, true, decision.Why{}
 	}
 	if t.Detached.IsZero() {
 		rec := d.rec.Clone()
 		rec.Turn.Detached = d.stamp()
-		why.Reason = ReasonDetached
-		return d.writeRecord(rec, why), false, Why{}
+		why.Reason = reasonDetached
+		return d.writeRecord(rec, why), false, decision.Why{}
 	}
 	limit := t.Detached.Add(d.p.ReattachTimeout)
 	if !d.now.Before(limit) || d.ahead(t.Detached) {
-		return Plan{}, true, Why{}
+		return Plan{}, true, decision.Why{}
 	}
 	d.lookAgain(limit)
-	why.Reason, why.Name, why.For = ReasonReattaching, volume, limit.Sub(d.now)
+	why.Reason, why.Name, why.For = reasonReattaching, volume, limit.Sub(d.now)
 	return Plan{}, false, why
 }
 
 // firstHere is a volume of the turn that is still attached here.
-func (d *decision) firstHere(t *machine.DrainTurn) (string, bool) {
+func (d *decider) firstHere(t *machine.DrainTurn) (string, bool) {
 	for _, id := range t.Volumes {
 		if d.attachedHere(id) {
 			return id, true
@@ -270,7 +271,7 @@ func (d *decision) firstHere(t *machine.DrainTurn) (string, bool) {
 	return "", false
 }
 
-func (d *decision) firstNotElsewhere(t *machine.DrainTurn) (string, bool) {
+func (d *decider) firstNotElsewhere(t *machine.DrainTurn) (string, bool) {
 	for _, id := range t.Volumes {
 		if !d.attachedElsewhere(id) {
 			return id, true
@@ -279,21 +280,21 @@ func (d *decision) firstNotElsewhere(t *machine.DrainTurn) (string, bool) {
 	return "", false
 }
 
-func (d *decision) writeRecord(rec *machine.DrainRecord, why Why) Plan {
+func (d *decider) writeRecord(rec *machine.DrainRecord, why decision.Why) Plan {
 	changed := d.o.Node.Clone()
 	changed.Drain = rec
 	return Plan{Write: changed, Why: why}
 }
 
 // noteStuck adds to a plan that waits what is known of volumes.
-func (d *decision) noteStuck(plan *Plan, why Why) {
-	if plan.Done && why.Reason != ReasonDetachLate {
+func (d *decider) noteStuck(plan *Plan, why decision.Why) {
+	if plan.Done && why.Reason != reasonDetachLate {
 		return
 	}
 	if !plan.Done && d.live <= 1 {
 		plan.Why = why
 	}
-	entry := Blocked{Pod: why.Pod, UID: d.rec.Turn.UID, Why: why}
+	entry := Blocked{Pod: why.Object, UID: d.rec.Turn.UID, Why: why}
 	at, _ := slices.BinarySearchFunc(plan.Blocked, entry.Pod, func(b Blocked, k object.Key) int {
 		return compareKeys(b.Pod.Namespace, b.Pod.Name, k.Namespace, k.Name)
 	})
@@ -304,26 +305,26 @@ func (d *decision) noteStuck(plan *Plan, why Why) {
 // before this one may have told the last pod to go and died before its record of
 // that was stored, so a volume that is attached here and that no pod and no turn
 // knows of is given the time of a turn. Zero: there is none.
-func (d *decision) unclaimed(held bool) Why {
+func (d *decider) unclaimed(held bool) decision.Why {
 	if held || d.live > 0 || d.past || d.o.Memory == nil || d.o.Memory.From.IsZero() || d.ahead(d.o.Memory.From) {
-		return Why{}
+		return decision.Why{}
 	}
 	limit := d.o.Memory.From.Add(d.p.DetachTimeout)
 	if !d.now.Before(limit) {
-		return Why{}
+		return decision.Why{}
 	}
 	for _, a := range d.o.Attachments {
 		if a == nil || a.Node != d.o.Node.Name || slices.Contains(d.rec.Turn.Volumes, a.Volume) || d.inUse(a.Volume) {
 			continue
 		}
 		d.lookAgain(limit)
-		return Why{Reason: ReasonUnclaimed, Name: a.Volume, For: limit.Sub(d.now)}
+		return decision.Why{Reason: reasonUnclaimed, Name: a.Volume, For: limit.Sub(d.now)}
 	}
-	return Why{}
+	return decision.Why{}
 }
 
 // inUse tells whether a pod here uses the volume of that name.
-func (d *decision) inUse(name string) bool {
+func (d *decider) inUse(name string) bool {
 	for i, v := range d.o.Volumes {
 		if v != nil && v.Name == name && d.usersOf(i) > 0 {
 			return true
@@ -335,16 +336,16 @@ func (d *decision) inUse(name string) bool {
 // needsRecord tells whether a plan that is made from a cached node counts on it
 // that no turn is recorded: the pod of the last one may be gone from the node,
 // and its volumes not, before the cache knows whose they are.
-func (d *decision) needsRecord(plan *Plan) bool {
+func (d *decider) needsRecord(plan *Plan) bool {
 	if !d.o.Cached || d.past {
 		return false
 	}
-	return d.taken || plan.Why.Reason == ReasonUnclaimed || plan.Done && d.holdsVolumes()
+	return d.taken || plan.Why.Reason == reasonUnclaimed || plan.Done && d.holdsVolumes()
 }
 
 // holdsVolumes tells whether any volume may be attached to the node, whoever
 // uses it.
-func (d *decision) holdsVolumes() bool {
+func (d *decider) holdsVolumes() bool {
 	if d.o.Attachments == nil {
 		return d.o.Attached == nil || len(d.o.Attached) > 0
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/drain"
 	"github.com/millwright-go/millwright/machine"
 )
@@ -133,7 +134,7 @@ func TestTurnThatWasNeverStored(t *testing.T) {
 	s.restart()
 	plan := s.run(s.now)
 	require.False(t, plan.Done)
-	require.Equal(t, drain.Why{Reason: drain.ReasonUnclaimed, Name: "vol-1", For: s.policy.DetachTimeout}, plan.Why)
+	require.Equal(t, decision.Why{Reason: drain.ReasonUnclaimed, Name: "vol-1", For: s.policy.DetachTimeout}, plan.Why)
 	require.Equal(t, s.now.Add(s.policy.DetachTimeout), plan.At)
 	require.True(t, s.run(plan.At).Done, "it had its time")
 

@@ -1,6 +1,10 @@
 package drain
 
-import "time"
+import (
+	"time"
+
+	"github.com/millwright-go/millwright/decision"
+)
 
 // Undo says how to end a drain after which the node stays: the record goes, and
 // with it what this drain did and recorded: its cordon and its taint. A node
@@ -15,22 +19,22 @@ func Undo(o *Observation, p *Policy, now time.Time) (Plan, error) {
 	n := o.Node
 	switch {
 	case n == nil && !o.Complete:
-		return Plan{Why: Why{Reason: ReasonIncomplete}}, nil
+		return Plan{Why: decision.Why{Reason: reasonIncomplete}}, nil
 	case n == nil:
-		return Plan{Done: true, Why: Why{Reason: ReasonNodeGone}}, nil
+		return Plan{Done: true, Why: decision.Why{Reason: reasonNodeGone}}, nil
 	case n.Drain == nil && o.Cached: // one that has just begun may not show yet
-		return Plan{Look: true, Why: Why{Reason: ReasonLook, Name: n.Name}}, nil
+		return Plan{Look: true, Why: decision.Why{Reason: reasonLook, Name: n.Name}}, nil
 	case n.Drain == nil:
-		return Plan{Done: true, Why: Why{Reason: ReasonNothingToUndo, Name: n.Name}}, nil
+		return Plan{Done: true, Why: decision.Why{Reason: reasonNothingToUndo, Name: n.Name}}, nil
 	case o.WriteFailed:
-		return Plan{At: d.now.Add(p.RetryDelete), Why: Why{Reason: ReasonNotStored, Name: n.Name}}, nil
+		return Plan{At: d.now.Add(p.RetryDelete), Why: decision.Why{Reason: reasonNotStored, Name: n.Name}}, nil
 	}
 	changed := n.Clone()
 	changed.Drain = nil
-	why := Why{Reason: ReasonForget, Name: n.Name}
+	why := decision.Why{Reason: reasonForget, Name: n.Name}
 	if !n.Drain.Cordoned.IsZero() {
 		changed.Unschedulable = false
-		why.Reason = ReasonUncordon
+		why.Reason = reasonUncordon
 	}
 	if n.Drain.Fenced {
 		changed.Taints = unfenced(changed.Taints)

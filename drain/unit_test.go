@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/drain"
 	"github.com/millwright-go/millwright/object"
 )
@@ -245,7 +246,7 @@ func TestForecastWithoutProgress(t *testing.T) {
 	web := s.add("web")
 	decisions := 0
 	again := func(*drain.Observation, *drain.Policy, time.Time) (drain.Plan, error) {
-		why := drain.Why{Reason: drain.ReasonEvict, Pod: web.Key}
+		why := decision.Why{Reason: drain.ReasonEvict, Object: web.Key}
 		if decisions++; decisions == 1 {
 			return drain.Plan{At: s.now.Add(time.Minute), Why: why}, nil
 		}
@@ -270,7 +271,7 @@ func TestForecastWithoutProgressAtOneTime(t *testing.T) {
 	web := s.add("web")
 	decisions := 0
 	again := func(*drain.Observation, *drain.Policy, time.Time) (drain.Plan, error) {
-		why := drain.Why{Reason: drain.ReasonEvict, Pod: web.Key}
+		why := decision.Why{Reason: drain.ReasonEvict, Object: web.Key}
 		switch decisions++; {
 		case decisions > 100:
 			return drain.Plan{Done: true, Why: why}, nil

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 )
@@ -45,7 +46,7 @@ func TestDecidingAboutASettledMachineAllocatesNothing(t *testing.T) {
 	w, o := settledObservation(t)
 	plan, err := machine.Decide(o, w.policy, w.now)
 	require.NoError(t, err)
-	require.Equal(t, machine.Plan{Why: machine.Why{Reason: machine.ReasonHealthy, Name: node}}, plan)
+	require.Equal(t, machine.Plan{Why: decision.Why{Reason: machine.ReasonHealthy, Name: node}}, plan)
 	require.Zero(t, testing.AllocsPerRun(100, func() {
 		_, _ = machine.Decide(o, w.policy, w.now)
 	}))

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/decision"
 )
 
 // create takes a machine from new to Available, or to Running once its node
@@ -14,7 +15,7 @@ import (
 //
 // A process that is killed after the VM was made and before it was recorded is
 // followed by one that asks for the VM, finds it, and goes on from there.
-func (d *decision) create() Plan {
+func (d *decider) create() Plan {
 	if plan, wait := d.createGate(); wait {
 		return plan
 	}
@@ -26,7 +27,7 @@ func (d *decision) create() Plan {
 
 // createGate holds a failed creation back until it may be tried again, and
 // ends it when its time is up meanwhile.
-func (d *decision) createGate() (Plan, bool) {
+func (d *decider) createGate() (Plan, bool) {
 	op := &d.m.Status.LastOperation
 	if op.Kind != OperationCreate || d.heldNoted() {
 		return Plan{}, false
@@ -42,7 +43,7 @@ func (d *decision) createGate() (Plan, bool) {
 	if deadline.Before(at) {
 		at = deadline
 	}
-	why := Why{Reason: ReasonRetryAt, Name: op.Stage.title(), Code: op.Code, For: at.Sub(d.now)}
+	why := decision.Why{Reason: reasonRetryAt, Name: op.Stage.title(), Code: op.Code, For: at.Sub(d.now)}
 	return Plan{At: at, Why: why}, true
 }
 
@@ -59,18 +60,18 @@ func createCall(stage Stage) codes.Call {
 
 // began tells whether a create may have been issued without the VM having
 // been seen initialized since.
-func (d *decision) began() bool {
+func (d *decider) began() bool {
 	op := &d.m.Status.LastOperation
 	return op.Kind == OperationCreate &&
 		(op.Stage == StageCreateVM || op.Stage == StageInstanceInitialization)
 }
 
-func (d *decision) creationDeadline() time.Time {
+func (d *decider) creationDeadline() time.Time {
 	return d.verdictAt(d.m.CreatedAt, d.p.creationTimeout(d.m))
 }
 
 // obtain finds the machine's VM or has it created, and records it.
-func (d *decision) obtain() Plan {
+func (d *decider) obtain() Plan {
 	if d.o.Class == nil {
 		return d.classFailure(codes.NotFound, d.m.Spec.Class.missing())
 	}
@@ -82,7 +83,7 @@ func (d *decision) obtain() Plan {
 		if plan, wait := d.held(); wait && !d.mayBeMade() {
 			return plan
 		}
-		return Plan{Effect: GetVM{}, Why: Why{Reason: ReasonAskVM}}
+		return Plan{Effect: GetVM{}, Why: decision.Why{Reason: reasonAskVM}}
 	}
 	switch vm.Code {
 	case codes.OK, codes.Uninitialized:
@@ -93,9 +94,9 @@ func (d *decision) obtain() Plan {
 			return d.statusFailure(codes.Internal, vm.mistaken())
 		}
 		if d.began() { // it may be what a call made whose answer was lost
-			return d.accept(vm, ReasonFound)
+			return d.accept(vm, reasonFound)
 		}
-		return d.record(vm, ReasonFound)
+		return d.record(vm, reasonFound)
 	case codes.NotFound, codes.Unimplemented:
 		return d.issueCreate()
 	}
@@ -103,17 +104,17 @@ func (d *decision) obtain() Plan {
 }
 
 // classFailure reports a class that nothing can be created from.
-func (d *decision) classFailure(code codes.Code, message string) Plan {
+func (d *decider) classFailure(code codes.Code, message string) Plan {
 	return d.createFailed(d.keepBegun(StageNone), code, message)
 }
 
 // statusFailure reports a status call that leaves open whether there is a VM.
-func (d *decision) statusFailure(code codes.Code, message string) Plan {
+func (d *decider) statusFailure(code codes.Code, message string) Plan {
 	return d.createFailed(d.keepBegun(StageGetVMStatus), code, message)
 }
 
 // keepBegun is stage, unless the persisted stage must not be forgotten.
-func (d *decision) keepBegun(stage Stage) Stage {
+func (d *decider) keepBegun(stage Stage) Stage {
 	if d.began() {
 		return d.m.Status.LastOperation.Stage
 	}
@@ -123,7 +124,7 @@ func (d *decision) keepBegun(stage Stage) Stage {
 // issueCreate announces a create, issues it, and looks at its answer. The
 // announcement is written in the very pass that issues the call: a reader of
 // an old state fails there, before it can bring a VM to life that nobody wants.
-func (d *decision) issueCreate() Plan {
+func (d *decider) issueCreate() Plan {
 	made := d.o.Created
 	if made == nil {
 		if plan, wait := d.held(); wait {
@@ -136,7 +137,7 @@ func (d *decision) issueCreate() Plan {
 			return plan
 		}
 		if !d.announced() {
-			return d.move(EventCreate, Why{Reason: ReasonFence}, func(s *Status) {
+			return d.move(EventCreate, decision.Why{Reason: reasonFence}, func(s *Status) {
 				s.LastOperation = d.operation(OperationCreate, StateProcessing, StageCreateVM)
 				s.NeverCreated = false
 				d.announceSpec(s)
@@ -145,7 +146,7 @@ func (d *decision) issueCreate() Plan {
 		if plan, busy := d.ensureToken(); busy {
 			return plan
 		}
-		return Plan{Effect: CreateVM{}, Why: Why{Reason: ReasonCreate}}
+		return Plan{Effect: CreateVM{}, Why: decision.Why{Reason: reasonCreate}}
 	}
 	switch {
 	case made.Code != codes.OK:
@@ -157,7 +158,7 @@ func (d *decision) issueCreate() Plan {
 	case made.NodeName == "" && !d.o.NoCluster:
 		return d.createFailed(StageCreateVM, codes.Internal, "the driver gave no node name")
 	}
-	return d.accept(made, ReasonCreated)
+	return d.accept(made, reasonCreated)
 }
 
 // mistaken says that an answer is about another machine's VM. Were it recorded,
@@ -168,18 +169,18 @@ func (vm *VM) mistaken() string {
 
 // accept records a VM that was made for this machine, unless it came up under
 // the name of a node that was there before.
-func (d *decision) accept(made *VM, reason Reason) Plan {
+func (d *decider) accept(made *VM, reason decision.Reason) Plan {
 	switch {
 	case d.o.NoCluster || made.NodeName == "":
 	case d.o.Node == nil || d.o.Node.Name != made.NodeName:
-		return Plan{Effect: FindNode{Name: made.NodeName}, Why: Why{Reason: ReasonFindNode, Name: made.NodeName}}
+		return Plan{Effect: FindNode{Name: made.NodeName}, Why: decision.Why{Reason: reasonFindNode, Name: made.NodeName}}
 	case d.o.Node.Node != nil && d.stale(d.o.Node.Node, made.ProviderID):
 		return d.discard(made)
 	}
 	return d.record(made, reason)
 }
 
-func (d *decision) announced() bool {
+func (d *decider) announced() bool {
 	op := &d.m.Status.LastOperation
 	return d.o.Fenced && d.m.Status.Phase == PhasePending && op.Kind == OperationCreate &&
 		op.State == StateProcessing && op.Stage == StageCreateVM
@@ -187,7 +188,7 @@ func (d *decision) announced() bool {
 
 // stale tells whether a node was there before the VM with this provider ID
 // and only shares its name.
-func (d *decision) stale(n *Node, providerID string) bool {
+func (d *decider) stale(n *Node, providerID string) bool {
 	if n.ProviderID != "" && n.ProviderID == providerID {
 		return false
 	}
@@ -199,37 +200,37 @@ func (d *decision) stale(n *Node, providerID string) bool {
 
 // discard deletes a VM that came up under another node's name, and gives up
 // this machine. Its record keeps no node name that it could hurt.
-func (d *decision) discard(made *VM) Plan {
+func (d *decider) discard(made *VM) Plan {
 	if d.o.VMDeleted == nil {
 		return Plan{
 			Effect: DeleteVM{made.ProviderID},
-			Why:    Why{Reason: ReasonStaleNodeVM, Name: made.NodeName},
+			Why:    decision.Why{Reason: reasonStaleNodeVM, Name: made.NodeName},
 		}
 	}
-	why := Why{Reason: ReasonStaleNode, Name: made.NodeName}
+	why := decision.Why{Reason: reasonStaleNode, Name: made.NodeName}
 	return d.move(EventCreateRefused, why, func(s *Status) {
 		s.LastOperation = d.failure(OperationCreate, StageCreateVM, codes.Aborted, why.String())
 	})
 }
 
 // record stores what a VM is called before anything else is done with it.
-func (d *decision) record(vm *VM, reason Reason) Plan {
+func (d *decider) record(vm *VM, reason decision.Reason) Plan {
 	changed := d.m.Clone()
 	changed.Spec.ProviderID = vm.ProviderID
 	if changed.Spec.NodeName == "" && !d.o.NoCluster {
 		changed.Spec.NodeName = vm.NodeName
 	}
-	return Plan{Write: &Update{changed}, Why: Why{Reason: reason, Name: vm.ProviderID}}
+	return Plan{Write: &Update{changed}, Why: decision.Why{Reason: reason, Name: vm.ProviderID}}
 }
 
 // bringUp initializes a recorded VM where needed and waits for it to join.
-func (d *decision) bringUp() Plan {
+func (d *decider) bringUp() Plan {
 	vm := d.o.VM
 	if vm == nil && d.o.Created == nil && d.m.Status.Phase != PhasePending {
 		if d.o.Class == nil {
 			return d.classFailure(codes.NotFound, d.m.Spec.Class.missing())
 		}
-		return Plan{Effect: GetVM{}, Why: Why{Reason: ReasonAskVM}}
+		return Plan{Effect: GetVM{}, Why: decision.Why{Reason: reasonAskVM}}
 	}
 	if vm != nil {
 		switch vm.Code {
@@ -241,7 +242,7 @@ func (d *decision) bringUp() Plan {
 	if name := d.newNodeName(); name != "" {
 		changed := d.m.Clone()
 		changed.Spec.NodeName = name
-		return Plan{Write: &Update{changed}, Why: Why{Reason: ReasonNodeNamed, Name: name}}
+		return Plan{Write: &Update{changed}, Why: decision.Why{Reason: reasonNodeNamed, Name: name}}
 	}
 	if plan, busy := d.initialize(); busy {
 		return plan
@@ -250,7 +251,7 @@ func (d *decision) bringUp() Plan {
 }
 
 // newNodeName is the node name that a driver gave and that is not recorded yet.
-func (d *decision) newNodeName() string {
+func (d *decider) newNodeName() string {
 	if d.o.NoCluster || d.m.Spec.NodeName != "" {
 		return ""
 	}
@@ -264,7 +265,7 @@ func (d *decision) newNodeName() string {
 
 // initialize has the VM initialized if the driver said that it is not, or if
 // a create was begun and nothing says that it was.
-func (d *decision) initialize() (Plan, bool) {
+func (d *decider) initialize() (Plan, bool) {
 	uninitialized := d.o.VM != nil && d.o.VM.Code == codes.Uninitialized
 	stage := d.m.Status.LastOperation.Stage
 	if d.o.NoInitialize || !uninitialized && !d.began() {
@@ -278,14 +279,14 @@ func (d *decision) initialize() (Plan, bool) {
 		if plan, busy := d.findToken(); busy {
 			return plan, true
 		}
-		return Plan{Effect: InitializeVM{}, Why: Why{Reason: ReasonInitialize, Name: d.m.Spec.ProviderID}}, true
+		return Plan{Effect: InitializeVM{}, Why: decision.Why{Reason: reasonInitialize, Name: d.m.Spec.ProviderID}}, true
 	}
 	switch answer.Code {
 	case codes.OK:
 		if stage == StageInitialized {
 			return Plan{}, false
 		}
-		why := Why{Reason: ReasonInitialized, Name: d.m.Spec.ProviderID}
+		why := decision.Why{Reason: reasonInitialized, Name: d.m.Spec.ProviderID}
 		return d.move(EventProvisioned, why, func(s *Status) {
 			s.LastOperation = d.operation(OperationCreate, StateProcessing, StageInitialized)
 		}), true
@@ -297,16 +298,16 @@ func (d *decision) initialize() (Plan, bool) {
 
 // settle moves a VM that is ready for it to Available or Pending, and looks
 // after its joining.
-func (d *decision) settle() Plan {
+func (d *decider) settle() Plan {
 	id := d.m.Spec.ProviderID
 	if d.o.NoCluster {
-		return d.move(EventAvailable, Why{Reason: ReasonAvailable, Name: id}, func(s *Status) {
+		return d.move(EventAvailable, decision.Why{Reason: reasonAvailable, Name: id}, func(s *Status) {
 			s.LastOperation = d.operation(OperationCreate, StateSuccessful, StageInitialized)
 			s.LastOperation.Message = "the VM is available"
 		})
 	}
 	if d.m.Status.Phase != PhasePending || d.m.Status.LastOperation.State == StateFailed {
-		return d.move(EventProvisioned, Why{Reason: ReasonPending, Name: id}, func(s *Status) {
+		return d.move(EventProvisioned, decision.Why{Reason: reasonPending, Name: id}, func(s *Status) {
 			s.LastOperation = d.operation(OperationCreate, StateProcessing, d.keepBegun(StageInitialized))
 		})
 	}
@@ -314,15 +315,15 @@ func (d *decision) settle() Plan {
 }
 
 // createFailed records a failed step of the creation.
-func (d *decision) createFailed(stage Stage, code codes.Code, message string) Plan {
-	on, reason := EventCreateFailed, ReasonCreateFailed
+func (d *decider) createFailed(stage Stage, code codes.Code, message string) Plan {
+	on, reason := EventCreateFailed, reasonCreateFailed
 	switch {
 	case code == codes.AlreadyExists && d.o.Created != nil && stage == StageCreateVM:
-		on, reason = EventCreateRefused, ReasonCreateRefused
+		on, reason = EventCreateRefused, reasonCreateRefused
 	case !d.now.Before(d.creationDeadline()):
-		on, reason = EventCreationTimeout, ReasonCreateFailed
+		on, reason = EventCreationTimeout, reasonCreateFailed
 	}
-	why := Why{Reason: reason, Name: stage.title(), Code: code, Detail: message}
+	why := decision.Why{Reason: reason, Name: stage.title(), Code: code, Detail: message}
 	never := d.untouched() && !d.known()
 	return d.move(on, why, func(s *Status) {
 		s.LastOperation = d.failure(OperationCreate, stage, code, message)
@@ -339,14 +340,14 @@ func (s Stage) title() string {
 }
 
 // untouched tells whether it is certain that no create was issued for this machine.
-func (d *decision) untouched() bool {
+func (d *decider) untouched() bool {
 	s := &d.m.Status
 	fresh := s.Phase == PhaseNew && s.LastOperation.Kind == ""
 	return d.m.Spec.ProviderID == "" && (s.NeverCreated || fresh)
 }
 
 // known tells whether the provider has VMs of this machine, whoever made them.
-func (d *decision) known() bool {
+func (d *decider) known() bool {
 	if d.o.VM == nil {
 		return false
 	}
@@ -355,8 +356,8 @@ func (d *decision) known() bool {
 }
 
 // timedOut gives up a machine that did not come to run in time.
-func (d *decision) timedOut(message string) Plan {
-	why := Why{Reason: ReasonCreationTimeout, For: d.p.creationTimeout(d.m), Detail: message}
+func (d *decider) timedOut(message string) Plan {
+	why := decision.Why{Reason: reasonCreationTimeout, For: d.p.creationTimeout(d.m), Detail: message}
 	return d.move(EventCreationTimeout, why, func(s *Status) {
 		op := d.failure(OperationCreate, s.LastOperation.Stage, codes.DeadlineExceeded, why.String())
 		if s.LastOperation.State == StateFailed {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/decision"
 )
 
 // A provider that refuses to create anything of a class, for want of a quota or
@@ -56,7 +57,7 @@ type CreateTurn struct {
 // held keeps a machine whose class is slowed from calling the provider until it
 // is its turn. It comes before the announcement, so that a machine that waits
 // writes no more than one status.
-func (d *decision) held() (Plan, bool) {
+func (d *decider) held() (Plan, bool) {
 	h, turn := d.o.Hold, d.o.CreateTurn
 	if h == nil || d.o.Created != nil || turn != nil && turn.Given {
 		return Plan{}, false
@@ -65,13 +66,13 @@ func (d *decision) held() (Plan, bool) {
 	if !d.now.Before(deadline) {
 		return d.heldTooLong(), true
 	}
-	why := Why{Reason: ReasonHeld, Detail: h.String(), Code: h.Code}
+	why := decision.Why{Reason: reasonHeld, Detail: h.String(), Code: h.Code}
 	at := h.Until
 	switch {
 	case turn != nil:
 		at = turn.At
 	case !d.now.Before(at):
-		why.Reason = ReasonAskCreate
+		why.Reason = reasonAskCreate
 		return Plan{Effect: AskCreate{}, Why: why}, true
 	}
 	if d.unnoted(h) {
@@ -89,14 +90,14 @@ func (d *decision) held() (Plan, bool) {
 
 // unnoted reports whether the status of a new machine has yet to say that a quota
 // is missing.
-func (d *decision) unnoted(h *Hold) bool {
+func (d *decider) unnoted(h *Hold) bool {
 	s := &d.m.Status
 	return h.Code == codes.ResourceExhausted && s.Phase == PhaseNew && s.LastOperation.Kind == "" && d.m.Spec.ProviderID == ""
 }
 
 // noteHeld records the refusal that the class met as this machine's own.
-func (d *decision) noteHeld(h *Hold) Plan {
-	why := Why{Reason: ReasonHeldNoted, Detail: h.String(), Code: h.Code}
+func (d *decider) noteHeld(h *Hold) Plan {
+	why := decision.Why{Reason: reasonHeldNoted, Detail: h.String(), Code: h.Code}
 	never := !d.known()
 	return d.move(EventCreateFailed, why, func(s *Status) {
 		s.LastOperation, s.NeverCreated = d.failure(OperationCreate, StageNone, h.Code, h.String()), never
@@ -105,16 +106,16 @@ func (d *decision) noteHeld(h *Hold) Plan {
 
 // heldNoted reports whether the last operation is what noteHeld wrote. It is no
 // attempt of this machine, so nothing waits for it.
-func (d *decision) heldNoted() bool {
+func (d *decider) heldNoted() bool {
 	op := &d.m.Status.LastOperation
 	return op.Kind == OperationCreate && op.State == StateFailed && op.Stage == StageNone && op.Code == codes.ResourceExhausted
 }
 
 // heldTooLong gives up a machine whose time was up before it was its turn. Its
 // failure carries the code of what held it back.
-func (d *decision) heldTooLong() Plan {
+func (d *decider) heldTooLong() Plan {
 	h, last, never := d.o.Hold, &d.m.Status.LastOperation, d.untouched() && !d.known()
-	why := Why{Reason: ReasonCreationTimeout, For: d.p.creationTimeout(d.m), Detail: h.String()}
+	why := decision.Why{Reason: reasonCreationTimeout, For: d.p.creationTimeout(d.m), Detail: h.String()}
 	return d.move(EventCreationTimeout, why, func(s *Status) {
 		op := d.failure(OperationCreate, last.Stage, h.Code, why.String())
 		if last.Kind != OperationCreate {
@@ -126,7 +127,7 @@ func (d *decision) heldTooLong() Plan {
 
 // mayBeMade tells whether a VM may exist though none is recorded: a create was
 // announced, and no refusal says that nothing came of it.
-func (d *decision) mayBeMade() bool {
+func (d *decider) mayBeMade() bool {
 	op := &d.m.Status.LastOperation
 	return d.began() && (op.State != StateFailed || codes.RecoveryFor(codes.CreateMachine, op.Code).AutoRetry)
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/object"
 )
 
@@ -30,12 +31,12 @@ func Decide(o *Observation, p *Policy, now time.Time) (Plan, error) {
 	if err := p.Validate(); err != nil {
 		return Plan{}, err
 	}
-	d := decision{o: o, p: p, m: o.Machine, now: now, owner: ownerOf(o.Node, p.Keys.NodeMachine)}
+	d := decider{o: o, p: p, m: o.Machine, now: now, owner: ownerOf(o.Node, p.Keys.NodeMachine)}
 	return d.oddPause(d.decide()), nil
 }
 
-// decision is one call of Decide.
-type decision struct {
+// decider is one call of Decide.
+type decider struct {
 	o   *Observation
 	p   *Policy
 	m   *Machine
@@ -44,7 +45,7 @@ type decision struct {
 	// carries none, or there is no node.
 	owner string
 	// odd is a request for preservation that nobody understands; zero: none.
-	odd Why
+	odd decision.Why
 	// spared says that the machine's time is up, and that it is not given up
 	// only because this process has not watched for its grace yet.
 	spared bool
@@ -58,12 +59,12 @@ func ownerOf(answer *NodeAnswer, key string) string {
 }
 
 // decide decides about any machine.
-func (d *decision) decide() Plan {
+func (d *decider) decide() Plan {
 	if plan, paused := d.pause(); paused {
 		return plan
 	}
 	if d.settled() {
-		return Plan{Why: Why{Reason: ReasonHealthy, Name: d.o.Node.Node.Name}}
+		return Plan{Why: decision.Why{Reason: reasonHealthy, Name: d.o.Node.Node.Name}}
 	}
 	if plan, busy := d.resume(); busy {
 		return plan
@@ -75,7 +76,7 @@ func (d *decision) decide() Plan {
 }
 
 // keep decides about a machine that is not being deleted.
-func (d *decision) keep() Plan {
+func (d *decider) keep() Plan {
 	if d.m.Status.Phase == PhaseFailed && !d.o.Frozen && d.m.HasFinalizer(Finalizer) { // even one with an invalid spec is waited for
 		if plan, busy := d.preserve(); busy {
 			return plan
@@ -85,17 +86,17 @@ func (d *decision) keep() Plan {
 		return d.invalid(bad)
 	}
 	if c := object.FindCondition(d.m.Status.Conditions, ConditionSpecValid); c != nil {
-		return d.setStatus(Why{Reason: ReasonSpecValid}, func(s *Status) {
+		return d.setStatus(decision.Why{Reason: reasonSpecValid}, func(s *Status) {
 			s.Conditions = object.DropCondition(s.Conditions, ConditionSpecValid)
 		})
 	}
 	if d.o.Frozen {
-		return Plan{Why: Why{Reason: ReasonFrozen}}
+		return Plan{Why: decision.Why{Reason: reasonFrozen}}
 	}
 	if !d.m.HasFinalizer(Finalizer) {
 		changed := d.m.Clone()
 		changed.AddFinalizer(Finalizer)
-		return Plan{Write: &Update{changed}, Why: Why{Reason: ReasonFinalizer}}
+		return Plan{Write: &Update{changed}, Why: decision.Why{Reason: reasonFinalizer}}
 	}
 	if plan, busy := d.preserve(); busy {
 		return plan
@@ -104,7 +105,7 @@ func (d *decision) keep() Plan {
 }
 
 // follow decides by the phase.
-func (d *decision) follow() Plan {
+func (d *decider) follow() Plan {
 	switch d.m.Status.Phase {
 	case PhaseNew, PhaseCrashLoopBackOff, PhasePending:
 		return d.create()
@@ -114,9 +115,9 @@ func (d *decision) follow() Plan {
 		if plan, busy := d.lost(); busy {
 			return plan
 		}
-		return d.refresh(Plan{Why: Why{Reason: ReasonAvailable, Name: d.m.Spec.ProviderID}})
+		return d.refresh(Plan{Why: decision.Why{Reason: reasonAvailable, Name: d.m.Spec.ProviderID}})
 	case PhaseTerminating:
-		return d.move(EventNotDeleted, Why{Reason: ReasonNotDeleted}, func(s *Status) {
+		return d.move(EventNotDeleted, decision.Why{Reason: reasonNotDeleted}, func(s *Status) {
 			s.LastOperation = d.failure(OperationDelete, s.LastOperation.Stage, codes.Aborted, "terminating, but deletion was not asked for")
 		})
 	case PhaseInPlaceUpdating:
@@ -129,10 +130,10 @@ func (d *decision) follow() Plan {
 }
 
 // invalid records once which field can't be acted upon, and waits for a change.
-func (d *decision) invalid(bad *object.FieldError) Plan {
-	why := Why{Reason: ReasonSpecInvalid, Name: bad.Field, Detail: bad.Problem}
+func (d *decider) invalid(bad *object.FieldError) Plan {
+	why := decision.Why{Reason: reasonSpecInvalid, Name: bad.Field, Detail: bad.Problem}
 	want := object.Condition{
-		Type: ConditionSpecValid, Status: object.False, Reason: string(ReasonSpecInvalid),
+		Type: ConditionSpecValid, Status: object.False, Reason: reasonSpecInvalid.String(),
 		Message: bad.Error(), Since: d.stamp(),
 	}
 	have := object.FindCondition(d.m.Status.Conditions, ConditionSpecValid)
@@ -145,17 +146,17 @@ func (d *decision) invalid(bad *object.FieldError) Plan {
 }
 
 // stamp is now as stores keep it.
-func (d *decision) stamp() time.Time { return d.now.Truncate(time.Second) }
+func (d *decider) stamp() time.Time { return d.now.Truncate(time.Second) }
 
 // setStatus plans a write of the status that leaves the phase alone.
-func (d *decision) setStatus(why Why, change func(*Status)) Plan {
+func (d *decider) setStatus(why decision.Why, change func(*Status)) Plan {
 	s := d.m.Status.Clone()
 	change(&s)
 	return Plan{Write: &UpdateStatus{s}, Why: why}
 }
 
 // move plans a write of the status that takes the phase along an edge of the table.
-func (d *decision) move(on Event, why Why, change func(*Status)) Plan {
+func (d *decider) move(on Event, why decision.Why, change func(*Status)) Plan {
 	from := string(d.m.Status.Phase)
 	to, _ := phases.Next(from, on)
 	plan := d.setStatus(why, func(s *Status) {
@@ -171,7 +172,7 @@ func (d *decision) move(on Event, why Why, change func(*Status)) Plan {
 }
 
 // noteVM lets what drivers said in this pass ride on a status write.
-func (d *decision) noteVM(s *Status) {
+func (d *decider) noteVM(s *Status) {
 	for _, vm := range [...]*VM{d.o.VM, d.o.Created, d.o.Initialized, d.o.Updated, d.o.VMDeleted} {
 		if vm == nil {
 			continue

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/decision"
 )
 
 // forcedDrain bounds how long a drain by force may take until the deletion
@@ -68,25 +69,25 @@ type DrainAnswer struct {
 
 // drain empties the node of a machine that is being deleted. Where nobody
 // drains there is nothing to wait for: the node is told and the VM goes.
-func (d *decision) drain() Plan {
+func (d *decider) drain() Plan {
 	if plan, held := d.hold(d.p.Keys.PreDrainHook, StageInitiateDrain); held {
 		return plan
 	}
 	if d.o.NoCluster {
-		return d.stage(EventDrained, Why{Reason: ReasonNoNode})
+		return d.stage(EventDrained, decision.Why{Reason: reasonNoNode})
 	}
 	if !d.looked() || d.unseen() {
 		return d.look(false)
 	}
 	node := d.node()
 	if node == nil || !d.ours(node) {
-		return d.stage(EventDrained, Why{Reason: ReasonNoNode})
+		return d.stage(EventDrained, decision.Why{Reason: reasonNoNode})
 	}
 	if plan, busy := d.mark(node); busy {
 		return plan
 	}
 	if d.o.NoDrain {
-		return d.stage(EventDrained, Why{Reason: ReasonDrained, Name: node.Name})
+		return d.stage(EventDrained, decision.Why{Reason: reasonDrained, Name: node.Name})
 	}
 	if d.hearsay() {
 		return d.look(false)
@@ -96,23 +97,23 @@ func (d *decision) drain() Plan {
 
 // unseen tells whether a node is missing from a cache only: nobody is deleted
 // undrained for that.
-func (d *decision) unseen() bool { return d.o.Node.Cached && d.o.Node.Node == nil }
+func (d *decider) unseen() bool { return d.o.Node.Cached && d.o.Node.Node == nil }
 
 // empty has the node drained until it is empty, or force has had its time.
-func (d *decision) empty(n *Node) Plan {
+func (d *decider) empty(n *Node) Plan {
 	answer, forced := d.o.Drain, d.forced()
 	if answer == nil {
 		return d.drainNode(n, forced)
 	}
 	switch {
 	case answer.Code != codes.OK && forced:
-		return d.stage(EventForced, Why{Reason: ReasonDrainGivenUp, Name: n.Name, Detail: answer.Message})
+		return d.stage(EventForced, decision.Why{Reason: reasonDrainGivenUp, Name: n.Name, Detail: answer.Message})
 	case answer.Code != codes.OK:
 		return d.stageFailed(StageInitiateDrain, answer.Outcome)
 	case answer.Done && answer.Forced:
-		return d.stage(EventForced, Why{Reason: ReasonDrainedByForce, Name: n.Name})
+		return d.stage(EventForced, decision.Why{Reason: reasonDrainedByForce, Name: n.Name})
 	case answer.Done:
-		return d.stage(EventDrained, Why{Reason: ReasonDrained, Name: n.Name})
+		return d.stage(EventDrained, decision.Why{Reason: reasonDrained, Name: n.Name})
 	case forced:
 		return d.emptyByForce(n, answer)
 	}
@@ -120,15 +121,15 @@ func (d *decision) empty(n *Node) Plan {
 		return plan
 	}
 	until := d.forceAt()
-	why := Why{Reason: ReasonDraining, Name: n.Name, Detail: answer.Why, For: until.Sub(d.now)}
+	why := decision.Why{Reason: reasonDraining, Name: n.Name, Detail: answer.Why, For: until.Sub(d.now)}
 	return Plan{At: d.sooner(answer.At, until), Why: why}
 }
 
-func (d *decision) drainNode(n *Node, forced bool) Plan {
+func (d *decider) drainNode(n *Node, forced bool) Plan {
 	if !forced {
 		return Plan{
 			Effect: &DrainNode{Node: n, Since: d.m.DeletedAt, Until: d.forceAt()},
-			Why:    Why{Reason: ReasonDrainNode, Name: n.Name},
+			Why:    decision.Why{Reason: reasonDrainNode, Name: n.Name},
 		}
 	}
 	until := d.now.Add(forcedDrain)
@@ -137,26 +138,26 @@ func (d *decision) drainNode(n *Node, forced bool) Plan {
 	}
 	return Plan{
 		Effect: &DrainNode{Node: n, Forced: true, Since: d.m.DeletedAt, Until: until},
-		Why:    Why{Reason: ReasonForceDrain, Name: n.Name},
+		Why:    decision.Why{Reason: reasonForceDrain, Name: n.Name},
 	}
 }
 
 // drainStaying has the node of a machine drained that is not being deleted. The
 // label Keys.ForceDrain forces it.
-func (d *decision) drainStaying(n *Node, since, until time.Time) Plan {
+func (d *decider) drainStaying(n *Node, since, until time.Time) Plan {
 	order := &DrainNode{Node: n, Stays: true, Forced: d.labelled(d.p.Keys.ForceDrain), Since: since, Until: until}
-	why := Why{Reason: ReasonDrainNode, Name: n.Name}
+	why := decision.Why{Reason: reasonDrainNode, Name: n.Name}
 	if order.Forced {
-		why.Reason = ReasonForceDrain
+		why.Reason = reasonForceDrain
 	}
 	return Plan{Effect: order, Why: why}
 }
 
 // emptyByForce records since when force is used, so that it ends.
-func (d *decision) emptyByForce(n *Node, answer *DrainAnswer) Plan {
+func (d *decider) emptyByForce(n *Node, answer *DrainAnswer) Plan {
 	op := &d.m.Status.LastOperation
 	if !op.Forced {
-		why := Why{Reason: ReasonDrainNoted, Name: n.Name, Detail: answer.Why}
+		why := decision.Why{Reason: reasonDrainNoted, Name: n.Name, Detail: answer.Why}
 		return d.setStatus(why, func(s *Status) {
 			s.LastOperation = d.operation(OperationDelete, StateProcessing, StageInitiateDrain)
 			s.LastOperation.Forced, s.LastOperation.Message = true, answer.Why
@@ -164,20 +165,20 @@ func (d *decision) emptyByForce(n *Node, answer *DrainAnswer) Plan {
 	}
 	until := d.after(d.past(op.Time), forcedDrain)
 	if !d.now.Before(until) {
-		return d.stage(EventForced, Why{Reason: ReasonDrainGivenUp, Name: n.Name, Detail: answer.Why})
+		return d.stage(EventForced, decision.Why{Reason: reasonDrainGivenUp, Name: n.Name, Detail: answer.Why})
 	}
-	why := Why{Reason: ReasonForceDraining, Name: n.Name, Detail: answer.Why, For: until.Sub(d.now)}
+	why := decision.Why{Reason: reasonForceDraining, Name: n.Name, Detail: answer.Why, For: until.Sub(d.now)}
 	return Plan{At: d.sooner(answer.At, until), Why: why}
 }
 
 // noteDrain stores what a drain waits for, once it changes.
-func (d *decision) noteDrain(n *Node, op Operation) (Plan, bool) {
+func (d *decider) noteDrain(n *Node, op Operation) (Plan, bool) {
 	last, answer := &d.m.Status.LastOperation, d.o.Drain
 	if last.State == op.State && last.Message == answer.Why && !last.Forced {
 		return Plan{}, false
 	}
 	op.Message = answer.Why
-	why := Why{Reason: ReasonDrainNoted, Name: n.Name, Detail: answer.Why}
+	why := decision.Why{Reason: reasonDrainNoted, Name: n.Name, Detail: answer.Why}
 	plan := d.setStatus(why, func(s *Status) { s.LastOperation = op })
 	if answer.Blocked {
 		plan.Warn = why
@@ -187,16 +188,16 @@ func (d *decision) noteDrain(n *Node, op Operation) (Plan, bool) {
 
 // detach has the volumes detached that a forced drain left behind. Its clock
 // is the time that this stage was stored.
-func (d *decision) detach() Plan {
+func (d *decider) detach() Plan {
 	if d.o.NoCluster || d.o.NoDrain {
-		return d.stage(EventDetached, Why{Reason: ReasonNoNode})
+		return d.stage(EventDetached, decision.Why{Reason: reasonNoNode})
 	}
 	if !d.looked() || d.unseen() {
 		return d.look(false)
 	}
 	n := d.node()
 	if n == nil || !d.ours(n) {
-		return d.stage(EventDetached, Why{Reason: ReasonNoNode})
+		return d.stage(EventDetached, decision.Why{Reason: reasonNoNode})
 	}
 	until := d.after(d.past(d.m.Status.LastOperation.Time), d.p.DetachTimeout)
 	switch {
@@ -209,34 +210,34 @@ func (d *decision) detach() Plan {
 }
 
 // detachFrom has the volumes of a node detached.
-func (d *decision) detachFrom(n *Node, until time.Time) Plan {
+func (d *decider) detachFrom(n *Node, until time.Time) Plan {
 	answer := d.o.Detach
 	switch {
 	case answer == nil && d.forced():
-		return Plan{Effect: &DetachVolumes{Node: n, Forced: true, Until: until}, Why: Why{Reason: ReasonDetach, Name: n.Name}}
+		return Plan{Effect: &DetachVolumes{Node: n, Forced: true, Until: until}, Why: decision.Why{Reason: reasonDetach, Name: n.Name}}
 	case answer == nil:
-		return Plan{Effect: &DetachVolumes{Node: n, Until: until}, Why: Why{Reason: ReasonNoForce, Name: n.Name}}
+		return Plan{Effect: &DetachVolumes{Node: n, Until: until}, Why: decision.Why{Reason: reasonNoForce, Name: n.Name}}
 	case answer.Code == codes.OK && answer.Done:
-		return d.stage(EventDetached, Why{Reason: ReasonDetached, Name: n.Name})
+		return d.stage(EventDetached, decision.Why{Reason: reasonDetached, Name: n.Name})
 	case !d.now.Before(until):
 		return d.detachTimeout(n)
 	}
-	why := Why{Reason: ReasonDetaching, Name: n.Name, Detail: answer.Why, For: until.Sub(d.now)}
+	why := decision.Why{Reason: reasonDetaching, Name: n.Name, Detail: answer.Why, For: until.Sub(d.now)}
 	if answer.Code == codes.OK {
 		plan := Plan{At: d.sooner(answer.At, until), Why: why}
 		if answer.Blocked {
-			plan.Warn = Why{Reason: ReasonDetachBlocked, Name: n.Name, Detail: answer.Why}
+			plan.Warn = decision.Why{Reason: reasonDetachBlocked, Name: n.Name, Detail: answer.Why}
 		}
 		return plan
 	}
 	why.Detail = answer.Message
-	warn := Why{Reason: ReasonDetachFailed, Name: n.Name, Code: answer.Code, Detail: answer.Message}
+	warn := decision.Why{Reason: reasonDetachFailed, Name: n.Name, Code: answer.Code, Detail: answer.Message}
 	return Plan{At: d.sooner(d.now.Add(nodeRetry), until), Why: why, Warn: warn}
 }
 
 // detachTimeout goes on with volumes attached.
-func (d *decision) detachTimeout(n *Node) Plan {
-	plan := d.stage(EventDetached, Why{Reason: ReasonDetachTimeout, Name: n.Name, For: d.p.DetachTimeout})
+func (d *decider) detachTimeout(n *Node) Plan {
+	plan := d.stage(EventDetached, decision.Why{Reason: reasonDetachTimeout, Name: n.Name, For: d.p.DetachTimeout})
 	plan.Warn = plan.Why
 	return plan
 }
@@ -244,7 +245,7 @@ func (d *decision) detachTimeout(n *Node) Plan {
 // sooner is the earlier of when an answer asks to be looked at again, if it
 // does, and when its time is up. An answer that asks for a time that has
 // passed is looked at in a second.
-func (d *decision) sooner(at, until time.Time) time.Time {
+func (d *decider) sooner(at, until time.Time) time.Time {
 	if at.IsZero() || until.Before(at) {
 		return until
 	}
@@ -259,7 +260,7 @@ func (d *decision) sooner(at, until time.Time) time.Time {
 
 // past is a persisted time, unless it lies in the future: no wait can be
 // counted from one that nobody stored.
-func (d *decision) past(at time.Time) time.Time {
+func (d *decider) past(at time.Time) time.Time {
 	if at.After(d.now) {
 		return time.Time{}
 	}

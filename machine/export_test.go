@@ -5,7 +5,7 @@ import "time"
 // DecideStepByStep is Decide about a machine that is not being deleted, without
 // the short cut for settled ones.
 func DecideStepByStep(o *Observation, p *Policy, now time.Time) Plan {
-	d := decision{o: o, p: p, m: o.Machine, now: now, owner: ownerOf(o.Node, p.Keys.NodeMachine)}
+	d := decider{o: o, p: p, m: o.Machine, now: now, owner: ownerOf(o.Node, p.Keys.NodeMachine)}
 	return d.keep()
 }
 

@@ -1,6 +1,10 @@
 package machine
 
-import "time"
+import (
+	"time"
+
+	"github.com/millwright-go/millwright/decision"
+)
 
 // A machine that has been unhealthy for too long is given up, and replaced.
 // Where many are unhealthy at a time that can take a whole fleet down, so its
@@ -32,7 +36,7 @@ type Grant struct {
 // awaitGrant holds a verdict back until the budget of replacements allows it: ask
 // says what is asked, refused what becomes of it while that is refused. Without a
 // budget nothing is held back.
-func (d *decision) awaitGrant(ask, refused Why) (Plan, bool) {
+func (d *decider) awaitGrant(ask, refused decision.Why) (Plan, bool) {
 	if !d.o.Budgeted {
 		return Plan{}, false
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/object"
 )
 
@@ -17,7 +18,7 @@ const (
 
 // join looks after a Pending machine whose VM is there, until its node is
 // healthy and ready for workload.
-func (d *decision) join() Plan {
+func (d *decider) join() Plan {
 	if !d.looked() {
 		return d.look(false)
 	}
@@ -40,11 +41,11 @@ func (d *decision) join() Plan {
 	if !sameConditions(d.m.Status.Conditions, node.Conditions) {
 		return d.copyConditions(node)
 	}
-	why, problem := Why{Reason: ReasonCritical, Name: node.Name}, "its critical components are not ready"
+	why, problem := decision.Why{Reason: reasonCritical, Name: node.Name}, "its critical components are not ready"
 	switch {
 	case !bad.healthy():
 		problem = bad.String()
-		why = Why{Reason: ReasonNotHealthyYet, Name: node.Name, Detail: problem}
+		why = decision.Why{Reason: reasonNotHealthyYet, Name: node.Name, Detail: problem}
 	case !critical:
 		why = d.notInLine(node)
 		problem = why.String()
@@ -58,7 +59,7 @@ func (d *decision) join() Plan {
 
 // awaitJoin waits for a node until the creation's time is up; problem is what
 // there is to say of it then.
-func (d *decision) awaitJoin(why Why, problem string) Plan {
+func (d *decider) awaitJoin(why decision.Why, problem string) Plan {
 	deadline := d.creationDeadline()
 	if !d.now.Before(deadline) {
 		if d.o.Node.Cached {
@@ -75,20 +76,20 @@ func (d *decision) awaitJoin(why Why, problem string) Plan {
 
 // noteState stores what drivers said in this pass where no other status write
 // is about to carry it.
-func (d *decision) noteState() (Plan, bool) {
+func (d *decider) noteState() (Plan, bool) {
 	said := d.m.Status
 	d.noteVM(&said)
 	if said.LastKnown == d.m.Status.LastKnown && slices.Equal(said.Addresses, d.m.Status.Addresses) {
 		return Plan{}, false
 	}
-	return d.setStatus(Why{Reason: ReasonLastKnown}, d.noteVM), true
+	return d.setStatus(decision.Why{Reason: reasonLastKnown}, d.noteVM), true
 }
 
-func (d *decision) joined(node *Node) Plan {
+func (d *decider) joined(node *Node) Plan {
 	if plan, busy := d.removeToken(); busy {
 		return plan
 	}
-	plan := d.move(EventJoined, Why{Reason: ReasonJoined, Name: node.Name}, func(s *Status) {
+	plan := d.move(EventJoined, decision.Why{Reason: reasonJoined, Name: node.Name}, func(s *Status) {
 		s.LastOperation = d.operation(OperationCreate, StateSuccessful, StageInitialized)
 		s.LastOperation.Message = "the machine joined as node " + node.Name
 		s.JoinedAfter = d.now.Sub(d.m.CreatedAt).Truncate(time.Second)
@@ -99,7 +100,7 @@ func (d *decision) joined(node *Node) Plan {
 }
 
 // watch looks after a machine that has joined once.
-func (d *decision) watch() Plan {
+func (d *decider) watch() Plan {
 	if d.o.NoCluster {
 		return d.watchVM()
 	}
@@ -108,10 +109,10 @@ func (d *decision) watch() Plan {
 	}
 	node := d.node()
 	if node == nil {
-		if foreign := d.foreign(); foreign != (Why{}) {
+		if foreign := d.foreign(); foreign != (decision.Why{}) {
 			return Plan{Why: foreign, Warn: foreign}
 		}
-		return d.unwell(Why{Reason: ReasonNodeMissing, Name: d.m.Spec.NodeName}, nil)
+		return d.unwell(decision.Why{Reason: reasonNodeMissing, Name: d.m.Spec.NodeName}, nil)
 	}
 	if leaving(node) {
 		return d.followDeletion(node)
@@ -142,7 +143,7 @@ func (d *decision) watch() Plan {
 // settled tells whether a machine runs and all is as it should be. It is the
 // way through keep and watch that ends without anything to do, taken first
 // because a fleet spends its time there; a test holds both ways to each other.
-func (d *decision) settled() bool {
+func (d *decider) settled() bool {
 	m := d.m
 	if m.Deleted() || m.Status.Phase != PhaseRunning || d.o.Frozen || d.o.NoCluster || !d.looked() || !d.hasSpec() {
 		return false
@@ -155,17 +156,17 @@ func (d *decision) settled() bool {
 
 // undisturbed tells whether nothing is done with a machine and its node: no
 // update, no deletion, and neither is kept for inspection.
-func (d *decision) undisturbed(n *Node) bool {
+func (d *decider) undisturbed(n *Node) bool {
 	return d.m.Spec.InPlace == InPlaceNone && n.Applied.Update.none() && d.ordinary(n) && !n.Deleted() && !d.misleads(n)
 }
 
 // judged passes the verdict on a machine with a node.
-func (d *decision) judged(node *Node, bad verdict) Plan {
+func (d *decider) judged(node *Node, bad verdict) Plan {
 	if !bad.healthy() {
-		return d.unwell(Why{Reason: ReasonNodeUnhealthy, Name: node.Name, Detail: bad.String()}, node)
+		return d.unwell(decision.Why{Reason: reasonNodeUnhealthy, Name: node.Name, Detail: bad.String()}, node)
 	}
 	if d.m.Status.Phase == PhaseUnknown {
-		return d.move(EventRecovered, Why{Reason: ReasonRejoined, Name: node.Name}, func(s *Status) {
+		return d.move(EventRecovered, decision.Why{Reason: reasonRejoined, Name: node.Name}, func(s *Status) {
 			s.LastOperation = d.operation(OperationHealthCheck, StateSuccessful, StageNone)
 			s.LastOperation.Message = "node " + node.Name + " is healthy again"
 			takeOver(s, node)
@@ -178,14 +179,14 @@ func (d *decision) judged(node *Node, bad verdict) Plan {
 		return d.copyConditions(node)
 	}
 	if d.m.Status.Phase == PhaseInPlaceUpdateFailed {
-		return d.unwell(Why{Reason: ReasonUpdateOpen, Name: node.Name}, node)
+		return d.unwell(decision.Why{Reason: reasonUpdateOpen, Name: node.Name}, node)
 	}
-	return Plan{Why: Why{Reason: ReasonHealthy, Name: node.Name}}
+	return Plan{Why: decision.Why{Reason: reasonHealthy, Name: node.Name}}
 }
 
 // unwell starts the health clock of a machine, or lets it run out. node is nil
 // where it is missing.
-func (d *decision) unwell(why Why, node *Node) Plan {
+func (d *decider) unwell(why decision.Why, node *Node) Plan {
 	if node == nil && d.o.Node.Cached {
 		return d.look(false)
 	}
@@ -202,10 +203,10 @@ func (d *decision) unwell(why Why, node *Node) Plan {
 		return d.copyConditions(node)
 	}
 	if d.m.Spec.Config.DisableHealthTimeout {
-		if why.Reason == ReasonUpdateOpen {
+		if why.Reason == reasonUpdateOpen {
 			return Plan{Why: why}
 		}
-		return Plan{Why: Why{Reason: ReasonUnhealthyForever, Name: d.m.Spec.NodeName}}
+		return Plan{Why: decision.Why{Reason: reasonUnhealthyForever, Name: d.m.Spec.NodeName}}
 	}
 	return d.outOfTime(why)
 }
@@ -213,13 +214,13 @@ func (d *decision) unwell(why Why, node *Node) Plan {
 // outOfTime gives a machine up whose health timeout has passed. The one of a
 // failed update counts as unhealthy even with a healthy node: it is not what
 // its owner wants, gets no workload, and nobody has made it good.
-func (d *decision) outOfTime(why Why) Plan {
+func (d *decider) outOfTime(why decision.Why) Plan {
 	timeout := d.p.healthTimeout(d.m)
 	at := d.verdictAt(d.m.Status.Since, timeout)
-	wait := Why{Reason: ReasonUnhealthyWait, Name: d.m.Spec.NodeName, For: at.Sub(d.now)}
-	failed, stage := Why{Reason: ReasonHealthTimeout, Name: d.m.Spec.NodeName, For: timeout}, StageNone
-	if why.Reason == ReasonUpdateOpen {
-		wait.Reason, failed.Reason, stage = ReasonUpdateOpen, ReasonUpdateAbandoned, StageUpdateFailed
+	wait := decision.Why{Reason: reasonUnhealthyWait, Name: d.m.Spec.NodeName, For: at.Sub(d.now)}
+	failed, stage := decision.Why{Reason: reasonHealthTimeout, Name: d.m.Spec.NodeName, For: timeout}, StageNone
+	if why.Reason == reasonUpdateOpen {
+		wait.Reason, failed.Reason, stage = reasonUpdateOpen, reasonUpdateAbandoned, StageUpdateFailed
 	}
 	if d.now.Before(at) {
 		return Plan{At: at, Why: wait}
@@ -228,7 +229,7 @@ func (d *decision) outOfTime(why Why) Plan {
 		return d.look(false)
 	}
 	name := d.m.Spec.NodeName
-	if plan, wait := d.awaitGrant(Why{Reason: ReasonAskGrant, Name: name}, Why{Reason: ReasonNotGranted, Name: name}); wait {
+	if plan, wait := d.awaitGrant(decision.Why{Reason: reasonAskGrant, Name: name}, decision.Why{Reason: reasonNotGranted, Name: name}); wait {
 		return plan
 	}
 	return d.move(EventHealthTimeout, failed, func(s *Status) {
@@ -238,22 +239,22 @@ func (d *decision) outOfTime(why Why) Plan {
 
 // looked tells whether the machine's node was looked for under the name it
 // has by now.
-func (d *decision) looked() bool {
+func (d *decider) looked() bool {
 	return d.o.Node != nil && d.o.Node.Name == d.m.Spec.NodeName
 }
 
 // look plans a live read of the node; gone: after the VM went.
-func (d *decision) look(gone bool) Plan {
+func (d *decider) look(gone bool) Plan {
 	name := d.m.Spec.NodeName
 	if name == "" {
-		return Plan{Effect: FindNode{Gone: gone}, Why: Why{Reason: ReasonFindByName, Name: d.m.Name}}
+		return Plan{Effect: FindNode{Gone: gone}, Why: decision.Why{Reason: reasonFindByName, Name: d.m.Name}}
 	}
-	return Plan{Effect: FindNode{name, gone}, Why: Why{Reason: ReasonFindNode, Name: name}}
+	return Plan{Effect: FindNode{name, gone}, Why: decision.Why{Reason: reasonFindNode, Name: name}}
 }
 
 // node is the machine's own node, once it was looked for; nil: there is none,
 // or it is another machine's.
-func (d *decision) node() *Node {
+func (d *decider) node() *Node {
 	if d.isForeign() {
 		return nil
 	}
@@ -261,14 +262,14 @@ func (d *decision) node() *Node {
 }
 
 // isForeign tells whether the node carries another machine's name.
-func (d *decision) isForeign() bool { return d.owner != "" && d.owner != d.m.Name }
+func (d *decider) isForeign() bool { return d.owner != "" && d.owner != d.m.Name }
 
 // foreign is the warning about a node of our name that is another machine's.
-func (d *decision) foreign() Why {
+func (d *decider) foreign() decision.Why {
 	if !d.isForeign() {
-		return Why{}
+		return decision.Why{}
 	}
-	return Why{Reason: ReasonForeignNode, Name: d.o.Node.Node.Name, Detail: d.owner}
+	return decision.Why{Reason: reasonForeignNode, Name: d.o.Node.Node.Name, Detail: d.owner}
 }
 
 // leaving tells whether somebody deletes the node of a machine. A node without
@@ -276,8 +277,8 @@ func (d *decision) foreign() Why {
 func leaving(n *Node) bool { return n.Deleted() && n.HasFinalizer(NodeFinalizer) }
 
 // followDeletion deletes the machine of a node that somebody deletes.
-func (d *decision) followDeletion(n *Node) Plan {
-	return Plan{Write: &Delete{}, Why: Why{Reason: ReasonNodeDeletion, Name: n.Name}}
+func (d *decider) followDeletion(n *Node) Plan {
+	return Plan{Write: &Delete{}, Why: decision.Why{Reason: reasonNodeDeletion, Name: n.Name}}
 }
 
 // sameConditions tells whether a machine has its node's conditions already.
@@ -304,8 +305,8 @@ func sameConditions(machines, nodes []object.Condition) bool {
 }
 
 // copyConditions keeps the machine's conditions equal to its node's.
-func (d *decision) copyConditions(n *Node) Plan {
-	return d.setStatus(Why{Reason: ReasonConditions, Name: n.Name}, func(s *Status) { takeOver(s, n) })
+func (d *decider) copyConditions(n *Node) Plan {
+	return d.setStatus(decision.Why{Reason: reasonConditions, Name: n.Name}, func(s *Status) { takeOver(s, n) })
 }
 
 // takeOver copies what a node says of itself. ConditionSpecValid and

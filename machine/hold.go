@@ -4,19 +4,21 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/millwright-go/millwright/decision"
 )
 
 // hold waits for the hooks that others have put on a machine that is being
 // deleted: annotations that begin with prefix. Whoever put one there takes it
 // off when the deletion may go on. The wait ends at Policy.HookTimeout, and
 // with the label that forces a deletion.
-func (d *decision) hold(prefix string, stage Stage) (Plan, bool) {
+func (d *decider) hold(prefix string, stage Stage) (Plan, bool) {
 	hook := d.hook(prefix)
 	if hook == "" || d.forcedByLabel() {
 		return Plan{}, false
 	}
 	until := time.Time{}
-	why := Why{Reason: ReasonHook, Name: hook}
+	why := decision.Why{Reason: reasonHook, Name: hook}
 	if timeout := d.p.HookTimeout; timeout > 0 {
 		if until = d.after(d.m.DeletedAt, timeout); !d.now.Before(until) {
 			return Plan{}, false
@@ -35,7 +37,7 @@ func (d *decision) hold(prefix string, stage Stage) (Plan, bool) {
 }
 
 // hook is the first annotation with a prefix, by name; empty: there is none.
-func (d *decision) hook(prefix string) (first string) {
+func (d *decider) hook(prefix string) (first string) {
 	if prefix == "" {
 		return ""
 	}
@@ -48,10 +50,10 @@ func (d *decision) hook(prefix string) (first string) {
 }
 
 // forcedByLabel tells whether somebody wants the machine gone without regard.
-func (d *decision) forcedByLabel() bool { return d.labelled(d.p.Keys.ForceDeletion) }
+func (d *decider) forcedByLabel() bool { return d.labelled(d.p.Keys.ForceDeletion) }
 
 // labelled reports whether a label of the machine says yes. An empty key is on none.
-func (d *decision) labelled(key string) bool {
+func (d *decider) labelled(key string) bool {
 	if key == "" {
 		return false
 	}

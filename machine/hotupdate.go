@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/decision"
 )
 
 // A VM is changed where it is, without a replacement, when the spec that it
@@ -47,24 +48,24 @@ const turnRetry = 10 * time.Second
 
 // hasSpec tells whether there is nothing to do about the VM's spec: the driver
 // declares nothing, or the VM is as the class says.
-func (d *decision) hasSpec() bool {
+func (d *decider) hasSpec() bool {
 	return d.o.VMSpec == nil || d.m.Status.VMSpec == *d.o.VMSpec
 }
 
 // refresh is what to do about a VM's spec where else there is nothing to do;
 // otherwise it is the plan it was given.
-func (d *decision) refresh(plan Plan) Plan {
+func (d *decider) refresh(plan Plan) Plan {
 	if d.hasSpec() || plan.Write != nil || plan.Effect != nil || !d.changeable() {
 		return plan
 	}
 	want, have := d.o.VMSpec, d.knownSpec()
 	switch {
 	case have == VMSpec{}:
-		return d.noteSpec(ReasonSpecTaken)
+		return d.noteSpec(reasonSpecTaken)
 	case have == *want:
-		return d.noteSpec(ReasonSpecNoted)
+		return d.noteSpec(reasonSpecNoted)
 	case have.Declared != want.Declared || have.Fixed != want.Fixed:
-		plan.Why = Why{Reason: ReasonSpecFixed, Name: d.m.Spec.Class.Name}
+		plan.Why = decision.Why{Reason: reasonSpecFixed, Name: d.m.Spec.Class.Name}
 		plan.Warn = firstOf(plan.Warn, plan.Why)
 		return plan
 	}
@@ -76,15 +77,15 @@ func (d *decision) refresh(plan Plan) Plan {
 
 // changeable tells whether a VM may be changed where it is: it does its work,
 // and nobody else is at work on it.
-func (d *decision) changeable() bool {
+func (d *decider) changeable() bool {
 	phase := d.m.Status.Phase
 	return (phase == PhaseRunning || phase == PhaseAvailable) && d.m.Spec.InPlace == InPlaceNone &&
 		d.m.Spec.ProviderID != "" && d.o.Class != nil
 }
 
 // firstOf is the first of two reasons that says anything.
-func firstOf(a, b Why) Why {
-	if a != (Why{}) {
+func firstOf(a, b decision.Why) decision.Why {
+	if a != (decision.Why{}) {
 		return a
 	}
 	return b
@@ -93,7 +94,7 @@ func firstOf(a, b Why) Why {
 // knownSpec is the spec that the VM is known to have, in terms of what the
 // driver declares now. A record from when it declared other fields says as
 // much, unless the class has changed in others since.
-func (d *decision) knownSpec() VMSpec {
+func (d *decider) knownSpec() VMSpec {
 	have, want := d.m.Status.VMSpec, d.o.VMSpec
 	if have.Fixed == "" || have.Declared == want.Declared {
 		return have
@@ -113,19 +114,19 @@ func (d *decision) knownSpec() VMSpec {
 }
 
 // asOf is the class as it was when its spec had that split.
-func (d *decision) asOf(have VMSpec) *Class {
+func (d *decider) asOf(have VMSpec) *Class {
 	return &Class{Provider: d.o.Class.Provider, ProviderSpec: RestoreSpec(d.o.Class, have)}
 }
 
 // noteSpec records that the VM has the spec of its class.
-func (d *decision) noteSpec(reason Reason) Plan {
-	why := Why{Reason: reason, Name: d.m.Spec.Class.Name}
+func (d *decider) noteSpec(reason decision.Reason) Plan {
+	why := decision.Why{Reason: reason, Name: d.m.Spec.Class.Name}
 	return d.setStatus(why, func(s *Status) { s.VMSpec = *d.o.VMSpec })
 }
 
 // noteAgent notes that an agent has brought the VM to what its class says, but
 // for what the driver can update.
-func (d *decision) noteAgent(plan Plan) Plan {
+func (d *decider) noteAgent(plan Plan) Plan {
 	write, ok := plan.Write.(*UpdateStatus)
 	if want := d.o.VMSpec; ok && want != nil && write.Status.VMSpec.Declared == want.Declared && write.Status.VMSpec.Fixed != "" {
 		write.Status.VMSpec.Fixed = want.Fixed
@@ -136,7 +137,7 @@ func (d *decision) noteAgent(plan Plan) Plan {
 // announceSpec notes what a VM that is about to be made is made from. An
 // earlier create may have taken effect with other values: then these are what
 // the VM may have.
-func (d *decision) announceSpec(s *Status) {
+func (d *decider) announceSpec(s *Status) {
 	if d.o.VMSpec == nil {
 		return
 	}
@@ -154,7 +155,7 @@ func (d *decision) announceSpec(s *Status) {
 // for good, until something changes, where the VM can't be changed. One said to be
 // gone is asked for again after the health timeout, and 10 min at least: if it
 // were gone its machine would have failed by then.
-func (d *decision) refreshGate(plan Plan) (Plan, bool) {
+func (d *decider) refreshGate(plan Plan) (Plan, bool) {
 	op := &d.m.Status.LastOperation
 	if op.Kind != OperationUpdate || op.State != StateFailed {
 		return Plan{}, false
@@ -166,7 +167,7 @@ func (d *decision) refreshGate(plan Plan) (Plan, bool) {
 	if at.IsZero() {
 		return Plan{}, false
 	}
-	plan.Why = Why{Reason: ReasonRetryAt, Name: string(op.Stage), Code: op.Code, For: at.Sub(d.now)}
+	plan.Why = decision.Why{Reason: reasonRetryAt, Name: string(op.Stage), Code: op.Code, For: at.Sub(d.now)}
 	return sooner(plan, at), true
 }
 
@@ -176,11 +177,11 @@ func NeverUpdated(code codes.Code) bool { return code == codes.NotFound || code 
 
 // givenUp leaves a VM that is gone to the verdict on its machine's health for the
 // time that takes, and has a machine replaced whose VM can't be changed.
-func (d *decision) givenUp(plan Plan, op *Operation) (Plan, bool) {
+func (d *decider) givenUp(plan Plan, op *Operation) (Plan, bool) {
 	if op.Code != codes.NotFound {
 		return d.refused(plan), true
 	}
-	plan.Why = Why{Reason: ReasonUpdateNoVM, Name: d.m.Spec.ProviderID}
+	plan.Why = decision.Why{Reason: reasonUpdateNoVM, Name: d.m.Spec.ProviderID}
 	plan.Warn = firstOf(plan.Warn, plan.Why)
 	if d.o.NoCluster { // nobody judges its health
 		return plan, true
@@ -191,14 +192,14 @@ func (d *decision) givenUp(plan Plan, op *Operation) (Plan, bool) {
 
 // refused has a machine replaced whose VM can't be changed, if there is anybody
 // who does.
-func (d *decision) refused(plan Plan) Plan {
+func (d *decider) refused(plan Plan) Plan {
 	name, key := d.m.Spec.ProviderID, d.p.Keys.Replace
 	if key == "" || d.m.Owner == nil {
-		plan.Why = Why{Reason: ReasonUpdateRefused, Name: name}
+		plan.Why = decision.Why{Reason: reasonUpdateRefused, Name: name}
 		plan.Warn = firstOf(plan.Warn, plan.Why)
 		return plan
 	}
-	why := Why{Reason: ReasonUpdateReplace, Name: name}
+	why := decision.Why{Reason: reasonUpdateReplace, Name: name}
 	if d.m.Annotations[key] != "" { // what it says is its owner's to decide
 		plan.Why = why
 		return plan
@@ -214,17 +215,17 @@ func (d *decision) refused(plan Plan) Plan {
 
 // updateVM asks for its turn, announces the update, issues it, and looks at
 // its answer.
-func (d *decision) updateVM(plan Plan, have VMSpec) Plan {
-	why := Why{Reason: ReasonUpdateVM, Name: d.m.Spec.ProviderID}
+func (d *decider) updateVM(plan Plan, have VMSpec) Plan {
+	why := decision.Why{Reason: reasonUpdateVM, Name: d.m.Spec.ProviderID}
 	if answer := d.o.Updated; answer != nil {
 		return d.updateAnswered(answer, why)
 	}
 	switch turn := d.o.UpdateTurn; {
 	case turn == nil:
-		why.Reason = ReasonAskUpdate
+		why.Reason = reasonAskUpdate
 		return Plan{Effect: AskUpdate{}, Why: why}
 	case !turn.Allowed:
-		plan.Why = Why{Reason: ReasonAwaitTurn, Name: why.Name, Detail: turn.Detail}
+		plan.Why = decision.Why{Reason: reasonAwaitTurn, Name: why.Name, Detail: turn.Detail}
 		if turn.At.After(d.now) {
 			return sooner(plan, turn.At)
 		}
@@ -235,7 +236,7 @@ func (d *decision) updateVM(plan Plan, have VMSpec) Plan {
 	}
 	have.Begun = d.o.VMSpec.Updatable
 	if !d.announcedUpdate(have) {
-		why.Reason = ReasonUpdateAnnounced
+		why.Reason = reasonUpdateAnnounced
 		return d.setStatus(why, func(s *Status) {
 			s.VMSpec = have
 			s.LastOperation = d.operation(OperationUpdate, StateProcessing, StageUpdateVM)
@@ -252,14 +253,14 @@ func sooner(plan Plan, at time.Time) Plan {
 	return plan
 }
 
-func (d *decision) announcedUpdate(noted VMSpec) bool {
+func (d *decider) announcedUpdate(noted VMSpec) bool {
 	s := &d.m.Status
 	return d.o.Fenced && s.VMSpec == noted && s.LastOperation.Kind == OperationUpdate &&
 		s.LastOperation.State == StateProcessing
 }
 
 // updateAnswered records how an update ended.
-func (d *decision) updateAnswered(answer *VM, why Why) Plan {
+func (d *decider) updateAnswered(answer *VM, why decision.Why) Plan {
 	if answer.Code == codes.OK {
 		why.Reason = ReasonVMUpdated
 		return d.setStatus(why, func(s *Status) {
@@ -269,7 +270,7 @@ func (d *decision) updateAnswered(answer *VM, why Why) Plan {
 			s.LastOperation.Message = "the VM is as class " + d.m.Spec.Class.Name + " says"
 		})
 	}
-	why.Reason, why.Code, why.Detail = ReasonVMUpdateFailed, answer.Code, answer.Message
+	why.Reason, why.Code, why.Detail = reasonVMUpdateFailed, answer.Code, answer.Message
 	return d.setStatus(why, func(s *Status) {
 		d.noteVM(s)
 		s.LastOperation = d.failure(OperationUpdate, StageUpdateVM, answer.Code, answer.Message)

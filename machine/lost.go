@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/decision"
 )
 
 // Where there is a cluster the health of its node says that a machine's VM is
@@ -21,31 +22,31 @@ type MissingVM struct {
 }
 
 // watchVM looks after a machine that has joined once and has no cluster any more.
-func (d *decision) watchVM() Plan {
+func (d *decider) watchVM() Plan {
 	if d.m.Status.Phase == PhaseRunning {
 		if plan, busy := d.lost(); busy {
 			return plan
 		}
 	}
-	return d.refresh(Plan{Why: Why{Reason: ReasonHealthy, Name: d.m.Spec.NodeName}})
+	return d.refresh(Plan{Why: decision.Why{Reason: reasonHealthy, Name: d.m.Spec.NodeName}})
 }
 
 // lost gives up a machine whose VM is gone. False: it is not missing, the driver
 // knows it, or the driver can't tell.
-func (d *decision) lost() (Plan, bool) {
+func (d *decider) lost() (Plan, bool) {
 	missing, vm := d.o.Missing, d.o.VM
 	if missing == nil || !d.o.NoCluster || d.m.Spec.ProviderID == "" || d.o.Class == nil || d.preserved() {
 		return Plan{}, false
 	}
-	ask := Plan{Effect: GetVM{}, Why: Why{Reason: ReasonAskMissing, Name: d.m.Spec.ProviderID}}
+	ask := Plan{Effect: GetVM{}, Why: decision.Why{Reason: reasonAskMissing, Name: d.m.Spec.ProviderID}}
 	switch {
 	case vm != nil && vm.Code != codes.NotFound:
 		return Plan{}, false
 	case vm == nil && !missing.NotFound:
 		return ask, true
 	}
-	why := Why{Reason: ReasonLost, Name: d.m.Spec.ProviderID, For: d.now.Sub(missing.Since)}
-	if plan, wait := d.awaitGrant(Why{Reason: ReasonAskGrantLost, Name: why.Name}, Why{Reason: ReasonLostNotGranted, Name: why.Name}); wait {
+	why := decision.Why{Reason: reasonLost, Name: d.m.Spec.ProviderID, For: d.now.Sub(missing.Since)}
+	if plan, wait := d.awaitGrant(decision.Why{Reason: reasonAskGrantLost, Name: why.Name}, decision.Why{Reason: reasonLostNotGranted, Name: why.Name}); wait {
 		return plan, true
 	}
 	if vm == nil {

@@ -50,7 +50,7 @@ func (m made) taints() int {
 }
 
 // recorded are the marks that the node's record has as ours.
-func (d *decision) recorded(n *Node) made {
+func (d *decider) recorded(n *Node) made {
 	t, last, keys := &d.m.Spec.NodeTemplate, &n.Applied.NodeTemplate, &d.p.Keys
 	return made{
 		avoid: slices.Contains(last.Taints, d.avoidTaint()) && !d.templateAvoids(),
@@ -61,7 +61,7 @@ func (d *decision) recorded(n *Node) made {
 
 // due are the marks that should be on the node and ours: those wanted whose
 // place is free, or holds what we put there. A preserved machine's stay.
-func (d *decision) due(n *Node) made {
+func (d *decider) due(n *Node) made {
 	if d.preserved() {
 		return d.recorded(n)
 	}
@@ -96,29 +96,29 @@ func mayAnnotate(n *Node, key string) bool {
 	return !taken || ours && value == last
 }
 
-func (d *decision) avoidTaint() object.Taint {
+func (d *decider) avoidTaint() object.Taint {
 	return object.Taint{Key: d.p.Keys.AvoidTaint, Value: avoidValue, Effect: object.PreferNoSchedule}
 }
 
-func (d *decision) templateAvoids() bool {
+func (d *decider) templateAvoids() bool {
 	return slices.ContainsFunc(d.m.Spec.NodeTemplate.Taints, d.avoidTaint().Same)
 }
 
 // mayTaint tells whether the taint is missing, or as we left it.
-func (d *decision) mayTaint(n *Node) bool {
+func (d *decider) mayTaint(n *Node) bool {
 	i := slices.IndexFunc(n.Taints, d.avoidTaint().Same)
 	return i < 0 || slices.Contains(n.Applied.Taints, n.Taints[i])
 }
 
 // rolloutInLine tells whether the marks are on the node that should be, and
 // recorded as ours, and no others are.
-func (d *decision) rolloutInLine(n *Node, due made) bool {
+func (d *decider) rolloutInLine(n *Node, due made) bool {
 	return due == d.recorded(n) && (!due.avoid || slices.Contains(n.Taints, d.avoidTaint())) &&
 		(!due.keep || keeps(n.Annotations, d.p.Keys.KeepNode)) && (!due.kept || keeps(n.Annotations, d.p.Keys.KeptByUs))
 }
 
 // marked is a copy of the template with the marks that are due.
-func (d *decision) marked(due made) NodeTemplate {
+func (d *decider) marked(due made) NodeTemplate {
 	t := d.m.Spec.NodeTemplate.Clone()
 	if due.annotations() > 0 {
 		annotations := make(map[string]string, len(t.Annotations)+due.annotations())

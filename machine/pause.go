@@ -3,6 +3,7 @@ package machine
 import (
 	"strconv"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/object"
 )
 
@@ -32,13 +33,13 @@ func Paused(m *object.Meta, key string) (paused bool, odd string) {
 
 // pause leaves a machine alone that is to be. A machine that is being deleted
 // without our finalizer is not even written.
-func (d *decision) pause() (Plan, bool) {
+func (d *decider) pause() (Plan, bool) {
 	if paused, _ := Paused(&d.m.Meta, d.p.Keys.Paused); !paused || d.notOurs() {
 		return Plan{}, false
 	}
-	why := Why{Reason: ReasonPaused, Name: d.p.Keys.Paused}
+	why := decision.Why{Reason: reasonPaused, Name: d.p.Keys.Paused}
 	want := object.Condition{
-		Type: ConditionPaused, Status: object.True, Reason: string(ReasonPaused), Message: why.String(), Since: d.stamp(),
+		Type: ConditionPaused, Status: object.True, Reason: reasonPaused.String(), Message: why.String(), Since: d.stamp(),
 	}
 	have := object.FindCondition(d.m.Status.Conditions, ConditionPaused)
 	if have != nil && have.Status == want.Status && have.Message == want.Message {
@@ -49,23 +50,23 @@ func (d *decision) pause() (Plan, bool) {
 
 // resume ends a pause with the write that restarts the machine's clocks:
 // nothing could be judged while they ran.
-func (d *decision) resume() (Plan, bool) {
+func (d *decider) resume() (Plan, bool) {
 	if object.FindCondition(d.m.Status.Conditions, ConditionPaused) == nil || d.notOurs() {
 		return Plan{}, false
 	}
-	return d.setStatus(Why{Reason: ReasonResumed}, func(s *Status) {
+	return d.setStatus(decision.Why{Reason: reasonResumed}, func(s *Status) {
 		s.Conditions = object.DropCondition(s.Conditions, ConditionPaused)
 		s.ResumedAt = d.stamp()
 	}), true
 }
 
 // notOurs tells whether the machine is being deleted without our finalizer.
-func (d *decision) notOurs() bool { return d.m.Deleted() && !d.m.HasFinalizer(Finalizer) }
+func (d *decider) notOurs() bool { return d.m.Deleted() && !d.m.HasFinalizer(Finalizer) }
 
 // oddPause lets a plan warn of a pause that can't be read.
-func (d *decision) oddPause(plan Plan) Plan {
-	if _, odd := Paused(&d.m.Meta, d.p.Keys.Paused); odd != "" && plan.Warn == (Why{}) {
-		plan.Warn = Why{Reason: ReasonOddPause, Name: d.p.Keys.Paused, Detail: odd}
+func (d *decider) oddPause(plan Plan) Plan {
+	if _, odd := Paused(&d.m.Meta, d.p.Keys.Paused); odd != "" && plan.Warn == (decision.Why{}) {
+		plan.Warn = decision.Why{Reason: reasonOddPause, Name: d.p.Keys.Paused, Detail: odd}
 	}
 	return plan
 }

@@ -2,6 +2,8 @@ package machine
 
 import (
 	"time"
+
+	"github.com/millwright-go/millwright/decision"
 )
 
 // A machine can be kept for inspection, for a time: it is not replaced though
@@ -101,10 +103,10 @@ func (p *Policy) preserveTimeout(m *Machine) time.Duration {
 }
 
 // preserved tells whether the machine is kept for inspection.
-func (d *decision) preserved() bool { return d.m.Status.Preservation.Active(d.now) }
+func (d *decider) preserved() bool { return d.m.Status.Preservation.Active(d.now) }
 
 // ordinary tells whether nobody ever asked to keep this machine.
-func (d *decision) ordinary(n *Node) bool {
+func (d *decider) ordinary(n *Node) bool {
 	key := d.p.Keys.Preserve
 	return d.m.Status.Preservation == (Preservation{}) && (n == nil || n.Applied.Preserved == (PreservedMarks{})) &&
 		(key == "" || !has(d.m.Annotations, key) && (n == nil || !has(n.Annotations, key)))
@@ -121,7 +123,7 @@ type wish struct {
 // warning. Of a node that is missing, what it said last stands, unless the
 // machine says something; and nonsense on one that never said anything else does
 // not silence the machine, whose set would wait for it for ever.
-func (d *decision) wish() wish {
+func (d *decider) wish() wish {
 	key, asked := d.p.Keys.Preserve, d.m.Status.Preservation.NodeAsked
 	if key == "" {
 		return wish{known: true}
@@ -135,7 +137,7 @@ func (d *decision) wish() wish {
 		case says && text != PreserveAutomatically && knownWish(text):
 			return wish{text, true, true}
 		case says:
-			d.odd = Why{Reason: ReasonPreserveUnknown, Name: key + " of node " + n.Name, Detail: text}
+			d.odd = decision.Why{Reason: reasonPreserveUnknown, Name: key + " of node " + n.Name, Detail: text}
 			if asked {
 				return wish{}
 			}
@@ -148,7 +150,7 @@ func (d *decision) wish() wish {
 	case knownWish(text):
 		return wish{text, true, false}
 	}
-	d.odd = Why{Reason: ReasonPreserveUnknown, Name: key, Detail: text}
+	d.odd = decision.Why{Reason: reasonPreserveUnknown, Name: key, Detail: text}
 	return wish{}
 }
 
@@ -173,7 +175,7 @@ func (w wish) holds(phase Phase) bool {
 
 // preserve records that the machine is kept from now on, or no longer. Nobody
 // is kept or let go for what a cache remembers of the node.
-func (d *decision) preserve() (Plan, bool) {
+func (d *decider) preserve() (Plan, bool) {
 	switch d.m.Status.Phase {
 	case PhaseRunning, PhaseUnknown, PhaseFailed, PhaseAvailable:
 	default:
@@ -198,34 +200,34 @@ func (d *decision) preserve() (Plan, bool) {
 
 // nextPreservation is what the record should say of a machine in this phase,
 // and why it changes.
-func (d *decision) nextPreservation(phase Phase) (Preservation, Why) {
+func (d *decider) nextPreservation(phase Phase) (Preservation, decision.Why) {
 	p, w := d.m.Status.Preservation, d.wish()
 	p.NodeAsked = p.NodeAsked || w.byNode
 	p.TakenOver = p.TakenOver && (!p.Since.IsZero() || d.carriesPreserved())
 	if !w.known {
 		w.value, w.known = p.Request, true // what was decided stands
 	}
-	why := Why{Reason: ReasonPreserveNoted, Name: d.p.Keys.Preserve, Detail: w.value}
+	why := decision.Why{Reason: reasonPreserveNoted, Name: d.p.Keys.Preserve, Detail: w.value}
 	changed := w.value != p.Request
 	switch {
 	case !p.Since.IsZero() && !p.Active(d.now):
-		why = Why{Reason: ReasonPreserveExpired, For: p.Until.Sub(p.Since)}
+		why = decision.Why{Reason: reasonPreserveExpired, For: p.Until.Sub(p.Since)}
 		d.endPreservation(&p)
 	case !p.Since.IsZero() && !w.holds(phase):
-		why = Why{Reason: ReasonPreserveStopped, Detail: w.value}
+		why = decision.Why{Reason: reasonPreserveStopped, Detail: w.value}
 		d.endPreservation(&p)
 		p.Request = ""
 	case w.holds(phase) && changed:
 		timeout := d.p.preserveTimeout(d.m)
 		p.Request, p.Since, p.Until, p.Ended = w.value, d.stamp(), wholeSecond(d.now.Add(timeout)), time.Time{}
-		why = Why{Reason: ReasonPreserve, Detail: w.value, For: timeout}
+		why = decision.Why{Reason: reasonPreserve, Detail: w.value, For: timeout}
 	case p.Since.IsZero() && changed:
 		p.Request = "" // it may be asked for again
 	}
 	return p, why
 }
 
-func (d *decision) endPreservation(p *Preservation) {
+func (d *decider) endPreservation(p *Preservation) {
 	p.Since, p.Until, p.Ended, p.Drained = time.Time{}, time.Time{}, d.stamp(), false
 }
 
@@ -240,7 +242,7 @@ func wholeSecond(t time.Time) time.Time {
 // alsoPreserve lets it ride on the write that has a machine fail or recover
 // what that means for its preservation: so nobody ever sees a machine as failed
 // that is to be kept and is not.
-func (d *decision) alsoPreserve(s *Status, to Phase) {
+func (d *decider) alsoPreserve(s *Status, to Phase) {
 	turns := to == PhaseFailed || to == PhaseRunning && d.m.Status.Phase == PhaseFailed
 	if !turns || d.ordinary(d.seenNode()) {
 		return
@@ -253,7 +255,7 @@ func (d *decision) alsoPreserve(s *Status, to Phase) {
 
 // seenNode is the machine's own node, if it was looked for and found. A machine that names
 // none has none: what is found for it one time and not the next would turn its wish round.
-func (d *decision) seenNode() *Node {
+func (d *decider) seenNode() *Node {
 	if d.o.Node == nil || d.m.Spec.NodeName == "" || !d.looked() {
 		return nil
 	}
@@ -262,14 +264,14 @@ func (d *decision) seenNode() *Node {
 
 // whilePreserved has a plan that ends the pass look again when the time is up,
 // and tells of requests that nobody understands.
-func (d *decision) whilePreserved(plan Plan) Plan {
+func (d *decider) whilePreserved(plan Plan) Plan {
 	if plan.Write != nil || plan.Effect != nil {
 		return plan
 	}
 	if d.preserved() {
 		plan = within(plan, d.m.Status.Preservation.Until)
 	}
-	if plan.Warn == (Why{}) {
+	if plan.Warn == (decision.Why{}) {
 		plan.Warn = d.odd
 	}
 	return plan

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/object"
 )
 
@@ -40,7 +41,7 @@ func (p *PreservedMarks) equal(q *PreservedMarks) bool {
 // none: of a preservation that it began, everything that such a manager puts on a node counts. It
 // marks its annotation with Keys.KeptByUs; one without is a user's. It cordons a node, or taints it,
 // never both: a cordon beside the taint is a user's.
-func (d *decision) preservedMarks(n *Node) PreservedMarks {
+func (d *decider) preservedMarks(n *Node) PreservedMarks {
 	have, p := n.Applied.Preserved, &d.m.Status.Preservation
 	others := p.TakenOver || d.preserved() && n.saysPreserved() // we say so after the record is stored
 	if have != (PreservedMarks{}) || !others {
@@ -59,13 +60,13 @@ func (d *decision) preservedMarks(n *Node) PreservedMarks {
 
 // unrecorded reports whether the node carries marks of another manager that are to be recorded as
 // ours.
-func (d *decision) unrecorded(n *Node) bool {
+func (d *decider) unrecorded(n *Node) bool {
 	return n.Applied.Preserved == (PreservedMarks{}) && d.preservedMarks(n) != (PreservedMarks{})
 }
 
 // carriesPreserved reports whether the machine's node may still carry something of a preservation
 // that ended.
-func (d *decision) carriesPreserved() bool {
+func (d *decider) carriesPreserved() bool {
 	switch {
 	case d.o.NoCluster || d.m.Spec.NodeName == "":
 		return false
@@ -79,7 +80,7 @@ func (d *decision) carriesPreserved() bool {
 // preservedWanted is what should be on the node. What has ended goes after the
 // condition that tells of it, so that the record outlives it. From the node of a machine
 // that stays failed, workload is kept away until it is replaced.
-func (d *decision) preservedWanted(n *Node, have PreservedMarks) PreservedMarks {
+func (d *decider) preservedWanted(n *Node, have PreservedMarks) PreservedMarks {
 	failed := d.m.Status.Phase == PhaseFailed
 	keys, t := &d.p.Keys, &d.m.Spec.NodeTemplate
 	switch {
@@ -97,13 +98,13 @@ func (d *decision) preservedWanted(n *Node, have PreservedMarks) PreservedMarks 
 	return PreservedMarks{}
 }
 
-func (d *decision) preservedTaint() object.Taint {
+func (d *decider) preservedTaint() object.Taint {
 	return object.Taint{Key: d.p.Keys.PreservedTaint, Effect: object.NoSchedule}
 }
 
 // preservedInLine tells whether the node carries what applyPreserved would put
 // there and nothing that it would take off.
-func (d *decision) preservedInLine(n *Node) bool {
+func (d *decider) preservedInLine(n *Node) bool {
 	have := d.preservedMarks(n)
 	if have == (PreservedMarks{}) && !d.preserved() {
 		return true
@@ -116,19 +117,19 @@ func (d *decision) preservedInLine(n *Node) bool {
 }
 
 // keptInLine reports whether the node is kept from autoscalers, and says so if it is our doing.
-func (d *decision) keptInLine(n *Node, have PreservedMarks) bool {
+func (d *decider) keptInLine(n *Node, have PreservedMarks) bool {
 	return has(n.Annotations, d.p.Keys.KeepNode) && (!have.Kept || d.saysKeptByUs(n))
 }
 
 // saysKeptByUs reports whether the node carries Keys.KeptByUs, as far as it is to.
-func (d *decision) saysKeptByUs(n *Node) bool {
+func (d *decider) saysKeptByUs(n *Node) bool {
 	key := d.p.Keys.keptByUs()
 	return key == "" || has(d.m.Spec.NodeTemplate.Annotations, key) || keeps(n.Annotations, key)
 }
 
 // dropKept takes the annotations that keep autoscalers off a changed copy of a
 // node, before anybody looks whether their place is free.
-func (d *decision) dropKept(n *Node, have PreservedMarks) {
+func (d *decider) dropKept(n *Node, have PreservedMarks) {
 	if !have.Kept || d.preservedWanted(n, have).Kept {
 		return
 	}
@@ -142,7 +143,7 @@ func (d *decision) dropKept(n *Node, have PreservedMarks) {
 
 // applyPreserved changes a copy of a node into what the machine's preservation
 // wants it to be, and records what of it is ours.
-func (d *decision) applyPreserved(n *Node, have PreservedMarks) {
+func (d *decider) applyPreserved(n *Node, have PreservedMarks) {
 	w := d.preservedWanted(n, have)
 	taint, now := d.preservedTaint(), PreservedMarks{Since: w.Since}
 	switch {
@@ -179,17 +180,17 @@ func (n *Node) saysPreserved() bool {
 
 // tellPreserved has the node say whether its machine is kept. false: it says
 // so, or that was tried in this pass.
-func (d *decision) tellPreserved(n *Node) (Plan, bool) {
+func (d *decider) tellPreserved(n *Node) (Plan, bool) {
 	c, say := d.preservedCondition(n)
 	if !say || d.o.NodeMarked != nil {
 		return Plan{}, false
 	}
-	return Plan{Effect: &MarkNode{n, c}, Why: Why{Reason: ReasonTellPreserved, Name: n.Name, Detail: string(c.Status)}}, true
+	return Plan{Effect: &MarkNode{n, c}, Why: decision.Why{Reason: reasonTellPreserved, Name: n.Name, Detail: string(c.Status)}}, true
 }
 
 // retractPreserved is tellPreserved of a machine that is not kept any more. It
 // comes first, so that one write takes all the rest off the node.
-func (d *decision) retractPreserved(n *Node) (Plan, bool) {
+func (d *decider) retractPreserved(n *Node) (Plan, bool) {
 	if d.preserved() {
 		return Plan{}, false
 	}
@@ -198,19 +199,19 @@ func (d *decision) retractPreserved(n *Node) (Plan, bool) {
 
 // tellPreservedLater has a plan that ends the pass look again soon at a node
 // that still does not say what it was to say.
-func (d *decision) tellPreservedLater(plan Plan, n *Node) Plan {
+func (d *decider) tellPreservedLater(plan Plan, n *Node) Plan {
 	if plan.Write != nil || plan.Effect != nil || d.o.NodeMarked == nil {
 		return plan
 	}
 	if _, say := d.preservedCondition(n); say {
 		plan = within(plan, d.now.Add(nodeRetry))
-		plan.Warn = Why{Reason: ReasonPreserveUntold, Name: n.Name, Code: d.o.NodeMarked.Code, Detail: d.o.NodeMarked.Message}
+		plan.Warn = decision.Why{Reason: reasonPreserveUntold, Name: n.Name, Code: d.o.NodeMarked.Code, Detail: d.o.NodeMarked.Message}
 	}
 	return plan
 }
 
 // preservedCondition is what the node is to say; false: it says so.
-func (d *decision) preservedCondition(n *Node) (c object.Condition, say bool) {
+func (d *decider) preservedCondition(n *Node) (c object.Condition, say bool) {
 	have := object.FindCondition(n.Conditions, NodePreserved)
 	c = object.Condition{Type: NodePreserved, Status: object.True, Reason: ReasonPreservedByUser, Since: d.stamp()}
 	p := &d.m.Status.Preservation
@@ -233,11 +234,11 @@ func (d *decision) preservedCondition(n *Node) (c object.Condition, say bool) {
 
 // failed looks after a machine that failed: it waits to be replaced, unless it
 // is kept for inspection.
-func (d *decision) failed() Plan {
-	rest := Plan{Why: Why{Reason: ReasonFailed}}
+func (d *decider) failed() Plan {
+	rest := Plan{Why: decision.Why{Reason: reasonFailed}}
 	if d.preserved() {
 		p := &d.m.Status.Preservation
-		rest = Plan{At: p.Until, Why: Why{Reason: ReasonPreserved, Detail: p.Request, For: p.Until.Sub(d.now)}}
+		rest = Plan{At: p.Until, Why: decision.Why{Reason: reasonPreserved, Detail: p.Request, For: p.Until.Sub(d.now)}}
 	}
 	if d.o.NoCluster || d.m.Spec.NodeName == "" {
 		return rest
@@ -262,7 +263,7 @@ func (d *decision) failed() Plan {
 }
 
 // failedNode looks after the node of a machine that failed and is kept, or was.
-func (d *decision) failedNode(n *Node, rest Plan) Plan {
+func (d *decider) failedNode(n *Node, rest Plan) Plan {
 	recorded := !d.unrecorded(n) || d.o.NodeSynced != nil // while failed: then the cordon is told from a user's
 	if d.preserved() && recorded && d.recovers(n) {
 		if d.o.Node.Cached {
@@ -293,14 +294,14 @@ func (d *decision) failedNode(n *Node, rest Plan) Plan {
 // recovers tells whether a machine that was given up for its health is well
 // again. One whose creation failed, or whose update, is not what it should be,
 // healthy or not.
-func (d *decision) recovers(n *Node) bool {
+func (d *decider) recovers(n *Node) bool {
 	op := &d.m.Status.LastOperation
 	return op.Kind == OperationHealthCheck && op.Stage == StageNone && n.judge(d.p.nodeConditions(d.m)).healthy()
 }
 
 // recover takes a machine that was kept back into service.
-func (d *decision) recover(n *Node) Plan {
-	return d.move(EventRecovered, Why{Reason: ReasonRejoined, Name: n.Name}, func(s *Status) {
+func (d *decider) recover(n *Node) Plan {
+	return d.move(EventRecovered, decision.Why{Reason: reasonRejoined, Name: n.Name}, func(s *Status) {
 		s.LastOperation = d.operation(OperationHealthCheck, StateSuccessful, StageNone)
 		s.LastOperation.Message = "node " + n.Name + " is healthy again"
 		takeOver(s, n)
@@ -310,7 +311,7 @@ func (d *decision) recover(n *Node) Plan {
 // emptyPreserved has the node of a machine drained that failed and is kept.
 // Nothing is forced unless a user asks for it: at the latest, that comes with the
 // machine's deletion.
-func (d *decision) emptyPreserved(n *Node, rest Plan) Plan {
+func (d *decider) emptyPreserved(n *Node, rest Plan) Plan {
 	p, answer := &d.m.Status.Preservation, d.o.Drain
 	if p.Drained || d.o.NoDrain {
 		return rest
@@ -325,15 +326,15 @@ func (d *decision) emptyPreserved(n *Node, rest Plan) Plan {
 	case answer == nil:
 		return d.drainStaying(n, since, p.Until)
 	case answer.Code != codes.OK:
-		why := Why{Reason: ReasonPreserveDrain, Name: n.Name, Code: answer.Code, Detail: answer.Message}
+		why := decision.Why{Reason: reasonPreserveDrain, Name: n.Name, Code: answer.Code, Detail: answer.Message}
 		return Plan{At: d.sooner(d.now.Add(preserveRetry), p.Until), Why: why, Warn: why}
 	case answer.Done:
-		return d.setStatus(Why{Reason: ReasonDrained, Name: n.Name}, func(s *Status) { s.Preservation.Drained = true })
+		return d.setStatus(decision.Why{Reason: reasonDrained, Name: n.Name}, func(s *Status) { s.Preservation.Drained = true })
 	}
-	why := Why{Reason: ReasonPreserveDraining, Name: n.Name, Detail: answer.Why, For: p.Until.Sub(d.now)}
+	why := decision.Why{Reason: reasonPreserveDraining, Name: n.Name, Detail: answer.Why, For: p.Until.Sub(d.now)}
 	plan := Plan{At: d.sooner(answer.At, p.Until), Why: why}
 	if answer.Blocked {
-		plan.Warn = Why{Reason: ReasonDrainNoted, Name: n.Name, Detail: answer.Why}
+		plan.Warn = decision.Why{Reason: reasonDrainNoted, Name: n.Name, Detail: answer.Why}
 	}
 	return plan
 }

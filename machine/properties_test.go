@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machine/fsm"
 	"github.com/millwright-go/millwright/object"
@@ -61,7 +62,7 @@ func TestP11NothingIsDoneWithoutOurFinalizer(t *testing.T) {
 
 // P11: sentences may quote braces of others; none of ours may stay unfilled.
 func TestP11SentencesQuoteBraces(t *testing.T) {
-	why := machine.Why{Reason: machine.ReasonCreateFailed, Name: "{detail}", Detail: "{name}", Code: codes.Internal}
+	why := decision.Why{Reason: machine.ReasonCreateFailed, Name: "{detail}", Detail: "{name}", Code: codes.Internal}
 	assert.Equal(t, "creation failed in {detail}: INTERNAL: {name}", why.String())
 }
 

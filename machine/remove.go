@@ -4,15 +4,16 @@ import (
 	"time"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/object"
 )
 
 // remove takes a machine that is being deleted through the stages of its
 // deletion. A stage is stored before a call that must not be reached by two
 // ways, and wherever a pass ends; the two last ones only then.
-func (d *decision) remove() Plan {
+func (d *decider) remove() Plan {
 	if !d.m.HasFinalizer(Finalizer) {
-		return Plan{Why: Why{Reason: ReasonNotOurs}}
+		return Plan{Why: decision.Why{Reason: reasonNotOurs}}
 	}
 	op := &d.m.Status.LastOperation
 	if d.m.Status.Phase != PhaseTerminating || op.Kind != OperationDelete {
@@ -39,9 +40,9 @@ func (d *decision) remove() Plan {
 }
 
 // terminate begins a deletion.
-func (d *decision) terminate() Plan {
+func (d *decider) terminate() Plan {
 	from := d.m.Status.Phase
-	why := Why{Reason: ReasonTerminating, Detail: string(from)}
+	why := decision.Why{Reason: reasonTerminating, Detail: string(from)}
 	if from == PhaseNew {
 		why.Detail = "new"
 	}
@@ -62,8 +63,8 @@ func (d *decision) terminate() Plan {
 }
 
 // restart begins again where storage holds a stage that is none.
-func (d *decision) restart() Plan {
-	why := Why{Reason: ReasonRestart, Name: string(d.m.Status.LastOperation.Stage)}
+func (d *decider) restart() Plan {
+	why := decision.Why{Reason: reasonRestart, Name: string(d.m.Status.LastOperation.Stage)}
 	return d.setStatus(why, func(s *Status) {
 		s.LastOperation = d.operation(OperationDelete, StateProcessing, StageGetVMStatus)
 	})
@@ -71,7 +72,7 @@ func (d *decision) restart() Plan {
 
 // removeGate holds a failed stage back until it may be tried again. A stage
 // that force may skip does not wait once force is due.
-func (d *decision) removeGate() (Plan, bool) {
+func (d *decider) removeGate() (Plan, bool) {
 	op := &d.m.Status.LastOperation
 	at := d.retryAt(removeCall(op.Stage))
 	if at.IsZero() {
@@ -85,7 +86,7 @@ func (d *decision) removeGate() (Plan, bool) {
 			at = due
 		}
 	}
-	why := Why{Reason: ReasonRetryAt, Name: string(op.Stage), Code: op.Code, For: at.Sub(d.now)}
+	why := decision.Why{Reason: reasonRetryAt, Name: string(op.Stage), Code: op.Code, For: at.Sub(d.now)}
 	return Plan{At: at, Why: why}, true
 }
 
@@ -100,23 +101,23 @@ func removeCall(stage Stage) codes.Call {
 
 // locate finds out whether there is a node to drain: under the recorded name,
 // else by the machine's name on it, else under the name the driver gives.
-func (d *decision) locate() Plan {
+func (d *decider) locate() Plan {
 	if d.o.NoCluster {
-		return d.stage(EventNoNode, Why{Reason: ReasonNoNode})
+		return d.stage(EventNoNode, decision.Why{Reason: reasonNoNode})
 	}
 	if !d.looked() || d.unseen() {
 		return d.look(false)
 	}
 	node := d.node()
 	if node != nil && d.ours(node) {
-		return d.stage(EventNodeFound, Why{Reason: ReasonDrain, Name: node.Name})
+		return d.stage(EventNodeFound, decision.Why{Reason: reasonDrain, Name: node.Name})
 	}
 	if d.m.Spec.NodeName == "" && !d.neverCreated() {
 		if plan, busy := d.askForNode(); busy {
 			return plan
 		}
 	}
-	out := d.stage(EventNoNode, Why{Reason: ReasonNoNode})
+	out := d.stage(EventNoNode, decision.Why{Reason: reasonNoNode})
 	out.Warn = d.foreign()
 	return out
 }
@@ -124,13 +125,13 @@ func (d *decision) locate() Plan {
 // askForNode has the driver name the node, and records it: once the VM is
 // gone, nobody can. The VM's ID goes with it, since a node of that name may be
 // another VM's.
-func (d *decision) askForNode() (Plan, bool) {
+func (d *decider) askForNode() (Plan, bool) {
 	vm := d.o.VM
 	if vm == nil {
 		if d.o.Class == nil {
 			return d.withoutClass(StageGetVMStatus), !d.forced()
 		}
-		return Plan{Effect: GetVM{}, Why: Why{Reason: ReasonAskVM}}, true
+		return Plan{Effect: GetVM{}, Why: decision.Why{Reason: reasonAskVM}}, true
 	}
 	switch vm.Code {
 	case codes.OK, codes.NotFound, codes.Uninitialized, codes.Unimplemented, codes.OutOfRange:
@@ -145,12 +146,12 @@ func (d *decision) askForNode() (Plan, bool) {
 	if changed.Spec.ProviderID == "" {
 		changed.Spec.ProviderID = vm.ProviderID
 	}
-	return Plan{Write: &Update{changed}, Why: Why{Reason: ReasonNodeNamed, Name: vm.NodeName}}, true
+	return Plan{Write: &Update{changed}, Why: decision.Why{Reason: reasonNodeNamed, Name: vm.NodeName}}, true
 }
 
 // ours tells whether a node may be drained and deleted with this machine: it
 // carries its name, or nobody's and was not there before.
-func (d *decision) ours(n *Node) bool {
+func (d *decider) ours(n *Node) bool {
 	if d.owner != "" {
 		return d.owner == d.m.Name
 	}
@@ -158,7 +159,7 @@ func (d *decision) ours(n *Node) bool {
 }
 
 // mark tells on the node, before it is drained, that it is about to go.
-func (d *decision) mark(n *Node) (Plan, bool) {
+func (d *decider) mark(n *Node) (Plan, bool) {
 	from := d.m.Status.DeletedFrom
 	have := object.FindCondition(n.Conditions, NodeTerminating)
 	if from == PhaseNew || from == PhaseCrashLoopBackOff || have != nil && have.Status == object.True {
@@ -177,13 +178,13 @@ func (d *decision) mark(n *Node) (Plan, bool) {
 			Type: NodeTerminating, Status: object.True, Reason: reason,
 			Message: "machine " + d.m.Name + " is being deleted", Since: d.stamp(),
 		}},
-		Why: Why{Reason: ReasonMarkNode, Name: n.Name},
+		Why: decision.Why{Reason: reasonMarkNode, Name: n.Name},
 	}, true
 }
 
 // deleteVM calls DeleteMachine until it answers OK or NOT_FOUND. Only a
 // machine for which it is recorded that no create was ever issued does without.
-func (d *decision) deleteVM() Plan {
+func (d *decider) deleteVM() Plan {
 	if d.neverCreated() {
 		return d.deleteNode()
 	}
@@ -195,7 +196,7 @@ func (d *decision) deleteVM() Plan {
 		if d.o.Class == nil {
 			return d.withoutClass(StageInitiateVMDeletion)
 		}
-		return Plan{Effect: DeleteVM{}, Why: Why{Reason: ReasonDeleteVM, Name: d.vmName()}}
+		return Plan{Effect: DeleteVM{}, Why: decision.Why{Reason: reasonDeleteVM, Name: d.vmName()}}
 	}
 	if answer.Code != codes.OK && answer.Code != codes.NotFound {
 		return d.stageFailed(StageInitiateVMDeletion, answer.Outcome)
@@ -204,20 +205,20 @@ func (d *decision) deleteVM() Plan {
 }
 
 // vmName is what a sentence calls the machine's VM.
-func (d *decision) vmName() string {
+func (d *decider) vmName() string {
 	if id := d.m.Spec.ProviderID; id != "" {
 		return id
 	}
 	return "of machine " + d.m.Name
 }
 
-func (d *decision) neverCreated() bool {
+func (d *decider) neverCreated() bool {
 	return d.m.Status.NeverCreated && d.m.Spec.ProviderID == ""
 }
 
 // deleteNode removes the node of a VM that is gone, also one that joined while
 // the VM was being deleted. A node that is another machine's is left alone.
-func (d *decision) deleteNode() Plan {
+func (d *decider) deleteNode() Plan {
 	if d.o.NoCluster {
 		return d.release()
 	}
@@ -235,17 +236,17 @@ func (d *decision) deleteNode() Plan {
 	if node == nil || !d.ours(node) {
 		return d.release()
 	}
-	return Plan{Effect: DeleteNode{node.Name, node.UID}, Why: Why{Reason: ReasonDeleteNode, Name: node.Name}}
+	return Plan{Effect: DeleteNode{node.Name, node.UID}, Why: decision.Why{Reason: reasonDeleteNode, Name: node.Name}}
 }
 
 // release lets the record go.
-func (d *decision) release() Plan {
+func (d *decider) release() Plan {
 	if plan, busy := d.removeToken(); busy && !d.neverCreated() {
 		return plan
 	}
 	changed := d.m.Clone()
 	changed.RemoveFinalizer(Finalizer)
-	plan := Plan{Write: &Update{changed}, Why: Why{Reason: ReasonReleased}, Warn: d.tokenLeft()}
+	plan := Plan{Write: &Update{changed}, Why: decision.Why{Reason: reasonReleased}, Warn: d.tokenLeft()}
 	from := string(d.m.Status.LastOperation.Stage)
 	to, _ := deletions.Next(from, EventReleased)
 	plan.Moves[0] = Move{deletions.Name, from, EventReleased, to}
@@ -253,7 +254,7 @@ func (d *decision) release() Plan {
 }
 
 // stage plans the write that takes the deletion along an edge of the table.
-func (d *decision) stage(on Event, why Why) Plan {
+func (d *decider) stage(on Event, why decision.Why) Plan {
 	from := string(d.m.Status.LastOperation.Stage)
 	to, _ := deletions.Next(from, on)
 	plan := d.setStatus(why, func(s *Status) {
@@ -266,13 +267,13 @@ func (d *decision) stage(on Event, why Why) Plan {
 
 // stageFailed records a failure in a stage. Coming from an earlier one in the
 // same pass, it is stored as reached first.
-func (d *decision) stageFailed(stage Stage, answer Outcome) Plan {
+func (d *decider) stageFailed(stage Stage, answer Outcome) Plan {
 	from := d.m.Status.LastOperation.Stage
 	on := EventStageFailed
 	if from != stage {
 		on = EventVMDeleted // the one stage that a pass goes through without storing it
 	}
-	why := Why{Reason: ReasonDeleteFailed, Name: string(stage), Code: answer.Code, Detail: answer.Message}
+	why := decision.Why{Reason: reasonDeleteFailed, Name: string(stage), Code: answer.Code, Detail: answer.Message}
 	plan := d.setStatus(why, func(s *Status) {
 		d.noteVM(s)
 		s.LastOperation = d.failure(OperationDelete, stage, answer.Code, answer.Message)
@@ -282,13 +283,13 @@ func (d *decision) stageFailed(stage Stage, answer Outcome) Plan {
 }
 
 // withoutClass says that a provider call can't be made.
-func (d *decision) withoutClass(stage Stage) Plan {
-	why := Why{Reason: ReasonClassGone, Name: d.m.Spec.Class.Name}
+func (d *decider) withoutClass(stage Stage) Plan {
+	why := decision.Why{Reason: reasonClassGone, Name: d.m.Spec.Class.Name}
 	return d.stageFailed(stage, Outcome{codes.PreconditionFailed, why.String()})
 }
 
 // forceAnyway is when force becomes due whatever the node says.
-func (d *decision) forceAnyway() time.Time {
+func (d *decider) forceAnyway() time.Time {
 	if d.forcedByLabel() {
 		return d.m.DeletedAt
 	}
@@ -297,16 +298,16 @@ func (d *decision) forceAnyway() time.Time {
 
 // hearsay tells whether force is due only by what a cache says of the node. One
 // that answers again may run its pods, and write to its volumes.
-func (d *decision) hearsay() bool {
+func (d *decider) hearsay() bool {
 	return d.o.Node.Cached && d.forced() && d.now.Before(d.forceAnyway())
 }
 
 // forced tells whether this deletion may disregard what would hold it back.
-func (d *decision) forced() bool { return !d.now.Before(d.forceAt()) }
+func (d *decider) forced() bool { return !d.now.Before(d.forceAt()) }
 
 // forceAt is when force becomes due: at once by label, else when the deletion
 // is older than the drain timeout or the node has not answered for long.
-func (d *decision) forceAt() time.Time {
+func (d *decider) forceAt() time.Time {
 	at := d.forceAnyway()
 	if d.o.Node == nil || d.o.Node.Node == nil || d.isForeign() {
 		return at

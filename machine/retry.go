@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/decision"
 )
 
 // How long to wait is decided here: after a failure, by the recovery table of
@@ -12,13 +13,13 @@ import (
 // after is the first moment at which d has certainly passed since a persisted
 // time, which lost its fraction of a second, or since the clocks were
 // restarted, or a pause ended, if that was later.
-func (d *decision) after(base time.Time, wait time.Duration) time.Time {
+func (d *decider) after(base time.Time, wait time.Duration) time.Time {
 	return d.since(base).Add(wait).Add(time.Second)
 }
 
 // since is a persisted time, or when the clocks were restarted, or a pause
 // ended, if that was later.
-func (d *decision) since(base time.Time) time.Time {
+func (d *decider) since(base time.Time) time.Time {
 	for _, from := range [...]time.Time{d.m.Status.ClockFrom, d.m.Status.ResumedAt} {
 		if from.After(base) {
 			base = from
@@ -31,7 +32,7 @@ func (d *decision) since(base time.Time) time.Time {
 // a persisted time. What was to happen may have happened while no process
 // looked, or been kept from happening by what stopped the process: so the end of
 // a wait that began before this process did is believed only after a grace.
-func (d *decision) verdictAt(base time.Time, wait time.Duration) time.Time {
+func (d *decider) verdictAt(base time.Time, wait time.Duration) time.Time {
 	at, watched := d.after(base, wait), d.o.WatchedSince
 	if watched.IsZero() || watched.After(d.now) || !d.since(base).Before(watched.Truncate(time.Second)) {
 		return at
@@ -46,24 +47,24 @@ func (d *decision) verdictAt(base time.Time, wait time.Duration) time.Time {
 
 // whileSpared says so of a plan that ends the pass, where the machine's time is
 // up and only the grace has it go on.
-func (d *decision) whileSpared(plan Plan) Plan {
+func (d *decider) whileSpared(plan Plan) Plan {
 	if d.spared && plan.Write == nil && plan.Effect == nil {
-		plan.Why = Why{Reason: ReasonGrace, Detail: plan.Why.String(), For: d.p.Grace}
+		plan.Why = decision.Why{Reason: reasonGrace, Detail: plan.Why.String(), For: d.p.Grace}
 	}
 	return plan
 }
 
-func (d *decision) operation(kind OperationKind, state OperationState, stage Stage) Operation {
+func (d *decider) operation(kind OperationKind, state OperationState, stage Stage) Operation {
 	return Operation{Kind: kind, State: state, Stage: stage, Time: d.stamp()}
 }
 
-func (d *decision) failure(kind OperationKind, stage Stage, code codes.Code, message string) Operation {
+func (d *decider) failure(kind OperationKind, stage Stage, code codes.Code, message string) Operation {
 	op := d.operation(kind, StateFailed, stage)
 	op.Code, op.Message, op.Against = code, message, d.inputs()
 	return op
 }
 
-func (d *decision) inputs() Inputs {
+func (d *decider) inputs() Inputs {
 	in := Inputs{Machine: d.m.Generation, Secret: d.o.Secret}
 	if d.o.Class != nil {
 		in.Class = d.o.Class.Generation
@@ -75,7 +76,7 @@ func (d *decision) inputs() Inputs {
 // persisted failure; zero: now. What the call depends on having changed opens
 // the gate at once, and so does a failure that claims to lie in the future:
 // nobody knows for how long it would keep the gate shut.
-func (d *decision) retryAt(call codes.Call) time.Time {
+func (d *decider) retryAt(call codes.Call) time.Time {
 	op := &d.m.Status.LastOperation
 	if op.State != StateFailed || op.Against != d.inputs() || op.Time.After(d.now) {
 		return time.Time{}

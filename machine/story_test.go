@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 )
 
@@ -82,7 +83,7 @@ func (s *story) step(o *machine.Observation, plan machine.Plan, answer string) {
 		action += ": " + answer
 	}
 	fmt.Fprintf(&s.text, "%-9s %-53s %-36s %s\n", s.elapsed(s.now), state(o.Machine), action, plan.Why)
-	if plan.Warn != (machine.Why{}) && plan.Warn != plan.Why {
+	if plan.Warn != (decision.Why{}) && plan.Warn != plan.Why {
 		fmt.Fprintf(&s.text, "%-9s warning: %s\n", "", plan.Warn)
 	}
 }

@@ -5,18 +5,19 @@ import (
 	"slices"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/object"
 )
 
 // outOfLine tells whether a node is to be synced. A node that is going stays
 // as it is.
-func (d *decision) outOfLine(n *Node, joining bool) bool {
+func (d *decider) outOfLine(n *Node, joining bool) bool {
 	return !(d.inLine(n, joining) && d.capacityInLine(n)) && !n.Deleted()
 }
 
 // sync brings a node in line: the machine's name, our finalizer, the template
 // and the class's virtual capacity. joining also takes the startup taint off.
-func (d *decision) sync(n *Node, joining bool) Plan {
+func (d *decider) sync(n *Node, joining bool) Plan {
 	if d.behind(n) {
 		return d.fence(n)
 	}
@@ -24,7 +25,7 @@ func (d *decision) sync(n *Node, joining bool) Plan {
 	d.apply(want, joining)
 	return Plan{
 		Effect: &SyncNode{Node: want, Spec: true, Capacity: !d.capacityInLine(n)},
-		Why:    Why{Reason: ReasonSyncNode, Name: n.Name},
+		Why:    decision.Why{Reason: reasonSyncNode, Name: n.Name},
 	}
 }
 
@@ -41,23 +42,23 @@ func (n *Node) toApply() *Node {
 
 // undone tells whether the node was written, and something else keeps changing
 // it back. No machine fails to join for that, unless the startup taint stays.
-func (d *decision) undone(n *Node) bool {
+func (d *decider) undone(n *Node) bool {
 	return d.o.NodeSynced.Code == codes.OK && !n.hasTaint(d.p.Keys.NotReadyTaint)
 }
 
 // notInLine says why a node is not as it should be though it was just written.
-func (d *decision) notInLine(n *Node) Why {
+func (d *decider) notInLine(n *Node) decision.Why {
 	answer := d.o.NodeSynced
 	if answer.Code == codes.OK {
-		return Why{Reason: ReasonSyncUndone, Name: n.Name}
+		return decision.Why{Reason: reasonSyncUndone, Name: n.Name}
 	}
-	return Why{Reason: ReasonSyncFailed, Name: n.Name, Code: answer.Code, Detail: answer.Message}
+	return decision.Why{Reason: reasonSyncFailed, Name: n.Name, Code: answer.Code, Detail: answer.Message}
 }
 
 // syncLater has a plan that ends the pass look again soon at a node that could
 // not be brought in line. It holds nothing else up: verdicts and deadlines do
 // not wait for a node that can't be written.
-func (d *decision) syncLater(plan Plan, n *Node) Plan {
+func (d *decider) syncLater(plan Plan, n *Node) Plan {
 	if plan.Write != nil || plan.Effect != nil {
 		return plan
 	}
@@ -75,7 +76,7 @@ func (d *decision) syncLater(plan Plan, n *Node) Plan {
 // inLine tells whether metadata and taints are as apply would leave them. A
 // settled machine spends most of its time here: nothing is allocated, and the
 // record is not compared while its generation vouches for it.
-func (d *decision) inLine(n *Node, joining bool) bool {
+func (d *decider) inLine(n *Node, joining bool) bool {
 	key := d.p.Keys.NodeMachine
 	if key != "" && d.owner != d.m.Name || !n.HasFinalizer(NodeFinalizer) || joining && n.hasTaint(d.p.Keys.NotReadyTaint) {
 		return false
@@ -94,7 +95,7 @@ func (d *decision) inLine(n *Node, joining bool) bool {
 }
 
 // templateInLine tells whether the template is on the node as it was recorded.
-func (d *decision) templateInLine(n *Node, vouched bool, due made) bool {
+func (d *decider) templateInLine(n *Node, vouched bool, due made) bool {
 	t, last := &d.m.Spec.NodeTemplate, &n.Applied
 	return d.mapInLine(n.Labels, last.Labels, t.Labels, ownLabel, vouched, 0) &&
 		d.mapInLine(n.Annotations, last.Annotations, t.Annotations, ownAnnotation, vouched, due.annotations()) &&
@@ -107,11 +108,11 @@ func recordsTaints(last, want []object.Taint, marks int) bool {
 	return len(last) == len(want)+marks && slices.Equal(last[:len(want)], want)
 }
 
-func (d *decision) capacityInLine(n *Node) bool {
+func (d *decider) capacityInLine(n *Node) bool {
 	return d.mapInLine(n.Capacity, n.Applied.VirtualCapacity, d.virtualCapacity(), nil, false, 0)
 }
 
-func (d *decision) virtualCapacity() map[string]string {
+func (d *decider) virtualCapacity() map[string]string {
 	if d.o.Class == nil || d.o.Class.NodeTemplate == nil {
 		return nil
 	}
@@ -122,7 +123,7 @@ func (d *decision) virtualCapacity() map[string]string {
 // for, and still there. Of an entry that is the library's own, only the record
 // counts. An absent entry is not one with an empty value. The record has so many
 // marks besides, which are known to be in line.
-func (d *decision) mapInLine(have, last, want map[string]string, own func(*Keys, string) bool, vouched bool, marks int) bool {
+func (d *decider) mapInLine(have, last, want map[string]string, own func(*Keys, string) bool, vouched bool, marks int) bool {
 	if !vouched && len(last) != len(want)+marks {
 		return false
 	}
@@ -140,7 +141,7 @@ func (d *decision) mapInLine(have, last, want map[string]string, own func(*Keys,
 	return true
 }
 
-func (d *decision) holdsTaints(have, want []object.Taint) bool {
+func (d *decider) holdsTaints(have, want []object.Taint) bool {
 	for i := range want {
 		if !slices.Contains(have, want[i]) && !d.startup(want[i]) {
 			return false
@@ -151,13 +152,13 @@ func (d *decision) holdsTaints(have, want []object.Taint) bool {
 
 // startup tells whether a taint is the one that nodes register with and that
 // goes when they join. A template that names it changes nothing about that.
-func (d *decision) startup(t object.Taint) bool {
+func (d *decider) startup(t object.Taint) bool {
 	return t.Key != "" && t.Key == d.p.Keys.NotReadyTaint
 }
 
 // apply changes a node into what it should be. It replaces the maps of labels,
 // annotations and capacity, the taints, and the record of what was applied.
-func (d *decision) apply(n *Node, joining bool) {
+func (d *decider) apply(n *Node, joining bool) {
 	marks := d.preservedMarks(n)
 	d.dropKept(n, marks)
 	due := d.due(n)

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 )
@@ -147,7 +148,7 @@ func settledBy(t *rapid.T, w *world, m *machine.Machine, n *machine.Node) {
 		Machine: m, Class: w.class, Node: &machine.NodeAnswer{Name: node, Node: n},
 	}, w.policy, w.now)
 	require.NoError(t, err)
-	require.Equal(t, machine.Plan{Why: machine.Why{Reason: machine.ReasonHealthy, Name: node}}, plan)
+	require.Equal(t, machine.Plan{Why: decision.Why{Reason: machine.ReasonHealthy, Name: node}}, plan)
 }
 
 // Label a makes way for label b, which has no value and is there already: the

@@ -159,36 +159,6 @@ func TestEveryEventIsOnAnEdge(t *testing.T) {
 	}
 }
 
-// Every reason has a sentence that says more than its name, no two share one,
-// and each is given by some decision.
-func TestEveryReasonHasASentenceAndAUse(t *testing.T) {
-	used, said := uses(t), map[string]string{}
-	for name, value := range constants(t, "Reason") {
-		sentence := machine.Why{Reason: machine.Reason(value), Name: "N", Detail: "D"}.String()
-		assert.NotEqual(t, value, sentence, "%s has no sentence", name)
-		assert.NotContains(t, sentence, "{", name)
-		assert.Empty(t, said[sentence], "%s and %s say the same", name, said[sentence])
-		said[sentence] = name
-		// One is its declaration, one its sentence.
-		assert.GreaterOrEqual(t, used[name], 3, "%s is given by no decision", name)
-	}
-}
-
-// Every sentence belongs to a reason: there are as many.
-func TestEverySentenceHasAReason(t *testing.T) {
-	content, err := os.ReadFile("why.go")
-	require.NoError(t, err)
-	_, table, ok := strings.Cut(string(content), "var sentences = map[Reason]string{")
-	require.True(t, ok)
-	table, _, ok = strings.Cut(table, "\n}\n")
-	require.True(t, ok)
-	assert.Equal(t, len(constants(t, "Reason")), strings.Count(table, "\n\tReason"))
-}
-
-func TestWhyWithoutSentenceIsItsReason(t *testing.T) {
-	assert.Equal(t, "Whim", machine.Why{Reason: "Whim"}.String())
-}
-
 // The loop in the package's documentation is the one that is compiled and run
 // as an example.
 func TestTheDocumentedPassIsTheExample(t *testing.T) {

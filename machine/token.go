@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/decision"
 )
 
 // A node that joins a cluster shows a bootstrap token, which it finds in its
@@ -54,11 +55,11 @@ func (RenewToken) effect()  {}
 func (RemoveToken) effect() {}
 
 // tokenEnd is until when a token is needed.
-func (d *decision) tokenEnd() time.Time { return d.creationDeadline().Truncate(time.Second) }
+func (d *decider) tokenEnd() time.Time { return d.creationDeadline().Truncate(time.Second) }
 
 // ensureToken makes sure, before a create hands out the user data, that what is
 // put into it is there and lasts.
-func (d *decision) ensureToken() (Plan, bool) {
+func (d *decider) ensureToken() (Plan, bool) {
 	if d.o.Token != TokenNeeded {
 		return Plan{}, false
 	}
@@ -66,7 +67,7 @@ func (d *decision) ensureToken() (Plan, bool) {
 	switch {
 	case answer == nil:
 		until := d.tokenEnd()
-		return Plan{Effect: EnsureToken{until}, Why: Why{Reason: ReasonEnsureToken, For: until.Sub(d.now)}}, true
+		return Plan{Effect: EnsureToken{until}, Why: decision.Why{Reason: reasonEnsureToken, For: until.Sub(d.now)}}, true
 	case answer.Code != codes.OK:
 		return d.createFailed(StageCreateVM, answer.Code, "bootstrap token: "+answer.Message), true
 	}
@@ -74,7 +75,7 @@ func (d *decision) ensureToken() (Plan, bool) {
 }
 
 // noToken refuses to create a VM that would boot with a placeholder for a token.
-func (d *decision) noToken() (Plan, bool) {
+func (d *decider) noToken() (Plan, bool) {
 	if d.o.Token != TokenUnavailable {
 		return Plan{}, false
 	}
@@ -85,7 +86,7 @@ func (d *decision) noToken() (Plan, bool) {
 // findToken finds the token again before a VM is initialized, since that hands
 // out the user data too. A machine without one is initialized all the same, and
 // so is one whose time is up: no token would last.
-func (d *decision) findToken() (Plan, bool) {
+func (d *decider) findToken() (Plan, bool) {
 	if plan, busy := d.renewToken(); busy {
 		return plan, true
 	}
@@ -97,30 +98,30 @@ func (d *decision) findToken() (Plan, bool) {
 }
 
 // renewToken prolongs the token of a VM that exists.
-func (d *decision) renewToken() (Plan, bool) {
+func (d *decider) renewToken() (Plan, bool) {
 	if d.o.Token != TokenNeeded || d.o.TokenEnsured != nil || !d.now.Before(d.creationDeadline()) {
 		return Plan{}, false
 	}
 	until := d.tokenEnd()
-	return Plan{Effect: RenewToken{until}, Why: Why{Reason: ReasonRenewToken, For: until.Sub(d.now)}}, true
+	return Plan{Effect: RenewToken{until}, Why: decision.Why{Reason: reasonRenewToken, For: until.Sub(d.now)}}, true
 }
 
 // prolonged tells whether the machine's time to join was prolonged, by a freeze
 // or a pause, beyond what its token may have been made for. That the token was
 // prolonged since is not recorded: it is made sure of in each pass.
-func (d *decision) prolonged() bool { return d.since(d.m.CreatedAt).After(d.m.CreatedAt) }
+func (d *decider) prolonged() bool { return d.since(d.m.CreatedAt).After(d.m.CreatedAt) }
 
 // awaitRegistration waits for a node that has not registered, with a token that lasts.
-func (d *decision) awaitRegistration() Plan {
+func (d *decider) awaitRegistration() Plan {
 	if plan, busy := d.renewToken(); busy && d.prolonged() {
 		return plan
 	}
-	return d.renewLater(d.awaitJoin(Why{Reason: ReasonNotJoined, Name: d.m.Spec.NodeName}, "its node has not joined"))
+	return d.renewLater(d.awaitJoin(decision.Why{Reason: reasonNotJoined, Name: d.m.Spec.NodeName}, "its node has not joined"))
 }
 
 // renewLater has a plan that ends the pass try again soon where the token could
 // not be prolonged. One that does not exist never can.
-func (d *decision) renewLater(plan Plan) Plan {
+func (d *decider) renewLater(plan Plan) Plan {
 	answer := d.o.TokenEnsured
 	if answer == nil || answer.Code == codes.OK || plan.At.IsZero() {
 		return plan
@@ -128,23 +129,23 @@ func (d *decision) renewLater(plan Plan) Plan {
 	if answer.Code != codes.NotFound {
 		plan = sooner(plan, d.now.Add(nodeRetry))
 	}
-	plan.Warn = Why{Reason: ReasonTokenNotRenewed, Code: answer.Code, Detail: answer.Message}
+	plan.Warn = decision.Why{Reason: reasonTokenNotRenewed, Code: answer.Code, Detail: answer.Message}
 	return plan
 }
 
 // removeToken deletes the token of a machine that does not need it any more.
-func (d *decision) removeToken() (Plan, bool) {
+func (d *decider) removeToken() (Plan, bool) {
 	if d.o.Token != TokenNeeded || d.o.TokenRemoved != nil {
 		return Plan{}, false
 	}
-	return Plan{Effect: RemoveToken{}, Why: Why{Reason: ReasonRemoveToken}}, true
+	return Plan{Effect: RemoveToken{}, Why: decision.Why{Reason: reasonRemoveToken}}, true
 }
 
 // tokenLeft is the warning about a token that could not be deleted.
-func (d *decision) tokenLeft() Why {
+func (d *decider) tokenLeft() decision.Why {
 	answer := d.o.TokenRemoved
 	if answer == nil || answer.Code == codes.OK || answer.Code == codes.NotFound {
-		return Why{}
+		return decision.Why{}
 	}
-	return Why{Reason: ReasonTokenLeft, Code: answer.Code, Detail: answer.Message}
+	return decision.Why{Reason: reasonTokenLeft, Code: answer.Code, Detail: answer.Message}
 }

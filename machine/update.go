@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/decision"
 )
 
 // An in-place update takes a machine's node out of service, has it drained,
@@ -20,7 +21,7 @@ import (
 
 // selected tells whether it is the machine's turn: by its owner's request, or
 // by a user's label on the node of a candidate.
-func (d *decision) selected(n *Node) bool {
+func (d *decider) selected(n *Node) bool {
 	switch d.m.Spec.InPlace {
 	case InPlaceSelected:
 		return true
@@ -32,7 +33,7 @@ func (d *decision) selected(n *Node) bool {
 
 // over tells whether an update that the agent is not at work at is not wanted
 // any more.
-func (d *decision) over(n *Node) bool {
+func (d *decider) over(n *Node) bool {
 	switch d.m.Status.Phase {
 	case PhaseInPlaceUpdating:
 		return d.m.Status.LastOperation.Stage != StageReady && !d.selected(n)
@@ -43,14 +44,14 @@ func (d *decision) over(n *Node) bool {
 }
 
 // outdated tells whether the node was updated after that had been withdrawn.
-func (d *decision) outdated() bool {
+func (d *decider) outdated() bool {
 	op := &d.m.Status.LastOperation
 	return d.m.Status.Phase == PhaseInPlaceUpdateFailed && op.Kind == OperationInPlaceUpdate && op.Stage == StageCandidate
 }
 
 // updateStep looks at what an in-place update wants of a machine that is
 // watched, before anything else is done about its node.
-func (d *decision) updateStep(n *Node, healthy bool) (Plan, bool) {
+func (d *decider) updateStep(n *Node, healthy bool) (Plan, bool) {
 	switch d.m.Status.Phase {
 	case PhaseRunning:
 		if healthy && d.selected(n) && !d.preserved() && n.Applied.Preserved == (PreservedMarks{}) {
@@ -64,7 +65,7 @@ func (d *decision) updateStep(n *Node, healthy bool) (Plan, bool) {
 
 // announce has the node of a machine that is in no update say whether it is to
 // be updated. What another program announced for its own labels is left alone.
-func (d *decision) announce(n *Node) (Plan, bool) {
+func (d *decider) announce(n *Node) (Plan, bool) {
 	have := &n.Applied.Update
 	switch {
 	case n.underWay() && !have.Since.IsZero():
@@ -82,21 +83,21 @@ func (d *decision) announce(n *Node) (Plan, bool) {
 // misleads reports whether a node of which no update is wanted says that it
 // awaits one, or something at which no other program begins one. What another
 // program has announced for its own label does not count.
-func (d *decision) misleads(n *Node) bool {
+func (d *decider) misleads(n *Node) bool {
 	if d.m.Spec.InPlace != InPlaceNone {
 		return false
 	}
 	return n.formerEnd() || n.awaitsTurn() && (n.Applied.Update.Candidate || !n.says(d.p.Keys.CandidateForUpdate))
 }
 
-func (d *decision) begin(n *Node) Plan {
-	return d.advance(EventSelected, StageCandidate, EventSelected, Why{Reason: ReasonSelected, Name: n.Name},
+func (d *decider) begin(n *Node) Plan {
+	return d.advance(EventSelected, StageCandidate, EventSelected, decision.Why{Reason: reasonSelected, Name: n.Name},
 		d.operation(OperationInPlaceUpdate, StateProcessing, StageSelected))
 }
 
 // tryAgain looks whether the agent of a failed update has succeeded at last,
 // whether the machine is to be updated once more, or not at all.
-func (d *decision) tryAgain(n *Node, healthy bool) (Plan, bool) {
+func (d *decider) tryAgain(n *Node, healthy bool) (Plan, bool) {
 	selected, outdated := d.selected(n), d.outdated()
 	again := selected && outdated && healthy
 	answered := selected && !outdated && n.result(&d.p.Keys) == UpdateSuccessful
@@ -117,7 +118,7 @@ func (d *decision) tryAgain(n *Node, healthy bool) (Plan, bool) {
 
 // say has the node say where its update stands; false: that was tried in this
 // pass, and holds nothing else up, or another program's marks are recorded first.
-func (d *decision) say(n *Node, reason string) (Plan, bool) {
+func (d *decider) say(n *Node, reason string) (Plan, bool) {
 	switch {
 	case d.o.NodeMarked != nil || d.adopts(n):
 		return Plan{}, false
@@ -129,7 +130,7 @@ func (d *decision) say(n *Node, reason string) (Plan, bool) {
 
 // restReason is what a node says that no agent is to work on: that its turn will
 // come, or that there is nothing to do.
-func (d *decision) restReason(n *Node) string {
+func (d *decider) restReason(n *Node) string {
 	if d.m.Spec.InPlace != InPlaceNone && n.Applied.Update.Candidate && !d.outdated() {
 		return ReasonCandidateForUpdate
 	}
@@ -138,7 +139,7 @@ func (d *decision) restReason(n *Node) string {
 
 // forgive lets a machine run again whose failed update nobody wants any more
 // and whose node is healthy.
-func (d *decision) forgive(n *Node) Plan {
+func (d *decider) forgive(n *Node) Plan {
 	switch {
 	case d.o.Node.Cached:
 		return d.look(false)
@@ -152,13 +153,13 @@ func (d *decision) forgive(n *Node) Plan {
 
 // update looks after a machine that is being updated. Its time counts from
 // when it was selected. No verdict is passed on its health meanwhile.
-func (d *decision) update() Plan {
+func (d *decider) update() Plan {
 	deadline := d.verdictAt(d.m.Status.Since, d.p.inPlaceTimeout(d.m))
 	if d.o.NoCluster {
 		if !d.now.Before(deadline) {
 			return d.updateTimedOut()
 		}
-		return Plan{At: deadline, Why: Why{Reason: ReasonUpdating}}
+		return Plan{At: deadline, Why: decision.Why{Reason: reasonUpdating}}
 	}
 	if !d.looked() {
 		return d.look(false)
@@ -173,7 +174,7 @@ func (d *decision) update() Plan {
 	}
 	switch {
 	case d.unclaimed(n):
-		return Plan{At: deadline, Why: Why{Reason: ReasonUnclaimed, Name: n.Name, For: deadline.Sub(d.now)}}
+		return Plan{At: deadline, Why: decision.Why{Reason: reasonUnclaimed, Name: n.Name, For: deadline.Sub(d.now)}}
 	case d.overWithout(n):
 		if d.o.Node.Cached {
 			return d.look(false)
@@ -189,7 +190,7 @@ func (d *decision) update() Plan {
 
 // overWithout is over where the node may be missing: a user's selection may
 // still be on it.
-func (d *decision) overWithout(n *Node) bool {
+func (d *decider) overWithout(n *Node) bool {
 	if n != nil {
 		return d.over(n)
 	}
@@ -198,7 +199,7 @@ func (d *decision) overWithout(n *Node) bool {
 
 // reorient finds out from the node where an update stands of which storage
 // says nothing that makes sense.
-func (d *decision) reorient(n *Node) Plan {
+func (d *decider) reorient(n *Node) Plan {
 	if d.o.Node.Cached {
 		return d.look(false)
 	}
@@ -206,7 +207,7 @@ func (d *decision) reorient(n *Node) Plan {
 	if n != nil && (n.told() || d.answeredElsewhere(n)) {
 		stage = StageReady
 	}
-	why := Why{Reason: ReasonUpdateRestart, Name: string(d.m.Status.LastOperation.Stage)}
+	why := decision.Why{Reason: reasonUpdateRestart, Name: string(d.m.Status.LastOperation.Stage)}
 	return d.setStatus(why, func(s *Status) {
 		s.LastOperation = d.operation(OperationInPlaceUpdate, StateProcessing, stage)
 	})
@@ -215,20 +216,20 @@ func (d *decision) reorient(n *Node) Plan {
 // awaitNode waits for a node that is missing during its update. It may come
 // back, as another object or the same; else the update has failed, and then
 // its health is judged.
-func (d *decision) awaitNode(deadline time.Time) Plan {
+func (d *decider) awaitNode(deadline time.Time) Plan {
 	switch {
 	case d.o.Node.Cached:
 		return d.look(false)
 	case !d.now.Before(deadline):
 		return d.updateTimedOut()
 	}
-	why := Why{Reason: ReasonAwaitNode, Name: d.m.Spec.NodeName, For: deadline.Sub(d.now)}
+	why := decision.Why{Reason: reasonAwaitNode, Name: d.m.Spec.NodeName, For: deadline.Sub(d.now)}
 	return Plan{At: deadline, Why: why, Warn: d.foreign()}
 }
 
 // withdraw brings a node that no agent was told of back into service. n is nil
 // where it is missing.
-func (d *decision) withdraw(n *Node, deadline time.Time) Plan {
+func (d *decider) withdraw(n *Node, deadline time.Time) Plan {
 	if n == nil {
 		return d.giveUp(d.m.Spec.NodeName, StageSelected)
 	}
@@ -242,14 +243,14 @@ func (d *decision) withdraw(n *Node, deadline time.Time) Plan {
 	return within(plan, deadline)
 }
 
-func (d *decision) giveUp(name string, from Stage) Plan {
+func (d *decider) giveUp(name string, from Stage) Plan {
 	op := d.operation(OperationInPlaceUpdate, StateSuccessful, StageCandidate)
 	op.Message = "the in-place update was withdrawn"
-	return d.advance(EventWithdrawn, from, EventWithdrawn, Why{Reason: ReasonWithdrawn, Name: name}, op)
+	return d.advance(EventWithdrawn, from, EventWithdrawn, decision.Why{Reason: reasonWithdrawn, Name: name}, op)
 }
 
 // prepare takes a node out of service and has it drained.
-func (d *decision) prepare(n *Node, deadline time.Time) Plan {
+func (d *decider) prepare(n *Node, deadline time.Time) Plan {
 	if !d.now.Before(deadline) {
 		return d.updateTimedOut()
 	}
@@ -276,25 +277,25 @@ func (d *decision) prepare(n *Node, deadline time.Time) Plan {
 	if plan, unsaid := d.noteDrain(n, d.operation(OperationInPlaceUpdate, StateProcessing, StageSelected)); unsaid {
 		return plan
 	}
-	why := Why{Reason: ReasonUpdateDraining, Name: n.Name, Detail: answer.Why, For: deadline.Sub(d.now)}
+	why := decision.Why{Reason: reasonUpdateDraining, Name: n.Name, Detail: answer.Why, For: deadline.Sub(d.now)}
 	return Plan{At: d.sooner(answer.At, deadline), Why: why}
 }
 
 // updateGate holds a failed step of an update back until it may be tried again;
 // the cluster's answers recover as an unknown error of DeleteMachine.
-func (d *decision) updateGate() (Plan, bool) {
+func (d *decider) updateGate() (Plan, bool) {
 	at := d.retryAt(codes.DeleteMachine)
 	if at.IsZero() {
 		return Plan{}, false
 	}
 	op := &d.m.Status.LastOperation
-	return Plan{At: at, Why: Why{Reason: ReasonRetryAt, Name: string(op.Stage), Code: op.Code, For: at.Sub(d.now)}}, true
+	return Plan{At: at, Why: decision.Why{Reason: reasonRetryAt, Name: string(op.Stage), Code: op.Code, For: at.Sub(d.now)}}, true
 }
 
 // updateStepFailed records that a node could not be drained or written.
-func (d *decision) updateStepFailed(n *Node, answer Outcome) Plan {
+func (d *decider) updateStepFailed(n *Node, answer Outcome) Plan {
 	stage := d.m.Status.LastOperation.Stage
-	why := Why{Reason: ReasonUpdateStep, Name: n.Name, Code: answer.Code, Detail: answer.Message}
+	why := decision.Why{Reason: reasonUpdateStep, Name: n.Name, Code: answer.Code, Detail: answer.Message}
 	plan := d.setStatus(why, func(s *Status) {
 		s.LastOperation = d.failure(OperationInPlaceUpdate, stage, answer.Code, answer.Message)
 	})
@@ -303,8 +304,8 @@ func (d *decision) updateStepFailed(n *Node, answer Outcome) Plan {
 }
 
 // emptied stores that the agent may be told, before it is.
-func (d *decision) emptied(n *Node) Plan {
-	plan := d.setStatus(Why{Reason: ReasonReady, Name: n.Name}, func(s *Status) {
+func (d *decider) emptied(n *Node) Plan {
+	plan := d.setStatus(decision.Why{Reason: reasonReady, Name: n.Name}, func(s *Status) {
 		s.LastOperation = d.operation(OperationInPlaceUpdate, StateProcessing, StageReady)
 	})
 	plan.Moves[0] = stageMove(StageSelected, EventDrained)
@@ -314,7 +315,7 @@ func (d *decision) emptied(n *Node) Plan {
 // awaitAgent tells the agent that it may go to work, and waits for its answer.
 // No answer and no end of the time is taken from a cache, which may remember
 // the answer to a former update.
-func (d *decision) awaitAgent(n *Node, deadline time.Time) Plan {
+func (d *decider) awaitAgent(n *Node, deadline time.Time) Plan {
 	result, late := n.result(&d.p.Keys), !d.now.Before(deadline)
 	known := result == UpdateSuccessful || result == UpdateFailed
 	switch {
@@ -326,7 +327,7 @@ func (d *decision) awaitAgent(n *Node, deadline time.Time) Plan {
 		return d.succeeded(n, StageReady)
 	case result == UpdateFailed:
 		detail := n.failedReason(&d.p.Keys)
-		return d.settleStatus(d.updateFailed(Why{Reason: ReasonUpdateFailed, Name: n.Name, Detail: detail}, codes.Internal, detail), n)
+		return d.settleStatus(d.updateFailed(decision.Why{Reason: reasonUpdateFailed, Name: n.Name, Detail: detail}, codes.Internal, detail), n)
 	case late:
 		return d.settleStatus(d.updateTimedOut(), n)
 	}
@@ -334,46 +335,46 @@ func (d *decision) awaitAgent(n *Node, deadline time.Time) Plan {
 		return within(plan, deadline)
 	}
 	if d.m.Status.LastOperation.State == StateFailed { // what failed before has not now
-		return d.setStatus(Why{Reason: ReasonReady, Name: n.Name}, func(s *Status) {
+		return d.setStatus(decision.Why{Reason: reasonReady, Name: n.Name}, func(s *Status) {
 			s.LastOperation = d.operation(OperationInPlaceUpdate, StateProcessing, StageReady)
 		})
 	}
-	plan := Plan{At: deadline, Why: Why{Reason: ReasonAwaitAgent, Name: n.Name, For: deadline.Sub(d.now)}}
+	plan := Plan{At: deadline, Why: decision.Why{Reason: reasonAwaitAgent, Name: n.Name, For: deadline.Sub(d.now)}}
 	if result != "" {
-		plan.Warn = Why{Reason: ReasonUpdateResult, Name: n.Name, Detail: result}
+		plan.Warn = decision.Why{Reason: reasonUpdateResult, Name: n.Name, Detail: result}
 	}
 	return plan
 }
 
-func (d *decision) succeeded(n *Node, from Stage) Plan {
+func (d *decider) succeeded(n *Node, from Stage) Plan {
 	op := d.operation(OperationInPlaceUpdate, StateSuccessful, StageUpdateSuccessful)
 	op.Message = "node " + n.Name + " is updated"
-	return d.advance(EventUpdated, from, EventUpdated, Why{Reason: ReasonUpdated, Name: n.Name}, op)
+	return d.advance(EventUpdated, from, EventUpdated, decision.Why{Reason: reasonUpdated, Name: n.Name}, op)
 }
 
 // tooLate ends an update that succeeded though it had been withdrawn. What is
 // on the node now is not what its owner says, and must not pass for it: the
 // machine stays visible as failed, without workload, until it is selected
 // again or deleted.
-func (d *decision) tooLate(n *Node) Plan {
-	why := Why{Reason: ReasonOutdated, Name: n.Name}
+func (d *decider) tooLate(n *Node) Plan {
+	why := decision.Why{Reason: reasonOutdated, Name: n.Name}
 	op := d.failure(OperationInPlaceUpdate, StageCandidate, codes.Aborted, why.String())
 	return d.settleStatus(d.advance(EventUpdateFailed, StageReady, EventOutdated, why, op), n)
 }
 
-func (d *decision) updateTimedOut() Plan {
-	why := Why{Reason: ReasonUpdateTimeout, Name: d.m.Spec.NodeName, For: d.p.inPlaceTimeout(d.m)}
+func (d *decider) updateTimedOut() Plan {
+	why := decision.Why{Reason: reasonUpdateTimeout, Name: d.m.Spec.NodeName, For: d.p.inPlaceTimeout(d.m)}
 	return d.updateFailed(why, codes.DeadlineExceeded, why.String())
 }
 
-func (d *decision) updateFailed(why Why, code codes.Code, message string) Plan {
+func (d *decider) updateFailed(why decision.Why, code codes.Code, message string) Plan {
 	return d.advance(EventUpdateFailed, d.m.Status.LastOperation.Stage, EventUpdateFailed, why,
 		d.failure(OperationInPlaceUpdate, StageUpdateFailed, code, message))
 }
 
 // advance moves the phase, and with it the stage, if storage holds the stage
 // that this phase has. A candidate's is not stored.
-func (d *decision) advance(on Event, from Stage, stageOn Event, why Why, op Operation) Plan {
+func (d *decider) advance(on Event, from Stage, stageOn Event, why decision.Why, op Operation) Plan {
 	plan := d.move(on, why, func(s *Status) { s.LastOperation = op })
 	was := &d.m.Status.LastOperation
 	if from == StageCandidate || was.Kind == OperationInPlaceUpdate && was.Stage == from {

@@ -7,7 +7,7 @@ package machine
 // adopts reports whether another program has begun an update of the node: it
 // left the label of a candidate and a condition, and there is no record of ours.
 // What it put there is taken off when the update is over.
-func (d *decision) adopts(n *Node) bool {
+func (d *decider) adopts(n *Node) bool {
 	if !n.Applied.Update.none() || !n.says(d.p.Keys.CandidateForUpdate) {
 		return false
 	}
@@ -26,7 +26,7 @@ func (d *decision) adopts(n *Node) bool {
 // leftOver reports whether another program has moved the machine to its new
 // owner after its update, and has yet to clean its node up. It says so by the
 // agent's answer on the machine.
-func (d *decision) leftOver(n *Node) bool {
+func (d *decider) leftOver(n *Node) bool {
 	k := &d.p.Keys
 	return d.m.Spec.InPlace == InPlaceNone && d.m.Status.Phase == PhaseRunning && n.Applied.Update.none() &&
 		k.UpdateResult != "" && d.m.Labels[k.UpdateResult] == UpdateSuccessful &&
@@ -34,7 +34,7 @@ func (d *decision) leftOver(n *Node) bool {
 }
 
 // inUpdate reports whether the machine's phase is one of an update.
-func (d *decision) inUpdate() bool {
+func (d *decider) inUpdate() bool {
 	phase := d.m.Status.Phase
 	return phase == PhaseInPlaceUpdating || phase == PhaseInPlaceUpdateFailed || phase == PhaseInPlaceUpdateSuccessful
 }
@@ -42,7 +42,7 @@ func (d *decision) inUpdate() bool {
 // updateMarks is what an update has put on the node: as recorded, or as another
 // program that began the update left it. A cordon is the update's from the
 // drain on. A selection is ours if the owner selects: a user's stays.
-func (d *decision) updateMarks(n *Node) UpdateMarks {
+func (d *decider) updateMarks(n *Node) UpdateMarks {
 	if !d.adopts(n) {
 		return n.Applied.Update
 	}
@@ -55,7 +55,7 @@ func (d *decision) updateMarks(n *Node) UpdateMarks {
 
 // answeredElsewhere reports whether another program has begun the update, and the
 // agent has answered to it.
-func (d *decision) answeredElsewhere(n *Node) bool {
+func (d *decider) answeredElsewhere(n *Node) bool {
 	result := n.result(&d.p.Keys)
 	if !d.adopts(n) || result != UpdateSuccessful && result != UpdateFailed {
 		return false
@@ -70,7 +70,7 @@ func (d *decision) answeredElsewhere(n *Node) bool {
 // unclaimed reports whether another program has begun the update of a machine
 // of which nothing is requested. That is no withdrawal: the machine's owner has
 // not seen it yet. It has the time of an update for that.
-func (d *decision) unclaimed(n *Node) bool {
+func (d *decider) unclaimed(n *Node) bool {
 	s := &d.m.Status
 	return n != nil && d.m.Spec.InPlace == InPlaceNone && (s.Phase == PhaseInPlaceUpdating || s.Phase == PhaseInPlaceUpdateFailed) &&
 		d.adopts(n) && d.now.Before(d.verdictAt(s.Since, d.p.inPlaceTimeout(d.m)))
@@ -78,6 +78,6 @@ func (d *decision) unclaimed(n *Node) bool {
 
 // records reports whether the marks that another program has left are recorded
 // first, as they are.
-func (d *decision) records(n *Node) bool {
+func (d *decider) records(n *Node) bool {
 	return d.adopts(n) && d.m.Status.Phase != PhaseInPlaceUpdating && !d.leftOver(n)
 }

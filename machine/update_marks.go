@@ -13,7 +13,7 @@ type wantedMarks struct {
 }
 
 // wanted says what a node should carry, by where the update stands.
-func (d *decision) wanted(n *Node) wantedMarks {
+func (d *decider) wanted(n *Node) wantedMarks {
 	asked, have := d.m.Spec.InPlace != InPlaceNone, d.updateMarks(n)
 	var w wantedMarks
 	if d.records(n) {
@@ -49,7 +49,7 @@ func (d *decision) wanted(n *Node) wantedMarks {
 }
 
 // wantedOfFailed is wanted after an update has failed.
-func (d *decision) wantedOfFailed(n *Node, have UpdateMarks) (w wantedMarks) {
+func (d *decider) wantedOfFailed(n *Node, have UpdateMarks) (w wantedMarks) {
 	asked := d.m.Spec.InPlace != InPlaceNone
 	switch {
 	case d.outdated(): // it is not trusted with workload
@@ -74,14 +74,14 @@ func sinceTold(n *Node) time.Time {
 // marksInLine tells whether a node carries what applyMarks would put there and
 // nothing that it would take off. Most machines are in no update: they ask for
 // nothing, and their nodes carry nothing.
-func (d *decision) marksInLine(n *Node) bool {
+func (d *decider) marksInLine(n *Node) bool {
 	if n.Applied.Update.none() && n.Drain == nil && d.m.Status.Phase == PhaseRunning && d.m.Spec.InPlace == InPlaceNone {
 		return !d.leftOver(n)
 	}
 	return !d.drainIsOver(n) && d.updateInLine(n)
 }
 
-func (d *decision) updateInLine(n *Node) bool {
+func (d *decider) updateInLine(n *Node) bool {
 	if d.unclaimed(n) {
 		return true
 	}
@@ -109,7 +109,7 @@ func (n *Node) answered(k *Keys) bool {
 
 // applyMarks changes a copy of a node into what an in-place update wants it to
 // be, and records what of it is ours. n has a map of labels.
-func (d *decision) applyMarks(n *Node) {
+func (d *decider) applyMarks(n *Node) {
 	have, k, w := d.updateMarks(n), &d.p.Keys, d.wanted(n)
 	if t, seen := n.taint(k.CriticalComponents); seen {
 		n.Applied.Critical = t
@@ -148,13 +148,13 @@ func (d *decision) applyMarks(n *Node) {
 // drainIsOver tells whether a node has the record of a drain that nobody goes
 // on with: its machine is neither going nor being updated. With the record goes
 // the cordon, if it was the drain's.
-func (d *decision) drainIsOver(n *Node) bool {
+func (d *decider) drainIsOver(n *Node) bool {
 	return n.Drain != nil && (d.m.Status.Phase == PhaseRunning || d.returns())
 }
 
 // returns tells whether the machine's update is done and its owner has taken
 // it over.
-func (d *decision) returns() bool {
+func (d *decider) returns() bool {
 	return d.m.Status.Phase == PhaseInPlaceUpdateSuccessful && d.m.Spec.InPlace == InPlaceNone
 }
 
@@ -162,7 +162,7 @@ func (d *decision) returns() bool {
 // write that lets workload back: whoever takes it off once the components are
 // ready does so again. Only a node that once carried it gets it, since where
 // nobody uses it nobody would take it off.
-func (d *decision) restoreCritical(n *Node) {
+func (d *decider) restoreCritical(n *Node) {
 	t := n.Applied.Critical
 	if t.Key == "" || t.Key != d.p.Keys.CriticalComponents || n.hasTaint(t.Key) {
 		return

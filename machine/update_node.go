@@ -4,13 +4,14 @@ import (
 	"time"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/object"
 )
 
 // adjust brings a node to where its update stands: labels, cordon, and the
 // reason of its condition. Before an agent is told, the rest is in line; before
 // the rest is taken off, it is told that there is nothing to do.
-func (d *decision) adjust(n *Node, reason string) (Plan, bool) {
+func (d *decider) adjust(n *Node, reason string) (Plan, bool) {
 	say, out := n.unsaid(reason), d.outOfLine(n, false)
 	if !say && !out {
 		return Plan{}, false
@@ -41,7 +42,7 @@ func (d *decision) adjust(n *Node, reason string) (Plan, bool) {
 
 // said is the answer to this pass's attempt to say a reason; nil: there was
 // none. A pass may say first that a node is drained, and then that it is ready.
-func (d *decision) said(n *Node, reason string) *Outcome {
+func (d *decider) said(n *Node, reason string) *Outcome {
 	answer := d.o.NodeMarked
 	if answer != nil && answer.Code == codes.OK && reason == ReasonReadyForUpdate && n.updateReason() == ReasonSelectedForUpdate {
 		return nil
@@ -51,7 +52,7 @@ func (d *decision) said(n *Node, reason string) *Outcome {
 
 // marksFirst reports whether labels and cordon are written before a reason.
 // Otherwise an agent that may be at work is told first.
-func (d *decision) marksFirst(n *Node, reason string) bool {
+func (d *decider) marksFirst(n *Node, reason string) bool {
 	switch reason {
 	case ReasonReadyForUpdate:
 		return true
@@ -64,7 +65,7 @@ func (d *decision) marksFirst(n *Node, reason string) bool {
 // adjustLater deals with a node that is not as it should be though it was
 // written in this pass: a failure during an update is recorded, so that it is
 // tried again ever more rarely.
-func (d *decision) adjustLater(n *Node, told bool, answer Outcome) Plan {
+func (d *decider) adjustLater(n *Node, told bool, answer Outcome) Plan {
 	switch {
 	case answer.Code != codes.OK && d.m.Status.Phase == PhaseInPlaceUpdating:
 		return d.updateStepFailed(n, answer)
@@ -75,20 +76,20 @@ func (d *decision) adjustLater(n *Node, told bool, answer Outcome) Plan {
 }
 
 // tell has the node say where its update stands.
-func (d *decision) tell(n *Node, reason string) Plan {
+func (d *decider) tell(n *Node, reason string) Plan {
 	c := object.Condition{Type: NodeInPlaceUpdate, Status: object.True, Reason: reason, Since: d.stamp()}
-	why := Why{Reason: ReasonStage, Name: n.Name, Detail: reason}
+	why := decision.Why{Reason: reasonStage, Name: n.Name, Detail: reason}
 	switch reason {
 	case ReasonCandidateForUpdate:
 		c.Message = "machine " + d.m.Name + " is to be updated"
 	case ReasonSelectedForUpdate:
 		c.Message = "machine " + d.m.Name + " is drained for its update"
 	case ReasonReadyForUpdate:
-		c.Message, why = "machine "+d.m.Name+" may be updated", Why{Reason: ReasonAnnounce, Name: n.Name}
+		c.Message, why = "machine "+d.m.Name+" may be updated", decision.Why{Reason: reasonAnnounce, Name: n.Name}
 	case ReasonNodeUpdateFailed:
 		c.Message = "the update of machine " + d.m.Name + " failed: " + n.failedReason(&d.p.Keys)
 	default:
-		c.Message, why = "no update of machine "+d.m.Name+" is wanted", Why{Reason: ReasonRetract, Name: n.Name}
+		c.Message, why = "no update of machine "+d.m.Name+" is wanted", decision.Why{Reason: reasonRetract, Name: n.Name}
 		if d.m.Status.Phase == PhaseInPlaceUpdateSuccessful {
 			c.Message = "machine " + d.m.Name + " is updated"
 		}
@@ -98,7 +99,7 @@ func (d *decision) tell(n *Node, reason string) Plan {
 
 // tellLater has a plan that ends the pass look again soon at a node that still
 // says, though it was to say otherwise, that an agent may work.
-func (d *decision) tellLater(plan Plan, n *Node) Plan {
+func (d *decider) tellLater(plan Plan, n *Node) Plan {
 	if plan.Write != nil || plan.Effect != nil || d.o.NodeMarked == nil || d.o.NodeMarked.Code == codes.OK && !n.told() {
 		return plan
 	}
@@ -108,8 +109,8 @@ func (d *decision) tellLater(plan Plan, n *Node) Plan {
 }
 
 // unmarked says that a condition of the node is not what was just written.
-func (d *decision) unmarked(n *Node) Why {
-	why := Why{Reason: ReasonMarkFailed, Name: n.Name}
+func (d *decider) unmarked(n *Node) decision.Why {
+	why := decision.Why{Reason: reasonMarkFailed, Name: n.Name}
 	if answer := d.o.NodeMarked; answer != nil {
 		why.Code, why.Detail = answer.Code, answer.Message
 	}
@@ -119,7 +120,7 @@ func (d *decision) unmarked(n *Node) Why {
 // behind tells whether the node knows of an update that began after what the
 // machine's record knows of. The record may then be an old one, and the node
 // must not be brought back to it.
-func (d *decision) behind(n *Node) bool {
+func (d *decider) behind(n *Node) bool {
 	since := n.Applied.Update.Since
 	if d.o.Fenced || since.IsZero() {
 		return false
@@ -133,8 +134,8 @@ func (d *decision) behind(n *Node) bool {
 // fence writes the status as it is, but for a failed step that is tried again.
 // A reader of an old record fails there, before it does to the node what nobody
 // wants any more.
-func (d *decision) fence(n *Node) Plan {
-	return d.setStatus(Why{Reason: ReasonUpdateFence, Name: n.Name}, func(s *Status) {
+func (d *decider) fence(n *Node) Plan {
+	return d.setStatus(decision.Why{Reason: reasonUpdateFence, Name: n.Name}, func(s *Status) {
 		if op := &s.LastOperation; s.Phase == PhaseInPlaceUpdating && op.State == StateFailed {
 			*op = d.operation(OperationInPlaceUpdate, StateProcessing, op.Stage)
 		}
@@ -190,7 +191,7 @@ func (n *Node) unsaid(reason string) bool {
 func (n *Node) awaitsTurn() bool { return n.updateReason() == ReasonCandidateForUpdate }
 
 // later is a plan that looks again soon at a node that could not be written.
-func (d *decision) later(why Why) Plan {
+func (d *decider) later(why decision.Why) Plan {
 	return Plan{At: d.now.Add(nodeRetry), Why: why, Warn: why}
 }
 

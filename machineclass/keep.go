@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 )
@@ -24,7 +25,7 @@ func Decide(o *Observation, p *Policy, now time.Time) (Plan, error) {
 	if p == nil {
 		return Plan{}, ErrNoPolicy
 	}
-	d := decision{o: o, p: p, now: now}
+	d := decider{o: o, p: p, now: now}
 	var migration Plan
 	if p.Migrate && len(o.References) > 0 {
 		migration = d.migrate()
@@ -33,56 +34,56 @@ func Decide(o *Observation, p *Policy, now time.Time) (Plan, error) {
 		return migration, nil
 	}
 	plan := d.keep()
-	if migration.Why == (Why{}) {
+	if migration.Why == (decision.Why{}) {
 		return plan, nil
 	}
 	if plan.idle() {
 		plan.At, plan.Why = migration.At, migration.Why
 	}
-	if plan.Warn == (Why{}) {
+	if plan.Warn == (decision.Why{}) {
 		plan.Warn = migration.Warn
 	}
 	return plan, nil
 }
 
-// decision is one call of Decide.
-type decision struct {
+// decider is one call of Decide.
+type decider struct {
 	o   *Observation
 	p   *Policy
 	now time.Time
 }
 
 // keep decides about the finalizer of a class.
-func (d *decision) keep() Plan {
+func (d *decider) keep() Plan {
 	c := d.o.Class
 	if c == nil {
-		return Plan{Why: Why{Reason: ReasonNoClass, Name: d.o.Key.Name}}
+		return Plan{Why: decision.Why{Reason: reasonNoClass, Name: d.o.Key.Name}}
 	}
 	if !d.p.Keep {
-		return Plan{Why: Why{Reason: ReasonNotKept, Name: d.o.Key.Name}}
+		return Plan{Why: decision.Why{Reason: reasonNotKept, Name: d.o.Key.Name}}
 	}
-	why := Why{Name: d.o.Key.Name, Users: d.o.Users}
+	why := decision.Why{Name: d.o.Key.Name, Cause: &d.o.Users}
 	step := hold(&c.Meta, machine.Finalizer, d.o.Users.any(), d.o.Live)
 	plan := Plan{}
 	switch step {
 	case stepNone:
-		why.Reason = ReasonKept
+		why.Reason = reasonKept
 		if !d.o.Users.any() {
-			why.Reason = ReasonUnused
+			why.Reason = reasonUnused
 		}
 	case stepHeld:
-		why.Reason = ReasonHeld
+		why.Reason = reasonHeld
 		plan.Warn = why
 	case stepTooLate:
-		why.Reason = ReasonTooLate
+		why.Reason = reasonTooLate
 		plan.Warn = why
 	case stepAsk:
-		why.Reason, plan.ReadLive = ReasonReadUsers, true
+		why.Reason, plan.ReadLive = reasonReadUsers, true
 	case stepAdd:
-		why.Reason = ReasonFinalizer
+		why.Reason = reasonFinalizer
 		plan.Write = &Update{withFinalizer(c, machine.Finalizer)}
 	case stepRemove:
-		why.Reason = ReasonReleased
+		why.Reason = reasonReleased
 		plan.Write = &Update{withoutFinalizer(c, machine.Finalizer)}
 	}
 	plan.Why = why

@@ -4,35 +4,36 @@ import (
 	"time"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 )
 
 // migrate takes the next step of a migration. An idle plan: there is none to
 // take now, for the reason given; without a reason, all are done.
-func (d *decision) migrate() Plan {
+func (d *decider) migrate() Plan {
 	ref, one := d.foreign()
-	why := Why{Name: d.o.Key.Name, Kind: ref.GroupKind()}
+	why := decision.Why{Name: d.o.Key.Name, Cause: kind(ref.GroupKind())}
 	old := d.o.Old
 	switch {
 	case !one:
-		return d.leave(why, ReasonSeveralKinds, codes.None)
+		return d.leave(why, reasonSeveralKinds, codes.None)
 	case old == nil:
-		why.Reason = ReasonReadOld
+		why.Reason = reasonReadOld
 		return Plan{Effect: ReadOld{ref}, Why: why}
 	case !old.Found && !d.madeFrom(ref):
-		return d.leave(why, ReasonOldMissing, codes.Medium)
+		return d.leave(why, reasonOldMissing, codes.Medium)
 	case old.Found && (!old.Migrated || d.o.Class == nil || d.o.Filled != nil):
-		if plan := d.fill(ref, why); plan.Why != (Why{}) {
+		if plan := d.fill(ref, why); plan.Why != (decision.Why{}) {
 			return plan
 		}
 	}
 	if old.Found && !old.Migrated && !d.o.Marked {
-		why.Reason = ReasonMark
+		why.Reason = reasonMark
 		return Plan{Effect: MarkOld{Class: ref, Version: old.Version}, Why: why}
 	}
 	if !d.o.Moved {
-		why.Reason = ReasonMove
-		why.References = len(d.o.References)
+		why.Reason = reasonMove
+		why.Count = int64(len(d.o.References))
 		return Plan{Effect: &Move{d.o.References}, Why: why}
 	}
 	return Plan{}
@@ -40,7 +41,7 @@ func (d *decision) migrate() Plan {
 
 // foreign is the one older class that all references name. Two classes of
 // different kinds can't both become the one of their name.
-func (d *decision) foreign() (ref machine.ClassRef, one bool) {
+func (d *decider) foreign() (ref machine.ClassRef, one bool) {
 	ref = d.o.References[0].Class
 	for i := range d.o.References {
 		if d.o.References[i].Class != ref {
@@ -51,13 +52,13 @@ func (d *decision) foreign() (ref machine.ClassRef, one bool) {
 }
 
 // madeFrom tells whether our class is known to have been made from that kind.
-func (d *decision) madeFrom(ref machine.ClassRef) bool {
+func (d *decider) madeFrom(ref machine.ClassRef) bool {
 	return d.o.Class != nil && d.o.Class.Annotations[MigratedFrom] == ref.GroupKind()
 }
 
 // leave leaves the older class and the references to it as they are, and says
 // so.
-func (d *decision) leave(why Why, reason Reason, again codes.RetryClass) Plan {
+func (d *decider) leave(why decision.Why, reason decision.Reason, again codes.RetryClass) Plan {
 	why.Reason = reason
 	plan := Plan{Why: why, Warn: why}
 	if again != codes.None {
@@ -67,14 +68,14 @@ func (d *decision) leave(why Why, reason Reason, again codes.RetryClass) Plan {
 }
 
 // fill has the class filled and stored; a plan without a reason: it is.
-func (d *decision) fill(ref machine.ClassRef, why Why) Plan {
+func (d *decider) fill(ref machine.ClassRef, why decision.Why) Plan {
 	filled := d.o.Filled
 	switch {
 	case filled == nil:
 		if at, failed := d.retryAt(); failed {
 			return d.failed(why, d.o.Failed.Outcome, at)
 		}
-		why.Reason = ReasonFill
+		why.Reason = reasonFill
 		return Plan{Effect: Fill{ref}, Why: why}
 	case filled.Code != codes.OK:
 		at, _ := d.retryAt()
@@ -84,13 +85,13 @@ func (d *decision) fill(ref machine.ClassRef, why Why) Plan {
 	}
 	if problem := d.unusable(filled.Class); problem != "" {
 		why.Detail = problem
-		return d.leave(why, ReasonFilledBadly, codes.Medium)
+		return d.leave(why, reasonFilledBadly, codes.Medium)
 	}
 	return d.store(ref, why)
 }
 
 // store stores the class as it was filled, unless it is like that already.
-func (d *decision) store(ref machine.ClassRef, why Why) Plan {
+func (d *decider) store(ref machine.ClassRef, why decision.Why) Plan {
 	want := d.o.Filled.Class.Clone()
 	if have := d.o.Class; have != nil {
 		if have.SpecEqual(want) && d.madeFrom(ref) {
@@ -109,15 +110,15 @@ func (d *decision) store(ref machine.ClassRef, why Why) Plan {
 		want.AddFinalizer(machine.Finalizer) // the references will be to it
 	}
 	if d.o.Class != nil {
-		why.Reason = ReasonComplete
+		why.Reason = reasonComplete
 		return Plan{Write: &Update{want}, Why: why}
 	}
-	why.Reason = ReasonCreate
+	why.Reason = reasonCreate
 	return Plan{Write: &Create{want}, Why: why}
 }
 
 // unusable says what is wrong with a class that a driver has filled.
-func (d *decision) unusable(c *machine.Class) string {
+func (d *decider) unusable(c *machine.Class) string {
 	if c == nil || c.SpecEqual(&machine.Class{}) {
 		return "the driver has left it empty"
 	}
@@ -130,7 +131,7 @@ func (d *decision) unusable(c *machine.Class) string {
 // retryAt is when the driver is asked again after a failure; zero: not before
 // the older class changes. failed: there is one that counts, and its time has
 // not come. One that claims to lie in the future counts for nothing.
-func (d *decision) retryAt() (at time.Time, failed bool) {
+func (d *decider) retryAt() (at time.Time, failed bool) {
 	f := d.o.Failed
 	if f == nil || f.Version != d.o.Old.Version || f.At.After(d.now) {
 		return time.Time{}, false
@@ -144,10 +145,15 @@ func (d *decision) retryAt() (at time.Time, failed bool) {
 }
 
 // failed says what the driver answered, and waits.
-func (d *decision) failed(why Why, answer machine.Outcome, at time.Time) Plan {
-	why.Reason, why.Code, why.Detail = ReasonFillFailed, answer.Code, answer.Message
+func (d *decider) failed(why decision.Why, answer machine.Outcome, at time.Time) Plan {
+	why.Reason, why.Code, why.Detail = reasonFillFailed, answer.Code, answer.Message
 	if answer.Code == codes.Unimplemented {
-		why.Reason = ReasonUnsupported
+		why.Reason = reasonUnsupported
 	}
 	return Plan{At: at, Why: why, Warn: why}
 }
+
+// kind is the kind of an older class, as a reason names it.
+type kind string
+
+func (k kind) String() string { return string(k) }

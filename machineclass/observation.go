@@ -1,8 +1,11 @@
 package machineclass
 
 import (
+	"strconv"
+	"strings"
 	"time"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 )
@@ -26,6 +29,27 @@ type Users struct {
 	Deployments int // that are not being deleted
 	Sets        int // that are not being deleted and may create machines
 	Machines    int // all of them: to delete one takes its class
+}
+
+// String returns "1 deployment, 3 machines". Kinds of which there are none, or none were counted, are
+// left out; without any it returns "nobody".
+func (u Users) String() string {
+	var parts []string
+	for _, part := range []struct {
+		n    int
+		name string
+	}{{u.Deployments, "deployment"}, {u.Sets, "set"}, {u.Machines, "machine"}} {
+		switch {
+		case part.n == 1:
+			parts = append(parts, "1 "+part.name)
+		case part.n > 1:
+			parts = append(parts, strconv.Itoa(part.n)+" "+part.name+"s")
+		}
+	}
+	if len(parts) == 0 {
+		return "nobody"
+	}
+	return strings.Join(parts, ", ")
 }
 
 func (u Users) any() bool { return u.Deployments > 0 || u.Sets > 0 || u.Machines > 0 }
@@ -146,9 +170,9 @@ type Plan struct {
 	Effect   Effect
 	// At is when to look again though nothing has changed; zero: never.
 	At  time.Time
-	Why Why
+	Why decision.Why
 	// Warn is something that the class's owner should know; zero: nothing.
-	Warn Why
+	Warn decision.Why
 }
 
 func (p *Plan) idle() bool { return !p.ReadLive && p.Write == nil && p.Effect == nil }

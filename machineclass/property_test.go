@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineclass"
 )
@@ -383,7 +384,7 @@ func TestP11P27AnythingHasOnePlan(t *testing.T) {
 		if !reflect.DeepEqual(plan, again) || before != fmt.Sprintf("%+v %+v", *o, o.Class) {
 			t.Fatalf("%+v\n%+v", plan, again)
 		}
-		if orders(&plan) > 1 || plan.Why == (machineclass.Why{}) || plan.Why.String() == string(plan.Why.Reason) {
+		if orders(&plan) > 1 || plan.Why == (decision.Why{}) || plan.Why.String() == plan.Why.Reason.String() {
 			t.Fatalf("%+v: %s", plan, plan.Why)
 		}
 		if *p == (machineclass.Policy{}) && orders(&plan) > 0 {
@@ -415,7 +416,6 @@ func TestCallersMistakes(t *testing.T) {
 	require.ErrorIs(t, err, machineclass.ErrNoObservation)
 	_, err = machineclass.DecideSecret(&machineclass.SecretObservation{}, nil)
 	require.ErrorIs(t, err, machineclass.ErrNoPolicy)
-	require.Equal(t, "Odd", machineclass.Why{Reason: "Odd"}.String())
 }
 
 // TestSettledAllocatesNothing: most looks find nothing to do.

@@ -1,6 +1,9 @@
 package machineclass
 
-import "github.com/millwright-go/millwright/machine"
+import (
+	"github.com/millwright-go/millwright/decision"
+	"github.com/millwright-go/millwright/machine"
+)
 
 // SecretObservation is what a decision about one secret is made from.
 type SecretObservation struct {
@@ -15,8 +18,8 @@ type SecretObservation struct {
 type SecretPlan struct {
 	ReadLive bool            // read the secret live and then who refers to it, and set Live
 	Update   *machine.Secret // store its metadata; the data is as it was
-	Why      Why
-	Warn     Why // something that the secret's owner should know; zero: nothing
+	Why      decision.Why
+	Warn     decision.Why // something that the secret's owner should know; zero: nothing
 }
 
 // DecideSecret says what to do next about one secret, as Decide does about a
@@ -29,33 +32,33 @@ func DecideSecret(o *SecretObservation, p *Policy) (SecretPlan, error) {
 		return SecretPlan{}, ErrNoPolicy
 	}
 	if o.Secret == nil {
-		return SecretPlan{Why: Why{Reason: ReasonNoSecret}}, nil
+		return SecretPlan{Why: decision.Why{Reason: reasonNoSecret}}, nil
 	}
-	why := Why{Name: o.Secret.Name, Classes: o.Classes}
+	why := decision.Why{Name: o.Secret.Name, Count: int64(o.Classes)}
 	if !p.Keep {
-		why.Reason = ReasonSecretNotKept
+		why.Reason = reasonSecretNotKept
 		return SecretPlan{Why: why}, nil
 	}
 	plan := SecretPlan{}
 	switch hold(&o.Secret.Meta, machine.SecretFinalizer, o.Classes > 0, o.Live) {
 	case stepNone:
-		why.Reason = ReasonSecretKept
+		why.Reason = reasonSecretKept
 		if o.Classes <= 0 {
-			why.Reason = ReasonSecretUnused
+			why.Reason = reasonSecretUnused
 		}
 	case stepHeld:
-		why.Reason = ReasonSecretHeld
+		why.Reason = reasonSecretHeld
 		plan.Warn = why
 	case stepTooLate:
-		why.Reason = ReasonSecretTooLate
+		why.Reason = reasonSecretTooLate
 		plan.Warn = why
 	case stepAsk:
-		why.Reason, plan.ReadLive = ReasonReadClasses, true
+		why.Reason, plan.ReadLive = reasonReadClasses, true
 	case stepAdd:
-		why.Reason = ReasonSecretFinalizer
+		why.Reason = reasonSecretFinalizer
 		plan.Update = withFinalizer(o.Secret, machine.SecretFinalizer)
 	case stepRemove:
-		why.Reason = ReasonSecretReleased
+		why.Reason = reasonSecretReleased
 		plan.Update = withoutFinalizer(o.Secret, machine.SecretFinalizer)
 	}
 	plan.Why = why

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineclass"
 	"github.com/millwright-go/millwright/object"
@@ -157,7 +158,7 @@ func TestSecretStory(t *testing.T) {
 			secret, action = plan.Update, "Update"
 		}
 		fmt.Fprintf(&text, "-- %s\n%-14s %s\n", what, action, plan.Why)
-		if plan.Warn != (machineclass.Why{}) {
+		if plan.Warn != (decision.Why{}) {
 			fmt.Fprintf(&text, "warning: %s\n", plan.Warn)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineclass"
 	"github.com/millwright-go/millwright/object"
@@ -139,7 +140,7 @@ func (w *world) tell(plan *machineclass.Plan) {
 		action = "look again in " + plan.At.Sub(w.now).String()
 	}
 	fmt.Fprintf(w.text, "%-8s %-20s %s\n", "+"+w.now.Sub(start).String(), action, plan.Why)
-	if plan.Warn != (machineclass.Why{}) && plan.Warn != plan.Why {
+	if plan.Warn != (decision.Why{}) && plan.Warn != plan.Why {
 		fmt.Fprintf(w.text, "%-8s warning: %s\n", "", plan.Warn)
 	}
 }

@@ -4,11 +4,12 @@ import (
 	"time"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 )
 
 // act decides about a pool whose status is up to date.
-func (d *decision) act() Plan {
+func (d *decider) act() Plan {
 	for _, c := range d.changes() {
 		if c.answer == nil {
 			continue
@@ -16,14 +17,14 @@ func (d *decision) act() Plan {
 		if plan, waits := d.gate(c.call); waits {
 			return plan
 		}
-		return Plan{At: d.now.Add(d.p.Poll), Why: Why{Reason: ReasonTakesEffect, Name: string(c.call), For: d.p.Poll}}
+		return Plan{At: d.now.Add(d.p.Poll), Why: decision.Why{Reason: reasonTakesEffect, Name: string(c.call), For: d.p.Poll}}
 	}
 	ref := d.s.Spec.Template.Class
 	switch {
 	case ref.Name == "":
-		return Plan{Why: Why{Reason: ReasonNoClass}}
+		return Plan{Why: decision.Why{Reason: reasonNoClass}}
 	case d.o.Class == nil:
-		return Plan{At: d.now.Add(d.p.Period), Why: Why{Reason: ReasonClassMissing, Name: ref.Name}}
+		return Plan{At: d.now.Add(d.p.Period), Why: decision.Why{Reason: reasonClassMissing, Name: ref.Name}}
 	}
 	if plan, busy := d.look(); busy {
 		return plan
@@ -35,7 +36,7 @@ func (d *decision) act() Plan {
 }
 
 // look asks for the group when what is known of it is too old.
-func (d *decision) look() (Plan, bool) {
+func (d *decider) look() (Plan, bool) {
 	g := d.o.Group
 	if d.o.Looked {
 		if g != nil && (g.Code == codes.OK || g.Code == codes.NotFound) {
@@ -44,7 +45,7 @@ func (d *decision) look() (Plan, bool) {
 		if plan, waits := d.gate(GetPoolStatus); waits {
 			return plan, true
 		}
-		return Plan{At: d.now.Add(d.p.Poll), Why: Why{Reason: ReasonTakesEffect, For: d.p.Poll}}, true
+		return Plan{At: d.now.Add(d.p.Poll), Why: decision.Why{Reason: reasonTakesEffect, For: d.p.Poll}}, true
 	}
 	if d.found() && !g.At.After(d.now) && d.now.Before(d.lookAt()) {
 		return Plan{}, false
@@ -53,15 +54,15 @@ func (d *decision) look() (Plan, bool) {
 }
 
 // ask plans a look at the group.
-func (d *decision) ask() Plan {
+func (d *decider) ask() Plan {
 	if plan, waits := d.gate(GetPoolStatus); waits {
 		return plan
 	}
-	return Plan{Effect: GetGroup{}, Why: Why{Reason: ReasonAsk}}
+	return Plan{Effect: GetGroup{}, Why: decision.Why{Reason: reasonAsk}}
 }
 
 // lookAt is when the group is to be looked at again.
-func (d *decision) lookAt() time.Time {
+func (d *decider) lookAt() time.Time {
 	every := d.p.Period
 	if d.s.Status.Phase != PhaseRunning || len(d.s.Status.Leaving) > 0 {
 		every = min(every, d.p.Poll)
@@ -70,7 +71,7 @@ func (d *decision) lookAt() time.Time {
 }
 
 // create makes the group, once what its machines boot from is there.
-func (d *decision) create() Plan {
+func (d *decider) create() Plan {
 	if plan, waits := d.bootless(); waits {
 		return plan
 	}
@@ -78,31 +79,31 @@ func (d *decision) create() Plan {
 		return plan
 	}
 	n := d.wanted()
-	why := Why{Reason: ReasonCreate, Count: n}
+	why := decision.Why{Reason: reasonCreate, Count: int64(n)}
 	plan := d.order(CreatePool, CreateGroup{Replicas: n}, why)
-	if d.s.Status.GroupID != "" && plan.Why.Reason == ReasonFence {
-		plan.Warn = Why{Reason: ReasonGroupGone, Name: d.s.Status.GroupID}
+	if d.s.Status.GroupID != "" && plan.Why.Reason == reasonFence {
+		plan.Warn = decision.Why{Reason: reasonGroupGone, Name: d.s.Status.GroupID}
 	}
 	return plan
 }
 
 // bootless waits for what machines boot from: without it a group would be told that
 // there is nothing to bootstrap.
-func (d *decision) bootless() (Plan, bool) {
+func (d *decider) bootless() (Plan, bool) {
 	boot := &d.s.Spec.Template.Bootstrap
 	at := d.now.Add(d.p.Poll)
 	switch {
 	case boot.DataSecret == nil:
-		return Plan{At: at, Why: Why{Reason: ReasonNoBootstrap}}, true
+		return Plan{At: at, Why: decision.Why{Reason: reasonNoBootstrap}}, true
 	case !d.bootstrapReady():
-		return Plan{At: at, Why: Why{Reason: ReasonBootstrapMissing, Name: *boot.DataSecret}}, true
+		return Plan{At: at, Why: decision.Why{Reason: reasonBootstrapMissing, Name: *boot.DataSecret}}, true
 	}
 	return Plan{}, false
 }
 
 // bootstrapReady tells whether machines have what they boot from. While that
 // was not looked at, it stays as it was.
-func (d *decision) bootstrapReady() bool {
+func (d *decider) bootstrapReady() bool {
 	boot := &d.s.Spec.Template.Bootstrap
 	switch b := d.o.Bootstrap; {
 	case boot.DataSecret == nil:
@@ -117,7 +118,7 @@ func (d *decision) bootstrapReady() bool {
 }
 
 // renew keeps the bootstrap token alive while a machine may need it.
-func (d *decision) renew() (Plan, bool) {
+func (d *decider) renew() (Plan, bool) {
 	boot, b := d.s.Spec.Template.Bootstrap.DataSecret, d.o.Bootstrap
 	if boot == nil || *boot == "" || b == nil || b.TokenExpires.IsZero() {
 		return Plan{}, false
@@ -130,15 +131,15 @@ func (d *decision) renew() (Plan, bool) {
 	}
 	return Plan{
 		Effect: Renew{Until: d.stamp().Add(d.p.TokenTTL)},
-		Why:    Why{Reason: ReasonRenew, For: max(0, b.TokenExpires.Sub(d.now))},
+		Why:    decision.Why{Reason: reasonRenew, For: max(0, b.TokenExpires.Sub(d.now))},
 	}, true
 }
 
 // renewAt is when the bootstrap token is to be renewed.
-func (d *decision) renewAt() time.Time { return d.o.Bootstrap.TokenExpires.Add(-d.p.TokenRenew) }
+func (d *decider) renewAt() time.Time { return d.o.Bootstrap.TokenExpires.Add(-d.p.TokenRenew) }
 
 // keep decides about a group that is there.
-func (d *decision) keep() Plan {
+func (d *decider) keep() Plan {
 	if d.missing() {
 		if plan, busy := d.renew(); busy {
 			return plan
@@ -165,7 +166,7 @@ func (d *decision) keep() Plan {
 
 // dismissing tells whether this pass has just announced that instances go: that is
 // carried out first, since there is one announcement at a time.
-func (d *decision) dismissing() bool {
+func (d *decider) dismissing() bool {
 	op := &d.s.Status.LastOperation
 	switch op.Call {
 	case DeleteInstances, ReplaceInstance, InstancesDrained:
@@ -177,27 +178,27 @@ func (d *decision) dismissing() bool {
 
 // update brings the group to what the pool says now, once what its machines boot
 // from is there.
-func (d *decision) update() (plan Plan, due bool) {
+func (d *decider) update() (plan Plan, due bool) {
 	if d.asApplied() || d.dismissing() {
 		return Plan{}, false
 	}
 	if plan, waits := d.bootless(); waits {
 		return plan, true
 	}
-	return d.order(UpdatePool, UpdateGroup{}, Why{Reason: ReasonUpdate, Name: d.s.Spec.Template.Class.Name}), true
+	return d.order(UpdatePool, UpdateGroup{}, decision.Why{Reason: reasonUpdate, Name: d.s.Spec.Template.Class.Name}), true
 }
 
 // missing tells whether a machine may still need the bootstrap token.
-func (d *decision) missing() bool {
+func (d *decider) missing() bool {
 	return d.o.Nodes != nil && d.joined < d.wanted() && d.wanted() >= d.o.Group.Target
 }
 
 // settle ends a pass in which nothing is to be done. An operation that did not
 // succeed is over by now: what it was for is so.
-func (d *decision) settle() Plan {
+func (d *decider) settle() Plan {
 	if op := d.s.Status.LastOperation; op.State != machine.StateSuccessful && op != (Operation{}) {
 		op.State, op.Code, op.Message, op.Against, op.Time = machine.StateSuccessful, codes.OK, "", Inputs{}, d.stamp()
-		return d.setStatus(Why{Reason: ReasonDone, Name: string(op.Call)}, func(s *Status) { s.LastOperation = op })
+		return d.setStatus(decision.Why{Reason: reasonDone, Name: string(op.Call)}, func(s *Status) { s.LastOperation = op })
 	}
 	at := d.lookAt()
 	if !d.next.IsZero() && d.next.Before(at) {
@@ -210,16 +211,16 @@ func (d *decision) settle() Plan {
 }
 
 // settled says what is waited for.
-func (d *decision) settled() Why {
+func (d *decider) settled() decision.Why {
 	s := &d.s.Status
-	why := Why{Reason: ReasonWaiting, Name: string(s.Phase), Count: s.Ready, Of: d.wanted()}
+	why := decision.Why{Reason: reasonWaiting, Name: string(s.Phase), Count: int64(s.Ready), All: int64(d.wanted())}
 	switch {
 	case s.Phase == PhaseRunning:
-		why.Reason = ReasonRunning
+		why.Reason = reasonRunning
 	case s.FailureReason != "":
-		why.Reason, why.Name, why.Detail = ReasonFailed, string(s.FailureReason), s.FailureMessage
+		why.Reason, why.Name, why.Detail = reasonFailed, string(s.FailureReason), s.FailureMessage
 	case !s.InfrastructureReady:
-		why.Reason = ReasonGroupNotReady
+		why.Reason = reasonGroupNotReady
 	}
 	return why
 }

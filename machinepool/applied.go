@@ -33,7 +33,7 @@ func (a *Applied) Clone() Applied {
 }
 
 // current is what a group made or updated now is made from.
-func (d *decision) current() Applied {
+func (d *decider) current() Applied {
 	a := Applied{Template: d.s.Spec.Template.Clone(), FailureDomains: d.s.Spec.FailureDomains}
 	if d.o.Class != nil {
 		a.ClassUID, a.ClassGeneration = d.o.Class.UID, d.o.Class.Generation
@@ -45,7 +45,7 @@ func (d *decision) current() Applied {
 // earlier one may have been carried out without an answer, or still be, and the
 // driver adopts what that has made: after orders that differ it is not known which
 // of them the group follows, until it is updated.
-func (d *decision) ordered(before *Applied) Applied {
+func (d *decider) ordered(before *Applied) Applied {
 	now := d.current()
 	if before.Equal(&Applied{}) || before.Equal(&now) {
 		return now
@@ -88,7 +88,7 @@ func changesNothing(code codes.Code) bool {
 }
 
 // asApplied tells whether the group was made from what the pool says now.
-func (d *decision) asApplied() bool {
+func (d *decider) asApplied() bool {
 	a, c := &d.s.Status.Applied, d.o.Class
 	want := Applied{Template: d.s.Spec.Template, FailureDomains: d.s.Spec.FailureDomains, ClassUID: c.UID, ClassGeneration: c.Generation}
 	return a.Equal(&want)

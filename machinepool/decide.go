@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 )
@@ -33,12 +34,12 @@ func Decide(o *Observation, p *Policy, now time.Time) (Plan, error) {
 	if err := p.Validate(); err != nil {
 		return Plan{}, err
 	}
-	d := decision{o: o, p: p, s: o.Pool, now: now, bad: o.Pool.invalidField()}
+	d := decider{o: o, p: p, s: o.Pool, now: now, bad: o.Pool.invalidField()}
 	return d.decide(), nil
 }
 
-// decision is one call of Decide.
-type decision struct {
+// decider is one call of Decide.
+type decider struct {
 	o   *Observation
 	p   *Policy
 	s   *Pool
@@ -52,18 +53,18 @@ type decision struct {
 	joined int32
 }
 
-func (d *decision) decide() Plan {
+func (d *decider) decide() Plan {
 	if d.s.Deleted() {
 		return d.remove()
 	}
 	if d.bad == nil {
 		if d.o.Frozen {
-			return Plan{Why: Why{Reason: ReasonFrozen}}
+			return Plan{Why: decision.Why{Reason: reasonFrozen}}
 		}
 		if !d.s.HasFinalizer(Finalizer) {
 			changed := d.s.Clone()
 			changed.AddFinalizer(Finalizer)
-			return Plan{Write: &Update{changed}, Why: Why{Reason: ReasonFinalizer}}
+			return Plan{Write: &Update{changed}, Why: decision.Why{Reason: reasonFinalizer}}
 		}
 		if plan, busy := d.follow(); busy {
 			return plan
@@ -73,25 +74,25 @@ func (d *decision) decide() Plan {
 		return plan
 	}
 	if d.bad != nil {
-		return Plan{Why: Why{Reason: ReasonSpecInvalid, Name: d.bad.Field, Detail: d.bad.Problem}}
+		return Plan{Why: decision.Why{Reason: reasonSpecInvalid, Name: d.bad.Field, Detail: d.bad.Problem}}
 	}
 	return d.act()
 }
 
 // found tells whether the group is known, and there.
-func (d *decision) found() bool { return d.o.Group != nil && d.o.Group.Code == codes.OK }
+func (d *decider) found() bool { return d.o.Group != nil && d.o.Group.Code == codes.OK }
 
 // absent tells whether it is known that there is no group.
-func (d *decision) absent() bool { return d.o.Group != nil && d.o.Group.Code == codes.NotFound }
+func (d *decider) absent() bool { return d.o.Group != nil && d.o.Group.Code == codes.NotFound }
 
 // autoscaled tells whether the provider owns the pool's size.
-func (d *decision) autoscaled() bool {
+func (d *decider) autoscaled() bool {
 	key := d.p.Keys.Autoscaled
 	return d.p.Autoscaled || key != "" && d.s.Annotations[key] == "true"
 }
 
 // wanted is how many instances there should be.
-func (d *decision) wanted() int32 {
+func (d *decider) wanted() int32 {
 	if d.autoscaled() && d.found() {
 		return max(0, d.o.Group.Target)
 	}
@@ -99,7 +100,7 @@ func (d *decision) wanted() int32 {
 }
 
 // follow brings what the spec says of the group in line with the group.
-func (d *decision) follow() (Plan, bool) {
+func (d *decider) follow() (Plan, bool) {
 	if !d.found() && !d.absent() {
 		return Plan{}, false
 	}
@@ -116,11 +117,11 @@ func (d *decision) follow() (Plan, bool) {
 	for i := range d.instances {
 		changed.Spec.ProviderIDs[i] = d.instances[i].ProviderID
 	}
-	why := Why{Reason: ReasonInstances, Count: int32(len(d.instances)), Of: d.wanted()}
+	why := decision.Why{Reason: reasonInstances, Count: int64(len(d.instances)), All: int64(d.wanted())}
 	if resized {
 		n := d.wanted()
 		changed.Spec.Replicas = &n
-		why.Reason = ReasonFollows
+		why.Reason = reasonFollows
 	}
 	return Plan{Write: &Update{changed}, Why: why}, true
 }
@@ -141,7 +142,7 @@ func orderly(all []Instance) []Instance {
 }
 
 // instance returns the group's instance of that ID; false if it has none.
-func (d *decision) instance(id string) (Instance, bool) {
+func (d *decider) instance(id string) (Instance, bool) {
 	i, ok := slices.BinarySearchFunc(d.instances, id, func(i Instance, id string) int { return strings.Compare(i.ProviderID, id) })
 	if !ok {
 		return Instance{}, false
@@ -150,7 +151,7 @@ func (d *decision) instance(id string) (Instance, bool) {
 }
 
 // node is the node of an instance; nil: it has none, or none is known.
-func (d *decision) node(id string) *machine.Node {
+func (d *decider) node(id string) *machine.Node {
 	n := d.o.Nodes[id]
 	if n == nil || n.ProviderID != id {
 		return nil
@@ -159,10 +160,10 @@ func (d *decision) node(id string) *machine.Node {
 }
 
 // stamp is now as stores keep it.
-func (d *decision) stamp() time.Time { return d.now.Truncate(time.Second) }
+func (d *decider) stamp() time.Time { return d.now.Truncate(time.Second) }
 
 // setStatus plans a write of the status that leaves the phase alone.
-func (d *decision) setStatus(why Why, change func(*Status)) Plan {
+func (d *decider) setStatus(why decision.Why, change func(*Status)) Plan {
 	next := d.s.Status.Clone()
 	change(&next)
 	return Plan{Write: &UpdateStatus{next}, Why: why}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 )
@@ -15,7 +16,7 @@ import (
 // done to them, with the time that their drains' timeout counts from.
 
 // leave keeps the list of those that leave up to date.
-func (d *decision) leave() (Plan, bool) {
+func (d *decider) leave() (Plan, bool) {
 	have := d.s.Status.Leaving
 	if len(have) == 0 && !d.anyToLeave() {
 		return Plan{}, false
@@ -28,9 +29,9 @@ func (d *decision) leave() (Plan, bool) {
 		return d.ask(), true
 	}
 	if len(back) > 0 && !d.o.NoDrain && (d.o.Kept == nil || d.o.Kept.Code != codes.OK) {
-		why := Why{Reason: ReasonKeep, Name: back[0], Count: int32(len(back))}
+		why := decision.Why{Reason: reasonKeep, Name: back[0], Count: int64(len(back))}
 		if kept := d.o.Kept; kept != nil {
-			why.Reason, why.Code, why.Detail = ReasonKeepFailed, kept.Code, kept.Message
+			why.Reason, why.Code, why.Detail = reasonKeepFailed, kept.Code, kept.Message
 			return Plan{At: d.now.Add(d.p.Poll), Why: why, Warn: why}, true
 		}
 		if !d.o.Fenced {
@@ -38,9 +39,9 @@ func (d *decision) leave() (Plan, bool) {
 		}
 		return Plan{Effect: &KeepNodes{ProviderIDs: back}, Why: why}, true
 	}
-	why := Why{Reason: ReasonLeft}
+	why := decision.Why{Reason: reasonLeft}
 	if len(want) > 0 {
-		why = Why{Reason: ReasonLeaving, Count: int32(len(want)), Of: int32(len(d.instances))}
+		why = decision.Why{Reason: reasonLeaving, Count: int64(len(want)), All: int64(len(d.instances))}
 		why.Name, why.Detail = want[len(want)-1].ProviderID, string(want[len(want)-1].Exit)
 	}
 	return d.setStatus(why, func(s *Status) { s.Leaving = want }), true
@@ -48,7 +49,7 @@ func (d *decision) leave() (Plan, bool) {
 
 // anyToLeave tells whether an instance has to leave that is not on the list
 // yet, when there is none on it.
-func (d *decision) anyToLeave() bool {
+func (d *decider) anyToLeave() bool {
 	if d.surplus() > 0 || d.toReplace() != "" {
 		return true
 	}
@@ -62,7 +63,7 @@ func (d *decision) anyToLeave() bool {
 
 // leaving is the list as it should be, and which of the list as it is stay
 // after all. Who is on it already stays on it while the reason lasts.
-func (d *decision) leaving() (want []Leaving, back []string) {
+func (d *decider) leaving() (want []Leaving, back []string) {
 	surplus := d.surplus()
 	for _, l := range d.s.Status.Leaving {
 		i, there := d.instance(l.ProviderID)
@@ -97,7 +98,7 @@ func (d *decision) leaving() (want []Leaving, back []string) {
 }
 
 // lasts tells whether the reason to leave is still there.
-func (d *decision) lasts(l Leaving, i Instance, surplus int) bool {
+func (d *decider) lasts(l Leaving, i Instance, surplus int) bool {
 	switch l.Exit {
 	case ExitScaleDown:
 		return surplus > 0
@@ -115,7 +116,7 @@ func contains(list []Leaving, id string) bool {
 
 // toReplace is the next instance whose node asks for another in its place; one
 // at a time, and only where all others do their work.
-func (d *decision) toReplace() string {
+func (d *decider) toReplace() string {
 	if !d.o.Features.ReplaceInstance || d.o.Nodes == nil || d.s.Status.Phase != PhaseRunning || d.wanted() != max(0, d.o.Group.Target) {
 		return ""
 	}
@@ -129,7 +130,7 @@ func (d *decision) toReplace() string {
 
 // asksReplacement tells whether the node of an instance asks for another in its
 // place. One whose node is not known goes on asking.
-func (d *decision) asksReplacement(id string) bool {
+func (d *decider) asksReplacement(id string) bool {
 	n, key := d.node(id), d.p.Keys.Replace
 	return key != "" && (n == nil || n.Annotations[key] == "true")
 }
@@ -153,7 +154,7 @@ func (v victim) compare(w victim) int {
 
 // choose picks n instances that are not on the list yet: those without a node
 // first, then those that are not ready, then the oldest.
-func (d *decision) choose(n int, listed []Leaving) []string {
+func (d *decider) choose(n int, listed []Leaving) []string {
 	if n == 0 {
 		return nil
 	}
@@ -181,10 +182,10 @@ func (d *decision) choose(n int, listed []Leaving) []string {
 }
 
 // readLive plans a fresh look at the pool itself.
-func readLive() Plan { return Plan{Effect: ReadPool{}, Why: Why{Reason: ReasonReadPool}} }
+func readLive() Plan { return Plan{Effect: ReadPool{}, Why: decision.Why{Reason: reasonReadPool}} }
 
 // drain empties those that leave, and has them go when they are empty.
-func (d *decision) drain() (Plan, bool) {
+func (d *decider) drain() (Plan, bool) {
 	list := d.s.Status.Leaving
 	if len(list) == 0 {
 		return Plan{}, false
@@ -195,7 +196,7 @@ func (d *decision) drain() (Plan, bool) {
 		}
 		return Plan{
 			Effect: &DrainNodes{Leaving: slices.Clone(list)},
-			Why:    Why{Reason: ReasonDrain, Name: list[0].ProviderID, Count: int32(len(list))},
+			Why:    decision.Why{Reason: reasonDrain, Name: list[0].ProviderID, Count: int64(len(list))},
 		}, true
 	}
 	for _, exit := range [...]Exit{ExitScaleDown, ExitReplace, ExitProvider} {
@@ -204,7 +205,7 @@ func (d *decision) drain() (Plan, bool) {
 		}
 	}
 	at := d.now.Add(d.p.Poll)
-	why := Why{Reason: ReasonDraining, Name: list[0].ProviderID, Count: int32(len(list)), For: d.overdueAt(&list[0]).Sub(d.now)}
+	why := decision.Why{Reason: reasonDraining, Name: list[0].ProviderID, Count: int64(len(list)), For: d.overdueAt(&list[0]).Sub(d.now)}
 	if a := d.o.Drain; a != nil {
 		why.Detail = a.Detail
 		if !a.At.IsZero() && a.At.Before(at) {
@@ -220,12 +221,12 @@ func (d *decision) drain() (Plan, bool) {
 }
 
 // overdueAt is when an instance goes though it is not empty.
-func (d *decision) overdueAt(l *Leaving) time.Time {
+func (d *decider) overdueAt(l *Leaving) time.Time {
 	return l.Since.Add(d.p.DrainTimeout).Add(time.Second)
 }
 
 // empty are those of the list that may go now.
-func (d *decision) empty(exit Exit) []string {
+func (d *decider) empty(exit Exit) []string {
 	var ids []string
 	for i := range d.s.Status.Leaving {
 		l := &d.s.Status.Leaving[i]
@@ -242,11 +243,11 @@ func (d *decision) empty(exit Exit) []string {
 }
 
 // dismiss has instances go.
-func (d *decision) dismiss(exit Exit, ids []string) Plan {
+func (d *decider) dismiss(exit Exit, ids []string) Plan {
 	if !d.o.Looked {
 		return d.ask()
 	}
-	why := Why{Reason: ReasonDismiss, Name: ids[0], Count: int32(len(ids)), Detail: string(exit)}
+	why := decision.Why{Reason: reasonDismiss, Name: ids[0], Count: int64(len(ids)), Detail: string(exit)}
 	switch exit {
 	case ExitReplace:
 		return d.order(ReplaceInstance, ReplaceOne{ProviderID: ids[0]}, why)

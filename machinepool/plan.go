@@ -3,6 +3,7 @@ package machinepool
 import (
 	"time"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 )
 
@@ -198,7 +199,7 @@ type Plan struct {
 	Effect Effect       // only when Write is nil
 	// At is when to look again though nothing has changed; zero: never.
 	At  time.Time
-	Why Why
+	Why decision.Why
 	// Warn is something that the pool's owner should know; zero: nothing.
-	Warn Why
+	Warn decision.Why
 }

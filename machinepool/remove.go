@@ -2,15 +2,16 @@ package machinepool
 
 import (
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 )
 
 // remove decides about a pool whose deletion was asked for: the group goes
 // first, then what its machines booted from, then the record. What was done
 // before a crash is done again, and found to be done.
-func (d *decision) remove() Plan {
+func (d *decider) remove() Plan {
 	if !d.s.HasFinalizer(Finalizer) {
-		return Plan{Why: Why{Reason: ReasonNotOurs}}
+		return Plan{Why: decision.Why{Reason: reasonNotOurs}}
 	}
 	if d.s.Status.Phase != PhaseDeleting {
 		return d.deleting()
@@ -21,7 +22,7 @@ func (d *decision) remove() Plan {
 			answer = &d.o.GroupDeleted.Outcome
 		}
 		if d.o.Class == nil && answer == nil {
-			return Plan{At: d.now.Add(d.p.Period), Why: Why{Reason: ReasonClassGone, Name: d.s.Spec.Template.Class.Name}}
+			return Plan{At: d.now.Add(d.p.Period), Why: decision.Why{Reason: reasonClassGone, Name: d.s.Spec.Template.Class.Name}}
 		}
 		if plan, busy := d.gone(DeletePool, answer, DeleteGroup{}); busy {
 			return plan
@@ -34,18 +35,18 @@ func (d *decision) remove() Plan {
 	}
 	changed := d.s.Clone()
 	changed.RemoveFinalizer(Finalizer)
-	return Plan{Write: &Update{changed}, Why: Why{Reason: ReasonReleased}}
+	return Plan{Write: &Update{changed}, Why: decision.Why{Reason: reasonReleased}}
 }
 
 // deleting enters the phase. A pool for which no create was ever announced has
 // no group, which is recorded: its class may never have existed.
-func (d *decision) deleting() Plan {
+func (d *decider) deleting() Plan {
 	s := &d.s.Status
 	from := known(s.Phase)
 	to, _ := phases.Next(string(from), EventDelete)
 	never := s.LastOperation == (Operation{}) && s.GroupID == "" && s.Replicas == 0 && !s.InfrastructureReady &&
 		len(d.s.Spec.ProviderIDs) == 0
-	plan := d.setStatus(Why{Reason: ReasonDeleting, Name: string(from)}, func(s *Status) {
+	plan := d.setStatus(decision.Why{Reason: reasonDeleting, Name: string(from)}, func(s *Status) {
 		s.Phase, s.Since, s.NeverCreated = Phase(to), d.stamp(), never
 	})
 	plan.Move = machine.Move{Table: phases.Name, From: string(from), On: EventDelete, To: to}
@@ -53,7 +54,7 @@ func (d *decision) deleting() Plan {
 }
 
 // gone has one thing deleted, until the answer says that it is gone.
-func (d *decision) gone(call Call, answer *machine.Outcome, effect Effect) (Plan, bool) {
+func (d *decider) gone(call Call, answer *machine.Outcome, effect Effect) (Plan, bool) {
 	if answer != nil && (answer.Code == codes.OK || answer.Code == codes.NotFound) {
 		return Plan{}, false
 	}
@@ -62,7 +63,7 @@ func (d *decision) gone(call Call, answer *machine.Outcome, effect Effect) (Plan
 		if d.o.GroupDeleted != nil {
 			noteWords(&next, d.o.GroupDeleted)
 		}
-		if why := d.noteFailed(&next, call, *answer); why != (Why{}) {
+		if why := d.noteFailed(&next, call, *answer); why != (decision.Why{}) {
 			return Plan{Write: &UpdateStatus{next.Clone()}, Why: why, Warn: why}, true
 		}
 	}
@@ -72,5 +73,5 @@ func (d *decision) gone(call Call, answer *machine.Outcome, effect Effect) (Plan
 	if !d.o.Fenced { // the pool may be gone by now, and the group of that name another's
 		return readLive(), true
 	}
-	return Plan{Effect: effect, Why: Why{Reason: ReasonDelete, Name: string(call)}}, true
+	return Plan{Effect: effect, Why: decision.Why{Reason: reasonDelete, Name: string(call)}}, true
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 )
@@ -13,12 +14,12 @@ import (
 // that was learned goes into one write: how calls ended, what group and nodes
 // are like, and the phase that follows from it. Nothing is allocated while the
 // status stays as it is.
-func (d *decision) report() (Plan, bool) {
+func (d *decider) report() (Plan, bool) {
 	next := d.s.Status
 	next.ObservedGeneration = d.s.Generation
-	why := Why{Reason: ReasonStatus}
+	why := decision.Why{Reason: ReasonStatus}
 	if d.bad == nil {
-		if note := d.noteCalls(&next); note != (Why{}) {
+		if note := d.noteCalls(&next); note != (decision.Why{}) {
 			why = note
 		}
 		d.noteGroup(&next)
@@ -35,14 +36,14 @@ func (d *decision) report() (Plan, bool) {
 		plan.Why = d.tally(&next)
 	}
 	if next.FailureMessage != d.s.Status.FailureMessage && next.FailureReason != "" {
-		plan.Warn = Why{Reason: ReasonFailed, Name: string(next.FailureReason), Detail: next.FailureMessage}
+		plan.Warn = decision.Why{Reason: reasonFailed, Name: string(next.FailureReason), Detail: next.FailureMessage}
 	}
 	return plan, true
 }
 
 // tally is the state of a pool in numbers.
-func (d *decision) tally(s *Status) Why {
-	return Why{Reason: ReasonStatus, Name: string(s.Phase), Count: s.Ready, Of: d.wanted()}
+func (d *decider) tally(s *Status) decision.Why {
+	return decision.Why{Reason: ReasonStatus, Name: string(s.Phase), Count: int64(s.Ready), All: int64(d.wanted())}
 }
 
 // call is an answer of this pass.
@@ -52,7 +53,7 @@ type call struct {
 }
 
 // changes are the answers to changing effects of this pass.
-func (d *decision) changes() [6]call {
+func (d *decider) changes() [6]call {
 	o := d.o
 	return [...]call{
 		{CreatePool, o.Created},
@@ -65,20 +66,20 @@ func (d *decision) changes() [6]call {
 }
 
 // noteCalls records how calls ended; the Why of the last one that was not yet.
-func (d *decision) noteCalls(next *Status) (why Why) {
+func (d *decider) noteCalls(next *Status) (why decision.Why) {
 	for _, c := range d.changes() {
 		if c.answer == nil {
 			continue
 		}
 		noteWords(next, c.answer)
-		if note := d.noteChange(next, c); note != (Why{}) {
+		if note := d.noteChange(next, c); note != (decision.Why{}) {
 			why = note
 		}
 	}
 	if g := d.o.Group; g != nil && d.o.Looked {
 		noteWords(next, g)
 		if g.Code != codes.OK && g.Code != codes.NotFound {
-			if note := d.noteFailed(next, GetPoolStatus, g.Outcome); note != (Why{}) {
+			if note := d.noteFailed(next, GetPoolStatus, g.Outcome); note != (decision.Why{}) {
 				why = note
 			}
 		} else if next.LastOperation.Call == GetPoolStatus && next.LastOperation.State == machine.StateFailed {
@@ -86,7 +87,7 @@ func (d *decision) noteCalls(next *Status) (why Why) {
 		}
 	}
 	if r := d.o.Renewed; r != nil && r.Code != codes.OK {
-		if note := d.noteFailed(next, RenewToken, *r); note != (Why{}) {
+		if note := d.noteFailed(next, RenewToken, *r); note != (decision.Why{}) {
 			why = note
 		}
 	}
@@ -105,7 +106,7 @@ func noteWords(next *Status, g *Group) {
 
 // noteChange records how a changing call ended. The fence before it said
 // Processing, so that an end that is recorded already shows.
-func (d *decision) noteChange(next *Status, c call) Why {
+func (d *decider) noteChange(next *Status, c call) decision.Why {
 	if c.answer.Code != codes.OK {
 		if c.call == UpdatePool && changesNothing(c.answer.Code) {
 			next.Applied = next.Applied.undoubted()
@@ -113,7 +114,7 @@ func (d *decision) noteChange(next *Status, c call) Why {
 		return d.noteFailed(next, c.call, c.answer.Outcome)
 	}
 	if next.LastOperation.Call == c.call && next.LastOperation.State == machine.StateSuccessful {
-		return Why{}
+		return decision.Why{}
 	}
 	replicas := next.LastOperation.Replicas
 	next.LastOperation = d.operation(c.call, machine.StateSuccessful)
@@ -121,26 +122,26 @@ func (d *decision) noteChange(next *Status, c call) Why {
 	if c.call == UpdatePool {
 		next.Applied = d.current()
 	}
-	return Why{Reason: ReasonDone, Name: string(c.call)}
+	return decision.Why{Reason: reasonDone, Name: string(c.call)}
 }
 
 // noteFailed records a failure once: what was recorded in this pass keeps the
 // gate to the next attempt shut, and what was before is not asked for again
 // until the gate is open.
-func (d *decision) noteFailed(next *Status, call Call, how machine.Outcome) Why {
+func (d *decider) noteFailed(next *Status, call Call, how machine.Outcome) decision.Why {
 	failed := d.operation(call, machine.StateFailed)
 	failed.Replicas, failed.Code, failed.Message, failed.Against = d.wanted(), how.Code, how.Message, d.inputs()
 	op := &next.LastOperation
 	if op.Call == call && op.State == machine.StateFailed && op.Code == how.Code && op.Message == how.Message &&
 		!d.retryAt(call).IsZero() {
-		return Why{}
+		return decision.Why{}
 	}
 	*op = failed
-	return Why{Reason: ReasonCallFailed, Name: string(call), Code: how.Code, Detail: how.Message}
+	return decision.Why{Reason: reasonCallFailed, Name: string(call), Code: how.Code, Detail: how.Message}
 }
 
 // noteGroup takes over what the provider says of the group.
-func (d *decision) noteGroup(next *Status) {
+func (d *decider) noteGroup(next *Status) {
 	next.BootstrapReady = d.bootstrapReady()
 	switch {
 	case d.found():
@@ -155,7 +156,7 @@ const maxReplicas = 1<<31 - 1
 
 // noteNodes counts the nodes of the instances that the spec names, which are
 // the group's as far as it is known.
-func (d *decision) noteNodes(next *Status) {
+func (d *decider) noteNodes(next *Status) {
 	ids := d.s.Spec.ProviderIDs
 	if d.o.Nodes == nil && !d.o.NoCluster || !strictlySorted(ids) {
 		return
@@ -198,7 +199,7 @@ func strictlySorted(ids []string) bool {
 }
 
 // noteRefs names the nodes; the same slice if it names them already.
-func (d *decision) noteRefs(next *Status, ids []string) {
+func (d *decider) noteRefs(next *Status, ids []string) {
 	at, same := 0, true
 	for _, id := range ids {
 		n := d.node(id)
@@ -221,7 +222,7 @@ func (d *decision) noteRefs(next *Status, ids []string) {
 }
 
 // noteSpec says which field can't be acted upon, or that all can.
-func (d *decision) noteSpec(next *Status) {
+func (d *decider) noteSpec(next *Status) {
 	have := object.FindCondition(next.Conditions, ConditionSpecValid)
 	if d.bad == nil {
 		if have != nil {
@@ -230,7 +231,7 @@ func (d *decision) noteSpec(next *Status) {
 		return
 	}
 	want := object.Condition{
-		Type: ConditionSpecValid, Status: object.False, Reason: string(ReasonSpecInvalid),
+		Type: ConditionSpecValid, Status: object.False, Reason: reasonSpecInvalid.String(),
 		Message: d.bad.Error(), Since: d.stamp(),
 	}
 	if have == nil || have.Status != want.Status || have.Message != want.Message {
@@ -240,7 +241,7 @@ func (d *decision) noteSpec(next *Status) {
 
 // noteFailure says what a person has to see to. It follows from the spec, the
 // last operation and the provider's word, and so goes with them.
-func (d *decision) noteFailure(next *Status) {
+func (d *decider) noteFailure(next *Status) {
 	op := &next.LastOperation
 	switch {
 	case d.bad != nil:
@@ -259,7 +260,7 @@ func (d *decision) noteFailure(next *Status) {
 }
 
 // notePhase moves the phase to the strongest one whose condition holds.
-func (d *decision) notePhase(next *Status) machine.Move {
+func (d *decider) notePhase(next *Status) machine.Move {
 	from := known(next.Phase)
 	on := d.strongest(from, next)
 	to, ok := phases.Next(string(from), on)
@@ -270,7 +271,7 @@ func (d *decision) notePhase(next *Status) machine.Move {
 	return machine.Move{Table: phases.Name, From: string(from), On: on, To: to}
 }
 
-func (d *decision) strongest(from Phase, s *Status) machine.Event {
+func (d *decider) strongest(from Phase, s *Status) machine.Event {
 	switch {
 	case from == PhaseNew:
 		return EventAccepted
@@ -290,7 +291,7 @@ func (d *decision) strongest(from Phase, s *Status) machine.Event {
 
 // running tells whether as many nodes are ready as are wanted. While no nodes
 // are known it stays as it was.
-func (d *decision) running(from Phase, s *Status) bool {
+func (d *decider) running(from Phase, s *Status) bool {
 	if d.o.Nodes == nil && !d.o.NoCluster {
 		return from == PhaseRunning
 	}

@@ -4,14 +4,15 @@ import (
 	"time"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 )
 
-func (d *decision) operation(call Call, state machine.OperationState) Operation {
+func (d *decider) operation(call Call, state machine.OperationState) Operation {
 	return Operation{Call: call, State: state, Time: d.stamp()}
 }
 
-func (d *decision) inputs() Inputs {
+func (d *decider) inputs() Inputs {
 	in := Inputs{Pool: d.s.Generation, Secret: d.o.Secret}
 	if d.o.Class != nil {
 		in.Class = d.o.Class.Generation
@@ -23,7 +24,7 @@ func (d *decision) inputs() Inputs {
 // the persisted failure; zero: now. What the call depends on having changed
 // opens the gate at once, and so does a failure that claims to lie in the
 // future: nobody knows for how long it would keep the gate shut.
-func (d *decision) retryAt(call Call) time.Time {
+func (d *decider) retryAt(call Call) time.Time {
 	op := &d.s.Status.LastOperation
 	if op.Call != call || op.State != machine.StateFailed || op.Against != d.inputs() || op.Time.After(d.now) {
 		return time.Time{}
@@ -40,32 +41,32 @@ func (d *decision) retryAt(call Call) time.Time {
 }
 
 // gate holds a call back until it may be made again.
-func (d *decision) gate(call Call) (Plan, bool) {
+func (d *decider) gate(call Call) (Plan, bool) {
 	at := d.retryAt(call)
 	if at.IsZero() {
 		return Plan{}, false
 	}
 	op := &d.s.Status.LastOperation
-	return Plan{At: at, Why: Why{
-		Reason: ReasonRetryAt, Name: string(call), Code: op.Code, Detail: op.Message, For: at.Sub(d.now),
+	return Plan{At: at, Why: decision.Why{
+		Reason: reasonRetryAt, Name: string(call), Code: op.Code, Detail: op.Message, For: at.Sub(d.now),
 	}}, true
 }
 
 // done holds a call back that has just been made for the same size, and
 // succeeded: the provider may not show it yet, or never will. Without that, a call
 // that changes nothing would be made again at once, for ever.
-func (d *decision) done(call Call) (Plan, bool) {
+func (d *decider) done(call Call) (Plan, bool) {
 	op := &d.s.Status.LastOperation
 	at := op.Time.Add(d.p.Poll)
 	if op.Call != call || op.State != machine.StateSuccessful || op.Replicas != d.wanted() || op.Time.After(d.now) || !d.now.Before(at) {
 		return Plan{}, false
 	}
-	return Plan{At: at, Why: Why{Reason: ReasonTakesEffect, Name: string(call), For: at.Sub(d.now)}}, true
+	return Plan{At: at, Why: decision.Why{Reason: reasonTakesEffect, Name: string(call), For: at.Sub(d.now)}}, true
 }
 
 // order plans a changing effect. Before it comes a write that announces it,
 // so that whoever decides from an old pool fails at that write.
-func (d *decision) order(call Call, effect Effect, why Why) Plan {
+func (d *decider) order(call Call, effect Effect, why decision.Why) Plan {
 	if plan, waits := d.gate(call); waits {
 		return plan
 	}
@@ -76,7 +77,7 @@ func (d *decision) order(call Call, effect Effect, why Why) Plan {
 	if !d.o.Fenced || op.Call != call || op.State != machine.StateProcessing || op.Replicas != d.wanted() {
 		announced := d.operation(call, machine.StateProcessing)
 		announced.Replicas = d.wanted()
-		return d.setStatus(Why{Reason: ReasonFence, Name: string(call)}, func(s *Status) {
+		return d.setStatus(decision.Why{Reason: reasonFence, Name: string(call)}, func(s *Status) {
 			s.LastOperation = announced
 			switch call {
 			case CreatePool:

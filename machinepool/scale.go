@@ -1,8 +1,10 @@
 package machinepool
 
+import "github.com/millwright-go/millwright/decision"
+
 // scale brings the group to the size that is wanted. Where we can choose what
 // goes, instances leave by name (leave); otherwise the provider chooses.
-func (d *decision) scale() (Plan, bool) {
+func (d *decider) scale() (Plan, bool) {
 	wanted, target := d.wanted(), max(0, d.o.Group.Target)
 	if wanted == target { // always, while the provider owns the size
 		return Plan{}, false
@@ -14,7 +16,7 @@ func (d *decision) scale() (Plan, bool) {
 		if plan, busy := d.renew(); busy {
 			return plan, true
 		}
-		return d.order(ScalePool, ScaleGroup{To: wanted}, Why{Reason: ReasonScale, Count: target, Of: wanted}), true
+		return d.order(ScalePool, ScaleGroup{To: wanted}, decision.Why{Reason: reasonScale, Count: int64(target), All: int64(wanted)}), true
 	}
 	to := wanted
 	if d.o.Features.DeleteInstances {
@@ -26,11 +28,11 @@ func (d *decision) scale() (Plan, bool) {
 	if !d.o.Looked {
 		return d.ask(), true
 	}
-	return d.order(ScalePool, ScaleGroup{To: to}, Why{Reason: ReasonScale, Count: target, Of: to}), true
+	return d.order(ScalePool, ScaleGroup{To: to}, decision.Why{Reason: reasonScale, Count: int64(target), All: int64(to)}), true
 }
 
 // staying is how many instances the provider is not removing already.
-func (d *decision) staying() int32 {
+func (d *decider) staying() int32 {
 	n := int32(0)
 	for i := range d.instances {
 		if !d.instances[i].Going {
@@ -42,7 +44,7 @@ func (d *decision) staying() int32 {
 
 // surplus is how many instances we have to choose to go: none while the provider
 // owns the size, which is what is wanted then.
-func (d *decision) surplus() int {
+func (d *decider) surplus() int {
 	if !d.o.Features.DeleteInstances {
 		return 0
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/object"
@@ -57,7 +58,7 @@ func (s *stage) tell(plan machinepool.Plan) {
 		}
 		s.line("look again %s: %s", wait, plan.Why)
 	}
-	if plan.Warn != (machinepool.Why{}) {
+	if plan.Warn != (decision.Why{}) {
 		s.line("  warning: %s", plan.Warn)
 	}
 }

@@ -55,7 +55,7 @@ type difference struct {
 
 // survey takes the census. Every machine's facts are read here, once; what is
 // decided from them costs in proportion to the decision.
-func (d *decision) survey() {
+func (d *decider) survey() {
 	c := &d.census
 	burst := int(d.p.Burst)
 	c.failing.limit = summaryLimit
@@ -67,7 +67,7 @@ func (d *decision) survey() {
 	var space [3][8]label
 	t := &d.s.Spec.Template
 	v := surveyor{
-		decision:    d,
+		decider:     d,
 		labels:      flatten(space[0][:0], t.Labels),
 		nodeLabels:  flatten(space[1][:0], t.Spec.NodeTemplate.Labels),
 		annotations: flatten(space[2][:0], t.Spec.NodeTemplate.Annotations),
@@ -97,7 +97,7 @@ func (d *decision) survey() {
 }
 
 // wanted is how many machines there should be.
-func (d *decision) wanted() int {
+func (d *decider) wanted() int {
 	if d.s.Deleted() {
 		return 0
 	}
@@ -106,7 +106,7 @@ func (d *decision) wanted() int {
 
 // surveyor visits the machines that are not being deleted.
 type surveyor struct {
-	*decision
+	*decider
 	// What of the template is looked up in each machine.
 	labels, nodeLabels, annotations []label
 }

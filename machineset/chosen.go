@@ -30,7 +30,7 @@ func (s *Spec) chosen() map[string]time.Time {
 // asChosen tells whether a machine that a scaler has chosen to go still is what it
 // was then. One that has become available since is counted on to stay before
 // those that are not: it goes first among its equals only.
-func (d *decision) asChosen(m *machine.Machine, available bool) bool {
+func (d *decider) asChosen(m *machine.Machine, available bool) bool {
 	at, chosen := d.chosen[m.Name]
 	return chosen && (!available || !m.AvailableAt(d.s.Spec.MinReady).After(at))
 }
@@ -50,7 +50,7 @@ func (s *Spec) chosenAt(name string) (at time.Time, chosen bool) {
 // another was asked for in its place. One that works goes for its replacement's sake
 // only after those that do not: a rollout counts on it that a set gives up
 // these first.
-func (d *decision) class(m *machine.Machine, available bool) class {
+func (d *decider) class(m *machine.Machine, available bool) class {
 	switch {
 	case d.explicit(m):
 		return classExplicit

@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 )
@@ -95,7 +96,7 @@ func (v *surveyor) countJoined(m *machine.Machine) {
 // class or secrets are others, or if no machine is wanted. Once their time has
 // come, those that were made are not missing any more: their failure is to be
 // noted anew.
-func (d *decision) churn() Churn {
+func (d *decider) churn() Churn {
 	c := d.s.Status.Churn
 	if d.p.ChurnBase <= 0 || c.Rounds <= 0 || d.wanted() == 0 || c.Against != d.o.Inputs || d.census.joined.After(c.Last) {
 		return Churn{}
@@ -106,11 +107,11 @@ func (d *decision) churn() Churn {
 	return c
 }
 
-func (d *decision) missingNow() int32 { return int32(min(max(d.short(), 0), math.MaxInt32)) }
+func (d *decider) missingNow() int32 { return int32(min(max(d.short(), 0), math.MaxInt32)) }
 
 // noteStillborn stores that machines failed before they ever ran, before they
 // are deleted and nothing is left to know it by.
-func (d *decision) noteStillborn() (Plan, bool) {
+func (d *decider) noteStillborn() (Plan, bool) {
 	if d.census.stillborn == 0 || d.p.ChurnBase <= 0 || d.wanted() == 0 {
 		return Plan{}, false
 	}
@@ -126,16 +127,16 @@ func (d *decision) noteStillborn() (Plan, bool) {
 	next := d.s.Status.Clone()
 	next.Churn = c
 	next.Conditions = d.churnCondition(next.Conditions, &c)
-	why := Why{Reason: ReasonStillborn, Count: int64(c.Rounds), For: d.p.churnDelay(c.Rounds)}
+	why := decision.Why{Reason: reasonStillborn, Count: int64(c.Rounds), For: d.p.churnDelay(c.Rounds)}
 	if why.For == 0 {
-		return Plan{Write: &UpdateStatus{next}, Why: Why{Reason: ReasonStillbornFirst}}, true
+		return Plan{Write: &UpdateStatus{next}, Why: decision.Why{Reason: reasonStillbornFirst}}, true
 	}
 	return Plan{Write: &UpdateStatus{next}, Why: why, Warn: why}, true
 }
 
 // nextTry is when those that wait are made; zero: at once. A failure so far
 // ahead that it is nobody's holds up nothing.
-func (d *decision) nextTry() time.Time {
+func (d *decider) nextTry() time.Time {
 	c := d.churn()
 	wait := d.p.churnDelay(c.Rounds)
 	if wait == 0 || c.Last.After(d.now.Add(d.p.ChurnMax)) {
@@ -151,28 +152,28 @@ func (d *decision) nextTry() time.Time {
 func (c *Churn) tryAt(wait time.Duration) time.Time { return c.Last.Add(wait + time.Second) }
 
 // unhurried is how many of the missing machines may be made now.
-func (d *decision) unhurried(short int) int {
+func (d *decider) unhurried(short int) int {
 	c, at := d.churn(), d.nextTry()
 	waiting := min(short, int(c.Missing))
 	if at.IsZero() || waiting <= 0 {
 		return short
 	}
 	d.lookAgain(at)
-	d.waiting = d.tally(ReasonUnhurried)
-	d.waiting.Count, d.waiting.Last = int64(waiting), int64(c.Rounds)
+	d.waiting = d.tally(reasonUnhurried)
+	d.waiting.Count, d.waiting.Number = int64(waiting), int64(c.Rounds)
 	d.waiting.For = at.Sub(d.now)
 	return short - waiting
 }
 
 // churnCondition is conditions with what the count has to say: something from
 // the second failure in a row on.
-func (d *decision) churnCondition(conditions []object.Condition, c *Churn) []object.Condition {
+func (d *decider) churnCondition(conditions []object.Condition, c *Churn) []object.Condition {
 	wait := d.p.churnDelay(c.Rounds)
 	if wait == 0 {
 		return withoutCondition(conditions, ConditionReplacementSlowed)
 	}
 	return withCondition(conditions, object.Condition{
-		Type: ConditionReplacementSlowed, Status: object.True, Reason: string(ReasonStillborn),
+		Type: ConditionReplacementSlowed, Status: object.True, Reason: reasonStillborn.String(),
 		Message: fmt.Sprintf("machines failed before they ran, %d times in a row: what is missing since is not made before %s",
 			c.Rounds, c.tryAt(wait).UTC().Format(time.RFC3339)),
 		Since: d.stamp(),
@@ -181,7 +182,7 @@ func (d *decision) churnCondition(conditions []object.Condition, c *Churn) []obj
 
 // holdCondition is conditions with why machines are not created that exist, if
 // the provider refuses their class.
-func (d *decision) holdCondition(conditions []object.Condition) []object.Condition {
+func (d *decider) holdCondition(conditions []object.Condition) []object.Condition {
 	h := d.o.Hold
 	if h == nil || d.census.unmade == 0 {
 		return withoutCondition(conditions, ConditionCreationSlowed)

@@ -1,6 +1,7 @@
 package machineset
 
 import (
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 )
@@ -8,7 +9,7 @@ import (
 // claim lets go of machines that do not match any more, and takes on those
 // that match and have no owner. Both are decided live: a machine that looks
 // free may belong to another set by now.
-func (d *decision) claim() (Plan, bool) {
+func (d *decider) claim() (Plan, bool) {
 	if d.o.Refused.Change != nil {
 		return Plan{}, false
 	}
@@ -20,23 +21,23 @@ func (d *decision) claim() (Plan, bool) {
 		return plan, true
 	}
 	if len(d.census.strays) > 0 {
-		orders := changed(d.census.strays, Why{Reason: ReasonRelease}, func(m *machine.Machine) {
+		orders := changed(d.census.strays, decision.Why{Reason: reasonRelease}, func(m *machine.Machine) {
 			m.Owner, m.Spec.Marks = nil, machine.RolloutMarks{} // nobody else would take them away
 		})
 		return Plan{Release: orders, Why: d.deletion(ReasonReleasing, len(orders))}, true
 	}
-	orders := changed(adoptable, Why{Reason: ReasonAdopt}, func(m *machine.Machine) {
+	orders := changed(adoptable, decision.Why{Reason: reasonAdopt}, func(m *machine.Machine) {
 		m.Owner = d.owner()
 	})
-	return Plan{Adopt: orders, Why: d.deletion(ReasonAdopting, len(orders))}, true
+	return Plan{Adopt: orders, Why: d.deletion(reasonAdopting, len(orders))}, true
 }
 
 // owner is the mark of this set on its machines.
-func (d *decision) owner() *object.Owner {
+func (d *decider) owner() *object.Owner {
 	return &object.Owner{Kind: OwnerKind, Name: d.s.Name, UID: d.s.UID}
 }
 
-func (d *decision) adoptable() []*machine.Machine {
+func (d *decider) adoptable() []*machine.Machine {
 	var found []*machine.Machine
 	for _, m := range d.o.Orphans {
 		if m != nil && m.Owner == nil && !m.Deleted() && m.Namespace == d.s.Namespace &&
@@ -50,7 +51,7 @@ func (d *decision) adoptable() []*machine.Machine {
 // push brings machines in line with those parts of the template that are
 // applied in place. Cached reads do: a machine that changed meanwhile refuses
 // the update.
-func (d *decision) push() (Plan, bool) {
+func (d *decider) push() (Plan, bool) {
 	if len(d.census.differing) == 0 || d.o.Refused.Change != nil {
 		return Plan{}, false
 	}
@@ -67,13 +68,13 @@ func (d *decision) push() (Plan, bool) {
 			clone.Spec.Class = t.Spec.Class
 		}
 		clone.Spec.Marks = d.s.Spec.Marks
-		orders[i] = Order{Machine: clone, Why: Why{Reason: ReasonPush, Detail: differs.what}}
+		orders[i] = Order{Machine: clone, Why: decision.Why{Reason: reasonPush, Detail: differs.what}}
 	}
-	return Plan{Push: orders, Why: d.deletion(ReasonPushing, len(orders))}, true
+	return Plan{Push: orders, Why: d.deletion(reasonPushing, len(orders))}, true
 }
 
 // changed makes an order with a changed copy of each machine.
-func changed(machines []*machine.Machine, why Why, change func(*machine.Machine)) []Order {
+func changed(machines []*machine.Machine, why decision.Why, change func(*machine.Machine)) []Order {
 	orders := make([]Order, len(machines))
 	for i, m := range machines {
 		clone := m.Clone()

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/object"
 )
 
@@ -29,12 +30,12 @@ func Decide(o *Observation, p *Policy, now time.Time) (Plan, error) {
 	if err := p.Validate(); err != nil {
 		return Plan{}, err
 	}
-	d := decision{o: o, p: p, s: o.Set, now: now, at: now.Add(p.Resync)}
+	d := decider{o: o, p: p, s: o.Set, now: now, at: now.Add(p.Resync)}
 	return d.oddPause(d.decide()), nil
 }
 
-// decision is one call of Decide.
-type decision struct {
+// decider is one call of Decide.
+type decider struct {
 	o   *Observation
 	p   *Policy
 	s   *Set
@@ -45,11 +46,11 @@ type decision struct {
 	prefix string               // of the names of the open reservation, if there is one
 	// at and waiting are what the plan says if there is nothing to do.
 	at      time.Time
-	waiting Why
+	waiting decision.Why
 }
 
 // decide decides about any set.
-func (d *decision) decide() Plan {
+func (d *decider) decide() Plan {
 	switch {
 	case d.paused():
 		return d.pause()
@@ -64,7 +65,7 @@ func (d *decision) decide() Plan {
 // have all left alone is waited for. Deletions come before pushes: a machine
 // that is about to go is not changed first, and none waits for the others'
 // changes. Pushes come before creations, which may take many plans.
-func (d *decision) keep() Plan {
+func (d *decider) keep() Plan {
 	bad := d.s.invalidField()
 	if bad == nil && d.s.Owner == nil {
 		bad = AboveLimit(d.s.Spec.Replicas, d.p.MaxReplicas)
@@ -75,7 +76,7 @@ func (d *decision) keep() Plan {
 	if !d.s.HasFinalizer(Finalizer) {
 		changed := d.s.Clone()
 		changed.AddFinalizer(Finalizer)
-		return Plan{Write: &Update{changed}, Why: Why{Reason: ReasonFinalizer}}
+		return Plan{Write: &Update{changed}, Why: decision.Why{Reason: reasonFinalizer}}
 	}
 	d.survey()
 	if plan, busy := d.resume(); busy {
@@ -107,7 +108,7 @@ func (d *decision) keep() Plan {
 }
 
 // removeSome deletes machines: those that failed, then those to be replaced, then the surplus.
-func (d *decision) removeSome() (Plan, bool) {
+func (d *decider) removeSome() (Plan, bool) {
 	plan, busy := d.replaceFailed()
 	if !busy {
 		plan, busy = d.replaceRequested()
@@ -119,12 +120,12 @@ func (d *decision) removeSome() (Plan, bool) {
 }
 
 // invalid records once which field can't be acted upon, and waits for a change.
-func (d *decision) invalid(bad *object.FieldError) Plan {
-	why := Why{Reason: ReasonSpecInvalid, Name: bad.Field, Detail: bad.Problem}
+func (d *decider) invalid(bad *object.FieldError) Plan {
+	why := decision.Why{Reason: reasonSpecInvalid, Name: bad.Field, Detail: bad.Problem}
 	next := d.s.Status
 	next.ObservedGeneration = d.s.Generation
 	next.Conditions = withCondition(next.Conditions, object.Condition{
-		Type: ConditionSpecValid, Status: object.False, Reason: string(ReasonSpecInvalid),
+		Type: ConditionSpecValid, Status: object.False, Reason: reasonSpecInvalid.String(),
 		Message: bad.Error(), Since: d.stamp(),
 	})
 	if next.Equal(&d.s.Status) {
@@ -135,32 +136,32 @@ func (d *decision) invalid(bad *object.FieldError) Plan {
 
 // readLive plans a live read if what is known may be stale. busy: it has to be
 // carried out before what is named.
-func (d *decision) readLive(before string) (plan Plan, busy bool) {
+func (d *decider) readLive(before string) (plan Plan, busy bool) {
 	return d.readLiveSince(time.Time{}, before)
 }
 
 // readLiveSince is readLive where a read from before since is stale as well.
-func (d *decision) readLiveSince(since time.Time, before string) (plan Plan, busy bool) {
+func (d *decider) readLiveSince(since time.Time, before string) (plan Plan, busy bool) {
 	if d.live() && !d.o.Live.Before(since) {
 		return Plan{}, false
 	}
-	return Plan{ReadLive: true, Why: Why{Reason: ReasonReadLive, Detail: before}}, true
+	return Plan{ReadLive: true, Why: decision.Why{Reason: reasonReadLive, Detail: before}}, true
 }
 
-func (d *decision) live() bool { return !d.o.Live.IsZero() }
+func (d *decider) live() bool { return !d.o.Live.IsZero() }
 
 // lookAgain makes the next look no later than t.
-func (d *decision) lookAgain(t time.Time) {
+func (d *decider) lookAgain(t time.Time) {
 	if t.Before(d.at) {
 		d.at = t
 	}
 }
 
 // rest writes the status if it says something else by now, and waits.
-func (d *decision) rest() Plan {
+func (d *decider) rest() Plan {
 	if at := d.retryAt(); !at.IsZero() {
 		d.lookAgain(at)
-		d.waiting = Why{Reason: ReasonRetryAt, Detail: d.s.Status.LastOperation.Message, For: at.Sub(d.now)}
+		d.waiting = decision.Why{Reason: reasonRetryAt, Detail: d.s.Status.LastOperation.Message, For: at.Sub(d.now)}
 	}
 	for _, at := range [...]time.Time{d.census.nextAvailable, d.census.expiries.next} {
 		if !at.IsZero() {
@@ -171,20 +172,20 @@ func (d *decision) rest() Plan {
 		return plan
 	}
 	why := d.waiting
-	if why == (Why{}) {
-		why = d.tally(ReasonSettled)
+	if why == (decision.Why{}) {
+		why = d.tally(reasonSettled)
 	}
 	return Plan{At: d.at, Why: why}
 }
 
 // tally is a reason with the numbers of machines.
-func (d *decision) tally(reason Reason) Why {
+func (d *decider) tally(reason decision.Reason) decision.Why {
 	c := &d.census
-	return Why{
+	return decision.Why{
 		Reason: reason, Have: int64(c.active), Want: int64(d.wanted()),
-		Ready: int64(c.ready), Avail: int64(c.available),
+		Ready: int64(c.ready), Available: int64(c.available),
 	}
 }
 
 // stamp is now as stores keep it.
-func (d *decision) stamp() time.Time { return d.now.Truncate(time.Second) }
+func (d *decider) stamp() time.Time { return d.now.Truncate(time.Second) }

@@ -4,10 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -272,33 +268,6 @@ func TestSettledAllocatesNothing(t *testing.T) {
 	o, p, now := fleet(100, 100, false), machineset.DefaultPolicy(), morning.Add(time.Hour)
 	settle(t, o, now)
 	require.Zero(t, testing.AllocsPerRun(10, func() { _, _ = machineset.Decide(o, p, now) }))
-}
-
-// TestEveryReasonHasASentence reads the reasons out of the source, so that a
-// new one can't be forgotten.
-func TestEveryReasonHasASentence(t *testing.T) {
-	file, err := parser.ParseFile(token.NewFileSet(), "why.go", nil, 0)
-	require.NoError(t, err)
-	n := 0
-	ast.Inspect(file, func(node ast.Node) bool {
-		spec, ok := node.(*ast.ValueSpec)
-		if !ok || len(spec.Values) != 1 {
-			return true
-		}
-		literal, ok := spec.Values[0].(*ast.BasicLit)
-		if !ok {
-			return true
-		}
-		reason, err := strconv.Unquote(literal.Value)
-		require.NoError(t, err)
-		said := machineset.Why{Reason: machineset.Reason(reason), Name: "n", Detail: "d"}.String()
-		require.NotEqual(t, reason, said, "no sentence")
-		require.NotContains(t, said, "{")
-		n++
-		return true
-	})
-	require.Greater(t, n, 25)
-	require.Equal(t, "Unheard", machineset.Why{Reason: "Unheard"}.String())
 }
 
 // TestYoungGoBeforeAvailable: of machines that run, the one that has not been

@@ -3,15 +3,16 @@ package machineset
 import (
 	"time"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/object"
 )
 
 // remove takes a set that is being deleted to its end: its machines first, then
 // the finalizer. It creates nothing. Machines that are to stay behind are left
 // alone until nobody owns them.
-func (d *decision) remove() Plan {
+func (d *decider) remove() Plan {
 	if !d.s.HasFinalizer(Finalizer) {
-		return Plan{Why: Why{Reason: ReasonNotOurs}}
+		return Plan{Why: decision.Why{Reason: reasonNotOurs}}
 	}
 	d.survey()
 	if d.allCame() { // once the machines are gone it would look as if some of them were yet to come
@@ -21,7 +22,7 @@ func (d *decision) remove() Plan {
 		return d.rest()
 	}
 	if d.s.HasFinalizer(object.OrphanDependents) {
-		d.waiting = Why{Reason: ReasonLeaving}
+		d.waiting = decision.Why{Reason: reasonLeaving}
 		return d.rest()
 	}
 	if plan, busy := d.removeMachines(); busy {
@@ -32,14 +33,14 @@ func (d *decision) remove() Plan {
 		return d.rest()
 	}
 	if d.census.owned > 0 {
-		d.waiting = Why{Reason: ReasonTerminating, Count: int64(d.census.terminating)}
+		d.waiting = decision.Why{Reason: reasonTerminating, Count: int64(d.census.terminating)}
 		return d.rest()
 	}
 	var since time.Time
 	if n := d.s.Reservation.Reserved - d.s.Reservation.Settled; n > 0 {
 		if d.inFlight() {
 			d.lookAgain(d.doneAt())
-			d.waiting = Why{Reason: ReasonLateCreates, Count: n, For: d.doneAt().Sub(d.now)}
+			d.waiting = decision.Why{Reason: reasonLateCreates, Count: n, For: d.doneAt().Sub(d.now)}
 			return d.rest()
 		}
 		since = d.doneAt()
@@ -49,12 +50,12 @@ func (d *decision) remove() Plan {
 	}
 	changed := d.s.Clone()
 	changed.RemoveFinalizer(Finalizer)
-	return Plan{Write: &Update{changed}, Why: Why{Reason: ReasonSetReleased}}
+	return Plan{Write: &Update{changed}, Why: decision.Why{Reason: reasonSetReleased}}
 }
 
 // removeMachines deletes the machines of a set that is being deleted, whether
 // or not they match its selector.
-func (d *decision) removeMachines() (Plan, bool) {
+func (d *decider) removeMachines() (Plan, bool) {
 	if d.census.owned == d.census.terminating+d.census.spared.count || d.o.Refused.Delete != nil {
 		return Plan{}, false
 	}
@@ -64,7 +65,7 @@ func (d *decision) removeMachines() (Plan, bool) {
 	victims := d.census.victims.sorted()
 	orders := make([]Order, len(victims))
 	for i, v := range victims {
-		orders[i] = Order{Machine: v.machine, Why: Why{Reason: ReasonSetDeleted}}
+		orders[i] = Order{Machine: v.machine, Why: decision.Why{Reason: reasonSetDeleted}}
 	}
 	return Plan{Delete: orders, Until: d.deleteUntil(), Why: d.deletion(ReasonDeleteAll, len(orders))}, true
 }

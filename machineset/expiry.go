@@ -3,6 +3,7 @@ package machineset
 import (
 	"time"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 )
 
@@ -71,7 +72,7 @@ func (v *surveyor) visitAge(m *machine.Machine, available, requested bool) {
 // admitExpired takes those machines up that may be replaced now. Without a
 // surge the ones that are missing already count among them: the next ones wait
 // for their replacements.
-func (d *decision) admitExpired() {
+func (d *decider) admitExpired() {
 	e, r := &d.census.expiries, &d.census.requests
 	old := e.oldest.sorted()
 	if d.slack().Surge == 0 {
@@ -89,7 +90,7 @@ func (d *decision) admitExpired() {
 }
 
 // replacing picks a reason by why machines are replaced.
-func (d *decision) replacing(asked, aged Reason) Reason {
+func (d *decider) replacing(asked, aged decision.Reason) decision.Reason {
 	if n := d.census.expiries.granted; n == d.census.requests.count {
 		return aged
 	}
@@ -97,9 +98,9 @@ func (d *decision) replacing(asked, aged Reason) Reason {
 }
 
 // whyReplaced is why one machine is deleted, to be replaced.
-func (d *decision) whyReplaced(v ranked) Why {
+func (d *decider) whyReplaced(v ranked) decision.Why {
 	if v.rank>>classShift == uint64(classExpired) {
-		return Why{Reason: ReasonExpired, For: d.now.Sub(v.machine.CreatedAt)}
+		return decision.Why{Reason: reasonExpired, For: d.now.Sub(v.machine.CreatedAt)}
 	}
-	return Why{Reason: ReasonRequested, Phase: v.machine.Status.Phase}
+	return decision.Why{Reason: reasonRequested, Name: phaseWord(v.machine.Status.Phase)}
 }

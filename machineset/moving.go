@@ -32,7 +32,7 @@ func (h *Handover) Clone() Handover {
 
 // handover is the names on their way as sets, empty where they are to be
 // disregarded.
-func (d *decision) handover() (arriving, leaving map[string]bool) {
+func (d *decider) handover() (arriving, leaving map[string]bool) {
 	if d.s.Owner == nil || d.s.Deleted() {
 		return nil, nil
 	}
@@ -51,4 +51,4 @@ func nameSet(names []string) map[string]bool {
 }
 
 // closed tells whether the deployment has closed the set to new machines.
-func (d *decision) closed() bool { return d.s.Owner != nil && d.s.Handover.Closed }
+func (d *decider) closed() bool { return d.s.Owner != nil && d.s.Handover.Closed }

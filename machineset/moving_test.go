@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/object"
@@ -135,7 +136,7 @@ func TestHandoverStepByStep(t *testing.T) {
 		closed            bool
 		reserved          int64
 		deleted           int
-		why               machineset.Reason
+		why               decision.Reason
 	}{
 		"arriving, not there yet":           {replicas: 3, machines: 2, arriving: []string{"x"}},
 		"arriving, noted twice":             {replicas: 4, machines: 2, arriving: []string{"x", "x"}, reserved: 1},
@@ -165,7 +166,7 @@ func TestHandoverStepByStep(t *testing.T) {
 			if step.deleted > 0 {
 				require.NotContains(t, step.leaving, plan.Delete[0].Machine.Name)
 			}
-			if step.why != "" {
+			if step.why != (decision.Reason{}) {
 				require.Equal(t, step.why, plan.Why.Reason)
 			}
 		})

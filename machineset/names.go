@@ -85,7 +85,7 @@ func ordinalOf(prefix, name string) int64 {
 }
 
 // blank is the machine that a set makes under a name.
-func (d *decision) blank(name string) *machine.Machine {
+func (d *decider) blank(name string) *machine.Machine {
 	t := d.s.Spec.Template.Clone()
 	t.Spec.Marks = d.s.Spec.Marks
 	return &machine.Machine{
@@ -102,7 +102,7 @@ func (d *decision) blank(name string) *machine.Machine {
 
 // noteOrdinal remembers that a machine exists under a name of the open
 // reservation, and tells whether it has such a name.
-func (d *decision) noteOrdinal(name string) bool {
+func (d *decider) noteOrdinal(name string) bool {
 	n := ordinalOf(d.prefix, name)
 	if n > d.answeredUpTo() && n <= d.s.Reservation.Reserved {
 		d.census.ordinals = append(d.census.ordinals, n)
@@ -112,7 +112,7 @@ func (d *decision) noteOrdinal(name string) bool {
 
 // answeredUpTo is the highest ordinal of which it is known that it, and all
 // below, are done with or were created.
-func (d *decision) answeredUpTo() int64 {
+func (d *decider) answeredUpTo() int64 {
 	r := &d.s.Reservation
 	return min(max(d.o.Created, r.Settled), r.Reserved)
 }
@@ -120,7 +120,7 @@ func (d *decision) answeredUpTo() int64 {
 // countUnanswered finds out how many names of the open reservation may still
 // have to become machines, and whether one of those machines is about to go. A
 // machine that lost its owner came to be, too.
-func (d *decision) countUnanswered(leaving map[string]bool) {
+func (d *decider) countUnanswered(leaving map[string]bool) {
 	c := &d.census
 	d.prefix = d.s.namePrefix()
 	for _, m := range d.o.Machines {
@@ -140,7 +140,7 @@ func (d *decision) countUnanswered(leaving map[string]bool) {
 
 // missing returns the n lowest ordinals of the open reservation that are not
 // known to have become machines. There are at least n.
-func (d *decision) missing(n int) []int64 {
+func (d *decider) missing(n int) []int64 {
 	out := make([]int64, 0, n)
 	seen := d.census.ordinals
 	for ordinal := d.answeredUpTo() + 1; len(out) < n; ordinal++ {

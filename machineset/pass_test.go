@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 )
@@ -16,11 +17,11 @@ import (
 type ledger struct {
 	calls map[string]int
 	lines []string
-	why   map[machineset.Reason]int // of orders
+	why   map[decision.Reason]int // of orders
 }
 
 func (l *ledger) keep(p *process) {
-	l.calls, l.why, l.lines = map[string]int{}, map[machineset.Reason]int{}, nil
+	l.calls, l.why, l.lines = map[string]int{}, map[decision.Reason]int{}, nil
 	p.trace = func(verb, name, why string) {
 		l.calls[verb]++
 		l.lines = append(l.lines, strings.Join([]string{verb, name, why}, " "))

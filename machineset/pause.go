@@ -1,6 +1,7 @@
 package machineset
 
 import (
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 )
@@ -23,13 +24,13 @@ const ConditionPaused = machine.ConditionPaused
 
 // paused tells whether the set is to be left as it is. One that is being
 // deleted without our finalizer is not even written.
-func (d *decision) paused() bool {
+func (d *decider) paused() bool {
 	paused, _ := machine.Paused(&d.s.Meta, d.p.Keys.Paused)
 	return paused && !(d.s.Deleted() && !d.s.HasFinalizer(Finalizer))
 }
 
 // pause keeps the status up to date, and nothing else.
-func (d *decision) pause() Plan {
+func (d *decider) pause() Plan {
 	d.survey()
 	if at := d.census.nextAvailable; !at.IsZero() {
 		d.lookAgain(at)
@@ -37,35 +38,35 @@ func (d *decision) pause() Plan {
 	if plan, busy := d.status(); busy {
 		return plan
 	}
-	why := d.tally(ReasonPaused)
+	why := d.tally(reasonPaused)
 	why.Name = d.p.Keys.Paused
 	return Plan{At: d.at, Why: why}
 }
 
 // resume takes the condition off a set that is not paused any more.
-func (d *decision) resume() (Plan, bool) {
+func (d *decider) resume() (Plan, bool) {
 	next := d.s.Status
 	next.Conditions = withoutCondition(next.Conditions, ConditionPaused)
 	if len(next.Conditions) == len(d.s.Status.Conditions) {
 		return Plan{}, false
 	}
-	return Plan{Write: &UpdateStatus{next.Clone()}, Why: d.tally(ReasonStatus)}, true
+	return Plan{Write: &UpdateStatus{next.Clone()}, Why: d.tally(reasonStatus)}, true
 }
 
-func (d *decision) pausedCondition(conditions []object.Condition) []object.Condition {
+func (d *decider) pausedCondition(conditions []object.Condition) []object.Condition {
 	if !d.paused() {
 		return withoutCondition(conditions, ConditionPaused)
 	}
 	return withCondition(conditions, object.Condition{
-		Type: ConditionPaused, Status: object.True, Reason: string(ReasonPaused),
+		Type: ConditionPaused, Status: object.True, Reason: reasonPaused.String(),
 		Message: "paused by annotation " + d.p.Keys.Paused + ": no machine is made or deleted", Since: d.stamp(),
 	})
 }
 
 // oddPause lets a plan warn of a pause that can't be read.
-func (d *decision) oddPause(plan Plan) Plan {
-	if _, odd := machine.Paused(&d.s.Meta, d.p.Keys.Paused); odd != "" && plan.Warn == (Why{}) {
-		plan.Warn = Why{Reason: ReasonOddPause, Name: d.p.Keys.Paused, Detail: odd}
+func (d *decider) oddPause(plan Plan) Plan {
+	if _, odd := machine.Paused(&d.s.Meta, d.p.Keys.Paused); odd != "" && plan.Warn == (decision.Why{}) {
+		plan.Warn = decision.Why{Reason: reasonOddPause, Name: d.p.Keys.Paused, Detail: odd}
 	}
 	return plan
 }
@@ -87,13 +88,13 @@ func (s *spared) add(m *machine.Machine, available bool) {
 }
 
 // spares tells whether a machine is paused.
-func (d *decision) spares(m *machine.Machine) bool {
+func (d *decider) spares(m *machine.Machine) bool {
 	paused, _ := machine.Paused(&m.Meta, d.p.Keys.Paused)
 	return paused
 }
 
 // removable is how many machines of a surplus may be deleted now.
-func (d *decision) removable(surplus int) int {
+func (d *decider) removable(surplus int) int {
 	c := &d.census
 	n := min(surplus-c.spared.idle, c.active-c.spared.count)
 	if n < surplus {
@@ -103,8 +104,8 @@ func (d *decision) removable(surplus int) int {
 }
 
 // kept is the reason why n machines stay that would go.
-func (d *decision) kept(n int) Why {
-	why := d.tally(ReasonSpared)
+func (d *decider) kept(n int) decision.Why {
+	why := d.tally(reasonSpared)
 	why.Name, why.Count = d.census.spared.first, int64(n)
 	return why
 }

@@ -3,6 +3,7 @@ package machineset
 import (
 	"time"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 )
 
@@ -92,7 +93,7 @@ type Order struct {
 	Machine *machine.Machine
 	// Ordinal is that of a machine to create; zero in other orders.
 	Ordinal int64
-	Why     Why
+	Why     decision.Why
 }
 
 // Plan is what to do next. At most one of Write, ReadLive and the slices of
@@ -150,7 +151,7 @@ type Plan struct {
 
 	// At is when to look again though nothing has changed; zero: never.
 	At  time.Time
-	Why Why
+	Why decision.Why
 	// Warn is something that the set's owner should know; zero: nothing.
-	Warn Why
+	Warn decision.Why
 }

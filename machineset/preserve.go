@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 )
 
@@ -18,18 +19,18 @@ import (
 // keeps tells whether a failed machine is not to be replaced: it is kept for
 // inspection, or asks to be and has not said so in its status yet. The latter
 // has no deadline: the machine's next decision ends it.
-func (d *decision) keeps(m *machine.Machine) bool {
+func (d *decider) keeps(m *machine.Machine) bool {
 	return m.Preserved(d.now) || m.ToBePreserved(d.p.Keys.Preserve)
 }
 
 // explicit tells whether a machine is kept because a user wants it.
-func (d *decision) explicit(m *machine.Machine) bool {
+func (d *decider) explicit(m *machine.Machine) bool {
 	return m.Preserved(d.now) && !m.Status.Preservation.Automatic() ||
 		m.ToBePreserved(d.p.Keys.Preserve) && !d.automatic(m)
 }
 
 // automatic tells whether a machine carries the set's own request.
-func (d *decision) automatic(m *machine.Machine) bool {
+func (d *decider) automatic(m *machine.Machine) bool {
 	key := d.p.Keys.Preserve
 	return key != "" && m.Annotations[key] == machine.PreserveAutomatically
 }
@@ -90,7 +91,7 @@ func (v *surveyor) noteEnd(m *machine.Machine) {
 
 // preserve has machines that failed kept, within the limit, and takes the
 // request off those that are over it or run again.
-func (d *decision) preserve() (Plan, bool) {
+func (d *decider) preserve() (Plan, bool) {
 	p := &d.census.preserving
 	limit := int(d.s.Spec.AutoPreserve)
 	room := limit - len(p.counted)
@@ -108,29 +109,29 @@ func (d *decision) preserve() (Plan, bool) {
 			over = p.counted[:-room]
 		}
 		over = over[:min(len(over), int(d.p.Burst))]
-		orders := changed(over, Why{Reason: ReasonUnpreserve, Want: int64(limit)}, func(m *machine.Machine) {
+		orders := changed(over, decision.Why{Reason: reasonUnpreserve, Want: int64(limit)}, func(m *machine.Machine) {
 			delete(m.Annotations, key)
 		})
-		return Plan{Push: orders, Why: d.preservation(ReasonUnpreserving, len(orders))}, true
+		return Plan{Push: orders, Why: d.preservation(reasonUnpreserving, len(orders))}, true
 	}
 	slices.SortFunc(p.eligible, failedFirst)
 	chosen := p.eligible[:min(room, len(p.eligible), int(d.p.Burst))]
-	orders := changed(chosen, Why{Reason: ReasonPreserve, Want: int64(limit)}, func(m *machine.Machine) {
+	orders := changed(chosen, decision.Why{Reason: reasonPreserve, Want: int64(limit)}, func(m *machine.Machine) {
 		annotations := make(map[string]string, len(m.Annotations)+1)
 		maps.Copy(annotations, m.Annotations)
 		annotations[key] = machine.PreserveAutomatically
 		m.Annotations = annotations
 	})
-	return Plan{Push: orders, Why: d.preservation(ReasonPreserving, len(orders))}, true
+	return Plan{Push: orders, Why: d.preservation(reasonPreserving, len(orders))}, true
 }
 
-func (d *decision) preservation(reason Reason, n int) Why {
-	return Why{Reason: reason, Count: int64(n), Have: int64(len(d.census.preserving.counted)), Want: int64(d.s.Spec.AutoPreserve)}
+func (d *decider) preservation(reason decision.Reason, n int) decision.Why {
+	return decision.Why{Reason: reason, Count: int64(n), Have: int64(len(d.census.preserving.counted)), Want: int64(d.s.Spec.AutoPreserve)}
 }
 
 // undecided tells whether failed machines should be kept, and could not be told
 // so in this pass: none is replaced meanwhile.
-func (d *decision) undecided() bool {
+func (d *decider) undecided() bool {
 	p := &d.census.preserving
 	return d.o.Refused.Change != nil && len(p.eligible) > 0 && len(p.counted) < int(d.s.Spec.AutoPreserve)
 }
@@ -138,7 +139,7 @@ func (d *decision) undecided() bool {
 // staying is how many failed machines stay for now: it is undecided which of them
 // are kept, or their deletion was refused, or its answer lost. None is made in their
 // place.
-func (d *decision) staying() int {
+func (d *decider) staying() int {
 	if d.undecided() || d.o.Refused.Delete != nil {
 		return d.census.failed
 	}

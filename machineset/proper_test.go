@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 )
@@ -32,7 +33,7 @@ func improper(o *machineset.Observation, plan *machineset.Plan) string {
 }
 
 // waitsForever are the waits that only a change of the set can end.
-var waitsForever = map[machineset.Reason]bool{
+var waitsForever = map[decision.Reason]bool{
 	machineset.ReasonSpecInvalid: true, machineset.ReasonNotOurs: true,
 }
 

@@ -4,26 +4,27 @@ import (
 	"time"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 )
 
 // worst is the refusal that is told in the status: the one that keeps the set
 // the furthest from what it should be. False: no order was refused.
-func (r *Refused) worst() (machine.OperationKind, Why, bool) {
-	tell := func(reason Reason, o *machine.Outcome) Why {
+func (r *Refused) worst() (machine.OperationKind, decision.Why, bool) {
+	tell := func(reason decision.Reason, o *machine.Outcome) decision.Why {
 		detail, _ := codes.Bounded(o.Message)
-		return Why{Reason: reason, Code: o.Code, Detail: detail}
+		return decision.Why{Reason: reason, Code: o.Code, Detail: detail}
 	}
 	switch {
 	case r.Create != nil:
-		return machine.OperationCreate, tell(ReasonFailedCreate, r.Create), true
+		return machine.OperationCreate, tell(reasonFailedCreate, r.Create), true
 	case r.Delete != nil:
-		return machine.OperationDelete, tell(ReasonFailedDelete, r.Delete), true
+		return machine.OperationDelete, tell(reasonFailedDelete, r.Delete), true
 	case r.Change != nil:
-		return machine.OperationUpdate, tell(ReasonFailedUpdate, r.Change), true
+		return machine.OperationUpdate, tell(reasonFailedUpdate, r.Change), true
 	}
-	return "", Why{}, false
+	return "", decision.Why{}, false
 }
 
 // retryAt is the moment before which no order is given, since the last refusal
@@ -31,7 +32,7 @@ func (r *Refused) worst() (machine.OperationKind, Why, bool) {
 // of all kinds: the write that stores a refusal wakes the set up again, and
 // two kinds that fail in turns would never come to rest. A changed set opens
 // it, and so does a time so far ahead that it is nobody's.
-func (d *decision) retryAt() time.Time {
+func (d *decider) retryAt() time.Time {
 	failures := d.o.Failures
 	if _, _, refused := d.o.Refused.worst(); refused {
 		failures++
@@ -40,7 +41,7 @@ func (d *decision) retryAt() time.Time {
 }
 
 // retryAfter is retryAt after so many failures in a row.
-func (d *decision) retryAfter(failures int) time.Time {
+func (d *decider) retryAfter(failures int) time.Time {
 	op := &d.s.Status.LastOperation
 	if op.State != machine.StateFailed || op.Against.Machine != d.s.Generation ||
 		op.Time.After(d.now.Add(d.p.RetryMax)) {
@@ -55,9 +56,9 @@ func (d *decision) retryAfter(failures int) time.Time {
 
 // noteRefusal records in the status what was refused in this pass, or that
 // what failed before has come right. told is the reason; zero: nothing new.
-func (d *decision) noteRefusal(s *Status) (told Why) {
+func (d *decider) noteRefusal(s *Status) (told decision.Why) {
 	if !d.retryAfter(d.o.Failures).IsZero() {
-		return Why{} // stored already
+		return decision.Why{} // stored already
 	}
 	if kind, why, ok := d.o.Refused.worst(); ok {
 		s.LastOperation = machine.Operation{
@@ -65,13 +66,13 @@ func (d *decision) noteRefusal(s *Status) (told Why) {
 			Time: d.stamp(), Against: machine.Inputs{Machine: d.s.Generation},
 		}
 		s.Conditions = withCondition(s.Conditions, object.Condition{
-			Type: ConditionReplicaFailure, Status: object.True, Reason: string(why.Reason),
+			Type: ConditionReplicaFailure, Status: object.True, Reason: why.Reason.String(),
 			Message: s.LastOperation.Message, Since: d.stamp(),
 		})
 		return why
 	}
 	if d.short() != 0 {
-		return Why{} // held back by something else, so nobody knows yet
+		return decision.Why{} // held back by something else, so nobody knows yet
 	}
 	if s.LastOperation.State == machine.StateFailed {
 		s.LastOperation = machine.Operation{
@@ -79,5 +80,5 @@ func (d *decision) noteRefusal(s *Status) (told Why) {
 		}
 	}
 	s.Conditions = withoutCondition(s.Conditions, ConditionReplicaFailure)
-	return Why{}
+	return decision.Why{}
 }

@@ -1,8 +1,10 @@
 package machineset
 
+import "github.com/millwright-go/millwright/decision"
+
 // replaceFailed deletes machines that failed. That is all there is to their
 // replacement: scale finds one missing and creates another.
-func (d *decision) replaceFailed() (Plan, bool) {
+func (d *decider) replaceFailed() (Plan, bool) {
 	if d.census.failed == 0 || d.o.Refused.Delete != nil || d.undecided() {
 		return Plan{}, false
 	}
@@ -15,7 +17,7 @@ func (d *decision) replaceFailed() (Plan, bool) {
 	victims := d.census.replaced.sorted()
 	orders := make([]Order, len(victims))
 	for i, v := range victims {
-		orders[i] = Order{Machine: v.machine, Why: Why{Reason: ReasonReplace, Detail: v.machine.Status.LastOperation.Message}}
+		orders[i] = Order{Machine: v.machine, Why: decision.Why{Reason: reasonReplace, Detail: v.machine.Status.LastOperation.Message}}
 	}
 	return Plan{Delete: orders, Until: d.deleteUntil(), Why: d.deletion(ReasonDeleteFailed, len(orders))}, true
 }

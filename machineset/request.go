@@ -23,7 +23,7 @@ type Slack struct {
 }
 
 // slack is what holds for the set.
-func (d *decision) slack() Slack {
+func (d *decider) slack() Slack {
 	s := d.s.Spec.Slack
 	if s == (Slack{}) && d.s.Owner == nil {
 		return Slack{Surge: 1}
@@ -73,12 +73,12 @@ func (v *surveyor) visitRequest(m *machine.Machine, available bool) bool {
 
 // extra is how many machines there should be beyond the set's size, to take the
 // place of others.
-func (d *decision) extra() int { return min(d.census.requests.count, int(d.slack().Surge)) }
+func (d *decider) extra() int { return min(d.census.requests.count, int(d.slack().Surge)) }
 
 // dispensable is how many of the available machines that are to be replaced may
 // go now. Availability must permit it, and if there may be more machines for a
 // time, the replacements must be available.
-func (d *decision) dispensable() int {
+func (d *decider) dispensable() int {
 	c, r, slack := &d.census, &d.census.requests, d.slack()
 	n := min(r.ready, c.available-max(0, d.wanted()-int(slack.Unavailable)))
 	if slack.Surge > 0 {
@@ -90,7 +90,7 @@ func (d *decision) dispensable() int {
 // replaceRequested deletes machines that are to be replaced, as many as can be
 // spared. Those that are not available cost nothing. What is too many goes
 // before them: a scaler may have chosen one that is available.
-func (d *decision) replaceRequested() (Plan, bool) {
+func (d *decider) replaceRequested() (Plan, bool) {
 	r := &d.census.requests
 	if r.count == 0 || d.o.Refused.Delete != nil || d.o.Frozen || d.scaleUpDisabled() {
 		return Plan{}, false
@@ -100,7 +100,7 @@ func (d *decision) replaceRequested() (Plan, bool) {
 	}
 	n, out := d.dispensable(), r.count-r.ready
 	if n+out == 0 {
-		d.waiting = d.tally(d.replacing(ReasonReplacing, ReasonExpiring))
+		d.waiting = d.tally(d.replacing(reasonReplacing, reasonExpiring))
 		d.waiting.Count = int64(r.count)
 		return Plan{}, false
 	}
@@ -114,5 +114,5 @@ func (d *decision) replaceRequested() (Plan, bool) {
 	for i, v := range victims {
 		orders[i] = Order{Machine: v.machine, Why: d.whyReplaced(v)}
 	}
-	return Plan{Delete: orders, Until: d.deleteUntil(), Why: d.deletion(d.replacing(ReasonDeleteRequested, ReasonDeleteExpired), len(orders))}, true
+	return Plan{Delete: orders, Until: d.deleteUntil(), Why: d.deletion(d.replacing(reasonDeleteRequested, reasonDeleteExpired), len(orders))}, true
 }

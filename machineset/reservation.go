@@ -3,6 +3,8 @@ package machineset
 import (
 	"strconv"
 	"time"
+
+	"github.com/millwright-go/millwright/decision"
 )
 
 // Never a machine twice. A cache may be old, and a create may still be on its
@@ -17,7 +19,7 @@ import (
 // machines are done with. The others are used while a create under them is
 // allowed, and given up when none can be in flight any more; in between there
 // is nothing to do but wait, since a new name could be one machine too many.
-func (d *decision) finish(short int) (Plan, bool) {
+func (d *decider) finish(short int) (Plan, bool) {
 	unanswered := d.census.unanswered
 	if unanswered == 0 {
 		return d.finishCame(short)
@@ -26,8 +28,8 @@ func (d *decision) finish(short int) (Plan, bool) {
 		if plan, busy := d.readLiveSince(d.doneAt(), "giving up names that nothing came of"); busy {
 			return plan, true
 		}
-		return d.settle(short, Why{
-			Reason: ReasonSettleLost, Count: unanswered, Last: d.s.Reservation.Reserved, For: d.reservedFor(),
+		return d.settle(short, decision.Why{
+			Reason: reasonSettleLost, Count: unanswered, Number: d.s.Reservation.Reserved, For: d.reservedFor(),
 		})
 	}
 	if short > 0 && d.now.Before(d.createUntil()) && d.mayCreate() {
@@ -38,8 +40,8 @@ func (d *decision) finish(short int) (Plan, bool) {
 	}
 	d.lookAgain(d.doneAt())
 	if short <= 0 || d.mayCreate() {
-		d.waiting = d.tally(ReasonUnanswered)
-		d.waiting.Count, d.waiting.Last = unanswered, d.s.Reservation.Reserved
+		d.waiting = d.tally(reasonUnanswered)
+		d.waiting.Count, d.waiting.Number = unanswered, d.s.Reservation.Reserved
 		d.waiting.For = d.doneAt().Sub(d.now)
 	}
 	return Plan{}, false
@@ -47,7 +49,7 @@ func (d *decision) finish(short int) (Plan, bool) {
 
 // finishCame is finish for a reservation whose names all came to be machines. If
 // some are missing though they are remembered, the cache may not have caught up.
-func (d *decision) finishCame(short int) (Plan, bool) {
+func (d *decider) finishCame(short int) (Plan, bool) {
 	if short <= 0 && d.mayStayOpen() {
 		return Plan{}, false
 	}
@@ -56,19 +58,19 @@ func (d *decision) finishCame(short int) (Plan, bool) {
 			return plan, true
 		}
 	}
-	return d.settle(short, Why{Reason: ReasonSettle, Last: d.s.Reservation.Reserved})
+	return d.settle(short, decision.Why{Reason: reasonSettle, Number: d.s.Reservation.Reserved})
 }
 
 // remembered tells whether this process knows, without looking at the machines,
 // that all names of the open reservation came to be.
-func (d *decision) remembered() bool { return d.o.Created >= d.s.Reservation.Reserved }
+func (d *decider) remembered() bool { return d.o.Created >= d.s.Reservation.Reserved }
 
 // mayStayOpen tells whether a reservation whose names all came to be machines may
 // wait for the next write that settles it anyway. To a process that does not
 // remember them, one that is gone by then would look as if it was yet to come. So
 // they must be remembered, and none may be about to go: the next process would
 // not know.
-func (d *decision) mayStayOpen() bool {
+func (d *decider) mayStayOpen() bool {
 	until := d.s.Reservation.At.Add(d.p.SettleWithin)
 	if !d.remembered() || d.census.parting || !d.inFlight() || !d.now.Before(until) {
 		return false
@@ -78,7 +80,7 @@ func (d *decision) mayStayOpen() bool {
 }
 
 // settleFirst has names settled before machines go that have them.
-func (d *decision) settleFirst(plan Plan) Plan {
+func (d *decider) settleFirst(plan Plan) Plan {
 	if len(plan.Delete)+len(plan.Release) == 0 || !d.allCame() {
 		return plan
 	}
@@ -86,20 +88,20 @@ func (d *decision) settleFirst(plan Plan) Plan {
 }
 
 // allCame tells whether a reservation is open whose names all came to be machines.
-func (d *decision) allCame() bool {
+func (d *decider) allCame() bool {
 	return d.s.Reservation.Reserved > d.s.Reservation.Settled && d.census.unanswered == 0
 }
 
 // settled is done with such a reservation, and does no more.
-func (d *decision) settled() Plan {
-	plan, _ := d.settle(0, Why{Reason: ReasonSettle, Last: d.s.Reservation.Reserved})
+func (d *decider) settled() Plan {
+	plan, _ := d.settle(0, decision.Why{Reason: reasonSettle, Number: d.s.Reservation.Reserved})
 	return plan
 }
 
 // settle is done with the open reservation, and opens the next one in the same
 // write if more machines are needed. What a cache has shown is settled without
 // waiting for a live read, which might not show it any more.
-func (d *decision) settle(short int, why Why) (Plan, bool) {
+func (d *decider) settle(short int, why decision.Why) (Plan, bool) {
 	if short > 0 && d.live() && d.mayCreate() {
 		return d.reserve(short)
 	}
@@ -110,7 +112,7 @@ func (d *decision) settle(short int, why Why) (Plan, bool) {
 
 // reserve gives out names for missing machines. All names given out before are
 // done with.
-func (d *decision) reserve(short int) (Plan, bool) {
+func (d *decider) reserve(short int) (Plan, bool) {
 	if short <= 0 || !d.mayCreate() {
 		return Plan{}, false
 	}
@@ -120,16 +122,16 @@ func (d *decision) reserve(short int) (Plan, bool) {
 	n := int64(min(short, int(d.p.Burst)))
 	changed := d.s.Clone()
 	changed.Reservation = changed.Reservation.Next(n, d.stamp())
-	why := d.tally(ReasonReserve)
-	why.Count, why.Last = n, changed.Reservation.Reserved
+	why := d.tally(reasonReserve)
+	why.Count, why.Number = n, changed.Reservation.Reserved
 	return Plan{Write: &Update{changed}, Why: why}, true
 }
 
 // create orders machines under the lowest names that nothing came of yet, and
 // no more than are missing: a set that has shrunk meanwhile leaves the rest.
-func (d *decision) create(short int) Plan {
+func (d *decider) create(short int) Plan {
 	n := int(min(int64(short), int64(d.p.Burst), d.census.unanswered))
-	why := d.tally(ReasonCreate)
+	why := d.tally(reasonCreate)
 	why.Count, why.For = int64(n), d.reservedFor()
 	orders := make([]Order, n)
 	for i, ordinal := range d.missing(n) {
@@ -140,7 +142,7 @@ func (d *decision) create(short int) Plan {
 }
 
 // createUntil is the moment up to which names of the last reservation are used.
-func (d *decision) createUntil() time.Time {
+func (d *decider) createUntil() time.Time {
 	return d.s.Reservation.At.Add(d.p.RequestTimeout)
 }
 
@@ -149,7 +151,7 @@ func (d *decision) createUntil() time.Time {
 // for one that was on its way at that moment, and has a second more. A
 // reservation from further ahead than clocks may differ is nobody's, and done
 // with.
-func (d *decision) doneAt() time.Time {
+func (d *decider) doneAt() time.Time {
 	at := d.s.Reservation.At
 	if at.After(d.now.Add(d.p.RequestTimeout)) {
 		return time.Time{}
@@ -159,9 +161,9 @@ func (d *decision) doneAt() time.Time {
 
 // inFlight tells whether a create under a name of the last reservation may
 // still take effect.
-func (d *decision) inFlight() bool { return d.now.Before(d.doneAt()) }
+func (d *decider) inFlight() bool { return d.now.Before(d.doneAt()) }
 
 // reservedFor is the age of the last reservation.
-func (d *decision) reservedFor() time.Duration {
+func (d *decider) reservedFor() time.Duration {
 	return max(0, d.now.Sub(d.s.Reservation.At))
 }

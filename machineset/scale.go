@@ -6,7 +6,7 @@ import (
 
 // scale creates machines that are missing, once removeSurplus has nothing to do.
 // What a reservation left open is done first: its names before new ones.
-func (d *decision) scale() (Plan, bool) {
+func (d *decider) scale() (Plan, bool) {
 	short := d.withinQuota(d.unhurried(d.short()))
 	if d.s.Reservation.Reserved > d.s.Reservation.Settled {
 		return d.finish(short)
@@ -18,7 +18,7 @@ func (d *decision) scale() (Plan, bool) {
 // many. Those on their way here are not missing, nor failed ones that stay
 // for now. They make none of the others too many: it is not known
 // yet that they come, or stay.
-func (d *decision) short() int {
+func (d *decider) short() int {
 	short := d.wanted() + d.extra() - d.census.active
 	if short <= 0 {
 		return short
@@ -28,34 +28,34 @@ func (d *decision) short() int {
 
 // withinQuota is how many of the missing machines may be made. Under a strict
 // quota they wait until those that are being deleted are gone.
-func (d *decision) withinQuota(short int) int {
+func (d *decider) withinQuota(short int) int {
 	room := d.wanted() + d.extra() - d.census.owned - d.census.arriving
 	if !d.p.StrictQuota || short <= max(0, room) {
 		return short
 	}
-	d.waiting = d.tally(ReasonQuota)
+	d.waiting = d.tally(reasonQuota)
 	d.waiting.Count = int64(d.census.owned - d.census.active)
 	return max(0, room)
 }
 
 // mayCreate tells whether creations are allowed at all, and notes why not.
-func (d *decision) mayCreate() bool {
+func (d *decider) mayCreate() bool {
 	switch {
 	case d.o.Frozen:
-		d.waiting = d.tally(ReasonFrozen)
+		d.waiting = d.tally(reasonFrozen)
 		return false
 	case d.closed():
-		d.waiting = d.tally(ReasonClosed)
+		d.waiting = d.tally(reasonClosed)
 		return false
 	case d.scaleUpDisabled():
-		d.waiting = d.tally(ReasonDisabled)
+		d.waiting = d.tally(reasonDisabled)
 		d.waiting.Name = d.p.Keys.ScaleUpDisabled
 		return false
 	}
 	return d.o.Refused.Create == nil
 }
 
-func (d *decision) scaleUpDisabled() bool {
+func (d *decider) scaleUpDisabled() bool {
 	key := d.p.Keys.ScaleUpDisabled
 	if key == "" {
 		return false

@@ -4,13 +4,14 @@ import (
 	"slices"
 	"time"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/object"
 )
 
 // status plans a write of the status if it says something else by now; not
 // yet, if this process wrote it a moment ago and nothing was refused since.
 // Nothing is allocated while it stays as it is, unless machines failed.
-func (d *decision) status() (Plan, bool) {
+func (d *decider) status() (Plan, bool) {
 	c, next := &d.census, d.s.Status
 	next.Replicas, next.FullyLabeled = int32(c.present), int32(c.fullyLabeled)
 	next.Ready, next.Available, next.Preserved = int32(c.ready), int32(c.available), int32(c.preserved)
@@ -25,18 +26,18 @@ func (d *decision) status() (Plan, bool) {
 	if next.Equal(&d.s.Status) {
 		return Plan{}, false
 	}
-	if refused == (Why{}) {
+	if refused == (decision.Why{}) {
 		if at := d.statusAt(&next); d.now.Before(at) {
 			d.lookAgain(at)
-			if d.waiting == (Why{}) {
-				d.waiting = d.tally(ReasonStatusLater)
+			if d.waiting == (decision.Why{}) {
+				d.waiting = d.tally(reasonStatusLater)
 				d.waiting.For = at.Sub(d.now)
 			}
 			return Plan{}, false
 		}
 	}
-	plan := Plan{Write: &UpdateStatus{next.Clone()}, Why: d.tally(ReasonStatus)}
-	if refused != (Why{}) {
+	plan := Plan{Write: &UpdateStatus{next.Clone()}, Why: d.tally(reasonStatus)}
+	if refused != (decision.Why{}) {
 		plan.Why, plan.Warn = refused, refused
 	}
 	return plan, true
@@ -44,7 +45,7 @@ func (d *decision) status() (Plan, bool) {
 
 // statusAt is when this process may write the status again, if it is this; zero:
 // at any time, also after the clock went back.
-func (d *decision) statusAt(next *Status) time.Time {
+func (d *decider) statusAt(next *Status) time.Time {
 	written := d.o.StatusWritten
 	if written.IsZero() || written.After(d.now) {
 		return time.Time{}
@@ -58,7 +59,7 @@ func (d *decision) statusAt(next *Status) time.Time {
 
 // onlyProgress tells whether a status differs in the numbers of machines alone,
 // and in the generation, which a deployment changes with each order.
-func (d *decision) onlyProgress(next *Status) bool {
+func (d *decider) onlyProgress(next *Status) bool {
 	have, counted := &d.s.Status, *next
 	counted.ObservedGeneration = have.ObservedGeneration
 	counted.Replicas, counted.FullyLabeled = have.Replicas, have.FullyLabeled
@@ -67,19 +68,19 @@ func (d *decision) onlyProgress(next *Status) bool {
 	return counted.Equal(have)
 }
 
-func (d *decision) frozenCondition(conditions []object.Condition) []object.Condition {
+func (d *decider) frozenCondition(conditions []object.Condition) []object.Condition {
 	if !d.o.Frozen {
 		return withoutCondition(conditions, ConditionFrozen)
 	}
 	return withCondition(conditions, object.Condition{
-		Type: ConditionFrozen, Status: object.True, Reason: string(ReasonFrozen),
+		Type: ConditionFrozen, Status: object.True, Reason: reasonFrozen.String(),
 		Message: "no machine is created", Since: d.stamp(),
 	})
 }
 
 // summaries are those of machines whose last operation failed; have, if it
 // says the same.
-func (d *decision) summaries(have []Summary) []Summary {
+func (d *decider) summaries(have []Summary) []Summary {
 	failing := d.census.failing.sorted()
 	if slices.EqualFunc(failing, have, func(r ranked, s Summary) bool {
 		want := Summarize(r.machine, d.s.Name)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 )
 
@@ -76,7 +77,7 @@ const (
 // yet goes before one that has, and so does one that is selected for an update
 // and about to stop: a rollout counts on it that a set gives up what is not
 // available first.
-func (d *decision) rank(m *machine.Machine, available bool) ranked {
+func (d *decider) rank(m *machine.Machine, available bool) ranked {
 	priority := min(max(m.Priority(d.p.Keys.Priority), math.MinInt32), math.MaxInt32)
 	rank := uint64(d.class(m, available))<<classShift |
 		uint64(priority-math.MinInt32)<<priorityShift |
@@ -123,7 +124,7 @@ func phaseRank(p machine.Phase) uint64 {
 }
 
 // age places machines that nothing else tells apart.
-func (d *decision) age(m *machine.Machine) int64 {
+func (d *decider) age(m *machine.Machine) int64 {
 	switch d.p.Age {
 	case NewestFirst:
 		return -m.CreatedAt.Unix()
@@ -147,7 +148,7 @@ func (p *Policy) ageWord() string {
 }
 
 // removeSurplus deletes machines beyond what the spec asks for.
-func (d *decision) removeSurplus() (Plan, bool) {
+func (d *decider) removeSurplus() (Plan, bool) {
 	surplus := -d.short()
 	if surplus <= 0 || d.o.Refused.Delete != nil {
 		return Plan{}, false
@@ -163,12 +164,12 @@ func (d *decision) removeSurplus() (Plan, bool) {
 	victims = victims[:min(len(victims), may)]
 	orders := make([]Order, len(victims))
 	for i, v := range victims {
-		why := Why{
-			Reason: ReasonSurplus, Count: int64(surplus), Detail: d.p.ageWord(),
-			Priority: v.machine.Priority(d.p.Keys.Priority), Phase: v.machine.Status.Phase,
+		why := decision.Why{
+			Reason: reasonSurplus, Count: int64(surplus), Detail: d.p.ageWord(),
+			Have: int64(v.machine.Priority(d.p.Keys.Priority)), Name: phaseWord(v.machine.Status.Phase),
 		}
 		if at, chosen := d.s.Spec.chosenAt(v.machine.Name); chosen && !d.explicit(v.machine) {
-			why.Reason, why.Detail = ReasonChosen, at.UTC().Format(time.RFC3339)
+			why.Reason, why.Detail = reasonChosen, at.UTC().Format(time.RFC3339)
 		}
 		orders[i] = Order{Machine: v.machine, Why: why}
 	}
@@ -176,7 +177,7 @@ func (d *decision) removeSurplus() (Plan, bool) {
 }
 
 // deletion is the reason of a plan that deletes n machines.
-func (d *decision) deletion(reason Reason, n int) Why {
+func (d *decider) deletion(reason decision.Reason, n int) decision.Why {
 	why := d.tally(reason)
 	why.Count = int64(n)
 	return why
@@ -231,4 +232,12 @@ func (l *lowest) down(i int) {
 func (l *lowest) sorted() []ranked {
 	slices.SortFunc(l.items, ranked.compare)
 	return l.items
+}
+
+// phaseWord returns a phase as a sentence names it.
+func phaseWord(p machine.Phase) string {
+	if p == machine.PhaseNew {
+		return "new"
+	}
+	return string(p)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
@@ -81,7 +82,7 @@ func createFleet(b *testing.B, machines int) {
 	o.Cluster, o.Driver = cluster, &instant{nodes: cluster.Collection}
 	var mu sync.Mutex
 	running, done := 0, make(chan struct{})
-	o.Hooks.Transition = func(_ object.Key, move machine.Move, _ machine.Why) {
+	o.Hooks.Transition = func(_ object.Key, move machine.Move, _ decision.Why) {
 		if move.On != machine.EventJoined {
 			return
 		}

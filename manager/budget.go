@@ -30,7 +30,7 @@ func (p *machinePass) askGrant(ctx context.Context) (*machine.Grant, error) {
 		if err != nil {
 			return nil, err
 		}
-		because(ctx, p.shell, plan.Why.Reason, plan.Why)
+		because(ctx, p.shell, plan.Why)
 		switch {
 		case plan.ReadFleet:
 			err = p.readFleet(ctx, o)

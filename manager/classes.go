@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineclass"
 	"github.com/millwright-go/millwright/machinepool"
@@ -57,10 +58,10 @@ func (p *classPass) step(ctx context.Context) (Result, bool, error) {
 	if err != nil {
 		return Result{}, false, err
 	}
-	if plan.Warn != (machineclass.Why{}) {
-		p.tell(ctx, &p.memo, KindClass, p.key, Warning, string(plan.Warn.Reason), plan.Warn)
+	if plan.Warn != (decision.Why{}) {
+		p.tell(ctx, &p.memo, KindClass, p.key, Warning, plan.Warn)
 	}
-	because(ctx, p.shell, plan.Why.Reason, plan.Why)
+	because(ctx, p.shell, plan.Why)
 	switch {
 	case plan.ReadLive:
 		return Result{}, false, p.observe(ctx, true)
@@ -164,6 +165,6 @@ func (p *classPass) write(ctx context.Context, plan *machineclass.Plan) error {
 		return err
 	}
 	p.o.Class, p.o.Stored = after, p.o.Filled != nil
-	p.tell(ctx, nil, KindClass, p.key, Normal, string(plan.Why.Reason), plan.Why)
+	p.tell(ctx, nil, KindClass, p.key, Normal, plan.Why)
 	return gone(&after.Meta)
 }

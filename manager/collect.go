@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
@@ -129,7 +130,7 @@ func (p *orphanPass) collect(ctx context.Context, orders []safety.DeleteOrphan) 
 // deleteOne deletes a VM or a group. The error is beside the answer, or there is none.
 func (p *orphanPass) deleteOne(ctx context.Context, order *safety.DeleteOrphan) (*machine.Outcome, error) {
 	class := p.classes[order.Class]
-	orderedFor(ctx, p.shell, p.of.about(order), order.Why.Reason, order.Why)
+	orderedFor(ctx, p.shell, p.of.about(order), order.Why)
 	secret, err := p.secrets.merged(ctx, class)
 	if errors.Is(err, ErrSecretNamespace) {
 		outcome := outcomeOf(err)
@@ -151,17 +152,17 @@ func (p *orphanPass) deleted(ctx context.Context, order *safety.DeleteOrphan, an
 	id := order.ProviderID
 	if answer.Code == codes.Aborted && p.groups { // it is going: the call is repeated until it is gone
 		p.tries[id] = safety.Try{ProviderID: id, At: p.Now(), Code: answer.Code, Failures: p.tries[id].Failures + 1}
-		p.tell(ctx, &p.memo, KindOrphans, p.key, Normal, string(order.Why.Reason), order.Why)
+		p.tell(ctx, &p.memo, KindOrphans, p.key, Normal, order.Why)
 		return
 	}
 	if answer.Code != codes.OK && answer.Code != codes.NotFound {
 		p.tries[id] = safety.Try{ProviderID: id, At: p.Now(), Code: answer.Code, Failures: p.tries[id].Failures + 1}
 		p.odd = true
-		why := remark("orphan " + p.of.names().one + " " + id + " could not be deleted: " + answer.Code.Contract() + ": " + answer.Message)
-		p.tell(ctx, &p.memo, KindOrphans, p.key, Warning, p.of.names().failed, why)
+		why := decision.Why{Reason: p.of.names().failed, Name: id, Code: answer.Code, Detail: answer.Message}
+		p.tell(ctx, &p.memo, KindOrphans, p.key, Warning, why)
 		return
 	}
 	p.sightings = slices.DeleteFunc(slices.Clone(p.sightings), func(s safety.Sighting) bool { return s.ProviderID == id })
 	p.o.Sightings = p.sightings
-	p.tell(ctx, nil, KindOrphans, p.key, Normal, string(order.Why.Reason), order.Why)
+	p.tell(ctx, nil, KindOrphans, p.key, Normal, order.Why)
 }

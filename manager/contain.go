@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
@@ -204,7 +205,7 @@ func (c *containment) contain(h Hooks) Hooks {
 		}
 	}
 	if transition := h.Transition; transition != nil {
-		h.Transition = func(key object.Key, move machine.Move, why machine.Why) {
+		h.Transition = func(key object.Key, move machine.Move, why decision.Why) {
 			hook(KindMachine, key, func() { transition(key, move, why) })
 		}
 	}

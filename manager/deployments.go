@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
@@ -50,10 +51,10 @@ func (p *deploymentPass) step(ctx context.Context) (Result, bool, error) {
 		p.o.Gathering = plan.Gathering
 		p.memo.gather(p.key, plan.Gathering)
 	}
-	if plan.Warn != (deployment.Why{}) {
-		p.warn(ctx, string(plan.Warn.Reason), plan.Warn)
+	if plan.Warn != (decision.Why{}) {
+		p.warn(ctx, plan.Warn)
 	}
-	because(ctx, p.shell, plan.Why.Reason, plan.Why)
+	because(ctx, p.shell, plan.Why)
 	done, err := p.act(ctx, &plan)
 	if done {
 		p.ended()
@@ -104,7 +105,7 @@ func (p *deploymentPass) each(ctx context.Context, b *bulk[*machineset.Set], nam
 	p.ordered = true
 	for i := range out {
 		if out[i].err == nil && p.o.Taken == nil {
-			p.told(ctx, string(orders[i].Why.Reason), orders[i].Why)
+			p.told(ctx, orders[i].Why)
 		}
 	}
 	if err := p.settle(ctx, out); err != nil {
@@ -250,7 +251,7 @@ func (p *deploymentPass) write(ctx context.Context, plan *deployment.Plan) error
 	switch w := plan.Write.(type) {
 	case *deployment.Update:
 		if after, err = p.Deployments.Update(ctx, w.Deployment); err == nil && w.News != "" {
-			p.tell(ctx, nil, KindDeployment, p.key, EventType(w.News), string(plan.Why.Reason), plan.Why)
+			p.tell(ctx, nil, KindDeployment, p.key, EventType(w.News), plan.Why)
 		}
 	case *deployment.UpdateStatus:
 		changed := *p.o.Deployment

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/drain"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
@@ -371,7 +372,7 @@ func answerOf(p drain.Plan, o *drain.Observation, order *machine.DrainNode) mach
 }
 
 // steady is a sentence without what changes by itself.
-func steady(w drain.Why) string {
+func steady(w decision.Why) string {
 	w.For = 0
 	if w.Reason == drain.ReasonWaiting {
 		return "waiting for pods to go"

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
@@ -168,8 +169,8 @@ func (p *machinePass) tryCreateVM(ctx context.Context) (*machine.VM, error) {
 
 func (p *machinePass) createVM(ctx context.Context) (*machine.VM, error) {
 	if key, missing := p.secrets.missing(ctx, p.o.Class); missing {
-		p.tell(ctx, &p.memo, KindMachine, p.key, Warning, "SecretMissing",
-			remark("class "+p.o.Class.Name+" refers to secret "+key.String()+", which does not exist"))
+		p.tell(ctx, &p.memo, KindMachine, p.key, Warning,
+			decision.Why{Reason: reasonSecretMissing, Name: p.o.Class.Name, Object: key})
 	}
 	p.oddClass(ctx)
 	secret, err := p.secret(ctx)
@@ -205,9 +206,8 @@ func (p *machinePass) oddClass(ctx context.Context) {
 		return
 	}
 	if missing := p.o.Class.Unshaped(); len(missing) > 0 {
-		p.tell(ctx, &p.memo, KindClass, p.o.Class.Key, Warning, "NodeTemplateIncomplete", remark(
-			"class "+p.o.Class.Name+": the node template has no "+strings.Join(missing, ", ")+
-				"; machines are made from it, but an autoscaler can't scale it up from none"))
+		p.tell(ctx, &p.memo, KindClass, p.o.Class.Key, Warning,
+			decision.Why{Reason: reasonTemplate, Name: p.o.Class.Name, Detail: strings.Join(missing, ", ")})
 	}
 }
 

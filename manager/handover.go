@@ -16,14 +16,14 @@ func (p *deploymentPass) eachMachine(ctx context.Context, name string, orders []
 	machines := make([]*machine.Machine, len(orders))
 	for i, order := range orders {
 		machines[i] = order.Machine
-		orderedFor(ctx, p.shell, order.Machine.Key, order.Why.Reason, order.Why)
+		orderedFor(ctx, p.shell, order.Machine.Key, order.Why)
 	}
 	b := &bulk[*machine.Machine]{parent: &p.parent, children: p.Machines, until: until}
 	out := b.all(ctx, name, machines, b.update)
 	p.ordered = true
 	for i := range out {
 		if out[i].err == nil {
-			p.told(ctx, string(orders[i].Why.Reason), orders[i].Why)
+			p.told(ctx, orders[i].Why)
 			break
 		}
 	}

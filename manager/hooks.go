@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 )
@@ -26,7 +27,7 @@ type Hooks struct {
 	// same one is told once for as long as the process remembers.
 	Event func(kind Kind, key object.Key, typ EventType, reason, why string)
 	// Transition tells of a step of a state machine, once it is stored.
-	Transition func(key object.Key, move machine.Move, why machine.Why)
+	Transition func(key object.Key, move machine.Move, why decision.Why)
 	// Effect tells of a call to driver or cluster, or of a bulk order.
 	Effect func(kind Kind, key object.Key, name string, took time.Duration, err error)
 	// Observed tells what was not done because of Options.Observe: what, as in
@@ -82,7 +83,7 @@ func (h *Hooks) event(kind Kind, key object.Key, typ EventType, reason, why stri
 	}
 }
 
-func (h *Hooks) transition(key object.Key, move machine.Move, why machine.Why) {
+func (h *Hooks) transition(key object.Key, move machine.Move, why decision.Why) {
 	if h.Transition != nil {
 		h.Transition(key, move, why)
 	}

@@ -32,7 +32,7 @@ func TestAVMThatIsGoneHoldsNoTurn(t *testing.T) {
 		changed += len(vm.Tags)
 	}
 	require.Equal(t, 2, changed)
-	require.Equal(t, 2, w.told(deployment.Reason(machine.ReasonVMUpdated)))
+	require.Equal(t, 2, w.told(machine.ReasonVMUpdated))
 	require.Equal(t, 3, count(w, codes.UpdateMachine))
 }
 

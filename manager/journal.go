@@ -56,10 +56,7 @@ func (j *journal) fresh(kind Kind, key object.Key, all []intent, now time.Time, 
 	}
 	var out []news
 	for _, i := range all {
-		n := news{telling{i.what, i.reason}, ""}
-		if i.why != nil {
-			n.sentence = i.why.String()
-		}
+		n := news{telling{i.what, i.why.Reason.String()}, i.why.String()}
 		e, there := known[n.telling]
 		if !there || e.sentence != n.sentence && now.Sub(e.at) >= resync {
 			e.sentence, e.at = n.sentence, now

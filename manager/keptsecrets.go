@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineclass"
 	"github.com/millwright-go/millwright/machinepool"
@@ -91,10 +92,10 @@ func (p *secretPass) step(ctx context.Context) (Result, bool, error) {
 	if err != nil {
 		return Result{}, false, err
 	}
-	if plan.Warn != (machineclass.Why{}) {
-		p.tell(ctx, &p.memo, KindSecret, p.key, Warning, string(plan.Warn.Reason), plan.Warn)
+	if plan.Warn != (decision.Why{}) {
+		p.tell(ctx, &p.memo, KindSecret, p.key, Warning, plan.Warn)
 	}
-	because(ctx, p.shell, plan.Why.Reason, plan.Why)
+	because(ctx, p.shell, plan.Why)
 	switch {
 	case plan.ReadLive:
 		return Result{}, false, p.observe(ctx, true)
@@ -104,7 +105,7 @@ func (p *secretPass) step(ctx context.Context) (Result, bool, error) {
 			return Result{}, false, itself(err)
 		}
 		p.o.Secret = after
-		p.tell(ctx, nil, KindSecret, p.key, Normal, string(plan.Why.Reason), plan.Why)
+		p.tell(ctx, nil, KindSecret, p.key, Normal, plan.Why)
 		return Result{}, false, gone(&after.Meta)
 	}
 	return p.look(time.Time{}, plan.Why), true, nil

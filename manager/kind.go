@@ -2,9 +2,9 @@ package manager
 
 import (
 	"context"
-	"fmt"
 	"time"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/object"
 )
 
@@ -51,7 +51,7 @@ type Result struct {
 	// At is when to look again though nothing has changed; zero: never. A
 	// time that has passed means at once.
 	At  time.Time
-	Why fmt.Stringer // for people; nil: nothing to say
+	Why decision.Why // zero: nothing to say
 }
 
 // Reconciler brings one object of one kind closer to what its owner wants. It

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"sync"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
@@ -58,10 +59,10 @@ func (p *machinePass) step(ctx context.Context) (Result, bool, error) {
 	if err != nil {
 		return Result{}, false, err
 	}
-	if plan.Warn != (machine.Why{}) {
+	if plan.Warn != (decision.Why{}) {
 		p.event(ctx, Warning, plan.Warn)
 	}
-	because(ctx, p.shell, plan.Why.Reason, plan.Why)
+	because(ctx, p.shell, plan.Why)
 	switch {
 	case plan.Write != nil:
 		return Result{}, false, p.write(ctx, &plan)
@@ -183,14 +184,14 @@ func (p *machinePass) report(ctx context.Context, plan *machine.Plan, before *ma
 		p.event(ctx, Warning, plan.Why)
 	case op.State == machine.StateSuccessful && (moved || op.Kind == machine.OperationUpdate && *op != before.Status.LastOperation):
 		p.memo.forget(p.key)
-		p.tell(ctx, nil, KindMachine, p.key, Normal, string(plan.Why.Reason), plan.Why)
+		p.tell(ctx, nil, KindMachine, p.key, Normal, plan.Why)
 	case moved || !status.Status.Preservation.Since.Equal(before.Status.Preservation.Since):
 		p.event(ctx, Normal, plan.Why)
 	}
 }
 
-func (p *machinePass) event(ctx context.Context, typ EventType, why machine.Why) {
-	p.tell(ctx, &p.memo, KindMachine, p.key, typ, string(why.Reason), why)
+func (p *machinePass) event(ctx context.Context, typ EventType, why decision.Why) {
+	p.tell(ctx, &p.memo, KindMachine, p.key, typ, why)
 }
 
 // once refuses an effect that this pass has issued already: the decision would

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
@@ -200,21 +201,15 @@ func interrupted(ctx context.Context, err error) error {
 // travel in its context, since ports know no pass.
 type intents struct {
 	mu     sync.Mutex
-	plan   cause                // of whatever is in no order of its own
-	orders map[object.Key]cause // of orders, by what they are about
+	plan   decision.Why                // of whatever is in no order of its own
+	orders map[object.Key]decision.Why // of orders, by what they are about
 	all    []intent
-}
-
-// cause is why something is done.
-type cause struct {
-	reason string
-	why    fmt.Stringer
 }
 
 // intent is something that a pass was kept from doing.
 type intent struct {
 	what string
-	cause
+	why  decision.Why
 }
 
 type intentsKey struct{}
@@ -225,19 +220,19 @@ func intentsOf(ctx context.Context) *intents {
 }
 
 // because says what whatever the pass does next is done for.
-func because[R ~string, W fmt.Stringer](ctx context.Context, s *shell, reason R, why W) {
+func because(ctx context.Context, s *shell, why decision.Why) {
 	if !s.Observe {
 		return
 	}
 	if in := intentsOf(ctx); in != nil {
 		in.mu.Lock()
 		defer in.mu.Unlock()
-		in.plan, in.orders = cause{string(reason), why}, nil
+		in.plan, in.orders = why, nil
 	}
 }
 
 // orderedFor says what one order of several is given for; about is its object.
-func orderedFor[R ~string, W fmt.Stringer](ctx context.Context, s *shell, about object.Key, reason R, why W) {
+func orderedFor(ctx context.Context, s *shell, about object.Key, why decision.Why) {
 	if !s.Observe {
 		return
 	}
@@ -245,9 +240,9 @@ func orderedFor[R ~string, W fmt.Stringer](ctx context.Context, s *shell, about 
 		in.mu.Lock()
 		defer in.mu.Unlock()
 		if in.orders == nil {
-			in.orders = make(map[object.Key]cause)
+			in.orders = make(map[object.Key]decision.Why)
 		}
-		in.orders[about] = cause{string(reason), why}
+		in.orders[about] = why
 	}
 }
 
@@ -308,5 +303,5 @@ func (s *shell) attempt(ctx context.Context, kind Kind, key object.Key, p pass, 
 	if p, ok := p.(putter); ok {
 		at = p.put()
 	}
-	return s.look(at, remark("only observing, not done: "+all[0].what)), steps, nil
+	return s.look(at, decision.Why{Reason: reasonObserving, Detail: all[0].what}), steps, nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/driver/drivertest"
 	"github.com/millwright-go/millwright/machine"
@@ -16,6 +17,11 @@ import (
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
 )
+
+// why is a reason that a test declares.
+func why(name, sentence string) decision.Why {
+	return decision.Why{Reason: decision.NewReason(name, sentence)}
+}
 
 // TestObservedDriver: of all calls, those get through that change nothing.
 func TestObservedDriver(t *testing.T) {
@@ -26,7 +32,7 @@ func TestObservedDriver(t *testing.T) {
 	})
 	o := Options{Driver: d}
 	o.onlyObserve()
-	in := &intents{plan: cause{"Reason", remark("a sentence")}}
+	in := &intents{plan: why("Reason", "a sentence")}
 	ctx := context.WithValue(t.Context(), intentsKey{}, in)
 	m := &machine.Machine{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: "a"}}}
 	class := &machine.Class{}
@@ -127,9 +133,9 @@ func TestJournal(t *testing.T) {
 	at := time.Unix(1_800_000_000, 0)
 	key := object.Key{Name: "a"}
 	var j journal
-	told := func(kind Kind, after time.Duration, what, reason, why string) bool {
+	told := func(kind Kind, after time.Duration, what, reason, sentence string) bool {
 		at = at.Add(after)
-		all := []intent{{what, cause{reason, remark(why)}}}
+		all := []intent{{what, why(reason, sentence)}}
 		return len(j.fresh(kind, key, all, at, 10*time.Minute)) > 0
 	}
 	require.True(t, told(KindSet, 0, "update", "R", "1"))
@@ -162,9 +168,9 @@ func (p *careless) observe(context.Context, bool) error { return nil }
 
 func (p *careless) step(ctx context.Context) (Result, bool, error) {
 	p.steps++
-	orderedFor(ctx, p.shell, object.Key{Name: "a"}, "Order", remark("an order"))
+	orderedFor(ctx, p.shell, object.Key{Name: "a"}, why("Order", "an order"))
 	if p.steps == 2 {
-		because(ctx, p.shell, "Plan", remark("a plan"))
+		because(ctx, p.shell, why("Plan", "a plan"))
 		_ = p.Machines.Delete(ctx, object.Key{Name: "a"}, "")
 	}
 	return Result{}, false, nil

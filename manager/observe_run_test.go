@@ -124,7 +124,7 @@ func TestObservedReasons(t *testing.T) {
 	_, err := p.look(manager.KindDeployment, fleetKey)
 	require.NoError(t, err)
 	require.Len(t, p.whys, 1)
-	require.Contains(t, p.whys[0], string(safety.ReasonFreeze)+": ")
+	require.Contains(t, p.whys[0], safety.ReasonFreeze.String()+": ")
 
 	w, _ = ill(t)
 	w.at = w.at.Add(11 * time.Minute)
@@ -136,7 +136,7 @@ func TestObservedReasons(t *testing.T) {
 	_, err = p.look(manager.KindMachine, keysOf(w.machines)[0])
 	require.NoError(t, err)
 	require.Equal(t, []string{"update deployment fleet/web"}, p.told)
-	require.Contains(t, p.whys[0], string(safety.ReasonTakeSlot)+": ")
+	require.Contains(t, p.whys[0], safety.ReasonTakeSlot.String()+": ")
 
 	w = newWorld(t, drivertest.MemoryOptions{})
 	w.loneSet(3)

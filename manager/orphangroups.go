@@ -28,7 +28,7 @@ type groupOf struct {
 
 func (*orphanGroups) names() quarryNames {
 	return quarryNames{
-		list: "ListGroups", read: "ReadPools", delete: "DeleteOrphanGroup", one: "group", failed: string(safety.ReasonGroupDeleteFailed),
+		list: "ListGroups", read: "ReadPools", delete: "DeleteOrphanGroup", failed: reasonGroupNotDeleted,
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
@@ -102,8 +103,11 @@ type quarry interface {
 	delete(ctx context.Context, order *safety.DeleteOrphan, class *machine.Class, secret *machine.Secret) error
 }
 
-// quarryNames are effects, what one thing is called, and the reason of a failed deletion.
-type quarryNames struct{ list, read, delete, one, failed string }
+// quarryNames are effects, and the reason of a failed deletion.
+type quarryNames struct {
+	list, read, delete string
+	failed             decision.Reason
+}
 
 // orphanPass is one pass over the VMs, or the groups, of all classes.
 type orphanPass struct {
@@ -170,7 +174,7 @@ func (p *orphanPass) step(ctx context.Context) (Result, bool, error) {
 	}
 	for _, why := range plan.Warn {
 		p.odd = true
-		p.tell(ctx, &p.memo, KindOrphans, p.key, Warning, string(why.Reason), why)
+		p.tell(ctx, &p.memo, KindOrphans, p.key, Warning, why)
 	}
 	switch {
 	case len(plan.List) > 0:

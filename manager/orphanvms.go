@@ -19,7 +19,7 @@ type orphanVMs struct {
 }
 
 func (*orphanVMs) names() quarryNames {
-	return quarryNames{list: "ListVMs", read: "ReadMachines", delete: "DeleteOrphan", one: "VM", failed: string(safety.ReasonDeleteFailed)}
+	return quarryNames{list: "ListVMs", read: "ReadMachines", delete: "DeleteOrphan", failed: reasonVMNotDeleted}
 }
 
 func (p *orphanVMs) list(ctx context.Context, class *machine.Class, secret *machine.Secret) (map[string]string, error) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/safety"
@@ -24,7 +25,7 @@ func (p *deploymentPass) bound(ctx context.Context) (busy bool, err error) {
 		p.bounded(ctx, &plan)
 		return false, err
 	}
-	because(ctx, p.shell, plan.Why.Reason, plan.Why)
+	because(ctx, p.shell, plan.Why)
 	switch w := plan.Write.(type) {
 	case *safety.LabelDeployment:
 		after, err := p.Deployments.Update(ctx, w.Deployment)
@@ -64,7 +65,7 @@ func (p *setPass) bound(ctx context.Context) (busy bool, err error) {
 		p.bounded(ctx, &plan)
 		return false, err
 	}
-	because(ctx, p.shell, plan.Why.Reason, plan.Why)
+	because(ctx, p.shell, plan.Why)
 	w, ok := plan.Write.(*safety.LabelSet)
 	if !ok {
 		return false, fmt.Errorf("unknown write %T", plan.Write)
@@ -80,17 +81,17 @@ func (p *setPass) bound(ctx context.Context) (busy bool, err error) {
 
 // bounded tells of a freeze and of a thaw, and of one that the owner forbids.
 func (p *parent) bounded(ctx context.Context, plan *safety.OvershootPlan) {
-	if plan.Warn != (safety.Why{}) {
-		p.warn(ctx, string(plan.Warn.Reason), plan.Warn)
+	if plan.Warn != (decision.Why{}) {
+		p.warn(ctx, plan.Warn)
 	}
 	if plan.Write == nil {
 		return
 	}
 	switch plan.Why.Reason {
 	case safety.ReasonFreeze:
-		p.tell(ctx, nil, p.kind, p.key, Warning, string(plan.Why.Reason), plan.Why)
+		p.tell(ctx, nil, p.kind, p.key, Warning, plan.Why)
 	case safety.ReasonThaw, safety.ReasonUnfreeze, safety.ReasonUnfreezeDone:
-		p.told(ctx, string(plan.Why.Reason), plan.Why)
+		p.told(ctx, plan.Why)
 	}
 }
 

@@ -84,7 +84,7 @@ func (p *ownerlessPass) step(ctx context.Context) (Result, bool, error) {
 	p.sightings, p.o.Sightings = plan.Sightings, plan.Sightings
 	p.spent, p.o.Spent = plan.Spent, plan.Spent
 	for _, why := range plan.Warn {
-		p.tell(ctx, &p.memo, KindOwnerless, p.key, Warning, string(why.Reason), why)
+		p.tell(ctx, &p.memo, KindOwnerless, p.key, Warning, why)
 	}
 	switch {
 	case plan.Read:
@@ -132,13 +132,13 @@ func removeOne[T object.Object[T], O object.Object[O]](
 	if err != nil || !order.StillOwnerless(child, owner) {
 		return err
 	}
-	orderedFor(ctx, p.shell, order.Key, order.Why.Reason, order.Why)
+	orderedFor(ctx, p.shell, order.Key, order.Why)
 	err = children.Delete(ctx, order.Key, order.UID)
 	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrConflict) {
 		return nil // that one is gone
 	}
 	if err == nil {
-		p.tell(ctx, nil, KindOwnerless, p.key, Normal, string(order.Why.Reason), order.Why)
+		p.tell(ctx, nil, KindOwnerless, p.key, Normal, order.Why)
 	}
 	return err
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/drain"
 	"github.com/millwright-go/millwright/driver/drivertest"
@@ -127,7 +128,7 @@ func TestPanickingHooks(t *testing.T) {
 			o.Log = slog.New(slog.NewTextHandler(&log, nil))
 			o.Hooks = manager.Hooks{
 				Event:      func(manager.Kind, object.Key, manager.EventType, string, string) { hit() },
-				Transition: func(object.Key, machine.Move, machine.Why) { hit() },
+				Transition: func(object.Key, machine.Move, decision.Why) { hit() },
 				Effect:     func(manager.Kind, object.Key, string, time.Duration, error) { hit() },
 				Pass:       func(manager.Kind, object.Key, int, manager.Result, error) { hit() },
 				Panicked:   func(_ manager.Kind, _ object.Key, in, what string) { w.panics = append(w.panics, in+": "+what); end() },

@@ -2,8 +2,8 @@ package manager
 
 import (
 	"context"
-	"fmt"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 )
@@ -20,13 +20,13 @@ type parent struct {
 }
 
 // warn tells of something that the owner should know.
-func (p *parent) warn(ctx context.Context, reason string, why fmt.Stringer) {
-	p.tell(ctx, p.memo, p.kind, p.key, Warning, reason, why)
+func (p *parent) warn(ctx context.Context, why decision.Why) {
+	p.tell(ctx, p.memo, p.kind, p.key, Warning, why)
 }
 
 // told tells of an order that was carried out.
-func (p *parent) told(ctx context.Context, reason string, why fmt.Stringer) {
-	p.tell(ctx, nil, p.kind, p.key, Normal, reason, why)
+func (p *parent) told(ctx context.Context, why decision.Why) {
+	p.tell(ctx, nil, p.kind, p.key, Normal, why)
 }
 
 // refused counts a pass in which an order was refused, once.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
@@ -63,7 +64,7 @@ func (p *poolPass) step(ctx context.Context) (Result, bool, error) {
 	if err != nil {
 		return Result{}, false, err
 	}
-	if plan.Warn != (machinepool.Why{}) {
+	if plan.Warn != (decision.Why{}) {
 		p.event(ctx, Warning, plan.Warn)
 	}
 	switch {
@@ -184,7 +185,7 @@ func (p *poolPass) write(ctx context.Context, plan *machinepool.Plan) error {
 func (p *poolPass) report(ctx context.Context, plan *machinepool.Plan, before *machinepool.Pool) {
 	why := plan.Why
 	if plan.Move != (machine.Move{}) {
-		p.Hooks.transition(p.key, plan.Move, machine.Why{Reason: machine.Reason(why.Reason), Name: why.Name, Detail: why.Detail, Code: why.Code, For: why.For})
+		p.Hooks.transition(p.key, plan.Move, why)
 	}
 	op := &p.o.Pool.Status.LastOperation
 	changed := *op != before.Status.LastOperation
@@ -201,8 +202,8 @@ func (p *poolPass) report(ctx context.Context, plan *machinepool.Plan, before *m
 	}
 }
 
-func (p *poolPass) event(ctx context.Context, typ EventType, why machinepool.Why) {
-	p.tell(ctx, &p.memo, KindPool, p.key, typ, string(why.Reason), why)
+func (p *poolPass) event(ctx context.Context, typ EventType, why decision.Why) {
+	p.tell(ctx, &p.memo, KindPool, p.key, typ, why)
 }
 
 // poolEffect is the name of an effect's type.

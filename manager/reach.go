@@ -1,10 +1,10 @@
 package manager
 
 import (
-	"fmt"
 	"sync"
 	"time"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
 )
@@ -47,7 +47,7 @@ func (s *shell) unproven() (Result, bool) {
 	}
 	s.reach.mu.Lock()
 	defer s.reach.mu.Unlock()
-	return Result{At: s.Now().Add(firstLook), Why: remark("the API servers were not asked yet")}, !s.reach.begun
+	return Result{At: s.Now().Add(firstLook), Why: decision.Why{Reason: reasonUnproven}}, !s.reach.begun
 }
 
 // frozen tells whether everything is, because an API server does not answer.
@@ -58,7 +58,7 @@ func (s *shell) held(m *object.Meta) bool { return s.SafetyPolicy != nil && s.Sa
 
 // lookFor is look for a pass that may have been frozen: it looks again when a
 // thaw may come, which no change of an object announces.
-func (s *shell) lookFor(frozen bool, at time.Time, why fmt.Stringer) Result {
+func (s *shell) lookFor(frozen bool, at time.Time, why decision.Why) Result {
 	if frozen {
 		s.reach.mu.Lock()
 		thaw := s.reach.next

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
@@ -87,7 +88,7 @@ func (p *reachPass) step(ctx context.Context) (Result, bool, error) {
 	if p.Cluster != nil {
 		p.tellFrozen("target", &plan.Reach.Target, plan.Reach.Stage)
 	}
-	because(ctx, p.shell, plan.Why.Reason, plan.Why)
+	because(ctx, p.shell, plan.Why)
 	switch {
 	case plan.Check:
 		err = p.check(ctx)
@@ -125,13 +126,13 @@ func (p *reachPass) tellFrozen(server string, side *safety.Side, stage safety.Re
 
 // announce tells of an outage, and of its end.
 func (p *reachPass) announce(ctx context.Context, before safety.ReachStage, plan *safety.ReachPlan) {
-	if plan.Warn != (safety.Why{}) {
-		p.tell(ctx, &p.memo, KindReachability, p.key, Warning, string(plan.Warn.Reason), plan.Warn)
+	if plan.Warn != (decision.Why{}) {
+		p.tell(ctx, &p.memo, KindReachability, p.key, Warning, plan.Warn)
 	}
 	if plan.Reach.Stage == safety.ReachOpen && before != safety.ReachOpen {
 		p.memo.forget(p.key)
 		if !plan.Reach.From.IsZero() {
-			p.tell(ctx, nil, KindReachability, p.key, Normal, string(plan.Why.Reason), plan.Why)
+			p.tell(ctx, nil, KindReachability, p.key, Normal, plan.Why)
 		}
 	}
 }
@@ -267,7 +268,7 @@ func (p *reachPass) restartOne(ctx context.Context, order *safety.RestartClock) 
 
 func (p *reachPass) restarted(ctx context.Context, order *safety.RestartClock) {
 	if order.Move != (machine.Move{}) {
-		p.Hooks.transition(order.Machine.Key, order.Move, machine.Why{Reason: machine.Reason(order.Why.Reason), Name: order.Machine.Name})
+		p.Hooks.transition(order.Machine.Key, order.Move, order.Why)
 	}
-	p.tell(ctx, nil, KindMachine, order.Machine.Key, Normal, string(order.Why.Reason), order.Why)
+	p.tell(ctx, nil, KindMachine, order.Machine.Key, Normal, order.Why)
 }

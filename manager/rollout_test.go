@@ -7,15 +7,16 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/driver/drivertest"
 	"github.com/millwright-go/millwright/store"
 )
 
 // told counts the events of a reason.
-func (w *world) told(reason deployment.Reason) (n int) {
+func (w *world) told(reason decision.Reason) (n int) {
 	for _, line := range w.story {
-		if strings.Contains(line, ": "+string(reason)+": ") {
+		if strings.Contains(line, ": "+reason.String()+": ") {
 			n++
 		}
 	}

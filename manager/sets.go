@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/object"
@@ -48,10 +49,10 @@ func (p *setPass) step(ctx context.Context) (Result, bool, error) {
 	if err != nil {
 		return Result{}, false, err
 	}
-	if plan.Warn != (machineset.Why{}) {
-		p.warn(ctx, string(plan.Warn.Reason), plan.Warn)
+	if plan.Warn != (decision.Why{}) {
+		p.warn(ctx, plan.Warn)
 	}
-	because(ctx, p.shell, plan.Why.Reason, plan.Why)
+	because(ctx, p.shell, plan.Why)
 	done, err := p.act(ctx, &plan)
 	if done {
 		p.ended()
@@ -159,7 +160,7 @@ func (p *setPass) write(ctx context.Context, plan *machineset.Plan) error {
 // create carries out creations in order, slowly at first.
 func (p *setPass) create(ctx context.Context, b *bulk[*machine.Machine], plan *machineset.Plan) error {
 	for i := range plan.Create {
-		orderedFor(ctx, p.shell, plan.Create[i].Machine.Key, plan.Create[i].Why.Reason, plan.Create[i].Why)
+		orderedFor(ctx, p.shell, plan.Create[i].Machine.Key, plan.Create[i].Why)
 	}
 	out := b.slowly(ctx, "Create", machinesOf(plan.Create), b.create(plan.Until))
 	var made []*machine.Machine
@@ -182,7 +183,7 @@ func (p *setPass) each(ctx context.Context, b *bulk[*machine.Machine], name stri
 	do order[*machine.Machine], refused **machine.Outcome,
 ) error {
 	for i := range orders {
-		orderedFor(ctx, p.shell, orders[i].Machine.Key, orders[i].Why.Reason, orders[i].Why)
+		orderedFor(ctx, p.shell, orders[i].Machine.Key, orders[i].Why)
 	}
 	out := b.all(ctx, name, machinesOf(orders), do)
 	p.o.Machines, p.o.Orphans = divide(p.o.Set.UID, out, p.o.Machines, p.o.Orphans)
@@ -203,7 +204,7 @@ func (p *setPass) conclude(ctx context.Context, orders []machineset.Order, out [
 	p.ordered = true
 	for i := range out {
 		if out[i].err == nil {
-			p.told(ctx, string(orders[i].Why.Reason), orders[i].Why)
+			p.told(ctx, orders[i].Why)
 			break
 		}
 	}

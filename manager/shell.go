@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machine/fsm"
 	"github.com/millwright-go/millwright/object"
@@ -66,14 +67,14 @@ func (s *shell) reconcile(ctx context.Context, kind Kind, key object.Key, m *mem
 			m.forget(key)
 			s.journal.forget(kind, key)
 			s.permits.forget(kind, key)
-			result, err = Result{Why: remark("it is gone")}, nil
+			result, err = Result{Why: decision.Why{Reason: reasonGone}}, nil
 		case err != nil:
 			err = fmt.Errorf("%s %s: %w", kind, key, err)
 		}
 		s.Hooks.pass(kind, key, total, result, err)
 		return result, err
 	}
-	result := s.look(s.Now().Add(conflictWait), remark("others keep writing it"))
+	result := s.look(s.Now().Add(conflictWait), decision.Why{Reason: reasonContended})
 	s.Hooks.pass(kind, key, total, result, nil)
 	return result, nil
 }
@@ -88,13 +89,13 @@ func (s *shell) run(ctx context.Context, p pass, fresh bool) (Result, int, error
 			return result, n, err
 		}
 	}
-	return Result{At: s.Now(), Why: remark("there is more to do")}, maxSteps, nil
+	return Result{At: s.Now(), Why: decision.Why{Reason: reasonMore}}, maxSteps, nil
 }
 
 // look is the result of a pass that waits: jitter makes the wait longer, never
 // shorter. Even where nothing but a change is waited for, it is looked again
 // after a while, since a watch that broke does not say what went meanwhile.
-func (s *shell) look(at time.Time, why fmt.Stringer) Result {
+func (s *shell) look(at time.Time, why decision.Why) Result {
 	if at.IsZero() {
 		at = s.Now().Add(s.Resync)
 	}
@@ -104,10 +105,20 @@ func (s *shell) look(at time.Time, why fmt.Stringer) Result {
 	return Result{At: at, Why: why}
 }
 
-// remark is a reason of the shell's own.
-type remark string
+// The reasons of the shell's own.
+var (
+	reasonGone      = decision.NewReason("Gone", "it is gone")
+	reasonContended = decision.NewReason("Contended", "others keep writing it")
+	reasonMore      = decision.NewReason("MoreToDo", "there is more to do")
+	reasonObserving = decision.NewReason("Observing", "only observing, not done: {detail}")
+	reasonUnproven  = decision.NewReason("NotAskedYet", "the API servers were not asked yet")
 
-func (r remark) String() string { return string(r) }
+	reasonVMNotDeleted    = decision.NewReason("OrphanDeleteFailed", "orphan VM {name} could not be deleted: {code}: {detail}")
+	reasonGroupNotDeleted = decision.NewReason("OrphanGroupDeleteFailed", "orphan group {name} could not be deleted: {code}: {detail}")
+	reasonSecretMissing   = decision.NewReason("SecretMissing", "class {name} refers to secret {object}, which does not exist")
+	reasonTemplate        = decision.NewReason("NodeTemplateIncomplete", "class {name}: the node template has no {detail}; machines are made from it, but an autoscaler can't scale it up from none")
+	reasonNodeNotWritten  = decision.NewReason("NodeNotWritten", "node {name} could not be written")
+)
 
 // gone ends a pass whose last write let the object go.
 func gone(m *object.Meta) error {
@@ -145,7 +156,7 @@ func (s *shell) check(ctx context.Context, moves []machine.Move) error {
 
 // tell logs an event and hands it to the hook; with a memo, once for as long
 // as that remembers it.
-func (s *shell) tell(ctx context.Context, m *memo, kind Kind, key object.Key, typ EventType, reason string, why fmt.Stringer) {
+func (s *shell) tell(ctx context.Context, m *memo, kind Kind, key object.Key, typ EventType, why decision.Why) {
 	level := slog.LevelInfo
 	if typ == Warning {
 		level = slog.LevelWarn
@@ -153,7 +164,7 @@ func (s *shell) tell(ctx context.Context, m *memo, kind Kind, key object.Key, ty
 	if s.Hooks.Event == nil && !s.Log.Enabled(ctx, level) {
 		return
 	}
-	sentence := codes.Printable(why.String()) // names and messages are others'
+	reason, sentence := why.Reason.String(), codes.Printable(why.String()) // names and messages are others'
 	if m != nil && !m.first(key, reason+" "+sentence) {
 		return
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/driver/drivertest"
 	"github.com/millwright-go/millwright/machine"
@@ -40,7 +41,7 @@ func TestStoppedProcessGivesTime(t *testing.T) {
 		o.Cluster, o.Driver = nodes{nodesOf}, &instant{nodes: nodesOf}
 		o.Jitter = func(d time.Duration) time.Duration { return d }
 		var lost atomic.Int32
-		o.Hooks.Transition = func(_ object.Key, move machine.Move, _ machine.Why) {
+		o.Hooks.Transition = func(_ object.Key, move machine.Move, _ decision.Why) {
 			if move.To == string(machine.PhaseFailed) {
 				lost.Add(1)
 			}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
@@ -60,7 +61,7 @@ func (p *unmanagedPass) step(ctx context.Context) (Result, bool, error) {
 		return Result{}, false, err
 	}
 	for _, why := range plan.Warn {
-		p.tell(ctx, &p.memo, KindUnmanaged, p.key, Warning, string(why.Reason), why)
+		p.tell(ctx, &p.memo, KindUnmanaged, p.key, Warning, why)
 	}
 	switch {
 	case plan.ReadMachines:
@@ -87,7 +88,7 @@ func (p *unmanagedPass) write(ctx context.Context, orders []safety.WriteNode) er
 	after, failed := make([]*machine.Node, len(orders)), make([]error, len(orders))
 	p.Each(ctx, len(orders), func(i int) {
 		failed[i] = p.timed(KindUnmanaged, p.key, "WriteNode", func() (err error) {
-			orderedFor(ctx, p.shell, orders[i].Node.Key, orders[i].Why.Reason, orders[i].Why)
+			orderedFor(ctx, p.shell, orders[i].Node.Key, orders[i].Why)
 			after[i], err = p.Cluster.Nodes().Update(ctx, orders[i].Node)
 			return err
 		})
@@ -101,12 +102,12 @@ func (p *unmanagedPass) write(ctx context.Context, orders []safety.WriteNode) er
 		switch err := failed[i]; {
 		case err == nil:
 			written[name] = after[i]
-			p.tell(ctx, nil, KindUnmanaged, p.key, Normal, string(orders[i].Why.Reason), orders[i].Why)
+			p.tell(ctx, nil, KindUnmanaged, p.key, Normal, orders[i].Why)
 		case errors.Is(err, store.ErrNotFound):
 			written[name] = nil
 		default:
 			p.o.Refused[name] = true
-			p.tell(ctx, &p.memo, KindUnmanaged, p.key, Warning, "NodeNotWritten", remark("node "+name+" could not be written"))
+			p.tell(ctx, &p.memo, KindUnmanaged, p.key, Warning, decision.Why{Reason: reasonNodeNotWritten, Name: name})
 		}
 	}
 	left := p.o.Nodes[:0]

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/driver"
@@ -205,7 +206,7 @@ func (w *world) effect(_ manager.Kind, _ object.Key, name string, _ time.Duratio
 }
 
 // lose counts machines that have to be replaced.
-func (w *world) lose(_ object.Key, move machine.Move, _ machine.Why) {
+func (w *world) lose(_ object.Key, move machine.Move, _ decision.Why) {
 	if move.To == string(machine.PhaseFailed) {
 		w.lost++
 	}

@@ -3,6 +3,7 @@ package safety
 import (
 	"time"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
@@ -66,7 +67,7 @@ type GrantPlan struct {
 	Write GrantWrite
 	// Grant is the answer to machine.AskGrant; nil: not yet.
 	Grant *machine.Grant
-	Why   Why
+	Why   decision.Why
 }
 
 // DecideGrant says whether a machine may be given up for its health now. It
@@ -82,17 +83,17 @@ func DecideGrant(o *GrantObservation, p *Policy, now time.Time) (GrantPlan, erro
 		return GrantPlan{}, err
 	}
 	d := granting{o: o, p: p, now: now}
-	why := Why{Reason: ReasonGranted, Name: o.Machine.Name}
+	why := decision.Why{Reason: reasonGranted, Name: o.Machine.Name}
 	if o.Set == nil && o.Deployment == nil {
 		return GrantPlan{Grant: &machine.Grant{Allowed: true}, Why: why}, nil
 	}
 	if !o.Live {
-		return GrantPlan{ReadFleet: true, Why: Why{Reason: ReasonReadFleet, Name: o.Machine.Name}}, nil
+		return GrantPlan{ReadFleet: true, Why: decision.Why{Reason: reasonReadFleet, Name: o.Machine.Name}}, nil
 	}
 	d.slots = ParseSlots(d.holder().Annotations[p.Keys.Slots])
 	d.count()
 	if o.Taken && d.own == nil { // its name can't be written down
-		no := Why{Reason: ReasonSlotLost, Name: o.Machine.Name}
+		no := decision.Why{Reason: reasonSlotLost, Name: o.Machine.Name}
 		return GrantPlan{Grant: &machine.Grant{Detail: no.String()}, Why: no}, nil
 	}
 	if o.Taken {
@@ -289,24 +290,24 @@ func (d *granting) busy() int64 {
 }
 
 // heldBack tells what stands against the verdict.
-func (d *granting) heldBack() (Why, bool) {
+func (d *granting) heldBack() (decision.Why, bool) {
 	name := d.o.Machine.Name
 	z := &d.zone
 	switch {
 	case !d.ripe:
-		return Why{Reason: ReasonNotAsking, Name: name}, true
+		return decision.Why{Reason: reasonNotAsking, Name: name}, true
 	case d.p.ZoneRule && z.total >= 3 && 2*z.unknown > z.total:
-		return Why{Reason: ReasonZoneFails, Name: name, Detail: z.name, Have: z.unknown, Want: z.total}, true
+		return decision.Why{Reason: reasonZoneFails, Name: name, Detail: z.name, Have: z.unknown, Want: z.total}, true
 	case d.busy() >= d.limit():
-		return Why{Reason: ReasonBudgetSpent, Name: name, Have: d.busy(), Want: d.limit()}, true
+		return decision.Why{Reason: reasonBudgetSpent, Name: name, Have: d.busy(), Want: d.limit()}, true
 	}
-	return Why{}, false
+	return decision.Why{}, false
 }
 
 // take writes a slot for the machine, also where it has one already: only
 // a write of this very pass says that nobody else has counted it as free.
 func (d *granting) take() GrantPlan {
-	why := Why{Reason: ReasonTakeSlot, Name: d.o.Machine.Name, Have: d.busy() + 1, Want: d.limit()}
+	why := decision.Why{Reason: ReasonTakeSlot, Name: d.o.Machine.Name, Have: d.busy() + 1, Want: d.limit()}
 	slots := FormatSlots(append(d.kept, Slot{d.o.Machine.Name, stamp(d.now)}))
 	note := func(m *object.Meta) {
 		annotations := make(map[string]string, len(m.Annotations)+1)

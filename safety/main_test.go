@@ -9,10 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/millwright-go/millwright/safety"
 )
 
 var update = flag.Bool("update", false, "rewrite the files under testdata")
@@ -54,9 +53,9 @@ func (j *journal) line(state, action string, why fmt.Stringer) {
 	fmt.Fprintf(&j.text, "%-9s %-22s %-44s %s\n", j.since(j.now), state, action, why)
 }
 
-func (j *journal) warn(all ...safety.Why) {
+func (j *journal) warn(all ...decision.Why) {
 	for _, why := range all {
-		if why != (safety.Why{}) {
+		if why != (decision.Why{}) {
 			fmt.Fprintf(&j.text, "%-9s warning: %s\n", "", why)
 		}
 	}

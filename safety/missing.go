@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 )
@@ -130,7 +131,7 @@ func (d *collection) judgeMissing(all []Unlisted, named map[object.Key]bool) {
 	}
 	for _, c := range d.classes {
 		if n := count[c.Key]; n > 1 && !named[c.Key] {
-			d.warn = append(d.warn, Why{Reason: ReasonNoneListed, Name: c.Key.String(), Have: n, For: allMissGap})
+			d.warn = append(d.warn, decision.Why{Reason: reasonNoneListed, Name: c.Key.String(), Have: n, For: allMissGap})
 		}
 	}
 }

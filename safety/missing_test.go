@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
@@ -91,7 +92,7 @@ func TestNoVMOfAClassIsListed(t *testing.T) {
 	l.o.Machines = append(l.o.Machines, other)
 	plan, missing := l.pass(map[string]string{"p://9": "of another account"})
 	require.False(t, missing)
-	require.True(t, slices.ContainsFunc(plan.Warn, func(w safety.Why) bool { return w.Reason == safety.ReasonNoneListed && w.Have == 2 }))
+	require.True(t, slices.ContainsFunc(plan.Warn, func(w decision.Why) bool { return w.Reason == safety.ReasonNoneListed && w.Have == 2 }))
 	l.now = epoch.Add(time.Hour - time.Second)
 	_, missing = l.pass(nil)
 	require.False(t, missing, "in an hour")

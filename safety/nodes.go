@@ -5,6 +5,7 @@ import (
 	"maps"
 	"time"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 )
 
@@ -38,15 +39,15 @@ type NodesPlan struct {
 	// puts its name into Refused.
 	Write []WriteNode
 	// Warn are things that somebody should know, at most Burst.
-	Warn []Why
+	Warn []decision.Why
 	At   time.Time
-	Why  Why
+	Why  decision.Why
 }
 
 // WriteNode is an order to write one node.
 type WriteNode struct {
 	Node *machine.Node
-	Why  Why
+	Why  decision.Why
 }
 
 // DecideNodes says which nodes no machine owns, and which have one again. It
@@ -61,7 +62,7 @@ func DecideNodes(o *NodesObservation, p *Policy, now time.Time) (NodesPlan, erro
 		return NodesPlan{}, err
 	}
 	if o.Frozen {
-		return NodesPlan{At: now.Add(p.CheckPeriod), Why: Why{Reason: ReasonFrozen}}, nil
+		return NodesPlan{At: now.Add(p.CheckPeriod), Why: decision.Why{Reason: reasonFrozen}}, nil
 	}
 	d := nodes{o: o, p: p, now: now, at: now.Add(p.NodePeriod), holders: holdersOf(o.Machines)}
 	for _, n := range o.Nodes {
@@ -70,12 +71,12 @@ func DecideNodes(o *NodesObservation, p *Policy, now time.Time) (NodesPlan, erro
 		}
 	}
 	if len(d.writes) > 0 && !o.Live {
-		return NodesPlan{ReadMachines: true, Why: Why{Reason: ReasonReadOwners, Have: int64(len(d.writes))}}, nil
+		return NodesPlan{ReadMachines: true, Why: decision.Why{Reason: reasonReadOwners, Have: int64(len(d.writes))}}, nil
 	}
 	if len(d.writes) > 0 {
 		return NodesPlan{Write: d.writes, Warn: d.warn, Why: d.writes[0].Why}, nil
 	}
-	return NodesPlan{Warn: d.warn, At: d.at, Why: Why{Reason: ReasonNodesDone, Have: d.young}}, nil
+	return NodesPlan{Warn: d.warn, At: d.at, Why: decision.Why{Reason: reasonNodesDone, Have: d.young}}, nil
 }
 
 // nodes is one call of DecideNodes.
@@ -85,7 +86,7 @@ type nodes struct {
 	now, at time.Time
 	holders holders
 	writes  []WriteNode
-	warn    []Why
+	warn    []decision.Why
 	young   int64
 }
 
@@ -154,12 +155,12 @@ func (d *nodes) look(n *machine.Node) {
 	case owner.name == "" && !pooled:
 		d.disown(n, marked)
 	case marked:
-		d.write(n, Why{Reason: ReasonManaged, Name: n.Name, Detail: cmp.Or(owner.name, n.ProviderID)}, func(c *machine.Node) {
+		d.write(n, decision.Why{Reason: reasonManaged, Name: n.Name, Detail: cmp.Or(owner.name, n.ProviderID)}, func(c *machine.Node) {
 			delete(c.Annotations, d.p.Keys.NotManaged)
 		})
 	}
 	if owner.more && len(d.warn) < d.p.Burst {
-		d.warn = append(d.warn, Why{Reason: ReasonTwoOwners, Name: n.Name, Detail: owner.name})
+		d.warn = append(d.warn, decision.Why{Reason: reasonTwoOwners, Name: n.Name, Detail: owner.name})
 	}
 }
 
@@ -173,7 +174,7 @@ func (d *nodes) disown(n *machine.Node, marked bool) {
 		d.at, d.young = earlier(d.at, at), d.young+1
 		return
 	}
-	d.write(n, Why{Reason: ReasonNotManaged, Name: n.Name, For: d.p.NodeAge}, func(c *machine.Node) {
+	d.write(n, decision.Why{Reason: reasonNotManaged, Name: n.Name, For: d.p.NodeAge}, func(c *machine.Node) {
 		c.RemoveFinalizer(machine.NodeFinalizer)
 		if d.p.Keys.NotManaged == "" {
 			return
@@ -186,7 +187,7 @@ func (d *nodes) disown(n *machine.Node, marked bool) {
 	})
 }
 
-func (d *nodes) write(n *machine.Node, why Why, change func(*machine.Node)) {
+func (d *nodes) write(n *machine.Node, why decision.Why, change func(*machine.Node)) {
 	changed := n.Clone()
 	change(changed)
 	d.writes = append(d.writes, WriteNode{changed, why})

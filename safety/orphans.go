@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/object"
@@ -142,16 +143,16 @@ type OrphanPlan struct {
 	// the orders of this one.
 	Spent []Spent
 	// Warn are things that somebody should know, in order, at most Burst.
-	Warn []Why
+	Warn []decision.Why
 	// At is when to look again; zero with orders.
 	At  time.Time
-	Why Why
+	Why decision.Why
 }
 
 // ListVMs is an order to ask for the VMs of a class.
 type ListVMs struct {
 	Class object.Key
-	Why   Why
+	Why   decision.Why
 }
 
 // DeleteOrphan is an order to delete one VM.
@@ -161,7 +162,7 @@ type DeleteOrphan struct {
 	Name       string // of the machine it was made for, never empty
 	// Several: the machine has several VMs, see Hint.
 	Several bool
-	Why     Why
+	Why     decision.Why
 
 	paused string // Keys.Paused of the policy
 }

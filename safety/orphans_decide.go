@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/object"
 )
 
@@ -40,7 +41,7 @@ func DecideOrphans(o *OrphanObservation, p *Policy, now time.Time) (OrphanPlan, 
 func (d *collection) decide() OrphanPlan {
 	o := d.o
 	if o.Frozen {
-		return OrphanPlan{Sightings: o.Sightings, At: d.now.Add(d.p.CheckPeriod), Why: Why{Reason: ReasonFrozen}}
+		return OrphanPlan{Sightings: o.Sightings, At: d.now.Add(d.p.CheckPeriod), Why: decision.Why{Reason: reasonFrozen}}
 	}
 	if orders := d.list(); len(orders) > 0 {
 		return OrphanPlan{List: orders, Sightings: o.Sightings, Why: orders[0].Why}
@@ -48,11 +49,11 @@ func (d *collection) decide() OrphanPlan {
 	d.missed = d.unlisted()
 	d.suspect()
 	if len(d.suspects) > 0 && !d.live() {
-		why := Why{Reason: ReasonReadMachines, Have: int64(len(d.suspects))}
+		why := decision.Why{Reason: reasonReadMachines, Have: int64(len(d.suspects))}
 		return OrphanPlan{ReadMachines: true, Sightings: o.Sightings, Why: why}
 	}
 	if len(d.suspects) > 0 && d.emptyStore() {
-		why := Why{Reason: ReasonEmptyStore, Have: int64(len(d.suspects))}
+		why := decision.Why{Reason: reasonEmptyStore, Have: int64(len(d.suspects))}
 		d.warn = append(d.warn, why)
 		plan := d.rest(nil) // what was seen while it was empty counts for nothing
 		plan.Why = why
@@ -77,14 +78,14 @@ type collection struct {
 	suspects []suspect // by provider ID
 	missed   []Unlisted
 	held     int64 // by the brake
-	warn     []Why
+	warn     []decision.Why
 }
 
 // suspect is a listed VM that is no machine's as far as the observation goes.
 type suspect struct {
 	class    *OrphanClass
 	id, name string
-	reason   Reason
+	reason   decision.Reason
 	since    time.Time // of its first sighting; zero: this is it
 }
 
@@ -109,7 +110,7 @@ func (d *collection) list() []ListVMs {
 	var orders []ListVMs
 	for _, c := range d.classes {
 		if c.Listing == nil && !d.now.Before(d.dueAt(c)) {
-			orders = append(orders, ListVMs{c.Key, Why{Reason: ReasonList, Name: c.Key.String()}})
+			orders = append(orders, ListVMs{c.Key, decision.Why{Reason: reasonList, Name: c.Key.String()}})
 		}
 	}
 	return orders[:min(len(orders), d.p.Burst)]
@@ -178,7 +179,7 @@ func (d *collection) suspect() {
 			continue
 		}
 		if l := c.Listing; l.Code != codes.OK {
-			d.warn = append(d.warn, Why{Reason: ReasonListFailed, Name: c.Key.String(), Code: l.Code, Detail: l.Message})
+			d.warn = append(d.warn, decision.Why{Reason: reasonListFailed, Name: c.Key.String(), Code: l.Code, Detail: l.Message})
 			continue
 		}
 		if owners.ids == nil {
@@ -197,7 +198,7 @@ func (d *collection) search(c *OrphanClass, owners *owners) {
 	for id, name := range c.Listing.VMs {
 		switch {
 		case blank(id):
-			d.warn = append(d.warn, Why{Reason: ReasonNoID, Name: c.Key.String(), Detail: name})
+			d.warn = append(d.warn, decision.Why{Reason: reasonNoID, Name: c.Key.String(), Detail: name})
 			continue
 		case blank(name) || !strings.HasPrefix(d.ownName(name), d.p.OrphanPrefix):
 			d.leave(c, id, name, owners)
@@ -206,8 +207,8 @@ func (d *collection) search(c *OrphanClass, owners *owners) {
 		switch reason, orphan := owners.judge(id, name, outOfRange); {
 		case orphan:
 			d.suspects = append(d.suspects, suspect{class: c, id: id, name: name, reason: reason})
-		case reason != "":
-			d.warn = append(d.warn, Why{Reason: reason, Name: id, Detail: name})
+		case reason != (decision.Reason{}):
+			d.warn = append(d.warn, decision.Why{Reason: reason, Name: id, Detail: name})
 		}
 	}
 }
@@ -240,9 +241,9 @@ func (d *collection) leave(c *OrphanClass, id, name string, owners *owners) {
 	if _, owned := owners.ids[id]; owned {
 		return
 	}
-	why := Why{Reason: ReasonNoName, Name: c.Key.String(), Detail: id}
+	why := decision.Why{Reason: reasonNoName, Name: c.Key.String(), Detail: id}
 	if !blank(name) {
-		why = Why{Reason: ReasonOtherPrefix, Name: id, Detail: name}
+		why = decision.Why{Reason: reasonOtherPrefix, Name: id, Detail: name}
 	}
 	d.warn = append(d.warn, why)
 }
@@ -348,15 +349,15 @@ func (d *collection) rest(sightings []Sighting) OrphanPlan {
 	for _, c := range d.classes {
 		at = earlier(at, after.dueAt(c))
 	}
-	plan := OrphanPlan{Sightings: sightings, Warn: d.warnings(), At: at, Why: Why{Reason: ReasonNoOrphans}}
+	plan := OrphanPlan{Sightings: sightings, Warn: d.warnings(), At: at, Why: decision.Why{Reason: reasonNoOrphans}}
 	if len(sightings) > 0 {
-		plan.Why = Why{Reason: ReasonSecondLook, Have: int64(len(sightings)), For: at.Sub(d.now)}
+		plan.Why = decision.Why{Reason: reasonSecondLook, Have: int64(len(sightings)), For: at.Sub(d.now)}
 	}
 	if d.held > 0 {
 		plan.Why = d.braked()
 	}
 	if failed, code := d.failures(sightings); failed > 0 {
-		plan.Why = Why{Reason: ReasonDeleteFailed, Have: failed, Code: code, For: at.Sub(d.now)}
+		plan.Why = decision.Why{Reason: ReasonDeleteFailed, Have: failed, Code: code, For: at.Sub(d.now)}
 	}
 	return plan
 }
@@ -372,9 +373,9 @@ func (d *collection) failures(sightings []Sighting) (n int64, last codes.Code) {
 }
 
 // warnings are those of this call, in order.
-func (d *collection) warnings() []Why {
-	slices.SortStableFunc(d.warn, func(a, b Why) int {
-		return cmp.Or(cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Detail, b.Detail))
+func (d *collection) warnings() []decision.Why {
+	slices.SortStableFunc(d.warn, func(a, b decision.Why) int {
+		return cmp.Or(cmp.Compare(a.Reason.String(), b.Reason.String()), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Detail, b.Detail))
 	})
 	return d.warn[:min(len(d.warn), d.p.Burst)]
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
 )
@@ -32,8 +33,8 @@ func (d *collection) doom() []DeleteOrphan {
 			continue
 		}
 		orders = append(orders, DeleteOrphan{
-			Class: s.class.Key, ProviderID: s.id, Name: s.name, Several: s.reason == ReasonSeveral,
-			Why: Why{Reason: s.reason, Name: s.id, Detail: s.name}, paused: d.p.Keys.Paused,
+			Class: s.class.Key, ProviderID: s.id, Name: s.name, Several: s.reason == reasonSeveral,
+			Why: decision.Why{Reason: s.reason, Name: s.id, Detail: s.name}, paused: d.p.Keys.Paused,
 		})
 	}
 	if d.held > 0 {
@@ -50,8 +51,8 @@ func (d *collection) tried(id string) int {
 	return 0
 }
 
-func (d *collection) braked() Why {
-	return Why{Reason: ReasonBraked, Have: d.held, Want: int64(d.brake.limit), For: d.p.OrphanPeriod}
+func (d *collection) braked() decision.Why {
+	return decision.Why{Reason: reasonBraked, Have: d.held, Want: int64(d.brake.limit), For: d.p.OrphanPeriod}
 }
 
 // listed is how many VMs the largest listing has named. Classes may list the

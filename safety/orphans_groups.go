@@ -1,30 +1,16 @@
 package safety
 
-// The reasons of decisions about groups whose pool is gone.
-const (
-	ReasonListGroups        Reason = "ListGroups"
-	ReasonReadPools         Reason = "ReadPools"
-	ReasonOrphanGroup       Reason = "OrphanGroup"
-	ReasonGroupSecondLook   Reason = "SecondLookAtGroups"
-	ReasonGroupDeleteFailed Reason = "OrphanGroupDeleteFailed"
-	ReasonListGroupsFailed  Reason = "ListGroupsFailed"
-	ReasonGroupNoID         Reason = "GroupWithoutID"
-	ReasonGroupNoName       Reason = "GroupWithoutName"
-	ReasonGroupOfOthers     Reason = "GroupOfOthers"
-	ReasonNoOrphanGroups    Reason = "NoOrphanGroups"
-	ReasonGroupsBraked      Reason = "TooManyOrphanGroups"
-	ReasonNoPoolInStore     Reason = "StoreIsEmptyForGroups"
-)
+import "github.com/millwright-go/millwright/decision"
 
 // ofGroups are the reasons that stand for others where groups are looked for.
-var ofGroups = map[Reason]Reason{
-	ReasonList: ReasonListGroups, ReasonReadMachines: ReasonReadPools, ReasonSecondLook: ReasonGroupSecondLook,
-	ReasonDeleteFailed: ReasonGroupDeleteFailed, ReasonListFailed: ReasonListGroupsFailed, ReasonNoID: ReasonGroupNoID,
-	ReasonNoName: ReasonGroupNoName, ReasonOtherPrefix: ReasonGroupOfOthers, ReasonNoOrphans: ReasonNoOrphanGroups,
-	ReasonBraked: ReasonGroupsBraked, ReasonEmptyStore: ReasonNoPoolInStore,
+var ofGroups = map[decision.Reason]decision.Reason{
+	reasonList: reasonListGroups, reasonReadMachines: reasonReadPools, reasonSecondLook: reasonGroupSecondLook,
+	ReasonDeleteFailed: ReasonGroupDeleteFailed, reasonListFailed: reasonListGroupsFailed, reasonNoID: reasonGroupNoID,
+	reasonNoName: reasonGroupNoName, reasonOtherPrefix: reasonGroupOfOthers, reasonNoOrphans: reasonNoOrphanGroups,
+	reasonBraked: reasonGroupsBraked, reasonEmptyStore: reasonNoPoolInStore,
 }
 
-func (w *Why) aboutGroup() {
+func aboutGroup(w *decision.Why) {
 	if r, other := ofGroups[w.Reason]; other {
 		w.Reason = r
 	}
@@ -32,11 +18,11 @@ func (w *Why) aboutGroup() {
 
 // aboutGroups has a plan speak of groups.
 func (p *OrphanPlan) aboutGroups() {
-	p.Why.aboutGroup()
+	aboutGroup(&p.Why)
 	for i := range p.List {
-		p.List[i].Why.aboutGroup()
+		aboutGroup(&p.List[i].Why)
 	}
 	for i := range p.Warn {
-		p.Warn[i].aboutGroup()
+		aboutGroup(&p.Warn[i])
 	}
 }

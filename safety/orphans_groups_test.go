@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/object"
@@ -90,11 +91,11 @@ func TestOrphanGroupsAreGuarded(t *testing.T) {
 func TestOrphanGroupsSpeakOfGroups(t *testing.T) {
 	p, now := safety.DefaultPolicy(), epoch.Add(time.Hour)
 	p.OrphanPrefix = "web"
-	said := map[safety.Reason]string{}
+	said := map[decision.Reason]string{}
 	hear := func(o *safety.OrphanObservation) {
 		plan, err := safety.DecideOrphans(o, p, now)
 		require.NoError(t, err)
-		all := append([]safety.Why{plan.Why}, plan.Warn...)
+		all := append([]decision.Why{plan.Why}, plan.Warn...)
 		for i := range plan.List {
 			all = append(all, plan.List[i].Why)
 		}
@@ -127,7 +128,7 @@ func TestOrphanGroupsSpeakOfGroups(t *testing.T) {
 		change(o)
 		hear(o)
 	}
-	for _, reason := range []safety.Reason{
+	for _, reason := range []decision.Reason{
 		safety.ReasonListGroups, safety.ReasonReadPools, safety.ReasonOrphanGroup, safety.ReasonGroupSecondLook, safety.ReasonGroupDeleteFailed,
 		safety.ReasonListGroupsFailed, safety.ReasonGroupNoID, safety.ReasonGroupNoName, safety.ReasonGroupOfOthers, safety.ReasonNoOrphanGroups,
 		safety.ReasonGroupsBraked, safety.ReasonNoPoolInStore,

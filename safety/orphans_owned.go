@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
 )
@@ -67,7 +68,7 @@ func hasSeveral(m *machine.Machine) bool {
 
 // owners finds the machine of a VM, or the pool of a group.
 type owners struct {
-	unowned Reason              // of what none has
+	unowned decision.Reason     // of what none has
 	pools   map[string]struct{} // that there are, "namespace/name"
 	paused  string              // the key of that annotation
 	ids     map[string]struct{}
@@ -82,7 +83,7 @@ type named struct {
 }
 
 func ownersOf(machines []*machine.Machine, pausedKey string) owners {
-	o := owners{unowned: ReasonOrphan, paused: pausedKey, ids: make(map[string]struct{}, len(machines)), byName: make(map[string]*named, len(machines))}
+	o := owners{unowned: reasonOrphan, paused: pausedKey, ids: make(map[string]struct{}, len(machines)), byName: make(map[string]*named, len(machines))}
 	space := make([]named, 0, len(machines))
 	for _, m := range machines {
 		if m == nil {
@@ -102,7 +103,7 @@ func ownersOf(machines []*machine.Machine, pausedKey string) owners {
 // ownersOfGroups are those of groups. A pool owns the group that it has recorded, and
 // every group of its name: one may be there whose ID it does not know yet.
 func ownersOfGroups(pools []*machinepool.Pool) owners {
-	o := owners{unowned: ReasonOrphanGroup, ids: make(map[string]struct{}, len(pools)), pools: make(map[string]struct{}, len(pools))}
+	o := owners{unowned: reasonOrphanGroup, ids: make(map[string]struct{}, len(pools)), pools: make(map[string]struct{}, len(pools))}
 	for _, p := range pools {
 		if p == nil {
 			continue
@@ -129,12 +130,12 @@ func (d *collection) owners() owners {
 // machine's own, with the reason of that. A machine's VM may be known to the
 // list by another ID than to CreateMachine: what carries its name is a second
 // one only if the recorded one is listed beside it.
-func (o *owners) judge(id, name string, outOfRange map[string]time.Time) (reason Reason, yes bool) {
+func (o *owners) judge(id, name string, outOfRange map[string]time.Time) (reason decision.Reason, yes bool) {
 	if _, owned := o.ids[id]; owned {
-		return "", false
+		return decision.Reason{}, false
 	}
 	if _, owned := o.pools[name]; owned {
-		return "", false
+		return decision.Reason{}, false
 	}
 	reason = o.unowned
 	for n := o.byName[name]; n != nil; n = n.next {
@@ -144,13 +145,13 @@ func (o *owners) judge(id, name string, outOfRange map[string]time.Time) (reason
 		verdict := verdictOn(n.machine, told || n.machine.Status.LastOperation.Stage == machine.StageGetVMStatus, o.paused)
 		switch {
 		case verdict == inFlight:
-			return "", false
+			return decision.Reason{}, false
 		case own != "" && !o.listed(own):
-			return ReasonUnlisted, false
+			return reasonUnlisted, false
 		case verdict == several:
-			reason = ReasonSeveral
-		case reason == ReasonOrphan:
-			reason = ReasonExtra
+			reason = reasonSeveral
+		case reason == reasonOrphan:
+			reason = reasonExtra
 		}
 	}
 	return reason, true

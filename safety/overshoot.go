@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/machine"
@@ -49,9 +50,9 @@ type OvershootPlan struct {
 	// Write compares and swaps; what the store answers with takes the place of
 	// what was observed. A conflict, or a "not found", ends the pass.
 	Write OvershootWrite
-	Why   Why
+	Why   decision.Why
 	// Warn is something that the owner should know; zero: nothing.
-	Warn Why
+	Warn decision.Why
 }
 
 // Frozen tells whether a deployment or a set is frozen by its label. A set that
@@ -82,7 +83,7 @@ func DecideOvershoot(o *OvershootObservation, p *Policy, now time.Time) (Oversho
 	sets := setsOf(o)
 	going := o.Deployment == nil && len(sets) == 0 || o.Deployment != nil && o.Deployment.Deleted()
 	if p.Keys.Freeze == "" || going {
-		return OvershootPlan{Why: Why{Reason: ReasonNotWatched}}, nil
+		return OvershootPlan{Why: decision.Why{Reason: reasonNotWatched}}, nil
 	}
 	d := overshoot{p: p, now: now, deployment: o.Deployment, sets: sets}
 	d.measure()
@@ -233,7 +234,7 @@ func (d *overshoot) lead() (OvershootPlan, bool) {
 	if d.was == d.frozen {
 		return OvershootPlan{}, false
 	}
-	why := Why{Reason: ReasonFreeze, Name: d.recorder().Name, Have: d.largest, Want: d.upper}
+	why := decision.Why{Reason: ReasonFreeze, Name: d.recorder().Name, Have: d.largest, Want: d.upper}
 	switch {
 	case !d.frozen && d.largest > d.lower():
 		why.Reason = ReasonUnfreeze
@@ -252,9 +253,9 @@ func (d *overshoot) lead() (OvershootPlan, bool) {
 func (d *overshoot) follow() (OvershootPlan, bool) {
 	for _, c := range d.sets {
 		if d.p.Frozen(&c.Set.Meta) != d.frozen {
-			why := Why{Reason: ReasonFollowThaw, Name: c.Set.Name}
+			why := decision.Why{Reason: reasonFollowThaw, Name: c.Set.Name}
 			if d.frozen {
-				why.Reason = ReasonFollowFreeze
+				why.Reason = reasonFollowFreeze
 			}
 			return d.labelSet(c.Set, why), true
 		}
@@ -262,7 +263,7 @@ func (d *overshoot) follow() (OvershootPlan, bool) {
 	return OvershootPlan{}, false
 }
 
-func (d *overshoot) labelSet(s *machineset.Set, why Why) OvershootPlan {
+func (d *overshoot) labelSet(s *machineset.Set, why decision.Why) OvershootPlan {
 	changed := s.Clone()
 	d.label(&changed.Meta)
 	return OvershootPlan{Write: &LabelSet{changed}, Why: why}
@@ -292,13 +293,13 @@ func (d *overshoot) tell() (OvershootPlan, bool) {
 	status := d.deployment.Status.Clone()
 	status.Conditions = object.DropCondition(status.Conditions, machineset.ConditionFrozen)
 	if d.frozen {
-		why := Why{Reason: ReasonFreeze, Name: d.deployment.Name, Have: d.largest, Want: d.upper}
+		why := decision.Why{Reason: ReasonFreeze, Name: d.deployment.Name, Have: d.largest, Want: d.upper}
 		status.Conditions = object.SetCondition(status.Conditions, object.Condition{
-			Type: machineset.ConditionFrozen, Status: object.True, Reason: string(ReasonFreeze),
+			Type: machineset.ConditionFrozen, Status: object.True, Reason: ReasonFreeze.String(),
 			Message: why.String(), Since: stamp(d.now),
 		})
 	}
-	why := Why{Reason: ReasonCondition, Name: d.deployment.Name}
+	why := decision.Why{Reason: reasonCondition, Name: d.deployment.Name}
 	return OvershootPlan{Write: &TellDeployment{status}, Why: why}, true
 }
 
@@ -312,28 +313,28 @@ func (d *overshoot) endException() (OvershootPlan, bool) {
 		if d.asksToUnfreeze(&c.Set.Meta) {
 			changed := c.Set.Clone()
 			delete(changed.Annotations, d.p.Keys.Unfreeze)
-			return OvershootPlan{Write: &LabelSet{changed}, Why: Why{Reason: ReasonUnfreezeDone, Name: changed.Name}}, true
+			return OvershootPlan{Write: &LabelSet{changed}, Why: decision.Why{Reason: ReasonUnfreezeDone, Name: changed.Name}}, true
 		}
 	}
 	changed := d.deployment.Clone()
 	delete(changed.Annotations, d.p.Keys.Unfreeze)
-	return OvershootPlan{Write: &LabelDeployment{changed}, Why: Why{Reason: ReasonUnfreezeDone, Name: changed.Name}}, true
+	return OvershootPlan{Write: &LabelDeployment{changed}, Why: decision.Why{Reason: ReasonUnfreezeDone, Name: changed.Name}}, true
 }
 
 // exception is the warning about a fleet that would be frozen.
-func (d *overshoot) exception() Why {
+func (d *overshoot) exception() decision.Why {
 	if !d.excused || !d.over {
-		return Why{}
+		return decision.Why{}
 	}
-	return Why{Reason: ReasonUnfreeze, Name: d.recorder().Name, Have: d.largest, Want: d.upper}
+	return decision.Why{Reason: ReasonUnfreeze, Name: d.recorder().Name, Have: d.largest, Want: d.upper}
 }
 
-func (d *overshoot) standing() Why {
+func (d *overshoot) standing() decision.Why {
 	if d.frozen {
-		return Why{Reason: ReasonStayFrozen, Have: d.largest, Want: d.lower()}
+		return decision.Why{Reason: reasonStayFrozen, Have: d.largest, Want: d.lower()}
 	}
 	if d.largest >= d.upper && !d.over {
-		return Why{Reason: ReasonScalingDown, Have: d.largest, Want: d.upper}
+		return decision.Why{Reason: reasonScalingDown, Have: d.largest, Want: d.upper}
 	}
-	return Why{Reason: ReasonInBounds, Have: d.largest, Want: d.upper}
+	return decision.Why{Reason: reasonInBounds, Have: d.largest, Want: d.upper}
 }

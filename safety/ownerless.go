@@ -3,6 +3,7 @@ package safety
 import (
 	"time"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
@@ -61,10 +62,10 @@ type OwnerlessPlan struct {
 	Sightings []Bereft
 	Spent     []Spent
 	// Warn are things that somebody should know, at most Burst.
-	Warn []Why
+	Warn []decision.Why
 	// At is when to look again; zero with orders.
 	At  time.Time
-	Why Why
+	Why decision.Why
 }
 
 // DeleteOwnerless is an order to delete one machine, or one set.
@@ -73,7 +74,7 @@ type DeleteOwnerless struct {
 	Key   object.Key
 	UID   string // never empty
 	Owner object.Owner
-	Why   Why
+	Why   decision.Why
 }
 
 // StillOwnerless tells whether the order still holds, seeing the object and what

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/object"
@@ -42,11 +43,11 @@ type bereavement struct {
 
 func (d *bereavement) decide() OwnerlessPlan {
 	if d.o.Frozen {
-		return OwnerlessPlan{Sightings: d.o.Sightings, At: d.now.Add(d.p.CheckPeriod), Why: Why{Reason: ReasonFrozen}}
+		return OwnerlessPlan{Sightings: d.o.Sightings, At: d.now.Add(d.p.CheckPeriod), Why: decision.Why{Reason: reasonFrozen}}
 	}
 	d.suspect()
 	if len(d.suspects) == 0 {
-		return OwnerlessPlan{At: d.now.Add(d.p.OwnerPeriod), Why: Why{Reason: ReasonAllOwned}}
+		return OwnerlessPlan{At: d.now.Add(d.p.OwnerPeriod), Why: decision.Why{Reason: reasonAllOwned}}
 	}
 	if d.o.Live.IsZero() {
 		return d.read()
@@ -68,7 +69,7 @@ func (d *bereavement) suspect() {
 	}
 	for _, m := range d.o.Machines {
 		if m != nil && d.bereft(&m.Meta, machineset.OwnerKind, sets) {
-			d.add(&m.Meta, false, ReasonSetGone)
+			d.add(&m.Meta, false, reasonSetGone)
 		}
 	}
 	if d.o.NoDeployments {
@@ -82,7 +83,7 @@ func (d *bereavement) suspect() {
 	}
 	for _, s := range d.o.Sets {
 		if s != nil && d.bereft(&s.Meta, deployment.OwnerKind, deployments) {
-			d.add(&s.Meta, true, ReasonDeploymentGone)
+			d.add(&s.Meta, true, reasonDeploymentGone)
 		}
 	}
 }
@@ -92,9 +93,9 @@ func (d *bereavement) bereft(m *object.Meta, kind string, owners map[string]bool
 		m.Owner != nil && m.Owner.Kind == kind && m.Owner.UID != "" && !owners[m.Owner.UID]
 }
 
-func (d *bereavement) add(m *object.Meta, set bool, reason Reason) {
+func (d *bereavement) add(m *object.Meta, set bool, reason decision.Reason) {
 	d.suspects = append(d.suspects, DeleteOwnerless{
-		Set: set, Key: m.Key, UID: m.UID, Owner: *m.Owner, Why: Why{Reason: reason, Name: m.Name, Detail: m.Owner.Name},
+		Set: set, Key: m.Key, UID: m.UID, Owner: *m.Owner, Why: decision.Why{Reason: reason, Name: m.Name, Detail: m.Owner.Name},
 	})
 }
 
@@ -104,10 +105,10 @@ func (d *bereavement) read() OwnerlessPlan {
 	n := int64(len(d.suspects))
 	plan := OwnerlessPlan{Sightings: d.o.Sightings}
 	if at := d.o.Looked.Add(d.p.OwnerGap); !d.o.Looked.IsZero() && !d.o.Looked.After(d.now) && d.now.Before(at) {
-		plan.At, plan.Why = at, Why{Reason: ReasonOwnerSecond, Have: n, For: at.Sub(d.now)}
+		plan.At, plan.Why = at, decision.Why{Reason: reasonOwnerSecond, Have: n, For: at.Sub(d.now)}
 		return plan
 	}
-	plan.Read, plan.Why = true, Why{Reason: ReasonReadAll, Have: n}
+	plan.Read, plan.Why = true, decision.Why{Reason: reasonReadAll, Have: n}
 	return plan
 }
 
@@ -151,11 +152,11 @@ func (d *bereavement) doom(sightings []Bereft) []DeleteOwnerless {
 	return orders
 }
 
-func (d *bereavement) warnings() []Why {
+func (d *bereavement) warnings() []decision.Why {
 	if d.held == 0 {
 		return nil
 	}
-	return []Why{{Reason: ReasonOwnersBraked, Have: d.held, Want: int64(d.brake.limit), For: d.p.OwnerPeriod}}
+	return []decision.Why{{Reason: reasonOwnersBraked, Have: d.held, Want: int64(d.brake.limit), For: d.p.OwnerPeriod}}
 }
 
 // rest waits for the second look, or until the brake lets more go.
@@ -171,7 +172,7 @@ func (d *bereavement) rest(sightings []Bereft) OwnerlessPlan {
 	at = later(at, d.o.Live.Add(d.p.OwnerGap))
 	plan := OwnerlessPlan{
 		Sightings: sightings, Warn: d.warnings(), At: at,
-		Why: Why{Reason: ReasonOwnerSecond, Have: int64(len(sightings)), For: at.Sub(d.now)},
+		Why: decision.Why{Reason: reasonOwnerSecond, Have: int64(len(sightings)), For: at.Sub(d.now)},
 	}
 	if len(plan.Warn) > 0 {
 		plan.Why = plan.Warn[0]

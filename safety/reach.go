@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 )
 
@@ -89,9 +90,9 @@ type ReachPlan struct {
 	// error ends the pass.
 	Restart []RestartClock
 	At      time.Time
-	Why     Why
+	Why     decision.Why
 	// Warn is something that somebody should know; zero: nothing.
-	Warn Why
+	Warn decision.Why
 }
 
 // RestartClock is a write of a machine's status whose waits count from anew.
@@ -100,7 +101,7 @@ type RestartClock struct {
 	Status  machine.Status
 	// Move is what the write means for the phase; zero: nothing.
 	Move machine.Move
-	Why  Why
+	Why  decision.Why
 }
 
 // DecideReachability says whether a fleet is frozen because an API server does
@@ -119,7 +120,7 @@ func DecideReachability(o *ReachObservation, p *Policy, now time.Time) (ReachPla
 	d := reaching{o: o, p: p, now: now, r: o.Reach}
 	if o.Control == nil || o.Target == nil && !o.NoTarget {
 		if at := d.checkAt(); !now.Before(at) {
-			return ReachPlan{Reach: d.r, Check: true, Why: Why{Reason: ReasonCheck}}, nil
+			return ReachPlan{Reach: d.r, Check: true, Why: decision.Why{Reason: reasonCheck}}, nil
 		}
 	} else {
 		d.note()
@@ -191,7 +192,7 @@ func (d *reaching) advance() ReachPlan {
 	switch d.r.Stage {
 	case ReachUnproven:
 		if !d.bothUp() {
-			return d.wait(Why{Reason: ReasonUnproven})
+			return d.wait(decision.Why{Reason: reasonUnproven})
 		}
 		return d.restart()
 	case ReachLost:
@@ -201,32 +202,32 @@ func (d *reaching) advance() ReachPlan {
 		return d.restart()
 	case ReachSettling:
 		if d.now.Before(d.r.Until) {
-			plan := d.wait(Why{Reason: ReasonSettling, For: d.r.Until.Sub(d.now)})
+			plan := d.wait(decision.Why{Reason: reasonSettling, For: d.r.Until.Sub(d.now)})
 			plan.At = earlier(plan.At, d.r.Until)
 			return plan
 		}
 	case ReachOpen:
 	}
 	d.r.Stage = ReachOpen
-	return d.wait(Why{Reason: ReasonReachable})
+	return d.wait(decision.Why{Reason: ReasonReachable})
 }
 
 // lose freezes what is open once a side has been down for too long. What is
 // frozen already begins anew when it comes back.
 func (d *reaching) lose(name string, side *Side) ReachPlan {
 	since := d.now.Sub(side.DownSince)
-	why := Why{Reason: ReasonUnreachable, Name: name + " API server", Code: side.Last.Code, Detail: side.Last.Message, For: since}
+	why := decision.Why{Reason: ReasonUnreachable, Name: name + " API server", Code: side.Last.Code, Detail: side.Last.Message, For: since}
 	if d.r.Stage == ReachOpen && since <= d.p.DownTimeout {
-		why.Reason, why.For = ReasonDown, d.p.DownTimeout-since
+		why.Reason, why.For = reasonDown, d.p.DownTimeout-since
 		return d.wait(why)
 	}
 	d.r.Stage = ReachLost
 	plan := d.wait(why)
-	plan.Warn = Why{Reason: ReasonUnreachable, Name: why.Name, Code: why.Code, Detail: why.Detail, For: d.p.DownTimeout}
+	plan.Warn = decision.Why{Reason: ReasonUnreachable, Name: why.Name, Code: why.Code, Detail: why.Detail, For: d.p.DownTimeout}
 	return plan
 }
 
-func (d *reaching) wait(why Why) ReachPlan {
+func (d *reaching) wait(why decision.Why) ReachPlan {
 	return ReachPlan{Reach: d.r, At: d.checkAt(), Why: why}
 }
 
@@ -234,7 +235,7 @@ func (d *reaching) wait(why Why) ReachPlan {
 func (d *reaching) restart() ReachPlan {
 	d.r.Stage = ReachRestarting
 	if d.o.Machines == nil {
-		return ReachPlan{Reach: d.r, ReadMachines: true, Why: Why{Reason: ReasonBack}}
+		return ReachPlan{Reach: d.r, ReadMachines: true, Why: decision.Why{Reason: reasonBack}}
 	}
 	from := d.r.From
 	if from.IsZero() {
@@ -251,7 +252,7 @@ func (d *reaching) restart() ReachPlan {
 	}
 	if d.r.From.IsZero() {
 		d.r.Stage = ReachOpen
-		return d.wait(Why{Reason: ReasonReachable})
+		return d.wait(decision.Why{Reason: ReasonReachable})
 	}
 	d.r.Stage, d.r.Until = ReachSettling, d.now.Add(d.p.SettleTime)
 	return d.advance()
@@ -291,7 +292,7 @@ func runsSince(m *machine.Machine, from time.Time) bool {
 // restartClock restarts one machine's clock. One that is Unknown runs again
 // until its node says otherwise.
 func (d *reaching) restartClock(m *machine.Machine, from time.Time) RestartClock {
-	order := RestartClock{Machine: m, Status: m.Status.Clone(), Why: Why{Reason: ReasonRestart, Name: m.Name}}
+	order := RestartClock{Machine: m, Status: m.Status.Clone(), Why: decision.Why{Reason: ReasonRestart, Name: m.Name}}
 	s := &order.Status
 	s.ClockFrom = from
 	if m.Status.Phase != machine.PhaseUnknown || m.Deleted() {

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/examples/quickstart/ledger"
 	"github.com/millwright-go/millwright/examples/quickstart/screen"
 	"github.com/millwright-go/millwright/machine"
@@ -41,13 +42,13 @@ func (n *narrator) event(kind manager.Kind, key object.Key, typ manager.EventTyp
 	switch {
 	case typ == manager.Warning:
 		n.screen.Line(screen.Bad, fmt.Sprintf("%s %s: %s: %s", kind, key.Name, reason, why))
-	case reason != string(machinepool.ReasonStatus):
+	case reason != machinepool.ReasonStatus.String():
 		n.screen.Line(screen.Plain, fmt.Sprintf("%s %s: %s", kind, key.Name, why))
 	}
 }
 
 // transition tells of a pool's phases, in the words of their table.
-func (n *narrator) transition(key object.Key, move machine.Move, _ machine.Why) {
+func (n *narrator) transition(key object.Key, move machine.Move, _ decision.Why) {
 	if move.Table != machinepool.PhaseTable().Name {
 		return
 	}

@@ -11,11 +11,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/examples/quickstart/screen"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
-	"github.com/millwright-go/millwright/safety"
 	"github.com/millwright-go/millwright/store"
 )
 
@@ -46,7 +46,7 @@ func (n *narrator) event(kind manager.Kind, key object.Key, typ manager.EventTyp
 }
 
 // transition tells of a machine's phases, and of its end.
-func (n *narrator) transition(key object.Key, move machine.Move, reason machine.Why) {
+func (n *narrator) transition(key object.Key, move machine.Move, reason decision.Why) {
 	why := reason.String()
 	n.note(key, why)
 	switch {
@@ -67,7 +67,7 @@ func (n *narrator) effect(_ manager.Kind, _ object.Key, name string, _ time.Dura
 
 // pass notes what a machine waits for.
 func (n *narrator) pass(kind manager.Kind, key object.Key, _ int, result manager.Result, err error) {
-	if kind == manager.KindMachine && err == nil && result.Why != nil {
+	if kind == manager.KindMachine && err == nil && result.Why != (decision.Why{}) {
 		n.note(key, result.Why.String())
 	}
 }
@@ -91,10 +91,10 @@ func (n *narrator) hear(reason string) {
 }
 
 // times is how often there was an event of that reason.
-func (n *narrator) times(reason safety.Reason) int {
+func (n *narrator) times(reason decision.Reason) int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.heard[string(reason)]
+	return n.heard[reason.String()]
 }
 
 // called is how often there was a call since they were told.

@@ -18,9 +18,9 @@ var ofDrain = []mutant{
 		breaks: "P22",
 		file:   "drain/attempt.go",
 		from: `case d.past:
-		return act{true, ReasonTimeUp, again}`,
+		return act{true, reasonTimeUp, again}`,
 		to: `case d.past, a.Result == Refused:
-		return act{true, ReasonTimeUp, again}`,
+		return act{true, reasonTimeUp, again}`,
 	},
 	{
 		name:   "the next pod with volumes is told to go before those of the last one have left",
@@ -41,7 +41,7 @@ var ofDrain = []mutant{
 		name:   "a drain ends, and lets the next pod go, on the word of a cache",
 		breaks: "P22",
 		file:   "drain/turn.go",
-		from:   "return d.taken || plan.Why.Reason == ReasonUnclaimed || plan.Done && d.holdsVolumes()",
+		from:   "return d.taken || plan.Why.Reason == reasonUnclaimed || plan.Done && d.holdsVolumes()",
 		to:     "return false",
 		by:     "TestTurnsAreBelievedLive",
 	},
@@ -77,7 +77,7 @@ var ofDrain = []mutant{
 		return Plan{Done: true`,
 		to: `case !d.now.After(bound.Add(time.Hour)):
 		d.lookAgain(bound.Add(time.Hour))
-		return Plan{At: d.at, Why: Why{Reason: ReasonIncomplete}}
+		return Plan{At: d.at, Why: decision.Why{Reason: reasonIncomplete}}
 	case !d.now.Before(bound):
 		return Plan{Done: true`,
 		by: "TestP22ForceEndsWithinItsBound",
@@ -87,9 +87,9 @@ var ofDrain = []mutant{
 		breaks: "P21",
 		file:   "drain/detach.go",
 		from: `case late:
-		return Plan{Done: true, Why: Why{Reason: ReasonDetachEnded, Have: left, For: d.p.DetachTimeout}}`,
+		return Plan{Done: true, Why: decision.Why{Reason: reasonDetachEnded, Have: left, For: d.p.DetachTimeout}}`,
 		to: `case late && d.o.Forced:
-		return Plan{Done: true, Why: Why{Reason: ReasonDetachEnded, Have: left, For: d.p.DetachTimeout}}`,
+		return Plan{Done: true, Why: decision.Why{Reason: reasonDetachEnded, Have: left, For: d.p.DetachTimeout}}`,
 		by: "TestDetachEnds",
 	},
 	{

@@ -140,8 +140,8 @@ var ofMachine = []mutant{
 		name:   "the node of another machine counts as one's own",
 		breaks: "P17",
 		file:   "machine/health.go",
-		from:   `func (d *decision) isForeign() bool { return d.owner != "" && d.owner != d.m.Name }`,
-		to:     `func (d *decision) isForeign() bool { return d.owner != "" && d.owner == d.m.Namespace }`,
+		from:   `func (d *decider) isForeign() bool { return d.owner != "" && d.owner != d.m.Name }`,
+		to:     `func (d *decider) isForeign() bool { return d.owner != "" && d.owner == d.m.Namespace }`,
 		by:     "TestEveryWayOfAnUpdateIsTold|TestP17NodesOfOthersAreLeftAlone",
 	},
 	{

@@ -6,8 +6,8 @@ var ofMachineset = []mutant{
 		name:   "a set believes its cache",
 		breaks: "P5, P12",
 		file:   "machineset/decide.go",
-		from:   "func (d *decision) live() bool { return !d.o.Live.IsZero() }",
-		to:     "func (d *decision) live() bool { return true }",
+		from:   "func (d *decider) live() bool { return !d.o.Live.IsZero() }",
+		to:     "func (d *decider) live() bool { return true }",
 	},
 	{
 		name:   "a set forgets which names it has given out",

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/sim/report"
@@ -197,8 +198,8 @@ func drawTimeline(t *rapid.T) *deployment.Timeline {
 	}
 	for range rapid.IntRange(0, 5).Draw(t, "steps") {
 		line.Steps = append(line.Steps, deployment.Step{
-			Set: rapid.String().Draw(t, "set"), Why: deployment.Why{Reason: deployment.Reason(rapid.String().Draw(t, "reason"))},
-			Machines: machineset.Why{Reason: rapid.SampledFrom([]machineset.Reason{"", machineset.ReasonDeleteFailed, "x\ny"}).Draw(t, "machines")},
+			Set: rapid.String().Draw(t, "set"), Why: decision.Why{Reason: decision.NewReason(rapid.String().Draw(t, "reason"), "")},
+			Machines: decision.Why{Reason: rapid.SampledFrom([]decision.Reason{{}, machineset.ReasonDeleteFailed, decision.NewReason("x\ny", "x\ny")}).Draw(t, "machines")},
 		})
 	}
 	return line

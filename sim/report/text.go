@@ -6,6 +6,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/machineset"
 )
@@ -67,14 +68,14 @@ func told(s *deployment.Step) (what, why string) {
 		age = "new "
 	}
 	name := age + printable(s.Set)
-	if s.Machines.Reason != "" {
+	if s.Machines.Reason != (decision.Reason{}) {
 		return name + ": " + verb(s.Machines.Reason, s.Machines.Count), printable(s.Machines.String())
 	}
 	switch s.Why.Reason {
 	case deployment.ReasonScale:
-		return name + " " + decimal(s.From) + " -> " + decimal(s.To), printable(s.Why.Rollout.String())
+		return name + " " + decimal(s.From) + " -> " + decimal(s.To), printable(deployment.RolloutOf(s.Why).String())
 	case deployment.ReasonSelect:
-		return name + ": update " + decimal(s.Why.Rollout.Count), printable(s.Why.Rollout.String())
+		return name + ": update " + decimal(deployment.RolloutOf(s.Why).Count), printable(deployment.RolloutOf(s.Why).String())
 	case deployment.ReasonRepair, deployment.ReasonMoveTo, deployment.ReasonMoveFrom, deployment.ReasonMoveBack:
 		what = name + " " + decimal(s.From) + " -> " + decimal(s.To)
 	case deployment.ReasonCreate:
@@ -95,7 +96,7 @@ func told(s *deployment.Step) (what, why string) {
 }
 
 // verb is what a set does with so many of its machines.
-func verb(reason machineset.Reason, n int64) string {
+func verb(reason decision.Reason, n int64) string {
 	switch reason {
 	case machineset.ReasonDeleteFailed:
 		return "replace " + decimal(n)

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
@@ -20,7 +21,7 @@ func chain(all ...manager.Hooks) manager.Hooks {
 				}
 			}
 		},
-		Transition: func(key object.Key, move machine.Move, why machine.Why) {
+		Transition: func(key object.Key, move machine.Move, why decision.Why) {
 			for i := range all {
 				if all[i].Transition != nil {
 					all[i].Transition(key, move, why)

@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
@@ -72,7 +73,7 @@ func (m *metrics) hooks() manager.Hooks {
 		Effect: func(_ manager.Kind, _ object.Key, name string, took time.Duration, err error) {
 			m.effects.WithLabelValues(name, outcome(err)).Observe(took.Seconds())
 		},
-		Transition: func(_ object.Key, move machine.Move, _ machine.Why) {
+		Transition: func(_ object.Key, move machine.Move, _ decision.Why) {
 			m.transitions.WithLabelValues(move.Table, move.To).Inc()
 		},
 		Observed: func(kind manager.Kind, _ object.Key, _, reason, _ string) {

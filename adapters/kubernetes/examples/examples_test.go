@@ -15,6 +15,7 @@ import (
 
 	"github.com/millwright-go/millwright/adapters/kubernetes/app"
 	"github.com/millwright-go/millwright/adapters/kubernetes/controllers"
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/manager"
@@ -58,7 +59,7 @@ func embedded(ctx context.Context, cluster *rest.Config, serving metricsserver.O
 	policy.HealthTimeout = 5 * time.Minute
 	err = controllers.SetupWithManager(mgr, controllers.Options{
 		Driver: myDriver, Namespace: "machines", MachinePolicy: policy,
-		Hooks: manager.Hooks{Transition: func(machine object.Key, move machine.Move, why machine.Why) {
+		Hooks: manager.Hooks{Transition: func(machine object.Key, move machine.Move, why decision.Why) {
 			mgr.GetLogger().Info("step", "machine", machine, "to", move.To, "why", why.String())
 		}},
 	})

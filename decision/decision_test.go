@@ -1,0 +1,110 @@
+package decision_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/decision"
+	"github.com/millwright-go/millwright/object"
+)
+
+type cause string
+
+func (c cause) String() string { return string(c) }
+
+// TestSentences: every kind of word, set and not.
+func TestSentences(t *testing.T) {
+	for _, c := range []struct {
+		template string
+		why      decision.Why
+		want     string
+	}{
+		{"", decision.Why{}, ""},
+		{"{name} {detail} {object}", decision.Why{}, `"" "" ""`},
+		{"{name} {detail}", decision.Why{Name: "a", Detail: "b"}, "a b"},
+		{"{object}", decision.Why{Object: object.Key{Namespace: "n", Name: "a"}}, "n/a"},
+		{"{code}", decision.Why{Code: codes.NotFound}, codes.NotFound.Contract()},
+		{
+			"{have} {want} {count} {all} {ready} {available} {number}",
+			decision.Why{Have: 1, Want: 2, Count: 3, All: 4, Ready: 5, Available: 6, Number: 7},
+			"1 2 3 4 5 6 7",
+		},
+		{"{count|set|sets}", decision.Why{Count: 0}, "0 sets"},
+		{"{count|set|sets}", decision.Why{Count: 1}, "1 set"},
+		{"{count|set|sets}", decision.Why{Count: 2}, "2 sets"},
+		{"{for} {wait}", decision.Why{For: 1600 * time.Millisecond}, "2s 1.6s"},
+		{"{cause}.", decision.Why{}, "."},
+		{"{cause}.", decision.Why{Cause: cause("x")}, "x."},
+		{"a[ {for} ago]", decision.Why{}, "a"},
+		{"a[ {for} ago]", decision.Why{For: time.Second}, "a 1s ago"},
+		{"[again in {for}|again later]!", decision.Why{}, "again later!"},
+		{"[again in {for}|again later]!", decision.Why{For: time.Second}, "again in 1s!"},
+		{"[{count|set|sets}|none]", decision.Why{}, "none"},
+		{"[{count|set|sets}|none]", decision.Why{Count: 1}, "1 set"},
+		{"[{name}, {detail}|neither {name}]", decision.Why{Name: "a"}, "neither a"},
+		{"{unknown} {name", decision.Why{}, "{unknown} {name"},
+		{"[open {name}", decision.Why{Name: "a"}, "[open {name}"},
+	} {
+		c.why.Reason = decision.NewReason("R", c.template)
+		require.Equal(t, c.want, c.why.String(), c.template)
+	}
+	require.Empty(t, decision.Why{Name: "a"}.String(), "without a reason")
+	require.Empty(t, decision.Reason{}.String())
+}
+
+// TestValuesAreNotTemplates: what a field holds appears as it is.
+func TestValuesAreNotTemplates(t *testing.T) {
+	reason := decision.NewReason("R", "<{name}[|{detail}]>")
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.StringMatching(`[{}|a-z\[\]]{1,20}`)
+		name, detail := text.Draw(t, "name"), text.Draw(t, "detail")
+		require.Equal(t, "<"+name+">", decision.Why{Reason: reason, Name: name, Detail: detail}.String())
+	})
+}
+
+// TestReasonsAreTheirDeclarations: two that say the same are still two.
+func TestReasonsAreTheirDeclarations(t *testing.T) {
+	a, b := decision.NewReason("R", "s"), decision.NewReason("R", "s")
+	require.Equal(t, "R", a.String())
+	require.True(t, a == a && a != b)
+	require.Zero(t, testing.AllocsPerRun(10, func() { _ = decision.Why{Reason: a, Name: "n", Have: 3} }))
+}
+
+// TestFreshness: covered is what was stored before a read began, and an age counts from its end.
+func TestFreshness(t *testing.T) {
+	at := time.Unix(1_800_000_000, 0)
+	after := func(d time.Duration) time.Time { return at.Add(d) }
+	var cached decision.Freshness
+	require.False(t, cached.Live() || cached.Covers(time.Time{}) || cached.Within(time.Hour, at))
+	live := decision.Freshness{Began: at, Ended: after(time.Minute)}
+	require.True(t, live.Live())
+	require.True(t, live.Covers(at) && live.Covers(after(-1)))
+	require.False(t, live.Covers(after(1)), "stored after the read began")
+	require.True(t, live.Within(time.Second, after(time.Minute)))
+	require.True(t, live.Within(time.Second, after(time.Minute+time.Second-1)))
+	require.False(t, live.Within(time.Second, after(time.Minute+time.Second)), "too old")
+	require.False(t, live.Within(time.Hour, after(time.Minute-1)), "the clock was set back")
+	require.Equal(t, after(2*time.Minute), live.Until(time.Minute))
+}
+
+// TestFirstOf: the first step that has something to do is the last one asked.
+func TestFirstOf(t *testing.T) {
+	var asked []string
+	step := func(name string, found bool) func(*testing.T) (string, bool) {
+		return func(*testing.T) (string, bool) {
+			asked = append(asked, name)
+			return name, found
+		}
+	}
+	plan, found := decision.FirstOf(t, step("a", false), step("b", true), step("c", true))
+	require.True(t, found)
+	require.Equal(t, "b", plan)
+	require.Equal(t, []string{"a", "b"}, asked)
+	plan, found = decision.FirstOf(t, step("a", false))
+	require.False(t, found)
+	require.Empty(t, plan, "what a step says that found nothing is not a plan")
+}

@@ -1,0 +1,13 @@
+// Package decision holds what all decisions share: why a plan is as it is ([Why]), how old the reads
+// are that it rests on ([Freshness]), and the order in which the steps of a decision are tried
+// ([FirstOf]).
+//
+// A package that decides declares each of its reasons once, with the sentence that explains it:
+//
+//	var reasonCreate = decision.NewReason("Create", "{have} of {want} machines: creating {count}")
+//
+// A plan then carries a value that costs no allocation, and that prints as a sentence:
+//
+//	why := decision.Why{Reason: reasonCreate, Have: 3, Want: 5, Count: 2}
+//	why.String() // "3 of 5 machines: creating 2"
+package decision

@@ -1,0 +1,15 @@
+package drain
+
+// Reasons that tests of this package name.
+var (
+	ReasonEvict       = reasonEvict
+	ReasonOverdue     = reasonOverdue
+	ReasonLook        = reasonLook
+	ReasonLookPods    = reasonLookPods
+	ReasonTurn        = reasonTurn
+	ReasonDetaching   = reasonDetaching
+	ReasonDetachLate  = reasonDetachLate
+	ReasonUnclaimed   = reasonUnclaimed
+	ReasonDrained     = reasonDrained
+	ReasonDetachEnded = reasonDetachEnded
+)

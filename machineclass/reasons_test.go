@@ -1,0 +1,6 @@
+package machineclass
+
+// Reasons that tests of this package name.
+var (
+	ReasonFilledBadly = reasonFilledBadly
+)

@@ -1,0 +1,13 @@
+package machinepool
+
+// Reasons that tests of this package name.
+var (
+	ReasonRetryAt     = reasonRetryAt
+	ReasonFence       = reasonFence
+	ReasonTakesEffect = reasonTakesEffect
+	ReasonLeaving     = reasonLeaving
+	ReasonKeepFailed  = reasonKeepFailed
+	ReasonRunning     = reasonRunning
+	ReasonWaiting     = reasonWaiting
+	ReasonClassGone   = reasonClassGone
+)

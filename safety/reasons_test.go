@@ -1,0 +1,21 @@
+package safety
+
+// Reasons that tests of this package name.
+var (
+	ReasonNoneListed       = reasonNoneListed
+	ReasonEmptyStore       = reasonEmptyStore
+	ReasonBudgetSpent      = reasonBudgetSpent
+	ReasonNotAsking        = reasonNotAsking
+	ReasonAllOwned         = reasonAllOwned
+	ReasonListGroups       = reasonListGroups
+	ReasonReadPools        = reasonReadPools
+	ReasonOrphanGroup      = reasonOrphanGroup
+	ReasonGroupSecondLook  = reasonGroupSecondLook
+	ReasonListGroupsFailed = reasonListGroupsFailed
+	ReasonGroupNoID        = reasonGroupNoID
+	ReasonGroupNoName      = reasonGroupNoName
+	ReasonGroupOfOthers    = reasonGroupOfOthers
+	ReasonNoOrphanGroups   = reasonNoOrphanGroups
+	ReasonGroupsBraked     = reasonGroupsBraked
+	ReasonNoPoolInStore    = reasonNoPoolInStore
+)
