@@ -88,7 +88,10 @@ func TestFreshness(t *testing.T) {
 	require.True(t, live.Within(time.Second, after(time.Minute+time.Second-1)))
 	require.False(t, live.Within(time.Second, after(time.Minute+time.Second)), "too old")
 	require.False(t, live.Within(time.Hour, after(time.Minute-1)), "the clock was set back")
-	require.Equal(t, after(2*time.Minute), live.Until(time.Minute))
+	require.Equal(t, after(2*time.Minute), live.Until(time.Minute, at))
+	untimed := decision.Freshness{Began: at}
+	require.True(t, untimed.Within(time.Second, after(time.Hour)), "it ended just now")
+	require.Equal(t, after(time.Hour+time.Second), untimed.Until(time.Second, after(time.Hour)))
 }
 
 // TestFirstOf: the first step that has something to do is the last one asked.

@@ -9,7 +9,7 @@ type Freshness struct {
 	Began time.Time
 	// Ended is when the last of them was answered. From then on what was read gets older. An age is
 	// counted from here: counted from Began, a read that takes longer than the limit would be too old
-	// each time.
+	// each time. Zero: just now, which is true only where carrying out a plan takes no time.
 	Ended time.Time
 }
 
@@ -22,8 +22,13 @@ func (f Freshness) Covers(since time.Time) bool { return f.Live() && !f.Began.Be
 // Within reports whether the reads were live and ended less than limit ago. A read that ended in the
 // future says that the clock was set back: its age is not known.
 func (f Freshness) Within(limit time.Duration, now time.Time) bool {
-	return f.Live() && !f.Ended.After(now) && now.Before(f.Until(limit))
+	return f.Live() && !f.Ended.After(now) && now.Before(f.Until(limit, now))
 }
 
 // Until returns the moment from which on the reads are older than limit.
-func (f Freshness) Until(limit time.Duration) time.Time { return f.Ended.Add(limit) }
+func (f Freshness) Until(limit time.Duration, now time.Time) time.Time {
+	if f.Ended.IsZero() {
+		return now.Add(limit)
+	}
+	return f.Ended.Add(limit)
+}

@@ -31,7 +31,7 @@ func BenchmarkDecideRolling(b *testing.B) {
 	d := stored(4500)
 	d.Spec.MinReady = time.Minute
 	d.Spec.Strategy.MaxSurge = rollout.IntOrPercent{Value: 25, Percent: true}
-	o := &deployment.Observation{Deployment: d, Live: true}
+	o := &deployment.Observation{Deployment: d, Read: live}
 	for i, name := range []string{"web-old", "web-older", "web-new"} {
 		child := ownSet(d, name, []int{2000, 1000, 2000}[i])
 		if i < 2 {
@@ -54,7 +54,7 @@ func BenchmarkDecideRolling(b *testing.B) {
 func BenchmarkDecideInPlace(b *testing.B) {
 	d := stored(5000)
 	d.Spec.Strategy = inPlace(5000, 0, 750).Spec.Strategy
-	o := &deployment.Observation{Deployment: d, Live: true}
+	o := &deployment.Observation{Deployment: d, Read: live}
 	for i, name := range []string{"web-old", "web-older", "web-new"} {
 		child := ownSet(d, name, []int{2000, 1000, 2000}[i])
 		if i < 2 {

@@ -28,7 +28,7 @@ func TestP7ChosenMachinesCountAsGone(t *testing.T) {
 	old.Set.Spec.Replicas = 2
 	old.Machines[0].Status.Phase = machine.PhaseUnknown
 	old.Set.Spec.Victims = []machineset.Victim{{Name: old.Machines[1].Name, At: begin}}
-	o := &deployment.Observation{Deployment: d, Live: true, Sets: []deployment.Children{oldest, old, current}}
+	o := &deployment.Observation{Deployment: d, Read: live, Sets: []deployment.Children{oldest, old, current}}
 	plan := decide(t, o, begin)
 	for _, order := range plan.Scale {
 		require.NotEqual(t, oldest.Set.UID, order.Set.UID, "P7: three of five would be available, floor is 4: %s", order.Why)

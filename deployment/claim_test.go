@@ -33,7 +33,7 @@ func TestP10Adopts(t *testing.T) {
 	require.True(t, plan.ReadLive)
 	require.Empty(t, plan.Adopt)
 
-	o.Live = true
+	o.Read = live
 	plan = decide(t, o, begin)
 	require.Len(t, plan.Adopt, 1)
 	adopted := plan.Adopt[0].Set
@@ -52,7 +52,7 @@ func TestAdoptedGetsHashLabel(t *testing.T) {
 	delete(bare.Labels, hashLabel)
 	delete(bare.Spec.Template.Labels, hashLabel)
 	delete(bare.Spec.Selector.Labels, hashLabel)
-	o := &deployment.Observation{Deployment: d, Live: true, Orphans: []*machineset.Set{bare}}
+	o := &deployment.Observation{Deployment: d, Read: live, Orphans: []*machineset.Set{bare}}
 	adopted := decide(t, o, begin).Adopt[0].Set
 	require.Equal(t, "s6vfvz2m2l", adopted.Labels[hashLabel])
 	require.Equal(t, "s6vfvz2m2l", adopted.Spec.Template.Labels[hashLabel])
@@ -74,7 +74,7 @@ func TestReleases(t *testing.T) {
 	going.Set.DeletedAt = begin
 	o := &deployment.Observation{Deployment: d, Sets: []deployment.Children{kept, gone, going}}
 	require.True(t, decide(t, o, begin).ReadLive)
-	o.Live = true
+	o.Read = live
 	plan := decide(t, o, begin)
 	require.Len(t, plan.Release, 1)
 	require.Equal(t, "gone", plan.Release[0].Set.Name)
@@ -91,7 +91,7 @@ func TestAnnouncedMachinesHaveRoom(t *testing.T) {
 	old.Set.CreatedAt = begin.AddDate(0, 0, -1)
 	old.Set.Spec.Template.Spec.Class.Name = "tiny"
 	old.Set.Spec.Replicas = 2
-	o := &deployment.Observation{Deployment: d, Live: true, Sets: []deployment.Children{old, current}}
+	o := &deployment.Observation{Deployment: d, Read: live, Sets: []deployment.Children{old, current}}
 	for _, line := range []struct {
 		settled int64 // of 5 reserved; 3 is seen, 4 and 5 are not
 		room    int32
@@ -113,14 +113,14 @@ func TestDeletion(t *testing.T) {
 	o := &deployment.Observation{Deployment: d, Sets: []deployment.Children{ownSet(d, "a", 1), ownSet(d, "b", 1)}}
 	o.Orphans = []*machineset.Set{orphaned(ownSet(d, "c", 1))}
 	require.True(t, decide(t, o, begin).ReadLive)
-	o.Live = true
+	o.Read = live
 	require.Len(t, decide(t, o, begin).Delete, 2)
 	o.Sets[1].Set.DeletedAt = begin
 	require.Len(t, decide(t, o, begin).Delete, 1)
 
-	o.Sets, o.Live = nil, false
+	o.Sets, o.Read = nil, decision.Freshness{}
 	require.True(t, decide(t, o, begin).ReadLive, "none in the cache proves nothing")
-	o.Live = true
+	o.Read = live
 	require.Empty(t, decide(t, o, begin).Write.(*deployment.Update).Deployment.Finalizers)
 
 	d.Finalizers = []string{deployment.Finalizer, object.OrphanDependents}

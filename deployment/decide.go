@@ -96,14 +96,12 @@ func (d *decider) keep() Plan {
 	d.bounds = d.deployment.Spec.bounds()
 	d.setAside()
 	d.holdIfRefused()
-	for _, order := range [...]func(*decider) (Plan, bool){
+	if plan, found := decision.FirstOf(d,
 		(*decider).claim, (*decider).rollBack, (*decider).exchangeClass, (*decider).obtainNewSet, (*decider).push, (*decider).finishMoves,
 		(*decider).gate, (*decider).beginMoves, (*decider).withdraw,
 		(*decider).scale, (*decider).markMachines, (*decider).markSets, (*decider).number, (*decider).prune,
-	} {
-		if plan, found := order(d); found {
-			return d.live(plan)
-		}
+	); found {
+		return d.live(plan)
 	}
 	if plan, found := d.report(d.status()); found {
 		return plan
@@ -123,29 +121,13 @@ func (d *decider) keep() Plan {
 // each, and not the others that they were decided on.
 func (d *decider) live(plan Plan) Plan {
 	bound := len(plan.Scale)+len(plan.Mark)+len(plan.Delete) > 0
-	if d.o.Live && (d.recent() || !bound) {
+	if d.o.Read.Live() && (!bound || d.o.Read.Within(machineset.DeleteWithin, d.now)) {
 		if bound {
-			plan.Until = d.recentUntil()
+			plan.Until = d.o.Read.Until(machineset.DeleteWithin, d.now)
 		}
 		return plan
 	}
 	return Plan{ReadLive: true, Why: decision.Why{Reason: reasonReadLive, Name: plan.Why.Reason.String()}}
-}
-
-// recent reports whether the live read ended no longer than machineset.DeleteWithin ago. A read that
-// ended in the future says that the clock was set back: its age is not known.
-func (d *decider) recent() bool {
-	ended := d.o.LiveEnded
-	return ended.IsZero() || !ended.After(d.now) && d.now.Before(d.recentUntil())
-}
-
-// recentUntil is the moment from which on the live read is too old.
-func (d *decider) recentUntil() time.Time {
-	ended := d.o.LiveEnded
-	if ended.IsZero() {
-		ended = d.now
-	}
-	return ended.Add(machineset.DeleteWithin)
 }
 
 // holdIfRefused gives no more orders in a pass in which one was refused, nor

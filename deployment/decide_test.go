@@ -176,7 +176,7 @@ func TestP11Total(t *testing.T) {
 			for _, order := range orders {
 				require.NotNil(t, order.Set, kind)
 				requireSentence(t, order.Why)
-				require.True(t, o.Live, "%s without a live read", kind)
+				require.True(t, o.Read.Live(), "%s without a live read", kind)
 				require.False(t, o.Deployment.Deleted() && kind != "delete", "P25: %s", kind)
 			}
 		}

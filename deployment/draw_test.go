@@ -34,7 +34,7 @@ func drawLive(t *rapid.T) *deployment.Observation {
 	d.Spec.MinReady = rapid.SampledFrom([]time.Duration{0, 10 * time.Second}).Draw(t, "min ready")
 	d.Spec.Paused = rapid.IntRange(0, 3).Draw(t, "paused") == 0
 	d.Spec.RevisionHistoryLimit = rapid.SampledFrom(limits).Draw(t, "limit")
-	o := &deployment.Observation{Deployment: d, Live: true}
+	o := &deployment.Observation{Deployment: d, Read: live}
 	for i := range rapid.IntRange(0, 4).Draw(t, "sets") {
 		o.Sets = append(o.Sets, drawChildren(t, d, i))
 	}
@@ -127,7 +127,9 @@ func drawGarbage(t *rapid.T) *deployment.Observation {
 	if some("a condition of no status") {
 		d.Status.Conditions = []object.Condition{{Type: deployment.ConditionProgressing}, {}}
 	}
-	o.Live = some("live")
+	if some("live") {
+		o.Read = live
+	}
 	for i := range o.Sets {
 		spoil(t, &o.Sets[i], odd, some)
 	}

@@ -14,7 +14,7 @@ import (
 // resize, and neither does one that ended in the future.
 func TestSizesRestOnAFreshLiveRead(t *testing.T) {
 	o := settledObservation(t, 3)
-	o.Deployment.Spec.Replicas, o.LiveEnded = 4, begin
+	o.Deployment.Spec.Replicas, o.Read.Ended = 4, begin
 	for after, fresh := range map[time.Duration]bool{
 		0: true, machineset.DeleteWithin - 1: true, machineset.DeleteWithin: false, -time.Second: false,
 	} {
@@ -25,7 +25,7 @@ func TestSizesRestOnAFreshLiveRead(t *testing.T) {
 			require.Equal(t, begin.Add(machineset.DeleteWithin), plan.Until)
 		}
 	}
-	o.LiveEnded = time.Time{}
+	o.Read.Ended = time.Time{}
 	require.Len(t, decide(t, o, begin.Add(time.Hour)).Scale, 1, "it is not known when it ended")
 }
 
@@ -37,7 +37,7 @@ func TestMarksRestOnAFreshLiveRead(t *testing.T) {
 		d.Spec.Strategy = inPlace(3, 0, 1).Spec.Strategy
 		old := another(d, "large", 1, 3)
 		old.Set.Handover.Closed = true
-		return &deployment.Observation{Deployment: d, Live: true, Sets: []deployment.Children{old, ownSet(d, "web-a", 0)}}
+		return &deployment.Observation{Deployment: d, Read: live, Sets: []deployment.Children{old, ownSet(d, "web-a", 0)}}
 	}
 	prune := func() *deployment.Observation {
 		o := settledObservation(t, 3)
@@ -46,15 +46,15 @@ func TestMarksRestOnAFreshLiveRead(t *testing.T) {
 		return o
 	}
 	for name, o := range map[string]*deployment.Observation{"mark": mark(), "delete": prune()} {
-		o.LiveEnded = begin.Add(10 * time.Minute)
+		o.Read.Ended = begin.Add(10 * time.Minute)
 		for after, fresh := range map[time.Duration]bool{
 			0: true, machineset.DeleteWithin - 1: true, machineset.DeleteWithin: false, -time.Second: false,
 		} {
-			plan := decide(t, o, o.LiveEnded.Add(after))
+			plan := decide(t, o, o.Read.Ended.Add(after))
 			require.Equal(t, fresh, len(plan.Mark)+len(plan.Delete) > 0, "%s after %s: %s", name, after, plan.Why)
 			require.Equal(t, !fresh, plan.ReadLive, "%s after %s", name, after)
 			if fresh {
-				require.Equal(t, o.LiveEnded.Add(machineset.DeleteWithin), plan.Until)
+				require.Equal(t, o.Read.Ended.Add(machineset.DeleteWithin), plan.Until)
 			}
 		}
 	}

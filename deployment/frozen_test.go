@@ -41,7 +41,7 @@ func TestFrozenGrowsNothing(t *testing.T) {
 // where it was when it thaws.
 func TestFrozenSaysSo(t *testing.T) {
 	d := stored(3)
-	o := &deployment.Observation{Deployment: d, Live: true, Frozen: true, Sets: []deployment.Children{ownSet(d, "web-a", 1)}}
+	o := &deployment.Observation{Deployment: d, Read: live, Frozen: true, Sets: []deployment.Children{ownSet(d, "web-a", 1)}}
 	plan := decide(t, o, begin)
 	for range 5 { // the status and the revision come first
 		if update, ok := plan.Write.(*deployment.UpdateStatus); ok {

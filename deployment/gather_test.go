@@ -166,9 +166,9 @@ func TestSlowReadsEndARolloutsBeginning(t *testing.T) {
 	for _, at := range []time.Time{begin, begin.Add(2 * time.Second)} {
 		plan, err = deployment.Decide(o, p, at)
 		require.NoError(t, err)
-		if !o.Live {
+		if !o.Read.Live() {
 			require.Equal(t, decision.Why{Reason: deployment.ReasonReadLive, Name: deployment.ReasonRecord.String()}, plan.Why)
-			o.Live = true
+			o.Read = live
 		}
 	}
 	require.Equal(t, deployment.ReasonRecord, plan.Why.Reason)

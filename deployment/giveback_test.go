@@ -31,13 +31,13 @@ func lostAmid() *deployment.Observation {
 	}
 	current.Set.Revision = 2
 	current.Machines[0].Status.Phase = machine.PhaseUnknown
-	return &deployment.Observation{Deployment: d, Live: true, Sets: []deployment.Children{old, current}}
+	return &deployment.Observation{Deployment: d, Read: live, Sets: []deployment.Children{old, current}}
 }
 
 // requireNoneMade lets a set decide whose machines were read live.
 func requireNoneMade(t *testing.T, c *deployment.Children) {
 	t.Helper()
-	plan, err := machineset.Decide(&machineset.Observation{Set: c.Set, Machines: c.Machines, Live: begin}, machineset.DefaultPolicy(), begin)
+	plan, err := machineset.Decide(&machineset.Observation{Set: c.Set, Machines: c.Machines, Read: live}, machineset.DefaultPolicy(), begin)
 	require.NoError(t, err)
 	require.Empty(t, plan.Push, "it would come before")
 	require.Empty(t, plan.Create)
@@ -169,7 +169,7 @@ func TestNoteOfARaise(t *testing.T) {
 		current.Set.Revision = 3
 		raised.Set.Generation, raised.Set.Status.ObservedGeneration = 6, line.observed
 		raised.Set.Annotations = map[string]string{raisedFrom: line.note}
-		o := &deployment.Observation{Deployment: d, Live: true, Sets: []deployment.Children{other, raised, current}}
+		o := &deployment.Observation{Deployment: d, Read: live, Sets: []deployment.Children{other, raised, current}}
 		lowered := int32(0)
 		for _, order := range upToScale(t, o).Scale {
 			if order.Set.UID == other.Set.UID {

@@ -204,7 +204,7 @@ func TestRevisions(t *testing.T) {
 func TestPausedLeavesRoomForWhatIsAnnounced(t *testing.T) {
 	d := stored(4)
 	d.Spec.Paused = true
-	o := &deployment.Observation{Deployment: d, Live: true, Sets: []deployment.Children{
+	o := &deployment.Observation{Deployment: d, Read: live, Sets: []deployment.Children{
 		another(d, "large", 1, 2), ownSet(d, "web-a", 0),
 	}}
 	o.Sets[1].Set.Revision, o.Sets[1].Set.Reservation.Reserved = 2, 2

@@ -22,7 +22,7 @@ func TestUpdatesBegunElsewhereAreMarked(t *testing.T) {
 	for i, phase := range []machine.Phase{machine.PhaseInPlaceUpdating, machine.PhaseInPlaceUpdateFailed, machine.PhaseInPlaceUpdateSuccessful} {
 		old.Machines[i].Status.Phase = phase
 	}
-	o := &deployment.Observation{Deployment: d, Live: true, Sets: []deployment.Children{old, ownSet(d, "web-a", 0)}}
+	o := &deployment.Observation{Deployment: d, Read: live, Sets: []deployment.Children{old, ownSet(d, "web-a", 0)}}
 	marked := map[string]machine.InPlaceRequest{}
 	for _, order := range decide(t, o, begin.Add(100*time.Hour)).Mark {
 		marked[order.Machine.Name] = order.Machine.Spec.InPlace

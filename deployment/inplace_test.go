@@ -282,7 +282,7 @@ func TestSelectionIsByAge(t *testing.T) {
 		m.CreatedAt = begin.Add(time.Duration([]int{4, 2, 0, 2, 9}[i]) * time.Hour)
 		m.Spec.InPlace = machine.InPlaceCandidate
 	}
-	o := &deployment.Observation{Deployment: d, Live: true, Sets: []deployment.Children{old, ownSet(d, "web-a", 0)}}
+	o := &deployment.Observation{Deployment: d, Read: live, Sets: []deployment.Children{old, ownSet(d, "web-a", 0)}}
 	plan := decide(t, o, begin.Add(100*time.Hour))
 	require.Len(t, plan.Mark, 2, "%s", plan.Why)
 	require.Equal(t, "m-2", plan.Mark[0].Machine.Name)
@@ -300,7 +300,7 @@ func TestP7NoneIsSelectedWhileASetMayTakeAnother(t *testing.T) {
 		old.Set.Handover.Closed, old.Set.Generation, old.Set.Status.ObservedGeneration = true, 2, 1
 		old.Machines[2].Annotations = map[string]string{deployment.DefaultPolicy().Keys.Replace: "true"}
 		change(&old)
-		o := &deployment.Observation{Deployment: d, Live: true, Sets: []deployment.Children{old, ownSet(d, "web-a", 0)}}
+		o := &deployment.Observation{Deployment: d, Read: live, Sets: []deployment.Children{old, ownSet(d, "web-a", 0)}}
 		n := 0
 		for _, order := range decide(t, o, begin.Add(100*time.Hour)).Mark {
 			if order.Machine.Spec.InPlace == machine.InPlaceSelected {
@@ -381,7 +381,7 @@ func TestNoMoveWhileOthersGo(t *testing.T) {
 			old.Set.Spec.Replicas, current.Set.Spec.Replicas = sizes.old, sizes.current
 			m := old.Machines[1]
 			m.Spec.InPlace, m.Status.Phase = machine.InPlaceSelected, machine.PhaseInPlaceUpdateSuccessful
-			plan := decide(t, &deployment.Observation{Deployment: d, Live: true, Sets: []deployment.Children{old, current}}, begin)
+			plan := decide(t, &deployment.Observation{Deployment: d, Read: live, Sets: []deployment.Children{old, current}}, begin)
 			if !sizes.moves {
 				require.Empty(t, plan.Handover, "%s", plan.Why)
 				return

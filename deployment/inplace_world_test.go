@@ -149,7 +149,7 @@ func (s *shell) queueMachines(kind string, orders []deployment.MachineOrder) int
 // machineOrder carries one order to a machine out.
 func (s *shell) machineOrder(kind string, order deployment.MachineOrder) bool {
 	s.t.Helper()
-	if !s.o.Live {
+	if !s.o.Read.Live() {
 		s.t.Fatalf("ordered without a live read: %s %s", kind, order.Why)
 	}
 	if s.issueMachine != nil {

@@ -58,7 +58,7 @@ func TestLongNames(t *testing.T) {
 	} {
 		d := stored(3)
 		d.Name = name
-		plan := decide(t, &deployment.Observation{Deployment: d, Live: true}, begin)
+		plan := decide(t, &deployment.Observation{Deployment: d, Read: live}, begin)
 		require.Len(t, plan.Create, 1)
 		made := plan.Create[0].Set
 		require.True(t, strings.HasPrefix(made.Name, begins), made.Name)
@@ -68,7 +68,7 @@ func TestLongNames(t *testing.T) {
 		require.LessOrEqual(t, len(made.MachineName(9_999_999)), 63)
 
 		own := ownSet(d, name+"-0123456789", 3)
-		plan = decide(t, &deployment.Observation{Deployment: d, Live: true, Sets: []deployment.Children{own}}, begin)
+		plan = decide(t, &deployment.Observation{Deployment: d, Read: live, Sets: []deployment.Children{own}}, begin)
 		require.Empty(t, plan.Create)
 	}
 }

@@ -18,7 +18,7 @@ import (
 func growing(t *testing.T) (*deployment.Observation, *deployment.Policy) {
 	o, p := settledObservation(t, 3), deployment.DefaultPolicy()
 	d := o.Deployment
-	o.Live, d.Spec.Replicas, p.Names = true, 5, 100
+	o.Read, d.Spec.Replicas, p.Names = live, 5, 100
 	d.Spec.Strategy.MaxSurge = rollout.IntOrPercent{Value: 2}
 	o.Sets = append(o.Sets, another(d, "large", 1, 1))
 	set := o.Sets[0].Set

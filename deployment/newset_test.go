@@ -49,7 +49,7 @@ func ownSet(d *deployment.Deployment, name string, n int) deployment.Children {
 
 // created is the set that a deployment without sets creates.
 func created(t require.TestingT, d *deployment.Deployment) *machineset.Set {
-	plan := decide(t, &deployment.Observation{Deployment: d, Live: true}, begin)
+	plan := decide(t, &deployment.Observation{Deployment: d, Read: live}, begin)
 	require.Len(t, plan.Create, 1, "%s", plan.Why)
 	return plan.Create[0].Set
 }
@@ -101,7 +101,7 @@ func TestHashDependsOn(t *testing.T) {
 		d := stored(1)
 		change(d)
 		require.Equal(t, "s6vfvz2m2l", hashOf(t, d), name)
-		o := &deployment.Observation{Deployment: d, Live: true, Sets: []deployment.Children{ownSet(stored(1), "web-old", 1)}}
+		o := &deployment.Observation{Deployment: d, Read: live, Sets: []deployment.Children{ownSet(stored(1), "web-old", 1)}}
 		require.Empty(t, decide(t, o, begin).Create, "another template: %s", name)
 	}
 	rapid.Check(t, func(t *rapid.T) {
@@ -114,7 +114,7 @@ func TestHashDependsOn(t *testing.T) {
 			return d
 		}
 		a, b := draw(), draw()
-		o := &deployment.Observation{Deployment: a, Live: true, Sets: []deployment.Children{ownSet(b, "web-old", 1)}}
+		o := &deployment.Observation{Deployment: a, Read: live, Sets: []deployment.Children{ownSet(b, "web-old", 1)}}
 		o.Sets[0].Set.Labels["app"] = "web"
 		rollout := len(decide(t, o, begin).Create) > 0
 		require.Equal(t, hashOf(t, a) != hashOf(t, b), rollout)
@@ -166,7 +166,7 @@ func TestChoice(t *testing.T) {
 	oldest.Set.CreatedAt = begin.Add(-time.Hour)
 	oldest.Set.DeletedAt = begin
 	namesake := ownSet(d, "web-d", 0)
-	o := &deployment.Observation{Deployment: d, Live: true, Sets: []deployment.Children{younger, namesake, older, oldest}}
+	o := &deployment.Observation{Deployment: d, Read: live, Sets: []deployment.Children{younger, namesake, older, oldest}}
 	plan := decide(t, o, begin)
 	require.Len(t, plan.Scale, 1)
 	require.Equal(t, "web-c", plan.Scale[0].Set.Name)
@@ -186,7 +186,7 @@ func TestPushEach(t *testing.T) {
 		change(&d.Spec)
 		o := &deployment.Observation{Deployment: d, Sets: []deployment.Children{child}}
 		require.True(t, decide(t, o, begin).ReadLive)
-		o.Live = true
+		o.Read = live
 		plan := decide(t, o, begin)
 		require.Len(t, plan.Push, 1)
 		require.Equal(t, what, plan.Why.Detail)
@@ -206,7 +206,7 @@ func TestTakeOverAnnotations(t *testing.T) {
 	d := stored(3)
 	child := ownSet(d, "web-a", 3)
 	child.Set.Annotations = map[string]string{"deployment.kubernetes.io/desired-replicas": "77", "note": "kept"}
-	o := &deployment.Observation{Deployment: d, Live: true, Sets: []deployment.Children{child}}
+	o := &deployment.Observation{Deployment: d, Read: live, Sets: []deployment.Children{child}}
 	plan := decide(t, o, begin)
 	require.Empty(t, plan.Scale)
 	require.IsType(t, &deployment.UpdateStatus{}, plan.Write)
@@ -230,7 +230,7 @@ func TestTakeOverAnnotations(t *testing.T) {
 // different one, each written down before it is used.
 func TestCollisions(t *testing.T) {
 	d := stored(1)
-	o := &deployment.Observation{Deployment: d, Live: true}
+	o := &deployment.Observation{Deployment: d, Read: live}
 	names := map[string]bool{}
 	for i := range 20 {
 		plan := decide(t, o, begin)

@@ -311,7 +311,7 @@ func TestSurplusOfAPausedSetHoldsNobodyUp(t *testing.T) {
 		current.Set.Revision = 3
 		left.Set.Status.Conditions = line.conditions
 		setPause(&left.Set.Meta, line.paused)
-		o := &deployment.Observation{Deployment: d, Live: true, Sets: []deployment.Children{left, old, current}}
+		o := &deployment.Observation{Deployment: d, Read: live, Sets: []deployment.Children{left, old, current}}
 		lowered := 0
 		for _, order := range upToScale(t, o).Scale {
 			if order.Set.UID == old.Set.UID {
@@ -379,7 +379,7 @@ func TestPausedHistoryStays(t *testing.T) {
 func TestPausedSetsTakeAndGiveNone(t *testing.T) {
 	d := stored(2)
 	d.Spec.Strategy = deployment.Strategy{Kind: deployment.InPlaceUpdate, MaxUnavailable: rollout.IntOrPercent{Value: 1}}
-	o := &deployment.Observation{Deployment: d, Live: true, Sets: []deployment.Children{another(d, "large", 0, 2), ownSet(d, "web-a", 0)}}
+	o := &deployment.Observation{Deployment: d, Read: live, Sets: []deployment.Children{another(d, "large", 0, 2), ownSet(d, "web-a", 0)}}
 	o.Sets[0].Set.Handover.Closed = true
 	m := o.Sets[0].Machines[0]
 	m.Status.Phase, m.Spec.InPlace = machine.PhaseInPlaceUpdateSuccessful, machine.InPlaceSelected

@@ -31,13 +31,10 @@ type Observation struct {
 	// being replaced; nil: to nothing.
 	HotUpdate *HotUpdate
 
-	// Live says that everything above was read live in this pass, in this
-	// order: the deployment; its sets and the orphans; the machines.
-	Live bool
-	// LiveEnded is when the last of these reads was answered, from which on what they say gets old:
-	// from machineset.DeleteWithin after it on, no set is resized or deleted and no machine marked
-	// because of it. Zero: just now, which is true only where carrying out a plan takes no time.
-	LiveEnded time.Time
+	// Read says how everything above was read in this pass, in this order: the deployment; its sets
+	// and the orphans; the machines. Longer than machineset.DeleteWithin after it ended, no set is
+	// resized or deleted and no machine marked because of it.
+	Read decision.Freshness
 	// Frozen has no set created and none grow. The rest goes on.
 	Frozen bool
 	// Taken is what the name of a new set turned out to belong to, after its
@@ -129,7 +126,7 @@ type MachineOrder struct {
 type Plan struct {
 	Write Write
 	// ReadLive asks for a live read of the whole observation, see
-	// Observation.Live; LiveEnded becomes the time after the last of these reads.
+	// Observation.Read.
 	// It comes once in a pass, and again when that read has got too old for the
 	// orders to come; Taken stays then as it is. A deployment that is gone, or
 	// has another UID, ends the pass.

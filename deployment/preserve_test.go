@@ -165,7 +165,7 @@ func TestPreserveSharesAddUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := stored(3)
 		d.Spec.AutoPreserve = rapid.Int32Range(0, 4).Draw(t, "limit")
-		o := &deployment.Observation{Deployment: d, Live: true, Sets: []deployment.Children{ownSet(d, "web-a", 3), another(d, "large", 0, 2)}}
+		o := &deployment.Observation{Deployment: d, Read: live, Sets: []deployment.Children{ownSet(d, "web-a", 3), another(d, "large", 0, 2)}}
 		if rapid.Bool().Draw(t, "three") {
 			o.Sets = append(o.Sets, another(d, "huge", 0, 2))
 		}
@@ -201,7 +201,7 @@ func TestRecreateKeepsNoOldMachines(t *testing.T) {
 	for class, to := range map[string]int32{"large": 0, "web-a": 1} {
 		d := stored(1)
 		d.Spec.Strategy = deployment.Strategy{Kind: deployment.Recreate}
-		o := &deployment.Observation{Deployment: d, Live: true, Sets: []deployment.Children{ownSet(d, "web-a", 0), another(d, "large", 0, 2)}}
+		o := &deployment.Observation{Deployment: d, Read: live, Sets: []deployment.Children{ownSet(d, "web-a", 0), another(d, "large", 0, 2)}}
 		if class == "web-a" {
 			o.Sets = []deployment.Children{ownSet(d, "web-a", 2)}
 		}
@@ -218,7 +218,7 @@ func TestRecreateKeepsNoOldMachines(t *testing.T) {
 // machine kept stays so when a new one fails.
 func TestCompleteBesideKeptMachines(t *testing.T) {
 	d := stored(3)
-	o := &deployment.Observation{Deployment: d, Live: true, Sets: []deployment.Children{ownSet(d, "web-a", 2), another(d, "large", 0, 1)}}
+	o := &deployment.Observation{Deployment: d, Read: live, Sets: []deployment.Children{ownSet(d, "web-a", 2), another(d, "large", 0, 1)}}
 	for i := range o.Sets {
 		o.Sets[i].Set.Reservation.Reserved, o.Sets[i].Set.Reservation.Settled = 3, 3
 	}
@@ -246,7 +246,7 @@ func TestTurnsAreTaken(t *testing.T) {
 	for _, how := range []deployment.Orchestration{deployment.Automatic, deployment.Manual} {
 		d := stored(2)
 		d.Spec.Strategy = deployment.Strategy{Kind: deployment.InPlaceUpdate, Orchestration: how}
-		o := &deployment.Observation{Deployment: d, Live: true, Sets: []deployment.Children{ownSet(d, "web-a", 0), another(d, "large", 0, 2)}}
+		o := &deployment.Observation{Deployment: d, Read: live, Sets: []deployment.Children{ownSet(d, "web-a", 0), another(d, "large", 0, 2)}}
 		o.Sets[1].Set.Handover.Closed = true
 		for _, m := range o.Sets[1].Machines {
 			m.Spec.InPlace = machine.InPlaceCandidate

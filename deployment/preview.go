@@ -347,7 +347,7 @@ func (p *preview) count() Counts {
 
 // observation is what a decision about the deployment is made from.
 func (p *preview) observation() *Observation {
-	o := &Observation{Deployment: p.deployment, Sets: make([]Children, len(p.lanes)), Live: true}
+	o := &Observation{Deployment: p.deployment, Sets: make([]Children, len(p.lanes)), Read: decision.Freshness{Began: p.now}}
 	for i, l := range p.lanes {
 		o.Sets[i] = Children{Set: l.set, Machines: l.machines}
 	}

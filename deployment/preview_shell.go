@@ -225,7 +225,7 @@ func (p *preview) passSet(l *lane) error {
 		p.out.Ending.Count = int64(n)
 		return nil
 	}
-	o := machineset.Observation{Live: p.now}
+	o := machineset.Observation{Read: decision.Freshness{Began: p.now}}
 	if !p.told {
 		o.StatusWritten = p.now
 	}

@@ -17,7 +17,7 @@ import (
 func slow(t *testing.T, deadline time.Duration) *deployment.Observation {
 	d := stored(2)
 	d.Spec.ProgressDeadline = deadline
-	o := &deployment.Observation{Deployment: d, Live: true, Sets: []deployment.Children{
+	o := &deployment.Observation{Deployment: d, Read: live, Sets: []deployment.Children{
 		another(d, "large", 0, 2), ownSet(d, "web-a", 1),
 	}}
 	o.Sets[0].Set.Spec.Marks.Avoid = true // the rollout is under way

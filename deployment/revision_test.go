@@ -110,10 +110,10 @@ func TestPruneOnly(t *testing.T) {
 		plan := decide(t, o, begin)
 		require.Equal(t, name == "", len(plan.Delete) == 1, name)
 		if name == "" {
-			o.LiveEnded = begin
+			o.Read.Ended = begin
 			require.Equal(t, begin.Add(machineset.DeleteWithin), decide(t, o, begin).Until)
 			require.True(t, decide(t, o, begin.Add(machineset.DeleteWithin)).ReadLive)
-			o.Live = false
+			o.Read = decision.Freshness{}
 			require.True(t, decide(t, o, begin).ReadLive)
 		}
 	}
@@ -132,7 +132,7 @@ func TestPruneSparesWhatScalingNeeds(t *testing.T) {
 	d := stored(0)
 	d.Spec.RevisionHistoryLimit, d.Spec.Paused = ptr(0), true
 	d.Spec.Template.Spec.Class.Name = "huge"
-	o := &deployment.Observation{Deployment: d, Live: true, Sets: []deployment.Children{
+	o := &deployment.Observation{Deployment: d, Read: live, Sets: []deployment.Children{
 		another(d, "small", 1, 0), another(d, "large", 2, 0),
 	}}
 	plan := decide(t, o, begin)
@@ -165,7 +165,7 @@ func TestRollbackAnswers(t *testing.T) {
 		{-1, "huge", "", deployment.ReasonRollbackRevisionNotFound, "huge"},
 	} {
 		d := stored(0)
-		o := &deployment.Observation{Deployment: d, Live: true, Sets: []deployment.Children{
+		o := &deployment.Observation{Deployment: d, Read: live, Sets: []deployment.Children{
 			another(d, "large", 2, 0), another(d, "huge", 3, 0), another(d, "small", 1, 0),
 		}}
 		for i := range o.Sets {
@@ -191,9 +191,9 @@ func TestRollbackAnswers(t *testing.T) {
 		require.Equal(t, want, update.Deployment, "nothing else is changed")
 		require.Equal(t, before, d, "observed objects are read-only")
 
-		o.Live = false
+		o.Read = decision.Freshness{}
 		require.True(t, decide(t, o, begin).ReadLive)
-		o.Live, o.Failed = true, &machine.Outcome{}
+		o.Read, o.Failed = live, &machine.Outcome{}
 		require.NotEqual(t, line.reason, decide(t, o, begin).Why.Reason, "after a refusal")
 	}
 }
@@ -203,7 +203,7 @@ func TestRollbackAnswers(t *testing.T) {
 func TestRollbackToAnInvalidTemplate(t *testing.T) {
 	d := stored(0)
 	d.Spec.RollbackTo = &deployment.Rollback{Revision: 1}
-	o := &deployment.Observation{Deployment: d, Live: true, Sets: []deployment.Children{another(d, "small", 1, 0)}}
+	o := &deployment.Observation{Deployment: d, Read: live, Sets: []deployment.Children{another(d, "small", 1, 0)}}
 	o.Sets[0].Set.Spec.Template.Labels = nil
 	plan := decide(t, o, begin)
 	require.Equal(t, deployment.ReasonRollbackInvalid, plan.Why.Reason)

@@ -27,7 +27,7 @@ const victimsKey = "node.machine.sapcloud.io/trigger-deletion-by-mcm"
 
 // scaleDown has a scaler take replicas away and choose who goes.
 func (w *world) scaleDown(to int32, names ...string) error {
-	o := &deployment.Observation{Deployment: w.deployment, Live: true}
+	o := &deployment.Observation{Deployment: w.deployment, Read: live}
 	for _, s := range w.setsOf(w.deployment.UID) {
 		o.Sets = append(o.Sets, deployment.Children{Set: s, Machines: w.machinesOf(s.UID)})
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
@@ -140,7 +141,7 @@ func (s *shell) readLive() {
 		s.end()
 		return
 	}
-	s.o.Deployment, s.o.Live, s.o.Taken = s.w.deployment, true, nil
+	s.o.Deployment, s.o.Read, s.o.Taken = s.w.deployment, live, nil
 	s.children(&s.w.view, &s.w.view)
 	s.o.HotUpdate = s.w.hotUpdate(s.o)
 }
@@ -221,7 +222,7 @@ func (s *shell) write(write deployment.Write) {
 // order carries one order out.
 func (s *shell) order(kind string, order deployment.Order) bool {
 	s.t.Helper()
-	if !s.o.Live {
+	if !s.o.Read.Live() {
 		s.t.Fatalf("ordered without a live read: %s %s", kind, order.Why)
 	}
 	if s.issue != nil {
@@ -289,3 +290,6 @@ func (s *shell) replace(uid string, set *machineset.Set) {
 		}
 	}
 }
+
+// live is how tests read that have no clock.
+var live = decision.Freshness{Began: begin}

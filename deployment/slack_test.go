@@ -39,7 +39,7 @@ func replaceOnRequest(t *testing.T) *story {
 func TestSlackIsRoomTakenAlready(t *testing.T) {
 	d := stored(3)
 	d.Spec.Strategy.MaxSurge.Value = 1
-	o := &deployment.Observation{Deployment: d, Live: true, Sets: []deployment.Children{
+	o := &deployment.Observation{Deployment: d, Read: live, Sets: []deployment.Children{
 		another(d, "large", 0, 3), ownSet(d, "web-a", 0),
 	}}
 	o.Sets[0].Set.Spec.Slack = machineset.Slack{Surge: 1}
@@ -57,7 +57,7 @@ func TestSlackIsRoomTakenAlready(t *testing.T) {
 // withdrawn, since a rollout to nothing would wait for it without end.
 func TestSlackOfAnEmptySet(t *testing.T) {
 	d := stored(0)
-	o := &deployment.Observation{Deployment: d, Live: true, Sets: []deployment.Children{
+	o := &deployment.Observation{Deployment: d, Read: live, Sets: []deployment.Children{
 		another(d, "large", 0, 0), ownSet(d, "web-a", 0),
 	}}
 	o.Sets[0].Set.Spec.Slack = machineset.Slack{Surge: 1, Unavailable: 2}

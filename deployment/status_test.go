@@ -28,7 +28,7 @@ func statusOf(t require.TestingT, p deployment.Plan) deployment.Status {
 // settledObservation is one of n machines, all running, with nothing to write.
 func settledObservation(t require.TestingT, n int) *deployment.Observation {
 	d := stored(int32(n))
-	o := &deployment.Observation{Deployment: d, Live: true, Sets: []deployment.Children{ownSet(d, "web-a", n)}}
+	o := &deployment.Observation{Deployment: d, Read: live, Sets: []deployment.Children{ownSet(d, "web-a", n)}}
 	d.Status = statusOf(t, decide(t, o, begin))
 	require.Nil(t, decide(t, o, begin).Write)
 	return o
@@ -191,7 +191,7 @@ func TestProgressIsTold(t *testing.T) {
 func TestFailedSummaries(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := stored(3)
-		o := &deployment.Observation{Deployment: d, Live: true, Sets: []deployment.Children{ownSet(d, "web-a", 3), ownSet(d, "web-b", 0)}}
+		o := &deployment.Observation{Deployment: d, Read: live, Sets: []deployment.Children{ownSet(d, "web-a", 3), ownSet(d, "web-b", 0)}}
 		o.Sets[0].Set.DeletedAt = begin // its machines are listed as well
 		o.Sets[1].Set.Spec.Replicas = 3
 		var want []machineset.Summary

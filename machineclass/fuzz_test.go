@@ -52,7 +52,7 @@ func FuzzDecideSecret(f *testing.F) {
 	secret := &machine.Secret{}
 	secret.AddFinalizer(machine.SecretFinalizer)
 	var seeds [][]byte
-	for _, o := range []machineclass.SecretObservation{{}, {Secret: &machine.Secret{}, Classes: 1}, {Secret: secret}, {Secret: secret, Live: true}} {
+	for _, o := range []machineclass.SecretObservation{{}, {Secret: &machine.Secret{}, Classes: 1}, {Secret: secret}, {Secret: secret, Read: readIf(true)}} {
 		seeds = append(seeds, d.Seed(&o, policy(), start))
 	}
 	d.Fuzz(f, seeds...)

@@ -63,7 +63,7 @@ func (d *decider) keep() Plan {
 		return Plan{Why: decision.Why{Reason: reasonNotKept, Name: d.o.Key.Name}}
 	}
 	why := decision.Why{Name: d.o.Key.Name, Cause: &d.o.Users}
-	step := hold(&c.Meta, machine.Finalizer, d.o.Users.any(), d.o.Live)
+	step := hold(&c.Meta, machine.Finalizer, d.o.Users.any(), d.o.Read.Live())
 	plan := Plan{}
 	switch step {
 	case stepNone:

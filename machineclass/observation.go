@@ -80,8 +80,8 @@ type Observation struct {
 	Key   object.Key
 	Class *machine.Class // ours; nil: there is none of that name
 	Users Users
-	// Live says that Class was read live, and then Users.
-	Live bool
+	// Read says how Class was read, and then Users.
+	Read decision.Freshness
 	// References are those by other kinds than ours to the same name.
 	References []Reference
 	// Failed is this process's last failure to fill the class. Losing it

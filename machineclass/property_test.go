@@ -90,8 +90,8 @@ func (w *world) checkWrite(t *rapid.T, o *machineclass.Observation, plan *machin
 		return
 	}
 	released := o.Class.HasFinalizer(machine.Finalizer) && !u.Class.HasFinalizer(machine.Finalizer)
-	if released && (len(w.users) > 0 || !o.Live) {
-		t.Fatalf("released with %d users, live read: %v\n%s", len(w.users), o.Live, w.text)
+	if released && (len(w.users) > 0 || !o.Read.Live()) {
+		t.Fatalf("released with %d users, live read: %v\n%s", len(w.users), o.Read.Live(), w.text)
 	}
 	if o.Class.Deleted() && len(u.Class.Finalizers) > len(o.Class.Finalizers) {
 		t.Fatalf("a finalizer is added to a deleted class\n%s", w.text)
@@ -349,7 +349,7 @@ func anything(t *rapid.T) *machineclass.Observation {
 		}
 		return c
 	}
-	o := &machineclass.Observation{Class: class(), Live: some("live"), Stored: some("stored"), Marked: some("marked"), Moved: some("moved")}
+	o := &machineclass.Observation{Class: class(), Read: readIf(some("live")), Stored: some("stored"), Marked: some("marked"), Moved: some("moved")}
 	o.Users.Machines = rapid.IntRange(-1, 1).Draw(t, "machines")
 	for range rapid.IntRange(0, 2).Draw(t, "references") {
 		ref := rapid.SampledFrom([]machine.ClassRef{{}, ours, blue, green}).Draw(t, "ref")

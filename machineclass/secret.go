@@ -9,8 +9,8 @@ import (
 type SecretObservation struct {
 	Secret  *machine.Secret // nil: there is none
 	Classes int             // that refer to it, those that are being deleted too
-	// Live says that Secret was read live, and then Classes.
-	Live bool
+	// Read says how Secret was read, and then Classes.
+	Read decision.Freshness
 }
 
 // SecretPlan is what to do next about a secret; nothing of the sort: wait for
@@ -40,7 +40,7 @@ func DecideSecret(o *SecretObservation, p *Policy) (SecretPlan, error) {
 		return SecretPlan{Why: why}, nil
 	}
 	plan := SecretPlan{}
-	switch hold(&o.Secret.Meta, machine.SecretFinalizer, o.Classes > 0, o.Live) {
+	switch hold(&o.Secret.Meta, machine.SecretFinalizer, o.Classes > 0, o.Read.Live()) {
 	case stepNone:
 		why.Reason = reasonSecretKept
 		if o.Classes <= 0 {

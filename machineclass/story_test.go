@@ -146,7 +146,7 @@ func TestSecretStory(t *testing.T) {
 	var text strings.Builder
 	secret := &machine.Secret{Meta: object.Meta{Key: object.Key{Name: "boot"}}, Data: map[string][]byte{"a": []byte("hush")}}
 	say := func(what string, classes int, live bool) {
-		o := &machineclass.SecretObservation{Secret: secret, Classes: classes, Live: live}
+		o := &machineclass.SecretObservation{Secret: secret, Classes: classes, Read: readIf(live)}
 		plan, err := machineclass.DecideSecret(o, policy)
 		require.NoError(t, err)
 		action := "nothing to do"

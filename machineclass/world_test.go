@@ -75,7 +75,7 @@ func (w *world) observe(o *machineclass.Observation, live bool) {
 	if live {
 		w.look()
 	}
-	o.Key, o.Class, o.Live, o.Failed = key, w.cached.class, live, w.memory
+	o.Key, o.Class, o.Read, o.Failed = key, w.cached.class, readIf(live), w.memory
 	o.Users, o.References = machineclass.Users{}, nil
 	for _, u := range w.cached.users {
 		switch u.holder {
@@ -256,4 +256,12 @@ func (w *world) move(o *machineclass.Observation, references []machineclass.Refe
 	}
 	o.Moved = true
 	return settled
+}
+
+// readIf is how an observation was read: live or from caches.
+func readIf(live bool) decision.Freshness {
+	if !live {
+		return decision.Freshness{}
+	}
+	return decision.Freshness{Began: start}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/object"
@@ -88,7 +89,7 @@ func BenchmarkDecide100000(b *testing.B) { benchmarkSettled(b, 100000) }
 
 func benchmarkVictims(b *testing.B, decoded bool) {
 	o, policy, now := fleet(9900, 10000, decoded), machineset.DefaultPolicy(), morning.Add(time.Hour)
-	o.Live = now
+	o.Read = decision.Freshness{Began: now}
 	b.ReportAllocs()
 	for b.Loop() {
 		plan, err := machineset.Decide(o, policy, now)
@@ -108,7 +109,7 @@ func BenchmarkDecideVictims10000Decoded(b *testing.B) { benchmarkVictims(b, true
 // BenchmarkDecideCreate100: 100 of 1,000 are missing, their names reserved.
 func BenchmarkDecideCreate100(b *testing.B) {
 	o, policy, now := fleet(1000, 900, false), machineset.DefaultPolicy(), morning.Add(time.Second)
-	o.Live = now
+	o.Read = decision.Freshness{Began: now}
 	o.Set.Reservation.Reserved += 100
 	b.ReportAllocs()
 	for b.Loop() {

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/object"
@@ -174,7 +175,7 @@ func TestChurnDelays(t *testing.T) {
 		set := newSet(1)
 		set.Finalizers = []string{machineset.Finalizer}
 		set.Status.Churn = machineset.Churn{Rounds: rounds, Last: morning, Missing: 1}
-		o := &machineset.Observation{Set: set, Live: morning}
+		o := &machineset.Observation{Set: set, Read: decision.Freshness{Began: morning}}
 		creates := func(at time.Time) bool {
 			plan, err := machineset.Decide(o, machineset.DefaultPolicy(), at)
 			require.NoError(t, err)
@@ -248,7 +249,7 @@ func TestAnyChurn(t *testing.T) {
 			Rounds: rapid.Int32().Draw(t, "rounds"), UpTo: rapid.Int64().Draw(t, "up to"), Missing: rapid.Int32().Draw(t, "missing"),
 			Last: anyTime(t, "last"), Against: machine.Inputs{Class: int64(rapid.IntRange(0, 1).Draw(t, "class"))},
 		}
-		o := &machineset.Observation{Set: set, Live: morning, Inputs: machine.Inputs{Class: int64(rapid.IntRange(0, 1).Draw(t, "now"))}}
+		o := &machineset.Observation{Set: set, Read: decision.Freshness{Began: morning}, Inputs: machine.Inputs{Class: int64(rapid.IntRange(0, 1).Draw(t, "now"))}}
 		for i := range rapid.IntRange(0, 8).Draw(t, "machines") {
 			m := anyMachine(t, set, i)
 			m.Status.LastOperation.Kind = machine.OperationCreate

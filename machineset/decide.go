@@ -88,7 +88,7 @@ func (d *decider) keep() Plan {
 		}
 		return d.rest()
 	}
-	plan, busy := d.claim()
+	plan, busy := d.claim() // not decision.FirstOf: through functions, d would be allocated
 	if !busy {
 		plan, busy = d.preserve()
 	}
@@ -142,13 +142,13 @@ func (d *decider) readLive(before string) (plan Plan, busy bool) {
 
 // readLiveSince is readLive where a read from before since is stale as well.
 func (d *decider) readLiveSince(since time.Time, before string) (plan Plan, busy bool) {
-	if d.live() && !d.o.Live.Before(since) {
+	if d.o.Read.Covers(since) {
 		return Plan{}, false
 	}
 	return Plan{ReadLive: true, Why: decision.Why{Reason: reasonReadLive, Detail: before}}, true
 }
 
-func (d *decider) live() bool { return !d.o.Live.IsZero() }
+func (d *decider) live() bool { return d.o.Read.Live() }
 
 // lookAgain makes the next look no later than t.
 func (d *decider) lookAgain(t time.Time) {

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/object"
@@ -149,7 +150,7 @@ func TestMachineName(t *testing.T) {
 // none of it.
 func TestBornComplete(t *testing.T) {
 	o := fleet(1, 0, false)
-	o.Set.Reservation, o.Live = machineset.Reservation{Reserved: 1, At: morning}, morning
+	o.Set.Reservation, o.Read = machineset.Reservation{Reserved: 1, At: morning}, decision.Freshness{Began: morning}
 	o.Set.Spec.Template.Spec.NodeTemplate.Taints = []object.Taint{{Key: "a", Effect: object.NoSchedule}}
 	plan, err := machineset.Decide(o, machineset.DefaultPolicy(), morning)
 	require.NoError(t, err)
@@ -177,7 +178,7 @@ func TestTerminatingMachineHoldsItsName(t *testing.T) {
 	o := fleet(2, 1, false)
 	o.Machines[0] = o.Machines[0].Clone()
 	o.Machines[0].DeletedAt = morning
-	o.Set.Reservation, o.Live = machineset.Reservation{Reserved: 2, At: morning}, morning
+	o.Set.Reservation, o.Read = machineset.Reservation{Reserved: 2, At: morning}, decision.Freshness{Began: morning}
 	plan, err := machineset.Decide(o, machineset.DefaultPolicy(), morning)
 	require.NoError(t, err)
 	require.Equal(t, []string{"web-mrs7d-2"}, names(plan.Create))
@@ -276,7 +277,7 @@ func TestYoungGoBeforeAvailable(t *testing.T) {
 	set := newSet(1)
 	set.Spec.MinReady = time.Hour
 	set.Finalizers = []string{machineset.Finalizer}
-	o := &machineset.Observation{Set: set, Live: morning}
+	o := &machineset.Observation{Set: set, Read: decision.Freshness{Began: morning}}
 	for i, since := range []time.Time{morning.Add(-2 * time.Hour), morning.Add(-time.Minute)} {
 		m := &machine.Machine{Meta: object.Meta{
 			Key: object.Key{Namespace: set.Namespace, Name: fmt.Sprint("m", i)}, UID: fmt.Sprint(i),
@@ -308,7 +309,7 @@ func TestEqualVictimsGoByName(t *testing.T) {
 		all[i].Status = machine.Status{Phase: machine.PhaseRunning, Since: morning}
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		o := &machineset.Observation{Set: set, Live: morning, Machines: rapid.Permutation(all).Draw(t, "machines")}
+		o := &machineset.Observation{Set: set, Read: decision.Freshness{Began: morning}, Machines: rapid.Permutation(all).Draw(t, "machines")}
 		plan, err := machineset.Decide(o, machineset.DefaultPolicy(), morning)
 		require.NoError(t, err)
 		require.Equal(t, []string{"m0", "m1", "m2", "m3"}, names(plan.Delete))

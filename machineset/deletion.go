@@ -67,5 +67,5 @@ func (d *decider) removeMachines() (Plan, bool) {
 	for i, v := range victims {
 		orders[i] = Order{Machine: v.machine, Why: decision.Why{Reason: reasonSetDeleted}}
 	}
-	return Plan{Delete: orders, Until: d.deleteUntil(), Why: d.deletion(ReasonDeleteAll, len(orders))}, true
+	return Plan{Delete: orders, Until: d.o.Read.Until(DeleteWithin, d.now), Why: d.deletion(ReasonDeleteAll, len(orders))}, true
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/object"
@@ -26,7 +27,7 @@ func ExampleDecide() {
 		},
 	}
 	owner := &object.Owner{Kind: machineset.OwnerKind, Name: set.Name, UID: set.UID}
-	o := &machineset.Observation{Set: set, Live: now}
+	o := &machineset.Observation{Set: set, Read: decision.Freshness{Began: now}}
 	for ordinal := range int64(2) {
 		o.Machines = append(o.Machines, &machine.Machine{
 			Meta: object.Meta{

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/object"
@@ -266,7 +267,7 @@ func TestNextExpiryIsWaitedFor(t *testing.T) {
 		require.Equal(t, machineset.ReasonSettled, plan.Why.Reason)
 		break
 	}
-	o.Live = first
+	o.Read = decision.Freshness{Began: first}
 	plan, err := machineset.Decide(o, machineset.DefaultPolicy(), first)
 	require.NoError(t, err)
 	require.Equal(t, machineset.ReasonReserve, plan.Why.Reason)

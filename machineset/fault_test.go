@@ -146,7 +146,7 @@ func (s *siege) check(o *machineset.Observation, plan machineset.Plan) {
 
 // checkAge holds a deletion to the age of what it was decided on.
 func (s *siege) checkAge(o *machineset.Observation) {
-	if age := s.w.now.Sub(o.LiveEnded); age < 0 || age >= 10*time.Second {
+	if age := s.w.now.Sub(o.Read.Ended); age < 0 || age >= 10*time.Second {
 		s.failf("P8: deleting on a live read that ended %s ago", age)
 	}
 }

@@ -15,24 +15,8 @@ const DeleteWithin = 10 * time.Second
 
 // readFresh is readLive for what only a fresh live read allows, see DeleteWithin.
 func (d *decider) readFresh(before string) (plan Plan, busy bool) {
-	if d.live() && !d.fresh() {
+	if d.live() && !d.o.Read.Within(DeleteWithin, d.now) {
 		return Plan{ReadLive: true, Why: decision.Why{Reason: reasonReadLive, Detail: before}}, true
 	}
 	return d.readLive(before)
-}
-
-// fresh reports whether the live read ended no longer than DeleteWithin ago. A read that ended in
-// the future says that the clock was set back: its age is not known.
-func (d *decider) fresh() bool {
-	ended := d.o.LiveEnded
-	return ended.IsZero() || !ended.After(d.now) && d.now.Before(d.deleteUntil())
-}
-
-// deleteUntil is the moment from which on no deletion of this decision may be issued.
-func (d *decider) deleteUntil() time.Time {
-	ended := d.o.LiveEnded
-	if ended.IsZero() {
-		ended = d.now
-	}
-	return ended.Add(DeleteWithin)
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/object"
@@ -89,7 +90,7 @@ func TestLiveReadsAllowDeletionsForAWhile(t *testing.T) {
 	m.Owner = &object.Owner{Kind: machineset.OwnerKind, Name: set.Name, UID: set.UID}
 	m.Spec = set.Spec.Template.Spec.Clone()
 	m.Status.Phase = machine.PhaseRunning
-	o := &machineset.Observation{Set: set, Machines: []*machine.Machine{m}, Live: at, LiveEnded: at}
+	o := &machineset.Observation{Set: set, Machines: []*machine.Machine{m}, Read: decision.Freshness{Began: at, Ended: at}}
 	decide := func(after time.Duration) machineset.Plan {
 		plan, err := machineset.Decide(o, machineset.DefaultPolicy(), at.Add(after))
 		require.NoError(t, err)
@@ -100,7 +101,7 @@ func TestLiveReadsAllowDeletionsForAWhile(t *testing.T) {
 	require.Equal(t, at.Add(machineset.DeleteWithin), plan.Until)
 	require.True(t, decide(machineset.DeleteWithin).ReadLive)
 	require.True(t, decide(-time.Second).ReadLive, "the clock was set back")
-	o.LiveEnded = time.Time{}
+	o.Read.Ended = time.Time{}
 	require.Len(t, decide(time.Hour).Delete, 1, "it is not known when it ended")
 }
 
@@ -111,7 +112,7 @@ func TestNamesOfOthersNeedAFreshLiveRead(t *testing.T) {
 	set := newSet(1)
 	set.Finalizers = []string{machineset.Finalizer}
 	set.Reservation = machineset.Reservation{Reserved: 1, At: at}
-	o := &machineset.Observation{Set: set, Live: at, LiveEnded: at}
+	o := &machineset.Observation{Set: set, Read: decision.Freshness{Began: at, Ended: at}}
 	for after, fresh := range map[time.Duration]bool{
 		0: true, machineset.DeleteWithin - 1: true, machineset.DeleteWithin: false, -time.Second: false,
 	} {

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 )
@@ -101,7 +102,7 @@ func TestCreatesHaveAnEnd(t *testing.T) {
 	o.Set.Reservation = machineset.Reservation{Settled: 1, Reserved: 3, At: morning}
 	p := machineset.DefaultPolicy()
 	end := morning.Add(p.RequestTimeout)
-	o.Live = morning
+	o.Read = decision.Freshness{Began: morning}
 
 	plan, err := machineset.Decide(o, p, end.Add(-time.Nanosecond))
 	require.NoError(t, err)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/object"
 )
@@ -23,7 +24,7 @@ func TestMaxReplicas(t *testing.T) {
 			if owned {
 				o.Set.Owner = &object.Owner{Kind: "MachineDeployment", Name: "web", UID: "d"}
 			}
-			o.Set.Spec.Replicas, o.Live = replicas, now
+			o.Set.Spec.Replicas, o.Read = replicas, decision.Freshness{Began: now}
 			plan, err := machineset.Decide(o, p, now)
 			require.NoError(t, err)
 			if !refused || owned {

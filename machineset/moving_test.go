@@ -113,7 +113,7 @@ func owned(replicas int32, machines int) *machineset.Observation {
 	set.Generation = 1
 	set.Finalizers = []string{machineset.Finalizer}
 	set.Owner = &object.Owner{Kind: "MachineDeployment", Name: "web", UID: "deployment-1"}
-	o := &machineset.Observation{Set: set, Live: morning}
+	o := &machineset.Observation{Set: set, Read: decision.Freshness{Began: morning}}
 	for i := range machines {
 		m := &machine.Machine{Spec: set.Spec.Template.Spec.Clone()}
 		m.Key = object.Key{Namespace: namespace, Name: fmt.Sprintf("m-%d", i+1)}

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/object"
@@ -134,7 +135,7 @@ func TestPausedSetGivesNoOrder(t *testing.T) {
 		o := &machineset.Observation{Set: set, Machines: anyMachines(t, set, 6), Frozen: rapid.Bool().Draw(t, "frozen")}
 		o.Orphans = anyMachines(t, set, 2)
 		if rapid.Bool().Draw(t, "live") {
-			o.Live = morning
+			o.Read = decision.Freshness{Began: morning}
 		}
 		set.Annotations = map[string]string{pausedKey: "true"}
 		for n := range 2 {
@@ -305,7 +306,7 @@ func TestResumedSetSaysSoFirst(t *testing.T) {
 		set.Status.Conditions = object.SetCondition(set.Status.Conditions, object.Condition{
 			Type: machineset.ConditionPaused, Status: object.True, Since: morning,
 		})
-		o := &machineset.Observation{Set: set, Machines: anyMachines(t, set, 6), Orphans: anyMachines(t, set, 2), Live: morning}
+		o := &machineset.Observation{Set: set, Machines: anyMachines(t, set, 6), Orphans: anyMachines(t, set, 2), Read: decision.Freshness{Began: morning}}
 		plan, err := machineset.Decide(o, machineset.DefaultPolicy(), morning)
 		require.NoError(t, err)
 		require.Empty(t, orders(plan), "%s", plan.Why)

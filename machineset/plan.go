@@ -20,14 +20,10 @@ type Observation struct {
 	// Orphans are machines of the set's namespace without an owner. Only
 	// those whose labels match matter; more do no harm.
 	Orphans []*machine.Machine
-	// Live is when Set, Machines and Orphans began to be read live in this
-	// pass, the machines after the set, to be kept up to date since; zero:
-	// they come from caches. It is a time, not a flag: that a create will not
-	// come in any more is known from reads made after it could.
-	Live time.Time
-	// LiveEnded is when the last of these reads was answered, from which on what they say
-	// gets old. Zero: just now, which is true only where carrying out a plan takes no time.
-	LiveEnded time.Time
+	// Read says how Set, Machines and Orphans were read in this pass, the machines after the set.
+	// The caller keeps them up to date afterwards. When the reads began matters, too: only reads
+	// made after a create could come in show that it will not.
+	Read decision.Freshness
 	// Frozen holds back creations, not deletions.
 	Frozen bool
 
@@ -104,17 +100,16 @@ type Order struct {
 // begins with fresh reads.
 type Plan struct {
 	// Write compares and swaps under the version of Observation.Set. The set
-	// that the store answers with replaces it; Live stays as it is. After an
+	// that the store answers with replaces it; Read stays as it is. After an
 	// UpdateStatus, StatusWritten becomes the present.
 	Write Write
 
 	// ReadLive asks for the set, then its machines and the orphans, all read
-	// live, to replace what is in the observation. Live becomes the time before
-	// the first of these reads, LiveEnded the time after the last. A set that is
+	// live, to replace what is in the observation; Observation.Read says when. A set that is
 	// gone, or has another UID, ends the pass. The set is read once more at the
 	// end; if its version is another one by then, the pass ends as after a
 	// conflict. Else a machine that the owner moved to the set meanwhile could
-	// look like one too many, and the size would be older than LiveEnded says.
+	// look like one too many, and the size would be older than Read says.
 	ReadLive bool
 
 	// Create orders come by rising ordinal. Carry them out in this order, in

@@ -23,7 +23,7 @@ func improper(o *machineset.Observation, plan *machineset.Plan) string {
 		return "Until is for creates and deletes, and they need one"
 	case creates && (o.Frozen || o.Set.Deleted()):
 		return "P25: creation by a set that is frozen or being deleted"
-	case needsLive && o.Live.IsZero():
+	case needsLive && !o.Read.Live():
 		return "orders without a live read: " + plan.Why.String()
 	}
 	if what := mishandled(o, plan); what != "" {

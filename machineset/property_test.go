@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/object"
@@ -148,7 +149,7 @@ func anyObservation(t *rapid.T) *machineset.Observation {
 	}
 	o.Machines, o.Orphans = append(o.Machines, nil), append(o.Orphans, nil)
 	if rapid.Bool().Draw(t, "live") {
-		o.Live = anyTime(t, "live since")
+		o.Read = decision.Freshness{Began: anyTime(t, "live since")}
 	}
 	o.Frozen = rapid.IntRange(0, 5).Draw(t, "frozen") == 0
 	o.Failures = rapid.IntRange(-1, 99).Draw(t, "failures")

@@ -19,5 +19,5 @@ func (d *decider) replaceFailed() (Plan, bool) {
 	for i, v := range victims {
 		orders[i] = Order{Machine: v.machine, Why: decision.Why{Reason: reasonReplace, Detail: v.machine.Status.LastOperation.Message}}
 	}
-	return Plan{Delete: orders, Until: d.deleteUntil(), Why: d.deletion(ReasonDeleteFailed, len(orders))}, true
+	return Plan{Delete: orders, Until: d.o.Read.Until(DeleteWithin, d.now), Why: d.deletion(ReasonDeleteFailed, len(orders))}, true
 }

@@ -114,5 +114,5 @@ func (d *decider) replaceRequested() (Plan, bool) {
 	for i, v := range victims {
 		orders[i] = Order{Machine: v.machine, Why: d.whyReplaced(v)}
 	}
-	return Plan{Delete: orders, Until: d.deleteUntil(), Why: d.deletion(d.replacing(reasonDeleteRequested, reasonDeleteExpired), len(orders))}, true
+	return Plan{Delete: orders, Until: d.o.Read.Until(DeleteWithin, d.now), Why: d.deletion(d.replacing(reasonDeleteRequested, reasonDeleteExpired), len(orders))}, true
 }

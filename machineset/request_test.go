@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/object"
@@ -76,7 +77,7 @@ func TestRequestedGoFirst(t *testing.T) {
 
 func liveObservation(set *machineset.Set, n int) *machineset.Observation {
 	set.Finalizers = []string{machineset.Finalizer}
-	o := &machineset.Observation{Set: set, Live: morning}
+	o := &machineset.Observation{Set: set, Read: decision.Freshness{Began: morning}}
 	for i := range n {
 		m := &machine.Machine{Spec: set.Spec.Template.Spec.Clone(), Status: machine.Status{Phase: machine.PhaseRunning}}
 		m.Namespace, m.Name, m.UID = set.Namespace, string(rune('a'+i)), string(rune('a'+i))

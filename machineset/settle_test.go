@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/object"
@@ -18,7 +19,7 @@ func reserved(t *testing.T) (*machineset.Observation, *machineset.Policy) {
 	set, p := newSet(3), machineset.DefaultPolicy()
 	set.Finalizers = []string{machineset.Finalizer}
 	set.Reservation = machineset.Reservation{Settled: 4, Reserved: 7, At: morning.Add(-10 * time.Second)}
-	o := &machineset.Observation{Set: set, Live: morning, Created: 7}
+	o := &machineset.Observation{Set: set, Read: decision.Freshness{Began: morning}, Created: 7}
 	for n := range int64(3) {
 		m := &machine.Machine{Meta: object.Meta{
 			Key: object.Key{Namespace: set.Namespace, Name: set.MachineName(5 + n)}, UID: fmt.Sprint(n),
@@ -87,7 +88,7 @@ func TestSettleWithin(t *testing.T) {
 		},
 		"the cache has not caught up": {
 			change: func(o *machineset.Observation, _ *machineset.Policy) {
-				o.Machines, o.Live = o.Machines[1:], time.Time{}
+				o.Machines, o.Read = o.Machines[1:], decision.Freshness{}
 			}, want: reads,
 		},
 		"one is too many": {change: func(o *machineset.Observation, _ *machineset.Policy) { o.Set.Spec.Replicas = 2 }, want: settles},

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 )
@@ -251,7 +252,7 @@ func (p *process) readSet() {
 
 func (p *process) readMachines() {
 	p.look(p.w.all())
-	p.o.Live, p.o.LiveEnded = p.began, p.w.now
+	p.o.Read = decision.Freshness{Began: p.began, Ended: p.w.now}
 }
 
 func (p *process) arrangeCreates(orders []machineset.Order) {
@@ -295,7 +296,7 @@ func (p *process) create(order machineset.Order) bool {
 	case codes.OK:
 		p.o.Machines = append(p.o.Machines, made)
 	case codes.AlreadyExists:
-		p.o.Live = time.Time{}
+		p.o.Read = decision.Freshness{}
 	default:
 		p.refused = true
 		if p.o.Refused.Create == nil {

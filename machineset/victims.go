@@ -173,7 +173,7 @@ func (d *decider) removeSurplus() (Plan, bool) {
 		}
 		orders[i] = Order{Machine: v.machine, Why: why}
 	}
-	return Plan{Delete: orders, Until: d.deleteUntil(), Why: d.deletion(ReasonDeleteSurplus, len(orders))}, true
+	return Plan{Delete: orders, Until: d.o.Read.Until(DeleteWithin, d.now), Why: d.deletion(ReasonDeleteSurplus, len(orders))}, true
 }
 
 // deletion is the reason of a plan that deletes n machines.

@@ -78,7 +78,7 @@ func (p *machinePass) findFleet(ctx context.Context, o *safety.GrantObservation)
 // readFleet reads what holds the budget, then its sets, then their machines.
 // A set that came to belong to another meanwhile begins the pass anew.
 func (p *machinePass) readFleet(ctx context.Context, o *safety.GrantObservation) error {
-	was := o.Set.Owner
+	was, began := o.Set.Owner, p.Now()
 	var sets []*machineset.Set
 	if o.Deployment != nil {
 		d, err := p.Deployments.Live().Get(ctx, o.Deployment.Key)
@@ -113,7 +113,7 @@ func (p *machinePass) readFleet(ctx context.Context, o *safety.GrantObservation)
 		o.Fleet = append(o.Fleet, machines...)
 	}
 	o.Preserved = preserved(o.Fleet, p.Now())
-	o.Live = true
+	o.Read = p.since(began)
 	return p.zones(ctx, o)
 }
 

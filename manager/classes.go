@@ -79,7 +79,7 @@ func (p *classPass) step(ctx context.Context) (Result, bool, error) {
 
 // observe reads the class, then who refers to it: from the caches, or live.
 func (p *classPass) observe(ctx context.Context, live bool) error {
-	reader := store.Reader[*machine.Class](p.Classes)
+	reader, began := store.Reader[*machine.Class](p.Classes), p.Now()
 	if live {
 		reader = p.Classes.Live()
 	}
@@ -92,10 +92,11 @@ func (p *classPass) observe(ctx context.Context, live bool) error {
 	}
 	// What this pass has learned of a migration stays true: all of it is
 	// about the older class, or guarded by a version.
-	p.o.Key, p.o.Class, p.o.Live = p.key, class, live
+	p.o.Key, p.o.Class = p.key, class
 	if p.o.Users, err = p.users(ctx, class, live); err != nil {
 		return err
 	}
+	p.o.Read = p.freshness(began, live)
 	if f, ok := p.failed.Load(p.key); ok {
 		p.o.Failed, _ = f.(*machineclass.Failure)
 	}

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/decision"
@@ -100,7 +99,7 @@ func (p *orphanPass) heard(key object.Key, answer *safety.Listing) {
 			class.Failures, class.Listed = 0, len(answer.VMs)
 		}
 	}
-	p.o.Live = time.Time{}
+	p.o.Read = decision.Freshness{}
 }
 
 // collect deletes orphans, each if it still is one just before.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/deployment"
@@ -196,6 +195,7 @@ func (p *deploymentPass) observe(ctx context.Context, live bool) error {
 		sets        store.Reader[*machineset.Set]
 		machines    store.Reader[*machine.Machine]
 	}{p.Deployments, p.Sets, p.Machines}
+	began := p.Now()
 	if live {
 		read.deployments, read.sets, read.machines = p.Deployments.Live(), p.Sets.Live(), p.Machines.Live()
 	}
@@ -218,13 +218,11 @@ func (p *deploymentPass) observe(ctx context.Context, live bool) error {
 	if err != nil {
 		return err
 	}
-	p.o.Deployment, p.o.Sets, p.o.Orphans, p.o.Live, p.o.LiveEnded = d, children, orphans, live, time.Time{}
+	p.o.Deployment, p.o.Sets, p.o.Orphans = d, children, orphans
 	if p.o.HotUpdate, err = p.hotUpdate(ctx, d, owned, live); err != nil {
 		return err
 	}
-	if live {
-		p.o.LiveEnded = p.Now()
-	}
+	p.o.Read = p.freshness(began, live)
 	p.o.Failures = p.memo.failuresBefore(p.key, p.struggled)
 	known := p.memo.recall(p.key)
 	p.o.StatusWritten, p.o.Gathering = known.statusWritten, known.gathering

@@ -44,7 +44,7 @@ type secretPass struct {
 // observe reads the secret, then the classes that refer to it: from the
 // caches, or live.
 func (p *secretPass) observe(ctx context.Context, live bool) error {
-	reader := store.Reader[*machine.Secret](p.Secrets)
+	reader, began := store.Reader[*machine.Secret](p.Secrets), p.Now()
 	if live {
 		reader = p.Secrets.Live()
 	}
@@ -52,7 +52,7 @@ func (p *secretPass) observe(ctx context.Context, live bool) error {
 	if err != nil {
 		return itself(err)
 	}
-	p.o.Secret, p.o.Live = secret, live
+	p.o.Secret = secret
 	taken := p.secretsOfClasses()
 	query := store.Query{Index: IndexSecret, Value: p.key.String()}
 	var kept []object.Key // classes that may not take it any more, and may need it again
@@ -63,6 +63,7 @@ func (p *secretPass) observe(ctx context.Context, live bool) error {
 		kept = append(kept, c.Key)
 		return false
 	})
+	p.o.Read = p.freshness(began, live)
 	if err != nil || p.o.Classes > 0 || !secret.HasFinalizer(machine.SecretFinalizer) {
 		return err
 	}
@@ -73,6 +74,7 @@ func (p *secretPass) observe(ctx context.Context, live bool) error {
 		}
 		p.o.Classes += used
 	}
+	p.o.Read = p.freshness(began, live)
 	return nil
 }
 

@@ -220,7 +220,7 @@ func (p *orphanPass) readMachines(ctx context.Context) error {
 		began := p.Now()
 		err := p.of.readOwners(ctx, true)
 		if err == nil {
-			p.o.Live = began
+			p.o.Read = p.since(began)
 		}
 		return err
 	})

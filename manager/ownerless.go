@@ -93,7 +93,7 @@ func (p *ownerlessPass) step(ctx context.Context) (Result, bool, error) {
 			if err := p.read(ctx, true); err != nil {
 				return err
 			}
-			p.looked, p.o.Looked, p.o.Live = began, began, began
+			p.looked, p.o.Looked, p.o.Read = began, began, p.since(began)
 			return nil
 		})
 	case len(plan.Delete) > 0:

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
@@ -38,6 +39,7 @@ func (m *Manager) ScaleDown(ctx context.Context, key object.Key, names []string,
 }
 
 func (o *Options) scaleDown(ctx context.Context, key object.Key, names []string, to int32) error {
+	began := o.Now()
 	d, err := o.Deployments.Live().Get(ctx, key)
 	if err != nil {
 		return fmt.Errorf("scaling deployment %s: %w", key, err)
@@ -46,7 +48,7 @@ func (o *Options) scaleDown(ctx context.Context, key object.Key, names []string,
 	if err != nil {
 		return fmt.Errorf("scaling deployment %s: %w", key, err)
 	}
-	seen := &deployment.Observation{Deployment: d, Live: true}
+	seen := &deployment.Observation{Deployment: d, Read: decision.Freshness{Began: began}}
 	if seen.Sets, err = withMachines(ctx, sets, o.Machines.Live()); err != nil {
 		return fmt.Errorf("scaling deployment %s: %w", key, err)
 	}

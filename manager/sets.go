@@ -3,7 +3,6 @@ package manager
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
@@ -87,9 +86,9 @@ func (p *setPass) act(ctx context.Context, plan *machineset.Plan) (bool, error) 
 // observe reads the set, then its machines: from the caches, or live.
 func (p *setPass) observe(ctx context.Context, live bool) error {
 	set, machines := store.Reader[*machineset.Set](p.Sets), store.Reader[*machine.Machine](p.Machines)
-	var began time.Time
+	began := p.Now()
 	if live {
-		set, machines, began = p.Sets.Live(), p.Machines.Live(), p.Now()
+		set, machines = p.Sets.Live(), p.Machines.Live()
 	}
 	s, err := set.Get(ctx, p.key)
 	if err != nil {
@@ -111,10 +110,7 @@ func (p *setPass) observe(ctx context.Context, live bool) error {
 			return err
 		}
 	}
-	p.o.Set, p.o.Machines, p.o.Orphans, p.o.Live, p.o.LiveEnded = s, owned, orphans, began, time.Time{}
-	if live {
-		p.o.LiveEnded = p.Now()
-	}
+	p.o.Set, p.o.Machines, p.o.Orphans, p.o.Read = s, owned, orphans, p.freshness(began, live)
 	p.o.Failures = p.memo.failuresBefore(p.key, p.struggled)
 	p.o.StatusWritten = p.memo.recall(p.key).statusWritten
 	p.o.Created = p.memo.createdFor(s)

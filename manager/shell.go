@@ -120,6 +120,19 @@ var (
 	reasonNodeNotWritten  = decision.NewReason("NodeNotWritten", "node {name} could not be written")
 )
 
+// since returns the freshness of live reads that began then and have just ended.
+func (s *shell) since(began time.Time) decision.Freshness {
+	return decision.Freshness{Began: began, Ended: s.Now()}
+}
+
+// freshness returns how reads were made that began then and have just ended: from caches unless live.
+func (s *shell) freshness(began time.Time, live bool) decision.Freshness {
+	if !live {
+		return decision.Freshness{}
+	}
+	return s.since(began)
+}
+
 // gone ends a pass whose last write let the object go.
 func gone(m *object.Meta) error {
 	if m.Deleted() && len(m.Finalizers) == 0 {

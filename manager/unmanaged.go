@@ -76,8 +76,10 @@ func (p *unmanagedPass) step(ctx context.Context) (Result, bool, error) {
 
 func (p *unmanagedPass) readMachines(ctx context.Context) error {
 	return p.timed(KindUnmanaged, p.key, "ReadMachines", func() (err error) {
-		p.o.Machines, err = p.Machines.Live().List(ctx, store.Query{})
-		p.o.Live = err == nil
+		began := p.Now()
+		if p.o.Machines, err = p.Machines.Live().List(ctx, store.Query{}); err == nil {
+			p.o.Read = p.since(began)
+		}
 		return err
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
@@ -40,7 +41,7 @@ func BenchmarkOrphans(b *testing.B) {
 			machines, vms := fleetOf(10_000)
 			o := &safety.OrphanObservation{
 				Classes: []safety.OrphanClass{{Key: object.Key{Name: "a"}, Asked: epoch, Listing: &safety.Listing{Asked: epoch, Answered: epoch, VMs: vms}}},
-				Live:    epoch, Machines: machines[missing:],
+				Read:    decision.Freshness{Began: epoch}, Machines: machines[missing:],
 			}
 			p := safety.DefaultPolicy()
 			for b.Loop() {
@@ -71,7 +72,7 @@ func BenchmarkNodes(b *testing.B) {
 func BenchmarkGrant(b *testing.B) {
 	w := newWard(b, 1000, false)
 	w.turn(w.machines[0].Name, machine.PhaseUnknown)
-	o := &safety.GrantObservation{Machine: w.machines[0], Deployment: w.deployment, Set: w.set, Fleet: w.machines, Live: true}
+	o := &safety.GrantObservation{Machine: w.machines[0], Deployment: w.deployment, Set: w.set, Fleet: w.machines, Read: decision.Freshness{Began: epoch}}
 	for b.Loop() {
 		if plan, err := safety.DecideGrant(o, w.policy, epoch); err != nil || plan.Write == nil {
 			b.Fatal(plan.Why, err)

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
@@ -156,7 +157,7 @@ func TestBrakeFromTheFuture(t *testing.T) {
 	assert.Equal(t, epoch.Add(p.OrphanPeriod), plan.At)
 	o.Spent = plan.Spent
 	now := epoch.Add(p.OrphanPeriod)
-	o.Classes[0].Asked, o.Live = now, now
+	o.Classes[0].Asked, o.Read = now, decision.Freshness{Began: now}
 	o.Classes[0].Listing = &safety.Listing{Asked: now, Answered: now, VMs: map[string]string{"new": "gone"}}
 	plan, err = safety.DecideOrphans(o, p, now)
 	require.NoError(t, err)

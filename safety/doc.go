@@ -27,7 +27,7 @@
 //		spent, o.Spent = plan.Spent, plan.Spent
 //		switch {
 //		case len(plan.List) > 0:   // ListMachines for each class; note the times before and after
-//		case plan.ReadMachines:    // o.Live = now(), then a live list of all machines
+//		case plan.ReadMachines:    // a live list of all machines, and o.Read says when
 //		case len(plan.Delete) > 0: // for each: read the machines of that name live, ask StillOrphan, DeleteMachine
 //		default:                   // wait until plan.At
 //		}

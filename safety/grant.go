@@ -23,11 +23,11 @@ type GrantObservation struct {
 	Set *machineset.Set
 	// Fleet is all machines of the deployment's sets, or of the lone set.
 	Fleet []*machine.Machine
-	// Live says that the above was read live in this pass, in this order: the
+	// Read says how the above was read in this pass, in this order: the
 	// deployment, or the lone set; then the sets; then the machines. A write
 	// under the version of what holds the budget then fails if any slot was
 	// taken that Fleet does not show the effect of.
-	Live bool
+	Read decision.Freshness
 	// Taken says that the slot was written in this pass, by Plan.Write.
 	Taken bool
 	// Zones are the zones of machines, by the name of their class. A class
@@ -58,7 +58,7 @@ func (*TakeFromSet) grantWrite()        {}
 // GrantPlan is what to do next: ReadFleet, or Write, or the answer.
 type GrantPlan struct {
 	// ReadFleet asks for everything to be read live, see
-	// GrantObservation.Live. What holds the budget being gone, or having
+	// GrantObservation.Read. What holds the budget being gone, or having
 	// another UID, ends the pass.
 	ReadFleet bool
 	// Write compares and swaps. Once it is stored Taken becomes true, and
@@ -87,7 +87,7 @@ func DecideGrant(o *GrantObservation, p *Policy, now time.Time) (GrantPlan, erro
 	if o.Set == nil && o.Deployment == nil {
 		return GrantPlan{Grant: &machine.Grant{Allowed: true}, Why: why}, nil
 	}
-	if !o.Live {
+	if !o.Read.Live() {
 		return GrantPlan{ReadFleet: true, Why: decision.Why{Reason: reasonReadFleet, Name: o.Machine.Name}}, nil
 	}
 	d.slots = ParseSlots(d.holder().Annotations[p.Keys.Slots])

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
@@ -139,7 +140,7 @@ func (n *nurse) read() {
 			n.o.Set = n.w.set
 		}
 	case 0:
-		n.o.Fleet, n.o.Live = append([]*machine.Machine{nil}, n.w.machines...), true
+		n.o.Fleet, n.o.Read = append([]*machine.Machine{nil}, n.w.machines...), decision.Freshness{Began: epoch}
 	}
 }
 

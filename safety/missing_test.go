@@ -41,7 +41,7 @@ func newListings(t *testing.T) *listings {
 func (l *listings) pass(vms map[string]string) (plan safety.OrphanPlan, missing bool) {
 	l.o.Classes[0].Listing = &safety.Listing{Outcome: machine.Outcome{Code: l.code}, Asked: l.now, Answered: l.now, VMs: vms}
 	l.o.Classes[0].Asked, l.o.Classes[0].Code = l.now, l.code
-	l.o.Live = l.now
+	l.o.Read = decision.Freshness{Began: l.now}
 	for range 2 { // the same listings say nothing further
 		var err error
 		plan, err = safety.DecideOrphans(&l.o, l.p, l.now)
@@ -164,7 +164,7 @@ func TestGrantForALostVM(t *testing.T) {
 	d := &deployment.Deployment{Spec: deployment.Spec{Replicas: 3}}
 	ask := func(m *machine.Machine, cluster bool) safety.GrantPlan {
 		plan, err := safety.DecideGrant(&safety.GrantObservation{
-			Machine: m, Deployment: d, Set: &machineset.Set{}, Fleet: fleet, Live: true, NoCluster: !cluster,
+			Machine: m, Deployment: d, Set: &machineset.Set{}, Fleet: fleet, Read: decision.Freshness{Began: now}, NoCluster: !cluster,
 		}, p, now)
 		require.NoError(t, err)
 		return plan

@@ -17,8 +17,8 @@ type NodesObservation struct {
 	Nodes []*machine.Node
 	// Machines are all machines, of all namespaces.
 	Machines []*machine.Machine
-	// Live says that Machines was read live in this pass, after Nodes.
-	Live bool
+	// Read says how Machines was read in this pass, after Nodes.
+	Read decision.Freshness
 	// Instances are the provider IDs of what has an owner that is no machine, such
 	// as a pool. Nil: there is none.
 	Instances map[string]bool
@@ -70,7 +70,7 @@ func DecideNodes(o *NodesObservation, p *Policy, now time.Time) (NodesPlan, erro
 			d.look(n)
 		}
 	}
-	if len(d.writes) > 0 && !o.Live {
+	if len(d.writes) > 0 && !o.Read.Live() {
 		return NodesPlan{ReadMachines: true, Why: decision.Why{Reason: reasonReadOwners, Have: int64(len(d.writes))}}, nil
 	}
 	if len(d.writes) > 0 {

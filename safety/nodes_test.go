@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
@@ -52,7 +53,7 @@ func (f *field) pass() {
 		f.plan = plan
 		switch {
 		case plan.ReadMachines:
-			o.Machines, o.Live = f.machines, true
+			o.Machines, o.Read = f.machines, decision.Freshness{Began: f.now}
 			f.line("", "read machines live", plan.Why)
 		case len(plan.Write) > 0:
 			for _, w := range plan.Write {

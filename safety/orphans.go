@@ -27,9 +27,8 @@ type OrphanObservation struct {
 	// Pools are all pools, also those being deleted; read as Machines are. They count
 	// with Groups only.
 	Pools []*machinepool.Pool
-	// Live is when Machines began to be read live in this pass; zero: they
-	// come from a cache, or a listing came in since.
-	Live time.Time
+	// Read says how Machines were read in this pass; zero also if a listing came in since.
+	Read decision.Freshness
 	// Owners is how many sets and deployments there are, read with Machines; with
 	// Groups, machines count too. They need not be counted where there are machines, or
 	// pools.

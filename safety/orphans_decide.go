@@ -280,11 +280,11 @@ func (d *collection) claimedElsewhere(s *suspect, owners *owners) bool {
 
 // live tells whether the machines were read live after every listing.
 func (d *collection) live() bool {
-	if d.o.Live.IsZero() {
+	if !d.o.Read.Live() {
 		return false
 	}
 	for _, c := range d.classes {
-		if c.Listing != nil && d.o.Live.Before(c.Listing.Answered) {
+		if c.Listing != nil && !d.o.Read.Covers(c.Listing.Answered) {
 			return false
 		}
 	}
@@ -325,7 +325,7 @@ func (d *collection) remember() []Sighting {
 // firstSeen is when a VM is sighted first, if it is now.
 func (d *collection) firstSeen(s *suspect) time.Time {
 	if s.since.IsZero() {
-		return d.o.Live
+		return d.o.Read.Began
 	}
 	return time.Time{}
 }

@@ -26,7 +26,7 @@ func poolNamed(name, group string) *machinepool.Pool {
 func doomedGroup(p *safety.Policy, now time.Time) *safety.OrphanObservation {
 	class := object.Key{Namespace: "fleet", Name: "a"}
 	return &safety.OrphanObservation{
-		Groups: true, Pools: []*machinepool.Pool{poolNamed("other", "g-other")}, Live: now,
+		Groups: true, Pools: []*machinepool.Pool{poolNamed("other", "g-other")}, Read: decision.Freshness{Began: now},
 		Classes: []safety.OrphanClass{{Key: class, Asked: now, Listing: &safety.Listing{
 			Asked: now, Answered: now, VMs: map[string]string{"g-web": "fleet/web", "g-other": "fleet/other"},
 		}}},
@@ -56,8 +56,10 @@ func TestOrphanGroupsAreGuarded(t *testing.T) {
 		"seen once":             func(o *safety.OrphanObservation, _ *safety.Policy) { o.Sightings = nil },
 		"seen twice in no time": func(o *safety.OrphanObservation, _ *safety.Policy) { o.Sightings[0].Since = now.Add(-time.Second) },
 		"seen for another pool": func(o *safety.OrphanObservation, _ *safety.Policy) { o.Sightings[0].Name = "fleet/before" },
-		"pools from a cache":    func(o *safety.OrphanObservation, _ *safety.Policy) { o.Live = time.Time{} },
-		"pools read before":     func(o *safety.OrphanObservation, _ *safety.Policy) { o.Live = now.Add(-time.Second) },
+		"pools from a cache":    func(o *safety.OrphanObservation, _ *safety.Policy) { o.Read = decision.Freshness{} },
+		"pools read before": func(o *safety.OrphanObservation, _ *safety.Policy) {
+			o.Read = decision.Freshness{Began: now.Add(-time.Second)}
+		},
 		"a pool of its name": func(o *safety.OrphanObservation, _ *safety.Policy) {
 			o.Pools = append(o.Pools, poolNamed("web", "g-new"))
 		},
@@ -109,7 +111,7 @@ func TestOrphanGroupsSpeakOfGroups(t *testing.T) {
 	for _, change := range []func(*safety.OrphanObservation){
 		func(*safety.OrphanObservation) {},
 		func(o *safety.OrphanObservation) { o.Classes[0].Listing, o.Classes[0].Asked = nil, time.Time{} },
-		func(o *safety.OrphanObservation) { o.Live = time.Time{} },
+		func(o *safety.OrphanObservation) { o.Read = decision.Freshness{} },
 		func(o *safety.OrphanObservation) { o.Sightings = nil },
 		func(o *safety.OrphanObservation) { o.Pools = nil },
 		func(o *safety.OrphanObservation) { o.Classes[0].Listing.VMs = nil },
@@ -168,7 +170,7 @@ func TestNoOwnedGroupIsDeleted(t *testing.T) {
 				}
 			}
 			class.Asked, class.Listing = now, &safety.Listing{Asked: now, Answered: now, VMs: listed}
-			o.Classes, o.Pools, o.Live = []safety.OrphanClass{class}, pools("pools"), now
+			o.Classes, o.Pools, o.Read = []safety.OrphanClass{class}, pools("pools"), decision.Freshness{Began: now}
 			plan, err := safety.DecideOrphans(o, p, now)
 			require.NoError(t, err)
 			for i := range plan.Delete {

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
@@ -49,7 +50,7 @@ func TestOrphanIsOrderedOnceAPass(t *testing.T) {
 			Asked: epoch, Answered: epoch, VMs: map[string]string{"p://1": "m-1"},
 		}}},
 		Sightings: []safety.Sighting{{Class: class, ProviderID: "p://1", Name: "m-1", Since: epoch.Add(-time.Minute)}},
-		Live:      epoch, Owners: 1,
+		Read:      decision.Freshness{Began: epoch}, Owners: 1,
 	}
 	plan, err := safety.DecideOrphans(o, safety.DefaultPolicy(), epoch)
 	require.NoError(t, err)

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
@@ -153,7 +154,7 @@ func (c *cloud) pass() error {
 			failed = c.listAll(o, plan.List)
 		case plan.ReadMachines:
 			if failed = c.call("read"); failed == nil {
-				o.Live, o.Machines = c.now, c.live()
+				o.Read, o.Machines = decision.Freshness{Began: c.now}, c.live()
 			}
 		case len(plan.Delete) > 0:
 			failed = c.deleteAll(o, plan.Delete)
@@ -190,7 +191,7 @@ func (c *cloud) listAll(o *safety.OrphanObservation, orders []safety.ListVMs) er
 				o.Classes[i].Listing = l
 			}
 		}
-		o.Live = time.Time{}
+		o.Read = decision.Freshness{}
 	}
 	return nil
 }

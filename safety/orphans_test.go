@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
@@ -246,12 +247,12 @@ func TestMachinesAreReadAfterTheListing(t *testing.T) {
 			Asked: asked, Answered: asked.Add(time.Minute), VMs: map[string]string{"p://1": "m-1"},
 		}}},
 		Sightings: []safety.Sighting{{Class: class, ProviderID: "p://1", Name: "m-1", Since: asked.Add(-p.OrphanGap)}},
-		Live:      asked.Add(59 * time.Second), Owners: 1,
+		Read:      decision.Freshness{Began: asked.Add(59 * time.Second)}, Owners: 1,
 	}
 	plan, err := safety.DecideOrphans(o, p, asked.Add(time.Minute))
 	require.NoError(t, err)
 	assert.True(t, plan.ReadMachines)
-	o.Live = asked.Add(time.Minute)
+	o.Read = decision.Freshness{Began: asked.Add(time.Minute)}
 	plan, err = safety.DecideOrphans(o, p, asked.Add(time.Minute))
 	require.NoError(t, err)
 	assert.Len(t, plan.Delete, 1)

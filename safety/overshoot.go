@@ -87,15 +87,12 @@ func DecideOvershoot(o *OvershootObservation, p *Policy, now time.Time) (Oversho
 	}
 	d := overshoot{p: p, now: now, deployment: o.Deployment, sets: sets}
 	d.measure()
-	for _, step := range [...]func(*overshoot) (OvershootPlan, bool){
-		(*overshoot).lead, (*overshoot).follow, (*overshoot).tell, (*overshoot).endException,
-	} {
-		if plan, busy := step(&d); busy {
-			plan.Warn = d.exception()
-			return plan, nil
-		}
+	plan, busy := decision.FirstOf(&d, (*overshoot).lead, (*overshoot).follow, (*overshoot).tell, (*overshoot).endException)
+	if !busy {
+		plan.Why = d.standing()
 	}
-	return OvershootPlan{Why: d.standing(), Warn: d.exception()}, nil
+	plan.Warn = d.exception()
+	return plan, nil
 }
 
 // overshoot is one call of DecideOvershoot.

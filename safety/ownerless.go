@@ -23,9 +23,8 @@ type OwnerlessObservation struct {
 	Deployments []*deployment.Deployment
 	// NoDeployments says that deployments are somebody else's: no set is judged.
 	NoDeployments bool
-	// Live is when they began to be read live in this pass; zero: they come
-	// from caches.
-	Live time.Time
+	// Read says how they were read in this pass.
+	Read decision.Freshness
 	// Looked is when this process last began a live read; zero: never.
 	Looked time.Time
 	// Sightings is the memory of this process: OwnerlessPlan.Sightings of the

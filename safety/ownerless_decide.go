@@ -49,7 +49,7 @@ func (d *bereavement) decide() OwnerlessPlan {
 	if len(d.suspects) == 0 {
 		return OwnerlessPlan{At: d.now.Add(d.p.OwnerPeriod), Why: decision.Why{Reason: reasonAllOwned}}
 	}
-	if d.o.Live.IsZero() {
+	if !d.o.Read.Live() {
 		return d.read()
 	}
 	sightings := d.remember()
@@ -122,7 +122,7 @@ func (d *bereavement) remember() []Bereft {
 	}
 	kept := make([]Bereft, 0, len(d.suspects))
 	for i := range d.suspects {
-		s := Bereft{UID: d.suspects[i].UID, Owner: d.suspects[i].Owner.UID, Since: d.o.Live}
+		s := Bereft{UID: d.suspects[i].UID, Owner: d.suspects[i].Owner.UID, Since: d.o.Read.Began}
 		if seen, yes := before[s.UID]; yes && seen.Owner == s.Owner {
 			s.Since = seen.Since
 		}
@@ -142,7 +142,7 @@ func (d *bereavement) doom(sightings []Bereft) []DeleteOwnerless {
 	for i := range d.suspects {
 		s := &d.suspects[i]
 		switch {
-		case d.o.Live.Before(since[s.UID].Add(d.p.OwnerGap)) || len(orders) == d.p.Burst:
+		case !d.o.Read.Covers(since[s.UID].Add(d.p.OwnerGap)) || len(orders) == d.p.Burst:
 		case !d.brake.take(s.UID):
 			d.held++
 		default:
@@ -169,7 +169,7 @@ func (d *bereavement) rest(sightings []Bereft) OwnerlessPlan {
 		}
 		at = earlier(at, due)
 	}
-	at = later(at, d.o.Live.Add(d.p.OwnerGap))
+	at = later(at, d.o.Read.Began.Add(d.p.OwnerGap))
 	plan := OwnerlessPlan{
 		Sightings: sightings, Warn: d.warnings(), At: at,
 		Why: decision.Why{Reason: reasonOwnerSecond, Have: int64(len(sightings)), For: at.Sub(d.now)},

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
@@ -114,7 +115,7 @@ func (f *family) pass() {
 		case plan.Read:
 			f.line("", "read all live", plan.Why)
 			f.read(o)
-			o.Live, o.Looked, f.looked = f.now, f.now, f.now
+			o.Read, o.Looked, f.looked = decision.Freshness{Began: f.now}, f.now, f.now
 			f.reads++
 		case len(plan.Delete) > 0:
 			if f.between != nil {

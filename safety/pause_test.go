@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
@@ -35,7 +36,7 @@ func TestP15PausedMachinesKeepTheirVMs(t *testing.T) {
 		for at := noon; at.Before(noon.Add(2 * time.Minute)); at = at.Add(time.Minute) {
 			listing := &safety.Listing{Asked: at, Answered: at, VMs: map[string]string{"p://other": "m-1", "p://m-1": "m-1"}}
 			o.Classes = []safety.OrphanClass{{Key: class, Asked: at, Listing: listing}}
-			o.Live = at
+			o.Read = decision.Freshness{Began: at}
 			plan, err := safety.DecideOrphans(o, safety.DefaultPolicy(), at)
 			require.NoError(t, err)
 			o.Sightings, orders = plan.Sightings, plan.Delete
@@ -61,7 +62,7 @@ func TestPausedMachinesAreNotInReplacement(t *testing.T) {
 			d := &deployment.Deployment{Spec: deployment.Spec{Replicas: 2}}
 			d.Annotations = map[string]string{safety.DefaultPolicy().Keys.Slots: "m-2~" + noon.Format(time.RFC3339)}
 			o := &safety.GrantObservation{
-				Machine: member("m-1", machine.PhaseUnknown, ""), Deployment: d, Set: &machineset.Set{}, Live: true,
+				Machine: member("m-1", machine.PhaseUnknown, ""), Deployment: d, Set: &machineset.Set{}, Read: decision.Freshness{Began: epoch},
 			}
 			o.Fleet = []*machine.Machine{o.Machine, member("m-2", phase, paused)}
 			plan, err := safety.DecideGrant(o, safety.DefaultPolicy(), noon)

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/machine"
@@ -106,7 +107,7 @@ func anyClass(t *rapid.T) safety.OrphanClass {
 func decisions(t *rapid.T, p *safety.Policy) []func() (any, any, error) {
 	machines := list(t, "machines", anyMachine)
 	orphans := &safety.OrphanObservation{
-		Classes: list(t, "classes", anyClass), Machines: machines, Live: anyTime.Draw(t, "live"),
+		Classes: list(t, "classes", anyClass), Machines: machines, Read: decision.Freshness{Began: anyTime.Draw(t, "live")},
 		NoCluster: rapid.Bool().Draw(t, "no cluster"),
 		Unlisted: list(t, "unlisted", func(t *rapid.T) safety.Unlisted {
 			return safety.Unlisted{Machine: object.Key{Name: anyWord.Draw(t, "name")}, UID: anyWord.Draw(t, "uid"), Class: object.Key{Name: anyWord.Draw(t, "class")}, ProviderID: anyWord.Draw(t, "id"), Since: anyTime.Draw(t, "since"), Missing: anyTime.Draw(t, "missing")}
@@ -139,17 +140,17 @@ func decisions(t *rapid.T, p *safety.Policy) []func() (any, any, error) {
 	}
 	grant := &safety.GrantObservation{
 		Machine: anyMachine(t), Deployment: anyDeployment(t), Set: anySet(t), Fleet: machines,
-		Live: rapid.Bool().Draw(t, "grant live"), Taken: rapid.Bool().Draw(t, "taken"), Zones: map[string]string{"a": "z"},
+		Read: readIf(rapid.Bool().Draw(t, "grant live")), Taken: rapid.Bool().Draw(t, "taken"), Zones: map[string]string{"a": "z"},
 	}
 	nodes := &safety.NodesObservation{
 		Nodes: list(t, "nodes", func(t *rapid.T) *machine.Node {
 			return rapid.SampledFrom([]*machine.Node{nil, {Meta: anyMeta(t), ProviderID: anyWord.Draw(t, "id")}}).Draw(t, "node")
 		}),
-		Machines: machines, Live: rapid.Bool().Draw(t, "nodes live"),
+		Machines: machines, Read: readIf(rapid.Bool().Draw(t, "nodes live")),
 	}
 	ownerless := &safety.OwnerlessObservation{
 		Machines: machines, Sets: list(t, "lone sets", anySet), Deployments: list(t, "deployments", anyDeployment),
-		NoDeployments: rapid.Bool().Draw(t, "no deployments"), Live: anyTime.Draw(t, "owners live"), Looked: anyTime.Draw(t, "looked"),
+		NoDeployments: rapid.Bool().Draw(t, "no deployments"), Read: decision.Freshness{Began: anyTime.Draw(t, "owners live")}, Looked: anyTime.Draw(t, "looked"),
 		Sightings: list(t, "bereft", func(t *rapid.T) safety.Bereft {
 			return safety.Bereft{UID: anyWord.Draw(t, "uid"), Owner: anyWord.Draw(t, "of"), Since: anyTime.Draw(t, "since")}
 		}),
@@ -247,4 +248,12 @@ func TestPoliciesOutOfRange(t *testing.T) {
 	require.ErrorIs(t, err, safety.ErrNoObservation)
 	_, err = safety.DecideGrant(&safety.GrantObservation{}, safety.DefaultPolicy(), epoch)
 	require.ErrorIs(t, err, safety.ErrNoObservation)
+}
+
+// readIf is how an observation was read: live or from caches.
+func readIf(live bool) decision.Freshness {
+	if !live {
+		return decision.Freshness{}
+	}
+	return decision.Freshness{Began: epoch}
 }

@@ -6,8 +6,8 @@ var ofDeployment = []mutant{
 		name:   "a deployment sizes its sets by its cache",
 		breaks: "P5, P7",
 		file:   "deployment/decide.go",
-		from:   "if d.o.Live && (d.recent() || !bound) {",
-		to:     "if d.o.Live || d.p != nil {",
+		from:   "if d.o.Read.Live() && (!bound || d.o.Read.Within(machineset.DeleteWithin, d.now)) {",
+		to:     "if d.o.Read.Live() || d.p != nil {",
 	},
 	{
 		name:   "machines are replaced on request amid an update in place to what was wanted before",

@@ -6,7 +6,7 @@ var ofMachineset = []mutant{
 		name:   "a set believes its cache",
 		breaks: "P5, P12",
 		file:   "machineset/decide.go",
-		from:   "func (d *decider) live() bool { return !d.o.Live.IsZero() }",
+		from:   "func (d *decider) live() bool { return d.o.Read.Live() }",
 		to:     "func (d *decider) live() bool { return true }",
 	},
 	{

@@ -126,8 +126,8 @@ var ofSafety = []mutant{
 		name:   "machines go for want of an owner that was seen missing once",
 		breaks: "P29",
 		file:   "safety/ownerless_decide.go",
-		from:   "case d.o.Live.Before(since[s.UID].Add(d.p.OwnerGap)) ||",
-		to:     "case d.o.Live.Before(since[s.UID]) ||",
+		from:   "case !d.o.Read.Covers(since[s.UID].Add(d.p.OwnerGap)) ||",
+		to:     "case !d.o.Read.Covers(since[s.UID]) ||",
 		by:     "TestOwnerlessReadsSeldom|TestOwnerlessWithAnotherOwner",
 	},
 	{
@@ -170,8 +170,8 @@ var ofSafety = []mutant{
 		name:   "orphans go by a list of machines older than the list of VMs",
 		breaks: "P15",
 		file:   "safety/orphans_decide.go",
-		from:   "if c.Listing != nil && d.o.Live.Before(c.Listing.Answered) {",
-		to:     "if c.Listing != nil && d.o.Live.Before(c.Listing.Asked) {",
+		from:   "if c.Listing != nil && !d.o.Read.Covers(c.Listing.Answered) {",
+		to:     "if c.Listing != nil && !d.o.Read.Covers(c.Listing.Asked) {",
 		by:     "TestMachinesAreReadAfterTheListing",
 	},
 }
