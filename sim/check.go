@@ -240,7 +240,7 @@ func (w *World) traded(m *machine.Machine, fleet []*machine.Machine) bool {
 		if known == nil || known.traded || other.Deleted() || m.Owner == nil || !other.OwnedBy(m.Owner.UID) {
 			continue
 		}
-		if !known.ready.IsZero() && (w.underWay(known.ready.Add(w.o.Faults.CacheLag)) || w.resumed(other)) {
+		if !known.ready.IsZero() && (w.unforeseen(m, known.ready.Add(w.o.Faults.CacheLag)) || w.resumed(other)) {
 			known.traded = true
 			return true
 		}
@@ -264,30 +264,6 @@ func (w *World) serves(m *machine.Machine) bool {
 	return w.ledger.lives[m.UID].served && (!m.Deleted() || w.ledger.excused[m.UID] && w.unknown(m.DeletedAt))
 }
 
-// unknown tells whether orders may be carried out that were given before then: by
-// the process that gave them, or by the next one, which began a while later.
-func (w *World) unknown(then time.Time) bool {
-	if next := w.process.began; next.After(then) && next.Sub(then) <= w.o.Faults.Restart+inFlight {
-		then = next
-	}
-	return w.underWay(then)
-}
-
-// inFlight is how long an order may be under way: a machine that has become
-// available since it was given was not when it was.
-const inFlight = 30 * time.Second
-
-// underWay tells whether an order may still be under way that was given by then:
-// while an API does not answer, none gets on.
-func (w *World) underWay(then time.Time) bool {
-	for a := range apiCount {
-		if o := &w.outages[a]; o.ends.After(then) {
-			then = o.ends
-		}
-	}
-	return w.clock.now.Sub(then) <= inFlight
-}
-
 // news is what has happened to a machine since it was last looked at.
 type news int
 
@@ -309,7 +285,7 @@ func (w *World) news(m *machine.Machine) news {
 	case !m.Deleted():
 		return known.moved(m.Status.Phase)
 	case known.deleted || w.ledger.excused[m.UID]:
-	case !known.ready.IsZero() && !w.underWay(known.ready) && !w.resumed(m):
+	case !known.ready.IsZero() && !w.unforeseen(m, known.ready) && !w.resumed(m):
 		return newlyTaken
 	}
 	return nothing

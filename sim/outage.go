@@ -85,6 +85,7 @@ func (w *World) StopTarget(d time.Duration) {
 const nodeGrace = 40 * time.Second
 
 func (w *World) stop(a api, d time.Duration) {
+	w.keptFromWork()
 	end := w.clock.now.Add(d)
 	if !w.down(a) {
 		w.outages[a].began = w.clock.now

@@ -293,6 +293,7 @@ func (p *process) fate() fate {
 // kill ends the process, and starts another after a while.
 func (p *process) kill() {
 	w := p.w
+	w.keptFromWork()
 	p.dead = true
 	w.Mark(history.Kill, "manager killed")
 	if p.fateful == killedAfter {

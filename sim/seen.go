@@ -16,6 +16,8 @@ type record[T any] struct {
 	// neighbours is made from.
 	stirred time.Time
 
+	lowered time.Time // a set: when its size was lowered last, by somebody who lived
+
 	kept   time.Time // a machine: since when its status says that it is kept
 	failed time.Time // a machine: since when it is in phase Failed
 	begun  time.Time // a machine: since when its VM is being changed
@@ -125,6 +127,9 @@ func (w *World) sawSet(s *machineset.Set) {
 		w.checkSetChange(r, s)
 		if r.last.Generation != s.Generation || r.last.Deleted() != s.Deleted() {
 			r.stirred = now
+		}
+		if s.Spec.Replicas < r.last.Spec.Replicas && !l.belated {
+			r.lowered = now
 		}
 	}
 	r.last = s

@@ -87,6 +87,7 @@ type World struct {
 	audience    map[manager.Kind][]func(object.Key, any)
 
 	process *process
+	worked  time.Time // when a process was disturbed last that had worked for a while
 	end     time.Time // when a run is over; zero: never
 	calm    bool      // faults have stopped
 	outages [apiCount]outage

@@ -32,7 +32,7 @@ const poolStorms = "storms of pools"
 // mutants are the mistakes, by package.
 var mutants = slices.Concat(
 	ofCodes, ofObject, ofMachine, ofMachineset, ofDeployment, ofRollout, ofDrain, ofSafety,
-	ofMachineclass, ofMachinepool, ofDriver, ofStore, ofBolt, ofManager,
+	ofMachineclass, ofMachinepool, ofDriver, ofStore, ofBolt, ofManager, ofSim,
 )
 
 // core are the packages that have mistakes here.

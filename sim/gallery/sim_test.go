@@ -1,0 +1,13 @@
+package gallery_test
+
+// ofSim are mistakes in package sim, whose checks everything else is held to.
+var ofSim = []mutant{
+	{
+		name:   "nobody carries out an order of a process that was killed",
+		breaks: "P7",
+		file:   "sim/underway.go",
+		from:   "w.clock.now.Sub(w.workingSince(then)) <= inFlight",
+		to:     "w.clock.now.Sub(then) <= inFlight",
+		by:     "TestOrdersOfBefore",
+	},
+}

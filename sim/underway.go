@@ -1,0 +1,55 @@
+package sim
+
+import (
+	"slices"
+	"time"
+
+	"github.com/millwright-go/millwright/machine"
+)
+
+// inFlight is how long an order may be under way: a machine that has become
+// available since it was given was not when it was.
+const inFlight = 30 * time.Second
+
+// underWay tells whether an order may still be under way that was given by then:
+// while an API does not answer, none gets on.
+func (w *World) underWay(then time.Time) bool {
+	for a := range apiCount {
+		if o := &w.outages[a]; o.ends.After(then) {
+			then = o.ends
+		}
+	}
+	return w.clock.now.Sub(then) <= inFlight
+}
+
+// unknown reports whether orders that were given before then may still be carried out. Each process
+// goes on with the orders of the one before it, until one has worked for long enough to see what
+// has become of the fleet since then.
+func (w *World) unknown(then time.Time) bool {
+	if w.worked.Sub(then) > inFlight {
+		return false
+	}
+	return w.process.dead || w.clock.now.Sub(w.workingSince(then)) <= inFlight
+}
+
+// unforeseen reports whether a set may take machine m because of an order from before then, when a
+// machine of the set became available. The order must not be newer, and nobody has had the time to
+// take it back.
+func (w *World) unforeseen(m *machine.Machine, then time.Time) bool {
+	s := w.ledger.setRecords[ownerUID(m)]
+	return w.unknown(then) && (s == nil || s.lowered.Sub(then) <= inFlight)
+}
+
+// workingSince is since when the present process has been able to work, then at the earliest: it
+// lives, and both APIs answer.
+func (w *World) workingSince(then time.Time) time.Time {
+	return slices.MaxFunc([]time.Time{then, w.process.began, w.outages[control].ends, w.outages[target].ends}, time.Time.Compare)
+}
+
+// keptFromWork notes that the present process is about to be kept from its work. One that has worked for
+// a while has seen what has become of the fleet.
+func (w *World) keptFromWork() {
+	if !w.process.dead && w.clock.now.Sub(w.workingSince(time.Time{})) > inFlight {
+		w.worked = w.clock.now
+	}
+}

@@ -1,0 +1,63 @@
+package sim
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/object"
+)
+
+// TestOrdersOfBefore has a machine become available while an order is under way, and its set take it
+// later (P7). The order is excused if it is no newer than that, and no process has worked for long
+// enough since then to take it back. at is when something happens, counted from the moment in which
+// the machine becomes available; the last is when its set takes it.
+func TestOrdersOfBefore(t *testing.T) {
+	type event struct {
+		at time.Duration
+		do func(*World)
+	}
+	kill := func(w *World) { w.process.kill() }
+	start := func(w *World) { w.process = &process{w: w, began: w.clock.now} }
+	stop := func(d time.Duration) func(*World) { return func(w *World) { w.StopControl(d) } }
+	order := func(w *World) { w.sawSet(sized(2)) }
+	take := func(*World) {}
+	for name, c := range map[string]struct {
+		events  []event
+		excused bool
+	}{
+		"at once":                              {[]event{{20, take}}, true},
+		"after a while":                        {[]event{{31, take}}, false},
+		"after a kill":                         {[]event{{8, kill}, {100, start}, {108, take}}, true},
+		"after two kills":                      {[]event{{8, kill}, {50, start}, {60, kill}, {200, start}, {208, take}}, true},
+		"a while after a kill":                 {[]event{{8, kill}, {100, start}, {131, take}}, false},
+		"by a call of the dead":                {[]event{{8, kill}, {100, take}}, true},
+		"by the next one, the last one knew":   {[]event{{35, kill}, {40, start}, {45, take}}, false},
+		"by the third, the first one knew":     {[]event{{35, kill}, {40, start}, {45, kill}, {50, start}, {55, take}}, false},
+		"by a call of the dead, which knew":    {[]event{{35, kill}, {40, take}}, false},
+		"in an outage's wake":                  {[]event{{8, stop(100 * time.Second)}, {118, take}}, true},
+		"in an outage's wake, and it is known": {[]event{{35, stop(100 * time.Second)}, {145, take}}, false},
+		"ordered since":                        {[]event{{8, kill}, {100, start}, {104, order}, {108, take}}, false},
+		"ordered a moment later":               {[]event{{3, order}, {20, take}}, true},
+	} {
+		w, err := New(Options{})
+		require.NoError(t, err)
+		ready := w.clock.now.Add(time.Hour)
+		w.sawSet(sized(3))
+		for _, e := range c.events {
+			w.clock.now = ready.Add(e.at * time.Second)
+			e.do(w)
+		}
+		m := &machine.Machine{Meta: object.Meta{Owner: &object.Owner{Kind: machineset.OwnerKind, UID: "set"}}}
+		require.Equal(t, c.excused, w.unforeseen(m, ready), name)
+		w.Close()
+	}
+}
+
+// sized is a set of so many machines.
+func sized(n int32) *machineset.Set {
+	return &machineset.Set{Meta: object.Meta{UID: "set"}, Spec: machineset.Spec{Replicas: n}}
+}
