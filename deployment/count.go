@@ -194,9 +194,19 @@ func (f *family) size() int32 {
 	case f.set.Deleted():
 		return 0
 	case f.set.Spec.Replicas < 0:
-		return f.actual
+		return f.actual - f.parting()
 	}
 	return f.set.Spec.Replicas
+}
+
+// parting is how many machines a set has and names as leaving: its size is without them.
+func (f *family) parting() (n int32) {
+	for _, m := range f.machines {
+		if f.owns(m) && slices.Contains(f.set.Handover.Leaving, m.Name) {
+			n++
+		}
+	}
+	return n
 }
 
 // numbers is the set as a rollout sees it. raised: it is the only one that may

@@ -143,7 +143,7 @@ func (c *chaos) setGone(m *machine.Machine) bool {
 func (c *chaos) sizes() (n int) {
 	for _, s := range c.sets {
 		if s.Owner != nil && c.deployment != nil && s.OwnedBy(c.deployment.UID) && !s.Deleted() {
-			n += int(max(s.Spec.Replicas, 0)) + c.offset(s)
+			n += c.size(s)
 		}
 	}
 	return n

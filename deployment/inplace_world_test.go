@@ -27,6 +27,24 @@ func (w *world) elsewhere(s *machineset.Set, name string) bool {
 	return to != nil && to.UID != s.UID && s.Owner != nil && !s.Deleted()
 }
 
+// size is the size of a set, each machine counted once. A negative one says nothing: the set
+// keeps what it has.
+func (w *world) size(s *machineset.Set) (n int) {
+	switch {
+	case s.Deleted():
+		return 0
+	case s.Spec.Replicas >= 0:
+		return int(s.Spec.Replicas) + w.offset(s)
+	}
+	for _, m := range w.machines {
+		to := w.destination(s, m.Name)
+		if !m.Deleted() && (to == s || to == nil && m.OwnedBy(s.UID)) {
+			n++
+		}
+	}
+	return n
+}
+
 // offset is what is missing to a set's size for each machine to count once, or
 // too much: machines that count elsewhere and are in its size still, and those
 // that were taken off and have nowhere to go.

@@ -142,11 +142,12 @@ func (d *decider) settleSizes(f *family, j *journey) (Order, bool) {
 
 // handedOver is a set with other notes, and a size that differs by so many.
 func (d *decider) handedOver(f *family, h machineset.Handover, by int, names []string, reason decision.Reason) Order {
-	from := f.set.Spec.Replicas
-	size := max(0, from+int32(by))
+	size := max(0, f.size()+int32(by))
 	changed := d.resized(f, size)
 	changed.Handover = h
-	return Order{changed, decision.Why{Reason: reason, Name: f.set.Name, Have: int64(from), Want: int64(size), Detail: are(names)}}
+	return Order{changed, decision.Why{
+		Reason: reason, Name: f.set.Name, Have: int64(f.set.Spec.Replicas), Want: int64(size), Detail: are(names),
+	}}
 }
 
 // are begins a sentence about machines.

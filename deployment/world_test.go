@@ -303,10 +303,7 @@ func (n numbers) stay() int { return max(0, min(n.preserved, n.spec)) }
 func (n numbers) usable() int { return max(0, min(n.available, n.spec-n.preserved)) }
 
 func (w *world) numbers(s *machineset.Set) numbers {
-	n := numbers{spec: int(max(s.Spec.Replicas, 0)), coming: len(w.reserved[s.UID])}
-	if s.Deleted() {
-		n.spec = 0
-	}
+	n := numbers{spec: w.size(s), coming: len(w.reserved[s.UID])}
 	minReady := time.Duration(0)
 	if w.deployment != nil {
 		minReady = w.deployment.Spec.MinReady
@@ -323,7 +320,6 @@ func (w *world) numbers(s *machineset.Set) numbers {
 			n.available++
 		}
 	}
-	n.spec += w.offset(s)
 	return n
 }
 

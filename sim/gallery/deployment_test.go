@@ -118,4 +118,12 @@ var ofDeployment = []mutant{
 		to:     "if bad := restored.invalidField(d.p.Keys); bad != nil && false {",
 		by:     "TestRollbackToAnInvalidTemplate",
 	},
+	{
+		name:   "a set of negative size is emptied when a machine has moved",
+		breaks: "P7, P10",
+		file:   "deployment/moving.go",
+		from:   "size := max(0, f.size()+int32(by))",
+		to:     "size := max(0, f.set.Spec.Replicas+int32(by))",
+		by:     "TestP10SizeThatMeansNothingAmidAMove",
+	},
 }
