@@ -24,6 +24,11 @@ func TestOrdersOfBefore(t *testing.T) {
 	start := func(w *World) { w.process = &process{w: w, began: w.clock.now} }
 	stop := func(d time.Duration) func(*World) { return func(w *World) { w.StopControl(d) } }
 	order := func(w *World) { w.sawSet(sized(2)) }
+	late := func(w *World) {
+		w.ledger.belated = true
+		w.sawSet(sized(2))
+		w.ledger.belated = false
+	}
 	take := func(*World) {}
 	for name, c := range map[string]struct {
 		events  []event
@@ -41,6 +46,7 @@ func TestOrdersOfBefore(t *testing.T) {
 		"in an outage's wake":                  {[]event{{8, stop(100 * time.Second)}, {118, take}}, true},
 		"in an outage's wake, and it is known": {[]event{{35, stop(100 * time.Second)}, {145, take}}, false},
 		"ordered since":                        {[]event{{8, kill}, {100, start}, {104, order}, {108, take}}, false},
+		"ordered since by the dead":            {[]event{{8, kill}, {60, late}, {100, start}, {108, take}}, true},
 		"ordered a moment later":               {[]event{{3, order}, {20, take}}, true},
 	} {
 		w, err := New(Options{})
