@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/deployment"
 )
 
@@ -13,7 +14,7 @@ import (
 func TestP10SizeThatMeansNothingAmidAMove(t *testing.T) {
 	for name, c := range map[string]struct {
 		note   func(old, current deployment.Children)
-		reason deployment.Reason
+		reason decision.Reason
 		size   int32
 	}{
 		"a machine leaves": {func(old, current deployment.Children) {
@@ -33,7 +34,7 @@ func TestP10SizeThatMeansNothingAmidAMove(t *testing.T) {
 		}, deployment.ReasonMoveOff, 3},
 	} {
 		d := stored(4)
-		o := &deployment.Observation{Deployment: d, Live: true, Sets: []deployment.Children{another(d, "large", 0, 3), ownSet(d, "web-a", 1)}}
+		o := &deployment.Observation{Deployment: d, Read: live, Sets: []deployment.Children{another(d, "large", 0, 3), ownSet(d, "web-a", 1)}}
 		o.Sets[0].Set.Spec.Replicas = -2
 		c.note(o.Sets[0], o.Sets[1])
 		plan := decide(t, o, begin)

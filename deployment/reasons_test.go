@@ -22,4 +22,5 @@ var (
 	ReasonRecord       = reasonRecord
 	ReasonOpen         = reasonOpen
 	ReasonMoveOff      = reasonMoveOff
+	ReasonMoveDone     = reasonMoveDone
 )

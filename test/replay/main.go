@@ -51,57 +51,78 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	listed := make(map[string]string, len(causes))
+	r := replay{
+		root: root, before: strings.TrimSpace(string(hash)), words: words, moved: moved, listed: make(map[string]string, len(causes)),
+	}
 	for _, c := range causes {
-		listed[c[0]] = c[1]
+		r.listed[c[0]] = c[1]
 	}
-	before := strings.TrimSpace(string(hash))
-	files, err := git("-C", root, "ls-tree", "-r", "--name-only", before)
+	return r.compareAll()
+}
+
+// replay compares the files of one commit with those of the tree.
+type replay struct {
+	root, before string
+	words, moved *strings.Replacer
+	listed       map[string]string // causes, of files that differ and were not met yet
+	differ       int               // files that do, and are not listed
+}
+
+func (r *replay) compareAll() error {
+	files, err := git("-C", r.root, "ls-tree", "-r", "--name-only", r.before)
 	if err != nil {
-		return fmt.Errorf("commit %s: %w (a shallow clone has no history: git fetch --unshallow)", before, err)
+		return fmt.Errorf("commit %s: %w (a shallow clone has no history: git fetch --unshallow)", r.before, err)
 	}
-	compared, differ := 0, 0
+	compared := 0
 	for file := range strings.Lines(string(files)) {
 		file = strings.TrimSpace(file)
 		if !strings.Contains(file, "testdata/") || strings.Contains(file, "/fuzz/") {
 			continue
 		}
-		old, err := git("-C", root, "show", before+":"+file)
-		if err != nil {
-			return err
-		}
-		now, err := os.ReadFile(filepath.Join(root, moved.Replace(file)))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := r.compare(file); err != nil {
 			return err
 		}
 		compared++
-		cause, known := listed[file]
-		delete(listed, file)
-		want := words.Replace(string(old))
-		switch same := err == nil && want == string(now); {
-		case same && known:
-			fmt.Printf("%s: listed in differences.txt, and does not differ\n", file)
-			differ++
-		case same:
-		case known:
-			fmt.Printf("%s: differs: %s\n", file, cause)
-		case err != nil:
-			fmt.Printf("%s: is gone\n", file)
-			differ++
-		default:
-			fmt.Printf("%s: differs\n%s", file, difference(want, string(now)))
-			differ++
-		}
 	}
-	for file := range listed {
-		fmt.Printf("%s: listed in differences.txt, and was not there before\n", file)
-		differ++
+	for file := range r.listed {
+		r.report(file, "listed in differences.txt, and was not there before")
 	}
-	fmt.Printf("%d files compared with %.12s, %d differ and are not listed\n", compared, before, differ)
-	if differ > 0 {
+	fmt.Printf("%d files compared with %.12s, %d differ and are not listed\n", compared, r.before, r.differ)
+	if r.differ > 0 {
 		return errors.New("what is done has changed")
 	}
 	return nil
+}
+
+func (r *replay) compare(file string) error {
+	old, err := git("-C", r.root, "show", r.before+":"+file)
+	if err != nil {
+		return err
+	}
+	now, err := os.ReadFile(filepath.Join(r.root, r.moved.Replace(file)))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	cause, known := r.listed[file]
+	delete(r.listed, file)
+	want := r.words.Replace(string(old))
+	switch same := err == nil && want == string(now); {
+	case same && known:
+		r.report(file, "listed in differences.txt, and does not differ")
+	case same:
+	case known:
+		fmt.Printf("%s: differs: %s\n", file, cause)
+	case err != nil:
+		r.report(file, "is gone")
+	default:
+		r.report(file, "differs\n"+difference(want, string(now)))
+	}
+	return nil
+}
+
+func (r *replay) report(file, what string) {
+	fmt.Printf("%s: %s\n", file, strings.TrimSuffix(what, "\n"))
+	r.differ++
 }
 
 func git(args ...string) ([]byte, error) {

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
@@ -84,7 +85,7 @@ func pass(t *testing.T, o *deployment.Observation, stored map[string]any, docs [
 			stored = deployments.store(t, stored, d)
 		case nil:
 			if plan.ReadLive {
-				o.Live = true
+				o.Read = decision.Freshness{Began: now}
 				continue
 			}
 			if len(plan.Push) == 0 {
