@@ -39,7 +39,7 @@ replay: ## compares the goldens with those of before the house was rebuilt, see 
 soak: ## a soak of 10 min, then 40 quickstarts that are killed and go on after up to a minute (SOAK=1h RUNS=100)
 	@sh scripts/soak.sh
 
-lint: ## gofmt, go vet, staticcheck, exhaustive switches, complexity (MODULE=.)
+lint: ## gofmt, go vet, staticcheck, exhaustive switches, complexity (MODULE=examples)
 	@sh scripts/lint.sh
 
 bench: ## all benchmarks with allocations (BENCH=, BENCHTIME=)

@@ -23,6 +23,7 @@
 // # How deep to go
 //
 // Each depth works without the ones below it, and without their dependencies.
+// Packages under adapters are modules of their own.
 //
 //	to have                             import                              bring
 //	the arithmetic of a rollout         deployment/rollout                  numbers

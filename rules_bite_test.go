@@ -99,8 +99,10 @@ func TestRulesBite(t *testing.T) {
 	shown := map[string]bool{}
 	for _, c := range cases {
 		module := "."
-		if strings.HasPrefix(c.path, "adapters/kubernetes/") {
-			module = "adapters/kubernetes"
+		for _, nested := range []string{"adapters/kubernetes", "adapters/bolt", "examples"} {
+			if strings.HasPrefix(c.path, nested+"/") {
+				module = nested
+			}
 		}
 		s, err := parseSource(c.path, module, c.text)
 		if err != nil {

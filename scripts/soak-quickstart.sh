@@ -13,10 +13,10 @@ scratch=$(mktemp -d /tmp/mwXXXXXX)
 trap 'rm -rf "$scratch" 2>/dev/null || true' EXIT
 trap 'exit 130' INT TERM
 if [ -z "${PROGRAM:-}" ]; then
-	check_go .
+	check_go . examples
 	step "build the quickstart" "1 min cold"
 	PROGRAM=$scratch/quickstart
-	go build -o "$PROGRAM" ./examples/quickstart
+	go -C examples build -o "$PROGRAM" ./quickstart
 fi
 
 # run draws from its seed, kills, pauses, goes on, and says in one line how it went.

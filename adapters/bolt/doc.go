@@ -1,5 +1,6 @@
 // Package bolt keeps the objects of a manager in one file, on
-// go.etcd.io/bbolt, for fleets that are run without an API server.
+// go.etcd.io/bbolt, for fleets that are run without an API server. It is a module
+// of its own: go get it beside the library's root module.
 //
 //	db, err := bolt.Open("state/fleet.db", bolt.Options{})
 //	…

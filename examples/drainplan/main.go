@@ -1,7 +1,7 @@
 // Drainplan shows what draining a node would do, from a dump of the cluster:
 // who is evicted when, who is left alone, who blocks and why.
 //
-//	kubectl get nodes,pods,pdb,pv,pvc,volumeattachments -A -o yaml | go run ./examples/drainplan -node worker-1 -
+//	kubectl get nodes,pods,pdb,pv,pvc,volumeattachments -A -o yaml | go -C examples run ./drainplan -node worker-1 -
 //
 // It reads JSON or YAML, a list or single objects, several documents and
 // several files; "-" is the standard input. Nothing is carried out and no

@@ -64,7 +64,7 @@ func TestPlans(t *testing.T) {
 				require.NoError(t, os.WriteFile(path, []byte(out), 0o644))
 			}
 			want, err := os.ReadFile(path)
-			require.NoError(t, err, "go test ./examples/drainplan -update writes it")
+			require.NoError(t, err, "go -C examples test ./drainplan -update writes it")
 			assert.Equal(t, string(want), out)
 		})
 	}

@@ -4,8 +4,8 @@
 // rolled to a new version, loses an agent and then the supervisor, drains what the
 // provider or the pool takes out, and deletes everything.
 //
-//	go run ./examples/pool
-//	go run ./examples/pool -state DIR
+//	go -C examples run ./pool
+//	go -C examples run ./pool -state DIR
 //
 // The second one keeps all it knows in DIR, and can be killed at any moment: the
 // same command goes on where it was, with the processes that have gone on

@@ -2,7 +2,7 @@
 // reason, how long it takes, how few machines are available on the way and how
 // many there are at most.
 //
-//	go run ./examples/preview -replicas 50 -max-surge 20% -max-unavailable 0 -create 90s -fail 5% -o rollout.svg
+//	go -C examples run ./preview -replicas 50 -max-surge 20% -max-unavailable 0 -create 90s -fail 5% -o $PWD/rollout.svg
 //
 // Nothing is carried out and no time passes: the orders come from the very
 // functions that run a fleet, deployment.Decide and machineset.Decide.

@@ -5,8 +5,8 @@
 // before a machine goes: as their disruption budget allows, and one of them with
 // its volume.
 //
-//	go run ./examples/quickstart
-//	go run ./examples/quickstart -state DIR
+//	go -C examples run ./quickstart
+//	go -C examples run ./quickstart -state DIR
 //
 // The second one keeps its store in DIR, and can be killed at any moment: the same
 // command goes on where it was, with the processes that have gone on meanwhile.

@@ -1,7 +1,7 @@
 // Simreport rolls a fleet in a simulated world in which much goes wrong, and
 // reports how that went: as text, and as a page to be opened in a browser.
 //
-//	go run ./examples/simreport -machines 20 -seed 7 -html rollout.html
+//	go -C examples run ./simreport -machines 20 -seed 7 -html $PWD/rollout.html
 //
 // The exit status is 0, 1 if the fleet did not come to what was wanted or a
 // file could not be written, or 2 if the flags make no sense.

@@ -74,7 +74,7 @@ func TestReportOfARollout(t *testing.T) {
 	}
 	shown, err := os.ReadFile(picture)
 	require.NoError(t, err)
-	assert.Equal(t, string(shown), string(svg), "the picture in docs/simulation.md is an old one: run go test ./examples/simreport -update")
+	assert.Equal(t, string(shown), string(svg), "the picture in docs/simulation.md is an old one: run go -C examples test ./simreport -update")
 }
 
 // TestFlags: each one arrives where it belongs.
