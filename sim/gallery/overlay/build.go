@@ -14,28 +14,46 @@ import (
 // Build is the library built once with many mistakes: command hunt, and the tests of packages.
 type Build struct{ root, dir string }
 
-// New builds into dir what the module at root is with the edits, of which edit i is mistake number
-// i+1: command hunt, and the tests of the packages.
+// New builds into dir what the repository at root is with the edits, of which edit i is mistake number
+// i+1: command hunt, and the tests of the packages, which may be in nested modules.
 func New(ctx context.Context, root, dir string, edits []Edit, packages []string) (*Build, error) {
 	file, err := Write(root, dir, edits)
 	if err != nil {
 		return nil, err
 	}
 	b := &Build{root, dir}
-	err = b.run(ctx, "build", "-overlay", file, "-o", filepath.Join(dir, "hunt"), "./sim/gallery/hunt")
-	if err != nil || len(packages) == 0 {
+	err = b.run(ctx, ".", "build", "-overlay", file, "-o", filepath.Join(dir, "hunt"), "./sim/gallery/hunt")
+	if err != nil {
 		return b, err
 	}
-	args := []string{"test", "-c", "-vet=off", "-overlay", file, "-o", dir + string(filepath.Separator)}
-	for _, name := range packages {
-		args = append(args, "./"+name)
+	for module, names := range byModule(root, packages) {
+		args := []string{"test", "-c", "-vet=off", "-overlay", file, "-o", dir + string(filepath.Separator)}
+		if err := b.run(ctx, module, append(args, names...)...); err != nil {
+			return b, err
+		}
 	}
-	return b, b.run(ctx, args...)
+	return b, nil
 }
 
-func (b *Build) run(ctx context.Context, args ...string) error {
+// byModule groups packages by the directory of their module, from which they are named.
+func byModule(root string, packages []string) map[string][]string {
+	groups := map[string][]string{}
+	for _, name := range packages {
+		module := name
+		for module != "." {
+			if _, err := os.Stat(filepath.Join(root, module, "go.mod")); err == nil {
+				break
+			}
+			module = path.Dir(module)
+		}
+		groups[module] = append(groups[module], "./"+strings.TrimPrefix(name+"/", module+"/"))
+	}
+	return groups
+}
+
+func (b *Build) run(ctx context.Context, module string, args ...string) error {
 	c := exec.CommandContext(ctx, "go", args...)
-	c.Dir = b.root
+	c.Dir = filepath.Join(b.root, module)
 	if out, err := c.CombinedOutput(); err != nil {
 		return fmt.Errorf("a mistake does not compile: %w: %s", err, out)
 	}
