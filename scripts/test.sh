@@ -99,13 +99,12 @@ timed() {
 # is_long PACKAGE-DIRECTORY: has it tests that -short leaves out?
 is_long() { grep -qs 'testing\.Short()' "$1"/*_test.go; }
 
-# go_test MODULE HOW FLAGS PACKAGES: each package's tests once, and notes how long
+# go_test MODULE HOW-LONG FLAGS PACKAGES: each package's tests once, and notes how long
 # each took. No result of before counts: go test does not see that the seed is another.
 # go vet is a step of its own.
 go_test() {
-	[ -n "$4" ] || return 0
 	step "go test$3: module $1" "$2"
-	run=$scratch/run$(printf '%s' "$3" | tr -dc 'a-z')
+	run=$scratch/run$(printf '%s' "$1$3" | tr -c 'a-z' '-')
 	{
 		(cd "$1" && go test -count=1 -vet=off -timeout 40m $3 ${TESTFLAGS:-} $4) 2>&1
 		echo $? >"$run.status"
@@ -114,6 +113,41 @@ go_test() {
 		sub(/s.*/, "", $3); printf "%d\t%s%s\n", $3 + 0.5, $2, flags
 	}' "$run.out" >>"$scratch/packages"
 	return "$(cat "$run.status")"
+}
+
+# add_job MODULE HOW-LONG FLAGS PACKAGES: one go_test for run_jobs; none without packages.
+jobs=0
+add_job() {
+	[ -n "$4" ] || return 0
+	jobs=$((jobs + 1))
+	printf '%s\n' "$@" >"$scratch/job$jobs"
+}
+
+# work does the jobs that nobody has taken yet, in their order.
+work() {
+	job=0
+	while [ "$job" -lt "$jobs" ]; do
+		job=$((job + 1))
+		mkdir "$scratch/taken$job" 2>/dev/null || continue
+		{
+			IFS= read -r module
+			IFS= read -r how_long
+			IFS= read -r flags
+			IFS= read -r packages
+		} <"$scratch/job$job"
+		timed "go test$flags: module $module" go_test "$module" "$how_long" "$flags" "$packages" ||
+			printf ', tests in %s' "$module$flags" >>"$scratch/failed"
+	done
+}
+
+# run_jobs does the jobs of all modules, two at a time: many tests wait for processes and
+# servers, and one long package, or a module with few of them, would keep the others waiting.
+run_jobs() {
+	: >"$scratch/failed"
+	work &
+	work
+	wait "$!" || failed="$failed, tests: a worker ended early"
+	failed=$failed$(cat "$scratch/failed")
 }
 
 # by_size sorts "DIRECTORY PACKAGE" lines by how much test code there is, most first,
@@ -155,40 +189,32 @@ compile() {
 	(cd "$1" && go list -e -f '{{if ne .Name "main"}}{{.ImportPath}}{{end}}' ./... | xargs go build $2) || :
 }
 
-# run_tests MODULE: the tests of make test. Two lists run at a time: many tests wait for
-# processes and servers, and one long package would keep the others waiting.
-run_tests() {
+# add_tests MODULE: the tests of make test.
+add_tests() {
 	sort_packages "$1"
-	status=0
-	if [ -n "$plain" ]; then compile "$1" ""; fi
-	go_test "$1" "1 to 3 min" " -short" "$plain_long" &
-	go_test "$1" "1 to 3 min" "" "$plain" || status=1
-	wait "$!" || status=1
-	if [ -n "$raced" ]; then compile "$1" -race; fi
-	go_test "$1" "1 to 3 min" " -race -short" "$raced_long" &
-	go_test "$1" "1 to 3 min" " -race" "$raced" || status=1
-	wait "$!" || status=1
-	return $status
+	if [ -n "$plain$plain_long" ]; then timed "compile: module $1" compile "$1" ""; fi
+	if [ -n "$raced$raced_long" ]; then timed "compile -race: module $1" compile "$1" -race; fi
+	add_job "$1" "1 to 3 min" " -short" "$plain_long"
+	add_job "$1" "1 to 3 min" "" "$plain"
+	add_job "$1" "1 to 3 min" " -race -short" "$raced_long"
+	add_job "$1" "1 to 3 min" " -race" "$raced"
 }
 
-# run_short_tests MODULE: the tests of make test-core.
-run_short_tests() {
+# add_short_tests MODULE: the tests of make test-core.
+add_short_tests() {
 	sort_packages "$1"
-	go_test "$1" "1 to 2 min" " -short" "$plain_long $plain"
+	add_job "$1" "1 to 2 min" " -short" "$plain_long $plain"
 }
 
-# run_long_tests MODULE: the tests of make prove.
-run_long_tests() {
+# add_long_tests MODULE: the tests of make prove.
+add_long_tests() {
 	sort_packages "$1"
 	with=
 	for package in $raced_long; do
 		if ! is_in "$package" $short_race_dirs; then with="$with $package"; fi
 	done
-	status=0
-	go_test "$1" "4 to 10 min" " -race" "$with" &
-	go_test "$1" "4 to 10 min" "" "$unraced$plain_long" || status=1
-	wait "$!" || status=1
-	return $status
+	add_job "$1" "4 to 10 min" "" "$unraced$plain_long"
+	add_job "$1" "4 to 10 min" " -race" "$with"
 }
 
 # play_storms plays random scenarios in the simulator.
@@ -215,7 +241,7 @@ all)
 	check_go . tools adapters/kubernetes/tools $all
 	label=test
 	choose_seed $label
-	tests=run_tests
+	add=add_tests
 	check lint timed lint sh scripts/lint.sh
 	probe_race
 	;;
@@ -224,7 +250,7 @@ prove)
 	check_go . $all
 	label=prove
 	choose_seed $label
-	tests=run_long_tests
+	add=add_long_tests
 	probe_race
 	;;
 core)
@@ -232,7 +258,7 @@ core)
 	check_go .
 	label=test-core
 	choose_seed $label
-	tests=run_short_tests
+	add=add_short_tests
 	check gofmt format
 	step "go vet: module ." "1 min cold, seconds warm"
 	check "go vet" timed "go vet" go vet ./...
@@ -245,8 +271,9 @@ for module in $all; do
 	has_packages "$module" || continue
 	count=$((count + 1))
 	check "test API server" timed "test API server" test_server "$module"
-	check "tests in $module" timed "tests in $module" $tests "$module"
+	$add "$module"
 done
+run_jobs
 if [ "$mode" = prove ]; then check soak timed soak play_storms; fi
 if [ "$count" = 0 ]; then failed="$failed, no module with packages found"; fi
 
