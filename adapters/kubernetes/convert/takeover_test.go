@@ -85,7 +85,7 @@ func pass(t *testing.T, o *deployment.Observation, stored map[string]any, docs [
 			stored = deployments.store(t, stored, d)
 		case nil:
 			if plan.ReadLive {
-				o.Read = decision.Freshness{Began: now}
+				o.Read = decision.Freshness{Began: begin}
 				continue
 			}
 			if len(plan.Push) == 0 {
