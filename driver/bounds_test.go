@@ -23,7 +23,7 @@ import (
 // what was cut.
 func saying(err error, cut *[]string) driver.Driver {
 	return driver.Validate(answering(nothing, err), driver.ValidateOptions{
-		Cut: func(_ context.Context, s driver.Subject, whole string) {
+		Cut: func(_ context.Context, s driver.CallInfo, whole string) {
 			*cut = append(*cut, s.Method.String()+" "+whole)
 		},
 	})
@@ -63,7 +63,7 @@ func TestPoolMessagesAreBounded(t *testing.T) {
 	long := strings.Repeat("x", 20_000)
 	for _, call := range machinepool.Calls() {
 		var cut []string
-		tell := func(_ context.Context, s driver.PoolSubject, whole string) {
+		tell := func(_ context.Context, s driver.CallInfo, whole string) {
 			cut = append(cut, s.Method.String()+" "+whole)
 		}
 		_, err := askPool(t.Context(), driver.ValidatePool(answeringPool(wholePool, codes.New(codes.Internal, long)), tell), call, &wholeAsk)
@@ -102,8 +102,8 @@ func TestChangedMessagesAreTold(t *testing.T) {
 	require.Equal(t, []string{"GetPoolStatus no\nroom"}, told)
 }
 
-func tellPool(told *[]string) func(context.Context, driver.PoolSubject, string) {
-	return func(_ context.Context, s driver.PoolSubject, whole string) {
+func tellPool(told *[]string) func(context.Context, driver.CallInfo, string) {
+	return func(_ context.Context, s driver.CallInfo, whole string) {
 		*told = append(*told, s.Method.String()+" "+whole)
 	}
 }
@@ -170,7 +170,7 @@ func TestAnswersAreBounded(t *testing.T) {
 		for _, failure := range []error{nil, codes.New(codes.Unavailable, "down")} {
 			var told []string
 			d := driver.Validate(answering(func(codes.Call) any { return c.answer }, failure), driver.ValidateOptions{
-				Cut: func(_ context.Context, s driver.Subject, whole string) {
+				Cut: func(_ context.Context, s driver.CallInfo, whole string) {
 					told = append(told, s.Method.String()+" "+whole)
 				},
 			})

@@ -23,13 +23,12 @@ func TestShelf(t *testing.T) {
 func TestDecoratedMemory(t *testing.T) {
 	drivertest.Run(t, drivertest.Suite{New: func(*testing.T) drivertest.Setup {
 		m := drivertest.NewMemory(drivertest.MemoryOptions{Token: "a-token-of-some-length", NeedsInitialization: true})
-		d := driver.Recover(m, nil)
-		d = driver.Deadline(d, driver.Timeouts{Default: time.Minute})
-		d = driver.Limit(d, driver.Limits{
+		limit := driver.Limit(driver.Limits{
 			Concurrency: 3, Interval: time.Microsecond, Burst: 2, Now: time.Now, After: time.After,
 		})
+		d := driver.Intercept(m, limit, driver.Deadline(driver.Timeouts{Default: time.Minute}), driver.Recover(nil))
 		d = driver.Validate(d, driver.ValidateOptions{NodeNames: true})
-		d = driver.Hook(d, time.Now, func(context.Context, driver.Call) {})
+		d = driver.Intercept(d, driver.Hook(time.Now, func(context.Context, driver.Call) {}))
 		class := func(cluster, size string) *machine.Class {
 			return m.Class(object.Key{Name: cluster + size}, drivertest.MemorySpec{Cluster: cluster, Size: size})
 		}

@@ -10,21 +10,22 @@
 // Package drivertest tries whether a driver keeps the duties stated here.
 //
 // A provider that manages machines in groups implements [PoolDriver] too, or
-// instead; [UnimplementedPool], [PoolFeatures] and the decorators whose names end
-// in Pool are to it what those above are to a Driver.
+// instead; what is named for pools is to it what the like is to a Driver.
 //
-// # Decorators
+// # Interceptors
 //
-// [Validate], [Limit], [Deadline], [Recover] and [Hook] wrap any driver and can
-// be combined in any order; [Around] is what to write another one with. Each
-// has a method Unwrap() Driver, by which [As] finds what a driver declares. A
-// useful order, from the inside out:
+// [Intercept] takes each call of a driver through interceptors, the first of which
+// is the outermost: [Hook], [Limit], [Deadline], [Recover], or one's own. [Validate]
+// wraps a driver too; it looks at requests and answers. All can be combined in any
+// order. What wraps a driver has a method Unwrap() Driver, by which [As] finds what
+// a driver declares. A useful order:
 //
-//	d = driver.Recover(d, report)        // a panic ends one call only
-//	d = driver.Deadline(d, timeouts)     // counts from the start of the call,
-//	d = driver.Limit(d, limits)          // not from the start of the wait for it
+//	d = driver.Intercept(d,
+//		driver.Limit(limits),      // a deadline counts from the start of the call,
+//		driver.Deadline(timeouts), // not from the start of the wait for it
+//		driver.Recover(report))    // a panic ends one call only
 //	d = driver.Validate(d, options)
-//	d = driver.Hook(d, time.Now, record) // sees what the library sees
+//	d = driver.Intercept(d, driver.Hook(time.Now, record)) // sees what the library sees
 //
 // # Secrets
 //

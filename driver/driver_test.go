@@ -37,22 +37,22 @@ type opaque struct{ driver.Driver }
 // decorators in every kind there is, none of which changes a sound answer.
 var decorators = map[string]func(driver.Driver) driver.Driver{
 	"around": func(d driver.Driver) driver.Driver {
-		return driver.Around(d, func(ctx context.Context, _ driver.Subject, next func(context.Context) error) error {
+		return driver.Intercept(d, func(ctx context.Context, _ driver.CallInfo, next func(context.Context) error) error {
 			return next(ctx)
 		})
 	},
 	"deadline": func(d driver.Driver) driver.Driver {
-		return driver.Deadline(d, driver.Timeouts{Default: time.Hour})
+		return driver.Intercept(d, driver.Deadline(driver.Timeouts{Default: time.Hour}))
 	},
 	"hook": func(d driver.Driver) driver.Driver {
-		return driver.Hook(d, time.Now, func(context.Context, driver.Call) {})
+		return driver.Intercept(d, driver.Hook(time.Now, func(context.Context, driver.Call) {}))
 	},
 	"limit": func(d driver.Driver) driver.Driver {
-		return driver.Limit(d, driver.Limits{
+		return driver.Intercept(d, driver.Limit(driver.Limits{
 			Concurrency: 1, Interval: time.Nanosecond, Burst: 9, Now: time.Now, After: time.After,
-		})
+		}))
 	},
-	"recover": func(d driver.Driver) driver.Driver { return driver.Recover(d, nil) },
+	"recover": func(d driver.Driver) driver.Driver { return driver.Intercept(d, driver.Recover(nil)) },
 	"validate": func(d driver.Driver) driver.Driver {
 		return driver.Validate(d, driver.ValidateOptions{NodeNames: true})
 	},
@@ -132,10 +132,10 @@ func (e endless) Unwrap() driver.Driver { return e }
 
 func TestAs(t *testing.T) {
 	base := &declaring{}
-	if got := driver.UpdatableFields(driver.Recover(outer{driver.Recover(base, nil)}, nil)); got[0] != "size" {
+	if got := driver.UpdatableFields(driver.Intercept(outer{driver.Intercept(base, driver.Recover(nil))}, driver.Recover(nil))); got[0] != "size" {
 		t.Errorf("the outermost layer does not decide: %q", got)
 	}
-	if driver.ProviderIDsMatch(driver.Recover(opaque{base}, nil)) {
+	if driver.ProviderIDsMatch(driver.Intercept(opaque{base}, driver.Recover(nil))) {
 		t.Error("found below a decorator without Unwrap")
 	}
 	if !driver.ProviderIDsMatch(base) {
@@ -147,7 +147,7 @@ func TestAs(t *testing.T) {
 	if _, ok := driver.As[driver.FieldUpdater](nil); ok {
 		t.Error("found in nil")
 	}
-	if _, ok := driver.As[driver.FieldUpdater](driver.Recover(nil, nil)); ok {
+	if _, ok := driver.As[driver.FieldUpdater](driver.Intercept(nil, driver.Recover(nil))); ok {
 		t.Error("found below a decorator of nil")
 	}
 }

@@ -62,22 +62,23 @@ func (s *shelf) ListMachines(
 
 // A driver, what is wrapped around it, and two calls.
 func Example() {
-	d := driver.Recover(&shelf{ids: map[string]string{}}, nil)
-	d = driver.Deadline(d, driver.Timeouts{
-		Default: time.Minute,
-		By:      map[codes.Call]time.Duration{codes.CreateMachine: 10 * time.Minute},
-	})
-	d = driver.Limit(d, driver.Limits{
+	limits := driver.Limits{
 		Concurrency: 10,
-		Interval:    50 * time.Millisecond, // 20 calls a second
+		Interval:    50 * time.Millisecond,
 		Burst:       5,
 		Now:         time.Now,
 		After:       time.After,
-	})
+	}
+	timeouts := driver.Timeouts{
+		Default: time.Minute,
+		By:      map[driver.Method]time.Duration{codes.CreateMachine: 10 * time.Minute},
+	}
+	d := driver.Intercept(&shelf{ids: map[string]string{}},
+		driver.Limit(limits), driver.Deadline(timeouts), driver.Recover(nil))
 	d = driver.Validate(d, driver.ValidateOptions{NodeNames: true})
-	d = driver.Hook(d, time.Now, func(_ context.Context, c driver.Call) {
-		fmt.Println(c.Method, c.Machine, c.Code)
-	})
+	d = driver.Intercept(d, driver.Hook(time.Now, func(_ context.Context, c driver.Call) {
+		fmt.Println(c.Method, c.Object, c.Code)
+	}))
 
 	m := &machine.Machine{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: "m-1"}}}
 	class := &machine.Class{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: "small"}}}
@@ -97,18 +98,17 @@ func Example() {
 	// 1 true
 }
 
-// A decorator of one's own: calls that read are tried twice.
-func ExampleAround() {
-	patient := func(ctx context.Context, s driver.Subject, next func(context.Context) error) error {
+// An interceptor of one's own: calls that read are tried twice.
+func ExampleIntercept() {
+	patient := func(ctx context.Context, call driver.CallInfo, next func(context.Context) error) error {
 		err := next(ctx)
-		reads := s.Method == codes.GetMachineStatus || s.Method == codes.ListMachines
-		if reads && codes.Of(err) == codes.Unavailable {
-			fmt.Println(s.Method, "again:", codes.Message(err))
+		if call.ReadOnly && codes.Of(err) == codes.Unavailable {
+			fmt.Println(call.Method, "again:", codes.Message(err))
 			return next(ctx)
 		}
 		return err
 	}
-	d := driver.Around(&busy{}, patient)
+	d := driver.Intercept(&busy{}, patient)
 	_, err := d.ListMachines(context.Background(), &driver.ListMachinesRequest{Class: &machine.Class{}})
 	fmt.Println(err)
 	// Output:

@@ -21,24 +21,24 @@ func TestRecoverFromGoexit(t *testing.T) {
 		defer close(ended)
 		for call := range codes.Calls() {
 			var told []driver.Panic
-			d := driver.Recover(&scripted{answer: func(context.Context, codes.Call, any) (any, error) {
+			d := driver.Intercept(&scripted{answer: func(context.Context, codes.Call, any) (any, error) {
 				runtime.Goexit()
 				return whole(call), nil
-			}}, func(p driver.Panic) { told = append(told, p) })
+			}}, driver.Recover(func(p driver.Panic) { told = append(told, p) }))
 			response, err := ask(t.Context(), d, call, aMachine, aClass, aSecret)
 			if response != nil || codes.Of(err) != codes.Internal || !strings.Contains(err.Error(), "runtime.Goexit in "+call.String()) {
 				t.Errorf("%s: %v, %v", call, response, err)
 			}
-			if len(told) != 1 || told[0].Value != nil || told[0].Subject != subjectOf(call) || !bytes.Contains(told[0].Stack, []byte("TestRecoverFromGoexit")) {
+			if len(told) != 1 || told[0].Value != nil || told[0].CallInfo != infoOf(call) || !bytes.Contains(told[0].Stack, []byte("TestRecoverFromGoexit")) {
 				t.Errorf("%s: told %+v", call, told)
 			}
 			returned++
 		}
 		for _, call := range machinepool.Calls() {
-			d := driver.RecoverPool(&scriptedPool{answer: func(context.Context, machinepool.Call, any) (any, error) {
+			d := driver.InterceptPool(&scriptedPool{answer: func(context.Context, machinepool.Call, any) (any, error) {
 				runtime.Goexit()
 				return wholePool(call), nil
-			}}, nil)
+			}}, driver.Recover(nil))
 			if response, err := askPool(t.Context(), d, call, &wholeAsk); response != nil || codes.Of(err) != codes.Internal {
 				t.Errorf("%s: %v, %v", call, response, err)
 			}
@@ -54,15 +54,15 @@ func TestRecoverFromGoexit(t *testing.T) {
 // A clock that panics keeps no slot of a limit: the next call is made.
 func TestLimitOutlivesItsClock(t *testing.T) {
 	fails := true
-	d := driver.Recover(driver.Limit(&scripted{answer: func(context.Context, codes.Call, any) (any, error) {
+	d := driver.Intercept(&scripted{answer: func(context.Context, codes.Call, any) (any, error) {
 		return whole(codes.DeleteMachine), nil
-	}}, driver.Limits{Concurrency: 1, Interval: time.Second, After: time.After, Now: func() time.Time {
+	}}, driver.Recover(nil), driver.Limit(driver.Limits{Concurrency: 1, Interval: time.Second, After: time.After, Now: func() time.Time {
 		if fails {
 			fails = false
 			panic("no clock")
 		}
 		return time.Unix(1, 0)
-	}}), nil)
+	}}))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	if _, err := ask(ctx, d, codes.DeleteMachine, aMachine, aClass, aSecret); codes.Of(err) != codes.Internal {

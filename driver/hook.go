@@ -9,28 +9,28 @@ import (
 
 // Call is a call that has ended.
 type Call struct {
-	Subject
+	CallInfo
 	Took time.Duration // never negative
 	Code codes.Code    // of Err
 	Err  error         // as the driver answered it; nil: OK
 }
 
-// Hook returns a driver that tells after about each call of d, when it has
-// ended and before its answer is returned. now is the clock that Took is
-// measured by; nil: Took is zero. ctx is the call's, and may be over.
+// Hook calls after for each call, when it has ended and before its answer is
+// returned. now is the clock that Took is measured by; nil: Took is zero. ctx is
+// the call's, and may be over.
 //
-// after is called from several goroutines at once and must not block. Where it
-// stands among the decorators decides what it sees: outside of Limit, Took
+// after is called from several goroutines at once and must not block. What it
+// sees depends on its place among the interceptors: outside of Limit, Took
 // includes the wait; outside of Recover, panics are seen as INTERNAL, inside
 // not at all.
-func Hook(d Driver, now func() time.Time, after func(ctx context.Context, c Call)) Driver {
+func Hook(now func() time.Time, after func(ctx context.Context, c Call)) Interceptor {
 	if now == nil {
 		now = func() time.Time { return time.Time{} }
 	}
-	return Around(d, func(ctx context.Context, s Subject, next func(context.Context) error) error {
+	return func(ctx context.Context, call CallInfo, next func(context.Context) error) error {
 		began := now()
 		err := next(ctx)
-		after(ctx, Call{Subject: s, Took: max(0, now().Sub(began)), Code: codes.Of(err), Err: err})
+		after(ctx, Call{CallInfo: call, Took: max(0, now().Sub(began)), Code: codes.Of(err), Err: err})
 		return err
-	})
+	}
 }

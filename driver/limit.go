@@ -3,6 +3,7 @@ package driver
 import (
 	"context"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/millwright-go/millwright/codes"
@@ -13,7 +14,7 @@ type Limits struct {
 	// Calls that are limited, all of them together; the others pass. Empty:
 	// every call is. For limits of single calls beside one for all, use Limit
 	// several times, the narrow limits outside.
-	Calls []codes.Call
+	Calls []Method
 	// Concurrency is how many calls may be under way at once. Zero or less: any
 	// number.
 	Concurrency int
@@ -30,12 +31,29 @@ type Limits struct {
 	After func(time.Duration) <-chan time.Time
 }
 
-// Limit returns a driver that makes calls of d wait until the limits allow
-// them, first come, first served.
+// Limit makes calls wait until the limits allow them, first come, first served.
+// All that is intercepted with the same value shares the limits: drivers of
+// machines and of other things, where they are of one account.
 //
 // A call whose context ends meanwhile is not made: it is CANCELED or
 // DEADLINE_EXCEEDED, wraps the context's error, and uses nothing up.
-func Limit(d Driver, l Limits) Driver { return NewLimiter(l).Driver(d) }
+func Limit(l Limits) Interceptor {
+	l.Calls = slices.Clone(l.Calls)
+	g := newGate(l)
+	return func(ctx context.Context, call CallInfo, next func(context.Context) error) error {
+		if len(l.Calls) > 0 && !slices.Contains(l.Calls, call.Method) {
+			return next(ctx)
+		}
+		if l.Interval > 0 && (l.Now == nil || l.After == nil) {
+			return codes.Newf(codes.Internal, "%s was not called: its limit has an interval and no clock", call.Method)
+		}
+		if err := g.enter(ctx); err != nil {
+			return codes.Wrap(codes.Of(err), err, call.Method.String()+" was not called: its turn did not come in time")
+		}
+		defer g.leave()
+		return next(ctx)
+	}
+}
 
 // gate lets calls through one after the other.
 type gate struct {

@@ -77,7 +77,7 @@ func live(t *testing.T, visits []visit, l driver.Limits) (stays []stay, crowd in
 		type number struct{}
 		var mu sync.Mutex
 		inside := 0
-		d := driver.Limit(&scripted{answer: func(ctx context.Context, call codes.Call, _ any) (any, error) {
+		d := driver.Intercept(&scripted{answer: func(ctx context.Context, call codes.Call, _ any) (any, error) {
 			i, _ := ctx.Value(number{}).(int)
 			mu.Lock()
 			inside++
@@ -89,7 +89,7 @@ func live(t *testing.T, visits []visit, l driver.Limits) (stays []stay, crowd in
 			inside--
 			mu.Unlock()
 			return whole(call), nil
-		}}, l)
+		}}, driver.Limit(l))
 		var all sync.WaitGroup
 		for i, v := range visits {
 			stays[i].began = -1
@@ -208,10 +208,10 @@ func TestLimitRefusesTheCanceled(t *testing.T) {
 		"rate":        {Interval: time.Second, Now: time.Now, After: time.After},
 	} {
 		asked := 0
-		d := driver.Limit(&scripted{answer: func(_ context.Context, call codes.Call, _ any) (any, error) {
+		d := driver.Intercept(&scripted{answer: func(_ context.Context, call codes.Call, _ any) (any, error) {
 			asked++
 			return whole(call), nil
-		}}, l)
+		}}, driver.Limit(l))
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		for range 50 { // more than luck
@@ -236,16 +236,16 @@ func TestLimitWhenWaitAndContextEndTogether(t *testing.T) {
 		asked := 0
 		fired := make(chan time.Time)
 		close(fired)
-		d := driver.Limit(&scripted{answer: func(_ context.Context, call codes.Call, _ any) (any, error) {
+		d := driver.Intercept(&scripted{answer: func(_ context.Context, call codes.Call, _ any) (any, error) {
 			asked++
 			return whole(call), nil
-		}}, driver.Limits{
+		}}, driver.Limit(driver.Limits{
 			Concurrency: 1, Interval: time.Hour, Now: time.Now,
 			After: func(time.Duration) <-chan time.Time {
 				cancel()
 				return fired
 			},
-		})
+		}))
 		_, _ = ask(ctx, d, codes.CreateMachine, aMachine, aClass, nil)
 		_, err := ask(ctx, d, codes.CreateMachine, aMachine, aClass, nil)
 		if asked != 1 || codes.Of(err) != codes.Canceled {
@@ -257,8 +257,8 @@ func TestLimitWhenWaitAndContextEndTogether(t *testing.T) {
 // Limited calls share one limit; the others pass.
 func TestLimitOfSomeCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		calls := []codes.Call{codes.CreateMachine, codes.DeleteMachine}
-		d := driver.Limit(plain(), driver.Limits{Calls: calls, Interval: time.Minute, Now: time.Now, After: time.After})
+		calls := []driver.Method{codes.CreateMachine, codes.DeleteMachine}
+		d := driver.Intercept(plain(), driver.Limit(driver.Limits{Calls: calls, Interval: time.Minute, Now: time.Now, After: time.After}))
 		calls[0] = codes.ListMachines // changes nothing any more
 		start := time.Now()
 		for _, c := range []struct {
@@ -278,9 +278,9 @@ func TestLimitOfSomeCalls(t *testing.T) {
 
 // A call that panics gives its slot back.
 func TestLimitSurvivesPanics(t *testing.T) {
-	d := driver.Recover(driver.Limit(&scripted{answer: func(context.Context, codes.Call, any) (any, error) {
+	d := driver.Intercept(&scripted{answer: func(context.Context, codes.Call, any) (any, error) {
 		panic("broken")
-	}}, driver.Limits{Concurrency: 1}), nil)
+	}}, driver.Recover(nil), driver.Limit(driver.Limits{Concurrency: 1}))
 	for range 3 {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		if _, err := ask(ctx, d, codes.CreateMachine, aMachine, aClass, nil); codes.Of(err) != codes.Internal {
@@ -296,11 +296,11 @@ func TestLimitNeedsAClockForARate(t *testing.T) {
 		"no After": {Interval: time.Second, Now: time.Now},
 		"no Now":   {Interval: time.Second, After: time.After},
 	} {
-		if _, err := ask(t.Context(), driver.Limit(plain(), l), codes.ListMachines, nil, aClass, nil); codes.Of(err) != codes.Internal {
+		if _, err := ask(t.Context(), driver.Intercept(plain(), driver.Limit(l)), codes.ListMachines, nil, aClass, nil); codes.Of(err) != codes.Internal {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := ask(t.Context(), driver.Limit(plain(), driver.Limits{Concurrency: 1}), codes.ListMachines, nil, aClass, nil); err != nil {
+	if _, err := ask(t.Context(), driver.Intercept(plain(), driver.Limit(driver.Limits{Concurrency: 1})), codes.ListMachines, nil, aClass, nil); err != nil {
 		t.Errorf("without a rate: %v", err)
 	}
 }
@@ -324,7 +324,7 @@ func (c *handClock) after(d time.Duration) <-chan time.Time {
 // A clock that is set back makes nobody wait for longer than a whole bucket.
 func TestLimitWithAClockSetBack(t *testing.T) {
 	clock := &handClock{at: time.Unix(1_000_000, 0)}
-	d := driver.Limit(plain(), driver.Limits{Interval: time.Second, Burst: 3, Now: clock.now, After: clock.after})
+	d := driver.Intercept(plain(), driver.Limit(driver.Limits{Interval: time.Second, Burst: 3, Now: clock.now, After: clock.after}))
 	for range 3 {
 		_, _ = ask(t.Context(), d, codes.ListMachines, nil, aClass, nil)
 	}
@@ -341,11 +341,11 @@ func TestLimitWithAClockSetBack(t *testing.T) {
 func TestLimitWithAStoppedClock(t *testing.T) {
 	fired := make(chan time.Time)
 	close(fired)
-	d := driver.Limit(plain(), driver.Limits{
+	d := driver.Intercept(plain(), driver.Limit(driver.Limits{
 		Interval: time.Second,
 		Now:      func() time.Time { return time.Unix(0, 0) },
 		After:    func(time.Duration) <-chan time.Time { return fired },
-	})
+	}))
 	for range 10 {
 		if _, err := ask(t.Context(), d, codes.ListMachines, nil, aClass, nil); err != nil {
 			t.Error(err)
@@ -363,7 +363,7 @@ func TestLimitWithExtremes(t *testing.T) {
 	} {
 		clock := &handClock{at: time.Unix(1_000_000, 0)}
 		l.Now, l.After = clock.now, clock.after
-		d := driver.Limit(plain(), l)
+		d := driver.Intercept(plain(), driver.Limit(l))
 		for range 1 + min(2, max(0, int(math.MaxInt64/4/max(1, l.Interval)))) {
 			if _, err := ask(t.Context(), d, codes.ListMachines, nil, aClass, nil); err != nil || len(clock.waits) > 0 {
 				t.Errorf("%+v: waits %v, %v", l, clock.waits, err)

@@ -12,23 +12,19 @@ import (
 )
 
 // Calls for machines and for pools wait for each other where they share a limit.
-func TestLimiterIsShared(t *testing.T) {
+func TestLimitIsShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		shared := driver.NewLimiter(driver.Limits{Concurrency: 1})
+		shared := driver.Limit(driver.Limits{Concurrency: 1})
 		under, most := 0, 0
-		step := func(ctx context.Context, next func(context.Context) error) error {
+		counted := func(ctx context.Context, _ driver.CallInfo, next func(context.Context) error) error {
 			under++
 			most = max(most, under)
 			<-time.After(time.Second)
 			under--
 			return next(ctx)
 		}
-		machines := shared.Driver(driver.Around(driver.Unimplemented{}, func(ctx context.Context, _ driver.Subject, next func(context.Context) error) error {
-			return step(ctx, next)
-		}))
-		pools := shared.PoolDriver(driver.AroundPool(driver.UnimplementedPool{}, func(ctx context.Context, _ driver.PoolSubject, next func(context.Context) error) error {
-			return step(ctx, next)
-		}))
+		machines := driver.Intercept(driver.Unimplemented{}, shared, counted)
+		pools := driver.InterceptPool(driver.UnimplementedPool{}, shared, counted)
 		began := time.Now()
 		for range 2 {
 			go func() { _, _ = machines.ListMachines(t.Context(), &driver.ListMachinesRequest{}) }()
@@ -47,7 +43,7 @@ func TestLimiterIsShared(t *testing.T) {
 // Whose turn does not come in time is not called, and says so.
 func TestLimitedPoolsGiveUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := driver.NewLimiter(driver.Limits{Interval: time.Minute, Now: time.Now, After: time.After}).PoolDriver(driver.UnimplementedPool{})
+		d := driver.InterceptPool(driver.UnimplementedPool{}, driver.Limit(driver.Limits{Interval: time.Minute, Now: time.Now, After: time.After}))
 		if _, err := askPool(t.Context(), d, machinepool.ScalePool, &wholeAsk); codes.Of(err) != codes.Unimplemented {
 			t.Errorf("the first call is answered %v", err)
 		}
@@ -58,11 +54,11 @@ func TestLimitedPoolsGiveUp(t *testing.T) {
 			t.Errorf("the second is answered %v", err)
 		}
 	})
-	clockless := driver.NewLimiter(driver.Limits{Interval: time.Minute}).PoolDriver(driver.UnimplementedPool{})
+	clockless := driver.InterceptPool(driver.UnimplementedPool{}, driver.Limit(driver.Limits{Interval: time.Minute}))
 	if _, err := askPool(t.Context(), clockless, machinepool.ScalePool, &wholeAsk); codes.Of(err) != codes.Internal {
 		t.Errorf("an interval without a clock is answered %v", err)
 	}
-	single := driver.NewLimiter(driver.Limits{Calls: []codes.Call{codes.CreateMachine}, Interval: time.Minute}).PoolDriver(driver.UnimplementedPool{})
+	single := driver.InterceptPool(driver.UnimplementedPool{}, driver.Limit(driver.Limits{Calls: []driver.Method{codes.CreateMachine}, Interval: time.Minute}))
 	if _, err := askPool(t.Context(), single, machinepool.ScalePool, &wholeAsk); codes.Of(err) != codes.Unimplemented {
 		t.Errorf("a limit of another call is answered %v", err)
 	}

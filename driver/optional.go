@@ -1,6 +1,10 @@
 package driver
 
-import "github.com/millwright-go/millwright/codes"
+import (
+	"iter"
+
+	"github.com/millwright-go/millwright/codes"
+)
 
 // FieldUpdater is what a driver declares that can change VMs in place.
 type FieldUpdater interface {
@@ -27,25 +31,36 @@ type FaultHook interface {
 	FailAfter(call codes.Call, err error)
 }
 
-// maxLayers is how many decorators As looks through. No honest stack comes near
-// it; a decorator that unwraps to itself would never end.
+// maxLayers is how many layers Layers yields. No honest stack comes near it; a
+// decorator that unwraps to itself would never end.
 const maxLayers = 1 << 10
 
-// As returns the outermost layer of d that is a T: d itself, or a driver below
-// it that the decorators' Unwrap() Driver leads to. T is mostly one of the
-// optional interfaces of this package, or the type of the driver itself.
+// Layers yields d and what is below its decorators, from the outside in: what a
+// method Unwrap() D leads to. D is Driver, or the interface of other drivers.
 //
 // A decorator without Unwrap hides what is below it.
+func Layers[D any](d D) iter.Seq[D] {
+	return func(yield func(D) bool) {
+		for range maxLayers {
+			if !yield(d) {
+				return
+			}
+			layer, ok := any(d).(interface{ Unwrap() D })
+			if !ok {
+				return
+			}
+			d = layer.Unwrap()
+		}
+	}
+}
+
+// As returns the outermost of the Layers of d that is a T. T is mostly one of the
+// optional interfaces of this package, or the type of the driver itself.
 func As[T any](d Driver) (T, bool) {
-	for range maxLayers {
-		if found, ok := any(d).(T); ok {
+	for layer := range Layers(d) {
+		if found, ok := any(layer).(T); ok {
 			return found, true
 		}
-		layer, ok := d.(interface{ Unwrap() Driver })
-		if !ok {
-			break
-		}
-		d = layer.Unwrap()
 	}
 	var none T
 	return none, false

@@ -99,16 +99,12 @@ type PoolLister interface {
 // decorators of this package, is a PoolLister. The decorators have the method in any
 // case; without a PoolLister below them they answer UNIMPLEMENTED.
 func ListsPools(d PoolDriver) bool {
-	for range maxLayers {
-		_, lists := d.(PoolLister)
-		if _, ours := d.(interface{ passesPoolsOn() }); lists && !ours {
+	for layer := range Layers(d) {
+		switch layer.(type) {
+		case *interceptedPool, *validatedPool:
+		case PoolLister:
 			return true
 		}
-		layer, ok := d.(interface{ Unwrap() PoolDriver })
-		if !ok {
-			break
-		}
-		d = layer.Unwrap()
 	}
 	return false
 }
@@ -122,18 +118,12 @@ func listPools(ctx context.Context, d PoolDriver, req *ListPoolsRequest) (*ListP
 	return nil, err
 }
 
-// AsPool returns the outermost layer of d that is a T, as As does: decorators of
-// pool drivers have a method Unwrap() PoolDriver.
+// AsPool returns the outermost of the Layers of d that is a T, as As does.
 func AsPool[T any](d PoolDriver) (T, bool) {
-	for range maxLayers {
-		if found, ok := any(d).(T); ok {
+	for layer := range Layers(d) {
+		if found, ok := any(layer).(T); ok {
 			return found, true
 		}
-		layer, ok := d.(interface{ Unwrap() PoolDriver })
-		if !ok {
-			break
-		}
-		d = layer.Unwrap()
 	}
 	var none T
 	return none, false

@@ -14,13 +14,17 @@ import (
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/object"
 )
 
-func poolSubject(call machinepool.Call) driver.PoolSubject {
+// poolInfo is what interceptors are told about a call of askPool.
+func poolInfo(call machinepool.Call) driver.CallInfo {
+	info := driver.CallInfo{Method: call, Kind: "pool", Object: aPool.Key, Class: aClass.Key}
 	if call == machinepool.ListPools {
-		return driver.PoolSubject{Method: call, Class: aClass.Key}
+		info.Object, info.ReadOnly = object.Key{}, true
 	}
-	return driver.PoolSubject{Method: call, Pool: aPool.Key, Class: aClass.Key}
+	info.ReadOnly = info.ReadOnly || call == machinepool.GetPoolStatus
+	return info
 }
 
 // aboutAPool are the calls that name a pool.
@@ -28,11 +32,11 @@ func aboutAPool() []machinepool.Call {
 	return slices.DeleteFunc(machinepool.Calls(), func(c machinepool.Call) bool { return c == machinepool.ListPools })
 }
 
-// A step sees what a call is about, and decides about its error alone.
-func TestAroundPool(t *testing.T) {
+// An interceptor sees what a call is about, and decides about its error alone.
+func TestInterceptPool(t *testing.T) {
 	for _, call := range machinepool.Calls() {
 		mine := errors.New("mine")
-		var seen driver.PoolSubject
+		var seen driver.CallInfo
 		inner := answeringPool(wholePool, errors.New("theirs"))
 		var made machinepool.Call
 		answer := inner.answer
@@ -40,18 +44,18 @@ func TestAroundPool(t *testing.T) {
 			made = c
 			return answer(ctx, c, req)
 		}
-		d := driver.AroundPool(inner, func(ctx context.Context, s driver.PoolSubject, next func(context.Context) error) error {
-			seen = s
+		d := driver.InterceptPool(inner, func(ctx context.Context, info driver.CallInfo, next func(context.Context) error) error {
+			seen = info
 			if err := next(ctx); err == nil || err.Error() != "theirs" {
 				t.Errorf("%s: next returns %v", call, err)
 			}
 			return mine
 		})
 		response, err := askPool(t.Context(), d, call, &wholeAsk)
-		if response == nil || !errors.Is(err, mine) || seen != poolSubject(call) || made != call {
+		if response == nil || !errors.Is(err, mine) || seen != poolInfo(call) || made != call {
 			t.Errorf("%s: %v, %v, about %+v; %s was made", call, response, err, seen, made)
 		}
-		if _, err := askPool(t.Context(), d, call, nil); !errors.Is(err, mine) || seen != (driver.PoolSubject{Method: call}) {
+		if _, err := askPool(t.Context(), d, call, nil); !errors.Is(err, mine) || seen != (driver.CallInfo{Method: call, Kind: "pool", ReadOnly: poolInfo(call).ReadOnly}) {
 			t.Errorf("%s without a request: %v, about %+v", call, err, seen)
 		}
 	}
@@ -72,8 +76,8 @@ func TestUnimplementedPool(t *testing.T) {
 // What a driver declares is found through every decorator.
 func TestAsPool(t *testing.T) {
 	inner := answeringPool(wholePool, nil)
-	d := driver.HookPool(driver.ValidatePool(driver.RecoverPool(driver.DeadlinePool(inner, driver.PoolTimeouts{}), nil), nil), nil,
-		func(context.Context, driver.PoolCall) {})
+	d := driver.InterceptPool(driver.ValidatePool(driver.InterceptPool(inner, driver.Recover(nil), driver.Deadline(driver.Timeouts{})), nil), driver.Hook(nil,
+		func(context.Context, driver.Call) {}))
 	if f := driver.PoolFeaturesOf(d); !f.DeleteInstances || f.ReplaceInstance {
 		t.Errorf("found %+v", f)
 	}
@@ -87,18 +91,18 @@ func TestAsPool(t *testing.T) {
 
 // Deadlines as each call gets them, in virtual time.
 func TestDeadlinePool(t *testing.T) {
-	timeouts := driver.PoolTimeouts{Default: time.Minute, By: map[machinepool.Call]time.Duration{
+	timeouts := driver.Timeouts{Default: time.Minute, By: map[driver.Method]time.Duration{
 		machinepool.CreatePool: 10 * time.Minute, machinepool.DeletePool: 0,
 	}}
 	synctest.Test(t, func(t *testing.T) {
 		var left time.Duration
-		d := driver.DeadlinePool(&scriptedPool{answer: func(ctx context.Context, call machinepool.Call, _ any) (any, error) {
+		d := driver.InterceptPool(&scriptedPool{answer: func(ctx context.Context, call machinepool.Call, _ any) (any, error) {
 			left = 0
 			if at, ok := ctx.Deadline(); ok {
 				left = time.Until(at)
 			}
 			return wholePool(call), nil
-		}}, timeouts)
+		}}, driver.Deadline(timeouts))
 		timeouts.By[machinepool.CreatePool] = time.Second // of no effect by now
 		for call, want := range map[machinepool.Call]time.Duration{
 			machinepool.CreatePool: 10 * time.Minute, machinepool.DeletePool: 0, machinepool.ScalePool: time.Minute,
@@ -107,7 +111,7 @@ func TestDeadlinePool(t *testing.T) {
 				t.Errorf("%s has %v, not %v (%v)", call, left, want, err)
 			}
 		}
-		if _, err := askPool(t.Context(), driver.DeadlinePool(d, driver.PoolTimeouts{}), machinepool.ScalePool, &wholeAsk); err != nil || left != time.Minute {
+		if _, err := askPool(t.Context(), driver.InterceptPool(d, driver.Deadline(driver.Timeouts{})), machinepool.ScalePool, &wholeAsk); err != nil || left != time.Minute {
 			t.Errorf("no timeout bounds by %v (%v)", left, err)
 		}
 	})
@@ -115,23 +119,23 @@ func TestDeadlinePool(t *testing.T) {
 
 func TestRecoverPool(t *testing.T) {
 	for _, call := range machinepool.Calls() {
-		var seen driver.PoolPanic
-		d := driver.RecoverPool(&scriptedPool{answer: func(context.Context, machinepool.Call, any) (any, error) {
+		var seen driver.Panic
+		d := driver.InterceptPool(&scriptedPool{answer: func(context.Context, machinepool.Call, any) (any, error) {
 			panic("the password is hunter2")
-		}}, func(p driver.PoolPanic) { seen = p })
+		}}, driver.Recover(func(p driver.Panic) { seen = p }))
 		response, err := askPool(t.Context(), d, call, &wholeAsk)
 		if response != nil || codes.Of(err) != codes.Internal || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), call.String()) {
 			t.Errorf("%s: %v, %v", call, response, err)
 		}
-		if seen.PoolSubject != poolSubject(call) || fmt.Sprint(seen.Value) != "the password is hunter2" || len(seen.Stack) == 0 {
-			t.Errorf("%s: reported %+v", call, seen.PoolSubject)
+		if seen.CallInfo != poolInfo(call) || fmt.Sprint(seen.Value) != "the password is hunter2" || len(seen.Stack) == 0 {
+			t.Errorf("%s: reported %+v", call, seen.CallInfo)
 		}
 	}
-	quiet := driver.RecoverPool(&scriptedPool{answer: func(context.Context, machinepool.Call, any) (any, error) { panic(1) }}, nil)
+	quiet := driver.InterceptPool(&scriptedPool{answer: func(context.Context, machinepool.Call, any) (any, error) { panic(1) }}, driver.Recover(nil))
 	if _, err := askPool(t.Context(), quiet, machinepool.ScalePool, &wholeAsk); codes.Of(err) != codes.Internal {
 		t.Error(err)
 	}
-	fine := driver.RecoverPool(answeringPool(wholePool, nil), nil)
+	fine := driver.InterceptPool(answeringPool(wholePool, nil), driver.Recover(nil))
 	if a, err := askPool(t.Context(), fine, machinepool.ScalePool, &wholeAsk); a == nil || err != nil {
 		t.Errorf("%v, %v", a, err)
 	}
@@ -139,21 +143,21 @@ func TestRecoverPool(t *testing.T) {
 
 func TestHookPool(t *testing.T) {
 	clock := time.Unix(0, 0)
-	var seen driver.PoolCall
+	var seen driver.Call
 	failure := codes.New(codes.Aborted, "later")
-	d := driver.HookPool(&scriptedPool{answer: func(_ context.Context, call machinepool.Call, _ any) (any, error) {
+	d := driver.InterceptPool(&scriptedPool{answer: func(_ context.Context, call machinepool.Call, _ any) (any, error) {
 		clock = clock.Add(3 * time.Second)
 		return wholePool(call), failure
-	}}, func() time.Time { return clock }, func(_ context.Context, c driver.PoolCall) { seen = c })
+	}}, driver.Hook(func() time.Time { return clock }, func(_ context.Context, c driver.Call) { seen = c }))
 	a, err := askPool(t.Context(), d, machinepool.DeletePool, &wholeAsk)
-	want := driver.PoolCall{PoolSubject: poolSubject(machinepool.DeletePool), Took: 3 * time.Second, Code: codes.Aborted, Err: failure}
+	want := driver.Call{CallInfo: poolInfo(machinepool.DeletePool), Took: 3 * time.Second, Code: codes.Aborted, Err: failure}
 	if a == nil || !errors.Is(err, failure) || seen != want {
 		t.Errorf("%v, %v: told of %+v", a, err, seen)
 	}
-	back := driver.HookPool(&scriptedPool{answer: func(context.Context, machinepool.Call, any) (any, error) {
+	back := driver.InterceptPool(&scriptedPool{answer: func(context.Context, machinepool.Call, any) (any, error) {
 		clock = clock.Add(-time.Hour)
 		return nil, nil
-	}}, func() time.Time { return clock }, func(_ context.Context, c driver.PoolCall) { seen = c })
+	}}, driver.Hook(func() time.Time { return clock }, func(_ context.Context, c driver.Call) { seen = c }))
 	if _, err := askPool(t.Context(), back, machinepool.DeletePool, &wholeAsk); err != nil || seen.Took != 0 || seen.Code != codes.OK {
 		t.Errorf("a clock that was set back: %+v", seen)
 	}

@@ -20,7 +20,7 @@ type unlisted struct{ driver.UnimplementedPool }
 // the driver's to say.
 func TestListsPools(t *testing.T) {
 	wrapped := func(d driver.PoolDriver) driver.PoolDriver {
-		return driver.ValidatePool(driver.NewLimiter(driver.Limits{}).PoolDriver(driver.RecoverPool(d, nil)), nil)
+		return driver.ValidatePool(driver.InterceptPool(driver.InterceptPool(d, driver.Recover(nil)), driver.Limit(driver.Limits{})), nil)
 	}
 	listing := answeringPool(wholePool, nil)
 	require.True(t, driver.ListsPools(listing))
@@ -40,7 +40,7 @@ func TestListedGroupsAreBounded(t *testing.T) {
 		"long-name": {Name: long}, "long-namespace": {Namespace: long, Name: "web"},
 	}}
 	var cut []string
-	d := driver.ValidatePool(answeringPool(func(machinepool.Call) any { return given }, nil), func(_ context.Context, s driver.PoolSubject, whole string) {
+	d := driver.ValidatePool(answeringPool(func(machinepool.Call) any { return given }, nil), func(_ context.Context, s driver.CallInfo, whole string) {
 		cut = append(cut, s.Method.String()+" "+whole)
 	})
 	a, err := askPool(t.Context(), d, machinepool.ListPools, &wholeAsk)

@@ -101,13 +101,6 @@ type GetPoolStatusResponse struct {
 	LastKnownState string
 }
 
-// PoolSubject says which call is made, and about what. It can be shown anywhere.
-type PoolSubject struct {
-	Method machinepool.Call
-	Pool   object.Key
-	Class  object.Key
-}
-
 // poolRequest is any of the nine kinds of request.
 type poolRequest interface {
 	comparable
@@ -127,17 +120,30 @@ func baseOf[Q poolRequest](req Q) *PoolRequest {
 	return req.base()
 }
 
-func poolSubject[Q poolRequest](call machinepool.Call, req Q) PoolSubject {
-	s := PoolSubject{Method: call}
-	b := baseOf(req)
-	if b == nil {
-		return s
+// poolInfo says which call is made; base is nil where there is no request.
+func poolInfo(method machinepool.Call, base *PoolRequest) CallInfo {
+	info := CallInfo{Method: method, Kind: "pool", ReadOnly: method == machinepool.GetPoolStatus || method == machinepool.ListPools}
+	if base != nil && base.Pool != nil {
+		info.Object = base.Pool.Key
 	}
-	if b.Pool != nil {
-		s.Pool = b.Pool.Key
+	if base != nil && base.Class != nil {
+		info.Class = base.Class.Key
 	}
-	if b.Class != nil {
-		s.Class = b.Class.Key
+	return info
+}
+
+// missingField says what is missing without which a call can't be made; empty: nothing.
+func (r *PoolRequest) missingField(method machinepool.Call) string {
+	ofPool := method != machinepool.ListPools
+	switch {
+	case r == nil:
+		return "there is no request"
+	case ofPool && r.Pool == nil:
+		return "the request has no pool"
+	case ofPool && blank(r.Pool.Name):
+		return "the pool has no name"
+	case r.Class == nil:
+		return "the class is missing"
 	}
-	return s
+	return ""
 }

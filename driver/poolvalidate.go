@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/object"
@@ -28,67 +27,45 @@ import (
 // Messages of errors, bounds and secrets are treated as by Validate, and so is
 // GetPoolStatusResponse.Failure. cut is told what ValidateOptions.Cut is told;
 // nil: nobody is told.
-func ValidatePool(d PoolDriver, cut func(ctx context.Context, s PoolSubject, whole string)) PoolDriver {
+func ValidatePool(d PoolDriver, cut func(ctx context.Context, call CallInfo, whole string)) PoolDriver {
 	return &validatedPool{inner: d, cut: cut}
 }
 
 type validatedPool struct {
 	inner PoolDriver
-	cut   func(ctx context.Context, s PoolSubject, whole string)
+	cut   func(ctx context.Context, call CallInfo, whole string)
 }
 
 // Unwrap returns the driver that is decorated.
 func (v *validatedPool) Unwrap() PoolDriver { return v.inner }
 
-func (v *validatedPool) passesPoolsOn() {}
-
-// poolGap says what is missing without which a call can't be made; empty: nothing.
-func poolGap[Q poolRequest](req Q) string {
-	b := baseOf(req)
-	_, listing := any(req).(*ListPoolsRequest)
-	switch {
-	case b == nil:
-		return "there is no request"
-	case listing && b.Class != nil:
-		return ""
-	case listing:
-		return "the class is missing"
-	case b.Pool == nil:
-		return "the request has no pool"
-	case blank(b.Pool.Name):
-		return "the pool has no name"
-	case b.Class == nil:
-		return "the class is missing"
+// validatePool makes one call, if the request is fit for it, and holds its answer to
+// rules. unfit says what is wrong with a request that lacks nothing; nil: nothing is.
+func validatePool[Q poolRequest, R any](
+	ctx context.Context, v *validatedPool, method machinepool.Call, req Q, unfit func() string,
+	call func(context.Context, Q) (*R, error), rules Validation[R],
+) (*R, error) {
+	base := baseOf(req)
+	rules.Call, rules.Missing, rules.Cut = poolInfo(method, base), base.missingField(method), v.cut
+	if rules.Missing == "" {
+		rules.Class, rules.Secrets = base.Class, []*machine.Secret{base.Secret, bootstrapOf(req)}
+		if unfit != nil {
+			rules.Missing = unfit()
+		}
 	}
-	return ""
+	return rules.Do(ctx, func(ctx context.Context) (*R, error) { return call(ctx, req) })
 }
 
-// ruledPool makes one call, if the request is fit for it, and holds its answer
-// to rule, which is asked only about answers without error.
-func ruledPool[Q poolRequest, R any](
-	ctx context.Context, v *validatedPool, method machinepool.Call, req Q, gap func(Q) string,
-	call func(context.Context, Q) (*R, error), bounds func(*R) []bound, rule func(*R) (*R, string),
-) (*R, error) {
-	missing := poolGap(req)
-	if missing == "" && gap != nil {
-		missing = gap(req)
-	}
-	if missing != "" {
-		return nil, codes.Newf(codes.InvalidArgument, "%s was not called: %s", method, missing)
-	}
-	response, err := call(ctx, req)
-	base := baseOf(req)
-	a := answer[R]{
-		method: method.String(), response: response, err: err, bounds: bounds, rule: rule,
-		confidential: confidentialOf(ctx, base.Class, base.Secret, bootstrapOf(req)),
-		cut: func(whole string) {
-			if v.cut != nil {
-				v.cut(ctx, poolSubject(method, req), whole)
-			}
-		},
-	}
-	a.response = withFailure(a)
-	return judged(a)
+// changed makes one call that changes a group that is known.
+func changed[Q poolRequest](
+	ctx context.Context, v *validatedPool, method machinepool.Call, req Q, unfit func() string,
+	call func(context.Context, Q) (*PoolResponse, error),
+) (*PoolResponse, error) {
+	return validatePool(ctx, v, method, req, unfit, call, Validation[PoolResponse]{
+		Optional: true,
+		Bounds:   func(r *PoolResponse) []Bound { return []Bound{groupBound(&r.GroupID)} },
+		Note:     (*PoolResponse).note,
+	})
 }
 
 // bootstrapOf is what the machines of a pool boot from, where a request has it.
@@ -102,22 +79,18 @@ func bootstrapOf[Q poolRequest](req Q) *machine.Secret {
 	return nil
 }
 
-// withFailure is a response whose Failure is treated as an error's message is.
-func withFailure[R any](a answer[R]) *R {
-	status, is := any(a.response).(*GetPoolStatusResponse)
-	if !is || status == nil || status.Failure == "" {
-		return a.response
-	}
-	told := a.confidential.hidden(status.Failure)
-	shown, _ := codes.Bounded(codes.Printable(told))
-	if shown != status.Failure {
-		a.cut(told)
-	}
-	c := *status
-	c.Failure = shown
-	typed, _ := any(&c).(*R)
-	return typed
+func (r *PoolResponse) note() *string { return &r.LastKnownState }
+
+// groupBound is that of a group ID. Where the group is known already, what is known stays.
+func groupBound(id *string) Bound { return Bound{Name: "a group ID", Text: id, Most: MaxID} }
+
+func neededGroup(id *string) Bound {
+	b := groupBound(id)
+	b.Needed = true
+	return b
 }
+
+const noGroup = "has no group ID"
 
 func negative(n int32) string {
 	if n < 0 {
@@ -126,7 +99,7 @@ func negative(n int32) string {
 	return ""
 }
 
-func anyBlank(ids []string) string {
+func anyBlank(ids ...string) string {
 	if slices.ContainsFunc(ids, blank) {
 		return "a provider ID is blank"
 	}
@@ -135,101 +108,118 @@ func anyBlank(ids []string) string {
 
 // CreatePool implements PoolDriver.
 func (v *validatedPool) CreatePool(ctx context.Context, req *CreatePoolRequest) (*PoolResponse, error) {
-	return ruledPool(ctx, v, machinepool.CreatePool, req, func(q *CreatePoolRequest) string { return negative(q.Replicas) },
-		v.inner.CreatePool, (*PoolResponse).createdBounds, func(r *PoolResponse) (*PoolResponse, string) {
-			switch {
-			case r == nil:
-				return nil, noResponse
-			case blank(r.GroupID):
-				return r, "has no group ID"
+	unfit := func() string { return negative(req.Replicas) }
+	return validatePool(ctx, v, machinepool.CreatePool, req, unfit, v.inner.CreatePool, Validation[PoolResponse]{
+		Bounds: func(r *PoolResponse) []Bound { return []Bound{neededGroup(&r.GroupID)} },
+		Note:   (*PoolResponse).note,
+		Check: func(r *PoolResponse) string {
+			if blank(r.GroupID) {
+				return noGroup
 			}
-			return r, ""
-		})
+			return ""
+		},
+	})
 }
 
 // UpdatePool implements PoolDriver.
 func (v *validatedPool) UpdatePool(ctx context.Context, req *UpdatePoolRequest) (*PoolResponse, error) {
-	return ruledPool(ctx, v, machinepool.UpdatePool, req, nil, v.inner.UpdatePool, (*PoolResponse).bounds, orEmpty)
+	return changed(ctx, v, machinepool.UpdatePool, req, nil, v.inner.UpdatePool)
 }
 
 // ScalePool implements PoolDriver.
 func (v *validatedPool) ScalePool(ctx context.Context, req *ScalePoolRequest) (*PoolResponse, error) {
-	return ruledPool(ctx, v, machinepool.ScalePool, req, func(q *ScalePoolRequest) string { return negative(q.To) },
-		v.inner.ScalePool, (*PoolResponse).bounds, orEmpty)
+	unfit := func() string { return negative(req.To) }
+	return changed(ctx, v, machinepool.ScalePool, req, unfit, v.inner.ScalePool)
 }
 
 // GetPoolStatus implements PoolDriver.
 func (v *validatedPool) GetPoolStatus(ctx context.Context, req *GetPoolStatusRequest) (*GetPoolStatusResponse, error) {
-	return ruledPool(ctx, v, machinepool.GetPoolStatus, req, nil, v.inner.GetPoolStatus, (*GetPoolStatusResponse).bounds,
-		func(r *GetPoolStatusResponse) (*GetPoolStatusResponse, string) {
+	return validatePool(ctx, v, machinepool.GetPoolStatus, req, nil, v.inner.GetPoolStatus, Validation[GetPoolStatusResponse]{
+		Bounds:  (*GetPoolStatusResponse).bounds,
+		Note:    func(r *GetPoolStatusResponse) *string { return &r.LastKnownState },
+		Failure: func(r *GetPoolStatusResponse) *string { return &r.Failure },
+		Check: func(r *GetPoolStatusResponse) string {
 			switch {
-			case r == nil:
-				return nil, noResponse
 			case blank(r.GroupID):
-				return r, "has no group ID"
+				return noGroup
 			case r.Target < 0:
-				return r, "has a negative target"
+				return "has a negative target"
 			}
-			return inOrder(r), ""
-		})
+			return ""
+		},
+		Tidy: (*GetPoolStatusResponse).tidy,
+	})
 }
 
-// inOrder is an answer with its instances sorted, each once; the same answer
-// if they are so already.
-func inOrder(r *GetPoolStatusResponse) *GetPoolStatusResponse {
+func (r *GetPoolStatusResponse) bounds() []Bound {
+	id := 0
+	for i := range r.Instances {
+		id = max(id, len(r.Instances[i].ProviderID))
+	}
+	return []Bound{
+		neededGroup(&r.GroupID),
+		{Name: "an instance's provider ID", Size: id, Most: MaxID, Drop: func() {
+			r.Instances = slices.DeleteFunc(slices.Clone(r.Instances), func(i machinepool.Instance) bool { return len(i.ProviderID) > MaxID })
+		}},
+	}
+}
+
+// tidy sorts the instances, each once, and reports whether they were not so already.
+func (r *GetPoolStatusResponse) tidy() bool {
 	last, fine := "", true
 	for i := range r.Instances {
 		id := r.Instances[i].ProviderID
 		fine, last = fine && id > last && !blank(id), id
 	}
 	if fine {
-		return r
+		return false
 	}
-	whole := *r
-	whole.Instances = slices.DeleteFunc(slices.Clone(r.Instances), func(i machinepool.Instance) bool { return blank(i.ProviderID) })
-	slices.SortStableFunc(whole.Instances, func(a, b machinepool.Instance) int { return strings.Compare(a.ProviderID, b.ProviderID) })
-	whole.Instances = slices.CompactFunc(whole.Instances, func(a, b machinepool.Instance) bool { return a.ProviderID == b.ProviderID })
-	return &whole
+	sorted := slices.DeleteFunc(slices.Clone(r.Instances), func(i machinepool.Instance) bool { return blank(i.ProviderID) })
+	slices.SortStableFunc(sorted, func(a, b machinepool.Instance) int { return strings.Compare(a.ProviderID, b.ProviderID) })
+	r.Instances = slices.CompactFunc(sorted, func(a, b machinepool.Instance) bool { return a.ProviderID == b.ProviderID })
+	return true
 }
 
 // DeletePool implements PoolDriver.
 func (v *validatedPool) DeletePool(ctx context.Context, req *DeletePoolRequest) (*PoolResponse, error) {
-	return ruledPool(ctx, v, machinepool.DeletePool, req, nil, v.inner.DeletePool, (*PoolResponse).bounds, orEmpty)
+	return changed(ctx, v, machinepool.DeletePool, req, nil, v.inner.DeletePool)
 }
 
 // DeleteInstances implements PoolDriver.
 func (v *validatedPool) DeleteInstances(ctx context.Context, req *DeleteInstancesRequest) (*PoolResponse, error) {
-	return ruledPool(ctx, v, machinepool.DeleteInstances, req, func(q *DeleteInstancesRequest) string { return anyBlank(q.ProviderIDs) },
-		v.inner.DeleteInstances, (*PoolResponse).bounds, orEmpty)
+	unfit := func() string { return anyBlank(req.ProviderIDs...) }
+	return changed(ctx, v, machinepool.DeleteInstances, req, unfit, v.inner.DeleteInstances)
 }
 
 // ReplaceInstance implements PoolDriver.
 func (v *validatedPool) ReplaceInstance(ctx context.Context, req *ReplaceInstanceRequest) (*PoolResponse, error) {
-	return ruledPool(ctx, v, machinepool.ReplaceInstance, req, func(q *ReplaceInstanceRequest) string { return anyBlank([]string{q.ProviderID}) },
-		v.inner.ReplaceInstance, (*PoolResponse).bounds, orEmpty)
+	unfit := func() string { return anyBlank(req.ProviderID) }
+	return changed(ctx, v, machinepool.ReplaceInstance, req, unfit, v.inner.ReplaceInstance)
 }
 
 // InstancesDrained implements PoolDriver.
 func (v *validatedPool) InstancesDrained(ctx context.Context, req *InstancesDrainedRequest) (*PoolResponse, error) {
-	return ruledPool(ctx, v, machinepool.InstancesDrained, req, func(q *InstancesDrainedRequest) string { return anyBlank(q.ProviderIDs) },
-		v.inner.InstancesDrained, (*PoolResponse).bounds, orEmpty)
+	unfit := func() string { return anyBlank(req.ProviderIDs...) }
+	return changed(ctx, v, machinepool.InstancesDrained, req, unfit, v.inner.InstancesDrained)
 }
 
 // ListPools implements PoolLister.
 func (v *validatedPool) ListPools(ctx context.Context, req *ListPoolsRequest) (*ListPoolsResponse, error) {
-	return ruledPool(ctx, v, machinepool.ListPools, req, nil, func(ctx context.Context, req *ListPoolsRequest) (*ListPoolsResponse, error) {
+	list := func(ctx context.Context, req *ListPoolsRequest) (*ListPoolsResponse, error) {
 		return listPools(ctx, v.inner, req)
-	}, (*ListPoolsResponse).bounds, groupsListed)
+	}
+	return validatePool(ctx, v, machinepool.ListPools, req, nil, list, Validation[ListPoolsResponse]{
+		Bounds: func(r *ListPoolsResponse) []Bound { return r.list().Bounds() },
+		Tidy:   func(r *ListPoolsResponse) bool { return r.list().DropBlank() },
+	})
 }
 
-// groupsListed divides a list as listed does.
-func groupsListed(r *ListPoolsResponse) (*ListPoolsResponse, string) {
-	if r == nil {
-		return nil, noResponse
+func (r *ListPoolsResponse) list() List[object.Key] {
+	return List[object.Key]{
+		ID: "a group ID", Owner: "a pool's name", Entries: &r.Groups, Dropped: &r.Dropped,
+		Name: func(pool object.Key) string { return pool.Name },
+		Texts: func(pool object.Key, each func(string) string) object.Key {
+			return object.Key{Namespace: each(pool.Namespace), Name: each(pool.Name)}
+		},
 	}
-	whole, dropped, changed := divided(r.Groups, r.Dropped, func(id string, pool object.Key) bool { return blank(id) || blank(pool.Name) })
-	if !changed {
-		return r, ""
-	}
-	return &ListPoolsResponse{Groups: whole, Dropped: dropped}, ""
 }

@@ -11,26 +11,26 @@ import (
 // driver and the runtime put there, secrets perhaps among it: they are for
 // whoever repairs the driver, not for status or events.
 type Panic struct {
-	Subject
+	CallInfo
 	Value any    // nil: the driver called runtime.Goexit
 	Stack []byte // as runtime/debug.Stack gives it, from inside the panic
 }
 
-// Recover returns a driver in which a panic of d becomes an INTERNAL error that
-// names the call, without the panic's value. What it took effect on is not
-// known then. A call of runtime.Goexit becomes one too: each call is made in a
-// goroutine of its own, which is all that it ends. report is told first, by the
-// goroutine that called; nil: nobody is.
+// Recover turns a panic of the driver into an INTERNAL error that names the
+// call, without the panic's value. What it took effect on is not known then. A
+// call of runtime.Goexit becomes one too: each call is made in a goroutine of
+// its own, which is all that it ends. report is told first, by the goroutine
+// that called; nil: nobody is.
 //
-// A panic in a goroutine that d started can't be caught.
-func Recover(d Driver, report func(Panic)) Driver {
-	return Around(d, func(ctx context.Context, s Subject, next func(context.Context) error) error {
-		return recovered(s.Method.String(), func() error { return next(ctx) }, func(value any, stack []byte) {
+// A panic in a goroutine that the driver started can't be caught.
+func Recover(report func(Panic)) Interceptor {
+	return func(ctx context.Context, call CallInfo, next func(context.Context) error) error {
+		return recovered(call.Method.String(), func() error { return next(ctx) }, func(value any, stack []byte) {
 			if report != nil {
-				report(Panic{Subject: s, Value: value, Stack: stack})
+				report(Panic{CallInfo: call, Value: value, Stack: stack})
 			}
 		})
-	})
+	}
 }
 
 // recovered makes a call in a goroutine of its own and waits for its end. One

@@ -144,16 +144,17 @@ func whole(call codes.Call) any {
 	return nil
 }
 
-// subjectOf is what decorators are to report about a call of ask.
-func subjectOf(call codes.Call) driver.Subject {
-	s := driver.Subject{Method: call, Machine: aMachine.Key, Class: aClass.Key}
+// infoOf is what interceptors are told about a call of ask.
+func infoOf(call codes.Call) driver.CallInfo {
+	info := driver.CallInfo{Method: call, Kind: "machine", Object: aMachine.Key, Class: aClass.Key}
 	if slices.Contains([]codes.Call{codes.ListMachines, codes.GetVolumeIDs, codes.GenerateMachineClassForMigration}, call) {
-		s.Machine = object.Key{}
+		info.Object, info.ReadOnly = object.Key{}, true
 	}
+	info.ReadOnly = info.ReadOnly || call == codes.GetMachineStatus
 	if call == codes.GetVolumeIDs {
-		s.Class = object.Key{}
+		info.Class = object.Key{}
 	}
-	return s
+	return info
 }
 
 // answering returns a driver with one answer to everything.

@@ -2,11 +2,9 @@ package driver
 
 import (
 	"context"
-	"maps"
 	"slices"
-	"strings"
 
-	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/machine"
 )
 
 // ValidateOptions says what Validate asks of a driver beyond what it always does.
@@ -18,7 +16,7 @@ type ValidateOptions struct {
 	// included, without what is confidential; and the name and size of a part that
 	// is left out of a response, nothing of what is in it. It must not block. Nil:
 	// nobody is told.
-	Cut func(ctx context.Context, s Subject, whole string)
+	Cut func(ctx context.Context, call CallInfo, whole string)
 }
 
 // Validate returns a driver that passes on only what can be acted upon.
@@ -74,91 +72,14 @@ type validated struct {
 // Unwrap returns the driver that is decorated.
 func (v *validated) Unwrap() Driver { return v.inner }
 
-// ruled makes one call, if the request is fit for it, and holds its answer to
-// rule, which is asked only about answers without error. rule returns the
-// response to pass on, and what is wrong with it.
-func ruled[Q request, R any](
-	ctx context.Context, v *validated, req Q, call func(context.Context, Q) (*R, error),
-	bounds func(*R) []bound, rule func(*R) (*R, string),
+// validate makes one call, if the request is fit for it, and holds its answer to rules.
+func validate[Q request, R any](
+	ctx context.Context, v *validated, req Q, call func(context.Context, Q) (*R, error), rules Validation[R],
 ) (*R, error) {
 	c := req.content()
-	if gap := c.gap(); gap != "" {
-		return nil, codes.Newf(codes.InvalidArgument, "%s was not called: %s", c.method, gap)
-	}
-	response, err := call(ctx, req)
-	return judged(answer[R]{
-		method: c.method.String(), response: response, err: err, bounds: bounds, rule: rule,
-		confidential: confidentialOf(ctx, c.class, c.secret),
-		cut: func(whole string) {
-			if v.options.Cut != nil {
-				v.options.Cut(ctx, c.subject(), whole)
-			}
-		},
-	})
-}
-
-// answer is what a driver has answered, and what it is held to.
-type answer[R any] struct {
-	method       string
-	response     *R
-	err          error
-	bounds       func(*R) []bound
-	rule         func(*R) (*R, string)
-	confidential *confidential
-	cut          func(whole string)
-}
-
-// judged is what is passed on of an answer.
-func judged[R any](a answer[R]) (*R, error) {
-	response, beyond := bounded(withNote(a.response, a.confidential), a.bounds)
-	for _, b := range beyond {
-		a.cut("the answer has " + b.String() + ": left out")
-	}
-	if a.err != nil {
-		whole, err := heard(a.err, a.confidential)
-		if whole != "" {
-			a.cut(whole)
-		}
-		return response, err
-	}
-	fault := ""
-	if i := slices.IndexFunc(beyond, func(b bound) bool { return b.needed }); i >= 0 {
-		fault = "has " + beyond[i].String()
-	} else {
-		response, fault = a.rule(response)
-	}
-	if fault != "" {
-		return response, codes.Newf(codes.Internal, "the driver's answer to %s %s", a.method, fault)
-	}
-	return response, nil
-}
-
-// withNote is a response without what the caller named as confidential.
-func withNote[R any](r *R, c *confidential) *R {
-	if r == nil {
-		return nil
-	}
-	copied := *r
-	n, has := any(&copied).(interface{ note() *string })
-	if !has {
-		return r
-	}
-	note := n.note()
-	if said := c.noted(*note); said != *note {
-		*note = said
-		return &copied
-	}
-	return r
-}
-
-const noResponse = "says OK, and nothing else"
-
-// orEmpty is the rule for responses that may be empty.
-func orEmpty[R any](response *R) (*R, string) {
-	if response == nil {
-		response = new(R)
-	}
-	return response, ""
+	rules.Call, rules.Missing, rules.Cut = c.info(), c.missingField(), v.options.Cut
+	rules.Class, rules.Secrets = c.class, []*machine.Secret{c.secret}
+	return rules.Do(ctx, func(ctx context.Context) (*R, error) { return call(ctx, req) })
 }
 
 // named says what a VM that was answered lacks; empty: nothing.
@@ -174,11 +95,10 @@ func (v *validated) named(providerID, nodeName string) string {
 
 // CreateMachine implements Driver.
 func (v *validated) CreateMachine(ctx context.Context, req *CreateMachineRequest) (*CreateMachineResponse, error) {
-	return ruled(ctx, v, req, v.inner.CreateMachine, (*CreateMachineResponse).bounds, func(r *CreateMachineResponse) (*CreateMachineResponse, string) {
-		if r == nil {
-			return nil, noResponse
-		}
-		return r, v.named(r.ProviderID, r.NodeName)
+	return validate(ctx, v, req, v.inner.CreateMachine, Validation[CreateMachineResponse]{
+		Bounds: func(r *CreateMachineResponse) []Bound { return vmBounds(&r.ProviderID, &r.NodeName, &r.Addresses) },
+		Note:   func(r *CreateMachineResponse) *string { return &r.LastKnownState },
+		Check:  func(r *CreateMachineResponse) string { return v.named(r.ProviderID, r.NodeName) },
 	})
 }
 
@@ -186,77 +106,72 @@ func (v *validated) CreateMachine(ctx context.Context, req *CreateMachineRequest
 func (v *validated) InitializeMachine(
 	ctx context.Context, req *InitializeMachineRequest,
 ) (*InitializeMachineResponse, error) {
-	return ruled(ctx, v, req, v.inner.InitializeMachine, (*InitializeMachineResponse).bounds, orEmpty)
+	return validate(ctx, v, req, v.inner.InitializeMachine, Validation[InitializeMachineResponse]{
+		Optional: true,
+		Bounds:   func(r *InitializeMachineResponse) []Bound { return vmBounds(&r.ProviderID, &r.NodeName, &r.Addresses) },
+	})
 }
 
 // DeleteMachine implements Driver.
 func (v *validated) DeleteMachine(ctx context.Context, req *DeleteMachineRequest) (*DeleteMachineResponse, error) {
-	return ruled(ctx, v, req, v.inner.DeleteMachine, (*DeleteMachineResponse).bounds, orEmpty)
+	return validate(ctx, v, req, v.inner.DeleteMachine, Validation[DeleteMachineResponse]{
+		Optional: true,
+		Note:     func(r *DeleteMachineResponse) *string { return &r.LastKnownState },
+	})
 }
 
 // GetMachineStatus implements Driver.
 func (v *validated) GetMachineStatus(
 	ctx context.Context, req *GetMachineStatusRequest,
 ) (*GetMachineStatusResponse, error) {
-	return ruled(ctx, v, req, v.inner.GetMachineStatus, (*GetMachineStatusResponse).bounds,
-		func(r *GetMachineStatusResponse) (*GetMachineStatusResponse, string) {
-			if r == nil {
-				return nil, noResponse
-			}
-			return r, v.named(r.ProviderID, r.NodeName)
-		})
+	return validate(ctx, v, req, v.inner.GetMachineStatus, Validation[GetMachineStatusResponse]{
+		Bounds: func(r *GetMachineStatusResponse) []Bound { return vmBounds(&r.ProviderID, &r.NodeName, &r.Addresses) },
+		Check:  func(r *GetMachineStatusResponse) string { return v.named(r.ProviderID, r.NodeName) },
+	})
 }
 
 // ListMachines implements Driver.
 func (v *validated) ListMachines(ctx context.Context, req *ListMachinesRequest) (*ListMachinesResponse, error) {
-	return ruled(ctx, v, req, v.inner.ListMachines, (*ListMachinesResponse).bounds, listed)
+	return validate(ctx, v, req, v.inner.ListMachines, Validation[ListMachinesResponse]{
+		Bounds: func(r *ListMachinesResponse) []Bound { return r.list().Bounds() },
+		Tidy:   func(r *ListMachinesResponse) bool { return r.list().DropBlank() },
+	})
 }
 
-// listed divides a list into what can be acted upon and what can't.
-func listed(r *ListMachinesResponse) (*ListMachinesResponse, string) {
-	if r == nil {
-		return nil, noResponse
+func (r *ListMachinesResponse) list() List[string] {
+	return List[string]{
+		ID: "a provider ID", Owner: "a machine's name", Entries: &r.Machines, Dropped: &r.Dropped,
+		Name:  func(machine string) string { return machine },
+		Texts: func(machine string, each func(string) string) string { return each(machine) },
 	}
-	whole, dropped, changed := divided(r.Machines, r.Dropped, func(id, name string) bool { return blank(id) || blank(name) })
-	if !changed {
-		return r, ""
-	}
-	return &ListMachinesResponse{Machines: whole, Dropped: dropped}, ""
 }
 
-// divided moves the bad entries of a list to those that were dropped before, in
-// copies, and reports whether there are any.
-func divided[V any](listed, before map[string]V, bad func(id string, of V) bool) (good, dropped map[string]V, changed bool) {
-	dropped = maps.Clone(listed)
-	maps.DeleteFunc(dropped, func(id string, of V) bool { return !bad(id, of) })
-	if len(dropped) == 0 {
-		return listed, before, false
-	}
-	maps.Copy(dropped, before)
-	good = maps.Clone(listed)
-	maps.DeleteFunc(good, bad)
-	return good, dropped, true
-}
-
-func blank(s string) bool { return strings.TrimSpace(s) == "" }
-
-// GetVolumeIDs implements Driver.
+// GetVolumeIDs implements Driver. A volume that is left out is one that nobody
+// waits for, so all of their IDs are needed.
 func (v *validated) GetVolumeIDs(ctx context.Context, req *GetVolumeIDsRequest) (*GetVolumeIDsResponse, error) {
-	return ruled(ctx, v, req, v.inner.GetVolumeIDs, (*GetVolumeIDsResponse).bounds, func(r *GetVolumeIDsResponse) (*GetVolumeIDsResponse, string) {
-		if r == nil {
-			return nil, noResponse
-		}
-		known := make([]string, 0, len(r.VolumeIDs))
-		seen := make(map[string]bool, len(r.VolumeIDs))
-		for _, id := range r.VolumeIDs {
-			if !blank(id) && !seen[id] {
-				seen[id], known = true, append(known, id)
+	return validate(ctx, v, req, v.inner.GetVolumeIDs, Validation[GetVolumeIDsResponse]{
+		Bounds: func(r *GetVolumeIDsResponse) []Bound {
+			longest := 0
+			for _, id := range r.VolumeIDs {
+				longest = max(longest, len(id))
 			}
-		}
-		if len(known) == len(r.VolumeIDs) {
-			return r, ""
-		}
-		return &GetVolumeIDsResponse{VolumeIDs: known}, ""
+			return []Bound{{Name: "a volume ID", Size: longest, Most: MaxID, Needed: true, Drop: func() { r.VolumeIDs = nil }}}
+		},
+		Tidy: func(r *GetVolumeIDsResponse) bool {
+			before := len(r.VolumeIDs)
+			r.VolumeIDs = distinct(r.VolumeIDs)
+			return len(r.VolumeIDs) < before
+		},
+	})
+}
+
+// distinct is a list without blank and repeated IDs, in a copy.
+func distinct(ids []string) []string {
+	seen := make(map[string]bool, len(ids))
+	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool {
+		again := seen[id]
+		seen[id] = true
+		return again || blank(id)
 	})
 }
 
@@ -264,10 +179,14 @@ func (v *validated) GetVolumeIDs(ctx context.Context, req *GetVolumeIDsRequest) 
 func (v *validated) GenerateMachineClassForMigration(
 	ctx context.Context, req *GenerateMachineClassForMigrationRequest,
 ) (*GenerateMachineClassForMigrationResponse, error) {
-	return ruled(ctx, v, req, v.inner.GenerateMachineClassForMigration, nil, orEmpty)
+	return validate(ctx, v, req, v.inner.GenerateMachineClassForMigration,
+		Validation[GenerateMachineClassForMigrationResponse]{Optional: true})
 }
 
 // UpdateMachine implements Driver.
 func (v *validated) UpdateMachine(ctx context.Context, req *UpdateMachineRequest) (*UpdateMachineResponse, error) {
-	return ruled(ctx, v, req, v.inner.UpdateMachine, (*UpdateMachineResponse).bounds, orEmpty)
+	return validate(ctx, v, req, v.inner.UpdateMachine, Validation[UpdateMachineResponse]{
+		Optional: true,
+		Note:     func(r *UpdateMachineResponse) *string { return &r.LastKnownState },
+	})
 }

@@ -181,18 +181,12 @@ func (r contained) abandon(ctx context.Context, kind Kind, key object.Key) {
 	d.abandon(key, node)
 }
 
-// driverPanicked tells of a panic of the driver, whose call is INTERNAL.
+// driverPanicked tells of a panic of a driver, whose call is INTERNAL.
 func (c *containment) driverPanicked(p driver.Panic) {
-	at := place{inDriver, KindMachine, p.Machine}
-	if p.Machine == (object.Key{}) {
+	at := place{inDriver, Kind(p.Kind), p.Object}
+	if p.Object == (object.Key{}) {
 		at.kind, at.key = KindClass, p.Class
 	}
-	c.tell(context.Background(), at, &caught{bounded(p.Method.String() + ": " + describe(p.Value)), p.Stack})
-}
-
-// poolDriverPanicked is driverPanicked of a pool driver.
-func (c *containment) poolDriverPanicked(p driver.PoolPanic) {
-	at := place{inDriver, KindPool, p.Pool}
 	c.tell(context.Background(), at, &caught{bounded(p.Method.String() + ": " + describe(p.Value)), p.Stack})
 }
 

@@ -125,7 +125,7 @@ func TestBackoffIsTold(t *testing.T) {
 	f := &figures{}
 	w.classed = func(o *manager.Options, _ *fuse) { f.hooks(&o.Hooks); o.Hooks.Permits, o.Hooks.Frozen = nil, nil }
 	full := true
-	w.refuse = func(s driver.Subject) error {
+	w.refuse = func(s driver.CallInfo) error {
 		if full && s.Method == codes.CreateMachine {
 			return codes.New(codes.ResourceExhausted, "full")
 		}

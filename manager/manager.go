@@ -28,9 +28,9 @@ func New(options Options) (*Manager, error) {
 	panics := newContainment(options.Log, options.Hooks, options.Now)
 	options.Hooks, options.Each = panics.contain(options.Hooks), carrying(options.Each)
 	checked := driver.Validate(options.Driver, driver.ValidateOptions{NodeNames: options.Cluster != nil, Cut: options.cut})
-	limited := driver.Deadline(checked, driver.Timeouts{Default: options.CallTimeout})
-	options.Driver = options.counted(driver.Recover(limited, panics.driverPanicked))
-	options.decoratePools(panics)
+	interceptors := options.interceptors(panics)
+	options.Driver = driver.Intercept(checked, interceptors...)
+	options.decoratePools(interceptors)
 	if driver.ProviderIDsMatch(options.Driver) {
 		policy := *options.MachinePolicy
 		policy.ProviderIDsMatch = true
@@ -56,22 +56,16 @@ func New(options Options) (*Manager, error) {
 	return m, nil
 }
 
-// counted tells the hook of each call of a driver.
-func (o *Options) counted(d driver.Driver) driver.Driver {
-	if o.Hooks.Call == nil {
-		return d
+// interceptors are what each call to a provider goes through, the outermost first.
+func (o *Options) interceptors(panics *containment) []driver.Interceptor {
+	all := []driver.Interceptor{
+		driver.Recover(panics.driverPanicked), driver.Deadline(driver.Timeouts{Default: o.CallTimeout}),
 	}
-	tell := o.Hooks.Call
-	return driver.Hook(d, o.Now, func(_ context.Context, c driver.Call) { tell(c.Method.String(), c.Code, c.Took) })
-}
-
-// countedPools is counted for a pool driver.
-func (o *Options) countedPools(d driver.PoolDriver) driver.PoolDriver {
-	if o.Hooks.Call == nil {
-		return d
+	if tell := o.Hooks.Call; tell != nil {
+		counted := driver.Hook(o.Now, func(_ context.Context, c driver.Call) { tell(c.Method.String(), c.Code, c.Took) })
+		all = append([]driver.Interceptor{counted}, all...)
 	}
-	tell := o.Hooks.Call
-	return driver.HookPool(d, o.Now, func(_ context.Context, c driver.PoolCall) { tell(c.Method.String(), c.Code, c.Took) })
+	return all
 }
 
 // reconcilers returns one reconciler a kind that is reconciled.
@@ -132,7 +126,7 @@ func (o *Options) reconcilePolicies() {
 func (m *Manager) Reconcilers() []Reconciler { return m.reconcilers }
 
 // cut logs the whole of what is passed on cut.
-func (o *Options) cut(ctx context.Context, s driver.Subject, whole string) {
-	o.Log.LogAttrs(ctx, slog.LevelDebug, "the driver's answer was cut", slog.String("call", s.Method.String()),
-		slog.String("machine", s.Machine.String()), slog.String("class", s.Class.String()), slog.String("whole", whole))
+func (o *Options) cut(ctx context.Context, call driver.CallInfo, whole string) {
+	o.Log.LogAttrs(ctx, slog.LevelDebug, "the driver's answer was cut", slog.String("call", call.Method.String()),
+		slog.String(call.Kind, call.Object.String()), slog.String("class", call.Class.String()), slog.String("whole", whole))
 }

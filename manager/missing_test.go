@@ -254,9 +254,9 @@ func TestLyingListsCostNoMachine(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, l, p := clusterless(t, 4)
 		gone := map[string]bool{}
-		w.refuse = func(s driver.Subject) error {
-			if s.Method == codes.DeleteMachine && s.Machine.Name != "" && !gone[s.Machine.Name] && w.there(vmOf(w, s.Machine.Name)) {
-				t.Fatalf("the VM of machine %s is deleted\n%s", s.Machine.Name, w.dump())
+		w.refuse = func(s driver.CallInfo) error {
+			if s.Method == codes.DeleteMachine && s.Object.Name != "" && !gone[s.Object.Name] && w.there(vmOf(w, s.Object.Name)) {
+				t.Fatalf("the VM of machine %s is deleted\n%s", s.Object.Name, w.dump())
 			}
 			return nil
 		}

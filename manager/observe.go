@@ -30,7 +30,7 @@ func (o *Options) onlyObserve() {
 	o.Secrets = withhold(o.Secrets, KindSecret)
 	o.Sets = withhold(o.Sets, KindSet)
 	o.Deployments = withhold(o.Deployments, KindDeployment)
-	o.Driver = driver.Around(o.Driver, withholdCall)
+	o.Driver = driver.Intercept(o.Driver, withholdCall)
 	if o.Cluster != nil {
 		o.Cluster = onlooker{o.Cluster}
 	}
@@ -55,12 +55,7 @@ func (o *Options) onlyObserve() {
 func (o *Options) observePools() {
 	o.Pools = withhold(o.Pools, KindPool)
 	if o.PoolDriver != nil {
-		o.PoolDriver = driver.AroundPool(o.PoolDriver, func(ctx context.Context, s driver.PoolSubject, next func(context.Context) error) error {
-			if s.Method == machinepool.GetPoolStatus || s.Method == machinepool.ListPools {
-				return next(ctx)
-			}
-			return kept(ctx, s.Pool, "call "+s.Method.String()+" for pool "+s.Pool.String())
-		})
+		o.PoolDriver = driver.InterceptPool(o.PoolDriver, withholdCall)
 	}
 	if o.PoolBootstrap != nil {
 		o.PoolBootstrap = unprepared{o.PoolBootstrap}
@@ -126,13 +121,11 @@ func withhold[T object.Object[T]](c store.Collection[T], kind Kind) store.Collec
 
 // withholdCall lets the calls through that a driver's contract says change
 // nothing. A call that is not known is none of them.
-func withholdCall(ctx context.Context, s driver.Subject, next func(context.Context) error) error {
-	switch s.Method {
-	case codes.GetMachineStatus, codes.ListMachines, codes.GetVolumeIDs, codes.GenerateMachineClassForMigration:
+func withholdCall(ctx context.Context, call driver.CallInfo, next func(context.Context) error) error {
+	if call.ReadOnly {
 		return next(ctx)
-	case codes.CreateMachine, codes.InitializeMachine, codes.DeleteMachine, codes.UpdateMachine:
 	}
-	return kept(ctx, s.Machine, "call "+s.Method.String()+" for machine "+s.Machine.String())
+	return kept(ctx, call.Object, "call "+call.Method.String()+" for "+call.Kind+" "+call.Object.String())
 }
 
 // onlooker is a cluster whose nodes are not written.

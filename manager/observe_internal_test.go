@@ -25,8 +25,8 @@ func why(name, sentence string) decision.Why {
 
 // TestObservedDriver: of all calls, those get through that change nothing.
 func TestObservedDriver(t *testing.T) {
-	var made []codes.Call
-	d := driver.Around(drivertest.NewMemory(drivertest.MemoryOptions{}), func(ctx context.Context, s driver.Subject, next func(context.Context) error) error {
+	var made []driver.Method
+	d := driver.Intercept(drivertest.NewMemory(drivertest.MemoryOptions{}), func(ctx context.Context, s driver.CallInfo, next func(context.Context) error) error {
 		made = append(made, s.Method)
 		return next(ctx)
 	})
@@ -52,10 +52,10 @@ func TestObservedDriver(t *testing.T) {
 			require.NotErrorIs(t, err, store.ErrWithheld, i)
 		}
 	}
-	require.Equal(t, []codes.Call{codes.GetMachineStatus, codes.ListMachines, codes.GetVolumeIDs, codes.GenerateMachineClassForMigration}, made)
+	require.Equal(t, []driver.Method{codes.GetMachineStatus, codes.ListMachines, codes.GetVolumeIDs, codes.GenerateMachineClassForMigration}, made)
 	require.Len(t, in.list(), 4)
 	require.Equal(t, intent{"call CreateMachine for machine fleet/a", in.plan}, in.list()[0])
-	require.Error(t, withholdCall(ctx, driver.Subject{Method: codes.Call(99)}, func(context.Context) error { return nil }), "an unknown call")
+	require.Error(t, withholdCall(ctx, driver.CallInfo{Method: codes.Call(99)}, func(context.Context) error { return nil }), "an unknown call")
 }
 
 // busy is a drainer and a store of older classes that fails its test.

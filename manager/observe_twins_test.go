@@ -48,7 +48,7 @@ func (w *world) twin(observe bool) *twin {
 	o.Machines, o.Sets = blockAll(p, "machine", o.Machines), blockAll(p, "set", o.Sets)
 	o.Deployments, o.Classes = blockAll(p, "deployment", o.Deployments), blockAll(p, "class", o.Classes)
 	o.Secrets = blockAll(p, "secret", o.Secrets)
-	o.Driver = driver.Around(w.provider, p.call)
+	o.Driver = driver.Intercept(w.provider, p.call)
 	if w.classed != nil {
 		w.classed(&o, &fuse{})
 	}
@@ -73,10 +73,10 @@ func (w *world) twin(observe bool) *twin {
 	return p
 }
 
-func (p *twin) call(ctx context.Context, s driver.Subject, next func(context.Context) error) error {
+func (p *twin) call(ctx context.Context, s driver.CallInfo, next func(context.Context) error) error {
 	switch s.Method {
 	case codes.CreateMachine, codes.InitializeMachine, codes.DeleteMachine, codes.UpdateMachine:
-		return p.did("call %s for machine %s", s.Method, s.Machine)
+		return p.did("call %s for machine %s", s.Method, s.Object)
 	}
 	return next(ctx)
 }

@@ -270,7 +270,7 @@ func TestGroupsThatNobodyLists(t *testing.T) {
 	h := newHerd(t)
 	m, err := manager.New(manager.Options{
 		Machines: h.machines, Classes: h.classes, Secrets: h.secrets, Pools: h.pools, Driver: drivertest.NewMemory(drivertest.MemoryOptions{}),
-		PoolDriver: driver.AroundPool(plainPools{h.provider}, func(ctx context.Context, s driver.PoolSubject, next func(context.Context) error) error {
+		PoolDriver: driver.InterceptPool(plainPools{h.provider}, func(ctx context.Context, s driver.CallInfo, next func(context.Context) error) error {
 			h.calls[s.Method]++
 			return next(ctx)
 		}),

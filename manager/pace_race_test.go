@@ -31,7 +31,7 @@ func TestTurnsAreTakenOneByOne(t *testing.T) {
 	o := manager.InMemory(func() time.Time { return time.Unix(now.Load(), 0) })
 	o.SafetyPolicy, o.MachinePolicy = safety.DefaultPolicy(), machine.DefaultPolicy()
 	o.MachinePolicy.CreationTimeout = time.Hour
-	o.Driver = driver.Around(provider, func(ctx context.Context, s driver.Subject, next func(context.Context) error) error {
+	o.Driver = driver.Intercept(provider, func(ctx context.Context, s driver.CallInfo, next func(context.Context) error) error {
 		if s.Method != codes.CreateMachine {
 			return next(ctx)
 		}

@@ -28,7 +28,7 @@ type shortage struct {
 func newShortage(t tb, code codes.Code) *shortage {
 	w := &shortage{world: guardedWorld(t), code: code}
 	w.safety.CheckPeriod = time.Hour // another test's subject
-	w.refuse = func(s driver.Subject) error {
+	w.refuse = func(s driver.CallInfo) error {
 		if s.Method != codes.CreateMachine || s.Class.Name != "small" {
 			return nil
 		}

@@ -179,7 +179,7 @@ func (c *chance) disturb(o *manager.Options, nodesOf store.Collection[*machine.N
 	o.Machines, o.Sets, o.Deployments = shake(c, o.Machines), shake(c, o.Sets), shake(c, o.Deployments)
 	o.Classes, o.Secrets, o.Pools = shake(c, o.Classes), shake(c, o.Secrets), nil
 	o.Cluster = nodes{shake(c, nodesOf)}
-	o.Driver = driver.Around(&instant{nodes: nodesOf}, func(ctx context.Context, _ driver.Subject, next func(context.Context) error) error {
+	o.Driver = driver.Intercept(&instant{nodes: nodesOf}, func(ctx context.Context, _ driver.CallInfo, next func(context.Context) error) error {
 		c.strike()
 		return next(ctx)
 	})

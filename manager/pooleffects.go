@@ -72,7 +72,7 @@ func (p *poolPass) request(ctx context.Context) (driver.PoolRequest, driver.Pool
 	secret, err := p.secrets.merged(ctx, p.o.Class)
 	d := p.PoolDriver
 	if refusal := err; errors.Is(err, ErrSecretNamespace) {
-		d = driver.AroundPool(d, func(context.Context, driver.PoolSubject, func(context.Context) error) error { return refusal })
+		d = driver.InterceptPool(d, func(context.Context, driver.CallInfo, func(context.Context) error) error { return refusal })
 		err = nil
 	}
 	return driver.PoolRequest{Pool: p.o.Pool, Class: p.o.Class, Secret: secret}, d, err

@@ -3,7 +3,6 @@ package manager
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"maps"
 	"time"
 
@@ -119,16 +118,11 @@ func useOfPool(p *machinepool.Pool) use {
 }
 
 // decoratePools wraps the pool driver as New does the driver.
-func (o *Options) decoratePools(panics *containment) {
+func (o *Options) decoratePools(interceptors []driver.Interceptor) {
 	if !o.managesPools() {
 		return
 	}
-	checked := driver.ValidatePool(o.PoolDriver, func(ctx context.Context, s driver.PoolSubject, whole string) {
-		o.Log.LogAttrs(ctx, slog.LevelDebug, "the pool driver's answer was cut", slog.String("call", s.Method.String()),
-			slog.String("pool", s.Pool.String()), slog.String("class", s.Class.String()), slog.String("whole", whole))
-	})
-	limited := driver.DeadlinePool(checked, driver.PoolTimeouts{Default: o.CallTimeout})
-	o.PoolDriver = o.countedPools(driver.RecoverPool(limited, panics.poolDriverPanicked))
+	o.PoolDriver = driver.InterceptPool(driver.ValidatePool(o.PoolDriver, o.cut), interceptors...)
 	if o.PoolBootstrap == nil {
 		o.PoolBootstrap = secretsOfPools{o.Secrets}
 	}

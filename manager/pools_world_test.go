@@ -39,7 +39,7 @@ type poolWorld struct {
 	observe  bool           // managers that begin only observe
 	safety   *safety.Policy // of managers that begin
 	hooks    manager.Hooks  // likewise
-	calls    map[machinepool.Call]int
+	calls    map[driver.Method]int
 	deletes  []string                                                                      // groups whose deletion was asked for, by ID
 	cached   func(store.Collection[*machinepool.Pool]) store.Collection[*machinepool.Pool] // what a process sees of pools; nil: all
 	drained  map[string]int                                                                // how often each node was asked about
@@ -56,7 +56,7 @@ type bootMaker struct {
 
 func newPoolWorld(t testing.TB) *poolWorld {
 	w := &poolWorld{
-		t: t, now: time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC), made: map[string]bool{}, groups: map[string]bool{}, drained: map[string]int{}, calls: map[machinepool.Call]int{},
+		t: t, now: time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC), made: map[string]bool{}, groups: map[string]bool{}, drained: map[string]int{}, calls: map[driver.Method]int{},
 		provider: drivertest.NewMemoryPools(drivertest.MemoryPoolOptions{Token: "a-token-of-some-length", Slow: true}),
 	}
 	clock := func() time.Time { return w.now }
@@ -87,7 +87,7 @@ func (w *poolWorld) start(f *fuse) *manager.Manager {
 	count := func() { w.writes++ }
 	nodes := &port[*machine.Node]{Collection: w.nodes, fuse: f, writes: count, down: &down}
 	w.boot.fuse = f
-	d := driver.AroundPool(notedDeletes{w.provider, w}, func(ctx context.Context, s driver.PoolSubject, next func(context.Context) error) error {
+	d := driver.InterceptPool(notedDeletes{w.provider, w}, func(ctx context.Context, s driver.CallInfo, next func(context.Context) error) error {
 		return f.pass(func() error { w.calls[s.Method]++; return next(ctx) })
 	})
 	pools := store.Collection[*machinepool.Pool](&port[*machinepool.Pool]{Collection: w.pools, fuse: f, writes: count, down: &down})

@@ -28,7 +28,7 @@ func TestPoolSecretNamespaces(t *testing.T) {
 	require.NoError(t, err)
 	h.process, err = manager.New(manager.Options{
 		Machines: h.machines, Classes: h.classes, Secrets: h.secrets, Pools: h.pools, Driver: drivertest.NewMemory(drivertest.MemoryOptions{}),
-		PoolDriver: driver.AroundPool(h.provider, func(ctx context.Context, s driver.PoolSubject, next func(context.Context) error) error {
+		PoolDriver: driver.InterceptPool(h.provider, func(ctx context.Context, s driver.CallInfo, next func(context.Context) error) error {
 			h.calls[s.Method]++
 			return next(ctx)
 		}),

@@ -336,7 +336,7 @@ func TestTokensAskedForMeanwhile(t *testing.T) {
 	w.userData("none")
 	w.lone()
 	changed := false
-	w.refuse = func(s driver.Subject) error {
+	w.refuse = func(s driver.CallInfo) error {
 		if s.Method == codes.GetMachineStatus && !changed {
 			changed = true
 			w.userData(text)
@@ -402,7 +402,7 @@ func TestTokensEndWithTheirContext(t *testing.T) {
 	p = w.start(&fuse{}, false)
 	before := w.stored()
 	ended, end := context.WithCancel(ctx)
-	w.refuse = func(s driver.Subject) error { end(); return codes.New(codes.NotFound, "no") }
+	w.refuse = func(s driver.CallInfo) error { end(); return codes.New(codes.NotFound, "no") }
 	_, err := p.Reconcilers()[0].Reconcile(ended, fleetKey)
 	require.ErrorIs(t, err, context.Canceled)
 	require.Equal(t, before.Status.LastOperation.State, w.stored().Status.LastOperation.State)

@@ -73,7 +73,7 @@ type world struct {
 	pauses  map[visit]time.Duration
 	// refuse is the provider's answer to a call in place of its own; nil, or a
 	// nil answer: it makes the call.
-	refuse func(driver.Subject) error
+	refuse func(driver.CallInfo) error
 }
 
 const namespace = "fleet"
@@ -128,7 +128,7 @@ func (w *world) start(f *fuse, stale bool) *process {
 		Classes:     attach(w, p, false, w.classes, manager.ClassIndexes()),
 		Secrets:     attach(w, p, false, w.secrets, nil),
 		Cluster:     nodes{p.cluster(w, stale)},
-		Driver:      driver.Around(w.driver(), w.through(f)),
+		Driver:      driver.Intercept(w.driver(), w.through(f)),
 		Now:         w.now, SafetyPolicy: w.safety, DeploymentPolicy: w.policy,
 		Hooks: manager.Hooks{Transition: w.lose, Effect: w.effect, Event: func(kind manager.Kind, key object.Key, _ manager.EventType, reason, why string) {
 			w.story = append(w.story, fmt.Sprintf("%s call %d: %s %s: %s: %s", w.at.Format("15:04:05"), f.calls, kind, key, reason, why))
@@ -178,10 +178,11 @@ func attach[T object.Object[T]](w *world, p *process, stale bool, c store.Collec
 }
 
 // through lets a driver call pass the fuse.
-func (w *world) through(f *fuse) driver.Step {
-	return func(ctx context.Context, s driver.Subject, next func(context.Context) error) (err error) {
+func (w *world) through(f *fuse) driver.Interceptor {
+	return func(ctx context.Context, s driver.CallInfo, next func(context.Context) error) (err error) {
+		call, _ := s.Method.(codes.Call)
 		died := f.pass(func() error {
-			w.calls[s.Method]++
+			w.calls[call]++
 			if w.refuse != nil {
 				if err = w.refuse(s); err != nil {
 					return err

@@ -24,8 +24,8 @@ type refused struct {
 
 // noteRetry takes down whether a call that failed is made again before its time,
 // unless what it was made with has changed.
-func (p *process) noteRetry(s driver.Subject) {
-	f, was := p.refused[s.Method][s.Machine]
+func (p *process) noteRetry(s driver.CallInfo) {
+	f, was := p.refused[s.Method][s.Object]
 	machine, class, known := p.w.madeWith(s)
 	if !was || !known || f.machine != machine || f.class != class || p.w.faults[ClockJump] > 0 {
 		return
@@ -46,27 +46,28 @@ func (w *World) checkRetries() error {
 }
 
 // noteAnswer takes down how a call was answered.
-func (p *process) noteAnswer(s driver.Subject, err error) {
+func (p *process) noteAnswer(s driver.CallInfo, err error) {
 	machine, class, known := p.w.madeWith(s)
 	if err == nil || p.dead || !known {
-		delete(p.refused[s.Method], s.Machine)
+		delete(p.refused[s.Method], s.Object)
 		return
 	}
 	if p.refused[s.Method] == nil {
 		p.refused[s.Method] = map[object.Key]refused{}
 	}
 	// Times are stored in whole seconds.
-	wait := codes.RecoveryFor(s.Method, codes.Of(err)).Class.Period(0) - time.Second
-	p.refused[s.Method][s.Machine] = refused{p.w.clock.now, wait, machine, class}
+	call, _ := s.Method.(codes.Call)
+	wait := codes.RecoveryFor(call, codes.Of(err)).Class.Period(0) - time.Second
+	p.refused[s.Method][s.Object] = refused{p.w.clock.now, wait, machine, class}
 }
 
 // madeWith are the generations of what a call is made with that changes a VM;
 // unknown for others, and where VMs of that name are collected that are nobody's.
-func (w *World) madeWith(s driver.Subject) (machine, class int64, known bool) {
+func (w *World) madeWith(s driver.CallInfo) (machine, class int64, known bool) {
 	if s.Method != codes.CreateMachine && s.Method != codes.DeleteMachine {
 		return 0, 0, false
 	}
-	m, err := w.machines.Get(context.Background(), s.Machine)
+	m, err := w.machines.Get(context.Background(), s.Object)
 	c, missing := w.classes.Get(context.Background(), s.Class)
 	if err != nil || missing != nil || w.ledger.late[m.Name] {
 		return 0, 0, false

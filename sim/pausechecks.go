@@ -13,9 +13,9 @@ import (
 
 // checkPausedCall: the provider is not asked to change anything of a machine
 // that is paused.
-func (w *World) checkPausedCall(s driver.Subject) {
-	if s.Machine.Name != "" && w.pausedLong(s.Machine.Name) {
-		w.violate("P25", "%s was called for machine %s, which is paused", s.Method, s.Machine.Name)
+func (w *World) checkPausedCall(s driver.CallInfo) {
+	if s.Object.Name != "" && w.pausedLong(s.Object.Name) {
+		w.violate("P25", "%s was called for machine %s, which is paused", s.Method, s.Object.Name)
 	}
 }
 

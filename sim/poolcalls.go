@@ -28,11 +28,11 @@ func (p *process) keepPools(o *manager.Options) {
 	if w.o.PoolDriver != nil {
 		d = w.o.PoolDriver(w)
 	}
-	o.PoolDriver = driver.AroundPool(watchedPools{d, w}, p.poolStep)
+	o.PoolDriver = driver.InterceptPool(watchedPools{d, w}, p.poolStep)
 }
 
 // poolStep takes one call to the pool driver through what may befall it.
-func (p *process) poolStep(ctx context.Context, s driver.PoolSubject, next func(context.Context) error) error {
+func (p *process) poolStep(ctx context.Context, s driver.CallInfo, next func(context.Context) error) error {
 	w := p.w
 	if p.dead {
 		return errDead // nobody is there to make it
@@ -46,7 +46,8 @@ func (p *process) poolStep(ctx context.Context, s driver.PoolSubject, next func(
 	}
 	p.calls++
 	w.steps++
-	w.poolCalls[s.Method]++
+	call, _ := s.Method.(machinepool.Call)
+	w.poolCalls[call]++
 	fate := p.fate()
 	switch fate {
 	case killedLate:
@@ -72,7 +73,7 @@ func (p *process) poolStep(ctx context.Context, s driver.PoolSubject, next func(
 	if p.dead {
 		return errDead
 	}
-	if g := w.groups.all[s.Pool]; err == nil && g != nil && s.Method == machinepool.GetPoolStatus {
+	if g := w.groups.all[s.Object]; err == nil && g != nil && call == machinepool.GetPoolStatus {
 		g.told(w.clock.now)
 	}
 	return err
@@ -128,7 +129,8 @@ func (w *World) latePool(ctx context.Context, next func(context.Context) error) 
 }
 
 // poolRefusal is an error instead of the call; nil: it is carried out.
-func (w *World) poolRefusal(s driver.PoolSubject) error {
+func (w *World) poolRefusal(s driver.CallInfo) error {
+	call, _ := s.Method.(machinepool.Call)
 	if w.happens(w.o.Faults.Call) {
 		w.count(CallFailed)
 		all := w.o.Faults.Codes
@@ -136,18 +138,18 @@ func (w *World) poolRefusal(s driver.PoolSubject) error {
 			all = commonCodes
 		}
 		code := all[w.chance(len(all))]
-		if code == codes.NotFound && (s.Method == machinepool.DeletePool || s.Method == machinepool.GetPoolStatus) {
+		if code == codes.NotFound && (call == machinepool.DeletePool || call == machinepool.GetPoolStatus) {
 			code = codes.Unavailable // it would be a lie
 		}
-		w.poolRefusals[PoolRefusal{s.Method, code}]++
+		w.poolRefusals[PoolRefusal{call, code}]++
 		return codes.New(code, "a fault of the simulated provider")
 	}
 	if w.clock.now.Before(w.groups.silent) {
 		w.count(CallFailed)
-		w.poolRefusals[PoolRefusal{s.Method, codes.Unavailable}]++
+		w.poolRefusals[PoolRefusal{call, codes.Unavailable}]++
 		return codes.New(codes.Unavailable, "the simulated provider does not answer")
 	}
-	if g := w.groups.all[s.Pool]; g != nil && s.Method == machinepool.GetPoolStatus && w.clock.now.Sub(g.made) < w.o.Faults.Eventually {
+	if g := w.groups.all[s.Object]; g != nil && call == machinepool.GetPoolStatus && w.clock.now.Sub(g.made) < w.o.Faults.Eventually {
 		w.count(StatusLagged)
 		return codes.New(codes.NotFound, "the simulated provider does not see it yet")
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/manager"
@@ -26,7 +25,7 @@ type process struct {
 	killAt  int // the call at which it dies; 0: none
 	fateful fate
 	dead    bool
-	refused map[codes.Call]map[object.Key]refused
+	refused map[driver.Method]map[object.Key]refused
 	last    map[manager.Kind]time.Time // when the last change so far is delivered
 }
 
@@ -58,14 +57,14 @@ type item struct {
 // everything.
 func (w *World) start() error {
 	p := &process{
-		w: w, began: w.clock.now, refused: map[codes.Call]map[object.Key]refused{}, queue: map[place]*item{}, last: map[manager.Kind]time.Time{},
+		w: w, began: w.clock.now, refused: map[driver.Method]map[object.Key]refused{}, queue: map[place]*item{}, last: map[manager.Kind]time.Time{},
 		wakes: map[manager.Kind][]manager.Wake{}, works: map[manager.Kind]manager.Reconciler{},
 	}
 	w.audience = map[manager.Kind][]func(object.Key, any){}
 	o := w.o.Manager
 	o.Machines, o.Sets, o.Deployments = open(p, w.machines), open(p, w.sets), open(p, w.deployments)
 	o.Classes, o.Secrets = open(p, w.classes), open(p, w.secrets)
-	o.Driver = driver.Around(collected{w.o.Driver(w), w}, p.step)
+	o.Driver = driver.Intercept(collected{w.o.Driver(w), w}, p.step)
 	p.keepPools(&o)
 	o.Now, o.Each, o.Hooks = func() time.Time { return w.clock.now.Add(w.skew) }, p.each, p.hooks()
 	if err := p.join(&o); err != nil {

@@ -14,7 +14,7 @@ import (
 )
 
 // step takes one call to the driver through what may befall it.
-func (p *process) step(ctx context.Context, s driver.Subject, next func(context.Context) error) error {
+func (p *process) step(ctx context.Context, s driver.CallInfo, next func(context.Context) error) error {
 	w := p.w
 	if p.dead {
 		return errDead // nobody is there to make it
@@ -28,7 +28,8 @@ func (p *process) step(ctx context.Context, s driver.Subject, next func(context.
 	}
 	p.calls++
 	w.steps++
-	w.driverCalls[s.Method]++
+	call, _ := s.Method.(codes.Call)
+	w.driverCalls[call]++
 	fate := p.fate()
 	switch fate {
 	case killedLate:
@@ -73,15 +74,15 @@ func (w *World) provide(ctx context.Context, next func(context.Context) error) e
 
 // late carries out a call whose caller has died. What it creates may come when
 // the machine is gone: that is nobody's fault, and somebody has to collect it.
-func (w *World) late(ctx context.Context, s driver.Subject, next func(context.Context) error) {
+func (w *World) late(ctx context.Context, s driver.CallInfo, next func(context.Context) error) {
 	ctx = context.WithoutCancel(ctx)
 	w.clock.after(w.upTo(w.o.Faults.LateBy), func() {
 		w.count(CallLate)
 		if s.Method == codes.CreateMachine {
-			w.ledger.late[s.Machine.Name] = true
+			w.ledger.late[s.Object.Name] = true
 		}
 		if s.Method == codes.UpdateMachine {
-			w.ledger.lateTags[s.Machine.Name] = true
+			w.ledger.lateTags[s.Object.Name] = true
 		}
 		_ = w.provide(ctx, next) // nobody hears the answer
 	})
@@ -146,7 +147,8 @@ func (w *World) Strays() (n int) {
 }
 
 // refusal is an error instead of the call; nil: it is carried out.
-func (w *World) refusal(s driver.Subject) error {
+func (w *World) refusal(s driver.CallInfo) error {
+	call, _ := s.Method.(codes.Call)
 	if w.happens(w.o.Faults.Call) {
 		w.count(CallFailed)
 		all := w.o.Faults.Codes
@@ -154,18 +156,18 @@ func (w *World) refusal(s driver.Subject) error {
 			all = commonCodes
 		}
 		code := all[w.chance(len(all))]
-		if lie(s.Method, code) {
+		if lie(call, code) {
 			code = codes.Unavailable
 		}
-		w.refusals[Refusal{s.Method, code}]++
+		w.refusals[Refusal{call, code}]++
 		return codes.New(code, "a fault of the simulated provider")
 	}
 	full := w.o.Faults.Capacity > 0 && w.provider.Count() >= w.o.Faults.Capacity
-	if s.Method == codes.CreateMachine && (full || w.isDark(w.sizeOf(s.Class.Name))) {
+	if call == codes.CreateMachine && (full || w.isDark(w.sizeOf(s.Class.Name))) {
 		w.count(CapacityOut)
 		return codes.New(codes.ResourceExhausted, "the simulated provider has no more capacity")
 	}
-	if s.Method == codes.GetMachineStatus && w.clock.now.Sub(w.born[s.Machine.Name]) < w.o.Faults.Eventually {
+	if call == codes.GetMachineStatus && w.clock.now.Sub(w.born[s.Object.Name]) < w.o.Faults.Eventually {
 		w.count(StatusLagged)
 		return codes.New(codes.NotFound, "the simulated provider does not see it yet")
 	}

@@ -49,7 +49,7 @@ func TestMemoryPools(t *testing.T) {
 	})
 	t.Run("decorated", func(t *testing.T) {
 		m := NewMemoryPools(poolOptions)
-		d := driver.ValidatePool(driver.RecoverPool(driver.DeadlinePool(m, driver.PoolTimeouts{Default: time.Minute}), nil), nil)
+		d := driver.ValidatePool(driver.InterceptPool(driver.InterceptPool(m, driver.Deadline(driver.Timeouts{Default: time.Minute})), driver.Recover(nil)), nil)
 		RunPools(t, PoolSuite{New: func(*testing.T) PoolSetup { return poolSetupOf(m, d) }})
 	})
 }

@@ -112,7 +112,7 @@ func (f *fleet) newManager(hooks manager.Hooks) (*manager.Manager, error) {
 	return manager.New(manager.Options{
 		Pools: f.pools, Machines: f.machines, Classes: f.classes, Secrets: f.secrets,
 		Driver:     driver.Unimplemented{},
-		PoolDriver: driver.DeadlinePool(f.provider, driver.PoolTimeouts{Default: 20 * time.Second}),
+		PoolDriver: driver.InterceptPool(f.provider, driver.Deadline(driver.Timeouts{Default: 20 * time.Second})),
 		PoolPolicy: poolPolicy(),
 		Cluster:    f.cluster,
 		Drainer:    drainer,

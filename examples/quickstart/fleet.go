@@ -146,7 +146,7 @@ func (f *fleet) newManager(hooks manager.Hooks) (*manager.Manager, error) {
 	}
 	return manager.New(manager.Options{
 		Machines: f.machines, Sets: f.sets, Deployments: f.deployments, Classes: f.classes, Secrets: f.secrets,
-		Driver:        driver.Deadline(processes, driver.Timeouts{Default: 20 * time.Second}),
+		Driver:        driver.Intercept(processes, driver.Deadline(driver.Timeouts{Default: 20 * time.Second})),
 		Cluster:       f.cluster,
 		Drainer:       drainer,
 		MachinePolicy: f.health,

@@ -191,13 +191,13 @@ func (s *settings) limited(d driver.Driver) (driver.Driver, driver.PoolDriver) {
 	if s.DriverQPS > 0 {
 		limits.Interval = time.Duration(float64(time.Second) / s.DriverQPS)
 	}
-	limiter := driver.NewLimiter(limits)
-	machines := limiter.Driver(driver.Deadline(d, driver.Timeouts{Default: s.DriverTimeout}))
+	limit, deadline := driver.Limit(limits), driver.Deadline(driver.Timeouts{Default: s.DriverTimeout})
+	machines := driver.Intercept(d, limit, deadline)
 	pools, ok := driver.As[driver.PoolDriver](d)
 	if !ok || !s.Pools {
 		return machines, nil
 	}
-	return machines, limiter.PoolDriver(driver.DeadlinePool(pools, driver.PoolTimeouts{Default: s.DriverTimeout}))
+	return machines, driver.InterceptPool(pools, limit, deadline)
 }
 
 // runner is a driver that has work to do by itself.

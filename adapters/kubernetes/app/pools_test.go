@@ -38,7 +38,7 @@ func (b *both) PoolFeatures() machinepool.Features {
 // TestPoolsOfADriver: a driver that makes groups is found, below decorators too,
 // unless it is not wanted.
 func TestPoolsOfADriver(t *testing.T) {
-	decorated := driver.Hook(&both{}, nil, func(context.Context, driver.Call) {})
+	decorated := driver.Intercept(&both{}, driver.Hook(nil, func(context.Context, driver.Call) {}))
 	for _, c := range []struct {
 		driver driver.Driver
 		args   []string

@@ -43,12 +43,12 @@ func provider(t *testing.T, o Options) *Provider {
 type lossy struct {
 	driver.PoolDriver
 	mu   sync.Mutex
-	lost map[machinepool.Call][]error
+	lost map[driver.Method][]error
 }
 
 func losing(p driver.PoolDriver) *lossy {
-	l := &lossy{lost: map[machinepool.Call][]error{}}
-	l.PoolDriver = driver.AroundPool(p, func(ctx context.Context, s driver.PoolSubject, next func(context.Context) error) error {
+	l := &lossy{lost: map[driver.Method][]error{}}
+	l.PoolDriver = driver.InterceptPool(p, func(ctx context.Context, s driver.CallInfo, next func(context.Context) error) error {
 		err := next(ctx)
 		l.mu.Lock()
 		defer l.mu.Unlock()

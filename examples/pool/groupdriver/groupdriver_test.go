@@ -176,12 +176,12 @@ func TestConformance(t *testing.T) {
 type forgetful struct {
 	driver.PoolDriver
 	inner driver.PoolDriver
-	lost  map[machinepool.Call][]error
+	lost  map[driver.Method][]error
 }
 
 func newForgetful(d driver.PoolDriver) *forgetful {
-	f := &forgetful{inner: d, lost: make(map[machinepool.Call][]error)}
-	f.PoolDriver = driver.AroundPool(d, func(ctx context.Context, s driver.PoolSubject, next func(context.Context) error) error {
+	f := &forgetful{inner: d, lost: make(map[driver.Method][]error)}
+	f.PoolDriver = driver.InterceptPool(d, func(ctx context.Context, s driver.CallInfo, next func(context.Context) error) error {
 		err := next(ctx)
 		if lost := f.lost[s.Method]; err == nil && len(lost) > 0 {
 			err, f.lost[s.Method] = lost[0], lost[1:]

@@ -6,11 +6,19 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// Subject says which call is made, and about what. It can be shown anywhere.
-type Subject struct {
-	Method  codes.Call
-	Machine object.Key // zero: the call is about no single machine
-	Class   object.Key // zero: the call has no class
+// Method names a call: a codes.Call is one of a Driver. Other interfaces have a
+// type of their own for theirs. All can be compared, so that those of several
+// interfaces can be keys of one map.
+type Method interface{ String() string }
+
+// CallInfo says which call is made, and about what. It can be shown anywhere.
+type CallInfo struct {
+	Method Method     // never nil
+	Kind   string     // of what the interface is for: "machine"
+	Object object.Key // of that kind; zero: the call is about no single one
+	Class  object.Key // zero: the call has no class
+	// ReadOnly reports whether the call changes nothing, as its contract says.
+	ReadOnly bool
 }
 
 // request is any of the eight kinds of request. A nil one has content too.
@@ -27,19 +35,28 @@ type content struct {
 	secret    *machine.Secret // nil: there is none
 }
 
-func (c content) subject() Subject {
-	s := Subject{Method: c.method}
+func (c content) info() CallInfo {
+	info := CallInfo{Method: c.method, Kind: "machine", ReadOnly: readOnly(c.method)}
 	if c.machine != nil {
-		s.Machine = c.machine.Key
+		info.Object = c.machine.Key
 	}
 	if c.class != nil {
-		s.Class = c.class.Key
+		info.Class = c.class.Key
 	}
-	return s
+	return info
 }
 
-// gap says what is missing without which the call can't be made; empty: nothing.
-func (c content) gap() string {
+func readOnly(call codes.Call) bool {
+	switch call {
+	case codes.GetMachineStatus, codes.ListMachines, codes.GetVolumeIDs, codes.GenerateMachineClassForMigration:
+		return true
+	case codes.CreateMachine, codes.InitializeMachine, codes.DeleteMachine, codes.UpdateMachine:
+	}
+	return false
+}
+
+// missingField says what is missing without which the call can't be made; empty: nothing.
+func (c content) missingField() string {
 	switch {
 	case !c.there:
 		return "there is no request"

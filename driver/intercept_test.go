@@ -14,29 +14,51 @@ import (
 	"github.com/millwright-go/millwright/driver"
 )
 
-// A step sees what a call is about, and decides about its error alone.
-func TestAround(t *testing.T) {
+// An interceptor sees what a call is about, and decides about its error alone.
+func TestIntercept(t *testing.T) {
 	for call := range codes.Calls() {
 		mine := errors.New("mine")
-		var seen driver.Subject
-		d := driver.Around(answering(whole, errors.New("theirs")),
-			func(ctx context.Context, s driver.Subject, next func(context.Context) error) error {
-				seen = s
+		var seen driver.CallInfo
+		d := driver.Intercept(answering(whole, errors.New("theirs")),
+			func(ctx context.Context, info driver.CallInfo, next func(context.Context) error) error {
+				seen = info
 				if err := next(ctx); err == nil || err.Error() != "theirs" {
 					t.Errorf("%s: next returns %v", call, err)
 				}
 				return mine
 			})
 		response, err := ask(t.Context(), d, call, aMachine, aClass, aSecret)
-		if response == nil || err != mine || seen != subjectOf(call) {
+		if response == nil || err != mine || seen != infoOf(call) {
 			t.Errorf("%s: %v, %v, about %+v", call, response, err, seen)
 		}
 	}
 }
 
+// The first interceptor is the outermost. Each gives the next one its context.
+func TestInterceptInOrder(t *testing.T) {
+	var order []string
+	named := func(name string) driver.Interceptor {
+		return func(ctx context.Context, _ driver.CallInfo, next func(context.Context) error) error {
+			path, _ := ctx.Value(t).(string)
+			err := next(context.WithValue(ctx, t, path+name))
+			order = append(order, name)
+			return err
+		}
+	}
+	with := []driver.Interceptor{named("a"), named("b"), named("c")}
+	d := driver.Intercept(&scripted{answer: func(ctx context.Context, call codes.Call, _ any) (any, error) {
+		order = append(order, fmt.Sprint(ctx.Value(t)))
+		return whole(call), nil
+	}}, with...)
+	with[0] = nil // changes nothing any more
+	if _, err := ask(t.Context(), d, codes.DeleteMachine, aMachine, aClass, aSecret); err != nil || strings.Join(order, " ") != "abc c b a" {
+		t.Errorf("%v: %q", err, order)
+	}
+}
+
 // Deadlines as each call gets them, in virtual time.
 func TestDeadline(t *testing.T) {
-	by := map[codes.Call]time.Duration{
+	by := map[driver.Method]time.Duration{
 		codes.CreateMachine: 10 * time.Minute, codes.DeleteMachine: 0, codes.ListMachines: -time.Second,
 	}
 	for _, c := range []struct {
@@ -56,13 +78,13 @@ func TestDeadline(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var left time.Duration
-			d := driver.Deadline(&scripted{answer: func(ctx context.Context, call codes.Call, _ any) (any, error) {
+			d := driver.Intercept(&scripted{answer: func(ctx context.Context, call codes.Call, _ any) (any, error) {
 				left = 0
 				if at, ok := ctx.Deadline(); ok {
 					left = time.Until(at)
 				}
 				return whole(call), nil
-			}}, c.timeouts)
+			}}, driver.Deadline(c.timeouts))
 			ctx := t.Context()
 			if c.callers > 0 {
 				var cancel context.CancelFunc
@@ -80,13 +102,13 @@ func TestDeadline(t *testing.T) {
 
 // A change of the map afterwards changes nothing.
 func TestDeadlineKeepsItsOwnTimeouts(t *testing.T) {
-	by := map[codes.Call]time.Duration{codes.CreateMachine: time.Hour}
-	d := driver.Deadline(&scripted{answer: func(ctx context.Context, call codes.Call, _ any) (any, error) {
+	by := map[driver.Method]time.Duration{codes.CreateMachine: time.Hour}
+	d := driver.Intercept(&scripted{answer: func(ctx context.Context, call codes.Call, _ any) (any, error) {
 		if _, ok := ctx.Deadline(); !ok {
 			t.Error("there is no deadline any more")
 		}
 		return whole(call), nil
-	}}, driver.Timeouts{By: by})
+	}}, driver.Deadline(driver.Timeouts{By: by}))
 	delete(by, codes.CreateMachine)
 	if _, err := ask(t.Context(), d, codes.CreateMachine, aMachine, aClass, nil); err != nil {
 		t.Error(err)
@@ -97,18 +119,18 @@ func TestDeadlineKeepsItsOwnTimeouts(t *testing.T) {
 // driver that keeps to its deadline says so by the code.
 func TestDeadlineWaitsForTheDriver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		late := driver.Deadline(&scripted{answer: func(_ context.Context, call codes.Call, _ any) (any, error) {
+		late := driver.Intercept(&scripted{answer: func(_ context.Context, call codes.Call, _ any) (any, error) {
 			<-time.After(time.Hour)
 			return whole(call), nil
-		}}, driver.Timeouts{Default: time.Minute})
+		}}, driver.Deadline(driver.Timeouts{Default: time.Minute}))
 		if response, err := ask(t.Context(), late, codes.CreateMachine, aMachine, aClass, nil); response == nil || err != nil {
 			t.Errorf("late: %v, %v", response, err)
 		}
 		began := time.Now()
-		prompt := driver.Deadline(&scripted{answer: func(ctx context.Context, _ codes.Call, _ any) (any, error) {
+		prompt := driver.Intercept(&scripted{answer: func(ctx context.Context, _ codes.Call, _ any) (any, error) {
 			<-ctx.Done()
 			return nil, fmt.Errorf("waiting for the VM: %w", ctx.Err())
-		}}, driver.Timeouts{Default: time.Minute})
+		}}, driver.Deadline(driver.Timeouts{Default: time.Minute}))
 		_, err := ask(t.Context(), prompt, codes.CreateMachine, aMachine, aClass, nil)
 		if took := time.Since(began); codes.Of(err) != codes.DeadlineExceeded || took != time.Minute {
 			t.Errorf("prompt: %v after %v", err, took)
@@ -121,9 +143,9 @@ func TestRecover(t *testing.T) {
 	for call := range codes.Calls() {
 		for _, value := range []any{"hush-hush", errors.New("hush-hush"), aSecret.Data, nil} {
 			var told []driver.Panic
-			d := driver.Recover(&scripted{answer: func(context.Context, codes.Call, any) (any, error) {
+			d := driver.Intercept(&scripted{answer: func(context.Context, codes.Call, any) (any, error) {
 				panic(value)
-			}}, func(p driver.Panic) { told = append(told, p) })
+			}}, driver.Recover(func(p driver.Panic) { told = append(told, p) }))
 			response, err := ask(t.Context(), d, call, aMachine, aClass, aSecret)
 			if response != nil || codes.Of(err) != codes.Internal || !strings.Contains(err.Error(), call.String()) {
 				t.Fatalf("%s: %v, %v", call, response, err)
@@ -131,13 +153,13 @@ func TestRecover(t *testing.T) {
 			if text := fmt.Sprintf("%v %+v", err, err); strings.Contains(text, "hush") || strings.Contains(text, "goroutine") {
 				t.Errorf("%s says too much: %s", call, text)
 			}
-			if len(told) != 1 || told[0].Subject != subjectOf(call) || value != nil && fmt.Sprint(told[0].Value) != fmt.Sprint(value) {
+			if len(told) != 1 || told[0].CallInfo != infoOf(call) || value != nil && fmt.Sprint(told[0].Value) != fmt.Sprint(value) {
 				t.Fatalf("%s: told %+v", call, told)
 			}
 			if !bytes.Contains(told[0].Stack, []byte("TestRecover")) {
 				t.Errorf("%s: the stack does not show where:\n%s", call, told[0].Stack)
 			}
-			if _, err := ask(t.Context(), driver.Recover(d, nil), call, aMachine, aClass, aSecret); err == nil {
+			if _, err := ask(t.Context(), driver.Intercept(d, driver.Recover(nil)), call, aMachine, aClass, aSecret); err == nil {
 				t.Errorf("%s: no error without a report", call)
 			}
 		}
@@ -152,21 +174,21 @@ func TestHook(t *testing.T) {
 				type mark struct{}
 				ended := false
 				var told []driver.Call
-				d := driver.Hook(&scripted{answer: func(_ context.Context, call codes.Call, _ any) (any, error) {
+				d := driver.Intercept(&scripted{answer: func(_ context.Context, call codes.Call, _ any) (any, error) {
 					<-time.After(3 * time.Second)
 					ended = true
 					return whole(call), answer
-				}}, time.Now, func(ctx context.Context, c driver.Call) {
+				}}, driver.Hook(time.Now, func(ctx context.Context, c driver.Call) {
 					if !ended || ctx.Value(mark{}) != call {
 						t.Errorf("%s: told before the end, or with another context", call)
 					}
 					told = append(told, c)
-				})
+				}))
 				response, err := ask(context.WithValue(t.Context(), mark{}, call), d, call, aMachine, aClass, aSecret)
 				if response == nil || err != answer {
 					t.Errorf("%s: %v, %v", call, response, err)
 				}
-				want := driver.Call{Subject: subjectOf(call), Took: 3 * time.Second, Code: codes.Of(answer), Err: answer}
+				want := driver.Call{CallInfo: infoOf(call), Took: 3 * time.Second, Code: codes.Of(answer), Err: answer}
 				if len(told) != 1 || told[0] != want {
 					t.Errorf("%s: told %+v, not %+v", call, told, want)
 				}
@@ -186,12 +208,12 @@ func TestHookWithOddClocks(t *testing.T) {
 		},
 	} {
 		calls := 0
-		d := driver.Hook(plain(), now, func(_ context.Context, c driver.Call) {
+		d := driver.Intercept(plain(), driver.Hook(now, func(_ context.Context, c driver.Call) {
 			calls++
 			if c.Took != 0 {
 				t.Errorf("%s: took %v", name, c.Took)
 			}
-		})
+		}))
 		if _, err := ask(t.Context(), d, codes.CreateMachine, aMachine, aClass, nil); err != nil || calls != 1 {
 			t.Errorf("%s: %v, told %d times", name, err, calls)
 		}
@@ -203,9 +225,9 @@ func TestHookWithOddClocks(t *testing.T) {
 func TestDecoratorsShowNoSecret(t *testing.T) {
 	var shown []string
 	hook := func(d driver.Driver) driver.Driver {
-		return driver.Hook(d, nil, func(_ context.Context, c driver.Call) {
+		return driver.Intercept(d, driver.Hook(nil, func(_ context.Context, c driver.Call) {
 			shown = append(shown, fmt.Sprintf("%v %+v %#v", c, c, c))
-		})
+		}))
 	}
 	canceled, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -1,0 +1,77 @@
+package driver
+
+import (
+	"maps"
+	"strings"
+)
+
+// List is the part of a response that says of each ID whose it is. It is what
+// Validation needs to move entries that can't be acted upon to Dropped, in copies
+// of both maps.
+type List[V any] struct {
+	ID, Owner        string // what an entry has, as it is told: "a provider ID", "a machine's name"
+	Entries, Dropped *map[string]V
+	// Name is the text of an owner that must not be blank.
+	Name func(owner V) string
+	// Texts puts each text of an owner through each, and returns what that makes of it.
+	Texts func(owner V, each func(text string) string) V
+}
+
+// Bounds are those of IDs and owners. An entry beyond them is dropped, and cut.
+func (l List[V]) Bounds() []Bound {
+	id, owner := 0, 0
+	measure := func(text string) string { owner = max(owner, len(text)); return text }
+	for of, v := range *l.Entries {
+		id = max(id, len(of))
+		l.Texts(v, measure)
+	}
+	return []Bound{
+		{Name: l.ID, Size: id, Most: MaxID, Drop: l.dropLong},
+		{Name: l.Owner, Size: owner, Most: MaxName, Drop: l.dropLong},
+	}
+}
+
+func (l List[V]) dropLong() {
+	l.divide(func(id string, owner V) bool {
+		long := len(id) > MaxID
+		l.Texts(owner, func(text string) string { long = long || len(text) > MaxName; return text })
+		return long
+	})
+}
+
+// DropBlank drops entries without an ID or an owner's name, and reports whether
+// there were any.
+func (l List[V]) DropBlank() bool {
+	return l.divide(func(id string, owner V) bool { return blank(id) || blank(l.Name(owner)) })
+}
+
+// divide drops the bad entries, and reports whether there were any.
+func (l List[V]) divide(bad func(id string, owner V) bool) bool {
+	good, dropped := maps.Clone(*l.Entries), maps.Clone(*l.Dropped)
+	if dropped == nil {
+		dropped = make(map[string]V)
+	}
+	for id, owner := range *l.Entries {
+		if bad(id, owner) {
+			delete(good, id)
+			dropped[shortened(id, MaxID)] = l.Texts(owner, func(text string) string { return shortened(text, MaxName) })
+		}
+	}
+	if len(good) == len(*l.Entries) {
+		return false
+	}
+	*l.Entries, *l.Dropped = good, dropped
+	return true
+}
+
+func blank(s string) bool { return strings.TrimSpace(s) == "" }
+
+// shortened is a text of at most most bytes, with a mark where it was cut: so it
+// is nobody's name.
+func shortened(text string, most int) string {
+	const mark = " … (cut)"
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most-len(mark)], "") + mark
+}

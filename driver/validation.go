@@ -1,0 +1,187 @@
+package driver
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/machine"
+)
+
+// Validation is what one call's request and answer are held to. Validate says
+// what becomes of what does not keep to it. Validate is made with it, and so is
+// its like for another interface than Driver.
+type Validation[R any] struct {
+	Call CallInfo
+	// Missing says what the request lacks: "the class is missing". Empty: nothing.
+	Missing string
+	// Secrets are those whose values the answer must not show; nil ones are none.
+	// What Class's provider spec shows is no secret.
+	Secrets []*machine.Secret
+	Class   *machine.Class
+
+	// Optional says that a missing response counts as an empty one.
+	Optional bool
+	// Check says what is wrong with a response that came without an error: "has no
+	// provider ID". Empty: nothing. Nil: nothing is wrong with any.
+	Check func(*R) string
+	// Tidy takes out of a response without an error what can't be acted upon, and
+	// reports whether there was any. The response is a copy, what it refers to is not.
+	// Nil: nothing is taken out.
+	Tidy func(*R) bool
+	// Bounds are those of the parts of a response; nil: there are none.
+	Bounds func(*R) []Bound
+	// Note is the driver's own note, which has at most MaxNote bytes. Nil: there is none.
+	Note func(*R) *string
+	// Failure is a text that is treated as an error's message is. Nil: there is none.
+	Failure func(*R) *string
+
+	// Cut is as in ValidateOptions.
+	Cut func(ctx context.Context, call CallInfo, whole string)
+}
+
+// Do makes the call, if the request is fit for it, and returns what is passed on
+// of its answer: the driver's own response, or a changed copy of it.
+func (v Validation[R]) Do(ctx context.Context, call func(context.Context) (*R, error)) (*R, error) {
+	if v.Missing != "" {
+		return nil, codes.Newf(codes.InvalidArgument, "%s was not called: %s", v.Call.Method, v.Missing)
+	}
+	answered, err := call(ctx)
+	hidden := confidentialOf(ctx, v.Class, v.Secrets...)
+	response, fault := v.bounded(ctx, answered, hidden)
+	if err != nil {
+		whole, passed := heard(err, hidden)
+		v.cut(ctx, whole)
+		return response, passed
+	}
+	if fault == "" {
+		response, fault = v.checked(response)
+	}
+	if fault != "" {
+		return response, codes.Newf(codes.Internal, "the driver's answer to %s %s", v.Call.Method, fault)
+	}
+	return response, nil
+}
+
+// bounded is a response without what must not be seen and without what exceeds its
+// bound, and what it has in place of a part that is needed.
+func (v *Validation[R]) bounded(ctx context.Context, answered *R, hidden *confidential) (response *R, fault string) {
+	if answered == nil {
+		return nil, ""
+	}
+	c := *answered
+	changed := v.Failure != nil && v.failure(ctx, v.Failure(&c), hidden)
+	var bounds []Bound
+	if v.Bounds != nil {
+		bounds = v.Bounds(&c)
+	}
+	if v.Note != nil {
+		note := v.Note(&c)
+		before := *note
+		*note = hidden.noted(before)
+		changed = changed || *note != before
+		bounds = append(bounds, Bound{Name: "a last known state", Text: note, Most: MaxNote})
+	}
+	for _, b := range bounds {
+		size := b.size()
+		if size <= b.Most {
+			continue
+		}
+		what := fmt.Sprintf("%s of size %d, and %d is the most", b.Name, size, b.Most)
+		b.drop()
+		changed = true
+		v.cut(ctx, "the answer has "+what+": left out")
+		if b.Needed && fault == "" {
+			fault = "has " + what
+		}
+	}
+	if !changed {
+		return answered, ""
+	}
+	return &c, fault
+}
+
+// failure makes a text one that can be shown, and reports whether that changed it.
+func (v *Validation[R]) failure(ctx context.Context, text *string, hidden *confidential) bool {
+	told := hidden.hidden(*text)
+	shown, _ := codes.Bounded(codes.Printable(told))
+	if shown == *text {
+		return false
+	}
+	v.cut(ctx, told)
+	*text = shown
+	return true
+}
+
+// checked is a response as it can be acted upon, and what is wrong with it.
+func (v *Validation[R]) checked(response *R) (_ *R, fault string) {
+	switch {
+	case response == nil && v.Optional:
+		return new(R), ""
+	case response == nil:
+		return nil, "says OK, and nothing else"
+	}
+	if v.Check != nil {
+		fault = v.Check(response)
+	}
+	if fault != "" || v.Tidy == nil {
+		return response, fault
+	}
+	if c := *response; v.Tidy(&c) {
+		return &c, ""
+	}
+	return response, ""
+}
+
+// cut tells the whole of what is passed on cut; empty: nothing was.
+func (v *Validation[R]) cut(ctx context.Context, whole string) {
+	if v.Cut != nil && whole != "" {
+		v.Cut(ctx, v.Call, whole)
+	}
+}
+
+// Bound is one part of a response, and how large it may be.
+type Bound struct {
+	Name string // "a node name"
+	Most int
+	// Needed says that an answer without this part is none.
+	Needed bool
+	// Text is the part: its size is in bytes, and it is emptied if it is too large.
+	// Nil: Size is what the part has, and Drop takes what is too large out of the
+	// response.
+	Text *string
+	Size int
+	Drop func()
+}
+
+func (b *Bound) size() int {
+	if b.Text != nil {
+		return len(*b.Text)
+	}
+	return b.Size
+}
+
+func (b *Bound) drop() {
+	if b.Text != nil {
+		*b.Text = ""
+		return
+	}
+	b.Drop()
+}
+
+// heard is an error as it is passed on: of at most codes.MaxMessage bytes, on one
+// line, and without what is confidential. whole is the text, with the cause, of one
+// of which something is changed or cut; otherwise it is empty, and the error is
+// returned as it is.
+func heard(err error, c *confidential) (whole string, passed error) {
+	message, text := codes.Message(err), codes.Message(err)
+	if own, typed := err.(*codes.Error); typed { //nolint:errorlint // what codes.Message does
+		text = own.Error()
+	}
+	whole = c.hidden(text)
+	if whole == text && len(text) <= codes.MaxMessage && codes.Printable(text) == text {
+		return "", err
+	}
+	shown, _ := codes.Bounded(codes.Printable(c.hidden(message)))
+	return whole, codes.New(codes.Of(err), shown)
+}
