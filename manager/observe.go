@@ -13,6 +13,7 @@ import (
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/machinepool/pooldriver"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
 )
@@ -55,7 +56,7 @@ func (o *Options) onlyObserve() {
 func (o *Options) observePools() {
 	o.Pools = withhold(o.Pools, KindPool)
 	if o.PoolDriver != nil {
-		o.PoolDriver = driver.InterceptPool(o.PoolDriver, withholdCall)
+		o.PoolDriver = pooldriver.Intercept(o.PoolDriver, withholdCall)
 	}
 	if o.PoolBootstrap != nil {
 		o.PoolBootstrap = unprepared{o.PoolBootstrap}

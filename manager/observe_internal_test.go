@@ -14,6 +14,7 @@ import (
 	"github.com/millwright-go/millwright/driver/drivertest"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/machinepool/pooldriver"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
 )
@@ -92,7 +93,7 @@ func (alert) Watch(context.Context) iter.Seq2[string, error] {
 func TestObservedPorts(t *testing.T) {
 	ctx, m, n := t.Context(), &machine.Machine{}, &machine.Node{}
 	for _, d := range []Drainer{busy{t}, alert{busy{t}}} {
-		o := Options{PoolDriver: driver.UnimplementedPool{}, PoolBootstrap: struct{ PoolBootstrap }{}, Drainer: d, ForeignClasses: busy{t}, Tokens: struct{ Tokens }{}, Driver: driver.Unimplemented{}}
+		o := Options{PoolDriver: pooldriver.UnimplementedPools{}, PoolBootstrap: struct{ PoolBootstrap }{}, Drainer: d, ForeignClasses: busy{t}, Tokens: struct{ Tokens }{}, Driver: driver.Unimplemented{}}
 		o.onlyObserve()
 		_, err := o.Drainer.Drain(ctx, m, &machine.DrainNode{Node: n})
 		require.ErrorIs(t, err, store.ErrWithheld)
@@ -102,9 +103,9 @@ func TestObservedPorts(t *testing.T) {
 		require.ErrorIs(t, err, store.ErrWithheld)
 		_, err = o.Tokens.Renew(ctx, TokenOwner{}, time.Time{})
 		require.ErrorIs(t, err, store.ErrWithheld)
-		_, err = o.PoolDriver.CreatePool(ctx, &driver.CreatePoolRequest{})
+		_, err = o.PoolDriver.CreatePool(ctx, &pooldriver.CreatePoolRequest{})
 		require.ErrorIs(t, err, store.ErrWithheld)
-		_, err = o.PoolDriver.GetPoolStatus(ctx, &driver.GetPoolStatusRequest{})
+		_, err = o.PoolDriver.GetPoolStatus(ctx, &pooldriver.GetPoolStatusRequest{})
 		require.Equal(t, codes.Unimplemented, codes.Of(err))
 		require.ErrorIs(t, o.PoolBootstrap.Renew(ctx, &machinepool.Pool{}, time.Time{}), store.ErrWithheld)
 		require.ErrorIs(t, o.PoolBootstrap.Delete(ctx, &machinepool.Pool{}), store.ErrWithheld)

@@ -14,6 +14,7 @@ import (
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/machinepool/pooldriver"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
@@ -59,7 +60,7 @@ type Options struct {
 	Driver driver.Driver
 	// PoolDriver makes and deletes the groups of Pools. New wraps it as it does
 	// Driver.
-	PoolDriver driver.PoolDriver
+	PoolDriver pooldriver.Driver
 	// PoolBootstrap says how bootstrap data of pools stand. Nil: their secrets
 	// are read from Secrets as they are, and nothing makes them.
 	PoolBootstrap PoolBootstrap

@@ -4,9 +4,9 @@ import (
 	"context"
 	"sync"
 
-	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/machinepool/pooldriver"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
 	"github.com/millwright-go/millwright/store"
@@ -33,11 +33,11 @@ func (*orphanGroups) names() quarryNames {
 }
 
 func (p *orphanGroups) list(ctx context.Context, class *machine.Class, secret *machine.Secret) (map[string]string, error) {
-	lister, ok := driver.AsPool[driver.PoolLister](p.PoolDriver)
+	lister, ok := pooldriver.As[pooldriver.Lister](p.PoolDriver)
 	if !ok {
 		return nil, nil
 	}
-	got, err := lister.ListPools(ctx, &driver.ListPoolsRequest{Class: class, Secret: secret})
+	got, err := lister.ListPools(ctx, &pooldriver.ListPoolsRequest{Class: class, Secret: secret})
 	if err != nil {
 		return nil, err
 	}
@@ -108,6 +108,6 @@ func (p *orphanGroups) about(order *safety.DeleteOrphan) object.Key {
 func (p *orphanGroups) delete(ctx context.Context, order *safety.DeleteOrphan, class *machine.Class, secret *machine.Secret) error {
 	pool := &machinepool.Pool{Meta: object.Meta{Key: p.about(order)}}
 	pool.Status.GroupID, pool.Spec.Template.Class.Name = order.ProviderID, order.Class.Name
-	_, err := p.PoolDriver.DeletePool(ctx, &driver.DeletePoolRequest{PoolRequest: driver.PoolRequest{Pool: pool, Class: class, Secret: secret}})
+	_, err := p.PoolDriver.DeletePool(ctx, &pooldriver.DeletePoolRequest{Request: pooldriver.Request{Pool: pool, Class: class, Secret: secret}})
 	return err
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/millwright-go/millwright/driver/drivertest"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/machinepool/pooldriver"
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
@@ -39,7 +40,7 @@ func newHerd(t testing.TB) *herd {
 // stray makes a group as a create does that came in late.
 func (h *herd) stray(cluster, name string) string {
 	class := h.provider.Class(object.Key{Namespace: "fleet", Name: "small"}, drivertest.MemorySpec{Cluster: cluster, Size: "small"})
-	a, err := h.provider.CreatePool(h.t.Context(), &driver.CreatePoolRequest{Replicas: 2, PoolRequest: driver.PoolRequest{
+	a, err := h.provider.CreatePool(h.t.Context(), &pooldriver.CreatePoolRequest{Replicas: 2, Request: pooldriver.Request{
 		Pool: &machinepool.Pool{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: name}}}, Class: class,
 		Secret: h.provider.Secret(object.Key{Namespace: "fleet", Name: "cloud"}),
 	}})
@@ -64,7 +65,7 @@ func (h *herd) add(name, group string) *machinepool.Pool {
 // has are the groups of a cluster, by ID.
 func (h *herd) has(cluster string) map[string]object.Key {
 	class := h.provider.Class(object.Key{Namespace: "fleet", Name: "small"}, drivertest.MemorySpec{Cluster: cluster, Size: "small"})
-	a, err := h.provider.ListPools(h.t.Context(), &driver.ListPoolsRequest{Class: class, Secret: h.provider.Secret(object.Key{Namespace: "fleet", Name: "cloud"})})
+	a, err := h.provider.ListPools(h.t.Context(), &pooldriver.ListPoolsRequest{Class: class, Secret: h.provider.Secret(object.Key{Namespace: "fleet", Name: "cloud"})})
 	require.NoError(h.t, err)
 	return a.Groups
 }
@@ -263,14 +264,14 @@ func TestObservingOrphanGroups(t *testing.T) {
 }
 
 // plainPools is a driver that names no groups.
-type plainPools struct{ driver.PoolDriver }
+type plainPools struct{ pooldriver.Driver }
 
 // TestGroupsThatNobodyLists: without a lister nothing is asked and nothing told.
 func TestGroupsThatNobodyLists(t *testing.T) {
 	h := newHerd(t)
 	m, err := manager.New(manager.Options{
 		Machines: h.machines, Classes: h.classes, Secrets: h.secrets, Pools: h.pools, Driver: drivertest.NewMemory(drivertest.MemoryOptions{}),
-		PoolDriver: driver.InterceptPool(plainPools{h.provider}, func(ctx context.Context, s driver.CallInfo, next func(context.Context) error) error {
+		PoolDriver: pooldriver.Intercept(plainPools{h.provider}, func(ctx context.Context, s driver.CallInfo, next func(context.Context) error) error {
 			h.calls[s.Method]++
 			return next(ctx)
 		}),
@@ -292,7 +293,7 @@ func TestDeletedPoolFindsTheGroupMadeAgain(t *testing.T) {
 	l.settled(3)
 	class, err := l.classes.Get(t.Context(), object.Key{Namespace: "fleet", Name: "small"})
 	require.NoError(t, err)
-	_, err = l.provider.DeletePool(t.Context(), &driver.DeletePoolRequest{PoolRequest: driver.PoolRequest{
+	_, err = l.provider.DeletePool(t.Context(), &pooldriver.DeletePoolRequest{Request: pooldriver.Request{
 		Pool: &machinepool.Pool{Meta: object.Meta{Key: poolKey}}, Class: class, Secret: l.provider.Secret(object.Key{Namespace: "fleet", Name: "cloud"}),
 	}})
 	require.NoError(t, err)

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/millwright-go/millwright/decision"
-	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machinepool/pooldriver"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
 	"github.com/millwright-go/millwright/store"
@@ -24,7 +24,7 @@ type orphanReconciler struct {
 
 func newOrphanReconciler(s *shell) *orphanReconciler {
 	r := &orphanReconciler{shell: s, vms: newOrphans(s, false)}
-	if s.managesPools() && driver.ListsPools(s.PoolDriver) {
+	if s.managesPools() && pooldriver.ListsPools(s.PoolDriver) {
 		r.groups = newOrphans(s, true)
 	}
 	return r

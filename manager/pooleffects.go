@@ -10,6 +10,7 @@ import (
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/machinepool/pooldriver"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
 )
@@ -68,14 +69,14 @@ func (p *poolPass) readPool(ctx context.Context) error {
 
 // request is what every request has, and the driver to make it. Where the class may not
 // take its secret, that driver makes no call and answers so, as machines are answered.
-func (p *poolPass) request(ctx context.Context) (driver.PoolRequest, driver.PoolDriver, error) {
+func (p *poolPass) request(ctx context.Context) (pooldriver.Request, pooldriver.Driver, error) {
 	secret, err := p.secrets.merged(ctx, p.o.Class)
 	d := p.PoolDriver
 	if refusal := err; errors.Is(err, ErrSecretNamespace) {
-		d = driver.InterceptPool(d, func(context.Context, driver.CallInfo, func(context.Context) error) error { return refusal })
+		d = pooldriver.Intercept(d, func(context.Context, driver.CallInfo, func(context.Context) error) error { return refusal })
 		err = nil
 	}
-	return driver.PoolRequest{Pool: p.o.Pool, Class: p.o.Class, Secret: secret}, d, err
+	return pooldriver.Request{Pool: p.o.Pool, Class: p.o.Class, Secret: secret}, d, err
 }
 
 // call is the context of a call about the pool: the driver may repeat what machines boot
@@ -94,7 +95,7 @@ func (p *poolPass) call(ctx context.Context) context.Context {
 
 // ended is a driver's answer. When the pass's own context has ended, nothing is
 // concluded from a failure.
-func ended(ctx context.Context, r *driver.PoolResponse, err error) (*machinepool.Group, error) {
+func ended(ctx context.Context, r *pooldriver.Response, err error) (*machinepool.Group, error) {
 	if err := interrupted(ctx, err); err != nil {
 		return nil, err
 	}
@@ -111,7 +112,7 @@ func (p *poolPass) getGroup(ctx context.Context) error {
 		return err
 	}
 	now := p.Now()
-	got, err := d.GetPoolStatus(p.call(ctx), &driver.GetPoolStatusRequest{PoolRequest: base})
+	got, err := d.GetPoolStatus(p.call(ctx), &pooldriver.GetPoolStatusRequest{Request: base})
 	g, failed := ended(ctx, nil, err)
 	if failed != nil {
 		return failed
@@ -140,16 +141,16 @@ func (p *poolPass) change(ctx context.Context, e machinepool.Effect) error {
 	case machinepool.UpdateGroup:
 		p.o.Updated, err = p.updateGroup(ctx, d, base)
 	case machinepool.ScaleGroup:
-		r, failed := d.ScalePool(p.call(ctx), &driver.ScalePoolRequest{PoolRequest: base, To: e.To})
+		r, failed := d.ScalePool(p.call(ctx), &pooldriver.ScalePoolRequest{Request: base, To: e.To})
 		p.o.Scaled, err = ended(ctx, r, failed)
 	case *machinepool.RemoveInstances:
-		r, failed := d.DeleteInstances(p.call(ctx), &driver.DeleteInstancesRequest{PoolRequest: base, ProviderIDs: e.ProviderIDs})
+		r, failed := d.DeleteInstances(p.call(ctx), &pooldriver.DeleteInstancesRequest{Request: base, ProviderIDs: e.ProviderIDs})
 		p.o.Deleted, err = ended(ctx, r, failed)
 	case machinepool.ReplaceOne:
-		r, failed := d.ReplaceInstance(p.call(ctx), &driver.ReplaceInstanceRequest{PoolRequest: base, ProviderID: e.ProviderID})
+		r, failed := d.ReplaceInstance(p.call(ctx), &pooldriver.ReplaceInstanceRequest{Request: base, ProviderID: e.ProviderID})
 		p.o.Replaced, err = ended(ctx, r, failed)
 	case *machinepool.TellDrained:
-		r, failed := d.InstancesDrained(p.call(ctx), &driver.InstancesDrainedRequest{PoolRequest: base, ProviderIDs: e.ProviderIDs})
+		r, failed := d.InstancesDrained(p.call(ctx), &pooldriver.InstancesDrainedRequest{Request: base, ProviderIDs: e.ProviderIDs})
 		p.o.Told, err = ended(ctx, r, failed)
 	case machinepool.ReadPool, machinepool.GetGroup, machinepool.DeleteGroup, machinepool.RemoveBootstrap, machinepool.Renew,
 		*machinepool.DrainNodes, *machinepool.KeepNodes:
@@ -158,21 +159,21 @@ func (p *poolPass) change(ctx context.Context, e machinepool.Effect) error {
 	return err
 }
 
-func (p *poolPass) createGroup(ctx context.Context, d driver.PoolDriver, base driver.PoolRequest, n int32) (*machinepool.Group, error) {
+func (p *poolPass) createGroup(ctx context.Context, d pooldriver.Driver, base pooldriver.Request, n int32) (*machinepool.Group, error) {
 	data, err := p.PoolBootstrap.Data(ctx, p.o.Pool)
 	if err != nil {
 		return ended(ctx, nil, err)
 	}
-	r, err := d.CreatePool(ctx, &driver.CreatePoolRequest{PoolRequest: base, Replicas: n, Bootstrap: data})
+	r, err := d.CreatePool(ctx, &pooldriver.CreatePoolRequest{Request: base, Replicas: n, Bootstrap: data})
 	return ended(ctx, r, err)
 }
 
-func (p *poolPass) updateGroup(ctx context.Context, d driver.PoolDriver, base driver.PoolRequest) (*machinepool.Group, error) {
+func (p *poolPass) updateGroup(ctx context.Context, d pooldriver.Driver, base pooldriver.Request) (*machinepool.Group, error) {
 	data, err := p.PoolBootstrap.Data(ctx, p.o.Pool)
 	if err != nil {
 		return ended(ctx, nil, err)
 	}
-	r, err := d.UpdatePool(ctx, &driver.UpdatePoolRequest{PoolRequest: base, Bootstrap: data})
+	r, err := d.UpdatePool(ctx, &pooldriver.UpdatePoolRequest{Request: base, Bootstrap: data})
 	return ended(ctx, r, err)
 }
 
@@ -183,7 +184,7 @@ func (p *poolPass) deleteGroup(ctx context.Context) (*machinepool.Group, error) 
 	}
 	p.o.Group = nil
 	p.groups.Delete(p.key)
-	r, err := d.DeletePool(p.call(ctx), &driver.DeletePoolRequest{PoolRequest: base})
+	r, err := d.DeletePool(p.call(ctx), &pooldriver.DeletePoolRequest{Request: base})
 	return ended(ctx, r, err)
 }
 

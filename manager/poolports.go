@@ -11,6 +11,7 @@ import (
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/machinepool/pooldriver"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
 )
@@ -122,7 +123,7 @@ func (o *Options) decoratePools(interceptors []driver.Interceptor) {
 	if !o.managesPools() {
 		return
 	}
-	o.PoolDriver = driver.InterceptPool(driver.ValidatePool(o.PoolDriver, o.cut), interceptors...)
+	o.PoolDriver = pooldriver.Intercept(pooldriver.Validate(o.PoolDriver, o.cut), interceptors...)
 	if o.PoolBootstrap == nil {
 		o.PoolBootstrap = secretsOfPools{o.Secrets}
 	}

@@ -8,9 +8,9 @@ import (
 	"sync"
 
 	"github.com/millwright-go/millwright/decision"
-	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/machinepool/pooldriver"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
 )
@@ -28,7 +28,7 @@ type pools struct {
 }
 
 func newPoolReconciler(s *shell) *pools {
-	r := &pools{shell: s, secrets: s.secretsOfClasses(), features: driver.PoolFeaturesOf(s.PoolDriver)}
+	r := &pools{shell: s, secrets: s.secretsOfClasses(), features: pooldriver.FeaturesOf(s.PoolDriver)}
 	r.keeper, _ = s.Drainer.(NodeKeeper)
 	return r
 }

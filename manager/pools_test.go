@@ -12,10 +12,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millwright-go/millwright/codes"
-	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/driver/drivertest"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/machinepool/pooldriver"
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
@@ -119,7 +119,7 @@ func TestPoolTroubles(t *testing.T) {
 func TestPoolOfAUsersSecret(t *testing.T) {
 	w := newPoolWorld(t)
 	var got *machine.Secret
-	d := &watched{PoolDriver: w.provider, create: func(req *driver.CreatePoolRequest) { got = req.Bootstrap }}
+	d := &watched{Driver: w.provider, create: func(req *pooldriver.CreatePoolRequest) { got = req.Bootstrap }}
 	m, err := manager.New(manager.Options{
 		Machines: w.machines, Classes: w.classes, Secrets: w.secrets, Pools: w.pools, PoolDriver: d,
 		Driver: drivertest.NewMemory(drivertest.MemoryOptions{}), Now: func() time.Time { return w.now },
@@ -146,7 +146,7 @@ func TestPoolOptions(t *testing.T) {
 		assert.NotEqual(t, manager.KindPool, r.Kind(), "there is no PoolDriver")
 	}
 	for says, spoil := range map[string]func(*manager.Options){
-		"no Pools for a PoolDriver":         func(o *manager.Options) { o.Pools, o.PoolDriver = nil, driver.UnimplementedPool{} },
+		"no Pools for a PoolDriver":         func(o *manager.Options) { o.Pools, o.PoolDriver = nil, pooldriver.UnimplementedPools{} },
 		"no PoolDriver for a PoolBootstrap": func(o *manager.Options) { o.PoolBootstrap = &bootMaker{} },
 		"policy.period":                     func(o *manager.Options) { o.PoolPolicy = &machinepool.Policy{} },
 	} {
@@ -317,13 +317,13 @@ func TestPoolKeepsItsClass(t *testing.T) {
 
 // watched tells of creates.
 type watched struct {
-	driver.PoolDriver
-	create func(*driver.CreatePoolRequest)
+	pooldriver.Driver
+	create func(*pooldriver.CreatePoolRequest)
 }
 
-func (w *watched) CreatePool(ctx context.Context, req *driver.CreatePoolRequest) (*driver.PoolResponse, error) {
+func (w *watched) CreatePool(ctx context.Context, req *pooldriver.CreatePoolRequest) (*pooldriver.Response, error) {
 	w.create(req)
-	return w.PoolDriver.CreatePool(ctx, req)
+	return w.Driver.CreatePool(ctx, req)
 }
 
 // TestObservingAPool has an onlooker pass by at each moment of a life: nothing is

@@ -14,6 +14,7 @@ import (
 	"github.com/millwright-go/millwright/driver/drivertest"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/machinepool/pooldriver"
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
@@ -87,7 +88,7 @@ func (w *poolWorld) start(f *fuse) *manager.Manager {
 	count := func() { w.writes++ }
 	nodes := &port[*machine.Node]{Collection: w.nodes, fuse: f, writes: count, down: &down}
 	w.boot.fuse = f
-	d := driver.InterceptPool(notedDeletes{w.provider, w}, func(ctx context.Context, s driver.CallInfo, next func(context.Context) error) error {
+	d := pooldriver.Intercept(notedDeletes{w.provider, w}, func(ctx context.Context, s driver.CallInfo, next func(context.Context) error) error {
 		return f.pass(func() error { w.calls[s.Method]++; return next(ctx) })
 	})
 	pools := store.Collection[*machinepool.Pool](&port[*machinepool.Pool]{Collection: w.pools, fuse: f, writes: count, down: &down})
@@ -119,7 +120,7 @@ type notedDeletes struct {
 	w *poolWorld
 }
 
-func (d notedDeletes) DeletePool(ctx context.Context, req *driver.DeletePoolRequest) (*driver.PoolResponse, error) {
+func (d notedDeletes) DeletePool(ctx context.Context, req *pooldriver.DeletePoolRequest) (*pooldriver.Response, error) {
 	d.w.deletes = append(d.w.deletes, req.Pool.Status.GroupID)
 	return d.MemoryPools.DeletePool(ctx, req)
 }
@@ -201,16 +202,16 @@ func (c *cordoner) Keep(ctx context.Context, node *machine.Node) (bool, error) {
 }
 
 // seen is the group as the provider has it.
-func (w *poolWorld) seen() *driver.GetPoolStatusResponse {
+func (w *poolWorld) seen() *pooldriver.GetPoolStatusResponse {
 	class, err := w.classes.Live().Get(w.t.Context(), object.Key{Namespace: "fleet", Name: "small"})
 	require.NoError(w.t, err)
 	secret, err := w.secrets.Live().Get(w.t.Context(), object.Key{Namespace: "fleet", Name: "cloud"})
 	require.NoError(w.t, err)
-	a, err := w.provider.GetPoolStatus(w.t.Context(), &driver.GetPoolStatusRequest{PoolRequest: driver.PoolRequest{
+	a, err := w.provider.GetPoolStatus(w.t.Context(), &pooldriver.GetPoolStatusRequest{Request: pooldriver.Request{
 		Pool: &machinepool.Pool{Meta: object.Meta{Key: poolKey}}, Class: class, Secret: secret,
 	}})
 	if err != nil {
-		return &driver.GetPoolStatusResponse{}
+		return &pooldriver.GetPoolStatusResponse{}
 	}
 	return a
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/millwright-go/millwright/driver/drivertest"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/machinepool/pooldriver"
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
 )
@@ -28,7 +29,7 @@ func TestPoolSecretNamespaces(t *testing.T) {
 	require.NoError(t, err)
 	h.process, err = manager.New(manager.Options{
 		Machines: h.machines, Classes: h.classes, Secrets: h.secrets, Pools: h.pools, Driver: drivertest.NewMemory(drivertest.MemoryOptions{}),
-		PoolDriver: driver.InterceptPool(h.provider, func(ctx context.Context, s driver.CallInfo, next func(context.Context) error) error {
+		PoolDriver: pooldriver.Intercept(h.provider, func(ctx context.Context, s driver.CallInfo, next func(context.Context) error) error {
 			h.calls[s.Method]++
 			return next(ctx)
 		}),

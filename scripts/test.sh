@@ -9,7 +9,7 @@
 # the places with goroutines. The deciding packages and the simulator have
 # none, and the simulator's many seeds would take ten times as long.
 # The house rules test fails when a package elsewhere starts a goroutine.
-race_dirs="adapters driver examples machine/fsm manager sim/cmd store sim/gallery/hunt"
+race_dirs="adapters driver examples machine/fsm machinepool/pooldriver manager sim/cmd store sim/gallery/hunt"
 
 # Of these (relative to the root module) only what -short leaves in runs under
 # it, and all of it without: their long tests kill a program or a manager at every

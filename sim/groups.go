@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/millwright-go/millwright/codes"
-	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/machinepool/pooldriver"
 	"github.com/millwright-go/millwright/object"
 )
 
@@ -104,7 +104,7 @@ func (g *groups) count() (n int) {
 
 // of is the group that a request is about. Whoever asks without credentials gets
 // no answer.
-func (g *groups) of(r *driver.PoolRequest) (*group, error) {
+func (g *groups) of(r *pooldriver.Request) (*group, error) {
 	if r.Secret == nil || len(r.Secret.Data) == 0 {
 		return nil, codes.New(codes.Unauthenticated, "the request has no credentials")
 	}
@@ -116,7 +116,7 @@ func (g *groups) of(r *driver.PoolRequest) (*group, error) {
 }
 
 // change carries out a call that changes a group.
-func (g *groups) change(r *driver.PoolRequest, do func(*group)) (*driver.PoolResponse, error) {
+func (g *groups) change(r *pooldriver.Request, do func(*group)) (*pooldriver.Response, error) {
 	group, err := g.of(r)
 	if err != nil {
 		return nil, err
@@ -126,17 +126,17 @@ func (g *groups) change(r *driver.PoolRequest, do func(*group)) (*driver.PoolRes
 	}
 	do(group)
 	g.soon(group)
-	return &driver.PoolResponse{GroupID: group.id, LastKnownState: "changed"}, nil
+	return &pooldriver.Response{GroupID: group.id, LastKnownState: "changed"}, nil
 }
 
-// CreatePool implements driver.PoolDriver.
-func (g *groups) CreatePool(_ context.Context, req *driver.CreatePoolRequest) (*driver.PoolResponse, error) {
-	there, err := g.of(&req.PoolRequest)
+// CreatePool implements pooldriver.Driver.
+func (g *groups) CreatePool(_ context.Context, req *pooldriver.CreatePoolRequest) (*pooldriver.Response, error) {
+	there, err := g.of(&req.Request)
 	switch {
 	case err == nil && there.going:
 		return nil, codes.New(codes.Aborted, "the group is being deleted")
 	case err == nil:
-		return &driver.PoolResponse{GroupID: there.id}, nil
+		return &pooldriver.Response{GroupID: there.id}, nil
 	case codes.Of(err) != codes.NotFound:
 		return nil, err
 	case req.Bootstrap == nil && needsData(req.Pool):
@@ -150,7 +150,7 @@ func (g *groups) CreatePool(_ context.Context, req *driver.CreatePoolRequest) (*
 	g.w.clock.after(g.lag(), func() { made.ready = true })
 	g.soon(made)
 	g.sweep(made)
-	return &driver.PoolResponse{GroupID: made.id, LastKnownState: "made"}, nil
+	return &pooldriver.Response{GroupID: made.id, LastKnownState: "made"}, nil
 }
 
 // needsData tells whether a pool's machines boot from something.
@@ -159,23 +159,23 @@ func needsData(p *machinepool.Pool) bool {
 	return name != nil && *name != ""
 }
 
-// UpdatePool implements driver.PoolDriver.
-func (g *groups) UpdatePool(_ context.Context, req *driver.UpdatePoolRequest) (*driver.PoolResponse, error) {
-	return g.change(&req.PoolRequest, func(group *group) { group.class = req.Class.Name })
+// UpdatePool implements pooldriver.Driver.
+func (g *groups) UpdatePool(_ context.Context, req *pooldriver.UpdatePoolRequest) (*pooldriver.Response, error) {
+	return g.change(&req.Request, func(group *group) { group.class = req.Class.Name })
 }
 
-// ScalePool implements driver.PoolDriver.
-func (g *groups) ScalePool(_ context.Context, req *driver.ScalePoolRequest) (*driver.PoolResponse, error) {
-	return g.change(&req.PoolRequest, func(group *group) { group.target = req.To })
+// ScalePool implements pooldriver.Driver.
+func (g *groups) ScalePool(_ context.Context, req *pooldriver.ScalePoolRequest) (*pooldriver.Response, error) {
+	return g.change(&req.Request, func(group *group) { group.target = req.To })
 }
 
-// GetPoolStatus implements driver.PoolDriver.
-func (g *groups) GetPoolStatus(_ context.Context, req *driver.GetPoolStatusRequest) (*driver.GetPoolStatusResponse, error) {
-	group, err := g.of(&req.PoolRequest)
+// GetPoolStatus implements pooldriver.Driver.
+func (g *groups) GetPoolStatus(_ context.Context, req *pooldriver.GetPoolStatusRequest) (*pooldriver.GetPoolStatusResponse, error) {
+	group, err := g.of(&req.Request)
 	if err != nil {
 		return nil, err
 	}
-	a := &driver.GetPoolStatusResponse{
+	a := &pooldriver.GetPoolStatusResponse{
 		GroupID: group.id, Target: group.target, Ready: group.ready && !group.going && group.failure == "", Failure: group.failure,
 	}
 	for _, i := range group.instances {
@@ -185,28 +185,28 @@ func (g *groups) GetPoolStatus(_ context.Context, req *driver.GetPoolStatusReque
 	return a, nil
 }
 
-// DeletePool implements driver.PoolDriver. A group goes after its instances.
-func (g *groups) DeletePool(_ context.Context, req *driver.DeletePoolRequest) (*driver.PoolResponse, error) {
-	group, err := g.of(&req.PoolRequest)
+// DeletePool implements pooldriver.Driver. A group goes after its instances.
+func (g *groups) DeletePool(_ context.Context, req *pooldriver.DeletePoolRequest) (*pooldriver.Response, error) {
+	group, err := g.of(&req.Request)
 	switch {
 	case codes.Of(err) == codes.NotFound:
-		return &driver.PoolResponse{}, nil
+		return &pooldriver.Response{}, nil
 	case err != nil:
 		return nil, err
 	case req.Pool.Status.GroupID != "" && req.Pool.Status.GroupID != group.id:
-		return &driver.PoolResponse{}, nil // that one is gone
+		return &pooldriver.Response{}, nil // that one is gone
 	}
 	group.going = true
 	g.soon(group)
 	return nil, codes.New(codes.Aborted, "the group is being deleted")
 }
 
-// DeleteInstances implements driver.PoolDriver.
-func (g *groups) DeleteInstances(_ context.Context, req *driver.DeleteInstancesRequest) (*driver.PoolResponse, error) {
+// DeleteInstances implements pooldriver.Driver.
+func (g *groups) DeleteInstances(_ context.Context, req *pooldriver.DeleteInstancesRequest) (*pooldriver.Response, error) {
 	if !g.w.o.Pools.Features.DeleteInstances {
 		return nil, codes.New(codes.Unimplemented, "instances are not removed by name here")
 	}
-	return g.change(&req.PoolRequest, func(group *group) {
+	return g.change(&req.Request, func(group *group) {
 		for _, id := range req.ProviderIDs {
 			if i := group.find(id); i != nil && !i.Going {
 				i.Going = true
@@ -216,21 +216,21 @@ func (g *groups) DeleteInstances(_ context.Context, req *driver.DeleteInstancesR
 	})
 }
 
-// ReplaceInstance implements driver.PoolDriver.
-func (g *groups) ReplaceInstance(_ context.Context, req *driver.ReplaceInstanceRequest) (*driver.PoolResponse, error) {
+// ReplaceInstance implements pooldriver.Driver.
+func (g *groups) ReplaceInstance(_ context.Context, req *pooldriver.ReplaceInstanceRequest) (*pooldriver.Response, error) {
 	if !g.w.o.Pools.Features.ReplaceInstance {
 		return nil, codes.New(codes.Unimplemented, "instances are not replaced by name here")
 	}
-	return g.change(&req.PoolRequest, func(group *group) {
+	return g.change(&req.Request, func(group *group) {
 		if i := group.find(req.ProviderID); i != nil {
 			i.Going = true
 		}
 	})
 }
 
-// InstancesDrained implements driver.PoolDriver.
-func (g *groups) InstancesDrained(_ context.Context, req *driver.InstancesDrainedRequest) (*driver.PoolResponse, error) {
-	return g.change(&req.PoolRequest, func(group *group) {
+// InstancesDrained implements pooldriver.Driver.
+func (g *groups) InstancesDrained(_ context.Context, req *pooldriver.InstancesDrainedRequest) (*pooldriver.Response, error) {
+	return g.change(&req.Request, func(group *group) {
 		for _, id := range req.ProviderIDs {
 			if i := group.find(id); i != nil && i.AwaitsDrain {
 				i.Going = true
@@ -239,11 +239,11 @@ func (g *groups) InstancesDrained(_ context.Context, req *driver.InstancesDraine
 	})
 }
 
-// PoolFeatures implements driver.PoolFeatures.
+// PoolFeatures implements pooldriver.Featured.
 func (g *groups) PoolFeatures() machinepool.Features { return g.w.o.Pools.Features }
 
-// ListPools implements driver.PoolLister: there is one account, whatever the class.
-func (g *groups) ListPools(_ context.Context, req *driver.ListPoolsRequest) (*driver.ListPoolsResponse, error) {
+// ListPools implements pooldriver.Lister: there is one account, whatever the class.
+func (g *groups) ListPools(_ context.Context, req *pooldriver.ListPoolsRequest) (*pooldriver.ListPoolsResponse, error) {
 	if req.Secret == nil || len(req.Secret.Data) == 0 {
 		return nil, codes.New(codes.Unauthenticated, "the request has no credentials")
 	}
@@ -251,5 +251,5 @@ func (g *groups) ListPools(_ context.Context, req *driver.ListPoolsRequest) (*dr
 	for key, group := range g.all {
 		all[group.id] = key
 	}
-	return &driver.ListPoolsResponse{Groups: all}, nil
+	return &pooldriver.ListPoolsResponse{Groups: all}, nil
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/machinepool/pooldriver"
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
 )
@@ -24,11 +25,11 @@ func (p *process) keepPools(o *manager.Options) {
 		return
 	}
 	o.Pools, o.PoolBootstrap = open(p, w.pools), bootstrapper{p}
-	d := driver.PoolDriver(w.groups)
+	d := pooldriver.Driver(w.groups)
 	if w.o.PoolDriver != nil {
 		d = w.o.PoolDriver(w)
 	}
-	o.PoolDriver = driver.InterceptPool(watchedPools{d, w}, p.poolStep)
+	o.PoolDriver = pooldriver.Intercept(watchedPools{d, w}, p.poolStep)
 }
 
 // poolStep takes one call to the pool driver through what may befall it.
@@ -158,22 +159,22 @@ func (w *World) poolRefusal(s driver.CallInfo) error {
 
 // watchedPools is a pool driver whose requests are held to what may be asked.
 type watchedPools struct {
-	driver.PoolDriver
+	pooldriver.Driver
 	w *World
 }
 
 // Unwrap returns the driver that is watched.
-func (d watchedPools) Unwrap() driver.PoolDriver { return d.PoolDriver }
+func (d watchedPools) Unwrap() pooldriver.Driver { return d.Driver }
 
-// CreatePool implements driver.PoolDriver. One that is carried out for a pool that
+// CreatePool implements pooldriver.Driver. One that is carried out for a pool that
 // is gone leaves a group that nobody knows: the manager has to find it.
-func (d watchedPools) CreatePool(ctx context.Context, req *driver.CreatePoolRequest) (*driver.PoolResponse, error) {
+func (d watchedPools) CreatePool(ctx context.Context, req *pooldriver.CreatePoolRequest) (*pooldriver.Response, error) {
 	w := d.w
 	w.checkSize(req.Pool, machinepool.CreatePool, req.Replicas)
 	if w.ledger.belated && w.goingPool(req.Pool.Key) || w.ledger.forgotten[req.Pool.UID] {
 		w.ownerlessGroup(req.Pool.Key)
 	}
-	return d.PoolDriver.CreatePool(ctx, req)
+	return d.Driver.CreatePool(ctx, req)
 }
 
 // ownerlessGroup expects a group of a pool that is gone. Where no manager looks for
@@ -192,35 +193,35 @@ func (w *World) ownerlessGroup(k object.Key) {
 	})
 }
 
-// ScalePool implements driver.PoolDriver.
-func (d watchedPools) ScalePool(ctx context.Context, req *driver.ScalePoolRequest) (*driver.PoolResponse, error) {
+// ScalePool implements pooldriver.Driver.
+func (d watchedPools) ScalePool(ctx context.Context, req *pooldriver.ScalePoolRequest) (*pooldriver.Response, error) {
 	d.w.checkOwned(req.Pool, machinepool.ScalePool)
 	d.w.checkSize(req.Pool, machinepool.ScalePool, req.To)
-	return d.PoolDriver.ScalePool(ctx, req)
+	return d.Driver.ScalePool(ctx, req)
 }
 
-// DeletePool implements driver.PoolDriver.
-func (d watchedPools) DeletePool(ctx context.Context, req *driver.DeletePoolRequest) (*driver.PoolResponse, error) {
+// DeletePool implements pooldriver.Driver.
+func (d watchedPools) DeletePool(ctx context.Context, req *pooldriver.DeletePoolRequest) (*pooldriver.Response, error) {
 	d.w.checkGroupGoes(req.Pool)
-	return d.PoolDriver.DeletePool(ctx, req)
+	return d.Driver.DeletePool(ctx, req)
 }
 
-// DeleteInstances implements driver.PoolDriver.
-func (d watchedPools) DeleteInstances(ctx context.Context, req *driver.DeleteInstancesRequest) (*driver.PoolResponse, error) {
+// DeleteInstances implements pooldriver.Driver.
+func (d watchedPools) DeleteInstances(ctx context.Context, req *pooldriver.DeleteInstancesRequest) (*pooldriver.Response, error) {
 	d.w.checkOwned(req.Pool, machinepool.DeleteInstances)
 	d.w.checkSurplus(req.Pool, req.ProviderIDs)
 	d.w.checkEmptied(req.Pool, req.ProviderIDs, machinepool.ExitScaleDown)
-	return d.PoolDriver.DeleteInstances(ctx, req)
+	return d.Driver.DeleteInstances(ctx, req)
 }
 
-// ReplaceInstance implements driver.PoolDriver.
-func (d watchedPools) ReplaceInstance(ctx context.Context, req *driver.ReplaceInstanceRequest) (*driver.PoolResponse, error) {
+// ReplaceInstance implements pooldriver.Driver.
+func (d watchedPools) ReplaceInstance(ctx context.Context, req *pooldriver.ReplaceInstanceRequest) (*pooldriver.Response, error) {
 	d.w.checkEmptied(req.Pool, []string{req.ProviderID}, machinepool.ExitReplace)
-	return d.PoolDriver.ReplaceInstance(ctx, req)
+	return d.Driver.ReplaceInstance(ctx, req)
 }
 
-// InstancesDrained implements driver.PoolDriver.
-func (d watchedPools) InstancesDrained(ctx context.Context, req *driver.InstancesDrainedRequest) (*driver.PoolResponse, error) {
+// InstancesDrained implements pooldriver.Driver.
+func (d watchedPools) InstancesDrained(ctx context.Context, req *pooldriver.InstancesDrainedRequest) (*pooldriver.Response, error) {
 	d.w.checkEmptied(req.Pool, req.ProviderIDs, machinepool.ExitProvider)
-	return d.PoolDriver.InstancesDrained(ctx, req)
+	return d.Driver.InstancesDrained(ctx, req)
 }

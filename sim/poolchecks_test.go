@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/machinepool/pooldriver"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/sim"
 )
@@ -89,25 +89,25 @@ func TestAutoscaledPools(t *testing.T) {
 
 // idle is a pool driver that says of one call that it is carried out.
 type idle struct {
-	driver.PoolDriver
+	pooldriver.Driver
 	w    *sim.World
 	call machinepool.Call
 }
 
-func (d idle) Unwrap() driver.PoolDriver { return d.PoolDriver }
+func (d idle) Unwrap() pooldriver.Driver { return d.Driver }
 
-func (d idle) ScalePool(ctx context.Context, req *driver.ScalePoolRequest) (*driver.PoolResponse, error) {
+func (d idle) ScalePool(ctx context.Context, req *pooldriver.ScalePoolRequest) (*pooldriver.Response, error) {
 	if d.call == machinepool.ScalePool {
-		return &driver.PoolResponse{}, nil
+		return &pooldriver.Response{}, nil
 	}
-	return d.PoolDriver.ScalePool(ctx, req)
+	return d.Driver.ScalePool(ctx, req)
 }
 
-func (d idle) DeletePool(ctx context.Context, req *driver.DeletePoolRequest) (*driver.PoolResponse, error) {
+func (d idle) DeletePool(ctx context.Context, req *pooldriver.DeletePoolRequest) (*pooldriver.Response, error) {
 	if d.call == machinepool.DeletePool {
-		return &driver.PoolResponse{}, nil
+		return &pooldriver.Response{}, nil
 	}
-	return d.PoolDriver.DeletePool(ctx, req)
+	return d.Driver.DeletePool(ctx, req)
 }
 
 // TestBrokenPoolDriversAreSeen: what a driver does wrong shows, and a smaller
@@ -117,7 +117,7 @@ func TestBrokenPoolDriversAreSeen(t *testing.T) {
 		s := herd(sim.Step{Do: sim.SpreadPool, N: 2}, sim.Step{Do: sim.ScalePool, N: 5}, sim.Step{Do: sim.LoseInstance})
 		s.Pools = append(s.Pools, sim.Pool("flock", 1))
 		s.Limit = 12 * time.Hour
-		s.Options.PoolDriver = func(w *sim.World) driver.PoolDriver { return idle{w.Groups(), w, call} }
+		s.Options.PoolDriver = func(w *sim.World) pooldriver.Driver { return idle{w.Groups(), w, call} }
 		found := play(t, s).Violation
 		require.NotNil(t, found, "%s", call)
 		require.Equal(t, rule, found.Rule)

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/machinepool/pooldriver"
 	"github.com/millwright-go/millwright/object"
 )
 
@@ -52,7 +52,7 @@ func isPoolDeed(d Deed) bool {
 
 // Groups returns the simulated provider of groups, to be wrapped by
 // Options.PoolDriver.
-func (w *World) Groups() driver.PoolDriver { return w.groups }
+func (w *World) Groups() pooldriver.Driver { return w.groups }
 
 // AddPool stores a pool, which should be in Namespace. Where its template names a
 // bootstrap config, the data come after a while.

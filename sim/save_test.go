@@ -9,6 +9,7 @@ import (
 
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/machinepool/pooldriver"
 	"github.com/millwright-go/millwright/sim"
 )
 
@@ -22,7 +23,7 @@ func TestScenariosNeedTheirCode(t *testing.T) {
 		needs string
 	}{
 		"a driver":      {func(o *sim.Options) { o.Driver = own }, "set Options.Driver"},
-		"a pool driver": {func(o *sim.Options) { o.PoolDriver = func(w *sim.World) driver.PoolDriver { return w.Groups() } }, "set Options.PoolDriver"},
+		"a pool driver": {func(o *sim.Options) { o.PoolDriver = func(w *sim.World) pooldriver.Driver { return w.Groups() } }, "set Options.PoolDriver"},
 		"a property":    {func(o *sim.Options) { o.Properties = []sim.Property{huge} }, "set Options.Properties: no huge ones"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"github.com/millwright-go/millwright/driver/drivertest"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/machinepool/pooldriver"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
@@ -49,7 +50,7 @@ type Options struct {
 	// Pools has the manager keep pools too; nil: it knows of none. PoolDriver makes
 	// its driver as Driver does; nil: the simulated provider's own.
 	Pools      *PoolOptions
-	PoolDriver func(*World) driver.PoolDriver
+	PoolDriver func(*World) pooldriver.Driver
 	// Properties must hold at any time, beside those that every world is held to.
 	Properties []Property
 	// Tell, unless nil, is told what happens, in order: faults, what the

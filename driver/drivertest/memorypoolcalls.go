@@ -5,9 +5,9 @@ import (
 	"fmt"
 
 	"github.com/millwright-go/millwright/codes"
-	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/machinepool/pooldriver"
 	"github.com/millwright-go/millwright/object"
 )
 
@@ -25,7 +25,7 @@ func takeFault(store map[machinepool.Call][]error, call machinepool.Call) error 
 // store. One call is carried out at a time. do gets the group, nil if there is
 // none.
 func servePool[R any](
-	ctx context.Context, m *MemoryPools, call machinepool.Call, req driver.PoolRequest,
+	ctx context.Context, m *MemoryPools, call machinepool.Call, req pooldriver.Request,
 	do func(key groupKey, spec MemorySpec, g *memoryGroup) (*R, error),
 ) (*R, error) {
 	return admitted(ctx, m, call, req.Class, req.Secret, func() error {
@@ -71,10 +71,10 @@ func admitted[R any](
 
 // changePool carries out a call that changes a group that is there.
 func changePool(
-	ctx context.Context, m *MemoryPools, call machinepool.Call, req driver.PoolRequest,
+	ctx context.Context, m *MemoryPools, call machinepool.Call, req pooldriver.Request,
 	do func(spec MemorySpec, g *memoryGroup),
-) (*driver.PoolResponse, error) {
-	return servePool(ctx, m, call, req, func(key groupKey, spec MemorySpec, g *memoryGroup) (*driver.PoolResponse, error) {
+) (*pooldriver.Response, error) {
+	return servePool(ctx, m, call, req, func(key groupKey, spec MemorySpec, g *memoryGroup) (*pooldriver.Response, error) {
 		if g == nil {
 			return nil, codes.Newf(codes.NotFound, "cluster %q has no group of pool %s", key.cluster, key.pool)
 		}
@@ -82,14 +82,14 @@ func changePool(
 		if !m.slow {
 			m.work(g)
 		}
-		return &driver.PoolResponse{GroupID: g.id, LastKnownState: "changed"}, nil
+		return &pooldriver.Response{GroupID: g.id, LastKnownState: "changed"}, nil
 	})
 }
 
-// CreatePool implements driver.PoolDriver.
-func (m *MemoryPools) CreatePool(ctx context.Context, req *driver.CreatePoolRequest) (*driver.PoolResponse, error) {
-	return servePool(ctx, m, machinepool.CreatePool, req.PoolRequest,
-		func(key groupKey, spec MemorySpec, g *memoryGroup) (*driver.PoolResponse, error) {
+// CreatePool implements pooldriver.Driver.
+func (m *MemoryPools) CreatePool(ctx context.Context, req *pooldriver.CreatePoolRequest) (*pooldriver.Response, error) {
+	return servePool(ctx, m, machinepool.CreatePool, req.Request,
+		func(key groupKey, spec MemorySpec, g *memoryGroup) (*pooldriver.Response, error) {
 			if g == nil {
 				m.number++
 				g = &memoryGroup{
@@ -101,30 +101,30 @@ func (m *MemoryPools) CreatePool(ctx context.Context, req *driver.CreatePoolRequ
 					m.work(g)
 				}
 			}
-			return &driver.PoolResponse{GroupID: g.id, LastKnownState: "made"}, nil
+			return &pooldriver.Response{GroupID: g.id, LastKnownState: "made"}, nil
 		})
 }
 
-// UpdatePool implements driver.PoolDriver. Instances keep their size.
-func (m *MemoryPools) UpdatePool(ctx context.Context, req *driver.UpdatePoolRequest) (*driver.PoolResponse, error) {
-	return changePool(ctx, m, machinepool.UpdatePool, req.PoolRequest, func(spec MemorySpec, g *memoryGroup) { g.size = spec.Size })
+// UpdatePool implements pooldriver.Driver. Instances keep their size.
+func (m *MemoryPools) UpdatePool(ctx context.Context, req *pooldriver.UpdatePoolRequest) (*pooldriver.Response, error) {
+	return changePool(ctx, m, machinepool.UpdatePool, req.Request, func(spec MemorySpec, g *memoryGroup) { g.size = spec.Size })
 }
 
-// ScalePool implements driver.PoolDriver. The youngest go first.
-func (m *MemoryPools) ScalePool(ctx context.Context, req *driver.ScalePoolRequest) (*driver.PoolResponse, error) {
-	return changePool(ctx, m, machinepool.ScalePool, req.PoolRequest, func(_ MemorySpec, g *memoryGroup) { g.target = req.To })
+// ScalePool implements pooldriver.Driver. The youngest go first.
+func (m *MemoryPools) ScalePool(ctx context.Context, req *pooldriver.ScalePoolRequest) (*pooldriver.Response, error) {
+	return changePool(ctx, m, machinepool.ScalePool, req.Request, func(_ MemorySpec, g *memoryGroup) { g.target = req.To })
 }
 
-// GetPoolStatus implements driver.PoolDriver.
+// GetPoolStatus implements pooldriver.Driver.
 func (m *MemoryPools) GetPoolStatus(
-	ctx context.Context, req *driver.GetPoolStatusRequest,
-) (*driver.GetPoolStatusResponse, error) {
-	return servePool(ctx, m, machinepool.GetPoolStatus, req.PoolRequest,
-		func(key groupKey, _ MemorySpec, g *memoryGroup) (*driver.GetPoolStatusResponse, error) {
+	ctx context.Context, req *pooldriver.GetPoolStatusRequest,
+) (*pooldriver.GetPoolStatusResponse, error) {
+	return servePool(ctx, m, machinepool.GetPoolStatus, req.Request,
+		func(key groupKey, _ MemorySpec, g *memoryGroup) (*pooldriver.GetPoolStatusResponse, error) {
 			if g == nil {
 				return nil, codes.Newf(codes.NotFound, "cluster %q has no group of pool %s", key.cluster, key.pool)
 			}
-			a := &driver.GetPoolStatusResponse{GroupID: g.id, Target: g.target, Ready: true, Failure: g.failure}
+			a := &pooldriver.GetPoolStatusResponse{GroupID: g.id, Target: g.target, Ready: true, Failure: g.failure}
 			for _, i := range g.sorted() {
 				a.Instances = append(a.Instances, i.Instance)
 			}
@@ -132,22 +132,22 @@ func (m *MemoryPools) GetPoolStatus(
 		})
 }
 
-// DeletePool implements driver.PoolDriver.
-func (m *MemoryPools) DeletePool(ctx context.Context, req *driver.DeletePoolRequest) (*driver.PoolResponse, error) {
-	return servePool(ctx, m, machinepool.DeletePool, req.PoolRequest,
-		func(key groupKey, _ MemorySpec, g *memoryGroup) (*driver.PoolResponse, error) {
+// DeletePool implements pooldriver.Driver.
+func (m *MemoryPools) DeletePool(ctx context.Context, req *pooldriver.DeletePoolRequest) (*pooldriver.Response, error) {
+	return servePool(ctx, m, machinepool.DeletePool, req.Request,
+		func(key groupKey, _ MemorySpec, g *memoryGroup) (*pooldriver.Response, error) {
 			if id := req.Pool.Status.GroupID; g != nil && (id == "" || id == g.id) {
 				delete(m.groups, key)
 			}
-			return &driver.PoolResponse{LastKnownState: "deleted"}, nil
+			return &pooldriver.Response{LastKnownState: "deleted"}, nil
 		})
 }
 
-// DeleteInstances implements driver.PoolDriver.
+// DeleteInstances implements pooldriver.Driver.
 func (m *MemoryPools) DeleteInstances(
-	ctx context.Context, req *driver.DeleteInstancesRequest,
-) (*driver.PoolResponse, error) {
-	return changePool(ctx, m, machinepool.DeleteInstances, req.PoolRequest, func(_ MemorySpec, g *memoryGroup) {
+	ctx context.Context, req *pooldriver.DeleteInstancesRequest,
+) (*pooldriver.Response, error) {
+	return changePool(ctx, m, machinepool.DeleteInstances, req.Request, func(_ MemorySpec, g *memoryGroup) {
 		for _, id := range req.ProviderIDs {
 			if i := g.instances[id]; i != nil && !i.Going {
 				i.Going = true
@@ -157,22 +157,22 @@ func (m *MemoryPools) DeleteInstances(
 	})
 }
 
-// ReplaceInstance implements driver.PoolDriver.
+// ReplaceInstance implements pooldriver.Driver.
 func (m *MemoryPools) ReplaceInstance(
-	ctx context.Context, req *driver.ReplaceInstanceRequest,
-) (*driver.PoolResponse, error) {
-	return changePool(ctx, m, machinepool.ReplaceInstance, req.PoolRequest, func(_ MemorySpec, g *memoryGroup) {
+	ctx context.Context, req *pooldriver.ReplaceInstanceRequest,
+) (*pooldriver.Response, error) {
+	return changePool(ctx, m, machinepool.ReplaceInstance, req.Request, func(_ MemorySpec, g *memoryGroup) {
 		if i := g.instances[req.ProviderID]; i != nil {
 			i.Going = true
 		}
 	})
 }
 
-// InstancesDrained implements driver.PoolDriver.
+// InstancesDrained implements pooldriver.Driver.
 func (m *MemoryPools) InstancesDrained(
-	ctx context.Context, req *driver.InstancesDrainedRequest,
-) (*driver.PoolResponse, error) {
-	return changePool(ctx, m, machinepool.InstancesDrained, req.PoolRequest, func(_ MemorySpec, g *memoryGroup) {
+	ctx context.Context, req *pooldriver.InstancesDrainedRequest,
+) (*pooldriver.Response, error) {
+	return changePool(ctx, m, machinepool.InstancesDrained, req.Request, func(_ MemorySpec, g *memoryGroup) {
 		for _, id := range req.ProviderIDs {
 			if i := g.instances[id]; i != nil && i.AwaitsDrain {
 				i.Going = true
@@ -181,16 +181,16 @@ func (m *MemoryPools) InstancesDrained(
 	})
 }
 
-// ListPools implements driver.PoolLister.
-func (m *MemoryPools) ListPools(ctx context.Context, req *driver.ListPoolsRequest) (*driver.ListPoolsResponse, error) {
+// ListPools implements pooldriver.Lister.
+func (m *MemoryPools) ListPools(ctx context.Context, req *pooldriver.ListPoolsRequest) (*pooldriver.ListPoolsResponse, error) {
 	fit := func() error { return nil }
-	return admitted(ctx, m, machinepool.ListPools, req.Class, req.Secret, fit, func(spec MemorySpec) (*driver.ListPoolsResponse, error) {
+	return admitted(ctx, m, machinepool.ListPools, req.Class, req.Secret, fit, func(spec MemorySpec) (*pooldriver.ListPoolsResponse, error) {
 		groups := map[string]object.Key{}
 		for key, g := range m.groups {
 			if key.cluster == spec.Cluster {
 				groups[g.id] = key.pool
 			}
 		}
-		return &driver.ListPoolsResponse{Groups: groups}, nil
+		return &pooldriver.ListPoolsResponse{Groups: groups}, nil
 	})
 }

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/machinepool/pooldriver"
 	"github.com/millwright-go/millwright/object"
 )
 
@@ -32,10 +32,10 @@ type MemoryPools struct {
 }
 
 var (
-	_ driver.PoolDriver    = (*MemoryPools)(nil)
-	_ driver.PoolFeatures  = (*MemoryPools)(nil)
-	_ driver.PoolLister    = (*MemoryPools)(nil)
-	_ driver.PoolFaultHook = (*MemoryPools)(nil)
+	_ pooldriver.Driver    = (*MemoryPools)(nil)
+	_ pooldriver.Featured  = (*MemoryPools)(nil)
+	_ pooldriver.Lister    = (*MemoryPools)(nil)
+	_ pooldriver.FaultHook = (*MemoryPools)(nil)
 )
 
 type groupKey struct {
@@ -158,7 +158,7 @@ func (m *MemoryPools) Resize(cluster string, pool object.Key, target int32) {
 	}
 }
 
-// PoolFeatures implements driver.PoolFeatures.
+// PoolFeatures implements pooldriver.Featured.
 func (m *MemoryPools) PoolFeatures() machinepool.Features {
 	return machinepool.Features{DeleteInstances: true, ReplaceInstance: true}
 }
@@ -171,7 +171,7 @@ func (m *MemoryPools) FailPoolNext(call machinepool.Call, err error) {
 	m.before[call] = append(m.before[call], err)
 }
 
-// FailPoolAfter implements driver.PoolFaultHook. There is no response beside err.
+// FailPoolAfter implements pooldriver.FaultHook. There is no response beside err.
 func (m *MemoryPools) FailPoolAfter(call machinepool.Call, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -6,9 +6,9 @@ import (
 	"sync"
 
 	"github.com/millwright-go/millwright/codes"
-	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/machinepool/pooldriver"
 	"github.com/millwright-go/millwright/object"
 )
 
@@ -18,15 +18,15 @@ type brokenPools struct {
 	features machinepool.Features
 	// around, if set, is asked about each call in the place of those below.
 	around    func(ctx context.Context, call machinepool.Call, class *machine.Class, next func(context.Context) error) error
-	create    func(context.Context, *driver.CreatePoolRequest) (*driver.PoolResponse, error)
-	update    func(context.Context, *driver.UpdatePoolRequest) (*driver.PoolResponse, error)
-	scale     func(context.Context, *driver.ScalePoolRequest) (*driver.PoolResponse, error)
-	status    func(context.Context, *driver.GetPoolStatusRequest) (*driver.GetPoolStatusResponse, error)
-	remove    func(context.Context, *driver.DeletePoolRequest) (*driver.PoolResponse, error)
-	instances func(context.Context, *driver.DeleteInstancesRequest) (*driver.PoolResponse, error)
-	replace   func(context.Context, *driver.ReplaceInstanceRequest) (*driver.PoolResponse, error)
-	drained   func(context.Context, *driver.InstancesDrainedRequest) (*driver.PoolResponse, error)
-	listing   func(context.Context, *driver.ListPoolsRequest) (*driver.ListPoolsResponse, error)
+	create    func(context.Context, *pooldriver.CreatePoolRequest) (*pooldriver.Response, error)
+	update    func(context.Context, *pooldriver.UpdatePoolRequest) (*pooldriver.Response, error)
+	scale     func(context.Context, *pooldriver.ScalePoolRequest) (*pooldriver.Response, error)
+	status    func(context.Context, *pooldriver.GetPoolStatusRequest) (*pooldriver.GetPoolStatusResponse, error)
+	remove    func(context.Context, *pooldriver.DeletePoolRequest) (*pooldriver.Response, error)
+	instances func(context.Context, *pooldriver.DeleteInstancesRequest) (*pooldriver.Response, error)
+	replace   func(context.Context, *pooldriver.ReplaceInstanceRequest) (*pooldriver.Response, error)
+	drained   func(context.Context, *pooldriver.InstancesDrainedRequest) (*pooldriver.Response, error)
+	listing   func(context.Context, *pooldriver.ListPoolsRequest) (*pooldriver.ListPoolsResponse, error)
 	end       <-chan struct{} // of the test
 }
 
@@ -53,44 +53,44 @@ func asidePool[Q, R any](
 
 func (b *brokenPools) PoolFeatures() machinepool.Features { return b.features }
 
-func (b *brokenPools) CreatePool(ctx context.Context, req *driver.CreatePoolRequest) (*driver.PoolResponse, error) {
+func (b *brokenPools) CreatePool(ctx context.Context, req *pooldriver.CreatePoolRequest) (*pooldriver.Response, error) {
 	return asidePool(ctx, b, machinepool.CreatePool, req.Class, req, b.create)
 }
 
-func (b *brokenPools) UpdatePool(ctx context.Context, req *driver.UpdatePoolRequest) (*driver.PoolResponse, error) {
+func (b *brokenPools) UpdatePool(ctx context.Context, req *pooldriver.UpdatePoolRequest) (*pooldriver.Response, error) {
 	return asidePool(ctx, b, machinepool.UpdatePool, req.Class, req, b.update)
 }
 
-func (b *brokenPools) ScalePool(ctx context.Context, req *driver.ScalePoolRequest) (*driver.PoolResponse, error) {
+func (b *brokenPools) ScalePool(ctx context.Context, req *pooldriver.ScalePoolRequest) (*pooldriver.Response, error) {
 	return asidePool(ctx, b, machinepool.ScalePool, req.Class, req, b.scale)
 }
 
-func (b *brokenPools) GetPoolStatus(ctx context.Context, req *driver.GetPoolStatusRequest) (*driver.GetPoolStatusResponse, error) {
+func (b *brokenPools) GetPoolStatus(ctx context.Context, req *pooldriver.GetPoolStatusRequest) (*pooldriver.GetPoolStatusResponse, error) {
 	return asidePool(ctx, b, machinepool.GetPoolStatus, req.Class, req, b.status)
 }
 
-func (b *brokenPools) DeletePool(ctx context.Context, req *driver.DeletePoolRequest) (*driver.PoolResponse, error) {
+func (b *brokenPools) DeletePool(ctx context.Context, req *pooldriver.DeletePoolRequest) (*pooldriver.Response, error) {
 	return asidePool(ctx, b, machinepool.DeletePool, req.Class, req, b.remove)
 }
 
-func (b *brokenPools) DeleteInstances(ctx context.Context, req *driver.DeleteInstancesRequest) (*driver.PoolResponse, error) {
+func (b *brokenPools) DeleteInstances(ctx context.Context, req *pooldriver.DeleteInstancesRequest) (*pooldriver.Response, error) {
 	return asidePool(ctx, b, machinepool.DeleteInstances, req.Class, req, b.instances)
 }
 
-func (b *brokenPools) ReplaceInstance(ctx context.Context, req *driver.ReplaceInstanceRequest) (*driver.PoolResponse, error) {
+func (b *brokenPools) ReplaceInstance(ctx context.Context, req *pooldriver.ReplaceInstanceRequest) (*pooldriver.Response, error) {
 	return asidePool(ctx, b, machinepool.ReplaceInstance, req.Class, req, b.replace)
 }
 
-func (b *brokenPools) InstancesDrained(ctx context.Context, req *driver.InstancesDrainedRequest) (*driver.PoolResponse, error) {
+func (b *brokenPools) InstancesDrained(ctx context.Context, req *pooldriver.InstancesDrainedRequest) (*pooldriver.Response, error) {
 	return asidePool(ctx, b, machinepool.InstancesDrained, req.Class, req, b.drained)
 }
 
-func (b *brokenPools) ListPools(ctx context.Context, req *driver.ListPoolsRequest) (*driver.ListPoolsResponse, error) {
+func (b *brokenPools) ListPools(ctx context.Context, req *pooldriver.ListPoolsRequest) (*pooldriver.ListPoolsResponse, error) {
 	return asidePool(ctx, b, machinepool.ListPools, req.Class, req, b.listing)
 }
 
 // group returns the one that a request means; nil: there is none.
-func (b *brokenPools) group(r driver.PoolRequest) *memoryGroup {
+func (b *brokenPools) group(r pooldriver.Request) *memoryGroup {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.groups[groupKey{spec(r.Class.ProviderSpec).Cluster, r.Pool.Key}]
@@ -104,11 +104,11 @@ type poolVariant struct {
 	fails map[string]string
 }
 
-type poolAnswer = driver.PoolResponse
+type poolAnswer = pooldriver.Response
 
 var poolVariants = []poolVariant{
 	{"makes one instance too many", func(b *brokenPools) {
-		b.create = func(ctx context.Context, req *driver.CreatePoolRequest) (*poolAnswer, error) {
+		b.create = func(ctx context.Context, req *pooldriver.CreatePoolRequest) (*poolAnswer, error) {
 			more := *req
 			more.Replicas++
 			return b.MemoryPools.CreatePool(ctx, &more)
@@ -119,7 +119,7 @@ var poolVariants = []poolVariant{
 		"Status/changes nothing, and is the same again":  "not 2",
 	}},
 	{"resizes what it adopts", func(b *brokenPools) {
-		b.create = func(ctx context.Context, req *driver.CreatePoolRequest) (*poolAnswer, error) {
+		b.create = func(ctx context.Context, req *pooldriver.CreatePoolRequest) (*poolAnswer, error) {
 			a, err := b.MemoryPools.CreatePool(ctx, req)
 			if err == nil {
 				b.Resize(spec(req.Class.ProviderSpec).Cluster, req.Pool.Key, req.Replicas)
@@ -129,7 +129,7 @@ var poolVariants = []poolVariant{
 	}, map[string]string{"Create/adopts a group whatever its size": "a create resizes nothing"}},
 	{"makes another group each time", func(b *brokenPools) {
 		n := 0
-		b.create = func(ctx context.Context, req *driver.CreatePoolRequest) (*poolAnswer, error) {
+		b.create = func(ctx context.Context, req *pooldriver.CreatePoolRequest) (*poolAnswer, error) {
 			a, err := b.MemoryPools.CreatePool(ctx, req)
 			if err == nil {
 				b.mu.Lock()
@@ -144,7 +144,7 @@ var poolVariants = []poolVariant{
 		"Concurrent/creates of one name make one group": "also when its creates race",
 	}},
 	{"has one group for all", func(b *brokenPools) {
-		b.create = func(ctx context.Context, req *driver.CreatePoolRequest) (*poolAnswer, error) {
+		b.create = func(ctx context.Context, req *pooldriver.CreatePoolRequest) (*poolAnswer, error) {
 			a, err := b.MemoryPools.CreatePool(ctx, req)
 			if a != nil {
 				a.GroupID = "the-group"
@@ -153,8 +153,8 @@ var poolVariants = []poolVariant{
 		}
 	}, map[string]string{"Create/makes one group a pool": "the same group"}},
 	{"forgets groups without their ID", func(b *brokenPools) {
-		b.remove = func(ctx context.Context, req *driver.DeletePoolRequest) (*poolAnswer, error) {
-			if req.Pool.Status.GroupID == "" && b.group(req.PoolRequest) != nil {
+		b.remove = func(ctx context.Context, req *pooldriver.DeletePoolRequest) (*poolAnswer, error) {
+			if req.Pool.Status.GroupID == "" && b.group(req.Request) != nil {
 				return &poolAnswer{}, nil
 			}
 			return b.MemoryPools.DeletePool(ctx, req)
@@ -163,10 +163,10 @@ var poolVariants = []poolVariant{
 		"Delete/finds the group when no ID was recorded": "DeletePool answered OK",
 	}},
 	{"says that absent groups are there", func(b *brokenPools) {
-		b.status = func(ctx context.Context, req *driver.GetPoolStatusRequest) (*driver.GetPoolStatusResponse, error) {
+		b.status = func(ctx context.Context, req *pooldriver.GetPoolStatusRequest) (*pooldriver.GetPoolStatusResponse, error) {
 			a, err := b.MemoryPools.GetPoolStatus(ctx, req)
 			if codes.Of(err) == codes.NotFound {
-				return &driver.GetPoolStatusResponse{GroupID: "g"}, nil
+				return &pooldriver.GetPoolStatusResponse{GroupID: "g"}, nil
 			}
 			return a, err
 		}
@@ -176,7 +176,7 @@ var poolVariants = []poolVariant{
 		"Delete/removes group and instances, and is idempotent": "DeletePool answered OK",
 	}},
 	{"replaces an instance when it is looked at", func(b *brokenPools) {
-		b.status = func(ctx context.Context, req *driver.GetPoolStatusRequest) (*driver.GetPoolStatusResponse, error) {
+		b.status = func(ctx context.Context, req *pooldriver.GetPoolStatusRequest) (*pooldriver.GetPoolStatusResponse, error) {
 			a, err := b.MemoryPools.GetPoolStatus(ctx, req)
 			if err == nil && len(a.Instances) > 0 {
 				b.Lose(a.Instances[0].ProviderID)
@@ -186,8 +186,8 @@ var poolVariants = []poolVariant{
 		}
 	}, map[string]string{"Status/changes nothing, and is the same again": "at first, then"}},
 	{"scales by a difference", func(b *brokenPools) {
-		b.scale = func(ctx context.Context, req *driver.ScalePoolRequest) (*poolAnswer, error) {
-			if g := b.group(req.PoolRequest); g != nil && req.To == g.target {
+		b.scale = func(ctx context.Context, req *pooldriver.ScalePoolRequest) (*poolAnswer, error) {
+			if g := b.group(req.Request); g != nil && req.To == g.target {
 				req2 := *req
 				req2.To++
 				return b.MemoryPools.ScalePool(ctx, &req2)
@@ -196,14 +196,14 @@ var poolVariants = []poolVariant{
 		}
 	}, map[string]string{"Scale/brings the group to its size, and is idempotent": "repeated, it changes nothing"}},
 	{"never scales to nothing", func(b *brokenPools) {
-		b.scale = func(ctx context.Context, req *driver.ScalePoolRequest) (*poolAnswer, error) {
+		b.scale = func(ctx context.Context, req *pooldriver.ScalePoolRequest) (*poolAnswer, error) {
 			least := *req
 			least.To = max(1, req.To)
 			return b.MemoryPools.ScalePool(ctx, &least)
 		}
 	}, map[string]string{"Scale/to nothing and back": "that size was asked for"}},
 	{"scales its neighbours too", func(b *brokenPools) {
-		b.scale = func(ctx context.Context, req *driver.ScalePoolRequest) (*poolAnswer, error) {
+		b.scale = func(ctx context.Context, req *pooldriver.ScalePoolRequest) (*poolAnswer, error) {
 			a, err := b.MemoryPools.ScalePool(ctx, req)
 			b.mu.Lock()
 			defer b.mu.Unlock()
@@ -217,15 +217,15 @@ var poolVariants = []poolVariant{
 		}
 	}, map[string]string{"Scale/leaves other groups alone": "the other pool was scaled"}},
 	{"makes what it is to scale or to update", func(b *brokenPools) {
-		make := func(ctx context.Context, r driver.PoolRequest) {
-			_, _ = b.MemoryPools.CreatePool(ctx, &driver.CreatePoolRequest{PoolRequest: r, Replicas: 2})
+		make := func(ctx context.Context, r pooldriver.Request) {
+			_, _ = b.MemoryPools.CreatePool(ctx, &pooldriver.CreatePoolRequest{Request: r, Replicas: 2})
 		}
-		b.scale = func(ctx context.Context, req *driver.ScalePoolRequest) (*poolAnswer, error) {
-			make(ctx, req.PoolRequest)
+		b.scale = func(ctx context.Context, req *pooldriver.ScalePoolRequest) (*poolAnswer, error) {
+			make(ctx, req.Request)
 			return b.MemoryPools.ScalePool(ctx, req)
 		}
-		b.update = func(ctx context.Context, req *driver.UpdatePoolRequest) (*poolAnswer, error) {
-			make(ctx, req.PoolRequest)
+		b.update = func(ctx context.Context, req *pooldriver.UpdatePoolRequest) (*poolAnswer, error) {
+			make(ctx, req.Request)
 			return b.MemoryPools.UpdatePool(ctx, req)
 		}
 	}, map[string]string{
@@ -233,7 +233,7 @@ var poolVariants = []poolVariant{
 		"Update/of an absent group is NotFound": "there is no group",
 	}},
 	{"grows when it is updated", func(b *brokenPools) {
-		b.update = func(ctx context.Context, req *driver.UpdatePoolRequest) (*poolAnswer, error) {
+		b.update = func(ctx context.Context, req *pooldriver.UpdatePoolRequest) (*poolAnswer, error) {
 			a, err := b.MemoryPools.UpdatePool(ctx, req)
 			if err == nil {
 				b.Resize("blue", req.Pool.Key, 5)
@@ -242,8 +242,8 @@ var poolVariants = []poolVariant{
 		}
 	}, map[string]string{"Update/keeps the size, and is idempotent": "an update leaves the size alone"}},
 	{"doesn't know what it deleted", func(b *brokenPools) {
-		b.remove = func(ctx context.Context, req *driver.DeletePoolRequest) (*poolAnswer, error) {
-			if b.group(req.PoolRequest) == nil && req.Class.Provider == MemoryProvider && req.Pool.Name != "" && ctx.Err() == nil {
+		b.remove = func(ctx context.Context, req *pooldriver.DeletePoolRequest) (*poolAnswer, error) {
+			if b.group(req.Request) == nil && req.Class.Provider == MemoryProvider && req.Pool.Name != "" && ctx.Err() == nil {
 				return nil, codes.New(codes.NotFound, "no such group")
 			}
 			return b.MemoryPools.DeletePool(ctx, req)
@@ -254,20 +254,20 @@ var poolVariants = []poolVariant{
 		"LostAnswer/of a delete: the next one is OK":            "DeletePool: ",
 	}},
 	{"declares what it has not", func(b *brokenPools) {
-		b.instances = func(context.Context, *driver.DeleteInstancesRequest) (*poolAnswer, error) {
-			return driver.UnimplementedPool{}.DeleteInstances(context.Background(), nil)
+		b.instances = func(context.Context, *pooldriver.DeleteInstancesRequest) (*poolAnswer, error) {
+			return pooldriver.UnimplementedPools{}.DeleteInstances(context.Background(), nil)
 		}
 	}, map[string]string{
 		"Instances/what is declared is there, and nothing else": "DeleteInstances is declared: true",
 		"Instances/deleted are those that were named":           "DeleteInstances: ",
 	}},
 	{"deletes others than were named", func(b *brokenPools) {
-		b.instances = func(ctx context.Context, req *driver.DeleteInstancesRequest) (*poolAnswer, error) {
-			g := b.group(req.PoolRequest)
+		b.instances = func(ctx context.Context, req *pooldriver.DeleteInstancesRequest) (*poolAnswer, error) {
+			g := b.group(req.Request)
 			if g == nil {
 				return b.MemoryPools.DeleteInstances(ctx, req)
 			}
-			return b.MemoryPools.ScalePool(ctx, &driver.ScalePoolRequest{PoolRequest: req.PoolRequest, To: g.target - int32(len(req.ProviderIDs))})
+			return b.MemoryPools.ScalePool(ctx, &pooldriver.ScalePoolRequest{Request: req.Request, To: g.target - int32(len(req.ProviderIDs))})
 		}
 	}, map[string]string{
 		"Instances/deleted are those that were named": "left are",
@@ -275,7 +275,7 @@ var poolVariants = []poolVariant{
 		"Instances/another group's are not deleted":   "another group's",
 	}},
 	{"takes instances from anywhere", func(b *brokenPools) {
-		b.instances = func(ctx context.Context, req *driver.DeleteInstancesRequest) (*poolAnswer, error) {
+		b.instances = func(ctx context.Context, req *pooldriver.DeleteInstancesRequest) (*poolAnswer, error) {
 			for _, id := range req.ProviderIDs {
 				b.Lose(id)
 				b.Work()
@@ -284,8 +284,8 @@ var poolVariants = []poolVariant{
 		}
 	}, map[string]string{"Instances/another group's are not deleted": "of another pool were"}},
 	{"replaces again what is gone", func(b *brokenPools) {
-		b.replace = func(ctx context.Context, req *driver.ReplaceInstanceRequest) (*poolAnswer, error) {
-			if g := b.group(req.PoolRequest); g != nil && g.instances[req.ProviderID] == nil && len(g.instances) > 0 {
+		b.replace = func(ctx context.Context, req *pooldriver.ReplaceInstanceRequest) (*poolAnswer, error) {
+			if g := b.group(req.Request); g != nil && g.instances[req.ProviderID] == nil && len(g.instances) > 0 {
 				b.Lose(g.sorted()[len(g.instances)-1].ProviderID)
 				b.Work()
 			}
@@ -293,10 +293,12 @@ var poolVariants = []poolVariant{
 		}
 	}, map[string]string{"Instances/replaced is the one that was named, once": "it was gone"}},
 	{"doesn't listen when it is told of drains", func(b *brokenPools) {
-		b.drained = func(context.Context, *driver.InstancesDrainedRequest) (*poolAnswer, error) { return &poolAnswer{}, nil }
+		b.drained = func(context.Context, *pooldriver.InstancesDrainedRequest) (*poolAnswer, error) {
+			return &poolAnswer{}, nil
+		}
 	}, map[string]string{"Instances/goes when the provider is told that it is empty": "still await a drain"}},
 	{"removes whatever is empty", func(b *brokenPools) {
-		b.drained = func(ctx context.Context, req *driver.InstancesDrainedRequest) (*poolAnswer, error) {
+		b.drained = func(ctx context.Context, req *pooldriver.InstancesDrainedRequest) (*poolAnswer, error) {
 			for _, id := range req.ProviderIDs {
 				b.AskDrain(id)
 			}
@@ -305,7 +307,7 @@ var poolVariants = []poolVariant{
 	}, map[string]string{"Instances/telling of others changes nothing": "nobody wanted to remove any"}},
 	{"lists what it has deleted", func(b *brokenPools) {
 		ever := map[string]object.Key{}
-		b.listing = func(ctx context.Context, req *driver.ListPoolsRequest) (*driver.ListPoolsResponse, error) {
+		b.listing = func(ctx context.Context, req *pooldriver.ListPoolsRequest) (*pooldriver.ListPoolsResponse, error) {
 			a, err := b.MemoryPools.ListPools(ctx, req)
 			if err == nil {
 				maps.Copy(ever, a.Groups)
@@ -315,7 +317,7 @@ var poolVariants = []poolVariant{
 		}
 	}, map[string]string{"List/names each group with its pool, until it is deleted": "it was deleted"}},
 	{"lists the groups of all clusters", func(b *brokenPools) {
-		b.listing = func(ctx context.Context, req *driver.ListPoolsRequest) (*driver.ListPoolsResponse, error) {
+		b.listing = func(ctx context.Context, req *pooldriver.ListPoolsRequest) (*pooldriver.ListPoolsResponse, error) {
 			a, err := b.MemoryPools.ListPools(ctx, req)
 			b.mu.Lock()
 			defer b.mu.Unlock()
@@ -328,7 +330,7 @@ var poolVariants = []poolVariant{
 		}
 	}, map[string]string{"List/does not name others' groups": "what is listed and of no pool is deleted"}},
 	{"changes groups that it lists", func(b *brokenPools) {
-		b.listing = func(ctx context.Context, req *driver.ListPoolsRequest) (*driver.ListPoolsResponse, error) {
+		b.listing = func(ctx context.Context, req *pooldriver.ListPoolsRequest) (*pooldriver.ListPoolsResponse, error) {
 			a, err := b.MemoryPools.ListPools(ctx, req)
 			if err == nil {
 				for _, key := range a.Groups {
@@ -342,7 +344,7 @@ var poolVariants = []poolVariant{
 		"List/a deletion by ID spares another group of the pool": "",
 	}},
 	{"deletes by name whatever the ID", func(b *brokenPools) {
-		b.remove = func(ctx context.Context, req *driver.DeletePoolRequest) (*poolAnswer, error) {
+		b.remove = func(ctx context.Context, req *pooldriver.DeletePoolRequest) (*poolAnswer, error) {
 			byName := *req
 			byName.Pool = req.Pool.Clone()
 			byName.Pool.Status.GroupID = ""
@@ -350,10 +352,10 @@ var poolVariants = []poolVariant{
 		}
 	}, map[string]string{"List/a deletion by ID spares another group of the pool": "GetPoolStatus"}},
 	{"lists nothing for a class that it can't read", func(b *brokenPools) {
-		b.listing = func(ctx context.Context, req *driver.ListPoolsRequest) (*driver.ListPoolsResponse, error) {
+		b.listing = func(ctx context.Context, req *pooldriver.ListPoolsRequest) (*pooldriver.ListPoolsResponse, error) {
 			a, err := b.MemoryPools.ListPools(ctx, req)
 			if codes.Of(err) == codes.Internal {
-				return &driver.ListPoolsResponse{}, nil
+				return &pooldriver.ListPoolsResponse{}, nil
 			}
 			return a, err
 		}
@@ -380,7 +382,7 @@ var poolVariants = []poolVariant{
 		"Arguments/a spec that can't work is InvalidArgument": "not InvalidArgument",
 	}},
 	{"takes no name for all", func(b *brokenPools) {
-		b.remove = func(ctx context.Context, req *driver.DeletePoolRequest) (*poolAnswer, error) {
+		b.remove = func(ctx context.Context, req *pooldriver.DeletePoolRequest) (*poolAnswer, error) {
 			if req.Pool.Name == "" {
 				b.mu.Lock()
 				defer b.mu.Unlock()
@@ -391,7 +393,7 @@ var poolVariants = []poolVariant{
 		}
 	}, map[string]string{"Arguments/a pool without a name is InvalidArgument": "DeletePool answers OK"}},
 	{"shows its credentials", func(b *brokenPools) {
-		b.scale = func(ctx context.Context, req *driver.ScalePoolRequest) (*poolAnswer, error) {
+		b.scale = func(ctx context.Context, req *pooldriver.ScalePoolRequest) (*poolAnswer, error) {
 			a, err := b.MemoryPools.ScalePool(ctx, req)
 			if codes.Of(err) == codes.Unauthenticated {
 				err = codes.Newf(codes.Unauthenticated, "the token %s is wrong", req.Secret.Data["token"])
@@ -403,7 +405,7 @@ var poolVariants = []poolVariant{
 		b.around = func(ctx context.Context, _ machinepool.Call, _ *machine.Class, next func(context.Context) error) error {
 			return next(ctx)
 		}
-		b.create = func(ctx context.Context, req *driver.CreatePoolRequest) (*poolAnswer, error) {
+		b.create = func(ctx context.Context, req *pooldriver.CreatePoolRequest) (*poolAnswer, error) {
 			_ = req.Bootstrap.Data["userData"]
 			return b.MemoryPools.CreatePool(ctx, req)
 		}
@@ -421,9 +423,9 @@ var poolVariants = []poolVariant{
 	}},
 	{"takes another instance when its answer was lost", func(b *brokenPools) {
 		asked := map[string]bool{}
-		b.instances = func(ctx context.Context, req *driver.DeleteInstancesRequest) (*poolAnswer, error) {
+		b.instances = func(ctx context.Context, req *pooldriver.DeleteInstancesRequest) (*poolAnswer, error) {
 			a, err := b.MemoryPools.DeleteInstances(ctx, req)
-			if g := b.group(req.PoolRequest); err == nil && g != nil && asked[req.ProviderIDs[0]] {
+			if g := b.group(req.Request); err == nil && g != nil && asked[req.ProviderIDs[0]] {
 				b.Resize("blue", req.Pool.Key, g.target-1)
 			}
 			asked[req.ProviderIDs[0]] = true
@@ -435,7 +437,7 @@ var poolVariants = []poolVariant{
 	}},
 	{"makes a group again when its answer was lost", func(b *brokenPools) {
 		var made sync.Map
-		b.create = func(ctx context.Context, req *driver.CreatePoolRequest) (*poolAnswer, error) {
+		b.create = func(ctx context.Context, req *pooldriver.CreatePoolRequest) (*poolAnswer, error) {
 			_, again := made.LoadOrStore(req.Pool.Name, true)
 			a, err := b.MemoryPools.CreatePool(ctx, req)
 			if err == nil && again {

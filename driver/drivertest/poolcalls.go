@@ -5,16 +5,16 @@ import (
 	"slices"
 
 	"github.com/millwright-go/millwright/codes"
-	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/machinepool/pooldriver"
 )
 
 // The calls of a poolTrial. They go to the driver under test by way of watch.
 
 // request is what each request has, made anew each time.
-func (r *poolTrial) request(p *machinepool.Pool, c *machine.Class) driver.PoolRequest {
-	return driver.PoolRequest{Pool: p.Clone(), Class: c.Clone(), Secret: r.secretOf(r.setup.Secret)}
+func (r *poolTrial) request(p *machinepool.Pool, c *machine.Class) pooldriver.Request {
+	return pooldriver.Request{Pool: p.Clone(), Class: c.Clone(), Secret: r.secretOf(r.setup.Secret)}
 }
 
 func (r *poolTrial) secretOf(s *machine.Secret) *machine.Secret {
@@ -26,39 +26,39 @@ func (r *poolTrial) secretOf(s *machine.Secret) *machine.Secret {
 
 func (r *poolTrial) createOf(
 	ctx context.Context, p *machinepool.Pool, c *machine.Class, n int32,
-) (*driver.PoolResponse, error) {
-	return watch(ctx, r.trial, machinepool.CreatePool, r.driver.CreatePool, func() *driver.CreatePoolRequest {
-		return &driver.CreatePoolRequest{PoolRequest: r.request(p, c), Replicas: n, Bootstrap: r.secretOf(r.setup.Bootstrap)}
+) (*pooldriver.Response, error) {
+	return watch(ctx, r.trial, machinepool.CreatePool, r.driver.CreatePool, func() *pooldriver.CreatePoolRequest {
+		return &pooldriver.CreatePoolRequest{Request: r.request(p, c), Replicas: n, Bootstrap: r.secretOf(r.setup.Bootstrap)}
 	})
 }
 
-func (r *poolTrial) updateOf(ctx context.Context, p *machinepool.Pool, c *machine.Class) (*driver.PoolResponse, error) {
-	return watch(ctx, r.trial, machinepool.UpdatePool, r.driver.UpdatePool, func() *driver.UpdatePoolRequest {
-		return &driver.UpdatePoolRequest{PoolRequest: r.request(p, c), Bootstrap: r.secretOf(r.setup.Bootstrap)}
+func (r *poolTrial) updateOf(ctx context.Context, p *machinepool.Pool, c *machine.Class) (*pooldriver.Response, error) {
+	return watch(ctx, r.trial, machinepool.UpdatePool, r.driver.UpdatePool, func() *pooldriver.UpdatePoolRequest {
+		return &pooldriver.UpdatePoolRequest{Request: r.request(p, c), Bootstrap: r.secretOf(r.setup.Bootstrap)}
 	})
 }
 
 func (r *poolTrial) scaleOf(
 	ctx context.Context, p *machinepool.Pool, c *machine.Class, n int32,
-) (*driver.PoolResponse, error) {
-	return watch(ctx, r.trial, machinepool.ScalePool, r.driver.ScalePool, func() *driver.ScalePoolRequest {
-		return &driver.ScalePoolRequest{PoolRequest: r.request(p, c), To: n}
+) (*pooldriver.Response, error) {
+	return watch(ctx, r.trial, machinepool.ScalePool, r.driver.ScalePool, func() *pooldriver.ScalePoolRequest {
+		return &pooldriver.ScalePoolRequest{Request: r.request(p, c), To: n}
 	})
 }
 
 func (r *poolTrial) statusOf(
 	ctx context.Context, p *machinepool.Pool, c *machine.Class,
-) (*driver.GetPoolStatusResponse, error) {
-	return watch(ctx, r.trial, machinepool.GetPoolStatus, r.driver.GetPoolStatus, func() *driver.GetPoolStatusRequest {
-		return &driver.GetPoolStatusRequest{PoolRequest: r.request(p, c)}
+) (*pooldriver.GetPoolStatusResponse, error) {
+	return watch(ctx, r.trial, machinepool.GetPoolStatus, r.driver.GetPoolStatus, func() *pooldriver.GetPoolStatusRequest {
+		return &pooldriver.GetPoolStatusRequest{Request: r.request(p, c)}
 	})
 }
 
 // deleteOf repeats the call for as long as the group is said to be going.
-func (r *poolTrial) deleteOf(ctx context.Context, p *machinepool.Pool, c *machine.Class) (a *driver.PoolResponse, err error) {
+func (r *poolTrial) deleteOf(ctx context.Context, p *machinepool.Pool, c *machine.Class) (a *pooldriver.Response, err error) {
 	for range 100 {
-		a, err = watch(ctx, r.trial, machinepool.DeletePool, r.driver.DeletePool, func() *driver.DeletePoolRequest {
-			return &driver.DeletePoolRequest{PoolRequest: r.request(p, c)}
+		a, err = watch(ctx, r.trial, machinepool.DeletePool, r.driver.DeletePool, func() *pooldriver.DeletePoolRequest {
+			return &pooldriver.DeletePoolRequest{Request: r.request(p, c)}
 		})
 		if codes.Of(err) != codes.Aborted {
 			return a, err
@@ -70,25 +70,25 @@ func (r *poolTrial) deleteOf(ctx context.Context, p *machinepool.Pool, c *machin
 
 func (r *poolTrial) removeOf(
 	ctx context.Context, p *machinepool.Pool, c *machine.Class, ids ...string,
-) (*driver.PoolResponse, error) {
-	return watch(ctx, r.trial, machinepool.DeleteInstances, r.driver.DeleteInstances, func() *driver.DeleteInstancesRequest {
-		return &driver.DeleteInstancesRequest{PoolRequest: r.request(p, c), ProviderIDs: slices.Clone(ids)}
+) (*pooldriver.Response, error) {
+	return watch(ctx, r.trial, machinepool.DeleteInstances, r.driver.DeleteInstances, func() *pooldriver.DeleteInstancesRequest {
+		return &pooldriver.DeleteInstancesRequest{Request: r.request(p, c), ProviderIDs: slices.Clone(ids)}
 	})
 }
 
 func (r *poolTrial) replaceOf(
 	ctx context.Context, p *machinepool.Pool, c *machine.Class, id string,
-) (*driver.PoolResponse, error) {
-	return watch(ctx, r.trial, machinepool.ReplaceInstance, r.driver.ReplaceInstance, func() *driver.ReplaceInstanceRequest {
-		return &driver.ReplaceInstanceRequest{PoolRequest: r.request(p, c), ProviderID: id}
+) (*pooldriver.Response, error) {
+	return watch(ctx, r.trial, machinepool.ReplaceInstance, r.driver.ReplaceInstance, func() *pooldriver.ReplaceInstanceRequest {
+		return &pooldriver.ReplaceInstanceRequest{Request: r.request(p, c), ProviderID: id}
 	})
 }
 
 func (r *poolTrial) drainedOf(
 	ctx context.Context, p *machinepool.Pool, c *machine.Class, ids ...string,
-) (*driver.PoolResponse, error) {
-	return watch(ctx, r.trial, machinepool.InstancesDrained, r.driver.InstancesDrained, func() *driver.InstancesDrainedRequest {
-		return &driver.InstancesDrainedRequest{PoolRequest: r.request(p, c), ProviderIDs: slices.Clone(ids)}
+) (*pooldriver.Response, error) {
+	return watch(ctx, r.trial, machinepool.InstancesDrained, r.driver.InstancesDrained, func() *pooldriver.InstancesDrainedRequest {
+		return &pooldriver.InstancesDrainedRequest{Request: r.request(p, c), ProviderIDs: slices.Clone(ids)}
 	})
 }
 

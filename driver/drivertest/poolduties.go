@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"github.com/millwright-go/millwright/codes"
-	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/machinepool/pooldriver"
 )
 
 // What holds for every call of a pool driver.
@@ -189,7 +189,7 @@ var poolConcurrentChecks = []poolCheck{
 	{"creates of one name make one group", func(r *poolTrial) {
 		const duty = "a pool has one group, also when its creates race"
 		p := r.pool()
-		var answers [crowd]*driver.PoolResponse
+		var answers [crowd]*pooldriver.Response
 		var errs [crowd]error
 		together(func(i int) { answers[i], errs[i] = r.createOf(r.ctx, p, r.setup.Class, 2) })
 		last := r.created(p, 2)
@@ -245,7 +245,7 @@ var poolLostAnswerChecks = []poolCheck{
 // losePool has a call take effect and fail.
 func (r *poolTrial) losePool(call machinepool.Call, do func() error) {
 	r.Helper()
-	hook, ok := driver.AsPool[driver.PoolFaultHook](r.driver)
+	hook, ok := pooldriver.As[pooldriver.FaultHook](r.driver)
 	if !ok {
 		r.notRun("the driver has no PoolFaultHook")
 	}

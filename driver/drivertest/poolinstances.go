@@ -4,8 +4,8 @@ import (
 	"slices"
 
 	"github.com/millwright-go/millwright/codes"
-	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/machinepool/pooldriver"
 )
 
 var poolInstanceChecks = []poolCheck{
@@ -21,7 +21,7 @@ var poolInstanceChecks = []poolCheck{
 // declared skips the check if the driver does not declare a feature.
 func (r *poolTrial) declared(what string, has func(machinepool.Features) bool) {
 	r.Helper()
-	if !has(driver.PoolFeaturesOf(r.driver)) {
+	if !has(pooldriver.FeaturesOf(r.driver)) {
 		r.notRun("the driver does not declare %s", what)
 	}
 }
@@ -31,7 +31,7 @@ func canReplace(f machinepool.Features) bool { return f.ReplaceInstance }
 
 func poolDeclares(r *poolTrial) {
 	p := r.created(r.pool(), 1)
-	declared := driver.PoolFeaturesOf(r.driver)
+	declared := pooldriver.FeaturesOf(r.driver)
 	_, removed := r.removeOf(r.ctx, p, r.setup.Class, "no-such-instance")
 	_, replaced := r.replaceOf(r.ctx, p, r.setup.Class, "no-such-instance")
 	for _, c := range []struct {

@@ -5,9 +5,9 @@ import (
 	"errors"
 
 	"github.com/millwright-go/millwright/codes"
-	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/machinepool/pooldriver"
 	"github.com/millwright-go/millwright/object"
 )
 
@@ -22,12 +22,12 @@ var poolListChecks = []poolCheck{
 // groupsOf names the groups of a class. It skips the check if the driver names none.
 func (r *poolTrial) groupsOf(ctx context.Context, c *machine.Class) (map[string]object.Key, error) {
 	r.Helper()
-	lister, ok := driver.AsPool[driver.PoolLister](r.driver)
-	if !ok || !driver.ListsPools(r.driver) {
+	lister, ok := pooldriver.As[pooldriver.Lister](r.driver)
+	if !ok || !pooldriver.ListsPools(r.driver) {
 		r.notRun("the driver is no PoolLister")
 	}
-	a, err := watch(ctx, r.trial, machinepool.ListPools, lister.ListPools, func() *driver.ListPoolsRequest {
-		return &driver.ListPoolsRequest{Class: c.Clone(), Secret: r.secretOf(r.setup.Secret)}
+	a, err := watch(ctx, r.trial, machinepool.ListPools, lister.ListPools, func() *pooldriver.ListPoolsRequest {
+		return &pooldriver.ListPoolsRequest{Class: c.Clone(), Secret: r.secretOf(r.setup.Secret)}
 	})
 	if err == nil && a == nil {
 		err = errors.New("the answer says OK and nothing else")

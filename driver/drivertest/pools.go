@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/machinepool/pooldriver"
 	"github.com/millwright-go/millwright/object"
 )
 
@@ -25,7 +25,7 @@ type PoolSuite struct {
 // PoolSetup is a pool driver and what it is tried with. Only Driver and Class
 // are needed; a nil field leaves out the checks that need it.
 type PoolSetup struct {
-	Driver driver.PoolDriver
+	Driver pooldriver.Driver
 	// Class is what groups are made from; it is also spoilt to see it refused.
 	Class *machine.Class
 	// Secret goes with every call, Bootstrap with each create and update. Their
@@ -82,7 +82,7 @@ func poolGroups() []poolGroup {
 }
 
 // RunPools checks every duty of a pool driver, as Run does for a driver. Lost
-// answers are tried with drivers that have a driver.PoolFaultHook.
+// answers are tried with drivers that have a pooldriver.FaultHook.
 func RunPools(t *testing.T, s PoolSuite) {
 	t.Helper()
 	var total int
@@ -113,7 +113,7 @@ func RunPools(t *testing.T, s PoolSuite) {
 type poolTrial struct {
 	*trial
 	setup  PoolSetup
-	driver driver.PoolDriver
+	driver pooldriver.Driver
 	pools  []pooled
 }
 

@@ -6,12 +6,13 @@ import (
 	"time"
 
 	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/machinepool/pooldriver"
 	"github.com/millwright-go/millwright/object"
 )
 
 var poolOptions = MemoryPoolOptions{Token: "a-token-of-some-length"}
 
-func poolSetupOf(m *MemoryPools, d driver.PoolDriver) PoolSetup {
+func poolSetupOf(m *MemoryPools, d pooldriver.Driver) PoolSetup {
 	key := func(name string) object.Key { return object.Key{Namespace: "fleet", Name: name} }
 	s := PoolSetup{
 		Driver:       d,
@@ -49,7 +50,7 @@ func TestMemoryPools(t *testing.T) {
 	})
 	t.Run("decorated", func(t *testing.T) {
 		m := NewMemoryPools(poolOptions)
-		d := driver.ValidatePool(driver.InterceptPool(driver.InterceptPool(m, driver.Deadline(driver.Timeouts{Default: time.Minute})), driver.Recover(nil)), nil)
+		d := pooldriver.Validate(pooldriver.Intercept(pooldriver.Intercept(m, driver.Deadline(driver.Timeouts{Default: time.Minute})), driver.Recover(nil)), nil)
 		RunPools(t, PoolSuite{New: func(*testing.T) PoolSetup { return poolSetupOf(m, d) }})
 	})
 }
@@ -59,7 +60,7 @@ func TestBarePools(t *testing.T) {
 	suite := PoolSuite{New: func(*testing.T) PoolSetup {
 		m := NewMemoryPools(MemoryPoolOptions{})
 		key := object.Key{Namespace: "fleet", Name: "small"}
-		bare := struct{ driver.PoolDriver }{needed{m: m}}
+		bare := struct{ pooldriver.Driver }{needed{m: m}}
 		return PoolSetup{Driver: bare, Class: m.Class(key, MemorySpec{Cluster: "blue", Size: "small"})}
 	}}
 	skipped := 0
@@ -81,27 +82,27 @@ func TestBarePools(t *testing.T) {
 
 // needed has the five calls that every pool driver has.
 type needed struct {
-	driver.UnimplementedPool
+	pooldriver.UnimplementedPools
 	m *MemoryPools
 }
 
-func (n needed) CreatePool(ctx context.Context, req *driver.CreatePoolRequest) (*driver.PoolResponse, error) {
+func (n needed) CreatePool(ctx context.Context, req *pooldriver.CreatePoolRequest) (*pooldriver.Response, error) {
 	return n.m.CreatePool(ctx, req)
 }
 
-func (n needed) UpdatePool(ctx context.Context, req *driver.UpdatePoolRequest) (*driver.PoolResponse, error) {
+func (n needed) UpdatePool(ctx context.Context, req *pooldriver.UpdatePoolRequest) (*pooldriver.Response, error) {
 	return n.m.UpdatePool(ctx, req)
 }
 
-func (n needed) ScalePool(ctx context.Context, req *driver.ScalePoolRequest) (*driver.PoolResponse, error) {
+func (n needed) ScalePool(ctx context.Context, req *pooldriver.ScalePoolRequest) (*pooldriver.Response, error) {
 	return n.m.ScalePool(ctx, req)
 }
 
-func (n needed) GetPoolStatus(ctx context.Context, req *driver.GetPoolStatusRequest) (*driver.GetPoolStatusResponse, error) {
+func (n needed) GetPoolStatus(ctx context.Context, req *pooldriver.GetPoolStatusRequest) (*pooldriver.GetPoolStatusResponse, error) {
 	return n.m.GetPoolStatus(ctx, req)
 }
 
-func (n needed) DeletePool(ctx context.Context, req *driver.DeletePoolRequest) (*driver.PoolResponse, error) {
+func (n needed) DeletePool(ctx context.Context, req *pooldriver.DeletePoolRequest) (*pooldriver.Response, error) {
 	return n.m.DeletePool(ctx, req)
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/millwright-go/millwright/examples/quickstart/workload"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/machinepool/pooldriver"
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
@@ -112,7 +113,7 @@ func (f *fleet) newManager(hooks manager.Hooks) (*manager.Manager, error) {
 	return manager.New(manager.Options{
 		Pools: f.pools, Machines: f.machines, Classes: f.classes, Secrets: f.secrets,
 		Driver:     driver.Unimplemented{},
-		PoolDriver: driver.InterceptPool(f.provider, driver.Deadline(driver.Timeouts{Default: 20 * time.Second})),
+		PoolDriver: pooldriver.Intercept(f.provider, driver.Deadline(driver.Timeouts{Default: 20 * time.Second})),
 		PoolPolicy: poolPolicy(),
 		Cluster:    f.cluster,
 		Drainer:    drainer,

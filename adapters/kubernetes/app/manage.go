@@ -20,6 +20,7 @@ import (
 	"github.com/millwright-go/millwright/adapters/kubernetes/bootstrap"
 	"github.com/millwright-go/millwright/adapters/kubernetes/controllers"
 	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/machinepool/pooldriver"
 	"github.com/millwright-go/millwright/manager"
 )
 
@@ -186,18 +187,18 @@ func (r *reading) options(d driver.Driver, c Clusters, log *slog.Logger) (contro
 // limited is a driver within its limits, which it shares with the driver of
 // pools that it may be too; that one is nil if it is none, or none is wanted.
 // The time of a call counts from its start, not from that of the wait for it.
-func (s *settings) limited(d driver.Driver) (driver.Driver, driver.PoolDriver) {
+func (s *settings) limited(d driver.Driver) (driver.Driver, pooldriver.Driver) {
 	limits := driver.Limits{Concurrency: s.DriverConcurrency, Burst: s.DriverBurst, Now: time.Now, After: time.After}
 	if s.DriverQPS > 0 {
 		limits.Interval = time.Duration(float64(time.Second) / s.DriverQPS)
 	}
 	limit, deadline := driver.Limit(limits), driver.Deadline(driver.Timeouts{Default: s.DriverTimeout})
 	machines := driver.Intercept(d, limit, deadline)
-	pools, ok := driver.As[driver.PoolDriver](d)
+	pools, ok := driver.As[pooldriver.Driver](d)
 	if !ok || !s.Pools {
 		return machines, nil
 	}
-	return machines, driver.InterceptPool(pools, limit, deadline)
+	return machines, pooldriver.Intercept(pools, limit, deadline)
 }
 
 // runner is a driver that has work to do by itself.

@@ -11,6 +11,7 @@ import (
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/machinepool/pooldriver"
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
 )
@@ -18,19 +19,19 @@ import (
 // both is a driver of machines and of pools, whose calls take a second.
 type both struct {
 	driver.Unimplemented
-	driver.UnimplementedPool
+	pooldriver.UnimplementedPools
 	left time.Duration // until the deadline of the last call
 }
 
-// GetPoolStatus implements driver.PoolDriver.
-func (b *both) GetPoolStatus(ctx context.Context, _ *driver.GetPoolStatusRequest) (*driver.GetPoolStatusResponse, error) {
+// GetPoolStatus implements pooldriver.Driver.
+func (b *both) GetPoolStatus(ctx context.Context, _ *pooldriver.GetPoolStatusRequest) (*pooldriver.GetPoolStatusResponse, error) {
 	deadline, _ := ctx.Deadline()
 	b.left = time.Until(deadline)
 	<-time.After(time.Second)
-	return &driver.GetPoolStatusResponse{}, nil
+	return &pooldriver.GetPoolStatusResponse{}, nil
 }
 
-// PoolFeatures implements driver.PoolFeatures.
+// PoolFeatures implements pooldriver.Featured.
 func (b *both) PoolFeatures() machinepool.Features {
 	return machinepool.Features{DeleteInstances: true}
 }
@@ -52,7 +53,7 @@ func TestPoolsOfADriver(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, c.found, o.PoolDriver != nil, "%v", c.args)
 		if c.found {
-			require.True(t, driver.PoolFeaturesOf(o.PoolDriver).DeleteInstances)
+			require.True(t, pooldriver.FeaturesOf(o.PoolDriver).DeleteInstances)
 		}
 	}
 }
@@ -80,7 +81,7 @@ func TestPoolLimits(t *testing.T) {
 		began := time.Now()
 		_, err := machines.ListMachines(t.Context(), &driver.ListMachinesRequest{})
 		require.Equal(t, codes.Unimplemented, codes.Of(err))
-		_, err = pools.GetPoolStatus(t.Context(), &driver.GetPoolStatusRequest{PoolRequest: driver.PoolRequest{
+		_, err = pools.GetPoolStatus(t.Context(), &pooldriver.GetPoolStatusRequest{Request: pooldriver.Request{
 			Pool: &machinepool.Pool{Meta: object.Meta{Key: object.Key{Name: "p"}}},
 		}})
 		require.NoError(t, err)

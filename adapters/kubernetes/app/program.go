@@ -36,7 +36,7 @@ type Program struct {
 	// before Driver is called. Nil: there are none.
 	Settings any
 	// Driver returns what makes and deletes VMs, and groups of them for pools if
-	// it, or a driver below it, is a driver.PoolDriver. It is called once; its error
+	// it, or a driver below it, is a pooldriver.Driver. It is called once; its error
 	// ends the program, with StatusSettings if it is an ErrSettings. A driver
 	// that has a method Run(context.Context) error is run as long as the
 	// program, also while another one leads; it must return soon after its
@@ -57,7 +57,7 @@ type Clusters struct {
 }
 
 // Run runs a manager with a driver until it is told to end by a signal or by
-// ctx, with the settings of the process. A driver that is a driver.PoolDriver
+// ctx, with the settings of the process. A driver that is a pooldriver.Driver
 // too is used for pools. It is called once in a process. An error is for Exit.
 func Run(ctx context.Context, d driver.Driver) error {
 	return Program{Driver: func(Clusters) (driver.Driver, error) {

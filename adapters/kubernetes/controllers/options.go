@@ -15,6 +15,7 @@ import (
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/machinepool/pooldriver"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/safety"
@@ -26,7 +27,7 @@ type Options struct {
 	Driver driver.Driver
 	// PoolDriver makes and deletes the groups of pools; nil: pools are neither
 	// reconciled nor read, and their kind need not be defined.
-	PoolDriver driver.PoolDriver
+	PoolDriver pooldriver.Driver
 	// PoolBootstrap makes the bootstrap data of pools; nil: nobody does, and their
 	// secrets are read as they are. It needs a PoolDriver.
 	PoolBootstrap manager.PoolBootstrap

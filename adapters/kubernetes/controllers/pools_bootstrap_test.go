@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millwright-go/millwright/adapters/kubernetes/controllers"
-	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/machinepool/pooldriver"
 )
 
 // maker makes bootstrap data whose token is about to lapse until it is renewed.
@@ -55,22 +55,22 @@ func (m *maker) Delete(context.Context, *machinepool.Pool) error {
 
 // recording remembers what groups are made with.
 type recording struct {
-	driver.PoolDriver
+	pooldriver.Driver
 	mu   sync.Mutex
 	data string
 }
 
 // Unwrap returns the driver that is decorated.
-func (r *recording) Unwrap() driver.PoolDriver { return r.PoolDriver }
+func (r *recording) Unwrap() pooldriver.Driver { return r.Driver }
 
-// CreatePool implements driver.PoolDriver.
-func (r *recording) CreatePool(ctx context.Context, req *driver.CreatePoolRequest) (*driver.PoolResponse, error) {
+// CreatePool implements pooldriver.Driver.
+func (r *recording) CreatePool(ctx context.Context, req *pooldriver.CreatePoolRequest) (*pooldriver.Response, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if req.Bootstrap != nil {
 		r.data = string(req.Bootstrap.Data["userData"])
 	}
-	return r.PoolDriver.CreatePool(ctx, req)
+	return r.Driver.CreatePool(ctx, req)
 }
 
 // TestPoolBootstrapIsMade: who makes bootstrap data is asked for them, has their
@@ -78,7 +78,7 @@ func (r *recording) CreatePool(ctx context.Context, req *driver.CreatePoolReques
 func TestPoolBootstrapIsMade(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, brisk)
-	m, r := &maker{}, &recording{PoolDriver: w.provider}
+	m, r := &maker{}, &recording{Driver: w.provider}
 	w.class("small", "s")
 	p := w.machinePool("web", "small", 1)
 	w.merge(p, `{"spec":{"template":{"bootstrap":{"config":"maker","dataSecret":"made-by-none"}}}}`)

@@ -8,28 +8,28 @@ import (
 	"time"
 
 	"github.com/millwright-go/millwright/codes"
-	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/machinepool/pooldriver"
 	"github.com/millwright-go/millwright/object"
 )
 
 var (
-	_ driver.PoolDriver   = (*Provider)(nil)
-	_ driver.PoolFeatures = (*Provider)(nil)
-	_ driver.PoolLister   = (*Provider)(nil)
+	_ pooldriver.Driver   = (*Provider)(nil)
+	_ pooldriver.Featured = (*Provider)(nil)
+	_ pooldriver.Lister   = (*Provider)(nil)
 )
 
-// PoolFeatures implements driver.PoolFeatures.
+// PoolFeatures implements pooldriver.Featured.
 func (p *Provider) PoolFeatures() machinepool.Features {
 	return machinepool.Features{DeleteInstances: true, ReplaceInstance: true}
 }
 
-// CreatePool implements driver.PoolDriver.
-func (p *Provider) CreatePool(ctx context.Context, req *driver.CreatePoolRequest) (*driver.PoolResponse, error) {
-	if err := p.pause(ctx, &req.PoolRequest, false, p.options.Create); err != nil {
+// CreatePool implements pooldriver.Driver.
+func (p *Provider) CreatePool(ctx context.Context, req *pooldriver.CreatePoolRequest) (*pooldriver.Response, error) {
+	if err := p.pause(ctx, &req.Request, false, p.options.Create); err != nil {
 		return nil, err
 	}
-	return p.serve(ctx, &req.PoolRequest, func(spec *Spec, g *group) (*group, error) {
+	return p.serve(ctx, &req.Request, func(spec *Spec, g *group) (*group, error) {
 		if g != nil {
 			return g, p.work(g)
 		}
@@ -42,18 +42,18 @@ func (p *Provider) CreatePool(ctx context.Context, req *driver.CreatePoolRequest
 	})
 }
 
-// UpdatePool implements driver.PoolDriver. Instances are replaced one after the
+// UpdatePool implements pooldriver.Driver. Instances are replaced one after the
 // other while Run runs.
-func (p *Provider) UpdatePool(ctx context.Context, req *driver.UpdatePoolRequest) (*driver.PoolResponse, error) {
-	return p.change(ctx, &req.PoolRequest, func(spec *Spec, g *group) error {
+func (p *Provider) UpdatePool(ctx context.Context, req *pooldriver.UpdatePoolRequest) (*pooldriver.Response, error) {
+	return p.change(ctx, &req.Request, func(spec *Spec, g *group) error {
 		g.follow(spec, req.Pool)
 		return nil
 	})
 }
 
-// ScalePool implements driver.PoolDriver. The youngest go first.
-func (p *Provider) ScalePool(ctx context.Context, req *driver.ScalePoolRequest) (*driver.PoolResponse, error) {
-	return p.change(ctx, &req.PoolRequest, func(spec *Spec, g *group) error {
+// ScalePool implements pooldriver.Driver. The youngest go first.
+func (p *Provider) ScalePool(ctx context.Context, req *pooldriver.ScalePoolRequest) (*pooldriver.Response, error) {
+	return p.change(ctx, &req.Request, func(spec *Spec, g *group) error {
 		if req.To > g.Target {
 			if err := p.roomForPool(spec, req.Pool.Key, req.To); err != nil {
 				return err
@@ -64,10 +64,10 @@ func (p *Provider) ScalePool(ctx context.Context, req *driver.ScalePoolRequest) 
 	})
 }
 
-// GetPoolStatus implements driver.PoolDriver.
-func (p *Provider) GetPoolStatus(ctx context.Context, req *driver.GetPoolStatusRequest) (*driver.GetPoolStatusResponse, error) {
-	answer := &driver.GetPoolStatusResponse{Ready: true}
-	_, err := p.serve(ctx, &req.PoolRequest, func(_ *Spec, g *group) (*group, error) {
+// GetPoolStatus implements pooldriver.Driver.
+func (p *Provider) GetPoolStatus(ctx context.Context, req *pooldriver.GetPoolStatusRequest) (*pooldriver.GetPoolStatusResponse, error) {
+	answer := &pooldriver.GetPoolStatusResponse{Ready: true}
+	_, err := p.serve(ctx, &req.Request, func(_ *Spec, g *group) (*group, error) {
 		if g == nil {
 			return nil, noGroup(req.Pool.Key)
 		}
@@ -86,12 +86,12 @@ func (p *Provider) GetPoolStatus(ctx context.Context, req *driver.GetPoolStatusR
 	return answer, nil
 }
 
-// DeletePool implements driver.PoolDriver.
-func (p *Provider) DeletePool(ctx context.Context, req *driver.DeletePoolRequest) (*driver.PoolResponse, error) {
-	if err := p.pause(ctx, &req.PoolRequest, true, p.options.Delete); err != nil {
+// DeletePool implements pooldriver.Driver.
+func (p *Provider) DeletePool(ctx context.Context, req *pooldriver.DeletePoolRequest) (*pooldriver.Response, error) {
+	if err := p.pause(ctx, &req.Request, true, p.options.Delete); err != nil {
 		return nil, err
 	}
-	return p.serve(ctx, &req.PoolRequest, func(spec *Spec, g *group) (*group, error) {
+	return p.serve(ctx, &req.Request, func(spec *Spec, g *group) (*group, error) {
 		if id := req.Pool.Status.GroupID; g == nil || id != "" && id != g.ID {
 			return nil, nil
 		}
@@ -103,8 +103,8 @@ func (p *Provider) DeletePool(ctx context.Context, req *driver.DeletePoolRequest
 	})
 }
 
-// ListPools implements driver.PoolLister.
-func (p *Provider) ListPools(ctx context.Context, req *driver.ListPoolsRequest) (*driver.ListPoolsResponse, error) {
+// ListPools implements pooldriver.Lister.
+func (p *Provider) ListPools(ctx context.Context, req *pooldriver.ListPoolsRequest) (*pooldriver.ListPoolsResponse, error) {
 	spec, err := read(req.Class)
 	if err != nil {
 		return nil, err
@@ -112,7 +112,7 @@ func (p *Provider) ListPools(ctx context.Context, req *driver.ListPoolsRequest) 
 	if err := work(ctx, 0); err != nil {
 		return nil, err
 	}
-	answer := &driver.ListPoolsResponse{Groups: make(map[string]object.Key)}
+	answer := &pooldriver.ListPoolsResponse{Groups: make(map[string]object.Key)}
 	err = p.disk.locked(func() error {
 		all, err := p.disk.groups()
 		for _, g := range all {
@@ -128,26 +128,26 @@ func (p *Provider) ListPools(ctx context.Context, req *driver.ListPoolsRequest) 
 	return answer, nil
 }
 
-// DeleteInstances implements driver.PoolDriver.
-func (p *Provider) DeleteInstances(ctx context.Context, req *driver.DeleteInstancesRequest) (*driver.PoolResponse, error) {
-	return p.change(ctx, &req.PoolRequest, func(_ *Spec, g *group) error {
+// DeleteInstances implements pooldriver.Driver.
+func (p *Provider) DeleteInstances(ctx context.Context, req *pooldriver.DeleteInstancesRequest) (*pooldriver.Response, error) {
+	return p.change(ctx, &req.Request, func(_ *Spec, g *group) error {
 		dismissed, err := p.dismiss(g, req.ProviderIDs)
 		g.Target = max(0, g.Target-dismissed)
 		return err
 	})
 }
 
-// ReplaceInstance implements driver.PoolDriver.
-func (p *Provider) ReplaceInstance(ctx context.Context, req *driver.ReplaceInstanceRequest) (*driver.PoolResponse, error) {
-	return p.change(ctx, &req.PoolRequest, func(_ *Spec, g *group) error {
+// ReplaceInstance implements pooldriver.Driver.
+func (p *Provider) ReplaceInstance(ctx context.Context, req *pooldriver.ReplaceInstanceRequest) (*pooldriver.Response, error) {
+	return p.change(ctx, &req.Request, func(_ *Spec, g *group) error {
 		_, err := p.dismiss(g, []string{req.ProviderID})
 		return err
 	})
 }
 
-// InstancesDrained implements driver.PoolDriver.
-func (p *Provider) InstancesDrained(ctx context.Context, req *driver.InstancesDrainedRequest) (*driver.PoolResponse, error) {
-	return p.change(ctx, &req.PoolRequest, func(_ *Spec, g *group) error {
+// InstancesDrained implements pooldriver.Driver.
+func (p *Provider) InstancesDrained(ctx context.Context, req *pooldriver.InstancesDrainedRequest) (*pooldriver.Response, error) {
+	return p.change(ctx, &req.Request, func(_ *Spec, g *group) error {
 		_, err := p.dismiss(g, slices.DeleteFunc(slices.Clone(req.ProviderIDs), func(id string) bool { return !slices.Contains(g.Awaiting, id) }))
 		return err
 	})
@@ -176,7 +176,7 @@ func (g *group) follow(spec *Spec, pool *machinepool.Pool) {
 
 // serve has a call done with the pool's group, nil if there is none, while no
 // other is. do returns the group that there is then.
-func (p *Provider) serve(ctx context.Context, req *driver.PoolRequest, do func(*Spec, *group) (*group, error)) (*driver.PoolResponse, error) {
+func (p *Provider) serve(ctx context.Context, req *pooldriver.Request, do func(*Spec, *group) (*group, error)) (*pooldriver.Response, error) {
 	spec, err := read(req.Class)
 	if err != nil {
 		return nil, err
@@ -187,7 +187,7 @@ func (p *Provider) serve(ctx context.Context, req *driver.PoolRequest, do func(*
 	if key := req.Pool.Key; !plain(key.Name) || key.Namespace != "" && !plain(key.Namespace) {
 		return nil, codes.Newf(codes.InvalidArgument, "pool name %q can't be that of a group", key)
 	}
-	answer := &driver.PoolResponse{}
+	answer := &pooldriver.Response{}
 	err = p.disk.locked(func() error {
 		g, err := p.disk.group(spec.Cluster, req.Pool.Key)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -208,7 +208,7 @@ func (p *Provider) serve(ctx context.Context, req *driver.PoolRequest, do func(*
 }
 
 // pause takes its time if there is a group, or if there is none.
-func (p *Provider) pause(ctx context.Context, req *driver.PoolRequest, there bool, d time.Duration) error {
+func (p *Provider) pause(ctx context.Context, req *pooldriver.Request, there bool, d time.Duration) error {
 	spec, err := read(req.Class)
 	if err != nil {
 		return err
@@ -220,7 +220,7 @@ func (p *Provider) pause(ctx context.Context, req *driver.PoolRequest, there boo
 }
 
 // change has something else wanted of a group that there is, and it done.
-func (p *Provider) change(ctx context.Context, req *driver.PoolRequest, do func(*Spec, *group) error) (*driver.PoolResponse, error) {
+func (p *Provider) change(ctx context.Context, req *pooldriver.Request, do func(*Spec, *group) error) (*pooldriver.Response, error) {
 	return p.serve(ctx, req, func(spec *Spec, g *group) (*group, error) {
 		if g == nil {
 			return nil, noGroup(req.Pool.Key)

@@ -19,6 +19,7 @@ import (
 	"github.com/millwright-go/millwright/driver/drivertest"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/machinepool/pooldriver"
 	"github.com/millwright-go/millwright/object"
 )
 
@@ -41,14 +42,14 @@ func provider(t *testing.T, o Options) *Provider {
 
 // lossy loses answers.
 type lossy struct {
-	driver.PoolDriver
+	pooldriver.Driver
 	mu   sync.Mutex
 	lost map[driver.Method][]error
 }
 
-func losing(p driver.PoolDriver) *lossy {
+func losing(p pooldriver.Driver) *lossy {
 	l := &lossy{lost: map[driver.Method][]error{}}
-	l.PoolDriver = driver.InterceptPool(p, func(ctx context.Context, s driver.CallInfo, next func(context.Context) error) error {
+	l.Driver = pooldriver.Intercept(p, func(ctx context.Context, s driver.CallInfo, next func(context.Context) error) error {
 		err := next(ctx)
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -61,9 +62,9 @@ func losing(p driver.PoolDriver) *lossy {
 }
 
 // Unwrap returns the driver that is decorated.
-func (l *lossy) Unwrap() driver.PoolDriver { return l.PoolDriver }
+func (l *lossy) Unwrap() pooldriver.Driver { return l.Driver }
 
-// FailPoolAfter implements driver.PoolFaultHook.
+// FailPoolAfter implements pooldriver.FaultHook.
 func (l *lossy) FailPoolAfter(call machinepool.Call, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -104,7 +105,7 @@ func (p *Provider) askDrain(t *testing.T, id string) {
 func TestDriver(t *testing.T) {
 	drivertest.Run(t, drivertest.Suite{New: func(t *testing.T) drivertest.Setup {
 		p := provider(t, Options{})
-		_, err := p.CreatePool(t.Context(), &driver.CreatePoolRequest{PoolRequest: request(t, "beside"), Replicas: 2})
+		_, err := p.CreatePool(t.Context(), &pooldriver.CreatePoolRequest{Request: request(t, "beside"), Replicas: 2})
 		require.NoError(t, err)
 		return drivertest.Setup{
 			Driver: p, Class: classOf(t, Spec{Cluster: "blue", Size: "s"}), Different: classOf(t, Spec{Cluster: "blue", Size: "l"}),
@@ -120,8 +121,8 @@ func TestDriver(t *testing.T) {
 	}})
 }
 
-func request(t *testing.T, name string) driver.PoolRequest {
-	return driver.PoolRequest{Class: classOf(t, Spec{Cluster: "blue", Size: "s"}), Pool: &machinepool.Pool{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: name}}}}
+func request(t *testing.T, name string) pooldriver.Request {
+	return pooldriver.Request{Class: classOf(t, Spec{Cluster: "blue", Size: "s"}), Pool: &machinepool.Pool{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: name}}}}
 }
 
 // TestCapacity: VMs and instances share what there is, and a smaller group fits.
@@ -133,20 +134,20 @@ func TestCapacity(t *testing.T) {
 	require.NoError(t, err)
 	req := request(t, "web")
 	req.Class = class
-	_, err = p.CreatePool(t.Context(), &driver.CreatePoolRequest{PoolRequest: req, Replicas: 3})
+	_, err = p.CreatePool(t.Context(), &pooldriver.CreatePoolRequest{Request: req, Replicas: 3})
 	require.Equal(t, codes.ResourceExhausted, codes.Of(err))
-	_, err = p.CreatePool(t.Context(), &driver.CreatePoolRequest{PoolRequest: req, Replicas: 2})
+	_, err = p.CreatePool(t.Context(), &pooldriver.CreatePoolRequest{Request: req, Replicas: 2})
 	require.NoError(t, err)
-	_, err = p.ScalePool(t.Context(), &driver.ScalePoolRequest{PoolRequest: req, To: 3})
+	_, err = p.ScalePool(t.Context(), &pooldriver.ScalePoolRequest{Request: req, To: 3})
 	require.Equal(t, codes.ResourceExhausted, codes.Of(err))
 	m.Name = "n"
 	_, err = p.CreateMachine(t.Context(), &driver.CreateMachineRequest{Machine: m, Class: class})
 	require.Equal(t, codes.ResourceExhausted, codes.Of(err))
-	_, err = p.ScalePool(t.Context(), &driver.ScalePoolRequest{PoolRequest: req, To: 1})
+	_, err = p.ScalePool(t.Context(), &pooldriver.ScalePoolRequest{Request: req, To: 1})
 	require.NoError(t, err)
-	_, err = p.ScalePool(t.Context(), &driver.ScalePoolRequest{PoolRequest: req, To: 2})
+	_, err = p.ScalePool(t.Context(), &pooldriver.ScalePoolRequest{Request: req, To: 2})
 	require.NoError(t, err, "its own instances are not in its way")
-	_, err = p.ScalePool(t.Context(), &driver.ScalePoolRequest{PoolRequest: req, To: 1})
+	_, err = p.ScalePool(t.Context(), &pooldriver.ScalePoolRequest{Request: req, To: 1})
 	require.NoError(t, err)
 	clusters, err := p.disk.clusters()
 	require.NoError(t, err)
@@ -170,7 +171,7 @@ func ids(t *testing.T, p *Provider) (all []string) {
 func TestTend(t *testing.T) {
 	p := provider(t, Options{})
 	req := request(t, "web")
-	_, err := p.CreatePool(t.Context(), &driver.CreatePoolRequest{PoolRequest: req, Replicas: 3})
+	_, err := p.CreatePool(t.Context(), &pooldriver.CreatePoolRequest{Request: req, Replicas: 3})
 	require.NoError(t, err)
 	before := ids(t, p)
 	lost, err := p.Instances("blue", req.Pool.Key)
@@ -183,7 +184,7 @@ func TestTend(t *testing.T) {
 	require.NotContains(t, after, before[1])
 
 	req.Pool.Spec.FailureDomains = []string{"a", "b"}
-	_, err = p.UpdatePool(t.Context(), &driver.UpdatePoolRequest{PoolRequest: req})
+	_, err = p.UpdatePool(t.Context(), &pooldriver.UpdatePoolRequest{Request: req})
 	require.NoError(t, err)
 	require.Equal(t, after, ids(t, p), "an update alone removes nothing")
 	p.askDrain(t, after[2])
@@ -194,7 +195,7 @@ func TestTend(t *testing.T) {
 		require.NoError(t, p.tend())
 		awaiting := awaiting(t, p, req)
 		require.Len(t, awaiting, 1)
-		_, err := p.InstancesDrained(t.Context(), &driver.InstancesDrainedRequest{PoolRequest: req, ProviderIDs: awaiting})
+		_, err := p.InstancesDrained(t.Context(), &pooldriver.InstancesDrainedRequest{Request: req, ProviderIDs: awaiting})
 		require.NoError(t, err)
 		require.NotContains(t, ids(t, p), awaiting[0])
 		require.Len(t, ids(t, p), 3)
@@ -210,18 +211,18 @@ func TestTend(t *testing.T) {
 	require.Equal(t, map[string]int{"a": 2, "b": 1}, zones)
 
 	slow := provider(t, Options{Dir: p.options.Dir, Boot: time.Hour})
-	_, err = slow.ScalePool(t.Context(), &driver.ScalePoolRequest{PoolRequest: req, To: 4})
+	_, err = slow.ScalePool(t.Context(), &pooldriver.ScalePoolRequest{Request: req, To: 4})
 	require.NoError(t, err)
 	req.Class = classOf(t, Spec{Cluster: "blue", Size: "l"})
-	_, err = slow.UpdatePool(t.Context(), &driver.UpdatePoolRequest{PoolRequest: req})
+	_, err = slow.UpdatePool(t.Context(), &pooldriver.UpdatePoolRequest{Request: req})
 	require.NoError(t, err)
 	require.NoError(t, slow.tend())
 	require.Empty(t, awaiting(t, p, req), "one has not booted yet")
 }
 
-func awaiting(t *testing.T, p *Provider, req driver.PoolRequest) (all []string) {
+func awaiting(t *testing.T, p *Provider, req pooldriver.Request) (all []string) {
 	t.Helper()
-	a, err := p.GetPoolStatus(t.Context(), &driver.GetPoolStatusRequest{PoolRequest: req})
+	a, err := p.GetPoolStatus(t.Context(), &pooldriver.GetPoolStatusRequest{Request: req})
 	require.NoError(t, err)
 	for _, i := range a.Instances {
 		if i.AwaitsDrain {
@@ -236,7 +237,7 @@ func awaiting(t *testing.T, p *Provider, req driver.PoolRequest) (all []string) 
 func TestInstanceGoingAfterACrash(t *testing.T) {
 	p := provider(t, Options{})
 	req := request(t, "web")
-	_, err := p.CreatePool(t.Context(), &driver.CreatePoolRequest{PoolRequest: req, Replicas: 3})
+	_, err := p.CreatePool(t.Context(), &pooldriver.CreatePoolRequest{Request: req, Replicas: 3})
 	require.NoError(t, err)
 	all := ids(t, p)
 	g, err := p.disk.group("blue", req.Pool.Key)
@@ -244,10 +245,10 @@ func TestInstanceGoingAfterACrash(t *testing.T) {
 	g.Target, g.Going = 2, []string{all[0]}
 	require.NoError(t, p.disk.save(g)) // and the process ended
 	next := provider(t, Options{Dir: p.options.Dir})
-	a, err := next.GetPoolStatus(t.Context(), &driver.GetPoolStatusRequest{PoolRequest: req})
+	a, err := next.GetPoolStatus(t.Context(), &pooldriver.GetPoolStatusRequest{Request: req})
 	require.NoError(t, err)
 	require.Len(t, a.Instances, 3)
-	_, err = next.DeleteInstances(t.Context(), &driver.DeleteInstancesRequest{PoolRequest: req, ProviderIDs: all[:1]})
+	_, err = next.DeleteInstances(t.Context(), &pooldriver.DeleteInstancesRequest{Request: req, ProviderIDs: all[:1]})
 	require.NoError(t, err)
 	require.Equal(t, all[1:], ids(t, next))
 	g, err = p.disk.group("blue", req.Pool.Key)
@@ -273,7 +274,7 @@ func TestPoolNodes(t *testing.T) {
 	req.Pool.Spec.Template.NodeTemplate = machine.NodeTemplate{
 		Labels: map[string]string{"a": "1"}, Annotations: map[string]string{"b": "2"}, Taints: []object.Taint{{Key: "c", Effect: object.NoExecute}},
 	}
-	_, err := p.CreatePool(t.Context(), &driver.CreatePoolRequest{PoolRequest: req, Replicas: 2})
+	_, err := p.CreatePool(t.Context(), &pooldriver.CreatePoolRequest{Request: req, Replicas: 2})
 	require.NoError(t, err)
 	list := func() []corev1.Node {
 		all, err := client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
@@ -292,7 +293,7 @@ func TestPoolNodes(t *testing.T) {
 		}
 	}
 	require.Equal(t, 2, found)
-	_, err = p.DeletePool(t.Context(), &driver.DeletePoolRequest{PoolRequest: req})
+	_, err = p.DeletePool(t.Context(), &pooldriver.DeletePoolRequest{Request: req})
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return len(list()) == 3 }, time.Minute, 10*time.Millisecond)
 	stop()
@@ -310,11 +311,11 @@ func TestPoolLatencies(t *testing.T) {
 		return time.Since(began)
 	}
 	create := func() error {
-		_, err := p.CreatePool(t.Context(), &driver.CreatePoolRequest{PoolRequest: req, Replicas: 1})
+		_, err := p.CreatePool(t.Context(), &pooldriver.CreatePoolRequest{Request: req, Replicas: 1})
 		return err
 	}
 	remove := func() error {
-		_, err := p.DeletePool(t.Context(), &driver.DeletePoolRequest{PoolRequest: req})
+		_, err := p.DeletePool(t.Context(), &pooldriver.DeletePoolRequest{Request: req})
 		return err
 	}
 	require.Less(t, took(remove), 140*time.Millisecond)
@@ -323,7 +324,7 @@ func TestPoolLatencies(t *testing.T) {
 	require.GreaterOrEqual(t, took(remove), 150*time.Millisecond)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := p.CreatePool(ctx, &driver.CreatePoolRequest{PoolRequest: req, Replicas: 1})
+	_, err := p.CreatePool(ctx, &pooldriver.CreatePoolRequest{Request: req, Replicas: 1})
 	require.Equal(t, codes.Canceled, codes.Of(err))
 	require.Empty(t, ids(t, p))
 }
@@ -334,7 +335,7 @@ func TestPoolCallsOfTwoProcesses(t *testing.T) {
 	p := provider(t, Options{})
 	q := provider(t, Options{Dir: p.options.Dir})
 	req := request(t, "web")
-	_, err := p.CreatePool(t.Context(), &driver.CreatePoolRequest{PoolRequest: req, Replicas: size})
+	_, err := p.CreatePool(t.Context(), &pooldriver.CreatePoolRequest{Request: req, Replicas: size})
 	require.NoError(t, err)
 	var all sync.WaitGroup
 	for i, id := range ids(t, p) {
@@ -343,14 +344,14 @@ func TestPoolCallsOfTwoProcesses(t *testing.T) {
 		}
 		by := []*Provider{p, q}[i%2]
 		all.Go(func() {
-			_, err := by.DeleteInstances(t.Context(), &driver.DeleteInstancesRequest{PoolRequest: req, ProviderIDs: []string{id}})
+			_, err := by.DeleteInstances(t.Context(), &pooldriver.DeleteInstancesRequest{Request: req, ProviderIDs: []string{id}})
 			if err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	all.Wait()
-	a, err := q.GetPoolStatus(t.Context(), &driver.GetPoolStatusRequest{PoolRequest: req})
+	a, err := q.GetPoolStatus(t.Context(), &pooldriver.GetPoolStatusRequest{Request: req})
 	require.NoError(t, err)
 	require.EqualValues(t, size/4, a.Target)
 	require.Len(t, a.Instances, size/4)

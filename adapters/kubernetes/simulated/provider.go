@@ -50,7 +50,7 @@ type Options struct {
 	Period time.Duration
 }
 
-// Provider is a driver.Driver and a driver.PoolDriver. Its VMs boot while Run
+// Provider is a driver.Driver and a pooldriver.Driver. Its VMs boot while Run
 // runs.
 type Provider struct {
 	driver.Unimplemented

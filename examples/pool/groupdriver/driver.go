@@ -20,13 +20,13 @@ import (
 	"strings"
 
 	"github.com/millwright-go/millwright/codes"
-	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/examples/pool/group"
 	"github.com/millwright-go/millwright/examples/pool/supervisor"
 	"github.com/millwright-go/millwright/examples/quickstart/procdriver"
 	"github.com/millwright-go/millwright/examples/quickstart/registry"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/machinepool/pooldriver"
 	"github.com/millwright-go/millwright/object"
 )
 
@@ -35,14 +35,14 @@ import (
 type Driver struct{ host *Host }
 
 var (
-	_ driver.PoolDriver   = (*Driver)(nil)
-	_ driver.PoolFeatures = (*Driver)(nil)
+	_ pooldriver.Driver   = (*Driver)(nil)
+	_ pooldriver.Featured = (*Driver)(nil)
 )
 
 // New returns a driver. It starts nothing.
 func New(h *Host) *Driver { return &Driver{h} }
 
-// PoolFeatures implements driver.PoolFeatures: agents can be removed and replaced
+// PoolFeatures implements pooldriver.Featured: agents can be removed and replaced
 // by name.
 func (d *Driver) PoolFeatures() machinepool.Features {
 	return machinepool.Features{DeleteInstances: true, ReplaceInstance: true}
@@ -55,7 +55,7 @@ type target struct {
 	spec procdriver.Spec
 }
 
-func (d *Driver) target(q *driver.PoolRequest) (*target, error) {
+func (d *Driver) target(q *pooldriver.Request) (*target, error) {
 	if q.Pool == nil || q.Pool.Name == "" {
 		return nil, codes.New(codes.InvalidArgument, "the pool has no name")
 	}
@@ -78,9 +78,9 @@ func (d *Driver) at(spec procdriver.Spec, name string) *target {
 // Name is the name under which the group of a pool is on record.
 func Name(pool object.Key) string { return pool.Namespace + "_" + pool.Name }
 
-// CreatePool implements driver.PoolDriver.
-func (d *Driver) CreatePool(ctx context.Context, q *driver.CreatePoolRequest) (*driver.PoolResponse, error) {
-	t, err := d.target(&q.PoolRequest)
+// CreatePool implements pooldriver.Driver.
+func (d *Driver) CreatePool(ctx context.Context, q *pooldriver.CreatePoolRequest) (*pooldriver.Response, error) {
+	t, err := d.target(&q.Request)
 	if err != nil {
 		return nil, err
 	}
@@ -104,7 +104,7 @@ func (d *Driver) CreatePool(ctx context.Context, q *driver.CreatePoolRequest) (*
 }
 
 // change enters something about a group that is there.
-func (d *Driver) change(ctx context.Context, q *driver.PoolRequest, change func(*target, *group.Group)) (*driver.PoolResponse, error) {
+func (d *Driver) change(ctx context.Context, q *pooldriver.Request, change func(*target, *group.Group)) (*pooldriver.Response, error) {
 	t, err := d.target(q)
 	if err != nil {
 		return nil, err
@@ -135,7 +135,7 @@ func (t *target) missing(err error) error {
 // enter changes the record and sees to it that somebody reads it.
 func (d *Driver) enter(
 	ctx context.Context, t *target, change func(*group.Group) (*group.Group, error),
-) (*driver.PoolResponse, error) {
+) (*pooldriver.Response, error) {
 	var id string
 	err := t.dir.Change(ctx, t.name, func(g *group.Group) (*group.Group, error) {
 		next, err := change(g)
@@ -150,40 +150,40 @@ func (d *Driver) enter(
 	if err := d.host.ensure(ctx, t); err != nil {
 		return nil, err
 	}
-	return &driver.PoolResponse{GroupID: id}, nil
+	return &pooldriver.Response{GroupID: id}, nil
 }
 
-// UpdatePool implements driver.PoolDriver. The supervisor exchanges agents one by
+// UpdatePool implements pooldriver.Driver. The supervisor exchanges agents one by
 // one. Failure domains are passed over: a computer is one.
-func (d *Driver) UpdatePool(ctx context.Context, q *driver.UpdatePoolRequest) (*driver.PoolResponse, error) {
-	return d.change(ctx, &q.PoolRequest, func(t *target, g *group.Group) {
+func (d *Driver) UpdatePool(ctx context.Context, q *pooldriver.UpdatePoolRequest) (*pooldriver.Response, error) {
+	return d.change(ctx, &q.Request, func(t *target, g *group.Group) {
 		g.Spec, g.Boot = t.spec, userData(q.Bootstrap)
 	})
 }
 
-// ScalePool implements driver.PoolDriver.
-func (d *Driver) ScalePool(ctx context.Context, q *driver.ScalePoolRequest) (*driver.PoolResponse, error) {
-	return d.change(ctx, &q.PoolRequest, func(_ *target, g *group.Group) { g.Target = int(q.To) })
+// ScalePool implements pooldriver.Driver.
+func (d *Driver) ScalePool(ctx context.Context, q *pooldriver.ScalePoolRequest) (*pooldriver.Response, error) {
+	return d.change(ctx, &q.Request, func(_ *target, g *group.Group) { g.Target = int(q.To) })
 }
 
-// DeleteInstances implements driver.PoolDriver.
-func (d *Driver) DeleteInstances(ctx context.Context, q *driver.DeleteInstancesRequest) (*driver.PoolResponse, error) {
-	return d.change(ctx, &q.PoolRequest, func(_ *target, g *group.Group) { g.Remove(q.ProviderIDs) })
+// DeleteInstances implements pooldriver.Driver.
+func (d *Driver) DeleteInstances(ctx context.Context, q *pooldriver.DeleteInstancesRequest) (*pooldriver.Response, error) {
+	return d.change(ctx, &q.Request, func(_ *target, g *group.Group) { g.Remove(q.ProviderIDs) })
 }
 
-// ReplaceInstance implements driver.PoolDriver.
-func (d *Driver) ReplaceInstance(ctx context.Context, q *driver.ReplaceInstanceRequest) (*driver.PoolResponse, error) {
-	return d.change(ctx, &q.PoolRequest, func(_ *target, g *group.Group) { g.Replace(q.ProviderID) })
+// ReplaceInstance implements pooldriver.Driver.
+func (d *Driver) ReplaceInstance(ctx context.Context, q *pooldriver.ReplaceInstanceRequest) (*pooldriver.Response, error) {
+	return d.change(ctx, &q.Request, func(_ *target, g *group.Group) { g.Replace(q.ProviderID) })
 }
 
-// InstancesDrained implements driver.PoolDriver.
-func (d *Driver) InstancesDrained(ctx context.Context, q *driver.InstancesDrainedRequest) (*driver.PoolResponse, error) {
-	return d.change(ctx, &q.PoolRequest, func(_ *target, g *group.Group) { g.Drained(q.ProviderIDs) })
+// InstancesDrained implements pooldriver.Driver.
+func (d *Driver) InstancesDrained(ctx context.Context, q *pooldriver.InstancesDrainedRequest) (*pooldriver.Response, error) {
+	return d.change(ctx, &q.Request, func(_ *target, g *group.Group) { g.Drained(q.ProviderIDs) })
 }
 
-// GetPoolStatus implements driver.PoolDriver.
-func (d *Driver) GetPoolStatus(ctx context.Context, q *driver.GetPoolStatusRequest) (*driver.GetPoolStatusResponse, error) {
-	t, err := d.target(&q.PoolRequest)
+// GetPoolStatus implements pooldriver.Driver.
+func (d *Driver) GetPoolStatus(ctx context.Context, q *pooldriver.GetPoolStatusRequest) (*pooldriver.GetPoolStatusResponse, error) {
+	t, err := d.target(&q.Request)
 	if err != nil {
 		return nil, err
 	}
@@ -195,7 +195,7 @@ func (d *Driver) GetPoolStatus(ctx context.Context, q *driver.GetPoolStatusReque
 		return nil, t.missing(err)
 	}
 	kept := g.Supervisor.Alive()
-	a := &driver.GetPoolStatusResponse{GroupID: g.ID, Target: int32(g.Target), Ready: kept, Failure: g.Trouble}
+	a := &pooldriver.GetPoolStatusResponse{GroupID: g.ID, Target: int32(g.Target), Ready: kept, Failure: g.Trouble}
 	if !kept {
 		a.Failure = "the supervisor of group " + g.ID + " is gone: nobody looks after its agents"
 	}
@@ -209,10 +209,10 @@ func (d *Driver) GetPoolStatus(ctx context.Context, q *driver.GetPoolStatusReque
 	return a, nil
 }
 
-// DeletePool implements driver.PoolDriver. It returns once every process of the
+// DeletePool implements pooldriver.Driver. It returns once every process of the
 // group has ended.
-func (d *Driver) DeletePool(ctx context.Context, q *driver.DeletePoolRequest) (*driver.PoolResponse, error) {
-	t, err := d.target(&q.PoolRequest)
+func (d *Driver) DeletePool(ctx context.Context, q *pooldriver.DeletePoolRequest) (*pooldriver.Response, error) {
+	t, err := d.target(&q.Request)
 	if err != nil {
 		return nil, err
 	}
@@ -220,7 +220,7 @@ func (d *Driver) DeletePool(ctx context.Context, q *driver.DeletePoolRequest) (*
 }
 
 // remove has a group go, and waits until it is gone.
-func (d *Driver) remove(ctx context.Context, t *target) (*driver.PoolResponse, error) {
+func (d *Driver) remove(ctx context.Context, t *target) (*pooldriver.Response, error) {
 	for {
 		g, err := t.dir.Read(t.name)
 		switch {
@@ -230,7 +230,7 @@ func (d *Driver) remove(ctx context.Context, t *target) (*driver.PoolResponse, e
 			if err := d.host.await(ctx, t); err != nil {
 				return nil, failure(err, "the supervisor is at its end")
 			}
-			return &driver.PoolResponse{}, nil
+			return &pooldriver.Response{}, nil
 		case ctx.Err() != nil:
 			return nil, failure(ctx.Err(), "the agents of the group are ending")
 		}

@@ -20,6 +20,7 @@ import (
 	"github.com/millwright-go/millwright/examples/quickstart/registry"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/machinepool/pooldriver"
 	"github.com/millwright-go/millwright/object"
 )
 
@@ -174,14 +175,14 @@ func TestConformance(t *testing.T) {
 
 // forgetful loses answers when it is told to.
 type forgetful struct {
-	driver.PoolDriver
-	inner driver.PoolDriver
+	pooldriver.Driver
+	inner pooldriver.Driver
 	lost  map[driver.Method][]error
 }
 
-func newForgetful(d driver.PoolDriver) *forgetful {
+func newForgetful(d pooldriver.Driver) *forgetful {
 	f := &forgetful{inner: d, lost: make(map[driver.Method][]error)}
-	f.PoolDriver = driver.InterceptPool(d, func(ctx context.Context, s driver.CallInfo, next func(context.Context) error) error {
+	f.Driver = pooldriver.Intercept(d, func(ctx context.Context, s driver.CallInfo, next func(context.Context) error) error {
 		err := next(ctx)
 		if lost := f.lost[s.Method]; err == nil && len(lost) > 0 {
 			err, f.lost[s.Method] = lost[0], lost[1:]
@@ -192,9 +193,9 @@ func newForgetful(d driver.PoolDriver) *forgetful {
 }
 
 // Unwrap leads to the driver that does the work.
-func (f *forgetful) Unwrap() driver.PoolDriver { return f.inner }
+func (f *forgetful) Unwrap() pooldriver.Driver { return f.inner }
 
-// FailPoolAfter implements driver.PoolFaultHook. The suite loses answers one at a
+// FailPoolAfter implements pooldriver.FaultHook. The suite loses answers one at a
 // time.
 func (f *forgetful) FailPoolAfter(call machinepool.Call, err error) {
 	f.lost[call] = append(f.lost[call], err)

@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millwright-go/millwright/codes"
-	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/examples/pool/group"
 	"github.com/millwright-go/millwright/examples/pool/groupdriver"
 	"github.com/millwright-go/millwright/examples/pool/supervisor"
@@ -22,6 +21,7 @@ import (
 	"github.com/millwright-go/millwright/examples/quickstart/procid"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/machinepool/pooldriver"
 	"github.com/millwright-go/millwright/object"
 )
 
@@ -36,7 +36,7 @@ func providerMain() int {
 	if err != nil {
 		return 1
 	}
-	_, err = groupdriver.New(host).CreatePool(context.Background(), &driver.CreatePoolRequest{PoolRequest: request("web", blue), Replicas: 3})
+	_, err = groupdriver.New(host).CreatePool(context.Background(), &pooldriver.CreatePoolRequest{Request: request("web", blue), Replicas: 3})
 	if err != nil || os.WriteFile(filepath.Join(dir, "made"), nil, 0o600) != nil {
 		return 1
 	}
@@ -44,8 +44,8 @@ func providerMain() int {
 	return 0
 }
 
-func request(name string, spec procdriver.Spec) driver.PoolRequest {
-	return driver.PoolRequest{
+func request(name string, spec procdriver.Spec) pooldriver.Request {
+	return pooldriver.Request{
 		Pool:  &machinepool.Pool{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: name}}},
 		Class: class(spec),
 	}
@@ -53,21 +53,21 @@ func request(name string, spec procdriver.Spec) driver.PoolRequest {
 
 func (s *site) create(name string, n int32) {
 	s.t.Helper()
-	_, err := s.driver.CreatePool(s.t.Context(), &driver.CreatePoolRequest{PoolRequest: request(name, blue), Replicas: n})
+	_, err := s.driver.CreatePool(s.t.Context(), &pooldriver.CreatePoolRequest{Request: request(name, blue), Replicas: n})
 	require.NoError(s.t, err)
 	s.await("the group", s.atRest)
 }
 
-func (s *site) status(name string) *driver.GetPoolStatusResponse {
+func (s *site) status(name string) *pooldriver.GetPoolStatusResponse {
 	s.t.Helper()
-	a, err := s.driver.GetPoolStatus(s.t.Context(), &driver.GetPoolStatusRequest{PoolRequest: request(name, blue)})
+	a, err := s.driver.GetPoolStatus(s.t.Context(), &pooldriver.GetPoolStatusRequest{Request: request(name, blue)})
 	require.NoError(s.t, err)
 	return a
 }
 
 func (s *site) remove(name string) {
 	s.t.Helper()
-	_, err := s.driver.DeletePool(s.t.Context(), &driver.DeletePoolRequest{PoolRequest: request(name, blue)})
+	_, err := s.driver.DeletePool(s.t.Context(), &pooldriver.DeletePoolRequest{Request: request(name, blue)})
 	require.NoError(s.t, err)
 }
 
@@ -182,7 +182,7 @@ func TestCallsBringTheSupervisorBack(t *testing.T) {
 	first := s.record("web").Supervisor
 	require.NoError(t, first.Signal(syscall.SIGKILL))
 	s.await("the end of the supervisor", func() bool { return !first.Alive() })
-	_, err := s.driver.ScalePool(t.Context(), &driver.ScalePoolRequest{PoolRequest: request("web", blue), To: 2})
+	_, err := s.driver.ScalePool(t.Context(), &pooldriver.ScalePoolRequest{Request: request("web", blue), To: 2})
 	require.NoError(t, err)
 	s.await("two agents", func() bool { return len(s.running()) == 2 && s.atRest() })
 	second := s.record("web").Supervisor
@@ -258,7 +258,7 @@ func TestOneAtATime(t *testing.T) {
 	before := s.instances()
 	q := request("web", blue)
 	q.Class = changed(func(s *procdriver.Spec) { s.Version, s.BootDelay = "v2", "100ms" })
-	_, err := s.driver.UpdatePool(t.Context(), &driver.UpdatePoolRequest{PoolRequest: q})
+	_, err := s.driver.UpdatePool(t.Context(), &pooldriver.UpdatePoolRequest{Request: q})
 	require.NoError(t, err)
 	s.await("the exchange", func() bool {
 		g := s.record("web")
@@ -303,23 +303,23 @@ func TestNames(t *testing.T) {
 		for _, key := range []object.Key{{Namespace: "fleet", Name: name}, {Namespace: name, Name: "web"}} {
 			q := request("web", blue)
 			q.Pool.Key = key
-			_, err := s.driver.CreatePool(t.Context(), &driver.CreatePoolRequest{PoolRequest: q, Replicas: 1})
+			_, err := s.driver.CreatePool(t.Context(), &pooldriver.CreatePoolRequest{Request: q, Replicas: 1})
 			require.Equal(t, codes.InvalidArgument, codes.Of(err), "%s", key)
 		}
 	}
 	q := request("web", blue)
 	q.Pool.Namespace = ""
-	_, err := s.driver.CreatePool(t.Context(), &driver.CreatePoolRequest{PoolRequest: q})
+	_, err := s.driver.CreatePool(t.Context(), &pooldriver.CreatePoolRequest{Request: q})
 	require.NoError(t, err)
-	_, err = s.driver.DeletePool(t.Context(), &driver.DeletePoolRequest{PoolRequest: q})
+	_, err = s.driver.DeletePool(t.Context(), &pooldriver.DeletePoolRequest{Request: q})
 	require.NoError(t, err)
 }
 
 // A process that boots from nothing joins nothing; what it boots from is not shown.
 func TestBootstrapStaysSecret(t *testing.T) {
 	s := newSite(t)
-	_, err := s.driver.CreatePool(t.Context(), &driver.CreatePoolRequest{
-		PoolRequest: request("web", blue), Replicas: 1,
+	_, err := s.driver.CreatePool(t.Context(), &pooldriver.CreatePoolRequest{
+		Request: request("web", blue), Replicas: 1,
 		Bootstrap: &machine.Secret{Data: map[string][]byte{machine.UserData: []byte(`{"socket": "/nowhere", "node": "any", "token": "swordfish"}`)}},
 	})
 	require.NoError(t, err)
@@ -351,14 +351,14 @@ func TestWhatIsEntered(t *testing.T) {
 	}
 	base := request("web", blue)
 	put(&group.Group{ID: "web-1", Spec: blue, Supervisor: self}) // as good as a supervisor: it lives
-	_, err = s.driver.UpdatePool(t.Context(), &driver.UpdatePoolRequest{
-		PoolRequest: base, Bootstrap: &machine.Secret{Data: map[string][]byte{machine.UserData: []byte("other")}},
+	_, err = s.driver.UpdatePool(t.Context(), &pooldriver.UpdatePoolRequest{
+		Request: base, Bootstrap: &machine.Secret{Data: map[string][]byte{machine.UserData: []byte("other")}},
 	})
 	require.NoError(t, err)
 	require.Equal(t, "other", string(s.record("web").Boot))
 	put(&group.Group{ID: "web-1", Spec: blue, Supervisor: self, Going: true})
-	_, err = s.driver.CreatePool(t.Context(), &driver.CreatePoolRequest{PoolRequest: base, Replicas: 1})
+	_, err = s.driver.CreatePool(t.Context(), &pooldriver.CreatePoolRequest{Request: base, Replicas: 1})
 	require.Equal(t, codes.Aborted, codes.Of(err))
-	_, err = s.driver.ScalePool(t.Context(), &driver.ScalePoolRequest{PoolRequest: base, To: 3})
+	_, err = s.driver.ScalePool(t.Context(), &pooldriver.ScalePoolRequest{Request: base, To: 3})
 	require.Equal(t, codes.NotFound, codes.Of(err))
 }

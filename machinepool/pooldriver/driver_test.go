@@ -1,4 +1,4 @@
-package driver_test
+package pooldriver_test
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/machinepool/pooldriver"
 	"github.com/millwright-go/millwright/object"
 )
 
@@ -44,7 +45,7 @@ func TestInterceptPool(t *testing.T) {
 			made = c
 			return answer(ctx, c, req)
 		}
-		d := driver.InterceptPool(inner, func(ctx context.Context, info driver.CallInfo, next func(context.Context) error) error {
+		d := pooldriver.Intercept(inner, func(ctx context.Context, info driver.CallInfo, next func(context.Context) error) error {
 			seen = info
 			if err := next(ctx); err == nil || err.Error() != "theirs" {
 				t.Errorf("%s: next returns %v", call, err)
@@ -63,12 +64,12 @@ func TestInterceptPool(t *testing.T) {
 
 func TestUnimplementedPool(t *testing.T) {
 	for _, call := range machinepool.Calls() {
-		response, err := askPool(t.Context(), driver.UnimplementedPool{}, call, &wholeAsk)
+		response, err := askPool(t.Context(), pooldriver.UnimplementedPools{}, call, &wholeAsk)
 		if response != nil || codes.Of(err) != codes.Unimplemented || !strings.Contains(codes.Message(err), call.String()) {
 			t.Errorf("%s: %v, %v", call, response, err)
 		}
 	}
-	if f := driver.PoolFeaturesOf(driver.UnimplementedPool{}); f != (machinepool.Features{}) {
+	if f := pooldriver.FeaturesOf(pooldriver.UnimplementedPools{}); f != (machinepool.Features{}) {
 		t.Errorf("it declares %+v", f)
 	}
 }
@@ -76,15 +77,15 @@ func TestUnimplementedPool(t *testing.T) {
 // What a driver declares is found through every decorator.
 func TestAsPool(t *testing.T) {
 	inner := answeringPool(wholePool, nil)
-	d := driver.InterceptPool(driver.ValidatePool(driver.InterceptPool(inner, driver.Recover(nil), driver.Deadline(driver.Timeouts{})), nil), driver.Hook(nil,
+	d := pooldriver.Intercept(pooldriver.Validate(pooldriver.Intercept(inner, driver.Recover(nil), driver.Deadline(driver.Timeouts{})), nil), driver.Hook(nil,
 		func(context.Context, driver.Call) {}))
-	if f := driver.PoolFeaturesOf(d); !f.DeleteInstances || f.ReplaceInstance {
+	if f := pooldriver.FeaturesOf(d); !f.DeleteInstances || f.ReplaceInstance {
 		t.Errorf("found %+v", f)
 	}
-	if found, ok := driver.AsPool[*scriptedPool](d); !ok || found != inner {
+	if found, ok := pooldriver.As[*scriptedPool](d); !ok || found != inner {
 		t.Errorf("found %v, %t", found, ok)
 	}
-	if _, ok := driver.AsPool[*testing.T](d); ok {
+	if _, ok := pooldriver.As[*testing.T](d); ok {
 		t.Error("found what is not there")
 	}
 }
@@ -96,7 +97,7 @@ func TestDeadlinePool(t *testing.T) {
 	}}
 	synctest.Test(t, func(t *testing.T) {
 		var left time.Duration
-		d := driver.InterceptPool(&scriptedPool{answer: func(ctx context.Context, call machinepool.Call, _ any) (any, error) {
+		d := pooldriver.Intercept(&scriptedPool{answer: func(ctx context.Context, call machinepool.Call, _ any) (any, error) {
 			left = 0
 			if at, ok := ctx.Deadline(); ok {
 				left = time.Until(at)
@@ -111,7 +112,7 @@ func TestDeadlinePool(t *testing.T) {
 				t.Errorf("%s has %v, not %v (%v)", call, left, want, err)
 			}
 		}
-		if _, err := askPool(t.Context(), driver.InterceptPool(d, driver.Deadline(driver.Timeouts{})), machinepool.ScalePool, &wholeAsk); err != nil || left != time.Minute {
+		if _, err := askPool(t.Context(), pooldriver.Intercept(d, driver.Deadline(driver.Timeouts{})), machinepool.ScalePool, &wholeAsk); err != nil || left != time.Minute {
 			t.Errorf("no timeout bounds by %v (%v)", left, err)
 		}
 	})
@@ -120,7 +121,7 @@ func TestDeadlinePool(t *testing.T) {
 func TestRecoverPool(t *testing.T) {
 	for _, call := range machinepool.Calls() {
 		var seen driver.Panic
-		d := driver.InterceptPool(&scriptedPool{answer: func(context.Context, machinepool.Call, any) (any, error) {
+		d := pooldriver.Intercept(&scriptedPool{answer: func(context.Context, machinepool.Call, any) (any, error) {
 			panic("the password is hunter2")
 		}}, driver.Recover(func(p driver.Panic) { seen = p }))
 		response, err := askPool(t.Context(), d, call, &wholeAsk)
@@ -131,11 +132,11 @@ func TestRecoverPool(t *testing.T) {
 			t.Errorf("%s: reported %+v", call, seen.CallInfo)
 		}
 	}
-	quiet := driver.InterceptPool(&scriptedPool{answer: func(context.Context, machinepool.Call, any) (any, error) { panic(1) }}, driver.Recover(nil))
+	quiet := pooldriver.Intercept(&scriptedPool{answer: func(context.Context, machinepool.Call, any) (any, error) { panic(1) }}, driver.Recover(nil))
 	if _, err := askPool(t.Context(), quiet, machinepool.ScalePool, &wholeAsk); codes.Of(err) != codes.Internal {
 		t.Error(err)
 	}
-	fine := driver.InterceptPool(answeringPool(wholePool, nil), driver.Recover(nil))
+	fine := pooldriver.Intercept(answeringPool(wholePool, nil), driver.Recover(nil))
 	if a, err := askPool(t.Context(), fine, machinepool.ScalePool, &wholeAsk); a == nil || err != nil {
 		t.Errorf("%v, %v", a, err)
 	}
@@ -145,7 +146,7 @@ func TestHookPool(t *testing.T) {
 	clock := time.Unix(0, 0)
 	var seen driver.Call
 	failure := codes.New(codes.Aborted, "later")
-	d := driver.InterceptPool(&scriptedPool{answer: func(_ context.Context, call machinepool.Call, _ any) (any, error) {
+	d := pooldriver.Intercept(&scriptedPool{answer: func(_ context.Context, call machinepool.Call, _ any) (any, error) {
 		clock = clock.Add(3 * time.Second)
 		return wholePool(call), failure
 	}}, driver.Hook(func() time.Time { return clock }, func(_ context.Context, c driver.Call) { seen = c }))
@@ -154,7 +155,7 @@ func TestHookPool(t *testing.T) {
 	if a == nil || !errors.Is(err, failure) || seen != want {
 		t.Errorf("%v, %v: told of %+v", a, err, seen)
 	}
-	back := driver.InterceptPool(&scriptedPool{answer: func(context.Context, machinepool.Call, any) (any, error) {
+	back := pooldriver.Intercept(&scriptedPool{answer: func(context.Context, machinepool.Call, any) (any, error) {
 		clock = clock.Add(-time.Hour)
 		return nil, nil
 	}}, driver.Hook(func() time.Time { return clock }, func(_ context.Context, c driver.Call) { seen = c }))
@@ -181,7 +182,7 @@ func TestValidatePoolRequests(t *testing.T) {
 	} {
 		for _, call := range c.calls {
 			made := false
-			d := driver.ValidatePool(&scriptedPool{answer: func(context.Context, machinepool.Call, any) (any, error) {
+			d := pooldriver.Validate(&scriptedPool{answer: func(context.Context, machinepool.Call, any) (any, error) {
 				made = true
 				return wholePool(call), nil
 			}}, nil)
@@ -203,11 +204,11 @@ func TestValidatePoolRequests(t *testing.T) {
 // Answers that can't be acted upon are INTERNAL; what is optional may be missing.
 func TestValidatePoolAnswers(t *testing.T) {
 	for _, call := range machinepool.Calls() {
-		d := driver.ValidatePool(answeringPool(wholePool, nil), nil)
+		d := pooldriver.Validate(answeringPool(wholePool, nil), nil)
 		if a, err := askPool(t.Context(), d, call, &wholeAsk); err != nil || fmt.Sprint(a) != fmt.Sprint(wholePool(call)) {
 			t.Errorf("%s: %v, %v", call, a, err)
 		}
-		d = driver.ValidatePool(answeringPool(func(machinepool.Call) any { return nil }, nil), nil)
+		d = pooldriver.Validate(answeringPool(func(machinepool.Call) any { return nil }, nil), nil)
 		a, err := askPool(t.Context(), d, call, &wholeAsk)
 		switch call {
 		case machinepool.CreatePool, machinepool.GetPoolStatus, machinepool.ListPools:
@@ -220,19 +221,19 @@ func TestValidatePoolAnswers(t *testing.T) {
 			}
 		}
 		theirs := codes.New(codes.Aborted, "later")
-		d = driver.ValidatePool(answeringPool(wholePool, theirs), nil)
+		d = pooldriver.Validate(answeringPool(wholePool, theirs), nil)
 		if a, err := askPool(t.Context(), d, call, &wholeAsk); a == nil || !errors.Is(err, theirs) {
 			t.Errorf("%s fails: %v, %v", call, a, err)
 		}
 	}
-	bad := map[machinepool.Call]any{machinepool.CreatePool: &driver.PoolResponse{}, machinepool.GetPoolStatus: &driver.GetPoolStatusResponse{}}
+	bad := map[machinepool.Call]any{machinepool.CreatePool: &pooldriver.Response{}, machinepool.GetPoolStatus: &pooldriver.GetPoolStatusResponse{}}
 	for call, answer := range bad {
-		d := driver.ValidatePool(answeringPool(func(machinepool.Call) any { return answer }, nil), nil)
+		d := pooldriver.Validate(answeringPool(func(machinepool.Call) any { return answer }, nil), nil)
 		if a, err := askPool(t.Context(), d, call, &wholeAsk); a == nil || codes.Of(err) != codes.Internal {
 			t.Errorf("%s has no group ID: %v, %v", call, a, err)
 		}
 	}
-	negative := driver.ValidatePool(answeringPool(func(machinepool.Call) any { return &driver.GetPoolStatusResponse{GroupID: "g", Target: -1} }, nil), nil)
+	negative := pooldriver.Validate(answeringPool(func(machinepool.Call) any { return &pooldriver.GetPoolStatusResponse{GroupID: "g", Target: -1} }, nil), nil)
 	if _, err := askPool(t.Context(), negative, machinepool.GetPoolStatus, &wholeAsk); codes.Of(err) != codes.Internal {
 		t.Errorf("a negative target: %v", err)
 	}
@@ -241,9 +242,9 @@ func TestValidatePoolAnswers(t *testing.T) {
 // Instances come out sorted, each once, and the driver's own answer is left alone.
 func TestValidatePoolInstances(t *testing.T) {
 	mixed := []machinepool.Instance{{ProviderID: "c"}, {ProviderID: ""}, {ProviderID: "a", Going: true}, {ProviderID: "c", Going: true}, {ProviderID: " "}}
-	given := &driver.GetPoolStatusResponse{GroupID: "g", Instances: mixed, Failure: "f"}
-	d := driver.ValidatePool(answeringPool(func(machinepool.Call) any { return given }, nil), nil)
-	a, err := d.GetPoolStatus(t.Context(), &driver.GetPoolStatusRequest{PoolRequest: wholeAsk.PoolRequest})
+	given := &pooldriver.GetPoolStatusResponse{GroupID: "g", Instances: mixed, Failure: "f"}
+	d := pooldriver.Validate(answeringPool(func(machinepool.Call) any { return given }, nil), nil)
+	a, err := d.GetPoolStatus(t.Context(), &pooldriver.GetPoolStatusRequest{Request: wholeAsk.Request})
 	want := []machinepool.Instance{{ProviderID: "a", Going: true}, {ProviderID: "c"}}
 	if err != nil || fmt.Sprint(a.Instances) != fmt.Sprint(want) || a.Failure != "f" {
 		t.Errorf("%+v, %v", a, err)
@@ -253,7 +254,7 @@ func TestValidatePoolInstances(t *testing.T) {
 	}
 	for _, wrong := range [][]machinepool.Instance{{{ProviderID: " "}}, {{ProviderID: "b"}, {ProviderID: "a"}}, {{ProviderID: "a"}, {ProviderID: "a"}}} {
 		given.Instances = wrong
-		a, err := d.GetPoolStatus(t.Context(), &driver.GetPoolStatusRequest{PoolRequest: wholeAsk.PoolRequest})
+		a, err := d.GetPoolStatus(t.Context(), &pooldriver.GetPoolStatusRequest{Request: wholeAsk.Request})
 		if err != nil || fmt.Sprint(a.Instances) == fmt.Sprint(wrong) {
 			t.Errorf("%v, %v", a.Instances, err)
 		}
@@ -265,7 +266,7 @@ func TestPoolDecoratorsShowNoSecret(t *testing.T) {
 	ask := wholeAsk
 	ask.Secret = &machine.Secret{Data: map[string][]byte{"token": []byte("hunter2")}}
 	ask.Pool = &machinepool.Pool{}
-	_, err := askPool(t.Context(), driver.ValidatePool(driver.UnimplementedPool{}, nil), machinepool.CreatePool, &ask)
+	_, err := askPool(t.Context(), pooldriver.Validate(pooldriver.UnimplementedPools{}, nil), machinepool.CreatePool, &ask)
 	if err == nil || strings.Contains(fmt.Sprintf("%+v", err), "hunter2") {
 		t.Error(err)
 	}

@@ -1,4 +1,4 @@
-package driver_test
+package pooldriver_test
 
 import (
 	"context"
@@ -10,23 +10,24 @@ import (
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/machinepool/pooldriver"
 	"github.com/millwright-go/millwright/object"
 )
 
 // unlisted is a pool driver that names no groups.
-type unlisted struct{ driver.UnimplementedPool }
+type unlisted struct{ pooldriver.UnimplementedPools }
 
 // TestListsPools: decorators have the method in any case; whether groups can be listed is
 // the driver's to say.
 func TestListsPools(t *testing.T) {
-	wrapped := func(d driver.PoolDriver) driver.PoolDriver {
-		return driver.ValidatePool(driver.InterceptPool(driver.InterceptPool(d, driver.Recover(nil)), driver.Limit(driver.Limits{})), nil)
+	wrapped := func(d pooldriver.Driver) pooldriver.Driver {
+		return pooldriver.Validate(pooldriver.Intercept(pooldriver.Intercept(d, driver.Recover(nil)), driver.Limit(driver.Limits{})), nil)
 	}
 	listing := answeringPool(wholePool, nil)
-	require.True(t, driver.ListsPools(listing))
-	require.True(t, driver.ListsPools(wrapped(listing)))
-	require.False(t, driver.ListsPools(unlisted{}))
-	require.False(t, driver.ListsPools(wrapped(unlisted{})))
+	require.True(t, pooldriver.ListsPools(listing))
+	require.True(t, pooldriver.ListsPools(wrapped(listing)))
+	require.False(t, pooldriver.ListsPools(unlisted{}))
+	require.False(t, pooldriver.ListsPools(wrapped(unlisted{})))
 	_, err := askPool(t.Context(), wrapped(unlisted{}), machinepool.ListPools, &wholeAsk)
 	require.Equal(t, codes.Unimplemented, codes.Of(err), "%v", err)
 }
@@ -35,17 +36,17 @@ func TestListsPools(t *testing.T) {
 // they are too long, and the driver's own answer is left alone.
 func TestListedGroupsAreBounded(t *testing.T) {
 	long, pool := strings.Repeat("x", driver.MaxID+1), object.Key{Namespace: "fleet", Name: "web"}
-	given := &driver.ListPoolsResponse{Groups: map[string]object.Key{
+	given := &pooldriver.ListPoolsResponse{Groups: map[string]object.Key{
 		"fine": pool, "": {Name: "no-id"}, " ": {Name: "blank-id"}, "nameless": {Namespace: "fleet"}, long: pool,
 		"long-name": {Name: long}, "long-namespace": {Namespace: long, Name: "web"},
 	}}
 	var cut []string
-	d := driver.ValidatePool(answeringPool(func(machinepool.Call) any { return given }, nil), func(_ context.Context, s driver.CallInfo, whole string) {
+	d := pooldriver.Validate(answeringPool(func(machinepool.Call) any { return given }, nil), func(_ context.Context, s driver.CallInfo, whole string) {
 		cut = append(cut, s.Method.String()+" "+whole)
 	})
 	a, err := askPool(t.Context(), d, machinepool.ListPools, &wholeAsk)
 	require.NoError(t, err)
-	got := a.(*driver.ListPoolsResponse)
+	got := a.(*pooldriver.ListPoolsResponse)
 	require.Equal(t, map[string]object.Key{"fine": pool}, got.Groups)
 	require.Len(t, got.Dropped, 6)
 	for id, key := range got.Dropped {

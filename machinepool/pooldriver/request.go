@@ -1,13 +1,16 @@
-package driver
+package pooldriver
 
 import (
+	"strings"
+
+	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/object"
 )
 
-// PoolRequest is what every request about a pool has.
-type PoolRequest struct {
+// Request is what every request about a pool has.
+type Request struct {
 	Pool  *machinepool.Pool
 	Class *machine.Class
 	// Secret is the class's boot secret and credentials merged, no placeholder
@@ -17,7 +20,7 @@ type PoolRequest struct {
 
 // CreatePoolRequest asks for the group of Pool.
 type CreatePoolRequest struct {
-	PoolRequest
+	Request
 	Replicas int32 // not negative
 	// Bootstrap is what the machines boot from; one for all of them. Nil: nothing
 	// is to be bootstrapped.
@@ -26,58 +29,58 @@ type CreatePoolRequest struct {
 
 // UpdatePoolRequest asks that the group be as Pool and Class say.
 type UpdatePoolRequest struct {
-	PoolRequest
+	Request
 	Bootstrap *machine.Secret // as for CreatePool
 }
 
 // ScalePoolRequest asks for a size.
 type ScalePoolRequest struct {
-	PoolRequest
+	Request
 	To int32 // not negative
 }
 
 // GetPoolStatusRequest asks for the group of Pool.
-type GetPoolStatusRequest struct{ PoolRequest }
+type GetPoolStatusRequest struct{ Request }
 
 // DeletePoolRequest asks that the group of Pool be gone.
-type DeletePoolRequest struct{ PoolRequest }
+type DeletePoolRequest struct{ Request }
 
 // DeleteInstancesRequest asks that these instances be gone, and the group smaller.
 type DeleteInstancesRequest struct {
-	PoolRequest
+	Request
 	ProviderIDs []string // none is empty
 }
 
 // ReplaceInstanceRequest asks for another instance in the place of this one.
 type ReplaceInstanceRequest struct {
-	PoolRequest
+	Request
 	ProviderID string // not empty
 }
 
 // InstancesDrainedRequest says that these instances are empty.
 type InstancesDrainedRequest struct {
-	PoolRequest
+	Request
 	ProviderIDs []string // none is empty
 }
 
 // ListPoolsRequest asks for the groups of a class.
 type ListPoolsRequest struct {
 	Class  *machine.Class
-	Secret *machine.Secret // as in a PoolRequest
+	Secret *machine.Secret // as in a Request
 }
 
 // ListPoolsResponse names groups and the pools they were made for.
 type ListPoolsResponse struct {
 	Groups map[string]object.Key // from group ID to the pool's namespace and name
 	// Dropped are entries of Groups that can't be acted upon, without an ID or a pool's
-	// name, or with one that is too long, which is cut: ValidatePool moves them here.
+	// name, or with one that is too long, which is cut: Validate moves them here.
 	// A driver leaves it empty.
 	Dropped map[string]object.Key
 }
 
-// PoolResponse says how a group stands after a call that changed it. Empty
+// Response says how a group stands after a call that changed it. Empty
 // fields leave what is known as it is.
-type PoolResponse struct {
+type Response struct {
 	// GroupID is the provider's unique name for the group.
 	GroupID string
 	// LastKnownState is the driver's own note, as a machine's is. It may come
@@ -101,18 +104,18 @@ type GetPoolStatusResponse struct {
 	LastKnownState string
 }
 
-// poolRequest is any of the nine kinds of request.
-type poolRequest interface {
+// request is any of the nine kinds of request.
+type request interface {
 	comparable
-	base() *PoolRequest
+	base() *Request
 }
 
-func (r *PoolRequest) base() *PoolRequest { return r }
+func (r *Request) base() *Request { return r }
 
-func (r *ListPoolsRequest) base() *PoolRequest { return &PoolRequest{Class: r.Class, Secret: r.Secret} }
+func (r *ListPoolsRequest) base() *Request { return &Request{Class: r.Class, Secret: r.Secret} }
 
 // baseOf is what all requests have; nil for one that is nil.
-func baseOf[Q poolRequest](req Q) *PoolRequest {
+func baseOf[Q request](req Q) *Request {
 	var none Q
 	if req == none {
 		return nil
@@ -120,9 +123,9 @@ func baseOf[Q poolRequest](req Q) *PoolRequest {
 	return req.base()
 }
 
-// poolInfo says which call is made; base is nil where there is no request.
-func poolInfo(method machinepool.Call, base *PoolRequest) CallInfo {
-	info := CallInfo{Method: method, Kind: "pool", ReadOnly: method == machinepool.GetPoolStatus || method == machinepool.ListPools}
+// infoOf says which call is made; base is nil where there is no request.
+func infoOf(method machinepool.Call, base *Request) driver.CallInfo {
+	info := driver.CallInfo{Method: method, Kind: "pool", ReadOnly: method == machinepool.GetPoolStatus || method == machinepool.ListPools}
 	if base != nil && base.Pool != nil {
 		info.Object = base.Pool.Key
 	}
@@ -133,7 +136,7 @@ func poolInfo(method machinepool.Call, base *PoolRequest) CallInfo {
 }
 
 // missingField says what is missing without which a call can't be made; empty: nothing.
-func (r *PoolRequest) missingField(method machinepool.Call) string {
+func (r *Request) missingField(method machinepool.Call) string {
 	ofPool := method != machinepool.ListPools
 	switch {
 	case r == nil:
@@ -147,3 +150,5 @@ func (r *PoolRequest) missingField(method machinepool.Call) string {
 	}
 	return ""
 }
+
+func blank(s string) bool { return strings.TrimSpace(s) == "" }

@@ -1,4 +1,4 @@
-package driver_test
+package pooldriver_test
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/machinepool/pooldriver"
 )
 
 // Calls for machines and for pools wait for each other where they share a limit.
@@ -24,7 +25,7 @@ func TestLimitIsShared(t *testing.T) {
 			return next(ctx)
 		}
 		machines := driver.Intercept(driver.Unimplemented{}, shared, counted)
-		pools := driver.InterceptPool(driver.UnimplementedPool{}, shared, counted)
+		pools := pooldriver.Intercept(pooldriver.UnimplementedPools{}, shared, counted)
 		began := time.Now()
 		for range 2 {
 			go func() { _, _ = machines.ListMachines(t.Context(), &driver.ListMachinesRequest{}) }()
@@ -43,7 +44,7 @@ func TestLimitIsShared(t *testing.T) {
 // Whose turn does not come in time is not called, and says so.
 func TestLimitedPoolsGiveUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := driver.InterceptPool(driver.UnimplementedPool{}, driver.Limit(driver.Limits{Interval: time.Minute, Now: time.Now, After: time.After}))
+		d := pooldriver.Intercept(pooldriver.UnimplementedPools{}, driver.Limit(driver.Limits{Interval: time.Minute, Now: time.Now, After: time.After}))
 		if _, err := askPool(t.Context(), d, machinepool.ScalePool, &wholeAsk); codes.Of(err) != codes.Unimplemented {
 			t.Errorf("the first call is answered %v", err)
 		}
@@ -54,11 +55,11 @@ func TestLimitedPoolsGiveUp(t *testing.T) {
 			t.Errorf("the second is answered %v", err)
 		}
 	})
-	clockless := driver.InterceptPool(driver.UnimplementedPool{}, driver.Limit(driver.Limits{Interval: time.Minute}))
+	clockless := pooldriver.Intercept(pooldriver.UnimplementedPools{}, driver.Limit(driver.Limits{Interval: time.Minute}))
 	if _, err := askPool(t.Context(), clockless, machinepool.ScalePool, &wholeAsk); codes.Of(err) != codes.Internal {
 		t.Errorf("an interval without a clock is answered %v", err)
 	}
-	single := driver.InterceptPool(driver.UnimplementedPool{}, driver.Limit(driver.Limits{Calls: []driver.Method{codes.CreateMachine}, Interval: time.Minute}))
+	single := pooldriver.Intercept(pooldriver.UnimplementedPools{}, driver.Limit(driver.Limits{Calls: []driver.Method{codes.CreateMachine}, Interval: time.Minute}))
 	if _, err := askPool(t.Context(), single, machinepool.ScalePool, &wholeAsk); codes.Of(err) != codes.Unimplemented {
 		t.Errorf("a limit of another call is answered %v", err)
 	}
