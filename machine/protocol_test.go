@@ -149,7 +149,7 @@ func (w *world) leave(l leftBehind) {
 		})
 	})
 	m := w.store.live().Clone()
-	if m.Status.Phase != l.phase {
+	if m.Status.Phase != l.phase || l.phase == machine.PhaseInPlaceUpdating { // of which it says so itself once the node is drained
 		m.Status.Phase, m.Status.Since = l.phase, w.now.Truncate(time.Second)
 		m.Status.LastOperation = machine.Operation{Kind: machine.OperationInPlaceUpdate, State: machine.StateProcessing, Time: w.now.Truncate(time.Second)}
 	}
@@ -385,4 +385,154 @@ func TestInPlaceEndOfEarlierVersions(t *testing.T) {
 		c := object.FindCondition(w.cluster.live(node).Conditions, machine.NodeInPlaceUpdate)
 		require.Equal(t, []any{object.True, want}, []any{c.Status, c.Reason}, request)
 	}
+}
+
+// TestInPlaceContinuedElsewhere: an update that began here as a candidate's, and
+// that another program led on, goes on from each stage at which it comes back:
+// nothing is done twice, and nothing stays on the node.
+func TestInPlaceContinuedElsewhere(t *testing.T) {
+	for name, l := range stagesLeftBehind {
+		for _, request := range []machine.InPlaceRequest{machine.InPlaceCandidate, machine.InPlaceSelected} {
+			t.Run(name+", "+string(request), func(t *testing.T) {
+				w := newWorld(t)
+				w.running()
+				w.drains(0, 0, 0)
+				w.ask(machine.InPlaceCandidate)
+				w.passes(&shell{w: w})
+				require.Equal(t, machine.UpdateMarks{Candidate: true}, w.cluster.live(node).Applied.Update)
+				w.leave(l)
+				if !l.selected {
+					request = machine.InPlaceSelected
+				}
+				w.ask(request)
+				w.ended(l, l.result == "")
+			})
+		}
+	}
+}
+
+// TestInPlaceContinuedAfterTheSelection: so it is with one that was selected here,
+// and drained or not. Only one that runs already, and was not moved, is updated once
+// more: its node can't be told from one that could not be cleaned up here.
+func TestInPlaceContinuedAfterTheSelection(t *testing.T) {
+	for name, l := range stagesLeftBehind {
+		if l.phase == machine.PhaseRunning && l.result == "" {
+			continue // no other program takes the phase of an update back
+		}
+		for _, request := range []machine.InPlaceRequest{machine.InPlaceCandidate, machine.InPlaceSelected} {
+			t.Run(name+", "+string(request), func(t *testing.T) {
+				w := newWorld(t)
+				w.running()
+				d := w.drains(0, 0, 1)
+				w.ask(request)
+				if request == machine.InPlaceCandidate {
+					w.cluster.change(node, func(n *machine.Node) { n.Labels[w.policy.Keys.SelectedForUpdate] = "true" })
+				}
+				w.passes(&shell{w: w})
+				require.False(t, w.cluster.live(node).Applied.Update.Since.IsZero())
+				require.True(t, w.cluster.live(node).Unschedulable)
+				w.pass(time.Minute)
+				w.leave(l)
+				d.stuck = 0
+				w.ended(l, l.result == "" || l.phase == machine.PhaseRunning)
+			})
+		}
+	}
+}
+
+// ended lets an update that another program led on come to its end. updates says
+// that the agent is still to update the node.
+func (w *world) ended(l leftBehind, updates bool) {
+	s := &shell{w: w}
+	if l.phase == machine.PhaseInPlaceUpdateFailed {
+		w.passes(s)
+		require.Equal(w.t, machine.PhaseInPlaceUpdateFailed, w.phase(), "it stays for somebody to look at")
+		w.cluster.result(machine.UpdateSuccessful, "")
+	}
+	w.cluster.agent, w.owner.moves = agentModel{answer: machine.UpdateSuccessful}, true
+	s.settle(bound)
+	require.Equal(w.t, machine.PhaseRunning, w.phase())
+	w.unmarked()
+	require.Equal(w.t, machine.ReasonUpdateSuccessful, w.updateReasons()[len(w.updateReasons())-1])
+	require.Equal(w.t, map[bool]int{true: 1}[updates], w.cluster.agent.updated)
+	quiet(w)
+}
+
+// unmarked holds the node to carrying nothing of an update.
+func (w *world) unmarked() {
+	n, k := w.cluster.live(node), w.policy.Keys
+	for _, key := range []string{k.CandidateForUpdate, k.SelectedForUpdate, k.UpdateResult} {
+		assert.NotContains(w.t, n.Labels, key)
+	}
+	assert.False(w.t, n.Unschedulable)
+	assert.Equal(w.t, machine.UpdateMarks{}, n.Applied.Update)
+}
+
+// TestInPlaceTakenOverWhileUnhealthy: an update that another program led on waits for
+// a node that is not healthy, out of service, and then goes on from where it stands.
+func TestInPlaceTakenOverWhileUnhealthy(t *testing.T) {
+	w := newWorld(t)
+	w.running()
+	w.drains(0, 0, 0)
+	w.ask(machine.InPlaceCandidate)
+	w.passes(&shell{w: w})
+	l := stagesLeftBehind["answered, and healthy"]
+	w.leave(l)
+	w.cluster.ready(node, object.False)
+	w.passes(&shell{w: w})
+	w.pass(time.Minute)
+	w.passes(&shell{w: w})
+	require.Equal(t, machine.PhaseUnknown, w.phase())
+	require.True(t, w.cluster.live(node).Unschedulable)
+	w.cluster.ready(node, object.True)
+	w.ended(l, false)
+}
+
+// TestInPlaceMovedAfterItBeganHere: another program has led an update on that began
+// here and has moved the machine, and was stopped before it cleaned the node up.
+func TestInPlaceMovedAfterItBeganHere(t *testing.T) {
+	for _, request := range []machine.InPlaceRequest{machine.InPlaceCandidate, machine.InPlaceSelected} {
+		w := newWorld(t)
+		w.running()
+		w.drains(0, 0, 1)
+		w.ask(request)
+		w.passes(&shell{w: w})
+		w.leave(stagesLeftBehind["updated, and not moved"])
+		w.edit(func(m *machine.Machine) {
+			m.Labels = map[string]string{w.policy.Keys.UpdateResult: machine.UpdateSuccessful}
+		})
+		w.ask(machine.InPlaceNone)
+		(&shell{w: w}).settle(bound)
+		require.Equal(t, machine.PhaseRunning, w.phase())
+		w.unmarked()
+		quiet(w)
+	}
+}
+
+// TestInPlaceRetractionThatFails: while a node goes on saying that it may be updated
+// since that can't be taken back, when that update began stays on record, and a
+// user's selection is not taken for that of another program.
+func TestInPlaceRetractionThatFails(t *testing.T) {
+	w := newWorld(t)
+	w.running()
+	w.cluster.change(node, func(n *machine.Node) { n.Unschedulable = true })
+	w.cluster.agent = agentModel{answer: machine.UpdateFailed}
+	w.ask(machine.InPlaceSelected)
+	for range 2 {
+		w.passes(&shell{w: w})
+		w.pass(time.Second)
+	}
+	w.refuses("MarkNode")
+	w.passes(&shell{w: w})
+	require.Equal(t, machine.PhaseInPlaceUpdateFailed, w.phase())
+	w.ask(machine.InPlaceCandidate)
+	w.passes(&shell{w: w})
+	require.NotContains(t, w.cluster.live(node).Labels, w.policy.Keys.SelectedForUpdate)
+	w.cluster.change(node, func(n *machine.Node) { n.Labels[w.policy.Keys.SelectedForUpdate] = "true" })
+	w.passes(&shell{w: w})
+	w.refuses("")
+	w.ask(machine.InPlaceNone)
+	(&shell{w: w}).settle(bound)
+	require.Equal(t, machine.PhaseRunning, w.phase())
+	require.True(t, w.cluster.live(node).Unschedulable, "somebody else's")
 }

@@ -72,7 +72,7 @@ func (d *decider) announce(n *Node) (Plan, bool) {
 		return d.say(n, d.restReason(n))
 	case d.m.Status.Phase != PhaseRunning || n.underWay():
 		return Plan{}, false
-	case d.m.Spec.InPlace != InPlaceNone && have.Candidate && n.unsaid(ReasonCandidateForUpdate):
+	case d.m.Spec.InPlace != InPlaceNone && !d.adopts(n) && d.announces(n):
 		return d.say(n, ReasonCandidateForUpdate)
 	case d.misleads(n):
 		return d.say(n, ReasonUpdateSuccessful)
@@ -80,14 +80,23 @@ func (d *decider) announce(n *Node) (Plan, bool) {
 	return Plan{}, false
 }
 
+// announces reports whether a node has yet to say that it is a candidate. After a
+// success it says so before it is labelled, else once it is.
+func (d *decider) announces(n *Node) bool {
+	if n.announced() {
+		return n.Applied.Update.Candidate && n.unsaid(ReasonCandidateForUpdate)
+	}
+	return n.Applied.Update.Candidate || !n.says(d.p.Keys.CandidateForUpdate)
+}
+
 // misleads reports whether a node of which no update is wanted says that it
 // awaits one, or something at which no other program begins one. What another
-// program has announced for its own label does not count.
+// program has announced for its own label does not count; ours is taken off first.
 func (d *decider) misleads(n *Node) bool {
-	if d.m.Spec.InPlace != InPlaceNone {
+	if d.m.Spec.InPlace != InPlaceNone || n.Applied.Update.Candidate {
 		return false
 	}
-	return n.formerEnd() || n.awaitsTurn() && (n.Applied.Update.Candidate || !n.says(d.p.Keys.CandidateForUpdate))
+	return n.formerEnd() || n.awaitsTurn() && !n.says(d.p.Keys.CandidateForUpdate)
 }
 
 func (d *decider) begin(n *Node) Plan {
@@ -120,7 +129,7 @@ func (d *decider) tryAgain(n *Node, healthy bool) (Plan, bool) {
 // pass, and holds nothing else up, or another program's marks are recorded first.
 func (d *decider) say(n *Node, reason string) (Plan, bool) {
 	switch {
-	case d.o.NodeMarked != nil || d.adopts(n):
+	case d.o.NodeMarked != nil || d.strange(n):
 		return Plan{}, false
 	case d.behind(n):
 		return d.fence(n), true
@@ -204,7 +213,7 @@ func (d *decider) reorient(n *Node) Plan {
 		return d.look(false)
 	}
 	stage := StageSelected
-	if n != nil && (n.told() || d.answeredElsewhere(n)) {
+	if n != nil && (n.told() || n.concluded(&d.p.Keys) && (d.adopts(n) || !n.Applied.Update.Since.IsZero())) {
 		stage = StageReady
 	}
 	why := decision.Why{Reason: reasonUpdateRestart, Name: string(d.m.Status.LastOperation.Stage)}

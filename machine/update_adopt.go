@@ -4,11 +4,15 @@ package machine
 // node before this library looks after the machine. The node's labels and the
 // reason of its condition say where that update stands.
 
-// adopts reports whether another program has begun an update of the node: it
-// left the label of a candidate and a condition, and there is no record of ours.
-// What it put there is taken off when the update is over.
+// adopts reports whether another program has begun an update of the node, or has
+// led on one that was announced here: the label of a candidate and a condition are
+// there, and no record of when it began. An update that begins here is recorded
+// before the condition tells of it, and for as long as it does (sinceTold); and the
+// record of a candidate never meets a success (announced). What the other program
+// put there is taken off when the update is over.
 func (d *decider) adopts(n *Node) bool {
-	if !n.Applied.Update.none() || !n.says(d.p.Keys.CandidateForUpdate) {
+	have := &n.Applied.Update
+	if !have.Since.IsZero() || !n.says(d.p.Keys.CandidateForUpdate) {
 		return false
 	}
 	if d.m.Spec.InPlace == InPlaceNone && !d.inUpdate() {
@@ -16,7 +20,7 @@ func (d *decider) adopts(n *Node) bool {
 	}
 	switch n.updateReason() {
 	case ReasonCandidateForUpdate:
-		return true
+		return have.none()
 	case ReasonUpdateSuccessful:
 		return n.result(&d.p.Keys) == UpdateSuccessful
 	}
@@ -28,7 +32,7 @@ func (d *decider) adopts(n *Node) bool {
 // agent's answer on the machine.
 func (d *decider) leftOver(n *Node) bool {
 	k := &d.p.Keys
-	return d.m.Spec.InPlace == InPlaceNone && d.m.Status.Phase == PhaseRunning && n.Applied.Update.none() &&
+	return d.m.Spec.InPlace == InPlaceNone && d.m.Status.Phase == PhaseRunning &&
 		k.UpdateResult != "" && d.m.Labels[k.UpdateResult] == UpdateSuccessful &&
 		n.updateReason() == ReasonUpdateSuccessful && n.result(k) == UpdateSuccessful
 }
@@ -46,18 +50,23 @@ func (d *decider) updateMarks(n *Node) UpdateMarks {
 	if !d.adopts(n) {
 		return n.Applied.Update
 	}
-	drained := n.updateReason() != ReasonCandidateForUpdate
+	have, drained := &n.Applied.Update, n.updateReason() != ReasonCandidateForUpdate
 	return UpdateMarks{
-		Candidate: true, Cordoned: drained && n.Unschedulable,
-		Selected: d.m.Spec.InPlace == InPlaceSelected && n.says(d.p.Keys.SelectedForUpdate),
+		Candidate: true, Cordoned: have.Cordoned || drained && n.Unschedulable,
+		Selected: have.Selected || d.m.Spec.InPlace == InPlaceSelected && n.says(d.p.Keys.SelectedForUpdate),
 	}
 }
 
-// answeredElsewhere reports whether another program has begun the update, and the
-// agent has answered to it.
+// answeredElsewhere reports whether another program has begun the update or has
+// led it on, and the agent has answered to it.
 func (d *decider) answeredElsewhere(n *Node) bool {
-	result := n.result(&d.p.Keys)
-	if !d.adopts(n) || result != UpdateSuccessful && result != UpdateFailed {
+	return d.adopts(n) && n.concluded(&d.p.Keys)
+}
+
+// concluded reports whether the agent has answered, and the node says that it was
+// told or what it answered.
+func (n *Node) concluded(k *Keys) bool {
+	if result := n.result(k); result != UpdateSuccessful && result != UpdateFailed {
 		return false
 	}
 	switch n.updateReason() {
@@ -76,8 +85,23 @@ func (d *decider) unclaimed(n *Node) bool {
 		d.adopts(n) && d.now.Before(d.verdictAt(s.Since, d.p.inPlaceTimeout(d.m)))
 }
 
-// records reports whether the marks that another program has left are recorded
-// first, as they are.
+// records reports whether the marks that another program has left are recorded as
+// they are: before anything else is done with them, and until the update goes on here.
 func (d *decider) records(n *Node) bool {
-	return d.adopts(n) && d.m.Status.Phase != PhaseInPlaceUpdating && !d.leftOver(n)
+	switch {
+	case d.m.Status.Phase == PhaseInPlaceUpdating || !d.adopts(n) || d.leftOver(n):
+		return false
+	case d.inUpdate():
+		return d.strange(n)
+	}
+	return true
+}
+
+// strange reports whether another program has left marks that are not on record.
+func (d *decider) strange(n *Node) bool {
+	if !d.adopts(n) {
+		return false
+	}
+	marks := d.updateMarks(n)
+	return !n.Applied.Update.equal(&marks)
 }

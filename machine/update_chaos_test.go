@@ -82,9 +82,27 @@ func (c *updateChaos) storm() {
 		} else if !errors.Is(err, errConflict) {
 			require.NoError(c.draw, err)
 		}
+		c.recorded()
 	}
 	c.stormy, c.killAt = false, 0
 	c.cluster.ready(node, object.True)
+}
+
+// recorded holds a node to the rules by which an update that another program led on
+// is told from ours: nobody leads one on here.
+func (c *updateChaos) recorded() {
+	n := c.cluster.live(node)
+	told := object.FindCondition(n.Conditions, machine.NodeInPlaceUpdate)
+	if told == nil || !n.Applied.Update.Since.IsZero() {
+		return
+	}
+	switch told.Reason {
+	case machine.ReasonCandidateForUpdate:
+	case machine.ReasonUpdateSuccessful:
+		require.False(c.draw, n.Applied.Update.Candidate, "the record of a candidate meets a success")
+	default:
+		require.Fail(c.draw, "an update is told of that is not on record", "%s: %+v", told.Reason, n.Applied.Update)
+	}
 }
 
 // clean holds a node to carrying nothing of an update any more (P23).

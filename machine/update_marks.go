@@ -23,10 +23,10 @@ func (d *decider) wanted(n *Node) wantedMarks {
 	switch d.m.Status.Phase {
 	case PhaseRunning:
 		w.noAnswer, w.noSelection = d.leftOver(n), d.leftOver(n)
-		w.Candidate, w.Since = asked || have.Candidate && n.awaitsTurn(), sinceTold(n)
+		w.Candidate, w.Since = asked && n.announced(), sinceTold(n)
 	case PhaseInPlaceUpdating:
 		if d.over(n) {
-			w.Candidate, w.noAnswer = asked, true
+			w.Candidate, w.Since, w.noAnswer = asked && n.announced(), sinceTold(n), true
 			break
 		}
 		w.UpdateMarks = UpdateMarks{Since: d.m.Status.Since.Truncate(time.Second), Candidate: true, Selected: have.Selected, Cordoned: true}
@@ -43,7 +43,7 @@ func (d *decider) wanted(n *Node) wantedMarks {
 		}
 		w.noAnswer, w.noSelection = true, true
 	case PhaseNew, PhasePending, PhaseAvailable, PhaseUnknown, PhaseFailed, PhaseCrashLoopBackOff, PhaseTerminating:
-		w.Candidate, w.Since = have.Candidate && (asked || n.awaitsTurn()), sinceTold(n)
+		w.Candidate, w.Since = have.Candidate && asked && n.announced(), sinceTold(n)
 	}
 	return w
 }
@@ -55,11 +55,20 @@ func (d *decider) wantedOfFailed(n *Node, have UpdateMarks) (w wantedMarks) {
 	case d.outdated(): // it is not trusted with workload
 		w.Since, w.Cordoned, w.Candidate, w.noAnswer = have.Since, have.Cordoned, asked, true
 	case d.over(n):
-		w.Candidate, w.noAnswer = asked, true
+		w.Candidate, w.Since, w.noAnswer = asked && n.announced(), sinceTold(n), true
 	default:
 		w.UpdateMarks = have
 	}
 	return w
+}
+
+// announced reports whether the label of a candidate may be recorded as ours. Where
+// the node says that its last update was successful, that it is a candidate is said
+// first. So a success beside the record of a candidate is that of another program,
+// which led the update on.
+func (n *Node) announced() bool {
+	have := &n.Applied.Update
+	return n.updateReason() != ReasonUpdateSuccessful || have.Candidate && have.Since.IsZero()
 }
 
 // sinceTold keeps the record of an update for as long as the node says that it
@@ -86,7 +95,7 @@ func (d *decider) updateInLine(n *Node) bool {
 		return true
 	}
 	have, k, w := &n.Applied.Update, &d.p.Keys, d.wanted(n)
-	return !d.adopts(n) && have.Since.Equal(w.Since) &&
+	return !d.strange(n) && have.Since.Equal(w.Since) &&
 		labelInLine(n, k.CandidateForUpdate, have.Candidate, w.Candidate) &&
 		labelInLine(n, k.SelectedForUpdate, have.Selected, w.Selected) &&
 		(w.Cordoned && n.Unschedulable || !w.Cordoned && !have.Cordoned) &&

@@ -59,7 +59,7 @@ func (d *decider) marksFirst(n *Node, reason string) bool {
 	case ReasonSelectedForUpdate:
 		return !n.told()
 	}
-	return d.adopts(n)
+	return n.Applied.Update.Since.IsZero()
 }
 
 // adjustLater deals with a node that is not as it should be though it was
