@@ -8,6 +8,7 @@ import (
 	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/object"
 )
 
 // markBurst is how many machines one plan changes at most, as sets have it.
@@ -23,13 +24,28 @@ func begun(m *machine.Machine) bool {
 func updated(m *machine.Machine) bool { return m.Status.Phase == machine.PhaseInPlaceUpdateSuccessful }
 
 // inUpdate tells whether a machine is being updated, or about to be, and will
-// move then. One that was selected and is not healthy begins, if ever, when it
-// is. One of which nothing is requested any more goes back to work where it is.
+// move then. One that was selected, here or by another program, and is not healthy
+// begins, if ever, when it is. One of which nothing is requested any more goes back
+// to work where it is.
 func inUpdate(m *machine.Machine) bool {
 	if m.Spec.InPlace == machine.InPlaceNone {
 		return false
 	}
-	return begun(m) || m.Spec.InPlace == machine.InPlaceSelected && m.Ready()
+	return begun(m) || m.Ready() && (m.Spec.InPlace == machine.InPlaceSelected || selectedElsewhere(m))
+}
+
+// selectedElsewhere reports whether a machine's node says that its update has begun.
+// Here the machine says so itself before.
+func selectedElsewhere(m *machine.Machine) bool {
+	c := object.FindCondition(m.Status.Conditions, machine.NodeInPlaceUpdate)
+	if c == nil || c.Status != object.True {
+		return false
+	}
+	switch c.Reason {
+	case machine.ReasonSelectedForUpdate, machine.ReasonDrainSuccessful, machine.ReasonReadyForUpdate:
+		return true
+	}
+	return false
 }
 
 // selectable tells whether a machine that is available can be selected. One

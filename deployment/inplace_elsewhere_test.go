@@ -8,6 +8,7 @@ import (
 
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
 )
 
 // TestUpdatesBegunElsewhereAreMarked: a machine of an old set that is being updated
@@ -34,4 +35,37 @@ func TestUpdatesBegunElsewhereAreMarked(t *testing.T) {
 	mark := decide(t, o, begin.Add(100*time.Hour)).Mark
 	require.Len(t, mark, 1)
 	require.Equal(t, "web-a", mark[0].Machine.Annotations[deployment.DefaultPolicy().Keys.InPlaceTarget])
+}
+
+// TestUpdatesBegunElsewhereCount: while the node of a candidate says that its update
+// has begun, none is selected beside it, though the machine itself still runs. It is
+// updated to the new set.
+func TestUpdatesBegunElsewhereCount(t *testing.T) {
+	for reason, counts := range map[string]bool{
+		machine.ReasonSelectedForUpdate: true, machine.ReasonDrainSuccessful: true, machine.ReasonReadyForUpdate: true,
+		machine.ReasonCandidateForUpdate: false, machine.ReasonUpdateSuccessful: false,
+	} {
+		d := stored(3)
+		d.Spec.Strategy = inPlace(3, 0, 1).Spec.Strategy
+		old := another(d, "large", 3, 3)
+		old.Set.Handover.Closed = true
+		for _, m := range old.Machines {
+			m.Spec.InPlace = machine.InPlaceCandidate
+		}
+		begun := old.Machines[2]
+		begun.Status.Conditions = object.SetCondition(begun.Status.Conditions, object.Condition{
+			Type: machine.NodeInPlaceUpdate, Status: object.True, Reason: reason,
+		})
+		o := &deployment.Observation{Deployment: d, Live: true, Sets: []deployment.Children{old, ownSet(d, "web-a", 0)}}
+		marked := map[string]machine.InPlaceRequest{}
+		for _, order := range decide(t, o, begin.Add(100*time.Hour)).Mark {
+			marked[order.Machine.Name] = order.Machine.Spec.InPlace
+			require.Equal(t, "web-a", order.Machine.Annotations[deployment.DefaultPolicy().Keys.InPlaceTarget])
+		}
+		want := map[string]machine.InPlaceRequest{old.Machines[0].Name: machine.InPlaceSelected}
+		if counts {
+			want = map[string]machine.InPlaceRequest{begun.Name: machine.InPlaceCandidate}
+		}
+		require.Equal(t, want, marked, reason)
+	}
 }
