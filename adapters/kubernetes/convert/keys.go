@@ -20,6 +20,7 @@ type Keys struct {
 	SpecChanges       string // annotation on a machine or set: changes of the spec that an API server did not count
 	DeploymentChanges string // the same on a deployment
 	InPlace           string // on a machine
+	InPlaceTarget     string // annotation on a machine: the set that it is updated for; read only
 	Marks             string // on machines and sets
 	Reservation       string // on a set, as the next five
 	Handover          string
@@ -50,6 +51,7 @@ func DefaultKeys() Keys {
 		SpecChanges:       "millwright-go/spec-changes",
 		DeploymentChanges: "millwright-go/deployment-changes",
 		InPlace:           "millwright-go/in-place",
+		InPlaceTarget:     "millwright-go/in-place-target",
 		Marks:             "millwright-go/rollout-marks",
 		Reservation:       "millwright-go/reservation",
 		Handover:          "millwright-go/handover",

@@ -43,6 +43,9 @@ func readMachine(r *reader, w *v1alpha1.Machine, m *machine.Machine) {
 	inPlace, marks := m.Spec.InPlace, m.Spec.Marks
 	m.Spec = readSpec(&w.Spec)
 	m.Spec.InPlace, m.Spec.Marks, m.Spec.NodeName = inPlace, marks, w.Labels[r.keys.NodeLabel]
+	if target := w.Annotations[r.keys.InPlaceTarget]; target != "" && m.Owner != nil && m.Owner.Name == target {
+		m.Spec.InPlace = machine.InPlaceNone // another manager has updated it and moved it there
+	}
 
 	s, current := &m.Status, &w.Status.CurrentStatus
 	s.Phase, s.Since = machine.Phase(current.Phase), instant(current.LastUpdateTime)

@@ -173,6 +173,27 @@ func TestRecordsOfAnEarlierOperationAreVoid(t *testing.T) {
 	assert.Equal(t, machine.Inputs{}, read.Status.LastOperation.Against)
 }
 
+// A machine of the set that it was to be updated for was moved there by another
+// manager: nothing is requested of it any more, until something else is.
+func TestRequestsOfMovedMachinesAreVoid(t *testing.T) {
+	target := deployment.DefaultPolicy().Keys.InPlaceTarget
+	for owner, want := range map[string]machine.InPlaceRequest{"old": machine.InPlaceSelected, "new": machine.InPlaceNone} {
+		doc := map[string]any{"metadata": map[string]any{
+			"name":        "m",
+			"annotations": map[string]any{"millwright-go/in-place": "Selected", target: "new"},
+			"ownerReferences": []any{map[string]any{
+				"apiVersion": "machine.sapcloud.io/v1alpha1", "kind": "MachineSet", "name": owner, "uid": "u", "controller": true,
+			}},
+		}}
+		m, problems := machines.Read(machines.typed(t, doc))
+		require.Empty(t, problems)
+		assert.Equal(t, want, m.Spec.InPlace, owner)
+		m.Spec.InPlace, m.Annotations[target] = machine.InPlaceSelected, "newer"
+		m, _ = machines.Read(machines.typed(t, machines.store(t, doc, m)))
+		assert.Equal(t, machine.InPlaceSelected, m.Spec.InPlace, owner)
+	}
+}
+
 // That a machine never had a VM is true until another manager has tried to
 // create one: then its VM must not be forgotten.
 func TestNeverCreatedIsVoidAfterAnotherManager(t *testing.T) {
