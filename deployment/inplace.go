@@ -109,7 +109,8 @@ func (d *decider) updatesInPlace() bool {
 // and opens sets that were closed for it, or when machines were given back to them.
 // A closed set's size may be larger than what it has: others may stand in for the
 // rest by now. So it is opened at what it has, in the same write; one that is paused
-// stays closed, since it keeps its size.
+// stays closed, since it keeps its size. What another manager has put on a set to hold
+// it still goes when the set is the current one.
 func (d *decider) gate() (Plan, bool) {
 	if d.held() {
 		return Plan{}, false
@@ -125,10 +126,14 @@ func (d *decider) gate() (Plan, bool) {
 				continue // it makes none anyway
 			}
 		}
-		if f.set.Deleted() || f.set.Handover.Closed == closed || !closed && !d.mayOpen(f) {
+		barred := f == d.current && d.barred(f.set)
+		if f.set.Deleted() || f.set.Handover.Closed == closed && !barred || !closed && !d.mayOpen(f) {
 			continue
 		}
 		changed := f.set.Clone()
+		if barred {
+			changed.Labels = withoutEntry(changed.Labels, d.p.Keys.ScaleUpDisabled)
+		}
 		changed.Handover.Closed, changed.Spec.Marks, changed.Spec.Slack = closed, d.marks(f.set), d.slack(f)
 		if !closed {
 			changed.Spec.Replicas -= int32(f.vacant())
@@ -143,6 +148,13 @@ func (d *decider) gate() (Plan, bool) {
 	}
 	plan.Why = plan.Push[0].Why
 	return plan, true
+}
+
+// barred reports whether another manager has labelled a set so that it makes no
+// machines. It does so to old sets, and leaves the label there.
+func (d *decider) barred(s *machineset.Set) bool {
+	_, labelled := s.Labels[d.p.Keys.ScaleUpDisabled]
+	return labelled && d.p.Keys.ScaleUpDisabled != ""
 }
 
 // withdraw takes requests off machines that are not to be updated: those that

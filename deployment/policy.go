@@ -83,6 +83,11 @@ type Keys struct {
 	// Replace is the annotation on a machine that asks for its replacement. It
 	// must be that of the sets' policy.
 	Replace string
+	// ScaleUpDisabled is the label on a set that keeps it from making machines. It
+	// must be that of the sets' policy. A deployment takes it off its current set:
+	// pause the set or scale the deployment if no machines should be made. Empty: no
+	// label is taken off.
+	ScaleUpDisabled string
 	// Paused is the annotation on a set or a machine that asks for it to be left
 	// as it is. It must be that of the policies of both.
 	Paused string
@@ -112,6 +117,7 @@ func DefaultPolicy() *Policy {
 			Replace:         "millwright-go/replace",
 			Victims:         "node.machine.sapcloud.io/trigger-deletion-by-mcm",
 			ScaledAt:        "machine.sapcloud.io/last-deployment-replica-change-by-scaler-time",
+			ScaleUpDisabled: "node.machine.sapcloud.io/scale-up-disabled",
 			Paused:          "millwright-go/paused",
 			Preserve:        "node.machine.sapcloud.io/preserve",
 			InPlaceTarget:   "millwright-go/in-place-target",

@@ -109,7 +109,7 @@ func (o *Options) reconcilePolicies() {
 	}
 	sets.StrictQuota = sets.StrictQuota || deployments.StrictQuota && o.Deployments != nil
 	deployments.Names = min(deployments.Names, sets.Burst) // names beyond that would be used after others
-	deployments.Keys.Replace = sets.Keys.Replace
+	deployments.Keys.Replace, deployments.Keys.ScaleUpDisabled = sets.Keys.Replace, sets.Keys.ScaleUpDisabled
 	machines := *o.MachinePolicy
 	machines.Keys.Replace = sets.Keys.Replace
 	paused := machines.Keys.Paused

@@ -52,7 +52,7 @@ func plans(t require.TestingT) map[string]plan {
 		"the-first-two-fail":    {replicas: 4, from: 4, surge: "1", model: usual(t, "2")},
 		"limit-reached":         {replicas: 6, from: 6, surge: "1", model: short},
 		"no-time-at-all":        {replicas: 3, from: 3, surge: "1", model: quick},
-		"stuck":                 {replicas: 4, from: 2, surge: "1", scaleOnly: true, model: usual(t, ""), change: lockScaleUp},
+		"stuck":                 {replicas: 4, from: 2, surge: "1", scaleOnly: true, model: usual(t, ""), change: pauseSet},
 		"unhealthy-old":         {replicas: 4, from: 4, surge: "1", model: usual(t, ""), change: breakTwo},
 		"in-place":              {replicas: 5, from: 5, lost: "2", model: updating, change: inPlace},
 		"in-place-with-surge":   {replicas: 3, from: 3, surge: "1", model: updating, change: inPlace},
@@ -60,9 +60,9 @@ func plans(t require.TestingT) map[string]plan {
 	}
 }
 
-// lockScaleUp forbids the set to make machines.
-func lockScaleUp(_ *deployment.Deployment, sets []deployment.Children) {
-	sets[0].Set.Labels = map[string]string{"app": "web", "node.machine.sapcloud.io/scale-up-disabled": "true"}
+// pauseSet has the set left as it is.
+func pauseSet(_ *deployment.Deployment, sets []deployment.Children) {
+	sets[0].Set.Annotations = map[string]string{"millwright-go/paused": "true"}
 }
 
 func recreate(d *deployment.Deployment, _ []deployment.Children) {

@@ -74,28 +74,44 @@ func (w *world) mark(u *updating) {
 // leaves it: all machines are in the old set.
 func (w *world) fleetAmidUpdate() {
 	w.Helper()
-	w.class("old", "o")
-	w.class("new", "n")
-	const template = `metadata: {labels: {name: pool}, creationTimestamp: null}, spec: {class: {kind: MachineClass, name: %s}, creationTimeout: 20m0s, nodeTemplate: {metadata: {labels: {tier: a}}}}`
-	d := w.written("MachineDeployment", "pool", fmt.Sprintf(`{metadata: {annotations: {deployment.kubernetes.io/revision: "2"}, finalizers: [machine.sapcloud.io/machine-controller-manager]}, spec: {replicas: %d, selector: {matchLabels: {name: pool}}, strategy: {type: InPlaceUpdate, inPlaceUpdate: {maxSurge: 0, maxUnavailable: %d, orchestrationType: Auto}}, template: {`+template+`}}}`,
-		len(updates), len(updates)-1, "new"))
-	require.NoError(w, w.client.Create(w.Context(), d))
-	sets, yes := map[string]*unstructured.Unstructured{}, true
-	for class, c := range map[string]struct {
-		hash, revision string
-		replicas       int
-	}{"new": {"5f6b9", "2", 0}, "old": {"77c4d", "1", len(updates)}} {
-		s := w.written("MachineSet", "pool-"+c.hash, fmt.Sprintf(`{metadata: {labels: {name: pool, machine-template-hash: %[1]s}, annotations: {deployment.kubernetes.io/revision: "%[2]s"}, finalizers: [machine.sapcloud.io/machine-controller-manager]}, spec: {replicas: %[3]d, selector: {matchLabels: {name: pool, machine-template-hash: %[1]s}}, template: {metadata: {labels: {name: pool, machine-template-hash: %[1]s}}, spec: {class: {kind: MachineClass, name: %[4]s}, creationTimeout: 20m0s, nodeTemplate: {metadata: {labels: {tier: a}}}}}}}`,
-			c.hash, c.revision, c.replicas, class))
-		s.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: d.GetAPIVersion(), Kind: "MachineDeployment", Name: "pool", UID: d.GetUID(), Controller: &yes, BlockOwnerDeletion: &yes}})
-		require.NoError(w, w.client.Create(w.Context(), s))
-		sets[class] = s
-	}
+	sets := w.setsAmidUpdate("new", len(updates))
 	for i := range updates {
 		w.leave(updates[i].left, sets["old"], "old")
 		w.mark(&updates[i])
 	}
 }
+
+// setsAmidUpdate stores a deployment that wants a class, and its sets by theirs: the
+// old one has all replicas, and may make no machines.
+func (w *world) setsAmidUpdate(wanted string, replicas int) map[string]*unstructured.Unstructured {
+	w.Helper()
+	w.class("old", "o")
+	w.class("new", "n")
+	const template = `metadata: {labels: {name: pool}, creationTimestamp: null}, spec: {class: {kind: MachineClass, name: %s}, creationTimeout: 20m0s, nodeTemplate: {metadata: {labels: {tier: a}}}}`
+	d := w.written("MachineDeployment", "pool", fmt.Sprintf(`{metadata: {annotations: {deployment.kubernetes.io/revision: "2"}, finalizers: [machine.sapcloud.io/machine-controller-manager]}, spec: {replicas: %d, selector: {matchLabels: {name: pool}}, strategy: {type: InPlaceUpdate, inPlaceUpdate: {maxSurge: 0, maxUnavailable: %d, orchestrationType: Auto}}, template: {`+template+`}}}`,
+		replicas, replicas-1, wanted))
+	require.NoError(w, w.client.Create(w.Context(), d))
+	sets, yes := map[string]*unstructured.Unstructured{}, true
+	for class, c := range map[string]struct {
+		hash, revision string
+		replicas       int
+	}{"new": {"5f6b9", "2", 0}, "old": {"77c4d", "1", replicas}} {
+		s := w.written("MachineSet", "pool-"+c.hash, fmt.Sprintf(`{metadata: {labels: {name: pool, machine-template-hash: %[1]s}, annotations: {deployment.kubernetes.io/revision: "%[2]s"}, finalizers: [machine.sapcloud.io/machine-controller-manager]}, spec: {replicas: %[3]d, selector: {matchLabels: {name: pool, machine-template-hash: %[1]s}}, template: {metadata: {labels: {name: pool, machine-template-hash: %[1]s}}, spec: {class: {kind: MachineClass, name: %[4]s}, creationTimeout: 20m0s, nodeTemplate: {metadata: {labels: {tier: a}}}}}}}`,
+			c.hash, c.revision, c.replicas, class))
+		s.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: d.GetAPIVersion(), Kind: "MachineDeployment", Name: "pool", UID: d.GetUID(), Controller: &yes, BlockOwnerDeletion: &yes}})
+		if class == "old" {
+			labels := s.GetLabels()
+			labels[barred] = "true"
+			s.SetLabels(labels)
+		}
+		require.NoError(w, w.client.Create(w.Context(), s))
+		sets[class] = s
+	}
+	return sets
+}
+
+// barred is the label by which another manager keeps old sets from making machines.
+const barred = "node.machine.sapcloud.io/scale-up-disabled"
 
 // TestTakingOverAnUpdateInPlace: a fleet that another manager leaves amid an update
 // in place goes on with it from where each machine stands. No machine is replaced,
@@ -127,6 +143,26 @@ func TestTakingOverAnUpdateInPlace(t *testing.T) {
 	for _, m := range w.machines() {
 		assert.Equal(t, "new", m.Spec.Class.Name, m.Name)
 		assert.Equal(t, "Running", string(m.Status.CurrentStatus.Phase), m.Name)
+	}
+}
+
+// TestTakingOverARolledBackUpdate: the template has gone back, so the old set is the
+// current one. It makes the machine that it lacks, though another manager has barred it.
+func TestTakingOverARolledBackUpdate(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, quick)
+	sets := w.setsAmidUpdate("old", 3)
+	for _, name := range []string{"a", "b"} {
+		w.leave(leftAmid(name, "Running", "Create", "Machine "+name+" successfully joined the cluster"), sets["old"], "old")
+	}
+	stop := w.manage()
+	w.eventually("the missing machine", w.settled("pool", 3))
+	stop()
+	for _, s := range w.sets() {
+		if s.Name == sets["old"].GetName() {
+			assert.NotContains(t, s.Labels, barred)
+			assert.EqualValues(t, 3, s.Spec.Replicas)
+		}
 	}
 }
 

@@ -35,7 +35,7 @@ func keysInUse() map[string][]string {
 		"label/node/selected":             {m.SelectedForUpdate},
 		"label/node/result":               {m.UpdateResult},
 		"label/set/freeze":                {o.Freeze},
-		"label/set/scale-up-disabled":     {s.ScaleUpDisabled},
+		"label/set/scale-up-disabled":     {s.ScaleUpDisabled, d.ScaleUpDisabled},
 		"annotation/machine/priority":     {s.Priority},
 		"annotation/machine/preserve":     {m.Preserve, s.Preserve, d.Preserve, keys.Preserve},
 		"annotation/machine/node-asked":   {keys.NodePreserve},
