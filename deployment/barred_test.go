@@ -37,7 +37,7 @@ func TestBarredSetIsOpened(t *testing.T) {
 		}
 		current.Set.Labels[key], current.Set.Labels["team"] = "true", "a"
 		c.change(current.Set, old.Set, d)
-		o := &deployment.Observation{Deployment: d, Live: true, Sets: []deployment.Children{old, current}}
+		o := &deployment.Observation{Deployment: d, Read: live, Sets: []deployment.Children{old, current}}
 		opened := false
 		for range 5 {
 			plan := decide(t, o, begin.Add(100*time.Hour))

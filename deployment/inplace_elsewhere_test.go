@@ -56,7 +56,7 @@ func TestUpdatesBegunElsewhereCount(t *testing.T) {
 		begun.Status.Conditions = object.SetCondition(begun.Status.Conditions, object.Condition{
 			Type: machine.NodeInPlaceUpdate, Status: object.True, Reason: reason,
 		})
-		o := &deployment.Observation{Deployment: d, Live: true, Sets: []deployment.Children{old, ownSet(d, "web-a", 0)}}
+		o := &deployment.Observation{Deployment: d, Read: live, Sets: []deployment.Children{old, ownSet(d, "web-a", 0)}}
 		marked := map[string]machine.InPlaceRequest{}
 		for _, order := range decide(t, o, begin.Add(100*time.Hour)).Mark {
 			marked[order.Machine.Name] = order.Machine.Spec.InPlace
