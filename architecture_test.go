@@ -82,12 +82,21 @@ var architecture = []row{
 	{dir: "store/storetest", reaches: []string{"store", "object"}, modules: testingModules},
 	{
 		dir:     "driver/drivertest",
-		reaches: []string{"driver", "machinepool/pooldriver", "machine", "drain", "machinepool", "decision", "codes", "object"},
+		reaches: []string{"driver/conformance", "driver", "machine", "drain", "decision", "codes", "object"},
+		modules: testingModules,
+	},
+
+	{dir: "driver/conformance", reaches: []string{"driver", "machine", "drain", "decision", "codes", "object"}, modules: testingModules},
+	{
+		dir: "machinepool/pooldriver/pooldrivertest",
+		reaches: []string{
+			"machinepool/pooldriver", "machinepool", "driver/drivertest", "driver/conformance", "driver", "machine", "drain", "decision", "codes", "object",
+		},
 		modules: testingModules,
 	},
 
 	{dir: "manager", below: true, reaches: shells, modules: []string{stateless}},
-	{dir: "sim", below: true, reaches: append(slices.Clone(shells), "driver/drivertest"), modules: []string{stateless, rapid}},
+	{dir: "sim", below: true, reaches: append(slices.Clone(shells), "driver/drivertest", "driver/conformance"), modules: []string{stateless, rapid}},
 	{dir: "sim/history"},
 	{dir: "sim/report", reaches: []string{"sim/history", "deployment", "deployment/rollout", "machineset", "machine", "decision", "codes", "object"}},
 	{dir: "adapters/bolt", below: true, reaches: shells, modules: []string{bbolt}},

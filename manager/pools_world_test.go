@@ -15,6 +15,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/machinepool/pooldriver"
+	"github.com/millwright-go/millwright/machinepool/pooldriver/pooldrivertest"
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
@@ -32,7 +33,7 @@ type poolWorld struct {
 	machines store.Collection[*machine.Machine]
 	secrets  store.Collection[*machine.Secret]
 	nodes    store.Collection[*machine.Node]
-	provider *drivertest.MemoryPools
+	provider *pooldrivertest.Memory
 	boot     *bootMaker
 	made     map[string]bool // instances ever seen
 	groups   map[string]bool // groups ever seen
@@ -58,7 +59,7 @@ type bootMaker struct {
 func newPoolWorld(t testing.TB) *poolWorld {
 	w := &poolWorld{
 		t: t, now: time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC), made: map[string]bool{}, groups: map[string]bool{}, drained: map[string]int{}, calls: map[driver.Method]int{},
-		provider: drivertest.NewMemoryPools(drivertest.MemoryPoolOptions{Token: "a-token-of-some-length", Slow: true}),
+		provider: pooldrivertest.NewMemory(pooldrivertest.MemoryOptions{Token: "a-token-of-some-length", Slow: true}),
 	}
 	clock := func() time.Time { return w.now }
 	in := manager.InMemory(clock)
@@ -116,13 +117,13 @@ func (w *poolWorld) start(f *fuse) *manager.Manager {
 
 // notedDeletes is a provider whose deletions are written down.
 type notedDeletes struct {
-	*drivertest.MemoryPools
+	*pooldrivertest.Memory
 	w *poolWorld
 }
 
 func (d notedDeletes) DeletePool(ctx context.Context, req *pooldriver.DeletePoolRequest) (*pooldriver.Response, error) {
 	d.w.deletes = append(d.w.deletes, req.Pool.Status.GroupID)
-	return d.MemoryPools.DeletePool(ctx, req)
+	return d.Memory.DeletePool(ctx, req)
 }
 
 type cluster struct {

@@ -21,23 +21,23 @@ type attempt struct {
 
 var attempts = []attempt{
 	{codes.CreateMachine, false, func(r *trial, m *machine.Machine, c *machine.Class) error {
-		_, err := r.createOf(r.ctx, m, c)
+		_, err := r.createOf(r.Ctx, m, c)
 		return err
 	}},
 	{codes.InitializeMachine, true, func(r *trial, m *machine.Machine, c *machine.Class) error {
-		_, err := r.initializeOf(r.ctx, m, c)
+		_, err := r.initializeOf(r.Ctx, m, c)
 		return err
 	}},
 	{codes.GetMachineStatus, true, func(r *trial, m *machine.Machine, c *machine.Class) error {
-		_, err := r.statusOf(r.ctx, m, c)
+		_, err := r.statusOf(r.Ctx, m, c)
 		return err
 	}},
 	{codes.ListMachines, true, func(r *trial, _ *machine.Machine, c *machine.Class) error {
-		_, err := r.list(r.ctx, c)
+		_, err := r.list(r.Ctx, c)
 		return err
 	}},
 	{codes.DeleteMachine, false, func(r *trial, m *machine.Machine, c *machine.Class) error {
-		_, err := r.deleteOf(r.ctx, m, c)
+		_, err := r.deleteOf(r.Ctx, m, c)
 		return err
 	}},
 }
@@ -66,7 +66,7 @@ func (r *trial) spoilt(wrong *machine.Class, want codes.Code) {
 	r.Helper()
 	there := r.created(r.machine())
 	absent := r.machine()
-	r.settle()
+	r.Settled()
 	for _, a := range attempts {
 		r.refused(a, absent, wrong, want)
 		if a.call != codes.CreateMachine {
@@ -80,7 +80,7 @@ func (r *trial) spoilt(wrong *machine.Class, want codes.Code) {
 
 func foreignProvider(r *trial) {
 	if r.setup.Class.Provider == "" {
-		r.notRun("Class names no provider")
+		r.NotRun("Class names no provider")
 	}
 	wrong := r.setup.Class.Clone()
 	wrong.Provider = "drivertest.example/another-provider"
@@ -89,7 +89,7 @@ func foreignProvider(r *trial) {
 
 func undecodableSpec(r *trial) {
 	if len(r.setup.Class.ProviderSpec) == 0 {
-		r.notRun("Class has no provider spec")
+		r.NotRun("Class has no provider spec")
 	}
 	wrong := r.setup.Class.Clone()
 	wrong.ProviderSpec = []byte("{\x00 no: [notation")
@@ -98,7 +98,7 @@ func undecodableSpec(r *trial) {
 
 func invalidSpec(r *trial) {
 	if r.setup.Invalid == nil {
-		r.notRun("Setup has no Invalid")
+		r.NotRun("Setup has no Invalid")
 	}
 	m := r.machine()
 	r.refused(attempts[0], m, r.setup.Invalid, codes.InvalidArgument)
@@ -109,7 +109,7 @@ func invalidSpec(r *trial) {
 // blankName makes sure that no name does not stand for all.
 func blankName(r *trial) {
 	there := r.created(r.machine())
-	r.settle()
+	r.Settled()
 	blank := r.newMachine("")
 	blank.Name = ""
 	for _, a := range attempts {

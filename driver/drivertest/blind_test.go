@@ -9,6 +9,7 @@ import (
 
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/driver/conformance"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 )
@@ -78,8 +79,8 @@ func TestChecksOfABareDriver(t *testing.T) {
 		"LostAnswer/of an initialization: the next one is OK":         "the driver has no InitializeMachine",
 	}
 	for _, o := range outcomes(t, bareSuite(func(*Setup, *Memory) {})) {
-		if o.Failed() || !strings.HasPrefix(o.reason, want[o.check]) || o.skipped != (want[o.check] != "") {
-			t.Errorf("%s: failed %t, reason %q, not %q: %s", o.check, o.Failed(), o.reason, want[o.check], o.text())
+		if o.Failed || !strings.HasPrefix(o.Left, want[o.Check]) || o.Skipped != (want[o.Check] != "") {
+			t.Errorf("%s: failed %t, reason %q, not %q: %s", o.Check, o.Failed, o.Left, want[o.Check], o.Text)
 		}
 	}
 }
@@ -87,11 +88,11 @@ func TestChecksOfABareDriver(t *testing.T) {
 // With a count, nothing about creates and deletes is left out.
 func TestCountStandsInForSight(t *testing.T) {
 	for _, o := range outcomes(t, bareSuite(func(s *Setup, m *Memory) { s.Count = m.Count })) {
-		if group, _, _ := strings.Cut(o.check, "/"); !slices.Contains([]string{"Delete", "Context", "Concurrent"}, group) {
+		if group, _, _ := strings.Cut(o.Check, "/"); !slices.Contains([]string{"Delete", "Context", "Concurrent"}, group) {
 			continue
 		}
-		if o.Failed() || o.skipped {
-			t.Errorf("%s: failed %t, reason %q: %s", o.check, o.Failed(), o.reason, o.text())
+		if o.Failed || o.Skipped {
+			t.Errorf("%s: failed %t, reason %q: %s", o.Check, o.Failed, o.Left, o.Text)
 		}
 	}
 }
@@ -101,9 +102,9 @@ func failsWith(t *testing.T, s Suite, fails map[string]string) {
 	t.Helper()
 	all := outcomes(t, s)
 	for check, says := range fails {
-		i := slices.IndexFunc(all, func(o outcome) bool { return o.check == check })
-		if i < 0 || !all[i].Failed() || !strings.Contains(all[i].text(), says) {
-			t.Errorf("%s does not fail with %q; failing are %q", check, says, failures(all))
+		i := slices.IndexFunc(all, func(o conformance.Outcome) bool { return o.Check == check })
+		if i < 0 || !all[i].Failed || !strings.Contains(all[i].Text, says) {
+			t.Errorf("%s does not fail with %q; failing are %q", check, says, conformance.Failures(all))
 		}
 	}
 }
@@ -184,9 +185,9 @@ func unlisted(spoil func(*broken)) Suite {
 // Status alone shows enough to try everything but the list.
 func TestStatusStandsInForTheList(t *testing.T) {
 	for _, o := range outcomes(t, unlisted(func(*broken) {})) {
-		listing := strings.HasPrefix(o.check, "List/") || o.check == "Cluster/others' VMs are not listed"
-		if o.Failed() || o.skipped != listing {
-			t.Errorf("%s: failed %t, reason %q: %s", o.check, o.Failed(), o.reason, o.text())
+		listing := strings.HasPrefix(o.Check, "List/") || o.Check == "Cluster/others' VMs are not listed"
+		if o.Failed || o.Skipped != listing {
+			t.Errorf("%s: failed %t, reason %q: %s", o.Check, o.Failed, o.Left, o.Text)
 		}
 	}
 	for _, v := range []variant{
@@ -225,8 +226,8 @@ func TestWithoutNodeNames(t *testing.T) {
 		}
 		s.Driver, s.Count, s.NoNodeNames = bare{memory: b}, m.Count, true
 	})) {
-		if o.Failed() {
-			t.Errorf("%s fails: %s", o.check, o.text())
+		if o.Failed {
+			t.Errorf("%s fails: %s", o.Check, o.Text)
 		}
 	}
 }
@@ -279,11 +280,11 @@ func TestSettle(t *testing.T) {
 			}
 			return s
 		}})
-		if failed := failures(all); settles != (len(failed) == 0) {
+		if failed := conformance.Failures(all); settles != (len(failed) == 0) {
 			t.Errorf("settles %t, failing are %q", settles, failed)
 			for _, o := range all {
-				if o.Failed() {
-					t.Logf("%s: %s", o.check, o.text())
+				if o.Failed {
+					t.Logf("%s: %s", o.Check, o.Text)
 				}
 			}
 		}
@@ -302,8 +303,8 @@ func TestSetupIsUsed(t *testing.T) {
 		s.Settle = func(context.Context) { settled++ }
 	})
 	for _, o := range outcomes(t, s) {
-		if o.Failed() {
-			t.Errorf("%s fails: %s", o.check, o.text())
+		if o.Failed {
+			t.Errorf("%s fails: %s", o.Check, o.Text)
 		}
 	}
 	slices.Sort(names)
@@ -315,32 +316,8 @@ func TestSetupIsUsed(t *testing.T) {
 func TestSetupWithoutADriver(t *testing.T) {
 	for _, s := range []Setup{{}, {Driver: driver.Unimplemented{}}} {
 		all := outcomes(t, Suite{New: func(*testing.T) Setup { return s }})
-		if got := failures(all); len(got) != len(all) {
+		if got := conformance.Failures(all); len(got) != len(all) {
 			t.Errorf("only %q fail", got)
-		}
-	}
-}
-
-// Forms in which a value gets into a text, and what is no secret.
-func TestSecretsAreFoundInTheirForms(t *testing.T) {
-	class := &machine.Class{ProviderSpec: []byte(`{"region":"north-1"}`)}
-	value := []byte("pass\"word/1?>")
-	secret := &machine.Secret{Data: map[string][]byte{"password": value, "region": []byte("north-1"), "n": []byte("no")}}
-	for text, shown := range map[string]bool{
-		"wrong: " + string(value):                               true,
-		`quoted "pass\"word/1?>"`:                               true,
-		"bytes [112 97 115 115 34 119 111 114 100 47 49 63 62]": true,
-		"base64 cGFzcyJ3b3JkLzE/Pg==":                           true,
-		"url cGFzcyJ3b3JkLzE_Pg":                                true,
-		"hex 7061737322776f72642f313f3e":                        true,
-		"north-1 is no place, password no":                      false,
-		"":                                                      false,
-	} {
-		record := &recorder{TB: t}
-		r := newTrial(record, Suite{}, Setup{Class: class, Secret: secret})
-		r.secrets.search(r, "the text", text)
-		if record.Failed() != shown || strings.Contains(record.text(), string(value)) {
-			t.Errorf("%q: found %t, want %t; %s", text, record.Failed(), shown, record.text())
 		}
 	}
 }

@@ -2,10 +2,10 @@ package drivertest
 
 import (
 	"slices"
-	"sync"
 
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/driver/conformance"
 	"github.com/millwright-go/millwright/machine"
 )
 
@@ -15,36 +15,19 @@ var concurrentChecks = []check{
 	{"deletes of one VM all end", concurrentDeletes},
 }
 
-// crowd is how many calls are made at once.
-const crowd = 8
-
-// together calls do for 0 to crowd-1 at once, and waits.
-func together(do func(i int)) {
-	var all sync.WaitGroup
-	start := make(chan struct{})
-	for i := range crowd {
-		all.Go(func() {
-			<-start
-			do(i)
-		})
-	}
-	close(start)
-	all.Wait()
-}
-
 // createTogether creates the machines' VMs at once.
-func (r *trial) createTogether(machines [crowd]*machine.Machine) (
-	answers [crowd]*driver.CreateMachineResponse, errs [crowd]error,
+func (r *trial) createTogether(machines [conformance.Crowd]*machine.Machine) (
+	answers [conformance.Crowd]*driver.CreateMachineResponse, errs [conformance.Crowd]error,
 ) {
-	together(func(i int) { answers[i], errs[i] = r.create(r.ctx, machines[i]) })
-	r.settle()
+	conformance.Together(func(i int) { answers[i], errs[i] = r.create(r.Ctx, machines[i]) })
+	r.Settled()
 	return answers, errs
 }
 
 func concurrentCreatesOfOne(r *trial) {
 	const duty = "a machine has one VM, also when its creates race"
 	m := r.machine()
-	var same [crowd]*machine.Machine
+	var same [conformance.Crowd]*machine.Machine
 	for i := range same {
 		same[i] = m
 	}
@@ -65,7 +48,7 @@ func concurrentCreatesOfOne(r *trial) {
 
 func concurrentCreatesOfMany(r *trial) {
 	const duty = "creates of different machines do not disturb each other"
-	var machines [crowd]*machine.Machine
+	var machines [conformance.Crowd]*machine.Machine
 	for i := range machines {
 		machines[i] = r.machine()
 	}
@@ -80,18 +63,18 @@ func concurrentCreatesOfMany(r *trial) {
 		r.only(m, duty, v)
 	}
 	slices.Sort(ids)
-	if len(slices.Compact(slices.Clone(ids))) < crowd {
-		r.Errorf("%d machines have the VMs %q: %s", crowd, ids, duty)
+	if len(slices.Compact(slices.Clone(ids))) < conformance.Crowd {
+		r.Errorf("%d machines have the VMs %q: %s", conformance.Crowd, ids, duty)
 	}
-	r.total(crowd, duty)
+	r.total(conformance.Crowd, duty)
 }
 
 func concurrentDeletes(r *trial) {
 	v := r.created(r.machine())
-	r.settle()
-	var errs [crowd]error
-	together(func(i int) { _, errs[i] = r.delete(r.ctx, v.machine) })
-	r.settle()
+	r.Settled()
+	var errs [conformance.Crowd]error
+	conformance.Together(func(i int) { _, errs[i] = r.delete(r.Ctx, v.machine) })
+	r.Settled()
 	for _, err := range errs {
 		if code := codes.Of(err); code != codes.OK && code != codes.Aborted {
 			r.Errorf("DeleteMachine answers %s to one of several calls, neither %s nor %s (%v)",

@@ -9,12 +9,12 @@ import (
 
 var contextChecks = []check{
 	{"a canceled call ends", func(r *trial) {
-		ctx, cancel := context.WithCancel(r.ctx)
+		ctx, cancel := context.WithCancel(r.Ctx)
 		cancel()
 		r.over(ctx, codes.Canceled)
 	}},
 	{"a call past its deadline ends", func(r *trial) {
-		ctx, cancel := context.WithDeadline(r.ctx, time.Unix(0, 0))
+		ctx, cancel := context.WithDeadline(r.Ctx, time.Unix(0, 0))
 		defer cancel()
 		r.over(ctx, codes.DeadlineExceeded)
 	}},
@@ -25,7 +25,7 @@ var contextChecks = []check{
 // otherwise it says so by the code, and a later call takes up what it left.
 func (r *trial) over(ctx context.Context, code codes.Code) {
 	v := r.created(r.machine())
-	r.settle()
+	r.Settled()
 	r.overReads(ctx, code, v)
 
 	m := r.machine()
@@ -34,7 +34,7 @@ func (r *trial) over(ctx context.Context, code codes.Code) {
 	if err == nil && a != nil {
 		r.present(record(m, a), "CreateMachine answered OK")
 	}
-	r.settle()
+	r.Settled()
 	late := r.created(m)
 	r.only(m, "a create after one that was given up leaves one VM", late)
 	r.total(2, "a create after one that was given up leaves one VM")
@@ -44,7 +44,7 @@ func (r *trial) over(ctx context.Context, code codes.Code) {
 	if err == nil {
 		r.gone(v, "DeleteMachine answered OK")
 	}
-	r.settle()
+	r.Settled()
 	r.deleted(v.machine)
 	r.gone(v, "DeleteMachine answered OK")
 }
@@ -53,20 +53,20 @@ func (r *trial) over(ctx context.Context, code codes.Code) {
 // answer to a context that lasts.
 func (r *trial) overReads(ctx context.Context, code codes.Code, v vm) {
 	_, err := r.status(ctx, v.machine)
-	_, lasting := r.status(r.ctx, v.machine)
+	_, lasting := r.status(r.Ctx, v.machine)
 	r.ended(codes.GetMachineStatus, err, lasting, code)
 	_, err = r.list(ctx, r.setup.Class)
-	_, lasting = r.list(r.ctx, r.setup.Class)
+	_, lasting = r.list(r.Ctx, r.setup.Class)
 	r.ended(codes.ListMachines, err, lasting, code)
 	_, err = r.volumes(ctx, nil)
-	_, lasting = r.volumes(r.ctx, nil)
+	_, lasting = r.volumes(r.Ctx, nil)
 	r.ended(codes.GetVolumeIDs, err, lasting, code)
 	_, err = r.initialize(ctx, v.machine)
-	_, lasting = r.initialize(r.ctx, v.machine)
+	_, lasting = r.initialize(r.Ctx, v.machine)
 	r.ended(codes.InitializeMachine, err, lasting, code)
 	spec := r.setup.Class.ProviderSpec
 	_, err = r.update(ctx, v.machine, spec, spec)
-	_, lasting = r.update(r.ctx, v.machine, spec, spec)
+	_, lasting = r.update(r.Ctx, v.machine, spec, spec)
 	r.ended(codes.UpdateMachine, err, lasting, code)
 }
 
@@ -83,12 +83,12 @@ func (r *trial) ended(call codes.Call, err, lasting error, want codes.Code) {
 func cutOff(r *trial) {
 	const duty = "a create after one that was cut off leaves one VM"
 	for _, limit := range []time.Duration{time.Microsecond, 100 * time.Microsecond, 5 * time.Millisecond} {
-		ctx, cancel := context.WithTimeout(r.ctx, limit)
+		ctx, cancel := context.WithTimeout(r.Ctx, limit)
 		m := r.machine()
 		_, err := r.create(ctx, m)
 		cancel()
 		r.ended(codes.CreateMachine, err, nil, codes.DeadlineExceeded)
-		r.settle()
+		r.Settled()
 		r.only(m, duty, r.created(m))
 	}
 	r.total(3, duty)

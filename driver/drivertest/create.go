@@ -24,7 +24,7 @@ func createIsIdempotent(r *trial) {
 	const duty = "creating a machine's VM again adopts the one that is there"
 	m := r.machine()
 	first := r.created(m)
-	r.settle()
+	r.Settled()
 	for range 2 {
 		again := r.created(m)
 		if again.id != first.id || again.node != first.node {
@@ -42,7 +42,7 @@ func createTakesItsNote(r *trial) {
 	const duty = "LastKnownState is handed back, and may have been lost"
 	m := r.machine()
 	first := r.created(m)
-	r.settle()
+	r.Settled()
 	noted := m.Clone()
 	noted.Status.LastKnown = first.machine.Status.LastKnown
 	if again := r.created(noted); again.id != first.id {
@@ -74,12 +74,12 @@ func createMakesOneAName(r *trial) {
 func createRefusesDifferent(r *trial) {
 	const duty = "a VM that differs is neither adopted nor touched"
 	if r.setup.Different == nil {
-		r.notRun("Setup has no Different")
+		r.NotRun("Setup has no Different")
 	}
 	m := r.machine()
 	v := r.created(m)
-	r.settle()
-	if _, err := r.createOf(r.ctx, m, r.setup.Different); codes.Of(err) != codes.AlreadyExists {
+	r.Settled()
+	if _, err := r.createOf(r.Ctx, m, r.setup.Different); codes.Of(err) != codes.AlreadyExists {
 		r.Errorf("CreateMachine answers %s for a name whose VM differs, not %s (%v)",
 			codes.Of(err), codes.AlreadyExists, err)
 	}

@@ -19,7 +19,7 @@ func deleteRemoves(r *trial) {
 	const duty = "DeleteMachine answered OK"
 	other := r.created(r.machine())
 	v := r.created(r.machine())
-	r.settle()
+	r.Settled()
 	for range 3 {
 		r.deleted(v.machine)
 		r.gone(v, duty)
@@ -33,7 +33,7 @@ func deleteByName(r *trial) {
 	other := r.created(r.machine())
 	m := r.machine()
 	v := r.created(m)
-	r.settle()
+	r.Settled()
 	for range 2 {
 		r.deleted(m)
 		r.gone(v, duty)
@@ -46,7 +46,7 @@ func deleteByName(r *trial) {
 func deleteByID(r *trial) {
 	const duty = "a provider ID says which VM to delete, whatever the name"
 	a, b := r.created(r.machine()), r.created(r.machine())
-	r.settle()
+	r.Settled()
 	crossed := b.machine.Clone()
 	crossed.Spec.ProviderID, crossed.Spec.NodeName = a.id, ""
 	r.deleted(crossed)
@@ -60,14 +60,14 @@ func deleteStaleID(r *trial) {
 	const duty = "a provider ID says which VM to delete; that one was gone"
 	m := r.machine()
 	first := r.created(m)
-	r.settle()
+	r.Settled()
 	r.deleted(first.machine)
-	r.settle()
+	r.Settled()
 	second := r.created(m)
 	if second.id == first.id {
-		r.notRun("the provider gives the ID %q twice", first.id)
+		r.NotRun("the provider gives the ID %q twice", first.id)
 	}
-	r.settle()
+	r.Settled()
 	r.deleted(first.machine)
 	r.present(second, duty)
 	r.total(1, duty)

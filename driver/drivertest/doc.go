@@ -14,9 +14,6 @@
 // may run against a real provider; Setup.Settle and Suite.Patience are for
 // those that take their time.
 //
-// RunPools does the same for a pooldriver.Driver, and MemoryPools is the provider
-// to go with it.
-//
 // What a driver or its Setup gives no means to check is skipped, with the
 // reason, and named once more at the end. The more of Setup is filled in, the
 // less is.

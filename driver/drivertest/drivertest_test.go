@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/driver/conformance"
 	"github.com/millwright-go/millwright/object"
 )
 
@@ -59,8 +60,8 @@ func TestMemory(t *testing.T) {
 // A driver and a setup that leave nothing out leave no check out.
 func TestEveryCheckIsRun(t *testing.T) {
 	for _, o := range outcomes(t, memorySuite(options)) {
-		if o.skipped || o.Failed() {
-			t.Errorf("%s: skipped %t (%s), failed %t: %s", o.check, o.skipped, o.reason, o.Failed(), o.text())
+		if o.Skipped || o.Failed {
+			t.Errorf("%s: skipped %t (%s), failed %t: %s", o.Check, o.Skipped, o.Left, o.Failed, o.Text)
 		}
 	}
 }
@@ -76,19 +77,19 @@ func TestBrokenDriversFail(t *testing.T) {
 	found := map[string]bool{}
 	for _, v := range variants() {
 		t.Run(v.name, func(t *testing.T) {
-			judge(t, outcomes(t, brokenSuite(v)), v.fails, found)
+			conformance.Judge(t, outcomes(t, brokenSuite(v)), v.fails, found)
 		})
 	}
 	for _, o := range outcomes(t, memorySuite(options)) {
-		if !found[o.check] {
-			t.Errorf("no broken driver was made to fail %s", o.check)
+		if !found[o.Check] {
+			t.Errorf("no broken driver was made to fail %s", o.Check)
 		}
 	}
 }
 
 func brokenSuite(v variant) Suite {
 	return Suite{
-		Prompt: promptFor(v.fails),
+		Prompt: conformance.PromptFor(v.fails),
 		New: func(t *testing.T) Setup {
 			m := NewMemory(options)
 			b := newBroken(m)
@@ -153,4 +154,8 @@ func (b bare) CreateMachine(ctx context.Context, req *createRequest) (*createRes
 
 func (b bare) DeleteMachine(ctx context.Context, req *deleteRequest) (*deleteResponse, error) {
 	return b.memory.DeleteMachine(ctx, req)
+}
+
+func outcomes(t *testing.T, s Suite) []conformance.Outcome {
+	return conformance.Outcomes(t, s.checks())
 }

@@ -24,21 +24,21 @@ var updateChecks = []check{
 
 func updateIsDeclared(r *trial) {
 	if len(driver.UpdatableFields(r.setup.Driver)) == 0 {
-		r.notRun("the driver declares no updatable fields")
+		r.NotRun("the driver declares no updatable fields")
 	}
 	v := r.created(r.machine())
-	r.settle()
+	r.Settled()
 	spec := r.setup.Class.ProviderSpec
-	if _, err := r.update(r.ctx, v.machine, spec, spec); codes.Of(err) == codes.Unimplemented {
+	if _, err := r.update(r.Ctx, v.machine, spec, spec); codes.Of(err) == codes.Unimplemented {
 		r.Errorf("the driver declares the updatable fields %q and has no UpdateMachine", driver.UpdatableFields(r.setup.Driver))
 	}
 }
 
 func updateToTheSame(r *trial) {
 	v := r.created(r.machine())
-	r.settle()
+	r.Settled()
 	spec := r.setup.Class.ProviderSpec
-	_, err := r.update(r.ctx, v.machine, spec, spec)
+	_, err := r.update(r.Ctx, v.machine, spec, spec)
 	r.supports(codes.UpdateMachine, err)
 	if err != nil {
 		r.Errorf("UpdateMachine without a difference: %v", err)
@@ -49,17 +49,17 @@ func updateToTheSame(r *trial) {
 
 func updateIsIdempotent(r *trial) {
 	if r.setup.Wanted == nil {
-		r.notRun("Setup has no Wanted")
+		r.NotRun("Setup has no Wanted")
 	}
 	v := r.created(r.machine())
-	r.settle()
+	r.Settled()
 	for range 2 {
-		_, err := r.update(r.ctx, v.machine, r.setup.Class.ProviderSpec, r.setup.Wanted)
+		_, err := r.update(r.Ctx, v.machine, r.setup.Class.ProviderSpec, r.setup.Wanted)
 		r.supports(codes.UpdateMachine, err)
 		if err != nil {
 			r.Errorf("UpdateMachine: %v", err)
 		}
-		r.settle()
+		r.Settled()
 	}
 	r.only(v.machine, "UpdateMachine replaces no VM", v)
 	r.total(1, "UpdateMachine replaces no VM")
@@ -69,18 +69,18 @@ func updateIsIdempotent(r *trial) {
 // suite: the answers are all that is looked at.
 func updateTakenBack(r *trial) {
 	if r.setup.Wanted == nil {
-		r.notRun("Setup has no Wanted")
+		r.NotRun("Setup has no Wanted")
 	}
 	v := r.created(r.machine())
-	r.settle()
+	r.Settled()
 	spec, wanted := r.setup.Class.ProviderSpec, r.setup.Wanted
 	for _, way := range [][2][]byte{{spec, wanted}, {wanted, spec}, {spec, wanted}} {
-		_, err := r.update(r.ctx, v.machine, way[0], way[1])
+		_, err := r.update(r.Ctx, v.machine, way[0], way[1])
 		r.supports(codes.UpdateMachine, err)
 		if err != nil {
 			r.Errorf("UpdateMachine from one spec to another and back: %v", err)
 		}
-		r.settle()
+		r.Settled()
 	}
 	r.only(v.machine, "UpdateMachine replaces no VM", v)
 }
@@ -88,19 +88,19 @@ func updateTakenBack(r *trial) {
 // updateLost repeats an update whose answer was lost, and takes one back.
 func updateLost(r *trial) {
 	if r.setup.Wanted == nil {
-		r.notRun("Setup has no Wanted")
+		r.NotRun("Setup has no Wanted")
 	}
 	v := r.created(r.machine())
-	r.settle()
+	r.Settled()
 	spec, wanted := r.setup.Class.ProviderSpec, r.setup.Wanted
 	for _, next := range [][2][]byte{{spec, wanted}, {wanted, spec}} {
 		r.lose(codes.UpdateMachine)
-		_, err := r.update(r.ctx, v.machine, spec, wanted)
+		_, err := r.update(r.Ctx, v.machine, spec, wanted)
 		r.lost(codes.UpdateMachine, err)
-		if _, err = r.update(r.ctx, v.machine, next[0], next[1]); err != nil {
+		if _, err = r.update(r.Ctx, v.machine, next[0], next[1]); err != nil {
 			r.Errorf("UpdateMachine after one whose answer was lost: %v", err)
 		}
-		r.settle()
+		r.Settled()
 	}
 	r.only(v.machine, "UpdateMachine replaces no VM", v)
 }
@@ -109,11 +109,11 @@ func updateLost(r *trial) {
 // this library does where it knows its values only.
 func updateRespelled(r *trial) {
 	if r.setup.Wanted == nil {
-		r.notRun("Setup has no Wanted")
+		r.NotRun("Setup has no Wanted")
 	}
 	fields := driver.UpdatableFields(r.setup.Driver)
 	if len(fields) == 0 {
-		r.notRun("the driver declares no updatable fields")
+		r.NotRun("the driver declares no updatable fields")
 	}
 	class := r.setup.Class.Clone()
 	noted := machine.SplitSpec(class, fields)
@@ -123,11 +123,11 @@ func updateRespelled(r *trial) {
 	}
 	var respelled bytes.Buffer
 	if err := json.Indent(&respelled, machine.RestoreSpec(class, noted), "", "  "); err != nil {
-		r.notRun("the class's spec is no JSON object")
+		r.NotRun("the class's spec is no JSON object")
 	}
 	v := r.created(r.machine())
-	r.settle()
-	_, err := r.update(r.ctx, v.machine, respelled.Bytes(), r.setup.Wanted)
+	r.Settled()
+	_, err := r.update(r.Ctx, v.machine, respelled.Bytes(), r.setup.Wanted)
 	r.supports(codes.UpdateMachine, err)
 	if err != nil {
 		r.Errorf("UpdateMachine from a spec in another spelling: %v", err)
@@ -137,7 +137,7 @@ func updateRespelled(r *trial) {
 
 func updateAbsent(r *trial) {
 	spec := r.setup.Class.ProviderSpec
-	_, err := r.update(r.ctx, r.machine(), spec, spec)
+	_, err := r.update(r.Ctx, r.machine(), spec, spec)
 	r.supports(codes.UpdateMachine, err)
 	r.absent(codes.UpdateMachine, err)
 	r.total(0, "UpdateMachine makes no VM")
@@ -153,7 +153,7 @@ var strange = driver.Volume{Name: "drivertest", Type: "drivertest.example/volume
 
 func volumesUnknown(r *trial) {
 	for _, volumes := range [][]driver.Volume{nil, {strange}, {{}, strange}} {
-		a, err := r.volumes(r.ctx, volumes)
+		a, err := r.volumes(r.Ctx, volumes)
 		r.supports(codes.GetVolumeIDs, err)
 		if err != nil || a == nil {
 			r.Errorf("GetVolumeIDs of %d volumes that the driver does not know: %v", len(volumes), err)
@@ -167,7 +167,7 @@ func volumesUnknown(r *trial) {
 
 func volumesKnown(r *trial) {
 	if len(r.setup.Volumes) == 0 {
-		r.notRun("Setup has no Volumes")
+		r.NotRun("Setup has no Volumes")
 	}
 	var want []string
 	volumes := []driver.Volume{strange}
@@ -177,7 +177,7 @@ func volumesKnown(r *trial) {
 	}
 	slices.Sort(want)
 	for range 2 {
-		a, err := r.volumes(r.ctx, volumes)
+		a, err := r.volumes(r.Ctx, volumes)
 		r.supports(codes.GetVolumeIDs, err)
 		if err != nil || a == nil {
 			r.Fatalf("GetVolumeIDs of volumes that the driver knows and others: %v", err)
@@ -209,7 +209,7 @@ func migrationUnknown(r *trial) {
 
 func migrationFills(r *trial) {
 	if r.setup.Migration == nil {
-		r.notRun("Setup has no Migration")
+		r.NotRun("Setup has no Migration")
 	}
 	q := r.setup.Migration()
 	blank := q.Class.Clone()

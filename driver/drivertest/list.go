@@ -26,7 +26,7 @@ func (r *trial) lists(want map[string][]string, about ...vm) {
 	r.Helper()
 	got, known := r.listed(r.setup.Class)
 	if !known {
-		r.notRun("the driver has no %s", codes.ListMachines)
+		r.NotRun("the driver has no %s", codes.ListMachines)
 	}
 	for _, v := range about {
 		if name := v.machine.Name; !slices.Equal(got[name], want[name]) {
@@ -63,12 +63,12 @@ var clusterChecks = []check{
 func (r *trial) foreign() (*machine.Machine, vm) {
 	r.Helper()
 	if r.setup.OtherCluster == nil {
-		r.notRun("Setup has no OtherCluster")
+		r.NotRun("Setup has no OtherCluster")
 	}
 	m := r.machine()
 	r.also(m, r.setup.OtherCluster)
 	v := r.createdOf(m, r.setup.OtherCluster)
-	r.settle()
+	r.Settled()
 	return m, v
 }
 
@@ -82,7 +82,7 @@ func clusterLists(r *trial) {
 func clusterFinds(r *trial) {
 	m, theirs := r.foreign()
 	for _, m := range []*machine.Machine{m, theirs.machine} {
-		_, err := r.status(r.ctx, m)
+		_, err := r.status(r.Ctx, m)
 		r.supports(codes.GetMachineStatus, err)
 		r.absent(codes.GetMachineStatus, err)
 	}
@@ -92,7 +92,7 @@ func clusterFinds(r *trial) {
 func clusterCreates(r *trial) {
 	const duty = "calls act on VMs of their own cluster only"
 	m, theirs := r.foreign()
-	a, err := r.create(r.ctx, m)
+	a, err := r.create(r.Ctx, m)
 	switch code := codes.Of(err); {
 	case code == codes.OK && a != nil && a.ProviderID == theirs.id:
 		r.Errorf("CreateMachine adopted VM %s of another cluster: %s", theirs.id, duty)
@@ -109,7 +109,7 @@ func clusterDeletes(r *trial) {
 	r.deleted(m)
 	r.presentOf(theirs, r.setup.OtherCluster, duty)
 	r.total(1, duty)
-	_, _ = r.delete(r.ctx, theirs.machine)
+	_, _ = r.delete(r.Ctx, theirs.machine)
 	r.presentOf(theirs, r.setup.OtherCluster, duty)
 	r.total(1, duty)
 }

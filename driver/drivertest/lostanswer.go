@@ -20,7 +20,7 @@ func (r *trial) lose(call codes.Call) {
 	r.Helper()
 	hook, ok := driver.As[driver.FaultHook](r.setup.Driver)
 	if !ok {
-		r.notRun("the driver has no FaultHook")
+		r.NotRun("the driver has no FaultHook")
 	}
 	hook.FailAfter(call, codes.New(codes.Unavailable, "the answer was lost"))
 }
@@ -31,7 +31,7 @@ func (r *trial) lost(call codes.Call, err error) {
 	if codes.Of(err) != codes.Unavailable {
 		r.Fatalf("the fault hook did not make %s fail with %s (%v)", call, codes.Unavailable, err)
 	}
-	r.settle()
+	r.Settled()
 }
 
 func createLost(r *trial) {
@@ -39,7 +39,7 @@ func createLost(r *trial) {
 	for i := range 2 {
 		m := r.machine()
 		r.lose(codes.CreateMachine)
-		a, err := r.create(r.ctx, m)
+		a, err := r.create(r.Ctx, m)
 		r.lost(codes.CreateMachine, err)
 		if a != nil && i > 0 { // the first time, the note is lost as well
 			m.Status.LastKnown = a.LastKnownState
@@ -54,7 +54,7 @@ func createLostThenDeleted(r *trial) {
 	const duty = "what a lost create made is deleted by name"
 	m := r.machine()
 	r.lose(codes.CreateMachine)
-	_, err := r.create(r.ctx, m)
+	_, err := r.create(r.Ctx, m)
 	r.lost(codes.CreateMachine, err)
 	r.deleted(m)
 	r.only(m, duty)
@@ -64,9 +64,9 @@ func createLostThenDeleted(r *trial) {
 func deleteLost(r *trial) {
 	const duty = "a delete whose answer was lost is repeated"
 	v := r.created(r.machine())
-	r.settle()
+	r.Settled()
 	r.lose(codes.DeleteMachine)
-	_, err := r.delete(r.ctx, v.machine)
+	_, err := r.delete(r.Ctx, v.machine)
 	r.lost(codes.DeleteMachine, err)
 	r.deleted(v.machine)
 	r.gone(v, duty)
@@ -75,14 +75,14 @@ func deleteLost(r *trial) {
 
 func initializeLost(r *trial) {
 	v := r.created(r.machine())
-	r.settle()
-	_, err := r.initialize(r.ctx, r.machine())
+	r.Settled()
+	_, err := r.initialize(r.Ctx, r.machine())
 	r.supports(codes.InitializeMachine, err)
 	r.lose(codes.InitializeMachine)
-	_, err = r.initialize(r.ctx, v.machine)
+	_, err = r.initialize(r.Ctx, v.machine)
 	r.lost(codes.InitializeMachine, err)
 	r.initialized(v)
-	if _, err := r.status(r.ctx, v.machine); err != nil && codes.Of(err) != codes.Unimplemented {
+	if _, err := r.status(r.Ctx, v.machine); err != nil && codes.Of(err) != codes.Unimplemented {
 		r.Errorf("GetMachineStatus of a VM that was initialized: %v", err)
 	}
 }

@@ -139,7 +139,7 @@ func (m *Memory) ListMachines(
 	ctx context.Context, req *driver.ListMachinesRequest,
 ) (*driver.ListMachinesResponse, error) {
 	return serve(ctx, m, codes.ListMachines, func() (*driver.ListMachinesResponse, error) {
-		spec, err := m.admit(req.Class, req.Secret)
+		spec, err := m.Admit(req.Class, req.Secret)
 		if err != nil {
 			return nil, err
 		}

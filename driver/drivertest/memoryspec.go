@@ -45,8 +45,9 @@ func decodeSpec(text []byte) (MemorySpec, error) {
 	return spec, nil
 }
 
-// admit checks what every call with a class needs, and returns its spec.
-func (m *Memory) admit(c *machine.Class, secret *machine.Secret) (MemorySpec, error) {
+// Admit checks what every call with a class needs, and returns its spec. Providers of
+// other things that take the classes and secrets of a Memory do so too.
+func (m *Memory) Admit(c *machine.Class, secret *machine.Secret) (MemorySpec, error) {
 	switch {
 	case c == nil:
 		return MemorySpec{}, codes.New(codes.InvalidArgument, "the class is missing")
@@ -64,5 +65,5 @@ func (m *Memory) admitMachine(of *machine.Machine, c *machine.Class, secret *mac
 	if of == nil || of.Name == "" {
 		return MemorySpec{}, codes.New(codes.InvalidArgument, "the machine has no name")
 	}
-	return m.admit(c, secret)
+	return m.Admit(c, secret)
 }

@@ -13,8 +13,8 @@ import (
 // listed returns the IDs of VMs in the class's cluster, by machine name.
 func (r *trial) listed(c *machine.Class) (ids map[string][]string, known bool) {
 	r.Helper()
-	r.settle()
-	list, err := r.list(r.ctx, c)
+	r.Settled()
+	list, err := r.list(r.Ctx, c)
 	if codes.Of(err) == codes.Unimplemented {
 		return nil, false
 	}
@@ -34,8 +34,8 @@ func (r *trial) listed(c *machine.Class) (ids map[string][]string, known bool) {
 // looked looks a machine's VM up; there must be a clear answer.
 func (r *trial) looked(m *machine.Machine, c *machine.Class) (id string, known bool) {
 	r.Helper()
-	r.settle()
-	a, err := r.statusOf(r.ctx, m, c)
+	r.Settled()
+	a, err := r.statusOf(r.Ctx, m, c)
 	switch code := codes.Of(err); code {
 	case codes.OK, codes.Uninitialized:
 		if a != nil {
@@ -123,7 +123,7 @@ func (r *trial) total(n int, duty string) {
 	if r.setup.Count == nil {
 		return
 	}
-	r.settle()
+	r.Settled()
 	if got := r.setup.Count() - r.before; got != n {
 		r.Errorf("the account has %d VMs more than before, not %d: %s", got, n, duty)
 	}

@@ -16,15 +16,15 @@ var statusChecks = []check{
 
 func statusAbsent(r *trial) {
 	m := r.machine()
-	_, err := r.status(r.ctx, m)
+	_, err := r.status(r.Ctx, m)
 	r.supports(codes.GetMachineStatus, err)
 	r.absentTwice(m, err)
 	v := r.created(m)
-	r.settle()
+	r.Settled()
 	r.deleted(v.machine)
-	r.settle()
+	r.Settled()
 	for _, m := range []*machine.Machine{m, v.machine} {
-		_, err := r.status(r.ctx, m)
+		_, err := r.status(r.Ctx, m)
 		r.absentTwice(m, err)
 	}
 	r.total(0, "GetMachineStatus creates nothing")
@@ -35,7 +35,7 @@ func statusAbsent(r *trial) {
 func (r *trial) absentTwice(m *machine.Machine, first error) {
 	r.Helper()
 	r.absent(codes.GetMachineStatus, first)
-	_, again := r.status(r.ctx, m)
+	_, again := r.status(r.Ctx, m)
 	r.absent(codes.GetMachineStatus, again)
 	if was, is := codes.Message(first), codes.Message(again); was != is {
 		r.Errorf("GetMachineStatus says %q for a VM that does not exist, and %q when it is asked again: "+
@@ -55,9 +55,9 @@ func (r *trial) absent(call codes.Call, err error) {
 func statusAnswers(r *trial) {
 	m := r.machine()
 	v := r.created(m)
-	r.settle()
+	r.Settled()
 	for _, m := range []*machine.Machine{m, v.machine} {
-		a, err := r.status(r.ctx, m)
+		a, err := r.status(r.Ctx, m)
 		r.supports(codes.GetMachineStatus, err)
 		if code := codes.Of(err); code != codes.OK && code != codes.Uninitialized {
 			r.Fatalf("GetMachineStatus: %v", err)
@@ -70,12 +70,12 @@ func statusAnswers(r *trial) {
 // one that has no VM beside them.
 func statusOfEach(r *trial) {
 	a, b := r.created(r.machine()), r.created(r.machine())
-	r.settle()
+	r.Settled()
 	for _, v := range []vm{a, b} {
 		unrecorded := v.machine.Clone()
 		unrecorded.Spec.ProviderID, unrecorded.Spec.NodeName = "", ""
 		for _, m := range []*machine.Machine{unrecorded, v.machine} {
-			answer, err := r.status(r.ctx, m)
+			answer, err := r.status(r.Ctx, m)
 			r.supports(codes.GetMachineStatus, err)
 			if code := codes.Of(err); code != codes.OK && code != codes.Uninitialized {
 				r.Fatalf("GetMachineStatus of machine %s among two: %v", m.Name, err)
@@ -83,7 +83,7 @@ func statusOfEach(r *trial) {
 			r.sameVM(v, answer)
 		}
 	}
-	_, err := r.status(r.ctx, r.machine())
+	_, err := r.status(r.Ctx, r.machine())
 	r.absent(codes.GetMachineStatus, err)
 }
 
@@ -102,12 +102,12 @@ func (r *trial) sameVM(v vm, a *driver.GetMachineStatusResponse) {
 // statusReadsOnly looks twice: what a look changes, the next one shows.
 func statusReadsOnly(r *trial) {
 	v := r.created(r.machine())
-	r.settle()
-	a, first := r.status(r.ctx, v.machine)
+	r.Settled()
+	a, first := r.status(r.Ctx, v.machine)
 	r.supports(codes.GetMachineStatus, first)
 	for range 2 {
-		r.settle()
-		b, again := r.status(r.ctx, v.machine)
+		r.Settled()
+		b, again := r.status(r.Ctx, v.machine)
 		if codes.Of(again) != codes.Of(first) {
 			r.Errorf("GetMachineStatus answers %s at first, then %s: it changes nothing",
 				codes.Of(first), codes.Of(again))
@@ -123,18 +123,18 @@ func statusReadsOnly(r *trial) {
 func statusUninitialized(r *trial) {
 	m := r.machine()
 	v := r.created(m)
-	r.settle()
-	a, err := r.status(r.ctx, m)
+	r.Settled()
+	a, err := r.status(r.Ctx, m)
 	r.supports(codes.GetMachineStatus, err)
 	if code := codes.Of(err); code != codes.Uninitialized {
 		if r.setup.NeedsInitialization {
 			r.Fatalf("GetMachineStatus answers %s for a VM that needs initialization, not %s", code, codes.Uninitialized)
 		}
-		r.notRun("VMs of Class need no initialization")
+		r.NotRun("VMs of Class need no initialization")
 	}
 	r.sameVM(v, a)
 	r.initialized(v)
-	a, err = r.status(r.ctx, m)
+	a, err = r.status(r.Ctx, m)
 	if err != nil {
 		r.Fatalf("GetMachineStatus of a VM that was initialized: %v", err)
 	}
@@ -144,7 +144,7 @@ func statusUninitialized(r *trial) {
 // initialized initializes a VM; that must succeed.
 func (r *trial) initialized(v vm) {
 	r.Helper()
-	a, err := r.initialize(r.ctx, v.machine)
+	a, err := r.initialize(r.Ctx, v.machine)
 	r.supports(codes.InitializeMachine, err)
 	if err != nil {
 		r.Fatalf("InitializeMachine: %v", err)
@@ -153,7 +153,7 @@ func (r *trial) initialized(v vm) {
 		r.Errorf("CreateMachine answered VM %q with node %q, InitializeMachine %q with %q",
 			v.id, v.node, a.ProviderID, a.NodeName)
 	}
-	r.settle()
+	r.Settled()
 }
 
 var initializeChecks = []check{
@@ -163,10 +163,10 @@ var initializeChecks = []check{
 
 func initializeIsIdempotent(r *trial) {
 	v := r.created(r.machine())
-	r.settle()
+	r.Settled()
 	for range 3 {
 		r.initialized(v)
-		if _, err := r.status(r.ctx, v.machine); err != nil && codes.Of(err) != codes.Unimplemented {
+		if _, err := r.status(r.Ctx, v.machine); err != nil && codes.Of(err) != codes.Unimplemented {
 			r.Errorf("GetMachineStatus of a VM that was initialized: %v", err)
 		}
 	}
@@ -175,7 +175,7 @@ func initializeIsIdempotent(r *trial) {
 }
 
 func initializeAbsent(r *trial) {
-	_, err := r.initialize(r.ctx, r.machine())
+	_, err := r.initialize(r.Ctx, r.machine())
 	r.supports(codes.InitializeMachine, err)
 	r.absent(codes.InitializeMachine, err)
 	r.total(0, "InitializeMachine makes no VM")

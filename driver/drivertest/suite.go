@@ -2,12 +2,11 @@ package drivertest
 
 import (
 	"context"
-	"fmt"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/driver/conformance"
 	"github.com/millwright-go/millwright/machine"
 )
 
@@ -105,25 +104,17 @@ func groups() []group {
 // A lost answer is tried with drivers that have a driver.FaultHook.
 func Run(t *testing.T, s Suite) {
 	t.Helper()
-	var total int
-	var left []string
+	conformance.Run(t, s.checks())
+}
+
+func (s Suite) checks() (all []conformance.Check) {
 	for _, g := range groups() {
-		t.Run(g.name, func(t *testing.T) {
-			for _, c := range g.checks {
-				total++
-				t.Run(c.name, func(t *testing.T) {
-					r := newTrial(t, s, s.New(t))
-					defer func() {
-						if t.Skipped() && !t.Failed() {
-							left = append(left, fmt.Sprintf("%s/%s: %s", g.name, c.name, r.skipped))
-						}
-					}()
-					r.try(c)
-				})
-			}
-		})
+		for _, c := range g.checks {
+			all = append(all, conformance.Check{Group: g.name, Name: c.name, Start: func(t *testing.T, tb testing.TB) (*conformance.Trial, func()) {
+				r := newTrial(tb, s, s.New(t))
+				return r.Trial, func() { r.try(c) }
+			}})
+		}
 	}
-	if len(left) > 0 {
-		t.Logf("%d of %d checks were not run, or not wholly:\n  %s", len(left), total, strings.Join(left, "\n  "))
-	}
+	return all
 }

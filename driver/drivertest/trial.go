@@ -2,34 +2,25 @@ package drivertest
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/driver/conformance"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 )
 
 // trial is one check's time with a driver.
 type trial struct {
-	testing.TB
-	suite Suite
+	*conformance.Trial
 	setup Setup
-	ctx   context.Context //nolint:containedctx // as long as the test, like testing.T's own
 
-	names   string // begins every machine name of this trial
-	before  int    // Setup.Count at the start
-	blind   bool   // some effect could not be seen
-	skipped string // why the check was not run, or not wholly
-	stuck   atomic.Bool
-	secrets secrets
+	before int  // Setup.Count at the start
+	blind  bool // some effect could not be seen
 
 	mu   sync.Mutex
 	made []birth
@@ -42,15 +33,11 @@ type birth struct {
 }
 
 func newTrial(t testing.TB, s Suite, setup Setup) *trial {
-	if s.Patience <= 0 {
-		s.Patience = 30 * time.Second
-	}
-	if s.Prompt <= 0 {
-		s.Prompt = 5 * time.Second
-	}
-	r := &trial{TB: t, suite: s, setup: setup, ctx: t.Context()}
-	r.names = "drivertest-" + strings.ToLower(rand.Text()[:8])
-	r.secrets.add(setup.Secret, setup.Class)
+	r := &trial{setup: setup, Trial: conformance.New(t, conformance.Options{
+		Patience: s.Patience, Prompt: s.Prompt, Settle: setup.Settle,
+		Responsive: []driver.Method{codes.CreateMachine, codes.GetMachineStatus, codes.ListMachines, codes.GetVolumeIDs},
+	})}
+	r.Hide(setup.Secret, setup.Class)
 	return r
 }
 
@@ -65,30 +52,23 @@ func (r *trial) try(c check) {
 	}
 	c.run(r)
 	if r.blind && !r.Failed() {
-		r.notRun("some effects can't be seen: the driver has neither ListMachines nor GetMachineStatus, and Setup no Count")
+		r.NotRun("some effects can't be seen: the driver has neither ListMachines nor GetMachineStatus, and Setup no Count")
 	}
-}
-
-// notRun ends the check without a verdict.
-func (r *trial) notRun(format string, args ...any) {
-	r.Helper()
-	r.skipped = fmt.Sprintf(format, args...)
-	r.Skip("not run: " + r.skipped)
 }
 
 // cleanUp deletes whatever the trial may have made. What can't be deleted is
 // reported, and no failure: that is the business of other checks.
 func (r *trial) cleanUp() {
-	ctx := context.WithoutCancel(r.ctx)
+	ctx := context.WithoutCancel(r.Ctx)
 	r.mu.Lock()
 	made := slices.Clone(r.made)
 	r.mu.Unlock()
 	for _, b := range made {
-		if r.stuck.Load() {
-			r.Logf("calls are stuck; VMs whose names begin with %s may be left behind", r.names)
+		if r.Stuck() {
+			r.Logf("calls are stuck; VMs whose names begin with %s may be left behind", r.Names)
 			return
 		}
-		within, cancel := context.WithTimeout(ctx, r.suite.Patience)
+		within, cancel := context.WithTimeout(ctx, r.Patience)
 		_, err := r.deleteOf(within, b.machine, b.class)
 		cancel()
 		if err != nil {
@@ -101,7 +81,7 @@ func (r *trial) cleanUp() {
 func (r *trial) machine() *machine.Machine {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	name := fmt.Sprintf("%s-%d", r.names, len(r.made))
+	name := fmt.Sprintf("%s-%d", r.Names, len(r.made))
 	m := r.newMachine(name)
 	r.made = append(r.made, birth{m, r.setup.Class})
 	return m
@@ -150,7 +130,7 @@ func (r *trial) created(m *machine.Machine) vm {
 
 func (r *trial) createdOf(m *machine.Machine, c *machine.Class) vm {
 	r.Helper()
-	a, err := r.createOf(r.ctx, m, c)
+	a, err := r.createOf(r.Ctx, m, c)
 	if err != nil {
 		r.Fatalf("CreateMachine: %v", err)
 	}
@@ -166,7 +146,7 @@ func (r *trial) createdOf(m *machine.Machine, c *machine.Class) vm {
 // deleted deletes the machine's VM; that must succeed.
 func (r *trial) deleted(m *machine.Machine) {
 	r.Helper()
-	_, err := r.delete(r.ctx, m)
+	_, err := r.delete(r.Ctx, m)
 	if codes.Of(err) == codes.NotFound {
 		r.Fatalf("DeleteMachine answers %v: a VM that is gone or never was must be answered with OK", err)
 	}
@@ -179,15 +159,6 @@ func (r *trial) deleted(m *machine.Machine) {
 func (r *trial) supports(call codes.Call, err error) {
 	r.Helper()
 	if codes.Of(err) == codes.Unimplemented {
-		r.notRun("the driver has no %s", call)
-	}
-}
-
-// settle waits until what was done can be seen.
-func (r *trial) settle() {
-	if r.setup.Settle != nil {
-		ctx, cancel := context.WithTimeout(r.ctx, r.suite.Patience)
-		defer cancel()
-		r.setup.Settle(ctx)
+		r.NotRun("the driver has no %s", call)
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/machinepool/pooldriver"
+	"github.com/millwright-go/millwright/machinepool/pooldriver/pooldrivertest"
 	"github.com/millwright-go/millwright/object"
 )
 
@@ -73,9 +74,9 @@ func (l *lossy) FailPoolAfter(call machinepool.Call, err error) {
 
 // TestPoolDriver: every duty of a pool driver.
 func TestPoolDriver(t *testing.T) {
-	drivertest.RunPools(t, drivertest.PoolSuite{New: func(t *testing.T) drivertest.PoolSetup {
+	pooldrivertest.Run(t, pooldrivertest.Suite{New: func(t *testing.T) pooldrivertest.Setup {
 		p := provider(t, Options{})
-		return drivertest.PoolSetup{
+		return pooldrivertest.Setup{
 			Driver: losing(p), Class: classOf(t, Spec{Cluster: "blue", Size: "s"}), Changed: classOf(t, Spec{Cluster: "blue", Size: "l"}),
 			OtherCluster: classOf(t, Spec{Cluster: "green", Size: "s"}), Invalid: classOf(t, Spec{Cluster: "No name"}),
 			Secret:    &machine.Secret{Data: map[string][]byte{"token": []byte("of-the-account")}},

@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millwright-go/millwright/driver"
-	"github.com/millwright-go/millwright/driver/drivertest"
 	"github.com/millwright-go/millwright/examples/pool/group"
 	"github.com/millwright-go/millwright/examples/pool/groupdriver"
 	"github.com/millwright-go/millwright/examples/pool/supervisor"
@@ -21,6 +20,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/machinepool/pooldriver"
+	"github.com/millwright-go/millwright/machinepool/pooldriver/pooldrivertest"
 	"github.com/millwright-go/millwright/object"
 )
 
@@ -154,9 +154,9 @@ func changed(change func(*procdriver.Spec)) *machine.Class {
 }
 
 func TestConformance(t *testing.T) {
-	drivertest.RunPools(t, drivertest.PoolSuite{New: func(t *testing.T) drivertest.PoolSetup {
+	pooldrivertest.Run(t, pooldrivertest.Suite{New: func(t *testing.T) pooldrivertest.Setup {
 		s := newSite(t)
-		return drivertest.PoolSetup{
+		return pooldrivertest.Setup{
 			Driver: newForgetful(s.driver),
 			Class:  class(blue),
 			Secret: &machine.Secret{Data: map[string][]byte{"password": []byte("correct horse")}},

@@ -1,4 +1,4 @@
-package drivertest
+package pooldrivertest
 
 import (
 	"cmp"
@@ -7,22 +7,23 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/millwright-go/millwright/driver/drivertest"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/machinepool/pooldriver"
 	"github.com/millwright-go/millwright/object"
 )
 
-// MemoryPools is a provider of groups that lives in memory, and the pool driver
+// Memory is a provider of groups that lives in memory, and the pool driver
 // to it: it keeps every duty of a pool driver, and fails when told to. Any number
-// of clusters share it. It is made by NewMemoryPools, safe for concurrent use,
-// and takes the provider specs and secrets of a Memory.
+// of clusters share it. It is made by NewMemory, safe for concurrent use,
+// and takes the provider specs and secrets of a drivertest.Memory.
 //
 // Instances come and go at once, or, with Slow, when Work is called. Provider
 // IDs number the instances and are never used twice.
-type MemoryPools struct {
+type Memory struct {
 	slow   bool
-	memory *Memory // for what classes and secrets must hold
+	memory *drivertest.Memory // for what classes and secrets must hold
 
 	mu     sync.Mutex
 	number int
@@ -32,10 +33,10 @@ type MemoryPools struct {
 }
 
 var (
-	_ pooldriver.Driver    = (*MemoryPools)(nil)
-	_ pooldriver.Featured  = (*MemoryPools)(nil)
-	_ pooldriver.Lister    = (*MemoryPools)(nil)
-	_ pooldriver.FaultHook = (*MemoryPools)(nil)
+	_ pooldriver.Driver    = (*Memory)(nil)
+	_ pooldriver.Featured  = (*Memory)(nil)
+	_ pooldriver.Lister    = (*Memory)(nil)
+	_ pooldriver.FaultHook = (*Memory)(nil)
 )
 
 type groupKey struct {
@@ -56,39 +57,38 @@ type memoryInstance struct {
 	number int
 }
 
-// MemoryPoolOptions says how a MemoryPools is to behave. The zero value is the
-// simplest.
-type MemoryPoolOptions struct {
-	Token string // as for a Memory
+// MemoryOptions says how a Memory is to behave. The zero value is the simplest.
+type MemoryOptions struct {
+	Token string // as for a drivertest.Memory
 	// Slow leaves instances as they are until Work is called.
 	Slow bool
 }
 
-// NewMemoryPools returns a provider without groups.
-func NewMemoryPools(o MemoryPoolOptions) *MemoryPools {
-	return &MemoryPools{
-		slow: o.Slow, memory: NewMemory(MemoryOptions{Token: o.Token}), groups: map[groupKey]*memoryGroup{},
+// NewMemory returns a provider without groups.
+func NewMemory(o MemoryOptions) *Memory {
+	return &Memory{
+		slow: o.Slow, memory: drivertest.NewMemory(drivertest.MemoryOptions{Token: o.Token}), groups: map[groupKey]*memoryGroup{},
 		before: map[machinepool.Call][]error{}, after: map[machinepool.Call][]error{},
 	}
 }
 
-// Class returns a class whose groups MemoryPools makes from spec.
-func (m *MemoryPools) Class(key object.Key, spec MemorySpec) *machine.Class {
+// Class returns a class whose groups Memory makes from spec.
+func (m *Memory) Class(key object.Key, spec drivertest.MemorySpec) *machine.Class {
 	return m.memory.Class(key, spec)
 }
 
-// Secret returns a secret that MemoryPools accepts.
-func (m *MemoryPools) Secret(key object.Key) *machine.Secret { return m.memory.Secret(key) }
+// Secret returns a secret that Memory accepts.
+func (m *Memory) Secret(key object.Key) *machine.Secret { return m.memory.Secret(key) }
 
 // Groups returns how many groups there are in all clusters.
-func (m *MemoryPools) Groups() int {
+func (m *Memory) Groups() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.groups)
 }
 
 // Count returns how many instances there are in all groups.
-func (m *MemoryPools) Count() int {
+func (m *Memory) Count() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	n := 0
@@ -99,7 +99,7 @@ func (m *MemoryPools) Count() int {
 }
 
 // Work brings every group to its target.
-func (m *MemoryPools) Work() {
+func (m *Memory) Work() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, g := range m.groups {
@@ -108,7 +108,7 @@ func (m *MemoryPools) Work() {
 }
 
 // work brings a group to its target: who is going goes, then the youngest.
-func (m *MemoryPools) work(g *memoryGroup) {
+func (m *Memory) work(g *memoryGroup) {
 	maps.DeleteFunc(g.instances, func(_ string, i *memoryInstance) bool { return i.Going })
 	for all := g.sorted(); int32(len(all)) > g.target; all = all[:len(all)-1] {
 		delete(g.instances, all[len(all)-1].ProviderID)
@@ -127,16 +127,16 @@ func (g *memoryGroup) sorted() []*memoryInstance {
 
 // Lose takes an instance away behind everybody's back, whatever group has it;
 // another comes in its place.
-func (m *MemoryPools) Lose(id string) {
+func (m *Memory) Lose(id string) {
 	m.each(id, func(g *memoryGroup, _ *memoryInstance) { delete(g.instances, id) })
 }
 
 // AskDrain has the provider want to remove an instance, and wait for its drain.
-func (m *MemoryPools) AskDrain(id string) {
+func (m *Memory) AskDrain(id string) {
 	m.each(id, func(_ *memoryGroup, i *memoryInstance) { i.AwaitsDrain = true })
 }
 
-func (m *MemoryPools) each(id string, do func(*memoryGroup, *memoryInstance)) {
+func (m *Memory) each(id string, do func(*memoryGroup, *memoryInstance)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, g := range m.groups {
@@ -147,7 +147,7 @@ func (m *MemoryPools) each(id string, do func(*memoryGroup, *memoryInstance)) {
 }
 
 // Resize sets a group's target as an autoscaler of the provider does.
-func (m *MemoryPools) Resize(cluster string, pool object.Key, target int32) {
+func (m *Memory) Resize(cluster string, pool object.Key, target int32) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if g := m.groups[groupKey{cluster, pool}]; g != nil {
@@ -159,20 +159,20 @@ func (m *MemoryPools) Resize(cluster string, pool object.Key, target int32) {
 }
 
 // PoolFeatures implements pooldriver.Featured.
-func (m *MemoryPools) PoolFeatures() machinepool.Features {
+func (m *Memory) PoolFeatures() machinepool.Features {
 	return machinepool.Features{DeleteInstances: true, ReplaceInstance: true}
 }
 
 // FailPoolNext has the next call of that kind answer err without doing anything.
 // Called again, it adds to what is in store.
-func (m *MemoryPools) FailPoolNext(call machinepool.Call, err error) {
+func (m *Memory) FailPoolNext(call machinepool.Call, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.before[call] = append(m.before[call], err)
 }
 
 // FailPoolAfter implements pooldriver.FaultHook. There is no response beside err.
-func (m *MemoryPools) FailPoolAfter(call machinepool.Call, err error) {
+func (m *Memory) FailPoolAfter(call machinepool.Call, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.after[call] = append(m.after[call], err)

@@ -1,32 +1,33 @@
-package drivertest
+package pooldrivertest
 
 import (
 	"context"
 	"errors"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/driver/conformance"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/machinepool/pooldriver"
 	"github.com/millwright-go/millwright/object"
 )
 
-var poolListChecks = []poolCheck{
-	{"names each group with its pool, until it is deleted", poolListNames},
-	{"is the same again", poolListIsRepeatable},
-	{"does not name others' groups", poolListsOwn},
-	{"a deletion by ID spares another group of the pool", poolDeletesByID},
-	{"of a class that is wrong is refused", poolListRefuses},
+var listChecks = []check{
+	{"names each group with its pool, until it is deleted", listNames},
+	{"is the same again", listIsRepeatable},
+	{"does not name others' groups", listsOwn},
+	{"a deletion by ID spares another group of the pool", deletesByID},
+	{"of a class that is wrong is refused", listRefuses},
 }
 
 // groupsOf names the groups of a class. It skips the check if the driver names none.
-func (r *poolTrial) groupsOf(ctx context.Context, c *machine.Class) (map[string]object.Key, error) {
+func (r *trial) groupsOf(ctx context.Context, c *machine.Class) (map[string]object.Key, error) {
 	r.Helper()
 	lister, ok := pooldriver.As[pooldriver.Lister](r.driver)
 	if !ok || !pooldriver.ListsPools(r.driver) {
-		r.notRun("the driver is no PoolLister")
+		r.NotRun("the driver is no PoolLister")
 	}
-	a, err := watch(ctx, r.trial, machinepool.ListPools, lister.ListPools, func() *pooldriver.ListPoolsRequest {
+	a, err := conformance.Call(ctx, r.Trial, machinepool.ListPools, lister.ListPools, func() *pooldriver.ListPoolsRequest {
 		return &pooldriver.ListPoolsRequest{Class: c.Clone(), Secret: r.secretOf(r.setup.Secret)}
 	})
 	if err == nil && a == nil {
@@ -39,9 +40,9 @@ func (r *poolTrial) groupsOf(ctx context.Context, c *machine.Class) (map[string]
 }
 
 // lists requires that the groups of pools are listed, or are not, under their IDs.
-func (r *poolTrial) lists(want bool, of *machine.Class, duty string, pools ...*machinepool.Pool) {
+func (r *trial) lists(want bool, of *machine.Class, duty string, pools ...*machinepool.Pool) {
 	r.Helper()
-	got, err := r.groupsOf(r.ctx, of)
+	got, err := r.groupsOf(r.Ctx, of)
 	if err != nil {
 		r.Fatalf("ListPools: %v", err)
 	}
@@ -58,17 +59,17 @@ func (r *poolTrial) lists(want bool, of *machine.Class, duty string, pools ...*m
 	}
 }
 
-func poolListNames(r *poolTrial) {
+func listNames(r *trial) {
 	a, b := r.created(r.pool(), 1), r.created(r.pool(), 0)
 	r.lists(true, r.setup.Class, "both were made", a, b)
-	_, err := r.deleteOf(r.ctx, a, r.setup.Class)
+	_, err := r.deleteOf(r.Ctx, a, r.setup.Class)
 	r.fine(machinepool.DeletePool, err)
-	r.settle()
+	r.Settled()
 	r.lists(false, r.setup.Class, "it was deleted", a)
 	r.lists(true, r.setup.Class, "the other one was deleted", b)
 }
 
-func poolListIsRepeatable(r *poolTrial) {
+func listIsRepeatable(r *trial) {
 	p := r.created(r.pool(), 2)
 	for range 3 {
 		r.lists(true, r.setup.Class, "nothing has changed", p)
@@ -77,10 +78,10 @@ func poolListIsRepeatable(r *poolTrial) {
 	r.account(2, "ListPools changes nothing")
 }
 
-func poolListsOwn(r *poolTrial) {
+func listsOwn(r *trial) {
 	other := r.setup.OtherCluster
 	if other == nil {
-		r.notRun("PoolSetup has no OtherCluster")
+		r.NotRun("Setup has no OtherCluster")
 	}
 	theirs, ours := r.createdOf(r.poolOf(other), other, 1), r.created(r.pool(), 1)
 	r.lists(false, r.setup.Class, "what is listed and of no pool is deleted", theirs)
@@ -88,25 +89,25 @@ func poolListsOwn(r *poolTrial) {
 	r.lists(true, other, "it is listed where it belongs", theirs)
 }
 
-func poolDeletesByID(r *poolTrial) {
+func deletesByID(r *trial) {
 	const duty = "the ID says which group is to go"
 	p := r.created(r.pool(), 1)
 	r.lists(true, r.setup.Class, "it was made", p)
 	late := p.Clone()
 	late.Status.GroupID = p.Status.GroupID + "-of-before"
-	if _, err := r.deleteOf(r.ctx, late, r.setup.Class); err != nil && codes.Of(err) != codes.InvalidArgument {
+	if _, err := r.deleteOf(r.Ctx, late, r.setup.Class); err != nil && codes.Of(err) != codes.InvalidArgument {
 		r.Errorf("DeletePool of a group that is gone: %v", err)
 	}
 	r.has(p, 1, duty)
 	r.account(1, duty)
 }
 
-func poolListRefuses(r *poolTrial) {
+func listRefuses(r *trial) {
 	p := r.created(r.pool(), 1)
 	r.lists(true, r.setup.Class, "it was made", p)
 	wrong := r.setup.Class.Clone()
 	wrong.ProviderSpec = []byte("{\x00 no: [notation")
-	if _, err := r.groupsOf(r.ctx, wrong); codes.Of(err) != codes.Internal {
+	if _, err := r.groupsOf(r.Ctx, wrong); codes.Of(err) != codes.Internal {
 		r.Errorf("ListPools answers %s, not %s (%v): nothing is known of a class that can't be read", codes.Of(err), codes.Internal, err)
 	}
 }

@@ -1,4 +1,4 @@
-package drivertest
+package conformance
 
 import (
 	"fmt"
@@ -69,65 +69,66 @@ func alone(f func()) {
 	<-ended
 }
 
-// outcome is how one check went.
-type outcome struct {
-	check string // group/name
-	*recorder
-	reason string // why it was skipped
+// Outcome is how one check went.
+type Outcome struct {
+	Check           string // group/name
+	Failed, Skipped bool
+	Text            string // what was told
+	Left            string // why it was skipped
 }
 
-// outcomes runs every check of the suite, each on its own.
-func outcomes(t *testing.T, s Suite) []outcome {
-	var all []outcome
-	for _, g := range groups() {
-		for _, c := range g.checks {
-			record := &recorder{TB: t}
-			trial := newTrial(record, s, s.New(t))
-			alone(func() { trial.try(c) })
-			for _, f := range record.cleanups {
-				alone(f)
-			}
-			all = append(all, outcome{g.name + "/" + c.name, record, trial.skipped})
+// Outcomes runs every check on its own.
+func Outcomes(t *testing.T, checks []Check) []Outcome {
+	var all []Outcome
+	for _, c := range checks {
+		record := &recorder{TB: t}
+		trial, run := c.Start(t, record)
+		alone(run)
+		for _, f := range record.cleanups {
+			alone(f)
 		}
+		all = append(all, Outcome{
+			Check: c.Group + "/" + c.Name, Failed: record.Failed(), Skipped: record.skipped, Text: record.text(), Left: trial.Left,
+		})
 	}
 	return all
 }
 
-// failures are the names of the checks that failed.
-func failures(all []outcome) []string {
+// Failures are the names of the checks that failed.
+func Failures(all []Outcome) []string {
 	var names []string
 	for _, o := range all {
-		if o.Failed() {
-			names = append(names, o.check)
+		if o.Failed {
+			names = append(names, o.Check)
 		}
 	}
 	return names
 }
 
-// judge requires of a broken driver's outcomes that the checks fail that should,
+// Judge requires of a broken driver's outcomes that the checks fail that should,
 // each with what it says, and not all of them; it adds those to found.
-func judge(t *testing.T, all []outcome, fails map[string]string, found map[string]bool) {
+func Judge(t *testing.T, all []Outcome, fails map[string]string, found map[string]bool) {
 	t.Helper()
 	for check, says := range fails {
-		i := slices.IndexFunc(all, func(o outcome) bool { return o.check == check })
+		i := slices.IndexFunc(all, func(o Outcome) bool { return o.Check == check })
 		switch {
 		case i < 0:
 			t.Errorf("there is no check %q", check)
-		case !all[i].Failed():
-			t.Errorf("%s does not fail; failing are %q", check, failures(all))
-		case !strings.Contains(all[i].text(), says):
-			t.Errorf("%s does not say %q but\n%s", check, says, all[i].text())
+		case !all[i].Failed:
+			t.Errorf("%s does not fail; failing are %q", check, Failures(all))
+		case !strings.Contains(all[i].Text, says):
+			t.Errorf("%s does not say %q but\n%s", check, says, all[i].Text)
 		default:
 			found[check] = true
 		}
 	}
-	if len(failures(all)) == len(all) {
+	if len(Failures(all)) == len(all) {
 		t.Errorf("every single check fails, which says nothing")
 	}
 }
 
-// promptFor is a suite's patience with a driver that fails so.
-func promptFor(fails map[string]string) time.Duration {
+// PromptFor is a suite's patience with a driver that fails so.
+func PromptFor(fails map[string]string) time.Duration {
 	if slices.Contains(slices.Collect(maps.Values(fails)), "did not return within") {
 		return 20 * time.Millisecond // it never will; the others have all the time they need
 	}

@@ -1,30 +1,31 @@
-package drivertest
+package pooldrivertest
 
 import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
+	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/driver/conformance"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/machinepool/pooldriver"
 	"github.com/millwright-go/millwright/object"
 )
 
-// PoolSuite says how to make the pool driver under test. Its fields are as those
-// of Suite.
-type PoolSuite struct {
-	New      func(t *testing.T) PoolSetup
+// Suite says how to make the pool driver under test. Its fields are as those
+// of drivertest.Suite.
+type Suite struct {
+	New      func(t *testing.T) Setup
 	Patience time.Duration
 	Prompt   time.Duration
 }
 
-// PoolSetup is a pool driver and what it is tried with. Only Driver and Class
+// Setup is a pool driver and what it is tried with. Only Driver and Class
 // are needed; a nil field leaves out the checks that need it.
-type PoolSetup struct {
+type Setup struct {
 	Driver pooldriver.Driver
 	// Class is what groups are made from; it is also spoilt to see it refused.
 	Class *machine.Class
@@ -52,68 +53,60 @@ type PoolSetup struct {
 	AskDrain func(providerID string)
 }
 
-// poolCheck is one thing that a pool driver promises.
-type poolCheck struct {
+// check is one thing that a pool driver promises.
+type check struct {
 	name string
-	run  func(*poolTrial)
+	run  func(*trial)
 }
 
-type poolGroup struct {
+type group struct {
 	name   string
-	checks []poolCheck
+	checks []check
 }
 
-func poolGroups() []poolGroup {
-	return []poolGroup{
-		{"Create", poolCreateChecks},
-		{"Status", poolStatusChecks},
-		{"Scale", poolScaleChecks},
-		{"Update", poolUpdateChecks},
-		{"Delete", poolDeleteChecks},
-		{"Instances", poolInstanceChecks},
-		{"List", poolListChecks},
-		{"Cluster", poolClusterChecks},
-		{"Arguments", poolArgumentChecks},
-		{"Secrets", poolSecretChecks},
-		{"Context", poolContextChecks},
-		{"Concurrent", poolConcurrentChecks},
-		{"LostAnswer", poolLostAnswerChecks},
+func groups() []group {
+	return []group{
+		{"Create", createChecks},
+		{"Status", statusChecks},
+		{"Scale", scaleChecks},
+		{"Update", updateChecks},
+		{"Delete", deleteChecks},
+		{"Instances", instanceChecks},
+		{"List", listChecks},
+		{"Cluster", clusterChecks},
+		{"Arguments", argumentChecks},
+		{"Secrets", secretChecks},
+		{"Context", contextChecks},
+		{"Concurrent", concurrentChecks},
+		{"LostAnswer", lostAnswerChecks},
 	}
 }
 
-// RunPools checks every duty of a pool driver, as Run does for a driver. Lost
-// answers are tried with drivers that have a pooldriver.FaultHook.
-func RunPools(t *testing.T, s PoolSuite) {
+// Run checks every duty of a pool driver, as drivertest.Run does for a driver.
+// Lost answers are tried with drivers that have a pooldriver.FaultHook.
+func Run(t *testing.T, s Suite) {
 	t.Helper()
-	var total int
-	var left []string
-	for _, g := range poolGroups() {
-		t.Run(g.name, func(t *testing.T) {
-			for _, c := range g.checks {
-				total++
-				t.Run(c.name, func(t *testing.T) {
-					r := newPoolTrial(t, s, s.New(t))
-					defer func() {
-						if t.Skipped() && !t.Failed() {
-							left = append(left, fmt.Sprintf("%s/%s: %s", g.name, c.name, r.skipped))
-						}
-					}()
-					r.tryPool(c)
-				})
-			}
-		})
-	}
-	if len(left) > 0 {
-		t.Logf("%d of %d checks were not run:\n  %s", len(left), total, strings.Join(left, "\n  "))
-	}
+	conformance.Run(t, s.checks())
 }
 
-// poolTrial is one check's time with a pool driver. The trial in it watches the
-// calls; it knows no driver.
-type poolTrial struct {
-	*trial
-	setup  PoolSetup
+func (s Suite) checks() (all []conformance.Check) {
+	for _, g := range groups() {
+		for _, c := range g.checks {
+			all = append(all, conformance.Check{Group: g.name, Name: c.name, Start: func(t *testing.T, tb testing.TB) (*conformance.Trial, func()) {
+				r := newTrial(tb, s, s.New(t))
+				return r.Trial, func() { r.tryPool(c) }
+			}})
+		}
+	}
+	return all
+}
+
+// trial is one check's time with a pool driver.
+type trial struct {
+	*conformance.Trial
+	setup  Setup
 	driver pooldriver.Driver
+	before int // Setup.Count at the start
 	pools  []pooled
 }
 
@@ -123,25 +116,28 @@ type pooled struct {
 	class *machine.Class
 }
 
-func newPoolTrial(t testing.TB, s PoolSuite, setup PoolSetup) *poolTrial {
-	base := newTrial(t, Suite{Patience: s.Patience, Prompt: s.Prompt},
-		Setup{Class: setup.Class, Secret: setup.Secret, Settle: setup.Settle, Count: setup.Count})
-	base.secrets.add(setup.Bootstrap, setup.Class)
-	return &poolTrial{trial: base, setup: setup, driver: setup.Driver}
+func newTrial(t testing.TB, s Suite, setup Setup) *trial {
+	r := &trial{setup: setup, driver: setup.Driver, Trial: conformance.New(t, conformance.Options{
+		Patience: s.Patience, Prompt: s.Prompt, Settle: setup.Settle,
+		Responsive: []driver.Method{machinepool.CreatePool, machinepool.GetPoolStatus},
+	})}
+	r.Hide(setup.Secret, setup.Class)
+	r.Hide(setup.Bootstrap, setup.Class)
+	return r
 }
 
 // tryPool runs a check and cleans up after it.
-func (r *poolTrial) tryPool(c poolCheck) {
+func (r *trial) tryPool(c check) {
 	if r.driver == nil || r.setup.Class == nil {
-		r.Fatalf("PoolSetup has no Driver or no Class")
+		r.Fatalf("Setup has no Driver or no Class")
 	}
 	r.Cleanup(func() {
-		ctx := context.WithoutCancel(r.ctx)
+		ctx := context.WithoutCancel(r.Ctx)
 		for _, p := range r.pools {
-			if r.stuck.Load() {
+			if r.Stuck() {
 				return
 			}
-			within, cancel := context.WithTimeout(ctx, r.suite.Patience)
+			within, cancel := context.WithTimeout(ctx, r.Patience)
 			if _, err := r.deleteOf(within, p.pool, p.class); err != nil {
 				r.Logf("the group of pool %s may be left behind: %v", p.pool.Name, err)
 			}
@@ -155,15 +151,15 @@ func (r *poolTrial) tryPool(c poolCheck) {
 }
 
 // pool returns a new pool under a new name, without a group.
-func (r *poolTrial) pool() *machinepool.Pool { return r.poolOf(r.setup.Class) }
+func (r *trial) pool() *machinepool.Pool { return r.poolOf(r.setup.Class) }
 
-func (r *poolTrial) poolOf(class *machine.Class) *machinepool.Pool {
-	p := r.newPool(fmt.Sprintf("%s-%d", r.names, len(r.pools)))
+func (r *trial) poolOf(class *machine.Class) *machinepool.Pool {
+	p := r.newPool(fmt.Sprintf("%s-%d", r.Names, len(r.pools)))
 	r.pools = append(r.pools, pooled{p, class})
 	return p
 }
 
-func (r *poolTrial) newPool(name string) *machinepool.Pool {
+func (r *trial) newPool(name string) *machinepool.Pool {
 	if r.setup.NewPool != nil {
 		return r.setup.NewPool(name)
 	}
@@ -175,14 +171,14 @@ func (r *poolTrial) newPool(name string) *machinepool.Pool {
 
 // created makes a pool's group; that must succeed. It returns the pool as the
 // library stores it then.
-func (r *poolTrial) created(p *machinepool.Pool, n int32) *machinepool.Pool {
+func (r *trial) created(p *machinepool.Pool, n int32) *machinepool.Pool {
 	r.Helper()
 	return r.createdOf(p, r.setup.Class, n)
 }
 
-func (r *poolTrial) createdOf(p *machinepool.Pool, c *machine.Class, n int32) *machinepool.Pool {
+func (r *trial) createdOf(p *machinepool.Pool, c *machine.Class, n int32) *machinepool.Pool {
 	r.Helper()
-	a, err := r.createOf(r.ctx, p, c, n)
+	a, err := r.createOf(r.Ctx, p, c, n)
 	if err != nil {
 		r.Fatalf("CreatePool: %v", err)
 	}
@@ -191,20 +187,20 @@ func (r *poolTrial) createdOf(p *machinepool.Pool, c *machine.Class, n int32) *m
 	}
 	recorded := p.Clone()
 	recorded.Status.GroupID, recorded.Status.LastKnown = a.GroupID, a.LastKnownState
-	r.settle()
+	r.Settled()
 	return recorded
 }
 
 // has requires that a group has its size, and returns its instances' IDs.
-func (r *poolTrial) has(p *machinepool.Pool, n int32, duty string) []string {
+func (r *trial) has(p *machinepool.Pool, n int32, duty string) []string {
 	r.Helper()
 	return r.hasOf(p, r.setup.Class, n, duty)
 }
 
-func (r *poolTrial) hasOf(p *machinepool.Pool, c *machine.Class, n int32, duty string) []string {
+func (r *trial) hasOf(p *machinepool.Pool, c *machine.Class, n int32, duty string) []string {
 	r.Helper()
-	r.settle()
-	a, err := r.statusOf(r.ctx, p, c)
+	r.Settled()
+	a, err := r.statusOf(r.Ctx, p, c)
 	if err != nil || a == nil {
 		r.Fatalf("GetPoolStatus of pool %s: %v: %s", p.Name, err, duty)
 	}
@@ -226,12 +222,12 @@ func (r *poolTrial) hasOf(p *machinepool.Pool, c *machine.Class, n int32, duty s
 }
 
 // account requires that there are so many instances more than in the beginning.
-func (r *poolTrial) account(n int, duty string) {
+func (r *trial) account(n int, duty string) {
 	r.Helper()
 	if r.setup.Count == nil {
 		return
 	}
-	r.settle()
+	r.Settled()
 	if got := r.setup.Count() - r.before; got != n {
 		r.Errorf("the account has %d instances more than before, not %d: %s", got, n, duty)
 	}

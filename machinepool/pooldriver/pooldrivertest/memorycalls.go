@@ -1,10 +1,11 @@
-package drivertest
+package pooldrivertest
 
 import (
 	"context"
 	"fmt"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/driver/drivertest"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/machinepool/pooldriver"
@@ -21,19 +22,19 @@ func takeFault(store map[machinepool.Call][]error, call machinepool.Call) error 
 	return err
 }
 
-// servePool carries a call out, unless its context is over or a fault is in
+// serve carries a call out, unless its context is over or a fault is in
 // store. One call is carried out at a time. do gets the group, nil if there is
 // none.
-func servePool[R any](
-	ctx context.Context, m *MemoryPools, call machinepool.Call, req pooldriver.Request,
-	do func(key groupKey, spec MemorySpec, g *memoryGroup) (*R, error),
+func serve[R any](
+	ctx context.Context, m *Memory, call machinepool.Call, req pooldriver.Request,
+	do func(key groupKey, spec drivertest.MemorySpec, g *memoryGroup) (*R, error),
 ) (*R, error) {
 	return admitted(ctx, m, call, req.Class, req.Secret, func() error {
 		if req.Pool == nil || req.Pool.Name == "" {
 			return codes.New(codes.InvalidArgument, "the pool has no name")
 		}
 		return nil
-	}, func(spec MemorySpec) (*R, error) {
+	}, func(spec drivertest.MemorySpec) (*R, error) {
 		key := groupKey{spec.Cluster, req.Pool.Key}
 		return do(key, spec, m.groups[key])
 	})
@@ -41,8 +42,8 @@ func servePool[R any](
 
 // admitted carries out a call that has what it needs.
 func admitted[R any](
-	ctx context.Context, m *MemoryPools, call machinepool.Call, class *machine.Class, secret *machine.Secret,
-	fit func() error, do func(MemorySpec) (*R, error),
+	ctx context.Context, m *Memory, call machinepool.Call, class *machine.Class, secret *machine.Secret,
+	fit func() error, do func(drivertest.MemorySpec) (*R, error),
 ) (*R, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, codes.Wrap(codes.Of(err), err, call.String()+" was given up before it began")
@@ -55,7 +56,7 @@ func admitted[R any](
 	if err := fit(); err != nil {
 		return nil, err
 	}
-	spec, err := m.memory.admit(class, secret)
+	spec, err := m.memory.Admit(class, secret)
 	if err != nil {
 		return nil, err
 	}
@@ -69,12 +70,12 @@ func admitted[R any](
 	return response, nil
 }
 
-// changePool carries out a call that changes a group that is there.
-func changePool(
-	ctx context.Context, m *MemoryPools, call machinepool.Call, req pooldriver.Request,
-	do func(spec MemorySpec, g *memoryGroup),
+// change carries out a call that changes a group that is there.
+func change(
+	ctx context.Context, m *Memory, call machinepool.Call, req pooldriver.Request,
+	do func(spec drivertest.MemorySpec, g *memoryGroup),
 ) (*pooldriver.Response, error) {
-	return servePool(ctx, m, call, req, func(key groupKey, spec MemorySpec, g *memoryGroup) (*pooldriver.Response, error) {
+	return serve(ctx, m, call, req, func(key groupKey, spec drivertest.MemorySpec, g *memoryGroup) (*pooldriver.Response, error) {
 		if g == nil {
 			return nil, codes.Newf(codes.NotFound, "cluster %q has no group of pool %s", key.cluster, key.pool)
 		}
@@ -87,9 +88,9 @@ func changePool(
 }
 
 // CreatePool implements pooldriver.Driver.
-func (m *MemoryPools) CreatePool(ctx context.Context, req *pooldriver.CreatePoolRequest) (*pooldriver.Response, error) {
-	return servePool(ctx, m, machinepool.CreatePool, req.Request,
-		func(key groupKey, spec MemorySpec, g *memoryGroup) (*pooldriver.Response, error) {
+func (m *Memory) CreatePool(ctx context.Context, req *pooldriver.CreatePoolRequest) (*pooldriver.Response, error) {
+	return serve(ctx, m, machinepool.CreatePool, req.Request,
+		func(key groupKey, spec drivertest.MemorySpec, g *memoryGroup) (*pooldriver.Response, error) {
 			if g == nil {
 				m.number++
 				g = &memoryGroup{
@@ -106,21 +107,21 @@ func (m *MemoryPools) CreatePool(ctx context.Context, req *pooldriver.CreatePool
 }
 
 // UpdatePool implements pooldriver.Driver. Instances keep their size.
-func (m *MemoryPools) UpdatePool(ctx context.Context, req *pooldriver.UpdatePoolRequest) (*pooldriver.Response, error) {
-	return changePool(ctx, m, machinepool.UpdatePool, req.Request, func(spec MemorySpec, g *memoryGroup) { g.size = spec.Size })
+func (m *Memory) UpdatePool(ctx context.Context, req *pooldriver.UpdatePoolRequest) (*pooldriver.Response, error) {
+	return change(ctx, m, machinepool.UpdatePool, req.Request, func(spec drivertest.MemorySpec, g *memoryGroup) { g.size = spec.Size })
 }
 
 // ScalePool implements pooldriver.Driver. The youngest go first.
-func (m *MemoryPools) ScalePool(ctx context.Context, req *pooldriver.ScalePoolRequest) (*pooldriver.Response, error) {
-	return changePool(ctx, m, machinepool.ScalePool, req.Request, func(_ MemorySpec, g *memoryGroup) { g.target = req.To })
+func (m *Memory) ScalePool(ctx context.Context, req *pooldriver.ScalePoolRequest) (*pooldriver.Response, error) {
+	return change(ctx, m, machinepool.ScalePool, req.Request, func(_ drivertest.MemorySpec, g *memoryGroup) { g.target = req.To })
 }
 
 // GetPoolStatus implements pooldriver.Driver.
-func (m *MemoryPools) GetPoolStatus(
+func (m *Memory) GetPoolStatus(
 	ctx context.Context, req *pooldriver.GetPoolStatusRequest,
 ) (*pooldriver.GetPoolStatusResponse, error) {
-	return servePool(ctx, m, machinepool.GetPoolStatus, req.Request,
-		func(key groupKey, _ MemorySpec, g *memoryGroup) (*pooldriver.GetPoolStatusResponse, error) {
+	return serve(ctx, m, machinepool.GetPoolStatus, req.Request,
+		func(key groupKey, _ drivertest.MemorySpec, g *memoryGroup) (*pooldriver.GetPoolStatusResponse, error) {
 			if g == nil {
 				return nil, codes.Newf(codes.NotFound, "cluster %q has no group of pool %s", key.cluster, key.pool)
 			}
@@ -133,9 +134,9 @@ func (m *MemoryPools) GetPoolStatus(
 }
 
 // DeletePool implements pooldriver.Driver.
-func (m *MemoryPools) DeletePool(ctx context.Context, req *pooldriver.DeletePoolRequest) (*pooldriver.Response, error) {
-	return servePool(ctx, m, machinepool.DeletePool, req.Request,
-		func(key groupKey, _ MemorySpec, g *memoryGroup) (*pooldriver.Response, error) {
+func (m *Memory) DeletePool(ctx context.Context, req *pooldriver.DeletePoolRequest) (*pooldriver.Response, error) {
+	return serve(ctx, m, machinepool.DeletePool, req.Request,
+		func(key groupKey, _ drivertest.MemorySpec, g *memoryGroup) (*pooldriver.Response, error) {
 			if id := req.Pool.Status.GroupID; g != nil && (id == "" || id == g.id) {
 				delete(m.groups, key)
 			}
@@ -144,10 +145,10 @@ func (m *MemoryPools) DeletePool(ctx context.Context, req *pooldriver.DeletePool
 }
 
 // DeleteInstances implements pooldriver.Driver.
-func (m *MemoryPools) DeleteInstances(
+func (m *Memory) DeleteInstances(
 	ctx context.Context, req *pooldriver.DeleteInstancesRequest,
 ) (*pooldriver.Response, error) {
-	return changePool(ctx, m, machinepool.DeleteInstances, req.Request, func(_ MemorySpec, g *memoryGroup) {
+	return change(ctx, m, machinepool.DeleteInstances, req.Request, func(_ drivertest.MemorySpec, g *memoryGroup) {
 		for _, id := range req.ProviderIDs {
 			if i := g.instances[id]; i != nil && !i.Going {
 				i.Going = true
@@ -158,10 +159,10 @@ func (m *MemoryPools) DeleteInstances(
 }
 
 // ReplaceInstance implements pooldriver.Driver.
-func (m *MemoryPools) ReplaceInstance(
+func (m *Memory) ReplaceInstance(
 	ctx context.Context, req *pooldriver.ReplaceInstanceRequest,
 ) (*pooldriver.Response, error) {
-	return changePool(ctx, m, machinepool.ReplaceInstance, req.Request, func(_ MemorySpec, g *memoryGroup) {
+	return change(ctx, m, machinepool.ReplaceInstance, req.Request, func(_ drivertest.MemorySpec, g *memoryGroup) {
 		if i := g.instances[req.ProviderID]; i != nil {
 			i.Going = true
 		}
@@ -169,10 +170,10 @@ func (m *MemoryPools) ReplaceInstance(
 }
 
 // InstancesDrained implements pooldriver.Driver.
-func (m *MemoryPools) InstancesDrained(
+func (m *Memory) InstancesDrained(
 	ctx context.Context, req *pooldriver.InstancesDrainedRequest,
 ) (*pooldriver.Response, error) {
-	return changePool(ctx, m, machinepool.InstancesDrained, req.Request, func(_ MemorySpec, g *memoryGroup) {
+	return change(ctx, m, machinepool.InstancesDrained, req.Request, func(_ drivertest.MemorySpec, g *memoryGroup) {
 		for _, id := range req.ProviderIDs {
 			if i := g.instances[id]; i != nil && i.AwaitsDrain {
 				i.Going = true
@@ -182,9 +183,9 @@ func (m *MemoryPools) InstancesDrained(
 }
 
 // ListPools implements pooldriver.Lister.
-func (m *MemoryPools) ListPools(ctx context.Context, req *pooldriver.ListPoolsRequest) (*pooldriver.ListPoolsResponse, error) {
+func (m *Memory) ListPools(ctx context.Context, req *pooldriver.ListPoolsRequest) (*pooldriver.ListPoolsResponse, error) {
 	fit := func() error { return nil }
-	return admitted(ctx, m, machinepool.ListPools, req.Class, req.Secret, fit, func(spec MemorySpec) (*pooldriver.ListPoolsResponse, error) {
+	return admitted(ctx, m, machinepool.ListPools, req.Class, req.Secret, fit, func(spec drivertest.MemorySpec) (*pooldriver.ListPoolsResponse, error) {
 		groups := map[string]object.Key{}
 		for key, g := range m.groups {
 			if key.cluster == spec.Cluster {

@@ -1,10 +1,11 @@
-package drivertest
+package pooldrivertest
 
 import (
 	"context"
 	"time"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/driver/conformance"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/machinepool/pooldriver"
@@ -12,85 +13,85 @@ import (
 
 // What holds for every call of a pool driver.
 
-// poolAttempt is one call about a pool with a class.
-type poolAttempt struct {
+// attempt is one call about a pool with a class.
+type attempt struct {
 	call machinepool.Call
-	make func(ctx context.Context, r *poolTrial, p *machinepool.Pool, c *machine.Class) error
+	make func(ctx context.Context, r *trial, p *machinepool.Pool, c *machine.Class) error
 }
 
-var poolAttempts = []poolAttempt{
-	{machinepool.CreatePool, func(ctx context.Context, r *poolTrial, p *machinepool.Pool, c *machine.Class) error {
+var attempts = []attempt{
+	{machinepool.CreatePool, func(ctx context.Context, r *trial, p *machinepool.Pool, c *machine.Class) error {
 		_, err := r.createOf(ctx, p, c, 2)
 		return err
 	}},
-	{machinepool.UpdatePool, func(ctx context.Context, r *poolTrial, p *machinepool.Pool, c *machine.Class) error {
+	{machinepool.UpdatePool, func(ctx context.Context, r *trial, p *machinepool.Pool, c *machine.Class) error {
 		_, err := r.updateOf(ctx, p, c)
 		return err
 	}},
-	{machinepool.ScalePool, func(ctx context.Context, r *poolTrial, p *machinepool.Pool, c *machine.Class) error {
+	{machinepool.ScalePool, func(ctx context.Context, r *trial, p *machinepool.Pool, c *machine.Class) error {
 		_, err := r.scaleOf(ctx, p, c, 2)
 		return err
 	}},
-	{machinepool.GetPoolStatus, func(ctx context.Context, r *poolTrial, p *machinepool.Pool, c *machine.Class) error {
+	{machinepool.GetPoolStatus, func(ctx context.Context, r *trial, p *machinepool.Pool, c *machine.Class) error {
 		_, err := r.statusOf(ctx, p, c)
 		return err
 	}},
-	{machinepool.DeletePool, func(ctx context.Context, r *poolTrial, p *machinepool.Pool, c *machine.Class) error {
+	{machinepool.DeletePool, func(ctx context.Context, r *trial, p *machinepool.Pool, c *machine.Class) error {
 		_, err := r.deleteOf(ctx, p, c)
 		return err
 	}},
 }
 
-var poolClusterChecks = []poolCheck{
-	{"others' groups are neither found nor changed", func(r *poolTrial) {
+var clusterChecks = []check{
+	{"others' groups are neither found nor changed", func(r *trial) {
 		const duty = "calls act on groups of their own cluster only"
 		other := r.setup.OtherCluster
 		if other == nil {
-			r.notRun("PoolSetup has no OtherCluster")
+			r.NotRun("Setup has no OtherCluster")
 		}
 		p := r.poolOf(other)
 		theirs := r.createdOf(p, other, 3)
-		_, err := r.statusOf(r.ctx, p, r.setup.Class)
+		_, err := r.statusOf(r.Ctx, p, r.setup.Class)
 		r.missing(machinepool.GetPoolStatus, err, duty)
-		_, err = r.scaleOf(r.ctx, p, r.setup.Class, 1)
+		_, err = r.scaleOf(r.Ctx, p, r.setup.Class, 1)
 		r.missing(machinepool.ScalePool, err, duty)
-		_, err = r.deleteOf(r.ctx, p, r.setup.Class)
+		_, err = r.deleteOf(r.Ctx, p, r.setup.Class)
 		r.fine(machinepool.DeletePool, err)
 		r.hasOf(theirs, other, 3, duty)
 		r.account(3, duty)
 	}},
 }
 
-var poolArgumentChecks = []poolCheck{
-	{"a class of another provider is InvalidArgument", func(r *poolTrial) {
+var argumentChecks = []check{
+	{"a class of another provider is InvalidArgument", func(r *trial) {
 		if r.setup.Class.Provider == "" {
-			r.notRun("Class names no provider")
+			r.NotRun("Class names no provider")
 		}
 		wrong := r.setup.Class.Clone()
 		wrong.Provider = "drivertest.example/another-provider"
 		r.spoiltPool(wrong, codes.InvalidArgument)
 	}},
-	{"a spec that can't be decoded is Internal", func(r *poolTrial) {
+	{"a spec that can't be decoded is Internal", func(r *trial) {
 		if len(r.setup.Class.ProviderSpec) == 0 {
-			r.notRun("Class has no provider spec")
+			r.NotRun("Class has no provider spec")
 		}
 		wrong := r.setup.Class.Clone()
 		wrong.ProviderSpec = []byte("{\x00 no: [notation")
 		r.spoiltPool(wrong, codes.Internal)
 	}},
-	{"a spec that can't work is InvalidArgument", func(r *poolTrial) {
+	{"a spec that can't work is InvalidArgument", func(r *trial) {
 		if r.setup.Invalid == nil {
-			r.notRun("PoolSetup has no Invalid")
+			r.NotRun("Setup has no Invalid")
 		}
 		p := r.pool()
-		r.refusedPool(poolAttempts[0], p, r.setup.Invalid, codes.InvalidArgument)
+		r.refusedPool(attempts[0], p, r.setup.Invalid, codes.InvalidArgument)
 		r.account(0, "the provider spec can't work")
 	}},
-	{"a pool without a name is InvalidArgument", func(r *poolTrial) {
+	{"a pool without a name is InvalidArgument", func(r *trial) {
 		there := r.created(r.pool(), 1)
 		nameless := r.newPool("")
 		nameless.Name = ""
-		for _, a := range poolAttempts {
+		for _, a := range attempts {
 			r.refusedPool(a, nameless, r.setup.Class, codes.InvalidArgument)
 		}
 		r.has(there, 1, "the call was for a pool without a name")
@@ -99,10 +100,10 @@ var poolArgumentChecks = []poolCheck{
 }
 
 // spoiltPool makes all attempts with a class that is wrong.
-func (r *poolTrial) spoiltPool(wrong *machine.Class, want codes.Code) {
+func (r *trial) spoiltPool(wrong *machine.Class, want codes.Code) {
 	r.Helper()
 	there := r.created(r.pool(), 1)
-	for _, a := range poolAttempts {
+	for _, a := range attempts {
 		r.refusedPool(a, there, wrong, want)
 	}
 	r.has(there, 1, "the class was wrong")
@@ -111,56 +112,56 @@ func (r *poolTrial) spoiltPool(wrong *machine.Class, want codes.Code) {
 
 // refusedPool requires that an attempt fails with a code, and says the same
 // each time.
-func (r *poolTrial) refusedPool(a poolAttempt, p *machinepool.Pool, c *machine.Class, want codes.Code) {
+func (r *trial) refusedPool(a attempt, p *machinepool.Pool, c *machine.Class, want codes.Code) {
 	r.Helper()
-	first := a.make(r.ctx, r, p, c)
+	first := a.make(r.Ctx, r, p, c)
 	if got := codes.Of(first); got != want {
 		r.Errorf("%s answers %s, not %s (%v)", a.call, got, want, first)
 		return
 	}
-	if again := a.make(r.ctx, r, p, c); codes.Message(again) != codes.Message(first) {
+	if again := a.make(r.Ctx, r, p, c); codes.Message(again) != codes.Message(first) {
 		r.Errorf("%s says %q at first, then %q; a message that changes with each attempt is stored each time",
 			a.call, codes.Message(first), codes.Message(again))
 	}
 }
 
-var poolSecretChecks = []poolCheck{
-	{"a missing secret ends no process", func(r *poolTrial) {
+var secretChecks = []check{
+	{"a missing secret ends no process", func(r *trial) {
 		right := r.setup.Secret
 		r.setup.Secret, r.setup.Bootstrap = nil, nil
 		p := r.pool()
-		for _, a := range poolAttempts {
-			_ = a.make(r.ctx, r, p, r.setup.Class)
+		for _, a := range attempts {
+			_ = a.make(r.Ctx, r, p, r.setup.Class)
 		}
 		r.setup.Secret = right
 	}},
-	{"wrong credentials are not shown", func(r *poolTrial) {
+	{"wrong credentials are not shown", func(r *trial) {
 		right := r.setup.Secret
 		wrong := &machine.Secret{Data: map[string][]byte{"token": nil, "password": nil}}
 		if right != nil {
 			wrong = right.Clone()
 		}
 		for key := range wrong.Data {
-			wrong.Data[key] = []byte("wrong-" + key + "-of-" + r.names)
+			wrong.Data[key] = []byte("wrong-" + key + "-of-" + r.Names)
 		}
-		r.secrets.add(wrong, r.setup.Class)
+		r.Hide(wrong, r.setup.Class)
 		r.setup.Secret = wrong
 		p := r.pool()
-		for _, a := range poolAttempts {
-			_ = a.make(r.ctx, r, p, r.setup.Class)
+		for _, a := range attempts {
+			_ = a.make(r.Ctx, r, p, r.setup.Class)
 		}
 		r.setup.Secret = right
 	}},
 }
 
-var poolContextChecks = []poolCheck{
-	{"a canceled call ends", func(r *poolTrial) {
-		ctx, cancel := context.WithCancel(r.ctx)
+var contextChecks = []check{
+	{"a canceled call ends", func(r *trial) {
+		ctx, cancel := context.WithCancel(r.Ctx)
 		cancel()
 		r.overPool(ctx, codes.Canceled)
 	}},
-	{"a call past its deadline ends", func(r *poolTrial) {
-		ctx, cancel := context.WithDeadline(r.ctx, time.Unix(0, 0))
+	{"a call past its deadline ends", func(r *trial) {
+		ctx, cancel := context.WithDeadline(r.Ctx, time.Unix(0, 0))
 		defer cancel()
 		r.overPool(ctx, codes.DeadlineExceeded)
 	}},
@@ -168,9 +169,9 @@ var poolContextChecks = []poolCheck{
 
 // overPool makes calls whose context is over. Each may do its work all the same;
 // otherwise it says so by the code, and a later call takes up what it left.
-func (r *poolTrial) overPool(ctx context.Context, code codes.Code) {
+func (r *trial) overPool(ctx context.Context, code codes.Code) {
 	p, fresh := r.created(r.pool(), 2), r.pool()
-	for _, a := range poolAttempts[1:] {
+	for _, a := range attempts[1:] {
 		if err := a.make(ctx, r, p, r.setup.Class); err != nil && codes.Of(err) != code {
 			r.Errorf("%s answers %s when its context is over, neither %s nor OK (%v)", a.call, codes.Of(err), code, err)
 		}
@@ -178,20 +179,20 @@ func (r *poolTrial) overPool(ctx context.Context, code codes.Code) {
 	if _, err := r.createOf(ctx, fresh, r.setup.Class, 1); err != nil && codes.Of(err) != code {
 		r.Errorf("CreatePool answers %s when its context is over, neither %s nor OK (%v)", codes.Of(err), code, err)
 	}
-	r.settle()
+	r.Settled()
 	r.has(r.created(fresh, 1), 1, "a create after one that was given up leaves one group")
-	_, err := r.deleteOf(r.ctx, p, r.setup.Class)
+	_, err := r.deleteOf(r.Ctx, p, r.setup.Class)
 	r.fine(machinepool.DeletePool, err)
 	r.account(1, "a delete after one that was given up leaves nothing")
 }
 
-var poolConcurrentChecks = []poolCheck{
-	{"creates of one name make one group", func(r *poolTrial) {
+var concurrentChecks = []check{
+	{"creates of one name make one group", func(r *trial) {
 		const duty = "a pool has one group, also when its creates race"
 		p := r.pool()
-		var answers [crowd]*pooldriver.Response
-		var errs [crowd]error
-		together(func(i int) { answers[i], errs[i] = r.createOf(r.ctx, p, r.setup.Class, 2) })
+		var answers [conformance.Crowd]*pooldriver.Response
+		var errs [conformance.Crowd]error
+		conformance.Together(func(i int) { answers[i], errs[i] = r.createOf(r.Ctx, p, r.setup.Class, 2) })
 		last := r.created(p, 2)
 		for i, a := range answers {
 			switch code := codes.Of(errs[i]); {
@@ -206,52 +207,52 @@ var poolConcurrentChecks = []poolCheck{
 	}},
 }
 
-var poolLostAnswerChecks = []poolCheck{
-	{"of a create: the next one adopts", func(r *poolTrial) {
+var lostAnswerChecks = []check{
+	{"of a create: the next one adopts", func(r *trial) {
 		p := r.pool()
 		r.losePool(machinepool.CreatePool, func() error {
-			_, err := r.createOf(r.ctx, p, r.setup.Class, 2)
+			_, err := r.createOf(r.Ctx, p, r.setup.Class, 2)
 			return err
 		})
 		r.has(r.created(p, 2), 2, "a create whose answer was lost is repeated, and adopts what it made")
 		r.account(2, "a create whose answer was lost is repeated, and adopts what it made")
 	}},
-	{"of a deletion of instances: the next one takes no others", func(r *poolTrial) {
+	{"of a deletion of instances: the next one takes no others", func(r *trial) {
 		const duty = "a deletion whose answer was lost is repeated, and takes no others"
 		r.declared("DeleteInstances", canDelete)
 		p := r.created(r.pool(), 3)
 		ids := r.has(p, 3, "three were asked for")
 		r.losePool(machinepool.DeleteInstances, func() error {
-			_, err := r.removeOf(r.ctx, p, r.setup.Class, ids[0])
+			_, err := r.removeOf(r.Ctx, p, r.setup.Class, ids[0])
 			return err
 		})
-		_, err := r.removeOf(r.ctx, p, r.setup.Class, ids[0])
+		_, err := r.removeOf(r.Ctx, p, r.setup.Class, ids[0])
 		r.fine(machinepool.DeleteInstances, err)
 		r.has(p, 2, duty)
 		r.account(2, duty)
 	}},
-	{"of a delete: the next one is OK", func(r *poolTrial) {
+	{"of a delete: the next one is OK", func(r *trial) {
 		p := r.created(r.pool(), 2)
 		r.losePool(machinepool.DeletePool, func() error {
-			_, err := r.deleteOf(r.ctx, p, r.setup.Class)
+			_, err := r.deleteOf(r.Ctx, p, r.setup.Class)
 			return err
 		})
-		_, err := r.deleteOf(r.ctx, p, r.setup.Class)
+		_, err := r.deleteOf(r.Ctx, p, r.setup.Class)
 		r.fine(machinepool.DeletePool, err)
 		r.account(0, "a delete whose answer was lost is repeated")
 	}},
 }
 
 // losePool has a call take effect and fail.
-func (r *poolTrial) losePool(call machinepool.Call, do func() error) {
+func (r *trial) losePool(call machinepool.Call, do func() error) {
 	r.Helper()
 	hook, ok := pooldriver.As[pooldriver.FaultHook](r.driver)
 	if !ok {
-		r.notRun("the driver has no PoolFaultHook")
+		r.NotRun("the driver has no FaultHook")
 	}
 	hook.FailPoolAfter(call, codes.New(codes.Unavailable, "the answer was lost"))
 	if err := do(); codes.Of(err) != codes.Unavailable {
 		r.Fatalf("the fault hook did not make %s fail with %s (%v)", call, codes.Unavailable, err)
 	}
-	r.settle()
+	r.Settled()
 }

@@ -1,4 +1,4 @@
-package drivertest
+package pooldrivertest
 
 import (
 	"slices"
@@ -6,23 +6,23 @@ import (
 	"github.com/millwright-go/millwright/machinepool"
 )
 
-var poolCreateChecks = []poolCheck{
-	{"makes the group, and its instances come", poolCreateMakes},
-	{"is idempotent by name", poolCreateIsIdempotent},
-	{"adopts a group whatever its size", poolCreateAdopts},
-	{"makes one group a pool", poolCreateMakesOneAPool},
-	{"of no instances is a group all the same", poolCreateEmpty},
+var createChecks = []check{
+	{"makes the group, and its instances come", createMakes},
+	{"is idempotent by name", createIsIdempotent},
+	{"adopts a group whatever its size", createAdopts},
+	{"makes one group a pool", createMakesOneAPool},
+	{"of no instances is a group all the same", createEmpty},
 }
 
-func poolCreateMakes(r *poolTrial) {
+func createMakes(r *trial) {
 	p := r.created(r.pool(), 3)
 	r.has(p, 3, "three were asked for")
 	r.account(3, "three were asked for")
 }
 
-// poolCreateIsIdempotent creates as the library does when an answer was lost:
+// createIsIdempotent creates as the library does when an answer was lost:
 // with nothing recorded.
-func poolCreateIsIdempotent(r *poolTrial) {
+func createIsIdempotent(r *trial) {
 	const duty = "creating a pool's group again adopts the one that is there"
 	p := r.pool()
 	first := r.created(p, 2)
@@ -38,7 +38,7 @@ func poolCreateIsIdempotent(r *poolTrial) {
 	r.account(2, duty)
 }
 
-func poolCreateAdopts(r *poolTrial) {
+func createAdopts(r *trial) {
 	const duty = "a create resizes nothing: the size may be an autoscaler's"
 	p := r.pool()
 	r.created(p, 1)
@@ -47,7 +47,7 @@ func poolCreateAdopts(r *poolTrial) {
 	r.account(1, duty)
 }
 
-func poolCreateMakesOneAPool(r *poolTrial) {
+func createMakesOneAPool(r *trial) {
 	const duty = "each pool has a group of its own"
 	a, b := r.created(r.pool(), 1), r.created(r.pool(), 1)
 	if a.Status.GroupID == b.Status.GroupID {
@@ -59,19 +59,19 @@ func poolCreateMakesOneAPool(r *poolTrial) {
 	r.account(2, duty)
 }
 
-func poolCreateEmpty(r *poolTrial) {
+func createEmpty(r *trial) {
 	const duty = "a group of no instances is one"
 	p := r.created(r.pool(), 0)
 	r.has(p, 0, duty)
 	r.account(0, duty)
 }
 
-var poolStatusChecks = []poolCheck{
-	{"of an absent group is NotFound", func(r *poolTrial) {
-		_, err := r.statusOf(r.ctx, r.pool(), r.setup.Class)
+var statusChecks = []check{
+	{"of an absent group is NotFound", func(r *trial) {
+		_, err := r.statusOf(r.Ctx, r.pool(), r.setup.Class)
 		r.missing(machinepool.GetPoolStatus, err, "there is no group")
 	}},
-	{"changes nothing, and is the same again", func(r *poolTrial) {
+	{"changes nothing, and is the same again", func(r *trial) {
 		p := r.created(r.pool(), 2)
 		first := r.has(p, 2, "nothing has changed")
 		for range 2 {
@@ -83,37 +83,37 @@ var poolStatusChecks = []poolCheck{
 	}},
 }
 
-var poolScaleChecks = []poolCheck{
-	{"brings the group to its size, and is idempotent", poolScales},
-	{"to nothing and back", func(r *poolTrial) {
+var scaleChecks = []check{
+	{"brings the group to its size, and is idempotent", scales},
+	{"to nothing and back", func(r *trial) {
 		p := r.created(r.pool(), 2)
 		for _, n := range []int32{0, 1} {
-			_, err := r.scaleOf(r.ctx, p, r.setup.Class, n)
+			_, err := r.scaleOf(r.Ctx, p, r.setup.Class, n)
 			r.fine(machinepool.ScalePool, err)
 			r.has(p, n, "that size was asked for")
 			r.account(int(n), "that size was asked for")
 		}
 	}},
-	{"leaves other groups alone", func(r *poolTrial) {
+	{"leaves other groups alone", func(r *trial) {
 		a, b := r.created(r.pool(), 2), r.created(r.pool(), 2)
-		_, err := r.scaleOf(r.ctx, a, r.setup.Class, 1)
+		_, err := r.scaleOf(r.Ctx, a, r.setup.Class, 1)
 		r.fine(machinepool.ScalePool, err)
 		r.has(a, 1, "one was asked for")
 		r.has(b, 2, "the other pool was scaled")
 	}},
-	{"of an absent group is NotFound", func(r *poolTrial) {
-		_, err := r.scaleOf(r.ctx, r.pool(), r.setup.Class, 2)
+	{"of an absent group is NotFound", func(r *trial) {
+		_, err := r.scaleOf(r.Ctx, r.pool(), r.setup.Class, 2)
 		r.missing(machinepool.ScalePool, err, "there is no group")
 		r.account(0, "there is no group")
 	}},
 }
 
-func poolScales(r *poolTrial) {
+func scales(r *trial) {
 	const duty = "a size is a number of instances: repeated, it changes nothing"
 	p := r.created(r.pool(), 2)
 	before := r.has(p, 2, "two were asked for")
 	for _, n := range []int32{4, 4, 1, 1} {
-		_, err := r.scaleOf(r.ctx, p, r.setup.Class, n)
+		_, err := r.scaleOf(r.Ctx, p, r.setup.Class, n)
 		r.fine(machinepool.ScalePool, err)
 		ids := r.has(p, n, duty)
 		r.account(int(n), duty)
@@ -123,17 +123,17 @@ func poolScales(r *poolTrial) {
 	}
 }
 
-var poolUpdateChecks = []poolCheck{
-	{"keeps the size, and is idempotent", poolUpdates},
-	{"of an absent group is NotFound", func(r *poolTrial) {
-		_, err := r.updateOf(r.ctx, r.pool(), r.setup.Class)
+var updateChecks = []check{
+	{"keeps the size, and is idempotent", updates},
+	{"of an absent group is NotFound", func(r *trial) {
+		_, err := r.updateOf(r.Ctx, r.pool(), r.setup.Class)
 		r.missing(machinepool.UpdatePool, err, "there is no group")
 		r.account(0, "there is no group")
 	}},
 }
 
-// poolUpdates updates to another class if there is one, and to the same if not.
-func poolUpdates(r *poolTrial) {
+// updates updates to another class if there is one, and to the same if not.
+func updates(r *trial) {
 	const duty = "an update leaves the size alone"
 	class := r.setup.Class
 	if r.setup.Changed != nil {
@@ -141,44 +141,44 @@ func poolUpdates(r *poolTrial) {
 	}
 	p := r.created(r.pool(), 2)
 	for range 2 {
-		_, err := r.updateOf(r.ctx, p, class)
+		_, err := r.updateOf(r.Ctx, p, class)
 		r.fine(machinepool.UpdatePool, err)
 		r.hasOf(p, class, 2, duty)
 	}
 	r.account(2, duty)
-	_, err := r.scaleOf(r.ctx, p, class, 3)
+	_, err := r.scaleOf(r.Ctx, p, class, 3)
 	r.fine(machinepool.ScalePool, err)
 	r.hasOf(p, class, 3, "a group that was updated can grow")
 }
 
-var poolDeleteChecks = []poolCheck{
-	{"of an absent group is OK", func(r *poolTrial) {
+var deleteChecks = []check{
+	{"of an absent group is OK", func(r *trial) {
 		p := r.pool()
 		for range 2 {
-			_, err := r.deleteOf(r.ctx, p, r.setup.Class)
+			_, err := r.deleteOf(r.Ctx, p, r.setup.Class)
 			r.fine(machinepool.DeletePool, err)
 		}
 		r.account(0, "there was nothing")
 	}},
-	{"removes group and instances, and is idempotent", poolDeletes},
-	{"finds the group when no ID was recorded", func(r *poolTrial) {
+	{"removes group and instances, and is idempotent", deletes},
+	{"finds the group when no ID was recorded", func(r *trial) {
 		p := r.pool()
 		r.created(p, 2)
-		_, err := r.deleteOf(r.ctx, p, r.setup.Class)
+		_, err := r.deleteOf(r.Ctx, p, r.setup.Class)
 		r.fine(machinepool.DeletePool, err)
-		_, err = r.statusOf(r.ctx, p, r.setup.Class)
+		_, err = r.statusOf(r.Ctx, p, r.setup.Class)
 		r.missing(machinepool.GetPoolStatus, err, "DeletePool answered OK")
 		r.account(0, "DeletePool answered OK")
 	}},
 }
 
-func poolDeletes(r *poolTrial) {
+func deletes(r *trial) {
 	const duty = "DeletePool answered OK"
 	other, p := r.created(r.pool(), 1), r.created(r.pool(), 3)
 	for range 2 {
-		_, err := r.deleteOf(r.ctx, p, r.setup.Class)
+		_, err := r.deleteOf(r.Ctx, p, r.setup.Class)
 		r.fine(machinepool.DeletePool, err)
-		_, err = r.statusOf(r.ctx, p, r.setup.Class)
+		_, err = r.statusOf(r.Ctx, p, r.setup.Class)
 		r.missing(machinepool.GetPoolStatus, err, duty)
 		r.account(1, duty)
 	}

@@ -1,4 +1,4 @@
-package drivertest
+package pooldrivertest
 
 import (
 	"context"
@@ -6,15 +6,16 @@ import (
 	"sync"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/driver/drivertest"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/machinepool/pooldriver"
 	"github.com/millwright-go/millwright/object"
 )
 
-// brokenPools is a MemoryPools with some calls done differently.
-type brokenPools struct {
-	*MemoryPools
+// broken is a Memory with some calls done differently.
+type broken struct {
+	*Memory
 	features machinepool.Features
 	// around, if set, is asked about each call in the place of those below.
 	around    func(ctx context.Context, call machinepool.Call, class *machine.Class, next func(context.Context) error) error
@@ -30,9 +31,9 @@ type brokenPools struct {
 	end       <-chan struct{} // of the test
 }
 
-func newBrokenPools(m *MemoryPools) *brokenPools {
-	return &brokenPools{
-		MemoryPools: m, features: m.PoolFeatures(),
+func newBroken(m *Memory) *broken {
+	return &broken{
+		Memory: m, features: m.PoolFeatures(),
 		around: func(ctx context.Context, _ machinepool.Call, _ *machine.Class, next func(context.Context) error) error {
 			return next(ctx)
 		},
@@ -41,8 +42,8 @@ func newBrokenPools(m *MemoryPools) *brokenPools {
 	}
 }
 
-func asidePool[Q, R any](
-	ctx context.Context, b *brokenPools, call machinepool.Call, class *machine.Class, req *Q, do func(context.Context, *Q) (*R, error),
+func aside[Q, R any](
+	ctx context.Context, b *broken, call machinepool.Call, class *machine.Class, req *Q, do func(context.Context, *Q) (*R, error),
 ) (response *R, err error) {
 	err = b.around(ctx, call, class, func(ctx context.Context) (err error) {
 		response, err = do(ctx, req)
@@ -51,86 +52,92 @@ func asidePool[Q, R any](
 	return response, err
 }
 
-func (b *brokenPools) PoolFeatures() machinepool.Features { return b.features }
+func (b *broken) PoolFeatures() machinepool.Features { return b.features }
 
-func (b *brokenPools) CreatePool(ctx context.Context, req *pooldriver.CreatePoolRequest) (*pooldriver.Response, error) {
-	return asidePool(ctx, b, machinepool.CreatePool, req.Class, req, b.create)
+func (b *broken) CreatePool(ctx context.Context, req *pooldriver.CreatePoolRequest) (*pooldriver.Response, error) {
+	return aside(ctx, b, machinepool.CreatePool, req.Class, req, b.create)
 }
 
-func (b *brokenPools) UpdatePool(ctx context.Context, req *pooldriver.UpdatePoolRequest) (*pooldriver.Response, error) {
-	return asidePool(ctx, b, machinepool.UpdatePool, req.Class, req, b.update)
+func (b *broken) UpdatePool(ctx context.Context, req *pooldriver.UpdatePoolRequest) (*pooldriver.Response, error) {
+	return aside(ctx, b, machinepool.UpdatePool, req.Class, req, b.update)
 }
 
-func (b *brokenPools) ScalePool(ctx context.Context, req *pooldriver.ScalePoolRequest) (*pooldriver.Response, error) {
-	return asidePool(ctx, b, machinepool.ScalePool, req.Class, req, b.scale)
+func (b *broken) ScalePool(ctx context.Context, req *pooldriver.ScalePoolRequest) (*pooldriver.Response, error) {
+	return aside(ctx, b, machinepool.ScalePool, req.Class, req, b.scale)
 }
 
-func (b *brokenPools) GetPoolStatus(ctx context.Context, req *pooldriver.GetPoolStatusRequest) (*pooldriver.GetPoolStatusResponse, error) {
-	return asidePool(ctx, b, machinepool.GetPoolStatus, req.Class, req, b.status)
+func (b *broken) GetPoolStatus(ctx context.Context, req *pooldriver.GetPoolStatusRequest) (*pooldriver.GetPoolStatusResponse, error) {
+	return aside(ctx, b, machinepool.GetPoolStatus, req.Class, req, b.status)
 }
 
-func (b *brokenPools) DeletePool(ctx context.Context, req *pooldriver.DeletePoolRequest) (*pooldriver.Response, error) {
-	return asidePool(ctx, b, machinepool.DeletePool, req.Class, req, b.remove)
+func (b *broken) DeletePool(ctx context.Context, req *pooldriver.DeletePoolRequest) (*pooldriver.Response, error) {
+	return aside(ctx, b, machinepool.DeletePool, req.Class, req, b.remove)
 }
 
-func (b *brokenPools) DeleteInstances(ctx context.Context, req *pooldriver.DeleteInstancesRequest) (*pooldriver.Response, error) {
-	return asidePool(ctx, b, machinepool.DeleteInstances, req.Class, req, b.instances)
+func (b *broken) DeleteInstances(ctx context.Context, req *pooldriver.DeleteInstancesRequest) (*pooldriver.Response, error) {
+	return aside(ctx, b, machinepool.DeleteInstances, req.Class, req, b.instances)
 }
 
-func (b *brokenPools) ReplaceInstance(ctx context.Context, req *pooldriver.ReplaceInstanceRequest) (*pooldriver.Response, error) {
-	return asidePool(ctx, b, machinepool.ReplaceInstance, req.Class, req, b.replace)
+func (b *broken) ReplaceInstance(ctx context.Context, req *pooldriver.ReplaceInstanceRequest) (*pooldriver.Response, error) {
+	return aside(ctx, b, machinepool.ReplaceInstance, req.Class, req, b.replace)
 }
 
-func (b *brokenPools) InstancesDrained(ctx context.Context, req *pooldriver.InstancesDrainedRequest) (*pooldriver.Response, error) {
-	return asidePool(ctx, b, machinepool.InstancesDrained, req.Class, req, b.drained)
+func (b *broken) InstancesDrained(ctx context.Context, req *pooldriver.InstancesDrainedRequest) (*pooldriver.Response, error) {
+	return aside(ctx, b, machinepool.InstancesDrained, req.Class, req, b.drained)
 }
 
-func (b *brokenPools) ListPools(ctx context.Context, req *pooldriver.ListPoolsRequest) (*pooldriver.ListPoolsResponse, error) {
-	return asidePool(ctx, b, machinepool.ListPools, req.Class, req, b.listing)
+func (b *broken) ListPools(ctx context.Context, req *pooldriver.ListPoolsRequest) (*pooldriver.ListPoolsResponse, error) {
+	return aside(ctx, b, machinepool.ListPools, req.Class, req, b.listing)
 }
 
 // group returns the one that a request means; nil: there is none.
-func (b *brokenPools) group(r pooldriver.Request) *memoryGroup {
+func (b *broken) group(r pooldriver.Request) *memoryGroup {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.groups[groupKey{spec(r.Class.ProviderSpec).Cluster, r.Pool.Key}]
+	return b.groups[groupKey{clusterOf(r.Class), r.Pool.Key}]
 }
 
-// poolVariant is a pool driver with one thing wrong.
-type poolVariant struct {
+// clusterOf is the cluster that a class names; empty: its spec can't be read.
+func clusterOf(c *machine.Class) string {
+	spec, _ := drivertest.NewMemory(drivertest.MemoryOptions{}).Admit(c, nil)
+	return spec.Cluster
+}
+
+// variant is a pool driver with one thing wrong.
+type variant struct {
 	name  string
-	spoil func(*brokenPools)
+	spoil func(*broken)
 	// fails are checks that must fail, each with something it must say.
 	fails map[string]string
 }
 
-type poolAnswer = pooldriver.Response
+type answer = pooldriver.Response
 
-var poolVariants = []poolVariant{
-	{"makes one instance too many", func(b *brokenPools) {
-		b.create = func(ctx context.Context, req *pooldriver.CreatePoolRequest) (*poolAnswer, error) {
+var variants = []variant{
+	{"makes one instance too many", func(b *broken) {
+		b.create = func(ctx context.Context, req *pooldriver.CreatePoolRequest) (*answer, error) {
 			more := *req
 			more.Replicas++
-			return b.MemoryPools.CreatePool(ctx, &more)
+			return b.Memory.CreatePool(ctx, &more)
 		}
 	}, map[string]string{
 		"Create/makes the group, and its instances come": "not 3: three were asked for",
 		"Create/of no instances is a group all the same": "not 0",
 		"Status/changes nothing, and is the same again":  "not 2",
 	}},
-	{"resizes what it adopts", func(b *brokenPools) {
-		b.create = func(ctx context.Context, req *pooldriver.CreatePoolRequest) (*poolAnswer, error) {
-			a, err := b.MemoryPools.CreatePool(ctx, req)
+	{"resizes what it adopts", func(b *broken) {
+		b.create = func(ctx context.Context, req *pooldriver.CreatePoolRequest) (*answer, error) {
+			a, err := b.Memory.CreatePool(ctx, req)
 			if err == nil {
-				b.Resize(spec(req.Class.ProviderSpec).Cluster, req.Pool.Key, req.Replicas)
+				b.Resize(clusterOf(req.Class), req.Pool.Key, req.Replicas)
 			}
 			return a, err
 		}
 	}, map[string]string{"Create/adopts a group whatever its size": "a create resizes nothing"}},
-	{"makes another group each time", func(b *brokenPools) {
+	{"makes another group each time", func(b *broken) {
 		n := 0
-		b.create = func(ctx context.Context, req *pooldriver.CreatePoolRequest) (*poolAnswer, error) {
-			a, err := b.MemoryPools.CreatePool(ctx, req)
+		b.create = func(ctx context.Context, req *pooldriver.CreatePoolRequest) (*answer, error) {
+			a, err := b.Memory.CreatePool(ctx, req)
 			if err == nil {
 				b.mu.Lock()
 				n++
@@ -143,28 +150,28 @@ var poolVariants = []poolVariant{
 		"Create/is idempotent by name":                  "adopts the one that is there",
 		"Concurrent/creates of one name make one group": "also when its creates race",
 	}},
-	{"has one group for all", func(b *brokenPools) {
-		b.create = func(ctx context.Context, req *pooldriver.CreatePoolRequest) (*poolAnswer, error) {
-			a, err := b.MemoryPools.CreatePool(ctx, req)
+	{"has one group for all", func(b *broken) {
+		b.create = func(ctx context.Context, req *pooldriver.CreatePoolRequest) (*answer, error) {
+			a, err := b.Memory.CreatePool(ctx, req)
 			if a != nil {
 				a.GroupID = "the-group"
 			}
 			return a, err
 		}
 	}, map[string]string{"Create/makes one group a pool": "the same group"}},
-	{"forgets groups without their ID", func(b *brokenPools) {
-		b.remove = func(ctx context.Context, req *pooldriver.DeletePoolRequest) (*poolAnswer, error) {
+	{"forgets groups without their ID", func(b *broken) {
+		b.remove = func(ctx context.Context, req *pooldriver.DeletePoolRequest) (*answer, error) {
 			if req.Pool.Status.GroupID == "" && b.group(req.Request) != nil {
-				return &poolAnswer{}, nil
+				return &answer{}, nil
 			}
-			return b.MemoryPools.DeletePool(ctx, req)
+			return b.Memory.DeletePool(ctx, req)
 		}
 	}, map[string]string{
 		"Delete/finds the group when no ID was recorded": "DeletePool answered OK",
 	}},
-	{"says that absent groups are there", func(b *brokenPools) {
+	{"says that absent groups are there", func(b *broken) {
 		b.status = func(ctx context.Context, req *pooldriver.GetPoolStatusRequest) (*pooldriver.GetPoolStatusResponse, error) {
-			a, err := b.MemoryPools.GetPoolStatus(ctx, req)
+			a, err := b.Memory.GetPoolStatus(ctx, req)
 			if codes.Of(err) == codes.NotFound {
 				return &pooldriver.GetPoolStatusResponse{GroupID: "g"}, nil
 			}
@@ -175,9 +182,9 @@ var poolVariants = []poolVariant{
 		"Cluster/others' groups are neither found nor changed":  "their own cluster only",
 		"Delete/removes group and instances, and is idempotent": "DeletePool answered OK",
 	}},
-	{"replaces an instance when it is looked at", func(b *brokenPools) {
+	{"replaces an instance when it is looked at", func(b *broken) {
 		b.status = func(ctx context.Context, req *pooldriver.GetPoolStatusRequest) (*pooldriver.GetPoolStatusResponse, error) {
-			a, err := b.MemoryPools.GetPoolStatus(ctx, req)
+			a, err := b.Memory.GetPoolStatus(ctx, req)
 			if err == nil && len(a.Instances) > 0 {
 				b.Lose(a.Instances[0].ProviderID)
 				b.Work()
@@ -185,26 +192,26 @@ var poolVariants = []poolVariant{
 			return a, err
 		}
 	}, map[string]string{"Status/changes nothing, and is the same again": "at first, then"}},
-	{"scales by a difference", func(b *brokenPools) {
-		b.scale = func(ctx context.Context, req *pooldriver.ScalePoolRequest) (*poolAnswer, error) {
+	{"scales by a difference", func(b *broken) {
+		b.scale = func(ctx context.Context, req *pooldriver.ScalePoolRequest) (*answer, error) {
 			if g := b.group(req.Request); g != nil && req.To == g.target {
 				req2 := *req
 				req2.To++
-				return b.MemoryPools.ScalePool(ctx, &req2)
+				return b.Memory.ScalePool(ctx, &req2)
 			}
-			return b.MemoryPools.ScalePool(ctx, req)
+			return b.Memory.ScalePool(ctx, req)
 		}
 	}, map[string]string{"Scale/brings the group to its size, and is idempotent": "repeated, it changes nothing"}},
-	{"never scales to nothing", func(b *brokenPools) {
-		b.scale = func(ctx context.Context, req *pooldriver.ScalePoolRequest) (*poolAnswer, error) {
+	{"never scales to nothing", func(b *broken) {
+		b.scale = func(ctx context.Context, req *pooldriver.ScalePoolRequest) (*answer, error) {
 			least := *req
 			least.To = max(1, req.To)
-			return b.MemoryPools.ScalePool(ctx, &least)
+			return b.Memory.ScalePool(ctx, &least)
 		}
 	}, map[string]string{"Scale/to nothing and back": "that size was asked for"}},
-	{"scales its neighbours too", func(b *brokenPools) {
-		b.scale = func(ctx context.Context, req *pooldriver.ScalePoolRequest) (*poolAnswer, error) {
-			a, err := b.MemoryPools.ScalePool(ctx, req)
+	{"scales its neighbours too", func(b *broken) {
+		b.scale = func(ctx context.Context, req *pooldriver.ScalePoolRequest) (*answer, error) {
+			a, err := b.Memory.ScalePool(ctx, req)
 			b.mu.Lock()
 			defer b.mu.Unlock()
 			for _, g := range b.groups {
@@ -216,99 +223,99 @@ var poolVariants = []poolVariant{
 			return a, err
 		}
 	}, map[string]string{"Scale/leaves other groups alone": "the other pool was scaled"}},
-	{"makes what it is to scale or to update", func(b *brokenPools) {
+	{"makes what it is to scale or to update", func(b *broken) {
 		make := func(ctx context.Context, r pooldriver.Request) {
-			_, _ = b.MemoryPools.CreatePool(ctx, &pooldriver.CreatePoolRequest{Request: r, Replicas: 2})
+			_, _ = b.Memory.CreatePool(ctx, &pooldriver.CreatePoolRequest{Request: r, Replicas: 2})
 		}
-		b.scale = func(ctx context.Context, req *pooldriver.ScalePoolRequest) (*poolAnswer, error) {
+		b.scale = func(ctx context.Context, req *pooldriver.ScalePoolRequest) (*answer, error) {
 			make(ctx, req.Request)
-			return b.MemoryPools.ScalePool(ctx, req)
+			return b.Memory.ScalePool(ctx, req)
 		}
-		b.update = func(ctx context.Context, req *pooldriver.UpdatePoolRequest) (*poolAnswer, error) {
+		b.update = func(ctx context.Context, req *pooldriver.UpdatePoolRequest) (*answer, error) {
 			make(ctx, req.Request)
-			return b.MemoryPools.UpdatePool(ctx, req)
+			return b.Memory.UpdatePool(ctx, req)
 		}
 	}, map[string]string{
 		"Scale/of an absent group is NotFound":  "there is no group",
 		"Update/of an absent group is NotFound": "there is no group",
 	}},
-	{"grows when it is updated", func(b *brokenPools) {
-		b.update = func(ctx context.Context, req *pooldriver.UpdatePoolRequest) (*poolAnswer, error) {
-			a, err := b.MemoryPools.UpdatePool(ctx, req)
+	{"grows when it is updated", func(b *broken) {
+		b.update = func(ctx context.Context, req *pooldriver.UpdatePoolRequest) (*answer, error) {
+			a, err := b.Memory.UpdatePool(ctx, req)
 			if err == nil {
 				b.Resize("blue", req.Pool.Key, 5)
 			}
 			return a, err
 		}
 	}, map[string]string{"Update/keeps the size, and is idempotent": "an update leaves the size alone"}},
-	{"doesn't know what it deleted", func(b *brokenPools) {
-		b.remove = func(ctx context.Context, req *pooldriver.DeletePoolRequest) (*poolAnswer, error) {
-			if b.group(req.Request) == nil && req.Class.Provider == MemoryProvider && req.Pool.Name != "" && ctx.Err() == nil {
+	{"doesn't know what it deleted", func(b *broken) {
+		b.remove = func(ctx context.Context, req *pooldriver.DeletePoolRequest) (*answer, error) {
+			if b.group(req.Request) == nil && req.Class.Provider == drivertest.MemoryProvider && req.Pool.Name != "" && ctx.Err() == nil {
 				return nil, codes.New(codes.NotFound, "no such group")
 			}
-			return b.MemoryPools.DeletePool(ctx, req)
+			return b.Memory.DeletePool(ctx, req)
 		}
 	}, map[string]string{
 		"Delete/of an absent group is OK":                       "DeletePool: ",
 		"Delete/removes group and instances, and is idempotent": "DeletePool: ",
 		"LostAnswer/of a delete: the next one is OK":            "DeletePool: ",
 	}},
-	{"declares what it has not", func(b *brokenPools) {
-		b.instances = func(context.Context, *pooldriver.DeleteInstancesRequest) (*poolAnswer, error) {
+	{"declares what it has not", func(b *broken) {
+		b.instances = func(context.Context, *pooldriver.DeleteInstancesRequest) (*answer, error) {
 			return pooldriver.UnimplementedPools{}.DeleteInstances(context.Background(), nil)
 		}
 	}, map[string]string{
 		"Instances/what is declared is there, and nothing else": "DeleteInstances is declared: true",
 		"Instances/deleted are those that were named":           "DeleteInstances: ",
 	}},
-	{"deletes others than were named", func(b *brokenPools) {
-		b.instances = func(ctx context.Context, req *pooldriver.DeleteInstancesRequest) (*poolAnswer, error) {
+	{"deletes others than were named", func(b *broken) {
+		b.instances = func(ctx context.Context, req *pooldriver.DeleteInstancesRequest) (*answer, error) {
 			g := b.group(req.Request)
 			if g == nil {
-				return b.MemoryPools.DeleteInstances(ctx, req)
+				return b.Memory.DeleteInstances(ctx, req)
 			}
-			return b.MemoryPools.ScalePool(ctx, &pooldriver.ScalePoolRequest{Request: req.Request, To: g.target - int32(len(req.ProviderIDs))})
+			return b.Memory.ScalePool(ctx, &pooldriver.ScalePoolRequest{Request: req.Request, To: g.target - int32(len(req.ProviderIDs))})
 		}
 	}, map[string]string{
 		"Instances/deleted are those that were named": "left are",
 		"Instances/deleting again takes no others":    "lower no target",
 		"Instances/another group's are not deleted":   "another group's",
 	}},
-	{"takes instances from anywhere", func(b *brokenPools) {
-		b.instances = func(ctx context.Context, req *pooldriver.DeleteInstancesRequest) (*poolAnswer, error) {
+	{"takes instances from anywhere", func(b *broken) {
+		b.instances = func(ctx context.Context, req *pooldriver.DeleteInstancesRequest) (*answer, error) {
 			for _, id := range req.ProviderIDs {
 				b.Lose(id)
 				b.Work()
 			}
-			return b.MemoryPools.DeleteInstances(ctx, req)
+			return b.Memory.DeleteInstances(ctx, req)
 		}
 	}, map[string]string{"Instances/another group's are not deleted": "of another pool were"}},
-	{"replaces again what is gone", func(b *brokenPools) {
-		b.replace = func(ctx context.Context, req *pooldriver.ReplaceInstanceRequest) (*poolAnswer, error) {
+	{"replaces again what is gone", func(b *broken) {
+		b.replace = func(ctx context.Context, req *pooldriver.ReplaceInstanceRequest) (*answer, error) {
 			if g := b.group(req.Request); g != nil && g.instances[req.ProviderID] == nil && len(g.instances) > 0 {
 				b.Lose(g.sorted()[len(g.instances)-1].ProviderID)
 				b.Work()
 			}
-			return b.MemoryPools.ReplaceInstance(ctx, req)
+			return b.Memory.ReplaceInstance(ctx, req)
 		}
 	}, map[string]string{"Instances/replaced is the one that was named, once": "it was gone"}},
-	{"doesn't listen when it is told of drains", func(b *brokenPools) {
-		b.drained = func(context.Context, *pooldriver.InstancesDrainedRequest) (*poolAnswer, error) {
-			return &poolAnswer{}, nil
+	{"doesn't listen when it is told of drains", func(b *broken) {
+		b.drained = func(context.Context, *pooldriver.InstancesDrainedRequest) (*answer, error) {
+			return &answer{}, nil
 		}
 	}, map[string]string{"Instances/goes when the provider is told that it is empty": "still await a drain"}},
-	{"removes whatever is empty", func(b *brokenPools) {
-		b.drained = func(ctx context.Context, req *pooldriver.InstancesDrainedRequest) (*poolAnswer, error) {
+	{"removes whatever is empty", func(b *broken) {
+		b.drained = func(ctx context.Context, req *pooldriver.InstancesDrainedRequest) (*answer, error) {
 			for _, id := range req.ProviderIDs {
 				b.AskDrain(id)
 			}
-			return b.MemoryPools.InstancesDrained(ctx, req)
+			return b.Memory.InstancesDrained(ctx, req)
 		}
 	}, map[string]string{"Instances/telling of others changes nothing": "nobody wanted to remove any"}},
-	{"lists what it has deleted", func(b *brokenPools) {
+	{"lists what it has deleted", func(b *broken) {
 		ever := map[string]object.Key{}
 		b.listing = func(ctx context.Context, req *pooldriver.ListPoolsRequest) (*pooldriver.ListPoolsResponse, error) {
-			a, err := b.MemoryPools.ListPools(ctx, req)
+			a, err := b.Memory.ListPools(ctx, req)
 			if err == nil {
 				maps.Copy(ever, a.Groups)
 				a.Groups = ever
@@ -316,9 +323,9 @@ var poolVariants = []poolVariant{
 			return a, err
 		}
 	}, map[string]string{"List/names each group with its pool, until it is deleted": "it was deleted"}},
-	{"lists the groups of all clusters", func(b *brokenPools) {
+	{"lists the groups of all clusters", func(b *broken) {
 		b.listing = func(ctx context.Context, req *pooldriver.ListPoolsRequest) (*pooldriver.ListPoolsResponse, error) {
-			a, err := b.MemoryPools.ListPools(ctx, req)
+			a, err := b.Memory.ListPools(ctx, req)
 			b.mu.Lock()
 			defer b.mu.Unlock()
 			for key, g := range b.groups {
@@ -329,9 +336,9 @@ var poolVariants = []poolVariant{
 			return a, err
 		}
 	}, map[string]string{"List/does not name others' groups": "what is listed and of no pool is deleted"}},
-	{"changes groups that it lists", func(b *brokenPools) {
+	{"changes groups that it lists", func(b *broken) {
 		b.listing = func(ctx context.Context, req *pooldriver.ListPoolsRequest) (*pooldriver.ListPoolsResponse, error) {
-			a, err := b.MemoryPools.ListPools(ctx, req)
+			a, err := b.Memory.ListPools(ctx, req)
 			if err == nil {
 				for _, key := range a.Groups {
 					b.Resize("blue", key, 3)
@@ -343,36 +350,36 @@ var poolVariants = []poolVariant{
 		"List/is the same again":                                 "ListPools changes nothing",
 		"List/a deletion by ID spares another group of the pool": "",
 	}},
-	{"deletes by name whatever the ID", func(b *brokenPools) {
-		b.remove = func(ctx context.Context, req *pooldriver.DeletePoolRequest) (*poolAnswer, error) {
+	{"deletes by name whatever the ID", func(b *broken) {
+		b.remove = func(ctx context.Context, req *pooldriver.DeletePoolRequest) (*answer, error) {
 			byName := *req
 			byName.Pool = req.Pool.Clone()
 			byName.Pool.Status.GroupID = ""
-			return b.MemoryPools.DeletePool(ctx, &byName)
+			return b.Memory.DeletePool(ctx, &byName)
 		}
 	}, map[string]string{"List/a deletion by ID spares another group of the pool": "GetPoolStatus"}},
-	{"lists nothing for a class that it can't read", func(b *brokenPools) {
+	{"lists nothing for a class that it can't read", func(b *broken) {
 		b.listing = func(ctx context.Context, req *pooldriver.ListPoolsRequest) (*pooldriver.ListPoolsResponse, error) {
-			a, err := b.MemoryPools.ListPools(ctx, req)
+			a, err := b.Memory.ListPools(ctx, req)
 			if codes.Of(err) == codes.Internal {
 				return &pooldriver.ListPoolsResponse{}, nil
 			}
 			return a, err
 		}
 	}, map[string]string{"List/of a class that is wrong is refused": "nothing is known of a class that can't be read"}},
-	{"takes any provider's class", func(b *brokenPools) {
+	{"takes any provider's class", func(b *broken) {
 		b.around = func(ctx context.Context, _ machinepool.Call, class *machine.Class, next func(context.Context) error) error {
 			provider := class.Provider
-			class.Provider = MemoryProvider
+			class.Provider = drivertest.MemoryProvider
 			defer func() { class.Provider = provider }()
 			return next(ctx)
 		}
 	}, map[string]string{"Arguments/a class of another provider is InvalidArgument": "not InvalidArgument"}},
-	{"takes any spec", func(b *brokenPools) {
+	{"takes any spec", func(b *broken) {
 		b.around = func(ctx context.Context, _ machinepool.Call, class *machine.Class, next func(context.Context) error) error {
 			text := class.ProviderSpec
-			if _, err := decodeSpec(text); err != nil {
-				class.ProviderSpec = MemorySpec{Cluster: "blue", Size: "small"}.Encode()
+			if _, err := drivertest.NewMemory(drivertest.MemoryOptions{}).Admit(class, nil); err != nil {
+				class.ProviderSpec = drivertest.MemorySpec{Cluster: "blue", Size: "small"}.Encode()
 			}
 			defer func() { class.ProviderSpec = text }()
 			return next(ctx)
@@ -381,36 +388,45 @@ var poolVariants = []poolVariant{
 		"Arguments/a spec that can't be decoded is Internal":  "not Internal",
 		"Arguments/a spec that can't work is InvalidArgument": "not InvalidArgument",
 	}},
-	{"takes no name for all", func(b *brokenPools) {
-		b.remove = func(ctx context.Context, req *pooldriver.DeletePoolRequest) (*poolAnswer, error) {
+	{"takes no name for all", func(b *broken) {
+		b.remove = func(ctx context.Context, req *pooldriver.DeletePoolRequest) (*answer, error) {
 			if req.Pool.Name == "" {
 				b.mu.Lock()
 				defer b.mu.Unlock()
 				clear(b.groups)
-				return &poolAnswer{}, nil
+				return &answer{}, nil
 			}
-			return b.MemoryPools.DeletePool(ctx, req)
+			return b.Memory.DeletePool(ctx, req)
 		}
 	}, map[string]string{"Arguments/a pool without a name is InvalidArgument": "DeletePool answers OK"}},
-	{"shows its credentials", func(b *brokenPools) {
-		b.scale = func(ctx context.Context, req *pooldriver.ScalePoolRequest) (*poolAnswer, error) {
-			a, err := b.MemoryPools.ScalePool(ctx, req)
+	{"notes its credentials", func(b *broken) {
+		b.create = func(ctx context.Context, req *pooldriver.CreatePoolRequest) (*answer, error) {
+			a, err := b.Memory.CreatePool(ctx, req)
+			if err == nil {
+				a.LastKnownState = "made with " + string(req.Secret.Data["token"])
+			}
+			return a, err
+		}
+	}, map[string]string{"Create/makes the group, and its instances come": `CreatePool's response shows the value of "token"`}},
+	{"shows its credentials", func(b *broken) {
+		b.scale = func(ctx context.Context, req *pooldriver.ScalePoolRequest) (*answer, error) {
+			a, err := b.Memory.ScalePool(ctx, req)
 			if codes.Of(err) == codes.Unauthenticated {
 				err = codes.Newf(codes.Unauthenticated, "the token %s is wrong", req.Secret.Data["token"])
 			}
 			return a, err
 		}
 	}, map[string]string{"Secrets/wrong credentials are not shown": "shows the value of"}},
-	{"counts on its secret", func(b *brokenPools) {
+	{"counts on its secret", func(b *broken) {
 		b.around = func(ctx context.Context, _ machinepool.Call, _ *machine.Class, next func(context.Context) error) error {
 			return next(ctx)
 		}
-		b.create = func(ctx context.Context, req *pooldriver.CreatePoolRequest) (*poolAnswer, error) {
+		b.create = func(ctx context.Context, req *pooldriver.CreatePoolRequest) (*answer, error) {
 			_ = req.Bootstrap.Data["userData"]
-			return b.MemoryPools.CreatePool(ctx, req)
+			return b.Memory.CreatePool(ctx, req)
 		}
 	}, map[string]string{"Secrets/a missing secret ends no process": "panicked"}},
-	{"goes on after the end", func(b *brokenPools) {
+	{"goes on after the end", func(b *broken) {
 		b.around = func(ctx context.Context, _ machinepool.Call, _ *machine.Class, next func(context.Context) error) error {
 			if ctx.Err() != nil {
 				<-b.end
@@ -421,10 +437,10 @@ var poolVariants = []poolVariant{
 		"Context/a canceled call ends":          "did not return within",
 		"Context/a call past its deadline ends": "did not return within",
 	}},
-	{"takes another instance when its answer was lost", func(b *brokenPools) {
+	{"takes another instance when its answer was lost", func(b *broken) {
 		asked := map[string]bool{}
-		b.instances = func(ctx context.Context, req *pooldriver.DeleteInstancesRequest) (*poolAnswer, error) {
-			a, err := b.MemoryPools.DeleteInstances(ctx, req)
+		b.instances = func(ctx context.Context, req *pooldriver.DeleteInstancesRequest) (*answer, error) {
+			a, err := b.Memory.DeleteInstances(ctx, req)
 			if g := b.group(req.Request); err == nil && g != nil && asked[req.ProviderIDs[0]] {
 				b.Resize("blue", req.Pool.Key, g.target-1)
 			}
@@ -435,11 +451,11 @@ var poolVariants = []poolVariant{
 		"LostAnswer/of a deletion of instances: the next one takes no others": "takes no others",
 		"Instances/deleting again takes no others":                            "lower no target",
 	}},
-	{"makes a group again when its answer was lost", func(b *brokenPools) {
+	{"makes a group again when its answer was lost", func(b *broken) {
 		var made sync.Map
-		b.create = func(ctx context.Context, req *pooldriver.CreatePoolRequest) (*poolAnswer, error) {
+		b.create = func(ctx context.Context, req *pooldriver.CreatePoolRequest) (*answer, error) {
 			_, again := made.LoadOrStore(req.Pool.Name, true)
-			a, err := b.MemoryPools.CreatePool(ctx, req)
+			a, err := b.Memory.CreatePool(ctx, req)
 			if err == nil && again {
 				b.Resize("blue", req.Pool.Key, 4)
 			}

@@ -1,4 +1,4 @@
-package drivertest
+package pooldrivertest
 
 import (
 	"slices"
@@ -8,32 +8,32 @@ import (
 	"github.com/millwright-go/millwright/machinepool/pooldriver"
 )
 
-var poolInstanceChecks = []poolCheck{
-	{"what is declared is there, and nothing else", poolDeclares},
-	{"deleted are those that were named", poolRemovesNamed},
-	{"deleting again takes no others", poolRemovesOnce},
-	{"another group's are not deleted", poolRemovesOwn},
-	{"replaced is the one that was named, once", poolReplaces},
-	{"goes when the provider is told that it is empty", poolDrained},
-	{"telling of others changes nothing", poolDrainedOthers},
+var instanceChecks = []check{
+	{"what is declared is there, and nothing else", declares},
+	{"deleted are those that were named", removesNamed},
+	{"deleting again takes no others", removesOnce},
+	{"another group's are not deleted", removesOwn},
+	{"replaced is the one that was named, once", replaces},
+	{"goes when the provider is told that it is empty", drained},
+	{"telling of others changes nothing", drainedOthers},
 }
 
 // declared skips the check if the driver does not declare a feature.
-func (r *poolTrial) declared(what string, has func(machinepool.Features) bool) {
+func (r *trial) declared(what string, has func(machinepool.Features) bool) {
 	r.Helper()
 	if !has(pooldriver.FeaturesOf(r.driver)) {
-		r.notRun("the driver does not declare %s", what)
+		r.NotRun("the driver does not declare %s", what)
 	}
 }
 
 func canDelete(f machinepool.Features) bool  { return f.DeleteInstances }
 func canReplace(f machinepool.Features) bool { return f.ReplaceInstance }
 
-func poolDeclares(r *poolTrial) {
+func declares(r *trial) {
 	p := r.created(r.pool(), 1)
 	declared := pooldriver.FeaturesOf(r.driver)
-	_, removed := r.removeOf(r.ctx, p, r.setup.Class, "no-such-instance")
-	_, replaced := r.replaceOf(r.ctx, p, r.setup.Class, "no-such-instance")
+	_, removed := r.removeOf(r.Ctx, p, r.setup.Class, "no-such-instance")
+	_, replaced := r.replaceOf(r.Ctx, p, r.setup.Class, "no-such-instance")
 	for _, c := range []struct {
 		call machinepool.Call
 		has  bool
@@ -49,12 +49,12 @@ func poolDeclares(r *poolTrial) {
 	r.has(p, 1, "the group has no such instance")
 }
 
-func poolRemovesNamed(r *poolTrial) {
+func removesNamed(r *trial) {
 	const duty = "the target is lowered by as many as were named"
 	r.declared("DeleteInstances", canDelete)
 	p := r.created(r.pool(), 4)
 	ids := r.has(p, 4, "four were asked for")
-	_, err := r.removeOf(r.ctx, p, r.setup.Class, ids[0], ids[2])
+	_, err := r.removeOf(r.Ctx, p, r.setup.Class, ids[0], ids[2])
 	r.fine(machinepool.DeleteInstances, err)
 	if left := r.has(p, 2, duty); !slices.Equal(left, []string{ids[1], ids[3]}) {
 		r.Errorf("of the instances %q, %q and %q were to go; left are %q", ids, ids[0], ids[2], left)
@@ -62,39 +62,39 @@ func poolRemovesNamed(r *poolTrial) {
 	r.account(2, duty)
 }
 
-func poolRemovesOnce(r *poolTrial) {
+func removesOnce(r *trial) {
 	const duty = "instances that are gone already lower no target"
 	r.declared("DeleteInstances", canDelete)
 	p := r.created(r.pool(), 3)
 	ids := r.has(p, 3, "three were asked for")
 	for range 3 {
-		_, err := r.removeOf(r.ctx, p, r.setup.Class, ids[1], ids[1])
+		_, err := r.removeOf(r.Ctx, p, r.setup.Class, ids[1], ids[1])
 		r.fine(machinepool.DeleteInstances, err)
 	}
 	r.has(p, 2, duty)
 	r.account(2, duty)
 }
 
-func poolRemovesOwn(r *poolTrial) {
+func removesOwn(r *trial) {
 	const duty = "the instance is another group's"
 	r.declared("DeleteInstances", canDelete)
 	a, b := r.created(r.pool(), 2), r.created(r.pool(), 2)
 	theirs := r.has(b, 2, "two were asked for")
-	_, _ = r.removeOf(r.ctx, a, r.setup.Class, theirs[0])
+	_, _ = r.removeOf(r.Ctx, a, r.setup.Class, theirs[0])
 	r.has(a, 2, duty)
 	if left := r.has(b, 2, duty); !slices.Equal(left, theirs) {
 		r.Errorf("the instances of another pool were %q and are %q: %s", theirs, left, duty)
 	}
 }
 
-func poolReplaces(r *poolTrial) {
+func replaces(r *trial) {
 	const duty = "another instance comes in the place of the one that was named"
 	r.declared("ReplaceInstance", canReplace)
 	p := r.created(r.pool(), 2)
 	ids := r.has(p, 2, "two were asked for")
 	var first []string
 	for range 2 {
-		_, err := r.replaceOf(r.ctx, p, r.setup.Class, ids[0])
+		_, err := r.replaceOf(r.Ctx, p, r.setup.Class, ids[0])
 		r.fine(machinepool.ReplaceInstance, err)
 		left := r.has(p, 2, duty)
 		if slices.Contains(left, ids[0]) || !slices.Contains(left, ids[1]) {
@@ -108,9 +108,9 @@ func poolReplaces(r *poolTrial) {
 	r.account(2, duty)
 }
 
-func poolDrained(r *poolTrial) {
+func drained(r *trial) {
 	if r.setup.AskDrain == nil {
-		r.notRun("PoolSetup has no AskDrain")
+		r.NotRun("Setup has no AskDrain")
 	}
 	p := r.created(r.pool(), 2)
 	ids := r.has(p, 2, "two were asked for")
@@ -119,18 +119,18 @@ func poolDrained(r *poolTrial) {
 		r.Errorf("GetPoolStatus says that %q await a drain, not %q", awaiting, ids[:1])
 	}
 	for range 2 {
-		_, err := r.drainedOf(r.ctx, p, r.setup.Class, ids[0])
+		_, err := r.drainedOf(r.Ctx, p, r.setup.Class, ids[0])
 		r.fine(machinepool.InstancesDrained, err)
-		r.settle()
+		r.Settled()
 		if awaiting := r.awaiting(p); len(awaiting) > 0 {
 			r.Errorf("%q still await a drain, though the provider was told that they are empty", awaiting)
 		}
 	}
 }
 
-func (r *poolTrial) awaiting(p *machinepool.Pool) []string {
+func (r *trial) awaiting(p *machinepool.Pool) []string {
 	r.Helper()
-	a, err := r.statusOf(r.ctx, p, r.setup.Class)
+	a, err := r.statusOf(r.Ctx, p, r.setup.Class)
 	if err != nil || a == nil {
 		r.Fatalf("GetPoolStatus: %v", err)
 	}
@@ -143,12 +143,12 @@ func (r *poolTrial) awaiting(p *machinepool.Pool) []string {
 	return ids
 }
 
-func poolDrainedOthers(r *poolTrial) {
+func drainedOthers(r *trial) {
 	p := r.created(r.pool(), 2)
 	ids := r.has(p, 2, "two were asked for")
-	_, err := r.drainedOf(r.ctx, p, r.setup.Class, ids[0])
+	_, err := r.drainedOf(r.Ctx, p, r.setup.Class, ids[0])
 	if codes.Of(err) == codes.Unimplemented {
-		r.notRun("the driver has no InstancesDrained")
+		r.NotRun("the driver has no InstancesDrained")
 	}
 	r.fine(machinepool.InstancesDrained, err)
 	if left := r.has(p, 2, "nobody wanted to remove it"); !slices.Equal(left, ids) {

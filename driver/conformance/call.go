@@ -1,0 +1,101 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/driver"
+)
+
+// answer is how a call ended.
+type answer[R any] struct {
+	response *R
+	err      error
+	value    any // of a panic
+	stack    []byte
+}
+
+// errStuck is the answer of calls that were given up.
+var errStuck = errors.New("the driver is stuck")
+
+// Call makes one call and looks at how the driver behaved in it. request makes the
+// same request each time.
+func Call[Q, R any](
+	ctx context.Context, r *Trial, method driver.Method, call func(context.Context, *Q) (*R, error), request func() *Q,
+) (*R, error) {
+	r.Helper()
+	if r.stuck.Load() {
+		return nil, errStuck
+	}
+	ctx, cancel := context.WithTimeout(ctx, r.Patience)
+	defer cancel()
+	given := request()
+	ended := make(chan answer[R], 1)
+	go func() {
+		var a answer[R]
+		defer func() {
+			if a.value = recover(); a.value != nil {
+				a.stack = debug.Stack()
+				a.err = errors.New("the driver panicked")
+			}
+			ended <- a
+		}()
+		a.response, a.err = call(ctx, given)
+	}()
+	a, ok := await(ctx, ended, r.Prompt)
+	if !ok {
+		r.stuck.Store(true)
+		r.Errorf("%s did not return within %v after its context had ended; a call stops when its context does",
+			method, r.Prompt)
+		return nil, errStuck
+	}
+	r.inspect(method, a.err, a.response != nil)
+	if a.value != nil {
+		r.Errorf("%s panicked: %v\n%s", method, a.value, a.stack)
+	}
+	if !reflect.DeepEqual(given, request()) {
+		r.Errorf("%s changed its request; requests are shared and must be left as they are", method)
+	}
+	if a.response != nil {
+		r.secrets.search(r, method.String()+"'s response", *a.response)
+	}
+	return a.response, a.err
+}
+
+// await waits for an answer, and for as long as prompt beyond the context's end.
+func await[A any](ctx context.Context, ended <-chan A, prompt time.Duration) (a A, ok bool) {
+	select {
+	case a = <-ended:
+		return a, true
+	case <-ctx.Done():
+	}
+	select {
+	case a = <-ended:
+		return a, true
+	case <-time.After(prompt):
+		return a, false
+	}
+}
+
+// inspect looks at what any error must keep to.
+func (r *Trial) inspect(method driver.Method, err error, response bool) {
+	r.Helper()
+	if err == nil {
+		if !response && slices.Contains(r.Responsive, method) {
+			r.Errorf("%s answered OK and no response", method)
+		}
+		return
+	}
+	text := fmt.Sprint(err) // survives what an Error method may do
+	r.secrets.search(r, method.String()+"'s error", text, codes.Message(err))
+	var typed *codes.Error
+	if errors.As(err, &typed) && (typed == nil || typed.Message == "" && typed.Cause == nil) || text == "" {
+		r.Errorf("%s failed with %s and no message; say what a person can do about it", method, codes.Of(err))
+	}
+}
