@@ -9,6 +9,7 @@ import (
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/manager/engine"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
 	"github.com/millwright-go/millwright/store"
@@ -25,7 +26,7 @@ func (p *machinePass) askGrant(ctx context.Context) (*machine.Grant, error) {
 	if err := p.findFleet(ctx, o); err != nil {
 		return nil, err
 	}
-	for range maxSteps {
+	for range engine.MaxSteps {
 		plan, err := safety.DecideGrant(o, p.SafetyPolicy, p.Now())
 		if err != nil {
 			return nil, err
@@ -86,7 +87,7 @@ func (p *machinePass) readFleet(ctx context.Context, o *safety.GrantObservation)
 			return err
 		}
 		if d.UID != o.Deployment.UID {
-			return errReplaced
+			return engine.ErrReplaced
 		}
 		o.Deployment = d
 		if sets, err = p.Sets.Live().List(ctx, store.Query{Index: IndexOwner, Value: d.UID}); err != nil {
@@ -98,7 +99,7 @@ func (p *machinePass) readFleet(ctx context.Context, o *safety.GrantObservation)
 		return err
 	}
 	if set.UID != o.Set.UID || !sameOwner(set.Owner, was) {
-		return errReplaced
+		return engine.ErrReplaced
 	}
 	o.Set = set
 	if o.Deployment == nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineclass"
 	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/manager/engine"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
 )
@@ -42,7 +43,7 @@ func (r *classes) Kind() Kind { return KindClass }
 
 // Reconcile implements Reconciler.
 func (r *classes) Reconcile(ctx context.Context, key object.Key) (Result, error) {
-	return r.reconcile(ctx, KindClass, key, &r.memo, func() pass { return &classPass{classes: r, key: key} })
+	return r.reconcile(ctx, KindClass, key, &r.memo, func(*engine.Pass) pass { return &classPass{classes: r, key: key} })
 }
 
 // classPass is one pass over one class.
@@ -72,7 +73,7 @@ func (p *classPass) step(ctx context.Context) (Result, bool, error) {
 		return Result{}, false, p.timed(KindClass, p.key, name, func() error { return p.do(ctx, plan.Effect) })
 	case p.o.Class == nil && len(p.o.References) == 0:
 		p.failed.Delete(p.key)
-		return Result{}, true, errGone // nothing but its name is left
+		return Result{}, true, engine.ErrGone // nothing but its name is left
 	}
 	return p.look(plan.At, plan.Why), true, nil
 }
@@ -167,5 +168,5 @@ func (p *classPass) write(ctx context.Context, plan *machineclass.Plan) error {
 	}
 	p.o.Class, p.o.Stored = after, p.o.Filled != nil
 	p.tell(ctx, nil, KindClass, p.key, Normal, plan.Why)
-	return gone(&after.Meta)
+	return engine.Gone(&after.Meta)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/manager/engine"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
 )
@@ -139,7 +140,7 @@ func (p *orphanPass) deleteOne(ctx context.Context, order *safety.DeleteOrphan) 
 		return nil, err
 	}
 	err = p.of.delete(ctx, order, class, secret)
-	if err := interrupted(ctx, err); err != nil {
+	if err := engine.Interrupted(ctx, err); err != nil {
 		return nil, err
 	}
 	outcome := outcomeOf(err)

@@ -9,6 +9,8 @@ import (
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/manager/engine"
+	"github.com/millwright-go/millwright/manager/internal/index"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
 )
@@ -26,8 +28,8 @@ func (r *deployments) Kind() Kind { return KindDeployment }
 
 // Reconcile implements Reconciler.
 func (r *deployments) Reconcile(ctx context.Context, key object.Key) (Result, error) {
-	return r.reconcile(ctx, KindDeployment, key, &r.memo, func() pass {
-		return &deploymentPass{parent: parent{shell: r.shell, memo: &r.memo, kind: KindDeployment, key: key}}
+	return r.reconcile(ctx, KindDeployment, key, &r.memo, func(p *engine.Pass) pass {
+		return &deploymentPass{parent: parent{shell: r.shell, pass: p, memo: &r.memo, key: key}}
 	})
 }
 
@@ -48,7 +50,7 @@ func (p *deploymentPass) step(ctx context.Context) (Result, bool, error) {
 	}
 	if !plan.Gathering.Equal(p.o.Gathering) {
 		p.o.Gathering = plan.Gathering
-		p.memo.gather(p.key, plan.Gathering)
+		p.memo.notes.Change(p.key, func(n *notes) { n.gathering = plan.Gathering })
 	}
 	if plan.Warn != (decision.Why{}) {
 		p.warn(ctx, plan.Warn)
@@ -56,7 +58,9 @@ func (p *deploymentPass) step(ctx context.Context) (Result, bool, error) {
 	because(ctx, p.shell, plan.Why)
 	done, err := p.act(ctx, &plan)
 	if done {
-		p.ended()
+		if p.pass.Settle() {
+			p.memo.notes.Change(p.key, func(n *notes) { n.refusal = nil })
+		}
 		p.tellPermits()
 	}
 	return p.look(plan.At, plan.Why), done, err
@@ -64,7 +68,7 @@ func (p *deploymentPass) step(ctx context.Context) (Result, bool, error) {
 
 // act carries out what a plan holds; true: it holds nothing, the pass ends.
 func (p *deploymentPass) act(ctx context.Context, plan *deployment.Plan) (bool, error) {
-	b := &bulk[*machineset.Set]{parent: &p.parent, children: p.Sets, until: plan.Until}
+	b := &engine.Batch[*machineset.Set]{Pass: p.pass, Objects: p.Sets, Until: plan.Until}
 	switch {
 	case plan.ReadLive:
 		return false, p.observe(ctx, true)
@@ -75,15 +79,15 @@ func (p *deploymentPass) act(ctx context.Context, plan *deployment.Plan) (bool, 
 	case len(plan.Delete) > 0:
 		return false, p.each(ctx, b, "Delete", plan.Delete, p.remove(b))
 	case len(plan.Scale) > 0:
-		return false, p.each(ctx, b, "Scale", plan.Scale, b.children.Update)
+		return false, p.each(ctx, b, "Scale", plan.Scale, b.Objects.Update)
 	case len(plan.Push) > 0:
-		return false, p.each(ctx, b, "Push", plan.Push, b.children.Update)
+		return false, p.each(ctx, b, "Push", plan.Push, b.Objects.Update)
 	case len(plan.Adopt) > 0:
-		return false, p.each(ctx, b, "Adopt", plan.Adopt, b.children.Update)
+		return false, p.each(ctx, b, "Adopt", plan.Adopt, b.Objects.Update)
 	case len(plan.Release) > 0:
-		return false, p.each(ctx, b, "Release", plan.Release, b.children.Update)
+		return false, p.each(ctx, b, "Release", plan.Release, b.Objects.Update)
 	case len(plan.Handover) > 0:
-		return false, p.each(ctx, b, "Handover", plan.Handover, b.children.Update)
+		return false, p.each(ctx, b, "Handover", plan.Handover, b.Objects.Update)
 	case len(plan.Mark) > 0:
 		return false, p.eachMachine(ctx, "Mark", plan.Mark, plan.Until)
 	case len(plan.Move) > 0:
@@ -93,42 +97,46 @@ func (p *deploymentPass) act(ctx context.Context, plan *deployment.Plan) (bool, 
 }
 
 // each carries out orders of one kind, first to last.
-func (p *deploymentPass) each(ctx context.Context, b *bulk[*machineset.Set], name string, orders []deployment.Order,
-	do order[*machineset.Set],
+func (p *deploymentPass) each(ctx context.Context, b *engine.Batch[*machineset.Set], name string, orders []deployment.Order,
+	do engine.Order[*machineset.Set],
 ) error {
 	sets := make([]*machineset.Set, len(orders))
 	for i, order := range orders {
 		sets[i] = order.Set
 	}
-	out := b.inOrder(ctx, name, sets, do)
-	p.ordered = true
+	out := b.InOrder(ctx, name, sets, do)
+	p.pass.Ordered(false)
 	for i := range out {
-		if out[i].err == nil && p.o.Taken == nil {
-			p.told(ctx, orders[i].Why)
+		if out[i].Err == nil && p.o.Taken == nil {
+			p.pass.Tell(ctx, Normal, orders[i].Why)
 		}
 	}
 	if err := p.settle(ctx, out); err != nil {
 		return err
 	}
-	answer, err := refusal(ctx, out)
+	answer, err := engine.Refused(ctx, out)
 	p.refuse(answer)
 	return err
 }
 
 // refuse remembers a refusal; nil: there was none.
-func (p *deploymentPass) refuse(answer *machine.Outcome) {
-	if answer == nil {
+func (p *deploymentPass) refuse(refusal *engine.Refusal) {
+	if refusal == nil {
 		return
 	}
+	answer := &machine.Outcome{Code: refusal.Code, Message: refusal.Message}
 	wait := p.DeploymentPolicy.Retry.Backoff(p.o.Failures, 0)
-	p.memo.refuse(p.key, &deployment.Refusal{Outcome: *answer, Until: p.Now().Add(wait)}, p.o.Deployment.Generation)
-	p.refused()
+	p.memo.notes.Change(p.key, func(n *notes) {
+		n.refusal = &deployment.Refusal{Outcome: *answer, Until: p.Now().Add(wait)}
+		n.generation = p.o.Deployment.Generation
+	})
+	p.pass.Ordered(true)
 	p.o.Failed = answer
 }
 
 // settle puts sets that were written in the place of what was observed, and
 // finds the machines of those that came to be ours.
-func (p *deploymentPass) settle(ctx context.Context, out []outcome[*machineset.Set]) error {
+func (p *deploymentPass) settle(ctx context.Context, out []engine.Outcome[*machineset.Set]) error {
 	machines := make(map[string][]*machine.Machine, len(p.o.Sets)) // by the UID of their set
 	sets := make([]*machineset.Set, 0, len(p.o.Sets)+1)
 	for _, child := range p.o.Sets {
@@ -137,11 +145,11 @@ func (p *deploymentPass) settle(ctx context.Context, out []outcome[*machineset.S
 	}
 	var created []*machineset.Set
 	for _, o := range out {
-		if o.err == nil && o.before.UID == "" && o.after != nil {
-			created = append(created, o.after)
+		if o.Err == nil && o.Before.UID == "" && o.After != nil {
+			created = append(created, o.After)
 		}
 	}
-	owned, orphans := divide(p.o.Deployment.UID, out, sets, p.o.Orphans, created)
+	owned, orphans := engine.Divide(p.o.Deployment.UID, out, sets, p.o.Orphans, created)
 	children := make([]deployment.Children, len(owned))
 	for i, set := range owned {
 		theirs, known := machines[set.UID]
@@ -173,9 +181,9 @@ func (p *deploymentPass) create(ctx context.Context, set *machineset.Set) (*mach
 }
 
 // remove asks for a set's deletion and reads what is left of it.
-func (p *deploymentPass) remove(b *bulk[*machineset.Set]) order[*machineset.Set] {
+func (p *deploymentPass) remove(b *engine.Batch[*machineset.Set]) engine.Order[*machineset.Set] {
 	return func(ctx context.Context, set *machineset.Set) (*machineset.Set, error) {
-		left, err := b.remove(ctx, set)
+		left, err := b.Delete(ctx, set)
 		if err != nil || left == nil {
 			return nil, err
 		}
@@ -201,16 +209,16 @@ func (p *deploymentPass) observe(ctx context.Context, live bool) error {
 	}
 	d, err := read.deployments.Get(ctx, p.key)
 	if err != nil {
-		return itself(err)
+		return engine.Itself(err)
 	}
 	if p.o.Deployment != nil && p.o.Deployment.UID != d.UID {
-		return errReplaced
+		return engine.ErrReplaced
 	}
 	owned, err := read.sets.List(ctx, store.Query{Index: IndexOwner, Value: d.UID})
 	if err != nil {
 		return err
 	}
-	orphans, err := read.sets.List(ctx, store.Query{Index: IndexOwner, Value: orphansOf(d.Namespace)})
+	orphans, err := read.sets.List(ctx, store.Query{Index: IndexOwner, Value: index.OrphansOf(d.Namespace)})
 	if err != nil {
 		return err
 	}
@@ -223,8 +231,8 @@ func (p *deploymentPass) observe(ctx context.Context, live bool) error {
 		return err
 	}
 	p.o.Read = p.freshness(began, live)
-	p.o.Failures = p.memo.failuresBefore(p.key, p.struggled)
-	known := p.memo.recall(p.key)
+	p.o.Failures = p.pass.Failures()
+	known := p.memo.notes.Of(p.key)
 	p.o.StatusWritten, p.o.Gathering = known.statusWritten, known.gathering
 	p.o.Refused = p.memo.refusal(p.key, d.Generation)
 	return nil
@@ -256,14 +264,14 @@ func (p *deploymentPass) write(ctx context.Context, plan *deployment.Plan) error
 		changed.Status = w.Status
 		if after, err = p.Deployments.UpdateStatus(ctx, &changed); err == nil {
 			p.o.StatusWritten = p.Now()
-			p.memo.wroteStatus(p.key, p.o.StatusWritten)
+			p.memo.notes.Change(p.key, func(n *notes) { n.statusWritten = p.o.StatusWritten })
 		}
 	default:
 		err = fmt.Errorf("unknown write %T", w)
 	}
 	if err != nil {
-		return itself(err)
+		return engine.Itself(err)
 	}
 	p.o.Deployment = after
-	return gone(&after.Meta)
+	return engine.Gone(&after.Meta)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/manager/engine"
 	"github.com/millwright-go/millwright/store"
 )
 
@@ -42,7 +43,7 @@ func (p *machinePass) drained(ctx context.Context, node *machine.Node, call func
 	answer, err := call()
 	switch {
 	case err == nil:
-	case errors.Is(err, store.ErrConflict) || interrupted(ctx, err) != nil:
+	case errors.Is(err, store.ErrConflict) || engine.Interrupted(ctx, err) != nil:
 		return nil, err
 	default:
 		answer.Outcome = machine.Outcome{Code: codes.Of(err), Message: codes.Message(err)}

@@ -13,6 +13,7 @@ import (
 	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/drain"
 	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/manager/engine"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
 )
@@ -79,9 +80,9 @@ func NewDrainer(o DrainOptions) (Drainer, error) {
 		o.Now = time.Now
 	}
 	if o.Each == nil {
-		o.Each = each
+		o.Each = engine.Parallel
 	}
-	o.Each = carrying(o.Each)
+	o.Each = engine.Contain(o.Each)
 	return &drains{DrainOptions: o, memory: make(map[string]*drain.Memory)}, nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/manager/engine"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
 	"github.com/millwright-go/millwright/store"
@@ -101,7 +102,7 @@ func (p *machinePass) lookForNode(ctx context.Context, e machine.FindNode) (*mac
 // context has ended, nothing is concluded from a failure: the manager is
 // shutting down, and that is nobody's error.
 func (p *machinePass) answer(ctx context.Context, call codes.Call, err error, fill func(*machine.VM)) (*machine.VM, error) {
-	if err := interrupted(ctx, err); err != nil {
+	if err := engine.Interrupted(ctx, err); err != nil {
 		return nil, err
 	}
 	vm := &machine.VM{Outcome: outcomeOf(err)}
@@ -298,7 +299,7 @@ func (p *machinePass) nodeWritten(ctx context.Context, node *machine.Node, err e
 	case err == nil:
 		p.o.Node = &machine.NodeAnswer{Name: p.o.Node.Name, Node: node, Gone: p.o.Node.Gone}
 		return &machine.Outcome{}, nil
-	case errors.Is(err, store.ErrConflict) || interrupted(ctx, err) != nil:
+	case errors.Is(err, store.ErrConflict) || engine.Interrupted(ctx, err) != nil:
 		return nil, err
 	case errors.Is(err, store.ErrNotFound):
 		return nil, fmt.Errorf("node %s vanished: %w", p.o.Node.Name, store.ErrConflict)
@@ -318,7 +319,7 @@ func (p *machinePass) deleteNode(ctx context.Context, e machine.DeleteNode) (*ma
 	switch {
 	case err == nil:
 		return &machine.Outcome{}, nil
-	case interrupted(ctx, err) != nil:
+	case engine.Interrupted(ctx, err) != nil:
 		return nil, err
 	}
 	return &machine.Outcome{Code: codes.Unavailable, Message: err.Error()}, nil

@@ -6,6 +6,7 @@ import (
 
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/manager/engine"
 	"github.com/millwright-go/millwright/object"
 )
 
@@ -18,28 +19,28 @@ func (p *deploymentPass) eachMachine(ctx context.Context, name string, orders []
 		machines[i] = order.Machine
 		orderedFor(ctx, p.shell, order.Machine.Key, order.Why)
 	}
-	b := &bulk[*machine.Machine]{parent: &p.parent, children: p.Machines, until: until}
-	out := b.all(ctx, name, machines, b.update)
-	p.ordered = true
+	b := &engine.Batch[*machine.Machine]{Pass: p.pass, Objects: p.Machines, Until: until}
+	out := b.All(ctx, name, machines, b.Update)
+	p.pass.Ordered(false)
 	for i := range out {
-		if out[i].err == nil {
-			p.told(ctx, orders[i].Why)
+		if out[i].Err == nil {
+			p.pass.Tell(ctx, Normal, orders[i].Why)
 			break
 		}
 	}
 	p.regroup(out)
-	answer, err := refusal(ctx, out)
+	answer, err := engine.Refused(ctx, out)
 	p.refuse(answer)
 	return err
 }
 
 // regroup puts machines that were written in the place of what was observed,
 // each with the set that owns it by now.
-func (p *deploymentPass) regroup(out []outcome[*machine.Machine]) {
+func (p *deploymentPass) regroup(out []engine.Outcome[*machine.Machine]) {
 	changed := make(map[object.Key]bool, len(out))
 	for _, o := range out {
-		if o.err == nil {
-			changed[o.before.Key] = true
+		if o.Err == nil {
+			changed[o.Before.Key] = true
 		}
 	}
 	children := make([]deployment.Children, len(p.o.Sets))
@@ -52,8 +53,8 @@ func (p *deploymentPass) regroup(out []outcome[*machine.Machine]) {
 			}
 		}
 		for _, o := range out {
-			if o.err == nil && o.after != nil && o.after.OwnedBy(child.Set.UID) {
-				children[i].Machines = append(children[i].Machines, o.after)
+			if o.Err == nil && o.After != nil && o.After.OwnedBy(child.Set.UID) {
+				children[i].Machines = append(children[i].Machines, o.After)
 			}
 		}
 	}

@@ -6,16 +6,17 @@ import (
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/manager/engine"
 	"github.com/millwright-go/millwright/object"
 )
 
 // EventType of an event, in the spelling of Kubernetes.
-type EventType string
+type EventType = engine.EventType
 
 // The event types.
 const (
-	Normal  EventType = "Normal"
-	Warning EventType = "Warning"
+	Normal  = engine.Normal
+	Warning = engine.Warning
 )
 
 // Hooks let an embedder see what happens, for metrics and for events. Each is
@@ -77,33 +78,9 @@ const (
 	SpanDeletion       Span = "deletion"       // from the request to delete it until VM, node and record are gone
 )
 
-func (h *Hooks) event(kind Kind, key object.Key, typ EventType, reason, why string) {
-	if h.Event != nil {
-		h.Event(kind, key, typ, reason, why)
-	}
-}
-
 func (h *Hooks) transition(key object.Key, move machine.Move, why decision.Why) {
 	if h.Transition != nil {
 		h.Transition(key, move, why)
-	}
-}
-
-func (h *Hooks) effect(kind Kind, key object.Key, name string, took time.Duration, err error) {
-	if h.Effect != nil {
-		h.Effect(kind, key, name, took, err)
-	}
-}
-
-func (h *Hooks) observed(kind Kind, key object.Key, what, reason, why string) {
-	if h.Observed != nil {
-		h.Observed(kind, key, what, reason, why)
-	}
-}
-
-func (h *Hooks) pass(kind Kind, key object.Key, steps int, result Result, err error) {
-	if h.Pass != nil {
-		h.Pass(kind, key, steps, result, err)
 	}
 }
 

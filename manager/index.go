@@ -9,6 +9,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/manager/internal/index"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
 )
@@ -16,37 +17,30 @@ import (
 // Indexes that a manager lists by.
 const (
 	// IndexOwner holds an object under OwnerValue.
-	IndexOwner store.Index = "owner"
+	IndexOwner = index.Owner
 	// IndexNamespace holds a set or deployment under its namespace.
-	IndexNamespace store.Index = "namespace"
+	IndexNamespace = index.Namespace
 	// IndexClass holds a machine, and a set or deployment by its template,
 	// under the key of its class.
-	IndexClass store.Index = "class"
+	IndexClass = index.Class
 	// IndexNode holds a machine under its node's name; one whose node's name
 	// is not known under a value made from its own.
-	IndexNode store.Index = "node"
+	IndexNode = index.Node
 	// IndexVM holds a machine and a node under its provider ID, if it has one,
 	// and a pool under those of its instances.
-	IndexVM store.Index = "vm"
+	IndexVM = index.VM
 	// IndexSecret holds a class under the key of each secret it refers to.
-	IndexSecret store.Index = "secret"
+	IndexSecret = index.Secret
 	// IndexMachine holds a node under the name of the machine it carries.
-	IndexMachine store.Index = "machine"
+	IndexMachine = index.Machine
 )
 
 // OwnerValue is where IndexOwner holds an object: under the UID of its owner,
 // or, where nobody owns it, with all such objects of its namespace.
-func OwnerValue(m *object.Meta) string {
-	if m.Owner == nil {
-		return orphansOf(m.Namespace)
-	}
-	return m.Owner.UID
-}
+func OwnerValue(m *object.Meta) string { return index.OwnerOf(m) }
 
 // nodeOf stands for the name of a node that carries a machine's name.
 func nodeOf(machine string) string { return "node of " + machine }
-
-func orphansOf(namespace string) string { return "orphans of " + namespace }
 
 func owner(m *object.Meta) []string { return []string{OwnerValue(m)} }
 
@@ -132,9 +126,7 @@ func PoolIndexes() map[store.Index]func(*machinepool.Pool) []string {
 }
 
 // classKey is the key of a machine's class: same namespace.
-func classKey(m *machine.Machine) object.Key {
-	return object.Key{Namespace: m.Namespace, Name: m.Spec.Class.Name}
-}
+func classKey(m *machine.Machine) object.Key { return index.ClassKey(m) }
 
 // secretKey is the key of a secret that a class refers to, by default in the
 // class's namespace.
@@ -164,10 +156,10 @@ func (o *Options) probe(ctx context.Context) error {
 	return errors.Join(err, o.probePools(ctx), o.probeClasses(ctx))
 }
 
-func probeAll[T object.Object[T]](ctx context.Context, c store.Collection[T], name string, indexes ...store.Index) error {
-	for _, index := range indexes {
-		if _, err := c.List(ctx, store.Query{Index: index, Value: "-"}); err != nil {
-			return fmt.Errorf("%w: %s, index %s: %w", ErrOptions, name, index, err)
+func probeAll[T object.Object[T]](ctx context.Context, c store.Collection[T], collection string, indexes ...store.Index) error {
+	for _, name := range indexes {
+		if _, err := c.List(ctx, store.Query{Index: name, Value: "-"}); err != nil {
+			return fmt.Errorf("%w: %s, index %s: %w", ErrOptions, collection, name, err)
 		}
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineclass"
 	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/manager/engine"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
 )
@@ -31,7 +32,7 @@ func (r *keptSecrets) Kind() Kind { return KindSecret }
 
 // Reconcile implements Reconciler.
 func (r *keptSecrets) Reconcile(ctx context.Context, key object.Key) (Result, error) {
-	return r.reconcile(ctx, KindSecret, key, &r.memo, func() pass { return &secretPass{keptSecrets: r, key: key} })
+	return r.reconcile(ctx, KindSecret, key, &r.memo, func(*engine.Pass) pass { return &secretPass{keptSecrets: r, key: key} })
 }
 
 // secretPass is one pass over one secret.
@@ -50,7 +51,7 @@ func (p *secretPass) observe(ctx context.Context, live bool) error {
 	}
 	secret, err := reader.Get(ctx, p.key)
 	if err != nil {
-		return itself(err)
+		return engine.Itself(err)
 	}
 	p.o.Secret = secret
 	taken := p.secretsOfClasses()
@@ -104,11 +105,11 @@ func (p *secretPass) step(ctx context.Context) (Result, bool, error) {
 	case plan.Update != nil:
 		after, err := p.Secrets.Update(ctx, plan.Update)
 		if err != nil {
-			return Result{}, false, itself(err)
+			return Result{}, false, engine.Itself(err)
 		}
 		p.o.Secret = after
 		p.tell(ctx, nil, KindSecret, p.key, Normal, plan.Why)
-		return Result{}, false, gone(&after.Meta)
+		return Result{}, false, engine.Gone(&after.Meta)
 	}
 	return p.look(time.Time{}, plan.Why), true, nil
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/millwright-go/millwright/decision"
+	"github.com/millwright-go/millwright/manager/engine"
 	"github.com/millwright-go/millwright/object"
 )
 
@@ -47,12 +47,7 @@ func (k Kind) Fleet() bool {
 }
 
 // Result is how a pass ended.
-type Result struct {
-	// At is when to look again though nothing has changed; zero: never. A
-	// time that has passed means at once.
-	At  time.Time
-	Why decision.Why // zero: nothing to say
-}
+type Result = engine.Result
 
 // Reconciler brings one object of one kind closer to what its owner wants. It
 // is safe for concurrent use with different keys; calls for one key must not

@@ -10,6 +10,7 @@ import (
 
 	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/manager/engine"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
 )
@@ -33,11 +34,8 @@ func (r *machines) Kind() Kind { return KindMachine }
 
 // Reconcile implements Reconciler.
 func (r *machines) Reconcile(ctx context.Context, key object.Key) (Result, error) {
-	if wait, yes := r.unproven(); yes {
-		return wait, nil
-	}
 	defer r.pace.leave(key)
-	return r.reconcile(ctx, KindMachine, key, &r.memo, func() pass { return &machinePass{machines: r, key: key} })
+	return r.reconcile(ctx, KindMachine, key, &r.memo, func(*engine.Pass) pass { return &machinePass{machines: r, key: key} })
 }
 
 // machinePass is one pass over one machine.
@@ -81,11 +79,11 @@ func (p *machinePass) observe(ctx context.Context, fresh bool) error {
 	}
 	m, err := reader.Get(ctx, p.key)
 	if err != nil {
-		return itself(err)
+		return engine.Itself(err)
 	}
 	p.o = machine.Observation{
 		Machine: m, NoCluster: p.Cluster == nil, NoDrain: p.Drainer == nil,
-		Budgeted: p.SafetyPolicy != nil, Failures: p.memo.failures(p.key),
+		Budgeted: p.SafetyPolicy != nil, Failures: p.memo.Failures(p.key),
 	}
 	if p.o.Class, err = p.class(ctx, m); err != nil {
 		return err
@@ -133,12 +131,12 @@ func (p *machinePass) write(ctx context.Context, plan *machine.Plan) error {
 	before := p.o.Machine
 	after, err := p.put(ctx, plan.Write)
 	if err != nil {
-		return itself(err)
+		return engine.Itself(err)
 	}
 	p.o.Machine, p.o.Fenced = after, true
 	p.tellSpans(plan, before)
 	p.report(ctx, plan, before)
-	return gone(&after.Meta)
+	return engine.Gone(&after.Meta)
 }
 
 func (p *machinePass) put(ctx context.Context, w machine.Write) (*machine.Machine, error) {

@@ -8,6 +8,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machine/fsm"
 	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/manager/engine"
 )
 
 // Manager holds the reconcilers of one fleet.
@@ -15,7 +16,7 @@ type Manager struct {
 	options     Options
 	reconcilers []Reconciler
 	hints       hints
-	containment *containment
+	engine      *engine.Engine
 	watched     watched
 	missing     missing
 }
@@ -25,10 +26,13 @@ func New(options Options) (*Manager, error) {
 	if err := options.complete(); err != nil {
 		return nil, err
 	}
-	panics := newContainment(options.Log, options.Hooks, options.Now)
-	options.Hooks, options.Each = panics.contain(options.Hooks), carrying(options.Each)
+	e := engine.New(engine.Options{
+		Now: options.Now, Jitter: options.Jitter, Each: options.Each, Resync: options.Resync, DryRun: options.Observe,
+		Log: options.Log, Hooks: engineHooks(&options.Hooks),
+	})
+	options.Hooks, options.Each = contain(e.Guard, options.Hooks), e.Each
 	checked := driver.Validate(options.Driver, driver.ValidateOptions{NodeNames: options.Cluster != nil, Cut: options.cut})
-	interceptors := options.interceptors(panics)
+	interceptors := options.interceptors(e.Guard)
 	options.Driver = driver.Intercept(checked, interceptors...)
 	options.decoratePools(interceptors)
 	if driver.ProviderIDsMatch(options.Driver) {
@@ -44,22 +48,20 @@ func New(options Options) (*Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Manager{options: options, containment: panics}
+	m := &Manager{options: options, engine: e}
 	s := &shell{
-		Options: &m.options, moves: moves, reach: &reach{}, hints: &m.hints, pace: newPace(&m.options),
+		Options: &m.options, engine: e, moves: moves, reach: &reach{}, hints: &m.hints, pace: newPace(&m.options),
 		permits: newPermits(&m.options), watched: &m.watched, missing: &m.missing,
 	}
 	s.specs = newSpecs(options.Driver)
-	for _, r := range s.reconcilers() {
-		m.reconcilers = append(m.reconcilers, contained{r, panics, &m.options})
-	}
+	m.reconcilers = s.reconcilers()
 	return m, nil
 }
 
 // interceptors are what each call to a provider goes through, the outermost first.
-func (o *Options) interceptors(panics *containment) []driver.Interceptor {
+func (o *Options) interceptors(g *engine.Guard) []driver.Interceptor {
 	all := []driver.Interceptor{
-		driver.Recover(panics.driverPanicked), driver.Deadline(driver.Timeouts{Default: o.CallTimeout}),
+		driver.Recover(func(p driver.Panic) { driverPanicked(g, p) }), driver.Deadline(driver.Timeouts{Default: o.CallTimeout}),
 	}
 	if tell := o.Hooks.Call; tell != nil {
 		counted := driver.Hook(o.Now, func(_ context.Context, c driver.Call) { tell(c.Method.String(), c.Code, c.Took) })

@@ -2,13 +2,10 @@ package manager
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"log/slog"
 	"sync"
 	"time"
 
-	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machine"
@@ -23,8 +20,7 @@ import (
 // does; and a pass ends with the first step that was kept from acting, so that
 // it concludes nothing from that.
 
-// onlyObserve withholds everything that changes something, and whatever hears of
-// effects does not hear of those that never were.
+// onlyObserve withholds everything that changes something.
 func (o *Options) onlyObserve() {
 	o.Machines = withhold(o.Machines, KindMachine)
 	o.Classes = withhold(o.Classes, KindClass)
@@ -43,13 +39,6 @@ func (o *Options) onlyObserve() {
 	}
 	o.observePools()
 	o.Drainer = onlyLook(o.Drainer)
-	if effect := o.Hooks.Effect; effect != nil {
-		o.Hooks.Effect = func(kind Kind, key object.Key, name string, took time.Duration, err error) {
-			if !errors.Is(err, store.ErrWithheld) {
-				effect(kind, key, name, took, err)
-			}
-		}
-	}
 }
 
 // observePools withholds what changes pools, their groups and bootstrap data.
@@ -182,15 +171,6 @@ func kept(ctx context.Context, about object.Key, what string) error {
 	return fmt.Errorf("%s: %w", what, store.ErrWithheld)
 }
 
-// interrupted is why nothing may be concluded from err: the manager is shutting
-// down, or only observes. Nil: err is an answer.
-func interrupted(ctx context.Context, err error) error {
-	if err == nil || errors.Is(err, store.ErrWithheld) {
-		return err
-	}
-	return ctx.Err()
-}
-
 // intents are what one attempt of a pass was kept from doing, in order. They
 // travel in its context, since ports know no pass.
 type intents struct {
@@ -261,41 +241,6 @@ func (in *intents) list() []intent {
 	return in.all
 }
 
-// observed is a pass that ends as soon as it was kept from something.
-type observed struct {
-	pass
-	in *intents
-}
-
-func (p observed) step(ctx context.Context) (Result, bool, error) {
-	result, done, err := p.pass.step(ctx)
-	return result, done || len(p.in.list()) > 0, err
-}
-
 // putter is a pass that has something to put in order when it was kept from
 // acting, and may know when to look again; zero: it does not.
 type putter interface{ put() time.Time }
-
-// attempt is run; in observe-only mode it tells of what it was kept from.
-func (s *shell) attempt(ctx context.Context, kind Kind, key object.Key, p pass, fresh bool) (Result, int, error) {
-	if !s.Observe {
-		return s.run(ctx, p, fresh)
-	}
-	in := &intents{}
-	result, steps, err := s.run(context.WithValue(ctx, intentsKey{}, in), observed{p, in}, fresh)
-	all := in.list()
-	if len(all) == 0 {
-		return result, steps, err
-	}
-	for _, i := range s.journal.fresh(kind, key, all, s.Now(), s.Resync) {
-		i.what, i.sentence = codes.Printable(i.what), codes.Printable(i.sentence)
-		s.Log.LogAttrs(ctx, slog.LevelInfo, "not done, only observing: "+i.what, slog.String("kind", string(kind)),
-			slog.String("object", key.String()), slog.String("reason", i.reason), slog.String("why", i.sentence))
-		s.Hooks.observed(kind, key, i.what, i.reason, i.sentence)
-	}
-	var at time.Time
-	if p, ok := p.(putter); ok {
-		at = p.put()
-	}
-	return s.look(at, decision.Why{Reason: reasonObserving, Detail: all[0].what}), steps, nil
-}

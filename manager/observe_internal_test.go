@@ -15,6 +15,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/machinepool/pooldriver"
+	"github.com/millwright-go/millwright/manager/engine"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
 )
@@ -128,37 +129,6 @@ func TestObservedPorts(t *testing.T) {
 	require.Equal(t, Options{}, Options{Machines: o.Machines, Sets: o.Sets, Drainer: o.Drainer, Cluster: o.Cluster, ForeignClasses: o.ForeignClasses})
 }
 
-// TestJournal: the same is told once, what has other numbers at the pace of the
-// resync, and what has not been so for an hour as if it were new.
-func TestJournal(t *testing.T) {
-	at := time.Unix(1_800_000_000, 0)
-	key := object.Key{Name: "a"}
-	var j journal
-	told := func(kind Kind, after time.Duration, what, reason, sentence string) bool {
-		at = at.Add(after)
-		all := []intent{{what, why(reason, sentence)}}
-		return len(j.fresh(kind, key, all, at, 10*time.Minute)) > 0
-	}
-	require.True(t, told(KindSet, 0, "update", "R", "1"))
-	require.False(t, told(KindSet, 0, "update", "R", "1"))
-	require.True(t, told(KindSet, 0, "delete", "R", "1"), "something else")
-	require.True(t, told(KindSet, 0, "update", "S", "1"), "for another reason")
-	require.True(t, told(KindMachine, 0, "update", "R", "1"), "of something else")
-	require.False(t, told(KindSet, 9*time.Minute, "update", "R", "2"))
-	require.True(t, told(KindSet, time.Minute, "update", "R", "2"))
-	require.False(t, told(KindSet, 9*time.Minute, "update", "R", "3"), "the pace counts from the last time")
-	require.False(t, told(KindSet, time.Hour, "update", "R", "2"))
-	require.True(t, told(KindSet, time.Hour+1, "update", "R", "2"), "forgotten")
-	require.Len(t, j.told[journalKey{KindSet, key}], 1, "what was not seen is dropped")
-	j.forget(KindSet, key)
-	require.Len(t, j.told, 1)
-	require.True(t, told(KindSet, 0, "update", "R", "2"))
-	require.Len(t, j.fresh(KindClass, key, []intent{{what: "x"}, {what: "x"}, {what: "y"}}, at, 0), 2, "once a pass; without a reason too")
-	require.Equal(t, "mark", j.fresh(KindClass, key, []intent{{what: "mark"}}, at, 0)[0].what)
-	require.Len(t, j.fresh(KindSet, key, []intent{{what: "z"}}, at, 3*time.Hour), 1)
-	require.Empty(t, j.fresh(KindSet, key, []intent{{what: "z"}}, at.Add(5*time.Hour), 3*time.Hour), "a long resync is waited for twice")
-}
-
 // careless is a pass that takes no notice of what it is answered.
 type careless struct {
 	*shell
@@ -190,22 +160,12 @@ func TestObservedPassEnds(t *testing.T) {
 	require.NoError(t, err)
 	m, err := New(o)
 	require.NoError(t, err)
-	s := &shell{Options: &m.options}
+	s := &shell{Options: &m.options, engine: m.engine, reach: &reach{}, permits: newPermits(&m.options)}
 	p := &careless{shell: s}
-	result, err := s.reconcile(t.Context(), KindMachine, object.Key{Name: "a"}, &memo{}, func() pass { return p })
+	result, err := s.reconcile(t.Context(), KindMachine, object.Key{Name: "a"}, &memo{}, func(*engine.Pass) pass { return p })
 	require.NoError(t, err)
 	require.Equal(t, 2, p.steps)
 	require.Equal(t, []string{"machine", "delete machine a", "Plan", "a plan"}, told)
 	require.Equal(t, "only observing, not done: delete machine a", result.Why.String())
 	require.GreaterOrEqual(t, time.Until(result.At), 9*time.Minute)
-}
-
-// TestInterrupted: an answer is one, even when the manager is shutting down.
-func TestInterrupted(t *testing.T) {
-	ctx, end := context.WithCancel(t.Context())
-	require.NoError(t, interrupted(ctx, store.ErrNotFound))
-	require.ErrorIs(t, interrupted(ctx, store.ErrWithheld), store.ErrWithheld)
-	end()
-	require.NoError(t, interrupted(ctx, nil))
-	require.ErrorIs(t, interrupted(ctx, store.ErrNotFound), context.Canceled)
 }

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
-	"sync"
 	"time"
 
 	"github.com/millwright-go/millwright/deployment"
@@ -16,6 +14,7 @@ import (
 	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/machinepool/pooldriver"
 	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/manager/engine"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
 	"github.com/millwright-go/millwright/store"
@@ -137,7 +136,6 @@ const (
 	defaultSettle  = 10 * time.Millisecond
 	defaultResync  = 10 * time.Minute
 	defaultTimeout = 15 * time.Minute
-	parallelOrders = 16
 )
 
 // ErrOptions is what every error of New is, for errors.Is.
@@ -152,10 +150,10 @@ func (o *Options) complete() error {
 		o.Now = time.Now
 	}
 	if o.Jitter == nil {
-		o.Jitter = func(d time.Duration) time.Duration { return d + rand.N(d/10+1) } //nolint:gosec // spreads load
+		o.Jitter = engine.Spread
 	}
 	if o.Each == nil {
-		o.Each = each
+		o.Each = engine.Parallel
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -220,22 +218,4 @@ func (o *Options) completePolicies() error {
 		}
 	}
 	return o.DeploymentPolicy.Validate()
-}
-
-// each carries out n calls, up to parallelOrders at a time.
-func each(_ context.Context, n int, do func(int)) {
-	if n == 1 {
-		do(0)
-		return
-	}
-	var wg sync.WaitGroup
-	slots := make(chan struct{}, parallelOrders)
-	for i := range n {
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
-			do(i)
-		})
-	}
-	wg.Wait()
 }

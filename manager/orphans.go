@@ -10,6 +10,7 @@ import (
 	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool/pooldriver"
+	"github.com/millwright-go/millwright/manager/engine"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
 	"github.com/millwright-go/millwright/store"
@@ -36,9 +37,6 @@ func (r *orphanReconciler) Kind() Kind { return KindOrphans }
 // Reconcile implements Reconciler. VMs and groups have a pass each, so that trouble
 // with one does not keep the other waiting.
 func (r *orphanReconciler) Reconcile(ctx context.Context, key object.Key) (Result, error) {
-	if wait, yes := r.unproven(); yes {
-		return wait, nil
-	}
 	result, err := r.vms.pass(ctx, key)
 	if r.groups == nil {
 		return result, err
@@ -74,7 +72,7 @@ func newOrphans(s *shell, groups bool) *orphans {
 }
 
 func (r *orphans) pass(ctx context.Context, key object.Key) (Result, error) {
-	return r.reconcile(ctx, KindOrphans, key, &r.memo, func() pass {
+	return r.reconcile(ctx, KindOrphans, key, &r.memo, func(*engine.Pass) pass {
 		p := &orphanPass{orphans: r, key: key}
 		p.of = &orphanVMs{orphanPass: p}
 		if r.groups {

@@ -8,6 +8,7 @@ import (
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/manager/engine"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
 	"github.com/millwright-go/millwright/store"
@@ -31,10 +32,7 @@ func (r *ownerless) Kind() Kind { return KindOwnerless }
 
 // Reconcile implements Reconciler.
 func (r *ownerless) Reconcile(ctx context.Context, key object.Key) (Result, error) {
-	if wait, yes := r.unproven(); yes {
-		return wait, nil
-	}
-	return r.reconcile(ctx, KindOwnerless, key, &r.memo, func() pass { return &ownerlessPass{ownerless: r, key: key} })
+	return r.reconcile(ctx, KindOwnerless, key, &r.memo, func(*engine.Pass) pass { return &ownerlessPass{ownerless: r, key: key} })
 }
 
 // ownerlessPass is one pass over all machines and sets.

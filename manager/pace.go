@@ -2,12 +2,10 @@ package manager
 
 import (
 	"context"
-	"errors"
 	"sync"
 
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/machine"
-	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
 	"github.com/millwright-go/millwright/store"
@@ -116,46 +114,6 @@ func (p *machinePass) answered(code codes.Code) {
 	p.pace.note(p.o.Class.Key, code, func(c safety.Pace) safety.Pace {
 		return c.Answer(p.key, p.inputs(), code, p.SafetyPolicy, p.MachinePolicy.CreationTimeout, p.Now())
 	})
-}
-
-// troubles reads what a set needs to know of its class while its machines fail,
-// or are not made.
-func (p *setPass) troubles(ctx context.Context) error {
-	s := p.o.Set
-	key := object.Key{Namespace: s.Namespace, Name: s.Spec.Template.Spec.Class.Name}
-	slowed := p.SafetyPolicy != nil && p.pace.knows(key)
-	p.o.Hold, p.o.Inputs = nil, machine.Inputs{}
-	if !slowed && s.Status.Churn == (machineset.Churn{}) && !anyFailedMachine(p.o.Machines) {
-		return nil
-	}
-	class, err := p.Classes.Get(ctx, key)
-	if errors.Is(err, store.ErrNotFound) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	secrets := p.secretsOfClasses()
-	version, err := secrets.version(ctx, class)
-	if err != nil {
-		return err
-	}
-	p.o.Inputs = machine.Inputs{Class: class.Generation, Secret: version}
-	if slowed {
-		if hold, trying := p.pace.of(key).Slowed(class, p.o.Inputs, p.Now()); !trying {
-			p.o.Hold = hold
-		}
-	}
-	return nil
-}
-
-func anyFailedMachine(machines []*machine.Machine) bool {
-	for _, m := range machines {
-		if m.Status.Phase == machine.PhaseFailed {
-			return true
-		}
-	}
-	return false
 }
 
 // setsOfClass wakes the sets of a class, since a class that was put right may

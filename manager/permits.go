@@ -3,7 +3,6 @@ package manager
 import (
 	"sync"
 
-	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
@@ -61,13 +60,4 @@ func (p *deploymentPass) tellPermits() {
 		fleet = append(fleet, p.o.Sets[i].Machines...)
 	}
 	p.permits.tell(KindDeployment, &p.o.Deployment.Meta, p.o.Deployment.Spec.Replicas, fleet)
-}
-
-// tellPermits tells of the permits of a set that has no deployment.
-func (p *setPass) tellPermits() {
-	owner := p.o.Set.Owner
-	if !p.permits.wanted() || p.Deployments != nil && owner != nil && owner.Kind == deployment.OwnerKind {
-		return
-	}
-	p.permits.tell(KindSet, &p.o.Set.Meta, p.o.Set.Spec.Replicas, p.o.Machines)
 }

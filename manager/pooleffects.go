@@ -11,6 +11,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/machinepool/pooldriver"
+	"github.com/millwright-go/millwright/manager/engine"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
 )
@@ -59,9 +60,9 @@ func (p *poolPass) readPool(ctx context.Context) error {
 	pool, err := p.Pools.Live().Get(ctx, p.key)
 	switch {
 	case err != nil:
-		return itself(err)
+		return engine.Itself(err)
 	case pool.UID != p.o.Pool.UID:
-		return errReplaced
+		return engine.ErrReplaced
 	}
 	p.o.Pool, p.o.Fenced = pool, true
 	return p.readNodes(ctx)
@@ -96,7 +97,7 @@ func (p *poolPass) call(ctx context.Context) context.Context {
 // ended is a driver's answer. When the pass's own context has ended, nothing is
 // concluded from a failure.
 func ended(ctx context.Context, r *pooldriver.Response, err error) (*machinepool.Group, error) {
-	if err := interrupted(ctx, err); err != nil {
+	if err := engine.Interrupted(ctx, err); err != nil {
 		return nil, err
 	}
 	g := &machinepool.Group{Outcome: outcomeOf(err)}
@@ -190,7 +191,7 @@ func (p *poolPass) deleteGroup(ctx context.Context) (*machinepool.Group, error) 
 
 // bootstrap is the answer of whoever makes bootstrap data.
 func (p *poolPass) bootstrap(ctx context.Context, err error) (*machine.Outcome, error) {
-	if err := interrupted(ctx, err); err != nil {
+	if err := engine.Interrupted(ctx, err); err != nil {
 		return nil, err
 	}
 	outcome := outcomeOf(err)
@@ -210,7 +211,7 @@ func (p *poolPass) drainNodes(ctx context.Context, e *machinepool.DrainNodes) (*
 			Node: n, Since: l.Since, Until: l.Since.Add(p.PoolPolicy.DrainTimeout),
 		})
 		switch {
-		case errors.Is(err, store.ErrConflict) || interrupted(ctx, err) != nil:
+		case errors.Is(err, store.ErrConflict) || engine.Interrupted(ctx, err) != nil:
 			return nil, errors.Join(err, ctx.Err())
 		case err != nil:
 			got.Why = "node " + n.Name + " could not be drained: " + codes.Message(err)
@@ -246,7 +247,7 @@ func (p *poolPass) keepNodes(ctx context.Context, e *machinepool.KeepNodes) (*ma
 		}
 		done, err := p.keeper.Keep(ctx, n)
 		switch {
-		case errors.Is(err, store.ErrConflict) || interrupted(ctx, err) != nil:
+		case errors.Is(err, store.ErrConflict) || engine.Interrupted(ctx, err) != nil:
 			return nil, errors.Join(err, ctx.Err())
 		case err != nil:
 			return &machine.Outcome{Code: codes.Of(err), Message: codes.Message(err)}, nil

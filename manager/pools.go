@@ -11,6 +11,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/machinepool/pooldriver"
+	"github.com/millwright-go/millwright/manager/engine"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
 )
@@ -38,10 +39,7 @@ func (r *pools) Kind() Kind { return KindPool }
 
 // Reconcile implements Reconciler.
 func (r *pools) Reconcile(ctx context.Context, key object.Key) (Result, error) {
-	if wait, yes := r.unproven(); yes {
-		return wait, nil
-	}
-	return r.reconcile(ctx, KindPool, key, &r.memo, func() pass { return &poolPass{pools: r, key: key} })
+	return r.reconcile(ctx, KindPool, key, &r.memo, func(*engine.Pass) pass { return &poolPass{pools: r, key: key} })
 }
 
 // known is a group as it was last seen, of a pool by its UID.
@@ -87,12 +85,12 @@ func (p *poolPass) observe(ctx context.Context, fresh bool) error {
 		p.groups.Delete(p.key)
 	}
 	if err != nil {
-		return itself(err)
+		return engine.Itself(err)
 	}
 	p.issued = make(map[string]bool)
 	p.o = machinepool.Observation{
 		Pool: pool, NoCluster: p.Cluster == nil, NoDrain: p.keeper == nil, Fenced: fresh,
-		Failures: p.memo.failures(p.key), Features: p.features,
+		Failures: p.memo.Failures(p.key), Features: p.features,
 	}
 	if last, ok := p.groups.Load(p.key); ok && last.(known).uid == pool.UID {
 		p.o.Group = last.(known).group
@@ -167,11 +165,11 @@ func (p *poolPass) write(ctx context.Context, plan *machinepool.Plan) error {
 		err = fmt.Errorf("unknown write %T", w)
 	}
 	if err != nil {
-		return itself(err)
+		return engine.Itself(err)
 	}
 	p.o.Pool, p.o.Fenced = after, true
 	p.report(ctx, plan, before)
-	if err := gone(&after.Meta); err != nil {
+	if err := engine.Gone(&after.Meta); err != nil {
 		p.groups.Delete(p.key)
 		return err
 	}

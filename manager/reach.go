@@ -56,19 +56,25 @@ func (s *shell) frozen() bool { return s.SafetyPolicy != nil && s.reach.get().St
 // held tells whether a deployment or set is frozen by its label.
 func (s *shell) held(m *object.Meta) bool { return s.SafetyPolicy != nil && s.SafetyPolicy.Frozen(m) }
 
-// lookFor is look for a pass that may have been frozen: it looks again when a
-// thaw may come, which no change of an object announces.
+// lookFor is look for a pass that may have been frozen.
 func (s *shell) lookFor(frozen bool, at time.Time, why decision.Why) Result {
 	if frozen {
-		s.reach.mu.Lock()
-		thaw := s.reach.next
-		s.reach.mu.Unlock()
-		if soon := s.Now().Add(firstLook); thaw.Before(soon) {
-			thaw = soon
-		}
-		if at.IsZero() || thaw.Before(at) {
-			at = thaw
-		}
+		at = s.thaw(at)
 	}
 	return s.look(at, why)
+}
+
+// thaw returns when to look again at what is frozen and would be looked at again at at; zero: only at a
+// change. No change of an object announces a thaw.
+func (s *shell) thaw(at time.Time) time.Time {
+	s.reach.mu.Lock()
+	thaw := s.reach.next
+	s.reach.mu.Unlock()
+	if soon := s.Now().Add(firstLook); thaw.Before(soon) {
+		thaw = soon
+	}
+	if at.IsZero() || thaw.Before(at) {
+		return thaw
+	}
+	return at
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/manager/engine"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
 	"github.com/millwright-go/millwright/store"
@@ -40,7 +41,7 @@ func (r *reachability) Reconcile(ctx context.Context, key object.Key) (result Re
 			r.unanswered()
 		}
 	}()
-	result, err = r.reconcile(ctx, KindReachability, key, &r.memo, func() pass { return &reachPass{reachability: r, key: key} })
+	result, err = r.reconcile(ctx, KindReachability, key, &r.memo, func(*engine.Pass) pass { return &reachPass{reachability: r, key: key} })
 	asked = err == nil
 	return result, err
 }
@@ -54,7 +55,7 @@ func (r *reachability) unanswered() {
 		none := machine.Outcome{Code: codes.Unavailable, Message: "the check did not end"}
 		o := safety.ReachObservation{Reach: known, NoTarget: r.Cluster == nil, Control: &none, Target: &none}
 		known = safety.Reach{} // frozen, should the decision be what panics
-		catch(func() {
+		engine.Catch(func() {
 			if plan, err := safety.DecideReachability(&o, r.SafetyPolicy, r.Now()); err == nil {
 				known = plan.Reach
 			}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/manager/engine"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
 )
@@ -31,8 +32,8 @@ const (
 func (m *Manager) Run(ctx context.Context) error {
 	m.watched.forget()
 	var err error
-	if end := catch(func() { err = m.options.probe(ctx) }); end != nil {
-		return fmt.Errorf("a look at the indexes: %w: %s", ErrPanicked, end.what)
+	if end := engine.Catch(func() { err = m.options.probe(ctx) }); end != nil {
+		return fmt.Errorf("a look at the indexes: %w: %s", ErrPanicked, end.What)
 	}
 	if err != nil {
 		return err
@@ -176,7 +177,7 @@ func (r *runner) watchOnce(ctx context.Context, kind Kind, w watch, again time.D
 			alarm.Stop()
 		}
 	}()
-	r.containment.run(ctx, place{inWatch, kind, object.Key{}}, func() {
+	r.engine.Guard.Run(ctx, place(inWatch, kind, object.Key{}), func() {
 		err := w(within, func(key object.Key, old, new any) {
 			if !r.wake(ctx, kind, key, old, new) && alarm == nil {
 				alarm = time.AfterFunc(again, end)
@@ -210,7 +211,7 @@ func (r *runner) wake(ctx context.Context, kind Kind, changed object.Key, old, n
 	all := true
 	for i := range r.wakes[kind] {
 		wake := &r.wakes[kind][i]
-		end := r.containment.run(ctx, place{inWake, kind, changed}, func() { r.wakeBy(ctx, wake, old, new) })
+		end := r.engine.Guard.Run(ctx, place(inWake, kind, changed), func() { r.wakeBy(ctx, wake, old, new) })
 		all = all && end == nil
 	}
 	return all
@@ -266,7 +267,7 @@ func (r *runner) failed(ctx context.Context, kind Kind, q *queue, key object.Key
 	}
 	shortest := backoff(q.failed(key))
 	wait := shortest
-	r.containment.run(ctx, place{inHook, kind, key}, func() { // Log and Jitter are the embedder's
+	r.engine.Guard.Run(ctx, place(engine.InHook, kind, key), func() { // Log and Jitter are the embedder's
 		r.options.Log.LogAttrs(ctx, slog.LevelWarn, "pass not finished", slog.String("kind", string(kind)),
 			slog.String("object", key.String()), slog.String("error", err.Error()), slog.Duration("retry", shortest))
 		wait = max(shortest, r.options.Jitter(shortest))

@@ -8,9 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
-	"github.com/millwright-go/millwright/store"
 )
 
 // Changes of machines settle for longer while many machines wait for a worker.
@@ -57,23 +55,4 @@ func TestWakesSettle(t *testing.T) {
 	require.Zero(t, q.depth())
 	r.wakeBy(t.Context(), &Wake{From: KindMachine, To: KindSet, Keys: keys}, "now", nil)
 	require.Equal(t, 1, q.depth())
-}
-
-// What stands for a child that is being deleted is a copy: others have what the
-// store holds, too.
-func TestRemoveMarksACopy(t *testing.T) {
-	ctx, c := context.Background(), &clock{}
-	machines := store.NewMemory(c.now, MachineIndexes())
-	m := &machine.Machine{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: "a"}, Finalizers: []string{machine.Finalizer}}}
-	before, err := machines.Create(ctx, m)
-	require.NoError(t, err)
-	kept := before.Clone()
-	b := &bulk[*machine.Machine]{parent: &parent{shell: &shell{Options: &Options{Now: c.now}}}, children: machines}
-	c.at.Store(int64(time.Hour))
-	after, err := b.remove(ctx, before)
-	require.NoError(t, err)
-	require.Equal(t, kept, before)
-	want := kept.Clone()
-	want.DeletedAt = c.now()
-	require.Equal(t, want, after)
 }

@@ -2,34 +2,19 @@ package manager
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"log/slog"
 	"time"
 
-	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machine/fsm"
+	"github.com/millwright-go/millwright/manager/engine"
 	"github.com/millwright-go/millwright/object"
-	"github.com/millwright-go/millwright/store"
 )
-
-const (
-	// maxSteps bounds a pass; one that reaches it goes on at once. A set of
-	// 1,000 needs about 40.
-	maxSteps = 64
-	// maxRestarts bounds how often a pass begins anew after a conflict.
-	maxRestarts = 4
-)
-
-// conflictWait is how long after maxRestarts conflicts the next pass is made:
-// the recovery class for conflicts.
-var conflictWait = codes.Conflict.Period(0)
 
 // shell is what all reconcilers share.
 type shell struct {
 	*Options
+	engine  *engine.Engine
 	moves   *fsm.Checker
 	reach   *reach
 	hints   *hints
@@ -39,79 +24,11 @@ type shell struct {
 	// watched is shared with Manager.Run.
 	watched *watched
 	missing *missing // likewise
-
-	journal journal // of what was not done, in observe-only mode
-}
-
-// pass is one look at one object, from its first read to a plan that holds
-// nothing to do.
-type pass interface {
-	// observe reads the object and its surroundings; fresh: not from caches.
-	observe(ctx context.Context, fresh bool) error
-	// step decides once and carries out what was decided. done: there was
-	// nothing, or the object is gone, and the pass ends with the result.
-	step(ctx context.Context) (result Result, done bool, err error)
-}
-
-// reconcile makes passes until one of them meets no conflict. What was
-// remembered of an object goes with it.
-func (s *shell) reconcile(ctx context.Context, kind Kind, key object.Key, m *memo, begin func() pass) (Result, error) {
-	total := 0
-	for try := range maxRestarts {
-		result, steps, err := s.attempt(ctx, kind, key, begin(), try > 0)
-		total += steps
-		switch {
-		case errors.Is(err, store.ErrConflict):
-			continue
-		case errors.Is(err, errGone):
-			m.forget(key)
-			s.journal.forget(kind, key)
-			s.permits.forget(kind, key)
-			result, err = Result{Why: decision.Why{Reason: reasonGone}}, nil
-		case err != nil:
-			err = fmt.Errorf("%s %s: %w", kind, key, err)
-		}
-		s.Hooks.pass(kind, key, total, result, err)
-		return result, err
-	}
-	result := s.look(s.Now().Add(conflictWait), decision.Why{Reason: reasonContended})
-	s.Hooks.pass(kind, key, total, result, nil)
-	return result, nil
-}
-
-func (s *shell) run(ctx context.Context, p pass, fresh bool) (Result, int, error) {
-	if err := p.observe(ctx, fresh); err != nil {
-		return Result{}, 0, err
-	}
-	for n := range maxSteps {
-		result, done, err := p.step(ctx)
-		if done || err != nil {
-			return result, n, err
-		}
-	}
-	return Result{At: s.Now(), Why: decision.Why{Reason: reasonMore}}, maxSteps, nil
-}
-
-// look is the result of a pass that waits: jitter makes the wait longer, never
-// shorter. Even where nothing but a change is waited for, it is looked again
-// after a while, since a watch that broke does not say what went meanwhile.
-func (s *shell) look(at time.Time, why decision.Why) Result {
-	if at.IsZero() {
-		at = s.Now().Add(s.Resync)
-	}
-	if wait := at.Sub(s.Now()); wait > 0 {
-		at = at.Add(max(s.Jitter(wait)-wait, 0))
-	}
-	return Result{At: at, Why: why}
 }
 
 // The reasons of the shell's own.
 var (
-	reasonGone      = decision.NewReason("Gone", "it is gone")
-	reasonContended = decision.NewReason("Contended", "others keep writing it")
-	reasonMore      = decision.NewReason("MoreToDo", "there is more to do")
-	reasonObserving = decision.NewReason("Observing", "only observing, not done: {detail}")
-	reasonUnproven  = decision.NewReason("NotAskedYet", "the API servers were not asked yet")
+	reasonUnproven = decision.NewReason("NotAskedYet", "the API servers were not asked yet")
 
 	reasonVMNotDeleted    = decision.NewReason("OrphanDeleteFailed", "orphan VM {name} could not be deleted: {code}: {detail}")
 	reasonGroupNotDeleted = decision.NewReason("OrphanGroupDeleteFailed", "orphan group {name} could not be deleted: {code}: {detail}")
@@ -120,40 +37,92 @@ var (
 	reasonNodeNotWritten  = decision.NewReason("NodeNotWritten", "node {name} could not be written")
 )
 
-// since returns the freshness of live reads that began then and have just ended.
-func (s *shell) since(began time.Time) decision.Freshness {
-	return decision.Freshness{Began: began, Ended: s.Now()}
+// pass is one look at one object of a kind that decides and acts in one step.
+type pass interface {
+	// observe reads the object and its surroundings; fresh: not from caches.
+	observe(ctx context.Context, fresh bool) error
+	// step decides once and carries out what was decided. done: there was nothing, or the object is
+	// gone, and the pass ends with the result.
+	step(ctx context.Context) (result Result, done bool, err error)
 }
+
+// reconcile makes a pass of the engine's. Kinds for which anything may be frozen wait until that is known.
+func (s *shell) reconcile(ctx context.Context, kind Kind, key object.Key, m *memo, begin func(*engine.Pass) pass) (Result, error) {
+	k := engine.Kind{
+		Name: string(kind), Memory: &m.Memory,
+		Begin:    func(p *engine.Pass) engine.Steps { return s.steps(begin(p)) },
+		Forget:   func(key object.Key) { m.forget(key); s.permits.forget(kind, key) },
+		Panicked: s.abandoned(kind),
+	}
+	switch kind {
+	case KindDeployment, KindClass, KindSecret, KindReachability:
+	default:
+		k.Hold = s.unproven
+	}
+	return s.engine.Reconciler(k).Reconcile(ctx, key)
+}
+
+// steps makes the engine's steps of a pass whose decisions act themselves.
+func (s *shell) steps(p pass) engine.Steps {
+	if s.Observe {
+		return &steps{p, &intents{}}
+	}
+	return &steps{p, nil}
+}
+
+type steps struct {
+	pass
+	in *intents // in a dry run: what the pass was kept from
+}
+
+// Read implements engine.Steps.
+func (s *steps) Read(ctx context.Context, live bool) error { return s.observe(ctx, live) }
+
+// Decide implements engine.Steps. What the step was kept from becomes a plan that acts.
+func (s *steps) Decide(ctx context.Context) (engine.Head, error) {
+	if s.in != nil {
+		ctx = context.WithValue(ctx, intentsKey{}, s.in)
+	}
+	result, done, err := s.step(ctx)
+	switch {
+	case s.in != nil && len(s.in.list()) > 0:
+		return engine.Head{Verb: engine.Act, Live: true}, nil
+	case done && err == nil:
+		return engine.Head{Verb: engine.Wait, At: result.At, Why: result.Why, Exact: true}, nil
+	}
+	return engine.Head{Verb: engine.Look}, err
+}
+
+// Execute implements engine.Steps. The step has done it.
+func (s *steps) Execute(context.Context) error { return nil }
+
+// Changes implements engine.Steps.
+func (s *steps) Changes() []engine.Change {
+	all := s.in.list()
+	changes := make([]engine.Change, len(all))
+	for i, in := range all {
+		changes[i] = engine.Change{What: in.what, Why: in.why}
+	}
+	return changes
+}
+
+// Held implements engine.Holder.
+func (s *steps) Held() time.Time {
+	if p, ok := s.pass.(putter); ok {
+		return p.put()
+	}
+	return time.Time{}
+}
+
+// look is the result of a pass that waits.
+func (s *shell) look(at time.Time, why decision.Why) Result { return s.engine.Wait(at, why) }
+
+// since returns the freshness of live reads that began then and have just ended.
+func (s *shell) since(began time.Time) decision.Freshness { return s.freshness(began, true) }
 
 // freshness returns how reads were made that began then and have just ended: from caches unless live.
 func (s *shell) freshness(began time.Time, live bool) decision.Freshness {
-	if !live {
-		return decision.Freshness{}
-	}
-	return s.since(began)
-}
-
-// gone ends a pass whose last write let the object go.
-func gone(m *object.Meta) error {
-	if m.Deleted() && len(m.Finalizers) == 0 {
-		return errGone
-	}
-	return nil
-}
-
-var (
-	// errGone ends a pass: its own object is not there any more.
-	errGone = errors.New("the object is gone")
-	// errReplaced begins a pass anew: another object has the name by now.
-	errReplaced = fmt.Errorf("another object has its name by now: %w", store.ErrConflict)
-)
-
-// itself is an error about the pass's own object.
-func itself(err error) error {
-	if errors.Is(err, store.ErrNotFound) {
-		return errGone
-	}
-	return err
+	return s.engine.Freshness(began, live)
 }
 
 // check fires the moves of a write, so that an illegal one stops the pass
@@ -167,29 +136,16 @@ func (s *shell) check(ctx context.Context, moves []machine.Move) error {
 	return nil
 }
 
-// tell logs an event and hands it to the hook; with a memo, once for as long
-// as that remembers it.
+// tell tells of an event; with a memo, once for as long as that remembers it.
 func (s *shell) tell(ctx context.Context, m *memo, kind Kind, key object.Key, typ EventType, why decision.Why) {
-	level := slog.LevelInfo
-	if typ == Warning {
-		level = slog.LevelWarn
+	var memory *engine.Memory
+	if m != nil {
+		memory = &m.Memory
 	}
-	if s.Hooks.Event == nil && !s.Log.Enabled(ctx, level) {
-		return
-	}
-	reason, sentence := why.Reason.String(), codes.Printable(why.String()) // names and messages are others'
-	if m != nil && !m.first(key, reason+" "+sentence) {
-		return
-	}
-	s.Log.LogAttrs(ctx, level, sentence, slog.String("kind", string(kind)), slog.String("object", key.String()),
-		slog.String("reason", reason))
-	s.Hooks.event(kind, key, typ, reason, sentence)
+	s.engine.Tell(ctx, memory, string(kind), key, typ, why)
 }
 
 // timed carries out a call and tells the hook how long it took.
 func (s *shell) timed(kind Kind, key object.Key, name string, do func() error) error {
-	start := s.Now()
-	err := do()
-	s.Hooks.effect(kind, key, name, s.Now().Sub(start), err)
-	return err
+	return s.engine.Timed(string(kind), key, name, do)
 }

@@ -11,7 +11,7 @@ import (
 // before is the machine as it was.
 func (p *machinePass) tellSpans(plan *machine.Plan, before *machine.Machine) {
 	if before.Spec.ProviderID == "" && p.o.Machine.Spec.ProviderID != "" {
-		p.memo.recorded(p.key, p.Now())
+		p.memo.notes.Change(p.key, func(n *notes) { n.recorded = p.Now() })
 		p.lasted(SpanCreation, before.CreatedAt)
 	}
 	for _, move := range plan.Moves {
@@ -36,7 +36,7 @@ func (p *machinePass) tellSpans(plan *machine.Plan, before *machine.Machine) {
 
 // recordedAt is when the machine's VM was recorded, or when its last step was.
 func (p *machinePass) recordedAt(before *machine.Machine) time.Time {
-	if at := p.memo.recall(p.key).recorded; !at.IsZero() {
+	if at := p.memo.notes.Of(p.key).recorded; !at.IsZero() {
 		return at
 	}
 	return before.Status.LastOperation.Time

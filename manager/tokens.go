@@ -12,6 +12,7 @@ import (
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/manager/engine"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
 )
@@ -162,7 +163,7 @@ func (p *machinePass) tokenCall(ctx context.Context, call func(context.Context) 
 	limited, cancel := context.WithTimeout(ctx, p.CallTimeout)
 	defer cancel()
 	err := call(limited)
-	if err := interrupted(ctx, err); err != nil {
+	if err := engine.Interrupted(ctx, err); err != nil {
 		return nil, err
 	}
 	out := outcomeOf(err)

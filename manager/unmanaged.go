@@ -7,6 +7,7 @@ import (
 
 	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/manager/engine"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
 	"github.com/millwright-go/millwright/store"
@@ -25,10 +26,7 @@ func (r *unmanaged) Kind() Kind { return KindUnmanaged }
 
 // Reconcile implements Reconciler.
 func (r *unmanaged) Reconcile(ctx context.Context, key object.Key) (Result, error) {
-	if wait, yes := r.unproven(); yes {
-		return wait, nil
-	}
-	return r.reconcile(ctx, KindUnmanaged, key, &r.memo, func() pass { return &unmanagedPass{unmanaged: r, key: key} })
+	return r.reconcile(ctx, KindUnmanaged, key, &r.memo, func(*engine.Pass) pass { return &unmanagedPass{unmanaged: r, key: key} })
 }
 
 // unmanagedPass is one pass over all nodes.
@@ -95,7 +93,7 @@ func (p *unmanagedPass) write(ctx context.Context, orders []safety.WriteNode) er
 			return err
 		})
 	})
-	if err := interrupted(ctx, errors.Join(failed...)); err != nil {
+	if err := engine.Interrupted(ctx, errors.Join(failed...)); err != nil {
 		return err
 	}
 	written := make(map[string]*machine.Node, len(orders))

@@ -1,4 +1,4 @@
-package manager
+package engine
 
 import (
 	"sync"
@@ -7,29 +7,28 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// journalKeeps is for how long the journal remembers what passes were kept from
-// and do not come back to, unless Options.Resync is longer than half of it.
+// journalKeeps is for how long the journal remembers what passes no longer want to change, unless
+// Options.Resync is longer than half of it.
 const journalKeeps = time.Hour
 
-// journal remembers what was told in observe-only mode, so that it is told
-// once. To lose it costs repetition.
+// journal remembers what a dry run has told, so that it is told once. To lose it costs repetition.
 type journal struct {
 	mu   sync.Mutex
 	told map[journalKey]map[telling]entry
 }
 
 type journalKey struct {
-	kind Kind
+	kind string
 	key  object.Key
 }
 
-// telling is what makes two intents the same but for the numbers in their
-// sentence, which may change by themselves.
+// telling is what makes two changes the same but for the numbers in their sentence, which may vary by
+// themselves.
 type telling struct{ what, reason string }
 
 type entry struct {
 	sentence string
-	at, seen time.Time // when it was told, and when it was last intended
+	at, seen time.Time // when it was told, and when it was last planned
 }
 
 // news is something to tell.
@@ -38,10 +37,9 @@ type news struct {
 	sentence string
 }
 
-// fresh picks what is to be told, and remembers it as told. An intent is told
-// when it is new, and again, no sooner than resync later, when its sentence is
-// another one.
-func (j *journal) fresh(kind Kind, key object.Key, all []intent, now time.Time, resync time.Duration) []news {
+// news picks what is to be told, and remembers it as told. A change is told when it is new, and again,
+// no sooner than resync later, when its sentence is another one.
+func (j *journal) news(kind string, key object.Key, all []Change, now time.Time, resync time.Duration) []news {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	at := journalKey{kind, key}
@@ -55,8 +53,8 @@ func (j *journal) fresh(kind Kind, key object.Key, all []intent, now time.Time, 
 		known = make(map[telling]entry)
 	}
 	var out []news
-	for _, i := range all {
-		n := news{telling{i.what, i.why.Reason.String()}, i.why.String()}
+	for _, c := range all {
+		n := news{telling{c.What, c.Why.Reason.String()}, c.Why.String()}
 		e, there := known[n.telling]
 		if !there || e.sentence != n.sentence && now.Sub(e.at) >= resync {
 			e.sentence, e.at = n.sentence, now
@@ -73,7 +71,7 @@ func (j *journal) fresh(kind Kind, key object.Key, all []intent, now time.Time, 
 }
 
 // forget drops what was told of an object that is gone.
-func (j *journal) forget(kind Kind, key object.Key) {
+func (j *journal) forget(kind string, key object.Key) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	delete(j.told, journalKey{kind, key})

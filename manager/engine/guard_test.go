@@ -1,4 +1,4 @@
-package manager
+package engine
 
 import (
 	"bytes"
@@ -16,15 +16,15 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// faulty is a pass whose decision ends as its object's name says.
+// faulty are steps whose decision ends as its object's name says.
 type faulty struct {
 	name string
 	list []int
 }
 
-func (p *faulty) observe(context.Context, bool) error { return nil }
+func (p *faulty) Read(context.Context, bool) error { return nil }
 
-func (p *faulty) step(context.Context) (Result, bool, error) {
+func (p *faulty) Decide(context.Context) (Head, error) {
 	switch p.name {
 	case "index":
 		p.list[len(p.name)]++
@@ -35,22 +35,14 @@ func (p *faulty) step(context.Context) (Result, bool, error) {
 	case "goexit":
 		runtime.Goexit()
 	}
-	return Result{}, true, nil
+	return Head{}, nil
 }
+
+func (p *faulty) Execute(context.Context) error { return nil }
+
+func (p *faulty) Changes() []Change { return nil }
 
 type hushed[T any] struct{}
-
-// faults is the reconciler of such passes.
-type faults struct {
-	*shell
-	memo memo
-}
-
-func (r *faults) Kind() Kind { return KindMachine }
-
-func (r *faults) Reconcile(ctx context.Context, key object.Key) (Result, error) {
-	return r.reconcile(ctx, KindMachine, key, &r.memo, func() pass { return &faulty{name: key.Name} })
-}
 
 // TestDecisionPanics: what panics in a decision is that object's failure. It is an error, an event
 // and a stack in the log once, a count each time, and all of it anew after a success; the value of
@@ -60,25 +52,24 @@ func TestDecisionPanics(t *testing.T) {
 	var events, counts []string
 	failed := 0
 	hooks := Hooks{
-		Event: func(_ Kind, key object.Key, typ EventType, reason, why string) {
+		Event: func(_ string, key object.Key, typ EventType, reason, why string) {
 			events = append(events, strings.Join([]string{key.Name, string(typ), reason, why}, " "))
 		},
-		Panicked: func(_ Kind, key object.Key, in, _ string) { counts = append(counts, key.Name+" "+in) },
-		Pass: func(_ Kind, _ object.Key, _ int, _ Result, err error) {
+		Panicked: func(_ string, key object.Key, in, _ string) { counts = append(counts, key.Name+" "+in) },
+		Pass: func(_ string, _ object.Key, _ int, _ Result, err error) {
 			if err != nil {
 				failed++
 			}
 		},
 	}
 	now := time.Date(2027, 1, 15, 8, 0, 0, 0, time.UTC)
-	c := newContainment(slog.New(slog.NewTextHandler(&log, nil)), hooks, reads(&now))
-	o := &Options{Hooks: c.contain(hooks), Log: c.log}
-	r := contained{&faults{shell: &shell{Options: o}}, c, o}
-	const at = " in manager.(*faulty).step"
+	e := New(Options{Log: slog.New(slog.NewTextHandler(&log, nil)), Hooks: hooks, Now: reads(&now)})
+	r := e.Reconciler(Kind{Name: "toy", Begin: func(p *Pass) Steps { return &faulty{name: p.Key.Name} }})
+	const at = " in engine.(*faulty).Decide"
 	for name, what := range map[string]string{
 		"index":  "runtime error: index out of range [5] with length 0" + at,
 		"value":  "panic with a value of type *errors.errorString" + at,
-		"long":   "panic with a value of type manager.hushed[string]" + at,
+		"long":   "panic with a value of type engine.hushed[string]" + at,
 		"goexit": "runtime.Goexit was called" + at,
 		"fine":   "",
 	} {
@@ -92,7 +83,7 @@ func TestDecisionPanics(t *testing.T) {
 				continue
 			}
 			require.ErrorIs(t, err, ErrPanicked)
-			require.EqualError(t, err, "machine "+key.String()+": the pass panicked: "+what)
+			require.EqualError(t, err, "toy "+key.String()+": the pass panicked: "+what)
 		}
 		if what == "" {
 			require.Empty(t, events)
@@ -102,10 +93,10 @@ func TestDecisionPanics(t *testing.T) {
 		require.Equal(t, []string{name + " pass", name + " pass", name + " pass"}, counts)
 		require.Equal(t, 3, failed)
 		require.Equal(t, 1, strings.Count(log.String(), "stack="))
-		require.Contains(t, log.String(), "contain_test.go")
+		require.Contains(t, log.String(), "guard_test.go")
 		require.NotContains(t, log.String(), "hush-7391")
 
-		c.succeeded(KindMachine, key)
+		e.Guard.succeeded(Place{InPass, "toy", key})
 		_, err := r.Reconcile(context.Background(), key)
 		require.Error(t, err)
 		require.Len(t, events, 2, "told again")
@@ -119,17 +110,17 @@ func reads(now *time.Time) func() time.Time { return func() time.Time { return *
 func TestPanicsAreToldAgain(t *testing.T) {
 	now := time.Date(2027, 1, 15, 8, 0, 0, 0, time.UTC)
 	var events, counts int
-	c := newContainment(slog.New(slog.DiscardHandler), Hooks{
-		Event:    func(Kind, object.Key, EventType, string, string) { events++ },
-		Panicked: func(Kind, object.Key, string, string) { counts++ },
+	c := newGuard(slog.New(slog.DiscardHandler), Hooks{
+		Event:    func(string, object.Key, EventType, string, string) { events++ },
+		Panicked: func(string, object.Key, string, string) { counts++ },
 	}, reads(&now))
-	for i, in := range []string{inPass, inHook, inWake, inWatch, inDriver} {
+	for i, in := range []string{InPass, InHook, "wake", "watch", "driver"} {
 		events, counts = 0, 0
-		at := place{in, KindMachine, object.Key{Name: "a"}}
+		at := Place{in, "toy", object.Key{Name: "a"}}
 		for second := range 1800 {
 			now = now.Add(time.Second)
-			c.tell(context.Background(), at, &caught{what: "one"})
-			c.tell(context.Background(), at, &caught{what: "another"})
+			c.Tell(context.Background(), at, &Caught{What: "one"})
+			c.Tell(context.Background(), at, &Caught{What: "another"})
 			require.LessOrEqual(t, events, 2*(1+second/600), in)
 		}
 		require.Equal(t, 2*3, events, in)
@@ -138,15 +129,15 @@ func TestPanicsAreToldAgain(t *testing.T) {
 	}
 	now = now.Add(-time.Hour)
 	events = 0
-	c.tell(context.Background(), place{inHook, KindMachine, object.Key{Name: "a"}}, &caught{what: "one"})
+	c.Tell(context.Background(), Place{InHook, "toy", object.Key{Name: "a"}}, &Caught{What: "one"})
 	require.Equal(t, 1, events, "a clock that went back keeps nothing quiet")
 }
 
 // TestPanicsToldAreBounded: what was told is forgotten, the oldest first, before it grows too large.
 func TestPanicsToldAreBounded(t *testing.T) {
 	now := time.Date(2027, 1, 15, 8, 0, 0, 0, time.UTC)
-	c := newContainment(slog.New(slog.DiscardHandler), Hooks{}, reads(&now))
-	at := func(i int) place { return place{inDriver, KindMachine, object.Key{Name: strconv.Itoa(i)}} }
+	c := newGuard(slog.New(slog.DiscardHandler), Hooks{}, reads(&now))
+	at := func(i int) Place { return Place{"driver", "toy", object.Key{Name: strconv.Itoa(i)}} }
 	for i := range placesTold {
 		require.True(t, c.first(at(i), "one"))
 	}
@@ -177,8 +168,8 @@ func TestCaughtIsBounded(t *testing.T) {
 // them, with the stack that it had.
 func TestEachCarriesPanics(t *testing.T) {
 	done := make([]bool, 40)
-	end := catch(func() {
-		carrying(each)(context.Background(), len(done), func(i int) {
+	end := Catch(func() {
+		Contain(Parallel)(context.Background(), len(done), func(i int) {
 			done[i] = true
 			switch {
 			case i == 7:
@@ -190,5 +181,5 @@ func TestEachCarriesPanics(t *testing.T) {
 	})
 	require.NotContains(t, done, false)
 	require.NotNil(t, end)
-	require.Contains(t, string(end.stack), "TestEachCarriesPanics.func1.1")
+	require.Contains(t, string(end.Stack), "TestEachCarriesPanics.func1.1")
 }

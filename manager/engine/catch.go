@@ -1,4 +1,4 @@
-package manager
+package engine
 
 import (
 	"context"
@@ -10,29 +10,34 @@ import (
 	"sync/atomic"
 )
 
-// ErrPanicked is the error of a pass in which something panicked or called runtime.Goexit: a
-// decision, a port, a batch's order. Call Reconcile again after a pause, as after any error.
+// ErrPanicked is the error of a pass in which something panicked or called runtime.Goexit: a decision,
+// a port, an order of a batch. Call Reconcile again after a pause, as after any error.
 var ErrPanicked = errors.New("the pass panicked")
 
-// caught is the end of code that did not return: it panicked, or called runtime.Goexit.
-type caught struct {
-	// what says how it ended, and where. It holds no value of a panic but the runtime's own
+// Caught is the end of code that did not return: it panicked, or called runtime.Goexit.
+type Caught struct {
+	// What says how it ended, and where. It holds no value of a panic but the runtime's own
 	// errors, which consist of numbers and type names: any other may be a secret.
-	what  string
-	stack []byte
+	What  string
+	Stack []byte
 }
 
-// longestWhat bounds caught.what, in bytes.
+// NewCaught describes a panic with a value that was caught elsewhere, in what prefix says.
+func NewCaught(prefix string, value any, stack []byte) *Caught {
+	return &Caught{bounded(prefix + ": " + describe(value)), stack}
+}
+
+// longestWhat bounds Caught.What, in bytes.
 const longestWhat = 300
 
 // Error says everything, for a panic that nobody catches again.
-func (c *caught) Error() string { return c.what + "\n" + string(c.stack) }
+func (c *Caught) Error() string { return c.What + "\n" + string(c.Stack) }
 
-// catch calls do in a goroutine of its own, waits for its end, and returns nil if do returned. A
+// Catch calls do in a goroutine of its own, waits for its end, and returns nil if do returned. A
 // panic or a runtime.Goexit ends that goroutine only, after its deferred calls: what do held with a
 // defer is free again.
-func catch(do func()) *caught {
-	ended := make(chan *caught, 1)
+func Catch(do func()) *Caught {
+	ended := make(chan *Caught, 1)
 	go func() {
 		returned := false
 		defer func() {
@@ -40,7 +45,7 @@ func catch(do func()) *caught {
 				ended <- nil
 				return
 			}
-			ended <- newCaught(recover())
+			ended <- caughtNow(recover())
 		}()
 		do()
 		returned = true
@@ -48,17 +53,17 @@ func catch(do func()) *caught {
 	return <-ended
 }
 
-// newCaught describes the panic, or the runtime.Goexit if value is nil, under whose deferred calls
+// caughtNow describes the panic, or the runtime.Goexit if value is nil, under whose deferred calls
 // it is called. What was caught before, in another goroutine, stays as it is.
-func newCaught(value any) *caught {
-	if before, again := value.(*caught); again {
+func caughtNow(value any) *Caught {
+	if before, again := value.(*Caught); again {
 		return before
 	}
 	what := describe(value)
 	if at := origin(); at != "" {
 		what += " in " + at
 	}
-	return &caught{what: bounded(what), stack: debug.Stack()}
+	return &Caught{What: bounded(what), Stack: debug.Stack()}
 }
 
 // describe says what was panicked with, as far as it may be told.
@@ -104,13 +109,13 @@ func origin() string {
 	}
 }
 
-// carrying returns an Each whose orders can't end the process: when all have ended, the first panic
+// Contain returns an Each whose orders can't end the process: when all have ended, the first panic
 // is raised again in the goroutine that gave the orders, whose pass it ends.
-func carrying(each func(context.Context, int, func(int))) func(context.Context, int, func(int)) {
+func Contain(each func(context.Context, int, func(int))) func(context.Context, int, func(int)) {
 	return func(ctx context.Context, n int, do func(int)) {
-		var first atomic.Pointer[caught]
+		var first atomic.Pointer[Caught]
 		each(ctx, n, func(i int) {
-			if c := catch(func() { do(i) }); c != nil {
+			if c := Catch(func() { do(i) }); c != nil {
 				first.CompareAndSwap(nil, c)
 			}
 		})

@@ -1,0 +1,162 @@
+package engine
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/millwright-go/millwright/object"
+)
+
+// Where a panic was contained, as Hooks.Panicked says it.
+const (
+	InPass = "pass"
+	InHook = "hook"
+)
+
+// reasonPanicked is the reason of the event about a panic.
+const reasonPanicked = "Panicked"
+
+// Guard keeps a panic with the object whose pass it was, and tells of it. Passes and hooks go through
+// it, and so should everything else that runs code of others, such as what finds out whom a change
+// concerns. [Contain] carries what an order of a batch panics with to the pass.
+type Guard struct {
+	log   *slog.Logger
+	hooks Hooks // as they were given
+	now   func() time.Time
+
+	mu   sync.Mutex
+	told map[Place]map[string]time.Time // when each text was told; those of passes until one succeeds
+}
+
+// Place is where something panicked: in what, on behalf of which object.
+type Place struct {
+	In   string
+	Kind string
+	Key  object.Key
+}
+
+func newGuard(log *slog.Logger, hooks Hooks, now func() time.Time) *Guard {
+	return &Guard{log: log, hooks: hooks, now: now, told: make(map[Place]map[string]time.Time)}
+}
+
+// Run calls do and tells of its panic. It returns nil if do returned.
+func (g *Guard) Run(ctx context.Context, at Place, do func()) *Caught {
+	end := Catch(do)
+	if end != nil {
+		g.Tell(ctx, at, end)
+	}
+	return end
+}
+
+// Tell counts a panic. The same one, which comes again with each try, is logged and told as an
+// event once in toldAgain; one of a pass also when it comes after a pass that succeeded. Clock, log
+// and hooks are code of others too: what panics there has nobody left to be told to.
+func (g *Guard) Tell(ctx context.Context, at Place, end *Caught) {
+	if g.hooks.Panicked != nil {
+		Catch(func() { g.hooks.Panicked(at.Kind, at.Key, at.In, end.What) })
+	}
+	if !g.first(at, end.What) {
+		return
+	}
+	Catch(func() {
+		g.log.LogAttrs(ctx, slog.LevelError, "panicked; contained, and tried again", slog.String("kind", at.Kind),
+			slog.String("object", at.Key.String()), slog.String("in", at.In), slog.String("panic", end.What),
+			slog.String("stack", string(end.Stack)))
+	})
+	if g.hooks.Event != nil {
+		Catch(func() { g.hooks.Event(at.Kind, at.Key, Warning, reasonPanicked, sentence(at, end)) })
+	}
+}
+
+func sentence(at Place, end *Caught) string {
+	return "a " + at.In + " panicked: " + end.What + "; the log has the stack; it is tried again"
+}
+
+const (
+	// toldAgain is after what time the same panic of the same object is told again.
+	toldAgain = 10 * time.Minute
+	// placesTold and textsTold, of each place, bound Guard.told.
+	placesTold = 10_000
+	textsTold  = 8
+)
+
+// first reports whether the panic was not told in the last toldAgain, and remembers it.
+func (g *Guard) first(at Place, what string) bool {
+	var now time.Time
+	Catch(func() { now = g.now() })
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	texts := g.told[at]
+	if lately(texts[what], now) {
+		return false
+	}
+	if texts == nil && len(g.told) >= placesTold {
+		g.forgetOld(now)
+	}
+	if texts == nil || len(texts) >= textsTold {
+		texts = make(map[string]time.Time)
+		g.told[at] = texts
+	}
+	texts[what] = now
+	return true
+}
+
+// lately reports whether something was told less than toldAgain ago. A clock that went back says
+// that it was not.
+func lately(told, now time.Time) bool {
+	ago := now.Sub(told)
+	return !told.IsZero() && ago >= 0 && ago < toldAgain
+}
+
+// forgetOld makes room: it drops what may be told again, or else everything.
+func (g *Guard) forgetOld(now time.Time) {
+	maps.DeleteFunc(g.told, func(_ Place, texts map[string]time.Time) bool {
+		maps.DeleteFunc(texts, func(_ string, told time.Time) bool { return !lately(told, now) })
+		return len(texts) == 0
+	})
+	if len(g.told) >= placesTold {
+		clear(g.told)
+	}
+}
+
+// succeeded forgets what an object's passes panicked with.
+func (g *Guard) succeeded(at Place) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.told) > 0 {
+		delete(g.told, at)
+	}
+}
+
+// contain returns hooks whose panics end nothing: the pass goes on as if the hook had returned.
+func (g *Guard) contain(h Hooks) Hooks {
+	if event := h.Event; event != nil {
+		h.Event = func(kind string, key object.Key, typ EventType, reason, why string) {
+			g.Hook(kind, key, func() { event(kind, key, typ, reason, why) })
+		}
+	}
+	if effect := h.Effect; effect != nil {
+		h.Effect = func(kind string, key object.Key, name string, took time.Duration, err error) {
+			g.Hook(kind, key, func() { effect(kind, key, name, took, err) })
+		}
+	}
+	if withheld := h.Withheld; withheld != nil {
+		h.Withheld = func(kind string, key object.Key, what, reason, why string) {
+			g.Hook(kind, key, func() { withheld(kind, key, what, reason, why) })
+		}
+	}
+	if pass := h.Pass; pass != nil {
+		h.Pass = func(kind string, key object.Key, steps int, result Result, err error) {
+			g.Hook(kind, key, func() { pass(kind, key, steps, result, err) })
+		}
+	}
+	return h
+}
+
+// Hook calls a hook that tells of an object. Its panic ends nothing.
+func (g *Guard) Hook(kind string, key object.Key, do func()) {
+	g.Run(context.Background(), Place{InHook, kind, key}, do)
+}

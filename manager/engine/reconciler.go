@@ -1,0 +1,231 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/decision"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/store"
+)
+
+const (
+	// MaxSteps bounds the plans of a pass. A pass that reaches it goes on at once. A set of 1,000
+	// machines needs about 40.
+	MaxSteps = 64
+	// MaxRestarts bounds how often a conflict begins a pass again.
+	MaxRestarts = 4
+)
+
+// conflictWait is the wait after MaxRestarts conflicts.
+var conflictWait = codes.Conflict.Period(0)
+
+// The engine's own reasons.
+var (
+	reasonGone      = decision.NewReason("Gone", "it is gone")
+	reasonContended = decision.NewReason("Contended", "others keep writing it")
+	reasonMore      = decision.NewReason("MoreToDo", "there is more to do")
+	reasonDryRun    = decision.NewReason("Observing", "only observing, not done: {detail}")
+)
+
+// Kind is what the engine is told of a kind of object.
+type Kind struct {
+	Name string
+	// Begin returns the steps of a new pass. It is called again after each conflict.
+	Begin func(*Pass) Steps
+	// Memory is what is remembered of the kind's objects; nil: the reconciler makes one.
+	Memory *Memory
+
+	// Hold reports whether no pass may be made yet, and when to come back. Nil: any time.
+	Hold func() (Result, bool)
+	// Leave gives back what a pass held. It is called when a pass is over, however it ended. May be nil.
+	Leave func(object.Key)
+	// Forget drops what the kind remembers of an object that is gone. May be nil.
+	Forget func(object.Key)
+	// Panicked sets aside what an object holds whose pass panicked. May be nil.
+	Panicked func(context.Context, object.Key)
+}
+
+// Steps are those of one pass. A kind keeps what it has read and decided in the value behind them.
+type Steps interface {
+	// Read reads the object and its surroundings, from caches or live. A later Read of the same pass
+	// replaces what was read and keeps what the pass has learned.
+	Read(ctx context.Context, live bool) error
+	// Decide makes the next plan. It reads and changes nothing outside of this process.
+	Decide(ctx context.Context) (Head, error)
+	// Execute carries out the last plan, and puts the answers where Decide finds them.
+	Execute(ctx context.Context) error
+	// Changes lists what the last plan would change. It is asked in a dry run only.
+	Changes() []Change
+}
+
+// Holder are steps that put something in order when a dry run has held their plan.
+type Holder interface {
+	// Held returns when to look again. Zero: after Options.Resync.
+	Held() time.Time
+}
+
+// Verb is what a plan asks of the engine.
+type Verb int
+
+// The verbs.
+const (
+	Wait   Verb = iota // look again at Head.At: the pass is over
+	Reread             // read again, live
+	Look               // execute: it changes nothing outside of this process
+	Act                // execute: it changes what Changes says
+)
+
+// Head is what the engine sees of a plan.
+type Head struct {
+	Verb Verb
+	Why  decision.Why
+	Warn decision.Why // told once for as long as the process remembers; zero: nothing
+	// At is when to look again though nothing has changed. Zero: after Options.Resync.
+	At time.Time
+	// Name of an effect, which is timed and told to Hooks.Effect. Empty: it is not.
+	Name string
+	// Once is comparable. A second plan of the pass with the same fails the pass: the decision is going
+	// in circles. Nil: the plan may come again.
+	Once any
+	// Live says that the plan rests on live reads, also when the last Read was not live.
+	Live bool
+	// Drawn has a jitter drawn after the plan was executed. It changes nothing: recorded runs depend on
+	// the order in which jitter is drawn.
+	Drawn bool
+	// Exact says that At has its jitter.
+	Exact bool
+}
+
+// Change is one thing that a plan changes outside of this process, such as "update machine fleet/a".
+type Change struct {
+	What string
+	Why  decision.Why // zero: the plan's own
+}
+
+// Reconciler makes passes over the objects of one kind. Calls for different keys may overlap.
+type Reconciler struct {
+	*Engine
+	kind Kind
+}
+
+// Reconciler returns a reconciler of a kind.
+func (e *Engine) Reconciler(k Kind) *Reconciler {
+	if k.Memory == nil {
+		k.Memory = new(Memory)
+	}
+	return &Reconciler{e, k}
+}
+
+// Name returns the name of the kind.
+func (r *Reconciler) Name() string { return r.kind.Name }
+
+// Reconcile makes a pass. An error means that the pass could not be finished: call again after a pause.
+// An object that is gone is no error. A panic, and a call of runtime.Goexit, is an [ErrPanicked].
+func (r *Reconciler) Reconcile(ctx context.Context, key object.Key) (Result, error) {
+	var result Result
+	var err error
+	at := Place{InPass, r.kind.Name, key}
+	end := r.Guard.Run(ctx, at, func() { result, err = r.reconcile(ctx, key) })
+	if end == nil {
+		if err == nil {
+			r.Guard.succeeded(at)
+		}
+		return result, err
+	}
+	if r.kind.Panicked != nil {
+		Catch(func() { r.kind.Panicked(ctx, key) })
+	}
+	err = fmt.Errorf("%s %s: %w: %s", r.kind.Name, key, ErrPanicked, end.What)
+	r.ended(key, 0, Result{}, err)
+	return Result{}, err
+}
+
+// reconcile makes attempts until one of them meets no conflict.
+func (r *Reconciler) reconcile(ctx context.Context, key object.Key) (Result, error) {
+	if r.kind.Hold != nil {
+		if wait, held := r.kind.Hold(); held {
+			return wait, nil
+		}
+	}
+	if r.kind.Leave != nil {
+		defer r.kind.Leave(key)
+	}
+	total := 0
+	for try := range MaxRestarts {
+		p := &Pass{Engine: r.Engine, Kind: r.kind.Name, Key: key, memory: r.kind.Memory}
+		result, steps, err := p.run(ctx, r.kind.Begin(p), try > 0)
+		total += steps
+		switch {
+		case errors.Is(err, store.ErrConflict):
+			continue
+		case errors.Is(err, ErrGone):
+			r.forget(key)
+			result, err = Result{Why: decision.Why{Reason: reasonGone}}, nil
+		case err != nil:
+			err = fmt.Errorf("%s %s: %w", r.kind.Name, key, err)
+		}
+		r.ended(key, total, result, err)
+		return result, err
+	}
+	result := r.Wait(r.Now().Add(conflictWait), decision.Why{Reason: reasonContended})
+	r.ended(key, total, result, nil)
+	return result, nil
+}
+
+func (r *Reconciler) forget(key object.Key) {
+	r.kind.Memory.Forget(key)
+	r.journal.forget(r.kind.Name, key)
+	if r.kind.Forget != nil {
+		r.kind.Forget(key)
+	}
+}
+
+func (r *Reconciler) ended(key object.Key, steps int, result Result, err error) {
+	if r.Hooks.Pass != nil {
+		r.Hooks.Pass(r.kind.Name, key, steps, result, err)
+	}
+}
+
+var (
+	// ErrGone ends a pass: its own object is not there any more.
+	ErrGone = errors.New("the object is gone")
+	// ErrReplaced begins a pass again: another object has the name now. It is a conflict.
+	ErrReplaced = fmt.Errorf("another object has its name by now: %w", store.ErrConflict)
+)
+
+// Gone returns ErrGone if the object's last write let it go.
+func Gone(m *object.Meta) error {
+	if m.Deleted() && len(m.Finalizers) == 0 {
+		return ErrGone
+	}
+	return nil
+}
+
+// Itself returns what an error about the pass's own object means: ErrGone if it was not found.
+func Itself(err error) error {
+	if errors.Is(err, store.ErrNotFound) {
+		return ErrGone
+	}
+	return err
+}
+
+// Elsewhere returns what an error about another object means: a conflict if it was not found.
+func Elsewhere(err error) error {
+	if errors.Is(err, store.ErrNotFound) {
+		return fmt.Errorf("%w: %w", store.ErrConflict, err)
+	}
+	return err
+}
+
+// Interrupted returns why nothing may be concluded from err: the process is shutting down, or a dry run
+// has withheld the call. Nil: err is an answer.
+func Interrupted(ctx context.Context, err error) error {
+	if err == nil || errors.Is(err, store.ErrWithheld) {
+		return err
+	}
+	return ctx.Err()
+}

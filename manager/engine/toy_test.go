@@ -1,0 +1,132 @@
+package engine_test
+
+import (
+	"context"
+	"time"
+
+	"github.com/millwright-go/millwright/decision"
+	"github.com/millwright-go/millwright/manager/engine"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/store"
+)
+
+// lamp is an object of a kind that nothing in this repository knows.
+type lamp struct {
+	object.Meta
+	On  bool // spec
+	Lit bool // status
+}
+
+func (l *lamp) ObjectMeta() *object.Meta { return &l.Meta }
+
+func (l *lamp) Clone() *lamp {
+	c := *l
+	c.Meta = l.CloneMeta()
+	return &c
+}
+
+func (l *lamp) CopyStatus(from *lamp) { l.Lit = from.Lit }
+
+func (l *lamp) SpecEqual(o *lamp) bool { return l.On == o.On }
+
+var (
+	reasonSwitch = decision.NewReason("Switch", "it is {detail}")
+	reasonFine   = decision.NewReason("Fine", "it is as it should be")
+)
+
+// lamps is a kind: a lamp is lit when it is on.
+type lamps struct {
+	lamps store.Collection[*lamp]
+	// edit changes the head of each plan; nil: nothing does.
+	edit func(*engine.Head)
+	// instead is executed instead of the write; nil: the write is.
+	instead func(context.Context, *engine.Pass) error
+
+	reads     []bool // which of them were live
+	left      int
+	forgotten []object.Key
+	panicked  []object.Key
+}
+
+func (k *lamps) kind() engine.Kind {
+	return engine.Kind{
+		Name:     "lamp",
+		Begin:    func(p *engine.Pass) engine.Steps { return &lampPass{Pass: p, lamps: k} },
+		Leave:    func(object.Key) { k.left++ },
+		Forget:   func(key object.Key) { k.forgotten = append(k.forgotten, key) },
+		Panicked: func(_ context.Context, key object.Key) { k.panicked = append(k.panicked, key) },
+	}
+}
+
+type lampPass struct {
+	*engine.Pass
+	*lamps
+	o *lamp
+}
+
+func (p *lampPass) Read(ctx context.Context, live bool) (err error) {
+	p.reads = append(p.reads, live)
+	reader := store.Reader[*lamp](p.lamps.lamps)
+	if live {
+		reader = p.lamps.lamps.Live()
+	}
+	p.o, err = reader.Get(ctx, p.Key)
+	return engine.Itself(err)
+}
+
+func (p *lampPass) Decide(context.Context) (engine.Head, error) {
+	head := engine.Head{Verb: engine.Act, Why: decision.Why{Reason: reasonSwitch, Detail: "on"}}
+	if p.o.On == p.o.Lit {
+		head = engine.Head{Why: decision.Why{Reason: reasonFine}}
+	}
+	if p.edit != nil {
+		p.edit(&head)
+	}
+	return head, nil
+}
+
+func (p *lampPass) Execute(ctx context.Context) error {
+	if p.instead != nil {
+		return p.instead(ctx, p.Pass)
+	}
+	changed := p.o.Clone()
+	changed.Lit = changed.On
+	after, err := p.lamps.lamps.UpdateStatus(ctx, changed)
+	if err != nil {
+		return engine.Itself(err)
+	}
+	p.o = after
+	p.Tell(ctx, engine.Normal, decision.Why{Reason: reasonSwitch, Detail: "lit"})
+	return engine.Gone(&after.Meta)
+}
+
+func (p *lampPass) Changes() []engine.Change {
+	return []engine.Change{{What: "update status of lamp " + p.Key.String()}}
+}
+
+// stale is a collection whose cache shows what it was given, or what is stored if that is nil.
+type stale struct {
+	*store.Memory[*lamp]
+	cached *lamp
+	writes int
+}
+
+func (s *stale) Get(ctx context.Context, key object.Key) (*lamp, error) {
+	if s.cached != nil {
+		return s.cached, nil
+	}
+	return s.Memory.Get(ctx, key)
+}
+
+func (s *stale) UpdateStatus(ctx context.Context, l *lamp) (*lamp, error) {
+	s.writes++
+	return s.Memory.UpdateStatus(ctx, l)
+}
+
+var start = time.Date(2027, 1, 15, 8, 0, 0, 0, time.UTC)
+
+// clock returns a clock that stands still, and how to put it forward.
+func clock() (now func() time.Time, forward func(time.Duration)) {
+	at := start
+	return func() time.Time { return at }, func(d time.Duration) { at = at.Add(d) }
+}

@@ -1,0 +1,43 @@
+// Package index names the indexes that the kinds of a fleet list by, and the values in them.
+package index
+
+import (
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/store"
+)
+
+// The indexes. Package manager says what each holds.
+const (
+	Owner     store.Index = "owner"
+	Namespace store.Index = "namespace"
+	Class     store.Index = "class"
+	Node      store.Index = "node"
+	VM        store.Index = "vm"
+	Secret    store.Index = "secret"
+	Machine   store.Index = "machine"
+)
+
+// OwnedBy returns the objects of an owner.
+func OwnedBy(uid string) store.Query { return store.Query{Index: Owner, Value: uid} }
+
+// Orphans returns the objects of a namespace that nobody owns.
+func Orphans(namespace string) store.Query {
+	return store.Query{Index: Owner, Value: OrphansOf(namespace)}
+}
+
+// OrphansOf is the value under which Owner holds all objects of a namespace that nobody owns.
+func OrphansOf(namespace string) string { return "orphans of " + namespace }
+
+// OwnerOf is the value under which Owner holds an object.
+func OwnerOf(m *object.Meta) string {
+	if m.Owner == nil {
+		return OrphansOf(m.Namespace)
+	}
+	return m.Owner.UID
+}
+
+// ClassKey is the key of a machine's class: same namespace.
+func ClassKey(m *machine.Machine) object.Key {
+	return object.Key{Namespace: m.Namespace, Name: m.Spec.Class.Name}
+}

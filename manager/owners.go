@@ -1,0 +1,66 @@
+package manager
+
+import (
+	"context"
+	"errors"
+
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/manager/engine"
+	"github.com/millwright-go/millwright/manager/sets"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/store"
+)
+
+// reconciler is a reconciler of the engine's under the name of its kind.
+type reconciler struct{ *engine.Reconciler }
+
+// Kind implements Reconciler.
+func (r reconciler) Kind() Kind { return Kind(r.Name()) }
+
+// newSetReconciler gives sets what they need of the others.
+func newSetReconciler(s *shell) Reconciler {
+	c := sets.Config{
+		Sets: s.Sets, Machines: s.Machines, Policy: s.SetPolicy, Safety: s.SafetyPolicy,
+		Hold: s.unproven, Frozen: s.frozen, Thaw: s.thaw, Creations: s.creations,
+		Forget: func(key object.Key) { s.permits.forget(KindSet, key) },
+	}
+	if s.permits.wanted() {
+		c.Settled = func(set *machineset.Set, fleet []*machine.Machine) {
+			if s.Deployments != nil && set.Owner != nil && set.Owner.Kind == deployment.OwnerKind {
+				return // its permits are the deployment's
+			}
+			s.permits.tell(KindSet, &set.Meta, set.Spec.Replicas, fleet)
+		}
+	}
+	return reconciler{sets.New(s.engine, c)}
+}
+
+// creations returns what holds the creations of a class back; nil: nothing does. The versions that
+// machines are made from are read only if creations are slowed, or fail.
+func (s *shell) creations(ctx context.Context, key object.Key, failing bool) (*machine.Hold, machine.Inputs, error) {
+	slowed := s.SafetyPolicy != nil && s.pace.knows(key)
+	if !slowed && !failing {
+		return nil, machine.Inputs{}, nil
+	}
+	class, err := s.Classes.Get(ctx, key)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, machine.Inputs{}, nil
+	}
+	if err != nil {
+		return nil, machine.Inputs{}, err
+	}
+	secrets := s.secretsOfClasses()
+	version, err := secrets.version(ctx, class)
+	if err != nil {
+		return nil, machine.Inputs{}, err
+	}
+	inputs := machine.Inputs{Class: class.Generation, Secret: version}
+	if slowed {
+		if hold, trying := s.pace.of(key).Slowed(class, inputs, s.Now()); !trying {
+			return hold, inputs, nil
+		}
+	}
+	return nil, inputs, nil
+}
