@@ -15,16 +15,10 @@ var ofDriver = []mutant{
 	{
 		name:   "a list without an answer counts as empty",
 		breaks: "P15",
-		file:   "driver/validate.go",
-		from: `	if r == nil {
-		return nil, noResponse
-	}
-	whole, dropped, changed :=`,
-		to: `	if r == nil {
-		r = &ListMachinesResponse{}
-	}
-	whole, dropped, changed :=`,
-		by: "TestValidateMissingResponses",
+		file:   "driver/validation.go",
+		from:   `case response == nil && v.Optional:`,
+		to:     `case response == nil:`,
+		by:     "TestValidateMissingResponses",
 	},
 	{
 		name:   "a call that waits for its turn outlives its context",
@@ -45,11 +39,11 @@ var ofDriver = []mutant{
 	{
 		name:   "a slot is kept after its call",
 		breaks: "P21",
-		file:   "driver/limiter.go",
-		from: `	defer l.gate.leave()
+		file:   "driver/limit.go",
+		from: `		defer g.leave()
 `,
 		to: "",
-		by: "TestLimiterIsShared",
+		by: "TestLimitSurvivesPanics",
 	},
 	{
 		name:   "a burst is one call too large",
@@ -100,9 +94,9 @@ var ofDriver = []mutant{
 	{
 		name:   "an answer that is too long is passed on",
 		breaks: "P42",
-		file:   "driver/bounds.go",
-		from:   "func (b bound) exceeded() bool { return b.size > b.most }",
-		to:     "func (b bound) exceeded() bool { return b.size > 2*b.most }",
-		by:     "TestPoolAnswersAreBounded|TestAnswersAreBounded",
+		file:   "driver/validation.go",
+		from:   "if size <= b.Most {",
+		to:     "if size <= 2*b.Most {",
+		by:     "TestAnswersAreBounded",
 	},
 }
