@@ -102,6 +102,7 @@ var architecture = []row{
 	{dir: "manager/internal/index", reaches: append(slices.Clone(kinds), "store")},
 	{dir: "manager/internal/bounds", reaches: append(slices.Clone(kinds), "safety", "store", "manager/engine")},
 	{dir: "manager/sets", reaches: kindsRest},
+	{dir: "manager/deployments", reaches: kindsRest},
 	{dir: "manager", below: true, reaches: shells, modules: []string{stateless}},
 	{dir: "sim", below: true, reaches: append(slices.Clone(shells), "driver/drivertest", "driver/conformance"), modules: []string{stateless, rapid}},
 	{dir: "sim/history"},
@@ -456,7 +457,7 @@ func TestNestedImportRulesBite(t *testing.T) {
 
 func TestImportRulesBite(t *testing.T) {
 	packages := map[string]*listed{}
-	for _, dir := range append(slices.Clone(shells), "sim", "store/storetest") {
+	for _, dir := range append(slices.Clone(shells), "sim", "store/storetest", "manager/engine", "manager/sets", "manager/deployments") {
 		packages[dir] = &listed{ImportPath: modulePath + "/" + dir}
 	}
 	packages["time"] = &listed{ImportPath: "time", Standard: true}
@@ -501,6 +502,7 @@ func TestImportRulesBite(t *testing.T) {
 		{"manager/engine", "manager", false},
 		{"manager/sets", "manager/engine", true},
 		{"manager/sets", "manager", false},
+		{"manager/sets", "manager/deployments", false},
 		{"manager/sets", "driver", false},
 		{"sim", "manager/sets", true},
 		{"sim/fault", "sim", true},

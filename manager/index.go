@@ -128,14 +128,8 @@ func PoolIndexes() map[store.Index]func(*machinepool.Pool) []string {
 // classKey is the key of a machine's class: same namespace.
 func classKey(m *machine.Machine) object.Key { return index.ClassKey(m) }
 
-// secretKey is the key of a secret that a class refers to, by default in the
-// class's namespace.
-func secretKey(c *machine.Class, ref *object.Key) object.Key {
-	if ref.Namespace == "" {
-		return object.Key{Namespace: c.Namespace, Name: ref.Name}
-	}
-	return *ref
-}
+// secretKey is the key of a secret that a class refers to.
+func secretKey(c *machine.Class, ref *object.Key) object.Key { return index.SecretKey(c, ref) }
 
 // probe asks each collection for each index that is needed, so that a missing
 // one is an error at the start and not a change that wakes nobody.

@@ -7,6 +7,7 @@ import (
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/manager/deployments"
 	"github.com/millwright-go/millwright/manager/engine"
 	"github.com/millwright-go/millwright/manager/sets"
 	"github.com/millwright-go/millwright/object"
@@ -35,6 +36,28 @@ func newSetReconciler(s *shell) Reconciler {
 		}
 	}
 	return reconciler{sets.New(s.engine, c)}
+}
+
+// newDeploymentReconciler gives deployments what they need of the others.
+func newDeploymentReconciler(s *shell) Reconciler {
+	c := deployments.Config{
+		Deployments: s.Deployments, Sets: s.Sets, Machines: s.Machines, Classes: s.Classes,
+		Policy: s.DeploymentPolicy, Safety: s.SafetyPolicy, MigratesClasses: s.ForeignClasses != nil,
+		Forget: func(key object.Key) { s.permits.forget(KindDeployment, key) },
+	}
+	if len(s.specs.fields) > 0 {
+		c.Split = s.specs.of
+	}
+	if s.permits.wanted() {
+		c.Settled = func(d *deployment.Deployment, sets []deployment.Children) {
+			var fleet []*machine.Machine
+			for i := range sets {
+				fleet = append(fleet, sets[i].Machines...)
+			}
+			s.permits.tell(KindDeployment, &d.Meta, d.Spec.Replicas, fleet)
+		}
+	}
+	return reconciler{deployments.New(s.engine, c)}
 }
 
 // creations returns what holds the creations of a class back; nil: nothing does. The versions that

@@ -49,15 +49,3 @@ func (r *permits) forget(kind Kind, key object.Key) {
 		r.options.Hooks.Permits(kind, key, 0, 0)
 	}
 }
-
-// tellPermits tells of a deployment's permits at the end of a pass.
-func (p *deploymentPass) tellPermits() {
-	if !p.permits.wanted() {
-		return
-	}
-	var fleet []*machine.Machine
-	for i := range p.o.Sets {
-		fleet = append(fleet, p.o.Sets[i].Machines...)
-	}
-	p.permits.tell(KindDeployment, &p.o.Deployment.Meta, p.o.Deployment.Spec.Replicas, fleet)
-}

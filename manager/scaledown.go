@@ -7,6 +7,7 @@ import (
 
 	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/manager/deployments"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
 )
@@ -49,7 +50,7 @@ func (o *Options) scaleDown(ctx context.Context, key object.Key, names []string,
 		return fmt.Errorf("scaling deployment %s: %w", key, err)
 	}
 	seen := &deployment.Observation{Deployment: d, Read: decision.Freshness{Began: began}}
-	if seen.Sets, err = withMachines(ctx, sets, o.Machines.Live()); err != nil {
+	if seen.Sets, err = deployments.WithMachines(ctx, sets, o.Machines.Live()); err != nil {
 		return fmt.Errorf("scaling deployment %s: %w", key, err)
 	}
 	changed, err := deployment.ScaleDown(seen, names, to, o.DeploymentPolicy, o.Now())

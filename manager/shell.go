@@ -51,11 +51,11 @@ func (s *shell) reconcile(ctx context.Context, kind Kind, key object.Key, m *mem
 	k := engine.Kind{
 		Name: string(kind), Memory: &m.Memory,
 		Begin:    func(p *engine.Pass) engine.Steps { return s.steps(begin(p)) },
-		Forget:   func(key object.Key) { m.forget(key); s.permits.forget(kind, key) },
+		Forget:   m.forget,
 		Panicked: s.abandoned(kind),
 	}
 	switch kind {
-	case KindDeployment, KindClass, KindSecret, KindReachability:
+	case KindClass, KindSecret, KindReachability:
 	default:
 		k.Hold = s.unproven
 	}

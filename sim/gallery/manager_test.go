@@ -66,7 +66,7 @@ var ofManager = []mutant{
 	{
 		name:   "secrets without a namespace are nobody's",
 		breaks: "a secret's change wakes its class",
-		file:   "manager/index.go",
+		file:   "manager/internal/index/index.go",
 		from:   "return object.Key{Namespace: c.Namespace, Name: ref.Name}",
 		to:     "return object.Key{Name: ref.Name}",
 		by:     "TestSecretNamespaces",

@@ -41,3 +41,11 @@ func OwnerOf(m *object.Meta) string {
 func ClassKey(m *machine.Machine) object.Key {
 	return object.Key{Namespace: m.Namespace, Name: m.Spec.Class.Name}
 }
+
+// SecretKey is the key of a secret that a class refers to, by default in the class's namespace.
+func SecretKey(c *machine.Class, ref *object.Key) object.Key {
+	if ref.Namespace == "" {
+		return object.Key{Namespace: c.Namespace, Name: ref.Name}
+	}
+	return *ref
+}

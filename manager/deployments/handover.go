@@ -1,8 +1,7 @@
-package manager
+package deployments
 
 import (
 	"context"
-	"time"
 
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/machine"
@@ -13,18 +12,17 @@ import (
 // eachMachine carries out a deployment's orders to machines of its sets: to
 // update themselves, or to another set. The first that was carried out is told
 // for all.
-func (p *deploymentPass) eachMachine(ctx context.Context, name string, orders []deployment.MachineOrder, until time.Time) error {
+func (p *pass) eachMachine(ctx context.Context, name string, orders []deployment.MachineOrder) error {
 	machines := make([]*machine.Machine, len(orders))
 	for i, order := range orders {
 		machines[i] = order.Machine
-		orderedFor(ctx, p.shell, order.Machine.Key, order.Why)
 	}
-	b := &engine.Batch[*machine.Machine]{Pass: p.pass, Objects: p.Machines, Until: until}
+	b := &engine.Batch[*machine.Machine]{Pass: p.Pass, Objects: p.Machines, Until: p.plan.Until}
 	out := b.All(ctx, name, machines, b.Update)
-	p.pass.Ordered(false)
+	p.Ordered(false)
 	for i := range out {
 		if out[i].Err == nil {
-			p.pass.Tell(ctx, Normal, orders[i].Why)
+			p.Tell(ctx, engine.Normal, orders[i].Why)
 			break
 		}
 	}
@@ -36,7 +34,7 @@ func (p *deploymentPass) eachMachine(ctx context.Context, name string, orders []
 
 // regroup puts machines that were written in the place of what was observed,
 // each with the set that owns it by now.
-func (p *deploymentPass) regroup(out []engine.Outcome[*machine.Machine]) {
+func (p *pass) regroup(out []engine.Outcome[*machine.Machine]) {
 	changed := make(map[object.Key]bool, len(out))
 	for _, o := range out {
 		if o.Err == nil {

@@ -1,0 +1,87 @@
+package deployments
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/millwright-go/millwright/decision"
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/manager/engine"
+	"github.com/millwright-go/millwright/manager/internal/bounds"
+	"github.com/millwright-go/millwright/safety"
+)
+
+// decideBound freezes a deployment and its sets that have too many machines, or lets them thaw, one write
+// at a time. It is decided from what the deployment's own pass has read.
+func (p *pass) decideBound(ctx context.Context) (bounded bool, err error) {
+	p.bound = safety.OvershootPlan{}
+	if p.Safety == nil {
+		return false, nil
+	}
+	o := &safety.OvershootObservation{Deployment: p.o.Deployment, Sets: p.o.Sets}
+	p.bound, err = safety.DecideOvershoot(o, p.Safety, p.Now())
+	if p.bound.Write == nil {
+		p.warnBound(ctx)
+	}
+	return p.bound.Write != nil, err
+}
+
+func (p *pass) warnBound(ctx context.Context) {
+	if p.bound.Warn != (decision.Why{}) {
+		p.Once(ctx, engine.Warning, p.bound.Warn)
+	}
+}
+
+func (p *pass) executeBound(ctx context.Context) error {
+	switch w := p.bound.Write.(type) {
+	case *safety.LabelDeployment:
+		after, err := p.Deployments.Update(ctx, w.Deployment)
+		if err != nil {
+			return engine.Itself(err)
+		}
+		p.o.Deployment = after
+	case *safety.LabelSet:
+		after, err := p.Sets.Update(ctx, w.Set)
+		if err != nil {
+			return engine.Elsewhere(err)
+		}
+		p.o.Sets = withSet(p.o.Sets, after)
+	case *safety.TellDeployment:
+		changed := *p.o.Deployment
+		changed.Status = w.Status
+		after, err := p.Deployments.UpdateStatus(ctx, &changed)
+		if err != nil {
+			return engine.Itself(err)
+		}
+		p.o.Deployment = after
+	default:
+		return fmt.Errorf("unknown write %T", w)
+	}
+	p.warnBound(ctx)
+	bounds.Tell(ctx, p.Pass, &p.bound)
+	return nil
+}
+
+// boundChange is what the write changes.
+func (p *pass) boundChange() engine.Change {
+	switch w := p.bound.Write.(type) {
+	case *safety.LabelSet:
+		return engine.Change{What: "update set " + w.Set.Key.String()}
+	case *safety.TellDeployment:
+		return engine.Change{What: "update status of deployment " + p.Key.String()}
+	}
+	return engine.Change{What: "update deployment " + p.Key.String()}
+}
+
+// withSet puts a set that was written in its place.
+func withSet(sets []deployment.Children, after *machineset.Set) []deployment.Children {
+	out := make([]deployment.Children, len(sets))
+	for i, c := range sets {
+		out[i] = c
+		if c.Set.Key == after.Key {
+			out[i].Set = after
+		}
+	}
+	return out
+}

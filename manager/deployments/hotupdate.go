@@ -1,0 +1,85 @@
+package deployments
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/manager/internal/index"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/store"
+)
+
+// hotUpdate finds out to what the VMs of a deployment can be brought without
+// being replaced.
+func (p *pass) hotUpdate(ctx context.Context, d *deployment.Deployment, sets []*machineset.Set, live bool) (*deployment.HotUpdate, error) {
+	if p.Split == nil {
+		return nil, nil //nolint:nilnil // to nothing
+	}
+	classes := store.Reader[*machine.Class](p.Classes)
+	if live {
+		classes = p.Classes.Live()
+	}
+	wanted := &d.Spec.Template.Spec.Class
+	to, err := p.classNamed(ctx, classes, d.Namespace, wanted)
+	if err != nil || to == nil {
+		return nil, err
+	}
+	hot := &deployment.HotUpdate{Spec: *p.Split(to)}
+	for _, set := range sets {
+		have := &set.Spec.Template.Spec.Class
+		if have.Name == wanted.Name || have.APIGroup != wanted.APIGroup || slices.Contains(hot.From, have.Name) {
+			continue
+		}
+		from, err := p.classNamed(ctx, classes, d.Namespace, have)
+		if err != nil {
+			return nil, err
+		}
+		if from != nil && reachable(from, to) && p.Split(from).Fixed == hot.Spec.Fixed {
+			hot.From = append(hot.From, have.Name)
+		}
+	}
+	return hot, nil
+}
+
+// classNamed is a class; nil: there is none, or none of ours.
+func (p *pass) classNamed(ctx context.Context, classes store.Reader[*machine.Class], namespace string,
+	ref *machine.ClassRef,
+) (*machine.Class, error) {
+	if ref.Name == "" || p.MigratesClasses && ref.Foreign() {
+		return nil, nil //nolint:nilnil // there is none of ours
+	}
+	class, err := classes.Get(ctx, object.Key{Namespace: namespace, Name: ref.Name})
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	return class, err
+}
+
+// reachable tells whether nothing but the provider spec stands against bringing
+// VMs of a class to another one. Secrets must be the same: what a VM has booted
+// with can't be changed. So must what its node offers, but for what is written
+// to nodes that exist.
+func reachable(from, to *machine.Class) bool {
+	return from.Provider == to.Provider && sameSecret(from, from.SecretRef, to, to.SecretRef) &&
+		sameSecret(from, from.CredentialsRef, to, to.CredentialsRef) && sameShape(from.NodeTemplate, to.NodeTemplate)
+}
+
+func sameSecret(a *machine.Class, of *object.Key, b *machine.Class, with *object.Key) bool {
+	if of == nil || with == nil {
+		return of == with
+	}
+	return index.SecretKey(a, of) == index.SecretKey(b, with)
+}
+
+func sameShape(a, b *machine.NodeShape) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return maps.Equal(a.Capacity, b.Capacity) && a.InstanceType == b.InstanceType && a.Region == b.Region &&
+		a.Zone == b.Zone && a.Architecture == b.Architecture
+}
