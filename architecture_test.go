@@ -100,9 +100,11 @@ var architecture = []row{
 
 	{dir: "manager/engine", reaches: []string{"store", "decision", "codes", "object"}},
 	{dir: "manager/internal/index", reaches: append(slices.Clone(kinds), "store")},
+	{dir: "manager/internal/secrets", reaches: append(slices.Clone(kinds), "store", "manager/internal/index")},
 	{dir: "manager/internal/bounds", reaches: append(slices.Clone(kinds), "safety", "store", "manager/engine")},
 	{dir: "manager/sets", reaches: kindsRest},
 	{dir: "manager/deployments", reaches: kindsRest},
+	{dir: "manager/classes", reaches: append(slices.Clone(kindsRest), "driver", "drain", "manager/internal/secrets")},
 	{dir: "manager", below: true, reaches: shells, modules: []string{stateless}},
 	{dir: "sim", below: true, reaches: append(slices.Clone(shells), "driver/drivertest", "driver/conformance"), modules: []string{stateless, rapid}},
 	{dir: "sim/history"},

@@ -2,6 +2,8 @@ package manager
 
 import (
 	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/manager/classes"
+	"github.com/millwright-go/millwright/manager/internal/secrets"
 	"github.com/millwright-go/millwright/store"
 )
 
@@ -12,3 +14,15 @@ type Cluster interface {
 	// collection must support NodeIndexes.
 	Nodes() store.Collection[*machine.Node]
 }
+
+// ErrSecretNamespace says that a class refers to a secret in a namespace that
+// Options.SecretNamespaces does not allow. The error around it has the code
+// INVALID_ARGUMENT and names class and secret.
+var ErrSecretNamespace = secrets.ErrNamespace
+
+// ForeignClasses holds classes of the provider's own, older kinds. They are
+// read, and marked once ours have taken their place, never deleted.
+type ForeignClasses = classes.ForeignClasses
+
+// ForeignClass is a class of an older kind.
+type ForeignClass = classes.ForeignClass

@@ -47,7 +47,7 @@ func (p *orphanPass) list(ctx context.Context, orders []safety.ListVMs) error {
 // listOne asks for the VMs of a class. The error is beside the answer, or
 // there is none.
 func (p *orphanPass) listOne(ctx context.Context, class *machine.Class) (*safety.Listing, error) {
-	secret, err := p.secrets.merged(ctx, class)
+	secret, err := p.secrets.Merged(ctx, class)
 	if errors.Is(err, ErrSecretNamespace) {
 		return &safety.Listing{Asked: p.Now(), Answered: p.Now(), Outcome: outcomeOf(err)}, err
 	}
@@ -131,7 +131,7 @@ func (p *orphanPass) collect(ctx context.Context, orders []safety.DeleteOrphan) 
 func (p *orphanPass) deleteOne(ctx context.Context, order *safety.DeleteOrphan) (*machine.Outcome, error) {
 	class := p.classes[order.Class]
 	orderedFor(ctx, p.shell, p.of.about(order), order.Why)
-	secret, err := p.secrets.merged(ctx, class)
+	secret, err := p.secrets.Merged(ctx, class)
 	if errors.Is(err, ErrSecretNamespace) {
 		outcome := outcomeOf(err)
 		return &outcome, err

@@ -14,6 +14,8 @@ import (
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/manager/engine"
+	"github.com/millwright-go/millwright/manager/internal/index"
+	"github.com/millwright-go/millwright/manager/internal/secrets"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
 	"github.com/millwright-go/millwright/store"
@@ -121,14 +123,23 @@ func outcomeOf(err error) machine.Outcome {
 	return machine.Outcome{Code: codes.Of(err), Message: codes.Message(err)}
 }
 
+// refused is the answer to a call that is not made because the class may not take
+// its secret. Any other error is passed on.
+func refused(err error) (*machine.VM, error) {
+	if errors.Is(err, ErrSecretNamespace) {
+		return &machine.VM{Outcome: outcomeOf(err)}, nil
+	}
+	return nil, err
+}
+
 // secret is the merged secret of the machine's class, addressed to the
 // machine. The copy is the driver's.
 func (p *machinePass) secret(ctx context.Context) (*machine.Secret, error) {
-	secret, err := p.secrets.merged(ctx, p.o.Class)
+	secret, err := p.secrets.Merged(ctx, p.o.Class)
 	if err != nil {
 		return nil, err
 	}
-	address(secret, p.o.Machine.Name)
+	secrets.Address(secret, p.o.Machine.Name)
 	p.placeToken(secret)
 	return secret, nil
 }
@@ -169,7 +180,7 @@ func (p *machinePass) tryCreateVM(ctx context.Context) (*machine.VM, error) {
 }
 
 func (p *machinePass) createVM(ctx context.Context) (*machine.VM, error) {
-	if key, missing := p.secrets.missing(ctx, p.o.Class); missing {
+	if key, missing := p.secrets.Missing(ctx, p.o.Class); missing {
 		p.tell(ctx, &p.memo, KindMachine, p.key, Warning,
 			decision.Why{Reason: reasonSecretMissing, Name: p.o.Class.Name, Object: key})
 	}
@@ -338,18 +349,11 @@ func (p *machinePass) tryDeleteNode(ctx context.Context, e machine.DeleteNode) e
 		changed := *node // the store takes its own copy
 		changed.RemoveFinalizer(machine.NodeFinalizer)
 		if node, err = nodes.Update(ctx, &changed); err != nil {
-			return ignoreNotFound(err)
+			return index.IgnoreNotFound(err)
 		}
 		if node.Deleted() {
 			return nil // it was being deleted already
 		}
 	}
-	return ignoreNotFound(nodes.Delete(ctx, node.Key, node.UID))
-}
-
-func ignoreNotFound(err error) error {
-	if errors.Is(err, store.ErrNotFound) {
-		return nil
-	}
-	return err
+	return index.IgnoreNotFound(nodes.Delete(ctx, node.Key, node.UID))
 }

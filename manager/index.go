@@ -48,7 +48,7 @@ func owner(m *object.Meta) []string { return []string{OwnerValue(m)} }
 func MachineIndexes() map[store.Index]func(*machine.Machine) []string {
 	return map[store.Index]func(*machine.Machine) []string{
 		IndexOwner: func(m *machine.Machine) []string { return owner(&m.Meta) },
-		IndexClass: func(m *machine.Machine) []string { return classValues(m.Namespace, &m.Spec.Class) },
+		IndexClass: func(m *machine.Machine) []string { return index.ClassValues(m.Namespace, &m.Spec.Class) },
 		IndexNode: func(m *machine.Machine) []string {
 			if m.Spec.NodeName == "" {
 				return []string{nodeOf(m.Name)}
@@ -69,7 +69,7 @@ func SetIndexes() map[store.Index]func(*machineset.Set) []string {
 	return map[store.Index]func(*machineset.Set) []string{
 		IndexOwner:     func(s *machineset.Set) []string { return owner(&s.Meta) },
 		IndexNamespace: func(s *machineset.Set) []string { return []string{s.Namespace} },
-		IndexClass:     func(s *machineset.Set) []string { return classValues(s.Namespace, &s.Spec.Template.Spec.Class) },
+		IndexClass:     func(s *machineset.Set) []string { return index.ClassValues(s.Namespace, &s.Spec.Template.Spec.Class) },
 	}
 }
 
@@ -78,7 +78,7 @@ func DeploymentIndexes() map[store.Index]func(*deployment.Deployment) []string {
 	return map[store.Index]func(*deployment.Deployment) []string{
 		IndexNamespace: func(d *deployment.Deployment) []string { return []string{d.Namespace} },
 		IndexClass: func(d *deployment.Deployment) []string {
-			return classValues(d.Namespace, &d.Spec.Template.Spec.Class)
+			return index.ClassValues(d.Namespace, &d.Spec.Template.Spec.Class)
 		},
 	}
 }
@@ -120,7 +120,7 @@ func NodeIndexes(label string) map[store.Index]func(*machine.Node) []string {
 // PoolIndexes are the indexes that a collection of pools must support.
 func PoolIndexes() map[store.Index]func(*machinepool.Pool) []string {
 	return map[store.Index]func(*machinepool.Pool) []string{
-		IndexClass: func(p *machinepool.Pool) []string { return classValues(p.Namespace, &p.Spec.Template.Class) },
+		IndexClass: func(p *machinepool.Pool) []string { return index.ClassValues(p.Namespace, &p.Spec.Template.Class) },
 		IndexVM:    func(p *machinepool.Pool) []string { return p.Spec.ProviderIDs },
 	}
 }

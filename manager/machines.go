@@ -11,6 +11,7 @@ import (
 	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/manager/engine"
+	"github.com/millwright-go/millwright/manager/internal/secrets"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
 )
@@ -18,7 +19,7 @@ import (
 // machines reconciles machines.
 type machines struct {
 	*shell
-	secrets secrets
+	secrets secrets.Secrets
 	memo    memo
 	// uninitialized holds the names of providers known to have no InitializeMachine.
 	uninitialized sync.Map
@@ -92,7 +93,7 @@ func (p *machinePass) observe(ctx context.Context, fresh bool) error {
 		_, p.o.NoInitialize = p.uninitialized.Load(p.o.Class.Provider)
 	}
 	p.o.VMSpec = p.specs.of(p.o.Class)
-	if p.o.Secret, err = p.secrets.version(ctx, p.o.Class); err != nil {
+	if p.o.Secret, err = p.secrets.Version(ctx, p.o.Class); err != nil {
 		return err
 	}
 	if p.o.Token, err = p.tokenUse(ctx); err != nil {

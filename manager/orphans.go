@@ -11,6 +11,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool/pooldriver"
 	"github.com/millwright-go/millwright/manager/engine"
+	"github.com/millwright-go/millwright/manager/internal/secrets"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
 	"github.com/millwright-go/millwright/store"
@@ -53,7 +54,7 @@ func (r *orphanReconciler) Reconcile(ctx context.Context, key object.Key) (Resul
 type orphans struct {
 	*shell
 	groups  bool
-	secrets secrets
+	secrets secrets.Secrets
 	memo    memo
 
 	asked     map[object.Key]safety.OrphanClass // without listings

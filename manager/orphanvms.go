@@ -7,6 +7,7 @@ import (
 
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/manager/internal/secrets"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
 	"github.com/millwright-go/millwright/store"
@@ -73,7 +74,7 @@ func (*orphanVMs) about(order *safety.DeleteOrphan) object.Key {
 
 // delete deletes a VM by its ID, as that of a machine made up for it.
 func (p *orphanVMs) delete(ctx context.Context, order *safety.DeleteOrphan, class *machine.Class, secret *machine.Secret) error {
-	address(secret, order.Name)
+	secrets.Address(secret, order.Name)
 	m := &machine.Machine{Meta: object.Meta{Key: p.about(order)}}
 	m.Spec.ProviderID, m.Spec.Class.Name = order.ProviderID, order.Class.Name
 	_, err := p.Driver.DeleteMachine(ctx, &driver.DeleteMachineRequest{Machine: m, Class: class, Secret: secret})

@@ -6,9 +6,13 @@ import (
 
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/manager/classes"
 	"github.com/millwright-go/millwright/manager/deployments"
 	"github.com/millwright-go/millwright/manager/engine"
+	"github.com/millwright-go/millwright/manager/internal/index"
+	"github.com/millwright-go/millwright/manager/internal/secrets"
 	"github.com/millwright-go/millwright/manager/sets"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
@@ -60,6 +64,43 @@ func newDeploymentReconciler(s *shell) Reconciler {
 	return reconciler{deployments.New(s.engine, c)}
 }
 
+// classes is what classes need of the others.
+func (s *shell) classes() classes.Config {
+	c := classes.Config{
+		Classes: s.Classes, Machines: s.Machines, Sets: s.Sets, Deployments: s.Deployments, Driver: s.Driver,
+		Keep: s.KeepClasses, Foreign: s.ForeignClasses,
+	}
+	if s.managesPools() {
+		c.OtherUsers = s.poolsUsing
+	}
+	return c
+}
+
+func newClassReconciler(s *shell) Reconciler { return reconciler{classes.New(s.engine, s.classes())} }
+
+func newSecretReconciler(s *shell) Reconciler {
+	c := classes.SecretConfig{Config: s.classes(), Secrets: s.Secrets, Namespaces: s.SecretNamespaces}
+	if s.Pools != nil {
+		c.OtherUsers = s.poolsUsing
+	}
+	return reconciler{classes.NewSecrets(s.engine, c)}
+}
+
+// poolsUsing counts the pools of a class.
+func (s *shell) poolsUsing(ctx context.Context, class object.Key, live bool) (int, error) {
+	reader := store.Reader[*machinepool.Pool](s.Pools)
+	if live {
+		reader = s.Pools.Live()
+	}
+	pools, err := reader.List(ctx, index.OfClass(class))
+	return len(pools), err
+}
+
+// secretsOfClasses are the secrets that classes may take.
+func (o *Options) secretsOfClasses() secrets.Secrets {
+	return secrets.Secrets{Collection: o.Secrets, Namespaces: o.SecretNamespaces}
+}
+
 // creations returns what holds the creations of a class back; nil: nothing does. The versions that
 // machines are made from are read only if creations are slowed, or fail.
 func (s *shell) creations(ctx context.Context, key object.Key, failing bool) (*machine.Hold, machine.Inputs, error) {
@@ -75,7 +116,7 @@ func (s *shell) creations(ctx context.Context, key object.Key, failing bool) (*m
 		return nil, machine.Inputs{}, err
 	}
 	secrets := s.secretsOfClasses()
-	version, err := secrets.version(ctx, class)
+	version, err := secrets.Version(ctx, class)
 	if err != nil {
 		return nil, machine.Inputs{}, err
 	}

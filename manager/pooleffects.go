@@ -71,7 +71,7 @@ func (p *poolPass) readPool(ctx context.Context) error {
 // request is what every request has, and the driver to make it. Where the class may not
 // take its secret, that driver makes no call and answers so, as machines are answered.
 func (p *poolPass) request(ctx context.Context) (pooldriver.Request, pooldriver.Driver, error) {
-	secret, err := p.secrets.merged(ctx, p.o.Class)
+	secret, err := p.secrets.Merged(ctx, p.o.Class)
 	d := p.PoolDriver
 	if refusal := err; errors.Is(err, ErrSecretNamespace) {
 		d = pooldriver.Intercept(d, func(context.Context, driver.CallInfo, func(context.Context) error) error { return refusal })

@@ -12,6 +12,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/machinepool/pooldriver"
+	"github.com/millwright-go/millwright/manager/classes"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
 )
@@ -113,9 +114,9 @@ func (o *Options) probePools(ctx context.Context) error {
 }
 
 // useOfPool: a pool needs its class until it is gone.
-func useOfPool(p *machinepool.Pool) use {
+func useOfPool(p *machinepool.Pool) classes.Use {
 	ref := p.Spec.Template.Class
-	return use{object.Key{Namespace: p.Namespace, Name: ref.Name}, ref, true}
+	return classes.Use{Class: object.Key{Namespace: p.Namespace, Name: ref.Name}, Ref: ref, Counts: true}
 }
 
 // decoratePools wraps the pool driver as New does the driver.

@@ -12,6 +12,7 @@ import (
 	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/machinepool/pooldriver"
 	"github.com/millwright-go/millwright/manager/engine"
+	"github.com/millwright-go/millwright/manager/internal/secrets"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
 )
@@ -19,7 +20,7 @@ import (
 // pools reconciles pools.
 type pools struct {
 	*shell
-	secrets  secrets
+	secrets  secrets.Secrets
 	memo     memo
 	keeper   NodeKeeper // nil: nobody drains nodes
 	features machinepool.Features
@@ -101,7 +102,7 @@ func (p *poolPass) observe(ctx context.Context, fresh bool) error {
 			return err
 		}
 	}
-	if p.o.Secret, err = p.secrets.version(ctx, p.o.Class); err != nil {
+	if p.o.Secret, err = p.secrets.Version(ctx, p.o.Class); err != nil {
 		return err
 	}
 	if err := p.lookAtBootstrap(ctx); err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/manager/engine"
+	"github.com/millwright-go/millwright/manager/internal/secrets"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
 )
@@ -78,9 +79,9 @@ func asksForToken(userData []byte) bool {
 }
 
 // askForToken tells whether the user data of a class has a place for a token.
-func (s *secrets) askForToken(ctx context.Context, c *machine.Class) (bool, error) {
+func askForToken(ctx context.Context, s *secrets.Secrets, c *machine.Class) (bool, error) {
 	var userData []byte
-	err := s.each(ctx, c, func(secret *machine.Secret) {
+	err := s.Each(ctx, c, func(secret *machine.Secret) {
 		if data, has := secret.Data[machine.UserData]; has {
 			userData = data
 		}
@@ -98,7 +99,7 @@ func (p *machinePass) tokenUse(ctx context.Context) (machine.TokenUse, error) {
 			return machine.TokenUnused, nil
 		}
 	}
-	asks, err := p.secrets.askForToken(ctx, p.o.Class)
+	asks, err := askForToken(ctx, &p.secrets, p.o.Class)
 	switch {
 	case !asks || err != nil:
 		return machine.TokenUnused, err

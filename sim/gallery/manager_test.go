@@ -12,7 +12,7 @@ var ofManager = []mutant{
 	{
 		name:   "a class is let go while machines of it are being deleted",
 		breaks: "a class stays as long as a machine refers to it: without it no VM can be deleted",
-		file:   "manager/classes.go",
+		file:   "manager/classes/classes.go",
 		from:   "func(*machine.Machine) bool { return true })",
 		to:     "func(m *machine.Machine) bool { return !m.Deleted() })",
 		by:     "TestClassesOutliveTheirMachines",

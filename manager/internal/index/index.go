@@ -2,6 +2,8 @@
 package index
 
 import (
+	"errors"
+
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
@@ -48,4 +50,32 @@ func SecretKey(c *machine.Class, ref *object.Key) object.Key {
 		return object.Key{Namespace: c.Namespace, Name: ref.Name}
 	}
 	return *ref
+}
+
+// ClassValues is where Class holds what refers to a class: under the class's key, and if that is of
+// another kind than ours under a second value made from it.
+func ClassValues(namespace string, ref *machine.ClassRef) []string {
+	key := object.Key{Namespace: namespace, Name: ref.Name}.String()
+	if ref.Foreign() {
+		return []string{key, foreignOf(key)}
+	}
+	return []string{key}
+}
+
+func foreignOf(key string) string { return "of another kind: " + key }
+
+// OfClass returns what refers to a class by its name.
+func OfClass(key object.Key) store.Query { return store.Query{Index: Class, Value: key.String()} }
+
+// OfForeignClass returns what refers to a class of another kind by this name.
+func OfForeignClass(key object.Key) store.Query {
+	return store.Query{Index: Class, Value: foreignOf(key.String())}
+}
+
+// IgnoreNotFound returns nil for an object that is gone.
+func IgnoreNotFound(err error) error {
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	return err
 }

@@ -1,4 +1,4 @@
-package manager
+package classes
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineclass"
 	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/manager/internal/index"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
 )
@@ -36,32 +37,51 @@ type ForeignClass struct {
 	Migrated bool
 }
 
-// referring lists what a query picks as references. The cache will do: each is
-// read live before it is moved.
-func referring[T object.Object[T]](ctx context.Context, c store.Collection[T], q store.Query,
-	holder machineclass.Holder, of func(T) use,
+// references are the objects that refer to another kind of class by this name. The cache will do, but for
+// what a dry run tells: each is read live before it is moved.
+func (p *pass) references(ctx context.Context, live bool) ([]machineclass.Reference, error) {
+	q := index.OfForeignClass(p.Key)
+	out, err := referring(ctx, p.Deployments, live, q, machineclass.HolderDeployment, UseOfDeployment)
+	if err != nil {
+		return nil, err
+	}
+	sets, err := referring(ctx, p.Sets, live, q, machineclass.HolderSet, UseOfSet)
+	if err != nil {
+		return nil, err
+	}
+	machines, err := referring(ctx, p.Machines, live, q, machineclass.HolderMachine, UseOfMachine)
+	return append(append(out, sets...), machines...), err
+}
+
+// referring lists what a query picks as references.
+func referring[T object.Object[T]](ctx context.Context, c store.Collection[T], live bool, q store.Query,
+	holder machineclass.Holder, of func(T) Use,
 ) ([]machineclass.Reference, error) {
 	if c == nil {
 		return nil, nil
 	}
-	list, err := c.List(ctx, q)
+	reader := store.Reader[T](c)
+	if live {
+		reader = c.Live()
+	}
+	list, err := reader.List(ctx, q)
 	out := make([]machineclass.Reference, len(list))
 	for i, o := range list {
-		out[i] = machineclass.Reference{Holder: holder, Key: o.ObjectMeta().Key, Class: of(o).ref}
+		out[i] = machineclass.Reference{Holder: holder, Key: o.ObjectMeta().Key, Class: of(o).Ref}
 	}
 	return out, err
 }
 
 // do carries out one effect of a migration and puts its answer into the
 // observation.
-func (p *classPass) do(ctx context.Context, e machineclass.Effect) error {
+func (p *pass) do(ctx context.Context, e machineclass.Effect) error {
 	switch e := e.(type) {
 	case machineclass.ReadOld:
 		return p.readOld(ctx, e.Class)
 	case machineclass.Fill:
 		return p.fill(ctx, e.Class)
 	case machineclass.MarkOld:
-		err := p.ForeignClasses.MarkMigrated(ctx, e.Class, p.key, e.Version)
+		err := p.Foreign.MarkMigrated(ctx, e.Class, p.Key, e.Version)
 		if errors.Is(err, store.ErrNotFound) {
 			err = fmt.Errorf("%w: %w", store.ErrConflict, err)
 		}
@@ -73,14 +93,14 @@ func (p *classPass) do(ctx context.Context, e machineclass.Effect) error {
 	return fmt.Errorf("unknown effect %T", e)
 }
 
-func (p *classPass) readOld(ctx context.Context, ref machine.ClassRef) error {
-	old, err := p.ForeignClasses.Get(ctx, ref, p.key)
+func (p *pass) readOld(ctx context.Context, ref machine.ClassRef) error {
+	old, err := p.Foreign.Get(ctx, ref, p.Key)
 	if errors.Is(err, store.ErrNotFound) || err == nil && old == nil {
 		p.o.Old = &machineclass.Old{}
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("class %s of kind %s: %w", p.key, ref.GroupKind(), err)
+		return fmt.Errorf("class %s of kind %s: %w", p.Key, ref.GroupKind(), err)
 	}
 	p.old = old.Object
 	p.o.Old = &machineclass.Old{Found: true, Migrated: old.Migrated, Version: old.Version}
@@ -89,8 +109,8 @@ func (p *classPass) readOld(ctx context.Context, ref machine.ClassRef) error {
 
 // fill has the driver fill a copy of the class. A failure is remembered until
 // the older class changes.
-func (p *classPass) fill(ctx context.Context, ref machine.ClassRef) error {
-	class := &machine.Class{Meta: object.Meta{Key: p.key}}
+func (p *pass) fill(ctx context.Context, ref machine.ClassRef) error {
+	class := &machine.Class{Meta: object.Meta{Key: p.Key}}
 	if p.o.Class != nil {
 		class = p.o.Class.Clone()
 	}
@@ -100,9 +120,13 @@ func (p *classPass) fill(ctx context.Context, ref machine.ClassRef) error {
 	if err != nil && ctx.Err() != nil {
 		return ctx.Err()
 	}
-	p.o.Filled = &machineclass.Filled{Outcome: outcomeOf(err), Class: class}
+	var outcome machine.Outcome
+	if err != nil {
+		outcome = machine.Outcome{Code: codes.Of(err), Message: codes.Message(err)}
+	}
+	p.o.Filled = &machineclass.Filled{Outcome: outcome, Class: class}
 	if p.o.Filled.Code == codes.OK {
-		p.failed.Delete(p.key)
+		p.failed.Forget(p.Key)
 		return nil
 	}
 	failure := &machineclass.Failure{
@@ -111,18 +135,15 @@ func (p *classPass) fill(ctx context.Context, ref machine.ClassRef) error {
 	if before := p.o.Failed; before != nil && before.Version == failure.Version {
 		failure.Failures += before.Failures
 	}
-	p.failed.Store(p.key, failure)
+	p.failed.Change(p.Key, func(f **machineclass.Failure) { *f = failure })
 	p.o.Failed, p.o.Filled.Class = failure, nil
 	return nil
 }
 
 // move moves references, those of each holder before those of the next.
-func (p *classPass) move(ctx context.Context, references []machineclass.Reference) error {
+func (p *pass) move(ctx context.Context, references []machineclass.Reference) error {
 	for len(references) > 0 {
-		n := 1
-		for n < len(references) && references[n].Holder == references[0].Holder {
-			n++
-		}
+		n := sameHolder(references)
 		errs := make([]error, n)
 		p.Each(ctx, n, func(i int) { errs[i] = p.moveOne(ctx, &references[i]) })
 		if err := errors.Join(errs...); err != nil {
@@ -134,7 +155,16 @@ func (p *classPass) move(ctx context.Context, references []machineclass.Referenc
 	return nil
 }
 
-func (p *classPass) moveOne(ctx context.Context, r *machineclass.Reference) error {
+// sameHolder counts the references of the first holder.
+func sameHolder(references []machineclass.Reference) int {
+	n := 1
+	for n < len(references) && references[n].Holder == references[0].Holder {
+		n++
+	}
+	return n
+}
+
+func (p *pass) moveOne(ctx context.Context, r *machineclass.Reference) error {
 	switch r.Holder {
 	case machineclass.HolderDeployment:
 		return moved(ctx, p.Deployments, r, func(d *deployment.Deployment) *machine.ClassRef { return &d.Spec.Template.Spec.Class })
@@ -151,7 +181,7 @@ func (p *classPass) moveOne(ctx context.Context, r *machineclass.Reference) erro
 func moved[T object.Object[T]](ctx context.Context, c store.Collection[T], r *machineclass.Reference, ref func(T) *machine.ClassRef) error {
 	have, err := c.Live().Get(ctx, r.Key)
 	if err != nil {
-		return ignoreNotFound(err)
+		return index.IgnoreNotFound(err)
 	}
 	if *ref(have) != r.Class {
 		return nil

@@ -1,0 +1,205 @@
+// Package classes reconciles classes and the secrets that they refer to: the kinds "class" and "secret" of
+// package manager. Classes are reconciled by name, because there may be references to a class that is not
+// there yet.
+//
+// EXPERIMENTAL: the names in this package may change with any release.
+package classes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineclass"
+	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/manager/engine"
+	"github.com/millwright-go/millwright/manager/internal/index"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/store"
+)
+
+// Name of the kind of classes.
+const Name = "class"
+
+// Config is what classes need of the rest of a fleet.
+type Config struct {
+	Classes     store.Collection[*machine.Class]
+	Machines    store.Collection[*machine.Machine]
+	Sets        store.Collection[*machineset.Set]        // nil: there are none
+	Deployments store.Collection[*deployment.Deployment] // nil: there are none
+	Driver      driver.Driver
+	// Keep has classes, and the secrets they refer to, stay while they are used.
+	Keep bool
+	// Foreign holds the classes that are migrated; nil: none is.
+	Foreign ForeignClasses
+	// OtherUsers counts what else needs a class until it is gone; nil: nothing does.
+	OtherUsers func(ctx context.Context, class object.Key, live bool) (int, error)
+}
+
+func (c *Config) policy() machineclass.Policy {
+	return machineclass.Policy{Keep: c.Keep, Migrate: c.Foreign != nil}
+}
+
+type reconciler struct {
+	Config
+	policy machineclass.Policy
+	// failed holds the last failure to fill a class. To lose it shortens a wait.
+	failed engine.Notes[*machineclass.Failure]
+}
+
+// New returns a reconciler of classes.
+func New(e *engine.Engine, c Config) *engine.Reconciler {
+	r := &reconciler{Config: c, policy: c.policy()}
+	return e.Reconciler(engine.Kind{
+		Name: Name, Forget: r.failed.Forget,
+		Begin: func(p *engine.Pass) engine.Steps { return &pass{Pass: p, reconciler: r} },
+	})
+}
+
+// pass is one pass over one class.
+type pass struct {
+	*engine.Pass
+	*reconciler
+	o    machineclass.Observation
+	plan machineclass.Plan
+	old  any // the older class, for the driver
+}
+
+// Decide implements engine.Steps.
+func (p *pass) Decide(context.Context) (engine.Head, error) {
+	var err error
+	if p.plan, err = machineclass.Decide(&p.o, &p.policy, p.Now()); err != nil {
+		return engine.Head{}, err
+	}
+	head := engine.Head{Verb: engine.Act, Why: p.plan.Why, Warn: p.plan.Warn, At: p.plan.At}
+	switch {
+	case p.plan.ReadLive:
+		head.Verb = engine.Reread
+	case p.plan.Write != nil:
+	case p.plan.Effect != nil:
+		head.Verb, head.Name = verb(p.plan.Effect), strings.TrimPrefix(strings.TrimPrefix(fmt.Sprintf("%T", p.plan.Effect), "*"), "machineclass.")
+	default:
+		head.Verb = engine.Wait
+		if p.o.Class == nil && len(p.o.References) == 0 {
+			err = engine.ErrGone // nothing but its name is left
+		}
+	}
+	return head, err
+}
+
+// verb says which effects change something. Fill has the driver fill a copy.
+func verb(e machineclass.Effect) engine.Verb {
+	switch e.(type) {
+	case machineclass.ReadOld, machineclass.Fill:
+		return engine.Look
+	case machineclass.MarkOld, *machineclass.Move:
+	}
+	return engine.Act
+}
+
+// Execute implements engine.Steps.
+func (p *pass) Execute(ctx context.Context) error {
+	if p.plan.Write != nil {
+		return p.write(ctx)
+	}
+	return p.do(ctx, p.plan.Effect)
+}
+
+// Changes implements engine.Steps. Of the references of several holders, which are moved one holder after
+// the other, it lists those of the first.
+func (p *pass) Changes() []engine.Change {
+	switch p.plan.Write.(type) {
+	case *machineclass.Create:
+		return []engine.Change{{What: "create class " + p.Key.String()}}
+	case *machineclass.Update:
+		return []engine.Change{{What: "update class " + p.Key.String()}}
+	}
+	var changes []engine.Change
+	switch e := p.plan.Effect.(type) {
+	case machineclass.MarkOld:
+		changes = append(changes, engine.Change{What: "mark class " + p.Key.String() + " of kind " + e.Class.GroupKind() + " as migrated"})
+	case *machineclass.Move:
+		for _, r := range e.References[:sameHolder(e.References)] {
+			changes = append(changes, engine.Change{What: "update " + string(r.Holder) + " " + r.Key.String()})
+		}
+	case machineclass.ReadOld, machineclass.Fill:
+	}
+	return changes
+}
+
+// Read implements engine.Steps. It reads the class, then who refers to it.
+func (p *pass) Read(ctx context.Context, live bool) error {
+	reader, began := store.Reader[*machine.Class](p.Classes), p.Now()
+	if live {
+		reader = p.Classes.Live()
+	}
+	class, err := reader.Get(ctx, p.Key)
+	if errors.Is(err, store.ErrNotFound) {
+		class, err = nil, nil
+	}
+	if err != nil {
+		return err
+	}
+	// What this pass has learned of a migration stays true: all of it is
+	// about the older class, or guarded by a version.
+	p.o.Key, p.o.Class = p.Key, class
+	if p.o.Users, err = p.users(ctx, class, live); err != nil {
+		return err
+	}
+	p.o.Read = p.Freshness(began, live)
+	if failed := p.failed.Of(p.Key); failed != nil {
+		p.o.Failed = failed
+	}
+	if p.policy.Migrate {
+		p.o.References, err = p.references(ctx, live && p.DryRun)
+	}
+	return err
+}
+
+// users counts who refers to the class, no further than needed.
+func (p *pass) users(ctx context.Context, class *machine.Class, live bool) (u machineclass.Users, err error) {
+	if class == nil || !p.policy.Keep {
+		return u, nil
+	}
+	query, all := index.OfClass(p.Key), class.Deleted()
+	if u.Deployments, err = count(ctx, p.Deployments, live, query, func(d *deployment.Deployment) bool { return UseOfDeployment(d).Counts }); err != nil || u.Deployments > 0 && !all {
+		return u, err
+	}
+	if u.Sets, err = count(ctx, p.Sets, live, query, func(s *machineset.Set) bool { return UseOfSet(s).Counts }); err != nil || u.Sets > 0 && !all {
+		return u, err
+	}
+	u.Machines, err = count(ctx, p.Machines, live, query, func(*machine.Machine) bool { return true })
+	if err != nil || p.OtherUsers == nil {
+		return u, err
+	}
+	others, err := p.OtherUsers(ctx, p.Key, live)
+	u.Machines += others // to delete one takes its class, as it does for a machine
+	return u, err
+}
+
+func (p *pass) write(ctx context.Context) error {
+	var after *machine.Class
+	var err error
+	switch w := p.plan.Write.(type) {
+	case *machineclass.Create:
+		if after, err = p.Classes.Create(ctx, w.Class); errors.Is(err, store.ErrAlreadyExists) {
+			return fmt.Errorf("%w: %w", store.ErrConflict, err)
+		}
+	case *machineclass.Update:
+		if after, err = p.Classes.Update(ctx, w.Class); errors.Is(err, store.ErrNotFound) {
+			return fmt.Errorf("%w: %w", store.ErrConflict, err) // there may be references all the same
+		}
+	default:
+		err = fmt.Errorf("unknown write %T", w)
+	}
+	if err != nil {
+		return err
+	}
+	p.o.Class, p.o.Stored = after, p.o.Filled != nil
+	p.Tell(ctx, engine.Normal, p.plan.Why)
+	return engine.Gone(&after.Meta)
+}

@@ -1,0 +1,124 @@
+package classes
+
+import (
+	"context"
+
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineclass"
+	"github.com/millwright-go/millwright/manager/engine"
+	"github.com/millwright-go/millwright/manager/internal/index"
+	"github.com/millwright-go/millwright/manager/internal/secrets"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/store"
+)
+
+// SecretName of the kind of secrets.
+const SecretName = "secret"
+
+// SecretConfig is what secrets need of the rest of a fleet.
+type SecretConfig struct {
+	Config
+	Secrets store.Collection[*machine.Secret]
+	// Namespaces that classes may take secrets from beside their own. Nil: any. Empty: each class's own
+	// alone.
+	Namespaces []string
+}
+
+type secretReconciler struct {
+	SecretConfig
+	policy machineclass.Policy
+}
+
+// NewSecrets returns a reconciler of secrets. It holds those that classes refer to.
+func NewSecrets(e *engine.Engine, c SecretConfig) *engine.Reconciler {
+	r := &secretReconciler{c, c.policy()}
+	return e.Reconciler(engine.Kind{
+		Name:  SecretName,
+		Begin: func(p *engine.Pass) engine.Steps { return &secretPass{Pass: p, secretReconciler: r} },
+	})
+}
+
+// secretPass is one pass over one secret.
+type secretPass struct {
+	*engine.Pass
+	*secretReconciler
+	o    machineclass.SecretObservation
+	plan machineclass.SecretPlan
+}
+
+// Decide implements engine.Steps.
+func (p *secretPass) Decide(context.Context) (engine.Head, error) {
+	var err error
+	p.plan, err = machineclass.DecideSecret(&p.o, &p.policy)
+	head := engine.Head{Why: p.plan.Why, Warn: p.plan.Warn}
+	switch {
+	case p.plan.ReadLive:
+		head.Verb = engine.Reread
+	case p.plan.Update != nil:
+		head.Verb = engine.Act
+	}
+	return head, err
+}
+
+// Execute implements engine.Steps.
+func (p *secretPass) Execute(ctx context.Context) error {
+	after, err := p.Secrets.Update(ctx, p.plan.Update)
+	if err != nil {
+		return engine.Itself(err)
+	}
+	p.o.Secret = after
+	p.Tell(ctx, engine.Normal, p.plan.Why)
+	return engine.Gone(&after.Meta)
+}
+
+// Changes implements engine.Steps.
+func (p *secretPass) Changes() []engine.Change {
+	return []engine.Change{{What: "update secret " + p.Key.String()}}
+}
+
+// Read implements engine.Steps. It reads the secret, then the classes that refer to it.
+func (p *secretPass) Read(ctx context.Context, live bool) error {
+	reader, began := store.Reader[*machine.Secret](p.Secrets), p.Now()
+	if live {
+		reader = p.Secrets.Live()
+	}
+	secret, err := reader.Get(ctx, p.Key)
+	if err != nil {
+		return engine.Itself(err)
+	}
+	p.o.Secret = secret
+	taken := secrets.Secrets{Collection: p.Secrets, Namespaces: p.Namespaces}
+	query := store.Query{Index: index.Secret, Value: p.Key.String()}
+	var kept []object.Key // classes that may not take it any more, and may need it again
+	p.o.Classes, err = count(ctx, p.Classes, live, query, func(c *machine.Class) bool {
+		if taken.Allows(c, p.Key) {
+			return true
+		}
+		kept = append(kept, c.Key)
+		return false
+	})
+	p.o.Read = p.Freshness(began, live)
+	if err != nil || p.o.Classes > 0 || !secret.HasFinalizer(machine.SecretFinalizer) {
+		return err
+	}
+	for _, class := range kept {
+		used, err := p.usesOf(ctx, class, live)
+		if err != nil {
+			return err
+		}
+		p.o.Classes += used
+	}
+	p.o.Read = p.Freshness(began, live)
+	return nil
+}
+
+// usesOf counts machines and pools of a class: without the secret they can't be deleted.
+func (p *secretPass) usesOf(ctx context.Context, class object.Key, live bool) (int, error) {
+	query := index.OfClass(class)
+	n, err := count(ctx, p.Machines, live, query, func(m *machine.Machine) bool { return index.ClassKey(m) == class })
+	if err != nil || p.OtherUsers == nil {
+		return n, err
+	}
+	others, err := p.OtherUsers(ctx, class, live)
+	return n + others, err
+}

@@ -1,0 +1,140 @@
+// Package secrets finds the secrets that classes refer to. Cached objects are never changed.
+package secrets
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/manager/internal/index"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/store"
+)
+
+// machineNamePlaceholder in user data stands for the machine's name.
+const machineNamePlaceholder = "<<MACHINE_NAME>>"
+
+// ErrNamespace says that a class refers to a secret in a namespace that it may not take secrets from. The
+// error around it has the code INVALID_ARGUMENT and names class and secret.
+var ErrNamespace = errors.New("the secret is in a namespace that classes may not take secrets from")
+
+// Secrets are those that classes may take.
+type Secrets struct {
+	Collection store.Collection[*machine.Secret] // nil: there are none
+	// Namespaces that classes may take secrets from beside their own. Nil: any. Empty: each class's own
+	// alone.
+	Namespaces []string
+}
+
+// Allows reports whether a class may take a secret.
+func (s *Secrets) Allows(c *machine.Class, secret object.Key) bool {
+	return s.Namespaces == nil || secret.Namespace == c.Namespace || slices.Contains(s.Namespaces, secret.Namespace)
+}
+
+// refusal is an ErrNamespace if the class refers to a secret that it may not
+// take.
+func (s *Secrets) refusal(c *machine.Class) error {
+	if c == nil {
+		return nil
+	}
+	for _, ref := range []*object.Key{c.SecretRef, c.CredentialsRef} {
+		if ref == nil || ref.Name == "" {
+			continue
+		}
+		if key := index.SecretKey(c, ref); !s.Allows(c, key) {
+			return codes.Wrap(codes.InvalidArgument, ErrNamespace, fmt.Sprintf(
+				"class %s refers to secret %s, and classes may not take secrets from namespace %s", c.Key, key, key.Namespace))
+		}
+	}
+	return nil
+}
+
+// Version changes whenever what Merged returns may change. It reads caches only.
+func (s *Secrets) Version(ctx context.Context, c *machine.Class) (string, error) {
+	version := ""
+	err := s.Each(ctx, c, func(secret *machine.Secret) {
+		if version != "" {
+			version += " "
+		}
+		version += secret.UID + "/" + secret.Version
+	})
+	return version, err
+}
+
+// Merged is the data of a class's secrets in one, under the class's name, the
+// credentials winning; nil if there is no secret. Absent ones are tolerated. An
+// ErrNamespace says that the class may not take one of them.
+func (s *Secrets) Merged(ctx context.Context, c *machine.Class) (*machine.Secret, error) {
+	if err := s.refusal(c); err != nil {
+		return nil, err
+	}
+	var out *machine.Secret
+	err := s.Each(ctx, c, func(secret *machine.Secret) {
+		if out == nil {
+			out = secret.Clone()
+			return
+		}
+		for k, v := range secret.Data {
+			if out.Data == nil {
+				out.Data = make(map[string][]byte)
+			}
+			out.Data[k] = bytes.Clone(v)
+		}
+	})
+	return out, err
+}
+
+// Each visits the secrets that are there and that the class may take.
+func (s *Secrets) Each(ctx context.Context, c *machine.Class, do func(*machine.Secret)) error {
+	if s.Collection == nil || c == nil {
+		return nil
+	}
+	for _, ref := range []*object.Key{c.SecretRef, c.CredentialsRef} {
+		if ref == nil || ref.Name == "" || !s.Allows(c, index.SecretKey(c, ref)) {
+			continue
+		}
+		secret, err := s.Collection.Get(ctx, index.SecretKey(c, ref))
+		if errors.Is(err, store.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("class %s: %w", c.Key, err)
+		}
+		do(secret)
+	}
+	return nil
+}
+
+// Missing names a secret that a class refers to and that does not exist.
+func (s *Secrets) Missing(ctx context.Context, c *machine.Class) (object.Key, bool) {
+	for _, ref := range []*object.Key{c.SecretRef, c.CredentialsRef} {
+		if ref == nil || ref.Name == "" || !s.Allows(c, index.SecretKey(c, ref)) {
+			continue
+		}
+		key := index.SecretKey(c, ref)
+		if s.Collection == nil {
+			return key, true
+		}
+		if _, err := s.Collection.Get(ctx, key); errors.Is(err, store.ErrNotFound) {
+			return key, true
+		}
+	}
+	return object.Key{}, false
+}
+
+// Address puts the machine's name into the user data, as it is and
+// URL-encoded. secret is the caller's own copy.
+func Address(secret *machine.Secret, name string) {
+	if secret == nil || secret.Data[machine.UserData] == nil {
+		return
+	}
+	data := secret.Data[machine.UserData]
+	data = bytes.ReplaceAll(data, []byte(machineNamePlaceholder), []byte(name))
+	encoded := url.QueryEscape(machineNamePlaceholder)
+	secret.Data[machine.UserData] = bytes.ReplaceAll(data, []byte(encoded), []byte(url.QueryEscape(name)))
+}
