@@ -104,6 +104,11 @@ var architecture = []row{
 	{dir: "manager/internal/bounds", reaches: append(slices.Clone(kinds), "safety", "store", "manager/engine")},
 	{dir: "manager/sets", reaches: kindsRest},
 	{dir: "manager/deployments", reaches: kindsRest},
+	{
+		dir:     "manager/pools",
+		reaches: append(slices.Clone(kindsRest), "driver", "drain", "machinepool/pooldriver", "manager/internal/answer", "manager/internal/secrets"),
+	},
+	{dir: "manager/internal/answer", reaches: []string{"machine", "decision", "codes", "object"}},
 	{dir: "manager/classes", reaches: append(slices.Clone(kindsRest), "driver", "drain", "manager/internal/secrets")},
 	{dir: "manager", below: true, reaches: shells, modules: []string{stateless}},
 	{dir: "sim", below: true, reaches: append(slices.Clone(shells), "driver/drivertest", "driver/conformance"), modules: []string{stateless, rapid}},

@@ -11,6 +11,7 @@ import (
 	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/manager/engine"
+	"github.com/millwright-go/millwright/manager/internal/answer"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
 )
@@ -49,21 +50,21 @@ func (p *orphanPass) list(ctx context.Context, orders []safety.ListVMs) error {
 func (p *orphanPass) listOne(ctx context.Context, class *machine.Class) (*safety.Listing, error) {
 	secret, err := p.secrets.Merged(ctx, class)
 	if errors.Is(err, ErrSecretNamespace) {
-		return &safety.Listing{Asked: p.Now(), Answered: p.Now(), Outcome: outcomeOf(err)}, err
+		return &safety.Listing{Asked: p.Now(), Answered: p.Now(), Outcome: answer.Of(err)}, err
 	}
 	if err != nil {
 		return nil, err
 	}
-	answer := &safety.Listing{Asked: p.Now()}
+	listing := &safety.Listing{Asked: p.Now()}
 	got, err := p.of.list(ctx, class, secret)
 	if err != nil && ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	answer.Answered, answer.Outcome = p.Now(), outcomeOf(err)
+	listing.Answered, listing.Outcome = p.Now(), answer.Of(err)
 	if err == nil {
-		answer.VMs = got
+		listing.VMs = got
 	}
-	return answer, err
+	return listing, err
 }
 
 // withDropped is a list with the entries that can't be acted upon, so that they are
@@ -133,7 +134,7 @@ func (p *orphanPass) deleteOne(ctx context.Context, order *safety.DeleteOrphan) 
 	orderedFor(ctx, p.shell, p.of.about(order), order.Why)
 	secret, err := p.secrets.Merged(ctx, class)
 	if errors.Is(err, ErrSecretNamespace) {
-		outcome := outcomeOf(err)
+		outcome := answer.Of(err)
 		return &outcome, err
 	}
 	if err != nil {
@@ -143,7 +144,7 @@ func (p *orphanPass) deleteOne(ctx context.Context, order *safety.DeleteOrphan) 
 	if err := engine.Interrupted(ctx, err); err != nil {
 		return nil, err
 	}
-	outcome := outcomeOf(err)
+	outcome := answer.Of(err)
 	return &outcome, err
 }
 

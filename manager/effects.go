@@ -14,6 +14,7 @@ import (
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/manager/engine"
+	"github.com/millwright-go/millwright/manager/internal/answer"
 	"github.com/millwright-go/millwright/manager/internal/index"
 	"github.com/millwright-go/millwright/manager/internal/secrets"
 	"github.com/millwright-go/millwright/object"
@@ -107,7 +108,7 @@ func (p *machinePass) answer(ctx context.Context, call codes.Call, err error, fi
 	if err := engine.Interrupted(ctx, err); err != nil {
 		return nil, err
 	}
-	vm := &machine.VM{Outcome: outcomeOf(err)}
+	vm := &machine.VM{Outcome: answer.Of(err)}
 	fill(vm)
 	if err != nil && p.Log.Enabled(ctx, slog.LevelDebug) {
 		p.Log.LogAttrs(ctx, slog.LevelDebug, "driver call answered with an error", slog.String("call", call.String()),
@@ -116,18 +117,11 @@ func (p *machinePass) answer(ctx context.Context, call codes.Call, err error, fi
 	return vm, nil
 }
 
-func outcomeOf(err error) machine.Outcome {
-	if err == nil {
-		return machine.Outcome{}
-	}
-	return machine.Outcome{Code: codes.Of(err), Message: codes.Message(err)}
-}
-
 // refused is the answer to a call that is not made because the class may not take
 // its secret. Any other error is passed on.
 func refused(err error) (*machine.VM, error) {
 	if errors.Is(err, ErrSecretNamespace) {
-		return &machine.VM{Outcome: outcomeOf(err)}, nil
+		return &machine.VM{Outcome: answer.Of(err)}, nil
 	}
 	return nil, err
 }

@@ -4,43 +4,38 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"time"
 
-	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/drain"
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/machinepool/pooldriver"
 	"github.com/millwright-go/millwright/manager/classes"
+	"github.com/millwright-go/millwright/manager/pools"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
 )
 
-// PoolBootstrap is whoever makes the bootstrap data of pools. Calls are made
-// again after a crash; errors are tried again by the recovery table of package
-// codes.
-type PoolBootstrap interface {
-	// Look says how the data stand that the pool's template names. It is asked
-	// in each pass, so it should answer from a cache.
-	Look(ctx context.Context, p *machinepool.Pool) (machinepool.BootstrapAnswer, error)
-	// Data are the data that machines boot from. The copy is the caller's.
-	Data(ctx context.Context, p *machinepool.Pool) (*machine.Secret, error)
-	// Renew has the token in the data live until then; one that has lapsed may be
-	// replaced, data and all.
-	Renew(ctx context.Context, p *machinepool.Pool, until time.Time) error
-	// Delete deletes what Template.Bootstrap.Config names and what it made for this
-	// pool: a call may come late, when there is another pool of that name. What is gone
-	// already is no error.
-	Delete(ctx context.Context, p *machinepool.Pool) error
-}
+// PoolBootstrap is whoever makes the bootstrap data of pools.
+type PoolBootstrap = pools.Bootstrap
 
 // NodeKeeper is a Drainer that can undo its drains. Without one, instances of
 // pools go without a drain: one that was begun might have to be undone.
-type NodeKeeper interface {
-	// Keep takes a node into service again that was being drained, as far as the
-	// drain took it out. It does not wait; done: nothing of the drain is left.
-	Keep(ctx context.Context, node *machine.Node) (done bool, err error)
+type NodeKeeper = pools.NodeKeeper
+
+// newPoolReconciler gives pools what they need of the others.
+func newPoolReconciler(s *shell) Reconciler {
+	c := pools.Config{
+		Pools: s.Pools, Classes: s.Classes, Secrets: s.Secrets, SecretNamespaces: s.SecretNamespaces,
+		Driver: s.PoolDriver, Bootstrap: s.PoolBootstrap, Drainer: s.Drainer, Policy: s.PoolPolicy,
+		Hold: s.unproven, Frozen: s.frozen, Thaw: s.thaw,
+		Check: s.moves.Fire, Transition: s.Hooks.Transition, Panicked: s.abandoned(KindPool),
+	}
+	c.Keeper, _ = s.Drainer.(NodeKeeper)
+	if s.Cluster != nil {
+		c.Nodes = s.Cluster.Nodes()
+	}
+	return reconciler{pools.New(s.engine, c)}
 }
 
 // Keep implements NodeKeeper.
@@ -55,38 +50,6 @@ func (d *drains) Keep(ctx context.Context, node *machine.Node) (bool, error) {
 	}
 	return plan.Done, err
 }
-
-// secretsOfPools is PoolBootstrap where nobody makes the data: secrets of users.
-type secretsOfPools struct {
-	collection store.Collection[*machine.Secret]
-}
-
-func (s secretsOfPools) Look(ctx context.Context, p *machinepool.Pool) (machinepool.BootstrapAnswer, error) {
-	data, err := s.Data(ctx, p)
-	return machinepool.BootstrapAnswer{Ready: true, Found: data != nil}, err
-}
-
-func (s secretsOfPools) Data(ctx context.Context, p *machinepool.Pool) (*machine.Secret, error) {
-	name := p.Spec.Template.Bootstrap.DataSecret
-	if name == nil || *name == "" || s.collection == nil {
-		return nil, nil //nolint:nilnil // there is nothing to boot from
-	}
-	secret, err := s.collection.Get(ctx, object.Key{Namespace: p.Namespace, Name: *name})
-	if errors.Is(err, store.ErrNotFound) {
-		return nil, nil //nolint:nilnil // it is waited for
-	}
-	if err != nil {
-		return nil, err
-	}
-	return secret.Clone(), nil
-}
-
-func (s secretsOfPools) Renew(context.Context, *machinepool.Pool, time.Time) error {
-	return codes.New(codes.Unimplemented, "nobody renews bootstrap tokens here")
-}
-
-// Delete deletes nothing: nothing here makes what a config names.
-func (s secretsOfPools) Delete(context.Context, *machinepool.Pool) error { return nil }
 
 // managesPools tells whether pools are reconciled.
 func (o *Options) managesPools() bool { return o.Pools != nil && o.PoolDriver != nil }
@@ -126,7 +89,7 @@ func (o *Options) decoratePools(interceptors []driver.Interceptor) {
 	}
 	o.PoolDriver = pooldriver.Intercept(pooldriver.Validate(o.PoolDriver, o.cut), interceptors...)
 	if o.PoolBootstrap == nil {
-		o.PoolBootstrap = secretsOfPools{o.Secrets}
+		o.PoolBootstrap = pools.FromSecrets(o.Secrets)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/manager/engine"
+	"github.com/millwright-go/millwright/manager/internal/answer"
 	"github.com/millwright-go/millwright/manager/internal/secrets"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
@@ -167,7 +168,7 @@ func (p *machinePass) tokenCall(ctx context.Context, call func(context.Context) 
 	if err := engine.Interrupted(ctx, err); err != nil {
 		return nil, err
 	}
-	out := outcomeOf(err)
+	out := answer.Of(err)
 	return &out, nil
 }
 

@@ -205,6 +205,15 @@ func Gone(m *object.Meta) error {
 	return nil
 }
 
+// Unchanged returns a conflict if an object is another one, or another version, than it was when the pass
+// read it.
+func Unchanged(before, after *object.Meta) error {
+	if before.UID != after.UID || before.Version != after.Version {
+		return fmt.Errorf("%s has changed meanwhile: %w", after.Key, store.ErrConflict)
+	}
+	return nil
+}
+
 // Itself returns what an error about the pass's own object means: ErrGone if it was not found.
 func Itself(err error) error {
 	if errors.Is(err, store.ErrNotFound) {

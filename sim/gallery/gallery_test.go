@@ -50,6 +50,15 @@ const storms = 600
 // tested reports whether tests notice the mistake, and not storms.
 func (m *mutant) tested() bool { return m.by != "" && m.by != poolStorms }
 
+// dir is the package whose tests notice the mistake: the file's, or manager for what that is composed of.
+func (m *mutant) dir() string {
+	dir := path.Dir(m.file)
+	if strings.HasPrefix(dir, "manager/") {
+		return "manager"
+	}
+	return dir
+}
+
 // TestGallery builds the library once with all mistakes in it, each behind a
 // switch. It switches on one at a time and expects storms, or the tests that
 // the mistake names, to notice it.
@@ -77,7 +86,7 @@ func TestGallery(t *testing.T) {
 			var said string
 			var err error
 			if m.tested() {
-				said, err = build.Tests(t.Context(), i+1, path.Dir(m.file), pattern(m.by))
+				said, err = build.Tests(t.Context(), i+1, m.dir(), pattern(m.by))
 			} else {
 				said, err = build.Storms(t.Context(), i+1, storms, m.by == poolStorms)
 			}
@@ -99,7 +108,7 @@ func namedTests() map[string][]string {
 		if !m.tested() {
 			continue
 		}
-		dir := path.Dir(m.file)
+		dir := m.dir()
 		for name := range strings.SplitSeq(m.by, "|") {
 			if !slices.Contains(all[dir], name) {
 				all[dir] = append(all[dir], name)
@@ -117,7 +126,7 @@ func TestMutants(t *testing.T) {
 	for _, m := range mutants {
 		require.False(t, names[m.name], m.name)
 		names[m.name] = true
-		in[path.Dir(m.file)]++
+		in[m.dir()]++
 	}
 	for _, dir := range core {
 		require.GreaterOrEqual(t, in[dir], 3, dir)

@@ -1,4 +1,4 @@
-package manager
+package pools
 
 import (
 	"context"
@@ -12,22 +12,67 @@ import (
 	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/machinepool/pooldriver"
 	"github.com/millwright-go/millwright/manager/engine"
+	"github.com/millwright-go/millwright/manager/internal/answer"
+	"github.com/millwright-go/millwright/manager/internal/secrets"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
 )
 
-// carryOut carries out one effect and puts its answer into the observation. An
-// error means that there is no answer: the pass ends, and nothing is concluded.
-func (p *poolPass) carryOut(ctx context.Context, e machinepool.Effect) error {
-	name := poolEffect(e)
-	if p.issued[name] {
-		return fmt.Errorf("effect %s was decided twice in one pass", name)
+// verb says which effects change something.
+func verb(e machinepool.Effect) engine.Verb {
+	switch e.(type) {
+	case machinepool.ReadPool, machinepool.GetGroup:
+		return engine.Look
+	case machinepool.CreateGroup, machinepool.UpdateGroup, machinepool.ScaleGroup, machinepool.DeleteGroup,
+		*machinepool.RemoveInstances, machinepool.ReplaceOne, *machinepool.TellDrained, machinepool.RemoveBootstrap,
+		machinepool.Renew, *machinepool.DrainNodes, *machinepool.KeepNodes:
 	}
-	p.issued[name] = true
-	return p.timed(KindPool, p.key, name, func() error { return p.do(ctx, e) })
+	return engine.Act
 }
 
-func (p *poolPass) do(ctx context.Context, e machinepool.Effect) (err error) {
+// changes is what an effect would change.
+func (p *pass) changes(e machinepool.Effect, pool string) []engine.Change {
+	var call string
+	switch e := e.(type) {
+	case machinepool.CreateGroup:
+		call = machinepool.CreatePool.String()
+	case machinepool.UpdateGroup:
+		call = machinepool.UpdatePool.String()
+	case machinepool.ScaleGroup:
+		call = machinepool.ScalePool.String()
+	case *machinepool.RemoveInstances:
+		call = machinepool.DeleteInstances.String()
+	case machinepool.ReplaceOne:
+		call = machinepool.ReplaceInstance.String()
+	case *machinepool.TellDrained:
+		call = machinepool.InstancesDrained.String()
+	case machinepool.DeleteGroup:
+		call = machinepool.DeletePool.String()
+	case machinepool.RemoveBootstrap:
+		return []engine.Change{{What: "delete the bootstrap data of " + pool}}
+	case machinepool.Renew:
+		return []engine.Change{{What: "prolong the bootstrap token of " + pool}}
+	case *machinepool.DrainNodes:
+		for _, l := range e.Leaving {
+			if n := p.o.Nodes[l.ProviderID]; n != nil {
+				return []engine.Change{{What: "drain node " + n.Name}}
+			}
+		}
+	case *machinepool.KeepNodes:
+		for _, id := range e.ProviderIDs {
+			if n := p.o.Nodes[id]; n != nil {
+				return []engine.Change{{What: "take node " + n.Name + " into service again"}}
+			}
+		}
+	case machinepool.ReadPool, machinepool.GetGroup:
+	}
+	if call == "" {
+		return nil
+	}
+	return []engine.Change{{What: "call " + call + " for " + pool}}
+}
+
+func (p *pass) do(ctx context.Context, e machinepool.Effect) (err error) {
 	switch e := e.(type) {
 	case machinepool.ReadPool:
 		return p.readPool(ctx)
@@ -43,9 +88,9 @@ func (p *poolPass) do(ctx context.Context, e machinepool.Effect) (err error) {
 	case machinepool.DeleteGroup:
 		p.o.GroupDeleted, err = p.deleteGroup(ctx)
 	case machinepool.RemoveBootstrap:
-		p.o.BootstrapDeleted, err = p.bootstrap(ctx, p.PoolBootstrap.Delete(ctx, p.o.Pool))
+		p.o.BootstrapDeleted, err = p.bootstrap(ctx, p.Bootstrap.Delete(ctx, p.o.Pool))
 	case machinepool.Renew:
-		p.o.Renewed, err = p.bootstrap(ctx, p.PoolBootstrap.Renew(ctx, p.o.Pool, e.Until))
+		p.o.Renewed, err = p.bootstrap(ctx, p.Bootstrap.Renew(ctx, p.o.Pool, e.Until))
 		if err == nil && p.o.Renewed.Code == codes.OK {
 			err = p.lookAtBootstrap(ctx)
 		}
@@ -56,8 +101,8 @@ func (p *poolPass) do(ctx context.Context, e machinepool.Effect) (err error) {
 }
 
 // readPool replaces the pool by what the store says now.
-func (p *poolPass) readPool(ctx context.Context) error {
-	pool, err := p.Pools.Live().Get(ctx, p.key)
+func (p *pass) readPool(ctx context.Context) error {
+	pool, err := p.Pools.Live().Get(ctx, p.Key)
 	switch {
 	case err != nil:
 		return engine.Itself(err)
@@ -70,10 +115,10 @@ func (p *poolPass) readPool(ctx context.Context) error {
 
 // request is what every request has, and the driver to make it. Where the class may not
 // take its secret, that driver makes no call and answers so, as machines are answered.
-func (p *poolPass) request(ctx context.Context) (pooldriver.Request, pooldriver.Driver, error) {
+func (p *pass) request(ctx context.Context) (pooldriver.Request, pooldriver.Driver, error) {
 	secret, err := p.secrets.Merged(ctx, p.o.Class)
-	d := p.PoolDriver
-	if refusal := err; errors.Is(err, ErrSecretNamespace) {
+	d := p.Driver
+	if refusal := err; errors.Is(err, secrets.ErrNamespace) {
 		d = pooldriver.Intercept(d, func(context.Context, driver.CallInfo, func(context.Context) error) error { return refusal })
 		err = nil
 	}
@@ -83,11 +128,11 @@ func (p *poolPass) request(ctx context.Context) (pooldriver.Request, pooldriver.
 // call is the context of a call about the pool: the driver may repeat what machines boot
 // from in any of them, also where the request does not hold it. Data that can't be read
 // hold up no call.
-func (p *poolPass) call(ctx context.Context) context.Context {
+func (p *pass) call(ctx context.Context) context.Context {
 	if name := p.o.Pool.Spec.Template.Bootstrap.DataSecret; name == nil || *name == "" {
 		return ctx
 	}
-	data, err := p.PoolBootstrap.Data(ctx, p.o.Pool)
+	data, err := p.Bootstrap.Data(ctx, p.o.Pool)
 	if err != nil {
 		return ctx
 	}
@@ -100,14 +145,14 @@ func ended(ctx context.Context, r *pooldriver.Response, err error) (*machinepool
 	if err := engine.Interrupted(ctx, err); err != nil {
 		return nil, err
 	}
-	g := &machinepool.Group{Outcome: outcomeOf(err)}
+	g := &machinepool.Group{Outcome: answer.Of(err)}
 	if r != nil {
 		g.ID, g.LastKnown = r.GroupID, r.LastKnownState
 	}
 	return g, nil
 }
 
-func (p *poolPass) getGroup(ctx context.Context) error {
+func (p *pass) getGroup(ctx context.Context) error {
 	base, d, err := p.request(ctx)
 	if err != nil {
 		return err
@@ -124,18 +169,18 @@ func (p *poolPass) getGroup(ctx context.Context) error {
 		g.Failure, g.LastKnown = got.Failure, got.LastKnownState
 	}
 	p.o.Group, p.o.Looked = g, true
-	p.groups.Store(p.key, known{p.o.Pool.UID, g})
+	p.groups.Store(p.Key, known{p.o.Pool.UID, g})
 	return nil
 }
 
 // change makes a call that changes the group: what was known of it goes before.
-func (p *poolPass) change(ctx context.Context, e machinepool.Effect) error {
+func (p *pass) change(ctx context.Context, e machinepool.Effect) error {
 	base, d, err := p.request(ctx)
 	if err != nil {
 		return err
 	}
 	p.o.Group = nil
-	p.groups.Delete(p.key)
+	p.groups.Delete(p.Key)
 	switch e := e.(type) {
 	case machinepool.CreateGroup:
 		p.o.Created, err = p.createGroup(ctx, d, base, e.Replicas)
@@ -160,8 +205,8 @@ func (p *poolPass) change(ctx context.Context, e machinepool.Effect) error {
 	return err
 }
 
-func (p *poolPass) createGroup(ctx context.Context, d pooldriver.Driver, base pooldriver.Request, n int32) (*machinepool.Group, error) {
-	data, err := p.PoolBootstrap.Data(ctx, p.o.Pool)
+func (p *pass) createGroup(ctx context.Context, d pooldriver.Driver, base pooldriver.Request, n int32) (*machinepool.Group, error) {
+	data, err := p.Bootstrap.Data(ctx, p.o.Pool)
 	if err != nil {
 		return ended(ctx, nil, err)
 	}
@@ -169,8 +214,8 @@ func (p *poolPass) createGroup(ctx context.Context, d pooldriver.Driver, base po
 	return ended(ctx, r, err)
 }
 
-func (p *poolPass) updateGroup(ctx context.Context, d pooldriver.Driver, base pooldriver.Request) (*machinepool.Group, error) {
-	data, err := p.PoolBootstrap.Data(ctx, p.o.Pool)
+func (p *pass) updateGroup(ctx context.Context, d pooldriver.Driver, base pooldriver.Request) (*machinepool.Group, error) {
+	data, err := p.Bootstrap.Data(ctx, p.o.Pool)
 	if err != nil {
 		return ended(ctx, nil, err)
 	}
@@ -178,37 +223,37 @@ func (p *poolPass) updateGroup(ctx context.Context, d pooldriver.Driver, base po
 	return ended(ctx, r, err)
 }
 
-func (p *poolPass) deleteGroup(ctx context.Context) (*machinepool.Group, error) {
+func (p *pass) deleteGroup(ctx context.Context) (*machinepool.Group, error) {
 	base, d, err := p.request(ctx)
 	if err != nil {
 		return nil, err
 	}
 	p.o.Group = nil
-	p.groups.Delete(p.key)
+	p.groups.Delete(p.Key)
 	r, err := d.DeletePool(p.call(ctx), &pooldriver.DeletePoolRequest{Request: base})
 	return ended(ctx, r, err)
 }
 
 // bootstrap is the answer of whoever makes bootstrap data.
-func (p *poolPass) bootstrap(ctx context.Context, err error) (*machine.Outcome, error) {
+func (p *pass) bootstrap(ctx context.Context, err error) (*machine.Outcome, error) {
 	if err := engine.Interrupted(ctx, err); err != nil {
 		return nil, err
 	}
-	outcome := outcomeOf(err)
+	outcome := answer.Of(err)
 	return &outcome, nil
 }
 
 // drainNodes goes on with the drains of those that leave, one after the other:
 // no call waits for a pod. One that fails is not empty, and tried again.
-func (p *poolPass) drainNodes(ctx context.Context, e *machinepool.DrainNodes) (*machinepool.DrainAnswer, error) {
-	answer := &machinepool.DrainAnswer{}
+func (p *pass) drainNodes(ctx context.Context, e *machinepool.DrainNodes) (*machinepool.DrainAnswer, error) {
+	drained := &machinepool.DrainAnswer{}
 	for _, l := range e.Leaving {
 		n := p.o.Nodes[l.ProviderID]
 		if n == nil {
 			continue
 		}
 		got, err := p.Drainer.Drain(ctx, p.standIn(n), &machine.DrainNode{
-			Node: n, Since: l.Since, Until: l.Since.Add(p.PoolPolicy.DrainTimeout),
+			Node: n, Since: l.Since, Until: l.Since.Add(p.Policy.DrainTimeout),
 		})
 		switch {
 		case errors.Is(err, store.ErrConflict) || engine.Interrupted(ctx, err) != nil:
@@ -219,33 +264,33 @@ func (p *poolPass) drainNodes(ctx context.Context, e *machinepool.DrainNodes) (*
 			got.Why = "node " + n.Name + " could not be drained: " + got.Message
 		}
 		if got.Done {
-			answer.Done = append(answer.Done, l.ProviderID)
+			drained.Done = append(drained.Done, l.ProviderID)
 			continue
 		}
-		answer.Detail = strings.TrimPrefix(answer.Detail+"; "+got.Why, "; ")
-		if !got.At.IsZero() && (answer.At.IsZero() || got.At.Before(answer.At)) {
-			answer.At = got.At
+		drained.Detail = strings.TrimPrefix(drained.Detail+"; "+got.Why, "; ")
+		if !got.At.IsZero() && (drained.At.IsZero() || got.At.Before(drained.At)) {
+			drained.At = got.At
 		}
 	}
-	return answer, nil
+	return drained, nil
 }
 
 // standIn is a machine to a drainer: an instance of a pool has none.
-func (p *poolPass) standIn(n *machine.Node) *machine.Machine {
+func (p *pass) standIn(n *machine.Node) *machine.Machine {
 	return &machine.Machine{
-		Meta: object.Meta{Key: p.key, UID: p.o.Pool.UID},
+		Meta: object.Meta{Key: p.Key, UID: p.o.Pool.UID},
 		Spec: machine.Spec{ProviderID: n.ProviderID, NodeName: n.Name},
 	}
 }
 
 // keepNodes takes nodes into service again.
-func (p *poolPass) keepNodes(ctx context.Context, e *machinepool.KeepNodes) (*machine.Outcome, error) {
+func (p *pass) keepNodes(ctx context.Context, e *machinepool.KeepNodes) (*machine.Outcome, error) {
 	for _, id := range e.ProviderIDs {
 		n := p.o.Nodes[id]
 		if n == nil {
 			continue
 		}
-		done, err := p.keeper.Keep(ctx, n)
+		done, err := p.Keeper.Keep(ctx, n)
 		switch {
 		case errors.Is(err, store.ErrConflict) || engine.Interrupted(ctx, err) != nil:
 			return nil, errors.Join(err, ctx.Err())

@@ -1,0 +1,261 @@
+// Package pools reconciles pools of machines that a provider keeps as a group: the kind "pool" of package
+// manager.
+//
+// EXPERIMENTAL: the names in this package may change with any release.
+package pools
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/millwright-go/millwright/decision"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/machinepool/pooldriver"
+	"github.com/millwright-go/millwright/manager/engine"
+	"github.com/millwright-go/millwright/manager/internal/index"
+	"github.com/millwright-go/millwright/manager/internal/secrets"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/store"
+)
+
+// Name of the kind.
+const Name = "pool"
+
+// Config is what pools need of the rest of a fleet.
+type Config struct {
+	Pools   store.Collection[*machinepool.Pool]
+	Classes store.Collection[*machine.Class]
+	Nodes   store.Collection[*machine.Node]   // nil: there is no cluster
+	Secrets store.Collection[*machine.Secret] // nil: there are none
+	// SecretNamespaces are those that classes may take secrets from beside their own. Nil: any.
+	SecretNamespaces []string
+
+	Driver    pooldriver.Driver
+	Bootstrap Bootstrap
+	Drainer   Drainer
+	Keeper    NodeKeeper // nil: nobody drains nodes
+	Policy    *machinepool.Policy
+
+	// Hold reports whether no pass may be made yet. Nil: any time.
+	Hold func() (engine.Result, bool)
+	// Frozen reports whether an API server does not answer.
+	Frozen func() bool
+	// Thaw returns when to look again at what is frozen and would be looked at again at at.
+	Thaw func(at time.Time) time.Time
+	// Check fires a move of the pool's state machine; an error fails the pass before anything is stored.
+	Check func(context.Context, machine.Move) error
+	// Transition is told of a move that is stored; nil: nobody is.
+	Transition func(object.Key, machine.Move, decision.Why)
+	// Panicked sets aside what a pool's drains hold; nil: nothing does.
+	Panicked func(context.Context, object.Key)
+}
+
+// Drainer empties nodes.
+type Drainer interface {
+	Drain(ctx context.Context, m *machine.Machine, order *machine.DrainNode) (machine.DrainAnswer, error)
+}
+
+type reconciler struct {
+	Config
+	secrets  secrets.Secrets
+	features machinepool.Features
+	// groups holds the last answer about each pool's group, by the pool's key.
+	// To lose it costs a call.
+	groups sync.Map
+}
+
+// New returns a reconciler of pools.
+func New(e *engine.Engine, c Config) *engine.Reconciler {
+	r := &reconciler{
+		Config: c, features: pooldriver.FeaturesOf(c.Driver),
+		secrets: secrets.Secrets{Collection: c.Secrets, Namespaces: c.SecretNamespaces},
+	}
+	return e.Reconciler(engine.Kind{
+		Name: Name, Hold: c.Hold, Panicked: c.Panicked, Forget: func(key object.Key) { r.groups.Delete(key) },
+		Begin: func(p *engine.Pass) engine.Steps { return &pass{Pass: p, reconciler: r} },
+	})
+}
+
+// known is a group as it was last seen, of a pool by its UID.
+type known struct {
+	uid   string
+	group *machinepool.Group
+}
+
+// pass is one pass over one pool.
+type pass struct {
+	*engine.Pass
+	*reconciler
+	o    machinepool.Observation
+	plan machinepool.Plan
+}
+
+// Decide implements engine.Steps.
+func (p *pass) Decide(ctx context.Context) (engine.Head, error) {
+	p.o.Frozen = p.Frozen()
+	var err error
+	if p.plan, err = machinepool.Decide(&p.o, p.Policy, p.Now()); err != nil {
+		return engine.Head{}, err
+	}
+	head := engine.Head{Verb: engine.Act, Why: p.plan.Why, Warn: p.plan.Warn, At: p.plan.At}
+	switch {
+	case p.plan.Write != nil:
+		err = p.Check(ctx, p.plan.Move)
+	case p.plan.Effect != nil:
+		head.Name = strings.TrimPrefix(strings.TrimPrefix(fmt.Sprintf("%T", p.plan.Effect), "*"), "machinepool.")
+		head.Once, head.Verb = head.Name, verb(p.plan.Effect)
+	default:
+		head.Verb = engine.Wait
+		if p.o.Frozen {
+			head.At = p.Thaw(head.At)
+		}
+	}
+	return head, err
+}
+
+// Execute implements engine.Steps.
+func (p *pass) Execute(ctx context.Context) error {
+	if p.plan.Write != nil {
+		return p.write(ctx)
+	}
+	return p.do(ctx, p.plan.Effect)
+}
+
+// Changes implements engine.Steps.
+func (p *pass) Changes() []engine.Change {
+	pool := "pool " + p.Key.String()
+	switch p.plan.Write.(type) {
+	case *machinepool.Update:
+		return []engine.Change{{What: "update " + pool}}
+	case *machinepool.UpdateStatus:
+		return []engine.Change{{What: "update status of " + pool}}
+	}
+	return p.changes(p.plan.Effect, pool)
+}
+
+// Read implements engine.Steps. A second read of a pass keeps what providers and drainers have answered:
+// a pool that is another one by now is a conflict.
+func (p *pass) Read(ctx context.Context, live bool) error {
+	reader := store.Reader[*machinepool.Pool](p.Pools)
+	if live {
+		reader = p.Pools.Live()
+	}
+	pool, err := reader.Get(ctx, p.Key)
+	if err != nil {
+		return engine.Itself(err)
+	}
+	if p.o.Pool != nil {
+		return engine.Unchanged(&p.o.Pool.Meta, &pool.Meta)
+	}
+	p.o = machinepool.Observation{
+		Pool: pool, NoCluster: p.Nodes == nil, NoDrain: p.Keeper == nil, Fenced: live,
+		Failures: p.Failures(), Features: p.features,
+	}
+	if last, ok := p.groups.Load(p.Key); ok && last.(known).uid == pool.UID {
+		p.o.Group = last.(known).group
+	}
+	if ref := pool.Spec.Template.Class; ref.Name != "" && !ref.Foreign() {
+		p.o.Class, err = p.Classes.Get(ctx, object.Key{Namespace: pool.Namespace, Name: ref.Name})
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return err
+		}
+	}
+	if p.o.Secret, err = p.secrets.Version(ctx, p.o.Class); err != nil {
+		return err
+	}
+	if err := p.lookAtBootstrap(ctx); err != nil {
+		return err
+	}
+	return p.readNodes(ctx)
+}
+
+func (p *pass) lookAtBootstrap(ctx context.Context) error {
+	if name := p.o.Pool.Spec.Template.Bootstrap.DataSecret; name == nil || *name == "" || p.o.Pool.Deleted() {
+		return nil
+	}
+	answer, err := p.Bootstrap.Look(ctx, p.o.Pool)
+	if err == nil {
+		p.o.Bootstrap = &answer
+	}
+	return err
+}
+
+// readNodes finds the nodes of the pool's instances in the cache.
+func (p *pass) readNodes(ctx context.Context) error {
+	if p.Nodes == nil || p.o.Pool.Deleted() {
+		return nil
+	}
+	found := make(map[string]*machine.Node, len(p.o.Pool.Spec.ProviderIDs))
+	for _, id := range p.o.Pool.Spec.ProviderIDs {
+		if id == "" {
+			continue
+		}
+		nodes, err := p.Nodes.List(ctx, store.Query{Index: index.VM, Value: id})
+		if err != nil {
+			return err
+		}
+		for _, n := range nodes { // two nodes of one ID: the younger one is it
+			if have := found[id]; have == nil || n.CreatedAt.After(have.CreatedAt) {
+				found[id] = n
+			}
+		}
+	}
+	p.o.Nodes = found
+	return nil
+}
+
+// write carries out the plan's write. The object that comes back takes the
+// pool's place in the observation, and its instances' nodes are found anew.
+func (p *pass) write(ctx context.Context) error {
+	before := p.o.Pool
+	var after *machinepool.Pool
+	var err error
+	switch w := p.plan.Write.(type) {
+	case *machinepool.Update:
+		after, err = p.Pools.Update(ctx, w.Pool)
+	case *machinepool.UpdateStatus:
+		changed := *before // the store takes its own copy
+		changed.Status = w.Status
+		after, err = p.Pools.UpdateStatus(ctx, &changed)
+	default:
+		err = fmt.Errorf("unknown write %T", w)
+	}
+	if err != nil {
+		return engine.Itself(err)
+	}
+	p.o.Pool, p.o.Fenced = after, true
+	p.report(ctx, before)
+	if err := engine.Gone(&after.Meta); err != nil {
+		return err
+	}
+	if _, ok := p.plan.Write.(*machinepool.Update); ok {
+		return p.readNodes(ctx)
+	}
+	return nil
+}
+
+// report tells of a write that is stored.
+func (p *pass) report(ctx context.Context, before *machinepool.Pool) {
+	why, moved := p.plan.Why, p.plan.Move != (machine.Move{})
+	if moved && p.Transition != nil {
+		p.Transition(p.Key, p.plan.Move, why)
+	}
+	op := &p.o.Pool.Status.LastOperation
+	changed := *op != before.Status.LastOperation
+	switch {
+	case changed && op.State == machine.StateFailed:
+		p.o.Failures = p.Failed(string(op.Call))
+		p.Once(ctx, engine.Warning, why)
+	case changed && op.State == machine.StateSuccessful:
+		p.Forget()
+		p.o.Failures = 0
+		p.Once(ctx, engine.Normal, why)
+	case moved:
+		p.Once(ctx, engine.Normal, why)
+	}
+}
