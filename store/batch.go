@@ -9,35 +9,35 @@ import (
 type Journal[T object.Object[T]] interface {
 	// UID returns one that no object has had.
 	UID() string
-	// Put takes an object as it is to be stored, and returns it, or an equal
-	// one to be stored in its place. Nobody else has it yet, but what its
-	// status does not contain may be shared with the stored object, which it
-	// is about to replace. An error refuses the write, and is returned by it.
+	// Put takes an object as it is to be stored. It returns the object, or an equal one to store in
+	// its place. No reader has the object yet, but all except its status may be shared with the
+	// stored object, which it is about to replace. An error refuses the write, and the write
+	// returns it.
 	Put(o T) (T, error)
-	// Drop takes the key of an object that is gone. An error refuses the write.
+	// Drop takes the key of an object that is gone. An error refuses the write, and the write
+	// returns it.
 	Drop(k object.Key) error
 }
 
-// Batch is a number of writes that nobody sees until they are published. It is
-// what a durable store is made of: such a store reads from a Memory, stages
-// writes while a Journal keeps them, and publishes them once they are safe. To
-// drop a Batch is to undo it; the versions it gave out do not come again.
+// Batch is a number of writes that no reader sees until they are published. Durable stores are
+// built from it: such a store reads from a Memory, stages writes while a Journal keeps them, and
+// publishes them once they are safe. A Batch that is dropped has no effect. Its versions are not
+// used again.
 //
-// The writes follow the rules of Collection, each seeing those before it. For
-// as long as a Batch is in use its Memory must not be written to in any other
-// way, be it through another Batch; reads and watches are free. A Batch must
-// not be used concurrently.
+// The writes follow the rules of Collection, each seeing those before it. While a Batch is in use,
+// its Memory must not be written to in any other way, including through another Batch. Reads and
+// watches are allowed. A Batch must not be used concurrently.
 type Batch[T object.Object[T]] struct {
 	memory  *Memory[T]
 	journal Journal[T]
-	latest  map[object.Key]T // the nil T where it is gone
+	latest  map[object.Key]T // the nil T if it is gone
 	steps   []step[T]
 }
 
 // step is one write that has been staged.
 type step[T object.Object[T]] struct {
 	key    object.Key
-	object T // the nil T: it is gone
+	object T // the nil T if it is gone
 }
 
 // Begin returns an empty batch of writes to m.
@@ -60,7 +60,7 @@ func (b *Batch[T]) Delete(k object.Key, uid string) error {
 	return err
 }
 
-// Versions is the number of the last version given out, for Load.
+// Versions returns the number of the last version given out, for Load.
 func (b *Batch[T]) Versions() uint64 { return b.memory.versions }
 
 // Publish makes the writes visible, in their order. The batch is empty then.
@@ -114,7 +114,7 @@ func (b *Batch[T]) stage(w write[T]) (T, error) {
 	return out.object, nil
 }
 
-// stored is what was staged last under a key, or else what the memory holds.
+// stored returns what was staged last under a key, or else what the memory holds.
 func (b *Batch[T]) stored(k object.Key) T {
 	if o, staged := b.latest[k]; staged {
 		return o
@@ -124,9 +124,8 @@ func (b *Batch[T]) stored(k object.Key) T {
 	return b.memory.stored(k)
 }
 
-// Load fills a store that nobody uses yet with objects that a Journal has kept,
-// each under its key once, as they are. versions is what Batch.Versions was at
-// the last of them.
+// Load fills a store that is not in use yet with objects that a Journal has kept, each under its
+// key once, as they are. versions is what Batch.Versions returned at the last of them.
 func (m *Memory[T]) Load(objects []T, versions uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -42,8 +42,8 @@ func (j *journal) Drop(k object.Key) error {
 
 func newJournal() *journal { return &journal{kept: map[object.Key]*storetest.Object{}} }
 
-// Each write of a batch sees those before it; nobody else sees any, until they
-// are published together.
+// Each write of a batch sees those before it. No other reader sees any until they are published
+// together.
 func TestBatchIsSeenWhenPublished(t *testing.T) {
 	m, j := newMemory(), newJournal()
 	old := create(t, m, machine("old"))
@@ -83,8 +83,7 @@ func TestBatchIsSeenWhenPublished(t *testing.T) {
 	require.ErrorIs(t, err, store.ErrNotFound)
 }
 
-// A batch that is dropped has changed nothing, but for versions, which do not
-// come again.
+// A batch that is dropped changes nothing but versions, which are not used again.
 func TestBatchDropped(t *testing.T) {
 	m := newMemory()
 	old := create(t, m, machine("old"))
@@ -101,8 +100,8 @@ func TestBatchDropped(t *testing.T) {
 	require.Equal(t, next.Version, fmt.Sprint(b.Versions()))
 }
 
-// What a journal refuses is not staged, and says so with the verb and the name;
-// what it gives instead is what is stored.
+// What a journal refuses is not staged, and the error has the verb and the name. What the journal
+// returns instead is stored.
 func TestJournalHasItsSay(t *testing.T) {
 	m, j := newMemory(), newJournal()
 	old := create(t, m, machine("old"))
@@ -126,7 +125,7 @@ func TestJournalHasItsSay(t *testing.T) {
 	require.Same(t, instead, got)
 }
 
-// A write that changes nothing is not for the journal: a second deletion.
+// A write that changes nothing does not reach the journal: a second deletion.
 func TestBatchKeepsQuiet(t *testing.T) {
 	m, j := newMemory(), newJournal()
 	o := machine("a")
@@ -162,7 +161,7 @@ func TestLoad(t *testing.T) {
 	require.NoError(t, m.Intact())
 }
 
-// What a journal is given has a status of its own, whatever was written: it may
+// The object that a journal gets has a status of its own after any write, because the journal may
 // cut it to what it can keep. The stored object stays as it was.
 func TestJournalOwnsTheStatus(t *testing.T) {
 	m, j := newMemory(), newJournal()

@@ -7,19 +7,18 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// The ways in which a store refuses a call. They come wrapped with the verb and
-// the object; use errors.Is.
+// These are the errors with which a store refuses a call. They come wrapped with the verb and the
+// object; use errors.Is.
 var (
-	// ErrConflict: the stored object is not the one that the caller has read.
-	// Read again, and decide again.
+	// ErrConflict: the stored object is not the one that the caller has read. Read again, and
+	// decide again.
 	ErrConflict = errors.New("conflict")
 	// ErrNotFound: there is no object of that key.
 	ErrNotFound = errors.New("not found")
-	// ErrAlreadyExists: the name is taken, maybe by an object that is still
-	// being deleted.
+	// ErrAlreadyExists: the name is taken, maybe by an object that is still being deleted.
 	ErrAlreadyExists = errors.New("already exists")
-	// ErrInvalid: the call can't succeed however often it is made, such as an
-	// update without a version or a list through an unknown index.
+	// ErrInvalid: the call can't succeed at any time, such as an update without a version or a list
+	// through an unknown index.
 	ErrInvalid = errors.New("invalid")
 )
 
@@ -31,7 +30,7 @@ var (
 	errFinalizerAdded = fmt.Errorf("%w: it is being deleted, no finalizer may be added", ErrInvalid)
 )
 
-// refuse names the verb and the object that an error is about.
+// refuse adds the verb and the object to an error.
 func refuse(verb string, k object.Key, err error) error {
 	if k.Name == "" && k.Namespace == "" {
 		return fmt.Errorf("%s: %w", verb, err)

@@ -17,7 +17,7 @@ func (m *Memory[T]) Tracked() (entries, gone int) {
 	return entries, gone
 }
 
-// Seen returns how many objects the watches remember. Nobody may be reading one.
+// Seen returns how many objects the watches remember. It must not run while a watch is read.
 func (m *Memory[T]) Seen() int {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -28,8 +28,7 @@ func (m *Memory[T]) Seen() int {
 	return n
 }
 
-// Buckets returns how many values the indexes hold, the one of the zero Query
-// included.
+// Buckets returns how many values the indexes hold, including that of the zero Query.
 func (m *Memory[T]) Buckets() int {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -40,7 +39,7 @@ func (m *Memory[T]) Buckets() int {
 	return n
 }
 
-// Intact checks what has to hold of the timeline between two calls.
+// Intact checks what must hold of the timeline between two calls.
 func (m *Memory[T]) Intact() error {
 	m.mu.RLock()
 	defer m.mu.RUnlock()

@@ -7,17 +7,16 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// indexes find entries by value. Joining and leaving a bucket takes constant
-// time, so a write costs as much in a large fleet as in a small one. Guarded by
-// the lock of Memory.
+// indexes find entries by value. Joining and leaving a bucket takes constant time, so a write costs
+// as much in a large fleet as in a small one. The lock of Memory guards it.
 type indexes[T object.Object[T]] struct {
 	numbers map[Index]int
 	values  []func(T) []string      // by number
 	buckets []map[string]*bucket[T] // by number
 }
 
-// bucket holds the entries for which one index yields one value. The order of
-// its members depends on nothing but the order of the writes.
+// bucket holds the entries for which one index yields one value. Only the order of the writes
+// determines the order of its members.
 type bucket[T object.Object[T]] struct {
 	members []member[T]
 }
@@ -27,8 +26,8 @@ type member[T object.Object[T]] struct {
 	nth   int // its slot among the entry's slots of this index
 }
 
-// slot is the place of an entry within a bucket. It has the value of its own, so
-// that a write which moves nothing need not look at the bucket.
+// slot is the place of an entry within a bucket. It holds its own value, so that a write which
+// moves nothing need not look at the bucket.
 type slot[T object.Object[T]] struct {
 	value  string
 	bucket *bucket[T]
@@ -66,8 +65,8 @@ func (x *indexes[T]) newSlots() [][]slot[T] {
 	return slots
 }
 
-// refresh moves e to the buckets its object belongs to now. Where the values
-// are what they were, nothing is touched.
+// refresh moves e to the buckets that its object belongs to now. It touches no bucket if the values
+// are unchanged.
 func (x *indexes[T]) refresh(e *entry[T]) {
 	for i, values := range x.values {
 		now := values(e.object)
@@ -81,7 +80,7 @@ func (x *indexes[T]) refresh(e *entry[T]) {
 	}
 }
 
-// remove takes e out of all buckets.
+// remove removes e from all buckets.
 func (x *indexes[T]) remove(e *entry[T]) {
 	for i := range x.values {
 		x.leave(e, i)
@@ -132,7 +131,7 @@ func (x *indexes[T]) leave(e *entry[T], index int) {
 	e.slots[index] = e.slots[index][:0]
 }
 
-// list returns the objects of one bucket; false if there is no such index.
+// list returns the objects of one bucket, or false if there is no such index.
 func (x *indexes[T]) list(q Query) ([]T, bool) {
 	index, ok := x.numbers[q.Index]
 	if !ok {

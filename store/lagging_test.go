@@ -14,9 +14,9 @@ import (
 	"github.com/millwright-go/millwright/store/storetest"
 )
 
-// lagging is a store with a cache, which catches up only now and then, or when
-// a watch is about to deliver. It stands for those on an API server: the suite
-// must not take a cache for the truth.
+// lagging is a store with a cache, which catches up only now and then, or when a watch is about to
+// deliver. It stands for caches of an API server, because the suite must not take a cache for the
+// truth.
 type lagging struct {
 	*memory
 	mu      sync.Mutex
@@ -36,7 +36,7 @@ func TestSuiteAllowsForCaches(t *testing.T) {
 
 func (l *lagging) Live() store.Reader[*storetest.Object] { return l.memory }
 
-// cached returns the cache, and lets it catch up after each fifth read.
+// cached returns the cache, and updates it after each fifth read.
 func (l *lagging) cached() []*storetest.Object {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -13,13 +13,12 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// Memory is a Collection that lives as long as its process. Reads are never
-// stale, cached or live. It is made by NewMemory and safe for concurrent use.
+// Memory is a Collection that lives as long as its process. Reads are never stale, cached or live.
+// NewMemory makes it. It is safe for concurrent use.
 //
-// Two stores that see the same calls in the same order hold the same objects
-// with the same UIDs and versions, and list them in the same order. Each write
-// makes a new version, also one that changes nothing: a controller that writes
-// without need wakes itself, and should be seen to do so in a test.
+// Two stores that see the same calls in the same order hold the same objects with the same UIDs and
+// versions, and list them in the same order. Each write makes a new version, even one that changes
+// nothing. So a test shows a controller that writes without need, because it wakes itself.
 type Memory[T object.Object[T]] struct {
 	now   func() time.Time
 	blank T      // a zero object: the status that new objects begin with
@@ -33,24 +32,22 @@ type Memory[T object.Object[T]] struct {
 	versions uint64
 }
 
-// entry is one object from its creation until it is gone and no watch has to be
-// told so any more. An object that is created again under the name of another
-// has an entry of its own. Guarded by the lock of Memory.
+// entry is one object from its creation until it is gone and every watch knows that. An object that
+// is created again under the same name has an entry of its own. The lock of Memory guards it.
 type entry[T object.Object[T]] struct {
 	object T           // the zero T once it is gone
 	slots  [][]slot[T] // by number of the index, in the order of its values
 	place  place[T]
 }
 
-// NewMemory returns an empty store for the kind T, which is a pointer to a
-// struct. It takes CreatedAt and DeletedAt from now; nil stands for time.Now.
-// indexes yield the values under which an object can be listed, which may be
-// several or none, and must depend on nothing but the object. The name "" and
-// nil functions are left out. Indexes and the methods of T run while the store
-// is locked and must not call it.
+// NewMemory returns an empty store for the kind T, which is a pointer to a struct. It takes
+// CreatedAt and DeletedAt from now; nil means time.Now. indexes yield the values under which an
+// object can be listed. There may be several values or none, and they must depend only on the
+// object. The name "" and nil functions are ignored. Indexes and the methods of T run while the
+// store is locked and must not call it.
 //
-// A UID is the name of T's struct and a number, such as "machine-17": unique in
-// this store, and apart from those of other kinds.
+// A UID is the name of T's struct and a number, such as "machine-17": unique in this store, and
+// different from those of other kinds.
 func NewMemory[T object.Object[T]](now func() time.Time, indexes map[Index]func(T) []string) *Memory[T] {
 	if now == nil {
 		now = time.Now
@@ -129,8 +126,8 @@ func (m *Memory[T]) Delete(ctx context.Context, k object.Key, uid string) error 
 	return err
 }
 
-// Watch implements Collection. It never yields an error. A consumer receives
-// what changed since it last came to ask, each object once, in batches.
+// Watch implements Collection. It never yields an error. A consumer receives in batches what
+// changed since its last read, each object once.
 func (m *Memory[T]) Watch(ctx context.Context) iter.Seq2[Change[T], error] {
 	return func(yield func(Change[T], error) bool) {
 		w := m.join()
@@ -188,7 +185,7 @@ func (m *Memory[T]) write(ctx context.Context, w write[T]) (T, error) {
 	return out.object, nil
 }
 
-// stored is the object of that key, or nil.
+// stored returns the object of that key, or nil.
 func (m *Memory[T]) stored(k object.Key) T {
 	if e := m.objects[k]; e != nil {
 		return e.object
@@ -197,7 +194,7 @@ func (m *Memory[T]) stored(k object.Key) T {
 	return none
 }
 
-// number gives o a version. Nobody else knows o yet.
+// number gives o a version. No reader has o yet.
 func (m *Memory[T]) number(o T) {
 	m.versions++
 	o.ObjectMeta().Version = strconv.FormatUint(m.versions, 10)

@@ -77,7 +77,7 @@ func TestMemorySharesOnePointer(t *testing.T) {
 	check(o)
 }
 
-// A write that changes nothing can be seen, by its version and by watches.
+// A write that changes nothing shows in its version and in watches.
 func TestMemoryMakesAVersionPerWrite(t *testing.T) {
 	m := newMemory()
 	o := create(t, m, machine("a"))
@@ -194,7 +194,7 @@ func TestMemoryErrorsReadWell(t *testing.T) {
 	}
 }
 
-// What is deleted leaves nothing behind in the indexes.
+// A deleted object leaves nothing behind in the indexes.
 func TestMemoryForgetsIndexValues(t *testing.T) {
 	m := newMemory()
 	empty := m.Buckets()

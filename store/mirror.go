@@ -7,13 +7,12 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// Mirror is a cache of objects of one kind that another store keeps, such as an
-// API server. Whoever follows that store brings the Mirror up to date; it then
-// answers the reads of a Collection, and its watches keep that type's rules. It
-// is made by NewMirror and safe for concurrent use.
+// Mirror is a cache of objects of one kind that another store keeps, such as an API server. The
+// program that follows that store updates the Mirror. The Mirror answers the reads of a Collection,
+// and its watches keep that type's rules. NewMirror makes it. It is safe for concurrent use.
 //
-// Objects are kept as they are given, with the UIDs and versions of the other
-// store; nobody may change them from then on.
+// Objects are kept as they are given, with the UIDs and versions of the other store. They must not
+// be changed from then on.
 type Mirror[T object.Object[T]] struct{ memory *Memory[T] }
 
 // NewMirror returns an empty Mirror for the kind T. The rules for indexes are
@@ -28,20 +27,20 @@ func (m *Mirror[T]) Get(ctx context.Context, k object.Key) (T, error) { return m
 // List implements Reader.
 func (m *Mirror[T]) List(ctx context.Context, q Query) ([]T, error) { return m.memory.List(ctx, q) }
 
-// Watch is that of a Collection. It never yields an error.
+// Watch implements Collection's Watch. It never yields an error.
 func (m *Mirror[T]) Watch(ctx context.Context) iter.Seq2[Change[T], error] {
 	return m.memory.Watch(ctx)
 }
 
-// Put makes o the object of its key. One of another UID under that key is gone
-// first; one of the same UID and version stays, and no watch is told.
+// Put makes o the object of its key. If the key has an object of another UID, that object is gone
+// first. If it has one of the same UID and version, nothing changes and no watch hears of it.
 func (m *Mirror[T]) Put(o T) {
 	m.memory.mu.Lock()
 	defer m.memory.mu.Unlock()
 	m.put(o)
 }
 
-// Drop ends the object of k. There need not be one.
+// Drop removes the object of k, if there is one.
 func (m *Mirror[T]) Drop(k object.Key) {
 	m.memory.mu.Lock()
 	defer m.memory.mu.Unlock()
@@ -50,7 +49,7 @@ func (m *Mirror[T]) Drop(k object.Key) {
 	}
 }
 
-// Replace makes these objects all there are, in one step.
+// Replace replaces all objects by these, in one step.
 func (m *Mirror[T]) Replace(objects []T) {
 	stay := make(map[object.Key]bool, len(objects))
 	for _, o := range objects {

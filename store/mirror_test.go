@@ -16,9 +16,8 @@ import (
 	"github.com/millwright-go/millwright/store/storetest"
 )
 
-// mirrored is a store all of whose cached reads are answered by a Mirror, which
-// follows a watch, and now and then takes over a list instead, as one does that
-// has lost its watch.
+// mirrored is a store all of whose cached reads are answered by a Mirror. The Mirror follows a
+// watch, and now and then takes over a list instead, as a program does that has lost its watch.
 type mirrored struct {
 	*memory
 	mirror *store.Mirror[*storetest.Object]

@@ -8,12 +8,10 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// The rules of Collection as functions of the stored object and the caller's.
-// They return new objects, never change their arguments, and leave Version to
-// the store.
+// These are the rules of Collection, as functions of the stored object and the caller's. They
+// return new objects, never change their arguments, and leave Version to the store.
 
-// created returns what Create stores for o, but for its UID. Its status is a
-// copy of blank's.
+// created returns what Create stores for o, except for its UID. Its status is a copy of blank's.
 func created[T object.Object[T]](o, blank T, at time.Time) T {
 	next := o.Clone()
 	next.CopyStatus(blank)
@@ -23,7 +21,7 @@ func created[T object.Object[T]](o, blank T, at time.Time) T {
 	return next
 }
 
-// matches tells whether an update by o may follow stored.
+// matches reports whether an update by o may follow stored.
 func matches(stored, o *object.Meta) bool {
 	return o.Version == stored.Version && (o.UID == "" || o.UID == stored.UID)
 }
@@ -55,15 +53,15 @@ func addsFinalizer(old, wanted []string) bool {
 	return false
 }
 
-// statusUpdated returns what UpdateStatus by o makes of stored. It shares with
-// stored all but the status: both are read-only from here on.
+// statusUpdated returns what UpdateStatus by o makes of stored. It shares all but the status with
+// stored: both are read-only from here on.
 func statusUpdated[T object.Object[T]](stored, o T) T {
 	next := copyOf(stored)
 	next.CopyStatus(o)
 	return next
 }
 
-// copyOf is a copy of an object that shares what its fields lead to.
+// copyOf returns a copy of an object that shares what its fields point to.
 func copyOf[T object.Object[T]](o T) T {
 	was := reflect.ValueOf(o)
 	copied := reflect.New(was.Type().Elem())
@@ -72,8 +70,8 @@ func copyOf[T object.Object[T]](o T) T {
 	return c
 }
 
-// condemned returns what Delete makes of stored while finalizers hold it. It
-// shares with stored all but the status, as an updated status does.
+// condemned returns what Delete makes of stored while finalizers hold it. It shares all but the
+// status with stored, as statusUpdated does.
 func condemned[T object.Object[T]](stored T, at time.Time) T {
 	next := copyOf(stored)
 	next.CopyStatus(stored)
@@ -83,9 +81,9 @@ func condemned[T object.Object[T]](stored T, at time.Time) T {
 	return next
 }
 
-// finished tells whether nothing keeps a deleted object any longer.
+// finished reports whether a deleted object has no finalizer left.
 func finished(m *object.Meta) bool { return m.Deleted() && len(m.Finalizers) == 0 }
 
-// wholeSeconds cuts t to the second. UTC, so that equal instants are equal
-// values and print alike wherever a test runs.
+// wholeSeconds cuts t to the second, in UTC: equal instants are equal values and print alike
+// wherever a test runs.
 func wholeSeconds(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }

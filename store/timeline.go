@@ -6,22 +6,20 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// batchSize bounds how much a watch takes at once, and with it how long it
-// holds the lock.
+// batchSize bounds how many changes a watch takes at once, and so how long it holds the lock.
 const batchSize = 128
 
-// timeline is the list of all entries, those changed last at its end. Each watch
-// has a place in it and reads towards the end; a change moves its entry there,
-// once, for all watches together. So a write costs next to nothing more for a
-// watch that is behind, several changes of one object merge by themselves, and
-// nothing is kept per change.
+// timeline is the list of all entries, those changed last at its end. Each watch has a place in it
+// and reads towards the end. A change moves its entry to the end, once, for all watches together.
+// So a write costs almost nothing more for a watch that is behind, several changes of one object
+// merge by themselves, and nothing is kept per change.
 //
-// Entries that are gone stay for as long as a watch has to be told. Guarded by
-// the lock of Memory.
+// Entries that are gone stay until every watch has read that. The lock of Memory guards the
+// timeline.
 type timeline[T object.Object[T]] struct {
 	first, last *entry[T]
 	stamp       uint64 // of the last entry ever appended
-	front       uint64 // nobody has read beyond this stamp
+	front       uint64 // no watch has read beyond this stamp
 	graves      int    // entries in the list that are gone
 	watches     []*watch[T]
 }
@@ -33,10 +31,10 @@ type place[T object.Object[T]] struct {
 	born       uint64 // the first stamp of this entry
 }
 
-// watch is one reader of the timeline. Wake, batch and seen belong to the
-// goroutine that watches, the rest is guarded by the lock of Memory.
+// watch is one reader of the timeline. wake, batch and seen belong to the goroutine that watches.
+// The lock of Memory guards the rest.
 type watch[T object.Object[T]] struct {
-	next   *entry[T] // the first entry beyond cursor; nil if there is none
+	next   *entry[T] // the first entry beyond cursor, or nil
 	cursor uint64    // all entries up to this stamp have been read
 	asleep bool      // has read everything and waits for wake
 	wake   chan struct{}
@@ -44,7 +42,7 @@ type watch[T object.Object[T]] struct {
 	seen   map[*entry[T]]T // what was delivered last
 }
 
-// sight is an entry and what it held when a watch came by.
+// sight is an entry and what it held when a watch read it.
 type sight[T object.Object[T]] struct {
 	entry  *entry[T]
 	object T
@@ -56,7 +54,7 @@ func (l *timeline[T]) born(e *entry[T]) {
 	e.place.born = e.place.stamp
 }
 
-// changed moves e to the end, unless everyone still has it ahead.
+// changed moves e to the end, unless every watch still has it ahead.
 func (l *timeline[T]) changed(e *entry[T]) {
 	if e.place.stamp > l.front {
 		return
@@ -65,18 +63,17 @@ func (l *timeline[T]) changed(e *entry[T]) {
 	l.append(e)
 }
 
-// gone is changed for an entry that holds no object any more. It leaves the
-// list if no watch has come across it.
+// gone is changed for an entry that no longer holds an object. The entry leaves the list if no
+// watch has read it.
 func (l *timeline[T]) gone(e *entry[T]) {
 	l.changed(e)
 	l.graves++
 	l.bury(e)
 }
 
-// bury takes an entry that is gone out of the list unless a watch has yet to
-// be told. A watch whose cursor is below the birth of the entry has never read
-// it and need not hear of it. Hence what a watch keeps in the list is no more
-// than the objects that existed at the time its cursor stands at.
+// bury removes an entry that is gone from the list, unless a watch still has to read that. A watch
+// whose cursor is below the birth of the entry has never read the entry and need not. Hence a watch
+// keeps no more in the list than the objects that existed at the time of its cursor.
 func (l *timeline[T]) bury(e *entry[T]) {
 	for _, w := range l.watches {
 		if e.place.born <= w.cursor && w.cursor < e.place.stamp {
@@ -103,7 +100,7 @@ func (l *timeline[T]) append(e *entry[T]) {
 		}
 		if w.asleep {
 			w.asleep = false
-			w.wake <- struct{}{} // there is room: whoever falls asleep has emptied it
+			w.wake <- struct{}{} // there is room: a watch empties it before it sleeps
 		}
 	}
 }
@@ -144,7 +141,7 @@ func (l *timeline[T]) read(w *watch[T]) {
 	l.front = max(l.front, w.cursor)
 }
 
-// leave drops w and what only w had yet to be told.
+// leave drops w and what only w still had to read.
 func (l *timeline[T]) leave(w *watch[T]) {
 	l.watches = slices.DeleteFunc(l.watches, func(x *watch[T]) bool { return x == w })
 	var none T
@@ -176,8 +173,8 @@ func (m *Memory[T]) leave(w *watch[T]) {
 	m.timeline.leave(w)
 }
 
-// take returns the next batch, which is overwritten by the one after. The
-// second result is false when the watch should wait for its wake first.
+// take returns the next batch, which the batch after it overwrites. The second result is false if
+// the watch should wait for its wake first.
 func (m *Memory[T]) take(w *watch[T]) ([]sight[T], bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -185,8 +182,8 @@ func (m *Memory[T]) take(w *watch[T]) ([]sight[T], bool) {
 	return w.batch, !w.asleep
 }
 
-// see records what is delivered. It returns false when s is no news: an object
-// that came and went unseen, or one that is as it was.
+// see records what is delivered. It returns false if s is no news: an object that came and went
+// unseen, or one that has not changed.
 func (w *watch[T]) see(s sight[T]) (Change[T], bool) {
 	var none T
 	old := w.seen[s.entry]

@@ -100,7 +100,7 @@ func TestWatchMergesChangesOfOneObject(t *testing.T) {
 	require.NoError(t, m.Intact())
 }
 
-// More objects than fit in one batch, and changes between two batches.
+// There are more objects than fit in one batch, and changes between two batches.
 func TestWatchBatches(t *testing.T) {
 	const fleet = 1000
 	m := newMemory()
@@ -121,8 +121,8 @@ func TestWatchBatches(t *testing.T) {
 	require.Len(t, w.seen, fleet)
 }
 
-// One watch stands still while another follows. Whatever comes and goes
-// meanwhile, the one that stands still costs no more than what it had seen.
+// One watch stands still while another follows. However many objects come and go meanwhile, the one
+// that stands still costs no more than what it had seen.
 func TestSlowWatchCostsWhatItHasSeen(t *testing.T) {
 	m := newMemory()
 	const early = 10
@@ -157,7 +157,7 @@ func TestSlowWatchCostsWhatItHasSeen(t *testing.T) {
 	require.Zero(t, entries)
 }
 
-// A watch that ends takes with it what was kept for it alone.
+// A watch that ends releases what was kept for it alone.
 func TestEndedWatchLeavesNothing(t *testing.T) {
 	m := newMemory()
 	for i := range 10 {
@@ -179,8 +179,8 @@ func TestEndedWatchLeavesNothing(t *testing.T) {
 	require.Zero(t, entries)
 }
 
-// Any number of watches, begun, read and ended at any time: the timeline stays
-// in order and bounded, and each watch arrives at what is stored.
+// Any number of watches may begin, read and end at any time: the timeline stays in order and
+// bounded, and each watch reaches what is stored.
 func TestTimeline(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m, peak := newMemory(), 0

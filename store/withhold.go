@@ -7,7 +7,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// ErrWithheld is what a write answers that was kept from its store, see Withhold.
+// ErrWithheld is the error of a write that was kept from its store, see Withhold.
 var ErrWithheld = errors.New("withheld")
 
 // Withheld is a write that was kept from its store.
@@ -16,13 +16,12 @@ type Withheld struct {
 	Key  object.Key
 }
 
-// String is the verb and the object: "update fleet/a".
+// String returns the verb and the object: "update fleet/a".
 func (w Withheld) String() string { return w.Verb + " " + w.Key.String() }
 
-// Withhold returns c for those who may look and not touch: reads and watches
-// are c's, and no write ever reaches it. A write is held against what is stored
-// at that time, by a live read. One that c would refuse is refused in the same
-// way; a deletion of what is being deleted already succeeds. Any other is handed
+// Withhold returns a read-only c: reads and watches are c's, and no write reaches it. Each write is
+// checked by a live read of what is stored at that time. A write that c would refuse is refused in
+// the same way. A deletion of an object that is being deleted succeeds. Any other write is passed
 // to tell, which must be safe for concurrent use, and fails with ErrWithheld.
 func Withhold[T object.Object[T]](c Collection[T], tell func(context.Context, Withheld)) Collection[T] {
 	return &withholding[T]{c, tell}

@@ -14,8 +14,8 @@ import (
 	"github.com/millwright-go/millwright/store/storetest"
 )
 
-// TestWithhold: whatever is written, a withheld write answers as the store would
-// where that would refuse it, and else is told and changes nothing.
+// TestWithhold: a withheld write answers as the store would if the store would refuse it. Otherwise
+// it is passed to tell and changes nothing.
 func TestWithhold(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		at := time.Unix(1_800_000_000, 0)
@@ -50,7 +50,7 @@ func TestWithhold(t *testing.T) {
 	})
 }
 
-// inventory is all that is stored.
+// inventory returns all that is stored.
 func inventory(t require.TestingT, c store.Collection[*storetest.Object]) []*storetest.Object {
 	all, err := c.List(context.Background(), store.Query{})
 	require.NoError(t, err)
@@ -61,7 +61,7 @@ func inventory(t require.TestingT, c store.Collection[*storetest.Object]) []*sto
 	return out
 }
 
-// anyWrite is one write of an object as it was at some time.
+// anyWrite returns one write of an object as it was at some time.
 type anyWrite struct {
 	name string
 	key  object.Key
@@ -103,8 +103,8 @@ func drawWrite(t *rapid.T, past []*storetest.Object) anyWrite {
 	return w
 }
 
-// TestWithholdReads: reads and watches are the store's; a read that fails is the
-// answer to a write, and so is the end of its context.
+// TestWithholdReads: reads and watches are the store's. A read that fails, or the end of its
+// context, is the answer to a write.
 func TestWithholdReads(t *testing.T) {
 	ctx := t.Context()
 	inner := store.NewMemory(nil, storetest.Indexes())

@@ -21,18 +21,18 @@ type write[T object.Object[T]] struct {
 	verb   verb
 	key    object.Key
 	object T         // the caller's; nil for a deletion
-	uid    string    // of a deletion; empty: any
+	uid    string    // of a deletion; empty matches any
 	at     time.Time // the time of a creation or a deletion
 }
 
-// outcome is what a write leaves under its key: object, unless that is gone.
-// An object that is the stored one means that nothing changes.
+// outcome is what a write leaves under its key: object, unless that is gone. If object is the
+// stored one, nothing changed.
 type outcome[T object.Object[T]] struct {
 	object T // what the call returns
 	gone   bool
 }
 
-// writeOf is a write of o, which may be nil.
+// writeOf returns a write of o, which may be nil.
 func writeOf[T object.Object[T]](v verb, o T) write[T] {
 	var none T
 	w := write[T]{verb: v, object: o}
@@ -42,7 +42,7 @@ func writeOf[T object.Object[T]](v verb, o T) write[T] {
 	return w
 }
 
-// check finds what is wrong whatever is stored.
+// check finds errors that do not depend on what is stored.
 func (w *write[T]) check() error {
 	var none T
 	switch {
@@ -56,8 +56,8 @@ func (w *write[T]) check() error {
 	return nil
 }
 
-// decide returns what becomes of stored, which is nil where there is none. A
-// new object has no UID yet, and no object its version.
+// decide returns what becomes of stored, which is nil if there is none. A new object has no UID
+// yet, and no object has its version yet.
 func (w *write[T]) decide(stored, blank T) (outcome[T], error) {
 	var none T
 	switch {

@@ -116,7 +116,7 @@ func concurrentEnds(r *trial) {
 	}
 }
 
-// except is err unless it is one of those expected.
+// except returns err unless it is one of those expected.
 func except(err error, expected ...error) error {
 	for _, e := range expected {
 		if errors.Is(err, e) {
@@ -170,8 +170,7 @@ func concurrentWatches(r *trial) {
 	r.converges(slow)
 }
 
-// disturb makes one random write to one of a few objects, and takes for granted
-// that others do the same.
+// disturb makes one random write to one of a few objects. It expects that others do the same.
 func (r *trial) disturb(random *rand.Rand) error {
 	name := fmt.Sprintf("a%d", random.IntN(6))
 	o, err := r.store.Live().Get(r.ctx, key(name))

@@ -24,7 +24,7 @@ var contextRules = []rule{
 	}},
 }
 
-// idle checks that no call with ctx, which has ended, does anything.
+// idle checks that no call does anything with ctx, which has ended.
 func (r *trial) idle(ctx context.Context, want error) {
 	held := sample("held")
 	held.Finalizers = []string{holdOne}
@@ -49,7 +49,7 @@ func (r *trial) idle(ctx context.Context, want error) {
 		require.ErrorIs(r, err, want)
 		require.Empty(r, objects)
 	}
-	// The context comes before all other reasons to refuse.
+	// An ended context comes before all other reasons to refuse.
 	_, err = r.store.Create(ctx, nil)
 	require.ErrorIs(r, err, want)
 

@@ -80,7 +80,7 @@ func createTaken(r *trial) {
 	other.Spec.Class = "small"
 	_, err := r.store.Create(r.ctx, other)
 	r.refused(store.ErrAlreadyExists, err, "a")
-	_, err = r.store.Create(r.ctx, first) // also what the store itself returned
+	_, err = r.store.Create(r.ctx, first) // even what the store itself returned
 	r.refused(store.ErrAlreadyExists, err, "a")
 	r.stored(first)
 }

@@ -13,9 +13,8 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// checkModel sends random sequences of calls to the store and to a model, which
-// is a map and the rules in their plainest form, and requires the same answers
-// and the same state after each.
+// checkModel sends random sequences of calls to the store and to a model, which is a map and the
+// rules in their plainest form. It requires the same answers and the same state after each call.
 func checkModel(r *trial) {
 	runs := 0
 	rapid.Check(r.T, func(t *rapid.T) {
@@ -40,13 +39,13 @@ func checkModel(r *trial) {
 	})
 }
 
-// model is what a store should hold. Runs share one store, which may be costly
-// to open; each has names of its own.
+// model is what a store should hold. Runs share one store, which may be costly to open, and each
+// has names of its own.
 type model struct {
 	trial   *trial
 	prefix  string
 	objects map[object.Key]*Object
-	held    []*Object // whatever a call has returned: what updates are based on
+	held    []*Object // all that calls have returned: updates are based on these
 
 	uids, versions map[string]bool // all that ever were
 	view           *view
@@ -118,8 +117,8 @@ func (m *model) create(t *rapid.T) {
 	m.written(t, want, got)
 }
 
-// stamp is the time that the store should have set, which is got if it goes by
-// a clock of its own.
+// stamp returns the time that the store should have set. It is got if the store has a clock of its
+// own.
 func (m *model) stamp(got time.Time) time.Time {
 	if m.trial.suite.OwnClock {
 		return got
@@ -127,8 +126,7 @@ func (m *model) stamp(got time.Time) time.Time {
 	return m.trial.clock.seconds()
 }
 
-// written requires that got is want but for a version never seen before, and
-// takes it over.
+// written requires that got is want, except for a version that is new, and records it.
 func (m *model) written(t *rapid.T, want, got *Object) {
 	require.NotEmpty(t, got.Version)
 	require.False(t, m.versions[got.Version], "version %q comes twice", got.Version)
@@ -139,13 +137,13 @@ func (m *model) written(t *rapid.T, want, got *Object) {
 	m.held = append(m.held, got)
 }
 
-// request draws an update: any object that was returned before, scrambled, at
-// times with something wrong about it. The error is the one it should meet.
+// request draws an update: any object that was returned before, scrambled, sometimes with an error
+// in it. It returns the error that the update should get.
 func (m *model) request(t *rapid.T) (*Object, error) {
 	if len(m.held) == 0 {
 		t.Skip("nothing to update")
 	}
-	// Counted from the last, as it is those that can succeed.
+	// Counted from the last, because the last ones can succeed.
 	back := rapid.IntRange(0, min(5, len(m.held)-1)).Draw(t, "held, from the last")
 	o := m.held[len(m.held)-1-back].Clone()
 	scramble(t, o)
@@ -204,8 +202,8 @@ func (m *model) update(t *rapid.T) {
 	}
 }
 
-// unchanged tells whether an update that changes nothing has left the version
-// as it was, which a store may do.
+// unchanged reports whether an update that changes nothing has left the version as it was, which a
+// store may do.
 func (m *model) unchanged(want, stored, got *Object) bool {
 	return same(want, stored) && same(stored, got)
 }
@@ -284,7 +282,7 @@ func (m *model) all() []*Object {
 	return objects
 }
 
-// compare holds all that can be read live against the model.
+// compare compares all live reads with the model.
 func (m *model) compare(t *rapid.T) {
 	m.lists(t, store.Query{}, func(*Object) bool { return true })
 	for _, uid := range []string{"owner-1", "owner-2"} {
@@ -321,7 +319,7 @@ func (m *model) lists(t *rapid.T, q store.Query, picks func(*Object) bool) {
 	require.True(t, got.equals(want), "%+v lists %v, want %v", q, got, want)
 }
 
-// clear leaves nothing of this run behind.
+// clear deletes all objects of this run.
 func (m *model) clear() {
 	for k, o := range m.objects {
 		c := o.Clone()

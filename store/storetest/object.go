@@ -9,20 +9,19 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// The indexes of Indexes.
+// These are the names in Indexes.
 const (
 	ByOwner store.Index = "owner" // UID of the owner; none without one
-	ByZone  store.Index = "zone"  // each of Spec.Zones, repetitions included
+	ByZone  store.Index = "zone"  // each of Spec.Zones, including repetitions
 	ByNode  store.Index = "node"  // Status.Node; none while that is empty
 )
 
-// Namespaces are those in which the suite creates objects. A store that knows
-// its namespaces must have them.
+// Namespaces are those in which the suite creates objects. A store with fixed namespaces must have
+// them.
 var Namespaces = []string{"fleet-a", "fleet-b"}
 
-// Object is the kind that the suite stores. It stands for the kinds of a fleet:
-// numbers, text, times and lists in spec and status, and something to find it
-// by in each part.
+// Object is the kind that the suite stores. It stands for the kinds of a fleet: it has numbers,
+// text, times and lists in spec and status, and a value for an index in each part.
 type Object struct {
 	object.Meta
 	Spec   Spec
@@ -66,7 +65,7 @@ func (o *Object) SpecEqual(p *Object) bool {
 		slices.Equal(a.Zones, b.Zones) && a.NotBefore.Equal(b.NotBefore)
 }
 
-// Indexes are what the store under test has to be built with.
+// Indexes returns the indexes that the store under test must be built with.
 func Indexes() map[store.Index]func(*Object) []string {
 	return map[store.Index]func(*Object) []string{
 		ByOwner: func(o *Object) []string {
@@ -85,8 +84,8 @@ func Indexes() map[store.Index]func(*Object) []string {
 	}
 }
 
-// canonical returns a copy in which what the rules leave open (nil or empty,
-// the location of a time) is settled, fit for comparison by value.
+// canonical returns a copy for comparison by value. It has one fixed form for what the rules leave
+// open (nil or empty, the location of a time).
 func canonical(o *Object) *Object {
 	if o == nil {
 		return nil

@@ -27,8 +27,8 @@ func (r *trial) lists(from store.Reader[*Object], q store.Query, names ...string
 	require.Equal(r, names, r.names(from, q), "%+v", q)
 }
 
-// names are those of the listed objects, sorted; nil if there are none. What is
-// outside the first namespace comes with it.
+// names returns the names of the listed objects, sorted, or nil if there are none. A name outside
+// the first namespace has its namespace.
 func (r *trial) names(from store.Reader[*Object], q store.Query) []string {
 	r.Helper()
 	objects, err := from.List(r.ctx, q)
@@ -135,7 +135,7 @@ func readFollowsIndex(r *trial) {
 	r.lists(live(), store.Query{Index: ByNode, Value: "node-1"}, "b")
 	r.lists(live(), store.Query{Index: ByNode, Value: "node-2"}, "a")
 
-	// What is listed is the latest state, also where no value changed.
+	// The list has the latest state, even if no value changed.
 	a = r.change(a, func(o *Object) { o.Spec.Replicas = 42 })
 	objects, err := live().List(r.ctx, store.Query{Index: ByNode, Value: "node-2"})
 	require.NoError(r, err)

@@ -14,7 +14,7 @@ var sharingRules = []rule{
 	{"gives slices away", sharingGivesSlices},
 }
 
-// scribble changes all that o refers to, and o itself.
+// scribble changes o and all that it refers to.
 func scribble(o *Object) {
 	o.Labels["app"], o.Labels["new"] = "scribbled", "label"
 	o.Annotations["note"] = "scribbled"

@@ -64,7 +64,7 @@ func statusOfDeleted(r *trial) {
 	got := r.changeStatus(condemned, func(s *Status) { s.Ready = 1 })
 	r.stored(got)
 
-	// The finalizers are not the status's to remove.
+	// A status update removes no finalizers.
 	c := got.Clone()
 	c.Finalizers = nil
 	c.Status.Ready = 2
@@ -124,7 +124,7 @@ func (r *trial) comparesAndSwaps(update func(context.Context, *Object) (*Object,
 	r.stored(again)
 }
 
-// refusesIncomplete checks that an update says what object, and what version.
+// refusesIncomplete checks that an update needs an object name and a version.
 func (r *trial) refusesIncomplete(update func(context.Context, *Object) (*Object, error), o *Object) {
 	before := r.live(o.Name)
 	c := o.Clone()

@@ -14,25 +14,24 @@ import (
 
 // Suite says how to make the store under test.
 type Suite struct {
-	// New returns an empty collection, built with Indexes and, where the store
-	// stamps times, with the clock now. It is called several times; what it
-	// opens it closes through t.Cleanup.
+	// New returns an empty collection, built with Indexes and, if the store stamps times, with the
+	// clock now. The suite calls it several times. It closes what it opens through t.Cleanup.
 	New func(t *testing.T, now func() time.Time) store.Collection[*Object]
 
-	// OwnClock says that the store ignores now and stamps CreatedAt and
-	// DeletedAt by a clock of its own, as an API server does.
+	// OwnClock says that the store ignores now and stamps CreatedAt and DeletedAt with a clock of
+	// its own, as an API server does.
 	OwnClock bool
 
-	// EndsTogether says that of several updates at the same time that take the
-	// last finalizer away more than one may succeed, as on an API server.
+	// EndsTogether says that more than one of several concurrent updates that remove the last
+	// finalizer may succeed, as on an API server.
 	EndsTogether bool
 
-	// Costly says that a call takes milliseconds, not microseconds: what is
-	// checked by repetition is repeated less often.
+	// Costly says that a call takes milliseconds, not microseconds. The suite then repeats its
+	// checks less often.
 	Costly bool
 
-	// Patience is how long the suite waits for a cache, a watch or a call
-	// before it takes it for stuck. Zero stands for 10 seconds.
+	// Patience is how long the suite waits for a cache, a watch or a call before it fails. Zero
+	// means 10 seconds.
 	Patience time.Duration
 }
 
@@ -90,7 +89,7 @@ type trial struct {
 
 func newTrial(t *testing.T, s Suite) *trial {
 	c := &clock{}
-	// Not a whole second, so that a store which doesn't cut it is found out.
+	// It is not a whole second, so that a store that doesn't cut it fails.
 	c.nanos.Store(time.Date(2031, 5, 7, 11, 13, 17, 987_654_321, time.UTC).UnixNano())
 	return &trial{T: t, suite: s, store: s.New(t, c.now), clock: c, ctx: t.Context()}
 }
@@ -105,15 +104,15 @@ func (c *clock) now() time.Time {
 
 func (c *clock) advance(d time.Duration) { c.nanos.Add(int64(d)) }
 
-// seconds is what a store makes of now.
+// seconds returns what a store makes of now.
 func (c *clock) seconds() time.Time { return c.now().Truncate(time.Second) }
 
-// key is a key in the first of Namespaces.
+// key returns a key in the first of Namespaces.
 func key(name string) object.Key {
 	return object.Key{Namespace: Namespaces[0], Name: name}
 }
 
-// sample is an object with something in every field that a writer may fill.
+// sample returns an object with something in every field that a writer may fill.
 func sample(name string) *Object {
 	at := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 	return &Object{
@@ -135,13 +134,13 @@ func sampleStatus() Status {
 	}}
 }
 
-// The finalizers of the suite.
+// These are the finalizers of the suite.
 const (
 	holdOne = "storetest.example/one"
 	holdTwo = "storetest.example/two"
 )
 
-// create stores o; that must succeed.
+// create stores o and requires success.
 func (r *trial) create(o *Object) *Object {
 	r.Helper()
 	stored, err := r.store.Create(r.ctx, o)
@@ -150,7 +149,7 @@ func (r *trial) create(o *Object) *Object {
 	return stored
 }
 
-// change updates a clone of o after edit; that must succeed.
+// change updates a clone of o after edit and requires success.
 func (r *trial) change(o *Object, edit func(*Object)) *Object {
 	r.Helper()
 	c := o.Clone()
@@ -178,7 +177,7 @@ func (r *trial) remove(name string) {
 	require.NoError(r, r.store.Delete(r.ctx, key(name), ""))
 }
 
-// live reads what is stored; there must be something.
+// live reads the stored object, which must exist.
 func (r *trial) live(name string) *Object {
 	r.Helper()
 	o, err := r.store.Live().Get(r.ctx, key(name))
@@ -207,8 +206,8 @@ func (r *trial) refused(want, err error, name string) {
 	require.ErrorContains(r, err, key(name).String())
 }
 
-// within requires that do returns in time, and no error. Otherwise its goroutine
-// stays behind; hence do must not use r to report.
+// within requires that do returns in time and without an error. If do does not return, its
+// goroutine stays behind, so do must not use r to report.
 func (r *trial) within(what string, do func() error) {
 	r.Helper()
 	done := make(chan error, 1)

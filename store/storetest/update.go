@@ -102,7 +102,7 @@ func updateNothing(r *trial) {
 	want.Version = got.Version
 	require.Equal(r, canonical(want), canonical(got))
 	r.stored(got)
-	// The version it returns is one to go on with.
+	// The next update can use the returned version.
 	r.change(got, func(o *Object) { o.Spec.Replicas++ })
 }
 

@@ -17,7 +17,7 @@ import (
 // ledger is what one watch has delivered so far.
 type ledger map[object.Key]*Object
 
-// enter holds a change against what was delivered before.
+// enter checks a change against what was delivered before.
 func (l ledger) enter(c store.Change[*Object]) error {
 	o := c.New
 	if o == nil {
@@ -40,7 +40,7 @@ func (l ledger) enter(c store.Change[*Object]) error {
 	return nil
 }
 
-// equals tells whether exactly these objects are in the ledger.
+// equals reports whether exactly these objects are in the ledger.
 func (l ledger) equals(objects []*Object) bool {
 	for _, o := range objects {
 		if !same(l[o.Key], o) {
@@ -50,11 +50,11 @@ func (l ledger) equals(objects []*Object) bool {
 	return len(l) == len(objects)
 }
 
-// same tells whether both are nil, or equal by value.
+// same reports whether both are nil, or equal by value.
 func same(a, b *Object) bool { return reflect.DeepEqual(canonical(a), canonical(b)) }
 
-// view is a consumer of one watch. It reads only when it is asked to, and
-// between that holds the watch up as a slow consumer does.
+// view is a consumer of one watch. It reads only on request. In between it holds up the watch, as a
+// slow consumer does.
 type view struct {
 	t        require.TestingT
 	next     func() (store.Change[*Object], error, bool)
@@ -64,7 +64,7 @@ type view struct {
 	objects  ledger
 }
 
-// watch begins a view; it ends with the test at the latest.
+// watch begins a view. It ends with the test at the latest.
 func (r *trial) watch() *view {
 	r.Helper()
 	v := r.watchFor(r)
@@ -130,12 +130,12 @@ func (v *view) lacks(k object.Key) []store.Change[*Object] {
 	return v.until(k.String()+" to be gone", func() bool { return v.objects[k] == nil })
 }
 
-// errStop is how take tells follow to stop.
+// errStop is the error with which take stops follow.
 var errStop = errors.New("stop")
 
-// follow ranges over a watch in a goroutine of its own, and hands each change
-// to take until that returns an error. The result waits for the end of the
-// watch, and returns what ended it but for errStop.
+// follow ranges over a watch in a goroutine of its own, and hands each change to take until take
+// returns an error. The result waits for the end of the watch, and returns what ended it unless
+// that is errStop.
 func (r *trial) follow(ctx context.Context, take func(store.Change[*Object]) error) (wait func() error) {
 	ended := make(chan error, 1)
 	go func() {

@@ -71,8 +71,8 @@ func watchFollows(r *trial) {
 	v.lacks(b.Key)
 }
 
-// watchRecreated: that the first is gone must come before the second, which
-// view checks with each change.
+// watchRecreated: the end of the first must come before the second. view checks that with each
+// change.
 func watchRecreated(r *trial) {
 	v := r.watch()
 	first := r.create(sample("a"))
@@ -82,7 +82,7 @@ func watchRecreated(r *trial) {
 	taken := v.shows(second)
 	require.GreaterOrEqual(r, len(taken), 2)
 
-	// Several times between two deliveries, the last of them unfinished.
+	// The object is replaced several times between two deliveries, and the last one is updated.
 	for range 3 {
 		r.remove("a")
 		r.create(sample("a"))
@@ -90,7 +90,7 @@ func watchRecreated(r *trial) {
 	third := r.changeStatus(r.live("a"), func(s *Status) { s.Ready = 3 })
 	v.shows(third)
 
-	// By its finalizers.
+	// The removal of its finalizers deletes it.
 	fourth := r.change(third, func(o *Object) { o.Finalizers = []string{holdOne} })
 	v.shows(fourth)
 	r.remove("a")
@@ -98,7 +98,7 @@ func watchRecreated(r *trial) {
 	fifth := r.create(sample("a"))
 	v.shows(fifth)
 
-	// Gone for good.
+	// No object of its name is left.
 	r.remove("a")
 	r.create(sample("a"))
 	r.remove("a")
@@ -140,8 +140,8 @@ func watchSlow(r *trial) {
 	r.converges(slow)
 }
 
-// churn updates o many times, and lets as many other objects come and go. It
-// returns the last state of o.
+// churn updates o many times, and creates and deletes as many other objects. It returns the last
+// state of o.
 func (r *trial) churn(o *Object) (*Object, error) {
 	for i := range r.times(500) {
 		c := o.Clone()
@@ -161,7 +161,7 @@ func (r *trial) churn(o *Object) (*Object, error) {
 	return o, nil
 }
 
-// converges takes changes until the view is what is stored.
+// converges takes changes until the view shows what is stored.
 func (r *trial) converges(v *view) {
 	r.Helper()
 	objects, err := r.store.Live().List(r.ctx, store.Query{})
@@ -237,7 +237,7 @@ func watchEnds(r *trial) {
 	cancel()
 	r.within("the watch to end while it waits", wait)
 
-	// Also with changes yet to be delivered.
+	// The same with changes that are not delivered yet.
 	for _, name := range []string{"b", "c", "d"} {
 		r.create(sample(name))
 	}
@@ -264,7 +264,7 @@ func watchStops(r *trial) {
 		return nil
 	}))
 	require.Equal(r, 2, count)
-	// Nobody misses the consumer.
+	// The end of a consumer affects no other.
 	r.change(r.live("a"), func(o *Object) { o.Spec.Replicas++ })
 	r.remove("b")
 	v := r.watch()
