@@ -8,7 +8,7 @@ import (
 // Call names a call of the driver interface. The zero value is CreateMachine.
 type Call uint8
 
-// The calls of a driver. All but UpdateMachine are the provider contract's.
+// These are the calls of a driver. All but UpdateMachine are the provider contract's.
 const (
 	// CreateMachine makes the VM of a machine, or adopts the one that is there.
 	CreateMachine Call = iota
@@ -22,9 +22,11 @@ const (
 	ListMachines
 	// GetVolumeIDs names the provider's volumes behind volume specs. Optional.
 	GetVolumeIDs
-	// GenerateMachineClassForMigration fills a class in from a provider's own, older kind of class. Optional.
+	// GenerateMachineClassForMigration fills a class in from a provider's own, older kind of class.
+	// Optional.
 	GenerateMachineClassForMigration
-	// UpdateMachine changes a VM without replacing it. Optional; this library's addition to the contract.
+	// UpdateMachine changes a VM without replacing it. Optional; this library's addition to the
+	// contract.
 	UpdateMachine
 
 	callCount = int(UpdateMachine) + 1
@@ -52,7 +54,7 @@ func Calls() iter.Seq[Call] {
 	}
 }
 
-// String returns the name of the driver's method; a number that is no call reads as "Call(42)".
+// String returns the name of the driver's method. A number that is no call reads as "Call(42)".
 func (c Call) String() string {
 	if int(c) >= callCount {
 		return "Call(" + strconv.Itoa(int(c)) + ")"

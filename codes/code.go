@@ -6,19 +6,19 @@ import (
 	"strconv"
 )
 
-// Code is the outcome of a call to a provider. The numbers 0 to 17 and their meaning are the provider contract's;
-// they are stable and may be stored. The zero value is OK.
+// Code is the outcome of a call to a provider. The numbers 0 to 17 and their meaning are the
+// provider contract's; they are stable and may be stored. The zero value is OK.
 type Code uint8
 
-// The codes of the provider contract, in its order.
+// These are the codes of the provider contract, in its order.
 const (
 	// OK (0): the call did what was asked.
 	OK Code = iota
 	// Canceled (1): the caller gave the call up.
 	Canceled
-	// Unknown (2): too little is known about what went wrong. Errors without a code read as this one.
+	// Unknown (2): too little is known about the failure. Errors without a code read as this one.
 	Unknown
-	// InvalidArgument (3): a parameter is missing or malformed, in the provider spec for the most part.
+	// InvalidArgument (3): a parameter is missing or malformed, mostly in the provider spec.
 	InvalidArgument
 	// DeadlineExceeded (4): the call did not end within its deadline. It may still take effect.
 	DeadlineExceeded
@@ -35,8 +35,8 @@ const (
 	PreconditionFailed
 	// Aborted (10): another operation on the same machine is still going on.
 	Aborted
-	// OutOfRange (11): sizes lie outside of what the provider offers; from GetMachineStatus: several VMs
-	// answer to one machine.
+	// OutOfRange (11): sizes lie outside of what the provider offers. From GetMachineStatus:
+	// several VMs match one machine.
 	OutOfRange
 	// Unimplemented (12): the driver doesn't have this call.
 	Unimplemented
@@ -54,7 +54,8 @@ const (
 	codeCount = int(Uninitialized) + 1
 )
 
-// naming is how one code is written, and what is said about it where an error brings no message of its own.
+// naming is the spelling of one code, and the sentence about it for an error without a message of
+// its own.
 type naming struct{ wire, contract, sentence string }
 
 var namings = [codeCount]naming{
@@ -105,11 +106,12 @@ func All() iter.Seq[Code] {
 	}
 }
 
-// Valid says whether c is one of the eighteen codes.
+// Valid reports whether c is one of the eighteen codes.
 func (c Code) Valid() bool { return int(c) < codeCount }
 
-// String returns the wire's spelling, which stored objects hold and autoscalers compare: "ResourceExhausted",
-// "FailedPrecondition", "Canceled". A number that is no code reads as "Code(42)", which [Parse] refuses.
+// String returns the wire's spelling, which stored objects hold and autoscalers compare:
+// "ResourceExhausted", "FailedPrecondition", "Canceled". A number that is no code reads as
+// "Code(42)", which [Parse] refuses.
 func (c Code) String() string {
 	if !c.Valid() {
 		return "Code(" + strconv.Itoa(int(c)) + ")"
@@ -117,8 +119,9 @@ func (c Code) String() string {
 	return namings[c].wire
 }
 
-// Contract returns the spelling of the provider contract: "RESOURCE_EXHAUSTED", "PRECONDITION_FAILED", "CANCELED".
-// A number that is no code reads as "CODE(42)", which [Parse] refuses.
+// Contract returns the spelling of the provider contract: "RESOURCE_EXHAUSTED",
+// "PRECONDITION_FAILED", "CANCELED". A number that is no code reads as "CODE(42)", which [Parse]
+// refuses.
 func (c Code) Contract() string {
 	if !c.Valid() {
 		return "CODE(" + strconv.Itoa(int(c)) + ")"
@@ -126,10 +129,11 @@ func (c Code) Contract() string {
 	return namings[c].contract
 }
 
-// Parse returns the code that s spells, and whether it spells one. Both spellings of every code are accepted, to the
-// letter: no other case, no blanks around. Three more are accepted because foreign status types print them:
-// "FAILED_PRECONDITION" (the name in gRPC's own enumeration), "CANCELLED" (likewise) and "Cancelled" (as the
-// contract's text has it). Without a match the code is [Unknown].
+// Parse returns the code that s spells, and reports whether s spells one. It accepts both spellings
+// of every code exactly: no other case, no surrounding blanks. It accepts three more because
+// foreign status types print them: "FAILED_PRECONDITION" (the name in gRPC's own enumeration),
+// "CANCELLED" (likewise) and "Cancelled" (as the contract's text has it). If nothing matches, the
+// code is [Unknown].
 func Parse(s string) (Code, bool) {
 	c, ok := bySpelling[s]
 	if !ok {
@@ -138,7 +142,8 @@ func Parse(s string) (Code, bool) {
 	return c, true
 }
 
-// MarshalText writes the wire's spelling. A number that is no code is a *[SpellingError]: it could not be read back.
+// MarshalText writes the wire's spelling. A number that is no code is a *[SpellingError]: it could
+// not be read back.
 func (c Code) MarshalText() ([]byte, error) {
 	if !c.Valid() {
 		return nil, &SpellingError{Text: c.String()}
@@ -146,7 +151,8 @@ func (c Code) MarshalText() ([]byte, error) {
 	return []byte(c.String()), nil
 }
 
-// UnmarshalText reads whatever [Parse] accepts. Anything else is a *[SpellingError] and leaves c as it was.
+// UnmarshalText reads what [Parse] accepts. Anything else is a *[SpellingError] and leaves c as it
+// was.
 func (c *Code) UnmarshalText(text []byte) error {
 	parsed, ok := Parse(string(text))
 	if !ok {
@@ -158,7 +164,8 @@ func (c *Code) UnmarshalText(text []byte) error {
 
 // SpellingError says that a text spells no code.
 type SpellingError struct {
-	// Text is what was to be read as a code; when a number that is no code was to be written: its String().
+	// Text is the text that was read as a code. If a number that is no code was to be written, it
+	// is the number's String().
 	Text string
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/millwright-go/millwright/codes"
 )
 
-// contractCodes is written out by hand: numbers and spellings are compared and stored by others.
+// contractCodes is written out by hand, because others compare and store the numbers and spellings.
 var contractCodes = []struct {
 	number         uint8
 	code           codes.Code
@@ -36,7 +36,7 @@ var contractCodes = []struct {
 	{17, codes.Uninitialized, "Uninitialized", "UNINITIALIZED"},
 }
 
-// otherSpellings are the ones that are read but never written.
+// otherSpellings are read but never written.
 var otherSpellings = map[string]codes.Code{
 	"Cancelled":           codes.Canceled,
 	"CANCELLED":           codes.Canceled,

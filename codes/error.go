@@ -2,16 +2,17 @@ package codes
 
 import "fmt"
 
-// Error is a failed provider call: what a driver returns. Build it with [New], [Newf] or [Wrap].
+// Error is a failed provider call, as a driver returns it. Build it with [New], [Newf] or [Wrap].
 type Error struct {
-	// Code says what went wrong. OK and numbers that are no code contradict an error; they count as [Unknown].
+	// Code is the outcome. OK and numbers that are no code contradict an error; they count as
+	// [Unknown].
 	Code Code
-	// Message is one sentence a person can read; it may be shown to the owner of the machine. It must hold no
-	// secret, and nothing that differs from one attempt to the next (a request ID, a time), since it is stored in
-	// status and every change is a write. Such detail belongs into Cause. If it is empty, Cause speaks, or else
-	// a sentence about the code.
+	// Message is one sentence for people. The owner of the machine may read it. It must hold no
+	// secret. It must hold nothing that differs from one attempt to the next (a request ID, a
+	// time), because it is stored in status and every change is a write. Such details belong in
+	// Cause. If Message is empty, the text of Cause is used, or else a sentence about the code.
 	Message string
-	// Cause is the error below; nil: none. Its own code, if it has one, is overruled by Code.
+	// Cause is the wrapped error, or nil. Code takes precedence over a code of its own.
 	Cause error
 }
 
@@ -20,18 +21,20 @@ func New(code Code, message string) *Error {
 	return &Error{Code: code, Message: message}
 }
 
-// Newf is [New] with a message formatted as by fmt.Sprintf. It takes no %w: an error below goes into [Wrap].
+// Newf is [New] with a message formatted as by fmt.Sprintf. It takes no %w: use [Wrap] for an error
+// below.
 func Newf(code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// Wrap returns an error with this code and message and with cause below it. It is an error even if cause is nil.
+// Wrap returns an error with this code and message and with cause below it. It is an error even if
+// cause is nil.
 func Wrap(code Code, cause error, message string) *Error {
 	return &Error{Code: code, Message: message, Cause: cause}
 }
 
-// Error returns the code in the wire's spelling, the message, and the cause: "ResourceExhausted: no cores are left in
-// zone b: status 403". It is meant for logs; status has [Message].
+// Error returns the code in the wire's spelling, the message, and the cause: "ResourceExhausted: no
+// cores are left in zone b: status 403". It is meant for logs; status has [Message].
 func (e *Error) Error() string {
 	s := e.code().String() + ": " + e.sentence()
 	if e != nil && e.Message != "" && e.Cause != nil {
@@ -64,7 +67,7 @@ func (c Code) ofFailure() Code {
 	return c
 }
 
-// sentence is what the error says about itself, without its code; never empty.
+// sentence returns what the error says about itself, without its code. It is never empty.
 func (e *Error) sentence() string {
 	switch {
 	case e == nil:
@@ -76,12 +79,12 @@ func (e *Error) sentence() string {
 	return namings[e.code()].sentence
 }
 
-// Message returns the sentence about err that belongs into status, next to the code that [Of] returns.
+// Message returns the sentence about err for status, next to the code that [Of] returns.
 //
-// An [Error] that nothing was wrapped around speaks for itself: its Message, without code and cause, so that the
-// driver decides what the owner reads and a cause that changes with each attempt causes no write. (With an empty
-// Message: the text of its cause, or else a sentence about its code.) Of every other error it is the whole text.
-// For nil it is empty, for anything else never.
+// For an unwrapped [Error] it is the error's Message, without code and cause. So the driver decides
+// what the owner reads, and a cause that changes with each attempt causes no write. If Message is
+// empty, it is the text of the cause, or else a sentence about the code. For every other error it
+// is the whole text. It is empty for nil only.
 func Message(err error) string {
 	if err == nil {
 		return ""
@@ -92,8 +95,8 @@ func Message(err error) string {
 	return textOf(err)
 }
 
-// textOf is err.Error(), for errors of any quality: an Error method that panics (on a nil receiver, for one) and an
-// empty text come out as a sentence too.
+// textOf returns err.Error(), for any error. It returns a sentence for an Error method that panics
+// (on a nil receiver, for example) and for an empty text.
 func textOf(err error) (text string) {
 	defer func() {
 		if recover() != nil || text == "" {

@@ -8,7 +8,7 @@ import (
 	"github.com/millwright-go/millwright/codes"
 )
 
-// A driver says what went wrong; whoever called it finds the code through every wrapping.
+// A driver says what failed. Its caller finds the code through every wrapping.
 func Example() {
 	refused := errors.New("status 403: cores 64 of 64")
 	err := error(codes.Wrap(codes.ResourceExhausted, refused, "no cores are left in zone b"))

@@ -8,18 +8,19 @@ import (
 
 // Of returns the code of err: OK for nil, and never OK otherwise.
 //
-// The whole tree of err is walked, each error before the ones it wraps and those in their order (Unwrap() error and
-// Unwrap() []error, as errors.As does). The first code found wins. An error has a code if it
+// Of walks the whole tree of err, each error before the errors that it wraps, in their order
+// (Unwrap() error and Unwrap() []error, as errors.As does). The first code found wins. An error has
+// a code if it
 //   - is an [Error], or gives one out through a method As(any) bool; or
 //   - has a method Code() without arguments whose one result has a String() that [Parse] accepts.
 //
-// The second is how status types of other libraries keep their codes. A code found that is OK, which no failure can
-// have, counts as [Unknown].
+// The second is how status types of other libraries keep their codes. A code found that is OK,
+// which no failure can have, counts as [Unknown].
 //
-// Without a code: [DeadlineExceeded] if context.DeadlineExceeded is anywhere in the tree, else [Canceled] if
-// context.Canceled is (both as errors.Is finds them), else Unknown. No message is ever looked at. Methods of foreign
-// errors that panic are passed over. A tree that has no end (an error that unwraps to itself) is cut off after some
-// thousands of errors.
+// If there is no code, Of returns [DeadlineExceeded] if context.DeadlineExceeded is anywhere in the
+// tree, else [Canceled] if context.Canceled is (both as errors.Is finds them), else Unknown. It
+// never reads a message. It skips methods of foreign errors that panic. It stops in an endless tree
+// (an error that unwraps to itself) after some thousands of errors.
 func Of(err error) Code {
 	if err == nil {
 		return OK
@@ -37,7 +38,8 @@ func Of(err error) Code {
 	return Unknown
 }
 
-// walkLimit is how many errors of one tree are visited. No honest tree comes near it, and the stack holds as many frames.
+// walkLimit is how many errors of one tree are visited. No honest tree comes near it, and the stack
+// holds as many frames.
 const walkLimit = 1 << 13
 
 // walk is one pass over a tree of errors.
@@ -69,7 +71,7 @@ func (w *walk) find(err error) (Code, bool) {
 	return Unknown, false
 }
 
-// codeAt returns the code of err itself, what it wraps left aside.
+// codeAt returns the code of err itself, without what it wraps.
 func codeAt(err error) (Code, bool) {
 	if e, ok := err.(*Error); ok {
 		return codeOf(e)
@@ -85,7 +87,7 @@ func codeAt(err error) (Code, bool) {
 // codeOf returns the code of e; a nil *Error, which got into an interface by mistake, has none.
 func codeOf(e *Error) (Code, bool) { return e.code(), e != nil }
 
-// codeAs asks an error with an As method, as errors.As would.
+// codeAs asks an error with an As method, as errors.As does.
 func codeAs(err interface{ As(any) bool }) (code Code, ok bool) {
 	defer passOver(&ok)
 	var e *Error
@@ -97,8 +99,8 @@ func codeAs(err interface{ As(any) bool }) (code Code, ok bool) {
 
 var stringer = reflect.TypeFor[fmt.Stringer]()
 
-// foreignCode calls err's method Code if there is one of the right shape. Reflection is the only way: the result
-// types of other libraries differ, and no interface matches them all.
+// foreignCode calls err's method Code if there is one of the right shape. Reflection is the only
+// way: the result types of other libraries differ, and no interface matches them all.
 func foreignCode(err error) (code Code, ok bool) {
 	defer passOver(&ok)
 	method := reflect.ValueOf(err).MethodByName("Code")
@@ -119,7 +121,7 @@ func foreignCode(err error) (code Code, ok bool) {
 	return Parse(result.String())
 }
 
-// is says whether err itself is target, or says so of itself.
+// is reports whether err itself is target, or says that it is.
 func is(err, target error) (ok bool) {
 	defer passOver(&ok)
 	if err == target {

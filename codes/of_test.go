@@ -10,7 +10,7 @@ import (
 	"github.com/millwright-go/millwright/codes"
 )
 
-// foreignName is the code type of some other library: only its spelling is shared with ours.
+// foreignName is the code type of some other library. Only its spelling is the same as ours.
 type foreignName string
 
 func (n foreignName) String() string { return string(n) }
@@ -24,7 +24,7 @@ type foreign struct {
 func (f *foreign) Error() string     { return f.text }
 func (f *foreign) Code() foreignName { return f.name }
 
-// Errors that have something called Code, each off in its own way.
+// These errors have something called Code, each wrong in its own way.
 type (
 	codeIsNumber    struct{ error }
 	codeIsPlainText struct{ error }
@@ -50,7 +50,7 @@ func (c codeIsAny) Code() any                   { return c.code }
 func (codeTextCrashes) Code() crashingName      { return crashingName{} }
 func (crashingName) String() string             { panic("String") }
 
-// presented gives an Error out through As only; without one it claims to all the same.
+// presented returns an Error through As only. Without one its As still returns true.
 type presented struct{ as *codes.Error }
 
 func (presented) Error() string { return "presented" }
@@ -62,7 +62,7 @@ func (p presented) As(target any) bool {
 	return ok
 }
 
-// refusing has an As that never gives anything out.
+// refusing has an As that never returns anything.
 type refusing struct{ error }
 
 func (refusing) As(any) bool     { return false }
@@ -147,8 +147,8 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// timedOut is what a dialer returns when its context's deadline has passed: not context.DeadlineExceeded itself, but
-// an error that says it is.
+// timedOut is what a dialer returns when its context's deadline has passed: not
+// context.DeadlineExceeded itself, but an error that says it is.
 func timedOut() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 0)
 	defer cancel()

@@ -1,24 +1,26 @@
 package codes
 
-// Recovery says what follows the answer of a driver call. The zero value: nothing.
+// Recovery is what follows the answer of a driver call. The zero value does nothing.
 type Recovery struct {
-	// AutoRetry says that trying again soon may help by itself. False is not the end of it: unless Class is None the
-	// call is looked at again as Class says, and at once when machine, class or secret change. The wait itself is
-	// decided in package machine, retry.go.
+	// AutoRetry says that a retry soon may help by itself. False does not end the retries: unless
+	// Class is None, the call is retried as Class says, and at once when machine, class or secret
+	// change. Package machine decides the wait itself, in retry.go.
 	AutoRetry bool
-	// Class says how soon.
+	// Class says how soon the call is retried.
 	Class RetryClass
 	// Remedy says what helps.
 	Remedy Remedy
 }
 
-// RecoveryFor returns how call recovers from code. Every pair has an answer, found without allocating:
-//   - a pair with a row in the table: that row. The rows are the provider contract's where it speaks and this
-//     library's elsewhere; the column origin of testdata/recovery.csv tells which.
+// RecoveryFor returns how call recovers from code. Every pair has an answer, found without
+// allocating:
+//   - a pair with a row in the table: that row. The rows are the provider contract's where it
+//     speaks and this library's elsewhere; the column origin of testdata/recovery.csv tells which.
 //   - Unimplemented without a row: {false, None, Continue}; the call is optional.
 //   - any other pair without a row, and numbers that are no code: as that call's Unknown.
 //
-// A number that is no call answers as a call that has rows for OK (nothing to do) and Unknown (retry shortly) only.
+// A number that is no call answers as a call that has rows for OK (nothing to do) and Unknown
+// (retry shortly) only.
 func RecoveryFor(call Call, code Code) Recovery {
 	if !code.Valid() {
 		code = Unknown
@@ -26,8 +28,8 @@ func RecoveryFor(call Call, code Code) Recovery {
 	return recoveries[min(int(call), callCount)][code]
 }
 
-// recoveries is the table with every gap filled; the last entry is for numbers that are no call. It is read-only once
-// the package is initialized.
+// recoveries is the table with every gap filled. The last entry is for numbers that are no call. It
+// is read-only once the package is initialized.
 var recoveries = filled()
 
 func filled() (all [callCount + 1][codeCount]Recovery) {
@@ -49,8 +51,8 @@ func rowOrDefault(ofCall map[Code]Recovery, code Code) Recovery {
 	return ofCall[Unknown]
 }
 
-// rows is the table of recoveries, row for row that of testdata/recovery.csv, and one entry more for numbers that are
-// no call. Every call has a row for Unknown.
+// rows is the table of recoveries, row for row that of testdata/recovery.csv, and one entry more
+// for numbers that are no call. Every call has a row for Unknown.
 var rows = [callCount + 1]map[Code]Recovery{
 	CreateMachine: {
 		OK:                 {false, None, NoRemedy},

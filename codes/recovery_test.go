@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// specified reads testdata/recovery.csv, which is the specification of the table.
+// specified reads testdata/recovery.csv, the specification of the table.
 func specified(t *testing.T) []rowOf {
 	t.Helper()
 	f, err := os.Open("testdata/recovery.csv")

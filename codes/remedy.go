@@ -2,15 +2,15 @@ package codes
 
 import "strconv"
 
-// Remedy says what helps against a failed call, and so whose turn it is: the library's, or that of somebody who reads
-// the status. The zero value is NoRemedy.
+// Remedy says what helps against a failed call, and so who acts next: the library, or a person who
+// reads the status. The zero value is NoRemedy.
 type Remedy uint8
 
-// The remedies, from the table of recoveries.
+// These are the remedies, from the table of recoveries.
 const (
 	// NoRemedy: nothing needs to be done.
 	NoRemedy Remedy = iota
-	// CleanUpAndReturn: the driver clears away what it began; the caller is gone.
+	// CleanUpAndReturn: the driver removes what it began; the caller is gone.
 	CleanUpAndReturn
 	// RetryLater: waiting and trying again.
 	RetryLater
@@ -18,19 +18,19 @@ const (
 	FixArgument
 	// UseAnotherName: a machine of another name replaces this one.
 	UseAnotherName
-	// GrantPermission: somebody gives the credentials the missing permission.
+	// GrantPermission: a person gives the credentials the missing permission.
 	GrantPermission
-	// RaiseQuota: somebody raises the account's limits, or capacity returns.
+	// RaiseQuota: a person raises the account's limits, or capacity returns.
 	RaiseQuota
-	// ManualIntervention: somebody looks at the VM or at the provider.
+	// ManualIntervention: a person checks the VM or the provider.
 	ManualIntervention
-	// WaitForPendingOperation: the operation that is going on ends.
+	// WaitForPendingOperation: the pending operation ends.
 	WaitForPendingOperation
 	// ImplementOrAlternate: the driver's author implements the call, or another driver is used.
 	ImplementOrAlternate
-	// FixCredentials: somebody corrects the secret.
+	// FixCredentials: a person corrects the secret.
 	FixCredentials
-	// Continue: the answer is as good as success; go on to the next step.
+	// Continue: the answer is as good as success; the next step follows.
 	Continue
 	// Reinitialize: InitializeMachine is called, or called again.
 	Reinitialize
@@ -63,8 +63,8 @@ var remedyNames = [remedyCount]string{
 	ReplaceInstead:          "replace-instead",
 }
 
-// String returns the remedy as the table of recoveries spells it: "raise-quota". A number that is no remedy reads as
-// "Remedy(42)".
+// String returns the remedy as the table of recoveries spells it: "raise-quota". A number that is
+// no remedy reads as "Remedy(42)".
 func (r Remedy) String() string {
 	if int(r) >= remedyCount {
 		return "Remedy(" + strconv.Itoa(int(r)) + ")"

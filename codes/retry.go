@@ -5,22 +5,22 @@ import (
 	"time"
 )
 
-// RetryClass says how soon a failed call is looked at again. The zero value is None.
+// RetryClass says how soon a failed call is retried. The zero value is None.
 type RetryClass uint8
 
-// The retry classes, from the table of recoveries.
+// These are the retry classes, from the table of recoveries.
 const (
 	// None: there is nothing to retry.
 	None RetryClass = iota
 	// Requeue: at once.
 	Requeue
-	// Conflict: after 200 ms; somebody else wrote first.
+	// Conflict: after 200 ms; another writer was first.
 	Conflict
 	// Short: after 5 s; this passes by itself.
 	Short
-	// Medium: after 3 min; somebody has to change something first.
+	// Medium: after 3 min; something has to be changed first.
 	Medium
-	// Long: after 10 min; as Medium, where trying is dearer or waiting harmless.
+	// Long: after 10 min; as Medium, but a retry costs more or a wait does no harm.
 	Long
 	// Quota: after a period of the owner's choice, by default Long's.
 	Quota
@@ -28,8 +28,8 @@ const (
 	classCount = int(Quota) + 1
 )
 
-// Base periods of the classes. The provider contract says only whether to retry; the figures are this library's,
-// and those that established machine controllers use.
+// These are the base periods of the classes. The provider contract says only whether to retry. The
+// figures are this library's, and those that established machine controllers use.
 const (
 	conflictPeriod = 200 * time.Millisecond
 	shortPeriod    = 5 * time.Second
@@ -41,8 +41,8 @@ var classNames = [classCount]string{
 	None: "none", Requeue: "requeue", Conflict: "conflict", Short: "short", Medium: "medium", Long: "long", Quota: "quota",
 }
 
-// String returns the class as the table of recoveries spells it: "short". A number that is no class reads as
-// "RetryClass(42)".
+// String returns the class as the table of recoveries spells it: "short". A number that is no class
+// reads as "RetryClass(42)".
 func (k RetryClass) String() string {
 	if int(k) >= classCount {
 		return "RetryClass(" + strconv.Itoa(int(k)) + ")"
@@ -50,8 +50,9 @@ func (k RetryClass) String() string {
 	return classNames[k]
 }
 
-// Period returns how long to wait after a first failure. It is zero for None (which means never, not at once) and
-// for Requeue. quota is the period of Quota; zero or less: Long's. A number that is no class waits as Short does.
+// Period returns how long to wait after a first failure. It is zero for None (which means never,
+// not at once) and for Requeue. quota is the period of Quota; if it is zero or less, Quota has
+// Long's period. A number that is no class waits as Short does.
 func (k RetryClass) Period(quota time.Duration) time.Duration {
 	switch k {
 	case None, Requeue:
@@ -71,12 +72,13 @@ func (k RetryClass) Period(quota time.Duration) time.Duration {
 	return shortPeriod
 }
 
-// Backoff returns how long to wait after so many failures in a row, without jitter, which is for the caller to add.
+// Backoff returns how long to wait after so many failures in a row. The caller adds jitter.
 //
-// Up to one failure (a count that was lost reads as zero) it is the class's [RetryClass.Period]. Each further failure
-// doubles it, up to the period of the next class: Conflict to Short's, Short to Medium's, Medium to Long's. Long and
-// Quota stay at their own period, None at zero. Requeue, which has nothing to double, waits Conflict's period from the
-// second failure on. quota is as for Period.
+// Up to one failure (a count that was lost reads as zero) it is the class's [RetryClass.Period].
+// Each further failure doubles it, up to the period of the next class: Conflict to Short's, Short
+// to Medium's, Medium to Long's. Long and Quota stay at their own period, None at zero. Requeue,
+// which has nothing to double, waits Conflict's period from the second failure on. quota is as for
+// Period.
 func (k RetryClass) Backoff(failures int, quota time.Duration) time.Duration {
 	wait := k.Period(quota)
 	if failures <= 1 {
@@ -95,8 +97,8 @@ func (k RetryClass) Backoff(failures int, quota time.Duration) time.Duration {
 	return doubled(wait, failures-1, mediumPeriod)
 }
 
-// doubled returns wait doubled so many times, but at most limit. It stops at the limit, so nothing overflows and the
-// number of steps is bounded by the ratio of the two. wait is positive.
+// doubled returns wait doubled so many times, but at most limit. It stops at the limit, so it
+// cannot overflow, and the ratio of the two bounds the number of steps. wait is positive.
 func doubled(wait time.Duration, times int, limit time.Duration) time.Duration {
 	for ; times > 0 && wait < limit; times-- {
 		wait *= 2

@@ -6,9 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// MaxMessage is how many bytes of a provider's message are kept, the mark of a
-// cut included. The figure is this library's: hundreds of messages are stored in
-// objects that a store may limit to 1 MiB.
+// MaxMessage is how many bytes of a provider's message are kept, including the mark of a cut. The
+// figure is this library's: hundreds of messages are stored in objects that a store may limit to 1
+// MiB.
 const MaxMessage = 1 << 10
 
 // cutMark ends a message that was cut.
@@ -27,10 +27,10 @@ func Bounded(message string) (short string, cut bool) {
 	return message[:end] + cutMark, true
 }
 
-// Printable returns text that a terminal shows and does not obey: a line break or
-// a tab becomes a space, every other control character, and what is not UTF-8,
-// becomes U+FFFD. Characters that change the direction of writing count as
-// control characters. Text without any is returned as it is.
+// Printable returns text that a terminal shows and does not obey. A line break or a tab becomes a
+// space. Every other control character, and what is not UTF-8, becomes U+FFFD. Characters that
+// change the direction of writing count as control characters. Text without any of these is
+// returned unchanged.
 func Printable(text string) string {
 	if utf8.ValidString(text) && strings.IndexFunc(text, control) < 0 {
 		return text

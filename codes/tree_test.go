@@ -11,8 +11,8 @@ import (
 	"github.com/millwright-go/millwright/codes"
 )
 
-// specimen is an error together with what is known about it from how it was built. Building one never asks the
-// package under test.
+// specimen is an error together with what is known about it from how it was built. Building one
+// never calls the package under test.
 type specimen struct {
 	err                error
 	typed              bool // a code is in it; first is the one that comes first
@@ -37,8 +37,8 @@ func (s specimen) want() codes.Code {
 	return codes.Unknown
 }
 
-// grown builds a specimen on a stack: each byte of plan pushes a leaf, or wraps or joins what lies on top. What is left
-// at the end is joined. messages are used in turn.
+// grown builds a specimen on a stack: each byte of plan pushes a leaf, or wraps or joins what lies
+// on top. What is left at the end is joined. messages are used in turn.
 func grown(plan []byte, messages []string) specimen {
 	var stack []specimen
 	next := 0
@@ -112,7 +112,7 @@ func joined(parts []specimen) specimen {
 	return all
 }
 
-// trickyMessages are texts that a reader of messages would fall for.
+// trickyMessages are texts that would mislead a reader of messages.
 var trickyMessages = []string{
 	"", "NotFound", "[NotFound]", "code = [NotFound] message = [gone]", "NOT_FOUND", "]", "[[", "%w %s %!", "OK", "[OK]",
 	"rpc error: code = Unavailable desc = x", "context deadline exceeded", "context canceled", "Code(5)", "\x00\xff\n",
@@ -122,7 +122,7 @@ type failer interface {
 	Fatalf(format string, args ...any)
 }
 
-// checkSpecimen holds Of and Message to what must be true of any error.
+// checkSpecimen checks Of and Message against what must be true of any error.
 func checkSpecimen(t failer, s specimen) {
 	if got := codes.Of(s.err); got != s.want() {
 		t.Fatalf("Of(%#v) = %v, want %v", s.err, got, s.want())
@@ -132,7 +132,7 @@ func checkSpecimen(t failer, s specimen) {
 	}
 }
 
-// Whatever is wrapped around an error, and whatever is written into messages, no code is lost and none is invented.
+// No wrapping and no message loses a code or invents one.
 func TestPropertyCodesSurviveTheirWayUp(t *testing.T) {
 	message := rapid.OneOf(rapid.SampledFrom(trickyMessages), rapid.String())
 	rapid.Check(t, func(t *rapid.T) {
