@@ -8,7 +8,7 @@ import (
 // ConditionStatus of a Condition. The empty value counts as Unknown.
 type ConditionStatus string
 
-// The three answers a condition can give.
+// These are the three answers that a condition can give.
 const (
 	True    ConditionStatus = "True"
 	False   ConditionStatus = "False"
@@ -24,8 +24,7 @@ type Condition struct {
 	Since   time.Time // when Status last changed, whole seconds
 }
 
-// FindCondition returns the condition of that type, or nil. The pointer leads
-// into the slice.
+// FindCondition returns the condition of that type, or nil. The pointer leads into the slice.
 func FindCondition(conditions []Condition, typ string) *Condition {
 	for i := range conditions {
 		if conditions[i].Type == typ {
@@ -35,17 +34,17 @@ func FindCondition(conditions []Condition, typ string) *Condition {
 	return nil
 }
 
-// SameVerdicts tells whether two lists have conditions of the same types in the
-// same order, with the same status and reason each. Messages may differ.
+// SameVerdicts reports whether two lists have conditions of the same types in the same order, each
+// with the same status and reason. Messages may differ.
 func SameVerdicts(a, b []Condition) bool {
 	return slices.EqualFunc(a, b, func(a, b Condition) bool {
 		return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason
 	})
 }
 
-// SetCondition returns conditions with c in the place of the one of its type,
-// or appended. Since stays as it was while Status does not change, and is
-// c.Since otherwise. The slice passed in is not changed.
+// SetCondition returns conditions with c in place of the one of its type, or appended. Since keeps
+// its value while Status does not change, and is c.Since otherwise. The slice passed in is not
+// changed.
 func SetCondition(conditions []Condition, c Condition) []Condition {
 	out := make([]Condition, 0, len(conditions)+1)
 	found := false
@@ -83,7 +82,7 @@ func DropCondition(conditions []Condition, typ string) []Condition {
 // TaintEffect says what a taint does to pods that do not tolerate it.
 type TaintEffect string
 
-// The effects a scheduler knows.
+// These are the effects that a scheduler knows.
 const (
 	NoSchedule       TaintEffect = "NoSchedule"
 	PreferNoSchedule TaintEffect = "PreferNoSchedule"
@@ -97,5 +96,5 @@ type Taint struct {
 	Effect TaintEffect
 }
 
-// Same tells whether both are the same taint, whatever their values.
+// Same reports whether both are the same taint, with any values.
 func (t Taint) Same(u Taint) bool { return t.Key == u.Key && t.Effect == u.Effect }

@@ -2,12 +2,12 @@ package object
 
 import "errors"
 
-// ErrInvalid is what every *FieldError is, for errors.Is.
+// ErrInvalid matches every *FieldError with errors.Is.
 var ErrInvalid = errors.New("invalid")
 
-// FieldError says which field of which object can't be accepted, and why.
+// FieldError says which field of which object is rejected, and why.
 type FieldError struct {
-	Kind    string // may be empty where the caller knows it
+	Kind    string // may be empty if the caller knows it
 	Key     Key    // zero for a policy or an option
 	Field   string // a path such as "spec.class.name"
 	Problem string // completes "<field> …": "must not be empty"
@@ -18,7 +18,7 @@ func Invalid(field, problem string) *FieldError {
 	return &FieldError{Field: field, Problem: problem}
 }
 
-// Error is "set fleet/a: spec.replicas must not be negative".
+// Error returns a text such as "set fleet/a: spec.replicas must not be negative".
 func (e *FieldError) Error() string {
 	problem := e.Field + " " + e.Problem
 	switch {

@@ -12,7 +12,7 @@ type Key struct {
 	Name      string
 }
 
-// String is "namespace/name", or the name alone outside any namespace.
+// String returns "namespace/name", or the name alone outside any namespace.
 func (k Key) String() string {
 	if k.Namespace == "" {
 		return k.Name
@@ -20,17 +20,17 @@ func (k Key) String() string {
 	return k.Namespace + "/" + k.Name
 }
 
-// Owner is the one controlling owner of an object. Other owners, which do not
-// control it, are the store's matter.
+// Owner is the one controlling owner of an object. The store handles other owners, which do not
+// control it.
 type Owner struct {
 	Kind string // "Set", "Deployment"; an adapter translates it
 	Name string
-	UID  string // decides: a new object of an old name is another owner
+	UID  string // decides: a new object with an old name is another owner
 }
 
-// Meta is what every stored object carries beside its spec and status. Key
-// and Labels are the caller's; UID, Version, Generation, CreatedAt and
-// DeletedAt belong to the store, which ignores what a caller writes there.
+// Meta is what every stored object carries besides its spec and status. Key and Labels are the
+// caller's. UID, Version, Generation, CreatedAt and DeletedAt belong to the store, which ignores
+// what a caller writes there.
 type Meta struct {
 	Key
 	UID string // unique over all time, never empty in a stored object
@@ -42,43 +42,42 @@ type Meta struct {
 	Generation int64
 
 	CreatedAt time.Time // whole seconds
-	DeletedAt time.Time // when deletion was asked for; zero: it was not
+	DeletedAt time.Time // when deletion was requested, or zero
 
 	Labels      map[string]string
 	Annotations map[string]string
-	Finalizers  []string // the object outlives its deletion until this is empty
-	Owner       *Owner   // nil: nobody controls it
+	Finalizers  []string // the object exists until this is empty
+	Owner       *Owner   // nil if nothing controls it
 }
 
 // ObjectMeta gives access to the metadata of a kind that embeds Meta.
 func (m *Meta) ObjectMeta() *Meta { return m }
 
-// Deleted tells whether deletion was asked for.
+// Deleted reports whether deletion was requested.
 func (m *Meta) Deleted() bool { return !m.DeletedAt.IsZero() }
 
-// HasFinalizer tells whether name is among the finalizers.
+// HasFinalizer reports whether name is among the finalizers.
 func (m *Meta) HasFinalizer(name string) bool {
 	return slices.Contains(m.Finalizers, name)
 }
 
-// AddFinalizer appends name unless it is there already. The slice is replaced,
-// what it was stays as it was.
+// AddFinalizer appends name unless it is there already. It replaces the slice and leaves the old
+// one unchanged.
 func (m *Meta) AddFinalizer(name string) {
 	if !m.HasFinalizer(name) {
 		m.Finalizers = append(slices.Clip(m.Finalizers), name)
 	}
 }
 
-// RemoveFinalizer takes name away; not being there is fine. The slice is
-// replaced, what it was stays as it was.
+// RemoveFinalizer removes name if it is there. It replaces the slice and leaves the old one
+// unchanged.
 func (m *Meta) RemoveFinalizer(name string) {
 	if m.HasFinalizer(name) {
 		m.Finalizers = slices.DeleteFunc(slices.Clone(m.Finalizers), func(f string) bool { return f == name })
 	}
 }
 
-// OwnedBy tells whether the object with this UID controls m. An empty UID
-// owns nothing.
+// OwnedBy reports whether the object with this UID controls m. An empty UID owns nothing.
 func (m *Meta) OwnedBy(uid string) bool {
 	return uid != "" && m.Owner != nil && m.Owner.UID == uid
 }
@@ -96,18 +95,17 @@ func (m *Meta) CloneMeta() Meta {
 	return c
 }
 
-// Object is what a store can keep. T is a pointer to the kind's struct; stored
-// objects are shared between readers and must not be changed: Clone first.
+// Object is what a store can keep. T is a pointer to the kind's struct. Readers share stored
+// objects and must not change them: Clone first.
 type Object[T any] interface {
 	comparable
 	ObjectMeta() *Meta
 	// Clone returns a copy that shares nothing changeable with its origin.
 	Clone() T
-	// CopyStatus makes the receiver's status a copy of from's. It replaces
-	// what the status was, and changes nothing that it led to: a store may
-	// share that with others.
+	// CopyStatus makes the receiver's status a copy of from's. It replaces the old status and
+	// changes nothing that the old status pointed to, because a store may share that with others.
 	CopyStatus(from T)
-	// SpecEqual tells whether both have the same spec. It decides when the
-	// store raises Generation.
+	// SpecEqual reports whether both have the same spec. It decides when the store raises
+	// Generation.
 	SpecEqual(T) bool
 }

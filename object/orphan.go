@@ -1,6 +1,6 @@
 package object
 
-// OrphanDependents is the finalizer that a deletion carries which is to leave
-// behind what the object owns. Whoever collects garbage takes the owner off
-// those, and then the finalizer off the object. The name is that of Kubernetes.
+// OrphanDependents is a finalizer of a deletion that leaves behind what the object owns. The
+// garbage collector removes the owner from those objects, and then the finalizer from the object.
+// The name is that of Kubernetes.
 const OrphanDependents = "orphan"

@@ -9,7 +9,7 @@ import (
 // Operator of a Requirement.
 type Operator string
 
-// The operators of label selectors, as operators of Kubernetes know them.
+// These are the operators of label selectors, as operators of Kubernetes know them.
 const (
 	In           Operator = "In"
 	NotIn        Operator = "NotIn"
@@ -24,21 +24,20 @@ type Requirement struct {
 	Values   []string // In, NotIn: at least one; else none
 }
 
-// Selector picks objects by their labels: all of Labels and all of
-// Requirements must hold. The zero Selector matches nothing, so that a
-// forgotten selector never claims a fleet.
+// Selector picks objects by their labels: all of Labels and all of Requirements must hold. The zero
+// Selector matches nothing, so that a forgotten selector never claims a fleet.
 type Selector struct {
 	Labels       map[string]string
 	Requirements []Requirement
 }
 
-// Empty tells whether the selector states no condition at all.
+// Empty reports whether the selector states no condition.
 func (s *Selector) Empty() bool {
 	return len(s.Labels) == 0 && len(s.Requirements) == 0
 }
 
-// Matches tells whether labels fulfil every condition. An empty or invalid
-// selector matches nothing.
+// Matches reports whether labels fulfil every condition. An empty or invalid selector matches
+// nothing.
 func (s *Selector) Matches(labels map[string]string) bool {
 	if s.Empty() {
 		return false
@@ -74,9 +73,8 @@ func (r *Requirement) matches(labels map[string]string) bool {
 	return false
 }
 
-// Validate returns a *FieldError for the first requirement that can't be
-// evaluated. An empty selector is valid here; whether it is allowed is the
-// owner's question.
+// Validate returns a *FieldError for the first requirement that can't be evaluated. It accepts an
+// empty selector; the owner decides whether one is allowed.
 func (s *Selector) Validate(field string) error {
 	if _, ok := s.Labels[""]; ok {
 		return Invalid(field+".labels", "has an empty key")
@@ -111,7 +109,7 @@ func (s *Selector) Clone() Selector {
 	return c
 }
 
-// Equal tells whether both state the same conditions in the same order.
+// Equal reports whether both state the same conditions in the same order.
 func (s *Selector) Equal(t *Selector) bool {
 	return maps.Equal(s.Labels, t.Labels) && slices.EqualFunc(s.Requirements, t.Requirements,
 		func(a, b Requirement) bool {

@@ -54,7 +54,7 @@ func TestSelectorMatches(t *testing.T) {
 	assert.True(t, absent.Matches(nil))
 }
 
-// oracle is Matches, as slowly as the documentation reads.
+// oracle is Matches, written as plainly as the documentation reads.
 func oracle(s object.Selector, labels map[string]string) bool {
 	failed := s.Validate("x") != nil || len(s.Labels)+len(s.Requirements) == 0
 	for k, v := range s.Labels {
@@ -98,7 +98,7 @@ var (
 	})
 )
 
-// An empty or invalid selector matches nothing, so a slip claims no fleet.
+// An empty or invalid selector matches nothing, so that a mistake claims no fleet.
 func TestSelectorMatchesAsTheOracle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, labels := anySelector.Draw(t, "selector"), anyLabels.Draw(t, "labels")
