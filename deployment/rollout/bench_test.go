@@ -7,7 +7,7 @@ import (
 	"github.com/millwright-go/millwright/deployment/rollout"
 )
 
-// tenSets are nine old sets of 20 machines each and a new one, far into a rollout of 200.
+// tenSets returns nine old sets of 20 machines each and a new one, far into a rollout of 200.
 func tenSets(replicas, fresh, freshAvailable int32) rollout.Fleet {
 	f := rollout.Fleet{Replicas: replicas, Bounds: rollout.Bounds{Surge: 20, Unavailable: 20}}
 	for i := range int32(9) {

@@ -8,8 +8,9 @@ import (
 	"github.com/millwright-go/millwright/deployment/rollout"
 )
 
-// world is a fleet whose sets obey orders late and in pieces. A set removes machines by the size it last read, which may
-// be an earlier one; before it creates machines it reads its size again. It removes unavailable machines first.
+// world is a fleet whose sets obey orders late and in pieces. A set removes machines by the size
+// that it last read, which may be an earlier one. Before it creates machines it reads its size
+// again. It removes unavailable machines first.
 type world struct {
 	t       *rapid.T
 	fleet   rollout.Fleet
@@ -34,7 +35,7 @@ func newWorld(t *rapid.T) *world {
 	return w
 }
 
-// decide takes a step, holds it against all invariants, and carries out the first so many orders.
+// decide takes a step, checks it against all invariants, and carries out the first so many orders.
 func (w *world) decide(orders int) rollout.Why {
 	before := w.fleet
 	var why rollout.Why
@@ -91,7 +92,7 @@ func (w *world) quietly() {
 	}
 }
 
-// disturb is something that happens to a fleet from outside.
+// disturb changes the fleet from outside.
 func (w *world) disturb() {
 	sets := w.fleet.Sets
 	event := rapid.IntRange(0, 3).Draw(w.t, "event")
@@ -110,7 +111,7 @@ func (w *world) disturb() {
 	}
 }
 
-// wantTemplate makes the i-th set the new one; it may be one more than there are.
+// wantTemplate makes the i-th set the new one. The set may be one more than there are.
 func (w *world) wantTemplate(i int) {
 	if i == len(w.fleet.Sets) {
 		w.fleet.Sets = append(w.fleet.Sets, rollout.Set{Name: string(rune('A' + i))})
@@ -121,9 +122,9 @@ func (w *world) wantTemplate(i int) {
 	}
 }
 
-// P3: once disturbances stop and every set is given its turn, a rollout is done within so many rounds as there are
-// machines to order, create, remove and wait for. In each round before, something is ordered or what the reason names
-// does happen next.
+// P3: once disturbances stop and every set gets its turn, a rollout is done within as many rounds
+// as there are machines to order, create, remove and wait for. In each round before, there is an
+// order, or what the reason names happens next.
 func TestP3RolloutsConvergeOnceDisturbancesStop(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
@@ -157,8 +158,9 @@ func TestP3RolloutsConvergeOnceDisturbancesStop(t *testing.T) {
 	})
 }
 
-// P2 and P7 over time: from any state, in any interleaving of decisions, orders carried out in part, and sets acting on
-// earlier sizes, as long as machines are only lost by our orders, neither bound is broken by what really happens.
+// P2 and P7 over time: from any state, in any interleaving of decisions, orders carried out in
+// part, and sets acting on earlier sizes. As long as machines are only lost by our orders, what
+// really happens breaks neither bound.
 func TestP7BoundsHoldInEveryInterleaving(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
@@ -181,8 +183,8 @@ func TestP7BoundsHoldInEveryInterleaving(t *testing.T) {
 	})
 }
 
-// P2: the wanted number and the template change at any moment of a rollout; each decision in between obeys every
-// invariant (decide checks them), for the fleet as it is at that moment.
+// P2: the wanted number and the template change at any moment of a rollout. Each decision in
+// between obeys every invariant (decide checks them), for the fleet as it is at that moment.
 func TestP2ScalingAndRollingTogetherObeyAllBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)

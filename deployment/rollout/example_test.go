@@ -8,7 +8,7 @@ import (
 	"github.com/millwright-go/millwright/deployment/rollout"
 )
 
-// A controller's loop: decide, carry out, let the machines follow, look again.
+// This is a controller's loop: decide, carry out, let the machines follow, look again.
 func Example() {
 	surge, _ := rollout.Parse("25%")
 	unavailable, _ := rollout.Parse("0")
@@ -40,7 +40,8 @@ func Example() {
 	// done: false
 }
 
-// carryOut stands for what takes minutes elsewhere: the machines are created or removed, and become available.
+// carryOut stands for work that takes minutes in a real fleet: machines are created or removed, and
+// become available.
 func carryOut(fleet rollout.Fleet, order rollout.Scale) {
 	for i := range fleet.Sets {
 		if set := &fleet.Sets[i]; set.Name == order.Name {
@@ -49,7 +50,8 @@ func carryOut(fleet rollout.Fleet, order rollout.Scale) {
 	}
 }
 
-// Orders count as carried out: deciding again at once orders nothing, and says what is waited for.
+// Orders count as carried out: deciding again at once orders nothing, and says what the rollout
+// waits for.
 func ExampleStep() {
 	fleet := rollout.Fleet{
 		Replicas: 5,
@@ -63,12 +65,12 @@ func ExampleStep() {
 	fmt.Println(len(orders), why)
 	fmt.Println(why.Reason, why.Set, why.Count)
 	// Output:
-	// 0 4 of 6 machines available, floor is 4: no old machine may go; waiting for 2 machines of new set web-2 to become available
-	// Floor web-2 2
+	// 0 4 of 6 machines available, floor is 4: no old machine may go; waiting for 2 machines of new
+	// set web-2 to become available Floor web-2 2
 }
 
-// In the middle of a rollout from 14 machines, 8 are wanted. Six have to go; the shares by size spare none of the
-// available machines too many, since web-1 has none.
+// In the middle of a rollout from 14 machines, 8 are wanted. Six have to be removed. The shares by
+// size need not spare any available machine, since web-1 has none.
 func ExampleStep_scaleDown() {
 	fleet := rollout.Fleet{
 		Replicas: 8,
@@ -93,7 +95,7 @@ func ExampleFenceposts() {
 	for _, replicas := range []int32{1, 3, 10, 1000} {
 		fmt.Printf("%d: %+v\n", replicas, rollout.Fenceposts(quarter, quarter, replicas))
 	}
-	// Neither surge nor unavailable: one machine may be missing.
+	// With neither surge nor unavailable, one machine may be missing.
 	fmt.Printf("%+v\n", rollout.Fenceposts(rollout.IntOrPercent{}, quarter, 3))
 	// Output:
 	// 1: {Surge:1 Unavailable:0}
@@ -142,7 +144,7 @@ func ExampleShares() {
 
 func ExampleDone() {
 	fleet := rollout.Fleet{Replicas: 2, Sets: []rollout.Set{
-		{Name: "web-1", Actual: 1}, // not ordered any more, but still there
+		{Name: "web-1", Actual: 1}, // no longer ordered, but still there
 		{Name: "web-2", New: true, Spec: 2, Actual: 2, Available: 2},
 	}}
 	fmt.Println(rollout.Done(fleet))

@@ -10,15 +10,16 @@ import (
 	"github.com/millwright-go/millwright/deployment/rollout"
 )
 
-// numbers draws what a fleet is made of: from a rapid test, from a plain random source, from fuzzed bytes.
+// numbers draws what a fleet consists of: from a rapid test, from a plain random source, from
+// fuzzed bytes.
 type numbers struct {
 	bound func() int32 // replicas, surge, unavailable
 	count func() int32 // spec, actual, available
 	below func(n int) int
 }
 
-// fleet has at most so many sets, their names unique. In one case of eight no set is new. In one of two the machines
-// ordered are as many as may be, or fewer, as in the middle of a rollout.
+// fleet has at most so many sets, with unique names. In one case of eight no set is new. In one of
+// two the machines ordered are as many as may be, or fewer, as in the middle of a rollout.
 func (n numbers) fleet(sets int) rollout.Fleet {
 	f := rollout.Fleet{
 		Replicas: n.bound(),
@@ -96,7 +97,7 @@ func fleets() *rapid.Generator[rollout.Fleet] {
 	})
 }
 
-// carriedOut is the fleet with the orders in its ordered sizes, and no set has seen them yet.
+// carriedOut returns the fleet with the orders in its ordered sizes. No set has seen them yet.
 func carriedOut(f rollout.Fleet, orders []rollout.Scale) rollout.Fleet {
 	sets := append([]rollout.Set(nil), f.Sets...)
 	for _, order := range orders {

@@ -57,8 +57,8 @@ func FuzzUnmarshalJSON(f *testing.F) {
 	})
 }
 
-// FuzzStep reads replicas, surge, unavailable, the position of the new set, and then sizes, existing and available
-// machines set by set, each as four bytes.
+// FuzzStep reads replicas, surge, unavailable, the position of the new set, and then sizes,
+// existing and available machines set by set, each as four bytes.
 func FuzzStep(f *testing.F) {
 	raw := func(numbers ...int32) (b []byte) {
 		for _, n := range numbers {
@@ -109,7 +109,8 @@ type steps struct {
 	stepWhy, inPlaceWhy rollout.Why
 }
 
-// FuzzFleet reads whole fleets: names twice, several new sets, sets that are paused, going or marked.
+// FuzzFleet reads whole fleets: duplicate names, several new sets, sets that are paused, being
+// deleted or marked.
 func FuzzFleet(f *testing.F) {
 	d := fuzzing.Decision[rollout.Fleet, *struct{}, steps]{
 		Form:   fuzzing.Form{Words: []string{"", "a", "b", "c"}},

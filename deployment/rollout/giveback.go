@@ -1,8 +1,9 @@
 package rollout
 
-// giveBack raises old sets that have yet to remove available machines, the youngest first, as long as fewer than the floor
-// are available: others have failed since those were ordered to go. It makes no set create a machine, and retire takes
-// no other in their place. If R + S machines are ordered already, unavailable old ones make room.
+// giveBack raises old sets that have yet to remove available machines, the youngest first, as long
+// as fewer than the floor are available, because other machines have failed since the removal was
+// ordered. It makes no set create a machine, and retire takes no other machine instead. If R + S
+// machines are ordered already, unavailable old ones make room.
 func (d *decision) giveBack() {
 	if !d.hasNew {
 		return
@@ -23,7 +24,8 @@ func (d *decision) giveBack() {
 	}
 }
 
-// release lowers old sets by up to n machines that are not available, the oldest first. It returns by how many.
+// release lowers old sets by up to n machines that are not available, the oldest first. It returns
+// by how many.
 func (d *decision) release(n int64) (released int64) {
 	for i := range d.old {
 		m := &d.old[i]

@@ -12,20 +12,21 @@ import (
 	"github.com/millwright-go/millwright/deployment/rollout"
 )
 
-// story is one rollout told step by step. Between steps, machines that exist become available (but the broken ones),
-// and then each set follows its order (but the slow and the starved ones).
+// story is one rollout told step by step. Between steps, machines that exist become available
+// (except the broken ones), and then each set follows its order (except the slow and the starved
+// ones).
 type story struct {
 	file, title        string
 	replicas           int32
 	surge, unavailable string
 	sets               []rollout.Set
-	broken             map[string]int32 // so many machines of the set never become available
+	broken             map[string]int32 // this many machines of the set never become available
 	slow               map[string]bool  // the set removes nothing
 	starved            map[string]bool  // the set creates nothing
 	events             map[int]event    // by step
-	lingering          bool             // a machine that goes is terminating for a step
+	lingering          bool             // a machine that is removed is terminating for a step
 
-	// decides is Step, Resize or Recreate; nil: Step.
+	// decides is Step, Resize or Recreate. Nil means Step.
 	decides func(rollout.Fleet, []rollout.Scale) ([]rollout.Scale, rollout.Why)
 }
 
@@ -35,7 +36,8 @@ type event struct {
 	does func(*story)
 }
 
-// longest is the most steps a story may have; one that has not come to rest by then is a defect.
+// longest is the most steps that a story may have. A story that has not converged after that many
+// is a defect.
 const longest = 40
 
 func (s *story) fleet(t *testing.T) rollout.Fleet {
@@ -55,7 +57,7 @@ func (s *story) set(name string) *rollout.Set {
 	return &rollout.Set{}
 }
 
-// want makes a set the new one; it may be one that there was not.
+// want makes a set the new one. The set may be one that did not exist.
 func (s *story) want(name string) {
 	if s.set(name).Name == "" {
 		s.sets = append(s.sets, rollout.Set{Name: name})

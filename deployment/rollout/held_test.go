@@ -14,7 +14,7 @@ import (
 // rule is Resize or Recreate.
 type rule func(rollout.Fleet, []rollout.Scale) ([]rollout.Scale, rollout.Why)
 
-// held is a fleet in which sets may be going, and machines terminating.
+// held is a fleet in which sets may be being deleted, and machines terminating.
 func (n numbers) held(sets int) rollout.Fleet {
 	f := n.fleet(sets)
 	f.Apart = n.below(3) == 0
@@ -59,7 +59,7 @@ func newHeldOracle(f rollout.Fleet, lead string) *heldOracle {
 	return h
 }
 
-// leader looks the set up that Resize should let grow, and counts the sets in use.
+// leader finds the set that Resize should let grow, and counts the sets in use.
 func leader(f rollout.Fleet) (name string, inUse int) {
 	newest, newestInUse, wanted := "", "", rollout.Set{Going: true}
 	for _, set := range f.Sets {
@@ -115,7 +115,7 @@ func (h *heldOracle) recreate() {
 	h.settle()
 }
 
-// empty takes all machines from old sets.
+// empty removes all machines from old sets.
 func (h *heldOracle) empty() {
 	for _, c := range h.old {
 		if !c.paused {
@@ -133,7 +133,7 @@ func (h *heldOracle) used() (used []*tally) {
 	return used
 }
 
-// extend adds machine after machine while all that is asked for holds.
+// extend adds machine after machine while all that is requested holds.
 func (h *heldOracle) extend() {
 	if !h.leads {
 		return
@@ -155,7 +155,7 @@ func (h *heldOracle) extend() {
 	})
 }
 
-// newName is the set of the wanted template.
+// newName returns the set of the wanted template.
 func newName(f rollout.Fleet) string {
 	name := ""
 	for _, set := range f.Sets {
@@ -233,7 +233,7 @@ func heldFleets(t *rapid.T) rollout.Fleet {
 	}.held(5)
 }
 
-// keeps holds one decision to P5, P7 and P9, and to what its reason says.
+// keeps checks one decision against P5, P7 and P9, and against what its reason says.
 func keeps(f rollout.Fleet, decide rule, orders []rollout.Scale, why rollout.Why) error {
 	if err := boundsHoldAfterEachOrder(f, orders, why); err != nil {
 		return fmt.Errorf("P7: %w", err)
@@ -272,7 +272,8 @@ func TestP5P7P9Resize(t *testing.T) {
 		if err := keeps(f, rollout.Resize, orders, why); err != nil {
 			t.Fatalf("%v\nfleet  %+v\norders %+v", err, f, orders)
 		}
-		// P1, and no rolling: while all fit and no set has to go down to R, none is lowered for another.
+		// P1, and no rolling: while all fit and no set has to be lowered to R, none is lowered for
+		// another.
 		l := count(f)
 		current := find(f, newName(f))
 		saturated := min(int64(current.Available), int64(current.Actual)) >= l.wanted && int64(current.Spec) == l.wanted
@@ -287,7 +288,7 @@ func TestP5P7P9Resize(t *testing.T) {
 func TestP5P7P9Recreate(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := heldFleets(t)
-		f.Bounds = rollout.Bounds{Unavailable: 1<<31 - 1} // what Recreate keeps to, whatever is set
+		f.Bounds = rollout.Bounds{Unavailable: 1<<31 - 1} // what Recreate keeps to, for any setting
 		orders, why := rollout.Recreate(f, nil)
 		if err := keeps(f, rollout.Recreate, orders, why); err != nil {
 			t.Fatalf("%v\nfleet  %+v\norders %+v", err, f, orders)
@@ -326,8 +327,9 @@ func TestP11ResizeAndRecreateAnswerAnything(t *testing.T) {
 	})
 }
 
-// P3: sets obey in pieces, and what they remove takes its time to go. A paused fleet comes to R; one that is recreated is
-// done, and no machine of the new set is ever made beside one of another.
+// P3: sets obey in pieces, and what they remove takes time to disappear. A paused fleet reaches R.
+// One that is recreated is done, and no machine of the new set is ever made beside one of another
+// set.
 func TestP3HeldFleetsConverge(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		recreate := rapid.Bool().Draw(t, "recreate")

@@ -1,34 +1,38 @@
 package rollout
 
-// Select orders machines of one old set to be updated where they are.
+// Select orders machines of one old set to be updated in place.
 type Select struct {
 	// Name is the set's name, as in [Set.Name].
 	Name string
-	// Count is how many of its machines that can be selected are to be: at least 1, at most [Set.Selectable].
+	// Count is how many of its selectable machines are selected: at least 1, at most
+	// [Set.Selectable].
 	Count int32
 	// Why is the reason.
 	Why Why
 }
 
-// InPlace decides what comes next where old machines are not replaced but updated, and then moved to the new set: each
-// move takes one from the size of the set it leaves and adds one to that of the new set. Machines stop working while
-// they are updated; whoever carries this out counts them as [Set.Selected] from the moment they are selected until they
-// are moved, or broken. Bounds, orders and what is to be done with them are as for [Step].
+// InPlace decides the next step of a rollout that updates old machines instead of replacing them,
+// and then moves them to the new set. Each move takes one from the size of the set that the machine
+// leaves and adds one to that of the new set. Machines stop working while they are updated. The
+// caller counts them as [Set.Selected] from the moment they are selected until they are moved, or
+// broken. Bounds, orders and what to do with them are as for [Step].
 //
-//  1. A new set above R goes down to R; sizes above R + S are shared, as in Step.
-//  2. An old set makes no machines: its size goes down to what it has. The new set grows as far as R and R + S allow,
-//     leaving out those that are selected already. So with a surge, new machines come first, and what they stand in
-//     for is left over in the end.
+//  1. A new set above R is lowered to R; sizes above R + S are shared, as in Step.
+//  2. An old set makes no machines: its size is lowered to what it has. The new set grows as far as
+//     R and R + S allow, leaving out those that are selected already. So with a surge, new machines
+//     come first, and what they stand in for is left over in the end.
 //  3. Once R machines are ordered of the new set, old sets shrink as in Step.
-//  4. Else, if broken machines take all the unavailability there may be, and others wait behind them, they go, and new
-//     ones come in their place. As long as the others can go on, or nothing but broken ones is left, they stay.
-//  5. As many machines are selected as are available above the floor, and as the new set lacks to R: from the oldest
-//     set first. Of a set that has yet to remove machines, none is.
+//  4. Else, if broken machines use up all allowed unavailability, and others wait behind them, they
+//     are removed, and new ones come in their place. As long as the others can go on, or nothing
+//     but broken ones is left, they stay.
+//  5. As many machines are selected as are available above the floor, and as the new set lacks to
+//     R: from the oldest set first. Of a set that has yet to remove machines, none is.
 //
-// With [Fleet.Manual] the last two are not done: it is waited for somebody to select machines.
+// With [Fleet.Manual] the last two steps do not apply: InPlace waits until the user selects
+// machines.
 //
-// The orders are built in out and the selections in selects, whose contents are replaced. The selections hold if the
-// orders are carried out, and need not wait for them.
+// InPlace builds the orders in out and the selections in selects, and replaces their contents. The
+// selections are valid if the orders are carried out, but need not wait for them.
 func InPlace(f Fleet, out []Scale, selects []Select) ([]Scale, []Select, Why) {
 	var array [inline]member
 	storage := array[:]
@@ -58,18 +62,18 @@ func InPlace(f Fleet, out []Scale, selects []Select) ([]Scale, []Select, Why) {
 	return out, selects, d.waitInPlace(f)
 }
 
-// forgo lowers old sets to what they have. It costs nothing that is there.
+// forgo lowers old sets to the machines that they have. It removes no existing machine.
 func (d *decision) forgo() {
 	for i := range d.old {
 		m := &d.old[i]
 		if !m.paused {
 			m.spec = min(m.spec, m.actual)
-			m.marked = min(m.marked, m.spec) // what is not there can't be chosen to go
+			m.marked = min(m.marked, m.spec) // a machine that does not exist can't be chosen for deletion
 		}
 	}
 }
 
-// underWay is how many machines of old sets will be in the new one before long.
+// underWay returns how many machines of old sets will soon be in the new one.
 func (d *decision) underWay(f Fleet) (n int64) {
 	for i := range d.old {
 		m := &d.old[i]
@@ -78,16 +82,16 @@ func (d *decision) underWay(f Fleet) (n int64) {
 	return n
 }
 
-// growBeside is grow, leaving out the machines that come to the new set anyway. At least R machines are ordered
-// still: what is left out is ordered of the old sets.
+// growBeside grows the new set as grow does, without the machines that come to the new set anyway.
+// At least R machines are still ordered: what is left out is ordered of the old sets.
 func (d *decision) growBeside(underWay int64) {
 	before := d.current.spec
 	d.grow()
 	d.current.spec = max(before, min(d.current.spec, d.replicas-underWay))
 }
 
-// selectable is how many machines of an old set may be selected. A set that has yet to remove some may be about to
-// remove any of them.
+// selectable returns how many machines of an old set may be selected. A set that has yet to remove
+// some may be about to remove any of them.
 func (m *member) selectable(f Fleet) int64 {
 	if m.surplus()+m.unseen > 0 || m.paused {
 		return 0
@@ -95,11 +99,12 @@ func (m *member) selectable(f Fleet) int64 {
 	return min(max(int64(f.Sets[m.index].Selectable), 0), m.usable())
 }
 
-// spareMachines are available above the floor once all is as ordered, whichever machines the sets are removing.
+// spareMachines returns how many machines are available above the floor once all is as ordered, for
+// any choice of machines that the sets remove.
 func (d *decision) spareMachines() int64 { return d.secure() - d.floor }
 
-// clear lowers old sets by broken machines that are in the way, the oldest set first. It takes no available machine,
-// and no more than retire would.
+// clear lowers old sets by broken machines that are in the way, the oldest set first. It takes no
+// available machine, and no more than retire would.
 func (d *decision) clear(f Fleet) {
 	waiting := int64(0)
 	for i := range d.old {
@@ -141,7 +146,7 @@ func (d *decision) selects(f Fleet, out []Select) []Select {
 	return out
 }
 
-// inPlaceReason is why an old set is lowered.
+// inPlaceReason returns why an old set is lowered.
 func (d *decision) inPlaceReason(m *member) Reason {
 	switch {
 	case m.spec >= m.actual:
@@ -152,9 +157,9 @@ func (d *decision) inPlaceReason(m *member) Reason {
 	return ReasonInTheWay
 }
 
-// waitInPlace says why nothing is ordered or selected. If all of R are ordered of the new set, it is as in Step. If
-// not, then more than S machines are ordered of old sets, or there, or selected: else the new set would have grown.
-// So one of the reasons holds.
+// waitInPlace returns why nothing is ordered or selected. If all of R are ordered of the new set,
+// it is as in Step. If not, more than S machines are ordered of old sets, or exist, or are
+// selected: otherwise the new set would have grown. So one of the reasons holds.
 func (d *decision) waitInPlace(f Fleet) Why {
 	if !d.hasNew || d.current.spec == d.replicas {
 		return d.wait(f)
@@ -183,7 +188,7 @@ func (d *decision) waitInPlace(f Fleet) Why {
 	case f.Manual:
 		return waiting
 	case d.current.lacking() == 0:
-		return lacking // they may come right; till then nothing is to spare
+		return lacking // they may recover; until then nothing is to spare
 	}
 	return Why{
 		Reason: ReasonFloor, Set: f.Sets[d.current.index].Name, Count: d.current.lacking(),
@@ -191,7 +196,7 @@ func (d *decision) waitInPlace(f Fleet) Why {
 	}
 }
 
-// add adds n machines of a set to what is waited for.
+// add adds n machines of a set to what the rollout waits for.
 func (w *Why) add(set string, n int64) {
 	if n > 0 && w.Count == 0 {
 		w.Set = set

@@ -11,7 +11,8 @@ import (
 	"github.com/millwright-go/millwright/deployment/rollout"
 )
 
-// inPlaceOracle decides as oracle does, by the rules in words: sizes machine by machine, then selections one by one.
+// inPlaceOracle decides as oracle does, by the rules in words: sizes machine by machine, then
+// selections one by one.
 type inPlaceOracle struct {
 	*oracle
 	sets   map[string]rollout.Set
@@ -108,7 +109,7 @@ func (o *inPlaceOracle) selectSome() {
 	}
 }
 
-// inPlace are fleets as numbers makes them, in the middle of updates.
+// inPlace returns fleets as numbers makes them, in the middle of updates.
 func (n numbers) inPlace(sets int) rollout.Fleet {
 	f := n.fleet(sets)
 	f.Manual = n.below(5) == 0
@@ -184,8 +185,8 @@ func requireInPlaceAsOracle(t *testing.T, n numbers, cases, sets int) map[rollou
 	return seen
 }
 
-// TestInPlaceAgreesWithOracle on small fleets, on any numbers, and on more
-// sets than lie on the stack; each reason is among the answers.
+// TestInPlaceAgreesWithOracle on small fleets, on any numbers, and on more sets than lie on the
+// stack. Each reason is among the answers.
 func TestInPlaceAgreesWithOracle(t *testing.T) {
 	cases := 120_000
 	if testing.Short() {
@@ -204,7 +205,7 @@ func TestInPlaceAgreesWithOracle(t *testing.T) {
 	}
 }
 
-// selected is the fleet with the selections made, and nothing else changed.
+// selected returns the fleet with the selections made, and nothing else changed.
 func selected(f rollout.Fleet, selects []rollout.Select) rollout.Fleet {
 	f.Sets = append([]rollout.Set(nil), f.Sets...)
 	for _, s := range selects {
@@ -217,7 +218,7 @@ func selected(f rollout.Fleet, selects []rollout.Select) rollout.Fleet {
 	return f
 }
 
-// keepsInPlace holds one decision to P1, P5, P6, P7 and P9, and to what its reason says.
+// keepsInPlace checks one decision against P1, P5, P6, P7 and P9, and against what its reason says.
 func keepsInPlace(f rollout.Fleet, orders []rollout.Scale, selects []rollout.Select, why rollout.Why) error {
 	if err := boundsHoldAfterEachOrder(f, orders, why); err != nil {
 		return fmt.Errorf("P7: %w", err)
@@ -252,7 +253,7 @@ func keepsInPlace(f rollout.Fleet, orders []rollout.Scale, selects []rollout.Sel
 	return nil
 }
 
-// adds tells whether the numbers of each set can be those of one set.
+// adds reports whether the numbers of each set can be those of one set.
 func adds(f rollout.Fleet) bool {
 	for _, set := range f.Sets {
 		least := min(set.Actual, set.Available, set.Selected, set.Selectable, set.Broken)
@@ -285,7 +286,7 @@ func selectsWithinBudget(f rollout.Fleet, orders []rollout.Scale, selects []roll
 	return nil
 }
 
-// inPlaceIsTrue holds the reason about the fleet to the fleet.
+// inPlaceIsTrue checks the reason about the fleet against the fleet.
 func inPlaceIsTrue(f rollout.Fleet, orders []rollout.Scale, selects []rollout.Select, why rollout.Why) error {
 	if n := len(orders) + len(selects); n > 0 {
 		if why.Reason != rollout.ReasonOrdered || why.Count != int64(n) || rollout.Done(f) {
@@ -310,7 +311,7 @@ func inPlaceIsTrue(f rollout.Fleet, orders []rollout.Scale, selects []rollout.Se
 	return nil
 }
 
-// gone is the fleet with the sets that are going as they count.
+// gone returns the fleet with the sets that are being deleted as they count.
 func gone(f rollout.Fleet) rollout.Fleet {
 	f.Sets = append([]rollout.Set(nil), f.Sets...)
 	for i := range f.Sets {
@@ -321,7 +322,8 @@ func gone(f rollout.Fleet) rollout.Fleet {
 	return f
 }
 
-// TestP11InPlaceAnswersAnything: any numbers, several new sets, names twice: an answer with a sentence, the same again.
+// TestP11InPlaceAnswersAnything: any numbers, several new sets, duplicate names. There is an answer
+// with a sentence, and the same one again.
 func TestP11InPlaceAnswersAnything(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		number := rapid.OneOf(rapid.Int32(), rapid.Int32Range(-2, 5), rapid.SampledFrom(extremes))
@@ -351,7 +353,7 @@ func TestP11InPlaceAnswersAnything(t *testing.T) {
 	})
 }
 
-// P11: more machines of a set are marked than it has. Its size does not go below zero.
+// P11: more machines of a set are marked than it has. Its size does not fall below zero.
 func TestMarksWithoutMachines(t *testing.T) {
 	f := rollout.Fleet{Replicas: 3, Bounds: rollout.Bounds{Unavailable: 3}, Sets: []rollout.Set{
 		{Name: "a", Spec: 1, Marked: 1}, {Name: "b", Spec: 5, Actual: 5, Available: 5, Marked: 5, Selectable: 5}, {Name: "c", New: true},

@@ -7,7 +7,8 @@ import (
 	"github.com/millwright-go/millwright/deployment/rollout"
 )
 
-// ledger is what the invariants are about, counted afresh from a fleet, apart from how Step counts.
+// ledger is what the invariants are about, counted from a fleet without the help of Step's own
+// counts.
 type ledger struct {
 	wanted, ceiling, floor int64
 	ordered                int64 // sum of sizes
@@ -43,8 +44,8 @@ func count(f rollout.Fleet) ledger {
 	return l
 }
 
-// removable is how many available machines a set may be removing: for its surplus, by a choice from before they became
-// available.
+// removable returns how many available machines a set may be removing for its surplus, by a choice
+// from before they became available.
 func removable(set rollout.Set) (available, most int64) {
 	spec, actual := max(int64(set.Spec), 0), max(int64(set.Actual), 0)
 	if set.Going {
@@ -56,8 +57,8 @@ func removable(set rollout.Set) (available, most int64) {
 	return available, min(available, max(0, actual-actsOn-accounted))
 }
 
-// left is how many machines stay available once every set has its size as in then, where the i-th set has removed lost[i]
-// machines that were available.
+// left returns how many machines stay available once every set has its size as in then, where the
+// i-th set has removed lost[i] machines that were available.
 func left(f, then rollout.Fleet, lost []int64) (n int64) {
 	for i, set := range f.Sets {
 		size := max(int64(then.Sets[i].Spec), 0)
@@ -70,8 +71,8 @@ func left(f, then rollout.Fleet, lost []int64) (n int64) {
 	return n
 }
 
-// removals are ways in which sets may be removing available machines for the surplus they have: for each set none, or as
-// many as can be, or half of these.
+// removals are ways in which sets may be removing available machines for the surplus they have: for
+// each set none, or as many as can be, or half of these.
 func removals(f rollout.Fleet) (all [][]int64) {
 	all = [][]int64{make([]int64, len(f.Sets))}
 	for i, set := range f.Sets {
@@ -90,7 +91,7 @@ func removals(f rollout.Fleet) (all [][]int64) {
 	return all
 }
 
-// find is the set of this name.
+// find returns the set of this name.
 func find(f rollout.Fleet, name string) rollout.Set {
 	for _, set := range f.Sets {
 		if set.Name == name {
@@ -100,8 +101,8 @@ func find(f rollout.Fleet, name string) rollout.Set {
 	return rollout.Set{}
 }
 
-// The checks take a fleet with unique names and at most one new set, and what Step made of it. They return what is
-// broken, or nothing.
+// The checks take a fleet with unique names and at most one new set, and what Step made of it. They
+// return what is broken, or nothing.
 type check func(f rollout.Fleet, orders []rollout.Scale, why rollout.Why) error
 
 var invariants = map[string]check{
@@ -148,7 +149,7 @@ func emptyPlanNamesWhatItWaitsFor(f rollout.Fleet, orders []rollout.Scale, why r
 	return nil
 }
 
-// truths are what must be so for a fleet without orders to wait for a reason.
+// truths are what must be true of a fleet without orders that waits for a reason.
 var truths = map[rollout.Reason]func(l ledger, set rollout.Set, why rollout.Why) bool{
 	rollout.ReasonDone: func(l ledger, _ rollout.Set, why rollout.Why) bool { return why.Count == l.wanted },
 	rollout.ReasonNoNewSet: func(l ledger, _ rollout.Set, why rollout.Why) bool {
@@ -216,8 +217,8 @@ func boundsHoldAfterEachOrder(f rollout.Fleet, orders []rollout.Scale, _ rollout
 	return nil
 }
 
-// raisedForNothing reports whether an old set is raised though enough machines are available, or above those that
-// it has.
+// raisedForNothing reports whether an old set is raised though enough machines are available, or
+// above those that it has.
 func raisedForNothing(set rollout.Set, order rollout.Scale, usable, floor int64) bool {
 	return order.To > order.From && !set.New && (usable >= floor || order.To > min(set.Available, set.Actual))
 }

@@ -9,7 +9,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files under testdata")
 
-// TestMain raises the number of cases each property is tried on, unless the command line says how many.
+// TestMain raises the number of cases that each property is tried on, unless the command line sets
+// it.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	asked := testing.Short()

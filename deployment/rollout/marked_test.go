@@ -9,7 +9,7 @@ import (
 	"github.com/millwright-go/millwright/deployment/rollout"
 )
 
-// markedFleets are fleets in which a scaler has chosen machines to go.
+// markedFleets are fleets in which a scaler has chosen machines for deletion.
 func markedFleets() *rapid.Generator[rollout.Fleet] {
 	return rapid.Custom(func(t *rapid.T) rollout.Fleet {
 		f := fleets().Draw(t, "fleet")
@@ -20,8 +20,8 @@ func markedFleets() *rapid.Generator[rollout.Fleet] {
 	})
 }
 
-// TestP20StepTakesWhatWasChosen: the rules in words, with what a scaler chose
-// going first, give the same sizes; and the bounds hold all the same.
+// TestP20StepTakesWhatWasChosen: the rules in words, with a scaler's choice first, give the same
+// sizes, and the bounds still hold.
 func TestP20StepTakesWhatWasChosen(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := markedFleets().Draw(t, "marked fleet")
@@ -33,9 +33,9 @@ func TestP20StepTakesWhatWasChosen(t *testing.T) {
 	})
 }
 
-// TestP20ChosenMachinesGoFromTheSetThatHasThem: where all machines are
-// available and availability permits it, each set gives up as many as were
-// chosen of it, though the ceiling would not ask for one.
+// TestP20ChosenMachinesGoFromTheSetThatHasThem: if all machines are available and availability
+// permits it, each set loses as many as were chosen of it, though the ceiling would not require
+// one.
 func TestP20ChosenMachinesGoFromTheSetThatHasThem(t *testing.T) {
 	for _, chosen := range []int{0, 1} {
 		f := rollout.Fleet{Replicas: 9, Bounds: rollout.Bounds{Surge: 1, Unavailable: 1}, Sets: []rollout.Set{
@@ -58,8 +58,8 @@ func TestP20ChosenMachinesGoFromTheSetThatHasThem(t *testing.T) {
 	}
 }
 
-// TestP20ResizeTakesWhatWasChosen: while nothing is rolled, the set that would
-// grow gives up what was chosen, and is not raised for it.
+// TestP20ResizeTakesWhatWasChosen: while nothing is rolled, the set that would grow loses what was
+// chosen, and is not raised for it.
 func TestP20ResizeTakesWhatWasChosen(t *testing.T) {
 	f := rollout.Fleet{Replicas: 8, Bounds: rollout.Bounds{Surge: 2, Unavailable: 1}, Sets: []rollout.Set{
 		{Name: "old", Spec: 5, Actual: 5, Available: 5}, {Name: "new", New: true, Spec: 4, Actual: 4, Available: 4, Marked: 1},
@@ -73,8 +73,8 @@ func TestP20ResizeTakesWhatWasChosen(t *testing.T) {
 	require.Empty(t, orders, "none is left above R")
 }
 
-// TestP20ChosenOfASetAboveReplicas: a set that goes down to R anyway does not
-// go further down for those that were chosen.
+// TestP20ChosenOfASetAboveReplicas: a set that is lowered to R anyway is not lowered further for
+// those that were chosen.
 func TestP20ChosenOfASetAboveReplicas(t *testing.T) {
 	f := rollout.Fleet{Replicas: 8, Bounds: rollout.Bounds{Unavailable: 2}, Sets: []rollout.Set{
 		{Name: "new", New: true, Spec: 10, Actual: 10, Available: 10, Marked: 2},
@@ -86,7 +86,8 @@ func TestP20ChosenOfASetAboveReplicas(t *testing.T) {
 	}
 }
 
-// TestP20WhyCountsWhatWasChosen: of what a set gives up, the reason counts those that a scaler chose, and no share.
+// TestP20WhyCountsWhatWasChosen: of the machines that a set loses, the reason counts those that a
+// scaler chose, and no share.
 func TestP20WhyCountsWhatWasChosen(t *testing.T) {
 	f := rollout.Fleet{Replicas: 4, Bounds: rollout.Bounds{Surge: 1, Unavailable: 1}, Sets: []rollout.Set{
 		{Name: "old", Spec: 6, Actual: 6, Available: 6, Marked: 1}, {Name: "new", New: true, Spec: 4, Actual: 4, Available: 4},

@@ -6,8 +6,9 @@ import (
 	"github.com/millwright-go/millwright/deployment/rollout"
 )
 
-// oracle decides a step from the rules in words, each machine tried on its own: change a size, count everything anew,
-// and keep the change if the rule still holds. It repeats growing and shrinking until neither changes anything.
+// oracle decides a step from the rules in words. It tries each machine on its own: change a size,
+// count everything again, and keep the change if the rule still holds. It repeats growing and
+// shrinking until neither changes anything.
 //
 //	new set: up to R as long as the machines of all sets, ordered or there, stay within R + S; above R: down to R.
 //	old sets: down within total − (R − U) − unavailable of the new set: first unhealthy machines, then as many as keep
@@ -17,7 +18,7 @@ import (
 type oracle struct {
 	wanted, most, least int64
 	old                 []*tally
-	current             *tally // nil: no new set
+	current             *tally // or nil
 	noGiveBack          bool
 }
 
@@ -26,7 +27,7 @@ type tally struct {
 	spec, actual, available int64
 	before                  int64 // spec when the decision begins
 	secured                 int64 // available even if all that the set has yet to remove were available
-	marked                  int64 // chosen to go; they go first
+	marked                  int64 // chosen for deletion; removed first
 	paused                  bool  // its size stays
 	going                   bool
 	unseen                  bool // it may not know yet that it was raised, and be removing machines
@@ -72,7 +73,8 @@ func (o *oracle) sets() []*tally {
 	return all
 }
 
-// ordered, available and there are sums over all sets. What a set has yet to remove counts as gone for the first two.
+// ordered, available and there are sums over all sets. What a set has yet to remove counts as gone
+// for the first two.
 func (o *oracle) ordered() (n int64) {
 	for _, c := range o.sets() {
 		n += c.spec
@@ -100,7 +102,7 @@ func (o *oracle) newUnavailable() int64 {
 
 // withinBudget is the rule for taking old machines.
 func (o *oracle) withinBudget() bool {
-	kept := int64(0) // what is missing of paused sets is missing whoever else is lowered
+	kept := int64(0) // what is missing of paused sets is missing for any choice of sets to lower
 	for _, c := range o.old {
 		if c.paused {
 			kept += c.spec - min(c.available, c.spec)
@@ -109,7 +111,8 @@ func (o *oracle) withinBudget() bool {
 	return o.ordered()-o.least-o.newUnavailable()-kept >= 0
 }
 
-// largest number of machines, up to limit, for which try still holds; one by one, or by halves where there are many.
+// largest returns the largest number of machines, up to limit, for which try still holds; one by
+// one, or by halves where there are many.
 func largest(limit int64, try func(n int64) bool) int64 {
 	if limit <= 64 {
 		n := int64(0)
@@ -169,8 +172,8 @@ func (o *oracle) grow() bool {
 	}
 	oldOrdered := o.ordered() - o.current.spec
 	if oldOrdered > 0 && o.current.actual > o.current.spec {
-		// Its own removals are not visible yet; were it raised, they would count as available machines that
-		// somebody is about to take.
+		// Its own removals are not visible yet. If it were raised, they would count as available
+		// machines that are about to be removed.
 		return false
 	}
 	return change(o.current, +1, o.wanted-o.current.spec, func() bool {
@@ -182,8 +185,8 @@ func (o *oracle) grow() bool {
 	})
 }
 
-// giveBack has old sets keep available machines that they are to remove, as many as are missing to the floor. Unavailable
-// machines of old sets go for them where too many would be ordered.
+// giveBack makes old sets keep available machines that they are to remove, as many as are missing
+// to the floor. Unavailable machines of old sets are removed for them if too many would be ordered.
 func (o *oracle) giveBack() {
 	for i := len(o.old) - 1; i >= 0; i-- {
 		c := o.old[i]
@@ -202,7 +205,7 @@ func (o *oracle) giveBack() {
 	}
 }
 
-// unhealthy are machines of old sets that are not available and could go.
+// unhealthy returns how many machines of old sets are not available and could be removed.
 func (o *oracle) unhealthy() (n int64) {
 	for _, c := range o.old {
 		if !c.paused {
@@ -236,7 +239,8 @@ func (o *oracle) scaleDown() {
 	if excess <= 0 {
 		return
 	}
-	// Where it is too little already, as far as is known for sure, none that may be available goes.
+	// If availability is too low already, as far as is known for sure, no machine that may be
+	// available is removed.
 	enough, measure, counts := o.least, o.secure, func(c *tally) int64 { return c.secured }
 	if o.secure() < o.least {
 		enough, measure, counts = o.available(), o.available, func(c *tally) int64 { return c.available }
@@ -251,12 +255,12 @@ func (o *oracle) scaleDown() {
 		sets[i].spec -= share + sets[i].marked
 	}
 	for measure() < enough {
-		// Give machines back to the last set that lost some that count, and take as many that do not count from the
-		// first that has some.
+		// Give machines back to the last set that lost some that count, and take as many that do
+		// not count from the first that has some.
 		giver := lastWhere(sets, func(c *tally, size int64) bool { return c.spec < min(counts(c), size) }, sizes)
 		taker := firstWhere(sets, func(c *tally) bool { return c.spec > counts(c) && !c.paused })
 		n := min(enough-measure(), min(counts(sets[giver]), sizes[giver])-sets[giver].spec)
-		if taker >= 0 { // otherwise all that does not count goes already: this much stays
+		if taker >= 0 { // otherwise all that does not count is removed already: this much stays
 			n = min(n, sets[taker].spec-counts(sets[taker]))
 			sets[taker].spec -= n
 		}
@@ -298,7 +302,8 @@ func firstWhere(sets []*tally, found func(*tally) bool) int {
 	return -1
 }
 
-// oracleShares rounds each proportion down and hands out the rest one by one, each to the largest set that has got none.
+// oracleShares rounds each proportion down and hands out the rest one by one, each to the largest
+// set that has got none.
 func oracleShares(total int64, sizes []int64) []int64 {
 	sum := new(big.Int)
 	for _, size := range sizes {

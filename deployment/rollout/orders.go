@@ -2,8 +2,8 @@ package rollout
 
 import "slices"
 
-// orders compares the working copy with the fleet. The new set comes last: a raise may need the room that lowering an
-// old set makes.
+// orders compares the working copy with the fleet. The new set comes last: a raise may need the
+// room that lowering an old set makes.
 func (d *decision) orders(f Fleet, out []Scale) []Scale {
 	oldPresent := int64(0)
 	d.postpone(f)
@@ -30,7 +30,8 @@ func (d *decision) orders(f Fleet, out []Scale) []Scale {
 	return out
 }
 
-// postpone takes back what would order a size above the ceiling: a scale-down that waits for removals.
+// postpone takes back what would order a size above the ceiling: a scale-down that waits for
+// removals.
 func (d *decision) postpone(f Fleet) {
 	for i := 0; i <= len(d.old); i++ {
 		if m := d.at(i); m.spec > d.ceiling {
@@ -39,7 +40,8 @@ func (d *decision) postpone(f Fleet) {
 	}
 }
 
-// order appends an order; it is filled where it lies, since it is large. The numbers of a lowering are in it already.
+// order appends an order. It is filled in place, since it is large. The numbers of a lowering are
+// in it already.
 func (d *decision) order(out []Scale, name string, from int32, m *member) ([]Scale, *Scale) {
 	if len(out) == cap(out) {
 		out = slices.Grow(out, len(d.old)+1)
@@ -82,8 +84,8 @@ func (d *decision) whyOld(why *Why, m *member) {
 	}
 }
 
-// whyNew completes the reason for resizing the new set; oldPresent is how many machines there may be in the old ones
-// after this decision.
+// whyNew completes the reason for resizing the new set; oldPresent is how many machines there may
+// be in the old ones after this decision.
 func (d *decision) whyNew(why *Why, m *member, from, oldPresent int64) {
 	switch {
 	case m.spec > from:
@@ -100,7 +102,7 @@ func (d *decision) whyNew(why *Why, m *member, from, oldPresent int64) {
 	}
 }
 
-// terminatingOld is how many old machines are being deleted and count.
+// terminatingOld returns how many old machines are being deleted and count.
 func (d *decision) terminatingOld() (n int64) {
 	for i := range d.old {
 		n += d.old[i].counted
@@ -108,8 +110,8 @@ func (d *decision) terminatingOld() (n int64) {
 	return n
 }
 
-// awaitRemoval names the oldest set that has yet to remove machines, or else the oldest that may be removing some since it
-// does not know that it was raised. Ok reports whether there is one.
+// awaitRemoval names the oldest set that has yet to remove machines, or else the oldest that may be
+// removing some because it does not know that it was raised. It reports whether there is one.
 func (d *decision) awaitRemoval(f Fleet) (why Why, ok bool) {
 	for i := len(d.old); i >= 0; i-- {
 		if m := d.at(i); m.surplus() > 0 {
@@ -124,17 +126,19 @@ func (d *decision) awaitRemoval(f Fleet) (why Why, ok bool) {
 	return why, why != (Why{})
 }
 
-// wait says why nothing is ordered. With a new set one of these holds: some set has a surplus, or the new set lacks
-// available machines, or all is done. Assume neither of the first two.
+// wait returns why nothing is ordered. With a new set one of these holds: some set has a surplus,
+// or the new set lacks available machines, or all is done. Assume neither of the first two.
 //
-// If old machines are ordered, retire has a budget of T − F, T being the machines ordered and F the floor. With the
-// new set at R, T > R >= F. With the new set below R, only T = R + S can have kept it from growing, and R + S > F. So
-// the budget is not empty; it is spent on an unavailable old machine or, if all T are available, on an available one.
-// Either way there is an order. (Without any surplus all available machines are secure.)
+// If old machines are ordered, retire has a budget of T − F, T being the machines ordered and F the
+// floor. With the new set at R, T > R >= F. With the new set below R, only T = R + S can have kept
+// it from growing, and R + S > F. So the budget is not empty; it is spent on an unavailable old
+// machine or, if all T are available, on an available one. Either way there is an order. (Without
+// any surplus all available machines are secure.)
 //
-// If none are ordered, the new set is at R, since there is room for it, and has its R machines, all available.
+// If none are ordered, the new set is at R, since there is room for it, and has its R machines, all
+// available.
 //
-// Where machines that are being deleted count, they may take that room, and are waited for.
+// If terminating machines count, they may take that room, and the rollout waits for them.
 func (d *decision) wait(f Fleet) Why {
 	if !d.hasNew {
 		return Why{Reason: ReasonNoNewSet, Count: d.ordered}
@@ -161,7 +165,7 @@ func (d *decision) wait(f Fleet) Why {
 	case lacking == 0, current.spec < d.replicas && some:
 		return removing
 	case oldOrdered > 0 && d.usable > d.floor && some:
-		return removing // until then some of the available machines may be about to go
+		return removing // until then some of the available machines may be about to be removed
 	case oldOrdered > 0:
 		return Why{
 			Reason: ReasonFloor, Set: name, Count: lacking,

@@ -1,10 +1,11 @@
 package rollout
 
-// A set that is paused keeps its size: whoever paused it wants it left as it is. It takes part in every sum. What it
-// has ordered may come into being when it is resumed, so it holds its room below R + S; what it has available counts
-// above the floor; and what it lacks is not to be had by lowering it, so no other set is lowered in its stead.
+// A paused set keeps its size, because the user who paused it wants it unchanged. It takes part in
+// every sum. What it has ordered may come into being when it is resumed, so it holds its room below
+// R + S. What it has available counts above the floor. Lowering another set does not make up for
+// what it lacks, so no other set is lowered instead.
 
-// pausedLacking is how many machines of paused old sets are not available.
+// pausedLacking returns how many machines of paused old sets are not available.
 func (d *decision) pausedLacking() (n int64) {
 	for i := range d.old {
 		if m := &d.old[i]; m.paused {
@@ -14,7 +15,7 @@ func (d *decision) pausedLacking() (n int64) {
 	return n
 }
 
-// sharing is the size by which a set shares in a scale-down.
+// sharing returns the size by which a set shares in a scale-down.
 func (m *member) sharing() int32 {
 	if m.paused {
 		return 0
@@ -22,8 +23,8 @@ func (m *member) sharing() int32 {
 	return int32(m.spec - m.marked)
 }
 
-// awaitPaused names the oldest paused set that is not as it should be in the end: an old one that has machines or is
-// to have some, or a new one of another size than R.
+// awaitPaused names the oldest paused set that does not have its final size: an old one that has
+// machines or orders some, or a new one whose size is not R.
 func (d *decision) awaitPaused(f Fleet) (Why, bool) {
 	for i := 0; i <= len(d.old); i++ {
 		m := d.at(i)

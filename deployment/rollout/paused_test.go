@@ -19,9 +19,9 @@ func (n numbers) withPaused(f rollout.Fleet) rollout.Fleet {
 	return f
 }
 
-// keepsPaused holds one decision of Step to the invariants as they are with
-// paused sets: bounds and sizes as ever, no order for a paused set, nothing
-// more when asked again, and a wait that names the set.
+// keepsPaused checks one decision of Step against the invariants with paused sets: the usual bounds
+// and sizes, no order for a paused set, nothing more when asked again, and a wait that names the
+// set.
 func keepsPaused(f rollout.Fleet, orders []rollout.Scale, why rollout.Why) error {
 	if err := boundsHoldAfterEachOrder(f, orders, why); err != nil {
 		return fmt.Errorf("P7: %w", err)
@@ -34,7 +34,7 @@ func keepsPaused(f rollout.Fleet, orders []rollout.Scale, why rollout.Why) error
 	return namesPaused(f, why)
 }
 
-// namesPaused holds the reason Paused to the fleet.
+// namesPaused checks the reason Paused against the fleet.
 func namesPaused(f rollout.Fleet, why rollout.Why) error {
 	if why.Reason == rollout.ReasonDone && !rollout.Done(f) {
 		return fmt.Errorf("it is not done")
@@ -126,9 +126,8 @@ func TestPausedSetsElsewhere(t *testing.T) {
 	require.Greater(t, seen[rollout.ReasonPaused], cases/100)
 }
 
-// TestPausedRolloutsConverge: whatever was paused in between, a rollout is
-// complete once nothing is paused any more; and while something is, machines
-// come and go within the bounds.
+// TestPausedRolloutsConverge: after any pauses, a rollout is complete once nothing is paused any
+// more. While something is paused, machines come and go within the bounds.
 func TestPausedRolloutsConverge(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
@@ -171,8 +170,7 @@ func TestPausedRolloutsConverge(t *testing.T) {
 	})
 }
 
-// TestPausedSetIsNamed by the sentence, and is no obstacle where it is as it
-// should be.
+// TestPausedSetIsNamed by the sentence, and is no obstacle if it has its final size.
 func TestPausedSetIsNamed(t *testing.T) {
 	f := rollout.Fleet{Replicas: 3, Bounds: rollout.Bounds{Surge: 1}, Sets: []rollout.Set{
 		{Name: "web-1", Paused: true, Spec: 3, Actual: 3, Available: 3},
@@ -200,8 +198,8 @@ func TestPausedSetIsNamed(t *testing.T) {
 	require.Equal(t, rollout.ReasonDone, why.Reason)
 }
 
-// TestPausedIsNotMadeUpFor: where broken machines are in the way of an update in
-// place, those of a paused set are not made up for by others that are broken.
+// TestPausedIsNotMadeUpFor: if broken machines are in the way of an update in place, other broken
+// machines do not make up for those of a paused set.
 func TestPausedIsNotMadeUpFor(t *testing.T) {
 	f := rollout.Fleet{Replicas: 4, Bounds: rollout.Bounds{Unavailable: 1}, Sets: []rollout.Set{
 		{Name: "web-1", Paused: true, Spec: 1, Actual: 1, Broken: 1},

@@ -8,20 +8,22 @@ import (
 	"strings"
 )
 
-// IntOrPercent is a number of machines, or a percentage of the machines wanted. It is written 3 or "20%": in JSON a
-// number or a string, as text the same without quotes. The zero value is 0 machines.
+// IntOrPercent is a number of machines, or a percentage of the machines wanted. It is written 3 or
+// "20%": in JSON a number or a string, as text the same without quotes. The zero value is 0
+// machines.
 type IntOrPercent struct {
-	// Value is a number of machines or, with Percent, a number of hundredths. Range: 0 to math.MaxInt32; below 0,
-	// which [Parse] lets nothing be, counts as 0.
+	// Value is a number of machines or, with Percent, a number of hundredths. Range: 0 to
+	// math.MaxInt32. Below 0, which [Parse] never returns, counts as 0.
 	Value int32
-	// Percent says that Value is a percentage. More than 100 is allowed, see [IntOrPercent.Over100].
+	// Percent says that Value is a percentage. More than 100 is allowed, see
+	// [IntOrPercent.Over100].
 	Percent bool
 }
 
-// ParseReason is what is wrong with a text that should be an [IntOrPercent].
+// ParseReason says what is wrong with a text that should be an [IntOrPercent].
 type ParseReason string
 
-// Why a text is refused.
+// These are the reasons why a text is refused.
 const (
 	ParseEmpty     ParseReason = "Empty"         // nothing at all
 	ParseMalformed ParseReason = "Malformed"     // neither digits, nor digits and a percent sign
@@ -38,9 +40,10 @@ var parseSentences = map[ParseReason]string{
 	ParseJSONType:  "is neither a JSON number nor a JSON string",
 }
 
-// ParseError says that a text is no [IntOrPercent].
+// ParseError is the error for a text that is no [IntOrPercent].
 type ParseError struct {
-	// Input is the text, unchanged; of JSON, the content of a string and anything else as it was written.
+	// Input is the text, unchanged. For JSON, it is the content of a string, and anything else as
+	// it was written.
 	Input string
 	// Reason is what is wrong with it.
 	Reason ParseReason
@@ -58,8 +61,9 @@ func (e *ParseError) Error() string {
 	return fmt.Sprintf("rollout: %.40q %s", e.Input, sentence)
 }
 
-// Parse reads "3" or "20%": decimal digits, leading zeros allowed, no sign, no space, no fraction. Everything else,
-// negative numbers and numbers above math.MaxInt32 are refused with a [*ParseError]. More than 100% is accepted.
+// Parse reads "3" or "20%": decimal digits, leading zeros allowed, no sign, no space, no fraction.
+// It refuses everything else, including negative numbers and numbers above math.MaxInt32, with a
+// [*ParseError]. It accepts more than 100%.
 func Parse(s string) (IntOrPercent, error) {
 	if s == "" {
 		return IntOrPercent{}, &ParseError{Input: s, Reason: ParseEmpty}
@@ -94,15 +98,15 @@ func parseDigits(s string) (int32, ParseReason) {
 	return int32(value), ""
 }
 
-// Over100 reports a percentage above 100. It is legal and resolved as it stands (150% of 10 is 15), but hardly meant;
-// the caller may warn.
+// Over100 reports whether the percentage is above 100. That is legal and resolved as it stands
+// (150% of 10 is 15), but hardly intended. The caller may warn.
 func (v IntOrPercent) Over100() bool {
 	return v.Percent && v.Value > 100
 }
 
-// Ceil is the number of machines meant, out of so many, a fraction rounded up: 20% of 6 are 2. A plain number is
-// returned as it is, whatever of says. The result is 0 to math.MaxInt32: more becomes math.MaxInt32, and a negative
-// of counts as 0.
+// Ceil returns the number of machines meant, out of so many, with a fraction rounded up: 20% of 6
+// are 2. A plain number is returned as it is, for any of. The result is 0 to math.MaxInt32: more
+// becomes math.MaxInt32, and a negative of counts as 0.
 func (v IntOrPercent) Ceil(of int32) int32 {
 	return v.resolve(of, 99)
 }
@@ -112,7 +116,8 @@ func (v IntOrPercent) Floor(of int32) int32 {
 	return v.resolve(of, 0)
 }
 
-// resolve adds so many hundredths of a machine before it cuts the fraction off. The product stays below 2^62.
+// resolve adds so many hundredths of a machine before it cuts the fraction off. The product stays
+// below 2^62.
 func (v IntOrPercent) resolve(of int32, hundredths int64) int32 {
 	value := max(int64(v.Value), 0)
 	if v.Percent {
@@ -121,7 +126,7 @@ func (v IntOrPercent) resolve(of int32, hundredths int64) int32 {
 	return int32(min(value, math.MaxInt32))
 }
 
-// String is "3" or "20%".
+// String returns "3" or "20%".
 func (v IntOrPercent) String() string {
 	s := strconv.Itoa(int(v.Value))
 	if v.Percent {
@@ -130,7 +135,8 @@ func (v IntOrPercent) String() string {
 	return s
 }
 
-// MarshalText is String. A negative Value is refused with a [*ParseError]: it could not be read again.
+// MarshalText is String. It refuses a negative Value with a [*ParseError], because it could not be
+// read again.
 func (v IntOrPercent) MarshalText() ([]byte, error) {
 	if v.Value < 0 {
 		return nil, &ParseError{Input: v.String(), Reason: ParseNegative}
@@ -138,7 +144,7 @@ func (v IntOrPercent) MarshalText() ([]byte, error) {
 	return []byte(v.String()), nil
 }
 
-// UnmarshalText is [Parse]; v stays as it was if the text is refused.
+// UnmarshalText is [Parse]. It leaves v unchanged if it refuses the text.
 func (v *IntOrPercent) UnmarshalText(text []byte) error {
 	parsed, err := Parse(string(text))
 	if err != nil {
@@ -148,8 +154,8 @@ func (v *IntOrPercent) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// MarshalJSON writes a number of machines as a JSON number and a percentage as a string, and refuses what
-// [IntOrPercent.MarshalText] refuses.
+// MarshalJSON writes a number of machines as a JSON number and a percentage as a string, and
+// refuses what [IntOrPercent.MarshalText] refuses.
 func (v IntOrPercent) MarshalJSON() ([]byte, error) {
 	text, err := v.MarshalText()
 	if err != nil || !v.Percent {
@@ -158,8 +164,9 @@ func (v IntOrPercent) MarshalJSON() ([]byte, error) {
 	return strconv.AppendQuote(nil, string(text)), nil
 }
 
-// UnmarshalJSON reads a JSON number, or a string as [Parse] does. Numbers written with a fraction or an exponent are
-// refused. null changes nothing, as usual in Go. v stays as it was if the input is refused.
+// UnmarshalJSON reads a JSON number, or a string as [Parse] does. It refuses numbers written with a
+// fraction or an exponent. null changes nothing, as usual in Go. It leaves v unchanged if it
+// refuses the input.
 func (v *IntOrPercent) UnmarshalJSON(input []byte) error {
 	if len(input) == 0 {
 		return &ParseError{Reason: ParseEmpty}

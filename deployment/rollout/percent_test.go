@@ -110,7 +110,7 @@ func TestIntOrPercentJSON(t *testing.T) {
 	}
 }
 
-// UnmarshalJSON may also be called with what is no JSON.
+// UnmarshalJSON may also be called with input that is no JSON.
 func TestUnmarshalJSONRefusesRawText(t *testing.T) {
 	var v rollout.IntOrPercent
 	for _, input := range []string{"", "20%", `"20%`, "x", `"`} {
@@ -142,8 +142,8 @@ func TestIntOrPercentRoundTrip(t *testing.T) {
 	})
 }
 
-// Every percentage of every small fleet, and of the largest one, against division of whole numbers done by hand:
-// counting up machine by machine until the next one would be too many.
+// Every percentage of every small fleet, and of the largest one, is compared with whole-number
+// division by hand: counting up machine by machine until the next one would be too many.
 func TestCeilAndFloorOfEveryPercentage(t *testing.T) {
 	for percent := range int32(151) {
 		v := rollout.IntOrPercent{Value: percent, Percent: true}

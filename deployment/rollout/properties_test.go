@@ -31,8 +31,9 @@ func TestP6OldMachinesGoOnlyWithinTheBudget(t *testing.T)     { holds(t, "P6") }
 func TestP7BoundsHoldAfterEachOrder(t *testing.T)             { holds(t, "P7") }
 func TestP9OrderedSizesAreInRange(t *testing.T)               { holds(t, "P9") }
 
-// The feasibility that the comment on scale-downs proves: however much must go, and however unavailable the machines
-// are, exactly the ceiling remains and the floor is kept. Without a new set nothing else is ordered.
+// The feasibility that the comment on scale-downs proves: for any excess and any number of
+// unavailable machines, exactly the ceiling remains and the floor is kept. Without a new set
+// nothing else is ordered.
 func TestP9ScaleDownIsExactAndAlwaysFeasible(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := fleets().Draw(t, "fleet")
@@ -51,7 +52,8 @@ func TestP9ScaleDownIsExactAndAlwaysFeasible(t *testing.T) {
 	})
 }
 
-// With the new set alone in use, it follows the wanted number, up and down and from zero, and no other set is touched.
+// With the new set alone in use, it follows the wanted number, up and down and from zero, and no
+// other set is touched.
 func TestP4OtherReplicasAreNeverARollout(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := fleets().Draw(t, "fleet")
@@ -76,8 +78,8 @@ func TestP4OtherReplicasAreNeverARollout(t *testing.T) {
 	})
 }
 
-// Any input at all, such as several new sets, sets of one name or without any: no panic, every answer has a sentence,
-// the input stays as it was, and Done goes with the reason.
+// Any input, such as several new sets, sets of one name or without any: no panic, every answer has
+// a sentence, the input is unchanged, and Done agrees with the reason.
 func TestP11AnyInputHasAnAnswer(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		number := rapid.OneOf(rapid.Int32(), rapid.Int32Range(-2, 5), rapid.SampledFrom(extremes))
@@ -102,15 +104,15 @@ func TestP11AnyInputHasAnAnswer(t *testing.T) {
 		}
 		require.Equal(t, sets, append([]rollout.Set(nil), f.Sets...), "the input changed")
 
-		// The same question has the same answer, whatever the buffer held.
+		// The same question has the same answer, for any content of the buffer.
 		again, whyAgain := rollout.Step(f, nil)
 		require.Equal(t, why, whyAgain)
 		require.Equal(t, append([]rollout.Scale{}, orders...), append([]rollout.Scale{}, again...))
 	})
 }
 
-// All invariants on many more fleets than the properties above draw, and every reason among the answers, so that none
-// holds for want of cases.
+// All invariants are tried on many more fleets than the properties above draw. Every reason is
+// among the answers, so that none holds for lack of cases.
 func TestInvariantsOnManyFleets(t *testing.T) {
 	cases := 400_000
 	if testing.Short() {

@@ -1,14 +1,15 @@
 package rollout
 
-// Recreate decides what comes next where machines of two templates must never exist at once. Arguments, results and
-// what is to be done with them are as for [Step], but [Fleet.Bounds] is not looked at: no order raises the number of
-// machines above R, and there is no floor.
+// Recreate decides the next step of a rollout in which machines of two templates must never exist
+// at the same time. Arguments, results and what to do with them are as for [Step], but Recreate
+// ignores [Fleet.Bounds]: no order raises the number of machines above R, and there is no floor.
 //
-//  1. A new set above R goes down to R, and every old set to 0.
-//  2. The new set grows to R when no machine of an old set is left, neither one that exists nor one that is terminating.
+//  1. A new set above R is lowered to R, and every old set to 0.
+//  2. The new set grows to R when no machine of an old set is left, neither one that exists nor one
+//     that is terminating.
 //
-// So with the new set alone in use, it follows R, from and to 0. Without a new set nothing is rolled: what is ordered
-// above R is shared among all sets by size.
+// So if only the new set is in use, it follows R, from and to 0. Without a new set nothing is
+// rolled: what is ordered above R is shared among all sets by size.
 func Recreate(f Fleet, out []Scale) ([]Scale, Why) {
 	var array [inline]member
 	storage := array[:]
@@ -38,8 +39,8 @@ func Recreate(f Fleet, out []Scale) ([]Scale, Why) {
 	return out, d.await(f)
 }
 
-// await says why nothing is ordered. With a new set and nothing ordered of old ones, it has R machines ordered unless
-// old machines are left.
+// await returns why nothing is ordered. With a new set and nothing ordered of old ones, R machines
+// of the new set are ordered unless old machines are left.
 func (d *decision) await(f Fleet) Why {
 	if !d.hasNew || d.current.spec == d.replicas {
 		return d.wait(f)

@@ -1,18 +1,23 @@
 package rollout
 
-// Resize decides what scaling alone asks for: R has changed, or machines are missing to it, and nothing may be rolled,
-// since the rollout is paused. Arguments, results and what is to be done with them are as for [Step], and so are the
-// bounds: no order raises the number of machines above R + S, or takes availability below the floor or, where it is
-// lower already, another available machine.
+// Resize decides what scaling alone requires: R has changed, or machines are missing to it, and
+// nothing may be rolled, since the rollout is paused. Arguments, results and what to do with them
+// are as for [Step], and so are the bounds. No order raises the number of machines above R + S or
+// takes availability below the floor. If availability is below the floor already, no order takes
+// another available machine.
 //
 // A set is in use if it is ordered to have machines.
 //
-//   - One set in use, or none: all to it, up and down to R; of none, the new set is taken, else the newest.
-//   - Several: above R + S all shrink by size, as in Step (above 0 if R is 0). Below R, the new set grows by what is
-//     missing or, if it is not in use, the newest that is; if that set still has machines to remove, only after.
-//   - Several, and of the new one R machines are ordered and available: the others go down to 0.
+//   - One set in use, or none: it gets all, up and down to R. If none is in use, it is the new set,
+//     else the newest.
+//   - Several: above R + S all shrink by size, as in Step (above 0 if R is 0). Below R, the new set
+//     grows by what is missing or, if it is not in use, the newest that is; if that set still has
+//     machines to remove, only after.
+//   - Several, and of the new one R machines are ordered and available: the others are lowered to
+//     0.
 //
-// With [Fleet.Apart], a set grows only when no machine is left of any other, not even a terminating one.
+// With [Fleet.Apart], a set grows only when no machine is left of any other, not even a terminating
+// one.
 func Resize(f Fleet, out []Scale) ([]Scale, Why) {
 	var array [inline]member
 	storage := array[:]
@@ -28,9 +33,9 @@ func Resize(f Fleet, out []Scale) ([]Scale, Why) {
 	if inUse <= 1 {
 		d.trim()
 	} else {
-		// By shares alone no single set is left with more than R: the largest has
-		// the first claim on what rounding leaves over, so others keep something
-		// while it keeps two or more. Where available machines are spared, one may be.
+		// Shares alone leave no single set with more than R: the largest has the first claim on
+		// what rounding leaves over, so others keep something while it keeps two or more. If
+		// available machines are spared, one set may be left.
 		d.scaleDown()
 		d.trimLast()
 	}
@@ -54,8 +59,8 @@ func Resize(f Fleet, out []Scale) ([]Scale, Why) {
 	return out, d.hold(f)
 }
 
-// lead is the position of the set that grows when only scaling is done, -1 if there is none, and how many sets are in
-// use.
+// lead returns the position of the set that grows when only scaling is done, or -1 if there is
+// none, and how many sets are in use.
 func (f Fleet) lead() (lead, inUse int) {
 	lead = -1
 	for i := range f.Sets {
@@ -76,7 +81,8 @@ func (f Fleet) lead() (lead, inUse int) {
 	return lead, inUse
 }
 
-// trimLast lowers a set to R if it is the only one in use. As in trim, that costs no availability that is needed.
+// trimLast lowers a set to R if it is the only one in use. As in trim, that costs no needed
+// availability.
 func (d *decision) trimLast() {
 	var last *member
 	for i := 0; i <= len(d.old); i++ {
@@ -102,8 +108,8 @@ func (d *decision) empty() {
 	}
 }
 
-// extend raises the current set by what is missing to R, as far as the ceiling allows. Its own surplus must be gone
-// first as long as other sets have machines, as in grow.
+// extend raises the current set by what is missing to R, as far as the ceiling allows. As in grow,
+// its own surplus must be gone first as long as other sets have machines.
 func (d *decision) extend(apart bool) {
 	if !d.hasNew || d.current.paused {
 		return
@@ -120,7 +126,7 @@ func (d *decision) extend(apart bool) {
 	d.current.spec = max(d.current.spec, min(d.replicas-oldOrdered, d.ceiling-oldPresent))
 }
 
-// hold says why nothing is ordered while nothing is rolled.
+// hold returns why nothing is ordered while nothing is rolled.
 func (d *decision) hold(f Fleet) Why {
 	if Done(f) {
 		return Why{Reason: ReasonDone, Count: d.replicas}

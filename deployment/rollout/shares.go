@@ -6,17 +6,18 @@ import (
 	"slices"
 )
 
-// inline is up to how many sets working storage lies on the stack.
+// inline is the largest number of sets whose working storage lies on the stack.
 const inline = 16
 
-// Shares divides total among sets in proportion to their sizes, for a scale-down that hits all alike. The shares sum
-// exactly to total. Each is its exact proportion rounded down; what that leaves over is given out one apiece, to the
-// largest set first, of equal ones to the first. So every share is within one of the exact proportion and never above
-// its size, and a larger set never has the smaller share.
+// Shares divides total among sets in proportion to their sizes, for a scale-down that affects all
+// alike. The shares sum exactly to total. Each is its exact proportion rounded down. What that
+// leaves over is given out one apiece, to the largest set first, of equal ones to the first. So
+// every share is within one of the exact proportion and never above its size, and a larger set
+// never has the smaller share.
 //
-// Total and sizes are in machines; a negative size counts as 0, a negative total as 0, and a total above the sum of
-// the sizes as that sum. The result has the length of sizes; it is built in out, whose content is replaced and which
-// must not overlap sizes. A nil out is allocated.
+// Total and sizes are in machines; a negative size counts as 0, a negative total as 0, and a total
+// above the sum of the sizes as that sum. The result has the length of sizes; it is built in out,
+// which must not overlap sizes and whose content is replaced. A nil out is allocated.
 func Shares(total int64, sizes, out []int32) []int32 {
 	sum := int64(0)
 	for _, size := range sizes {
@@ -36,7 +37,8 @@ func Shares(total int64, sizes, out []int32) []int32 {
 	return out
 }
 
-// proportion is total × size / sum, rounded down, for total <= sum. The product may need 128 bits.
+// proportion returns total × size / sum, rounded down, for total <= sum. The product may need 128
+// bits.
 func proportion(total int64, size int32, sum int64) int64 {
 	if size <= 0 {
 		return 0
@@ -50,9 +52,9 @@ func proportion(total int64, size int32, sum int64) int64 {
 	return int64(quotient)
 }
 
-// giveLeftovers adds one to each of the largest sets, as many as are left. Fewer are left than there are sets with a
-// size, since each lost less than one to rounding; and if any is left, total < sum, so that each of these sets has a
-// share below its size.
+// giveLeftovers adds one to each of the largest sets, as many as are left. Fewer are left than
+// there are sets with a size, since each lost less than one to rounding. If any is left, total <
+// sum, so that each of these sets has a share below its size.
 func giveLeftovers(left int64, sizes, shares []int32) {
 	var array [inline]uint64
 	keys := array[:0]

@@ -51,8 +51,8 @@ func make20(size int32) []int32 {
 	return sizes
 }
 
-// P9: exact sums, no share above its size, within one of the exact proportion, and in the order of the sizes; and as
-// the oracle has it.
+// P9: exact sums, no share above its size, within one of the exact proportion, and in the order of
+// the sizes; and as the oracle has it.
 func TestP9SharesSumExactly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size := rapid.OneOf(rapid.Int32Range(-1, 9), rapid.SampledFrom(extremes), rapid.Int32())
@@ -84,7 +84,7 @@ func TestP9SharesSumExactly(t *testing.T) {
 	})
 }
 
-// nearProportion is |share − total × size / sum| <= 1, multiplied by sum.
+// nearProportion reports whether |share − total × size / sum| <= 1, multiplied by sum.
 func nearProportion(share, total, size, sum int64) bool {
 	exact := new(big.Int).Mul(big.NewInt(total), big.NewInt(size))
 	difference := new(big.Int).Mul(big.NewInt(share), big.NewInt(sum))

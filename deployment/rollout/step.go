@@ -6,19 +6,20 @@ type Scale struct {
 	Name string
 	// From is the size ordered until now, [Set.Spec], not below 0.
 	From int32
-	// To is the size ordered now. It differs from From and lies between 0 and R + S; of the new set also not above R.
+	// To is the size ordered now. It differs from From and lies between 0 and R + S; of the new set
+	// also not above R.
 	To int32
 	// Why is the reason.
 	Why Why
 }
 
-// Step decides what a fleet's rollout does next: which sets change size, and why. The orders are built in out, whose
-// content is replaced (pass the result of the last call again, or nil); up to 16 sets are decided without any other
-// allocation. There is at most one order for a set. They are to be carried out first to last; the documentation of
-// the package says what holds then, and what may be done in between.
+// Step decides what a fleet's rollout does next: which sets change size, and why. It builds the
+// orders in out and replaces its content (pass the result of the last call again, or nil). For up
+// to 16 sets it allocates nothing else. There is at most one order for a set. Carry them out first
+// to last. The documentation of the package says what holds then, and what may be done in between.
 //
-// The second result is about the fleet as a whole: that there are orders, that the rollout is done, or what it waits
-// for if neither is so.
+// The second result is about the fleet as a whole: that there are orders, that the rollout is done,
+// or else what it waits for.
 func Step(f Fleet, out []Scale) ([]Scale, Why) {
 	var array [inline]member
 	storage := array[:]
@@ -34,9 +35,9 @@ func Step(f Fleet, out []Scale) ([]Scale, Why) {
 		d.giveBack()
 	}
 	d.retire()
-	// Retiring machines that were ordered and never created makes room at once. It takes one more look and no
-	// further retiring: what grows here is unavailable, so the budget of retire is as spent as it was (or no old set
-	// has machines left to retire).
+	// Retiring machines that were ordered and never created makes room at once. It takes one more
+	// look and no further retiring: what grows here is unavailable, so the budget of retire is
+	// spent as before (or no old set has machines left to retire).
 	d.grow()
 
 	out = d.orders(f, out[:0])
@@ -52,10 +53,10 @@ type member struct {
 	spec      int64 // changes as the decision goes on
 	actual    int64
 	available int64 // at most actual
-	secured   int64 // of available, what stays whichever machines the set is removing
+	secured   int64 // of available, what stays for any machines that the set is removing
 	unseen    int64 // of actual, what it may be removing since it has not seen that it was raised
 	shared    int64 // lowered as part of a scale-down
-	marked    int64 // of spec, chosen to go
+	marked    int64 // of spec, chosen for deletion
 
 	paused bool // its size stays
 	going  bool
@@ -64,21 +65,22 @@ type member struct {
 	counted     int64 // of terminating, towards R + S
 }
 
-// usable is how many machines will be available once the set has its ordered size: orders count as done, and a set
-// removes unavailable machines first.
+// usable returns how many machines will be available once the set has its ordered size: orders
+// count as done, and a set removes unavailable machines first.
 func (m *member) usable() int64 { return min(m.available, m.spec) }
 
-// secure is how many machines will be available once the set has its ordered size, even if it acts on a list of victims
-// from before they became available. A set that was at its size when the decision began has no such list.
+// secure returns how many machines will be available once the set has its ordered size, even if it
+// deletes machines that it chose before they became available. A set that was at its size when the
+// decision began has chosen none.
 func (m *member) secure() int64 { return min(m.secured, m.spec) }
 
-// lacking is how many of the ordered machines are not available, whether they exist or not.
+// lacking returns how many of the ordered machines are not available, whether they exist or not.
 func (m *member) lacking() int64 { return m.spec - m.usable() }
 
-// present is how many machines there may be before the set has followed its order.
+// present returns how many machines there may be before the set has followed its order.
 func (m *member) present() int64 { return max(m.spec, m.actual+m.counted) }
 
-// surplus is how many machines the set still has to remove.
+// surplus returns how many machines the set still has to remove.
 func (m *member) surplus() int64 { return max(0, m.actual-m.spec) }
 
 // decision is the working copy of a fleet.
@@ -89,15 +91,15 @@ type decision struct {
 	old      []member
 	current  member // the new set; empty if there is none
 	hasNew   bool
-	inPlace  bool // old machines are not to go, but to be updated
+	inPlace  bool // old machines are updated, not removed
 
 	ordered int64 // machines ordered in all sets before the decision
 	usable  int64 // of these, available
 }
 
-// open fills the working copy from the fleet: the set at position current (-1: none) as the new one, the others into
-// storage, which has room for all sets. It returns how many these are. (It does not set d.old, which would move the
-// caller's storage to the heap.)
+// open fills the working copy from the fleet: the set at position current (-1: none) as the new
+// one, the others into storage, which has room for all sets. It returns how many these are. (It
+// does not set d.old, which would move the caller's storage to the heap.)
 func (d *decision) open(f Fleet, storage []member, current int) (olds int) {
 	surge, unavailable := f.Bounds.resolved()
 	d.replicas = max(int64(f.Replicas), 0)
@@ -122,7 +124,7 @@ func (d *decision) open(f Fleet, storage []member, current int) (olds int) {
 	return olds
 }
 
-// read takes over a set's numbers, made consistent.
+// read copies a set's numbers and makes them consistent.
 func (m *member) read(set *Set) {
 	m.spec = int64(set.ordered())
 	m.actual = max(int64(set.Actual), 0)
@@ -140,7 +142,7 @@ func (m *member) read(set *Set) {
 	}
 }
 
-// totals are the ordered machines of all sets as of now, and how many of them are available.
+// totals returns the ordered machines of all sets as of now, and how many of them are available.
 func (d *decision) totals() (ordered, usable int64) {
 	ordered, usable = d.current.spec, d.current.usable()
 	for i := range d.old {
@@ -150,7 +152,8 @@ func (d *decision) totals() (ordered, usable int64) {
 	return ordered, usable
 }
 
-// secure is how many available machines stay, at the least, once the sets have their sizes as of now.
+// secure returns how many available machines stay, at the least, once the sets have their sizes as
+// of now.
 func (d *decision) secure() int64 {
 	n := d.current.secure()
 	for i := range d.old {
@@ -159,23 +162,25 @@ func (d *decision) secure() int64 {
 	return n
 }
 
-// trim lowers a new set above R to R. It can't take availability below the floor: either no available machine goes,
-// or R of them stay.
+// trim lowers a new set above R to R. It can't take availability below the floor: either no
+// available machine is removed, or R of them stay.
 func (d *decision) trim() {
 	if trimmed := d.current.spec - d.replicas; trimmed > 0 && !d.current.paused {
 		d.current.spec = d.replicas
-		d.current.marked = max(0, d.current.marked-trimmed) // the others are among those that go
+		d.current.marked = max(0, d.current.marked-trimmed) // the others are among those that are removed
 	}
 }
 
-// grow raises the new set to R, or as far as the ceiling allows. Its own surplus must be gone first as long as old
-// sets have machines to give up: on the next look the surplus would count as available, and old machines would go for
-// it, while whoever removes it may still be at work.
+// grow raises the new set to R, or as far as the ceiling allows. Its own surplus must be gone first
+// as long as old sets have machines to lose. Otherwise the surplus would count as available in the
+// next decision, and old machines would be removed for it while its own removal may still be under
+// way.
 //
-// After retire it may give back what scaleDown took from the new set in the same decision, since machines of old sets
-// that were never created have made room. Only the ends of a decision are compared, so the set is not told of both.
+// After retire it may give back what scaleDown took from the new set in the same decision, since
+// machines of old sets that were never created have made room. Only the ends of a decision are
+// compared, so the set is not told of both.
 func (d *decision) grow() {
-	if !d.hasNew || d.current.paused || d.current.marked > 0 { // what was chosen to go would stay
+	if !d.hasNew || d.current.paused || d.current.marked > 0 { // what was chosen for deletion would stay
 		return
 	}
 	oldOrdered, oldPresent := int64(0), int64(0)
@@ -189,13 +194,15 @@ func (d *decision) grow() {
 	d.current.spec = max(d.current.spec, min(d.replicas, d.ceiling-oldPresent))
 }
 
-// retire lowers old sets, the oldest first: all unavailable machines before the first available one. The budget leaves
-// out unavailable machines of the new set, so that old machines go only when others have taken their place.
+// retire lowers old sets, the oldest first: all unavailable machines before the first available
+// one. The budget leaves out unavailable machines of the new set, so that old machines are removed
+// only when others have taken their place.
 //
-// It keeps the floor, too. With A machines available, N of the new set and O of the old ones not, A + N + O are
-// ordered, and the budget is A + O − floor. Unavailable old machines cost no availability; if any budget is left when
-// all O are gone, it is A − floor. An available machine goes only if enough secure ones are left, too: a set with surplus
-// may be removing machines that have become available since it chose.
+// It keeps the floor, too. With A machines available, N of the new set and O of the old ones not,
+// A + N + O are ordered, and the budget is A + O − floor. Unavailable old machines cost no
+// availability. If any budget is left when all O are gone, it is A − floor. An available machine is
+// removed only if enough secure ones are left, too: a set with surplus may be removing machines
+// that have become available since it chose.
 func (d *decision) retire() {
 	if !d.hasNew {
 		return

@@ -7,7 +7,8 @@ import (
 	"github.com/millwright-go/millwright/deployment/rollout"
 )
 
-// disagreement compares the sizes that Step orders with the oracle's, by name; it is empty if they agree.
+// disagreement compares the sizes that Step orders with the oracle's, by name; it is empty if they
+// agree.
 func disagreement(f rollout.Fleet, orders []rollout.Scale) string {
 	o := newOracle(f)
 	before := make(map[string]int64, len(f.Sets))

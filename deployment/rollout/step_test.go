@@ -59,7 +59,8 @@ func TestP9FencepostsLetEveryRolloutMove(t *testing.T) {
 	})
 }
 
-// fleetOf is a fleet of one old and one new set, both of which have the machines they are ordered to have.
+// fleetOf is a fleet of one old and one new set, both of which have the machines they are ordered
+// to have.
 func fleetOf(replicas, surge, unavailable int32, old, current rollout.Set) rollout.Fleet {
 	old.Name, old.Actual = "old", old.Spec
 	current.Name, current.Actual, current.New = "new", current.Spec, true
@@ -68,8 +69,8 @@ func fleetOf(replicas, surge, unavailable int32, old, current rollout.Set) rollo
 	}
 }
 
-// Decisions well known from Kubernetes' deployments, whose new set and old sets obey the same rules (there in two
-// decisions, so the other set is out of the question in each case).
+// These decisions are well known from Kubernetes' deployments, whose new set and old sets obey the
+// same rules (there in two decisions, so the other set does not matter in each case).
 func TestStepDecidesAsDeploymentsDo(t *testing.T) {
 	type set = rollout.Set
 	for _, c := range []struct {
@@ -101,10 +102,10 @@ func TestStepDecidesAsDeploymentsDo(t *testing.T) {
 	}
 }
 
-// The two readings of the rules that pure counting does not settle.
+// These are the two readings of the rules that pure counting does not settle.
 func TestStepWaitsForTheNewSetsOwnRemovals(t *testing.T) {
 	f := fleetOf(10, 2, 0, rollout.Set{Spec: 4, Available: 4}, rollout.Set{Spec: 3})
-	f.Sets[1].Actual, f.Sets[1].Available = 6, 6 // three of them are about to go
+	f.Sets[1].Actual, f.Sets[1].Available = 6, 6 // three of them are about to be removed
 	orders, why := rollout.Step(f, nil)
 	require.Empty(t, orders)
 	require.Equal(t, rollout.Why{Reason: rollout.ReasonRemoval, Set: "new", Count: 3}, why)
@@ -166,7 +167,7 @@ func TestDone(t *testing.T) {
 	require.True(t, rollout.Done(rollout.Fleet{Replicas: -3, Sets: []rollout.Set{{New: true}}}))
 }
 
-// Deciding with a buffer of the right size allocates nothing; without one, once.
+// Deciding with a buffer of the right size allocates nothing. Without one, it allocates once.
 func TestStepAllocations(t *testing.T) {
 	for _, f := range []rollout.Fleet{tenSets(200, 40, 30), tenSets(110, 40, 30), tenSets(220, 60, 0)} {
 		buffer := make([]rollout.Scale, 0, len(f.Sets))

@@ -22,8 +22,8 @@ func existing(f rollout.Fleet) (n int64) {
 	return n
 }
 
-// TestP8StrictQuota: no order of any strategy raises the total, those being
-// deleted among it, above R + S; what is not done says what it waits for.
+// TestP8StrictQuota: no order of any strategy raises the total, including terminating machines,
+// above R + S. A step that is not done says what it waits for.
 func TestP8StrictQuota(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := fleets().Draw(t, "fleet")
@@ -44,8 +44,7 @@ func TestP8StrictQuota(t *testing.T) {
 	})
 }
 
-// TestP8StrictQuotaSaysWhatItWaitsFor where a machine that is being deleted
-// has the room of the next one.
+// TestP8StrictQuotaSaysWhatItWaitsFor if a terminating machine has the room of the next one.
 func TestP8StrictQuotaSaysWhatItWaitsFor(t *testing.T) {
 	f := rollout.Fleet{Replicas: 3, Bounds: rollout.Bounds{Surge: 1}, Strict: true, Sets: []rollout.Set{
 		{Name: "old", Spec: 2, Actual: 2, Available: 2, Terminating: 1},

@@ -9,8 +9,9 @@ import (
 	"github.com/millwright-go/millwright/deployment/rollout"
 )
 
-// hands is a fleet of single machines. A set reads its size and its machines, chooses all its victims at once, those first
-// that are not available, and deletes them one after the other, whatever has become of them and of its size meanwhile.
+// hands is a fleet of single machines. A set reads its size and its machines, chooses all machines
+// to delete at once, unavailable ones first, and deletes them one after the other. It ignores what
+// happens to them and to its size meanwhile.
 type hands struct {
 	t     *rapid.T
 	fleet rollout.Fleet
@@ -23,7 +24,7 @@ type handSet struct {
 	victims  []int
 }
 
-// newHands begins anywhere: with lists of victims that were made before, of any of a set's machines.
+// newHands begins anywhere: with choices that were made before, of any of a set's machines.
 func newHands(t *rapid.T) *hands {
 	n := numbers{
 		bound: func() int32 { return rapid.Int32Range(0, 6).Draw(t, "bound") },
@@ -48,7 +49,7 @@ func newHands(t *rapid.T) *hands {
 	return h
 }
 
-// numbers are those of the machines, what is not available first.
+// numbers returns the numbers of the machines, unavailable ones first.
 func (s *handSet) numbers() (out []int) {
 	for _, available := range []bool{false, true} {
 		for i := range s.next {
@@ -60,7 +61,7 @@ func (s *handSet) numbers() (out []int) {
 	return out
 }
 
-// see brings the numbers of a set up to date.
+// see updates the numbers of a set.
 func (h *hands) see(i int) {
 	set := &h.fleet.Sets[i]
 	set.Actual, set.Available = int32(len(h.sets[i].machines)), 0
@@ -71,7 +72,8 @@ func (h *hands) see(i int) {
 	}
 }
 
-// obey has a set delete the next victim or, if it has none left, read its size and choose or create.
+// obey lets a set delete its next chosen machine or, if it has none left, read its size and choose
+// or create.
 func (h *hands) obey(i int) {
 	s, set := &h.sets[i], &h.fleet.Sets[i]
 	switch surplus := len(s.machines) - int(max(set.Spec, 0)); {
@@ -103,7 +105,8 @@ func (h *hands) join(i int) {
 	h.see(i)
 }
 
-// stays is how many machines stay available once the sets have deleted the victims they have, and then follow their sizes.
+// stays returns how many machines stay available once the sets have deleted the machines that they
+// have chosen, and then follow their sizes.
 func (h *hands) stays(f rollout.Fleet) (n int64) {
 	for i := range h.sets {
 		left := int64(f.Sets[i].Available)
@@ -117,7 +120,8 @@ func (h *hands) stays(f rollout.Fleet) (n int64) {
 	return n
 }
 
-// decide carries out some of the orders. None takes what stays below the floor or, if it is below, further down.
+// decide carries out some of the orders. None takes what stays below the floor or, if it is below,
+// further down.
 func (h *hands) decide() {
 	orders, _ := rollout.Step(h.fleet, nil)
 	orders = orders[:rapid.IntRange(0, len(orders)).Draw(h.t, "orders")]
@@ -129,7 +133,8 @@ func (h *hands) decide() {
 	h.fleet = then
 }
 
-// disturb is what happens from outside: another size, another template, a machine that stops working.
+// disturb changes something from outside: another size, another template, a machine that stops
+// working.
 func (h *hands) disturb() {
 	i := rapid.IntRange(0, len(h.sets)-1).Draw(h.t, "set")
 	switch rapid.IntRange(0, 3).Draw(h.t, "event") {
@@ -147,9 +152,9 @@ func (h *hands) disturb() {
 	}
 }
 
-// TestP7VictimsChosenBeforeMachinesJoin: whichever victims the sets have chosen, and whatever joins or fails before they
-// are deleted, no order takes what stays available below the floor. Decisions and deletions come in any order, as where
-// pushes and answers take their time.
+// TestP7VictimsChosenBeforeMachinesJoin: for any choices of the sets, and whatever joins or fails
+// before the deletion, no order takes what stays available below the floor. Decisions and deletions
+// come in any order, as if pushes and answers take their time.
 func TestP7VictimsChosenBeforeMachinesJoin(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := newHands(t)
@@ -172,7 +177,8 @@ func TestP7VictimsChosenBeforeMachinesJoin(t *testing.T) {
 	})
 }
 
-// TestP3RolloutsConvergeThoughSetsChooseEarly, in a number of rounds bounded by the machines there are.
+// TestP3RolloutsConvergeThoughSetsChooseEarly, in a number of rounds bounded by the machines there
+// are.
 func TestP3RolloutsConvergeThoughSetsChooseEarly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := newHands(t)
@@ -193,8 +199,8 @@ func TestP3RolloutsConvergeThoughSetsChooseEarly(t *testing.T) {
 	})
 }
 
-// A machine that is available may be among the victims of a set with surplus: no old one goes for it, none is selected for
-// it, and what is said names the set.
+// An available machine may be among those that a set with surplus has chosen for deletion. No old
+// machine is removed for it, none is selected for it, and the sentence names the set.
 func TestMachinesAboutToGoPayForNone(t *testing.T) {
 	sets := []rollout.Set{
 		{Name: "old", Spec: 1, Actual: 1, Available: 1, Selectable: 1},
@@ -225,7 +231,8 @@ func TestMachinesAboutToGoPayForNone(t *testing.T) {
 	require.Len(t, orders, 1, "the surplus costs none")
 }
 
-// Where a machine has failed, an old set keeps one that it was to remove; until it knows, that one pays for no other.
+// If a machine has failed, an old set keeps one that it was to remove. Until the set knows, that
+// machine pays for no other.
 func TestOldSetKeepsWhatItWasToRemove(t *testing.T) {
 	f := rollout.Fleet{Replicas: 10, Bounds: rollout.Bounds{Surge: 2, Unavailable: 1}, Sets: []rollout.Set{
 		{Name: "old-1", Spec: 3, Actual: 3, Available: 2},
@@ -246,7 +253,7 @@ func TestOldSetKeepsWhatItWasToRemove(t *testing.T) {
 	require.EqualValues(t, 1, find(carriedOut(f, orders), "old-2").Behind, "it may be removing two by its size of 5")
 }
 
-// A set that was raised and may not know it may be removing machines still: they pay for none.
+// A set that was raised and may not know it may still be removing machines: they pay for none.
 func TestRaisedSetsAreNotTrustedBeforeTheyKnow(t *testing.T) {
 	f := rollout.Fleet{Replicas: 10, Bounds: rollout.Bounds{Surge: 1, Unavailable: 1}, Sets: []rollout.Set{
 		{Name: "old", Spec: 6, Actual: 6, Available: 6, Behind: 2},

@@ -5,41 +5,43 @@ import "fmt"
 // Reason is the kind of a decision, one word for programs.
 type Reason string
 
-// The reasons of orders.
+// These are the reasons of orders.
 const (
 	// ReasonNewAboveReplicas: the new set has more machines than are wanted.
 	ReasonNewAboveReplicas Reason = "NewAboveReplicas"
 	// ReasonScaleDown: more machines are ordered than R + S; all sets give up their share.
 	ReasonScaleDown Reason = "ScaleDown"
-	// ReasonMarked: a scaler has chosen machines of the set to go.
+	// ReasonMarked: a scaler has chosen machines of the set for deletion.
 	ReasonMarked Reason = "Marked"
 	// ReasonNewGrows: R and R + S leave room for new machines.
 	ReasonNewGrows Reason = "NewGrows"
-	// ReasonOldUnavailable: old machines go that are not available, which costs nothing.
+	// ReasonOldUnavailable: old machines that are not available are removed, which costs nothing.
 	ReasonOldUnavailable Reason = "OldUnavailable"
-	// ReasonOldAvailable: old machines go as more are available than the floor, some of them available.
+	// ReasonOldAvailable: old machines are removed, some of them available, because more are
+	// available than the floor.
 	ReasonOldAvailable Reason = "OldAvailable"
-	// ReasonGivenBack: old machines that were ordered to go stay, since others have failed.
+	// ReasonGivenBack: old machines that were to be removed stay, since others have failed.
 	ReasonGivenBack Reason = "GivenBack"
 	// ReasonAboveReplicas: the one set in use has more machines than are wanted ([Resize]).
 	ReasonAboveReplicas Reason = "AboveReplicas"
 	// ReasonGrows: more machines are wanted than are ordered, though nothing is rolled ([Resize]).
 	ReasonGrows Reason = "Grows"
-	// ReasonRecreate: all machines of an old set go before any new one comes ([Recreate]).
+	// ReasonRecreate: all machines of an old set are removed before any new one comes ([Recreate]).
 	ReasonRecreate Reason = "Recreate"
-	// ReasonOldMissing: an old set has fewer machines than it is ordered to have; new ones come in their place
-	// ([InPlace]).
+	// ReasonOldMissing: an old set has fewer machines than it is ordered to have; new machines
+	// replace the missing ones ([InPlace]).
 	ReasonOldMissing Reason = "OldMissing"
 	// ReasonLeftover: the new set has all the machines that are wanted ([InPlace]).
 	ReasonLeftover Reason = "Leftover"
-	// ReasonInTheWay: broken machines take all the unavailability there may be, so that no other can be updated
-	// ([InPlace]).
+	// ReasonInTheWay: broken machines use up all allowed unavailability, so that no other can be
+	// updated ([InPlace]).
 	ReasonInTheWay Reason = "InTheWay"
 	// ReasonSelect: machines may stop working to be updated ([InPlace]).
 	ReasonSelect Reason = "Select"
 )
 
-// The reasons about a fleet, the second result of [Step], [Resize] and [Recreate], the third of [InPlace].
+// These are the reasons about a fleet: the second result of [Step], [Resize] and [Recreate], the
+// third of [InPlace].
 const (
 	// ReasonOrdered: there are orders, which have their own reasons.
 	ReasonOrdered Reason = "Ordered"
@@ -47,69 +49,75 @@ const (
 	ReasonDone Reason = "Done"
 	// ReasonNoNewSet: no set has the template wanted now, so nothing grows and nothing is rolled.
 	ReasonNoNewSet Reason = "NoNewSet"
-	// ReasonFloor: no old machine may go until new ones are available.
+	// ReasonFloor: no old machine may be removed until new ones are available.
 	ReasonFloor Reason = "Floor"
 	// ReasonRemoval: a set has yet to remove machines that it is no longer ordered to have.
 	ReasonRemoval Reason = "Removal"
-	// ReasonUnseen: a set was raised and may not know; until it does, it may be removing machines.
+	// ReasonUnseen: a set was raised and may not know it; until it does, it may be removing
+	// machines.
 	ReasonUnseen Reason = "Unseen"
-	// ReasonNewUnavailable: all that is left is that new machines become available.
+	// ReasonNewUnavailable: only new machines that are not available yet are left.
 	ReasonNewUnavailable Reason = "NewUnavailable"
 	// ReasonHeld: there is no order, and nothing is rolled ([Resize]).
 	ReasonHeld Reason = "Held"
-	// ReasonQuota: machines that are being deleted count towards R + S ([Fleet.Strict]) and leave no room for more.
+	// ReasonQuota: terminating machines count towards R + S ([Fleet.Strict]) and leave no room for
+	// more.
 	ReasonQuota Reason = "Quota"
 	// ReasonOldPresent: machines of an old set still exist, so no new one may come ([Recreate]).
 	ReasonOldPresent Reason = "OldPresent"
-	// ReasonPaused: a set is paused ([Set.Paused]), and is not as it should be in the end.
+	// ReasonPaused: a set is paused ([Set.Paused]), and does not have its final size.
 	ReasonPaused Reason = "Paused"
 	// ReasonUpdating: machines are being updated ([InPlace]).
 	ReasonUpdating Reason = "Updating"
-	// ReasonUnselected: somebody has to select machines to be updated ([InPlace]).
+	// ReasonUnselected: the user has to select machines to be updated ([InPlace]).
 	ReasonUnselected Reason = "Unselected"
 	// ReasonUnfit: none of the old machines can be updated as it is ([InPlace]).
 	ReasonUnfit Reason = "Unfit"
 )
 
-// Why is the reason of an order, or of there being none, with the numbers it rests on, in machines unless said
-// otherwise. Values are comparable, making one allocates nothing, and numbers that a reason does not name are 0. The
-// zero value is no reason.
+// Why is the reason of an order, or why there is none, with its numbers, in machines unless said
+// otherwise. Values are comparable, making one allocates nothing, and numbers that a reason does
+// not name are 0. The zero value is no reason.
 type Why struct {
 	Reason Reason
-	// Set is the set that is waited for (Floor, Removal, Unseen, NewUnavailable, OldPresent, Paused, Updating, Unselected, Unfit): of
-	// several the oldest.
+	// Set is the set that the rollout waits for (Floor, Removal, Unseen, NewUnavailable,
+	// OldPresent, Paused, Updating, Unselected, Unfit): of several the oldest.
 	Set string
-	// Count is how many machines come (NewGrows), go (the other orders) or are waited for: to become available (Floor,
-	// NewUnavailable), or to be removed from Set (Removal, Unseen). NoNewSet: machines that stay; Done: R; Ordered: sets that
-	// change size; Held: ordered machines of old sets; OldPresent: machines that exist in Set; Paused: those ordered, or
-	// existing if they are more. Select: machines that
-	// are selected; Updating: selected ones; Unselected: those that could be; Unfit: machines of Set.
+	// Count is how many machines are added (NewGrows), removed (the other orders) or waited for: to
+	// become available (Floor, NewUnavailable), or to be removed from Set (Removal, Unseen).
+	// NoNewSet: machines that stay; Done: R; Ordered: sets that change size; Held: ordered machines
+	// of old sets; OldPresent: machines that exist in Set; Paused: those ordered, or existing if
+	// they are more. Select: machines that are selected; Updating: selected ones; Unselected: those
+	// that could be; Unfit: machines of Set.
 	Count int64
-	// Share is how many of Count go as the set's part of the excess above the ceiling (ScaleDown), or as chosen by
-	// a scaler (Marked).
+	// Share is how many of Count are removed as the set's part of the excess above the ceiling
+	// (ScaleDown), or as chosen by a scaler (Marked).
 	Share int64
-	// Kept is how many of Count are there already: the set was to remove them and has not (NewGrows, Grows).
+	// Kept is how many of Count exist already: the set was to remove them and has not (NewGrows,
+	// Grows).
 	Kept int64
-	// Unavailable is how many of Count are not available, whether they exist or not (orders that lower).
+	// Unavailable is how many of Count are not available, whether they exist or not (orders that
+	// lower).
 	Unavailable int64
 	// Terminating is how many of Count are being deleted (OldPresent).
 	Terminating int64
-	// Total is how many machines were ordered in all sets before this decision. NewGrows, Grows: how many there may be besides
-	// those that come, ordered or, in the other sets, still there. NewAboveReplicas, AboveReplicas, NewUnavailable:
-	// those ordered in that set.
+	// Total is how many machines were ordered in all sets together before this decision. NewGrows,
+	// Grows: how many there may be besides those that are added, ordered or, in the other sets,
+	// still there. NewAboveReplicas, AboveReplicas, NewUnavailable: those ordered in that set.
 	Total int64
-	// Available is how many of Total are available (orders that lower, Floor, NewUnavailable); NewAboveReplicas,
-	// AboveReplicas: of all ordered machines.
+	// Available is how many of Total are available (orders that lower, Floor, NewUnavailable);
+	// NewAboveReplicas, AboveReplicas: of all ordered machines.
 	Available int64
-	// Floor is how many machines must stay available, max(0, R − U) (orders that lower, Floor, Select).
+	// Floor is how many machines must stay available, max(0, R − U) (orders that lower, Floor,
+	// Select).
 	Floor int64
-	// Ceiling is how many machines there may be, R + S (orders, Floor); NewAboveReplicas, AboveReplicas, Held, orders of
-	// [Recreate]: R.
+	// Ceiling is how many machines there may be, R + S (orders, Floor); NewAboveReplicas,
+	// AboveReplicas, Held, orders of [Recreate]: R.
 	Ceiling int64
 }
 
-// String is the sentence a person can act on, such as "2 of 5 machines available, floor is 4: no old machine may go;
-// waiting for 3 machines of new set web-2 to become available".
+// String returns a sentence for people, such as "2 of 5 machines available, floor is 4: no old
+// machine may go; waiting for 3 machines of new set web-2 to become available".
 func (w Why) String() string {
 	switch w.Reason {
 	case ReasonNewAboveReplicas:
@@ -138,7 +146,7 @@ func (w Why) String() string {
 	return w.state()
 }
 
-// state is the sentence about a fleet.
+// state returns the sentence about a fleet.
 func (w Why) state() string {
 	switch w.Reason {
 	case ReasonOrdered:
@@ -211,7 +219,7 @@ func (w Why) availability() string {
 	return fmt.Sprintf("%d of %s available, floor is %d", w.Available, machines(w.Total, ""), w.Floor)
 }
 
-// machines is "1 old machine", "3 old machines"; the adjective ends in a space.
+// machines returns "1 old machine", "3 old machines". The adjective ends in a space.
 func machines(n int64, adjective string) string {
 	return fmt.Sprintf("%d %s%s", n, adjective, plural(n, "machine", "machines"))
 }

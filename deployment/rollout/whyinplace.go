@@ -2,7 +2,7 @@ package rollout
 
 import "fmt"
 
-// inPlace is the sentence of a reason that only [InPlace] gives.
+// inPlace returns the sentence of a reason that only [InPlace] gives.
 func (w Why) inPlace() string {
 	switch w.Reason {
 	case ReasonOldMissing:
