@@ -8,8 +8,8 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// agentLooks has the agents on nodes see what their nodes say: one that may
-// update its node does so, and answers by a label.
+// agentLooks lets the agents on nodes read what their nodes say. An agent that may update its node
+// does so and answers by a label.
 func (w *World) agentLooks(n *machine.Node) {
 	c := object.FindCondition(n.Conditions, machine.NodeInPlaceUpdate)
 	if c == nil || c.Status != object.True || c.Reason != machine.ReasonReadyForUpdate {
@@ -48,7 +48,7 @@ func (w *World) answer(k object.Key, uid, answer string) {
 	_, _ = w.nodes.Update(context.Background(), n) // read in the same instant: no conflict
 }
 
-// policy is how machines are treated.
+// policy is the policy for machines.
 func (w *World) policy() *machine.Policy {
 	if p := w.o.Manager.MachinePolicy; p != nil {
 		return p
@@ -56,5 +56,5 @@ func (w *World) policy() *machine.Policy {
 	return machine.DefaultPolicy()
 }
 
-// updateTime is how long an agent takes unless Options say otherwise.
+// updateTime is how long an agent takes unless Options set another time.
 const updateTime = 2 * time.Minute

@@ -10,52 +10,52 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// App is a workload of equal pods, kept at its number by a controller, with a
-// disruption budget.
+// App is a workload of equal pods with a disruption budget. A controller keeps their number.
 type App struct {
 	Name     string
 	Replicas int
-	// MinAvailable pods have to be healthy at any time, as far as evictions go;
-	// zero: there is no budget.
+	// MinAvailable is how many pods the budget keeps healthy during evictions. Zero means no
+	// budget.
 	MinAvailable int
 	Grace        time.Duration // of each pod
 	// Boot is how long a pod takes from its binding to being healthy.
 	Boot time.Duration
-	// Volumes is how many persistent volumes each pod has. Zero: none, and the
-	// pods are all alike. Else each has a number, its name and its volumes by
-	// that, and another takes its place when it is gone.
+	// Volumes is how many persistent volumes each pod has. If it is zero, all pods are alike.
+	// Otherwise each pod has a number, which gives its name and its volumes, and a pod that is gone
+	// is replaced by one with the same number.
 	Volumes int
-	// Work makes the app a Job: each of its pods completes at most that long after it
-	// became healthy, and another takes its place. Zero: pods run until they are told to go.
+	// Work makes the app a Job: each of its pods completes at most that long after it became
+	// healthy, and another takes its place. If Work is zero, pods run until they are told to
+	// terminate.
 	Work time.Duration
 }
 
-// apps is the workload of a world: pods, the controllers that keep their
-// number, and the budgets, as an API server and its controllers behave.
+// apps is the workload of a world: its pods, the controllers that keep their number, and the
+// budgets. They behave as an API server and its controllers do.
 type apps struct {
 	w       *World
 	apps    []App
-	pods    []*pod // that exist, in the order of their creation
+	pods    []*pod // existing, in the order of their creation
 	number  int
 	budgets map[string]*drain.Budget // by app, as their status says
-	// tell is called with the name of a node whose pods have changed.
+	// tell receives the name of a node whose pods have changed.
 	tell []func(node string)
 }
 
-// pod of an app. drain.Pod is what others see: it is replaced, never changed.
+// pod is a pod of an app. drain.Pod is what others see: it is replaced, never changed.
 type pod struct {
 	*drain.Pod
 	app     string
 	index   int       // among the pods with volumes of its app
 	node    string    // empty: not bound yet
-	tried   time.Time // when it was last tried to evict
+	tried   time.Time // the last attempt to evict it
 	triedBy *process
 	healthy bool
 	kept    bool // a finalizer keeps its object
 }
 
-// active reports whether a pod counts for its controller: it has neither finished nor
-// been told to go.
+// active reports whether a pod counts for its controller: it has neither finished nor been told to
+// terminate.
 func (p *pod) active() bool { return p.GraceEnds.IsZero() && !p.Finished }
 
 // AddApp starts a workload.
@@ -91,8 +91,8 @@ func (w *World) PodsOn(node string) (n int) {
 	return n
 }
 
-// keep brings every app to its number, binds pods to nodes, and recounts the
-// budgets; it is what controllers and scheduler do when they look.
+// keep brings every app to its number, binds pods to nodes, and recounts the budgets, as
+// controllers and scheduler do.
 func (a *apps) keep() {
 	for i := range a.apps {
 		app := &a.apps[i]
@@ -114,8 +114,7 @@ func (a *apps) keep() {
 	}
 }
 
-// resize changes how many pods an app has. Those that are too many go as if
-// somebody deleted them.
+// resize changes how many pods an app has. Surplus pods terminate as if a user had deleted them.
 func (a *apps) resize(name string, n int) {
 	for i := range a.apps {
 		if app := &a.apps[i]; app.Name == name {
@@ -125,7 +124,7 @@ func (a *apps) resize(name string, n int) {
 	}
 }
 
-// soon has the controllers look after a moment.
+// soon schedules a pass of the controllers after a moment.
 func (a *apps) soon() {
 	if len(a.apps) > 0 {
 		a.w.clock.after(time.Second+a.w.upTo(2*time.Second), a.keep)
@@ -141,8 +140,8 @@ func (a *apps) count(app string) (n int) {
 	return n
 }
 
-// expected is how many pods a budget expects that names a number: one for each object,
-// also of those that have finished. Those that were told to go are left out.
+// expected is how many pods a budget that names a number expects: one for each object, finished
+// ones included, without those that were told to terminate.
 func (a *apps) expected(app string) (n int) {
 	for _, p := range a.pods {
 		if p.app == app && p.GraceEnds.IsZero() {
@@ -152,7 +151,7 @@ func (a *apps) expected(app string) (n int) {
 	return n
 }
 
-// shed lets pods go that are too many, the youngest first.
+// shed terminates surplus pods, the youngest first.
 func (a *apps) shed(app *App) {
 	for i := len(a.pods) - 1; i >= 0 && a.count(app.Name) > app.Replicas; i-- {
 		if p := a.pods[i]; p.app == app.Name && p.active() {
@@ -174,8 +173,8 @@ func (a *apps) grow(app *App) {
 	}
 }
 
-// addNumbered makes the pod of a number, unless one is there. The pods of a Job have
-// names of their own, so another takes the place of one that has finished or is going.
+// addNumbered makes the pod of a number, unless one is there. The pods of a Job have names of their
+// own, so another takes the place of one that has finished or is terminating.
 func (a *apps) addNumbered(app *App, i int) {
 	name := fmt.Sprintf("%s-%d", app.Name, i)
 	if slices.ContainsFunc(a.pods, func(p *pod) bool {
@@ -186,7 +185,7 @@ func (a *apps) addNumbered(app *App, i int) {
 	a.add(app)
 	last := a.pods[len(a.pods)-1]
 	last.index = i
-	p := last.Pod // nobody has seen it
+	p := last.Pod // not seen by anything yet
 	if p.Priority = int32(i % 2); app.Work == 0 {
 		p.Name, p.Owner.Kind = name, "StatefulSet"
 	}
@@ -207,7 +206,7 @@ func (a *apps) add(app *App) {
 	}
 }
 
-// bind puts a pod on the node with the fewest that takes any.
+// bind puts a pod on the node with the fewest pods, among those that accept pods.
 func (a *apps) bind(p *pod) {
 	best, fewest := "", 0
 	for _, n := range a.w.nodes.all() {
@@ -227,7 +226,7 @@ func (a *apps) bind(p *pod) {
 	a.w.volumes.look()
 }
 
-// run has a pod be healthy once it has its volumes.
+// run makes a pod healthy once it has its volumes.
 func (a *apps) run(p *pod) {
 	switch {
 	case !p.active() || !slices.Contains(a.pods, p):
@@ -261,8 +260,8 @@ func (a *apps) on(node string) (pods []*pod) {
 	return pods
 }
 
-// staying counts the pods that a drain may not leave on a node: all but those that have
-// finished, and those whose grace ended half a minute ago, by the manager's clock.
+// staying counts the pods that a drain may not leave on a node. Two kinds don't count: pods that
+// have finished, and pods whose grace ended half a minute ago by the manager's clock.
 func (a *apps) staying(node string) (n int) {
 	now := a.w.latest()
 	for _, p := range a.on(node) {
@@ -285,7 +284,7 @@ func (a *apps) changed(node string) {
 	}
 }
 
-// find is the pod that an order means; nil: it is gone, or another by now.
+// find returns the pod that an order means, or nil if that pod is gone or another one has its name.
 func (a *apps) find(o drain.Order) *pod {
 	for _, p := range a.pods {
 		if p.Key == o.Pod && p.UID == o.UID {
@@ -295,8 +294,8 @@ func (a *apps) find(o drain.Order) *pod {
 	return nil
 }
 
-// evict answers as the eviction API does: budgets are asked, and what they
-// allow is counted down until their controller counts anew.
+// evict answers as the eviction API does. It asks the budgets and counts down what they allow until
+// their controller counts again.
 func (a *apps) evict(o drain.Order) drain.Answer {
 	p := a.find(o)
 	if p == nil {
@@ -306,7 +305,7 @@ func (a *apps) evict(o drain.Order) drain.Answer {
 		return drain.Answer{Result: drain.Accepted}
 	}
 	a.w.checkPausedPod(p)
-	if p.Finished { // no budget is asked about it
+	if p.Finished { // no budget applies
 		a.terminate(p, 0)
 		return drain.Answer{Result: drain.Accepted}
 	}
@@ -345,7 +344,7 @@ func (a *apps) remove(o drain.Order) drain.Answer {
 	return drain.Answer{Result: drain.Accepted}
 }
 
-// terminate lets a pod go within its grace.
+// terminate ends a pod within its grace.
 func (a *apps) terminate(p *pod, grace time.Duration) {
 	if p.GraceEnds.IsZero() || grace == 0 {
 		going := *p.Pod
@@ -357,8 +356,8 @@ func (a *apps) terminate(p *pod, grace time.Duration) {
 	a.soon()
 }
 
-// lost takes the pods away that were on a node whose VM is gone, and returns
-// how many of them ran to the last.
+// lost removes the pods of a node whose VM is gone, and returns how many of them were still
+// running.
 func (a *apps) lost(node string) (running int) {
 	for _, p := range a.on(node) {
 		if p.active() {

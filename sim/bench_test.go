@@ -13,10 +13,9 @@ import (
 	"github.com/millwright-go/millwright/sim"
 )
 
-// BenchmarkPlay plays a scenario of a fleet of 10 that is made, rolled, grown
-// and deleted, without a fault and with a latency of calls, and reports how
-// many decisions a second of processor time come to anything, live reads among
-// them. Each is followed by all checks of a world.
+// BenchmarkPlay plays a scenario of a fleet of 10 that is made, rolled, grown and deleted, without
+// a fault and with a latency of calls. It reports how many decisions, live reads among them, take
+// effect in a second of processor time. All checks of a world follow each decision.
 func BenchmarkPlay(b *testing.B) {
 	for _, latency := range []time.Duration{0, 100 * time.Millisecond} {
 		b.Run(fmt.Sprint("latency-", latency), func(b *testing.B) {
@@ -40,7 +39,7 @@ func BenchmarkPlay(b *testing.B) {
 	}
 }
 
-// processorTime is what this process has used.
+// processorTime is the processor time that this process has used.
 func processorTime() time.Duration {
 	var use syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &use) // can't fail for the process itself

@@ -9,25 +9,25 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// bootstraps are the data that machines of pools boot from, by the pools' keys. A
-// token in them lapses; machines that come meanwhile wait outside.
+// bootstraps holds the data that machines of pools boot from, by the pools' keys. A token in the
+// data expires; machines that come after that wait outside.
 type bootstraps map[object.Key]*bootstrap
 
 type bootstrap struct {
 	pool    string // its UID
 	there   bool
-	made    bool      // for this pool: it goes with it
+	made    bool      // for this pool, and deleted with it
 	expires time.Time // of the token; zero: there is none
 }
 
-// good tells whether a machine of a pool can join now.
+// good reports whether a machine of a pool can join now.
 func (b bootstraps) good(pool object.Key, now time.Time) bool {
 	have := b[pool]
 	return have != nil && have.there && (have.expires.IsZero() || now.Before(have.expires))
 }
 
-// bootstrapOf begins what a pool's machines boot from. What makes the data for
-// it takes a while, and then says so by naming them.
+// bootstrapOf begins to make what a pool's machines boot from. The maker takes a while, and then
+// reports the data by name.
 func (w *World) bootstrapOf(p *machinepool.Pool) {
 	boot := &p.Spec.Template.Bootstrap
 	made := &bootstrap{pool: p.UID, there: boot.Config == "", made: boot.Config != ""}
@@ -46,7 +46,7 @@ func (w *World) bootstrapOf(p *machinepool.Pool) {
 	})
 }
 
-// bootstrapper is whoever makes bootstrap data, as one process asks it.
+// bootstrapper is the maker of bootstrap data, as one process asks it.
 type bootstrapper struct{ p *process }
 
 // Look implements manager.PoolBootstrap, from a cache.
@@ -87,7 +87,7 @@ func (b bootstrapper) Renew(_ context.Context, p *machinepool.Pool, until time.T
 func (b bootstrapper) Delete(_ context.Context, p *machinepool.Pool) error {
 	return b.p.call(control, func() error {
 		if have := b.p.w.bootstraps[p.Key]; have == nil || have.pool != p.UID {
-			if have != nil && !b.p.w.ledger.belated { // by a call of the dead it may come to that
+			if have != nil && !b.p.w.ledger.belated { // a call of a dead process may lead to that
 				b.p.w.violate("P35", "the bootstrap data of pool %s were to be deleted for an earlier one", p.Name)
 			}
 			return nil

@@ -24,8 +24,8 @@ func newCache[T object.Object[T]](indexes map[store.Index]func(T) []string, obje
 	return c
 }
 
-// put takes a change in and returns what was there before. The zero T stands
-// for an object that is gone.
+// put stores a change and returns the object from before. The zero T stands for an object that is
+// gone.
 func (c *cache[T]) put(k object.Key, o T) (before T) {
 	var none T
 	before = c.objects[k]
@@ -40,7 +40,7 @@ func (c *cache[T]) put(k object.Key, o T) (before T) {
 	return before
 }
 
-// place visits all places at which an object can be found.
+// place calls visit for each place at which an object can be found.
 func (c *cache[T]) place(o T, visit func(map[object.Key]bool)) {
 	for index, values := range c.indexes {
 		for _, value := range values(o) {

@@ -18,14 +18,14 @@ type ledger struct {
 	changed, provided bool                 // since the last check: objects, VMs
 	acting            bool                 // the manager is, not the world
 	belated           bool                 // it is a dead one, whose order is an old one
-	goneAt            map[string]time.Time // machines by name, that are no more
+	goneAt            map[string]time.Time // machines by name, that are gone
 	excused           map[string]bool      // machines, by UID, that somebody else deletes
 	departed          []*machine.Machine   // of these, served and gone a moment ago
-	strays            map[string]bool      // VMs that nobody made through the driver
+	strays            map[string]bool      // VMs that were not made through the driver
 	late              map[string]bool      // machines whose VM was made when its caller was dead
 	lives             map[string]*life     // machines by UID
 	bounds            map[string]*bounds
-	sets              map[string]bool // by UID, that there were at the last check
+	sets              map[string]bool // by UID, present at the last check
 	cordoned          map[string]bool // nodes, by UID, that a user has cordoned
 	repeated, early   int             // calls that were made again after a failure; too early
 	lone              object.Key      // of a machine that was made by hand
@@ -48,7 +48,7 @@ type life struct {
 	deleted bool
 	forced  bool // force was due at some time
 	givenUp bool // for its health
-	traded  bool // another one went in its place
+	traded  bool // another one was deleted in its place
 	phase   machine.Phase
 	since   time.Time // of the phase
 	ready   time.Time // since when it is available; zero: it is not
@@ -71,10 +71,10 @@ func newLedger() ledger {
 	}
 }
 
-// Made is how many machines there have ever been.
+// Made returns how many machines there have ever been.
 func (w *World) Made() int { return len(w.ledger.lives) }
 
-// check holds the world to what must be true at every moment.
+// check checks the world against what must be true at every moment.
 func (w *World) check() {
 	l := &w.ledger
 	if !l.changed && !l.provided {
@@ -94,8 +94,8 @@ func (w *World) check() {
 	}
 }
 
-// checkVMs: one VM lives for a machine at most (P13), and none whose machine's
-// record is gone (P14).
+// checkVMs: at most one VM lives for a machine (P13), and no VM lives whose machine's record is
+// gone (P14).
 func (w *World) checkVMs(machines []*machine.Machine) {
 	names := make(map[string]bool, len(machines))
 	for _, m := range machines {
@@ -117,8 +117,8 @@ func (w *World) checkVMs(machines []*machine.Machine) {
 	}
 }
 
-// checkCollected: a VM that is deleted for being nobody's is no machine's, and
-// of no machine that has yet to record which one is its own (P15).
+// checkCollected: a VM that is deleted as an orphan belongs to no machine. No machine whose VM it
+// may be has yet to record which VM is its own (P15).
 func (w *World) checkCollected(before []drivertest.MemoryVM) {
 	left := map[string]bool{}
 	for _, vm := range w.provider.VMs() {
@@ -137,8 +137,7 @@ func (w *World) checkCollected(before []drivertest.MemoryVM) {
 	}
 }
 
-// severalVMs tells whether a machine was found to have several VMs, and has
-// done nothing since.
+// severalVMs reports whether a machine was found to have several VMs, and has done nothing since.
 func severalVMs(m *machine.Machine) bool {
 	return m.Status.LastOperation.Code == codes.OutOfRange && m.Status.Phase == machine.PhaseCrashLoopBackOff
 }
@@ -156,7 +155,7 @@ func (w *World) checkDrained(name string, running int) {
 	}
 }
 
-// checkFleets holds each deployment to its bounds (P7).
+// checkFleets checks each deployment against its bounds (P7).
 func (w *World) checkFleets(machines []*machine.Machine) {
 	owners := map[string]string{} // deployment's UID by set's
 	for _, s := range w.sets.all() {
@@ -180,7 +179,7 @@ func (w *World) checkFleets(machines []*machine.Machine) {
 	}
 }
 
-// checkFleet holds a deployment to its bounds. So many of its machines departed.
+// checkFleet checks a deployment against its bounds. departed is how many of its machines departed.
 func (w *World) checkFleet(d *deployment.Deployment, machines []*machine.Machine, departed int) {
 	b := w.widen(d, machines)
 	total, serving, born, taken := 0, departed, 0, 0
@@ -210,8 +209,8 @@ func (w *World) checkFleet(d *deployment.Deployment, machines []*machine.Machine
 	}
 }
 
-// checkNews looks at what has become of a machine, and returns it if it counts
-// for its fleet's bounds.
+// checkNews checks what has changed about a machine, and returns the change if it counts for its
+// fleet's bounds.
 func (w *World) checkNews(d *deployment.Deployment, m *machine.Machine, machines []*machine.Machine, floor int) news {
 	what := w.news(m)
 	switch what {
@@ -231,9 +230,9 @@ func (w *World) checkNews(d *deployment.Deployment, m *machine.Machine, machines
 	return what
 }
 
-// traded tells whether a machine went that served because its set was told to
-// let one go that did not, which has become available since: a set chooses when
-// it carries the order out.
+// traded reports whether the deletion of a machine that served stands in for another one: the set
+// was told to delete a machine that did not serve, and that machine has become available since. A
+// set chooses when it carries out the order.
 func (w *World) traded(m *machine.Machine, fleet []*machine.Machine) bool {
 	for _, other := range fleet {
 		known := w.ledger.lives[other.UID]
@@ -248,9 +247,8 @@ func (w *World) traded(m *machine.Machine, fleet []*machine.Machine) bool {
 	return false
 }
 
-// preferred tells whether a machine went that served because a user has given
-// another one of its set, which does not, a higher priority: that comes before
-// all bounds.
+// preferred reports whether a machine that served was deleted because a user gave a higher priority
+// to another machine of its set that does not serve. Priority comes before all bounds.
 func (w *World) preferred(m *machine.Machine, fleet []*machine.Machine) bool {
 	key := w.setPolicy().Keys.Priority
 	return slices.ContainsFunc(fleet, func(other *machine.Machine) bool {
@@ -258,8 +256,8 @@ func (w *World) preferred(m *machine.Machine, fleet []*machine.Machine) bool {
 	})
 }
 
-// serves tells whether a machine counts as available: it was at some time, and
-// is not being deleted, as far as orders that are under way can know.
+// serves reports whether a machine counts as available: it was available at some time, and it is
+// not being deleted as far as orders under way can know.
 func (w *World) serves(m *machine.Machine) bool {
 	return w.ledger.lives[m.UID].served && (!m.Deleted() || w.ledger.excused[m.UID] && w.unknown(m.DeletedAt))
 }
@@ -291,7 +289,7 @@ func (w *World) news(m *machine.Machine) news {
 	return nothing
 }
 
-// moved is what a change of phase means for the fleet.
+// moved returns what a change of phase means for the fleet.
 func (l *life) moved(to machine.Phase) news {
 	switch {
 	case to == machine.PhaseFailed && (l.phase == machine.PhaseUnknown || l.phase == machine.PhaseInPlaceUpdateFailed):
@@ -302,8 +300,8 @@ func (l *life) moved(to machine.Phase) news {
 	return nothing
 }
 
-// widen keeps a deployment's bounds as wide as they have been since it was last
-// complete: orders given under earlier ones are still on their way.
+// widen keeps a deployment's bounds as wide as they have been since it was last complete, because
+// orders given under earlier bounds are still under way.
 func (w *World) widen(d *deployment.Deployment, machines []*machine.Machine) *bounds {
 	now := boundsOf(d)
 	b := w.ledger.bounds[d.UID]
@@ -317,7 +315,7 @@ func (w *World) widen(d *deployment.Deployment, machines []*machine.Machine) *bo
 	return b
 }
 
-// boundsOf are those of a deployment's present spec.
+// boundsOf returns the bounds of a deployment's present spec.
 func boundsOf(d *deployment.Deployment) bounds {
 	r := max(d.Spec.Replicas, 0)
 	if d.Spec.Strategy.Kind == deployment.Recreate {
@@ -327,15 +325,15 @@ func boundsOf(d *deployment.Deployment) bounds {
 	return bounds{floor: int(r - f.Unavailable), ceiling: int(r) + int(f.Surge), least: int(r), most: int(r)}
 }
 
-// complete tells whether a deployment has come to rest: what it says is true of
-// its present spec, and all machines are new, available and as many as wanted.
+// complete reports whether a deployment has converged: its status is true of its present spec, and
+// all machines are new, available and as many as wanted.
 func complete(d *deployment.Deployment, machines []*machine.Machine) bool {
 	s := &d.Status
 	return s.ObservedGeneration == d.Generation && s.Updated == d.Spec.Replicas && s.Replicas == d.Spec.Replicas &&
 		s.Available == d.Spec.Replicas && len(machines) == int(d.Spec.Replicas)
 }
 
-// pledged is how many machines the sets of a deployment want.
+// pledged returns how many machines the sets of a deployment want.
 func (w *World) pledged(d *deployment.Deployment) (n int32) {
 	for _, s := range w.sets.all() {
 		if s.OwnedBy(d.UID) {
@@ -345,14 +343,13 @@ func (w *World) pledged(d *deployment.Deployment) (n int32) {
 	return n
 }
 
-// Complete tells whether a deployment of that name, in Namespace, has come to
-// rest.
+// Complete reports whether the deployment of that name, in Namespace, has converged.
 func (w *World) Complete(name string) bool {
 	d := w.deployment(name)
 	return d != nil && complete(d, w.fleetOf(d))
 }
 
-// remember takes down what is seen of a machine.
+// remember records what is seen of a machine.
 func (w *World) remember(m *machine.Machine) {
 	known := w.ledger.lives[m.UID]
 	if known == nil {
@@ -380,7 +377,7 @@ func (w *World) deployment(name string) *deployment.Deployment {
 	return nil
 }
 
-// fleetOf are the machines of a deployment, also those being deleted.
+// fleetOf returns the machines of a deployment, including those being deleted.
 func (w *World) fleetOf(d *deployment.Deployment) []*machine.Machine {
 	sets := map[string]bool{}
 	for _, s := range w.sets.all() {

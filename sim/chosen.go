@@ -9,21 +9,21 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 )
 
-// RuleReason: no machine that serves goes without a reason.
+// RuleReason: no machine that serves is deleted without a reason.
 const RuleReason = "reason"
 
-// RuleKept: what is kept for inspection stays until its time is up.
+// RuleKept: a machine that is kept for inspection stays until its time is up.
 const RuleKept = "kept"
 
-// choice is what a scaler has chosen last in a fleet that was at rest.
+// choice is what a scaler chose last in a fleet that was at rest.
 type choice struct {
 	names      []string
 	at         time.Time
 	generation int64 // of the deployment since
 }
 
-// atRest tells whether a fleet is at rest, and nothing is asked of any machine:
-// then a scaler gets those that it chooses.
+// atRest reports whether a fleet is at rest and nothing is requested of any machine. Then the
+// machines that a scaler chooses are the ones deleted.
 func (w *World) atRest(d *deployment.Deployment, fleet []*machine.Machine) bool {
 	if !complete(d, fleet) || d.Spec.Paused || d.Spec.MaxAge > 0 {
 		return false
@@ -37,12 +37,12 @@ func (w *World) atRest(d *deployment.Deployment, fleet []*machine.Machine) bool 
 	return true
 }
 
-// asked tells whether somebody asks for the replacement of a machine.
+// asked reports whether a replacement of a machine is requested.
 func (w *World) asked(m *machine.Machine) bool {
 	return machineset.Requested(m, w.setPolicy().Keys.Replace)
 }
 
-// noteChoice takes down what a scaler was granted.
+// noteChoice records what a scaler was granted.
 func (w *World) noteChoice(d *deployment.Deployment, names []string, clean bool, began time.Time) {
 	now := w.deployment(d.Name)
 	if !clean || now == nil || now.UID != d.UID || now.Generation != d.Generation+1 {
@@ -52,7 +52,7 @@ func (w *World) noteChoice(d *deployment.Deployment, names []string, clean bool,
 	w.ledger.choices[d.UID] = &choice{names: names, at: began, generation: now.Generation}
 }
 
-// checkChange holds a change of a machine by the manager to what it may do.
+// checkChange checks a change of a machine by the manager against what it may do.
 func (w *World) checkChange(r *record[*machine.Machine], now *machine.Machine) {
 	if !w.ledger.acting || w.ledger.belated {
 		return
@@ -72,10 +72,9 @@ func (w *World) checkChange(r *record[*machine.Machine], now *machine.Machine) {
 	w.checkTaken(r, s)
 }
 
-// checkTaken holds the deletion of a machine that serves to why there is one:
-// it is surplus, and then those go first that a scaler chose, and then those of
-// the lowest priority (P19, P20); or somebody asked for its replacement, or it
-// is too old.
+// checkTaken checks that the deletion of a machine that serves has a reason. Either the machine is
+// surplus, and the machines that a scaler chose are deleted first, then those of the lowest
+// priority (P19, P20). Or its replacement was requested, or it is too old.
 func (w *World) checkTaken(r *record[*machine.Machine], s *record[*machineset.Set]) {
 	m := r.last
 	if !m.Ready() || w.asked(m) || w.tooOld(m, s.last) || w.recent(r.stirred) {
@@ -96,9 +95,8 @@ func (w *World) checkTaken(r *record[*machine.Machine], s *record[*machineset.Se
 	}
 }
 
-// staying is one of those machines of a set that nothing keeps from going, and
-// that should go first, if more of them are left than surplus is; nil: all
-// are about to go.
+// staying returns a machine of a set that should be deleted first and that nothing protects, if
+// more of these are left than the surplus. It returns nil if all are about to be deleted.
 func (w *World) staying(others []*machine.Machine, s *machineset.Set, first func(*machine.Machine) bool) (one *machine.Machine) {
 	surplus := len(others) - int(s.Spec.Replicas)
 	for _, other := range others {
@@ -117,10 +115,10 @@ func named(name string) func(machineset.Victim) bool {
 	return func(v machineset.Victim) bool { return v.Name == name }
 }
 
-// recent tells whether orders may be under way that were given before then.
+// recent reports whether orders that were given before then may be under way.
 func (w *World) recent(then time.Time) bool { return w.underWay(then) }
 
-// neighbours are the other machines of a machine's set that are not being deleted.
+// neighbours returns the other machines of a machine's set that are not being deleted.
 func (w *World) neighbours(m *machine.Machine) (out []*machine.Machine) {
 	for _, other := range w.machines.all() {
 		if other.UID != m.UID && !other.Deleted() && m.Owner != nil && other.OwnedBy(m.Owner.UID) {
@@ -130,14 +128,14 @@ func (w *World) neighbours(m *machine.Machine) (out []*machine.Machine) {
 	return out
 }
 
-// plain tells whether nothing keeps a machine from going.
+// plain reports whether nothing protects a machine from deletion.
 func (w *World) plain(m *machine.Machine) bool {
 	r := w.ledger.records[m.UID]
 	_, wish := m.Annotations[w.machinePolicy().Keys.Preserve]
 	return r != nil && r.kept.IsZero() && !w.isPaused(m) && !wish
 }
 
-// checkChoice: of a fleet that is at rest those go that a scaler has chosen.
+// checkChoice: in a fleet at rest, the machines that a scaler has chosen are the ones deleted.
 func (w *World) checkChoice(m *machine.Machine, s *machineset.Set, others []*machine.Machine) {
 	if s.Owner == nil {
 		return
@@ -153,9 +151,9 @@ func (w *World) checkChoice(m *machine.Machine, s *machineset.Set, others []*mac
 	}
 }
 
-// checkForgotten: in a fleet at rest no choice of a scaler is left (P20), unless
-// the reduction was taken back before anybody saw it, or the choice is from a
-// time that had not come: then it belongs to a later one.
+// checkForgotten: in a fleet at rest no choice of a scaler is left (P20). There are two exceptions:
+// the reduction was taken back before the manager saw it, or the choice bears a future time and
+// belongs to a later reduction.
 func (w *World) checkForgotten() error {
 	if w.faults[ClockJump] > 0 {
 		return nil
@@ -177,14 +175,14 @@ func (w *World) deploymentPolicy() *deployment.Policy {
 	return deployment.DefaultPolicy()
 }
 
-// tooOld tells whether a machine may be replaced for its age by now.
+// tooOld reports whether a machine may be replaced for its age now.
 func (w *World) tooOld(m *machine.Machine, s *machineset.Set) bool {
 	at := machineset.ExpiresAt(m, s.Spec.MaxAge)
 	return !at.IsZero() && !w.clock.now.Add(time.Second).Before(at)
 }
 
-// checkKept: of a set those go last that a user keeps for inspection, and none
-// goes as long as its fleet has room for all that are kept.
+// checkKept: machines that a user keeps for inspection are the last of their set to be deleted, and
+// none is deleted as long as its fleet has room for all that are kept.
 func (w *World) checkKept(r *record[*machine.Machine], s *machineset.Set) {
 	if !w.keptByUser(r) {
 		return
@@ -205,7 +203,7 @@ func (w *World) checkKept(r *record[*machine.Machine], s *machineset.Set) {
 	}
 }
 
-// checkRoom: a kept machine goes only if more are kept than its fleet has room for.
+// checkRoom: a kept machine is deleted only if more machines are kept than its fleet has room for.
 func (w *World) checkRoom(m *machine.Machine, d *deployment.Deployment) {
 	if d == nil || d.Deleted() || d.Spec.Strategy.Kind == deployment.Recreate {
 		return
@@ -213,7 +211,7 @@ func (w *World) checkRoom(m *machine.Machine, d *deployment.Deployment) {
 	kept := 0
 	for _, other := range w.fleetOf(d) {
 		if w.isPaused(other) && !other.Deleted() {
-			return // it stays in the place of one that would go
+			return // it stays in place of a machine that would be deleted
 		}
 		if rec := w.ledger.records[other.UID]; !rec.kept.IsZero() && (!other.Deleted() || other.UID == m.UID) {
 			kept++
@@ -224,15 +222,14 @@ func (w *World) checkRoom(m *machine.Machine, d *deployment.Deployment) {
 	}
 }
 
-// keptByUser tells whether a machine is kept for some time yet, because a user
-// asked for it.
+// keptByUser reports whether a machine is kept for some time yet because of a user's request.
 func (w *World) keptByUser(r *record[*machine.Machine]) bool {
 	p := &r.last.Status.Preservation
 	return !r.kept.IsZero() && !p.Automatic() && p.Active(w.clock.now.Add(inFlight))
 }
 
-// keptOf is how many of some machines are kept for inspection: they do not serve,
-// and nothing is made in their place.
+// keptOf returns how many of some machines are kept for inspection: they do not serve, and no
+// machine is made in their place.
 func (w *World) keptOf(fleet []*machine.Machine) (n int) {
 	for _, m := range fleet {
 		if r := w.ledger.records[m.UID]; r != nil && !r.kept.IsZero() && !m.Deleted() {

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// clock is virtual time, and what is to happen when. Events at the same instant
-// happen in an order left to chance.
+// clock is virtual time and the events that are due. Events at the same instant happen in a random
+// order.
 type clock struct {
 	now    time.Time
 	events timetable
 	seq    uint64
-	chance func(n int) int // a number below n
-	within *task           // the one that is running; nil: none is
+	chance func(n int) int // returns a number below n
+	within *task           // the one that is running, or nil
 	tasks  []*task
 	idle   []*task
 }
@@ -26,13 +26,13 @@ type event struct {
 	do   func()
 }
 
-// after has something happen once d has passed.
+// after schedules do to run once d has passed.
 func (c *clock) after(d time.Duration, do func()) {
 	c.seq++
 	heap.Push(&c.events, event{c.now.Add(max(d, 0)), c.chance(1 << 20), c.seq, do})
 }
 
-// step lets the next event happen; false: there is none up to a time.
+// step runs the next event. It returns false if no event is due up to a time.
 func (c *clock) step(until time.Time) bool {
 	if len(c.events) == 0 || c.events[0].at.After(until) {
 		return false
@@ -45,8 +45,8 @@ func (c *clock) step(until time.Time) bool {
 	return true
 }
 
-// task is a pass that is under way. It runs alone until it pauses. Tasks are used
-// again and again, since stacks that have grown once need not grow again.
+// task is a pass that is under way. It runs alone until it pauses. Tasks are reused, because their
+// stacks have grown already.
 type task struct {
 	yield func(time.Duration) bool
 	next  func() (time.Duration, bool)
@@ -66,7 +66,7 @@ func newTask() *task {
 	return t
 }
 
-// begin starts a task; it runs up to its first pause at once.
+// begin starts a task. The task runs up to its first pause at once.
 func (c *clock) begin(do func()) {
 	var t *task
 	if last := len(c.idle) - 1; last >= 0 {
@@ -79,7 +79,7 @@ func (c *clock) begin(do func()) {
 	c.resume(t)
 }
 
-// resume lets a task run up to its next pause, or to its end.
+// resume runs a task up to its next pause or its end.
 func (c *clock) resume(t *task) {
 	before := c.within
 	c.within = t
@@ -92,8 +92,7 @@ func (c *clock) resume(t *task) {
 	c.after(d, func() { c.resume(t) })
 }
 
-// end takes all tasks to their ends, without time passing, and lets nothing
-// happen any more.
+// end runs all tasks to their ends without letting time pass. Nothing happens after that.
 func (c *clock) end() {
 	for _, t := range c.tasks {
 		c.within = t
@@ -105,7 +104,7 @@ func (c *clock) end() {
 	c.within, c.tasks, c.idle, c.events = nil, nil, nil, nil
 }
 
-// pause lets others go on for as long as d; outside a task it does nothing.
+// pause gives other tasks time d to run. Outside a task it does nothing.
 func (c *clock) pause(d time.Duration) {
 	if c.within != nil {
 		c.within.yield(d)

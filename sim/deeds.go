@@ -8,7 +8,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// Do does a step at once, whatever its After says.
+// Do does a step at once. It ignores After.
 func (w *World) Do(s *Step) {
 	w.tell("step: %s", s)
 	switch s.Do {
@@ -34,7 +34,7 @@ func (w *World) Do(s *Step) {
 	w.check()
 }
 
-// disturb is what befalls machines, nodes and VMs.
+// disturb does to machines, nodes and VMs what a step says.
 func (w *World) disturb(s *Step) {
 	switch s.Do {
 	case DeleteMachine:
@@ -63,8 +63,7 @@ func (w *World) disturb(s *Step) {
 	}
 }
 
-// excuseNode notes that somebody lets the machine of a node go: by deleting its
-// node, which asks for it.
+// excuseNode records that a user asks for the deletion of a node's machine by deleting the node.
 func (w *World) excuseNode(node string) {
 	for _, m := range w.machines.all() {
 		if m.Name == node {
@@ -84,7 +83,7 @@ func (w *World) edit(name string, change func(*deployment.Spec)) {
 	_, _ = w.deployments.Update(context.Background(), d) // read in the same instant: no conflict
 }
 
-// removeVM takes the nth VM away behind everybody's back.
+// removeVM deletes the nth VM at the provider, without the manager.
 func (w *World) removeVM(n int) {
 	vms := w.provider.VMs()
 	if len(vms) == 0 {
@@ -96,8 +95,7 @@ func (w *World) removeVM(n int) {
 	w.lookAtVMs()
 }
 
-// stray adds a VM that nobody asked for: under a name of its own, or under that
-// of a machine that has one.
+// stray adds an orphan VM: under a name of its own, or under that of a machine that has one.
 func (w *World) stray(n int) {
 	if m, found := nthOf(w.machines, n); found && n%2 == 1 && m.Status.Phase == machine.PhaseRunning {
 		w.AddStray(m.Name)
@@ -107,7 +105,7 @@ func (w *World) stray(n int) {
 	w.AddStray(fmt.Sprint("stray-", w.strays))
 }
 
-// String says what a step does.
+// String returns what a step does.
 func (s *Step) String() string {
 	switch s.Do {
 	case Roll:

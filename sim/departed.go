@@ -2,7 +2,8 @@ package sim
 
 import "github.com/millwright-go/millwright/machine"
 
-// departs notes a machine that is gone, if it served and somebody else deleted it.
+// departs records a machine that is gone, if it served and somebody other than the manager deleted
+// it.
 func (l *ledger) departs(name string) {
 	uid := l.uids[name]
 	r, known := l.records[uid], l.lives[uid]
@@ -11,9 +12,9 @@ func (l *ledger) departs(name string) {
 	}
 }
 
-// departed counts machines that somebody else deleted and that are gone, by the UID of their
-// deployment, as long as orders may be under way that count on them. owners are the UIDs of
-// deployments by those of their sets.
+// departed counts machines that are gone and that somebody other than the manager deleted, by the
+// UID of their deployment. A machine counts as long as orders may be under way that rely on it.
+// owners maps the UIDs of sets to those of their deployments.
 func (w *World) departed(owners map[string]string) map[string]int {
 	counts := map[string]int{}
 	var recent []*machine.Machine

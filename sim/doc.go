@@ -1,15 +1,12 @@
-// Package sim is a world for fleets to live in without anything real: time is
-// virtual, chance comes from one seed, and the provider, the cluster and the
-// stores are in memory. What decides in it is real: the reconcilers of package
-// manager, exactly as a program would run them.
+// Package sim simulates the world around fleets. Time is virtual, chance comes from one seed, and
+// the provider, the cluster and the stores are in memory. The reconcilers are the real ones of
+// package manager, exactly as a program runs them.
 //
-// Several passes are under way at once. Between any two calls to a store, the
-// provider or the cluster others may go on, changes reach the caches late and
-// sometimes twice, calls fail or lose their answers, and the manager may be
-// killed, with the call at which it dies carried out or not. Everything
-// follows from Options.Seed: the same seed gives the same run.
+// Several passes are under way at once. Between any two calls to a store, the provider or the
+// cluster, other passes may go on. Changes reach the caches late and sometimes twice. Calls fail or
+// lose their answers. The manager may be killed, and the call at which it dies is carried out or
+// not. Everything follows from Options.Seed: the same seed gives the same run.
 //
-// After every effect the world is held to what must be true at any moment; a
-// World keeps what it found in Violations. What must become true is the
-// caller's to say, with Until.
+// After every effect, the world checks what must be true at any moment, and Violations returns what
+// it found. The caller says what must become true, with Until.
 package sim

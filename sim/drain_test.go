@@ -17,9 +17,8 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// TestRolloutKeepsTheBudget rolls a fleet with workload on it: the budget is
-// kept at any time, and no VM goes before its pods have, whatever is killed
-// (P22, P26).
+// TestRolloutKeepsTheBudget rolls a fleet with workload on it. The budget is kept at any time, and
+// no VM is deleted before its pods are gone, even if the manager is killed (P22, P26).
 func TestRolloutKeepsTheBudget(t *testing.T) {
 	seeds := uint64(60)
 	if testing.Short() {
@@ -59,8 +58,8 @@ func keepsTheBudget(t *testing.T, seed uint64, strategy deployment.Strategy) {
 	r.w.Close()
 }
 
-// TestMisconfiguredBudgetIsNamedOnce: a budget that can never be met holds its
-// machine until force is due; machine and events name pod and budget, each once.
+// TestMisconfiguredBudgetIsNamedOnce: a budget that can never be met holds its machine until force
+// is due. The machine and the events name the pod and the budget, each once.
 func TestMisconfiguredBudgetIsNamedOnce(t *testing.T) {
 	var told []string
 	r := &run{t: t}
@@ -96,7 +95,7 @@ func TestMisconfiguredBudgetIsNamedOnce(t *testing.T) {
 	r.w.Close()
 }
 
-// TestDrainsAtATime: no more nodes are drained at a time than the limit says.
+// TestDrainsAtATime: the limit bounds how many nodes are drained at a time.
 func TestDrainsAtATime(t *testing.T) {
 	for seed := range uint64(10) {
 		r := &run{t: t}

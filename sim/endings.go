@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// Pods end in steps, as kubelets and controllers have them end. Their containers end; the
-// kubelet reports the pod as finished; its object goes some time later, once no finalizer
-// keeps it. A pod that ends by itself is finished too, and its object stays until its
-// controller, a drain or the cluster deletes it.
+// Pods end in steps, as kubelets and controllers end them. First their containers end. Then the
+// kubelet reports the pod as finished. The object is deleted some time later, once no finalizer
+// keeps it. A pod that ends by itself is finished too, and its object stays until its controller, a
+// drain or the cluster deletes it.
 
-// ended takes away a pod that was told to go and whose containers have ended. Its object
-// stays for a while as a finished one, if Faults say so. atOnce: nobody waits for a kubelet,
-// as the API server does not without a grace; only a finalizer keeps the object then.
+// ended removes a pod that was told to terminate and whose containers have ended. Its object stays
+// for a while as a finished one, if Faults say so. atOnce skips the wait for a kubelet, as the API
+// server does without a grace; then only a finalizer keeps the object.
 func (a *apps) ended(p *pod, atOnce bool) {
 	f := &a.w.o.Faults
 	if !slices.Contains(a.pods, p) || p.kept {
@@ -38,7 +38,7 @@ func (a *apps) ended(p *pod, atOnce bool) {
 	a.w.clock.after(stays, func() { a.gone(p) })
 }
 
-// finish has a pod be reported as finished.
+// finish reports a pod as finished.
 func (a *apps) finish(p *pod) {
 	over := *p.Pod
 	over.Finished = true
@@ -47,7 +47,7 @@ func (a *apps) finish(p *pod) {
 	a.soon()
 }
 
-// gone takes the object of a pod away.
+// gone deletes the object of a pod.
 func (a *apps) gone(p *pod) {
 	if i := slices.Index(a.pods, p); i >= 0 {
 		a.pods = slices.Delete(a.pods, i, i+1)
@@ -56,7 +56,7 @@ func (a *apps) gone(p *pod) {
 	}
 }
 
-// live has a pod that has become healthy end by itself, if it is one that does.
+// live schedules the end of a pod that has become healthy, if it is a pod that ends by itself.
 func (a *apps) live(p *pod) {
 	if work := a.of(p).Work; work > 0 {
 		a.ends(p, time.Second+a.w.upTo(work), PodCompleted)
@@ -66,7 +66,7 @@ func (a *apps) live(p *pod) {
 	}
 }
 
-// ends has a pod end by itself after a while, unless it is told to go before.
+// ends schedules a pod to end by itself after a while, unless it is told to terminate before.
 func (a *apps) ends(p *pod, after time.Duration, how Fault) {
 	a.w.clock.after(after, func() {
 		if !p.active() || !slices.Contains(a.pods, p) || how == PodFailed && a.w.calm {
@@ -78,7 +78,7 @@ func (a *apps) ends(p *pod, after time.Duration, how Fault) {
 	})
 }
 
-// finishedStays is how long the object of a pod stays that has ended by itself, if nobody
+// finishedStays is how long the object of a pod that has ended by itself stays, unless something
 // deletes it before.
 const finishedStays = time.Hour
 
@@ -102,7 +102,7 @@ func (a *apps) tidy(app *App) {
 	}
 }
 
-// of is the app of a pod.
+// of returns the app of a pod.
 func (a *apps) of(p *pod) *App {
 	i := slices.IndexFunc(a.apps, func(app App) bool { return app.Name == p.app })
 	return &a.apps[i]

@@ -29,8 +29,8 @@ func endings(seed uint64, faults sim.Faults, app sim.App) *sim.Scenario {
 	}
 }
 
-// TestLastPodWithAVolumeFinishes: every node's only pod with a volume is there as a finished
-// one for a while, with the volume attached or not. The drains go on and end.
+// TestLastPodWithAVolumeFinishes: every node's only pod with a volume stays as a finished one for a
+// while, with the volume attached or not. The drains continue and end.
 func TestLastPodWithAVolumeFinishes(t *testing.T) {
 	for seed := range uint64(5) {
 		faults := busy()
@@ -51,7 +51,7 @@ func TestStormsWithFinishedPods(t *testing.T) {
 	}
 }
 
-// shop is a settled fleet of one with a workload.
+// shop returns a converged fleet of one with a workload.
 func shop(t *testing.T, o sim.Options, app sim.App) *run {
 	r := &run{t: t}
 	o.Manager.Hooks = manager.Hooks{}
@@ -62,8 +62,7 @@ func shop(t *testing.T, o sim.Options, app sim.App) *run {
 	return r
 }
 
-// leaves asks for another class and returns how long the old machine takes to go once it is
-// to.
+// leaves asks for another class, and returns how long the deletion of the old machine takes.
 func (r *run) leaves() time.Duration {
 	r.t.Helper()
 	old := r.only()
@@ -80,7 +79,7 @@ func (r *run) leaves() time.Duration {
 	return r.w.Now().Sub(told)
 }
 
-// only is the one machine.
+// only returns the one machine.
 func (r *run) only() object.Key {
 	r.t.Helper()
 	machines, err := r.w.Machines().List(ctx, store.Query{})
@@ -89,8 +88,8 @@ func (r *run) only() object.Key {
 	return machines[0].Key
 }
 
-// TestFinalizersHoldNoDrain: the object of a finished pod that a finalizer keeps for half an
-// hour holds up no drain, and the next pod of its name comes when it is gone.
+// TestFinalizersHoldNoDrain: a finalizer keeps the object of a finished pod for half an hour. It
+// holds up no drain, and the next pod of that name comes when the object is gone.
 func TestFinalizersHoldNoDrain(t *testing.T) {
 	r := shop(t, sim.Options{Faults: sim.Faults{KeptPod: 1, KeptPodFor: time.Hour, PodEnd: 10 * time.Second}, Seed: 3},
 		sim.App{Name: "db", Replicas: 1, Grace: 30 * time.Second, Volumes: 1})
@@ -101,8 +100,8 @@ func TestFinalizersHoldNoDrain(t *testing.T) {
 	require.NoError(t, r.w.Until(func() bool { return r.w.Healthy("db") == 1 }, 2*time.Hour))
 }
 
-// TestJobCompletesAmidADrain: a pod of a Job that no budget lets go completes while its node
-// is drained. The drain ends then, without force.
+// TestJobCompletesAmidADrain: a budget refuses the eviction of a pod of a Job, and the pod
+// completes while its node is drained. The drain ends then, without force.
 func TestJobCompletesAmidADrain(t *testing.T) {
 	for name, volumes := range map[string]int{"without volumes": 0, "with a volume": 1} {
 		t.Run(name, func(t *testing.T) {
@@ -118,8 +117,8 @@ func TestJobCompletesAmidADrain(t *testing.T) {
 	}
 }
 
-// TestFailedPods: a pod that has failed by itself counts for neither its controller nor its
-// budget, its volume comes off, and a drain deletes it without an eviction.
+// TestFailedPods: a pod that has failed by itself counts for neither its controller nor its budget.
+// Its volume is detached, and a drain deletes it without an eviction.
 func TestFailedPods(t *testing.T) {
 	for name, volumes := range map[string]int{"without volumes": 0, "with a volume": 1} {
 		t.Run(name, func(t *testing.T) {

@@ -7,10 +7,9 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// forceDue tells whether force may be used on a machine by now, by the manager's
-// clock: its deletion is too old, or its node has been silent for too long. What
-// is recorded is not enough to go by, since a cluster that does not answer
-// cannot be told.
+// forceDue reports whether force may be used on a machine now, by the manager's clock: its deletion
+// is too old, or its node has been silent for too long. The record alone is not enough, because the
+// manager cannot record on a cluster that does not answer.
 func (w *World) forceDue(m *machine.Machine) bool {
 	if !m.Deleted() {
 		return false
@@ -31,8 +30,8 @@ func (w *World) forceDue(m *machine.Machine) bool {
 	return c != nil && c.Status != object.True && !now.Before(c.Since.Add(p.Unresponsive))
 }
 
-// noteForce takes down whether force is due before a node's readiness changes:
-// caches may say for a while longer that it is.
+// noteForce records whether force is due before a node's readiness changes, because caches may show
+// the old state for a while longer.
 func (w *World) noteForce(node string) {
 	m, err := w.machines.Get(context.Background(), object.Key{Namespace: Namespace, Name: node})
 	if err != nil {

@@ -14,21 +14,21 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// PoolOptions say how the groups of a world's pools are provided. The zero value
-// is a provider without optional calls that does everything at once.
+// PoolOptions say how the provider provides the groups of a world's pools. The zero value is a
+// provider without optional calls that does everything at once.
 type PoolOptions struct {
 	// Features are what the simulated driver of groups declares.
 	Features machinepool.Features
-	// Lag is the longest time until an instance comes or goes that is to, one
-	// after the other; and until a group works that was made.
+	// Lag is the longest time until the next instance is added or removed, and until a new group
+	// works.
 	Lag time.Duration
-	// Asks is how likely the provider has an instance drained before it takes it
-	// away, from 0 to 1: it then waits to be told, for an hour.
+	// Asks is the probability, from 0 to 1, that the provider requests a drain before it removes an
+	// instance. It then waits for an hour to be told that the drain is done.
 	Asks float64
 }
 
-// groups is the simulated provider of groups, and the driver to it. A group
-// is its pool's by the pool's key, as names are in an account.
+// groups is the simulated provider of groups, and the driver for it. A group belongs to its pool by
+// the pool's key, as names are unique in an account.
 type groups struct {
 	w      *World
 	all    map[object.Key]*group
@@ -46,10 +46,10 @@ type group struct {
 	ready     bool
 	failure   string // empty: it works
 	going     bool
-	planned   bool      // somebody looks after it soon
-	resized   time.Time // when somebody else than the manager changed the target
-	looked    time.Time // when a process was told last how it stands
-	backSince time.Time // when that was told again last, after a while in which it was not
+	planned   bool      // a look at it is scheduled
+	resized   time.Time // when something other than the manager changed the target
+	looked    time.Time // when a process last read its status
+	backSince time.Time // when the status was last read again after a while without a read
 }
 
 type instance struct {
@@ -60,12 +60,12 @@ type instance struct {
 	asked time.Time // since when the provider waits for its drain
 }
 
-// sorted are all groups, in the order of their keys.
+// sorted returns all groups, in the order of their keys.
 func (g *groups) sorted() []*group {
 	return slices.SortedFunc(maps.Values(g.all), func(a, b *group) int { return compareKeys(a.pool, b.pool) })
 }
 
-// instance is the one of that ID, and its group; nil: there is none.
+// instance returns the instance of that ID and its group, or nil.
 func (g *groups) instance(id string) (*group, *instance) {
 	for _, group := range g.all {
 		if i := group.find(id); i != nil {
@@ -84,7 +84,7 @@ func (g *group) find(id string) *instance {
 	return nil
 }
 
-// staying are the instances that nobody removes.
+// staying returns the instances that are not being removed.
 func (g *group) staying() (out []*instance) {
 	for _, i := range g.instances {
 		if !i.Going {
@@ -94,7 +94,7 @@ func (g *group) staying() (out []*instance) {
 	return out
 }
 
-// count is how many instances there are in all groups.
+// count returns how many instances there are in all groups together.
 func (g *groups) count() (n int) {
 	for _, group := range g.all {
 		n += len(group.instances)
@@ -153,7 +153,7 @@ func (g *groups) CreatePool(_ context.Context, req *pooldriver.CreatePoolRequest
 	return &pooldriver.Response{GroupID: made.id, LastKnownState: "made"}, nil
 }
 
-// needsData tells whether a pool's machines boot from something.
+// needsData reports whether a pool's machines boot from bootstrap data.
 func needsData(p *machinepool.Pool) bool {
 	name := p.Spec.Template.Bootstrap.DataSecret
 	return name != nil && *name != ""

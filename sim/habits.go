@@ -12,13 +12,13 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// RuleChildren: what owns machines goes after them.
+// RuleChildren: the owner of machines is deleted after them.
 const RuleChildren = "children first"
 
 // refused is a call to the provider that was answered with an error.
 type refused struct {
 	at             time.Time
-	wait           time.Duration // until the recovery table has it tried again
+	wait           time.Duration // when the recovery table allows the next attempt
 	machine, class int64         // generations at that time
 }
 
@@ -36,8 +36,8 @@ func (p *process) noteRetry(s driver.CallInfo) {
 	}
 }
 
-// checkRetries: of all calls that were made again few were too early. A refusal
-// whose record met a conflict, or was lost, is forgotten.
+// checkRetries: of all calls that were made again, few were too early. A refusal may be forgotten
+// if its record met a conflict or was lost.
 func (w *World) checkRetries() error {
 	if l := &w.ledger; l.repeated >= 8 && 4*l.early > 3*l.repeated {
 		return w.violation("P28", "of %d calls to the provider that were made again %d came before their time", l.repeated, l.early)
@@ -81,11 +81,11 @@ func (w *World) madeWith(s driver.CallInfo) (machine, class int64, known bool) {
 	return m.Generation, c.Generation, several < 2
 }
 
-// RuleInitialized: a VM that needs it is initialized before its machine runs.
+// RuleInitialized: a VM that needs initialization is initialized before its machine runs.
 const RuleInitialized = "initialized"
 
-// checkInitialized: no machine runs on a VM that has yet to be initialized, unless
-// the provider said that there is nothing to initialize.
+// checkInitialized: no machine runs on a VM that is not initialized yet, unless the provider said
+// that there is nothing to initialize.
 func (w *World) checkInitialized(machines []*machine.Machine, vm *drivertest.MemoryVM) {
 	call := codes.InitializeMachine
 	if w.refusals[Refusal{call, codes.Unimplemented}]+w.refusals[Refusal{call, codes.NotFound}] > 0 {
@@ -98,7 +98,7 @@ func (w *World) checkInitialized(machines []*machine.Machine, vm *drivertest.Mem
 	}
 }
 
-// checkOwners: a set that goes leaves no machine behind that it must have known.
+// checkOwners: a set that is deleted leaves no machine behind that it must have known.
 func (w *World) checkOwners(machines []*machine.Machine) {
 	now := map[string]bool{}
 	for _, s := range w.sets.all() {
@@ -116,7 +116,7 @@ func (w *World) checkOwners(machines []*machine.Machine) {
 	w.ledger.sets = now
 }
 
-// checkRecreate: with that strategy, machines of two sets never exist at once.
+// checkRecreate: with that strategy, machines of two sets never exist at the same time.
 func (w *World) checkRecreate(d *deployment.Deployment, born *machine.Machine, fleet []*machine.Machine) {
 	if d.Spec.Strategy.Kind != deployment.Recreate || w.ledger.belated {
 		return
@@ -128,8 +128,8 @@ func (w *World) checkRecreate(d *deployment.Deployment, born *machine.Machine, f
 	}
 }
 
-// checkUpdated: a machine that is available is taken out of service for its
-// update only if enough others stay in it.
+// checkUpdated: a machine that is available is taken out of service for its update only if enough
+// others stay in service.
 func (w *World) checkUpdated(m *machine.Machine, fleet []*machine.Machine, floor int) {
 	serving := 0
 	for _, other := range fleet {
@@ -142,7 +142,7 @@ func (w *World) checkUpdated(m *machine.Machine, fleet []*machine.Machine, floor
 	}
 }
 
-// updates tells whether a machine is out of service for its update.
+// updates reports whether a machine is out of service for its update.
 func updates(m *machine.Machine) bool {
 	switch m.Status.Phase {
 	case machine.PhaseInPlaceUpdating, machine.PhaseInPlaceUpdateFailed, machine.PhaseInPlaceUpdateSuccessful:
@@ -151,7 +151,7 @@ func updates(m *machine.Machine) bool {
 	return false
 }
 
-// addLone makes a machine that belongs to no set, as somebody would by hand.
+// addLone makes a machine that belongs to no set, as a user would by hand.
 func (w *World) addLone() error {
 	m := &machine.Machine{Meta: object.Meta{
 		Key: object.Key{Namespace: Namespace, Name: "by-hand"}, Labels: map[string]string{"made": "by hand"},
@@ -172,7 +172,7 @@ func (w *World) removeLone() {
 	}
 }
 
-// checkLone: nobody adopts what no selector picks.
+// checkLone: nothing adopts what no selector picks.
 func (w *World) checkLone() {
 	if w.ledger.lone.Name == "" {
 		return
@@ -182,7 +182,7 @@ func (w *World) checkLone() {
 	}
 }
 
-// cordon marks the nth node unschedulable, as a user would, if nobody else has.
+// cordon marks the nth node unschedulable, as a user would, unless it is so already.
 func (w *World) cordon(n int) {
 	node, found := nthOf(w.nodes, n)
 	if !found || node.Unschedulable || node.Drain != nil || !node.Applied.Update.Since.IsZero() {
@@ -207,8 +207,7 @@ func (w *World) checkCordons() {
 	}
 }
 
-// chatter has a node that is ill for good say so in ever new words, as kubelets
-// do.
+// chatter changes the message of a node that is unhealthy for good again and again, as kubelets do.
 func (w *World) chatter(name, id string) {
 	w.clock.after(3*time.Minute+w.upTo(time.Minute), func() {
 		n, err := w.nodes.Get(context.Background(), object.Key{Name: name})

@@ -10,10 +10,10 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// What the provider of groups does by itself.
+// This is what the provider of groups does by itself.
 const (
-	// sweepEvery is how often it looks at the health of its instances, and
-	// illFor how long one may be without a ready node until it is replaced.
+	// sweepEvery is how often the provider checks the health of its instances. illFor is how long
+	// an instance may be without a ready node before the provider replaces it.
 	sweepEvery = 5 * time.Minute
 	illFor     = 20 * time.Minute
 	// askFor is how long it waits to be told that an instance is drained.
@@ -22,7 +22,7 @@ const (
 
 func (g *groups) lag() time.Duration { return time.Second + g.w.upTo(g.w.o.Pools.Lag) }
 
-// soon has the provider look after a group after a while.
+// soon schedules the provider's next look at a group after a while.
 func (g *groups) soon(at *group) {
 	if at.planned {
 		return
@@ -42,8 +42,7 @@ func (g *groups) soon(at *group) {
 	})
 }
 
-// tend brings a group one step nearer to what it should be, and tells whether
-// there is more to do.
+// tend brings a group one step nearer to its target, and reports whether there is more to do.
 func (g *groups) tend(at *group) bool {
 	staying := at.staying()
 	going := slices.IndexFunc(at.instances, func(i *instance) bool { return i.Going || at.going })
@@ -63,8 +62,8 @@ func (g *groups) tend(at *group) bool {
 	return true
 }
 
-// choose is what the provider takes away where nobody has said which: one that
-// has not joined, else any.
+// choose returns the instance that the provider removes if no caller has named one: one that has
+// not joined, else any.
 func (g *groups) choose(from []*instance) *instance {
 	for _, i := range from {
 		if !g.w.isReady(i.name, i.ProviderID) {
@@ -74,8 +73,8 @@ func (g *groups) choose(from []*instance) *instance {
 	return from[g.w.chance(len(from))]
 }
 
-// refresh replaces, one after the other, what was made from an earlier
-// template; the next one when all are ready.
+// refresh replaces the instances made from an earlier template, one after the other. It replaces
+// the next one when all are ready.
 func (g *groups) refresh(at *group, staying []*instance) (more bool) {
 	var old *instance
 	for _, i := range staying {
@@ -95,7 +94,7 @@ func (g *groups) refresh(at *group, staying []*instance) (more bool) {
 	return old != nil
 }
 
-// takeOut has an instance go because the provider wants it, with or without asking.
+// takeOut removes an instance because the provider wants it, with or without a request for a drain.
 func (g *groups) takeOut(i *instance) {
 	if g.w.chance(1_000_000) < int(g.w.o.Pools.Asks*1_000_000) {
 		i.AwaitsDrain, i.asked = true, g.w.clock.now
@@ -104,8 +103,7 @@ func (g *groups) takeOut(i *instance) {
 	i.Going = true
 }
 
-// add makes an instance, if there is room for one; otherwise it is tried again
-// from time to time.
+// add makes an instance if there is room for one. Otherwise it tries again from time to time.
 func (g *groups) add(at *group) (more bool) {
 	w := g.w
 	full := w.o.Faults.Capacity > 0 && g.count() >= w.o.Faults.Capacity
@@ -135,7 +133,7 @@ func (g *groups) add(at *group) (more bool) {
 	return true
 }
 
-// join has an instance become a node, once its bootstrap token is good.
+// join makes an instance a node, once its bootstrap token is good.
 func (g *groups) join(at *group, i *instance) {
 	w := g.w
 	if w.gone[i.ProviderID] || w.o.NoCluster {
@@ -158,8 +156,7 @@ func (g *groups) join(at *group, i *instance) {
 	w.flap(i.name, i.ProviderID)
 }
 
-// remove takes an instance away, with what runs on it; the cluster collects its
-// node.
+// remove deletes an instance with what runs on it. The cluster collects its node.
 func (g *groups) remove(at *group, i *instance) {
 	w := g.w
 	at.instances = slices.DeleteFunc(at.instances, func(other *instance) bool { return other == i })
@@ -174,7 +171,7 @@ func (g *groups) remove(at *group, i *instance) {
 	})
 }
 
-// drop takes an instance away behind everybody's back.
+// drop deletes an instance without the manager.
 func (g *groups) drop(id string) {
 	if at, i := g.instance(id); i != nil {
 		g.remove(at, i)
@@ -182,8 +179,8 @@ func (g *groups) drop(id string) {
 	}
 }
 
-// sweep has the provider look at its instances again and again: one that is ill
-// for too long is replaced, and one that nobody has drained in time goes as it is.
+// sweep checks the provider's instances again and again. An instance that is unhealthy for too long
+// is replaced. One that was not drained in time is removed undrained.
 func (g *groups) sweep(at *group) {
 	g.w.clock.after(sweepEvery, func() {
 		if g.all[at.pool] != at {
@@ -212,7 +209,7 @@ func (g *groups) examine(i *instance) {
 	}
 }
 
-// isReady tells whether an instance's node is.
+// isReady reports whether an instance's node is ready.
 func (w *World) isReady(name, id string) bool {
 	n, err := w.nodes.Get(context.Background(), object.Key{Name: name})
 	if err != nil || n.ProviderID != id {
@@ -233,7 +230,7 @@ func (g *groups) calm() {
 	}
 }
 
-// lose takes a group away, with all of its instances, behind everybody's back.
+// lose deletes a group with all of its instances, without the manager.
 func (g *groups) lose(at *group) {
 	for len(at.instances) > 0 {
 		g.remove(at, at.instances[0])
@@ -241,7 +238,7 @@ func (g *groups) lose(at *group) {
 	g.vanish(at)
 }
 
-// vanish takes a group away that has no instance.
+// vanish deletes a group that has no instance.
 func (g *groups) vanish(at *group) {
 	delete(g.all, at.pool)
 	delete(g.w.ledger.lateGroups, at.pool)

@@ -11,8 +11,8 @@ import (
 // atMost is how many objects of a kind a violation names.
 const atMost = 5
 
-// lacks says what holds the world up that has not settled: pools, deployments, machines with
-// their phases and reasons, and nodes and VMs that no machine has.
+// lacks returns what keeps the world from converging: pools, deployments, machines with their
+// phases and reasons, and nodes and VMs that no machine has.
 func (w *World) lacks() string {
 	var pools, fleets []string
 	for _, p := range w.pools.all() {
@@ -40,7 +40,7 @@ func listed(all []string) string {
 	return b.String()
 }
 
-// restless are the machines that are not at rest, or whose VMs have other tags than wanted.
+// restless returns the machines that have not converged, or whose VMs have other tags than wanted.
 func (w *World) restless() (all []string) {
 	for _, m := range w.machines.all() {
 		if lacks := machineLacks(m); lacks != "" {
@@ -53,7 +53,7 @@ func (w *World) restless() (all []string) {
 	return all
 }
 
-// nobodys are the nodes and VMs that no machine and no pool has.
+// nobodys returns the nodes and VMs that no machine and no pool has.
 func (w *World) nobodys() (all []string) {
 	machines := map[string]bool{}
 	for _, m := range w.machines.all() {
@@ -72,7 +72,7 @@ func (w *World) nobodys() (all []string) {
 	return all
 }
 
-// fleetLacks says what a deployment lacks to be at rest. Empty: nothing.
+// fleetLacks returns what a deployment lacks to be at rest, or nothing.
 func (w *World) fleetLacks(d *deployment.Deployment) string {
 	fleet, s := w.fleetOf(d), &d.Status
 	switch pledged := w.pledged(d); {
@@ -91,7 +91,8 @@ func (w *World) fleetLacks(d *deployment.Deployment) string {
 	return ""
 }
 
-// machineLacks says in which phase a machine is that is not at rest, and why. Empty: it is.
+// machineLacks returns the phase of a machine that is not at rest, and why. It returns nothing for
+// a machine at rest.
 func machineLacks(m *machine.Machine) string {
 	s := &m.Status
 	if m.Ready() && !m.Deleted() {

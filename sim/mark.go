@@ -8,15 +8,15 @@ import (
 	"github.com/millwright-go/millwright/sim/history"
 )
 
-// Mark has every recorder note that something happens now.
+// Mark makes every recorder note that something happens now.
 func (w *World) Mark(kind history.Kind, what string) {
 	for _, r := range w.recorders {
 		r.note(kind, what)
 	}
 }
 
-// Span has every recorder note that something begins now, and that it ends when
-// end is called; it may be called more than once.
+// Span makes every recorder note that something begins now, and that it ends when end is called.
+// end may be called more than once.
 func (w *World) Span(kind history.Kind, what string) (end func()) {
 	var ends []func()
 	for _, r := range w.recorders {
@@ -50,7 +50,7 @@ func (r *Recorder) finish(s *span) {
 	r.h.Note(s.mark)
 }
 
-// thaw notes when the fleet freezes, and when it does not any more.
+// thaw notes when the fleet freezes, and when it is no longer frozen.
 func (r *Recorder) thaw() {
 	frozen := r.isFrozen()
 	switch {
@@ -96,7 +96,7 @@ func (r *Recorder) edited(now *deployment.Deployment) {
 	}
 }
 
-// changes are what tells two wishes apart, in words.
+// changes returns the differences between two specs, in words.
 func changes(before, now *deployment.Spec) (out []string) {
 	if before.Replicas != now.Replicas {
 		out = append(out, machines(now.Replicas)+" wanted")

@@ -10,10 +10,10 @@ import (
 )
 
 // Moves draws a scenario in which machines are updated in place and move from set to set, while
-// everything interrupts their moves: calls are slow, writes conflict, answers are lost, the manager
+// everything interrupts their moves. Calls are slow, writes conflict, answers are lost, the manager
 // is killed again and again, machines are deleted on their way, and the rollout is paused, resumed
 // and reverted. All machines may be missing at once: what was selected before a kill is carried out
-// long after, and only the ceiling is a matter of moves. The same seed gives the same scenario.
+// long after, and moves affect only the ceiling. The same seed gives the same scenario.
 func Moves(seed uint64) *Scenario {
 	g := generator(rand.New(rand.NewPCG(seed, 5)).IntN) //nolint:gosec // a simulation
 	replicas := int32(2 + g(3))

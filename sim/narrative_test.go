@@ -23,8 +23,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the goldens under testdata")
 
-// TestNarratives tells each scenario in a world without delays, with the bounds
-// at each step.
+// TestNarratives writes down each scenario in a world without delays, with the bounds at each step.
 func TestNarratives(t *testing.T) {
 	all := scenarios()
 	require.GreaterOrEqual(t, len(all), 60)
@@ -106,8 +105,8 @@ func (n *narrator) flush() {
 	}
 }
 
-// standing is one line: each set by class with machines wanted/there/available,
-// then the sums beside their bounds.
+// standing is one line: each set by class with machines wanted/there/available, then the sums
+// beside their bounds.
 func (n *narrator) standing(d *deployment.Deployment) string {
 	sets, err := n.r.w.Sets().List(ctx, store.Query{})
 	require.NoError(n.r.t, err)
@@ -158,9 +157,9 @@ func failing(machines []*machine.Machine) (n int) {
 	return n
 }
 
-// TestInterleavings lives through each scenario again and again, with calls
-// and caches that lag, passes that overlap, and whatever else the scenario
-// brings. The world checks the bounds after every effect (P5, P7, P13, P14).
+// TestInterleavings plays each scenario again and again, with calls and caches that lag, passes
+// that overlap, and what else the scenario brings. The world checks the bounds after every effect
+// (P5, P7, P13, P14).
 func TestInterleavings(t *testing.T) {
 	seeds := uint64(200)
 	if testing.Short() {

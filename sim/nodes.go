@@ -8,7 +8,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// boot lets a VM join the cluster after a while, unless it never will.
+// boot joins a VM to the cluster after a while, unless the VM never joins.
 func (w *World) boot(name, id string) {
 	if w.o.NoCluster {
 		return
@@ -42,7 +42,7 @@ func (w *World) boot(name, id string) {
 	})
 }
 
-// flap lets a node fall ill for a while now and then.
+// flap makes a node unhealthy for a while now and then.
 func (w *World) flap(name, id string) {
 	if !w.happens(w.o.Faults.Flap) {
 		return
@@ -63,9 +63,8 @@ func (w *World) flap(name, id string) {
 	})
 }
 
-// silence is what the cluster notes of a node whose VM is gone. One that no
-// machine has ever marked as its own is taken away after a while, as clusters do:
-// nobody else can know that it was ours.
+// silence is what the cluster records of a node whose VM is gone. The cluster deletes such a node
+// after a while if no machine has marked it, because nothing else can know that it was ours.
 func (w *World) silence(name, id string) {
 	w.ready(name, id, object.Unknown)
 	w.clock.after(10*time.Minute, func() {
@@ -76,7 +75,7 @@ func (w *World) silence(name, id string) {
 	})
 }
 
-// ready writes whether a VM's node is Ready, and tells whether that was news.
+// ready writes whether a VM's node is Ready, and reports whether that changed anything.
 func (w *World) ready(name, id string, status object.ConditionStatus) bool {
 	ctx := context.Background()
 	n, err := w.nodes.Get(ctx, object.Key{Name: name})

@@ -16,9 +16,8 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// TestObservingInAStorm: managers that only observe, with lagging caches, lost
-// answers, outages and sudden ends, change nothing for a day and call the
-// provider for nothing but its lists.
+// TestObservingInAStorm: managers that only observe change nothing for a day, and make no call to
+// the provider but its lists. Caches lag, answers are lost, and there are outages and kills.
 func TestObservingInAStorm(t *testing.T) {
 	for seed := range uint64(10) {
 		told := 0
@@ -48,7 +47,7 @@ func TestObservingInAStorm(t *testing.T) {
 	}
 }
 
-// versions are the versions of all objects: each write makes a new one.
+// versions returns the versions of all objects. Each write makes a new one.
 func versions[T object.Object[T]](t *testing.T, c store.Collection[T]) []string {
 	all, err := c.List(context.Background(), store.Query{})
 	require.NoError(t, err)

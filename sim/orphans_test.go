@@ -12,7 +12,7 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// ownerless tells whether a VM lives whose machine's record is gone.
+// ownerless reports whether a VM lives whose machine's record is gone.
 func (r *run) ownerless() bool {
 	machines, err := r.w.Machines().List(ctx, store.Query{})
 	require.NoError(r.t, err)
@@ -28,8 +28,8 @@ func (r *run) ownerless() bool {
 	return false
 }
 
-// TestLateCreatesAreCollected: a create whose caller died comes in when its
-// machine is gone; no process knows of it, and nothing of it is left in the end.
+// TestLateCreatesAreCollected: a create whose caller died takes effect when its machine is gone. No
+// process knows of it, and nothing of it is left in the end.
 func TestLateCreatesAreCollected(t *testing.T) {
 	seen := 0
 	for seed := range uint64(60) {
@@ -51,8 +51,8 @@ func TestLateCreatesAreCollected(t *testing.T) {
 	require.Positive(t, seen, "none came late")
 }
 
-// TestStraysOnlyAreCollected: in a quiet world every stray goes, three in a
-// period, and no VM of the fleet.
+// TestStraysOnlyAreCollected: in a quiet world every orphan VM is deleted, three in a period, and
+// no VM of the fleet.
 func TestStraysOnlyAreCollected(t *testing.T) {
 	r := &run{t: t}
 	r.open(sim.Options{Faults: busy(), Manager: manager.Options{SafetyPolicy: sim.SafetyPolicy()}}, fleet(4, deployment.Strategy{}))
@@ -70,8 +70,7 @@ func TestStraysOnlyAreCollected(t *testing.T) {
 	require.Equal(t, own, r.w.Provider().VMs())
 }
 
-// bereft tells whether there is a machine whose set, or a set whose deployment,
-// is gone.
+// bereft reports whether there is a machine whose set, or a set whose deployment, is gone.
 func (r *run) bereft() bool {
 	owners := map[string]bool{}
 	sets, err := r.w.Sets().List(ctx, store.Query{})
@@ -93,9 +92,8 @@ func (r *run) bereft() bool {
 	return lone
 }
 
-// TestLateStoreCreatesGo: a machine or a set whose create was on its way for up
-// to ten minutes, when its process died, and comes in when its owner is gone,
-// goes with its VM.
+// TestLateStoreCreatesGo: the create of a machine or a set is under way for up to ten minutes when
+// its process dies, and takes effect when its owner is gone. The object is deleted with its VM.
 func TestLateStoreCreatesGo(t *testing.T) {
 	seen := 0
 	for seed := range uint64(60) {

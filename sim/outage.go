@@ -8,9 +8,9 @@ import (
 	"github.com/millwright-go/millwright/sim/history"
 )
 
-// Spells are faults that come and go. The zero value is none.
+// Spells are faults that begin and end again. The zero value has none.
 type Spells struct {
-	// Every is about how long there is between two; zero: there are none.
+	// Every is about how long there is between two. Zero means that there are none.
 	Every time.Duration
 	// For is the longest that one lasts.
 	For time.Duration
@@ -25,7 +25,7 @@ const (
 	apiCount
 )
 
-// apiOf is where objects of a kind are.
+// apiOf returns the API server that has objects of a kind.
 func apiOf(kind manager.Kind) api {
 	if kind == manager.KindNode || kind == manager.KindWorkload {
 		return target
@@ -33,7 +33,7 @@ func apiOf(kind manager.Kind) api {
 	return control
 }
 
-// spells begin everything that comes and goes by itself.
+// spells begins all faults that begin and end by themselves.
 func (w *World) spells() {
 	w.spell(func(f *Faults) Spells { return f.ControlOutages }, w.StopControl)
 	w.spell(func(f *Faults) Spells { return f.TargetOutages }, w.StopTarget)
@@ -43,7 +43,7 @@ func (w *World) spells() {
 	})
 }
 
-// spell has something happen again and again, for as long as there are faults.
+// spell starts a fault again and again, as long as there are faults.
 func (w *World) spell(of func(*Faults) Spells, begin func(time.Duration)) {
 	every := of(&w.o.Faults).Every
 	if every <= 0 {
@@ -57,16 +57,15 @@ func (w *World) spell(of func(*Faults) Spells, begin func(time.Duration)) {
 	})
 }
 
-// StopControl has the control plane's API refuse every call for a while, and
-// tell of no change.
+// StopControl makes the control plane's API refuse every call for a while, and report no change.
 func (w *World) StopControl(d time.Duration) {
 	w.count(ControlOutage)
 	w.clock.after(d, w.Span(history.Outage, "the control plane"))
 	w.stop(control, d)
 }
 
-// StopTarget has the target cluster's API do so. When it comes back after more
-// than the 40 s that clusters wait, all nodes are silent at first.
+// StopTarget does the same to the target cluster's API. If it comes back after more than the 40 s
+// that clusters wait, all nodes are silent at first.
 func (w *World) StopTarget(d time.Duration) {
 	w.count(TargetOutage)
 	w.clock.after(d, w.Span(history.Outage, "the target cluster"))
@@ -81,7 +80,7 @@ func (w *World) StopTarget(d time.Duration) {
 	})
 }
 
-// nodeGrace is how long a node may say nothing before its cluster notes it.
+// nodeGrace is how long a node may be silent before its cluster records it.
 const nodeGrace = 40 * time.Second
 
 func (w *World) stop(a api, d time.Duration) {
@@ -98,10 +97,10 @@ func (w *World) stop(a api, d time.Duration) {
 // outage is the last time that an API did not answer.
 type outage struct{ began, ends time.Time }
 
-// down tells whether an API does not answer.
+// down reports whether an API does not answer.
 func (w *World) down(a api) bool { return w.clock.now.Before(w.outages[a].ends) }
 
-// waver has a node that is ready be silent for a while.
+// waver makes a node that is ready silent for a while.
 func (w *World) waver(name, id string, d time.Duration) {
 	if !w.ready(name, id, object.Unknown) {
 		return
@@ -109,8 +108,8 @@ func (w *World) waver(name, id string, d time.Duration) {
 	w.clock.after(d, func() { w.recover(name, id) })
 }
 
-// StopZone has the nodes of a zone fall silent for a while, and no VM be made in
-// it. Each class is in a zone of its own; n counts them in their order, around.
+// StopZone makes the nodes of a zone silent for a while, and the provider creates no VM there. Each
+// class is in a zone of its own; n counts the zones in their order, modulo their number.
 func (w *World) StopZone(n int, d time.Duration) {
 	if len(w.zones) == 0 {
 		return
@@ -128,7 +127,7 @@ func (w *World) StopZone(n int, d time.Duration) {
 	w.clock.after(d, func() { w.eachIn(zone, w.recover) })
 }
 
-// isDark tells whether a zone is out.
+// isDark reports whether a zone is out.
 func (w *World) isDark(zone string) bool { return w.clock.now.Before(w.dark[zone]) }
 
 func (w *World) eachIn(zone string, do func(name, id string)) {
@@ -139,7 +138,7 @@ func (w *World) eachIn(zone string, do func(name, id string)) {
 	}
 }
 
-// recover has a node be ready again, unless something keeps it from it.
+// recover makes a node ready again, unless something prevents it.
 func (w *World) recover(name, id string) {
 	if w.lostNodes[id] || w.isDark(w.zoneOf[id]) {
 		return
@@ -147,8 +146,8 @@ func (w *World) recover(name, id string) {
 	w.ready(name, id, object.True)
 }
 
-// JumpClock sets the manager's clock to be so much ahead of the world's, or
-// behind it if d is negative, whatever it was before.
+// JumpClock sets the manager's clock ahead of the world's by d, or behind it if d is negative.
+// Earlier jumps don't matter.
 func (w *World) JumpClock(d time.Duration) {
 	w.count(ClockJump)
 	w.setClock(d)
@@ -159,8 +158,8 @@ func (w *World) setClock(skew time.Duration) {
 	w.skew = skew
 }
 
-// latest is the latest time that the manager's clock may have shown for orders that
-// are carried out now.
+// latest returns the latest time that the manager's clock may have shown for orders that are
+// carried out now.
 func (w *World) latest() time.Time {
 	skew := w.skew
 	if !w.jumped.IsZero() && w.underWay(w.jumped) {

@@ -16,7 +16,7 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// settled is a fleet of three at rest, that is kept from harm.
+// settled returns a converged fleet of three that no fault can hit.
 func settled(t *testing.T, o sim.Options) *run {
 	r := &run{t: t}
 	o.Manager.SafetyPolicy = safety.DefaultPolicy()
@@ -25,8 +25,7 @@ func settled(t *testing.T, o sim.Options) *run {
 	return r
 }
 
-// TestOutagesFreeze: while either API does not answer nothing is made, and
-// afterwards all is.
+// TestOutagesFreeze: while either API does not answer, nothing is made. Afterwards all is made.
 func TestOutagesFreeze(t *testing.T) {
 	for name, stop := range map[sim.Fault]func(*sim.World, time.Duration){
 		sim.ControlOutage: (*sim.World).StopControl, sim.TargetOutage: (*sim.World).StopTarget,
@@ -48,8 +47,8 @@ func TestOutagesFreeze(t *testing.T) {
 	}
 }
 
-// TestTargetComesBackSilent: nodes that could not report are silent at first
-// when their cluster answers again, for a short outage they are not.
+// TestTargetComesBackSilent: nodes that could not report are silent at first when their cluster
+// answers again. After a short outage they are not.
 func TestTargetComesBackSilent(t *testing.T) {
 	silent := func(outage time.Duration) (seen int) {
 		r := settled(t, sim.Options{})
@@ -64,7 +63,7 @@ func TestTargetComesBackSilent(t *testing.T) {
 	require.Zero(t, silent(20*time.Second))
 }
 
-// nodes counts those whose readiness is as given.
+// nodes counts the nodes whose readiness is as given.
 func (r *run) nodes(status object.ConditionStatus) (n int) {
 	nodes, err := r.w.Nodes().List(ctx, store.Query{})
 	require.NoError(r.t, err)
@@ -76,8 +75,8 @@ func (r *run) nodes(status object.ConditionStatus) (n int) {
 	return n
 }
 
-// TestZones: a zone that is out has its nodes silent, and no VM is made there
-// until it is back.
+// TestZones: the nodes of a zone that is out are silent, and no VM is made there until the zone is
+// back.
 func TestZones(t *testing.T) {
 	r := settled(t, sim.Options{})
 	defer r.w.Close()
@@ -113,8 +112,8 @@ func TestNoManagerBeginsInAnOutage(t *testing.T) {
 	require.Less(t, before, 10, "the first life ended with its first call")
 }
 
-// TestJumpsAreTheManagersOnly: its clock jumps, and what it waits for is still
-// waited for; the world's time goes on as ever.
+// TestJumpsAreTheManagersOnly: the manager's clock jumps and its waits still end. The world's time
+// does not jump.
 func TestJumpsAreTheManagersOnly(t *testing.T) {
 	r := settled(t, sim.Options{})
 	defer r.w.Close()
@@ -133,8 +132,8 @@ func TestJumpsAreTheManagersOnly(t *testing.T) {
 	r.complete()
 }
 
-// TestProviderForgetsWhatItMade: what was made just now is in no answer of the
-// provider, for as long as Eventually says.
+// TestProviderForgetsWhatItMade: a new VM is in no answer of the provider for as long as Eventually
+// says.
 func TestProviderForgetsWhatItMade(t *testing.T) {
 	r := settled(t, sim.Options{Faults: sim.Faults{Eventually: 10 * time.Minute}})
 	defer r.w.Close()

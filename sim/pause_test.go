@@ -18,8 +18,7 @@ import (
 
 const pausedKey = "millwright-go/paused"
 
-// setPause writes the annotation, as a user does who tries again after a
-// conflict.
+// setPause writes the annotation, as a user does who tries again after a conflict.
 func setPause[T object.Object[T]](r *run, c store.Collection[T], key object.Key, value string) {
 	for range 100 {
 		found, err := c.Live().Get(ctx, key)
@@ -69,8 +68,8 @@ func (r *run) pauseSome(n uint64, resume bool) {
 	}
 }
 
-// untouched notes the VMs of machines that are paused now, and says afterwards
-// whether one is gone that was not on its way out by then.
+// untouched records the VMs of machines that are paused now. Later it reports whether a VM is gone
+// that was not already being deleted.
 func (r *run) untouched() (kept map[string]bool, still func()) {
 	machines, err := r.w.Machines().List(ctx, store.Query{})
 	require.NoError(r.t, err)
@@ -91,10 +90,10 @@ func (r *run) untouched() (kept map[string]bool, still func()) {
 	}
 }
 
-// TestPausesInAStorm: machines and sets are paused and resumed while a fleet is
-// edited, machines get too old, and anything fails. No VM of a machine that was
-// paused while it ran goes as long as it is; the bounds hold; and once all are
-// resumed the fleet comes to what was wanted last, and can be deleted.
+// TestPausesInAStorm: machines and sets are paused and resumed while a fleet is edited, machines
+// get too old, and anything fails. A machine that was paused while it ran keeps its VM as long as
+// it is paused, and the bounds hold. Once all are resumed, the fleet converges to the last spec and
+// can be deleted.
 func TestPausesInAStorm(t *testing.T) {
 	seeds := uint64(40)
 	if testing.Short() {
@@ -131,9 +130,9 @@ func TestPausesInAStorm(t *testing.T) {
 	}
 }
 
-// TestDeletedInAStorm: a fleet is deleted at some moment of its creation or of a
-// rollout while anything fails, orders of dead processes come in late among it.
-// All goes, by and by, and no VM is left.
+// TestDeletedInAStorm: a fleet is deleted at some moment of its creation or of a rollout while
+// anything fails, including late orders of dead processes. All its objects are deleted in the end,
+// and no VM is left.
 func TestDeletedInAStorm(t *testing.T) {
 	seeds := uint64(80)
 	if testing.Short() {
@@ -166,9 +165,9 @@ func endInAStorm(t *testing.T, seed uint64) {
 	require.NoError(t, r.w.Until(r.empty, patience), "seed %d: %s", seed, r.left())
 }
 
-// TestFleetIsRenewed: over a month, a fleet whose machines may get a week old is
-// replaced again and again, each time within its bounds, spread over the tenth
-// of a week that the ages differ by, and at rest in between.
+// TestFleetIsRenewed: the machines of a fleet may get a week old. Over a month the fleet is
+// replaced again and again, each time within its bounds, spread over the tenth of a week by which
+// the ages differ, and at rest in between.
 func TestFleetIsRenewed(t *testing.T) {
 	r := &run{t: t}
 	d := fleet(6, deployment.Strategy{MaxSurge: rollout.IntOrPercent{Value: 2}})

@@ -8,8 +8,8 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 )
 
-// A machine that is paused is left as it is, whatever happens to it, and so are
-// the size and the machines of a set (P25). What was under way before is excused.
+// A paused machine is left as it is, and so are the size and the machines of a paused set (P25).
+// What was under way before is excused.
 
 // checkPausedCall: the provider is not asked to change anything of a machine
 // that is paused.
@@ -19,14 +19,14 @@ func (w *World) checkPausedCall(s driver.CallInfo) {
 	}
 }
 
-// checkPausedPod: its node is not drained.
+// checkPausedPod: the manager does not drain its node.
 func (w *World) checkPausedPod(p *pod) {
 	if !w.ledger.belated && w.pausedLong(p.node) {
 		w.violate("P25", "pod %s was told to go from node %s, whose machine is paused", p.Name, p.node)
 	}
 }
 
-// checkPausedMachine: nothing of it moves, and nobody here deletes it.
+// checkPausedMachine: nothing of it changes, and the manager does not delete it.
 func (w *World) checkPausedMachine(r *record[*machine.Machine], now *machine.Machine) {
 	if !w.longAgo(r.paused) {
 		return
@@ -43,14 +43,14 @@ func (w *World) checkPausedMachine(r *record[*machine.Machine], now *machine.Mac
 	}
 }
 
-// setPaused tells whether the set of a machine has been paused for long.
+// setPaused reports whether the set of a machine has been paused for long.
 func (w *World) setPaused(m *machine.Machine) bool {
 	r := w.ledger.setRecords[ownerUID(m)]
 	return r != nil && w.longAgo(r.paused)
 }
 
-// checkSetChange: a set that is paused keeps its size, and stays. Moves of
-// machines that had begun go on.
+// checkSetChange: a paused set keeps its size and is not deleted. Moves of machines that had begun
+// go on.
 func (w *World) checkSetChange(r *record[*machineset.Set], now *machineset.Set) {
 	if !w.ledger.acting || w.ledger.belated || !w.longAgo(r.paused) {
 		return
@@ -64,14 +64,14 @@ func (w *World) checkSetChange(r *record[*machineset.Set], now *machineset.Set) 
 	}
 }
 
-// pausedSince tells whether a machine is paused, or was at any time since then.
+// pausedSince reports whether a machine is paused, or was at any time since then.
 func (w *World) pausedSince(name string, then time.Time) bool {
 	r := w.ledger.machine(name)
 	return r != nil && (!r.paused.IsZero() || r.resumed.After(then))
 }
 
-// resumed tells whether a machine, or its set, has been paused until just now:
-// what was ordered before that is carried out when it is over.
+// resumed reports whether a machine, or its set, was paused until just now. Orders from before the
+// pause are carried out when it is over.
 func (w *World) resumed(m *machine.Machine) bool {
 	r, s := w.ledger.records[m.UID], w.ledger.setRecords[ownerUID(m)]
 	lately := func(t time.Time) bool { return !t.IsZero() && !w.longAgo(t) }

@@ -39,7 +39,7 @@ func (s pods) Delete(_ context.Context, o drain.Order) (out drain.Answer, err er
 	return out, err
 }
 
-// Watch implements manager.Pods. Nobody watches in a simulation.
+// Watch implements manager.Pods. Nothing watches in a simulation.
 func (s pods) Watch(context.Context) iter.Seq2[string, error] {
 	return func(func(string, error) bool) {}
 }

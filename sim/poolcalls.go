@@ -18,7 +18,7 @@ type PoolRefusal struct {
 	Code codes.Code
 }
 
-// keepPools has a process keep pools.
+// keepPools makes a process reconcile pools.
 func (p *process) keepPools(o *manager.Options) {
 	w := p.w
 	if w.o.Pools == nil {
@@ -36,7 +36,7 @@ func (p *process) keepPools(o *manager.Options) {
 func (p *process) poolStep(ctx context.Context, s driver.CallInfo, next func(context.Context) error) error {
 	w := p.w
 	if p.dead {
-		return errDead // nobody is there to make it
+		return errDead // no caller is alive
 	}
 	w.clock.pause(w.o.Faults.CallTime/2 + w.upTo(w.o.Faults.CallTime/2))
 	if p.dead {
@@ -80,11 +80,11 @@ func (p *process) poolStep(ctx context.Context, s driver.CallInfo, next func(con
 	return err
 }
 
-// mute is how long a group that drains is not heard of before that counts as an
-// outage of it: it is asked for every few seconds.
+// mute is how long a group that drains may go without a status read before that counts as an outage
+// of the group. The manager reads it every few seconds.
 const mute = 5 * time.Minute
 
-// told notes that a process has heard how a group stands.
+// told records that a process has read the status of a group.
 func (g *group) told(now time.Time) {
 	if !g.looked.IsZero() && now.Sub(g.looked) > mute {
 		g.backSince = now
@@ -92,14 +92,14 @@ func (g *group) told(now time.Time) {
 	g.looked = now
 }
 
-// heldUpSince tells whether something since then has kept a drain from going on: an
-// outage, a pause, a provider that does not tell how a group stands.
+// heldUpSince reports whether something since then has held up a drain: an outage, a pause, or a
+// provider that does not answer how a group stands.
 func (w *World) heldUpSince(node string, then time.Time) bool {
 	return w.outSince(then) || w.pausedSince(node, then) || w.muteSince(node, then)
 }
 
-// muteSince tells whether the group that a node is of was not heard of for a while
-// since then: without that nobody goes on with its drains.
+// muteSince reports whether the group of a node was not read for a while since then. Without such a
+// read, no drain of its nodes goes on.
 func (w *World) muteSince(node string, then time.Time) bool {
 	n, err := w.nodes.Get(context.Background(), object.Key{Name: node})
 	if err != nil {
@@ -124,7 +124,7 @@ func (w *World) latePool(ctx context.Context, next func(context.Context) error) 
 	w.clock.after(w.upTo(w.o.Faults.LateBy), func() {
 		w.count(CallLate)
 		w.ledger.belated = true
-		_ = w.providePool(ctx, next) // nobody hears the answer
+		_ = w.providePool(ctx, next) // no caller gets the answer
 		w.ledger.belated = false
 	})
 }
@@ -157,7 +157,7 @@ func (w *World) poolRefusal(s driver.CallInfo) error {
 	return nil
 }
 
-// watchedPools is a pool driver whose requests are held to what may be asked.
+// watchedPools is a pool driver that checks each request.
 type watchedPools struct {
 	pooldriver.Driver
 	w *World
@@ -177,8 +177,8 @@ func (d watchedPools) CreatePool(ctx context.Context, req *pooldriver.CreatePool
 	return d.Driver.CreatePool(ctx, req)
 }
 
-// ownerlessGroup expects a group of a pool that is gone. Where no manager looks for
-// such groups, a person does.
+// ownerlessGroup expects a group of a pool that is gone. If no manager looks for such groups, a
+// person does.
 func (w *World) ownerlessGroup(k object.Key) {
 	w.ledger.lateGroups[k] = true
 	m := &w.o.Manager

@@ -14,7 +14,7 @@ import (
 type poolRecord struct {
 	last     *machinepool.Pool
 	sizes    []poolSize // that orders may be under way for, oldest first
-	owned    time.Time  // since when the provider owns the size; zero: it does not
+	owned    time.Time  // since when the provider owns the size, or zero
 	released time.Time  // when that ended last
 }
 
@@ -24,7 +24,7 @@ type poolSize struct {
 	at time.Time
 }
 
-// wanted are the fewest and the most instances that orders may be under way for.
+// wanted returns the fewest and the most instances that orders may be under way for.
 func (w *World) wanted(r *poolRecord) (least, most int32) {
 	for len(r.sizes) > 1 && w.longAgo(r.sizes[1].at) {
 		r.sizes = r.sizes[1:]
@@ -36,7 +36,7 @@ func (w *World) wanted(r *poolRecord) (least, most int32) {
 	return least, most
 }
 
-// autoscaled tells whether the provider owns the size of a pool.
+// autoscaled reports whether the provider owns the size of a pool.
 func (w *World) autoscaled(p *machinepool.Pool) bool {
 	policy := w.poolPolicy()
 	return policy.Autoscaled || policy.Keys.Autoscaled != "" && p.Annotations[policy.Keys.Autoscaled] == "true"
@@ -49,7 +49,7 @@ func (w *World) poolPolicy() *machinepool.Policy {
 	return machinepool.DefaultPolicy()
 }
 
-// sawPool takes a change of a pool in.
+// sawPool records a change of a pool.
 func (w *World) sawPool(p *machinepool.Pool) {
 	now := w.clock.now
 	r := w.ledger.pools[p.UID]
@@ -72,8 +72,8 @@ func (w *World) sawPool(p *machinepool.Pool) {
 	}
 }
 
-// checkPoolChange: phases change along the table (P32), and nobody here changes
-// the size that a user wants (P31).
+// checkPoolChange: phases change along the table (P32), and the manager does not change the size
+// that a user wants (P31).
 func (w *World) checkPoolChange(r *poolRecord, p *machinepool.Pool) {
 	from, to := string(r.last.Status.Phase), string(p.Status.Phase)
 	if from != to && !slices.ContainsFunc(machinepool.PhaseTable().Edges, func(e machine.Edge) bool { return e.From == from && e.To == to }) {
@@ -88,7 +88,7 @@ func (w *World) checkPoolChange(r *poolRecord, p *machinepool.Pool) {
 	}
 }
 
-// lostPool is told when a pool's record is gone: what was made for it goes before.
+// lostPool runs when a pool's record is gone: what was made for the pool is deleted before.
 func (w *World) lostPool(k object.Key) {
 	if w.groups.all[k] != nil && !w.ledger.lateGroups[k] {
 		w.violate("P35", "pool %s is gone, and its group is there", k.Name)
@@ -100,14 +100,14 @@ func (w *World) lostPool(k object.Key) {
 	w.remake(k)
 }
 
-// checkDataGo: a pool's bootstrap data go after its group (P35).
+// checkDataGo: a pool's bootstrap data are deleted after its group (P35).
 func (w *World) checkDataGo(k object.Key) {
 	if w.groups.all[k] != nil && !w.ledger.lateGroups[k] && !w.ledger.belated {
 		w.violate("P35", "the bootstrap data of pool %s go, and its group is there", k.Name)
 	}
 }
 
-// pool is a pool as it is stored; nil: it is gone.
+// pool returns a pool as it is stored, or nil if it is gone.
 func (w *World) pool(k object.Key) *machinepool.Pool {
 	p, err := w.pools.Get(context.Background(), k)
 	if err != nil {
@@ -116,14 +116,14 @@ func (w *World) pool(k object.Key) *machinepool.Pool {
 	return p
 }
 
-// goingPool tells whether a pool is gone, or about to go.
+// goingPool reports whether a pool is gone or being deleted.
 func (w *World) goingPool(k object.Key) bool {
 	p := w.pool(k)
 	return p == nil || p.Deleted()
 }
 
-// ordered is what is known of the pool that an order is about; nil: of a dead
-// process's nothing is expected.
+// ordered returns what is known of the pool that an order is about. It returns nil for an order of
+// a dead process, from which nothing is expected.
 func (w *World) ordered(p *machinepool.Pool) *poolRecord {
 	if w.ledger.belated {
 		return nil
@@ -131,22 +131,22 @@ func (w *World) ordered(p *machinepool.Pool) *poolRecord {
 	return w.ledger.pools[p.UID]
 }
 
-// checkOwned: while the provider owns a size, none is ordered (P31).
+// checkOwned: while the provider owns a size, the manager orders none (P31).
 func (w *World) checkOwned(p *machinepool.Pool, call machinepool.Call) {
 	if r := w.ordered(p); r != nil && w.longAgo(r.owned) {
 		w.violate("P31", "%s was called for pool %s, whose size is the provider's", call, p.Name)
 	}
 }
 
-// resizable tells whether somebody else than users of the pool gives a group its
-// size, or may just have.
+// resizable reports whether something other than users of the pool sets the size of a group, or may
+// just have done so.
 func (w *World) resizable(r *poolRecord, g *group) bool {
 	lately := func(t time.Time) bool { return !t.IsZero() && !w.longAgo(t) }
 	return !r.owned.IsZero() || lately(r.released) || g != nil && lately(g.resized)
 }
 
-// checkSize: a size that is ordered is one that is wanted (P30). A group that
-// shrinks may be told to keep what it has, to lose it by name.
+// checkSize: an ordered size is a wanted size (P30). A shrinking group may be told to keep its
+// size, because its instances are then removed by name.
 func (w *World) checkSize(p *machinepool.Pool, call machinepool.Call, to int32) {
 	r, g := w.ordered(p), w.groups.all[p.Key]
 	if r == nil || w.resizable(r, g) {
@@ -162,7 +162,7 @@ func (w *World) checkSize(p *machinepool.Pool, call machinepool.Call, to int32) 
 	}
 }
 
-// checkSurplus: only instances go that are too many (P30).
+// checkSurplus: only surplus instances are removed (P30).
 func (w *World) checkSurplus(p *machinepool.Pool, ids []string) {
 	r, g := w.ordered(p), w.groups.all[p.Key]
 	if r == nil || g == nil || w.resizable(r, g) {
@@ -179,8 +179,8 @@ func (w *World) checkSurplus(p *machinepool.Pool, ids []string) {
 	}
 }
 
-// checkEmptied: who goes because we say so was chosen before, for that reason, and
-// stored; and nothing runs on its node, unless its drain's time is up (P34).
+// checkEmptied: an instance that the manager removes was chosen before, for that reason, and the
+// choice was stored. Nothing runs on its node, unless its drain's time is up (P34).
 func (w *World) checkEmptied(p *machinepool.Pool, ids []string, exit machinepool.Exit) {
 	stored := w.pool(p.Key)
 	if stored == nil || w.ordered(p) == nil {
@@ -203,13 +203,13 @@ func (w *World) checkEmptied(p *machinepool.Pool, ids []string, exit machinepool
 	}
 }
 
-// drainIsOver tells whether the drain of an instance may have used up its time.
+// drainIsOver reports whether the drain of an instance may have used up its time.
 func (w *World) drainIsOver(l *machinepool.Leaving) bool {
 	return w.faults[ClockJump] > 0 || w.clock.now.Sub(l.Since) >= w.poolPolicy().DrainTimeout-inFlight
 }
 
-// checkGroupGoes: nobody deletes the group of a pool that is to stay (P35). A group
-// whose pool was gone may be on its way out when another pool of that name comes.
+// checkGroupGoes: the manager does not delete the group of a pool that stays (P35). A group whose
+// pool was gone may still be being deleted when another pool of that name is made.
 func (w *World) checkGroupGoes(p *machinepool.Pool) {
 	stored := w.pool(p.Key)
 	if stored == nil || stored.Deleted() || w.ledger.belated {
@@ -220,8 +220,8 @@ func (w *World) checkGroupGoes(p *machinepool.Pool) {
 	}
 }
 
-// checkPools holds pools and groups to what must be true at every moment: an
-// instance is one pool's, named once (P33), and no group outlives its pool (P35).
+// checkPools checks pools and groups against what must be true at every moment: an instance belongs
+// to one pool and is named once (P33), and no group outlives its pool (P35).
 func (w *World) checkPools() {
 	if w.o.Pools == nil {
 		return
@@ -249,8 +249,8 @@ func (w *World) checkPools() {
 	}
 }
 
-// poolDrainEnds tells whether the drain of a pool's node may have used up its
-// time by now, or may not be one of ours any more.
+// poolDrainEnds reports whether the drain of a pool's node may have used up its time now, or may no
+// longer be one of ours.
 func (w *World) poolDrainEnds(n *machine.Node) bool {
 	for _, p := range w.pools.all() {
 		for i := range p.Status.Leaving {

@@ -14,8 +14,8 @@ import (
 	"github.com/millwright-go/millwright/sim"
 )
 
-// herd is a pool of three in a world without faults, whose driver may remove what
-// we choose, with these steps an hour apart.
+// herd is a pool of three in a world without faults, whose driver may remove what we choose, with
+// these steps an hour apart.
 func herd(steps ...sim.Step) *sim.Scenario {
 	s := &sim.Scenario{Classes: []string{"large"}, Pools: []*machinepool.Pool{sim.Pool("herd", 3)}, Steps: steps}
 	s.Options.Pools = &sim.PoolOptions{Features: machinepool.Features{DeleteInstances: true, ReplaceInstance: true}}
@@ -25,12 +25,12 @@ func herd(steps ...sim.Step) *sim.Scenario {
 	return s
 }
 
-// TestPoolLives: whatever befalls a pool in a world without faults, it comes to what
-// is wanted, by the calls that are for it.
+// TestPoolLives: in a world without faults a pool always converges to its spec, by the calls that
+// are meant for that.
 func TestPoolLives(t *testing.T) {
 	for name, c := range map[string]struct {
 		step sim.Step
-		want map[machinepool.Call]int // beside the making and the looks
+		want map[machinepool.Call]int // besides the creation and the status reads
 	}{
 		"nothing":  {sim.Step{}, map[machinepool.Call]int{}},
 		"up":       {sim.Step{Do: sim.ScalePool, N: 5}, map[machinepool.Call]int{machinepool.ScalePool: 1}},
@@ -68,8 +68,8 @@ func TestPoolLives(t *testing.T) {
 	}
 }
 
-// TestAutoscaledPools: the provider's autoscaler has its way, and gives the size
-// back as it is.
+// TestAutoscaledPools: the provider's autoscaler sets the size, and the manager takes it back as it
+// is.
 func TestAutoscaledPools(t *testing.T) {
 	s := herd(sim.Step{Do: sim.Autoscale, Value: "true"}, sim.Step{Do: sim.ResizeGroup, N: 6}, sim.Step{Do: sim.ResizeGroup, N: 2}, sim.Step{Do: sim.Autoscale})
 	s.Calm, s.Keep = time.Hour, true
@@ -87,7 +87,7 @@ func TestAutoscaledPools(t *testing.T) {
 	require.Zero(t, r.Stats.PoolCalls[machinepool.ScalePool]+r.Stats.PoolCalls[machinepool.DeleteInstances])
 }
 
-// idle is a pool driver that says of one call that it is carried out.
+// idle is a pool driver that ignores one call and answers that it was carried out.
 type idle struct {
 	pooldriver.Driver
 	w    *sim.World
@@ -110,7 +110,7 @@ func (d idle) DeletePool(ctx context.Context, req *pooldriver.DeletePoolRequest)
 	return d.Driver.DeletePool(ctx, req)
 }
 
-// TestBrokenPoolDriversAreSeen: what a driver does wrong shows, and a smaller
+// TestBrokenPoolDriversAreSeen: the simulation shows what a driver does wrong, and a smaller
 // scenario shows it too.
 func TestBrokenPoolDriversAreSeen(t *testing.T) {
 	for call, rule := range map[machinepool.Call]string{machinepool.ScalePool: sim.RuleSettled, machinepool.DeletePool: "P35"} {
@@ -128,8 +128,8 @@ func TestBrokenPoolDriversAreSeen(t *testing.T) {
 	}
 }
 
-// TestPoolScenariosAreSaved: what is written down of one plays again to the same
-// end, and the same seed gives the same run.
+// TestPoolScenariosAreSaved: a saved scenario plays again to the same end, and the same seed gives
+// the same run.
 func TestPoolScenariosAreSaved(t *testing.T) {
 	for seed := range uint64(5) {
 		s := sim.PoolStorm(seed)
@@ -145,7 +145,7 @@ func TestPoolScenariosAreSaved(t *testing.T) {
 	}
 }
 
-// TestStormsWithoutPools: most storms have none, and are what they are without.
+// TestStormsWithoutPools: most storms have no pools, and pools do not change those storms.
 func TestStormsWithoutPools(t *testing.T) {
 	with := 0
 	for seed := range uint64(100) {

@@ -9,39 +9,36 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// What befalls pools. Name is the pool's.
+// These are the steps that change pools. Name is the pool's.
 const (
 	// ScalePool asks for N instances, RollPool for a class of machines.
 	ScalePool Deed = "scale pool"
 	RollPool  Deed = "roll pool"
 	// SpreadPool asks for N failure domains.
 	SpreadPool Deed = "spread pool"
-	// Autoscale gives the size of a pool to the provider, with Value "true", or
-	// takes it back. ResizeGroup is what its autoscaler does, or a person by hand:
-	// the group is to have N instances.
+	// Autoscale gives the size of a pool to the provider, with Value "true", or takes it back.
+	// ResizeGroup sets the group's size to N, as its autoscaler does, or a person by hand.
 	Autoscale   Deed = "autoscale pool"
 	ResizeGroup Deed = "resize group"
-	// ReplaceNode has the node of the Nth instance ask for another in its place.
+	// ReplaceNode makes the node of the Nth instance ask for a replacement.
 	ReplaceNode Deed = "replace node"
-	// AskDrain has the provider want the Nth instance away, and wait for its drain.
+	// AskDrain makes the provider request the drain of the Nth instance and wait for it.
 	AskDrain Deed = "ask drain"
-	// LoseInstance takes the Nth instance away at the provider, LoseGroup the group.
+	// LoseInstance removes the Nth instance at the provider. LoseGroup removes the group.
 	LoseInstance Deed = "lose instance"
 	LoseGroup    Deed = "lose group"
-	// FailGroup has the provider say for For that a group can't work.
+	// FailGroup makes the provider report for For that a group can't work.
 	FailGroup Deed = "fail group"
-	// StopGroups has the provider answer no call about groups for For.
+	// StopGroups makes the provider answer no call about groups for For.
 	StopGroups Deed = "stop groups"
-	// DeletePool deletes a pool; RemakePool too, and makes one of the same name
-	// once it is gone.
+	// DeletePool deletes a pool. RemakePool also makes one of the same name once it is gone.
 	DeletePool Deed = "delete pool"
 	RemakePool Deed = "remake pool"
-	// ForgetPool takes the record of a pool away, finalizer and all: its group is
-	// nobody's.
+	// ForgetPool removes the record of a pool with its finalizer. Its group is then an orphan.
 	ForgetPool Deed = "forget pool"
 )
 
-// isPoolDeed tells whether a deed befalls a pool.
+// isPoolDeed reports whether a step changes a pool.
 func isPoolDeed(d Deed) bool {
 	switch d {
 	case ScalePool, RollPool, SpreadPool, Autoscale, ResizeGroup, ReplaceNode, AskDrain, LoseInstance, LoseGroup, FailGroup, StopGroups, DeletePool, RemakePool, ForgetPool:
@@ -54,8 +51,8 @@ func isPoolDeed(d Deed) bool {
 // Options.PoolDriver.
 func (w *World) Groups() pooldriver.Driver { return w.groups }
 
-// AddPool stores a pool, which should be in Namespace. Where its template names a
-// bootstrap config, the data come after a while.
+// AddPool stores a pool, which should be in Namespace. If its template names a bootstrap config,
+// the data come after a while.
 func (w *World) AddPool(p *machinepool.Pool) error {
 	made, err := w.pools.Create(context.Background(), p)
 	if err == nil {
@@ -109,7 +106,7 @@ func (w *World) befall(s *Step) {
 	}
 }
 
-// forgetPool takes a pool's record away.
+// forgetPool removes a pool's record.
 func (w *World) forgetPool(k object.Key) bool {
 	p := w.pool(k)
 	if p == nil {
@@ -127,8 +124,8 @@ func (w *World) forgetPool(k object.Key) bool {
 	return err == nil
 }
 
-// befall does what a step does at the provider, and tells whether there is
-// something it could be done to.
+// befall does what a step does at the provider, and reports whether there is a group or instance
+// that it can be done to.
 func (g *groups) befall(s *Step) bool {
 	at := g.all[object.Key{Namespace: Namespace, Name: s.Name}]
 	if at == nil || at.going {
@@ -168,7 +165,7 @@ func (g *groups) befall(s *Step) bool {
 	return i != nil && g.askReplacement(i)
 }
 
-// askReplacement has an instance's node ask for another in its place.
+// askReplacement makes an instance's node ask for a replacement.
 func (g *groups) askReplacement(i *instance) bool {
 	n, err := g.w.nodes.Get(context.Background(), object.Key{Name: i.name})
 	if err != nil {
@@ -185,7 +182,7 @@ func (w *World) calmGroups() {
 	}
 }
 
-// remake makes a pool again that is gone, if somebody wants it.
+// remake makes a pool again that is gone, if a step asked for that.
 func (w *World) remake(k object.Key) {
 	if !w.remade[k] {
 		return

@@ -14,14 +14,13 @@ import (
 // Pools returns all pools.
 func (w *World) Pools() store.Collection[*machinepool.Pool] { return w.pools }
 
-// PoolComplete tells whether a pool of that name, in Namespace, has come to rest.
+// PoolComplete reports whether the pool of that name, in Namespace, has converged.
 func (w *World) PoolComplete(name string) bool {
 	p := w.pool(object.Key{Namespace: Namespace, Name: name})
 	return p != nil && w.poolLacks(p) == ""
 }
 
-// poolsComplete reports whether all pools have come to rest, and no group is left whose
-// pool is gone.
+// poolsComplete reports whether all pools have converged, and no group is left whose pool is gone.
 func (w *World) poolsComplete() bool {
 	for _, g := range w.groups.sorted() {
 		if w.pool(g.pool) == nil {
@@ -31,9 +30,9 @@ func (w *World) poolsComplete() bool {
 	return !slices.ContainsFunc(w.pools.all(), func(p *machinepool.Pool) bool { return w.poolLacks(p) != "" })
 }
 
-// poolLacks says what a pool lacks to be at rest: as many instances as are
-// wanted, all of them nodes that are ready and in service, and a status that says
-// so. Empty: nothing.
+// poolLacks returns what a pool lacks to be at rest, or nothing. A pool at rest has as many
+// instances as are wanted, all of them nodes that are ready and in service, and a status that says
+// so.
 func (w *World) poolLacks(p *machinepool.Pool) string {
 	g, s, n := w.groups.all[p.Key], &p.Status, p.Spec.Wanted()
 	switch {
@@ -61,8 +60,7 @@ func (w *World) poolLacks(p *machinepool.Pool) string {
 	return ""
 }
 
-// counts tells whether a pool's status says that it has so many instances, all of
-// them at work.
+// counts reports whether a pool's status says that it has so many instances, all of them at work.
 func counts(p *machinepool.Pool, n int32) bool {
 	s := &p.Status
 	return s.Replicas == n && s.Ready == n && s.Available == n && s.Unavailable == 0 && len(s.NodeRefs) == int(n) && len(p.Spec.ProviderIDs) == int(n)
@@ -98,7 +96,7 @@ func (w *World) checkPoolNodes() error {
 	return nil
 }
 
-// changes is how many calls were made so far that change a group.
+// changes returns how many calls that change a group were made so far.
 func (w *World) changes() (n int) {
 	for call, times := range w.poolCalls {
 		if call != machinepool.GetPoolStatus && call != machinepool.ListPools {

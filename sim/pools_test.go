@@ -11,19 +11,23 @@ import (
 	"github.com/millwright-go/millwright/sim"
 )
 
-// poolDeeds are what befalls pools in storms.
+// poolDeeds are the steps that change pools in storms.
 var poolDeeds = []sim.Deed{
 	sim.ScalePool, sim.RollPool, sim.SpreadPool, sim.Autoscale, sim.ResizeGroup, sim.ReplaceNode, sim.AskDrain, sim.LoseInstance, sim.LoseGroup,
 	sim.FailGroup, sim.StopGroups, sim.DeletePool, sim.RemakePool, sim.ForgetPool,
 }
 
-// TestPoolStorm lives through scenarios with pools in which anything fails, as
-// TestStorm does with fleets: groups have the sizes that are wanted and no others
-// (P30, P31), phases move along the table (P32), each instance is named once (P33),
-// what we take away was chosen and is empty (P34), groups go with their pools and
-// before their bootstrap data (P35), also where the manager was killed (P36), what
-// is at rest is left alone (P37), and no node of a pool is given up (P39). Each
-// call is made, and refused, and whatever befalls pools does.
+// TestPoolStorm plays scenarios with pools in which anything fails, as TestStorm does with fleets.
+// It checks the following, and that each call is made, each call is refused, and each step takes
+// effect:
+//   - groups have the sizes that are wanted and no others (P30, P31);
+//   - phases move along the table (P32);
+//   - each instance is named once (P33);
+//   - an instance that the manager removes was chosen and is empty (P34);
+//   - groups are deleted with their pools and before their bootstrap data (P35), also if the
+//     manager was killed (P36);
+//   - what is at rest is left alone (P37);
+//   - no node of a pool is left without an owner (P39).
 func TestPoolStorm(t *testing.T) {
 	seeds := uint64(450)
 	if testing.Short() {

@@ -10,8 +10,8 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// PoolStorm draws a scenario as Storm does, in which there are always pools, and
-// at most one deployment.
+// PoolStorm draws a scenario as Storm does, with pools in every scenario, and at most one
+// deployment.
 func PoolStorm(seed uint64) *Scenario {
 	g := generator(rand.New(rand.NewPCG(seed, 4)).IntN) //nolint:gosec // a simulation
 	s := g.fleet(seed)
@@ -34,7 +34,7 @@ func Pool(name string, replicas int32) *machinepool.Pool {
 // poolNames are those of the pools of a storm.
 var poolNames = [...]string{"herd", "flock"}
 
-// pools adds pools to a scenario, and what befalls them to its steps.
+// pools adds pools to a scenario, and adds what happens to them to its steps.
 func (g generator) pools(s *Scenario) {
 	s.Options.Pools = &PoolOptions{
 		Features: machinepool.Features{DeleteInstances: !g.oneIn(3), ReplaceInstance: !g.oneIn(3)},
@@ -48,8 +48,8 @@ func (g generator) pools(s *Scenario) {
 	}
 }
 
-// pool draws a pool: most get what they boot from made for them, a few bring it
-// along or need nothing.
+// pool draws a pool. Most pools get bootstrap data made for them, a few bring it along or need
+// none.
 func (g generator) pool(name string) *machinepool.Pool {
 	p := Pool(name, int32(g(5)))
 	boot := &p.Spec.Template.Bootstrap

@@ -9,19 +9,19 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// What calls answer that the world disturbs.
+// These are the answers to calls that the world disturbs.
 var (
 	errDead   = errors.New("sim: the process is dead")
 	errOutage = errors.New("sim: the API does not answer")
 	errLost   = errors.New("sim: the answer was lost")
 )
 
-// call takes one call of a process to the outside through everything that may
-// befall it. do carries it out.
+// call takes one call of a process to the outside through everything that may happen to it. do
+// carries it out.
 func (p *process) call(a api, do func() error) error {
 	w := p.w
 	if p.dead {
-		return errDead // nobody is there to make it
+		return errDead // no caller is alive
 	}
 	w.clock.pause(w.latency()) // on its way
 	if p.dead {
@@ -77,7 +77,7 @@ func (w *World) later(do func() error) {
 	w.clock.after(w.upTo(w.o.Faults.LateBy), func() {
 		w.count(CallLate)
 		w.ledger.acting, w.ledger.belated = true, true
-		_ = do() // nobody hears the answer
+		_ = do() // no caller gets the answer
 		w.ledger.acting = false
 		w.check()
 		w.ledger.belated = false
@@ -89,10 +89,10 @@ type port[T object.Object[T]] struct {
 	p     *process
 	shelf *shelf[T]
 	cache *cache[T]
-	ahead int // changes that the cache has still to see
+	ahead int // changes that have not reached the cache yet
 }
 
-// read notes a read that may be answered with what is no longer true.
+// read counts a read that may be answered with stale data.
 func (s *port[T]) read() {
 	if s.ahead > 0 {
 		s.p.w.count(StaleRead)
@@ -144,13 +144,13 @@ func (s *port[T]) Delete(ctx context.Context, k object.Key, uid string) error {
 	return s.p.write(apiOf(s.shelf.kind), func() error { return s.shelf.Delete(ctx, k, uid) })
 }
 
-// Watch implements store.Collection. Nobody watches in a simulation: the world
-// wakes the reconcilers itself.
+// Watch implements store.Collection. Nothing watches in a simulation: the world wakes the
+// reconcilers itself.
 func (s *port[T]) Watch(context.Context) iter.Seq2[store.Change[T], error] {
 	return func(func(store.Change[T], error) bool) {}
 }
 
-// live reads a kind as it is.
+// live reads a kind as it is stored.
 type live[T object.Object[T]] struct {
 	p     *process
 	shelf *shelf[T]

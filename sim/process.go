@@ -13,7 +13,7 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// process is one life of a manager: what it knows is lost when it ends.
+// process is one life of a manager. What it knows is lost when it ends.
 type process struct {
 	w       *World
 	manager *manager.Manager
@@ -22,7 +22,7 @@ type process struct {
 	works   map[manager.Kind]manager.Reconciler
 	queue   map[place]*item
 	calls   int // to the outside
-	killAt  int // the call at which it dies; 0: none
+	killAt  int // the call at which it dies, or 0
 	fateful fate
 	dead    bool
 	refused map[driver.Method]map[object.Key]refused
@@ -35,7 +35,7 @@ const (
 	spared fate = iota
 	killedBefore
 	killedAfter
-	killedLate // before the call, which is carried out all the same when time has passed
+	killedLate // before the call, which is carried out nevertheless when time has passed
 )
 
 // place is an object by kind and key.
@@ -44,17 +44,16 @@ type place struct {
 	key  object.Key
 }
 
-// item is an object that is to be looked at, or is being looked at.
+// item is an object that waits for a pass, or is in one.
 type item struct {
 	due      time.Time // zero: not
-	ticket   int       // which of the looks that were planned counts
+	ticket   int       // which of the planned passes counts
 	running  bool
 	failures int
 	hold     time.Time // not before, after a pass that could not be finished
 }
 
-// start begins a process: it sees what is stored at this moment, and looks at
-// everything.
+// start begins a process. The process sees what is stored at this moment, and looks at everything.
 func (w *World) start() error {
 	p := &process{
 		w: w, began: w.clock.now, refused: map[driver.Method]map[object.Key]refused{}, queue: map[place]*item{}, last: map[manager.Kind]time.Time{},
@@ -158,8 +157,7 @@ func lookAll[T object.Object[T]](p *process, kind manager.Kind, s *shelf[T]) {
 	}
 }
 
-// deliver hands a change to the caches after a while; changes of a kind stay in
-// order.
+// deliver brings a change to the caches after a while. Changes of a kind stay in order.
 func (p *process) deliver(kind manager.Kind, show func()) {
 	w := p.w
 	at := w.clock.now.Add(w.upTo(w.o.Faults.CacheLag))
@@ -196,7 +194,7 @@ func (p *process) wake(kind manager.Kind, old, new any) {
 	}
 }
 
-// look has an object looked at, unless it will be sooner.
+// look plans a pass over an object, unless one is planned for an earlier time.
 func (p *process) look(at place, due time.Time) {
 	i := p.queue[at]
 	if i == nil {
@@ -215,7 +213,7 @@ func (p *process) look(at place, due time.Time) {
 
 func (p *process) plan(at place, i *item) {
 	if i.running || i.due.IsZero() {
-		return // it is planned anew when the pass ends
+		return // it is planned again when the pass ends
 	}
 	i.ticket++
 	ticket := i.ticket
@@ -226,7 +224,7 @@ func (p *process) plan(at place, i *item) {
 	})
 }
 
-// pass lets the reconciler of an object make one pass.
+// pass runs one pass of an object's reconciler.
 func (p *process) pass(at place, i *item) {
 	i.running, i.due, i.hold = true, time.Time{}, time.Time{}
 	result, err := p.reconcile(at)
@@ -259,7 +257,7 @@ func (p *process) pass(at place, i *item) {
 	p.plan(at, i)
 }
 
-// reconcile makes a pass. One that panics is a violation, and the end of its process.
+// reconcile makes a pass. A pass that panics is a violation, and ends its process.
 func (p *process) reconcile(at place) (manager.Result, error) {
 	result, err := p.works[at.kind].Reconcile(context.Background(), at.key)
 	if errors.Is(err, manager.ErrPanicked) {
@@ -269,7 +267,7 @@ func (p *process) reconcile(at place) (manager.Result, error) {
 	return result, err
 }
 
-// each carries out a batch of orders in an order left to chance.
+// each carries out a batch of orders in a random order.
 func (p *process) each(_ context.Context, n int, do func(int)) {
 	left := make([]int, n)
 	for i := range left {
@@ -303,7 +301,7 @@ func (p *process) kill() {
 	w.clock.after(w.upTo(w.o.Faults.Restart), w.restart)
 }
 
-// restart begins another process, once both APIs fill its caches.
+// restart begins another process, once both APIs can fill its caches.
 func (w *World) restart() {
 	for a := range apiCount {
 		if w.down(a) {

@@ -17,7 +17,7 @@ import (
 func (p *process) step(ctx context.Context, s driver.CallInfo, next func(context.Context) error) error {
 	w := p.w
 	if p.dead {
-		return errDead // nobody is there to make it
+		return errDead // no caller is alive
 	}
 	w.clock.pause(w.o.Faults.CallTime/2 + w.upTo(w.o.Faults.CallTime/2))
 	if p.dead {
@@ -84,12 +84,12 @@ func (w *World) late(ctx context.Context, s driver.CallInfo, next func(context.C
 		if s.Method == codes.UpdateMachine {
 			w.ledger.lateTags[s.Object.Name] = true
 		}
-		_ = w.provide(ctx, next) // nobody hears the answer
+		_ = w.provide(ctx, next) // no caller gets the answer
 	})
 }
 
-// collected is a driver that looks at which VMs are deleted for being nobody's:
-// the machine of such a call is made up, and has no UID.
+// collected is a driver that checks which VMs are deleted as orphans. The machine of such a call is
+// made up, and has no UID.
 type collected struct {
 	driver.Driver
 	w *World
@@ -125,8 +125,8 @@ func (c collected) ListMachines(ctx context.Context, req *driver.ListMachinesReq
 	return &driver.ListMachinesResponse{Machines: seen}, nil
 }
 
-// AddStray makes a VM that nobody asked for, in the cluster of the fleet, under
-// the name of some machine. It returns the VM's ID.
+// AddStray makes an orphan VM in the cluster of the fleet, under the name of some machine. It
+// returns the VM's ID.
 func (w *World) AddStray(name string) string {
 	id := w.provider.Add(drivertest.MemoryVM{Name: name, Cluster: clusterName, Size: "small", Initialized: true})
 	w.ledger.strays[id] = true
@@ -136,7 +136,7 @@ func (w *World) AddStray(name string) string {
 	return id
 }
 
-// Strays is how many of the VMs that AddStray made are left.
+// Strays returns how many of the VMs that AddStray made are left.
 func (w *World) Strays() (n int) {
 	for _, vm := range w.provider.VMs() {
 		if w.ledger.strays[vm.ID] {
@@ -188,7 +188,7 @@ func AllCodes() (all []codes.Code) {
 	return all
 }
 
-// vanish has a VM be gone one day, if chance will have it.
+// vanish removes a VM one day, with probability Faults.LostVM.
 func (w *World) vanish(id string) {
 	if !w.happens(w.o.Faults.LostVM) {
 		return
@@ -204,7 +204,7 @@ func (w *World) vanish(id string) {
 	})
 }
 
-// lookAtVMs has new VMs boot, and the nodes of VMs that are gone fall silent.
+// lookAtVMs boots new VMs, and makes the nodes of VMs that are gone silent.
 func (w *World) lookAtVMs() {
 	alive := map[string]string{}
 	for _, vm := range w.provider.VMs() {
@@ -216,7 +216,7 @@ func (w *World) lookAtVMs() {
 			w.vanish(vm.ID)
 		}
 	}
-	for _, id := range slices.Sorted(maps.Keys(w.vms)) { // sorted, so that chance falls the same way each time
+	for _, id := range slices.Sorted(maps.Keys(w.vms)) { // sorted, so that chance decides the same way each time
 		name := w.vms[id]
 		if _, still := alive[id]; !still && !w.gone[id] {
 			w.gone[id] = true
@@ -229,7 +229,7 @@ func (w *World) lookAtVMs() {
 	}
 }
 
-// driver is the simulated provider's own.
+// driver returns the simulated provider's own driver.
 func (w *World) driver() driver.Driver {
 	if w.o.UpdatableTags {
 		return w.provider
@@ -237,14 +237,14 @@ func (w *World) driver() driver.Driver {
 	return silent{w.provider}
 }
 
-// silent is a driver that can't change VMs, as far as it says.
+// silent is a driver that declares that it can't change VMs.
 type silent struct{ *drivertest.Memory }
 
 // UpdatableFields implements driver.FieldUpdater.
 func (silent) UpdatableFields() []string { return nil }
 
-// TagClass has a class be like another, or like it is itself, but for its tags,
-// which the simulated provider can change on VMs that exist if Options say so.
+// TagClass makes a class equal to another, or to itself, except for its tags. The simulated
+// provider can change tags on existing VMs if Options say so.
 func (w *World) TagClass(name, like string, tags map[string]string) error {
 	ctx := context.Background()
 	class, err := w.classes.Get(ctx, object.Key{Namespace: Namespace, Name: like})

@@ -10,16 +10,15 @@ import (
 	"github.com/millwright-go/millwright/sim/history"
 )
 
-// Recorder takes down what becomes of one deployment. It counts as changes come
-// in and never looks at a whole fleet, and what it keeps is bounded: see package
-// history.
+// Recorder records what happens to one deployment. It counts as changes come in and never looks at
+// a whole fleet, and what it keeps is bounded: see package history.
 type Recorder struct {
 	w     *World
 	key   object.Key
 	start time.Time
 	h     history.History
 
-	deployment *deployment.Deployment // nil: it does not exist
+	deployment *deployment.Deployment // nil if it does not exist
 	sets       map[string]*machineset.Set
 	machines   map[object.Key]standing
 	counts     map[standing]int
@@ -46,7 +45,7 @@ const (
 	terminating
 )
 
-// partOf says as which of them a machine counts.
+// partOf returns the number in a sample that a machine counts in.
 func partOf(m *machine.Machine) part {
 	if m.Deleted() {
 		return terminating
@@ -72,8 +71,8 @@ func partOf(m *machine.Machine) part {
 // span is a mark whose end is still to come.
 type span struct{ mark history.Mark }
 
-// Record begins to take down what becomes of the deployment of a name, in
-// Namespace, which need not exist yet. It changes nothing in the run.
+// Record begins to record what happens to the deployment of a name, in Namespace, which need not
+// exist yet. It changes nothing in the run.
 func (w *World) Record(name string) *Recorder {
 	r := &Recorder{
 		w: w, key: object.Key{Namespace: Namespace, Name: name}, start: w.clock.now,
@@ -96,7 +95,7 @@ func (w *World) Record(name string) *Recorder {
 	return r
 }
 
-// History returns what was taken down until now. It is the caller's own.
+// History returns what was recorded until now. It is the caller's own.
 func (r *Recorder) History() *history.History {
 	h := r.h.Clone()
 	h.Length = max(h.Length, r.after())
@@ -110,7 +109,7 @@ func (r *Recorder) History() *history.History {
 
 func (r *Recorder) after() time.Duration { return r.w.clock.now.Sub(r.start) }
 
-// told hears of an object as it is now; the zero pointer: it is gone.
+// told records an object as it is now. The zero pointer means that it is gone.
 func (r *Recorder) told(k object.Key, now any) {
 	switch o := now.(type) {
 	case *machine.Machine:
@@ -157,13 +156,13 @@ func (r *Recorder) set(k object.Key, s *machineset.Set) {
 	}
 }
 
-// own tells whether a set, by its UID, is the deployment's.
+// own reports whether a set, by its UID, is the deployment's.
 func (r *Recorder) own(set string) bool {
 	s := r.sets[set]
 	return s != nil && r.deployment != nil && s.OwnedBy(r.deployment.UID)
 }
 
-// sample takes down how the fleet stands.
+// sample records how the fleet stands.
 func (r *Recorder) sample() {
 	s := history.Sample{After: r.after()}
 	if d := r.deployment; d != nil && !d.Deleted() {

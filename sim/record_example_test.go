@@ -12,7 +12,7 @@ import (
 	"github.com/millwright-go/millwright/sim/report"
 )
 
-// A run is recorded, and becomes a page to be opened in a browser.
+// This example records a run and writes it as a page that a browser opens.
 func ExampleWorld_Record() {
 	w, err := sim.New(sim.Options{Seed: 7, Faults: sim.Faults{DeadBoot: 0.2}})
 	if err != nil {

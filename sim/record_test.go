@@ -19,13 +19,13 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// stormy is a world in which anything fails, with the fleet's safety looked after.
+// stormy is a world in which anything fails, with the safety loops of the fleet on.
 func stormy(seed uint64) sim.Options {
 	return sim.Options{Seed: seed, Faults: storm(), Manager: manager.Options{SafetyPolicy: sim.SafetyPolicy()}}
 }
 
-// TestRecordingChangesNothing: a run is the same whether it is recorded or not,
-// and recorded twice it is recorded the same.
+// TestRecordingChangesNothing: a run is the same with and without a recorder, and two records of a
+// run are the same.
 func TestRecordingChangesNothing(t *testing.T) {
 	tell := func(record bool) (story string, h *history.History) {
 		r := &run{t: t}
@@ -54,10 +54,9 @@ func TestRecordingChangesNothing(t *testing.T) {
 	require.NotEmpty(t, first.Samples)
 }
 
-// TestRecorderCountsWhatIsThere holds what a recorder counts as changes come in
-// against a look at the whole fleet, after every effect of a run in which
-// machines fail, are rolled, updated in place and deleted by hand; also of a
-// recorder that came later.
+// TestRecorderCountsWhatIsThere compares what a recorder counts as changes come in with a count of
+// the whole fleet, after every effect of a run in which machines fail, are rolled, updated in place
+// and deleted by hand. It does the same with a recorder that started later.
 func TestRecorderCountsWhatIsThere(t *testing.T) {
 	for name, strategy := range map[string]deployment.Strategy{
 		"rolling":  {MaxSurge: rollout.IntOrPercent{Value: 1}},
@@ -177,8 +176,8 @@ func (r *run) removeOne() {
 	require.Fail(r.t, "no machine is ready")
 }
 
-// TestRecordedBounds: at rest, floor and ceiling are the strategy's; what is
-// wanted, and how it is changed, is there.
+// TestRecordedBounds: at rest, floor and ceiling are the strategy's. The history has what is
+// wanted, and each change of that.
 func TestRecordedBounds(t *testing.T) {
 	r := &run{t: t}
 	r.open(sim.Options{}, fleet(4, deployment.Strategy{MaxSurge: rollout.IntOrPercent{Value: 2}, MaxUnavailable: rollout.IntOrPercent{Value: 1}}))
@@ -202,7 +201,7 @@ func TestRecordedBounds(t *testing.T) {
 	assert.Equal(t, r.w.Now().Sub(h.Start), h.Length, "the quiet end belongs to it")
 }
 
-// whats are the words of all marks of a kind.
+// whats returns the words of all marks of a kind.
 func whats(h *history.History, kind history.Kind) (out []string) {
 	for i := range h.Marks {
 		if h.Marks[i].Kind == kind {
@@ -212,8 +211,8 @@ func whats(h *history.History, kind history.Kind) (out []string) {
 	return out
 }
 
-// TestRecordedEdits: what the owner does is told in words; what the manager
-// does to the same objects is not.
+// TestRecordedEdits: changes by the owner are recorded in words. Changes by the manager to the same
+// objects are not.
 func TestRecordedEdits(t *testing.T) {
 	w, err := sim.New(sim.Options{})
 	require.NoError(t, err)
@@ -250,7 +249,7 @@ func TestRecordedEdits(t *testing.T) {
 	assert.Zero(t, standing(h.Last()))
 }
 
-// TestRecordedFaults: faults and kills are those that were.
+// TestRecordedFaults: the recorded faults and kills are those that occurred.
 func TestRecordedFaults(t *testing.T) {
 	r := &run{t: t}
 	o := stormy(9)
@@ -268,7 +267,7 @@ func TestRecordedFaults(t *testing.T) {
 	}
 }
 
-// TestRecordedViolation: what must never be is in the history, with its words.
+// TestRecordedViolation: a violation is in the history, with its words.
 func TestRecordedViolation(t *testing.T) {
 	r := &run{t: t}
 	r.open(sim.Options{}, fleet(1, deployment.Strategy{}))
@@ -327,7 +326,7 @@ func TestRecordedFreeze(t *testing.T) {
 	assert.Less(t, freezes()[0].Until, h.Length)
 }
 
-// TestSpans: what begins lasts until its end, or until now.
+// TestSpans: a span lasts until its end, or until now.
 func TestSpans(t *testing.T) {
 	w, err := sim.New(sim.Options{})
 	require.NoError(t, err)
@@ -352,8 +351,7 @@ func TestSpans(t *testing.T) {
 	assert.Len(t, recorder.History().Marks, 3)
 }
 
-// TestRecordersOfTwoFleets: each counts its own machines, and hears of its own
-// owner's changes.
+// TestRecordersOfTwoFleets: each counts its own machines, and records changes by its own owner.
 func TestRecordersOfTwoFleets(t *testing.T) {
 	w, err := sim.New(sim.Options{})
 	require.NoError(t, err)
@@ -376,8 +374,8 @@ func TestRecordersOfTwoFleets(t *testing.T) {
 	assert.Equal(t, []string{"created with 5 machines of class small"}, whats(other.History(), history.Edit))
 }
 
-// TestFrozenSetsAreForgotten: a fleet is frozen by its own sets only, and by
-// those that still exist.
+// TestFrozenSetsAreForgotten: a fleet is frozen only by its own sets, and only by those that still
+// exist.
 func TestFrozenSetsAreForgotten(t *testing.T) {
 	p := safety.DefaultPolicy()
 	r := &run{t: t}

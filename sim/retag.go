@@ -14,7 +14,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// specOf is what a class asks of the simulated provider; false: there is no such
+// specOf returns what a class asks of the simulated provider. It returns false if there is no such
 // class.
 func (w *World) specOf(class string) (spec drivertest.MemorySpec, found bool) {
 	c, err := w.classes.Get(context.Background(), object.Key{Namespace: Namespace, Name: class})
@@ -24,14 +24,14 @@ func (w *World) specOf(class string) (spec drivertest.MemorySpec, found bool) {
 	return spec, true
 }
 
-// sizeOf is the zone that a class is in, which is also the size of its VMs.
+// sizeOf returns the zone that a class is in, which is also the size of its VMs.
 func (w *World) sizeOf(class string) string {
 	spec, _ := w.specOf(class)
 	return spec.Size
 }
 
-// checkNewSet: no set is made for a class to which the VMs of the newest one
-// can be brought as they are (P4).
+// checkNewSet: no set is made for a class to which the VMs of the newest set can be moved as they
+// are (P4).
 func (w *World) checkNewSet(s *machineset.Set) {
 	if !w.o.UpdatableTags || !w.ledger.acting || w.ledger.belated || s.Owner == nil {
 		return
@@ -45,7 +45,7 @@ func (w *World) checkNewSet(s *machineset.Set) {
 	}
 }
 
-// newestBeside is the newest other set of a set's deployment that stays.
+// newestBeside returns the newest other set of a set's deployment that stays.
 func (w *World) newestBeside(s *machineset.Set) (last *machineset.Set) {
 	for _, r := range w.ledger.setRecords {
 		other := r.last
@@ -59,7 +59,7 @@ func (w *World) newestBeside(s *machineset.Set) (last *machineset.Set) {
 	return last
 }
 
-// tagsApart tells whether the templates of two sets differ in the tags of VMs alone.
+// tagsApart reports whether the templates of two sets differ in the tags of VMs alone.
 func (w *World) tagsApart(a, b *machineset.Set) bool {
 	have, want := a.Spec.Template.Clone(), b.Spec.Template.Clone()
 	from, ok := w.specOf(have.Spec.Class.Name)
@@ -70,8 +70,8 @@ func (w *World) tagsApart(a, b *machineset.Set) bool {
 	return ok && known && from.Size == to.Size && have.Equal(&want)
 }
 
-// within tells whether the VM of each machine of a set is known to have been made
-// from the set's class, but for its tags.
+// within reports whether the VM of each machine of a set is known to have been made from the set's
+// class, except for its tags.
 func (w *World) within(s *machineset.Set) bool {
 	class, err := w.classes.Get(context.Background(), object.Key{Namespace: Namespace, Name: s.Spec.Template.Spec.Class.Name})
 	if err != nil {
@@ -86,13 +86,12 @@ func (w *World) within(s *machineset.Set) bool {
 	return true
 }
 
-// turnKnown is how old a cache may be for the manager to know which VMs are being
-// updated: it holds a turn for a minute before it shows there.
+// turnKnown is how old a cache may be while the manager still knows which VMs are being updated: it
+// holds a turn for a minute before the cache shows it.
 const turnKnown = 20 * time.Second
 
-// sawUpdate follows the update of a VM, and holds a fleet to how many may be
-// under way: one more is let pass, since nothing depends on it; a process that has
-// just begun may let some more.
+// sawUpdate follows the update of a VM, and checks how many a fleet may have under way. It allows
+// one more, since nothing depends on it. A process that has just begun may have some more.
 func (w *World) sawUpdate(r *record[*machine.Machine], m *machine.Machine) {
 	failed := m.Status.LastOperation.State == machine.StateFailed && machine.NeverUpdated(m.Status.LastOperation.Code)
 	is := m.Status.VMSpec.Begun != "" && !m.Deleted()
@@ -116,12 +115,12 @@ func (w *World) sawUpdate(r *record[*machine.Machine], m *machine.Machine) {
 	}
 }
 
-// turnsKnown tells whether the manager can know which VMs are being updated.
+// turnsKnown reports whether the manager can know which VMs are being updated.
 func (w *World) turnsKnown() bool {
 	return w.o.Faults.CacheLag <= turnKnown && w.ledger.acting && !w.ledger.belated && w.faults[ClockJump] == 0 && w.longAgo(w.process.began)
 }
 
-// updatedBeside is how many VMs of a fleet are being updated, but for one.
+// updatedBeside returns how many VMs of a fleet are being updated, without one of them.
 func (w *World) updatedBeside(d *deployment.Deployment, m *machine.Machine) (under int) {
 	for _, other := range w.fleetOf(d) {
 		if o := w.ledger.records[other.UID]; o != nil && other.UID != m.UID && !o.begun.IsZero() && !o.ailing {
@@ -131,8 +130,8 @@ func (w *World) updatedBeside(d *deployment.Deployment, m *machine.Machine) (und
 	return under
 }
 
-// tagged reports whether all VMs of machines have the tags that their classes say,
-// but for those that a call of the dead may have changed since.
+// tagged reports whether all VMs of machines have the tags that their classes say. It skips VMs
+// that a call of a dead process may have changed since.
 func (w *World) tagged() bool {
 	if !w.o.UpdatableTags {
 		return true
@@ -145,7 +144,7 @@ func (w *World) tagged() bool {
 	return w.untagged() == ""
 }
 
-// untagged is a machine whose VM should have other tags. Empty: there is none.
+// untagged returns a machine whose VM should have other tags, or nothing.
 func (w *World) untagged() string {
 	if !w.o.UpdatableTags {
 		return ""
@@ -166,8 +165,8 @@ func (w *World) untagged() string {
 	return ""
 }
 
-// keptAsItIs tells whether a VM was said to be beyond change whose machine nobody
-// would replace.
+// keptAsItIs reports whether the driver said that a VM can't be changed, and its machine will not
+// be replaced.
 func (w *World) keptAsItIs(m *machine.Machine) bool {
 	op := &m.Status.LastOperation
 	class, err := w.classes.Get(context.Background(), object.Key{Namespace: m.Namespace, Name: m.Spec.Class.Name})
@@ -175,8 +174,8 @@ func (w *World) keptAsItIs(m *machine.Machine) bool {
 		op.Code == codes.Unimplemented && op.Against.Machine == m.Generation && op.Against.Class == class.Generation
 }
 
-// aged has a fleet whose machines get too old be renewed once: nobody keeps one
-// for longer (P7 holds meanwhile).
+// aged renews a fleet whose machines get too old once. No machine is older in the end (P7 holds
+// meanwhile).
 func (s *Scenario) aged(w *World) error {
 	var limit time.Duration
 	for _, d := range w.deployments.all() {
@@ -208,8 +207,8 @@ func (w *World) anyTooOld() bool {
 	return false
 }
 
-// lie tells whether a code would be a lie with consequences as an answer to a
-// call: that a VM is gone is believed.
+// lie reports whether a code would be a false answer with consequences: the manager believes that a
+// VM is gone.
 func lie(call codes.Call, code codes.Code) bool {
 	return code == codes.NotFound && (call == codes.DeleteMachine || call == codes.UpdateMachine)
 }

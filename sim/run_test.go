@@ -21,7 +21,7 @@ type tb interface {
 type run struct {
 	t   tb
 	w   *sim.World
-	say func(text string) // nil: nobody listens
+	say func(text string) // or nil
 }
 
 // patience is how long, in the world's time, anything may take.

@@ -16,8 +16,8 @@ import (
 	"github.com/millwright-go/millwright/safety"
 )
 
-// saved is a scenario as it is written down. Driver, Properties, Tell, hooks and
-// ports are code, which is left out. Durations are in nanoseconds.
+// saved is a scenario in written form. Driver, Properties, Tell, hooks and ports are code and are
+// left out. Durations are in nanoseconds.
 type saved struct {
 	Seed                                        uint64
 	Boot, Update                                time.Duration
@@ -47,8 +47,8 @@ type saved struct {
 	Needs []string `json:",omitempty"`
 }
 
-// MarshalJSON writes down what is data of a scenario. What is code, such as a driver, is left
-// out, and named: set it again before you play the scenario that was read.
+// MarshalJSON writes the data of a scenario. It leaves out code, such as a driver, and names it:
+// set it again before you play the scenario that was read.
 func (s *Scenario) MarshalJSON() ([]byte, error) {
 	o, m := &s.Options, &s.Options.Manager
 	return json.Marshal(&saved{
@@ -62,8 +62,7 @@ func (s *Scenario) MarshalJSON() ([]byte, error) {
 	})
 }
 
-// UnmarshalJSON reads what MarshalJSON has written, and leaves what is code as
-// it is.
+// UnmarshalJSON reads what MarshalJSON has written, and leaves the code in s as it is.
 func (s *Scenario) UnmarshalJSON(text []byte) error {
 	var in saved
 	if err := json.Unmarshal(text, &in); err != nil {
@@ -83,12 +82,12 @@ func (s *Scenario) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// ErrIncomplete is what Play returns for a scenario that was read from JSON, if it had a
-// driver or properties of its own when it was written, and they are not set again. Without
-// them it would be another scenario.
+// ErrIncomplete is what Play returns for a scenario that was read from JSON, if it was written with
+// a driver or properties of its own and they are not set again. Without them it would be another
+// scenario.
 var ErrIncomplete = errors.New("sim: the scenario needs code that is not written down")
 
-// code names what a run of the scenario depends on and that is not written down.
+// code names what a run of the scenario depends on and that is not written.
 func (s *Scenario) code() (names []string) {
 	o := &s.Options
 	if o.Driver != nil || slices.Contains(s.needs, needsDriver) {
@@ -108,7 +107,7 @@ func (s *Scenario) code() (names []string) {
 	return names
 }
 
-// How a written scenario names what it needs.
+// These names stand for what a written scenario needs.
 const (
 	needsDriver     = "Options.Driver"
 	needsPoolDriver = "Options.PoolDriver"

@@ -13,8 +13,8 @@ import (
 	"github.com/millwright-go/millwright/sim"
 )
 
-// TestScenariosNeedTheirCode: a scenario that was played with a driver or a property of its
-// own is not played without them when it is read again.
+// TestScenariosNeedTheirCode: a scenario that was played with a driver or a property of its own is
+// not played without them when it is read again.
 func TestScenariosNeedTheirCode(t *testing.T) {
 	own := func(w *sim.World) driver.Driver { return forgetful{w.Provider()} }
 	huge := sim.Property{Name: "no huge ones", Check: noHugeOnes}

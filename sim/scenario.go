@@ -15,44 +15,43 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// Scenario is a world, what is in it, and what is done to it, as plain data.
-// Faults go on until the last step and Calm are over; then everything has to
-// come to rest, and in the end to go. The zero value is an empty world.
+// Scenario is a world, what is in it, and what is done to it, as plain data. Faults go on until the
+// last step and Calm are over. Then everything has to converge, and is deleted in the end. The zero
+// value is an empty world.
 type Scenario struct {
 	Options Options
-	// Classes there are beside "small".
+	// Classes exist besides "small".
 	Classes     []string
 	Deployments []*deployment.Deployment
-	// Pools there are beside them. Where there are any, Options.Pools may be nil: the
-	// provider of groups is the simplest then.
+	// Pools exist besides them. If there are any, Options.Pools may be nil: the provider of groups
+	// is then the simplest one.
 	Pools []*machinepool.Pool
 	// Apps are started before anything else happens.
 	Apps []App
-	// Lone adds a machine that belongs to no set and that no selector picks; it
-	// is deleted with the deployments.
+	// Lone adds a machine that belongs to no set and that no selector picks. It is deleted with the
+	// deployments.
 	Lone bool
 	// Steps are done one after another.
 	Steps []Step
 	// Calm is how long after the last step the faults stop.
 	Calm time.Duration
-	// Limit is how long anything may take once the faults have stopped: to
-	// come to rest, and then to be gone; zero: 48 h.
+	// Limit is how long convergence may take once the faults have stopped, and then the deletion.
+	// Zero: 48 h.
 	Limit time.Duration
-	// Keep leaves the deployments at the end, which are deleted otherwise, so
-	// that it can be seen whether anything stays behind.
+	// Keep leaves the deployments at the end. Without it they are deleted, and the run shows
+	// whether anything stays behind.
 	Keep bool
 
-	needs []string // what a written one had that is code
+	needs []string // the code that a written scenario had
 }
 
-// Step is something that users, or other programs, do. What it is done to may
-// be gone by then: then nothing happens.
+// Step is something that users, or other programs, do. If its object is gone, nothing happens.
 type Step struct {
-	// After is how long after the step before it is done.
+	// After is the time since the step before.
 	After time.Duration
 	Do    Deed
-	// Name is the deployment's for Roll to Delete, ScaleDown and Retag, the app's for
-	// Resize, the pool's for what befalls pools.
+	// Name is the deployment's for Roll to Delete, ScaleDown and Retag, the app's for Resize, the
+	// pool's for steps that change pools.
 	Name string
 	// Class is the one that Roll asks for, or whose tags Tag changes.
 	Class string
@@ -66,10 +65,10 @@ type Step struct {
 	For time.Duration
 }
 
-// Deed is what a step does. The zero value waits only.
+// Deed is what a step does. The zero value only waits.
 type Deed string
 
-// The deeds.
+// These are the deeds.
 const (
 	// Roll asks for another class of machines.
 	Roll Deed = "roll"
@@ -89,15 +88,14 @@ const (
 	DeleteMachine Deed = "delete machine"
 	// DeleteNode deletes a node.
 	DeleteNode Deed = "delete node"
-	// CordonNode cordons a node that nobody has.
+	// CordonNode cordons a node that is not cordoned.
 	CordonNode Deed = "cordon node"
-	// RemoveVM takes a VM away at the provider.
+	// RemoveVM removes a VM at the provider.
 	RemoveVM Deed = "remove VM"
-	// Stray makes a VM that nobody asked for, every other time under the name
-	// of a machine that has one.
+	// Stray makes an orphan VM, every other time under the name of a machine that has one.
 	Stray Deed = "stray"
 
-	// StopControl and StopTarget have an API not answer, StopZone a zone.
+	// StopControl and StopTarget make an API stop answering, StopZone a zone.
 	StopControl Deed = "stop control"
 	StopTarget  Deed = "stop target"
 	StopZone    Deed = "stop zone"
@@ -105,10 +103,10 @@ const (
 	JumpClock Deed = "jump clock"
 )
 
-// Result is what came of a scenario.
+// Result is the outcome of a scenario.
 type Result struct {
-	// Violation is the first thing seen that must never be, or that has not
-	// come to pass in its time; nil: there is none.
+	// Violation is the first violation of a rule, or what did not converge in time. It is nil if
+	// there is none.
 	Violation *Violation
 	Stats     Stats
 	// Left is what was there at the end, counted by kind.
@@ -123,10 +121,10 @@ type Left struct {
 	Pools, Groups                           int
 }
 
-// None tells whether nothing is.
+// None reports whether nothing is left.
 func (l Left) None() bool { return l == Left{} }
 
-// String says what is left.
+// String returns what is left.
 func (l Left) String() string {
 	text := fmt.Sprintf("%d deployments, %d sets, %d machines, %d nodes, %d VMs", l.Deployments, l.Sets, l.Machines, l.Nodes, l.VMs)
 	if l.Pools+l.Groups > 0 {
@@ -135,7 +133,7 @@ func (l Left) String() string {
 	return text
 }
 
-// Left counts what is in the world. Strays are VMs too.
+// Left counts what is in the world. Strays count as VMs.
 func (w *World) Left() Left {
 	return Left{
 		len(w.deployments.all()), len(w.sets.all()), len(w.machines.all()), len(w.nodes.all()), w.provider.Count(),
@@ -143,14 +141,14 @@ func (w *World) Left() Left {
 	}
 }
 
-// defaultLimit is how long anything may take once the faults have stopped.
+// defaultLimit is how long convergence may take once the faults have stopped.
 const defaultLimit = 48 * time.Hour
 
-// Play lives through a scenario. The error is a mistake in it, or the manager's. It is
-// ErrIncomplete for a scenario that was read and still lacks code that the written one had.
+// Play plays a scenario. The error is a mistake in it, or the manager's. It is ErrIncomplete for a
+// scenario that was read and still lacks code that the written one had.
 func Play(s *Scenario) (Result, error) { return s.playUntil(time.Time{}) }
 
-// playUntil gives a scenario up, without a violation, at a time in its world.
+// playUntil ends a scenario, without a violation, at a time in its world.
 func (s *Scenario) playUntil(end time.Time) (Result, error) {
 	w, err := s.open()
 	if err != nil {
@@ -206,7 +204,7 @@ func (s *Scenario) open() (*World, error) {
 	return w, nil
 }
 
-// play does the steps and sees the world come to rest.
+// play does the steps and waits for the world to converge.
 func (s *Scenario) play(w *World) error {
 	for i := range s.Steps {
 		if err := w.Run(s.Steps[i].After); err != nil {
@@ -240,7 +238,7 @@ func (s *Scenario) play(w *World) error {
 	return w.checkRetries()
 }
 
-// settle waits for something that must come to pass.
+// settle waits for something that must become true.
 func (s *Scenario) settle(w *World, what string, goal func() bool) error {
 	limit := s.Limit
 	if limit == 0 {
@@ -253,7 +251,7 @@ func (s *Scenario) settle(w *World, what string, goal func() bool) error {
 	return err
 }
 
-// rest sees the world come to rest, and stay there.
+// rest waits for the world to converge, and checks that it stays so.
 func (s *Scenario) rest(w *World) error {
 	if err := s.settle(w, "come to rest", w.allComplete); err != nil {
 		return err
@@ -270,7 +268,7 @@ func (s *Scenario) rest(w *World) error {
 	return w.checkForgotten()
 }
 
-// quiet sees that a fleet that has come to rest is not written any more (P28).
+// quiet checks that nothing writes to a fleet that has converged (P28).
 func (w *World) quiet() error {
 	if err := w.Run(settling); err != nil || !w.allComplete() {
 		return err
@@ -288,14 +286,14 @@ func (w *World) quiet() error {
 	return nil
 }
 
-// How long a fleet is left alone once it has come to rest, so that what is
-// collected from time to time is, and how long it is then watched.
+// These say how long a fleet is left alone once it has converged, so that periodic collections take
+// place, and how long it is then watched.
 const (
 	settling = 2 * time.Hour
 	watched  = time.Hour
 )
 
-// allComplete tells whether all deployments have come to rest.
+// allComplete reports whether all deployments have converged.
 func (w *World) allComplete() bool {
 	for _, d := range w.deployments.all() {
 		if fleet := w.fleetOf(d); d.Deleted() || !complete(d, fleet) || w.pledged(d) != d.Spec.Replicas || w.keptOf(fleet) > 0 {
@@ -315,7 +313,8 @@ func Fleet(name string, replicas int32, strategy deployment.Strategy) *deploymen
 	}}
 }
 
-// nthOf is the nth of what is stored, counted around; the zero T: none is.
+// nthOf returns the nth object of what is stored, modulo their number. It returns the zero T if
+// there is none.
 func nthOf[T object.Object[T]](s *shelf[T], n int) (o T, found bool) {
 	all, _ := s.List(context.Background(), store.Query{}) // a store in memory answers
 	if len(all) == 0 {

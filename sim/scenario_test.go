@@ -19,8 +19,8 @@ func play(t tb, s *sim.Scenario) sim.Result {
 	return r
 }
 
-// TestPropertiesAreHeld: a property of the user's is looked at after every
-// effect, and what it says is the violation.
+// TestPropertiesAreHeld: the world checks a user's property after every effect, and its error is
+// the violation.
 func TestPropertiesAreHeld(t *testing.T) {
 	broken := errors.New("three machines are too many")
 	s := &sim.Scenario{

@@ -11,8 +11,8 @@ import (
 	"github.com/millwright-go/millwright/sim"
 )
 
-// TestScenariosOfOld plays what soaks found once, made as small as they could: each scenario
-// violated something before the fault that it is named after was mended.
+// TestScenariosOfOld plays what soaks once found, made as small as possible: each scenario violated
+// something before the fault that it is named after was fixed.
 func TestScenariosOfOld(t *testing.T) {
 	files, err := filepath.Glob("testdata/scenarios/*.json")
 	require.NoError(t, err)

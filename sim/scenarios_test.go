@@ -31,7 +31,7 @@ var shapes = []struct {
 	{"twice", rollout.IntOrPercent{Value: 100, Percent: true}, rollout.IntOrPercent{}},
 }
 
-// happenings are what may come to pass; replicas are spread over them.
+// happenings are the events of the scenarios. replicas are spread over them.
 var happenings = []struct {
 	name     string
 	replicas []int32
@@ -50,7 +50,7 @@ var happenings = []struct {
 	{"calls-fail", []int32{3, 4, 2, 5, 6, 1}, func(f *sim.Faults) { f.Call, f.LostCall, f.LostAnswer = 0.1, 0.05, 0.02 }, rolls},
 }
 
-// scenarios are all of them by name: each strategy, each shape, each happening.
+// scenarios returns all of them by name: each strategy, each shape, each happening.
 func scenarios() (all []scenario) {
 	for i, shape := range shapes {
 		for _, h := range happenings {

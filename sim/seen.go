@@ -10,10 +10,10 @@ import (
 // record is how an object was last seen, and since when some of it is so.
 type record[T any] struct {
 	last    T
-	paused  time.Time // since when it is to be left as it is; zero: it is not
+	paused  time.Time // since when it is to be left as it is, or zero
 	resumed time.Time // when that ended last
-	// stirred is when anything changed that an order about it or its
-	// neighbours is made from.
+	// stirred is the last change of anything that an order about the object or its neighbours is
+	// made from.
 	stirred time.Time
 
 	lowered time.Time // a set: when its size was lowered last, by somebody who lived
@@ -24,9 +24,9 @@ type record[T any] struct {
 	ailing bool      // a machine: it was not ready meanwhile
 }
 
-// longAgo tells whether nothing can be under way any more that was ordered
-// before then by a process that lives: calls to the provider take longest, and
-// while an API does not answer, nothing gets on. The zero time never was.
+// longAgo reports whether no order from before then can still be under way from a process that
+// lives. Calls to the provider take longest, and while an API does not answer, nothing makes
+// progress. The zero time never was.
 func (w *World) longAgo(then time.Time) bool {
 	if then.IsZero() {
 		return false
@@ -42,8 +42,8 @@ func (w *World) longAgo(then time.Time) bool {
 // slowest is how long a pass may take that began with what was true before.
 func slowest(f *Faults) time.Duration { return 2*time.Minute + 3*f.CallTime + f.CacheLag }
 
-// pausedLong tells whether a machine has been paused for so long that the
-// manager does nothing about it any more.
+// pausedLong reports whether a machine has been paused for so long that the manager no longer
+// changes it.
 func (w *World) pausedLong(name string) bool {
 	r := w.ledger.machine(name)
 	return r != nil && w.longAgo(r.paused)
@@ -51,7 +51,7 @@ func (w *World) pausedLong(name string) bool {
 
 func (l *ledger) machine(name string) *record[*machine.Machine] { return l.records[l.uids[name]] }
 
-// sawMachine takes a change of a machine in, before anything else looks at it.
+// sawMachine records a change of a machine, before anything else looks at it.
 func (w *World) sawMachine(m *machine.Machine) {
 	l, now := &w.ledger, w.clock.now
 	r := l.records[m.UID]
@@ -77,7 +77,7 @@ func (w *World) sawMachine(m *machine.Machine) {
 	w.sawUpdate(r, m)
 }
 
-// since keeps since when something is so.
+// since keeps the time since when something is so.
 func since(t *time.Time, now time.Time, is bool) {
 	switch {
 	case !is:
@@ -92,8 +92,8 @@ func (w *World) isPaused(m *machine.Machine) bool {
 	return paused
 }
 
-// stirs tells whether a change of a machine is one that its set chooses by: all
-// but that the manager deletes it.
+// stirs reports whether a set chooses by a change of a machine: all changes, except that the
+// manager deletes it.
 func (w *World) stirs(before, now *machine.Machine) bool {
 	keys := w.setPolicy().Keys
 	for _, key := range []string{w.machinePolicy().Keys.Paused, w.machinePolicy().Keys.Preserve, keys.Priority, keys.Replace} {
@@ -106,7 +106,7 @@ func (w *World) stirs(before, now *machine.Machine) bool {
 		now.Deleted() && !before.Deleted() && !w.ledger.acting || ownerUID(before) != ownerUID(now)
 }
 
-// stir notes that something has changed about the machines of a set.
+// stir records that something has changed about the machines of a set.
 func (w *World) stir(now, before *machine.Machine) {
 	for _, m := range []*machine.Machine{now, before} {
 		if m != nil && m.Owner != nil {
@@ -115,7 +115,7 @@ func (w *World) stir(now, before *machine.Machine) {
 	}
 }
 
-// sawSet takes a change of a set in.
+// sawSet records a change of a set.
 func (w *World) sawSet(s *machineset.Set) {
 	l, now := &w.ledger, w.clock.now
 	r := l.setRecords[s.UID]

@@ -12,8 +12,8 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// shelf keeps all objects of one kind and tells the processes of every change.
-// Tests and the world's own actors use it directly: nothing fails there.
+// shelf keeps all objects of one kind and delivers every change to the processes. Tests and the
+// world's own actors use it directly; nothing fails there.
 type shelf[T object.Object[T]] struct {
 	store.Collection[T]
 	w       *World
@@ -65,7 +65,7 @@ func (s *shelf[T]) Delete(ctx context.Context, k object.Key, uid string) error {
 	return err
 }
 
-// tell lets every process know, sooner or later, how an object is now.
+// tell delivers an object to every process, sooner or later, as it is now.
 func (s *shelf[T]) tell(k object.Key) {
 	now, err := s.Collection.Get(context.Background(), k)
 	if err != nil {

@@ -9,10 +9,9 @@ import (
 	"github.com/millwright-go/millwright/deployment"
 )
 
-// Shrink looks for a smaller scenario that breaks the same rule: with fewer
-// steps, deployments and apps, fewer kinds of faults, fewer machines, and less
-// time between. It plays at most tries of them; the last one that it found is
-// the result, s itself if there is none. s stays as it is.
+// Shrink looks for a smaller scenario that breaks the same rule: with fewer steps, deployments and
+// apps, fewer kinds of faults, fewer machines, and less time between. It plays at most tries of
+// them. It returns the last one that it found, or s itself if there is none. s is not changed.
 func Shrink(s *Scenario, rule string, tries int) *Scenario {
 	k := &shrinking{best: s, rule: rule, left: tries}
 	k.try(func(*Scenario) bool { return true }) // to know when it breaks
@@ -26,14 +25,13 @@ type shrinking struct {
 	best *Scenario
 	rule string
 	left int
-	end  time.Time // what takes longer is no better than the best one
+	end  time.Time // a scenario that takes longer is no better than the best one
 }
 
-// slack is how much later a smaller scenario may break the rule: its chance is
-// another.
+// slack is how much later a smaller scenario may break the rule, because its random events differ.
 const slack = time.Hour
 
-// round tries everything once, and tells whether anything was of use.
+// round tries everything once, and reports whether any change was of use.
 func (k *shrinking) round() bool {
 	before := k.best
 	k.shorten(func(s *Scenario) int { return len(s.Steps) }, func(s *Scenario, i, j int) { s.Steps = slices.Delete(s.Steps, i, j) })
@@ -67,9 +65,8 @@ func cleared(field reflect.Value) bool {
 	return true
 }
 
-// try plays the best scenario with a change; it is the best from then on if it
-// breaks the rule all the same. Since a change has chance fall another way,
-// several seeds are tried.
+// try plays the best scenario with a change. The changed scenario becomes the best if it still
+// breaks the rule. Because a change also changes the random events, try plays several seeds.
 func (k *shrinking) try(change func(*Scenario) bool) bool {
 	smaller := k.best.clone()
 	if k.left <= 0 || !change(smaller) {
@@ -104,7 +101,7 @@ func (k *shrinking) shorten(length func(*Scenario) int, cut func(s *Scenario, i,
 // number is anything that may be lower.
 type number interface{ ~int | ~int32 | ~int64 }
 
-// lower lowers a number of a scenario: to nothing, to a half, or by one unit.
+// lower lowers a number of a scenario: to zero, to a half, or by one unit.
 func lower[N number](k *shrinking, unit N, of func(*Scenario) *N) {
 	to := func(n func(N) N) bool {
 		return k.try(func(s *Scenario) bool {

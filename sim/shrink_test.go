@@ -17,7 +17,7 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// forgetful is a driver that makes a VM each time, also where there is one.
+// forgetful is a driver that makes a VM each time, also if there is one.
 type forgetful struct{ *drivertest.Memory }
 
 func (f forgetful) CreateMachine(_ context.Context, req *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
@@ -25,7 +25,7 @@ func (f forgetful) CreateMachine(_ context.Context, req *driver.CreateMachineReq
 	return &driver.CreateMachineResponse{ProviderID: id, NodeName: req.Machine.Name}, nil
 }
 
-// broken are worlds in which something is, each in a way that some storm shows.
+// broken are worlds with a fault, each in a way that some storm shows.
 var broken = map[string]struct {
 	rule   string
 	change func(*sim.Scenario)
@@ -55,7 +55,7 @@ func noHugeOnes(w *sim.World) error {
 	return err
 }
 
-// noHaste: nobody gives a machine up whose node was not ready for a minute only.
+// noHaste: the manager replaces no machine whose node was not ready for only a minute.
 func noHaste(w *sim.World) error {
 	machines, err := w.Machines().List(ctx, store.Query{})
 	for _, m := range machines {
@@ -78,9 +78,8 @@ func readySince(w *sim.World, node string) time.Time {
 	return time.Time{}
 }
 
-// TestBrokenIsFoundAndShrunk: what is broken is found by some storm; of that
-// storm only a few steps and machines are left, and what is written down of it
-// and read again breaks the same rule in the same way.
+// TestBrokenIsFoundAndShrunk: some storm finds each fault. Of that storm only a few steps and
+// machines are left. Written to a file and read again, it breaks the same rule in the same way.
 func TestBrokenIsFoundAndShrunk(t *testing.T) {
 	for name, b := range broken {
 		t.Run(name, func(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 
 // Shrinking draws a scenario in which a fleet becomes smaller while its rollout is under way, once
 // or twice. Nothing fails; every call to an API takes up to latency, and machines boot slowly. So
-// sets choose victims among machines that boot, and some of those become available before the
-// set has deleted them. The same seed and latency give the same scenario.
+// sets choose machines that boot for deletion, and some of them become available before the set has
+// deleted them. The same seed and latency give the same scenario.
 func Shrinking(seed uint64, latency time.Duration) *Scenario {
 	g := generator(rand.New(rand.NewPCG(seed, 4)).IntN) //nolint:gosec // a simulation
 	replicas := 3 + g(12)
@@ -38,7 +38,7 @@ func Shrinking(seed uint64, latency time.Duration) *Scenario {
 	return s
 }
 
-// rolling is a strategy that takes some steps: by new machines, or one time in four in place.
+// rolling returns a strategy that takes some steps: by new machines, or one time in four in place.
 func (g generator) rolling() deployment.Strategy {
 	percent := func(from, n int) rollout.IntOrPercent {
 		return rollout.IntOrPercent{Value: int32(from + g(n)), Percent: true}

@@ -9,7 +9,8 @@ import (
 	"github.com/millwright-go/millwright/sim"
 )
 
-// TestShrinking scales fleets down amid rollouts (P7). The first seeds of each latency are those that once violated it.
+// TestShrinking scales fleets down amid rollouts (P7). The first seeds of each latency are those
+// that once violated it.
 func TestShrinking(t *testing.T) {
 	seeds := uint64(100)
 	if testing.Short() {

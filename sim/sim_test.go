@@ -34,7 +34,7 @@ func busy() sim.Faults {
 	return sim.Faults{Latency: 2 * time.Second, CacheLag: 5 * time.Second, CallTime: 20 * time.Second, Repeat: 0.1, SlowBoot: time.Minute}
 }
 
-// TestSameSeedSameRun: a run can be had again.
+// TestSameSeedSameRun: the same seed repeats a run.
 func TestSameSeedSameRun(t *testing.T) {
 	tell := func(seed uint64) (story string) {
 		faults := busy()

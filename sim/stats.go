@@ -9,14 +9,14 @@ import (
 	"github.com/millwright-go/millwright/sim/history"
 )
 
-// Fault is a kind of thing that goes wrong. The zero value is ConflictAnswered.
+// Fault is a kind of fault. The zero value is ConflictAnswered.
 type Fault int
 
-// The kinds of faults, in the order of a call's way.
+// These are the kinds of faults, in the order of a call's way.
 const (
 	// ConflictAnswered: a write met a newer version of its object.
 	ConflictAnswered Fault = iota
-	// StoreAnswerLost: a store carried a call out, and the caller never knew.
+	// StoreAnswerLost: a store carried a call out, and the caller got no answer.
 	StoreAnswerLost
 	// StaleRead: a cache answered that had changes still to come.
 	StaleRead
@@ -41,7 +41,7 @@ const (
 	StatusLagged
 	// ListLagged: the provider left a VM out of a list that it had just made.
 	ListLagged
-	// VMLost: a VM was gone, though nobody had asked for it.
+	// VMLost: a VM vanished without a request.
 	VMLost
 
 	// SlowBoot: a VM took longer than usual to join.
@@ -114,7 +114,7 @@ var faultNames = [faultCount]string{
 	CallLate:         "call carried out late",
 }
 
-// String is what a person calls it.
+// String returns the kind's name for people.
 func (f Fault) String() string {
 	if f < 0 || int(f) >= faultCount {
 		return "unknown fault"
@@ -133,27 +133,26 @@ func AllFaults() iter.Seq[Fault] {
 	}
 }
 
-// Stats are what has happened in a world. The zero value is nothing.
+// Stats counts what has happened in a world. The zero value is nothing.
 type Stats struct {
-	// Steps are calls of the manager that went out of its process, and events
-	// that were delivered to it. Reads from its caches are none.
+	// Steps are calls of the manager that left its process, and events that were delivered to it.
+	// Reads from its caches don't count.
 	Steps int
 	// Passes are those of all reconcilers that came to an end.
 	Passes int
 	// Calls are those that reached the provider.
 	Calls map[codes.Call]int
-	// PoolCalls are those about groups, PoolRefusals are those of them that were
-	// refused, by code and call, which Faults counts as CallFailed too.
+	// PoolCalls are those about groups. PoolRefusals are those of them that were refused, by code
+	// and call, which Faults counts as CallFailed too.
 	PoolCalls    map[machinepool.Call]int
 	PoolRefusals map[PoolRefusal]int
-	// Faults are how often each kind of fault came to pass.
+	// Faults are how often each kind of fault occurred.
 	Faults map[Fault]int
 	// Refusals are the CallFailed among them, by code and call.
 	Refusals map[Refusal]int
-	// Deeds are what users asked of single machines, sets and VMs, where it came to
-	// anything.
+	// Deeds are what users asked of single machines, sets and VMs and that took effect.
 	Deeds map[Deed]int
-	// Collected is how many VMs were deleted for being nobody's.
+	// Collected is how many VMs were deleted as orphans.
 	Collected int
 }
 
@@ -198,7 +197,7 @@ func (w *World) Stats() Stats {
 	return s
 }
 
-// count notes that something has gone wrong.
+// count counts a fault.
 func (w *World) count(f Fault) {
 	w.faults[f]++
 	if loud[f] {

@@ -18,10 +18,9 @@ func Storm(seed uint64) *Scenario {
 	return Draw(rand.New(rand.NewPCG(seed, 2)).IntN, seed) //nolint:gosec // a simulation
 }
 
-// Rush draws a scenario in which nothing fails and all is late: calls, answers
-// and changes are long on their way, and a fleet is edited again and again
-// before it can come to rest. What stale reads and orders under way can do
-// shows best where nothing else goes wrong.
+// Rush draws a scenario in which nothing fails and all is late. Calls, answers and changes take
+// long, and a fleet is edited again and again before it can converge. The effects of stale reads
+// and orders under way show best if nothing else fails.
 func Rush(seed uint64) *Scenario {
 	g := generator(rand.New(rand.NewPCG(seed, 3)).IntN) //nolint:gosec // a simulation
 	s := &Scenario{
@@ -52,9 +51,8 @@ func Rush(seed uint64) *Scenario {
 	return s
 }
 
-// Draw draws a scenario as Storm does, from any source of numbers: draw(n)
-// returns one from 0 to n-1, and the smaller ones make for the milder weather.
-// seed is that of the world.
+// Draw draws a scenario as Storm does, from any source of numbers: draw(n) returns one from 0 to
+// n-1, and smaller numbers make fewer faults. seed is that of the world.
 func Draw(draw func(n int) int, seed uint64) *Scenario {
 	g := generator(draw)
 	s := g.fleet(seed)
@@ -68,8 +66,8 @@ func Draw(draw func(n int) int, seed uint64) *Scenario {
 	return s
 }
 
-// endings has pods end as kubelets and controllers have them end. It is drawn last, so
-// that the rest of a seed's scenario stays as it is.
+// endings makes pods end as kubelets and controllers end them. It is drawn last, so that the rest
+// of a seed's scenario stays as it is.
 func (g generator) endings(s *Scenario) {
 	if len(s.Apps) == 0 {
 		return
@@ -83,7 +81,7 @@ func (g generator) endings(s *Scenario) {
 	}
 }
 
-// patience has a store spared writes: orders gather, and progress is told late.
+// patience saves a store writes: orders gather, and progress is reported late.
 func (g generator) patience(s *Scenario) {
 	of, sets := deployment.DefaultPolicy(), machineset.DefaultPolicy()
 	of.Gather, of.ProgressInterval = g.upTo(time.Minute), g.upTo(time.Minute)
@@ -157,7 +155,7 @@ func (g generator) strategy() deployment.Strategy {
 	return deployment.Strategy{Kind: kind, MaxSurge: surge, MaxUnavailable: unavailable}
 }
 
-// spells come one time in two, at least at that distance.
+// spells occur in half of the scenarios, with at least that distance.
 func (g generator) spells(every, most time.Duration) Spells {
 	if g(2) == 0 {
 		return Spells{}
@@ -165,7 +163,7 @@ func (g generator) spells(every, most time.Duration) Spells {
 	return Spells{Every: every + g.upTo(3*every), For: most/100 + g.upTo(most)}
 }
 
-// capacity is short one time in three.
+// capacity is short in a third of the scenarios.
 func (g generator) capacity() int {
 	if g(3) < 2 {
 		return 0
@@ -207,9 +205,8 @@ func (g generator) step(s *Scenario) Step {
 	return step
 }
 
-// SafetyPolicy is the default one, for a world whose whole fleet may be deleted:
-// its store is the right one also when it is empty, and VMs that come late then
-// are collected.
+// SafetyPolicy is the default policy, for a world whose whole fleet may be deleted: it trusts an
+// empty store too, so VMs that come late then are collected.
 func SafetyPolicy() *safety.Policy {
 	p := safety.DefaultPolicy()
 	p.OrphansOfEmptyStore = true

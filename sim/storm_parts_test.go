@@ -14,8 +14,8 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// TestSpellsComeAgain: what comes and goes by itself does so for as long as
-// there are faults.
+// TestSpellsComeAgain: faults that begin and end by themselves occur again as long as there are
+// faults.
 func TestSpellsComeAgain(t *testing.T) {
 	s := sim.Spells{Every: 20 * time.Minute, For: time.Minute}
 	r := settled(t, sim.Options{Faults: sim.Faults{ControlOutages: s, TargetOutages: s, ZoneOutages: s, ClockJumps: s}})
@@ -41,8 +41,7 @@ func TestLateKills(t *testing.T) {
 	require.GreaterOrEqual(t, s.Faults[sim.CallLate], 8)
 }
 
-// TestDarkZonesStaySilent: nodes do not come back with their cluster while their
-// zone is out.
+// TestDarkZonesStaySilent: nodes do not come back with their cluster while their zone is out.
 func TestDarkZonesStaySilent(t *testing.T) {
 	r := settled(t, sim.Options{})
 	defer r.w.Close()
@@ -53,8 +52,7 @@ func TestDarkZonesStaySilent(t *testing.T) {
 	require.Equal(t, 3, r.nodes(object.Unknown))
 }
 
-// TestRestlessFleetsAreSeen: a fleet that is written though it has come to rest
-// is a violation (P28).
+// TestRestlessFleetsAreSeen: a write to a fleet that has converged is a violation (P28).
 func TestRestlessFleetsAreSeen(t *testing.T) {
 	s := &sim.Scenario{Deployments: []*deployment.Deployment{sim.Fleet("web", 1, deployment.Strategy{})}}
 	require.NoError(t, errorOf(play(t, s).Violation))
@@ -67,7 +65,7 @@ func TestRestlessFleetsAreSeen(t *testing.T) {
 	require.Equal(t, "P28", found.Rule)
 }
 
-// flicker has a condition of all nodes change again and again, which machines copy.
+// flicker changes a condition of all nodes again and again, which machines copy.
 func flicker(w *sim.World) {
 	nodes, _ := w.Nodes().List(ctx, store.Query{})
 	for _, n := range nodes {
@@ -80,8 +78,8 @@ func flicker(w *sim.World) {
 	w.After(20*time.Minute, func() { flicker(w) })
 }
 
-// TestNothingSmallerBreaksAnotherRule: what breaks another rule is no smaller
-// form of a scenario, and no fault is left that a violation does not need.
+// TestNothingSmallerBreaksAnotherRule: a scenario that breaks another rule is no smaller form of
+// it, and a fault that a violation does not need is removed.
 func TestNothingSmallerBreaksAnotherRule(t *testing.T) {
 	b := broken["a property that does not hold"]
 	s, found := firstViolation(t, b.change)

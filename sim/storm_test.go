@@ -15,11 +15,10 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// TestStorm lives through scenarios in which anything fails: nothing that must
-// never be is seen; when the faults have stopped, everything comes to what was
-// wanted last and then to rest, and deleting it leaves nothing behind (P3, P7,
-// P12 to P17, P22, P24 to P26, P28). Every kind of fault comes to pass, and the
-// provider refuses each call with each code.
+// TestStorm plays scenarios in which anything fails. No invariant is violated. When the faults have
+// stopped, everything converges to what was wanted last, and its deletion leaves nothing behind
+// (P3, P7, P12 to P17, P22, P24 to P26, P28). Every kind of fault occurs, and the provider refuses
+// each call with each code.
 func TestStorm(t *testing.T) {
 	seeds := uint64(400)
 	if testing.Short() {
@@ -68,8 +67,7 @@ func errorOf(v *sim.Violation) error {
 	return v
 }
 
-// TestAnyScenario is TestStorm with scenarios that rapid draws, and makes
-// smaller when one fails.
+// TestAnyScenario is TestStorm with scenarios that rapid draws, and shrinks when one fails.
 func TestAnyScenario(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		draw := func(n int) int { return rapid.IntRange(0, n-1).Draw(t, "n") }
@@ -83,8 +81,7 @@ func TestAnyScenario(t *testing.T) {
 	})
 }
 
-// stray adds a VM that nobody asked for: under a name of its own, or under that
-// of a machine that has one.
+// stray adds an orphan VM: under a name of its own, or under that of a machine that has one.
 func (r *run) stray(i int) {
 	if i%2 == 0 {
 		r.w.AddStray(fmt.Sprint("web-stray-", i))
@@ -100,7 +97,7 @@ func (r *run) stray(i int) {
 	}
 }
 
-// empty tells whether nothing is left.
+// empty reports whether nothing is left.
 func (r *run) empty() bool { return r.left() == "" }
 
 func (r *run) left() string {
@@ -110,8 +107,8 @@ func (r *run) left() string {
 	return ""
 }
 
-// TestStormsOfOld plays storms that once showed something: in the library, or of
-// a check that said too much.
+// TestStormsOfOld plays storms that once showed a fault: in the library, or in a check that was too
+// strict.
 func TestStormsOfOld(t *testing.T) {
 	// It was before there were pools.
 	none := func(s sim.Step) bool { return slices.Contains(poolDeeds, s.Do) }

@@ -7,7 +7,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// ages has some fleets be renewed for their age, and keep machines that failed.
+// ages makes some fleets renew machines for their age, and keep machines that failed.
 func (g generator) ages(d *deployment.Deployment) {
 	if g.oneIn(4) {
 		d.Spec.MaxAge = time.Hour + g.upTo(4*time.Hour)

@@ -16,7 +16,7 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// tagged tells whether all VMs have these tags, and all records say so.
+// tagged reports whether all VMs have these tags, and all records say so.
 func (r *run) tagged(tags map[string]string) bool {
 	for _, vm := range r.w.Provider().VMs() {
 		if !maps.Equal(vm.Tags, tags) {
@@ -33,10 +33,9 @@ func (r *run) tagged(tags map[string]string) bool {
 	return len(machines) == 6 && r.w.Complete("web")
 }
 
-// TestTagsInAStorm: tags of a class change, and templates name a class with
-// other tags, while calls fail, answers get lost, caches lag and the manager is
-// killed. All VMs end with the tags wanted last, and none is ever replaced (P4,
-// P13, P26).
+// TestTagsInAStorm: tags of a class change, and templates name a class with other tags, while calls
+// fail, answers get lost, caches lag and the manager is killed. All VMs end with the tags wanted
+// last, and none is ever replaced (P4, P13, P26).
 func TestTagsInAStorm(t *testing.T) {
 	seeds := uint64(60)
 	if testing.Short() {
@@ -45,8 +44,8 @@ func TestTagsInAStorm(t *testing.T) {
 	for seed := range seeds {
 		faults := storm()
 		faults.DeadBoot, faults.Flap, faults.FlapForGood = 0, 0, 0
-		// An order that a dead process leaves behind may land after its
-		// successor's: then the tags that it brings must be the same.
+		// An order of a dead process may land after its successor's. Then the tags that it brings
+		// must be the same.
 		changes := 4
 		if seed%2 == 0 {
 			changes = 1

@@ -10,8 +10,7 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// hooks are those of a process: its user's, and the world's own if somebody
-// wants to be told.
+// hooks returns the hooks of a process: its user's, and the world's own if Options.Tell is set.
 func (p *process) hooks() manager.Hooks {
 	hooks := p.w.o.Manager.Hooks
 	if p.w.o.Tell == nil {
@@ -41,7 +40,7 @@ func (p *process) hooks() manager.Hooks {
 	return hooks
 }
 
-// tell tells whoever wants to know what happens.
+// tell reports what happens to Options.Tell.
 func (w *World) tell(format string, args ...any) {
 	if w.o.Tell != nil {
 		w.o.Tell(w.clock.now, fmt.Sprintf(format, args...))

@@ -10,14 +10,13 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// turn is a pod with volumes that a drain has told to go, and how far its
-// volumes have come.
+// turn is a pod with volumes that a drain has told to terminate, and the progress of its volumes.
 type turn struct {
 	pod      *pod
 	node     string
 	at       time.Time
 	volumes  []*volume
-	detached time.Time // when the last of them had left the node; zero: not yet
+	detached time.Time // when the last of them had left the node, or zero
 	moved    bool      // all are attached elsewhere, or were at some time
 	noted    bool      // the drain has recorded that they have left
 }
@@ -35,7 +34,7 @@ func (t *turn) follow(now time.Time) {
 	t.moved = t.moved || elsewhere
 }
 
-// take notes that a pod was told to go, if it has volumes that are followed.
+// take records that a pod was told to terminate, if it has volumes that are followed.
 func (s *volumes) take(p *pod) {
 	var here []*volume
 	for _, v := range s.of(p) {
@@ -48,9 +47,8 @@ func (s *volumes) take(p *pod) {
 	}
 }
 
-// binding is the turn that the drain of a node has recorded, if nothing but
-// the turn says when the next pod with volumes goes: neither force nor the
-// drain's end has come.
+// binding returns the turn that the drain of a node has recorded, if only the turn decides when the
+// next pod with volumes is evicted: neither force nor the drain's end is due.
 func (w *World) binding(node string) *turn {
 	t := w.volumes.turns[node]
 	n, err := w.nodes.Get(context.Background(), object.Key{Name: node})
@@ -69,16 +67,16 @@ func (w *World) binding(node string) *turn {
 	return t
 }
 
-// drainEnds tells whether the drain of a machine's node may have used up its
-// time by now, or may use force.
+// drainEnds reports whether the drain of a machine's node may have used up its time now, or may use
+// force.
 func (w *World) drainEnds(m *machine.Machine) bool {
 	since, limit := w.drainTime(m)
 	known := w.ledger.lives[m.UID]
 	return w.forceDue(m) || known != nil && known.forced || w.clock.now.Sub(since) >= limit-inFlight
 }
 
-// drainTime is since when the node of a machine may have been drained, and for
-// how long before pods are deleted.
+// drainTime returns since when the node of a machine may have been drained, and for how long before
+// pods are deleted.
 func (w *World) drainTime(m *machine.Machine) (since time.Time, limit time.Duration) {
 	p, kept := w.machinePolicy(), &m.Status.Preservation
 	switch {
@@ -90,9 +88,8 @@ func (w *World) drainTime(m *machine.Machine) (since time.Time, limit time.Durat
 	return m.Status.Since, p.InPlaceTimeout
 }
 
-// checkTurn: pods with volumes leave a node one at a time: the next one goes
-// when the volumes of the last one have left, and are attached elsewhere, or
-// were given their time for it (P22).
+// checkTurn: pods with volumes leave a node one at a time. The next one is evicted when the volumes
+// of the last one have left, and are attached elsewhere or have had their time for it (P22).
 func (w *World) checkTurn(p *pod) {
 	t := w.binding(p.node)
 	if t == nil || t.pod == p || !slices.ContainsFunc(w.volumes.of(p), func(v *volume) bool { return w.knownOn(v, p.node) }) {
@@ -108,28 +105,28 @@ func (w *World) checkTurn(p *pod) {
 	}
 }
 
-// leftInTime tells whether a drain has to know that the volumes of a turn had left
-// before the limit: somebody has looked since, and before it.
+// leftInTime reports whether a drain has to know that the volumes of a turn had left before the
+// limit: it has looked since, and before the limit.
 func (w *World) leftInTime(t *turn, limit time.Time) bool {
 	seen := t.noted || w.clock.now.Before(limit) || limit.Sub(t.detached) >= w.blind()
 	return !t.detached.IsZero() && t.detached.Before(limit) && seen
 }
 
-// waitsForTurn tells whether a pod with volumes has had to wait for others of its
-// node, of which one at a time may go.
+// waitsForTurn reports whether a pod with volumes has had to wait for others of its node, which
+// leave one at a time.
 func (w *World) waitsForTurn(p *pod, since time.Time) bool {
 	t := w.volumes.turns[p.node]
 	return t != nil && t.pod != p && t.at.After(since) && len(p.Claims) > 0
 }
 
-// blind is for how long nobody may look at a drain: caches lag, a manager has to
-// start again, a fleet is frozen for a while.
+// blind is how long a drain may not be looked at: caches lag, a manager has to start again, a fleet
+// is frozen for a while.
 func (w *World) blind() time.Duration {
 	return w.o.Faults.CacheLag + w.o.Faults.Restart + w.o.Faults.ControlOutages.For + w.o.Faults.TargetOutages.For + 4*inFlight
 }
 
-// knownOn tells whether a volume is on a node for so long that no order given
-// now can come from before.
+// knownOn reports whether a volume has been on a node for so long that no order given now can come
+// from before.
 func (w *World) knownOn(v *volume, node string) bool {
 	return v.on(node) && w.clock.now.Sub(v.since) > w.o.Faults.CacheLag+inFlight
 }
@@ -138,8 +135,8 @@ func (w *World) knownOn(v *volume, node string) bool {
 // seconds, and from when an order was answered.
 const turnSlack = 15 * time.Second
 
-// checkLeft: no VM goes while the volumes of the last pod are attached to it,
-// unless by force or when they had their time (P22).
+// checkLeft: no VM is deleted while the volumes of the last pod are attached to it, unless by force
+// or when they had their time (P22).
 func (w *World) checkLeft(node string) {
 	t := w.binding(node)
 	if t == nil || !w.ledger.acting || !t.detached.IsZero() {
@@ -150,8 +147,8 @@ func (w *World) checkLeft(node string) {
 	}
 }
 
-// checkDetached: a volume is only taken off a node by force: nobody else knows
-// that nothing writes to it any more (P22).
+// checkDetached: a volume is only taken off a node by force. Nothing else knows that nothing writes
+// to it any more (P22).
 func (w *World) checkDetached(v *volume) {
 	if w.ledger.belated {
 		return
@@ -163,8 +160,8 @@ func (w *World) checkDetached(v *volume) {
 	}
 }
 
-// looksLate is how much later than by a change a pass over a node's drain may come:
-// a pool is looked at by the clock, and its group before its nodes.
+// looksLate is how much later than by a change a pass over a node's drain may come. A pool is
+// looked at by the clock, and its group before its nodes.
 func (w *World) looksLate(node string) time.Duration {
 	if n, err := w.nodes.Get(context.Background(), object.Key{Name: node}); err == nil {
 		if _, i := w.groups.instance(n.ProviderID); i != nil {
@@ -174,7 +171,7 @@ func (w *World) looksLate(node string) time.Duration {
 	return 0
 }
 
-// drainPolicy is how nodes are drained.
+// drainPolicy returns how nodes are drained.
 func (w *World) drainPolicy() *drain.Policy {
 	if p := w.o.Drain; p != nil {
 		return p

@@ -10,12 +10,12 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// freezeWithin is the longest that a manager takes to notice that an API does
-// not answer, and that orders given before take to get there.
+// freezeWithin is the longest that a manager takes to notice that an API does not answer, plus the
+// longest that earlier orders take to arrive.
 const freezeWithin = 3 * time.Minute
 
-// mustBeFrozen tells whether the manager has to have noticed an outage. Its
-// timers are its clock's: nothing is known of one that jumps.
+// mustBeFrozen reports whether the manager has to have noticed an outage. Its timers follow its
+// clock, so nothing is known if that clock jumps.
 func (w *World) mustBeFrozen() bool {
 	if w.o.Manager.SafetyPolicy == nil || w.ledger.belated || w.faults[ClockJump] > 0 {
 		return false
@@ -28,8 +28,8 @@ func (w *World) mustBeFrozen() bool {
 	return false
 }
 
-// checkBirth holds a new machine to what must be true of any: none comes while
-// an API is out (P25), and none under the name of one that is long gone (P17).
+// checkBirth checks a new machine: none is made while an API is out (P25), and none under the name
+// of a machine that is long gone (P17).
 func (w *World) checkBirth(m *machine.Machine) {
 	if w.mustBeFrozen() {
 		w.violate("P25", "machine %s was made though an API does not answer", m.Name)
@@ -43,8 +43,8 @@ func (w *World) checkBirth(m *machine.Machine) {
 	}
 }
 
-// checkVerdict: a machine is given up for its health when an API is out by
-// nobody (P25), and beside no more others than the budget allows (P24).
+// checkVerdict: while an API is out, no machine is marked failed for its health (P25). Otherwise,
+// no more machines are failed at a time than the budget allows (P24).
 func (w *World) checkVerdict(m *machine.Machine, fleet []*machine.Machine) {
 	if w.mustBeFrozen() {
 		w.violate("P25", "machine %s was given up though an API does not answer", m.Name)
@@ -68,8 +68,8 @@ func (w *World) checkVerdict(m *machine.Machine, fleet []*machine.Machine) {
 	}
 }
 
-// checkGrace: a process that has begun while a machine was ill gives it up no
-// earlier than its policy's grace after it has begun.
+// checkGrace: a process that begins while a machine is unhealthy marks it failed no earlier than
+// its policy's grace after the process began.
 func (w *World) checkGrace(m *machine.Machine) {
 	known := w.ledger.lives[m.UID]
 	if known.phase != machine.PhaseUnknown && known.phase != machine.PhaseInPlaceUpdateFailed {
@@ -85,8 +85,8 @@ func (w *World) checkGrace(m *machine.Machine) {
 	}
 }
 
-// backSince is when the last outage ended that the process has to have noticed,
-// from which all clocks count; zero: there was none.
+// backSince returns when the last outage ended that the process has to have noticed, from which all
+// clocks count. It returns zero if there was none.
 func (w *World) backSince() (last time.Time) {
 	if w.o.Manager.SafetyPolicy == nil || w.ledger.belated || w.faults[ClockJump] > 0 {
 		return last
@@ -101,8 +101,8 @@ func (w *World) backSince() (last time.Time) {
 	return last
 }
 
-// checkPodDeleted: as long as a drain has neither force nor run out of time, a
-// pod is only ever evicted (P22).
+// checkPodDeleted: as long as a drain may not use force and has time left, pods are only evicted
+// (P22).
 func (w *World) checkPodDeleted(name, node string) {
 	if w.ledger.belated || w.faults[ClockJump] > 0 {
 		return
@@ -113,15 +113,15 @@ func (w *World) checkPodDeleted(name, node string) {
 		}
 		since, limit := w.drainTime(m)
 		known := w.ledger.lives[m.UID]
-		forced := w.forceDue(m) || known != nil && known.forced // also where no record can be written
+		forced := w.forceDue(m) || known != nil && known.forced // also if no record can be written
 		if took := w.clock.now.Sub(since); !forced && took < limit-inFlight {
 			w.violate("P22", "pod %s was deleted %s after the drain of node %s had begun, and not evicted", name, took, node)
 		}
 	}
 }
 
-// checkAttempt: a pod that was refused is not tried again for a slot, also by
-// another process (P22). Orders take their time to get here.
+// checkAttempt: a pod that was refused is not tried again before its slot, also not by another
+// process (P22). Orders take their time to arrive.
 func (w *World) checkAttempt(p *pod) {
 	if w.ledger.belated {
 		return
@@ -135,22 +135,22 @@ func (w *World) checkAttempt(p *pod) {
 	}
 }
 
-// forgotten is how long nobody can fail to look again at what waits for a slot,
-// also if the cluster refuses writes and the retries have become rare.
+// forgotten is the longest time in which a waiting pod may not be looked at again, also if the
+// cluster refuses writes and retries have become rare.
 const forgotten = 20 * time.Minute
 
-// drainsSince tells whether the drain of a node that is under way was at that time.
+// drainsSince reports whether the drain of a node that is under way was under way at that time.
 func (w *World) drainsSince(node string, then time.Time) bool {
 	n, err := w.nodes.Get(context.Background(), object.Key{Name: node})
 	return err == nil && n.Drain != nil && n.Drain.Since.Before(then)
 }
 
-// outSince tells whether an API was out since then.
+// outSince reports whether an API was out since then.
 func (w *World) outSince(then time.Time) bool {
 	return w.outages[control].ends.After(then) || w.outages[target].ends.After(then)
 }
 
-// machinePolicy is how machines are treated.
+// machinePolicy returns how machines are treated.
 func (w *World) machinePolicy() *machine.Policy {
 	if p := w.o.Manager.MachinePolicy; p != nil {
 		return p
@@ -158,7 +158,7 @@ func (w *World) machinePolicy() *machine.Policy {
 	return machine.DefaultPolicy()
 }
 
-// setPolicy is how sets are treated.
+// setPolicy returns how sets are treated.
 func (w *World) setPolicy() *machineset.Policy {
 	if p := w.o.Manager.SetPolicy; p != nil {
 		return p

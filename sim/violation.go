@@ -7,8 +7,7 @@ import (
 	"github.com/millwright-go/millwright/sim/history"
 )
 
-// Violation is something seen that must never be, or that has not come to pass
-// in its time.
+// Violation is a rule that was broken, or something that did not become true in its time.
 type Violation struct {
 	// Rule is what was broken: an invariant by its number, a Property by its
 	// name, or one of the rules below.
@@ -18,18 +17,17 @@ type Violation struct {
 	What string    // for people
 }
 
-// Rules that are neither an invariant nor a property.
+// These rules are neither an invariant nor a property.
 const (
-	// RuleSettled: when faults have stopped, all comes to rest, and goes when
-	// it is deleted.
+	// RuleSettled: when faults have stopped, all converges, and is gone once it is deleted.
 	RuleSettled = "settled"
-	// RuleStarted: a manager begins again whatever is stored.
+	// RuleStarted: a manager begins again with anything that is stored.
 	RuleStarted = "started"
 	// RulePanicked: no pass panics.
 	RulePanicked = "panicked"
 )
 
-// Error says what was broken, where and when.
+// Error returns what was broken, where and when.
 func (v *Violation) Error() string {
 	return fmt.Sprintf("sim: seed %d, at %s: %s: %s", v.Seed, v.At.Format(time.RFC3339), v.Rule, v.What)
 }

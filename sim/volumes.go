@@ -9,17 +9,16 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// volume is a persistent volume. It is attached to one node at a time, by a
-// controller that asks nobody.
+// volume is a persistent volume. A controller attaches it to one node at a time and asks nothing
+// else.
 type volume struct {
 	*drain.Volume
-	at    *drain.Attachment // nil: to no node; it is replaced, never changed
+	at    *drain.Attachment // nil if attached to no node; it is replaced, never changed
 	since time.Time         // when it was last to be attached to a node
 	stuck bool              // does not come off a node that runs
 }
 
-// on tells whether the volume is attached to a node, or about to be, or not
-// quite detached.
+// on reports whether the volume is attached to a node, or about to be, or not quite detached.
 func (v *volume) on(node string) bool { return v.at != nil && v.at.Node == node }
 
 // volumes are those of a world, in the order of their making.
@@ -30,7 +29,7 @@ type volumes struct {
 	turns  map[string]*turn // by node: the pod with volumes that was told to go last
 }
 
-// claim is the volume of a claim. It is made when it is first asked for.
+// claim returns the volume of a claim, and makes it at the first call.
 func (s *volumes) claim(name string) *volume {
 	for _, v := range s.all {
 		if v.Claim.Name == name {
@@ -44,7 +43,7 @@ func (s *volumes) claim(name string) *volume {
 	return v
 }
 
-// of are the volumes of a pod.
+// of returns the volumes of a pod.
 func (s *volumes) of(p *pod) (out []*volume) {
 	for _, name := range p.Claims {
 		out = append(out, s.claim(name))
@@ -71,8 +70,8 @@ func (s *volumes) look() {
 	}
 }
 
-// used reports whether a pod on the node that a volume is attached to needs it. One that
-// has finished does not, whether its object is there or not.
+// used reports whether a pod on the volume's node needs it. A finished pod does not, even if its
+// object is still there.
 func (s *volumes) used(v *volume) bool {
 	return slices.ContainsFunc(s.w.apps.pods, func(p *pod) bool {
 		return p.node == v.at.Node && !p.Finished && slices.Contains(p.Claims, v.Claim.Name)
@@ -97,10 +96,10 @@ func (s *volumes) attach(v *volume, node string) {
 	})
 }
 
-// attachTime is the shortest time in which a volume comes to a node or leaves it.
+// attachTime is the shortest time in which a volume is attached or detached.
 const attachTime = 4 * time.Second
 
-// detach has a volume leave its node. One that is stuck leaves with the VM.
+// detach takes a volume off its node. A stuck one is released with the VM.
 func (s *volumes) detach(v *volume) {
 	going := *v.at
 	going.DeletedAt = s.w.clock.now.Truncate(time.Second)
@@ -118,7 +117,7 @@ func (s *volumes) detach(v *volume) {
 	}
 }
 
-// released has a volume be off its node after a while.
+// released takes a volume off its node after a while.
 func (s *volumes) released(v *volume, after time.Duration) {
 	name := v.at.Name
 	s.w.clock.after(after, func() {
@@ -132,7 +131,7 @@ func (s *volumes) released(v *volume, after time.Duration) {
 	})
 }
 
-// lost has the volumes of a node come off whose VM is gone, stuck ones too.
+// lost takes the volumes off a node whose VM is gone, stuck ones too.
 func (s *volumes) lost(node string) {
 	for _, v := range s.all {
 		if v.on(node) && v.stuck {
@@ -141,7 +140,7 @@ func (s *volumes) lost(node string) {
 	}
 }
 
-// calm has everything come off that is stuck.
+// calm takes off everything that is stuck.
 func (s *volumes) calm() {
 	for _, v := range s.all {
 		if v.stuck {
@@ -150,7 +149,7 @@ func (s *volumes) calm() {
 	}
 }
 
-// changed tells whoever follows a node, and notes how far the turns have come.
+// changed reports a node's change to its followers, and notes the progress of the turns.
 func (s *volumes) changed(v *volume, node string) {
 	for _, t := range s.turns {
 		if slices.Contains(t.volumes, v) {
@@ -160,7 +159,7 @@ func (s *volumes) changed(v *volume, node string) {
 	s.w.apps.changed(node)
 }
 
-// mounted tells whether a pod has all its volumes.
+// mounted reports whether a pod has all its volumes.
 func (s *volumes) mounted(p *pod) bool {
 	for _, v := range s.of(p) {
 		if !v.on(p.node) || !v.at.Attached || !v.at.DeletedAt.IsZero() {

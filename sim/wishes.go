@@ -15,25 +15,24 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// What users ask of single machines and sets, and of VMs that exist.
+// These are the requests that users make for single machines and sets, and for existing VMs.
 const (
-	// PauseMachine and PauseSet have a machine or a set left as it is, for For;
-	// zero: until the faults stop.
+	// PauseMachine and PauseSet pause a machine or a set for For. Zero: until the faults stop.
 	PauseMachine Deed = "pause machine"
 	PauseSet     Deed = "pause set"
-	// Preserve and PreserveNode write Value as the request to keep a machine for
-	// inspection, on it or on its node. Empty: they take it away.
+	// Preserve and PreserveNode write Value as the request to keep a machine for inspection, on it
+	// or on its node. If Value is empty, they remove the request.
 	Preserve     Deed = "preserve machine"
 	PreserveNode Deed = "preserve by node"
 	// Prioritize writes Value as a machine's deletion priority.
 	Prioritize Deed = "prioritize machine"
 	// Replace asks for the replacement of a machine.
 	Replace Deed = "replace machine"
-	// ScaleDown is what an autoscaler does: the deployment Name loses one or two
-	// machines, and those from the Nth on are to go.
+	// ScaleDown is what an autoscaler does: the deployment Name loses one or two machines, and
+	// those from the Nth on are to be deleted.
 	ScaleDown Deed = "scale down"
-	// Tag changes the tags of class Class, the Nth time. Retag has the deployment
-	// Name ask for a class that differs from its own in its tags only.
+	// Tag changes the tags of class Class, the Nth time. Retag makes the deployment Name ask for a
+	// class that differs from its own in its tags only.
 	Tag   Deed = "tag class"
 	Retag Deed = "retag"
 )
@@ -68,8 +67,8 @@ func (w *World) wish(s *Step) {
 	}
 }
 
-// annotateNth writes an annotation on the nth object of a kind; empty: it takes
-// it away.
+// annotateNth writes an annotation on the nth object of a kind, or removes it if the value is
+// empty.
 func annotateNth[T object.Object[T]](w *World, of *shelf[T], s *Step, key, value string) (changed T, found bool) {
 	o, found := nthOf(of, s.N)
 	if !found || o.ObjectMeta().Annotations[key] == value {
@@ -93,7 +92,7 @@ func annotated[T object.Object[T]](of *shelf[T], o T, key, value string) T {
 	return o
 }
 
-// pause has the nth object left as it is for a while.
+// pause pauses the nth object for a while.
 func pause[T object.Object[T]](w *World, of *shelf[T], s *Step) {
 	key := w.machinePolicy().Keys.Paused
 	o, found := annotateNth(w, of, s, key, "true")
@@ -120,8 +119,8 @@ func resumeAll[T object.Object[T]](w *World, of *shelf[T]) {
 	}
 }
 
-// scaleDown takes replicas away from a deployment, by the manager's own command:
-// whoever gives it tries again when it did not hear the answer.
+// scaleDown takes replicas away from a deployment, by the manager's own command. If it gets no
+// answer, it tries again.
 func (w *World) scaleDown(s *Step) {
 	d := w.deployment(s.Name)
 	if d == nil {
@@ -142,8 +141,8 @@ func (w *World) scaleDown(s *Step) {
 	w.clock.begin(func() { w.commandScaleDown(d, names, to, clean, began) })
 }
 
-// commandTries is how often somebody gives a command whose answer is an error,
-// commandRetry what they wait before the next time.
+// commandTries is how often a command is given whose answer is an error. commandRetry is the wait
+// before the next time.
 const (
 	commandTries = 5
 	commandRetry = 10 * time.Second
@@ -169,7 +168,7 @@ func (w *World) commandScaleDown(d *deployment.Deployment, names []string, to in
 	}
 }
 
-// refusedForGood tells whether a scale-down was refused for what it asks.
+// refusedForGood reports whether a scale-down was refused for what it asks.
 func refusedForGood(err error) bool {
 	for _, refusal := range []error{
 		deployment.ErrGoing, deployment.ErrSize, deployment.ErrTooMany, deployment.ErrNotMember, deployment.ErrLeaving,

@@ -21,40 +21,39 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// Options of a World. The zero value is a world in which nothing goes wrong.
+// Options configure a World. The zero value is a world without faults.
 type Options struct {
 	Seed uint64
-	// Boot is how long a VM takes from its creation to its joining; zero: 1 min.
+	// Boot is how long a VM takes from its creation until it joins. Zero: 1 min.
 	Boot time.Duration
-	// Update is how long the agent on a node takes to update it in place; zero:
-	// 2 min.
+	// Update is how long the agent on a node takes to update it in place. Zero: 2 min.
 	Update time.Duration
 	Faults Faults
 	// NoCluster leaves the target cluster out: machines end at phase Available.
 	NoCluster bool
-	// Driver makes the driver of each life of the manager from the world; nil:
-	// the simulated provider's own.
+	// Driver makes the driver of each life of the manager from the world. Nil: the simulated
+	// provider's own driver.
 	Driver func(*World) driver.Driver
-	// Manager holds policies and sizes. Its ports, clock and hooks are the
-	// world's, except for Hooks that are set: these are called too.
+	// Manager holds policies and sizes. Its ports, clock and hooks are the world's, except for
+	// Hooks that are set: these are called too.
 	Manager manager.Options
-	// Drain is how nodes are drained; nil: drain.DefaultPolicy. DrainLimit
-	// bounds how many are at a time.
+	// Drain says how nodes are drained. Nil: drain.DefaultPolicy. DrainLimit bounds how many are
+	// drained at a time.
 	Drain      *drain.Policy
 	DrainLimit manager.DrainLimit
-	// UpdatableTags has the simulated provider's driver declare that it can change
-	// the tags of VMs; see TagClass. False: it declares nothing.
+	// UpdatableTags makes the simulated provider's driver declare that it can change the tags of
+	// VMs; see TagClass. If it is false, the driver declares nothing.
 	UpdatableTags bool
 	// NeedsInitialization makes VMs of the simulated provider UNINITIALIZED at first.
 	NeedsInitialization bool
-	// Pools has the manager keep pools too; nil: it knows of none. PoolDriver makes
-	// its driver as Driver does; nil: the simulated provider's own.
+	// Pools makes the manager reconcile pools too. Nil: it knows of none. PoolDriver makes its
+	// driver as Driver does. Nil: the simulated provider's own driver.
 	Pools      *PoolOptions
 	PoolDriver func(*World) pooldriver.Driver
 	// Properties must hold at any time, beside those that every world is held to.
 	Properties []Property
-	// Tell, unless nil, is told what happens, in order: faults, what the
-	// manager says of its transitions and failures, and calls to the provider.
+	// Tell, unless nil, gets a line for each event, in order: faults, transitions and failures that
+	// the manager reports, and calls to the provider.
 	Tell func(at time.Time, what string)
 }
 
@@ -65,8 +64,7 @@ func (o *Options) resync() time.Duration {
 	return 10 * time.Minute
 }
 
-// World is everything around a manager, and the manager. It is made by New and
-// not safe for concurrent use.
+// World is a manager and everything around it. New makes it. It is not safe for concurrent use.
 type World struct {
 	o      Options
 	clock  clock
@@ -94,20 +92,20 @@ type World struct {
 	outages [apiCount]outage
 	skew    time.Duration        // of the manager's clock
 	skewed  time.Duration        // the same before it jumped
-	jumped  time.Time            // when it jumped last; zero: it has not
+	jumped  time.Time            // when it jumped last, or zero
 	zones   []string             // by name of their class, in the order of its making
 	dark    map[string]time.Time // until when a zone is out
 
 	vms  map[string]string    // every VM that ever was, with its machine's name
-	gone map[string]bool      // VMs that are not there any more
+	gone map[string]bool      // VMs that no longer exist
 	born map[string]time.Time // when a machine's VM was made
-	// zoneOf is the zone of a VM, lostNodes those whose nodes are never ready again.
+	// zoneOf is the zone of a VM. lostNodes are the VMs whose nodes are never ready again.
 	made      map[string]time.Time // when a VM was
 	zoneOf    map[string]string
 	lostNodes map[string]bool
 
 	slowest  time.Duration   // see longAgo
-	deeds    map[Deed]int    // of users that came to anything
+	deeds    map[Deed]int    // of users that took effect
 	updating map[string]bool // nodes, by UID, whose agent is at work, or was
 
 	kills, passes, steps, collected, strays, writes int
@@ -164,7 +162,7 @@ func New(o Options) (*World, error) {
 // clusterName is the cluster that all VMs of the fleet are in.
 const clusterName = "blue"
 
-// Namespace is where a world's classes are, and where its fleets should be.
+// Namespace holds a world's classes, and should hold its fleets.
 const Namespace = "fleet"
 
 // AddClass stores a class of the simulated provider, and its secret.
@@ -194,8 +192,8 @@ func (w *World) Close() {
 // Now is the world's time.
 func (w *World) Now() time.Time { return w.clock.now }
 
-// The kinds, as they are stored: reads are live, writes always succeed or are
-// the caller's mistake.
+// These are the kinds, as they are stored: reads are live, and writes succeed unless the caller
+// makes a mistake.
 
 // Machines returns all machines.
 func (w *World) Machines() store.Collection[*machine.Machine] { return w.machines }
@@ -215,10 +213,10 @@ func (w *World) Nodes() store.Collection[*machine.Node] { return w.nodes }
 // Provider returns the simulated provider.
 func (w *World) Provider() *drivertest.Memory { return w.provider }
 
-// After has something happen once d has passed.
+// After schedules do to run once d has passed.
 func (w *World) After(d time.Duration, do func()) { w.clock.after(d, do) }
 
-// Watch has do called after each effect on anything.
+// Watch adds a function that is called after each effect.
 func (w *World) Watch(do func()) { w.watchers = append(w.watchers, do) }
 
 // Calm stops all faults that are not under way yet.
@@ -240,14 +238,14 @@ func (w *World) Calm() {
 // ErrLimit is what Until returns when its goal was not reached.
 var ErrLimit = errors.New("sim: the goal was not reached")
 
-// errOver ends a run that nobody wants to see the end of.
+// errOver ends a run whose end does not matter.
 var errOver = errors.New("sim: the run is over")
 
-// over tells whether anything that still happens is of no interest.
+// over reports whether anything that still happens is of no interest.
 func (w *World) over() bool { return !w.end.IsZero() && w.clock.now.After(w.end) }
 
-// Until lets time pass until a goal is reached, for at most limit. It returns
-// ErrLimit, or the first violation of what must hold at any time.
+// Until lets time pass until a goal is reached, for at most limit. It returns ErrLimit, or the
+// first violation of what must hold at any time.
 func (w *World) Until(goal func() bool, limit time.Duration) error {
 	end := w.clock.now.Add(limit)
 	for !goal() {
@@ -282,12 +280,12 @@ func (w *World) Run(d time.Duration) error {
 	return nil
 }
 
-// Violations are what was seen that must never be.
+// Violations returns the violations that were seen.
 func (w *World) Violations() []error { return w.violations }
 
 func (w *World) latency() time.Duration { return w.upTo(w.o.Faults.Latency) }
 
-// upTo is a time from 0 to d.
+// upTo returns a time from 0 to d.
 func (w *World) upTo(d time.Duration) time.Duration {
 	ms := int(d / time.Millisecond)
 	if ms <= 0 {
@@ -296,7 +294,7 @@ func (w *World) upTo(d time.Duration) time.Duration {
 	return time.Duration(w.chance(ms+1)) * time.Millisecond
 }
 
-// happens is true in one of n cases of a hundred thousand or so: with chance p.
+// happens reports true with probability p.
 func (w *World) happens(p float64) bool {
 	if p <= 0 || w.calm {
 		return false

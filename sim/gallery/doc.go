@@ -1,7 +1,6 @@
-// Package gallery holds mistakes that somebody could make in this library, one
-// small change of its source each, and a test that sees whether the simulation
-// or a package's tests notice them. A check that nothing can fail is worth
-// nothing; this is how the checks are checked.
+// Package gallery holds mistakes that somebody could make in this library, one small change of its
+// source each, and a test that sees whether the simulation or a package's tests notice them. A
+// check that cannot fail is worth nothing. This package checks the checks.
 //
 // The mistakes are applied to a copy, by the build's overlay, so the source stays
 // as it is. All are in one build, and a switch chooses one (package overlay).

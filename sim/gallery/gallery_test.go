@@ -14,13 +14,13 @@ import (
 	"github.com/millwright-go/millwright/sim/gallery/overlay"
 )
 
-// mutant is a mistake: in the body of a function, or in the value of a variable
-// of the package, one text in place of another.
+// mutant is a mistake: it replaces one text in the body of a function, or in the value of a
+// variable of the package, by another.
 type mutant struct {
 	name   string
-	breaks string // the invariants that are at stake, or what is
+	breaks string // the invariants at stake, or what else is
 	file   string // from the root of the module
-	from   string // is there once
+	from   string // occurs once
 	to     string
 	// by says what notices it: storms, if empty; poolStorms; or short tests of the
 	// file's package, as "TestX|TestY".
@@ -44,10 +44,10 @@ var core = []string{
 // root is the module's directory.
 const root = "../.."
 
-// storms is how many of them a mistake meets at most.
+// storms is how many storms a mistake meets at most.
 const storms = 600
 
-// tested reports whether tests notice the mistake, and not storms.
+// tested reports whether tests, and not storms, notice the mistake.
 func (m *mutant) tested() bool { return m.by != "" && m.by != poolStorms }
 
 // dir is the package whose tests notice the mistake: the file's, or manager for what that is composed of.
@@ -101,7 +101,7 @@ func TestGallery(t *testing.T) {
 // pattern matches the tests of these names and no others.
 func pattern(names string) string { return "^(" + names + ")$" }
 
-// namedTests are the tests that mistakes name, by directory.
+// namedTests returns the tests that mistakes name, by directory.
 func namedTests() map[string][]string {
 	all := map[string][]string{}
 	for _, m := range mutants {
@@ -118,8 +118,8 @@ func namedTests() map[string][]string {
 	return all
 }
 
-// TestMutants: there are at least 120, in each core package some; each is one
-// change of one place, and no two have the same name.
+// TestMutants: there are at least 120 mistakes, and some in each core package. Each is one change
+// of one place, and no two have the same name.
 func TestMutants(t *testing.T) {
 	require.GreaterOrEqual(t, len(mutants), 120)
 	names, in := map[string]bool{}, map[string]int{}

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// What a history holds at most.
+// These are the limits of a history.
 const (
 	mostSamples = 2048
 	mostMarks   = 1024
@@ -15,9 +15,8 @@ const (
 // finest is the first stride and the first gap.
 const finest = time.Second
 
-// Add takes down how the fleet stands at s.After, which is not before the last
-// sample; a sample from before is taken for one of that moment. What
-// a sample holds beyond that moment is counted here.
+// Add records how the fleet stands at s.After. A sample from before the last one is taken for one
+// of that moment. Values that a sample holds beyond that moment are counted here.
 func (h *History) Add(s Sample) {
 	h.Stride = max(h.Stride, finest)
 	s.After = max(s.After, 0)
@@ -47,14 +46,14 @@ func (h *History) Add(s Sample) {
 	}
 }
 
-// stands tells whether a fleet stands as it did, whenever that was.
+// stands reports whether a fleet has the same counts as it had, at whatever time.
 func (s *Sample) stands(other *Sample) bool {
 	a, b := *s, *other
 	a.After, a.Fewest, a.Most, a.Short, a.Over = b.After, b.Fewest, b.Most, b.Short, b.Over
 	return a == b
 }
 
-// joinLast makes one of the last two samples if they lie in the same stride.
+// joinLast merges the last two samples if they lie in the same stride.
 func (h *History) joinLast() {
 	n := len(h.Samples)
 	if n < 2 || h.Samples[n-2].After/h.Stride != h.Samples[n-1].After/h.Stride {
@@ -73,9 +72,8 @@ func (s *Sample) Take(next *Sample) {
 	*s = both
 }
 
-// Note takes down that something happened. Where there is no room left, marks
-// that lie closer and closer to each other become one; violations are the last
-// to be left out.
+// Note records that something happened. If there is no room left, marks that lie closer and closer
+// to each other are merged. Violations are the last to be left out.
 func (h *History) Note(m Mark) {
 	h.Gap = max(h.Gap, finest)
 	m.After, m.Times = max(m.After, 0), max(m.Times, 1)
@@ -105,7 +103,7 @@ func (h *History) Note(m Mark) {
 
 func (m *Mark) like(other *Mark) bool { return m.Kind == other.Kind && m.What == other.What }
 
-// near tells whether a mark that does not begin before m comes so soon after it.
+// near reports whether a mark that does not begin before m comes so soon after it.
 func (m *Mark) near(other *Mark, gap time.Duration) bool {
 	return other.After >= m.After && other.After-m.Until <= gap
 }
@@ -114,7 +112,7 @@ func (m *Mark) take(other *Mark) {
 	m.Until, m.Times = max(m.Until, other.Until), m.Times+other.Times
 }
 
-// joinMarks makes one of all marks that are like each other and near.
+// joinMarks merges all marks that are alike and near to each other.
 func (h *History) joinMarks() {
 	type key struct {
 		kind Kind
@@ -135,7 +133,7 @@ func (h *History) joinMarks() {
 	h.Marks = kept
 }
 
-// leaveOut lets the last mark go that is no violation.
+// leaveOut drops the last mark that is no violation.
 func (h *History) leaveOut() {
 	at := len(h.Marks) - 1
 	for i := at; i >= 0; i-- {

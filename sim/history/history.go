@@ -2,9 +2,8 @@ package history
 
 import "time"
 
-// History is one run of one fleet. Its zero value is an empty one, to be filled
-// by Add and Note; it stays below half a megabyte, however long the run and
-// however large the fleet.
+// History is one run of one fleet. Its zero value is an empty one, for Add and Note to fill. It
+// stays below half a megabyte, for any length of run and any size of fleet.
 type History struct {
 	// Name is that of the fleet.
 	Name string
@@ -12,20 +11,19 @@ type History struct {
 	Seed uint64
 	// Start is when recording began, in the time of the simulation.
 	Start time.Time
-	// Length is how long it has been going on; nothing in it is later.
+	// Length is how long the run has taken. Nothing in the history is later.
 	Length time.Duration
 
-	// Samples are how the fleet stood, in the order of time; each holds until
-	// the next.
+	// Samples are how the fleet stood, in the order of time. Each holds until the next.
 	Samples []Sample
-	// Stride is the finest time that is told apart: of all that changed within
-	// one, there is one sample. It is 1 s or more; zero: there is no sample.
+	// Stride is the finest time that the history tells apart: there is one sample for all changes
+	// within one stride. It is 1 s or more. Zero means that there is no sample.
 	Stride time.Duration
 
 	// Marks are what happened, in the order in which it began.
 	Marks []Mark
-	// Gap is the longest time between two marks of the same kind and words that
-	// have become one. It is 1 s or more; zero: there is no mark.
+	// Gap is the longest time between two marks of the same kind and words that were merged. It is
+	// 1 s or more. Zero means that there is no mark.
 	Gap time.Duration
 	// Unkept is how many marks there was no room for.
 	Unkept int
@@ -49,23 +47,21 @@ type Sample struct {
 	Updating int
 	// Unknown, CrashLoop and Failed are those in the phase of that name.
 	Unknown, CrashLoop, Failed int
-	// Terminating are those being deleted, whatever their phase. No bound
-	// counts them.
+	// Terminating are those being deleted, in any phase. No bound counts them.
 	Terminating int
 
-	// Fewest and Most are the lowest Available and the highest Total while the
-	// sample holds: between two moments that are told apart more may happen.
+	// Fewest and Most are the lowest Available and the highest Total while the sample holds. More
+	// may happen between two moments that the history tells apart.
 	Fewest, Most int
-	// Short and Over are by how many machines it was below its floor and above
-	// its ceiling at most, in that time; zero: it was not.
+	// Short and Over are by how many machines the fleet was below its floor and above its ceiling
+	// at most, in that time. Zero means that it was not.
 	Short, Over int
 }
 
-// Available is how many machines do their work. How long they have been ready
-// is not asked.
+// Available returns how many machines do their work, for however short a time they have been ready.
 func (s *Sample) Available() int { return s.OldAvailable + s.NewAvailable }
 
-// Total is how many machines there are, without those being deleted.
+// Total returns how many machines there are, without those being deleted.
 func (s *Sample) Total() int {
 	return s.Available() + s.Pending + s.Updating + s.Unknown + s.CrashLoop + s.Failed
 }
@@ -73,7 +69,7 @@ func (s *Sample) Total() int {
 // Kind is what sort of thing happened.
 type Kind uint8
 
-// The kinds.
+// These are the kinds.
 const (
 	// Fault is something that went wrong around the fleet.
 	Fault Kind = iota
@@ -85,7 +81,7 @@ const (
 	Outage
 	// Freeze is a time in which the fleet was frozen.
 	Freeze
-	// Violation is something that must never be.
+	// Violation is something that must never happen.
 	Violation
 
 	kindCount = int(Violation) + 1
@@ -95,7 +91,7 @@ var kindNames = [kindCount]string{
 	Fault: "fault", Edit: "edit", Kill: "kill", Outage: "outage", Freeze: "freeze", Violation: "violation",
 }
 
-// String is what a person calls it.
+// String returns the kind's name for people.
 func (k Kind) String() string {
 	if int(k) >= kindCount {
 		return "unknown"
@@ -110,7 +106,7 @@ type Mark struct {
 	// or happened last, since the start.
 	After, Until time.Duration
 	Kind         Kind
-	// What it was, in a few words.
+	// What is what happened, in a few words.
 	What string
 	// Times is how often it happened.
 	Times int

@@ -14,14 +14,14 @@ import (
 	"github.com/millwright-go/millwright/sim/history"
 )
 
-// What the package promises to hold at most.
+// These are the limits that the package promises.
 const (
 	mostSamples = 2048
 	mostMarks   = 1024
 )
 
-// TestHistoryTellsEachSecond: while there is room, the history says of every
-// second how the fleet stood at its end, and within what it moved.
+// TestHistoryTellsEachSecond: while there is room, the history says for every second how the fleet
+// stood at its end, and between which values it moved.
 func TestHistoryTellsEachSecond(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var h history.History
@@ -66,15 +66,14 @@ func drawSample(t *rapid.T) history.Sample {
 	}
 }
 
-// same tells whether a fleet stands the same in both.
+// same reports whether a fleet stands the same in both.
 func same(a, b history.Sample) bool {
 	a.After, a.Fewest, a.Most, a.Short, a.Over = b.After, b.Fewest, b.Most, b.Short, b.Over
 	return a == b
 }
 
-// TestLongHistoryStaysSmall: two days of a large fleet that changes all the
-// time, and a fault every second, and the one second in which it was worst is
-// still to be seen.
+// TestLongHistoryStaysSmall: a large fleet changes all the time for two days, with a fault every
+// second. The one second in which it was worst is still visible.
 func TestLongHistoryStaysSmall(t *testing.T) {
 	var h history.History
 	const seconds = 48 * 3600
@@ -104,9 +103,8 @@ func TestLongHistoryStaysSmall(t *testing.T) {
 	assert.Equal(t, 1000-(seconds-1)%50, h.Last().NewAvailable)
 }
 
-// TestMarksAreKept: however many there are and in whatever order they come,
-// each is counted, their order is that of time, and none is lost to another
-// kind.
+// TestMarksAreKept: for any number and order of marks, each is counted, they are ordered by time,
+// and none is lost to another kind.
 func TestMarksAreKept(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var h history.History
@@ -156,8 +154,8 @@ func TestMarksThatAreNearBecomeOne(t *testing.T) {
 	}, h.Marks)
 }
 
-// TestNoRoomForMarks: what nothing can be joined with is left out and counted,
-// a violation last.
+// TestNoRoomForMarks: marks that can be merged with nothing are left out and counted, violations
+// last.
 func TestNoRoomForMarks(t *testing.T) {
 	var h history.History
 	for i := range 3000 {
@@ -175,8 +173,7 @@ func TestNoRoomForMarks(t *testing.T) {
 	assert.Equal(t, 5001-mostMarks, h.Unkept)
 }
 
-// TestRoomIsMadeForMarks: of very many the ones nearest to each other are
-// joined first.
+// TestRoomIsMadeForMarks: of very many marks, the nearest to each other are merged first.
 func TestRoomIsMadeForMarks(t *testing.T) {
 	var h history.History
 	for i := range 2000 {
@@ -239,8 +236,8 @@ func TestLateSamples(t *testing.T) {
 	assert.Equal(t, history.Sample{After: time.Hour, Wanted: 3}, h.Samples[1])
 }
 
-// TestWhatASampleSpans: between two moments that are told apart the fleet may
-// leave its bounds, which themselves may change.
+// TestWhatASampleSpans: between two moments that the history tells apart, the fleet may leave its
+// bounds, and the bounds may change.
 func TestWhatASampleSpans(t *testing.T) {
 	var h history.History
 	for i, s := range []history.Sample{
@@ -259,8 +256,8 @@ func TestWhatASampleSpans(t *testing.T) {
 	}, h.Samples)
 }
 
-// TestQuietFleet: as long as nothing changes there is one sample, and an empty
-// beginning reaches no floor.
+// TestQuietFleet: as long as nothing changes there is one sample, and an empty beginning reaches no
+// floor.
 func TestQuietFleet(t *testing.T) {
 	var h history.History
 	for i := range 100 {

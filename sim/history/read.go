@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Last is how the fleet stood in the end.
+// Last returns how the fleet stood in the end.
 func (h *History) Last() Sample {
 	if n := len(h.Samples); n > 0 {
 		return h.Samples[n-1]
@@ -20,7 +20,7 @@ func (h *History) Clone() *History {
 	return &c
 }
 
-// end is until when a sample holds.
+// end returns until when a sample holds.
 func (h *History) end(i int) time.Duration {
 	if i+1 < len(h.Samples) {
 		return h.Samples[i+1].After
@@ -30,12 +30,12 @@ func (h *History) end(i int) time.Duration {
 
 // Tally sums a history up.
 type Tally struct {
-	// Reached is when as many machines were available as the floor asks for,
-	// for the first time, since the start; negative: never.
+	// Reached is when, since the start, as many machines were available as the floor asks for, for
+	// the first time. It is negative if that never happened.
 	Reached time.Duration
-	// Below is for how long fewer than that were since, Short by how many at
-	// most, and Fewest how few were available. What was too short to have a
-	// sample is in the latter only.
+	// Below is for how long fewer machines than that were available since, Short by how many at
+	// most, and Fewest how few were available. Only Fewest includes times that were too short for a
+	// sample.
 	Below         time.Duration
 	Short, Fewest int
 	// Above is for how long there were more machines than the ceiling allows,
@@ -83,8 +83,7 @@ type Count struct {
 	First, Last time.Duration
 }
 
-// Counts are how often each thing happened, in the order in which they did so
-// first.
+// Counts returns how often each thing happened, in the order of its first time.
 func (h *History) Counts() []Count {
 	var out []Count
 	at := map[Count]int{}

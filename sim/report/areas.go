@@ -47,12 +47,12 @@ func (c *chart) areas() {
 	}
 }
 
-// manySamples is how many are drawn as they are.
+// manySamples is how many samples are drawn as they are.
 const manySamples = 2000
 
-// thinned are the samples to draw: all, or of very many those that anybody
-// could tell apart. In each pixel the first, the last and the extremes stay,
-// so that a dip below the floor is never lost.
+// thinned returns the samples to draw: all, or of very many only those that a reader can tell
+// apart. In each pixel the first, the last and the extremes stay, so that a dip below the floor is
+// never lost.
 func (c *chart) thinned() []deployment.Sample {
 	all := c.t.Samples
 	if len(all) <= manySamples {
@@ -70,8 +70,8 @@ func (c *chart) thinned() []deployment.Sample {
 	return out
 }
 
-// extremes are the first and the last of some samples, and those with the
-// fewest available and the most machines, in their order.
+// extremes returns the first and the last of some samples, and those with the fewest available and
+// the most machines, in their order.
 func extremes(samples []deployment.Sample) []deployment.Sample {
 	low, high := 0, 0
 	for i := range samples {

@@ -34,8 +34,8 @@ func (c *canvas) grid() {
 		(c.left+c.right)/2, c.bottom+42, caption)
 }
 
-// roundNumber is the least of 1, 2, 5, 10, 20, 50 and so on that divides a
-// range into so many parts at most.
+// roundNumber returns the least of 1, 2, 5, 10, 20, 50 and so on that divides a range into so many
+// parts at most.
 func roundNumber(most int64, parts int64) int64 {
 	for power := int64(1); power < math.MaxInt64/100; power *= 10 {
 		for _, digit := range [...]int64{1, 2, 5} {
@@ -55,8 +55,8 @@ var roundTimes = [...]time.Duration{
 	day, 2 * day, 5 * day, 10 * day, 30 * day, 100 * day, 365 * day,
 }
 
-// roundTime is the least of them that divides a range into so many parts at
-// most; of a shorter range than they are made for, or a longer one, a part.
+// roundTime returns the least of them that divides a range into so many parts at most. For a range
+// that they are too long or too short for, it returns a part of the range.
 func roundTime(until time.Duration, parts int) time.Duration {
 	if until >= time.Second {
 		for _, t := range roundTimes {

@@ -50,13 +50,13 @@ func (c *canvas) write(arg any) {
 	}
 }
 
-// coordinate is a number with one decimal at most.
+// coordinate returns a number with one decimal at most.
 func coordinate(v float64) string {
 	return strings.TrimSuffix(strconv.FormatFloat(v, 'f', 1, 64), ".0")
 }
 
-// area is a path along the upper edge, and back along the lower one. Each
-// number holds from its time on.
+// area returns a path along the upper edge, and back along the lower one. Each number holds from
+// its time on.
 func (c *canvas) area(class string, after []time.Duration, lower, upper []int64) {
 	c.printf(`<path class="%s" d="M%f %f`, class, c.x(0), c.y(upper[0]))
 	c.steps(after, upper)
@@ -70,14 +70,14 @@ func (c *canvas) area(class string, after []time.Duration, lower, upper []int64)
 	c.printf("H%fZ\"/>\n", c.x(0))
 }
 
-// line is a path along numbers that hold from their times on.
+// line returns a path along numbers that hold from their times on.
 func (c *canvas) line(class string, after []time.Duration, numbers []int64) {
 	c.printf(`<path class="%s" d="M%f %f`, class, c.x(0), c.y(numbers[0]))
 	c.steps(after, numbers)
 	c.printf("H%f\"/>\n", c.x(c.until))
 }
 
-// steps goes on with a path from the first number.
+// steps continues a path from the first number.
 func (c *canvas) steps(after []time.Duration, numbers []int64) {
 	for i := 1; i < len(after); i++ {
 		if numbers[i] != numbers[i-1] {

@@ -8,10 +8,10 @@ import (
 	"github.com/millwright-go/millwright/deployment"
 )
 
-// Theme says whose colours a chart has.
+// Theme selects the colours of a chart.
 type Theme uint8
 
-// The themes.
+// These are the themes.
 const (
 	// Adaptive follows the reader's preference, and is light without one.
 	Adaptive Theme = iota
@@ -19,23 +19,22 @@ const (
 	Dark
 )
 
-// ChartOptions are how a chart is drawn. The zero value is a good one.
+// ChartOptions say how a chart is drawn. The zero value has good defaults.
 type ChartOptions struct {
-	// Title stands above the chart. Empty: what the rollout is of.
+	// Title stands above the chart. If it is empty, the chart names its rollout.
 	Title string
-	// Width and Height are in pixels, from 480 × 280 to 4000 × 4000; what is
-	// out of range is brought into it. Zero: 960 × 460.
+	// Width and Height are in pixels, from 480 × 280 to 4000 × 4000. A value out of range is moved
+	// into it. Zero: 960 × 460.
 	Width, Height int
-	// Theme is whose colours the chart has. Zero: the reader's preference.
+	// Theme selects the chart's colours. Zero: the reader's preference.
 	Theme Theme
 }
 
-// SVG writes a timeline as a chart: machines over time as stacked areas, the
-// old ones that are available at the bottom, then the new ones that are, then
-// those that are not. The top of the available ones never falls below the line
-// of the floor, and the top of all three never rises above that of the ceiling,
-// if the rollout keeps its bounds. Terminating machines, which no bound counts,
-// lie on top.
+// SVG writes a timeline as a chart: machines over time as stacked areas, the old ones that are
+// available at the bottom, then the new ones that are, then those that are not. The top of the
+// available ones never falls below the line of the floor, and the top of all three never rises
+// above that of the ceiling, if the rollout keeps its bounds. Terminating machines, which no bound
+// counts, lie on top.
 //
 // The file is complete in itself, without scripts or anything from elsewhere.
 // The error is the writer's.
@@ -88,7 +87,7 @@ func newChart(t *deployment.Timeline, o ChartOptions) *chart {
 	if c.until == 0 {
 		c.until = time.Minute
 	}
-	c.until += c.until / 25 // so that the end is to be seen
+	c.until += c.until / 25 // so that the end is visible
 	c.most = high
 	if int64(t.Ceiling) <= 2*high {
 		c.most = max(high, int64(t.Ceiling))
@@ -97,7 +96,7 @@ func newChart(t *deployment.Timeline, o ChartOptions) *chart {
 	return c
 }
 
-// within is n, or its default if it is zero, in the range of a chart's edge.
+// within returns n, or its default if it is zero, in the range of a chart's edge.
 func within(n, standard, least int) int {
 	if n == 0 {
 		return standard
@@ -115,7 +114,7 @@ func (c *chart) open() {
 	c.printf(`<text class="ink" x="20" y="51">%s</text>`+"\n", fitted(conclusion(c.t)+c.tally(), float64(c.o.Width-40), letter))
 }
 
-// tally is what the second line adds to how it ended.
+// tally is what the second line adds to the outcome.
 func (c *chart) tally() string {
 	s := "; " + decimal(c.t.Created) + " created, " + decimal(c.t.Deleted) + " deleted"
 	if c.t.Failed > 0 {
@@ -129,8 +128,8 @@ func (c *chart) description() string {
 	return "Machines over time, from now. " + strings.ReplaceAll(strings.TrimSuffix(Summary(c.t), "\n"), "\n", ". ") + "."
 }
 
-// letter is about how wide one is in the chart's text, in pixels; the font is
-// the reader's.
+// letter is about how wide a letter of the chart's text is, in pixels. The reader's browser chooses
+// the font.
 const letter = 6.6
 
 // fitted cuts a text that would be wider than so many pixels.

@@ -181,7 +181,8 @@ func requireApart(t require.TestingT, all []element) {
 	}
 }
 
-// drawTimeline is what a caller might put together, also what no preview says.
+// drawTimeline draws any timeline that a caller might put together, including those that no preview
+// returns.
 func drawTimeline(t *rapid.T) *deployment.Timeline {
 	count := rapid.Int32Range(0, rapid.SampledFrom([]int32{5, 60, 2000, math.MaxInt32 / 4}).Draw(t, "size"))
 	line := &deployment.Timeline{Duration: time.Duration(rapid.Int64Range(0, rapid.SampledFrom([]int64{0, 1, 1e9, 1e14, math.MaxInt64}).Draw(t, "span")).Draw(t, "duration"))}
@@ -205,8 +206,8 @@ func drawTimeline(t *rapid.T) *deployment.Timeline {
 	return line
 }
 
-// TestChartOfManySamples: a long timeline makes no large file, and the one
-// moment at which it fell below the floor stays.
+// TestChartOfManySamples: a long timeline makes no large file, and the one moment at which it fell
+// below the floor stays.
 func TestChartOfManySamples(t *testing.T) {
 	line := &deployment.Timeline{Duration: 100_000 * time.Second}
 	line.Replicas, line.Floor, line.Ceiling = 100, 100, 101

@@ -8,9 +8,8 @@ import (
 
 const day = 24 * time.Hour
 
-// clock spells a duration as short as it can be without losing anything but
-// fractions of a second: "1d6h", "1m30s", "0s". Below a second, which only
-// odd models have, it is as time.Duration spells it.
+// clock spells a duration as short as possible, and drops only fractions of a second: "1d6h",
+// "1m30s", "0s". Below a second, which only odd models have, it spells it as time.Duration does.
 func clock(d time.Duration) string {
 	if d < 0 {
 		return "-" + clock(-max(d, -1<<62))
@@ -34,7 +33,7 @@ func clock(d time.Duration) string {
 // decimal spells a number of machines.
 func decimal[N int32 | int64 | int](n N) string { return strconv.FormatInt(int64(n), 10) }
 
-// counted is "1 machine", "3 machines".
+// counted returns "1 machine", "3 machines".
 func counted[N int32 | int64 | int](n N, what string) string {
 	if n == 1 {
 		return "1 " + what
@@ -42,10 +41,10 @@ func counted[N int32 | int64 | int](n N, what string) string {
 	return decimal(n) + " " + what + "s"
 }
 
-// moment is a time in a history, in whole seconds.
+// moment returns a time in a history, in whole seconds.
 func moment(d time.Duration) string { return clock(d.Truncate(time.Second)) }
 
-// span spells from when to when something was.
+// span spells the time from the begin to the end of something.
 func span(from, until time.Duration) string {
 	if moment(until) == moment(from) {
 		return moment(from)

@@ -63,7 +63,7 @@ func share(t require.TestingT, text string) rollout.IntOrPercent {
 	return v
 }
 
-// staffed is a set of d's with as many running machines as d wants.
+// staffed returns a set of d's with as many running machines as d wants.
 func staffed(d *deployment.Deployment) deployment.Children {
 	s := &machineset.Set{Meta: object.Meta{
 		Key: object.Key{Namespace: d.Namespace, Name: "web-old"}, UID: "web-old", CreatedAt: born,

@@ -75,8 +75,7 @@ func inPlace(d *deployment.Deployment, _ []deployment.Children) {
 
 func pause(d *deployment.Deployment, _ []deployment.Children) { d.Spec.Paused = true }
 
-// rollBack asks for the template of the set there is, and so takes back the one
-// that was to come.
+// rollBack asks for the template of the set there is, and so takes back the set that was to come.
 func rollBack(d *deployment.Deployment, sets []deployment.Children) {
 	sets[0].Set.Revision = 1
 	d.Spec.RollbackTo = &deployment.Rollback{}

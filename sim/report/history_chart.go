@@ -7,8 +7,8 @@ import (
 	"github.com/millwright-go/millwright/sim/history"
 )
 
-// fleetBands are the areas in the chart of a history, the lowest first. The
-// first two are what is available, all but the last what bounds count.
+// fleetBands are the areas in the chart of a history, the lowest first. The first two are what is
+// available. Bounds count all but the last.
 var fleetBands = [...]struct {
 	class, name string
 	of          func(*history.Sample) int
@@ -36,12 +36,12 @@ type fleetChart struct {
 	height  float64
 }
 
-// HistorySVG writes a history as a chart: machines by phase as stacked areas,
-// what is available at the bottom, between floor and ceiling; below, what
-// happened, in one lane for each kind of thing. The file is complete in itself,
-// without scripts or anything from elsewhere. The error is the writer's.
+// HistorySVG writes a history as a chart. It shows machines by phase as stacked areas, with what is
+// available at the bottom, between floor and ceiling. Below, it shows what happened, in one lane
+// for each kind of event. The file is complete in itself, without scripts or external resources.
+// The error is the writer's.
 //
-// Options.Height is that without the lanes; the width may be 300 and more.
+// Options.Height is the height without the lanes; the width may be 300 and more.
 func HistorySVG(w io.Writer, h *history.History, o ChartOptions) error {
 	c := newFleetChart(h, o)
 	title := o.Title
@@ -61,7 +61,7 @@ func HistorySVG(w io.Writer, h *history.History, o ChartOptions) error {
 	return err
 }
 
-// figuresLine is the figures in a line.
+// figuresLine returns the figures in a line.
 func figuresLine(h *history.History) string {
 	line := ""
 	for i, f := range figures(h) {
@@ -88,7 +88,7 @@ const (
 	fleetMarginRight = 26.0
 )
 
-// longest is what fits on an axis, and far from what a time can be.
+// longest is the longest time that fits on an axis, far beyond any real time.
 const longest = 40 * 365 * day
 
 func newFleetChart(h *history.History, o ChartOptions) *fleetChart {
@@ -115,7 +115,7 @@ func newFleetChart(h *history.History, o ChartOptions) *fleetChart {
 	return c
 }
 
-// thin makes one of all samples that fall into one pixel.
+// thin merges all samples that fall into one pixel.
 func (c *fleetChart) thin() {
 	for _, s := range c.h.Samples {
 		if n := len(c.samples); n > 0 && int(c.x(c.samples[n-1].After)) == int(c.x(s.After)) {
@@ -126,7 +126,7 @@ func (c *fleetChart) thin() {
 	}
 }
 
-// some tells whether there is ever one of what is counted.
+// some reports whether the count that is drawn is ever above zero.
 func (c *fleetChart) some(of func(*history.Sample) int) bool {
 	for i := range c.samples {
 		if of(&c.samples[i]) > 0 {
@@ -176,8 +176,8 @@ func (c *fleetChart) limits() {
 	c.line("line floor", c.after, floor) // its dashes leave gaps, should they meet
 }
 
-// blips draws what lasted too short to be an area: fewer available than the
-// floor, or more than the ceiling.
+// blips draws what was too short to be an area: fewer available than the floor, or more than the
+// ceiling.
 func (c *fleetChart) blips() {
 	for i := range c.samples {
 		s := &c.samples[i]
@@ -191,8 +191,7 @@ func (c *fleetChart) blips() {
 	}
 }
 
-// moments draws lines down the plot where the owner changed something, and
-// where something was that must never be.
+// moments draws lines down the plot at changes by the owner and at violations.
 func (c *fleetChart) moments() {
 	type place struct {
 		kind history.Kind

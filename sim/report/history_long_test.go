@@ -13,9 +13,8 @@ import (
 	"github.com/millwright-go/millwright/sim/report"
 )
 
-// TestChartOfALongHistory: of very many changes, faults and sorts of faults the
-// page stays small; the one moment below the floor is still in it, and so is a
-// violation at the moment of an edit.
+// TestChartOfALongHistory: with very many changes, faults and sorts of faults the page stays small.
+// It still shows the one moment below the floor, and a violation at the moment of an edit.
 func TestChartOfALongHistory(t *testing.T) {
 	h := &history.History{Name: "web"}
 	for i := range 20_000 {
@@ -40,8 +39,8 @@ func TestChartOfALongHistory(t *testing.T) {
 	assert.Equal(t, 14, strings.Count(svg, ">sort ")+strings.Count(svg, ">other faults"), "lanes of faults")
 }
 
-// TestMarksInOnePixelOfAHistory: nobody could tell them apart, so they are one, with the
-// times of all and from the first to the last.
+// TestMarksInOnePixelOfAHistory: a reader can't tell them apart, so they are merged, with the times
+// of all and from the first to the last.
 func TestMarksInOnePixelOfAHistory(t *testing.T) {
 	h := &history.History{Name: "web", Length: 100 * time.Hour}
 	for i := range 5 {
@@ -62,7 +61,7 @@ func TestHistoryOfAges(t *testing.T) {
 	}
 }
 
-// TestTableBegins: also a run in which nothing happens at first has its first row.
+// TestTableBegins: a run in which nothing happens at first has its first row too.
 func TestTableBegins(t *testing.T) {
 	h := &history.History{Name: "web", Length: time.Hour}
 	h.Note(history.Mark{After: 30 * time.Minute, Kind: history.Edit, What: "edited"})
@@ -72,7 +71,7 @@ func TestTableBegins(t *testing.T) {
 	assert.Equal(t, 2+1+3, strings.Count(text[:strings.Index(text, "\nPicture")], "\n"))
 }
 
-// TestFiguresOfAHistory: what is not in the chart is said.
+// TestFiguresOfAHistory: figures that are not in the chart are written.
 func TestFiguresOfAHistory(t *testing.T) {
 	h := &history.History{Name: "web", Unkept: 3}
 	h.Add(history.Sample{Wanted: 2, Floor: 2, Ceiling: 900, NewAvailable: 2, Terminating: 5})

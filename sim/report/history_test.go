@@ -22,7 +22,7 @@ import (
 	"github.com/millwright-go/millwright/sim/report"
 )
 
-// eventful is a run in which everything happens that a history can hold.
+// eventful is a run with everything that a history can hold.
 func eventful() *history.History {
 	h := &history.History{Name: "web", Seed: 42, Start: born}
 	at := func(minutes int, s history.Sample) {
@@ -91,7 +91,7 @@ func TestHistoryWritersErrors(t *testing.T) {
 	}
 }
 
-// TestHistoryOptions: each one is heeded.
+// TestHistoryOptions: each option takes effect.
 func TestHistoryOptions(t *testing.T) {
 	h := eventful()
 	page := string(written(t, func(w io.Writer) error { return report.HTML(w, h, report.PageOptions{Title: "a<b\x01", Rows: 3}) }))
@@ -108,7 +108,8 @@ func TestHistoryOptions(t *testing.T) {
 	assert.Equal(t, fmt.Sprint(280+7*32), all[0].attributes["height"])
 }
 
-// drawHistory is what anybody might put together, also what no run leaves.
+// drawHistory draws any history that a caller might put together, including those that no run
+// leaves.
 func drawHistory(t *rapid.T) *history.History {
 	span := rapid.SampledFrom([]int64{0, 1, 1e9, 3e12, 1e15, math.MaxInt64}).Draw(t, "span")
 	when := rapid.Int64Range(-1, span)
@@ -147,12 +148,11 @@ func drawHistory(t *rapid.T) *history.History {
 	return h
 }
 
-// outside is all that would make a reader fetch something, or run it.
+// outside is all that would make a browser fetch or run something.
 var outside = regexp.MustCompile(`(?i)<script|<link|<img|<iframe|<object|@import|url\(|\son[a-z]+=|src=|href=`)
 
-// TestHistoryIsAlwaysWritten: whatever a history holds, it becomes valid files
-// that are the same each time and need nothing from elsewhere, with no text on
-// another.
+// TestHistoryIsAlwaysWritten: any history becomes valid files. They are the same each time, they
+// need no external resources, and no text overlaps another.
 func TestHistoryIsAlwaysWritten(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := drawHistory(t)
@@ -176,13 +176,13 @@ func TestHistoryIsAlwaysWritten(t *testing.T) {
 	})
 }
 
-// withoutText is a document's elements.
+// withoutText returns a document's elements.
 func withoutText(s string) string {
 	s = regexp.MustCompile(`"[^"]*"`).ReplaceAllString(s, `""`)
 	return regexp.MustCompile(`>[^<]*<`).ReplaceAllString(s, "><")
 }
 
-// requireWellFormed wants every element of a page to be closed where it should be.
+// requireWellFormed requires every element of a page to be closed at the right place.
 func requireWellFormed(t require.TestingT, page []byte) (texts []string) {
 	decoder := xml.NewDecoder(bytes.NewReader(page))
 	decoder.Strict, decoder.AutoClose, decoder.Entity = false, []string{"meta", "!DOCTYPE"}, xml.HTMLEntity
@@ -206,8 +206,8 @@ func requireWellFormed(t require.TestingT, page []byte) (texts []string) {
 	}
 }
 
-// TestTableOfAHistory: its rows hold every mark once, and the fewest and the
-// most of the samples; its last row is the end.
+// TestTableOfAHistory: its rows hold every mark once, and the fewest and the most of the samples.
+// Its last row is the end.
 func TestTableOfAHistory(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := &history.History{Name: "web"}

@@ -8,14 +8,13 @@ import (
 	"github.com/millwright-go/millwright/sim/history"
 )
 
-// standardRows is how many rows a table of a history has unless told otherwise.
+// standardRows is how many rows a table of a history has unless the caller asks for another number.
 const standardRows = 40
 
-// HistoryText writes a history as a table of text, with what it comes to below.
-// A row stands for the time from its own up to the next one's: AVAIL is the
-// fewest in it, TOTAL the most, what else is counted is as it was in the end,
-// and so is the picture. Times in which nothing changed are left out. The error
-// is the writer's.
+// HistoryText writes a history as a table of text, with a summary below. A row stands for the time
+// from its own up to the next one's. AVAIL is the fewest in that time, TOTAL the most. The other
+// counts and the picture are those at its end. Times in which nothing changed are left out. The
+// error is the writer's.
 //
 // Options.Rows is about how many rows there are; zero or less: 40.
 func HistoryText(w io.Writer, h *history.History, o TextOptions) error {
@@ -43,7 +42,7 @@ func historyRows(rows int) int {
 	return rows
 }
 
-// highestBound is the highest ceiling, where that is not out of all proportion.
+// highestBound returns the highest ceiling that is not out of all proportion.
 func highestBound(h *history.History) int {
 	high := 0
 	most := h.Tally().MostOfAll
@@ -57,10 +56,10 @@ func highestBound(h *history.History) int {
 	return high
 }
 
-// pictureWidth is how many letters wide a picture is.
+// pictureWidth is the width of a picture in letters.
 const pictureWidth = 30
 
-// picture is a bar of the machines there are, with the bounds in it.
+// picture returns a bar of the machines there are, with the bounds in it.
 func picture(s *history.Sample, most int) string {
 	at := func(n int) int { return int(float64(min(max(n, 0), most)) / float64(most) * pictureWidth) }
 	bar := []byte(strings.Repeat(" ", pictureWidth+1))

@@ -28,9 +28,8 @@ var laneKinds = [...]struct {
 	{history.Outage, "outages"}, {history.Kill, "kills of the manager"},
 }
 
-// lanes sorts marks: one lane for each kind that there is, and of faults one
-// for each sort, the most frequent first. The rarest share one if there are
-// very many.
+// lanes sorts marks: one lane for each kind that there is, and of faults one for each sort, the
+// most frequent first. If there are very many sorts, the rarest share one lane.
 func lanes(h *history.History) (out []lane) {
 	for _, k := range laneKinds {
 		l := lane{kind: k.kind, name: k.name}
@@ -88,7 +87,7 @@ func (c *fleetChart) lane(l *lane, top float64) {
 	for i := 0; i < len(l.marks); {
 		m := l.marks[i]
 		what, end := m.What, c.x(m.Until)
-		for i++; i < len(l.marks) && c.x(l.marks[i].After) < end+2; i++ { // nobody could tell them apart
+		for i++; i < len(l.marks) && c.x(l.marks[i].After) < end+2; i++ { // a reader can't tell them apart
 			next := &l.marks[i]
 			if next.What != what {
 				what = "several things"
@@ -100,7 +99,7 @@ func (c *fleetChart) lane(l *lane, top float64) {
 	}
 }
 
-// mark draws one mark: its shape tells its kind, and pointing at it the rest.
+// mark draws one mark. Its shape shows its kind, and its tooltip shows the rest.
 func (c *fleetChart) mark(m *history.Mark, what string, y float64) {
 	from, until := c.x(m.After), c.x(m.Until)
 	switch {

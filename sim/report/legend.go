@@ -8,7 +8,7 @@ type entry struct {
 	x, y        float64
 }
 
-// The legend's measures, in pixels.
+// These are the legend's measures, in pixels.
 const (
 	legendLeft   = 20.0
 	legendTop    = 72.0
@@ -30,7 +30,7 @@ func names(failures bool) []entry {
 	return out
 }
 
-// placed are entries in one row or, where that is too narrow, in more.
+// placed returns entries in one row, or in more rows if one is too narrow.
 func placed(width float64, out []entry) []entry {
 	x, y := legendLeft, legendTop
 	for i := range out {
@@ -60,7 +60,7 @@ func (c *canvas) legend(entries []entry) {
 	}
 }
 
-// What is the same on all grounds; dashes tell the limits apart without colour.
+// These styles are the same on all backgrounds. Dashes tell the limits apart without colour.
 const shapes = `text{font:12px system-ui,-apple-system,"Segoe UI","DejaVu Sans",sans-serif}
 .title{font-size:16px;font-weight:600}
 .number{text-anchor:end}
@@ -73,7 +73,7 @@ const shapes = `text{font:12px system-ui,-apple-system,"Segoe UI","DejaVu Sans",
 .halo{stroke-width:4;stroke-opacity:.55}
 `
 
-// What only the chart of a history has.
+// These styles are for the chart of a history only.
 const fleetShapes = `.blip{fill:none;stroke-width:2}
 .moment{fill:none;stroke-width:1}
 .edit-moment{stroke-dasharray:1 3}
@@ -140,18 +140,17 @@ const darkColours = `.paper{fill:#12171d}
 .ceiling-name{fill:#f2f5f8}
 `
 
-// style is the style sheet of a theme. Its class names are those of the whole
-// page where a chart is put into one.
+// style returns the style sheet of a theme. A page that contains the chart shares its class names.
 func style(theme Theme) string {
 	return "<style>\n" + shapes + themed(theme, lightColours, darkColours) + "</style>\n"
 }
 
-// fleetStyle is the one of the chart of a history.
+// fleetStyle is the style sheet of the chart of a history.
 func fleetStyle(theme Theme) string {
 	return shapes + fleetShapes + themed(theme, lightColours+fleetLight, darkColours+fleetDark)
 }
 
-// themed are the colours of a theme.
+// themed returns the colours of a theme.
 func themed(theme Theme, light, dark string) string {
 	switch theme {
 	case Dark:

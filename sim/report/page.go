@@ -9,19 +9,18 @@ import (
 	"github.com/millwright-go/millwright/sim/history"
 )
 
-// PageOptions are how a page is made. The zero value is a good one.
+// PageOptions say how a page is made. The zero value has good defaults.
 type PageOptions struct {
-	// Title stands above all. Empty: what the history is of.
+	// Title stands above all. If it is empty, the page names its history.
 	Title string
 	// Rows is about how many rows the table has. Zero or less: 40.
 	Rows int
 }
 
-// HTML writes a history as one page: what it comes to, the chart, the chart's
-// numbers as a table, and what happened. The file is complete in itself, without
-// scripts or anything from elsewhere; it follows the reader's preference for
-// light or dark, and holds a drawing for phones as well as for wide screens. The
-// error is the writer's.
+// HTML writes a history as one page: a summary, the chart, the chart's numbers as a table, and what
+// happened. The file is complete in itself, without scripts or external resources. It follows the
+// reader's preference for light or dark, and holds a drawing for phones as well as one for wide
+// screens. The error is the writer's.
 func HTML(w io.Writer, h *history.History, o PageOptions) error {
 	p := page{Title: o.Title, Of: fleetHeading(h), Said: said(h), Style: template.CSS(fleetStyle(Adaptive) + pageStyle)} //nolint:gosec // our own
 	if p.Title == "" {
@@ -88,10 +87,10 @@ type drawing struct {
 
 var drawings = [...]drawing{{"phone", 336, 380}, {"tablet", 640, 420}, {"desk", 1120, 460}}
 
-// of is the drawing of a history, as an element of a page.
+// of returns the drawing of a history, as an element of a page.
 func (d drawing) of(h *history.History, said string) template.HTML {
 	c := newFleetChart(h, ChartOptions{Width: d.width, Height: d.height})
-	c.lift(legendTop - 16) // there is no title in it
+	c.lift(legendTop - 16) // it has no title
 	c.printf(`<svg class="%s" viewBox="0 0 %d %f" role="img" aria-label="%s">`+"\n", d.class, d.width, c.height, said)
 	c.draw()
 	c.printf("</svg>\n")

@@ -11,15 +11,15 @@ import (
 // slot is a part of a history that is one row of a table.
 type slot struct {
 	from time.Duration
-	// last is how the fleet stood at the end of the slot, Fewest and Most are
-	// those of all of it.
+	// last is how the fleet stood at the end of the slot. Fewest and Most are those of the whole
+	// slot.
 	last  history.Sample
 	marks []history.Mark // that began in it
 	quiet bool           // nothing changed in it
 }
 
-// slots cuts a history into rows, about as many as asked for, at round times.
-// Those in which nothing happened are left out, but for the first and the last.
+// slots cuts a history into rows, about as many as asked for, at round times. It leaves out rows in
+// which nothing happened, except for the first and the last.
 func slots(h *history.History, rows int) []slot {
 	step := roundTime(h.Length, rows)
 	var out []slot
@@ -57,11 +57,10 @@ func (s *slot) take(next history.Sample) {
 // bounds are floor and ceiling.
 func (s *slot) bounds() string { return decimal(s.last.Floor) + ".." + decimal(s.last.Ceiling) }
 
-// ill are machines that will be replaced unless they come round.
+// ill are machines that will be replaced unless they recover.
 func ill(s *history.Sample) int { return s.Unknown + s.CrashLoop + s.Failed }
 
-// happened is what a slot's marks say: faults as a number, all else in words,
-// each thing once.
+// happened returns what a slot's marks say: faults as a number, all else in words, each thing once.
 func (s *slot) happened() string {
 	var order []string
 	times, faults := map[string]int{}, 0
@@ -88,7 +87,7 @@ func (s *slot) happened() string {
 	return strings.Join(order, "; ")
 }
 
-// spoken is what a mark says, and whose doing it was.
+// spoken returns what a mark says, and who did it.
 func spoken(m *history.Mark) string {
 	what := printable(m.What)
 	switch m.Kind {
@@ -103,7 +102,7 @@ func spoken(m *history.Mark) string {
 	return what
 }
 
-// figure is one number that sums a history up, with what it is.
+// figure is one number that sums a history up, with its meaning.
 type figure struct {
 	name, value, note string
 	bad               bool
@@ -140,7 +139,7 @@ func figures(h *history.History) []figure {
 	return append(out, violations)
 }
 
-// lasting is for how long something was, in words.
+// lasting returns how long something lasted, in words.
 func lasting(d time.Duration) string {
 	if d < time.Second {
 		return "for a moment"
@@ -148,7 +147,7 @@ func lasting(d time.Duration) string {
 	return "for " + moment(d)
 }
 
-// fleetHeading says what a history is of.
+// fleetHeading returns what a history is of.
 func fleetHeading(h *history.History) string {
 	return printable(h.Name) + ": " + moment(h.Length) + " simulated, seed " + strconv.FormatUint(h.Seed, 10)
 }

@@ -11,16 +11,15 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 )
 
-// TextOptions are how a table is written. The zero value writes all of it.
+// TextOptions say how a table is written. The zero value writes all of it.
 type TextOptions struct {
-	// Rows is how many steps the table shows at most; of more, the middle is
-	// left out, and a line says so. At least 2. Zero or less: all.
+	// Rows is how many steps the table shows at most. If there are more, the table leaves out the
+	// middle, and a line says so. At least 2. Zero or less: all.
 	Rows int
 }
 
-// Text writes a timeline as a table, one row for each step, with the counts
-// that the step was decided on, and a last row for the end. The error is the
-// writer's.
+// Text writes a timeline as a table, one row for each step, with the counts that the step was
+// decided on, and a last row for the end. The error is the writer's.
 func Text(w io.Writer, t *deployment.Timeline, o TextOptions) error {
 	rows := [][]string{{"TIME", "OLD", "NEW", "AVAIL", "TOTAL", "BOUNDS", "WHAT", "WHY"}}
 	bounds := decimal(t.Floor) + ".." + decimal(t.Ceiling)
@@ -46,8 +45,7 @@ func Text(w io.Writer, t *deployment.Timeline, o TextOptions) error {
 	return err
 }
 
-// shown says which steps are left out: those from the first number up to the
-// second.
+// shown returns which steps are left out: those from the first number up to the second.
 func shown(steps, rows int) (from, to int) {
 	rows = max(rows, 0)
 	if rows == 0 || steps <= max(rows, 2) {
@@ -61,7 +59,7 @@ func numbers(at string, c deployment.Counts, bounds string) []string {
 	return []string{at, decimal(c.Old), decimal(c.New), decimal(c.Available()), decimal(c.Total()), bounds}
 }
 
-// told is what a step orders, and why.
+// told returns what a step orders, and why.
 func told(s *deployment.Step) (what, why string) {
 	age := "old "
 	if s.New {
@@ -95,7 +93,7 @@ func told(s *deployment.Step) (what, why string) {
 	return what, printable(s.Why.String())
 }
 
-// verb is what a set does with so many of its machines.
+// verb returns what a set does with so many of its machines.
 func verb(reason decision.Reason, n int64) string {
 	switch reason {
 	case machineset.ReasonDeleteFailed:
@@ -108,7 +106,7 @@ func verb(reason decision.Reason, n int64) string {
 	return "change " + decimal(n)
 }
 
-// ended is the last row: how it ended, and on which word.
+// ended returns the last row: the outcome, and its reason.
 func ended(t *deployment.Timeline) (what, why string) {
 	if t.Complete {
 		return "complete", printable(t.Ending.Waits.String())
@@ -116,8 +114,8 @@ func ended(t *deployment.Timeline) (what, why string) {
 	return "not complete", printable(t.Ending.String())
 }
 
-// Summary says in a few lines how it will end and what was promised on the
-// way, each line ended by a newline.
+// Summary returns in a few lines the outcome and what was promised on the way, each line ended by a
+// newline.
 func Summary(t *deployment.Timeline) string {
 	created := counted(t.Created, "machine") + " created"
 	if t.Failed > 0 {
@@ -142,8 +140,8 @@ func Summary(t *deployment.Timeline) string {
 	return b.String()
 }
 
-// mostOfAll is how many machines there are at most, terminating ones too: what
-// a provider's quota has to allow.
+// mostOfAll returns how many machines there are at most, including terminating ones: the quota that
+// a provider has to allow.
 func mostOfAll(t *deployment.Timeline) int64 {
 	most := int64(0)
 	for i := range t.Samples {
@@ -152,13 +150,13 @@ func mostOfAll(t *deployment.Timeline) int64 {
 	return most
 }
 
-// heading says what the rollout is of.
+// heading returns what the rollout is of.
 func heading(t *deployment.Timeline) string {
 	return printable(t.Key.String()) + ": " + counted(t.Replicas, "machine") + " wanted, surge " + decimal(t.Surge) +
 		", unavailable " + decimal(t.Unavailable)
 }
 
-// conclusion says how it ended.
+// conclusion returns the outcome.
 func conclusion(t *deployment.Timeline) string {
 	switch {
 	case t.Complete && len(t.Steps) == 0 && t.Duration == 0:
@@ -169,7 +167,7 @@ func conclusion(t *deployment.Timeline) string {
 	return printable(t.Ending.String())
 }
 
-// printable is s with a question mark for all that would break a line or hide.
+// printable returns s with a question mark for each character that would break a line or hide.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || !unicode.IsPrint(r) {
@@ -179,8 +177,8 @@ func printable(s string) string {
 	}, s)
 }
 
-// aligned lays rows out in columns, numbers (all but the last two columns) to
-// the right, without trailing spaces.
+// aligned lays rows out in columns, numbers (all but the last two columns) to the right, without
+// trailing spaces.
 func aligned(rows [][]string) string {
 	var widths []int
 	for _, row := range rows {

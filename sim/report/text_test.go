@@ -23,8 +23,8 @@ func table(t require.TestingT, line *deployment.Timeline, rows int) []string {
 	return strings.Split(text, "\n")
 }
 
-// TestTableIsAligned: one line a step, whatever the names hold, the columns
-// under each other, nothing at the end of a line.
+// TestTableIsAligned: one line a step for any names, the columns under each other, no trailing
+// spaces.
 func TestTableIsAligned(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		line := drawTimeline(t)
@@ -55,7 +55,7 @@ func TestTableLeavesOutTheMiddle(t *testing.T) {
 	assert.Len(t, table(t, line, 1), 1+1+1+1+1, "the first and the last at least")
 }
 
-// squeezed are lines without what aligns them.
+// squeezed returns lines without what aligns them.
 func squeezed(lines []string) []string {
 	var out []string
 	for _, l := range lines {

@@ -21,7 +21,7 @@ import (
 	"github.com/millwright-go/millwright/sim/gallery/overlay"
 )
 
-// compiling are those of the changes that compile.
+// compiling returns the changes that compile.
 func compiling(root string, all []change) ([]change, error) {
 	texts, err := overlay.Files(root, edits(all))
 	if err != nil {
@@ -62,8 +62,8 @@ type listed struct {
 	dir                     string // from the root of the module
 }
 
-// list lists the packages of the module, those that they need, and those that a switch needs, with
-// what these export.
+// list lists the packages of the module, the packages that they need, and those that a switch
+// needs, with their exports.
 func list(root string) (map[string]*listed, error) {
 	c := exec.Command("go", "list", "-export", "-deps", "-json=ImportPath,Dir,Export,GoFiles,Module", "./...", "os", "strconv")
 	c.Dir, c.Stderr = root, os.Stderr

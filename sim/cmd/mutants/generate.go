@@ -27,14 +27,14 @@ func (c change) String() string {
 	return fmt.Sprintf("%s:%d: %q becomes %q", c.File, c.line, c.from, c.Text)
 }
 
-// sample draws n of the changes, the same ones for a seed.
+// sample draws n of the changes. A seed always draws the same ones.
 func sample(all []change, n int, seed uint64) []change {
 	random := rand.New(rand.NewPCG(seed, 0))
 	random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	return all[:min(n, len(all))]
 }
 
-// changes are all changes of the source of the packages, tests left out.
+// changes returns all changes of the source of the packages, without tests.
 func changes(root string, packages []string) ([]change, error) {
 	var all []change
 	for _, name := range packages {
@@ -61,7 +61,7 @@ func changes(root string, packages []string) ([]change, error) {
 	return all, nil
 }
 
-// changesOf are the changes of one file, in the bodies of its functions.
+// changesOf returns the changes of one file, in the bodies of its functions.
 func changesOf(file, source string) ([]change, error) {
 	positions := token.NewFileSet()
 	parsed, err := parser.ParseFile(positions, file, source, parser.SkipObjectResolution)
@@ -78,7 +78,7 @@ func changesOf(file, source string) ([]change, error) {
 }
 
 // named reports whether all parameters of the list have names, so that a variant of their function
-// can be called in its place.
+// can be called instead.
 func named(list *ast.FieldList) bool {
 	if list == nil {
 		return true
@@ -135,13 +135,13 @@ func (g *generator) visit(n ast.Node) bool {
 	return true
 }
 
-// neighbours are the operators that somebody would write for another.
+// neighbours are the operators that a person would mistake for another.
 var neighbours = map[token.Token]string{
 	token.LSS: "<=", token.LEQ: "<", token.GTR: ">=", token.GEQ: ">",
 	token.LAND: "||", token.LOR: "&&", token.ADD: "-", token.SUB: "+",
 }
 
-// count puts the numbers beside a whole number in its place.
+// count replaces a whole number by its neighbours.
 func (g *generator) count(n *ast.BasicLit) {
 	if value, err := strconv.Atoi(n.Value); n.Kind == token.INT && err == nil {
 		g.replace(n.Pos(), n.End(), strconv.Itoa(value+1))
@@ -153,7 +153,8 @@ func (g *generator) negate(condition ast.Expr) {
 	g.replace(condition.Pos(), condition.End(), "!("+g.text(condition.Pos(), condition.End())+")")
 }
 
-// negateCases negates the conditions of a case that has any: they are not values to compare with.
+// negateCases negates the conditions of a switch without a value: its cases are not values to
+// compare with.
 func (g *generator) negateCases(n *ast.CaseClause) {
 	for _, e := range n.List {
 		switch e := e.(type) {

@@ -36,11 +36,11 @@ var core = []string{
 	"machinepool", "drain", "driver", "safety", "store", "manager",
 }
 
-// patience is how long the tests of a package, or storms, may take with a mistake. One that takes
-// longer is counted apart: either it does not end, or the machine is slow.
+// patience limits the tests of a package, or storms, with a mistake. A mistake that takes longer is
+// counted apart: it does not end, or the machine is slow.
 const patience = 8 * time.Minute
 
-// endless is said of a mistake with which something takes longer than that.
+// endless is the report for a mistake that takes longer than patience.
 const endless = "nothing, within its time"
 
 func main() {
@@ -87,8 +87,8 @@ func run(ctx context.Context, seed uint64, count, storms int, packages []string)
 	return nil
 }
 
-// tested are the packages whose tests are needed: those with changes, and the manager, whose tests
-// see the others at work.
+// tested returns the packages whose tests are needed: those with changes, and the manager, whose
+// tests see the others at work.
 func tested(drawn []change) []string {
 	list := []string{"manager"}
 	seen := map[string]bool{"manager": true}
@@ -107,7 +107,8 @@ type trial struct {
 	storms int
 }
 
-// all finds out by what each of the changes is noticed, empty if by nothing, on all processors.
+// all finds out what notices each of the changes, on all processors. The entry is empty if nothing
+// does.
 func (t *trial) all(ctx context.Context, drawn []change) []string {
 	caught := make([]string, len(drawn))
 	numbers := make(chan int)
@@ -128,7 +129,7 @@ func (t *trial) all(ctx context.Context, drawn []change) []string {
 	return caught
 }
 
-// one says by what a mistake in a package is noticed.
+// one returns what notices a mistake in a package.
 func (t *trial) one(ctx context.Context, number int, dir string) string {
 	ways := []struct {
 		name string

@@ -59,7 +59,7 @@ func TestChanges(t *testing.T) {
 	}, texts)
 }
 
-// TestSample: a seed draws the same changes each time, and another one others.
+// TestSample: a seed draws the same changes each time, and another seed draws others.
 func TestSample(t *testing.T) {
 	draw := func(seed uint64) []change {
 		all, err := changesOf("counting/a.go", source)
@@ -71,8 +71,8 @@ func TestSample(t *testing.T) {
 	assert.NotEqual(t, draw(1), draw(2))
 }
 
-// TestCompiling: a change that takes away the only use of a name goes, and those
-// beside it stay.
+// TestCompiling: a change that removes the only use of a name is dropped, and the changes beside it
+// stay.
 func TestCompiling(t *testing.T) {
 	root := t.TempDir()
 	write := func(name, text string) {

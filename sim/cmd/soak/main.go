@@ -1,13 +1,13 @@
-// Command soak lives through scenarios of package sim in which everything fails
-// that can, for a time or a number of them, on all cores. With -shrinking, fleets
-// are scaled down amid rollouts instead, and nothing fails.
+// Command soak plays scenarios of package sim in which anything may fail, for a time or a number of
+// scenarios, on all cores. With -shrinking, fleets are scaled down amid rollouts instead, and
+// nothing fails.
 //
 //	go run ./sim/cmd/soak -for 5m -seed 1
 //
-// It says how far it is on standard error, and on standard output what has
-// happened: steps, faults by kind, kills, violations. At the first violation it
-// stops, unless -all is given, looks for a smaller scenario that breaks the same rule, prints that
-// and what happens in it, and writes it to a file that -replay plays again.
+// It reports progress on standard error, and on standard output what has happened: steps, faults by
+// kind, kills, violations. It stops at the first violation, unless -all is given. Then it looks for
+// a smaller scenario that breaks the same rule, prints that scenario and what happens in it, and
+// writes it to a file that -replay plays again.
 //
 // The exit status is 1 if anything was violated, and 2 for a mistake.
 package main
@@ -34,11 +34,11 @@ const (
 	exitMistake  = 2
 )
 
-// settings are the command line's.
+// settings are those of the command line.
 type settings struct {
 	limit     time.Duration // of the run; zero: none
 	seed      uint64
-	scenarios uint64 // zero: as many as there is time for
+	scenarios uint64 // zero: no limit but the time
 	workers   int
 	settle    time.Duration
 	replay    string
@@ -63,7 +63,7 @@ func (s *settings) storm(seed uint64) *sim.Scenario {
 	return sim.Storm(seed)
 }
 
-// defaultTime is how long a soak takes whose command line does not say.
+// defaultTime is how long a soak takes unless the command line says otherwise.
 const defaultTime = time.Minute
 
 func parse(args []string, errs io.Writer) (*settings, error) {

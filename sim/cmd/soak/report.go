@@ -16,7 +16,7 @@ import (
 	"github.com/millwright-go/millwright/sim"
 )
 
-// summary is what has happened in all.
+// summary returns what has happened in total.
 func summary(out io.Writer, s *settings, t *tally, took time.Duration) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	line := func(what string, n any) { _, _ = fmt.Fprintf(w, "%s\t%v\t\n", what, n) }
@@ -48,7 +48,7 @@ func all[C comparable](calls map[C]int) (n int) {
 	return n
 }
 
-// poolCodes are those of calls about groups.
+// poolCodes are the codes of calls about groups.
 func poolCodes(s *sim.Stats) string {
 	seen := map[codes.Code]bool{}
 	for r := range s.PoolRefusals {
@@ -59,7 +59,7 @@ func poolCodes(s *sim.Stats) string {
 
 func pairs(codes, calls int) string { return fmt.Sprintf("%d, in %d pairs with calls", codes, calls) }
 
-// codesOf is how many codes there were, and how many pairs of call and code.
+// codesOf returns how many codes there were, and how many pairs of call and code.
 func codesOf(s *sim.Stats) string {
 	seen := map[codes.Code]bool{}
 	for r := range s.Refusals {
@@ -68,7 +68,7 @@ func codesOf(s *sim.Stats) string {
 	return pairs(len(seen), len(s.Refusals))
 }
 
-// explain makes a failed scenario smaller, writes it down, and tells what happens.
+// explain makes a failed scenario smaller, writes it to a file, and prints what happens in it.
 func (s *settings) explain(out, errs io.Writer, t *tally) error {
 	_, _ = fmt.Fprintf(out, "\nviolated: %v\n", t.violation)
 	_, _ = fmt.Fprintln(errs, "looking for a smaller scenario that breaks the same rule")
@@ -89,7 +89,7 @@ func (s *settings) explain(out, errs io.Writer, t *tally) error {
 	return err
 }
 
-// flags are those of the command line that make a scenario what it is.
+// flags returns the flags of the command line that make a scenario what it is.
 func (s *settings) flags() (text string) {
 	if s.settle != 0 {
 		text = fmt.Sprintf(" -settle %s", s.settle)
@@ -103,7 +103,7 @@ func (s *settings) flags() (text string) {
 	return text
 }
 
-// tell says what a scenario consists of, and what happens in it.
+// tell prints what a scenario consists of, and what happens in it.
 func tell(out io.Writer, s *sim.Scenario) error {
 	lines, err := sim.Trace(s)
 	if err != nil {
@@ -123,7 +123,7 @@ func tell(out io.Writer, s *sim.Scenario) error {
 	return err
 }
 
-// play plays the scenario in a file, and tells what happens.
+// play plays the scenario in a file, and prints what happens in it.
 func (s *settings) play(out io.Writer) (violated bool, err error) {
 	text, err := os.ReadFile(s.replay)
 	if err != nil {

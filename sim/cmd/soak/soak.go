@@ -16,12 +16,13 @@ type tally struct {
 	stats     sim.Stats
 	scenarios uint64
 	violated  int
-	failed    *sim.Scenario // of those that failed the one with the lowest seed; nil: none
+	failed    *sim.Scenario // of those that failed, the one with the lowest seed; or nil
 	violation *sim.Violation
 	err       error
 }
 
-// note takes in what came of a scenario. It reports whether to go on: after a violation only if goOn says so.
+// note adds the result of a scenario. It reports whether to go on: after a violation only if goOn
+// says so.
 func (t *tally) note(s *sim.Scenario, r *sim.Result, err error, goOn bool) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -32,7 +33,7 @@ func (t *tally) note(s *sim.Scenario, r *sim.Result, err error, goOn bool) bool 
 	t.scenarios++
 	t.stats.Add(&r.Stats)
 	if r.Violation != nil && (goOn || t.failed == nil) {
-		t.violated++ // without -all the first ends the run, whatever other workers still come to
+		t.violated++ // without -all, the first violation ends the run, even if other workers find more
 	}
 	if r.Violation != nil && (t.failed == nil || s.Options.Seed < t.failed.Options.Seed) {
 		t.failed, t.violation = s, r.Violation
@@ -40,7 +41,7 @@ func (t *tally) note(s *sim.Scenario, r *sim.Result, err error, goOn bool) bool 
 	return (goOn || t.failed == nil) && t.err == nil
 }
 
-// soak lives through scenarios until its time is up, or one of them fails.
+// soak plays scenarios until its time is up or one of them fails.
 func (s *settings) soak(out, errs io.Writer) (violated bool, err error) {
 	var t tally
 	began := time.Now()
@@ -54,7 +55,7 @@ func (s *settings) soak(out, errs io.Writer) (violated bool, err error) {
 	return true, s.explain(out, errs, &t)
 }
 
-// work has all workers take scenarios, and says how far they are.
+// work starts workers that play scenarios, and reports progress.
 func (s *settings) work(t *tally, errs io.Writer, began time.Time) {
 	var next atomic.Uint64
 	var over atomic.Bool
@@ -89,7 +90,7 @@ func (s *settings) work(t *tally, errs io.Writer, began time.Time) {
 	<-ended
 }
 
-// between is how long it is from one line of progress to the next.
+// between is the time from one line of progress to the next.
 const between = 5 * time.Second
 
 func progress(t *tally, errs io.Writer, began time.Time, done <-chan struct{}) {

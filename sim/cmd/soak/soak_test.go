@@ -22,8 +22,7 @@ func soak(args ...string) (status int, out, errs string) {
 	return status, o.String(), e.String()
 }
 
-// TestShortSoak: nothing is violated in a few worlds, and the summary says what
-// happened in them.
+// TestShortSoak: a few worlds show no violation, and the summary says what happened in them.
 func TestShortSoak(t *testing.T) {
 	scenarios := "100"
 	if testing.Short() {
@@ -54,8 +53,8 @@ func TestSeedsFollow(t *testing.T) {
 	require.Equal(t, first+second, steps("-seed", "7", "-scenarios", "2"))
 }
 
-// TestViolationIsExplained: a soak without patience fails. What it prints plays
-// again, to the same end.
+// TestViolationIsExplained: a soak without patience fails. What it prints plays again to the same
+// end.
 func TestViolationIsExplained(t *testing.T) {
 	dir := t.TempDir()
 	status, out, errs := soak("-seed", "2", "-scenarios", "8", "-settle", "1s", "-dir", dir)
@@ -81,8 +80,8 @@ func TestViolationIsExplained(t *testing.T) {
 	require.Equal(t, first.FindString(out), first.FindString(whole))
 }
 
-// TestReplayNeedsTheDriver: a scenario that was found with a driver of somebody's own is not
-// said to violate nothing without it.
+// TestReplayNeedsTheDriver: a scenario that was found with a user's own driver is not reported as
+// clean without that driver.
 func TestReplayNeedsTheDriver(t *testing.T) {
 	s := sim.Storm(1)
 	s.Options.Driver = func(w *sim.World) driver.Driver { return w.Provider() }
@@ -96,7 +95,7 @@ func TestReplayNeedsTheDriver(t *testing.T) {
 	require.Contains(t, errs, "violation.json: sim: the scenario needs code that is not written down: set Options.Driver")
 }
 
-// TestMistakes are told in one line, with a status of their own.
+// TestMistakes: mistakes are reported in one line, with a status of their own.
 func TestMistakes(t *testing.T) {
 	garbage := filepath.Join(t.TempDir(), "garbage")
 	require.NoError(t, os.WriteFile(garbage, []byte("{"), 0o600))
@@ -125,7 +124,7 @@ func TestAllGoesOn(t *testing.T) {
 	require.Regexp(t, `violations +3 *\n`, out)
 }
 
-// TestShrinkingSoak: -shrinking plays fleets that are scaled down, and goes with no pools.
+// TestShrinkingSoak: -shrinking plays fleets that are scaled down, and excludes pools.
 func TestShrinkingSoak(t *testing.T) {
 	status, out, errs := soak("-scenarios", "2", "-shrinking", "3s", "-dir", t.TempDir())
 	require.Zero(t, status, "%s%s", out, errs)

@@ -1,9 +1,8 @@
-// Command hunt plays storms, one seed after another, until one of them shows
-// something that must never be. It is what the gallery builds from a library
-// with a mistake in it.
+// Command hunt plays storms, one seed after another, until one of them shows a violation. The
+// gallery builds it from a library with a mistake in it.
 //
-// On standard output it says how many steps that took, and what was seen; the
-// exit status is 0 if all storms went by.
+// It prints how many steps that took and what was seen. The exit status is 0 if no storm shows a
+// violation.
 package main
 
 import (
@@ -17,7 +16,7 @@ import (
 	"github.com/millwright-go/millwright/sim"
 )
 
-// Seen is the exit status when something was seen.
+// Seen is the exit status when a violation was seen.
 const seen = 3
 
 func main() {

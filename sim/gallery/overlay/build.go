@@ -60,8 +60,8 @@ func (b *Build) run(ctx context.Context, module string, args ...string) error {
 	return nil
 }
 
-// Storms plays storms with a mistake, 0 for none, until one shows something that must never be.
-// The error is an *exec.ExitError if one did, or if the program failed in another way.
+// Storms plays storms with a mistake, or 0 for none, until one shows a violation. The error is an
+// *exec.ExitError if one did, or if the program failed in another way.
 func (b *Build) Storms(ctx context.Context, mistake, storms int, pools bool) (said string, err error) {
 	c := b.command(ctx, mistake, "hunt", "-storms", strconv.Itoa(storms), "-pools="+strconv.FormatBool(pools))
 	out, err := c.CombinedOutput()
@@ -69,7 +69,7 @@ func (b *Build) Storms(ctx context.Context, mistake, storms int, pools bool) (sa
 }
 
 // Tests runs the short tests of a package whose names match the pattern (empty: all), with a
-// mistake, 0 for none, until the first fails. The error is an *exec.ExitError if one did.
+// mistake, or 0 for none, until the first fails. The error is an *exec.ExitError if one did.
 func (b *Build) Tests(ctx context.Context, mistake int, name, pattern string) (said string, err error) {
 	c := b.command(ctx, mistake, path.Base(name)+".test",
 		"-test.short", "-test.failfast", "-test.timeout=10m", "-test.run", pattern)
@@ -78,12 +78,12 @@ func (b *Build) Tests(ctx context.Context, mistake int, name, pattern string) (s
 	return string(out), err
 }
 
-// confined runs a program that a mistake may let grow without end: in 32 GB of addresses, of which
-// each file of the bolt store takes one.
+// confined limits a program, which a mistake may let grow without end, to 32 GB of addresses. Each
+// file of the bolt store takes one GB of them.
 const confined = `ulimit -v 32000000 2>/dev/null; exec "$0" "$@"`
 
 // command is a program with one mistake switched on. Properties draw the same inputs each time, and
-// a failing one is not made smaller: that takes longer.
+// a failing one is not made smaller, because that takes longer.
 func (b *Build) command(ctx context.Context, mistake int, name string, args ...string) *exec.Cmd {
 	c := exec.CommandContext(ctx, "/bin/sh", append([]string{"-c", confined, filepath.Join(b.dir, name)}, args...)...)
 	c.Env = append(os.Environ(), Variable+"="+strconv.Itoa(mistake), "GOMAXPROCS=1",

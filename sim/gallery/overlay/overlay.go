@@ -20,8 +20,8 @@ import (
 	"strings"
 )
 
-// Variable is the environment variable that chooses the mistake by its number,
-// from 1. Unset, or 0, is the code as it is.
+// Variable is the environment variable that chooses the mistake by its number, from 1. If it is
+// unset or 0, the code runs unchanged.
 const Variable = "MILLWRIGHT_MISTAKE"
 
 // Edit replaces the bytes [Start, End) of a file by Text.
@@ -31,9 +31,8 @@ type Edit struct {
 	Text       string
 }
 
-// Replacing is the edit that puts to in the place of from in the file, without
-// what both begin and end with. It fails unless from is in the file exactly
-// once.
+// Replacing returns the edit that replaces from by to in the file, without their common beginning
+// and end. It fails unless from is in the file exactly once.
 func Replacing(root, file, from, to string) (Edit, error) {
 	source, err := os.ReadFile(filepath.Join(root, file))
 	if err != nil {
@@ -54,8 +53,8 @@ func Replacing(root, file, from, to string) (Edit, error) {
 	return Edit{file, at, at + len(from), to}, nil
 }
 
-// Write writes an overlay of the go command to dir, in which edit i is mistake
-// number i+1, and returns its name. It fails where Files does.
+// Write writes an overlay of the go command to dir, in which edit i is mistake number i+1, and
+// returns its name. It fails where Files does.
 func Write(root, dir string, edits []Edit) (string, error) {
 	root, err := filepath.Abs(root)
 	if err != nil {
@@ -102,7 +101,7 @@ func Files(root string, edits []Edit) (map[string][]byte, error) {
 	return texts, nil
 }
 
-// chooser is the file that each package with mistakes gets.
+// chooser returns the file that each package with mistakes gets.
 const chooser = `package %s
 
 import (
@@ -134,8 +133,8 @@ type variants struct {
 	end    strings.Builder                    // of the file
 }
 
-// withSwitches is a file in which each function with mistakes begins with a
-// switch to its variants, and the variants stand at the end.
+// withSwitches returns a file in which each function with mistakes begins with a switch to its
+// variants. The variants stand at the end.
 func withSwitches(source []byte, file string, edits []Edit) (text []byte, name string, err error) {
 	positions := token.NewFileSet()
 	parsed, err := parser.ParseFile(positions, file, source, parser.SkipObjectResolution)
@@ -194,7 +193,7 @@ func (v *variants) add(file *ast.File, e Edit, number int) error {
 	return nil
 }
 
-// variable is the variable of the package whose value holds all that an edit changes, if any.
+// variable returns the variable of the package whose value holds all that an edit changes, if any.
 func variable(file *ast.File, e Edit, at func(token.Pos) int) (string, ast.Expr) {
 	for _, d := range file.Decls {
 		g, ok := d.(*ast.GenDecl)
@@ -215,7 +214,7 @@ func variable(file *ast.File, e Edit, at func(token.Pos) int) (string, ast.Expr)
 
 func suffix(number int) string { return "__" + strconv.Itoa(number) }
 
-// enclosing is the function whose body holds all that an edit changes.
+// enclosing returns the function whose body holds all that an edit changes.
 func enclosing(file *ast.File, e Edit, at func(token.Pos) int) *ast.FuncDecl {
 	for _, d := range file.Decls {
 		f, ok := d.(*ast.FuncDecl)
@@ -226,7 +225,7 @@ func enclosing(file *ast.File, e Edit, at func(token.Pos) int) *ast.FuncDecl {
 	return nil
 }
 
-// callOf is the statement that calls a variant of f in its place.
+// callOf returns the statement that calls a variant of f in its place.
 func callOf(f *ast.FuncDecl, number int) (string, error) {
 	var target string
 	if f.Recv != nil {
