@@ -27,8 +27,8 @@ func (m *meddler) Write(p []byte) (int, error) {
 	return m.Buffer.Write(p)
 }
 
-// A copy is of one instant: what is written while it is made, which goes on
-// unhindered, is not in it, be it more or less than there was.
+// A copy is of one instant. Writes that go on while it is made are not in it, and they are not held
+// up.
 func TestBackup(t *testing.T) {
 	db := open(t, newPath(t))
 	things := kind(t, db)
@@ -85,9 +85,9 @@ func TestBackupFails(t *testing.T) {
 	require.NoError(t, err, "the store goes on")
 }
 
-// What is made after going back to a copy has not the UID of what was made
-// after the copy and is forgotten: to a provider that still has a VM of the one
-// it must not look like the other's.
+// After a return to a copy, a new object does not get the UID of an object that was made after the
+// copy and is forgotten. To a provider that still has a VM of the old object it must not look like
+// the other's.
 func TestUIDsAfterAReturn(t *testing.T) {
 	db := open(t, newPath(t))
 	var copied bytes.Buffer

@@ -17,7 +17,7 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// member is a machine as one looks in a fleet at work.
+// member returns a machine as one looks in a fleet at work.
 func member(name string) *machine.Machine {
 	m := &machine.Machine{
 		Meta: object.Meta{
@@ -127,7 +127,7 @@ func benchmarkOpen(b *testing.B, fleet int) {
 	b.ReportMetric(float64(info.Size())/(1<<20), "MiB-file")
 }
 
-// inUse is the memory in use after a collection.
+// inUse returns the memory in use after a collection.
 func inUse() uint64 {
 	runtime.GC()
 	var m runtime.MemStats

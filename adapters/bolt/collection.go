@@ -16,15 +16,14 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// Collection keeps the objects of one kind. It is a store.Collection whose
-// cache is never behind. Beyond what that refuses, an object whose name is not
-// UTF-8 or takes more than 32 KiB, or which holds what JSON can't tell, such as
-// a year beyond 9999, is store.ErrInvalid; text that is not UTF-8 gets U+FFFD in
-// place of what is wrong.
+// Collection keeps the objects of one kind. It is a store.Collection whose cache is never behind.
+// In addition to its rules, an object is store.ErrInvalid if its name is not UTF-8 or takes more
+// than 32 KiB, or if it holds what JSON can't express, such as a year beyond 9999. In text that is
+// not UTF-8, U+FFFD replaces the invalid bytes.
 //
-// Reads come from memory. A write is seen once it is on the disk; concurrent
-// writes share commits. A UID is the kind and 128 random bits: none comes twice,
-// also when an old copy of the file is gone back to.
+// Reads come from memory. A write becomes visible once it is on the disk. Concurrent writes share
+// commits. A UID is the kind and 128 random bits, so none comes twice, even after a return to an
+// old copy of the file.
 type Collection[T object.Object[T]] struct {
 	db     *DB
 	bucket []byte
@@ -35,7 +34,7 @@ type Collection[T object.Object[T]] struct {
 	lost map[object.Key]*DamagedError // guarded by mu
 	odd  []*DamagedError              // those without a key; guarded by mu
 
-	// The committer's, within one transaction.
+	// The committer uses these within one transaction.
 	batch   *store.Batch[T] // nil while nothing is staged
 	records *bbolt.Bucket
 	tally   tally // with what is staged
@@ -69,9 +68,8 @@ func (c *Collection[T]) Get(ctx context.Context, k object.Key) (T, error) {
 	return c.memory.Get(ctx, k)
 }
 
-// List implements store.Reader. While an object of the kind is damaged, and
-// Options do not say otherwise, it fails with that object's *DamagedError, and
-// returns the others that the query picks.
+// List implements store.Reader. While an object of the kind is damaged, it fails with that object's
+// *DamagedError, and returns the others that the query picks, unless Options say otherwise.
 func (c *Collection[T]) List(ctx context.Context, q store.Query) ([]T, error) {
 	if err := c.readable(ctx); err != nil {
 		return nil, err
@@ -86,8 +84,8 @@ func (c *Collection[T]) List(ctx context.Context, q store.Query) ([]T, error) {
 	return objects, nil
 }
 
-// Live returns a reader that fails where it is not known what is stored, which
-// is so after ErrUncertain; otherwise it reads as c does.
+// Live returns a reader that reads as c does. It fails if the stored state is not known, as after
+// ErrUncertain.
 func (c *Collection[T]) Live() store.Reader[T] { return live[T]{c} }
 
 type live[T object.Object[T]] struct{ c *Collection[T] }
@@ -165,7 +163,7 @@ func (c *Collection[T]) readable(ctx context.Context) error {
 	return nil
 }
 
-// write has stage carried out by the committer.
+// write passes stage to the committer.
 func (c *Collection[T]) write(ctx context.Context, verb string, k object.Key, stage func() (T, error)) (T, error) {
 	var result, none T
 	if err := ctx.Err(); err != nil {
@@ -226,7 +224,7 @@ func (c *Collection[T]) drop(key []byte) error {
 	return c.db.commits.note(c.records.Delete(key))
 }
 
-// uncount takes a record out of the tally, if there is one.
+// uncount removes a record from the tally, if there is one.
 func (c *Collection[T]) uncount(key []byte) {
 	if record := c.records.Get(key); record != nil {
 		c.tally.remove(key, record)
@@ -255,7 +253,7 @@ func (c *Collection[T]) damageOf(k object.Key) *DamagedError {
 	return c.lost[k]
 }
 
-// damaged lists those with a key in the order of their keys, and the others.
+// damaged returns the damaged objects with a key in the order of their keys, and the others.
 func (c *Collection[T]) damaged() []*DamagedError {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -281,7 +279,7 @@ func (c *Collection[T]) discard(ctx context.Context, d *DamagedError) error {
 	return nil
 }
 
-// keyIn is the key of an object that may be nil.
+// keyIn returns the key of an object that may be nil.
 func keyIn[T object.Object[T]](o T) object.Key {
 	var none T
 	if o == none {

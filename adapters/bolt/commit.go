@@ -16,8 +16,7 @@ const maxBatch = 1024
 // request is a write that waits for its commit.
 type request struct {
 	state atomic.Int32 // waiting, taken or dropped
-	// stage decides and puts into the transaction. What it returns is for the
-	// caller alone.
+	// stage decides and writes to the transaction. Its result is for the caller alone.
 	stage func(*bbolt.Tx) error
 	err   error // read after done
 	done  chan struct{}
@@ -29,15 +28,15 @@ const (
 	dropped
 )
 
-// committer is the state of the goroutine that writes. While one commit waits
-// for the disk the next writes gather, and share the commit after it.
+// committer is the state of the goroutine that writes. While one commit waits for the disk, the
+// next writes gather. They share the commit after it.
 type committer struct {
 	enlisted []member // those with something staged in the present transaction
-	changed  bool     // something was put into it
-	failure  error    // of bbolt: the transaction is no good
+	changed  bool     // something was written to it
+	failure  error    // of bbolt: the transaction is broken
 }
 
-// note is told how a change of the transaction went.
+// note records the result of a change of the transaction.
 func (c *committer) note(err error) error {
 	c.changed = true
 	if err != nil {
@@ -49,9 +48,8 @@ func (c *committer) note(err error) error {
 // errNothing rolls back a transaction in which nothing was written.
 var errNothing = errors.New("nothing to commit")
 
-// submit has stage carried out within a transaction, and returns when that is
-// on the disk, or won't be. When ctx ends before the transaction has begun,
-// there is no effect.
+// submit runs stage within a transaction, and returns when that is on the disk, or won't be. If ctx
+// ends before the transaction has begun, there is no effect.
 func (db *DB) submit(ctx context.Context, stage func(*bbolt.Tx) error) error {
 	r := &request{stage: stage, done: make(chan struct{})}
 	if err := db.hand(ctx, r); err != nil {
@@ -82,7 +80,7 @@ func (db *DB) hand(ctx context.Context, r *request) error {
 	}
 }
 
-// run commits what is handed over until there is no more to come.
+// run commits what is handed over until the queue is closed.
 func (db *DB) run() {
 	defer close(db.idle)
 	var batch []*request
@@ -103,7 +101,7 @@ func (db *DB) run() {
 	}
 }
 
-// commit carries out a batch, publishes it, and lets its callers go.
+// commit carries out a batch, publishes it, and releases its callers.
 func (db *DB) commit(batch []*request) {
 	batch = slices.DeleteFunc(batch, func(r *request) bool { return !r.state.CompareAndSwap(waiting, taken) })
 	err := db.usable()
@@ -125,8 +123,7 @@ func (db *DB) commit(batch []*request) {
 	}
 }
 
-// write makes one transaction of a batch. A request that is refused does not
-// keep the others from it.
+// write makes one transaction of a batch. A refused request does not hold up the others.
 func (db *DB) write(batch []*request) error {
 	var number uint64
 	err, panicked := guarded(func() error {
@@ -151,7 +148,7 @@ func (db *DB) write(batch []*request) error {
 		})
 	})
 	db.panicked = panicked
-	if err == nil { // what reached another file than the one at the path is not kept
+	if err == nil { // what reached a file other than the one at the path is not kept
 		err = db.stillThere()
 	}
 	switch {
@@ -165,9 +162,9 @@ func (db *DB) write(batch []*request) error {
 	return err
 }
 
-// stillThere is asked after a commit: a file that was replaced meanwhile may not have it. If the
-// path can't be looked at, nothing says that it was: the commit is in our file, and the next one
-// looks again before it begins.
+// stillThere runs after a commit, because a file that was replaced meanwhile may not have the
+// commit. If the path can't be looked at, nothing says that the file was replaced: the commit is in
+// our file, and the next one looks again before it begins.
 func (db *DB) stillThere() error {
 	err := requireSame(db.file.path, db.file.info)
 	if !errors.Is(err, ErrReplaced) {
@@ -178,8 +175,8 @@ func (db *DB) stillThere() error {
 	return err
 }
 
-// took tells whether a commit that failed may have taken effect all the same:
-// unless the file can be read and shows no trace of it, it may.
+// took reports whether a commit that failed may have taken effect. It may, unless the file can be
+// read and shows no trace of it.
 func (db *DB) took(number uint64) bool {
 	var last uint64
 	err, _ := guarded(func() error {

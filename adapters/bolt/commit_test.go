@@ -25,7 +25,7 @@ func thing(name string) *storetest.Object {
 	}
 }
 
-// held is a store whose commits wait until they are let go, one at a time.
+// held is a store whose commits wait until the test releases them, one at a time.
 type held struct {
 	db      *bolt.DB
 	things  *objects
@@ -64,7 +64,7 @@ func (h *held) create(ctx context.Context, name string) (wait func() error) {
 	return begun(func() error { _, err := h.things.Create(ctx, thing(name)); return err })
 }
 
-// Nobody sees a write before it is on the disk, and everybody does when it is.
+// No reader sees a write before it is on the disk, and every reader does when it is.
 func TestSeenOnceDurable(t *testing.T) {
 	h := hold(t)
 	ctx, cancel := context.WithCancel(noContext)
@@ -92,8 +92,8 @@ func TestSeenOnceDurable(t *testing.T) {
 	<-told
 }
 
-// Writes that come while one waits for the disk share the next commit. One
-// that is refused, by what another of them does, spoils nothing for the rest.
+// Writes that come while one waits for the disk share the next commit. If another of them makes one
+// fail, the rest still succeed.
 func TestWritesShareCommits(t *testing.T) {
 	h := hold(t)
 	first := h.create(noContext, "first")
@@ -121,7 +121,7 @@ func TestWritesShareCommits(t *testing.T) {
 	require.Len(t, listed, 11)
 }
 
-// Who gives up before the commit has begun has written nothing.
+// A caller that gives up before the commit has begun has written nothing.
 func TestGivingUp(t *testing.T) {
 	h := hold(t)
 	first := h.create(noContext, "first")
@@ -146,8 +146,8 @@ func TestGivingUp(t *testing.T) {
 	require.ErrorIs(t, err, store.ErrNotFound)
 }
 
-// Who gives up after the commit has begun is told how it ended. Several times, since which of
-// the two the writer sees first is up to the scheduler.
+// A caller that gives up after the commit has begun gets its result. The test does this several
+// times, because the scheduler decides which of the two the writer sees first.
 func TestTooLateToGiveUp(t *testing.T) {
 	db := open(t, newPath(t))
 	things := kind(t, db)
@@ -170,8 +170,8 @@ func TestTooLateToGiveUp(t *testing.T) {
 	}
 }
 
-// A commit that has failed without effect is an error for its writers; nothing
-// has changed and the store goes on. Versions it gave out do not come again.
+// A commit that fails without effect is an error for its writers. Nothing has changed and the store
+// goes on. Versions that it gave out are not used again.
 func TestFailedCommit(t *testing.T) {
 	path := newPath(t)
 	db := open(t, path)
@@ -202,8 +202,7 @@ func TestFailedCommit(t *testing.T) {
 	require.NotEqual(t, a.Version, got.Version)
 }
 
-// A file that may not grow: writes fail, what is there stays, and there is
-// something to be done about it.
+// A file that may not grow: writes fail, existing data stays, and an operator can fix it.
 func TestFullFile(t *testing.T) {
 	path := newPath(t)
 	db, err := bolt.OpenRaw(path, bolt.Options{Now: now}, bbolt.Options{MaxSize: 1 << 20})
@@ -233,8 +232,8 @@ func TestFullFile(t *testing.T) {
 	require.Len(t, listed, written-4)
 }
 
-// When it is not known whether a commit has taken effect, there is no live
-// answer until the file is opened again.
+// While it is not known whether a commit has taken effect, live reads fail until the file is opened
+// again.
 func TestUncertainCommit(t *testing.T) {
 	for name, c := range map[string]struct {
 		commit func(do func() error) error
@@ -270,8 +269,7 @@ func TestUncertainCommit(t *testing.T) {
 	}
 }
 
-// Closing while many write: each write was acknowledged and is there, or was
-// not and is not.
+// Close while many write: each write was acknowledged and is there, or was not and is not.
 func TestClose(t *testing.T) {
 	path := newPath(t)
 	db, err := bolt.Open(path, bolt.Options{Now: now})
@@ -328,7 +326,7 @@ func TestClose(t *testing.T) {
 	require.Equal(t, want, got)
 }
 
-// Close waits for what was begun, and for what waits behind that.
+// Close waits for what has begun, and for what waits behind that.
 func TestCloseWaits(t *testing.T) {
 	h := hold(t)
 	first := h.create(noContext, "first")

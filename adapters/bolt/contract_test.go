@@ -40,8 +40,8 @@ func kind(t testing.TB, db *bolt.DB) *objects {
 	return c
 }
 
-// The suite asks for tens of thousands of commits, so it runs without waiting
-// for the disk; what waiting is for, a kill shows and no answer of a call.
+// The suite makes tens of thousands of commits, so it runs without waiting for the disk. Only a
+// kill, and no answer of a call, shows what the waiting is for.
 func TestCollection(t *testing.T) {
 	storetest.Run(t, storetest.Suite{
 		New: func(t *testing.T, now func() time.Time) store.Collection[*storetest.Object] {

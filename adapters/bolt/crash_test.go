@@ -18,8 +18,8 @@ import (
 
 const crashWriters = 6
 
-// mainOf is the object that a writer counts its steps in; sideOf exists after
-// its odd steps, and not after the even ones.
+// mainOf is the object that a writer counts its steps in. sideOf exists after its odd steps, and
+// not after the even ones.
 func mainOf(writer int) object.Key {
 	return object.Key{Namespace: "fleet", Name: fmt.Sprint("main", writer)}
 }
@@ -28,8 +28,8 @@ func sideOf(writer int) object.Key {
 	return object.Key{Namespace: "fleet", Name: fmt.Sprint("side", writer)}
 }
 
-// writeForEver is a process that writes and says of each write, once it was
-// acknowledged, "main <writer> <step>" or "side <writer> <step>".
+// writeForEver is a process that writes and prints each write once it was acknowledged: "main
+// <writer> <step>" or "side <writer> <step>".
 func writeForEver(path string) {
 	say("begin")
 	db, err := bolt.Open(path, bolt.Options{Now: now})
@@ -94,7 +94,7 @@ func crashSide(c *objects, w int, step int64) error {
 	return err
 }
 
-// crashLog is the last that was acknowledged to each writer.
+// crashLog is the last step that was acknowledged to each writer.
 type crashLog struct{ main, side [crashWriters]int64 }
 
 func (l *crashLog) read(t *testing.T, line string) {
@@ -117,8 +117,8 @@ func (l *crashLog) read(t *testing.T, line string) {
 	}
 }
 
-// check requires that what was acknowledged is there, and of the rest no more
-// than what could have been on its way. It takes over what it finds.
+// check requires that what was acknowledged is there, and of the rest no more than what could have
+// been under way. It records what it finds.
 func (l *crashLog) check(t *testing.T, c *objects) {
 	t.Helper()
 	for w := range crashWriters {
@@ -138,14 +138,13 @@ func (l *crashLog) check(t *testing.T, c *objects) {
 			require.Equal(t, l.side[w]%2 == 1, err == nil, "writer %d: after side step %d", w, l.side[w])
 		}
 		l.main[w] = step
-		// The next process finishes the side step before anything else, and
-		// does not say so.
+		// The next process finishes the side step before anything else, and does not print it.
 		l.side[w] = -1
 	}
 }
 
-// A process that is killed at any time loses nothing that was acknowledged, and
-// leaves a file that opens.
+// A process that is killed at any time loses nothing that was acknowledged, and leaves a file that
+// opens.
 func TestKilled(t *testing.T) {
 	path := newPath(t)
 	random := rand.New(rand.NewPCG(7, 1))

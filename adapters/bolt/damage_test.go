@@ -13,8 +13,7 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// wounded is a file with secrets a, b, c, of which b is damaged, and what else
-// hurt puts in.
+// wounded is a file with secrets a, b, c, of which b is damaged, and with what else hurt adds.
 func wounded(t *testing.T, hurt func(*bbolt.Bucket) error) string {
 	t.Helper()
 	path := newPath(t)
@@ -42,8 +41,7 @@ func spoil(change func(record []byte) []byte) func(*bbolt.Bucket) error {
 	}
 }
 
-// Each way of being damaged has its name, and the error names the object and
-// shows nothing of it.
+// Each kind of damage has its name. The error names the object and shows nothing of it.
 func TestDamageIsNamed(t *testing.T) {
 	for want, change := range map[bolt.Damage]func([]byte) []byte{
 		bolt.DamageFormat:   func(r []byte) []byte { r[0] = 9; return r },
@@ -138,7 +136,7 @@ func TestLeaveOutDamaged(t *testing.T) {
 	require.ErrorIs(t, err, bolt.ErrDamaged)
 }
 
-// Discarding ends a damage for good, be it of a record or of a key.
+// Discard ends a damage permanently, of a record or of a key.
 func TestDiscard(t *testing.T) {
 	path := wounded(t, func(records *bbolt.Bucket) error {
 		for _, key := range []string{"\x09fleet", "\x09fleets"} {
@@ -174,8 +172,7 @@ func TestDiscard(t *testing.T) {
 	require.Len(t, listed, 3)
 }
 
-// A sequence that was set back, as by an editor of such files, gives no
-// version a second time.
+// A sequence that was set back, as by an editor of such files, gives no version a second time.
 func TestSequenceBehindItsObjects(t *testing.T) {
 	path := wounded(t, func(records *bbolt.Bucket) error { return records.SetSequence(0) })
 	secrets := open(t, path).Secrets()

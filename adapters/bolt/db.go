@@ -17,29 +17,25 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 )
 
-// Options of Open. The zero Options are good.
+// Options of Open. The zero Options have good defaults.
 type Options struct {
-	// Now is the clock; nil: time.Now. Objects carry whole seconds of it.
+	// Now is the clock. Nil means time.Now. Objects carry whole seconds of it.
 	Now func() time.Time
-	// LeaveOutDamaged makes lists leave out objects that can't be read, as if
-	// they had been deleted: a manager then replaces them and knows nothing of
-	// the VMs they stood for. Without it, a list of a kind that has a damaged
-	// object fails. See DB.Damaged.
+	// LeaveOutDamaged makes lists leave out objects that can't be read, as if they had been
+	// deleted. A manager then replaces them and does not know of the VMs that they stood for.
+	// Without it, a list of a kind that has a damaged object fails. See DB.Damaged.
 	//
-	// It also opens a file whose pages are sound, but which does not hold what
-	// was last written to it, or may lack its last commit. The first write
-	// then accepts what there is.
+	// It also opens a file whose pages are sound, but which does not hold what was last written to
+	// it, or may lack its last commit. The first write then accepts the file as it is.
 	LeaveOutDamaged bool
-	// LockTimeout is how long Open waits while the file is in use, such as by a
-	// process that was just killed. Zero: DefaultLockTimeout. Negative: it does
-	// not wait.
+	// LockTimeout is how long Open waits while the file is in use, such as by a process that was
+	// just killed. Zero means DefaultLockTimeout. If it is negative, Open does not wait.
 	LockTimeout time.Duration
 
 	waiting func() // a test's: called while Open waits
 }
 
-// DB is an open file with a collection for each kind. It is made by Open and
-// safe for concurrent use.
+// DB is an open file with a collection for each kind. Open makes it. It is safe for concurrent use.
 type DB struct {
 	file    *file
 	options Options
@@ -62,17 +58,16 @@ type DB struct {
 	requests chan *request
 	idle     chan struct{} // closed when the committer has ended
 	commits  committer
-	update   func(func(*bbolt.Tx) error) error // the file's Update, but in tests
+	update   func(func(*bbolt.Tx) error) error // the file's Update, except in tests
 	panicked bool                              // the committer's; read after it has ended
 }
 
-// Open opens the file at path, or makes it, readable for its owner alone, in a
-// directory that exists. It checks all pages and reads all objects into memory.
-// It fails with ErrLocked if the file is still in use after Options.LockTimeout,
-// with ErrForeign if it is not a file of this package, with a *LayoutError if a
-// newer program wrote it, and with ErrDamaged if it can't be read as a whole or
-// lacks records that were written to it. Single objects that can't be read are
-// no error here: see DB.Damaged.
+// Open opens the file at path, or makes it, readable for its owner alone, in an existing directory.
+// It checks all pages and reads all objects into memory. It fails with ErrLocked if the file is
+// still in use after Options.LockTimeout, with ErrForeign if it is not a file of this package, with
+// a *LayoutError if a newer program wrote it, and with ErrDamaged if it can't be read as a whole or
+// lacks records that were written to it. Single objects that can't be read are no error of Open:
+// see DB.Damaged.
 func Open(path string, options Options) (*DB, error) {
 	db, err := open(path, options, bbolt.Options{})
 	if err != nil {
@@ -100,8 +95,8 @@ func open(path string, options Options, raw bbolt.Options) (*DB, error) {
 	return db, nil
 }
 
-// Close waits for the writes that were begun, ends all watches, and closes the
-// file. Every call after it, but a second Close, is ErrClosed.
+// Close waits for the writes that have begun, ends all watches, and closes the file. Every call
+// after it returns ErrClosed, except a second Close.
 func (db *DB) Close() error {
 	db.gate.Lock()
 	if db.closed {
@@ -116,10 +111,9 @@ func (db *DB) Close() error {
 	return db.file.close(db.panicked)
 }
 
-// Backup writes a copy of the file, as it is at one instant, and returns its
-// size in bytes. Writes go on meanwhile; a slow w makes the file grow, and holds
-// up writes while the file outgrows 1 GiB, so a far destination is better
-// reached through a local file. The copy is opened like any other file, and
+// Backup writes a copy of the file, as it is at one instant, and returns its size in bytes. Writes
+// go on meanwhile. A slow w makes the file grow, and holds up writes once the file outgrows 1 GiB,
+// so write to a local file first if the destination is far. The copy opens like any other file, and
 // holds all secrets.
 func (db *DB) Backup(w io.Writer) (int64, error) {
 	db.gate.RLock()
@@ -140,9 +134,9 @@ func (db *DB) Backup(w io.Writer) (int64, error) {
 	return n, nil
 }
 
-// Damaged returns what was found unreadable by Open and not been discarded
-// since. Each call that concerns such an object fails with its error; lists
-// unless Options.LeaveOutDamaged; watches go on without it.
+// Damaged returns the objects that Open found unreadable and that were not discarded since. Each
+// call that concerns such an object fails with its error. Lists fail unless Options.LeaveOutDamaged
+// is set. Watches go on without it.
 func (db *DB) Damaged() []*DamagedError {
 	var all []*DamagedError
 	for _, k := range db.kinds {
@@ -151,8 +145,8 @@ func (db *DB) Damaged() []*DamagedError {
 	return all
 }
 
-// Discard deletes the record of a damaged object for good. What it stood for,
-// such as a VM, is not looked after any more.
+// Discard deletes the record of a damaged object permanently. The manager no longer reconciles what
+// it stood for, such as a VM.
 func (db *DB) Discard(ctx context.Context, d *DamagedError) error {
 	for _, k := range db.kinds {
 		if d != nil && k.name() == d.Kind {
@@ -162,7 +156,7 @@ func (db *DB) Discard(ctx context.Context, d *DamagedError) error {
 	return errors.New("discard: no such kind")
 }
 
-// usable returns an error unless the file is open, known, and at its path.
+// usable returns an error unless the file is open, in a known state, and at its path.
 func (db *DB) usable() error {
 	if db.life.Err() != nil {
 		return ErrClosed

@@ -8,13 +8,12 @@
 //	options := db.ManagerOptions()
 //	options.Driver = …
 //
-// A write has reached the disk when its call returns, and nobody sees it
-// before. Everything is held in memory too, where reads and watches are served
-// from; a file belongs to one process at a time.
+// A write has reached the disk when its call returns, and no reader sees it before. Memory holds
+// everything too, and serves reads and watches. A file belongs to one process at a time.
 //
 // Secrets are stored in clear: the file, which is created for its owner alone,
 // and its backups must be guarded like the secrets themselves. No error of this
 // package contains anything of an object but its kind and key.
 //
-// docs/bolt.md tells of the layout, of backups and of limits.
+// docs/bolt.md describes the layout, backups and limits.
 package bolt

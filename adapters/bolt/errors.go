@@ -8,32 +8,30 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// What can be wrong with a file or a DB as a whole. Errors come wrapped; use
-// errors.Is.
+// These are the errors about a file or a DB as a whole. Errors come wrapped; use errors.Is.
 var (
-	// ErrLocked: another process has the file open, or this one has already, and did not let go of
-	// it within Options.LockTimeout.
+	// ErrLocked: another process, or this one, has the file open already, and did not release it
+	// within Options.LockTimeout.
 	ErrLocked = errors.New("the file is in use")
-	// ErrReplaced: the file was removed, moved or replaced while the DB is open: another process may
-	// have a file of the same path open. There are no more writes, live reads and backups.
+	// ErrReplaced: the file was removed, moved or replaced while the DB is open, so another process
+	// may have a file of the same path open. Writes, live reads and backups fail from then on.
 	ErrReplaced = errors.New("the file is not at its path any more")
 	// ErrForeign: the file is not one of this package.
 	ErrForeign = errors.New("not a file of this store")
 	// ErrDamaged: the file can't be read, as a whole or at least one object of
 	// it (then a *DamagedError says which).
 	ErrDamaged = errors.New("damaged")
-	// ErrLayout is what every *LayoutError is.
+	// ErrLayout matches every *LayoutError.
 	ErrLayout = errors.New("layout of another program")
 	// ErrClosed: the DB was closed.
 	ErrClosed = errors.New("the store is closed")
-	// ErrUncertain: a commit has failed in a way that leaves open whether it
-	// will be there when the file is opened next. There are no more writes and
-	// no live reads; close the DB and open it again.
+	// ErrUncertain: a commit has failed, and it is not known whether the file will have it when it
+	// is opened next. Writes and live reads fail from then on; close the DB and open it again.
 	ErrUncertain = errors.New("a commit may or may not have reached the disk, the file must be opened again")
 )
 
-// LayoutError says that the file was written by a program with another layout
-// of it, which this one can't read.
+// LayoutError says that a program with another layout wrote the file, and that this program can't
+// read it.
 type LayoutError struct {
 	Found string // what the file says
 	Known int    // the highest that this program knows
@@ -50,18 +48,18 @@ func (e *LayoutError) Is(target error) bool { return target == ErrLayout }
 // Damage says what is wrong with the record of an object.
 type Damage uint8
 
-// The ways in which a record can be damaged.
+// These are the ways in which a record can be damaged.
 const (
 	// DamageNone is no damage.
 	DamageNone Damage = iota
 	// DamageKey: its key in the file is not one.
 	DamageKey
-	// DamageFormat: the record's format is none that this program knows.
+	// DamageFormat: this program does not know the record's format.
 	DamageFormat
 	// DamageChecksum: the checksum does not fit its content.
 	DamageChecksum
-	// DamageContent: what it contains is not an object of its kind, or has a
-	// field that this program does not know and would lose.
+	// DamageContent: its content is not an object of its kind, or has a field that this program
+	// does not know and would lose.
 	DamageContent
 	// DamageIdentity: it holds an object of another key, or one that was never
 	// stored: without UID or version.
@@ -85,8 +83,7 @@ func (d Damage) String() string {
 	return "is damaged in the unknown way " + strconv.Itoa(int(d))
 }
 
-// DamagedError names one object whose record can't be read. What the record
-// contains is not part of it.
+// DamagedError names one object whose record can't be read. It has nothing of the record's content.
 type DamagedError struct {
 	Kind   string
 	Key    object.Key // zero with DamageKey
@@ -95,7 +92,7 @@ type DamagedError struct {
 	raw []byte // the key in the file
 }
 
-// Error is such as "machine fleet/a does not fit its checksum".
+// Error returns a text such as "machine fleet/a does not fit its checksum".
 func (e *DamagedError) Error() string {
 	if e.Key == (object.Key{}) {
 		return fmt.Sprintf("a %s, %x in the file, %s", e.Kind, e.raw, e.Damage)

@@ -14,7 +14,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// A manager whose objects outlive it, and a copy of them.
+// This example runs a manager whose objects survive it, and copies them.
 func Example() {
 	dir, _ := os.MkdirTemp("", "example")
 	defer func() { _ = os.RemoveAll(dir) }()
@@ -28,7 +28,7 @@ func Example() {
 
 	options := db.ManagerOptions()          // Machines, Classes, Secrets, Sets, Deployments
 	options.Driver = driver.Unimplemented{} // yours
-	options.Cluster = db                    // only if nodes have no other place
+	options.Cluster = db                    // only if nodes have no other store
 	_, err = manager.New(options)
 	fmt.Println("manager:", err)
 

@@ -20,15 +20,14 @@ func OpenRaw(path string, options Options, raw bbolt.Options) (*DB, error) {
 	return open(path, options, raw)
 }
 
-// FailCommits lets instead carry out commits from the next on. It may call do.
+// FailCommits makes lets carry out commits instead, from the next on. lets may call do.
 func (db *DB) FailCommits(instead func(do func() error) error) {
 	db.update = func(write func(*bbolt.Tx) error) error {
 		return instead(func() error { return db.file.Update(write) })
 	}
 }
 
-// Record is what the file would hold for o, with its key, and o as it would be
-// read again.
+// Record returns what the file would hold for o, with its key, and o as it would be read again.
 func Record[T object.Object[T]](o T) (key, record []byte, same T, err error) {
 	c := newCodec[T]("thing")
 	return c.encode(o)
@@ -40,11 +39,11 @@ func FromRecord[T object.Object[T]](key, record []byte) (T, *DamagedError) {
 	return c.decode(key, record)
 }
 
-// Sealed is a record of that content, with the right checksum.
+// Sealed returns a record of that content, with the right checksum.
 func Sealed(key, content []byte) []byte { return sealed(key, content) }
 
-// Retell makes the file's ledger say what it holds at the end of tx, for tests that change it
-// behind the back of the store.
+// Retell makes the file's ledger match the file at the end of tx, for tests that change it without
+// the store.
 func Retell(tx *bbolt.Tx) error {
 	if tx.Bucket(aboutBucket) == nil {
 		return nil
@@ -68,13 +67,13 @@ func Retell(tx *bbolt.Tx) error {
 // OnWaiting calls do each time that Open finds the file locked and waits.
 func (o *Options) OnWaiting(do func()) { o.waiting = do }
 
-// Syncs tells whether commits wait for the disk.
+// Syncs reports whether commits wait for the disk.
 func (db *DB) Syncs() bool { return !db.file.NoSync && !db.file.NoGrowSync }
 
-// Queued is how many writes wait for the commit after the present one.
+// Queued returns how many writes wait for the commit after the present one.
 func (db *DB) Queued() int { return len(db.requests) }
 
-// Closing tells whether Close has begun.
+// Closing reports whether Close has begun.
 func (db *DB) Closing() bool {
 	db.gate.RLock()
 	defer db.gate.RUnlock()

@@ -20,10 +20,9 @@ import (
 // The first holds the number of the layout and the ledger; its sequence counts
 // commits. The others hold records; their sequence is the last version given out.
 //
-// To change the layout, raise it and, when a file with a lower one is opened,
-// rewrite that in one transaction before anything is read. A field that is
-// added to a kind raises it as well, with nothing to rewrite: an older program
-// should refuse the file as a whole, not object by object.
+// To change the layout, raise its number, and rewrite a file with a lower number in one transaction
+// before anything is read. A field that is added to a kind raises the number as well, without a
+// rewrite, because an older program should refuse the file as a whole, not object by object.
 const (
 	layout       = 2
 	layoutUntold = 1 // without a ledger
@@ -34,13 +33,12 @@ var (
 	layoutKey   = []byte("layout")
 )
 
-// mapped is the room for the file in the address space. While the file is
-// smaller, a backup that is being taken never holds up a write.
-const mapped = 1 << (30 - 4*(1-^uint(0)>>63)) // 1 GiB, or 64 MiB where addresses have 32 bits
+// mapped is the room for the file in the address space. While the file is smaller, a backup under
+// way never holds up a write.
+const mapped = 1 << (30 - 4*(1-^uint(0)>>63)) // 1 GiB, or 64 MiB if addresses have 32 bits
 
-// file is an open bbolt file. Its pages were checked when it was opened. What is
-// damaged since, and failed reads of the map, make bbolt panic; guarded turns
-// that into ErrDamaged.
+// file is an open bbolt file. Its pages were checked when it was opened. Damage since then, and
+// failed reads of the map, make bbolt panic; guarded turns that into ErrDamaged.
 type file struct {
 	*bbolt.DB
 	path   string      // absolute
@@ -52,8 +50,8 @@ type file struct {
 	kinds map[string]tally // by the last commit; the committer's once all kinds are open
 }
 
-// guarded calls do and returns what it panics with as an error. After that
-// bbolt's locks are in no known state.
+// guarded calls do and returns its panic as an error. After a panic, the state of bbolt's locks is
+// unknown.
 func guarded(do func() error) (err error, panicked bool) { //nolint:revive // the panic comes with an error
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -64,7 +62,7 @@ func guarded(do func() error) (err error, panicked bool) { //nolint:revive // th
 	return do(), false
 }
 
-// openFile opens the file at path, which it makes first where there is none.
+// openFile opens the file at path, and makes it first if there is none.
 func openFile(path string, options Options, raw bbolt.Options) (*file, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -130,9 +128,9 @@ func (f *file) open(options bbolt.Options) error {
 	return err
 }
 
-// createFile makes an empty store beside path and links it there when it is
-// complete: a process that dies half way leaves no file that can't be opened,
-// and of two that do this at once both open the same file.
+// createFile makes an empty store beside path and links it there when it is complete. So a process
+// that dies half way leaves no file that can't be opened, and two processes that do this at once
+// both open the same file.
 func createFile(path string) error {
 	dir := filepath.Dir(path)
 	temp, err := os.CreateTemp(dir, "."+filepath.Base(path)+".new-*") // its mode is 0600
@@ -171,8 +169,8 @@ func begin(tx *bbolt.Tx) error {
 	return errors.Join(about.Put(layoutKey, []byte(strconv.Itoa(layout))), writeLedger(tx, nil))
 }
 
-// checkLayout finds out whether the file is one that this program can use, and
-// holds what it was last told. An older layout becomes the present one.
+// checkLayout checks that this program can use the file, and that the file holds what was last
+// written to it. It brings an older layout up to the present one.
 func (f *file) checkLayout(lenient bool) error {
 	f.kinds = maps.Clone(f.found.kinds)
 	about := f.found.about
@@ -201,9 +199,9 @@ func (f *file) checkLayout(lenient bool) error {
 	return last.check(f.found)
 }
 
-// close gives the file up. A file that bbolt has panicked over is closed
-// behind its back, as the locks in its memory may be held for ever. Its map
-// stays, and would keep the lock of the file, so that is undone by hand.
+// close closes the file. If bbolt has panicked, close bypasses bbolt, because the locks in bbolt's
+// memory may be held permanently. bbolt's map stays and would keep the lock of the file, so close
+// releases that lock itself.
 func (f *file) close(panicked bool) error {
 	if !panicked && f.DB != nil {
 		return f.Close()

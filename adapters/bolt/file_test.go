@@ -24,8 +24,7 @@ func holdOpen(path string) {
 	select {}
 }
 
-// refused requires that the file can't be opened, that this is found out at
-// once, and that it is as it was.
+// refused requires that opening the file fails, at once, and leaves the file as it was.
 func refused(t *testing.T, path string, want error) error {
 	t.Helper()
 	before, err := os.ReadFile(path)
@@ -61,8 +60,8 @@ func TestLockedByAnotherProcess(t *testing.T) {
 	open(t, path)
 }
 
-// Many open a file that does not exist yet: one of them gets it, the others are
-// told at once, and nothing but the file is left behind.
+// Many open a file that does not exist yet. One of them gets it, the others get an error at once,
+// and nothing but the file is left behind.
 func TestCreatedOnce(t *testing.T) {
 	for range 5 {
 		path := newPath(t)
@@ -103,7 +102,7 @@ func TestNoDirectory(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
-// An empty file may be all that is left of a fleet, so nothing begins in it.
+// An empty file may be all that is left of a fleet, so no store begins in it.
 func TestEmptyFile(t *testing.T) {
 	path := newPath(t)
 	require.NoError(t, os.WriteFile(path, nil, 0o600))
@@ -123,7 +122,7 @@ func TestForeignFiles(t *testing.T) {
 	refused(t, other, bolt.ErrForeign)
 }
 
-// edit changes a file behind the back of the store.
+// edit changes a file without the store.
 func edit(t testing.TB, path string, do func(*bbolt.Tx) error) {
 	t.Helper()
 	file, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: time.Second})
@@ -152,8 +151,8 @@ func TestLayoutOfAnotherProgram(t *testing.T) {
 	}
 }
 
-// A file that was cut off at any page ends in an error, not in the death of the
-// process: what is missing is read through the map, where that is a fault.
+// A file that was cut off at any page gives an error and does not kill the process: missing pages
+// are read through the map, which is a fault there.
 func TestCutOff(t *testing.T) {
 	path := newPath(t)
 	db, err := bolt.Open(path, bolt.Options{Now: now})
@@ -183,8 +182,8 @@ func TestCutOff(t *testing.T) {
 	require.Greater(t, refused, 2)
 }
 
-// Whatever was done to a file, opening it ends in a store or in an error; a
-// store has all that it does not say is damaged.
+// After any change to a file, opening it returns a store or an error. A store has all that it does
+// not report as damaged.
 func TestAnyFile(t *testing.T) {
 	path := newPath(t)
 	db, err := bolt.Open(path, bolt.Options{Now: now})

@@ -21,10 +21,10 @@ const (
 	maxPageSize = 1 << 24
 )
 
-// native is how bbolt stores numbers: as the processor does.
+// native is the byte order in which bbolt stores numbers: the processor's.
 var native = binary.NativeEndian
 
-// head is what a head says. Its checksum fits.
+// head is the content of a head whose checksum fits.
 type head struct {
 	pageSize int64
 	root     uint64 // the page that the tree begins at
@@ -37,7 +37,7 @@ const noFreelist = ^uint64(0)
 
 var errNoHead = errors.New("it has no head")
 
-// readHead reads the head at an offset. errNoHead: there is something else.
+// readHead reads the head at an offset. It returns errNoHead if there is something else.
 func readHead(file io.ReaderAt, offset int64) (head, error) {
 	var raw [pageHeader + headSummed + 8]byte
 	if _, err := file.ReadAt(raw[:], offset); errors.Is(err, io.EOF) {
@@ -65,10 +65,10 @@ func readHead(file io.ReaderAt, offset int64) (head, error) {
 	return h, nil
 }
 
-// readHeads returns the newer head. In a sound file both can be read, and are of commits next to
-// each other: two apart after the first commit to a backup. Otherwise the last commit may be
-// missing, which is ErrDamaged, unless lenient; then it is the newer one that can be read, as
-// bbolt does it.
+// readHeads returns the newer head. In a sound file both heads can be read, and are of adjacent
+// commits: two apart after the first commit to a backup. Otherwise the last commit may be missing,
+// which is ErrDamaged. With lenient, readHeads then returns the newer head that can be read, as
+// bbolt does.
 func readHeads(file io.ReaderAt, lenient bool) (head, error) {
 	first, err := readHead(file, 0)
 	if err != nil {
@@ -96,7 +96,7 @@ func readHeads(file io.ReaderAt, lenient bool) (head, error) {
 	return first, nil
 }
 
-// damagedUnless makes a head that can't be found ErrDamaged; a failure to read stays one.
+// damagedUnless makes a head that can't be found ErrDamaged. A failed read stays as it is.
 func damagedUnless(err error) error {
 	if errors.Is(err, errNoHead) {
 		return fmt.Errorf("%w: one of its two heads is gone", ErrDamaged)
@@ -104,7 +104,7 @@ func damagedUnless(err error) error {
 	return err
 }
 
-// findSecond looks for the second head where the size of the pages is not known.
+// findSecond finds the second head if the size of the pages is not known.
 func findSecond(file io.ReaderAt) (head, bool) {
 	for size := int64(minPageSize); size <= maxPageSize; size *= 2 {
 		if h, err := readHead(file, size); err == nil && h.pageSize == size {
@@ -116,7 +116,7 @@ func findSecond(file io.ReaderAt) (head, bool) {
 
 // span is a part of a tree: the pages below one branch hold keys from its first on, and below the
 // next one's.
-type span struct{ from, below []byte } // nil: no bound
+type span struct{ from, below []byte } // nil for no bound
 
 func (s span) holds(key []byte) bool {
 	return (s.from == nil || bytes.Compare(key, s.from) >= 0) && (s.below == nil || bytes.Compare(key, s.below) < 0)

@@ -15,14 +15,14 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// member is a Collection of whatever kind, as its DB knows it.
+// member is a Collection of any kind, as its DB knows it.
 type member interface {
 	name() string
 	damaged() []*DamagedError
 	discard(ctx context.Context, d *DamagedError) error
 
-	// The committer's: seal completes what was staged in tx, after which staged
-	// is the kind's tally; settle lets it be seen, or forgets it.
+	// The committer calls these: seal completes what was staged in tx, after which staged is the
+	// kind's tally; settle publishes it or drops it.
 	seal(tx *bbolt.Tx) error
 	settle(committed bool)
 	staged() tally
@@ -47,32 +47,30 @@ func collectInto[T object.Object[T]](db *DB, at **Collection[T], kind string, in
 	return err
 }
 
-// Machines is the collection of machines, with manager.MachineIndexes.
+// Machines returns the collection of machines, with manager.MachineIndexes.
 func (db *DB) Machines() store.Collection[*machine.Machine] { return db.machines }
 
-// Classes is the collection of classes, with manager.ClassIndexes.
+// Classes returns the collection of classes, with manager.ClassIndexes.
 func (db *DB) Classes() store.Collection[*machine.Class] { return db.classes }
 
-// Secrets is the collection of secrets, without indexes. They are stored in clear.
+// Secrets returns the collection of secrets, without indexes. They are stored in clear.
 func (db *DB) Secrets() store.Collection[*machine.Secret] { return db.secrets }
 
-// Sets is the collection of sets, with manager.SetIndexes.
+// Sets returns the collection of sets, with manager.SetIndexes.
 func (db *DB) Sets() store.Collection[*machineset.Set] { return db.sets }
 
-// Deployments is the collection of deployments, with manager.DeploymentIndexes.
+// Deployments returns the collection of deployments, with manager.DeploymentIndexes.
 func (db *DB) Deployments() store.Collection[*deployment.Deployment] { return db.deployments }
 
-// Pools is the collection of pools, with manager.PoolIndexes.
+// Pools returns the collection of pools, with manager.PoolIndexes.
 func (db *DB) Pools() store.Collection[*machinepool.Pool] { return db.pools }
 
-// Nodes is a collection of nodes, with manager.NodeIndexes of the default
-// label, for a cluster that has no other place for them. It makes the DB a
-// manager.Cluster.
+// Nodes returns a collection of nodes, with manager.NodeIndexes of the default label, for a cluster
+// that has no other store for them. It makes the DB a manager.Cluster.
 func (db *DB) Nodes() store.Collection[*machine.Node] { return db.nodes }
 
-// ManagerOptions returns options whose objects are kept in db, by its clock.
-// Driver is still to be set. Machines join no cluster: set Cluster, which may
-// be db itself, where they do.
+// ManagerOptions returns options whose objects are kept in db, with db's clock. Set Driver.
+// Machines join no cluster unless you set Cluster, which may be db itself.
 func (db *DB) ManagerOptions() manager.Options {
 	return manager.Options{
 		Machines:    db.Machines(),

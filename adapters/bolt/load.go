@@ -15,7 +15,7 @@ import (
 // loadAtOnce is how many records a goroutine decodes at a time.
 const loadAtOnce = 256
 
-// loaded is what became of a record.
+// loaded is the result of reading a record.
 type loaded[T object.Object[T]] struct {
 	key, record []byte // in the file's map
 	object      T
@@ -64,8 +64,8 @@ func (c *Collection[T]) begin() error {
 	})
 }
 
-// checkSum returns ErrDamaged if the records are not those that were stored, each sound by itself.
-// Where one is damaged that may be why.
+// checkSum returns ErrDamaged if the records are not those that were stored, though each is sound
+// by itself. If a record is damaged, that may be the reason, and checkSum returns nothing.
 func (c *Collection[T]) checkSum() error {
 	said, known := c.db.file.said[c.name()]
 	if !known || said.Sum == c.db.file.kinds[c.name()].Sum || len(c.damaged()) > 0 {
@@ -110,8 +110,8 @@ func (c *Collection[T]) decodePart(part []loaded[T]) {
 	}
 }
 
-// fill hands the objects to the memory. The sequence is at least the highest
-// version of them, unless somebody else wrote the file.
+// fill passes the objects to the memory. The sequence is at least their highest version, unless
+// another program wrote the file.
 func (c *Collection[T]) fill(all []loaded[T], versions uint64) {
 	objects := make([]T, 0, len(all))
 	for i := range all {

@@ -10,10 +10,10 @@ import (
 )
 
 const (
-	// DefaultLockTimeout is how long Open waits for the file unless told. A process that was killed
-	// has let go of it long before.
+	// DefaultLockTimeout is how long Open waits for the file by default. A killed process has
+	// released the file long before.
 	DefaultLockTimeout = 5 * time.Second
-	// lockInterval is how often Open tries meanwhile.
+	// lockInterval is the time between two tries of Open.
 	lockInterval = 10 * time.Millisecond
 )
 
@@ -28,8 +28,8 @@ func (o *Options) deadline() time.Time {
 	return time.Now().Add(o.LockTimeout)
 }
 
-// openLocked opens the file at path and locks it, by the deadline at the latest. The lock belongs to
-// the handle; bbolt takes it once more, which changes nothing.
+// openLocked opens the file at path and locks it, by the deadline at the latest. The lock belongs
+// to the handle. bbolt takes it once more, which changes nothing.
 func openLocked(path string, deadline time.Time, waiting func()) (*os.File, error) {
 	for {
 		handle, err := os.OpenFile(path, os.O_RDWR, 0) //nolint:gosec // the caller's path
@@ -47,7 +47,7 @@ func openLocked(path string, deadline time.Time, waiting func()) (*os.File, erro
 		if !errors.Is(err, ErrReplaced) {
 			return nil, err
 		}
-		// Another file was put in its place while we waited: that is the one to open.
+		// Another file replaced it while we waited: that is the one to open.
 	}
 }
 
@@ -72,7 +72,7 @@ func lock(handle *os.File, deadline time.Time, waiting func()) error {
 }
 
 // requireAt returns ErrReplaced unless path leads to the file of the handle, and another error if
-// that can't be found out.
+// it can't find that out.
 func requireAt(path string, handle *os.File) error {
 	info, err := handle.Stat()
 	if err != nil {

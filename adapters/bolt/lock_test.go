@@ -16,7 +16,7 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// Open waits for a file that is in use, and has it when the other lets go of it.
+// Open waits for a file that is in use, and gets it when the other process releases it.
 func TestOpenWaitsForTheLock(t *testing.T) {
 	for name, end := range map[string]func(*testing.T, string) (release func()){
 		"closed by this process": func(t *testing.T, path string) func() {
@@ -60,7 +60,7 @@ func TestOpenWaitsForTheLock(t *testing.T) {
 	}
 }
 
-// Unless told Open waits for some seconds, and no longer.
+// By default Open waits for some seconds, and no longer.
 func TestOpenWaitsByDefault(t *testing.T) {
 	path, waited := newPath(t), 0
 	open(t, path)
@@ -73,8 +73,8 @@ func TestOpenWaitsByDefault(t *testing.T) {
 	require.InDelta(t, bolt.DefaultLockTimeout, bolt.Options{}.Patience(), float64(time.Second))
 }
 
-// A file that is taken away while it is open takes nothing more, and no other store at its path
-// gets what this one is told.
+// A file that is removed while it is open takes no more writes, and no other store at its path gets
+// the writes of this one.
 func TestFileIsReplaced(t *testing.T) {
 	for name, replace := range map[string]func(*testing.T, string){
 		"removed": func(t *testing.T, path string) { require.NoError(t, os.Remove(path)) },
@@ -107,7 +107,7 @@ func TestFileIsReplaced(t *testing.T) {
 	}
 }
 
-// A commit that is under way while the file is taken away is not acknowledged.
+// A commit that is under way while the file is removed is not acknowledged.
 func TestFileIsReplacedDuringACommit(t *testing.T) {
 	path := newPath(t)
 	db := open(t, path)
@@ -119,8 +119,8 @@ func TestFileIsReplacedDuringACommit(t *testing.T) {
 	require.ErrorIs(t, err, bolt.ErrUncertain)
 }
 
-// A path that can't be looked at after a commit, for a while, says nothing of the file: the commit
-// holds, and writes go on when the path can be looked at again.
+// A path that can't be looked at after a commit, for a while, says nothing about the file: the
+// commit holds, and writes go on when the path can be looked at again.
 func TestPathThatCannotBeLookedAt(t *testing.T) {
 	dir := t.TempDir()
 	home, link := filepath.Join(dir, "home"), filepath.Join(dir, "link")

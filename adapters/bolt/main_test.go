@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// childVariable makes this test binary do something else than testing: it names
-// what, and childPath the file to do it with.
+// childVariable makes this test binary a child process instead of a test. It names what to do, and
+// childPath names the file to do it with.
 const (
 	childVariable = "MILLWRIGHT_BOLT_CHILD"
 	childPath     = "MILLWRIGHT_BOLT_PATH"
@@ -46,8 +46,8 @@ func startChild(t *testing.T, what, path string) *child {
 	return c
 }
 
-// kill ends the child as a crash does, and returns the lines it had written
-// that were not read.
+// kill ends the child as a crash does, and returns the lines that it had written and that were not
+// read.
 func (c *child) kill(t *testing.T) (rest []string) {
 	t.Helper()
 	require.NoError(t, c.Process.Kill())

@@ -84,7 +84,7 @@ func allRunning(n int) func([]*machine.Machine) bool {
 	}
 }
 
-// A manager whose process begins anew goes on where the last one stood.
+// A manager whose process restarts goes on where the last one stopped.
 func TestManagerBeginsAnew(t *testing.T) {
 	path := newPath(t)
 	provider := &vms{made: map[string]int{}}

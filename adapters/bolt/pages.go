@@ -7,7 +7,7 @@ import (
 	"io"
 )
 
-// The kinds of pages, and the mark of an element that is a bucket.
+// These are the kinds of pages, and the mark of an element that is a bucket.
 const (
 	branchPage   = 0x01
 	leafPage     = 0x02
@@ -19,10 +19,10 @@ const (
 	maxDepth     = 64 // of the tree: with two keys a page, more than any disk holds
 )
 
-// walk reads all pages of a file that its newer head leads to, before bbolt maps the file: bbolt
-// trusts what pages say, and would follow a circle for ever or reserve what a count tells it to.
-// The walk visits no page twice, reads nothing beyond the file, and holds no more in memory than
-// one path down the tree, which takes at most as much as the file.
+// walk reads all pages of a file that its newer head leads to, before bbolt maps the file, because
+// bbolt trusts the pages: it would follow a circle endlessly, or reserve as much memory as a count
+// says. The walk visits no page twice, reads nothing beyond the file, and holds no more in memory
+// than one path down the tree, which takes at most as much as the file.
 type walk struct {
 	file    io.ReaderAt
 	head    head
@@ -36,12 +36,12 @@ type walk struct {
 type content struct {
 	commit   uint64
 	freelist bool              // there is one
-	about    map[string][]byte // the file's own bucket; nil: there is none
+	about    map[string][]byte // the file's own bucket, or nil
 	kinds    map[string]tally  // the other buckets
 	others   int               // what is no bucket
 }
 
-// inspect looks at every page in use of a file of this size.
+// inspect checks every page in use of a file of this size.
 func inspect(file io.ReaderAt, size int64, lenient bool) (*content, error) {
 	h, err := readHeads(file, lenient)
 	if err != nil {
@@ -62,7 +62,7 @@ func inspect(file io.ReaderAt, size int64, lenient bool) (*content, error) {
 	return &w.content, nil
 }
 
-// visit marks n pages from id on. It reports false if one of them is none or was visited.
+// visit marks n pages from id on. It returns false if one of them is no page or was visited.
 func (w *walk) visit(id, n uint64) bool {
 	if id >= w.head.pages || n > w.head.pages-id {
 		return false
@@ -76,8 +76,8 @@ func (w *walk) visit(id, n uint64) bool {
 	return true
 }
 
-// page is a page with those that continue it. Its bytes are good until the walk comes to another
-// page of the same depth.
+// page is a page with those that continue it. Its bytes are valid until the walk reads another page
+// of the same depth.
 type page struct {
 	id    uint64
 	flags uint16
@@ -89,7 +89,7 @@ func (w *walk) damaged(id uint64, format string, args ...any) error {
 	return fmt.Errorf("%w: page %d %s", ErrDamaged, id, fmt.Sprintf(format, args...))
 }
 
-// read reads a page that was not visited.
+// read reads a page that was not visited before.
 func (w *walk) read(id uint64, depth int) (page, error) {
 	if depth >= maxDepth {
 		return page{}, w.damaged(id, "is too deep in the tree")
@@ -226,7 +226,7 @@ func (w *walk) bucket(e element, depth int, do func(element, int) error) error {
 	return w.elements(inline, span{}, func(e element, _ span) error { return do(e, depth) })
 }
 
-// topLevel notes what is in a bucket of the file.
+// topLevel records what is in a bucket of the file.
 func (w *walk) topLevel(e element, depth int) error {
 	if !e.bucket {
 		w.content.others++ // another program's
@@ -265,7 +265,8 @@ func (w *walk) nested(e element, depth int) error {
 // manyFree is the count of a freelist that has its true one in the first element.
 const manyFree = 0xFFFF
 
-// checkFreelist requires that no page is free and in use, or free twice: it would be written over.
+// checkFreelist requires that no page is free and in use, or free twice, because a commit would
+// overwrite it.
 func (w *walk) checkFreelist() error {
 	if w.head.freelist == noFreelist {
 		return nil

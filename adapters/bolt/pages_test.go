@@ -26,11 +26,11 @@ var (
 	damagedSize  = flag.Int("damaged-machines", 120, "how many machines each of them holds")
 )
 
-// outcome is what became of a damaged file, one word for counting.
+// outcome is the result of opening a damaged file, one word for counting.
 type outcome string
 
-// requireHonest opens a damaged file. What opens without naming a damage has everything, and keeps
-// what is written to it then.
+// requireHonest opens a damaged file. If it opens without naming a damage, it has everything, and
+// keeps what is written to it then.
 func requireHonest(t require.TestingT, path string, held map[object.Key]*machine.Machine, how string) outcome {
 	options := bolt.Options{Now: now, LockTimeout: -1}
 	info, err := os.Stat(path)
@@ -88,15 +88,15 @@ func writeSome(t require.TestingT, db *bolt.DB, listed []*machine.Machine, how s
 	return 20
 }
 
-// allocated is how much memory was asked for so far.
+// allocated returns how much memory was requested so far.
 func allocated() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.TotalAlloc
 }
 
-// TestDamagedFiles: a store opens with all that was written to it, or says that it is damaged,
-// whatever was done to the file. With -damaged-files=2000 -damaged-machines=2000 it takes minutes.
+// TestDamagedFiles: after any change to its file, a store opens with all that was written to it, or
+// reports the damage. With -damaged-files=2000 -damaged-machines=2000 it takes minutes.
 func TestDamagedFiles(t *testing.T) {
 	sound, held := fleetFile(t, *damagedSize)
 	path, became := newPath(t), map[outcome]int{}
@@ -110,8 +110,8 @@ func TestDamagedFiles(t *testing.T) {
 	require.Positive(t, became["damaged"])
 }
 
-// FuzzDamagedFile writes over single bytes of a file: four bytes of the input are a page, an offset
-// in it and the byte. With resealed heads whatever they say is believed by their checksum.
+// FuzzDamagedFile overwrites single bytes of a file: four bytes of the input are a page, an offset
+// in it and the byte. With resealed heads, the checksums of the heads confirm any content.
 func FuzzDamagedFile(f *testing.F) {
 	sound, held := fleetFile(f, 20)
 	f.Add([]byte{0, 16 + 40, 0, 2}, true)                      // fewer pages
@@ -133,7 +133,7 @@ func FuzzDamagedFile(f *testing.F) {
 	})
 }
 
-// hurtPage is the file with a change to the newest of its pages with these flags.
+// hurtPage returns the file with a change to the newest of its pages with these flags.
 func hurtPages(t *testing.T, sound []byte, flags uint16, change func(page []byte, id int)) string {
 	t.Helper()
 	content, path := bytes.Clone(sound), newPath(t)
@@ -154,7 +154,7 @@ func TestFreelistOfTooManyPages(t *testing.T) {
 	}), bolt.ErrDamaged)
 }
 
-// A branch that is its own child is not followed for ever.
+// A branch that is its own child is not followed endlessly.
 func TestPagesInACircle(t *testing.T) {
 	sound, _ := fleetFile(t, 120)
 	refused(t, hurtPages(t, sound, 1, func(page []byte, id int) {
@@ -162,7 +162,7 @@ func TestPagesInACircle(t *testing.T) {
 	}), bolt.ErrDamaged)
 }
 
-// A page in use that the freelist names would be written over by a later commit.
+// A later commit would overwrite a page in use that the freelist names.
 func TestFreelistNamesUsedPages(t *testing.T) {
 	sound, _ := fleetFile(t, 120)
 	leaf := pages(sound, 1)[0]
@@ -173,7 +173,7 @@ func TestFreelistNamesUsedPages(t *testing.T) {
 	}), bolt.ErrDamaged)
 }
 
-// Records that are gone from a sound page are missed.
+// Records that are missing from a sound page are noticed.
 func TestRecordsMissing(t *testing.T) {
 	for name, change := range map[string]func(records *bbolt.Bucket) error{
 		"one deleted":       func(records *bbolt.Bucket) error { return records.Delete(rawB) },
@@ -188,7 +188,7 @@ func TestRecordsMissing(t *testing.T) {
 			file, err := bbolt.Open(path, 0o600, nil)
 			require.NoError(t, err)
 			require.NoError(t, file.Update(func(tx *bbolt.Tx) error {
-				// The ledger is of this commit, but says what the one before held.
+				// The ledger is of this commit, but has the content of the one before.
 				return errors.Join(bolt.Retell(tx), change(tx.Bucket([]byte("secret"))))
 			}))
 			require.NoError(t, file.Close())
@@ -206,7 +206,7 @@ func TestRecordsMissing(t *testing.T) {
 	}
 }
 
-// A head of an older commit, or none, does not take the last commit back unnoticed.
+// A head of an older commit, or none, does not undo the last commit unnoticed.
 func TestLastCommitMissing(t *testing.T) {
 	sound, held := fleetFile(t, 20)
 	newer := 0
@@ -233,8 +233,8 @@ func TestLastCommitMissing(t *testing.T) {
 	}
 }
 
-// oldFile is a file of layout 1, which the release before wrote: machines m00 to m39 without every
-// fourth.
+// oldFile is a file of layout 1, which the previous release wrote: machines m00 to m39 without
+// every fourth.
 func oldFile(t testing.TB) []byte {
 	packed, err := os.Open("testdata/layout1.db.gz")
 	require.NoError(t, err)
@@ -246,7 +246,7 @@ func oldFile(t testing.TB) []byte {
 	return content
 }
 
-// A file of layout 1 becomes one of layout 2 with all that it holds.
+// A file of layout 1 becomes one of layout 2 with all its content.
 func TestOldFileIsOpened(t *testing.T) {
 	path := newPath(t)
 	require.NoError(t, os.WriteFile(path, oldFile(t), 0o600))
@@ -272,7 +272,7 @@ func TestOldFileIsOpened(t *testing.T) {
 	require.NoError(t, file.Close())
 }
 
-// A layout that was set back is no older file.
+// A layout number that was set back does not make an older file.
 func TestLayoutSetBack(t *testing.T) {
 	path := wounded(t, func(records *bbolt.Bucket) error {
 		return records.Tx().Bucket([]byte("millwright")).Put([]byte("layout"), []byte("1"))

@@ -18,10 +18,9 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// A record is what the file holds for an object: one byte that names the
-// format, four bytes of checksum, and the object as JSON under the names of its
-// Go fields. Fields that a program does not know are DamageContent to it: it
-// would lose them with its next write.
+// A record is what the file holds for an object: one byte that names the format, four bytes of
+// checksum, and the object as JSON under the names of its Go fields. Fields that a program does not
+// know are DamageContent to it, because its next write would lose them.
 const (
 	formatJSON = 1
 	headLength = 5
@@ -41,9 +40,8 @@ func newCodec[T object.Object[T]](kind string) codec[T] {
 	return codec[T]{kind: kind, elem: elem, utc: times(elem)}
 }
 
-// encode returns the key and the record of o, and o as decode will return it.
-// It moves the times of o to UTC, where they are elsewhere. An object that has
-// no such form is store.ErrInvalid.
+// encode returns the key and the record of o, and o as decode will return it. It converts the times
+// of o to UTC. An object that has no such form is store.ErrInvalid.
 func (c *codec[T]) encode(o T) (key, record []byte, same T, err error) {
 	if key, err = rawKey(o.ObjectMeta().Key); err != nil {
 		return nil, nil, same, err
@@ -67,8 +65,7 @@ func (c *codec[T]) encode(o T) (key, record []byte, same T, err error) {
 	return key, record, same, nil
 }
 
-// unwritable says what encoding/json dislikes, without the value: that may be
-// a secret's.
+// unwritable returns what encoding/json rejects, without the value, which may be a secret's.
 func unwritable(err error) string {
 	var marshaler *json.MarshalerError
 	if errors.As(err, &marshaler) {
@@ -123,7 +120,7 @@ func (c *codec[T]) content(text []byte) (T, Damage) {
 	return o, DamageNone
 }
 
-// sealed is the record of a content.
+// sealed returns the record of a content.
 func sealed(key, content []byte) []byte {
 	record := make([]byte, headLength, headLength+len(content))
 	record[0] = formatJSON
@@ -136,8 +133,8 @@ func checksum(key, content []byte) uint32 {
 	return crc32.Update(crc32.Checksum(key, castagnoli), castagnoli, content)
 }
 
-// rawKey is the key of an object in its bucket: the namespace behind its
-// length, then the name.
+// rawKey returns the key of an object in its bucket: the length of the namespace, the namespace,
+// then the name.
 func rawKey(k object.Key) ([]byte, error) {
 	if !utf8.ValidString(k.Namespace) || !utf8.ValidString(k.Name) {
 		return nil, fmt.Errorf("%w: its name is not UTF-8", store.ErrInvalid)
@@ -163,10 +160,10 @@ func keyOf(raw []byte) (object.Key, bool) {
 
 var timeType = reflect.TypeFor[time.Time]()
 
-// times returns what moves all times within a value of type t to UTC, or nil
-// where there are none. RFC 3339 has no seconds in its offsets, as old offsets
-// do, so that a time elsewhere might not come back. What is in UTC already is
-// not written to: it may be shared.
+// times returns a function that converts all times within a value of type t to UTC, or nil if there
+// are none. RFC 3339 has no seconds in its offsets, as old offsets do, so a time in another zone
+// might not come back. The function does not write to times that are in UTC already, because they
+// may be shared.
 func times(t reflect.Type) func(reflect.Value) {
 	switch {
 	case t == timeType:

@@ -28,7 +28,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// anyText has what is special to JSON or not UTF-8 among the rest.
+// anyText includes what is special to JSON or not UTF-8.
 func anyText() *rapid.Generator[string] {
 	return rapid.OneOf(
 		rapid.SampledFrom([]string{"", "a", "\xff", "a\xc3", "\ufffd", `\ufffd`, "<&>\"\\\x00\u2028", "ß"}),
@@ -49,7 +49,7 @@ func anyTime() *rapid.Generator[time.Time] {
 	})
 }
 
-// anyOf draws whatever a field of the kind can hold and JSON can tell.
+// anyOf draws anything that a field of the kind can hold and JSON can express.
 func anyOf[V any]() *rapid.Generator[V] {
 	code := rapid.Map(rapid.IntRange(0, 16), func(n int) codes.Code { return codes.Code(n) })
 	share := rapid.Custom(func(t *rapid.T) rollout.IntOrPercent {
@@ -64,8 +64,8 @@ func anyOf[V any]() *rapid.Generator[V] {
 	return rapid.MakeCustom[V](rapid.MakeConfig{Types: types, Kinds: kinds})
 }
 
-// lossless: whatever is stored is read again as what the writer was told; where
-// its text is UTF-8 that is what it wrote.
+// lossless: what is stored is read again as it was returned to the writer. If its text is UTF-8,
+// that is what the writer wrote.
 func lossless[V any, T interface {
 	*V
 	object.Object[T]
@@ -91,7 +91,7 @@ func lossless[V any, T interface {
 	})
 }
 
-// asText is a record's content, times in UTC.
+// asText returns a record's content, times in UTC.
 func asText[T object.Object[T]](t require.TestingT, o T) string {
 	_, record, _, err := bolt.Record(o)
 	require.NoError(t, err)
@@ -108,8 +108,8 @@ func TestLossless(t *testing.T) {
 	t.Run("pool", func(t *testing.T) { lossless[machinepool.Pool](t) })
 }
 
-// Times elsewhere come back as the same instants, the zero time as zero, also
-// where RFC 3339 has no word for the offset.
+// Times in other zones come back as the same instants, the zero time as zero, even if RFC 3339
+// can't express the offset.
 func TestTimesKeepTheirInstant(t *testing.T) {
 	meanTime := time.FixedZone("LMT", 3208)
 	m := member("a")
@@ -177,9 +177,9 @@ func fill(v reflect.Value, n *int) {
 	}
 }
 
-// The golden files are what the layout of the next release holds for an object with every field set.
-// Once it is released: where a field is renamed or taken away, old files
-// must be rewritten as they are opened; where one is added, raise the layout.
+// The golden files are what the layout of the next release holds for an object with every field
+// set. Once it is released: if a field is renamed or removed, old files must be rewritten as they
+// are opened; if one is added, raise the layout.
 func TestRecordsKeepTheirForm(t *testing.T) {
 	form(t, "machine", &machine.Machine{})
 	form(t, "class", &machine.Class{})
@@ -208,10 +208,10 @@ func form[T object.Object[T]](t *testing.T, name string, o T) {
 	require.Equal(t, o, read)
 }
 
-// FuzzRecord: any bytes are an object or damage; what is an object can be
-// written again and is then the same.
+// FuzzRecord: any bytes are an object or damage. An object can be written again and is then the
+// same.
 func FuzzRecord(f *testing.F) {
-	// Small seeds: the fuzzer spends its time on making what it finds smaller.
+	// The seeds are small, because the fuzzer spends its time on shrinking what it finds.
 	key, content := []byte("\x01na"), []byte(`{"Name":"a","Namespace":"n","UID":"u","Version":"1","CreatedAt":"2031-05-07T11:13:17Z"}`)
 	f.Add(key, bolt.Sealed(key, content), false)
 	f.Add(key, content, true)

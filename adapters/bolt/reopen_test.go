@@ -58,7 +58,7 @@ func (w *twins) same(t *rapid.T, ours, theirs *storetest.Object, err, want error
 	require.Equal(t, anonymous(theirs), anonymous(ours))
 }
 
-// anonymous leaves out what two stores need not agree in.
+// anonymous removes what two stores need not agree on.
 func anonymous(o *storetest.Object) *storetest.Object {
 	c := o.Clone()
 	c.UID, c.Version = "", ""
@@ -68,7 +68,7 @@ func anonymous(o *storetest.Object) *storetest.Object {
 	return c
 }
 
-// request is what each twin is asked to write: the same, based on what it has.
+// request is a write for both twins: the same one, based on what each has.
 func (w *twins) request(t *rapid.T) (ours, theirs *storetest.Object) {
 	k := object.Key{Namespace: "fleet", Name: rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "name")}
 	scrambled := &storetest.Object{}
@@ -115,8 +115,8 @@ func (w *twins) delete(t *rapid.T) {
 	w.same(t, nil, nil, err, w.memory.Delete(noContext, b.Key, b.UID))
 }
 
-// reopen requires that nothing is another after closing and opening: the
-// objects to the last nil, and the indexes.
+// reopen requires that closing and opening changes nothing: neither the objects, to the last nil,
+// nor the indexes.
 func (w *twins) reopen(t *rapid.T) {
 	queries := []store.Query{
 		{},
@@ -140,8 +140,7 @@ func (w *twins) reopen(t *rapid.T) {
 	}
 }
 
-// TestReopened: the store answers as the one in memory does, however often it is
-// closed in between.
+// TestReopened: the store answers as the one in memory does, however often it is closed in between.
 func TestReopened(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := &twins{

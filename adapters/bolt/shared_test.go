@@ -11,8 +11,8 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// window is a kind whose spec shares its times between the versions of an
-// object, as a status write leaves the spec alone.
+// window is a kind whose spec shares its times between the versions of an object, because a status
+// write leaves the spec alone.
 type window struct {
 	object.Meta
 	Times []time.Time
@@ -27,8 +27,8 @@ func (w *window) SpecEqual(v *window) bool {
 	return slices.EqualFunc(w.Times, v.Times, time.Time.Equal)
 }
 
-// What a stored object shares with the one that takes its place is not written
-// to again: it is being read. The race detector is what finds out.
+// The store must not write to what a stored object shares with its successor, because readers read
+// it. The race detector finds such a write.
 func TestSharedTimesAreLeftAlone(t *testing.T) {
 	windows, err := bolt.OpenKind[*window](open(t, newPath(t)), "window", nil)
 	require.NoError(t, err)

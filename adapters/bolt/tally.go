@@ -10,8 +10,8 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// tally is what the file says of the records of one kind, so that none can go missing, come back or
-// be exchanged for an older one without being noticed. Each commit writes it.
+// tally is what the file says about the records of one kind. With it, no record can be lost, come
+// back or be replaced by an older one unnoticed. Each commit writes it.
 type tally struct {
 	Count    uint64 // of records
 	Sum      uint64 // of the fingerprints of all records
@@ -36,9 +36,9 @@ func fingerprint(key, record []byte) uint64 {
 
 var fingerprints = crc64.MakeTable(crc64.ECMA)
 
-// ledger is what a commit says of the whole file, under ledgerKey.
+// ledger is what a commit says about the whole file, under ledgerKey.
 type ledger struct {
-	// Commit is the number of the transaction that wrote it, as the heads have it: it shows where a
+	// Commit is the number of the transaction that wrote it, as the heads have it. It shows if a
 	// page that leads to everything else is an older one.
 	Commit uint64
 	Kinds  map[string]tally
@@ -46,7 +46,7 @@ type ledger struct {
 
 var ledgerKey = []byte("ledger")
 
-// writeLedger notes what the file holds after the transaction.
+// writeLedger records what the file holds after the transaction.
 func writeLedger(tx *bbolt.Tx, kinds map[string]tally) error {
 	content, err := json.Marshal(ledger{Commit: uint64(tx.ID()), Kinds: kinds})
 	if err != nil {
@@ -67,8 +67,8 @@ func readLedger(about map[string][]byte) (ledger, error) {
 	return l, nil
 }
 
-// check holds what a walk has found to what the last commit said. Sums are left to the collections,
-// which know of single records that are damaged.
+// check compares the result of a walk with what the last commit said. The collections check the
+// sums, because they know of single records that are damaged.
 func (l ledger) check(found *content) error {
 	if l.Commit != found.commit {
 		return fmt.Errorf("%w: its head is of commit %d, its content of commit %d: a page is an older one, "+
@@ -92,7 +92,7 @@ func (l ledger) check(found *content) error {
 	return nil
 }
 
-// tallies are those of the file with what the present transaction changes.
+// tallies returns those of the file with the changes of the present transaction.
 func (db *DB) tallies() map[string]tally {
 	all := maps.Clone(db.file.kinds)
 	for _, k := range db.commits.enlisted {

@@ -67,7 +67,7 @@ func fleetFile(t testing.TB, size int) (content []byte, held map[object.Key]*mac
 	return content[:int(used)*pageSize], held
 }
 
-// pages are the numbers of the pages with these flags, but for the heads.
+// pages returns the numbers of the pages with these flags, except the heads.
 func pages(content []byte, flags uint16) (found []int) {
 	for p := 2; p < len(content)/pageSize; p++ {
 		at := content[p*pageSize:]
@@ -92,7 +92,7 @@ func woundHeader(r *rand.Rand, page []byte, value uint64) (field int) {
 	return field
 }
 
-// woundBranch leads a branch page to itself or to another page, and says so.
+// woundBranch points a branch page to itself or to another page, and returns which.
 func woundBranch(r *rand.Rand, c []byte, some int) string {
 	branches := pages(c, 1)
 	if len(branches) == 0 {
@@ -181,7 +181,7 @@ func woundFreelist(r *rand.Rand, c []byte) string {
 	return fmt.Sprint("freelist, way ", way)
 }
 
-// resealed is the file with heads whose checksums fit, as nothing but malice makes them.
+// resealed returns the file with heads whose checksums fit, which only malice produces.
 func resealed(c []byte) []byte {
 	for at := 0; at+80 <= len(c) && at <= pageSize; at += pageSize {
 		sum := fnv.New64a()
