@@ -20,7 +20,7 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// The pauses between two tries to follow the server.
+// These bound the pause between two tries to follow the server.
 const (
 	firstPause = 100 * time.Millisecond
 	lastPause  = 5 * time.Second
@@ -35,15 +35,15 @@ type cache[T object.Object[T], R Raw] struct {
 	codec  Codec[T, R]
 	mirror *store.Mirror[T]
 	report func(error)
-	lost   *losses       // nil: the client is another one
-	synced chan struct{} // closed once all was read
+	lost   *losses       // nil if the client is another one
+	synced chan struct{} // closed once all objects were read
 	filled sync.Once
 
 	mu    sync.Mutex
 	seen  map[object.Key]R // what the mirror shows
-	ahead map[object.Key]R // own writes that the watch has yet to show
-	// position is the version up to which the watch has shown everything; empty:
-	// not all was read yet.
+	ahead map[object.Key]R // own writes that the watch has not shown yet
+	// position is the version up to which the watch has shown everything. It is empty until all
+	// objects were read.
 	position string
 }
 
@@ -54,7 +54,7 @@ func newCache[T object.Object[T], R Raw](kind string, codec Codec[T, R], indexes
 	}
 }
 
-// ready returns once all was read, or the error of ctx.
+// ready returns once all objects were read, or with the error of ctx.
 func (c *cache[T, R]) ready(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -80,9 +80,8 @@ func (c *cache[T, R]) at(k object.Key, version string) (R, bool) {
 	return raw, found && raw.GetResourceVersion() == version
 }
 
-// wrote shows the answer to a write before the watch does: who has written
-// never reads what was there before. What the watch has passed already is left
-// to it.
+// wrote shows the answer to a write before the watch does, so that a writer never reads the state
+// before its write. It leaves what the watch has passed already to the watch.
 func (c *cache[T, R]) wrote(raw R, o T) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -104,29 +103,28 @@ func (c *cache[T, R]) wrote(raw R, o T) {
 	}
 }
 
-// gone tells whether the answer to a write says that the object went by it: it was
-// being deleted, and its last finalizer was taken off. The answer's version is that
-// of the state before.
+// gone reports whether the answer to a write says that the write ended the object: it was being
+// deleted, and its last finalizer was removed. The answer's version is that of the state before.
 func gone(raw metav1.Object) bool {
 	grace := raw.GetDeletionGracePeriodSeconds()
 	return raw.GetDeletionTimestamp() != nil && len(raw.GetFinalizers()) == 0 && (grace == nil || *grace == 0)
 }
 
-// over tells whether an object went by another own write. c.mu is held.
+// over reports whether another own write ended an object. The caller holds c.mu.
 func (c *cache[T, R]) over(raw R) bool {
 	last, found := c.ahead[keyOf(raw)]
 	return found && ended(last, raw)
 }
 
-// newer tells whether a version is that of a later state than another. Where it
-// can't be told, it is not.
+// newer reports whether a version is that of a later state than another. If it can't tell, it
+// reports false.
 func newer(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && order > 0
 }
 
-// shown tells whether the cache shows a later state of an object than the watch.
-// c.mu is held.
+// shown reports whether the cache shows a later state of an object than the watch. The caller holds
+// c.mu.
 func (c *cache[T, R]) shown(raw R) bool {
 	k := keyOf(raw)
 	last, found := c.ahead[k]
@@ -137,11 +135,10 @@ func (c *cache[T, R]) shown(raw R) bool {
 	return false
 }
 
-// ended tells whether an object is one that is known to be gone.
+// ended reports whether an object is known to be gone.
 func ended(last, raw metav1.Object) bool { return gone(last) && last.GetUID() == raw.GetUID() }
 
-// UpdateResourceVersion implements the reflector's store: the watch has come to
-// this version.
+// UpdateResourceVersion implements the reflector's store: the watch has reached this version.
 func (c *cache[T, R]) UpdateResourceVersion(version string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -180,7 +177,7 @@ func (c *cache[T, R]) Delete(obj any) error {
 	defer c.mu.Unlock()
 	c.position = raw.GetResourceVersion()
 	if last, found := c.ahead[k]; found && last.GetUID() == raw.GetUID() {
-		delete(c.ahead, k) // nothing comes after this, whatever its version
+		delete(c.ahead, k) // nothing comes after this, at any version
 	}
 	if !c.shown(raw) {
 		delete(c.seen, k)
@@ -189,8 +186,7 @@ func (c *cache[T, R]) Delete(obj any) error {
 	return nil
 }
 
-// Replace implements the reflector's store. An own write that the list does not
-// know of yet stays.
+// Replace implements the reflector's store. An own write that the list does not know of yet stays.
 func (c *cache[T, R]) Replace(list []any, version string) error {
 	objects, seen := make([]T, 0, len(list)), make(map[object.Key]R, len(list))
 	var problems []*object.FieldError
@@ -233,8 +229,8 @@ func (c *cache[T, R]) replace(objects []T, seen map[object.Key]R, version string
 // Resync implements the reflector's store.
 func (c *cache[T, R]) Resync() error { return nil }
 
-// read translates what the reflector brings, and returns what is to be reported
-// of it once it is in the cache.
+// read translates an object from the reflector, and returns what to report about it once it is in
+// the cache.
 func (c *cache[T, R]) read(item any) (R, T, []*object.FieldError, error) {
 	var none T
 	raw, ok := item.(R)
@@ -254,17 +250,16 @@ func (c *cache[T, R]) read(item any) (R, T, []*object.FieldError, error) {
 	return raw, o, problems, nil
 }
 
-// tell reports, which may read the cache: c.mu is not held.
+// tell reports. Report may read the cache, so c.mu is not held.
 func (c *cache[T, R]) tell(problems []*object.FieldError) {
 	for _, problem := range problems {
 		c.report(problem)
 	}
 }
 
-// Run keeps the cache up to date until ctx ends, and returns nil then. It is
-// called once.
+// Run keeps the cache up to date until ctx ends, and returns nil then. Call it once.
 func (c *Collection[T, R]) Run(ctx context.Context) error {
-	silent := logr.Discard() // Report says what goes wrong
+	silent := logr.Discard() // Report gets the errors
 	r := clientcache.NewReflectorWithOptions(c.lists(), c.Blank(), c.cache, clientcache.ReflectorOptions{
 		Name: c.Resource, Logger: &silent,
 		Backoff: &wait.Backoff{Duration: firstPause, Factor: 2, Jitter: 0.5, Steps: doublings, Cap: lastPause},
@@ -287,8 +282,8 @@ func (c *Collection[T, R]) Run(ctx context.Context) error {
 	return nil
 }
 
-// lists is what the reflector asks. It reports failures: the reflector tries
-// most of them again without a word.
+// lists makes the requests of the reflector. It reports failures, because the reflector retries
+// most of them silently.
 func (c *Collection[T, R]) lists() clientcache.ListerWatcher {
 	report := func(ctx context.Context, verb string, err error) {
 		if err != nil && ctx.Err() == nil {

@@ -15,9 +15,9 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// NewClient returns access to the kinds of one version of a group, all of which
-// are registered in known. The config's limits and retries are kept. What can't
-// be read of an object is left out, and a Collection reports it.
+// NewClient returns access to the kinds of one version of a group, all of which are registered in
+// known. It keeps the config's limits and retries. It leaves out the parts of an object that it
+// can't read, and a Collection reports them.
 func NewClient(config *rest.Config, version schema.GroupVersion, known *runtime.Scheme) (rest.Interface, error) {
 	c := rest.CopyConfig(config)
 	c.GroupVersion = &version

@@ -14,20 +14,19 @@ type Raw interface {
 	metav1.Object
 }
 
-// Codec translates between the kind T and the server's R. Its methods may be
-// called concurrently, and change none of their arguments.
+// Codec translates between the kind T and the server's R. Its methods may be called concurrently,
+// and change none of their arguments.
 type Codec[T any, R Raw] interface {
-	// Read returns what raw says. It makes something of any object, and names
-	// what it could not read; the two may share what nobody changes.
+	// Read returns what raw says. It reads any object, and names what it could not read. The two
+	// may share parts that are never changed.
 	Read(raw R) (T, []*object.FieldError)
-	// Create returns the new object that says what o does. An error means that
-	// the server could not store o; so for the others.
+	// Create returns the new object that says what o does. An error means that the server could not
+	// store o. The same applies to the other methods.
 	Create(o T) (R, error)
-	// Update returns the JSON merge patch (RFC 7386) that makes stored say what
-	// o does in all but its status, and that holds the version of stored; nil:
-	// it says so already.
+	// Update returns the JSON merge patch (RFC 7386) that makes stored say what o does in all but
+	// its status. The patch holds the version of stored. It is nil if stored says so already.
 	Update(stored R, o T) ([]byte, error)
-	// UpdateStatus is Update for the status. Nil is also for kinds without one.
+	// UpdateStatus is Update for the status. It returns nil for kinds without a status, too.
 	UpdateStatus(stored R, o T) ([]byte, error)
 }
 

@@ -21,12 +21,12 @@ import (
 type Options[T object.Object[T], R Raw] struct {
 	Client   rest.Interface // see NewClient
 	Resource string         // the plural in the server's paths
-	// Namespaced says that the kind has namespaces. Namespace restricts the
-	// collection to one of them; empty: all.
+	// Namespaced says that the kind has namespaces. Namespace restricts the collection to one of
+	// them. If it is empty, the collection has all.
 	Namespaced bool
 	Namespace  string
-	// NoStatus says that the kind has no status subresource: updates of the
-	// status check the version and write nothing.
+	// NoStatus says that the kind has no status subresource. Updates of the status then check the
+	// version and write nothing.
 	NoStatus bool
 
 	Codec     Codec[T, R]
@@ -34,20 +34,20 @@ type Options[T object.Object[T], R Raw] struct {
 	BlankList func() runtime.Object // an empty list of them
 
 	Indexes map[store.Index]func(T) []string
-	// Narrow says how the server can pick what an index finds for a value, or
-	// more than that, so that not all has to be read; nil: it can't. The false
-	// result is for values for which it can't.
+	// Narrow returns how the server can select what an index finds for a value, or a superset, so
+	// that not all objects must be read. It returns false for a value for which the server can't.
+	// Nil means that it never can.
 	Narrow map[store.Index]func(value string) (metav1.ListOptions, bool)
 
-	// Report is told what goes wrong behind the reads: a watch that breaks, an
-	// object that can't be read in full, at each of its versions (not always at
-	// those written here). It must return soon. Nil: nobody is.
+	// Report receives errors behind the reads: a watch that breaks, and an object that can't be
+	// read in full, at each of its versions (not always at those written here). It must return
+	// soon. Nil drops them.
 	Report func(error)
 }
 
-// Collection keeps the objects of one kind on an API server; see the package.
-// It is made by New and safe for concurrent use. Cached reads, and the start of
-// a watch, wait until Run has read all objects once.
+// Collection keeps the objects of one kind on an API server; see the package. New makes it. It is
+// safe for concurrent use. Cached reads, and the start of a watch, wait until Run has read all
+// objects once.
 type Collection[T object.Object[T], R Raw] struct {
 	Options[T, R]
 	client client[R]
@@ -111,12 +111,11 @@ func (c *Collection[T, R]) Watch(ctx context.Context) iter.Seq2[store.Change[T],
 	}
 }
 
-// Raw returns the object of that key as the server sent it last, from the
-// cache. It is shared and must not be changed. False: there is none, or nothing
-// was read yet.
+// Raw returns the object of that key as the server sent it last, from the cache. It is shared and
+// must not be changed. It returns false if there is none, or if nothing was read yet.
 func (c *Collection[T, R]) Raw(k object.Key) (R, bool) { return c.cache.raw(k) }
 
-// Synced tells whether all objects were read once.
+// Synced reports whether all objects were read once.
 func (c *Collection[T, R]) Synced() bool {
 	select {
 	case <-c.cache.synced:
@@ -129,13 +128,13 @@ func (c *Collection[T, R]) Synced() bool {
 // Live implements store.Collection.
 func (c *Collection[T, R]) Live() store.Reader[T] { return &live[T, R]{Collection: c} }
 
-// live reads from the server. What one list has brought serves the others: all
-// were asked for since the reader was.
+// live reads from the server. The result of one list serves the others, because all of them come
+// after the reader's creation.
 type live[T object.Object[T], R Raw] struct {
 	*Collection[T, R]
 
 	mu   sync.Mutex
-	list []T // all there is; nil: not asked for yet
+	list []T // all there is; nil until it was read
 }
 
 // Get implements store.Reader.
@@ -154,8 +153,8 @@ func (l *live[T, R]) Get(ctx context.Context, k object.Key) (T, error) {
 	return l.read(raw), nil
 }
 
-// List implements store.Reader. It costs a read of all objects, unless the
-// server can pick those of the index.
+// List implements store.Reader. It reads all objects, unless the server can select those of the
+// index.
 func (l *live[T, R]) List(ctx context.Context, q store.Query) ([]T, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -180,7 +179,7 @@ func (l *live[T, R]) List(ctx context.Context, q store.Query) ([]T, error) {
 	return out, nil
 }
 
-// candidates are what the server can pick for a query, or all there is.
+// candidates returns what the server can select for a query, or all there is.
 func (l *live[T, R]) candidates(ctx context.Context, q store.Query) ([]T, error) {
 	if narrow := l.Narrow[q.Index]; narrow != nil {
 		if o, can := narrow(q.Value); can {
@@ -199,7 +198,7 @@ func (l *live[T, R]) candidates(ctx context.Context, q store.Query) ([]T, error)
 	return l.list, nil
 }
 
-// ask lists what is on the server; never nil.
+// ask lists what is on the server. It never returns nil.
 func (l *live[T, R]) ask(ctx context.Context, o metav1.ListOptions) ([]T, error) {
 	list, err := l.client.list(ctx, o)
 	if err != nil {

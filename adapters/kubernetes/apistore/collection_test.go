@@ -19,7 +19,7 @@ import (
 	"github.com/millwright-go/millwright/store/storetest"
 )
 
-// patience is how long anything may take on a slow machine with other things to do.
+// patience limits any wait, also on a slow and busy machine.
 const patience = 5 * time.Minute
 
 func eventually(t *testing.T, what string, holds func() bool) {
@@ -99,13 +99,13 @@ func TestUnknownFieldsSurvive(t *testing.T) {
 	require.EqualValues(t, "other-1", refs[0].UID)
 }
 
-// TestWritesSayWhatChanged: a patch holds what has changed and the version, one
-// request makes a write, and the next one can follow without any read.
+// TestWritesSayWhatChanged: a patch holds what has changed and the version, one request makes a
+// write, and the next one can follow without any read.
 func TestWritesSayWhatChanged(t *testing.T) {
 	config, w := wired(t)
 	c := newCollection(t, config, nil)
 	eventually(t, "the cache to be filled", c.Synced)
-	w.deafen() // so that what is known of own writes is their answers
+	w.deafen() // so that only answers show own writes
 	w.taken()
 	o := create(t, c, sample("a"))
 	require.Equal(t, []string{"POST"}, w.taken())
@@ -127,8 +127,8 @@ func TestWritesSayWhatChanged(t *testing.T) {
 	require.Equal(t, []string{`PATCH status {"metadata":{"resourceVersion":"` + two + `"},"status":{"node":"node-1"}}`}, w.taken())
 	require.Equal(t, "large", o.Spec.Class)
 
-	// What is based on a version that nobody has here is looked up, and is
-	// refused without a patch.
+	// A write based on a version that is not known here is looked up, and is refused without a
+	// patch.
 	stale := o.Clone()
 	stale.Version = one
 	_, err = c.Update(t.Context(), stale)
@@ -141,8 +141,8 @@ func TestWritesSayWhatChanged(t *testing.T) {
 	require.Equal(t, []string{"GET", `PATCH {"metadata":{"resourceVersion":"` + o.Version + `"},"spec":{"replicas":7}}`}, w.taken())
 }
 
-// TestBrokenWatches: whatever happens to the connection, a watch comes to the
-// last state, and tells objects of one name apart.
+// TestBrokenWatches: after any fault of the connection, a watch reaches the last state, and tells
+// objects of one name apart.
 func TestBrokenWatches(t *testing.T) {
 	for name, broken := range map[string]func(w *wire, change func()){
 		"cut":     func(w *wire, change func()) { w.cut(0, false); change() },
@@ -181,8 +181,7 @@ func TestBrokenWatches(t *testing.T) {
 	}
 }
 
-// TestReadsWaitForTheFirstFill: before everything was read once, what is missing
-// says nothing.
+// TestReadsWaitForTheFirstFill: before everything was read once, a missing object proves nothing.
 func TestReadsWaitForTheFirstFill(t *testing.T) {
 	config, w := wired(t)
 	w.cut(0, true)
@@ -218,8 +217,8 @@ func TestReadsWaitForTheFirstFill(t *testing.T) {
 	require.Equal(t, o.Version, have.ResourceVersion)
 }
 
-// TestOddObjects: what can't be read of an object is reported, once for each of
-// its versions, and the rest is read.
+// TestOddObjects: the unreadable parts of an object are reported, once for each of its versions,
+// and the rest is read.
 func TestOddObjects(t *testing.T) {
 	config, w := wired(t)
 	reports := make(chan string, 1000)
@@ -235,7 +234,7 @@ func TestOddObjects(t *testing.T) {
 		got, err := c.Get(t.Context(), a.Key)
 		return err == nil && got.Spec.Replicas == 9
 	})
-	w.cut(1, false) // all is listed anew
+	w.cut(1, false) // all objects are listed again
 	require.Equal(t, "watch things: too old resource version", <-reports)
 	for len(reports) > 0 {
 		require.NotContains(t, <-reports, "odd", "reported again")
@@ -257,8 +256,8 @@ func TestOddObjects(t *testing.T) {
 	require.Equal(t, true, nested(t, stored, "spec", "odd"))
 }
 
-// TestOwnWritesAreReadAtOnce: also while the server's watch shows nothing. When
-// it does again, what happened meanwhile comes to light, and nothing goes back.
+// TestOwnWritesAreReadAtOnce: even while the server's watch shows nothing. When it does again, the
+// cache shows what happened meanwhile, and nothing goes back.
 func TestOwnWritesAreReadAtOnce(t *testing.T) {
 	config, w := wired(t)
 	c := newCollection(t, config, nil)
@@ -329,7 +328,7 @@ func TestRefusals(t *testing.T) {
 	_, err = c.Update(t.Context(), bad)
 	require.ErrorIs(t, err, store.ErrInvalid)
 
-	// Keys that no path can hold name nothing.
+	// Keys that no path can hold match nothing.
 	for _, k := range []object.Key{{Namespace: "fleet-a", Name: "a/b"}, {Namespace: "fleet-a", Name: ".."}, {Namespace: "x/y", Name: "a"}, {Name: "a"}} {
 		_, err = c.Live().Get(t.Context(), k)
 		require.ErrorIs(t, err, store.ErrNotFound, "%v", k)
@@ -345,8 +344,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestDeletionsReachTheCache: also of what is gone before its last update was
-// seen.
+// TestDeletionsReachTheCache: even of an object that is gone before its last update was seen.
 func TestDeletionsReachTheCache(t *testing.T) {
 	c := newCollection(t, server.Config, nil)
 	o := create(t, c, sample("a"))
@@ -365,9 +363,8 @@ func TestDeletionsReachTheCache(t *testing.T) {
 	update(t, c, again, func(o *storetest.Object) { o.Spec.Replicas = 9 })
 }
 
-// TestLettingGoIsReadAtOnce: an object that an own write lets go is gone, also
-// while the server's watch shows nothing, and does not come back with what the
-// watch has yet to show of its life.
+// TestLettingGoIsReadAtOnce: an object that an own write ends is gone, even while the server's
+// watch shows nothing. It does not come back with older changes that the watch has yet to show.
 func TestLettingGoIsReadAtOnce(t *testing.T) {
 	config, w := wired(t)
 	c := newCollection(t, config, nil)
@@ -494,7 +491,7 @@ func TestOptions(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// bare is a thing as somebody else makes it.
+// bare is a thing as another program makes it.
 func bare(name string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": version.String(), "kind": "Thing",

@@ -20,8 +20,8 @@ var (
 	errNoIndex  = fmt.Errorf("%w: a value needs an index", store.ErrInvalid)
 )
 
-// refused is an error of the server under one of the store's, with the
-// server's own words. Both can be found by errors.Is and errors.As.
+// refused wraps an error of the server in one of the store's, with the server's own words.
+// errors.Is and errors.As find both.
 type refused struct {
 	as  error
 	err error
@@ -33,8 +33,8 @@ func (r *refused) Error() string { return r.as.Error() + ": " + r.err.Error() }
 // Unwrap leads to both errors.
 func (r *refused) Unwrap() []error { return []error{r.as, r.err} }
 
-// translate puts an answer of the server under the store's error of the same
-// meaning. What has none stays as it is.
+// translate wraps an answer of the server in the store's error of the same meaning. An answer
+// without such an error stays as it is.
 func translate(err error) error {
 	switch {
 	case err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):

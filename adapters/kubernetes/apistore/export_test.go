@@ -1,6 +1,6 @@
 package apistore
 
-// Losses is of how many objects it is remembered what could not be read.
+// Losses returns of how many objects unreadable fields are remembered.
 func (c *Collection[T, R]) Losses() int {
 	l := c.cache.lost
 	l.mu.Lock()

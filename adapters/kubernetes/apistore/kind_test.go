@@ -29,7 +29,7 @@ type thingSpec struct {
 	Class     string       `json:"class,omitempty"`
 	Zones     []string     `json:"zones,omitempty"`
 	NotBefore *metav1.Time `json:"notBefore,omitempty"`
-	// Odd has the codec complain.
+	// Odd makes the codec complain.
 	Odd bool `json:"odd,omitempty"`
 }
 

@@ -17,12 +17,12 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// A server stores what the definition of a kind lets pass, and not all of that
-// is a value of its field: "soon" is a string, and no duration. One such value
-// would keep the whole list from being read, and with it all objects of the
-// kind. So what can't be read is left out, and remembered by object.
+// A server stores anything that the definition of a kind allows, and not all of that is a value of
+// its field: "soon" is a string, and no duration. One such value would make the whole list
+// unreadable, and with it all objects of the kind. So the client leaves out what it can't read, and
+// remembers it by object.
 
-// lenientClient is a client whose answers are read as far as possible.
+// lenientClient is a client that reads as much of an answer as possible.
 type lenientClient struct {
 	rest.Interface
 	*losses
@@ -40,7 +40,7 @@ type loss struct {
 	fields  []string
 }
 
-// of are the fields that could not be read of an object.
+// of returns the fields of an object that could not be read.
 func (l *losses) of(raw Raw) []*object.FieldError {
 	if l == nil {
 		return nil
@@ -67,7 +67,7 @@ func (l *losses) note(doc map[string]any, fields []string) {
 	l.all[types.UID(uid)] = loss{version, fields}
 }
 
-// forget is for objects that are gone.
+// forget drops the losses of objects that are gone.
 func (l *losses) forget(uid types.UID) {
 	if l == nil {
 		return
@@ -88,7 +88,7 @@ func (s lenientSerializer) DecoderToVersion(d runtime.Decoder, version runtime.G
 	return lenientDecoder{s.NegotiatedSerializer.DecoderToVersion(d, version), s.losses}
 }
 
-// lenientDecoder leaves out of JSON what the other one can't read.
+// lenientDecoder leaves out of JSON what the other decoder can't read.
 type lenientDecoder struct {
 	runtime.Decoder
 	losses *losses
@@ -111,7 +111,7 @@ func (d lenientDecoder) Decode(data []byte, defaults *schema.GroupVersionKind, i
 	return d.Decoder.Decode(mended, defaults, into)
 }
 
-// mend leaves out what can't be read; false: that is nothing, or not to be found.
+// mend leaves out what can't be read. It returns false if that is nothing, or can't be found.
 func (d lenientDecoder) mend(data []byte) ([]byte, bool) {
 	var doc map[string]any
 	decoder := json.NewDecoder(strings.NewReader(string(data)))
@@ -146,8 +146,8 @@ func (d lenientDecoder) mendOne(of metav1.TypeMeta, doc map[string]any) bool {
 	return len(fields) > 0
 }
 
-// prune removes from a part of an object, at that path, what can't be read, and
-// returns the paths of that, in order.
+// prune removes what can't be read from a part of an object, at that path, and returns the removed
+// paths, in order.
 func (d lenientDecoder) prune(of metav1.TypeMeta, part map[string]any, path []string) []string {
 	var gone []string
 	for _, name := range slices.Sorted(maps.Keys(part)) {
@@ -167,7 +167,7 @@ func (d lenientDecoder) prune(of metav1.TypeMeta, part map[string]any, path []st
 	return gone
 }
 
-// reads tells whether an object with nothing but that value can be read.
+// reads reports whether an object with nothing but that value can be read.
 func (d lenientDecoder) reads(of metav1.TypeMeta, path []string, value any) bool {
 	for _, name := range slices.Backward(path) {
 		value = map[string]any{name: value}

@@ -18,8 +18,8 @@ import (
 	"github.com/millwright-go/millwright/store/storetest"
 )
 
-// odd stores an object two of whose fields hold what is no value of them, and
-// which says that of a part of it as well.
+// odd stores an object with invalid values in two fields, whose codec complains about a part of it
+// as well.
 func odd(t *testing.T, name string) {
 	t.Helper()
 	o := &unstructured.Unstructured{Object: map[string]any{
@@ -30,12 +30,11 @@ func odd(t *testing.T, name string) {
 	require.NoError(t, err)
 }
 
-// exact is a number that no float64 is.
+// exact is a number that no float64 can hold.
 const exact = 1<<53 + 1
 
-// TestUnreadableFields: a field that can't be read is reported and taken to be
-// empty; it hides neither the rest of its object nor other objects, and stays as
-// it is when the object is written.
+// TestUnreadableFields: a field that can't be read is reported and counts as empty. It hides
+// neither the rest of its object nor other objects, and stays as it is when the object is written.
 func TestUnreadableFields(t *testing.T) {
 	var mu sync.Mutex
 	var reports []string
@@ -93,7 +92,7 @@ func TestUnreadableFields(t *testing.T) {
 		assert.Equal(t, map[string]any{"replicas": "three", "class": "d", "zones": []any{"a", int64(1)}, "unknown": map[string]any{"x": "y"}}, stored.Object["spec"])
 	}
 
-	// Put right, it is read as any other.
+	// A corrected object is read as any other.
 	_, err = raw(t).Namespace(namespace).Patch(t.Context(), "listed", types.MergePatchType, []byte(`{"spec":{"replicas":3,"zones":["a"]}}`), metav1.PatchOptions{})
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
@@ -109,7 +108,7 @@ func TestUnreadableFields(t *testing.T) {
 	}, patience, 20*time.Millisecond)
 	assert.Len(t, reported(), before)
 
-	// What is gone is forgotten.
+	// The losses of an object that is gone are forgotten.
 	require.Equal(t, 2, c.Losses())
 	_, err = raw(t).Namespace(namespace).Patch(t.Context(), "watched", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 	require.NoError(t, err)

@@ -102,8 +102,8 @@ func definition() *unstructured.Unstructured {
 
 type collection = apistore.Collection[*storetest.Object, *thing]
 
-// newCollection returns one that runs until the test ends, and all of whose
-// objects go then.
+// newCollection returns a collection that runs until the test ends. All of its objects are deleted
+// then.
 func newCollection(t *testing.T, config *rest.Config, edit func(*apistore.Options[*storetest.Object, *thing])) *collection {
 	t.Helper()
 	o := options(t, config)

@@ -11,14 +11,14 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// merging is the codec of these tests: the patches are what differs between the
-// whole object before and after.
+// merging is the codec of these tests. Its patches are the differences between the whole object
+// before and after.
 type merging[T any, R apistore.Raw] struct {
 	Blank  func() R // an empty object
 	Decode func(raw R) (T, []*object.FieldError)
-	// Encode writes all but the status of o into raw, which is a copy of the
-	// stored object, or a new one. Where o says of a part just what Decode says
-	// of raw, that part is left as it is: what a T can't express stays.
+	// Encode writes all but the status of o into raw, which is a copy of the stored object, or a
+	// new one. A part of o that equals what Decode reads from raw is left as it is, so that what a
+	// T can't express stays.
 	Encode func(o T, raw R) error
 	// EncodeStatus does that for the status.
 	EncodeStatus func(o T, raw R) error
@@ -54,9 +54,8 @@ func (m merging[T, R]) patch(stored R, o T, status bool, encode func(T, R) error
 	return mergePatch(stored, after, status)
 }
 
-// mergePatch returns the JSON merge patch (RFC 7386) that makes of before what
-// after is, restricted to the status or to all else, and that only applies to
-// the version of before.
+// mergePatch returns the JSON merge patch (RFC 7386) that turns before into after, restricted to
+// the status or to all else, and that only applies to the version of before.
 func mergePatch(before, after apistore.Raw, status bool) ([]byte, error) {
 	was, err := runtime.DefaultUnstructuredConverter.ToUnstructured(before)
 	if err != nil {
@@ -87,7 +86,7 @@ func mergePatch(before, after apistore.Raw, status bool) ([]byte, error) {
 	return json.Marshal(patch)
 }
 
-// difference is what a merge patch says to make is of was; false: nothing.
+// difference returns what a merge patch says to turn was into is, or false if that is nothing.
 // Lists are replaced as a whole.
 func difference(was, is any) (any, bool) {
 	if reflect.DeepEqual(was, is) {

@@ -31,9 +31,9 @@ func readMeta(raw metav1.Object) object.Meta {
 	return m
 }
 
-// writeMeta writes into raw what of m is the caller's: key, labels,
-// annotations, finalizers and owner. ownerVersion is the API version of owners,
-// such as "apps/v1". Owners that do not control the object stay.
+// writeMeta writes the caller's part of m into raw: key, labels, annotations, finalizers and owner.
+// ownerVersion is the API version of owners, such as "apps/v1". Owners that do not control the
+// object stay.
 func writeMeta(m *object.Meta, raw metav1.Object, ownerVersion string) {
 	raw.SetNamespace(m.Namespace)
 	raw.SetName(m.Name)
@@ -69,7 +69,7 @@ func owners(refs []metav1.OwnerReference, owner *object.Owner, version string) [
 
 func controls(ref metav1.OwnerReference) bool { return ref.Controller != nil && *ref.Controller }
 
-// timeOf is t as objects carry it: whole seconds; nil for the zero time.
+// timeOf returns t as objects carry it: whole seconds, or nil for the zero time.
 func timeOf(t time.Time) *metav1.Time {
 	if t.IsZero() {
 		return nil

@@ -23,9 +23,8 @@ func (bare) Read(raw *metav1.PartialObjectMetadata) (*storetest.Object, []*objec
 	}}, nil
 }
 
-// TestGoneStaysGone: an object that went by an own write does not come back with
-// anything that was true before, whichever way it is told, and another of its name
-// is seen.
+// TestGoneStaysGone: an object that an own write ended does not come back with an older state, by
+// any way of delivery. Another object of its name is seen.
 func TestGoneStaysGone(t *testing.T) {
 	dying := metav1.NewTime(time.Date(2031, 5, 7, 11, 0, 0, 0, time.UTC))
 	at := func(uid, version string, finalizers ...string) *metav1.PartialObjectMetadata {
@@ -47,7 +46,7 @@ func TestGoneStaysGone(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		told []told
-		uid  string // that is there then; empty: none
+		uid  string // that exists then, or empty
 	}{
 		"an earlier state":              {[]told{update(at("1", "590", "f"))}, ""},
 		"the last state":                {[]told{update(at("1", "600", "f"))}, ""},

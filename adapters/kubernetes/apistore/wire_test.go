@@ -12,14 +12,14 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// wire is what goes between a client and the server: it notes requests, and
-// breaks connections when it is told to. The server at its end is a real one.
+// wire is the connection between a client and the server. It records requests, and breaks
+// connections on request. The server at its end is a real one.
 type wire struct {
 	next http.RoundTripper
 
 	mu       sync.Mutex
 	requests []string // "GET", "LIST", "WATCH", "PATCH status {…}"
-	expire   int      // how many watches to answer with 410 yet
+	expire   int      // how many more watches to answer with 410
 	down     bool     // nothing gets through
 	deaf     bool     // neither lists nor watches do
 	streams  []io.Closer
@@ -97,7 +97,7 @@ func gone(r *http.Request) *http.Response {
 	}
 }
 
-// taken returns the requests since the last call, but for lists and watches.
+// taken returns the requests since the last call, except lists and watches.
 func (w *wire) taken() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -111,7 +111,7 @@ func (w *wire) taken() []string {
 	return out
 }
 
-// cut ends all watches, and has the server forget what they would go on from.
+// cut ends all watches, and makes the server forget the version that they would go on from.
 func (w *wire) cut(expired int, down bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -122,7 +122,7 @@ func (w *wire) cut(expired int, down bool) {
 	w.streams = nil
 }
 
-// deafen ends all watches, and lets no other begin, nor a list.
+// deafen ends all watches, and lets no other watch or list begin.
 func (w *wire) deafen() {
 	w.mu.Lock()
 	w.deaf = true

@@ -83,7 +83,7 @@ func (c *Collection[T, R]) write(ctx context.Context, verb string, o T, part str
 	}
 	body, err := patch(stored, o)
 	if err == nil && body == nil {
-		body, err = lock(meta.Version) // the version is still to be compared
+		body, err = lock(meta.Version) // the version still has to be compared
 	}
 	if err != nil {
 		return none, about(verb, k, &refused{store.ErrInvalid, err})
@@ -95,15 +95,15 @@ func (c *Collection[T, R]) write(ctx context.Context, verb string, o T, part str
 	return c.written(changed), nil
 }
 
-// written returns what the server has stored, and has the cache show it.
+// written returns what the server has stored, and shows it in the cache.
 func (c *Collection[T, R]) written(raw R) T {
 	o := c.read(raw)
 	c.cache.wrote(raw, o)
 	return o
 }
 
-// base returns the stored object that an update is based on. Where the caches
-// don't have that version, the server is asked.
+// base returns the stored object that an update is based on. If the caches don't have that version,
+// it asks the server.
 func (c *Collection[T, R]) base(ctx context.Context, m *object.Meta) (R, error) {
 	var none R
 	if err := c.place(m.Key); err != nil {
@@ -132,7 +132,7 @@ func (c *Collection[T, R]) Delete(ctx context.Context, k object.Key, uid string)
 	}
 	err := translate(c.client.delete(ctx, k, uid))
 	if errors.Is(err, store.ErrInvalid) && uid != "" {
-		// A UID that none could have.
+		// A UID that no object can have.
 		if raw, failed := c.client.get(ctx, k); failed == nil && string(raw.GetUID()) != uid {
 			err = store.ErrConflict
 		}

@@ -20,7 +20,7 @@ import (
 	"github.com/millwright-go/millwright/safety"
 )
 
-// rules are the policies that the settings lead to.
+// rules are the policies that the settings control.
 type rules struct {
 	machine    *machine.Policy
 	set        *machineset.Policy
@@ -37,7 +37,7 @@ func defaultRules() *rules {
 	}
 }
 
-// named are the policies by the names that the tags use.
+// named returns the policies by the names that the tags use.
 func (r *rules) named(name string) any {
 	switch name {
 	case "machine":
@@ -56,7 +56,7 @@ func (r *rules) named(name string) any {
 	return nil
 }
 
-// fields are those that a setting's tag names.
+// fields returns the fields that a setting's tag names.
 func (r *rules) fields(tag string) ([]reflect.Value, error) {
 	var found []reflect.Value
 	for path := range strings.SplitSeq(tag, ",") {
@@ -77,7 +77,7 @@ func (r *rules) fields(tag string) ([]reflect.Value, error) {
 	return found, nil
 }
 
-// settle has settings without a default of their own take that of the policies.
+// settle gives settings without a default of their own that of the policies.
 func (r *rules) settle(flags []*kong.Flag) error {
 	for _, flag := range flags {
 		tag := flag.Tag.Get("policy")
@@ -93,7 +93,7 @@ func (r *rules) settle(flags []*kong.Flag) error {
 	return nil
 }
 
-// written is a value as a flag would have it.
+// written returns a value as a flag would have it.
 func written(value any) string {
 	switch v := value.(type) {
 	case []string:
@@ -105,7 +105,7 @@ func written(value any) string {
 	}
 }
 
-// short is a duration without what is zero in it: 2h, not 2h0m0s.
+// short returns a duration without its zero parts: 2h, not 2h0m0s.
 func short(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {
@@ -117,7 +117,7 @@ func short(d time.Duration) string {
 	return text
 }
 
-// apply sets the policies to what was read.
+// apply sets the policies to the values that were read.
 func (r *rules) apply(flags []*kong.Flag) error {
 	for _, flag := range flags {
 		tag := flag.Tag.Get("policy")
@@ -139,7 +139,7 @@ func (r *rules) apply(flags []*kong.Flag) error {
 	return nil
 }
 
-// check tells of the first policy that can't work, by the setting that it comes
+// check returns an error about the first policy that can't work, with the setting that it comes
 // from.
 func (r *rules) check(flags []*kong.Flag) error {
 	for _, policy := range []struct {
@@ -170,7 +170,7 @@ func asSetting(flags []*kong.Flag, policy string, err error) error {
 	return &problemOf{setting: name, problem: problem}
 }
 
-// settingOf is the setting of a field of a policy; without one, the field.
+// settingOf returns the setting of a field of a policy, or the field if it has none.
 func settingOf(flags []*kong.Flag, policy, field string) string {
 	want := policy + "." + strings.TrimPrefix(field, "policy.")
 	for _, flag := range flags {

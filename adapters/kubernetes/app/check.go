@@ -11,13 +11,13 @@ import (
 	"github.com/millwright-go/millwright/manager"
 )
 
-// kinds are those that Kinds can hold, in the order in which a lease names them.
+// kinds are the kinds that Kinds can hold, in the order in which a lease names them.
 var kinds = []string{
 	string(manager.KindMachine), string(manager.KindSet), string(manager.KindDeployment), string(manager.KindClass), string(manager.KindSecret),
 	string(manager.KindPool),
 }
 
-// check tells of the first setting that can't work, by itself or with others.
+// check returns an error about the first setting that can't work, by itself or with others.
 func (s *settings) check() error {
 	for _, check := range []func() *problemOf{s.checkServers, s.checkParts, s.checkElection, s.checkAddresses, s.checkSizes} {
 		if problem := check(); problem != nil {
@@ -82,7 +82,7 @@ func (s *settings) checkElection() *problemOf {
 // bound is an address where something is served.
 type bound struct{ setting, address string }
 
-// addresses are those that are set.
+// addresses returns those that are set.
 func (s *settings) addresses() []bound {
 	return slices.DeleteFunc([]bound{
 		{"metrics-bind-address", s.MetricsBindAddress}, {"health-bind-address", s.HealthBindAddress}, {"pprof-bind-address", s.PprofBindAddress},
@@ -124,7 +124,7 @@ func (s *settings) checkSizes() *problemOf {
 	return nil
 }
 
-// shard is the part of the objects that is asked for.
+// shard returns the requested part of the objects.
 func (s *settings) shard() (controllers.Shard, error) {
 	if s.Shard == "" {
 		return controllers.Shard{}, nil
@@ -141,7 +141,7 @@ func (s *settings) shard() (controllers.Shard, error) {
 	return controllers.Shard{Index: int(i), Of: int(n)}, err
 }
 
-// rivals are the leases of other managers; nil: the usual ones.
+// rivals returns the leases of other managers. Nil means the usual ones.
 func (s *settings) rivals() []controllers.Lease {
 	if len(s.Rivals) == 0 {
 		return nil
@@ -160,8 +160,8 @@ func (s *settings) rivals() []controllers.Lease {
 	return leases
 }
 
-// lease is the name of the own lease. Managers of different parts hold
-// different ones.
+// lease returns the name of this manager's lease. Managers of different parts hold different
+// leases.
 func (s *settings) lease() string {
 	if s.LeaderElectResourceName != "" {
 		return s.LeaderElectResourceName

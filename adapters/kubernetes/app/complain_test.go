@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestComplaints: what can't work ends with one line that names the setting,
+// TestComplaints: a setting that can't work ends the program with one line that names the setting,
 // where it comes from, and what is wrong.
 func TestComplaints(t *testing.T) {
 	dir := t.TempDir()
@@ -90,8 +90,7 @@ func TestComplaints(t *testing.T) {
 	}
 }
 
-// TestComplaintsOfOthers: of a file that is not there, of a provider's setting,
-// and of nothing.
+// TestComplaintsOfOthers: of a missing file, of a provider's setting, and of nothing.
 func TestComplaintsOfOthers(t *testing.T) {
 	_, err := sources{args: []string{"--config=missing.yaml"}}.read("", nil)
 	require.EqualError(t, err, "config (from a flag): open missing.yaml: no such file or directory")

@@ -7,14 +7,13 @@
 // # Settings
 //
 // Each setting is a flag (--machine-drain-timeout=1h), an environment variable
-// (MILLWRIGHT_MACHINE_DRAIN_TIMEOUT=1h) and a key of the YAML file that the
-// setting config names (machine-drain-timeout: 1h). A flag wins over a
-// variable, a variable over the file, the file over the default. docs/settings.md
-// lists them all, and so does --help. Those that users of
+// (MILLWRIGHT_MACHINE_DRAIN_TIMEOUT=1h) and a key of the YAML file that the setting config names
+// (machine-drain-timeout: 1h). A flag wins over a variable, a variable over the file, the file over
+// the default. docs/settings.md and --help list them all. Settings that users of
 // machine-controller-manager know have its names.
 //
-// A setting that can't work, and a key of the file that is none, ends the
-// program before it has reached any server.
+// A setting that can't work, or an unknown key in the file, ends the program before it contacts any
+// server.
 //
 // # Exit status
 //
@@ -29,6 +28,6 @@
 //
 // # Logs
 //
-// Errors go to standard error, all else to standard output. What the libraries
-// for Kubernetes log goes the same way. No level logs a secret.
+// Errors are written to standard error, all else to standard output. That includes what the
+// libraries for Kubernetes log. No level logs a secret.
 package app

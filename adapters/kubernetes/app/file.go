@@ -15,12 +15,11 @@ import (
 
 // file holds the settings of a file. It implements kong.Resolver.
 type file struct {
-	name   string // empty: there is none
+	name   string // or empty
 	values map[string]string
 }
 
-// read takes the file in. A key that is no setting, or has no value that one can
-// have, is an error.
+// read reads the file. A key that is no setting, or whose value is invalid, is an error.
 func (f *file) read(flags []*kong.Flag) error {
 	if f.name == "" {
 		return nil
@@ -56,7 +55,7 @@ func useNumber(d *json.Decoder) *json.Decoder {
 	return d
 }
 
-// spelled is a value as a flag would have it.
+// spelled returns a value as a flag would have it.
 func spelled(value any) (string, error) {
 	list, several := value.([]any)
 	if !several {

@@ -23,15 +23,15 @@ func (s *settings) newLog(out, errs io.Writer) *slog.Logger {
 	return slog.New(split{rest: slog.NewJSONHandler(out, o), errors: slog.NewJSONHandler(errs, o)})
 }
 
-// adopt has the libraries for Kubernetes log to a log. It concerns the whole
-// process. What they log at debug level stays below that of request bodies.
+// adopt makes the libraries for Kubernetes log to a log. It affects the whole process. What they
+// log at debug level stays below that of request bodies.
 func adopt(log *slog.Logger) {
 	handler := calm{log.Handler()}
 	klog.SetSlogLogger(slog.New(handler))
 	ctrl.SetLogger(logr.FromSlogHandler(handler))
 }
 
-// split is a handler of a log that has errors go elsewhere.
+// split is a log handler that writes errors elsewhere.
 type split struct{ rest, errors slog.Handler }
 
 // Enabled implements slog.Handler.
@@ -55,9 +55,9 @@ func (s split) WithGroup(name string) slog.Handler {
 	return split{rest: s.rest.WithGroup(name), errors: s.errors.WithGroup(name)}
 }
 
-// calm is a handler that takes for what they are two errors of the libraries that
-// a manager that ends in order meets: it has "lost" the lease that it gave up, and a
-// request has not been answered any more. Those are told at debug level.
+// calm is a handler for two errors that the libraries log when a manager ends in order: it has
+// "lost" the lease that it released, and a request got no answer any more. calm logs them at debug
+// level.
 type calm struct{ slog.Handler }
 
 // Handle implements slog.Handler.
@@ -71,7 +71,7 @@ func (c calm) Handle(ctx context.Context, r slog.Record) error {
 	return c.Handler.Handle(ctx, r)
 }
 
-// ends tells whether an error says no more than that the manager ends.
+// ends reports whether an error says only that the manager ends.
 func ends(r slog.Record) (yes bool) {
 	r.Attrs(func(a slog.Attr) bool {
 		if err, is := a.Value.Any().(error); is {

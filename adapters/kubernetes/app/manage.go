@@ -67,7 +67,7 @@ func (r *reading) manage(ctx context.Context, p *Program, log *slog.Logger) erro
 	return nil
 }
 
-// explained names the setting behind what a manager can't be made with.
+// explained adds the setting that caused the error of a manager's constructor.
 func explained(err error) error {
 	if strings.Contains(err.Error(), "leader election namespace") {
 		return bad("leader-elect-resource-namespace", "is needed outside of a cluster where namespace is not set")
@@ -75,8 +75,8 @@ func explained(err error) error {
 	return err
 }
 
-// bindable tells of the first address where nothing can be served, before
-// anything else is begun.
+// bindable returns an error about the first address where nothing can be served, before anything
+// else is begun.
 func (s *settings) bindable() error {
 	for _, at := range s.addresses() {
 		l, err := net.Listen("tcp", at.address)
@@ -201,12 +201,12 @@ func (s *settings) limited(d driver.Driver) (driver.Driver, pooldriver.Driver) {
 	return machines, pooldriver.Intercept(pools, limit, deadline)
 }
 
-// runner is a driver that has work to do by itself.
+// runner is a driver that has work of its own to do.
 type runner interface {
 	Run(ctx context.Context) error
 }
 
-// alongside runs a driver's own work in a manager, whoever leads. It implements
+// alongside runs a driver's own work in a manager, also while another process leads. It implements
 // manager.Runnable and manager.LeaderElectionRunnable of controller-runtime.
 type alongside struct{ runner }
 

@@ -36,8 +36,8 @@ func given(t *testing.T, args ...string) *reading {
 	return r
 }
 
-// TestLeases: managers of different parts hold different leases, and those of
-// the same part the same one, in whatever order its kinds are given.
+// TestLeases: managers of different parts hold different leases. Those of the same part hold the
+// same one, for any order of its kinds.
 func TestLeases(t *testing.T) {
 	type part struct {
 		kinds string
@@ -78,7 +78,7 @@ func TestRivals(t *testing.T) {
 		given(t, "--namespace=x", "--rivals=a,y/b").settings.rivals())
 }
 
-// TestOptions: settings reach what they are about.
+// TestOptions: settings reach the options that they are about.
 func TestOptions(t *testing.T) {
 	r := given(t, "--namespace=x", "--kinds=machine,set", "--shard=1/3", "--max-drains=4", "--workers=5", "--resync=7m", "--settle=3ms", "--driver-timeout=3m",
 		"--no-target", "--observe", "--rivals=y/b", "--machine-health-timeout=42s", "--leader-elect-lease-duration=60s",
@@ -115,7 +115,7 @@ func TestOptions(t *testing.T) {
 	require.False(t, given(t, "--no-leader-elect").settings.managerOptions(log).LeaderElection)
 }
 
-// TestTokens: groups of bootstrap tokens are those that a server accepts.
+// TestTokens: only groups of bootstrap tokens that a server accepts are allowed.
 func TestTokens(t *testing.T) {
 	target := Clusters{Target: &rest.Config{Host: "https://there"}}
 	o, err := given(t, "--bootstrap-token-auth-extra-groups=system:bootstrappers:fleet").options(driver.Unimplemented{}, target, nil)
@@ -188,8 +188,7 @@ func (s *slow) CreateMachine(ctx context.Context, _ *driver.CreateMachineRequest
 	}
 }
 
-// TestDriverLimits: the limits hold, and a call's time does not run while it
-// waits for its turn.
+// TestDriverLimits: the limits hold, and a call's time does not run while it waits for its turn.
 func TestDriverLimits(t *testing.T) {
 	for _, c := range []struct {
 		args []string
@@ -223,8 +222,8 @@ func TestDriverLimits(t *testing.T) {
 	}
 }
 
-// TestLog: errors go elsewhere than the rest, in the format and from the level
-// that are set, also those of the libraries for Kubernetes.
+// TestLog: errors are written elsewhere than the rest, in the format and from the level that are
+// set. That includes those of the libraries for Kubernetes.
 func TestLog(t *testing.T) {
 	var out, errs bytes.Buffer
 	log := given(t, "--log-level=info").settings.newLog(&out, &errs).With("a", 1).WithGroup("g")
@@ -262,8 +261,8 @@ func TestNoDriver(t *testing.T) {
 	require.EqualError(t, Run(t.Context(), nil), "there is no driver")
 }
 
-// TestCalm: that the lease was given up at the end is no error, nor is a request
-// without an answer by then; that it was lost is, and so is all else.
+// TestCalm: a lease that was released at the end is no error, nor is a request without an answer at
+// that time. A lease that was lost is an error, and so is all else.
 func TestCalm(t *testing.T) {
 	var out, errs bytes.Buffer
 	log := slog.New(calm{given(t).settings.newLog(&out, &errs).Handler()}).With("a", 1).WithGroup("g")

@@ -8,9 +8,9 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 )
 
-// policies are settings of the policies. The tag policy says which fields one
-// sets, of the package named first; its default is theirs unless it has one of
-// its own. A check of a policy that fails is told by the name of the setting.
+// policies are settings of the policies. The tag policy names the fields that one sets, of the
+// package named first. Its default is theirs unless it has one of its own. If a check of a policy
+// fails, the error names the setting.
 type policies struct {
 	machinePolicy    `group:"Machines"`
 	drainPolicy      `group:"Drain"`

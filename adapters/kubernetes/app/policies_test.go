@@ -18,8 +18,8 @@ var durations = rapid.Custom(func(t *rapid.T) time.Duration {
 		time.Duration(rapid.IntRange(0, 59999).Draw(t, "ms"))*time.Millisecond
 })
 
-// TestDefaults: without any setting the policies are the defaults of their
-// packages, but for the mark that machine-controller-manager makes by default.
+// TestDefaults: without any setting the policies are the defaults of their packages, except for the
+// mark that machine-controller-manager makes by default.
 func TestDefaults(t *testing.T) {
 	r, err := sources{}.read(t.TempDir(), nil)
 	require.NoError(t, err)
@@ -28,7 +28,7 @@ func TestDefaults(t *testing.T) {
 	require.Equal(t, want, r.rules)
 }
 
-// changed is another value of a setting that works.
+// changed returns another value of a setting that works.
 func changed(t *testing.T, flag *kong.Flag) string {
 	switch v := flag.Target.Interface().(type) {
 	case time.Duration:
@@ -84,7 +84,7 @@ func TestEachPolicySetting(t *testing.T) {
 	require.Greater(t, count, 35)
 }
 
-// TestTags: a tag that names no field is told, and one of another type.
+// TestTags: a tag that names no field, or one of another type, is reported.
 func TestTags(t *testing.T) {
 	for _, tag := range []string{"machine", "machine.None", "none.DrainTimeout", "machine.DrainTimeout.X", "", "machine.drainTimeout"} {
 		_, err := defaultRules().fields(tag)
@@ -101,16 +101,15 @@ func TestTags(t *testing.T) {
 	require.ErrorContains(t, r.read(), "setting x is no time.Duration")
 }
 
-// TestCheckDown: the look at a server that is down is never rarer than that at
-// one that is up.
+// TestCheckDown: a server that is down is checked at least as often as one that is up.
 func TestCheckDown(t *testing.T) {
 	r, err := sources{args: []string{"--machine-safety-apiserver-statuscheck-period=2s"}}.read(t.TempDir(), nil)
 	require.NoError(t, err)
 	require.Equal(t, 2*time.Second, r.rules.safety.CheckDown)
 }
 
-// TestEveryFieldErrorIsNamed: what a policy can complain of is told by a
-// setting, where there is one for it.
+// TestEveryFieldErrorIsNamed: an error about a policy's field names the setting, if there is one
+// for the field.
 func TestEveryFieldErrorIsNamed(t *testing.T) {
 	r, err := newReading(&Program{}, nil, io.Discard)
 	require.NoError(t, err)

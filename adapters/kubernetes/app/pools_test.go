@@ -36,8 +36,8 @@ func (b *both) PoolFeatures() machinepool.Features {
 	return machinepool.Features{DeleteInstances: true}
 }
 
-// TestPoolsOfADriver: a driver that makes groups is found, below decorators too,
-// unless it is not wanted.
+// TestPoolsOfADriver: a driver that makes groups is found, even below decorators, unless it is not
+// wanted.
 func TestPoolsOfADriver(t *testing.T) {
 	decorated := driver.Intercept(&both{}, driver.Hook(nil, func(context.Context, driver.Call) {}))
 	for _, c := range []struct {
@@ -46,7 +46,7 @@ func TestPoolsOfADriver(t *testing.T) {
 		found  bool
 	}{
 		{&both{}, nil, true}, {decorated, nil, true}, {&both{}, []string{"--pools"}, true}, {&both{}, []string{"--kinds=pool"}, true},
-		{&both{}, []string{"--kinds=machine"}, true}, // they are read, so that nobody takes their nodes for strangers
+		{&both{}, []string{"--kinds=machine"}, true}, // they are read, so that their nodes are not taken for foreign ones
 		{&both{}, []string{"--no-pools"}, false}, {driver.Unimplemented{}, nil, false},
 	} {
 		o, err := given(t, append(c.args, "--no-target")...).options(c.driver, Clusters{}, nil)
@@ -58,7 +58,7 @@ func TestPoolsOfADriver(t *testing.T) {
 	}
 }
 
-// TestKindWithoutPools: to ask for pools alone where there are none is a mistake.
+// TestKindWithoutPools: a request for pools alone is a mistake if there are none.
 func TestKindWithoutPools(t *testing.T) {
 	for _, c := range []struct {
 		driver driver.Driver
@@ -72,8 +72,8 @@ func TestKindWithoutPools(t *testing.T) {
 	require.Equal(t, "millwright-manager-pool", given(t, "--kinds=pool").settings.lease())
 }
 
-// TestPoolLimits: calls for pools wait for calls of machines where calls are
-// limited, and their time does not run meanwhile.
+// TestPoolLimits: if calls are limited, calls for pools wait for calls of machines, and their time
+// does not run meanwhile.
 func TestPoolLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &both{}
@@ -90,7 +90,7 @@ func TestPoolLimits(t *testing.T) {
 	})
 }
 
-// TestPoolSettings: what can't work is told by the setting.
+// TestPoolSettings: an error about a policy names the setting.
 func TestPoolSettings(t *testing.T) {
 	r, err := sources{args: []string{"--pool-poll=10ms"}}.read(t.TempDir(), nil)
 	require.EqualError(t, err, "pool-poll (from a flag): must be at least a second")

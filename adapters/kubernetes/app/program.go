@@ -16,24 +16,24 @@ import (
 	"github.com/millwright-go/millwright/driver"
 )
 
-// Exit statuses of a program.
+// These are the exit statuses of a program.
 const (
 	StatusDone     = 0 // ended as asked for
 	StatusFailed   = 1 // could not go on
 	StatusSettings = 2 // the settings can't work
 )
 
-// Program is a manager whose driver needs settings, or the clusters, to be made.
+// Program is a manager whose driver is made from settings, or from the clusters.
 type Program struct {
-	// Name of the program for --help and --version; empty: that of its file.
+	// Name of the program for --help and --version. If it is empty, it is that of its file.
 	Name string
 	// About is a sentence for --help. May be empty.
 	About string
-	// Args are the flags; nil: those of the process.
+	// Args are the flags. Nil means those of the process.
 	Args []string
 	// Settings of the provider's own: a pointer to a struct with the tags of
-	// github.com/alecthomas/kong. They are given as all others are, and are read
-	// before Driver is called. Nil: there are none.
+	// github.com/alecthomas/kong. They are given as all others are, and are read before Driver is
+	// called. Nil means none.
 	Settings any
 	// Driver returns what makes and deletes VMs, and groups of them for pools if
 	// it, or a driver below it, is a pooldriver.Driver. It is called once; its error
@@ -46,13 +46,13 @@ type Program struct {
 	out, errs io.Writer // nil: those of the process
 }
 
-// Clusters are what a driver may need beside its settings.
+// Clusters are what a driver may need besides its settings.
 type Clusters struct {
 	Control *rest.Config // holds the objects
-	Target  *rest.Config // machines join it; nil: there is none
+	Target  *rest.Config // machines join it; or nil
 	Log     *slog.Logger
-	// Observe says that nothing may be changed, by a driver's own work neither.
-	// The calls that change anything are not made then.
+	// Observe says that nothing may be changed, not by a driver's own work either. Calls that
+	// change anything are not made then.
 	Observe bool
 }
 
@@ -100,16 +100,16 @@ func (p *Program) complete() {
 	}
 }
 
-// Exit ends the process with the status of an error of Run, which it tells in
-// one line on standard error; nil: with StatusDone.
+// Exit ends the process with the status of an error of Run, which it writes in one line to standard
+// error. For nil it is StatusDone.
 func Exit(err error) {
 	if err != nil {
-		_, _ = fmt.Fprintf(os.Stderr, "%s: %s\n", (&Program{}).name(), oneLine(err)) // there is nobody else to tell
+		_, _ = fmt.Fprintf(os.Stderr, "%s: %s\n", (&Program{}).name(), oneLine(err)) // there is no other place to report it
 	}
 	os.Exit(Status(err))
 }
 
-// Status is that of an error of Run.
+// Status returns the exit status of an error of Run.
 func Status(err error) int {
 	switch {
 	case err == nil:

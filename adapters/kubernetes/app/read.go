@@ -18,17 +18,18 @@ import (
 // prefix begins the names of environment variables with settings.
 const prefix = "MILLWRIGHT"
 
-// ErrSettings is what every error about settings is, for errors.Is. A provider
-// wraps it in errors about settings of its own.
+// ErrSettings matches every error about settings, with errors.Is. A provider wraps it in errors
+// about settings of its own.
 var ErrSettings = errors.New("settings")
 
-// problemOf is what is wrong with one setting.
+// problemOf is the error about one setting.
 type problemOf struct {
 	setting, problem string
-	source           string // empty: the default
+	source           string // empty for the default
 }
 
-// Error is "machine-drain-timeout (from MILLWRIGHT_MACHINE_DRAIN_TIMEOUT): must be at least a second".
+// Error returns a text such as "machine-drain-timeout (from MILLWRIGHT_MACHINE_DRAIN_TIMEOUT): must
+// be at least a second".
 func (p *problemOf) Error() string {
 	if p.source == "" {
 		return p.setting + ": " + p.problem
@@ -85,8 +86,8 @@ func distinct(k *kong.Kong) error {
 	return nil
 }
 
-// read brings flags, variables and file together, and checks them. Its errors
-// are about one setting, and ErrSettings.
+// read merges flags, variables and file, and checks them. Its errors are about one setting, and
+// ErrSettings.
 func (r *reading) read() error {
 	if err := r.load(); err != nil {
 		return r.sourced(err)
@@ -107,12 +108,11 @@ func (r *reading) read() error {
 	return r.sourced(err)
 }
 
-// load reads the file, if one is named. It has to be known before anything else
-// can be read.
+// load reads the file, if one is named. Its name must be known before anything else can be read.
 func (r *reading) load() error {
 	trace, err := kong.Trace(r.parser, r.args)
 	if err != nil || trace.Error != nil {
-		return nil // Parse tells it
+		return nil // Parse reports it
 	}
 	for _, at := range trace.Path {
 		if at.Flag != nil && at.Flag.Name == "config" {
@@ -130,7 +130,7 @@ var (
 	envar     = regexp.MustCompile(` \(from envar [A-Z0-9_]+=.*\)$`)
 )
 
-// fromParser brings an error of the parser into the form of the others.
+// fromParser gives an error of the parser the form of the others.
 func fromParser(err error) error {
 	text := envar.ReplaceAllString(oneLine(err), "")
 	if m := aboutFlag.FindStringSubmatch(text); m != nil {
@@ -154,7 +154,7 @@ func (r *reading) sourced(err error) error {
 	return err
 }
 
-// source says where a setting comes from; empty: it is the default.
+// source returns where a setting comes from. It returns nothing for the default.
 func (r *reading) source(setting string) string {
 	for _, flag := range r.parser.Model.Flags {
 		if flag.Name != setting {
@@ -175,7 +175,7 @@ func (r *reading) source(setting string) string {
 	return ""
 }
 
-// given tells whether a flag is on the command line.
+// given reports whether a flag is on the command line.
 func (r *reading) given(setting string) bool {
 	for _, arg := range r.args {
 		name, _, _ := strings.Cut(arg, "=")
@@ -186,8 +186,8 @@ func (r *reading) given(setting string) bool {
 	return false
 }
 
-// strangers are environment variables with the prefix that are no setting. They
-// are no error: Kubernetes sets such variables for services.
+// strangers returns environment variables with the prefix that are no setting. They are no error,
+// because Kubernetes sets such variables for services.
 func (r *reading) strangers() (names []string) {
 	known := map[string]bool{}
 	for _, flag := range r.parser.Model.Flags {
@@ -204,7 +204,7 @@ func (r *reading) strangers() (names []string) {
 	return names
 }
 
-// ofService is what Kubernetes calls the variables of services.
+// ofService matches the variables that Kubernetes sets for services.
 var ofService = regexp.MustCompile(`_SERVICE_(HOST|PORT(_.*)?)$|_PORT(_[0-9]+_(TCP|UDP|SCTP)(_.*)?)?$`)
 
 func (p *Program) name() string {
@@ -214,5 +214,5 @@ func (p *Program) name() string {
 	return filepath.Base(os.Args[0])
 }
 
-// oneLine is an error's text without line breaks.
+// oneLine returns an error's text without line breaks.
 func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }

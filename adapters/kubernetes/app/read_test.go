@@ -22,15 +22,14 @@ type own struct {
 	Zones  int    `default:"3" help:"How many."`
 }
 
-// sources are what a program is told.
+// sources are the settings that a program gets.
 type sources struct {
 	args []string
 	env  map[string]string
-	file string // empty: there is none
+	file string // or empty
 }
 
-// read reads settings from sources. Variables of the environment are as before
-// when it returns.
+// read reads settings from sources. It restores the environment's variables when it returns.
 func (s sources) read(dir string, settings any) (*reading, error) {
 	if s.file != "" {
 		name := filepath.Join(dir, "settings.yaml")
@@ -60,7 +59,7 @@ func (r *reading) value(t require.TestingT, setting string) string {
 	return ""
 }
 
-// variable is the environment variable of a setting.
+// variable returns the environment variable of a setting.
 func variable(setting string) string {
 	return "MILLWRIGHT_" + strings.ToUpper(strings.ReplaceAll(setting, "-", "_"))
 }
@@ -85,8 +84,8 @@ var tried = map[string][]string{
 	"zones":         {"3", "4", "5", "6"},
 }
 
-// TestPrecedence: a flag wins over a variable, that over the file, and that over
-// the default, for settings of every type, also of a provider.
+// TestPrecedence: a flag wins over a variable, that over the file, and that over the default, for
+// settings of every type, including a provider's.
 func TestPrecedence(t *testing.T) {
 	dir := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) {
@@ -170,7 +169,7 @@ func TestConfigFromVariable(t *testing.T) {
 	require.Equal(t, "there", r.settings.Namespace)
 }
 
-// TestVariables: every setting has one, but what ends the program.
+// TestVariables: every setting has a variable, except those that end the program.
 func TestVariables(t *testing.T) {
 	r, err := newReading(&Program{Settings: &own{}}, nil, io.Discard)
 	require.NoError(t, err)
@@ -214,7 +213,7 @@ func TestHelpAndVersion(t *testing.T) {
 	}
 }
 
-// FuzzFile: no file is read otherwise than as plain values, or ends the process.
+// FuzzFile: every file is read as plain values only, and none ends the process.
 func FuzzFile(f *testing.F) {
 	for _, text := range []string{"", "namespace: x", "kinds: [machine, set]", "workers: 1e3", "a: {b: c}", "workers:", "- x", "kinds: [[a]]", "no-target: yes\n", "namespace: &a x\nshard: *a"} {
 		f.Add(text)
@@ -237,7 +236,7 @@ func FuzzFile(f *testing.F) {
 	})
 }
 
-// TestShort: a duration that is written short is the same.
+// TestShort: the short form of a duration has the same value.
 func TestShort(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := durations.Draw(t, "d")

@@ -6,10 +6,9 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// settings are what the program can be told, apart from policies. Their names
-// are those of the fields, in lower case and with dashes. None may be called
-// port or service-…: Kubernetes sets MILLWRIGHT_PORT and MILLWRIGHT_SERVICE_…
-// in the pods beside a service called millwright.
+// settings are the program's settings, apart from policies. Their names are those of the fields, in
+// lower case and with dashes. None may be called port or service-…: Kubernetes sets MILLWRIGHT_PORT
+// and MILLWRIGHT_SERVICE_… in the pods beside a service called millwright.
 type settings struct {
 	Config  string           `placeholder:"FILE" help:"YAML file with settings, by the names of the flags."`
 	Version kong.VersionFlag `env:"-" help:"Show the version and exit."`

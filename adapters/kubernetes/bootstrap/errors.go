@@ -10,14 +10,13 @@ import (
 	"github.com/millwright-go/millwright/codes"
 )
 
-// ErrTaken is the error of Ensure where the ID of the machine's token is that of
-// another token: the machine has to wait until that is gone. Its code is
-// ALREADY_EXISTS.
+// ErrTaken is the error of Ensure if the ID of the machine's token is that of another token. The
+// machine has to wait until that token is gone. Its code is ALREADY_EXISTS.
 var ErrTaken = errors.New("another token has the ID that follows from the machine's UID")
 
 var errLeaving = errors.New("the machine's token is being deleted")
 
-// codeOf is how an error recovers.
+// codeOf returns the code that decides the recovery of an error.
 func codeOf(err error) codes.Code {
 	var status apierrors.APIStatus
 	switch {
@@ -40,10 +39,10 @@ func codeOf(err error) codes.Code {
 	case errors.As(err, &status) && status.Status().Code < 500 && !apierrors.IsTooManyRequests(err):
 		return codes.Unknown
 	}
-	return codes.Unavailable // no answer, or none but that it can't answer now
+	return codes.Unavailable // no answer, or only that the server can't answer now
 }
 
-// about says which call an error is of.
+// about adds the name of the call to an error.
 func about(verb string, err error) error {
 	if err == nil {
 		return nil
@@ -63,14 +62,13 @@ func (e *callError) Error() string { return e.verb + ": " + e.err.Error() }
 // Unwrap implements errors.Unwrap.
 func (e *callError) Unwrap() error { return e.err }
 
-// vanished tells whether a secret was gone when it was to be written.
+// vanished reports whether a secret was gone when it was to be written.
 func vanished(err error) bool {
 	var of *callError
 	return errors.As(err, &of) && of.verb == "update" && apierrors.IsNotFound(err)
 }
 
-// hush keeps the secret half of a token out of an error's text, in which a
-// server might repeat it.
+// hush removes the secret half of a token from an error's text, in which a server might repeat it.
 func hush(err error, half string) error {
 	if !strings.Contains(err.Error(), half) {
 		return err
@@ -90,8 +88,8 @@ func (e *hushed) Error() string { return e.text }
 // Unwrap implements errors.Unwrap.
 func (e *hushed) Unwrap() error { return e.err }
 
-// failure is how a call on a machine's token has failed. Its text is fit for
-// the machine's status.
+// failure is the error of a call on a machine's token. Its text may be shown in the machine's
+// status.
 type failure struct {
 	secret string
 	err    error

@@ -22,15 +22,15 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// server is the API server of all tests here. It admits whoever shows a bootstrap
-// token, and knows a user who may do nothing.
+// server is the API server of all tests here. It admits any bearer of a bootstrap token, and knows
+// a user without permissions.
 var server *lab.Lab
 
 func TestMain(m *testing.M) {
 	os.Exit(lab.Main(m, func(l *lab.Lab) error { server = l; return nil }, "--user=nobody", "--", "--enable-bootstrap-token-auth=true"))
 }
 
-// patience is how long anything may take on a slow machine with other things to do.
+// patience limits any wait, also on a slow and busy machine.
 const patience = 5 * time.Minute
 
 func eventually(t *testing.T, what string, holds func() bool) {
@@ -62,7 +62,7 @@ func newWorld(t *testing.T) *world {
 	}}
 }
 
-// ensure makes sure of the machine's token.
+// ensure ensures the machine's token.
 func (w *world) ensure(until time.Time) string {
 	w.Helper()
 	token, err := w.tokens.Ensure(w.Context(), w.of, until)
@@ -70,10 +70,10 @@ func (w *world) ensure(until time.Time) string {
 	return string(token)
 }
 
-// name is that of the machine's secret.
+// name returns the name of the machine's secret.
 func (w *world) name() string { return "bootstrap-token-" + bootstrap.ID(w.of) }
 
-// secret is the machine's secret as it is on the server; nil: there is none.
+// secret returns the machine's secret as it is on the server, or nil.
 func (w *world) secret() *corev1.Secret {
 	w.Helper()
 	s, err := w.client.CoreV1().Secrets("kube-system").Get(context.Background(), w.name(), metav1.GetOptions{})
@@ -84,7 +84,7 @@ func (w *world) secret() *corev1.Secret {
 	return s
 }
 
-// change updates the machine's secret as somebody else would.
+// change updates the machine's secret as another program would.
 func (w *world) change(how func(*corev1.Secret)) {
 	w.Helper()
 	s := w.secret()
@@ -93,12 +93,12 @@ func (w *world) change(how func(*corev1.Secret)) {
 	require.NoError(w, err)
 }
 
-// soon is a moment some minutes from now, in whole seconds.
+// soon returns a time some minutes from now, in whole seconds.
 func soon(minutes int) time.Time {
 	return time.Now().Truncate(time.Second).Add(time.Duration(minutes) * time.Minute)
 }
 
-// zeros is a source of randomness that is none.
+// zeros is a source of randomness that returns only zeros.
 type zeros struct{}
 
 func (zeros) Read(into []byte) (int, error) {

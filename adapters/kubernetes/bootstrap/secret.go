@@ -14,7 +14,7 @@ import (
 	"github.com/millwright-go/millwright/manager"
 )
 
-// The format of bootstrap tokens is given by the server's authenticator.
+// The server's authenticator determines the format of bootstrap tokens.
 const (
 	idLength     = 6
 	secretLength = 16
@@ -30,15 +30,14 @@ const (
 	keyGroups         = "auth-extra-groups"
 )
 
-// AnnotationOwner is the annotation of a token's secret that says which machine
-// it is for: the machine's UID, or its key where it has none. A secret without it
-// is somebody else's and is never touched.
+// AnnotationOwner is the annotation of a token's secret that names its machine: the machine's UID,
+// or its key if it has none. A secret without it belongs to another program and is never touched.
 const AnnotationOwner = "millwright-go/token-of"
 
-// ID returns the public half of a machine's token: six digits and small letters
-// that follow from the machine's UID, or from its key where it has none. Of two
-// billion IDs, two machines that join at the same time have the same one
-// hardly ever; then the second waits, see ErrTaken.
+// ID returns the public half of a machine's token: six digits and small letters that follow from
+// the machine's UID, or from its key if it has none. There are two billion IDs, so two machines
+// that join at the same time hardly ever have the same one. If they do, the second waits, see
+// ErrTaken.
 func ID(of manager.TokenOwner) string {
 	sum := sha256.Sum256([]byte("bootstrap token of " + identity(of)))
 	n := binary.BigEndian.Uint64(sum[:])
@@ -57,8 +56,7 @@ func identity(of manager.TokenOwner) string {
 	return of.Key.String()
 }
 
-// random returns the secret half of a new token. Bytes that would favour some
-// characters are passed over.
+// random returns the secret half of a new token. It skips bytes that would favour some characters.
 func random(from io.Reader) (string, error) {
 	const even = 256 / len(alphabet) * len(alphabet)
 	out := make([]byte, 0, secretLength)
@@ -73,7 +71,7 @@ func random(from io.Reader) (string, error) {
 	return string(out), nil
 }
 
-// blank is the secret of a machine's token, without anything in it.
+// blank returns the secret of a machine's token, without data.
 func blank(of manager.TokenOwner) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
@@ -104,8 +102,7 @@ func (t *Tokens) fill(secret *corev1.Secret, of manager.TokenOwner, until time.T
 	}
 }
 
-// expiration spells a time as the authenticator reads it, which knows no year
-// after 9999.
+// expiration formats a time as the authenticator reads it, which knows no year after 9999.
 func expiration(until time.Time) string {
 	if last := time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC); until.After(last) {
 		until = last
@@ -113,20 +110,19 @@ func expiration(until time.Time) string {
 	return until.UTC().Format(time.RFC3339)
 }
 
-// owned tells whether a secret is the token of that machine.
+// owned reports whether a secret is the token of that machine.
 func owned(secret *corev1.Secret, of manager.TokenOwner) bool {
 	return secret.Type == corev1.SecretTypeBootstrapToken && secret.Annotations[AnnotationOwner] == identity(of)
 }
 
-// sound tells whether a secret holds a token of that ID.
+// sound reports whether a secret holds a token of that ID.
 func sound(secret *corev1.Secret, id string) bool {
 	half := string(secret.Data[keySecret])
 	return string(secret.Data[keyID]) == id && len(half) == secretLength && strings.Trim(half, alphabet) == ""
 }
 
-// lasts tells whether a sound token needs no write: it has an end, which is not
-// before until, and the server takes it for what it is to be taken for. Ends
-// later than needed are left as they are.
+// lasts reports whether a sound token needs no write: it has an expiration, which is not before
+// until, and the server will accept it. An expiration that is later than needed stays.
 func (t *Tokens) lasts(secret *corev1.Secret, until time.Time) bool {
 	end, err := time.Parse(time.RFC3339, string(secret.Data[keyExpiration]))
 	return err == nil && !end.Before(until) &&
@@ -134,7 +130,7 @@ func (t *Tokens) lasts(secret *corev1.Secret, until time.Time) bool {
 		string(secret.Data[keyGroups]) == t.groups
 }
 
-// token is what a node shows.
+// token returns what a node shows.
 func token(secret *corev1.Secret) manager.Token {
 	return manager.Token(fmt.Sprintf("%s.%s", secret.Data[keyID], secret.Data[keySecret]))
 }

@@ -20,23 +20,23 @@ import (
 	"github.com/millwright-go/millwright/manager"
 )
 
-// tries bounds how often a call begins anew because others write the same secret.
+// tries bounds how often a call starts again because other programs write the same secret.
 const tries = 5
 
 // Options of Tokens. Config is needed.
 type Options struct {
 	// Config is access to the target cluster.
 	Config *rest.Config
-	// Groups are what nodes belong to that join with a token, beside
-	// system:bootstrappers, for the rules that let them ask for certificates.
-	// Each begins with "system:bootstrappers:". May be empty.
+	// Groups are what nodes that join with a token belong to, besides system:bootstrappers, for the
+	// rules that let them ask for certificates. Each begins with "system:bootstrappers:". May be
+	// empty.
 	Groups []string
-	// Random is where the secret halves of tokens come from; nil: crypto/rand.
-	// It is read by several calls at the same time.
+	// Random is the source of the secret halves of tokens. Nil means crypto/rand. Several calls
+	// read it at the same time.
 	Random io.Reader
 }
 
-// Tokens is a manager.Tokens. It is made by New and keeps no state.
+// Tokens is a manager.Tokens. New makes it. It keeps no state.
 type Tokens struct {
 	secrets typedcore.SecretInterface
 	groups  string
@@ -48,7 +48,7 @@ var _ manager.Tokens = (*Tokens)(nil)
 // groupName is what the authenticator accepts as a group.
 var groupName = regexp.MustCompile(`^system:bootstrappers:[a-z0-9:-]{0,255}[a-z0-9]$`)
 
-// New returns Tokens; an error says which option is wrong. It makes no call.
+// New returns Tokens. An error says which option is wrong. New makes no call.
 func New(o Options) (*Tokens, error) {
 	if o.Config == nil {
 		return nil, errors.New("no Config")
@@ -71,8 +71,7 @@ func New(o Options) (*Tokens, error) {
 	}, nil
 }
 
-// Ensure implements manager.Tokens. One of the machine's that is damaged is made
-// anew.
+// Ensure implements manager.Tokens. It replaces a damaged token of the machine.
 func (t *Tokens) Ensure(ctx context.Context, of manager.TokenOwner, until time.Time) (manager.Token, error) {
 	return t.again(of, func() (manager.Token, error) {
 		secret, err := t.find(ctx, of)
@@ -176,8 +175,7 @@ func (t *Tokens) prolong(ctx context.Context, secret *corev1.Secret, of manager.
 	return t.update(ctx, secret)
 }
 
-// again makes a call anew for as long as others get in its way, and gives its
-// error a code.
+// again repeats a call as long as other writers conflict with it, and gives its error a code.
 func (t *Tokens) again(of manager.TokenOwner, call func() (manager.Token, error)) (manager.Token, error) {
 	var out manager.Token
 	var err error

@@ -24,7 +24,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// admitted tells as whom the server knows the bearer of a token; nil: as nobody.
+// admitted returns as whom the server knows the bearer of a token. Nil means nobody.
 func (w *world) admitted(token string) *authenticationv1.UserInfo {
 	w.Helper()
 	config := rest.AnonymousClientConfig(server.Config)
@@ -39,8 +39,8 @@ func (w *world) admitted(token string) *authenticationv1.UserInfo {
 	return &review.Status.UserInfo
 }
 
-// TestTokenAdmits: who shows the token is let in, in the groups that were asked
-// for, until it is deleted; with any other secret half, nobody is.
+// TestTokenAdmits: the bearer of the token is admitted, in the requested groups, until the token is
+// deleted. A bearer of any other secret half is not.
 func TestTokenAdmits(t *testing.T) {
 	w := newWorld(t)
 	token := w.ensure(soon(20))
@@ -58,8 +58,7 @@ func TestTokenAdmits(t *testing.T) {
 	require.NoError(t, w.tokens.Delete(t.Context(), w.of), "one that is gone counts as deleted")
 }
 
-// TestTokenEnds: an expired token admits nobody, and does again once it is given
-// more time.
+// TestTokenEnds: an expired token admits no bearer. It does so again once it is given more time.
 func TestTokenEnds(t *testing.T) {
 	w := newWorld(t)
 	token := w.ensure(soon(-1))
@@ -71,8 +70,8 @@ func TestTokenEnds(t *testing.T) {
 	eventually(t, "the token to be valid again", func() bool { return w.admitted(token) != nil })
 }
 
-// TestTokenIsFoundAgain: another process finds the same token, and writes
-// nothing unless it needs more time; it never gets less.
+// TestTokenIsFoundAgain: another process finds the same token, and writes nothing unless it needs
+// more time. The token never gets less.
 func TestTokenIsFoundAgain(t *testing.T) {
 	w := newWorld(t)
 	token := w.ensure(soon(20))
@@ -98,8 +97,7 @@ func TestTokenIsFoundAgain(t *testing.T) {
 	require.Equal(t, "9999-12-31T00:00:00Z", string(w.secret().Data["expiration"]), "years have four digits")
 }
 
-// TestRenewMakesNone: what is not there, is damaged or is somebody else's is not
-// prolonged.
+// TestRenewMakesNone: a token that is missing, damaged or of another program is not prolonged.
 func TestRenewMakesNone(t *testing.T) {
 	w := newWorld(t)
 	none := func(what string) {
@@ -119,7 +117,7 @@ func TestRenewMakesNone(t *testing.T) {
 	none("somebody else's")
 }
 
-// foreign stores somebody else's token under the machine's ID.
+// foreign stores another program's token under the machine's ID.
 func (w *world) foreign() {
 	w.Helper()
 	_, err := w.client.CoreV1().Secrets("kube-system").Create(w.Context(), &corev1.Secret{
@@ -129,8 +127,8 @@ func (w *world) foreign() {
 	require.NoError(w, err)
 }
 
-// TestTokensOfOthersAreLeftAlone: a token that has the machine's ID and is not its
-// own is neither handed out nor changed nor deleted.
+// TestTokensOfOthersAreLeftAlone: a token that has the machine's ID and is not its own is neither
+// returned nor changed nor deleted.
 func TestTokensOfOthersAreLeftAlone(t *testing.T) {
 	for _, what := range []string{"without owner", "of another machine", "of another type"} {
 		w := newWorld(t)
@@ -154,8 +152,8 @@ func TestTokensOfOthersAreLeftAlone(t *testing.T) {
 	}
 }
 
-// TestDamagedTokensAreMended: what somebody did to a machine's token is made good
-// when it is made sure of; with its secret half lost, it is another token.
+// TestDamagedTokensAreMended: Ensure repairs what was damaged in a machine's token. If its secret
+// half is lost, it is another token.
 func TestDamagedTokensAreMended(t *testing.T) {
 	for _, damage := range []string{
 		"expiration=", "usage-bootstrap-authentication=no", "usage-bootstrap-signing=no",
@@ -178,8 +176,8 @@ func TestDamagedTokensAreMended(t *testing.T) {
 	}
 }
 
-// TestTokenThatIsLeaving: a secret that something else holds back while it is
-// being deleted is no token any more, and is waited for.
+// TestTokenThatIsLeaving: a secret that a finalizer holds while it is being deleted is no token any
+// more. Ensure waits until it is gone.
 func TestTokenThatIsLeaving(t *testing.T) {
 	w := newWorld(t)
 	w.ensure(soon(20))
@@ -194,11 +192,11 @@ func TestTokenThatIsLeaving(t *testing.T) {
 	w.ensure(soon(20))
 }
 
-// TestOneTokenForAMachine: however many make sure of a machine's token at the
-// same time, all are given the same, which has the longest of the times.
+// TestOneTokenForAMachine: if many callers ensure a machine's token at the same time, all get the
+// same one, with the longest of the times.
 func TestOneTokenForAMachine(t *testing.T) {
 	w := newWorld(t)
-	const callers = 4 // one gets its way in each round of conflicts
+	const callers = 4 // one succeeds in each round of conflicts
 	got := make([]manager.Token, callers)
 	errs := make([]error, callers)
 	longest := soon(30 + callers - 1)
@@ -216,8 +214,7 @@ func TestOneTokenForAMachine(t *testing.T) {
 	require.Equal(t, longest.UTC().Format(time.RFC3339), string(w.secret().Data["expiration"]))
 }
 
-// TestErrorsOfTheServer: each has the code by which it is tried again, and names
-// the secret.
+// TestErrorsOfTheServer: each error has the code that decides its retry, and names the secret.
 func TestErrorsOfTheServer(t *testing.T) {
 	w := newWorld(t)
 	nobody, err := server.As("nobody")
@@ -248,7 +245,7 @@ func TestErrorsOfTheServer(t *testing.T) {
 	require.Equal(t, codes.DeadlineExceeded, codes.Of(err))
 }
 
-// TestAnswersOfTheServer: answers of a kind that the test server does not give.
+// TestAnswersOfTheServer: answers that the test server does not give.
 func TestAnswersOfTheServer(t *testing.T) {
 	for _, c := range []struct {
 		status int
@@ -292,7 +289,7 @@ func TestAnswersOfTheServer(t *testing.T) {
 	}
 }
 
-// TestIDs: machines have IDs of their own, by their UID, or by their key.
+// TestIDs: each machine has an ID of its own, by its UID or by its key.
 func TestIDs(t *testing.T) {
 	a := manager.TokenOwner{Key: object.Key{Namespace: "fleet", Name: "a"}, UID: "1"}
 	b := manager.TokenOwner{Key: object.Key{Namespace: "fleet", Name: "b"}, UID: "1"}
@@ -308,8 +305,8 @@ func TestIDs(t *testing.T) {
 	require.Greater(t, len(seen), 1998)
 }
 
-// TestSecretHalvesAreRandom: bytes that would favour some characters are passed
-// over, and a source that fails is an error.
+// TestSecretHalvesAreRandom: bytes that would favour some characters are skipped, and a source that
+// fails is an error.
 func TestSecretHalvesAreRandom(t *testing.T) {
 	w := newWorld(t)
 	source := append([]byte{255, 252, 251, 0, 35, 36}, bytes.Repeat([]byte{10}, 16)...)
@@ -325,8 +322,7 @@ func TestSecretHalvesAreRandom(t *testing.T) {
 	require.NotEqual(t, newWorld(t).ensure(soon(20))[7:], newWorld(t).ensure(soon(20))[7:])
 }
 
-// TestOptionsAreChecked: a server would not accept other groups, and would then
-// admit nobody.
+// TestOptionsAreChecked: a server would not accept other groups, and would then admit no bearer.
 func TestOptionsAreChecked(t *testing.T) {
 	_, err := bootstrap.New(bootstrap.Options{})
 	require.ErrorContains(t, err, "no Config")

@@ -25,22 +25,20 @@ import (
 
 // Options of a Cluster. Config is needed.
 type Options struct {
-	// Config is access to the target cluster. Its limits count for each of
-	// the clients that New makes of it.
+	// Config is access to the target cluster. Its limits apply to each of the clients that New
+	// makes of it.
 	Config *rest.Config
-	// NodeMachine is the label on a node with its machine's name; empty: that
-	// of machine.DefaultPolicy.
+	// NodeMachine is the label on a node with its machine's name. If it is empty, it is that of
+	// machine.DefaultPolicy.
 	NodeMachine string
-	// Keys are the names of the records that are kept on nodes; zero: those of
+	// Keys are the names of the records that are kept on nodes. The zero Keys are those of
 	// convert.DefaultKeys.
 	Keys convert.Keys
-	// Report is told what goes wrong behind the caches; it must return soon.
-	// Nil: nobody is.
+	// Report receives errors behind the caches. It must return soon. Nil drops them.
 	Report func(error)
 }
 
-// Cluster is a manager.Cluster. It is made by New; reads answer once Run has
-// filled the caches.
+// Cluster is a manager.Cluster. New makes it. Reads answer once Run has filled the caches.
 type Cluster struct {
 	nodes    *apistore.Collection[*machine.Node, *corev1.Node]
 	client   kubernetes.Interface
@@ -126,11 +124,11 @@ func (c *Cluster) Workload() manager.Workload {
 	return manager.Workload{Pods: c.pods, Budgets: c.budgets, Volumes: c.volumes}
 }
 
-// VolumeSpec returns the spec of a persistent volume as JSON; nil: it is not known,
-// or not yet.
+// VolumeSpec returns the spec of a persistent volume as JSON, or nil if it is not known, or not
+// yet.
 func (c *Cluster) VolumeSpec(name string) []byte { return c.volumes.spec(name) }
 
-// Synced tells whether all caches were filled once.
+// Synced reports whether all caches were filled once.
 func (c *Cluster) Synced() bool {
 	for _, i := range c.informer {
 		if !i.HasSynced() {
@@ -140,7 +138,7 @@ func (c *Cluster) Synced() bool {
 	return c.nodes.Synced()
 }
 
-// Run keeps the caches up to date until ctx ends. It is called once.
+// Run keeps the caches up to date until ctx ends. Call it once.
 func (c *Cluster) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	for _, i := range c.informer {

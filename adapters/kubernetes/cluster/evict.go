@@ -12,8 +12,8 @@ import (
 	"github.com/millwright-go/millwright/drain"
 )
 
-// Evict implements manager.Pods. An answer of 429 comes back at once: when to
-// try again is decided elsewhere, and the client would wait here.
+// Evict implements manager.Pods. An answer of 429 is returned at once, because the caller decides
+// when to try again and the client would wait here.
 func (p *pods) Evict(ctx context.Context, order drain.Order) (drain.Answer, error) {
 	eviction := &policyv1.Eviction{
 		ObjectMeta:    metav1.ObjectMeta{Namespace: order.Pod.Namespace, Name: order.Pod.Name},
@@ -47,8 +47,8 @@ func precondition(uid string) *metav1.Preconditions {
 	return metav1.NewUIDPreconditions(uid)
 }
 
-// noEvictions tells whether an answer means that there is no eviction API. An
-// answer about a pod that is gone names the pod.
+// noEvictions reports whether an answer means that there is no eviction API. An answer about a pod
+// that is gone names the pod.
 func noEvictions(err error) bool {
 	if apierrors.IsMethodNotSupported(err) {
 		return true
@@ -61,8 +61,8 @@ func noEvictions(err error) bool {
 	return details == nil || details.Name == "" || apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
-// answer is answerTo for a call about a pod. A conflict is one with the UID, if
-// the pod is another one by now.
+// answer is answerTo for a call about a pod. A conflict is one with the UID if another pod has the
+// name now.
 func (p *pods) answer(ctx context.Context, order drain.Order, err error) (drain.Answer, error) {
 	if apierrors.IsConflict(err) && order.UID != "" {
 		pod, failed := p.client.CoreV1().Pods(order.Pod.Namespace).Get(ctx, order.Pod.Name, metav1.GetOptions{})
@@ -73,7 +73,7 @@ func (p *pods) answer(ctx context.Context, order drain.Order, err error) (drain.
 	return answerTo(err)
 }
 
-// answerTo tells what the cluster has answered; an error: nothing.
+// answerTo returns what the cluster has answered. An error means no answer.
 func answerTo(err error) (drain.Answer, error) {
 	if err == nil {
 		return drain.Answer{Result: drain.Accepted}, nil

@@ -25,8 +25,7 @@ func orderOf(p *corev1.Pod) drain.Order {
 	return drain.Order{Pod: object.Key{Namespace: p.Namespace, Name: p.Name}, UID: string(p.UID)}
 }
 
-// budget creates one over the pods of the label app=mill, the status of which
-// nobody keeps up to date.
+// budget creates one over the pods of the label app=mill. No controller updates its status.
 func (w *world) budget(name string) *policyv1.PodDisruptionBudget {
 	w.Helper()
 	one := intstr.FromInt32(1)
@@ -44,7 +43,7 @@ func (w *world) budget(name string) *policyv1.PodDisruptionBudget {
 	return b
 }
 
-// allow says how many disruptions a budget allows.
+// allow sets how many disruptions a budget allows.
 func (w *world) allow(b *policyv1.PodDisruptionBudget, disruptions int32) {
 	w.Helper()
 	b, err := w.client.PolicyV1().PodDisruptionBudgets(w.name).Get(w.Context(), b.Name, metav1.GetOptions{})
@@ -57,7 +56,7 @@ func (w *world) allow(b *policyv1.PodDisruptionBudget, disruptions int32) {
 	require.NoError(w, err)
 }
 
-// TestEvictions: each answer of the server, and each at once.
+// TestEvictions: each answer of the server is returned, at once.
 func TestEvictions(t *testing.T) {
 	w := newWorld(t)
 	node := w.node("a", nil).Name
@@ -65,7 +64,7 @@ func TestEvictions(t *testing.T) {
 	b := w.budget("b")
 	p := w.pod("p", node, nil)
 
-	// Nobody has looked at the budget yet: the server says when to come back.
+	// No controller has processed the budget yet: the server says when to come back.
 	began := time.Now()
 	a, err := pods.Evict(t.Context(), orderOf(p))
 	require.NoError(t, err)
@@ -88,7 +87,7 @@ func TestEvictions(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, drain.NotFound, a.Result, a.Message)
 	require.False(t, w.gone("p"))
-	w.allow(b, 1) // the server took that one off, before it looked at the UID
+	w.allow(b, 1) // the server subtracted that one before it compared the UID
 	a, err = pods.Evict(t.Context(), orderOf(p))
 	require.NoError(t, err)
 	require.Equal(t, drain.Answer{Result: drain.Accepted}, a)
@@ -105,7 +104,7 @@ func TestEvictions(t *testing.T) {
 	require.Equal(t, drain.Failed, a.Result)
 	require.Contains(t, a.Message, "more than one PodDisruptionBudget")
 
-	// Nor can it be said what became of a call that was not answered.
+	// The result of a call that was not answered is not known either.
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err = pods.Evict(ended, orderOf(p))
@@ -145,7 +144,7 @@ func TestPodDeletions(t *testing.T) {
 	}
 }
 
-// deletions notes the deletions on the way to the server.
+// deletions records the deletions on the way to the server.
 type deletions struct {
 	next   http.RoundTripper
 	bodies *[]string
@@ -164,7 +163,7 @@ func (d deletions) RoundTrip(r *http.Request) (*http.Response, error) {
 	return d.next.RoundTrip(r)
 }
 
-// TestGraceOfDeletions: only a deletion by force names a grace.
+// TestGraceOfDeletions: only a deletion by force sets a grace.
 func TestGraceOfDeletions(t *testing.T) {
 	var bodies []string
 	config := rest.CopyConfig(server.Config)
@@ -182,7 +181,7 @@ func TestGraceOfDeletions(t *testing.T) {
 	}
 }
 
-// without is a way to the server that has no evictions, or answers them as told.
+// without is a connection to a server that has no evictions, or answers them as configured.
 type without struct {
 	next http.RoundTripper
 	code int
@@ -201,7 +200,7 @@ func (w without) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// TestOddAnswersToEvictions: those that this server does not give.
+// TestOddAnswersToEvictions: answers that this server does not give.
 func TestOddAnswersToEvictions(t *testing.T) {
 	w := newWorld(t)
 	p := w.pod("p", w.node("a", nil).Name, nil)

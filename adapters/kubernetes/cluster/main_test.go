@@ -21,8 +21,8 @@ import (
 	"github.com/millwright-go/millwright/adapters/kubernetes/internal/lab"
 )
 
-// server is the API server of all tests here, with a stand-in for the kubelet.
-// No controller keeps budgets up to date: the tests say what their status is.
+// server is the API server of all tests here, with a stand-in for the kubelet. No controller
+// updates budgets: the tests set their status.
 var server *lab.Lab
 
 func TestMain(m *testing.M) {
@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 // keys are the names of the records on nodes.
 var keys = convert.DefaultKeys()
 
-// patience is how long anything may take on a slow machine with other things to do.
+// patience limits any wait, also on a slow and busy machine.
 const patience = 5 * time.Minute
 
 func eventually(t *testing.T, what string, holds func() bool) {
@@ -69,8 +69,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// overConfig is the cluster, reached in some way, as seen by one that is not
-// run.
+// overConfig is the cluster, reached through a config, as seen by a Cluster that does not run.
 func overConfig(t *testing.T, config *rest.Config) *cluster.Cluster {
 	t.Helper()
 	c, err := cluster.New(cluster.Options{Config: config, Report: func(err error) { t.Log(err) }})
@@ -94,7 +93,7 @@ func (w *world) node(name string, edit func(*corev1.Node)) *corev1.Node {
 	return made
 }
 
-// stored is a node as it is on the server.
+// stored returns a node as it is on the server.
 func (w *world) stored(name string) *corev1.Node {
 	w.Helper()
 	n, err := w.client.CoreV1().Nodes().Get(w.Context(), name, metav1.GetOptions{})
@@ -122,7 +121,7 @@ func (w *world) pod(name, node string, edit func(*corev1.Pod)) *corev1.Pod {
 	return p
 }
 
-// gone tells whether a pod has left.
+// gone reports whether a pod is gone.
 func (w *world) gone(name string) bool {
 	_, err := w.client.CoreV1().Pods(w.name).Get(w.Context(), name, metav1.GetOptions{})
 	return apierrors.IsNotFound(err)

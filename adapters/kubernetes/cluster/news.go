@@ -2,8 +2,8 @@ package cluster
 
 import "sync"
 
-// news collects the nodes whose workload has changed until somebody asks. It is
-// an informer's handler: it holds nobody up, and keeps each node once.
+// news collects the nodes whose workload has changed until they are taken. It is an informer's
+// handler: it does not block, and keeps each node once.
 type news struct {
 	wake chan struct{} // there is something to take
 

@@ -19,8 +19,8 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// TestNodeOnTheServer: all that a node of the library says is on the server,
-// each half by its own write, and what else the node has stays.
+// TestNodeOnTheServer: all that a node of the library says is on the server, each half by its own
+// write. What else the node has stays.
 func TestNodeOnTheServer(t *testing.T) {
 	w := newWorld(t)
 	label := machine.DefaultPolicy().Keys.NodeMachine
@@ -76,7 +76,7 @@ func TestNodeOnTheServer(t *testing.T) {
 	require.Equal(t, `{"generation":7}`, have.Annotations[keys.Applied])
 	require.Len(t, have.Status.Conditions, 2)
 
-	// Somebody else's write in between is a conflict.
+	// A write by another program in between is a conflict.
 	_, err = w.client.CoreV1().Nodes().Patch(t.Context(), raw.Name, types.MergePatchType, []byte(`{"metadata":{"labels":{"new":"1"}}}`), metav1.PatchOptions{})
 	require.NoError(t, err)
 	_, err = nodes.Update(t.Context(), got)
@@ -94,7 +94,7 @@ func TestNodeOnTheServer(t *testing.T) {
 			require.Len(t, found, count, "%s", value)
 		}
 	}
-	// Without its finalizer it goes.
+	// Without its finalizer it is deleted.
 	fresh, err := nodes.Live().Get(t.Context(), n.Key)
 	require.NoError(t, err)
 	last := fresh.Clone()
@@ -105,7 +105,7 @@ func TestNodeOnTheServer(t *testing.T) {
 	require.ErrorIs(t, nodes.Delete(t.Context(), n.Key, n.UID), store.ErrNotFound)
 }
 
-// TestKeysOfRecords: records are where the options say.
+// TestKeysOfRecords: records have the keys that the options give.
 func TestKeysOfRecords(t *testing.T) {
 	w := newWorld(t)
 	mine := keys
@@ -150,7 +150,7 @@ func (w *world) manage() *fleet {
 	return f
 }
 
-// edit changes the machine, whatever the manager does to it meanwhile.
+// edit changes the machine, also while the manager changes it.
 func (f *fleet) edit(k object.Key, do func(*machine.Machine)) {
 	f.Helper()
 	eventually(f.T, "the machine to be edited", func() bool {
@@ -163,8 +163,8 @@ func (f *fleet) edit(k object.Key, do func(*machine.Machine)) {
 	})
 }
 
-// TestThreeWayApplication: of a machine's template, what was put on the node is
-// changed and taken away with it, and what others have put there stays.
+// TestThreeWayApplication: what a machine's template has put on the node is changed and removed
+// with the template. What others have put there stays.
 func TestThreeWayApplication(t *testing.T) {
 	w := newWorld(t)
 	f := w.manage()
@@ -219,7 +219,7 @@ func TestThreeWayApplication(t *testing.T) {
 	require.Equal(t, "1", n.Annotations["other"])
 	require.JSONEq(t, `{"metadata":{"labels":{"pool":"b"}}}`, n.Annotations[keys.LastApplied])
 
-	// With the machine goes the node.
+	// The node is deleted with the machine.
 	require.NoError(t, f.options.Machines.Delete(t.Context(), key, ""))
 	eventually(t, "machine and node to be gone", func() bool {
 		_, err := w.client.CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
@@ -228,7 +228,7 @@ func TestThreeWayApplication(t *testing.T) {
 	})
 }
 
-// join brings up the node of a VM.
+// join registers the node of a VM.
 func (w *world) join(name string) {
 	w.Helper()
 	raw, err := w.client.CoreV1().Nodes().Create(w.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})

@@ -17,7 +17,7 @@ import (
 	"github.com/millwright-go/millwright/drain"
 )
 
-// Names of the indexes of the caches.
+// These are the names of the indexes of the caches.
 const (
 	byNode      = "node"
 	byNamespace = clientcache.NamespaceIndex
@@ -37,7 +37,7 @@ func newPods(client kubernetes.Interface) *pods {
 	informer := newInformer(client.CoreV1().RESTClient(), "pods", &corev1.Pod{}, bound, clientcache.Indexers{
 		byNode: func(obj any) ([]string, error) { return podNode(obj), nil },
 	})
-	// Of all pods of a cluster, no more is kept than a drain looks at.
+	// Of all pods of a cluster, the cache keeps only what a drain reads.
 	_ = informer.SetTransform(func(obj any) (any, error) {
 		if p, ok := obj.(*corev1.Pod); ok {
 			return stripped(p), nil
@@ -47,7 +47,7 @@ func newPods(client kubernetes.Interface) *pods {
 	return &pods{client: client, informer: informer}
 }
 
-// newInformer returns a cache of all objects of a kind that the options pick.
+// newInformer returns a cache of all objects of a kind that the options select.
 func newInformer(client clientcache.Getter, resource string, kind apistore.Raw, pick func(*metav1.ListOptions), by clientcache.Indexers) clientcache.SharedIndexInformer {
 	if pick == nil {
 		pick = func(*metav1.ListOptions) {}
@@ -63,7 +63,7 @@ func podNode(obj any) []string {
 	return nil
 }
 
-// stripped keeps of a pod what drain.Pod has.
+// stripped reduces a pod to what drain.Pod has.
 func stripped(p *corev1.Pod) *corev1.Pod {
 	s := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -125,8 +125,8 @@ func (p *pods) Live(ctx context.Context, node string) ([]*drain.Pod, error) {
 	return out, nil
 }
 
-// Watch implements manager.Pods. The nodes of attachments that change are
-// yielded as well: a drain waits for these too.
+// Watch implements manager.Pods. It also yields the nodes of attachments that change, because a
+// drain waits for these too.
 func (p *pods) Watch(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		news := newNews()
@@ -153,7 +153,7 @@ func (p *pods) Watch(ctx context.Context) iter.Seq2[string, error] {
 	}
 }
 
-// nodesOf are the nodes that an object of the workload belongs to.
+// nodesOf returns the nodes that an object of the workload belongs to.
 func nodesOf(obj any) []string {
 	if gone, ok := obj.(clientcache.DeletedFinalStateUnknown); ok {
 		obj = gone.Obj
@@ -164,7 +164,7 @@ func nodesOf(obj any) []string {
 	return podNode(obj)
 }
 
-// same tells whether a drain would see no difference.
+// same reports whether a drain would see no difference.
 func same(old, new any) bool {
 	switch a := old.(type) {
 	case *corev1.Pod:

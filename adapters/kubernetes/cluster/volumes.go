@@ -15,7 +15,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// errUnread: nothing can be said of attachments before they were read once.
+// errUnread: attachments are not known before they were read once.
 var errUnread = errors.New("the volume attachments were not read yet")
 
 // volumes implements manager.Volumes.
@@ -69,7 +69,7 @@ func (v *volumes) Bound(ctx context.Context, claims []object.Key) ([]*drain.Volu
 	return out, complete, nil
 }
 
-// spec is that of a volume in the cache, as JSON.
+// spec returns the spec of a volume in the cache, as JSON.
 func (v *volumes) spec(name string) []byte {
 	obj, _, _ := v.volumes.GetIndexer().GetByKey(name) // the cache is in memory: no error
 	pv, ok := obj.(*corev1.PersistentVolume)

@@ -21,7 +21,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// on are the pods of a node in the cache, once there are n of them.
+// on returns the pods of a node in the cache, once there are n of them.
 func (w *world) on(node string, n int) (pods []*drain.Pod) {
 	w.Helper()
 	eventually(w.T, "the pods of the node", func() bool {
@@ -71,7 +71,7 @@ func TestPods(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []*drain.Pod{want}, live)
 
-	// Being deleted, then finished, then gone.
+	// It is being deleted, then finished, then gone.
 	pods := w.client.CoreV1().Pods(w.name)
 	require.NoError(t, pods.Delete(t.Context(), "p", metav1.DeleteOptions{}))
 	eventually(t, "the end of its grace", func() bool { return !w.on(node, 1)[0].GraceEnds.IsZero() })
@@ -237,7 +237,7 @@ func TestVolumes(t *testing.T) {
 	})
 }
 
-// heard are the nodes that a watch has yielded.
+// heard returns the nodes that a watch has yielded.
 type heard struct {
 	mu    sync.Mutex
 	nodes map[string]int
@@ -288,8 +288,8 @@ func TestWatchOfTheWorkload(t *testing.T) {
 	one := w.volume("one", "data", csi("h-1"), true)
 	told("an attachment", other, func() { w.attach("x", one, other) })
 
-	// What a drain does not look at wakes nobody: the pod's next change that it
-	// does look at is the first of which anybody hears.
+	// A change that a drain does not read wakes nothing: the pod's next change that a drain reads
+	// is the first that the watch yields.
 	before := h.of(node)
 	patch(`{"status":{"message":"nobody cares"}}`, "status")
 	told("another pod", other, func() { w.pod("q", other, nil) })
@@ -299,8 +299,8 @@ func TestWatchOfTheWorkload(t *testing.T) {
 	})
 }
 
-// TestDrain: a node of a real cluster is emptied, its budget kept to, and what
-// happened is recorded on the node.
+// TestDrain: a node of a real cluster is emptied within its budget, and the result is recorded on
+// the node.
 func TestDrain(t *testing.T) {
 	w := newWorld(t)
 	node := w.node("a", nil).Name

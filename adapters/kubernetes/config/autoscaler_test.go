@@ -25,8 +25,8 @@ func (w *world) autoscaled(folder string) string {
 	return mine
 }
 
-// Gardener's cluster-autoscaler asks whether the Deployment of this name has
-// available replicas. The component goes with every folder that has a manager.
+// Gardener's cluster-autoscaler asks whether the Deployment of this name has available replicas.
+// The component works with every folder that has a manager.
 func TestAutoscalerFindsItsDeployment(t *testing.T) {
 	w := newWorld(t)
 	for _, folder := range []string{"manager", "one-cluster", "two-clusters/control", "simulated"} {
@@ -47,8 +47,8 @@ func TestAutoscalerFindsItsDeployment(t *testing.T) {
 		table(w.kubectl("get", "deployments", "--no-headers", "-o", columns)))
 }
 
-// The selector of a Deployment does not change, so MCM's has to be deleted, not
-// scaled to zero, before ours takes its name.
+// The selector of a Deployment is immutable, so MCM's has to be deleted, not scaled to zero, before
+// ours takes its name.
 func TestAutoscalerDeploymentReplacesADeletedOne(t *testing.T) {
 	w := newWorld(t)
 	w.kubectl("create", "deployment", "machine-controller-manager", "--image=mcm", "--replicas=0")

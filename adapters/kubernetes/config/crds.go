@@ -1,7 +1,6 @@
-// Package config has the definitions of the kinds and the manifests of a manager,
-// for whoever installs them.
-// A fleet whose kinds are defined already needs none of them: what is stored is
-// read and written under any definition of these kinds.
+// Package config has the definitions of the kinds and the manifests of a manager, for their
+// installation. A fleet whose kinds are defined already needs none of them: what is stored is read
+// and written under any definition of these kinds.
 package config
 
 import (

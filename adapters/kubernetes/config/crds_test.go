@@ -10,8 +10,8 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// TestCRDs: all kinds, under the names of their definitions; what the caller
-// gets is its own.
+// TestCRDs: all kinds are there, under the names of their definitions. The result is the caller's
+// own.
 func TestCRDs(t *testing.T) {
 	var names []string
 	for _, c := range config.CRDs() {
@@ -33,8 +33,8 @@ func TestCRDs(t *testing.T) {
 	require.Error(t, err)
 }
 
-// TestInstall: again, it changes nothing; it keeps what else is said of a
-// definition; what differs it brings back; and it ends with its context.
+// TestInstall: a second call changes nothing. It keeps foreign parts of a definition, restores what
+// differs, and ends with its context.
 func TestInstall(t *testing.T) {
 	w := newWorld(t)
 	state := func() string {
@@ -50,7 +50,7 @@ func TestInstall(t *testing.T) {
 	require.NoError(t, config.Install(t.Context(), server.Config))
 	require.Equal(t, `["mcs"]`, w.kubectl("get", "crd/machinesets.machine.sapcloud.io", "-o", "jsonpath={.spec.names.shortNames}"))
 
-	// What was not there is served when Install returns.
+	// A new kind is served when Install returns.
 	w.kubectl("delete", "crd/machineclasses.machine.sapcloud.io")
 	require.NoError(t, config.Install(t.Context(), server.Config))
 	_, err := w.classes.Live().List(t.Context(), store.Query{})

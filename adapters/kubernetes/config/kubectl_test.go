@@ -42,7 +42,7 @@ func (w *world) fleet() {
 
 var age = regexp.MustCompile(`^[0-9]+[sm][0-9]*s?$`)
 
-// table is what kubectl prints, with one space between columns.
+// table returns what kubectl prints, with one space between columns.
 func table(text string) (rows []string) {
 	for line := range strings.Lines(text) {
 		words := strings.Fields(line)
@@ -56,7 +56,7 @@ func table(text string) (rows []string) {
 	return rows
 }
 
-// TestColumns: by their short and long names, the kinds show what people look at.
+// TestColumns: by their short and long names, the kinds show what people look for.
 func TestColumns(t *testing.T) {
 	w := newWorld(t)
 	w.fleet()
@@ -78,8 +78,8 @@ func TestColumns(t *testing.T) {
 	require.Contains(t, w.kubectl("describe", "mc", "m"), "Provider ID:  memory:///blue/1")
 }
 
-// TestScale: sets and deployments are scaled as other kinds are, down to nothing
-// and up again, whoever took them there.
+// TestScale: sets and deployments are scaled as other kinds are, down to nothing and up again, by
+// any client.
 func TestScale(t *testing.T) {
 	w := newWorld(t)
 	w.fleet()

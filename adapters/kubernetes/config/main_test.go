@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// patience is how long anything may take on a slow machine with other things to do.
+// patience limits any wait, also on a slow and busy machine.
 const patience = 5 * time.Minute
 
 func eventually(t *testing.T, what string, holds func() bool) {
@@ -79,7 +79,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// kept is the store of one kind, which runs until the test ends.
+// kept returns the store of one kind, which runs until the test ends.
 func kept[T object.Object[T], R apistore.Raw](w *world, resource string, codec apistore.Codec[T, R], blank func() R, list runtime.Object) *apistore.Collection[T, R] {
 	w.Helper()
 	types := runtime.NewScheme()
@@ -122,7 +122,7 @@ func create[T object.Object[T]](w *world, in store.Collection[T], o T) T {
 	return made
 }
 
-// edit changes an object as it is on the server, its status too.
+// edit changes an object as it is on the server, including its status.
 func edit[T object.Object[T]](w *world, in store.Collection[T], name string, do func(T)) T {
 	w.Helper()
 	o := get(w, in, name)
@@ -144,7 +144,7 @@ func get[T object.Object[T]](w *world, in store.Collection[T], name string) T {
 	return o
 }
 
-// kubectl is what it prints when it succeeds.
+// kubectl returns what kubectl prints when it succeeds.
 func (w *world) kubectl(args ...string) string {
 	w.Helper()
 	out, err := server.Kubectl(w.Context(), "", append([]string{"--namespace=" + w.namespace}, args...)...)
@@ -152,7 +152,7 @@ func (w *world) kubectl(args ...string) string {
 	return out
 }
 
-// refused is what it says when it fails.
+// refused returns what kubectl prints when it fails.
 func (w *world) refused(stdin string, args ...string) string {
 	w.Helper()
 	_, err := server.Kubectl(w.Context(), stdin, append([]string{"--namespace=" + w.namespace}, args...)...)

@@ -21,9 +21,9 @@ var manifests embed.FS
 // one-cluster.
 func Manifests() fs.FS { return manifests }
 
-// Objects returns what the files of one folder of Manifests hold, by the files'
-// names and the places in them: rbac/control, for one. Patches are objects too.
-// The error says that there is no such folder.
+// Objects returns what the files of one folder of Manifests hold, by the files' names and the
+// places in them, such as rbac/control. Patches are objects too. The error says that there is no
+// such folder.
 func Objects(folder string) ([]*unstructured.Unstructured, error) {
 	list, err := manifests.ReadDir(folder)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// pools is the store of pools, which runs until the test ends.
+// pools returns the store of pools, which runs until the test ends.
 func (w *world) pools() *apistore.Collection[*machinepool.Pool, *poolsv1alpha1.MachinePool] {
 	w.Helper()
 	types := runtime.NewScheme()
@@ -55,8 +55,8 @@ func (w *world) pool(name string) *machinepool.Pool {
 	return p
 }
 
-// TestPoolsAreStoredWhole: the server keeps each field under the definition, and
-// counts a generation for the spec alone.
+// TestPoolsAreStoredWhole: the server keeps each field under the definition, and counts a
+// generation for the spec alone.
 func TestPoolsAreStoredWhole(t *testing.T) {
 	w := newWorld(t)
 	pools, want := w.pools(), w.pool("p")
@@ -91,8 +91,7 @@ func TestPoolColumns(t *testing.T) {
 	require.Contains(t, w.kubectl("explain", "mwp.spec.template.bootstrap"), "dataSecret")
 }
 
-// TestPoolsAreChecked: what can't be acted upon is not stored, and a size that is
-// not written is one.
+// TestPoolsAreChecked: an invalid pool is not stored, and a missing size is 1.
 func TestPoolsAreChecked(t *testing.T) {
 	w := newWorld(t)
 	apply := func(spec string) string {

@@ -38,7 +38,7 @@ func documents(t *testing.T, file string) (all []*unstructured.Unstructured) {
 	return all
 }
 
-// ours are the definitions of this package.
+// ours returns the definitions of this package.
 func ours(t *testing.T) (all []*unstructured.Unstructured) {
 	t.Helper()
 	for _, c := range config.CRDs() {
@@ -55,16 +55,15 @@ func resource(plural string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "machine.sapcloud.io", Version: "v1alpha1", Resource: plural}
 }
 
-// probes are objects with a field that our definitions have, and the older ones
-// have not.
+// probes are objects with a field that our definitions have and the older ones do not.
 var probes = []string{
 	`{"apiVersion":"machine.sapcloud.io/v1alpha1","kind":"Machine","metadata":{"name":"probe"},"spec":{"disableHealthTimeout":true}}`,
 	`{"apiVersion":"machine.sapcloud.io/v1alpha1","kind":"MachineSet","metadata":{"name":"probe"},"spec":{"autoPreserveFailedMachineMax":1}}`,
 	`{"apiVersion":"machine.sapcloud.io/v1alpha1","kind":"MachineDeployment","metadata":{"name":"probe"},"spec":{"autoPreserveFailedMachineMax":1,"template":{}}}`,
 }
 
-// define brings the server to these definitions, and waits until they are in
-// force: until it takes all probes, or none.
+// define installs these definitions on the server, and waits until they are in force: until the
+// server accepts all probes, or none.
 func (w *world) define(definitions []*unstructured.Unstructured, known bool) {
 	w.Helper()
 	crds := w.dynamic.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
@@ -88,7 +87,7 @@ func (w *world) define(definitions []*unstructured.Unstructured, known bool) {
 	}
 }
 
-// leaves are the values of an object by their paths; a list is one value.
+// leaves returns the values of an object by their paths. A list is one value.
 func leaves(value any, path string, into map[string]any) map[string]any {
 	fields, ok := value.(map[string]any)
 	if !ok {
@@ -101,7 +100,7 @@ func leaves(value any, path string, into map[string]any) map[string]any {
 	return into
 }
 
-// stored is what the server says of an object, but for what is the server's own.
+// stored returns what the server says of an object, without the server's own fields.
 func (w *world) stored(kind, name string) map[string]any {
 	w.Helper()
 	o, err := w.dynamic.Resource(resource(plurals[kind])).Namespace(w.namespace).Get(w.Context(), name, metav1.GetOptions{})
@@ -113,7 +112,7 @@ func (w *world) stored(kind, name string) map[string]any {
 	return all
 }
 
-// store creates objects as somebody else does.
+// store creates objects as another program does.
 func (w *world) store(all []*unstructured.Unstructured) {
 	w.Helper()
 	for _, o := range all {
@@ -126,7 +125,7 @@ func (w *world) store(all []*unstructured.Unstructured) {
 	}
 }
 
-// differing are the paths of what was there and is not the same any more.
+// differing returns the paths of values that were there and have changed.
 func differing(before, after map[string]any) (paths []string) {
 	for path, value := range before {
 		if !reflect.DeepEqual(value, after[path]) {
@@ -137,8 +136,8 @@ func differing(before, after map[string]any) (paths []string) {
 	return paths
 }
 
-// operate does to the objects what a manager does: in fields that the older
-// definitions have, in later ones, and in records of our own.
+// operate changes the objects as a manager does: in fields that the older definitions have, in
+// later ones, and in records of our own.
 func (w *world) operate() {
 	w.Helper()
 	at := time.Date(2026, 3, 3, 12, 0, 0, 0, time.UTC)
@@ -170,9 +169,8 @@ func (w *world) seen() []any {
 	return []any{m, s, d}
 }
 
-// TestUpgradeAndRollback: objects that were stored under older definitions are
-// worked on under ours, and afterwards under the older ones again; what those
-// know is lost in neither direction.
+// TestUpgradeAndRollback: objects that were stored under older definitions are changed under ours,
+// and afterwards under the older ones again. Nothing that those know is lost in either direction.
 func TestUpgradeAndRollback(t *testing.T) {
 	w := newWorld(t)
 	older := documents(t, "older.yaml")
@@ -206,12 +204,12 @@ func TestUpgradeAndRollback(t *testing.T) {
 	conditions := w.stored("Machine", "m")["status/conditions"].([]any)
 	require.Equal(t, "2026-03-02T12:00:00Z", conditions[0].(map[string]any)["lastHeartbeatTime"], "nor what is unknown of a condition")
 
-	// As long as nobody writes, nothing is lost at all.
+	// As long as no manager writes, nothing is lost at all.
 	w.define(ours(t), true)
 	require.Equal(t, under, w.seen())
 
-	// If an older manager writes, what only later releases know goes, and our
-	// own records stay.
+	// If an older manager writes, fields that only later releases know are lost, and our own
+	// records stay.
 	w.define(older, false)
 	w.kubectl("annotate", "machines/m", "machinesets/s", "machinedeployments/d", "older=was-here")
 	w.define(ours(t), true)
@@ -233,8 +231,8 @@ func (w *world) restore() {
 	require.NoError(w, config.Install(ctx, server.Config))
 }
 
-// TestFieldsOfLaterReleasesSurvive: under definitions that have more fields than
-// ours, these are kept by all that a manager writes.
+// TestFieldsOfLaterReleasesSurvive: under definitions that have more fields than ours, everything
+// that a manager writes keeps these fields.
 func TestFieldsOfLaterReleasesSurvive(t *testing.T) {
 	w := newWorld(t)
 	t.Cleanup(func() { w.restore() })
@@ -274,7 +272,7 @@ func TestFieldsOfLaterReleasesSurvive(t *testing.T) {
 	for kind, name := range names {
 		lost := 0
 		if kind == "MachineDeployment" {
-			lost = 1 // that of rollbackTo, which is taken away
+			lost = 1 // that of rollbackTo, which is removed
 		}
 		require.Equal(t, had[kind]-lost, count(kind, name), kind)
 	}
@@ -294,7 +292,7 @@ func extend(value any) (n int) {
 	return n + 1
 }
 
-// fill sets the added field where there is an object of that schema.
+// fill sets the added field in each object of that schema.
 func fill(value any) {
 	fields, ok := value.(map[string]any)
 	if !ok {

@@ -13,8 +13,8 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// TestMetricsToAlertOn: what the hooks tell is what is served, through the chain of hooks, and what
-// is over is not served any more.
+// TestMetricsToAlertOn: the metrics serve what the hooks report, through the chain of hooks. A
+// condition that has ended is no longer served.
 func TestMetricsToAlertOn(t *testing.T) {
 	m, err := newMetrics(prometheus.NewRegistry(), nil)
 	require.NoError(t, err)
@@ -55,7 +55,7 @@ func TestMetricsToAlertOn(t *testing.T) {
 	}, served(t, m.alarms))
 }
 
-// served are the metrics, of histograms the sum.
+// served returns the metrics, and of histograms the sum.
 func served(t *testing.T, a *alarms) []string {
 	to := prometheus.NewRegistry()
 	to.MustRegister(a.all()...)

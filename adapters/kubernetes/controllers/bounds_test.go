@@ -20,7 +20,7 @@ import (
 	"github.com/millwright-go/millwright/safety"
 )
 
-// wordy is a driver that can't make VMs and says so at length.
+// wordy is a driver that can't make VMs and returns long errors.
 type wordy struct {
 	driver.Driver
 	mu      sync.Mutex
@@ -43,8 +43,8 @@ func (d *wordy) failing() int {
 // failingEnv is how many machines TestLongErrors makes, if not 100, and 30 with -short.
 const failingEnv = "MILLWRIGHT_FAILING"
 
-// TestLongErrors: a provider whose errors have 20 KB keeps no set from following:
-// its status fits into the store however many machines fail.
+// TestLongErrors: a provider whose errors have 20 KB does not stop a set from following: its status
+// fits into the store for any number of failed machines.
 func TestLongErrors(t *testing.T) {
 	t.Parallel()
 	n := int32(100)
@@ -80,8 +80,8 @@ func TestLongErrors(t *testing.T) {
 	w.long("the others to go", func() bool { return len(w.machines()) == int(n/10) })
 }
 
-// TestScaleDownFreezesNothing: while an autoscaler takes most of a fleet away
-// nothing is frozen: no event, no label, no condition.
+// TestScaleDownFreezesNothing: while an autoscaler removes most of a fleet, nothing is frozen:
+// there is no event, no label, no condition.
 func TestScaleDownFreezesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, quick)

@@ -10,8 +10,8 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// chain calls the hooks of all, in order. Those of the embedder come last: one that panics
-// keeps no other from being called.
+// chain calls all hooks, in order. The embedder's are last, so that a panic in one does not stop
+// any other.
 func chain(all ...manager.Hooks) manager.Hooks {
 	h := manager.Hooks{
 		Event: func(kind manager.Kind, key object.Key, typ manager.EventType, reason, why string) {
@@ -54,7 +54,7 @@ func chain(all ...manager.Hooks) manager.Hooks {
 	return h
 }
 
-// chainFigures is chain for the hooks that tell figures.
+// chainFigures is chain for the hooks that report figures.
 func chainFigures(h *manager.Hooks, all []manager.Hooks) {
 	h.Queue = func(kind manager.Kind, due int) {
 		for i := range all {

@@ -22,8 +22,8 @@ import (
 	"github.com/millwright-go/millwright/adapters/kubernetes/simulated"
 )
 
-// childEnv tells the test program to be a manager, of the fleet in this folder
-// and namespace: "KUBECONFIG FOLDER NAMESPACE".
+// childEnv makes the test program a manager, of the fleet in this folder and namespace: "KUBECONFIG
+// FOLDER NAMESPACE".
 const childEnv = "CONTROLLERS_TEST_CHILD"
 
 // beManager is the test program as a manager's process.
@@ -88,13 +88,13 @@ func (w *world) child() *child {
 	require.NoError(w, c.cmd.Start())
 	w.Cleanup(func() {
 		_ = c.stdin.Close()
-		_ = c.cmd.Wait() // unless it was waited for
+		_ = c.cmd.Wait() // unless the test has waited for it
 		_ = c.log.Close()
 	})
 	return c
 }
 
-// kill ends it as a power cut does.
+// kill ends it as a power failure does.
 func (c *child) kill() {
 	c.Helper()
 	require.NoError(c, c.cmd.Process.Kill())
@@ -103,7 +103,7 @@ func (c *child) kill() {
 	require.Equal(c, syscall.SIGKILL, status.Sys().(syscall.WaitStatus).Signal(), "it had ended by itself: %s", c.tail())
 }
 
-// tail is the end of its log.
+// tail returns the end of its log.
 func (c *child) tail() string {
 	text, _ := os.ReadFile(c.log.Name())
 	return string(text[max(0, len(text)-2000):])

@@ -1,8 +1,8 @@
 // Package controllers runs the library's reconcilers in a manager of
 // controller-runtime, with its objects on the manager's API server.
 //
-// The reconcilers keep their own caches of the objects, in the form they decide
-// on, and their own queues; from the manager they take the configuration, the
-// leader election, the events and the health checks. They act while the
-// manager is the leader, and while no rival is alive (see Options.Rivals).
+// The reconcilers keep their own caches of the objects, in the form that they decide on, and their
+// own queues. They take the configuration, the leader election, the events and the health checks
+// from the manager. They act while the manager is the leader, and while no rival is alive (see
+// Options.Rivals).
 package controllers

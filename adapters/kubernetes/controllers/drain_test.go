@@ -25,8 +25,7 @@ import (
 // than a cluster waits.
 var steady = simulated.Options{Create: 20 * time.Millisecond, Boot: 100 * time.Millisecond, Delete: 20 * time.Millisecond, Heartbeat: 5 * time.Second}
 
-// workload runs pods on the nodes of the test, spread over them, and waits until
-// they are ready.
+// workload runs pods on the nodes of the test, spread over them, and waits until they are ready.
 func (w *world) workload(name string, pods int32) map[string]string {
 	w.Helper()
 	labels, none := map[string]string{"app": name}, int64(0)
@@ -64,7 +63,7 @@ func (w *world) budget(name string, labels map[string]string, least int) *policy
 	return b
 }
 
-// ready counts the pods that are, at each version that the API server tells of.
+// ready counts the pods that are ready, at each version that the API server reports.
 func (w *world) ready(begin int) (seen func() span) {
 	w.Helper()
 	var mu sync.Mutex
@@ -102,7 +101,7 @@ func isReady(p *corev1.Pod) bool {
 	return false
 }
 
-// announced tells whether an event about an object says all of that.
+// announced reports whether an event about an object says all of that.
 func (w *world) announced(name string, parts ...string) func() bool {
 	return func() bool {
 		list := &eventsv1.EventList{}
@@ -125,7 +124,7 @@ func containsAll(text string, parts []string) bool {
 	return true
 }
 
-// description is what a machine says of its last operation.
+// description returns what a machine says of its last operation.
 func (w *world) description(name string) string {
 	w.Helper()
 	m := &v1alpha1.Machine{}
@@ -133,8 +132,8 @@ func (w *world) description(name string) string {
 	return m.Status.LastOperation.Description
 }
 
-// TestRolloutKeepsABudget: all nodes are replaced below a workload, and never
-// are fewer of its pods ready than its budget wants, though it has to refuse.
+// TestRolloutKeepsABudget: all nodes are replaced below a workload. There are never fewer ready
+// pods than the budget wants, though it has to refuse evictions.
 func TestRolloutKeepsABudget(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, steady)
@@ -166,9 +165,9 @@ func TestRolloutKeepsABudget(t *testing.T) {
 	assert.True(t, refused, "the budget was never in the way, or no machine said so")
 }
 
-// TestMisconfiguredBudget: one that lets no pod go ever is named, on the
-// machine and in an event, while the machine waits; what other budgets allow goes
-// on meanwhile. Without it the deletion ends.
+// TestMisconfiguredBudget: a budget that never allows an eviction is named, on the machine and in
+// an event, while the machine waits. Evictions that other budgets allow go on meanwhile. The
+// deletion ends once the budget is deleted.
 func TestMisconfiguredBudget(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, steady)

@@ -16,14 +16,14 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// longestNote bounds the text of an event: an API server takes no longer one.
+// longestNote bounds the text of an event, because an API server accepts no longer one.
 const longestNote = 1024
 
-// events tells the API server what the reconcilers tell.
+// events reports to the API server what the reconcilers report.
 type events struct {
 	recorder clientevents.EventRecorder
 	stores   *stores
-	silent   bool // where nothing may be written
+	silent   bool // if nothing may be written
 }
 
 func (e *events) hooks() manager.Hooks { return manager.Hooks{Event: e.tell} }
@@ -42,8 +42,7 @@ func (e *events) tell(kind manager.Kind, key object.Key, typ manager.EventType, 
 // unreadable is the reason of an event about a field that can't be read.
 const unreadable = "Unreadable"
 
-// kinds are what errors about fields call them, which are the codecs' names or
-// the server's.
+// kinds are the names of kinds in errors about fields, which are the codecs' names or the server's.
 var kinds = map[string]manager.Kind{
 	"machine": manager.KindMachine, "machines": manager.KindMachine,
 	"set": manager.KindSet, "machinesets": manager.KindSet,
@@ -53,9 +52,8 @@ var kinds = map[string]manager.Kind{
 	"pool": manager.KindPool, "machinepools": manager.KindPool,
 }
 
-// report logs what goes wrong behind the caches, and tells of fields that can't
-// be read. Each field of an object is a subject of its own, or else one event
-// would count as another's repetition.
+// report logs errors behind the caches, and reports fields that can't be read. Each field of an
+// object is a subject of its own, because otherwise one event would count as another's repetition.
 func (e *events) report(log *slog.Logger) func(error) {
 	return func(err error) {
 		log.Warn("reading objects", slog.String("error", err.Error()))
@@ -70,7 +68,7 @@ func (e *events) report(log *slog.Logger) func(error) {
 	}
 }
 
-// action says what was being done, as events want it told.
+// action returns what was being done, in the form that events need.
 func action(kind manager.Kind) string {
 	if kind.Fleet() {
 		return "Safety"
@@ -78,8 +76,8 @@ func action(kind manager.Kind) string {
 	return "Reconcile"
 }
 
-// about refers to an object; nil: it is none, or not on the server that holds
-// the fleet, or nothing may be told.
+// about refers to an object. It returns nil if there is none, if it is not on the server that holds
+// the fleet, or if nothing may be reported.
 func (e *events) about(kind manager.Kind, key object.Key) *corev1.ObjectReference {
 	if e.silent {
 		return nil

@@ -30,7 +30,7 @@ func (w *world) podSpec() corev1.PodSpec {
 	}
 }
 
-// pod is the pod of that name; nil: there is none.
+// pod returns the pod of that name, or nil.
 func (w *world) pod(name string) *corev1.Pod {
 	w.Helper()
 	p := &corev1.Pod{}
@@ -65,7 +65,7 @@ func (w *world) boundVolume(claim string) string {
 	return name
 }
 
-// attach has a volume be attached to a node.
+// attach attaches a volume to a node.
 func (w *world) attach(volume, node string) *storagev1.VolumeAttachment {
 	w.Helper()
 	a := &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: volume + "-" + node}, Spec: storagev1.VolumeAttachmentSpec{
@@ -92,9 +92,9 @@ func (w *world) stateful(name string) {
 	w.eventually("the pod to be ready", func() bool { p := w.pod(name + "-0"); return p != nil && isReady(p) })
 }
 
-// TestFinishedPodKeptByAFinalizer: the last pod with a volume of a node has finished, its
-// volume is attached still, and a finalizer keeps its object. The drain waits for the volume,
-// not for the object, and the pod of its name comes back when the finalizer is gone.
+// TestFinishedPodKeptByAFinalizer: the last pod with a volume of a node has finished, its volume is
+// still attached, and a finalizer keeps its object. The drain waits for the volume, not for the
+// object, and the pod of its name comes back when the finalizer is gone.
 func TestFinishedPodKeptByAFinalizer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, steady)
@@ -128,7 +128,7 @@ func TestFinishedPodKeptByAFinalizer(t *testing.T) {
 	})
 }
 
-// release takes a pod's finalizers away.
+// release removes a pod's finalizers.
 func (w *world) release(name string) {
 	w.Helper()
 	p := w.pod(name)
@@ -157,9 +157,9 @@ func (w *world) complete(name string) {
 	require.NoError(w, w.client.Status().Update(w.Context(), p))
 }
 
-// TestJobCompletesAmidADrain: the pod of a Job that its budget does not let go completes while
-// its node is drained. The drain deletes it and ends, and the Job has succeeded: the finalizer
-// by which it counts keeps the pod until it has.
+// TestJobCompletesAmidADrain: the budget refuses the eviction of a pod of a Job, and the pod
+// completes while its node is drained. The drain deletes it and ends, and the Job succeeds: the
+// finalizer by which the Job counts keeps the pod until then.
 func TestJobCompletesAmidADrain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, steady)

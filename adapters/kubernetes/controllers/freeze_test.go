@@ -16,7 +16,7 @@ import (
 	"github.com/millwright-go/millwright/safety"
 )
 
-// ears hear what the reconcilers tell.
+// ears records what the reconcilers report.
 type ears struct {
 	mu     sync.Mutex
 	told   map[string]int // events, by reason
@@ -47,16 +47,16 @@ func (e *ears) heard(event string) func() bool {
 	}
 }
 
-// made tells how many passes there were over a kind.
+// made returns how many passes there were over a kind.
 func (e *ears) made(kind manager.Kind) int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.passes[kind]
 }
 
-// TestFrozenWhileTheTargetIsAway: with objects on one server and nodes on
-// another, the second of which stops answering: nothing is decided any more, and
-// a change of size is not followed until it answers again.
+// TestFrozenWhileTheTargetIsAway: objects are on one server and nodes on another, which stops
+// answering. Then the manager decides nothing, and follows a change of size only when the server
+// answers again.
 func TestFrozenWhileTheTargetIsAway(t *testing.T) {
 	t.Parallel()
 	target, err := lab.Start()

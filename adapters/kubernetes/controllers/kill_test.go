@@ -26,8 +26,8 @@ type fleetBook struct {
 	fault          string
 }
 
-// follow holds the fleet to its bounds until the test ends. Machines that are
-// being deleted count towards neither bound.
+// follow checks the fleet against its bounds until the test ends. Machines that are being deleted
+// count towards neither bound.
 func (w *world) follow(floor, ceiling int) *fleetBook {
 	w.Helper()
 	b := &fleetBook{
@@ -60,7 +60,7 @@ func (w *world) follow(floor, ceiling int) *fleetBook {
 	return b
 }
 
-// resumeAt has a watch go on from a list.
+// resumeAt makes a watch go on from a list.
 func resumeAt(list *v1alpha1.MachineList) *metav1.ListOptions {
 	return &metav1.ListOptions{ResourceVersion: list.ResourceVersion}
 }
@@ -99,7 +99,7 @@ func (b *fleetBook) enter(event watch.Event) {
 	}
 }
 
-// changed waits for a number of changes, or for the end of what makes them.
+// changed waits for a number of changes, or for the end of their source.
 func (w *world) changed(book *fleetBook, left int, over func() bool) {
 	w.Helper()
 	for end := time.After(patience); left > 0 && !over(); {

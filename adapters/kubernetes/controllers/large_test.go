@@ -15,7 +15,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// changing are the calls that changed something, but for events.
+// changing are the calls that changed something, except for events.
 func (c *calls) changing() (all []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -27,7 +27,7 @@ func (c *calls) changing() (all []string) {
 	return all
 }
 
-// quiet tells whether nothing was changed since it was asked last.
+// quiet reports whether nothing was changed since the last call.
 func (w *world) quiet() func() bool {
 	next, tick := time.Now().Add(5*time.Second), 5*time.Second
 	return func() bool {
@@ -47,9 +47,9 @@ func (c *calls) forget() {
 	clear(c.paths)
 }
 
-// TestFiveThousandMachines: a manager that begins on a fleet of 5,000 settled
-// machines looks at each of them and writes nothing; then one machine more is
-// made by no more writes than in a small fleet.
+// TestFiveThousandMachines: a manager that begins on a fleet of 5,000 converged machines looks at
+// each of them and writes nothing. One more machine then costs no more writes than in a small
+// fleet.
 func TestFiveThousandMachines(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes minutes")

@@ -55,7 +55,7 @@ func (w *world) deployment(name, class string, replicas int32) *v1alpha1.Machine
 	return d
 }
 
-// settled tells whether all machines of a deployment are new and available.
+// settled reports whether all machines of a deployment are new and available.
 func (w *world) settled(name string, replicas int32) func() bool {
 	return func() bool {
 		d := w.get(name)
@@ -71,7 +71,7 @@ func (w *world) get(name string) *v1alpha1.MachineDeployment {
 	return d
 }
 
-// vms are the VMs of the test's cluster, by size.
+// vms returns the VMs of the test's cluster, by size.
 func (w *world) vms() map[string]int {
 	w.Helper()
 	all, err := w.provider.VMs(w.namespace)
@@ -143,7 +143,7 @@ func (w *world) nodes() (n int) {
 	return n
 }
 
-// mine tells whether a node is of the test's cluster.
+// mine reports whether a node is of the test's cluster.
 func (w *world) mine(n *corev1.Node) bool {
 	cluster, ours := simulated.ClusterOf(n.Spec.ProviderID)
 	return ours && cluster == w.namespace

@@ -21,14 +21,14 @@ import (
 	"github.com/millwright-go/millwright/safety"
 )
 
-// hasty are controllers that wait for no longer than they must be able to.
+// hasty are controllers with the shortest waits that they must be able to have.
 func hasty(o *controllers.Options) {
 	o.MachinePolicy, o.SafetyPolicy = machine.DefaultPolicy(), safety.DefaultPolicy()
 	o.MachinePolicy.HealthTimeout = 2 * time.Second
 	o.SafetyPolicy.OrphanGap, o.SafetyPolicy.OrphanSoon = time.Second, time.Second
 }
 
-// vm makes one that no machine of this fleet has asked for.
+// vm makes a VM that no machine of this fleet has asked for.
 func (w *world) vm(cluster, name, size string) {
 	w.Helper()
 	m := &machine.Machine{}
@@ -39,8 +39,8 @@ func (w *world) vm(cluster, name, size string) {
 	require.NoError(w, err)
 }
 
-// TestOrphans: a VM that no machine owns goes, one of another cluster stays, and
-// so do those of machines.
+// TestOrphans: a VM that no machine owns is deleted. A VM of another cluster stays, and so do those
+// of machines.
 func TestOrphans(t *testing.T) {
 	t.Parallel()
 	o := quick
@@ -54,7 +54,7 @@ func TestOrphans(t *testing.T) {
 	w.eventually("two machines", w.settled("web", 2))
 	w.eventually("the orphan to go", func() bool { return maps.Equal(map[string]int{"s": 2}, w.vms()) })
 
-	// A machine whose record somebody forces away leaves its VM behind.
+	// A machine whose record is removed by force leaves its VM behind.
 	lost := w.machines()[0]
 	w.merge(&lost, `{"metadata":{"finalizers":null}}`)
 	require.NoError(t, client.IgnoreNotFound(w.client.Delete(t.Context(), &lost)))
@@ -65,8 +65,8 @@ func TestOrphans(t *testing.T) {
 	assert.Len(t, theirs, 1)
 }
 
-// TestLostVM: a VM that is gone takes its node out of order, and its machine is
-// replaced; then the node goes too.
+// TestLostVM: if a VM is gone, its node fails and its machine is replaced. Then the node is deleted
+// too.
 func TestLostVM(t *testing.T) {
 	t.Parallel()
 	o := quick
@@ -87,8 +87,7 @@ func TestLostVM(t *testing.T) {
 	assert.Equal(t, map[string]int{"s": 3}, w.vms())
 }
 
-// TestLostNode: a node that somebody deletes takes its machine along; the other
-// machines stay.
+// TestLostNode: if a user deletes a node, its machine is deleted too. The other machines stay.
 func TestLostNode(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, quick)

@@ -69,7 +69,7 @@ type world struct {
 	calls     calls
 }
 
-// discard is the log of tests in which much goes wrong.
+// discard is the log of tests with many expected errors.
 var discard = slog.New(slog.DiscardHandler)
 
 var worlds atomic.Int64
@@ -177,7 +177,7 @@ func (w *world) wired() *rest.Config {
 	return c
 }
 
-// patience is how long anything may take on a slow machine with other things to do.
+// patience limits any wait, also on a slow and busy machine.
 const patience = 5 * time.Minute
 
 func (w *world) eventually(what string, holds func() bool) {
@@ -198,7 +198,7 @@ func (w *world) waitFor(limit time.Duration, what string, holds func() bool) {
 	}
 }
 
-// left says what there is in the world's namespace.
+// left returns what there is in the world's namespace.
 func (w *world) left() string {
 	w.Helper()
 	var b strings.Builder

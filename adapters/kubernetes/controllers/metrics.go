@@ -90,7 +90,7 @@ func outcome(err error) string {
 	return "done"
 }
 
-// fleetCollector counts objects when it is asked, from the caches.
+// fleetCollector counts objects from the caches when it collects.
 type fleetCollector struct{ stores *stores }
 
 var (
@@ -113,8 +113,7 @@ func (c *fleetCollector) Describe(to chan<- *prometheus.Desc) {
 	to <- poolReplicasDesc
 }
 
-// Collect implements prometheus.Collector. Before the caches are filled there
-// is nothing to count.
+// Collect implements prometheus.Collector. Before the caches are filled it counts nothing.
 func (c *fleetCollector) Collect(to chan<- prometheus.Metric) {
 	if !c.stores.synced() {
 		return

@@ -17,11 +17,11 @@ import (
 	"github.com/millwright-go/millwright/adapters/kubernetes/simulated"
 )
 
-// writers is how many objects are written at once where many are.
+// writers is how many objects are written at the same time, if many are.
 const writers = 16
 
-// multiply makes copies of the only machine of a test, with its VM and node:
-// n in all. Nothing may manage them meanwhile.
+// multiply makes copies of the only machine of a test, with its VM and node, up to a total of n. No
+// manager may run meanwhile.
 func (w *world) multiply(n int) {
 	w.Helper()
 	all := w.machines()
@@ -53,7 +53,7 @@ type original struct {
 	vm      simulated.VM
 }
 
-// copy has the VM last: by then its node is there, and is not registered anew.
+// copy creates the VM last: its node is there then, and is not registered again.
 func (o *original) copy(i int) error {
 	name, id := o.machine.Name+"-"+strconv.Itoa(i), o.vm.ID+strconv.Itoa(i)
 	change := []string{o.machine.Name, name, o.vm.ID, id}
@@ -91,7 +91,7 @@ func (o *original) copy(i int) error {
 	return os.Rename(draft, filepath.Join(o.folder, o.namespace, name))
 }
 
-// renamed is a copy of an object in whose text some strings are others.
+// renamed returns a copy of an object with some strings in its text replaced.
 func renamed[T any](o *T, pairs ...string) *T {
 	text, err := json.Marshal(o)
 	if err != nil {
@@ -104,7 +104,7 @@ func renamed[T any](o *T, pairs ...string) *T {
 	return out
 }
 
-// anew is what a user may say of an object that is to be created.
+// anew returns the parts of an object that a user may set on a new one.
 func anew(m metav1.ObjectMeta) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Namespace: m.Namespace, Name: m.Name, Labels: m.Labels, Annotations: m.Annotations,
@@ -112,7 +112,7 @@ func anew(m metav1.ObjectMeta) metav1.ObjectMeta {
 	}
 }
 
-// clear removes the nodes, which no namespace takes with it.
+// clear removes the nodes, because a namespace does not remove them.
 func (o *original) clear() {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

@@ -14,7 +14,7 @@ import (
 	"github.com/millwright-go/millwright/adapters/kubernetes/api/v1alpha1"
 )
 
-// written is an object as somebody writes it by hand, in the test's namespace.
+// written is an object as a user writes it by hand, in the test's namespace.
 func (w *world) written(kind, name, body string) *unstructured.Unstructured {
 	w.Helper()
 	o := &unstructured.Unstructured{}
@@ -30,7 +30,7 @@ const (
 	plainPool = `{replicas: 1, selector: {matchLabels: {pool: NAME}}, template: {metadata: {labels: {pool: NAME}}, spec: {class: {kind: MachineClass, name: small}}}}`
 )
 
-// with is a pool or a set of that name whose spec says something else in places.
+// with is a pool or a set of that name with changes in its spec.
 func (w *world) with(kind, name, change string) *unstructured.Unstructured {
 	w.Helper()
 	o := w.written(kind, name, "spec: "+strings.ReplaceAll(plainPool, "NAME", name))
@@ -56,7 +56,7 @@ func overlay(doc, patch map[string]any) {
 	}
 }
 
-// specValid is the message of the condition that says what is wrong.
+// specValid returns the message of the condition that says what is wrong.
 func (w *world) specValid(o *unstructured.Unstructured) string {
 	w.Helper()
 	require.NoError(w, w.client.Get(w.Context(), client.ObjectKeyFromObject(o), o))
@@ -74,9 +74,8 @@ func (w *world) specValid(o *unstructured.Unstructured) string {
 	return ""
 }
 
-// TestOddSpecs: each object that can't be acted upon says in a condition and in
-// an event which field it is; none stops the others; and each is taken up when
-// its field is put right.
+// TestOddSpecs: each invalid object names its invalid field in a condition and in an event. None
+// stops the others, and each is reconciled once its field is corrected.
 func TestOddSpecs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, quick)
@@ -123,7 +122,7 @@ func TestOddSpecs(t *testing.T) {
 	}
 }
 
-// TestToleratedSpecs: what is odd and can be acted upon is, with an event.
+// TestToleratedSpecs: specs that are odd but valid are reconciled, with an event.
 func TestToleratedSpecs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, quick)
@@ -156,8 +155,8 @@ func TestToleratedSpecs(t *testing.T) {
 	}
 }
 
-// TestMissingClass: the machine says that its class does not exist, is tried
-// again as soon as it does, and can be deleted without it.
+// TestMissingClass: the machine says that its class does not exist, is tried again as soon as it
+// does, and can be deleted without it.
 func TestMissingClass(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, quick)
@@ -175,8 +174,8 @@ func TestMissingClass(t *testing.T) {
 	w.eventually("another to run", w.settled("web", 1))
 }
 
-// TestUnreadableRecords: what was stored by hand in place of our own records is
-// told, and costs no more than those records.
+// TestUnreadableRecords: invalid text in place of our own records is reported, and costs only those
+// records.
 func TestUnreadableRecords(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, quick)
@@ -214,9 +213,8 @@ func TestUnreadableRecords(t *testing.T) {
 	w.eventually("all to go", func() bool { return len(w.machines()) == 0 && len(w.vms()) == 0 })
 }
 
-// TestValuesOfAnotherType: the API server refuses some of what is no value of
-// its field at all, and takes the rest; nothing of what it takes stops other
-// objects.
+// TestValuesOfAnotherType: the API server refuses some values of the wrong type and accepts the
+// rest. Nothing that it accepts stops other objects.
 func TestValuesOfAnotherType(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, quick)
@@ -260,7 +258,7 @@ func TestValuesOfAnotherType(t *testing.T) {
 	})
 }
 
-// node is the node of that name.
+// node returns the node of that name.
 func (w *world) node(name string) client.Object {
 	w.Helper()
 	n := &unstructured.Unstructured{}

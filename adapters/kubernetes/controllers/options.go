@@ -32,68 +32,65 @@ type Options struct {
 	// secrets are read as they are. It needs a PoolDriver.
 	PoolBootstrap manager.PoolBootstrap
 
-	// Namespace is where machines, sets, deployments, classes and their
-	// secrets are looked for; empty: everywhere.
+	// Namespace is the namespace of machines, sets, deployments, classes and their secrets. If it
+	// is empty, all namespaces are read.
 	Namespace string
-	// Target is access to the cluster that machines join; nil: it is the one
-	// that holds the objects.
+	// Target is access to the cluster that machines join. Nil means the cluster that holds the
+	// objects.
 	Target *rest.Config
 	// NoTarget says that machines join no cluster: their life ends at phase
 	// Available. Target must be nil then.
 	NoTarget bool
 
-	// TokenGroups are further groups that nodes belong to that join with a
-	// bootstrap token; each begins with "system:bootstrappers:".
+	// TokenGroups are further groups of nodes that join with a bootstrap token. Each begins with
+	// "system:bootstrappers:".
 	TokenGroups []string
 
-	// Kinds are those that are reconciled, of KindMachine, KindSet,
-	// KindDeployment, KindClass, KindSecret and KindPool; nil: all of them. What
-	// keeps a fleet from harm goes with the machines. The others are still read.
+	// Kinds are the kinds that are reconciled, of KindMachine, KindSet, KindDeployment, KindClass,
+	// KindSecret and KindPool. Nil means all of them. The safety loops run with the machines. The
+	// other kinds are still read.
 	Kinds []manager.Kind
-	// Shard is the part of the objects that is reconciled here; zero: all.
+	// Shard is the part of the objects that is reconciled here. Zero means all.
 	Shard Shard
 
-	// Policies; nil: the defaults of their packages, for sets and deployments
-	// DefaultSetPolicy and DefaultDeploymentPolicy.
+	// Policies. Nil means the defaults of their packages, for sets and deployments DefaultSetPolicy
+	// and DefaultDeploymentPolicy.
 	MachinePolicy    *machine.Policy
 	SetPolicy        *machineset.Policy
 	DeploymentPolicy *deployment.Policy
 	SafetyPolicy     *safety.Policy
 	DrainPolicy      *drain.Policy
 	PoolPolicy       *machinepool.Policy
-	// MaxDrains is how many nodes of a zone are drained at a time; zero: any
-	// number.
+	// MaxDrains is how many nodes of a zone are drained at a time. Zero means no limit.
 	MaxDrains int
 
-	// Observe has everything decided, logged and counted, and nothing done, not
-	// even an event. No leader is elected then, and no rival matters.
+	// Observe is a dry run: everything is decided, logged and counted, and nothing is done, not
+	// even an event. There is no leader election then, and no rival matters.
 	Observe bool
-	// Rivals are the leases of other managers of the same objects: nothing is
-	// done while one of them is held and renewed within its duration. At first
-	// sight one is believed alive that was renewed up to 5 min before that, since
-	// clocks may differ.
-	// Nil: DefaultRivals in Namespace; empty: there are none.
+	// Rivals are the leases of other managers of the same objects. Nothing is done while one of
+	// them is held and renewed within its duration. At first sight, a lease that was renewed up to
+	// 5 min ago counts as held, since clocks may differ. Nil means DefaultRivals in Namespace. An
+	// empty list means none.
 	Rivals []Lease
 
-	// Sizes and waits, see manager.Options; zero: its defaults.
+	// Sizes and waits, see manager.Options. Zero means its defaults.
 	Workers     int
 	Resync      time.Duration
 	CallTimeout time.Duration
-	// Settle is how long changes of machines gather before their set and
-	// deployment are looked at; zero: 200 ms. The shorter, the faster a rollout,
-	// and the more writes it takes.
+	// Settle is how long changes of machines gather before their set and deployment are reconciled.
+	// Zero means 200 ms. A shorter time makes a rollout faster, and costs more writes.
 	Settle time.Duration
 
-	// Hooks are called besides what the controllers do with them.
+	// Hooks are called in addition to those of the controllers.
 	Hooks manager.Hooks
-	// Log; nil: that of the controller-runtime manager.
+	// Log. Nil means that of the controller-runtime manager.
 	Log *slog.Logger
-	// Metrics is where the metrics of the fleet are registered; nil: with those
-	// of controller-runtime.
+	// Metrics is where the metrics of the fleet are registered. Nil means with those of
+	// controller-runtime.
 	Metrics prometheus.Registerer
 }
 
-// ErrOptions is what every error about Options is, for errors.Is.
+// ErrOptions matches every error about Options, with errors.Is.
 var ErrOptions = errors.New("controllers: options")
 
 func (o *Options) validate() error {

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// described is a registerer that asks what it is given to describe itself.
+// described is a registerer that makes each collector describe itself.
 type described struct {
 	prometheus.Registerer
 	all []string

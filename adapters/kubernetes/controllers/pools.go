@@ -15,7 +15,7 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// poolStore is the collection of pools.
+// poolStore returns the collection of pools.
 type poolStore = apistore.Collection[*machinepool.Pool, *poolsv1alpha1.MachinePool]
 
 // connectPools adds the pools, of a group of their own, to the stores.
@@ -33,8 +33,7 @@ func (s *stores) connectPools(config *rest.Config, c connection, keys convert.Ke
 	return err
 }
 
-// managePools gives a manager what it needs for pools; without a driver of
-// theirs it gives nothing.
+// managePools gives a manager what it needs for pools. Without a driver for pools it gives nothing.
 func (f *fleet) managePools(to *manager.Options) {
 	to.PoolPolicy = f.PoolPolicy
 	if f.PoolDriver == nil {

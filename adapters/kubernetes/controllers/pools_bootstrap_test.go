@@ -14,7 +14,7 @@ import (
 	"github.com/millwright-go/millwright/machinepool/pooldriver"
 )
 
-// maker makes bootstrap data whose token is about to lapse until it is renewed.
+// maker makes bootstrap data whose token is about to expire until it is renewed.
 type maker struct {
 	mu      sync.Mutex
 	renewed time.Time
@@ -53,7 +53,7 @@ func (m *maker) Delete(context.Context, *machinepool.Pool) error {
 	return nil
 }
 
-// recording remembers what groups are made with.
+// recording remembers the requests with which groups are made.
 type recording struct {
 	pooldriver.Driver
 	mu   sync.Mutex
@@ -73,8 +73,8 @@ func (r *recording) CreatePool(ctx context.Context, req *pooldriver.CreatePoolRe
 	return r.Driver.CreatePool(ctx, req)
 }
 
-// TestPoolBootstrapIsMade: who makes bootstrap data is asked for them, has their
-// token renewed by the policy, and deletes them after the group.
+// TestPoolBootstrapIsMade: the manager asks the maker for bootstrap data, has their token renewed
+// by the policy, and has them deleted after the group.
 func TestPoolBootstrapIsMade(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, brisk)

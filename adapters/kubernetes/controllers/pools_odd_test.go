@@ -29,8 +29,8 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// TestOddPools: whatever is stored in a pool is put right where it is ours, and
-// waited for or told where it is not; none stops the others.
+// TestOddPools: an odd value in a pool is corrected if it is ours, and waited for or reported if it
+// is not. None stops the other pools.
 func TestOddPools(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, brisk)
@@ -70,9 +70,9 @@ func TestOddPools(t *testing.T) {
 	require.Empty(t, w.instances("web"))
 }
 
-// TestPoolKilledManyTimes kills the manager at random moments of changes of a
-// pool, counted in its versions. There is never a second group, never an
-// instance more than was wanted, and in the end what is wanted.
+// TestPoolKilledManyTimes kills the manager at random moments of changes of a pool, counted in its
+// versions. There is never a second group, and never an instance more than was wanted. In the end
+// there is what is wanted.
 func TestPoolKilledManyTimes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a minute")
@@ -130,7 +130,7 @@ func TestPoolKilledManyTimes(t *testing.T) {
 	}
 	stop()
 	w.child()
-	w.eventually("what is wanted", func() bool { // the provider exchanges instances one after another, and between two it runs
+	w.eventually("what is wanted", func() bool { // the provider replaces instances one after another, and runs between two
 		return maps.Equal(map[string]int{class[:1]: int(size)}, w.instances("web")) && w.running("web", size)()
 	})
 	w.agree("web")
@@ -140,7 +140,7 @@ func TestPoolKilledManyTimes(t *testing.T) {
 	require.Empty(t, w.instances("web"))
 }
 
-// poolPaths are what the server is asked for about pools.
+// poolPaths are the paths of requests about pools.
 func (w *world) poolPaths() (n int) {
 	w.calls.mu.Lock()
 	defer w.calls.mu.Unlock()
@@ -152,8 +152,8 @@ func (w *world) poolPaths() (n int) {
 	return n
 }
 
-// TestPoolsNeedADriver: without one their kind is not asked for, and what is
-// stored of it stays as it is; others' machines are managed as ever.
+// TestPoolsNeedADriver: without one the manager does not ask for their kind. Stored pools stay as
+// they are, and other machines are managed as before.
 func TestPoolsNeedADriver(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, quick)
@@ -176,8 +176,8 @@ func TestPoolsNeedADriver(t *testing.T) {
 // noBootstrap is nothing.
 type noBootstrap struct{ manager.PoolBootstrap }
 
-// TestObservedPools: what would be done is told and nothing is, and the provider
-// is asked how the group stands and nothing else.
+// TestObservedPools: the manager reports what it would do and does nothing. It asks the provider
+// only how the group stands.
 func TestObservedPools(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, brisk)
@@ -216,8 +216,8 @@ func TestObservedPools(t *testing.T) {
 	require.Empty(t, w.poolNow("new").Finalizers)
 }
 
-// TestPoolsInParts: of two managers each looks after its own pools, and one of
-// other kinds alone reads them and leaves them be.
+// TestPoolsInParts: of two managers each reconciles its own pools. A manager of other kinds alone
+// reads pools and changes none.
 func TestPoolsInParts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, brisk)
@@ -291,7 +291,7 @@ func TestPoolMetrics(t *testing.T) {
 	}
 }
 
-// undefined is a server without the kind of pools, until told otherwise.
+// undefined is a server without the kind of pools, until the test defines it.
 type undefined struct {
 	next    http.RoundTripper
 	defined chan struct{}
@@ -309,8 +309,8 @@ func (u undefined) RoundTrip(r *http.Request) (*http.Response, error) {
 	return u.next.RoundTrip(r)
 }
 
-// TestPoolsUndefined: where the kind is not defined, the log says so and the
-// manager is not ready; it goes on when the kind is.
+// TestPoolsUndefined: if the kind is not defined, the log says so and the manager is not ready. It
+// goes on when the kind is defined.
 func TestPoolsUndefined(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, brisk)

@@ -34,7 +34,7 @@ func quickPools() *machinepool.Policy {
 // brisk is quick, with a provider that soon notices what was lost.
 var brisk = simulated.Options{Create: 20 * time.Millisecond, Boot: 100 * time.Millisecond, Delete: 20 * time.Millisecond, Period: 300 * time.Millisecond}
 
-// withPools has the controllers look after pools too.
+// withPools makes the controllers reconcile pools too.
 func (w *world) withPools(o *controllers.Options) {
 	o.PoolDriver, o.PoolPolicy = w.provider, quickPools()
 }
@@ -61,8 +61,8 @@ func (w *world) poolNow(name string) *poolsv1alpha1.MachinePool {
 	return p
 }
 
-// running tells whether a pool has so many ready machines, all of them known by
-// instance and node, and none leaving.
+// running reports whether a pool has so many ready machines, all of them with known instance and
+// node, and none leaving.
 func (w *world) running(name string, replicas int32) func() bool {
 	return func() bool {
 		p := w.poolNow(name)
@@ -73,15 +73,15 @@ func (w *world) running(name string, replicas int32) func() bool {
 	}
 }
 
-// sameMachines reports whether spec and status of a pool name the same machines.
-// They are two writes, and the spec's is the first.
+// sameMachines reports whether spec and status of a pool name the same machines. They are two
+// writes, and the spec's is the first.
 func sameMachines(p *poolsv1alpha1.MachinePool) bool {
 	return !slices.ContainsFunc(p.Status.NodeRefs, func(ref poolsv1alpha1.MachinePoolNode) bool {
 		return !slices.Contains(p.Spec.ProviderIDs, ref.ProviderID)
 	})
 }
 
-// failed tells whether a pool is, for that reason.
+// failed reports whether a pool is in phase failed, for that reason.
 func (w *world) failed(name string, reason machinepool.FailureReason) func() bool {
 	return func() bool {
 		s := w.poolNow(name).Status
@@ -89,7 +89,7 @@ func (w *world) failed(name string, reason machinepool.FailureReason) func() boo
 	}
 }
 
-// instances are those of a pool's group, by size.
+// instances returns those of a pool's group, by size.
 func (w *world) instances(name string) map[string]int {
 	w.Helper()
 	all, err := w.provider.Instances(w.namespace, object.Key{Namespace: w.namespace, Name: name})
@@ -101,7 +101,7 @@ func (w *world) instances(name string) map[string]int {
 	return counts
 }
 
-// agree requires that a pool, its group and its nodes say the same.
+// agree requires that a pool, its group and its nodes agree.
 func (w *world) agree(name string) {
 	w.Helper()
 	p := w.poolNow(name)
@@ -174,8 +174,8 @@ func TestPoolLife(t *testing.T) {
 	require.Empty(t, w.machines())
 }
 
-// TestPoolWaitsForBootstrapData: a pool whose secret is not named, or not there,
-// waits and makes nothing; it goes on as soon as both are.
+// TestPoolWaitsForBootstrapData: a pool whose secret is not named, or does not exist, waits and
+// makes nothing. It goes on as soon as both are there.
 func TestPoolWaitsForBootstrapData(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, brisk)
@@ -197,8 +197,8 @@ func TestPoolWaitsForBootstrapData(t *testing.T) {
 	require.Equal(t, "join", *w.poolNow("web").Spec.Template.Bootstrap.DataSecret)
 }
 
-// TestPoolOfAnAutoscaler: while the provider owns the size the spec follows it,
-// and when it does not any more nothing is resized.
+// TestPoolOfAnAutoscaler: while the provider owns the size, the spec follows it. When the provider
+// does so no longer, nothing is resized.
 func TestPoolOfAnAutoscaler(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, brisk)
@@ -216,8 +216,8 @@ func TestPoolOfAnAutoscaler(t *testing.T) {
 	w.eventually("the spec to be in force again", func() bool { return w.instances("web")["s"] == 1 && w.running("web", 1)() })
 }
 
-// TestPoolFailures: what a person has to see to is told in status and events, and
-// forgotten when it was seen to; what was lost is replaced.
+// TestPoolFailures: a failure that needs a person is reported in status and events, and cleared
+// once it is fixed. A lost instance is replaced.
 func TestPoolFailures(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, brisk)
@@ -257,8 +257,8 @@ func TestPoolFailures(t *testing.T) {
 	require.Empty(t, w.instances("web"))
 }
 
-// TestPoolReplacesANode: who asks for it at the node gets another, and pods that
-// a budget keeps are moved first.
+// TestPoolReplacesANode: a request on the node gets another instance, and pods that a budget
+// protects are moved first.
 func TestPoolReplacesANode(t *testing.T) {
 	t.Parallel()
 	o := steady

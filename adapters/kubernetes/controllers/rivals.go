@@ -16,8 +16,8 @@ import (
 // Lease names a lease by which managers elect a leader.
 type Lease struct{ Namespace, Name string }
 
-// DefaultRivals are the leases of machine-controller-manager and of its machine
-// controllers in a namespace; empty: there are none.
+// DefaultRivals are the leases of machine-controller-manager and of its machine controllers in a
+// namespace. If the namespace is empty, there are none.
 func DefaultRivals(namespace string) []Lease {
 	if namespace == "" {
 		return nil
@@ -25,20 +25,19 @@ func DefaultRivals(namespace string) []Lease {
 	return []Lease{{namespace, "machine-controller-manager"}, {namespace, "machine-controller"}}
 }
 
-// Times of the look at rivals.
+// These are the times between looks at rivals.
 const (
 	rivalPeriod = 2 * time.Second // between two looks
 	rivalTime   = 10 * time.Second
 	// rivalTerm is the term of a lease that states none.
 	rivalTerm = 15 * time.Second
-	// rivalSkew is how much clocks may differ: a lease that was not renewed for
-	// that long beyond its term is dead at first sight.
+	// rivalSkew is how much clocks may differ: a lease that was not renewed for that long beyond
+	// its term is dead at first sight.
 	rivalSkew = 5 * time.Minute
 )
 
-// rivals are other managers of the same objects. Whether one is alive is told
-// as leader election tells it: by whether its lease changes, seen by the own
-// clock alone.
+// rivals are other managers of the same objects. They use the test of leader election: a rival is
+// alive if its lease changes, measured by the own clock alone.
 type rivals struct {
 	leases []Lease
 	client coordinationclient.CoordinationV1Interface
@@ -59,7 +58,7 @@ func newRivals(config *rest.Config, leases []Lease) (*rivals, error) {
 	return &rivals{leases: leases, client: client, now: time.Now, period: rivalPeriod, seen: map[Lease]sighting{}}, err
 }
 
-// alive describes the first rival that is; empty: none is.
+// alive describes the first rival that is alive. It returns nothing if none is.
 func (r *rivals) alive(ctx context.Context) (string, error) {
 	for _, lease := range r.leases {
 		limited, done := context.WithTimeout(ctx, rivalTime)
@@ -79,7 +78,7 @@ func (r *rivals) alive(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// holder is who holds a lease and is alive; empty: nobody.
+// holder returns the holder of a lease if it is alive, or nothing.
 func (r *rivals) holder(lease Lease, spec *coordinationv1.LeaseSpec) string {
 	if spec.HolderIdentity == nil || *spec.HolderIdentity == "" || spec.RenewTime == nil {
 		delete(r.seen, lease)
@@ -104,9 +103,8 @@ func (r *rivals) holder(lease Lease, spec *coordinationv1.LeaseSpec) string {
 	return known.holder
 }
 
-// unless runs something while no rival is alive, and ends it as soon as one is:
-// it then waits for the rival to go. It returns when ctx has ended, or with
-// the error of what it ran.
+// unless runs something while no rival is alive, and ends it as soon as one is. It then waits until
+// the rival is gone. It returns when ctx has ended, or with the error of what it ran.
 func (r *rivals) unless(ctx context.Context, log *slog.Logger, run func(context.Context) error) error {
 	if len(r.leases) == 0 {
 		return run(ctx)
@@ -136,8 +134,8 @@ func (r *rivals) unless(ctx context.Context, log *slog.Logger, run func(context.
 	return ctx.Err()
 }
 
-// while runs something until a rival is seen; nil: one was. An API server that
-// does not answer is no rival: what runs freezes by itself.
+// while runs something until it sees a rival. It returns nil if it saw one. An API server that does
+// not answer is no rival, because what runs freezes by itself.
 func (r *rivals) while(ctx context.Context, log *slog.Logger, run func(context.Context) error) error {
 	within, stop := context.WithCancel(ctx)
 	defer stop()

@@ -13,12 +13,12 @@ import (
 	"github.com/millwright-go/millwright/adapters/kubernetes/controllers"
 )
 
-// rival holds a lease and renews it until stop is called; it does not let go of
-// it, as one that was killed.
+// rival holds a lease and renews it until stop is called. It does not release it, like a killed
+// manager.
 func (w *world) rival(lease controllers.Lease, holder string) (stop func()) {
 	w.Helper()
 	leases := w.core.CoordinationV1().Leases(lease.Namespace)
-	term := int32(8) // longer than a busy machine keeps the next renewal waiting
+	term := int32(8) // longer than a busy machine can delay the next renewal
 	renew := func(ctx context.Context) error {
 		now := metav1.NowMicro()
 		spec := coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &term, RenewTime: &now}
@@ -53,9 +53,8 @@ func (w *world) looked(lease controllers.Lease) {
 	w.eventually("looks at "+lease.Name, func() bool { return w.calls.of(path) > before+2 })
 }
 
-// TestRivals: while another manager is alive nothing is done, and what was begun
-// before it came is gone on with once it has gone. A lease that somebody left
-// long ago is nobody's.
+// TestRivals: while another manager is alive nothing is done. What was begun before it came goes on
+// once it is gone. A lease that was abandoned long ago has no holder.
 func TestRivals(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, quick)

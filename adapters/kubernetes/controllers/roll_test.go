@@ -27,8 +27,7 @@ func (w *world) merge(o client.Object, patch string) {
 	require.NoError(w, w.client.Patch(w.Context(), o, client.RawPatch(types.MergePatchType, []byte(patch))))
 }
 
-// pool stores a deployment with that strategy, as JSON, and waits for its
-// machines.
+// pool stores a deployment with that strategy, as JSON, and waits for its machines.
 func (w *world) pool(name, class string, replicas int32, strategy string) *v1alpha1.MachineDeployment {
 	w.Helper()
 	d := w.deployment(name, class, replicas)
@@ -53,8 +52,8 @@ func (w *world) names() []string {
 	return names
 }
 
-// TestRollingBounds: never below the floor, never above the ceiling, at any
-// version of the machines that the API server has stored.
+// TestRollingBounds: never below the floor, never above the ceiling, at any version of the machines
+// that the API server has stored.
 func TestRollingBounds(t *testing.T) {
 	for _, c := range []struct {
 		surge, unavailable intstr.IntOrString
@@ -86,8 +85,8 @@ func TestRollingBounds(t *testing.T) {
 	}
 }
 
-// TestRecreate: no new machine while there is an old one, not even one that is
-// on its way out.
+// TestRecreate: no new machine is made while there is an old one, not even one that is being
+// deleted.
 func TestRecreate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, quick)
@@ -115,8 +114,8 @@ func TestRecreate(t *testing.T) {
 	assert.True(t, empty.Load(), "there was no moment without machines")
 }
 
-// agent stands in for the program on the nodes that updates them: told that a
-// node may be updated, it notes what it found and answers by a label.
+// agent stands for the program on the nodes that updates them. When told that a node may be
+// updated, it records what it found and answers by a label.
 func (w *world) agent(answer string) (found func() map[string]*corev1.Node) {
 	keys := machine.DefaultPolicy().Keys
 	nodes := make(chan map[string]*corev1.Node, 1)
@@ -155,7 +154,7 @@ func (w *world) agent(answer string) (found func() map[string]*corev1.Node) {
 	}
 }
 
-// told tells whether a node says that it may be updated.
+// told reports whether a node says that it may be updated.
 func told(n *corev1.Node) bool {
 	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return string(c.Type) == machine.NodeInPlaceUpdate && c.Status == corev1.ConditionTrue && c.Reason == machine.ReasonReadyForUpdate
@@ -164,8 +163,8 @@ func told(n *corev1.Node) bool {
 
 const inPlace = `{"type":"InPlaceUpdate","rollingUpdate":null,"inPlaceUpdate":{"maxSurge":0,"maxUnavailable":%d,"orchestrationType":%q}}`
 
-// TestUpdateInPlace: the machines, the VMs and the nodes stay, no more are out
-// of service at a time than may be, and each moves to the new set.
+// TestUpdateInPlace: the machines, the VMs and the nodes stay, no more are out of service at a time
+// than allowed, and each moves to the new set.
 func TestUpdateInPlace(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, quick)
@@ -194,8 +193,7 @@ func TestUpdateInPlace(t *testing.T) {
 	}
 }
 
-// unmarked counts the nodes of the test that take workload and carry nothing
-// of an update.
+// unmarked counts the nodes of the test that accept workload and carry nothing of an update.
 func (w *world) unmarked() (n int) {
 	w.Helper()
 	keys := machine.DefaultPolicy().Keys
@@ -209,8 +207,8 @@ func (w *world) unmarked() (n int) {
 	return n
 }
 
-// TestUpdateInPlaceByHand: all machines are candidates, and only those are
-// updated that a person selects, on the node.
+// TestUpdateInPlaceByHand: all machines are candidates, and only those that a person selects on the
+// node are updated.
 func TestUpdateInPlaceByHand(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, quick)
@@ -238,7 +236,7 @@ func TestUpdateInPlaceByHand(t *testing.T) {
 	assert.Equal(t, names, w.names())
 }
 
-// updated is how many machines of a deployment have its present template.
+// updated returns how many machines of a deployment have its present template.
 func (w *world) updated(name string) int32 {
 	w.Helper()
 	d := &v1alpha1.MachineDeployment{}

@@ -20,8 +20,8 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// scale does what kubectl scale does: it reads the scale and writes it, again if
-// somebody has written in between.
+// scale does what kubectl scale does: it reads the scale and writes it, and repeats that after a
+// conflict.
 func (w *world) scale(o client.Object, from, to int32) {
 	w.Helper()
 	w.eventually("the scale to be written", func() bool {
@@ -36,7 +36,7 @@ func (w *world) scale(o client.Object, from, to int32) {
 	})
 }
 
-// gone tells whether an object is not there any more.
+// gone reports whether an object no longer exists.
 func (w *world) gone(o client.Object) func() bool {
 	return func() bool {
 		err := w.client.Get(w.Context(), client.ObjectKeyFromObject(o), o)
@@ -52,8 +52,8 @@ func (w *world) sets() []v1alpha1.MachineSet {
 	return list.Items
 }
 
-// TestScale: by the scale subresource, up, down, to nothing and back, without a
-// rollout: the machines that stay are the same.
+// TestScale: the scale subresource scales up, down, to nothing and back, without a rollout. The
+// machines that stay are the same.
 func TestScale(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, quick)
@@ -101,9 +101,8 @@ func (w *world) full(s *v1alpha1.MachineSet, replicas int32) func() bool {
 	}
 }
 
-// TestAdoptionAndRelease: a machine without owner that a set's selector picks
-// comes to the set, in place of a new one; a machine whose labels do not match
-// any more is let go with its VM, and replaced.
+// TestAdoptionAndRelease: a set adopts a machine without owner that its selector picks, in place of
+// a new one. It releases a machine whose labels no longer match, with its VM, and replaces it.
 func TestAdoptionAndRelease(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, quick)
@@ -140,9 +139,9 @@ func TestAdoptionAndRelease(t *testing.T) {
 	assert.Len(t, w.machines(), 3)
 }
 
-// TestSetsFindTheirDeployment: a deployment that is deleted as kubectl delete
-// --cascade=orphan does it leaves its sets and their machines behind; a
-// deployment that selects them has them again, and nothing is rolled.
+// TestSetsFindTheirDeployment: a deployment that is deleted as kubectl delete --cascade=orphan does
+// it leaves its sets and their machines behind. A deployment that selects them adopts them, and
+// nothing is rolled.
 func TestSetsFindTheirDeployment(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, quick)
@@ -166,7 +165,7 @@ func TestSetsFindTheirDeployment(t *testing.T) {
 	assert.Equal(t, "web", metav1.GetControllerOf(&w.sets()[0]).Name)
 }
 
-// TestFinalizers: what others need stays until they are gone, and then goes.
+// TestFinalizers: an object that others need stays until they are gone, and is then deleted.
 func TestFinalizers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, quick)
@@ -184,7 +183,7 @@ func TestFinalizers(t *testing.T) {
 	for _, s := range w.sets() {
 		assert.Contains(t, s.Finalizers, machineset.Finalizer)
 	}
-	// The machines do their work with both, and can be replaced.
+	// The machines work with both, and can be replaced.
 	gone := w.machines()[0]
 	require.NoError(t, w.client.Delete(t.Context(), &gone))
 	w.eventually("another in its place", func() bool { return w.gone(&gone)() && w.settled("web", 2)() })
@@ -199,8 +198,8 @@ func TestFinalizers(t *testing.T) {
 	w.eventually("the secret to go", w.gone(secret))
 }
 
-// TestForegroundDeletion: the API server's garbage collector understands the
-// owners: with --cascade=foreground the deployment goes last.
+// TestForegroundDeletion: the API server's garbage collector understands the owners: with
+// --cascade=foreground the deployment is deleted last.
 func TestForegroundDeletion(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, quick)
@@ -224,9 +223,8 @@ func TestForegroundDeletion(t *testing.T) {
 	assert.Empty(t, w.sets())
 }
 
-// TestMachinesStayBehind: a set that is deleted as kubectl delete
-// --cascade=orphan does it leaves its machines behind, at work and without an
-// owner.
+// TestMachinesStayBehind: a set that is deleted as kubectl delete --cascade=orphan does it leaves
+// its machines behind, running and without an owner.
 func TestMachinesStayBehind(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, quick)
@@ -247,9 +245,9 @@ func TestMachinesStayBehind(t *testing.T) {
 	assert.Equal(t, map[string]int{"s": 3}, w.vms())
 }
 
-// TestAScalersOwnClock: an autoscaler writes the size, the names of the machines that are to go and
-// the time in one update. Those machines go, and no others, whatever its clock says, and though it
-// gives no times with the names, as earlier ones do.
+// TestAScalersOwnClock: an autoscaler writes the size, the names of the machines to delete and the
+// time in one update. Those machines are deleted, and no others, for any time of its clock, and
+// though it writes no times with the names, as earlier ones do.
 func TestAScalersOwnClock(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, quick)

@@ -25,9 +25,9 @@ import (
 
 const defaultSettle = 200 * time.Millisecond
 
-// SetupWithManager adds the controllers to a manager of controller-runtime,
-// which starts and stops them. The error is an ErrOptions, or says why a server
-// can't be reached; no call was made yet.
+// SetupWithManager adds the controllers to a manager of controller-runtime, which starts and stops
+// them. The error is an ErrOptions, or says why a server can't be reached. SetupWithManager makes
+// no call.
 func SetupWithManager(mgr ctrl.Manager, o Options) error {
 	if err := o.validate(); err != nil {
 		return err
@@ -75,7 +75,7 @@ func (o *Options) complete(mgr ctrl.Manager) {
 type fleet struct {
 	Options
 	stores  *stores
-	cluster *cluster.Cluster // nil: machines join none
+	cluster *cluster.Cluster // nil if machines join none
 	manager *manager.Manager
 	rivals  *rivals
 	started atomic.Bool
@@ -112,8 +112,8 @@ func (f *fleet) connect(mgr ctrl.Manager) (err error) {
 	return err
 }
 
-// only says what is reconciled here. What concerns the whole fleet goes with
-// the machines, in the first shard.
+// only returns what is reconciled here. What concerns the whole fleet runs with the machines, in
+// the first shard.
 func (f *fleet) only(kind manager.Kind, key object.Key) bool {
 	if kind.Fleet() {
 		return f.has(manager.KindMachine) && f.Shard.Index == 0
@@ -157,8 +157,8 @@ func (f *fleet) Start(ctx context.Context) error {
 	return err
 }
 
-// ready is whether all caches are filled. One that is not the leader has none,
-// and is ready to become it.
+// ready reports whether all caches are filled. A process that is not the leader has none, and is
+// ready to become it.
 func (f *fleet) ready(*http.Request) error {
 	if f.started.Load() && (!f.stores.synced() || f.cluster != nil && !f.cluster.Synced()) {
 		return errors.New("the caches are not filled yet")

@@ -20,8 +20,8 @@ func (s Shard) validate() error {
 	return fmt.Errorf("%w: shard %d of %d", ErrOptions, s.Index, s.Of)
 }
 
-// Holds tells whether an object is of the shard. Every key is of exactly one
-// of the shards with the same Of.
+// Holds reports whether an object is of the shard. Every key is in exactly one of the shards with
+// the same Of.
 func (s Shard) Holds(key object.Key) bool {
 	if s.Of < 2 {
 		return true

@@ -26,17 +26,17 @@ type stores struct {
 	deployments *apistore.Collection[*deployment.Deployment, *v1alpha1.MachineDeployment]
 	classes     *apistore.Collection[*machine.Class, *v1alpha1.MachineClass]
 	secrets     *apistore.Collection[*machine.Secret, *corev1.Secret]
-	pools       *poolStore // nil: they are not read
+	pools       *poolStore // nil if they are not read
 }
 
-// connection is how collections reach a server, and whom they tell of trouble.
+// connection is how collections reach a server, and where they report trouble.
 type connection struct {
 	client    rest.Interface
 	namespace string
 	report    func(error)
 }
 
-// newStores connects to the server; pools says that those are read too.
+// newStores connects to the server. pools says that pools are read too.
 func newStores(config *rest.Config, namespace string, keys convert.Keys, pools bool, report func(error)) (*stores, error) {
 	types := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(types); err != nil {

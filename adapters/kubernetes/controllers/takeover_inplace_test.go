@@ -70,8 +70,8 @@ func (w *world) mark(u *updating) {
 	require.NoError(w, err)
 }
 
-// fleetAmidUpdate stores a deployment amid an update in place, as another manager
-// leaves it: all machines are in the old set.
+// fleetAmidUpdate stores a deployment during an update in place, as another manager leaves it: all
+// machines are in the old set.
 func (w *world) fleetAmidUpdate() {
 	w.Helper()
 	sets := w.setsAmidUpdate("new", len(updates))

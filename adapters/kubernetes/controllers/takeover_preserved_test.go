@@ -24,7 +24,7 @@ const (
 var preservedTaint = corev1.Taint{Key: "node.machine.sapcloud.io/preserved", Effect: corev1.TaintEffectNoSchedule}
 
 // inspect puts on a node what another manager puts there while it keeps a failed machine for
-// inspection, and what the machine failed for.
+// inspection, and the reason of the failure.
 func (w *world) inspect(name string, until time.Time) {
 	w.Helper()
 	w.changeNode(name, func(n *corev1.Node) client.Object {
@@ -43,7 +43,7 @@ func (w *world) inspect(name string, until time.Time) {
 	}, true)
 }
 
-// changeNode changes a node, or its status, again if somebody has written in between.
+// changeNode changes a node, or its status, and repeats that after a conflict.
 func (w *world) changeNode(name string, change func(*corev1.Node) client.Object, status bool) {
 	w.Helper()
 	w.eventually("node "+name+" to be written", func() bool {
@@ -79,9 +79,9 @@ func nodeCondition(n *corev1.Node, kind string) corev1.ConditionStatus {
 	return ""
 }
 
-// TestTakingOverAPreservedMachine: a failed machine that another manager keeps for inspection is kept
-// on, and counted where others look for it. When it is well again, its taint and its annotations for
-// autoscalers go from the node.
+// TestTakingOverAPreservedMachine: a failed machine that another manager keeps for inspection is
+// kept on, and counted where others look for it. When it is healthy again, its taint and its
+// annotations for autoscalers are removed from the node.
 func TestTakingOverAPreservedMachine(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, steady)

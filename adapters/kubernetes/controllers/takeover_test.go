@@ -29,13 +29,13 @@ type left struct {
 	name  string
 	vm    bool // there is a VM
 	id    bool // it is recorded
-	node  bool // its node has joined; false: or it is gone
-	going bool // deletion was asked for
+	node  bool // its node has joined; false if it has not, or is gone
+	going bool // deletion was requested
 	// status as it is stored, in JSON without time.
 	phase, kind, state, description string
 }
 
-// stays are machines in all stages of a life, and goes in all of a deletion.
+// stays are machines in the stages of a life, and goes are machines in the stages of a deletion.
 var (
 	stays = []left{
 		{name: "running-1", vm: true, id: true, node: true, phase: "Running", kind: "Create", state: "Successful", description: "Machine running-1 successfully joined the cluster"},
@@ -112,10 +112,10 @@ func (w *world) leave(l left, set *unstructured.Unstructured, class string) {
 	}
 }
 
-// TestTakingOverEveryStage: a fleet that another manager leaves in the midst of
-// everything is gone on with from where each machine stands: none is made twice
-// or replaced, no set is made or rolled, and what was going goes. Afterwards the
-// objects say so in the terms that the other manager reads.
+// TestTakingOverEveryStage: a fleet that another manager leaves in the middle of everything goes on
+// from where each machine stands. No VM is made twice, no machine is replaced, no set is made or
+// rolled, and deletions go on. Afterwards the objects say so in the terms that the other manager
+// reads.
 func TestTakingOverEveryStage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, steady)
@@ -193,7 +193,7 @@ func TestTakingOverEveryStage(t *testing.T) {
 	}
 }
 
-// nodeOf is the node of that name; nil: there is none.
+// nodeOf returns the node of that name, or nil.
 func (w *world) nodeOf(name string) *corev1.Node {
 	w.Helper()
 	n := &corev1.Node{}
@@ -205,9 +205,9 @@ func (w *world) nodeOf(name string) *corev1.Node {
 	return n
 }
 
-// TestReturningFromAnotherManager: the other manager leaves our annotations as
-// they were and our conditions out. Numbers that a set had reserved by then are
-// no reason to make machines, and are not given out twice.
+// TestReturningFromAnotherManager: the other manager left our annotations as they were and removed
+// our conditions. Numbers that a set had reserved before are no reason to make machines, and are
+// not given out twice.
 func TestReturningFromAnotherManager(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, steady)

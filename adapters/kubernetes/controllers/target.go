@@ -15,8 +15,8 @@ import (
 	"github.com/millwright-go/millwright/manager"
 )
 
-// join gives a manager the cluster that machines join, what drains its nodes,
-// and what makes their tokens; without one it gives nothing.
+// join gives a manager the cluster that machines join, what drains its nodes, and what makes their
+// tokens. Without a target cluster it gives nothing.
 func (f *fleet) join(control *rest.Config, report func(error), to *manager.Options) error {
 	if f.NoTarget {
 		return nil
@@ -43,7 +43,7 @@ func (f *fleet) join(control *rest.Config, report func(error), to *manager.Optio
 
 func zone(n *machine.Node) string { return n.Labels[corev1.LabelTopologyZone] }
 
-// knownVolumes asks the driver. One that does not implement the call knows none.
+// knownVolumes asks the driver. A driver that does not implement the call knows none.
 func (f *fleet) knownVolumes(ctx context.Context, volumes []*drain.Volume) ([]string, error) {
 	req := &driver.GetVolumeIDsRequest{Volumes: make([]driver.Volume, len(volumes))}
 	for i, v := range volumes {
@@ -59,8 +59,8 @@ func (f *fleet) knownVolumes(ctx context.Context, volumes []*drain.Volume) ([]st
 	return resp.VolumeIDs, nil
 }
 
-// unlimited is a copy of a config without a limit of its own, unless one was
-// set: the server's priorities and fairness hold calls back where needed.
+// unlimited returns a copy of a config without a limit of its own, unless one was set, because the
+// server's priorities and fairness hold calls back if needed.
 func unlimited(config *rest.Config) *rest.Config {
 	c := rest.CopyConfig(config)
 	if c.QPS == 0 && c.RateLimiter == nil {

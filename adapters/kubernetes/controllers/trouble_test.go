@@ -52,8 +52,8 @@ func (c cutter) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// TestWatchesThatBreak: a whole life over watches that break and expire all the
-// time: nothing is missed, and no more is done than may be.
+// TestWatchesThatBreak: a whole life over watches that break and expire all the time. Nothing is
+// missed, and no more is done than allowed.
 func TestWatchesThatBreak(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, quick)
@@ -78,7 +78,7 @@ func TestWatchesThatBreak(t *testing.T) {
 	assert.Greater(t, expired.Load(), int64(5))
 }
 
-// meddler is somebody who writes to the same objects all the time.
+// meddler writes to the same objects all the time.
 type meddler struct {
 	*world
 	mu   sync.Mutex
@@ -92,7 +92,7 @@ func (m *meddler) touch(ctx context.Context, o client.Object, kind string, condi
 	m.n++
 	value := fmt.Sprint(m.n)
 	patch := fmt.Sprintf(`{"metadata":{"labels":{"theirs":%q},"annotations":{"theirs":%q}}}`, value, value)
-	// Not with ctx: it must be known what the last write came to.
+	// Without ctx, because the result of the last write must be known.
 	err := m.client.Patch(context.WithoutCancel(ctx), o, client.RawPatch(types.MergePatchType, []byte(patch)))
 	if err == nil {
 		m.mu.Lock()
@@ -107,7 +107,7 @@ func (m *meddler) touch(ctx context.Context, o client.Object, kind string, condi
 	}
 }
 
-// mark adds a condition of theirs, unless it is there.
+// mark adds a condition of the meddler's, unless it is there.
 func (m *meddler) mark(ctx context.Context, o client.Object) error {
 	switch o := o.(type) {
 	case *v1alpha1.MachineSet:
@@ -133,7 +133,7 @@ func marked[T any](list []T, kind func(T) string) bool {
 	return false
 }
 
-// meddle goes on until it is stopped.
+// meddle writes until it is stopped.
 func (m *meddler) meddle(ctx context.Context) {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
@@ -160,8 +160,8 @@ func (m *meddler) meddle(ctx context.Context) {
 	}
 }
 
-// TestOthersWriteTheSameObjects: a rollout ends though somebody else writes to
-// all its objects all the time, and nothing of theirs is lost.
+// TestOthersWriteTheSameObjects: a rollout ends though another program writes to all its objects
+// all the time, and nothing of that program's is lost.
 func TestOthersWriteTheSameObjects(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, quick)

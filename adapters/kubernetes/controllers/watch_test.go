@@ -13,10 +13,9 @@ import (
 	"github.com/millwright-go/millwright/adapters/kubernetes/api/v1alpha1"
 )
 
-// follow calls see with all objects of a kind in the test's namespace, by name,
-// after each change that the API server tells of, in order, until the test ends
-// or stop is called. A watch that the server ends is resumed where it was, so
-// that no version is missed. see must not keep the map.
+// follow calls see with all objects of a kind in the test's namespace, by name, after each change
+// that the API server reports, in order, until the test ends or stop is called. It resumes a watch
+// that the server ends, so that no version is missed. see must not keep the map.
 func follow[T client.Object](w *world, list client.ObjectList, items func(client.ObjectList) []T, see func(map[string]T)) (stop func()) {
 	w.Helper()
 	require.NoError(w, w.client.List(w.Context(), list, client.InNamespace(w.namespace)))
@@ -72,20 +71,19 @@ func (w *world) followMachines(see func(map[string]*v1alpha1.Machine)) (stop fun
 	}, see)
 }
 
-// span is what a number was at least and at most.
+// span is the least and the most that a number was.
 type span struct{ least, most int }
 
 func (s *span) take(n int) { s.least, s.most = min(s.least, n), max(s.most, n) }
 
-// census is how many machines there were since it began: all that are not going,
-// those of them that run, and those that run or go.
+// census is how many machines there were since it began: all that are not being deleted, those of
+// them that run, and those that run or are being deleted.
 type census struct {
 	mu             sync.Mutex
 	running, total span
 }
 
-// census counts the machines of the test's namespace at each version that the
-// API server tells of.
+// census counts the machines of the test's namespace at each version that the API server reports.
 func (w *world) census(begin int) *census {
 	w.Helper()
 	c := &census{running: span{begin, begin}, total: span{begin, begin}}
@@ -108,7 +106,7 @@ func (w *world) census(begin int) *census {
 	return c
 }
 
-// spans are those so far.
+// spans returns those so far.
 func (c *census) spans() (running, total span) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

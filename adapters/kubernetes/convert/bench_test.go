@@ -8,7 +8,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// BenchmarkReadMachine is paid for each change that a cache sees.
+// BenchmarkReadMachine measures the cost of each change that a cache sees.
 func BenchmarkReadMachine(b *testing.B) {
 	w := machines.typed(b, machines.store(b, terminating("Initiate node drain"), machines.full()))
 	b.ReportAllocs()
@@ -17,7 +17,7 @@ func BenchmarkReadMachine(b *testing.B) {
 	}
 }
 
-// BenchmarkUpdateStatus is paid for each write.
+// BenchmarkUpdateStatus measures the cost of each write.
 func BenchmarkUpdateStatus(b *testing.B) {
 	w := machines.typed(b, terminating("Initiate node drain"))
 	m, _ := machines.Read(w)

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// encode writes what a pointer points to: text for strings, numbers and
-// durations, else JSON without fields that are zero. Empty: it is zero.
+// encode writes what a pointer points to: text for strings, numbers and durations, else JSON
+// without fields that are zero. It returns nothing for zero.
 func encode(pointer any) (string, error) {
 	v := reflect.ValueOf(pointer).Elem()
 	if v.IsZero() {
@@ -36,8 +36,8 @@ func encode(pointer any) (string, error) {
 	return string(text), err
 }
 
-// decode is the reverse. What the text does not say is zero. After an error the
-// value is as it was.
+// decode is the reverse. Fields that the text omits are zero. After an error the value is as it
+// was.
 func decode(text string, pointer any) error {
 	v := reflect.ValueOf(pointer).Elem()
 	fresh := reflect.New(v.Type())
@@ -74,9 +74,9 @@ func decodeInto(text string, fresh reflect.Value) error {
 // stamp cuts off fractions of a second.
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// compact turns a value into what encoding/json writes short: structs become
-// objects of their fields that are not zero, under names that begin small. It
-// tells whether there is anything to write.
+// compact turns a value into what encoding/json writes short: structs become objects of their
+// fields that are not zero, under names that begin small. It reports whether there is anything to
+// write.
 func compact(v reflect.Value) (any, bool) {
 	switch x := v.Interface().(type) {
 	case time.Time:
@@ -91,7 +91,7 @@ func compact(v reflect.Value) (any, bool) {
 		if v.IsNil() {
 			return nil, false
 		}
-		value, _ := compact(v.Elem()) // that there is one says something
+		value, _ := compact(v.Elem()) // its existence alone says something
 		return value, true
 	case reflect.Struct:
 		object := map[string]any{}
@@ -120,7 +120,7 @@ func addFields(object map[string]any, v reflect.Value) {
 	}
 }
 
-// fieldName is how a field is spelled. Reading does not look at the case.
+// fieldName is how a field is spelled. Reading ignores the case.
 func fieldName(name string) string {
 	if name == strings.ToUpper(name) {
 		return strings.ToLower(name)

@@ -10,14 +10,14 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// condition is a stored condition of any kind: what the library knows of it, and
-// a time besides (of the heartbeat, or of the last change).
+// condition is a stored condition of any kind: what the library knows of it, and a time besides (of
+// the heartbeat, or of the last change).
 type condition struct {
 	object.Condition
 	beside metav1.Time
 }
 
-// conditions is how the list of one kind is read and written.
+// conditions say how to read and write the list of one kind.
 type conditions[T any] struct {
 	read  func(*T) condition
 	write func(condition) T
@@ -78,9 +78,8 @@ func (k conditions[T]) split(list []T) (all []object.Condition, recorded string)
 	return all, recorded
 }
 
-// join changes the list if need be. A condition that there was keeps the time
-// beside it, but for one that has changed and is younger; a new one begins with
-// the time of its status.
+// join changes the list if needed. A condition that was there keeps the time beside it, unless it
+// has changed and is younger. A new one begins with the time of its status.
 func (k conditions[T]) join(list *[]T, was, now []object.Condition, recorded string) {
 	_, before := k.split(*list)
 	if before == recorded && slices.EqualFunc(was, now, sameCondition) {
@@ -101,7 +100,7 @@ func (k conditions[T]) join(list *[]T, was, now []object.Condition, recorded str
 	*list = out
 }
 
-// beside is the time beside a condition that may be in the list already.
+// beside returns the time beside a condition that may be in the list already.
 func (k conditions[T]) beside(list []T, c object.Condition) metav1.Time {
 	latest := metav1.NewTime(c.Since)
 	for i := range list {

@@ -79,8 +79,8 @@ func (k *tested[W, C]) document(t require.TestingT, w W) map[string]any {
 	return parse(t, text)
 }
 
-// store brings a document to what c says, as an API server does: with one patch
-// for metadata and spec, and one for the status.
+// store updates a document to what c says, as an API server does: with one patch for metadata and
+// spec, and one for the status.
 func (k *tested[W, C]) store(t require.TestingT, doc map[string]any, c C) map[string]any {
 	patch, err := k.Update(k.typed(t, doc), c)
 	require.NoError(t, err)
@@ -157,7 +157,7 @@ func (k *tested[W, C]) leaves(t *testing.T) {
 			assert.Empty(t, problems)
 			copyStored(c.ObjectMeta(), read.ObjectMeta())
 			assert.Equal(t, c, read)
-			text, err := json.Marshal(k.store(t, doc, k.blank())) // and it can be taken back
+			text, err := json.Marshal(k.store(t, doc, k.blank())) // and it can be undone
 			require.NoError(t, err)
 			own := strings.NewReplacer(keys.SpecChanges, "", keys.DeploymentChanges, "").Replace(string(text))
 			assert.NotContains(t, own, "millwright-go/", "a record is left that says nothing")
@@ -168,7 +168,7 @@ func (k *tested[W, C]) leaves(t *testing.T) {
 	require.Greater(t, count, 4)
 }
 
-// strange is a field that nobody here knows.
+// strange is a field that this project does not know.
 const strange = "strange"
 
 // spread adds unknown fields to the objects at these paths.
@@ -204,7 +204,7 @@ func count(value any) (n int) {
 	return n
 }
 
-// roundTrip: from anything to anything else, and nobody's fields are lost.
+// roundTrip: any object can become any other, and no unknown field is lost.
 func (k *tested[W, C]) roundTrip(t *rapid.T) {
 	draw := func(label string) C {
 		c := k.blank()
@@ -228,7 +228,7 @@ func (k *tested[W, C]) roundTrip(t *rapid.T) {
 	k.store(t, doc, draw("third"))
 }
 
-// tame takes away what no object of the library holds.
+// tame removes what no object of the library holds.
 func (k *tested[W, C]) tame(c C) {
 	for _, l := range leaves(reflect.TypeOf(c).Elem(), "", func(root reflect.Value) reflect.Value { return root }) {
 		if rest, ok := strings.CutPrefix(l.path, "Spec.Template.Spec."); ok && slices.Contains(notOfTemplates, rest) {
@@ -253,8 +253,8 @@ func (k *tested[W, C]) classified(c C) {
 	}
 }
 
-// foreign: whatever is stored is read without a panic and left as it is, and
-// can be made to say what any other object says.
+// foreign: any stored object is read without a panic and left as it is, and can be changed to say
+// what any other object says.
 func (k *tested[W, C]) foreign(t *testing.T, a, b []byte) {
 	from, to := k.empty(), k.empty()
 	if json.Unmarshal(a, from) != nil || json.Unmarshal(b, to) != nil {

@@ -15,7 +15,7 @@ import (
 func Deployments(keys Keys) *Kind[*v1alpha1.MachineDeployment, *deployment.Deployment] {
 	return &Kind[*v1alpha1.MachineDeployment, *deployment.Deployment]{
 		name: "deployment", keys: keys,
-		counter: keys.DeploymentChanges, counterBefore: keys.SpecChanges, // others copy it to the sets, which have a count of their own
+		counter: keys.DeploymentChanges, counterBefore: keys.SpecChanges, // other programs copy it to the sets, which have a count of their own
 		empty: func() *v1alpha1.MachineDeployment { return &v1alpha1.MachineDeployment{} },
 		clone: (*v1alpha1.MachineDeployment).DeepCopy,
 		blank: func() *deployment.Deployment { return &deployment.Deployment{} },
@@ -73,7 +73,7 @@ func readDeployment(r *reader, w *v1alpha1.MachineDeployment, d *deployment.Depl
 	out.Failed = readSummaries(r.problems, present(w.Status.FailedMachines), extras)
 }
 
-// present are the entries of a list that are not null.
+// present returns the entries of a list that are not null.
 func present(list []*v1alpha1.MachineSummary) []v1alpha1.MachineSummary {
 	var out []v1alpha1.MachineSummary
 	for _, s := range list {
@@ -105,7 +105,7 @@ func (r *reader) strategy(w *v1alpha1.MachineDeploymentStrategy) deployment.Stra
 	}
 	switch {
 	case s.Kind == deployment.InPlaceUpdate:
-		unset.Value = 0 // no machine is made but for a surge that was asked for
+		unset.Value = 0 // no machine is made except for a requested surge
 		if w.InPlaceUpdate != nil {
 			bounds = w.InPlaceUpdate.UpdateConfiguration
 		}
@@ -117,7 +117,7 @@ func (r *reader) strategy(w *v1alpha1.MachineDeploymentStrategy) deployment.Stra
 	return s
 }
 
-// bound reads what is no number as a negative one, which nothing is done upon.
+// bound reads what is no number as a negative one, on which nothing is done.
 func (r *reader) bound(name string, w *intstr.IntOrString, unset rollout.IntOrPercent) rollout.IntOrPercent {
 	switch {
 	case w == nil:

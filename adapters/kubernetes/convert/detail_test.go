@@ -20,7 +20,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// What the library does not know of a taint or a condition stays with it.
+// Fields of a taint or a condition that the library does not know stay with it.
 func TestTaintsAndConditionsKeepWhatIsUnknown(t *testing.T) {
 	added, beat := metav1.NewTime(begin), metav1.NewTime(begin.Add(time.Minute))
 	w := &corev1.Node{}
@@ -45,7 +45,7 @@ func TestTaintsAndConditionsKeepWhatIsUnknown(t *testing.T) {
 	assert.Equal(t, begin.Add(time.Hour), after.Status.Conditions[1].LastHeartbeatTime.UTC(), "that of a changed one")
 }
 
-// Quantities keep their notation; what is none is refused.
+// Quantities keep their notation; an invalid one is refused.
 func TestQuantities(t *testing.T) {
 	doc := map[string]any{"nodeTemplate": map[string]any{"capacity": map[string]any{"cpu": "1000m", "memory": "1024Mi"}}, "providerSpec": map[string]any{}}
 	c, _ := classes.Read(classes.typed(t, doc))
@@ -89,7 +89,7 @@ func TestCreate(t *testing.T) {
 	assert.Equal(t, want, w)
 }
 
-// Bounds that nobody set are those that the established kinds have.
+// Bounds that are not set are those that the established kinds have.
 func TestBoundsThatAreNotSet(t *testing.T) {
 	one := rollout.IntOrPercent{Value: 1}
 	for kind, want := range map[string]rollout.IntOrPercent{"": one, "RollingUpdate": one, "InPlaceUpdate": {}} {
@@ -130,7 +130,7 @@ func TestNodeConditionsOfAMachine(t *testing.T) {
 	}
 }
 
-// Nothing here shows what a secret holds.
+// No error or text here shows what a secret holds.
 func TestErrorsShowNoSecret(t *testing.T) {
 	s := &machine.Secret{Data: map[string][]byte{"password": []byte("hunter2")}}
 	s.Name = "s"
@@ -143,8 +143,8 @@ func TestErrorsShowNoSecret(t *testing.T) {
 	assert.Equal(t, "hunter2", string(w.Data["password"]), "it shares its bytes")
 }
 
-// How records are spelled is part of what is stored: a field that is renamed in
-// the library must be read under its old name.
+// The spelling of records is part of what is stored: a field that is renamed in the library must be
+// read under its old name.
 func TestSpellingOfRecords(t *testing.T) {
 	for want, value := range map[string]any{
 		"":                     new(time.Duration),
@@ -186,7 +186,7 @@ func TestKeysAreDistinct(t *testing.T) {
 	}
 }
 
-// More seconds than a field can hold are as many as it can.
+// More seconds than a field can hold become as many as it can.
 func TestSecondsAreBounded(t *testing.T) {
 	s := &machineset.Set{}
 	for d, want := range map[time.Duration]int32{1 << 62: 2147483647, -1 << 62: -2147483648, 90 * time.Second: 90, 1500 * time.Millisecond: 1} {
@@ -197,8 +197,7 @@ func TestSecondsAreBounded(t *testing.T) {
 	}
 }
 
-// That no machine is wanted is said: an API server shows no scale of an object
-// that leaves it open.
+// A size of zero is written, because an API server shows no scale of an object that omits it.
 func TestZeroReplicasAreSaid(t *testing.T) {
 	stored := sets.typed(t, map[string]any{"spec": map[string]any{"replicas": 3, "minReadySeconds": 5}})
 	s, _ := sets.Read(stored)

@@ -12,8 +12,8 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// Pod is what a drain needs to know of a pod. It shares nothing with it. Budgets
-// are not resolved.
+// Pod returns what a drain needs to know of a pod. It shares nothing with the pod. Budgets are not
+// resolved.
 func Pod(w *corev1.Pod) *drain.Pod {
 	p := &drain.Pod{
 		Key: key(w), UID: string(w.UID), Owner: controller(w),
@@ -41,7 +41,7 @@ func Pod(w *corev1.Pod) *drain.Pod {
 	return p
 }
 
-// seconds is a duration that does not overflow.
+// seconds returns a duration that does not overflow.
 func seconds(n int64) time.Duration {
 	const most = int64(1<<63-1) / int64(time.Second)
 	return time.Duration(max(-most, min(n, most))) * time.Second
@@ -51,7 +51,7 @@ func key(w metav1.Object) object.Key {
 	return object.Key{Namespace: w.GetNamespace(), Name: w.GetName()}
 }
 
-// deletion is when deletion takes effect; zero: it was not asked for.
+// deletion returns when deletion takes effect, or zero if it was not requested.
 func deletion(w metav1.Object) time.Time {
 	at := w.GetDeletionTimestamp()
 	if at == nil {
@@ -60,7 +60,7 @@ func deletion(w metav1.Object) time.Time {
 	return instant(*at)
 }
 
-// controller is the owner that controls an object.
+// controller returns the owner that controls an object.
 func controller(w metav1.Object) *object.Owner {
 	for _, o := range w.GetOwnerReferences() {
 		if o.Controller != nil && *o.Controller {
@@ -70,7 +70,7 @@ func controller(w metav1.Object) *object.Owner {
 	return nil
 }
 
-// Budget is a budget as a drain sees it.
+// Budget returns a budget as a drain sees it.
 func Budget(w *policyv1.PodDisruptionBudget) *drain.Budget {
 	b := &drain.Budget{
 		Key: key(w), Generation: w.Generation, ObservedGeneration: w.Status.ObservedGeneration,
@@ -87,7 +87,7 @@ func Budget(w *policyv1.PodDisruptionBudget) *drain.Budget {
 	return b
 }
 
-// Volume is a persistent volume as a drain sees it.
+// Volume returns a persistent volume as a drain sees it.
 func Volume(w *corev1.PersistentVolume) *drain.Volume {
 	v := &drain.Volume{Name: w.Name, Local: w.Spec.Local != nil || w.Spec.HostPath != nil}
 	if claim := w.Spec.ClaimRef; claim != nil {
@@ -97,9 +97,9 @@ func Volume(w *corev1.PersistentVolume) *drain.Volume {
 	return v
 }
 
-// attacher returns the driver that attaches a volume, and its name there. The
-// kinds of volumes from before CSI are attached by the CSI drivers that have
-// taken them over. Empty: nobody attaches it.
+// attacher returns the driver that attaches a volume, and its name there. The CSI drivers that have
+// replaced the kinds of volumes from before CSI attach those. It returns nothing if no driver
+// attaches the volume.
 func attacher(s *corev1.PersistentVolumeSource) (driver, handle string) {
 	switch {
 	case s.CSI != nil:
@@ -118,8 +118,8 @@ func attacher(s *corev1.PersistentVolumeSource) (driver, handle string) {
 	return "", ""
 }
 
-// Attachment is an attachment as a drain sees it. One of a volume that is in
-// the pod's own spec names no volume.
+// Attachment returns an attachment as a drain sees it. One of a volume that is in the pod's own
+// spec names no volume.
 func Attachment(w *storagev1.VolumeAttachment) *drain.Attachment {
 	a := &drain.Attachment{Name: w.Name, Node: w.Spec.NodeName, Attached: w.Status.Attached, DeletedAt: deletion(w)}
 	if name := w.Spec.Source.PersistentVolumeName; name != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// Canonical is a value as JSON without zero fields, times in whole seconds.
+// Canonical returns a value as JSON without zero fields, times in whole seconds.
 func Canonical(pointer any) string {
 	value, _ := compact(reflect.ValueOf(pointer))
 	text, err := json.MarshalIndent(value, "", " ")
@@ -31,7 +31,7 @@ func DeletionMarkers() (stages []machine.Stage, texts []string) {
 	return stages, texts
 }
 
-// Encode and Decode are how annotations are written and read.
+// Encode and Decode write and read annotations.
 var (
 	Encode = encode
 	Decode = decode

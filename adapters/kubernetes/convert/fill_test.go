@@ -60,7 +60,7 @@ func leaves(t reflect.Type, path string, reach func(reflect.Value) reflect.Value
 	return one
 }
 
-// isQuantity tells whether a map holds quantities.
+// isQuantity reports whether a map holds quantities.
 func isQuantity(path string) bool { return strings.HasSuffix(path, "apacity") }
 
 // sample is a value of a leaf that is not zero.

@@ -48,9 +48,8 @@ func (k *tested[W, C]) records(t *testing.T, name string, out *strings.Builder) 
 	}
 }
 
-// How records are spelled is stored for years: a field that is renamed or
-// changes its meaning has to be read under the old name too. A new one adds to
-// this file (-update).
+// The spelling of records is stored for years: a field that is renamed or changes its meaning has
+// to be read under the old name too. A new one adds to this file (-update).
 func TestRecordsAreSpelledAsBefore(t *testing.T) {
 	var out strings.Builder
 	machines.records(t, "machine", &out)

@@ -8,12 +8,12 @@ type Keys struct {
 	Revision  string // annotation on sets and deployments
 	Preserve  string // annotation on a machine that asks to keep it; read only
 
-	NodePreserve string // annotation on a machine: what its node asked for last, as others note it; read only
+	NodePreserve string // annotation on a machine: what its node asked for last, as other managers record it; read only
 
 	LastApplied         string // annotation on a node: template that was applied last
 	LastAppliedCapacity string // annotation on a node: virtual capacity that was applied last
 
-	// What rollouts of others put on nodes; read only.
+	// These are what rollouts of other managers put on nodes; read only.
 	KeepNode, KeptByUs string // annotations, "true" each
 	AvoidTaint         string // a taint, "True", PreferNoSchedule
 

@@ -21,13 +21,13 @@ type Kind[W metav1.Object, C object.Object[C]] struct {
 
 	read        func(*reader, W, C)
 	write       func(x *writer, w W, was, now C)
-	writeStatus func(x *writer, w W, was, now C) // nil: the kind has no status
+	writeStatus func(x *writer, w W, was, now C) // nil if the kind has no status
 
 	records []record[C] // annotations
 	labels  []string    // labels that are fields of C
 	hidden  []string    // further annotations that are fields of C
 	// counter is the annotation that counts changes of annotations, as the generation does those of
-	// the spec. Empty: they count for nothing. If it is missing, counterBefore is read.
+	// the spec. If it is empty, they count for nothing. If it is missing, counterBefore is read.
 	counter, counterBefore string
 }
 
@@ -64,10 +64,10 @@ func (x *writer) encode(name string, pointer any) string {
 	return text
 }
 
-// Read returns what an object says. It shares nothing with it. What can't be
-// read is zero, or else says so when the library looks at it, and is named; nil:
-// nothing. The object can be acted upon all the same, and what can't be read is
-// left as it is until it is decided anew.
+// Read returns what an object says. It shares nothing with the object. A value that can't be read
+// is zero, or is invalid in a way that the library reports later, and Read names it. Nil means that
+// all was read. The object can still be acted upon, and what can't be read is left as it is until
+// it is decided again.
 func (k *Kind[W, C]) Read(w W) (C, []*object.FieldError) {
 	p := &problems{}
 	c := k.blank()
@@ -88,7 +88,7 @@ func (k *Kind[W, C]) Read(w W) (C, []*object.FieldError) {
 	return c, p.list
 }
 
-// changes is how many changes of the spec an API server did not count.
+// changes returns how many changes of the spec an API server did not count.
 func (k *Kind[W, C]) changes(w W) int64 {
 	if k.counter == "" {
 		return 0
@@ -104,8 +104,8 @@ func (k *Kind[W, C]) changes(w W) int64 {
 	return max(0, min(n, 1<<62))
 }
 
-// Create returns a new object that says what c does, but for the status, which
-// an API server takes separately.
+// Create returns a new object that says what c does, without the status, which an API server takes
+// separately.
 func (k *Kind[W, C]) Create(c C) (W, error) {
 	w := k.empty()
 	was, _ := k.Read(w)
@@ -142,9 +142,9 @@ func annotate(w metav1.Object, key, text string) {
 	w.SetAnnotations(all)
 }
 
-// Update returns the merge patch that makes the stored object base say what c
-// does in its metadata and spec; nil: it says so already. The patch holds the
-// version of c, and is refused if the object has another by then.
+// Update returns the merge patch that makes the stored object base say what c does in its metadata
+// and spec. It returns nil if base says so already. The patch holds the version of c, and is
+// refused if the object has another version then.
 func (k *Kind[W, C]) Update(base W, c C) ([]byte, error) {
 	was, _ := k.Read(base)
 	x, after := &writer{keys: k.keys}, k.clone(base)

@@ -60,8 +60,8 @@ var (
 	}
 )
 
-// Each field of each kind is either stored or in the list of those that are
-// not: a new one can't be forgotten.
+// Each field of each kind is either stored or in the list of those that are not, so that a new one
+// can't be forgotten.
 func TestEveryFieldIsStored(t *testing.T) {
 	for name, k := range kinds {
 		t.Run(name, k.leaves)

@@ -69,9 +69,8 @@ func readMachine(r *reader, w *v1alpha1.Machine, m *machine.Machine) {
 	r.preservation(w, m)
 }
 
-// preservation has the stored end decide: people move it, and another manager
-// knows nothing else. Of one that another manager began, the beginning is taken
-// to be that of the phase.
+// preservation reads the stored end, because people move it and another manager knows nothing else.
+// If another manager began the preservation, its beginning is taken to be that of the phase.
 func (r *reader) preservation(w *v1alpha1.Machine, m *machine.Machine) {
 	p, until := &m.Status.Preservation, time.Time{}
 	if at := w.Status.CurrentStatus.PreserveExpiryTime; at != nil {
@@ -138,9 +137,9 @@ func writeMachineStatus(x *writer, w *v1alpha1.Machine, was, now *machine.Machin
 	nodeConditions.join(&w.Status.Conditions, a.Conditions, b.Conditions, n.text(x))
 }
 
-// phaseOf is the phase in its field. While a machine's first VM is called for it
-// has none there: machine-controller-manager, which may take over before the
-// provider ID is stored, takes the VM of a machine that has a phase for nobody's.
+// phaseOf returns the phase for the field. While a machine's first VM is being created, the field
+// is empty: machine-controller-manager, which may take over before the provider ID is stored,
+// treats the VM of a machine that has a phase as an orphan.
 func phaseOf(m *machine.Machine) machine.Phase {
 	if m.Status.Phase == machine.PhasePending && calledFor(m) {
 		return machine.PhaseNew
@@ -148,14 +147,14 @@ func phaseOf(m *machine.Machine) machine.Phase {
 	return m.Status.Phase
 }
 
-// calledFor tells whether a VM was called for and its provider ID is not stored.
+// calledFor reports whether a VM was requested and its provider ID is not stored.
 func calledFor(m *machine.Machine) bool {
 	op := &m.Status.LastOperation
 	return m.Spec.ProviderID == "" &&
 		op.Kind == machine.OperationCreate && op.State == machine.StateProcessing && op.Stage == machine.StageCreateVM
 }
 
-// timed tells whether a machine fails when it stays in this phase.
+// timed reports whether a machine fails when it stays in this phase.
 func timed(p machine.Phase) bool {
 	return p == machine.PhasePending || p == machine.PhaseUnknown || p == machine.PhaseInPlaceUpdating
 }

@@ -24,7 +24,7 @@ func readMeta[W metav1.Object, C object.Object[C]](m *object.Meta, w W, k *Kind[
 	m.Owner = controller(w)
 }
 
-// keeps tells whether an annotation is for this package alone.
+// keeps reports whether an annotation is for this package alone.
 func (k *Kind[W, C]) keeps(key string) bool {
 	return key != "" && (key == k.counter || key == k.counterBefore) || slices.Contains(k.hidden, key) ||
 		slices.ContainsFunc(k.records, func(r record[C]) bool { return r.name == key })
@@ -59,7 +59,7 @@ func sameOwner(a, b *object.Owner) bool {
 	return a == b || a != nil && b != nil && *a == *b
 }
 
-// instant is a time in whole seconds.
+// instant returns a time in whole seconds.
 func instant(t metav1.Time) time.Time {
 	if t.IsZero() {
 		return time.Time{}
@@ -67,14 +67,14 @@ func instant(t metav1.Time) time.Time {
 	return t.UTC().Truncate(time.Second)
 }
 
-// put sets a field if the value is another than the stored one reads as.
+// put sets a field if the value differs from what the stored one reads as.
 func put[T comparable](field *T, was, now T) {
 	if was != now {
 		*field = now
 	}
 }
 
-// without is a copy of a map that lacks some keys; nil if nothing is left.
+// without returns a copy of a map that lacks some keys, or nil if nothing is left.
 func without(all map[string]string, skip func(string) bool) map[string]string {
 	var left map[string]string
 	for key, value := range all {

@@ -101,7 +101,7 @@ func stagesInUse() map[string]string {
 	}
 }
 
-// What is established is spelled as others spell it.
+// Established names are spelled as other programs spell them.
 func TestNamesAreTheEstablishedOnes(t *testing.T) {
 	text, err := os.ReadFile("testdata/names.txt")
 	require.NoError(t, err)
@@ -131,7 +131,7 @@ func TestNamesAreTheEstablishedOnes(t *testing.T) {
 	assert.Empty(t, have, "not among the facts")
 }
 
-// A name that nobody else knows begins with the library's own.
+// A name that only this library knows begins with its own prefix.
 func TestOwnNamesHaveThePrefix(t *testing.T) {
 	m, s, d, o := machine.DefaultPolicy().Keys, machineset.DefaultPolicy().Keys, deployment.DefaultPolicy().Keys, safety.DefaultPolicy().Keys
 	for _, key := range []string{

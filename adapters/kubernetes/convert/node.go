@@ -12,7 +12,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// Nodes translates nodes. What was applied last is where others look for it.
+// Nodes translates nodes. The record of what was applied last is where other managers look for it.
 func Nodes(keys Keys) *Kind[*corev1.Node, *machine.Node] {
 	return &Kind[*corev1.Node, *machine.Node]{
 		name: "node", keys: keys,
@@ -55,10 +55,10 @@ func readNode(r *reader, w *corev1.Node, n *machine.Node) {
 	r.rollout(n)
 }
 
-// rollout has what another manager's rollout left on a node count as applied
-// there, so that it goes when no rollout here wants it. Such a manager says by
-// KeptByUs that the annotations are its own, and nobody else uses the taint's
-// key. Of a node whose machine is kept for inspection the annotations are that's.
+// rollout treats what another manager's rollout left on a node as applied by that manager, so that
+// it is removed when no rollout here wants it. Such a manager says by KeptByUs that the annotations
+// are its own, and nothing else uses the taint's key. If the node's machine is kept for inspection,
+// the annotations belong to that.
 func (r *reader) rollout(n *machine.Node) {
 	k, last := r.keys, &n.Applied.NodeTemplate
 	kept := object.FindCondition(n.Conditions, machine.NodePreserved)
@@ -103,7 +103,7 @@ func writeNode(x *writer, w *corev1.Node, was, now *machine.Node) {
 	}
 }
 
-// json is empty if there is nothing to say.
+// json returns nothing if there is nothing to say.
 func (x *writer) json(field string, value any, entries int) string {
 	if entries == 0 {
 		return ""

@@ -15,7 +15,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// What was applied to a node is written the way others read it.
+// What was applied to a node is written the way other managers read it.
 func TestAppliedIsWhereOthersLook(t *testing.T) {
 	n := &machine.Node{}
 	n.Annotations = map[string]string{"theirs": "1"}
@@ -48,8 +48,7 @@ func TestAppliedIsReadWhereOthersWriteIt(t *testing.T) {
 	assert.Equal(t, machine.Applied{Generation: 3}, n.Applied)
 }
 
-// A node that another manager has written is read, and what is written is what
-// that one reads.
+// A node that another manager has written is read, and that manager can read what is written.
 func TestNodesOfOthersAreTakenOver(t *testing.T) {
 	w := &corev1.Node{}
 	w.Annotations = map[string]string{
@@ -75,7 +74,7 @@ func TestNodesOfOthersAreTakenOver(t *testing.T) {
 	assert.Equal(t, `{"since":"2026-03-01T12:00:00Z"}`, after.Annotations[keys.Drain])
 }
 
-// Nobody can write a record as an annotation.
+// No user can write a record as an annotation.
 func TestRecordsCannotBeForged(t *testing.T) {
 	n := &machine.Node{}
 	n.Applied.Labels = map[string]string{"a": "b"}
@@ -90,8 +89,8 @@ func TestRecordsCannotBeForged(t *testing.T) {
 	assert.Equal(t, before, made.Annotations)
 }
 
-// What can't be read counts as none and is named, and stays until something is
-// recorded there.
+// A record that can't be read counts as none and is named, and stays until something is recorded
+// there.
 func TestDamagedRecordsOfANode(t *testing.T) {
 	w := &corev1.Node{}
 	w.Annotations = map[string]string{keys.LastApplied: "{", keys.LastAppliedCapacity: "[]", keys.Applied: `{"generation":"x"}`, keys.Drain: "{}", "mine": "{"}
@@ -125,8 +124,8 @@ func TestDamagedRecordsOfANode(t *testing.T) {
 	})
 }
 
-// Heartbeats of conditions are the node's own and never go back; a taint that
-// has another value was added anew.
+// Heartbeats of conditions are the node's own and never go back. A taint with another value was
+// added again.
 func TestHeartbeatsDoNotGoBack(t *testing.T) {
 	at := func(n int) metav1.Time { return metav1.NewTime(begin.Add(time.Duration(n) * time.Minute)) }
 	added := at(1)
@@ -157,9 +156,9 @@ func TestCapacityMustBeAQuantity(t *testing.T) {
 	assert.EqualError(t, err, "node n can't be written: status.capacity[cpu] is no quantity")
 }
 
-// What a rollout of another manager left on a node goes when no rollout wants it,
-// though that manager kept no record; a user's own annotation stays, and all that
-// is on the node of a preserved machine.
+// What a rollout of another manager left on a node is removed when no rollout wants it, though that
+// manager kept no record. A user's own annotation stays, and so does all that is on the node of a
+// preserved machine.
 func TestMarksOfRolloutsElsewhere(t *testing.T) {
 	mark := func(w *corev1.Node) {
 		w.Annotations[keys.KeepNode], w.Annotations[keys.KeptByUs] = "true", "true"

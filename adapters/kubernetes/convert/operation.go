@@ -11,9 +11,8 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 )
 
-// extra is what a stored operation has no field for. It belongs to the
-// operation of that time alone, so that it is void once another manager has
-// written a later one.
+// extra is the part of an operation that its stored form has no field for. It belongs to the
+// operation of that time alone, so that it is void once another manager has written a later one.
 type extra struct {
 	At time.Time
 	// Stage and Message are set if the description does not tell them exactly.
@@ -21,12 +20,12 @@ type extra struct {
 	Message *string
 	Forced  bool
 	Against machine.Inputs
-	// NeverCreated is what a machine's status says of that name: another
-	// manager may have created the VM since.
+	// NeverCreated is what a machine's status says about that name: another manager may have
+	// created the VM since.
 	NeverCreated bool
 }
 
-// of tells whether it is about that operation.
+// of reports whether it is about that operation.
 func (e *extra) of(op *machine.Operation) bool { return e.At.Equal(op.Time) }
 
 func readOperation(p *problems, field string, o *v1alpha1.LastOperation, e *extra) machine.Operation {
@@ -55,8 +54,7 @@ func readOperation(p *problems, field string, o *v1alpha1.LastOperation, e *extr
 	return op
 }
 
-// writeOperation returns what o has no field for. never is whether the VM was
-// never created.
+// writeOperation returns what o has no field for. never says whether the VM was never created.
 func writeOperation(o *v1alpha1.LastOperation, was, now *machine.Operation, never bool) extra {
 	put(&o.Type, v1alpha1.MachineOperationType(was.Kind), v1alpha1.MachineOperationType(now.Kind))
 	put(&o.State, v1alpha1.MachineState(was.State), v1alpha1.MachineState(now.State))
@@ -78,7 +76,7 @@ func writeOperation(o *v1alpha1.LastOperation, was, now *machine.Operation, neve
 	return e
 }
 
-// spelled is how a code is stored; success is not.
+// spelled is how a code is stored. Success is not stored.
 func spelled(c codes.Code) string {
 	if c == codes.OK {
 		return ""
@@ -104,7 +102,7 @@ func readSummaries(p *problems, list []v1alpha1.MachineSummary, extras []extra) 
 	return out
 }
 
-// writeSummaries returns what the list has no fields for; nil: nothing.
+// writeSummaries returns what the list has no fields for, or nil.
 func writeSummaries(all []machineset.Summary) ([]v1alpha1.MachineSummary, []extra) {
 	list, extras := make([]v1alpha1.MachineSummary, len(all)), make([]extra, len(all))
 	needed := false

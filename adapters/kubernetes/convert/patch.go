@@ -6,8 +6,7 @@ import (
 	"reflect"
 )
 
-// difference is the smallest merge patch (RFC 7386) that leads from one object
-// to the other.
+// difference is the smallest merge patch (RFC 7386) that turns one object into the other.
 func difference(before, after any) (map[string]any, error) {
 	b, err := document(before)
 	if err != nil {
@@ -57,7 +56,7 @@ func diff(before, after map[string]any) map[string]any {
 	return patch
 }
 
-// lock has a patch refused unless the object still has this version.
+// lock makes a patch fail unless the object still has this version.
 func lock(patch map[string]any, version string) {
 	if version == "" {
 		return
@@ -70,8 +69,8 @@ func lock(patch map[string]any, version string) {
 	meta["resourceVersion"] = version
 }
 
-// holdsNull tells whether an object in a JSON value has a field that is null: a
-// merge patch can't say so.
+// holdsNull reports whether an object in a JSON value has a field that is null, which a merge patch
+// can't say.
 func holdsNull(value any) bool {
 	fields, ok := value.(map[string]any)
 	if !ok {

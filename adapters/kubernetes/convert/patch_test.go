@@ -29,7 +29,7 @@ func drawObject(depth int) *rapid.Generator[map[string]any] {
 	return rapid.MapOfN(rapid.SampledFrom([]string{"x", "y", "z"}), drawJSON(depth), 0, 3)
 }
 
-// A patch makes of the one value the other, and says no more than it must.
+// A patch turns the one value into the other, and says no more than it must.
 func TestDifference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		was, is := drawObject(2).Draw(t, "was"), drawObject(2).Draw(t, "is")

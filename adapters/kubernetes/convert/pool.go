@@ -42,7 +42,7 @@ func writePool(_ *writer, w *pools.MachinePool, was, now *machinepool.Pool) {
 	putList(&out.ProviderIDs, a.ProviderIDs, b.ProviderIDs)
 }
 
-// putList replaces a list that says something else.
+// putList replaces a list that differs.
 func putList[T comparable](field *[]T, was, now []T) {
 	if !slices.Equal(was, now) {
 		*field = slices.Clone(now)

@@ -34,8 +34,7 @@ func FuzzPool(f *testing.F) {
 		"lastOperation":{"errorCode":"NotFound","lastUpdateTime":"2026-03-01T12:00:00Z"}}}`)
 }
 
-// What an object says in which field is stored for years. This file shows a full
-// one (-update).
+// The field of each value is stored for years. This file shows a full object (-update).
 func TestPoolsAreSpelledAsBefore(t *testing.T) {
 	doc := pools.store(t, map[string]any{}, pools.full())
 	text, err := json.MarshalIndent(map[string]any{"spec": doc["spec"], "status": doc["status"]}, "", "  ")
@@ -49,8 +48,7 @@ func TestPoolsAreSpelledAsBefore(t *testing.T) {
 	assert.Equal(t, string(want), string(text)+"\n")
 }
 
-// What is not written and what is zero are two things for replicas and for the
-// bootstrap secret.
+// A missing value and zero differ for replicas and for the bootstrap secret.
 func TestPoolsTellAbsentFromZero(t *testing.T) {
 	none, empty := int32(0), ""
 	for _, p := range []*machinepool.Pool{
@@ -65,8 +63,7 @@ func TestPoolsTellAbsentFromZero(t *testing.T) {
 	}
 }
 
-// A code that is not known is told, and stays as it is written until there is
-// another.
+// An unknown code is reported, and stays as it is written until there is another.
 func TestPoolsWithAnUnknownCode(t *testing.T) {
 	w := &poolsv1alpha1.MachinePool{}
 	w.Namespace, w.Name = "fleet", "p"
@@ -82,7 +79,7 @@ func TestPoolsWithAnUnknownCode(t *testing.T) {
 	require.JSONEq(t, `{"status":{"phase":"Failed"}}`, string(patch))
 }
 
-// Of a list that stays as long as it is, each part of an entry counts.
+// In a list that keeps its length, each part of an entry counts.
 func TestPoolListsAreCompared(t *testing.T) {
 	full := pools.full()
 	doc := pools.store(t, map[string]any{}, full)

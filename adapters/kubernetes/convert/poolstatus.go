@@ -97,7 +97,7 @@ func writePoolOperation(w *pools.MachinePoolOperation, was, now *machinepool.Ope
 	put(&w.Against.Secret, was.Against.Secret, now.Against.Secret)
 }
 
-// writePoolLists replaces what says something else, as a whole.
+// writePoolLists replaces lists that differ, as a whole.
 func writePoolLists(out *pools.MachinePoolStatus, a, b *machinepool.Status) {
 	if !slices.EqualFunc(a.Conditions, b.Conditions, sameCondition) {
 		out.Conditions = nil

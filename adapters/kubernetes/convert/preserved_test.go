@@ -13,8 +13,8 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 )
 
-// Failed machines that are kept for inspection are counted in the fields that others read, and
-// what others wrote there is read.
+// Failed machines that are kept for inspection are counted in the fields that other programs read,
+// and what those wrote there is read.
 func TestPreservedFailedMachinesAreCountedWhereOthersLook(t *testing.T) {
 	s, d := &machineset.Set{}, &deployment.Deployment{}
 	s.Status.PreservedFailed, s.Status.AutoPreserved, d.Status.PreservedFailed = 2, 1, 3
@@ -36,8 +36,8 @@ func TestPreservedFailedMachinesAreCountedWhereOthersLook(t *testing.T) {
 	assert.Equal(t, []int32{4, 5}, []int32{read.Status.PreservedFailed, read.Status.AutoPreserved})
 }
 
-// A machine that is kept because its node asked for it goes on by what the node asked, to the end that
-// is stored: it is not kept anew.
+// A machine that is kept because its node asked for it stays kept by the node's request, until the
+// stored end. It is not kept again.
 func TestPreservationThatANodeAskedForIsTakenOver(t *testing.T) {
 	m, problems := machines.Read(machines.typed(t, map[string]any{
 		"metadata": map[string]any{"name": "m", "annotations": map[string]any{
@@ -54,8 +54,8 @@ func TestPreservationThatANodeAskedForIsTakenOver(t *testing.T) {
 	}, m.Status.Preservation)
 }
 
-// What others demand of sets and machines is written on those that are made from a deployment that
-// does not say it, and what others go by in a template reaches them.
+// If a deployment omits what other programs demand of sets and machines, it is written on those
+// that are made from it, and what other programs use in a template reaches them.
 func TestNewSetsAndMachinesSayWhatOthersDemand(t *testing.T) {
 	d, problems := deployments.Read(deployments.typed(t, map[string]any{
 		"metadata": map[string]any{"name": "d"},
@@ -82,8 +82,8 @@ func TestNewSetsAndMachinesSayWhatOthersDemand(t *testing.T) {
 	assert.EqualValues(t, 7, *m.Spec.MaxEvictRetries)
 }
 
-// Others copy annotations of a deployment to its sets: what a deployment counts there does not change
-// what its sets have counted. What it counted under the name before goes on.
+// Other programs copy annotations of a deployment to its sets: what a deployment counts there does
+// not change what its sets have counted. What it counted under the name before goes on.
 func TestADeploymentCountsUnderANameOfItsOwn(t *testing.T) {
 	doc := map[string]any{"metadata": map[string]any{
 		"name": "d", "generation": json.Number("3"), "annotations": map[string]any{keys.SpecChanges: "4"},

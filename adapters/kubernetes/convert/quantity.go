@@ -22,8 +22,8 @@ func readQuantities(list corev1.ResourceList) map[string]string {
 	return out
 }
 
-// writeQuantities changes what differs. Another notation of the same quantity is
-// no difference: patches are made of canonical ones.
+// writeQuantities changes what differs. Another notation of the same quantity is no difference:
+// patches are made of canonical ones.
 func writeQuantities(x *writer, field string, list *corev1.ResourceList, was, now map[string]string) {
 	for name := range was {
 		if _, stays := now[name]; !stays {

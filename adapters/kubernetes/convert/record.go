@@ -20,8 +20,8 @@ type record[C any] struct {
 	at   func(C) any // a pointer to the part
 }
 
-// notes are the entries of the condition RecordType. Unknown ones are kept, and
-// the text stays to the letter as long as no entry changes.
+// notes are the entries of the condition RecordType. Unknown ones are kept, and the text stays
+// exactly the same as long as no entry changes.
 type notes struct {
 	stored  string
 	entries map[string]json.RawMessage
@@ -62,7 +62,7 @@ func (n *notes) write(x *writer, name string, was, now any) {
 	}
 }
 
-// set replaces the entry; there is none for zero.
+// set replaces the entry. There is none for zero.
 func (n *notes) set(x *writer, name string, now any) {
 	text, old := x.entry(name, now), n.entries[name]
 	if bytes.Equal(text, old) {
@@ -74,7 +74,7 @@ func (n *notes) set(x *writer, name string, now any) {
 	}
 }
 
-// entry is what a pointer points to as compact JSON; nil: it is zero.
+// entry returns what a pointer points to as compact JSON, or nil if it is zero.
 func (x *writer) entry(name string, pointer any) json.RawMessage {
 	value, present := compact(reflect.ValueOf(pointer).Elem())
 	if !present {
@@ -87,7 +87,7 @@ func (x *writer) entry(name string, pointer any) json.RawMessage {
 	return text
 }
 
-// text is the message of the condition; empty: there should be none.
+// text returns the message of the condition. If it is empty, there should be no condition.
 func (n *notes) text(x *writer) string {
 	switch {
 	case !n.changed:

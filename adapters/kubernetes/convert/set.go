@@ -73,8 +73,8 @@ func (n *notes) observed(r *reader, generation int64) int64 {
 	return generation + changes
 }
 
-// observe is the reverse of observed: the stored generation, as other programs
-// compare it to that of the object.
+// observe is the reverse of observed: the stored generation, as other programs compare it with that
+// of the object.
 func (n *notes) observe(x *writer, generation int64) int64 {
 	stored := min(generation, x.generation)
 	changes := generation - stored

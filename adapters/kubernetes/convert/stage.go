@@ -12,9 +12,8 @@ type marker struct {
 	text  string
 }
 
-// The markers of deletion in the order in which others look for them: of
-// several in one description, the first of this list is taken. The last one is
-// only read: an older manager wrote it.
+// The markers of deletion are in the order in which other managers look for them: of several in one
+// description, the first of this list counts. The last one is only read: an older manager wrote it.
 var deletionMarkers = []marker{
 	{machine.StageGetVMStatus, "Set machine status to termination. Now, getting VM Status"},
 	{machine.StageInitiateDrain, "Initiate node drain"},
@@ -25,14 +24,14 @@ var deletionMarkers = []marker{
 	{machine.StageInitiateNodeDeletion, "Remove node finalizers"},
 }
 
-// Of a creation, others know the first. One without any marker may have been
-// issued, see creationStage.
+// Of a creation, other managers know the first. One without any marker may have been issued, see
+// creationStage.
 var creationMarkers = []marker{
 	{machine.StageInstanceInitialization, "Initialize VM Instance"},
 	{machine.StageInitialized, "The VM is initialized"},
 }
 
-// Of an update in place, others know the first.
+// Of an update in place, other managers know the first.
 var updateMarkers = []marker{
 	{machine.StageReady, "Node drain successful. Node is ready for update"},
 	{machine.StageCandidate, "The machine is a candidate for an update"},
@@ -54,8 +53,7 @@ func markersOf(kind machine.OperationKind) []marker {
 	return nil
 }
 
-// describe is the description of an operation: its message, and how its stage
-// is marked.
+// describe returns the description of an operation: its message, and the mark of its stage.
 func describe(op *machine.Operation) string {
 	markers := markersOf(op.Kind)
 	message := op.Message
@@ -74,8 +72,8 @@ func describe(op *machine.Operation) string {
 	return message
 }
 
-// understand is the reverse of describe, as far as that is possible, of a
-// description that anybody may have written.
+// understand is the reverse of describe, as far as possible, of a description that any program may
+// have written.
 func understand(kind machine.OperationKind, state machine.OperationState, description string) (machine.Stage, string) {
 	for _, m := range markersOf(kind) {
 		if !strings.Contains(description, m.text) {
@@ -92,9 +90,8 @@ func understand(kind machine.OperationKind, state machine.OperationState, descri
 	return machine.StageNone, description
 }
 
-// creationStage is that of a creation that says nothing: a machine that came up
-// was initialized; of others a create may have been issued, and it has to be
-// found out what became of it.
+// creationStage returns the stage of a creation that states none. A machine that came up was
+// initialized. For others a create may have been issued, and its result has to be found out.
 func creationStage(state machine.OperationState) machine.Stage {
 	if state == machine.StateSuccessful {
 		return machine.StageInitialized

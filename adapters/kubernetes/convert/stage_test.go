@@ -12,8 +12,8 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// others is how other managers find the stage of a deletion: the first of these
-// texts, in this order, that is anywhere in the description.
+// others is how other managers find the stage of a deletion: the first of these texts, in this
+// order, that is anywhere in the description.
 func others(description string) machine.Stage {
 	stages, texts := convert.DeletionMarkers()
 	for i, text := range texts {
@@ -24,7 +24,7 @@ func others(description string) machine.Stage {
 	return ""
 }
 
-// Descriptions as other managers write them in the midst of their work.
+// These are descriptions as other managers write them during their work.
 func TestStagesOfOtherManagers(t *testing.T) {
 	for _, c := range []struct {
 		kind        machine.OperationKind
@@ -61,8 +61,8 @@ func TestStagesOfOtherManagers(t *testing.T) {
 	}
 }
 
-// Every stage of a deletion is found by others in what is written here, whatever
-// an error says, and found again here.
+// Other managers find every stage of a deletion in what is written here, for any text of an error,
+// and this package finds it again.
 func TestOthersFindOurStages(t *testing.T) {
 	stages, texts := convert.DeletionMarkers()
 	words := append([]string{"", " ", "boom", "initiate", "Initiate VM deletion."}, texts...)
@@ -98,8 +98,8 @@ func TestDescriptionsTellStagesExactly(t *testing.T) {
 	}
 }
 
-// While a VM is called for the machine has no phase, or the manager that takes
-// over takes the VM for nobody's and deletes it. With the provider ID it has one.
+// While a VM is being created the machine has no phase. Otherwise the manager that takes over would
+// treat the VM as an orphan and delete it. With the provider ID it has one.
 func TestACreateUnderWayHasNoPhase(t *testing.T) {
 	m := &machine.Machine{}
 	m.Name, m.Namespace = "web-1", "fleet"

@@ -34,9 +34,9 @@ func load(t *testing.T, file string) (out struct {
 	return out
 }
 
-// A fleet that another manager made is taken over: the set whose template is
-// the deployment's is the new one, though its hash was computed otherwise, and
-// nothing is created, resized or deleted.
+// A fleet that another manager made is taken over: the set whose template is the deployment's is
+// the new one, though its hash was computed in another way, and nothing is created, resized or
+// deleted.
 func TestTakingOverAFleetRollsNothing(t *testing.T) {
 	fleet := load(t, "testdata/fleet.yaml")
 	d, problems := deployments.Read(deployments.typed(t, fleet.Deployment))
@@ -130,7 +130,7 @@ func terminating(description string) map[string]any {
 	}
 }
 
-// A deletion goes on where another manager left it.
+// A deletion goes on from where another manager left it.
 func TestTakingOverADeletion(t *testing.T) {
 	class := &machine.Class{}
 	class.Namespace, class.Name = "fleet", "c"
@@ -205,7 +205,7 @@ func TestNeverCreatedIsVoidAfterAnotherManager(t *testing.T) {
 	require.Empty(t, problems)
 	require.True(t, read.Status.NeverCreated)
 
-	// Our own next step keeps it, and can take it back.
+	// Our own next step keeps it, and can undo it.
 	read.Status.LastOperation.Time = begin.Add(time.Minute)
 	doc = machines.store(t, doc, read)
 	read, _ = machines.Read(machines.typed(t, doc))
@@ -223,8 +223,8 @@ func TestNeverCreatedIsVoidAfterAnotherManager(t *testing.T) {
 	assert.False(t, read.Status.NeverCreated)
 }
 
-// A preservation that another manager began goes on to its end; the end is
-// moved by moving the stored time, and taken away with it.
+// A preservation that another manager began continues until its end. Moving the stored time moves
+// the end, and removing it removes the end.
 func TestPreservationIsTheStoredTime(t *testing.T) {
 	doc := map[string]any{
 		"metadata": map[string]any{"name": "m", "annotations": map[string]any{"node.machine.sapcloud.io/preserve": "when-failed"}},
@@ -249,7 +249,7 @@ func TestPreservationIsTheStoredTime(t *testing.T) {
 	assert.Equal(t, machine.Preservation{Request: "when-failed", TakenOver: true}, m.Status.Preservation)
 }
 
-// The status of one that nobody looked at begins the preservation at creation.
+// The status of a machine that was not looked at yet begins the preservation at creation.
 func TestPreservationWithoutAPhase(t *testing.T) {
 	m, _ := machines.Read(machines.typed(t, map[string]any{
 		"metadata": map[string]any{"creationTimestamp": "2026-03-01T12:00:00Z"},
@@ -296,8 +296,7 @@ func TestOddValuesAreNamedAndStay(t *testing.T) {
 	assert.JSONEq(t, `{"status":{"readyReplicas":2}}`, string(patch))
 }
 
-// What no API server counts as a change of the spec is counted here, and the
-// status follows.
+// A change of the spec that no API server counts is counted here, and the status follows.
 func TestGenerationsCountAnnotationsToo(t *testing.T) {
 	doc := map[string]any{"metadata": map[string]any{"name": "s", "generation": json.Number("3"), "resourceVersion": "8"}}
 	s, _ := sets.Read(sets.typed(t, doc))
@@ -329,7 +328,7 @@ func TestGenerationsCountAnnotationsToo(t *testing.T) {
 	assert.EqualValues(t, 5, s.Generation)
 }
 
-// Patches hold the version that was read; nothing else that did not change.
+// Patches hold the version that was read, and nothing else that did not change.
 func TestPatchesAreSmallAndLocked(t *testing.T) {
 	doc := terminating("Initiate node drain")
 	doc["metadata"].(map[string]any)["resourceVersion"] = "41"
@@ -385,8 +384,7 @@ func TestAnOwnerComesToControl(t *testing.T) {
 	assert.True(t, *w.OwnerReferences[0].Controller)
 }
 
-// A code and a description that nobody here would write so stay while the rest
-// of the operation changes.
+// An odd code and description stay while the rest of the operation changes.
 func TestOddOperationsStay(t *testing.T) {
 	doc := terminating("Initiate VM deletion, once more")
 	doc["status"].(map[string]any)["lastOperation"].(map[string]any)["errorCode"] = "Odd"
@@ -398,7 +396,7 @@ func TestOddOperationsStay(t *testing.T) {
 	assert.JSONEq(t, `{"status":{"lastOperation":{"state":"Failed"}}}`, string(patch))
 }
 
-// A bound that is no number keeps the rollout from being done upon.
+// A bound that is no number stops the rollout.
 func TestBoundsThatAreNoNumbers(t *testing.T) {
 	doc := map[string]any{
 		"metadata": map[string]any{"name": "d", "uid": "u"},
@@ -417,7 +415,7 @@ func TestBoundsThatAreNoNumbers(t *testing.T) {
 	assert.ErrorContains(t, d.Validate(deployment.DefaultPolicy().Keys), "maxSurge")
 }
 
-// Nobody but this package writes the record.
+// Only this package writes the record.
 func TestRecordsAreNoConditionsOfTheLibrary(t *testing.T) {
 	m := &machine.Machine{}
 	m.Status.Conditions = []object.Condition{{Type: "MillwrightRecord", Message: "{}"}, {Type: "Ready", Status: object.True}}
@@ -470,8 +468,8 @@ func TestRecordsOfSummariesBelongToTheList(t *testing.T) {
 	assert.False(t, read.Status.Failed[0].LastOperation.Forced)
 }
 
-// What is read shares nothing with what a cache holds, and what is a field of
-// the library is not a label or annotation as well.
+// What is read shares nothing with what a cache holds, and a field of the library is not also a
+// label or annotation.
 func TestReadingSharesNothing(t *testing.T) {
 	w := machines.typed(t, terminating(""))
 	w.Finalizers = []string{"a", machine.Finalizer}

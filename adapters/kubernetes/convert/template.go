@@ -24,8 +24,8 @@ func readSpec(w *v1alpha1.MachineSpec) machine.Spec {
 	}
 }
 
-// classKind is the kind of a class, MachineClass unless something else is said. Others refuse an
-// object that does not say, so sets and machines that are made from one say it.
+// classKind is the kind of a class, MachineClass unless another one is given. Other managers refuse
+// an object without it, so sets and machines that are made from such an object have it.
 func classKind(w *v1alpha1.ClassSpec) string {
 	if w.Kind == "" && w.Name != "" {
 		return "MachineClass"
@@ -67,7 +67,7 @@ func readTaints(list []corev1.Taint) []object.Taint {
 	return out
 }
 
-// writeTaints keeps of a taint that there was when it was added.
+// writeTaints keeps the time of addition of a taint that was there.
 func writeTaints(list *[]corev1.Taint, was, now []object.Taint) {
 	if slices.Equal(was, now) {
 		return
@@ -196,7 +196,7 @@ func writeSelector(w **metav1.LabelSelector, was, now *object.Selector) {
 	*w = s
 }
 
-// minReady is read and written in seconds; less is cut off.
+// minReady is read and written in seconds; fractions are cut off.
 func minReady(seconds int32) time.Duration { return time.Duration(seconds) * time.Second }
 
 func wholeSeconds(d time.Duration) int32 {

@@ -1,5 +1,5 @@
-// Package examples_test holds the pieces of Go that docs/kubernetes.md shows, so
-// that they are compiled and, where that can be, run.
+// Package examples_test holds the pieces of Go that docs/kubernetes.md shows, so that they are
+// compiled and, if possible, run.
 package examples_test
 
 import (

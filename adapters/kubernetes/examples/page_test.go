@@ -27,7 +27,7 @@ import (
 // pageName is the page whose examples these are.
 const pageName = "../../../docs/kubernetes.md"
 
-// asProgram is a variable that makes this very program one of the examples.
+// asProgram is a variable that makes this test program one of the examples.
 const asProgram = "TEST_AS_PROGRAM"
 
 // server is the API server of the tests here.
@@ -56,7 +56,7 @@ func page(t *testing.T) string {
 	return string(text)
 }
 
-// section is a part of the page, without its parts if they are too.
+// section returns a part of the page, without its subsections if it has any.
 func section(t *testing.T, title string) string {
 	t.Helper()
 	_, text, found := strings.Cut(page(t), "\n## "+title+"\n")
@@ -65,7 +65,7 @@ func section(t *testing.T, title string) string {
 	return text
 }
 
-// blocks are the pieces of the page in a language.
+// blocks returns the pieces of the page in a language.
 func blocks(t *testing.T, language string) (all []string) {
 	t.Helper()
 	for _, found := range regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(page(t), -1) {
@@ -85,7 +85,7 @@ func TestGo(t *testing.T) {
 	}
 }
 
-// flat is code without its indentation.
+// flat returns code without its indentation.
 func flat(code string) string {
 	lines := strings.Split(code, "\n")
 	for i := range lines {
@@ -94,8 +94,7 @@ func flat(code string) string {
 	return strings.Join(lines, "\n")
 }
 
-// TestPrograms: the programs of the page start, and say what is wrong with their
-// settings.
+// TestPrograms: the programs of the page start, and report what is wrong with their settings.
 func TestPrograms(t *testing.T) {
 	for _, c := range []struct{ program, flag, want string }{
 		{"shortest", "--help", "--machine-drain-timeout"},
@@ -111,8 +110,7 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
-// TestCommands: a newcomer who types what the page says has a fleet in a manager
-// of his own, and rolls it.
+// TestCommands: a newcomer who types what the page says gets a fleet in a manager, and rolls it.
 func TestCommands(t *testing.T) {
 	const namespace = "machines"
 	p := newPerson(t)

@@ -17,7 +17,7 @@ type vm struct {
 	Addresses                            []corev1.NodeAddress
 }
 
-// vmOf takes from an answer the fields that it has.
+// vmOf reads from an answer the fields that it has.
 func vmOf[R any](r *R) *vm {
 	if r == nil {
 		return nil
@@ -56,7 +56,7 @@ func coded(err error) error {
 	return err
 }
 
-// numbered is the code of an error whose Code() is a number without a name.
+// numbered returns the code of an error whose Code() is a number without a name.
 func numbered(err error) (code codes.Code, ok bool) {
 	defer func() {
 		if recover() != nil {
@@ -76,7 +76,7 @@ func numbered(err error) (code codes.Code, ok bool) {
 	return codes.Unknown, false
 }
 
-// written is the code in the text of an error that has lost its type:
+// written returns the code in the text of an error that has lost its type:
 //
 //	machine codes error: code = [NotFound] message = [there is no such VM]
 func written(text string) (codes.Code, bool) {

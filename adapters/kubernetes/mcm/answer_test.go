@@ -91,8 +91,8 @@ var nothing = []any{
 	(*driver.GetMachineStatusResponse)(nil), (*driver.ListMachinesResponse)(nil), (*driver.GetVolumeIDsResponse)(nil),
 }
 
-// TestAnswers: all fields of all answers arrive, also beside an error, and none
-// where there is no answer.
+// TestAnswers: all fields of all answers arrive, even beside an error, and none if there is no
+// answer.
 func TestAnswers(t *testing.T) {
 	for _, err := range []error{nil, &theirStatus{code: 17, message: "not yet"}} {
 		all, errs := answersOf(t.Context(), bridged(&answering{with: true, err: err}))
@@ -154,7 +154,7 @@ func TestCodes(t *testing.T) {
 	}
 }
 
-// TestCodesThatAreNone: what is no code is UNKNOWN, and never OK.
+// TestCodesThatAreNone: a text that is no code is UNKNOWN, and never OK.
 func TestCodesThatAreNone(t *testing.T) {
 	for _, err := range []error{
 		errors.New("NotFound"), errors.New("code = [NotFound] message = [x]"), errors.New("machine codes error: code = [Nothing] message = [x]"),

@@ -67,7 +67,7 @@ func (c *cloud) InitializeMachine(ctx context.Context, r *initQ) (*initA, error)
 	return &initA{a.ProviderID, a.NodeName, theirAddresses(a.Addresses)}, theirError(err)
 }
 
-// DeleteMachine answers NotFound where there is nothing to delete, as many do.
+// DeleteMachine answers NotFound if there is nothing to delete, as many do.
 func (c *cloud) DeleteMachine(ctx context.Context, r *deleteQ) (*deleteA, error) {
 	q := aboutMachine(*r)
 	before := c.Count()

@@ -18,8 +18,7 @@ type withFaults struct {
 	driver.FaultHook
 }
 
-// asking asks for a VM before it has one created, one call after the other, as
-// the manager does.
+// asking asks for a VM before it creates one, one call after the other, as the manager does.
 type asking struct {
 	driver.Driver
 	mu sync.Mutex
@@ -55,8 +54,8 @@ func setup(d driver.Driver, hook driver.FaultHook, m *drivertest.Memory) drivert
 	}
 }
 
-// TestConformance: a provider of machine-controller-manager keeps the contract
-// through the bridge as well as by itself.
+// TestConformance: a provider of machine-controller-manager keeps the contract through the bridge
+// as well as by itself.
 func TestConformance(t *testing.T) {
 	drivertest.Run(t, drivertest.Suite{New: func(*testing.T) drivertest.Setup {
 		m := memory()
@@ -66,8 +65,8 @@ func TestConformance(t *testing.T) {
 	}})
 }
 
-// TestConformanceAsked: one whose create is not idempotent keeps it too, if it is
-// asked for the VM first. A VM that differs is taken for the machine's then.
+// TestConformanceAsked: a provider whose create is not idempotent keeps it too, if it is asked for
+// the VM first. A VM that differs is then taken for the machine's.
 func TestConformanceAsked(t *testing.T) {
 	drivertest.Run(t, drivertest.Suite{New: func(*testing.T) drivertest.Setup {
 		m := memory()

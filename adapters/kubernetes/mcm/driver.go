@@ -16,12 +16,12 @@ import (
 //
 //	mcm.Driver(d.CreateMachine, d.InitializeMachine, d.DeleteMachine, d.GetMachineStatus, d.ListMachines, d.GetVolumeIDs)
 //
-// Mind the order: InitializeMachine and GetMachineStatus have the same shape. An
-// older provider has no InitializeMachine: give a function that answers
-// UNIMPLEMENTED. The two calls that are this library's own are UNIMPLEMENTED.
+// Mind the order: InitializeMachine and GetMachineStatus have the same shape. An older provider has
+// no InitializeMachine: pass a function that returns UNIMPLEMENTED. The two calls that are this
+// library's own are UNIMPLEMENTED.
 //
-// A request that can't be translated is a *TranslationError, and the provider is
-// not called. The manager holds answers to the bounds of driver.Validate.
+// A request that can't be translated is a *TranslationError, and the provider is not called. The
+// manager checks answers against the bounds of driver.Validate.
 func Driver[
 	M, C any, CQ, IQ, DQ, SQ machineRequest[M, C], LQ listRequest[C], VQ volumesRequest,
 	CR made, IR, SR found, DR deleted, LR listed, VR identified,
@@ -39,8 +39,8 @@ func Driver[
 	}
 }
 
-// machineCall is a call about one machine, its types gone. The answer is nil if
-// the provider gave none.
+// machineCall is a call about one machine, without its types. The answer is nil if the provider
+// gave none.
 type machineCall func(context.Context, *machine.Machine, *machine.Class, *machine.Secret) (*vm, error)
 
 type bridge struct {

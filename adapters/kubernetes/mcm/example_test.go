@@ -12,7 +12,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// The whole main of a provider that was written for machine-controller-manager.
+// This is the whole main of a provider that was written for machine-controller-manager.
 func ExampleRun() {
 	_ = func(d theirDriver) { // d := myprovider.NewDriver()
 		app.Exit(mcm.Run(context.Background(), d))

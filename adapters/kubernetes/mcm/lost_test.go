@@ -13,8 +13,8 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// raise has a manager make one machine with a provider, until it is Available,
-// and returns it. The manager loses the answers that the provider has in store.
+// raise makes a manager make one machine with a provider, until it is Available, and returns it.
+// The manager loses the answers that the provider is told to lose.
 func raise(t *testing.T, c *careless, losses int) *machine.Machine {
 	t.Helper()
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -49,9 +49,8 @@ func raise(t *testing.T, c *careless, losses int) *machine.Machine {
 	return nil
 }
 
-// TestLostCreateIsNotRepeated: the answer of a create is lost, and the provider
-// would make another VM. The manager asks first, finds the one by name, and has no
-// second one made.
+// TestLostCreateIsNotRepeated: the answer of a create is lost, and the provider would make another
+// VM. The manager asks first, finds the VM by name, and makes no second one.
 func TestLostCreateIsNotRepeated(t *testing.T) {
 	c := &careless{cloud: cloud{Memory: drivertest.NewMemory(drivertest.MemoryOptions{})}}
 	got := raise(t, c, 1)
@@ -61,8 +60,8 @@ func TestLostCreateIsNotRepeated(t *testing.T) {
 	require.Empty(t, c.lost, "the answer was lost")
 }
 
-// TestLostCreateOfABlindProvider: what is documented of a provider that can
-// neither create twice nor tell what there is.
+// TestLostCreateOfABlindProvider: the documented behaviour of a provider that can neither repeat a
+// create safely nor find its VMs.
 func TestLostCreateOfABlindProvider(t *testing.T) {
 	c := &careless{cloud: cloud{Memory: drivertest.NewMemory(drivertest.MemoryOptions{}), blind: true}}
 	got := raise(t, c, 1)

@@ -10,14 +10,13 @@ import (
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// managersOwn are the beginnings of names that the manager serves itself. With one
-// of them twice nothing at all would be served.
+// managersOwn are the prefixes of names that the manager serves itself. If one of them were there
+// twice, nothing would be served.
 var managersOwn = []string{"go_", "process_", "rest_client_", "workqueue_", "leader_election_", "certwatcher_", "controller_runtime_", "millwright_"}
 
-// RegisterMetrics has the manager serve what is, and will be, in the default
-// registry of Prometheus, where providers count their calls; without what the
-// manager has of its own: metrics of the Go runtime, the process, clients and work
-// queues. Called again, it does nothing.
+// RegisterMetrics makes the manager serve what is, and will be, in the default registry of
+// Prometheus, where providers count their calls. It leaves out what the manager has of its own:
+// metrics of the Go runtime, the process, clients and work queues. A second call does nothing.
 func RegisterMetrics() { registerOnce() }
 
 var registerOnce = sync.OnceFunc(func() {
@@ -27,12 +26,12 @@ var registerOnce = sync.OnceFunc(func() {
 // byDefault collects what is in the default registry.
 type byDefault struct{}
 
-// Describe implements prometheus.Collector: nothing is known yet.
+// Describe implements prometheus.Collector: the metrics are not known in advance.
 func (byDefault) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.
 func (byDefault) Collect(to chan<- prometheus.Metric) {
-	families, err := prometheus.DefaultGatherer.Gather() // beside an error comes what could be gathered
+	families, err := prometheus.DefaultGatherer.Gather() // an error comes with what could be gathered
 	if err != nil {
 		to <- prometheus.NewInvalidMetric(prometheus.NewDesc("provider_metrics", "The default registry.", nil, nil), err)
 	}

@@ -10,9 +10,8 @@ import (
 	"github.com/millwright-go/millwright/adapters/kubernetes/mcm"
 )
 
-// TestMetrics: what a provider counts in the default registry is served with the
-// manager's own metrics, also what it registers later. What the manager has of its
-// own is served once.
+// TestMetrics: the manager serves what a provider counts in the default registry with its own
+// metrics, including what the provider registers later. It serves its own metrics once.
 func TestMetrics(t *testing.T) {
 	for _, name := range []string{"rest_client_requests_total", "test_before_total", "test_after_total"} {
 		counter := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: "Calls."}, []string{"service"})

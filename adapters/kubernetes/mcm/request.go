@@ -17,15 +17,13 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// TranslationError says that a part of a request can't be given to a provider.
-// Its code is INTERNAL. It tells nothing of what is in the part: a provider spec
-// may hold what nobody should read.
+// TranslationError says that a part of a request can't be given to a provider. Its code is
+// INTERNAL. It shows nothing of the part's content, because a provider spec may hold secrets.
 type TranslationError struct {
 	Call codes.Call
 	Part string // "machine", "class" or "volume"
 	Name string // of that object
-	// Field is where the types disagree, as in spec.providerID; empty: it is not
-	// known.
+	// Field is where the types disagree, as in spec.providerID. It is empty if that is not known.
 	Field string
 }
 
@@ -41,8 +39,7 @@ func (e *TranslationError) Error() string {
 // Code returns INTERNAL.
 func (e *TranslationError) Code() codes.Code { return codes.Internal }
 
-// translate returns an object of this library as the provider's type T; nil for
-// nil.
+// translate returns an object of this library as the provider's type T, and nil for nil.
 func translate[T any, C interface {
 	comparable
 	ObjectMeta() *object.Meta
@@ -70,8 +67,8 @@ func recode(from, to any) error {
 	return json.Unmarshal(text, to)
 }
 
-// fieldOf is the field that an error is about. The rest of its text may show
-// what the field holds.
+// fieldOf returns the field that an error is about. The rest of its text may show what the field
+// holds.
 func fieldOf(err error) string {
 	var mismatch *json.UnmarshalTypeError
 	if errors.As(err, &mismatch) {
@@ -85,7 +82,7 @@ var (
 	classes  = convert.Classes(convert.DefaultKeys())
 )
 
-// asMachine is a machine with its status, as an API server has it.
+// asMachine returns a machine with its status, as an API server has it.
 func asMachine(m *machine.Machine) (*v1alpha1.Machine, error) {
 	w, err := machines.Create(m)
 	if err != nil {
@@ -93,13 +90,14 @@ func asMachine(m *machine.Machine) (*v1alpha1.Machine, error) {
 	}
 	status, err := machines.UpdateStatus(w, m)
 	if err == nil && status != nil {
-		err = json.Unmarshal(status, w) // a patch of a status that says nothing is all of the new one
+		err = json.Unmarshal(status, w) // a patch of an empty status is the whole new status
 	}
 	served(&w.ObjectMeta, &m.Meta)
 	return w, err
 }
 
-// asClass takes the provider spec as it is: what can't be stored anew can be read.
+// asClass takes the provider spec as it is, because a spec that can't be stored again can still be
+// read.
 func asClass(c *machine.Class) (*v1alpha1.MachineClass, error) {
 	blank := c.Clone()
 	blank.ProviderSpec = nil
@@ -112,7 +110,7 @@ func asClass(c *machine.Class) (*v1alpha1.MachineClass, error) {
 	return w, nil
 }
 
-// served writes what an API server alone decides.
+// served sets what only an API server decides.
 func served(w *metav1.ObjectMeta, m *object.Meta) {
 	w.UID, w.ResourceVersion, w.Generation = types.UID(m.UID), m.Version, m.Generation
 	w.CreationTimestamp = metav1.NewTime(m.CreatedAt)
@@ -121,7 +119,7 @@ func served(w *metav1.ObjectMeta, m *object.Meta) {
 	}
 }
 
-// asSecret has data and no name, and is there even if the class names none.
+// asSecret returns a secret with data and no name, even if the class names none.
 func asSecret(s *machine.Secret) *corev1.Secret {
 	if s == nil {
 		return &corev1.Secret{}
@@ -129,7 +127,7 @@ func asSecret(s *machine.Secret) *corev1.Secret {
 	return &corev1.Secret{Data: s.Clone().Data}
 }
 
-// asSpec is the spec as the cluster has it, or else what is known of it.
+// asSpec returns the spec as the cluster has it, or else what is known of it.
 func asSpec(v *driver.Volume) (*corev1.PersistentVolumeSpec, error) {
 	spec := &corev1.PersistentVolumeSpec{}
 	if len(v.Spec) > 0 {

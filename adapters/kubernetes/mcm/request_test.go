@@ -84,7 +84,7 @@ func storedClass() *v1alpha1.MachineClass {
 	}
 }
 
-// asTheirs is an object as a provider's own client would have read it.
+// asTheirs returns an object as a provider's own client would have read it.
 func asTheirs[T any](t *testing.T, stored any) *T {
 	t.Helper()
 	text, err := json.Marshal(stored)
@@ -94,8 +94,8 @@ func asTheirs[T any](t *testing.T, stored any) *T {
 	return theirs
 }
 
-// TestRequest: a provider gets the objects that are stored, and the data of the
-// secret, as from machine-controller-manager.
+// TestRequest: a provider gets the objects that are stored, and the data of the secret, as from
+// machine-controller-manager.
 func TestRequest(t *testing.T) {
 	l := &listening{}
 	d := bridged(l)
@@ -113,7 +113,7 @@ func TestRequest(t *testing.T) {
 	require.Equal(t, asTheirs[theirClass](t, class), l.create.MachineClass)
 	require.Equal(t, &corev1.Secret{Data: map[string][]byte{"userData": []byte("#!"), "key": []byte("k")}}, l.create.Secret)
 
-	// What a provider does to its request is seen by nobody.
+	// The manager does not see what a provider does to its request.
 	was := secret.Clone()
 	l.create.Secret.Data["key"][0] = 'x'
 	l.create.Machine.Labels["app"] = "x"
@@ -126,8 +126,7 @@ func TestRequest(t *testing.T) {
 	require.Equal(t, &corev1.Secret{}, l.list.Secret, "there always is one")
 }
 
-// TestRequestOfNobodysVM: the machine of a VM that nobody owns has a name and an
-// ID, and no status.
+// TestRequestOfNobodysVM: the machine of an orphan VM has a name and an ID, and no status.
 func TestRequestOfNobodysVM(t *testing.T) {
 	l := &listening{}
 	m := &machine.Machine{}
@@ -139,8 +138,7 @@ func TestRequestOfNobodysVM(t *testing.T) {
 	require.Equal(t, want, l.remove.Machine)
 }
 
-// TestVolumes: a provider gets the spec that the cluster has, or else what is
-// known of the volume.
+// TestVolumes: a provider gets the spec that the cluster has, or else what is known of the volume.
 func TestVolumes(t *testing.T) {
 	l := &listening{}
 	spec := func(s corev1.PersistentVolumeSource) corev1.PersistentVolumeSpec {

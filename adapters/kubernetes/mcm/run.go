@@ -7,8 +7,8 @@ import (
 	"github.com/millwright-go/millwright/adapters/kubernetes/app"
 )
 
-// Run is app.Run for a provider of machine-controller-manager, of release 0.53
-// or later. It serves the provider's own metrics too. An error is for app.Exit.
+// Run is app.Run for a provider of machine-controller-manager, of release 0.53 or later. It serves
+// the provider's own metrics too. Pass an error to app.Exit.
 func Run[
 	M, C any, CQ, IQ, DQ, SQ machineRequest[M, C], LQ listRequest[C], VQ volumesRequest,
 	CR made, IR, SR found, DR deleted, LR listed, VR identified,

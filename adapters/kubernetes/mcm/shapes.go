@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// The shapes of requests and answers. A method whose types have others does not
+// These are the shapes of requests and answers. A method whose types have other shapes does not
 // compile. M and C are the provider's Machine and MachineClass.
 type (
 	machineRequest[M, C any] interface {

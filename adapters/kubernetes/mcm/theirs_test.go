@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// What a provider of machine-controller-manager v0.62 is made of, as far as it
-// is used here: its own types, of the shape and the JSON of that program's.
+// These are the parts of a provider of machine-controller-manager v0.62 that are used here: its own
+// types, of the shape and the JSON of that program's.
 type (
 	theirMachine struct {
 		metav1.TypeMeta   `json:",inline"`
@@ -31,7 +31,7 @@ type (
 		} `json:"nodeTemplate,omitempty"`
 		*TheirConfiguration `json:",inline"`
 	}
-	// TheirConfiguration is exported, since JSON can set no embedded pointer that is not.
+	// TheirConfiguration is exported, because JSON can't set an embedded pointer that is not.
 	TheirConfiguration struct {
 		MachineDrainTimeout    *metav1.Duration `json:"drainTimeout,omitempty"`
 		MachineCreationTimeout *metav1.Duration `json:"creationTimeout,omitempty"`

@@ -22,8 +22,8 @@ type VM struct {
 	Machine string    `json:"machine"`
 	Size    string    `json:"size,omitempty"`
 	Zone    string    `json:"zone,omitempty"`
-	Booted  time.Time `json:"booted"` // when it is
-	// Pool is the pool of an instance, NAMESPACE/NAME; empty: it is a machine's.
+	Booted  time.Time `json:"booted"` // when it is ready
+	// Pool is the pool of an instance, NAMESPACE/NAME. It is empty for a machine's VM.
 	Pool string `json:"pool,omitempty"`
 	// Node is what the node of an instance carries.
 	Node *machine.NodeTemplate `json:"node,omitempty"`
@@ -35,7 +35,7 @@ type disk string
 
 func openDisk(dir string) (disk, error) { return disk(dir), os.MkdirAll(dir, 0o700) }
 
-// plain tells whether a name can be that of a file here.
+// plain reports whether a name can be that of a file here.
 func plain(name string) bool {
 	return name != "" && len(name) < 200 && name[0] != '.' && !strings.ContainsFunc(name, func(r rune) bool {
 		return r != '-' && r != '.' && (r < '0' || r > '9') && (r < 'a' || r > 'z')
@@ -61,13 +61,12 @@ func newID(cluster string) string {
 	return fmt.Sprintf("%s:///%s/%s", Name, cluster, strings.ToLower(rand.Text()))
 }
 
-// place stores a VM in a folder. One of that name that is there already is an
-// fs.ErrExist.
+// place stores a VM in a folder. If one of that name is there already, the error is an fs.ErrExist.
 func (d disk) place(folder string, v VM) error {
 	return d.write(folder, v, func(draft string) error { return os.Link(draft, filepath.Join(folder, v.Machine)) })
 }
 
-// write drafts a value for a folder, and has it put in its place.
+// write drafts a value for a folder, and moves it into place.
 func (d disk) write(folder string, value any, put func(draft string) error) error {
 	text, err := json.Marshal(value)
 	if err != nil {
@@ -128,7 +127,7 @@ func (d disk) list(cluster string) ([]VM, error) {
 	return out, err
 }
 
-// names are those of the VMs of a cluster.
+// names returns those of the VMs of a cluster.
 func (d disk) names(cluster string) ([]string, error) {
 	return namesIn(filepath.Join(string(d), cluster))
 }
@@ -145,7 +144,7 @@ func namesIn(path string) ([]string, error) {
 	return names, errors.Join(err, folder.Close())
 }
 
-// clusters are those that have had a VM.
+// clusters returns those that have had a VM.
 func (d disk) clusters() ([]string, error) {
 	entries, err := os.ReadDir(string(d))
 	var out []string

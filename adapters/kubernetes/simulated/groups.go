@@ -15,17 +15,16 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// Groups are folders DIR/.groups/CLUSTER/NAMESPACE/POOL. One holds a file for
-// each instance, as for a VM, and the file groupFile with what is wanted of the
-// group. A call stores what it wants there first and then has it done, so that
-// whoever comes after a crash goes on with it.
+// Groups are folders DIR/.groups/CLUSTER/NAMESPACE/POOL. One holds a file for each instance, as for
+// a VM, and the file groupFile with the group's target state. A call stores the target state first
+// and then carries it out, so that a process that starts after a crash goes on with it.
 const (
 	groupsFolder = ".groups"
 	groupFile    = ".group"
 	noNamespace  = "_"
 )
 
-// group is what is wanted of one.
+// group is the target state of one.
 type group struct {
 	ID      string               `json:"id"`
 	Cluster string               `json:"cluster"`
@@ -34,13 +33,13 @@ type group struct {
 	Size    string               `json:"size,omitempty"`
 	Zones   []string             `json:"zones,omitempty"` // the instances are spread over them
 	Node    machine.NodeTemplate `json:"node"`
-	// Going are IDs of instances that are to be removed, Awaiting those of
-	// instances that are, once they are said to be empty.
+	// Going are IDs of instances that are to be removed. Awaiting are those of instances that are
+	// to be removed once they are said to be drained.
 	Going    []string `json:"going,omitempty"`
 	Awaiting []string `json:"awaiting,omitempty"`
 }
 
-// locked does something that no other call, of any process, does meanwhile.
+// locked does something while no other call, of any process, does.
 func (d disk) locked(do func() error) (err error) {
 	folder := filepath.Join(string(d), groupsFolder)
 	if err := os.MkdirAll(folder, 0o700); err != nil {
@@ -76,7 +75,7 @@ func (d disk) group(cluster string, pool object.Key) (*group, error) {
 	return g, json.Unmarshal(text, g)
 }
 
-// save stores a group in place of what was stored of it.
+// save stores a group, and replaces what was stored of it.
 func (d disk) save(g *group) error {
 	folder := d.folderOf(g)
 	return d.write(folder, g, func(draft string) error { return os.Rename(draft, filepath.Join(folder, groupFile)) })
@@ -95,7 +94,7 @@ func (d disk) drop(cluster string, pool object.Key) error {
 	return errors.Join(err, os.RemoveAll(gone))
 }
 
-// members are a group's instances, oldest first.
+// members returns a group's instances, oldest first.
 func (d disk) members(g *group) ([]VM, error) { return membersIn(d.folderOf(g)) }
 
 func membersIn(folder string) ([]VM, error) {
@@ -118,7 +117,7 @@ func membersIn(folder string) ([]VM, error) {
 	return all, err
 }
 
-// groups are all there are, of any cluster.
+// groups returns all there are, of any cluster.
 func (d disk) groups() ([]*group, error) {
 	files, err := filepath.Glob(filepath.Join(string(d), groupsFolder, "*", "*", "*", groupFile))
 	var all []*group
@@ -139,7 +138,7 @@ func (d disk) groups() ([]*group, error) {
 	return all, err
 }
 
-// count is how many VMs and instances a cluster has, but for those of a pool.
+// count returns how many VMs and instances a cluster has, except those of a pool.
 func (d disk) count(cluster string, but object.Key) (int, error) {
 	names, err := d.names(cluster)
 	if err != nil {

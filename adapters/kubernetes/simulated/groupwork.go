@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// work brings a group to what is wanted of it: who is to go goes, then the
-// youngest, or others come. The groups are locked.
+// work brings a group to its target state. It removes the instances to be removed, then the
+// youngest surplus ones, or adds others. The caller has locked the groups.
 func (p *Provider) work(g *group) error {
 	all, err := p.disk.members(g)
 	if err != nil {
@@ -45,7 +45,7 @@ func (p *Provider) work(g *group) error {
 	return p.settle(g, kept)
 }
 
-// settle strikes out of the lists of a group what is not there any more.
+// settle removes from the lists of a group what no longer exists.
 func (p *Provider) settle(g *group, kept []VM) error {
 	here := func(id string) bool { return slices.ContainsFunc(kept, func(v VM) bool { return v.ID == id }) }
 	awaiting := slices.DeleteFunc(slices.Clone(g.Awaiting), func(id string) bool { return !here(id) })
@@ -66,7 +66,7 @@ func (p *Provider) lose(g *group, v VM) error {
 	return err
 }
 
-// grow makes an instance beside those that there are, where there are fewest.
+// grow makes an instance beside the existing ones, in the zone with the fewest.
 func (p *Provider) grow(g *group, kept []VM) (VM, error) {
 	node := g.Node.Clone()
 	v := VM{
@@ -86,7 +86,7 @@ func (p *Provider) grow(g *group, kept []VM) (VM, error) {
 	}
 }
 
-// leastUsed is the first of the zones with the fewest VMs; empty: there are none.
+// leastUsed returns the first of the zones with the fewest VMs, or nothing if there are no zones.
 func leastUsed(zones []string, all []VM) string {
 	if len(zones) == 0 {
 		return ""
@@ -98,9 +98,8 @@ func leastUsed(zones []string, all []VM) string {
 	return slices.MinFunc(zones, func(a, b string) int { return cmp.Compare(used[a], used[b]) })
 }
 
-// tend does what a provider does by itself: it replaces instances that were
-// lost, and one at a time of those that are not as they should be. That one it
-// removes when it is said to be empty.
+// tend does what a provider does by itself: it replaces lost instances, and one at a time of the
+// outdated ones. It removes an outdated one when it is said to be drained.
 func (p *Provider) tend() error {
 	return p.disk.locked(func() error {
 		all, err := p.disk.groups()
@@ -124,12 +123,12 @@ func (p *Provider) renew(g *group) error {
 	return p.disk.save(g)
 }
 
-// outdated tells whether an instance is not what the group makes by now.
+// outdated reports whether an instance differs from what the group makes now.
 func (g *group) outdated(v *VM) bool {
 	return v.Size != g.Size || v.Node == nil || !v.Node.Equal(&g.Node) || !slices.Contains(g.zones(), v.Zone)
 }
 
-// zones are those that instances can be in.
+// zones returns those that instances can be in.
 func (g *group) zones() []string {
 	if len(g.Zones) == 0 {
 		return []string{""}
@@ -137,7 +136,7 @@ func (g *group) zones() []string {
 	return g.Zones
 }
 
-// instances are those of all groups, by their IDs.
+// instances returns those of all groups, by their IDs.
 func (d disk) instances() (map[string]VM, error) {
 	found := map[string]VM{}
 	all, err := d.groups()

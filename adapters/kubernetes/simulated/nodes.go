@@ -16,12 +16,12 @@ import (
 
 // nodes does what the kubelets of the VMs would.
 type nodes struct {
-	client    kubernetes.Interface // nil: nothing
+	client    kubernetes.Interface // or nil
 	heartbeat time.Duration
 	wait      sync.WaitGroup
 
 	mu    sync.Mutex
-	ctx   context.Context // of Run; nil: it does not run
+	ctx   context.Context // of Run; nil while it does not run
 	known map[string]*boot
 }
 
@@ -33,8 +33,8 @@ type boot struct {
 	renewed time.Time
 }
 
-// Run boots VMs until ctx ends, also those that an earlier process has made,
-// and looks after the nodes of those that are gone.
+// Run boots VMs until ctx ends, including those that an earlier process has made, and updates the
+// nodes of those that are gone.
 func (p *Provider) Run(ctx context.Context) error {
 	if p.nodes.client == nil {
 		<-ctx.Done()
@@ -54,8 +54,7 @@ func (p *Provider) Run(ctx context.Context) error {
 	}
 }
 
-// look compares the folder with the nodes that are known. What fails is tried
-// again with the next look.
+// look compares the folder with the nodes that are known. It retries what fails with the next look.
 func (p *Provider) look(ctx context.Context) {
 	_ = p.tend()
 	before := p.nodes.all() // what is made from here on may not be found below
@@ -103,7 +102,7 @@ func (p *Provider) look(ctx context.Context) {
 	p.nodes.keep(ctx)
 }
 
-// all are the VMs that are known.
+// all returns the VMs that are known.
 func (n *nodes) all() (all []*boot) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -113,7 +112,7 @@ func (n *nodes) all() (all []*boot) {
 	return all
 }
 
-// begin has the VMs boot that were expected before Run.
+// begin boots the VMs that were expected before Run.
 func (n *nodes) begin(ctx context.Context) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -129,7 +128,7 @@ func (n *nodes) knows(cluster, name string) bool {
 	return n.known[cluster+"/"+name] != nil
 }
 
-// expect has a node registered when its VM has booted.
+// expect schedules the registration of a node for when its VM has booted.
 func (n *nodes) expect(v VM) {
 	if n.client == nil {
 		return
@@ -147,7 +146,7 @@ func (n *nodes) expect(v VM) {
 	}
 }
 
-// start begins the boot. n.mu is held.
+// start begins the boot. The caller holds n.mu.
 func (n *nodes) start(b *boot) {
 	ctx := n.ctx
 	n.wait.Add(1)
@@ -180,7 +179,7 @@ func (n *nodes) current(b *boot) bool {
 	return n.known[b.vm.Cluster+"/"+b.vm.Machine] == b
 }
 
-// forget has a VM register no node any more.
+// forget stops a VM from registering a node.
 func (n *nodes) forget(v VM) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -189,7 +188,7 @@ func (n *nodes) forget(v VM) {
 	}
 }
 
-// node is what a kubelet would register.
+// node returns what a kubelet would register.
 func node(v VM) *corev1.Node {
 	now := metav1.Now()
 	amounts := corev1.ResourceList{
@@ -216,7 +215,7 @@ func node(v VM) *corev1.Node {
 	return n
 }
 
-// keep tries failed registrations again, and renews leases.
+// keep retries failed registrations, and renews leases.
 func (n *nodes) keep(ctx context.Context) {
 	n.mu.Lock()
 	var late, due []*boot
@@ -239,8 +238,8 @@ func (n *nodes) keep(ctx context.Context) {
 	}
 }
 
-// silence reports the node of a VM that is gone as not heard of, if it is still
-// there, as a cluster does.
+// silence reports the node of a VM that is gone as silent, if the node still exists, as a cluster
+// does.
 func (n *nodes) silence(ctx context.Context, v VM) {
 	stored, err := n.client.CoreV1().Nodes().Get(ctx, v.Machine, metav1.GetOptions{})
 	if err != nil || stored.Spec.ProviderID != v.ID {

@@ -10,10 +10,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// poolLabel is on the nodes of instances, and says which pool's they are.
+// poolLabel is a label on the nodes of instances with the name of their pool.
 const poolLabel = "millwright-go/pool"
 
-// ofPool gives the node of an instance what its pool's nodes carry.
+// ofPool puts on the node of an instance what its pool's nodes carry.
 func ofPool(n *corev1.Node, v *VM) {
 	if v.Pool == "" {
 		return
@@ -28,7 +28,7 @@ func ofPool(n *corev1.Node, v *VM) {
 	n.Labels[poolLabel] = filepath.Base(v.Pool)
 }
 
-// ofPools are the nodes that instances have registered, of whatever provider.
+// ofPools returns the nodes that instances have registered, of any provider.
 func (n *nodes) ofPools(ctx context.Context) ([]corev1.Node, error) {
 	list, err := n.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: poolLabel})
 	if err != nil {
@@ -37,10 +37,10 @@ func (n *nodes) ofPools(ctx context.Context) ([]corev1.Node, error) {
 	return list.Items, nil
 }
 
-// retire deletes the nodes of instances that are gone, as the part of a cluster
-// does that knows the provider: an instance has no machine that would. The nodes
-// must have been read before the instances. Those of clusters that never had a
-// group in this folder are another's.
+// retire deletes the nodes of instances that are gone. In a cluster, the part that knows the
+// provider does this, because an instance has no machine that would. The nodes must have been read
+// before the instances. Nodes of clusters that never had a group in this folder belong to another
+// provider.
 func (p *Provider) retire(ctx context.Context, registered []corev1.Node, instances map[string]VM) {
 	for i := range registered {
 		n := &registered[i]

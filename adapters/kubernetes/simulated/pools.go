@@ -153,7 +153,7 @@ func (p *Provider) InstancesDrained(ctx context.Context, req *pooldriver.Instanc
 	})
 }
 
-// dismiss has instances go, those that the group has and that don't go already,
+// dismiss marks instances for removal, those that the group has and that are not marked already,
 // and returns how many these are.
 func (p *Provider) dismiss(g *group, ids []string) (n int32, err error) {
 	all, err := p.disk.members(g)
@@ -166,7 +166,7 @@ func (p *Provider) dismiss(g *group, ids []string) (n int32, err error) {
 	return n, err
 }
 
-// follow has a group make what a class and a pool describe.
+// follow makes a group follow what a class and a pool describe.
 func (g *group) follow(spec *Spec, pool *machinepool.Pool) {
 	g.Size, g.Node, g.Zones = spec.Size, pool.Spec.Template.NodeTemplate.Clone(), slices.Clone(pool.Spec.FailureDomains)
 	if len(g.Zones) == 0 && spec.Zone != "" {
@@ -240,7 +240,7 @@ func noGroup(pool object.Key) error {
 	return codes.Newf(codes.NotFound, "there is no group of pool %s", pool)
 }
 
-// roomForPool refuses a group that leads beyond the capacity.
+// roomForPool refuses a group that would exceed the capacity.
 func (p *Provider) roomForPool(spec *Spec, pool object.Key, size int32) error {
 	if spec.Capacity == 0 {
 		return nil

@@ -126,7 +126,7 @@ func request(t *testing.T, name string) pooldriver.Request {
 	return pooldriver.Request{Class: classOf(t, Spec{Cluster: "blue", Size: "s"}), Pool: &machinepool.Pool{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: name}}}}
 }
 
-// TestCapacity: VMs and instances share what there is, and a smaller group fits.
+// TestCapacity: VMs and instances share the capacity, and a smaller group fits.
 func TestCapacity(t *testing.T) {
 	p := provider(t, Options{})
 	class := classOf(t, Spec{Cluster: "blue", Capacity: 3})
@@ -167,8 +167,8 @@ func ids(t *testing.T, p *Provider) (all []string) {
 	return all
 }
 
-// TestTend: what was lost comes again; what is outdated is asked for one at a
-// time, and only once the others have booted; new ones are spread over the zones.
+// TestTend: lost instances are replaced. For outdated ones a drain is requested one at a time, and
+// only once the others have booted. New ones are spread over the zones.
 func TestTend(t *testing.T) {
 	p := provider(t, Options{})
 	req := request(t, "web")
@@ -233,8 +233,8 @@ func awaiting(t *testing.T, p *Provider, req pooldriver.Request) (all []string) 
 	return all
 }
 
-// TestInstanceGoingAfterACrash: what was stored to go goes, whoever comes next,
-// and no other in its place or beside it.
+// TestInstanceGoingAfterACrash: an instance that was stored for removal is removed by any next
+// process, and no other one is removed in its place or beside it.
 func TestInstanceGoingAfterACrash(t *testing.T) {
 	p := provider(t, Options{})
 	req := request(t, "web")
@@ -258,8 +258,8 @@ func TestInstanceGoingAfterACrash(t *testing.T) {
 	require.EqualValues(t, 2, g.Target)
 }
 
-// TestPoolNodes: each instance registers a node with what the pool says of it,
-// and the node goes with it; others' nodes stay.
+// TestPoolNodes: each instance registers a node with what the pool says of it, and the node is
+// deleted with it. Other nodes stay.
 func TestPoolNodes(t *testing.T) {
 	client := fake.NewClientset()
 	for name, id := range map[string]string{"elsewhere": "simulated:///red/1", "another": "cloud:///1", "above": "simulated:///../1"} {
@@ -301,8 +301,8 @@ func TestPoolNodes(t *testing.T) {
 	require.ErrorIs(t, <-ended, context.Canceled)
 }
 
-// TestPoolLatencies: to make and to delete a group takes its time, and nothing
-// of it is kept while others wait; a group that is there, or is not, takes none.
+// TestPoolLatencies: creating and deleting a group takes its time, and others do not wait for it. A
+// call that finds its work done takes none.
 func TestPoolLatencies(t *testing.T) {
 	p := provider(t, Options{Create: 150 * time.Millisecond, Delete: 150 * time.Millisecond})
 	req := request(t, "web")
@@ -330,7 +330,7 @@ func TestPoolLatencies(t *testing.T) {
 	require.Empty(t, ids(t, p))
 }
 
-// TestPoolCallsOfTwoProcesses: each call counts, whoever makes it at the same time.
+// TestPoolCallsOfTwoProcesses: each call counts, also if two processes make calls at the same time.
 func TestPoolCallsOfTwoProcesses(t *testing.T) {
 	const size = 24
 	p := provider(t, Options{})

@@ -18,35 +18,34 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// Name is what a class names as its provider.
+// Name is the name of the provider in a class.
 const Name = "simulated"
 
 // Spec is the provider spec of a class.
 type Spec struct {
-	// Cluster tags the VMs: a provider sees those of the class's cluster only.
-	// Needed; lower-case letters, digits and dashes.
+	// Cluster tags the VMs: a provider sees only those of the class's cluster. Required; lower-case
+	// letters, digits and dashes.
 	Cluster string `json:"cluster"`
 	// Size and Zone are labels on the nodes.
 	Size string `json:"size,omitempty"`
 	Zone string `json:"zone,omitempty"`
-	// Capacity is how many VMs of the cluster there may be, with the instances of
-	// groups; more are refused with RESOURCE_EXHAUSTED. Zero: any number.
+	// Capacity is how many VMs of the cluster there may be, including the instances of groups. More
+	// are refused with RESOURCE_EXHAUSTED. Zero means no limit.
 	Capacity int `json:"capacity,omitempty"`
 }
 
-// Options of a Provider. Dir is needed.
+// Options of a Provider. Dir is required.
 type Options struct {
 	Dir string
-	// Nodes is where VMs register their nodes; nil: they register none.
+	// Nodes is where VMs register their nodes. Nil means that they register none.
 	Nodes kubernetes.Interface
-	// Create, Boot and Delete are how long a VM takes to be made, to be ready
-	// after that, and to go.
+	// Create, Boot and Delete are how long a VM takes to be made, to be ready after that, and to be
+	// deleted.
 	Create, Boot, Delete time.Duration
-	// Heartbeat is how often nodes renew their leases, where a controller
-	// watches these; zero: never.
+	// Heartbeat is how often nodes renew their leases, which a controller may watch. Zero means
+	// never.
 	Heartbeat time.Duration
-	// Period is how often the folder is looked through for what others have
-	// changed; zero: 2 s.
+	// Period is how often the folder is searched for changes by others. Zero means 2 s.
 	Period time.Duration
 }
 
@@ -152,8 +151,7 @@ func (p *Provider) GetMachineStatus(ctx context.Context, req *driver.GetMachineS
 	return &driver.GetMachineStatusResponse{ProviderID: found.ID, NodeName: found.Machine}, nil
 }
 
-// find looks for the VM of a machine, by its ID where that is known, whatever
-// its name.
+// find looks for the VM of a machine, by its ID if that is known, under any name.
 func (p *Provider) find(spec *Spec, m *machine.Machine) (VM, error) {
 	if m.Name == "" {
 		return VM{}, codes.New(codes.InvalidArgument, "the machine has no name")
@@ -195,8 +193,8 @@ func (p *Provider) ListMachines(ctx context.Context, req *driver.ListMachinesReq
 // VMs returns those of a cluster, in no particular order.
 func (p *Provider) VMs(cluster string) ([]VM, error) { return p.disk.list(cluster) }
 
-// ClusterOf returns the cluster of the VM with that provider ID; false: it is no
-// VM of this provider.
+// ClusterOf returns the cluster of the VM with that provider ID, or false if it is no VM of this
+// provider.
 func ClusterOf(providerID string) (string, bool) {
 	rest, ours := strings.CutPrefix(providerID, Name+":///")
 	cluster, _, whole := strings.Cut(rest, "/")

@@ -77,7 +77,7 @@ type MachineDeploymentSpec struct {
 	RollbackTo *RollbackConfig `json:"rollbackTo,omitempty"`
 
 	// For how many seconds a rollout may get no further before condition
-	// Progressing says so. Not set: for ever.
+	// Progressing says so. Not set: no limit.
 	// +optional
 	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
 

@@ -188,7 +188,7 @@ func (b *bench) creation(ctx context.Context, n int, limit float64) error {
 	return err
 }
 
-// rest measures what a settled fleet costs.
+// rest measures the cost of a converged fleet.
 func (b *bench) rest(ctx context.Context, n int, quiet time.Duration) error {
 	stop, err := b.manage()
 	if err != nil {
@@ -197,7 +197,7 @@ func (b *bench) rest(ctx context.Context, n int, quiet time.Duration) error {
 	err = b.measure(ctx, fmt.Sprintf("%d machines created", n), 0, n, 5,
 		func() error { return b.client.Create(ctx, b.deployment(n)) }, b.available(n))
 	if err == nil {
-		pause(ctx, 15*time.Second) // what was under way comes to its end
+		pause(ctx, 15*time.Second) // what was under way ends
 		b.writes.take()
 		before := processorTime()
 		pause(ctx, quiet)
@@ -210,7 +210,7 @@ func (b *bench) rest(ctx context.Context, n int, quiet time.Duration) error {
 	return err
 }
 
-// available tells whether all machines of the deployment are there, and no other.
+// available reports whether all machines of the deployment are available, and there is no other.
 func (b *bench) available(n int) func(*v1alpha1.MachineDeployment) bool {
 	return func(d *v1alpha1.MachineDeployment) bool {
 		s := d.Status
@@ -219,9 +219,9 @@ func (b *bench) available(n int) func(*v1alpha1.MachineDeployment) bool {
 	}
 }
 
-// measure makes a change and waits until the deployment is as wanted; nil: until
-// it is gone, and all machines and nodes too. Writes are counted until no machine
-// is being deleted any more.
+// measure makes a change and waits until the deployment is as wanted. If what is wanted is nil, it
+// waits until the deployment is gone, and all machines and nodes too. It counts writes until no
+// machine is being deleted any more.
 func (b *bench) measure(ctx context.Context, what string, limit float64, n, perMachine int, change func() error, wanted func(*v1alpha1.MachineDeployment) bool) error {
 	b.writes.take()
 	started := time.Now()
@@ -321,7 +321,7 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// processorTime is what this process has used.
+// processorTime returns the processor time that this process has used.
 func processorTime() time.Duration {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {

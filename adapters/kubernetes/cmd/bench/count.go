@@ -8,20 +8,20 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// writes counts requests that change something, by what they change.
+// writes counts requests that change something, by the kind that they change.
 type writes struct {
 	mu    sync.Mutex
 	count map[string]int
 }
 
-// counted is a copy of a config whose writes are counted.
+// counted returns a copy of a config whose writes are counted.
 func (w *writes) counted(c *rest.Config) *rest.Config {
 	c = rest.CopyConfig(c)
 	c.Wrap(func(next http.RoundTripper) http.RoundTripper { return counter{next, w} })
 	return c
 }
 
-// take returns what was counted since the last time.
+// take returns the counts since the last time.
 func (w *writes) take() map[string]int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -55,8 +55,8 @@ func (c counter) RoundTrip(r *http.Request) (*http.Response, error) {
 	return c.next.RoundTrip(r)
 }
 
-// kindOf is the resource in a path of the API: /apis/G/V/namespaces/N/KIND/NAME
-// or /api/V/KIND/NAME.
+// kindOf returns the resource in a path of the API: /apis/G/V/namespaces/N/KIND/NAME or
+// /api/V/KIND/NAME.
 func kindOf(path string) string {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	skip := 2

@@ -2,9 +2,9 @@
 // machine with them, and prints a table: how long fleets take to be created,
 // rolled and deleted, and what that costs in writes.
 //
-// The server is that of test/kubelab; the provider takes 50 ms to create a VM,
-// 500 ms to boot and 50 ms to delete it. Writes are those of the controllers;
-// events, secrets and leases are left out, and what VMs write as kubelets.
+// The server is that of test/kubelab. The provider takes 50 ms to create a VM, 500 ms to boot and
+// 50 ms to delete it. Writes are those of the controllers, without events, secrets and leases, and
+// without what VMs write as kubelets.
 package main
 
 import (

@@ -17,11 +17,11 @@ import (
 	"github.com/millwright-go/millwright/adapters/kubernetes/internal/trial"
 )
 
-// patience is how long anything may take on a slow machine with other things to do.
+// patience limits any wait, also on a slow and busy machine.
 const patience = 5 * time.Minute
 
-// TestTakeover: of two processes one acts. When it is killed, the other one does
-// once its lease is over; when it is stopped, at once.
+// TestTakeover: of two processes one acts. When it is killed, the other one acts once its lease is
+// over. When it is stopped, the other one acts at once.
 func TestTakeover(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -57,7 +57,7 @@ func TestTakeover(t *testing.T) {
 	w.eventually("one machine", w.settled("web", 1))
 }
 
-// TestLostLease: who loses the lease ends, and says so.
+// TestLostLease: a process that loses the lease ends, and says so.
 func TestLostLease(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -74,9 +74,8 @@ func TestLostLease(t *testing.T) {
 	require.Equal(t, app.StatusDone, other.stop(t))
 }
 
-// TestShutdownInRollout: a process that is stopped in a rollout ends what is
-// under way and no more, and the next one goes on. No log at any level holds
-// user data or a token.
+// TestShutdownInRollout: a process that is stopped in a rollout finishes what is under way and no
+// more, and the next one goes on. No log at any level holds user data or a token.
 func TestShutdownInRollout(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -1,6 +1,6 @@
-// Millwright-manager manages machine objects of Kubernetes with a simulated
-// provider. It is for trying things out; a provider has a command of its own,
-// which differs from this one in its driver only (see package app).
+// Millwright-manager manages machine objects of Kubernetes with a simulated provider. It is for
+// trials. A provider has a command of its own, which differs from this one in its driver only (see
+// package app).
 //
 //	millwright-manager --kubeconfig=FILE --namespace=machines --simulated-dir=DIR
 //

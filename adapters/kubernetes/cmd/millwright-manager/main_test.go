@@ -36,7 +36,7 @@ import (
 // server is the API server of all tests here.
 var server *lab.Lab
 
-// asManager is a variable that makes this very program the command.
+// asManager is a variable that makes this test program the command.
 const asManager = "TEST_AS_MANAGER"
 
 func TestMain(m *testing.M) {
@@ -72,7 +72,7 @@ func (w *text) Write(b []byte) (int, error) {
 	return w.written.Write(b)
 }
 
-// String is all that was written up to now.
+// String returns all that was written so far.
 func (w *text) String() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -120,14 +120,14 @@ func (p *process) end(t *testing.T) int {
 	}
 }
 
-// stop has it end as a node has a pod end.
+// stop ends it as a node ends a pod.
 func (p *process) stop(t *testing.T) int {
 	t.Helper()
 	require.NoError(t, p.Process.Signal(syscall.SIGTERM))
 	return p.end(t)
 }
 
-// logged are the entries of the log with a message.
+// logged returns the entries of the log with a message.
 func (p *process) logged(t *testing.T, message string) (entries []map[string]any) {
 	t.Helper()
 	for line := range strings.Lines(p.out.String()) {
@@ -175,7 +175,7 @@ func (w *world) create(objects ...client.Object) {
 // kubeconfig is the administrator's.
 func kubeconfig() string { return filepath.Join(server.Dir, "admin.kubeconfig") }
 
-// args are flags for the test's namespace, with more.
+// args returns flags for the test's namespace, and more.
 func (w *world) args(more ...string) []string {
 	return append([]string{
 		"--kubeconfig=" + kubeconfig(), "--namespace=" + w.namespace, "--simulated-dir=" + w.dir, "--metrics-bind-address=", "--health-bind-address=",
@@ -199,7 +199,7 @@ func within(t *testing.T, limit time.Duration, what string, holds func() bool) {
 	require.True(t, lab.Await(limit, holds), "waited in vain for %s", what)
 }
 
-// settled tells whether all machines of a deployment are new and available.
+// settled reports whether all machines of a deployment are new and available.
 func (w *world) settled(name string, replicas int32) func() bool {
 	return func() bool {
 		d := &v1alpha1.MachineDeployment{}
@@ -215,7 +215,7 @@ func (w *world) patch(name, patch string) {
 	require.NoError(w, w.client.Patch(w.Context(), d, client.RawPatch("application/merge-patch+json", []byte(patch))))
 }
 
-// objects are all of the test's, as they are stored.
+// objects returns all of the test's, as they are stored.
 func (w *world) objects() (texts []string) {
 	w.Helper()
 	for _, list := range []client.ObjectList{
@@ -229,7 +229,7 @@ func (w *world) objects() (texts []string) {
 	return texts
 }
 
-// vms are the names of the VMs of the test.
+// vms returns the names of the VMs of the test.
 func (w *world) vms() (names []string) {
 	w.Helper()
 	entries, err := os.ReadDir(filepath.Join(w.dir, w.namespace))
@@ -242,7 +242,7 @@ func (w *world) vms() (names []string) {
 	return names
 }
 
-// leader is who holds the lease; empty: nobody.
+// leader returns the holder of the lease, or nothing.
 func (w *world) leader() string {
 	w.Helper()
 	lease, err := w.core.CoordinationV1().Leases(w.namespace).Get(w.Context(), "millwright-manager", metav1.GetOptions{})
@@ -252,7 +252,7 @@ func (w *world) leader() string {
 	return *lease.Spec.HolderIdentity
 }
 
-// address is a free one on loopback.
+// address returns a free one on loopback.
 func address(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

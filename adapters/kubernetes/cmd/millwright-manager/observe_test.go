@@ -23,7 +23,7 @@ import (
 	"github.com/millwright-go/millwright/adapters/kubernetes/internal/trial"
 )
 
-// witness stands before the server and remembers what is asked of it.
+// witness is a proxy of the server that remembers the requests.
 type witness struct {
 	kubeconfig string
 	mu         sync.Mutex
@@ -57,7 +57,7 @@ func newWitness(t *testing.T) *witness {
 	return w
 }
 
-// writes are the paths that anything was written to.
+// writes returns the paths that were written to.
 func (w *witness) writes() (paths []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -69,7 +69,7 @@ func (w *witness) writes() (paths []string) {
 	return paths
 }
 
-// observed tells whether the log says what would be done about a deployment.
+// observed reports whether the log says what would be done about a deployment.
 func (p *process) observed(w *world, deployment string) bool {
 	for line := range strings.Lines(p.out.String()) {
 		if strings.Contains(line, "not done, only observing") && strings.Contains(line, `"object":"`+w.namespace+"/"+deployment+`"`) {
@@ -79,9 +79,9 @@ func (p *process) observed(w *world, deployment string) bool {
 	return false
 }
 
-// TestObserve: with --observe a fleet that has a lot to do is looked at, what
-// would be done is told, and nothing is written to the server, the lease and
-// events included, and no VM is made or deleted.
+// TestObserve: with --observe the manager reads a fleet that needs many changes, and logs what it
+// would do. It writes nothing to the server, including the lease and events, and makes or deletes
+// no VM.
 func TestObserve(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -93,7 +93,7 @@ func TestObserve(t *testing.T) {
 	require.Equal(t, app.StatusDone, acting.stop(t))
 	w.patch("web", `{"spec":{"replicas":4,"template":{"spec":{"class":{"name":"large"}}}}}`)
 	w.create(trial.Deployment(w.namespace, "new", "small", 3), &v1alpha1.Machine{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "odd"}, // of a class that is not there
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "odd"}, // of a class that does not exist
 		Spec:       v1alpha1.MachineSpec{Class: v1alpha1.ClassSpec{Kind: "MachineClass", Name: "none"}},
 	})
 	before, vms := w.objects(), w.vms()
@@ -114,7 +114,7 @@ func TestObserve(t *testing.T) {
 	require.Equal(t, before, w.objects())
 	require.Equal(t, vms, w.vms())
 
-	// The witness sees what is written without it.
+	// The witness records what is written without --observe.
 	q := w.manage("--kubeconfig=" + seen.kubeconfig)
 	w.eventually("the rollout to end", w.settled("web", 4))
 	require.NotEmpty(t, seen.writes())

@@ -12,8 +12,7 @@ import (
 	"github.com/millwright-go/millwright/adapters/kubernetes/internal/trial"
 )
 
-// TestPools: the command looks after pools, unless it is told not to; then it
-// does not ask for them.
+// TestPools: the command reconciles pools unless it is told not to. Then it does not ask for them.
 func TestPools(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -52,7 +51,7 @@ func TestPools(t *testing.T) {
 	require.Equal(t, app.StatusDone, m.stop(t))
 }
 
-// reads are the paths that anything was read from.
+// reads returns the paths that were read from.
 func (w *witness) reads() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

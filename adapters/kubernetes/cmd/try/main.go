@@ -1,14 +1,13 @@
-// Try shows the manager at work without a cluster and without a provider: it
-// starts an API server on loopback, with its state in a temporary folder,
-// installs the definitions, and runs the manager with the simulated provider and
-// a sample deployment until it is interrupted; then all of it ends, and the
-// folder is removed. It needs the repository.
+// Try shows the manager at work without a cluster and without a provider. It starts an API server
+// on loopback, with its state in a temporary folder, installs the definitions, and runs the manager
+// with the simulated provider and a sample deployment until it is interrupted. Then it ends all of
+// it and removes the folder. It needs the repository.
 //
 //	make try-kubernetes
 //
-// Flags are those of the command millwright-manager, such as --log-level=warn.
-// The first time on a machine the server is built, which takes 5 to 8 minutes.
-// The exit status is that of the manager, or 1.
+// Flags are those of the command millwright-manager, such as --log-level=warn. The first run on a
+// machine builds the server, which takes 5 to 8 minutes. The exit status is that of the manager, or
+// 1.
 package main
 
 import (
@@ -40,8 +39,8 @@ func main() {
 	app.Exit(err)
 }
 
-// controllers are those of the server: what moves pods off a node that goes,
-// and what notices nodes that are silent.
+// controllers are those of the server: one moves pods off a node that is deleted, one notices nodes
+// that are silent.
 const controllers = "--controllers=gc,disruption,fakekubelet,scheduler,nodelifecycle,replicaset,deployment,namespace"
 
 // namespace is where the sample is.

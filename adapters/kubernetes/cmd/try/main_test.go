@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// asTry is a variable that makes this very program the command.
+// asTry is a variable that makes this test program the command.
 const asTry = "TEST_AS_TRY"
 
 func TestMain(m *testing.M) {
@@ -23,8 +23,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestTry: what the guide says works, and an interrupt ends all of it and
-// leaves nothing behind.
+// TestTry: what the guide says works. An interrupt ends all of it and leaves nothing behind.
 func TestTry(t *testing.T) {
 	self, err := os.Executable()
 	require.NoError(t, err)

@@ -2,10 +2,9 @@ package lab
 
 import "time"
 
-// Await returns true as soon as something holds, and false if it does not within
-// the limit. It looks often at first. What takes long is looked at more seldom,
-// by up to half a second or a twelfth of the wait so far: each look costs the
-// server time that others wait for.
+// Await returns true as soon as a condition holds, and false if it does not within the limit. It
+// checks often at first. Later it waits up to half a second or a twelfth of the time so far between
+// checks, because each check costs the server time that others wait for.
 func Await(limit time.Duration, holds func() bool) bool {
 	began := time.Now()
 	for {

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Kubectl runs kubectl as the administrator and returns what it prints. What it
-// says besides is in the error, if it fails.
+// Kubectl runs kubectl as the administrator and returns what it prints. If it fails, the error has
+// its other output.
 func (l *Lab) Kubectl(ctx context.Context, stdin string, args ...string) (string, error) {
 	always := []string{"--kubeconfig=" + l.Kubeconfig("admin"), "--cache-dir=" + filepath.Join(l.Dir, "kubectl")}
 	c := exec.CommandContext(ctx, l.KubectlPath(), append(always, args...)...)
@@ -22,10 +22,9 @@ func (l *Lab) Kubectl(ctx context.Context, stdin string, args ...string) (string
 	return out.String(), nil
 }
 
-// KubectlPath is the path of a kubectl that fits the server: another name of its
-// program.
+// KubectlPath returns the path of a kubectl that fits the server: another name of its program.
 func (l *Lab) KubectlPath() string { return filepath.Join(filepath.Dir(l.server.Path), "kubectl") }
 
-// Kubeconfig is the path of the access of a user, admin or one that the flags of
-// Start have named.
+// Kubeconfig returns the path of the access of a user, admin or one that the flags of Start have
+// named.
 func (l *Lab) Kubeconfig(user string) string { return filepath.Join(l.Dir, user+".kubeconfig") }

@@ -1,6 +1,6 @@
-// Package lab runs a real API server for the tests of one package: the program
-// of test/kubelab, built once and then cached, on loopback, with its state in a
-// temporary folder. It ends with the tests, also when these are killed.
+// Package lab runs a real API server for the tests of one package: the program of test/kubelab,
+// built once and then cached, on loopback, with its state in a temporary folder. It ends with the
+// tests, even if these are killed.
 package lab
 
 import (
@@ -38,9 +38,8 @@ type Lab struct {
 	ended  chan error
 }
 
-// Start starts a server with these flags of kubelab, such as
-// "--controllers=disruption", and returns once it is ready. The first time on a
-// machine it is built, which takes 5 to 8 minutes.
+// Start starts a server with these flags of kubelab, such as "--controllers=disruption", and
+// returns once it is ready. The first start on a machine builds it, which takes 5 to 8 minutes.
 func Start(flags ...string) (*Lab, error) {
 	program, err := build()
 	if err != nil {
@@ -60,7 +59,7 @@ func Start(flags ...string) (*Lab, error) {
 func (l *Lab) run(program string, flags []string) error {
 	args := append([]string{"--dir=" + l.Dir, "--exit-on-stdin-close"}, flags...)
 	l.server = exec.Command(program, args...)
-	l.server.SysProcAttr = apart() // what interrupts its user from a terminal is not for it
+	l.server.SysProcAttr = apart() // an interrupt of its user's terminal is not for it
 	var complaints bytes.Buffer
 	l.server.Stderr = &complaints
 	stdin, err := l.server.StdinPipe()
@@ -97,7 +96,7 @@ func (l *Lab) run(program string, flags []string) error {
 	return err
 }
 
-// apart has a process begin a group of processes of its own.
+// apart makes a process begin a process group of its own.
 func apart() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 // As returns the access of a user that the flags of Start have named.
@@ -110,8 +109,8 @@ func (l *Lab) As(user string) (*rest.Config, error) {
 	return config, nil
 }
 
-// Suspend stops the server's process where it is: it answers nothing, and
-// closes no connection. Resume has it go on.
+// Suspend stops the server's process where it is: it answers nothing, and closes no connection.
+// Resume continues it.
 func (l *Lab) Suspend() error { return l.server.Process.Signal(syscall.SIGSTOP) }
 
 // Resume ends what Suspend began.

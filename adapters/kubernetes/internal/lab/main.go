@@ -8,13 +8,13 @@ import (
 	"testing"
 )
 
-// AtATime is how many tests of a package run at a time, of those that may. They
-// wait for a server most of the time, so there are more than processors.
+// AtATime is how many parallel tests of a package run at a time. They wait for a server most of the
+// time, so there are more than processors.
 const AtATime = 8
 
-// Main runs the tests of a package between the start and the end of a server,
-// and returns the status to exit with. use is called before them. AtATime of
-// them run at a time, unless the flag -parallel says another number.
+// Main runs the tests of a package between the start and the end of a server, and returns the
+// status to exit with. It calls use before them. AtATime of them run at a time, unless the flag
+// -parallel sets another number.
 func Main(m *testing.M, use func(*Lab) error, flags ...string) int {
 	if err := allow(AtATime); err != nil {
 		fmt.Fprintln(os.Stderr, "lab:", err)

@@ -22,16 +22,16 @@ import (
 	"github.com/millwright-go/millwright/adapters/kubernetes/internal/lab"
 )
 
-// step is a part of a fleet's life: what somebody does, and what is to come of it.
+// step is a part of a fleet's life: an action of a user, and its result.
 type step struct {
 	name string
 	do   func(*world)
 	done func(*world) bool
 }
 
-// life is that of the samples: created, rolled while two pods run of which a
-// budget keeps some, scaled, deleted by force while a volume is attached, and
-// their classes after them; beside it a pool that is scaled and deleted.
+// life is that of the samples: created, rolled while two pods run of which a budget keeps some,
+// scaled, deleted by force while a volume is attached, and their classes after them. Beside it
+// there is a pool that is scaled and deleted.
 func life(kept int32) []step {
 	return []step{
 		{"creation", (*world).create, func(w *world) bool { return w.settled(3) && w.pooled(2) }},
@@ -87,7 +87,7 @@ func (w *world) meta(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: w.namespace, Name: name, Labels: map[string]string{"app": "mill"}}
 }
 
-// work has two pods on the fleet's nodes, of which so many have to be there always.
+// work runs two pods on the fleet's nodes, of which so many have to be there always.
 func (w *world) work(kept int32) {
 	w.Helper()
 	least, two := intstr.FromInt32(kept), int32(2)
@@ -126,7 +126,7 @@ func (w *world) patch(body string) {
 	require.NoError(w, w.admin.Patch(w.Context(), d, client.RawPatch("application/merge-patch+json", []byte(body))))
 }
 
-// settled tells whether all machines of the deployment are new and available.
+// settled reports whether all machines of the deployment are new and available.
 func (w *world) settled(replicas int32) bool {
 	w.Helper()
 	d := &v1alpha1.MachineDeployment{}
@@ -135,7 +135,7 @@ func (w *world) settled(replicas int32) bool {
 	return s.ObservedGeneration >= d.Generation && s.AvailableReplicas == replicas && s.UpdatedReplicas == replicas && s.Replicas == replicas
 }
 
-// pooled tells whether so many machines of the pool are ready.
+// pooled reports whether so many machines of the pool are ready.
 func (w *world) pooled(replicas int32) bool {
 	w.Helper()
 	p := &poolsv1alpha1.MachinePool{}
@@ -166,13 +166,13 @@ func (w *world) machines() []v1alpha1.Machine {
 	return list.Items
 }
 
-// only tells whether all machines are of one class.
+// only reports whether all machines are of one class.
 func (w *world) only(class string) bool {
 	return !slices.ContainsFunc(w.machines(), func(m v1alpha1.Machine) bool { return m.Spec.Class.Name != class })
 }
 
-// force has the fleet deleted without regard to its pods, with a volume attached
-// to each node.
+// force deletes the fleet by force, without regard to its pods, with a volume attached to each
+// node.
 func (w *world) force() {
 	w.Helper()
 	for _, m := range w.machines() {
@@ -191,7 +191,7 @@ func (w *world) force() {
 	require.NoError(w, w.admin.Delete(w.Context(), d))
 }
 
-// gone tells whether the deployment is.
+// gone reports whether the deployment is gone.
 func (w *world) gone() bool {
 	return client.IgnoreNotFound(w.get("web", &v1alpha1.MachineDeployment{})) == nil && w.get("web", &v1alpha1.MachineDeployment{}) != nil
 }
@@ -209,8 +209,8 @@ func (w *world) classless() bool {
 	return w.get("small", &v1alpha1.MachineClass{}) != nil && w.get("large", &v1alpha1.MachineClass{}) != nil && w.get("sample", &corev1.Secret{}) != nil
 }
 
-// TestRulesSuffice: a whole life, under the rules of the manifests and no others,
-// and nothing was refused.
+// TestRulesSuffice: a whole life under the rules of the manifests and no others. Nothing is
+// refused.
 func TestRulesSuffice(t *testing.T) {
 	w := newWorld(t, leave{})
 	stop := w.manage()

@@ -1,5 +1,5 @@
-// Package permissions tests that the rules of package config are enough for a
-// manager, and no more than it needs.
+// Package permissions tests that the rules of package config are enough for a manager, and no more
+// than it needs.
 package permissions
 
 import (
@@ -24,11 +24,11 @@ import (
 	"github.com/millwright-go/millwright/adapters/kubernetes/internal/lab"
 )
 
-// server is the API server of all tests here. It asks for leave to refer to an
-// owner, which few servers do.
+// server is the API server of all tests here. It requires permission to refer to an owner, as few
+// servers do.
 var server *lab.Lab
 
-// logged is all that was logged, by whatever library.
+// logged is all that any library logged.
 var logged = &memory{}
 
 func TestMain(m *testing.M) {
@@ -61,7 +61,7 @@ func (m *memory) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// with are the lines that hold all of these texts.
+// with returns the lines that hold all of these texts.
 func (m *memory) with(texts ...string) (found []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -77,7 +77,7 @@ lines:
 	return found
 }
 
-// patience is how long anything may take on a slow machine with other things to do.
+// patience limits any wait, also on a slow and busy machine.
 const patience = 5 * time.Minute
 
 func eventually(t *testing.T, what string, holds func() bool) {

@@ -8,10 +8,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// byStream: the server of these tests sends what there is as part of a watch.
+// byStream: the server of these tests sends existing objects as part of a watch.
 const byStream = "a server that can't do so is asked for a list"
 
-// rare is what a life here does not ask for, and who asks for it.
+// rare are permissions that a life here does not use, and what uses them.
 var rare = map[string]string{
 	"target get core pods":                             "an eviction that conflicts, since the pod was replaced meanwhile: cluster.TestEvictions",
 	"kube-system update core secrets":                  "a token that has to last longer: bootstrap.TestRenew",
@@ -24,21 +24,21 @@ var rare = map[string]string{
 	"target list storage.k8s.io volumeattachments":     byStream,
 }
 
-// harmless are leaves without which a whole life is lived all the same.
+// harmless are permissions without which a whole life still succeeds.
 var harmless = map[string]bool{
 	"control create events.k8s.io events": true,
 	"control create core events":          true,
 }
 
-// ending are leaves without which a manager can't stay the leader, and ends.
+// ending are permissions without which a manager can't stay the leader, and ends.
 var ending = map[string]bool{"control update coordination.k8s.io leases millwright-manager": true}
 
-// some is the how many-th leave is taken away with -short: each is a life of
+// some is the step between the permissions that are removed with -short, because each is a life of
 // seconds.
 const some = 8
 
-// TestRefusals: whatever single leave is taken away, the log names it, with verb
-// and resource; nothing else is refused, and the manager goes on.
+// TestRefusals: if any single permission is removed, the log names it, with verb and resource.
+// Nothing else is refused, and the manager goes on.
 func TestRefusals(t *testing.T) {
 	slots := make(chan bool, 6)
 	for i, l := range leaves(t) {

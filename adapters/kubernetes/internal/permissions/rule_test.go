@@ -16,20 +16,20 @@ import (
 	"github.com/millwright-go/millwright/adapters/kubernetes/config"
 )
 
-// The places where rules count.
+// These are the places where rules apply.
 const (
 	control = "control" // the fleet's namespace
 	target  = "target"  // everywhere
 	system  = metav1.NamespaceSystem
 )
 
-// leave is one verb that the rules allow for one resource.
+// leave is a permission: one verb that the rules allow for one resource.
 type leave struct {
 	place, verb, group, resource string
-	name                         string // empty: all
+	name                         string // empty for all
 }
 
-// String is unique.
+// String returns a unique text.
 func (l leave) String() string {
 	text := fmt.Sprintf("%s %s %s %s", l.place, l.verb, cmp.Or(l.group, "core"), l.resource)
 	if l.name != "" {
@@ -38,7 +38,7 @@ func (l leave) String() string {
 	return text
 }
 
-// refusal is what the server says to who has no such leave.
+// refusal is what the server answers without this permission.
 func (l leave) refusal(namespace string) string {
 	if strings.HasSuffix(l.resource, "/finalizers") {
 		return "cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on"
@@ -67,7 +67,7 @@ func manifests(t *testing.T) []*unstructured.Unstructured {
 	return slices.Concat(ours, theirs)
 }
 
-// rulesOf are the rules of a role, of either kind, and where they count.
+// rulesOf returns the rules of a role, of either kind, and where they apply.
 func rulesOf(t *testing.T, o *unstructured.Unstructured) (rules []rbacv1.PolicyRule, place string) {
 	t.Helper()
 	switch o.GetKind() {
@@ -86,7 +86,7 @@ func rulesOf(t *testing.T, o *unstructured.Unstructured) (rules []rbacv1.PolicyR
 	return role.Rules, place
 }
 
-// leaves are all that the manifests allow, each once.
+// leaves returns all that the manifests allow, each once.
 func leaves(t *testing.T) (all []leave) {
 	t.Helper()
 	for _, o := range manifests(t) {
@@ -98,7 +98,7 @@ func leaves(t *testing.T) (all []leave) {
 	return all
 }
 
-// split are the single leaves of a rule.
+// split returns the single permissions of a rule.
 func split(r *rbacv1.PolicyRule, place string) (all []leave) {
 	names := r.ResourceNames
 	if len(names) == 0 {
@@ -116,7 +116,7 @@ func split(r *rbacv1.PolicyRule, place string) (all []leave) {
 	return all
 }
 
-// rule is the rule that gives one leave.
+// rule returns the rule that gives one permission.
 func (l leave) rule() rbacv1.PolicyRule {
 	r := rbacv1.PolicyRule{APIGroups: []string{l.group}, Resources: []string{l.resource}, Verbs: []string{l.verb}}
 	if l.name != "" {
@@ -125,8 +125,8 @@ func (l leave) rule() rbacv1.PolicyRule {
 	return r
 }
 
-// TestRulesAreDistinct: no leave is given twice, none is for everything, and
-// each is about one place.
+// TestRulesAreDistinct: no permission is given twice, none is for everything, and each is about one
+// place.
 func TestRulesAreDistinct(t *testing.T) {
 	seen := map[leave]bool{}
 	for _, l := range leaves(t) {

@@ -30,8 +30,8 @@ import (
 	"github.com/millwright-go/millwright/machinepool"
 )
 
-// world is a fleet in a namespace of its own, and an account that has what the
-// manifests give it, but for one leave.
+// world is a fleet in a namespace of its own, and an account that has what the manifests give it,
+// except for one permission.
 type world struct {
 	*testing.T
 	namespace string
@@ -39,7 +39,7 @@ type world struct {
 	admin     client.Client
 	core      kubernetes.Interface
 	account   *rest.Config
-	ended     chan error // what the manager has ended with
+	ended     chan error // the error that ended the manager
 }
 
 var worlds atomic.Int64
@@ -100,8 +100,8 @@ func plain(texts []string) (all []any) {
 	return all
 }
 
-// rename moves an object to the world's namespace, and what has none, or is in
-// that of the system, to a name of the world's.
+// rename moves an object to the world's namespace. An object without a namespace, or in that of the
+// system, gets a name of the world's instead.
 func (w *world) rename(o *unstructured.Unstructured) {
 	suffix := ""
 	switch o.GetNamespace() {
@@ -153,7 +153,7 @@ func (w *world) await(given []leave) {
 	}
 }
 
-// manage runs provider and controllers, these as the account, until stop.
+// manage runs provider and controllers, the latter as the account, until stop.
 func (w *world) manage() (stop func()) {
 	w.Helper()
 	provider, err := simulated.New(simulated.Options{
@@ -186,8 +186,7 @@ func (w *world) manage() (stop func()) {
 	return stop
 }
 
-// refused tells whether the log, or the state of a machine, names what the
-// account lacks.
+// refused reports whether the log, or the state of a machine, names the missing permission.
 func (w *world) refused() bool {
 	w.Helper()
 	if w.lacks == (leave{}) {
@@ -198,7 +197,7 @@ func (w *world) refused() bool {
 		slices.ContainsFunc(w.machines(), func(m v1alpha1.Machine) bool { return strings.Contains(m.Status.LastOperation.Description, text) })
 }
 
-// refusals are all that the account was refused, but for what it lacks.
+// refusals returns all that the account was refused, except for the missing permission.
 func (w *world) refusals() []string {
 	return slices.DeleteFunc(logged.with(fmt.Sprintf("User %q cannot", user(w.namespace))), func(line string) bool {
 		return w.lacks != (leave{}) && strings.Contains(line, w.lacks.refusal(w.namespace))

@@ -1,5 +1,5 @@
-// Package trial is the manager with the simulated provider, for the command
-// millwright-manager and for the one to try it with.
+// Package trial is the manager with the simulated provider, for the command millwright-manager and
+// for the command try.
 package trial
 
 import (

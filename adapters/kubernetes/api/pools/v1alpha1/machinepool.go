@@ -95,8 +95,8 @@ type MachinePoolTemplate struct {
 	Bootstrap MachinePoolBootstrap `json:"bootstrap,omitempty,omitzero"`
 }
 
-// MachinePoolNodeTemplate says what nodes should carry. Whoever makes the
-// bootstrap data, or the provider, puts it there.
+// MachinePoolNodeTemplate says what nodes should carry. The maker of the bootstrap data, or the
+// provider, puts it there.
 type MachinePoolNodeTemplate struct {
 	// Labels of the nodes.
 	// +optional
