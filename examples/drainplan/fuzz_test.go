@@ -8,8 +8,7 @@ import (
 	"github.com/millwright-go/millwright/drain"
 )
 
-// FuzzDecode: no text has the reader, the conversion or the forecast break, and
-// what is found is told.
+// FuzzDecode: no text breaks the reader, the conversion or the forecast, and findings are reported.
 func FuzzDecode(f *testing.F) {
 	for _, file := range []string{"testdata/shop.yaml", "testdata/pair.json"} {
 		text, err := os.ReadFile(file)

@@ -10,7 +10,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// What is read of the objects of Kubernetes; the rest is ignored.
+// These are the parts of Kubernetes objects that are read; the rest is ignored.
 
 type metadata struct {
 	Name, Namespace, UID string
@@ -109,8 +109,7 @@ type cluster struct {
 	attachments []*kubeAttachment
 }
 
-// take adds an object of a kind. Kinds that a drain does not look at are passed
-// over.
+// take adds an object of a kind. It skips kinds that a drain does not look at.
 func (c *cluster) take(kind string, document json.RawMessage) error {
 	switch kind {
 	case "Node":
@@ -145,8 +144,7 @@ func taken[T any](document json.RawMessage, kind string, list *[]*T, meta func(*
 	return nil
 }
 
-// spelled is a field's path as it stands in a dump: of our names, the first
-// letters are small there.
+// spelled returns a field's path as it stands in a dump, where the names begin with small letters.
 func spelled(path string) string {
 	parts := strings.Split(path, ".")
 	for i, part := range parts {

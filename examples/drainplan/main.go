@@ -1,12 +1,11 @@
-// Drainplan shows what draining a node would do, from a dump of the cluster:
-// who is evicted when, who is left alone, who blocks and why.
+// Drainplan shows what draining a node would do, from a dump of the cluster: which pods are evicted
+// and when, which are left alone, which block the drain and why.
 //
 //	kubectl get nodes,pods,pdb,pv,pvc,volumeattachments -A -o yaml | go -C examples run ./drainplan -node worker-1 -
 //
-// It reads JSON or YAML, a list or single objects, several documents and
-// several files; "-" is the standard input. Nothing is carried out and no
-// cluster is called: the answer comes from drain.Decide, which carries out
-// drains, against a model that lets pods go when their grace ends.
+// It reads JSON or YAML, a list or single objects, several documents and several files; "-" is the
+// standard input. It carries out nothing and calls no cluster: the answer comes from drain.Decide,
+// which decides real drains, against a model in which pods are gone when their grace ends.
 //
 // The exit status is 0; 1 if -check finds that pods would be refused or left;
 // 2 if the flags or the files make no sense.
@@ -22,7 +21,7 @@ import (
 	"github.com/millwright-go/millwright/drain"
 )
 
-// Exit statuses.
+// These are the exit statuses.
 const (
 	exitBlocked = 1
 	exitUsage   = 2
@@ -63,6 +62,6 @@ func run(args []string, in io.Reader, out, complaints io.Writer) int {
 }
 
 func complain(w io.Writer, err error) int {
-	_, _ = fmt.Fprintln(w, "drainplan:", oneLine(err)) // there is nobody else to tell
+	_, _ = fmt.Fprintln(w, "drainplan:", oneLine(err)) // there is no other place to report it
 	return exitUsage
 }

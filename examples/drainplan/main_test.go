@@ -46,7 +46,7 @@ func start(t *testing.T, in string, args ...string) (status int, out, complaints
 
 const at = "-at=2026-05-04T06:30:00Z"
 
-// TestPlans holds what is printed to files.
+// TestPlans compares the output with files.
 func TestPlans(t *testing.T) {
 	for name, args := range map[string][]string{
 		"shop":         {"-node", "worker-1", "testdata/shop.yaml"},
@@ -70,8 +70,8 @@ func TestPlans(t *testing.T) {
 	}
 }
 
-// A dump reads the same as YAML and as JSON, in one piece and in several, from
-// a file and from the standard input.
+// A dump reads the same as YAML and as JSON, in one piece and in several, from a file and from the
+// standard input.
 func TestFormsOfDumps(t *testing.T) {
 	text, err := os.ReadFile("testdata/shop.yaml")
 	require.NoError(t, err)

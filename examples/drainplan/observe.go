@@ -15,7 +15,7 @@ import (
 // mirrorAnnotation is on the image of a static pod.
 const mirrorAnnotation = "kubernetes.io/config.mirror"
 
-// observation is what a drain of the node would see.
+// observation returns what a drain of the node would see.
 func (c *cluster) observation(name string) (*drain.Observation, error) {
 	node, err := c.node(name)
 	if err != nil {
@@ -45,7 +45,7 @@ func (c *cluster) observation(name string) (*drain.Observation, error) {
 	return o, nil
 }
 
-// node is the one that is meant.
+// node returns the node that the flags mean.
 func (c *cluster) node(name string) (*kubeNode, error) {
 	if name == "" {
 		switch len(c.nodes) {
@@ -137,7 +137,7 @@ func (b *kubeBudget) convert() *drain.Budget {
 	return budget
 }
 
-// claimOf is the claim that a volume is bound to, as either of them says.
+// claimOf returns the claim that a volume is bound to, as either of them says.
 func (c *cluster) claimOf(v *kubeVolume) object.Key {
 	if ref := v.Spec.ClaimRef; ref != nil {
 		return object.Key{Namespace: ref.Namespace, Name: ref.Name}

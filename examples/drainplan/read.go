@@ -15,12 +15,12 @@ import (
 // maxBytes is how large a dump may be: some ten thousand pods.
 const maxBytes = 256 << 20
 
-// read adds what a file holds; "-" is in.
+// read adds the content of a file. "-" is in.
 func (c *cluster) read(file string, in io.Reader) error {
 	if file != "-" {
 		opened, err := os.Open(file)
 		if err != nil {
-			return errors.Unwrap(err) // the name is told already
+			return errors.Unwrap(err) // the error has the name already
 		}
 		defer opened.Close() //nolint:errcheck // only read
 		in = opened
@@ -76,8 +76,7 @@ func jsonDocuments(text []byte) func() (json.RawMessage, error) {
 	}
 }
 
-// yamlDocuments gives each document as JSON, so that objects are read in one
-// way only.
+// yamlDocuments returns each document as JSON, so that objects are read in one way only.
 func yamlDocuments(text []byte) func() (json.RawMessage, error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	return func() (json.RawMessage, error) {
@@ -93,8 +92,8 @@ func yamlDocuments(text []byte) func() (json.RawMessage, error) {
 	}
 }
 
-// add takes in one object, or each of a list; kind is what the list says of
-// items that do not say it themselves.
+// add adds one object, or each of a list. kind is what the list says of items that have no kind
+// themselves.
 func (c *cluster) add(document json.RawMessage, kind string) error {
 	var head struct {
 		Kind  string

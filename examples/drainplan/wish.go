@@ -23,7 +23,7 @@ type wish struct {
 	policy *drain.Policy
 }
 
-// parse reads the flags; help goes to out.
+// parse reads the flags. It writes help to out.
 func parse(args []string, out io.Writer) (*wish, error) {
 	w := &wish{policy: drain.DefaultPolicy()}
 	flags := flag.NewFlagSet("drainplan", flag.ContinueOnError)
@@ -69,8 +69,8 @@ func help(flags *flag.FlagSet, out io.Writer) {
 	flags.PrintDefaults()
 }
 
-// oneLine is an error without the line breaks that parsers put into theirs, and without what a
-// terminal would obey in names.
+// oneLine returns an error without the line breaks of parsers, and without control characters in
+// names, which a terminal would obey.
 func oneLine(err error) string {
 	return strings.Join(strings.Fields(codes.Printable(err.Error())), " ")
 }

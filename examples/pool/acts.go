@@ -25,7 +25,7 @@ type act struct {
 	do       func(*play, context.Context) error
 }
 
-// The sizes of the pool.
+// These are the sizes of the pool.
 const (
 	first = 3
 	grown = 5
@@ -67,7 +67,7 @@ func size(n int32) func(*machinepool.Spec) {
 	return func(s *machinepool.Spec) { s.Replicas = &n }
 }
 
-// roll hands a new template to the provider, and counts processes all the while.
+// roll passes a new template to the provider, and counts processes meanwhile.
 func (p *play) roll(ctx context.Context) error {
 	if err := p.edit(ctx, func(s *machinepool.Spec) { s.Template.Class.Name = "v2" }); err != nil {
 		return err
@@ -86,8 +86,7 @@ func (p *play) roll(ctx context.Context) error {
 	return p.tasksServe(ctx)
 }
 
-// chosen notes a process that something is to happen to, unless an earlier program
-// has.
+// chosen records the process that something will be done to, unless an earlier program has.
 func (p *play) chosen(of *ledger.Book) (*ledger.Life, error) {
 	if p.done.Victim != nil {
 		return p.done.Victim, nil
@@ -115,7 +114,7 @@ func (p *play) endOf(ctx context.Context, victim *ledger.Life) error {
 	})
 }
 
-// kill ends an agent the way no program can prepare for.
+// kill ends an agent in a way that no program can prepare for.
 func (p *play) kill(ctx context.Context) error {
 	victim, err := p.chosen(p.book)
 	if err != nil {
@@ -132,8 +131,8 @@ func (p *play) kill(ctx context.Context) error {
 	return p.tasksServe(ctx)
 }
 
-// killSupervisor ends whoever would heal the pool. The provider says so; whoever
-// runs it has to bring another one.
+// killSupervisor kills the process that would heal the pool. The provider reports that, and its
+// operator has to start another one.
 func (p *play) killSupervisor(ctx context.Context) error {
 	before, err := p.book.Alive()
 	if err != nil {
@@ -172,7 +171,7 @@ func (p *play) killSupervisor(ctx context.Context) error {
 	return nil
 }
 
-// takeOut has the provider ask for a machine, as it does to mend what is below it.
+// takeOut makes the provider ask for a machine, as it does to repair the hardware below it.
 func (p *play) takeOut(ctx context.Context) error {
 	victim, err := p.chosen(p.book)
 	if err != nil {
@@ -202,8 +201,8 @@ func (p *play) shrink(ctx context.Context) error {
 	})
 }
 
-// drained requires that no task is lost while do goes on: each that ends was told
-// to, so that its machine was empty before it went.
+// drained requires that no task is lost while do runs: each task that ends was told to, so that its
+// machine was empty before it ended.
 func (p *play) drained(ctx context.Context, do func() error) error {
 	before, err := p.jobs.Alive()
 	if err != nil {
@@ -231,7 +230,7 @@ func (p *play) drained(ctx context.Context, do func() error) error {
 	return nil
 }
 
-// remove ends the tasks first: nobody drains the nodes of a pool that goes.
+// remove ends the tasks first, because the nodes of a pool that is deleted are not drained.
 func (p *play) remove(ctx context.Context) error {
 	if err := p.note(func(done *progress) { done.Tasks = false }); err != nil {
 		return err
@@ -255,7 +254,7 @@ func (p *play) remove(ctx context.Context) error {
 	return p.await(ctx, p.left)
 }
 
-// left names what there still is though the pool was deleted.
+// left names what still exists though the pool was deleted.
 func (p *play) left() string {
 	nodes, err := p.nodes.List(context.Background(), store.Query{})
 	switch {
@@ -269,7 +268,7 @@ func (p *play) left() string {
 	return ""
 }
 
-// pool is the pool as it is stored; nil: there is none.
+// pool returns the pool as it is stored, or nil.
 func (p *play) pool() *machinepool.Pool {
 	pool, err := p.pools.Get(context.Background(), poolKey)
 	if err != nil {
@@ -278,7 +277,7 @@ func (p *play) pool() *machinepool.Pool {
 	return pool
 }
 
-// record is the group as the provider has it; nil: there is none.
+// record returns the group as the provider has it, or nil.
 func (p *play) record() *group.Group {
 	g, err := group.At(supervisor.Groups(p.groups(), clusterName)).Read(groupdriver.Name(poolKey))
 	if err != nil {
@@ -287,8 +286,8 @@ func (p *play) record() *group.Group {
 	return g
 }
 
-// settled waits until the pool runs with n machines of one version, which are the
-// processes that the ledger has and the nodes that the cluster has, and no others.
+// settled waits until the pool runs with n machines of one version. They must be exactly the
+// processes in the ledger and the nodes in the cluster.
 func (p *play) settled(ctx context.Context, n int, version string) error {
 	return p.await(ctx, func() string {
 		pool, record := p.pool(), p.record()
@@ -319,8 +318,8 @@ func (p *play) settled(ctx context.Context, n int, version string) error {
 	})
 }
 
-// unmatched says what pool or provider does not know of a process that stays;
-// empty: both know it as one of that version.
+// unmatched returns what pool or provider does not know of a process that stays. It returns nothing
+// if both know it as one of that version.
 func unmatched(life ledger.Life, pool *machinepool.Pool, record *group.Group, version string) string {
 	id := procdriver.ProviderID(clusterName, life.Machine, life.Instance)
 	if !slices.Contains(pool.Spec.ProviderIDs, id) {

@@ -9,9 +9,9 @@ import (
 	"github.com/millwright-go/millwright/examples/quickstart/ledger"
 )
 
-// How often agents are counted, and how long a count may take to be valid: by far
-// not as long as one takes to boot, so that none can have come and taken over from
-// one that was counted as gone.
+// These say how often agents are counted, and how long a valid count may take. That is much shorter
+// than the boot of an agent, so that no agent can have started and replaced one that was counted as
+// gone.
 const (
 	countEvery = 20 * time.Millisecond
 	countLimit = bootDelay / 10
@@ -22,7 +22,7 @@ type census struct {
 	book *ledger.Book
 	tell func(l ledger.Life, text string)
 
-	seen map[string]string // what was told last of each instance
+	seen map[string]string // what was reported last of each instance
 
 	mu      sync.Mutex
 	now     tally
@@ -38,7 +38,7 @@ type tally struct {
 	serving int // of these, those that have booted
 }
 
-// recall takes what is in the ledger already as told.
+// recall marks what is in the ledger already as reported.
 func (c *census) recall() error {
 	lives, err := c.book.Lives()
 	c.seen = make(map[string]string, len(lives))
@@ -69,7 +69,7 @@ func (c *census) run(ctx context.Context) {
 	}
 }
 
-// stage is how far a life has come; empty: it is not its machine's.
+// stage returns how far a life has come. It is empty if the life is not its machine's.
 func stage(l ledger.Life) string {
 	switch {
 	case !l.Seated:
@@ -120,15 +120,15 @@ func (c *census) count() {
 	c.most = tally{max(c.most.running, t.running), max(c.most.serving, t.serving)}
 }
 
-// latest is the last count.
+// latest returns the last count.
 func (c *census) latest() tally {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.now
 }
 
-// uncounted names a count that is missing: what an earlier program has brought to
-// its end may leave no time for one.
+// uncounted names a missing count. If an earlier program has finished its part, there may be no
+// time for one.
 func (c *census) uncounted() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -138,8 +138,8 @@ func (c *census) uncounted() string {
 	return ""
 }
 
-// check holds the counts since begin to their bounds: how many agents have to serve
-// at any time, and how many may run.
+// check checks the counts since begin against their bounds: how many agents have to serve at any
+// time, and how many may run.
 func (c *census) check(floor, ceiling int) (report string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -19,8 +19,8 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// fleet is what there is beside the manager: a store for each kind of object, the
-// cluster that machines join, what runs on them, and the provider.
+// fleet is everything besides the manager: a store for each kind of object, the cluster that
+// machines join, what runs on them, and the provider.
 type fleet struct {
 	*place
 	stores
@@ -31,8 +31,7 @@ type fleet struct {
 	provider *groupdriver.Driver
 }
 
-// The names of the one pool, of what its machines are made from, and of their
-// cluster.
+// These are the names of the one pool, of what its machines are made from, and of their cluster.
 const (
 	namespace   = "default"
 	clusterName = "pools"
@@ -45,17 +44,16 @@ var (
 	secretKey  = object.Key{Namespace: namespace, Name: secretName}
 )
 
-// bootDelay is how long a machine takes from its start to its first heartbeat;
-// silence is how long none may come before a node's state is Unknown; alone is how
-// long processes outlive this program where they are not to.
+// bootDelay is how long a machine takes from its start to its first heartbeat. silence is how long
+// a node may send none before its state is Unknown. alone is how long processes outlive this
+// program if they are not meant to.
 const (
 	bootDelay = 400 * time.Millisecond
 	silence   = 1200 * time.Millisecond
 	alone     = time.Second
 )
 
-// newFleet makes cluster, workload and provider. tell is called with what the
-// workload has to tell.
+// newFleet makes cluster, workload and provider. It passes the workload's reports to tell.
 func newFleet(h *place, s stores, token string, tell func(text string)) (*fleet, error) {
 	f := &fleet{place: h, stores: s}
 	var err error
@@ -83,24 +81,22 @@ func newFleet(h *place, s stores, token string, tell func(text string)) (*fleet,
 	return f, nil
 }
 
-// poolPolicy looks at the provider every second. Everything else is as it usually
-// is.
+// poolPolicy reads the provider every second. Everything else has its default.
 func poolPolicy() *machinepool.Policy {
 	p := machinepool.DefaultPolicy()
 	p.Period, p.Poll = time.Second, time.Second
 	return p
 }
 
-// drainPolicy waits a shorter time than usual for nodes that don't answer any more.
-// Everything else is as it usually is.
+// drainPolicy waits a shorter time than usual for nodes that no longer answer. Everything else has
+// its default.
 func drainPolicy() *drain.Policy {
 	p := drain.DefaultPolicy()
 	p.TerminationBuffer = 500 * time.Millisecond
 	return p
 }
 
-// newManager makes a manager. This fleet has pools alone, so that there is nothing
-// for a driver of machines to do.
+// newManager makes a manager. This fleet has only pools, so a driver of machines has nothing to do.
 func (f *fleet) newManager(hooks manager.Hooks) (*manager.Manager, error) {
 	drainer, err := manager.NewDrainer(manager.DrainOptions{
 		Nodes:    f.cluster.Nodes(),
@@ -121,9 +117,8 @@ func (f *fleet) newManager(hooks manager.Hooks) (*manager.Manager, error) {
 	})
 }
 
-// deploy stores a pool of the first version, and what it refers to. What is there
-// already stays as it is. The node's name in the bootstrap data, which all
-// machines share, is filled in by the provider.
+// deploy stores a pool of the first version, and what it refers to. Existing objects stay as they
+// are. The provider fills the node's name into the bootstrap data, which all machines share.
 func (f *fleet) deploy(ctx context.Context, token string, replicas int32) error {
 	join := heartbeat.Join{Socket: f.Socket(), Token: token, Node: "any"}
 	_, err := f.secrets.Create(ctx, &machine.Secret{
@@ -154,7 +149,7 @@ func (f *fleet) deploy(ctx context.Context, token string, replicas int32) error 
 	return unlessThere(err)
 }
 
-// unlessThere is the error of a create, unless that is that the object is there.
+// unlessThere returns the error of a create, unless it says that the object exists.
 func unlessThere(err error) error {
 	if errors.Is(err, store.ErrAlreadyExists) {
 		return nil
@@ -173,13 +168,13 @@ func (f *fleet) edit(ctx context.Context, change func(*machinepool.Spec)) error 
 		change(&changed.Spec)
 		_, err = f.pools.Update(ctx, changed)
 		if !errors.Is(err, store.ErrConflict) {
-			return err // nil, as a rule: a conflict means that it was written meanwhile
+			return err // usually nil: a conflict means that it was written meanwhile
 		}
 	}
 }
 
-// taskCount is how many tasks there are. Their budget lets all of them move at a
-// time, since an eviction that it refused would wait for 20 s.
+// taskCount is how many tasks there are. Their budget lets all of them move at a time, because a
+// refused eviction would wait for 20 s.
 const taskCount = 6
 
 // setTasks asks for so many tasks.

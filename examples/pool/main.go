@@ -1,24 +1,21 @@
-// Pool runs a pool whose machines are processes of this computer: its provider
-// keeps groups of agents, each by a supervisor of its own, and decides by itself
-// which of them come and go. The example creates a pool, scales it, has it
-// rolled to a new version, loses an agent and then the supervisor, drains what the
-// provider or the pool takes out, and deletes everything.
+// Pool runs a pool whose machines are processes of this computer. Its provider keeps groups of
+// agents, each with a supervisor of its own, and decides itself which agents to add and remove. The
+// example creates a pool, scales it, rolls it to a new version, loses an agent and then the
+// supervisor, drains what the provider or the pool removes, and deletes everything.
 //
 //	go -C examples run ./pool
 //	go -C examples run ./pool -state DIR
 //
-// The second one keeps all it knows in DIR, and can be killed at any moment: the
-// same command goes on where it was, with the processes that have gone on
-// meanwhile.
+// The second one keeps all it knows in DIR, and can be killed at any moment. The same command goes
+// on where it was, with the processes that have gone on meanwhile.
 //
-// fleet.go is what a program of your own would begin with: a store, a pool driver,
-// a cluster, a drainer, a manager, and a pool. acts.go is what happens to them.
-// Package groupdriver is the driver, package supervisor the provider behind it;
-// agents, cluster and workload are those of the quickstart. The rest shows it, and
-// counts processes by other means than the library's and the provider's.
+// Begin a program of your own with fleet.go: a store, a pool driver, a cluster, a drainer, a
+// manager, and a pool. acts.go is what happens to them. Package groupdriver is the driver, package
+// supervisor the provider behind it. Agents, cluster and workload are those of the quickstart. The
+// rest shows it, and counts processes without the library and the provider.
 //
-// The last line says how it went, and so does the exit status: 0 only if every
-// promise was kept. Without DIR nothing is left behind, also after Ctrl-C.
+// The last line and the exit status say how it ended. The status is 0 only if every promise was
+// kept. Without DIR nothing is left behind, even after Ctrl-C.
 package main
 
 import (

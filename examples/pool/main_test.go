@@ -79,7 +79,7 @@ func startProgram(t *testing.T, temp string, args ...string) *program {
 	return p
 }
 
-// endAll ends what a test has left running if it failed.
+// endAll ends what a failed test has left running.
 func endAll(t *testing.T, temp string) {
 	t.Helper()
 	for _, name := range []string{"supervisors", "agents", "tasks"} {
@@ -91,7 +91,7 @@ func endAll(t *testing.T, temp string) {
 	}
 }
 
-// slow is how long anything may take on a slow machine with other things to do.
+// slow limits any wait on a slow and busy machine.
 const slow = 4 * time.Minute
 
 // eventually waits until a condition holds.
@@ -110,8 +110,8 @@ func (p *program) lastLine() string {
 	return lines[len(lines)-1]
 }
 
-// survivors are the processes that have the program's directory in their
-// environment, also those that have entered no ledger yet.
+// survivors returns the processes that have the program's directory in their environment, including
+// those that have entered no ledger yet.
 func (p *program) survivors(t *testing.T) (found []string) {
 	t.Helper()
 	flags := "axeww"
@@ -128,8 +128,8 @@ func (p *program) survivors(t *testing.T) (found []string) {
 	return found
 }
 
-// leftNothing requires that the program's directory is empty but for what is
-// named, and that no process is left.
+// leftNothing requires that the program's directory has nothing but what is named, and that no
+// process is left.
 func (p *program) leftNothing(t *testing.T, dirs ...string) {
 	t.Helper()
 	var left []string
@@ -173,22 +173,20 @@ func TestPoolSettles(t *testing.T) {
 	p.leftNothing(t)
 }
 
-// kills is how often the program is killed before it may come to its end; one
-// time more it is interrupted.
+// kills is how often the program is killed before it may finish. One time more it is interrupted.
 const kills = 5
 
-// killDrains has programs killed also while they drain nodes. That takes up to
-// 40 s more: the next one does not know when an eviction was tried last.
+// killDrains allows kills while programs drain nodes. That takes up to 40 s more, because the next
+// program does not know the time of the last eviction.
 var killDrains = flag.Bool("kill-drains", false, "kill programs also while they drain nodes")
 
-// drains tells whether a machine that a program drains is not gone yet.
+// drains reports whether a machine that a program drains is not gone yet.
 func drains(text string) bool {
 	return strings.LastIndex(text, "leaves (") > strings.LastIndex(text, " is done")
 }
 
-// TestKilledProgramIsContinued kills the program at random lines of its output,
-// and begins it again with the same directory. In the end the account is that of
-// a program that was never killed.
+// TestKilledProgramIsContinued kills the program at random lines of its output, and starts it again
+// with the same directory. In the end the account is that of a program that was never killed.
 func TestKilledProgramIsContinued(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute")
@@ -263,8 +261,7 @@ func TestInterruptLeavesNobody(t *testing.T) {
 	}
 }
 
-// TestKilledProgramLeavesNobody: nothing can be cleaned up, so the processes must
-// notice.
+// TestKilledProgramLeavesNobody: the program can't clean up, so the processes must notice.
 func TestKilledProgramLeavesNobody(t *testing.T) {
 	t.Parallel()
 	p := startProgram(t, newTemp(t))

@@ -21,23 +21,22 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// narrator tells what the manager decides, what the provider does, and why.
+// narrator reports what the manager decides, what the provider does, and why.
 type narrator struct {
 	screen *screen.Screen
 	pools  store.Reader[*machinepool.Pool]
 
 	mu    sync.Mutex
-	calls map[string]int    // calls of each kind since they were told
-	goes  map[string]bool   // instances of which it was told that they leave
-	phase machinepool.Phase // the pool's, as told last; "" if no transition was
+	calls map[string]int    // calls of each kind since the last report
+	goes  map[string]bool   // instances that were reported as leaving
+	phase machinepool.Phase // the pool's, as reported last; "" if no transition was
 }
 
 func newNarrator(s *screen.Screen, pools store.Reader[*machinepool.Pool]) *narrator {
 	return &narrator{screen: s, pools: pools, calls: make(map[string]int), goes: make(map[string]bool)}
 }
 
-// event tells of calls and of what a person should know. Of phases their
-// transitions tell.
+// event reports calls and what a person should know. transition reports phases.
 func (n *narrator) event(kind manager.Kind, key object.Key, typ manager.EventType, reason, why string) {
 	switch {
 	case typ == manager.Warning:
@@ -47,7 +46,7 @@ func (n *narrator) event(kind manager.Kind, key object.Key, typ manager.EventTyp
 	}
 }
 
-// transition tells of a pool's phases, in the words of their table.
+// transition reports a pool's phases, in the words of their table.
 func (n *narrator) transition(key object.Key, move machine.Move, _ decision.Why) {
 	if move.Table != machinepool.PhaseTable().Name {
 		return
@@ -69,8 +68,8 @@ func (n *narrator) transition(key object.Key, move machine.Move, _ decision.Why)
 	n.phase = to
 }
 
-// behind tells whether a pool in that phase was last told to be in another one: a
-// transition is told after it is in the store.
+// behind reports whether a pool in that phase was last reported in another one, because a
+// transition is reported after it is in the store.
 func (n *narrator) behind(phase machinepool.Phase) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -84,7 +83,7 @@ func (n *narrator) effect(_ manager.Kind, _ object.Key, name string, _ time.Dura
 	n.calls[name]++
 }
 
-// tellCalls says which calls there were since it was asked last.
+// tellCalls reports the calls since the last report.
 func (n *narrator) tellCalls() string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -96,7 +95,7 @@ func (n *narrator) tellCalls() string {
 	return strings.Join(parts, ", ")
 }
 
-// leaving tells which machines are to be drained, once each.
+// leaving reports which machines will be drained, once each.
 func (n *narrator) leaving() {
 	p, err := n.pools.Get(context.Background(), poolKey)
 	if err != nil {
@@ -113,13 +112,13 @@ func (n *narrator) leaving() {
 	}
 }
 
-// machineOf is the name in a provider ID, before the instance.
+// machineOf returns the name in a provider ID, before the instance.
 func machineOf(id string) string {
 	parts := strings.Split(id, "/")
 	return parts[max(0, len(parts)-2)]
 }
 
-// agent tells of a process, by its own account.
+// agent reports on a process, by the process's own account.
 func (n *narrator) agent(l ledger.Life, text string) {
 	n.screen.Line(screen.Dim, fmt.Sprintf("process %d of machine %s %s", l.ID.PID, l.Machine, text))
 }

@@ -10,12 +10,11 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// nodesEvery is how often nodes are looked at.
+// nodesEvery is the time between two looks at nodes.
 const nodesEvery = 100 * time.Millisecond
 
-// sweepNodes deletes the nodes of agents that are no more, until ctx ends: what
-// the controller of a cloud does for the nodes of its instances. A pool only counts
-// nodes.
+// sweepNodes deletes the nodes of agents that are gone, until ctx ends, as a cloud's controller
+// does for the nodes of its instances. A pool only counts nodes.
 func (f *fleet) sweepNodes(ctx context.Context) error {
 	agents := registry.At(supervisor.AgentsOf(f.groups(), clusterName))
 	ticker := time.NewTicker(nodesEvery)

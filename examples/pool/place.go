@@ -8,24 +8,23 @@ import (
 	"github.com/millwright-go/millwright/examples/quickstart/ledger"
 )
 
-// place is the directory of it all: groups, ledgers, desks, and what every play
-// has.
+// place is the directory with groups, ledgers, desks, and what every play has.
 type place struct{ home.Dir }
 
 // storeFile is the store of a play that lasts.
 const storeFile = "pool.db"
 
-// progress is how far a play has come: what it takes to go on with it that
-// neither the store nor the ledgers say.
+// progress is how far a play has come: what a later program needs to go on with it and finds
+// neither in the store nor in the ledgers.
 type progress struct {
 	Act     int          `json:"act"`              // that is being played, from 0
 	Created int          `json:"created"`          // agents there were when it began
 	Tasks   bool         `json:"tasks,omitempty"`  // tasks are to run
 	Victim  *ledger.Life `json:"victim,omitempty"` // the process that was chosen in this act
-	Over    bool         `json:"over,omitempty"`   // nothing is left to do but to clean up
+	Over    bool         `json:"over,omitempty"`   // only the cleanup is left
 }
 
-// newPlace returns the place in that directory; empty: in a temporary one.
+// newPlace returns the place in that directory. If it is empty, the directory is a temporary one.
 func newPlace(state string) (*place, error) {
 	d, err := home.New(state, storeFile)
 	return &place{d}, err
@@ -34,13 +33,13 @@ func newPlace(state string) (*place, error) {
 func (h *place) groups() string { return h.In("groups") }
 func (h *place) desks() string  { return h.In("desks") }
 
-// The ledgers: of agents, of their supervisors, and of the tasks on agents.
+// These are the ledgers: of agents, of their supervisors, and of the tasks on agents.
 func (h *place) agents() string      { return h.In("agents") }
 func (h *place) supervisors() string { return h.In("supervisors") }
 func (h *place) tasks() string       { return h.In("tasks") }
 
-// books are all ledgers, in the order in which processes are to be ended: first
-// those that would start others.
+// books returns all ledgers, in the order in which their processes are ended: first those that
+// would start others.
 func (h *place) books() []*ledger.Book {
 	return []*ledger.Book{ledger.Open(h.supervisors()), ledger.Open(h.agents()), ledger.Open(h.tasks())}
 }
@@ -73,7 +72,7 @@ func (h *place) open() (stores, progress, error) {
 	return s, done, nil
 }
 
-// progress is how far an earlier program has come, and whether it is over.
+// progress returns how far an earlier program has come, and whether it is over.
 func (h *place) progress() (done progress, err error) {
 	if err := h.Load(&done); err != nil {
 		return done, err
@@ -85,8 +84,8 @@ func (h *place) progress() (done progress, err error) {
 	return done, err
 }
 
-// over tells whether there is nothing to go on with: a play has come to its end,
-// or processes have ended since nobody came in time.
+// over reports whether there is nothing to go on with: a play has ended, or processes have ended
+// because no program came in time.
 func (h *place) over(done progress) (bool, error) {
 	over := done.Over
 	for _, book := range h.books()[:2] {
@@ -99,8 +98,8 @@ func (h *place) over(done progress) (bool, error) {
 	return over, nil
 }
 
-// clear kills what is left running, waits for it, and wipes the place. It returns
-// nothing before all of it is gone. The caller has the store open.
+// clear kills what is left running, waits for it, and empties the place. It returns only when all
+// of it is gone. The caller has opened the store.
 func (h *place) clear() error {
 	if err := h.Save(progress{Over: true}); err != nil {
 		return err

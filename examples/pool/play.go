@@ -18,8 +18,8 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// play is a pool with an audience: what happens is shown, and counted by other
-// means than the library's and the provider's.
+// play is a pool with an audience: it shows what happens, and counts processes without the library
+// and the provider.
 type play struct {
 	*fleet
 	token    string
@@ -38,8 +38,8 @@ type play struct {
 	dismiss    context.CancelFunc // of the manager
 }
 
-// perform plays all acts, in that directory or a temporary one, and then closes
-// the books. An error says which promise was not kept.
+// perform plays all acts, in that directory or a temporary one, and then closes the ledgers. An
+// error says which promise was not kept.
 func perform(ctx context.Context, out io.Writer, options screen.Options, state string) error {
 	p, err := newPlay(out, options, state)
 	if err != nil {
@@ -82,8 +82,8 @@ func newPlay(out io.Writer, options screen.Options, state string) (*play, error)
 	return p, nil
 }
 
-// begin starts what goes on all the time. It is independent of what ends the
-// acts, since cleaning up needs it.
+// begin starts the background work. It does not depend on what ends the acts, because the cleanup
+// needs it.
 func (p *play) begin(ctx context.Context) error {
 	within, end := context.WithCancel(context.Background())
 	p.end = end
@@ -108,11 +108,11 @@ func (p *play) begin(ctx context.Context) error {
 	}
 	managing, dismiss := context.WithCancel(context.Background())
 	p.dismiss = dismiss
-	p.managing.Go(func() { _ = m.Run(managing) }) // its error is that managing has ended
+	p.managing.Go(func() { _ = m.Run(managing) }) // its error says that managing has ended
 	return p.provider.Revive(ctx)
 }
 
-// goes has something run in the background, and says when it ends too early.
+// goes runs something in the background, and reports if it ends too early.
 func (p *play) goes(ctx context.Context, what string, run func(context.Context) error) {
 	p.background.Go(func() {
 		if err := run(ctx); ctx.Err() == nil {
@@ -121,7 +121,7 @@ func (p *play) goes(ctx context.Context, what string, run func(context.Context) 
 	})
 }
 
-// follow has p.changed filled, and calls told, with every change.
+// follow fills p.changed, and reports calls, at every change.
 func follow[T object.Object[T]](ctx context.Context, p *play, c store.Collection[T], told func()) {
 	p.background.Go(func() {
 		for range c.Watch(ctx) {
@@ -148,7 +148,7 @@ func (p *play) run(ctx context.Context) error {
 	return nil
 }
 
-// runAct plays an act to its end, also one that an earlier program has begun.
+// runAct plays an act to its end, even one that an earlier program has begun.
 func (p *play) runAct(ctx context.Context, a act) error {
 	p.census.begin()
 	if err := a.do(p, ctx); err != nil {
@@ -168,7 +168,7 @@ func (p *play) runAct(ctx context.Context, a act) error {
 	})
 }
 
-// note changes the progress, and keeps it where that is to last.
+// note changes the progress, and saves it if the place lasts.
 func (p *play) note(change func(*progress)) error {
 	change(&p.done)
 	return p.Save(p.done)
@@ -178,15 +178,15 @@ func (p *play) say(format string, args ...any) {
 	p.screen.Line(screen.Good, fmt.Sprintf(format, args...))
 }
 
-// patience is how long an act waits for anything: an eviction that an earlier
-// program has begun is tried again after 20 s. glance is how often it looks
-// though no object has changed: processes change without one.
+// patience is how long an act waits for anything: an eviction that an earlier program has begun is
+// retried after 20 s. glance is the time between two looks without a change of an object, because
+// processes change without one.
 const (
 	patience = 3 * time.Minute
 	glance   = 50 * time.Millisecond
 )
 
-// await waits until nothing is missing any more. Its error names what was.
+// await waits until nothing is missing. Its error names what was.
 func (p *play) await(ctx context.Context, missing func() string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("not within %s", patience))
 	defer cancel()
@@ -206,15 +206,14 @@ func (p *play) await(ctx context.Context, missing func() string) error {
 	}
 }
 
-// leave stops what this program does, and nothing else: another one can go on
-// with it.
+// leave stops only what this program does, so that another program can go on.
 func (p *play) leave() error {
 	p.stop()
 	p.screen.Text(fmt.Sprintf("\nthe group goes on for %s, for the same command to go on with it", agent.Abandonment))
 	return p.closes()
 }
 
-// stop ends the manager, and then what goes on in the background.
+// stop ends the manager, and then the background work.
 func (p *play) stop() {
 	if p.dismiss != nil {
 		p.dismiss()
@@ -226,7 +225,7 @@ func (p *play) stop() {
 	}
 }
 
-// close ends everything, in whatever state it is, and says what it found.
+// close ends everything, in any state, and reports what it found.
 func (p *play) close(ctx context.Context, failed error) error {
 	if failed == nil {
 		failed = p.await(ctx, p.unended)
@@ -248,15 +247,15 @@ func (p *play) close(ctx context.Context, failed error) error {
 	return errors.Join(failed, p.clear(), p.closes())
 }
 
-// clean has the provider end what it keeps: it knows also of those that have not
-// entered a ledger yet.
+// clean makes the provider end what it keeps, because the provider also knows processes that have
+// not entered a ledger yet.
 func (p *play) clean() error {
 	ctx, cancel := context.WithTimeout(context.Background(), home.EndPatience)
 	defer cancel()
 	return p.provider.Clear(ctx)
 }
 
-// unended names processes of which no end was seen.
+// unended names processes whose end was not seen.
 func (p *play) unended() string {
 	for _, of := range []struct {
 		what string
@@ -273,7 +272,7 @@ func (p *play) unended() string {
 	return ""
 }
 
-// settle says how the books were closed.
+// settle reports how the ledgers were closed.
 func (p *play) settle(left int) error {
 	agents, err := p.book.Account()
 	if err != nil {

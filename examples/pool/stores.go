@@ -24,7 +24,7 @@ type stores struct {
 	closes   func() error
 }
 
-// inMemory keeps objects for as long as this program runs.
+// inMemory keeps objects as long as this program runs.
 func inMemory() stores {
 	in := manager.InMemory(time.Now)
 	return stores{
@@ -34,8 +34,8 @@ func inMemory() stores {
 	}
 }
 
-// inFile keeps objects in a file, which one program at a time can have open: a
-// program that was just killed has some seconds to let go of it.
+// inFile keeps objects in a file that only one program at a time can open. A program that was just
+// killed has some seconds to release it.
 func inFile(path string) (stores, error) {
 	db, err := bolt.Open(path, bolt.Options{})
 	if err != nil {
@@ -47,7 +47,7 @@ func inFile(path string) (stores, error) {
 	}, nil
 }
 
-// join is the token of the cluster: the one that was stored, or else a new one.
+// join returns the token of the cluster: the stored one, or else a new one.
 func (s stores) join(ctx context.Context) (token string, err error) {
 	secret, err := s.secrets.Get(ctx, secretKey)
 	if errors.Is(err, store.ErrNotFound) {

@@ -10,7 +10,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// born is when the imagined fleet came to be; the preview begins much later.
+// born is when the imagined fleet was made. The preview begins much later.
 var born = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // fleet is an imagined deployment as it should be, with the set and the
@@ -39,7 +39,7 @@ func template(class string) machineset.Template {
 	return t
 }
 
-// running is a set of the deployment's with so many machines that run.
+// running returns a set of the deployment's with so many machines that run.
 func running(web *deployment.Deployment, n int) deployment.Children {
 	set := &machineset.Set{Meta: object.Meta{
 		Key: object.Key{Name: "web-v1"}, UID: "web-v1", CreatedAt: born,

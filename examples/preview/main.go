@@ -1,11 +1,10 @@
-// Preview shows what a rollout will do before it is begun: every order with its
-// reason, how long it takes, how few machines are available on the way and how
-// many there are at most.
+// Preview shows what a rollout will do before it begins: every order with its reason, how long it
+// takes, how few machines are available on the way and how many there are at most.
 //
 //	go -C examples run ./preview -replicas 50 -max-surge 20% -max-unavailable 0 -create 90s -fail 5% -o $PWD/rollout.svg
 //
-// Nothing is carried out and no time passes: the orders come from the very
-// functions that run a fleet, deployment.Decide and machineset.Decide.
+// It carries out nothing, and no time passes. The orders come from the functions that run a real
+// fleet, deployment.Decide and machineset.Decide.
 //
 // The exit status is 0, 1 if the preview took too many decisions or the chart
 // could not be written, or 2 if the flags make no sense.
@@ -23,7 +22,7 @@ import (
 	"github.com/millwright-go/millwright/sim/report"
 )
 
-// Exit statuses.
+// These are the exit statuses.
 const (
 	exitFailed = 1
 	exitUsage  = 2
@@ -51,7 +50,7 @@ func run(args []string, out, complaints io.Writer) int {
 }
 
 func complain(w io.Writer, status int, err error) int {
-	_, _ = fmt.Fprintln(w, "preview:", err) // there is nobody else to tell
+	_, _ = fmt.Fprintln(w, "preview:", err) // there is no other place to report it
 	return status
 }
 

@@ -14,7 +14,7 @@ import (
 
 // wish is what the flags ask for.
 type wish struct {
-	replicas, from int // from -1: as many as replicas
+	replicas, from int // -1 means as many as replicas
 	surge, lost    rollout.IntOrPercent
 	model          deployment.Model
 	template       bool // a new one
@@ -56,10 +56,10 @@ func parse(args []string, out io.Writer) (*wish, error) {
 	return w, w.check()
 }
 
-// longest is what a fleet is taken to have been ready for.
+// longest is the longest time that a fleet may have been ready.
 const longest = 24 * time.Hour
 
-// check refuses what the flags can say and a preview can't do.
+// check refuses what the flags allow and a preview can't do.
 func (w *wish) check() error {
 	if w.from == -1 {
 		w.from = w.replicas

@@ -33,8 +33,8 @@ var acts = []act{
 	{"The deployment is deleted", 0, (*play).remove},
 }
 
-// patience is how long an act waits for anything.
-// An eviction that a budget refuses is tried again after 20 s, and the machine may be slow.
+// patience is how long an act waits for anything. An eviction that a budget refuses is retried
+// after 20 s, and the machine may be slow.
 const patience = 3 * time.Minute
 
 func (p *play) create(ctx context.Context) error {
@@ -48,7 +48,7 @@ func (p *play) create(ctx context.Context) error {
 	return p.startTasks(ctx)
 }
 
-// roll changes the template, and counts processes all the while.
+// roll changes the template, and counts processes meanwhile.
 func (p *play) roll(ctx context.Context) error {
 	if err := p.noteData(); err != nil {
 		return err
@@ -72,8 +72,8 @@ func (p *play) beginCounts() {
 	p.tasks.begin()
 }
 
-// counted waits for a count of each kind: what an earlier program has brought to
-// its end may leave no time for one.
+// counted waits for a count of each kind, because what an earlier program has finished may leave no
+// time for one.
 func (p *play) counted(ctx context.Context) error {
 	return p.await(ctx, func() string {
 		if !p.census.counted() || !p.tasks.counted() {
@@ -83,7 +83,7 @@ func (p *play) counted(ctx context.Context) error {
 	})
 }
 
-// checkRollout holds a rollout to its bounds, those of machines and of tasks.
+// checkRollout checks a rollout against its bounds, those of machines and of tasks.
 func (p *play) checkRollout(ctx context.Context) error {
 	if err := p.tasksServe(ctx); err != nil {
 		return err
@@ -101,8 +101,7 @@ func useClass(name string) func(*deployment.Spec) {
 	return func(d *deployment.Spec) { d.Template.Spec.Class.Name = name }
 }
 
-// noteData notes which process has the volume, and where, unless an earlier
-// program has.
+// noteData records which process has the volume, and where, unless an earlier program has.
 func (p *play) noteData() error {
 	if p.done.Data != nil {
 		return nil
@@ -112,8 +111,8 @@ func (p *play) noteData() error {
 	return p.note(func(done *progress) { done.Data, done.From = &data, from })
 }
 
-// kill ends a process the way no program can prepare for. That a machine has gone
-// has the manager look for processes that are no machine's.
+// kill ends a process in a way that no program can prepare for. The loss of a machine makes the
+// manager look for orphan processes.
 func (p *play) kill(ctx context.Context) (err error) {
 	strangers, err := p.bringStrangers(ctx)
 	if err != nil {
@@ -121,8 +120,8 @@ func (p *play) kill(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, strangers.close()) }()
 	if p.done.Victim != nil {
-		// With an earlier program a machine may have gone already, and no other one
-		// will. A manager that begins looks too.
+		// With an earlier program a machine may be lost already, and no other one will be. A
+		// manager that starts looks too.
 		p.stopManager()
 		if err := p.startManager(); err != nil {
 			return err
@@ -158,8 +157,8 @@ func (p *play) kill(ctx context.Context) (err error) {
 	return p.checkStrangers(ctx, strangers)
 }
 
-// victim is the process that is to be killed: the one that an earlier program has
-// chosen, or else any that has no volume.
+// victim returns the process to be killed: the one that an earlier program has chosen, or else any
+// without a volume.
 func (p *play) victim() (*ledger.Life, error) {
 	if p.done.Victim != nil {
 		return p.done.Victim, nil
@@ -168,7 +167,7 @@ func (p *play) victim() (*ledger.Life, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A volume of a machine that is lost comes back only when that is certain.
+	// A volume of a lost machine comes back only when the loss is certain.
 	alive = slices.DeleteFunc(alive, func(l ledger.Life) bool { return l.Machine == p.workload.Where(dataTask) })
 	if len(alive) == 0 {
 		return nil, errors.New("there is no process to kill")
@@ -176,7 +175,7 @@ func (p *play) victim() (*ledger.Life, error) {
 	return &alive[0], p.note(func(done *progress) { done.Victim = &alive[0] })
 }
 
-// restart loses a manager with all it knew. Machines don't notice.
+// restart loses a manager with all it knew. The machines don't notice.
 func (p *play) restart(ctx context.Context) error {
 	p.beginCounts()
 	if err := p.edit(ctx, useClass("v3")); err != nil {
@@ -248,8 +247,8 @@ func (p *play) scale(ctx context.Context) error {
 	return p.checkTasks()
 }
 
-// remove ends the tasks first: a budget would hold the last machines for ever,
-// since there is no place left to go.
+// remove ends the tasks first, because a budget would hold the last machines permanently: their
+// tasks have no other node.
 func (p *play) remove(ctx context.Context) error {
 	if err := p.stopTasks(ctx); err != nil {
 		return err

@@ -13,9 +13,9 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// How often processes are counted, and how long a count may take to be valid:
-// by far not as long as a machine takes to boot, so that none can have come
-// and taken over from one that was counted as gone.
+// These say how often processes are counted, and how long a valid count may take. That is much
+// shorter than the boot of a machine, so that no process can have started and replaced one that was
+// counted as gone.
 const (
 	countEvery = 20 * time.Millisecond
 	countLimit = bootDelay / 10
@@ -25,7 +25,7 @@ const (
 type census struct {
 	book     *ledger.Book
 	machines store.Reader[*machine.Machine]
-	found    func([]ledger.Life) // is told of all processes; nil: nobody is
+	found    func([]ledger.Life) // receives all processes, or nil
 
 	mu      sync.Mutex
 	now     tally
@@ -51,7 +51,7 @@ func (c *census) begin() {
 	c.counts = 0
 }
 
-// counted tells whether there was a count since begin, or never will be.
+// counted reports whether there was a count since begin, or never will be.
 func (c *census) counted() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -72,9 +72,9 @@ func (c *census) run(ctx context.Context) {
 	}
 }
 
-// count counts once. What is looked at later can only be kinder to the counts
-// of what was seen earlier; that is the right way round: a process that runs
-// while its machine is not being deleted was one too many at some moment.
+// count counts once. Later reads can only favour the counts of earlier reads. That is the right way
+// round: a process that runs while its machine is not being deleted was one too many at some
+// moment.
 func (c *census) count(ctx context.Context) {
 	start := time.Now()
 	alive, err := c.book.Alive()
@@ -114,7 +114,7 @@ func (c *census) count(ctx context.Context) {
 	}
 }
 
-// orphan notes a process that outlived its machine's record.
+// orphan records a process that outlived its machine's record.
 func (c *census) orphan(life ledger.Life) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -142,15 +142,15 @@ func (c *census) take(t tally, pids map[string]int) {
 	c.most = tally{max(c.most.processes, t.processes), max(c.most.staying, t.staying), max(c.most.serving, t.serving)}
 }
 
-// latest is the last count, and the PIDs of machines' processes.
+// latest returns the last count, and the PIDs of machines' processes.
 func (c *census) latest() (tally, map[string]int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.now, c.pids
 }
 
-// checkCensus holds the counts of a rollout to its bounds: how many have to
-// serve at any time, and how many may be there.
+// checkCensus checks the counts of a rollout against its bounds: how many have to serve at any
+// time, and how many may exist.
 func (p *play) checkCensus(floor, ceiling int) error {
 	c := p.census
 	c.mu.Lock()

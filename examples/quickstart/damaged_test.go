@@ -15,8 +15,8 @@ import (
 	"github.com/millwright-go/millwright/examples/quickstart/screen"
 )
 
-// TestDamagedStateIsNamed: the program does not go on with a directory in which something can't be
-// read. The error names the file, and the store is closed again.
+// TestDamagedStateIsNamed: the program does not go on with a directory that has an unreadable file.
+// The error names the file, and the store is closed again.
 func TestDamagedStateIsNamed(t *testing.T) {
 	for file, contents := range map[string][]string{
 		home.Progress:            {"", "{", "[]", `{"act":-1}`, `{"act":99}`, `{"victim":7}`},

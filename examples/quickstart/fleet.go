@@ -20,8 +20,8 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// fleet is what lasts while managers come and go: a store for each kind of
-// object, the cluster that machines join, and the host they are processes of.
+// fleet is what stays when managers are replaced: a store for each kind of object, the cluster that
+// machines join, and the host of their processes.
 type fleet struct {
 	*place
 	stores
@@ -34,15 +34,15 @@ type fleet struct {
 	report   time.Duration                   // how long finished tasks are still there
 }
 
-// care is how a fleet is treated.
+// care holds the policies of a fleet.
 type care struct {
 	health *machine.Policy
 	safety *safety.Policy
-	grace  time.Duration // of a process that is told to end; zero: the driver's
+	grace  time.Duration // of a process that is told to end; zero means the driver's
 }
 
-// The names of the one deployment, of what its machines are made from, and of
-// their cluster.
+// These are the names of the one deployment, of what its machines are made from, and of their
+// cluster.
 const (
 	namespace   = "default"
 	clusterName = "quickstart"
@@ -59,15 +59,14 @@ const (
 	surge    = 2
 )
 
-// bootDelay is how long a machine takes from its start to its first heartbeat;
-// silence is how long none may come before a node's state is Unknown.
+// bootDelay is how long a machine takes from its start to its first heartbeat. silence is how long
+// a node may send none before its state is Unknown.
 const (
 	bootDelay = 1500 * time.Millisecond
 	silence   = 1200 * time.Millisecond
 )
 
-// newFleet makes the cluster, its workload and the host. tell is called with what
-// the workload has to tell.
+// newFleet makes the cluster, its workload and the host. It passes the workload's reports to tell.
 func newFleet(h *place, s stores, token string, tell func(text string)) (*fleet, error) {
 	f := &fleet{place: h, stores: s, care: care{health: machinePolicy(), safety: safetyPolicy()}}
 	var err error
@@ -90,10 +89,8 @@ func newFleet(h *place, s stores, token string, tell func(text string)) (*fleet,
 	return f, err
 }
 
-// machinePolicy has a short patience: a machine that is silent is replaced
-// within seconds, once a program that goes on where another was killed has given
-// the machines that this one left the time to be heard. Everything else is as it
-// usually is.
+// machinePolicy has short timeouts: a silent machine is replaced within seconds, once the machines
+// of a program that was killed have had time to be heard. Everything else has its default.
 func machinePolicy() *machine.Policy {
 	p := machine.DefaultPolicy()
 	p.CreationTimeout = 30 * time.Second
@@ -102,9 +99,9 @@ func machinePolicy() *machine.Policy {
 	return p
 }
 
-// safetyPolicy looks every second whether the cluster answers, and for processes
-// that are no machine's soon after a machine has gone. Everything else is as it
-// usually is; so one machine at a time is replaced for its health.
+// safetyPolicy checks every second whether the cluster answers, and looks for orphan processes soon
+// after a machine is gone. Everything else has its default, so one machine at a time is replaced
+// for its health.
 func safetyPolicy() *safety.Policy {
 	p := safety.DefaultPolicy()
 	p.CheckPeriod, p.CheckDown, p.DownTimeout = time.Second, time.Second, time.Second
@@ -113,8 +110,8 @@ func safetyPolicy() *safety.Policy {
 	return p
 }
 
-// drainPolicy waits a shorter time than usual for tasks and volumes of nodes
-// that don't answer any more. Everything else is as it usually is.
+// drainPolicy waits a shorter time than usual for tasks and volumes of nodes that no longer answer.
+// Everything else has its default.
 func drainPolicy() *drain.Policy {
 	p := drain.DefaultPolicy()
 	p.TerminationBuffer = 500 * time.Millisecond
@@ -122,8 +119,8 @@ func drainPolicy() *drain.Policy {
 	return p
 }
 
-// newDrainer makes a drainer that empties one node at a time, so that what
-// leaves it can come up elsewhere before the next one is emptied.
+// newDrainer makes a drainer that empties one node at a time, so that evicted tasks can start
+// elsewhere before the next node is emptied.
 func (f *fleet) newDrainer() (manager.Drainer, error) {
 	return manager.NewDrainer(manager.DrainOptions{
 		Nodes:    f.cluster.Nodes(),
@@ -134,7 +131,7 @@ func (f *fleet) newDrainer() (manager.Drainer, error) {
 	})
 }
 
-// newManager makes a manager that remembers nothing of any before it.
+// newManager makes a manager without any state of an earlier one.
 func (f *fleet) newManager(hooks manager.Hooks) (*manager.Manager, error) {
 	processes, err := procdriver.New(procdriver.Options{Dir: f.records(), Host: f.host, Grace: f.grace})
 	if err != nil {
@@ -156,7 +153,7 @@ func (f *fleet) newManager(hooks manager.Hooks) (*manager.Manager, error) {
 	})
 }
 
-// join is the token of the cluster: the one that was stored, or else a new one.
+// join returns the token of the cluster: the stored one, or else a new one.
 func (s stores) join(ctx context.Context) (token string, err error) {
 	secret, err := s.secrets.Get(ctx, secretKey)
 	if errors.Is(err, store.ErrNotFound) {
@@ -172,8 +169,8 @@ func (s stores) join(ctx context.Context) (token string, err error) {
 	return join.Token, nil
 }
 
-// deploy stores a deployment of the first version, and what it refers to. What
-// is there already stays as it is.
+// deploy stores a deployment of the first version, and what it refers to. Existing objects stay as
+// they are.
 func (f *fleet) deploy(ctx context.Context, token string, strategy deployment.Strategy) error {
 	join := heartbeat.Join{Socket: f.Socket(), Token: token, Node: "<<MACHINE_NAME>>"}
 	_, err := f.secrets.Create(ctx, &machine.Secret{
@@ -204,8 +201,8 @@ func (f *fleet) deploy(ctx context.Context, token string, strategy deployment.St
 	return unlessThere(err)
 }
 
-// newClass is what machines of a version are made from. The cluster is the tag by
-// which the driver tells its fleet's processes from others.
+// newClass returns what machines of a version are made from. The cluster is the tag by which the
+// driver tells its fleet's processes from others.
 func newClass(cluster, version string) *machine.Class {
 	spec := procdriver.Spec{Cluster: cluster, Version: version, BootDelay: bootDelay.String()}
 	return &machine.Class{
@@ -214,7 +211,7 @@ func newClass(cluster, version string) *machine.Class {
 	}
 }
 
-// unlessThere is the error of a create, unless that is that the object is there.
+// unlessThere returns the error of a create, unless it says that the object exists.
 func unlessThere(err error) error {
 	if errors.Is(err, store.ErrAlreadyExists) {
 		return nil
@@ -233,7 +230,7 @@ func (f *fleet) edit(ctx context.Context, change func(*deployment.Spec)) error {
 		change(&changed.Spec)
 		_, err = f.deployments.Update(ctx, changed)
 		if !errors.Is(err, store.ErrConflict) {
-			return err // nil, as a rule: a conflict means that it was written meanwhile
+			return err // usually nil: a conflict means that it was written meanwhile
 		}
 	}
 }

@@ -54,8 +54,8 @@ func TestInPlace(t *testing.T) {
 	}
 }
 
-// updater is the agent that updates machines in place; where nobody else
-// selects them, it does so too, one after the other.
+// updater is the agent that updates machines in place. If no other program selects them, it selects
+// them too, one after the other.
 type updater struct {
 	p       *play
 	selects bool
@@ -101,7 +101,7 @@ func readyForUpdate(n *machine.Node) bool {
 	return c != nil && c.Status == object.True && c.Reason == machine.ReasonReadyForUpdate
 }
 
-// label puts a label on a node, whoever else writes it meanwhile.
+// label puts a label on a node, also while others write the node.
 func (u *updater) label(ctx context.Context, key object.Key, name, value string) error {
 	for {
 		n, err := u.p.nodes.Live().Get(ctx, key)

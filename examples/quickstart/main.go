@@ -1,24 +1,22 @@
-// Quickstart runs a fleet whose machines are processes of this computer: it
-// creates machines, rolls them to a new version, loses one, has its cluster not
-// answer for a while, restarts its manager in the middle of a rollout, scales, and
-// deletes everything. Tasks run on the machines, processes too, and are moved
-// before a machine goes: as their disruption budget allows, and one of them with
-// its volume.
+// Quickstart runs a fleet whose machines are processes of this computer. It creates machines, rolls
+// them to a new version, loses one, disconnects the cluster for a few seconds, restarts its manager
+// in the middle of a rollout, scales, and deletes everything. Tasks run on the machines. They are
+// processes too, and are moved before a machine is deleted: as their disruption budget allows, and
+// one of them with its volume.
 //
 //	go -C examples run ./quickstart
 //	go -C examples run ./quickstart -state DIR
 //
-// The second one keeps its store in DIR, and can be killed at any moment: the same
-// command goes on where it was, with the processes that have gone on meanwhile.
+// The second one keeps its store in DIR, and can be killed at any moment. The same command goes on
+// where it was, with the processes that have gone on meanwhile.
 //
-// fleet.go is what a program of your own would begin with: a store, a driver, a
-// cluster, a drainer, a manager, and a deployment. acts.go, strangers.go and
-// outage.go are what happens to them, place.go is what lasts. Package workload stands for what an API
-// server knows of pods. The rest shows it, and counts processes by other means
-// than the library's.
+// Begin a program of your own with fleet.go: a store, a driver, a cluster, a drainer, a manager,
+// and a deployment. acts.go, strangers.go and outage.go are what happens to them, place.go is what
+// lasts. Package workload stands for what an API server knows of pods. The rest shows it, and
+// counts processes without the library.
 //
-// The last line says how it went, and so does the exit status: 0 only if every
-// promise was kept. Without DIR nothing is left behind, also after Ctrl-C.
+// The last line and the exit status say how it ended. The status is 0 only if every promise was
+// kept. Without DIR nothing is left behind, even after Ctrl-C.
 package main
 
 import (

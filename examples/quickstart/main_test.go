@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// slow is how long anything may take on a slow machine with other things to do.
+// slow limits any wait on a slow and busy machine.
 const slow = 4 * time.Minute
 
 // program is the quickstart as a child process.
@@ -118,8 +118,8 @@ func (p *program) lives(t *testing.T) (all []ledger.Life) {
 	return all
 }
 
-// until waits for the program to print a text, and returns all processes that
-// it has started by then.
+// until waits for the program to print a text, and returns all processes that it has started until
+// then.
 func (p *program) until(t *testing.T, text string) []ledger.Life {
 	t.Helper()
 	printed := func() bool { return strings.Contains(p.printed(), text) }
@@ -175,8 +175,8 @@ func (p *program) leftNothing(t *testing.T) {
 	require.Empty(t, p.survivors(t))
 }
 
-// survivors are the processes that have the program's directory in their
-// environment: agents, also those that have not entered the ledger yet.
+// survivors returns the processes that have the program's directory in their environment: agents,
+// including those that have not entered the ledger yet.
 func (p *program) survivors(t *testing.T) []string {
 	t.Helper()
 	flags := "axeww"
@@ -219,8 +219,7 @@ func TestInterruptLeavesNobody(t *testing.T) {
 	}
 }
 
-// TestKilledProgramLeavesNobody: nothing can be cleaned up, so the processes
-// must notice.
+// TestKilledProgramLeavesNobody: the program can't clean up, so the processes must notice.
 func TestKilledProgramLeavesNobody(t *testing.T) {
 	t.Parallel()
 	p := startProgram(t)

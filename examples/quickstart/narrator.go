@@ -19,13 +19,13 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// narrator tells what managers decide and do, and why. Its methods are hooks.
+// narrator reports what managers decide and do, and why. Its methods are hooks.
 type narrator struct {
 	screen *screen.Screen
 
 	mu    sync.Mutex
 	whys  map[string]string // the last one of each machine
-	calls map[string]int    // calls of each kind since they were told
+	calls map[string]int    // calls of each kind since the last report
 	heard map[string]int    // how often events of each reason were
 }
 
@@ -33,7 +33,7 @@ func newNarrator(s *screen.Screen) *narrator {
 	return &narrator{screen: s, whys: make(map[string]string), calls: make(map[string]int), heard: make(map[string]int)}
 }
 
-// event tells what sets and deployments do. Of machines their transitions tell.
+// event reports what sets and deployments do. transition reports machines.
 func (n *narrator) event(kind manager.Kind, key object.Key, typ manager.EventType, reason, why string) {
 	n.hear(reason)
 	switch {
@@ -45,7 +45,7 @@ func (n *narrator) event(kind manager.Kind, key object.Key, typ manager.EventTyp
 	}
 }
 
-// transition tells of a machine's phases, and of its end.
+// transition reports a machine's phases, and its end.
 func (n *narrator) transition(key object.Key, move machine.Move, reason decision.Why) {
 	why := reason.String()
 	n.note(key, why)
@@ -65,7 +65,7 @@ func (n *narrator) effect(_ manager.Kind, _ object.Key, name string, _ time.Dura
 	n.calls[name]++
 }
 
-// pass notes what a machine waits for.
+// pass records what a machine waits for.
 func (n *narrator) pass(kind manager.Kind, key object.Key, _ int, result manager.Result, err error) {
 	if kind == manager.KindMachine && err == nil && result.Why != (decision.Why{}) {
 		n.note(key, result.Why.String())
@@ -90,21 +90,21 @@ func (n *narrator) hear(reason string) {
 	n.heard[reason]++
 }
 
-// times is how often there was an event of that reason.
+// times returns how often there was an event of that reason.
 func (n *narrator) times(reason decision.Reason) int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.heard[reason.String()]
 }
 
-// called is how often there was a call since they were told.
+// called returns how often there was a call since the last report.
 func (n *narrator) called(name string) int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.calls[name]
 }
 
-// tellCalls says which calls there were since it was asked last.
+// tellCalls reports the calls since the last report.
 func (n *narrator) tellCalls() string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -147,7 +147,7 @@ func (p *play) table() screen.Table {
 	return t
 }
 
-// tasksCell is the number of a machine's tasks, and the one that has a volume.
+// tasksCell returns the number of a machine's tasks, and the one that has a volume.
 func tasksCell(names []string) string {
 	if i := slices.Index(names, dataTask); i >= 0 {
 		return fmt.Sprintf("%d+%s", len(names)-1, dataTask)

@@ -7,12 +7,12 @@ import (
 	"github.com/millwright-go/millwright/safety"
 )
 
-// looks is how often the manager asks a cluster that is away, once all is frozen,
-// before it comes back.
+// looks is how often the manager asks a disconnected cluster, once all is frozen, before the
+// cluster comes back.
 const looks = 2
 
-// outage takes the cluster away with its socket, and brings it back. Meanwhile
-// there are no heartbeats, which says nothing of the machines.
+// outage disconnects the cluster with its socket, and connects it again. Meanwhile there are no
+// heartbeats, which says nothing about the machines.
 func (p *play) outage(ctx context.Context) error {
 	before, err := p.processes("v2")
 	if err != nil {

@@ -17,8 +17,8 @@ type place struct{ home.Dir }
 // storeFile is the store of a fleet that lasts.
 const storeFile = "fleet.db"
 
-// progress is how far a play has come: what it takes to go on with it that
-// neither the store nor the ledgers say.
+// progress is how far a play has come: what a later program needs to go on with it and finds
+// neither in the store nor in the ledgers.
 type progress struct {
 	Act     int          `json:"act"`              // that is being played, from 0
 	Created int          `json:"created"`          // processes there were when it began
@@ -26,10 +26,10 @@ type progress struct {
 	Data    *ledger.Life `json:"data,omitempty"`   // the process that had the volume before a rollout
 	From    string       `json:"from,omitempty"`   // its machine
 	Victim  *ledger.Life `json:"victim,omitempty"` // the process that was chosen to be killed
-	Over    bool         `json:"over,omitempty"`   // nothing is left to do but to clean up
+	Over    bool         `json:"over,omitempty"`   // only the cleanup is left
 }
 
-// newPlace returns the place in that directory; empty: in a temporary one.
+// newPlace returns the place in that directory. If it is empty, the directory is a temporary one.
 func newPlace(state string) (*place, error) {
 	d, err := home.New(state, storeFile)
 	return &place{d}, err
@@ -41,7 +41,7 @@ func (h *place) desks() string      { return h.In("desks") }
 func (h *place) volumes() string    { return h.In("volumes") }
 func (h *place) records() string    { return h.In("machines") }
 
-// recordsOf are the records of a cluster's processes.
+// recordsOf returns the records of a cluster's processes.
 func (h *place) recordsOf(cluster string) *registry.Dir {
 	return registry.At(filepath.Join(h.records(), cluster))
 }
@@ -74,7 +74,7 @@ func (h *place) open() (stores, progress, error) {
 	return s, done, nil
 }
 
-// progress is how far an earlier program has come, and whether it is over.
+// progress returns how far an earlier program has come, and whether it is over.
 func (h *place) progress() (done progress, err error) {
 	if err := h.Load(&done); err != nil {
 		return done, err
@@ -86,15 +86,15 @@ func (h *place) progress() (done progress, err error) {
 	return done, err
 }
 
-// over tells whether there is nothing to go on with: a play has come to its end,
-// or processes have ended since nobody came in time.
+// over reports whether there is nothing to go on with: a play has ended, or processes have ended
+// because no program came in time.
 func (h *place) over(done progress) (bool, error) {
 	abandoned, err := home.Abandoned(ledger.Open(h.ledger()))
 	return done.Over || abandoned, err
 }
 
-// clear kills what an earlier program has left running, waits for it, and wipes
-// the place. The caller has the store open.
+// clear kills what an earlier program has left running, waits for it, and empties the place. The
+// caller has opened the store.
 func (h *place) clear() error {
 	if err := h.Save(progress{Over: true}); err != nil {
 		return err

@@ -15,8 +15,8 @@ import (
 	"github.com/millwright-go/millwright/manager"
 )
 
-// play is a fleet with an audience: what happens is shown, and counted by
-// other means than the library's.
+// play is a fleet with an audience: it shows what happens, and counts processes without the
+// library.
 type play struct {
 	*fleet
 	token    string
@@ -32,14 +32,14 @@ type play struct {
 	end        context.CancelFunc // of the background
 
 	answering  sync.WaitGroup
-	cutCluster context.CancelFunc // from those that reach it; nil: it is down
+	cutCluster context.CancelFunc // of those that reach it; nil while it is down
 
 	managing sync.WaitGroup
-	dismiss  context.CancelFunc // of the manager; nil: there is none
+	dismiss  context.CancelFunc // of the manager, or nil
 }
 
-// perform plays all acts, in that directory or a temporary one, and then closes
-// the books. An error says which promise was not kept.
+// perform plays all acts, in that directory or a temporary one, and then closes the ledgers. An
+// error says which promise was not kept.
 func perform(ctx context.Context, out io.Writer, options screen.Options, state string) error {
 	p, err := newPlay(out, options, state)
 	if err != nil {
@@ -80,9 +80,8 @@ func newPlay(out io.Writer, options screen.Options, state string) (*play, error)
 	return p, nil
 }
 
-// begin starts what goes on all the time: the cluster and its workload, the
-// censuses, the screen, and at first one manager. It is independent of what ends the acts, since
-// cleaning up needs it.
+// begin starts the background work: the cluster and its workload, the censuses, the screen, and at
+// first one manager. It does not depend on what ends the acts, because the cleanup needs it.
 func (p *play) begin() error {
 	ctx, end := context.WithCancel(context.Background())
 	p.end = end
@@ -122,7 +121,7 @@ func (p *play) startCluster() {
 	})
 }
 
-// stopCluster takes the cluster away, with its socket.
+// stopCluster disconnects the cluster, with its socket.
 func (p *play) stopCluster() {
 	if p.cutCluster != nil {
 		p.cutCluster()
@@ -131,7 +130,7 @@ func (p *play) stopCluster() {
 	}
 }
 
-// startManager makes a manager and lets it run.
+// startManager makes a manager and runs it.
 func (p *play) startManager() error {
 	m, err := p.newManager(manager.Hooks{
 		Event: p.narrator.event, Transition: p.narrator.transition, Effect: p.narrator.effect, Pass: p.narrator.pass,
@@ -141,11 +140,11 @@ func (p *play) startManager() error {
 	}
 	ctx, dismiss := context.WithCancel(context.Background())
 	p.dismiss = dismiss
-	p.managing.Go(func() { _ = m.Run(ctx) }) // its error is that ctx has ended
+	p.managing.Go(func() { _ = m.Run(ctx) }) // its error says that ctx has ended
 	return nil
 }
 
-// stopManager ends the manager. Calls that it has under way are cancelled.
+// stopManager ends the manager. Its calls under way are cancelled.
 func (p *play) stopManager() {
 	if p.dismiss != nil {
 		p.dismiss()
@@ -168,7 +167,7 @@ func (p *play) run(ctx context.Context) error {
 	return nil
 }
 
-// runAct plays an act to its end, also one that an earlier program has begun.
+// runAct plays an act to its end, even one that an earlier program has begun.
 func (p *play) runAct(ctx context.Context, a act) error {
 	if err := a.do(p, ctx); err != nil {
 		return err
@@ -187,7 +186,7 @@ func (p *play) runAct(ctx context.Context, a act) error {
 	})
 }
 
-// note changes the progress, and keeps it where that is to last.
+// note changes the progress, and saves it if the place lasts.
 func (p *play) note(change func(*progress)) error {
 	change(&p.done)
 	return p.Save(p.done)
@@ -197,8 +196,7 @@ func (p *play) say(format string, args ...any) {
 	p.screen.Line(screen.Good, fmt.Sprintf(format, args...))
 }
 
-// leave stops what this program does, and nothing else: another one can go on
-// with it.
+// leave stops only what this program does, so that another program can go on.
 func (p *play) leave() error {
 	p.stopManager()
 	p.stopBackground()
@@ -214,7 +212,7 @@ func (p *play) stopBackground() {
 	}
 }
 
-// close ends everything, in whatever state it is, and says what it found.
+// close ends everything, in any state, and reports what it found.
 func (p *play) close(ctx context.Context, failed error) error {
 	p.stopManager()
 	if failed == nil {
@@ -234,9 +232,10 @@ func (p *play) close(ctx context.Context, failed error) error {
 	return errors.Join(failed, p.clear(), p.closes())
 }
 
-// settle says how the books were closed.
+// settle reports how the ledgers were closed.
 func (p *play) settle(account ledger.Account, killed map[string]bool) error {
-	// Whoever survived all machines is an orphan, and who was seen without one.
+	// A process that survived all machines is an orphan, and so is one that was seen without a
+	// machine.
 	maps.Copy(killed, p.census.orphans)
 	p.screen.Text(fmt.Sprintf("\nsettled: %d created, %d deleted, %d orphans, %d duplicates",
 		account.Created, account.Deleted, len(killed), account.Duplicates))
@@ -246,8 +245,8 @@ func (p *play) settle(account ledger.Account, killed map[string]bool) error {
 	return nil
 }
 
-// killAll kills whatever still runs: by the ledgers, and what has not come to
-// enter itself; a task ends with its agent. It returns the instances.
+// killAll kills what still runs: what the ledgers know, and what has not entered itself yet. A task
+// ends with its agent. It returns the instances.
 func (p *play) killAll() (map[string]bool, error) {
 	killed := make(map[string]bool)
 	var failed error

@@ -26,7 +26,7 @@ type observed struct {
 	mu      sync.Mutex
 	looks   int             // since begin
 	missing int             // the most machines that did not serve at a time
-	lost    map[string]bool // machines that were given up or deleted
+	lost    map[string]bool // machines that were marked failed or deleted
 }
 
 // observe puts an observer between a manager and its machines.
@@ -43,8 +43,8 @@ func (o *observed) begin() {
 	o.looks, o.missing, o.lost = 0, 0, make(map[string]bool)
 }
 
-// look counts, after a write, the machines that serve or may yet: whoever counts
-// as no less than Unknown.
+// look counts, after a write, the machines that serve or may serve again: those that count as no
+// less than Unknown.
 func (o *observed) look() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -64,7 +64,7 @@ func (o *observed) look() {
 	o.missing = max(o.missing, replicas-serving)
 }
 
-// seen is what was seen since begin.
+// seen returns what was seen since begin.
 func (o *observed) seen() (looks, missing, lost int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -91,8 +91,7 @@ func (o *observed) Delete(ctx context.Context, k object.Key, uid string) error {
 	return o.Collection.Delete(ctx, k, uid)
 }
 
-// stopHalf stops the processes of half of the machines: they are there, and send
-// no heartbeats.
+// stopHalf stops the processes of half of the machines: they exist, and send no heartbeats.
 func (p *play) stopHalf(t *testing.T) []ledger.Life {
 	t.Helper()
 	alive, err := p.processes("v1")
@@ -105,9 +104,8 @@ func (p *play) stopHalf(t *testing.T) []ledger.Life {
 	return half
 }
 
-// TestHalfOfTheFleetBreaks: no more machines are in replacement at any time than
-// the policy allows, by the store and by the processes, and in the end all are
-// healthy again.
+// TestHalfOfTheFleetBreaks: by the store and by the processes, no more machines are in replacement
+// at any time than the policy allows. In the end all are healthy again.
 func TestHalfOfTheFleetBreaks(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a quarter of a minute")
@@ -119,7 +117,7 @@ func TestHalfOfTheFleetBreaks(t *testing.T) {
 			var o *observed
 			p := startFleetWith(t, twoMore, func(p *play) {
 				p.safety.Replacements.Value = int32(budget)
-				p.grace = 100 * time.Millisecond // who is stopped hears nothing
+				p.grace = 100 * time.Millisecond // a stopped process gets no signals
 				o = p.observe()
 			})
 			before := p.created(t)
@@ -143,9 +141,8 @@ func TestHalfOfTheFleetBreaks(t *testing.T) {
 	}
 }
 
-// nudge changes something about machines that is of no account, so that they are
-// looked at again and again. A machine that may not be replaced yet would ask
-// only twice a minute.
+// nudge changes something irrelevant about machines, so that they are looked at again and again. A
+// machine that may not be replaced yet would ask only twice a minute.
 func (p *play) nudge(of []ledger.Life) {
 	for _, life := range of {
 		m := p.machine(life.Machine)
@@ -154,14 +151,13 @@ func (p *play) nudge(of []ledger.Life) {
 		}
 		changed := m.Clone()
 		changed.Annotations = map[string]string{"nudged": time.Now().String()}
-		_, _ = p.machines.Update(context.Background(), changed) // somebody else may have been faster
+		_, _ = p.machines.Update(context.Background(), changed) // another program may have been faster
 	}
 }
 
-// TestOutageStopsClocks: half of the machines fall silent, and before they are
-// given up the cluster does not answer any more, for longer than their health
-// timeout. Nobody is given up: neither then nor when it is back, for they get
-// their time anew.
+// TestOutageStopsClocks: half of the machines fall silent, and before they are marked failed the
+// cluster stops answering, for longer than their health timeout. No machine is marked failed then,
+// or when the cluster is back, because their timeouts begin again.
 func TestOutageStopsClocks(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a quarter of a minute")
@@ -220,8 +216,8 @@ func (p *play) notIn(phase machine.Phase, of []ledger.Life) string {
 	return ""
 }
 
-// TestStrayIsCollected: a process with the fleet's tag that no machine owns is
-// ended, one with another tag and those of machines are not.
+// TestStrayIsCollected: a process with the fleet's tag that no machine owns is ended. One with
+// another tag and those of machines are not.
 func TestStrayIsCollected(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes some seconds")

@@ -21,17 +21,15 @@ import (
 	"github.com/millwright-go/millwright/examples/quickstart/procid"
 )
 
-// killDrains has programs killed also while they drain nodes. That takes up to
-// 40 s more: the next one does not know when an eviction was tried last.
+// killDrains allows kills while programs drain nodes. That takes up to 40 s more, because the next
+// program does not know the time of the last eviction.
 var killDrains = flag.Bool("kill-drains", false, "kill programs also while they drain nodes")
 
-// kills is how often the program is killed before it may come to its end; one
-// time more it is interrupted.
+// kills is how often the program is killed before it may finish. One time more it is interrupted.
 const kills = 6
 
-// TestKilledProgramIsContinued kills the program at random lines of its output,
-// and begins it again with the same directory. In the end the account is that of
-// a program that was never killed.
+// TestKilledProgramIsContinued kills the program at random lines of its output, and starts it again
+// with the same directory. In the end the account is that of a program that was never killed.
 func TestKilledProgramIsContinued(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute")
@@ -77,9 +75,9 @@ func TestKilledProgramIsContinued(t *testing.T) {
 	require.Empty(t, left)
 }
 
-// TestKilledProgramGivesUpNobody kills the program while its machines boot, and
-// begins it again as if so much time had passed that each of them is late: none is
-// given up. scripts/soak-quickstart.sh does so at any moment, and waits for it.
+// TestKilledProgramGivesUpNobody kills the program while its machines boot, and starts it again as
+// if so much time had passed that each of them is late. None is marked failed.
+// scripts/soak-quickstart.sh does so at any moment, and waits for it.
 func TestKilledProgramGivesUpNobody(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute")
@@ -112,8 +110,8 @@ func refused(t *testing.T, temp, dir string) {
 	require.Contains(t, second.printed(), filepath.Join(dir, storeFile)+": the file is in use")
 }
 
-// lines waits until the program has printed so many lines, and may be killed;
-// true: it has ended before.
+// lines waits until the program has printed so many lines and may be killed. It returns true if the
+// program has ended before.
 func (p *program) lines(t *testing.T, n int) (ended bool) {
 	t.Helper()
 	enough := assert.Eventually(t, func() bool {
@@ -129,7 +127,7 @@ var (
 	gone = regexp.MustCompile(`machine (\S+): gone: `)
 )
 
-// drains tells whether a machine that goes is not gone yet.
+// drains reports whether a machine that is being deleted is not gone yet.
 func (p *program) drains() bool {
 	names := func(of *regexp.Regexp) map[string]bool {
 		all := make(map[string]bool)
@@ -150,7 +148,7 @@ func (p *program) lastLine() string {
 	return lines[len(lines)-1]
 }
 
-// endAll ends what a test has left running if it failed.
+// endAll ends what a failed test has left running.
 func endAll(t *testing.T, dir string) {
 	t.Helper()
 	for _, name := range []string{"ledger", "tasks"} {
@@ -189,8 +187,8 @@ func TestProgressIsKept(t *testing.T) {
 	require.ErrorContains(t, err, home.Progress)
 }
 
-// TestHomeOfAPlayThatIsOver: whatever an earlier program could not remove is, and
-// who it could not kill is ended.
+// TestHomeOfAPlayThatIsOver: what an earlier program could not remove is removed, and processes
+// that it could not kill are ended.
 func TestHomeOfAPlayThatIsOver(t *testing.T) {
 	for name, ends := range map[string]func(*testing.T, *place){
 		"its end was noted": func(t *testing.T, h *place) {

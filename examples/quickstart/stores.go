@@ -22,11 +22,11 @@ type stores struct {
 	closes      func() error
 }
 
-// clock is what objects and the manager go by. Tests begin programs whose clock is
-// behind, so that what they leave is as old as if time had passed.
+// clock is the clock of objects and the manager. Tests start programs whose clock is behind, so
+// that what they leave is as old as if time had passed.
 var clock = time.Now
 
-// inMemory keeps objects for as long as this program runs.
+// inMemory keeps objects as long as this program runs.
 func inMemory() stores {
 	return stores{
 		machines:    store.NewMemory(clock, manager.MachineIndexes()),
@@ -39,8 +39,8 @@ func inMemory() stores {
 	}
 }
 
-// inFile keeps objects in a file, which one program at a time can have open: a
-// program that was just killed has some seconds to let go of it.
+// inFile keeps objects in a file that only one program at a time can open. A program that was just
+// killed has some seconds to release it.
 func inFile(path string) (stores, error) {
 	db, err := bolt.Open(path, bolt.Options{Now: clock})
 	if err != nil {

@@ -15,9 +15,8 @@ import (
 // otherCluster is the tag of processes that are none of this fleet's.
 const otherCluster = "other"
 
-// strangers are two processes that no manager was asked for: one has the fleet's
-// tag, the other has not. No account is kept of them, and they end with this
-// program.
+// strangers are two processes that no manager has made: one has the fleet's tag, the other has not.
+// No ledger has them, and they end with this program.
 type strangers struct {
 	host          *procdriver.Host
 	stray, others registry.Occupant
@@ -40,8 +39,7 @@ func (p *play) bringStrangers(ctx context.Context) (*strangers, error) {
 	return s, nil
 }
 
-// bring starts a process of that tag through a driver, as somebody would who
-// knows no manager.
+// bring starts a process that no manager knows, with that tag, through a driver.
 func (p *play) bring(ctx context.Context, host *procdriver.Host, cluster string) (registry.Occupant, error) {
 	d, err := procdriver.New(procdriver.Options{Dir: p.records(), Host: host})
 	if err != nil {
@@ -62,7 +60,7 @@ func (p *play) bring(ctx context.Context, host *procdriver.Host, cluster string)
 	return who, nil
 }
 
-// close ends whoever is left.
+// close ends those that are left.
 func (s *strangers) close() error {
 	s.host.Close()
 	if s.stray.ID.Alive() || s.others.ID.Alive() {
@@ -71,8 +69,8 @@ func (s *strangers) close() error {
 	return nil
 }
 
-// checkStrangers waits until the one with the fleet's tag was collected, and
-// requires that the other one was not.
+// checkStrangers waits until the one with the fleet's tag was collected, and requires that the
+// other one was not.
 func (p *play) checkStrangers(ctx context.Context, s *strangers) error {
 	err := p.await(ctx, func() string {
 		if s.stray.ID.Alive() {

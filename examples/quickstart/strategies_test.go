@@ -12,8 +12,8 @@ import (
 	"github.com/millwright-go/millwright/examples/quickstart/screen"
 )
 
-// TestStrategies rolls the fleet to another version by each strategy, and counts
-// processes all the while.
+// TestStrategies rolls the fleet to another version by each strategy, and counts processes
+// meanwhile.
 func TestStrategies(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes some ten seconds")
@@ -47,14 +47,14 @@ func TestStrategies(t *testing.T) {
 	}
 }
 
-// startFleet is a play without acts: its fleet runs the first version. When the
-// test ends everything is deleted, and the books have to agree.
+// startFleet returns a play without acts whose fleet runs the first version. When the test ends
+// everything is deleted, and the ledgers have to agree.
 func startFleet(t *testing.T, strategy deployment.Strategy) *play {
 	t.Helper()
 	return startFleetWith(t, strategy, func(*play) {})
 }
 
-// startFleetWith is startFleet; prepare is called before anything runs.
+// startFleetWith is startFleet. It calls prepare before anything runs.
 func startFleetWith(t *testing.T, strategy deployment.Strategy, prepare func(*play)) *play {
 	t.Helper()
 	p, err := newPlay(io.Discard, screen.Options{}, "")
@@ -74,7 +74,7 @@ func startFleetWith(t *testing.T, strategy deployment.Strategy, prepare func(*pl
 	return p
 }
 
-// created is how many processes there have been.
+// created returns how many processes there have been.
 func (p *play) created(t *testing.T) int {
 	t.Helper()
 	account, err := p.book.Account()

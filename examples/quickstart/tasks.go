@@ -13,8 +13,8 @@ import (
 	"github.com/millwright-go/millwright/examples/quickstart/workload"
 )
 
-// What runs on the machines: tasks that serve, of which a budget lets no more
-// than maxUnavailable be missing at a time, and one that has a volume.
+// These run on the machines: tasks that serve, with a budget that allows at most maxUnavailable to
+// be missing at a time, and one that has a volume.
 const (
 	tasks          = 12
 	maxUnavailable = 3
@@ -24,10 +24,9 @@ const (
 	dataTask = dataApp + "-0"
 )
 
-// taskBoot is how long a task takes until it serves; taskLinger is how long one
-// takes to end, without serving. By then another one serves in its place, as a
-// rule; where it does not, the budget holds the next eviction back. taskReport is how
-// long a task that has ended is still there as a finished one.
+// taskBoot is how long a task takes until it serves. taskLinger is how long one takes to end,
+// without serving. Another one usually serves in its place then; otherwise the budget holds back
+// the next eviction. taskReport is how long a task that has ended still exists as a finished one.
 const (
 	taskBoot   = 100 * time.Millisecond
 	taskLinger = 400 * time.Millisecond
@@ -46,7 +45,7 @@ func (f *fleet) setTasks(front, data int) error {
 	return errors.Join(f.workload.Apply(app), f.workload.Apply(withVolume))
 }
 
-// startTasks has all tasks run.
+// startTasks starts all tasks.
 func (p *play) startTasks(ctx context.Context) error {
 	if err := p.note(func(done *progress) { done.Tasks = true }); err != nil {
 		return err
@@ -75,7 +74,7 @@ func (p *play) tasksServe(ctx context.Context) error {
 	})
 }
 
-// stopTasks ends all tasks, as their owner would before the machines go.
+// stopTasks ends all tasks, as their owner would before the machines are deleted.
 func (p *play) stopTasks(ctx context.Context) error {
 	if err := p.note(func(done *progress) { done.Tasks = false }); err != nil {
 		return err
@@ -130,7 +129,7 @@ func (c *taskCensus) begin() {
 	c.counts = 0
 }
 
-// counted tells whether there was a count since begin, or never will be.
+// counted reports whether there was a count since begin, or never will be.
 func (c *taskCensus) counted() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -151,8 +150,8 @@ func (c *taskCensus) run(ctx context.Context) {
 	}
 }
 
-// count counts once. It is not valid if it took so long that a task that was
-// read to serve can have ended, and another one can serve in its place.
+// count counts once. The count is not valid if it took so long that a task that was read as serving
+// can have ended, and another one can serve in its place.
 func (c *taskCensus) count() {
 	start := time.Now()
 	running, err := c.book.Alive()
@@ -177,7 +176,7 @@ func (c *taskCensus) latest() taskTally {
 	return c.now
 }
 
-// checkTasks holds the counts to the budget.
+// checkTasks checks the counts against the budget.
 func (p *play) checkTasks() error {
 	account, err := p.tasks.book.Account()
 	if err != nil {
@@ -201,7 +200,7 @@ func (p *play) checkTasks() error {
 	return nil
 }
 
-// data is the process that has the volume; false: there is none.
+// data returns the process that has the volume, or false if there is none.
 func (p *play) data() (ledger.Life, bool) {
 	running, err := p.tasks.book.Alive()
 	i := slices.IndexFunc(running, func(l ledger.Life) bool { return l.Machine == dataTask && l.Serving && !l.Leaving })

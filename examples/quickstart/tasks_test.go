@@ -38,14 +38,14 @@ func (careless) Detach(context.Context, *machine.Machine, *machine.DetachVolumes
 	return machine.DrainAnswer{Done: true}, nil
 }
 
-// TestUndrainedMachinesBreakTheBudget: the census sees what a drain prevents.
-// That machines' own bounds are kept helps nobody.
+// TestUndrainedMachinesBreakTheBudget: the census sees what a drain prevents. The machines' own
+// bounds are kept, but that does not help.
 func TestUndrainedMachinesBreakTheBudget(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes some ten seconds")
 	}
 	t.Parallel()
-	p := startFleet(t, deployment.Strategy{MaxSurge: rollout.IntOrPercent{Value: replicas}}) // many go at a time
+	p := startFleet(t, deployment.Strategy{MaxSurge: rollout.IntOrPercent{Value: replicas}}) // many are removed at a time
 	require.NoError(t, p.startTasks(t.Context()))
 	p.stopManager()
 	p.drainer = func() (manager.Drainer, error) { return careless{}, nil }
@@ -63,8 +63,8 @@ func TestUndrainedMachinesBreakTheBudget(t *testing.T) {
 	}
 }
 
-// TestBudgetHoldsDrainsBack: all old machines are to go at a time, and all are
-// drained at once. The evictions that the budget has no room for are refused.
+// TestBudgetHoldsDrainsBack: all old machines are deleted at a time, and all are drained at the
+// same time. Evictions beyond the budget are refused.
 func TestBudgetHoldsDrainsBack(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes some seconds")
@@ -99,7 +99,7 @@ func TestBudgetHoldsDrainsBack(t *testing.T) {
 	require.NoError(t, p.checkTasks())
 }
 
-// TestTaskThatSurvivesIsAnOrphan: whoever its parent was.
+// TestTaskThatSurvivesIsAnOrphan: with any parent.
 func TestTaskThatSurvivesIsAnOrphan(t *testing.T) {
 	p, err := newPlay(io.Discard, screen.Options{}, "")
 	require.NoError(t, err)
@@ -121,8 +121,8 @@ func TestTaskThatSurvivesIsAnOrphan(t *testing.T) {
 	runner.Stop(0)
 }
 
-// TestHostWaitsForTasks: of those of killed agents nobody else knows when they
-// end. One is held up until some time after its agent is gone.
+// TestHostWaitsForTasks: only the host sees when tasks of killed agents end. One is held up until
+// some time after its agent is gone.
 func TestHostWaitsForTasks(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes some seconds")
@@ -145,7 +145,7 @@ func TestHostWaitsForTasks(t *testing.T) {
 	require.False(t, held.ID.Alive())
 }
 
-// witness notes whether a drain has seen a finished task with a volume.
+// witness records whether a drain has seen a finished task with a volume.
 type witness struct {
 	manager.Pods
 	saw atomic.Bool
@@ -159,14 +159,14 @@ func (w *witness) On(ctx context.Context, node string) ([]*drain.Pod, bool, erro
 	return pods, complete, err
 }
 
-// TestFinishedTasksHoldNoDrain: the task with the volume is there as a finished one while its
-// machine is drained. The drain goes on and ends.
+// TestFinishedTasksHoldNoDrain: the task with the volume exists as a finished one while its machine
+// is drained. The drain continues and ends.
 func TestFinishedTasksHoldNoDrain(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes some seconds")
 	}
 	t.Parallel()
-	p := startFleetWith(t, twoMore, func(p *play) { p.report = 4 * time.Second }) // long enough to be seen, however slow this is
+	p := startFleetWith(t, twoMore, func(p *play) { p.report = 4 * time.Second }) // long enough to be seen, on any machine
 	require.NoError(t, p.startTasks(t.Context()))
 	from := p.workload.Where(dataTask)
 	before, ok := p.data()
@@ -196,8 +196,8 @@ func TestWhoServes(t *testing.T) {
 	}))
 }
 
-// TestDrainOutlivesItsManager: the manager goes when the volume's task was told
-// to end and still runs. The next one goes on, by the same record.
+// TestDrainOutlivesItsManager: the manager ends when the volume's task was told to end and still
+// runs. The next one goes on, by the same record.
 func TestDrainOutlivesItsManager(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes some ten seconds")

@@ -10,11 +10,11 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// glance is how often a condition is looked at though no object has changed:
+// glance is the time between two looks at a condition without a change of an object, because
 // processes change without one.
 const glance = 50 * time.Millisecond
 
-// watchStores tells p.changed of every change, until ctx ends.
+// watchStores reports every change to p.changed, until ctx ends.
 func (p *play) watchStores(ctx context.Context) {
 	follow(ctx, p, p.machines)
 	follow(ctx, p, p.sets)
@@ -33,7 +33,7 @@ func follow[T object.Object[T]](ctx context.Context, p *play, c store.Collection
 	})
 }
 
-// await waits until nothing is missing any more. Its error names what was.
+// await waits until nothing is missing. Its error names what was.
 func (p *play) await(ctx context.Context, missing func() string) error {
 	expired := fmt.Errorf("not within %s", patience)
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, expired)
@@ -87,7 +87,7 @@ func (p *play) running(class string) int {
 	return n
 }
 
-// machine is the object of that name; nil: there is none.
+// machine returns the object of that name, or nil.
 func (p *play) machine(name string) *machine.Machine {
 	m, err := p.machines.Get(context.Background(), object.Key{Namespace: namespace, Name: name})
 	if err != nil {
@@ -110,7 +110,7 @@ func (p *play) unjoined() string {
 	return ""
 }
 
-// ready tells whether there is a node of that name that is Ready.
+// ready reports whether there is a node of that name that is Ready.
 func (p *play) ready(node string) bool {
 	n, err := p.nodes.Get(context.Background(), object.Key{Name: node})
 	if err != nil {
@@ -122,7 +122,7 @@ func (p *play) ready(node string) bool {
 
 func count[T any](list []T, _ error) int { return len(list) }
 
-// left names what there still is though everything was deleted.
+// left names what still exists though everything was deleted.
 func (p *play) left() string {
 	ctx := context.Background()
 	objects := []struct {

@@ -1,10 +1,10 @@
-// Simreport rolls a fleet in a simulated world in which much goes wrong, and
-// reports how that went: as text, and as a page to be opened in a browser.
+// Simreport rolls a fleet in a simulated world with many faults, and reports the run as text and as
+// a page for a browser.
 //
 //	go -C examples run ./simreport -machines 20 -seed 7 -html $PWD/rollout.html
 //
-// The exit status is 0, 1 if the fleet did not come to what was wanted or a
-// file could not be written, or 2 if the flags make no sense.
+// The exit status is 0, 1 if the fleet did not converge or a file could not be written, or 2 if the
+// flags make no sense.
 package main
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/millwright-go/millwright/sim/report"
 )
 
-// Exit statuses.
+// These are the exit statuses.
 const (
 	exitFailed = 1
 	exitUsage  = 2
@@ -54,7 +54,7 @@ func run(args []string, out, complaints io.Writer) int {
 }
 
 func complain(w io.Writer, status int, err error) int {
-	_, _ = fmt.Fprintln(w, "simreport:", err) // there is nobody else to tell
+	_, _ = fmt.Fprintln(w, "simreport:", err) // there is no other place to report it
 	return status
 }
 

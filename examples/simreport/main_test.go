@@ -47,8 +47,8 @@ func start(t *testing.T, args ...string) (status int, out, complaints string) {
 // picture is the one in the documentation.
 const picture = "../../docs/simulation.svg"
 
-// TestReportOfARollout: the program tells the same run as text, as a page and
-// as a chart, and the chart is the one in docs/simulation.md.
+// TestReportOfARollout: the program writes the same run as text, as a page and as a chart, and the
+// chart is the one in docs/simulation.md.
 func TestReportOfARollout(t *testing.T) {
 	page, chart := filepath.Join(t.TempDir(), "run.html"), filepath.Join(t.TempDir(), "run.svg")
 	status, out, complaints := start(t, "-html", page, "-svg", chart)
@@ -77,7 +77,7 @@ func TestReportOfARollout(t *testing.T) {
 	assert.Equal(t, string(shown), string(svg), "the picture in docs/simulation.md is an old one: run go -C examples test ./simreport -update")
 }
 
-// TestFlags: each one arrives where it belongs.
+// TestFlags: each flag changes its option.
 func TestFlags(t *testing.T) {
 	var out, complaints bytes.Buffer
 	require.Zero(t, run([]string{"-machines", "3", "-seed", "2", "-rows", "5"}, &out, &complaints), complaints.String())
@@ -89,7 +89,7 @@ func TestFlags(t *testing.T) {
 	assert.NotContains(t, text, "page:")
 }
 
-// TestComplaints: what makes no sense, and what can't be written, is said.
+// TestComplaints: invalid flags, and files that can't be written, are reported.
 func TestComplaints(t *testing.T) {
 	for args, want := range map[string]struct {
 		status int
@@ -112,8 +112,7 @@ func TestComplaints(t *testing.T) {
 	assert.Contains(t, out.String(), "-html file")
 }
 
-// TestManySeeds: whatever chance brings, the fleet comes to what was wanted,
-// and nothing is seen that must never be.
+// TestManySeeds: for every seed, the fleet converges without a violation.
 func TestManySeeds(t *testing.T) {
 	for seed := range uint64(12) {
 		h, err := (&wish{machines: 5 + int(seed), seed: seed}).play()

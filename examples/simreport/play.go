@@ -15,7 +15,7 @@ import (
 	"github.com/millwright-go/millwright/sim/history"
 )
 
-// weather is what goes wrong.
+// weather returns the faults.
 func weather() sim.Faults {
 	return sim.Faults{
 		Latency: 2 * time.Second, CacheLag: 5 * time.Second, Repeat: 0.1, LostAnswer: 0.01,
@@ -28,8 +28,8 @@ func weather() sim.Faults {
 // patience is how long, in the world's time, the fleet may take for anything.
 const patience = 24 * time.Hour
 
-// play makes a fleet, rolls it and makes it larger on the way. It returns what
-// was recorded, also of a run that failed; nil: there was none.
+// play makes a fleet, rolls it and makes it larger on the way. It returns what was recorded, even
+// of a run that failed, or nil if there was none.
 func (asked *wish) play() (*history.History, error) {
 	w, err := sim.New(sim.Options{Seed: asked.seed, Faults: weather(), Manager: manager.Options{SafetyPolicy: safety.DefaultPolicy()}})
 	if err != nil {
@@ -67,7 +67,7 @@ func (asked *wish) happen(w *sim.World) error {
 			return err
 		}
 	}
-	w.After(90*time.Minute, w.Calm) // bad luck has to end for the fleet to come to rest
+	w.After(90*time.Minute, w.Calm) // faults have to end before the fleet can converge
 	if err := w.Until(complete, patience); err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ import (
 // Dir is the directory of one cluster's groups.
 type Dir struct{ locks *registry.Dir }
 
-// At returns the directory of that path. Where there is none, it is empty.
+// At returns the directory of that path. If there is none, it is empty.
 func At(path string) *Dir { return &Dir{registry.At(path)} }
 
 // Make makes the directory if it is not there.
@@ -30,7 +30,7 @@ const suffix = ".group"
 
 func (d *Dir) path(name string) string { return filepath.Join(d.locks.Path(), name+suffix) }
 
-// Read returns the record of a group; nil: there is none.
+// Read returns the record of a group, or nil.
 func (d *Dir) Read(name string) (*Group, error) {
 	g, _, err := d.read(name)
 	return g, err
@@ -51,7 +51,7 @@ func (d *Dir) read(name string) (*Group, []byte, error) {
 	return g, text, nil
 }
 
-// Names are the names of all groups.
+// Names returns the names of all groups.
 func (d *Dir) Names() ([]string, error) {
 	files, err := os.ReadDir(d.locks.Path())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -66,9 +66,9 @@ func (d *Dir) Names() ([]string, error) {
 	return names, err
 }
 
-// Change puts on record what change makes of what is there (nil: nothing is).
-// Nobody else changes it meanwhile. Nil leaves no record, and nothing else of
-// that name. An error of change leaves all as it is.
+// Change writes the record that change makes of the existing one (nil if there is none). No other
+// program changes it meanwhile. If change returns nil, the record is removed with everything else
+// of that name. If change returns an error, nothing changes.
 func (d *Dir) Change(ctx context.Context, name string, change func(*Group) (*Group, error)) error {
 	guard, err := d.locks.Guard(ctx, name)
 	if err != nil {

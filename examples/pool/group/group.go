@@ -7,19 +7,19 @@ import (
 	"github.com/millwright-go/millwright/examples/quickstart/procid"
 )
 
-// Group is what is on record of one group.
+// Group is the record of one group.
 type Group struct {
-	ID     string          `json:"id"`     // unique to this group among all that ever bore its name
+	ID     string          `json:"id"`     // unique to this group among all that ever had its name
 	Target int             `json:"target"` // how many agents are wanted; not negative
-	Spec   procdriver.Spec `json:"spec"`   // what agents are made from by now
-	// Boot is the user data that agents boot from, the same for all. It holds a
-	// secret. Empty: they boot from nothing.
+	Spec   procdriver.Spec `json:"spec"`   // what agents are made from now
+	// Boot is the user data that agents boot from, the same for all. It holds a secret. If it is
+	// empty, they boot without.
 	Boot    []byte   `json:"boot,omitempty"`
-	Going   bool     `json:"going,omitempty"` // all of it is to be gone
+	Going   bool     `json:"going,omitempty"` // all of it is to be deleted
 	Members []Member `json:"members,omitempty"`
-	// Supervisor is the process that has taken the group on last. It may be gone.
+	// Supervisor is the process that took over the group last. It may be gone.
 	Supervisor procid.ID `json:"supervisor"`
-	// Trouble says why an agent could not be started; empty: they could.
+	// Trouble says why an agent could not be started. It is empty if all could.
 	Trouble string `json:"trouble,omitempty"`
 }
 
@@ -30,12 +30,11 @@ type Member struct {
 	// ProviderID is empty until it has been started.
 	ProviderID string `json:"providerID,omitempty"`
 	Going      bool   `json:"going,omitempty"` // it is told to end
-	// Asked says that the provider wants to take it out, and waits to hear that it
-	// is drained.
+	// Asked says that the provider wants to remove it, and waits until it is reported as drained.
 	Asked bool `json:"asked,omitempty"`
 }
 
-// Has tells whether a provider ID is that of an agent of the group.
+// Has reports whether a provider ID is that of an agent of the group.
 func (g *Group) Has(id string) bool { return g.member(id) != nil }
 
 func (g *Group) member(id string) *Member {
@@ -46,8 +45,8 @@ func (g *Group) member(id string) *Member {
 	return &g.Members[i]
 }
 
-// Remove has agents go for good: the target sinks by as many as there were of
-// them. Those that go already, and others', change nothing.
+// Remove marks agents for removal without replacement, and lowers the target by their number. It
+// ignores agents that are marked already or belong to another group.
 func (g *Group) Remove(ids []string) {
 	for _, id := range ids {
 		if m := g.member(id); m != nil && !m.Going {
@@ -57,21 +56,21 @@ func (g *Group) Remove(ids []string) {
 	}
 }
 
-// Replace has an agent go and another one come in its place.
+// Replace marks an agent for removal with replacement.
 func (g *Group) Replace(id string) {
 	if m := g.member(id); m != nil {
 		m.Going = true
 	}
 }
 
-// Ask says that the provider wants to take an agent out once it is drained.
+// Ask says that the provider wants to remove an agent once it is drained.
 func (g *Group) Ask(id string) {
 	if m := g.member(id); m != nil && !m.Going {
 		m.Asked = true
 	}
 }
 
-// Drained takes out those agents among these that the provider has asked for.
+// Drained removes those of these agents that the provider has asked for.
 func (g *Group) Drained(ids []string) {
 	for _, id := range ids {
 		if m := g.member(id); m != nil && m.Asked {

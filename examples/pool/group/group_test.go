@@ -38,7 +38,7 @@ func (s *site) next() {
 	s.group.Next(s.states, func() string { s.number++; return fmt.Sprintf("m%d", s.number) })
 }
 
-// work has whoever goes end, and everybody else come one step further.
+// work ends all agents that are marked for removal, and moves every other one a step further.
 func (s *site) work() {
 	var left []group.Member
 	for _, m := range s.group.Members {
@@ -156,7 +156,7 @@ func TestOrdersByName(t *testing.T) {
 	require.False(t, s.group.Has(""))
 }
 
-// Nobody without a provider ID is meant by an empty one.
+// An empty provider ID means no agent without one.
 func TestEmptyIDIsNobody(t *testing.T) {
 	s := newSite(2)
 	s.next()
@@ -175,8 +175,7 @@ func TestGoingGroupStartsNobody(t *testing.T) {
 	require.Empty(t, s.names(staying))
 }
 
-// While a group is only rolled, never more than one of its agents is down; and in
-// whatever state it is, it settles.
+// While a group is only rolled, at most one of its agents is down. From every state, it converges.
 func TestRollsOneAtATime(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := newSite(rapid.IntRange(1, 6).Draw(t, "target"))
@@ -253,7 +252,7 @@ func TestRecordIsKept(t *testing.T) {
 	require.Empty(t, left)
 }
 
-// A copy shares nothing with the group that it is of.
+// A copy shares nothing with its group.
 func TestClone(t *testing.T) {
 	g := &group.Group{Boot: []byte("a"), Members: []group.Member{{Name: "m"}}}
 	c := g.Clone()
@@ -262,7 +261,7 @@ func TestClone(t *testing.T) {
 	require.False(t, g.Members[0].Going)
 }
 
-// Changes of several at once are all made.
+// Several changes at the same time all take effect.
 func TestChangesTakeTurns(t *testing.T) {
 	d := group.At(t.TempDir())
 	var all sync.WaitGroup
@@ -300,7 +299,7 @@ func TestOneSeat(t *testing.T) {
 	require.NoError(t, seat.Remove())
 }
 
-// What can't be read is no provider.
+// A file that can't be read names no provider.
 func FuzzProvider(f *testing.F) {
 	f.Add([]byte(`{"pid":1,"start":"2"}`))
 	f.Add([]byte("{"))

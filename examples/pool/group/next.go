@@ -2,24 +2,24 @@ package group
 
 import "slices"
 
-// State is how the process of a member stands.
+// State is the state of a member's process.
 type State int
 
-// The states of a process, in the order of a life. Zero: it is not up yet.
+// These are the states of a process, in the order of a life. Zero means that it is not up yet.
 const (
 	Starting State = iota
 	Booting        // it runs, and does not serve yet
 	Serving
-	Gone // it was up, and runs no more
+	Gone // it was up, and runs no longer
 )
 
-// Next enters what is to be done about a group whose members' processes stand
-// like that, by name: who goes, and under which new names others come. What it
-// has entered is the caller's to carry out; entered again, it is the same.
+// Next enters what to do about a group whose members' processes have these states, by name: which
+// members are removed, and under which new names others are added. The caller carries it out. A
+// second call enters the same.
 //
-// Who was lost goes, and has another in its place. Of members made from an
-// earlier spec, those that don't serve go at once, and one that serves goes only
-// while all that are wanted serve: so a change of the spec takes one at a time.
+// A lost member is removed and replaced. Of members made from an earlier spec, those that don't
+// serve are removed at once. One that serves is removed only while all that are wanted serve, so a
+// change of the spec replaces one at a time.
 func (g *Group) Next(states map[string]State, name func() string) {
 	for i := range g.Members {
 		if m := &g.Members[i]; g.Going || states[m.Name] == Gone {
@@ -36,7 +36,7 @@ func (g *Group) Next(states map[string]State, name func() string) {
 	}
 }
 
-// staying is how many members are not going.
+// staying returns how many members are not being removed.
 func (g *Group) staying() (n int) {
 	for i := range g.Members {
 		if !g.Members[i].Going {
@@ -46,8 +46,8 @@ func (g *Group) staying() (n int) {
 	return n
 }
 
-// shrink chooses who is too many: who serves least, then who is outdated, then
-// who has been here longest.
+// shrink chooses surplus members: first those furthest from serving, then the outdated ones, then
+// the oldest.
 func (g *Group) shrink(states map[string]State) {
 	surplus := g.staying() - g.Target
 	if surplus <= 0 {
@@ -72,7 +72,7 @@ func (g *Group) shrink(states map[string]State) {
 	}
 }
 
-// renew chooses who is to be made anew from the spec.
+// renew chooses the members to replace by new ones from the spec.
 func (g *Group) renew(states map[string]State) {
 	var outdated *Member // the first one that serves
 	down := max(0, g.Target-g.staying())

@@ -7,8 +7,8 @@ import (
 	"github.com/millwright-go/millwright/examples/quickstart/procid"
 )
 
-// WriteProvider says in the file of that path that this program is the provider:
-// supervisors end when there was none for too long.
+// WriteProvider records in the file of that path that this program is the provider. Supervisors end
+// if there is no provider for too long.
 func WriteProvider(path string) error {
 	self, err := procid.Self()
 	if err != nil {

@@ -1,14 +1,12 @@
-// Package groupdriver is a pool driver whose groups are kept by processes of this
-// computer: each by a supervisor, which has as many agents run as are wanted.
+// Package groupdriver is a pool driver whose groups are kept by processes of this computer: each
+// group has a supervisor, which runs as many agents as are wanted.
 //
-// A group's state is in a directory (package group), so that a driver which
-// begins anew knows as much as the one before it, and several at once do no
-// harm. A pool has one group at a time, which is found by the pool's name: the
-// group ID, where it was recorded, says no more.
+// A group's state is in a directory (package group), so that a new driver knows as much as the one
+// before it, and several at the same time do no harm. A pool has one group at a time, which is
+// found by the pool's name. The group ID, if it was recorded, says no more.
 //
-// Calls enter what is wanted and see to it that there is a supervisor. The
-// status changes nothing: it says when a group has no supervisor any more, and
-// leaves it to others to bring one back (Revive).
+// Calls enter the target and ensure that there is a supervisor. A status call changes nothing: it
+// reports that a group has no supervisor any more, and does not start one (see Revive).
 package groupdriver
 
 import (
@@ -30,8 +28,8 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// Driver makes groups. Its classes are those of package procdriver. It is made by
-// New and safe for concurrent use.
+// Driver makes groups. Its classes are those of package procdriver. New makes it. It is safe for
+// concurrent use.
 type Driver struct{ host *Host }
 
 var (
@@ -75,7 +73,7 @@ func (d *Driver) at(spec procdriver.Spec, name string) *target {
 	return &target{group.At(supervisor.Groups(d.host.options.Dir, spec.Cluster)), name, spec}
 }
 
-// Name is the name under which the group of a pool is on record.
+// Name returns the name of a pool's group in the records.
 func Name(pool object.Key) string { return pool.Namespace + "_" + pool.Name }
 
 // CreatePool implements pooldriver.Driver.
@@ -124,7 +122,7 @@ func (d *Driver) change(ctx context.Context, q *pooldriver.Request, change func(
 	})
 }
 
-// missing is the error of a call about a group that can't be read, or is not there.
+// missing returns the error of a call about a group that can't be read, or does not exist.
 func (t *target) missing(err error) error {
 	if err != nil {
 		return failure(err, "the group's record can't be read")
@@ -132,7 +130,7 @@ func (t *target) missing(err error) error {
 	return codes.Newf(codes.NotFound, "cluster %s has no group of this pool", t.spec.Cluster)
 }
 
-// enter changes the record and sees to it that somebody reads it.
+// enter changes the record and ensures that a supervisor reads it.
 func (d *Driver) enter(
 	ctx context.Context, t *target, change func(*group.Group) (*group.Group, error),
 ) (*pooldriver.Response, error) {
@@ -243,7 +241,7 @@ func (d *Driver) remove(ctx context.Context, t *target) (*pooldriver.Response, e
 	}
 }
 
-// dismiss has a group go. One that is gone stays so.
+// dismiss marks a group for deletion. One that is gone stays so.
 func dismiss(g *group.Group) (*group.Group, error) {
 	if g != nil {
 		g.Going = true
@@ -251,9 +249,8 @@ func dismiss(g *group.Group) (*group.Group, error) {
 	return g, nil
 }
 
-// Ask has the provider want to take an agent out, once it was told that the agent
-// is drained, as a provider does that is to mend what is below it. An agent that
-// no group has is passed over.
+// Ask makes the provider request the removal of an agent once it is drained, as a provider does
+// before a repair. An agent that no group has is ignored.
 func (d *Driver) Ask(ctx context.Context, providerID string) error {
 	return d.each(func(t *target) error {
 		return t.dir.Change(ctx, t.name, func(g *group.Group) (*group.Group, error) {
@@ -265,13 +262,13 @@ func (d *Driver) Ask(ctx context.Context, providerID string) error {
 	})
 }
 
-// Revive brings supervisors back to the groups that have none, as whoever runs
-// the provider would. What is well is left alone.
+// Revive starts supervisors for the groups that have none, as the provider's operator would. It
+// leaves healthy groups alone.
 func (d *Driver) Revive(ctx context.Context) error {
 	return d.each(func(t *target) error { return d.host.ensure(ctx, t) })
 }
 
-// Clear deletes every group, as whoever runs the provider would that is given up.
+// Clear deletes every group, as the operator of a provider does that is shut down.
 func (d *Driver) Clear(ctx context.Context) error {
 	return d.each(func(t *target) error {
 		_, err := d.remove(ctx, t)
@@ -279,7 +276,7 @@ func (d *Driver) Clear(ctx context.Context) error {
 	})
 }
 
-// each goes through the groups of all clusters.
+// each visits the groups of all clusters.
 func (d *Driver) each(do func(*target) error) error {
 	clusters, err := os.ReadDir(filepath.Dir(supervisor.Groups(d.host.options.Dir, "any")))
 	if errors.Is(err, os.ErrNotExist) {
@@ -303,8 +300,7 @@ func userData(s *machine.Secret) []byte {
 	return s.Data[machine.UserData]
 }
 
-// failure is the error of a call: the code that err has, or UNAVAILABLE, which
-// is tried again.
+// failure returns the error of a call: the code that err has, or UNAVAILABLE, which is retried.
 func failure(err error, message string) error {
 	code := codes.Of(err)
 	if code == codes.Unknown {

@@ -78,7 +78,7 @@ func siteWith(t testing.TB, o groupdriver.HostOptions) *site {
 	return s
 }
 
-// close ends whatever a test has left: first those who would start others.
+// close ends what a test has left, first the processes that would start others.
 func (s *site) close() {
 	s.host.Close()
 	_, err := s.agents.Kill()
@@ -109,7 +109,7 @@ func (s *site) running() []ledger.Life {
 	return alive
 }
 
-// atRest tells whether every group is as its record asks for.
+// atRest reports whether every group is as its record requires.
 func (s *site) atRest() bool {
 	for _, cluster := range []string{blue.Cluster, red.Cluster} {
 		dir := group.At(supervisor.Groups(s.dir, cluster))
@@ -173,7 +173,7 @@ func TestConformance(t *testing.T) {
 	}})
 }
 
-// forgetful loses answers when it is told to.
+// forgetful loses answers on request.
 type forgetful struct {
 	pooldriver.Driver
 	inner pooldriver.Driver

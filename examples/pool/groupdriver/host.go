@@ -23,33 +23,32 @@ import (
 type HostOptions struct {
 	// Dir is where the provider keeps all it knows. It is made when needed.
 	Dir string
-	// Program is the path of a program that asks supervisor.Ordered and
-	// agent.Ordered first of all. Empty: the program that runs now.
+	// Program is the path of a program that calls supervisor.Ordered and agent.Ordered first of
+	// all. If it is empty, it is the running program.
 	Program string
 	// Env is added to the environment of supervisors and agents, which is empty
 	// otherwise.
 	Env []string
-	// Supervisors and Agents are the paths of the ledgers that they are entered
-	// in. Empty: no account is kept.
+	// Supervisors and Agents are the paths of their ledgers. If they are empty, no ledger is kept.
 	Supervisors, Agents string
-	// Tasks is where agents find their tasks, each in a directory of its name.
-	// Empty: they run none.
+	// Tasks is where agents find their tasks, each in a directory of its name. If it is empty, they
+	// run none.
 	Tasks string
-	// Alone is for how long groups go on when the program of their host is gone.
-	// Zero: agent.Abandonment.
+	// Alone is how long groups go on when the program of their host is gone. Zero means
+	// agent.Abandonment.
 	Alone time.Duration
-	// Grace is how long an agent may take to end before it is killed. Zero: as
-	// package procdriver has it.
+	// Grace is how long an agent may take to end before it is killed. Zero means the default of
+	// package procdriver.
 	Grace time.Duration
 }
 
-// Host starts supervisors and sees them end. It outlives drivers; groups outlive
-// it for a while, so that the host of another program can go on with them. It is
-// made by NewHost and safe for concurrent use.
+// Host starts supervisors and sees them end. It outlives drivers. Groups outlive it for a while, so
+// that the host of another program can go on with them. NewHost makes it. It is safe for concurrent
+// use.
 type Host struct {
 	options HostOptions
 	running sync.WaitGroup
-	turn    chan struct{} // is held by who starts a supervisor
+	turn    chan struct{} // held while a supervisor is started
 
 	mu       sync.Mutex
 	children map[string]*child // by instance; those whose end was not seen yet
@@ -58,19 +57,17 @@ type Host struct {
 // child is a supervisor that was started here, or found running.
 type child struct {
 	hand ledger.Hand
-	cmd  *exec.Cmd     // nil: it was found
+	cmd  *exec.Cmd     // nil if it was found
 	done chan struct{} // closed once its end was seen
 }
 
-// starts is how often a supervisor is started in vain before a call gives up.
+// starts is how often a call tries to start a supervisor before it gives up.
 const starts = 5
 
-// found is how often it is looked whether a supervisor that is not a child has
-// ended.
+// found is the time between two checks whether a supervisor that is not a child has ended.
 const found = 10 * time.Millisecond
 
-// NewHost returns a host. From then on this program is the provider of whatever
-// groups there are in the directory.
+// NewHost returns a host. From then on this program is the provider of all groups in the directory.
 func NewHost(o HostOptions) (*Host, error) {
 	if o.Dir == "" {
 		return nil, errors.New("groupdriver: HostOptions need a Dir")
@@ -92,7 +89,7 @@ func NewHost(o HostOptions) (*Host, error) {
 	return h, h.find()
 }
 
-// find looks after supervisors that another program has started.
+// find adopts supervisors that another program has started.
 func (h *Host) find() error {
 	if h.options.Supervisors == "" {
 		return nil
@@ -111,7 +108,7 @@ func (h *Host) hand(machine, instance string, id procid.ID) ledger.Hand {
 	return ledger.Hand{Path: h.options.Supervisors, Machine: machine, Instance: instance, ID: id}
 }
 
-// take has somebody wait for a child.
+// take starts a goroutine that waits for a child.
 func (h *Host) take(c *child) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -119,12 +116,12 @@ func (h *Host) take(c *child) {
 	h.running.Go(func() {
 		how := "gone; the program that started it has died before"
 		if c.cmd != nil {
-			_ = c.cmd.Wait() // how it ended is in the state
+			_ = c.cmd.Wait() // the state says how it ended
 			how = c.cmd.ProcessState.String()
 		} else {
 			c.outlast()
 		}
-		_ = c.hand.Enter(ledger.Ended, how) // one that is missing makes the account fail
+		_ = c.hand.Enter(ledger.Ended, how) // a missing one makes the ledger's check fail
 		h.mu.Lock()
 		delete(h.children, c.hand.Instance)
 		h.mu.Unlock()
@@ -140,7 +137,7 @@ func (c *child) outlast() {
 	}
 }
 
-// ensure returns once a group has a supervisor that lives, or is no more.
+// ensure returns once a group has a live supervisor, or is gone.
 func (h *Host) ensure(ctx context.Context, t *target) error {
 	select {
 	case h.turn <- struct{}{}:
@@ -172,7 +169,7 @@ func (h *Host) ensure(ctx context.Context, t *target) error {
 	return codes.New(codes.Unavailable, "the supervisor ends as soon as it is started")
 }
 
-// kept tells whether a group has a supervisor that lives, or is no more.
+// kept reports whether a group has a live supervisor, or is gone.
 func kept(t *target) (bool, error) {
 	g, err := t.dir.Read(t.name)
 	if err != nil {
@@ -200,13 +197,13 @@ func (h *Host) start(t *target) (*child, error) {
 	cmd := exec.Command(o.Program)
 	cmd.Args = []string{"supervisor " + t.name}
 	cmd.Env = append(order.Environ(), o.Env...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // what is typed at a terminal is not meant for it
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // terminal input is not for it
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
 	id, err := procid.Of(cmd.Process.Pid)
 	if err != nil {
-		id = procid.ID{PID: cmd.Process.Pid} // known by its instance all the same
+		id = procid.ID{PID: cmd.Process.Pid} // its instance is known nevertheless
 	}
 	c := &child{hand: h.hand(t.spec.Cluster+"/"+t.name, order.Instance, id), cmd: cmd, done: make(chan struct{})}
 	h.take(c)

@@ -25,8 +25,8 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// providerEnvironment makes this test program a provider in the directory that it
-// names: it makes a group of three, says so, and waits to be killed.
+// providerEnvironment makes this test program a provider in the directory that it names. It makes a
+// group of three, reports that, and waits to be killed.
 const providerEnvironment = "MILLWRIGHT_TEST_PROVIDER"
 
 func providerMain() int {
@@ -78,7 +78,7 @@ func (s *site) record(name string) *group.Group {
 	return g
 }
 
-// instances are the agents that run, by the ledger.
+// instances returns the agents that run, by the ledger.
 func (s *site) instances() []string {
 	var all []string
 	for _, life := range s.running() {
@@ -88,8 +88,7 @@ func (s *site) instances() []string {
 	return all
 }
 
-// Nothing of a group that was deleted is left: no process, no file, no entry
-// without an end.
+// Nothing of a deleted group is left: no process, no file, no entry without an end.
 func TestNothingIsLeft(t *testing.T) {
 	s := newSite(t)
 	s.create("web", 3)
@@ -117,7 +116,7 @@ func TestNothingIsLeft(t *testing.T) {
 	require.Equal(t, []string{supervisor.Provider(s.dir)}, files)
 }
 
-// A supervisor puts another agent in the place of one that is lost.
+// A supervisor replaces a lost agent.
 func TestLostAgentIsReplaced(t *testing.T) {
 	s := newSite(t)
 	s.create("web", 2)
@@ -133,8 +132,8 @@ func TestLostAgentIsReplaced(t *testing.T) {
 	require.NotEqual(t, before, after)
 }
 
-// A group whose supervisor was killed says so until it has another one, which
-// takes over the same agents; one that has died meanwhile it replaces.
+// A group whose supervisor was killed reports that until it has another one, which takes over the
+// same agents. It replaces one that has died meanwhile.
 func TestLostSupervisor(t *testing.T) {
 	s := newSite(t)
 	s.create("web", 3)
@@ -192,8 +191,8 @@ func TestCallsBringTheSupervisorBack(t *testing.T) {
 	require.Empty(t, s.running())
 }
 
-// The program that is the provider is killed; another one goes on with the same
-// processes, and sees each of them end.
+// The provider's program is killed. Another one goes on with the same processes, and sees each of
+// them end.
 func TestAnotherProgramGoesOn(t *testing.T) {
 	dir := t.TempDir()
 	self, err := os.Executable()
@@ -230,7 +229,7 @@ func TestAnotherProgramGoesOn(t *testing.T) {
 	require.Empty(t, s.running())
 }
 
-// Where nobody comes, groups end by themselves, and the ledger says why.
+// If no program comes, groups end by themselves, and the ledger says why.
 func TestAbandonedGroupEnds(t *testing.T) {
 	s := newSite(t)
 	s.create("web", 2)
@@ -251,7 +250,7 @@ func TestAbandonedGroupEnds(t *testing.T) {
 	require.True(t, slices.ContainsFunc(lives, func(l ledger.Life) bool { return l.Abandoned }))
 }
 
-// Agents are exchanged for those of another spec, and never more than one is down.
+// Agents are replaced by agents of another spec, and at most one is down.
 func TestOneAtATime(t *testing.T) {
 	s := newSite(t)
 	s.create("web", 3)
@@ -274,8 +273,8 @@ func TestOneAtATime(t *testing.T) {
 	require.Len(t, s.instances(), 3)
 }
 
-// An agent that can't be started is what the provider says it can't overcome, for
-// as long as it is so.
+// The provider reports an agent that can't be started as a failure that it can't overcome, for as
+// long as that is so.
 func TestTroubleIsTold(t *testing.T) {
 	dir := t.TempDir()
 	self, err := os.Executable()
@@ -315,7 +314,7 @@ func TestNames(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A process that boots from nothing joins nothing; what it boots from is not shown.
+// A process that boots without data joins no cluster. What it boots from is not shown.
 func TestBootstrapStaysSecret(t *testing.T) {
 	s := newSite(t)
 	_, err := s.driver.CreatePool(t.Context(), &pooldriver.CreatePoolRequest{
@@ -337,8 +336,8 @@ func TestBootstrapStaysSecret(t *testing.T) {
 
 func pid(l ledger.Life) string { return strconv.Itoa(l.ID.PID) }
 
-// A group that is being deleted becomes nobody's, and what is entered of one that
-// stays is what its agents are made from later.
+// A group that is being deleted loses its pool. Later agents of a group that stays are made from
+// what was entered last.
 func TestWhatIsEntered(t *testing.T) {
 	s := newSite(t)
 	dir := group.At(supervisor.Groups(s.dir, blue.Cluster))

@@ -19,12 +19,12 @@ import (
 
 const (
 	look     = 20 * time.Millisecond // how often it looks at record and agents
-	lifetime = 15 * time.Minute      // none lives longer, whatever happens
+	lifetime = 15 * time.Minute      // the longest life of a supervisor in any case
 	patience = 2 * time.Second       // for the seat
 	again    = time.Second           // after a failure to start or to end an agent
 )
 
-// Exit statuses of a supervisor.
+// These are the exit statuses of a supervisor.
 const (
 	exitDone    = 0
 	exitFailed  = 1
@@ -60,9 +60,9 @@ type supervisor struct {
 	host    *procdriver.Host
 	driver  *procdriver.Driver
 
-	provided time.Time // when a program was seen to be the provider
+	provided time.Time // when a program last was the provider
 	held     time.Time // until then nothing that failed is tried again
-	left     bool      // for too long no program was
+	left     bool      // there was no provider for too long
 }
 
 // live enters the ledger before anything else, and takes the seat.
@@ -99,7 +99,7 @@ func (s *supervisor) live() (err error) {
 	}
 	err = s.keep(ctx)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // the directory is gone, and agents that are on no record end by themselves
+		return nil // the directory is gone, and agents without a record end by themselves
 	}
 	if err == nil {
 		err = seat.Remove()
@@ -107,8 +107,8 @@ func (s *supervisor) live() (err error) {
 	return err
 }
 
-// keep goes on until the group is gone. A pass that fails is followed by another
-// one, as long as there is a provider.
+// keep goes on until the group is gone. If a pass fails, another one follows as long as there is a
+// provider.
 func (s *supervisor) keep(ctx context.Context) error {
 	s.provided = time.Now()
 	ticker := time.NewTicker(look)
@@ -126,8 +126,8 @@ func (s *supervisor) keep(ctx context.Context) error {
 	}
 }
 
-// abandoned notes whether there was no provider for too long. Then the group goes,
-// and the ledger tells whoever comes later why.
+// abandoned reports whether there was no provider for too long. Then the group ends, and the ledger
+// has the reason.
 func (s *supervisor) abandoned() error {
 	text, err := os.ReadFile(Provider(s.Root))
 	if err != nil {
@@ -135,7 +135,7 @@ func (s *supervisor) abandoned() error {
 	}
 	now := time.Now()
 	if provider, err := group.ParseProvider(text); err != nil || provider.Alive() {
-		s.provided = now // nothing follows from what can't be read
+		s.provided = now // a record that can't be read proves nothing
 	}
 	if s.left || now.Sub(s.provided) <= s.alone() {
 		return nil

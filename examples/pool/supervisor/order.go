@@ -1,10 +1,8 @@
-// Package supervisor is the program that keeps a group: one process that has as
-// many agents run as the group's record asks for, puts another one in the place
-// of one that is lost, and exchanges them one by one when they are to be made
-// from something else.
+// Package supervisor is the program that keeps a group. It is one process that runs as many agents
+// as the group's record asks for, replaces one that is lost, and replaces them one by one if they
+// are to be made from something else.
 //
-// It can be killed at any moment. Its agents go on, and the next supervisor takes
-// them over.
+// It can be killed at any moment. Its agents go on, and the next supervisor takes them over.
 package supervisor
 
 import (
@@ -21,28 +19,28 @@ import (
 // environment is the variable that makes a program a supervisor.
 const environment = "MILLWRIGHT_SUPERVISOR"
 
-// Order is what a supervisor is told when it is started. It holds no secret.
+// Order is what a supervisor gets when it is started. It holds no secret.
 type Order struct {
 	Root     string `json:"root"` // the provider's directory
 	Cluster  string `json:"cluster"`
 	Group    string `json:"group"`    // name of the group's record
 	Instance string `json:"instance"` // unique to this process
 	Program  string `json:"program"`  // path of the program that agents run
-	Ledger   string `json:"ledger"`   // path of the ledger of supervisors; empty: no account is kept
+	Ledger   string `json:"ledger"`   // path of the ledger of supervisors; if empty, none is kept
 	Agents   string `json:"agents"`   // the same for agents
 	// Tasks is where agents find their tasks (procdriver.HostOptions).
 	Tasks string `json:"tasks,omitempty"`
 	// Env is added to the environment of agents.
 	Env []string `json:"env,omitempty"`
-	// Alone is for how long no program may be the provider; then the group
-	// ends. Zero: agent.Abandonment.
+	// Alone is how long the group goes on without a provider. Then the group ends. Zero means
+	// agent.Abandonment.
 	Alone time.Duration `json:"alone,omitempty"`
-	// Grace is how long an agent may take to end before it is killed. Zero: as
-	// package procdriver has it.
+	// Grace is how long an agent may take to end before it is killed. Zero means the default of
+	// package procdriver.
 	Grace time.Duration `json:"grace,omitempty"`
 }
 
-// Environ is the environment of a supervisor with this order.
+// Environ returns the environment of a supervisor with this order.
 func (o Order) Environ() []string {
 	text, _ := json.Marshal(o) // strings and numbers
 	return []string{environment + "=" + string(text), "GOMAXPROCS=1"}
@@ -50,8 +48,8 @@ func (o Order) Environ() []string {
 
 func (o Order) alone() time.Duration { return cmp.Or(o.Alone, agent.Abandonment) }
 
-// Ordered tells whether this process was started as a supervisor. A program that
-// can be one asks it first of all, and calls Main.
+// Ordered reports whether this process was started as a supervisor. A program that can be one calls
+// it first of all, and then Main.
 func Ordered() bool { return os.Getenv(environment) != "" }
 
 func readOrder() (Order, error) {
@@ -65,14 +63,14 @@ func readOrder() (Order, error) {
 	return o, nil
 }
 
-// Groups is where the records of a cluster's groups are.
+// Groups returns the directory of the records of a cluster's groups.
 func Groups(root, cluster string) string { return filepath.Join(root, "groups", cluster) }
 
-// Agents is the directory of the records of agents, of all clusters.
+// Agents returns the directory of the records of agents, of all clusters.
 func Agents(root string) string { return filepath.Join(root, "agents") }
 
-// Provider is the file that says which program is the provider.
+// Provider returns the file that says which program is the provider.
 func Provider(root string) string { return filepath.Join(root, "provider") }
 
-// AgentsOf is the directory of the records of a cluster's agents.
+// AgentsOf returns the directory of the records of a cluster's agents.
 func AgentsOf(root, cluster string) string { return filepath.Join(Agents(root), cluster) }

@@ -16,8 +16,8 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// pass looks at the agents, enters what follows, and carries it out. over: there
-// is no such group any more.
+// pass looks at the agents, enters what follows, and carries it out. over says that the group does
+// not exist any more.
 func (s *supervisor) pass(ctx context.Context) (over bool, err error) {
 	if err := s.abandoned(); err != nil {
 		return false, err
@@ -45,15 +45,14 @@ func (s *supervisor) pass(ctx context.Context) (over bool, err error) {
 	return false, s.carryOut(ctx, todo)
 }
 
-// newName is an agent's name: the pool's, and what makes it unique.
+// newName returns an agent's name: the pool's, and a unique part.
 func (s *supervisor) newName() string {
 	_, pool, _ := strings.Cut(s.Group, "_")
 	return pool + "-" + strings.ToLower(rand.Text()[:8])
 }
 
-// states says how the members' processes stand: by their registry whether they
-// live, by their own account whether they serve. What an earlier supervisor has
-// started is taken over.
+// states returns the states of the members' processes. Their registry says whether they live, and
+// their own account whether they serve. It adopts what an earlier supervisor has started.
 func (s *supervisor) states(ctx context.Context) (map[string]group.State, error) {
 	g, err := s.dir.Read(s.Group)
 	if err != nil || g == nil {
@@ -94,15 +93,15 @@ func (s *supervisor) states(ctx context.Context) (map[string]group.State, error)
 	return states, nil
 }
 
-// done is what has come of one member.
+// done is the result for one member.
 type done struct {
 	id    string // it is up
 	ended bool
 	err   error
 }
 
-// carryOut starts who is not up and ends who goes, all at the same time, and
-// enters what has come of it.
+// carryOut starts the members that are not up and ends those that are removed, all at the same
+// time, and enters the results.
 func (s *supervisor) carryOut(ctx context.Context, g *group.Group) error {
 	var mu sync.Mutex
 	var wg sync.WaitGroup
@@ -140,7 +139,7 @@ func (s *supervisor) carryOut(ctx context.Context, g *group.Group) error {
 	})
 }
 
-// enter puts on record what has come of starts and ends.
+// enter records the results of starts and ends.
 func (s *supervisor) enter(g *group.Group, results map[string]done) {
 	var left []group.Member
 	g.Trouble = ""
@@ -160,7 +159,7 @@ func (s *supervisor) enter(g *group.Group, results map[string]done) {
 	g.Members = left
 }
 
-// start has a member's agent run: the one that does already, or a new one.
+// start runs a member's agent: the running one, or a new one.
 func (s *supervisor) start(ctx context.Context, m *group.Member, boot []byte) (string, error) {
 	if join, ok := heartbeat.ParseJoin(boot); ok {
 		join.Node = m.Name
@@ -176,13 +175,13 @@ func (s *supervisor) start(ctx context.Context, m *group.Member, boot []byte) (s
 	return a.ProviderID, nil
 }
 
-// end has a member's agent end, and waits for it.
+// end ends a member's agent, and waits for it.
 func (s *supervisor) end(ctx context.Context, m *group.Member) error {
 	_, err := s.driver.DeleteMachine(ctx, &driver.DeleteMachineRequest{Machine: standIn(m), Class: classOf(m)})
 	return err
 }
 
-// standIn is a member as the driver of machines knows it.
+// standIn returns a member as the driver of machines knows it.
 func standIn(m *group.Member) *machine.Machine {
 	return &machine.Machine{Meta: object.Meta{Key: object.Key{Name: m.Name}}, Spec: machine.Spec{ProviderID: m.ProviderID}}
 }

@@ -11,8 +11,7 @@ import (
 	"github.com/millwright-go/millwright/examples/pool/group"
 )
 
-// What can't be started is not tried again at once, and what is wrong is on record
-// until it can.
+// A start that failed is not tried again at once, and the error is on record until it succeeds.
 func TestFailuresArePaced(t *testing.T) {
 	s := &supervisor{}
 	g := &group.Group{Members: []group.Member{{Name: "a"}, {Name: "b"}, {Name: "c", Going: true}}}

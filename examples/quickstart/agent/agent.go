@@ -19,12 +19,12 @@ import (
 )
 
 const (
-	lifetime = 15 * time.Minute // no agent lives longer, whatever happens
+	lifetime = 15 * time.Minute // the longest life of an agent in any case
 	interval = 200 * time.Millisecond
 	patience = 2 * time.Second // how long it waits for its seat
 )
 
-// Exit statuses of an agent.
+// These are the exit statuses of an agent.
 const (
 	exitDone    = 0
 	exitFailed  = 1
@@ -32,7 +32,7 @@ const (
 	exitTurned  = 75
 )
 
-// Why an agent ends.
+// These are the reasons why an agent ends.
 var (
 	errTold     = errors.New("told to end")
 	errAlone    = errors.New("the program that started it is gone")
@@ -41,10 +41,10 @@ var (
 	errNobody   = errors.New("nobody has taken its heartbeats for too long")
 )
 
-// Abandonment is for how long nobody may take the heartbeats of an agent that
-// outlives the program that started it. Then it ends.
-// A program that comes within a minute finds its machines: the rest is for a cluster
-// that was down before the program was killed, and is again when it goes on.
+// Abandonment is how long an agent that outlives the program that started it goes on while its
+// heartbeats are not taken. Then it ends. A program that starts within a minute finds its machines.
+// The rest of the time is for a cluster that was down before the program was killed, and is down
+// again when the next one goes on.
 const Abandonment = 90 * time.Second
 
 // Main is an agent's life. It returns the exit status.
@@ -71,9 +71,9 @@ type agent struct {
 	account ledger.Hand
 }
 
-// live enters the ledger before anything else, waits to be told all it needs,
-// and takes the seat. So whoever has had the seat goes on also if the program
-// that started it dies, where it is to outlive that.
+// live enters the ledger before anything else, waits for all it needs, and takes the seat. So a
+// process that had the seat goes on even if the program that started it dies, if it is to outlive
+// that.
 func (a *agent) live() error {
 	self, err := procid.Self()
 	if err != nil {
@@ -122,8 +122,8 @@ func (a *agent) live() error {
 	return err
 }
 
-// sit waits for the letter and takes the machine's seat, or says why it must
-// not. No sender: the machine joins no cluster.
+// sit waits for the letter and takes the machine's seat, or returns why it must not. Without a
+// sender the machine joins no cluster.
 func (a *agent) sit(ctx context.Context, letters <-chan letter) (seat *registry.Lock, sender *heartbeat.Sender, err error) {
 	select {
 	case <-ctx.Done():
@@ -144,9 +144,8 @@ func (a *agent) sit(ctx context.Context, letters <-chan letter) (seat *registry.
 	return seat, sender, err
 }
 
-// listen reads the letter and then waits for the end of input, which comes when
-// nobody holds the other end any more. It returns why the agent must end; nil:
-// it may outlive that.
+// listen reads the letter and then waits for the end of input, which comes when no process holds
+// the other end any more. It returns why the agent must end, or nil if it may outlive that.
 func listen(input io.Reader, letters chan<- letter, outlives bool) error {
 	reader := bufio.NewReader(input)
 	line, err := reader.ReadBytes('\n')
@@ -154,7 +153,7 @@ func listen(input io.Reader, letters chan<- letter, outlives bool) error {
 		return errAlone
 	}
 	var l letter
-	_ = json.Unmarshal(line, &l) // one that can't be read says nothing
+	_ = json.Unmarshal(line, &l) // an unreadable one says nothing
 	letters <- l
 	_, _ = io.Copy(io.Discard, reader)
 	if outlives {
@@ -163,8 +162,8 @@ func listen(input io.Reader, letters chan<- letter, outlives bool) error {
 	return errAlone
 }
 
-// work boots, and sends heartbeats if it knows where to. Without that it is up
-// all the same: a machine that joins no cluster.
+// work boots, and sends heartbeats if it knows where to. A machine that joins no cluster is up
+// without them.
 func (a *agent) work(ctx context.Context, sender *heartbeat.Sender) error {
 	boot := time.NewTimer(a.Boot)
 	defer boot.Stop()
@@ -183,7 +182,7 @@ func (a *agent) work(ctx context.Context, sender *heartbeat.Sender) error {
 	defer stop()
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
-	taken := time.Now() // when somebody took a heartbeat
+	taken := time.Now() // when a heartbeat was last taken
 	for {
 		if sender != nil && sender.Send(interval) == nil { // one that is lost is followed by the next
 			taken = time.Now()
@@ -202,15 +201,14 @@ func (a *agent) work(ctx context.Context, sender *heartbeat.Sender) error {
 	}
 }
 
-// wanted tells whether the machine's record still names this process. Where it
-// can't be read, nothing follows.
+// wanted reports whether the machine's record still names this process. An unreadable record proves
+// nothing.
 func (a *agent) wanted() bool {
 	wanted, err := a.dir.Wanted(registry.Record{Machine: a.Machine, Instance: a.Instance})
 	return wanted || err != nil
 }
 
-// ending is what an agent returns when its context has ended: nil for an end
-// that somebody asked for.
+// ending returns an agent's result when its context has ended: nil for a requested end.
 func ending(ctx context.Context) error {
 	if err := context.Cause(ctx); !errors.Is(err, errTold) {
 		return err

@@ -11,17 +11,17 @@ import (
 	"github.com/millwright-go/millwright/examples/quickstart/task"
 )
 
-// tasksGrace is what tasks get when their agent is told to end: less than an
-// agent itself gets from who tells it.
+// tasksGrace is the grace of tasks when their agent is told to end. It is shorter than the agent's
+// own grace.
 const tasksGrace = time.Second
 
-// runTasks lets the machine's tasks run until stop is called, which takes them
-// all down. An agent that ends takes them down in any case: their input ends.
+// runTasks lets the machine's tasks run until stop is called, which ends them all. An agent that
+// ends also ends its tasks, because their input ends.
 func (a *agent) runTasks(ctx context.Context) (stop func(), err error) {
 	if a.Tasks == "" {
 		return func() {}, nil
 	}
-	syscall.CloseOnExec(PresenceFD) // it is handed on by name
+	syscall.CloseOnExec(PresenceFD) // it is passed on by name
 	runner, err := task.NewRunner(task.At(a.Tasks), os.NewFile(PresenceFD, "presence"))
 	if err != nil {
 		return nil, err

@@ -1,6 +1,5 @@
-// Package command is what programs have in common that play something on processes
-// of this computer: a flag for the directory, a limit of time, and an end that
-// cleans up.
+// Package command is what programs share that play something on processes of this computer: a flag
+// for the directory, a limit of time, and an end that cleans up.
 package command
 
 import (
@@ -18,7 +17,7 @@ import (
 	"github.com/millwright-go/millwright/examples/quickstart/screen"
 )
 
-// Exit statuses.
+// These are the exit statuses.
 const (
 	Failed      = 1
 	Misused     = 2
@@ -38,7 +37,7 @@ type Command struct {
 	State string // what it says of -state, with DIR for the directory
 	// Limit is how long the whole may take.
 	Limit time.Duration
-	// Play plays in that directory; empty: in a temporary one.
+	// Play plays in that directory. If it is empty, it plays in a temporary one.
 	Play func(ctx context.Context, out io.Writer, options screen.Options, state string) error
 }
 
@@ -70,7 +69,8 @@ func (c *Command) Main() int {
 	return Failed
 }
 
-// Options reads the command line; false: that is all, with that exit status.
+// Options reads the command line. It returns false, with an exit status, if there is nothing else
+// to do.
 func (c *Command) Options(args []string, out io.Writer) (state string, status int, ok bool) {
 	flags := flag.NewFlagSet(c.Name, flag.ContinueOnError)
 	flags.SetOutput(out)
@@ -91,8 +91,8 @@ func (c *Command) Options(args []string, out io.Writer) (state string, status in
 	return state, 0, true
 }
 
-// interruptible returns a context that ends with what usually ends a program.
-// From then on signals are ignored: it cleans up.
+// interruptible returns a context that ends with the usual signals to end a program. From then on
+// it ignores signals, because the program cleans up.
 func interruptible(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	signals := make(chan os.Signal, 1)

@@ -14,8 +14,8 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// TestNodesOfAnEarlierProgramAreKnown: they are heard on, and are silent from now
-// on, not from when they were heard last.
+// TestNodesOfAnEarlierProgramAreKnown: their heartbeats still count, and their silence begins now,
+// not at their last heartbeat.
 func TestNodesOfAnEarlierProgramAreKnown(t *testing.T) {
 	before := newCluster(t)
 	before.hears(t, "a", "id:1", 0)
@@ -39,7 +39,7 @@ func TestNodesOfAnEarlierProgramAreKnown(t *testing.T) {
 	require.Equal(t, uid, c.node(t, "a").UID)
 }
 
-// TestClusterThatIsDown takes no writes and lets nobody read but from caches.
+// TestClusterThatIsDown accepts no writes and answers only cached reads.
 func TestClusterThatIsDown(t *testing.T) {
 	c := newCluster(t)
 	nodes := c.Nodes()

@@ -9,8 +9,8 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// api is a cluster's nodes as others reach them: while the cluster is down there
-// are no live reads and no writes. Caches stay as they are.
+// api is the cluster's nodes as its clients reach them. While the cluster is down there are no live
+// reads and no writes. Caches stay as they are.
 type api struct {
 	store.Collection[*machine.Node]
 	c *Cluster

@@ -21,22 +21,21 @@ import (
 
 // Options of a Cluster.
 type Options struct {
-	// Socket is the path of the socket, at most 103 bytes. A socket that is
-	// there is taken for a leftover and replaced.
+	// Socket is the path of the socket, at most 103 bytes. An existing socket counts as a leftover
+	// and is replaced.
 	Socket string
 	Token  string // what heartbeats must hold; not empty
-	// Silence is how long after its last heartbeat a node's state is not known
-	// any more. At least 10 ms.
+	// Silence is the time after its last heartbeat when a node's state becomes unknown. At least 10
+	// ms.
 	Silence time.Duration
-	// Nodes keeps the cluster's nodes. Those that are there are known, and have
-	// just been heard.
+	// Nodes keeps the cluster's nodes. Existing nodes are known, and count as just heard.
 	Nodes store.Collection[*machine.Node]
 }
 
-// Cluster is a cluster whose nodes send heartbeats. It is made by Listen.
+// Cluster is a cluster whose nodes send heartbeats. Listen makes it.
 type Cluster struct {
 	options Options
-	conn    *net.UnixConn     // nil: Run listens anew
+	conn    *net.UnixConn     // if nil, Run listens again
 	guests  map[string]*guest // by provider ID; used by Run alone
 	down    atomic.Bool       // Run has ended
 }
@@ -46,10 +45,10 @@ var _ manager.Cluster = (*Cluster)(nil)
 // guest is a machine that has sent a heartbeat.
 type guest struct {
 	node  string
-	uid   string    // of the node it registered; empty: it could not yet
+	uid   string    // of the node it registered; empty if it could not yet
 	last  time.Time // when it was heard last
 	ready bool      // what its node says
-	gone  bool      // its node was deleted: it does not register a second time
+	gone  bool      // its node was deleted, and it does not register a second time
 }
 
 // Listen makes a cluster and its socket. Run serves it.
@@ -89,9 +88,8 @@ func (c *Cluster) listen() error {
 // writes are UNAVAILABLE.
 func (c *Cluster) Nodes() store.Collection[*machine.Node] { return api{c.options.Nodes, c} }
 
-// Run takes heartbeats in until ctx ends; then it closes the socket, and the
-// cluster is down until Run is called again. It returns ctx's error, or what
-// else ended it.
+// Run reads heartbeats until ctx ends. Then it closes the socket, and the cluster is down until Run
+// is called again. It returns ctx's error, or what else ended it.
 func (c *Cluster) Run(ctx context.Context) error {
 	if c.conn == nil {
 		if err := c.listen(); err != nil {
@@ -128,8 +126,8 @@ func (c *Cluster) Run(ctx context.Context) error {
 		case b := <-beats:
 			err = c.hear(ctx, b, time.Now())
 		case now := <-ticker.C:
-			// When this program was held up, silence proves nothing: what was
-			// sent meanwhile is still to be read.
+			// If this program was held up, silence proves nothing: heartbeats from that time are
+			// still unread.
 			if now.Sub(swept) < c.options.Silence/2 {
 				err = c.sweep(ctx, now)
 			}
@@ -141,8 +139,8 @@ func (c *Cluster) Run(ctx context.Context) error {
 	}
 }
 
-// know takes in the nodes that are there, which an earlier program may have let
-// join. What was silent before this moment was not for want of a heartbeat.
+// know reads the existing nodes, which an earlier program may have let join. Missing heartbeats
+// from before this moment don't count.
 func (c *Cluster) know(ctx context.Context, now time.Time) error {
 	nodes, err := c.options.Nodes.List(ctx, store.Query{})
 	if err != nil {
@@ -177,7 +175,7 @@ func (c *Cluster) read(ctx context.Context, beats chan<- beat) error {
 	}
 }
 
-// admit reads a datagram; false: it is no heartbeat of this cluster.
+// admit reads a datagram. It returns false if it is no heartbeat of this cluster.
 func (c *Cluster) admit(message []byte) (beat, bool) {
 	var b beat
 	if json.Unmarshal(message, &b) != nil || b.Node == "" || b.ProviderID == "" {
@@ -186,7 +184,7 @@ func (c *Cluster) admit(message []byte) (beat, bool) {
 	return b, subtle.ConstantTimeCompare([]byte(b.Token), []byte(c.options.Token)) == 1
 }
 
-// hear takes one heartbeat in.
+// hear processes one heartbeat.
 func (c *Cluster) hear(ctx context.Context, b beat, now time.Time) error {
 	g := c.guests[b.ProviderID]
 	if g == nil {
@@ -210,14 +208,14 @@ func (c *Cluster) hear(ctx context.Context, b beat, now time.Time) error {
 	})
 }
 
-// register makes the machine a node. It happens once: a machine whose node was
-// deleted stays away, like one that is on its way out and still beats.
+// register makes the machine a node, once only: a machine whose node was deleted does not register
+// again, and neither does one that is being deleted and still sends.
 func (c *Cluster) register(ctx context.Context, g *guest, b beat) error {
 	node, err := c.options.Nodes.Create(ctx, &machine.Node{
 		Meta: object.Meta{Key: object.Key{Name: b.Node}}, ProviderID: b.ProviderID,
 	})
 	if errors.Is(err, store.ErrAlreadyExists) {
-		return nil // an earlier machine's; it must go first
+		return nil // an earlier machine's; it must be deleted first
 	}
 	if err != nil {
 		return err
@@ -264,7 +262,7 @@ func (c *Cluster) say(ctx context.Context, g *guest, condition object.Condition)
 			g.ready = condition.Status == object.True
 			return nil
 		case errors.Is(err, store.ErrConflict), errors.Is(err, store.ErrNotFound):
-			continue // somebody else wrote it meanwhile
+			continue // another program wrote it meanwhile
 		}
 		return err
 	}

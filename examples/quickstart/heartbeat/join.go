@@ -1,6 +1,6 @@
-// Package heartbeat is a target cluster in its simplest form: machines join it
-// by sending heartbeats over a unix socket. Who beats is a node that is Ready;
-// who has fallen silent is one of which nothing is known.
+// Package heartbeat is a target cluster in its simplest form: machines join it by sending
+// heartbeats over a unix socket. A machine that sends heartbeats is a Ready node. The state of one
+// that has fallen silent is unknown.
 package heartbeat
 
 import (
@@ -16,16 +16,16 @@ import (
 // socket.
 const MaxSocketPath = 103
 
-// Join is what a machine must know to become a node. It travels as the
-// machine's user data and holds a secret.
+// Join is what a machine must know to become a node. It is sent as the machine's user data and
+// holds a secret.
 type Join struct {
 	Socket string `json:"socket"`
 	Token  string `json:"token"`
 	Node   string `json:"node"` // the node's name
 }
 
-// UserData returns what ParseJoin reads. Placeholders such as <<MACHINE_NAME>>
-// stay as they are, for the library to fill in.
+// UserData returns what ParseJoin reads. Placeholders such as <<MACHINE_NAME>> stay as they are,
+// and the library fills them in.
 func (j Join) UserData() []byte {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
@@ -34,7 +34,7 @@ func (j Join) UserData() []byte {
 	return bytes.TrimSpace(text.Bytes())
 }
 
-// ParseJoin reads user data; false: it is not for joining such a cluster.
+// ParseJoin reads user data. It returns false if the data are not for such a cluster.
 func ParseJoin(userData []byte) (Join, bool) {
 	var j Join
 	err := json.Unmarshal(userData, &j)
@@ -52,7 +52,7 @@ type beat struct {
 type Sender struct {
 	socket  string
 	message []byte
-	conn    *net.UnixConn // nil: not connected
+	conn    *net.UnixConn // or nil
 }
 
 // NewSender returns a sender for a machine with that provider ID.
@@ -67,8 +67,8 @@ func NewSender(j Join, providerID string) (*Sender, error) {
 	return &Sender{socket: j.Socket, message: message}, nil
 }
 
-// Send sends one heartbeat and waits for at most patience. After an error the
-// next one connects anew.
+// Send sends one heartbeat and waits for at most patience. After an error the next one connects
+// again.
 func (s *Sender) Send(patience time.Duration) error {
 	if s.conn == nil {
 		conn, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: s.socket, Net: "unixgram"})

@@ -10,11 +10,11 @@ import (
 	"github.com/millwright-go/millwright/examples/quickstart/registry"
 )
 
-// EndPatience is how long processes that were killed may take to be gone.
+// EndPatience is how long killed processes may take to be gone.
 const EndPatience = 10 * time.Second
 
-// End kills the processes that ledgers know, those of one ledger after those of the
-// one before, waits until they are gone, and returns how many ran.
+// End kills the processes in ledgers, one ledger after the other, waits until they are gone, and
+// returns how many ran.
 func End(books ...*ledger.Book) (killed int, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), EndPatience)
 	defer cancel()
@@ -43,8 +43,7 @@ func await(ctx context.Context, book *ledger.Book) error {
 	}
 }
 
-// Abandoned tells whether a process of a ledger has ended since nobody came in
-// time.
+// Abandoned reports whether a process of a ledger has ended because no program came in time.
 func Abandoned(book *ledger.Book) (bool, error) {
 	lives, err := book.Lives()
 	return slices.ContainsFunc(lives, func(l ledger.Life) bool { return l.Abandoned }), err

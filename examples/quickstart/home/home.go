@@ -1,7 +1,6 @@
-// Package home has the directory in which a play keeps what its processes need:
-// records, ledgers, desks, a socket. One that lasts has the play's store too, its
-// progress, and the program that its processes run; what is in it outlives the
-// program that plays.
+// Package home has the directory in which a play keeps what its processes need: records, ledgers,
+// desks, a socket. A permanent one has the play's store too, its progress, and the program that its
+// processes run. Its content outlives the program that plays.
 package home
 
 import (
@@ -31,15 +30,15 @@ type Dir struct {
 	store string // the name of the store's file
 }
 
-// New returns the directory at that path, which is made if it is not there and
-// must be empty or of an earlier play with a store of that name; an empty path: a
+// New returns the directory at that path. New makes it if it does not exist. It must be empty or
+// have an earlier play with a store of that name. If the path is empty, the directory is a
 // temporary one.
 func New(path, store string) (Dir, error) {
 	if path == "" {
 		path, err := shortDir()
 		return Dir{Path: path, store: store}, err
 	}
-	path, err := filepath.Abs(path) // processes get to know it
+	path, err := filepath.Abs(path) // processes get its path
 	if err != nil {
 		return Dir{}, err
 	}
@@ -50,14 +49,14 @@ func New(path, store string) (Dir, error) {
 	return d, d.check()
 }
 
-// check refuses a directory that is somebody else's.
+// check refuses a directory that belongs to something else.
 func (d Dir) check() error {
 	entries, err := os.ReadDir(d.Path)
 	if err != nil {
 		return err
 	}
 	ours := slices.ContainsFunc(entries, func(e os.DirEntry) bool {
-		return e.Name() == Progress || strings.Contains(e.Name(), d.store) // also one that is being made
+		return e.Name() == Progress || strings.Contains(e.Name(), d.store) // even one that is being made
 	})
 	if len(entries) > 0 && !ours {
 		return fmt.Errorf("%s is neither empty nor a directory of this program", d.Path)
@@ -77,17 +76,16 @@ func shortDir() (string, error) {
 	return dir, err
 }
 
-// In is the path of something in the directory.
+// In returns the path of something in the directory.
 func (d Dir) In(name string) string { return filepath.Join(d.Path, name) }
 
-// Socket is where agents report.
+// Socket returns where agents report.
 func (d Dir) Socket() string { return d.In("s") }
 
-// Store is the file of the store, where it lasts.
+// Store returns the file of the store, if it is permanent.
 func (d Dir) Store() string { return d.In(d.store) }
 
-// Load reads the progress. In a directory that is new there is none, and nothing
-// is read.
+// Load reads the progress. A new directory has none, and Load reads nothing.
 func (d Dir) Load(into any) error {
 	text, err := os.ReadFile(d.In(Progress))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -102,7 +100,7 @@ func (d Dir) Load(into any) error {
 	return nil
 }
 
-// Save writes the progress, in one step, where it is to last.
+// Save writes the progress, in one step, if it is permanent.
 func (d Dir) Save(progress any) error {
 	if !d.Lasts {
 		return nil
@@ -118,8 +116,8 @@ func (d Dir) Save(progress any) error {
 	return os.Rename(path+".new", path)
 }
 
-// Install puts this program where processes that outlive it can start it: the
-// one that "go run" has made is gone by then.
+// Install copies this program to where processes that outlive it can start it, because the one that
+// "go run" has made is gone then.
 func (d Dir) Install() error {
 	self, err := os.Executable()
 	if err != nil {
@@ -142,7 +140,7 @@ func (d Dir) Install() error {
 	return os.Rename(path+".new", path)
 }
 
-// Program is what processes run; empty: this very program.
+// Program returns what processes run. If it is empty, it is the running program.
 func (d Dir) Program() string {
 	if !d.Lasts {
 		return ""
@@ -150,8 +148,8 @@ func (d Dir) Program() string {
 	return d.In(programFile)
 }
 
-// Wipe removes what is in the directory, of which nobody has a use any more: what
-// is named, and what this package has put there. What says so goes last.
+// Wipe removes what is no longer needed in the directory: what is named, and what this package has
+// put there. The file that says so is removed last.
 func (d Dir) Wipe(names ...string) error {
 	if !d.Lasts {
 		return os.RemoveAll(d.Path)
@@ -164,7 +162,7 @@ func (d Dir) Wipe(names ...string) error {
 	return nil
 }
 
-// Drop removes a directory that nothing was begun in, if it is temporary.
+// Drop removes a temporary directory in which nothing was begun.
 func (d Dir) Drop() error {
 	if d.Lasts {
 		return nil

@@ -21,12 +21,12 @@ type Life struct {
 	Serving  bool // it has booted
 	Leaving  bool // it was told to end
 	Ended    bool
-	// Abandoned: it ended since nobody managed it.
+	// Abandoned says that it ended because no program managed it.
 	Abandoned bool
 }
 
-// Book is a ledger read as far as it has been written, and what was seen in the
-// process table meanwhile. It is made by Open and safe for concurrent use.
+// Book is a ledger read as far as it is written, and what was seen in the process table meanwhile.
+// Open makes it. It is safe for concurrent use.
 type Book struct {
 	path string
 
@@ -37,18 +37,18 @@ type Book struct {
 	overlaps map[pair]bool
 }
 
-// pair is two instances of one machine that lived at once.
+// pair is two instances of one machine that lived at the same time.
 type pair [2]string
 
-// Open returns the book of the ledger of that path. It need not exist yet.
+// Open returns the book of the ledger of that path, which need not exist yet.
 func Open(path string) *Book {
 	return &Book{path: path, lives: make(map[string]*Life), overlaps: make(map[pair]bool)}
 }
 
-// Path is where the ledger is.
+// Path returns where the ledger is.
 func (b *Book) Path() string { return b.path }
 
-// Lives returns what the ledger says by now of all processes, by birth.
+// Lives returns what the ledger says now of all processes, by birth.
 func (b *Book) Lives() ([]Life, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -106,8 +106,8 @@ func (b *Book) overlap(one, other string) {
 	b.overlaps[pair{one, other}] = true
 }
 
-// Alive returns the processes that have their seat and run at this moment, by
-// the process table. Two of one machine are noted as duplicates.
+// Alive returns the processes that have their seat and run at this moment, by the process table. It
+// records two of one machine as duplicates.
 func (b *Book) Alive() ([]Life, error) {
 	lives, err := b.Lives()
 	if err != nil {
@@ -130,7 +130,7 @@ func (b *Book) Alive() ([]Life, error) {
 type Account struct {
 	Created    int // processes that had their machine's seat
 	Deleted    int // of these, those whose end was waited for
-	Duplicates int // pairs of processes of one machine that lived at once
+	Duplicates int // pairs of processes of one machine that lived at the same time
 }
 
 // Account sums up.

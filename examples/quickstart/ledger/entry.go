@@ -1,7 +1,6 @@
-// Package ledger keeps account of processes by other means than the library:
-// each process enters its own birth as its first action, and whoever waits for
-// it enters its end. Accounts are made from these entries and from the process
-// table alone.
+// Package ledger keeps account of processes without the library: each process enters its own birth
+// as its first action, and the one that waits for it enters its end. Accounts are made from these
+// entries and from the process table alone.
 package ledger
 
 import (
@@ -19,25 +18,24 @@ import (
 // Event is what an entry says of a process.
 type Event string
 
-// The events in the life of a process, in their order.
+// These are the events in the life of a process, in their order.
 const (
-	// Born: it runs. Nobody has asked yet whether it may.
+	// Born: it runs. It is not known yet whether it may.
 	Born Event = "born"
 	// Seated: it has the lock that makes it its machine's one process.
 	Seated Event = "seated"
 	// Overlap: right after that it found another one of its machine alive.
 	Overlap Event = "overlap"
-	// Turned: there is another process of its machine, or nobody wants it any
-	// more; it ends at once.
+	// Turned: there is another process of its machine, or it is no longer wanted. It ends at once.
 	Turned Event = "turned away"
 	// Serving: it has booted and does its work.
 	Serving Event = "serving"
 	// Leaving: it was told to end, and does no work any more.
 	Leaving Event = "leaving"
-	// Abandoned: nobody has managed it for too long; it ends by itself.
+	// Abandoned: it was not managed for too long and ends by itself.
 	Abandoned Event = "abandoned"
-	// Ended: its parent has waited for it, or who took it over from a parent that
-	// died has seen that it is gone. Note says how it ended.
+	// Ended: its parent has waited for it, or the program that took it over from a dead parent has
+	// seen that it is gone. Note says how it ended.
 	Ended Event = "ended"
 )
 
@@ -51,8 +49,8 @@ type Entry struct {
 	Note     string    `json:"note,omitempty"`
 }
 
-// Append adds an entry to the ledger of that path in one write, so that entries
-// of processes that write at once don't mix.
+// Append adds an entry to the ledger of that path in one write, so that entries of concurrent
+// processes don't mix.
 func Append(path string, e Entry) error {
 	line, err := json.Marshal(e)
 	if err != nil {
@@ -66,9 +64,8 @@ func Append(path string, e Entry) error {
 	return errors.Join(err, file.Close())
 }
 
-// Read returns the entries from offset on, and the offset behind them. A ledger
-// that does not exist is empty. A last line that is not whole is left for the
-// next time; one that can't be read is an error.
+// Read returns the entries from offset on, and the offset behind them. A ledger that does not exist
+// is empty. A partial last line is left for the next time. A line that can't be read is an error.
 func Read(path string, offset int64) ([]Entry, int64, error) {
 	file, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -94,7 +91,7 @@ func Read(path string, offset int64) ([]Entry, int64, error) {
 	return entries, offset + int64(used), err
 }
 
-// decode reads whole lines and says how many bytes they were.
+// decode reads whole lines and returns how many bytes they had.
 func decode(text []byte) (entries []Entry, used int, err error) {
 	for {
 		end := bytes.IndexByte(text[used:], '\n')

@@ -9,7 +9,7 @@ import (
 
 // Hand makes the entries of one process. The zero Hand enters nothing.
 type Hand struct {
-	Path     string // of the ledger; empty: no account is kept
+	Path     string // of the ledger; if empty, none is kept
 	Machine  string
 	Instance string // of the machine, unique to this process
 	ID       procid.ID
@@ -25,9 +25,8 @@ func (h Hand) Enter(event Event, note string) error {
 	})
 }
 
-// Seated enters that the process is its machine's one, and every other process
-// of this machine that the ledger knows and the process table shows alive right
-// now.
+// Seated enters that the process is its machine's one, and every other process of this machine that
+// the ledger knows and the process table shows alive right now.
 func (h Hand) Seated() error {
 	if err := h.Enter(Seated, ""); err != nil || h.Path == "" {
 		return err

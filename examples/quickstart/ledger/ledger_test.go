@@ -139,8 +139,8 @@ func TestOverlapThatAProcessSawIsADuplicate(t *testing.T) {
 	require.Equal(t, 1, a.Duplicates)
 }
 
-// TestKillHitsWhoIsMeant enters this test itself under another start time: it
-// would not survive a kill by PID alone.
+// TestKillHitsWhoIsMeant enters this test itself under another start time. It would not survive a
+// kill by PID alone.
 func TestKillHitsWhoIsMeant(t *testing.T) {
 	path := newPath(t)
 	recycled := self(t)

@@ -8,14 +8,12 @@ import (
 	"github.com/millwright-go/millwright/examples/quickstart/ledger"
 )
 
-// look is how often a host looks whether a process that is not its child has
-// ended.
+// look is the time between a host's checks whether a process that is not its child has ended.
 const look = 10 * time.Millisecond
 
-// Adopt has the host look after processes that the ledger knows and whose
-// program has died: it sees when they end and enters that, as it does for its
-// children. Those that it has or had already, and those that ended, are passed
-// over. It does nothing once the host was closed.
+// Adopt makes the host follow processes that the ledger knows and whose program has died. It sees
+// when they end and enters that, as it does for its children. It skips processes that it has or had
+// already, and those that ended. It does nothing once the host was closed.
 func (h *Host) Adopt(lives []ledger.Life) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -35,14 +33,14 @@ func (h *Host) Adopt(lives []ledger.Life) {
 	}
 }
 
-// take has a process known. The caller holds the lock.
+// take adds a process to the known ones. The caller holds the lock.
 func (h *Host) take(c *child) {
 	h.children[c.order.Instance] = c
 	h.known[c.order.Instance] = true
 }
 
-// outlast returns when a process that was adopted is gone. It is not waited for:
-// only its parent can do that.
+// outlast returns when a process that was adopted is gone. It does not wait for it with wait: only
+// its parent can do that.
 func (c *child) outlast() {
 	ticker := time.NewTicker(look)
 	defer ticker.Stop()
@@ -51,7 +49,7 @@ func (c *child) outlast() {
 	}
 }
 
-// kill ends a process, whoever its parent is.
+// kill ends a process of any parent.
 func (c *child) kill() error {
 	if c.cmd == nil {
 		return c.id.Signal(syscall.SIGKILL)

@@ -12,7 +12,7 @@ import (
 	"github.com/millwright-go/millwright/examples/quickstart/ledger"
 )
 
-// adopts has the site's host take over what the ledger knows.
+// adopts makes the site's host take over what the ledger knows.
 func (s *site) adopts(t *testing.T) {
 	t.Helper()
 	lives, err := s.book.Lives()
@@ -64,7 +64,7 @@ func TestProcessThatOutlivesItsProgramIsAdopted(t *testing.T) {
 	require.Equal(t, 1, ends)
 }
 
-// TestEndBetweenProgramsIsEntered: nobody was there to see it.
+// TestEndBetweenProgramsIsEntered: no program ran to see it.
 func TestEndBetweenProgramsIsEntered(t *testing.T) {
 	s := newSite(t)
 	theirs := outlived(t, s, time.Hour)
@@ -90,7 +90,7 @@ func TestCloseKillsWhoWasAdopted(t *testing.T) {
 	require.Len(t, another.running(t, "another"), 1)
 }
 
-// TestAbandonedProcessEnds: it outlives its program, but not for ever.
+// TestAbandonedProcessEnds: it outlives its program, but only for a time.
 func TestAbandonedProcessEnds(t *testing.T) {
 	s := newSite(t)
 	theirs := outlived(t, s, 300*time.Millisecond)
@@ -102,8 +102,8 @@ func TestAbandonedProcessEnds(t *testing.T) {
 	require.Equal(t, codes.NotFound, code)
 }
 
-// TestProcessThatKnowsTooLittleTakesNoSeat: the program that started it died
-// before it could tell it all.
+// TestProcessThatKnowsTooLittleTakesNoSeat: the program that started it died before it could tell
+// it all.
 func TestProcessThatKnowsTooLittleTakesNoSeat(t *testing.T) {
 	s := newSite(t)
 	s.record(t, "a", "first")

@@ -46,7 +46,7 @@ func (s *site) record(t *testing.T, name, instance string) {
 	require.NoError(t, seat.Write(&registry.Record{Machine: name, Instance: instance, Spec: spec}))
 }
 
-// agent is a process as a driver would start it.
+// agent returns a process as a driver would start it.
 func (s *site) agent(t *testing.T, name, instance string) *exec.Cmd {
 	t.Helper()
 	program, err := os.Executable()
@@ -90,8 +90,8 @@ func TestFreshDriverKnowsWhatTheOneBeforeDid(t *testing.T) {
 	require.Equal(t, ledger.Account{Created: 1, Deleted: 1}, s.account(t))
 }
 
-// TestDriversTogetherStartOneProcess has drivers that know nothing of each other
-// create one machine at once.
+// TestDriversTogetherStartOneProcess lets drivers that know nothing of each other create one
+// machine at the same time.
 func TestDriversTogetherStartOneProcess(t *testing.T) {
 	s := newSite(t)
 	const drivers = 6
@@ -133,8 +133,8 @@ func TestCrashBetweenRecordAndStart(t *testing.T) {
 	require.Len(t, list, 1)
 }
 
-// TestLateProcessIsTurnedAway starts the process of a create that died right
-// before that moment, when its machine has another process or is deleted.
+// TestLateProcessIsTurnedAway starts the process of a create that died right before that moment,
+// when its machine has another process or is deleted.
 func TestLateProcessIsTurnedAway(t *testing.T) {
 	s := newSite(t)
 	d := s.driver(t)
@@ -159,8 +159,7 @@ func TestLateProcessIsTurnedAway(t *testing.T) {
 	require.Zero(t, s.account(t).Duplicates)
 }
 
-// TestProcessThatIsUpIsAdopted: the create that started it died before it could
-// answer.
+// TestProcessThatIsUpIsAdopted: the create that started it died before it could answer.
 func TestProcessThatIsUpIsAdopted(t *testing.T) {
 	s := newSite(t)
 	s.record(t, "a", "orphaned")
@@ -191,8 +190,8 @@ func TestKilledProcessIsNotFoundAndGetsASuccessor(t *testing.T) {
 	require.Zero(t, s.account(t).Duplicates)
 }
 
-// TestRecycledPIDIsNeitherMistakenNorKilled puts a bystander on record whose PID
-// a machine's process had before it.
+// TestRecycledPIDIsNeitherMistakenNorKilled records a bystander whose PID a machine's process had
+// before it.
 func TestRecycledPIDIsNeitherMistakenNorKilled(t *testing.T) {
 	s := newSite(t)
 	bystander := exec.Command("sleep", "600")

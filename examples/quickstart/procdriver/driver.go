@@ -1,9 +1,8 @@
 // Package procdriver is a driver whose machines are processes of this computer.
 //
-// What it knows is in a directory (package registry), so that a driver which
-// begins anew knows as much as the one before it, and several at once do no
-// harm. A machine's process exists as long as it runs: one that was killed is
-// NOT_FOUND.
+// What it knows is in a directory (package registry), so that a new driver knows as much as the one
+// before it, and several at the same time do no harm. A machine exists as long as its process runs:
+// one that was killed is NOT_FOUND.
 package procdriver
 
 import (
@@ -24,8 +23,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// DefaultGrace is how long a process may take to end when it is told to, unless
-// Options say otherwise.
+// DefaultGrace is how long a process may take to end, unless Options say otherwise.
 const DefaultGrace = 2 * time.Second
 
 // Options of a Driver.
@@ -35,13 +33,11 @@ type Options struct {
 	Dir string
 	// Host starts processes.
 	Host *Host
-	// Grace is how long a process may take to end before it is killed. Zero:
-	// DefaultGrace.
+	// Grace is how long a process may take to end before it is killed. Zero means DefaultGrace.
 	Grace time.Duration
 }
 
-// Driver makes machines that are processes. It is made by New and safe for
-// concurrent use.
+// Driver makes machines that are processes. New makes it. It is safe for concurrent use.
 type Driver struct {
 	driver.Unimplemented
 	options Options
@@ -95,9 +91,8 @@ func (d *Driver) CreateMachine(ctx context.Context, q *driver.CreateMachineReque
 	}, nil
 }
 
-// obtain adopts the process that has the machine's seat or, when the seat is
-// free, starts one. While neither is so, a process is about to find out whether
-// it is the one on record, or is at its end.
+// obtain adopts the process that has the machine's seat or, if the seat is free, starts one. If it
+// can do neither, a process is about to find out whether it is the one on record, or is ending.
 func (d *Driver) obtain(ctx context.Context, t *target, userData []byte) (instance string, err error) {
 	for {
 		seat, err := t.dir.TakeSeat(t.name)
@@ -120,7 +115,7 @@ func (d *Driver) obtain(ctx context.Context, t *target, userData []byte) (instan
 	}
 }
 
-// adopt takes the process on record for the one asked for, if it is like it.
+// adopt returns the process on record if it is like the one that was asked for.
 func (t *target) adopt(r *registry.Record) (instance string, err error) {
 	var made Spec
 	if err := json.Unmarshal(r.Spec, &made); err != nil {
@@ -133,9 +128,9 @@ func (t *target) adopt(r *registry.Record) (instance string, err error) {
 	return r.Instance, nil
 }
 
-// start puts a new incarnation on record and starts it. Whatever was started
-// for this machine before and has not taken the seat yet ends once it reads the
-// record; so does this one if it is started, and the call dies here.
+// start records a new incarnation and starts it. An earlier process of this machine that has not
+// taken the seat yet ends once it reads the record. So does this one if the call starts it and dies
+// here.
 func (d *Driver) start(ctx context.Context, t *target, seat *registry.Seat, userData []byte) (instance string, err error) {
 	defer seat.Release()
 	boot, err := t.spec.boot()
@@ -193,8 +188,8 @@ func (d *Driver) DeleteMachine(ctx context.Context, q *driver.DeleteMachineReque
 	return &driver.DeleteMachineResponse{}, nil
 }
 
-// end tells the process on record to end, kills it when it does not, and takes
-// the record away once nobody has the seat any more.
+// end tells the process on record to end, kills it if it does not, and removes the record once the
+// seat is free.
 func (d *Driver) end(ctx context.Context, t *target, r *registry.Record) error {
 	next, at := syscall.SIGTERM, time.Now()
 	for {
@@ -210,7 +205,7 @@ func (d *Driver) end(ctx context.Context, t *target, r *registry.Record) error {
 			return err
 		}
 		if who, living := t.dir.Living(r); living && !time.Now().Before(at) {
-			_ = who.ID.Signal(next) // gone in the last moment, or asked again later
+			_ = who.ID.Signal(next) // gone in the last moment, or retried later
 			next, at = syscall.SIGKILL, time.Now().Add(d.options.Grace)
 		}
 		if err := registry.Pause(ctx); err != nil {
@@ -278,8 +273,8 @@ func addresses(name string) []machine.Address {
 	return []machine.Address{{Type: "Hostname", Value: name}}
 }
 
-// failure is the error of a call: its context's code where that has ended it,
-// else UNAVAILABLE, which is tried again.
+// failure returns the error of a call: its context's code if that has ended it, else UNAVAILABLE,
+// which is retried.
 func failure(err error, message string) error {
 	code := codes.Of(err)
 	if code == codes.Unknown {

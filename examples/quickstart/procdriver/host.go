@@ -18,15 +18,14 @@ import (
 	"github.com/millwright-go/millwright/examples/quickstart/procid"
 )
 
-// Host starts processes and waits for each of them, as the one parent they
-// have. It outlives drivers. When its program ends, in whatever way, its
-// processes notice and end too, unless they are to outlive it; then another host
-// adopts them. It is made by NewHost and safe for concurrent use.
+// Host starts processes and waits for each of them, as their only parent. It outlives drivers. When
+// its program ends, in any way, its processes notice and end too, unless they are to outlive it.
+// Then another host adopts them. NewHost makes it. It is safe for concurrent use.
 type Host struct {
 	options HostOptions
 	running sync.WaitGroup
-	// Agents and their tasks have the one end, so that the other one ends with
-	// the last of them. Of tasks nothing else is known here.
+	// Agents and their tasks hold one end, so that the other end closes with the last of them. The
+	// host knows nothing else of tasks.
 	presence, absence *os.File
 
 	mu       sync.Mutex
@@ -37,19 +36,18 @@ type Host struct {
 
 // HostOptions say what a Host starts.
 type HostOptions struct {
-	// Program is the path of a program that asks agent.Ordered first of all.
-	// Empty: the program that runs now.
+	// Program is the path of a program that calls agent.Ordered first of all. If it is empty, it is
+	// the running program.
 	Program string
 	// Env is added to the environment of agents, which is empty otherwise.
 	Env []string
-	// Ledger is the path of the ledger that processes are entered in. Empty:
-	// no account is kept.
+	// Ledger is the path of the ledger that processes are entered in. If it is empty, none is kept.
 	Ledger string
-	// Tasks is where agents find their tasks, each in a directory of the
-	// machine's name. Empty: they run none.
+	// Tasks is where agents find their tasks, each in a directory of the machine's name. If it is
+	// empty, they run none.
 	Tasks string
-	// Outlived says that processes go on when the program of their host is gone,
-	// for agent.Abandonment, or for Alone where that is not zero.
+	// Outlived says that processes go on when the program of their host is gone, for
+	// agent.Abandonment, or for Alone if that is not zero.
 	Outlived bool
 	Alone    time.Duration
 }
@@ -80,9 +78,9 @@ func NewHost(o HostOptions) (*Host, error) {
 // child is a process that was started or adopted, and has not ended yet.
 type child struct {
 	order agent.Order
-	cmd   *exec.Cmd // nil: it was adopted
+	cmd   *exec.Cmd // nil if it was adopted
 	id    procid.ID
-	input *os.File      // open for as long as the process is to live
+	input *os.File      // open as long as the process is to live
 	done  chan struct{} // closed once it was waited for
 }
 
@@ -107,7 +105,7 @@ func (h *Host) start(ctx context.Context, o agent.Order, userData []byte) error 
 	defer stop()
 	sent := agent.Send(c.input, userData)
 	if sent != nil {
-		_ = c.input.Close() // who knows too little is not to wait for more
+		_ = c.input.Close() // a process that knows too little must not wait for more
 	}
 	line, err := bufio.NewReader(report).ReadString('\n')
 	switch {
@@ -121,7 +119,7 @@ func (h *Host) start(ctx context.Context, o agent.Order, userData []byte) error 
 	return failure(errors.Join(sent, err), "the process ended before it was up")
 }
 
-// spawn starts a process and sees to it that somebody waits for it.
+// spawn starts a process and a goroutine that waits for it.
 func (h *Host) spawn(o agent.Order) (c *child, report *os.File, err error) {
 	theirInput, input, err := os.Pipe()
 	if err != nil {
@@ -137,9 +135,9 @@ func (h *Host) spawn(o agent.Order) (c *child, report *os.File, err error) {
 	cmd.Env = append(o.Environ(), h.options.Env...)
 	cmd.Stdin = theirInput
 	cmd.ExtraFiles = []*os.File{theirReport, h.presence} // agent.ReportFD, agent.PresenceFD
-	// A group of its own: what is typed at a terminal is not meant for it.
+	// It gets a process group of its own, because terminal input is not for it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	h.mu.Lock() // it enters itself: nobody may adopt it before it is known here
+	h.mu.Lock() // it enters itself, and nothing may adopt it before it is known here
 	defer h.mu.Unlock()
 	if err := cmd.Start(); err != nil {
 		return nil, nil, errors.Join(err, input.Close(), report.Close())
@@ -147,7 +145,7 @@ func (h *Host) spawn(o agent.Order) (c *child, report *os.File, err error) {
 	c = &child{order: o, cmd: cmd, input: input, done: make(chan struct{})}
 	c.id, err = procid.Of(cmd.Process.Pid)
 	if err != nil {
-		c.id = procid.ID{PID: cmd.Process.Pid} // known by its instance all the same
+		c.id = procid.ID{PID: cmd.Process.Pid} // its instance is known nevertheless
 	}
 	h.take(c)
 	h.running.Go(func() { h.reap(c) })
@@ -156,14 +154,14 @@ func (h *Host) spawn(o agent.Order) (c *child, report *os.File, err error) {
 
 // reap waits for a child and enters its end.
 func (h *Host) reap(c *child) {
-	_ = c.cmd.Wait() // how it ended is in the state
+	_ = c.cmd.Wait() // the state says how it ended
 	_ = c.input.Close()
 	h.bury(c, c.cmd.ProcessState.String())
 }
 
 // bury enters a process's end and forgets it.
 func (h *Host) bury(c *child, how string) {
-	// An entry that is missing makes the account fail, which is what it is for.
+	// A missing entry makes the account fail, which is what the account is for.
 	_ = ledger.Hand{Path: c.order.Ledger, Machine: c.order.Machine, Instance: c.order.Instance, ID: c.id}.Enter(ledger.Ended, how)
 	h.mu.Lock()
 	delete(h.children, c.order.Instance)
@@ -171,8 +169,8 @@ func (h *Host) bury(c *child, how string) {
 	close(c.done)
 }
 
-// await waits until the end of an instance's process was entered, if this host
-// has started or adopted it. Others are waited for by whoever is their parent.
+// await waits until the end of an instance's process was entered, if this host has started or
+// adopted it. The parent of another process waits for that one.
 func (h *Host) await(ctx context.Context, instance string) error {
 	h.mu.Lock()
 	c := h.children[instance]
@@ -188,9 +186,8 @@ func (h *Host) await(ctx context.Context, instance string) error {
 	}
 }
 
-// Close kills the processes that still run, waits for all and for the tasks of
-// those it has started, and returns the instances that it had to kill. No driver
-// may use the host any more.
+// Close kills the processes that still run, waits for all and for the tasks of those it has
+// started, and returns the instances that it had to kill. No driver may use the host any more.
 func (h *Host) Close() []string {
 	h.mu.Lock()
 	h.closed = true
@@ -204,7 +201,7 @@ func (h *Host) Close() []string {
 	h.running.Wait()
 	_ = h.presence.Close()
 	_ = h.absence.SetReadDeadline(time.Now().Add(absencePatience))
-	_, _ = h.absence.Read(make([]byte, 1)) // nobody writes: it ends with the last task
+	_, _ = h.absence.Read(make([]byte, 1)) // nothing writes to it: it ends with the last task
 	_ = h.absence.Close()
 	return killed
 }

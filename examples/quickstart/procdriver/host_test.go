@@ -20,17 +20,16 @@ import (
 	"github.com/millwright-go/millwright/examples/quickstart/procdriver"
 )
 
-// hostEnvironment makes this test program another program that starts machines:
-// one machine, "theirs", in the site of that directory. It lives until its input
-// ends.
+// hostEnvironment makes this test program another program that starts machines: one machine,
+// "theirs", in the site of that directory. It lives until its input ends.
 const hostEnvironment = "MILLWRIGHT_TEST_HOST"
 
-// outlivedEnvironment has its machine outlive it, for at least so long.
+// outlivedEnvironment makes its machine outlive it, for at least so long.
 const outlivedEnvironment = "MILLWRIGHT_TEST_OUTLIVED"
 
 func hostMain() int {
 	dir := os.Getenv(hostEnvironment)
-	alone, _ := time.ParseDuration(os.Getenv(outlivedEnvironment)) // zero: its machine ends with it
+	alone, _ := time.ParseDuration(os.Getenv(outlivedEnvironment)) // if zero, its machine ends with it
 	host, err := procdriver.NewHost(procdriver.HostOptions{
 		Env: agentEnv, Ledger: filepath.Join(dir, "ledger"), Outlived: alone > 0, Alone: alone,
 	})

@@ -58,7 +58,7 @@ func siteAt(t *testing.T, dir string) *site {
 	return s
 }
 
-// driver returns a driver that remembers nothing.
+// driver returns a driver without any state.
 func (s *site) driver(t *testing.T) *procdriver.Driver {
 	t.Helper()
 	d, err := procdriver.New(procdriver.Options{Dir: filepath.Join(s.dir, "records"), Host: s.host, Grace: 200 * time.Millisecond})
@@ -165,13 +165,13 @@ func TestConformance(t *testing.T) {
 	}})
 }
 
-// forgetful loses answers when it is told to.
+// forgetful loses answers on request.
 type forgetful struct {
 	driver.Driver
 	lost map[codes.Call][]error
 }
 
-// Unwrap leads to the driver that does the work.
+// Unwrap returns the driver that does the work.
 func (f *forgetful) Unwrap() driver.Driver { return f.Driver }
 
 // FailAfter implements driver.FaultHook. The suite loses answers one at a time.

@@ -26,8 +26,7 @@ type Spec struct {
 	// Version of what the process runs; opaque. Processes of different
 	// versions differ.
 	Version string `json:"version,omitempty"`
-	// BootDelay is how long a process takes until it serves, such as "200ms".
-	// Empty: no time.
+	// BootDelay is how long a process takes until it serves, such as "200ms". Empty means no time.
 	BootDelay string `json:"bootDelay,omitempty"`
 }
 
@@ -37,7 +36,7 @@ func (s Spec) Encode() []byte {
 	return text
 }
 
-// boot is BootDelay as a duration.
+// boot returns BootDelay as a duration.
 func (s Spec) boot() (time.Duration, error) {
 	if s.BootDelay == "" {
 		return 0, nil
@@ -75,13 +74,13 @@ type target struct {
 	dir  *registry.Dir
 	spec Spec
 	name string // the machine's
-	// instance is the incarnation that is meant; empty: whichever there is.
+	// instance is the incarnation that is meant. Empty means any.
 	instance string
-	// elsewhere says that a provider ID was given that is none of this cluster.
+	// elsewhere says that the given provider ID is none of this cluster.
 	elsewhere bool
 }
 
-// target finds out what a call is about, and refuses what makes no sense.
+// target finds out what a call is about, and refuses invalid requests.
 func (d *Driver) target(m *machine.Machine, c *machine.Class) (*target, error) {
 	if m == nil || m.Name == "" {
 		return nil, codes.New(codes.InvalidArgument, "the machine has no name")
@@ -120,7 +119,7 @@ func ProviderID(cluster, name, instance string) string {
 	return idPrefix + cluster + "/" + name + "/" + instance
 }
 
-// splitID takes a provider ID apart; no cluster: it is none of this driver's.
+// splitID splits a provider ID. It returns no cluster if it is none of this driver's.
 func splitID(id string) (cluster, name, instance string) {
 	rest, ok := strings.CutPrefix(id, idPrefix)
 	parts := strings.Split(rest, "/")

@@ -34,8 +34,7 @@ func TestSelfIsAlive(t *testing.T) {
 	require.Equal(t, id, again)
 }
 
-// TestRecycledPIDIsSomebodyElse: what a recycled PID looks like is a PID in use
-// with another start time.
+// TestRecycledPIDIsSomebodyElse: a recycled PID looks like a PID in use with another start time.
 func TestRecycledPIDIsSomebodyElse(t *testing.T) {
 	_, id := nap(t)
 	before := procid.ID{PID: id.PID, Start: id.Start + "0"}
@@ -50,7 +49,7 @@ func TestZombieIsNotAlive(t *testing.T) {
 	require.NoError(t, id.Signal(os.Kill))
 	require.Eventually(t, func() bool { return !id.Alive() }, time.Minute, time.Millisecond)
 	require.ErrorIs(t, id.Signal(os.Kill), procid.ErrGone)
-	zombie, err := procid.Of(id.PID) // nobody has waited for it yet
+	zombie, err := procid.Of(id.PID) // not waited for yet
 	require.NoError(t, err)
 	require.Equal(t, id, zombie)
 	require.Error(t, cmd.Wait())

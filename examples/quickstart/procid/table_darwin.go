@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What the kernel says of a process on its way out (sys/proc.h).
+// These are the kernel's marks of a process that is ending (sys/proc.h).
 const (
 	zombie  = 5      // SZOMB, in p_stat
 	exiting = 0x2000 // P_WEXIT, in p_flag

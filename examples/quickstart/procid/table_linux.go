@@ -18,12 +18,12 @@ const (
 	fieldCount = 20
 )
 
-// exiting is PF_EXITING: set before the kernel closes a process's files (and
-// frees its locks), while the state is still that of a running process.
+// exiting is PF_EXITING. It is set before the kernel closes a process's files (and frees its
+// locks), while the state is still that of a running process.
 const exiting = 0x4
 
-// lookUp reads the process table. The start time is in clock ticks since boot,
-// so a part of the boot's own identity belongs to it.
+// lookUp reads the process table. The start time is in clock ticks since boot, so it includes a
+// part of the boot's own identity.
 func lookUp(pid int) (entry, error) {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH) {

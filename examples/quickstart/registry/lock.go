@@ -8,18 +8,18 @@ import (
 	"time"
 )
 
-// retry is how long after a lock was found held it is tried again.
+// retry is the time between two tries for a lock.
 const retry = 5 * time.Millisecond
 
-// Lock is a file that this process has locked. The kernel frees it when the
-// process ends, however it ends. Programs that it starts don't inherit it.
+// Lock is a file that this process has locked. The kernel frees it when the process ends, in any
+// way. Programs that it starts don't inherit it.
 type Lock struct{ file *os.File }
 
-// Release frees the lock. Releasing it twice is harmless.
+// Release frees the lock. A second call is harmless.
 func (l *Lock) Release() { _ = l.file.Close() }
 
-// Remove removes the file and frees the lock. Who waits for the lock takes it
-// on a new file of that name.
+// Remove removes the file and frees the lock. A process that waits for the lock takes it on a new
+// file of that name.
 func (l *Lock) Remove() error {
 	err := os.Remove(l.file.Name())
 	l.Release()
@@ -35,11 +35,10 @@ func (l *Lock) write(text []byte) error {
 	return err
 }
 
-// Try locks the file of that path, which must be there; ErrHeld: another
-// process has it.
+// Try locks the file of that path, which must exist. It returns ErrHeld if another process has it.
 func Try(path string) (*Lock, error) { return tryLock(path, 0) }
 
-// Take is Try, but waits for as long as another process has the file.
+// Take is Try, but waits as long as another process has the file.
 func Take(ctx context.Context, path string) (*Lock, error) {
 	return wait(ctx, func() (*Lock, error) { return Try(path) })
 }
@@ -75,7 +74,7 @@ func flock(file *os.File) error {
 	}
 }
 
-// current tells whether path still leads to this file.
+// current reports whether path still leads to this file.
 func current(file *os.File, path string) bool {
 	have, err := file.Stat()
 	if err != nil {
@@ -85,7 +84,7 @@ func current(file *os.File, path string) bool {
 	return err == nil && os.SameFile(have, there)
 }
 
-// wait tries to take a lock until it is not held any more, or ctx ends.
+// wait tries to take a lock until it is free, or ctx ends.
 func wait(ctx context.Context, try func() (*Lock, error)) (*Lock, error) {
 	for {
 		if err := ctx.Err(); err != nil {
@@ -101,7 +100,7 @@ func wait(ctx context.Context, try func() (*Lock, error)) (*Lock, error) {
 	}
 }
 
-// Pause waits a moment, to look again at what only looking can tell.
+// Pause waits a moment before the caller looks again.
 func Pause(ctx context.Context) error {
 	timer := time.NewTimer(retry)
 	defer timer.Stop()

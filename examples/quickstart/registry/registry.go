@@ -1,20 +1,19 @@
-// Package registry keeps, for each machine of a cluster, a record of the one
-// process that may be it, and the locks that make it one. It is a directory, so
-// it outlives whoever reads and writes it.
+// Package registry keeps, for each machine of a cluster, a record of the one process that may be
+// it, and the locks that make it one. It is a directory, so it outlives the programs that read and
+// write it.
 //
 // Three files belong to a machine:
 //
-//   - the guard, locked by whoever creates or deletes the machine's process;
+//   - the guard, locked while the machine's process is created or deleted;
 //   - the record, which names the incarnation (the instance) that is wanted;
 //   - the seat, locked by the machine's process for as long as it lives.
 //
-// A process that has taken the seat reads the record, and ends unless that
-// names it. A record is written and removed only by who holds the guard, and
-// the seat too. So at any time:
+// A process that has taken the seat reads the record, and ends unless that names it. Only a process
+// that holds the guard and the seat writes or removes a record. So at any time:
 //
-//   - at most one process of a machine goes on living, however many were
-//     started, and whoever died half way: the kernel frees the locks;
-//   - a process that goes on living is the one on record.
+//   - at most one process of a machine stays alive, however many were
+//     started, and if any died half way: the kernel frees the locks;
+//   - a process that stays alive is the one on record.
 package registry
 
 import (
@@ -31,7 +30,7 @@ import (
 	"github.com/millwright-go/millwright/examples/quickstart/procid"
 )
 
-// Errors of this package.
+// These are the errors of this package.
 var (
 	// ErrName says that a name can't be a file's name.
 	ErrName = errors.New("must consist of lower-case letters, digits, '-' and '.', begin and end with a letter or a digit, and have at most 200 characters")
@@ -67,10 +66,10 @@ type Occupant struct {
 // Dir is the directory of one cluster.
 type Dir struct{ path string }
 
-// At returns the directory of that path. Where there is none, it is empty.
+// At returns the directory of that path. If there is none, it is empty.
 func At(path string) *Dir { return &Dir{path} }
 
-// Make returns the directory of that path, which is made if it is not there.
+// Make returns the directory of that path, and makes it if it does not exist.
 func Make(path string) (*Dir, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, err
@@ -78,7 +77,7 @@ func Make(path string) (*Dir, error) {
 	return At(path), nil
 }
 
-// Path is where the directory is.
+// Path returns where the directory is.
 func (d *Dir) Path() string { return d.path }
 
 const recordSuffix = ".json"
@@ -87,7 +86,7 @@ func (d *Dir) record(name string) string { return filepath.Join(d.path, name+rec
 func (d *Dir) guard(name string) string  { return filepath.Join(d.path, name+".guard") }
 func (d *Dir) seat(name string) string   { return filepath.Join(d.path, name+".seat") }
 
-// Read returns the record of a machine; nil: there is none.
+// Read returns the record of a machine, or nil.
 func (d *Dir) Read(name string) (*Record, error) {
 	text, err := os.ReadFile(d.record(name))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -122,16 +121,16 @@ func (d *Dir) List() ([]*Record, error) {
 		if err != nil {
 			return nil, err
 		}
-		if r != nil { // it may have gone meanwhile
+		if r != nil { // it may be gone meanwhile
 			all = append(all, r)
 		}
 	}
 	return all, nil
 }
 
-// Occupant returns who holds the seat of a machine, by its own account. The
-// process may have died since, or its account be a leftover: ask whether it is
-// alive. False: there is no account that can be read.
+// Occupant returns the holder of a machine's seat, by its own account. The process may have died
+// since, or its account may be a leftover: check whether it is alive. It returns false if there is
+// no readable account.
 func (d *Dir) Occupant(name string) (Occupant, bool) {
 	var o Occupant
 	text, err := os.ReadFile(d.seat(name))
@@ -155,8 +154,8 @@ func (d *Dir) Guard(ctx context.Context, name string) (*Lock, error) {
 	return wait(ctx, func() (*Lock, error) { return tryLock(d.guard(name), os.O_CREATE) })
 }
 
-// TakeSeat takes the seat of a machine for the moment; ErrHeld: a process has
-// it. The caller holds the guard.
+// TakeSeat takes the seat of a machine for the moment. It returns ErrHeld if a process has it. The
+// caller holds the guard.
 func (d *Dir) TakeSeat(name string) (*Seat, error) {
 	lock, err := tryLock(d.seat(name), os.O_CREATE)
 	if err != nil {
@@ -165,14 +164,14 @@ func (d *Dir) TakeSeat(name string) (*Seat, error) {
 	return &Seat{lock, d, name}, nil
 }
 
-// Seat is a machine's seat, held by who is about to change the record.
+// Seat is a machine's seat, held by a process that is about to change the record.
 type Seat struct {
 	*Lock
 	dir  *Dir
 	name string
 }
 
-// Write puts r on record, in one step.
+// Write records r, in one step.
 func (s *Seat) Write(r *Record) error {
 	text, err := json.Marshal(r)
 	if err != nil {
@@ -194,9 +193,9 @@ func (s *Seat) Clear() error {
 	return errors.Join(err, s.Remove())
 }
 
-// Occupy makes the calling process the one that is the machine, and returns
-// what keeps it so: the seat, which must not be released as long as the process
-// does anything. ErrSuperseded: another incarnation is wanted, or none.
+// Occupy makes the calling process the machine's process. It returns the seat, which must not be
+// released as long as the process does anything. It returns ErrSuperseded if another incarnation is
+// wanted, or none.
 func (d *Dir) Occupy(ctx context.Context, self Record, id procid.ID) (*Lock, error) {
 	lock, err := wait(ctx, func() (*Lock, error) { return tryLock(d.seat(self.Machine), 0) })
 	if errors.Is(err, fs.ErrNotExist) {
@@ -226,7 +225,7 @@ func (d *Dir) confirm(seat *Lock, self Record, id procid.ID) error {
 	return seat.write(text)
 }
 
-// Wanted tells whether the record of a machine names this incarnation.
+// Wanted reports whether the record of a machine names this incarnation.
 func (d *Dir) Wanted(self Record) (bool, error) {
 	r, err := d.Read(self.Machine)
 	return r != nil && r.Instance == self.Instance, err

@@ -24,7 +24,7 @@ func newDir(t *testing.T) *registry.Dir {
 	return d
 }
 
-// record puts an incarnation on record, as a driver does before it starts it.
+// record records an incarnation, as a driver does before it starts it.
 func record(t *testing.T, d *registry.Dir, name, instance string) registry.Record {
 	t.Helper()
 	r := registry.Record{Machine: name, Instance: instance, Spec: []byte(`{}`)}
@@ -103,8 +103,8 @@ func TestLeftoverOfAnOccupantIsNoOccupant(t *testing.T) {
 	require.False(t, living, "the account in the seat is the first one's")
 }
 
-// TestGuardExcludes has many hold a guard and remove it, which must not let two
-// hold it at once.
+// TestGuardExcludes: many processes hold a guard and remove it, and no two hold it at the same
+// time.
 func TestGuardExcludes(t *testing.T) {
 	d := newDir(t)
 	var inside, entered atomic.Int32

@@ -24,14 +24,14 @@ type Options struct {
 	Live bool
 	// Color uses colours.
 	Color bool
-	// Size returns the terminal's width and height; nil: lines are not wrapped.
+	// Size returns the terminal's width and height. Nil means that lines are not wrapped.
 	Size func() (width, height int)
-	// Now is the clock; nil: time.Now. Lines begin with the time since New.
+	// Now is the clock. Nil means time.Now. Lines begin with the time since New.
 	Now func() time.Time
 }
 
-// Detect says what can be done with a file: a terminal gets a table and, unless
-// the environment has NO_COLOR, colours; anything else plain lines.
+// Detect returns what can be done with a file. A terminal gets a table and, unless the environment
+// has NO_COLOR, colours. Anything else gets plain lines.
 func Detect(file *os.File) Options {
 	fd := int(file.Fd())
 	kind := os.Getenv("TERM")
@@ -51,7 +51,7 @@ func Detect(file *os.File) Options {
 	}
 }
 
-// Screen is made by New and safe for concurrent use.
+// Screen shows lines and a table. New makes it. It is safe for concurrent use.
 type Screen struct {
 	options Options
 	out     io.Writer
@@ -76,7 +76,7 @@ func (s *Screen) Headline(text string) {
 	s.add("\n" + s.paint(text, Strong) + "\n")
 }
 
-// Line says what has happened now.
+// Line prints a line with the present time.
 func (s *Screen) Line(tone Tone, text string) {
 	stamp := fmt.Sprintf("%7.2fs  ", s.options.Now().Sub(s.start).Seconds())
 	width := 0
@@ -147,8 +147,8 @@ func (s *Screen) draw() {
 	s.flush(erase)
 }
 
-// erase returns what takes the table away: up to its first line, which may be
-// more lines than it had if the terminal has become narrower, and clear.
+// erase returns what removes the table: a move to its first line, which may be more lines up than
+// the table had if the terminal has become narrower, and clear.
 func (s *Screen) erase() string {
 	if len(s.drawn) == 0 {
 		return ""
@@ -163,7 +163,7 @@ func (s *Screen) erase() string {
 }
 
 func (s *Screen) flush(before string) {
-	// Where nobody reads any more there is nobody to tell.
+	// If the output fails, there is no other place to report that.
 	_, _ = io.WriteString(s.out, before+s.pending.String())
 	s.pending.Reset()
 }

@@ -5,10 +5,10 @@ import (
 	"unicode/utf8"
 )
 
-// Tone is how a text is meant.
+// Tone is the meaning of a text.
 type Tone string
 
-// The tones.
+// These are the tones.
 const (
 	Plain  Tone = ""
 	Strong Tone = "1"
@@ -54,9 +54,8 @@ const (
 	narrow = 8 // what a column must at least have, if it needs as much
 )
 
-// lines lays a table out in width columns and at most height lines. The last
-// column gets what the others leave; what does not fit is cut off. No lines:
-// there is not enough room.
+// lines formats a table in width columns and at most height lines. The last column gets what the
+// others leave, and what does not fit is cut off. It returns no lines if there is not enough room.
 func (t Table) lines(width, height int) []line {
 	if width < 1 || height < 3 || len(t.Header) == 0 {
 		return nil
@@ -77,8 +76,8 @@ func (t Table) lines(width, height int) []line {
 	return out
 }
 
-// columns are the widths of the columns, so that the sum fits. A column of which
-// next to nothing could be shown is left out, and with it all behind it.
+// columns returns the widths of the columns, so that the sum fits. It leaves out a column with
+// almost no room, and all columns behind it.
 func columns(rows [][]Cell, width int) []int {
 	widths := make([]int, len(rows[0]))
 	for _, row := range rows {
@@ -127,8 +126,8 @@ func cut(text string, width int) string {
 	return string(runes[:width-3]) + "..."
 }
 
-// wrap breaks a text at spaces into parts of at most width runes; a word that is
-// longer is left whole. Without a width it stays as it is.
+// wrap breaks a text at spaces into parts of at most width runes. A longer word is left whole.
+// Without a width the text stays as it is.
 func wrap(text string, width int) []string {
 	if width < 1 || utf8.RuneCountInString(text) <= width {
 		return []string{text}

@@ -17,23 +17,23 @@ import (
 // reports of the node's agent, and the volumes that are attached to the node.
 type Desk struct{ path string }
 
-// At returns the desk of that path. Where there is no directory, it is empty.
+// At returns the desk of that path. If there is no directory, it is empty.
 func At(path string) *Desk { return &Desk{path} }
 
-// Letter is an order with what has become of it since it was given.
+// Letter is an order with what has changed about it since it was given.
 type Letter struct {
 	Order
 	// Told says that the task is to end.
 	Told bool `json:"told,omitempty"`
-	// Grace is how long a task that was told to end may take before it is
-	// killed. Zero: it is killed at once.
+	// Grace is how long a task that was told to end may take before it is killed. If it is zero,
+	// the task is killed at once.
 	Grace time.Duration `json:"grace,omitempty"`
 }
 
 // State is what an agent reports of a task.
 type State string
 
-// The states. Until there is a report, nothing is known.
+// These are the states. Without a report, the state is unknown.
 const (
 	Serving State = "Serving"
 	// Ended: the process was waited for, or will never be started.
@@ -53,7 +53,7 @@ const (
 	volumeSuffix = ".volume"
 )
 
-// Give puts an order there, or what has become of it.
+// Give stores an order, or a change of it.
 func (d *Desk) Give(l Letter) error {
 	if err := errors.Join(l.validate(), registry.CheckName(l.UID)); err != nil {
 		return err
@@ -64,7 +64,7 @@ func (d *Desk) Give(l Letter) error {
 	return d.write(l.UID+orderSuffix, l)
 }
 
-// Report puts a report there.
+// Report stores a report.
 func (d *Desk) Report(uid string, r Report) error { return d.write(uid+reportSuffix, r) }
 
 // write writes a file in one step.
@@ -106,7 +106,7 @@ func read[T any](d *Desk, suffix string) (map[string]T, error) {
 		}
 		text, err := os.ReadFile(filepath.Join(d.path, file.Name()))
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // it has gone meanwhile
+			continue // it is gone meanwhile
 		}
 		var content T
 		if err == nil {
@@ -120,17 +120,17 @@ func read[T any](d *Desk, suffix string) (map[string]T, error) {
 	return all, nil
 }
 
-// Drop takes an order and its report away. The order goes first: an agent that
-// finds none starts nothing.
+// Drop removes an order and its report. It removes the order first, because an agent without an
+// order starts nothing.
 func (d *Desk) Drop(uid string) error {
 	return errors.Join(gone(os.Remove(filepath.Join(d.path, uid+orderSuffix))),
 		gone(os.Remove(filepath.Join(d.path, uid+reportSuffix))))
 }
 
-// Mount is the path of a volume that is attached to the node.
+// Mount returns the path of a volume that is attached to the node.
 func (d *Desk) Mount(volume string) string { return filepath.Join(d.path, volume+volumeSuffix) }
 
-// Volumes are those that are attached to the node.
+// Volumes returns those that are attached to the node.
 func (d *Desk) Volumes() (names []string, err error) {
 	files, err := os.ReadDir(d.path)
 	for _, file := range files {
@@ -141,8 +141,8 @@ func (d *Desk) Volumes() (names []string, err error) {
 	return names, gone(err)
 }
 
-// Attach lets the node's tasks open the volume of that path, under Mount. To do
-// so again is harmless.
+// Attach lets the node's tasks open the volume of that path, under Mount. A second call is
+// harmless.
 func (d *Desk) Attach(volume, path string) error {
 	if err := os.MkdirAll(d.path, 0o700); err != nil {
 		return err
@@ -154,7 +154,7 @@ func (d *Desk) Attach(volume, path string) error {
 	return err
 }
 
-// Detach takes a volume away. registry.ErrHeld: a process has it still.
+// Detach detaches a volume. It returns registry.ErrHeld if a process still has it.
 func (d *Desk) Detach(volume string) error {
 	lock, err := registry.Try(d.Mount(volume))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -1,7 +1,6 @@
-// Package task is what runs on a machine of the quickstart: a task is a child
-// process of the machine's agent. It serves until it is told to end, and it
-// ends by itself when its agent is gone. Orders and reports lie in a directory
-// of the node, the desk.
+// Package task is what runs on a machine of the quickstart: a task is a child process of the
+// machine's agent. It serves until it is told to end, and ends by itself when its agent is gone.
+// Orders and reports are in a directory of the node, the desk.
 package task
 
 import (
@@ -15,29 +14,28 @@ import (
 // environment is the variable that makes a program a task.
 const environment = "MILLWRIGHT_TASK"
 
-// Order is what a task is told when it is started.
+// Order is what a task gets when it is started.
 type Order struct {
 	Name   string `json:"name"`   // of the task; a later process may have the same
 	UID    string `json:"uid"`    // unique to this process
-	Ledger string `json:"ledger"` // path of the tasks' ledger; empty: no account is kept
-	// Volume is the path of the file that the task locks before anything else.
-	// Empty: it needs none. The file must be there: it is attached.
+	Ledger string `json:"ledger"` // path of the tasks' ledger; if empty, none is kept
+	// Volume is the path of the file that the task locks before anything else. If it is empty, the
+	// task needs none. The file must exist: it is attached.
 	Volume string `json:"volume,omitempty"`
 	// Boot is how long the task takes until it serves.
 	Boot time.Duration `json:"boot"`
-	// Linger is how long it takes to end when it is told to. It does not serve
-	// then.
+	// Linger is how long it takes to end when it is told to. It does not serve meanwhile.
 	Linger time.Duration `json:"linger"`
 }
 
-// Environ is the environment of a task with this order.
+// Environ returns the environment of a task with this order.
 func (o Order) Environ() []string {
 	text, _ := json.Marshal(o) // strings and numbers
 	return []string{environment + "=" + string(text), "GOMAXPROCS=1"}
 }
 
-// Ordered tells whether this process was started as a task. A program that can
-// be one asks it first of all, and calls Main.
+// Ordered reports whether this process was started as a task. A program that can be one calls it
+// first of all, and then Main.
 func Ordered() bool { return os.Getenv(environment) != "" }
 
 func readOrder(text string) (Order, error) {
@@ -58,7 +56,8 @@ func (o Order) validate() error {
 	return nil
 }
 
-// What a task reports, once, on its first descriptor beyond the standard ones.
+// These are the reports of a task. It makes one report, on its first descriptor beyond the standard
+// ones.
 const (
 	reportFD      = 3
 	reportServing = "serving"

@@ -16,26 +16,26 @@ import (
 	"github.com/millwright-go/millwright/examples/quickstart/procid"
 )
 
-// interval is how often an agent looks at its desk.
+// interval is the time between an agent's looks at its desk.
 const interval = 25 * time.Millisecond
 
-// Runner starts the tasks that lie on a desk, as the one parent they have, and
-// ends those that are to end. It is made by NewRunner.
+// Runner starts the tasks on a desk, as their only parent, and ends those that are to end.
+// NewRunner makes it.
 type Runner struct {
 	desk    *Desk
 	program string
-	// presence is handed on to tasks, which do nothing with it: whoever has
-	// the other end sees when all that hold it have ended. Nil: there is none.
+	// presence is passed on to tasks, which do nothing with it: the holder of the other end sees
+	// when all processes that hold it have ended. It may be nil.
 	presence *os.File
 	waiting  sync.WaitGroup
 
-	children map[string]*child // by UID; also those that have ended, while their order lies there
+	children map[string]*child // by UID; including those that have ended, while their order exists
 }
 
-// child is a task that was started, or will never be (then it has ended).
+// child is a task that was started, or will never be (then it counts as ended).
 type child struct {
 	cmd    *exec.Cmd
-	killAt time.Time // zero: it was not told to end
+	killAt time.Time // zero if it was not told to end
 	done   chan struct{}
 }
 
@@ -48,8 +48,8 @@ func (c *child) ended() bool {
 	}
 }
 
-// NewRunner returns a runner without tasks. They run the program that runs now,
-// which asks Ordered first of all.
+// NewRunner returns a runner without tasks. They run the running program, which calls Ordered first
+// of all.
 func NewRunner(desk *Desk, presence *os.File) (*Runner, error) {
 	program, err := os.Executable()
 	return &Runner{desk: desk, program: program, presence: presence, children: make(map[string]*child)}, err
@@ -69,8 +69,7 @@ func (r *Runner) Run(ctx context.Context) {
 	}
 }
 
-// look does what the orders say. What can't be read or done now is tried again
-// with the next look.
+// look does what the orders say. What can't be read or done now is tried again with the next look.
 func (r *Runner) look(now time.Time) {
 	orders, err := r.desk.Orders()
 	if err != nil {
@@ -92,14 +91,14 @@ func (r *Runner) look(now time.Time) {
 			continue
 		}
 		if !c.ended() {
-			c.tell(0, now) // nobody wants it any more
+			c.tell(0, now) // it is no longer wanted
 			continue
 		}
 		delete(r.children, uid)
 	}
 }
 
-// tell ends a task, in the way that is due.
+// tell ends a task, by a request or by force.
 func (c *child) tell(grace time.Duration, now time.Time) {
 	if end := now.Add(grace); c.killAt.IsZero() || end.Before(c.killAt) {
 		if c.killAt.IsZero() && grace > 0 {
@@ -121,7 +120,7 @@ func (r *Runner) refuse(uid, why string) {
 	}
 }
 
-// begin starts a task and sees to it that somebody waits for it.
+// begin starts a task and a goroutine that waits for it.
 func (r *Runner) begin(letter Letter) {
 	c, report, err := r.spawn(letter.Order)
 	if err != nil {
@@ -171,7 +170,7 @@ func (r *Runner) attend(o Order, c *child, report *os.File) {
 	if strings.TrimSpace(line) == reportServing {
 		_ = r.desk.Report(o.UID, Report{State: Serving, PID: pid})
 	}
-	_ = c.cmd.Wait() // how it ended is in the state
+	_ = c.cmd.Wait() // the state says how it ended
 	how := c.cmd.ProcessState.String()
 	if o.Ledger != "" {
 		_ = ledger.Append(o.Ledger, ledger.Entry{

@@ -16,11 +16,11 @@ import (
 )
 
 const (
-	lifetime = 15 * time.Minute // no task lives longer, whatever happens
+	lifetime = 15 * time.Minute // the longest life of a task in any case
 	patience = 2 * time.Second  // how long it waits for its volume
 )
 
-// Exit statuses of a task.
+// These are the exit statuses of a task.
 const (
 	exitDone    = 0
 	exitFailed  = 1
@@ -28,7 +28,7 @@ const (
 	exitTurned  = 75
 )
 
-// Why a task ends.
+// These are the reasons why a task ends.
 var (
 	errTold     = errors.New("told to end")
 	errAlone    = errors.New("the agent that started it is gone")
@@ -76,7 +76,7 @@ func (t *task) live() error {
 	alone, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
 	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin) // ends when nobody holds the other end
+		_, _ = io.Copy(io.Discard, os.Stdin) // ends when no process holds the other end
 		cancel(errAlone)
 	}()
 	alone, over := context.WithTimeoutCause(alone, lifetime, errLifetime)
@@ -95,9 +95,8 @@ func (t *task) live() error {
 	return t.serve(alone, told)
 }
 
-// mount takes the volume for this process alone, or says why it can't. It does
-// not wait for long: whoever holds a volume that is attached here should have
-// ended before.
+// mount takes the volume for this process alone, or returns why it can't. It does not wait for
+// long, because an earlier holder of a volume that is attached here should have ended before.
 func (t *task) mount(ctx context.Context) (*registry.Lock, error) {
 	if t.Volume == "" {
 		return nil, nil //nolint:nilnil // it needs none
@@ -111,8 +110,7 @@ func (t *task) mount(ctx context.Context) (*registry.Lock, error) {
 	return lock, err
 }
 
-// serve boots and serves. Told to end it leaves the service at once, and takes
-// its time.
+// serve boots and serves. When told to end, it leaves the service at once, and takes its time.
 func (t *task) serve(alone context.Context, told <-chan os.Signal) error {
 	switch err := pause(alone, told, t.Boot); {
 	case errors.Is(err, errTold):
@@ -120,7 +118,7 @@ func (t *task) serve(alone context.Context, told <-chan os.Signal) error {
 	case err != nil:
 		return err
 	}
-	// The ledger first: what the cluster counts is never more than what serves.
+	// The ledger comes first, so that the cluster never counts more than what serves.
 	if err := t.account.Enter(ledger.Serving, ""); err != nil {
 		return err
 	}

@@ -32,10 +32,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// soon is how long tests wait for what takes a moment, on a slow machine too.
+// soon limits a wait for what takes a moment, also on a slow machine.
 const soon = time.Minute
 
-// stage is a desk with a runner that looks when it is told to.
+// stage is a desk with a runner that looks on request.
 type stage struct {
 	*Runner
 	t    *testing.T
@@ -131,7 +131,7 @@ func TestTaskIsKilledAfterItsGrace(t *testing.T) {
 	require.Equal(t, "signal: killed", s.until("one", Ended).Note)
 }
 
-// TestGraceMayGetShorter: never longer.
+// TestGraceMayGetShorter: but never longer.
 func TestGraceMayGetShorter(t *testing.T) {
 	s := newStage(t)
 	letter := s.order("a", "one")
@@ -209,7 +209,7 @@ func TestVolumeMustBeAttached(t *testing.T) {
 	require.False(t, s.life("one").Seated)
 }
 
-// TestTwoOfOneNameAreSeen: the ledger shows it where no volume prevents it.
+// TestTwoOfOneNameAreSeen: the ledger shows it if no volume prevents it.
 func TestTwoOfOneNameAreSeen(t *testing.T) {
 	s := newStage(t)
 	s.give(s.order("a", "one"))
@@ -236,7 +236,7 @@ func TestStopTakesAllDown(t *testing.T) {
 	require.Equal(t, "signal: killed", reports["slow"].Note)
 }
 
-// TestTaskEndsWithItsAgent: however that ends.
+// TestTaskEndsWithItsAgent: in whatever way that ends.
 func TestTaskEndsWithItsAgent(t *testing.T) {
 	s := newStage(t)
 	letter := s.order("a", "one")

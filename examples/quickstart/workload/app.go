@@ -1,9 +1,9 @@
-// Package workload is what runs on the cluster of the quickstart: apps, whose
-// tasks are kept at their number, put on nodes, and counted against disruption
-// budgets. It is what a drain knows as pods, budgets and volumes.
+// Package workload is what runs on the cluster of the quickstart: apps, whose tasks are kept at
+// their number, bound to nodes, and counted against disruption budgets. A drain knows them as pods,
+// budgets and volumes.
 //
-// It keeps what it knows in memory, as a cluster's API server and controllers
-// would in theirs, and tells agents by their desks (package task).
+// It keeps what it knows in memory, as a cluster's API server and controllers would in theirs, and
+// orders agents by their desks (package task).
 package workload
 
 import (
@@ -19,19 +19,17 @@ const Namespace = "apps"
 type App struct {
 	Name     string // of the app; its tasks' names begin with it
 	Replicas int
-	// MaxUnavailable of the tasks may be disrupted at a time, as far as
-	// evictions go.
+	// MaxUnavailable is how many tasks evictions may disrupt at a time.
 	MaxUnavailable int
-	// Volume has the tasks use a volume each, which follows the name: a task
-	// with a volume always has the name of the one before it, and comes after
-	// it is gone.
+	// Volume gives each task a volume, which follows the name: a task with a volume always has the
+	// name of the one before it, and is created after that one is gone.
 	Volume bool
 
 	Boot   time.Duration // of a task, until it serves
 	Linger time.Duration // of a task that was told to end
 	Grace  time.Duration // after which it is killed
-	// Report is how long a task is still there as a finished one once its process has
-	// ended, as a kubelet reports the end of a pod before its object goes.
+	// Report is how long a task still exists as a finished one once its process has ended, as a
+	// kubelet reports the end of a pod before its object is deleted.
 	Report time.Duration
 }
 

@@ -21,10 +21,10 @@ func (w *Workload) On(_ context.Context, node string) (pods []*drain.Pod, comple
 	return pods, w.looked, nil
 }
 
-// Evict implements manager.Pods. It follows the rules that policy/v1 documents:
-// a budget is asked about pods that are healthy; one that is not yet healthy, or
-// not any more, may go when its app is not disrupted; what has not begun yet, or has
-// finished, may always go, and to what is going already nothing new happens.
+// Evict implements manager.Pods. It follows the rules that policy/v1 documents. It asks a budget
+// about pods that are healthy. One that is not healthy, yet or any more, may be evicted if its app
+// is not disrupted. One that has not begun yet, or has finished, may always be evicted. A pod that
+// is terminating is not changed.
 func (w *Workload) Evict(_ context.Context, order drain.Order) (drain.Answer, error) {
 	answer, told, err := w.evict(order, time.Now())
 	w.tell(told)
@@ -68,8 +68,8 @@ func (w *Workload) Delete(_ context.Context, order drain.Order) (drain.Answer, e
 	return drain.Answer{Result: drain.Accepted}, w.end(p, grace, time.Now())
 }
 
-// find is the pod that an order means; nil: it is gone, or its name is another
-// one's by now.
+// find returns the pod that an order means. It returns nil if that pod is gone, or another one has
+// its name.
 func (w *Workload) find(order drain.Order) *pod {
 	for _, p := range w.pods {
 		if p.Key == order.Pod && p.UID == order.UID {
@@ -79,14 +79,13 @@ func (w *Workload) find(order drain.Order) *pod {
 	return nil
 }
 
-// end tells a task to end within its grace. One that was told keeps the end that
-// comes first.
+// end tells a task to end within its grace. If it was told before, the earlier end counts.
 func (w *Workload) end(p *pod, grace time.Duration, now time.Time) error {
 	ends := now.Add(grace)
 	if p.going() && !ends.Before(p.GraceEnds) {
 		return nil
 	}
-	if !p.given || p.Finished { // there is no process of it, or none any more
+	if !p.given || p.Finished { // it has no process, or none any more
 		return w.remove(p)
 	}
 	letter := w.letter(p)
@@ -113,8 +112,8 @@ func (w *Workload) In(_ context.Context, namespaces []string) (budgets []*drain.
 	return budgets, w.looked, nil
 }
 
-// budget counts an app's tasks as they are at this moment, so that nothing has
-// to be remembered of evictions that were just accepted.
+// budget counts an app's tasks as they are at this moment, so that it need not remember accepted
+// evictions.
 func (w *Workload) budget(app *App) *drain.Budget {
 	b := &drain.Budget{
 		Selector: app.selector(), Generation: 1, ObservedGeneration: 1,
@@ -133,8 +132,7 @@ func (w *Workload) budget(app *App) *drain.Budget {
 	return b
 }
 
-// healthy tells whether a task serves and is to go on, on a node of which
-// something is known.
+// healthy reports whether a task serves and is to go on, on a node whose state is known.
 func (w *Workload) healthy(p *pod) bool {
 	n := w.nodes[p.node]
 	return p.serving && !p.going() && n != nil && ready(n)

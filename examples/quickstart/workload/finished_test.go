@@ -11,9 +11,9 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// TestTasksFinishBeforeTheyGo: a task whose process has ended is there for a while as a
-// finished one. It serves nobody, no budget counts it, its volume comes off, and another one
-// of its name comes when it is gone.
+// TestTasksFinishBeforeTheyGo: a task whose process has ended exists for a while as a finished one.
+// It does not serve, no budget counts it, its volume is detached, and another one of its name is
+// created when it is gone.
 func TestTasksFinishBeforeTheyGo(t *testing.T) {
 	s := newSite(t, t.TempDir(), "a", "b")
 	slow := withVolume
@@ -40,7 +40,8 @@ func TestTasksFinishBeforeTheyGo(t *testing.T) {
 	require.Equal(t, "b", s.pod("db-0").node)
 }
 
-// TestTasksThatEndByThemselves are replaced, and go when they are evicted: no budget is asked.
+// TestTasksThatEndByThemselves are replaced, and are deleted when they are evicted. No budget is
+// asked.
 func TestTasksThatEndByThemselves(t *testing.T) {
 	s := newSite(t, t.TempDir(), "a")
 	strict := front

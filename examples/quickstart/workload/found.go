@@ -13,18 +13,17 @@ import (
 	"github.com/millwright-go/millwright/examples/quickstart/task"
 )
 
-// uidPrefix begins the UIDs of tasks; the number of their creation follows.
+// uidPrefix begins the UIDs of tasks. The number of their creation follows.
 const uidPrefix = "task-"
 
-// leftover is a task whose order lies on a node's desk, put there by an earlier
-// program.
+// leftover is a task whose order an earlier program has put on a node's desk.
 type leftover struct {
 	letter task.Letter
 	node   string
 }
 
-// recall reads what an earlier program has left on the desks, and which numbers
-// were given out. A task that it had thought of and not ordered is forgotten.
+// recall reads what an earlier program has left on the desks, and which numbers were given out. It
+// forgets a task that the program had planned and not ordered.
 func (w *Workload) recall() error {
 	desks, err := os.ReadDir(w.options.Desks)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -62,7 +61,7 @@ func numberOf(uid string) int {
 	return n
 }
 
-// adopt makes pods of an app of what was found of it.
+// adopt makes pods of an app from the leftovers of it.
 func (w *Workload) adopt(app *App, now time.Time) {
 	left := w.found[:0]
 	for _, f := range w.found {

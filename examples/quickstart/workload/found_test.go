@@ -11,7 +11,7 @@ import (
 	"github.com/millwright-go/millwright/examples/quickstart/task"
 )
 
-// again is the site as another program finds it.
+// again returns the site as another program finds it.
 func (s *site) again() *site {
 	s.t.Helper()
 	w, err := New(s.options)
@@ -67,7 +67,7 @@ func TestVolumeOfAnEarlierProgramStaysAttached(t *testing.T) {
 	require.NotEmpty(t, node)
 
 	next := s.again()
-	next.apply(App{Name: "d", Replicas: 1}) // not its app, whatever its name begins with
+	next.apply(App{Name: "d", Replicas: 1}) // not of its app, though its name begins the same
 	require.Empty(t, next.Where("db-0"))
 	next = s.again()
 	next.apply(data)

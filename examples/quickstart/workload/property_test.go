@@ -19,10 +19,9 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// TestWhateverHappens: nodes come, go, fall silent and are cordoned, agents
-// report late or never, tasks crash and are evicted. No eviction breaks the
-// budget, no volume is in two places, no name is taken twice; and once all that
-// has stopped, every task serves.
+// TestWhateverHappens: nodes join, leave, fall silent and are cordoned, agents report late or
+// never, tasks crash and are evicted. No eviction breaks the budget, no volume is in two places, no
+// name is taken twice. Once all that has stopped, every task serves.
 func TestWhateverHappens(t *testing.T) {
 	root := t.TempDir()
 	number := 0
@@ -69,7 +68,7 @@ func (w *wild) some() *machine.Node {
 	return all[rapid.IntRange(0, len(all)-1).Draw(w.r, "node")]
 }
 
-// looks has the controllers look, a second after the last time.
+// looks runs the controllers, a second after the last time.
 func (w *wild) looks() {
 	w.past += time.Second
 	w.site.looks()
@@ -80,7 +79,7 @@ func (w *wild) joins() {
 	w.joined++
 }
 
-// leaves takes a node away, and with its machine all that ran there.
+// leaves removes a node, and with its machine all that ran there.
 func (w *wild) leaves() {
 	n := w.some()
 	if n == nil {
@@ -115,8 +114,7 @@ func (w *wild) blinks() {
 	}
 }
 
-// evictsOne asks for an eviction and holds the answer to the budget, by counts
-// of its own.
+// evictsOne asks for an eviction and checks the answer against the budget, by counts of its own.
 func (w *wild) evictsOne() {
 	if len(w.pods) == 0 {
 		return
@@ -133,13 +131,13 @@ func (w *wild) evictsOne() {
 	}
 }
 
-// agentLives tells whether a task's node is there, whatever the workload knows.
+// agentLives reports whether a task's node exists, whatever the workload knows.
 func (w *wild) agentLives(p *pod) bool {
 	_, err := w.site.nodes.Get(context.Background(), object.Key{Name: p.node})
 	return err == nil
 }
 
-// agentsWork has agents do what they were told, one task each.
+// agentsWork makes agents do what they were told, one task each.
 func (w *wild) agentsWork() {
 	for _, p := range slices.Clone(w.pods) {
 		if !p.given || p.Finished || !w.agentLives(p) || !rapid.Bool().Draw(w.r, "works") {
@@ -188,7 +186,7 @@ func (w *wild) check() {
 	require.LessOrEqual(w.t, links, 1, "the volume can be reached from %d nodes", links)
 }
 
-// calm stops all trouble; everything must come right.
+// calm stops all trouble. Then everything must recover.
 func (w *wild) calm() {
 	w.joins()
 	all, err := w.site.nodes.List(context.Background(), store.Query{})

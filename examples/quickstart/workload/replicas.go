@@ -11,8 +11,8 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// keep brings every app to its number of tasks. What was told to end, or has ended, counts
-// no more, but keeps its name, which a task with a volume has to wait for.
+// keep brings every app to its number of tasks. A task that was told to end, or has ended, no
+// longer counts, but keeps its name, which a task with a volume has to wait for.
 func (w *Workload) keep(now time.Time) {
 	for _, app := range w.apps {
 		have := w.of(app)
@@ -26,7 +26,7 @@ func (w *Workload) keep(now time.Time) {
 	}
 }
 
-// of are the pods of an app.
+// of returns the pods of an app.
 func (w *Workload) of(app *App) (pods []*pod) {
 	for _, p := range w.pods {
 		if p.app == app {
@@ -36,7 +36,7 @@ func (w *Workload) of(app *App) (pods []*pod) {
 	return pods
 }
 
-// name is one for a new task; false: it has to wait for one.
+// name returns one for a new task, or false if the task has to wait for one.
 func (w *Workload) name(app *App, have []*pod) (string, bool) {
 	if !app.Volume {
 		return app.Name + "-" + strconv.Itoa(w.number+1), true
@@ -71,8 +71,8 @@ func newPod(app *App, name string, number int, now time.Time) *pod {
 	}}
 }
 
-// dismiss ends n tasks: those that serve nobody first, then those on the
-// fullest nodes, the youngest first.
+// dismiss ends n tasks: first those that do not serve, then those on the fullest nodes, the
+// youngest first.
 func (w *Workload) dismiss(staying []*pod, n int, now time.Time) {
 	for ; n > 0; n-- {
 		slices.SortFunc(staying, func(a, b *pod) int {
@@ -90,8 +90,8 @@ func numeral(b bool) int {
 	return 0
 }
 
-// bind puts tasks on nodes: each on the one with the fewest that takes any. A
-// node that is about to be drained is a last resort: a task would move twice.
+// bind puts tasks on nodes: each on the one with the fewest, among those that accept any. A node
+// that is about to be drained is a last resort, because a task would move twice.
 func (w *Workload) bind() {
 	for _, p := range w.pods {
 		if p.node != "" || !p.active() {
@@ -116,7 +116,7 @@ func (w *Workload) choose() (best string) {
 	return best
 }
 
-// ends tells whether the node's machine is known to go.
+// ends reports whether the node's machine is known to be deleted soon.
 func ends(n *machine.Node) bool { return has(n, machine.NodeTerminating) }
 
 func has(n *machine.Node, condition string) bool {
@@ -124,7 +124,7 @@ func has(n *machine.Node, condition string) bool {
 	return c != nil && c.Status == object.True
 }
 
-// load is how many tasks there are on a node that are to stay.
+// load returns how many staying tasks there are on a node.
 func (w *Workload) load(node string) (n int) {
 	for _, p := range w.pods {
 		if p.node == node && p.active() {
@@ -134,7 +134,7 @@ func (w *Workload) load(node string) (n int) {
 	return n
 }
 
-// takes tells whether a node takes new tasks.
+// takes reports whether a node takes new tasks.
 func takes(n *machine.Node) bool {
 	if n.Unschedulable || n.Deleted() || !ready(n) {
 		return false

@@ -13,8 +13,8 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// A volume is a file that one process at a time can lock. It is attached to a
-// node by a link on the node's desk, and to no other one until that is gone.
+// A volume is a file that one process at a time can lock. A link on a node's desk attaches it to
+// that node. It is attached to no other node until the link is gone.
 
 // driverName is that of the driver that attaches volumes.
 const driverName = "lockfile"
@@ -26,8 +26,8 @@ func volumeOf(name string) string { return "volume-" + name }
 // changed.
 type attachment struct{ *drain.Attachment }
 
-// moveVolumes attaches volumes where tasks need them, and detaches them from
-// where no task does.
+// moveVolumes attaches volumes to nodes whose tasks need them, and detaches them from nodes whose
+// tasks don't.
 func (w *Workload) moveVolumes(now time.Time) error {
 	for _, a := range slices.Clone(w.volumes) {
 		if a.DeletedAt.IsZero() && !w.needed(a) {
@@ -93,7 +93,7 @@ func (w *Workload) attach(p *pod) error {
 	return nil
 }
 
-// mounted tells whether a task's volume is attached to its node, and to stay.
+// mounted reports whether a task's volume is attached to its node, and stays so.
 func (w *Workload) mounted(p *pod) bool {
 	return slices.ContainsFunc(w.volumes, func(a *attachment) bool {
 		return a.Volume == volumeOf(p.Name) && a.Node == p.node && a.DeletedAt.IsZero()

@@ -90,7 +90,7 @@ func TestDetachByForce(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, all[0].DeletedAt.IsZero())
 
-	// While a process holds it, it comes to no other one, also not here.
+	// While a process holds it, it is attached to no other node, and not to this one again.
 	lock, err := registry.Try(s.desk("a").Mount("volume-db-0"))
 	require.NoError(t, err)
 	s.looks()
@@ -102,8 +102,7 @@ func TestDetachByForce(t *testing.T) {
 	require.True(t, s.attachments()[0].DeletedAt.IsZero())
 }
 
-// TestWhatHasNotBegunMayGo: no budget is asked about a task that waits for its
-// volume.
+// TestWhatHasNotBegunMayGo: no budget is asked about a task that waits for its volume.
 func TestWhatHasNotBegunMayGo(t *testing.T) {
 	s := newSite(t, t.TempDir(), "a", "b")
 	strict := withVolume

@@ -5,7 +5,7 @@ import (
 	"iter"
 )
 
-// watcher is told of nodes whose tasks have changed.
+// watcher receives the nodes whose tasks have changed.
 type watcher struct {
 	nodes map[string]bool
 	some  chan struct{} // filled when there are any
@@ -52,7 +52,7 @@ func (w *Workload) Watch(ctx context.Context) iter.Seq2[string, error] {
 	}
 }
 
-// taken empties what a watcher was told.
+// taken returns what a watcher was told, and empties it.
 func (w *Workload) taken(one *watcher) map[string]bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -17,10 +17,10 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// interval is how often controllers look at what agents report.
+// interval is the time between two looks of the controllers at the agents' reports.
 const interval = 25 * time.Millisecond
 
-// Options of a Workload. All are needed but Tell.
+// Options of a Workload. All but Tell are required.
 type Options struct {
 	// Desks is the directory of the nodes' desks; Volumes is where volumes
 	// are, on the same file system.
@@ -28,12 +28,11 @@ type Options struct {
 	// Ledger is the path of the ledger that tasks are entered in.
 	Ledger string
 	Nodes  store.Reader[*machine.Node]
-	// Tell is called with what happens to volumes and with evictions that are
-	// refused. Nil: nobody is told.
+	// Tell receives what happens to volumes, and refused evictions. It may be nil.
 	Tell func(text string)
 }
 
-// Workload is made by New and safe for concurrent use.
+// Workload is the apps of a cluster. New makes it. It is safe for concurrent use.
 type Workload struct {
 	options Options
 
@@ -62,20 +61,20 @@ type pod struct {
 	*drain.Pod
 	app     *App
 	number  int       // of its creation
-	node    string    // empty: not bound yet
+	node    string    // empty if not bound yet
 	given   bool      // its order lies on the node's desk
 	serving bool      // says the node's agent
-	goes    time.Time // when it goes that has finished
+	goes    time.Time // when its finished object is deleted
 }
 
-// going tells whether the pod was told to end.
+// going reports whether the pod was told to end.
 func (p *pod) going() bool { return !p.GraceEnds.IsZero() }
 
 // active reports whether the pod counts for its app: it was not told to end, and has not.
 func (p *pod) active() bool { return !p.going() && !p.Finished }
 
-// New returns a workload without apps. What an earlier program has left on the
-// desks belongs to the apps of its names, once they are applied.
+// New returns a workload without apps. The leftovers of an earlier program on the desks belong to
+// the apps of their names, once these are applied.
 func New(o Options) (*Workload, error) {
 	if o.Desks == "" || o.Volumes == "" || o.Ledger == "" || o.Nodes == nil {
 		return nil, errors.New("workload: Options need Desks, Volumes, a Ledger and Nodes")
@@ -87,7 +86,7 @@ func New(o Options) (*Workload, error) {
 	return w, w.recall()
 }
 
-// Apply adds an app, or makes the one of its name like it.
+// Apply adds an app, or updates the one of its name.
 func (w *Workload) Apply(a App) error {
 	if a.Name == "" || a.Replicas < 0 || a.MaxUnavailable < 0 {
 		return errors.New("an app needs a name, and numbers that are not negative")
@@ -105,8 +104,7 @@ func (w *Workload) Apply(a App) error {
 	return nil
 }
 
-// Run has the controllers look again and again until ctx ends. It returns what
-// ended it.
+// Run runs the controllers again and again until ctx ends. It returns what ended it.
 func (w *Workload) Run(ctx context.Context) error {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
@@ -147,8 +145,8 @@ func (w *Workload) look(ctx context.Context, now time.Time) error {
 	return w.give()
 }
 
-// know takes in which nodes there are. One that has gone makes room for the
-// drain of another one, which none of its own pods tells of.
+// know reads which nodes exist. The end of a node makes room for the drain of another one, which
+// none of the other one's own pods shows.
 func (w *Workload) know(nodes []*machine.Node) {
 	gone := len(w.nodes)
 	now := make(map[string]*machine.Node, len(nodes))
@@ -167,8 +165,8 @@ func (w *Workload) know(nodes []*machine.Node) {
 	}
 }
 
-// hear takes in what agents report, finishes the pods whose processes have ended, and lets go of the pods of nodes that are
-// gone: their machines' processes have ended, and took their tasks with them.
+// hear reads the agents' reports, finishes the pods whose processes have ended, and removes the
+// pods of nodes that are gone: their machines' processes have ended, and their tasks with them.
 func (w *Workload) hear(now time.Time) error {
 	desks := make(map[string]map[string]task.Report)
 	for _, p := range slices.Clone(w.pods) {
@@ -202,7 +200,7 @@ func (w *Workload) hear(now time.Time) error {
 	return nil
 }
 
-// finish has a pod be a finished one whose process has ended, and removes it in its time.
+// finish marks a pod whose process has ended as finished, and removes it in its time.
 func (w *Workload) finish(p *pod, now time.Time) error {
 	if !p.Finished {
 		over := *p.Pod
@@ -252,7 +250,7 @@ func (w *Workload) letter(p *pod) task.Letter {
 
 func (w *Workload) desk(node string) *task.Desk { return task.At(filepath.Join(w.options.Desks, node)) }
 
-// say tells something once the lock is free.
+// say reports something once the lock is free.
 func (w *Workload) say(format string, args ...any) {
 	w.told = append(w.told, fmt.Sprintf(format, args...))
 }
@@ -266,7 +264,7 @@ func (w *Workload) tell(texts []string) {
 	}
 }
 
-// Serving is how many tasks of an app serve, as agents report.
+// Serving returns how many tasks of an app serve, as agents report.
 func (w *Workload) Serving(app string) (n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -278,7 +276,7 @@ func (w *Workload) Serving(app string) (n int) {
 	return n
 }
 
-// Tasks are the names of the tasks on a node that were not told to end and have not, in
+// Tasks returns the names of the tasks on a node that were not told to end and have not ended, in
 // the order of their creation.
 func (w *Workload) Tasks(node string) (names []string) {
 	w.mu.Lock()
@@ -291,7 +289,7 @@ func (w *Workload) Tasks(node string) (names []string) {
 	return names
 }
 
-// Where is the node that a task is bound to; empty: none.
+// Where returns the node that a task is bound to, or nothing.
 func (w *Workload) Where(name string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -303,7 +301,7 @@ func (w *Workload) Where(name string) string {
 	return ""
 }
 
-// Left is how many tasks there are, whatever their state.
+// Left returns how many tasks there are, in any state.
 func (w *Workload) Left() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -98,7 +98,7 @@ func (s *site) looks() {
 	require.NoError(s.t, s.look(context.Background(), noon.Add(s.past)))
 }
 
-// serve has the agents of all nodes do what they are told.
+// serve makes the agents of all nodes do what they are told.
 func (s *site) serve() {
 	s.t.Helper()
 	for _, p := range s.pods {
@@ -114,7 +114,7 @@ func (s *site) report(p *pod, state task.State) {
 	require.NoError(s.t, s.desk(p.node).Report(p.UID, task.Report{State: state}))
 }
 
-// end has an agent report the end of a task.
+// end makes an agent report the end of a task.
 func (s *site) ended(p *pod) {
 	s.t.Helper()
 	s.report(p, task.Ended)
@@ -157,7 +157,7 @@ func TestTasksAreSpread(t *testing.T) {
 	require.Len(t, orders, 2)
 	require.Equal(t, "front-1", orders["task-1"].Name)
 
-	// A node that is about to go is a last resort.
+	// A node that will be deleted soon is a last resort.
 	s.condition("a", machine.NodeTerminating, object.True)
 	s.change("c", func(n *machine.Node) { n.Unschedulable = false })
 	more := front
@@ -211,7 +211,7 @@ func TestEvictionFollowsTheBudget(t *testing.T) {
 	require.Contains(t, s.heard, "task front-2 may not be evicted: budget front: 3 healthy tasks, 3 are needed")
 
 	s.looks()
-	replacement := s.pod("front-5") // comes while the old one goes
+	replacement := s.pod("front-5") // created while the old one is ending
 	require.Equal(t, drain.Accepted, s.evicts(replacement), "it is not healthy, and the app is not disrupted")
 	s.looks()
 	s.serve()
@@ -260,7 +260,7 @@ func TestOrdersSayHowATaskEnds(t *testing.T) {
 	require.Equal(t, drain.NotFound, answer.Result)
 }
 
-// TestDeletionAsksNoBudget: it is what a drain does when its time is up.
+// TestDeletionAsksNoBudget: a drain deletes when its time is up.
 func TestDeletionAsksNoBudget(t *testing.T) {
 	s := newSite(t, t.TempDir(), "a")
 	s.apply(front)
@@ -285,7 +285,7 @@ func TestFewerTasks(t *testing.T) {
 	for _, p := range s.pods {
 		going[p.Name] = p.going()
 	}
-	// 1 and 5 serve nobody; of the others the youngest goes.
+	// 1 and 5 do not serve; of the others the youngest is ended.
 	require.Equal(t, map[string]bool{"front-1": true, "front-2": false, "front-3": false, "front-4": true, "front-5": true}, going)
 	s.apply(App{Name: "front"})
 	for len(s.pods) > 0 {
@@ -294,7 +294,7 @@ func TestFewerTasks(t *testing.T) {
 	require.Zero(t, s.Left())
 }
 
-// TestTasksOfALostNode: they are gone with it, and come up elsewhere.
+// TestTasksOfALostNode: they are gone with it, and are started elsewhere.
 func TestTasksOfALostNode(t *testing.T) {
 	s := newSite(t, t.TempDir(), "a", "b")
 	s.apply(front)
