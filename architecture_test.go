@@ -28,7 +28,7 @@ type row struct {
 	// contextIn: the one file of a package that decides which may take a context. It holds what
 	// asks for many decisions in one call, and must end when the caller has had enough.
 	contextIn string
-	// reaches lists directories of the root module; anything: all of them.
+	// reaches lists directories of the root module. anything stands for all of them.
 	reaches []string
 	// modules lists third-party modules.
 	modules []string
@@ -44,7 +44,7 @@ const (
 	yaml      = "go.yaml.in/yaml/v3"
 )
 
-// testingModules are what a conformance suite may bring along.
+// testingModules are what a conformance suite may import.
 var testingModules = []string{
 	testify, rapid, "github.com/stretchr/objx", "github.com/davecgh/go-spew",
 	"github.com/pmezard/go-difflib", yaml, "gopkg.in/yaml.v3",
@@ -121,8 +121,8 @@ var architecture = []row{
 	{dir: "test", below: true, reaches: []string{anything}, modules: append(slices.Clone(testingModules), stateless)},
 }
 
-// rowOf finds the row for a directory: its own, or the nearest one above that
-// covers what is below it.
+// rowOf returns the row for a directory: its own, or the nearest one above that covers what is
+// below it.
 func rowOf(dir string) *row {
 	for at := dir; ; at = path.Dir(at) {
 		for i := range architecture {
@@ -136,7 +136,7 @@ func rowOf(dir string) *row {
 	}
 }
 
-// allows tells whether a package in dir may reach the directory other.
+// allows reports whether a package in dir may reach the directory other.
 func (r *row) allows(dir, other string) bool {
 	if dir == other || slices.Contains(r.reaches, anything) || slices.Contains(r.reaches, other) {
 		return true
@@ -147,7 +147,7 @@ func (r *row) allows(dir, other string) bool {
 	return r.below && (other == r.dir || strings.HasPrefix(other, r.dir+"/"))
 }
 
-// TestEveryPackageHasARow: no package escapes the import rules by being new.
+// TestEveryPackageHasARow: a new package can't escape the import rules.
 func TestEveryPackageHasARow(t *testing.T) {
 	seen := map[string]bool{}
 	for _, s := range loadTree(t).sources {
@@ -161,8 +161,8 @@ func TestEveryPackageHasARow(t *testing.T) {
 	}
 }
 
-// TestNothingReachesUpwards: a table that lets a package reach another must
-// let it reach all that one reaches, and never back.
+// TestNothingReachesUpwards: a table that lets a package import another must let it import all that
+// the other imports, and never the reverse.
 func TestNothingReachesUpwards(t *testing.T) {
 	for _, r := range architecture {
 		for _, other := range r.reaches {
@@ -195,8 +195,8 @@ type listed struct {
 	Error      *struct{ Err string }
 }
 
-// TestImports holds every package of the root module to its row, on both
-// systems the library supports.
+// TestImports checks every package of the root module against its row, on both systems that the
+// library supports.
 func TestImports(t *testing.T) {
 	for _, system := range []string{"linux", "darwin"} {
 		t.Run(system, func(t *testing.T) {

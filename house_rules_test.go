@@ -76,12 +76,11 @@ func TestHouseRules(t *testing.T) {
 	}
 }
 
-// logValues is the one file of the core that imports log/slog: for the type of what
-// a secret shows of itself, and not to log.
+// logValues is the one file of the core that imports log/slog: for the type that shows a secret in
+// logs, and not to log.
 const logValues = "machine/logvalue.go"
 
-// impure are the imports that let something else than the arguments into a
-// decision.
+// impure are the imports that make a decision depend on more than its arguments.
 const impure = "math/rand math/rand/v2 crypto/rand hash/maphash log log/slog os os/exec os/signal os/user syscall"
 
 // importFaults reports imports among the paths in list, separated by spaces.
@@ -115,7 +114,7 @@ func uses(s *source, imported string, names ...string) []*ast.SelectorExpr {
 	return found
 }
 
-// inClockedConstructor tells whether pos is in a function New… with an argument
+// inClockedConstructor reports whether pos is in a function New… with an argument
 // now, which may be nil for the real clock.
 func inClockedConstructor(s *source, pos token.Pos) bool {
 	for _, d := range s.file.Decls {
@@ -161,8 +160,8 @@ func panicFaults(s *source) []string {
 	return found
 }
 
-// goroutineFaults: scripts/test.sh uses the race detector in the directories
-// of its race_dirs alone, so goroutines anywhere else would go unwatched.
+// goroutineFaults: scripts/test.sh uses the race detector in the directories of its race_dirs only,
+// so goroutines anywhere else would run without it.
 func goroutineFaults(s *source) []string {
 	for _, dir := range raceDirs() {
 		if s.dir() == dir || strings.HasPrefix(s.dir(), dir+"/") {
@@ -266,9 +265,8 @@ func exportedReceiver(f *ast.FuncDecl) bool {
 	return exported
 }
 
-// sealedFaults: an interface of nothing but an unexported marker is a sum
-// type; without the marker comment, on a declaration of its own, the linter
-// would not look at switches over it.
+// sealedFaults: an interface with only an unexported marker is a sum type. Without the marker
+// comment, on a declaration of its own, the linter would not check switches over it.
 func sealedFaults(s *source) []string {
 	var found []string
 	for _, decl := range s.file.Decls {

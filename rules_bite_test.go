@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestRulesBite shows every house rule code that breaks it, and code that is
-// close to that but allowed. Each piece may break the one rule it names.
+// TestRulesBite has code that breaks each house rule, and similar code that is allowed. Each piece
+// may break only the rule that it names.
 func TestRulesBite(t *testing.T) {
 	const (
 		fsmOnly  = "stateless in machine/fsm only"
@@ -125,7 +125,7 @@ func TestRulesBite(t *testing.T) {
 	}
 }
 
-// broken names the rules that a file breaks.
+// broken returns the names of the rules that a file breaks.
 func broken(s *source) []string {
 	var names []string
 	for _, r := range rules {

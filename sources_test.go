@@ -29,12 +29,12 @@ func (s *source) dir() string     { return path.Dir(s.path) }
 func (s *source) test() bool      { return strings.HasSuffix(s.path, "_test.go") }
 func (s *source) generated() bool { return ast.IsGenerated(s.file) }
 
-// written tells whether people maintain the file as part of the product.
+// written reports whether people maintain the file as part of the product.
 func (s *source) written() bool { return !s.test() && !s.generated() }
 
 func (s *source) line(pos token.Pos) int { return s.fset.Position(pos).Line }
 
-// at says where in the tree something is.
+// at returns where in the tree something is.
 func (s *source) at(pos token.Pos) string {
 	return s.path + ":" + strconv.Itoa(s.line(pos))
 }
@@ -64,9 +64,9 @@ func parseSource(name, module string, text any) (*source, error) {
 	return &source{path: name, module: module, fset: fset, file: file}, nil
 }
 
-// tree is all that the rules look at. It is read file by file, not asked from
-// the go command, so that files for other systems count too, and so that go
-// test knows what a cached result depends on.
+// tree is all that the rules look at. It is read file by file, and not through the go command, so
+// that files for other systems count too, and so that go test knows what a cached result depends
+// on.
 type tree struct {
 	sources []*source
 	modules []string // directories with a go.mod
@@ -105,7 +105,7 @@ var readTree = sync.OnceValues(func() (*tree, error) {
 	return t, err
 })
 
-// skipped tells whether the go command ignores a directory.
+// skipped reports whether the go command ignores a directory.
 func skipped(dir string) bool {
 	base := path.Base(dir)
 	return dir != "." && (base[0] == '.' || base[0] == '_' || base == "testdata" || base == "vendor")

@@ -1,6 +1,6 @@
-// Command diagrams writes the pages of docs/ that are drawn from the state
-// machines' tables: docs/state-machines.md and the Graphviz files beside this
-// program. Its argument is the directory docs/.
+// Command diagrams writes the pages of docs/ that come from the state machines' tables:
+// docs/state-machines.md and the Graphviz files beside this program. Its argument is the directory
+// docs/.
 package main
 
 import (
@@ -72,7 +72,7 @@ its transitions are written down. This page and the Graphviz files under
 	return append(all, page{"state-machines.md", text.Bytes()}), nil
 }
 
-// edges is a table of a state machine's edges, each with its reason.
+// edges writes a table of a state machine's edges, each with its reason.
 func edges(t *machine.Table) string {
 	var rows strings.Builder
 	rows.WriteString("| from | on | to | why |\n|---|---|---|---|\n")
@@ -89,7 +89,7 @@ func state(s string) string {
 	return cell(s)
 }
 
-// cell keeps a text inside its cell.
+// cell escapes a text for a cell.
 func cell(s string) string { return strings.ReplaceAll(strings.ReplaceAll(s, "|", `\|`), "\n", " ") }
 
 func run(args []string) error {

@@ -10,24 +10,25 @@ import (
 )
 
 // Decision is a fuzz target of a decision that takes an observation of type O and a policy, and
-// answers with a plan of type R. No input may end in a panic or an error, change an argument, or
-// give another plan the second time.
+// returns a plan of type R. No input may end in a panic or an error, change an argument, or give
+// another plan the second time.
 type Decision[O, P, R any] struct {
 	Form Form
-	// Policy gives the default policy, a pointer. It stands in for an input's policy that does not
+	// Policy returns the default policy, a pointer. It replaces an input's policy that does not
 	// pass its method Validate, if it has one.
 	Policy func() P
-	// Whole fills in what every caller of the decision must give. Nil: nothing.
+	// Whole fills in what every caller of the decision must give. Nil means nothing.
 	Whole  func(*O)
 	Decide func(*O, P, time.Time) (R, error)
-	// Check holds a plan to what is true of every plan. Nil: nothing more.
+	// Check checks a plan against what is true of every plan. Nil means no more checks.
 	Check func(testing.TB, *O, R)
 }
 
 // Seed writes an observation that a test has made at a time, with its policy, as an input.
 func (d *Decision[O, P, R]) Seed(o *O, p P, now time.Time) []byte { return d.Form.At(now).Encode(p, o) }
 
-// Drawn gives n inputs that the generator of a property test draws at Form.Now, the same each time.
+// Drawn returns n inputs that the generator of a property test draws at Form.Now, the same each
+// time.
 func (d *Decision[O, P, R]) Drawn(n int, draw func(*rapid.T) (*O, P)) [][]byte {
 	inputs := rapid.Custom(func(t *rapid.T) []byte {
 		o, p := draw(t)

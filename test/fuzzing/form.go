@@ -7,20 +7,20 @@ import (
 
 // Form is how values are written as bytes. Every byte string can be read: what is missing at its
 // end reads as zero, nil or empty, and what is left over is not read. Numbers and times take a byte
-// or two where they are small or near Now, so that a change of one byte gives a value that matters.
+// or two if they are small or near Now, so that a change of one byte gives a value that matters.
 //
 // Exported fields of structs are read and written, and time.Time. Interfaces, functions, channels
 // and unexported fields stay as they are.
 type Form struct {
 	// Now is the time from which times are counted, whole seconds.
 	Now time.Time
-	// Words are the strings that matter to the code under test, at most 200; other strings are
-	// written letter by letter. Committed inputs count on their order: append new words.
+	// Words are the strings that matter to the code under test, at most 200. Other strings are
+	// written letter by letter. Committed inputs depend on their order: append new words.
 	Words []string
 }
 
-// At is the form of values that a test has made at another time: their times read as if that time
-// were Now.
+// At returns the form of values that a test has made at another time: their times read as if that
+// time were Now.
 func (f Form) At(now time.Time) Form {
 	f.Now = now.Truncate(time.Second)
 	return f

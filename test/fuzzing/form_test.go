@@ -44,7 +44,7 @@ func TestFormAtAnotherTime(t *testing.T) {
 	require.Equal(t, form.Now.Add(-time.Minute), read.Asked)
 }
 
-// All bytes read as some value, and that is written and read as the same.
+// All bytes read as some value, which is written and read as the same value.
 func TestFormReadsAllBytes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		data := rapid.SliceOf(rapid.Byte()).Draw(t, "data")

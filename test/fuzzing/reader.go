@@ -12,7 +12,7 @@ type reader struct {
 	data []byte
 }
 
-// take gives the next n bytes, with zeros for those that are missing.
+// take returns the next n bytes, with zeros for those that are missing.
 func (r *reader) take(n int) []byte {
 	have := min(n, len(r.data))
 	out := append(make([]byte, 0, n), r.data[:have]...)

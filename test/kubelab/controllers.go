@@ -46,7 +46,7 @@ type cluster struct {
 	started   chan struct{}
 }
 
-// each builder sets its informers up and returns what runs the controller.
+// each builder sets its informers up and returns the function that runs the controller.
 var builders = map[string]func(context.Context, *cluster) (func(context.Context), error){
 	"disruption": func(ctx context.Context, c *cluster) (func(context.Context), error) {
 		sc, err := scale.NewForConfig(c.cfg, c.mapper, dynamic.LegacyAPIPathResolverFunc, scale.NewDiscoveryScaleKindResolver(c.disco))

@@ -1,8 +1,7 @@
-// Command kubelab runs a real Kubernetes API server for tests: etcd (embedded,
-// on a unix socket) and kube-apiserver in one process, with the few controllers
-// of kube-controller-manager that tests lean on, and kube-scheduler. Called by
-// another name ("etcd", "kube-apiserver" or "kubectl", through a link) it is
-// that program, with its own flags: what controller-runtime's envtest looks for.
+// Command kubelab runs a real Kubernetes API server for tests: etcd (embedded, on a unix socket)
+// and kube-apiserver in one process, with the few controllers of kube-controller-manager that tests
+// need, and kube-scheduler. Under another name ("etcd", "kube-apiserver" or "kubectl", through a
+// link) it is that program, with its own flags, as controller-runtime's envtest expects.
 //
 //	kubelab --dir=DIR [--controllers=disruption,gc,...] [--user=NAME:GROUP,...] [-- kube-apiserver flags]
 //
@@ -10,8 +9,7 @@
 // --user), and prints one line "ready ..." on standard output. It listens on
 // loopback only.
 //
-// Program ensure, in the folder of that name, builds it unless it is built.
-// NOTES.md tells of pitfalls.
+// Program ensure, in the folder of that name, builds it if needed. NOTES.md describes pitfalls.
 package main
 
 import (

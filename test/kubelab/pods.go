@@ -11,8 +11,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Annotations by which a pod says how it ends by itself: how long after it became Running its
-// containers end, with status 0 or with another. A duration as Go writes it.
+// These are the annotations by which a pod says how it ends by itself: how long after it became
+// Running its containers end, with status 0 or with another. The value is a duration in Go's form.
 const (
 	completesAfter = "kubelab/completes-after"
 	failsAfter     = "kubelab/fails-after"
@@ -92,7 +92,7 @@ func runPod(ctx context.Context, c *cluster, p *v1.Pod) {
 		p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, v1.ContainerStatus{Name: k.Name, Image: k.Image,
 			Ready: true, Started: &started, State: v1.ContainerState{Running: &v1.ContainerStateRunning{StartedAt: now}}})
 	}
-	// a conflict is no matter: the newer pod comes by as an update, still Pending
+	// a conflict does no harm: the newer pod comes as an update, still Pending
 	if _, err := c.cs.CoreV1().Pods(p.Namespace).UpdateStatus(ctx, p, metav1.UpdateOptions{}); err != nil {
 		return
 	}

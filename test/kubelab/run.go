@@ -56,7 +56,7 @@ func run(o *options) error {
 	return wait(ctx, apiErr, store.Err())
 }
 
-// prepare makes the state directory and sends the log there.
+// prepare makes the state directory and writes the log there.
 func prepare(o *options, tmp string) error {
 	if o.dir == "" {
 		o.dir = tmp
@@ -121,7 +121,7 @@ func writeKubeconfigs(dir string, cfg *rest.Config, tokens map[string]string) er
 	return failed
 }
 
-// wait returns when the server has ended, for whatever reason.
+// wait returns when the server has ended, for any reason.
 func wait(ctx context.Context, apiErr, etcdErr <-chan error) error {
 	select {
 	case err := <-apiErr:

@@ -1,10 +1,10 @@
-// Command replay compares the stories, goldens and scenarios of this tree with those of the commit in
-// before-house, which the tests of that commit made and held. The tests of this tree hold its own. So
-// what a golden says on both sides is what the code of both sides does.
+// Command replay compares the stories, goldens and scenarios of this tree with those of the commit
+// in before-house. The tests of that commit made and checked those, and the tests of this tree
+// check its own. So what a golden says on both sides is what the code of both sides does.
 //
-// Words may change: map.txt gives them as lines "old<TAB>new", applied in their order to the old text.
-// A line that begins with "path" and a tab moves files. What is done may not change, but for the files
-// in differences.txt, each with its cause.
+// Words may change: map.txt gives them as lines "old<TAB>new", applied in their order to the old
+// text. A line that begins with "path" and a tab moves files. What is done may not change, except
+// in the files in differences.txt, each with its cause.
 //
 //	go run ./test/replay
 //
@@ -136,8 +136,8 @@ func git(args ...string) ([]byte, error) {
 	return out, nil
 }
 
-// pairs reads the lines of a file as what is before and after a tab. Empty lines and lines that begin
-// with # say nothing.
+// pairs returns the lines of a file as the texts before and after a tab. It ignores empty lines and
+// lines that begin with #.
 func pairs(file string) ([][2]string, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -181,7 +181,7 @@ func mapping(file string) (words, paths *strings.Replacer, err error) {
 	return strings.NewReplacer(texts...), strings.NewReplacer(moves...), nil
 }
 
-// difference shows the first lines in which two texts differ.
+// difference returns the first lines in which two texts differ.
 func difference(before, after string) string {
 	a, b := strings.Split(before, "\n"), strings.Split(after, "\n")
 	var out strings.Builder

@@ -1,13 +1,12 @@
-// Command ensure builds kubelab unless this very source is built already, and
-// prints the path of the program on standard output. What it does and how long
-// that takes goes to standard error. It may be called several times at once.
+// Command ensure builds kubelab unless this source is built already, and prints the path of the
+// program on standard output. It reports progress on standard error. It may run several times at
+// once.
 //
 //	go -C test/kubelab run ./ensure
 //
-// The program is kept in the folder that KUBELAB_CACHE names, else in the user's
-// cache folder, under a hash of the source, of the modules and of the Go release.
-// Beside it are links named etcd, kube-apiserver and kubectl, so that its folder
-// serves as KUBEBUILDER_ASSETS.
+// It keeps the program in the folder that KUBELAB_CACHE names, else in the user's cache folder,
+// under a hash of the source, of the modules and of the Go release. Beside the program are links
+// named etcd, kube-apiserver and kubectl, so that its folder serves as KUBEBUILDER_ASSETS.
 package main
 
 import (
@@ -39,8 +38,8 @@ func main() {
 // program is the name of what is built.
 const program = "kubelab"
 
-// ensure returns the path of the program, which it builds if need be. It works
-// in the folder of the module.
+// ensure returns the path of the program, which it builds if needed. It works in the folder of the
+// module.
 func ensure() (string, error) {
 	key, err := fingerprint()
 	if err != nil {
@@ -70,7 +69,7 @@ func ensure() (string, error) {
 	return path, build(dir, path)
 }
 
-// fingerprint is a hash of all that decides what the program is.
+// fingerprint returns a hash of all that determines the program.
 func fingerprint() (string, error) {
 	files, err := filepath.Glob("*.go")
 	if err != nil {
