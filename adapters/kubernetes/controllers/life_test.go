@@ -2,6 +2,7 @@ package controllers_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"testing"
@@ -53,6 +54,18 @@ func (w *world) deployment(name, class string, replicas int32) *v1alpha1.Machine
 	}}
 	require.NoError(w, w.client.Create(w.Context(), d))
 	return d
+}
+
+// fleetOf returns a world whose controllers run deployment web of n machines. The machines are
+// available, and their VMs have size "s".
+func fleetOf(t *testing.T, n int32) (*world, *v1alpha1.MachineDeployment) {
+	t.Helper()
+	w := newWorld(t, quick)
+	w.manage()
+	w.class("small", "s")
+	d := w.deployment("web", "small", n)
+	w.eventually(fmt.Sprintf("%d machines", n), w.settled("web", n))
+	return w, d
 }
 
 // settled reports whether all machines of a deployment are new and available.

@@ -56,11 +56,7 @@ func (w *world) sets() []v1alpha1.MachineSet {
 // machines that stay are the same.
 func TestScale(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, quick)
-	w.manage()
-	w.class("small", "s")
-	d := w.deployment("web", "small", 2)
-	w.eventually("two machines", w.settled("web", 2))
+	w, d := fleetOf(t, 2)
 	first := w.names()
 	w.scale(d, 2, 6)
 	w.eventually("six machines", w.settled("web", 6))
@@ -144,11 +140,7 @@ func TestAdoptionAndRelease(t *testing.T) {
 // nothing is rolled.
 func TestSetsFindTheirDeployment(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, quick)
-	w.manage()
-	w.class("small", "s")
-	d := w.deployment("web", "small", 2)
-	w.eventually("two machines", w.settled("web", 2))
+	w, d := fleetOf(t, 2)
 	names := w.names()
 	require.NoError(t, w.client.Delete(t.Context(), d, client.PropagationPolicy(metav1.DeletePropagationOrphan)))
 	w.eventually("the deployment to go", w.gone(d))
@@ -168,11 +160,7 @@ func TestSetsFindTheirDeployment(t *testing.T) {
 // TestFinalizers: an object that others need stays until they are gone, and is then deleted.
 func TestFinalizers(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, quick)
-	w.manage()
-	w.class("small", "s")
-	d := w.deployment("web", "small", 2)
-	w.eventually("two machines", w.settled("web", 2))
+	w, d := fleetOf(t, 2)
 	class := &v1alpha1.MachineClass{ObjectMeta: w.meta("small")}
 	secret := &corev1.Secret{ObjectMeta: w.meta("small")}
 	require.NoError(t, w.client.Delete(t.Context(), class))
@@ -202,11 +190,7 @@ func TestFinalizers(t *testing.T) {
 // --cascade=foreground the deployment is deleted last.
 func TestForegroundDeletion(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, quick)
-	w.manage()
-	w.class("small", "s")
-	d := w.deployment("web", "small", 3)
-	w.eventually("three machines", w.settled("web", 3))
+	w, d := fleetOf(t, 3)
 	for _, m := range w.machines() {
 		owner := metav1.GetControllerOf(&m)
 		require.NotNil(t, owner)
@@ -250,11 +234,7 @@ func TestMachinesStayBehind(t *testing.T) {
 // though it writes no times with the names, as earlier ones do.
 func TestAScalersOwnClock(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, quick)
-	w.manage()
-	w.class("small", "small")
-	d := w.deployment("web", "small", 5)
-	w.eventually("five machines", w.settled("web", 5))
+	w, d := fleetOf(t, 5)
 	const scaledAt = `"machine.sapcloud.io/last-deployment-replica-change-by-scaler-time":"%s"`
 	for i, clock := range []time.Duration{2 * time.Second, time.Hour, -time.Hour, 0} {
 		names := w.names()
