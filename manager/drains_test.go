@@ -44,24 +44,32 @@ func (l *lodgers) Watch(context.Context) iter.Seq2[string, error] {
 	return func(func(string, error) bool) {}
 }
 
-// TestPodsAreReadOnceTheNodeIsCordoned: a pod that is bound between a first look
-// at a node and its cordon is no less evicted (P22).
-func TestPodsAreReadOnceTheNodeIsCordoned(t *testing.T) {
+// drainsInTwoPasses requires that a drain evicts the lodger of a node in its first pass, and ends
+// in the second. pods are the lodgers, as the drain reads them.
+func drainsInTwoPasses(t *testing.T, pods manager.Pods, lodgers *lodgers) {
+	t.Helper()
 	now := time.Date(2027, 1, 15, 8, 0, 0, 0, time.UTC)
 	clock := func() time.Time { return now }
 	nodes := store.NewMemory(clock, manager.NodeIndexes("machine"))
 	node, err := nodes.Create(ctx, &machine.Node{Meta: object.Meta{Key: object.Key{Name: "n"}}})
 	require.NoError(t, err)
-	pods := &lodgers{nodes: nodes}
+	lodgers.nodes = nodes
 	d, err := manager.NewDrainer(manager.DrainOptions{Nodes: nodes, Workload: manager.Workload{Pods: pods}, Now: clock})
 	require.NoError(t, err)
 	answer, err := d.Drain(ctx, &machine.Machine{}, &machine.DrainNode{Node: node, Since: now, Until: now.Add(time.Hour)})
 	require.NoError(t, err)
-	require.Equal(t, 1, pods.evicted)
+	require.Equal(t, 1, lodgers.evicted)
 	require.False(t, answer.Done, "%s", answer.Why)
 	answer, err = d.Drain(ctx, &machine.Machine{}, &machine.DrainNode{Node: answer.Node, Since: now, Until: now.Add(time.Hour)})
 	require.NoError(t, err)
 	require.True(t, answer.Done, "%s", answer.Why)
+}
+
+// TestPodsAreReadOnceTheNodeIsCordoned: a pod that is bound between a first look
+// at a node and its cordon is no less evicted (P22).
+func TestPodsAreReadOnceTheNodeIsCordoned(t *testing.T) {
+	pods := &lodgers{}
+	drainsInTwoPasses(t, pods, pods)
 }
 
 // lagging are pods whose cache does not know the one that was bound last.
@@ -77,21 +85,8 @@ func (l *lagging) Live(ctx context.Context, node string) ([]*drain.Pod, error) {
 // TestPodsOfACacheAreReadLiveAtTheEnd: a pod that a cache does not know is evicted, and the
 // drain ends when it has gone (P22).
 func TestPodsOfACacheAreReadLiveAtTheEnd(t *testing.T) {
-	now := time.Date(2027, 1, 15, 8, 0, 0, 0, time.UTC)
-	clock := func() time.Time { return now }
-	nodes := store.NewMemory(clock, manager.NodeIndexes("machine"))
-	node, err := nodes.Create(ctx, &machine.Node{Meta: object.Meta{Key: object.Key{Name: "n"}}})
-	require.NoError(t, err)
-	pods := &lagging{lodgers{nodes: nodes}}
-	d, err := manager.NewDrainer(manager.DrainOptions{Nodes: nodes, Workload: manager.Workload{Pods: pods}, Now: clock})
-	require.NoError(t, err)
-	answer, err := d.Drain(ctx, &machine.Machine{}, &machine.DrainNode{Node: node, Since: now, Until: now.Add(time.Hour)})
-	require.NoError(t, err)
-	require.Equal(t, 1, pods.evicted)
-	require.False(t, answer.Done, "%s", answer.Why)
-	answer, err = d.Drain(ctx, &machine.Machine{}, &machine.DrainNode{Node: answer.Node, Since: now, Until: now.Add(time.Hour)})
-	require.NoError(t, err)
-	require.True(t, answer.Done, "%s", answer.Why)
+	pods := &lagging{}
+	drainsInTwoPasses(t, pods, &pods.lodgers)
 }
 
 // moved is a workload of one volume that is still attached, and no pods.
