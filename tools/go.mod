@@ -2,7 +2,7 @@
 // downloads them. "make lint" builds them into .cache/bin.
 module github.com/millwright-go/millwright/tools
 
-// No newer than the root module's, so that whoever can build the library can
+// No newer than the root module's, so that a machine that can build the library can
 // lint it too. It holds the linters back: staticcheck 0.8 wants Go 1.26,
 // go-check-sumtype 0.5 wants Go 1.27.
 go 1.25.0
