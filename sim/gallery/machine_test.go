@@ -12,7 +12,7 @@ var ofMachine = []mutant{
 	{
 		name:   "the record is let go though DeleteMachine was refused",
 		breaks: "P14, P16",
-		file:   "machine/remove.go",
+		file:   "machine/delete.go",
 		from: `if answer.Code != codes.OK && answer.Code != codes.NotFound {
 		return d.stageFailed(StageInitiateVMDeletion, answer.Outcome)`,
 		to: `if answer.Code == codes.Internal {
@@ -28,7 +28,7 @@ var ofMachine = []mutant{
 	{
 		name:   "nobody asks for the budget of replacements",
 		breaks: "P24",
-		file:   "machine/grant.go",
+		file:   "machine/health_grant.go",
 		from:   "if !d.o.Budgeted {",
 		to:     "if d.o.Budgeted {",
 	},
@@ -61,7 +61,7 @@ var ofMachine = []mutant{
 	{
 		name:   "force goes on though the VM could not be deleted",
 		breaks: "no finalizer goes before DeleteMachine has answered OK or NOT_FOUND, not even by force",
-		file:   "machine/remove.go",
+		file:   "machine/delete.go",
 		from: `	if answer.Code != codes.OK && answer.Code != codes.NotFound {
 		return d.stageFailed(StageInitiateVMDeletion, answer.Outcome)`,
 		to: `	if answer.Code != codes.OK && answer.Code != codes.NotFound && !d.forced() {
@@ -70,7 +70,7 @@ var ofMachine = []mutant{
 	{
 		name:   "a failed stage of a deletion is tried again at once, whatever wakes the machine",
 		breaks: "failures are tried again by the recovery table, ever more rarely",
-		file:   "machine/remove.go",
+		file:   "machine/delete.go",
 		from: `	if plan, wait := d.removeGate(); wait {
 		return plan
 	}
@@ -81,7 +81,7 @@ var ofMachine = []mutant{
 	{
 		name:   "a node that a user had cordoned is uncordoned after an update in place",
 		breaks: "what others have done to a node is not undone",
-		file:   "machine/update_marks.go",
+		file:   "machine/inplace_marks.go",
 		from:   "if !n.Drain.Cordoned.IsZero() && !w.Cordoned {",
 		to:     "if !w.Cordoned {",
 	},
@@ -147,7 +147,7 @@ var ofMachine = []mutant{
 	{
 		name:   "a grant that has lapsed is used",
 		breaks: "P24",
-		file:   "machine/grant.go",
+		file:   "machine/health_grant.go",
 		from:   "case grant.Allowed && (grant.Until.IsZero() || d.now.Before(grant.Until)):",
 		to:     "case grant.Allowed:",
 		by:     "TestP24NoVerdictWithoutAGrant",
@@ -155,7 +155,7 @@ var ofMachine = []mutant{
 	{
 		name:   "labels that were ours stay on the node",
 		breaks: "P23",
-		file:   "machine/sync.go",
+		file:   "machine/node_sync.go",
 		from: `	for k, v := range last {
 		if out[k] == v {`,
 		to: `	for k, v := range last {
@@ -165,7 +165,7 @@ var ofMachine = []mutant{
 	{
 		name:   "a taint of somebody else goes with ours",
 		breaks: "P23",
-		file:   "machine/sync.go",
+		file:   "machine/node_sync.go",
 		from:   "return slices.Contains(last, t) || slices.ContainsFunc(want, t.Same)",
 		to:     "return len(last) > 0 || slices.ContainsFunc(want, t.Same)",
 		by:     "TestP23MarksOfOthersStay|TestTemplatesAreAppliedThreeWay",
@@ -173,7 +173,7 @@ var ofMachine = []mutant{
 	{
 		name:   "a bootstrap token outlives the join",
 		breaks: "P14",
-		file:   "machine/token.go",
+		file:   "machine/create_token.go",
 		from:   "if d.o.Token != TokenNeeded || d.o.TokenRemoved != nil {",
 		to:     "if d.o.Token != TokenNeeded || d.o.TokenRemoved == nil {",
 		by:     "TestTokensAfterAStorm|TestTokensCostThreeCalls",
@@ -181,7 +181,7 @@ var ofMachine = []mutant{
 	{
 		name:   "a token ends after the machine's time",
 		breaks: "P21",
-		file:   "machine/token.go",
+		file:   "machine/create_token.go",
 		from:   "return d.creationDeadline().Truncate(time.Second)",
 		to:     "return d.creationDeadline().Add(time.Hour).Truncate(time.Second)",
 		by:     "TestTokensLastUntilTheDeadline",
@@ -189,7 +189,7 @@ var ofMachine = []mutant{
 	{
 		name:   "a lost VM's machine fails by the list alone",
 		breaks: "P41",
-		file:   "machine/lost.go",
+		file:   "machine/health_lost.go",
 		from: `	if vm == nil {
 		return ask, true
 	}
@@ -200,7 +200,7 @@ var ofMachine = []mutant{
 	{
 		name:   "a machine that is kept for inspection fails for its VM",
 		breaks: "P41",
-		file:   "machine/lost.go",
+		file:   "machine/health_lost.go",
 		from:   "d.o.Class == nil || d.preserved() {",
 		to:     "d.o.Class == nil {",
 		by:     "TestNoVMIsLostForAList",

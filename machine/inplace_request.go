@@ -1,0 +1,97 @@
+package machine
+
+import (
+	"strconv"
+	"time"
+)
+
+// InPlaceRequest is what a rollout that updates machines in place asks of one
+// of them. Whoever owns the machine writes it.
+type InPlaceRequest string
+
+// The requests.
+const (
+	// InPlaceNone asks for nothing. To a machine whose update is done it says
+	// that it is where it belongs and may work again; to one whose update is
+	// under way, that it was withdrawn.
+	InPlaceNone InPlaceRequest = ""
+	// InPlaceCandidate says that the machine is to be updated at some time:
+	// its node is labelled, and a user may select it by a label on the node.
+	InPlaceCandidate InPlaceRequest = "Candidate"
+	// InPlaceSelected says that it is the machine's turn.
+	InPlaceSelected InPlaceRequest = "Selected"
+)
+
+func (r InPlaceRequest) known() bool {
+	return r == InPlaceNone || r == InPlaceCandidate || r == InPlaceSelected
+}
+
+// The answers of an update agent, values of the label Keys.UpdateResult.
+const (
+	UpdateSuccessful = "successful"
+	UpdateFailed     = "failed"
+)
+
+// NodeInPlaceUpdate is the condition of a node that says where its update
+// stands. Its status is always True, and its reason says the stage. An update
+// agent goes to work at ReasonReadyForUpdate, and at no other. The condition
+// stays on the node: the next update begins at ReasonUpdateSuccessful, or where
+// the condition is missing.
+const (
+	NodeInPlaceUpdate = "InPlaceUpdate"
+
+	ReasonCandidateForUpdate = "CandidateForUpdate"
+	ReasonSelectedForUpdate  = "SelectedForUpdate"
+	// ReasonDrainSuccessful is read only: this library goes on to
+	// ReasonReadyForUpdate at once.
+	ReasonDrainSuccessful = "DrainSuccessful"
+	ReasonReadyForUpdate  = "ReadyForUpdate"
+	// ReasonUpdateSuccessful also stands for an update that was withdrawn: there
+	// is nothing for an agent to do.
+	ReasonUpdateSuccessful = "UpdateSuccessful"
+	ReasonNodeUpdateFailed = "UpdateFailed"
+)
+
+// UpdateMarks is the record of what an in-place update has put on a node, so
+// that nothing else is taken off again.
+type UpdateMarks struct {
+	// Since is when the update began that took the node out of service,
+	// whole seconds. Zero: none did.
+	Since     time.Time
+	Candidate bool // the label Keys.CandidateForUpdate is ours
+	Selected  bool // the label Keys.SelectedForUpdate is ours, not a user's
+	Cordoned  bool // the node was schedulable before
+}
+
+func (u *UpdateMarks) equal(v *UpdateMarks) bool {
+	return u.Since.Equal(v.Since) && u.Candidate == v.Candidate && u.Selected == v.Selected && u.Cordoned == v.Cordoned
+}
+
+func (u *UpdateMarks) none() bool {
+	return !u.Candidate && !u.Selected && !u.Cordoned && u.Since.IsZero()
+}
+
+// says tells whether a label of a node is true; an empty key is on none.
+func (n *Node) says(key string) bool {
+	if key == "" {
+		return false
+	}
+	yes, err := strconv.ParseBool(n.Labels[key])
+	return err == nil && yes
+}
+
+// result is the update agent's answer on a node; empty: none.
+func (n *Node) result(k *Keys) string {
+	if k.UpdateResult == "" {
+		return ""
+	}
+	return n.Labels[k.UpdateResult]
+}
+
+// failedReason is what the update agent said of its failure.
+func (n *Node) failedReason(k *Keys) string {
+	if reason := n.Annotations[k.UpdateFailedReason]; k.UpdateFailedReason != "" && reason != "" {
+		return reason
+	}
+	return "the agent gave no reason"
+}
