@@ -324,7 +324,7 @@ func (d *decider) createFailed(stage Stage, code codes.Code, message string) Pla
 		on, reason = EventCreationTimeout, reasonCreateFailed
 	}
 	why := decision.Why{Reason: reason, Name: stage.title(), Code: code, Detail: message}
-	never := d.untouched() && !d.known()
+	never := d.m.untouched() && !d.known()
 	return d.move(on, why, func(s *Status) {
 		s.LastOperation = d.failure(OperationCreate, stage, code, message)
 		s.NeverCreated = never
@@ -340,10 +340,10 @@ func (s Stage) title() string {
 }
 
 // untouched tells whether it is certain that no create was issued for this machine.
-func (d *decider) untouched() bool {
-	s := &d.m.Status
+func (m *Machine) untouched() bool {
+	s := &m.Status
 	fresh := s.Phase == PhaseNew && s.LastOperation.Kind == ""
-	return d.m.Spec.ProviderID == "" && (s.NeverCreated || fresh)
+	return m.Spec.ProviderID == "" && (s.NeverCreated || fresh)
 }
 
 // known tells whether the provider has VMs of this machine, whoever made them.

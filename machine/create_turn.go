@@ -114,7 +114,7 @@ func (d *decider) heldNoted() bool {
 // heldTooLong gives up a machine whose time was up before it was its turn. Its
 // failure carries the code of what held it back.
 func (d *decider) heldTooLong() Plan {
-	h, last, never := d.o.Hold, &d.m.Status.LastOperation, d.untouched() && !d.known()
+	h, last, never := d.o.Hold, &d.m.Status.LastOperation, d.m.untouched() && !d.known()
 	why := decision.Why{Reason: reasonCreationTimeout, For: d.p.creationTimeout(d.m), Detail: h.String()}
 	return d.move(EventCreationTimeout, why, func(s *Status) {
 		op := d.failure(OperationCreate, last.Stage, h.Code, why.String())

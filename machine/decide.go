@@ -101,7 +101,7 @@ func (d *decider) keep() Plan {
 	if plan, busy := d.preserve(); busy {
 		return plan
 	}
-	return d.whilePreserved(d.whileSpared(d.follow()))
+	return d.whilePreserved(d.whileSpared(d.alsoPreserve(d.follow())))
 }
 
 // follow decides by the phase.
@@ -150,38 +150,37 @@ func (d *decider) stamp() time.Time { return d.now.Truncate(time.Second) }
 
 // setStatus plans a write of the status that leaves the phase alone.
 func (d *decider) setStatus(why decision.Why, change func(*Status)) Plan {
-	s := d.m.Status.Clone()
-	change(&s)
-	return Plan{Write: &UpdateStatus{s}, Why: why}
+	status := d.m.Status.Clone()
+	change(&status)
+	return Plan{Write: &UpdateStatus{status}, Why: why}
 }
 
 // move plans a write of the status that takes the phase along an edge of the table.
 func (d *decider) move(on Event, why decision.Why, change func(*Status)) Plan {
 	from := string(d.m.Status.Phase)
 	to, _ := phases.Next(from, on)
-	plan := d.setStatus(why, func(s *Status) {
+	plan := d.setStatus(why, func(status *Status) {
 		if to != from {
-			s.Phase, s.Since = Phase(to), d.stamp()
-			d.alsoPreserve(s, Phase(to))
+			status.Phase, status.Since = Phase(to), d.stamp()
 		}
-		d.noteVM(s)
-		change(s)
+		d.noteVM(status)
+		change(status)
 	})
 	plan.Moves[0] = Move{Table: phases.Name, From: from, On: on, To: to}
 	return plan
 }
 
 // noteVM lets what drivers said in this pass ride on a status write.
-func (d *decider) noteVM(s *Status) {
+func (d *decider) noteVM(status *Status) {
 	for _, vm := range [...]*VM{d.o.VM, d.o.Created, d.o.Initialized, d.o.Updated, d.o.VMDeleted} {
 		if vm == nil {
 			continue
 		}
 		if vm.LastKnown != "" {
-			s.LastKnown = vm.LastKnown
+			status.LastKnown = vm.LastKnown
 		}
 		if len(vm.Addresses) > 0 {
-			s.Addresses = append([]Address(nil), vm.Addresses...)
+			status.Addresses = append([]Address(nil), vm.Addresses...)
 		}
 	}
 }

@@ -46,7 +46,7 @@ func (d *decider) terminate() Plan {
 	if from == PhaseNew {
 		why.Detail = "new"
 	}
-	never := d.untouched()
+	never := d.m.untouched()
 	plan := d.move(EventDelete, why, func(s *Status) {
 		s.Phase = PhaseTerminating // also from a phase that no table knows
 		s.NeverCreated = never

@@ -179,7 +179,7 @@ func (d *decider) noteDrain(n *Node, op Operation) (Plan, bool) {
 	}
 	op.Message = answer.Why
 	why := decision.Why{Reason: reasonDrainNoted, Name: n.Name, Detail: answer.Why}
-	plan := d.setStatus(why, func(s *Status) { s.LastOperation = op })
+	plan := d.setStatus(why, func(status *Status) { status.LastOperation = op })
 	if answer.Blocked {
 		plan.Warn = why
 	}

@@ -306,7 +306,7 @@ func sameConditions(machines, nodes []object.Condition) bool {
 
 // copyConditions keeps the machine's conditions equal to its node's.
 func (d *decider) copyConditions(n *Node) Plan {
-	return d.setStatus(decision.Why{Reason: reasonConditions, Name: n.Name}, func(s *Status) { takeOver(s, n) })
+	return d.setStatus(decision.Why{Reason: reasonConditions, Name: n.Name}, func(status *Status) { takeOver(status, n) })
 }
 
 // takeOver copies what a node says of itself. ConditionSpecValid and

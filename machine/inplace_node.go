@@ -135,8 +135,8 @@ func (d *decider) behind(n *Node) bool {
 // A reader of an old record fails there, before it does to the node what nobody
 // wants any more.
 func (d *decider) fence(n *Node) Plan {
-	return d.setStatus(decision.Why{Reason: reasonUpdateFence, Name: n.Name}, func(s *Status) {
-		if op := &s.LastOperation; s.Phase == PhaseInPlaceUpdating && op.State == StateFailed {
+	return d.setStatus(decision.Why{Reason: reasonUpdateFence, Name: n.Name}, func(status *Status) {
+		if op := &status.LastOperation; status.Phase == PhaseInPlaceUpdating && op.State == StateFailed {
 			*op = d.operation(OperationInPlaceUpdate, StateProcessing, op.Stage)
 		}
 	})

@@ -239,18 +239,24 @@ func wholeSecond(t time.Time) time.Time {
 	return t
 }
 
-// alsoPreserve lets it ride on the write that has a machine fail or recover
-// what that means for its preservation: so nobody ever sees a machine as failed
-// that is to be kept and is not.
-func (d *decider) alsoPreserve(s *Status, to Phase) {
-	turns := to == PhaseFailed || to == PhaseRunning && d.m.Status.Phase == PhaseFailed
+// alsoPreserve adds to the write that has a machine fail or recover what that
+// means for its preservation: nobody ever sees a machine as failed that is to be
+// kept and is not.
+func (d *decider) alsoPreserve(plan Plan) Plan {
+	write, ok := plan.Write.(*UpdateStatus)
+	if !ok {
+		return plan
+	}
+	was, is := d.m.Status.Phase, write.Status.Phase
+	turns := is == PhaseFailed && was != PhaseFailed || is == PhaseRunning && was == PhaseFailed
 	if !turns || d.ordinary(d.seenNode()) {
-		return
+		return plan
 	}
-	s.Preservation, _ = d.nextPreservation(to)
-	if to == PhaseRunning {
-		s.Preservation.Drained = false
+	write.Status.Preservation, _ = d.nextPreservation(is)
+	if is == PhaseRunning {
+		write.Status.Preservation.Drained = false
 	}
+	return plan
 }
 
 // seenNode is the machine's own node, if it was looked for and found. A machine that names
