@@ -22,8 +22,8 @@ var ofMachine = []mutant{
 		name:   "a machine without a recorded VM counts as never created",
 		breaks: "P14, P16",
 		file:   "machine/create.go",
-		from:   `return d.m.Spec.ProviderID == "" && (s.NeverCreated || fresh)`,
-		to:     `return d.m.Spec.ProviderID == "" || s.NeverCreated && fresh`,
+		from:   `return m.Spec.ProviderID == "" && (s.NeverCreated || fresh)`,
+		to:     `return m.Spec.ProviderID == "" || s.NeverCreated && fresh`,
 	},
 	{
 		name:   "nobody asks for the budget of replacements",
@@ -52,10 +52,10 @@ var ofMachine = []mutant{
 		name:   "the health clock starts over whenever a condition of the node changes",
 		breaks: "a machine that is unhealthy for longer than the health timeout is given up",
 		file:   "machine/health.go",
-		from:   "func(s *Status) { takeOver(s, n) })",
-		to: `func(s *Status) {
-		takeOver(s, n)
-		s.Since = d.stamp()
+		from:   "func(status *Status) { takeOver(status, n) })",
+		to: `func(status *Status) {
+		takeOver(status, n)
+		status.Since = d.stamp()
 	})`,
 	},
 	{
