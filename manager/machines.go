@@ -51,7 +51,7 @@ type machinePass struct {
 }
 
 func (p *machinePass) step(ctx context.Context) (Result, bool, error) {
-	if p.o.Frozen, p.o.Hold = p.frozen(), p.hold(); !p.o.Frozen {
+	if p.o.Frozen, p.o.Hold = p.reach.Frozen(), p.hold(); !p.o.Frozen {
 		p.o.WatchedSince = p.watched.since(p.Now())
 	}
 	plan, err := machine.Decide(&p.o, p.MachinePolicy, p.Now())

@@ -9,6 +9,7 @@ import (
 	"github.com/millwright-go/millwright/machine/fsm"
 	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/manager/engine"
+	"github.com/millwright-go/millwright/manager/fleet"
 )
 
 // Manager holds the reconcilers of one fleet.
@@ -50,7 +51,7 @@ func New(options Options) (*Manager, error) {
 	}
 	m := &Manager{options: options, engine: e}
 	s := &shell{
-		Options: &m.options, engine: e, moves: moves, reach: &reach{}, hints: &m.hints, pace: newPace(&m.options),
+		Options: &m.options, engine: e, moves: moves, reach: fleet.NewReach(options.SafetyPolicy, options.Now), hints: &m.hints, pace: newPace(&m.options),
 		permits: newPermits(&m.options), watched: &m.watched, missing: &m.missing,
 	}
 	s.specs = newSpecs(options.Driver)
@@ -91,12 +92,13 @@ func (s *shell) reconcilers() []Reconciler {
 	if s.SafetyPolicy == nil {
 		return all
 	}
-	all = append(all, newReachability(s), newOrphanReconciler(s))
+	c := s.fleet()
+	all = append(all, reconciler{fleet.NewReachability(s.engine, c)}, reconciler{fleet.NewOrphans(s.engine, c)})
 	if s.Cluster != nil {
-		all = append(all, newUnmanaged(s))
+		all = append(all, reconciler{fleet.NewUnmanaged(s.engine, c)})
 	}
 	if s.Sets != nil {
-		all = append(all, newOwnerless(s))
+		all = append(all, reconciler{fleet.NewOwnerless(s.engine, c)})
 	}
 	return all
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/machinepool/pooldriver"
 	"github.com/millwright-go/millwright/manager/engine"
+	"github.com/millwright-go/millwright/manager/fleet"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
 )
@@ -160,7 +161,7 @@ func TestObservedPassEnds(t *testing.T) {
 	require.NoError(t, err)
 	m, err := New(o)
 	require.NoError(t, err)
-	s := &shell{Options: &m.options, engine: m.engine, reach: &reach{}, permits: newPermits(&m.options)}
+	s := &shell{Options: &m.options, engine: m.engine, reach: fleet.NewReach(nil, nil), permits: newPermits(&m.options)}
 	p := &careless{shell: s}
 	result, err := s.reconcile(t.Context(), KindMachine, object.Key{Name: "a"}, &memo{}, func(*engine.Pass) pass { return p })
 	require.NoError(t, err)

@@ -10,7 +10,7 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/manager/classes"
 	"github.com/millwright-go/millwright/manager/deployments"
-	"github.com/millwright-go/millwright/manager/engine"
+	"github.com/millwright-go/millwright/manager/fleet"
 	"github.com/millwright-go/millwright/manager/internal/index"
 	"github.com/millwright-go/millwright/manager/internal/secrets"
 	"github.com/millwright-go/millwright/manager/sets"
@@ -19,7 +19,14 @@ import (
 )
 
 // reconciler is a reconciler of the engine's under the name of its kind.
-type reconciler struct{ *engine.Reconciler }
+type reconciler struct {
+	engineReconciler
+}
+
+type engineReconciler interface {
+	Name() string
+	Reconcile(ctx context.Context, key object.Key) (Result, error)
+}
 
 // Kind implements Reconciler.
 func (r reconciler) Kind() Kind { return Kind(r.Name()) }
@@ -28,7 +35,7 @@ func (r reconciler) Kind() Kind { return Kind(r.Name()) }
 func newSetReconciler(s *shell) Reconciler {
 	c := sets.Config{
 		Sets: s.Sets, Machines: s.Machines, Policy: s.SetPolicy, Safety: s.SafetyPolicy,
-		Hold: s.unproven, Frozen: s.frozen, Thaw: s.thaw, Creations: s.creations,
+		Hold: s.reach.Hold, Frozen: s.reach.Frozen, Thaw: s.reach.Thaw, Creations: s.creations,
 		Forget: func(key object.Key) { s.permits.forget(KindSet, key) },
 	}
 	if s.permits.wanted() {
@@ -99,6 +106,23 @@ func (s *shell) poolsUsing(ctx context.Context, class object.Key, live bool) (in
 // secretsOfClasses are the secrets that classes may take.
 func (o *Options) secretsOfClasses() secrets.Secrets {
 	return secrets.Secrets{Collection: o.Secrets, Namespaces: o.SecretNamespaces}
+}
+
+// fleet is what the kinds of the whole fleet need of the others.
+func (s *shell) fleet() fleet.Config {
+	c := fleet.Config{
+		Machines: s.Machines, Classes: s.Classes, Sets: s.Sets, Deployments: s.Deployments, Pools: s.Pools,
+		Secrets: s.secretsOfClasses(), Driver: s.Driver, Policy: s.SafetyPolicy, Namespace: s.Namespace,
+		MachineKind: string(KindMachine), Reach: s.reach, Hints: s.hints.open, Missing: s.missing.note,
+		Check: s.moves.Fire, Transition: s.Hooks.Transition, Frozen: s.Hooks.Frozen,
+	}
+	if s.managesPools() {
+		c.PoolDriver = s.PoolDriver
+	}
+	if s.Cluster != nil {
+		c.Nodes = s.Cluster.Nodes()
+	}
+	return c
 }
 
 // creations returns what holds the creations of a class back; nil: nothing does. The versions that

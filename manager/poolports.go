@@ -3,7 +3,6 @@ package manager
 import (
 	"context"
 	"errors"
-	"maps"
 
 	"github.com/millwright-go/millwright/drain"
 	"github.com/millwright-go/millwright/driver"
@@ -28,7 +27,7 @@ func newPoolReconciler(s *shell) Reconciler {
 	c := pools.Config{
 		Pools: s.Pools, Classes: s.Classes, Secrets: s.Secrets, SecretNamespaces: s.SecretNamespaces,
 		Driver: s.PoolDriver, Bootstrap: s.PoolBootstrap, Drainer: s.Drainer, Policy: s.PoolPolicy,
-		Hold: s.unproven, Frozen: s.frozen, Thaw: s.thaw,
+		Hold: s.reach.Hold, Frozen: s.reach.Frozen, Thaw: s.reach.Thaw,
 		Check: s.moves.Fire, Transition: s.Hooks.Transition, Panicked: s.abandoned(KindPool),
 	}
 	c.Keeper, _ = s.Drainer.(NodeKeeper)
@@ -142,34 +141,4 @@ func samePoolNode(a, b *machine.Node) bool {
 	}
 	return a.ProviderID == b.ProviderID && a.UID == b.UID && a.Deleted() == b.Deleted() && status(a) == status(b) &&
 		len(a.Annotations) == len(b.Annotations)
-}
-
-// instances are the provider IDs of all pools' instances, read live: what has
-// no machine is no orphan for that.
-func (s *shell) instances(ctx context.Context) (map[string]bool, error) {
-	if s.Pools == nil {
-		return nil, nil
-	}
-	pools, err := s.Pools.Live().List(ctx, store.Query{})
-	if err != nil || len(pools) == 0 {
-		return nil, err
-	}
-	owned := make(map[string]bool)
-	for _, p := range pools {
-		for _, id := range p.Spec.ProviderIDs {
-			owned[id] = id != ""
-		}
-	}
-	return owned, nil
-}
-
-// without is a listing of VMs without some of them. What was passed in is left
-// as it is.
-func without(vms map[string]string, some map[string]bool) map[string]string {
-	if len(some) == 0 {
-		return vms
-	}
-	left := maps.Clone(vms)
-	maps.DeleteFunc(left, func(id, _ string) bool { return some[id] })
-	return left
 }

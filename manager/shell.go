@@ -8,6 +8,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machine/fsm"
 	"github.com/millwright-go/millwright/manager/engine"
+	"github.com/millwright-go/millwright/manager/fleet"
 	"github.com/millwright-go/millwright/object"
 )
 
@@ -16,7 +17,7 @@ type shell struct {
 	*Options
 	engine  *engine.Engine
 	moves   *fsm.Checker
-	reach   *reach
+	reach   *fleet.Reach
 	hints   *hints
 	pace    *pace
 	permits *permits
@@ -28,13 +29,8 @@ type shell struct {
 
 // The reasons of the shell's own.
 var (
-	reasonUnproven = decision.NewReason("NotAskedYet", "the API servers were not asked yet")
-
-	reasonVMNotDeleted    = decision.NewReason("OrphanDeleteFailed", "orphan VM {name} could not be deleted: {code}: {detail}")
-	reasonGroupNotDeleted = decision.NewReason("OrphanGroupDeleteFailed", "orphan group {name} could not be deleted: {code}: {detail}")
-	reasonSecretMissing   = decision.NewReason("SecretMissing", "class {name} refers to secret {object}, which does not exist")
-	reasonTemplate        = decision.NewReason("NodeTemplateIncomplete", "class {name}: the node template has no {detail}; machines are made from it, but an autoscaler can't scale it up from none")
-	reasonNodeNotWritten  = decision.NewReason("NodeNotWritten", "node {name} could not be written")
+	reasonSecretMissing = decision.NewReason("SecretMissing", "class {name} refers to secret {object}, which does not exist")
+	reasonTemplate      = decision.NewReason("NodeTemplateIncomplete", "class {name}: the node template has no {detail}; machines are made from it, but an autoscaler can't scale it up from none")
 )
 
 // pass is one look at one object of a kind that decides and acts in one step.
@@ -57,7 +53,7 @@ func (s *shell) reconcile(ctx context.Context, kind Kind, key object.Key, m *mem
 	switch kind {
 	case KindClass, KindSecret, KindReachability:
 	default:
-		k.Hold = s.unproven
+		k.Hold = s.reach.Hold
 	}
 	return s.engine.Reconciler(k).Reconcile(ctx, key)
 }
@@ -112,6 +108,14 @@ func (s *steps) Held() time.Time {
 		return p.put()
 	}
 	return time.Time{}
+}
+
+// lookFor is look for a pass that may have been frozen.
+func (s *shell) lookFor(frozen bool, at time.Time, why decision.Why) Result {
+	if frozen {
+		at = s.reach.Thaw(at)
+	}
+	return s.look(at, why)
 }
 
 // look is the result of a pass that waits.

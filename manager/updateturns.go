@@ -36,8 +36,8 @@ type turn struct {
 	want  machine.VMSpec // what the VM is updated to
 }
 
-// fleet is what shares a limit.
-type fleet struct {
+// group is what shares a limit.
+type group struct {
 	uid, name string
 	replicas  int32
 	paused    bool
@@ -61,7 +61,7 @@ func (p *machinePass) askUpdate(ctx context.Context) (*machine.UpdateTurn, error
 
 // fleetOf is the fleet that a machine belongs to, as far as the caches know;
 // nil: none.
-func (r *machines) fleetOf(ctx context.Context, m *machine.Machine) (*fleet, error) {
+func (r *machines) fleetOf(ctx context.Context, m *machine.Machine) (*group, error) {
 	if r.Sets == nil || m.Owner == nil || m.Owner.Kind != machineset.OwnerKind {
 		return nil, nil //nolint:nilnil // it is alone
 	}
@@ -72,7 +72,7 @@ func (r *machines) fleetOf(ctx context.Context, m *machine.Machine) (*fleet, err
 	if err != nil {
 		return nil, err
 	}
-	lone := &fleet{uid: set.UID, name: set.Name, replicas: set.Spec.Replicas, sets: []*machineset.Set{set}}
+	lone := &group{uid: set.UID, name: set.Name, replicas: set.Spec.Replicas, sets: []*machineset.Set{set}}
 	if r.Deployments == nil || set.Owner == nil || set.Owner.Kind != deployment.OwnerKind {
 		return lone, nil
 	}
@@ -84,12 +84,12 @@ func (r *machines) fleetOf(ctx context.Context, m *machine.Machine) (*fleet, err
 		return nil, err
 	}
 	sets, err := r.Sets.List(ctx, store.Query{Index: IndexOwner, Value: d.UID})
-	return &fleet{uid: d.UID, name: d.Name, replicas: d.Spec.Replicas, paused: d.Spec.Paused, sets: sets}, err
+	return &group{uid: d.UID, name: d.Name, replicas: d.Spec.Replicas, paused: d.Spec.Paused, sets: sets}, err
 }
 
 // take takes a turn, or says what it waits for. A VM whose update has begun has
 // one. Only caches are read meanwhile.
-func (t *turns) take(ctx context.Context, p *machinePass, f *fleet, limit int) (*machine.UpdateTurn, error) {
+func (t *turns) take(ctx context.Context, p *machinePass, f *group, limit int) (*machine.UpdateTurn, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.fleets == nil {
@@ -120,7 +120,7 @@ func (t *turns) take(ctx context.Context, p *machinePass, f *fleet, limit int) (
 }
 
 // underWay are the turns of updates that others have begun.
-func (r *machines) underWay(ctx context.Context, f *fleet) (map[object.Key]turn, error) {
+func (r *machines) underWay(ctx context.Context, f *group) (map[object.Key]turn, error) {
 	taken := make(map[object.Key]turn)
 	for _, set := range f.sets {
 		all, err := r.Machines.List(ctx, store.Query{Index: IndexOwner, Value: set.UID})

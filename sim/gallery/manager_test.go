@@ -5,7 +5,7 @@ var ofManager = []mutant{
 	{
 		name:   "VMs that no machine owns are deleted by name instead of by ID",
 		breaks: "of several VMs of one name, the one that a machine has recorded stays",
-		file:   "manager/orphanvms.go",
+		file:   "manager/fleet/orphanvms.go",
 		from:   "m.Spec.ProviderID, m.Spec.Class.Name = order.ProviderID, order.Class.Name",
 		to:     "m.Spec.Class.Name = order.Class.Name",
 	},

@@ -79,3 +79,14 @@ func IgnoreNotFound(err error) error {
 	}
 	return err
 }
+
+// MetaOf returns the metadata of what was read; nil: there is none.
+func MetaOf[T object.Object[T]](o T, err error) (*object.Meta, error) {
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return nil, nil //nolint:nilnil // it is gone
+	case err != nil:
+		return nil, err
+	}
+	return o.ObjectMeta(), nil
+}

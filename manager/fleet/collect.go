@@ -1,4 +1,4 @@
-package manager
+package fleet
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/manager/engine"
 	"github.com/millwright-go/millwright/manager/internal/answer"
+	"github.com/millwright-go/millwright/manager/internal/secrets"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
 )
@@ -21,7 +22,7 @@ import (
 func (p *orphanPass) list(ctx context.Context, orders []safety.ListVMs) error {
 	answers, failed := make([]*safety.Listing, len(orders)), make([]error, len(orders))
 	p.Each(ctx, len(orders), func(i int) {
-		failed[i] = p.timed(KindOrphans, p.key, p.of.names().list, func() (err error) {
+		failed[i] = p.Timed(p.of.names().list, func() (err error) {
 			answers[i], err = p.listOne(ctx, p.classes[orders[i].Class])
 			return err
 		})
@@ -48,8 +49,8 @@ func (p *orphanPass) list(ctx context.Context, orders []safety.ListVMs) error {
 // listOne asks for the VMs of a class. The error is beside the answer, or
 // there is none.
 func (p *orphanPass) listOne(ctx context.Context, class *machine.Class) (*safety.Listing, error) {
-	secret, err := p.secrets.Merged(ctx, class)
-	if errors.Is(err, ErrSecretNamespace) {
+	secret, err := p.Secrets.Merged(ctx, class)
+	if errors.Is(err, secrets.ErrNamespace) {
 		return &safety.Listing{Asked: p.Now(), Answered: p.Now(), Outcome: answer.Of(err)}, err
 	}
 	if err != nil {
@@ -112,7 +113,7 @@ func (p *orphanPass) collect(ctx context.Context, orders []safety.DeleteOrphan) 
 		if still, failed[i] = p.of.still(ctx, &orders[i]); !still {
 			return
 		}
-		failed[i] = p.timed(KindOrphans, p.key, p.of.names().delete, func() (err error) {
+		failed[i] = p.Timed(p.of.names().delete, func() (err error) {
 			outcomes[i], err = p.deleteOne(ctx, &orders[i])
 			return err
 		})
@@ -131,9 +132,8 @@ func (p *orphanPass) collect(ctx context.Context, orders []safety.DeleteOrphan) 
 // deleteOne deletes a VM or a group. The error is beside the answer, or there is none.
 func (p *orphanPass) deleteOne(ctx context.Context, order *safety.DeleteOrphan) (*machine.Outcome, error) {
 	class := p.classes[order.Class]
-	orderedFor(ctx, p.shell, p.of.about(order), order.Why)
-	secret, err := p.secrets.Merged(ctx, class)
-	if errors.Is(err, ErrSecretNamespace) {
+	secret, err := p.Secrets.Merged(ctx, class)
+	if errors.Is(err, secrets.ErrNamespace) {
 		outcome := answer.Of(err)
 		return &outcome, err
 	}
@@ -153,17 +153,28 @@ func (p *orphanPass) deleted(ctx context.Context, order *safety.DeleteOrphan, an
 	id := order.ProviderID
 	if answer.Code == codes.Aborted && p.groups { // it is going: the call is repeated until it is gone
 		p.tries[id] = safety.Try{ProviderID: id, At: p.Now(), Code: answer.Code, Failures: p.tries[id].Failures + 1}
-		p.tell(ctx, &p.memo, KindOrphans, p.key, Normal, order.Why)
+		p.Once(ctx, engine.Normal, order.Why)
 		return
 	}
 	if answer.Code != codes.OK && answer.Code != codes.NotFound {
 		p.tries[id] = safety.Try{ProviderID: id, At: p.Now(), Code: answer.Code, Failures: p.tries[id].Failures + 1}
 		p.odd = true
 		why := decision.Why{Reason: p.of.names().failed, Name: id, Code: answer.Code, Detail: answer.Message}
-		p.tell(ctx, &p.memo, KindOrphans, p.key, Warning, why)
+		p.Once(ctx, engine.Warning, why)
 		return
 	}
 	p.sightings = slices.DeleteFunc(slices.Clone(p.sightings), func(s safety.Sighting) bool { return s.ProviderID == id })
 	p.o.Sightings = p.sightings
-	p.tell(ctx, nil, KindOrphans, p.key, Normal, order.Why)
+	p.Tell(ctx, engine.Normal, order.Why)
+}
+
+// without is a listing of VMs without some of them. What was passed in is left
+// as it is.
+func without(vms map[string]string, some map[string]bool) map[string]string {
+	if len(some) == 0 {
+		return vms
+	}
+	left := maps.Clone(vms)
+	maps.DeleteFunc(left, func(id, _ string) bool { return some[id] })
+	return left
 }

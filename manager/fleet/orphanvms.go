@@ -1,4 +1,4 @@
-package manager
+package fleet
 
 import (
 	"context"
@@ -20,7 +20,10 @@ type orphanVMs struct {
 }
 
 func (*orphanVMs) names() quarryNames {
-	return quarryNames{list: "ListVMs", read: "ReadMachines", delete: "DeleteOrphan", failed: reasonVMNotDeleted}
+	return quarryNames{
+		list: "ListVMs", read: "ReadMachines", delete: "DeleteOrphan", failed: reasonVMNotDeleted,
+		change: "call DeleteMachine for machine ",
+	}
 }
 
 func (p *orphanVMs) list(ctx context.Context, class *machine.Class, secret *machine.Secret) (map[string]string, error) {
@@ -103,17 +106,17 @@ func (p *orphanVMs) namespaces() []string {
 }
 
 // owners counts all sets and deployments, live.
-func (o *Options) owners(ctx context.Context) (int, error) {
+func (c *Config) owners(ctx context.Context) (int, error) {
 	n := 0
-	if o.Sets != nil {
-		sets, err := o.Sets.Live().List(ctx, store.Query{})
+	if c.Sets != nil {
+		sets, err := c.Sets.Live().List(ctx, store.Query{})
 		if err != nil {
 			return 0, err
 		}
 		n += len(sets)
 	}
-	if o.Deployments != nil {
-		deployments, err := o.Deployments.Live().List(ctx, store.Query{})
+	if c.Deployments != nil {
+		deployments, err := c.Deployments.Live().List(ctx, store.Query{})
 		if err != nil {
 			return 0, err
 		}

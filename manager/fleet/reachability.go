@@ -1,4 +1,4 @@
-package manager
+package fleet
 
 import (
 	"context"
@@ -17,124 +17,150 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// reachability asks the API servers whether they answer, and keeps what the
-// other passes are frozen by.
-type reachability struct {
-	*shell
-	memo       memo
+// ReachabilityReconciler asks the API servers whether they answer, and keeps what the other passes are
+// frozen by.
+type ReachabilityReconciler struct {
+	*engine.Reconciler
+	Config
 	toldFrozen map[string]bool // because of which server, as it was told
 }
 
-func newReachability(s *shell) *reachability {
-	return &reachability{shell: s, toldFrozen: make(map[string]bool)}
+// NewReachability returns it.
+func NewReachability(e *engine.Engine, c Config) *ReachabilityReconciler {
+	r := &ReachabilityReconciler{Config: c, toldFrozen: make(map[string]bool)}
+	r.Reconciler = e.Reconciler(engine.Kind{
+		Name:  Reachability,
+		Begin: func(p *engine.Pass) engine.Steps { return &reachPass{Pass: p, r: r, Config: &r.Config} },
+	})
+	return r
 }
 
-// Kind implements Reconciler.
-func (r *reachability) Kind() Kind { return KindReachability }
-
-// Reconcile implements Reconciler.
-func (r *reachability) Reconcile(ctx context.Context, key object.Key) (result Result, err error) {
-	defer r.reach.begin() // however it ends: all others wait for it
-	asked := false
-	defer func() {
-		if !asked && ctx.Err() == nil {
-			r.unanswered()
-		}
-	}()
-	result, err = r.reconcile(ctx, KindReachability, key, &r.memo, func(*engine.Pass) pass { return &reachPass{reachability: r, key: key} })
-	asked = err == nil
+// Reconcile makes a pass. All others wait until the first has ended, however it ends.
+func (r *ReachabilityReconciler) Reconcile(ctx context.Context, key object.Key) (engine.Result, error) {
+	defer r.Reach.begin()
+	result, err := r.Reconciler.Reconcile(ctx, key)
+	if err != nil && ctx.Err() == nil {
+		engine.Catch(r.unanswered)
+	}
 	return result, err
 }
 
 // unanswered takes a pass that panicked or failed while nothing was frozen for a check that no API
 // server answered: if that goes on for DownTimeout, everything is frozen. What is frozen stays so,
 // and is looked at again with the next check.
-func (r *reachability) unanswered() {
-	known := r.reach.get()
+func (r *ReachabilityReconciler) unanswered() {
+	known := r.Reach.get()
 	if !known.Stage.Frozen() {
 		none := machine.Outcome{Code: codes.Unavailable, Message: "the check did not end"}
-		o := safety.ReachObservation{Reach: known, NoTarget: r.Cluster == nil, Control: &none, Target: &none}
+		o := safety.ReachObservation{Reach: known, NoTarget: r.Nodes == nil, Control: &none, Target: &none}
 		known = safety.Reach{} // frozen, should the decision be what panics
 		engine.Catch(func() {
-			if plan, err := safety.DecideReachability(&o, r.SafetyPolicy, r.Now()); err == nil {
+			if plan, err := safety.DecideReachability(&o, r.Policy, r.Now()); err == nil {
 				known = plan.Reach
 			}
 		})
 	}
-	r.reach.set(known, r.Now().Add(r.SafetyPolicy.CheckPeriod))
+	r.Reach.set(known, r.Now().Add(r.Policy.CheckPeriod))
 }
 
 // reachPass is one pass over the API servers.
 type reachPass struct {
-	*reachability
-	key object.Key
-	o   safety.ReachObservation
+	*engine.Pass
+	*Config
+	r    *ReachabilityReconciler
+	o    safety.ReachObservation
+	plan safety.ReachPlan
 }
 
-func (p *reachPass) observe(context.Context, bool) error {
-	p.o = safety.ReachObservation{Reach: p.reach.get(), NoTarget: p.Cluster == nil}
+// Read implements engine.Steps. What is known is in memory.
+func (p *reachPass) Read(context.Context, bool) error {
+	p.o = safety.ReachObservation{Reach: p.Reach.get(), NoTarget: p.Nodes == nil}
 	return nil
 }
 
-func (p *reachPass) step(ctx context.Context) (Result, bool, error) {
-	plan, err := safety.DecideReachability(&p.o, p.SafetyPolicy, p.Now())
-	if err != nil {
-		return Result{}, false, err
+// Decide implements engine.Steps.
+func (p *reachPass) Decide(ctx context.Context) (engine.Head, error) {
+	var err error
+	if p.plan, err = safety.DecideReachability(&p.o, p.Policy, p.Now()); err != nil {
+		return engine.Head{}, err
 	}
+	plan := &p.plan
 	before := p.o.Reach.Stage
-	p.reach.set(plan.Reach, plan.At)
+	p.Reach.set(plan.Reach, plan.At)
 	p.o.Reach = plan.Reach
-	p.announce(ctx, before, &plan)
+	p.announce(ctx, before)
 	p.tellFrozen("control", &plan.Reach.Control, plan.Reach.Stage)
-	if p.Cluster != nil {
+	if p.Nodes != nil {
 		p.tellFrozen("target", &plan.Reach.Target, plan.Reach.Stage)
 	}
-	because(ctx, p.shell, plan.Why)
+	head := engine.Head{Why: plan.Why, At: plan.At}
 	switch {
-	case plan.Check:
-		err = p.check(ctx)
-	case plan.ReadMachines:
-		err = p.readMachines(ctx)
+	case plan.Check, plan.ReadMachines:
+		head.Verb = engine.Look
 	case len(plan.Restart) > 0:
-		err = p.restart(ctx, plan.Restart)
-	default:
-		return p.look(plan.At, plan.Why), true, nil
+		head.Verb, head.Live = engine.Act, true
+		for i := range plan.Restart {
+			if err := p.Check(ctx, plan.Restart[i].Move); err != nil {
+				return head, err
+			}
+		}
 	}
-	return Result{}, false, err
+	return head, nil
 }
 
-// put implements putter: clocks that nobody restarts keep everything frozen
+// Execute implements engine.Steps.
+func (p *reachPass) Execute(ctx context.Context) error {
+	switch {
+	case p.plan.Check:
+		return p.check(ctx)
+	case p.plan.ReadMachines:
+		return p.readMachines(ctx)
+	}
+	return p.restart(ctx, p.plan.Restart)
+}
+
+// Changes implements engine.Steps.
+func (p *reachPass) Changes() []engine.Change {
+	changes := make([]engine.Change, len(p.plan.Restart))
+	for i := range p.plan.Restart {
+		changes[i].What = "update status of machine " + p.plan.Restart[i].Machine.Key.String()
+	}
+	return changes
+}
+
+// Held implements engine.Holder: clocks that nobody restarts keep everything frozen
 // until they are no one's any more, which is looked at with each check.
-func (p *reachPass) put() time.Time {
-	at := p.Now().Add(p.SafetyPolicy.CheckPeriod)
-	p.reach.set(p.o.Reach, at)
+func (p *reachPass) Held() time.Time {
+	at := p.Now().Add(p.Policy.CheckPeriod)
+	p.Reach.set(p.o.Reach, at)
 	return at
+}
+
+// announce tells of an outage, and of its end.
+func (p *reachPass) announce(ctx context.Context, before safety.ReachStage) {
+	plan := &p.plan
+	if plan.Warn != (decision.Why{}) {
+		p.Once(ctx, engine.Warning, plan.Warn)
+	}
+	if plan.Reach.Stage == safety.ReachOpen && before != safety.ReachOpen {
+		p.Forget()
+		if !plan.Reach.From.IsZero() {
+			p.Tell(ctx, engine.Normal, plan.Why)
+		}
+	}
 }
 
 // tellFrozen tells the hook whether everything is frozen because of one server: since it does
 // not answer, and from then on until everything is thawed.
 func (p *reachPass) tellFrozen(server string, side *safety.Side, stage safety.ReachStage) {
-	was, told := p.toldFrozen[server]
+	was, told := p.r.toldFrozen[server]
 	is := stage.Frozen() && (!side.Up || was)
 	if told && is == was {
 		return
 	}
-	p.toldFrozen[server] = is
-	if p.Hooks.Frozen != nil {
-		p.Hooks.Frozen(server, is)
-	}
-}
-
-// announce tells of an outage, and of its end.
-func (p *reachPass) announce(ctx context.Context, before safety.ReachStage, plan *safety.ReachPlan) {
-	if plan.Warn != (decision.Why{}) {
-		p.tell(ctx, &p.memo, KindReachability, p.key, Warning, plan.Warn)
-	}
-	if plan.Reach.Stage == safety.ReachOpen && before != safety.ReachOpen {
-		p.memo.forget(p.key)
-		if !plan.Reach.From.IsZero() {
-			p.tell(ctx, nil, KindReachability, p.key, Normal, plan.Why)
-		}
+	p.r.toldFrozen[server] = is
+	if p.Frozen != nil {
+		p.Frozen(server, is)
 	}
 }
 
@@ -145,14 +171,14 @@ func (p *reachPass) check(ctx context.Context) error {
 		return err
 	}
 	p.o.Control, err = p.ask(ctx, "CheckControl", func(ctx context.Context) error {
-		_, err := p.Machines.Live().Get(ctx, object.Key{Namespace: namespace, Name: Fleet.Name})
+		_, err := p.Machines.Live().Get(ctx, object.Key{Namespace: namespace, Name: p.Key.Name})
 		return err
 	})
-	if err != nil || p.Cluster == nil {
+	if err != nil || p.Nodes == nil {
 		return err
 	}
 	p.o.Target, err = p.ask(ctx, "CheckTarget", func(ctx context.Context) error {
-		_, err := p.Cluster.Nodes().Live().Get(ctx, object.Key{Name: Fleet.Name})
+		_, err := p.Nodes.Live().Get(ctx, object.Key{Name: p.Key.Name})
 		return err
 	})
 	return err
@@ -174,10 +200,10 @@ func (p *reachPass) namespace(ctx context.Context) (string, error) {
 // ask makes a read and says how it was answered. The end of the manager's own
 // context is no answer.
 func (p *reachPass) ask(ctx context.Context, name string, read func(context.Context) error) (*machine.Outcome, error) {
-	limited, cancel := context.WithTimeout(ctx, p.SafetyPolicy.CheckDown)
+	limited, cancel := context.WithTimeout(ctx, p.Policy.CheckDown)
 	defer cancel()
 	answer := &machine.Outcome{}
-	err := p.timed(KindReachability, p.key, name, func() error {
+	err := p.Timed(name, func() error {
 		err := read(limited)
 		if errors.Is(err, store.ErrNotFound) { // an answer as good as any, and no failure of the call
 			answer.Code, err = codes.NotFound, nil
@@ -202,7 +228,7 @@ func failure(err error) codes.Code {
 }
 
 func (p *reachPass) readMachines(ctx context.Context) error {
-	return p.timed(KindReachability, p.key, "ReadMachines", func() error {
+	return p.Timed("ReadMachines", func() error {
 		machines, err := p.Machines.Live().List(ctx, store.Query{})
 		p.o.Machines = append([]*machine.Machine{}, machines...)
 		return err
@@ -215,7 +241,7 @@ func (p *reachPass) restart(ctx context.Context, orders []safety.RestartClock) e
 	after := make([]*machine.Machine, len(orders))
 	failed := make([]error, len(orders))
 	p.Each(ctx, len(orders), func(i int) {
-		failed[i] = p.timed(KindReachability, p.key, "RestartClock", func() (err error) {
+		failed[i] = p.Timed("RestartClock", func() (err error) {
 			after[i], err = p.restartOne(ctx, &orders[i])
 			return err
 		})
@@ -244,11 +270,6 @@ func (p *reachPass) restart(ctx context.Context, orders []safety.RestartClock) e
 // restartOne restarts one clock, unless somebody else has written the machine
 // meanwhile: then it is read again. Nil: it is gone.
 func (p *reachPass) restartOne(ctx context.Context, order *safety.RestartClock) (*machine.Machine, error) {
-	if order.Move != (machine.Move{}) {
-		if err := p.moves.Fire(ctx, order.Move); err != nil {
-			return nil, err
-		}
-	}
 	changed := *order.Machine // the store takes its own copy
 	changed.Status = order.Status
 	after, err := p.Machines.UpdateStatus(ctx, &changed)
@@ -268,8 +289,8 @@ func (p *reachPass) restartOne(ctx context.Context, order *safety.RestartClock) 
 }
 
 func (p *reachPass) restarted(ctx context.Context, order *safety.RestartClock) {
-	if order.Move != (machine.Move{}) {
-		p.Hooks.transition(order.Machine.Key, order.Move, order.Why)
+	if order.Move != (machine.Move{}) && p.Transition != nil {
+		p.Transition(order.Machine.Key, order.Move, order.Why)
 	}
-	p.tell(ctx, nil, KindMachine, order.Machine.Key, Normal, order.Why)
+	p.Engine.Tell(ctx, nil, p.MachineKind, order.Machine.Key, engine.Normal, order.Why)
 }

@@ -1,4 +1,4 @@
-package manager
+package fleet
 
 import (
 	"context"
@@ -29,6 +29,7 @@ type groupOf struct {
 func (*orphanGroups) names() quarryNames {
 	return quarryNames{
 		list: "ListGroups", read: "ReadPools", delete: "DeleteOrphanGroup", failed: reasonGroupNotDeleted,
+		change: "call DeletePool for pool ",
 	}
 }
 

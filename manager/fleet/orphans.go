@@ -1,4 +1,4 @@
-package manager
+package fleet
 
 import (
 	"context"
@@ -11,38 +11,39 @@ import (
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool/pooldriver"
 	"github.com/millwright-go/millwright/manager/engine"
-	"github.com/millwright-go/millwright/manager/internal/secrets"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
 	"github.com/millwright-go/millwright/store"
 )
 
-// orphanReconciler deletes VMs that no machine owns, and groups that no pool does.
-type orphanReconciler struct {
-	*shell
-	vms    *orphans
-	groups *orphans // nil: nobody lists groups
+var (
+	reasonVMNotDeleted    = decision.NewReason("OrphanDeleteFailed", "orphan VM {name} could not be deleted: {code}: {detail}")
+	reasonGroupNotDeleted = decision.NewReason("OrphanGroupDeleteFailed", "orphan group {name} could not be deleted: {code}: {detail}")
+)
+
+// OrphanReconciler deletes VMs that no machine owns, and groups that no pool does.
+type OrphanReconciler struct {
+	*engine.Reconciler                    // of VMs
+	groups             *engine.Reconciler // nil: nobody lists groups
 }
 
-func newOrphanReconciler(s *shell) *orphanReconciler {
-	r := &orphanReconciler{shell: s, vms: newOrphans(s, false)}
-	if s.managesPools() && pooldriver.ListsPools(s.PoolDriver) {
-		r.groups = newOrphans(s, true)
+// NewOrphans returns it.
+func NewOrphans(e *engine.Engine, c Config) *OrphanReconciler {
+	r := &OrphanReconciler{Reconciler: newOrphans(e, c, false)}
+	if c.PoolDriver != nil && pooldriver.ListsPools(c.PoolDriver) {
+		r.groups = newOrphans(e, c, true)
 	}
 	return r
 }
 
-// Kind implements Reconciler.
-func (r *orphanReconciler) Kind() Kind { return KindOrphans }
-
-// Reconcile implements Reconciler. VMs and groups have a pass each, so that trouble
-// with one does not keep the other waiting.
-func (r *orphanReconciler) Reconcile(ctx context.Context, key object.Key) (Result, error) {
-	result, err := r.vms.pass(ctx, key)
+// Reconcile makes two passes, one over VMs and one over groups, so that trouble with one does not keep the
+// other waiting.
+func (r *OrphanReconciler) Reconcile(ctx context.Context, key object.Key) (engine.Result, error) {
+	result, err := r.Reconciler.Reconcile(ctx, key)
 	if r.groups == nil {
 		return result, err
 	}
-	next, failed := r.groups.pass(ctx, key)
+	next, failed := r.groups.Reconcile(ctx, key)
 	if next.At.Before(result.At) {
 		result = next
 	}
@@ -52,10 +53,8 @@ func (r *orphanReconciler) Reconcile(ctx context.Context, key object.Key) (Resul
 // orphans deletes VMs that no machine owns, or groups. Its memory may be lost: then
 // they are sighted again.
 type orphans struct {
-	*shell
-	groups  bool
-	secrets secrets.Secrets
-	memo    memo
+	Config
+	groups bool
 
 	asked     map[object.Key]safety.OrphanClass // without listings
 	sightings []safety.Sighting
@@ -65,22 +64,21 @@ type orphans struct {
 	tries     map[string]safety.Try // by provider ID
 }
 
-func newOrphans(s *shell, groups bool) *orphans {
-	return &orphans{
-		shell: s, groups: groups, secrets: s.secretsOfClasses(),
+func newOrphans(e *engine.Engine, c Config, groups bool) *engine.Reconciler {
+	r := &orphans{
+		Config: c, groups: groups,
 		asked: make(map[object.Key]safety.OrphanClass), tries: make(map[string]safety.Try),
 	}
+	return e.Reconciler(engine.Kind{Name: Orphans, Hold: c.Reach.Hold, Begin: r.begin})
 }
 
-func (r *orphans) pass(ctx context.Context, key object.Key) (Result, error) {
-	return r.reconcile(ctx, KindOrphans, key, &r.memo, func(*engine.Pass) pass {
-		p := &orphanPass{orphans: r, key: key}
-		p.of = &orphanVMs{orphanPass: p}
-		if r.groups {
-			p.of = &orphanGroups{orphanPass: p, pools: make(map[groupOf]object.Key)}
-		}
-		return p
-	})
+func (r *orphans) begin(ep *engine.Pass) engine.Steps {
+	p := &orphanPass{Pass: ep, orphans: r}
+	p.of = &orphanVMs{orphanPass: p}
+	if r.groups {
+		p.of = &orphanGroups{orphanPass: p, pools: make(map[groupOf]object.Key)}
+	}
+	return p
 }
 
 // quarry is what a pass looks for: VMs, or groups.
@@ -105,24 +103,26 @@ type quarry interface {
 // quarryNames are effects, and the reason of a failed deletion.
 type quarryNames struct {
 	list, read, delete string
+	change             string // of a deletion, without the object
 	failed             decision.Reason
 }
 
 // orphanPass is one pass over the VMs, or the groups, of all classes.
 type orphanPass struct {
+	*engine.Pass
 	*orphans
 	of      quarry
-	key     object.Key
+	plan    safety.OrphanPlan
 	classes map[object.Key]*machine.Class
 	o       safety.OrphanObservation
 	read    bool // machines were read in this pass
 	odd     bool // something was warned of
 }
 
-// observe reads the classes. Owners are read once VMs were listed, not before.
-func (p *orphanPass) observe(ctx context.Context, fresh bool) error {
+// Read implements engine.Steps. It reads the classes. Owners are read once VMs were listed, not before.
+func (p *orphanPass) Read(ctx context.Context, live bool) error {
 	reader := store.Reader[*machine.Class](p.Classes)
-	if fresh {
+	if live {
 		reader = p.Classes.Live()
 	}
 	classes, err := reader.List(ctx, store.Query{})
@@ -135,7 +135,7 @@ func (p *orphanPass) observe(ctx context.Context, fresh bool) error {
 		p.began = p.Now()
 	}
 	p.o = safety.OrphanObservation{
-		Groups: p.groups, NoCluster: p.Cluster == nil && !p.groups, Unlisted: p.unlisted, Sightings: p.sightings, Spent: p.spent, Began: p.began, Tries: p.failed(), Deleted: make(map[string]bool),
+		Groups: p.groups, NoCluster: p.Nodes == nil && !p.groups, Unlisted: p.unlisted, Sightings: p.sightings, Spent: p.spent, Began: p.began, Tries: p.failed(), Deleted: make(map[string]bool),
 	}
 	for _, c := range classes {
 		class := p.asked[c.Key]
@@ -145,7 +145,7 @@ func (p *orphanPass) observe(ctx context.Context, fresh bool) error {
 	}
 	p.asked = known
 	if !p.groups {
-		p.o.Hints = p.hints.open(known)
+		p.o.Hints = p.Hints(known)
 	}
 	return nil
 }
@@ -159,39 +159,58 @@ func (r *orphans) failed() []safety.Try {
 	return tries
 }
 
-func (p *orphanPass) step(ctx context.Context) (Result, bool, error) {
-	p.o.Frozen = p.frozen()
-	plan, err := safety.DecideOrphans(&p.o, p.SafetyPolicy, p.Now())
-	if err != nil {
-		return Result{}, false, err
+// Decide implements engine.Steps.
+func (p *orphanPass) Decide(ctx context.Context) (engine.Head, error) {
+	p.o.Frozen = p.Reach.Frozen()
+	var err error
+	if p.plan, err = safety.DecideOrphans(&p.o, p.Policy, p.Now()); err != nil {
+		return engine.Head{}, err
 	}
+	plan := &p.plan
 	p.sightings, p.o.Sightings = plan.Sightings, plan.Sightings
 	p.spent, p.o.Spent = plan.Spent, plan.Spent
 	p.unlisted, p.o.Unlisted = plan.Unlisted, plan.Unlisted
 	if !p.groups {
-		p.missing.note(plan.Unlisted)
+		p.Missing(plan.Unlisted)
 	}
 	for _, why := range plan.Warn {
 		p.odd = true
-		p.tell(ctx, &p.memo, KindOrphans, p.key, Warning, why)
+		p.Once(ctx, engine.Warning, why)
 	}
 	switch {
-	case len(plan.List) > 0:
-		err = p.list(ctx, plan.List)
-	case plan.ReadMachines:
-		err = p.readMachines(ctx)
+	case len(plan.List) > 0, plan.ReadMachines:
+		return engine.Head{Verb: engine.Look}, nil
 	case len(plan.Delete) > 0:
-		err = p.collect(ctx, plan.Delete)
-	default:
-		p.rest()
-		return p.lookFor(p.o.Frozen, plan.At, plan.Why), true, nil
+		return engine.Head{Verb: engine.Act, Why: plan.Why, Live: true}, nil
 	}
-	return Result{}, false, err
+	p.rest()
+	return p.wait(p.o.Frozen, plan.At, plan.Why), nil
 }
 
-// put implements putter: what was listed has been judged, and is not to be
+// Execute implements engine.Steps.
+func (p *orphanPass) Execute(ctx context.Context) error {
+	switch {
+	case len(p.plan.List) > 0:
+		return p.list(ctx, p.plan.List)
+	case p.plan.ReadMachines:
+		return p.readMachines(ctx)
+	}
+	return p.collect(ctx, p.plan.Delete)
+}
+
+// Changes implements engine.Steps.
+func (p *orphanPass) Changes() []engine.Change {
+	changes := make([]engine.Change, len(p.plan.Delete))
+	for i := range p.plan.Delete {
+		order := &p.plan.Delete[i]
+		changes[i] = engine.Change{What: p.of.names().change + p.of.about(order).String(), Why: order.Why}
+	}
+	return changes
+}
+
+// Held implements engine.Holder: what was listed has been judged, and is not to be
 // listed again before its time.
-func (p *orphanPass) put() time.Time {
+func (p *orphanPass) Held() time.Time {
 	p.rest()
 	return time.Time{}
 }
@@ -209,17 +228,17 @@ func (p *orphanPass) rest() {
 	}
 	maps.DeleteFunc(p.tries, func(id string, _ safety.Try) bool { return !sighted[id] })
 	if p.read && !p.odd && len(p.tries) == 0 {
-		p.memo.forget(p.key) // what was told may be told again
+		p.Forget() // what was told may be told again
 	}
 }
 
 // readMachines reads all owners live.
 func (p *orphanPass) readMachines(ctx context.Context) error {
-	return p.timed(KindOrphans, p.key, p.of.names().read, func() error {
+	return p.Timed(p.of.names().read, func() error {
 		began := p.Now()
 		err := p.of.readOwners(ctx, true)
 		if err == nil {
-			p.o.Read = p.since(began)
+			p.o.Read = p.Freshness(began, true)
 		}
 		return err
 	})

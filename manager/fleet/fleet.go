@@ -1,0 +1,88 @@
+// Package fleet reconciles what concerns a whole fleet: whether the API servers answer, VMs and groups that
+// nobody owns, nodes without a machine, and machines and sets whose owner is gone. They are kinds of package
+// manager with one key each.
+//
+// EXPERIMENTAL: the names in this package may change with any release.
+package fleet
+
+import (
+	"context"
+	"time"
+
+	"github.com/millwright-go/millwright/decision"
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/machinepool/pooldriver"
+	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/manager/engine"
+	"github.com/millwright-go/millwright/manager/internal/secrets"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/store"
+)
+
+// The names of the kinds.
+const (
+	Reachability = "reachability"
+	Orphans      = "orphans"
+	Unmanaged    = "unmanaged"
+	Ownerless    = "ownerless"
+)
+
+// Config is what the kinds of the fleet need.
+type Config struct {
+	Machines    store.Collection[*machine.Machine]
+	Classes     store.Collection[*machine.Class]
+	Sets        store.Collection[*machineset.Set]        // nil: there are none
+	Deployments store.Collection[*deployment.Deployment] // nil: there are none
+	Pools       store.Collection[*machinepool.Pool]      // nil: there are none
+	Nodes       store.Collection[*machine.Node]          // nil: there is no cluster
+	Secrets     secrets.Secrets
+	Driver      driver.Driver
+	PoolDriver  pooldriver.Driver // nil: groups are not looked for
+	Policy      *safety.Policy
+	// Namespace is one that machines may be read in. Empty: that of a class.
+	Namespace string
+	// MachineKind names the kind of machines to hooks.
+	MachineKind string
+
+	Reach *Reach
+	// Hints returns the reasons to look for orphans of classes before their time.
+	Hints func(map[object.Key]safety.OrphanClass) []safety.Hint
+	// Missing is told of machines whose VMs no listing names.
+	Missing func([]safety.Unlisted)
+	// Check fires a move of a machine's state machine; an error fails the pass before anything is stored.
+	Check func(context.Context, machine.Move) error
+	// Transition is told of a move that is stored; nil: nobody is.
+	Transition func(object.Key, machine.Move, decision.Why)
+	// Frozen is told whether everything is frozen because of a server; nil: nobody is.
+	Frozen func(server string, frozen bool)
+}
+
+// wait is the head of a plan that waits, and that may be frozen.
+func (c *Config) wait(frozen bool, at time.Time, why decision.Why) engine.Head {
+	if frozen {
+		at = c.Reach.Thaw(at)
+	}
+	return engine.Head{At: at, Why: why}
+}
+
+// instances are the provider IDs of all pools' instances, read live: what has no machine is no orphan for that.
+func (c *Config) instances(ctx context.Context) (map[string]bool, error) {
+	if c.Pools == nil {
+		return nil, nil
+	}
+	pools, err := c.Pools.Live().List(ctx, store.Query{})
+	if err != nil || len(pools) == 0 {
+		return nil, err
+	}
+	owned := make(map[string]bool)
+	for _, p := range pools {
+		for _, id := range p.Spec.ProviderIDs {
+			owned[id] = id != ""
+		}
+	}
+	return owned, nil
+}
