@@ -181,19 +181,19 @@ func fill(v reflect.Value, n *int) {
 // set. Once it is released: if a field is renamed or removed, old files must be rewritten as they
 // are opened; if one is added, raise the layout.
 func TestRecordsKeepTheirForm(t *testing.T) {
-	form(t, "machine", &machine.Machine{})
-	form(t, "class", &machine.Class{})
-	form(t, "secret", &machine.Secret{})
-	form(t, "node", &machine.Node{})
-	form(t, "set", &machineset.Set{})
-	form(t, "deployment", &deployment.Deployment{})
-	form(t, "pool", &machinepool.Pool{})
+	form[*machine.Machine](t, "machine")
+	form[*machine.Class](t, "class")
+	form[*machine.Secret](t, "secret")
+	form[*machine.Node](t, "node")
+	form[*machineset.Set](t, "set")
+	form[*deployment.Deployment](t, "deployment")
+	form[*machinepool.Pool](t, "pool")
 }
 
-func form[T object.Object[T]](t *testing.T, name string, o T) {
+func form[T object.Object[T]](t *testing.T, name string) {
 	t.Helper()
 	n := 0
-	fill(reflect.ValueOf(o).Elem(), &n)
+	o := bolt.Filled[T](func(v reflect.Value) { fill(v, &n) })
 	key, record, _, err := bolt.Record(o)
 	require.NoError(t, err)
 	golden := filepath.Join("testdata", name+".json")
@@ -206,6 +206,18 @@ func form[T object.Object[T]](t *testing.T, name string, o T) {
 	read, damaged := bolt.FromRecord[T](key, bolt.Sealed(key, want[:len(want)-1]))
 	require.Nil(t, damaged)
 	require.Equal(t, o, read)
+	filled(t, name, reflect.ValueOf(read).Elem())
+}
+
+// filled: every field of an object comes from its record.
+func filled(t *testing.T, path string, v reflect.Value) {
+	t.Helper()
+	require.False(t, v.IsZero(), "%s is not in the record", path)
+	if v.Kind() == reflect.Struct && v.Type() != reflect.TypeFor[time.Time]() {
+		for i := range v.NumField() {
+			filled(t, path+"."+v.Type().Field(i).Name, v.Field(i))
+		}
+	}
 }
 
 // FuzzRecord: any bytes are an object or damage. An object can be written again and is then the
