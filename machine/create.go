@@ -339,13 +339,6 @@ func (s Stage) title() string {
 	return string(s)
 }
 
-// untouched tells whether it is certain that no create was issued for this machine.
-func (m *Machine) untouched() bool {
-	s := &m.Status
-	fresh := s.Phase == PhaseNew && s.LastOperation.Kind == ""
-	return m.Spec.ProviderID == "" && (s.NeverCreated || fresh)
-}
-
 // known tells whether the provider has VMs of this machine, whoever made them.
 func (d *decider) known() bool {
 	if d.o.VM == nil {

@@ -22,38 +22,6 @@ import (
 // deletes it again. A deletion that fails holds nothing up: the token has an end
 // of its own.
 
-// TokenUse says whether a machine needs a bootstrap token.
-type TokenUse uint8
-
-// The uses of a bootstrap token.
-const (
-	// TokenUnused says that the user data asks for none, or that it is not
-	// known. A token made for an earlier user data is left to expire.
-	TokenUnused TokenUse = iota
-	// TokenNeeded says that the user data has a place for one.
-	TokenNeeded
-	// TokenUnavailable says that the user data has a place for one, and that
-	// nobody here makes any: a VM made from it could not join.
-	TokenUnavailable
-)
-
-// EnsureToken makes sure that the machine has a bootstrap token which lasts
-// until then, whole seconds (Observation.TokenEnsured). In the rest of the pass
-// it is in the user data that drivers are given.
-type EnsureToken struct{ Until time.Time }
-
-// RenewToken is EnsureToken for a token that exists: it makes none, and the
-// answer is NOT_FOUND where there is none (Observation.TokenEnsured).
-type RenewToken struct{ Until time.Time }
-
-// RemoveToken deletes the machine's bootstrap token (Observation.TokenRemoved).
-// One that does not exist counts as deleted.
-type RemoveToken struct{}
-
-func (EnsureToken) effect() {}
-func (RenewToken) effect()  {}
-func (RemoveToken) effect() {}
-
 // tokenEnd is until when a token is needed.
 func (d *decider) tokenEnd() time.Time { return d.creationDeadline().Truncate(time.Second) }
 

@@ -18,42 +18,6 @@ import (
 // nothing better.
 const createTurnRetry = 5 * time.Second
 
-// Hold says that creations of a class are slowed, because the provider refuses
-// them.
-type Hold struct {
-	Class string     // name of the class
-	Zone  string     // that it makes machines in; empty: it does not say
-	Code  codes.Code // of the latest refusal
-	Since time.Time  // when the first refusal was answered, whole seconds
-	// Until is the moment before which no machine of the class is tried; then
-	// they take turns.
-	Until time.Time
-}
-
-// String says what is slowed, and why: "creations of class small in zone a are
-// refused with RESOURCE_EXHAUSTED since 2026-03-01T09:00:00Z".
-func (h *Hold) String() string {
-	text := "creations of class " + h.Class
-	if h.Zone != "" {
-		text += " in zone " + h.Zone
-	}
-	return text + " are refused with " + h.Code.Contract() + " since " + h.Since.UTC().Format(time.RFC3339)
-}
-
-// AskCreate asks whether this machine may be tried next of its class
-// (Observation.CreateTurn). A turn that was given lasts until CreateVM is answered, or
-// until the pass has ended without.
-type AskCreate struct{}
-
-func (AskCreate) effect() {}
-
-// CreateTurn is the answer to AskCreate.
-type CreateTurn struct {
-	Given bool
-	// At is when to ask again if it was not given; zero: soon.
-	At time.Time
-}
-
 // held keeps a machine whose class is slowed from calling the provider until it
 // is its turn. It comes before the announcement, so that a machine that waits
 // writes no more than one status.

@@ -11,62 +11,6 @@ import (
 // goes on without it.
 const forcedDrain = time.Minute
 
-// DrainNode has a node emptied of its workload, or asks how far that has come
-// (Observation.Drain). The node is this machine's, and is told of its deletion
-// or taken out of service already; to cordon it is the drain's matter otherwise.
-type DrainNode struct {
-	Node *Node
-	// Forced says that no budget and no volume is to be waited for.
-	Forced bool
-	// Stays says that the VM goes on running: nobody may be told that it is out
-	// of service.
-	Stays bool
-	// Since is the persisted beginning of this drain; what a former drain has
-	// recorded is older.
-	Since time.Time
-	// Until is when this drain is forced or, if it is forced or for an
-	// in-place update, given up; a last attempt may come later.
-	Until time.Time
-}
-
-// DetachVolumes has the volumes of a node detached that a forced drain did not
-// wait for, or asks how far that has come (Observation.Detach).
-type DetachVolumes struct {
-	Node *Node
-	// Forced says that they are to be taken off. Without it force is not due any
-	// more, as for a node that answers again: its pods may still write to them, and
-	// they have to come off by themselves.
-	Forced bool
-	// Until is when the deletion goes on without it.
-	Until time.Time
-}
-
-func (*DrainNode) effect()     {}
-func (*DetachVolumes) effect() {}
-
-// DrainAnswer says how far a node has been emptied, or its volumes detached.
-type DrainAnswer struct {
-	// Outcome is a failure of the drain itself, to be tried again; codes.OK
-	// where pods or volumes only take their time.
-	Outcome
-	// Done says that there is nothing more to wait for: the node is empty, or
-	// by force all deletions were accepted; or no volume is held any more.
-	Done bool
-	// Forced says that force was used, so that volumes may still be attached.
-	Forced bool
-	// At is when to ask again though nothing has changed; zero: at the next
-	// change. Without Done, the machine asks at the latest when its time is up.
-	At time.Time
-	// Why says what is waited for. It is stored on the machine when it
-	// changes, so it should not hold what changes by itself, such as times.
-	Why string
-	// Blocked says that Why names something that will not pass by itself; it
-	// is told as a warning.
-	Blocked bool
-	// Node is the node as the drain has written it; nil: it was not written.
-	Node *Node
-}
-
 // drain empties the node of a machine that is being deleted. Where nobody
 // drains there is nothing to wait for: the node is told and the VM goes.
 func (d *decider) drain() Plan {

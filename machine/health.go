@@ -6,14 +6,6 @@ import (
 
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/decision"
-	"github.com/millwright-go/millwright/object"
-)
-
-// How long after a write of a node the next one is made: of one that failed,
-// and of one that something undid at once and would undo again.
-const (
-	nodeRetry   = 5 * time.Second
-	undoneRetry = 10 * time.Minute
 )
 
 // join looks after a Pending machine whose VM is there, until its node is
@@ -272,53 +264,12 @@ func (d *decider) foreign() decision.Why {
 	return decision.Why{Reason: reasonForeignNode, Name: d.o.Node.Node.Name, Detail: d.owner}
 }
 
-// leaving tells whether somebody deletes the node of a machine. A node without
-// our finalizer may be anybody's leftover and decides nothing.
-func leaving(n *Node) bool { return n.Deleted() && n.HasFinalizer(NodeFinalizer) }
-
 // followDeletion deletes the machine of a node that somebody deletes.
 func (d *decider) followDeletion(n *Node) Plan {
 	return Plan{Write: &Delete{}, Why: decision.Why{Reason: reasonNodeDeletion, Name: n.Name}}
-}
-
-// sameConditions tells whether a machine has its node's conditions already.
-// Times are the same if their seconds are: store and cluster may differ in
-// zones and fractions.
-func sameConditions(machines, nodes []object.Condition) bool {
-	seen := 0
-	for i := range nodes {
-		n := &nodes[i]
-		if ownCondition(n.Type) {
-			continue
-		}
-		if seen == len(machines) {
-			return false
-		}
-		m := &machines[seen]
-		if m.Status != n.Status || m.Type != n.Type || m.Reason != n.Reason || m.Message != n.Message ||
-			m.Since != n.Since && m.Since.Unix() != n.Since.Unix() {
-			return false
-		}
-		seen++
-	}
-	return seen == len(machines)
 }
 
 // copyConditions keeps the machine's conditions equal to its node's.
 func (d *decider) copyConditions(n *Node) Plan {
 	return d.setStatus(decision.Why{Reason: reasonConditions, Name: n.Name}, func(status *Status) { takeOver(status, n) })
 }
-
-// takeOver copies what a node says of itself. ConditionSpecValid and
-// ConditionPaused are a machine's own and are never taken from a node.
-func takeOver(s *Status, n *Node) {
-	s.Conditions = object.DropCondition(object.DropCondition(n.Conditions, ConditionSpecValid), ConditionPaused)
-	for i := range s.Conditions {
-		s.Conditions[i].Since = s.Conditions[i].Since.Truncate(time.Second)
-	}
-	if len(n.Addresses) > 0 {
-		s.Addresses = append([]Address(nil), n.Addresses...)
-	}
-}
-
-func (v verdict) String() string { return v.condition + " is " + string(v.status) }

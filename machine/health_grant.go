@@ -15,24 +15,6 @@ import (
 // grantRetry is after how long a verdict that was refused is asked for again.
 const grantRetry = 30 * time.Second
 
-// AskGrant asks whether this machine may be given up now (Observation.Grant).
-// The answer is read live: it must take into account every grant that was ever
-// given.
-type AskGrant struct{}
-
-func (AskGrant) effect() {}
-
-// Grant is the answer to AskGrant.
-type Grant struct {
-	// Allowed lets the machine be given up by one write, to be issued before
-	// Until.
-	Allowed bool
-	// Until is when a grant lapses; zero: it does not.
-	Until time.Time
-	// Detail says what stands against it, as a sentence; empty if allowed.
-	Detail string
-}
-
 // awaitGrant holds a verdict back until the budget of replacements allows it: ask
 // says what is asked, refused what becomes of it while that is refused. Without a
 // budget nothing is held back.

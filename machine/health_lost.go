@@ -1,8 +1,6 @@
 package machine
 
 import (
-	"time"
-
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/decision"
 )
@@ -11,15 +9,6 @@ import (
 // gone. Without one nothing would: so whoever lists VMs (package safety) says
 // which machines have none in the lists, and here the driver is asked for each.
 // A list only raises the question. The answer NOT_FOUND settles it.
-
-// MissingVM says that listings of the machine's class did not name its VM.
-type MissingVM struct {
-	// Since is when the first of the two listings or more was asked for.
-	Since time.Time
-	// NotFound says that GetMachineStatus has answered NOT_FOUND in an earlier
-	// pass since the last listing. It is asked once more before the verdict.
-	NotFound bool
-}
 
 // watchVM looks after a machine that has joined once and has no cluster any more.
 func (d *decider) watchVM() Plan {

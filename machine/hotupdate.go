@@ -19,30 +19,6 @@ import (
 // been answered with OK, so that one whose answer got lost is made good even if
 // the spec is what it was before.
 
-// StageUpdateVM is the stage of an operation of kind OperationUpdate.
-const StageUpdateVM Stage = "UpdateVM"
-
-// UpdateVM asks the driver to change the VM to the spec of the class
-// (Observation.Updated). LastApplied is the provider spec that the VM is known
-// to have, with what calls have asked for since whose success is not known.
-type UpdateVM struct{ LastApplied string }
-
-// AskUpdate asks whether this machine's VM may be changed now (Observation.UpdateTurn).
-// It protects the provider, and a fleet from a change that fails everywhere; it
-// is not asked for safety.
-type AskUpdate struct{}
-
-func (UpdateVM) effect()  {}
-func (AskUpdate) effect() {}
-
-// UpdateTurn is the answer to AskUpdate.
-type UpdateTurn struct {
-	Allowed bool
-	Detail  string // what stands against it, as a sentence; empty if allowed
-	// At is when to ask again if it is refused; zero, or over: in 10 s.
-	At time.Time
-}
-
 // turnRetry is after how long a machine asks again whether it is its turn.
 const turnRetry = 10 * time.Second
 
@@ -243,14 +219,6 @@ func (d *decider) updateVM(plan Plan, have VMSpec) Plan {
 		})
 	}
 	return Plan{Effect: UpdateVM{string(RestoreSpec(d.o.Class, have))}, Why: why}
-}
-
-// sooner has a plan look again no later than at.
-func sooner(plan Plan, at time.Time) Plan {
-	if plan.At.IsZero() || at.Before(plan.At) {
-		plan.At = at
-	}
-	return plan
 }
 
 func (d *decider) announcedUpdate(noted VMSpec) bool {

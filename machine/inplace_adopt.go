@@ -63,19 +63,6 @@ func (d *decider) answeredElsewhere(n *Node) bool {
 	return d.adopts(n) && n.concluded(&d.p.Keys)
 }
 
-// concluded reports whether the agent has answered, and the node says that it was
-// told or what it answered.
-func (n *Node) concluded(k *Keys) bool {
-	if result := n.result(k); result != UpdateSuccessful && result != UpdateFailed {
-		return false
-	}
-	switch n.updateReason() {
-	case ReasonReadyForUpdate, ReasonUpdateSuccessful, ReasonNodeUpdateFailed:
-		return true
-	}
-	return false
-}
-
 // unclaimed reports whether another program has begun the update of a machine
 // of which nothing is requested. That is no withdrawal: the machine's owner has
 // not seen it yet. It has the time of an update for that.

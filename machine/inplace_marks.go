@@ -62,24 +62,6 @@ func (d *decider) wantedOfFailed(n *Node, have UpdateMarks) (w wantedMarks) {
 	return w
 }
 
-// announced reports whether the label of a candidate may be recorded as ours. Where
-// the node says that its last update was successful, that it is a candidate is said
-// first. So a success beside the record of a candidate is that of another program,
-// which led the update on.
-func (n *Node) announced() bool {
-	have := &n.Applied.Update
-	return n.updateReason() != ReasonUpdateSuccessful || have.Candidate && have.Since.IsZero()
-}
-
-// sinceTold keeps the record of an update for as long as the node says that it
-// is under way, so that this is not forgotten.
-func sinceTold(n *Node) time.Time {
-	if n.underWay() {
-		return n.Applied.Update.Since
-	}
-	return time.Time{}
-}
-
 // marksInLine tells whether a node carries what applyMarks would put there and
 // nothing that it would take off. Most machines are in no update: they ask for
 // nothing, and their nodes carry nothing.
@@ -107,13 +89,6 @@ func labelInLine(n *Node, key string, have, want bool) bool {
 		return n.Labels[key] == yes
 	}
 	return !have
-}
-
-// answered tells whether an agent has left anything.
-func (n *Node) answered(k *Keys) bool {
-	_, result := n.Labels[k.UpdateResult]
-	_, reason := n.Annotations[k.UpdateFailedReason]
-	return result && k.UpdateResult != "" || reason && k.UpdateFailedReason != ""
 }
 
 // applyMarks changes a copy of a node into what an in-place update wants it to

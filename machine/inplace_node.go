@@ -142,63 +142,7 @@ func (d *decider) fence(n *Node) Plan {
 	})
 }
 
-// updateReason is where the node's update stands by its condition; empty: it
-// does not say.
-func (n *Node) updateReason() string {
-	for i := range n.Conditions {
-		if c := &n.Conditions[i]; c.Type == NodeInPlaceUpdate && c.Status == object.True {
-			return c.Reason
-		}
-	}
-	return ""
-}
-
-// formerEnd reports whether the condition is what earlier versions of this
-// library left when an update was over: False. No other program begins an update there.
-func (n *Node) formerEnd() bool {
-	for i := range n.Conditions {
-		if c := &n.Conditions[i]; c.Type == NodeInPlaceUpdate {
-			return c.Status == object.False
-		}
-	}
-	return false
-}
-
-// told reports whether the node says that an agent may update it.
-func (n *Node) told() bool { return n.updateReason() == ReasonReadyForUpdate }
-
-// underWay reports whether the node says that its update has begun and has not
-// succeeded.
-func (n *Node) underWay() bool {
-	switch n.updateReason() {
-	case ReasonSelectedForUpdate, ReasonDrainSuccessful, ReasonReadyForUpdate, ReasonNodeUpdateFailed:
-		return true
-	}
-	return false
-}
-
-// unsaid reports whether the node has yet to say this reason. That there is
-// nothing to do needs no saying where no update was announced.
-func (n *Node) unsaid(reason string) bool {
-	if reason == ReasonUpdateSuccessful {
-		return n.underWay() || n.awaitsTurn()
-	}
-	return n.updateReason() != reason
-}
-
-// awaitsTurn reports whether the node says that it is a candidate. Its label
-// stays until it says otherwise.
-func (n *Node) awaitsTurn() bool { return n.updateReason() == ReasonCandidateForUpdate }
-
 // later is a plan that looks again soon at a node that could not be written.
 func (d *decider) later(why decision.Why) Plan {
 	return Plan{At: d.now.Add(nodeRetry), Why: why, Warn: why}
-}
-
-// within bounds the wait of a plan by the end of an update's time.
-func within(plan Plan, until time.Time) Plan {
-	if plan.Write == nil && plan.Effect == nil && (plan.At.IsZero() || until.Before(plan.At)) {
-		plan.At = until
-	}
-	return plan
 }

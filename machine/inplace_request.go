@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"strconv"
 	"time"
 )
 
@@ -69,29 +68,4 @@ func (u *UpdateMarks) equal(v *UpdateMarks) bool {
 
 func (u *UpdateMarks) none() bool {
 	return !u.Candidate && !u.Selected && !u.Cordoned && u.Since.IsZero()
-}
-
-// says tells whether a label of a node is true; an empty key is on none.
-func (n *Node) says(key string) bool {
-	if key == "" {
-		return false
-	}
-	yes, err := strconv.ParseBool(n.Labels[key])
-	return err == nil && yes
-}
-
-// result is the update agent's answer on a node; empty: none.
-func (n *Node) result(k *Keys) string {
-	if k.UpdateResult == "" {
-		return ""
-	}
-	return n.Labels[k.UpdateResult]
-}
-
-// failedReason is what the update agent said of its failure.
-func (n *Node) failedReason(k *Keys) string {
-	if reason := n.Annotations[k.UpdateFailedReason]; k.UpdateFailedReason != "" && reason != "" {
-		return reason
-	}
-	return "the agent gave no reason"
 }

@@ -304,38 +304,20 @@ func (s *Spec) Equal(t *Spec) bool {
 		s.InPlace == t.InPlace && s.Marks == t.Marks && s.NodeTemplate.Equal(&t.NodeTemplate) && s.Config.Equal(&t.Config)
 }
 
-// Validate returns an *object.FieldError that names the first field which
-// can't be acted upon.
-func (m *Machine) Validate() error {
-	err := m.invalidField()
-	if err == nil {
-		return nil
-	}
-	return err.Of("machine", m.Key)
+// RolloutMarks are what a rollout writes on nodes while it lasts. The zero
+// value: nothing.
+//
+// What somebody else has put on a node under the same key, before or since, is
+// theirs: it is neither changed nor taken away, and the mark is not made there.
+type RolloutMarks struct {
+	// Avoid asks schedulers to prefer other nodes, since this one is about to
+	// go: a taint with effect PreferNoSchedule, Keys.AvoidTaint.
+	Avoid bool
+	// Keep has the cluster's autoscaler leave the node alone, so that it does
+	// not take machines away that the rollout counts on: annotation
+	// Keys.KeepNode, with Keys.KeptByUs.
+	Keep bool
 }
 
-func (m *Machine) invalidField() *object.FieldError {
-	c := &m.Spec.Config
-	switch {
-	case m.Name == "":
-		return object.Invalid("metadata.name", "must not be empty")
-	case m.Spec.Class.Name == "":
-		return object.Invalid("spec.class.name", "must not be empty")
-	case c.CreationTimeout < 0:
-		return object.Invalid("spec.config.creationTimeout", "must not be negative")
-	case c.HealthTimeout < 0:
-		return object.Invalid("spec.config.healthTimeout", "must not be negative")
-	case c.DrainTimeout < 0:
-		return object.Invalid("spec.config.drainTimeout", "must not be negative")
-	case c.InPlaceTimeout < 0:
-		return object.Invalid("spec.config.inPlaceTimeout", "must not be negative")
-	case c.PreserveTimeout < 0:
-		return object.Invalid("spec.config.preserveTimeout", "must not be negative")
-	case !m.Spec.InPlace.known():
-		return object.Invalid("spec.inPlace", "is unknown: "+string(m.Spec.InPlace))
-	}
-	if m.Status.Phase != PhaseRunning && !phases.Knows(string(m.Status.Phase)) { // most run: no lookup
-		return object.Invalid("status.phase", "is unknown: "+string(m.Status.Phase))
-	}
-	return nil
-}
+// StageUpdateVM is the stage of an operation of kind OperationUpdate.
+const StageUpdateVM Stage = "UpdateVM"

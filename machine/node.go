@@ -141,3 +141,9 @@ func (n *Node) judge(conditions []string) verdict {
 	}
 	return verdict{}
 }
+
+// UnresponsiveSince returns since when the node has been not Ready or
+// read-only, the earlier if both, and false if it is neither.
+func (n *Node) UnresponsiveSince() (since time.Time, yes bool) { return n.unresponsiveSince() }
+
+func (v verdict) String() string { return v.condition + " is " + string(v.status) }

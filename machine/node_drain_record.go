@@ -61,7 +61,3 @@ func (t *DrainTurn) equal(o *DrainTurn) bool {
 	return t.Pod == o.Pod && t.UID == o.UID && t.Since.Equal(o.Since) && t.Grace == o.Grace &&
 		slices.Equal(t.Volumes, o.Volumes) && t.Detached.Equal(o.Detached)
 }
-
-// UnresponsiveSince returns since when the node has been not Ready or
-// read-only, the earlier if both, and false if it is neither.
-func (n *Node) UnresponsiveSince() (since time.Time, yes bool) { return n.unresponsiveSince() }

@@ -7,21 +7,6 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// RolloutMarks are what a rollout writes on nodes while it lasts. The zero
-// value: nothing.
-//
-// What somebody else has put on a node under the same key, before or since, is
-// theirs: it is neither changed nor taken away, and the mark is not made there.
-type RolloutMarks struct {
-	// Avoid asks schedulers to prefer other nodes, since this one is about to
-	// go: a taint with effect PreferNoSchedule, Keys.AvoidTaint.
-	Avoid bool
-	// Keep has the cluster's autoscaler leave the node alone, so that it does
-	// not take machines away that the rollout counts on: annotation
-	// Keys.KeepNode, with Keys.KeptByUs.
-	Keep bool
-}
-
 // Values of the marks, in the spelling that other programs look for.
 const (
 	avoidValue = "True"
@@ -71,14 +56,6 @@ func (d *decider) due(n *Node) made {
 	m.keep = want.Keep && keys.KeepNode != "" && !has(t.Annotations, keys.KeepNode) && mayAnnotate(n, keys.KeepNode)
 	m.kept = m.keep && keys.keptByUs() != "" && !has(t.Annotations, keys.KeptByUs) && mayAnnotate(n, keys.KeptByUs)
 	return m
-}
-
-// keptByUs is KeptByUs, unless it could tell nothing apart.
-func (k *Keys) keptByUs() string {
-	if k.KeptByUs == k.KeepNode {
-		return ""
-	}
-	return k.KeptByUs
 }
 
 func has(m map[string]string, key string) bool {

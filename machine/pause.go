@@ -13,10 +13,6 @@ import (
 // written still happens; what came of it is found out after the pause, as after
 // a crash.
 
-// ConditionPaused is True while a machine is left alone; its message names the
-// annotation that asks for it. It is the machine's own, whatever its node says.
-const ConditionPaused = "Paused"
-
 // Paused tells whether an annotation of the key asks for the object to be left
 // as it is. odd is what it says if that can't be read: then it is not paused.
 func Paused(m *object.Meta, key string) (paused bool, odd string) {
@@ -70,6 +66,3 @@ func (d *decider) oddPause(plan Plan) Plan {
 	}
 	return plan
 }
-
-// ownCondition tells whether a condition is never taken over from a node.
-func ownCondition(typ string) bool { return typ == ConditionSpecValid || typ == ConditionPaused }

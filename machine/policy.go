@@ -199,3 +199,15 @@ func override(own, general time.Duration) time.Duration {
 	}
 	return general
 }
+
+func (p *Policy) preserveTimeout(m *Machine) time.Duration {
+	return override(m.Spec.Config.PreserveTimeout, p.PreserveTimeout)
+}
+
+// keptByUs is KeptByUs, unless it could tell nothing apart.
+func (k *Keys) keptByUs() string {
+	if k.KeptByUs == k.KeepNode {
+		return ""
+	}
+	return k.KeptByUs
+}

@@ -10,32 +10,9 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// NodePreserved is the condition of a node that says whether, by whom and until
-// when its machine is kept for inspection.
-const (
-	NodePreserved                = "Preserved"
-	ReasonPreservedByUser        = "PreservedByUser"
-	ReasonPreservedAutomatically = "PreservedAutomatically"
-	ReasonPreservationEnded      = "PreservationEnded"
-)
-
 // preserveRetry is after how long a failed drain of a preserved machine's node
 // is tried again.
 const preserveRetry = 30 * time.Second
-
-// PreservedMarks is the record of what the preservation of a machine has put on
-// its node, so that nothing else is taken off again.
-type PreservedMarks struct {
-	// Since is that of the preservation. Zero: there is nothing of one.
-	Since    time.Time
-	Cordoned bool // the node was schedulable before
-	Tainted  bool // the taint Keys.PreservedTaint is ours
-	Kept     bool // the annotations Keys.KeepNode and Keys.KeptByUs are ours, and no rollout's
-}
-
-func (p *PreservedMarks) equal(q *PreservedMarks) bool {
-	return p.Since.Equal(q.Since) && p.Cordoned == q.Cordoned && p.Tainted == q.Tainted && p.Kept == q.Kept
-}
 
 // preservedMarks is the record of what the preservation has put on the node. Another manager leaves
 // none: of a preservation that it began, everything that such a manager puts on a node counts. It

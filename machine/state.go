@@ -40,3 +40,36 @@ func (m *Machine) Priority(key string) int {
 	}
 	return n
 }
+
+// Preserved tells whether the machine is kept for inspection and not being
+// deleted.
+func (m *Machine) Preserved(now time.Time) bool {
+	return !m.Deleted() && m.Status.Preservation.Active(now)
+}
+
+// PreservedFailed reports whether the machine failed and is kept for inspection. The lists of failed
+// machines leave it out: nothing needs to be done about it.
+func (m *Machine) PreservedFailed(now time.Time) bool {
+	return m.Status.Phase == PhaseFailed && m.Preserved(now)
+}
+
+// ToBePreserved tells whether a failed machine's own annotation, under this
+// key, asks to keep it, and its status does not say so yet.
+func (m *Machine) ToBePreserved(key string) bool {
+	p := &m.Status.Preservation
+	if key == "" || m.Deleted() || m.Status.Phase != PhaseFailed || p.NodeAsked || !p.Since.IsZero() {
+		return false
+	}
+	switch text := m.Annotations[key]; text {
+	case PreserveNow, PreserveWhenFailed, PreserveAutomatically:
+		return text != p.Request
+	}
+	return false
+}
+
+// untouched tells whether it is certain that no create was issued for this machine.
+func (m *Machine) untouched() bool {
+	s := &m.Status
+	fresh := s.Phase == PhaseNew && s.LastOperation.Kind == ""
+	return m.Spec.ProviderID == "" && (s.NeverCreated || fresh)
+}

@@ -21,7 +21,7 @@ var ofMachine = []mutant{
 	{
 		name:   "a machine without a recorded VM counts as never created",
 		breaks: "P14, P16",
-		file:   "machine/create.go",
+		file:   "machine/state.go",
 		from:   `return m.Spec.ProviderID == "" && (s.NeverCreated || fresh)`,
 		to:     `return m.Spec.ProviderID == "" || s.NeverCreated && fresh`,
 	},
@@ -155,7 +155,7 @@ var ofMachine = []mutant{
 	{
 		name:   "labels that were ours stay on the node",
 		breaks: "P23",
-		file:   "machine/node_sync.go",
+		file:   "machine/node_merge.go",
 		from: `	for k, v := range last {
 		if out[k] == v {`,
 		to: `	for k, v := range last {
@@ -165,7 +165,7 @@ var ofMachine = []mutant{
 	{
 		name:   "a taint of somebody else goes with ours",
 		breaks: "P23",
-		file:   "machine/node_sync.go",
+		file:   "machine/node_merge.go",
 		from:   "return slices.Contains(last, t) || slices.ContainsFunc(want, t.Same)",
 		to:     "return len(last) > 0 || slices.ContainsFunc(want, t.Same)",
 		by:     "TestP23MarksOfOthersStay|TestTemplatesAreAppliedThreeWay",
@@ -208,7 +208,7 @@ var ofMachine = []mutant{
 	{
 		name:   "a machine is kept one period more when its time is up",
 		breaks: "P21",
-		file:   "machine/preserve.go",
+		file:   "machine/preserve_record.go",
 		from:   "return !p.Since.IsZero() && now.Before(p.Until)",
 		to:     "return !p.Since.IsZero() && !now.After(p.Until)",
 		by:     "TestP28PreservedIsQuietUntilItsEnd|TestToBePreserved",

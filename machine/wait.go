@@ -91,3 +91,26 @@ func (d *decider) retryAt(call codes.Call) time.Time {
 	}
 	return at
 }
+
+// How long after a write of a node the next one is made: of one that failed,
+// and of one that something undid at once and would undo again.
+const (
+	nodeRetry   = 5 * time.Second
+	undoneRetry = 10 * time.Minute
+)
+
+// within bounds the wait of a plan by the end of an update's time.
+func within(plan Plan, until time.Time) Plan {
+	if plan.Write == nil && plan.Effect == nil && (plan.At.IsZero() || until.Before(plan.At)) {
+		plan.At = until
+	}
+	return plan
+}
+
+// sooner has a plan look again no later than at.
+func sooner(plan Plan, at time.Time) Plan {
+	if plan.At.IsZero() || at.Before(plan.At) {
+		plan.At = at
+	}
+	return plan
+}
