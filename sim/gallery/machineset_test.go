@@ -6,8 +6,8 @@ var ofMachineset = []mutant{
 		name:   "a set believes its cache",
 		breaks: "P5, P12",
 		file:   "machineset/decide.go",
-		from:   "func (d *decider) live() bool { return d.o.Read.Live() }",
-		to:     "func (d *decider) live() bool { return true }",
+		from:   "if d.o.Read.Covers(since) {",
+		to:     "if d.o.Read.Covers(since) || since.IsZero() {",
 	},
 	{
 		name:   "a set forgets which names it has given out",
