@@ -112,6 +112,10 @@ var architecture = []row{
 		dir:     "manager/fleet",
 		reaches: append(slices.Clone(kindsRest), "driver", "drain", "machinepool/pooldriver", "manager/internal/answer", "manager/internal/secrets"),
 	},
+	{
+		dir:     "manager/machines",
+		reaches: append(slices.Clone(kindsRest), "driver", "drain", "manager/internal/answer", "manager/internal/secrets"),
+	},
 	{dir: "manager/internal/answer", reaches: []string{"machine", "decision", "codes", "object"}},
 	{dir: "manager/classes", reaches: append(slices.Clone(kindsRest), "driver", "drain", "manager/internal/secrets")},
 	{dir: "manager", below: true, reaches: shells, modules: []string{stateless}},

@@ -4,6 +4,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/manager/classes"
 	"github.com/millwright-go/millwright/manager/internal/secrets"
+	"github.com/millwright-go/millwright/manager/machines"
 	"github.com/millwright-go/millwright/store"
 )
 
@@ -26,3 +27,12 @@ type ForeignClasses = classes.ForeignClasses
 
 // ForeignClass is a class of an older kind.
 type ForeignClass = classes.ForeignClass
+
+// Tokens makes the bootstrap tokens with which nodes join the cluster.
+type Tokens = machines.Tokens
+
+// TokenOwner is the machine that a token is for.
+type TokenOwner = machines.TokenOwner
+
+// Token is what a node shows to join. No way of printing it shows it.
+type Token = machines.Token

@@ -7,6 +7,7 @@ import (
 	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/manager/engine"
+	"github.com/millwright-go/millwright/manager/machines"
 	"github.com/millwright-go/millwright/object"
 )
 
@@ -66,23 +67,17 @@ type Hooks struct {
 }
 
 // Span is a part of a machine's life whose length is told, see Hooks.Lasted.
-type Span string
+type Span = machines.Span
 
 // The spans. Where no time of the beginning is known, such as after a restart, that of the
 // step recorded before counts.
 const (
-	SpanCreation       Span = "creation"       // from the machine's creation until its VM is recorded
-	SpanInitialization Span = "initialization" // from then until the VM is initialized, if the driver does that
-	SpanJoin           Span = "join"           // from then until its node is healthy for the first time
-	SpanDrain          Span = "drain"          // from the request to delete it until its node is drained, or drained by force
-	SpanDeletion       Span = "deletion"       // from the request to delete it until VM, node and record are gone
+	SpanCreation       = machines.SpanCreation
+	SpanInitialization = machines.SpanInitialization
+	SpanJoin           = machines.SpanJoin
+	SpanDrain          = machines.SpanDrain
+	SpanDeletion       = machines.SpanDeletion
 )
-
-func (h *Hooks) transition(key object.Key, move machine.Move, why decision.Why) {
-	if h.Transition != nil {
-		h.Transition(key, move, why)
-	}
-}
 
 func (h *Hooks) queue(kind Kind, due int) {
 	if h.Queue != nil {

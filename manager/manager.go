@@ -10,6 +10,7 @@ import (
 	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/manager/engine"
 	"github.com/millwright-go/millwright/manager/fleet"
+	"github.com/millwright-go/millwright/manager/machines"
 )
 
 // Manager holds the reconcilers of one fleet.
@@ -51,7 +52,7 @@ func New(options Options) (*Manager, error) {
 	}
 	m := &Manager{options: options, engine: e}
 	s := &shell{
-		Options: &m.options, engine: e, moves: moves, reach: fleet.NewReach(options.SafetyPolicy, options.Now), hints: &m.hints, pace: newPace(&m.options),
+		Options: &m.options, engine: e, moves: moves, reach: fleet.NewReach(options.SafetyPolicy, options.Now), hints: &m.hints, pace: machines.NewPace(options.Now, options.Hooks.Slowed),
 		permits: newPermits(&m.options), watched: &m.watched, missing: &m.missing,
 	}
 	s.specs = newSpecs(options.Driver)

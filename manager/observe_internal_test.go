@@ -9,22 +9,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millwright-go/millwright/codes"
-	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/driver/drivertest"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/machinepool/pooldriver"
 	"github.com/millwright-go/millwright/manager/engine"
-	"github.com/millwright-go/millwright/manager/fleet"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
 )
-
-// why is a reason that a test declares.
-func why(name, sentence string) decision.Why {
-	return decision.Why{Reason: decision.NewReason(name, sentence)}
-}
 
 // TestObservedDriver: of all calls, those get through that change nothing.
 func TestObservedDriver(t *testing.T) {
@@ -35,8 +28,7 @@ func TestObservedDriver(t *testing.T) {
 	})
 	o := Options{Driver: d}
 	o.onlyObserve()
-	in := &intents{plan: why("Reason", "a sentence")}
-	ctx := context.WithValue(t.Context(), intentsKey{}, in)
+	ctx := t.Context()
 	m := &machine.Machine{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: "a"}}}
 	class := &machine.Class{}
 	errs := make([]error, 8)
@@ -56,8 +48,7 @@ func TestObservedDriver(t *testing.T) {
 		}
 	}
 	require.Equal(t, []driver.Method{codes.GetMachineStatus, codes.ListMachines, codes.GetVolumeIDs, codes.GenerateMachineClassForMigration}, made)
-	require.Len(t, in.list(), 4)
-	require.Equal(t, intent{"call CreateMachine for machine fleet/a", in.plan}, in.list()[0])
+	require.ErrorContains(t, errs[0], "call CreateMachine for machine fleet/a")
 	require.Error(t, withholdCall(ctx, driver.CallInfo{Method: codes.Call(99)}, func(context.Context) error { return nil }), "an unknown call")
 }
 
@@ -130,43 +121,35 @@ func TestObservedPorts(t *testing.T) {
 	require.Equal(t, Options{}, Options{Machines: o.Machines, Sets: o.Sets, Drainer: o.Drainer, Cluster: o.Cluster, ForeignClasses: o.ForeignClasses})
 }
 
-// careless is a pass that takes no notice of what it is answered.
-type careless struct {
-	*shell
-	steps int
+// careless are steps whose plan says that it only looks, and that writes.
+type careless struct{ *Options }
+
+func (careless) Read(context.Context, bool) error { return nil }
+
+func (careless) Decide(context.Context) (engine.Head, error) {
+	return engine.Head{Verb: engine.Look}, nil
 }
 
-func (p *careless) observe(context.Context, bool) error { return nil }
-
-func (p *careless) step(ctx context.Context) (Result, bool, error) {
-	p.steps++
-	orderedFor(ctx, p.shell, object.Key{Name: "a"}, why("Order", "an order"))
-	if p.steps == 2 {
-		because(ctx, p.shell, why("Plan", "a plan"))
-		_ = p.Machines.Delete(ctx, object.Key{Name: "a"}, "")
-	}
-	return Result{}, false, nil
+func (c careless) Execute(ctx context.Context) error {
+	return c.Machines.Delete(ctx, object.Key{Name: "a"}, "")
 }
 
-// TestObservedPassEnds: a pass ends with the first step that was kept from
-// something, whatever it makes of that; and each plan has reasons of its own.
-func TestObservedPassEnds(t *testing.T) {
+func (careless) Changes() []engine.Change { return nil }
+
+// TestObservedPassCantAct: what a plan says of itself does not matter. A write under the wrong verb fails
+// the pass.
+func TestObservedPassCantAct(t *testing.T) {
 	o := InMemory(nil)
 	o.Driver, o.Observe = driver.Unimplemented{}, true
-	var told []string
-	o.Hooks.Observed = func(kind Kind, _ object.Key, what, reason, why string) {
-		told = append(told, string(kind), what, reason, why)
-	}
-	_, err := o.Machines.Create(t.Context(), &machine.Machine{Meta: object.Meta{Key: object.Key{Name: "a"}}})
+	machines := o.Machines
+	_, err := machines.Create(t.Context(), &machine.Machine{Meta: object.Meta{Key: object.Key{Name: "a"}}})
 	require.NoError(t, err)
 	m, err := New(o)
 	require.NoError(t, err)
-	s := &shell{Options: &m.options, engine: m.engine, reach: fleet.NewReach(nil, nil), permits: newPermits(&m.options)}
-	p := &careless{shell: s}
-	result, err := s.reconcile(t.Context(), KindMachine, object.Key{Name: "a"}, &memo{}, func(*engine.Pass) pass { return p })
+	r := m.engine.Reconciler(engine.Kind{Name: "machine", Begin: func(*engine.Pass) engine.Steps { return careless{&m.options} }})
+	_, err = r.Reconcile(t.Context(), object.Key{Name: "a"})
+	require.ErrorIs(t, err, store.ErrWithheld)
+	kept, err := machines.Get(t.Context(), object.Key{Name: "a"})
 	require.NoError(t, err)
-	require.Equal(t, 2, p.steps)
-	require.Equal(t, []string{"machine", "delete machine a", "Plan", "a plan"}, told)
-	require.Equal(t, "only observing, not done: delete machine a", result.Why.String())
-	require.GreaterOrEqual(t, time.Until(result.At), 9*time.Minute)
+	require.False(t, kept.Deleted())
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/millwright-go/millwright/manager/fleet"
 	"github.com/millwright-go/millwright/manager/internal/index"
 	"github.com/millwright-go/millwright/manager/internal/secrets"
+	"github.com/millwright-go/millwright/manager/machines"
 	"github.com/millwright-go/millwright/manager/sets"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
@@ -30,6 +31,25 @@ type engineReconciler interface {
 
 // Kind implements Reconciler.
 func (r reconciler) Kind() Kind { return Kind(r.Name()) }
+
+// newMachineReconciler gives machines what they need of the others.
+func newMachineReconciler(s *shell) Reconciler {
+	limit := s.DeploymentPolicy.UpdateLimit
+	c := machines.Config{
+		Machines: s.Machines, Classes: s.Classes, Secrets: s.Secrets, Sets: s.Sets, Deployments: s.Deployments,
+		SecretNamespaces: s.SecretNamespaces, MigratesClasses: s.ForeignClasses != nil,
+		Driver: s.Driver, Tokens: s.Tokens, Drainer: s.Drainer, CallTimeout: s.CallTimeout, Policy: s.MachinePolicy,
+		UpdateLimit: func(replicas int32) int { return int(max(1, limit.Ceil(replicas))) },
+		Safety:      s.SafetyPolicy, Pace: s.pace,
+		Hold: s.reach.Hold, Frozen: s.reach.Frozen, Thaw: s.reach.Thaw, WatchedSince: s.watched.since,
+		Split: s.specs.of, Missing: s.missing.of, Asked: s.missing.asked, Hint: s.hints.add,
+		Check: s.moves.Fire, Transition: s.Hooks.Transition, Lasted: s.Hooks.Lasted, Panicked: s.abandoned(KindMachine),
+	}
+	if s.Cluster != nil {
+		c.Nodes = s.Cluster.Nodes()
+	}
+	return reconciler{machines.New(s.engine, c)}
+}
 
 // newSetReconciler gives sets what they need of the others.
 func newSetReconciler(s *shell) Reconciler {
@@ -128,7 +148,7 @@ func (s *shell) fleet() fleet.Config {
 // creations returns what holds the creations of a class back; nil: nothing does. The versions that
 // machines are made from are read only if creations are slowed, or fail.
 func (s *shell) creations(ctx context.Context, key object.Key, failing bool) (*machine.Hold, machine.Inputs, error) {
-	slowed := s.SafetyPolicy != nil && s.pace.knows(key)
+	slowed := s.SafetyPolicy != nil && s.pace.Knows(key)
 	if !slowed && !failing {
 		return nil, machine.Inputs{}, nil
 	}
@@ -146,7 +166,7 @@ func (s *shell) creations(ctx context.Context, key object.Key, failing bool) (*m
 	}
 	inputs := machine.Inputs{Class: class.Generation, Secret: version}
 	if slowed {
-		if hold, trying := s.pace.of(key).Slowed(class, inputs, s.Now()); !trying {
+		if hold, trying := s.pace.Of(key).Slowed(class, inputs, s.Now()); !trying {
 			return hold, inputs, nil
 		}
 	}

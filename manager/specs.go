@@ -5,7 +5,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
@@ -48,23 +47,6 @@ func (s *specs) of(c *machine.Class) *machine.VMSpec {
 		s.split[c.Key] = known
 	}
 	return known.spec
-}
-
-// updateVM has the driver change the VM to what the class says.
-func (p *machinePass) updateVM(ctx context.Context, lastApplied string) (*machine.VM, error) {
-	secret, err := p.secret(ctx)
-	if err != nil {
-		return refused(err)
-	}
-	got, err := p.Driver.UpdateMachine(ctx, &driver.UpdateMachineRequest{
-		Machine: p.o.Machine, Class: p.o.Class, Secret: secret,
-		LastApplied: []byte(lastApplied), Wanted: slices.Clone(p.o.Class.ProviderSpec),
-	})
-	return p.answer(ctx, codes.UpdateMachine, err, func(vm *machine.VM) {
-		if got != nil {
-			vm.LastKnown = got.LastKnownState
-		}
-	})
 }
 
 // deploymentsOfClass wakes the deployments whose template names a class, which

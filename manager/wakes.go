@@ -9,6 +9,7 @@ import (
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/manager/internal/index"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
 	"github.com/millwright-go/millwright/store"
@@ -199,7 +200,7 @@ func countsDiffer(a, b *machine.Machine) bool {
 	if a.Deleted() != b.Deleted() || a.Ready() != b.Ready() || failed(a) != failed(b) {
 		return true
 	}
-	if a.Status.Phase != b.Status.Phase && !goesWell(a, b) || !sameOwner(a.Owner, b.Owner) {
+	if a.Status.Phase != b.Status.Phase && !goesWell(a, b) || !index.SameOwner(a.Owner, b.Owner) {
 		return true
 	}
 	if requestsDiffer(a, b) {
@@ -224,13 +225,6 @@ func requestsDiffer(a, b *machine.Machine) bool {
 // goesWell is the first step of every creation: nobody above needs to see it.
 func goesWell(a, b *machine.Machine) bool {
 	return a.Status.Phase == machine.PhaseNew && b.Status.Phase == machine.PhasePending
-}
-
-func sameOwner(a, b *object.Owner) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return *a == *b
 }
 
 func failed(m *machine.Machine) bool { return m.Status.LastOperation.State == machine.StateFailed }
@@ -278,4 +272,14 @@ func compact(keys []object.Key) []object.Key {
 		}
 	}
 	return out
+}
+
+// setsOfClass wakes the sets of a class, since a class that was put right may
+// end what slows them.
+func (o *Options) setsOfClass(ctx context.Context, old, new any) []object.Key {
+	keys := self[*machine.Class](ctx, old, new)
+	if len(keys) == 0 {
+		return nil
+	}
+	return keysOf(o.Sets.List(ctx, store.Query{Index: IndexClass, Value: keys[0].String()}))
 }

@@ -227,11 +227,6 @@ func TestWaits(t *testing.T) {
 	_, err := r.Reconcile(t.Context(), key)
 	require.NoError(t, err)
 	require.Len(t, asked, 2)
-	k.edit = func(h *engine.Head) { h.Exact, h.At = true, start.Add(time.Minute) }
-	result, err := r.Reconcile(t.Context(), key)
-	require.NoError(t, err)
-	require.Equal(t, start.Add(time.Minute), result.At)
-	require.Len(t, asked, 2)
 }
 
 // TestPanicInABatch: all orders are carried out, the pass ends with an error, and what the object holds
@@ -328,6 +323,42 @@ func TestMemory(t *testing.T) {
 	require.Equal(t, 4, n.Of(key))
 	n.Forget(key)
 	require.Zero(t, n.Of(key))
+}
+
+// TestSub: a pass within a pass goes on until it waits. In a dry run what it would change is told, and ends
+// the pass around it.
+func TestSub(t *testing.T) {
+	for _, dry := range []bool{false, true} {
+		var heard told
+		k, s, r := house(t, engine.Options{Hooks: heard.hooks(), DryRun: dry})
+		within := &lamps{lamps: s}
+		k.edit = func(h *engine.Head) {
+			if h.Verb == engine.Act {
+				h.Verb, h.Name = engine.Look, "Ask"
+			}
+		}
+		k.instead = func(ctx context.Context, p *engine.Pass) error {
+			sub := &lampPass{Pass: p, lamps: within}
+			if err := sub.Read(ctx, true); err != nil {
+				return err
+			}
+			if err := p.Sub(ctx, sub); err != nil {
+				return err
+			}
+			return errors.New("it went on")
+		}
+		_, err := r.Reconcile(t.Context(), key)
+		require.Equal(t, !dry, err != nil)
+		if dry {
+			require.Zero(t, s.writes)
+			require.Equal(t, []string{"lamp house/a: update status of lamp house/a: Switch: it is on"}, heard.withheld)
+			require.Empty(t, heard.effects, "the question was not asked")
+			continue
+		}
+		require.ErrorContains(t, err, "it went on")
+		require.Equal(t, 1, s.writes)
+		require.Len(t, heard.effects, 1)
+	}
 }
 
 // TestInterrupted: an answer is one, even when the process is shutting down.

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/store"
 )
 
 // Pass is the engine's part of a pass under way. A kind's steps keep it and tell, count and time
@@ -23,6 +25,32 @@ type Pass struct {
 	done    []any // Head.Once of plans that were executed
 	ordered bool  // orders were given
 	refused bool  // one of them was refused
+	held    *Result
+}
+
+// errHeld ends what a pass within a pass was made for: a dry run holds its plan.
+var errHeld = fmt.Errorf("held in a dry run: %w", store.ErrWithheld)
+
+// Sub makes a pass within a plan that looks: Decide and Execute take turns until a plan waits, and the gate
+// of a dry run is the same. What it reads must be live.
+func (p *Pass) Sub(ctx context.Context, s Steps) error {
+	for range MaxSteps {
+		head, err := s.Decide(ctx)
+		switch {
+		case err != nil:
+			return err
+		case head.Verb == Wait:
+			return nil
+		case head.Verb == Act && p.DryRun:
+			result := p.hold(ctx, s, &head)
+			p.held = &result
+			return errHeld
+		}
+		if err := s.Execute(ctx); err != nil {
+			return err
+		}
+	}
+	return errors.New("a pass within a pass does not end")
 }
 
 // run makes one attempt: it ends with a plan that waits or is held, or with an error. It returns how
@@ -41,14 +69,18 @@ func (p *Pass) run(ctx context.Context, s Steps, live bool) (Result, int, error)
 		}
 		switch {
 		case head.Verb == Wait:
-			return p.wait(&head), n, nil
+			return p.Wait(head.At, head.Why), n, nil
 		case head.Verb == Act && p.DryRun && (live || head.Live):
 			return p.hold(ctx, s, &head), n, nil
 		case head.Verb == Act && p.DryRun:
 			head.Verb, head.Once = Reread, nil
 		}
 		live = live || head.Verb == Reread
-		if err := p.execute(ctx, s, &head); err != nil {
+		err = p.execute(ctx, s, &head)
+		if p.held != nil {
+			return *p.held, n, nil
+		}
+		if err != nil {
 			return Result{}, n, err
 		}
 	}
@@ -74,13 +106,6 @@ func (p *Pass) execute(ctx context.Context, s Steps, head *Head) (err error) {
 		p.Wait(head.At, head.Why)
 	}
 	return err
-}
-
-func (p *Pass) wait(head *Head) Result {
-	if head.Exact {
-		return Result{At: head.At, Why: head.Why}
-	}
-	return p.Wait(head.At, head.Why)
 }
 
 // hold tells what a plan would change, and ends the pass. It is the only way on for a plan that acts in

@@ -96,8 +96,6 @@ type Head struct {
 	// Drawn has a jitter drawn after the plan was executed. It changes nothing: recorded runs depend on
 	// the order in which jitter is drawn.
 	Drawn bool
-	// Exact says that At has its jitter.
-	Exact bool
 }
 
 // Change is one thing that a plan changes outside of this process, such as "update machine fleet/a".

@@ -20,7 +20,7 @@ var ofManager = []mutant{
 	{
 		name:   "all VMs of a fleet are updated at a time",
 		breaks: "P7",
-		file:   "manager/updateturns.go",
+		file:   "manager/machines/updateturns.go",
 		from:   "if len(taken) >= limit {",
 		to:     "if len(taken) >= 100*limit {",
 	},
@@ -51,7 +51,7 @@ var ofManager = []mutant{
 	{
 		name:   "a conflict over a slot is no conflict",
 		breaks: "P24",
-		file:   "manager/budget.go",
+		file:   "manager/machines/budget.go",
 		from: `	case *safety.TakeFromDeployment:
 		stored, err := p.Deployments.Update(ctx, w.Deployment)
 		if err != nil {`,

@@ -90,3 +90,11 @@ func MetaOf[T object.Object[T]](o T, err error) (*object.Meta, error) {
 	}
 	return o.ObjectMeta(), nil
 }
+
+// SameOwner reports whether two objects have the same owner, or none.
+func SameOwner(a, b *object.Owner) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return *a == *b
+}

@@ -1,4 +1,4 @@
-package manager
+package machines
 
 import (
 	"context"
@@ -45,10 +45,10 @@ func TestTurnsOutlastTheCache(t *testing.T) {
 		if c.phase == machine.PhaseTerminating {
 			require.NoError(t, machines.Delete(context.Background(), m.Key, created.UID))
 		}
-		r := newMachineReconciler(&shell{Options: &Options{Now: func() time.Time { return now }, Machines: machines}})
+		r := newReconciler(Config{Machines: machines})
 		held := turn{uid: created.UID, since: since, want: machine.VMSpec{Fixed: "f"}}
-		require.Equal(t, c.soon, r.updating(context.Background(), m.Key, held), name)
+		require.Equal(t, c.soon, r.updating(context.Background(), m.Key, held, now), name)
 		now = since.Add(turnGrace)
-		require.Equal(t, c.end, r.updating(context.Background(), m.Key, held), "%s, later", name)
+		require.Equal(t, c.end, r.updating(context.Background(), m.Key, held, now), "%s, later", name)
 	}
 }

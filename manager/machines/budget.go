@@ -1,4 +1,4 @@
-package manager
+package machines
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/manager/engine"
+	"github.com/millwright-go/millwright/manager/internal/index"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
 	"github.com/millwright-go/millwright/store"
@@ -18,46 +19,72 @@ import (
 // askGrant finds out whether the machine may be given up for its health. It is
 // a pass of its own, over the fleet that the machine belongs to. A conflict ends
 // the machine's pass too, which begins anew.
-func (p *machinePass) askGrant(ctx context.Context) (*machine.Grant, error) {
-	if p.SafetyPolicy == nil || p.Sets == nil {
+func (p *pass) askGrant(ctx context.Context) (*machine.Grant, error) {
+	if p.Safety == nil || p.Sets == nil {
 		return &machine.Grant{Allowed: true}, nil
 	}
-	o := &safety.GrantObservation{Machine: p.o.Machine, NoCluster: p.Cluster == nil}
+	o := &safety.GrantObservation{Machine: p.o.Machine, NoCluster: p.Nodes == nil}
 	if err := p.findFleet(ctx, o); err != nil {
 		return nil, err
 	}
-	for range engine.MaxSteps {
-		plan, err := safety.DecideGrant(o, p.SafetyPolicy, p.Now())
-		if err != nil {
-			return nil, err
-		}
-		because(ctx, p.shell, plan.Why)
-		switch {
-		case plan.ReadFleet:
-			err = p.readFleet(ctx, o)
-		case plan.Write != nil:
-			err = p.takeSlot(ctx, o, plan.Write)
-		default:
-			return plan.Grant, nil
-		}
-		if errors.Is(err, store.ErrNotFound) {
-			err = fmt.Errorf("the fleet of machine %s changed: %w", p.key, store.ErrConflict)
-		}
-		if err != nil {
-			return nil, err
-		}
+	g := &grantSteps{pass: p, o: o}
+	if err := p.Sub(ctx, g); err != nil {
+		return nil, err
 	}
-	return nil, fmt.Errorf("machine %s: the question for a grant does not end", p.key)
+	return g.plan.Grant, nil
+}
+
+// grantSteps are those of the pass over the fleet.
+type grantSteps struct {
+	*pass
+	o    *safety.GrantObservation
+	plan safety.GrantPlan
+}
+
+// Decide implements engine.Steps.
+func (g *grantSteps) Decide(context.Context) (engine.Head, error) {
+	var err error
+	g.plan, err = safety.DecideGrant(g.o, g.Safety, g.Now())
+	head := engine.Head{Why: g.plan.Why}
+	switch {
+	case g.plan.ReadFleet:
+		head.Verb = engine.Look
+	case g.plan.Write != nil:
+		head.Verb = engine.Act
+	}
+	return head, err
+}
+
+// Execute implements engine.Steps.
+func (g *grantSteps) Execute(ctx context.Context) error {
+	var err error
+	if g.plan.ReadFleet {
+		err = g.readFleet(ctx, g.o)
+	} else {
+		err = g.takeSlot(ctx, g.o, g.plan.Write)
+	}
+	if errors.Is(err, store.ErrNotFound) {
+		return fmt.Errorf("the fleet of machine %s changed: %w", g.Key, store.ErrConflict)
+	}
+	return err
+}
+
+// Changes implements engine.Steps.
+func (g *grantSteps) Changes() []engine.Change {
+	if w, ok := g.plan.Write.(*safety.TakeFromDeployment); ok {
+		return []engine.Change{{What: "update deployment " + w.Deployment.Key.String()}}
+	}
+	return []engine.Change{{What: "update set " + g.o.Set.Key.String()}}
 }
 
 // findFleet finds the set that owns the machine, and the deployment that owns
 // the set, if there are any.
-func (p *machinePass) findFleet(ctx context.Context, o *safety.GrantObservation) error {
+func (p *pass) findFleet(ctx context.Context, o *safety.GrantObservation) error {
 	owner := p.o.Machine.Owner
 	if owner == nil || owner.Kind != machineset.OwnerKind {
 		return nil
 	}
-	set, err := p.Sets.Live().Get(ctx, object.Key{Namespace: p.key.Namespace, Name: owner.Name})
+	set, err := p.Sets.Live().Get(ctx, object.Key{Namespace: p.Key.Namespace, Name: owner.Name})
 	if errors.Is(err, store.ErrNotFound) || err == nil && set.UID != owner.UID {
 		return nil // nobody replaces it
 	}
@@ -68,7 +95,7 @@ func (p *machinePass) findFleet(ctx context.Context, o *safety.GrantObservation)
 	if p.Deployments == nil || set.Owner == nil || set.Owner.Kind != deployment.OwnerKind {
 		return nil
 	}
-	d, err := p.Deployments.Live().Get(ctx, object.Key{Namespace: p.key.Namespace, Name: set.Owner.Name})
+	d, err := p.Deployments.Live().Get(ctx, object.Key{Namespace: p.Key.Namespace, Name: set.Owner.Name})
 	if errors.Is(err, store.ErrNotFound) || err == nil && d.UID != set.Owner.UID {
 		return nil
 	}
@@ -78,7 +105,7 @@ func (p *machinePass) findFleet(ctx context.Context, o *safety.GrantObservation)
 
 // readFleet reads what holds the budget, then its sets, then their machines.
 // A set that came to belong to another meanwhile begins the pass anew.
-func (p *machinePass) readFleet(ctx context.Context, o *safety.GrantObservation) error {
+func (p *pass) readFleet(ctx context.Context, o *safety.GrantObservation) error {
 	was, began := o.Set.Owner, p.Now()
 	var sets []*machineset.Set
 	if o.Deployment != nil {
@@ -90,7 +117,7 @@ func (p *machinePass) readFleet(ctx context.Context, o *safety.GrantObservation)
 			return engine.ErrReplaced
 		}
 		o.Deployment = d
-		if sets, err = p.Sets.Live().List(ctx, store.Query{Index: IndexOwner, Value: d.UID}); err != nil {
+		if sets, err = p.Sets.Live().List(ctx, index.OwnedBy(d.UID)); err != nil {
 			return err
 		}
 	}
@@ -98,7 +125,7 @@ func (p *machinePass) readFleet(ctx context.Context, o *safety.GrantObservation)
 	if err != nil {
 		return err
 	}
-	if set.UID != o.Set.UID || !sameOwner(set.Owner, was) {
+	if set.UID != o.Set.UID || !index.SameOwner(set.Owner, was) {
 		return engine.ErrReplaced
 	}
 	o.Set = set
@@ -107,14 +134,14 @@ func (p *machinePass) readFleet(ctx context.Context, o *safety.GrantObservation)
 	}
 	o.Fleet = nil
 	for _, s := range sets {
-		machines, err := p.Machines.Live().List(ctx, store.Query{Index: IndexOwner, Value: s.UID})
+		machines, err := p.Machines.Live().List(ctx, index.OwnedBy(s.UID))
 		if err != nil {
 			return err
 		}
 		o.Fleet = append(o.Fleet, machines...)
 	}
 	o.Preserved = preserved(o.Fleet, p.Now())
-	o.Read = p.since(began)
+	o.Read = p.Freshness(began, true)
 	return p.zones(ctx, o)
 }
 
@@ -133,8 +160,8 @@ func preserved(fleet []*machine.Machine, now time.Time) map[string]bool {
 }
 
 // zones finds the zone of each class in the fleet, where the rule needs it.
-func (p *machinePass) zones(ctx context.Context, o *safety.GrantObservation) error {
-	if !p.SafetyPolicy.ZoneRule {
+func (p *pass) zones(ctx context.Context, o *safety.GrantObservation) error {
+	if !p.Safety.ZoneRule {
 		return nil
 	}
 	o.Zones = make(map[string]string)
@@ -143,7 +170,7 @@ func (p *machinePass) zones(ctx context.Context, o *safety.GrantObservation) err
 		if _, known := o.Zones[name]; known || name == "" {
 			continue
 		}
-		class, err := p.Classes.Get(ctx, classKey(m))
+		class, err := p.Classes.Get(ctx, index.ClassKey(m))
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			return err
 		}
@@ -156,7 +183,7 @@ func (p *machinePass) zones(ctx context.Context, o *safety.GrantObservation) err
 }
 
 // takeSlot writes the slot.
-func (p *machinePass) takeSlot(ctx context.Context, o *safety.GrantObservation, w safety.GrantWrite) error {
+func (p *pass) takeSlot(ctx context.Context, o *safety.GrantObservation, w safety.GrantWrite) error {
 	switch w := w.(type) {
 	case *safety.TakeFromDeployment:
 		stored, err := p.Deployments.Update(ctx, w.Deployment)

@@ -1,4 +1,4 @@
-package manager
+package machines
 
 import (
 	"context"
@@ -26,15 +26,6 @@ import (
 // else writes the node meanwhile.
 const deleteTries = 5
 
-// carryOut carries out one effect and puts its answer into the observation. An
-// error means that there is no answer: the pass ends, and nothing is concluded.
-func (p *machinePass) carryOut(ctx context.Context, e machine.Effect) error {
-	if err := p.once(e); err != nil {
-		return err
-	}
-	return p.timed(KindMachine, p.key, effectName(e), func() error { return p.do(ctx, e) })
-}
-
 // effectName is the name of an effect's type.
 func effectName(e machine.Effect) string {
 	t := reflect.TypeOf(e)
@@ -44,7 +35,7 @@ func effectName(e machine.Effect) string {
 	return t.Name()
 }
 
-func (p *machinePass) do(ctx context.Context, e machine.Effect) (err error) {
+func (p *pass) do(ctx context.Context, e machine.Effect) (err error) {
 	ctx = p.hushed(ctx)
 	switch e := e.(type) {
 	case machine.GetVM:
@@ -80,7 +71,7 @@ func (p *machinePass) do(ctx context.Context, e machine.Effect) (err error) {
 }
 
 // ask carries out a question for leave.
-func (p *machinePass) ask(ctx context.Context, e machine.Effect) (err error) {
+func (p *pass) ask(ctx context.Context, e machine.Effect) (err error) {
 	switch any(e).(type) { // of all effects, only these are asked
 	case machine.AskGrant:
 		p.o.Grant, err = p.askGrant(ctx)
@@ -93,8 +84,8 @@ func (p *machinePass) ask(ctx context.Context, e machine.Effect) (err error) {
 }
 
 // lookForNode reads the machine's node live.
-func (p *machinePass) lookForNode(ctx context.Context, e machine.FindNode) (*machine.NodeAnswer, error) {
-	answer, err := p.findNode(ctx, p.Cluster.Nodes().Live(), e.Name)
+func (p *pass) lookForNode(ctx context.Context, e machine.FindNode) (*machine.NodeAnswer, error) {
+	answer, err := p.findNode(ctx, p.Nodes.Live(), e.Name)
 	if answer != nil {
 		answer.Gone = e.Gone
 	}
@@ -104,7 +95,7 @@ func (p *machinePass) lookForNode(ctx context.Context, e machine.FindNode) (*mac
 // answer turns a driver's answer into an observation. When the pass's own
 // context has ended, nothing is concluded from a failure: the manager is
 // shutting down, and that is nobody's error.
-func (p *machinePass) answer(ctx context.Context, call codes.Call, err error, fill func(*machine.VM)) (*machine.VM, error) {
+func (p *pass) answer(ctx context.Context, call codes.Call, err error, fill func(*machine.VM)) (*machine.VM, error) {
 	if err := engine.Interrupted(ctx, err); err != nil {
 		return nil, err
 	}
@@ -120,7 +111,7 @@ func (p *machinePass) answer(ctx context.Context, call codes.Call, err error, fi
 // refused is the answer to a call that is not made because the class may not take
 // its secret. Any other error is passed on.
 func refused(err error) (*machine.VM, error) {
-	if errors.Is(err, ErrSecretNamespace) {
+	if errors.Is(err, secrets.ErrNamespace) {
 		return &machine.VM{Outcome: answer.Of(err)}, nil
 	}
 	return nil, err
@@ -128,7 +119,7 @@ func refused(err error) (*machine.VM, error) {
 
 // secret is the merged secret of the machine's class, addressed to the
 // machine. The copy is the driver's.
-func (p *machinePass) secret(ctx context.Context) (*machine.Secret, error) {
+func (p *pass) secret(ctx context.Context) (*machine.Secret, error) {
 	secret, err := p.secrets.Merged(ctx, p.o.Class)
 	if err != nil {
 		return nil, err
@@ -138,7 +129,7 @@ func (p *machinePass) secret(ctx context.Context) (*machine.Secret, error) {
 	return secret, nil
 }
 
-func (p *machinePass) getVM(ctx context.Context) (*machine.VM, error) {
+func (p *pass) getVM(ctx context.Context) (*machine.VM, error) {
 	secret, err := p.secret(ctx)
 	if err != nil {
 		return refused(err)
@@ -157,15 +148,15 @@ func (p *machinePass) getVM(ctx context.Context) (*machine.VM, error) {
 	switch {
 	case err != nil:
 	case p.o.Missing != nil:
-		p.missing.asked(p.key, vm.Code)
+		p.Asked(p.Key, vm.Code)
 	case vm.Code == codes.OutOfRange:
-		p.hints.add(safety.Hint{Class: classKey(p.o.Machine), At: p.Now(), Several: p.key.Name})
+		p.Hint(safety.Hint{Class: index.ClassKey(p.o.Machine), At: p.Now(), Several: p.Key.Name})
 	}
 	return vm, err
 }
 
 // tryCreateVM creates the VM, and has the class's pace know how that went.
-func (p *machinePass) tryCreateVM(ctx context.Context) (*machine.VM, error) {
+func (p *pass) tryCreateVM(ctx context.Context) (*machine.VM, error) {
 	vm, err := p.createVM(ctx)
 	if err == nil {
 		p.answered(vm.Code)
@@ -173,17 +164,16 @@ func (p *machinePass) tryCreateVM(ctx context.Context) (*machine.VM, error) {
 	return vm, err
 }
 
-func (p *machinePass) createVM(ctx context.Context) (*machine.VM, error) {
+func (p *pass) createVM(ctx context.Context) (*machine.VM, error) {
 	if key, missing := p.secrets.Missing(ctx, p.o.Class); missing {
-		p.tell(ctx, &p.memo, KindMachine, p.key, Warning,
-			decision.Why{Reason: reasonSecretMissing, Name: p.o.Class.Name, Object: key})
+		p.Once(ctx, engine.Warning, decision.Why{Reason: reasonSecretMissing, Name: p.o.Class.Name, Object: key})
 	}
 	p.oddClass(ctx)
 	secret, err := p.secret(ctx)
 	if err != nil {
 		return refused(err)
 	}
-	if p.Cluster != nil && (secret == nil || len(secret.Data[machine.UserData]) == 0) {
+	if p.Nodes != nil && (secret == nil || len(secret.Data[machine.UserData]) == 0) {
 		problem := "the secrets of class " + p.o.Class.Name + " hold no " + machine.UserData + ": the machine could not join a cluster"
 		return &machine.VM{Outcome: machine.Outcome{Code: codes.InvalidArgument, Message: problem}}, nil
 	}
@@ -207,17 +197,16 @@ func (p *machinePass) createVM(ctx context.Context) (*machine.VM, error) {
 
 // oddClass warns once of a class that yields nodes of which an autoscaler knows too
 // little to make the first.
-func (p *machinePass) oddClass(ctx context.Context) {
-	if p.Cluster == nil || p.o.Class == nil {
+func (p *pass) oddClass(ctx context.Context) {
+	if p.Nodes == nil || p.o.Class == nil {
 		return
 	}
 	if missing := p.o.Class.Unshaped(); len(missing) > 0 {
-		p.tell(ctx, &p.memo, KindClass, p.o.Class.Key, Warning,
-			decision.Why{Reason: reasonTemplate, Name: p.o.Class.Name, Detail: strings.Join(missing, ", ")})
+		p.OnceAbout(ctx, "class", p.o.Class.Key, engine.Warning, decision.Why{Reason: reasonTemplate, Name: p.o.Class.Name, Detail: strings.Join(missing, ", ")})
 	}
 }
 
-func (p *machinePass) initializeVM(ctx context.Context) (*machine.VM, error) {
+func (p *pass) initializeVM(ctx context.Context) (*machine.VM, error) {
 	secret, err := p.secret(ctx)
 	if err != nil {
 		return refused(err)
@@ -237,7 +226,7 @@ func (p *machinePass) initializeVM(ctx context.Context) (*machine.VM, error) {
 }
 
 // deleteVM deletes the machine's VM; id, unless empty, says which one.
-func (p *machinePass) deleteVM(ctx context.Context, id string) (*machine.VM, error) {
+func (p *pass) deleteVM(ctx context.Context, id string) (*machine.VM, error) {
 	secret, err := p.secret(ctx)
 	if err != nil {
 		return refused(err)
@@ -258,7 +247,7 @@ func (p *machinePass) deleteVM(ctx context.Context, id string) (*machine.VM, err
 }
 
 // findNode reads a node by name, or by the machine it carries.
-func (p *machinePass) findNode(ctx context.Context, nodes store.Reader[*machine.Node], name string) (*machine.NodeAnswer, error) {
+func (p *pass) findNode(ctx context.Context, nodes store.Reader[*machine.Node], name string) (*machine.NodeAnswer, error) {
 	if name != "" {
 		node, err := nodes.Get(ctx, object.Key{Name: name})
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
@@ -266,7 +255,7 @@ func (p *machinePass) findNode(ctx context.Context, nodes store.Reader[*machine.
 		}
 		return &machine.NodeAnswer{Name: name, Node: node}, nil
 	}
-	carrying, err := nodes.List(ctx, store.Query{Index: IndexMachine, Value: p.key.Name})
+	carrying, err := nodes.List(ctx, store.Query{Index: index.Machine, Value: p.Key.Name})
 	if err != nil || len(carrying) == 0 {
 		return &machine.NodeAnswer{}, err
 	}
@@ -276,8 +265,8 @@ func (p *machinePass) findNode(ctx context.Context, nodes store.Reader[*machine.
 
 // syncNode writes the halves of a node that differ: the record of what was
 // applied last, so that it never says more than was done.
-func (p *machinePass) syncNode(ctx context.Context, e *machine.SyncNode) (*machine.Outcome, error) {
-	nodes, node := p.Cluster.Nodes(), e.Node
+func (p *pass) syncNode(ctx context.Context, e *machine.SyncNode) (*machine.Outcome, error) {
+	nodes, node := p.Nodes, e.Node
 	var err error
 	if e.Capacity {
 		node, err = nodes.UpdateStatus(ctx, node)
@@ -290,16 +279,16 @@ func (p *machinePass) syncNode(ctx context.Context, e *machine.SyncNode) (*machi
 	return p.nodeWritten(ctx, node, err)
 }
 
-func (p *machinePass) markNode(ctx context.Context, e *machine.MarkNode) (*machine.Outcome, error) {
+func (p *pass) markNode(ctx context.Context, e *machine.MarkNode) (*machine.Outcome, error) {
 	changed := *e.Node // the store takes its own copy
 	changed.Conditions = object.SetCondition(changed.Conditions, e.Condition)
-	node, err := p.Cluster.Nodes().UpdateStatus(ctx, &changed)
+	node, err := p.Nodes.UpdateStatus(ctx, &changed)
 	return p.nodeWritten(ctx, node, err)
 }
 
 // nodeWritten looks at the answer to a write of a node. Somebody else's write
 // in between begins the pass anew; what else goes wrong is the decision's matter.
-func (p *machinePass) nodeWritten(ctx context.Context, node *machine.Node, err error) (*machine.Outcome, error) {
+func (p *pass) nodeWritten(ctx context.Context, node *machine.Node, err error) (*machine.Outcome, error) {
 	switch {
 	case err == nil:
 		p.o.Node = &machine.NodeAnswer{Name: p.o.Node.Name, Node: node, Gone: p.o.Node.Gone}
@@ -314,7 +303,7 @@ func (p *machinePass) nodeWritten(ctx context.Context, node *machine.Node, err e
 
 // deleteNode takes our finalizer off a node and deletes it, if it is still the
 // one that was meant.
-func (p *machinePass) deleteNode(ctx context.Context, e machine.DeleteNode) (*machine.Outcome, error) {
+func (p *pass) deleteNode(ctx context.Context, e machine.DeleteNode) (*machine.Outcome, error) {
 	var err error
 	for range deleteTries {
 		if err = p.tryDeleteNode(ctx, e); !errors.Is(err, store.ErrConflict) {
@@ -330,8 +319,8 @@ func (p *machinePass) deleteNode(ctx context.Context, e machine.DeleteNode) (*ma
 	return &machine.Outcome{Code: codes.Unavailable, Message: err.Error()}, nil
 }
 
-func (p *machinePass) tryDeleteNode(ctx context.Context, e machine.DeleteNode) error {
-	nodes := p.Cluster.Nodes()
+func (p *pass) tryDeleteNode(ctx context.Context, e machine.DeleteNode) error {
+	nodes := p.Nodes
 	node, err := nodes.Live().Get(ctx, object.Key{Name: e.Name})
 	if errors.Is(err, store.ErrNotFound) || err == nil && node.UID != e.UID {
 		return nil
@@ -350,4 +339,21 @@ func (p *machinePass) tryDeleteNode(ctx context.Context, e machine.DeleteNode) e
 		}
 	}
 	return index.IgnoreNotFound(nodes.Delete(ctx, node.Key, node.UID))
+}
+
+// updateVM has the driver change the VM to what the class says.
+func (p *pass) updateVM(ctx context.Context, lastApplied string) (*machine.VM, error) {
+	secret, err := p.secret(ctx)
+	if err != nil {
+		return refused(err)
+	}
+	got, err := p.Driver.UpdateMachine(ctx, &driver.UpdateMachineRequest{
+		Machine: p.o.Machine, Class: p.o.Class, Secret: secret,
+		LastApplied: []byte(lastApplied), Wanted: slices.Clone(p.o.Class.ProviderSpec),
+	})
+	return p.answer(ctx, codes.UpdateMachine, err, func(vm *machine.VM) {
+		if got != nil {
+			vm.LastKnown = got.LastKnownState
+		}
+	})
 }

@@ -1,4 +1,4 @@
-package manager
+package machines
 
 import (
 	"bytes"
@@ -92,7 +92,7 @@ func askForToken(ctx context.Context, s *secrets.Secrets, c *machine.Class) (boo
 
 // tokenUse says whether the machine needs a token. User data is not looked at for one
 // that has joined and stays.
-func (p *machinePass) tokenUse(ctx context.Context) (machine.TokenUse, error) {
+func (p *pass) tokenUse(ctx context.Context) (machine.TokenUse, error) {
 	switch m := p.o.Machine; m.Status.Phase {
 	case machine.PhaseNew, machine.PhasePending, machine.PhaseCrashLoopBackOff:
 	default:
@@ -111,7 +111,7 @@ func (p *machinePass) tokenUse(ctx context.Context) (machine.TokenUse, error) {
 }
 
 // callTokens carries out an effect on the machine's token.
-func (p *machinePass) callTokens(ctx context.Context, e machine.Effect) (err error) {
+func (p *pass) callTokens(ctx context.Context, e machine.Effect) (err error) {
 	switch e := any(e).(type) { // of all effects, only these are about tokens
 	case machine.EnsureToken:
 		p.o.TokenEnsured, err = p.ensureToken(ctx, e.Until)
@@ -123,12 +123,12 @@ func (p *machinePass) callTokens(ctx context.Context, e machine.Effect) (err err
 	return err
 }
 
-func (p *machinePass) tokenOwner() TokenOwner {
-	return TokenOwner{Key: p.key, UID: p.o.Machine.UID}
+func (p *pass) tokenOwner() TokenOwner {
+	return TokenOwner{Key: p.Key, UID: p.o.Machine.UID}
 }
 
 // ensureToken makes sure of the machine's token and keeps it for the pass.
-func (p *machinePass) ensureToken(ctx context.Context, until time.Time) (*machine.Outcome, error) {
+func (p *pass) ensureToken(ctx context.Context, until time.Time) (*machine.Outcome, error) {
 	return p.tokenCall(ctx, func(limited context.Context) error {
 		token, err := p.Tokens.Ensure(limited, p.tokenOwner(), until)
 		if err == nil && token == "" {
@@ -142,7 +142,7 @@ func (p *machinePass) ensureToken(ctx context.Context, until time.Time) (*machin
 }
 
 // renewToken is ensureToken for a token that exists.
-func (p *machinePass) renewToken(ctx context.Context, until time.Time) (*machine.Outcome, error) {
+func (p *pass) renewToken(ctx context.Context, until time.Time) (*machine.Outcome, error) {
 	return p.tokenCall(ctx, func(limited context.Context) error {
 		token, err := p.Tokens.Renew(limited, p.tokenOwner(), until)
 		if err == nil && token == "" {
@@ -155,13 +155,13 @@ func (p *machinePass) renewToken(ctx context.Context, until time.Time) (*machine
 	})
 }
 
-func (p *machinePass) removeToken(ctx context.Context) (*machine.Outcome, error) {
+func (p *pass) removeToken(ctx context.Context) (*machine.Outcome, error) {
 	return p.tokenCall(ctx, func(limited context.Context) error { return p.Tokens.Delete(limited, p.tokenOwner()) })
 }
 
 // tokenCall makes a call to Tokens. When the pass's own context has ended, nothing
 // is concluded from a failure.
-func (p *machinePass) tokenCall(ctx context.Context, call func(context.Context) error) (*machine.Outcome, error) {
+func (p *pass) tokenCall(ctx context.Context, call func(context.Context) error) (*machine.Outcome, error) {
 	limited, cancel := context.WithTimeout(ctx, p.CallTimeout)
 	defer cancel()
 	err := call(limited)
@@ -174,7 +174,7 @@ func (p *machinePass) tokenCall(ctx context.Context, call func(context.Context) 
 
 // placeToken puts the pass's token into the user data, as it is and URL-encoded.
 // Where none was asked for, the placeholder stays. secret is the pass's own copy.
-func (p *machinePass) placeToken(secret *machine.Secret) {
+func (p *pass) placeToken(secret *machine.Secret) {
 	if p.token == "" || secret == nil || secret.Data[machine.UserData] == nil {
 		return
 	}
@@ -194,6 +194,6 @@ func unplaced(secret *machine.Secret) error {
 
 // hushed is the context of the pass's calls of the driver: the token is taken out
 // of what they answer, which is stored.
-func (p *machinePass) hushed(ctx context.Context) context.Context {
+func (p *pass) hushed(ctx context.Context) context.Context {
 	return driver.WithConfidential(ctx, string(p.token), p.token.String())
 }

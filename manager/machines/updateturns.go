@@ -1,4 +1,4 @@
-package manager
+package machines
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/manager/internal/index"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
 )
@@ -45,7 +46,7 @@ type group struct {
 }
 
 // askUpdate finds out whether the machine's VM may be updated now.
-func (p *machinePass) askUpdate(ctx context.Context) (*machine.UpdateTurn, error) {
+func (p *pass) askUpdate(ctx context.Context) (*machine.UpdateTurn, error) {
 	f, err := p.fleetOf(ctx, p.o.Machine)
 	switch {
 	case err != nil:
@@ -55,13 +56,13 @@ func (p *machinePass) askUpdate(ctx context.Context) (*machine.UpdateTurn, error
 	case f.paused:
 		return &machine.UpdateTurn{Detail: "deployment " + f.name + " is paused", At: p.Now().Add(pausedRetry)}, nil
 	}
-	limit := int(max(1, p.DeploymentPolicy.UpdateLimit.Ceil(f.replicas)))
+	limit := p.UpdateLimit(f.replicas)
 	return p.turns.take(ctx, p, f, limit)
 }
 
 // fleetOf is the fleet that a machine belongs to, as far as the caches know;
 // nil: none.
-func (r *machines) fleetOf(ctx context.Context, m *machine.Machine) (*group, error) {
+func (r *reconciler) fleetOf(ctx context.Context, m *machine.Machine) (*group, error) {
 	if r.Sets == nil || m.Owner == nil || m.Owner.Kind != machineset.OwnerKind {
 		return nil, nil //nolint:nilnil // it is alone
 	}
@@ -83,13 +84,13 @@ func (r *machines) fleetOf(ctx context.Context, m *machine.Machine) (*group, err
 	if err != nil {
 		return nil, err
 	}
-	sets, err := r.Sets.List(ctx, store.Query{Index: IndexOwner, Value: d.UID})
+	sets, err := r.Sets.List(ctx, index.OwnedBy(d.UID))
 	return &group{uid: d.UID, name: d.Name, replicas: d.Spec.Replicas, paused: d.Spec.Paused, sets: sets}, err
 }
 
 // take takes a turn, or says what it waits for. A VM whose update has begun has
 // one. Only caches are read meanwhile.
-func (t *turns) take(ctx context.Context, p *machinePass, f *group, limit int) (*machine.UpdateTurn, error) {
+func (t *turns) take(ctx context.Context, p *pass, f *group, limit int) (*machine.UpdateTurn, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.fleets == nil {
@@ -104,26 +105,26 @@ func (t *turns) take(ctx context.Context, p *machinePass, f *group, limit int) (
 		t.fleets[f.uid] = taken
 	}
 	for key, held := range taken {
-		if key == p.key && held.uid == p.o.Machine.UID {
+		if key == p.Key && held.uid == p.o.Machine.UID {
 			taken[key] = turn{held.uid, p.Now(), *p.o.VMSpec}
 			return &machine.UpdateTurn{Allowed: true}, nil
 		}
-		if !p.updating(ctx, key, held) {
+		if !p.updating(ctx, key, held, p.Now()) {
 			delete(taken, key)
 		}
 	}
 	if len(taken) >= limit {
 		return &machine.UpdateTurn{Detail: fmt.Sprintf("no more than %d of %s at a time", limit, f.name)}, nil
 	}
-	taken[p.key] = turn{p.o.Machine.UID, p.Now(), *p.o.VMSpec}
+	taken[p.Key] = turn{p.o.Machine.UID, p.Now(), *p.o.VMSpec}
 	return &machine.UpdateTurn{Allowed: true}, nil
 }
 
 // underWay are the turns of updates that others have begun.
-func (r *machines) underWay(ctx context.Context, f *group) (map[object.Key]turn, error) {
+func (r *reconciler) underWay(ctx context.Context, f *group) (map[object.Key]turn, error) {
 	taken := make(map[object.Key]turn)
 	for _, set := range f.sets {
-		all, err := r.Machines.List(ctx, store.Query{Index: IndexOwner, Value: set.UID})
+		all, err := r.Machines.List(ctx, index.OwnedBy(set.UID))
 		if err != nil {
 			return nil, err
 		}
@@ -139,13 +140,13 @@ func (r *machines) underWay(ctx context.Context, f *group) (map[object.Key]turn,
 // updating tells whether a machine that holds a turn is still being updated, or
 // may be. One that is on its way out is not, nor one that is to be judged by its
 // health.
-func (r *machines) updating(ctx context.Context, key object.Key, held turn) bool {
+func (r *reconciler) updating(ctx context.Context, key object.Key, held turn, now time.Time) bool {
 	m, err := r.Machines.Get(ctx, key)
 	if err != nil || m.UID != held.uid || m.Deleted() {
 		return false
 	}
 	op := &m.Status.LastOperation
-	shown := r.Now().Sub(held.since) >= turnGrace // by any cache: what has come of it
+	shown := now.Sub(held.since) >= turnGrace // by any cache: what has come of it
 	before := func(t time.Time) bool { return !shown && t.Before(held.since.Truncate(time.Second)) }
 	switch {
 	case !m.Ready():

@@ -1,0 +1,63 @@
+package fleet
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/decision"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machine/fsm"
+	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/manager/engine"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/store"
+)
+
+// TestIllegalMove: when clocks are restarted, a move that the table does not know fails the pass before
+// anything is stored, also of the machines before it, and in a dry run.
+func TestIllegalMove(t *testing.T) {
+	ctx := t.Context()
+	for _, legal := range []bool{true, false} {
+		for _, dry := range []bool{false, true} {
+			now := time.Date(2027, 1, 15, 8, 0, 0, 0, time.UTC)
+			clock := func() time.Time { return now }
+			machines := store.NewMemory[*machine.Machine](clock, nil)
+			for _, phase := range []machine.Phase{machine.PhasePending, machine.PhaseUnknown} {
+				m, err := machines.Create(ctx, &machine.Machine{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: string(phase)}}})
+				require.NoError(t, err)
+				m = m.Clone()
+				m.Status.Phase, m.Status.Since = phase, now
+				_, err = machines.UpdateStatus(ctx, m)
+				require.NoError(t, err)
+			}
+			now = now.Add(time.Minute)
+			tables := []*machine.Table{machinepool.PhaseTable()}
+			if legal {
+				tables = append(tables, machine.PhaseTable())
+			}
+			checker, err := fsm.NewChecker(tables...)
+			require.NoError(t, err)
+			reach := NewReach(safety.DefaultPolicy(), clock)
+			reach.set(safety.Reach{
+				Stage: safety.ReachRestarting, Checked: now, Control: safety.Side{Up: true}, Target: safety.Side{Up: true}, From: now,
+			}, now)
+			var moved []machine.Move
+			r := NewReachability(engine.New(engine.Options{Now: clock, DryRun: dry}), Config{
+				Machines: machines, Classes: store.NewMemory[*machine.Class](clock, nil), Policy: safety.DefaultPolicy(),
+				Reach: reach, Check: checker.Fire, MachineKind: "machine",
+				Transition: func(_ object.Key, move machine.Move, _ decision.Why) { moved = append(moved, move) },
+			})
+			_, err = r.Reconcile(ctx, object.Key{Name: "fleet"})
+			require.Equal(t, legal, err == nil, err)
+			all, err := machines.List(ctx, store.Query{})
+			require.NoError(t, err)
+			for _, m := range all {
+				require.Equal(t, legal && !dry, !m.Status.ClockFrom.IsZero(), m.Name)
+			}
+			require.Equal(t, legal && !dry, len(moved) > 0)
+		}
+	}
+}

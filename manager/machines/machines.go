@@ -1,0 +1,316 @@
+// Package machines reconciles machines: the kind "machine" of package manager.
+//
+// EXPERIMENTAL: the names in this package may change with any release.
+package machines
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/decision"
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/manager/engine"
+	"github.com/millwright-go/millwright/manager/internal/index"
+	"github.com/millwright-go/millwright/manager/internal/secrets"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/store"
+)
+
+// Name of the kind.
+const Name = "machine"
+
+// Config is what machines need of the rest of a fleet.
+type Config struct {
+	Machines    store.Collection[*machine.Machine]
+	Classes     store.Collection[*machine.Class]
+	Secrets     store.Collection[*machine.Secret]        // nil: there are none
+	Sets        store.Collection[*machineset.Set]        // nil: there are none
+	Deployments store.Collection[*deployment.Deployment] // nil: there are none
+	Nodes       store.Collection[*machine.Node]          // nil: there is no cluster
+	// SecretNamespaces are those that classes may take secrets from beside their own. Nil: any.
+	SecretNamespaces []string
+	// MigratesClasses says that a class of another kind is not ours, even if one of ours has its name.
+	MigratesClasses bool
+
+	Driver      driver.Driver
+	Tokens      Tokens  // nil: nothing makes bootstrap tokens
+	Drainer     Drainer // nil: nobody waits for workload
+	CallTimeout time.Duration
+
+	Policy *machine.Policy
+	// UpdateLimit is how many VMs of so many replicas may be updated at a time.
+	UpdateLimit func(replicas int32) int
+	// Safety limits replacements and slows creations; nil: nothing does.
+	Safety *safety.Policy
+	// Pace is shared with whoever else creates machines.
+	Pace *Pace
+
+	// Hold reports whether no pass may be made yet. Nil: any time.
+	Hold func() (engine.Result, bool)
+	// Frozen reports whether an API server does not answer.
+	Frozen func() bool
+	// Thaw returns when to look again at what is frozen and would be looked at again at at.
+	Thaw func(at time.Time) time.Time
+	// WatchedSince returns since when this process has watched the fleet.
+	WatchedSince func(now time.Time) time.Time
+	// Split returns the split spec of a class; nil: there is no class, or nothing can be updated.
+	Split func(*machine.Class) *machine.VMSpec
+	// Missing returns what is known of a machine whose VM no listing names; nil: nothing.
+	Missing func(*machine.Machine) *machine.MissingVM
+	// Asked is told how the provider answered for such a machine.
+	Asked func(object.Key, codes.Code)
+	// Hint is told of a reason to look for orphans.
+	Hint func(safety.Hint)
+
+	// Check fires a move of a machine's state machine; an error fails the pass before anything is stored.
+	Check func(context.Context, machine.Move) error
+	// Transition is told of a move that is stored; nil: nobody is.
+	Transition func(object.Key, machine.Move, decision.Why)
+	// Lasted is told how long a part of a machine's life took; nil: nobody is.
+	Lasted func(object.Key, Span, time.Duration)
+	// Panicked sets aside what a machine's drain holds; nil: nothing does.
+	Panicked func(context.Context, object.Key)
+}
+
+var (
+	reasonSecretMissing = decision.NewReason("SecretMissing", "class {name} refers to secret {object}, which does not exist")
+	reasonTemplate      = decision.NewReason("NodeTemplateIncomplete", "class {name}: the node template has no {detail}; machines are made from it, but an autoscaler can't scale it up from none")
+)
+
+type reconciler struct {
+	Config
+	secrets secrets.Secrets
+	// recorded is when the VMs of machines were recorded. To lose it makes a span longer.
+	recorded engine.Notes[time.Time]
+	// uninitialized holds the names of providers known to have no InitializeMachine.
+	uninitialized sync.Map
+	turns         turns
+}
+
+// New returns a reconciler of machines.
+func New(e *engine.Engine, c Config) *engine.Reconciler {
+	r := newReconciler(c)
+	return e.Reconciler(engine.Kind{
+		Name: Name, Hold: c.Hold, Leave: c.Pace.leave, Forget: r.recorded.Forget, Panicked: c.Panicked,
+		Begin: func(p *engine.Pass) engine.Steps { return &pass{Pass: p, reconciler: r} },
+	})
+}
+
+func newReconciler(c Config) *reconciler {
+	return &reconciler{Config: c, secrets: secrets.Secrets{Collection: c.Secrets, Namespaces: c.SecretNamespaces}}
+}
+
+// pass is one pass over one machine.
+type pass struct {
+	*engine.Pass
+	*reconciler
+	o     machine.Observation
+	plan  machine.Plan
+	token Token // of the machine, once this pass has made sure of it
+	mute  muted
+
+	scratch *machine.Machine // what is handed to the store; nil: nothing was yet
+}
+
+// muted says, in a dry run, which calls would not be made at all: they are answered without.
+type muted struct{ any, create bool }
+
+// Decide implements engine.Steps. Illegal moves end the pass here, before anything is stored or called.
+func (p *pass) Decide(ctx context.Context) (engine.Head, error) {
+	if p.o.Frozen, p.o.Hold = p.Frozen(), p.hold(); !p.o.Frozen {
+		p.o.WatchedSince = p.WatchedSince(p.Now())
+	}
+	var err error
+	if p.plan, err = machine.Decide(&p.o, p.Policy, p.Now()); err != nil {
+		return engine.Head{}, err
+	}
+	for _, move := range p.plan.Moves {
+		if err := p.Check(ctx, move); err != nil {
+			return engine.Head{}, err
+		}
+	}
+	head := engine.Head{Verb: engine.Act, Why: p.plan.Why, Warn: p.plan.Warn, At: p.plan.At}
+	switch {
+	case p.plan.Write != nil:
+	case p.plan.Effect != nil:
+		head.Verb, head.Name, head.Once = p.verb(p.plan.Effect), effectName(p.plan.Effect), once(p.plan.Effect)
+	default:
+		head.Verb = engine.Wait
+		if p.o.Frozen {
+			head.At = p.Thaw(head.At)
+		}
+	}
+	return head, nil
+}
+
+// Execute implements engine.Steps.
+func (p *pass) Execute(ctx context.Context) error {
+	if p.plan.Write != nil {
+		return p.write(ctx)
+	}
+	return p.do(ctx, p.plan.Effect)
+}
+
+// Read implements engine.Steps. It makes the reads that come before the first decision. A second read of a
+// pass keeps what ports have answered: what is another one by now is a conflict.
+func (p *pass) Read(ctx context.Context, live bool) error {
+	reader := store.Reader[*machine.Machine](p.Machines)
+	if live {
+		reader = p.Machines.Live()
+	}
+	m, err := reader.Get(ctx, p.Key)
+	if err != nil {
+		return engine.Itself(err)
+	}
+	if p.o.Machine != nil {
+		return errors.Join(engine.Unchanged(&p.o.Machine.Meta, &m.Meta), p.sameNode(ctx))
+	}
+	p.o = machine.Observation{
+		Machine: m, NoCluster: p.Nodes == nil, NoDrain: p.Drainer == nil,
+		Budgeted: p.Safety != nil, Failures: p.Failures(),
+	}
+	if p.o.Class, err = p.class(ctx, m); err != nil {
+		return err
+	}
+	if p.o.Class != nil {
+		_, p.o.NoInitialize = p.uninitialized.Load(p.o.Class.Provider)
+	}
+	p.o.VMSpec = p.Split(p.o.Class)
+	if p.o.Secret, err = p.secrets.Version(ctx, p.o.Class); err != nil {
+		return err
+	}
+	if p.o.Token, err = p.tokenUse(ctx); err != nil {
+		return err
+	}
+	p.o.Missing = p.Missing(m)
+	if p.DryRun {
+		if err := p.readMuted(ctx); err != nil {
+			return err
+		}
+	}
+	if p.Nodes != nil && m.Spec.NodeName != "" && !live {
+		if p.o.Node, err = p.findNode(ctx, p.Nodes, m.Spec.NodeName); err == nil {
+			p.o.Node.Cached = true
+		}
+	}
+	return err
+}
+
+// sameNode is a conflict if the node is another one than the cache shows.
+func (p *pass) sameNode(ctx context.Context) error {
+	if n := p.o.Node; n != nil && n.Cached && n.Node != nil {
+		now, err := p.Nodes.Live().Get(ctx, n.Node.Key)
+		if err != nil {
+			return engine.Elsewhere(err)
+		}
+		return engine.Unchanged(&n.Node.Meta, &now.Meta)
+	}
+	return nil
+}
+
+// readMuted finds out which calls would not be made.
+func (p *pass) readMuted(ctx context.Context) error {
+	secret, err := p.secrets.Merged(ctx, p.o.Class)
+	if errors.Is(err, secrets.ErrNamespace) {
+		p.mute = muted{true, true}
+		return nil
+	}
+	p.mute = muted{create: p.Nodes != nil && (secret == nil || len(secret.Data[machine.UserData]) == 0)}
+	return err
+}
+
+// class is the machine's class; nil: there is none.
+func (p *pass) class(ctx context.Context, m *machine.Machine) (*machine.Class, error) {
+	if m.Spec.Class.Name == "" {
+		return nil, nil //nolint:nilnil // the decision says what is wrong
+	}
+	if p.MigratesClasses && m.Spec.Class.Foreign() {
+		return nil, nil //nolint:nilnil // one of ours by that name need not be complete yet
+	}
+	class, err := p.Classes.Get(ctx, index.ClassKey(m))
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, nil //nolint:nilnil // the decision waits for it
+	}
+	return class, err
+}
+
+// write carries out the plan's write. The object that comes back takes the
+// machine's place in the observation.
+func (p *pass) write(ctx context.Context) error {
+	plan, before := &p.plan, p.o.Machine
+	after, err := p.put(ctx, plan.Write)
+	if err != nil {
+		return engine.Itself(err)
+	}
+	p.o.Machine, p.o.Fenced = after, true
+	p.tellSpans(plan, before)
+	p.report(ctx, plan, before)
+	return engine.Gone(&after.Meta)
+}
+
+func (p *pass) put(ctx context.Context, w machine.Write) (*machine.Machine, error) {
+	switch w := w.(type) {
+	case *machine.Update:
+		return p.Machines.Update(ctx, w.Machine)
+	case *machine.UpdateStatus:
+		if p.scratch == nil {
+			p.scratch = new(machine.Machine)
+		}
+		*p.scratch = *p.o.Machine // the store takes its own copy
+		p.scratch.Status = w.Status
+		return p.Machines.UpdateStatus(ctx, p.scratch)
+	case *machine.Delete:
+		if err := p.Machines.Delete(ctx, p.Key, p.o.Machine.UID); err != nil {
+			return nil, err
+		}
+		return p.Machines.Live().Get(ctx, p.Key)
+	}
+	return nil, fmt.Errorf("unknown write %T", w)
+}
+
+// report tells hooks and log of a write that is stored.
+func (p *pass) report(ctx context.Context, plan *machine.Plan, before *machine.Machine) {
+	moved := false
+	for _, move := range plan.Moves {
+		if move != (machine.Move{}) {
+			moved = true
+			if p.Transition != nil {
+				p.Transition(p.Key, move, plan.Why)
+			}
+		}
+	}
+	status, ok := plan.Write.(*machine.UpdateStatus)
+	if !ok {
+		if moved {
+			p.Once(ctx, engine.Normal, plan.Why)
+		}
+		return
+	}
+	op := &status.Status.LastOperation
+	switch {
+	case op.State == machine.StateFailed && *op != before.Status.LastOperation:
+		p.o.Failures = p.Failed(string(op.Kind) + "/" + string(op.Stage))
+		p.Once(ctx, engine.Warning, plan.Why)
+	case op.State == machine.StateSuccessful && (moved || op.Kind == machine.OperationUpdate && *op != before.Status.LastOperation):
+		p.Forget()
+		p.recorded.Forget(p.Key)
+		p.Tell(ctx, engine.Normal, plan.Why)
+	case moved || !status.Status.Preservation.Since.Equal(before.Status.Preservation.Since):
+		p.Once(ctx, engine.Normal, plan.Why)
+	}
+}
+
+// logAttrs names a machine in a log line.
+func logAttrs(m *machine.Machine) slog.Attr {
+	return slog.Group("machine", slog.String("name", m.Key.String()), slog.String("node", m.Spec.NodeName),
+		slog.String("providerID", m.Spec.ProviderID), slog.String("stage", string(m.Status.LastOperation.Stage)))
+}

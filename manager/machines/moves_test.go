@@ -1,0 +1,95 @@
+package machines_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/decision"
+	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machine/fsm"
+	"github.com/millwright-go/millwright/machinepool"
+	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/manager/engine"
+	"github.com/millwright-go/millwright/manager/machines"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/store"
+)
+
+// writes counts those of a collection.
+type writes struct {
+	store.Collection[*machine.Machine]
+	n int
+}
+
+func (w *writes) Update(ctx context.Context, m *machine.Machine) (*machine.Machine, error) {
+	w.n++
+	return w.Collection.Update(ctx, m)
+}
+
+func (w *writes) UpdateStatus(ctx context.Context, m *machine.Machine) (*machine.Machine, error) {
+	w.n++
+	return w.Collection.UpdateStatus(ctx, m)
+}
+
+// TestIllegalMove: a plan whose move the tables do not know fails the pass before anything is stored or
+// called, also in a dry run. With the tables as they are, the same machine goes on.
+func TestIllegalMove(t *testing.T) {
+	ctx, key := t.Context(), object.Key{Namespace: "fleet", Name: "a"}
+	without := *machine.PhaseTable()
+	without.Edges = nil
+	for _, c := range []struct {
+		tables []*machine.Table
+		legal  bool
+	}{
+		{[]*machine.Table{machine.PhaseTable(), machine.DeletionTable(), machine.UpdateTable()}, true},
+		{[]*machine.Table{&without, machine.DeletionTable(), machine.UpdateTable()}, false},
+		{[]*machine.Table{machinepool.PhaseTable()}, false},
+	} {
+		for _, dry := range []bool{false, true} {
+			o := manager.InMemory(nil)
+			_, err := o.Classes.Create(ctx, &machine.Class{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: "small"}}, Provider: "memory"})
+			require.NoError(t, err)
+			m := &machine.Machine{Meta: object.Meta{Key: key, Finalizers: []string{machine.Finalizer}}}
+			m.Spec.Class.Name = "small"
+			_, err = o.Machines.Create(ctx, m)
+			require.NoError(t, err)
+			checker, err := fsm.NewChecker(c.tables...)
+			require.NoError(t, err)
+			stored, provider := &writes{Collection: o.Machines}, drivertest.NewMemory(drivertest.MemoryOptions{})
+			var moved []machine.Move
+			fired := 0
+			r := machines.New(engine.New(engine.Options{DryRun: dry}), machines.Config{
+				Machines: stored, Classes: o.Classes, Driver: provider, Policy: machine.DefaultPolicy(),
+				Pace: machines.NewPace(time.Now, nil), Frozen: func() bool { return false },
+				WatchedSince: func(now time.Time) time.Time { return now },
+				Split:        func(*machine.Class) *machine.VMSpec { return nil },
+				Missing:      func(*machine.Machine) *machine.MissingVM { return nil },
+				Asked:        func(object.Key, codes.Code) {}, Hint: func(safety.Hint) {},
+				Check: func(ctx context.Context, move machine.Move) error {
+					if move != (machine.Move{}) {
+						fired++
+					}
+					return checker.Fire(ctx, move)
+				},
+				Transition: func(_ object.Key, move machine.Move, _ decision.Why) { moved = append(moved, move) },
+			})
+			_, err = r.Reconcile(ctx, key)
+			require.NotZero(t, fired)
+			if c.legal {
+				require.NoError(t, err)
+				require.Equal(t, !dry, stored.n > 0)
+				continue
+			}
+			require.Error(t, err)
+			require.Zero(t, stored.n)
+			require.Zero(t, provider.Count())
+			require.Empty(t, moved)
+		}
+	}
+}

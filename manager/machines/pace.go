@@ -1,0 +1,120 @@
+package machines
+
+import (
+	"sync"
+	"time"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/safety"
+)
+
+// Pace is what this process remembers of the creates of each class, for all of
+// its passes. A class that nothing was refused of is not in it.
+type Pace struct {
+	mu      sync.Mutex
+	classes map[object.Key]safety.Pace
+	turns   map[object.Key]object.Key // the class of each machine that has a turn
+	now     func() time.Time
+	slowed  func(class object.Key, wait time.Duration) // nil: nobody is told
+}
+
+// NewPace returns what is known before the first create: nothing. slowed is told after how long the next
+// machine of a class is tried; nil: nobody is.
+func NewPace(now func() time.Time, slowed func(class object.Key, wait time.Duration)) *Pace {
+	return &Pace{now: now, slowed: slowed, classes: make(map[object.Key]safety.Pace), turns: make(map[object.Key]object.Key)}
+}
+
+// Of returns what is known of a class.
+func (r *Pace) Of(class object.Key) safety.Pace {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.classes[class]
+}
+
+// Knows reports whether anything is known of a class.
+func (r *Pace) Knows(class object.Key) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, known := r.classes[class]
+	return known
+}
+
+// ask asks for a machine's turn.
+func (r *Pace) ask(m, class object.Key, ask func(safety.Pace) (safety.Pace, machine.CreateTurn)) *machine.CreateTurn {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	known, found := r.classes[class]
+	if !found {
+		return &machine.CreateTurn{Given: true}
+	}
+	after, turn := ask(known)
+	if r.classes[class] = after; turn.Given {
+		r.turns[m] = class
+	}
+	return &turn
+}
+
+// leave ends the turn of a machine that has one.
+func (r *Pace) leave(m object.Key) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	class, has := r.turns[m]
+	if !has {
+		return
+	}
+	delete(r.turns, m)
+	if known, found := r.classes[class]; found {
+		r.classes[class] = known.Leave(m)
+	}
+}
+
+// note notes an answer.
+func (r *Pace) note(class object.Key, code codes.Code, note func(safety.Pace) safety.Pace) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	known, found := r.classes[class]
+	if !found && !safety.Slows(code) {
+		return
+	}
+	after := note(known)
+	if after.Idle() {
+		delete(r.classes, class)
+	} else {
+		r.classes[class] = after
+	}
+	if tell := r.slowed; tell != nil {
+		tell(class, after.Wait(r.now()))
+	}
+}
+
+// hold is what holds the machine back at this moment.
+func (p *pass) hold() *machine.Hold {
+	if p.Safety == nil || p.o.Class == nil || p.o.Machine.Spec.ProviderID != "" {
+		return nil
+	}
+	hold, _ := p.Pace.Of(p.o.Class.Key).Slowed(p.o.Class, p.inputs(), p.Now())
+	return hold
+}
+
+// inputs are what all machines of the class share.
+func (p *pass) inputs() machine.Inputs {
+	return machine.Inputs{Class: p.o.Class.Generation, Secret: p.o.Secret}
+}
+
+func (p *pass) askCreate() *machine.CreateTurn {
+	return p.Pace.ask(p.Key, p.o.Class.Key, func(c safety.Pace) (safety.Pace, machine.CreateTurn) {
+		return c.Ask(p.Key, p.inputs(), p.Safety, p.Now())
+	})
+}
+
+// answered notes what the machine's create was answered.
+func (p *pass) answered(code codes.Code) {
+	if p.Safety == nil {
+		return
+	}
+	p.Pace.note(p.o.Class.Key, code, func(c safety.Pace) safety.Pace {
+		return c.Answer(p.Key, p.inputs(), code, p.Safety, p.Policy.CreationTimeout, p.Now())
+	})
+}

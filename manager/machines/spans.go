@@ -1,0 +1,63 @@
+package machines
+
+import (
+	"time"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/machine"
+)
+
+// Span is a part of a machine's life whose length is told, see Config.Lasted.
+type Span string
+
+// The spans. Where no time of the beginning is known, such as after a restart, that of the
+// step recorded before counts.
+const (
+	SpanCreation       Span = "creation"       // from the machine's creation until its VM is recorded
+	SpanInitialization Span = "initialization" // from then until the VM is initialized, if the driver does that
+	SpanJoin           Span = "join"           // from then until its node is healthy for the first time
+	SpanDrain          Span = "drain"          // from the request to delete it until its node is drained, or drained by force
+	SpanDeletion       Span = "deletion"       // from the request to delete it until VM, node and record are gone
+)
+
+// tellSpans tells of the parts of the machine's life that a write, which is stored, has ended;
+// before is the machine as it was.
+func (p *pass) tellSpans(plan *machine.Plan, before *machine.Machine) {
+	if before.Spec.ProviderID == "" && p.o.Machine.Spec.ProviderID != "" {
+		p.recorded.Change(p.Key, func(at *time.Time) { *at = p.Now() })
+		p.lasted(SpanCreation, before.CreatedAt)
+	}
+	for _, move := range plan.Moves {
+		switch move.On {
+		case machine.EventProvisioned:
+			if p.o.Initialized != nil && p.o.Initialized.Code == codes.OK {
+				p.lasted(SpanInitialization, p.recordedAt(before))
+			}
+		case machine.EventJoined:
+			if before.Status.JoinedAfter == 0 {
+				p.lasted(SpanJoin, before.Status.LastOperation.Time)
+			}
+		case machine.EventDrained, machine.EventForced:
+			if p.o.Drain != nil {
+				p.lasted(SpanDrain, before.DeletedAt)
+			}
+		case machine.EventReleased:
+			p.lasted(SpanDeletion, before.DeletedAt)
+		}
+	}
+}
+
+// recordedAt is when the machine's VM was recorded, or when its last step was.
+func (p *pass) recordedAt(before *machine.Machine) time.Time {
+	if at := p.recorded.Of(p.Key); !at.IsZero() {
+		return at
+	}
+	return before.Status.LastOperation.Time
+}
+
+// lasted tells how long a span took that ends now; since is zero where that is not known.
+func (p *pass) lasted(span Span, since time.Time) {
+	if p.Lasted != nil && !since.IsZero() {
+		p.Lasted(p.Key, span, max(0, p.Now().Sub(since)))
+	}
+}
