@@ -44,8 +44,6 @@ type decider struct {
 	// owner is the machine whose name the observed node carries; empty: it
 	// carries none, or there is no node.
 	owner string
-	// odd is a request for preservation that nobody understands; zero: none.
-	odd decision.Why
 	// spared says that the machine's time is up, and that it is not given up
 	// only because this process has not watched for its grace yet.
 	spared bool

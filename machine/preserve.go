@@ -34,9 +34,10 @@ func (d *decider) ordinary(n *Node) bool {
 
 // wish is what is asked about keeping a machine.
 type wish struct {
-	value  string // empty: nothing
-	known  bool   // false: it can't be told, and what was decided stands
-	byNode bool   // the node says so
+	value  string       // empty: nothing
+	known  bool         // false: it can't be told, and what was decided stands
+	byNode bool         // the node says so
+	odd    decision.Why // what nobody understands; zero: nothing
 }
 
 // wish finds out what is asked. What nobody knows is passed over, with a
@@ -49,29 +50,29 @@ func (d *decider) wish() wish {
 		return wish{known: true}
 	}
 	n := d.seenNode()
+	var odd decision.Why
 	if n != nil {
 		text, says := n.Annotations[key]
 		switch {
 		case !says && asked:
 			return wish{known: true}
 		case says && text != PreserveAutomatically && knownWish(text):
-			return wish{text, true, true}
+			return wish{value: text, known: true, byNode: true}
 		case says:
-			d.odd = decision.Why{Reason: reasonPreserveUnknown, Name: key + " of node " + n.Name, Detail: text}
+			odd = decision.Why{Reason: reasonPreserveUnknown, Name: key + " of node " + n.Name, Detail: text}
 			if asked {
-				return wish{}
+				return wish{odd: odd}
 			}
 		}
 	}
 	text, says := d.m.Annotations[key]
 	switch {
 	case !says:
-		return wish{known: n != nil || !asked}
+		return wish{known: n != nil || !asked, odd: odd}
 	case knownWish(text):
-		return wish{text, true, false}
+		return wish{value: text, known: true, odd: odd}
 	}
-	d.odd = decision.Why{Reason: reasonPreserveUnknown, Name: key, Detail: text}
-	return wish{}
+	return wish{odd: decision.Why{Reason: reasonPreserveUnknown, Name: key, Detail: text}}
 }
 
 func knownWish(text string) bool {
@@ -93,12 +94,19 @@ func (w wish) holds(phase Phase) bool {
 	return false
 }
 
+// preservable reports whether a machine in this phase may be kept.
+func (p Phase) preservable() bool {
+	switch p {
+	case PhaseRunning, PhaseUnknown, PhaseFailed, PhaseAvailable:
+		return true
+	}
+	return false
+}
+
 // preserve records that the machine is kept from now on, or no longer. Nobody
 // is kept or let go for what a cache remembers of the node.
 func (d *decider) preserve() (Plan, bool) {
-	switch d.m.Status.Phase {
-	case PhaseRunning, PhaseUnknown, PhaseFailed, PhaseAvailable:
-	default:
+	if !d.m.Status.Phase.preservable() {
 		return Plan{}, false
 	}
 	hasNode := !d.o.NoCluster && d.m.Spec.NodeName != ""
@@ -197,8 +205,8 @@ func (d *decider) whilePreserved(plan Plan) Plan {
 	if d.preserved() {
 		plan = within(plan, d.m.Status.Preservation.Until)
 	}
-	if plan.Warn == (decision.Why{}) {
-		plan.Warn = d.odd
+	if plan.Warn == (decision.Why{}) && d.m.Status.Phase.preservable() {
+		plan.Warn = d.wish().odd
 	}
 	return plan
 }
