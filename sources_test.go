@@ -71,6 +71,7 @@ type tree struct {
 	sources []*source
 	modules []string // directories with a go.mod
 	goWork  []string // go.work files
+	pages   []string // Markdown
 }
 
 var readTree = sync.OnceValues(func() (*tree, error) {
@@ -94,6 +95,9 @@ var readTree = sync.OnceValues(func() (*tree, error) {
 		}
 		if path.Base(name) == "go.work" {
 			t.goWork = append(t.goWork, name)
+		}
+		if path.Ext(name) == ".md" {
+			t.pages = append(t.pages, name)
 		}
 		if !strings.HasSuffix(name, ".go") {
 			return nil
