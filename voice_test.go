@@ -47,12 +47,12 @@ var expressions = []expression{
 var unfinished = map[string]int{
 	"deployment":   69,
 	"drain":        25,
-	"driver":       7,
+	"driver":       6,
 	"machine":      89,
 	"machineclass": 4,
-	"machinepool":  30,
+	"machinepool":  31,
 	"machineset":   41,
-	"manager":      73,
+	"manager":      65,
 	"safety":       39,
 }
 
