@@ -102,7 +102,7 @@ func (g *groups) count() (n int) {
 	return n
 }
 
-// of is the group that a request is about. Whoever asks without credentials gets
+// of is the group that a request is about. Any program that asks without credentials gets
 // no answer.
 func (g *groups) of(r *pooldriver.Request) (*group, error) {
 	if r.Secret == nil || len(r.Secret.Data) == 0 {

@@ -32,7 +32,7 @@ func (p *process) keepPools(o *manager.Options) {
 	o.PoolDriver = pooldriver.Intercept(watchedPools{d, w}, p.poolStep)
 }
 
-// poolStep takes one call to the pool driver through what may befall it.
+// poolStep takes one call to the pool driver through what may happen to it.
 func (p *process) poolStep(ctx context.Context, s driver.CallInfo, next func(context.Context) error) error {
 	w := p.w
 	if p.dead {

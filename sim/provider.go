@@ -13,7 +13,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// step takes one call to the driver through what may befall it.
+// step takes one call to the driver through what may happen to it.
 func (p *process) step(ctx context.Context, s driver.CallInfo, next func(context.Context) error) error {
 	w := p.w
 	if p.dead {

@@ -11,7 +11,7 @@ import (
 // available since it was given was not when it was.
 const inFlight = 30 * time.Second
 
-// underWay tells whether an order may still be under way that was given by then:
+// underWay reports whether an order may still be under way that was given by then:
 // while an API does not answer, none gets on.
 func (w *World) underWay(then time.Time) bool {
 	for a := range apiCount {
