@@ -163,7 +163,7 @@ func BenchmarkDecideSettledByComparison(b *testing.B) {
 	w, o := settledObservation(b)
 	n := o.Node.Node.Clone()
 	n.Applied.Generation = 0
-	o.Node = &machine.NodeAnswer{Name: n.Name, Node: n}
+	o.Node = &machine.NodeAnswer{Name: n.Name, Node: n, Read: w.read()}
 	b.ReportAllocs()
 	for b.Loop() {
 		if plan, err := machine.Decide(o, w.policy, w.now); err != nil || plan.Write != nil || plan.Effect != nil {

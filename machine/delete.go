@@ -229,7 +229,7 @@ func (d *decider) deleteNode() Plan {
 		return d.release()
 	}
 	gone := d.o.VMDeleted != nil
-	if !d.looked() || d.o.Node.Cached || gone && !d.o.Node.Gone {
+	if !d.looked() || d.o.Node.cached() || gone && !d.o.Node.Gone {
 		return d.look(gone)
 	}
 	node := d.node()
@@ -299,14 +299,15 @@ func (d *decider) forceAnyway() time.Time {
 // hearsay tells whether force is due only by what a cache says of the node. One
 // that answers again may run its pods, and write to its volumes.
 func (d *decider) hearsay() bool {
-	return d.o.Node.Cached && d.forced() && d.now.Before(d.forceAnyway())
+	return d.o.Node.cached() && d.forced() && d.now.Before(d.forceAnyway())
 }
 
 // forced tells whether this deletion may disregard what would hold it back.
 func (d *decider) forced() bool { return !d.now.Before(d.forceAt()) }
 
 // forceAt is when force becomes due: at once by label, else when the deletion
-// is older than the drain timeout or the node has not answered for long.
+// is older than the drain timeout or the node has not answered for long. A node
+// that was read before that time may have answered since, and is read again.
 func (d *decider) forceAt() time.Time {
 	at := d.forceAnyway()
 	if d.o.Node == nil || d.o.Node.Node == nil || d.isForeign() {
@@ -316,7 +317,11 @@ func (d *decider) forceAt() time.Time {
 	if !unresponsive {
 		return at
 	}
-	if due := since.Add(d.p.Unresponsive).Add(time.Second); due.Before(at) {
+	due := since.Add(d.p.Unresponsive).Add(time.Second)
+	if d.o.Node.Read.Live() && !d.o.Node.Read.Covers(due) && !d.now.Before(due) {
+		due = d.now.Add(time.Second) // the next pass reads it
+	}
+	if due.Before(at) {
 		at = due
 	}
 	return at

@@ -41,7 +41,7 @@ func (d *decider) drain() Plan {
 
 // unseen tells whether a node is missing from a cache only: nobody is deleted
 // undrained for that.
-func (d *decider) unseen() bool { return d.o.Node.Cached && d.o.Node.Node == nil }
+func (d *decider) unseen() bool { return d.o.Node.cached() && d.o.Node.Node == nil }
 
 // empty has the node drained until it is empty, or force has had its time.
 func (d *decider) empty(n *Node) Plan {
@@ -72,7 +72,7 @@ func (d *decider) empty(n *Node) Plan {
 func (d *decider) drainNode(n *Node, forced bool) Plan {
 	if !forced {
 		return Plan{
-			Effect: &DrainNode{Node: n, Since: d.m.DeletedAt, Until: d.forceAt()},
+			Effect: &DrainNode{Node: n, Since: d.m.DeletedAt, Until: d.forceAnyway()},
 			Why:    decision.Why{Reason: reasonDrainNode, Name: n.Name},
 		}
 	}

@@ -72,7 +72,9 @@ type DrainNode struct {
 	// recorded is older.
 	Since time.Time
 	// Until is when this drain is forced or, if it is forced or for an
-	// in-place update, given up; a last attempt may come later.
+	// in-place update, given up; a last attempt may come later. A node that
+	// does not answer may get force before, but only by an order of its own:
+	// nobody knows beforehand how long it stays silent.
 	Until time.Time
 }
 

@@ -210,6 +210,7 @@ func anyObservation(t *rapid.T) *machine.Observation {
 		Node: maybe(t, "node", func(t *rapid.T) machine.NodeAnswer {
 			return machine.NodeAnswer{
 				Name: rapid.SampledFrom([]string{"", node, "other"}).Draw(t, "asked"), Node: maybe(t, "found", anyNode),
+				Read: readAt(anyTime.Draw(t, "read")), // zero: from a cache
 			}
 		}),
 		VM: maybe(t, "vm", anyVM), Created: maybe(t, "created", anyVM),

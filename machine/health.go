@@ -54,7 +54,7 @@ func (d *decider) join() Plan {
 func (d *decider) awaitJoin(why decision.Why, problem string) Plan {
 	deadline := d.creationDeadline()
 	if !d.now.Before(deadline) {
-		if d.o.Node.Cached {
+		if d.o.Node.cached() {
 			return d.look(false)
 		}
 		return d.timedOut(problem)
@@ -179,7 +179,7 @@ func (d *decider) judged(node *Node, bad verdict) Plan {
 // unwell starts the health clock of a machine, or lets it run out. node is nil
 // where it is missing.
 func (d *decider) unwell(why decision.Why, node *Node) Plan {
-	if node == nil && d.o.Node.Cached {
+	if node == nil && d.o.Node.cached() {
 		return d.look(false)
 	}
 	if d.m.Status.Phase == PhaseRunning {
@@ -217,7 +217,7 @@ func (d *decider) outOfTime(why decision.Why) Plan {
 	if d.now.Before(at) {
 		return Plan{At: at, Why: wait}
 	}
-	if d.o.Node.Cached {
+	if d.o.Node.cached() {
 		return d.look(false)
 	}
 	name := d.m.Spec.NodeName

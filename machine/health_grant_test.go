@@ -79,7 +79,7 @@ func makeRipe(o *machine.Observation) {
 	m.Name, m.DeletedAt, m.Finalizers = ours, time.Time{}, []string{machine.Finalizer}
 	m.Spec.Class.Name, m.Spec.NodeName, m.Spec.Config = "small", node, machine.Configuration{}
 	m.Status = machine.Status{Phase: machine.PhaseUnknown, Since: epoch.Add(-time.Hour)}
-	o.Frozen, o.NoCluster, o.Node = false, false, &machine.NodeAnswer{Name: node}
+	o.Frozen, o.NoCluster, o.Node = false, false, &machine.NodeAnswer{Name: node, Read: readAt(epoch)}
 }
 
 // Without a budget nothing is asked for, and nothing is held back.

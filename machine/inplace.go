@@ -111,7 +111,7 @@ func (d *decider) tryAgain(n *Node, healthy bool) (Plan, bool) {
 	again := selected && outdated && healthy
 	answered := selected && !outdated && n.result(&d.p.Keys) == UpdateSuccessful
 	switch {
-	case (again || answered) && d.o.Node.Cached:
+	case (again || answered) && d.o.Node.cached():
 		return d.look(false), true
 	case again:
 		return d.begin(n), true
@@ -150,7 +150,7 @@ func (d *decider) restReason(n *Node) string {
 // and whose node is healthy.
 func (d *decider) forgive(n *Node) Plan {
 	switch {
-	case d.o.Node.Cached:
+	case d.o.Node.cached():
 		return d.look(false)
 	case n.underWay():
 		return d.later(d.unmarked(n))
@@ -185,7 +185,7 @@ func (d *decider) update() Plan {
 	case d.unclaimed(n):
 		return Plan{At: deadline, Why: decision.Why{Reason: reasonUnclaimed, Name: n.Name, For: deadline.Sub(d.now)}}
 	case d.overWithout(n):
-		if d.o.Node.Cached {
+		if d.o.Node.cached() {
 			return d.look(false)
 		}
 		return d.withdraw(n, deadline)
@@ -209,7 +209,7 @@ func (d *decider) overWithout(n *Node) bool {
 // reorient finds out from the node where an update stands of which storage
 // says nothing that makes sense.
 func (d *decider) reorient(n *Node) Plan {
-	if d.o.Node.Cached {
+	if d.o.Node.cached() {
 		return d.look(false)
 	}
 	stage := StageSelected
@@ -227,7 +227,7 @@ func (d *decider) reorient(n *Node) Plan {
 // its health is judged.
 func (d *decider) awaitNode(deadline time.Time) Plan {
 	switch {
-	case d.o.Node.Cached:
+	case d.o.Node.cached():
 		return d.look(false)
 	case !d.now.Before(deadline):
 		return d.updateTimedOut()
@@ -328,7 +328,7 @@ func (d *decider) awaitAgent(n *Node, deadline time.Time) Plan {
 	result, late := n.result(&d.p.Keys), !d.now.Before(deadline)
 	known := result == UpdateSuccessful || result == UpdateFailed
 	switch {
-	case (known || late) && d.o.Node.Cached:
+	case (known || late) && d.o.Node.cached():
 		return d.look(false)
 	case result == UpdateSuccessful && d.m.Spec.InPlace == InPlaceNone:
 		return d.tooLate(n)

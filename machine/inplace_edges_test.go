@@ -180,7 +180,7 @@ func returning(t *testing.T) (*world, *machine.Observation) {
 	require.Equal(t, machine.PhaseInPlaceUpdateSuccessful, w.phase())
 	w.ask(machine.InPlaceNone)
 	o := (&shell{w: w}).observe()
-	o.Node.Cached, o.Node.Node = false, o.Node.Node.Clone()
+	o.Node.Read, o.Node.Node = w.read(), o.Node.Node.Clone()
 	return w, o
 }
 

@@ -22,7 +22,7 @@ func (d *decider) adjust(n *Node, reason string) (Plan, bool) {
 			return plan, true
 		}
 	}
-	if d.o.Node.Cached {
+	if d.o.Node.cached() {
 		return d.look(false), true
 	}
 	first, answer := say && !(out && d.marksFirst(n, reason)), d.o.NodeSynced

@@ -24,7 +24,7 @@ func (d *decider) takeBack() Plan {
 	if d.m.Spec.InPlace != InPlaceNone {
 		return Plan{Why: decision.Why{Reason: reasonAwaitOwner, Name: name}, Warn: d.foreign()}
 	}
-	if d.o.Node.Cached {
+	if d.o.Node.cached() {
 		return d.look(false)
 	}
 	ill := decision.Why{Reason: reasonNodeMissing, Name: name}

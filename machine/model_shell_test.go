@@ -49,7 +49,7 @@ func (s *shell) observe() *machine.Observation {
 		o.VMSpec = pointer(machine.SplitSpec(o.Class, w.fields))
 	}
 	if name := m.Spec.NodeName; name != "" && w.cluster != nil {
-		o.Node = &machine.NodeAnswer{Name: name, Node: w.cluster.cached(name, lag()), Cached: true}
+		o.Node = &machine.NodeAnswer{Name: name, Node: w.cluster.cached(name, lag())}
 	}
 	return o
 }
@@ -168,16 +168,16 @@ func (s *shell) carryOut(o *machine.Observation, effect machine.Effect) error {
 		case machine.GetVM, machine.CreateVM, machine.InitializeVM, machine.UpdateVM, machine.DeleteVM:
 			s.drive(o, effect)
 		case machine.FindNode:
-			o.Node = &machine.NodeAnswer{Name: e.Name, Node: c.find(m, e.Name), Gone: e.Gone}
+			o.Node = &machine.NodeAnswer{Name: e.Name, Node: c.find(m, e.Name), Gone: e.Gone, Read: s.w.read()}
 		case *machine.SyncNode:
 			written, answer := c.sync(m, e)
 			if o.NodeSynced = &answer; written != nil {
-				o.Node = &machine.NodeAnswer{Name: o.Node.Name, Node: written, Gone: o.Node.Gone}
+				o.Node = &machine.NodeAnswer{Name: o.Node.Name, Node: written, Gone: o.Node.Gone, Read: s.w.read()}
 			}
 		case *machine.MarkNode:
 			written, answer := c.mark(m, e)
 			if o.NodeMarked = &answer; written != nil {
-				o.Node = &machine.NodeAnswer{Name: o.Node.Name, Node: written, Gone: o.Node.Gone}
+				o.Node = &machine.NodeAnswer{Name: o.Node.Name, Node: written, Gone: o.Node.Gone, Read: s.w.read()}
 			}
 			conflict = written == nil && answer.Code == codes.OK
 		case machine.DeleteNode:

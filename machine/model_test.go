@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machine/fsm"
 	"github.com/millwright-go/millwright/object"
@@ -92,6 +93,12 @@ func (w *world) pass(d time.Duration) {
 	w.now = w.now.Add(d)
 	w.tick()
 }
+
+// read is how a node is read live now.
+func (w *world) read() decision.Freshness { return readAt(w.now) }
+
+// readAt is a live read that took no time.
+func readAt(at time.Time) decision.Freshness { return decision.Freshness{Began: at, Ended: at} }
 
 // tick makes happen what is due.
 func (w *world) tick() {

@@ -141,7 +141,7 @@ func (g *marking) marks() {
 
 func (g *marking) decide() machine.Plan {
 	plan, err := machine.Decide(&machine.Observation{
-		Machine: g.m, Class: g.w.class, Node: &machine.NodeAnswer{Name: node, Node: g.n},
+		Machine: g.m, Class: g.w.class, Node: &machine.NodeAnswer{Name: node, Node: g.n, Read: g.w.read()},
 	}, g.w.policy, g.w.now)
 	require.NoError(g.t, err)
 	return plan
@@ -273,7 +273,7 @@ func TestOddMarkKeys(t *testing.T) {
 		m.Spec.Marks = machine.RolloutMarks{Avoid: true, Keep: true}
 		for range 2 {
 			plan, err := machine.Decide(&machine.Observation{
-				Machine: m, Class: w.class, Node: &machine.NodeAnswer{Name: node, Node: n},
+				Machine: m, Class: w.class, Node: &machine.NodeAnswer{Name: node, Node: n, Read: w.read()},
 			}, w.policy, w.now)
 			require.NoError(t, err)
 			if sync, ok := plan.Effect.(*machine.SyncNode); ok {
@@ -285,7 +285,7 @@ func TestOddMarkKeys(t *testing.T) {
 		require.NotContains(t, n.Annotations, "b", "the mark that is ours says of nothing that it is")
 		require.NotContains(t, n.Annotations, "")
 		plan, err := machine.Decide(&machine.Observation{
-			Machine: m, Class: w.class, Node: &machine.NodeAnswer{Name: node, Node: n},
+			Machine: m, Class: w.class, Node: &machine.NodeAnswer{Name: node, Node: n, Read: w.read()},
 		}, w.policy, w.now)
 		require.NoError(t, err)
 		require.Nil(t, plan.Effect)

@@ -121,7 +121,7 @@ func TestTemplatesAreAppliedThreeWay(t *testing.T) {
 			maps.Equal(taints, taintSet(n.Taints)) && last.Equal(want) && maps.Equal(last.VirtualCapacity, capacity)
 
 		plan, err := machine.Decide(&machine.Observation{
-			Machine: m, Class: w.class, Node: &machine.NodeAnswer{Name: node, Node: n},
+			Machine: m, Class: w.class, Node: &machine.NodeAnswer{Name: node, Node: n, Read: w.read()},
 		}, w.policy, w.now)
 		require.NoError(t, err)
 		sync, writes := plan.Effect.(*machine.SyncNode)
@@ -145,7 +145,7 @@ func TestTemplatesAreAppliedThreeWay(t *testing.T) {
 // settledBy holds a node that was just written to being in line.
 func settledBy(t *rapid.T, w *world, m *machine.Machine, n *machine.Node) {
 	plan, err := machine.Decide(&machine.Observation{
-		Machine: m, Class: w.class, Node: &machine.NodeAnswer{Name: node, Node: n},
+		Machine: m, Class: w.class, Node: &machine.NodeAnswer{Name: node, Node: n, Read: w.read()},
 	}, w.policy, w.now)
 	require.NoError(t, err)
 	require.Equal(t, machine.Plan{Why: decision.Why{Reason: machine.ReasonHealthy, Name: node}}, plan)
@@ -173,7 +173,7 @@ func TestP17DeletionOfOthersNodesIsNotFollowed(t *testing.T) {
 		n.DeletedAt, n.Finalizers = epoch.Add(-time.Minute), []string{"other"}
 		o.Machine.DeletedAt, o.Machine.Finalizers = time.Time{}, []string{machine.Finalizer}
 		o.Machine.Status.Phase = rapid.SampledFrom([]machine.Phase{machine.PhasePending, machine.PhaseRunning, machine.PhaseUnknown}).Draw(t, "phase")
-		o.Node = &machine.NodeAnswer{Name: o.Machine.Spec.NodeName, Node: &n}
+		o.Node = &machine.NodeAnswer{Name: o.Machine.Spec.NodeName, Node: &n, Read: readAt(epoch)}
 		plan, err := machine.Decide(o, p, epoch)
 		require.NoError(t, err)
 		_, deletes := plan.Write.(*machine.Delete)
@@ -204,7 +204,7 @@ func TestSyncedNodeIsAClone(t *testing.T) {
 	n.Capacity = map[string]string{"cpu": "4"}
 	n.Drain = &machine.DrainRecord{Since: epoch}
 	m.Status.Conditions, m.Status.Addresses = slices.Clone(n.Conditions), slices.Clone(n.Addresses)
-	o := &machine.Observation{Machine: m, Class: &machine.Class{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: "small"}}}, Node: &machine.NodeAnswer{Name: "m-1", Node: n}}
+	o := &machine.Observation{Machine: m, Class: &machine.Class{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: "small"}}}, Node: &machine.NodeAnswer{Name: "m-1", Node: n, Read: readAt(epoch)}}
 	kept := n.Clone()
 	plan, err := machine.Decide(o, machine.DefaultPolicy(), epoch)
 	require.NoError(t, err)

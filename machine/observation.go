@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/decision"
 )
 
 // Outcome is how a call ended: codes.OK, or a code and a sentence.
@@ -33,13 +34,16 @@ type NodeAnswer struct {
 	// name was looked for.
 	Name string
 	Node *Node
-	// Cached says that a cache answered, which may be old: nobody is given up
-	// for that.
-	Cached bool
+	// Read says when it was read or written. What a cache answered may be old:
+	// nobody is given up for that.
+	Read decision.Freshness
 	// Gone says that it was looked for after the VM was gone, so that no node
 	// of it can come any more.
 	Gone bool
 }
+
+// cached reports whether a cache answered.
+func (a *NodeAnswer) cached() bool { return !a.Read.Live() }
 
 // Observation is what a decision about one machine is made from. The caller
 // fills in Machine, Class, Secret and, where a node name is known, Node from

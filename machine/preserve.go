@@ -120,7 +120,7 @@ func (d *decider) preserve() (Plan, bool) {
 	switch {
 	case next == d.m.Status.Preservation:
 		return Plan{}, false
-	case hasNode && d.o.Node.Cached:
+	case hasNode && d.o.Node.cached():
 		return d.look(false), true
 	}
 	return d.setStatus(why, func(s *Status) { s.Preservation = next }), true

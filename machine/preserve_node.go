@@ -47,7 +47,7 @@ func (d *decider) carriesPreserved() bool {
 	switch {
 	case d.o.NoCluster || d.m.Spec.NodeName == "":
 		return false
-	case !d.looked() || d.o.Node.Cached:
+	case !d.looked() || d.o.Node.cached():
 		return true
 	}
 	n := d.node()
@@ -228,7 +228,7 @@ func (d *decider) failed() Plan {
 	}
 	n := d.node()
 	switch {
-	case (n == nil || !d.ours(n)) && d.o.Node.Cached:
+	case (n == nil || !d.ours(n)) && d.o.Node.cached():
 		return d.look(false)
 	case n == nil || !d.ours(n):
 		rest.Warn = d.foreign()
@@ -243,7 +243,7 @@ func (d *decider) failed() Plan {
 func (d *decider) failedNode(n *Node, rest Plan) Plan {
 	recorded := !d.unrecorded(n) || d.o.NodeSynced != nil // while failed: then the cordon is told from a user's
 	if d.preserved() && recorded && d.recovers(n) {
-		if d.o.Node.Cached {
+		if d.o.Node.cached() {
 			return d.look(false)
 		}
 		return d.recover(n)
@@ -298,7 +298,7 @@ func (d *decider) emptyPreserved(n *Node, rest Plan) Plan {
 		since = d.past(d.m.Status.Since)
 	}
 	switch {
-	case answer == nil && d.o.Node.Cached:
+	case answer == nil && d.o.Node.cached():
 		return d.look(false)
 	case answer == nil:
 		return d.drainStaying(n, since, p.Until)

@@ -105,9 +105,9 @@ func TestP17NodesOfOthersAreLeftAlone(t *testing.T) {
 			o.Machine.DeletedAt, o.NoCluster, o.NodeDeleted = epoch, false, nil
 			o.Machine.Status.Phase, o.Machine.Status.NeverCreated = machine.PhaseTerminating, false
 			o.Machine.Status.LastOperation = machine.Operation{Kind: machine.OperationDelete, Stage: machine.StageInitiateVMDeletion}
-			o.VMDeleted, o.Node.Gone, o.Node.Cached = &machine.VM{}, true, false
+			o.VMDeleted, o.Node.Gone, o.Node.Read = &machine.VM{}, true, readAt(epoch)
 		case 2:
-			o.Machine.DeletedAt, o.Frozen, o.NoCluster, o.Drain, o.Node.Cached = time.Time{}, false, false, nil, false
+			o.Machine.DeletedAt, o.Frozen, o.NoCluster, o.Drain, o.Node.Read = time.Time{}, false, false, nil, readAt(epoch)
 			o.Machine.Status.Phase = rapid.SampledFrom([]machine.Phase{
 				machine.PhaseInPlaceUpdating, machine.PhaseInPlaceUpdateFailed, machine.PhaseInPlaceUpdateSuccessful,
 			}).Draw(t, "updating")

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/machine"
@@ -122,6 +123,64 @@ func TestForceIsDueOnTheSecond(t *testing.T) {
 			w.edit(func(m *machine.Machine) { m.Labels = map[string]string{"force-deletion": "1"} })
 		}, func(w *world) time.Time { return w.now })
 	})
+}
+
+// silent is what is known of a drain whose node has been silent since epoch.
+func silent(t *rapid.T, w *world, read time.Time) *machine.Observation {
+	w.condition(machine.NodeReady, object.Unknown, epoch)
+	w.condition(machine.NodeTerminating, object.True, epoch)
+	m := w.store.live().Clone()
+	m.DeletedAt = epoch.Add(time.Duration(rapid.IntRange(-10, 10).Draw(t, "deleted")) * time.Minute).Truncate(time.Second)
+	m.Status.Phase = machine.PhaseTerminating
+	m.Status.LastOperation = machine.Operation{
+		Kind: machine.OperationDelete, State: machine.StateProcessing, Stage: machine.StageInitiateDrain, Time: m.DeletedAt,
+	}
+	return &machine.Observation{
+		Machine: m, Class: w.class, Node: &machine.NodeAnswer{Name: node, Node: w.cluster.live(node), Read: readAt(read)},
+		Drain: rapid.SampledFrom([]*machine.DrainAnswer{
+			nil, {Why: "a pod is leaving"}, {Done: true}, {Outcome: machine.Outcome{Code: codes.Unavailable}},
+		}).Draw(t, "drain"),
+	}
+}
+
+// P22: a node has been silent until it was read, and no longer: neither a cache nor the time that
+// a pass takes nor a drain's deadline may make up what is missing until force is due.
+func TestP22SilenceLastsUntilTheNodeWasRead(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t)
+		w.running()
+		seconds := func(most int, label string) time.Duration {
+			return time.Duration(rapid.IntRange(0, most).Draw(t, label)) * time.Second
+		}
+		w.policy.DrainTimeout = rapid.SampledFrom([]time.Duration{2 * time.Hour, 7 * time.Minute}).Draw(t, "timeout")
+		due := epoch.Add(w.policy.Unresponsive + time.Second)
+		w.now = due.Add(seconds(240, "later") - 2*time.Minute)
+		read := w.now.Add(-seconds(120, "ago"))
+		if rapid.Bool().Draw(t, "cached") {
+			read = time.Time{}
+		}
+		o := silent(t, w, read)
+		end := o.Machine.DeletedAt.Add(w.policy.DrainTimeout + time.Second)
+		plan, err := machine.Decide(o, w.policy, w.now)
+		require.NoError(t, err)
+		over := !w.now.Before(end)
+		require.True(t, over || !read.Before(due) || !forces(&plan), "P22: %s of a node that was read at %s", plan.Why, read)
+		require.True(t, plan.At.IsZero() || plan.At.After(w.now))
+		order, drains := plan.Effect.(*machine.DrainNode)
+		require.False(t, drains && !order.Forced && !order.Until.Equal(end), "P22: what is left would be deleted at %s", order)
+		if !over && read.IsZero() && !w.now.Before(due) {
+			require.IsType(t, machine.FindNode{}, plan.Effect)
+		} else if o.Drain == nil {
+			require.Equal(t, over || !read.Before(due), order.Forced, "P21: force is due")
+		}
+	})
+}
+
+// forces reports whether a plan uses force, or goes on as if it had been used.
+func forces(p *machine.Plan) bool {
+	order, drains := p.Effect.(*machine.DrainNode)
+	status, stores := p.Write.(*machine.UpdateStatus)
+	return drains && order.Forced || stores && status.Status.LastOperation.Forced || p.Moves[0].On == machine.EventForced
 }
 
 func (w *world) condition(typ string, status object.ConditionStatus, since time.Time) {

@@ -31,6 +31,7 @@ type Drainer interface {
 // drained makes one call of the drainer. A node that the drainer has written
 // takes its place in the observation.
 func (p *pass) drained(ctx context.Context, node *machine.Node, call func() (machine.DrainAnswer, error)) (*machine.DrainAnswer, error) {
+	began := p.Now()
 	answer, err := call()
 	switch {
 	case err == nil:
@@ -40,7 +41,7 @@ func (p *pass) drained(ctx context.Context, node *machine.Node, call func() (mac
 		answer.Outcome = machine.Outcome{Code: codes.Of(err), Message: codes.Message(err)}
 	}
 	if answer.Node != nil && answer.Node.UID == node.UID {
-		p.o.Node = &machine.NodeAnswer{Name: p.o.Node.Name, Node: answer.Node, Gone: p.o.Node.Gone}
+		p.o.Node = &machine.NodeAnswer{Name: p.o.Node.Name, Node: answer.Node, Gone: p.o.Node.Gone, Read: p.Freshness(began, true)}
 	}
 	return &answer, nil
 }

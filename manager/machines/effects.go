@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/decision"
@@ -85,9 +86,10 @@ func (p *pass) ask(ctx context.Context, e machine.Effect) (err error) {
 
 // lookForNode reads the machine's node live.
 func (p *pass) lookForNode(ctx context.Context, e machine.FindNode) (*machine.NodeAnswer, error) {
+	began := p.Now()
 	answer, err := p.findNode(ctx, p.Nodes.Live(), e.Name)
 	if answer != nil {
-		answer.Gone = e.Gone
+		answer.Gone, answer.Read = e.Gone, p.Freshness(began, true)
 	}
 	return answer, err
 }
@@ -266,7 +268,7 @@ func (p *pass) findNode(ctx context.Context, nodes store.Reader[*machine.Node], 
 // syncNode writes the halves of a node that differ: the record of what was
 // applied last, so that it never says more than was done.
 func (p *pass) syncNode(ctx context.Context, e *machine.SyncNode) (*machine.Outcome, error) {
-	nodes, node := p.Nodes, e.Node
+	nodes, node, began := p.Nodes, e.Node, p.Now()
 	var err error
 	if e.Capacity {
 		node, err = nodes.UpdateStatus(ctx, node)
@@ -276,22 +278,23 @@ func (p *pass) syncNode(ctx context.Context, e *machine.SyncNode) (*machine.Outc
 		changed.Version = node.Version
 		node, err = nodes.Update(ctx, &changed)
 	}
-	return p.nodeWritten(ctx, node, err)
+	return p.nodeWritten(ctx, node, began, err)
 }
 
 func (p *pass) markNode(ctx context.Context, e *machine.MarkNode) (*machine.Outcome, error) {
 	changed := *e.Node // the store takes its own copy
 	changed.Conditions = object.SetCondition(changed.Conditions, e.Condition)
+	began := p.Now()
 	node, err := p.Nodes.UpdateStatus(ctx, &changed)
-	return p.nodeWritten(ctx, node, err)
+	return p.nodeWritten(ctx, node, began, err)
 }
 
 // nodeWritten looks at the answer to a write of a node. Somebody else's write
 // in between begins the pass anew; what else goes wrong is the decision's matter.
-func (p *pass) nodeWritten(ctx context.Context, node *machine.Node, err error) (*machine.Outcome, error) {
+func (p *pass) nodeWritten(ctx context.Context, node *machine.Node, began time.Time, err error) (*machine.Outcome, error) {
 	switch {
 	case err == nil:
-		p.o.Node = &machine.NodeAnswer{Name: p.o.Node.Name, Node: node, Gone: p.o.Node.Gone}
+		p.o.Node = &machine.NodeAnswer{Name: p.o.Node.Name, Node: node, Gone: p.o.Node.Gone, Read: p.Freshness(began, true)}
 		return &machine.Outcome{}, nil
 	case errors.Is(err, store.ErrConflict) || engine.Interrupted(ctx, err) != nil:
 		return nil, err

@@ -198,16 +198,14 @@ func (p *pass) Read(ctx context.Context, live bool) error {
 		}
 	}
 	if p.Nodes != nil && m.Spec.NodeName != "" && !live {
-		if p.o.Node, err = p.findNode(ctx, p.Nodes, m.Spec.NodeName); err == nil {
-			p.o.Node.Cached = true
-		}
+		p.o.Node, err = p.findNode(ctx, p.Nodes, m.Spec.NodeName)
 	}
 	return err
 }
 
 // sameNode is a conflict if the node is another one than the cache shows.
 func (p *pass) sameNode(ctx context.Context) error {
-	if n := p.o.Node; n != nil && n.Cached && n.Node != nil {
+	if n := p.o.Node; n != nil && !n.Read.Live() && n.Node != nil {
 		now, err := p.Nodes.Live().Get(ctx, n.Node.Key)
 		if err != nil {
 			return engine.Elsewhere(err)

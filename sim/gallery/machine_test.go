@@ -127,7 +127,7 @@ var ofMachine = []mutant{
 		name:   "a verdict rests on a cache",
 		breaks: "P24",
 		file:   "machine/health.go",
-		from: `	if d.o.Node.Cached {
+		from: `	if d.o.Node.cached() {
 		return d.look(false)
 	}
 	name := d.m.Spec.NodeName
@@ -135,6 +135,22 @@ var ofMachine = []mutant{
 		to: `	name := d.m.Spec.NodeName
 `,
 		by: "TestP23P26P28PreservedThroughAStorm",
+	},
+	{
+		name:   "a drain deletes what is left once its node would have been silent for long",
+		breaks: "P22",
+		file:   "machine/delete_drain.go",
+		from:   "Until: d.forceAnyway()}",
+		to:     "Until: d.forceAt()}",
+		by:     "TestP22SilenceLastsUntilTheNodeWasRead",
+	},
+	{
+		name:   "a node that was read stays silent for as long as a pass takes",
+		breaks: "P22",
+		file:   "machine/delete.go",
+		from:   "if d.o.Node.Read.Live() && !d.o.Node.Read.Covers(due) && !d.now.Before(due) {",
+		to:     "if d.o.Node.Read.Live() && !d.now.Before(at) {",
+		by:     "TestP22SilenceLastsUntilTheNodeWasRead",
 	},
 	{
 		name:   "the node of another machine counts as one's own",
