@@ -45,13 +45,13 @@ var expressions = []expression{
 // unfinished is how many uses are left below a directory, or in a page. The numbers only get
 // smaller: lower them with each change, and remove the line when none is left.
 var unfinished = map[string]int{
-	"deployment":   69,
+	"deployment":   68,
 	"drain":        25,
 	"driver":       6,
 	"machine":      89,
 	"machineclass": 4,
 	"machinepool":  31,
-	"machineset":   41,
+	"machineset":   39,
 	"manager":      65,
 	"safety":       39,
 }

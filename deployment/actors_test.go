@@ -84,11 +84,11 @@ func (w *world) sayPaused(s *machineset.Set) (rests, news bool) {
 // choose deletes a machine of those that are free, or chooses as many as have to go.
 func (w *world) choose(s *machineset.Set, free []*machine.Machine, n int) {
 	if !w.early {
-		w.deleteMachine(w.victim(s, free))
+		w.deleteMachine(w.firstToDelete(s, free))
 		return
 	}
 	for range min(n, len(free)) {
-		name := w.victim(s, free)
+		name := w.firstToDelete(s, free)
 		w.chosen[s.UID] = append(w.chosen[s.UID], name)
 		free = slices.DeleteFunc(slices.Clone(free), func(m *machine.Machine) bool { return m.Name == name })
 	}
@@ -163,15 +163,14 @@ func (w *world) clear(s *machineset.Set, machines []*machine.Machine) bool {
 	return true
 }
 
-// victim is the machine a set gives up first: what is not kept for inspection,
-// what a scaler chose, then what is
-// not available before what is.
-func (w *world) victim(s *machineset.Set, alive []*machine.Machine) string {
+// firstToDelete is the machine that a set deletes first: one that is not kept for inspection,
+// then a deletion candidate, then one that is not available.
+func (w *world) firstToDelete(s *machineset.Set, alive []*machine.Machine) string {
 	if others := slices.DeleteFunc(slices.Clone(alive), func(m *machine.Machine) bool { return m.Preserved(w.now) }); len(others) > 0 {
 		alive = others
 	}
 	for _, m := range alive {
-		if slices.ContainsFunc(s.Spec.Victims, func(v machineset.Victim) bool { return v.Name == m.Name }) {
+		if slices.ContainsFunc(s.Spec.DeletionCandidates, func(v machineset.DeletionCandidate) bool { return v.Name == m.Name }) {
 			return m.Name
 		}
 	}

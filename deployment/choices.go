@@ -14,7 +14,7 @@ import (
 )
 
 // A scaler that takes replicas away may choose the machines that go: it names
-// them, with the time, in an annotation of the deployment (Keys.Victims,
+// them, with the time, in an annotation of the deployment (Keys.DeletionCandidates,
 // "name~time,name~time"). In the same update it writes that time into another
 // annotation (Keys.ScaledAt). Both times are the scaler's own, so they are
 // compared with each other, and not with this process's clock. Where the second
@@ -31,7 +31,7 @@ import (
 
 // choice is one name in the annotation that a machine has.
 type choice struct {
-	machineset.Victim
+	machineset.DeletionCandidate
 	family    *family
 	available bool
 	handed    bool // the set was told
@@ -40,10 +40,10 @@ type choice struct {
 	kept      bool // a user keeps it for inspection: its set would give up another
 }
 
-// parseVictims reads the annotation. Of a name that comes twice the later time
+// parseDeletionCandidates reads the annotation. Of a name that comes twice the later time
 // counts. At is zero for a name without a time. sound is false if anything was
 // passed over.
-func parseVictims(text string) (victims []machineset.Victim, sound bool) {
+func parseDeletionCandidates(text string) (candidates []machineset.DeletionCandidate, sound bool) {
 	sound = true
 	if text == "" {
 		return nil, true
@@ -62,10 +62,12 @@ func parseVictims(text string) (victims []machineset.Victim, sound bool) {
 		}
 	}
 	for name, t := range at {
-		victims = append(victims, machineset.Victim{Name: name, At: t})
+		candidates = append(candidates, machineset.DeletionCandidate{Name: name, At: t})
 	}
-	slices.SortFunc(victims, func(a, b machineset.Victim) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Name, b.Name)) })
-	return victims, sound
+	slices.SortFunc(candidates, func(a, b machineset.DeletionCandidate) int {
+		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Name, b.Name))
+	})
+	return candidates, sound
 }
 
 // parseScalerTime reads a time that a scaler wrote, in whole seconds; false: it is none.
@@ -106,10 +108,10 @@ func (d *decider) choosing() (since, until time.Time) {
 	return since, until
 }
 
-// formatVictims is what parseVictims reads.
-func formatVictims(victims []machineset.Victim) string {
-	entries := make([]string, len(victims))
-	for i, v := range victims {
+// formatDeletionCandidates is what parseDeletionCandidates reads.
+func formatDeletionCandidates(candidates []machineset.DeletionCandidate) string {
+	entries := make([]string, len(candidates))
+	for i, v := range candidates {
 		if entries[i] = v.Name; !v.At.IsZero() {
 			entries[i] += "~" + v.At.UTC().Format(time.RFC3339)
 		}
@@ -120,43 +122,43 @@ func formatVictims(victims []machineset.Victim) string {
 // readChoices finds the machines that the annotation names: those that are not
 // being deleted, in the order in which they were chosen.
 func (d *decider) readChoices() {
-	text := d.deployment.Annotations[d.p.Keys.Victims]
-	if d.p.Keys.Victims == "" || text == "" {
+	text := d.deployment.Annotations[d.p.Keys.DeletionCandidates]
+	if d.p.Keys.DeletionCandidates == "" || text == "" {
 		return
 	}
-	victims, _ := parseVictims(text)
-	place := make(map[string]int, len(victims))
-	for i, v := range victims {
+	candidates, _ := parseDeletionCandidates(text)
+	place := make(map[string]int, len(candidates))
+	for i, v := range candidates {
 		place[v.Name] = i + 1
 	}
-	found := make([]choice, len(victims))
+	found := make([]choice, len(candidates))
 	for i := range d.sets {
 		f := &d.sets[i]
 		for _, m := range f.machines {
 			if m == nil || m.Deleted() || !m.OwnedBy(f.set.UID) || place[m.Name] == 0 {
 				continue
 			}
-			found[place[m.Name]-1] = d.choice(victims[place[m.Name]-1], f, m)
+			found[place[m.Name]-1] = d.choice(candidates[place[m.Name]-1], f, m)
 		}
 	}
 	d.choices = slices.DeleteFunc(found, func(c choice) bool { return c.family == nil })
 }
 
-func (d *decider) choice(v machineset.Victim, f *family, m *machine.Machine) choice {
+func (d *decider) choice(v machineset.DeletionCandidate, f *family, m *machine.Machine) choice {
 	c := choice{
-		Victim: v, family: f, kept: m.Preserved(d.now) && !m.Status.Preservation.Automatic(), available: d.available(m),
+		DeletionCandidate: v, family: f, kept: m.Preserved(d.now) && !m.Status.Preservation.Automatic(), available: d.available(m),
 		untimed: v.At.IsZero(), foreign: !d.deployment.scaledAt(d.p).IsZero(),
 	}
-	c.handed = slices.ContainsFunc(f.set.Spec.Victims, func(told machineset.Victim) bool {
+	c.handed = slices.ContainsFunc(f.set.Spec.DeletionCandidates, func(told machineset.DeletionCandidate) bool {
 		return told.Equal(v) || (c.untimed || c.foreign) && told.Name == v.Name
 	})
 	return c
 }
 
-// victim is the choice as a set is told of it: always with a time of this process's clock, since the
+// deletionCandidate is the choice as a set is told of it: always with a time of this process's clock, since the
 // set compares it with the times of its machines.
-func (d *decider) victim(c *choice) machineset.Victim {
-	v := c.Victim
+func (d *decider) deletionCandidate(c *choice) machineset.DeletionCandidate {
+	v := c.DeletionCandidate
 	if c.untimed || c.foreign {
 		v.At = d.stamp()
 	}
@@ -176,7 +178,7 @@ func (d *decider) reduction() int64 {
 	}
 	n := int64(s.Wanted) - int64(d.deployment.Spec.Replicas)
 	for i := range d.sets {
-		for _, v := range d.sets[i].set.Spec.Victims {
+		for _, v := range d.sets[i].set.Spec.DeletionCandidates {
 			if v.At.After(s.WantedSince) {
 				n--
 			}
@@ -210,7 +212,7 @@ func (d *decider) offer() {
 			spare--
 			c.family.given++
 		}
-		c.family.offered = append(c.family.offered, d.victim(c))
+		c.family.offered = append(c.family.offered, d.deletionCandidate(c))
 		n--
 	}
 }
@@ -226,19 +228,19 @@ func (d *decider) handOver(steps []rollout.Scale) {
 	}
 }
 
-// victims are the names that a set of this size should know: those handed over
+// deletionCandidates are the names that a set of this size should know: those handed over
 // before, as long as it has more machines than that, and those of now.
-func (f *family) victims(size int32) []machineset.Victim {
-	var out []machineset.Victim
+func (f *family) deletionCandidates(size int32) []machineset.DeletionCandidate {
+	var out []machineset.DeletionCandidate
 	if f.actual > max(size, 0) {
-		out = append(out, f.aliveVictims()...)
+		out = append(out, f.aliveDeletionCandidates()...)
 	}
 	return append(out, f.handing...)
 }
 
-// aliveVictims are those of the set's victims that it has not given up yet.
-func (f *family) aliveVictims() []machineset.Victim {
-	if len(f.set.Spec.Victims) == 0 {
+// aliveDeletionCandidates are those that the set has not given up yet.
+func (f *family) aliveDeletionCandidates() []machineset.DeletionCandidate {
+	if len(f.set.Spec.DeletionCandidates) == 0 {
 		return nil
 	}
 	alive := make(map[string]bool, len(f.machines))
@@ -247,8 +249,8 @@ func (f *family) aliveVictims() []machineset.Victim {
 			alive[m.Name] = true
 		}
 	}
-	var out []machineset.Victim
-	for _, v := range f.set.Spec.Victims {
+	var out []machineset.DeletionCandidate
+	for _, v := range f.set.Spec.DeletionCandidates {
 		if alive[v.Name] {
 			out = append(out, v)
 		}
@@ -256,21 +258,21 @@ func (f *family) aliveVictims() []machineset.Victim {
 	return out
 }
 
-// outdatedVictims tells whether a set knows of machines to give up that it has
+// outdatedDeletionCandidates reports whether a set knows of machines to give up that it has
 // and that no surplus is left to make go: the next one is another matter.
-func (f *family) outdatedVictims() bool {
-	return f.actual <= f.size() && len(f.aliveVictims()) > 0
+func (f *family) outdatedDeletionCandidates() bool {
+	return f.actual <= f.size() && len(f.aliveDeletionCandidates()) > 0
 }
 
 // countLeaving notes how many of a set's available machines it was told to
 // give up and has not.
 func (d *decider) countLeaving(f *family) {
 	surplus := f.actual - f.size()
-	if surplus <= 0 || len(f.set.Spec.Victims) == 0 {
+	if surplus <= 0 || len(f.set.Spec.DeletionCandidates) == 0 {
 		return
 	}
-	named := make(map[string]bool, len(f.set.Spec.Victims))
-	for _, v := range f.set.Spec.Victims {
+	named := make(map[string]bool, len(f.set.Spec.DeletionCandidates))
+	for _, v := range f.set.Spec.DeletionCandidates {
 		named[v.Name] = true
 	}
 	for _, m := range f.machines {
@@ -286,24 +288,24 @@ func (d *decider) countLeaving(f *family) {
 // behind, and what can't be read. It comes after the status has told which
 // size is wanted.
 func (d *decider) tidy() (Plan, bool) {
-	text, key := d.deployment.Annotations[d.p.Keys.Victims], d.p.Keys.Victims
+	text, key := d.deployment.Annotations[d.p.Keys.DeletionCandidates], d.p.Keys.DeletionCandidates
 	if text == "" || key == "" || d.held() || d.throttled > 0 {
 		return Plan{}, false
 	}
-	var stay []machineset.Victim
+	var stay []machineset.DeletionCandidate
 	since, _ := d.choosing()
 	waiting := d.choicesWait()
 	for i := range d.choices {
 		if c := &d.choices[i]; c.useful(since, waiting) {
-			stay = append(stay, c.Victim)
+			stay = append(stay, c.DeletionCandidate)
 		}
 	}
-	all, sound := parseVictims(text)
+	all, sound := parseDeletionCandidates(text)
 	if sound && len(stay) == len(all) {
 		return Plan{}, false
 	}
 	changed := d.deployment.Clone()
-	if changed.Annotations[key] = formatVictims(stay); len(stay) == 0 {
+	if changed.Annotations[key] = formatDeletionCandidates(stay); len(stay) == 0 {
 		delete(changed.Annotations, key)
 	}
 	why := decision.Why{Reason: reasonTidied, Name: key, Count: int64(len(all) - len(stay)), All: int64(len(all))}
@@ -341,12 +343,12 @@ func (d *decider) choicesWait() bool {
 	return d.reduction() > 0 && slices.ContainsFunc(d.choices, func(c choice) bool { return c.family.paused && !c.handed })
 }
 
-// withVictims is a copy of annotations with more names.
-func withVictims(annotations map[string]string, key string, victims []machineset.Victim) map[string]string {
+// withDeletionCandidates is a copy of annotations with more names.
+func withDeletionCandidates(annotations map[string]string, key string, candidates []machineset.DeletionCandidate) map[string]string {
 	c := maps.Clone(annotations)
 	if c == nil {
 		c = make(map[string]string, 1)
 	}
-	c[key] = formatVictims(victims)
+	c[key] = formatDeletionCandidates(candidates)
 	return c
 }

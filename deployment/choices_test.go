@@ -27,7 +27,7 @@ func TestP7ChosenMachinesCountAsGone(t *testing.T) {
 	current.Set.Revision, current.Set.CreatedAt = 2, begin.Add(time.Hour)
 	old.Set.Spec.Replicas = 2
 	old.Machines[0].Status.Phase = machine.PhaseUnknown
-	old.Set.Spec.Victims = []machineset.Victim{{Name: old.Machines[1].Name, At: begin}}
+	old.Set.Spec.DeletionCandidates = []machineset.DeletionCandidate{{Name: old.Machines[1].Name, At: begin}}
 	o := &deployment.Observation{Deployment: d, Read: live, Sets: []deployment.Children{oldest, old, current}}
 	plan := decide(t, o, begin)
 	for _, order := range plan.Scale {
@@ -39,12 +39,12 @@ func TestP7ChosenMachinesCountAsGone(t *testing.T) {
 // told to give up.
 func TestP20NothingIsLeftToGoLater(t *testing.T) {
 	o := settledObservation(t, 2)
-	o.Sets[0].Set.Spec.Victims = []machineset.Victim{{Name: o.Sets[0].Machines[0].Name, At: begin}, {Name: "gone", At: begin}}
+	o.Sets[0].Set.Spec.DeletionCandidates = []machineset.DeletionCandidate{{Name: o.Sets[0].Machines[0].Name, At: begin}, {Name: "gone", At: begin}}
 	plan := decide(t, o, begin)
 	require.Len(t, plan.Push, 1)
 	require.Equal(t, deployment.ReasonForget, plan.Why.Reason)
-	require.Empty(t, plan.Push[0].Set.Spec.Victims)
-	o.Sets[0].Set.Spec.Victims = o.Sets[0].Set.Spec.Victims[1:]
+	require.Empty(t, plan.Push[0].Set.Spec.DeletionCandidates)
+	o.Sets[0].Set.Spec.DeletionCandidates = o.Sets[0].Set.Spec.DeletionCandidates[1:]
 	require.Empty(t, decide(t, o, begin).Push, "a name that no machine has costs no write")
 }
 
@@ -54,7 +54,7 @@ func TestP20AReductionIsNotForgottenWhileOrdersAreHeld(t *testing.T) {
 	o := settledObservation(t, 3)
 	d := o.Deployment.Clone()
 	d.Spec.Replicas, d.Generation = 2, d.Generation+1
-	d.Annotations = map[string]string{victimsKey: o.Sets[0].Machines[2].Name + "~" + begin.Format(time.RFC3339)}
+	d.Annotations = map[string]string{deletionCandidatesKey: o.Sets[0].Machines[2].Name + "~" + begin.Format(time.RFC3339)}
 	o.Deployment = d
 	o.Refused = &deployment.Refusal{Outcome: machine.Outcome{Code: codes.Unavailable}, Until: begin.Add(time.Minute)}
 	status := statusOf(t, decide(t, o, begin))
@@ -63,7 +63,7 @@ func TestP20AReductionIsNotForgottenWhileOrdersAreHeld(t *testing.T) {
 	o.Refused = nil
 	plan := decide(t, o, begin.Add(time.Minute))
 	require.Len(t, plan.Scale, 1)
-	require.Equal(t, []machineset.Victim{{Name: o.Sets[0].Machines[2].Name, At: begin}}, plan.Scale[0].Set.Spec.Victims)
+	require.Equal(t, []machineset.DeletionCandidate{{Name: o.Sets[0].Machines[2].Name, At: begin}}, plan.Scale[0].Set.Spec.DeletionCandidates)
 }
 
 // TestP20ChoicesOutlastAPause: a reduction that has to wait for a set which is
@@ -72,7 +72,7 @@ func TestP20ChoicesOutlastAPause(t *testing.T) {
 	o := settledObservation(t, 3)
 	d, set := o.Deployment.Clone(), o.Sets[0].Set
 	d.Spec.Replicas, d.Generation = 2, d.Generation+1
-	d.Annotations = map[string]string{victimsKey: o.Sets[0].Machines[2].Name + "~" + begin.Format(time.RFC3339)}
+	d.Annotations = map[string]string{deletionCandidatesKey: o.Sets[0].Machines[2].Name + "~" + begin.Format(time.RFC3339)}
 	o.Deployment = d
 	set.Annotations = map[string]string{"millwright-go/paused": "true"}
 	status := statusOf(t, decide(t, o, begin))
@@ -81,7 +81,7 @@ func TestP20ChoicesOutlastAPause(t *testing.T) {
 	delete(set.Annotations, "millwright-go/paused")
 	plan := decide(t, o, begin.Add(time.Hour))
 	require.Len(t, plan.Scale, 1, "%s", plan.Why)
-	require.Equal(t, []machineset.Victim{{Name: o.Sets[0].Machines[2].Name, At: begin}}, plan.Scale[0].Set.Spec.Victims)
+	require.Equal(t, []machineset.DeletionCandidate{{Name: o.Sets[0].Machines[2].Name, At: begin}}, plan.Scale[0].Set.Spec.DeletionCandidates)
 
 	d.Annotations = nil
 	set.Annotations = map[string]string{"millwright-go/paused": "true"}
@@ -110,7 +110,7 @@ func chosenBy(t *testing.T, annotations map[string]string, entry string) (o *dep
 	d.Status.WantedSince = begin.Add(-time.Second)
 	d.Spec.Replicas, d.Generation = 2, d.Generation+1
 	name = o.Sets[0].Machines[2].Name
-	d.Annotations = map[string]string{victimsKey: name + entry}
+	d.Annotations = map[string]string{deletionCandidatesKey: name + entry}
 	maps.Copy(d.Annotations, annotations)
 	o.Deployment = d
 	return o, name
@@ -118,7 +118,7 @@ func chosenBy(t *testing.T, annotations map[string]string, entry string) (o *dep
 
 func handedNames(plan deployment.Plan) (names []string) {
 	for _, order := range plan.Scale {
-		for _, v := range order.Set.Spec.Victims {
+		for _, v := range order.Set.Spec.DeletionCandidates {
 			names = append(names, v.Name)
 		}
 	}
@@ -133,7 +133,7 @@ func TestP20ScalersClock(t *testing.T) {
 		o, name := chosenBy(t, map[string]string{scaledAtKey: stamp(skew)}, "~"+stamp(skew))
 		plan := decide(t, o, begin.Add(100*time.Millisecond))
 		require.Equal(t, []string{name}, handedNames(plan), "clock %s off: %s", skew, plan.Why)
-		require.Equal(t, begin, plan.Scale[0].Set.Spec.Victims[0].At, "the set compares it with times of its machines")
+		require.Equal(t, begin, plan.Scale[0].Set.Spec.DeletionCandidates[0].At, "the set compares it with times of its machines")
 
 		o.Sets[0].Set = plan.Scale[0].Set
 		o.Sets[0].Set.Status.Replicas = 3
@@ -160,8 +160,8 @@ func TestP20ScalersClock(t *testing.T) {
 func TestP20FirstTimeOfAScaler(t *testing.T) {
 	stamp := begin.Add(2 * time.Second).Format(time.RFC3339)
 	o, name := chosenBy(t, map[string]string{scaledAtKey: stamp}, "~"+stamp)
-	gone := machineset.Victim{Name: "long-gone", At: begin.Add(-time.Hour)}
-	o.Sets[0].Set.Spec.Victims = []machineset.Victim{gone}
+	gone := machineset.DeletionCandidate{Name: "long-gone", At: begin.Add(-time.Hour)}
+	o.Sets[0].Set.Spec.DeletionCandidates = []machineset.DeletionCandidate{gone}
 	require.Contains(t, handedNames(decide(t, o, begin.Add(time.Second))), name)
 }
 
@@ -171,11 +171,11 @@ func TestP20NamesWithoutTime(t *testing.T) {
 	for name, annotations := range map[string]map[string]string{
 		"no time at all": nil, "the time of an earlier change": {scaledAtKey: begin.Add(-time.Hour).Format(time.RFC3339)},
 	} {
-		o, victim := chosenBy(t, annotations, "")
+		o, candidate := chosenBy(t, annotations, "")
 		o.Sets[0].Machines[2].Status.Since = begin.Add(-time.Minute) // it has become available since
 		plan := decide(t, o, begin.Add(time.Second))
-		require.Equal(t, []string{victim}, handedNames(plan), name)
-		require.Equal(t, begin.Add(time.Second), plan.Scale[0].Set.Spec.Victims[0].At, name)
+		require.Equal(t, []string{candidate}, handedNames(plan), name)
+		require.Equal(t, begin.Add(time.Second), plan.Scale[0].Set.Spec.DeletionCandidates[0].At, name)
 
 		o.Sets[0].Set = plan.Scale[0].Set
 		again := decide(t, o, begin.Add(2*time.Second))
@@ -192,7 +192,7 @@ func TestP20NamesWithoutTime(t *testing.T) {
 			plan = decide(t, late, begin.Add(time.Hour))
 		}
 		require.Equal(t, deployment.ReasonTidied, plan.Why.Reason, "%s: without a reduction it is of no use", name)
-		require.NotContains(t, plan.Write.(*deployment.Update).Deployment.Annotations, victimsKey)
+		require.NotContains(t, plan.Write.(*deployment.Update).Deployment.Annotations, deletionCandidatesKey)
 	}
 }
 
@@ -217,10 +217,10 @@ func TestP20ScaleDownIsNeverBefore(t *testing.T) {
 	name := o.Sets[0].Machines[1].Name
 	d, err := deployment.ScaleDown(o, []string{name}, 2, deployment.DefaultPolicy(), begin)
 	require.NoError(t, err)
-	require.Equal(t, map[string]string{scaledAtKey: ahead, victimsKey: name + "~" + ahead}, d.Annotations)
+	require.Equal(t, map[string]string{scaledAtKey: ahead, deletionCandidatesKey: name + "~" + ahead}, d.Annotations)
 	o.Deployment.Annotations = nil
 	d, err = deployment.ScaleDown(o, []string{name}, 2, deployment.DefaultPolicy(), begin)
 	require.NoError(t, err)
 	now := begin.Format(time.RFC3339)
-	require.Equal(t, map[string]string{scaledAtKey: now, victimsKey: name + "~" + now}, d.Annotations)
+	require.Equal(t, map[string]string{scaledAtKey: now, deletionCandidatesKey: name + "~" + now}, d.Annotations)
 }

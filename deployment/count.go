@@ -47,10 +47,10 @@ type family struct {
 	// given is how many available machines the set gives up since a scaler
 	// chose them, or will when it is told.
 	given   int32
-	told    int32               // of given, those that the set has been told of: it removes them first
-	idle    int32               // of actual, paused and not available: the set leaves them alone
-	offered []machineset.Victim // that the set may be told of
-	handing []machineset.Victim // that it is told of now
+	told    int32                          // of given, those that the set has been told of: it removes them first
+	idle    int32                          // of actual, paused and not available: the set leaves them alone
+	offered []machineset.DeletionCandidate // that the set may be told of
+	handing []machineset.DeletionCandidate // that it is told of now
 }
 
 // count splits the sets observed into this deployment's own, which it puts in
@@ -92,7 +92,7 @@ func (d *decider) countMachines(f *family) {
 		}
 		f.actual++
 		if m.Status.LastOperation.State == machine.StateFailed && !m.PreservedFailed(d.now) {
-			d.summarize(f.set, m)
+			d.listFailed(f.set, m)
 		}
 		available := false
 		if machineset.Preserving(m, d.p.Keys.Preserve) {
@@ -155,8 +155,8 @@ type failing struct {
 	set     string
 }
 
-// summarize adds a machine whose last operation failed to the few that are listed.
-func (d *decider) summarize(set *machineset.Set, m *machine.Machine) {
+// listFailed adds a machine whose last operation failed to the few that are listed.
+func (d *decider) listFailed(set *machineset.Set, m *machine.Machine) {
 	d.failures++
 	f := failing{m, set.Name}
 	limit := d.p.FailedSummaries
@@ -168,14 +168,14 @@ func (d *decider) summarize(set *machineset.Set, m *machine.Machine) {
 	d.failed = d.failed[:min(len(d.failed), limit)]
 }
 
-// summaries are those of the machines that are listed.
-func (d *decider) summaries() []machineset.Summary {
+// failedMachines are those that are listed.
+func (d *decider) failedMachines() []machineset.FailedMachine {
 	if len(d.failed) == 0 {
 		return nil
 	}
-	out := make([]machineset.Summary, len(d.failed))
+	out := make([]machineset.FailedMachine, len(d.failed))
 	for i, f := range d.failed {
-		out[i] = machineset.Summarize(f.machine, f.set)
+		out[i] = machineset.FailedMachineOf(f.machine, f.set)
 	}
 	return out
 }
@@ -236,10 +236,10 @@ func (f *family) numbers(current, raised bool) rollout.Set {
 func (f *family) atRest() bool { return f.paused && f.condition(machineset.ConditionPaused) != nil }
 
 // most is how many machines the set may have without being told anything: those it has, those on
-// their way, and those that its slack lets it make.
+// their way, and those that its surge allowance lets it make.
 func (f *family) most() int64 {
 	most := f.has()
-	if extra := f.set.Spec.Slack.Surge; extra > 0 && !f.set.Deleted() {
+	if extra := f.set.Spec.SurgeAllowance.Surge; extra > 0 && !f.set.Deleted() {
 		most = max(most, int64(f.size())+int64(extra)) // it may be making them by now
 	}
 	return most
@@ -248,6 +248,6 @@ func (f *family) most() int64 {
 // taking tells whether the set may be deleting available machines by now, to have
 // them replaced: that it may do so no longer holds once it has seen it.
 func (f *family) taking() bool {
-	told := f.set.Spec.Slack == (machineset.Slack{}) && f.set.Status.ObservedGeneration == f.set.Generation
+	told := f.set.Spec.SurgeAllowance == (machineset.SurgeAllowance{}) && f.set.Status.ObservedGeneration == f.set.Generation
 	return f.takeable && !f.set.Deleted() && !told
 }

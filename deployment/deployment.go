@@ -135,7 +135,7 @@ type Status struct {
 	Conditions []object.Condition
 	// Failed are machines of all sets as machineset.Status.Failed are those of
 	// one: the newest, as many as Policy.FailedSummaries says.
-	Failed []machineset.Summary
+	Failed []machineset.FailedMachine
 	// Failing counts all of those, whether Failed lists them or not.
 	Failing int32
 	// ProgressedAt is when the rollout last got further, began or was resumed;
@@ -214,7 +214,7 @@ func (s *Status) Equal(t *Status) bool {
 	return s.ObservedGeneration == t.ObservedGeneration && s.sameCounts(t) && s.InPlace == t.InPlace && s.Collisions == t.Collisions &&
 		s.ProgressedAt.Equal(t.ProgressedAt) && s.Wanted == t.Wanted && s.WantedSince.Equal(t.WantedSince) && s.ScaledAt.Equal(t.ScaledAt) &&
 		slices.EqualFunc(s.Conditions, t.Conditions, sameCondition) &&
-		slices.EqualFunc(s.Failed, t.Failed, sameSummary)
+		slices.EqualFunc(s.Failed, t.Failed, sameFailedMachine)
 }
 
 // sameCounts tells whether both count the same machines.
@@ -232,7 +232,7 @@ func sameCondition(a, b object.Condition) bool {
 	return same && a == b
 }
 
-func sameSummary(a, b machineset.Summary) bool {
+func sameFailedMachine(a, b machineset.FailedMachine) bool {
 	same := a.LastOperation.Time.Equal(b.LastOperation.Time)
 	a.LastOperation.Time, b.LastOperation.Time = time.Time{}, time.Time{}
 	return same && a == b

@@ -26,7 +26,7 @@ func tooOld(t *testing.T) *story {
 	s.say("a day and a half later")
 	s.pass(36 * time.Hour)
 	s.decide()
-	require.Equal(t, machineset.Slack{Surge: 1}, s.sets[0].Spec.Slack)
+	require.Equal(t, machineset.SurgeAllowance{Surge: 1}, s.sets[0].Spec.SurgeAllowance)
 	s.say("they were replaced")
 	for _, m := range s.machines {
 		s.changeMachine(m.Name, func(m *machine.Machine) { m.CreatedAt, m.Status.Since = s.second(), s.second() })
@@ -75,10 +75,10 @@ func TestExpiryNeedsItsTime(t *testing.T) {
 		o := settledObservation(t, 3)
 		old(o, 1)
 		plan := decide(t, o, begin)
-		require.Equal(t, deployment.ReasonSlack, plan.Why.Reason, name)
+		require.Equal(t, deployment.ReasonSurgeAllowance, plan.Why.Reason, name)
 		change(o)
 		plan = decide(t, o, begin)
-		require.NotEqual(t, deployment.ReasonSlack, plan.Why.Reason, name)
+		require.NotEqual(t, deployment.ReasonSurgeAllowance, plan.Why.Reason, name)
 	}
 	o := settledObservation(t, 3)
 	old(o, 0)
@@ -92,7 +92,7 @@ func TestExpiryNeedsItsTime(t *testing.T) {
 	require.Equal(t, next, plan.At)
 	require.Empty(t, plan.Push)
 	plan = decide(t, o, next)
-	require.Equal(t, deployment.ReasonSlack, plan.Why.Reason)
+	require.Equal(t, deployment.ReasonSurgeAllowance, plan.Why.Reason)
 	follow(t, o, plan)
 	for plan = decide(t, o, next); plan.At.IsZero(); plan = decide(t, o, next) {
 		if w, ok := plan.Write.(*deployment.UpdateStatus); ok {

@@ -82,7 +82,7 @@ func TestRaisedSetMakesNoMachine(t *testing.T) {
 }
 
 // TestNoMachineOfAnOldTemplate: in a rollout in which machines fall ill and recover, and none is lost, no old set ever
-// makes a machine. Its controller chooses victims early and deletes them late, and all reads are old.
+// makes a machine. Its controller chooses the machines to delete early and deletes them late, and all reads are old.
 func TestNoMachineOfAnOldTemplate(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newChaos(t, false, true)

@@ -27,9 +27,9 @@ type HotUpdate struct {
 	From []string
 }
 
-// maxFormer is how many former classes a set remembers, those that machines
+// maxPreviousClasses is how many previous classes a set remembers, those that machines
 // name aside: a machine may still be on its way that was ordered before.
-const maxFormer = 10
+const maxPreviousClasses = 10
 
 // exchangeClass gives the newest set the class of the template instead of
 // making a new set. Older sets stay as they are: a rollout replaces their
@@ -45,7 +45,7 @@ func (d *decider) exchangeClass() (Plan, bool) {
 	}
 	changed := f.set.Clone()
 	bringUpToDate(changed, d.deployment)
-	changed.Spec.Former = f.former(d.deployment.Spec.Template.Spec.Class.Name)
+	changed.Spec.PreviousClasses = f.previousClasses(d.deployment.Spec.Template.Spec.Class.Name)
 	changed.Spec.Template.Spec.Class = d.deployment.Spec.Template.Spec.Class
 	changed.Revision = d.revision
 	why := decision.Why{
@@ -100,15 +100,15 @@ func (d *decider) within(m *machine.Machine, class *machine.ClassRef) bool {
 	return spec.Declared == want.Declared && spec.Fixed == want.Fixed
 }
 
-// former are the classes that a set's machines may have once its own is
+// previousClasses are the classes that a set's machines may have once its own is
 // exchanged for another.
-func (f *family) former(next string) []string {
+func (f *family) previousClasses(next string) []string {
 	spec := &f.set.Spec
-	all := slices.DeleteFunc(append(slices.Clone(spec.Former), spec.Template.Spec.Class.Name), func(name string) bool {
+	all := slices.DeleteFunc(append(slices.Clone(spec.PreviousClasses), spec.Template.Spec.Class.Name), func(name string) bool {
 		return name == next || name == spec.Template.Spec.Class.Name
 	})
 	all = append(all, spec.Template.Spec.Class.Name)
-	if over := len(all) - maxFormer; over > 0 {
+	if over := len(all) - maxPreviousClasses; over > 0 {
 		used := make(map[string]bool)
 		for _, m := range f.machines {
 			if m != nil {

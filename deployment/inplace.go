@@ -134,7 +134,7 @@ func (d *decider) gate() (Plan, bool) {
 		if barred {
 			changed.Labels = withoutEntry(changed.Labels, d.p.Keys.ScaleUpDisabled)
 		}
-		changed.Handover.Closed, changed.Spec.Marks, changed.Spec.Slack = closed, d.marks(f.set), d.slack(f)
+		changed.Handover.Closed, changed.Spec.Marks, changed.Spec.SurgeAllowance = closed, d.marks(f.set), d.surgeAllowance(f)
 		if !closed {
 			changed.Spec.Replicas -= int32(f.vacant())
 		}

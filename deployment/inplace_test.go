@@ -311,7 +311,7 @@ func TestP7NoneIsSelectedWhileASetMayTakeAnother(t *testing.T) {
 	}
 	require.Equal(t, 0, selected(func(*deployment.Children) {}))
 	require.Equal(t, 0, selected(func(old *deployment.Children) {
-		old.Set.Status.ObservedGeneration, old.Set.Spec.Slack = 2, machineset.Slack{Unavailable: 1}
+		old.Set.Status.ObservedGeneration, old.Set.Spec.SurgeAllowance = 2, machineset.SurgeAllowance{Unavailable: 1}
 	}))
 	require.Equal(t, 1, selected(func(old *deployment.Children) { old.Set.Status.ObservedGeneration = 2 }))
 	require.Equal(t, 1, selected(func(old *deployment.Children) { old.Machines[2].Annotations = nil }), "there is none to take")

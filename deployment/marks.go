@@ -53,8 +53,8 @@ func (d *decider) carry(changed, before *machineset.Set) {
 		changed.Annotations = withoutEntry(changed.Annotations, d.p.Keys.Paused)
 	}
 	if f := d.resizable(before.UID); f != nil {
-		changed.Spec.Victims = f.victims(changed.Spec.Replicas)
-		changed.Spec.Slack = d.slack(f)
+		changed.Spec.DeletionCandidates = f.deletionCandidates(changed.Spec.Replicas)
+		changed.Spec.SurgeAllowance = d.surgeAllowance(f)
 		changed.Spec.AutoPreserve = d.preserveShare(before)
 	}
 }
@@ -72,35 +72,35 @@ func words(m machine.RolloutMarks) string {
 	return "need no rollout marks any more"
 }
 
-// slack is how far a set may leave its size to replace machines on request or
+// surgeAllowance is how far a set may leave its size to replace machines on request or
 // for their age: as far as a rollout might, if there is none. While there is
 // one, or the deployment or the set is paused, requests wait. So they do while a
 // machine of the set is being updated in place, which is to move to another set: it
 // would wait for the set to be as large as ordered, and the set for the machine to be
 // available.
-func (d *decider) slack(f *family) machineset.Slack {
+func (d *decider) surgeAllowance(f *family) machineset.SurgeAllowance {
 	if f.requested == 0 || f != d.current || f.paused || f.underWay > 0 || d.deployment.Spec.Paused || d.rolling() {
-		return machineset.Slack{}
+		return machineset.SurgeAllowance{}
 	}
-	return machineset.Slack{Surge: d.bounds.Surge, Unavailable: d.bounds.Unavailable}
+	return machineset.SurgeAllowance{Surge: d.bounds.Surge, Unavailable: d.bounds.Unavailable}
 }
 
 // whyMarked is why a set is written; changed is what it becomes.
 func (d *decider) whyMarked(f *family, changed *machineset.Set) decision.Why {
-	s, slack := f.set, changed.Spec.Slack
+	s, allowance := f.set, changed.Spec.SurgeAllowance
 	marked := s.Spec.Marks == changed.Spec.Marks
 	switch {
 	case d.copiedPause(s):
 		return decision.Why{Reason: reasonPauseCopied, Name: s.Name}
-	case s.Spec.Slack != slack && slack != (machineset.Slack{}):
-		return decision.Why{Reason: reasonSlack, Name: s.Name, Count: int64(f.requested), Want: int64(slack.Surge), All: int64(slack.Unavailable)}
-	case s.Spec.Slack != slack:
-		return decision.Why{Reason: reasonNoSlack, Name: s.Name}
-	case !f.inUse(), marked && !f.outdatedVictims():
+	case s.Spec.SurgeAllowance != allowance && allowance != (machineset.SurgeAllowance{}):
+		return decision.Why{Reason: reasonSurgeAllowance, Name: s.Name, Count: int64(f.requested), Want: int64(allowance.Surge), All: int64(allowance.Unavailable)}
+	case s.Spec.SurgeAllowance != allowance:
+		return decision.Why{Reason: reasonNoSurgeAllowance, Name: s.Name}
+	case !f.inUse(), marked && !f.outdatedDeletionCandidates():
 		limit := d.deployment.Spec.AutoPreserve
 		return decision.Why{Reason: reasonPreserveShare, Name: s.Name, Have: int64(s.Spec.AutoPreserve), Want: int64(changed.Spec.AutoPreserve), All: int64(limit)}
 	case marked:
-		return decision.Why{Reason: reasonForget, Name: s.Name, Count: int64(len(f.aliveVictims()))}
+		return decision.Why{Reason: reasonForget, Name: s.Name, Count: int64(len(f.aliveDeletionCandidates()))}
 	}
 	return decision.Why{Reason: reasonMark, Name: s.Name, Detail: words(changed.Spec.Marks)}
 }
@@ -117,10 +117,10 @@ func (d *decider) markSets() (Plan, bool) {
 	for i := range d.sets {
 		f := &d.sets[i]
 		s := f.set
-		marked, forgets, slack := s.Spec.Marks == d.marks(s), f.outdatedVictims(), d.slack(f)
+		marked, forgets, allowance := s.Spec.Marks == d.marks(s), f.outdatedDeletionCandidates(), d.surgeAllowance(f)
 		share := d.preserveShare(s)
 		shared, used := s.Spec.AutoPreserve == share, f.inUse()
-		if s.Deleted() || !d.copiedPause(s) && shared && s.Spec.Slack == slack && (!used || marked && !forgets) {
+		if s.Deleted() || !d.copiedPause(s) && shared && s.Spec.SurgeAllowance == allowance && (!used || marked && !forgets) {
 			continue
 		}
 		changed := s.Clone()

@@ -196,7 +196,7 @@ func TestPausedSetsGetNoSize(t *testing.T) {
 				if before := o.Sets[i].Set; isPaused(&before.Meta) {
 					require.Equal(t, before.Spec.Replicas, order.Set.Spec.Replicas, "%s", order.Why)
 					require.Empty(t, plan.Delete, "%s", order.Why)
-					require.Equal(t, machineset.Slack{}, order.Set.Spec.Slack)
+					require.Equal(t, machineset.SurgeAllowance{}, order.Set.Spec.SurgeAllowance)
 				}
 			}
 			for _, order := range plan.Mark {

@@ -73,12 +73,13 @@ type Keys struct {
 	// RaisedFrom is the annotation on a set that notes a size by which it may still be removing machines after it was
 	// raised. Empty: no set is ordered to keep machines that it was ordered to remove.
 	RaisedFrom string
-	// Victims is the annotation on a deployment by which a scaler says which
-	// machines should go with the replicas that it takes away: see ScaleDown.
-	Victims string
+	// DeletionCandidates is the annotation on a deployment by which a scaler says which
+	// machines should go with the replicas that it takes away: see ScaleDown. Stored
+	// policies know it by another name.
+	DeletionCandidates string `json:"Victims"`
 	// ScaledAt is the annotation on a deployment by which a scaler says, by its
 	// own clock, when it changed the number of replicas: an RFC 3339 time. It is
-	// written in the same update as Victims.
+	// written in the same update as DeletionCandidates.
 	ScaledAt string
 	// Replace is the annotation on a machine that asks for its replacement. It
 	// must be that of the sets' policy.
@@ -110,17 +111,17 @@ func DefaultPolicy() *Policy {
 		UpdateLimit:     rollout.IntOrPercent{Value: 10, Percent: true},
 		RolloutMarks:    machine.RolloutMarks{Avoid: true},
 		Keys: Keys{
-			TemplateHash:    "machine-template-hash",
-			DesiredReplicas: "deployment.kubernetes.io/desired-replicas",
-			MaxReplicas:     "deployment.kubernetes.io/max-replicas",
-			RaisedFrom:      "millwright-go/raised-from",
-			Replace:         "millwright-go/replace",
-			Victims:         "node.machine.sapcloud.io/trigger-deletion-by-mcm",
-			ScaledAt:        "machine.sapcloud.io/last-deployment-replica-change-by-scaler-time",
-			ScaleUpDisabled: "node.machine.sapcloud.io/scale-up-disabled",
-			Paused:          "millwright-go/paused",
-			Preserve:        "node.machine.sapcloud.io/preserve",
-			InPlaceTarget:   "millwright-go/in-place-target",
+			TemplateHash:       "machine-template-hash",
+			DesiredReplicas:    "deployment.kubernetes.io/desired-replicas",
+			MaxReplicas:        "deployment.kubernetes.io/max-replicas",
+			RaisedFrom:         "millwright-go/raised-from",
+			Replace:            "millwright-go/replace",
+			DeletionCandidates: "node.machine.sapcloud.io/trigger-deletion-by-mcm",
+			ScaledAt:           "machine.sapcloud.io/last-deployment-replica-change-by-scaler-time",
+			ScaleUpDisabled:    "node.machine.sapcloud.io/scale-up-disabled",
+			Paused:             "millwright-go/paused",
+			Preserve:           "node.machine.sapcloud.io/preserve",
+			InPlaceTarget:      "millwright-go/in-place-target",
 		},
 	}
 }

@@ -288,7 +288,7 @@ func TestChosenButKept(t *testing.T) {
 		o.Deployment = d
 		plan := decide(t, o, begin.Add(time.Minute))
 		require.Len(t, plan.Scale, 1, "%s", plan.Why)
-		require.Len(t, plan.Scale[0].Set.Spec.Victims, handed)
+		require.Len(t, plan.Scale[0].Set.Spec.DeletionCandidates, handed)
 	}
 }
 

@@ -2,25 +2,25 @@ package deployment
 
 // Reasons that tests of this package name.
 var (
-	ReasonReadLive     = reasonReadLive
-	ReasonSeen         = reasonSeen
-	ReasonNameTaken    = reasonNameTaken
-	ReasonNameFree     = reasonNameFree
-	ReasonSlack        = reasonSlack
-	ReasonNoSlack      = reasonNoSlack
-	ReasonForget       = reasonForget
-	ReasonPauseCopied  = reasonPauseCopied
-	ReasonTidied       = reasonTidied
-	ReasonThrottled    = reasonThrottled
-	ReasonGathering    = reasonGathering
-	ReasonRollout      = reasonRollout
-	ReasonOrderRefused = reasonOrderRefused
-	ReasonNotOurs      = reasonNotOurs
-	ReasonLeaving      = reasonLeaving
-	ReasonFrozen       = reasonFrozen
-	ReasonRevision     = reasonRevision
-	ReasonRecord       = reasonRecord
-	ReasonOpen         = reasonOpen
-	ReasonMoveOff      = reasonMoveOff
-	ReasonMoveDone     = reasonMoveDone
+	ReasonReadLive         = reasonReadLive
+	ReasonSeen             = reasonSeen
+	ReasonNameTaken        = reasonNameTaken
+	ReasonNameFree         = reasonNameFree
+	ReasonSurgeAllowance   = reasonSurgeAllowance
+	ReasonNoSurgeAllowance = reasonNoSurgeAllowance
+	ReasonForget           = reasonForget
+	ReasonPauseCopied      = reasonPauseCopied
+	ReasonTidied           = reasonTidied
+	ReasonThrottled        = reasonThrottled
+	ReasonGathering        = reasonGathering
+	ReasonRollout          = reasonRollout
+	ReasonOrderRefused     = reasonOrderRefused
+	ReasonNotOurs          = reasonNotOurs
+	ReasonLeaving          = reasonLeaving
+	ReasonFrozen           = reasonFrozen
+	ReasonRevision         = reasonRevision
+	ReasonRecord           = reasonRecord
+	ReasonOpen             = reasonOpen
+	ReasonMoveOff          = reasonMoveOff
+	ReasonMoveDone         = reasonMoveDone
 )

@@ -26,7 +26,7 @@ var (
 	ErrLeaving = errors.New("it is on its way out already")
 	// ErrNamedTwice: a machine is named twice.
 	ErrNamedTwice = errors.New("it is named twice")
-	// ErrNoKey: Keys.Victims is empty, so machines can't be named.
+	// ErrNoKey: Keys.DeletionCandidates is empty, so machines can't be named.
 	ErrNoKey = errors.New("the policy has no key for it")
 )
 
@@ -54,11 +54,11 @@ func ScaleDown(o *Observation, names []string, to int32, p *Policy, now time.Tim
 	if d.Deleted() {
 		return refuse(ErrGoing)
 	}
-	listed, _ := parseVictims(d.Annotations[p.Keys.Victims])
+	listed, _ := parseDeletionCandidates(d.Annotations[p.Keys.DeletionCandidates])
 	if to == d.Spec.Replicas && allListed(listed, names) {
 		return d, nil
 	}
-	if bad := o.mayLose(names, to, p.Keys.Victims, listed); bad != nil {
+	if bad := o.mayLose(names, to, p.Keys.DeletionCandidates, listed); bad != nil {
 		return refuse(bad)
 	}
 	changed := d.Clone()
@@ -69,9 +69,9 @@ func ScaleDown(o *Observation, names []string, to int32, p *Policy, now time.Tim
 			at = before
 		}
 		for _, name := range names {
-			listed = append(listed, machineset.Victim{Name: name, At: at})
+			listed = append(listed, machineset.DeletionCandidate{Name: name, At: at})
 		}
-		changed.Annotations = withVictims(d.Annotations, p.Keys.Victims, listed)
+		changed.Annotations = withDeletionCandidates(d.Annotations, p.Keys.DeletionCandidates, listed)
 		if p.Keys.ScaledAt != "" {
 			changed.Annotations[p.Keys.ScaledAt] = at.UTC().Format(time.RFC3339)
 		}
@@ -79,9 +79,9 @@ func ScaleDown(o *Observation, names []string, to int32, p *Policy, now time.Tim
 	return changed, nil
 }
 
-func allListed(listed []machineset.Victim, names []string) bool {
+func allListed(listed []machineset.DeletionCandidate, names []string) bool {
 	for _, name := range names {
-		if !slices.ContainsFunc(listed, func(v machineset.Victim) bool { return v.Name == name }) {
+		if !slices.ContainsFunc(listed, func(v machineset.DeletionCandidate) bool { return v.Name == name }) {
 			return false
 		}
 	}
@@ -90,7 +90,7 @@ func allListed(listed []machineset.Victim, names []string) bool {
 
 // mayLose says why the machines named can't be chosen to go when the
 // deployment is scaled down to to; nil: they can.
-func (o *Observation) mayLose(names []string, to int32, key string, listed []machineset.Victim) error {
+func (o *Observation) mayLose(names []string, to int32, key string, listed []machineset.DeletionCandidate) error {
 	replicas := o.Deployment.Spec.Replicas
 	switch {
 	case to < 0 || to > replicas:
@@ -113,7 +113,7 @@ func (o *Observation) mayLose(names []string, to int32, key string, listed []mac
 }
 
 // mayLeave says why a machine can't be chosen to go; nil: it can.
-func (o *Observation) mayLeave(name string, listed []machineset.Victim) error {
+func (o *Observation) mayLeave(name string, listed []machineset.DeletionCandidate) error {
 	owner, m := o.find(name)
 	switch {
 	case m == nil:
@@ -121,8 +121,8 @@ func (o *Observation) mayLeave(name string, listed []machineset.Victim) error {
 	case m.Deleted() || owner.Deleted():
 		return ErrLeaving
 	}
-	named := func(v machineset.Victim) bool { return v.Name == name }
-	if slices.ContainsFunc(listed, named) || slices.ContainsFunc(owner.Spec.Victims, named) {
+	named := func(v machineset.DeletionCandidate) bool { return v.Name == name }
+	if slices.ContainsFunc(listed, named) || slices.ContainsFunc(owner.Spec.DeletionCandidates, named) {
 		return ErrLeaving
 	}
 	return nil

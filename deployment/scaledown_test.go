@@ -23,7 +23,7 @@ func init() {
 	stories["scaler-against-the-floor"] = scalerAgainstFloor
 }
 
-const victimsKey = "node.machine.sapcloud.io/trigger-deletion-by-mcm"
+const deletionCandidatesKey = "node.machine.sapcloud.io/trigger-deletion-by-mcm"
 
 // scaleDown has a scaler take replicas away and choose who goes.
 func (w *world) scaleDown(to int32, names ...string) error {
@@ -40,13 +40,13 @@ func (w *world) scaleDown(to int32, names ...string) error {
 }
 
 // note writes the annotation as another program does.
-func (w *world) noteVictims(text, scaledAt string) {
+func (w *world) noteDeletionCandidates(text, scaledAt string) {
 	d := w.deployment.Clone()
 	d.Annotations = maps.Clone(d.Annotations)
 	if d.Annotations == nil {
 		d.Annotations = map[string]string{}
 	}
-	if d.Annotations[victimsKey] = text; scaledAt != "" {
+	if d.Annotations[deletionCandidatesKey] = text; scaledAt != "" {
 		d.Annotations[scaledAtKey] = scaledAt
 	}
 	_, _ = w.updateDeployment(d)
@@ -64,7 +64,7 @@ func (s *story) tellMachines() {
 	for _, m := range s.machines {
 		s.say("machine %s, deleted %v", m.Name, m.Deleted())
 	}
-	s.say("annotation %q", s.deployment.Annotations[victimsKey])
+	s.say("annotation %q", s.deployment.Annotations[deletionCandidatesKey])
 }
 
 func scalerChooses(t *testing.T) *story {
@@ -102,7 +102,7 @@ func scalerWrites(t *testing.T) *story {
 	s := settled(t, web(3))
 	at := s.now.Truncate(time.Second).Format(time.RFC3339)
 	s.say("a scaler notes what it will take away, badly in part")
-	s.noteVictims(s.running(1)+"~"+at+",nobody~"+at+",nonsense,"+s.running(2)+"~2020-01-01T00:00:00Z", "")
+	s.noteDeletionCandidates(s.running(1)+"~"+at+",nobody~"+at+",nonsense,"+s.running(2)+"~2020-01-01T00:00:00Z", "")
 	s.decide()
 	s.tellMachines()
 	s.say("a minute later it takes it away")
@@ -114,7 +114,7 @@ func scalerWrites(t *testing.T) *story {
 	s.follow(1)
 	s.tellMachines()
 	s.say("it notes another, and somebody wants more machines")
-	s.noteVictims(s.running(0)+"~"+s.now.Truncate(time.Second).Format(time.RFC3339), "")
+	s.noteDeletionCandidates(s.running(0)+"~"+s.now.Truncate(time.Second).Format(time.RFC3339), "")
 	s.decide()
 	s.pass(time.Minute)
 	s.edit(replicas(3))
@@ -176,12 +176,12 @@ func TestP20ChosenMachinesGo(t *testing.T) {
 		}
 		require.GreaterOrEqual(t, c.rest(), 0)
 		requireComplete(t, c.world)
-		require.NotContains(t, c.deployment.Annotations, victimsKey, "names were left behind")
+		require.NotContains(t, c.deployment.Annotations, deletionCandidatesKey, "names were left behind")
 		for _, name := range names {
 			require.True(t, rolling || c.machine(name) == nil, "P20: %s was chosen, available and not in need, and stays", name)
 		}
 		for _, s := range c.setsOf(c.deployment.UID) {
-			for _, v := range s.Spec.Victims {
+			for _, v := range s.Spec.DeletionCandidates {
 				require.Nil(t, c.machine(v.Name), "P20: a machine that was handed over stays, and could go later")
 			}
 		}
@@ -197,7 +197,7 @@ func TestP20HandedOverOnceAndInTime(t *testing.T) {
 		c := newChaos(t, true, false)
 		issued := func(kind string, order deployment.Order, pass *deployment.Deployment) {
 			c.check(kind, order, pass)
-			c.checkVictims(kind, order, pass)
+			c.checkDeletionCandidates(kind, order, pass)
 		}
 		c.shell.issue = issued
 		for range rapid.IntRange(1, 150).Draw(t, "steps") {
@@ -210,13 +210,13 @@ func TestP20HandedOverOnceAndInTime(t *testing.T) {
 		}
 		require.GreaterOrEqual(t, c.rest(), 0)
 		for _, s := range c.setsOf(c.deployment.UID) {
-			for _, v := range s.Spec.Victims {
+			for _, v := range s.Spec.DeletionCandidates {
 				m := c.machine(v.Name)
 				require.True(t, m == nil || !m.OwnedBy(s.UID) || s.Spec.Replicas == 0, "P20: %s could go in a later reduction", v.Name)
 			}
 		}
-		victims := c.deployment.Annotations[victimsKey]
-		require.NotContains(t, victims, "nonsense")
+		candidates := c.deployment.Annotations[deletionCandidatesKey]
+		require.NotContains(t, candidates, "nonsense")
 	})
 }
 
@@ -231,7 +231,7 @@ func (c *chaos) scalerActs() {
 	at := c.now.Add(time.Duration(rapid.IntRange(-60, 60).Draw(c.t, "when")) * time.Second).UTC().Format(time.RFC3339)
 	scaledAt := rapid.SampledFrom([]string{"", at}).Draw(c.t, "scaled at")
 	entry := name + rapid.SampledFrom([]string{"", "~" + at}).Draw(c.t, "time")
-	c.noteVictims(c.deployment.Annotations[victimsKey]+","+entry+rapid.SampledFrom([]string{"", ",nonsense"}).Draw(c.t, "tail"), scaledAt)
+	c.noteDeletionCandidates(c.deployment.Annotations[deletionCandidatesKey]+","+entry+rapid.SampledFrom([]string{"", ",nonsense"}).Draw(c.t, "tail"), scaledAt)
 }
 
 // timeOf is the last time that the annotation has with a name; false: none, but the name.
@@ -246,19 +246,19 @@ func timeOf(text, name string) (at time.Time, timed bool) {
 	return at, timed
 }
 
-func (c *chaos) checkVictims(kind string, order deployment.Order, pass *deployment.Deployment) {
+func (c *chaos) checkDeletionCandidates(kind string, order deployment.Order, pass *deployment.Deployment) {
 	before := c.set(order.Set.Name)
 	if kind != "scale" || before == nil || before.Spec.Replicas < 0 || before.UID != order.Set.UID || before.Version != order.Set.Version {
 		return
 	}
 	told := 0
-	for _, v := range order.Set.Spec.Victims {
-		if slices.ContainsFunc(before.Spec.Victims, v.Equal) {
+	for _, v := range order.Set.Spec.DeletionCandidates {
+		if slices.ContainsFunc(before.Spec.DeletionCandidates, v.Equal) {
 			continue
 		}
 		told++
 		chosen, since, until := v.At, pass.Status.WantedSince, c.now
-		said, timed := timeOf(pass.Annotations[victimsKey], v.Name)
+		said, timed := timeOf(pass.Annotations[deletionCandidatesKey], v.Name)
 		if at, err := time.Parse(time.RFC3339, pass.Annotations[scaledAtKey]); err == nil {
 			since = slices.MinFunc([]time.Time{pass.Status.ScaledAt, at}, time.Time.Compare)
 			until = slices.MaxFunc([]time.Time{at, c.now}, time.Time.Compare)
@@ -305,17 +305,17 @@ func TestScaleDownRefuses(t *testing.T) {
 	}
 	chosen, err := deployment.ScaleDown(o, []string{a}, 2, p, begin)
 	require.NoError(t, err)
-	require.Equal(t, a+"~2026-03-01T12:00:00Z", chosen.Annotations[victimsKey])
+	require.Equal(t, a+"~2026-03-01T12:00:00Z", chosen.Annotations[deletionCandidatesKey])
 	o.Deployment = chosen
 	again, err := deployment.ScaleDown(o, []string{a}, 2, p, begin.Add(time.Hour))
 	require.NoError(t, err)
 	require.Same(t, chosen, again, "asked again it is the same")
 	_, err = deployment.ScaleDown(o, []string{a}, 1, p, begin)
 	require.ErrorIs(t, err, deployment.ErrLeaving, "one machine goes for one replica")
-	mine.Set.Spec.Victims = []machineset.Victim{{Name: b, At: begin}}
+	mine.Set.Spec.DeletionCandidates = []machineset.DeletionCandidate{{Name: b, At: begin}}
 	_, err = deployment.ScaleDown(o, []string{b}, 1, p, begin)
 	require.ErrorIs(t, err, deployment.ErrLeaving)
-	p.Keys.Victims = ""
+	p.Keys.DeletionCandidates = ""
 	_, err = deployment.ScaleDown(o, []string{b}, 1, p, begin)
 	require.ErrorIs(t, err, deployment.ErrNoKey)
 	gone := d.Clone()
@@ -335,14 +335,14 @@ func FuzzVictims(f *testing.F) {
 	f.Add(",,~,a~,~2026-03-01T12:00:00Z,a~0000-01-01T00:00:00Z,a~9999-12-31T23:59:59-14:00")
 	f.Fuzz(func(t *testing.T, text string) {
 		o := settledObservation(t, 2)
-		o.Deployment.Annotations = map[string]string{victimsKey: text}
+		o.Deployment.Annotations = map[string]string{deletionCandidatesKey: text}
 		plan, err := deployment.Decide(o, deployment.DefaultPolicy(), begin.Add(time.Minute))
 		require.NoError(t, err)
 		if w, ok := plan.Write.(*deployment.Update); ok {
 			o.Deployment = w.Deployment
 			plan, err = deployment.Decide(o, deployment.DefaultPolicy(), begin.Add(time.Minute))
 			require.NoError(t, err)
-			require.Nil(t, plan.Write, "%s: %q became %q", plan.Why, text, w.Deployment.Annotations[victimsKey])
+			require.Nil(t, plan.Write, "%s: %q became %q", plan.Why, text, w.Deployment.Annotations[deletionCandidatesKey])
 		}
 	})
 }

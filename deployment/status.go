@@ -66,7 +66,7 @@ func (d *decider) statusInterval(want *Status) time.Duration {
 func (d *decider) onlyProgress(want *Status) bool {
 	have := &d.deployment.Status
 	settled := d.step.Reason == rollout.ReasonDone && want.Unavailable == 0
-	sameNames := slices.EqualFunc(want.Failed, have.Failed, func(a, b machineset.Summary) bool { return a.Name == b.Name })
+	sameNames := slices.EqualFunc(want.Failed, have.Failed, func(a, b machineset.FailedMachine) bool { return a.Name == b.Name })
 	return !settled && sameNames && want.ObservedGeneration == have.ObservedGeneration && want.Collisions == have.Collisions &&
 		want.Wanted == have.Wanted && want.WantedSince.Equal(have.WantedSince) && want.ScaledAt.Equal(have.ScaledAt) &&
 		object.SameVerdicts(want.Conditions, d.gotFurther(have.Conditions, want))
@@ -88,7 +88,7 @@ func (d *decider) gotFurther(have []object.Condition, want *Status) []object.Con
 func (d *decider) counted() Status {
 	s := d.deployment.Status.Clone()
 	s.ObservedGeneration = d.deployment.Generation
-	s.Failed, s.Failing = d.summaries(), d.failures
+	s.Failed, s.Failing = d.failedMachines(), d.failures
 	s.Expired = d.expired()
 	s.Replicas, s.Updated, s.Ready, s.Available, s.InPlace = 0, 0, 0, 0, InPlaceCounts{}
 	s.Preserved, s.PreservedFailed = 0, 0

@@ -194,7 +194,7 @@ func TestFailedSummaries(t *testing.T) {
 		o := &deployment.Observation{Deployment: d, Read: live, Sets: []deployment.Children{ownSet(d, "web-a", 3), ownSet(d, "web-b", 0)}}
 		o.Sets[0].Set.DeletedAt = begin // its machines are listed as well
 		o.Sets[1].Set.Spec.Replicas = 3
-		var want []machineset.Summary
+		var want []machineset.FailedMachine
 		made := make(map[string]time.Time)
 		for _, i := range rapid.SliceOfNDistinct(rapid.IntRange(100, 999), 0, 40, rapid.ID[int]).Draw(t, "machines") {
 			child := &o.Sets[i%2]
@@ -210,11 +210,11 @@ func TestFailedSummaries(t *testing.T) {
 				m.DeletedAt = begin
 			}
 			if i%3 > 0 && i%5 > 0 {
-				want = append(want, machineset.Summary{Name: m.Name, ProviderID: m.Spec.ProviderID, Owner: child.Set.Name, LastOperation: m.Status.LastOperation})
+				want = append(want, machineset.FailedMachine{Name: m.Name, ProviderID: m.Spec.ProviderID, Owner: child.Set.Name, LastOperation: m.Status.LastOperation})
 			}
 			child.Machines = append(child.Machines, m)
 		}
-		slices.SortFunc(want, func(a, b machineset.Summary) int {
+		slices.SortFunc(want, func(a, b machineset.FailedMachine) int {
 			return cmp.Or(made[b.Name].Compare(made[a.Name]), strings.Compare(a.Name, b.Name))
 		})
 		failing := int32(len(want))
@@ -226,7 +226,7 @@ func TestFailedSummaries(t *testing.T) {
 		o.Sets[1].Set.DeletedAt = begin
 		plan, err := deployment.Decide(o, p, begin)
 		require.NoError(t, err)
-		require.Equal(t, append([]machineset.Summary{}, want...), append([]machineset.Summary{}, statusOf(t, plan).Failed...))
+		require.Equal(t, append([]machineset.FailedMachine{}, want...), append([]machineset.FailedMachine{}, statusOf(t, plan).Failed...))
 		require.Equal(t, failing, statusOf(t, plan).Failing)
 	})
 }

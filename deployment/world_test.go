@@ -49,7 +49,7 @@ type world struct {
 	// reserved are ordinals that the controller of a set (by UID) has
 	// reserved and is about to create, whatever happens to the set.
 	reserved map[string][]int64
-	// early has the controllers of sets choose all victims at once, and delete them one after the other,
+	// early has the controllers of sets choose all machines to delete at once, and delete them one after the other,
 	// whatever becomes of them and of the set meanwhile. chosen are those that are left, by the set's UID.
 	early  bool
 	chosen map[string][]string

@@ -135,14 +135,14 @@ func (d *decider) asksReplacement(id string) bool {
 	return key != "" && (n == nil || n.Annotations[key] == "true")
 }
 
-// victim is an instance that may be chosen to go.
-type victim struct {
+// deletionCandidate is an instance that may be chosen to go.
+type deletionCandidate struct {
 	id    string
 	class int // 0: no node, 1: not ready, 2: ready
 	born  time.Time
 }
 
-func (v victim) compare(w victim) int {
+func (v deletionCandidate) compare(w deletionCandidate) int {
 	switch {
 	case v.class != w.class:
 		return v.class - w.class
@@ -158,13 +158,13 @@ func (d *decider) choose(n int, listed []Leaving) []string {
 	if n == 0 {
 		return nil
 	}
-	var all []victim
+	var all []deletionCandidate
 	for i := range d.instances {
 		in := &d.instances[i]
 		if in.Going || contains(listed, in.ProviderID) {
 			continue
 		}
-		v := victim{id: in.ProviderID}
+		v := deletionCandidate{id: in.ProviderID}
 		if node := d.node(in.ProviderID); node != nil {
 			v.class, v.born = 1, node.CreatedAt
 			if ready := object.FindCondition(node.Conditions, machine.NodeReady); ready != nil && ready.Status == object.True {
@@ -173,7 +173,7 @@ func (d *decider) choose(n int, listed []Leaving) []string {
 		}
 		all = append(all, v)
 	}
-	slices.SortFunc(all, victim.compare)
+	slices.SortFunc(all, deletionCandidate.compare)
 	ids := make([]string, 0, n)
 	for _, v := range all[:min(n, len(all))] {
 		ids = append(ids, v.id)

@@ -87,7 +87,7 @@ func BenchmarkDecide1000(b *testing.B)   { benchmarkSettled(b, 1000) }
 func BenchmarkDecide10000(b *testing.B)  { benchmarkSettled(b, 10000) }
 func BenchmarkDecide100000(b *testing.B) { benchmarkSettled(b, 100000) }
 
-func benchmarkVictims(b *testing.B, decoded bool) {
+func benchmarkDeletions(b *testing.B, decoded bool) {
 	o, policy, now := fleet(9900, 10000, decoded), machineset.DefaultPolicy(), morning.Add(time.Hour)
 	o.Read = decision.Freshness{Began: now}
 	b.ReportAllocs()
@@ -100,11 +100,11 @@ func benchmarkVictims(b *testing.B, decoded bool) {
 }
 
 // BenchmarkDecideVictims10000: 100 of 10,000 have to go, everything read live.
-func BenchmarkDecideVictims10000(b *testing.B) { benchmarkVictims(b, false) }
+func BenchmarkDecideVictims10000(b *testing.B) { benchmarkDeletions(b, false) }
 
 // BenchmarkDecideVictims10000Decoded: the same where no two machines share a
 // string, so that there is more memory to wait for.
-func BenchmarkDecideVictims10000Decoded(b *testing.B) { benchmarkVictims(b, true) }
+func BenchmarkDecideVictims10000Decoded(b *testing.B) { benchmarkDeletions(b, true) }
 
 // BenchmarkDecideCreate100: 100 of 1,000 are missing, their names reserved.
 func BenchmarkDecideCreate100(b *testing.B) {

@@ -14,14 +14,14 @@ func (d *decider) claim() (Plan, bool) {
 		return Plan{}, false
 	}
 	adoptable := d.adoptable()
-	if len(d.census.strays) == 0 && len(adoptable) == 0 {
+	if len(d.summary.strays) == 0 && len(adoptable) == 0 {
 		return Plan{}, false
 	}
 	if plan, busy := d.readFresh("adopting or releasing machines"); busy {
 		return plan, true
 	}
-	if len(d.census.strays) > 0 {
-		orders := changed(d.census.strays, decision.Why{Reason: reasonRelease}, func(m *machine.Machine) {
+	if len(d.summary.strays) > 0 {
+		orders := changed(d.summary.strays, decision.Why{Reason: reasonRelease}, func(m *machine.Machine) {
 			m.Owner, m.Spec.Marks = nil, machine.RolloutMarks{} // nobody else would take them away
 		})
 		return Plan{Release: orders, Why: d.deletion(ReasonReleasing, len(orders))}, true
@@ -52,19 +52,19 @@ func (d *decider) adoptable() []*machine.Machine {
 // applied in place. Cached reads do: a machine that changed meanwhile refuses
 // the update.
 func (d *decider) push() (Plan, bool) {
-	if len(d.census.differing) == 0 || d.o.Refused.Change != nil {
+	if len(d.summary.differing) == 0 || d.o.Refused.Change != nil {
 		return Plan{}, false
 	}
 	t := &d.s.Spec.Template
-	orders := make([]Order, len(d.census.differing))
-	for i, differs := range d.census.differing {
+	orders := make([]Order, len(d.summary.differing))
+	for i, differs := range d.summary.differing {
 		m := differs.machine
 		clone := &machine.Machine{Meta: m.CloneMeta(), Spec: m.Spec}
 		clone.CopyStatus(m)
 		inLine := t.Spec.Clone()
 		clone.Spec.NodeTemplate, clone.Spec.Config = inLine.NodeTemplate, inLine.Config
 		clone.Spec.Class.Kind = t.Spec.Class.Kind
-		if d.s.Spec.formerly(&clone.Spec.Class) {
+		if d.s.Spec.hadClass(&clone.Spec.Class) {
 			clone.Spec.Class = t.Spec.Class
 		}
 		clone.Spec.Marks = d.s.Spec.Marks

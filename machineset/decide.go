@@ -41,9 +41,9 @@ type decider struct {
 	s   *Set
 	now time.Time
 
-	census census
-	chosen map[string]time.Time // machines that a scaler chose, and when; nil: not needed
-	prefix string               // of the names of the open reservation, if there is one
+	summary summary
+	chosen  map[string]time.Time // machines that a scaler chose, and when; nil: not needed
+	prefix  string               // of the names of the open reservation, if there is one
 	// at and waiting are what the plan says if there is nothing to do.
 	at      time.Time
 	waiting decision.Why
@@ -78,7 +78,7 @@ func (d *decider) keep() Plan {
 		changed.AddFinalizer(Finalizer)
 		return Plan{Write: &Update{changed}, Why: decision.Why{Reason: reasonFinalizer}}
 	}
-	d.survey()
+	d.summarize()
 	if plan, busy := d.resume(); busy {
 		return plan
 	}
@@ -163,7 +163,7 @@ func (d *decider) rest() Plan {
 		d.lookAgain(at)
 		d.waiting = decision.Why{Reason: reasonRetryAt, Detail: d.s.Status.LastOperation.Message, For: at.Sub(d.now)}
 	}
-	for _, at := range [...]time.Time{d.census.nextAvailable, d.census.expiries.next} {
+	for _, at := range [...]time.Time{d.summary.nextAvailable, d.summary.expiries.next} {
 		if !at.IsZero() {
 			d.lookAgain(at)
 		}
@@ -180,7 +180,7 @@ func (d *decider) rest() Plan {
 
 // tally is a reason with the numbers of machines.
 func (d *decider) tally(reason decision.Reason) decision.Why {
-	c := &d.census
+	c := &d.summary
 	return decision.Why{
 		Reason: reason, Have: int64(c.active), Want: int64(d.wanted()),
 		Ready: int64(c.ready), Available: int64(c.available),

@@ -52,7 +52,7 @@ func TestPolicyValidate(t *testing.T) {
 }
 
 // TestPolicyOfChurn: replacements of machines that never ran wait not at all, or a second at least
-// and no longer than ChurnMax.
+// and no longer than CrashLoopMax.
 func TestPolicyOfChurn(t *testing.T) {
 	for _, line := range []struct {
 		base, most time.Duration
@@ -62,15 +62,15 @@ func TestPolicyOfChurn(t *testing.T) {
 		{0, time.Hour, ""},
 		{time.Second, time.Second, ""},
 		{time.Minute, time.Hour, ""},
-		{-1, time.Hour, "policy.churnBase"},
-		{1, time.Hour, "policy.churnBase"},
-		{time.Second - 1, time.Hour, "policy.churnBase"},
-		{0, -1, "policy.churnMax"},
-		{time.Minute, time.Minute - 1, "policy.churnMax"},
-		{time.Second, 0, "policy.churnMax"},
+		{-1, time.Hour, "policy.crashLoopBase"},
+		{1, time.Hour, "policy.crashLoopBase"},
+		{time.Second - 1, time.Hour, "policy.crashLoopBase"},
+		{0, -1, "policy.crashLoopMax"},
+		{time.Minute, time.Minute - 1, "policy.crashLoopMax"},
+		{time.Second, 0, "policy.crashLoopMax"},
 	} {
 		p := machineset.DefaultPolicy()
-		p.ChurnBase, p.ChurnMax = line.base, line.most
+		p.CrashLoopBase, p.CrashLoopMax = line.base, line.most
 		if line.field == "" {
 			require.NoError(t, p.Validate(), "%s, %s", line.base, line.most)
 			continue
@@ -228,7 +228,7 @@ func TestFailedSummaries(t *testing.T) {
 			State: machine.StateFailed, Code: codes.Internal, Message: strings.Repeat("broken ", 100_000), Time: morning,
 		}
 	}
-	o.Set.Status.Failed = make([]machineset.Summary, 100) // as it was stored before
+	o.Set.Status.Failed = make([]machineset.FailedMachine, 100) // as it was stored before
 	settle(t, o, morning.Add(time.Hour))
 	failed := o.Set.Status.Failed
 	require.Equal(t, int32(150), o.Set.Status.Failing)

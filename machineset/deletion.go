@@ -14,7 +14,7 @@ func (d *decider) remove() Plan {
 	if !d.s.HasFinalizer(Finalizer) {
 		return Plan{Why: decision.Why{Reason: reasonNotOurs}}
 	}
-	d.survey()
+	d.summarize()
 	if d.allCame() { // once the machines are gone it would look as if some of them were yet to come
 		return d.settled()
 	}
@@ -28,12 +28,12 @@ func (d *decider) remove() Plan {
 	if plan, busy := d.removeMachines(); busy {
 		return plan
 	}
-	if n := d.census.spared.count; n > 0 {
+	if n := d.summary.spared.count; n > 0 {
 		d.waiting = d.kept(n)
 		return d.rest()
 	}
-	if d.census.owned > 0 {
-		d.waiting = decision.Why{Reason: reasonTerminating, Count: int64(d.census.terminating)}
+	if d.summary.owned > 0 {
+		d.waiting = decision.Why{Reason: reasonTerminating, Count: int64(d.summary.terminating)}
 		return d.rest()
 	}
 	var since time.Time
@@ -56,15 +56,15 @@ func (d *decider) remove() Plan {
 // removeMachines deletes the machines of a set that is being deleted, whether
 // or not they match its selector.
 func (d *decider) removeMachines() (Plan, bool) {
-	if d.census.owned == d.census.terminating+d.census.spared.count || d.o.Refused.Delete != nil {
+	if d.summary.owned == d.summary.terminating+d.summary.spared.count || d.o.Refused.Delete != nil {
 		return Plan{}, false
 	}
 	if plan, busy := d.readFresh("deleting the set's machines"); busy {
 		return plan, true
 	}
-	victims := d.census.victims.sorted()
-	orders := make([]Order, len(victims))
-	for i, v := range victims {
+	machines := d.summary.deletionOrder.sorted()
+	orders := make([]Order, len(machines))
+	for i, v := range machines {
 		orders[i] = Order{Machine: v.machine, Why: decision.Why{Reason: reasonSetDeleted}}
 	}
 	return Plan{Delete: orders, Until: d.o.Read.Until(DeleteWithin, d.now), Why: d.deletion(ReasonDeleteAll, len(orders))}, true

@@ -8,7 +8,7 @@ import (
 )
 
 // A machine that is too old is replaced as one is whose replacement was asked
-// for (request.go): within Slack, another first where there is room for it. What
+// for (request.go): within the surge allowance, another first where there is room for it. What
 // is too old is seen by the clock and not remembered. The oldest go first, and
 // no more than a few at a time; a machine that is not available is left to the
 // health check and its budget.
@@ -51,9 +51,9 @@ type expiries struct {
 }
 
 // visitAge notes a machine that is too old and available.
-func (v *surveyor) visitAge(m *machine.Machine, available, requested bool) {
-	e := &v.census.expiries
-	if requested || !available || v.s.Spec.MaxAge <= 0 || !MayExpire(m) || v.slack() == (Slack{}) {
+func (v *counter) visitAge(m *machine.Machine, available, requested bool) {
+	e := &v.summary.expiries
+	if requested || !available || v.s.Spec.MaxAge <= 0 || !MayExpire(m) || v.surgeAllowance() == (SurgeAllowance{}) {
 		return
 	}
 	at := ExpiresAt(m, v.s.Spec.MaxAge)
@@ -73,10 +73,10 @@ func (v *surveyor) visitAge(m *machine.Machine, available, requested bool) {
 // surge the ones that are missing already count among them: the next ones wait
 // for their replacements.
 func (d *decider) admitExpired() {
-	e, r := &d.census.expiries, &d.census.requests
+	e, r := &d.summary.expiries, &d.summary.requests
 	old := e.oldest.sorted()
-	if d.slack().Surge == 0 {
-		missing := max(0, d.wanted()-d.census.available)
+	if d.surgeAllowance().Surge == 0 {
+		missing := max(0, d.wanted()-d.summary.available)
 		old = old[:max(0, min(len(old), int(d.p.ExpireAtOnce)-missing))]
 	}
 	for _, v := range old {
@@ -91,7 +91,7 @@ func (d *decider) admitExpired() {
 
 // replacing picks a reason by why machines are replaced.
 func (d *decider) replacing(asked, aged decision.Reason) decision.Reason {
-	if n := d.census.expiries.granted; n == d.census.requests.count {
+	if n := d.summary.expiries.granted; n == d.summary.requests.count {
 		return aged
 	}
 	return asked

@@ -38,7 +38,7 @@ func TestExpiry(t *testing.T) {
 	story(t, "too-old-without-surge", 3, func(s *stage) {
 		s.w.aging(time.Hour)
 		s.p.policy.ExpireAtOnce = 1
-		s.w.edit(func(set *machineset.Set) { set.Spec.Slack = machineset.Slack{Unavailable: 2} })
+		s.w.edit(func(set *machineset.Set) { set.Spec.SurgeAllowance = machineset.SurgeAllowance{Unavailable: 2} })
 		s.settled()
 		s.say("all three are too old; two may be missing, but one is replaced at a time for its age")
 		s.after(2 * time.Hour)
@@ -110,20 +110,20 @@ func TestP27ExpiryIsSpread(t *testing.T) {
 func TestExpiryWithinBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size := rapid.Int32Range(1, 6).Draw(t, "replicas")
-		slack := machineset.Slack{Surge: rapid.Int32Range(0, 2).Draw(t, "surge"), Unavailable: rapid.Int32Range(0, 2).Draw(t, "unavailable")}
-		if slack == (machineset.Slack{}) {
-			slack.Surge = 1
+		allowance := machineset.SurgeAllowance{Surge: rapid.Int32Range(0, 2).Draw(t, "surge"), Unavailable: rapid.Int32Range(0, 2).Draw(t, "unavailable")}
+		if allowance == (machineset.SurgeAllowance{}) {
+			allowance.Surge = 1
 		}
 		set := newSet(size)
-		set.Spec.Slack, set.Spec.MaxAge = slack, week
+		set.Spec.SurgeAllowance, set.Spec.MaxAge = allowance, week
 		w := newWorld(set)
 		p := newProcess(w, machineset.DefaultPolicy())
 		p.policy.ExpireAtOnce = rapid.Int32Range(1, 3).Draw(t, "at once")
 		w.created = func(*machine.Machine) {
-			require.LessOrEqual(t, len(w.active()), int(size+slack.Surge), "P7: machines")
+			require.LessOrEqual(t, len(w.active()), int(size+allowance.Surge), "P7: machines")
 		}
 		p.decided = func(o *machineset.Observation, plan machineset.Plan) {
-			checkExpired(t, w.now, o, plan, slack, int(p.policy.ExpireAtOnce))
+			checkExpired(t, w.now, o, plan, allowance, int(p.policy.ExpireAtOnce))
 		}
 		settle := func(rounds int, pause time.Duration) {
 			for range rounds {
@@ -180,7 +180,7 @@ func disturbAge(t *rapid.T, w *world, p *process) {
 }
 
 // checkExpired holds deletions for age to the bounds.
-func checkExpired(t *rapid.T, now time.Time, o *machineset.Observation, plan machineset.Plan, slack machineset.Slack, atOnce int) {
+func checkExpired(t *rapid.T, now time.Time, o *machineset.Observation, plan machineset.Plan, allowance machineset.SurgeAllowance, atOnce int) {
 	if plan.Why.Reason != machineset.ReasonDeleteExpired {
 		return
 	}
@@ -201,18 +201,18 @@ func checkExpired(t *rapid.T, now time.Time, o *machineset.Observation, plan mac
 		last = at.Truncate(time.Second)
 	}
 	size := int(o.Set.Spec.Replicas)
-	require.GreaterOrEqual(t, ready-len(plan.Delete), size-int(slack.Unavailable), "P7: availability")
-	require.True(t, slack.Surge == 0 || ready-len(plan.Delete) >= size, "no replacement is there yet")
-	require.True(t, slack.Surge > 0 || size-ready+len(plan.Delete) <= atOnce, "more than %d at a time", atOnce)
+	require.GreaterOrEqual(t, ready-len(plan.Delete), size-int(allowance.Unavailable), "P7: availability")
+	require.True(t, allowance.Surge == 0 || ready-len(plan.Delete) >= size, "no replacement is there yet")
+	require.True(t, allowance.Surge > 0 || size-ready+len(plan.Delete) <= atOnce, "more than %d at a time", atOnce)
 }
 
-// TestAgesThatAreNone: no maximum age, no slack from a deployment, a frozen
+// TestAgesThatAreNone: no maximum age, no surge allowance from a deployment, a frozen
 // set; and what can't be acted upon.
 func TestAgesThatAreNone(t *testing.T) {
 	for name, change := range map[string]func(*machineset.Observation){
-		"no age":   func(o *machineset.Observation) { o.Set.Spec.MaxAge = 0 },
-		"no slack": func(o *machineset.Observation) { o.Set.Owner = &object.Owner{UID: "deployment"} },
-		"frozen":   func(o *machineset.Observation) { o.Frozen = true },
+		"no age":             func(o *machineset.Observation) { o.Set.Spec.MaxAge = 0 },
+		"no surge allowance": func(o *machineset.Observation) { o.Set.Owner = &object.Owner{UID: "deployment"} },
+		"frozen":             func(o *machineset.Observation) { o.Frozen = true },
 	} {
 		o := liveObservation(newSet(2), 2)
 		o.Set.Spec.MaxAge = time.Hour
@@ -277,7 +277,7 @@ func TestNextExpiryIsWaitedFor(t *testing.T) {
 // one, and no more than ExpireAtOnce are too old at a time.
 func TestEachCountsOnce(t *testing.T) {
 	o := liveObservation(newSet(3), 3)
-	o.Set.Spec.MaxAge, o.Set.Spec.Slack = time.Hour, machineset.Slack{Surge: 3}
+	o.Set.Spec.MaxAge, o.Set.Spec.SurgeAllowance = time.Hour, machineset.SurgeAllowance{Surge: 3}
 	for _, m := range o.Machines {
 		m.CreatedAt = morning
 	}

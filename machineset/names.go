@@ -105,7 +105,7 @@ func (d *decider) blank(name string) *machine.Machine {
 func (d *decider) noteOrdinal(name string) bool {
 	n := ordinalOf(d.prefix, name)
 	if n > d.answeredUpTo() && n <= d.s.Reservation.Reserved {
-		d.census.ordinals = append(d.census.ordinals, n)
+		d.summary.ordinals = append(d.summary.ordinals, n)
 	}
 	return n > d.s.Reservation.Settled && n <= d.s.Reservation.Reserved
 }
@@ -121,7 +121,7 @@ func (d *decider) answeredUpTo() int64 {
 // have to become machines, and whether one of those machines is about to go. A
 // machine that lost its owner came to be, too.
 func (d *decider) countUnanswered(leaving map[string]bool) {
-	c := &d.census
+	c := &d.summary
 	d.prefix = d.s.namePrefix()
 	for _, m := range d.o.Machines {
 		if m != nil && m.OwnedBy(d.s.UID) && d.noteOrdinal(m.Name) {
@@ -142,7 +142,7 @@ func (d *decider) countUnanswered(leaving map[string]bool) {
 // known to have become machines. There are at least n.
 func (d *decider) missing(n int) []int64 {
 	out := make([]int64, 0, n)
-	seen := d.census.ordinals
+	seen := d.summary.ordinals
 	for ordinal := d.answeredUpTo() + 1; len(out) < n; ordinal++ {
 		if len(seen) > 0 && seen[0] == ordinal {
 			seen = seen[1:]

@@ -31,8 +31,8 @@ func (d *decider) paused() bool {
 
 // pause keeps the status up to date, and nothing else.
 func (d *decider) pause() Plan {
-	d.survey()
-	if at := d.census.nextAvailable; !at.IsZero() {
+	d.summarize()
+	if at := d.summary.nextAvailable; !at.IsZero() {
 		d.lookAgain(at)
 	}
 	if plan, busy := d.status(); busy {
@@ -95,7 +95,7 @@ func (d *decider) spares(m *machine.Machine) bool {
 
 // removable is how many machines of a surplus may be deleted now.
 func (d *decider) removable(surplus int) int {
-	c := &d.census
+	c := &d.summary
 	n := min(surplus-c.spared.idle, c.active-c.spared.count)
 	if n < surplus {
 		d.waiting = d.kept(surplus - max(n, 0))
@@ -106,6 +106,6 @@ func (d *decider) removable(surplus int) int {
 // kept is the reason why n machines stay that would go.
 func (d *decider) kept(n int) decision.Why {
 	why := d.tally(reasonSpared)
-	why.Name, why.Count = d.census.spared.first, int64(n)
+	why.Name, why.Count = d.summary.spared.first, int64(n)
 	return why
 }

@@ -31,7 +31,7 @@ type Observation struct {
 	// are not.
 	Hold *machine.Hold
 	// Inputs are the versions of the template's class and its secrets. They
-	// are needed only while Set.Status.Churn is not zero, or machines have
+	// are needed only while Set.Status.CrashLoop is not zero, or machines have
 	// failed; a caller that never fills them in does no harm.
 	Inputs machine.Inputs
 

@@ -54,13 +54,14 @@ type Policy struct {
 	// second and at most RetryMax; defaults 5 s and 3 min, this library's.
 	RetryBase time.Duration
 	RetryMax  time.Duration
-	// ChurnBase is how long the replacements of machines wait that failed twice
-	// in a row before they ever ran, doubled with each further failure up to
-	// ChurnMax. Zero: none waits. At least a second otherwise; at most
-	// ChurnMax. Defaults 1 min and 30 min, this library's.
-	ChurnBase time.Duration
-	ChurnMax  time.Duration
-	// Age orders the victims that priority, phase and readiness leave equal.
+	// CrashLoopBase is how long a set waits before it replaces machines that failed twice
+	// in a row before they were ready. Each further failure doubles the wait, up to
+	// CrashLoopMax. Zero: no wait. At least a second otherwise; at most
+	// CrashLoopMax. Defaults 1 min and 30 min, this library's. Stored policies know
+	// both by other names.
+	CrashLoopBase time.Duration `json:"ChurnBase"`
+	CrashLoopMax  time.Duration `json:"ChurnMax"`
+	// Age orders the machines to delete that priority, phase and readiness leave equal.
 	Age AgeOrder
 	// Seed of RandomAge.
 	Seed uint64
@@ -69,7 +70,7 @@ type Policy struct {
 	// no.
 	StrictQuota bool
 	// ExpireAtOnce is how many machines a set replaces at a time for their age
-	// (Spec.MaxAge), however far Slack reaches. From 1 to 10,000; default 10,
+	// (Spec.MaxAge), however far the surge allowance reaches. From 1 to 10,000; default 10,
 	// this library's.
 	ExpireAtOnce int32
 	// MaxReplicas is the largest size of a set without a deployment. A set that
@@ -99,8 +100,8 @@ func DefaultPolicy() *Policy {
 		Resync:         10 * time.Minute,
 		RetryBase:      5 * time.Second,
 		RetryMax:       3 * time.Minute,
-		ChurnBase:      time.Minute,
-		ChurnMax:       30 * time.Minute,
+		CrashLoopBase:  time.Minute,
+		CrashLoopMax:   30 * time.Minute,
 		ExpireAtOnce:   10,
 		Keys: Keys{
 			Priority:        "machinepriority.machine.sapcloud.io",
@@ -146,10 +147,10 @@ func (p *Policy) validateWaits() error {
 		return object.Invalid("policy.retryBase", "must be at least a second")
 	case p.RetryMax < p.RetryBase:
 		return object.Invalid("policy.retryMax", "must be at least policy.retryBase")
-	case p.ChurnBase < 0 || p.ChurnBase > 0 && p.ChurnBase < time.Second:
-		return object.Invalid("policy.churnBase", "must be zero or at least a second")
-	case p.ChurnMax < p.ChurnBase:
-		return object.Invalid("policy.churnMax", "must be at least policy.churnBase")
+	case p.CrashLoopBase < 0 || p.CrashLoopBase > 0 && p.CrashLoopBase < time.Second:
+		return object.Invalid("policy.crashLoopBase", "must be zero or at least a second")
+	case p.CrashLoopMax < p.CrashLoopBase:
+		return object.Invalid("policy.crashLoopMax", "must be at least policy.crashLoopBase")
 	}
 	return nil
 }

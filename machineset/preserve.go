@@ -43,7 +43,7 @@ func Preserving(m *machine.Machine, key string) bool {
 		!(p.Automatic() && p.Since.IsZero())
 }
 
-// preserving is what the census finds out about machines that the set keeps.
+// preserving is what the summary holds about machines that the set keeps.
 type preserving struct {
 	counted  []*machine.Machine // against the limit
 	lapsed   []*machine.Machine // of these, those that do not need it any more
@@ -51,8 +51,8 @@ type preserving struct {
 }
 
 // visitPreserving looks at a machine that is not being deleted.
-func (v *surveyor) visitPreserving(m *machine.Machine) {
-	c := &v.census
+func (v *counter) visitPreserving(m *machine.Machine) {
+	c := &v.summary
 	if m.Preserved(v.now) {
 		c.preserved++
 		if m.PreservedFailed(v.now) {
@@ -79,20 +79,20 @@ func (v *surveyor) visitPreserving(m *machine.Machine) {
 // mayPreserve tells whether the set may keep a machine that failed. One whose
 // node has ever been asked for it obeys the node; one that was kept since it
 // failed is to be replaced.
-func (v *surveyor) mayPreserve(m *machine.Machine) bool {
+func (v *counter) mayPreserve(m *machine.Machine) bool {
 	p := &m.Status.Preservation
 	return !p.NodeAsked && (p.Ended.IsZero() || p.Ended.Before(m.Status.Since))
 }
 
 // noteEnd has the set looked at when a machine is not kept any more.
-func (v *surveyor) noteEnd(m *machine.Machine) {
+func (v *counter) noteEnd(m *machine.Machine) {
 	v.lookAgain(m.Status.Preservation.Until)
 }
 
 // preserve has machines that failed kept, within the limit, and takes the
 // request off those that are over it or run again.
 func (d *decider) preserve() (Plan, bool) {
-	p := &d.census.preserving
+	p := &d.summary.preserving
 	limit := int(d.s.Spec.AutoPreserve)
 	room := limit - len(p.counted)
 	if d.o.Refused.Change != nil || len(p.lapsed) == 0 && room >= 0 && (room == 0 || len(p.eligible) == 0) {
@@ -126,13 +126,13 @@ func (d *decider) preserve() (Plan, bool) {
 }
 
 func (d *decider) preservation(reason decision.Reason, n int) decision.Why {
-	return decision.Why{Reason: reason, Count: int64(n), Have: int64(len(d.census.preserving.counted)), Want: int64(d.s.Spec.AutoPreserve)}
+	return decision.Why{Reason: reason, Count: int64(n), Have: int64(len(d.summary.preserving.counted)), Want: int64(d.s.Spec.AutoPreserve)}
 }
 
 // undecided tells whether failed machines should be kept, and could not be told
 // so in this pass: none is replaced meanwhile.
 func (d *decider) undecided() bool {
-	p := &d.census.preserving
+	p := &d.summary.preserving
 	return d.o.Refused.Change != nil && len(p.eligible) > 0 && len(p.counted) < int(d.s.Spec.AutoPreserve)
 }
 
@@ -141,7 +141,7 @@ func (d *decider) undecided() bool {
 // place.
 func (d *decider) staying() int {
 	if d.undecided() || d.o.Refused.Delete != nil {
-		return d.census.failed
+		return d.summary.failed
 	}
 	return 0
 }

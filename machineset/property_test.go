@@ -207,7 +207,7 @@ func TestAnyObservation(t *testing.T) {
 	})
 }
 
-// TestVictims is P19: the victims are the first of all machines in an order
+// TestVictims is P19: the machines to delete are the first of all in an order
 // written down a second time here, and the order of the input plays no part.
 func TestVictims(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -224,7 +224,7 @@ func TestVictims(t *testing.T) {
 			return m == nil || !m.OwnedBy(o.Set.UID) || m.Deleted() || m.Labels["pool"] != "web" || m.Status.Phase == machine.PhaseFailed ||
 				o.Set.Owner != nil && slices.Contains(o.Set.Handover.Leaving, m.Name)
 		})
-		slices.SortFunc(all, victimOrder(p.Age, o.Set.Spec.MinReady))
+		slices.SortFunc(all, deletionOrder(p.Age, o.Set.Spec.MinReady))
 		surplus := len(all) - int(o.Set.Spec.Replicas)
 		want := all[:min(surplus, int(p.Burst))]
 		require.Len(t, plan.Delete, len(want))
@@ -254,9 +254,9 @@ var phaseOrder = []machine.Phase{
 	machine.PhaseInPlaceUpdateSuccessful, machine.PhaseInPlaceUpdating, machine.PhaseRunning,
 }
 
-// victimOrder is the order of victims as the behaviour is written: slow, and
+// deletionOrder is the order as the behaviour is written: slow, and
 // easy to see to be right.
-func victimOrder(age machineset.AgeOrder, minReady time.Duration) func(a, b *machine.Machine) int {
+func deletionOrder(age machineset.AgeOrder, minReady time.Duration) func(a, b *machine.Machine) int {
 	priority := func(m *machine.Machine) int { return min(max(m.Priority(priorityKey), math.MinInt32), math.MaxInt32) }
 	phase := func(m *machine.Machine) int { return slices.Index(phaseOrder, m.Status.Phase) }
 	available := func(m *machine.Machine) int {

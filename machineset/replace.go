@@ -5,18 +5,18 @@ import "github.com/millwright-go/millwright/decision"
 // replaceFailed deletes machines that failed. That is all there is to their
 // replacement: scale finds one missing and creates another.
 func (d *decider) replaceFailed() (Plan, bool) {
-	if d.census.failed == 0 || d.o.Refused.Delete != nil || d.undecided() {
+	if d.summary.failed == 0 || d.o.Refused.Delete != nil || d.undecided() {
 		return Plan{}, false
 	}
 	if plan, busy := d.readFresh("deleting failed machines"); busy {
 		return plan, true
 	}
-	if plan, busy := d.noteStillborn(); busy {
+	if plan, busy := d.recordCrashLoop(); busy {
 		return plan, true
 	}
-	victims := d.census.replaced.sorted()
-	orders := make([]Order, len(victims))
-	for i, v := range victims {
+	machines := d.summary.replaced.sorted()
+	orders := make([]Order, len(machines))
+	for i, v := range machines {
 		orders[i] = Order{Machine: v.machine, Why: decision.Why{Reason: reasonReplace, Detail: v.machine.Status.LastOperation.Message}}
 	}
 	return Plan{Delete: orders, Until: d.o.Read.Until(DeleteWithin, d.now), Why: d.deletion(ReasonDeleteFailed, len(orders))}, true

@@ -7,28 +7,28 @@ import (
 )
 
 // A machine whose annotation asks for it (Keys.Replace) is replaced: another is
-// made first, where Slack has room for it, and it goes once availability
+// made first, where the surge allowance has room for it, and it goes once availability
 // permits. Nothing is remembered: as long as such machines are there, the set
 // wants as many more as may exist besides, and as soon as the others do without
 // one of them, it goes.
 
-// Slack is how far a set may leave its size to replace machines on request: so
+// SurgeAllowance is how far a set may leave its size to replace machines on request: so
 // many more may exist, and so many may be missing. Neither negative. Both zero:
 // none is replaced on request, unless the set has no owner; then one more may
 // exist. A deployment gives its set the bounds of a rollout for as long as that
 // takes, if no rollout is under way.
-type Slack struct {
+type SurgeAllowance struct {
 	Surge       int32
 	Unavailable int32
 }
 
-// slack is what holds for the set.
-func (d *decider) slack() Slack {
-	s := d.s.Spec.Slack
-	if s == (Slack{}) && d.s.Owner == nil {
-		return Slack{Surge: 1}
+// surgeAllowance is what holds for the set.
+func (d *decider) surgeAllowance() SurgeAllowance {
+	s := d.s.Spec.SurgeAllowance
+	if s == (SurgeAllowance{}) && d.s.Owner == nil {
+		return SurgeAllowance{Surge: 1}
 	}
-	return Slack{max(0, s.Surge), max(0, s.Unavailable)}
+	return SurgeAllowance{max(0, s.Surge), max(0, s.Unavailable)}
 }
 
 // Requested tells whether an annotation of the key asks for the machine to be
@@ -44,7 +44,7 @@ func Requested(m *machine.Machine, key string) bool {
 
 // requests are the machines that are to be replaced.
 type requests struct {
-	available, others lowest // the former of them, in the order of victims
+	available, others lowest // each in the deletion order
 	count, ready      int    // of all, and of those available
 }
 
@@ -53,12 +53,12 @@ func (r *requests) limit(n int) { r.available.limit, r.others.limit = n, n }
 // visitRequest counts an active machine if it is to be replaced. A template
 // that asks for it would never come to an end, and is not listened to.
 // It tells whether it did.
-func (v *surveyor) visitRequest(m *machine.Machine, available bool) bool {
+func (v *counter) visitRequest(m *machine.Machine, available bool) bool {
 	key := v.p.Keys.Replace
-	if !Requested(m, key) || v.explicit(m) || v.s.Spec.Template.Annotations[key] != "" || v.slack() == (Slack{}) {
+	if !Requested(m, key) || v.explicit(m) || v.s.Spec.Template.Annotations[key] != "" || v.surgeAllowance() == (SurgeAllowance{}) {
 		return false
 	}
-	r := &v.census.requests
+	r := &v.summary.requests
 	r.count++
 	list := &r.others
 	if available {
@@ -73,15 +73,15 @@ func (v *surveyor) visitRequest(m *machine.Machine, available bool) bool {
 
 // extra is how many machines there should be beyond the set's size, to take the
 // place of others.
-func (d *decider) extra() int { return min(d.census.requests.count, int(d.slack().Surge)) }
+func (d *decider) extra() int { return min(d.summary.requests.count, int(d.surgeAllowance().Surge)) }
 
 // dispensable is how many of the available machines that are to be replaced may
 // go now. Availability must permit it, and if there may be more machines for a
 // time, the replacements must be available.
 func (d *decider) dispensable() int {
-	c, r, slack := &d.census, &d.census.requests, d.slack()
-	n := min(r.ready, c.available-max(0, d.wanted()-int(slack.Unavailable)))
-	if slack.Surge > 0 {
+	c, r, allowance := &d.summary, &d.summary.requests, d.surgeAllowance()
+	n := min(r.ready, c.available-max(0, d.wanted()-int(allowance.Unavailable)))
+	if allowance.Surge > 0 {
 		n = min(n, c.available-r.ready-(d.wanted()-r.count))
 	}
 	return max(0, n)
@@ -91,7 +91,7 @@ func (d *decider) dispensable() int {
 // spared. Those that are not available cost nothing. What is too many goes
 // before them: a scaler may have chosen one that is available.
 func (d *decider) replaceRequested() (Plan, bool) {
-	r := &d.census.requests
+	r := &d.summary.requests
 	if r.count == 0 || d.o.Refused.Delete != nil || d.o.Frozen || d.scaleUpDisabled() {
 		return Plan{}, false
 	}
@@ -108,10 +108,10 @@ func (d *decider) replaceRequested() (Plan, bool) {
 		return plan, true
 	}
 	spared := r.available.sorted()
-	victims := append(r.others.sorted(), spared[:min(n, len(spared))]...)
-	victims = victims[:min(len(victims), int(d.p.Burst))]
-	orders := make([]Order, len(victims))
-	for i, v := range victims {
+	machines := append(r.others.sorted(), spared[:min(n, len(spared))]...)
+	machines = machines[:min(len(machines), int(d.p.Burst))]
+	orders := make([]Order, len(machines))
+	for i, v := range machines {
 		orders[i] = Order{Machine: v.machine, Why: d.whyReplaced(v)}
 	}
 	return Plan{Delete: orders, Until: d.o.Read.Until(DeleteWithin, d.now), Why: d.deletion(d.replacing(reasonDeleteRequested, reasonDeleteExpired), len(orders))}, true

@@ -37,7 +37,7 @@ func TestReplacement(t *testing.T) {
 		require.Len(t, s.w.all(), 3)
 	})
 	story(t, "replace-without-surge", 3, func(s *stage) {
-		s.w.edit(func(set *machineset.Set) { set.Spec.Slack = machineset.Slack{Unavailable: 1} })
+		s.w.edit(func(set *machineset.Set) { set.Spec.SurgeAllowance = machineset.SurgeAllowance{Unavailable: 1} })
 		s.settled()
 		s.say("two are to be replaced, one may be missing")
 		s.request(1, 2)
@@ -55,7 +55,7 @@ func TestReplacement(t *testing.T) {
 		s.after(time.Minute)
 	})
 	story(t, "replace-while-frozen", 2, func(s *stage) {
-		s.w.edit(func(set *machineset.Set) { set.Spec.Slack = machineset.Slack{Unavailable: 1} })
+		s.w.edit(func(set *machineset.Set) { set.Spec.SurgeAllowance = machineset.SurgeAllowance{Unavailable: 1} })
 		s.settled()
 		s.p.frozen = true
 		s.request(1)
@@ -94,12 +94,12 @@ func liveObservation(set *machineset.Set, n int) *machineset.Observation {
 func TestReplacementWithinBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size := rapid.Int32Range(1, 6).Draw(t, "replicas")
-		slack := machineset.Slack{Surge: rapid.Int32Range(0, 2).Draw(t, "surge"), Unavailable: rapid.Int32Range(0, 2).Draw(t, "unavailable")}
-		if slack == (machineset.Slack{}) {
-			slack.Surge = 1
+		allowance := machineset.SurgeAllowance{Surge: rapid.Int32Range(0, 2).Draw(t, "surge"), Unavailable: rapid.Int32Range(0, 2).Draw(t, "unavailable")}
+		if allowance == (machineset.SurgeAllowance{}) {
+			allowance.Surge = 1
 		}
 		set := newSet(size)
-		set.Spec.Slack = slack
+		set.Spec.SurgeAllowance = allowance
 		w := newWorld(set)
 		p := newProcess(w, machineset.DefaultPolicy())
 		settle := func() {
@@ -117,7 +117,7 @@ func TestReplacementWithinBounds(t *testing.T) {
 		made := 0
 		w.created = func(*machine.Machine) {
 			made++
-			require.LessOrEqual(t, len(w.active()), int(size+slack.Surge), "P7: machines")
+			require.LessOrEqual(t, len(w.active()), int(size+allowance.Surge), "P7: machines")
 		}
 		asked := old[:rapid.IntRange(0, len(old)).Draw(t, "asked")]
 		for _, name := range asked {
@@ -126,7 +126,7 @@ func TestReplacementWithinBounds(t *testing.T) {
 			})
 		}
 		p.cached = func(oldest, newest int) int { return rapid.IntRange(oldest, newest).Draw(t, "cache") }
-		p.decided = func(o *machineset.Observation, plan machineset.Plan) { checkSpared(t, o, plan, slack) }
+		p.decided = func(o *machineset.Observation, plan machineset.Plan) { checkSpared(t, o, plan, allowance) }
 		for range rapid.IntRange(0, 80).Draw(t, "steps") {
 			switch rapid.IntRange(0, 5).Draw(t, "action") {
 			case 0:
@@ -155,7 +155,7 @@ func TestReplacementWithinBounds(t *testing.T) {
 }
 
 // checkSpared holds deletions on request to the bounds.
-func checkSpared(t *rapid.T, o *machineset.Observation, plan machineset.Plan, slack machineset.Slack) {
+func checkSpared(t *rapid.T, o *machineset.Observation, plan machineset.Plan, allowance machineset.SurgeAllowance) {
 	if plan.Why.Reason != machineset.ReasonDeleteRequested {
 		return
 	}
@@ -180,17 +180,17 @@ func checkSpared(t *rapid.T, o *machineset.Observation, plan machineset.Plan, sl
 		}
 	}
 	size := int(o.Set.Spec.Replicas)
-	require.True(t, gone == 0 || ready-gone >= size-int(slack.Unavailable), "P7: availability")
-	require.True(t, gone == 0 || slack.Surge == 0 || others >= size-asked+gone, "its replacement is not there yet")
+	require.True(t, gone == 0 || ready-gone >= size-int(allowance.Unavailable), "P7: availability")
+	require.True(t, gone == 0 || allowance.Surge == 0 || others >= size-asked+gone, "its replacement is not there yet")
 }
 
 // TestRequestsThatAreNone: what can't be read, a key that is off, a set that a
-// deployment has given no slack, and a template that asks for it.
+// deployment has given no surge allowance, and a template that asks for it.
 func TestRequestsThatAreNone(t *testing.T) {
 	for name, change := range map[string]func(*process, *machineset.Set, *machine.Machine){
-		"unreadable": func(_ *process, _ *machineset.Set, m *machine.Machine) { m.Annotations[replaceKey] = "please" },
-		"key off":    func(p *process, _ *machineset.Set, _ *machine.Machine) { p.policy.Keys.Replace = "" },
-		"no slack":   func(_ *process, s *machineset.Set, _ *machine.Machine) { s.Owner = &object.Owner{UID: "deployment"} },
+		"unreadable":         func(_ *process, _ *machineset.Set, m *machine.Machine) { m.Annotations[replaceKey] = "please" },
+		"key off":            func(p *process, _ *machineset.Set, _ *machine.Machine) { p.policy.Keys.Replace = "" },
+		"no surge allowance": func(_ *process, s *machineset.Set, _ *machine.Machine) { s.Owner = &object.Owner{UID: "deployment"} },
 		"by the template": func(_ *process, s *machineset.Set, _ *machine.Machine) {
 			s.Spec.Template.Annotations = map[string]string{replaceKey: "true"}
 		},
@@ -224,7 +224,7 @@ func TestRequestsThatAreNone(t *testing.T) {
 func TestRequestedVictims(t *testing.T) {
 	decide := func(change func(plain, requested *machine.Machine)) string {
 		o := liveObservation(newSet(1), 2)
-		o.Set.Owner = &object.Owner{UID: "deployment"} // no slack: requests make nobody go
+		o.Set.Owner = &object.Owner{UID: "deployment"} // no surge allowance: requests make nobody go
 		o.Machines[1].Annotations = map[string]string{replaceKey: "true"}
 		o.Machines[1].CreatedAt = o.Machines[0].CreatedAt.Add(time.Hour)
 		change(o.Machines[0], o.Machines[1])

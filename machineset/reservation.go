@@ -20,7 +20,7 @@ import (
 // allowed, and given up when none can be in flight any more; in between there
 // is nothing to do but wait, since a new name could be one machine too many.
 func (d *decider) finish(short int) (Plan, bool) {
-	unanswered := d.census.unanswered
+	unanswered := d.summary.unanswered
 	if unanswered == 0 {
 		return d.finishCame(short)
 	}
@@ -72,7 +72,7 @@ func (d *decider) remembered() bool { return d.o.Created >= d.s.Reservation.Rese
 // not know.
 func (d *decider) mayStayOpen() bool {
 	until := d.s.Reservation.At.Add(d.p.SettleWithin)
-	if !d.remembered() || d.census.parting || !d.inFlight() || !d.now.Before(until) {
+	if !d.remembered() || d.summary.parting || !d.inFlight() || !d.now.Before(until) {
 		return false
 	}
 	d.lookAgain(until)
@@ -89,7 +89,7 @@ func (d *decider) settleFirst(plan Plan) Plan {
 
 // allCame tells whether a reservation is open whose names all came to be machines.
 func (d *decider) allCame() bool {
-	return d.s.Reservation.Reserved > d.s.Reservation.Settled && d.census.unanswered == 0
+	return d.s.Reservation.Reserved > d.s.Reservation.Settled && d.summary.unanswered == 0
 }
 
 // settled is done with such a reservation, and does no more.
@@ -130,7 +130,7 @@ func (d *decider) reserve(short int) (Plan, bool) {
 // create orders machines under the lowest names that nothing came of yet, and
 // no more than are missing: a set that has shrunk meanwhile leaves the rest.
 func (d *decider) create(short int) Plan {
-	n := int(min(int64(short), int64(d.p.Burst), d.census.unanswered))
+	n := int(min(int64(short), int64(d.p.Burst), d.summary.unanswered))
 	why := d.tally(reasonCreate)
 	why.Count, why.For = int64(n), d.reservedFor()
 	orders := make([]Order, n)

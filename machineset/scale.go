@@ -7,7 +7,7 @@ import (
 // scale creates machines that are missing, once removeSurplus has nothing to do.
 // What a reservation left open is done first: its names before new ones.
 func (d *decider) scale() (Plan, bool) {
-	short := d.withinQuota(d.unhurried(d.short()))
+	short := d.withinQuota(d.withinBackoff(d.short()))
 	if d.s.Reservation.Reserved > d.s.Reservation.Settled {
 		return d.finish(short)
 	}
@@ -19,22 +19,22 @@ func (d *decider) scale() (Plan, bool) {
 // for now. They make none of the others too many: it is not known
 // yet that they come, or stay.
 func (d *decider) short() int {
-	short := d.wanted() + d.extra() - d.census.active
+	short := d.wanted() + d.extra() - d.summary.active
 	if short <= 0 {
 		return short
 	}
-	return max(0, short-d.census.arriving-d.staying())
+	return max(0, short-d.summary.arriving-d.staying())
 }
 
 // withinQuota is how many of the missing machines may be made. Under a strict
 // quota they wait until those that are being deleted are gone.
 func (d *decider) withinQuota(short int) int {
-	room := d.wanted() + d.extra() - d.census.owned - d.census.arriving
+	room := d.wanted() + d.extra() - d.summary.owned - d.summary.arriving
 	if !d.p.StrictQuota || short <= max(0, room) {
 		return short
 	}
 	d.waiting = d.tally(reasonQuota)
-	d.waiting.Count = int64(d.census.owned - d.census.active)
+	d.waiting.Count = int64(d.summary.owned - d.summary.active)
 	return max(0, room)
 }
 

@@ -68,7 +68,7 @@ type Spec struct {
 	// took away: of a surplus they go first. The set's deployment writes them
 	// together with the smaller size, so they are never seen without it, and
 	// takes away what came to nothing. Names that no machine has do no harm.
-	Victims []Victim
+	DeletionCandidates []DeletionCandidate
 	// MaxAge is how old a machine gets before it is replaced; see ExpiresAt.
 	// Not negative, and at least a minute; zero: as old as it likes.
 	MaxAge time.Duration
@@ -76,10 +76,10 @@ type Spec struct {
 	// exchanged for one that VMs can be updated to: machines of these get the
 	// template's class, and none is replaced for it. Of other machines the class
 	// is left alone.
-	Former []string
+	PreviousClasses []string
 	// Slack is how far the size may be left to replace machines on request, or
 	// for their age.
-	Slack Slack
+	SurgeAllowance SurgeAllowance
 	// AutoPreserve is how many machines that failed are kept for inspection at
 	// a time instead of being replaced. Not negative; zero: none. Of a set with
 	// a deployment, it is that one's to write.
@@ -107,7 +107,7 @@ type Status struct {
 	// Failed are machines whose last operation failed: the 10 that were created last,
 	// the newest first, and by name where that is equal. It leaves out machines that
 	// are being deleted, and those that PreservedFailed counts.
-	Failed []Summary
+	Failed []FailedMachine
 	// Failing counts all of those, whether Failed lists them or not.
 	Failing int32
 	// LastOperation is the set's own: Failed since an order for a machine was
@@ -116,7 +116,7 @@ type Status struct {
 	// generation of the set.
 	LastOperation machine.Operation
 	// Churn counts machines that failed before they ever ran.
-	Churn Churn
+	CrashLoop CrashLoop
 }
 
 // Condition types of a set.
@@ -133,7 +133,7 @@ const (
 )
 
 // Summary of a machine that failed.
-type Summary struct {
+type FailedMachine struct {
 	Name          string
 	ProviderID    string // empty: none, or longer than codes.MaxMessage
 	Owner         string // the set's name
@@ -142,8 +142,8 @@ type Summary struct {
 
 // Summarize is the summary of a machine of the set of that name. Its message has
 // at most codes.MaxMessage bytes, also where the machine was stored with a longer one.
-func Summarize(m *machine.Machine, set string) Summary {
-	s := Summary{Name: m.Name, ProviderID: m.Spec.ProviderID, Owner: set, LastOperation: m.Status.LastOperation}
+func FailedMachineOf(m *machine.Machine, set string) FailedMachine {
+	s := FailedMachine{Name: m.Name, ProviderID: m.Spec.ProviderID, Owner: set, LastOperation: m.Status.LastOperation}
 	s.LastOperation.Message, _ = codes.Bounded(s.LastOperation.Message)
 	if len(s.ProviderID) > codes.MaxMessage {
 		s.ProviderID = ""
@@ -166,8 +166,8 @@ func (s *Spec) Clone() Spec {
 	c := *s
 	c.Selector = s.Selector.Clone()
 	c.Template = s.Template.Clone()
-	c.Victims = slices.Clone(s.Victims)
-	c.Former = slices.Clone(s.Former)
+	c.DeletionCandidates = slices.Clone(s.DeletionCandidates)
+	c.PreviousClasses = slices.Clone(s.PreviousClasses)
 	return c
 }
 
@@ -201,13 +201,13 @@ func (s *Status) Equal(t *Status) bool {
 	return s.Replicas == t.Replicas && s.FullyLabeled == t.FullyLabeled && s.Ready == t.Ready &&
 		s.Available == t.Available && s.Preserved == t.Preserved && s.PreservedFailed == t.PreservedFailed && s.AutoPreserved == t.AutoPreserved && s.Failing == t.Failing &&
 		s.ObservedGeneration == t.ObservedGeneration &&
-		sameOperation(&s.LastOperation, &t.LastOperation) && s.Churn.Equal(&t.Churn) &&
+		sameOperation(&s.LastOperation, &t.LastOperation) && s.CrashLoop.Equal(&t.CrashLoop) &&
 		slices.EqualFunc(s.Conditions, t.Conditions, sameCondition) &&
-		slices.EqualFunc(s.Failed, t.Failed, func(a, b Summary) bool { return a.Equal(&b) })
+		slices.EqualFunc(s.Failed, t.Failed, func(a, b FailedMachine) bool { return a.Equal(&b) })
 }
 
 // Equal tells whether both say the same.
-func (s *Summary) Equal(t *Summary) bool {
+func (s *FailedMachine) Equal(t *FailedMachine) bool {
 	return s.Name == t.Name && s.ProviderID == t.ProviderID && s.Owner == t.Owner &&
 		sameOperation(&s.LastOperation, &t.LastOperation)
 }
@@ -230,6 +230,6 @@ func sameCondition(a, b object.Condition) bool {
 func (s *Set) SpecEqual(t *Set) bool {
 	a, b := &s.Spec, &t.Spec
 	return a.Replicas == b.Replicas && a.MinReady == b.MinReady && a.MaxAge == b.MaxAge && a.AutoPreserve == b.AutoPreserve &&
-		a.Marks == b.Marks && a.Slack == b.Slack &&
-		slices.EqualFunc(a.Victims, b.Victims, Victim.Equal) && slices.Equal(a.Former, b.Former) && a.Selector.Equal(&b.Selector) && a.Template.Equal(&b.Template)
+		a.Marks == b.Marks && a.SurgeAllowance == b.SurgeAllowance &&
+		slices.EqualFunc(a.DeletionCandidates, b.DeletionCandidates, DeletionCandidate.Equal) && slices.Equal(a.PreviousClasses, b.PreviousClasses) && a.Selector.Equal(&b.Selector) && a.Template.Equal(&b.Template)
 }

@@ -12,16 +12,16 @@ import (
 // yet, if this process wrote it a moment ago and nothing was refused since.
 // Nothing is allocated while it stays as it is, unless machines failed.
 func (d *decider) status() (Plan, bool) {
-	c, next := &d.census, d.s.Status
+	c, next := &d.summary, d.s.Status
 	next.Replicas, next.FullyLabeled = int32(c.present), int32(c.fullyLabeled)
 	next.Ready, next.Available, next.Preserved = int32(c.ready), int32(c.available), int32(c.preserved)
 	next.PreservedFailed, next.AutoPreserved = int32(c.preservedFailed), int32(len(c.preserving.counted))
 	next.ObservedGeneration = d.s.Generation
 	next.Conditions = withoutCondition(next.Conditions, ConditionSpecValid)
-	next.Churn = d.churn()
-	next.Conditions = d.churnCondition(d.holdCondition(d.frozenCondition(next.Conditions)), &next.Churn)
+	next.CrashLoop = d.crashLoop()
+	next.Conditions = d.crashLoopCondition(d.holdCondition(d.frozenCondition(next.Conditions)), &next.CrashLoop)
 	next.Conditions = d.pausedCondition(next.Conditions)
-	next.Failed, next.Failing = d.summaries(next.Failed), int32(c.failures)
+	next.Failed, next.Failing = d.failedMachines(next.Failed), int32(c.failures)
 	refused := d.noteRefusal(&next)
 	if next.Equal(&d.s.Status) {
 		return Plan{}, false
@@ -78,19 +78,19 @@ func (d *decider) frozenCondition(conditions []object.Condition) []object.Condit
 	})
 }
 
-// summaries are those of machines whose last operation failed; have, if it
+// failedMachines are those whose last operation failed; have, if it
 // says the same.
-func (d *decider) summaries(have []Summary) []Summary {
-	failing := d.census.failing.sorted()
-	if slices.EqualFunc(failing, have, func(r ranked, s Summary) bool {
-		want := Summarize(r.machine, d.s.Name)
+func (d *decider) failedMachines(have []FailedMachine) []FailedMachine {
+	failing := d.summary.failing.sorted()
+	if slices.EqualFunc(failing, have, func(r ranked, s FailedMachine) bool {
+		want := FailedMachineOf(r.machine, d.s.Name)
 		return s.Equal(&want)
 	}) {
 		return have
 	}
-	out := make([]Summary, len(failing))
+	out := make([]FailedMachine, len(failing))
 	for i, r := range failing {
-		out[i] = Summarize(r.machine, d.s.Name)
+		out[i] = FailedMachineOf(r.machine, d.s.Name)
 	}
 	return out
 }

@@ -34,7 +34,7 @@ func TestP20ScaleDownTakesWhatWasChosen(t *testing.T) {
 	require.Len(t, w.made, 3, "none was replaced")
 	d, err := w.deployments.Get(ctx, fleetKey)
 	require.NoError(t, err)
-	require.NotContains(t, d.Annotations, deployment.DefaultPolicy().Keys.Victims, "no name was left")
+	require.NotContains(t, d.Annotations, deployment.DefaultPolicy().Keys.DeletionCandidates, "no name was left")
 	require.ErrorIs(t, p.ScaleDown(ctx, fleetKey, []string{"nobody"}, 0), deployment.ErrNotMember)
 	require.ErrorIs(t, p.ScaleDown(ctx, object.Key{Name: "nobody"}, nil, 0), store.ErrNotFound)
 }
@@ -107,9 +107,9 @@ func TestP20KilledAmidAScaleDown(t *testing.T) {
 	t.Fatal("a scale-down takes no end")
 }
 
-// alive are the victims of a set that are still there.
+// alive are the deletion candidates of a set that are still there.
 func alive(w *world, set *machineset.Set) (out []*machine.Machine) {
-	for _, v := range set.Spec.Victims {
+	for _, v := range set.Spec.DeletionCandidates {
 		if m, err := w.machines.Get(ctx, object.Key{Namespace: namespace, Name: v.Name}); err == nil {
 			out = append(out, m)
 		}

@@ -90,7 +90,7 @@ func (w *World) checkTaken(r *record[*machine.Machine], s *record[*machineset.Se
 	}
 	key := w.setPolicy().Keys.Priority
 	lower := w.staying(others, s.last, func(other *machine.Machine) bool { return other.Priority(key) < m.Priority(key) })
-	if lower != nil && !slices.ContainsFunc(s.last.Spec.Victims, named(m.Name)) {
+	if lower != nil && !slices.ContainsFunc(s.last.Spec.DeletionCandidates, named(m.Name)) {
 		w.violate("P19", "machine %s of priority %d was deleted before %s of priority %d", m.Name, m.Priority(key), lower.Name, lower.Priority(key))
 	}
 }
@@ -111,8 +111,8 @@ func (w *World) staying(others []*machine.Machine, s *machineset.Set, first func
 	return one
 }
 
-func named(name string) func(machineset.Victim) bool {
-	return func(v machineset.Victim) bool { return v.Name == name }
+func named(name string) func(machineset.DeletionCandidate) bool {
+	return func(v machineset.DeletionCandidate) bool { return v.Name == name }
 }
 
 // recent reports whether orders that were given before then may be under way.
@@ -158,7 +158,7 @@ func (w *World) checkForgotten() error {
 	if w.faults[ClockJump] > 0 {
 		return nil
 	}
-	key := w.deploymentPolicy().Keys.Victims
+	key := w.deploymentPolicy().Keys.DeletionCandidates
 	for _, d := range w.deployments.all() {
 		c := w.ledger.choices[d.UID]
 		if left := d.Annotations[key]; left != "" && c != nil && c.generation == d.Generation {

@@ -49,6 +49,22 @@ func TestScenariosNeedTheirCode(t *testing.T) {
 	require.NotContains(t, string(text), `"Needs":`)
 }
 
+// TestStoredPoliciesAreRead: a scenario that was written down before fields of its policies were
+// renamed is read with the values that it had then.
+func TestStoredPoliciesAreRead(t *testing.T) {
+	const stored = `{"SetPolicy":{"ChurnBase":1,"ChurnMax":2},"DeploymentPolicy":{"Keys":{"Victims":"a"}}}`
+	read := &sim.Scenario{}
+	require.NoError(t, json.Unmarshal([]byte(stored), read))
+	sets := read.Options.Manager.SetPolicy
+	require.EqualValues(t, 1, sets.CrashLoopBase)
+	require.EqualValues(t, 2, sets.CrashLoopMax)
+	require.Equal(t, "a", read.Options.Manager.DeploymentPolicy.Keys.DeletionCandidates)
+	text, err := json.Marshal(read)
+	require.NoError(t, err)
+	require.Contains(t, string(text), `"ChurnBase":1,"ChurnMax":2`)
+	require.Contains(t, string(text), `"Victims":"a"`)
+}
+
 // TestUnsettledMachinesAreNamed with their phases and reasons.
 func TestUnsettledMachinesAreNamed(t *testing.T) {
 	s := &sim.Scenario{

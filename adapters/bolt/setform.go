@@ -33,10 +33,10 @@ type setFormSpec struct {
 	Template     machineset.Template
 	MinReady     time.Duration
 	Marks        machine.RolloutMarks
-	Victims      []machineset.Victim
+	Victims      []machineset.DeletionCandidate
 	MaxAge       time.Duration
 	Former       []string
-	Slack        machineset.Slack
+	Slack        machineset.SurgeAllowance
 	AutoPreserve int32
 }
 
@@ -51,10 +51,10 @@ type setFormStatus struct {
 	AutoPreserved      int32
 	ObservedGeneration int64
 	Conditions         []object.Condition
-	Failed             []machineset.Summary
+	Failed             []machineset.FailedMachine
 	Failing            int32
 	LastOperation      machine.Operation
-	Churn              machineset.Churn
+	CrashLoop          machineset.CrashLoop `json:"Churn"`
 }
 
 func (f *setForm) from(s *machineset.Set) {
@@ -63,7 +63,7 @@ func (f *setForm) from(s *machineset.Set) {
 		Spec: setFormSpec{
 			Replicas: s.Spec.Replicas, Selector: s.Spec.Selector, Template: s.Spec.Template,
 			MinReady: s.Spec.MinReady, MaxAge: s.Spec.MaxAge, AutoPreserve: s.Spec.AutoPreserve,
-			Marks: s.Spec.Marks, Victims: s.Spec.Victims, Former: s.Spec.Former, Slack: s.Spec.Slack,
+			Marks: s.Spec.Marks, Victims: s.Spec.DeletionCandidates, Former: s.Spec.PreviousClasses, Slack: s.Spec.SurgeAllowance,
 		},
 		Status: setFormStatus(s.Status),
 	}
@@ -75,7 +75,7 @@ func (f *setForm) object() *machineset.Set {
 		Spec: machineset.Spec{
 			Replicas: f.Spec.Replicas, Selector: f.Spec.Selector, Template: f.Spec.Template,
 			MinReady: f.Spec.MinReady, MaxAge: f.Spec.MaxAge, AutoPreserve: f.Spec.AutoPreserve,
-			Marks: f.Spec.Marks, Victims: f.Spec.Victims, Former: f.Spec.Former, Slack: f.Spec.Slack,
+			Marks: f.Spec.Marks, DeletionCandidates: f.Spec.Victims, PreviousClasses: f.Spec.Former, SurgeAllowance: f.Spec.Slack,
 		},
 		Status: machineset.Status(f.Status),
 	}

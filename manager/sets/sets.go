@@ -213,7 +213,7 @@ func (p *pass) Read(ctx context.Context, live bool) error {
 	p.o.StatusWritten = p.notes.Of(p.Key).statusWritten
 	p.o.Created = p.createdFor(s)
 	class := object.Key{Namespace: s.Namespace, Name: s.Spec.Template.Spec.Class.Name}
-	p.o.Hold, p.o.Inputs, err = p.Creations(ctx, class, s.Status.Churn != (machineset.Churn{}) || anyFailed(owned))
+	p.o.Hold, p.o.Inputs, err = p.Creations(ctx, class, s.Status.CrashLoop != (machineset.CrashLoop{}) || anyFailed(owned))
 	return err
 }
 

@@ -27,8 +27,8 @@ var ofMachineset = []mutant{
 		name:   "a deleted set lets go of its finalizer while its machines are still on their way out",
 		breaks: "a set that is being deleted goes after its machines",
 		file:   "machineset/deletion.go",
-		from:   "\tif d.census.owned > 0 {",
-		to:     "\tif d.census.active > 0 {",
+		from:   "\tif d.summary.owned > 0 {",
+		to:     "\tif d.summary.active > 0 {",
 	},
 	{
 		name:   "a set gives out names for missing machines by what its cache shows",
@@ -60,8 +60,8 @@ var ofMachineset = []mutant{
 		name:   "a set makes machines in the place of failed ones that it may have kept",
 		breaks: "P7",
 		file:   "machineset/scale.go",
-		from:   "short-d.census.arriving-d.staying()",
-		to:     "short-d.census.arriving",
+		from:   "short-d.summary.arriving-d.staying()",
+		to:     "short-d.summary.arriving",
 		by:     "TestP7NoneIsMadeForOneThatStays",
 	},
 	{
@@ -82,14 +82,14 @@ var ofMachineset = []mutant{
 	{
 		name:   "the deletion priority of a machine does not count",
 		breaks: "P19",
-		file:   "machineset/victims.go",
+		file:   "machineset/deletionorder.go",
 		from:   "uint64(priority-math.MinInt32)<<priorityShift",
 		to:     "uint64(0*priority)<<priorityShift",
 	},
 	{
 		name:   "a machine that works and is to be replaced goes before one that does not",
 		breaks: "P7",
-		file:   "machineset/chosen.go",
+		file:   "machineset/candidates.go",
 		from:   "case !available && Requested(",
 		to:     "case Requested(",
 		by:     "TestRequestedVictims",
@@ -97,9 +97,9 @@ var ofMachineset = []mutant{
 	{
 		name:   "failed machines that never ran are replaced at once, again and again",
 		breaks: "P3",
-		file:   "machineset/churn.go",
-		from:   "\tif rounds <= 1 || p.ChurnBase <= 0 {",
-		to:     "\tif rounds >= 1 || p.ChurnBase <= 0 {",
+		file:   "machineset/crashloop.go",
+		from:   "\tif rounds <= 1 || p.CrashLoopBase <= 0 {",
+		to:     "\tif rounds >= 1 || p.CrashLoopBase <= 0 {",
 		by:     "TestChurnDelays|TestClaiming",
 	},
 	{
@@ -129,7 +129,7 @@ var ofMachineset = []mutant{
 	{
 		name:   "terminating machines count as active",
 		breaks: "P8",
-		file:   "machineset/census.go",
+		file:   "machineset/summary.go",
 		from: `		case m.Deleted():
 			c.terminating++
 		case`,
@@ -141,7 +141,7 @@ var ofMachineset = []mutant{
 	{
 		name:   "a machine counts as available before it was ready for long enough",
 		breaks: "P6",
-		file:   "machineset/census.go",
+		file:   "machineset/summary.go",
 		from: `	if !v.now.Before(at) {
 		c.available++`,
 		to: `	if v.now.Before(at) {
@@ -151,7 +151,7 @@ var ofMachineset = []mutant{
 	{
 		name:   "a deleted set takes machines of another's selector",
 		breaks: "P10",
-		file:   "machineset/census.go",
+		file:   "machineset/summary.go",
 		from:   "if !v.s.Deleted() && !v.matches(m, full) {",
 		to:     "if v.s.Deleted() && !v.matches(m, full) {",
 		by:     "TestClaiming|TestLeavingIsLeftAlone",

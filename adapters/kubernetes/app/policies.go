@@ -44,8 +44,8 @@ type drainPolicy struct {
 type setPolicy struct {
 	SetBurst        int32               `policy:"set.Burst" help:"Machines that a set creates or deletes at once."`
 	SetAgeOrder     machineset.AgeOrder `placeholder:"ORDER" policy:"set.Age" help:"Which goes first of machines that nothing else tells apart: empty (the oldest), Newest, Random."`
-	SetChurnBase    time.Duration       `policy:"set.ChurnBase" help:"How long the replacements of machines wait that failed twice before they ever ran, doubled with each failure; 0: none waits."`
-	SetChurnMax     time.Duration       `policy:"set.ChurnMax" help:"The longest such wait."`
+	SetChurnBase    time.Duration       `policy:"set.CrashLoopBase" help:"How long the replacements of machines wait that failed twice before they ever ran, doubled with each failure; 0: none waits."`
+	SetChurnMax     time.Duration       `policy:"set.CrashLoopMax" help:"The longest such wait."`
 	SetExpireAtOnce int32               `policy:"set.ExpireAtOnce" help:"Machines that a set replaces for their age at a time."`
 	SetSettleWithin time.Duration       `policy:"set.SettleWithin" help:"How long a set waits, after it gave out names of machines, for a write that notes in passing that all came to be."`
 	StrictQuota     bool                `policy:"set.StrictQuota,deployment.StrictQuota" help:"Machines that are being deleted count: there are never more at the provider than a rollout's ceiling."`

@@ -117,7 +117,7 @@ func TestEveryFieldErrorIsNamed(t *testing.T) {
 	require.Equal(t, "machine-pv-detach-timeout", settingOf(flags, "drain", "policy.detachTimeout"))
 	require.Equal(t, "machine-pv-detach-timeout", settingOf(flags, "machine", "policy.detachTimeout"))
 	require.Equal(t, "safety policy.burst", settingOf(flags, "safety", "policy.burst"))
-	require.Equal(t, "set-churn-max", settingOf(flags, "set", "policy.churnMax"))
+	require.Equal(t, "set-churn-max", settingOf(flags, "set", "policy.crashLoopMax"))
 	for _, policy := range []string{"machine", "set", "deployment", "safety", "drain", "pool"} {
 		require.NotNil(t, r.rules.named(policy))
 		require.Equal(t, reflect.Pointer, reflect.TypeOf(r.rules.named(policy)).Kind())

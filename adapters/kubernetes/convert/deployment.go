@@ -211,7 +211,7 @@ func writeDeploymentStatus(x *writer, w *v1alpha1.MachineDeployment, was, now *d
 	if a.ObservedGeneration != b.ObservedGeneration {
 		out.ObservedGeneration = n.observe(x, b.ObservedGeneration)
 	}
-	if !slices.EqualFunc(a.Failed, b.Failed, func(s, t machineset.Summary) bool { return s.Equal(&t) }) {
+	if !slices.EqualFunc(a.Failed, b.Failed, func(s, t machineset.FailedMachine) bool { return s.Equal(&t) }) {
 		list, extras := writeSummaries(b.Failed)
 		n.set(x, noteFailed, &extras)
 		out.FailedMachines = nil

@@ -17,19 +17,19 @@ type Keys struct {
 	KeepNode, KeptByUs string // annotations, "true" each
 	AvoidTaint         string // a taint, "True", PreferNoSchedule
 
-	SpecChanges       string // annotation on a machine or set: changes of the spec that an API server did not count
-	DeploymentChanges string // the same on a deployment
-	InPlace           string // on a machine
-	InPlaceTarget     string // annotation on a machine: the set that it is updated for; read only
-	Marks             string // on machines and sets
-	Reservation       string // on a set, as the next five
-	Handover          string
-	Victims           string
-	MaxAge            string // on deployments too: a duration such as 720h
-	Former            string
-	Slack             string
-	Applied           string // on a node
-	Drain             string // on a node
+	SpecChanges        string // annotation on a machine or set: changes of the spec that an API server did not count
+	DeploymentChanges  string // the same on a deployment
+	InPlace            string // on a machine
+	InPlaceTarget      string // annotation on a machine: the set that it is updated for; read only
+	Marks              string // on machines and sets
+	Reservation        string // on a set, as the next five
+	Handover           string
+	DeletionCandidates string
+	MaxAge             string // on deployments too: a duration such as 720h
+	PreviousClasses    string
+	SurgeAllowance     string
+	Applied            string // on a node
+	Drain              string // on a node
 }
 
 // DefaultKeys returns the established keys.
@@ -48,18 +48,18 @@ func DefaultKeys() Keys {
 		KeptByUs:   "cluster-autoscaler.kubernetes.io/scale-down-disabled-by-mcm",
 		AvoidTaint: "deployment.machine.sapcloud.io/prefer-no-schedule",
 
-		SpecChanges:       "millwright-go/spec-changes",
-		DeploymentChanges: "millwright-go/deployment-changes",
-		InPlace:           "millwright-go/in-place",
-		InPlaceTarget:     "millwright-go/in-place-target",
-		Marks:             "millwright-go/rollout-marks",
-		Reservation:       "millwright-go/reservation",
-		Handover:          "millwright-go/handover",
-		Victims:           "millwright-go/victims",
-		MaxAge:            "millwright-go/max-age",
-		Former:            "millwright-go/former-classes",
-		Slack:             "millwright-go/slack",
-		Applied:           "millwright-go/applied",
-		Drain:             "millwright-go/drain",
+		SpecChanges:        "millwright-go/spec-changes",
+		DeploymentChanges:  "millwright-go/deployment-changes",
+		InPlace:            "millwright-go/in-place",
+		InPlaceTarget:      "millwright-go/in-place-target",
+		Marks:              "millwright-go/rollout-marks",
+		Reservation:        "millwright-go/reservation",
+		Handover:           "millwright-go/handover",
+		DeletionCandidates: "millwright-go/victims",
+		MaxAge:             "millwright-go/max-age",
+		PreviousClasses:    "millwright-go/former-classes",
+		SurgeAllowance:     "millwright-go/slack",
+		Applied:            "millwright-go/applied",
+		Drain:              "millwright-go/drain",
 	}
 }

@@ -48,7 +48,7 @@ func keysInUse() map[string][]string {
 		"annotation/set/revision":         {keys.Revision},
 		"annotation/set/desired-replicas": {d.DesiredReplicas},
 		"annotation/set/max-replicas":     {d.MaxReplicas},
-		"annotation/deployment/victims":   {d.Victims},
+		"annotation/deployment/victims":   {d.DeletionCandidates},
 		"annotation/deployment/scaled-at": {d.ScaledAt},
 		"annotation/deployment/unfreeze":  {o.Unfreeze},
 		"taint/critical-components":       {m.CriticalComponents},
@@ -137,7 +137,7 @@ func TestOwnNamesHaveThePrefix(t *testing.T) {
 	for _, key := range []string{
 		m.Paused, m.Replace, s.Paused, s.Replace, d.Paused, d.Replace, d.InPlaceTarget, o.Slots, o.Paused, machineclass.MigratedFrom,
 		keys.SpecChanges, keys.DeploymentChanges, keys.InPlace, keys.Marks,
-		keys.Reservation, keys.Handover, keys.Victims, keys.MaxAge, keys.Former, keys.Slack, keys.Applied, keys.Drain,
+		keys.Reservation, keys.Handover, keys.DeletionCandidates, keys.MaxAge, keys.PreviousClasses, keys.SurgeAllowance, keys.Applied, keys.Drain,
 	} {
 		assert.True(t, strings.HasPrefix(key, "millwright-go/"), key)
 	}

@@ -84,17 +84,17 @@ func spelled(c codes.Code) string {
 	return c.String()
 }
 
-func readSummaries(p *problems, list []v1alpha1.MachineSummary, extras []extra) []machineset.Summary {
+func readSummaries(p *problems, list []v1alpha1.MachineSummary, extras []extra) []machineset.FailedMachine {
 	if len(list) == 0 {
 		return nil
 	}
-	out := make([]machineset.Summary, len(list))
+	out := make([]machineset.FailedMachine, len(list))
 	for i := range list {
 		s, e := &list[i], extra{}
 		if len(extras) == len(list) {
 			e = extras[i]
 		}
-		out[i] = machineset.Summary{
+		out[i] = machineset.FailedMachine{
 			Name: s.Name, ProviderID: s.ProviderID, Owner: s.OwnerRef,
 			LastOperation: readOperation(p, "status.failedMachines.lastOperation", &s.LastOperation, &e),
 		}
@@ -103,7 +103,7 @@ func readSummaries(p *problems, list []v1alpha1.MachineSummary, extras []extra) 
 }
 
 // writeSummaries returns what the list has no fields for, or nil.
-func writeSummaries(all []machineset.Summary) ([]v1alpha1.MachineSummary, []extra) {
+func writeSummaries(all []machineset.FailedMachine) ([]v1alpha1.MachineSummary, []extra) {
 	list, extras := make([]v1alpha1.MachineSummary, len(all)), make([]extra, len(all))
 	needed := false
 	for i := range all {

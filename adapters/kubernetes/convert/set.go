@@ -20,10 +20,10 @@ func Sets(keys Keys) *Kind[*v1alpha1.MachineSet, *machineset.Set] {
 			{keys.Reservation, func(s *machineset.Set) any { return &s.Reservation }},
 			{keys.Handover, func(s *machineset.Set) any { return &s.Handover }},
 			{keys.Marks, func(s *machineset.Set) any { return &s.Spec.Marks }},
-			{keys.Victims, func(s *machineset.Set) any { return &s.Spec.Victims }},
+			{keys.DeletionCandidates, func(s *machineset.Set) any { return &s.Spec.DeletionCandidates }},
 			{keys.MaxAge, func(s *machineset.Set) any { return &s.Spec.MaxAge }},
-			{keys.Former, func(s *machineset.Set) any { return &s.Spec.Former }},
-			{keys.Slack, func(s *machineset.Set) any { return &s.Spec.Slack }},
+			{keys.PreviousClasses, func(s *machineset.Set) any { return &s.Spec.PreviousClasses }},
+			{keys.SurgeAllowance, func(s *machineset.Set) any { return &s.Spec.SurgeAllowance }},
 		},
 	}
 }
@@ -32,7 +32,7 @@ func Sets(keys Keys) *Kind[*v1alpha1.MachineSet, *machineset.Set] {
 var setNotes = []record[*machineset.Set]{
 	{"preserved", func(s *machineset.Set) any { return &s.Status.Preserved }},
 	{"failing", func(s *machineset.Set) any { return &s.Status.Failing }},
-	{"churn", func(s *machineset.Set) any { return &s.Status.Churn }},
+	{"churn", func(s *machineset.Set) any { return &s.Status.CrashLoop }},
 }
 
 const (
@@ -112,7 +112,7 @@ func writeSetStatus(x *writer, w *v1alpha1.MachineSet, was, now *machineset.Set)
 		e := writeOperation(&out.LastOperation, &a.LastOperation, &b.LastOperation, false)
 		n.set(x, noteOperation, &e)
 	}
-	if !slices.EqualFunc(a.Failed, b.Failed, func(s, t machineset.Summary) bool { return s.Equal(&t) }) {
+	if !slices.EqualFunc(a.Failed, b.Failed, func(s, t machineset.FailedMachine) bool { return s.Equal(&t) }) {
 		list, extras := writeSummaries(b.Failed)
 		n.set(x, noteFailed, &extras)
 		if out.FailedMachines = &list; len(list) == 0 {

@@ -458,7 +458,7 @@ func TestRecordsBelongToATime(t *testing.T) {
 // A list that another manager has made longer or shorter has lost its records.
 func TestRecordsOfSummariesBelongToTheList(t *testing.T) {
 	s := &machineset.Set{}
-	s.Status.Failed = []machineset.Summary{{Name: "a", LastOperation: machine.Operation{Forced: true}}}
+	s.Status.Failed = []machineset.FailedMachine{{Name: "a", LastOperation: machine.Operation{Forced: true}}}
 	doc := sets.store(t, map[string]any{}, s)
 	status := doc["status"].(map[string]any)
 	status["failedMachines"] = append(status["failedMachines"].([]any), map[string]any{"name": "b"})

@@ -14,9 +14,9 @@ import (
 // be of another provider.
 func TestFormerClasses(t *testing.T) {
 	for _, c := range []struct {
-		have   machine.ClassRef
-		former []string
-		pushed bool
+		have     machine.ClassRef
+		previous []string
+		pushed   bool
 	}{
 		{machine.ClassRef{Kind: "MachineClass", Name: "small-a"}, []string{"small-b", "small-a"}, true},
 		{machine.ClassRef{Kind: "MachineClass", Name: "small-a"}, []string{"small-b"}, false},
@@ -26,7 +26,7 @@ func TestFormerClasses(t *testing.T) {
 	} {
 		o := fleet(1, 1, false)
 		o.Set.Spec.Template.Spec.Class = machine.ClassRef{Kind: "MachineClass", Name: "small"}
-		o.Set.Spec.Former = c.former
+		o.Set.Spec.PreviousClasses = c.previous
 		o.Machines[0].Spec.Class, o.Machines[0].Spec.ProviderID = c.have, "vm-1"
 		plan, err := machineset.Decide(o, machineset.DefaultPolicy(), morning)
 		require.NoError(t, err)
@@ -42,13 +42,13 @@ func TestFormerClasses(t *testing.T) {
 	}
 }
 
-// The former classes are part of a set's spec.
+// The previous classes are part of a set's spec.
 func TestFormerClassesAreKept(t *testing.T) {
 	set := newSet(1)
-	set.Spec.Former = []string{"a"}
+	set.Spec.PreviousClasses = []string{"a"}
 	c := set.Clone()
 	require.True(t, c.SpecEqual(set))
-	c.Spec.Former[0] = "b"
-	require.Equal(t, "a", set.Spec.Former[0])
+	c.Spec.PreviousClasses[0] = "b"
+	require.Equal(t, "a", set.Spec.PreviousClasses[0])
 	require.False(t, c.SpecEqual(set))
 }

@@ -9,10 +9,10 @@ import (
 
 // summaryLimit is how many failed machines a status lists. The figure is this
 // library's: a status must fit a store's limit on objects.
-const summaryLimit = 10
+const failedLimit = 10
 
-// census is what one pass over the machines finds out.
-type census struct {
+// summary is what one pass over the machines finds out.
+type summary struct {
 	owned       int // machines of the set, whatever becomes of them
 	terminating int // of these, being deleted
 	arriving    int // machines on their way here that are not owned yet
@@ -26,19 +26,19 @@ type census struct {
 	fullyLabeled, ready, available int
 	nextAvailable                  time.Time // of ready machines; zero: none is waiting
 
-	stillborn int       // of failed, those that never ran
-	latest    int64     // the highest number among them
-	joined    time.Time // when the last ready machine came to run; zero: not looked for
-	unmade    int       // of active, those that have no VM yet
+	failedBeforeReady int       // of failed, those that never ran
+	latest            int64     // the highest number among them
+	joined            time.Time // when the last ready machine came to run; zero: not looked for
+	unmade            int       // of active, those that have no VM yet
 
-	failing   lowest // machines whose last operation failed, the newest first
-	failures  int    // so many there are
-	victims   lowest // active machines, in the order in which they would go
-	replaced  lowest // failed machines, likewise
-	requests  requests
-	expiries  expiries
-	spared    spared
-	preserved int // kept for inspection, whatever their phase
+	failing       lowest // machines whose last operation failed, the newest first
+	failures      int    // so many there are
+	deletionOrder lowest // active machines, in the order in which they are deleted
+	replaced      lowest // failed machines, likewise
+	requests      requests
+	expiries      expiries
+	spared        spared
+	preserved     int // kept for inspection, whatever their phase
 	// preservedFailed is how many of preserved failed.
 	preservedFailed int
 	preserving      preserving
@@ -53,26 +53,26 @@ type difference struct {
 	what    string
 }
 
-// survey takes the census. Every machine's facts are read here, once; what is
+// summarize fills in the summary. It reads each machine's facts once. What is
 // decided from them costs in proportion to the decision.
-func (d *decider) survey() {
-	c := &d.census
+func (d *decider) summarize() {
+	c := &d.summary
 	burst := int(d.p.Burst)
-	c.failing.limit = summaryLimit
+	c.failing.limit = failedLimit
 	if d.live() {
 		c.replaced.limit = burst
 		c.requests.limit(burst)
-		c.victims.limit = min(burst, max(0, len(d.o.Machines)-d.wanted()))
+		c.deletionOrder.limit = min(burst, max(0, len(d.o.Machines)-d.wanted()))
 	}
 	var space [3][8]label
 	t := &d.s.Spec.Template
-	v := surveyor{
+	v := counter{
 		decider:     d,
 		labels:      flatten(space[0][:0], t.Labels),
 		nodeLabels:  flatten(space[1][:0], t.Spec.NodeTemplate.Labels),
 		annotations: flatten(space[2][:0], t.Spec.NodeTemplate.Annotations),
 	}
-	if c.victims.limit > 0 {
+	if c.deletionOrder.limit > 0 {
 		d.chosen = d.s.Spec.chosen()
 	}
 	arriving, leaving := d.handover()
@@ -104,15 +104,15 @@ func (d *decider) wanted() int {
 	return int(d.s.Spec.Replicas)
 }
 
-// surveyor visits the machines that are not being deleted.
-type surveyor struct {
+// counter counts the machines that are not being deleted.
+type counter struct {
 	*decider
 	// What of the template is looked up in each machine.
 	labels, nodeLabels, annotations []label
 }
 
-func (v *surveyor) visit(m *machine.Machine) {
-	c := &v.census
+func (v *counter) visit(m *machine.Machine) {
+	c := &v.summary
 	full := hasLabels(m.Labels, v.labels)
 	if !v.s.Deleted() && !v.matches(m, full) {
 		c.strays = appendUpTo(c.strays, m, v.p.Burst)
@@ -122,7 +122,7 @@ func (v *surveyor) visit(m *machine.Machine) {
 		c.fullyLabeled++
 	}
 	v.note(m)
-	victims, available, spared := &c.victims, false, v.spares(m)
+	machines, available, spared := &c.deletionOrder, false, v.spares(m)
 	if m.Status.Phase != machine.PhaseFailed || spared || v.keeps(m) {
 		c.active++
 		if v.o.Hold != nil && unmade(m) {
@@ -134,23 +134,23 @@ func (v *surveyor) visit(m *machine.Machine) {
 		}
 	} else {
 		c.failed++
-		v.countStillborn(m)
+		v.countFailedBeforeReady(m)
 		if !v.s.Deleted() {
-			victims = &c.replaced
+			machines = &c.replaced
 		}
 	}
 	available = available && m.Spec.InPlace != machine.InPlaceSelected
 	switch {
 	case spared:
 		c.spared.add(m, available)
-	case victims.limit > 0:
-		victims.offer(v.rank(m, available))
+	case machines.limit > 0:
+		machines.offer(v.rank(m, available))
 	}
 }
 
 // note takes down what is of interest whatever the machine's phase.
-func (v *surveyor) note(m *machine.Machine) {
-	c := &v.census
+func (v *counter) note(m *machine.Machine) {
+	c := &v.summary
 	c.present++
 	if m.Status.LastOperation.State == machine.StateFailed && !m.PreservedFailed(v.now) {
 		c.failures++
@@ -167,18 +167,18 @@ func (v *surveyor) note(m *machine.Machine) {
 // matches tells whether the selector picks m. Labels of the template are known
 // to be picked, and so is everything that has them all, unless a requirement
 // forbids more.
-func (v *surveyor) matches(m *machine.Machine, full bool) bool {
+func (v *counter) matches(m *machine.Machine, full bool) bool {
 	sel := &v.s.Spec.Selector
 	return full && len(sel.Requirements) == 0 || sel.Matches(m.Labels)
 }
 
 // countReady counts a machine that is ready, and tells whether it is available:
 // one that is kept for inspection is not.
-func (v *surveyor) countReady(m *machine.Machine) bool {
+func (v *counter) countReady(m *machine.Machine) bool {
 	if !m.Ready() {
 		return false
 	}
-	c, at := &v.census, m.AvailableAt(v.s.Spec.MinReady)
+	c, at := &v.summary, m.AvailableAt(v.s.Spec.MinReady)
 	c.ready++
 	v.countJoined(m)
 	if m.Preserved(v.now) {
@@ -223,13 +223,13 @@ func appendUpTo(list []*machine.Machine, m *machine.Machine, limit int32) []*mac
 
 // difference names what of the template has to be applied to a machine that
 // exists; empty: nothing has.
-func (v *surveyor) difference(m *machine.Machine) string {
+func (v *counter) difference(m *machine.Machine) string {
 	want, have := &v.s.Spec.Template.Spec, &m.Spec
 	node := &have.NodeTemplate
 	switch {
 	case have.Class.Kind != want.Class.Kind:
 		return "class kind"
-	case v.s.Spec.formerly(&have.Class):
+	case v.s.Spec.hadClass(&have.Class):
 		return "class"
 	case !have.Config.Equal(&want.Config):
 		return "configuration"

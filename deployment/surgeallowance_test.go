@@ -26,11 +26,11 @@ func replaceOnRequest(t *testing.T) *story {
 	s.say("the second is to be replaced")
 	s.request(s.running(1), "true")
 	s.decide()
-	require.Equal(t, machineset.Slack{Surge: 1}, s.sets[0].Spec.Slack)
+	require.Equal(t, machineset.SurgeAllowance{Surge: 1}, s.sets[0].Spec.SurgeAllowance)
 	s.say("another class is wanted meanwhile")
 	s.edit(class("large"))
 	s.decide()
-	require.Equal(t, machineset.Slack{}, s.sets[0].Spec.Slack)
+	require.Equal(t, machineset.SurgeAllowance{}, s.sets[0].Spec.SurgeAllowance)
 	return s
 }
 
@@ -42,11 +42,11 @@ func TestSlackIsRoomTakenAlready(t *testing.T) {
 	o := &deployment.Observation{Deployment: d, Read: live, Sets: []deployment.Children{
 		another(d, "large", 0, 3), ownSet(d, "web-a", 0),
 	}}
-	o.Sets[0].Set.Spec.Slack = machineset.Slack{Surge: 1}
+	o.Sets[0].Set.Spec.SurgeAllowance = machineset.SurgeAllowance{Surge: 1}
 	plan := decide(t, o, begin)
 	require.Empty(t, plan.Scale, "one more of the old set may be on its way: %s", plan.Why)
 	require.Len(t, plan.Push, 1)
-	require.Equal(t, machineset.Slack{}, plan.Push[0].Set.Spec.Slack)
+	require.Equal(t, machineset.SurgeAllowance{}, plan.Push[0].Set.Spec.SurgeAllowance)
 	follow(t, o, plan)
 	plan = decide(t, o, begin)
 	require.Len(t, plan.Scale, 1)
@@ -60,11 +60,11 @@ func TestSlackOfAnEmptySet(t *testing.T) {
 	o := &deployment.Observation{Deployment: d, Read: live, Sets: []deployment.Children{
 		another(d, "large", 0, 0), ownSet(d, "web-a", 0),
 	}}
-	o.Sets[0].Set.Spec.Slack = machineset.Slack{Surge: 1, Unavailable: 2}
+	o.Sets[0].Set.Spec.SurgeAllowance = machineset.SurgeAllowance{Surge: 1, Unavailable: 2}
 	plan := decide(t, o, begin)
-	require.Equal(t, deployment.ReasonNoSlack, plan.Why.Reason)
+	require.Equal(t, deployment.ReasonNoSurgeAllowance, plan.Why.Reason)
 	require.Len(t, plan.Push, 1)
-	require.Equal(t, machineset.Slack{}, plan.Push[0].Set.Spec.Slack)
+	require.Equal(t, machineset.SurgeAllowance{}, plan.Push[0].Set.Spec.SurgeAllowance)
 	follow(t, o, plan)
 	plan = decide(t, o, begin)
 	require.Empty(t, plan.Push)
@@ -83,13 +83,13 @@ func TestRequestsWait(t *testing.T) {
 	o.Deployment.Spec.Paused = false
 	plan := decide(t, o, begin)
 	require.Len(t, plan.Push, 1)
-	require.Equal(t, deployment.ReasonSlack, plan.Why.Reason)
+	require.Equal(t, deployment.ReasonSurgeAllowance, plan.Why.Reason)
 	follow(t, o, plan)
 	require.Empty(t, decide(t, o, begin).Push)
 	m.Annotations = nil
 	plan = decide(t, o, begin.Add(time.Minute))
-	require.Equal(t, deployment.ReasonNoSlack, plan.Why.Reason)
-	require.Equal(t, machineset.Slack{}, plan.Push[0].Set.Spec.Slack)
+	require.Equal(t, deployment.ReasonNoSurgeAllowance, plan.Why.Reason)
+	require.Equal(t, machineset.SurgeAllowance{}, plan.Push[0].Set.Spec.SurgeAllowance)
 }
 
 // TestRequestsWaitForAnUpdateInPlace: a machine of the set is still being updated to what was wanted
@@ -107,19 +107,19 @@ func TestRequestsWaitForAnUpdateInPlace(t *testing.T) {
 	require.Empty(t, decide(t, o, begin).Push)
 	updated.Spec.InPlace, updated.Status.Phase = machine.InPlaceNone, machine.PhaseRunning
 	plan := decide(t, o, begin)
-	require.Equal(t, deployment.ReasonSlack, plan.Why.Reason)
+	require.Equal(t, deployment.ReasonSurgeAllowance, plan.Why.Reason)
 	follow(t, o, plan)
 	fourth := updated.Clone()
 	fourth.Name, fourth.UID = "fourth", "uid-fourth"
 	o.Sets[0].Machines = append(o.Sets[0].Machines, fourth)
 	updated.Spec.InPlace, updated.Status.Phase = machine.InPlaceSelected, machine.PhaseInPlaceUpdateSuccessful
 	plan = decide(t, o, begin)
-	require.Equal(t, deployment.ReasonNoSlack, plan.Why.Reason)
-	require.Equal(t, machineset.Slack{}, plan.Push[0].Set.Spec.Slack)
+	require.Equal(t, deployment.ReasonNoSurgeAllowance, plan.Why.Reason)
+	require.Equal(t, machineset.SurgeAllowance{}, plan.Push[0].Set.Spec.SurgeAllowance)
 }
 
 // TestRaiseIsNotedBeforeMachinesCome: a set that is raised may be about to remove machines that are
-// still on their way, or that its slack lets it make.
+// still on their way, or that its surge allowance lets it make.
 func TestRaiseIsNotedBeforeMachinesCome(t *testing.T) {
 	key := deployment.DefaultPolicy().Keys.RaisedFrom
 	for what, change := range map[string]func(*deployment.Children){
@@ -127,8 +127,8 @@ func TestRaiseIsNotedBeforeMachinesCome(t *testing.T) {
 			c.Machines = c.Machines[:1]
 			c.Set.Reservation = machineset.Reservation{Settled: 5, Reserved: 8, At: begin}
 		},
-		"slack": func(c *deployment.Children) {
-			c.Set.Spec.Slack = machineset.Slack{Surge: 1}
+		"surge allowance": func(c *deployment.Children) {
+			c.Set.Spec.SurgeAllowance = machineset.SurgeAllowance{Surge: 1}
 			c.Machines[0].Annotations = map[string]string{replaceKey: "true"}
 		},
 		"": func(*deployment.Children) {},

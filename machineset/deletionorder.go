@@ -48,11 +48,11 @@ const (
 	classShift     = priorityShift + priorityBits
 )
 
-// class is what comes before everything else in the order of victims.
+// class comes before everything else in the deletion order.
 type class uint64
 
 const (
-	// classMarked is that of a machine that a scaler has chosen to go.
+	// classMarked: the machine is a deletion candidate, as a scaler has chosen it.
 	classMarked class = 2
 	// classRequested is that of a machine that is to be replaced, and does no
 	// work.
@@ -69,7 +69,7 @@ const (
 	classExpired class = 7
 )
 
-// rank places a machine in the order of victims: those that a scaler has
+// rank places a machine in the deletion order: those that a scaler has
 // chosen, those to be replaced that do no work, others, those kept for
 // inspection, then lower priority first, then the phase that is the least loss,
 // then by whether it is available, then by whether a scaler has chosen it, then by
@@ -160,10 +160,10 @@ func (d *decider) removeSurplus() (Plan, bool) {
 	if plan, busy := d.readFresh("deleting surplus machines"); busy {
 		return plan, true
 	}
-	victims := d.census.victims.sorted()
-	victims = victims[:min(len(victims), may)]
-	orders := make([]Order, len(victims))
-	for i, v := range victims {
+	machines := d.summary.deletionOrder.sorted()
+	machines = machines[:min(len(machines), may)]
+	orders := make([]Order, len(machines))
+	for i, v := range machines {
 		why := decision.Why{
 			Reason: reasonSurplus, Count: int64(surplus), Detail: d.p.ageWord(),
 			Have: int64(v.machine.Priority(d.p.Keys.Priority)), Name: phaseWord(v.machine.Status.Phase),

@@ -6,22 +6,24 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// Victim is a machine that a scaler has chosen to go.
-type Victim struct {
+// DeletionCandidate is a machine that a scaler has chosen to go.
+type DeletionCandidate struct {
 	Name string
 	At   time.Time // when the scaler said so or, where its clock is another one, when the set was told; whole seconds
 }
 
 // Equal tells whether both say the same, the same instant in whatever location.
-func (v Victim) Equal(w Victim) bool { return v.Name == w.Name && v.At.Equal(w.At) }
+func (v DeletionCandidate) Equal(w DeletionCandidate) bool {
+	return v.Name == w.Name && v.At.Equal(w.At)
+}
 
-// chosen says when each of Victims was chosen; nil: there are none.
+// chosen says when each of DeletionCandidates was chosen; nil: there are none.
 func (s *Spec) chosen() map[string]time.Time {
-	if len(s.Victims) == 0 {
+	if len(s.DeletionCandidates) == 0 {
 		return nil
 	}
-	at := make(map[string]time.Time, len(s.Victims))
-	for _, v := range s.Victims {
+	at := make(map[string]time.Time, len(s.DeletionCandidates))
+	for _, v := range s.DeletionCandidates {
 		at[v.Name] = v.At
 	}
 	return at
@@ -37,15 +39,15 @@ func (d *decider) asChosen(m *machine.Machine, available bool) bool {
 
 // chosenAt is when a scaler chose the machine of this name; false: none did.
 func (s *Spec) chosenAt(name string) (at time.Time, chosen bool) {
-	for i := range s.Victims {
-		if s.Victims[i].Name == name {
-			return s.Victims[i].At, true
+	for i := range s.DeletionCandidates {
+		if s.DeletionCandidates[i].Name == name {
+			return s.DeletionCandidates[i].At, true
 		}
 	}
 	return time.Time{}, false
 }
 
-// class is what comes before everything else in the order of victims. A machine
+// class comes before everything else in the deletion order. A machine
 // that a user keeps for inspection goes last even if a scaler chose it, or
 // another was asked for in its place. One that works goes for its replacement's sake
 // only after those that do not: a rollout counts on it that a set gives up

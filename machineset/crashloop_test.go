@@ -43,7 +43,7 @@ func (s *stage) wait() {
 // TestChurnEqual: an instant is the same in whatever location it is read.
 func TestChurnEqual(t *testing.T) {
 	at := time.Date(2027, 1, 15, 8, 0, 0, 0, time.UTC)
-	a := machineset.Churn{Rounds: 2, UpTo: 3, Last: at, Missing: 1}
+	a := machineset.CrashLoop{Rounds: 2, UpTo: 3, Last: at, Missing: 1}
 	b := a
 	b.Last = at.In(time.FixedZone("here", 3600))
 	require.True(t, a.Equal(&b))
@@ -174,7 +174,7 @@ func TestChurnDelays(t *testing.T) {
 	} {
 		set := newSet(1)
 		set.Finalizers = []string{machineset.Finalizer}
-		set.Status.Churn = machineset.Churn{Rounds: rounds, Last: morning, Missing: 1}
+		set.Status.CrashLoop = machineset.CrashLoop{Rounds: rounds, Last: morning, Missing: 1}
 		o := &machineset.Observation{Set: set, Read: decision.Freshness{Began: morning}}
 		creates := func(at time.Time) bool {
 			plan, err := machineset.Decide(o, machineset.DefaultPolicy(), at)
@@ -233,7 +233,7 @@ func TestChurnIsBounded(t *testing.T) {
 			step(false)
 		}
 		require.Len(t, w.active(), n)
-		require.Equal(t, machineset.Churn{}, w.set.Status.Churn)
+		require.Equal(t, machineset.CrashLoop{}, w.set.Status.CrashLoop)
 		require.Nil(t, object.FindCondition(w.set.Status.Conditions, machineset.ConditionReplacementSlowed))
 	})
 }
@@ -245,7 +245,7 @@ func TestAnyChurn(t *testing.T) {
 		set := newSet(int32(rapid.IntRange(0, 5).Draw(t, "replicas")))
 		set.Finalizers = []string{machineset.Finalizer}
 		set.Reservation = machineset.Reservation{Settled: 5, Reserved: 5, At: morning}
-		set.Status.Churn = machineset.Churn{
+		set.Status.CrashLoop = machineset.CrashLoop{
 			Rounds: rapid.Int32().Draw(t, "rounds"), UpTo: rapid.Int64().Draw(t, "up to"), Missing: rapid.Int32().Draw(t, "missing"),
 			Last: anyTime(t, "last"), Against: machine.Inputs{Class: int64(rapid.IntRange(0, 1).Draw(t, "class"))},
 		}
@@ -264,7 +264,7 @@ func TestAnyChurn(t *testing.T) {
 			if !ok {
 				return
 			}
-			if plan.Why.Reason == machineset.ReasonStillborn || plan.Why.Reason == machineset.ReasonStillbornFirst {
+			if plan.Why.Reason == machineset.ReasonFailedBeforeReady || plan.Why.Reason == machineset.ReasonFailedBeforeReadyFirst {
 				noted++
 			}
 			require.LessOrEqual(t, noted, 1)

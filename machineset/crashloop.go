@@ -10,26 +10,26 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// Machines that never come to run, for want of a quota, or because their image
-// is broken, are replaced; and so are their replacements. Each time that goes
-// wrong costs a VM, or a create at least, and helps nobody. So a set counts how
-// often it did in a row, and takes its time: the first replacements are made at
-// once, the second ones a while later, and each further wait is twice as long.
-// The first machine that comes to run ends it. A changed template is another set,
-// which has a count of its own.
+// The crash-loop backoff of a set. A machine may fail before it is ever ready: the
+// quota is used up, or its image is broken. The set replaces it, and the replacement
+// fails too. Each failure costs a VM, or at least a create. So a set counts such
+// failures in a row and backs off: it makes the first replacements at once, the
+// second ones after a wait, and doubles each further wait. The first machine that
+// becomes ready ends the backoff. A changed template is another set, which has a
+// count of its own.
 //
-// What waits is only what was missing when the failure was noted. What is missing
-// besides, because more machines are wanted or one is lost that had run, is made
-// at once.
+// Only the machines wait that were missing when the set recorded the failure. The
+// set creates others at once: those for a larger size, and those that replace a
+// machine that was ready before.
 
-// Churn counts the failures of machines that never ran. The zero value: there
-// was none since the last one that did.
-type Churn struct {
+// CrashLoop counts the failures of machines that were never ready. The zero value:
+// no machine has failed so since the last one became ready.
+type CrashLoop struct {
 	// Rounds is how often in a row machines failed. Those that were made
 	// before the failure of another fail in the same round.
 	Rounds int32
 	// UpTo is the highest number that was given out when the last round was
-	// counted: a failure of a machine with a higher one is another round.
+	// counted. A failure of a machine with a higher number is another round.
 	UpTo int64
 	// Last is when a failure was last noted. Whole seconds.
 	Last time.Time
@@ -41,67 +41,67 @@ type Churn struct {
 }
 
 // Equal tells whether both say the same, the same instant in whatever location.
-func (c *Churn) Equal(d *Churn) bool {
+func (c *CrashLoop) Equal(d *CrashLoop) bool {
 	e := *d
 	e.Last = c.Last
 	return *c == e && c.Last.Equal(d.Last)
 }
 
-// churnDelay is how long after the last failure of so many rounds their
-// replacements are made; zero: at once.
-func (p *Policy) churnDelay(rounds int32) time.Duration {
-	if rounds <= 1 || p.ChurnBase <= 0 {
+// crashLoopDelay is how long after the last failure of so many rounds the set makes
+// their replacements; zero: at once.
+func (p *Policy) crashLoopDelay(rounds int32) time.Duration {
+	if rounds <= 1 || p.CrashLoopBase <= 0 {
 		return 0
 	}
-	wait := p.ChurnBase
-	for ; rounds > 2 && wait < p.ChurnMax; rounds-- {
+	wait := p.CrashLoopBase
+	for ; rounds > 2 && wait < p.CrashLoopMax; rounds-- {
 		wait *= 2
 	}
-	return min(wait, p.ChurnMax)
+	return min(wait, p.CrashLoopMax)
 }
 
-// stillborn tells whether a machine failed before it ever ran.
-func stillborn(m *machine.Machine) bool {
+// failedBeforeReady reports whether a machine failed before it was ever ready.
+func failedBeforeReady(m *machine.Machine) bool {
 	return m.Status.Phase == machine.PhaseFailed && m.Status.JoinedAfter == 0 &&
 		m.Status.LastOperation.Kind == machine.OperationCreate
 }
 
-// countStillborn counts a machine that failed, if it never ran.
-func (v *surveyor) countStillborn(m *machine.Machine) {
-	if !stillborn(m) {
+// countFailedBeforeReady counts a machine that failed, if it was never ready.
+func (v *counter) countFailedBeforeReady(m *machine.Machine) {
+	if !failedBeforeReady(m) {
 		return
 	}
-	c := &v.census
-	c.stillborn++
+	c := &v.summary
+	c.failedBeforeReady++
 	// A number that was never given out is not later than those that were.
 	c.latest = max(c.latest, min(ordinalOf(v.s.namePrefix(), m.Name), v.s.Reservation.Reserved))
 }
 
 // countJoined notes when the last ready machine came to run, where that matters.
 // A time to come says nothing, or it would end the count again and again.
-func (v *surveyor) countJoined(m *machine.Machine) {
-	if v.s.Status.Churn.Rounds == 0 {
+func (v *counter) countJoined(m *machine.Machine) {
+	if v.s.Status.CrashLoop.Rounds == 0 {
 		return
 	}
 	at := m.Status.Since
 	if m.Status.JoinedAfter > 0 {
 		at = m.CreatedAt.Add(m.Status.JoinedAfter)
 	}
-	if at.After(v.census.joined) && !at.After(v.now) {
-		v.census.joined = at
+	if at.After(v.summary.joined) && !at.After(v.now) {
+		v.summary.joined = at
 	}
 }
 
-// churn is the count as it is by now: none if a machine came to run since, if
+// crashLoop is the count as it is now: none if a machine came to run since, if
 // class or secrets are others, or if no machine is wanted. Once their time has
 // come, those that were made are not missing any more: their failure is to be
 // noted anew.
-func (d *decider) churn() Churn {
-	c := d.s.Status.Churn
-	if d.p.ChurnBase <= 0 || c.Rounds <= 0 || d.wanted() == 0 || c.Against != d.o.Inputs || d.census.joined.After(c.Last) {
-		return Churn{}
+func (d *decider) crashLoop() CrashLoop {
+	c := d.s.Status.CrashLoop
+	if d.p.CrashLoopBase <= 0 || c.Rounds <= 0 || d.wanted() == 0 || c.Against != d.o.Inputs || d.summary.joined.After(c.Last) {
+		return CrashLoop{}
 	}
-	if !d.now.Before(c.tryAt(d.p.churnDelay(c.Rounds))) {
+	if !d.now.Before(c.tryAt(d.p.crashLoopDelay(c.Rounds))) {
 		c.Missing = min(c.Missing, d.missingNow())
 	}
 	return c
@@ -109,14 +109,14 @@ func (d *decider) churn() Churn {
 
 func (d *decider) missingNow() int32 { return int32(min(max(d.short(), 0), math.MaxInt32)) }
 
-// noteStillborn stores that machines failed before they ever ran, before they
-// are deleted and nothing is left to know it by.
-func (d *decider) noteStillborn() (Plan, bool) {
-	if d.census.stillborn == 0 || d.p.ChurnBase <= 0 || d.wanted() == 0 {
+// recordCrashLoop stores that machines failed before they were ready. It does so
+// before the set deletes them, since nothing else shows it afterwards.
+func (d *decider) recordCrashLoop() (Plan, bool) {
+	if d.summary.failedBeforeReady == 0 || d.p.CrashLoopBase <= 0 || d.wanted() == 0 {
 		return Plan{}, false
 	}
-	c, missing := d.churn(), d.missingNow()
-	another := c.Rounds == 0 || d.census.latest > c.UpTo
+	c, missing := d.crashLoop(), d.missingNow()
+	another := c.Rounds == 0 || d.summary.latest > c.UpTo
 	if !another && missing <= c.Missing {
 		return Plan{}, false
 	}
@@ -125,11 +125,11 @@ func (d *decider) noteStillborn() (Plan, bool) {
 	}
 	c.Last, c.Missing, c.Against = d.stamp(), missing, d.o.Inputs
 	next := d.s.Status.Clone()
-	next.Churn = c
-	next.Conditions = d.churnCondition(next.Conditions, &c)
-	why := decision.Why{Reason: reasonStillborn, Count: int64(c.Rounds), For: d.p.churnDelay(c.Rounds)}
+	next.CrashLoop = c
+	next.Conditions = d.crashLoopCondition(next.Conditions, &c)
+	why := decision.Why{Reason: reasonFailedBeforeReady, Count: int64(c.Rounds), For: d.p.crashLoopDelay(c.Rounds)}
 	if why.For == 0 {
-		return Plan{Write: &UpdateStatus{next}, Why: decision.Why{Reason: reasonStillbornFirst}}, true
+		return Plan{Write: &UpdateStatus{next}, Why: decision.Why{Reason: reasonFailedBeforeReadyFirst}}, true
 	}
 	return Plan{Write: &UpdateStatus{next}, Why: why, Warn: why}, true
 }
@@ -137,9 +137,9 @@ func (d *decider) noteStillborn() (Plan, bool) {
 // nextTry is when those that wait are made; zero: at once. A failure so far
 // ahead that it is nobody's holds up nothing.
 func (d *decider) nextTry() time.Time {
-	c := d.churn()
-	wait := d.p.churnDelay(c.Rounds)
-	if wait == 0 || c.Last.After(d.now.Add(d.p.ChurnMax)) {
+	c := d.crashLoop()
+	wait := d.p.crashLoopDelay(c.Rounds)
+	if wait == 0 || c.Last.After(d.now.Add(d.p.CrashLoopMax)) {
 		return time.Time{}
 	}
 	if at := c.tryAt(wait); d.now.Before(at) {
@@ -149,31 +149,31 @@ func (d *decider) nextTry() time.Time {
 }
 
 // tryAt is a wait after the last failure, which lost its fraction of a second.
-func (c *Churn) tryAt(wait time.Duration) time.Time { return c.Last.Add(wait + time.Second) }
+func (c *CrashLoop) tryAt(wait time.Duration) time.Time { return c.Last.Add(wait + time.Second) }
 
-// unhurried is how many of the missing machines may be made now.
-func (d *decider) unhurried(short int) int {
-	c, at := d.churn(), d.nextTry()
+// withinBackoff is how many of the missing machines may be made now.
+func (d *decider) withinBackoff(short int) int {
+	c, at := d.crashLoop(), d.nextTry()
 	waiting := min(short, int(c.Missing))
 	if at.IsZero() || waiting <= 0 {
 		return short
 	}
 	d.lookAgain(at)
-	d.waiting = d.tally(reasonUnhurried)
+	d.waiting = d.tally(reasonReplacementSlowed)
 	d.waiting.Count, d.waiting.Number = int64(waiting), int64(c.Rounds)
 	d.waiting.For = at.Sub(d.now)
 	return short - waiting
 }
 
-// churnCondition is conditions with what the count has to say: something from
-// the second failure in a row on.
-func (d *decider) churnCondition(conditions []object.Condition, c *Churn) []object.Condition {
-	wait := d.p.churnDelay(c.Rounds)
+// crashLoopCondition returns conditions with ConditionReplacementSlowed, from the
+// second failure in a row on.
+func (d *decider) crashLoopCondition(conditions []object.Condition, c *CrashLoop) []object.Condition {
+	wait := d.p.crashLoopDelay(c.Rounds)
 	if wait == 0 {
 		return withoutCondition(conditions, ConditionReplacementSlowed)
 	}
 	return withCondition(conditions, object.Condition{
-		Type: ConditionReplacementSlowed, Status: object.True, Reason: reasonStillborn.String(),
+		Type: ConditionReplacementSlowed, Status: object.True, Reason: reasonFailedBeforeReady.String(),
 		Message: fmt.Sprintf("machines failed before they ran, %d times in a row: what is missing since is not made before %s",
 			c.Rounds, c.tryAt(wait).UTC().Format(time.RFC3339)),
 		Since: d.stamp(),
@@ -184,7 +184,7 @@ func (d *decider) churnCondition(conditions []object.Condition, c *Churn) []obje
 // the provider refuses their class.
 func (d *decider) holdCondition(conditions []object.Condition) []object.Condition {
 	h := d.o.Hold
-	if h == nil || d.census.unmade == 0 {
+	if h == nil || d.summary.unmade == 0 {
 		return withoutCondition(conditions, ConditionCreationSlowed)
 	}
 	if h.Until.After(d.now) {
