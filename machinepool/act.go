@@ -170,7 +170,7 @@ func (d *decider) dismissing() bool {
 	op := &d.s.Status.LastOperation
 	switch op.Call {
 	case DeleteInstances, ReplaceInstance, InstancesDrained:
-		return d.o.Fenced && op.State == machine.StateProcessing
+		return d.o.Announced && op.State == machine.StateProcessing
 	case CreatePool, UpdatePool, ScalePool, GetPoolStatus, DeletePool, DeleteBootstrap, RenewToken:
 	}
 	return false

@@ -146,7 +146,7 @@ func TestAnnouncements(t *testing.T) {
 	w, s := running(t, 3)
 	w.scaleTo(5)
 	base := s.observe()
-	base.Looked, base.Fenced, base.Bootstrap = true, true, nil
+	base.Looked, base.Fenced, base.Announced, base.Bootstrap = true, true, true, nil
 	base = edited(base, func(p *machinepool.Pool) {
 		p.Status.Phase, p.Status.Unavailable, p.Status.ObservedGeneration = machinepool.PhaseProvisioned, 2, p.Generation
 		p.Status.LastOperation = machinepool.Operation{Call: machinepool.ScalePool, State: machine.StateProcessing, Replicas: 5, Time: w.now}
@@ -161,16 +161,18 @@ func TestAnnouncements(t *testing.T) {
 	} {
 		assert.Equal(t, machinepool.ReasonFence, decide(t, w, edited(base, spoil)).Why.Reason, name)
 	}
-	stale := *base
-	stale.Fenced = false
-	assert.Equal(t, machinepool.ReasonFence, decide(t, w, &stale).Why.Reason)
+	earlier := *base
+	earlier.Announced = false
+	plan := decide(t, w, &earlier)
+	assert.Equal(t, machinepool.ReasonFence, plan.Why.Reason, "an earlier pass announced it")
+	assert.True(t, plan.Announces)
 	blind := *base
 	blind.Looked = false
 	assert.Equal(t, machinepool.GetGroup{}, decide(t, w, &blind).Effect, "the group may have another size by now")
 	done := edited(base, func(p *machinepool.Pool) { p.Status.LastOperation.State = machine.StateSuccessful })
 	done.Scaled, done.Group = &machinepool.Group{}, nil
 	w.now = w.now.Add(2 * time.Second)
-	plan := decide(t, w, done)
+	plan = decide(t, w, done)
 	assert.Nil(t, plan.Write, "the end of a call is stored once")
 	assert.Equal(t, w.now.Add(15*time.Second), plan.At)
 }
@@ -314,6 +316,66 @@ func TestRefusedUpdates(t *testing.T) {
 	require.NoError(t, s.until(5*time.Minute, func() { w.supply(); w.join() }))
 	require.True(t, w.settled(), "%+v", w.pool().Status)
 	require.NotContains(t, s.calls, "UpdateGroup")
+}
+
+// dies makes a pass that is killed at a call: before it, or once the call is carried out
+// and before its answer is stored.
+func dies(t *testing.T, s *shell, call string, carriedOut bool) {
+	t.Helper()
+	asked := 0
+	s.calls = nil
+	s.kill = func() bool {
+		if len(s.calls) == 0 || s.calls[len(s.calls)-1] != call {
+			return false
+		}
+		asked++
+		return carriedOut == (asked == 2)
+	}
+	how, err := s.pass()
+	require.NoError(t, err)
+	require.Equal(t, died, how)
+	s.kill, s.group = nil, nil
+}
+
+// P36: each order is announced in its own pass. An announcement that a killed process
+// left behind covers only its own order, also where the next pass writes something else
+// first. So a template that is taken back is sent, whatever became of the orders.
+func TestEachOrderIsAnnounced(t *testing.T) {
+	settles := func(t *testing.T, w *world, s *shell) {
+		t.Helper()
+		w.roll("small")
+		require.NoError(t, s.until(5*time.Minute, func() { w.supply(); w.join() }))
+		require.True(t, w.settled(), "made from %+v: %+v", w.group.made.Template, w.pool().Status)
+	}
+	t.Run("create", func(t *testing.T) {
+		w := newWorld()
+		s := &shell{w: w}
+		dies(t, s, "CreateGroup", false)
+		w.roll("large")
+		dies(t, s, "CreateGroup", true)
+		require.Equal(t, "large", w.group.made.Template.Class.Name)
+		settles(t, w, s)
+	})
+	t.Run("update", func(t *testing.T) {
+		w, s := running(t, 3)
+		w.roll("large")
+		dies(t, s, "UpdateGroup", true)
+		require.Equal(t, "large", w.group.made.Template.Class.Name)
+		id := w.ids()[0]
+		w.ready(id, object.False) // the next pass notes this first
+		s.fault = func(name string) *machine.Outcome {
+			if name == "UpdateGroup" {
+				return &machine.Outcome{Code: codes.Unimplemented, Message: "not here"}
+			}
+			return nil
+		}
+		_, err := s.pass()
+		require.NoError(t, err)
+		require.Contains(t, s.calls, "UpdateGroup")
+		s.fault = nil
+		w.ready(id, object.True)
+		settles(t, w, s)
+	})
 }
 
 // The condition on a spec that cannot be acted upon goes once the spec is mended.

@@ -153,7 +153,8 @@ func anyObservation(t *rapid.T) *machinepool.Observation {
 		Pool: anyPool(t), Class: newWorld().class, Nodes: anyNodes(t), Group: anyGroup(t, "known"),
 		NoCluster: rapid.IntRange(0, 4).Draw(t, "no cluster") == 0, NoDrain: rapid.Bool().Draw(t, "no drain"),
 		Frozen: rapid.IntRange(0, 6).Draw(t, "frozen") == 0, Fenced: rapid.Bool().Draw(t, "fenced"),
-		Looked: rapid.Bool().Draw(t, "looked"), Failures: rapid.IntRange(-1, 9).Draw(t, "failures"),
+		Announced: rapid.Bool().Draw(t, "announced"),
+		Looked:    rapid.Bool().Draw(t, "looked"), Failures: rapid.IntRange(-1, 9).Draw(t, "failures"),
 		Features: machinepool.Features{DeleteInstances: rapid.Bool().Draw(t, "choose"), ReplaceInstance: rapid.Bool().Draw(t, "replace")},
 		Kept:     anyOutcome(t, "kept"), BootstrapDeleted: anyOutcome(t, "boot deleted"),
 		Bootstrap: maybe(t, "boot", func() machinepool.BootstrapAnswer {
@@ -207,9 +208,9 @@ func TestAnyObservation(t *testing.T) {
 	})
 }
 
-// orderable: an order needs a record that is not old, of a pool that may be acted upon.
+// orderable: an order needs an announcement of its own pass, of a pool that may be acted upon.
 func orderable(t *rapid.T, o *machinepool.Observation) {
-	require.True(t, o.Fenced, "the record may be an old one")
+	require.True(t, o.Announced, "the record may be an old one")
 	require.False(t, o.Frozen || o.Pool.Deleted())
 }
 
@@ -236,6 +237,8 @@ func obeys(t *rapid.T, o *machinepool.Observation, policy *machinepool.Policy, p
 		for _, id := range e.ProviderIDs {
 			require.True(t, slices.ContainsFunc(o.Group.Instances, func(i machinepool.Instance) bool { return i.ProviderID == id }))
 		}
+	case machinepool.UpdateGroup, machinepool.ReplaceOne, *machinepool.TellDrained:
+		orderable(t, o)
 	case machinepool.DeleteGroup, machinepool.RemoveBootstrap:
 		require.True(t, p.Deleted())
 		require.Equal(t, machinepool.PhaseDeleting, p.Status.Phase)
@@ -246,6 +249,7 @@ func obeys(t *rapid.T, o *machinepool.Observation, policy *machinepool.Policy, p
 // obeysInWriting holds what a plan writes to naming everything once.
 func obeysInWriting(t *rapid.T, o *machinepool.Observation, plan machinepool.Plan) {
 	p := o.Pool
+	require.False(t, plan.Announces && plan.Write == nil)
 	switch w := plan.Write.(type) {
 	case *machinepool.Update:
 		ids := w.Pool.Spec.ProviderIDs

@@ -193,6 +193,7 @@ func TestDismissal(t *testing.T) {
 	ready := edited(o, func(p *machinepool.Pool) {
 		p.Status.LastOperation = machinepool.Operation{Call: machinepool.DeleteInstances, State: machine.StateProcessing, Replicas: 3}
 	})
+	ready.Announced = true
 	assert.Equal(t, &machinepool.RemoveInstances{ProviderIDs: ids[1:2]}, decide(t, w, ready).Effect)
 	blind := *ready
 	blind.Looked = false

@@ -84,6 +84,9 @@ type Observation struct {
 	// Fenced says that Pool is the answer to a write made in this pass, or was
 	// read live in it, so that it is known not to be stale.
 	Fenced bool
+	// Announced reports that this very pass stored a write that Announces. Neither a live
+	// read nor another write sets it: an announcement of an earlier pass covers no order.
+	Announced bool
 	// Failures counts this process's consecutive failures of the pool's current
 	// call; it only lengthens waits.
 	Failures int
@@ -197,6 +200,9 @@ type Plan struct {
 	Write  Write
 	Move   machine.Move // the phase's change that Write makes; zero: none
 	Effect Effect       // only when Write is nil
+	// Announces reports that Write announces a call. Once it is stored, the caller sets
+	// Observation.Announced.
+	Announces bool
 	// At is when to look again though nothing has changed; zero: never.
 	At  time.Time
 	Why decision.Why

@@ -69,7 +69,7 @@ func TestNothingIsDeletedByAnOldRecord(t *testing.T) {
 func TestNothingToEmpty(t *testing.T) {
 	w, o := shrinking(t, 3, nil)
 	ids := w.ids()
-	o.Fenced, o.Drain = true, &machinepool.DrainAnswer{}
+	o.Fenced, o.Announced, o.Drain = true, true, &machinepool.DrainAnswer{}
 	o.Nodes = map[string]*machine.Node{ids[1]: w.nodes[ids[1]]}
 	o = reported(t, w, listed(o, going(ids[0], w.now), going(ids[1], w.now)))
 	o = edited(o, func(p *machinepool.Pool) {

@@ -64,8 +64,10 @@ func (d *decider) done(call Call) (Plan, bool) {
 	return Plan{At: at, Why: decision.Why{Reason: reasonTakesEffect, Name: string(call), For: at.Sub(d.now)}}, true
 }
 
-// order plans a changing effect. Before it comes a write that announces it,
-// so that whoever decides from an old pool fails at that write.
+// order plans a changing effect. Before it comes a write of the same pass that
+// announces it, so that whoever decides from an old pool fails at that write. What an
+// earlier pass announced does not count: that order may have been carried out, and from
+// another template.
 func (d *decider) order(call Call, effect Effect, why decision.Why) Plan {
 	if plan, waits := d.gate(call); waits {
 		return plan
@@ -74,10 +76,10 @@ func (d *decider) order(call Call, effect Effect, why decision.Why) Plan {
 		return plan
 	}
 	op := &d.s.Status.LastOperation
-	if !d.o.Fenced || op.Call != call || op.State != machine.StateProcessing || op.Replicas != d.wanted() {
+	if !d.o.Announced || op.Call != call || op.State != machine.StateProcessing || op.Replicas != d.wanted() {
 		announced := d.operation(call, machine.StateProcessing)
 		announced.Replicas = d.wanted()
-		return d.setStatus(decision.Why{Reason: reasonFence, Name: string(call)}, func(s *Status) {
+		plan := d.setStatus(decision.Why{Reason: reasonFence, Name: string(call)}, func(s *Status) {
 			s.LastOperation = announced
 			switch call {
 			case CreatePool:
@@ -87,6 +89,8 @@ func (d *decider) order(call Call, effect Effect, why decision.Why) Plan {
 				s.Applied = s.Applied.doubted()
 			}
 		})
+		plan.Announces = true
+		return plan
 	}
 	return Plan{Effect: effect, Why: why}
 }

@@ -135,6 +135,7 @@ func (s *shell) write(o *machinepool.Observation, plan machinepool.Plan) (ending
 		return vanished, nil
 	}
 	o.Pool, o.Fenced = next, true
+	o.Announced = o.Announced || plan.Announces
 	return waits, nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/driver/drivertest"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
@@ -65,6 +66,30 @@ func TestPoolKilledAnywhere(t *testing.T) {
 			})
 		}
 	}
+}
+
+// P36: one process dies before it creates the group, the next one after it has created
+// the group from another template. That template is taken back: the group is updated.
+func TestPoolKilledAtTwoCreates(t *testing.T) {
+	l := undying(newPoolWorld(t))
+	dies := func(when atCreate) {
+		l.killed, l.process = when, l.start(&fuse{})
+		_, err := l.reconciler().Reconcile(t.Context(), poolKey)
+		require.ErrorIs(t, err, errDead)
+	}
+	labels := func(labels map[string]string) {
+		l.edit(func(p *machinepool.Pool) { p.Spec.Template.NodeTemplate.Labels = labels })
+	}
+	dies(diesBefore)
+	require.Zero(t, l.provider.Groups())
+	labels(map[string]string{"disk": "large"})
+	dies(diesAfter)
+	require.Equal(t, 1, l.provider.Groups())
+	labels(nil)
+	l.killed, l.process = livesOn, l.start(&fuse{})
+	l.live(4 * time.Minute)
+	l.settled(3)
+	require.Equal(t, 1, l.calls[driver.Method(machinepool.UpdatePool)], "the group has the labels that nobody wants")
 }
 
 // A pool that grows again while instances are drained keeps them, and their nodes.

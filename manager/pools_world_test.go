@@ -45,7 +45,17 @@ type poolWorld struct {
 	deletes  []string                                                                      // groups whose deletion was asked for, by ID
 	cached   func(store.Collection[*machinepool.Pool]) store.Collection[*machinepool.Pool] // what a process sees of pools; nil: all
 	drained  map[string]int                                                                // how often each node was asked about
+	killed   atCreate                                                                      // when a process dies
 }
+
+// atCreate is when a process dies that has a group made.
+type atCreate int
+
+const (
+	livesOn atCreate = iota
+	diesBefore
+	diesAfter // and before it has heard the answer
+)
 
 // bootMaker makes bootstrap data.
 type bootMaker struct {
@@ -89,7 +99,7 @@ func (w *poolWorld) start(f *fuse) *manager.Manager {
 	count := func() { w.writes++ }
 	nodes := &port[*machine.Node]{Collection: w.nodes, fuse: f, writes: count, down: &down}
 	w.boot.fuse = f
-	d := pooldriver.Intercept(notedDeletes{w.provider, w}, func(ctx context.Context, s driver.CallInfo, next func(context.Context) error) error {
+	d := pooldriver.Intercept(notedCalls{w.provider, w, f}, func(ctx context.Context, s driver.CallInfo, next func(context.Context) error) error {
 		return f.pass(func() error { w.calls[s.Method]++; return next(ctx) })
 	})
 	pools := store.Collection[*machinepool.Pool](&port[*machinepool.Pool]{Collection: w.pools, fuse: f, writes: count, down: &down})
@@ -115,13 +125,26 @@ func (w *poolWorld) start(f *fuse) *manager.Manager {
 	return m
 }
 
-// notedDeletes is a provider whose deletions are written down.
-type notedDeletes struct {
+// notedCalls is a provider whose deletions are written down. A process may die as it
+// creates a group.
+type notedCalls struct {
 	*pooldrivertest.Memory
-	w *poolWorld
+	w    *poolWorld
+	fuse *fuse
 }
 
-func (d notedDeletes) DeletePool(ctx context.Context, req *pooldriver.DeletePoolRequest) (*pooldriver.Response, error) {
+func (d notedCalls) CreatePool(ctx context.Context, req *pooldriver.CreatePoolRequest) (*pooldriver.Response, error) {
+	if d.w.killed == livesOn {
+		return d.Memory.CreatePool(ctx, req)
+	}
+	d.fuse.dead = true
+	if d.w.killed == diesAfter {
+		_, _ = d.Memory.CreatePool(ctx, req)
+	}
+	return nil, errDead
+}
+
+func (d notedCalls) DeletePool(ctx context.Context, req *pooldriver.DeletePoolRequest) (*pooldriver.Response, error) {
 	d.w.deletes = append(d.w.deletes, req.Pool.Status.GroupID)
 	return d.Memory.DeletePool(ctx, req)
 }

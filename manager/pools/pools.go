@@ -229,6 +229,7 @@ func (p *pass) write(ctx context.Context) error {
 		return engine.Itself(err)
 	}
 	p.o.Pool, p.o.Fenced = after, true
+	p.o.Announced = p.o.Announced || p.plan.Announces
 	p.report(ctx, before)
 	if err := engine.Gone(&after.Meta); err != nil {
 		return err

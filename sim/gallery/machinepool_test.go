@@ -80,9 +80,17 @@ var ofMachinepool = []mutant{
 		name:   "an order is given without its announcement",
 		breaks: "P36",
 		file:   "machinepool/retry.go",
-		from:   "if !d.o.Fenced || op.Call != call ||",
+		from:   "if !d.o.Announced || op.Call != call ||",
 		to:     "if op.Call != call ||",
 		by:     "TestAnnouncements|TestDeletionEnds",
+	},
+	{
+		name:   "an order goes under what an earlier pass announced, if this pass wrote anything",
+		breaks: "P36",
+		file:   "machinepool/retry.go",
+		from:   "if !d.o.Announced ||",
+		to:     "if !d.o.Fenced ||",
+		by:     "TestEachOrderIsAnnounced",
 	},
 	{
 		name:   "a group is made smaller by instances that are there",

@@ -104,4 +104,12 @@ var ofManager = []mutant{
 		to:     "o.Volumes, o.Complete = volumes, o.Complete || complete",
 		by:     "TestDrainWaitsForVolumes",
 	},
+	{
+		name:   "each write of a pool counts as an announcement",
+		breaks: "P36",
+		file:   "manager/pools/pools.go",
+		from:   "p.o.Announced = p.o.Announced || p.plan.Announces",
+		to:     "p.o.Announced = true",
+		by:     "TestPoolKilledAtTwoCreates",
+	},
 }
