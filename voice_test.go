@@ -52,7 +52,7 @@ var unfinished = map[string]int{
 	"machineclass": 4,
 	"machinepool":  31,
 	"machineset":   39,
-	"manager":      65,
+	"manager":      64,
 	"safety":       39,
 }
 
