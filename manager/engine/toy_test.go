@@ -43,7 +43,7 @@ type lamps struct {
 	instead func(context.Context, *engine.Pass) error
 
 	reads     []bool // which of them were live
-	left      int
+	left      []object.Key
 	forgotten []object.Key
 	panicked  []object.Key
 }
@@ -52,7 +52,7 @@ func (k *lamps) kind() engine.Kind {
 	return engine.Kind{
 		Name:     "lamp",
 		Begin:    func(p *engine.Pass) engine.Steps { return &lampPass{Pass: p, lamps: k} },
-		Leave:    func(object.Key) { k.left++ },
+		Leave:    func(key object.Key) { k.left = append(k.left, key) },
 		Forget:   func(key object.Key) { k.forgotten = append(k.forgotten, key) },
 		Panicked: func(_ context.Context, key object.Key) { k.panicked = append(k.panicked, key) },
 	}
