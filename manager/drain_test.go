@@ -150,6 +150,36 @@ func TestDrainFails(t *testing.T) {
 	require.Empty(t, keysOf(w.machines))
 }
 
+// TestForceAfterALongDrain: a node that answers again while a drain of it fails is not taken for
+// silent, although it was read in this pass and force would be due by now.
+func TestForceAfterALongDrain(t *testing.T) {
+	w, s, r := drained(t)
+	nodeIs := func(status object.ConditionStatus) {
+		n, err := w.nodes.Get(ctx, object.Key{Name: w.machine().Spec.NodeName})
+		require.NoError(t, err)
+		w.ready(n, status)
+	}
+	nodeIs(object.Unknown)
+	w.at = w.at.Add(machine.DefaultPolicy().Unresponsive - 10*time.Second)
+	s.drain = func(e *machine.DrainNode) (machine.DrainAnswer, error) {
+		require.False(t, e.Forced)
+		w.at = w.at.Add(20 * time.Second)
+		nodeIs(object.True)
+		return machine.DrainAnswer{}, errors.New("the API server is down")
+	}
+	require.NoError(t, w.machines.Delete(ctx, fleetKey, ""))
+	w.look(r)
+	require.Equal(t, machine.StageInitiateDrain, w.machine().Status.LastOperation.Stage)
+	require.Equal(t, 1, s.drains)
+	require.Zero(t, s.detaches)
+	require.Equal(t, 1, w.provider.Count())
+	s.drain = nil
+	w.at = w.at.Add(time.Minute)
+	w.look(r)
+	require.Empty(t, keysOf(w.machines))
+	require.Zero(t, s.detaches, "no force, no volumes")
+}
+
 // TestDrainerWithoutCluster is refused.
 func TestDrainerWithoutCluster(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
