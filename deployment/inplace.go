@@ -119,15 +119,11 @@ func (d *decider) gate() (Plan, bool) {
 	for i := range d.sets {
 		f := &d.sets[i]
 		why := decision.Why{Reason: reasonOpen, Name: f.set.Name}
-		closed := d.updatesInPlace() && f != d.current
+		closed, barred := d.updatesInPlace() && f != d.current, f == d.current && d.barred(f.set)
 		if closed {
 			why.Reason = reasonClose
-			if f.size() == 0 {
-				continue // it makes none anyway
-			}
 		}
-		barred := f == d.current && d.barred(f.set)
-		if f.set.Deleted() || f.set.Handover.Closed == closed && !barred || !closed && !d.mayOpen(f) {
+		if f.set.Deleted() || f.set.Handover.Closed == closed && !barred || !d.mayGate(f, closed) {
 			continue
 		}
 		changed := f.set.Clone()
@@ -148,6 +144,14 @@ func (d *decider) gate() (Plan, bool) {
 	}
 	plan.Why = plan.Push[0].Why
 	return plan, true
+}
+
+// mayGate reports whether a set may be closed or opened. An empty one need not be closed: it makes none.
+func (d *decider) mayGate(f *family, closed bool) bool {
+	if closed {
+		return f.size() != 0
+	}
+	return d.mayOpen(f)
 }
 
 // barred reports whether another manager has labelled a set so that it makes no

@@ -116,20 +116,6 @@ func constants(t *testing.T, typ string) map[string]string {
 	return found
 }
 
-// uses counts where the package names an identifier.
-func uses(t *testing.T) map[string]int {
-	count := map[string]int{}
-	for _, file := range source(t) {
-		ast.Inspect(file, func(n ast.Node) bool {
-			if ident, ok := n.(*ast.Ident); ok {
-				count[ident.Name]++
-			}
-			return true
-		})
-	}
-	return count
-}
-
 func TestEveryPhaseIsInTheTable(t *testing.T) {
 	for name, value := range constants(t, "Phase") {
 		assert.True(t, machine.PhaseTable().Knows(value), name)

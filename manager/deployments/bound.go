@@ -70,6 +70,7 @@ func (p *pass) boundChange() engine.Change {
 		return engine.Change{What: "update set " + w.Set.Key.String()}
 	case *safety.TellDeployment:
 		return engine.Change{What: "update status of deployment " + p.Key.String()}
+	case *safety.LabelDeployment:
 	}
 	return engine.Change{What: "update deployment " + p.Key.String()}
 }

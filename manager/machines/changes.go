@@ -78,21 +78,33 @@ func (p *pass) change(e machine.Effect) string {
 	case *machine.MarkNode:
 		return "update status of node " + e.Node.Key.String()
 	case machine.DeleteNode:
-		if n := p.o.Node; n != nil && n.Node != nil && n.Node.UID == e.UID && n.Node.HasFinalizer(machine.NodeFinalizer) {
-			return "update node " + e.Name
-		}
-		return "delete node " + e.Name
+		return p.nodeDeletion(e)
 	case *machine.DrainNode:
 		return "drain node " + e.Node.Name
 	case *machine.DetachVolumes:
 		return "detach the volumes of node " + e.Node.Name
+	case machine.EnsureToken, machine.RenewToken, machine.RemoveToken:
+		return p.tokenChange(e)
+	case machine.GetVM, machine.FindNode, machine.AskGrant, machine.AskCreate, machine.AskUpdate:
+	}
+	return ""
+}
+
+// tokenChange is change for an effect on the bootstrap token.
+func (p *pass) tokenChange(e machine.Effect) string {
+	switch any(e).(type) { // of all effects, only these are about tokens
 	case machine.EnsureToken:
 		return "make a bootstrap token for machine " + p.Key.String()
 	case machine.RenewToken:
 		return "prolong the bootstrap token of machine " + p.Key.String()
-	case machine.RemoveToken:
-		return "delete the bootstrap token of machine " + p.Key.String()
-	case machine.GetVM, machine.FindNode, machine.AskGrant, machine.AskCreate, machine.AskUpdate:
 	}
-	return ""
+	return "delete the bootstrap token of machine " + p.Key.String()
+}
+
+// nodeDeletion is change for a node's deletion, which takes our finalizer off first.
+func (p *pass) nodeDeletion(e machine.DeleteNode) string {
+	if n := p.o.Node; n != nil && n.Node != nil && n.Node.UID == e.UID && n.Node.HasFinalizer(machine.NodeFinalizer) {
+		return "update node " + e.Name
+	}
+	return "delete node " + e.Name
 }

@@ -33,7 +33,7 @@ func verb(e machinepool.Effect) engine.Verb {
 // changes is what an effect would change.
 func (p *pass) changes(e machinepool.Effect, pool string) []engine.Change {
 	var call string
-	switch e := e.(type) {
+	switch e.(type) {
 	case machinepool.CreateGroup:
 		call = machinepool.CreatePool.String()
 	case machinepool.UpdateGroup:
@@ -52,6 +52,19 @@ func (p *pass) changes(e machinepool.Effect, pool string) []engine.Change {
 		return []engine.Change{{What: "delete the bootstrap data of " + pool}}
 	case machinepool.Renew:
 		return []engine.Change{{What: "prolong the bootstrap token of " + pool}}
+	case *machinepool.DrainNodes, *machinepool.KeepNodes:
+		return p.nodeChanges(e)
+	case machinepool.ReadPool, machinepool.GetGroup:
+	}
+	if call == "" {
+		return nil
+	}
+	return []engine.Change{{What: "call " + call + " for " + pool}}
+}
+
+// nodeChanges is changes for an effect on nodes: what it does to the first that is there.
+func (p *pass) nodeChanges(e machinepool.Effect) []engine.Change {
+	switch e := any(e).(type) { // of all effects, only these are about nodes
 	case *machinepool.DrainNodes:
 		for _, l := range e.Leaving {
 			if n := p.o.Nodes[l.ProviderID]; n != nil {
@@ -64,12 +77,8 @@ func (p *pass) changes(e machinepool.Effect, pool string) []engine.Change {
 				return []engine.Change{{What: "take node " + n.Name + " into service again"}}
 			}
 		}
-	case machinepool.ReadPool, machinepool.GetGroup:
 	}
-	if call == "" {
-		return nil
-	}
-	return []engine.Change{{What: "call " + call + " for " + pool}}
+	return nil
 }
 
 func (p *pass) do(ctx context.Context, e machinepool.Effect) (err error) {
