@@ -48,7 +48,7 @@ var unfinished = map[string]int{
 	"deployment":   68,
 	"drain":        25,
 	"driver":       6,
-	"machine":      89,
+	"machine":      88,
 	"machineclass": 4,
 	"machinepool":  31,
 	"machineset":   39,

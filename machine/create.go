@@ -1,8 +1,6 @@
 package machine
 
 import (
-	"time"
-
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/decision"
 )
@@ -15,35 +13,35 @@ import (
 //
 // A process that is killed after the VM was made and before it was recorded is
 // followed by one that asks for the VM, finds it, and goes on from there.
-func (d *decider) create() Plan {
-	if plan, wait := d.createGate(); wait {
+func (c creation) create() Plan {
+	if plan, wait := c.createGate(); wait {
 		return plan
 	}
-	if d.m.Spec.ProviderID == "" {
-		return d.obtain()
+	if c.m.Spec.ProviderID == "" {
+		return c.ensureVM()
 	}
-	return d.bringUp()
+	return c.awaitNode()
 }
 
 // createGate holds a failed creation back until it may be tried again, and
 // ends it when its time is up meanwhile.
-func (d *decider) createGate() (Plan, bool) {
-	op := &d.m.Status.LastOperation
-	if op.Kind != OperationCreate || d.heldNoted() {
+func (c creation) createGate() (Plan, bool) {
+	op := &c.m.Status.LastOperation
+	if op.Kind != OperationCreate || c.heldNoted() {
 		return Plan{}, false
 	}
-	at := d.retryAt(createCall(op.Stage))
+	at := c.retryAt(createCall(op.Stage))
 	if at.IsZero() {
 		return Plan{}, false
 	}
-	deadline := d.creationDeadline()
-	if !d.now.Before(deadline) {
-		return d.timedOut(op.Message), true
+	deadline := c.creationDeadline()
+	if !c.now.Before(deadline) {
+		return c.timedOut(op.Message), true
 	}
 	if deadline.Before(at) {
 		at = deadline
 	}
-	why := decision.Why{Reason: reasonRetryAt, Name: op.Stage.title(), Code: op.Code, For: at.Sub(d.now)}
+	why := decision.Why{Reason: reasonRetryAt, Name: op.Stage.title(), Code: op.Code, For: at.Sub(c.now)}
 	return Plan{At: at, Why: why}, true
 }
 
@@ -58,29 +56,17 @@ func createCall(stage Stage) codes.Call {
 	return codes.CreateMachine
 }
 
-// began tells whether a create may have been issued without the VM having
-// been seen initialized since.
-func (d *decider) began() bool {
-	op := &d.m.Status.LastOperation
-	return op.Kind == OperationCreate &&
-		(op.Stage == StageCreateVM || op.Stage == StageInstanceInitialization)
-}
-
-func (d *decider) creationDeadline() time.Time {
-	return d.verdictAt(d.m.CreatedAt, d.p.creationTimeout(d.m))
-}
-
-// obtain finds the machine's VM or has it created, and records it.
-func (d *decider) obtain() Plan {
-	if d.o.Class == nil {
-		return d.classFailure(codes.NotFound, d.m.Spec.Class.missing())
+// ensureVM finds the machine's VM or has it created, and records it.
+func (c creation) ensureVM() Plan {
+	if c.o.Class == nil {
+		return c.classFailure(codes.NotFound, c.m.Spec.Class.missing())
 	}
-	if err := d.o.Class.Validate(); err != nil {
-		return d.classFailure(codes.InvalidArgument, err.Error())
+	if err := c.o.Class.Validate(); err != nil {
+		return c.classFailure(codes.InvalidArgument, err.Error())
 	}
-	vm := d.o.VM
+	vm := c.o.VM
 	if vm == nil {
-		if plan, wait := d.held(); wait && !d.mayBeMade() {
+		if plan, wait := c.held(); wait && !c.mayBeMade() {
 			return plan
 		}
 		return Plan{Effect: GetVM{}, Why: decision.Why{Reason: reasonAskVM}}
@@ -88,147 +74,111 @@ func (d *decider) obtain() Plan {
 	switch vm.Code {
 	case codes.OK, codes.Uninitialized:
 		if vm.ProviderID == "" {
-			return d.statusFailure(codes.Internal, "the driver knows the VM but gave no provider ID: "+vm.Message)
+			return c.statusFailure(codes.Internal, "the driver knows the VM but gave no provider ID: "+vm.Message)
 		}
 		if vm.Of != "" {
-			return d.statusFailure(codes.Internal, vm.mistaken())
+			return c.statusFailure(codes.Internal, vm.mistaken())
 		}
-		if d.began() { // it may be what a call made whose answer was lost
-			return d.accept(vm, reasonFound)
+		if c.began() { // it may be what a call made whose answer was lost
+			return c.accept(vm, reasonFound)
 		}
-		return d.record(vm, reasonFound)
+		return c.record(vm, reasonFound)
 	case codes.NotFound, codes.Unimplemented:
-		return d.issueCreate()
+		return c.issueCreate()
 	}
-	return d.statusFailure(vm.Code, vm.Message)
-}
-
-// classFailure reports a class that nothing can be created from.
-func (d *decider) classFailure(code codes.Code, message string) Plan {
-	return d.createFailed(d.keepBegun(StageNone), code, message)
-}
-
-// statusFailure reports a status call that leaves open whether there is a VM.
-func (d *decider) statusFailure(code codes.Code, message string) Plan {
-	return d.createFailed(d.keepBegun(StageGetVMStatus), code, message)
-}
-
-// keepBegun is stage, unless the persisted stage must not be forgotten.
-func (d *decider) keepBegun(stage Stage) Stage {
-	if d.began() {
-		return d.m.Status.LastOperation.Stage
-	}
-	return stage
+	return c.statusFailure(vm.Code, vm.Message)
 }
 
 // issueCreate announces a create, issues it, and looks at its answer. The
 // announcement is written in the very pass that issues the call: a reader of
 // an old state fails there, before it can bring a VM to life that nobody wants.
-func (d *decider) issueCreate() Plan {
-	made := d.o.Created
+func (c creation) issueCreate() Plan {
+	made := c.o.Created
 	if made == nil {
-		if plan, wait := d.held(); wait {
+		if plan, wait := c.held(); wait {
 			return plan
 		}
-		if !d.now.Before(d.creationDeadline()) {
-			return d.timedOut("its time was up before its VM was created")
+		if !c.now.Before(c.creationDeadline()) {
+			return c.timedOut("its time was up before its VM was created")
 		}
-		if plan, bad := d.noToken(); bad {
+		if plan, bad := c.noToken(); bad {
 			return plan
 		}
-		if !d.announced() {
-			return d.move(EventCreate, decision.Why{Reason: reasonFence}, func(s *Status) {
-				s.LastOperation = d.operation(OperationCreate, StateProcessing, StageCreateVM)
+		if !c.announced() {
+			return c.move(EventCreate, decision.Why{Reason: reasonFence}, func(s *Status) {
+				s.LastOperation = c.operation(OperationCreate, StateProcessing, StageCreateVM)
 				s.NeverCreated = false
-				d.announceSpec(s)
+				c.announceSpec(s)
 			})
 		}
-		if plan, busy := d.ensureToken(); busy {
+		if plan, busy := c.ensureToken(); busy {
 			return plan
 		}
 		return Plan{Effect: CreateVM{}, Why: decision.Why{Reason: reasonCreate}}
 	}
 	switch {
 	case made.Code != codes.OK:
-		return d.createFailed(StageCreateVM, made.Code, made.Message)
+		return c.createFailed(StageCreateVM, made.Code, made.Message)
 	case made.ProviderID == "":
-		return d.createFailed(StageCreateVM, codes.Internal, "the driver gave no provider ID")
+		return c.createFailed(StageCreateVM, codes.Internal, "the driver gave no provider ID")
 	case made.Of != "":
-		return d.createFailed(StageCreateVM, codes.Internal, made.mistaken())
-	case made.NodeName == "" && !d.o.NoCluster:
-		return d.createFailed(StageCreateVM, codes.Internal, "the driver gave no node name")
+		return c.createFailed(StageCreateVM, codes.Internal, made.mistaken())
+	case made.NodeName == "" && !c.o.NoCluster:
+		return c.createFailed(StageCreateVM, codes.Internal, "the driver gave no node name")
 	}
-	return d.accept(made, reasonCreated)
-}
-
-// mistaken says that an answer is about another machine's VM. Were it recorded,
-// that VM would be deleted with this machine.
-func (vm *VM) mistaken() string {
-	return "the driver answered VM " + vm.ProviderID + ", which is that of machine " + vm.Of
+	return c.accept(made, reasonCreated)
 }
 
 // accept records a VM that was made for this machine, unless it came up under
 // the name of a node that was there before.
-func (d *decider) accept(made *VM, reason decision.Reason) Plan {
+func (c creation) accept(made *VM, reason decision.Reason) Plan {
 	switch {
-	case d.o.NoCluster || made.NodeName == "":
-	case d.o.Node == nil || d.o.Node.Name != made.NodeName:
+	case c.o.NoCluster || made.NodeName == "":
+	case c.o.Node == nil || c.o.Node.Name != made.NodeName:
 		return Plan{Effect: FindNode{Name: made.NodeName}, Why: decision.Why{Reason: reasonFindNode, Name: made.NodeName}}
-	case d.o.Node.Node != nil && d.stale(d.o.Node.Node, made.ProviderID):
-		return d.discard(made)
+	case c.o.Node.Node != nil && c.stale(c.o.Node.Node, made.ProviderID):
+		return c.discard(made)
 	}
-	return d.record(made, reason)
+	return c.record(made, reason)
 }
 
-func (d *decider) announced() bool {
-	op := &d.m.Status.LastOperation
-	return d.o.Fenced && d.m.Status.Phase == PhasePending && op.Kind == OperationCreate &&
+func (c creation) announced() bool {
+	op := &c.m.Status.LastOperation
+	return c.o.Fenced && c.m.Status.Phase == PhasePending && op.Kind == OperationCreate &&
 		op.State == StateProcessing && op.Stage == StageCreateVM
-}
-
-// stale tells whether a node was there before the VM with this provider ID
-// and only shares its name.
-func (d *decider) stale(n *Node, providerID string) bool {
-	if n.ProviderID != "" && n.ProviderID == providerID {
-		return false
-	}
-	if d.p.ProviderIDsMatch && n.ProviderID != "" && providerID != "" {
-		return true
-	}
-	return n.CreatedAt.Before(d.m.CreatedAt)
 }
 
 // discard deletes a VM that came up under another node's name, and gives up
 // this machine. Its record keeps no node name that it could hurt.
-func (d *decider) discard(made *VM) Plan {
-	if d.o.VMDeleted == nil {
+func (c creation) discard(made *VM) Plan {
+	if c.o.VMDeleted == nil {
 		return Plan{
 			Effect: DeleteVM{made.ProviderID},
 			Why:    decision.Why{Reason: reasonStaleNodeVM, Name: made.NodeName},
 		}
 	}
 	why := decision.Why{Reason: reasonStaleNode, Name: made.NodeName}
-	return d.move(EventCreateRefused, why, func(s *Status) {
-		s.LastOperation = d.failure(OperationCreate, StageCreateVM, codes.Aborted, why.String())
+	return c.move(EventCreateRefused, why, func(s *Status) {
+		s.LastOperation = c.failure(OperationCreate, StageCreateVM, codes.Aborted, why.String())
 	})
 }
 
 // record stores what a VM is called before anything else is done with it.
-func (d *decider) record(vm *VM, reason decision.Reason) Plan {
-	changed := d.m.Clone()
+func (c creation) record(vm *VM, reason decision.Reason) Plan {
+	changed := c.m.Clone()
 	changed.Spec.ProviderID = vm.ProviderID
-	if changed.Spec.NodeName == "" && !d.o.NoCluster {
+	if changed.Spec.NodeName == "" && !c.o.NoCluster {
 		changed.Spec.NodeName = vm.NodeName
 	}
 	return Plan{Write: &Update{changed}, Why: decision.Why{Reason: reason, Name: vm.ProviderID}}
 }
 
-// bringUp initializes a recorded VM where needed and waits for it to join.
-func (d *decider) bringUp() Plan {
-	vm := d.o.VM
-	if vm == nil && d.o.Created == nil && d.m.Status.Phase != PhasePending {
-		if d.o.Class == nil {
-			return d.classFailure(codes.NotFound, d.m.Spec.Class.missing())
+// awaitNode initializes a recorded VM where needed and waits for it to join.
+func (c creation) awaitNode() Plan {
+	vm := c.o.VM
+	if vm == nil && c.o.Created == nil && c.m.Status.Phase != PhasePending {
+		if c.o.Class == nil {
+			return c.classFailure(codes.NotFound, c.m.Spec.Class.missing())
 		}
 		return Plan{Effect: GetVM{}, Why: decision.Why{Reason: reasonAskVM}}
 	}
@@ -236,26 +186,26 @@ func (d *decider) bringUp() Plan {
 		switch vm.Code {
 		case codes.OK, codes.Uninitialized, codes.NotFound, codes.Unimplemented:
 		default:
-			return d.statusFailure(vm.Code, vm.Message)
+			return c.statusFailure(vm.Code, vm.Message)
 		}
 	}
-	if name := d.newNodeName(); name != "" {
-		changed := d.m.Clone()
+	if name := c.newNodeName(); name != "" {
+		changed := c.m.Clone()
 		changed.Spec.NodeName = name
 		return Plan{Write: &Update{changed}, Why: decision.Why{Reason: reasonNodeNamed, Name: name}}
 	}
-	if plan, busy := d.initialize(); busy {
+	if plan, busy := c.initialize(); busy {
 		return plan
 	}
-	return d.settle()
+	return c.settle()
 }
 
 // newNodeName is the node name that a driver gave and that is not recorded yet.
-func (d *decider) newNodeName() string {
-	if d.o.NoCluster || d.m.Spec.NodeName != "" {
+func (c creation) newNodeName() string {
+	if c.o.NoCluster || c.m.Spec.NodeName != "" {
 		return ""
 	}
-	for _, vm := range [...]*VM{d.o.VM, d.o.Initialized} {
+	for _, vm := range [...]*VM{c.o.VM, c.o.Initialized} {
 		if vm != nil && vm.NodeName != "" {
 			return vm.NodeName
 		}
@@ -265,97 +215,109 @@ func (d *decider) newNodeName() string {
 
 // initialize has the VM initialized if the driver said that it is not, or if
 // a create was begun and nothing says that it was.
-func (d *decider) initialize() (Plan, bool) {
-	uninitialized := d.o.VM != nil && d.o.VM.Code == codes.Uninitialized
-	stage := d.m.Status.LastOperation.Stage
-	if d.o.NoInitialize || !uninitialized && !d.began() {
+func (c creation) initialize() (Plan, bool) {
+	uninitialized := c.o.VM != nil && c.o.VM.Code == codes.Uninitialized
+	stage := c.m.Status.LastOperation.Stage
+	if c.o.NoInitialize || !uninitialized && !c.began() {
 		return Plan{}, false
 	}
-	answer := d.o.Initialized
+	answer := c.o.Initialized
 	if answer == nil {
-		if d.o.Class == nil {
-			return d.classFailure(codes.NotFound, d.m.Spec.Class.missing()), true
+		if c.o.Class == nil {
+			return c.classFailure(codes.NotFound, c.m.Spec.Class.missing()), true
 		}
-		if plan, busy := d.findToken(); busy {
+		if plan, busy := c.findToken(); busy {
 			return plan, true
 		}
-		return Plan{Effect: InitializeVM{}, Why: decision.Why{Reason: reasonInitialize, Name: d.m.Spec.ProviderID}}, true
+		return Plan{Effect: InitializeVM{}, Why: decision.Why{Reason: reasonInitialize, Name: c.m.Spec.ProviderID}}, true
 	}
 	switch answer.Code {
 	case codes.OK:
 		if stage == StageInitialized {
 			return Plan{}, false
 		}
-		why := decision.Why{Reason: reasonInitialized, Name: d.m.Spec.ProviderID}
-		return d.move(EventProvisioned, why, func(s *Status) {
-			s.LastOperation = d.operation(OperationCreate, StateProcessing, StageInitialized)
+		why := decision.Why{Reason: reasonInitialized, Name: c.m.Spec.ProviderID}
+		return c.move(EventProvisioned, why, func(s *Status) {
+			s.LastOperation = c.operation(OperationCreate, StateProcessing, StageInitialized)
 		}), true
 	case codes.Unimplemented, codes.NotFound:
 		return Plan{}, false
 	}
-	return d.createFailed(StageInstanceInitialization, answer.Code, answer.Message), true
+	return c.createFailed(StageInstanceInitialization, answer.Code, answer.Message), true
 }
 
 // settle moves a VM that is ready for it to Available or Pending, and looks
 // after its joining.
-func (d *decider) settle() Plan {
-	id := d.m.Spec.ProviderID
-	if d.o.NoCluster {
-		return d.move(EventAvailable, decision.Why{Reason: reasonAvailable, Name: id}, func(s *Status) {
-			s.LastOperation = d.operation(OperationCreate, StateSuccessful, StageInitialized)
+func (c creation) settle() Plan {
+	id := c.m.Spec.ProviderID
+	if c.o.NoCluster {
+		return c.move(EventAvailable, decision.Why{Reason: reasonAvailable, Name: id}, func(s *Status) {
+			s.LastOperation = c.operation(OperationCreate, StateSuccessful, StageInitialized)
 			s.LastOperation.Message = "the VM is available"
 		})
 	}
-	if d.m.Status.Phase != PhasePending || d.m.Status.LastOperation.State == StateFailed {
-		return d.move(EventProvisioned, decision.Why{Reason: reasonPending, Name: id}, func(s *Status) {
-			s.LastOperation = d.operation(OperationCreate, StateProcessing, d.keepBegun(StageInitialized))
+	if c.m.Status.Phase != PhasePending || c.m.Status.LastOperation.State == StateFailed {
+		return c.move(EventProvisioned, decision.Why{Reason: reasonPending, Name: id}, func(s *Status) {
+			s.LastOperation = c.operation(OperationCreate, StateProcessing, c.keepBegun(StageInitialized))
 		})
 	}
-	return d.join()
+	return c.join()
 }
 
-// createFailed records a failed step of the creation.
-func (d *decider) createFailed(stage Stage, code codes.Code, message string) Plan {
-	on, reason := EventCreateFailed, reasonCreateFailed
+// announceSpec notes what a VM that is about to be made is made from. An
+// earlier create may have taken effect with other values: then these are what
+// the VM may have.
+func (c creation) announceSpec(s *Status) {
+	if c.o.VMSpec == nil {
+		return
+	}
+	before := s.VMSpec
+	s.VMSpec = *c.o.VMSpec
+	if !c.began() || before == (VMSpec{}) || before.Declared != s.VMSpec.Declared {
+		return
+	}
+	if before.Begun != "" || before.Updatable != s.VMSpec.Updatable {
+		s.VMSpec.Begun = unite(before.Updatable, before.Begun)
+	}
+}
+
+// noToken refuses to create a VM that would boot with a placeholder for a token.
+func (c creation) noToken() (Plan, bool) {
+	if c.o.Token != TokenUnavailable {
+		return Plan{}, false
+	}
+	message := "the user data of class " + c.m.Spec.Class.Name + " has a placeholder for a bootstrap token, and nothing here makes tokens"
+	return c.classFailure(codes.InvalidArgument, message), true
+}
+
+// ensureToken makes sure, before a create hands out the user data, that what is
+// put into it is there and lasts.
+func (c creation) ensureToken() (Plan, bool) {
+	if c.o.Token != TokenNeeded {
+		return Plan{}, false
+	}
+	answer := c.o.TokenEnsured
 	switch {
-	case code == codes.AlreadyExists && d.o.Created != nil && stage == StageCreateVM:
-		on, reason = EventCreateRefused, reasonCreateRefused
-	case !d.now.Before(d.creationDeadline()):
-		on, reason = EventCreationTimeout, reasonCreateFailed
+	case answer == nil:
+		until := token{c.situation}.end()
+		return Plan{Effect: EnsureToken{until}, Why: decision.Why{Reason: reasonEnsureToken, For: until.Sub(c.now)}}, true
+	case answer.Code != codes.OK:
+		return c.createFailed(StageCreateVM, answer.Code, "bootstrap token: "+answer.Message), true
 	}
-	why := decision.Why{Reason: reason, Name: stage.title(), Code: code, Detail: message}
-	never := d.m.untouched() && !d.known()
-	return d.move(on, why, func(s *Status) {
-		s.LastOperation = d.failure(OperationCreate, stage, code, message)
-		s.NeverCreated = never
-	})
+	return Plan{}, false
 }
 
-// title is what a sentence calls a stage of a creation.
-func (s Stage) title() string {
-	if s == StageNone {
-		return "preparation"
+// findToken finds the token again before a VM is initialized, since that hands
+// out the user data too. A machine without one is initialized all the same, and
+// so is one whose time is up: no token would last.
+func (c creation) findToken() (Plan, bool) {
+	plan, busy := token{c.situation}.renew()
+	if busy {
+		return plan, true
 	}
-	return string(s)
-}
-
-// known tells whether the provider has VMs of this machine, whoever made them.
-func (d *decider) known() bool {
-	if d.o.VM == nil {
-		return false
+	answer := c.o.TokenEnsured
+	if answer == nil || answer.Code == codes.OK || answer.Code == codes.NotFound {
+		return Plan{}, false
 	}
-	code := d.o.VM.Code
-	return code == codes.OK || code == codes.Uninitialized || code == codes.OutOfRange
-}
-
-// timedOut gives up a machine that did not come to run in time.
-func (d *decider) timedOut(message string) Plan {
-	why := decision.Why{Reason: reasonCreationTimeout, For: d.p.creationTimeout(d.m), Detail: message}
-	return d.move(EventCreationTimeout, why, func(s *Status) {
-		op := d.failure(OperationCreate, s.LastOperation.Stage, codes.DeadlineExceeded, why.String())
-		if s.LastOperation.State == StateFailed {
-			op.Code = s.LastOperation.Code // the cause says more than the time it took
-		}
-		s.LastOperation = op
-	})
+	return c.createFailed(StageInstanceInitialization, answer.Code, "bootstrap token: "+answer.Message), true
 }

@@ -31,52 +31,33 @@ func Decide(o *Observation, p *Policy, now time.Time) (Plan, error) {
 	if err := p.Validate(); err != nil {
 		return Plan{}, err
 	}
-	d := decider{o: o, p: p, m: o.Machine, now: now, owner: ownerOf(o.Node, p.Keys.NodeMachine)}
-	return d.oddPause(d.decide()), nil
-}
-
-// decider is one call of Decide.
-type decider struct {
-	o   *Observation
-	p   *Policy
-	m   *Machine
-	now time.Time
-	// owner is the machine whose name the observed node carries; empty: it
-	// carries none, or there is no node.
-	owner string
-	// spared says that the machine's time is up, and that it is not given up
-	// only because this process has not watched for its grace yet.
-	spared bool
-}
-
-func ownerOf(answer *NodeAnswer, key string) string {
-	if answer == nil || answer.Node == nil || key == "" {
-		return ""
-	}
-	return answer.Node.Labels[key]
+	s := situationOf(o, p, now)
+	return pause{&s}.warnInvalid(decider{&s}.decide()), nil
 }
 
 // decide decides about any machine.
-func (d *decider) decide() Plan {
-	if plan, paused := d.pause(); paused {
+func (d decider) decide() Plan {
+	p, h := pause{d.situation}, health{d.situation}
+	if plan, paused := p.begin(); paused {
 		return plan
 	}
-	if d.settled() {
+	if h.settled() {
 		return Plan{Why: decision.Why{Reason: reasonHealthy, Name: d.o.Node.Node.Name}}
 	}
-	if plan, busy := d.resume(); busy {
+	if plan, busy := p.end(); busy {
 		return plan
 	}
 	if d.m.Deleted() {
-		return d.remove()
+		return deletion{d.situation}.remove()
 	}
 	return d.keep()
 }
 
 // keep decides about a machine that is not being deleted.
-func (d *decider) keep() Plan {
+func (d decider) keep() Plan {
+	inspection := preservation{d.situation}
 	if d.m.Status.Phase == PhaseFailed && !d.o.Frozen && d.m.HasFinalizer(Finalizer) { // even one with an invalid spec is waited for
-		if plan, busy := d.preserve(); busy {
+		if plan, busy := inspection.preserve(); busy {
 			return plan
 		}
 	}
@@ -96,39 +77,40 @@ func (d *decider) keep() Plan {
 		changed.AddFinalizer(Finalizer)
 		return Plan{Write: &Update{changed}, Why: decision.Why{Reason: reasonFinalizer}}
 	}
-	if plan, busy := d.preserve(); busy {
+	if plan, busy := inspection.preserve(); busy {
 		return plan
 	}
-	return d.whilePreserved(d.whileSpared(d.alsoPreserve(d.follow())))
+	return inspection.whilePreserved(d.whileSpared(inspection.alsoPreserve(d.follow())))
 }
 
 // follow decides by the phase.
-func (d *decider) follow() Plan {
+func (d decider) follow() Plan {
 	switch d.m.Status.Phase {
 	case PhaseNew, PhaseCrashLoopBackOff, PhasePending:
-		return d.create()
+		return creation{d.situation}.create()
 	case PhaseRunning, PhaseUnknown, PhaseInPlaceUpdateFailed:
-		return d.watch()
+		return health{d.situation}.watch()
 	case PhaseAvailable:
-		if plan, busy := d.lost(); busy {
+		plan, lost := health{d.situation}.lost()
+		if lost {
 			return plan
 		}
-		return d.refresh(Plan{Why: decision.Why{Reason: reasonAvailable, Name: d.m.Spec.ProviderID}})
+		return hotUpdate{d.situation}.refresh(Plan{Why: decision.Why{Reason: reasonAvailable, Name: d.m.Spec.ProviderID}})
 	case PhaseTerminating:
 		return d.move(EventNotDeleted, decision.Why{Reason: reasonNotDeleted}, func(s *Status) {
 			s.LastOperation = d.failure(OperationDelete, s.LastOperation.Stage, codes.Aborted, "terminating, but deletion was not asked for")
 		})
 	case PhaseInPlaceUpdating:
-		return d.update()
+		return inPlace{situation: d.situation}.update()
 	case PhaseInPlaceUpdateSuccessful:
-		return d.takeBack()
+		return inPlace{situation: d.situation}.finish()
 	case PhaseFailed:
 	}
-	return d.failed()
+	return preservation{d.situation}.failed()
 }
 
 // invalid records once which field can't be acted upon, and waits for a change.
-func (d *decider) invalid(bad *object.FieldError) Plan {
+func (d decider) invalid(bad *object.FieldError) Plan {
 	why := decision.Why{Reason: reasonSpecInvalid, Name: bad.Field, Detail: bad.Problem}
 	want := object.Condition{
 		Type: ConditionSpecValid, Status: object.False, Reason: reasonSpecInvalid.String(),
@@ -143,42 +125,11 @@ func (d *decider) invalid(bad *object.FieldError) Plan {
 	return plan
 }
 
-// stamp is now as stores keep it.
-func (d *decider) stamp() time.Time { return d.now.Truncate(time.Second) }
-
-// setStatus plans a write of the status that leaves the phase alone.
-func (d *decider) setStatus(why decision.Why, change func(*Status)) Plan {
-	status := d.m.Status.Clone()
-	change(&status)
-	return Plan{Write: &UpdateStatus{status}, Why: why}
-}
-
-// move plans a write of the status that takes the phase along an edge of the table.
-func (d *decider) move(on Event, why decision.Why, change func(*Status)) Plan {
-	from := string(d.m.Status.Phase)
-	to, _ := phases.Next(from, on)
-	plan := d.setStatus(why, func(status *Status) {
-		if to != from {
-			status.Phase, status.Since = Phase(to), d.stamp()
-		}
-		d.noteVM(status)
-		change(status)
-	})
-	plan.Moves[0] = Move{Table: phases.Name, From: from, On: on, To: to}
-	return plan
-}
-
-// noteVM lets what drivers said in this pass ride on a status write.
-func (d *decider) noteVM(status *Status) {
-	for _, vm := range [...]*VM{d.o.VM, d.o.Created, d.o.Initialized, d.o.Updated, d.o.VMDeleted} {
-		if vm == nil {
-			continue
-		}
-		if vm.LastKnown != "" {
-			status.LastKnown = vm.LastKnown
-		}
-		if len(vm.Addresses) > 0 {
-			status.Addresses = append([]Address(nil), vm.Addresses...)
-		}
+// whileSpared says so of a plan that ends the pass, where the machine's time is
+// up and only the grace has it go on.
+func (d decider) whileSpared(plan Plan) Plan {
+	if d.spared && plan.Write == nil && plan.Effect == nil {
+		plan.Why = decision.Why{Reason: reasonGrace, Detail: plan.Why.String(), For: d.p.Grace}
 	}
+	return plan
 }

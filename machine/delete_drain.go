@@ -5,6 +5,7 @@ import (
 
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/decision"
+	"github.com/millwright-go/millwright/object"
 )
 
 // forcedDrain bounds how long a drain by force may take until the deletion
@@ -13,7 +14,7 @@ const forcedDrain = time.Minute
 
 // drain empties the node of a machine that is being deleted. Where nobody
 // drains there is nothing to wait for: the node is told and the VM goes.
-func (d *decider) drain() Plan {
+func (d deletion) drain() Plan {
 	if plan, held := d.hold(d.p.Keys.PreDrainHook, StageInitiateDrain); held {
 		return plan
 	}
@@ -39,12 +40,8 @@ func (d *decider) drain() Plan {
 	return d.empty(node)
 }
 
-// unseen tells whether a node is missing from a cache only: nobody is deleted
-// undrained for that.
-func (d *decider) unseen() bool { return d.o.Node.cached() && d.o.Node.Node == nil }
-
 // empty has the node drained until it is empty, or force has had its time.
-func (d *decider) empty(n *Node) Plan {
+func (d deletion) empty(n *Node) Plan {
 	answer, forced := d.o.Drain, d.forced()
 	if answer == nil {
 		return d.drainNode(n, forced)
@@ -69,7 +66,7 @@ func (d *decider) empty(n *Node) Plan {
 	return Plan{At: d.sooner(answer.At, until), Why: why}
 }
 
-func (d *decider) drainNode(n *Node, forced bool) Plan {
+func (d deletion) drainNode(n *Node, forced bool) Plan {
 	if !forced {
 		return Plan{
 			Effect: &DrainNode{Node: n, Since: d.m.DeletedAt, Until: d.forceAnyway()},
@@ -86,19 +83,8 @@ func (d *decider) drainNode(n *Node, forced bool) Plan {
 	}
 }
 
-// drainStaying has the node of a machine drained that is not being deleted. The
-// label Keys.ForceDrain forces it.
-func (d *decider) drainStaying(n *Node, since, until time.Time) Plan {
-	order := &DrainNode{Node: n, Stays: true, Forced: d.labelled(d.p.Keys.ForceDrain), Since: since, Until: until}
-	why := decision.Why{Reason: reasonDrainNode, Name: n.Name}
-	if order.Forced {
-		why.Reason = reasonForceDrain
-	}
-	return Plan{Effect: order, Why: why}
-}
-
 // emptyByForce records since when force is used, so that it ends.
-func (d *decider) emptyByForce(n *Node, answer *DrainAnswer) Plan {
+func (d deletion) emptyByForce(n *Node, answer *DrainAnswer) Plan {
 	op := &d.m.Status.LastOperation
 	if !op.Forced {
 		why := decision.Why{Reason: reasonDrainNoted, Name: n.Name, Detail: answer.Why}
@@ -115,24 +101,9 @@ func (d *decider) emptyByForce(n *Node, answer *DrainAnswer) Plan {
 	return Plan{At: d.sooner(answer.At, until), Why: why}
 }
 
-// noteDrain stores what a drain waits for, once it changes.
-func (d *decider) noteDrain(n *Node, op Operation) (Plan, bool) {
-	last, answer := &d.m.Status.LastOperation, d.o.Drain
-	if last.State == op.State && last.Message == answer.Why && !last.Forced {
-		return Plan{}, false
-	}
-	op.Message = answer.Why
-	why := decision.Why{Reason: reasonDrainNoted, Name: n.Name, Detail: answer.Why}
-	plan := d.setStatus(why, func(status *Status) { status.LastOperation = op })
-	if answer.Blocked {
-		plan.Warn = why
-	}
-	return plan, true
-}
-
 // detach has the volumes detached that a forced drain left behind. Its clock
 // is the time that this stage was stored.
-func (d *decider) detach() Plan {
+func (d deletion) detach() Plan {
 	if d.o.NoCluster || d.o.NoDrain {
 		return d.stage(EventDetached, decision.Why{Reason: reasonNoNode})
 	}
@@ -154,7 +125,7 @@ func (d *decider) detach() Plan {
 }
 
 // detachFrom has the volumes of a node detached.
-func (d *decider) detachFrom(n *Node, until time.Time) Plan {
+func (d deletion) detachFrom(n *Node, until time.Time) Plan {
 	answer := d.o.Detach
 	switch {
 	case answer == nil && d.forced():
@@ -180,33 +151,32 @@ func (d *decider) detachFrom(n *Node, until time.Time) Plan {
 }
 
 // detachTimeout goes on with volumes attached.
-func (d *decider) detachTimeout(n *Node) Plan {
+func (d deletion) detachTimeout(n *Node) Plan {
 	plan := d.stage(EventDetached, decision.Why{Reason: reasonDetachTimeout, Name: n.Name, For: d.p.DetachTimeout})
 	plan.Warn = plan.Why
 	return plan
 }
 
-// sooner is the earlier of when an answer asks to be looked at again, if it
-// does, and when its time is up. An answer that asks for a time that has
-// passed is looked at in a second.
-func (d *decider) sooner(at, until time.Time) time.Time {
-	if at.IsZero() || until.Before(at) {
-		return until
+// mark tells on the node, before it is drained, that it is about to go.
+func (d deletion) mark(n *Node) (Plan, bool) {
+	from := d.m.Status.DeletedFrom
+	have := object.FindCondition(n.Conditions, NodeTerminating)
+	if from == PhaseNew || from == PhaseCrashLoopBackOff || have != nil && have.Status == object.True {
+		return Plan{}, false
 	}
-	if !at.After(d.now) {
-		at = d.now.Add(time.Second)
-		if until.Before(at) {
-			return until
-		}
+	if answer := d.o.NodeMarked; answer != nil {
+		failed := answer.Code != codes.OK && answer.Code != codes.NotFound
+		return d.stageFailed(StageInitiateDrain, *answer), failed && !d.forced()
 	}
-	return at
-}
-
-// past is a persisted time, unless it lies in the future: no wait can be
-// counted from one that nobody stored.
-func (d *decider) past(at time.Time) time.Time {
-	if at.After(d.now) {
-		return time.Time{}
+	reason := ReasonScaleDown
+	if from == PhaseFailed {
+		reason = ReasonUnhealthy
 	}
-	return at
+	return Plan{
+		Effect: &MarkNode{n, object.Condition{
+			Type: NodeTerminating, Status: object.True, Reason: reason,
+			Message: "machine " + d.m.Name + " is being deleted", Since: d.stamp(),
+		}},
+		Why: decision.Why{Reason: reasonMarkNode, Name: n.Name},
+	}, true
 }

@@ -12,7 +12,7 @@ import (
 // deleted: annotations that begin with prefix. Whoever put one there takes it
 // off when the deletion may go on. The wait ends at Policy.HookTimeout, and
 // with the label that forces a deletion.
-func (d *decider) hold(prefix string, stage Stage) (Plan, bool) {
+func (d deletion) hold(prefix string, stage Stage) (Plan, bool) {
 	hook := d.hook(prefix)
 	if hook == "" || d.forcedByLabel() {
 		return Plan{}, false
@@ -37,7 +37,7 @@ func (d *decider) hold(prefix string, stage Stage) (Plan, bool) {
 }
 
 // hook is the first annotation with a prefix, by name; empty: there is none.
-func (d *decider) hook(prefix string) (first string) {
+func (d deletion) hook(prefix string) (first string) {
 	if prefix == "" {
 		return ""
 	}
@@ -47,16 +47,4 @@ func (d *decider) hook(prefix string) (first string) {
 		}
 	}
 	return first
-}
-
-// forcedByLabel tells whether somebody wants the machine gone without regard.
-func (d *decider) forcedByLabel() bool { return d.labelled(d.p.Keys.ForceDeletion) }
-
-// labelled reports whether a label of the machine says yes. An empty key is on none.
-func (d *decider) labelled(key string) bool {
-	if key == "" {
-		return false
-	}
-	yes, err := strconv.ParseBool(d.m.Labels[key])
-	return err == nil && yes
 }

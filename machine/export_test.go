@@ -5,8 +5,8 @@ import "time"
 // DecideStepByStep is Decide about a machine that is not being deleted, without
 // the short cut for settled ones.
 func DecideStepByStep(o *Observation, p *Policy, now time.Time) Plan {
-	d := decider{o: o, p: p, m: o.Machine, now: now, owner: ownerOf(o.Node, p.Keys.NodeMachine)}
-	return d.keep()
+	s := situationOf(o, p, now)
+	return decider{&s}.keep()
 }
 
 // Unite is unite: what either of two records of updatable values says.

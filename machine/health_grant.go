@@ -18,20 +18,20 @@ const grantRetry = 30 * time.Second
 // awaitGrant holds a verdict back until the budget of replacements allows it: ask
 // says what is asked, refused what becomes of it while that is refused. Without a
 // budget nothing is held back.
-func (d *decider) awaitGrant(ask, refused decision.Why) (Plan, bool) {
-	if !d.o.Budgeted {
+func (h health) awaitGrant(ask, refused decision.Why) (Plan, bool) {
+	if !h.o.Budgeted {
 		return Plan{}, false
 	}
-	grant := d.o.Grant
+	grant := h.o.Grant
 	switch {
 	case grant == nil:
 		return Plan{Effect: AskGrant{}, Why: ask}, true
-	case grant.Allowed && (grant.Until.IsZero() || d.now.Before(grant.Until)):
+	case grant.Allowed && (grant.Until.IsZero() || h.now.Before(grant.Until)):
 		return Plan{}, false
 	}
 	refused.Detail = grant.Detail
 	if grant.Allowed {
 		refused.Detail = "the grant has lapsed"
 	}
-	return Plan{At: d.now.Add(grantRetry), Why: refused, Warn: refused}, true
+	return Plan{At: h.now.Add(grantRetry), Why: refused, Warn: refused}, true
 }

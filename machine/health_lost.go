@@ -11,37 +11,37 @@ import (
 // A list only raises the question. The answer NOT_FOUND settles it.
 
 // watchVM looks after a machine that has joined once and has no cluster any more.
-func (d *decider) watchVM() Plan {
-	if d.m.Status.Phase == PhaseRunning {
-		if plan, busy := d.lost(); busy {
+func (h health) watchVM() Plan {
+	if h.m.Status.Phase == PhaseRunning {
+		if plan, busy := h.lost(); busy {
 			return plan
 		}
 	}
-	return d.refresh(Plan{Why: decision.Why{Reason: reasonHealthy, Name: d.m.Spec.NodeName}})
+	return hotUpdate{h.situation}.refresh(Plan{Why: decision.Why{Reason: reasonHealthy, Name: h.m.Spec.NodeName}})
 }
 
 // lost gives up a machine whose VM is gone. False: it is not missing, the driver
 // knows it, or the driver can't tell.
-func (d *decider) lost() (Plan, bool) {
-	missing, vm := d.o.Missing, d.o.VM
-	if missing == nil || !d.o.NoCluster || d.m.Spec.ProviderID == "" || d.o.Class == nil || d.preserved() {
+func (h health) lost() (Plan, bool) {
+	missing, vm := h.o.Missing, h.o.VM
+	if missing == nil || !h.o.NoCluster || h.m.Spec.ProviderID == "" || h.o.Class == nil || h.preserved() {
 		return Plan{}, false
 	}
-	ask := Plan{Effect: GetVM{}, Why: decision.Why{Reason: reasonAskMissing, Name: d.m.Spec.ProviderID}}
+	ask := Plan{Effect: GetVM{}, Why: decision.Why{Reason: reasonAskMissing, Name: h.m.Spec.ProviderID}}
 	switch {
 	case vm != nil && vm.Code != codes.NotFound:
 		return Plan{}, false
 	case vm == nil && !missing.NotFound:
 		return ask, true
 	}
-	why := decision.Why{Reason: reasonLost, Name: d.m.Spec.ProviderID, For: d.now.Sub(missing.Since)}
-	if plan, wait := d.awaitGrant(decision.Why{Reason: reasonAskGrantLost, Name: why.Name}, decision.Why{Reason: reasonLostNotGranted, Name: why.Name}); wait {
+	why := decision.Why{Reason: reasonLost, Name: h.m.Spec.ProviderID, For: h.now.Sub(missing.Since)}
+	if plan, wait := h.awaitGrant(decision.Why{Reason: reasonAskGrantLost, Name: why.Name}, decision.Why{Reason: reasonLostNotGranted, Name: why.Name}); wait {
 		return plan, true
 	}
 	if vm == nil {
 		return ask, true
 	}
-	return d.move(EventLost, why, func(s *Status) {
-		s.LastOperation = d.failure(OperationHealthCheck, StageNone, codes.NotFound, why.String())
+	return h.move(EventLost, why, func(s *Status) {
+		s.LastOperation = h.failure(OperationHealthCheck, StageNone, codes.NotFound, why.String())
 	}), true
 }

@@ -10,85 +10,85 @@ package machine
 // before the condition tells of it, and for as long as it does (sinceTold); and the
 // record of a candidate never meets a success (announced). What the other program
 // put there is taken off when the update is over.
-func (d *decider) adopts(n *Node) bool {
-	have := &n.Applied.Update
-	if !have.Since.IsZero() || !n.says(d.p.Keys.CandidateForUpdate) {
+func (u nodeUpdate) adopts() bool {
+	have := &u.n.Applied.Update
+	if !have.Since.IsZero() || !u.n.says(u.p.Keys.CandidateForUpdate) {
 		return false
 	}
-	if d.m.Spec.InPlace == InPlaceNone && !d.inUpdate() {
-		return d.leftOver(n)
+	if u.m.Spec.InPlace == InPlaceNone && !u.inUpdate() {
+		return u.leftOver()
 	}
-	switch n.updateReason() {
+	switch u.n.updateReason() {
 	case ReasonCandidateForUpdate:
 		return have.none()
 	case ReasonUpdateSuccessful:
-		return n.result(&d.p.Keys) == UpdateSuccessful
+		return u.n.result(&u.p.Keys) == UpdateSuccessful
 	}
-	return n.underWay()
+	return u.n.underWay()
 }
 
 // leftOver reports whether another program has moved the machine to its new
 // owner after its update, and has yet to clean its node up. It says so by the
 // agent's answer on the machine.
-func (d *decider) leftOver(n *Node) bool {
-	k := &d.p.Keys
-	return d.m.Spec.InPlace == InPlaceNone && d.m.Status.Phase == PhaseRunning &&
-		k.UpdateResult != "" && d.m.Labels[k.UpdateResult] == UpdateSuccessful &&
-		n.updateReason() == ReasonUpdateSuccessful && n.result(k) == UpdateSuccessful
+func (u nodeUpdate) leftOver() bool {
+	k := &u.p.Keys
+	return u.m.Spec.InPlace == InPlaceNone && u.m.Status.Phase == PhaseRunning &&
+		k.UpdateResult != "" && u.m.Labels[k.UpdateResult] == UpdateSuccessful &&
+		u.n.updateReason() == ReasonUpdateSuccessful && u.n.result(k) == UpdateSuccessful
 }
 
 // inUpdate reports whether the machine's phase is one of an update.
-func (d *decider) inUpdate() bool {
-	phase := d.m.Status.Phase
+func (u nodeUpdate) inUpdate() bool {
+	phase := u.m.Status.Phase
 	return phase == PhaseInPlaceUpdating || phase == PhaseInPlaceUpdateFailed || phase == PhaseInPlaceUpdateSuccessful
 }
 
-// updateMarks is what an update has put on the node: as recorded, or as another
+// marks is what an update has put on the node: as recorded, or as another
 // program that began the update left it. A cordon is the update's from the
 // drain on. A selection is ours if the owner selects: a user's stays.
-func (d *decider) updateMarks(n *Node) UpdateMarks {
-	if !d.adopts(n) {
-		return n.Applied.Update
+func (u nodeUpdate) marks() UpdateMarks {
+	if !u.adopts() {
+		return u.n.Applied.Update
 	}
-	have, drained := &n.Applied.Update, n.updateReason() != ReasonCandidateForUpdate
+	have, drained := &u.n.Applied.Update, u.n.updateReason() != ReasonCandidateForUpdate
 	return UpdateMarks{
-		Candidate: true, Cordoned: have.Cordoned || drained && n.Unschedulable,
-		Selected: have.Selected || d.m.Spec.InPlace == InPlaceSelected && n.says(d.p.Keys.SelectedForUpdate),
+		Candidate: true, Cordoned: have.Cordoned || drained && u.n.Unschedulable,
+		Selected: have.Selected || u.m.Spec.InPlace == InPlaceSelected && u.n.says(u.p.Keys.SelectedForUpdate),
 	}
 }
 
 // answeredElsewhere reports whether another program has begun the update or has
 // led it on, and the agent has answered to it.
-func (d *decider) answeredElsewhere(n *Node) bool {
-	return d.adopts(n) && n.concluded(&d.p.Keys)
+func (u nodeUpdate) answeredElsewhere() bool {
+	return u.adopts() && u.n.concluded(&u.p.Keys)
 }
 
 // unclaimed reports whether another program has begun the update of a machine
 // of which nothing is requested. That is no withdrawal: the machine's owner has
 // not seen it yet. It has the time of an update for that.
-func (d *decider) unclaimed(n *Node) bool {
-	s := &d.m.Status
-	return n != nil && d.m.Spec.InPlace == InPlaceNone && (s.Phase == PhaseInPlaceUpdating || s.Phase == PhaseInPlaceUpdateFailed) &&
-		d.adopts(n) && d.now.Before(d.verdictAt(s.Since, d.p.inPlaceTimeout(d.m)))
+func (u nodeUpdate) unclaimed() bool {
+	s := &u.m.Status
+	return u.n != nil && u.m.Spec.InPlace == InPlaceNone && (s.Phase == PhaseInPlaceUpdating || s.Phase == PhaseInPlaceUpdateFailed) &&
+		u.adopts() && u.now.Before(u.verdictAt(s.Since, u.p.inPlaceTimeout(u.m)))
 }
 
 // records reports whether the marks that another program has left are recorded as
 // they are: before anything else is done with them, and until the update goes on here.
-func (d *decider) records(n *Node) bool {
+func (u nodeUpdate) records() bool {
 	switch {
-	case d.m.Status.Phase == PhaseInPlaceUpdating || !d.adopts(n) || d.leftOver(n):
+	case u.m.Status.Phase == PhaseInPlaceUpdating || !u.adopts() || u.leftOver():
 		return false
-	case d.inUpdate():
-		return d.strange(n)
+	case u.inUpdate():
+		return u.strange()
 	}
 	return true
 }
 
 // strange reports whether another program has left marks that are not on record.
-func (d *decider) strange(n *Node) bool {
-	if !d.adopts(n) {
+func (u nodeUpdate) strange() bool {
+	if !u.adopts() {
 		return false
 	}
-	marks := d.updateMarks(n)
-	return !n.Applied.Update.equal(&marks)
+	marks := u.marks()
+	return !u.n.Applied.Update.equal(&marks)
 }

@@ -13,29 +13,29 @@ type wantedMarks struct {
 }
 
 // wanted says what a node should carry, by where the update stands.
-func (d *decider) wanted(n *Node) wantedMarks {
-	asked, have := d.m.Spec.InPlace != InPlaceNone, d.updateMarks(n)
+func (u nodeUpdate) wanted() wantedMarks {
+	asked, have := u.m.Spec.InPlace != InPlaceNone, u.marks()
 	var w wantedMarks
-	if d.records(n) {
+	if u.records() {
 		w.UpdateMarks = have
 		return w
 	}
-	switch d.m.Status.Phase {
+	switch u.m.Status.Phase {
 	case PhaseRunning:
-		w.noAnswer, w.noSelection = d.leftOver(n), d.leftOver(n)
-		w.Candidate, w.Since = asked && n.announced(), sinceTold(n)
+		w.noAnswer, w.noSelection = u.leftOver(), u.leftOver()
+		w.Candidate, w.Since = asked && u.n.announced(), sinceTold(u.n)
 	case PhaseInPlaceUpdating:
-		if d.over(n) {
-			w.Candidate, w.Since, w.noAnswer = asked && n.announced(), sinceTold(n), true
+		if u.over() {
+			w.Candidate, w.Since, w.noAnswer = asked && u.n.announced(), sinceTold(u.n), true
 			break
 		}
-		w.UpdateMarks = UpdateMarks{Since: d.m.Status.Since.Truncate(time.Second), Candidate: true, Selected: have.Selected, Cordoned: true}
-		if d.m.Spec.InPlace == InPlaceSelected {
+		w.UpdateMarks = UpdateMarks{Since: u.m.Status.Since.Truncate(time.Second), Candidate: true, Selected: have.Selected, Cordoned: true}
+		if u.m.Spec.InPlace == InPlaceSelected {
 			w.Selected = true
 		}
-		w.noAnswer = d.m.Status.LastOperation.Stage != StageReady
+		w.noAnswer = u.m.Status.LastOperation.Stage != StageReady
 	case PhaseInPlaceUpdateFailed:
-		return d.wantedOfFailed(n, have)
+		return u.wantedOfFailed(have)
 	case PhaseInPlaceUpdateSuccessful:
 		if asked {
 			w.UpdateMarks = have
@@ -43,45 +43,45 @@ func (d *decider) wanted(n *Node) wantedMarks {
 		}
 		w.noAnswer, w.noSelection = true, true
 	case PhaseNew, PhasePending, PhaseAvailable, PhaseUnknown, PhaseFailed, PhaseCrashLoopBackOff, PhaseTerminating:
-		w.Candidate, w.Since = have.Candidate && asked && n.announced(), sinceTold(n)
+		w.Candidate, w.Since = have.Candidate && asked && u.n.announced(), sinceTold(u.n)
 	}
 	return w
 }
 
 // wantedOfFailed is wanted after an update has failed.
-func (d *decider) wantedOfFailed(n *Node, have UpdateMarks) (w wantedMarks) {
-	asked := d.m.Spec.InPlace != InPlaceNone
+func (u nodeUpdate) wantedOfFailed(have UpdateMarks) (w wantedMarks) {
+	asked := u.m.Spec.InPlace != InPlaceNone
 	switch {
-	case d.outdated(): // it is not trusted with workload
+	case u.outdated(): // it is not trusted with workload
 		w.Since, w.Cordoned, w.Candidate, w.noAnswer = have.Since, have.Cordoned, asked, true
-	case d.over(n):
-		w.Candidate, w.Since, w.noAnswer = asked && n.announced(), sinceTold(n), true
+	case u.over():
+		w.Candidate, w.Since, w.noAnswer = asked && u.n.announced(), sinceTold(u.n), true
 	default:
 		w.UpdateMarks = have
 	}
 	return w
 }
 
-// marksInLine tells whether a node carries what applyMarks would put there and
+// inLine tells whether a node carries what apply would put there and
 // nothing that it would take off. Most machines are in no update: they ask for
 // nothing, and their nodes carry nothing.
-func (d *decider) marksInLine(n *Node) bool {
-	if n.Applied.Update.none() && n.Drain == nil && d.m.Status.Phase == PhaseRunning && d.m.Spec.InPlace == InPlaceNone {
-		return !d.leftOver(n)
+func (u nodeUpdate) inLine() bool {
+	if u.n.Applied.Update.none() && u.n.Drain == nil && u.m.Status.Phase == PhaseRunning && u.m.Spec.InPlace == InPlaceNone {
+		return !u.leftOver()
 	}
-	return !d.drainIsOver(n) && d.updateInLine(n)
+	return !u.drainIsOver() && u.labelsInLine()
 }
 
-func (d *decider) updateInLine(n *Node) bool {
-	if d.unclaimed(n) {
+func (u nodeUpdate) labelsInLine() bool {
+	if u.unclaimed() {
 		return true
 	}
-	have, k, w := &n.Applied.Update, &d.p.Keys, d.wanted(n)
-	return !d.strange(n) && have.Since.Equal(w.Since) &&
-		labelInLine(n, k.CandidateForUpdate, have.Candidate, w.Candidate) &&
-		labelInLine(n, k.SelectedForUpdate, have.Selected, w.Selected) &&
-		(w.Cordoned && n.Unschedulable || !w.Cordoned && !have.Cordoned) &&
-		!(w.noAnswer && n.answered(k)) && !(w.noSelection && n.says(k.SelectedForUpdate))
+	have, k, w := &u.n.Applied.Update, &u.p.Keys, u.wanted()
+	return !u.strange() && have.Since.Equal(w.Since) &&
+		labelInLine(u.n, k.CandidateForUpdate, have.Candidate, w.Candidate) &&
+		labelInLine(u.n, k.SelectedForUpdate, have.Selected, w.Selected) &&
+		(w.Cordoned && u.n.Unschedulable || !w.Cordoned && !have.Cordoned) &&
+		!(w.noAnswer && u.n.answered(k)) && !(w.noSelection && u.n.says(k.SelectedForUpdate))
 }
 
 func labelInLine(n *Node, key string, have, want bool) bool {
@@ -91,67 +91,67 @@ func labelInLine(n *Node, key string, have, want bool) bool {
 	return !have
 }
 
-// applyMarks changes a copy of a node into what an in-place update wants it to
+// apply changes a copy of a node into what an in-place update wants it to
 // be, and records what of it is ours. n has a map of labels.
-func (d *decider) applyMarks(n *Node) {
-	have, k, w := d.updateMarks(n), &d.p.Keys, d.wanted(n)
-	if t, seen := n.taint(k.CriticalComponents); seen {
-		n.Applied.Critical = t
+func (u nodeUpdate) apply() {
+	have, k, w := u.marks(), &u.p.Keys, u.wanted()
+	if t, seen := u.n.taint(k.CriticalComponents); seen {
+		u.n.Applied.Critical = t
 	}
-	if d.unclaimed(n) {
+	if u.unclaimed() {
 		return
 	}
 	now := UpdateMarks{Since: w.Since, Cordoned: have.Cordoned && w.Cordoned}
-	now.Candidate = setLabel(n.Labels, k.CandidateForUpdate, have.Candidate, w.Candidate)
-	now.Selected = setLabel(n.Labels, k.SelectedForUpdate, have.Selected, w.Selected)
+	now.Candidate = setLabel(u.n.Labels, k.CandidateForUpdate, have.Candidate, w.Candidate)
+	now.Selected = setLabel(u.n.Labels, k.SelectedForUpdate, have.Selected, w.Selected)
 	switch {
-	case w.Cordoned && !n.Unschedulable:
-		n.Unschedulable, now.Cordoned = true, true
+	case w.Cordoned && !u.n.Unschedulable:
+		u.n.Unschedulable, now.Cordoned = true, true
 	case have.Cordoned && !w.Cordoned:
-		n.Unschedulable = false
+		u.n.Unschedulable = false
 	}
 	if w.noAnswer {
-		delete(n.Labels, k.UpdateResult)
-		delete(n.Annotations, k.UpdateFailedReason)
+		delete(u.n.Labels, k.UpdateResult)
+		delete(u.n.Annotations, k.UpdateFailedReason)
 	}
 	if w.noSelection {
-		delete(n.Labels, k.SelectedForUpdate)
+		delete(u.n.Labels, k.SelectedForUpdate)
 	}
-	if d.returns() && !have.Since.IsZero() {
-		d.restoreCritical(n)
+	if u.returns() && !have.Since.IsZero() {
+		u.restoreCritical()
 	}
-	if d.drainIsOver(n) {
-		if !n.Drain.Cordoned.IsZero() && !w.Cordoned {
-			n.Unschedulable = false
+	if u.drainIsOver() {
+		if !u.n.Drain.Cordoned.IsZero() && !w.Cordoned {
+			u.n.Unschedulable = false
 		}
-		n.Drain = nil
+		u.n.Drain = nil
 	}
-	n.Applied.Update = now
+	u.n.Applied.Update = now
 }
 
 // drainIsOver tells whether a node has the record of a drain that nobody goes
 // on with: its machine is neither going nor being updated. With the record goes
 // the cordon, if it was the drain's.
-func (d *decider) drainIsOver(n *Node) bool {
-	return n.Drain != nil && (d.m.Status.Phase == PhaseRunning || d.returns())
+func (u nodeUpdate) drainIsOver() bool {
+	return u.n.Drain != nil && (u.m.Status.Phase == PhaseRunning || u.returns())
 }
 
 // returns tells whether the machine's update is done and its owner has taken
 // it over.
-func (d *decider) returns() bool {
-	return d.m.Status.Phase == PhaseInPlaceUpdateSuccessful && d.m.Spec.InPlace == InPlaceNone
+func (u nodeUpdate) returns() bool {
+	return u.m.Status.Phase == PhaseInPlaceUpdateSuccessful && u.m.Spec.InPlace == InPlaceNone
 }
 
 // restoreCritical puts the critical-components taint on again, in the same
 // write that lets workload back: whoever takes it off once the components are
 // ready does so again. Only a node that once carried it gets it, since where
 // nobody uses it nobody would take it off.
-func (d *decider) restoreCritical(n *Node) {
-	t := n.Applied.Critical
-	if t.Key == "" || t.Key != d.p.Keys.CriticalComponents || n.hasTaint(t.Key) {
+func (u nodeUpdate) restoreCritical() {
+	t := u.n.Applied.Critical
+	if t.Key == "" || t.Key != u.p.Keys.CriticalComponents || u.n.hasTaint(t.Key) {
 		return
 	}
-	n.Taints = append(n.Taints, t)
+	u.n.Taints = append(u.n.Taints, t)
 }
 
 // setLabel puts a label on or takes it off, and tells whether it is ours: what
@@ -169,4 +169,44 @@ func setLabel(labels map[string]string, key string, have, want bool) bool {
 		delete(labels, key)
 	}
 	return false
+}
+
+// selected tells whether it is the machine's turn: by its owner's request, or
+// by a user's label on the node of a candidate.
+func (u nodeUpdate) selected() bool {
+	switch u.m.Spec.InPlace {
+	case InPlaceSelected:
+		return true
+	case InPlaceCandidate:
+		return !u.n.Applied.Update.Selected && u.n.says(u.p.Keys.SelectedForUpdate)
+	}
+	return false
+}
+
+// over tells whether an update that the agent is not at work at is not wanted
+// any more.
+func (u nodeUpdate) over() bool {
+	switch u.m.Status.Phase {
+	case PhaseInPlaceUpdating:
+		return u.m.Status.LastOperation.Stage != StageReady && !u.selected()
+	case PhaseInPlaceUpdateFailed:
+		return !u.outdated() && !u.selected() && !u.unclaimed()
+	}
+	return false
+}
+
+// outdated tells whether the node was updated after that had been withdrawn.
+func (u nodeUpdate) outdated() bool {
+	op := &u.m.Status.LastOperation
+	return u.m.Status.Phase == PhaseInPlaceUpdateFailed && op.Kind == OperationInPlaceUpdate && op.Stage == StageCandidate
+}
+
+// misleads reports whether a node of which no update is wanted says that it
+// awaits one, or something at which no other program begins one. What another
+// program has announced for its own label does not count; ours is taken off first.
+func (u nodeUpdate) misleads() bool {
+	if u.m.Spec.InPlace != InPlaceNone || u.n.Applied.Update.Candidate {
+		return false
+	}
+	return u.n.formerEnd() || u.n.awaitsTurn() && !u.n.says(u.p.Keys.CandidateForUpdate)
 }

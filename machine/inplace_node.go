@@ -1,8 +1,6 @@
 package machine
 
 import (
-	"time"
-
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/object"
@@ -11,40 +9,41 @@ import (
 // adjust brings a node to where its update stands: labels, cordon, and the
 // reason of its condition. Before an agent is told, the rest is in line; before
 // the rest is taken off, it is told that there is nothing to do.
-func (d *decider) adjust(n *Node, reason string) (Plan, bool) {
-	say, out := n.unsaid(reason), d.outOfLine(n, false)
+func (u inPlace) adjust(reason string) (Plan, bool) {
+	sync := nodeSync{u.situation, u.n, false}
+	say, out := u.n.unsaid(reason), sync.outOfLine()
 	if !say && !out {
 		return Plan{}, false
 	}
-	updating := d.m.Status.Phase == PhaseInPlaceUpdating
+	updating := u.m.Status.Phase == PhaseInPlaceUpdating
 	if updating {
-		if plan, wait := d.updateGate(); wait {
+		if plan, wait := u.gate(); wait {
 			return plan, true
 		}
 	}
-	if d.o.Node.cached() {
-		return d.look(false), true
+	if u.o.Node.cached() {
+		return u.look(false), true
 	}
-	first, answer := say && !(out && d.marksFirst(n, reason)), d.o.NodeSynced
+	first, answer := say && !(out && u.marksFirst(reason)), u.o.NodeSynced
 	if first {
-		answer = d.said(n, reason)
+		answer = u.said(reason)
 	}
 	switch {
 	case answer != nil:
-		return d.adjustLater(n, first, *answer), true
-	case updating && !d.o.Fenced || d.behind(n):
-		return d.fence(n), true
+		return u.adjustLater(first, *answer), true
+	case updating && !u.o.Fenced || sync.behind():
+		return sync.fence(), true
 	case first:
-		return d.tell(n, reason), true
+		return u.tell(reason), true
 	}
-	return d.sync(n, false), true
+	return sync.sync(), true
 }
 
 // said is the answer to this pass's attempt to say a reason; nil: there was
 // none. A pass may say first that a node is drained, and then that it is ready.
-func (d *decider) said(n *Node, reason string) *Outcome {
-	answer := d.o.NodeMarked
-	if answer != nil && answer.Code == codes.OK && reason == ReasonReadyForUpdate && n.updateReason() == ReasonSelectedForUpdate {
+func (u inPlace) said(reason string) *Outcome {
+	answer := u.o.NodeMarked
+	if answer != nil && answer.Code == codes.OK && reason == ReasonReadyForUpdate && u.n.updateReason() == ReasonSelectedForUpdate {
 		return nil
 	}
 	return answer
@@ -52,97 +51,90 @@ func (d *decider) said(n *Node, reason string) *Outcome {
 
 // marksFirst reports whether labels and cordon are written before a reason.
 // Otherwise an agent that may be at work is told first.
-func (d *decider) marksFirst(n *Node, reason string) bool {
+func (u inPlace) marksFirst(reason string) bool {
 	switch reason {
 	case ReasonReadyForUpdate:
 		return true
 	case ReasonSelectedForUpdate:
-		return !n.told()
+		return !u.n.told()
 	}
-	return n.Applied.Update.Since.IsZero()
+	return u.n.Applied.Update.Since.IsZero()
 }
 
 // adjustLater deals with a node that is not as it should be though it was
 // written in this pass: a failure during an update is recorded, so that it is
 // tried again ever more rarely.
-func (d *decider) adjustLater(n *Node, told bool, answer Outcome) Plan {
+func (u inPlace) adjustLater(told bool, answer Outcome) Plan {
 	switch {
-	case answer.Code != codes.OK && d.m.Status.Phase == PhaseInPlaceUpdating:
-		return d.updateStepFailed(n, answer)
+	case answer.Code != codes.OK && u.m.Status.Phase == PhaseInPlaceUpdating:
+		return u.stepFailed(answer)
 	case told:
-		return d.later(d.unmarked(n))
+		return u.later(u.unmarked())
 	}
-	return d.syncLater(Plan{Why: d.notInLine(n)}, n)
+	sync := nodeSync{u.situation, u.n, false}
+	return sync.syncLater(Plan{Why: sync.notInLine()})
 }
 
 // tell has the node say where its update stands.
-func (d *decider) tell(n *Node, reason string) Plan {
-	c := object.Condition{Type: NodeInPlaceUpdate, Status: object.True, Reason: reason, Since: d.stamp()}
-	why := decision.Why{Reason: reasonStage, Name: n.Name, Detail: reason}
+func (u inPlace) tell(reason string) Plan {
+	c := object.Condition{Type: NodeInPlaceUpdate, Status: object.True, Reason: reason, Since: u.stamp()}
+	why := decision.Why{Reason: reasonStage, Name: u.n.Name, Detail: reason}
 	switch reason {
 	case ReasonCandidateForUpdate:
-		c.Message = "machine " + d.m.Name + " is to be updated"
+		c.Message = "machine " + u.m.Name + " is to be updated"
 	case ReasonSelectedForUpdate:
-		c.Message = "machine " + d.m.Name + " is drained for its update"
+		c.Message = "machine " + u.m.Name + " is drained for its update"
 	case ReasonReadyForUpdate:
-		c.Message, why = "machine "+d.m.Name+" may be updated", decision.Why{Reason: reasonAnnounce, Name: n.Name}
+		c.Message, why = "machine "+u.m.Name+" may be updated", decision.Why{Reason: reasonAnnounce, Name: u.n.Name}
 	case ReasonNodeUpdateFailed:
-		c.Message = "the update of machine " + d.m.Name + " failed: " + n.failedReason(&d.p.Keys)
+		c.Message = "the update of machine " + u.m.Name + " failed: " + u.n.failedReason(&u.p.Keys)
 	default:
-		c.Message, why = "no update of machine "+d.m.Name+" is wanted", decision.Why{Reason: reasonRetract, Name: n.Name}
-		if d.m.Status.Phase == PhaseInPlaceUpdateSuccessful {
-			c.Message = "machine " + d.m.Name + " is updated"
+		c.Message, why = "no update of machine "+u.m.Name+" is wanted", decision.Why{Reason: reasonRetract, Name: u.n.Name}
+		if u.m.Status.Phase == PhaseInPlaceUpdateSuccessful {
+			c.Message = "machine " + u.m.Name + " is updated"
 		}
 	}
-	return Plan{Effect: &MarkNode{n, c}, Why: why}
+	return Plan{Effect: &MarkNode{u.node(), c}, Why: why}
 }
 
 // tellLater has a plan that ends the pass look again soon at a node that still
 // says, though it was to say otherwise, that an agent may work.
-func (d *decider) tellLater(plan Plan, n *Node) Plan {
-	if plan.Write != nil || plan.Effect != nil || d.o.NodeMarked == nil || d.o.NodeMarked.Code == codes.OK && !n.told() {
+func (u inPlace) tellLater(plan Plan) Plan {
+	if plan.Write != nil || plan.Effect != nil || u.o.NodeMarked == nil || u.o.NodeMarked.Code == codes.OK && !u.n.told() {
 		return plan
 	}
-	plan = within(plan, d.now.Add(nodeRetry))
-	plan.Warn = d.unmarked(n)
+	plan = within(plan, u.now.Add(nodeRetry))
+	plan.Warn = u.unmarked()
 	return plan
 }
 
 // unmarked says that a condition of the node is not what was just written.
-func (d *decider) unmarked(n *Node) decision.Why {
-	why := decision.Why{Reason: reasonMarkFailed, Name: n.Name}
-	if answer := d.o.NodeMarked; answer != nil {
+func (u inPlace) unmarked() decision.Why {
+	why := decision.Why{Reason: reasonMarkFailed, Name: u.n.Name}
+	if answer := u.o.NodeMarked; answer != nil {
 		why.Code, why.Detail = answer.Code, answer.Message
 	}
 	return why
 }
 
-// behind tells whether the node knows of an update that began after what the
-// machine's record knows of. The record may then be an old one, and the node
-// must not be brought back to it.
-func (d *decider) behind(n *Node) bool {
-	since := n.Applied.Update.Since
-	if d.o.Fenced || since.IsZero() {
-		return false
+// say has the node say where its update stands; false: that was tried in this
+// pass, and holds nothing else up, or another program's marks are recorded first.
+func (u inPlace) say(reason string) (Plan, bool) {
+	sync := nodeSync{u.situation, u.n, false}
+	switch {
+	case u.o.NodeMarked != nil || nodeUpdate(u).strange():
+		return Plan{}, false
+	case sync.behind():
+		return sync.fence(), true
 	}
-	if d.m.Status.Phase == PhaseInPlaceUpdating && since.Equal(d.m.Status.Since.Truncate(time.Second)) {
-		return false
-	}
-	return !since.Before(d.m.Status.Since)
+	return u.tell(reason), true
 }
 
-// fence writes the status as it is, but for a failed step that is tried again.
-// A reader of an old record fails there, before it does to the node what nobody
-// wants any more.
-func (d *decider) fence(n *Node) Plan {
-	return d.setStatus(decision.Why{Reason: reasonUpdateFence, Name: n.Name}, func(status *Status) {
-		if op := &status.LastOperation; status.Phase == PhaseInPlaceUpdating && op.State == StateFailed {
-			*op = d.operation(OperationInPlaceUpdate, StateProcessing, op.Stage)
-		}
-	})
-}
-
-// later is a plan that looks again soon at a node that could not be written.
-func (d *decider) later(why decision.Why) Plan {
-	return Plan{At: d.now.Add(nodeRetry), Why: why, Warn: why}
+// restReason is what a node says that no agent is to work on: that its turn will
+// come, or that there is nothing to do.
+func (u inPlace) restReason() string {
+	if u.m.Spec.InPlace != InPlaceNone && u.n.Applied.Update.Candidate && !nodeUpdate(u).outdated() {
+		return ReasonCandidateForUpdate
+	}
+	return ReasonUpdateSuccessful
 }

@@ -2,76 +2,76 @@ package machine
 
 import "github.com/millwright-go/millwright/decision"
 
-// takeBack brings a machine whose update is done back into service, once its
+// finish brings a machine whose update is done back into service, once its
 // owner has taken it over: what the update has put on the node comes off, and
 // when the node is healthy and its critical components are ready, the machine
 // runs. Until its owner does so it waits, for as long as that takes.
-func (d *decider) takeBack() Plan {
-	name := d.m.Spec.NodeName
-	if d.o.NoCluster {
-		if d.m.Spec.InPlace != InPlaceNone {
+func (u inPlace) finish() Plan {
+	name := u.m.Spec.NodeName
+	if u.o.NoCluster {
+		if u.m.Spec.InPlace != InPlaceNone {
 			return Plan{Why: decision.Why{Reason: reasonAwaitOwner, Name: name}}
 		}
-		return d.returned(name, nil)
+		return u.returned(name)
 	}
-	if !d.looked() {
-		return d.look(false)
+	if !u.looked() {
+		return u.look(false)
 	}
-	n := d.node()
-	if n != nil && leaving(n) {
-		return d.followDeletion(n)
+	u.n = u.node()
+	if u.n != nil && leaving(u.n) {
+		return u.followDeletion(u.n)
 	}
-	if d.m.Spec.InPlace != InPlaceNone {
-		return Plan{Why: decision.Why{Reason: reasonAwaitOwner, Name: name}, Warn: d.foreign()}
+	if u.m.Spec.InPlace != InPlaceNone {
+		return Plan{Why: decision.Why{Reason: reasonAwaitOwner, Name: name}, Warn: u.foreign()}
 	}
-	if d.o.Node.cached() {
-		return d.look(false)
+	if u.o.Node.cached() {
+		return u.look(false)
 	}
 	ill := decision.Why{Reason: reasonNodeMissing, Name: name}
-	if n != nil {
-		bad := n.judge(d.p.nodeConditions(d.m))
+	if u.n != nil {
+		bad := u.n.judge(u.p.nodeConditions(u.m))
 		if bad.healthy() {
-			return d.backInService(n)
+			return u.backInService()
 		}
-		ill = decision.Why{Reason: reasonNodeUnhealthy, Name: n.Name, Detail: bad.String()}
+		ill = decision.Why{Reason: reasonNodeUnhealthy, Name: u.n.Name, Detail: bad.String()}
 	}
-	return d.awaitRecovery(n, ill)
+	return u.awaitRecovery(ill)
 }
 
 // backInService lets workload back to a healthy node. For its critical
 // components it waits for as long as they take: the machine counts as not
 // available meanwhile, and is seen to.
-func (d *decider) backInService(n *Node) Plan {
-	if plan, busy := d.adjust(n, ReasonUpdateSuccessful); busy {
+func (u inPlace) backInService() Plan {
+	if plan, busy := u.adjust(ReasonUpdateSuccessful); busy {
 		return plan
 	}
-	if n.hasTaint(d.p.Keys.CriticalComponents) {
-		return Plan{Why: decision.Why{Reason: reasonReturnCritical, Name: n.Name}}
+	if u.n.hasTaint(u.p.Keys.CriticalComponents) {
+		return Plan{Why: decision.Why{Reason: reasonReturnCritical, Name: u.n.Name}}
 	}
-	return d.returned(n.Name, n)
+	return u.returned(u.n.Name)
 }
 
-func (d *decider) returned(name string, n *Node) Plan {
-	op := d.operation(OperationInPlaceUpdate, StateSuccessful, StageInService)
+func (u inPlace) returned(name string) Plan {
+	op := u.operation(OperationInPlaceUpdate, StateSuccessful, StageInService)
 	op.Message = "node " + name + " is updated and in service"
-	plan := d.advance(EventReturned, StageUpdateSuccessful, EventReturned, decision.Why{Reason: reasonReturned, Name: name}, op)
-	return d.settleStatus(d.noteAgent(plan), n)
+	plan := u.advance(EventReturned, StageUpdateSuccessful, EventReturned, decision.Why{Reason: reasonReturned, Name: name}, op)
+	return u.settleStatus(hotUpdate{u.situation}.noteAgent(plan))
 }
 
 // awaitRecovery waits for an updated node to become healthy, for as long as a
 // machine may be unhealthy; then its health is judged as any other's. n is nil
 // where it is missing.
-func (d *decider) awaitRecovery(n *Node, ill decision.Why) Plan {
-	timeout := d.p.healthTimeout(d.m)
-	at := d.verdictAt(d.m.Status.Since, timeout)
-	forever := d.m.Spec.Config.DisableHealthTimeout
-	if !forever && !d.now.Before(at) {
-		op := d.operation(OperationHealthCheck, StateProcessing, StageNone)
+func (u inPlace) awaitRecovery(ill decision.Why) Plan {
+	timeout := u.p.healthTimeout(u.m)
+	at := u.verdictAt(u.m.Status.Since, timeout)
+	forever := u.m.Spec.Config.DisableHealthTimeout
+	if !forever && !u.now.Before(at) {
+		op := u.operation(OperationHealthCheck, StateProcessing, StageNone)
 		op.Message = ill.String()
-		return d.settleStatus(d.noteAgent(d.advance(EventUnhealthy, StageUpdateSuccessful, EventUnhealthy, ill, op)), n)
+		return u.settleStatus(hotUpdate{u.situation}.noteAgent(u.advance(EventUnhealthy, StageUpdateSuccessful, EventUnhealthy, ill, op)))
 	}
-	if n != nil {
-		if plan, busy := d.adjust(n, ReasonUpdateSuccessful); busy {
+	if u.n != nil {
+		if plan, busy := u.adjust(ReasonUpdateSuccessful); busy {
 			if forever {
 				return plan
 			}
@@ -79,16 +79,8 @@ func (d *decider) awaitRecovery(n *Node, ill decision.Why) Plan {
 		}
 	}
 	if forever {
-		return Plan{Why: decision.Why{Reason: reasonUnhealthyForever, Name: d.m.Spec.NodeName}, Warn: d.foreign()}
+		return Plan{Why: decision.Why{Reason: reasonUnhealthyForever, Name: u.m.Spec.NodeName}, Warn: u.foreign()}
 	}
 	detail := ill.String()
-	return Plan{At: at, Why: decision.Why{Reason: reasonReturning, Name: d.m.Spec.NodeName, Detail: detail, For: at.Sub(d.now)}, Warn: d.foreign()}
-}
-
-// settleStatus lets what the node says of itself ride on a write of the status.
-func (d *decider) settleStatus(plan Plan, n *Node) Plan {
-	if status, ok := plan.Write.(*UpdateStatus); ok && n != nil {
-		takeOver(&status.Status, n)
-	}
-	return plan
+	return Plan{At: at, Why: decision.Why{Reason: reasonReturning, Name: u.m.Spec.NodeName, Detail: detail, For: at.Sub(u.now)}, Warn: u.foreign()}
 }

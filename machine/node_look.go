@@ -3,6 +3,7 @@ package machine
 import (
 	"time"
 
+	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/object"
 )
 
@@ -51,3 +52,82 @@ func ownCondition(typ string) bool { return typ == ConditionSpecValid || typ == 
 // ConditionPaused is True while a machine is left alone; its message names the
 // annotation that asks for it. It is the machine's own, whatever its node says.
 const ConditionPaused = "Paused"
+
+// looked tells whether the machine's node was looked for under the name it
+// has by now.
+func (s *situation) looked() bool {
+	return s.o.Node != nil && s.o.Node.Name == s.m.Spec.NodeName
+}
+
+// look plans a live read of the node; gone: after the VM went.
+func (s *situation) look(gone bool) Plan {
+	name := s.m.Spec.NodeName
+	if name == "" {
+		return Plan{Effect: FindNode{Gone: gone}, Why: decision.Why{Reason: reasonFindByName, Name: s.m.Name}}
+	}
+	return Plan{Effect: FindNode{name, gone}, Why: decision.Why{Reason: reasonFindNode, Name: name}}
+}
+
+// node is the machine's own node, once it was looked for; nil: there is none,
+// or it is another machine's.
+func (s *situation) node() *Node {
+	if s.isForeign() {
+		return nil
+	}
+	return s.o.Node.Node
+}
+
+// isForeign tells whether the node carries another machine's name.
+func (s *situation) isForeign() bool { return s.owner != "" && s.owner != s.m.Name }
+
+// foreign is the warning about a node of our name that is another machine's.
+func (s *situation) foreign() decision.Why {
+	if !s.isForeign() {
+		return decision.Why{}
+	}
+	return decision.Why{Reason: reasonForeignNode, Name: s.o.Node.Node.Name, Detail: s.owner}
+}
+
+// seenNode is the machine's own node, if it was looked for and found. A machine that names
+// none has none: what is found for it one time and not the next would turn its request round.
+func (s *situation) seenNode() *Node {
+	if s.o.Node == nil || s.m.Spec.NodeName == "" || !s.looked() {
+		return nil
+	}
+	return s.node()
+}
+
+// unseen tells whether a node is missing from a cache only: nobody is deleted
+// undrained for that.
+func (s *situation) unseen() bool { return s.o.Node.cached() && s.o.Node.Node == nil }
+
+// ours tells whether a node may be drained and deleted with this machine: it
+// carries its name, or nobody's and was not there before.
+func (s *situation) ours(n *Node) bool {
+	if s.owner != "" {
+		return s.owner == s.m.Name
+	}
+	return !s.stale(n, s.m.Spec.ProviderID)
+}
+
+// stale tells whether a node was there before the VM with this provider ID
+// and only shares its name.
+func (s *situation) stale(n *Node, providerID string) bool {
+	if n.ProviderID != "" && n.ProviderID == providerID {
+		return false
+	}
+	if s.p.ProviderIDsMatch && n.ProviderID != "" && providerID != "" {
+		return true
+	}
+	return n.CreatedAt.Before(s.m.CreatedAt)
+}
+
+// followDeletion deletes the machine of a node that somebody deletes.
+func (s *situation) followDeletion(n *Node) Plan {
+	return Plan{Write: &Delete{}, Why: decision.Why{Reason: reasonNodeDeletion, Name: n.Name}}
+}
+
+// copyConditions keeps the machine's conditions equal to its node's.
+func (s *situation) copyConditions(n *Node) Plan {
+	return s.setStatus(decision.Why{Reason: reasonConditions, Name: n.Name}, func(status *Status) { takeOver(status, n) })
+}

@@ -35,10 +35,10 @@ func (m made) taints() int {
 }
 
 // recorded are the marks that the node's record has as ours.
-func (d *decider) recorded(n *Node) made {
-	t, last, keys := &d.m.Spec.NodeTemplate, &n.Applied.NodeTemplate, &d.p.Keys
+func (r nodeRollout) recorded() made {
+	t, last, keys := &r.m.Spec.NodeTemplate, &r.n.Applied.NodeTemplate, &r.p.Keys
 	return made{
-		avoid: slices.Contains(last.Taints, d.avoidTaint()) && !d.templateAvoids(),
+		avoid: slices.Contains(last.Taints, r.avoidTaint()) && !r.templateAvoids(),
 		keep:  keeps(last.Annotations, keys.KeepNode) && !has(t.Annotations, keys.KeepNode),
 		kept:  keeps(last.Annotations, keys.keptByUs()) && !has(t.Annotations, keys.KeptByUs),
 	}
@@ -46,15 +46,15 @@ func (d *decider) recorded(n *Node) made {
 
 // due are the marks that should be on the node and ours: those wanted whose
 // place is free, or holds what we put there. A preserved machine's stay.
-func (d *decider) due(n *Node) made {
-	if d.preserved() {
-		return d.recorded(n)
+func (r nodeRollout) due() made {
+	if r.preserved() {
+		return r.recorded()
 	}
-	want, t, keys := d.m.Spec.Marks, &d.m.Spec.NodeTemplate, &d.p.Keys
+	want, t, keys := r.m.Spec.Marks, &r.m.Spec.NodeTemplate, &r.p.Keys
 	var m made
-	m.avoid = want.Avoid && keys.AvoidTaint != "" && !d.templateAvoids() && d.mayTaint(n)
-	m.keep = want.Keep && keys.KeepNode != "" && !has(t.Annotations, keys.KeepNode) && mayAnnotate(n, keys.KeepNode)
-	m.kept = m.keep && keys.keptByUs() != "" && !has(t.Annotations, keys.KeptByUs) && mayAnnotate(n, keys.KeptByUs)
+	m.avoid = want.Avoid && keys.AvoidTaint != "" && !r.templateAvoids() && r.mayTaint()
+	m.keep = want.Keep && keys.KeepNode != "" && !has(t.Annotations, keys.KeepNode) && mayAnnotate(r.n, keys.KeepNode)
+	m.kept = m.keep && keys.keptByUs() != "" && !has(t.Annotations, keys.KeptByUs) && mayAnnotate(r.n, keys.KeptByUs)
 	return m
 }
 
@@ -73,41 +73,41 @@ func mayAnnotate(n *Node, key string) bool {
 	return !taken || ours && value == last
 }
 
-func (d *decider) avoidTaint() object.Taint {
-	return object.Taint{Key: d.p.Keys.AvoidTaint, Value: avoidValue, Effect: object.PreferNoSchedule}
+func (r nodeRollout) avoidTaint() object.Taint {
+	return object.Taint{Key: r.p.Keys.AvoidTaint, Value: avoidValue, Effect: object.PreferNoSchedule}
 }
 
-func (d *decider) templateAvoids() bool {
-	return slices.ContainsFunc(d.m.Spec.NodeTemplate.Taints, d.avoidTaint().Same)
+func (r nodeRollout) templateAvoids() bool {
+	return slices.ContainsFunc(r.m.Spec.NodeTemplate.Taints, r.avoidTaint().Same)
 }
 
 // mayTaint tells whether the taint is missing, or as we left it.
-func (d *decider) mayTaint(n *Node) bool {
-	i := slices.IndexFunc(n.Taints, d.avoidTaint().Same)
-	return i < 0 || slices.Contains(n.Applied.Taints, n.Taints[i])
+func (r nodeRollout) mayTaint() bool {
+	i := slices.IndexFunc(r.n.Taints, r.avoidTaint().Same)
+	return i < 0 || slices.Contains(r.n.Applied.Taints, r.n.Taints[i])
 }
 
-// rolloutInLine tells whether the marks are on the node that should be, and
+// inLine tells whether the marks are on the node that should be, and
 // recorded as ours, and no others are.
-func (d *decider) rolloutInLine(n *Node, due made) bool {
-	return due == d.recorded(n) && (!due.avoid || slices.Contains(n.Taints, d.avoidTaint())) &&
-		(!due.keep || keeps(n.Annotations, d.p.Keys.KeepNode)) && (!due.kept || keeps(n.Annotations, d.p.Keys.KeptByUs))
+func (r nodeRollout) inLine(due made) bool {
+	return due == r.recorded() && (!due.avoid || slices.Contains(r.n.Taints, r.avoidTaint())) &&
+		(!due.keep || keeps(r.n.Annotations, r.p.Keys.KeepNode)) && (!due.kept || keeps(r.n.Annotations, r.p.Keys.KeptByUs))
 }
 
-// marked is a copy of the template with the marks that are due.
-func (d *decider) marked(due made) NodeTemplate {
-	t := d.m.Spec.NodeTemplate.Clone()
+// template is a copy of the template with the marks that are due.
+func (r nodeRollout) template(due made) NodeTemplate {
+	t := r.m.Spec.NodeTemplate.Clone()
 	if due.annotations() > 0 {
 		annotations := make(map[string]string, len(t.Annotations)+due.annotations())
 		maps.Copy(annotations, t.Annotations)
-		annotations[d.p.Keys.KeepNode] = keepValue
+		annotations[r.p.Keys.KeepNode] = keepValue
 		if due.kept {
-			annotations[d.p.Keys.KeptByUs] = keepValue
+			annotations[r.p.Keys.KeptByUs] = keepValue
 		}
 		t.Annotations = annotations
 	}
 	if due.avoid {
-		t.Taints = append(t.Taints, d.avoidTaint())
+		t.Taints = append(t.Taints, r.avoidTaint())
 	}
 	return t
 }

@@ -3,6 +3,7 @@ package machine
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/decision"
@@ -11,21 +12,21 @@ import (
 
 // outOfLine tells whether a node is to be synced. A node that is going stays
 // as it is.
-func (d *decider) outOfLine(n *Node, joining bool) bool {
-	return !(d.inLine(n, joining) && d.capacityInLine(n)) && !n.Deleted()
+func (s nodeSync) outOfLine() bool {
+	return !(s.inLine() && s.capacityInLine()) && !s.n.Deleted()
 }
 
 // sync brings a node in line: the machine's name, our finalizer, the template
 // and the class's virtual capacity. joining also takes the startup taint off.
-func (d *decider) sync(n *Node, joining bool) Plan {
-	if d.behind(n) {
-		return d.fence(n)
+func (s nodeSync) sync() Plan {
+	if s.behind() {
+		return s.fence()
 	}
-	want := n.toApply()
-	d.apply(want, joining)
+	want := s.n.toApply()
+	nodeSync{s.situation, want, s.joining}.apply()
 	return Plan{
-		Effect: &SyncNode{Node: want, Spec: true, Capacity: !d.capacityInLine(n)},
-		Why:    decision.Why{Reason: reasonSyncNode, Name: n.Name},
+		Effect: &SyncNode{Node: want, Spec: true, Capacity: !s.capacityInLine()},
+		Why:    decision.Why{Reason: reasonSyncNode, Name: s.n.Name},
 	}
 }
 
@@ -42,64 +43,65 @@ func (n *Node) toApply() *Node {
 
 // undone tells whether the node was written, and something else keeps changing
 // it back. No machine fails to join for that, unless the startup taint stays.
-func (d *decider) undone(n *Node) bool {
-	return d.o.NodeSynced.Code == codes.OK && !n.hasTaint(d.p.Keys.NotReadyTaint)
+func (s nodeSync) undone() bool {
+	return s.o.NodeSynced.Code == codes.OK && !s.n.hasTaint(s.p.Keys.NotReadyTaint)
 }
 
 // notInLine says why a node is not as it should be though it was just written.
-func (d *decider) notInLine(n *Node) decision.Why {
-	answer := d.o.NodeSynced
+func (s nodeSync) notInLine() decision.Why {
+	answer := s.o.NodeSynced
 	if answer.Code == codes.OK {
-		return decision.Why{Reason: reasonSyncUndone, Name: n.Name}
+		return decision.Why{Reason: reasonSyncUndone, Name: s.n.Name}
 	}
-	return decision.Why{Reason: reasonSyncFailed, Name: n.Name, Code: answer.Code, Detail: answer.Message}
+	return decision.Why{Reason: reasonSyncFailed, Name: s.n.Name, Code: answer.Code, Detail: answer.Message}
 }
 
 // syncLater has a plan that ends the pass look again soon at a node that could
 // not be brought in line. It holds nothing else up: verdicts and deadlines do
 // not wait for a node that can't be written.
-func (d *decider) syncLater(plan Plan, n *Node) Plan {
+func (s nodeSync) syncLater(plan Plan) Plan {
 	if plan.Write != nil || plan.Effect != nil {
 		return plan
 	}
 	wait := nodeRetry
-	if d.o.NodeSynced.Code == codes.OK {
+	if s.o.NodeSynced.Code == codes.OK {
 		wait = undoneRetry
 	}
-	if at := d.now.Add(wait); plan.At.IsZero() || at.Before(plan.At) {
+	if at := s.now.Add(wait); plan.At.IsZero() || at.Before(plan.At) {
 		plan.At = at
 	}
-	plan.Warn = d.notInLine(n)
+	plan.Warn = s.notInLine()
 	return plan
 }
 
 // inLine tells whether metadata and taints are as apply would leave them. A
 // settled machine spends most of its time here: nothing is allocated, and the
 // record is not compared while its generation vouches for it.
-func (d *decider) inLine(n *Node, joining bool) bool {
-	key := d.p.Keys.NodeMachine
-	if key != "" && d.owner != d.m.Name || !n.HasFinalizer(NodeFinalizer) || joining && n.hasTaint(d.p.Keys.NotReadyTaint) {
+func (s nodeSync) inLine() bool {
+	key := s.p.Keys.NodeMachine
+	if key != "" && s.owner != s.m.Name || !s.n.HasFinalizer(NodeFinalizer) || s.joining && s.n.hasTaint(s.p.Keys.NotReadyTaint) {
 		return false
 	}
-	last := &n.Applied
+	last := &s.n.Applied
 	// Generations of different machines say nothing, hence the name first.
-	vouched := key != "" && last.Generation != 0 && last.Generation == d.m.Generation
+	vouched := key != "" && last.Generation != 0 && last.Generation == s.m.Generation
 	var due made
-	if !vouched || d.m.Spec.Marks != (RolloutMarks{}) {
-		due = d.due(n)
-		if !d.rolloutInLine(n, due) {
+	if !vouched || s.m.Spec.Marks != (RolloutMarks{}) {
+		rollout := nodeRollout{s.situation, s.n}
+		due = rollout.due()
+		if !rollout.inLine(due) {
 			return false
 		}
 	}
-	return d.marksInLine(n) && d.preservedInLine(n) && d.templateInLine(n, vouched, due)
+	return nodeUpdate{s.situation, s.n}.inLine() && nodePreservation{s.situation, s.n}.inLine() && s.templateInLine(vouched, due)
 }
 
 // templateInLine tells whether the template is on the node as it was recorded.
-func (d *decider) templateInLine(n *Node, vouched bool, due made) bool {
-	t, last := &d.m.Spec.NodeTemplate, &n.Applied
-	return d.mapInLine(n.Labels, last.Labels, t.Labels, ownLabel, vouched, 0) &&
-		d.mapInLine(n.Annotations, last.Annotations, t.Annotations, ownAnnotation, vouched, due.annotations()) &&
-		(vouched || recordsTaints(last.Taints, t.Taints, due.taints())) && d.holdsTaints(n.Taints, t.Taints)
+func (s nodeSync) templateInLine(vouched bool, due made) bool {
+	t, last := &s.m.Spec.NodeTemplate, &s.n.Applied
+	return s.mapInLine(s.n.Labels, last.Labels, t.Labels, ownLabel, vouched, 0) &&
+		s.mapInLine(s.n.Annotations, last.Annotations, t.Annotations, ownAnnotation, vouched, due.annotations()) &&
+		(vouched || recordsTaints(last.Taints, t.Taints, due.taints())) && s.holdsTaints(s.n.Taints, t.Taints)
 }
 
 // recordsTaints tells whether want is what was applied last, with so many
@@ -108,27 +110,27 @@ func recordsTaints(last, want []object.Taint, marks int) bool {
 	return len(last) == len(want)+marks && slices.Equal(last[:len(want)], want)
 }
 
-func (d *decider) capacityInLine(n *Node) bool {
-	return d.mapInLine(n.Capacity, n.Applied.VirtualCapacity, d.virtualCapacity(), nil, false, 0)
+func (s nodeSync) capacityInLine() bool {
+	return s.mapInLine(s.n.Capacity, s.n.Applied.VirtualCapacity, s.virtualCapacity(), nil, false, 0)
 }
 
-func (d *decider) virtualCapacity() map[string]string {
-	if d.o.Class == nil || d.o.Class.NodeTemplate == nil {
+func (s nodeSync) virtualCapacity() map[string]string {
+	if s.o.Class == nil || s.o.Class.NodeTemplate == nil {
 		return nil
 	}
-	return d.o.Class.NodeTemplate.VirtualCapacity
+	return s.o.Class.NodeTemplate.VirtualCapacity
 }
 
 // mapInLine tells whether want is what was applied last, unless that is vouched
 // for, and still there. Of an entry that is the library's own, only the record
 // counts. An absent entry is not one with an empty value. The record has so many
 // marks besides, which are known to be in line.
-func (d *decider) mapInLine(have, last, want map[string]string, own func(*Keys, string) bool, vouched bool, marks int) bool {
+func (s nodeSync) mapInLine(have, last, want map[string]string, own func(*Keys, string) bool, vouched bool, marks int) bool {
 	if !vouched && len(last) != len(want)+marks {
 		return false
 	}
 	for k, v := range want {
-		if is, ok := have[k]; (!ok || is != v) && (own == nil || !own(&d.p.Keys, k)) {
+		if is, ok := have[k]; (!ok || is != v) && (own == nil || !own(&s.p.Keys, k)) {
 			return false
 		}
 		if vouched {
@@ -141,9 +143,9 @@ func (d *decider) mapInLine(have, last, want map[string]string, own func(*Keys, 
 	return true
 }
 
-func (d *decider) holdsTaints(have, want []object.Taint) bool {
+func (s nodeSync) holdsTaints(have, want []object.Taint) bool {
 	for i := range want {
-		if !slices.Contains(have, want[i]) && !d.startup(want[i]) {
+		if !slices.Contains(have, want[i]) && !s.startup(want[i]) {
 			return false
 		}
 	}
@@ -152,35 +154,61 @@ func (d *decider) holdsTaints(have, want []object.Taint) bool {
 
 // startup tells whether a taint is the one that nodes register with and that
 // goes when they join. A template that names it changes nothing about that.
-func (d *decider) startup(t object.Taint) bool {
-	return t.Key != "" && t.Key == d.p.Keys.NotReadyTaint
+func (s nodeSync) startup(t object.Taint) bool {
+	return t.Key != "" && t.Key == s.p.Keys.NotReadyTaint
 }
 
 // apply changes a node into what it should be. It replaces the maps of labels,
 // annotations and capacity, the taints, and the record of what was applied.
-func (d *decider) apply(n *Node, joining bool) {
-	marks := d.preservedMarks(n)
-	d.dropKept(n, marks)
-	due := d.due(n)
-	t := d.marked(due)
-	n.Labels = merge(n.Labels, n.Applied.Labels, t.Labels)
-	n.Annotations = merge(n.Annotations, n.Applied.Annotations, t.Annotations)
-	n.Capacity = merge(n.Capacity, n.Applied.VirtualCapacity, d.virtualCapacity())
-	n.Taints = mergeTaints(n.Taints, without(n.Applied.Taints, d.startup), without(t.Taints, d.startup))
-	n.Applied = Applied{
-		NodeTemplate: t, VirtualCapacity: maps.Clone(d.virtualCapacity()), Generation: d.m.Generation,
-		Update: n.Applied.Update, Critical: n.Applied.Critical, Preserved: n.Applied.Preserved,
+func (s nodeSync) apply() {
+	inspection, rollout := nodePreservation{s.situation, s.n}, nodeRollout{s.situation, s.n}
+	marks := inspection.marks()
+	inspection.dropKept(marks)
+	due := rollout.due()
+	t := rollout.template(due)
+	s.n.Labels = merge(s.n.Labels, s.n.Applied.Labels, t.Labels)
+	s.n.Annotations = merge(s.n.Annotations, s.n.Applied.Annotations, t.Annotations)
+	s.n.Capacity = merge(s.n.Capacity, s.n.Applied.VirtualCapacity, s.virtualCapacity())
+	s.n.Taints = mergeTaints(s.n.Taints, without(s.n.Applied.Taints, s.startup), without(t.Taints, s.startup))
+	s.n.Applied = Applied{
+		NodeTemplate: t, VirtualCapacity: maps.Clone(s.virtualCapacity()), Generation: s.m.Generation,
+		Update: s.n.Applied.Update, Critical: s.n.Applied.Critical, Preserved: s.n.Applied.Preserved,
 	}
-	if d.m.Spec.Marks == (RolloutMarks{}) && due != (made{}) {
-		n.Applied.Generation = 0 // a preserved machine's marks, which are to go once it is not preserved any more
+	if s.m.Spec.Marks == (RolloutMarks{}) && due != (made{}) {
+		s.n.Applied.Generation = 0 // a preserved machine's marks, which are to go once it is not preserved any more
 	}
-	if key := d.p.Keys.NodeMachine; key != "" {
-		n.Labels[key] = d.m.Name
+	if key := s.p.Keys.NodeMachine; key != "" {
+		s.n.Labels[key] = s.m.Name
 	}
-	if joining {
-		n.Taints = without(n.Taints, d.startup)
+	if s.joining {
+		s.n.Taints = without(s.n.Taints, s.startup)
 	}
-	d.applyMarks(n)
-	d.applyPreserved(n, marks)
-	n.AddFinalizer(NodeFinalizer)
+	nodeUpdate{s.situation, s.n}.apply()
+	inspection.apply(marks)
+	s.n.AddFinalizer(NodeFinalizer)
+}
+
+// behind tells whether the node knows of an update that began after what the
+// machine's record knows of. The record may then be an old one, and the node
+// must not be brought back to it.
+func (s nodeSync) behind() bool {
+	since := s.n.Applied.Update.Since
+	if s.o.Fenced || since.IsZero() {
+		return false
+	}
+	if s.m.Status.Phase == PhaseInPlaceUpdating && since.Equal(s.m.Status.Since.Truncate(time.Second)) {
+		return false
+	}
+	return !since.Before(s.m.Status.Since)
+}
+
+// fence writes the status as it is, but for a failed step that is tried again.
+// A reader of an old record fails there, before it does to the node what nobody
+// wants any more.
+func (s nodeSync) fence() Plan {
+	return s.setStatus(decision.Why{Reason: reasonUpdateFence, Name: s.n.Name}, func(status *Status) {
+		if op := &status.LastOperation; status.Phase == PhaseInPlaceUpdating && op.State == StateFailed {
+			*op = s.operation(OperationInPlaceUpdate, StateProcessing, op.Stage)
+		}
+	})
 }

@@ -27,42 +27,42 @@ func Paused(m *object.Meta, key string) (paused bool, odd string) {
 	return paused, ""
 }
 
-// pause leaves a machine alone that is to be. A machine that is being deleted
+// begin leaves a machine alone that is to be. A machine that is being deleted
 // without our finalizer is not even written.
-func (d *decider) pause() (Plan, bool) {
-	if paused, _ := Paused(&d.m.Meta, d.p.Keys.Paused); !paused || d.notOurs() {
+func (p pause) begin() (Plan, bool) {
+	if paused, _ := Paused(&p.m.Meta, p.p.Keys.Paused); !paused || p.notOurs() {
 		return Plan{}, false
 	}
-	why := decision.Why{Reason: reasonPaused, Name: d.p.Keys.Paused}
+	why := decision.Why{Reason: reasonPaused, Name: p.p.Keys.Paused}
 	want := object.Condition{
-		Type: ConditionPaused, Status: object.True, Reason: reasonPaused.String(), Message: why.String(), Since: d.stamp(),
+		Type: ConditionPaused, Status: object.True, Reason: reasonPaused.String(), Message: why.String(), Since: p.stamp(),
 	}
-	have := object.FindCondition(d.m.Status.Conditions, ConditionPaused)
+	have := object.FindCondition(p.m.Status.Conditions, ConditionPaused)
 	if have != nil && have.Status == want.Status && have.Message == want.Message {
 		return Plan{Why: why}, true
 	}
-	return d.setStatus(why, func(s *Status) { s.Conditions = object.SetCondition(s.Conditions, want) }), true
+	return p.setStatus(why, func(s *Status) { s.Conditions = object.SetCondition(s.Conditions, want) }), true
 }
 
-// resume ends a pause with the write that restarts the machine's clocks:
+// end ends a pause with the write that restarts the machine's clocks:
 // nothing could be judged while they ran.
-func (d *decider) resume() (Plan, bool) {
-	if object.FindCondition(d.m.Status.Conditions, ConditionPaused) == nil || d.notOurs() {
+func (p pause) end() (Plan, bool) {
+	if object.FindCondition(p.m.Status.Conditions, ConditionPaused) == nil || p.notOurs() {
 		return Plan{}, false
 	}
-	return d.setStatus(decision.Why{Reason: reasonResumed}, func(s *Status) {
+	return p.setStatus(decision.Why{Reason: reasonResumed}, func(s *Status) {
 		s.Conditions = object.DropCondition(s.Conditions, ConditionPaused)
-		s.ResumedAt = d.stamp()
+		s.ResumedAt = p.stamp()
 	}), true
 }
 
 // notOurs tells whether the machine is being deleted without our finalizer.
-func (d *decider) notOurs() bool { return d.m.Deleted() && !d.m.HasFinalizer(Finalizer) }
+func (p pause) notOurs() bool { return p.m.Deleted() && !p.m.HasFinalizer(Finalizer) }
 
-// oddPause lets a plan warn of a pause that can't be read.
-func (d *decider) oddPause(plan Plan) Plan {
-	if _, odd := Paused(&d.m.Meta, d.p.Keys.Paused); odd != "" && plan.Warn == (decision.Why{}) {
-		plan.Warn = decision.Why{Reason: reasonOddPause, Name: d.p.Keys.Paused, Detail: odd}
+// warnInvalid lets a plan warn of a pause that can't be read.
+func (p pause) warnInvalid(plan Plan) Plan {
+	if _, odd := Paused(&p.m.Meta, p.p.Keys.Paused); odd != "" && plan.Warn == (decision.Why{}) {
+		plan.Warn = decision.Why{Reason: reasonOddPause, Name: p.p.Keys.Paused, Detail: odd}
 	}
 	return plan
 }

@@ -13,14 +13,14 @@ import (
 // after is the first moment at which d has certainly passed since a persisted
 // time, which lost its fraction of a second, or since the clocks were
 // restarted, or a pause ended, if that was later.
-func (d *decider) after(base time.Time, wait time.Duration) time.Time {
-	return d.since(base).Add(wait).Add(time.Second)
+func (s *situation) after(base time.Time, wait time.Duration) time.Time {
+	return s.since(base).Add(wait).Add(time.Second)
 }
 
 // since is a persisted time, or when the clocks were restarted, or a pause
 // ended, if that was later.
-func (d *decider) since(base time.Time) time.Time {
-	for _, from := range [...]time.Time{d.m.Status.ClockFrom, d.m.Status.ResumedAt} {
+func (s *situation) since(base time.Time) time.Time {
+	for _, from := range [...]time.Time{s.m.Status.ClockFrom, s.m.Status.ResumedAt} {
 		if from.After(base) {
 			base = from
 		}
@@ -32,61 +32,34 @@ func (d *decider) since(base time.Time) time.Time {
 // a persisted time. What was to happen may have happened while no process
 // looked, or been kept from happening by what stopped the process: so the end of
 // a wait that began before this process did is believed only after a grace.
-func (d *decider) verdictAt(base time.Time, wait time.Duration) time.Time {
-	at, watched := d.after(base, wait), d.o.WatchedSince
-	if watched.IsZero() || watched.After(d.now) || !d.since(base).Before(watched.Truncate(time.Second)) {
+func (s *situation) verdictAt(base time.Time, wait time.Duration) time.Time {
+	at, watched := s.after(base, wait), s.o.WatchedSince
+	if watched.IsZero() || watched.After(s.now) || !s.since(base).Before(watched.Truncate(time.Second)) {
 		return at
 	}
-	until := watched.Add(d.p.Grace)
+	until := watched.Add(s.p.Grace)
 	if !until.After(at) {
 		return at
 	}
-	d.spared = !d.now.Before(at) && d.now.Before(until)
+	s.spared = !s.now.Before(at) && s.now.Before(until)
 	return until
-}
-
-// whileSpared says so of a plan that ends the pass, where the machine's time is
-// up and only the grace has it go on.
-func (d *decider) whileSpared(plan Plan) Plan {
-	if d.spared && plan.Write == nil && plan.Effect == nil {
-		plan.Why = decision.Why{Reason: reasonGrace, Detail: plan.Why.String(), For: d.p.Grace}
-	}
-	return plan
-}
-
-func (d *decider) operation(kind OperationKind, state OperationState, stage Stage) Operation {
-	return Operation{Kind: kind, State: state, Stage: stage, Time: d.stamp()}
-}
-
-func (d *decider) failure(kind OperationKind, stage Stage, code codes.Code, message string) Operation {
-	op := d.operation(kind, StateFailed, stage)
-	op.Code, op.Message, op.Against = code, message, d.inputs()
-	return op
-}
-
-func (d *decider) inputs() Inputs {
-	in := Inputs{Machine: d.m.Generation, Secret: d.o.Secret}
-	if d.o.Class != nil {
-		in.Class = d.o.Class.Generation
-	}
-	return in
 }
 
 // retryAt is when the recovery table allows the next attempt after the
 // persisted failure; zero: now. What the call depends on having changed opens
 // the gate at once, and so does a failure that claims to lie in the future:
 // nobody knows for how long it would keep the gate shut.
-func (d *decider) retryAt(call codes.Call) time.Time {
-	op := &d.m.Status.LastOperation
-	if op.State != StateFailed || op.Against != d.inputs() || op.Time.After(d.now) {
+func (s *situation) retryAt(call codes.Call) time.Time {
+	op := &s.m.Status.LastOperation
+	if op.State != StateFailed || op.Against != s.inputs() || op.Time.After(s.now) {
 		return time.Time{}
 	}
 	class := codes.RecoveryFor(call, op.Code).Class
 	if class == codes.None || class == codes.Requeue {
 		class = codes.Short // a failure that was persisted is never retried in a spin
 	}
-	at := op.Time.Add(class.Backoff(d.o.Failures, d.p.QuotaRetry)).Add(time.Second)
-	if !d.now.Before(at) {
+	at := op.Time.Add(class.Backoff(s.o.Failures, s.p.QuotaRetry)).Add(time.Second)
+	if !s.now.Before(at) {
 		return time.Time{}
 	}
 	return at
@@ -113,4 +86,38 @@ func sooner(plan Plan, at time.Time) Plan {
 		plan.At = at
 	}
 	return plan
+}
+
+// past is a persisted time, unless it lies in the future: no wait can be
+// counted from one that nobody stored.
+func (s *situation) past(at time.Time) time.Time {
+	if at.After(s.now) {
+		return time.Time{}
+	}
+	return at
+}
+
+func (s *situation) creationDeadline() time.Time {
+	return s.verdictAt(s.m.CreatedAt, s.p.creationTimeout(s.m))
+}
+
+// sooner is the earlier of when an answer asks to be looked at again, if it
+// does, and when its time is up. An answer that asks for a time that has
+// passed is looked at in a second.
+func (s *situation) sooner(at, until time.Time) time.Time {
+	if at.IsZero() || until.Before(at) {
+		return until
+	}
+	if !at.After(s.now) {
+		at = s.now.Add(time.Second)
+		if until.Before(at) {
+			return until
+		}
+	}
+	return at
+}
+
+// later is a plan that looks again soon at a node that could not be written.
+func (s *situation) later(why decision.Why) Plan {
+	return Plan{At: s.now.Add(nodeRetry), Why: why, Warn: why}
 }

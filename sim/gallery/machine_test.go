@@ -6,8 +6,8 @@ var ofMachine = []mutant{
 		name:   "a create is issued without its announcement",
 		breaks: "P12, P14",
 		file:   "machine/create.go",
-		from:   "if !d.announced() {",
-		to:     "if !d.announced() && d.m.Status.Phase != PhaseNew {",
+		from:   "if !c.announced() {",
+		to:     "if !c.announced() && c.m.Status.Phase != PhaseNew {",
 	},
 	{
 		name:   "the record is let go though DeleteMachine was refused",
@@ -29,29 +29,29 @@ var ofMachine = []mutant{
 		name:   "nobody asks for the budget of replacements",
 		breaks: "P24",
 		file:   "machine/health_grant.go",
-		from:   "if !d.o.Budgeted {",
-		to:     "if d.o.Budgeted {",
+		from:   "if !h.o.Budgeted {",
+		to:     "if h.o.Budgeted {",
 	},
 	{
 		name:   "that no create was ever issued stays noted when one is announced",
 		breaks: "no VM is left behind: DeleteMachine is called before the finalizer goes",
 		file:   "machine/create.go",
 		from: `				s.NeverCreated = false
-				d.announceSpec(s)`,
-		to: "\t\t\t\td.announceSpec(s)",
+				c.announceSpec(s)`,
+		to: "\t\t\t\tc.announceSpec(s)",
 		by: "TestP13P14P16P17AfterAStorm|TestP13OneVMIsRecordedByAnyProvider",
 	},
 	{
 		name:   "a VM is initialized only if the driver says that it is not, so one just made is not",
 		breaks: "a VM that needs it is initialized before its machine goes on",
 		file:   "machine/create.go",
-		from:   "if d.o.NoInitialize || !uninitialized && !d.began() {",
-		to:     "if d.o.NoInitialize || !uninitialized {",
+		from:   "if c.o.NoInitialize || !uninitialized && !c.began() {",
+		to:     "if c.o.NoInitialize || !uninitialized {",
 	},
 	{
 		name:   "the health clock starts over whenever a condition of the node changes",
 		breaks: "a machine that is unhealthy for longer than the health timeout is given up",
-		file:   "machine/health.go",
+		file:   "machine/node_look.go",
 		from:   "func(status *Status) { takeOver(status, n) })",
 		to: `func(status *Status) {
 		takeOver(status, n)
@@ -82,7 +82,7 @@ var ofMachine = []mutant{
 		name:   "a node that a user had cordoned is uncordoned after an update in place",
 		breaks: "what others have done to a node is not undone",
 		file:   "machine/inplace_marks.go",
-		from:   "if !n.Drain.Cordoned.IsZero() && !w.Cordoned {",
+		from:   "if !u.n.Drain.Cordoned.IsZero() && !w.Cordoned {",
 		to:     "if !w.Cordoned {",
 	},
 	{
@@ -90,17 +90,17 @@ var ofMachine = []mutant{
 		breaks: "a failed update is tried again, withdrawn, or given up after the health timeout",
 		file:   "machine/decide.go",
 		from: `	case PhaseRunning, PhaseUnknown, PhaseInPlaceUpdateFailed:
-		return d.watch()`,
+		return health{d.situation}.watch()`,
 		to: `	case PhaseRunning, PhaseUnknown:
-		return d.watch()`,
+		return health{d.situation}.watch()`,
 	},
 	{
 		name:   "a machine that is paused is looked after once it is unhealthy",
 		breaks: "P25",
 		file:   "machine/pause.go",
-		from: `!paused || d.notOurs() {
+		from: `!paused || p.notOurs() {
 		return Plan{}, false`,
-		to: `!paused || d.notOurs() || d.m.Status.Phase == PhaseUnknown {
+		to: `!paused || p.notOurs() || p.m.Status.Phase == PhaseUnknown {
 		return Plan{}, false`,
 	},
 	{
@@ -115,10 +115,10 @@ var ofMachine = []mutant{
 		name:   "a machine is unhealthy for a second and fails",
 		breaks: "P24",
 		file:   "machine/health.go",
-		from: `	if d.now.Before(at) {
+		from: `	if h.now.Before(at) {
 		return Plan{At: at, Why: wait}
 	}`,
-		to: `	if d.now.Before(d.m.Status.Since.Add(time.Second)) {
+		to: `	if h.now.Before(h.m.Status.Since.Add(time.Second)) {
 		return Plan{At: at, Why: wait}
 	}`,
 		by: "TestLongestTimeoutsAreNotOver|TestP25ClocksRestartOnThaw",
@@ -127,12 +127,12 @@ var ofMachine = []mutant{
 		name:   "a verdict rests on a cache",
 		breaks: "P24",
 		file:   "machine/health.go",
-		from: `	if d.o.Node.cached() {
-		return d.look(false)
+		from: `	if h.o.Node.cached() {
+		return h.look(false)
 	}
-	name := d.m.Spec.NodeName
+	name := h.m.Spec.NodeName
 `,
-		to: `	name := d.m.Spec.NodeName
+		to: `	name := h.m.Spec.NodeName
 `,
 		by: "TestP23P26P28PreservedThroughAStorm",
 	},
@@ -147,7 +147,7 @@ var ofMachine = []mutant{
 	{
 		name:   "a node that was read stays silent for as long as a pass takes",
 		breaks: "P22",
-		file:   "machine/delete.go",
+		file:   "machine/delete_force.go",
 		from:   "if d.o.Node.Read.Live() && !d.o.Node.Read.Covers(due) && !d.now.Before(due) {",
 		to:     "if d.o.Node.Read.Live() && !d.now.Before(at) {",
 		by:     "TestP22SilenceLastsUntilTheNodeWasRead",
@@ -155,16 +155,16 @@ var ofMachine = []mutant{
 	{
 		name:   "the node of another machine counts as one's own",
 		breaks: "P17",
-		file:   "machine/health.go",
-		from:   `func (d *decider) isForeign() bool { return d.owner != "" && d.owner != d.m.Name }`,
-		to:     `func (d *decider) isForeign() bool { return d.owner != "" && d.owner == d.m.Namespace }`,
+		file:   "machine/node_look.go",
+		from:   `func (s *situation) isForeign() bool { return s.owner != "" && s.owner != s.m.Name }`,
+		to:     `func (s *situation) isForeign() bool { return s.owner != "" && s.owner == s.m.Namespace }`,
 		by:     "TestEveryWayOfAnUpdateIsTold|TestP17NodesOfOthersAreLeftAlone",
 	},
 	{
 		name:   "a grant that has lapsed is used",
 		breaks: "P24",
 		file:   "machine/health_grant.go",
-		from:   "case grant.Allowed && (grant.Until.IsZero() || d.now.Before(grant.Until)):",
+		from:   "case grant.Allowed && (grant.Until.IsZero() || h.now.Before(grant.Until)):",
 		to:     "case grant.Allowed:",
 		by:     "TestP24NoVerdictWithoutAGrant",
 	},
@@ -190,16 +190,16 @@ var ofMachine = []mutant{
 		name:   "a bootstrap token outlives the join",
 		breaks: "P14",
 		file:   "machine/create_token.go",
-		from:   "if d.o.Token != TokenNeeded || d.o.TokenRemoved != nil {",
-		to:     "if d.o.Token != TokenNeeded || d.o.TokenRemoved == nil {",
+		from:   "if t.o.Token != TokenNeeded || t.o.TokenRemoved != nil {",
+		to:     "if t.o.Token != TokenNeeded || t.o.TokenRemoved == nil {",
 		by:     "TestTokensAfterAStorm|TestTokensCostThreeCalls",
 	},
 	{
 		name:   "a token ends after the machine's time",
 		breaks: "P21",
 		file:   "machine/create_token.go",
-		from:   "return d.creationDeadline().Truncate(time.Second)",
-		to:     "return d.creationDeadline().Add(time.Hour).Truncate(time.Second)",
+		from:   "return t.creationDeadline().Truncate(time.Second)",
+		to:     "return t.creationDeadline().Add(time.Hour).Truncate(time.Second)",
 		by:     "TestTokensLastUntilTheDeadline",
 	},
 	{
@@ -209,16 +209,16 @@ var ofMachine = []mutant{
 		from: `	if vm == nil {
 		return ask, true
 	}
-	return d.move`,
-		to: "\treturn d.move",
+	return h.move`,
+		to: "\treturn h.move",
 		by: "TestNoVMIsLostForAList",
 	},
 	{
 		name:   "a machine that is kept for inspection fails for its VM",
 		breaks: "P41",
 		file:   "machine/health_lost.go",
-		from:   "d.o.Class == nil || d.preserved() {",
-		to:     "d.o.Class == nil {",
+		from:   "h.o.Class == nil || h.preserved() {",
+		to:     "h.o.Class == nil {",
 		by:     "TestNoVMIsLostForAList",
 	},
 	{
@@ -233,7 +233,7 @@ var ofMachine = []mutant{
 		name:   "preservation is asked for again for ever",
 		breaks: "P28",
 		file:   "machine/preserve.go",
-		from:   "p.Since, p.Until, p.Ended, p.Drained = time.Time{}, time.Time{}, d.stamp(), false",
+		from:   "p.Since, p.Until, p.Ended, p.Drained = time.Time{}, time.Time{}, k.stamp(), false",
 		to:     "p.Since, p.Until, p.Drained = time.Time{}, time.Time{}, false",
 		by:     "TestP28PreservedIsQuietUntilItsEnd",
 	},

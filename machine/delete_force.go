@@ -1,0 +1,45 @@
+package machine
+
+import "time"
+
+// forcedByLabel tells whether somebody wants the machine gone without regard.
+func (d deletion) forcedByLabel() bool { return d.labelled(d.p.Keys.ForceDeletion) }
+
+// forceAnyway is when force becomes due whatever the node says.
+func (d deletion) forceAnyway() time.Time {
+	if d.forcedByLabel() {
+		return d.m.DeletedAt
+	}
+	return d.after(d.m.DeletedAt, d.p.drainTimeout(d.m))
+}
+
+// forceAt is when force becomes due: at once by label, else when the deletion
+// is older than the drain timeout or the node has not answered for long. A node
+// that was read before that time may have answered since, and is read again.
+func (d deletion) forceAt() time.Time {
+	at := d.forceAnyway()
+	if d.o.Node == nil || d.o.Node.Node == nil || d.isForeign() {
+		return at
+	}
+	since, unresponsive := d.o.Node.Node.unresponsiveSince()
+	if !unresponsive {
+		return at
+	}
+	due := since.Add(d.p.Unresponsive).Add(time.Second)
+	if d.o.Node.Read.Live() && !d.o.Node.Read.Covers(due) && !d.now.Before(due) {
+		due = d.now.Add(time.Second) // the next pass reads it
+	}
+	if due.Before(at) {
+		at = due
+	}
+	return at
+}
+
+// forced tells whether this deletion may disregard what would hold it back.
+func (d deletion) forced() bool { return !d.now.Before(d.forceAt()) }
+
+// hearsay tells whether force is due only by what a cache says of the node. One
+// that answers again may run its pods, and write to its volumes.
+func (d deletion) hearsay() bool {
+	return d.o.Node.cached() && d.forced() && d.now.Before(d.forceAnyway())
+}

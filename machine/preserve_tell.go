@@ -1,0 +1,36 @@
+package machine
+
+import "github.com/millwright-go/millwright/decision"
+
+// tell has the node say whether its machine is kept. false: it says
+// so, or that was tried in this pass.
+func (k preservation) tell(n *Node) (Plan, bool) {
+	c, say := nodePreservation{k.situation, n}.condition()
+	if !say || k.o.NodeMarked != nil {
+		return Plan{}, false
+	}
+	return Plan{Effect: &MarkNode{n, c}, Why: decision.Why{Reason: reasonTellPreserved, Name: n.Name, Detail: string(c.Status)}}, true
+}
+
+// retract is tell of a machine that is not kept any more. It
+// comes first, so that one write takes all the rest off the node.
+func (k preservation) retract(n *Node) (Plan, bool) {
+	if k.preserved() {
+		return Plan{}, false
+	}
+	return k.tell(n)
+}
+
+// tellLater has a plan that ends the pass look again soon at a node
+// that still does not say what it was to say.
+func (k preservation) tellLater(plan Plan, n *Node) Plan {
+	if plan.Write != nil || plan.Effect != nil || k.o.NodeMarked == nil {
+		return plan
+	}
+	_, say := nodePreservation{k.situation, n}.condition()
+	if say {
+		plan = within(plan, k.now.Add(nodeRetry))
+		plan.Warn = decision.Why{Reason: reasonPreserveUntold, Name: n.Name, Code: k.o.NodeMarked.Code, Detail: k.o.NodeMarked.Message}
+	}
+	return plan
+}
