@@ -51,7 +51,7 @@ var unfinished = map[string]int{
 	"machine":      88,
 	"machineclass": 4,
 	"machinepool":  31,
-	"machineset":   39,
+	"machineset":   37,
 	"manager":      64,
 	"safety":       39,
 }

@@ -25,15 +25,15 @@ func (w *world) obey(s *machineset.Set) bool {
 	if rests, news := w.sayPaused(s); rests {
 		return news
 	}
-	if s.Reservation.Settled < s.Reservation.Reserved {
-		w.changeSet(s.Name, func(s *machineset.Set) { s.Reservation.Settled = s.Reservation.Reserved })
+	if s.Instructions.Reservation.Settled < s.Instructions.Reservation.Reserved {
+		w.changeSet(s.Name, func(s *machineset.Set) { s.Instructions.Reservation.Settled = s.Instructions.Reservation.Reserved })
 		return true
 	}
 	if s.Deleted() {
 		return w.clear(s, machines)
 	}
 	alive := slices.DeleteFunc(slices.Clone(machines), func(m *machine.Machine) bool {
-		return m.Deleted() || s.Owner != nil && slices.Contains(s.Handover.Leaving, m.Name)
+		return m.Deleted() || s.Owner != nil && slices.Contains(s.Instructions.Handover.Leaving, m.Name)
 	})
 	if slices.ContainsFunc(alive, w.giveUp) {
 		return true
@@ -49,8 +49,8 @@ func (w *world) obey(s *machineset.Set) bool {
 	case missing > 0:
 		w.changeSet(s.Name, func(s *machineset.Set) {
 			for range missing {
-				s.Reservation.Reserved++
-				w.reserved[s.UID] = append(w.reserved[s.UID], s.Reservation.Reserved)
+				s.Instructions.Reservation.Reserved++
+				w.reserved[s.UID] = append(w.reserved[s.UID], s.Instructions.Reservation.Reserved)
 			}
 		})
 		return true
@@ -130,7 +130,7 @@ func (w *world) missing(s *machineset.Set, alive, all int) (missing int64, waits
 	}
 	if missing > 0 && s.Owner != nil {
 		missing = max(0, missing-w.arriving(s))
-		if s.Handover.Closed {
+		if s.Instructions.Handover.Closed {
 			missing = 0
 		}
 	}
@@ -170,7 +170,7 @@ func (w *world) firstToDelete(s *machineset.Set, alive []*machine.Machine) strin
 		alive = others
 	}
 	for _, m := range alive {
-		if slices.ContainsFunc(s.Spec.DeletionCandidates, func(v machineset.DeletionCandidate) bool { return v.Name == m.Name }) {
+		if slices.ContainsFunc(s.Instructions.DeletionCandidates, func(v machineset.DeletionCandidate) bool { return v.Name == m.Name }) {
 			return m.Name
 		}
 	}

@@ -23,7 +23,7 @@ func TestBarredSetIsOpened(t *testing.T) {
 		"in place":          {func(_, _ *machineset.Set, d *deployment.Deployment) { d.Spec.Strategy = inPlace(3, 0, 1).Spec.Strategy }, true},
 		"rolling":           {func(_, _ *machineset.Set, _ *deployment.Deployment) {}, true},
 		"deployment paused": {func(_, _ *machineset.Set, d *deployment.Deployment) { d.Spec.Paused = true }, true},
-		"closed, too":       {func(s, _ *machineset.Set, _ *deployment.Deployment) { s.Handover.Closed = true }, true},
+		"closed, too":       {func(s, _ *machineset.Set, _ *deployment.Deployment) { s.Instructions.Handover.Closed = true }, true},
 		"old":               {func(s, old *machineset.Set, _ *deployment.Deployment) { s.Labels, old.Labels = old.Labels, s.Labels }, false},
 		"set paused": {func(s, _ *machineset.Set, _ *deployment.Deployment) {
 			s.Annotations = map[string]string{deployment.DefaultPolicy().Keys.Paused: "true"}

@@ -36,7 +36,7 @@ func BenchmarkDecideRolling(b *testing.B) {
 		child := ownSet(d, name, []int{2000, 1000, 2000}[i])
 		if i < 2 {
 			child.Set.Spec.Template.Spec.Class.Name = name
-			child.Set.Reservation.Reserved = 100
+			child.Set.Instructions.Reservation.Reserved = 100
 		}
 		for j, m := range child.Machines {
 			if j%5 == 0 {
@@ -58,7 +58,7 @@ func BenchmarkDecideInPlace(b *testing.B) {
 	for i, name := range []string{"web-old", "web-older", "web-new"} {
 		child := ownSet(d, name, []int{2000, 1000, 2000}[i])
 		if i < 2 {
-			child.Set.Spec.Template.Spec.Class.Name, child.Set.Handover.Closed = name, true
+			child.Set.Spec.Template.Spec.Class.Name, child.Set.Instructions.Handover.Closed = name, true
 			for j, m := range child.Machines {
 				m.Spec.InPlace = machine.InPlaceCandidate
 				if j%12 == 0 {

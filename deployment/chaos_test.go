@@ -166,7 +166,7 @@ func (c *chaos) checkCreate(set *machineset.Set, pass *deployment.Deployment, ou
 // those before came to be machines, and no more come than machines are missing.
 func (c *chaos) checkNames(next *machineset.Set) {
 	stored := c.set(next.Name)
-	if stored == nil || stored.Version != next.Version || next.Reservation == stored.Reservation {
+	if stored == nil || stored.Version != next.Version || next.Instructions.Reservation == stored.Instructions.Reservation {
 		return // it meets a conflict, or brings none
 	}
 	alive := 0
@@ -175,12 +175,12 @@ func (c *chaos) checkNames(next *machineset.Set) {
 			alive++
 		}
 	}
-	r := next.Reservation
+	r := next.Instructions.Reservation
 	switch {
 	case len(c.reserved[next.UID]) > 0:
 		c.t.Fatalf("P12: %s is given names while %v are open", next.Name, c.reserved[next.UID])
-	case r.Settled != stored.Reservation.Reserved:
-		c.t.Fatalf("P17: the reservation of %s goes from %+v to %+v", next.Name, stored.Reservation, r)
+	case r.Settled != stored.Instructions.Reservation.Reserved:
+		c.t.Fatalf("P17: the reservation of %s goes from %+v to %+v", next.Name, stored.Instructions.Reservation, r)
 	case r.Reserved > r.Settled && int(r.Reserved-r.Settled) > int(next.Spec.Replicas)-alive:
 		c.t.Fatalf("P12: %s is given %d names for %d machines of %d", next.Name, r.Reserved-r.Settled, alive, next.Spec.Replicas)
 	}
@@ -366,7 +366,7 @@ func (c *chaos) bearSet(owner string) {
 	}
 	n := rapid.IntRange(0, 2).Draw(c.t, "its machines")
 	s.Spec.Replicas = int32(n)
-	s.Reservation = machineset.Reservation{Settled: int64(n), Reserved: int64(n)}
+	s.Instructions.Reservation = machineset.Reservation{Settled: int64(n), Reserved: int64(n)}
 	if stored, err := c.createSet(s); err == nil {
 		for i := range n {
 			c.addMachine(stored, stored.MachineName(int64(i+1)), machine.PhaseRunning)

@@ -149,7 +149,7 @@ func (d *decider) choice(v machineset.DeletionCandidate, f *family, m *machine.M
 		DeletionCandidate: v, family: f, kept: m.Preserved(d.now) && !m.Status.Preservation.Automatic(), available: d.available(m),
 		untimed: v.At.IsZero(), foreign: !d.deployment.scaledAt(d.p).IsZero(),
 	}
-	c.handed = slices.ContainsFunc(f.set.Spec.DeletionCandidates, func(told machineset.DeletionCandidate) bool {
+	c.handed = slices.ContainsFunc(f.set.Instructions.DeletionCandidates, func(told machineset.DeletionCandidate) bool {
 		return told.Equal(v) || (c.untimed || c.foreign) && told.Name == v.Name
 	})
 	return c
@@ -178,7 +178,7 @@ func (d *decider) reduction() int64 {
 	}
 	n := int64(s.Wanted) - int64(d.deployment.Spec.Replicas)
 	for i := range d.sets {
-		for _, v := range d.sets[i].set.Spec.DeletionCandidates {
+		for _, v := range d.sets[i].set.Instructions.DeletionCandidates {
 			if v.At.After(s.WantedSince) {
 				n--
 			}
@@ -240,7 +240,7 @@ func (f *family) deletionCandidates(size int32) []machineset.DeletionCandidate {
 
 // aliveDeletionCandidates are those that the set has not given up yet.
 func (f *family) aliveDeletionCandidates() []machineset.DeletionCandidate {
-	if len(f.set.Spec.DeletionCandidates) == 0 {
+	if len(f.set.Instructions.DeletionCandidates) == 0 {
 		return nil
 	}
 	alive := make(map[string]bool, len(f.machines))
@@ -250,7 +250,7 @@ func (f *family) aliveDeletionCandidates() []machineset.DeletionCandidate {
 		}
 	}
 	var out []machineset.DeletionCandidate
-	for _, v := range f.set.Spec.DeletionCandidates {
+	for _, v := range f.set.Instructions.DeletionCandidates {
 		if alive[v.Name] {
 			out = append(out, v)
 		}
@@ -268,11 +268,11 @@ func (f *family) outdatedDeletionCandidates() bool {
 // give up and has not.
 func (d *decider) countLeaving(f *family) {
 	surplus := f.actual - f.size()
-	if surplus <= 0 || len(f.set.Spec.DeletionCandidates) == 0 {
+	if surplus <= 0 || len(f.set.Instructions.DeletionCandidates) == 0 {
 		return
 	}
-	named := make(map[string]bool, len(f.set.Spec.DeletionCandidates))
-	for _, v := range f.set.Spec.DeletionCandidates {
+	named := make(map[string]bool, len(f.set.Instructions.DeletionCandidates))
+	for _, v := range f.set.Instructions.DeletionCandidates {
 		named[v.Name] = true
 	}
 	for _, m := range f.machines {

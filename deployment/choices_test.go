@@ -22,12 +22,12 @@ func TestP7ChosenMachinesCountAsGone(t *testing.T) {
 	d.Spec.Strategy.MaxSurge.Value, d.Spec.Strategy.MaxUnavailable.Value = 0, 1
 	oldest, old, current := another(d, "large", 0, 2), another(d, "huge", 1, 3), ownSet(d, "web-a", 1)
 	for _, c := range []deployment.Children{oldest, old, current} {
-		c.Set.Spec.Marks.Avoid = c.Set != current.Set
+		c.Set.Instructions.Marks.Avoid = c.Set != current.Set
 	}
 	current.Set.Revision, current.Set.CreatedAt = 2, begin.Add(time.Hour)
 	old.Set.Spec.Replicas = 2
 	old.Machines[0].Status.Phase = machine.PhaseUnknown
-	old.Set.Spec.DeletionCandidates = []machineset.DeletionCandidate{{Name: old.Machines[1].Name, At: begin}}
+	old.Set.Instructions.DeletionCandidates = []machineset.DeletionCandidate{{Name: old.Machines[1].Name, At: begin}}
 	o := &deployment.Observation{Deployment: d, Read: live, Sets: []deployment.Children{oldest, old, current}}
 	plan := decide(t, o, begin)
 	for _, order := range plan.Scale {
@@ -39,12 +39,12 @@ func TestP7ChosenMachinesCountAsGone(t *testing.T) {
 // told to give up.
 func TestP20NothingIsLeftToGoLater(t *testing.T) {
 	o := settledObservation(t, 2)
-	o.Sets[0].Set.Spec.DeletionCandidates = []machineset.DeletionCandidate{{Name: o.Sets[0].Machines[0].Name, At: begin}, {Name: "gone", At: begin}}
+	o.Sets[0].Set.Instructions.DeletionCandidates = []machineset.DeletionCandidate{{Name: o.Sets[0].Machines[0].Name, At: begin}, {Name: "gone", At: begin}}
 	plan := decide(t, o, begin)
 	require.Len(t, plan.Push, 1)
 	require.Equal(t, deployment.ReasonForget, plan.Why.Reason)
-	require.Empty(t, plan.Push[0].Set.Spec.DeletionCandidates)
-	o.Sets[0].Set.Spec.DeletionCandidates = o.Sets[0].Set.Spec.DeletionCandidates[1:]
+	require.Empty(t, plan.Push[0].Set.Instructions.DeletionCandidates)
+	o.Sets[0].Set.Instructions.DeletionCandidates = o.Sets[0].Set.Instructions.DeletionCandidates[1:]
 	require.Empty(t, decide(t, o, begin).Push, "a name that no machine has costs no write")
 }
 
@@ -63,7 +63,7 @@ func TestP20AReductionIsNotForgottenWhileOrdersAreHeld(t *testing.T) {
 	o.Refused = nil
 	plan := decide(t, o, begin.Add(time.Minute))
 	require.Len(t, plan.Scale, 1)
-	require.Equal(t, []machineset.DeletionCandidate{{Name: o.Sets[0].Machines[2].Name, At: begin}}, plan.Scale[0].Set.Spec.DeletionCandidates)
+	require.Equal(t, []machineset.DeletionCandidate{{Name: o.Sets[0].Machines[2].Name, At: begin}}, plan.Scale[0].Set.Instructions.DeletionCandidates)
 }
 
 // TestP20ChoicesOutlastAPause: a reduction that has to wait for a set which is
@@ -81,7 +81,7 @@ func TestP20ChoicesOutlastAPause(t *testing.T) {
 	delete(set.Annotations, "millwright-go/paused")
 	plan := decide(t, o, begin.Add(time.Hour))
 	require.Len(t, plan.Scale, 1, "%s", plan.Why)
-	require.Equal(t, []machineset.DeletionCandidate{{Name: o.Sets[0].Machines[2].Name, At: begin}}, plan.Scale[0].Set.Spec.DeletionCandidates)
+	require.Equal(t, []machineset.DeletionCandidate{{Name: o.Sets[0].Machines[2].Name, At: begin}}, plan.Scale[0].Set.Instructions.DeletionCandidates)
 
 	d.Annotations = nil
 	set.Annotations = map[string]string{"millwright-go/paused": "true"}
@@ -93,7 +93,7 @@ func TestP20ChoicesOutlastAPause(t *testing.T) {
 func TestPreviewLeavesMarksOut(t *testing.T) {
 	d, sets := rolling(3)
 	plain := preview(t, d, sets, usual())
-	sets[0].Set.Spec.Marks.Avoid = true
+	sets[0].Set.Instructions.Marks.Avoid = true
 	for _, m := range sets[0].Machines {
 		m.Spec.Marks.Avoid = true
 	}
@@ -118,7 +118,7 @@ func chosenBy(t *testing.T, annotations map[string]string, entry string) (o *dep
 
 func handedNames(plan deployment.Plan) (names []string) {
 	for _, order := range plan.Scale {
-		for _, v := range order.Set.Spec.DeletionCandidates {
+		for _, v := range order.Set.Instructions.DeletionCandidates {
 			names = append(names, v.Name)
 		}
 	}
@@ -133,7 +133,7 @@ func TestP20ScalersClock(t *testing.T) {
 		o, name := chosenBy(t, map[string]string{scaledAtKey: stamp(skew)}, "~"+stamp(skew))
 		plan := decide(t, o, begin.Add(100*time.Millisecond))
 		require.Equal(t, []string{name}, handedNames(plan), "clock %s off: %s", skew, plan.Why)
-		require.Equal(t, begin, plan.Scale[0].Set.Spec.DeletionCandidates[0].At, "the set compares it with times of its machines")
+		require.Equal(t, begin, plan.Scale[0].Set.Instructions.DeletionCandidates[0].At, "the set compares it with times of its machines")
 
 		o.Sets[0].Set = plan.Scale[0].Set
 		o.Sets[0].Set.Status.Replicas = 3
@@ -161,7 +161,7 @@ func TestP20FirstTimeOfAScaler(t *testing.T) {
 	stamp := begin.Add(2 * time.Second).Format(time.RFC3339)
 	o, name := chosenBy(t, map[string]string{scaledAtKey: stamp}, "~"+stamp)
 	gone := machineset.DeletionCandidate{Name: "long-gone", At: begin.Add(-time.Hour)}
-	o.Sets[0].Set.Spec.DeletionCandidates = []machineset.DeletionCandidate{gone}
+	o.Sets[0].Set.Instructions.DeletionCandidates = []machineset.DeletionCandidate{gone}
 	require.Contains(t, handedNames(decide(t, o, begin.Add(time.Second))), name)
 }
 
@@ -175,7 +175,7 @@ func TestP20NamesWithoutTime(t *testing.T) {
 		o.Sets[0].Machines[2].Status.Since = begin.Add(-time.Minute) // it has become available since
 		plan := decide(t, o, begin.Add(time.Second))
 		require.Equal(t, []string{candidate}, handedNames(plan), name)
-		require.Equal(t, begin.Add(time.Second), plan.Scale[0].Set.Spec.DeletionCandidates[0].At, name)
+		require.Equal(t, begin.Add(time.Second), plan.Scale[0].Set.Instructions.DeletionCandidates[0].At, name)
 
 		o.Sets[0].Set = plan.Scale[0].Set
 		again := decide(t, o, begin.Add(2*time.Second))

@@ -31,7 +31,7 @@ func (d *decider) claim() (Plan, bool) {
 		}
 		released := s.Clone()
 		released.Owner = nil
-		released.Spec.Marks, released.Spec.DeletionCandidates = machine.RolloutMarks{}, nil
+		released.Instructions.Marks, released.Instructions.DeletionCandidates = machine.RolloutMarks{}, nil
 		plan.Release = append(plan.Release, Order{released, decision.Why{Reason: ReasonRelease, Name: s.Name}})
 	}
 	if len(plan.Release) > 0 {

@@ -41,6 +41,7 @@ func TestP10Adopts(t *testing.T) {
 	require.Equal(t, &object.Owner{Kind: deployment.OwnerKind, Name: "web", UID: "web-uid"}, adopted.Owner)
 	require.True(t, adopted.HasFinalizer(machineset.Finalizer))
 	require.Equal(t, yes.Spec, adopted.Spec)
+	require.Equal(t, yes.Instructions, adopted.Instructions)
 	require.Nil(t, yes.Owner, "the observed set is read-only")
 }
 
@@ -96,12 +97,12 @@ func TestAnnouncedMachinesHaveRoom(t *testing.T) {
 		settled int64 // of 5 reserved; 3 is seen, 4 and 5 are not
 		room    int32
 	}{{0, 1}, {1, 1}, {2, 1}, {3, 1}, {4, 2}, {5, 3}} {
-		o.Sets[0].Set.Reservation = machineset.Reservation{Settled: line.settled, Reserved: 5}
+		o.Sets[0].Set.Instructions.Reservation = machineset.Reservation{Settled: line.settled, Reserved: 5}
 		plan := decide(t, o, begin)
 		require.Len(t, plan.Scale, 1)
 		require.Equal(t, line.room, plan.Scale[0].Set.Spec.Replicas, "settled: %d", line.settled)
 	}
-	o.Sets[0].Set.Reservation.Reserved = 1 << 40
+	o.Sets[0].Set.Instructions.Reservation.Reserved = 1 << 40
 	require.Empty(t, decide(t, o, begin).Scale)
 }
 

@@ -136,7 +136,7 @@ func (f *family) countPreserved(m *machine.Machine) {
 // not know yet what became of them, and returns the names of, if there are
 // very many, the first of them.
 func (f *family) openNames() map[string]bool {
-	r := &f.set.Reservation
+	r := &f.set.Instructions.Reservation
 	if r.Settled < 0 || r.Reserved <= r.Settled {
 		return nil
 	}
@@ -202,7 +202,7 @@ func (f *family) size() int32 {
 // parting is how many machines a set has and names as leaving: its size is without them.
 func (f *family) parting() (n int32) {
 	for _, m := range f.machines {
-		if f.owns(m) && slices.Contains(f.set.Handover.Leaving, m.Name) {
+		if f.owns(m) && slices.Contains(f.set.Instructions.Handover.Leaving, m.Name) {
 			n++
 		}
 	}
@@ -239,7 +239,7 @@ func (f *family) atRest() bool { return f.paused && f.condition(machineset.Condi
 // their way, and those that its surge allowance lets it make.
 func (f *family) most() int64 {
 	most := f.has()
-	if extra := f.set.Spec.SurgeAllowance.Surge; extra > 0 && !f.set.Deleted() {
+	if extra := f.set.Instructions.SurgeAllowance.Surge; extra > 0 && !f.set.Deleted() {
 		most = max(most, int64(f.size())+int64(extra)) // it may be making them by now
 	}
 	return most
@@ -248,6 +248,6 @@ func (f *family) most() int64 {
 // taking tells whether the set may be deleting available machines by now, to have
 // them replaced: that it may do so no longer holds once it has seen it.
 func (f *family) taking() bool {
-	told := f.set.Spec.SurgeAllowance == (machineset.SurgeAllowance{}) && f.set.Status.ObservedGeneration == f.set.Generation
+	told := f.set.Instructions.SurgeAllowance == (machineset.SurgeAllowance{}) && f.set.Status.ObservedGeneration == f.set.Generation
 	return f.takeable && !f.set.Deleted() && !told
 }

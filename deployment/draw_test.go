@@ -58,8 +58,8 @@ func drawChildren(t *rapid.T, d *deployment.Deployment, i int) deployment.Childr
 		s.DeletedAt = begin
 	}
 	c := deployment.Children{Set: s}
-	s.Handover.Closed = rapid.Bool().Draw(t, "closed")
-	s.Handover.Arriving, s.Handover.Leaving = drawNames(t, "arriving"), drawNames(t, "leaving")
+	s.Instructions.Handover.Closed = rapid.Bool().Draw(t, "closed")
+	s.Instructions.Handover.Arriving, s.Instructions.Handover.Leaving = drawNames(t, "arriving"), drawNames(t, "leaving")
 	for j := range rapid.IntRange(0, 8).Draw(t, "machines") {
 		c.Machines = append(c.Machines, drawMachine(t, s, j))
 	}
@@ -164,7 +164,7 @@ func spoil(t *rapid.T, c *deployment.Children, odd func(string) int32, some func
 	s.Spec.Replicas = odd("size")
 	s.Revision = rapid.SampledFrom([]int64{-1, 0, 1, math.MaxInt64, math.MinInt64}).Draw(t, "odd revision")
 	s.Annotations = map[string]string{"deployment.kubernetes.io/max-replicas": "x"}
-	s.Reservation = machineset.Reservation{Settled: int64(odd("settled")), Reserved: int64(odd("reserved")) << 31}
+	s.Instructions.Reservation = machineset.Reservation{Settled: int64(odd("settled")), Reserved: int64(odd("reserved")) << 31}
 	if some("same name") {
 		s.Name = "web"
 	}

@@ -26,7 +26,7 @@ func tooOld(t *testing.T) *story {
 	s.say("a day and a half later")
 	s.pass(36 * time.Hour)
 	s.decide()
-	require.Equal(t, machineset.SurgeAllowance{Surge: 1}, s.sets[0].Spec.SurgeAllowance)
+	require.Equal(t, machineset.SurgeAllowance{Surge: 1}, s.sets[0].Instructions.SurgeAllowance)
 	s.say("they were replaced")
 	for _, m := range s.machines {
 		s.changeMachine(m.Name, func(m *machine.Machine) { m.CreatedAt, m.Status.Since = s.second(), s.second() })

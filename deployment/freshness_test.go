@@ -36,7 +36,7 @@ func TestMarksRestOnAFreshLiveRead(t *testing.T) {
 		d := stored(3)
 		d.Spec.Strategy = inPlace(3, 0, 1).Spec.Strategy
 		old := another(d, "large", 1, 3)
-		old.Set.Handover.Closed = true
+		old.Set.Instructions.Handover.Closed = true
 		return &deployment.Observation{Deployment: d, Read: live, Sets: []deployment.Children{old, ownSet(d, "web-a", 0)}}
 	}
 	prune := func() *deployment.Observation {

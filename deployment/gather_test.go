@@ -157,7 +157,7 @@ func TestSlowReadsEndARolloutsBeginning(t *testing.T) {
 	d := stored(3)
 	o := &deployment.Observation{Deployment: d, Sets: []deployment.Children{ownSet(d, "web-a", 0)}}
 	set := o.Sets[0].Set
-	set.Spec.Replicas, set.Revision, set.Reservation = 3, 2, machineset.Reservation{}
+	set.Spec.Replicas, set.Revision, set.Instructions.Reservation = 3, 2, machineset.Reservation{}
 	d.Revision = 1
 	plan, err := deployment.Decide(o, p, begin)
 	require.NoError(t, err)

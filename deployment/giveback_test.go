@@ -23,7 +23,7 @@ func lostAmid() *deployment.Observation {
 	d.Spec.Strategy = deployment.Strategy{Kind: deployment.RollingUpdate, MaxSurge: rollout.IntOrPercent{Value: 1}}
 	old, current := another(d, "large", 1, 4), ownSet(d, "web-a", 2)
 	old.Set.Spec.Replicas, old.Set.Generation, old.Set.Status.ObservedGeneration = 1, 5, 4
-	old.Set.Finalizers, old.Set.Reservation = []string{machineset.Finalizer}, machineset.Reservation{Settled: 4, Reserved: 4}
+	old.Set.Finalizers, old.Set.Instructions.Reservation = []string{machineset.Finalizer}, machineset.Reservation{Settled: 4, Reserved: 4}
 	old.Machines = old.Machines[:3]
 	for _, m := range old.Machines {
 		m.Labels, m.Spec = old.Set.Spec.Template.Labels, old.Set.Spec.Template.Spec.Clone()
@@ -42,7 +42,7 @@ func requireNoneMade(t *testing.T, c *deployment.Children) {
 	require.Empty(t, plan.Push, "it would come before")
 	require.Empty(t, plan.Create)
 	if update, ok := plan.Write.(*machineset.Update); ok {
-		require.Equal(t, c.Set.Reservation, update.Set.Reservation, "%s", plan.Why)
+		require.Equal(t, c.Set.Instructions.Reservation, update.Set.Instructions.Reservation, "%s", plan.Why)
 	}
 }
 
@@ -75,7 +75,7 @@ func TestRaisedSetMakesNoMachine(t *testing.T) {
 				}
 				old.Set.Status.ObservedGeneration = old.Set.Generation
 			}
-			require.False(t, old.Set.Handover.Closed)
+			require.False(t, old.Set.Instructions.Handover.Closed)
 			require.EqualValues(t, 3-deleted, old.Set.Spec.Replicas)
 		})
 	}
@@ -96,7 +96,7 @@ func TestNoMachineOfAnOldTemplate(t *testing.T) {
 		names := map[string]int64{}
 		for _, s := range c.sets {
 			if s.Spec.Template.Spec.Class.Name != "large" {
-				names[s.UID] = s.Reservation.Reserved
+				names[s.UID] = s.Instructions.Reservation.Reserved
 			}
 		}
 		moves := []func(){c.shellSteps, c.shellSteps, c.shellSteps, c.setObeys, c.setObeys, c.machineLives, c.machineLives, c.timePasses, c.machineIll}
@@ -104,7 +104,7 @@ func TestNoMachineOfAnOldTemplate(t *testing.T) {
 			one(t, "actor", moves)()
 			for _, s := range c.sets {
 				if before, old := names[s.UID]; old {
-					require.Equal(t, before, s.Reservation.Reserved, "%s makes machines: %s", s.Name, c)
+					require.Equal(t, before, s.Instructions.Reservation.Reserved, "%s makes machines: %s", s.Name, c)
 				}
 			}
 		}

@@ -207,11 +207,11 @@ func TestPausedLeavesRoomForWhatIsAnnounced(t *testing.T) {
 	o := &deployment.Observation{Deployment: d, Read: live, Sets: []deployment.Children{
 		another(d, "large", 1, 2), ownSet(d, "web-a", 0),
 	}}
-	o.Sets[1].Set.Revision, o.Sets[1].Set.Reservation.Reserved = 2, 2
+	o.Sets[1].Set.Revision, o.Sets[1].Set.Instructions.Reservation.Reserved = 2, 2
 	plan := decide(t, o, begin)
 	require.Len(t, plan.Scale, 1)
 	require.Equal(t, "web-large", plan.Scale[0].Set.Name)
 	require.Equal(t, int32(3), plan.Scale[0].Set.Spec.Replicas, "%s", plan.Why)
-	o.Sets[1].Set.Reservation.Settled = 2
+	o.Sets[1].Set.Instructions.Reservation.Settled = 2
 	require.Equal(t, int32(4), decide(t, o, begin).Scale[0].Set.Spec.Replicas)
 }

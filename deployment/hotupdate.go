@@ -45,7 +45,7 @@ func (d *decider) exchangeClass() (Plan, bool) {
 	}
 	changed := f.set.Clone()
 	bringUpToDate(changed, d.deployment)
-	changed.Spec.PreviousClasses = f.previousClasses(d.deployment.Spec.Template.Spec.Class.Name)
+	changed.Instructions.PreviousClasses = f.previousClasses(d.deployment.Spec.Template.Spec.Class.Name)
 	changed.Spec.Template.Spec.Class = d.deployment.Spec.Template.Spec.Class
 	changed.Revision = d.revision
 	why := decision.Why{
@@ -104,7 +104,7 @@ func (d *decider) within(m *machine.Machine, class *machine.ClassRef) bool {
 // exchanged for another.
 func (f *family) previousClasses(next string) []string {
 	spec := &f.set.Spec
-	all := slices.DeleteFunc(append(slices.Clone(spec.PreviousClasses), spec.Template.Spec.Class.Name), func(name string) bool {
+	all := slices.DeleteFunc(append(slices.Clone(f.set.Instructions.PreviousClasses), spec.Template.Spec.Class.Name), func(name string) bool {
 		return name == next || name == spec.Template.Spec.Class.Name
 	})
 	all = append(all, spec.Template.Spec.Class.Name)

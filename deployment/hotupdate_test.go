@@ -48,7 +48,7 @@ func (w *world) updateVM() bool {
 		for _, m := range w.machinesOf(set.UID) {
 			have := m.Spec.Class.Name
 			switch {
-			case have != want && slices.Contains(set.Spec.PreviousClasses, have):
+			case have != want && slices.Contains(set.Instructions.PreviousClasses, have):
 				w.changeMachine(m.Name, func(m *machine.Machine) { m.Spec.Class.Name = want })
 				return true
 			case m.Status.VMSpec != w.hot[have]:
@@ -339,8 +339,8 @@ func TestP4ClassesAreExchangedIfTheyCanBe(t *testing.T) {
 				exchanged++
 				require.Equal(t, group, order.Set.UID, "%s", order.Why)
 				require.Equal(t, wanted, order.Set.Spec.Template.Spec.Class.Name)
-				require.Contains(t, order.Set.Spec.PreviousClasses, before.Spec.Template.Spec.Class.Name)
-				require.NotContains(t, order.Set.Spec.PreviousClasses, wanted)
+				require.Contains(t, order.Set.Instructions.PreviousClasses, before.Spec.Template.Spec.Class.Name)
+				require.NotContains(t, order.Set.Instructions.PreviousClasses, wanted)
 				require.Equal(t, before.Name, order.Set.Name)
 				require.Equal(t, before.Labels, order.Set.Labels)
 				require.Equal(t, before.Spec.Template.Labels, order.Set.Spec.Template.Labels)
@@ -373,13 +373,13 @@ func TestFormerClassesAreBounded(t *testing.T) {
 		shell.pass()
 		w.obeyAll()
 	}
-	previous := w.sets[0].Spec.PreviousClasses
+	previous := w.sets[0].Instructions.PreviousClasses
 	require.Len(t, previous, 11)
 	require.Equal(t, "small", previous[0], "two machines name it")
 	require.Equal(t, "small-28", previous[10])
 	w.edit(class("small-25"))
 	shell.pass()
-	require.NotContains(t, w.sets[0].Spec.PreviousClasses, "small-25")
+	require.NotContains(t, w.sets[0].Instructions.PreviousClasses, "small-25")
 	require.Equal(t, 1, w.made)
 }
 

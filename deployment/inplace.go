@@ -123,14 +123,14 @@ func (d *decider) gate() (Plan, bool) {
 		if closed {
 			why.Reason = reasonClose
 		}
-		if f.set.Deleted() || f.set.Handover.Closed == closed && !barred || !d.mayGate(f, closed) {
+		if f.set.Deleted() || f.set.Instructions.Handover.Closed == closed && !barred || !d.mayGate(f, closed) {
 			continue
 		}
 		changed := f.set.Clone()
 		if barred {
 			changed.Labels = withoutEntry(changed.Labels, d.p.Keys.ScaleUpDisabled)
 		}
-		changed.Handover.Closed, changed.Spec.Marks, changed.Spec.SurgeAllowance = closed, d.marks(f.set), d.surgeAllowance(f)
+		changed.Instructions.Handover.Closed, changed.Instructions.Marks, changed.Instructions.SurgeAllowance = closed, d.marks(f.set), d.surgeAllowance(f)
 		if !closed {
 			changed.Spec.Replicas -= int32(f.vacant())
 		}

@@ -64,9 +64,9 @@ func (c *chaos) updatesDiffer() {
 		name := rapid.SampledFrom([]string{m.Name, "nobody"}).Draw(c.t, "name")
 		c.changeSet(one(c.t, "noted", c.sets).Name, func(s *machineset.Set) {
 			if rapid.Bool().Draw(c.t, "arriving") {
-				s.Handover.Arriving = append(slices.Clone(s.Handover.Arriving), name)
+				s.Instructions.Handover.Arriving = append(slices.Clone(s.Instructions.Handover.Arriving), name)
 			} else {
-				s.Handover.Leaving = append(slices.Clone(s.Handover.Leaving), name)
+				s.Instructions.Handover.Leaving = append(slices.Clone(s.Instructions.Handover.Leaving), name)
 			}
 		})
 	}
@@ -99,7 +99,7 @@ func (c *chaos) checkHandover(order deployment.Order) {
 func (c *chaos) movesGone(order deployment.Order) bool {
 	for _, child := range c.shell.o.Sets {
 		for _, seen := range child.Machines {
-			moves := slices.Contains(order.Set.Handover.Arriving, seen.Name) || slices.Contains(order.Set.Handover.Leaving, seen.Name)
+			moves := slices.Contains(order.Set.Instructions.Handover.Arriving, seen.Name) || slices.Contains(order.Set.Instructions.Handover.Leaving, seen.Name)
 			m := c.machine(seen.Name)
 			dead := m == nil || m.Deleted()
 			if moves && (dead && order.Why.Reason == deployment.ReasonMoveBack || !dead && c.setGone(m)) {
@@ -113,7 +113,7 @@ func (c *chaos) movesGone(order deployment.Order) bool {
 // movesReleased reports whether the order takes off a machine of a set that was
 // released: it is not to come any more.
 func (c *chaos) movesReleased(order deployment.Order, stored *machineset.Set) bool {
-	return order.Why.Reason == deployment.ReasonMoveOff && slices.ContainsFunc(stored.Handover.Arriving, func(name string) bool {
+	return order.Why.Reason == deployment.ReasonMoveOff && slices.ContainsFunc(stored.Instructions.Handover.Arriving, func(name string) bool {
 		m := c.machine(name)
 		return m != nil && !c.ours(m)
 	})
@@ -157,7 +157,7 @@ func (c *chaos) checkOpening(order deployment.Order, pass *deployment.Deployment
 	for _, child := range c.shell.o.Sets {
 		n := c.known(child, pass.Spec.MinReady)
 		most := n.total()
-		if child.Set.Handover.Closed {
+		if child.Set.Instructions.Handover.Closed {
 			most = n.actual + max(n.coming, min(n.spec-n.actual, openNames(child)))
 		}
 		before += most
@@ -175,7 +175,7 @@ func (c *chaos) checkOpening(order deployment.Order, pass *deployment.Deployment
 // openNames counts names that a set has reserved and not settled, and that no machine has: one may
 // still come to be.
 func openNames(child deployment.Children) (n int) {
-	r := child.Set.Reservation
+	r := child.Set.Instructions.Reservation
 	for ordinal := r.Settled + 1; ordinal <= r.Reserved; ordinal++ {
 		name := child.Set.MachineName(ordinal)
 		if !slices.ContainsFunc(child.Machines, func(m *machine.Machine) bool { return m.Name == name }) {
@@ -220,13 +220,13 @@ func (c *chaos) checkMove(m *machine.Machine, o *deployment.Observation) {
 		switch {
 		case to && from:
 			c.t.Fatalf("P10: %s moves to where it is", m.Name)
-		case to && (!slices.Contains(s.Handover.Arriving, m.Name) || s.Deleted()):
+		case to && (!slices.Contains(s.Instructions.Handover.Arriving, m.Name) || s.Deleted()):
 			c.t.Fatalf("P10: %s moves to %s, which does not say so", m.Name, s.Name)
 		case to && !s.Spec.Selector.Matches(m.Labels):
 			c.t.Fatalf("P10: %s would be a stray in %s", m.Name, s.Name)
 		case to && m.Spec.Class != s.Spec.Template.Spec.Class:
 			c.t.Fatalf("P10: %s moves to %s with class %s", m.Name, s.Name, m.Spec.Class.Name)
-		case from && !s.Deleted() && !slices.Contains(s.Handover.Leaving, m.Name):
+		case from && !s.Deleted() && !slices.Contains(s.Instructions.Handover.Leaving, m.Name):
 			c.t.Fatalf("P10: %s moves from %s, which does not say so", m.Name, s.Name)
 		}
 	}

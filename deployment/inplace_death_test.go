@@ -23,7 +23,7 @@ func TestAMachineThatDiesOnItsWayKeepsOnePlace(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				s := halfMoved(t)
 				for _, set := range s.sets {
-					for _, m := range set.Handover.Arriving {
+					for _, m := range set.Instructions.Handover.Arriving {
 						s.deleteMachine(m)
 					}
 				}

@@ -19,7 +19,7 @@ func TestUpdatesBegunElsewhereAreMarked(t *testing.T) {
 	d := stored(3)
 	d.Spec.Strategy = inPlace(3, 0, 1).Spec.Strategy
 	old := another(d, "large", 1, 3)
-	old.Set.Handover.Closed = true
+	old.Set.Instructions.Handover.Closed = true
 	for i, phase := range []machine.Phase{machine.PhaseInPlaceUpdating, machine.PhaseInPlaceUpdateFailed, machine.PhaseInPlaceUpdateSuccessful} {
 		old.Machines[i].Status.Phase = phase
 	}
@@ -48,7 +48,7 @@ func TestUpdatesBegunElsewhereCount(t *testing.T) {
 		d := stored(3)
 		d.Spec.Strategy = inPlace(3, 0, 1).Spec.Strategy
 		old := another(d, "large", 3, 3)
-		old.Set.Handover.Closed = true
+		old.Set.Instructions.Handover.Closed = true
 		for _, m := range old.Machines {
 			m.Spec.InPlace = machine.InPlaceCandidate
 		}

@@ -18,19 +18,19 @@ func TestP10SizeThatMeansNothingAmidAMove(t *testing.T) {
 		size   int32
 	}{
 		"a machine leaves": {func(old, current deployment.Children) {
-			current.Set.Handover.Arriving = []string{old.Machines[0].Name}
+			current.Set.Instructions.Handover.Arriving = []string{old.Machines[0].Name}
 		}, deployment.ReasonMoveFrom, 2},
 		"a machine has nowhere to go": {func(old, _ deployment.Children) {
-			old.Set.Handover.Leaving = []string{old.Machines[0].Name}
+			old.Set.Instructions.Handover.Leaving = []string{old.Machines[0].Name}
 		}, deployment.ReasonMoveBack, 3},
 		"a machine has left": {func(old, _ deployment.Children) {
-			old.Set.Handover.Leaving = []string{"moved"}
+			old.Set.Instructions.Handover.Leaving = []string{"moved"}
 		}, deployment.ReasonMoveDone, 3},
 		"a machine has arrived": {func(old, _ deployment.Children) {
-			old.Set.Handover.Arriving = []string{old.Machines[0].Name}
+			old.Set.Instructions.Handover.Arriving = []string{old.Machines[0].Name}
 		}, deployment.ReasonMoveDone, 3},
 		"a machine died on its way": {func(old, _ deployment.Children) {
-			old.Set.Handover.Arriving = []string{"dead"}
+			old.Set.Instructions.Handover.Arriving = []string{"dead"}
 		}, deployment.ReasonMoveOff, 3},
 	} {
 		d := stored(4)

@@ -280,7 +280,7 @@ func halfMoved(t *testing.T) *story {
 	s.obeyAll()
 	s.liveAll()
 	s.say("the process dies when the new set names the machine, before the old one does")
-	arriving := func(set *machineset.Set) bool { return len(set.Handover.Arriving) > 0 }
+	arriving := func(set *machineset.Set) bool { return len(set.Instructions.Handover.Arriving) > 0 }
 	for steps := 0; !slices.ContainsFunc(s.sets, arriving); steps++ {
 		require.Less(t, steps, mostDecisions, "no machine moves")
 		s.shell.step()
@@ -311,7 +311,7 @@ func inPlaceDeletedAmid(t *testing.T) *story {
 func inPlaceSetGone(t *testing.T) *story {
 	s := halfMoved(t)
 	s.say("the old set gives the machine up, and the process dies again")
-	for steps := 0; len(s.sets[0].Handover.Leaving) == 0; steps++ {
+	for steps := 0; len(s.sets[0].Instructions.Handover.Leaving) == 0; steps++ {
 		require.Less(t, steps, mostDecisions)
 		s.shell.step()
 	}

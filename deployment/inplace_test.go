@@ -64,8 +64,8 @@ func (w *world) names() []string {
 // requireTidy wants nothing left behind of a rollout in place.
 func requireTidy(t require.TestingT, w *world) {
 	for _, s := range w.sets {
-		require.Empty(t, s.Handover.Arriving, "%s", w.where())
-		require.Empty(t, s.Handover.Leaving, "%s", w.where())
+		require.Empty(t, s.Instructions.Handover.Arriving, "%s", w.where())
+		require.Empty(t, s.Instructions.Handover.Leaving, "%s", w.where())
 	}
 	for _, m := range w.machines {
 		require.Empty(t, m.Spec.InPlace, "%s", w.where())
@@ -147,7 +147,7 @@ func interrupt(t *testing.T, at int) *interrupted {
 		}
 	}
 	for _, set := range i.sets {
-		i.moving += len(set.Handover.Arriving)
+		i.moving += len(set.Instructions.Handover.Arriving)
 	}
 	return i
 }
@@ -156,7 +156,7 @@ func interrupt(t *testing.T, at int) *interrupted {
 // or else any.
 func (i *interrupted) onTheWay() string {
 	for _, set := range i.sets {
-		for _, name := range set.Handover.Arriving {
+		for _, name := range set.Instructions.Handover.Arriving {
 			if slices.ContainsFunc(i.machines, func(m *machine.Machine) bool { return m.Name == name }) {
 				return name
 			}
@@ -276,7 +276,7 @@ func TestSelectionIsByAge(t *testing.T) {
 	d := stored(5)
 	d.Spec.Strategy = inPlace(5, 0, 2).Spec.Strategy
 	old := another(d, "large", 1, 5)
-	old.Set.Handover.Closed = true
+	old.Set.Instructions.Handover.Closed = true
 	for i, m := range old.Machines {
 		m.Name, m.UID = fmt.Sprintf("m-%d", i), fmt.Sprintf("m-%d", i)
 		m.CreatedAt = begin.Add(time.Duration([]int{4, 2, 0, 2, 9}[i]) * time.Hour)
@@ -297,7 +297,7 @@ func TestP7NoneIsSelectedWhileASetMayTakeAnother(t *testing.T) {
 		d := stored(3)
 		d.Spec.Strategy = inPlace(3, 0, 1).Spec.Strategy
 		old := another(d, "large", 1, 3)
-		old.Set.Handover.Closed, old.Set.Generation, old.Set.Status.ObservedGeneration = true, 2, 1
+		old.Set.Instructions.Handover.Closed, old.Set.Generation, old.Set.Status.ObservedGeneration = true, 2, 1
 		old.Machines[2].Annotations = map[string]string{deployment.DefaultPolicy().Keys.Replace: "true"}
 		change(&old)
 		o := &deployment.Observation{Deployment: d, Read: live, Sets: []deployment.Children{old, ownSet(d, "web-a", 0)}}
@@ -311,7 +311,7 @@ func TestP7NoneIsSelectedWhileASetMayTakeAnother(t *testing.T) {
 	}
 	require.Equal(t, 0, selected(func(*deployment.Children) {}))
 	require.Equal(t, 0, selected(func(old *deployment.Children) {
-		old.Set.Status.ObservedGeneration, old.Set.Spec.SurgeAllowance = 2, machineset.SurgeAllowance{Unavailable: 1}
+		old.Set.Status.ObservedGeneration, old.Set.Instructions.SurgeAllowance = 2, machineset.SurgeAllowance{Unavailable: 1}
 	}))
 	require.Equal(t, 1, selected(func(old *deployment.Children) { old.Set.Status.ObservedGeneration = 2 }))
 	require.Equal(t, 1, selected(func(old *deployment.Children) { old.Machines[2].Annotations = nil }), "there is none to take")
@@ -377,7 +377,7 @@ func TestNoMoveWhileOthersGo(t *testing.T) {
 				d.Spec.Strategy.Kind = sizes.kind
 			}
 			old, current := another(d, "large", 1, 2), ownSet(d, "web-a", 2)
-			current.Set.Revision, old.Set.Handover.Closed = 2, sizes.kind == ""
+			current.Set.Revision, old.Set.Instructions.Handover.Closed = 2, sizes.kind == ""
 			old.Set.Spec.Replicas, current.Set.Spec.Replicas = sizes.old, sizes.current
 			m := old.Machines[1]
 			m.Spec.InPlace, m.Status.Phase = machine.InPlaceSelected, machine.PhaseInPlaceUpdateSuccessful
@@ -387,9 +387,9 @@ func TestNoMoveWhileOthersGo(t *testing.T) {
 				return
 			}
 			require.Len(t, plan.Handover, 2, "%s", plan.Why)
-			require.Equal(t, []string{m.Name}, plan.Handover[0].Set.Handover.Arriving)
+			require.Equal(t, []string{m.Name}, plan.Handover[0].Set.Instructions.Handover.Arriving)
 			require.Equal(t, sizes.current+1, plan.Handover[0].Set.Spec.Replicas)
-			require.Equal(t, []string{m.Name}, plan.Handover[1].Set.Handover.Leaving)
+			require.Equal(t, []string{m.Name}, plan.Handover[1].Set.Instructions.Handover.Leaving)
 			require.Equal(t, sizes.old-1, plan.Handover[1].Set.Spec.Replicas)
 		})
 	}
@@ -406,7 +406,7 @@ func TestTheFirstSetThatNamesAMachineGetsIt(t *testing.T) {
 	s.shell.pass()
 	name := s.names()[1]
 	for _, set := range slices.Clone(s.sets[1:]) {
-		s.changeSet(set.Name, func(set *machineset.Set) { set.Handover.Arriving, set.Spec.Replicas = []string{name}, 1 })
+		s.changeSet(set.Name, func(set *machineset.Set) { set.Instructions.Handover.Arriving, set.Spec.Replicas = []string{name}, 1 })
 	}
 	moved := 0
 	s.shell.decided = func(_ *deployment.Observation, p deployment.Plan) { moved += len(p.Move) }
@@ -414,7 +414,7 @@ func TestTheFirstSetThatNamesAMachineGetsIt(t *testing.T) {
 	require.Equal(t, 1, moved)
 	require.True(t, s.machine(name).OwnedBy(s.sets[1].UID), "%s", s.where())
 	for _, set := range s.sets {
-		require.Empty(t, set.Handover.Arriving, "%s", s.where())
+		require.Empty(t, set.Instructions.Handover.Arriving, "%s", s.where())
 	}
 }
 
@@ -449,8 +449,8 @@ func TestNonsenseInNotesIsCleared(t *testing.T) {
 	name := s.running(0)
 	for _, set := range slices.Clone(s.sets) {
 		s.changeSet(set.Name, func(set *machineset.Set) {
-			set.Handover.Arriving = []string{"nobody", "", name, name}
-			set.Handover.Leaving = []string{name, "nobody"}
+			set.Instructions.Handover.Arriving = []string{"nobody", "", name, name}
+			set.Instructions.Handover.Leaving = []string{name, "nobody"}
 		})
 	}
 	s.settle()

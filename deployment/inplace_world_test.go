@@ -14,7 +14,7 @@ import (
 func (w *world) destination(from *machineset.Set, name string) *machineset.Set {
 	for _, s := range w.sets {
 		ours := s.Owner != nil && from.Owner != nil && s.OwnedBy(from.Owner.UID)
-		if ours && !s.Deleted() && slices.Contains(s.Handover.Arriving, name) {
+		if ours && !s.Deleted() && slices.Contains(s.Instructions.Handover.Arriving, name) {
 			return s
 		}
 	}
@@ -53,7 +53,7 @@ func (w *world) offset(s *machineset.Set) (n int) {
 		return 0
 	}
 	for _, m := range w.machinesOf(s.UID) {
-		left := slices.Contains(s.Handover.Leaving, m.Name)
+		left := slices.Contains(s.Instructions.Handover.Leaving, m.Name)
 		switch {
 		case m.Deleted():
 		case w.elsewhere(s, m.Name) && !left:
@@ -68,9 +68,9 @@ func (w *world) offset(s *machineset.Set) (n int) {
 // twice counts machines that are gone, and that s names as arriving though no set
 // is without them yet: they have a place in the set that they were in as well.
 func (w *world) twice(s *machineset.Set) (n int) {
-	for _, name := range s.Handover.Arriving {
+	for _, name := range s.Instructions.Handover.Arriving {
 		m := w.machine(name)
-		left := slices.ContainsFunc(w.sets, func(o *machineset.Set) bool { return slices.Contains(o.Handover.Leaving, name) })
+		left := slices.ContainsFunc(w.sets, func(o *machineset.Set) bool { return slices.Contains(o.Instructions.Handover.Leaving, name) })
 		to := w.destination(s, name)
 		if (m == nil || m.Deleted()) && !left && to != nil && to.UID == s.UID {
 			n++
@@ -81,7 +81,7 @@ func (w *world) twice(s *machineset.Set) (n int) {
 
 // arriving are the machines on their way to a set that it does not own yet.
 func (w *world) arriving(s *machineset.Set) (n int64) {
-	for _, name := range s.Handover.Arriving {
+	for _, name := range s.Instructions.Handover.Arriving {
 		if !slices.ContainsFunc(w.machinesOf(s.UID), func(m *machine.Machine) bool { return m.Name == name }) {
 			n++
 		}
@@ -213,7 +213,7 @@ func (w *world) where() (out string) {
 		out += fmt.Sprintf("%s of %s: %s %q deleted %t\n", m.Name, owner, m.Status.Phase, m.Spec.InPlace, m.Deleted())
 	}
 	for _, s := range w.sets {
-		out += fmt.Sprintf("%s: size %d, %+v\n", s.Name, s.Spec.Replicas, s.Handover)
+		out += fmt.Sprintf("%s: size %d, %+v\n", s.Name, s.Spec.Replicas, s.Instructions.Handover)
 	}
 	return out
 }

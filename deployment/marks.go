@@ -33,7 +33,7 @@ func (f *family) inUse() bool { return f.size() > 0 || f.actual > 0 }
 func (d *decider) marks(s *machineset.Set) machine.RolloutMarks {
 	switch {
 	case d.current == nil:
-		return s.Spec.Marks
+		return s.Instructions.Marks
 	case !d.rolling():
 		return machine.RolloutMarks{}
 	}
@@ -48,13 +48,13 @@ func (d *decider) carry(changed, before *machineset.Set) {
 	if d.current != nil && before == d.current.set {
 		changed.Revision = d.revision
 	}
-	changed.Spec.Marks = d.marks(before)
+	changed.Instructions.Marks = d.marks(before)
 	if d.copiedPause(before) {
 		changed.Annotations = withoutEntry(changed.Annotations, d.p.Keys.Paused)
 	}
 	if f := d.resizable(before.UID); f != nil {
-		changed.Spec.DeletionCandidates = f.deletionCandidates(changed.Spec.Replicas)
-		changed.Spec.SurgeAllowance = d.surgeAllowance(f)
+		changed.Instructions.DeletionCandidates = f.deletionCandidates(changed.Spec.Replicas)
+		changed.Instructions.SurgeAllowance = d.surgeAllowance(f)
 		changed.Spec.AutoPreserve = d.preserveShare(before)
 	}
 }
@@ -87,14 +87,14 @@ func (d *decider) surgeAllowance(f *family) machineset.SurgeAllowance {
 
 // whyMarked is why a set is written; changed is what it becomes.
 func (d *decider) whyMarked(f *family, changed *machineset.Set) decision.Why {
-	s, allowance := f.set, changed.Spec.SurgeAllowance
-	marked := s.Spec.Marks == changed.Spec.Marks
+	s, allowance := f.set, changed.Instructions.SurgeAllowance
+	marked := s.Instructions.Marks == changed.Instructions.Marks
 	switch {
 	case d.copiedPause(s):
 		return decision.Why{Reason: reasonPauseCopied, Name: s.Name}
-	case s.Spec.SurgeAllowance != allowance && allowance != (machineset.SurgeAllowance{}):
+	case s.Instructions.SurgeAllowance != allowance && allowance != (machineset.SurgeAllowance{}):
 		return decision.Why{Reason: reasonSurgeAllowance, Name: s.Name, Count: int64(f.requested), Want: int64(allowance.Surge), All: int64(allowance.Unavailable)}
-	case s.Spec.SurgeAllowance != allowance:
+	case s.Instructions.SurgeAllowance != allowance:
 		return decision.Why{Reason: reasonNoSurgeAllowance, Name: s.Name}
 	case !f.inUse(), marked && !f.outdatedDeletionCandidates():
 		limit := d.deployment.Spec.AutoPreserve
@@ -102,7 +102,7 @@ func (d *decider) whyMarked(f *family, changed *machineset.Set) decision.Why {
 	case marked:
 		return decision.Why{Reason: reasonForget, Name: s.Name, Count: int64(len(f.aliveDeletionCandidates()))}
 	}
-	return decision.Why{Reason: reasonMark, Name: s.Name, Detail: words(changed.Spec.Marks)}
+	return decision.Why{Reason: reasonMark, Name: s.Name, Detail: words(changed.Instructions.Marks)}
 }
 
 // markSets writes the marks of sets that no order has taken along, and takes names
@@ -117,10 +117,10 @@ func (d *decider) markSets() (Plan, bool) {
 	for i := range d.sets {
 		f := &d.sets[i]
 		s := f.set
-		marked, forgets, allowance := s.Spec.Marks == d.marks(s), f.outdatedDeletionCandidates(), d.surgeAllowance(f)
+		marked, forgets, allowance := s.Instructions.Marks == d.marks(s), f.outdatedDeletionCandidates(), d.surgeAllowance(f)
 		share := d.preserveShare(s)
 		shared, used := s.Spec.AutoPreserve == share, f.inUse()
-		if s.Deleted() || !d.copiedPause(s) && shared && s.Spec.SurgeAllowance == allowance && (!used || marked && !forgets) {
+		if s.Deleted() || !d.copiedPause(s) && shared && s.Instructions.SurgeAllowance == allowance && (!used || marked && !forgets) {
 			continue
 		}
 		changed := s.Clone()

@@ -64,7 +64,7 @@ func marksReleased(t *testing.T) *story {
 // tellMarks writes down what each set has on it.
 func (s *story) tellMarks() {
 	for _, set := range s.sets {
-		s.say("marks of %s: %+v", set.Name, set.Spec.Marks)
+		s.say("marks of %s: %+v", set.Name, set.Instructions.Marks)
 	}
 }
 
@@ -79,7 +79,7 @@ func TestMarksLastAsLongAsARollout(t *testing.T) {
 		hire()
 		c.observe = func(o *deployment.Observation, p deployment.Plan) {
 			for _, order := range p.Release {
-				require.Equal(t, machine.RolloutMarks{}, order.Set.Spec.Marks)
+				require.Equal(t, machine.RolloutMarks{}, order.Set.Instructions.Marks)
 			}
 			if !p.At.IsZero() && o.Failed == nil && p.Why.Reason != deployment.ReasonOrderRefused {
 				requireMarks(t, o, marks)
@@ -93,7 +93,7 @@ func TestMarksLastAsLongAsARollout(t *testing.T) {
 		require.GreaterOrEqual(t, c.rest(), 0)
 		for _, child := range c.setsOf(c.deployment.UID) {
 			if child.Spec.Replicas > 0 {
-				require.Equal(t, machine.RolloutMarks{}, child.Spec.Marks, "P23: left after the rollout")
+				require.Equal(t, machine.RolloutMarks{}, child.Instructions.Marks, "P23: left after the rollout")
 			}
 		}
 	})
@@ -108,7 +108,7 @@ func requireMarks(t *rapid.T, o *deployment.Observation, marks machine.RolloutMa
 	for _, c := range o.Sets {
 		want := machine.RolloutMarks{Avoid: marks.Avoid && c.Set != current && rolling, Keep: marks.Keep && rolling}
 		if used(c) && !c.Set.Deleted() {
-			require.Equal(t, want, c.Set.Spec.Marks, "set %s", c.Set.Name)
+			require.Equal(t, want, c.Set.Instructions.Marks, "set %s", c.Set.Name)
 		}
 	}
 }

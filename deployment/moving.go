@@ -42,7 +42,7 @@ type journey struct {
 func (d *decider) journey() *journey {
 	names := 0
 	for i := range d.sets {
-		h := &d.sets[i].set.Handover
+		h := &d.sets[i].set.Instructions.Handover
 		names += len(h.Arriving) + len(h.Leaving)
 	}
 	if names == 0 {
@@ -55,10 +55,10 @@ func (d *decider) journey() *journey {
 	noted := make(map[string]bool, names)
 	for i := range d.sets {
 		f := &d.sets[i]
-		for _, name := range f.set.Handover.Leaving {
+		for _, name := range f.set.Instructions.Handover.Leaving {
 			noted[name], j.left[name] = true, true
 		}
-		for _, name := range f.set.Handover.Arriving {
+		for _, name := range f.set.Instructions.Handover.Arriving {
 			noted[name] = true
 			if j.to[name] == nil && !f.set.Deleted() {
 				j.to[name] = f
@@ -115,7 +115,7 @@ func (d *decider) finishMoves() (Plan, bool) {
 // settleSizes takes machines that arrive elsewhere off a set's size, and adds
 // those that will not leave.
 func (d *decider) settleSizes(f *family, j *journey) (Order, bool) {
-	h := f.set.Handover.Clone()
+	h := f.set.Instructions.Handover.Clone()
 	var back, gone []string
 	h.Leaving = slices.DeleteFunc(h.Leaving, func(name string) bool {
 		stays := j.at[name] == f && j.to[name] == nil
@@ -144,7 +144,7 @@ func (d *decider) settleSizes(f *family, j *journey) (Order, bool) {
 func (d *decider) handedOver(f *family, h machineset.Handover, by int, names []string, reason decision.Reason) Order {
 	size := max(0, f.size()+int32(by))
 	changed := d.resized(f, size)
-	changed.Handover = h
+	changed.Instructions.Handover = h
 	return Order{changed, decision.Why{
 		Reason: reason, Name: f.set.Name, Have: int64(f.set.Spec.Replicas), Want: int64(size), Detail: are(names),
 	}}
@@ -198,10 +198,10 @@ func (d *decider) closeMoves(j *journey) (orders []Order) {
 // closeArrivals takes names of machines off that a set names as arriving. Those
 // that died before they left the other set have their place there.
 func (d *decider) closeArrivals(f *family, j *journey) (Order, bool) {
-	if f.set.Deleted() || len(f.set.Handover.Arriving) == 0 {
+	if f.set.Deleted() || len(f.set.Instructions.Handover.Arriving) == 0 {
 		return Order{}, false
 	}
-	h := f.set.Handover.Clone()
+	h := f.set.Instructions.Handover.Clone()
 	var done, twice []string
 	h.Arriving = slices.DeleteFunc(h.Arriving, func(name string) bool {
 		dead := j.live[name] == nil
@@ -226,10 +226,10 @@ func (d *decider) closeArrivals(f *family, j *journey) (Order, bool) {
 // closeDepartures takes names of machines off that a set names as leaving. It has
 // none of them any more: it would have been moved, or been taken back, before.
 func (d *decider) closeDepartures(f *family) (Order, bool) {
-	if f.set.Deleted() || len(f.set.Handover.Leaving) == 0 {
+	if f.set.Deleted() || len(f.set.Instructions.Handover.Leaving) == 0 {
 		return Order{}, false
 	}
-	h := f.set.Handover.Clone()
+	h := f.set.Instructions.Handover.Clone()
 	done := h.Leaving
 	h.Leaving = nil
 	return d.handedOver(f, h, 0, done, reasonMoveDone), true
@@ -303,7 +303,7 @@ func (d *decider) room(to *family) int64 {
 // beginning writes down which machines move: first where they come to, then
 // where they leave.
 func (d *decider) beginning(to *family, leaving map[*family][]string) Plan {
-	arrive := to.set.Handover.Clone()
+	arrive := to.set.Instructions.Handover.Clone()
 	var from []Order
 	for i := range d.sets {
 		f := &d.sets[i]
@@ -313,11 +313,11 @@ func (d *decider) beginning(to *family, leaving map[*family][]string) Plan {
 		}
 		slices.Sort(names)
 		arrive.Arriving = append(arrive.Arriving, names...)
-		h := f.set.Handover.Clone()
+		h := f.set.Instructions.Handover.Clone()
 		h.Leaving = append(h.Leaving, names...)
 		from = append(from, d.handedOver(f, h, -len(names), names, ReasonMoveFrom))
 	}
-	names := arrive.Arriving[len(to.set.Handover.Arriving):]
+	names := arrive.Arriving[len(to.set.Instructions.Handover.Arriving):]
 	first := d.handedOver(to, arrive, len(names), names, ReasonMoveTo)
 	return Plan{Handover: append([]Order{first}, from...), Why: first.Why}
 }

@@ -23,7 +23,7 @@ var waiting = [...]string{ConditionCreationSlowed, ConditionReplacementSlowed, m
 // namesDone tells whether all names that the set has given out came to be
 // machines, or can't any more.
 func (f *family) namesDone() bool {
-	r := &f.set.Reservation
+	r := &f.set.Instructions.Reservation
 	return f.announced == 0 && r.Settled >= 0 && r.Reserved >= r.Settled
 }
 
@@ -36,5 +36,5 @@ func (d *decider) nameNew(changed *machineset.Set, f *family) {
 		d.deployment.Spec.Paused || d.deployment.Spec.Strategy.Kind == InPlaceUpdate {
 		return
 	}
-	changed.Reservation = changed.Reservation.Next(int64(n), d.stamp())
+	changed.Instructions.Reservation = changed.Instructions.Reservation.Next(int64(n), d.stamp())
 }

@@ -22,7 +22,7 @@ func growing(t *testing.T) (*deployment.Observation, *deployment.Policy) {
 	d.Spec.Strategy.MaxSurge = rollout.IntOrPercent{Value: 2}
 	o.Sets = append(o.Sets, another(d, "large", 1, 1))
 	set := o.Sets[0].Set
-	set.Reservation = machineset.Reservation{Settled: 4, Reserved: 7, At: begin}
+	set.Instructions.Reservation = machineset.Reservation{Settled: 4, Reserved: 7, At: begin}
 	for i, m := range o.Sets[0].Machines {
 		m.Name = set.MachineName(int64(5 + i))
 	}
@@ -50,7 +50,9 @@ func TestNamesComeWithTheSize(t *testing.T) {
 		"one":  {func(_ *deployment.Observation, p *deployment.Policy) { p.Names = 1 }, given(1)},
 		"none": {func(_ *deployment.Observation, p *deployment.Policy) { p.Names = 0 }, settled},
 		"a set that settled": {
-			func(o *deployment.Observation, _ *deployment.Policy) { o.Sets[0].Set.Reservation.Settled = 7 }, given(2),
+			func(o *deployment.Observation, _ *deployment.Policy) {
+				o.Sets[0].Set.Instructions.Reservation.Settled = 7
+			}, given(2),
 		},
 		"a smaller size": {
 			func(o *deployment.Observation, _ *deployment.Policy) { o.Deployment.Spec.Replicas = 1 }, settled,
@@ -64,13 +66,15 @@ func TestNamesComeWithTheSize(t *testing.T) {
 			func(o *deployment.Observation, _ *deployment.Policy) { o.Sets[0].Machines[0].DeletedAt = begin }, settled,
 		},
 		"a reservation that can't be": {
-			func(o *deployment.Observation, _ *deployment.Policy) { o.Sets[0].Set.Reservation.Settled = 8 },
+			func(o *deployment.Observation, _ *deployment.Policy) {
+				o.Sets[0].Set.Instructions.Reservation.Settled = 8
+			},
 			machineset.Reservation{Settled: 8, Reserved: 7, At: begin},
 		},
 		"a strict quota": {func(_ *deployment.Observation, p *deployment.Policy) { p.StrictQuota = true }, settled},
 		"in place": {
 			func(o *deployment.Observation, _ *deployment.Policy) {
-				o.Deployment.Spec.Strategy.Kind, o.Sets[1].Set.Handover.Closed = deployment.InPlaceUpdate, true
+				o.Deployment.Spec.Strategy.Kind, o.Sets[1].Set.Instructions.Handover.Closed = deployment.InPlaceUpdate, true
 			}, settled,
 		},
 		"no rollout":        {func(o *deployment.Observation, _ *deployment.Policy) { o.Sets = o.Sets[:1] }, settled},
@@ -88,7 +92,7 @@ func TestNamesComeWithTheSize(t *testing.T) {
 			require.NoError(t, err)
 			i := slices.IndexFunc(plan.Scale, func(order deployment.Order) bool { return order.Set.Name == o.Sets[0].Set.Name })
 			require.GreaterOrEqual(t, i, 0, "%s", plan.Why)
-			require.Equal(t, line.want, plan.Scale[i].Set.Reservation)
+			require.Equal(t, line.want, plan.Scale[i].Set.Instructions.Reservation)
 		})
 	}
 }
@@ -100,5 +104,5 @@ func TestNamesOfMachinesThatFailed(t *testing.T) {
 	o.Sets[0].Machines[0].Status.Phase = machine.PhaseFailed
 	plan, err := deployment.Decide(o, p, later)
 	require.NoError(t, err)
-	require.EqualValues(t, 9, plan.Scale[0].Set.Reservation.Reserved)
+	require.EqualValues(t, 9, plan.Scale[0].Set.Instructions.Reservation.Reserved)
 }

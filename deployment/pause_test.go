@@ -184,7 +184,7 @@ func TestPausedSetsGetNoSize(t *testing.T) {
 			if rapid.IntRange(0, 9).Draw(t, "odd size") == 0 {
 				c.Set.Spec.Replicas = -1
 			}
-			c.Set.Handover.Arriving, c.Set.Handover.Leaving = nil, nil
+			c.Set.Instructions.Handover.Arriving, c.Set.Instructions.Handover.Leaving = nil, nil
 			for _, m := range c.Machines {
 				setPause(&m.Meta, rapid.IntRange(0, 2).Draw(t, "pause machine") == 0)
 			}
@@ -196,7 +196,7 @@ func TestPausedSetsGetNoSize(t *testing.T) {
 				if before := o.Sets[i].Set; isPaused(&before.Meta) {
 					require.Equal(t, before.Spec.Replicas, order.Set.Spec.Replicas, "%s", order.Why)
 					require.Empty(t, plan.Delete, "%s", order.Why)
-					require.Equal(t, machineset.SurgeAllowance{}, order.Set.Spec.SurgeAllowance)
+					require.Equal(t, machineset.SurgeAllowance{}, order.Set.Instructions.SurgeAllowance)
 				}
 			}
 			for _, order := range plan.Mark {
@@ -380,7 +380,7 @@ func TestPausedSetsTakeAndGiveNone(t *testing.T) {
 	d := stored(2)
 	d.Spec.Strategy = deployment.Strategy{Kind: deployment.InPlaceUpdate, MaxUnavailable: rollout.IntOrPercent{Value: 1}}
 	o := &deployment.Observation{Deployment: d, Read: live, Sets: []deployment.Children{another(d, "large", 0, 2), ownSet(d, "web-a", 0)}}
-	o.Sets[0].Set.Handover.Closed = true
+	o.Sets[0].Set.Instructions.Handover.Closed = true
 	m := o.Sets[0].Machines[0]
 	m.Status.Phase, m.Spec.InPlace = machine.PhaseInPlaceUpdateSuccessful, machine.InPlaceSelected
 	for _, c := range o.Sets {

@@ -123,7 +123,7 @@ func TestP7EndToEndPreserved(t *testing.T) {
 			if s.Spec.Replicas == 0 {
 				continue // if it comes back, its resizing takes them along
 			}
-			require.Equal(t, machine.RolloutMarks{}, s.Spec.Marks, "marks of a rollout that is over")
+			require.Equal(t, machine.RolloutMarks{}, s.Instructions.Marks, "marks of a rollout that is over")
 		}
 	})
 }
@@ -220,7 +220,7 @@ func TestCompleteBesideKeptMachines(t *testing.T) {
 	d := stored(3)
 	o := &deployment.Observation{Deployment: d, Read: live, Sets: []deployment.Children{ownSet(d, "web-a", 2), another(d, "large", 0, 1)}}
 	for i := range o.Sets {
-		o.Sets[i].Set.Reservation.Reserved, o.Sets[i].Set.Reservation.Settled = 3, 3
+		o.Sets[i].Set.Instructions.Reservation.Reserved, o.Sets[i].Set.Instructions.Reservation.Settled = 3, 3
 	}
 	o.Sets[1].Machines[0].Status.Preservation = machine.Preservation{Request: machine.PreserveNow, Since: begin, Until: begin.Add(time.Hour)}
 	for range 2 {
@@ -247,7 +247,7 @@ func TestTurnsAreTaken(t *testing.T) {
 		d := stored(2)
 		d.Spec.Strategy = deployment.Strategy{Kind: deployment.InPlaceUpdate, Orchestration: how}
 		o := &deployment.Observation{Deployment: d, Read: live, Sets: []deployment.Children{ownSet(d, "web-a", 0), another(d, "large", 0, 2)}}
-		o.Sets[1].Set.Handover.Closed = true
+		o.Sets[1].Set.Instructions.Handover.Closed = true
 		for _, m := range o.Sets[1].Machines {
 			m.Spec.InPlace = machine.InPlaceCandidate
 		}
@@ -288,7 +288,7 @@ func TestChosenButKept(t *testing.T) {
 		o.Deployment = d
 		plan := decide(t, o, begin.Add(time.Minute))
 		require.Len(t, plan.Scale, 1, "%s", plan.Why)
-		require.Len(t, plan.Scale[0].Set.Spec.DeletionCandidates, handed)
+		require.Len(t, plan.Scale[0].Set.Instructions.DeletionCandidates, handed)
 	}
 }
 

@@ -187,7 +187,7 @@ func (p *preview) enroll(c Children) {
 // leaves out.
 func unmarked(s *machineset.Set) *machineset.Set {
 	plain := *s // nothing that it shares is written to
-	plain.Spec.Marks, plain.Spec.MaxAge = machine.RolloutMarks{}, 0
+	plain.Instructions.Marks, plain.Spec.MaxAge = machine.RolloutMarks{}, 0
 	return &plain
 }
 

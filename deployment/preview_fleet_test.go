@@ -16,7 +16,7 @@ import (
 // would have made them.
 func staffed(d *deployment.Deployment, name string, n int32) deployment.Children {
 	c := ownSet(d, name, int(n))
-	c.Set.Reservation = machineset.Reservation{Settled: int64(n), Reserved: int64(n), At: begin}
+	c.Set.Instructions.Reservation = machineset.Reservation{Settled: int64(n), Reserved: int64(n), At: begin}
 	c.Set.AddFinalizer(machineset.Finalizer)
 	for _, m := range c.Machines {
 		t := c.Set.Spec.Template.Clone()

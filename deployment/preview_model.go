@@ -225,7 +225,7 @@ func (m *Model) start(d *Deployment, sets []Children) time.Time {
 			continue
 		}
 		s := c.Set
-		see(s.CreatedAt, s.DeletedAt, s.Reservation.At, s.Status.LastOperation.Time)
+		see(s.CreatedAt, s.DeletedAt, s.Instructions.Reservation.At, s.Status.LastOperation.Time)
 		for _, m := range c.Machines {
 			if m != nil {
 				see(m.CreatedAt, m.DeletedAt, m.Status.Since, m.Status.ClockFrom, m.Status.LastOperation.Time)

@@ -141,7 +141,7 @@ func (d *decider) onlyNew(s *Status) bool { return s.Replicas-s.Updated == d.asi
 // fresh tells whether the new set has never had a machine, or is yet to come.
 func (d *decider) fresh() bool {
 	f := d.current
-	return f == nil || f.actual == 0 && f.set.Reservation.Settled == 0 && f.announced == f.set.Reservation.Reserved
+	return f == nil || f.actual == 0 && f.set.Instructions.Reservation.Settled == 0 && f.announced == f.set.Instructions.Reservation.Reserved
 }
 
 // furtherThan tells whether a rollout has come from b to a.

@@ -20,7 +20,7 @@ func slow(t *testing.T, deadline time.Duration) *deployment.Observation {
 	o := &deployment.Observation{Deployment: d, Read: live, Sets: []deployment.Children{
 		another(d, "large", 0, 2), ownSet(d, "web-a", 1),
 	}}
-	o.Sets[0].Set.Spec.Marks.Avoid = true // the rollout is under way
+	o.Sets[0].Set.Instructions.Marks.Avoid = true // the rollout is under way
 	o.Sets[1].Machines[0].Status.Phase = machine.PhasePending
 	d.Status = statusOf(t, decide(t, o, begin))
 	require.Equal(t, begin, d.Status.ProgressedAt)

@@ -51,7 +51,7 @@ func (f *family) actsOn(key string) int32 {
 // keepOnly closes a set that a step raises to keep machines: it makes none.
 func (d *decider) keepOnly(changed *machineset.Set, step *rollout.Scale) {
 	if step.Why.Reason == rollout.ReasonGivenBack {
-		changed.Handover.Closed = true
+		changed.Instructions.Handover.Closed = true
 	}
 }
 

@@ -91,7 +91,7 @@ func TestPruneOnly(t *testing.T) {
 			o.Deployment.Spec.RevisionHistoryLimit = ptr(1)
 		},
 		"a machine going":      func(_ *deployment.Observation, c *deployment.Children) { c.Machines = goingMachine(c) },
-		"a machine announced":  func(_ *deployment.Observation, c *deployment.Children) { c.Set.Reservation.Reserved = 1 },
+		"a machine announced":  func(_ *deployment.Observation, c *deployment.Children) { c.Set.Instructions.Reservation.Reserved = 1 },
 		"not observed":         func(_ *deployment.Observation, c *deployment.Children) { c.Set.Generation = 2 },
 		"says it has machines": func(_ *deployment.Observation, c *deployment.Children) { c.Set.Status.Replicas = 1 },
 		"being deleted":        func(_ *deployment.Observation, c *deployment.Children) { c.Set.DeletedAt = begin },

@@ -111,7 +111,7 @@ func (d *decider) resized(f *family, size int32) *machineset.Set {
 	changed := f.set.Clone()
 	changed.Spec.Replicas = size
 	if f.namesDone() {
-		changed.Reservation = changed.Reservation.Next(0, time.Time{})
+		changed.Instructions.Reservation = changed.Instructions.Reservation.Next(0, time.Time{})
 	}
 	d.carry(changed, f.set)
 	d.annotate(changed)

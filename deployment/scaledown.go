@@ -122,7 +122,7 @@ func (o *Observation) mayLeave(name string, listed []machineset.DeletionCandidat
 		return ErrLeaving
 	}
 	named := func(v machineset.DeletionCandidate) bool { return v.Name == name }
-	if slices.ContainsFunc(listed, named) || slices.ContainsFunc(owner.Spec.DeletionCandidates, named) {
+	if slices.ContainsFunc(listed, named) || slices.ContainsFunc(owner.Instructions.DeletionCandidates, named) {
 		return ErrLeaving
 	}
 	return nil

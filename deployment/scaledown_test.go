@@ -181,7 +181,7 @@ func TestP20ChosenMachinesGo(t *testing.T) {
 			require.True(t, rolling || c.machine(name) == nil, "P20: %s was chosen, available and not in need, and stays", name)
 		}
 		for _, s := range c.setsOf(c.deployment.UID) {
-			for _, v := range s.Spec.DeletionCandidates {
+			for _, v := range s.Instructions.DeletionCandidates {
 				require.Nil(t, c.machine(v.Name), "P20: a machine that was handed over stays, and could go later")
 			}
 		}
@@ -210,7 +210,7 @@ func TestP20HandedOverOnceAndInTime(t *testing.T) {
 		}
 		require.GreaterOrEqual(t, c.rest(), 0)
 		for _, s := range c.setsOf(c.deployment.UID) {
-			for _, v := range s.Spec.DeletionCandidates {
+			for _, v := range s.Instructions.DeletionCandidates {
 				m := c.machine(v.Name)
 				require.True(t, m == nil || !m.OwnedBy(s.UID) || s.Spec.Replicas == 0, "P20: %s could go in a later reduction", v.Name)
 			}
@@ -252,8 +252,8 @@ func (c *chaos) checkDeletionCandidates(kind string, order deployment.Order, pas
 		return
 	}
 	told := 0
-	for _, v := range order.Set.Spec.DeletionCandidates {
-		if slices.ContainsFunc(before.Spec.DeletionCandidates, v.Equal) {
+	for _, v := range order.Set.Instructions.DeletionCandidates {
+		if slices.ContainsFunc(before.Instructions.DeletionCandidates, v.Equal) {
 			continue
 		}
 		told++
@@ -312,7 +312,7 @@ func TestScaleDownRefuses(t *testing.T) {
 	require.Same(t, chosen, again, "asked again it is the same")
 	_, err = deployment.ScaleDown(o, []string{a}, 1, p, begin)
 	require.ErrorIs(t, err, deployment.ErrLeaving, "one machine goes for one replica")
-	mine.Set.Spec.DeletionCandidates = []machineset.DeletionCandidate{{Name: b, At: begin}}
+	mine.Set.Instructions.DeletionCandidates = []machineset.DeletionCandidate{{Name: b, At: begin}}
 	_, err = deployment.ScaleDown(o, []string{b}, 1, p, begin)
 	require.ErrorIs(t, err, deployment.ErrLeaving)
 	p.Keys.DeletionCandidates = ""

@@ -270,7 +270,7 @@ func progressing(t require.TestingT, o *deployment.Observation, now time.Time) o
 // machine is there to tell.
 func TestProgressSticks(t *testing.T) {
 	o := settledObservation(t, 3)
-	o.Sets[0].Set.Reservation = machineset.Reservation{Settled: 3, Reserved: 3}
+	o.Sets[0].Set.Instructions.Reservation = machineset.Reservation{Settled: 3, Reserved: 3}
 	o.Sets[0].Machines[0].Status.Phase = machine.PhaseUnknown
 	require.Equal(t, deployment.ProgressAvailable, progressing(t, o, begin).Reason)
 	o.Deployment.Status = statusOf(t, decide(t, o, begin))
@@ -284,10 +284,10 @@ func TestProgressSticks(t *testing.T) {
 	o.Sets[0].Set.Spec.Replicas = 0
 	o.Sets[1].Set.Spec.Replicas, o.Sets[1].Set.Revision = 3, 2
 	require.Equal(t, deployment.ProgressCreated, progressing(t, o, begin).Reason)
-	o.Sets[1].Set.Reservation.Reserved = 1
+	o.Sets[1].Set.Instructions.Reservation.Reserved = 1
 	o.Deployment.Status.Conditions = nil
 	require.Equal(t, deployment.ProgressCreated, progressing(t, o, begin).Reason, "a name is no machine yet")
-	o.Sets[1].Set.Reservation.Settled = 1
+	o.Sets[1].Set.Instructions.Reservation.Settled = 1
 	require.Equal(t, deployment.ProgressFound, progressing(t, o, begin).Reason)
 }
 

@@ -26,11 +26,11 @@ func replaceOnRequest(t *testing.T) *story {
 	s.say("the second is to be replaced")
 	s.request(s.running(1), "true")
 	s.decide()
-	require.Equal(t, machineset.SurgeAllowance{Surge: 1}, s.sets[0].Spec.SurgeAllowance)
+	require.Equal(t, machineset.SurgeAllowance{Surge: 1}, s.sets[0].Instructions.SurgeAllowance)
 	s.say("another class is wanted meanwhile")
 	s.edit(class("large"))
 	s.decide()
-	require.Equal(t, machineset.SurgeAllowance{}, s.sets[0].Spec.SurgeAllowance)
+	require.Equal(t, machineset.SurgeAllowance{}, s.sets[0].Instructions.SurgeAllowance)
 	return s
 }
 
@@ -42,11 +42,11 @@ func TestSlackIsRoomTakenAlready(t *testing.T) {
 	o := &deployment.Observation{Deployment: d, Read: live, Sets: []deployment.Children{
 		another(d, "large", 0, 3), ownSet(d, "web-a", 0),
 	}}
-	o.Sets[0].Set.Spec.SurgeAllowance = machineset.SurgeAllowance{Surge: 1}
+	o.Sets[0].Set.Instructions.SurgeAllowance = machineset.SurgeAllowance{Surge: 1}
 	plan := decide(t, o, begin)
 	require.Empty(t, plan.Scale, "one more of the old set may be on its way: %s", plan.Why)
 	require.Len(t, plan.Push, 1)
-	require.Equal(t, machineset.SurgeAllowance{}, plan.Push[0].Set.Spec.SurgeAllowance)
+	require.Equal(t, machineset.SurgeAllowance{}, plan.Push[0].Set.Instructions.SurgeAllowance)
 	follow(t, o, plan)
 	plan = decide(t, o, begin)
 	require.Len(t, plan.Scale, 1)
@@ -60,11 +60,11 @@ func TestSlackOfAnEmptySet(t *testing.T) {
 	o := &deployment.Observation{Deployment: d, Read: live, Sets: []deployment.Children{
 		another(d, "large", 0, 0), ownSet(d, "web-a", 0),
 	}}
-	o.Sets[0].Set.Spec.SurgeAllowance = machineset.SurgeAllowance{Surge: 1, Unavailable: 2}
+	o.Sets[0].Set.Instructions.SurgeAllowance = machineset.SurgeAllowance{Surge: 1, Unavailable: 2}
 	plan := decide(t, o, begin)
 	require.Equal(t, deployment.ReasonNoSurgeAllowance, plan.Why.Reason)
 	require.Len(t, plan.Push, 1)
-	require.Equal(t, machineset.SurgeAllowance{}, plan.Push[0].Set.Spec.SurgeAllowance)
+	require.Equal(t, machineset.SurgeAllowance{}, plan.Push[0].Set.Instructions.SurgeAllowance)
 	follow(t, o, plan)
 	plan = decide(t, o, begin)
 	require.Empty(t, plan.Push)
@@ -89,7 +89,7 @@ func TestRequestsWait(t *testing.T) {
 	m.Annotations = nil
 	plan = decide(t, o, begin.Add(time.Minute))
 	require.Equal(t, deployment.ReasonNoSurgeAllowance, plan.Why.Reason)
-	require.Equal(t, machineset.SurgeAllowance{}, plan.Push[0].Set.Spec.SurgeAllowance)
+	require.Equal(t, machineset.SurgeAllowance{}, plan.Push[0].Set.Instructions.SurgeAllowance)
 }
 
 // TestRequestsWaitForAnUpdateInPlace: a machine of the set is still being updated to what was wanted
@@ -115,7 +115,7 @@ func TestRequestsWaitForAnUpdateInPlace(t *testing.T) {
 	updated.Spec.InPlace, updated.Status.Phase = machine.InPlaceSelected, machine.PhaseInPlaceUpdateSuccessful
 	plan = decide(t, o, begin)
 	require.Equal(t, deployment.ReasonNoSurgeAllowance, plan.Why.Reason)
-	require.Equal(t, machineset.SurgeAllowance{}, plan.Push[0].Set.Spec.SurgeAllowance)
+	require.Equal(t, machineset.SurgeAllowance{}, plan.Push[0].Set.Instructions.SurgeAllowance)
 }
 
 // TestRaiseIsNotedBeforeMachinesCome: a set that is raised may be about to remove machines that are
@@ -125,10 +125,10 @@ func TestRaiseIsNotedBeforeMachinesCome(t *testing.T) {
 	for what, change := range map[string]func(*deployment.Children){
 		"announced": func(c *deployment.Children) {
 			c.Machines = c.Machines[:1]
-			c.Set.Reservation = machineset.Reservation{Settled: 5, Reserved: 8, At: begin}
+			c.Set.Instructions.Reservation = machineset.Reservation{Settled: 5, Reserved: 8, At: begin}
 		},
 		"surge allowance": func(c *deployment.Children) {
-			c.Set.Spec.SurgeAllowance = machineset.SurgeAllowance{Surge: 1}
+			c.Set.Instructions.SurgeAllowance = machineset.SurgeAllowance{Surge: 1}
 			c.Machines[0].Annotations = map[string]string{replaceKey: "true"}
 		},
 		"": func(*deployment.Children) {},

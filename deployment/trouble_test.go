@@ -67,7 +67,7 @@ func (s *story) orphan(name, class string, n int) *machineset.Set {
 	spec.Spec.Class.Name = class
 	set := &machineset.Set{}
 	set.Namespace, set.Name, set.Labels = namespace, name, map[string]string{"app": "web"}
-	set.Reservation = machineset.Reservation{Settled: int64(n), Reserved: int64(n)}
+	set.Instructions.Reservation = machineset.Reservation{Settled: int64(n), Reserved: int64(n)}
 	set.Spec = machineset.Spec{Replicas: int32(n), Selector: web(0).Spec.Selector.Clone(), Template: spec}
 	stored, err := s.createSet(set)
 	if err != nil {

@@ -180,7 +180,7 @@ func (w *world) updateSet(s *machineset.Set) (*machineset.Set, error) {
 	if !stored.SpecEqual(old) {
 		stored.Generation++
 	}
-	for n := old.Reservation.Reserved + 1; n <= stored.Reservation.Reserved; n++ { // names that came with a size
+	for n := old.Instructions.Reservation.Reserved + 1; n <= stored.Instructions.Reservation.Reserved; n++ { // names that came with a size
 		w.reserved[s.UID] = append(w.reserved[s.UID], n)
 	}
 	return w.storeSet(stored), nil

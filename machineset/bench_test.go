@@ -35,7 +35,7 @@ func fleet(replicas int32, n int, decoded bool) *machineset.Observation {
 	set := newSet(replicas)
 	set.Finalizers = []string{machineset.Finalizer}
 	set.Generation = 1
-	set.Reservation = machineset.Reservation{Settled: int64(n), Reserved: int64(n), At: morning}
+	set.Instructions.Reservation = machineset.Reservation{Settled: int64(n), Reserved: int64(n), At: morning}
 	o := &machineset.Observation{Set: set, Machines: make([]*machine.Machine, n)}
 	for i, at := range random.Perm(n) {
 		m := &machine.Machine{}
@@ -110,7 +110,7 @@ func BenchmarkDecideVictims10000Decoded(b *testing.B) { benchmarkDeletions(b, tr
 func BenchmarkDecideCreate100(b *testing.B) {
 	o, policy, now := fleet(1000, 900, false), machineset.DefaultPolicy(), morning.Add(time.Second)
 	o.Read = decision.Freshness{Began: now}
-	o.Set.Reservation.Reserved += 100
+	o.Set.Instructions.Reservation.Reserved += 100
 	b.ReportAllocs()
 	for b.Loop() {
 		plan, err := machineset.Decide(o, policy, now)

@@ -6,24 +6,13 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// DeletionCandidate is a machine that a scaler has chosen to go.
-type DeletionCandidate struct {
-	Name string
-	At   time.Time // when the scaler said so or, where its clock is another one, when the set was told; whole seconds
-}
-
-// Equal tells whether both say the same, the same instant in whatever location.
-func (v DeletionCandidate) Equal(w DeletionCandidate) bool {
-	return v.Name == w.Name && v.At.Equal(w.At)
-}
-
 // chosen says when each of DeletionCandidates was chosen; nil: there are none.
-func (s *Spec) chosen() map[string]time.Time {
-	if len(s.DeletionCandidates) == 0 {
+func (i *Instructions) chosen() map[string]time.Time {
+	if len(i.DeletionCandidates) == 0 {
 		return nil
 	}
-	at := make(map[string]time.Time, len(s.DeletionCandidates))
-	for _, v := range s.DeletionCandidates {
+	at := make(map[string]time.Time, len(i.DeletionCandidates))
+	for _, v := range i.DeletionCandidates {
 		at[v.Name] = v.At
 	}
 	return at
@@ -38,10 +27,10 @@ func (d *decider) asChosen(m *machine.Machine, available bool) bool {
 }
 
 // chosenAt is when a scaler chose the machine of this name; false: none did.
-func (s *Spec) chosenAt(name string) (at time.Time, chosen bool) {
-	for i := range s.DeletionCandidates {
-		if s.DeletionCandidates[i].Name == name {
-			return s.DeletionCandidates[i].At, true
+func (i *Instructions) chosenAt(name string) (at time.Time, chosen bool) {
+	for _, v := range i.DeletionCandidates {
+		if v.Name == name {
+			return v.At, true
 		}
 	}
 	return time.Time{}, false

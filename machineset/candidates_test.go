@@ -21,7 +21,7 @@ func TestP20ChosenGoFirst(t *testing.T) {
 		s.say("a scaler chose the third, and a replica is taken away")
 		s.w.edit(func(set *machineset.Set) {
 			set.Spec.Replicas = 3
-			set.Spec.DeletionCandidates = []machineset.DeletionCandidate{{Name: s.name(3), At: s.w.now}, {Name: "nobody", At: s.w.now}}
+			set.Instructions.DeletionCandidates = []machineset.DeletionCandidate{{Name: s.name(3), At: s.w.now}, {Name: "nobody", At: s.w.now}}
 		})
 		s.pass()
 		require.True(t, s.w.machines[s.name(3)].Deleted())
@@ -35,7 +35,7 @@ func TestP20ChosenGoFirst(t *testing.T) {
 		s.settled()
 		s.say("one is named though no replica is taken away")
 		s.w.edit(func(set *machineset.Set) {
-			set.Spec.DeletionCandidates = []machineset.DeletionCandidate{{Name: s.name(1), At: s.w.now}}
+			set.Instructions.DeletionCandidates = []machineset.DeletionCandidate{{Name: s.name(1), At: s.w.now}}
 		})
 		s.pass()
 		require.Len(t, s.w.active(), 2)
@@ -46,7 +46,7 @@ func TestP20ChosenGoFirst(t *testing.T) {
 // that is to be replaced, which waits for another if the first served (P7).
 func TestP7ChosenGoBeforeReplacements(t *testing.T) {
 	o := liveObservation(newSet(2), 4)
-	o.Set.Spec.DeletionCandidates = []machineset.DeletionCandidate{{Name: o.Machines[1].Name, At: morning}}
+	o.Set.Instructions.DeletionCandidates = []machineset.DeletionCandidate{{Name: o.Machines[1].Name, At: morning}}
 	o.Machines[0].Annotations = map[string]string{replaceKey: "true"}
 	o.Machines[3].Status.Phase = machine.PhasePending // made in the place of the first
 	plan, err := machineset.Decide(o, machineset.DefaultPolicy(), morning)
@@ -79,7 +79,7 @@ func TestChosenBeforeItServed(t *testing.T) {
 			if c.broken {
 				o.Machines[0].Status.Phase = machine.PhaseUnknown
 			}
-			o.Set.Spec.DeletionCandidates = []machineset.DeletionCandidate{{Name: third.Name, At: at}}
+			o.Set.Instructions.DeletionCandidates = []machineset.DeletionCandidate{{Name: third.Name, At: at}}
 			plan, err := machineset.Decide(o, machineset.DefaultPolicy(), morning.Add(24*time.Hour))
 			require.NoError(t, err)
 			require.Len(t, plan.Delete, 1, "%s", plan.Why)
@@ -92,15 +92,15 @@ func TestChosenBeforeItServed(t *testing.T) {
 // spec when they differ, but not for the location of a time.
 func TestVictimsAreCopied(t *testing.T) {
 	set := newSet(1)
-	set.Spec.DeletionCandidates = []machineset.DeletionCandidate{{Name: "a", At: morning}}
+	set.Instructions.DeletionCandidates = []machineset.DeletionCandidate{{Name: "a", At: morning}}
 	c := set.Clone()
 	require.True(t, c.SpecEqual(set))
-	c.Spec.DeletionCandidates[0].At = morning.In(time.FixedZone("else", 3600))
+	c.Instructions.DeletionCandidates[0].At = morning.In(time.FixedZone("else", 3600))
 	require.True(t, c.SpecEqual(set))
-	c.Spec.DeletionCandidates[0].At = morning.Add(time.Second)
+	c.Instructions.DeletionCandidates[0].At = morning.Add(time.Second)
 	require.False(t, c.SpecEqual(set))
-	require.True(t, set.Spec.DeletionCandidates[0].At.Equal(morning))
+	require.True(t, set.Instructions.DeletionCandidates[0].At.Equal(morning))
 	c = set.Clone()
-	c.Spec.DeletionCandidates[0].Name = "b"
+	c.Instructions.DeletionCandidates[0].Name = "b"
 	require.False(t, c.SpecEqual(set))
 }

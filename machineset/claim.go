@@ -64,10 +64,10 @@ func (d *decider) push() (Plan, bool) {
 		inLine := t.Spec.Clone()
 		clone.Spec.NodeTemplate, clone.Spec.Config = inLine.NodeTemplate, inLine.Config
 		clone.Spec.Class.Kind = t.Spec.Class.Kind
-		if d.s.Spec.hadClass(&clone.Spec.Class) {
+		if d.s.hadClass(&clone.Spec.Class) {
 			clone.Spec.Class = t.Spec.Class
 		}
-		clone.Spec.Marks = d.s.Spec.Marks
+		clone.Spec.Marks = d.s.Instructions.Marks
 		orders[i] = Order{Machine: clone, Why: decision.Why{Reason: reasonPush, Detail: differs.what}}
 	}
 	return Plan{Push: orders, Why: d.deletion(reasonPushing, len(orders))}, true

@@ -74,7 +74,7 @@ func (v *counter) countFailedBeforeReady(m *machine.Machine) {
 	c := &v.summary
 	c.failedBeforeReady++
 	// A number that was never given out is not later than those that were.
-	c.latest = max(c.latest, min(ordinalOf(v.s.namePrefix(), m.Name), v.s.Reservation.Reserved))
+	c.latest = max(c.latest, min(ordinalOf(v.s.namePrefix(), m.Name), v.s.Instructions.Reservation.Reserved))
 }
 
 // countJoined notes when the last ready machine came to run, where that matters.
@@ -121,7 +121,7 @@ func (d *decider) recordCrashLoop() (Plan, bool) {
 		return Plan{}, false
 	}
 	if another {
-		c.Rounds, c.UpTo = min(c.Rounds, math.MaxInt32-1)+1, d.s.Reservation.Reserved
+		c.Rounds, c.UpTo = min(c.Rounds, math.MaxInt32-1)+1, d.s.Instructions.Reservation.Reserved
 	}
 	c.Last, c.Missing, c.Against = d.stamp(), missing, d.o.Inputs
 	next := d.s.Status.Clone()

@@ -244,7 +244,7 @@ func TestAnyChurn(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		set := newSet(int32(rapid.IntRange(0, 5).Draw(t, "replicas")))
 		set.Finalizers = []string{machineset.Finalizer}
-		set.Reservation = machineset.Reservation{Settled: 5, Reserved: 5, At: morning}
+		set.Instructions.Reservation = machineset.Reservation{Settled: 5, Reserved: 5, At: morning}
 		set.Status.CrashLoop = machineset.CrashLoop{
 			Rounds: rapid.Int32().Draw(t, "rounds"), UpTo: rapid.Int64().Draw(t, "up to"), Missing: rapid.Int32().Draw(t, "missing"),
 			Last: anyTime(t, "last"), Against: machine.Inputs{Class: int64(rapid.IntRange(0, 1).Draw(t, "class"))},

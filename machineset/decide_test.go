@@ -107,7 +107,7 @@ func TestSetValidate(t *testing.T) {
 		"spec.template.spec.config.creationTimeout": func(s *machineset.Set) { s.Spec.Template.Spec.Config.CreationTimeout = -1 },
 		"spec.template.spec.config.healthTimeout":   func(s *machineset.Set) { s.Spec.Template.Spec.Config.HealthTimeout = -1 },
 		"spec.template.spec.config.drainTimeout":    func(s *machineset.Set) { s.Spec.Template.Spec.Config.DrainTimeout = -1 },
-		"reservation":                               func(s *machineset.Set) { s.Reservation.Settled = 1 },
+		"reservation":                               func(s *machineset.Set) { s.Instructions.Reservation.Settled = 1 },
 	} {
 		set := newSet(1)
 		change(set)
@@ -150,7 +150,7 @@ func TestMachineName(t *testing.T) {
 // none of it.
 func TestBornComplete(t *testing.T) {
 	o := fleet(1, 0, false)
-	o.Set.Reservation, o.Read = machineset.Reservation{Reserved: 1, At: morning}, decision.Freshness{Began: morning}
+	o.Set.Instructions.Reservation, o.Read = machineset.Reservation{Reserved: 1, At: morning}, decision.Freshness{Began: morning}
 	o.Set.Spec.Template.Spec.NodeTemplate.Taints = []object.Taint{{Key: "a", Effect: object.NoSchedule}}
 	plan, err := machineset.Decide(o, machineset.DefaultPolicy(), morning)
 	require.NoError(t, err)
@@ -178,7 +178,7 @@ func TestTerminatingMachineHoldsItsName(t *testing.T) {
 	o := fleet(2, 1, false)
 	o.Machines[0] = o.Machines[0].Clone()
 	o.Machines[0].DeletedAt = morning
-	o.Set.Reservation, o.Read = machineset.Reservation{Reserved: 2, At: morning}, decision.Freshness{Began: morning}
+	o.Set.Instructions.Reservation, o.Read = machineset.Reservation{Reserved: 2, At: morning}, decision.Freshness{Began: morning}
 	plan, err := machineset.Decide(o, machineset.DefaultPolicy(), morning)
 	require.NoError(t, err)
 	require.Equal(t, []string{"web-mrs7d-2"}, names(plan.Create))

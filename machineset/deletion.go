@@ -37,7 +37,7 @@ func (d *decider) remove() Plan {
 		return d.rest()
 	}
 	var since time.Time
-	if n := d.s.Reservation.Reserved - d.s.Reservation.Settled; n > 0 {
+	if n := d.s.Instructions.Reservation.Reserved - d.s.Instructions.Reservation.Settled; n > 0 {
 		if d.inFlight() {
 			d.lookAgain(d.doneAt())
 			d.waiting = decision.Why{Reason: reasonLateCreates, Count: n, For: d.doneAt().Sub(d.now)}

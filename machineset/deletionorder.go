@@ -168,7 +168,7 @@ func (d *decider) removeSurplus() (Plan, bool) {
 			Reason: reasonSurplus, Count: int64(surplus), Detail: d.p.ageWord(),
 			Have: int64(v.machine.Priority(d.p.Keys.Priority)), Name: phaseWord(v.machine.Status.Phase),
 		}
-		if at, chosen := d.s.Spec.chosenAt(v.machine.Name); chosen && !d.explicit(v.machine) {
+		if at, chosen := d.s.Instructions.chosenAt(v.machine.Name); chosen && !d.explicit(v.machine) {
 			why.Reason, why.Detail = reasonChosen, at.UTC().Format(time.RFC3339)
 		}
 		orders[i] = Order{Machine: v.machine, Why: why}

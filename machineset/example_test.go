@@ -20,7 +20,9 @@ func ExampleDecide() {
 			Key: object.Key{Namespace: "fleet", Name: "web"}, UID: "3fa85f64",
 			Finalizers: []string{machineset.Finalizer},
 		},
-		Reservation: machineset.Reservation{Settled: 2, Reserved: 2, At: now.Add(-time.Hour)},
+		Instructions: machineset.Instructions{
+			Reservation: machineset.Reservation{Settled: 2, Reserved: 2, At: now.Add(-time.Hour)},
+		},
 		Spec: machineset.Spec{
 			Replicas: 3, Selector: object.Selector{Labels: labels},
 			Template: machineset.Template{Labels: labels, Spec: machine.Spec{Class: machine.ClassRef{Name: "small"}}},

@@ -38,7 +38,7 @@ func TestExpiry(t *testing.T) {
 	story(t, "too-old-without-surge", 3, func(s *stage) {
 		s.w.aging(time.Hour)
 		s.p.policy.ExpireAtOnce = 1
-		s.w.edit(func(set *machineset.Set) { set.Spec.SurgeAllowance = machineset.SurgeAllowance{Unavailable: 2} })
+		s.w.edit(func(set *machineset.Set) { set.Instructions.SurgeAllowance = machineset.SurgeAllowance{Unavailable: 2} })
 		s.settled()
 		s.say("all three are too old; two may be missing, but one is replaced at a time for its age")
 		s.after(2 * time.Hour)
@@ -115,7 +115,7 @@ func TestExpiryWithinBounds(t *testing.T) {
 			allowance.Surge = 1
 		}
 		set := newSet(size)
-		set.Spec.SurgeAllowance, set.Spec.MaxAge = allowance, week
+		set.Instructions.SurgeAllowance, set.Spec.MaxAge = allowance, week
 		w := newWorld(set)
 		p := newProcess(w, machineset.DefaultPolicy())
 		p.policy.ExpireAtOnce = rapid.Int32Range(1, 3).Draw(t, "at once")
@@ -277,7 +277,7 @@ func TestNextExpiryIsWaitedFor(t *testing.T) {
 // one, and no more than ExpireAtOnce are too old at a time.
 func TestEachCountsOnce(t *testing.T) {
 	o := liveObservation(newSet(3), 3)
-	o.Set.Spec.MaxAge, o.Set.Spec.SurgeAllowance = time.Hour, machineset.SurgeAllowance{Surge: 3}
+	o.Set.Spec.MaxAge, o.Set.Instructions.SurgeAllowance = time.Hour, machineset.SurgeAllowance{Surge: 3}
 	for _, m := range o.Machines {
 		m.CreatedAt = morning
 	}

@@ -127,7 +127,7 @@ func (s *siege) check(o *machineset.Observation, plan machineset.Plan) {
 		s.failf("%s", fault)
 	}
 	if write, ok := plan.Write.(*machineset.Update); ok {
-		old, next := o.Set.Reservation, write.Set.Reservation
+		old, next := o.Set.Instructions.Reservation, write.Set.Instructions.Reservation
 		if next.Settled < old.Settled || next.Reserved < old.Reserved || next.Settled > next.Reserved {
 			s.failf("P17: the reservation went from %+v to %+v", old, next)
 		}
@@ -244,7 +244,7 @@ func (s *siege) peace() {
 func (s *siege) settled() {
 	set := s.w.set
 	require.Len(s, s.w.active(), int(set.Spec.Replicas), strings.Join(s.log, "\n"))
-	require.Equal(s, set.Reservation.Reserved, set.Reservation.Settled)
+	require.Equal(s, set.Instructions.Reservation.Reserved, set.Instructions.Reservation.Settled)
 	require.Equal(s, set.Spec.Replicas, set.Status.Replicas)
 	require.Equal(s, set.Spec.Replicas, set.Status.Ready)
 	require.Equal(s, set.Spec.Replicas, set.Status.Available)
@@ -329,7 +329,7 @@ func (s *siege) scale() {
 // resizes the set, if all before came to be machines, as a live read tells. It may
 // give out more than are needed.
 func (s *siege) giveNames(set *machineset.Set) {
-	r := &set.Reservation
+	r := &set.Instructions.Reservation
 	for n := r.Settled + 1; n <= r.Reserved; n++ {
 		if m := s.w.machines[set.MachineName(n)]; m == nil || !m.OwnedBy(set.UID) {
 			return
@@ -393,12 +393,12 @@ func TestP7NoneIsMadeForOneThatStays(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, plan.Create)
 	if write, is := plan.Write.(*machineset.Update); is {
-		require.Equal(t, o.Set.Reservation, write.Set.Reservation)
+		require.Equal(t, o.Set.Instructions.Reservation, write.Set.Instructions.Reservation)
 	}
 	deleted := *o.Machines[0]
 	deleted.DeletedAt = morning
 	o.Machines[0] = &deleted
 	plan, err = machineset.Decide(o, machineset.DefaultPolicy(), morning)
 	require.NoError(t, err)
-	require.Equal(t, int64(1), plan.Write.(*machineset.Update).Set.Reservation.Reserved, "one for the one that goes")
+	require.Equal(t, int64(1), plan.Write.(*machineset.Update).Set.Instructions.Reservation.Reserved, "one for the one that goes")
 }

@@ -35,7 +35,7 @@ func running(t *testing.T, machines int32, each time.Duration) (*world, *process
 // changed, the surplus is deleted at once, and only what stays is changed.
 func TestMachinesAboutToGoAreNotPushedTo(t *testing.T) {
 	w, p := running(t, 5, 13*time.Second)
-	w.edit(func(s *machineset.Set) { s.Spec.Replicas, s.Spec.Marks = 2, machine.RolloutMarks{Avoid: true} })
+	w.edit(func(s *machineset.Set) { s.Spec.Replicas, s.Instructions.Marks = 2, machine.RolloutMarks{Avoid: true} })
 	began := w.now
 	var pushed, deleted []string
 	p.trace = func(verb, name, _ string) {
@@ -111,7 +111,7 @@ func TestNamesOfOthersNeedAFreshLiveRead(t *testing.T) {
 	at := morning
 	set := newSet(1)
 	set.Finalizers = []string{machineset.Finalizer}
-	set.Reservation = machineset.Reservation{Reserved: 1, At: at}
+	set.Instructions.Reservation = machineset.Reservation{Reserved: 1, At: at}
 	o := &machineset.Observation{Set: set, Read: decision.Freshness{Began: at, Ended: at}}
 	for after, fresh := range map[time.Duration]bool{
 		0: true, machineset.DeleteWithin - 1: true, machineset.DeleteWithin: false, -time.Second: false,

@@ -55,7 +55,7 @@ func TestLastMoment(t *testing.T) {
 		w.advance(time.Hour)
 		require.True(t, p.run())
 		require.Len(t, w.active(), 2)
-		require.Equal(t, int64(2), w.set.Reservation.Reserved, "a third name was given out")
+		require.Equal(t, int64(2), w.set.Instructions.Reservation.Reserved, "a third name was given out")
 	})
 }
 
@@ -72,7 +72,7 @@ func TestReadTooEarly(t *testing.T) {
 	w.finish()
 	require.True(t, p.run())
 	require.Len(t, w.active(), 2, "the second machine and one in the place of the first")
-	require.Equal(t, int64(3), w.set.Reservation.Reserved)
+	require.Equal(t, int64(3), w.set.Instructions.Reservation.Reserved)
 }
 
 // TestReadTooEarlyToLetGo is the same for a set that is being deleted.
@@ -99,7 +99,7 @@ func TestReadTooEarlyToLetGo(t *testing.T) {
 // each plan says until when its orders may be issued.
 func TestCreatesHaveAnEnd(t *testing.T) {
 	o := fleet(3, 1, false)
-	o.Set.Reservation = machineset.Reservation{Settled: 1, Reserved: 3, At: morning}
+	o.Set.Instructions.Reservation = machineset.Reservation{Settled: 1, Reserved: 3, At: morning}
 	p := machineset.DefaultPolicy()
 	end := morning.Add(p.RequestTimeout)
 	o.Read = decision.Freshness{Began: morning}
@@ -112,7 +112,7 @@ func TestCreatesHaveAnEnd(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, plan.Create)
 
-	o.Set.Reservation.At = end.Add(time.Hour) // no clock is so far ahead
+	o.Set.Instructions.Reservation.At = end.Add(time.Hour) // no clock is so far ahead
 	plan, err = machineset.Decide(o, p, morning)
 	require.NoError(t, err)
 	require.Equal(t, machineset.ReasonReserve, plan.Why.Reason)
@@ -123,7 +123,7 @@ func TestCreatesHaveAnEnd(t *testing.T) {
 // that have long been answered.
 func TestSettledBeforeItsMachinesGo(t *testing.T) {
 	set := newSet(2)
-	set.Reservation = machineset.Reservation{Reserved: 2, At: morning}
+	set.Instructions.Reservation = machineset.Reservation{Reserved: 2, At: morning}
 	set.DeletedAt = morning
 	o := liveObservation(set, 2)
 	for i, m := range o.Machines {
@@ -133,7 +133,7 @@ func TestSettledBeforeItsMachinesGo(t *testing.T) {
 	require.NoError(t, err)
 	write, is := plan.Write.(*machineset.Update)
 	require.True(t, is, "%s", plan.Why)
-	require.Equal(t, int64(2), write.Set.Reservation.Settled)
+	require.Equal(t, int64(2), write.Set.Instructions.Reservation.Settled)
 
 	o.Set, o.Machines = write.Set, nil
 	plan, err = machineset.Decide(o, machineset.DefaultPolicy(), morning.Add(time.Second))

@@ -19,7 +19,7 @@ func TestRolloutMarks(t *testing.T) {
 	story(t, "rollout-marks", 2, func(s *stage) {
 		s.settled()
 		s.say("a rollout begins, and this set is old")
-		s.w.edit(func(set *machineset.Set) { set.Spec.Marks = avoid })
+		s.w.edit(func(set *machineset.Set) { set.Instructions.Marks = avoid })
 		s.pass()
 		s.say("the first is taken out, and another comes")
 		s.w.change(s.name(1), func(m *machine.Machine) { m.Labels["pool"] = "quarantine" })
@@ -28,7 +28,7 @@ func TestRolloutMarks(t *testing.T) {
 		require.Equal(t, avoid, s.w.machines[s.name(2)].Spec.Marks)
 		require.Equal(t, avoid, s.w.machines[s.name(3)].Spec.Marks)
 		s.say("the rollout is reverted")
-		s.w.edit(func(set *machineset.Set) { set.Spec.Marks = machine.RolloutMarks{} })
+		s.w.edit(func(set *machineset.Set) { set.Instructions.Marks = machine.RolloutMarks{} })
 		s.after(time.Minute)
 		require.Equal(t, machine.RolloutMarks{}, s.w.machines[s.name(3)].Spec.Marks)
 	})

@@ -36,7 +36,7 @@ func (d *decider) handover() (arriving, leaving map[string]bool) {
 	if d.s.Owner == nil || d.s.Deleted() {
 		return nil, nil
 	}
-	return nameSet(d.s.Handover.Arriving), nameSet(d.s.Handover.Leaving)
+	return nameSet(d.s.Instructions.Handover.Arriving), nameSet(d.s.Instructions.Handover.Leaving)
 }
 
 func nameSet(names []string) map[string]bool {
@@ -51,4 +51,4 @@ func nameSet(names []string) map[string]bool {
 }
 
 // closed tells whether the deployment has closed the set to new machines.
-func (d *decider) closed() bool { return d.s.Owner != nil && d.s.Handover.Closed }
+func (d *decider) closed() bool { return d.s.Owner != nil && d.s.Instructions.Handover.Closed }

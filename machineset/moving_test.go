@@ -22,7 +22,7 @@ func mishandled(o *machineset.Observation, plan *machineset.Plan) string {
 	if o.Set.Owner == nil || o.Set.Deleted() {
 		return ""
 	}
-	h := &o.Set.Handover
+	h := &o.Set.Instructions.Handover
 	for _, order := range slices.Concat(plan.Delete, plan.Push, plan.Release) {
 		if slices.Contains(h.Leaving, order.Machine.Name) {
 			return "P10: an order for a machine that leaves: " + order.Machine.Name
@@ -30,7 +30,7 @@ func mishandled(o *machineset.Observation, plan *machineset.Plan) string {
 	}
 	creates := len(plan.Create)
 	if write, ok := plan.Write.(*machineset.Update); ok {
-		creates += int(max(0, write.Set.Reservation.Reserved-o.Set.Reservation.Reserved))
+		creates += int(max(0, write.Set.Instructions.Reservation.Reserved-o.Set.Instructions.Reservation.Reserved))
 	}
 	if creates > 0 && h.Closed {
 		return "a closed set creates"
@@ -45,7 +45,7 @@ func mishandled(o *machineset.Observation, plan *machineset.Plan) string {
 // counted are the machines that count as a set's, and those on their way to it.
 func counted(o *machineset.Observation) (active, arriving int) {
 	names := map[string]bool{}
-	for _, name := range o.Set.Handover.Arriving {
+	for _, name := range o.Set.Instructions.Handover.Arriving {
 		names[name] = true
 	}
 	for _, m := range o.Machines {
@@ -54,7 +54,7 @@ func counted(o *machineset.Observation) (active, arriving int) {
 		}
 		delete(names, m.Name)
 		counts := !m.Deleted() && m.Status.Phase != machine.PhaseFailed && m.Labels["pool"] == "web"
-		if counts && !slices.Contains(o.Set.Handover.Leaving, m.Name) {
+		if counts && !slices.Contains(o.Set.Instructions.Handover.Leaving, m.Name) {
 			active++
 		}
 	}
@@ -69,7 +69,7 @@ func TestHandoverTakesNothing(t *testing.T) {
 		plan, err := machineset.Decide(o, p, morning)
 		require.NoError(t, err)
 		without := copied(o)
-		without.Set.Handover.Arriving = nil
+		without.Set.Instructions.Handover.Arriving = nil
 		other, err := machineset.Decide(without, p, morning)
 		require.NoError(t, err)
 		for kind, orders := range map[string][2][]machineset.Order{
@@ -98,7 +98,7 @@ func TestHandoverIsTheOwners(t *testing.T) {
 		plan, err := machineset.Decide(o, p, morning)
 		require.NoError(t, err)
 		without := copied(o)
-		without.Set.Handover = machineset.Handover{}
+		without.Set.Instructions.Handover = machineset.Handover{}
 		other, err := machineset.Decide(without, p, morning)
 		require.NoError(t, err)
 		require.Equal(t, other.Why, plan.Why)
@@ -152,14 +152,14 @@ func TestHandoverStepByStep(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := owned(step.replicas, step.machines)
-			o.Set.Handover = machineset.Handover{Arriving: step.arriving, Leaving: step.leaving, Closed: step.closed}
+			o.Set.Instructions.Handover = machineset.Handover{Arriving: step.arriving, Leaving: step.leaving, Closed: step.closed}
 			o.StatusWritten = morning
 			plan, err := machineset.Decide(o, machineset.DefaultPolicy(), morning)
 			require.NoError(t, err)
 			reserved := int64(0)
 			if write, ok := plan.Write.(*machineset.Update); ok {
-				reserved = write.Set.Reservation.Reserved
-				require.Equal(t, o.Set.Handover, write.Set.Handover, "the notes go with every write")
+				reserved = write.Set.Instructions.Reservation.Reserved
+				require.Equal(t, o.Set.Instructions.Handover, write.Set.Instructions.Handover, "the notes go with every write")
 			}
 			require.Equal(t, step.reserved, reserved, "%s", plan.Why)
 			require.Len(t, plan.Delete, step.deleted, "%s", plan.Why)
@@ -180,7 +180,7 @@ func TestLeavingIsLeftAlone(t *testing.T) {
 	m := o.Machines[0]
 	m.Status.Phase, m.Status.LastOperation.State = machine.PhaseFailed, machine.StateFailed
 	m.Labels, m.Spec.NodeTemplate = nil, machine.NodeTemplate{}
-	o.Set.Handover.Leaving = []string{m.Name}
+	o.Set.Instructions.Handover.Leaving = []string{m.Name}
 	plan, err := machineset.Decide(o, machineset.DefaultPolicy(), morning)
 	require.NoError(t, err)
 	write, ok := plan.Write.(*machineset.UpdateStatus)
@@ -208,9 +208,9 @@ func TestSelectedGoFirst(t *testing.T) {
 // TestCloneSharesNoNotes: a copy of a set can be noted on without the original.
 func TestCloneSharesNoNotes(t *testing.T) {
 	set := newSet(1)
-	set.Handover = machineset.Handover{Arriving: []string{"a"}, Leaving: []string{"b"}, Closed: true}
+	set.Instructions.Handover = machineset.Handover{Arriving: []string{"a"}, Leaving: []string{"b"}, Closed: true}
 	clone := set.Clone()
-	require.Equal(t, set.Handover, clone.Handover)
-	clone.Handover.Arriving[0], clone.Handover.Leaving[0] = "c", "d"
-	require.Equal(t, machineset.Handover{Arriving: []string{"a"}, Leaving: []string{"b"}, Closed: true}, set.Handover)
+	require.Equal(t, set.Instructions.Handover, clone.Instructions.Handover)
+	clone.Instructions.Handover.Arriving[0], clone.Instructions.Handover.Leaving[0] = "c", "d"
+	require.Equal(t, machineset.Handover{Arriving: []string{"a"}, Leaving: []string{"b"}, Closed: true}, set.Instructions.Handover)
 }

@@ -66,7 +66,7 @@ func (s *Set) MachineName(ordinal int64) string {
 // Named reports whether the set has given out a name.
 func (s *Set) Named(name string) bool {
 	n := ordinalOf(s.namePrefix(), name)
-	return n > 0 && n <= s.Reservation.Reserved
+	return n > 0 && n <= s.Instructions.Reservation.Reserved
 }
 
 // ordinalOf reads the ordinal out of a name that begins with prefix; zero if
@@ -87,7 +87,7 @@ func ordinalOf(prefix, name string) int64 {
 // blank is the machine that a set makes under a name.
 func (d *decider) blank(name string) *machine.Machine {
 	t := d.s.Spec.Template.Clone()
-	t.Spec.Marks = d.s.Spec.Marks
+	t.Spec.Marks = d.s.Instructions.Marks
 	return &machine.Machine{
 		Meta: object.Meta{
 			Key:         object.Key{Namespace: d.s.Namespace, Name: name},
@@ -104,16 +104,16 @@ func (d *decider) blank(name string) *machine.Machine {
 // reservation, and tells whether it has such a name.
 func (d *decider) noteOrdinal(name string) bool {
 	n := ordinalOf(d.prefix, name)
-	if n > d.answeredUpTo() && n <= d.s.Reservation.Reserved {
+	if n > d.answeredUpTo() && n <= d.s.Instructions.Reservation.Reserved {
 		d.summary.ordinals = append(d.summary.ordinals, n)
 	}
-	return n > d.s.Reservation.Settled && n <= d.s.Reservation.Reserved
+	return n > d.s.Instructions.Reservation.Settled && n <= d.s.Instructions.Reservation.Reserved
 }
 
 // answeredUpTo is the highest ordinal of which it is known that it, and all
 // below, are done with or were created.
 func (d *decider) answeredUpTo() int64 {
-	r := &d.s.Reservation
+	r := &d.s.Instructions.Reservation
 	return min(max(d.o.Created, r.Settled), r.Reserved)
 }
 
@@ -135,7 +135,7 @@ func (d *decider) countUnanswered(leaving map[string]bool) {
 	}
 	slices.Sort(c.ordinals)
 	c.ordinals = slices.Compact(c.ordinals)
-	c.unanswered = d.s.Reservation.Reserved - d.answeredUpTo() - int64(len(c.ordinals))
+	c.unanswered = d.s.Instructions.Reservation.Reserved - d.answeredUpTo() - int64(len(c.ordinals))
 }
 
 // missing returns the n lowest ordinals of the open reservation that are not

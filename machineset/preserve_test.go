@@ -106,7 +106,7 @@ func TestPreservation(t *testing.T) {
 		s.keep(machine.PreserveAutomatically, 2)
 		s.w.edit(func(set *machineset.Set) {
 			for n := int64(1); n <= 3; n++ {
-				set.Spec.DeletionCandidates = append(set.Spec.DeletionCandidates, machineset.DeletionCandidate{Name: s.name(n), At: s.w.now})
+				set.Instructions.DeletionCandidates = append(set.Instructions.DeletionCandidates, machineset.DeletionCandidate{Name: s.name(n), At: s.w.now})
 			}
 		})
 		s.scale(2)
@@ -132,7 +132,7 @@ func TestPreservedVictims(t *testing.T) {
 			m.Annotations = map[string]string{"machinepriority.machine.sapcloud.io": rapid.SampledFrom([]string{"1", "3", "9"}).Draw(t, "priority")}
 			switch kind {
 			case "chosen", "chosen and automatic", "chosen and explicit":
-				o.Set.Spec.DeletionCandidates = append(o.Set.Spec.DeletionCandidates, machineset.DeletionCandidate{Name: m.Name, At: morning})
+				o.Set.Instructions.DeletionCandidates = append(o.Set.Instructions.DeletionCandidates, machineset.DeletionCandidate{Name: m.Name, At: morning})
 			case "requested", "requested and explicit":
 				m.Annotations[replaceKey] = "true"
 			}
@@ -272,7 +272,7 @@ func TestNotPreservedAutomatically(t *testing.T) {
 // TestKeptMachinesAreNotReplacedOnRequest, for as long as a user keeps them.
 func TestKeptMachinesAreNotReplacedOnRequest(t *testing.T) {
 	o := liveObservation(newSet(2), 2)
-	o.Set.Spec.SurgeAllowance = machineset.SurgeAllowance{Unavailable: 2}
+	o.Set.Instructions.SurgeAllowance = machineset.SurgeAllowance{Unavailable: 2}
 	o.Machines[0].Annotations = map[string]string{replaceKey: "true"}
 	o.Machines[0].Status.Preservation = machine.Preservation{Request: machine.PreserveNow, Since: morning, Until: morning.Add(time.Minute)}
 	for now, gone := range map[time.Time]int{morning: 0, morning.Add(time.Minute): 1} {
@@ -297,7 +297,7 @@ func TestRefusedAnnotationReplacesNobody(t *testing.T) {
 	o.Set.Spec.Replicas = 3
 	plan, err = machineset.Decide(o, machineset.DefaultPolicy(), morning)
 	require.NoError(t, err)
-	reserved := plan.Write.(*machineset.Update).Set.Reservation
+	reserved := plan.Write.(*machineset.Update).Set.Instructions.Reservation
 	require.EqualValues(t, 1, reserved.Reserved-reserved.Settled, "what is missing besides is made")
 	o.Set.Spec.Replicas = 2
 	o.Machines[1].Status.Phase = machine.PhaseFailed

@@ -8,7 +8,7 @@ import (
 
 // hadClass reports whether a machine has a class that the template had before,
 // so that it gets the one that the template has now.
-func (s *Spec) hadClass(have *machine.ClassRef) bool {
-	want := &s.Template.Spec.Class
-	return have.Name != want.Name && have.APIGroup == want.APIGroup && slices.Contains(s.PreviousClasses, have.Name)
+func (s *Set) hadClass(have *machine.ClassRef) bool {
+	want := &s.Spec.Template.Spec.Class
+	return have.Name != want.Name && have.APIGroup == want.APIGroup && slices.Contains(s.Instructions.PreviousClasses, have.Name)
 }

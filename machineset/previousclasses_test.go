@@ -26,7 +26,7 @@ func TestFormerClasses(t *testing.T) {
 	} {
 		o := fleet(1, 1, false)
 		o.Set.Spec.Template.Spec.Class = machine.ClassRef{Kind: "MachineClass", Name: "small"}
-		o.Set.Spec.PreviousClasses = c.previous
+		o.Set.Instructions.PreviousClasses = c.previous
 		o.Machines[0].Spec.Class, o.Machines[0].Spec.ProviderID = c.have, "vm-1"
 		plan, err := machineset.Decide(o, machineset.DefaultPolicy(), morning)
 		require.NoError(t, err)
@@ -45,10 +45,10 @@ func TestFormerClasses(t *testing.T) {
 // The previous classes are part of a set's spec.
 func TestFormerClassesAreKept(t *testing.T) {
 	set := newSet(1)
-	set.Spec.PreviousClasses = []string{"a"}
+	set.Instructions.PreviousClasses = []string{"a"}
 	c := set.Clone()
 	require.True(t, c.SpecEqual(set))
-	c.Spec.PreviousClasses[0] = "b"
-	require.Equal(t, "a", set.Spec.PreviousClasses[0])
+	c.Instructions.PreviousClasses[0] = "b"
+	require.Equal(t, "a", set.Instructions.PreviousClasses[0])
 	require.False(t, c.SpecEqual(set))
 }

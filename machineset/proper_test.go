@@ -56,7 +56,7 @@ func things(plan *machineset.Plan) int {
 
 func reserves(o *machineset.Observation, plan *machineset.Plan) bool {
 	write, ok := plan.Write.(*machineset.Update)
-	return ok && write.Set.Reservation.Reserved > o.Set.Reservation.Reserved
+	return ok && write.Set.Instructions.Reservation.Reserved > o.Set.Instructions.Reservation.Reserved
 }
 
 // misplaced says which order is for a machine that it must not touch: P10.

@@ -120,16 +120,16 @@ func anySet(t *rapid.T) *machineset.Set {
 	}
 	names := rapid.SliceOfN(rapid.SampledFrom([]string{"m-1", "m-2", set.MachineName(1), set.MachineName(3), "nobody", ""}), 0, 3)
 	if rapid.IntRange(0, 2).Draw(t, "moving") == 0 {
-		set.Handover = machineset.Handover{
+		set.Instructions.Handover = machineset.Handover{
 			Arriving: names.Draw(t, "arriving"), Leaving: names.Draw(t, "leaving"), Closed: rapid.Bool().Draw(t, "closed"),
 		}
 	}
 	settled := int64(rapid.IntRange(0, 6).Draw(t, "settled"))
-	set.Reservation = machineset.Reservation{
+	set.Instructions.Reservation = machineset.Reservation{
 		Settled: settled, Reserved: settled + int64(rapid.IntRange(0, 4).Draw(t, "reserved")), At: anyTime(t, "at"),
 	}
 	if rapid.IntRange(0, 20).Draw(t, "odd reservation") == 0 {
-		set.Reservation.Settled, set.Reservation.Reserved = rapid.Int64().Draw(t, "odd settled"), rapid.Int64().Draw(t, "odd reserved")
+		set.Instructions.Reservation.Settled, set.Instructions.Reservation.Reserved = rapid.Int64().Draw(t, "odd settled"), rapid.Int64().Draw(t, "odd reserved")
 	}
 	if rapid.Bool().Draw(t, "failed before") {
 		set.Status.LastOperation = machine.Operation{State: machine.StateFailed, Time: anyTime(t, "failed at"),
@@ -222,7 +222,7 @@ func TestVictims(t *testing.T) {
 		}
 		all := slices.DeleteFunc(slices.Clone(o.Machines), func(m *machine.Machine) bool {
 			return m == nil || !m.OwnedBy(o.Set.UID) || m.Deleted() || m.Labels["pool"] != "web" || m.Status.Phase == machine.PhaseFailed ||
-				o.Set.Owner != nil && slices.Contains(o.Set.Handover.Leaving, m.Name)
+				o.Set.Owner != nil && slices.Contains(o.Set.Instructions.Handover.Leaving, m.Name)
 		})
 		slices.SortFunc(all, deletionOrder(p.Age, o.Set.Spec.MinReady))
 		surplus := len(all) - int(o.Set.Spec.Replicas)

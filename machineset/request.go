@@ -12,19 +12,9 @@ import (
 // wants as many more as may exist besides, and as soon as the others do without
 // one of them, it goes.
 
-// SurgeAllowance is how far a set may leave its size to replace machines on request: so
-// many more may exist, and so many may be missing. Neither negative. Both zero:
-// none is replaced on request, unless the set has no owner; then one more may
-// exist. A deployment gives its set the bounds of a rollout for as long as that
-// takes, if no rollout is under way.
-type SurgeAllowance struct {
-	Surge       int32
-	Unavailable int32
-}
-
 // surgeAllowance is what holds for the set.
 func (d *decider) surgeAllowance() SurgeAllowance {
-	s := d.s.Spec.SurgeAllowance
+	s := d.s.Instructions.SurgeAllowance
 	if s == (SurgeAllowance{}) && d.s.Owner == nil {
 		return SurgeAllowance{Surge: 1}
 	}

@@ -37,7 +37,7 @@ func TestReplacement(t *testing.T) {
 		require.Len(t, s.w.all(), 3)
 	})
 	story(t, "replace-without-surge", 3, func(s *stage) {
-		s.w.edit(func(set *machineset.Set) { set.Spec.SurgeAllowance = machineset.SurgeAllowance{Unavailable: 1} })
+		s.w.edit(func(set *machineset.Set) { set.Instructions.SurgeAllowance = machineset.SurgeAllowance{Unavailable: 1} })
 		s.settled()
 		s.say("two are to be replaced, one may be missing")
 		s.request(1, 2)
@@ -55,7 +55,7 @@ func TestReplacement(t *testing.T) {
 		s.after(time.Minute)
 	})
 	story(t, "replace-while-frozen", 2, func(s *stage) {
-		s.w.edit(func(set *machineset.Set) { set.Spec.SurgeAllowance = machineset.SurgeAllowance{Unavailable: 1} })
+		s.w.edit(func(set *machineset.Set) { set.Instructions.SurgeAllowance = machineset.SurgeAllowance{Unavailable: 1} })
 		s.settled()
 		s.p.frozen = true
 		s.request(1)
@@ -99,7 +99,7 @@ func TestReplacementWithinBounds(t *testing.T) {
 			allowance.Surge = 1
 		}
 		set := newSet(size)
-		set.Spec.SurgeAllowance = allowance
+		set.Instructions.SurgeAllowance = allowance
 		w := newWorld(set)
 		p := newProcess(w, machineset.DefaultPolicy())
 		settle := func() {

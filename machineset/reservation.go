@@ -29,7 +29,7 @@ func (d *decider) finish(short int) (Plan, bool) {
 			return plan, true
 		}
 		return d.settle(short, decision.Why{
-			Reason: reasonSettleLost, Count: unanswered, Number: d.s.Reservation.Reserved, For: d.reservedFor(),
+			Reason: reasonSettleLost, Count: unanswered, Number: d.s.Instructions.Reservation.Reserved, For: d.reservedFor(),
 		})
 	}
 	if short > 0 && d.now.Before(d.createUntil()) && d.mayCreate() {
@@ -41,7 +41,7 @@ func (d *decider) finish(short int) (Plan, bool) {
 	d.lookAgain(d.doneAt())
 	if short <= 0 || d.mayCreate() {
 		d.waiting = d.tally(reasonUnanswered)
-		d.waiting.Count, d.waiting.Number = unanswered, d.s.Reservation.Reserved
+		d.waiting.Count, d.waiting.Number = unanswered, d.s.Instructions.Reservation.Reserved
 		d.waiting.For = d.doneAt().Sub(d.now)
 	}
 	return Plan{}, false
@@ -58,12 +58,12 @@ func (d *decider) finishCame(short int) (Plan, bool) {
 			return plan, true
 		}
 	}
-	return d.settle(short, decision.Why{Reason: reasonSettle, Number: d.s.Reservation.Reserved})
+	return d.settle(short, decision.Why{Reason: reasonSettle, Number: d.s.Instructions.Reservation.Reserved})
 }
 
 // remembered tells whether this process knows, without looking at the machines,
 // that all names of the open reservation came to be.
-func (d *decider) remembered() bool { return d.o.Created >= d.s.Reservation.Reserved }
+func (d *decider) remembered() bool { return d.o.Created >= d.s.Instructions.Reservation.Reserved }
 
 // mayStayOpen tells whether a reservation whose names all came to be machines may
 // wait for the next write that settles it anyway. To a process that does not
@@ -71,7 +71,7 @@ func (d *decider) remembered() bool { return d.o.Created >= d.s.Reservation.Rese
 // they must be remembered, and none may be about to go: the next process would
 // not know.
 func (d *decider) mayStayOpen() bool {
-	until := d.s.Reservation.At.Add(d.p.SettleWithin)
+	until := d.s.Instructions.Reservation.At.Add(d.p.SettleWithin)
 	if !d.remembered() || d.summary.parting || !d.inFlight() || !d.now.Before(until) {
 		return false
 	}
@@ -89,12 +89,12 @@ func (d *decider) settleFirst(plan Plan) Plan {
 
 // allCame tells whether a reservation is open whose names all came to be machines.
 func (d *decider) allCame() bool {
-	return d.s.Reservation.Reserved > d.s.Reservation.Settled && d.summary.unanswered == 0
+	return d.s.Instructions.Reservation.Reserved > d.s.Instructions.Reservation.Settled && d.summary.unanswered == 0
 }
 
 // settled is done with such a reservation, and does no more.
 func (d *decider) settled() Plan {
-	plan, _ := d.settle(0, decision.Why{Reason: reasonSettle, Number: d.s.Reservation.Reserved})
+	plan, _ := d.settle(0, decision.Why{Reason: reasonSettle, Number: d.s.Instructions.Reservation.Reserved})
 	return plan
 }
 
@@ -106,7 +106,7 @@ func (d *decider) settle(short int, why decision.Why) (Plan, bool) {
 		return d.reserve(short)
 	}
 	changed := d.s.Clone()
-	changed.Reservation = changed.Reservation.Next(0, time.Time{})
+	changed.Instructions.Reservation = changed.Instructions.Reservation.Next(0, time.Time{})
 	return Plan{Write: &Update{changed}, Why: why}, true
 }
 
@@ -121,9 +121,9 @@ func (d *decider) reserve(short int) (Plan, bool) {
 	}
 	n := int64(min(short, int(d.p.Burst)))
 	changed := d.s.Clone()
-	changed.Reservation = changed.Reservation.Next(n, d.stamp())
+	changed.Instructions.Reservation = changed.Instructions.Reservation.Next(n, d.stamp())
 	why := d.tally(reasonReserve)
-	why.Count, why.Number = n, changed.Reservation.Reserved
+	why.Count, why.Number = n, changed.Instructions.Reservation.Reserved
 	return Plan{Write: &Update{changed}, Why: why}, true
 }
 
@@ -143,7 +143,7 @@ func (d *decider) create(short int) Plan {
 
 // createUntil is the moment up to which names of the last reservation are used.
 func (d *decider) createUntil() time.Time {
-	return d.s.Reservation.At.Add(d.p.RequestTimeout)
+	return d.s.Instructions.Reservation.At.Add(d.p.RequestTimeout)
 }
 
 // doneAt is the first moment at which no create under a name of the last
@@ -152,7 +152,7 @@ func (d *decider) createUntil() time.Time {
 // reservation from further ahead than clocks may differ is nobody's, and done
 // with.
 func (d *decider) doneAt() time.Time {
-	at := d.s.Reservation.At
+	at := d.s.Instructions.Reservation.At
 	if at.After(d.now.Add(d.p.RequestTimeout)) {
 		return time.Time{}
 	}
@@ -165,5 +165,5 @@ func (d *decider) inFlight() bool { return d.now.Before(d.doneAt()) }
 
 // reservedFor is the age of the last reservation.
 func (d *decider) reservedFor() time.Duration {
-	return max(0, d.now.Sub(d.s.Reservation.At))
+	return max(0, d.now.Sub(d.s.Instructions.Reservation.At))
 }

@@ -8,7 +8,7 @@ import (
 // What a reservation left open is done first: its names before new ones.
 func (d *decider) scale() (Plan, bool) {
 	short := d.withinQuota(d.withinBackoff(d.short()))
-	if d.s.Reservation.Reserved > d.s.Reservation.Settled {
+	if d.s.Instructions.Reservation.Reserved > d.s.Instructions.Reservation.Settled {
 		return d.finish(short)
 	}
 	return d.reserve(short)

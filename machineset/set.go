@@ -20,66 +20,27 @@ const OwnerKind = "MachineSet"
 // Set keeps a number of equal machines.
 type Set struct {
 	object.Meta
-	// Reservation says which machine names were given out. It is written
-	// with the metadata and is not part of the spec.
-	Reservation Reservation
-	// Handover says which machines are on their way to or from the set. It
-	// too is written with the metadata; a set without owner disregards it.
-	Handover Handover
 	// Revision counts the templates of the deployment that owns the set:
 	// the set with the highest is the one it made, or came back to, last.
-	// Like Reservation it is written with the metadata. Zero: none was
-	// given; what is below counts as zero.
+	// It is written with the metadata. Zero: none was given; what is below counts as
+	// zero.
 	Revision int64
-	Spec     Spec
-	Status   Status
+	// Instructions are what the set's deployment has told it.
+	Instructions Instructions
+	Spec         Spec
+	Status       Status
 }
 
-// Reservation counts the machine names a set has given out, by ordinal, from 1.
-// Ordinals up to Settled are done with for ever; those above it and up to
-// Reserved may or may not have been created, by this process or one that died.
-type Reservation struct {
-	Settled  int64     // not negative
-	Reserved int64     // at least Settled
-	At       time.Time // of the last reservation, whole seconds
-}
-
-// Next is the reservation that follows one whose names all came to be machines,
-// or can't any more: n more names are given out at the time at, in whole seconds.
-// With n zero, none is, and all that was given out is settled.
-func (r Reservation) Next(n int64, at time.Time) Reservation {
-	if n == 0 {
-		at = r.At
-	}
-	return Reservation{Settled: r.Reserved, Reserved: r.Reserved + n, At: at}
-}
-
-// Spec says what a set should be.
+// Spec says what a set should be. A user writes it, or the set's deployment.
 type Spec struct {
 	Replicas int32 // not negative
 	Selector object.Selector
 	Template Template
 	// MinReady is how long a machine must be ready to count as available.
 	MinReady time.Duration
-	// Marks are on the nodes of all the set's machines. They are no part of
-	// the template, and no machine is replaced for them.
-	Marks machine.RolloutMarks
-	// Victims are machines that a scaler has chosen to go with the replicas it
-	// took away: of a surplus they go first. The set's deployment writes them
-	// together with the smaller size, so they are never seen without it, and
-	// takes away what came to nothing. Names that no machine has do no harm.
-	DeletionCandidates []DeletionCandidate
 	// MaxAge is how old a machine gets before it is replaced; see ExpiresAt.
-	// Not negative, and at least a minute; zero: as old as it likes.
+	// Not negative, and at least a minute; zero means no limit.
 	MaxAge time.Duration
-	// Former are the classes that the template named before its class was
-	// exchanged for one that VMs can be updated to: machines of these get the
-	// template's class, and none is replaced for it. Of other machines the class
-	// is left alone.
-	PreviousClasses []string
-	// Slack is how far the size may be left to replace machines on request, or
-	// for their age.
-	SurgeAllowance SurgeAllowance
 	// AutoPreserve is how many machines that failed are kept for inspection at
 	// a time instead of being replaced. Not negative; zero: none. Of a set with
 	// a deployment, it is that one's to write.
@@ -115,7 +76,7 @@ type Status struct {
 	// was carried out. Zero: none was ever refused. Against.Machine is the
 	// generation of the set.
 	LastOperation machine.Operation
-	// Churn counts machines that failed before they ever ran.
+	// CrashLoop counts machines that failed before they were ready.
 	CrashLoop CrashLoop
 }
 
@@ -132,7 +93,7 @@ const (
 	ConditionReplacementSlowed = "ReplacementSlowed"
 )
 
-// Summary of a machine that failed.
+// FailedMachine is a machine whose last operation failed.
 type FailedMachine struct {
 	Name          string
 	ProviderID    string // empty: none, or longer than codes.MaxMessage
@@ -140,8 +101,8 @@ type FailedMachine struct {
 	LastOperation machine.Operation
 }
 
-// Summarize is the summary of a machine of the set of that name. Its message has
-// at most codes.MaxMessage bytes, also where the machine was stored with a longer one.
+// FailedMachineOf describes a machine of the set of that name. Its message has at most
+// codes.MaxMessage bytes, also if the machine was stored with a longer one.
 func FailedMachineOf(m *machine.Machine, set string) FailedMachine {
 	s := FailedMachine{Name: m.Name, ProviderID: m.Spec.ProviderID, Owner: set, LastOperation: m.Status.LastOperation}
 	s.LastOperation.Message, _ = codes.Bounded(s.LastOperation.Message)
@@ -154,8 +115,7 @@ func FailedMachineOf(m *machine.Machine, set string) FailedMachine {
 // Clone implements object.Object.
 func (s *Set) Clone() *Set {
 	c := &Set{
-		Meta: s.CloneMeta(), Reservation: s.Reservation, Handover: s.Handover.Clone(), Revision: s.Revision,
-		Spec: s.Spec.Clone(),
+		Meta: s.CloneMeta(), Revision: s.Revision, Instructions: s.Instructions.Clone(), Spec: s.Spec.Clone(),
 	}
 	c.CopyStatus(s)
 	return c
@@ -166,8 +126,6 @@ func (s *Spec) Clone() Spec {
 	c := *s
 	c.Selector = s.Selector.Clone()
 	c.Template = s.Template.Clone()
-	c.DeletionCandidates = slices.Clone(s.DeletionCandidates)
-	c.PreviousClasses = slices.Clone(s.PreviousClasses)
 	return c
 }
 
@@ -226,10 +184,9 @@ func sameCondition(a, b object.Condition) bool {
 	return a == b && a.Since.Equal(since)
 }
 
-// SpecEqual implements object.Object.
+// SpecEqual implements object.Object. Instructions that count as spec are compared too.
 func (s *Set) SpecEqual(t *Set) bool {
 	a, b := &s.Spec, &t.Spec
 	return a.Replicas == b.Replicas && a.MinReady == b.MinReady && a.MaxAge == b.MaxAge && a.AutoPreserve == b.AutoPreserve &&
-		a.Marks == b.Marks && a.SurgeAllowance == b.SurgeAllowance &&
-		slices.EqualFunc(a.DeletionCandidates, b.DeletionCandidates, DeletionCandidate.Equal) && slices.Equal(a.PreviousClasses, b.PreviousClasses) && a.Selector.Equal(&b.Selector) && a.Template.Equal(&b.Template)
+		s.Instructions.specEqual(&t.Instructions) && a.Selector.Equal(&b.Selector) && a.Template.Equal(&b.Template)
 }

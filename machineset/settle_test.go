@@ -18,7 +18,7 @@ import (
 func reserved(t *testing.T) (*machineset.Observation, *machineset.Policy) {
 	set, p := newSet(3), machineset.DefaultPolicy()
 	set.Finalizers = []string{machineset.Finalizer}
-	set.Reservation = machineset.Reservation{Settled: 4, Reserved: 7, At: morning.Add(-10 * time.Second)}
+	set.Instructions.Reservation = machineset.Reservation{Settled: 4, Reserved: 7, At: morning.Add(-10 * time.Second)}
 	o := &machineset.Observation{Set: set, Read: decision.Freshness{Began: morning}, Created: 7}
 	for n := range int64(3) {
 		m := &machine.Machine{Meta: object.Meta{
@@ -66,7 +66,7 @@ func TestSettleWithin(t *testing.T) {
 		"the policy waits none": {change: func(_ *machineset.Observation, p *machineset.Policy) { p.SettleWithin = 0 }, want: settles},
 		"it is from far ahead": {
 			change: func(o *machineset.Observation, _ *machineset.Policy) {
-				o.Set.Reservation.At = morning.Add(time.Hour)
+				o.Set.Instructions.Reservation.At = morning.Add(time.Hour)
 			}, want: settles,
 		},
 		"a machine is going": {
@@ -77,7 +77,7 @@ func TestSettleWithin(t *testing.T) {
 		"a machine is about to be handed over": {
 			change: func(o *machineset.Observation, _ *machineset.Policy) {
 				o.Set.Owner = &object.Owner{Kind: "Deployment", Name: "web", UID: "d"}
-				o.Set.Spec.Replicas, o.Set.Handover.Leaving = 2, []string{o.Machines[1].Name}
+				o.Set.Spec.Replicas, o.Set.Instructions.Handover.Leaving = 2, []string{o.Machines[1].Name}
 			}, want: settles,
 		},
 		"another process made them":              {change: func(o *machineset.Observation, _ *machineset.Policy) { o.Created = 0 }, want: settles},
@@ -118,7 +118,7 @@ func TestSettleWithin(t *testing.T) {
 		},
 		"settled, and one is too many": {
 			change: func(o *machineset.Observation, _ *machineset.Policy) {
-				o.Set.Spec.Replicas, o.Set.Reservation.Settled = 2, 7
+				o.Set.Spec.Replicas, o.Set.Instructions.Reservation.Settled = 2, 7
 			}, want: deletes,
 		},
 		"one is not there, and one is too many": { // what is open is not touched
@@ -132,7 +132,7 @@ func TestSettleWithin(t *testing.T) {
 			if line.change != nil {
 				line.change(o, p)
 			}
-			before := o.Set.Reservation
+			before := o.Set.Instructions.Reservation
 			plan, err := machineset.Decide(o, p, morning.Add(line.after))
 			require.NoError(t, err)
 			write, _ := plan.Write.(*machineset.Update)
@@ -142,10 +142,10 @@ func TestSettleWithin(t *testing.T) {
 				require.Equal(t, morning.Add(50*time.Second), plan.At, "looks again")
 			case settles:
 				require.NotNil(t, write, "%s", plan.Why)
-				require.Equal(t, machineset.Reservation{Settled: 7, Reserved: 7, At: before.At}, write.Set.Reservation)
+				require.Equal(t, machineset.Reservation{Settled: 7, Reserved: 7, At: before.At}, write.Set.Instructions.Reservation)
 			case goesOn:
 				require.NotNil(t, write, "%s", plan.Why)
-				require.Equal(t, machineset.Reservation{Settled: 7, Reserved: 8, At: morning}, write.Set.Reservation)
+				require.Equal(t, machineset.Reservation{Settled: 7, Reserved: 8, At: morning}, write.Set.Instructions.Reservation)
 			case again: // it can't tell the one that is gone from one that is yet to come
 				require.Len(t, plan.Create, 1, "%s", plan.Why)
 				require.Equal(t, int64(5), plan.Create[0].Ordinal)

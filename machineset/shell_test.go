@@ -70,7 +70,7 @@ func (p *process) die() {
 
 // remembered is up to which name of the set's reservation machines are known.
 func (p *process) remembered(s *machineset.Set) int64 {
-	if p.createdOf.Reserved == s.Reservation.Reserved && p.createdOf.At.Equal(s.Reservation.At) {
+	if p.createdOf.Reserved == s.Instructions.Reservation.Reserved && p.createdOf.At.Equal(s.Instructions.Reservation.At) {
 		return p.created
 	}
 	return 0
@@ -271,7 +271,7 @@ func (p *process) arrangeCreates(orders []machineset.Order) {
 			}
 			unbroken = p.create(order) && unbroken
 			if unbroken && p.o != nil {
-				p.o.Created, p.created, p.createdOf = order.Ordinal, order.Ordinal, p.o.Set.Reservation
+				p.o.Created, p.created, p.createdOf = order.Ordinal, order.Ordinal, p.o.Set.Instructions.Reservation
 			}
 			if ends && p.o != nil && p.o.Refused.Create != nil {
 				p.todo = nil

@@ -80,7 +80,7 @@ func (s *stage) state() {
 	st := &set.Status
 	fmt.Fprintf(&s.b, "          status: %d machines, %d fully labeled, %d ready, %d available, generation %d; names: %d settled, %d reserved\n",
 		st.Replicas, st.FullyLabeled, st.Ready, st.Available, st.ObservedGeneration,
-		set.Reservation.Settled, set.Reservation.Reserved)
+		set.Instructions.Reservation.Settled, set.Instructions.Reservation.Reserved)
 	for _, c := range st.Conditions {
 		fmt.Fprintf(&s.b, "          condition %s %s, %s: %s\n", c.Type, c.Status, c.Reason, c.Message)
 	}

@@ -73,7 +73,7 @@ func (d *decider) summarize() {
 		annotations: flatten(space[2][:0], t.Spec.NodeTemplate.Annotations),
 	}
 	if c.deletionOrder.limit > 0 {
-		d.chosen = d.s.Spec.chosen()
+		d.chosen = d.s.Instructions.chosen()
 	}
 	arriving, leaving := d.handover()
 	for _, m := range d.o.Machines {
@@ -91,7 +91,7 @@ func (d *decider) summarize() {
 	}
 	c.arriving = len(arriving)
 	d.admitExpired()
-	if d.s.Reservation.Reserved > d.s.Reservation.Settled {
+	if d.s.Instructions.Reservation.Reserved > d.s.Instructions.Reservation.Settled {
 		d.countUnanswered(leaving)
 	}
 }
@@ -229,7 +229,7 @@ func (v *counter) difference(m *machine.Machine) string {
 	switch {
 	case have.Class.Kind != want.Class.Kind:
 		return "class kind"
-	case v.s.Spec.hadClass(&have.Class):
+	case v.s.hadClass(&have.Class):
 		return "class"
 	case !have.Config.Equal(&want.Config):
 		return "configuration"
@@ -237,7 +237,7 @@ func (v *counter) difference(m *machine.Machine) string {
 		len(node.Annotations) != len(v.annotations) || !hasLabels(node.Annotations, v.annotations) ||
 		!slices.Equal(node.Taints, want.NodeTemplate.Taints):
 		return "node template"
-	case have.Marks != v.s.Spec.Marks:
+	case have.Marks != v.s.Instructions.Marks:
 		return "rollout mark"
 	}
 	return ""

@@ -20,7 +20,7 @@ func (s *Set) Validate() error {
 }
 
 func (s *Set) invalidField() *object.FieldError {
-	switch r := &s.Reservation; {
+	switch r := &s.Instructions.Reservation; {
 	case s.Name == "":
 		return object.Invalid("metadata.name", "must not be empty")
 	case s.UID == "":
@@ -81,7 +81,7 @@ func (t *Template) invalidField() *object.FieldError {
 	case t.Spec.NodeName != "":
 		return object.Invalid("spec.template.spec.nodeName", "must be empty: it is one machine's")
 	case t.Spec.Marks != (machine.RolloutMarks{}):
-		return object.Invalid("spec.template.spec.marks", "must be empty: spec.marks of the set is for that")
+		return object.Invalid("spec.template.spec.marks", "must be empty: instructions.marks of the set is for that")
 	case t.Spec.InPlace != machine.InPlaceNone:
 		return object.Invalid("spec.template.spec.inPlace", "must be empty: it is one machine's")
 	case c.CreationTimeout < 0:

@@ -76,8 +76,8 @@ func (w *world) requireUpdated(v string) {
 	for _, key := range keysOf(w.sets) {
 		set, err := w.sets.Get(ctx, key)
 		require.NoError(w.t, err)
-		require.Empty(w.t, set.Handover.Arriving, w.dump())
-		require.Empty(w.t, set.Handover.Leaving, w.dump())
+		require.Empty(w.t, set.Instructions.Handover.Arriving, w.dump())
+		require.Empty(w.t, set.Instructions.Handover.Leaving, w.dump())
 	}
 }
 
@@ -262,7 +262,7 @@ func movedBetweenTwoReads(t *testing.T, owner *object.Owner) {
 			s, err := w.sets.Get(ctx, fleetKey)
 			require.NoError(t, err)
 			s = s.Clone()
-			s.Spec.Replicas, s.Handover.Arriving = 2, []string{"web-2"}
+			s.Spec.Replicas, s.Instructions.Handover.Arriving = 2, []string{"web-2"}
 			_, err = w.sets.Update(ctx, s)
 			require.NoError(t, err)
 			join("web-2")

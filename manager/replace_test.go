@@ -25,7 +25,7 @@ func (w *world) replaced(n int, gone ...object.Key) func() bool {
 			}
 		}
 		for _, key := range keysOf(w.sets) {
-			if set, err := w.sets.Get(ctx, key); err != nil || set.Spec.SurgeAllowance != (machineset.SurgeAllowance{}) {
+			if set, err := w.sets.Get(ctx, key); err != nil || set.Instructions.SurgeAllowance != (machineset.SurgeAllowance{}) {
 				return false
 			}
 		}

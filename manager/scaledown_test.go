@@ -109,7 +109,7 @@ func TestP20KilledAmidAScaleDown(t *testing.T) {
 
 // alive are the deletion candidates of a set that are still there.
 func alive(w *world, set *machineset.Set) (out []*machine.Machine) {
-	for _, v := range set.Spec.DeletionCandidates {
+	for _, v := range set.Instructions.DeletionCandidates {
 		if m, err := w.machines.Get(ctx, object.Key{Namespace: namespace, Name: v.Name}); err == nil {
 			out = append(out, m)
 		}

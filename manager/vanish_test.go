@@ -40,12 +40,12 @@ func TestNamesOfVanishedMachines(t *testing.T) {
 		"another process has looked": {func(t *testing.T, w *world, _ *process) *process {
 			p := w.start(&fuse{}, false)
 			require.NoError(t, p.pass(manager.KindSet, w.set().Key))
-			require.EqualValues(t, 3, w.set().Reservation.Settled, "who does not remember settles")
+			require.EqualValues(t, 3, w.set().Instructions.Reservation.Settled, "who does not remember settles")
 			return p
 		}, 4},
 		"the reservation is put back": {func(t *testing.T, w *world, p *process) *process {
 			back := w.set().Clone()
-			back.Reservation = machineset.Reservation{}
+			back.Instructions.Reservation = machineset.Reservation{}
 			_, err := w.sets.Update(ctx, back)
 			require.NoError(t, err)
 			return p
@@ -61,7 +61,7 @@ func TestNamesOfVanishedMachines(t *testing.T) {
 			settled := w.settled(3)
 			p := w.until(w.start(&fuse{}, false), settled, unexpected(t))
 			set := w.set()
-			require.Equal(t, machineset.Reservation{Reserved: 3, At: set.Reservation.At}, set.Reservation, "open")
+			require.Equal(t, machineset.Reservation{Reserved: 3, At: set.Instructions.Reservation.At}, set.Instructions.Reservation, "open")
 			p = line.meanwhile(t, w, p)
 			w.vanish(p, object.Key{Namespace: set.Namespace, Name: set.MachineName(2)})
 			w.until(p, settled, unexpected(t))
@@ -70,7 +70,7 @@ func TestNamesOfVanishedMachines(t *testing.T) {
 				names = append(names, key.Name)
 			}
 			require.ElementsMatch(t, []string{set.MachineName(1), set.MachineName(3), set.MachineName(line.fresh)}, names)
-			require.Less(t, w.now().Sub(set.Reservation.At), time.Minute, "it is not the end of the wait that helped")
+			require.Less(t, w.now().Sub(set.Instructions.Reservation.At), time.Minute, "it is not the end of the wait that helped")
 		})
 	}
 }

@@ -395,7 +395,7 @@ func (w *world) dump() string {
 	}
 	for _, key := range keysOf(w.sets) {
 		s, _ := w.sets.Get(ctx, key)
-		out += fmt.Sprintf("set %s replicas %d reservation %+v status %+v deleted %v\n", key, s.Spec.Replicas, s.Reservation, s.Status, s.DeletedAt)
+		out += fmt.Sprintf("set %s replicas %d reservation %+v status %+v deleted %v\n", key, s.Spec.Replicas, s.Instructions.Reservation, s.Status, s.DeletedAt)
 	}
 	for _, key := range keysOf(w.deployments) {
 		d, _ := w.deployments.Get(ctx, key)

@@ -183,7 +183,7 @@ func (d *overshoot) isNew(s *machineset.Set, m *machine.Machine) bool {
 	if since.IsZero() || m.CreatedAt.IsZero() {
 		return true
 	}
-	if !s.Reservation.At.After(since) && s.Named(m.Name) {
+	if !s.Instructions.Reservation.At.After(since) && s.Named(m.Name) {
 		since = since.Add(madeLate)
 	}
 	return m.CreatedAt.After(since)

@@ -45,7 +45,7 @@ func newHerd(t require.TestingT, replicas int32, sizes ...int) *herd {
 	for i := range sizes {
 		s := &machineset.Set{Meta: object.Meta{Key: object.Key{Name: "web-" + strconv.Itoa(i+1)}, UID: "s" + strconv.Itoa(i), Version: "0"}}
 		s.Owner = &object.Owner{UID: "d"}
-		s.Spec.Replicas, s.Reservation.Reserved = replicas, 1000
+		s.Spec.Replicas, s.Instructions.Reservation.Reserved = replicas, 1000
 		h.sets = append(h.sets, s)
 	}
 	return h
@@ -418,7 +418,7 @@ func TestMadeLate(t *testing.T) {
 		if c.foreign {
 			h.name = func(_ *machineset.Set, n int) string { return fmt.Sprint("smuggled-", n) }
 		}
-		h.sets[0].Reservation.At = since.Add(c.named)
+		h.sets[0].Instructions.Reservation.At = since.Add(c.named)
 		h.pass()
 		h.agreed(c.frozen)
 	}

@@ -90,7 +90,7 @@ func (w *World) checkTaken(r *record[*machine.Machine], s *record[*machineset.Se
 	}
 	key := w.setPolicy().Keys.Priority
 	lower := w.staying(others, s.last, func(other *machine.Machine) bool { return other.Priority(key) < m.Priority(key) })
-	if lower != nil && !slices.ContainsFunc(s.last.Spec.DeletionCandidates, named(m.Name)) {
+	if lower != nil && !slices.ContainsFunc(s.last.Instructions.DeletionCandidates, named(m.Name)) {
 		w.violate("P19", "machine %s of priority %d was deleted before %s of priority %d", m.Name, m.Priority(key), lower.Name, lower.Priority(key))
 	}
 }

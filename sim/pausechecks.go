@@ -55,7 +55,7 @@ func (w *World) checkSetChange(r *record[*machineset.Set], now *machineset.Set) 
 	if !w.ledger.acting || w.ledger.belated || !w.longAgo(r.paused) {
 		return
 	}
-	moving := len(r.last.Handover.Arriving)+len(r.last.Handover.Leaving)+len(now.Handover.Arriving)+len(now.Handover.Leaving) > 0
+	moving := len(r.last.Instructions.Handover.Arriving)+len(r.last.Instructions.Handover.Leaving)+len(now.Instructions.Handover.Arriving)+len(now.Instructions.Handover.Leaving) > 0
 	switch {
 	case now.Deleted() && !r.last.Deleted():
 		w.violate("P25", "set %s was deleted, and is paused", now.Name)

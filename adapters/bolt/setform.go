@@ -58,12 +58,13 @@ type setFormStatus struct {
 }
 
 func (f *setForm) from(s *machineset.Set) {
+	i := &s.Instructions
 	*f = setForm{
-		Meta: s.Meta, Reservation: s.Reservation, Handover: s.Handover, Revision: s.Revision,
+		Meta: s.Meta, Reservation: i.Reservation, Handover: i.Handover, Revision: s.Revision,
 		Spec: setFormSpec{
 			Replicas: s.Spec.Replicas, Selector: s.Spec.Selector, Template: s.Spec.Template,
 			MinReady: s.Spec.MinReady, MaxAge: s.Spec.MaxAge, AutoPreserve: s.Spec.AutoPreserve,
-			Marks: s.Spec.Marks, Victims: s.Spec.DeletionCandidates, Former: s.Spec.PreviousClasses, Slack: s.Spec.SurgeAllowance,
+			Marks: i.Marks, Victims: i.DeletionCandidates, Former: i.PreviousClasses, Slack: i.SurgeAllowance,
 		},
 		Status: setFormStatus(s.Status),
 	}
@@ -71,11 +72,14 @@ func (f *setForm) from(s *machineset.Set) {
 
 func (f *setForm) object() *machineset.Set {
 	return &machineset.Set{
-		Meta: f.Meta, Reservation: f.Reservation, Handover: f.Handover, Revision: f.Revision,
+		Meta: f.Meta, Revision: f.Revision,
+		Instructions: machineset.Instructions{
+			Reservation: f.Reservation, Handover: f.Handover, Marks: f.Spec.Marks, DeletionCandidates: f.Spec.Victims,
+			PreviousClasses: f.Spec.Former, SurgeAllowance: f.Spec.Slack,
+		},
 		Spec: machineset.Spec{
 			Replicas: f.Spec.Replicas, Selector: f.Spec.Selector, Template: f.Spec.Template,
 			MinReady: f.Spec.MinReady, MaxAge: f.Spec.MaxAge, AutoPreserve: f.Spec.AutoPreserve,
-			Marks: f.Spec.Marks, DeletionCandidates: f.Spec.Victims, PreviousClasses: f.Spec.Former, SurgeAllowance: f.Spec.Slack,
 		},
 		Status: machineset.Status(f.Status),
 	}

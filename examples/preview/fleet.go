@@ -50,7 +50,7 @@ func running(web *deployment.Deployment, n int) deployment.Children {
 	set.Spec = machineset.Spec{
 		Replicas: int32(n), Selector: web.Spec.Selector, Template: web.Spec.Template, MinReady: web.Spec.MinReady,
 	}
-	set.Reservation = machineset.Reservation{Settled: int64(n), Reserved: int64(n), At: born}
+	set.Instructions.Reservation = machineset.Reservation{Settled: int64(n), Reserved: int64(n), At: born}
 	children := deployment.Children{Set: set}
 	for i := range n {
 		m := &machine.Machine{

@@ -27,7 +27,7 @@ func (p *pass) create(ctx context.Context, b *engine.Batch[*machine.Machine]) er
 			made = append(made, out[i].After)
 		}
 	}
-	p.notes.Change(p.Key, func(n *notes) { n.created = created{p.o.Set.UID, p.o.Set.Reservation, p.o.Created} })
+	p.notes.Change(p.Key, func(n *notes) { n.created = created{p.o.Set.UID, p.o.Set.Instructions.Reservation, p.o.Created} })
 	p.o.Machines, p.o.Orphans = engine.Divide(p.o.Set.UID, nil, p.o.Machines, p.o.Orphans, made)
 	return p.conclude(ctx, orders, out, &p.o.Refused.Create)
 }

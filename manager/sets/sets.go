@@ -82,7 +82,7 @@ func (r *reconciler) forget(key object.Key) {
 // createdFor returns up to which ordinal names of the set's last reservation came to be.
 func (r *reconciler) createdFor(s *machineset.Set) int64 {
 	c := r.notes.Of(s.Key).created
-	if c.uid == s.UID && c.of.Reserved == s.Reservation.Reserved && c.of.At.Equal(s.Reservation.At) {
+	if c.uid == s.UID && c.of.Reserved == s.Instructions.Reservation.Reserved && c.of.At.Equal(s.Instructions.Reservation.At) {
 		return c.ordinal
 	}
 	return 0

@@ -150,7 +150,7 @@ func (w *world) operate() {
 		m.Status.Preservation = machine.Preservation{Request: machine.PreserveNow, Since: at, Until: at.Add(time.Hour)}
 	})
 	edit(w, w.sets, "s", func(s *machineset.Set) {
-		s.Spec.Replicas, s.Spec.AutoPreserve, s.Spec.SurgeAllowance.Surge = 4, 2, 1
+		s.Spec.Replicas, s.Spec.AutoPreserve, s.Instructions.SurgeAllowance.Surge = 4, 2, 1
 		s.Status.Replicas, s.Status.Preserved = 4, 1
 	})
 	edit(w, w.deployments, "d", func(d *deployment.Deployment) {
@@ -218,7 +218,7 @@ func TestUpgradeAndRollback(t *testing.T) {
 	require.True(t, m.Spec.Marks.Avoid)
 	require.Equal(t, under[0].(*machine.Machine).Status.ResumedAt, m.Status.ResumedAt)
 	require.Zero(t, s.Spec.AutoPreserve)
-	require.EqualValues(t, 1, s.Spec.SurgeAllowance.Surge)
+	require.EqualValues(t, 1, s.Instructions.SurgeAllowance.Surge)
 	require.Equal(t, 720*time.Hour, d.Spec.MaxAge)
 	require.Equal(t, under[2].(*deployment.Deployment).Status.ProgressedAt, d.Status.ProgressedAt)
 }

@@ -17,13 +17,13 @@ func Sets(keys Keys) *Kind[*v1alpha1.MachineSet, *machineset.Set] {
 		read:  readSet, write: writeSet, writeStatus: writeSetStatus,
 		records: []record[*machineset.Set]{
 			{keys.Revision, func(s *machineset.Set) any { return &s.Revision }},
-			{keys.Reservation, func(s *machineset.Set) any { return &s.Reservation }},
-			{keys.Handover, func(s *machineset.Set) any { return &s.Handover }},
-			{keys.Marks, func(s *machineset.Set) any { return &s.Spec.Marks }},
-			{keys.DeletionCandidates, func(s *machineset.Set) any { return &s.Spec.DeletionCandidates }},
+			{keys.Reservation, func(s *machineset.Set) any { return &s.Instructions.Reservation }},
+			{keys.Handover, func(s *machineset.Set) any { return &s.Instructions.Handover }},
+			{keys.Marks, func(s *machineset.Set) any { return &s.Instructions.Marks }},
+			{keys.DeletionCandidates, func(s *machineset.Set) any { return &s.Instructions.DeletionCandidates }},
 			{keys.MaxAge, func(s *machineset.Set) any { return &s.Spec.MaxAge }},
-			{keys.PreviousClasses, func(s *machineset.Set) any { return &s.Spec.PreviousClasses }},
-			{keys.SurgeAllowance, func(s *machineset.Set) any { return &s.Spec.SurgeAllowance }},
+			{keys.PreviousClasses, func(s *machineset.Set) any { return &s.Instructions.PreviousClasses }},
+			{keys.SurgeAllowance, func(s *machineset.Set) any { return &s.Instructions.SurgeAllowance }},
 		},
 	}
 }

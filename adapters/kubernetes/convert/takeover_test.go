@@ -305,7 +305,7 @@ func TestGenerationsCountAnnotationsToo(t *testing.T) {
 	doc = sets.store(t, doc, s)
 	assert.Equal(t, "3", fmt.Sprint(doc["status"].(map[string]any)["observedGeneration"]))
 
-	s.Spec.Marks.Avoid = true
+	s.Instructions.Marks.Avoid = true
 	doc = sets.store(t, doc, s)
 	s, _ = sets.Read(sets.typed(t, doc))
 	assert.EqualValues(t, 4, s.Generation)
@@ -315,14 +315,14 @@ func TestGenerationsCountAnnotationsToo(t *testing.T) {
 	doc = sets.store(t, doc, s)
 	assert.Equal(t, "3", fmt.Sprint(doc["status"].(map[string]any)["observedGeneration"]), "others compare it to the generation of the server")
 
-	s.Spec.Marks.Avoid, s.Spec.Replicas = false, 2 // the server counts this one
+	s.Instructions.Marks.Avoid, s.Spec.Replicas = false, 2 // the server counts this one
 	doc = sets.store(t, doc, s)
 	doc["metadata"].(map[string]any)["generation"] = json.Number("4")
 	s, _ = sets.Read(sets.typed(t, doc))
 	assert.EqualValues(t, 5, s.Generation)
 	assert.EqualValues(t, 4, s.Status.ObservedGeneration)
 
-	s.Reservation.Reserved = 9 // no spec
+	s.Instructions.Reservation.Reserved = 9 // no spec
 	doc = sets.store(t, doc, s)
 	s, _ = sets.Read(sets.typed(t, doc))
 	assert.EqualValues(t, 5, s.Generation)
