@@ -13,7 +13,7 @@ import (
 	"github.com/millwright-go/millwright/safety"
 )
 
-// printed is a value with all that it leads to.
+// printed returns a value with everything it points to.
 func printed(v any) string {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -33,8 +33,8 @@ func fleetOf(n int) ([]*machine.Machine, map[string]string) {
 	return machines, vms
 }
 
-// BenchmarkOrphans holds 10,000 VMs against 10,000 machines, with none or with
-// a thousand orphans among them.
+// BenchmarkOrphans compares 10,000 VMs with 10,000 machines, with no orphan or with a thousand
+// among them.
 func BenchmarkOrphans(b *testing.B) {
 	for _, missing := range []int{0, 1000} {
 		b.Run(fmt.Sprintf("orphans=%d", missing), func(b *testing.B) {
@@ -54,7 +54,7 @@ func BenchmarkOrphans(b *testing.B) {
 	}
 }
 
-// BenchmarkNodes looks through 10,000 nodes, each with its machine.
+// BenchmarkNodes goes through 10,000 nodes, each with its machine.
 func BenchmarkNodes(b *testing.B) {
 	machines, _ := fleetOf(10_000)
 	o := &safety.NodesObservation{Machines: machines}

@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// Spent is something whose deletion was ordered, by its ID, and when: it counts
-// towards what the brake lets go for one period.
+// Spent records that the deletion of one thing was ordered, by ID, and when. It counts towards the
+// brake's limit for one period.
 type Spent struct {
 	ID string // of a VM, or of a machine or set
 	At time.Time
 }
 
-// brake bounds how many different things may be ordered to go within a period.
-// What is ordered again, since it did not go, counts once.
+// brake limits how many different things may be ordered to go within a period. A repeated order for
+// the same thing counts once.
 type brake struct {
 	limit  int
 	period time.Duration
@@ -23,9 +23,9 @@ type brake struct {
 	spent  map[string]time.Time // of this period, by ID
 }
 
-// brake is made from what was ordered before and how many things there are, of
-// which a share may go; settled: this process has looked on for a period, and so
-// knows all that was ordered in it.
+// brake returns a brake. spent are the earlier orders, and share applies to the number of things.
+// settled means that this process has watched for a whole period, and so knows every order of that
+// period.
 func (p *Policy) brake(before []Spent, of int, settled bool, period time.Duration, now time.Time) *brake {
 	b := &brake{limit: int(p.Brake), period: period, now: now, spent: make(map[string]time.Time, len(before))}
 	switch {
@@ -45,7 +45,7 @@ func (p *Policy) brake(before []Spent, of int, settled bool, period time.Duratio
 	return b
 }
 
-// take tells whether something may go, and counts it.
+// take reports whether something may go, and counts it if so.
 func (b *brake) take(id string) bool {
 	if b.counted(id) {
 		return true
@@ -57,13 +57,13 @@ func (b *brake) take(id string) bool {
 	return true
 }
 
-// counted tells whether something was ordered to go within the period.
+// counted reports whether something was ordered to go within the period.
 func (b *brake) counted(id string) bool {
 	_, yes := b.spent[id]
 	return yes
 }
 
-// freeAt is when another thing may go; zero: now.
+// freeAt returns when another thing may go. Zero means now.
 func (b *brake) freeAt() time.Time {
 	if len(b.spent) < b.limit {
 		return time.Time{}
@@ -73,7 +73,7 @@ func (b *brake) freeAt() time.Time {
 	return all[len(all)-b.limit].At.Add(b.period)
 }
 
-// memory is what counts, by ID.
+// memory returns the orders that count, by ID.
 func (b *brake) memory() []Spent {
 	var all []Spent
 	for id, at := range b.spent {

@@ -17,7 +17,7 @@ import (
 	"github.com/millwright-go/millwright/safety"
 )
 
-// gauge holds what a brake lets go against what it may, in any period.
+// gauge compares what a brake lets go with what it may, in any period.
 type gauge struct {
 	*cloud
 	first  map[string]time.Time // when a VM was first ordered to go in its period
@@ -48,9 +48,8 @@ func (g *gauge) held(t require.TestingT, d safety.DeleteOrphan) {
 	require.LessOrEqual(t, n, allowed, "of %d VMs", most)
 }
 
-// However many VMs are nobody's, whichever deletes fail and whenever a process
-// begins anew, no more go in a period than the brake lets pass; and in the end
-// all have gone that can be deleted.
+// However many VMs have no owner, whichever deletes fail and whenever a process restarts, the brake
+// limits how many go in a period. In the end all VMs that can be deleted are gone.
 func TestBrake(t *testing.T) {
 	several := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -93,8 +92,8 @@ func TestBrake(t *testing.T) {
 	assert.Positive(t, several, "the share never let more go")
 }
 
-// Classes that list the same VMs add nothing to what may go, whenever they are
-// listed; nor does a process that has just begun know what went before.
+// Classes that list the same VMs do not raise the limit, whenever they are listed. A new process
+// does not know what went before.
 func TestBrakeIsTheFleets(t *testing.T) {
 	for _, began := range []time.Time{{}, epoch} {
 		c := newCloud(t, "a", "b", "c")
@@ -119,8 +118,8 @@ func TestBrakeIsTheFleets(t *testing.T) {
 	}
 }
 
-// While the store is empty nothing goes, however often it is looked at, nor at
-// once when it is empty no more.
+// While the store is empty no VM goes, after any number of passes, nor immediately when it is no
+// longer empty.
 func TestEmptyStoreKeepsAllVMs(t *testing.T) {
 	c := newCloud(t, "a")
 	c.owners = 0
@@ -140,8 +139,7 @@ func TestEmptyStoreKeepsAllVMs(t *testing.T) {
 	assert.Empty(t, c.left())
 }
 
-// A clock that is set back holds the brake for one period from then on, and no
-// longer.
+// A clock that is set back holds the brake for one period from then on, and no longer.
 func TestBrakeFromTheFuture(t *testing.T) {
 	class := object.Key{Name: "a"}
 	o := &safety.OrphanObservation{Owners: 1, Sightings: []safety.Sighting{{Class: class, ProviderID: "new", Name: "gone", Since: epoch.Add(-time.Minute)}}}
@@ -165,8 +163,8 @@ func TestBrakeFromTheFuture(t *testing.T) {
 	assert.Equal(t, []safety.Spent{{ID: "new", At: now}}, plan.Spent)
 }
 
-// A delete that failed is tried again in its time though the brake lets no other
-// go, and counts from its first try on.
+// A failed delete is tried again in its time even if the brake lets no other go. It counts from its
+// first try.
 func TestBrakeLetsRetriesPass(t *testing.T) {
 	c := newCloud(t, "a")
 	for range 4 {

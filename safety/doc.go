@@ -1,22 +1,20 @@
-// Package safety decides what keeps a fleet from harm that no machine, set or
-// deployment can see by itself: VMs that nobody owns, sets that grow out of
-// bounds, API servers that do not answer, too many replacements at a time,
-// nodes without a machine, and machines without the set that made them. It has
-// one front door a subject: [DecideOrphans], [DecideOvershoot],
-// [DecideReachability], [DecideGrant], [DecideNodes] and [DecideOwnerless]. What
-// it knows of classes that a provider refuses is a value, [Pace].
+// Package safety protects a fleet from harm that no machine, set or deployment can see by itself:
+// VMs without an owner, sets that grow out of bounds, API servers that do not answer, too many
+// replacements at a time, nodes without a machine, and machines without the set that made them.
+// Each subject has one entry point: [DecideOrphans], [DecideOvershoot], [DecideReachability],
+// [DecideGrant], [DecideNodes] and [DecideOwnerless]. [Pace] is a value: what a process knows of a
+// class whose creates the provider refuses.
 //
-// Each is given what is known, a [Policy] and the time, and gives back a plan.
-// It reads no clock, calls nobody and changes nothing it was given.
+// Each takes an observation, a [Policy] and the time, and returns a plan. It reads no clock, makes
+// no calls and changes none of its arguments.
 //
 // # Carrying plans out
 //
-// A pass looks the same for all: decide; if the plan asks for something, do
-// it, bring the observation up to date as the plan's fields say, and decide
-// again; otherwise wait until the plan's At, or, where it has none, until
-// something changes. An error of a store ends a pass, a conflict begins it anew
-// from fresh reads. What a plan calls a memory is kept by the process between
-// passes and may be lost with it: that costs time, and nothing else.
+// All passes have the same form. Decide. If the plan asks for something, do it, update the
+// observation as the plan's fields say, and decide again. Otherwise wait until the plan's At, or
+// until something changes if At is zero. An error of a store ends the pass. After a conflict the
+// pass starts again from fresh reads. The process keeps a plan's memory between passes. Losing it
+// costs only time.
 //
 // Orphan VMs: one pass for the whole fleet, on a key that never changes.
 //
@@ -33,10 +31,9 @@
 //		}
 //	}
 //
-// Whoever carries out machines' plans leaves hints: when GetMachineStatus
-// answers OUT_OF_RANGE, with the machine's name and the time of the answer, and
-// when a machine is gone. A hint wakes the pass up, and is dropped once its class
-// was asked for after it.
+// The executor of machines' plans leaves hints: when GetMachineStatus answers OUT_OF_RANGE, with
+// the machine's name and the time of the answer, and when a machine is gone. A hint wakes up the
+// pass. Drop the hint once its class was listed after it.
 //
 // Overshoot: a pass over each deployment, and over each set without one, when
 // the number of machines changes. The labels that it writes reach the sets'
@@ -44,12 +41,11 @@
 //
 //	setObservation.Frozen = reach.Stage.Frozen() || policy.Frozen(&set.Meta)
 //
-// Reachability: one pass for the process. Its memory, [Reach], begins as the
-// zero value, which is frozen; Reach.Stage.Frozen() goes into the observations of
-// machines, sets, orphans and nodes, and must do so before anything else of the
-// plan is carried out. Writes of clocks go through the same check of moves as
-// any write of a machine. When the stage becomes [ReachOpen] everything is
-// looked at again.
+// Reachability: one pass for the process. Its memory, [Reach], begins as the zero value, which is
+// frozen. Reach.Stage.Frozen() goes into the observations of machines, sets, orphans and nodes. It
+// must be there before anything else of the plan is carried out. Writes of clocks go through the
+// same check of moves as any write of a machine. When the stage becomes [ReachOpen], everything is
+// decided again.
 //
 // Replacement budget: the executor of machine.AskGrant makes a pass of its own
 // inside the machine's.
@@ -59,23 +55,23 @@
 //		plan, err := safety.DecideGrant(o, policy, now())
 //		switch {
 //		case plan.ReadFleet:    // read live: what holds the budget, then the sets, then their machines
-//		case plan.Write != nil: // compare and swap; o.Taken = true; a conflict: the machine's pass begins anew
+//		case plan.Write != nil: // compare and swap; o.Taken = true; after a conflict: a new pass
 //		default:                // plan.Grant is the answer
 //		}
 //	}
 //
-// Where a budget is kept every machine is observed with Budgeted set. The
-// machine's own write, that it has failed, is made in the same pass, under the
-// version that it was read with before the grant was asked for.
+// If there is a budget, every machine is observed with Budgeted set. The machine's own write, that
+// it has failed, happens in the same pass. Its version is the one read before the pass asked for
+// the grant.
 //
-// Classes that a provider refuses: one Pace for each class, kept by the process.
-// Pace.Slowed goes into the observation of each machine of the class that has no
-// VM yet, before every decision; machine.AskCreate is answered by Pace.Ask; the answer
-// of each create goes into Pace.Answer; and when the machine's pass has ended,
-// however that was, Pace.Leave gives up the turn that it may still have.
+// Classes that a provider refuses: one Pace for each class, kept by the process. Pace.Slowed goes
+// into the observation of each machine of the class that has no VM yet, before every decision.
+// Pace.Ask answers machine.AskCreate. The answer of each create goes into Pace.Answer. When the
+// machine's pass has ended, with or without an error, Pace.Leave gives up a turn that it may still
+// have.
 //
 // Nodes: one pass for the cluster.
 //
-// Owners: one pass for the fleet, which looks as that over orphan VMs does, with
-// Read in the place of List and ReadMachines.
+// Owners: one pass for the fleet. It has the form of the orphan pass, with Read in place of List
+// and ReadMachines.
 package safety

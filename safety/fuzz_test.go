@@ -15,7 +15,7 @@ import (
 	"github.com/millwright-go/millwright/test/fuzzing"
 )
 
-// form reads bytes as observations of fleets. The corpus counts on the order of the words.
+// form reads bytes as observations of fleets. The corpus depends on the order of the words.
 var form = fuzzing.Form{Now: epoch.Truncate(time.Second), Words: []string{
 	"", "a", "b", "web", "web-1", "m-1", "m-2", "d", "s", "u-a", "u-b", "fleet", "small",
 	machineset.OwnerKind, deployment.OwnerKind, machine.Finalizer, machine.NodeFinalizer, machine.NodeReady, "True", "False", "Unknown",
@@ -27,7 +27,8 @@ var form = fuzzing.Form{Now: epoch.Truncate(time.Second), Words: []string{
 	string(deployment.RollingUpdate), string(deployment.Recreate), string(deployment.InPlaceUpdate),
 }}
 
-// fuzz runs one of the decisions, whose observations stand at a place among those that decisions draws.
+// fuzz runs one of the decisions. at is the place of its observations among those that decisions
+// draws.
 func fuzz[O, R any](f *testing.F, place int, decide func(*O, *safety.Policy, time.Time) (R, error), check func(testing.TB, R), whole func(*O)) {
 	d := fuzzing.Decision[O, *safety.Policy, R]{
 		Form: form, Policy: safety.DefaultPolicy, Decide: decide, Whole: whole,

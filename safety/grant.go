@@ -10,34 +10,33 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// GrantObservation is what a decision is made from about a machine that is to
-// be given up for its health. The caller fills in Machine, and Set and
-// Deployment from its caches; ReadFleet asks for the rest.
+// GrantObservation is what a decision is made from about a machine that is to be failed for its
+// health. The caller fills in Machine, and Set and Deployment from its caches; ReadFleet asks for
+// the rest.
 type GrantObservation struct {
-	// Machine asks. Only its name, its set's and its class's matter; how it fares is read
-	// from Fleet.
+	// Machine asks. Only its name and the names of its set and class matter; Fleet says how it
+	// fares.
 	Machine *machine.Machine
 	// Deployment holds the budget. Nil: Set has no deployment.
 	Deployment *deployment.Deployment
-	// Set owns the machine. Nil: nobody replaces it, and no budget counts it.
+	// Set owns the machine. Nil: no set replaces it, and no budget counts it.
 	Set *machineset.Set
 	// Fleet is all machines of the deployment's sets, or of the lone set.
 	Fleet []*machine.Machine
-	// Read says how the above was read in this pass, in this order: the
-	// deployment, or the lone set; then the sets; then the machines. A write
-	// under the version of what holds the budget then fails if any slot was
-	// taken that Fleet does not show the effect of.
+	// Read says how the above was read in this pass. The order is: the deployment, or the lone set;
+	// then the sets; then the machines. A write under the version of the budget's holder then fails
+	// if another machine has taken a slot whose effect Fleet does not show.
 	Read decision.Freshness
-	// Taken says that the slot was written in this pass, by Plan.Write.
+	// Taken: Plan.Write has stored the slot in this pass.
 	Taken bool
-	// Zones are the zones of machines, by the name of their class. A class
-	// that is missing is in no zone.
+	// Zones maps the name of a class to the zone of its machines. A class that is missing is in no
+	// zone.
 	Zones map[string]string
-	// NoCluster says that machines join no cluster: one that does its work asks when
-	// the provider says that its VM is gone.
+	// NoCluster: machines join no cluster. A machine that does its work then asks when the provider
+	// says that its VM is gone.
 	NoCluster bool
-	// Preserved are names of machines that are kept for inspection: they
-	// count neither as in replacement nor as missing.
+	// Preserved are names of machines that are kept for inspection. They count neither as in
+	// replacement nor as missing.
 	Preserved map[string]bool
 }
 
@@ -57,27 +56,24 @@ func (*TakeFromSet) grantWrite()        {}
 
 // GrantPlan is what to do next: ReadFleet, or Write, or the answer.
 type GrantPlan struct {
-	// ReadFleet asks for everything to be read live, see
-	// GrantObservation.Read. What holds the budget being gone, or having
-	// another UID, ends the pass.
+	// ReadFleet asks for live reads of everything, see GrantObservation.Read. The pass ends if the
+	// budget's holder is gone or has another UID.
 	ReadFleet bool
-	// Write compares and swaps. Once it is stored Taken becomes true, and
-	// what the store answered with replaces what was observed. A conflict ends
-	// the pass: somebody else may have taken the slot.
+	// Write compares and swaps. Once it is stored Taken becomes true, and the store's answer
+	// replaces the observed object. A conflict ends the pass: another machine may have taken the
+	// slot.
 	Write GrantWrite
 	// Grant is the answer to machine.AskGrant; nil: not yet.
 	Grant *machine.Grant
 	Why   decision.Why
 }
 
-// DecideGrant says whether a machine may be given up for its health now. It
-// changes none of its arguments, and gives the same plan for the same ones. The
-// error is for a caller's mistake only.
+// DecideGrant decides whether a machine may be failed for its health now. It changes none of its
+// arguments, and returns the same plan for the same arguments. Only a caller's mistake is an error.
 //
-// A machine is in replacement from the moment its grant is written until as
-// many machines do their work as are wanted. Two machines that ask at the same
-// time both read the fleet as it was before either was given up; that is why a
-// slot is written first, where both must write.
+// A machine is in replacement from the moment its grant is written until as many machines do their
+// work as are wanted. Each grant first writes a slot to one shared object, because two machines
+// that ask at the same time both read the fleet as it was before either was failed.
 func DecideGrant(o *GrantObservation, p *Policy, now time.Time) (GrantPlan, error) {
 	if err := p.usable(o != nil && o.Machine != nil); err != nil {
 		return GrantPlan{}, err
@@ -114,12 +110,12 @@ type granting struct {
 	now time.Time
 
 	slots []Slot // as stored
-	kept  []Slot // of these, the ones that still count, without our own
+	kept  []Slot // of these, the ones that still count, without this machine's
 	own   *Slot
 	ripe  bool // the machine itself waits for the verdict
 
-	serving int64 // machines that do their work, or may come to do it again by themselves
-	given   int64 // machines given up that are not being deleted yet, or about to be
+	serving int64 // machines that do their work, or may do it again by themselves
+	given   int64 // machines that are or will be failed, and are not being deleted yet
 	zone    zoneCount
 }
 
@@ -128,7 +124,7 @@ type zoneCount struct {
 	total, unknown int64
 }
 
-// holder is what the slots are written on.
+// holder returns the object that slots are written on.
 func (d *granting) holder() *object.Meta {
 	if d.o.Deployment != nil {
 		return &d.o.Deployment.Meta
@@ -136,7 +132,7 @@ func (d *granting) holder() *object.Meta {
 	return &d.o.Set.Meta
 }
 
-// wanted is how many machines there should be.
+// wanted returns how many machines there should be.
 func (d *granting) wanted() int32 {
 	if d.o.Deployment != nil {
 		return max(d.o.Deployment.Spec.Replicas, 0)
@@ -144,21 +140,21 @@ func (d *granting) wanted() int32 {
 	return max(d.o.Set.Spec.Replicas, 0)
 }
 
-// limit is how many may be in replacement.
+// limit returns how many machines may be in replacement.
 func (d *granting) limit() int64 {
 	return max(1, int64(d.p.Replacements.Ceil(d.wanted())))
 }
 
-// expired tells whether nothing can come of a slot any more: it may be used
-// for GrantUse, and a write issued at that moment is on its way for
-// GrantFlight at most. One from further ahead is nobody's.
+// expired reports whether a slot can no longer lead to a failed machine. A grant may be used for
+// GrantUse, and a write issued at that moment is on its way for GrantFlight at most. A slot from
+// further in the future counts as expired too.
 func (d *granting) expired(s Slot) bool {
 	life := d.p.GrantUse + d.p.GrantFlight + time.Second
 	return s.At.After(d.now.Add(d.p.GrantFlight)) || !d.now.Before(s.At.Add(life))
 }
 
-// awaits tells whether a machine may wait for a verdict: on its health, or,
-// without a cluster, on its VM. Of the latter nothing is recorded but its slot.
+// awaits reports whether a machine may wait for a verdict on its health or, without a cluster, on
+// its VM. A machine that waits for a verdict on its VM has no record of that but its slot.
 func (d *granting) awaits(m *machine.Machine) bool {
 	switch m.Status.Phase {
 	case machine.PhaseUnknown, machine.PhaseInPlaceUpdateFailed:
@@ -171,14 +167,14 @@ func (d *granting) awaits(m *machine.Machine) bool {
 	return false
 }
 
-// serves tells whether a machine does its work, or may yet do it again: what
-// is not in replacement.
+// serves reports whether a machine does its work, or may do it again. Such a machine is not in
+// replacement.
 func (d *granting) serves(m *machine.Machine) bool {
 	if m.Deleted() {
 		return false
 	}
 	if isPaused(m, d.p.Keys.Paused) {
-		return true // nobody replaces it
+		return true // no set replaces it
 	}
 	switch m.Status.Phase {
 	case machine.PhaseRunning, machine.PhaseAvailable, machine.PhaseUnknown, machine.PhaseInPlaceUpdateFailed:
@@ -189,10 +185,9 @@ func (d *granting) serves(m *machine.Machine) bool {
 	return d.o.Preserved[m.Name]
 }
 
-// count goes through the fleet once. A slot counts while its machine waits for
-// the verdict that the slot was taken for, and from the verdict until the
-// machine is being deleted; after that the machine is missing, which counts as
-// much.
+// count goes through the fleet once. A slot counts while its machine waits for the verdict that the
+// slot was taken for. After the verdict it counts until the machine is being deleted. Then the
+// machine is missing, which counts as much.
 func (d *granting) count() {
 	holds := make(map[string]Slot, len(d.slots))
 	for _, s := range d.slots {
@@ -218,7 +213,7 @@ func (d *granting) count() {
 			d.kept = append(d.kept, slot)
 		case d.serves(m):
 			d.serving++
-			// It counts again once it is neither paused nor kept.
+			// It counts again once it is neither paused nor preserved.
 			if has && (m.Status.Phase == machine.PhaseFailed || d.awaits(m) && !d.expired(slot)) {
 				d.kept = append(d.kept, slot)
 			}
@@ -226,8 +221,8 @@ func (d *granting) count() {
 	}
 }
 
-// stands tells whether a machine is given up by its slot, or about to be, and
-// not being deleted yet.
+// stands reports whether a machine is failed by its slot, or about to be, and is not being deleted
+// yet.
 func (d *granting) stands(m *machine.Machine, slot Slot) bool {
 	if m.Deleted() || d.o.Preserved[m.Name] || isPaused(m, d.p.Keys.Paused) {
 		return false
@@ -235,9 +230,9 @@ func (d *granting) stands(m *machine.Machine, slot Slot) bool {
 	return m.Status.Phase == machine.PhaseFailed || d.awaits(m) && !d.expired(slot)
 }
 
-// SlotsInUse is how many machines of a fleet are in replacement by a permit that holder records:
-// given up, or gone and not made good for by one that works. limit is how many may be, of so many
-// replicas. noCluster is GrantObservation.NoCluster.
+// SlotsInUse returns how many machines of a fleet are in replacement by a permit that holder
+// records: machines that are failed, or gone and not yet replaced by one that works. limit is how
+// many may be in replacement, for so many replicas. noCluster is GrantObservation.NoCluster.
 func SlotsInUse(
 	holder *object.Meta, replicas int32, fleet []*machine.Machine, noCluster bool, p *Policy, now time.Time,
 ) (used, limit int) {
@@ -281,15 +276,15 @@ func (d *granting) countZone(m *machine.Machine, mine string) {
 	}
 }
 
-// busy is how many machines are in replacement, not counting the one that
-// asks: what is missing to the number wanted, were it not for that one, or
-// what was given up, where more machines are there than are wanted.
+// busy returns how many machines are in replacement, without the one that asks. It is the larger of
+// two numbers: the machines that are missing, and the machines that were failed. The second counts
+// if there are more machines than wanted.
 func (d *granting) busy() int64 {
 	missing := int64(d.wanted()) - d.serving - 1
 	return max(missing, d.given, 0)
 }
 
-// heldBack tells what stands against the verdict.
+// heldBack returns the reason against the verdict, if there is one.
 func (d *granting) heldBack() (decision.Why, bool) {
 	name := d.o.Machine.Name
 	z := &d.zone
@@ -304,8 +299,8 @@ func (d *granting) heldBack() (decision.Why, bool) {
 	return decision.Why{}, false
 }
 
-// take writes a slot for the machine, also where it has one already: only
-// a write of this very pass says that nobody else has counted it as free.
+// take writes a slot for the machine, even if the machine has one already. Only a write of this
+// pass proves that no other machine has counted the slot as free.
 func (d *granting) take() GrantPlan {
 	why := decision.Why{Reason: ReasonTakeSlot, Name: d.o.Machine.Name, Have: d.busy() + 1, Want: d.limit()}
 	slots := FormatSlots(append(d.kept, Slot{d.o.Machine.Name, stamp(d.now)}))

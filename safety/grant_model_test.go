@@ -17,8 +17,8 @@ import (
 	"github.com/millwright-go/millwright/safety"
 )
 
-// ward is a deployment, or a lone set, whose machines fall ill, are given up,
-// deleted and replaced, each watched by a process of its own.
+// ward is a deployment, or a lone set, whose machines become ill, fail, are deleted and replaced. A
+// process of its own watches each machine.
 type ward struct {
 	journal
 	t          require.TestingT
@@ -99,8 +99,8 @@ func (w *ward) send(name string) *nurse {
 	return n
 }
 
-// step makes one call; false: the pass is over. delay: the write of the machine
-// takes effect later.
+// step makes one call. It returns false if the pass is over. delay: the write of the machine takes
+// effect later.
 func (n *nurse) step(delay bool) bool {
 	w := n.w
 	if n.reads > 0 {
@@ -166,7 +166,7 @@ func (n *nurse) take(write safety.GrantWrite) bool {
 	return true
 }
 
-// conclude gives the machine up, if it is still as it was and the grant holds.
+// conclude fails the machine, if it has not changed and the grant holds.
 func (n *nurse) conclude(delay bool) bool {
 	w := n.w
 	if !w.now.Before(n.grant.Until) {
@@ -198,8 +198,8 @@ func (w *ward) serving() int {
 	return n
 }
 
-// inFlight is how many verdicts have not led to a replacement yet: no more than
-// are missing, once their machines are being deleted.
+// inFlight returns how many verdicts have not led to a replacement yet. Once their machines are
+// being deleted, these are at most as many as are missing.
 func (w *ward) inFlight() int {
 	standing, gone := w.verdicts[:0:0], 0
 	for _, v := range w.verdicts {
@@ -235,7 +235,7 @@ func (w *ward) tell(name string, plan *safety.GrantPlan) {
 	w.line(name, action, plan.Why)
 }
 
-// treat lets the set do what sets do, and illness take its course.
+// treat makes the set act, and lets illness proceed.
 func (w *ward) treat(t *rapid.T, act string) {
 	switch {
 	case act == "replace":
@@ -252,7 +252,7 @@ func (w *ward) treat(t *rapid.T, act string) {
 	}
 }
 
-// befall lets something happen to one machine, if it can.
+// befall does something to one machine, if it can.
 func (w *ward) befall(m *machine.Machine, act string) {
 	switch {
 	case act == "ill" && !m.Deleted() && m.Status.Phase == machine.PhaseRunning:
@@ -270,7 +270,7 @@ func (w *ward) befall(m *machine.Machine, act string) {
 	}
 }
 
-// replace deletes failed machines and makes up for what is missing.
+// replace deletes failed machines and creates the missing ones.
 func (w *ward) replace() {
 	active := 0
 	for _, m := range slices.Clone(w.machines) {

@@ -104,9 +104,9 @@ func tellGrants(t *testing.T) {
 	}
 }
 
-// P24: whoever asks at the same time, reads what is old, dies with a slot in
-// hand or writes late, no more verdicts are in flight than the budget allows;
-// and once all is quiet again, everyone who is ill is replaced.
+// P24: machines ask at the same time, processes read old state, die with a slot taken or write
+// late. No more verdicts are in flight than the budget allows. Once all is quiet again, every
+// machine that is ill is replaced.
 func TestP24VerdictsStayWithinTheBudget(t *testing.T) {
 	given, late := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -142,8 +142,8 @@ func TestP24VerdictsStayWithinTheBudget(t *testing.T) {
 	assert.Positive(t, late, "no write was ever late")
 }
 
-// nurse lets one of the passes go on, to its end or by a step, or die; true: a
-// write is on its way.
+// nurse lets one of the passes go on, to its end or by a step, or die. It returns true if a write
+// is on its way.
 func (w *ward) nurse(t *rapid.T, act string) bool {
 	at := rapid.IntRange(0, len(w.nurses)-1).Draw(t, "nurse")
 	before, n := len(w.late), w.nurses[at]
@@ -158,8 +158,7 @@ func (w *ward) nurse(t *rapid.T, act string) bool {
 	return len(w.late) > before
 }
 
-// land has late writes take effect before they have been on their way for
-// longer than they can be.
+// land makes late writes take effect before they have been on their way for too long.
 func (w *ward) land(flying map[int]time.Time) {
 	for i, since := range flying {
 		if w.now.Sub(since) >= w.policy.GrantFlight-20*time.Second {
@@ -176,7 +175,7 @@ func (w *ward) land(flying map[int]time.Time) {
 	}
 }
 
-// heal lets everything take its course: whoever is ill stays so, asks, and is replaced.
+// heal lets everything proceed: each ill machine stays ill, asks, and is replaced.
 func (w *ward) heal(t *rapid.T) {
 	w.nurses, w.late = nil, nil
 	for range 40 {
@@ -206,7 +205,7 @@ func (w *ward) heal(t *rapid.T) {
 	require.GreaterOrEqual(t, len(w.machines), int(w.replicas))
 }
 
-// A deployment of two with one broken heals, whatever the budget says.
+// A deployment of two machines with one broken heals with any budget.
 func TestTwoWithOneBrokenHeal(t *testing.T) {
 	for _, budget := range []rollout.IntOrPercent{{}, {Value: 1}, {Value: 1, Percent: true}, {Value: 100, Percent: true}} {
 		w := newWard(t, 2, false)
@@ -217,8 +216,8 @@ func TestTwoWithOneBrokenHeal(t *testing.T) {
 	}
 }
 
-// Where more machines are there than are wanted, those given up count all the
-// same, and so does a slot beside what is missing for another reason.
+// If there are more machines than wanted, failed ones count all the same. A slot counts in addition
+// to a machine that is missing for another reason.
 func TestGrantsAmongSurplus(t *testing.T) {
 	w := newWard(t, 1, false)
 	w.bear(machine.PhaseRunning)
@@ -268,8 +267,9 @@ func TestInReplacement(t *testing.T) {
 	}
 }
 
-// Half of a percentage is a whole machine; in-place updates that failed are
-// given up too; a kept machine is not missing; what nobody replaces is free.
+// Half a machine of a percentage counts as a whole one. Machines whose in-place update failed are
+// failed too. A preserved machine is not missing. No budget applies to a machine that no set
+// replaces.
 func TestGrantDetails(t *testing.T) {
 	w := newWard(t, 10, false)
 	w.policy.Replacements = rollout.IntOrPercent{Value: 11, Percent: true}
@@ -342,7 +342,7 @@ func TestGrantDetails(t *testing.T) {
 	assert.True(t, n.grant.Allowed, "the rule is off")
 }
 
-// The slots that are stored are only as many as count.
+// Only the slots that count are stored.
 func TestSlotsDoNotPileUp(t *testing.T) {
 	w := newWard(t, 3, true)
 	for range 20 {
@@ -357,7 +357,7 @@ func TestSlotsDoNotPileUp(t *testing.T) {
 	assert.Len(t, safety.ParseSlots(w.set.Annotations[w.policy.Keys.Slots]), 1)
 }
 
-// What was written is read again, and what can't be is left out.
+// ParseSlots reads what FormatSlots writes, which skips slots that can't be written.
 func FuzzParseSlots(f *testing.F) {
 	f.Add("m-1~2026-03-01T09:00:00Z,m-2~2026-03-01T09:00:01Z")
 	f.Add("m-1~2026-03-01T09:00:00Z,m-1~2026-03-01T10:00:00+01:00,~,x,y~,~2026-03-01T09:00:00Z")
@@ -375,7 +375,7 @@ func FuzzParseSlots(f *testing.F) {
 	})
 }
 
-// A name that can't be written down is refused, not tried for ever.
+// A machine whose name can't be written is refused once, and not tried again and again.
 func TestSlotThatCannotBeWritten(t *testing.T) {
 	w := newWard(t, 2, false)
 	w.machines[0].Name = "a,b"
@@ -386,8 +386,8 @@ func TestSlotThatCannotBeWritten(t *testing.T) {
 	assert.False(t, n.grant.Allowed)
 }
 
-// A slot that is taken leaves the others' in place; one from the future, which
-// nobody can have taken, blocks nobody.
+// A new slot leaves the others in place. A slot from the future, which no process can have taken,
+// blocks no machine.
 func TestSlotsOfOthers(t *testing.T) {
 	w := newWard(t, 5, false)
 	w.policy.Replacements = rollout.IntOrPercent{Value: 2}
@@ -417,7 +417,7 @@ func TestSlotsOfOthers(t *testing.T) {
 	assert.True(t, n.grant.Allowed, "but not an hour")
 }
 
-// Most of a zone is more than half of it, and a zone of two tells nothing.
+// Most of a zone is more than half of it, and a zone of two proves nothing.
 func TestZoneRuleLimits(t *testing.T) {
 	for _, c := range []struct {
 		size, ill int

@@ -33,8 +33,8 @@ func TestMain(m *testing.M) {
 // epoch is when worlds begin. It has a fraction of a second, which stores drop.
 var epoch = time.Date(2026, 3, 1, 9, 0, 0, 700_000_000, time.UTC)
 
-// journal writes down what happens, one line a decision: the time since the
-// beginning, what is done, and why.
+// journal writes down what happens, one line for each decision: the time since the beginning, the
+// action and its reason.
 type journal struct {
 	now  time.Time
 	text strings.Builder
@@ -44,7 +44,7 @@ func (j *journal) since(at time.Time) string {
 	return "+" + at.Sub(epoch).Round(time.Millisecond).String()
 }
 
-// say notes what happens outside.
+// say notes an event from outside.
 func (j *journal) say(format string, args ...any) {
 	fmt.Fprintf(&j.text, "%-9s -- %s\n", j.since(j.now), fmt.Sprintf(format, args...))
 }
@@ -61,10 +61,10 @@ func (j *journal) warn(all ...decision.Why) {
 	}
 }
 
-// told names the stories that were run, so that no file is left behind.
+// told names the stories that were run. TestStories compares the names with the files.
 var told = map[string]bool{}
 
-// compare holds a journal to its file.
+// compare compares a journal with its file.
 func compare(t *testing.T, name string, j *journal) {
 	t.Helper()
 	name = strings.ReplaceAll(name, " ", "-")
@@ -79,7 +79,7 @@ func compare(t *testing.T, name string, j *journal) {
 	assert.Equal(t, string(want), j.text.String())
 }
 
-// TestStories tells all stories, and that each file belongs to one.
+// TestStories runs all stories, and checks that each file belongs to one.
 func TestStories(t *testing.T) {
 	for _, tell := range []func(*testing.T){tellOrphans, tellOvershoot, tellReach, tellGrants, tellNodes, tellOwnerless, tellPaces} {
 		tell(t)

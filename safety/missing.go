@@ -10,40 +10,36 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// lagOfLists is how long after a machine has come to be available nobody misses its
-// VM: lists and answers of a provider may lag behind what it has made. The figure
-// is this library's.
+// lagOfLists is how long after a machine has become available its VM does not count as missing.
+// Lists and answers of a provider may lag behind its creates. The figure is this library's.
 const lagOfLists = 10 * time.Minute
 
-// missGap is how long a VM must have been out of the listings before it is missing,
-// or Policy.OrphanGap if that is longer: as long as a node may be unhealthy, since
-// a provider's incident may hide VMs that run. allMissGap holds where a listing
-// names no VM of any of its class's machines, two or more: the class or its secret
-// may point to another account, and a machine that is replaced for that leaves its
-// VM behind. Both figures are this library's.
+// missGap is how long a VM must have been absent from the listings before it is missing, or
+// Policy.OrphanGap if that is longer. It is as long as a node may be unhealthy, because a
+// provider's incident may hide VMs that run. allMissGap applies if a listing names no VM of any of
+// its class's machines, two or more. The class or its secret may then point to another account, and
+// a machine that is replaced for that leaves its VM behind. Both figures are this library's.
 const (
 	missGap    = 10 * time.Minute
 	allMissGap = time.Hour
 )
 
-// Unlisted is a machine without a cluster whose VM was not in the last listing of
-// its class.
+// Unlisted is a machine without a cluster whose VM was absent from the last listing of its class.
 type Unlisted struct {
 	Machine    object.Key
 	UID        string
 	Class      object.Key
 	ProviderID string // of the machine
-	// Since is when the first listing was asked for that did not have it.
+	// Since is when the first listing without it was asked for.
 	Since time.Time
-	// Due is from when on a listing that does not have it either makes it missing.
+	// Due is the time from which a listing without it makes it missing.
 	Due time.Time
-	// Missing is when the last such listing was asked for. Zero: there was none yet. Then the VM
-	// counts as missing, and the provider is asked for it: once for each listing.
+	// Missing is when the last such listing was asked for. Zero: there was none yet. If it is set,
+	// the VM counts as missing, and the machine asks the provider for it, once for each listing.
 	Missing time.Time
 }
 
-// unlisted goes through the listings of this pass for machines whose VMs they
-// should have and do not.
+// unlisted searches the listings of this pass for machines whose VMs they should have and do not.
 func (d *collection) unlisted() []Unlisted {
 	if !d.o.NoCluster {
 		return nil
@@ -71,7 +67,7 @@ func (d *collection) unlisted() []Unlisted {
 		}
 	}
 	d.judgeMissing(all, named)
-	for _, u := range d.o.Unlisted { // what nothing was heard of
+	for _, u := range d.o.Unlisted { // classes without a listing in this pass
 		if c := d.classOf(u.Class); c != nil && c.silent() && !u.Since.After(d.now) {
 			all = append(all, u)
 		}
@@ -80,11 +76,11 @@ func (d *collection) unlisted() []Unlisted {
 	return slices.CompactFunc(all, func(a, b Unlisted) bool { return a.Machine == b.Machine })
 }
 
-// silent reports whether nothing was heard of the class's VMs in this pass.
+// silent reports whether this pass has no listing of the class's VMs.
 func (c *OrphanClass) silent() bool { return c.Listing == nil || c.Listing.Code != codes.OK }
 
-// unlistedDue is when a class is to be asked again for VMs that its last listing
-// did not have; zero: there are none.
+// unlistedDue returns when a class is to be listed again for VMs that its last listing did not
+// have. Zero means that there are none.
 func (d *collection) unlistedDue(c *OrphanClass) (at time.Time) {
 	for i := range d.o.Unlisted {
 		if u := &d.o.Unlisted[i]; u.Class == c.Key && u.Missing.IsZero() {
@@ -94,7 +90,8 @@ func (d *collection) unlistedDue(c *OrphanClass) (at time.Time) {
 	return at
 }
 
-// miss notes that a listing does not have the VM of a machine. False: it need not.
+// miss notes that a listing does not have the VM of a machine. It returns false if a listing need
+// not have it.
 func (d *collection) miss(m *machine.Machine, l *Listing, known Unlisted) (Unlisted, bool) {
 	phase, id := m.Status.Phase, m.Spec.ProviderID
 	class := object.Key{Namespace: m.Namespace, Name: m.Spec.Class.Name}
@@ -112,8 +109,8 @@ func (d *collection) miss(m *machine.Machine, l *Listing, known Unlisted) (Unlis
 	return known, true
 }
 
-// judgeMissing says from when on VMs that the listings of this pass do not have are
-// missing, and notes those that are. named are the classes that list one of theirs.
+// judgeMissing sets from when on VMs that the listings of this pass do not have are missing, and
+// notes those that are. named are the classes that list a VM of theirs.
 func (d *collection) judgeMissing(all []Unlisted, named map[object.Key]bool) {
 	count := make(map[object.Key]int64)
 	for i := range all {
@@ -136,8 +133,8 @@ func (d *collection) judgeMissing(all []Unlisted, named map[object.Key]bool) {
 	}
 }
 
-// listedNames are the machines that a VM was listed for in this pass, whatever its
-// ID: a list may know VMs by other IDs than CreateMachine does.
+// listedNames returns the machines for which a VM was listed in this pass, with any ID: a list may
+// use other IDs for VMs than CreateMachine does.
 func (d *collection) listedNames() map[string]bool {
 	names := make(map[string]bool)
 	for _, c := range d.classes {

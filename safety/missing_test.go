@@ -54,9 +54,8 @@ func (l *listings) pass(vms map[string]string) (plan safety.OrphanPlan, missing 
 	return plan, missing
 }
 
-// TestMissingTwice: a VM is missing when a second listing, 10 min after the first,
-// does not have it either; then it is at each further one, in its time, and no more
-// once a listing has it.
+// TestMissingTwice: a VM is missing if a second listing, 10 min after the first, does not have it
+// either. It is missing again at each further one, in its time, until a listing has it.
 func TestMissingTwice(t *testing.T) {
 	l := newListings(t)
 	plan, missing := l.pass(nil)
@@ -82,9 +81,9 @@ func TestMissingTwice(t *testing.T) {
 	require.False(t, missing, "from the beginning")
 }
 
-// TestNoVMOfAClassIsListed: where a listing names no VM of a class's machines, two or
-// more, they are missing after an hour, and it is told; one that is named has the
-// others count after 10 min.
+// TestNoVMOfAClassIsListed: if a listing names no VM of a class's machines, two or more, they are
+// missing after an hour, and a warning says so. If one is named, the others count as missing after
+// 10 min.
 func TestNoVMOfAClassIsListed(t *testing.T) {
 	l := newListings(t)
 	other := l.m.Clone()
@@ -109,8 +108,8 @@ func TestNoVMOfAClassIsListed(t *testing.T) {
 	require.Empty(t, plan.Warn)
 }
 
-// TestNotMissed: machines that need not be in a list, and those that are in it in
-// some way, are not missed.
+// TestNotMissed: machines that need not be in a list, and those that are in it in some form, are
+// not missed.
 func TestNotMissed(t *testing.T) {
 	for name, c := range map[string]struct {
 		prepare func(*listings)
@@ -151,8 +150,8 @@ func TestNotMissed(t *testing.T) {
 	}
 }
 
-// TestGrantForALostVM: without a cluster a machine that does its work may ask, and
-// its slot counts until it has lapsed: of two that ask one is granted (P24).
+// TestGrantForALostVM: without a cluster a machine that does its work may ask. Its slot counts
+// until it has expired: of two that ask one is granted (P24).
 func TestGrantForALostVM(t *testing.T) {
 	p, now := safety.DefaultPolicy(), epoch
 	var fleet []*machine.Machine

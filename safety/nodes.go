@@ -12,33 +12,31 @@ import (
 // NodesObservation is what a decision about nodes without a machine is made
 // from.
 type NodesObservation struct {
-	// Nodes are all nodes of the target cluster; what was written in this
-	// pass takes the place of what was observed.
+	// Nodes are all nodes of the target cluster. A node written in this pass replaces the observed
+	// one.
 	Nodes []*machine.Node
 	// Machines are all machines, of all namespaces.
 	Machines []*machine.Machine
 	// Read says how Machines was read in this pass, after Nodes.
 	Read decision.Freshness
-	// Instances are the provider IDs of what has an owner that is no machine, such
-	// as a pool. Nil: there is none.
+	// Instances are the provider IDs of instances whose owner is not a machine, such as those of a
+	// pool. Nil: there are none.
 	Instances map[string]bool
-	// Refused are names of nodes that could not be written in this pass: they
-	// are left alone until the next one.
+	// Refused are names of nodes that could not be written in this pass. They are left alone until
+	// the next one.
 	Refused map[string]bool
 	// Frozen: nothing is judged.
 	Frozen bool
 }
 
-// NodesPlan is what to do next: ReadMachines, or Write; with neither, look
-// again at At.
+// NodesPlan is what to do next: ReadMachines, or Write. With neither, decide again at At.
 type NodesPlan struct {
 	// ReadMachines asks for a live read of all machines.
 	ReadMachines bool
-	// Write are changed copies of nodes, each for an update under the version
-	// it was observed with. One that is gone leaves Nodes; any other error
-	// puts its name into Refused.
+	// Write are changed copies of nodes. Update each under its observed version. Remove a node that
+	// is gone from Nodes. After any other error add its name to Refused.
 	Write []WriteNode
-	// Warn are things that somebody should know, at most Burst.
+	// Warn are warnings for the operator, at most Burst.
 	Warn []decision.Why
 	At   time.Time
 	Why  decision.Why
@@ -50,13 +48,13 @@ type WriteNode struct {
 	Why  decision.Why
 }
 
-// DecideNodes says which nodes no machine owns, and which have one again. It
-// changes none of its arguments, and gives the same plan for the same ones. The
-// error is for a caller's mistake only.
+// DecideNodes decides which nodes no machine owns, and which have an owner again. It changes none
+// of its arguments, and returns the same plan for the same arguments. Only a caller's mistake is an
+// error.
 //
-// A node's machine is the one that has recorded its name or its provider ID,
-// or the one whose name the node carries. A node that may be that of a machine
-// still on its way is younger than NodeAge, and nothing is concluded from it.
+// A node's machine is the one that has recorded its name or its provider ID, or the one whose name
+// the node carries. A node younger than NodeAge is left alone, because it may belong to a machine
+// that is still joining.
 func DecideNodes(o *NodesObservation, p *Policy, now time.Time) (NodesPlan, error) {
 	if err := p.usable(o != nil); err != nil {
 		return NodesPlan{}, err
@@ -90,9 +88,8 @@ type nodes struct {
 	young   int64
 }
 
-// holders finds machines by what a node may be known as. Each value is the
-// name of the first machine, by name, so that the answer does not depend on
-// the order of the input.
+// holders maps what a node may be known as to the machine that claims it. If several machines claim
+// the same, the first by name counts, so that the result does not depend on the order of the input.
 type holders struct {
 	nodes, ids map[string]holder
 	names      map[string]bool
@@ -131,7 +128,7 @@ func hold(by map[string]holder, key, name string) {
 	}
 }
 
-// of is the machine that claims a node; empty: none does.
+// of returns the machine that claims a node, or an empty string.
 func (h *holders) of(n *machine.Node, label string) holder {
 	if found := h.nodes[n.Name]; found.name != "" {
 		return found
@@ -145,7 +142,7 @@ func (h *holders) of(n *machine.Node, label string) holder {
 	return holder{}
 }
 
-// look judges one node.
+// look decides about one node.
 func (d *nodes) look(n *machine.Node) {
 	owner := d.holders.of(n, d.p.Keys.NodeMachine)
 	_, marked := n.Annotations[d.p.Keys.NotManaged]
@@ -164,7 +161,7 @@ func (d *nodes) look(n *machine.Node) {
 	}
 }
 
-// disown lets a node go that no machine owns, once it is old enough.
+// disown removes the finalizer of a node that no machine owns, and marks it, once it is old enough.
 func (d *nodes) disown(n *machine.Node, marked bool) {
 	ours := n.HasFinalizer(machine.NodeFinalizer)
 	if !ours && (marked || d.p.Keys.NotManaged == "") {

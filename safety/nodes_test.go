@@ -22,7 +22,7 @@ type field struct {
 	policy   *safety.Policy
 	nodes    []*machine.Node
 	machines []*machine.Machine
-	stale    []*machine.Machine // what the cache shows; nil: the present
+	stale    []*machine.Machine // what the cache shows; nil: the current state
 	refuse   map[string]bool
 	frozen   bool
 	pooled   map[string]bool // provider IDs of instances of pools
@@ -132,8 +132,8 @@ func tellNodes(t *testing.T) {
 	}
 }
 
-// P17: a node is let go only if no machine has its name, its provider ID or a
-// claim by label, no pool has its provider ID, and it is old enough; empty ones match nothing. Others'
+// P17: a node is given up only if no machine has its name, its provider ID or a claim by label, no
+// pool has its provider ID, and it is old enough. Empty names and IDs match nothing. Other
 // finalizers and annotations stay.
 func TestNodesWithoutMachine(t *testing.T) {
 	let, taken := 0, 0
@@ -204,7 +204,7 @@ func (f *field) owned(n *machine.Node) bool {
 	return false
 }
 
-// Frozen, nothing is concluded; without a key for it, no annotation is made.
+// Frozen: nothing is concluded. Without a key no annotation is written.
 func TestNodesFrozenAndUnmarked(t *testing.T) {
 	f := newField(t)
 	f.node("n-1")

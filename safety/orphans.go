@@ -10,50 +10,47 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// OrphanObservation is what a decision about orphan VMs is made from. Classes
-// and Machines come from caches at the beginning of a pass; what a pass asks
-// for is added to them.
+// OrphanObservation is what a decision about orphan VMs is made from. Classes and Machines come
+// from caches at the beginning of a pass. The executor adds what the plans of the pass ask for.
 type OrphanObservation struct {
-	// Classes are all classes of the fleet. An entry without a name is passed
-	// over, and so is the second one of a name.
+	// Classes are all classes of the fleet. Entries without a name, and second entries of a name,
+	// are ignored.
 	Classes []OrphanClass
 	// Machines are the machines of all classes, also those being deleted.
 	Machines []*machine.Machine
-	// Groups says what is looked for: the groups of pools instead of VMs. Listing.VMs,
-	// DeleteOrphan and all memories are about groups then, by group ID and by the
-	// "namespace/name" of the pool each was made for, and Pools own them, not Machines.
-	// Each kind is decided about by itself, with memories of its own.
+	// Groups selects what is searched for: the groups of pools instead of VMs. Listing.VMs,
+	// DeleteOrphan and all memories are then about groups, by group ID and by the "namespace/name"
+	// of the pool that each was made for. Pools own them, not Machines. VMs and groups are decided
+	// separately, with separate memories.
 	Groups bool
-	// Pools are all pools, also those being deleted; read as Machines are. They count
-	// with Groups only.
+	// Pools are all pools, also those being deleted; read as Machines are. They count only if
+	// Groups is set.
 	Pools []*machinepool.Pool
-	// Read says how Machines were read in this pass; zero also if a listing came in since.
+	// Read says how Machines were read in this pass. It is zero if a listing came in since.
 	Read decision.Freshness
-	// Owners is how many sets and deployments there are, read with Machines; with
-	// Groups, machines count too. They need not be counted where there are machines, or
-	// pools.
+	// Owners is how many sets and deployments there are, read with Machines. With Groups, machines
+	// count too. Owners need not be counted if there are machines, or pools.
 	Owners int
-	// Began is when this process made its first pass: for one OrphanPeriod
-	// it can't know what one before it has deleted. Zero: long ago.
+	// Began is when this process made its first pass. For one OrphanPeriod it can't know what an
+	// earlier process deleted. Zero: long ago.
 	Began time.Time
-	// Spent is the memory of the brake: OrphanPlan.Spent of the last plan.
+	// Spent is the brake's memory: OrphanPlan.Spent of the last plan.
 	Spent []Spent
 	// Sightings is the memory of this process: OrphanPlan.Sightings of the
 	// last plan. Losing it costs time.
 	Sightings []Sighting
-	// NoCluster says that machines join no cluster: then VMs are missed, too, that
-	// machines have and no listing.
+	// NoCluster: machines join no cluster. Then VMs that machines have and no listing shows are
+	// missed, too.
 	NoCluster bool
 	// Unlisted is the memory of those: OrphanPlan.Unlisted of the last plan. Losing
 	// it costs time.
 	Unlisted []Unlisted
-	// Tries is what this process remembers of deletes: the last failed one of
-	// each VM. A later success, or the memory's loss, takes an entry away.
+	// Tries are the failed deletes that this process remembers: the last one of each VM. A later
+	// success removes the entry; losing the memory removes all.
 	Tries []Try
-	// Hints say that a class is worth a look before its time.
+	// Hints ask for an early listing of a class.
 	Hints []Hint
-	// Deleted are the IDs of VMs whose deletion was ordered in this pass,
-	// whatever was answered.
+	// Deleted are the IDs of VMs whose deletion was ordered in this pass, with any answer.
 	Deleted map[string]bool
 	// Frozen: nothing is listed or deleted.
 	Frozen bool
@@ -62,17 +59,15 @@ type OrphanObservation struct {
 // OrphanClass is a class of machines and what was heard of its VMs.
 type OrphanClass struct {
 	Key object.Key
-	// Asked is when its VMs were last asked for, by this process; zero: never.
+	// Asked is when this process last asked for its VMs. Zero: never.
 	Asked time.Time
-	// Code is how that was answered.
+	// Code is the code of that answer.
 	Code codes.Code
-	// Failures counts answers in a row that were failures; it only lengthens
-	// waits.
+	// Failures counts failed answers in a row. It only lengthens waits.
 	Failures int
-	// Listed is how many VMs the last answer that was OK has named. A process
-	// remembers it.
+	// Listed is how many VMs the last OK answer named. A process remembers it.
 	Listed int
-	// Listing is the answer given in this pass. Nil: it was not asked for.
+	// Listing is the answer of this pass. Nil: there is none.
 	Listing *Listing
 }
 
@@ -81,11 +76,11 @@ type Listing struct {
 	machine.Outcome
 	Asked    time.Time // just before the call
 	Answered time.Time // just after it
-	// VMs are machine names by provider ID, empty ones among them.
+	// VMs are machine names by provider ID. Names and IDs may be empty.
 	VMs map[string]string
 }
 
-// Hint is why a class is looked at before its time.
+// Hint is why a class is listed early.
 type Hint struct {
 	Class object.Key
 	At    time.Time
@@ -95,12 +90,12 @@ type Hint struct {
 	Several string
 }
 
-// Sighting is a VM that was seen to be nobody's.
+// Sighting is a VM that was seen without an owner.
 type Sighting struct {
 	Class      object.Key // that listed it
 	ProviderID string
 	Name       string // of the machine it was made for
-	// Since is when the machines were read among which it had none.
+	// Since is when the machines were read that did not include its owner.
 	Since time.Time
 }
 
@@ -112,38 +107,35 @@ type Try struct {
 	Failures   int // in a row
 }
 
-// OrphanPlan is what to do next: List, or ReadMachines, or Delete; with none
-// of them, look again at At.
+// OrphanPlan is what to do next: List, or ReadMachines, or Delete. With none of them, decide again
+// at At.
 type OrphanPlan struct {
-	// List asks for the VMs of classes, in any order or at once. An answer
-	// becomes OrphanClass.Listing, and Asked, Code and Failures follow it;
-	// Live becomes zero.
+	// List asks for the VMs of classes, in any order or in parallel. An answer becomes
+	// OrphanClass.Listing. It also sets Asked, Code and Failures; Live becomes zero.
 	List []ListVMs
 	// ReadMachines asks for a live read of all machines, of all namespaces
 	// and classes; Live becomes the time just before it.
 	ReadMachines bool
-	// With Groups, ReadMachines asks for the pools, and Delete for a DeletePool of a
-	// pool that is made up with the order's name and ID; just before it all pools are
-	// read live, and StillOrphanGroup decides.
+	// With Groups, ReadMachines asks for the pools. Delete asks for a DeletePool of a pool made up
+	// from the order's name and ID. Just before the call, read all pools live and ask
+	// StillOrphanGroup.
 	//
-	// Delete asks for the deletion of VMs, by a DeleteMachine through the
-	// class, with a machine of the order's name and provider ID made up for
-	// it. Just before each call the machines of that name are read live, and
-	// the order is dropped if StillOrphan says so. Each order's ID goes into
-	// Deleted; a failure goes into Tries, an answer OK or NOT_FOUND takes the
-	// ID out of it and out of Sightings.
+	// Delete asks for the deletion of VMs. Call DeleteMachine through the class, with a machine
+	// made up from the order's name and provider ID. Just before each call, read the machines of
+	// that name live, and drop the order unless StillOrphan reports true. Add each order's ID to
+	// Deleted. Add a failure to Tries. An answer OK or NOT_FOUND removes the ID from Tries and from
+	// Sightings.
 	Delete []DeleteOrphan
-	// Sightings takes the place of the memory, with every plan.
+	// Sightings replaces the memory, with every plan.
 	Sightings []Sighting
-	// Unlisted takes the place of that memory, with every plan. Those that are
-	// Missing go into the observations of their machines, as MissingVM.
+	// Unlisted replaces that memory, with every plan. Those that are Missing go into the
+	// observations of their machines, as MissingVM.
 	Unlisted []Unlisted
-	// Spent takes the place of the brake's memory, with every plan. It holds
-	// the orders of this one.
+	// Spent replaces the brake's memory, with every plan. It includes the orders of this plan.
 	Spent []Spent
-	// Warn are things that somebody should know, in order, at most Burst.
+	// Warn are warnings for the operator, in order, at most Burst.
 	Warn []decision.Why
-	// At is when to look again; zero with orders.
+	// At is when to decide again. It is zero if there are orders.
 	At  time.Time
 	Why decision.Why
 }
@@ -166,8 +158,8 @@ type DeleteOrphan struct {
 	paused string // Keys.Paused of the policy
 }
 
-// StillOrphan tells whether the order still holds, seeing a machine as it is
-// now: one of the order's name, or any other. Nil: there is none, and it holds.
+// StillOrphan reports whether the order still holds, given a machine as it is now: one of the
+// order's name, or any other. Nil: there is none, and the order holds.
 func (o *DeleteOrphan) StillOrphan(m *machine.Machine) bool {
 	if m == nil {
 		return true
@@ -178,9 +170,9 @@ func (o *DeleteOrphan) StillOrphan(m *machine.Machine) bool {
 	return m.Name != o.Name || verdictOn(m, o.Several, o.paused) != inFlight
 }
 
-// StillOrphanGroup reports whether an order about a group still holds, seeing a pool
-// as it is now. A pool keeps the group that it has recorded, and every group of its
-// name, one that it may be about to make or adopt. Nil: there is none, and it holds.
+// StillOrphanGroup reports whether an order about a group still holds, given a pool as it is now. A
+// pool keeps the group that it has recorded. It also keeps every group of its name, because it may
+// be about to create or adopt one. Nil: there is no pool, and the order holds.
 func (o *DeleteOrphan) StillOrphanGroup(p *machinepool.Pool) bool {
 	return p == nil || p.Key.String() != o.Name && p.Status.GroupID != o.ProviderID
 }

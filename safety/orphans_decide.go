@@ -11,15 +11,12 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// DecideOrphans says what to do next about VMs that no machine owns. It changes
-// none of its arguments, and gives the same plan for the same ones. The error
-// is for a caller's mistake only.
+// DecideOrphans decides what to do next about VMs that no machine owns. It changes none of its
+// arguments, and returns the same plan for the same arguments. Only a caller's mistake is an error.
 //
-// A VM is deleted when two listings, the second asked for OrphanGap after the
-// machines were read live that followed the first, both show it, and it is no
-// machine's by either of the live reads that followed them. However many there
-// are, no more go in an OrphanPeriod than the policy's brake lets pass, and none
-// while the store is empty.
+// A VM is deleted if two listings show it, and a live read of the machines after each listing shows
+// no owner. The second listing is asked for at least OrphanGap after the first live read. The
+// policy's brake limits how many VMs go in an OrphanPeriod. While the store is empty none goes.
 func DecideOrphans(o *OrphanObservation, p *Policy, now time.Time) (OrphanPlan, error) {
 	if err := p.usable(o != nil); err != nil {
 		return OrphanPlan{}, err
@@ -55,7 +52,7 @@ func (d *collection) decide() OrphanPlan {
 	if len(d.suspects) > 0 && d.emptyStore() {
 		why := decision.Why{Reason: reasonEmptyStore, Have: int64(len(d.suspects))}
 		d.warn = append(d.warn, why)
-		plan := d.rest(nil) // what was seen while it was empty counts for nothing
+		plan := d.rest(nil) // sightings from while it was empty do not count
 		plan.Why = why
 		return plan
 	}
@@ -81,7 +78,7 @@ type collection struct {
 	warn     []decision.Why
 }
 
-// suspect is a listed VM that is no machine's as far as the observation goes.
+// suspect is a listed VM without an owner as far as the observation shows.
 type suspect struct {
 	class    *OrphanClass
 	id, name string
@@ -104,8 +101,7 @@ func byKey(a, b object.Key) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
-// list asks for the VMs of each class that is due and was not asked for in
-// this pass.
+// list asks for the VMs of each class that is due and has no answer in this pass.
 func (d *collection) list() []ListVMs {
 	var orders []ListVMs
 	for _, c := range d.classes {
@@ -116,7 +112,7 @@ func (d *collection) list() []ListVMs {
 	return orders[:min(len(orders), d.p.Burst)]
 }
 
-// dueAt is when the VMs of a class are to be asked for next; zero: at once.
+// dueAt returns when the VMs of a class are to be listed next. Zero means now.
 func (d *collection) dueAt(c *OrphanClass) time.Time {
 	if c.Asked.IsZero() || c.Asked.After(d.now) {
 		return time.Time{}
@@ -158,7 +154,7 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// retryAt is when a delete that failed may be tried again; zero: at any time.
+// retryAt returns when a failed delete may be tried again. Zero means at any time.
 func (d *collection) retryAt(id string) time.Time {
 	t := d.tries[id]
 	if t == nil || t.At.After(d.now) {
@@ -171,7 +167,7 @@ func (d *collection) retryAt(id string) time.Time {
 	return t.At.Add(class.Backoff(t.Failures, 0))
 }
 
-// suspect finds the VMs that are no machine's, and warns of what is odd.
+// suspect finds the VMs that no machine owns, and warns about odd ones.
 func (d *collection) suspect() {
 	var owners owners
 	for _, c := range d.classes {
@@ -192,7 +188,7 @@ func (d *collection) suspect() {
 	d.suspects = slices.DeleteFunc(d.suspects, func(s suspect) bool { return d.claimedElsewhere(&s, &owners) })
 }
 
-// search looks through one listing.
+// search goes through one listing.
 func (d *collection) search(c *OrphanClass, owners *owners) {
 	outOfRange := d.outOfRange()
 	for id, name := range c.Listing.VMs {
@@ -221,10 +217,10 @@ func (d *collection) ownName(name string) string {
 	return name[strings.LastIndexByte(name, '/')+1:]
 }
 
-// blank tells whether a name or an ID is none.
+// blank reports whether a name or an ID is empty.
 func blank(s string) bool { return strings.TrimSpace(s) == "" }
 
-// lists tells whether a VM was listed in this pass.
+// lists reports whether a VM was listed in this pass.
 func (d *collection) lists(id string) bool {
 	for _, c := range d.classes {
 		if c.Listing != nil && c.Listing.Code == codes.OK {
@@ -236,7 +232,7 @@ func (d *collection) lists(id string) bool {
 	return false
 }
 
-// leave warns of a VM that is no machine's and can't be told to be ours either.
+// leave warns about a VM that matches no machine and cannot be identified as this fleet's.
 func (d *collection) leave(c *OrphanClass, id, name string, owners *owners) {
 	if _, owned := owners.ids[id]; owned {
 		return
@@ -248,8 +244,7 @@ func (d *collection) leave(c *OrphanClass, id, name string, owners *owners) {
 	d.warn = append(d.warn, why)
 }
 
-// outOfRange are the machines of which GetMachineStatus has said that they
-// have several VMs, and when.
+// outOfRange returns the machines for which GetMachineStatus has reported several VMs, and when.
 func (d *collection) outOfRange() map[string]time.Time {
 	told := make(map[string]time.Time)
 	for _, h := range d.o.Hints {
@@ -260,8 +255,7 @@ func (d *collection) outOfRange() map[string]time.Time {
 	return told
 }
 
-// claimedElsewhere tells whether another class lists the VM under a name that
-// keeps it.
+// claimedElsewhere reports whether another class lists the VM under a name that keeps it.
 func (d *collection) claimedElsewhere(s *suspect, owners *owners) bool {
 	for _, c := range d.classes {
 		if c.Listing == nil {
@@ -278,7 +272,7 @@ func (d *collection) claimedElsewhere(s *suspect, owners *owners) bool {
 	return false
 }
 
-// live tells whether the machines were read live after every listing.
+// live reports whether the machines were read live after every listing.
 func (d *collection) live() bool {
 	if !d.o.Read.Live() {
 		return false
@@ -291,8 +285,8 @@ func (d *collection) live() bool {
 	return true
 }
 
-// remember gives the sightings to keep: those of suspects, and those of VMs
-// of which nothing was heard in this pass.
+// remember returns the sightings to keep: those of suspects, and those of VMs that no listing of
+// this pass could show.
 func (d *collection) remember() []Sighting {
 	before := make(map[string]*Sighting, len(d.o.Sightings))
 	for i := range d.o.Sightings {
@@ -309,7 +303,7 @@ func (d *collection) remember() []Sighting {
 		if seen != nil && seen.Name == s.name {
 			s.since = seen.Since
 		} else if d.o.Deleted[s.id] {
-			continue // what was listed is gone by now
+			continue // what was listed is gone
 		}
 		kept = append(kept, Sighting{s.class.Key, s.id, s.name, later(s.since, d.firstSeen(s))})
 	}
@@ -322,7 +316,7 @@ func (d *collection) remember() []Sighting {
 	return kept
 }
 
-// firstSeen is when a VM is sighted first, if it is now.
+// firstSeen returns the Since of a VM that is sighted first in this pass.
 func (d *collection) firstSeen(s *suspect) time.Time {
 	if s.since.IsZero() {
 		return d.o.Read.Began
@@ -339,8 +333,7 @@ func (d *collection) classOf(key object.Key) *OrphanClass {
 	return nil
 }
 
-// rest waits for the next class that is due. What this pass has found out is
-// in the sightings.
+// rest waits for the next class that is due. The sightings hold what this pass has found.
 func (d *collection) rest(sightings []Sighting) OrphanPlan {
 	next := *d.o
 	next.Sightings, next.Unlisted = sightings, d.missed
@@ -372,7 +365,7 @@ func (d *collection) failures(sightings []Sighting) (n int64, last codes.Code) {
 	return n, last
 }
 
-// warnings are those of this call, in order.
+// warnings returns the warnings of this call, in order.
 func (d *collection) warnings() []decision.Why {
 	slices.SortStableFunc(d.warn, func(a, b decision.Why) int {
 		return cmp.Or(cmp.Compare(a.Reason.String(), b.Reason.String()), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Detail, b.Detail))

@@ -10,9 +10,8 @@ import (
 	"github.com/millwright-go/millwright/machinepool"
 )
 
-// doom orders the deletion of what was seen twice, as far as the brake lets it
-// go: first what was tried least, so that VMs that can't be deleted keep no
-// others waiting.
+// doom orders the deletion of VMs that were seen twice, as far as the brake allows. VMs with the
+// fewest tries come first, so that VMs that can't be deleted do not block others.
 func (d *collection) doom() []DeleteOrphan {
 	var due []*suspect
 	for i := range d.suspects {
@@ -43,7 +42,7 @@ func (d *collection) doom() []DeleteOrphan {
 	return orders
 }
 
-// tried is how often in a row the delete of a VM has failed.
+// tried returns how often in a row the delete of a VM has failed.
 func (d *collection) tried(id string) int {
 	if t := d.tries[id]; t != nil {
 		return t.Failures
@@ -55,8 +54,8 @@ func (d *collection) braked() decision.Why {
 	return decision.Why{Reason: reasonBraked, Have: d.held, Want: int64(d.brake.limit), For: d.p.OrphanPeriod}
 }
 
-// listed is how many VMs the largest listing has named. Classes may list the
-// same VMs, so their numbers can't be added.
+// listed returns how many VMs the largest listing has named. Classes may list the same VMs, so
+// their numbers can't be added.
 func (d *collection) listed() int {
 	most := 0
 	for _, c := range d.classes {
@@ -69,7 +68,7 @@ func (d *collection) listed() int {
 	return most
 }
 
-// emptyStore tells whether nothing in the store says that it is the right one.
+// emptyStore reports whether nothing in the store proves that it is the right store.
 func (d *collection) emptyStore() bool {
 	if d.p.OrphansOfEmptyStore || d.o.Owners > 0 {
 		return false

@@ -2,7 +2,7 @@ package safety
 
 import "github.com/millwright-go/millwright/decision"
 
-// ofGroups are the reasons that stand for others where groups are looked for.
+// ofGroups maps reasons about VMs to those about groups.
 var ofGroups = map[decision.Reason]decision.Reason{
 	reasonList: reasonListGroups, reasonReadMachines: reasonReadPools, reasonSecondLook: reasonGroupSecondLook,
 	ReasonDeleteFailed: ReasonGroupDeleteFailed, reasonListFailed: reasonListGroupsFailed, reasonNoID: reasonGroupNoID,
@@ -16,7 +16,7 @@ func aboutGroup(w *decision.Why) {
 	}
 }
 
-// aboutGroups has a plan speak of groups.
+// aboutGroups changes a plan's reasons to those about groups.
 func (p *OrphanPlan) aboutGroups() {
 	aboutGroup(&p.Why)
 	for i := range p.List {

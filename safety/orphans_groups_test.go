@@ -22,7 +22,7 @@ func poolNamed(name, group string) *machinepool.Pool {
 	return p
 }
 
-// doomedGroup is an observation at now of a group that was seen before, and is of no pool.
+// doomedGroup returns an observation at now of a group that was seen before and has no pool.
 func doomedGroup(p *safety.Policy, now time.Time) *safety.OrphanObservation {
 	class := object.Key{Namespace: "fleet", Name: "a"}
 	return &safety.OrphanObservation{
@@ -34,8 +34,8 @@ func doomedGroup(p *safety.Policy, now time.Time) *safety.OrphanObservation {
 	}
 }
 
-// TestOrphanGroupsAreGuarded: a group goes that was seen twice to be of no pool, and each
-// single reason to keep it does.
+// TestOrphanGroupsAreGuarded: a group that was seen twice without a pool is deleted, and each
+// single reason to keep it does keep it.
 func TestOrphanGroupsAreGuarded(t *testing.T) {
 	now := epoch.Add(time.Hour)
 	decide := func(change func(*safety.OrphanObservation, *safety.Policy)) safety.OrphanPlan {
@@ -143,8 +143,8 @@ func TestOrphanGroupsSpeakOfGroups(t *testing.T) {
 	}
 }
 
-// TestNoOwnedGroupIsDeleted: whichever pools there are and however they change between the
-// listings, no order names a group of a pool that is there at the live read.
+// TestNoOwnedGroupIsDeleted: pools are made, changed and deleted between the listings. No order
+// names a group of a pool that the live read shows.
 func TestNoOwnedGroupIsDeleted(t *testing.T) {
 	deletes := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -200,7 +200,7 @@ func sightedAt(all []safety.Sighting, id string) time.Time {
 	return epoch.Add(24 * time.Hour)
 }
 
-// TestStillOrphanGroup: just before a delete all pools are looked at once more.
+// TestStillOrphanGroup: just before a delete all pools are checked once more.
 func TestStillOrphanGroup(t *testing.T) {
 	order := safety.DeleteOrphan{ProviderID: "g-web", Name: "fleet/web"}
 	assert.True(t, order.StillOrphanGroup(nil))

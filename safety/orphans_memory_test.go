@@ -18,8 +18,7 @@ func (c *cloud) hint(class string) {
 	c.hints = append(c.hints, safety.Hint{Class: object.Key{Namespace: "fleet", Name: class}, At: c.now})
 }
 
-// A delete that failed waits for its time, also when the class is listed sooner
-// for another reason.
+// A failed delete waits for its time, even if the class is listed sooner for another reason.
 func TestFailedDeleteWaits(t *testing.T) {
 	c := newCloud(t, "a")
 	c.boot("gone", "a")
@@ -42,7 +41,7 @@ func TestFailedDeleteWaits(t *testing.T) {
 	assert.Equal(t, 2, deletes)
 }
 
-// An order that was dropped, or refused, is not given again in its pass.
+// An order that was dropped, or refused, is not repeated in its pass.
 func TestOrphanIsOrderedOnceAPass(t *testing.T) {
 	class := object.Key{Name: "a"}
 	o := &safety.OrphanObservation{
@@ -63,8 +62,8 @@ func TestOrphanIsOrderedOnceAPass(t *testing.T) {
 	assert.Equal(t, epoch.Add(30*time.Second), plan.At, "looked at again, but not at once")
 }
 
-// What was seen of one class is not forgotten over the listing of another, nor
-// over one that fails; it is once the VM is not listed any more.
+// Sightings of one class survive the listing of another class, and a listing that fails. They are
+// dropped once the VM is no longer listed.
 func TestSightingsAreKept(t *testing.T) {
 	c := newCloud(t, "a", "b")
 	v := c.boot("gone", "a")
@@ -98,7 +97,7 @@ func TestSightingsAreKept(t *testing.T) {
 	assert.Empty(t, c.sightings, "its class is gone")
 }
 
-// A clock that is set back costs the sighting, not the orphan for ever.
+// A clock that is set back costs the sighting; the orphan is still collected.
 func TestSightingFromTheFuture(t *testing.T) {
 	c := newCloud(t, "a")
 	c.boot("gone", "a")
@@ -108,8 +107,8 @@ func TestSightingFromTheFuture(t *testing.T) {
 	assert.Empty(t, c.left())
 }
 
-// An answer to GetMachineStatus from before the last failed create does not
-// count: that create may be in flight.
+// An answer to GetMachineStatus from before the last failed create does not count, because that
+// create may be in flight.
 func TestOutOfRangeFromBefore(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		c := newCloud(t, "a")

@@ -45,7 +45,7 @@ type cloud struct {
 	frozen    bool
 	owners    int // sets and deployments in the store
 
-	stale  func() []*machine.Machine           // what the cache shows; nil: the present
+	stale  func() []*machine.Machine           // what the cache shows; nil: the current state
 	port   func(call string) error             // before each call; an error ends the pass
 	answer func(call, about string) codes.Code // what the provider answers
 	doomed func(safety.DeleteOrphan)           // sees each delete that is issued
@@ -67,7 +67,7 @@ func (c *cloud) boot(name, class string) *vm {
 	return v
 }
 
-// give adds a machine in a phase, with a provider ID or none.
+// give adds a machine in a phase, with a provider ID or without one.
 func (c *cloud) give(name, class string, phase machine.Phase, id string) *machine.Machine {
 	m := &machine.Machine{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: name}, UID: "u-" + name, CreatedAt: c.now}}
 	m.Spec.Class.Name, m.Spec.ProviderID, m.Status.Phase = class, id, phase
@@ -120,7 +120,7 @@ func (c *cloud) code(call, about string) codes.Code {
 	return c.answer(call, about)
 }
 
-// restart is a new process.
+// restart starts a new process.
 func (c *cloud) restart() {
 	c.known, c.sightings, c.tries, c.hints = map[string]*safety.OrphanClass{}, nil, nil, nil
 	c.spent, c.began = nil, c.now
@@ -221,7 +221,7 @@ func (c *cloud) deleteAll(o *safety.OrphanObservation, orders []safety.DeleteOrp
 	return nil
 }
 
-// answered keeps what a delete was answered in mind.
+// answered remembers the answer to a delete.
 func (c *cloud) answered(o *safety.OrphanObservation, id string, code codes.Code) {
 	failures := 0
 	c.tries = slices.DeleteFunc(slices.Clone(c.tries), func(t safety.Try) bool {

@@ -9,30 +9,28 @@ import (
 	"github.com/millwright-go/millwright/machinepool"
 )
 
-// Which VM is a machine's. A VM comes to be by a create that some machine
-// issued, under that machine's name, while the machine was in the store: a
-// reservation alone, a name that a set has given out and not used yet, makes
-// no VM, however late the create of the machine itself comes in. So whatever
-// machines are read after a VM was listed, the one it was made for is among
-// them, or is gone; and while it is there and has not recorded which VM is its
-// own, every VM of its name may be. A machine that comes later under the same
-// name, through an unsettled reservation, is new and in that state too.
+// Which VM belongs to which machine. A VM is made by a create that some machine issued, under that
+// machine's name, while the machine was in the store. A reservation alone, a name that a set has
+// given out and not used yet, makes no VM, even if the create of the machine itself arrives late.
+// So machines that are read after a VM was listed include the machine it was made for, or that
+// machine is gone. While it is there and has not recorded which VM is its own, every VM of its name
+// may be. A later machine of the same name, through an unsettled reservation, is new and has
+// recorded none either.
 
 // ownership is what a machine of a VM's name, but with another provider ID or
 // none, means for the VM.
 type ownership int
 
 const (
-	inFlight ownership = iota // the VM may be the machine's, or come to be
+	inFlight ownership = iota // the VM may be the machine's, or may become it
 	extra                     // the machine's VM is another one
 	several                   // the provider says that it has several
 )
 
-// verdictOn is the ownership of VMs that a machine's name is on and whose ID it
-// has not recorded. oneOfSeveral: the driver has answered OUT_OF_RANGE to
-// GetMachineStatus, and the machine has gone no further since.
-// A machine that is paused, by an annotation of the key, keeps them all: whoever
-// paused it may be looking into any of them.
+// verdictOn returns the ownership of VMs that carry the machine's name and whose ID it has not
+// recorded. oneOfSeveral: the driver has answered OUT_OF_RANGE to GetMachineStatus, and the machine
+// has made no progress since. A machine that is paused, by an annotation of the key, keeps all of
+// them, because the user who paused it may be inspecting any of them.
 func verdictOn(m *machine.Machine, oneOfSeveral bool, pausedKey string) ownership {
 	if isPaused(m, pausedKey) {
 		return inFlight
@@ -42,7 +40,7 @@ func verdictOn(m *machine.Machine, oneOfSeveral bool, pausedKey string) ownershi
 	}
 	switch {
 	case m.Spec.ProviderID == "":
-		return inFlight // also where it is being deleted: its VMs are its own until it is gone
+		return inFlight // even while it is being deleted: its VMs are its own until it is gone
 	case m.Status.Phase == machine.PhaseNew, m.Status.Phase == machine.PhaseCrashLoopBackOff:
 		return inFlight
 	case m.Deleted() && !cameUp(m.Status.DeletedFrom):
@@ -51,15 +49,14 @@ func verdictOn(m *machine.Machine, oneOfSeveral bool, pausedKey string) ownershi
 	return extra
 }
 
-// cameUp tells whether a machine that was found in a phase by its deletion had
-// no create in flight.
+// cameUp reports whether a machine had no create in flight when its deletion found it in that
+// phase.
 func cameUp(from machine.Phase) bool {
 	return from != machine.PhaseNew && from != machine.PhaseCrashLoopBackOff
 }
 
-// hasSeveral tells whether a machine stands where OUT_OF_RANGE has left it: a
-// create that it issues is announced in the store first, and takes it from
-// there.
+// hasSeveral reports whether a machine is still where OUT_OF_RANGE left it. A create that it issues
+// is first announced in the store, which moves it on.
 func hasSeveral(m *machine.Machine) bool {
 	op := &m.Status.LastOperation
 	return !m.Deleted() && m.Status.Phase == machine.PhaseCrashLoopBackOff &&
@@ -68,7 +65,7 @@ func hasSeveral(m *machine.Machine) bool {
 
 // owners finds the machine of a VM, or the pool of a group.
 type owners struct {
-	unowned decision.Reason     // of what none has
+	unowned decision.Reason     // of machines that have none
 	pools   map[string]struct{} // that there are, "namespace/name"
 	paused  string              // the key of that annotation
 	ids     map[string]struct{}
@@ -100,8 +97,8 @@ func ownersOf(machines []*machine.Machine, pausedKey string) owners {
 	return o
 }
 
-// ownersOfGroups are those of groups. A pool owns the group that it has recorded, and
-// every group of its name: one may be there whose ID it does not know yet.
+// ownersOfGroups returns the owners of groups. A pool owns the group that it has recorded, and
+// every group of its name, because one may exist whose ID it does not know yet.
 func ownersOfGroups(pools []*machinepool.Pool) owners {
 	o := owners{unowned: reasonOrphanGroup, ids: make(map[string]struct{}, len(pools)), pools: make(map[string]struct{}, len(pools))}
 	for _, p := range pools {
@@ -116,7 +113,7 @@ func ownersOfGroups(pools []*machinepool.Pool) owners {
 	return o
 }
 
-// owners are those of what is looked for.
+// owners returns the owners of what is searched for.
 func (d *collection) owners() owners {
 	if d.o.Groups {
 		return ownersOfGroups(d.o.Pools)
@@ -126,10 +123,10 @@ func (d *collection) owners() owners {
 	return o
 }
 
-// judge says why a VM is an orphan; false: it is none, or can't be told from its
-// machine's own, with the reason of that. A machine's VM may be known to the
-// list by another ID than to CreateMachine: what carries its name is a second
-// one only if the recorded one is listed beside it.
+// judge returns why a VM is an orphan. It returns false, with a reason, if the VM is none or can't
+// be told from its machine's own. The list may know a machine's VM by another ID than CreateMachine
+// does. So a VM with the machine's name is a second one only if the recorded one is listed beside
+// it.
 func (o *owners) judge(id, name string, outOfRange map[string]time.Time) (reason decision.Reason, yes bool) {
 	if _, owned := o.ids[id]; owned {
 		return decision.Reason{}, false

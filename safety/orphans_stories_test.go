@@ -13,7 +13,7 @@ import (
 	"github.com/millwright-go/millwright/safety"
 )
 
-// wait makes passes where the last plan asked for them, n times.
+// wait makes n passes, each when the last plan asked for it.
 func (c *cloud) wait(n int) {
 	for range n {
 		c.now = c.plan.At

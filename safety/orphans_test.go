@@ -31,7 +31,7 @@ func (f *fray) pick() *machine.Machine {
 	return f.machines[all[rapid.IntRange(0, len(all)-1).Draw(f.rapid, "machine")].Name]
 }
 
-// act lets one thing happen to a machine or a VM.
+// act makes one thing happen to a machine or a VM.
 func (f *fray) act() {
 	m := f.pick()
 	op := rapid.SampledFrom([]string{
@@ -56,7 +56,7 @@ func (f *fray) act() {
 	}
 }
 
-// create takes a machine's creation on.
+// create continues a machine's creation.
 func (f *fray) create(m *machine.Machine, op string) {
 	s := &m.Status
 	switch {
@@ -87,7 +87,7 @@ func (f *fray) create(m *machine.Machine, op string) {
 	}
 }
 
-// status is what a machine's pass does with the answer to GetMachineStatus.
+// status does what a machine's pass does with the answer to GetMachineStatus.
 func (f *fray) status(m *machine.Machine) {
 	var ids []string
 	for _, v := range f.vms {
@@ -107,7 +107,7 @@ func (f *fray) status(m *machine.Machine) {
 	}
 }
 
-// bury ends a deletion: by ID, or by name where none is recorded.
+// bury ends a deletion: by ID, or by name if no ID is recorded.
 func (f *fray) bury(m *machine.Machine) {
 	for _, v := range f.vms {
 		if v.gone.IsZero() && (v.id == m.Spec.ProviderID || m.Spec.ProviderID == "" && v.name == m.Name) {
@@ -126,9 +126,8 @@ func inFlight(m *machine.Machine) bool {
 	return m.Spec.ProviderID == "" || m.Status.Phase == machine.PhaseNew || m.Status.Phase == machine.PhaseCrashLoopBackOff
 }
 
-// P15, P17: whatever is delayed, lost, killed or stale, no VM goes whose
-// machine has recorded it or has a create in flight; and in the end those that
-// nobody owns are gone, and all others are there.
+// P15, P17: things are delayed, lost, killed or stale. No VM goes whose machine has recorded it or
+// has a create in flight. In the end the VMs without an owner are gone, and all others are there.
 func TestP15NoVMOfACreateInFlight(t *testing.T) {
 	deletes := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -183,7 +182,7 @@ func TestP15NoVMOfACreateInFlight(t *testing.T) {
 	assert.Positive(t, deletes, "no orphan was ever deleted")
 }
 
-// settle ends all that is going on, and holds what is left to be the machines'.
+// settle ends everything in progress, and checks that the machines own what is left.
 func (f *fray) settle(t *rapid.T) {
 	f.port, f.stale, f.doomed = nil, nil, nil
 	for _, create := range f.late {
@@ -222,8 +221,7 @@ func (f *fray) settle(t *rapid.T) {
 	}
 }
 
-// An ID that is empty is no machine's, and is never deleted; nor is a VM
-// without a name.
+// An empty ID belongs to no machine, and is never deleted; nor is a VM without a name.
 func TestP17EmptyIDsAndNames(t *testing.T) {
 	c := newCloud(t, "a")
 	c.give("m-1", "a", machine.PhaseRunning, "")
@@ -236,8 +234,8 @@ func TestP17EmptyIDsAndNames(t *testing.T) {
 	}
 }
 
-// A listing that takes its time may show VMs that are younger than a read of
-// machines made meanwhile: such a read proves nothing.
+// A slow listing may show VMs that are younger than a read of machines made meanwhile. Such a read
+// proves nothing.
 func TestMachinesAreReadAfterTheListing(t *testing.T) {
 	p := safety.DefaultPolicy()
 	class := object.Key{Name: "a"}
@@ -290,7 +288,7 @@ func TestOneIDUnderTwoNames(t *testing.T) {
 	assert.Equal(t, 1, deletes)
 }
 
-// Many orphans go, Burst at a time; a class is not asked more often than OrphanGap.
+// Many orphans go, Burst at a time. A class is listed at most every OrphanGap.
 func TestManyOrphansAndManyHints(t *testing.T) {
 	c := newCloud(t, "a")
 	c.policy.Burst, c.policy.BrakeShare = 7, 100
@@ -310,8 +308,8 @@ func TestManyOrphansAndManyHints(t *testing.T) {
 	assert.Equal(t, 2, c.lists-lists)
 }
 
-// What a machine's deletion found in flight stays so until the machine is gone;
-// what it found running has extras, which go.
+// A create that a machine's deletion found in flight counts as in flight until the machine is gone.
+// A machine that was found running has extra VMs, which go.
 func TestExtrasOfAMachineBeingDeleted(t *testing.T) {
 	for from, goes := range map[machine.Phase]bool{
 		machine.PhaseNew: false, machine.PhaseCrashLoopBackOff: false, machine.PhaseRunning: true, machine.PhasePending: true,
@@ -331,7 +329,7 @@ func TestExtrasOfAMachineBeingDeleted(t *testing.T) {
 	}
 }
 
-// Just before a delete the machine is looked at once more.
+// Just before a delete the machine is checked once more.
 func TestStillOrphan(t *testing.T) {
 	order := safety.DeleteOrphan{ProviderID: "p://1", Name: "m-1"}
 	m := &machine.Machine{Meta: object.Meta{Key: object.Key{Name: "m-1"}}}

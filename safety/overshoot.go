@@ -15,9 +15,8 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// OvershootObservation is a deployment with its sets, or a set that has no
-// deployment, with their machines. Caches are good enough: nothing is decided
-// here that a later look does not put right.
+// OvershootObservation is a deployment with its sets, or a set that has no deployment, with their
+// machines. Caches are good enough, because a later decision corrects each mistake.
 type OvershootObservation struct {
 	// Deployment owns the sets. Nil: there is none, and Sets holds one set.
 	Deployment *deployment.Deployment
@@ -47,16 +46,16 @@ func (*TellDeployment) overshootWrite()  {}
 
 // OvershootPlan is what to do next: Write, or nothing until something changes.
 type OvershootPlan struct {
-	// Write compares and swaps; what the store answers with takes the place of
-	// what was observed. A conflict, or a "not found", ends the pass.
+	// Write compares and swaps. The store's answer replaces the observed object. A conflict, or a
+	// "not found", ends the pass.
 	Write OvershootWrite
 	Why   decision.Why
-	// Warn is something that the owner should know; zero: nothing.
+	// Warn is a warning for the owner. Zero: there is none.
 	Warn decision.Why
 }
 
-// Frozen tells whether a deployment or a set is frozen by its label. A set that
-// is goes into machineset.Observation.Frozen.
+// Frozen reports whether a deployment or a set is frozen by its label. A frozen set has
+// machineset.Observation.Frozen set.
 func (p *Policy) Frozen(m *object.Meta) bool {
 	if p.Keys.Freeze == "" {
 		return false
@@ -65,17 +64,15 @@ func (p *Policy) Frozen(m *object.Meta) bool {
 	return err == nil && frozen
 }
 
-// DecideOvershoot says whether a fleet freezes because one of its sets has more
-// machines than it may ever have, or thaws because it has no longer. Machines
-// that a smaller size has just made surplus were ordered, and freeze nothing. It changes
-// none of its arguments, and gives the same plan for the same ones. The error is
-// for a caller's mistake only.
+// DecideOvershoot decides whether a fleet freezes or thaws. It freezes if one of its sets has more
+// machines than it may ever have, and thaws once no set has. Machines that a smaller size has just
+// made surplus were ordered, and freeze nothing. It changes none of its arguments, and returns the
+// same plan for the same arguments. Only a caller's mistake is an error.
 //
-// The deployment's label is the record of what was decided, and is written
-// first; its sets follow it, whatever they say themselves, and the deployment's
-// condition comes last. So whoever finds a freeze or a thaw half done, after a
-// crash or between two writes, goes on in the same direction. Sets are what
-// creations are held back by, and they get their label in the same pass.
+// The deployment's label records the decision, and is written first. Its sets then get the same
+// label, and the deployment's condition comes last. So a process that finds a freeze or a thaw half
+// done, after a crash or between two writes, continues in the same direction. A set's label stops
+// its creations, and is written in the same pass.
 func DecideOvershoot(o *OvershootObservation, p *Policy, now time.Time) (OvershootPlan, error) {
 	if err := p.usable(o != nil && (o.Deployment != nil || len(o.Sets) > 0)); err != nil {
 		return OvershootPlan{}, err
@@ -102,16 +99,16 @@ type overshoot struct {
 	deployment *deployment.Deployment
 	sets       []deployment.Children // not being deleted, by name
 
-	upper   int64 // so many machines of one set freeze
+	upper   int64 // this many machines of one set freeze the fleet
 	largest int64 // machines of the largest set
 	over    bool  // a set has upper machines or more, and not only because its size was lowered
 	excused bool  // the unfreeze annotation is on one of the objects
-	frozen  bool  // what is to be
+	frozen  bool  // what should be
 	was     bool  // what is recorded
 }
 
-// setsOf are the sets that count: by name, without those being deleted, which
-// create nothing.
+// setsOf returns the sets that count, by name. Sets being deleted do not count, because they create
+// nothing.
 func setsOf(o *OvershootObservation) []deployment.Children {
 	var sets []deployment.Children
 	for _, c := range o.Sets {
@@ -126,8 +123,8 @@ func setsOf(o *OvershootObservation) []deployment.Children {
 	return sets
 }
 
-// measure counts, and decides whether the fleet is to be frozen. Between the two
-// numbers it stays as it is.
+// measure counts machines, and decides whether the fleet is to be frozen. Between the two limits
+// the decision stays as it is.
 func (d *overshoot) measure() {
 	d.upper = d.bound()
 	for i := range d.sets {
@@ -149,15 +146,14 @@ func (d *overshoot) measure() {
 	}
 }
 
-// counted is how many machines a set has that are not being deleted, and whether
-// it has so many because some were made, and not because its size was lowered.
-// Machines that a smaller size has made surplus were ordered once: they are given
-// up, and are no overshoot.
+// counted returns how many machines a set has that are not being deleted. It also returns whether
+// the set has so many because machines were created, and not because its size was lowered. Machines
+// that a smaller size has made surplus were ordered once and will be deleted. They are no
+// overshoot.
 //
-// A deployment's status says since when its size is what it is; machines made
-// before are not counted against it. Of a set without a deployment nobody notes
-// that: it has grown if it has more machines than its status, which is written
-// after this decision, last counted.
+// A deployment's status says since when it has its size, and machines created earlier do not count
+// against it. A set without a deployment has no such record. It has grown if it has more machines
+// than its status, which is written after this decision, last counted.
 func (d *overshoot) counted(c *deployment.Children) (n int64, grown bool) {
 	for _, m := range c.Machines {
 		if m == nil || m.Deleted() || !m.OwnedBy(c.Set.UID) {
@@ -172,12 +168,12 @@ func (d *overshoot) counted(c *deployment.Children) (n int64, grown bool) {
 	return n, grown
 }
 
-// madeLate is how long after a deployment's size has changed a machine may still
-// be stored that was ordered before. The figure is this library's.
+// madeLate is how long after a change of a deployment's size the store may still receive a machine
+// that was ordered before. The figure is this library's.
 const madeLate = 10 * time.Second
 
-// isNew reports whether a machine was made after its deployment's size changed.
-// One that the set named before, and that comes in shortly after, was not.
+// isNew reports whether a machine was created after its deployment's size changed. A machine that
+// the set named before, and that the store receives shortly after, is not new.
 func (d *overshoot) isNew(s *machineset.Set, m *machine.Machine) bool {
 	since := d.deployment.Status.WantedSince
 	if since.IsZero() || m.CreatedAt.IsZero() {
@@ -189,8 +185,8 @@ func (d *overshoot) isNew(s *machineset.Set, m *machine.Machine) bool {
 	return m.CreatedAt.After(since)
 }
 
-// bound is the number of machines of one set that freezes. While the sets have
-// not all been told of a new size yet, the size before it still counts.
+// bound returns the number of machines of one set that freezes the fleet. Until all sets know a new
+// size, the size before it still counts.
 func (d *overshoot) bound() int64 {
 	if d.deployment == nil {
 		return 2*max(int64(d.sets[0].Set.Spec.Replicas), 0) + int64(d.p.SafetyUp)
@@ -207,7 +203,7 @@ func (d *overshoot) bound() int64 {
 	return int64(replicas) + surge + int64(d.p.SafetyUp)
 }
 
-// lower is the number of machines at which a frozen set thaws.
+// lower returns the number of machines at which a frozen set thaws.
 func (d *overshoot) lower() int64 { return d.upper - int64(d.p.SafetyDown) }
 
 func (d *overshoot) asksToUnfreeze(m *object.Meta) bool {
@@ -218,7 +214,7 @@ func (d *overshoot) asksToUnfreeze(m *object.Meta) bool {
 	return asks
 }
 
-// recorder is the object whose label says what was decided.
+// recorder returns the object whose label records the decision.
 func (d *overshoot) recorder() *object.Meta {
 	if d.deployment != nil {
 		return &d.deployment.Meta
@@ -226,7 +222,7 @@ func (d *overshoot) recorder() *object.Meta {
 	return &d.sets[0].Set.Meta
 }
 
-// lead writes what was decided.
+// lead writes the decision.
 func (d *overshoot) lead() (OvershootPlan, bool) {
 	if d.was == d.frozen {
 		return OvershootPlan{}, false
@@ -246,7 +242,7 @@ func (d *overshoot) lead() (OvershootPlan, bool) {
 	return d.labelSet(d.sets[0].Set, why), true
 }
 
-// follow brings the first set in line that is not.
+// follow corrects the first set whose label differs.
 func (d *overshoot) follow() (OvershootPlan, bool) {
 	for _, c := range d.sets {
 		if d.p.Frozen(&c.Set.Meta) != d.frozen {
@@ -278,7 +274,7 @@ func (d *overshoot) label(m *object.Meta) {
 	m.Labels[d.p.Keys.Freeze] = "True"
 }
 
-// tell keeps the deployment's condition; a set tells of its own.
+// tell writes the deployment's condition. A set writes its own.
 func (d *overshoot) tell() (OvershootPlan, bool) {
 	if d.deployment == nil {
 		return OvershootPlan{}, false
@@ -300,8 +296,8 @@ func (d *overshoot) tell() (OvershootPlan, bool) {
 	return OvershootPlan{Write: &TellDeployment{status}, Why: why}, true
 }
 
-// endException takes the annotation off that kept a fleet from freezing, once
-// it would not freeze without: the next overshoot is another one.
+// endException removes the annotation that kept a fleet from freezing, once the fleet would not
+// freeze without it. The next overshoot is a new one.
 func (d *overshoot) endException() (OvershootPlan, bool) {
 	if !d.excused || d.largest > d.lower() {
 		return OvershootPlan{}, false
@@ -318,7 +314,7 @@ func (d *overshoot) endException() (OvershootPlan, bool) {
 	return OvershootPlan{Write: &LabelDeployment{changed}, Why: decision.Why{Reason: ReasonUnfreezeDone, Name: changed.Name}}, true
 }
 
-// exception is the warning about a fleet that would be frozen.
+// exception returns the warning about a fleet that would be frozen without its annotation.
 func (d *overshoot) exception() decision.Why {
 	if !d.excused || !d.over {
 		return decision.Why{}

@@ -20,8 +20,7 @@ import (
 	"github.com/millwright-go/millwright/safety"
 )
 
-// herd is a deployment, unless it is lone, with sets of some sizes, in a store
-// that compares and swaps.
+// herd is a deployment with sets of some sizes, or a lone set, in a store that compares and swaps.
 type herd struct {
 	journal
 	t          require.TestingT
@@ -32,7 +31,7 @@ type herd struct {
 	writes     int
 	// name is a machine's name.
 	name func(*machineset.Set, int) string
-	// made is when a set's machine of that number was stored; nil: not known.
+	// made is when a set's machine of that number was stored. Nil: not known.
 	made func(set, n int) time.Time
 }
 
@@ -57,7 +56,7 @@ func newLoneHerd(t require.TestingT, replicas int32, size int) *herd {
 	return h
 }
 
-// observe is what a cache shows that is up to date.
+// observe returns what an up-to-date cache shows.
 func (h *herd) observe() *safety.OvershootObservation {
 	o := &safety.OvershootObservation{Deployment: h.deployment}
 	for i, s := range h.sets {
@@ -76,7 +75,7 @@ func (h *herd) observe() *safety.OvershootObservation {
 	return o
 }
 
-// write carries out a plan; false: a conflict.
+// write carries out a plan. It returns false after a conflict.
 func (h *herd) write(w safety.OvershootWrite) bool {
 	h.writes++
 	next := strconv.Itoa(h.writes)
@@ -142,7 +141,7 @@ func (h *herd) pass() {
 	require.Fail(h.t, "the pass does not end")
 }
 
-// agreed holds deployment, condition and sets to saying the same.
+// agreed requires that deployment, condition and sets say the same.
 func (h *herd) agreed(frozen bool) {
 	if h.deployment != nil {
 		require.Equal(h.t, frozen, h.policy.Frozen(&h.deployment.Meta))
@@ -213,9 +212,8 @@ var overshootStories = map[string]func(*herd){
 	},
 }
 
-// lowered gives the herd a size that its status knows since now, and machines
-// of which all up to the number old, and all of other sets than the largest,
-// were made before.
+// lowered gives the herd a size that its status knows since now. The machines up to the number old,
+// and all machines of sets other than the largest, were made before.
 func (h *herd) lowered(to int32, old int) {
 	h.deployment.Spec.Replicas = to
 	h.deployment.Status.Wanted, h.deployment.Status.WantedSince = to, h.now
@@ -284,9 +282,9 @@ func TestOvershootLimits(t *testing.T) {
 	}
 }
 
-// Whatever labels are there, whoever writes in between, wherever a process
-// dies or reads what is old: once left alone a deployment and its sets agree,
-// frozen if a set is too large, thawed if none is large.
+// Labels are arbitrary, other programs write in between, and processes die and read old state. Once
+// left alone, a deployment and its sets agree: frozen if a set is too large, thawed if none is
+// large.
 func TestFrozenTogether(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size := rapid.IntRange(0, 9)
@@ -347,7 +345,7 @@ func TestDeploymentLeads(t *testing.T) {
 	}
 }
 
-// What is being deleted is left alone; and without a key nothing is watched.
+// Objects that are being deleted are left alone. Without a key nothing is watched.
 func TestOvershootLeftAlone(t *testing.T) {
 	h := newHerd(t, 3, 9)
 	h.deployment.DeletedAt = epoch
@@ -371,9 +369,8 @@ func TestOvershootLeftAlone(t *testing.T) {
 	h.agreed(false)
 }
 
-// Machines that a smaller size has made surplus freeze nothing, however many
-// there are, at whatever point of the scale-down; one more than were ever
-// ordered does.
+// Machines that a smaller size has made surplus freeze nothing, in any number and at any point of
+// the scale-down. One more than were ever ordered freezes.
 func TestScaleDownFreezesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		from := rapid.IntRange(0, 200).Draw(t, "from")
@@ -399,8 +396,8 @@ func TestScaleDownFreezesNothing(t *testing.T) {
 	})
 }
 
-// A machine that was ordered before the size changed may be stored a little later;
-// not if its set has given out names since, or has not named it.
+// A machine that was ordered before the size changed may be stored a little later. It counts as new
+// if its set has given out names since, or has not named it.
 func TestMadeLate(t *testing.T) {
 	for _, c := range []struct {
 		late, named time.Duration
@@ -424,8 +421,8 @@ func TestMadeLate(t *testing.T) {
 	}
 }
 
-// A set without a deployment that has more machines than it may have, but no
-// more than it had, was made smaller.
+// A set without a deployment was made smaller if it has more machines than it may have, but no more
+// than it had.
 func TestLoneSetScaledDown(t *testing.T) {
 	h := newLoneHerd(t, 3, 100)
 	h.sets[0].Status.Replicas = 100
@@ -444,8 +441,7 @@ func TestLoneSetScaledDown(t *testing.T) {
 	h.agreed(true)
 }
 
-// At the number that thaws, the annotation goes: a fleet that settles there
-// freezes again.
+// At the number that thaws, the annotation is removed: a fleet that stays there freezes again.
 func TestUnfreezeEndsWhereItThaws(t *testing.T) {
 	h := newHerd(t, 3, 6)
 	h.deployment.Annotations = map[string]string{h.policy.Keys.Unfreeze: ""}

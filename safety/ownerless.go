@@ -10,18 +10,17 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// OwnerlessObservation is what a decision about machines and sets whose owner is
-// gone is made from. An API server collects them by itself; other stores do not,
-// and a create that was on its way when its process died may come in after the
-// owner went.
+// OwnerlessObservation is what a decision about machines and sets whose owner is gone is made from.
+// An API server collects them by itself. Other stores do not, and the create of a process that died
+// may arrive after the owner is gone.
 type OwnerlessObservation struct {
-	// Machines, Sets and Deployments are all there are, of all namespaces: from
-	// caches at the beginning of a pass, then as the plan asks for them. Those
-	// that are owned are read before their owners: an owner is stored first.
+	// Machines, Sets and Deployments are all objects of their kinds, of all namespaces. They come
+	// from caches at the beginning of a pass, then as the plan asks for them. Owned objects are
+	// read before their owners, because an owner is stored first.
 	Machines    []*machine.Machine
 	Sets        []*machineset.Set
 	Deployments []*deployment.Deployment
-	// NoDeployments says that deployments are somebody else's: no set is judged.
+	// NoDeployments: other programs keep the deployments. No set is judged.
 	NoDeployments bool
 	// Read says how they were read in this pass.
 	Read decision.Freshness
@@ -33,7 +32,7 @@ type OwnerlessObservation struct {
 	Spent     []Spent
 	// Began is when this process made its first pass; see OrphanObservation.
 	Began time.Time
-	// Ordered are the UIDs of what was ordered to go in this pass.
+	// Ordered are the UIDs of objects whose deletion was ordered in this pass.
 	Ordered map[string]bool
 	// Frozen: nothing is judged.
 	Frozen bool
@@ -46,23 +45,22 @@ type Bereft struct {
 	Since time.Time
 }
 
-// OwnerlessPlan is what to do next: Read, or Delete; with neither, look again at At.
+// OwnerlessPlan is what to do next: Read, or Delete. With neither, decide again at At.
 type OwnerlessPlan struct {
-	// Read asks for a live read of all machines, then all sets, then all
-	// deployments. One that fails ends the pass: what could not be read is not
-	// gone. Live and Looked become the time just before the first.
+	// Read asks for a live read of all machines, then all sets, then all deployments. A failed read
+	// ends the pass, because an object that could not be read is not gone. Live and Looked become
+	// the time just before the first read.
 	Read bool
-	// Delete asks for the deletion of machines and sets. Just before each the
-	// object, and then what has its owner's name, are read live, and the order is
-	// dropped if StillOwnerless says so. Each UID goes into Ordered. An error
-	// ends the pass.
+	// Delete asks for the deletion of machines and sets. Just before each delete, read the object
+	// live, and then the object of its owner's name. Drop the order unless StillOwnerless reports
+	// true. Add each UID to Ordered. An error ends the pass.
 	Delete []DeleteOwnerless
-	// Sightings and Spent take the place of the memory, with every plan.
+	// Sightings and Spent replace the memory, with every plan.
 	Sightings []Bereft
 	Spent     []Spent
-	// Warn are things that somebody should know, at most Burst.
+	// Warn are warnings for the operator, at most Burst.
 	Warn []decision.Why
-	// At is when to look again; zero with orders.
+	// At is when to decide again. It is zero if there are orders.
 	At  time.Time
 	Why decision.Why
 }
@@ -76,8 +74,8 @@ type DeleteOwnerless struct {
 	Why   decision.Why
 }
 
-// StillOwnerless tells whether the order still holds, seeing the object and what
-// has its owner's name, as they are now. Nil: there is none.
+// StillOwnerless reports whether the order still holds, given the object and the object of its
+// owner's name, as they are now. Nil: there is none.
 func (o *DeleteOwnerless) StillOwnerless(child, owner *object.Meta) bool {
 	if child == nil || child.UID != o.UID || child.Deleted() || child.Owner == nil || child.Owner.UID != o.Owner.UID {
 		return false

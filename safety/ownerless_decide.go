@@ -11,14 +11,13 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// DecideOwnerless says which machines and sets have lost their owner and go. It
-// changes none of its arguments, and gives the same plan for the same ones. The
-// error is for a caller's mistake only.
+// DecideOwnerless decides which machines and sets have lost their owner and are to be deleted. It
+// changes none of its arguments, and returns the same plan for the same arguments. Only a caller's
+// mistake is an error.
 //
-// One goes when two live reads, OwnerGap apart, have shown it with the same
-// owner, by UID, and that owner nowhere; but no more within an OwnerPeriod than
-// the policy's brake lets pass. What has no owner, or one of another kind, is
-// nobody's business here.
+// An object is deleted if two live reads, OwnerGap apart, have shown it with the same owner, by
+// UID, and have not shown that owner. The policy's brake limits how many go within an OwnerPeriod.
+// Objects without an owner, or with one of another kind, are ignored.
 func DecideOwnerless(o *OwnerlessObservation, p *Policy, now time.Time) (OwnerlessPlan, error) {
 	if err := p.usable(o != nil); err != nil {
 		return OwnerlessPlan{}, err
@@ -59,7 +58,7 @@ func (d *bereavement) decide() OwnerlessPlan {
 	return d.rest(sightings)
 }
 
-// suspect finds what has an owner that is not there: machines first.
+// suspect finds objects whose owner is not there, machines first.
 func (d *bereavement) suspect() {
 	sets := make(map[string]bool, len(d.o.Sets))
 	for _, s := range d.o.Sets {
@@ -99,8 +98,8 @@ func (d *bereavement) add(m *object.Meta, set bool, reason decision.Reason) {
 	})
 }
 
-// read asks for a live read, unless the last one was a moment ago: caches may
-// lag behind for a while.
+// read asks for a live read, unless the last one was a moment ago. Without that pause, caches that
+// lag behind would cause one live read after the other.
 func (d *bereavement) read() OwnerlessPlan {
 	n := int64(len(d.suspects))
 	plan := OwnerlessPlan{Sightings: d.o.Sightings}
@@ -112,7 +111,7 @@ func (d *bereavement) read() OwnerlessPlan {
 	return plan
 }
 
-// remember gives the sightings to keep, by UID.
+// remember returns the sightings to keep, by UID.
 func (d *bereavement) remember() []Bereft {
 	before := make(map[string]Bereft, len(d.o.Sightings))
 	for _, s := range d.o.Sightings {
@@ -132,7 +131,7 @@ func (d *bereavement) remember() []Bereft {
 	return slices.CompactFunc(kept, func(a, b Bereft) bool { return a.UID == b.UID })
 }
 
-// doom orders the deletion of what was seen twice, as far as the brake allows.
+// doom orders the deletion of objects that were seen twice, as far as the brake allows.
 func (d *bereavement) doom(sightings []Bereft) []DeleteOwnerless {
 	since := make(map[string]time.Time, len(sightings))
 	for _, s := range sightings {
@@ -159,7 +158,7 @@ func (d *bereavement) warnings() []decision.Why {
 	return []decision.Why{{Reason: reasonOwnersBraked, Have: d.held, Want: int64(d.brake.limit), For: d.p.OwnerPeriod}}
 }
 
-// rest waits for the second look, or until the brake lets more go.
+// rest waits for the second live read, or until the brake lets more go.
 func (d *bereavement) rest(sightings []Bereft) OwnerlessPlan {
 	at := d.now.Add(d.p.OwnerPeriod)
 	for _, s := range sightings {

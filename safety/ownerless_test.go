@@ -18,8 +18,8 @@ import (
 	"github.com/millwright-go/millwright/safety"
 )
 
-// family is a store with machines, sets and deployments, and a look-out for
-// those that have lost their owner.
+// family is a store with machines, sets and deployments, and a pass over those that have lost their
+// owner.
 type family struct {
 	journal
 	t           require.TestingT
@@ -27,7 +27,7 @@ type family struct {
 	machines    []*machine.Machine
 	sets        []*machineset.Set
 	deployments []*deployment.Deployment
-	stale       *safety.OwnerlessObservation // what caches show; nil: the present
+	stale       *safety.OwnerlessObservation // what caches show; nil: the current state
 	between     func()                       // what others do between a read and a delete
 
 	sightings []safety.Bereft
@@ -67,7 +67,7 @@ func (f *family) top(name string) {
 	f.deployments = append(f.deployments, &deployment.Deployment{Meta: metaOf(name, "", "")})
 }
 
-// meta is what a name stands for at present.
+// meta returns the object that has a name at present.
 func (f *family) meta(set bool, name string) *object.Meta {
 	for _, m := range f.machines {
 		if !set && m.Name == name {
@@ -212,7 +212,7 @@ type bustle struct {
 	*family
 	rapid      *rapid.T
 	made       int
-	sets, tops []string             // names that ever were, each used once
+	sets, tops []string             // all names so far, each used once
 	lost       map[string]time.Time // since when a UID has no owner
 }
 
@@ -254,7 +254,7 @@ func (b *bustle) act() {
 	b.note()
 }
 
-// move hands a machine to a set that is there.
+// move hands a machine to a set that exists.
 func (b *bustle) move(set string) {
 	if n := len(b.machines); n > 0 && b.meta(true, set) != nil {
 		m := b.machines[rapid.IntRange(0, n-1).Draw(b.rapid, "which")].Clone()
@@ -270,7 +270,7 @@ func (b *bustle) acts(most int) {
 	b.note()
 }
 
-// step lets things happen, makes a pass, and holds it to what may go.
+// step makes things happen, runs a pass, and checks what it deletes.
 func (b *bustle) step() {
 	b.now = b.now.Add(time.Duration(rapid.IntRange(0, 150).Draw(b.rapid, "pause")) * time.Second)
 	b.acts(3)
@@ -287,9 +287,8 @@ func (b *bustle) step() {
 	}
 }
 
-// Whatever comes, goes, moves and lags behind, nothing goes that has its owner,
-// or had it less than OwnerGap ago, or has none or one of another kind; and in
-// the end nothing is left whose owner is gone.
+// Objects come, go, move and lag behind. No object goes that has its owner, had it less than
+// OwnerGap ago, has none or one of another kind. In the end no object is left whose owner is gone.
 func TestOwnerlessGo(t *testing.T) {
 	deletes := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -329,8 +328,8 @@ func (f *family) judge(lost map[string]time.Time, m *object.Meta, kind string, o
 	}
 }
 
-// Caches that lag behind for long have all read live no more often than every
-// OwnerGap; a clock that is set back costs the sighting and no more.
+// Caches that lag for long cause live reads at most every OwnerGap. A clock that is set back costs
+// only the sighting.
 func TestOwnerlessReadsSeldom(t *testing.T) {
 	f := newFamily(t)
 	f.machine("m-1", "web-0")
@@ -351,7 +350,7 @@ func TestOwnerlessReadsSeldom(t *testing.T) {
 	assert.Less(t, f.now.Sub(epoch), 15*time.Minute)
 }
 
-// Frozen: nothing is judged; without deployments of this manager no set is.
+// Frozen: nothing is judged. If other programs keep the deployments, no set is.
 func TestOwnerlessLeavesAlone(t *testing.T) {
 	f := newFamily(t)
 	f.machine("m-1", "web-0")
@@ -376,7 +375,7 @@ func TestOwnerlessLeavesAlone(t *testing.T) {
 	assert.False(t, plan.Read, "it is going")
 }
 
-// Just before a delete both are looked at once more.
+// Just before a delete both objects are checked once more.
 func TestStillOwnerless(t *testing.T) {
 	order := safety.DeleteOwnerless{UID: "u-m", Owner: object.Owner{Name: "web-0", UID: "u-web-0"}}
 	child := metaOf("m", machineset.OwnerKind, "web-0")
@@ -398,8 +397,8 @@ func TestStillOwnerless(t *testing.T) {
 	}
 }
 
-// A second look counts with the same owner only: what was handed to another set
-// is seen for the first time when that one is gone too.
+// A second sighting counts with the same owner only. An object that was handed to another set is
+// sighted for the first time when that set is gone too.
 func TestOwnerlessWithAnotherOwner(t *testing.T) {
 	f := newFamily(t)
 	m := f.machine("m-1", "web-0")

@@ -9,27 +9,25 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// paceMemory is after how long without an answer a refusal says nothing any
-// more: far longer than any wait.
+// paceMemory is how long a refusal counts without a further answer: far longer than any wait.
 const paceMemory = 6 * time.Hour
 
-// Pace is what a process remembers of the creates of one class: whether the
-// provider refuses them, and from when on the next may be tried. The zero value
-// knows of no refusal. It is a value: its methods return what takes its place,
-// and change nothing. To lose it costs a create for each machine that waits.
+// Pace is what a process remembers of the creates of one class: whether the provider refuses them,
+// and from when on the next may be tried. The zero value knows of no refusal. Pace is a value: its
+// methods return a new one and change nothing. Losing it costs one create for each machine that
+// waits.
 //
-// A first refusal slows the class. From then on one machine at a time is tried,
-// after a wait that doubles with each refusal. A success lets the next machine
-// be tried at once, then two at a time, four, and so on; after five in a row the
-// class is as any other. One that is refused meanwhile begins again with the
-// first wait.
+// A first refusal slows the class. From then on one machine at a time is tried, after a wait that
+// doubles with each refusal. A success lets the next machine be tried at once, then two at a time,
+// four, and so on. After five successes in a row the class is no longer slowed. A refusal before
+// that starts again with the first wait.
 type Pace struct {
 	code     codes.Code // of the latest refusal
 	since    time.Time
 	until    time.Time
 	failures int // in a row; zero: the class is not slowed
 	good     int // successes in a row since
-	round    int // counts the answers that began a wait
+	round    int // counts the answers that started a wait
 	against  machine.Inputs
 	turns    []paceTurn
 }
@@ -43,9 +41,8 @@ type paceTurn struct {
 // paceSteps is how many successes in a row end a slowdown.
 const paceSteps = 5
 
-// Slows tells whether a code with which CreateMachine was answered is about the
-// class and not about one machine: by the table of recoveries, that a quota, the
-// class, or the credentials have to be changed.
+// Slows reports whether a code that CreateMachine answered concerns the class and not one machine.
+// It does if, by the table of recoveries, the quota, the class or the credentials must change.
 func Slows(code codes.Code) bool {
 	switch codes.RecoveryFor(codes.CreateMachine, code).Remedy {
 	case codes.RaiseQuota, codes.FixArgument, codes.GrantPermission, codes.FixCredentials:
@@ -54,10 +51,9 @@ func Slows(code codes.Code) bool {
 	return false
 }
 
-// Slowed says what holds creations of the class back; nil: nothing does, or
-// another class or secret than was refused is in use by now (in: their
-// versions). Trying tells whether the last machine that was tried was made, so
-// that nobody needs to be told any more.
+// Slowed returns what holds creations of the class back. Nil: nothing does, or the class or secret
+// has changed since the refusal (in: their versions). Trying is true if the last machine that was
+// tried was created, so that no warning is needed.
 func (c Pace) Slowed(class *machine.Class, in machine.Inputs, now time.Time) (hold *machine.Hold, trying bool) {
 	if class == nil || !c.applies(in, now) {
 		return nil, false
@@ -69,11 +65,11 @@ func (c Pace) Slowed(class *machine.Class, in machine.Inputs, now time.Time) (ho
 	return hold, c.good > 0
 }
 
-// Idle tells whether there is nothing to remember.
+// Idle reports whether there is nothing to remember.
 func (c Pace) Idle() bool { return c.failures == 0 && len(c.turns) == 0 }
 
-// Wait is how long it takes from now on until the next machine may be tried; zero: the class
-// is not slowed, or one may be tried now.
+// Wait returns how long it takes until the next machine may be tried. Zero: the class is not
+// slowed, or a machine may be tried now.
 func (c Pace) Wait(now time.Time) time.Duration {
 	if c.failures == 0 {
 		return 0
@@ -81,19 +77,18 @@ func (c Pace) Wait(now time.Time) time.Duration {
 	return max(0, c.until.Sub(now))
 }
 
-// applies tells whether a refusal that was seen with other inputs, or so long
-// ago, says something.
+// applies reports whether a refusal still counts, given its inputs and its age.
 func (c Pace) applies(in machine.Inputs, now time.Time) bool {
 	return c.failures > 0 && c.against == ofClass(in) && now.Before(c.until.Add(paceMemory)) && !now.Before(c.since)
 }
 
-// ofClass are the inputs that all machines of a class share.
+// ofClass returns the inputs that all machines of a class share.
 func ofClass(in machine.Inputs) machine.Inputs {
 	return machine.Inputs{Class: in.Class, Secret: in.Secret}
 }
 
-// Ask answers a machine that asks whether it may be tried now. A turn that is
-// given counts until Answer, or Leave.
+// Ask answers a machine that asks whether it may be tried now. A turn counts until Answer, or
+// Leave.
 func (c Pace) Ask(m object.Key, in machine.Inputs, p *Policy, now time.Time) (Pace, machine.CreateTurn) {
 	has := slices.ContainsFunc(c.turns, func(t paceTurn) bool { return t.machine == m })
 	switch {
@@ -108,16 +103,15 @@ func (c Pace) Ask(m object.Key, in machine.Inputs, p *Policy, now time.Time) (Pa
 	return c, machine.CreateTurn{Given: true}
 }
 
-// Leave ends a machine's turn that came to nothing.
+// Leave ends a machine's turn that led to no answer.
 func (c Pace) Leave(m object.Key) Pace {
 	c.turns = slices.DeleteFunc(slices.Clone(c.turns), func(t paceTurn) bool { return t.machine == m })
 	return c
 }
 
-// Answer notes what a create was answered. Of a class that is slowed only those
-// count whose machine had a turn; others were under way when the class was
-// refused, and so were turns given before the latest refusal. longest bounds the
-// wait, if it is shorter than the policy's: the creation timeout.
+// Answer records the answer to a create. If the class is slowed, only machines with a turn count.
+// Other creates were under way when the class was refused, and so were turns given before the
+// latest refusal. longest bounds the wait if it is shorter than the policy's: the creation timeout.
 func (c Pace) Answer(m object.Key, in machine.Inputs, code codes.Code, p *Policy, longest time.Duration, now time.Time) Pace {
 	at := slices.IndexFunc(c.turns, func(t paceTurn) bool { return t.machine == m && t.round == c.round })
 	c = c.Leave(m)
@@ -148,7 +142,7 @@ func (c Pace) Answer(m object.Key, in machine.Inputs, code codes.Code, p *Policy
 	if c.good > 0 {
 		c.failures = 1
 	}
-	return c.wait(p, longest, now) // it says nothing about the class: once more, no later
+	return c.wait(p, longest, now) // it says nothing about the class: wait once more, no longer
 }
 
 // refuse counts a refusal.
@@ -157,7 +151,7 @@ func (c Pace) refuse(code codes.Code, p *Policy, longest time.Duration, now time
 	return c.wait(p, longest, now)
 }
 
-// wait begins the wait that follows so many failures.
+// wait starts the wait that follows so many failures.
 func (c Pace) wait(p *Policy, longest time.Duration, now time.Time) Pace {
 	most := p.PaceMax
 	if longest > 0 {

@@ -38,12 +38,12 @@ func newSite(class string) *site {
 	return s
 }
 
-// refuse has creates answered with a code from now on.
+// refuse makes the provider answer creates with a code from now on.
 func (s *site) refuse(code codes.Code) { s.answer = func() codes.Code { return code } }
 
 func named(name string) object.Key { return object.Key{Name: name} }
 
-// state is a word for how the class stands.
+// state returns a word for the state of the class.
 func (s *site) state() string {
 	hold, trying := s.pace.Slowed(s.class, s.inputs, s.now)
 	switch {
@@ -259,7 +259,7 @@ type crowd struct {
 	looks map[string]time.Time // when each one that is missing is looked at
 }
 
-// look lets those have their turn whose time has come, in any order.
+// look gives machines that are due their turn, in any order.
 func (c *crowd) look(t *rapid.T) {
 	for name, at := range c.looks {
 		if at.After(c.now) {
@@ -278,11 +278,10 @@ func (c *crowd) look(t *rapid.T) {
 	}
 }
 
-// Of two classes, one whose quota is used up for hours and one without trouble:
-// the other's machines are made when they are first asked for; the first one's
-// creates grow with the logarithm of the time up to the longest wait, and not
-// with the number of machines; once the quota is raised all are made within the
-// longest wait and a little.
+// There are two classes, one whose quota is used up for hours and one without trouble. Machines of
+// the second are made when they first ask. Creates of the first grow with the logarithm of the time
+// up to the longest wait, and not with the number of machines. Once the quota is raised all are
+// made within the longest wait and a little.
 func TestOneClassDoesNotSlowAnother(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 30).Draw(t, "machines")
@@ -313,10 +312,9 @@ func TestOneClassDoesNotSlowAnother(t *testing.T) {
 	})
 }
 
-// While a class is slowed no two creates of it are under way; while it recovers,
-// no more than twice as many as have succeeded before, whatever the order of
-// questions, answers and passes that end without. An answer never makes a wait
-// longer than the policy's, and none is given twice.
+// While a class is slowed no two creates of it are under way. While it recovers, at most twice as
+// many are as have succeeded before, in any order of questions, answers and passes that end without
+// one. An answer never makes a wait longer than the policy's, and no wait is given twice.
 func TestTurnsAreLimited(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := newSite("small")
@@ -367,7 +365,7 @@ func TestTurnsAreLimited(t *testing.T) {
 	})
 }
 
-// P27: a Pace is a value. What it was before stays as it was.
+// P27: a Pace is a value. Earlier values stay as they were.
 func TestPacesAreValues(t *testing.T) {
 	s := newSite("small")
 	s.refuse(codes.ResourceExhausted)
@@ -400,10 +398,9 @@ func TestPacesAreValues(t *testing.T) {
 	require.True(t, safety.Pace{}.Answer(named("m-1"), s.inputs, codes.ResourceExhausted, off, 0, s.now).Idle())
 }
 
-// What is easily overlooked: a refusal after a recovery is a new one; another
-// trouble during a recovery costs the first wait and no more; a success with
-// another class forgets the old refusal; a clock that was set back slows nobody;
-// and copies do not share their turns.
+// Details that are easily overlooked. A refusal after a recovery is a new one. Another error during
+// a recovery costs only the first wait. A success with another class forgets the old refusal. A
+// clock that was set back slows no class. Copies do not share their turns.
 func TestPaceInDetail(t *testing.T) {
 	s := newSite("small")
 	s.refuse(codes.ResourceExhausted)
@@ -462,7 +459,7 @@ func TestPaceInDetail(t *testing.T) {
 	}
 }
 
-// TestPaceWait is how long it takes until the next may be tried.
+// TestPaceWait checks how long it takes until the next may be tried.
 func TestPaceWait(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0).UTC()
 	p := safety.DefaultPolicy()

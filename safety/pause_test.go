@@ -25,8 +25,8 @@ func member(name string, phase machine.Phase, paused string) *machine.Machine {
 	return m
 }
 
-// TestP15PausedMachinesKeepTheirVMs: every VM of its name is a paused machine's,
-// also in the last look just before a delete.
+// TestP15PausedMachinesKeepTheirVMs: a paused machine owns every VM of its name, also in the last
+// check just before a delete.
 func TestP15PausedMachinesKeepTheirVMs(t *testing.T) {
 	class := object.Key{Namespace: "fleet", Name: "small"}
 	for _, paused := range []string{"true", "false"} {
@@ -52,8 +52,8 @@ func TestP15PausedMachinesKeepTheirVMs(t *testing.T) {
 	}
 }
 
-// TestPausedMachinesAreNotInReplacement: they take no place in the budget,
-// whatever has become of them, unless they are being deleted.
+// TestPausedMachinesAreNotInReplacement: they take no place in the budget in any phase, unless they
+// are being deleted.
 func TestPausedMachinesAreNotInReplacement(t *testing.T) {
 	for _, phase := range []machine.Phase{
 		machine.PhaseFailed, machine.PhasePending, machine.PhaseCrashLoopBackOff, machine.PhaseNew, machine.PhaseUnknown,
@@ -76,8 +76,8 @@ func TestPausedMachinesAreNotInReplacement(t *testing.T) {
 	}
 }
 
-// TestP25PausedClocksAreLeftAlone after an outage: they begin anew when the
-// pause ends.
+// TestP25PausedClocksAreLeftAlone: clocks of paused machines are left alone after an outage, and
+// restart when the pause ends.
 func TestP25PausedClocksAreLeftAlone(t *testing.T) {
 	fine := &machine.Outcome{}
 	o := &safety.ReachObservation{

@@ -10,114 +10,106 @@ import (
 
 // A caller's mistakes.
 var (
-	// ErrNoObservation: nothing to decide about was given.
+	// ErrNoObservation: the observation is nil.
 	ErrNoObservation = errors.New("safety: there is no observation, or what it is about is missing")
-	// ErrNoPolicy: a policy was not given.
+	// ErrNoPolicy: the policy is nil.
 	ErrNoPolicy = errors.New("safety: there is no policy")
 )
 
-// Policy is how careful a fleet is to be treated. The zero Policy is invalid:
-// start from DefaultPolicy. Where no other source is named the figures are
-// those of machine-controller-manager.
+// Policy says how carefully a fleet is treated. The zero Policy is invalid: start from
+// DefaultPolicy. Unless another source is named, the figures are those of
+// machine-controller-manager.
 type Policy struct {
 	// OrphanPeriod is how often the VMs of each class are listed. At least a
 	// minute; default 15 min.
 	OrphanPeriod time.Duration
-	// OrphanGap is how far apart the two sightings of an orphan are at least,
-	// and two listings of one class. At least a second; default 30 s.
+	// OrphanGap is the minimum time between the two sightings of an orphan, and between two
+	// listings of one class. At least a second; default 30 s.
 	OrphanGap time.Duration
-	// OrphanSoon is how long after a machine has disappeared its class is
-	// listed. Not negative; default 10 s, this library's.
+	// OrphanSoon is how soon after a machine has disappeared its class is listed. Not negative;
+	// default 10 s, this library's.
 	OrphanSoon time.Duration
-	// OrphanPrefix is what the machine names of this fleet begin with: a VM
-	// under any other name is never deleted. Empty, the default: the driver's
-	// word is enough that it lists this cluster's VMs only.
+	// OrphanPrefix is the prefix of the machine names of this fleet. A VM without it is never
+	// deleted. Empty, the default: the library trusts the driver to list this cluster's VMs only.
 	OrphanPrefix string
-	// Brake is how many VMs that no machine owns may go within OrphanPeriod,
-	// whatever their share. At least 1; default 3. BrakeShare is the share of
-	// the VMs listed that may go, in percent, rounded down, where that is
-	// more: from a process's second OrphanPeriod on. 0 to 100; default 10; 100
-	// is no brake. Both bound machines and sets whose owner is gone in the
-	// same way, in an OwnerPeriod. The figures are this library's.
+	// Brake is how many VMs that no machine owns may go within OrphanPeriod, regardless of their
+	// share. At least 1; default 3. BrakeShare is the share of the VMs listed that may go, in
+	// percent, rounded down. The larger of the two counts, BrakeShare from a process's second
+	// OrphanPeriod on. 0 to 100; default 10; 100 is no brake. Both limit machines and sets whose
+	// owner is gone in the same way, in an OwnerPeriod. The figures are this library's.
 	Brake, BrakeShare int32
-	// OrphansOfEmptyStore has VMs collected, by the brake, also while the
-	// store holds no machine, no set and no deployment. Off by default: it may
-	// be the wrong store.
+	// OrphansOfEmptyStore lets VMs be collected, within the brake, even while the store holds no
+	// machine, no set and no deployment. Off by default: it may be the wrong store.
 	OrphansOfEmptyStore bool
 
-	// OwnerPeriod is how often it is looked for machines whose set, and sets
-	// whose deployment, is gone. At least a minute; default 15 min.
+	// OwnerPeriod is the time between searches for machines whose set, and sets whose deployment,
+	// is gone. At least a minute; default 15 min.
 	OwnerPeriod time.Duration
-	// OwnerGap is how far apart the two looks at one are at least, before it
-	// goes, and two live reads. At least a second; default 2 min, which is how
-	// long a write may be on its way. Both figures are this library's.
+	// OwnerGap is the minimum time between two live reads, and so between the two sightings of an
+	// object before it goes. At least a second; default 2 min, which is how long a write may be on
+	// its way. Both figures are this library's.
 	OwnerGap time.Duration
 
-	// SafetyUp is how many machines more than a set may ever have freeze it.
-	// At least 1; default 2.
+	// SafetyUp is how many machines above a set's maximum freeze it. At least 1; default 2.
 	SafetyUp int32
 	// SafetyDown is how far below that number a frozen set thaws. At least 1;
 	// default 1.
 	SafetyDown int32
 
-	// CheckPeriod is how often it is checked that both API servers answer. At
-	// least a second; default 1 min.
+	// CheckPeriod is the time between checks that both API servers answer. At least a second;
+	// default 1 min.
 	CheckPeriod time.Duration
-	// CheckDown is the same while one does not. At least a second, at most
+	// CheckDown is the time between checks while one does not answer. At least a second, at most
 	// CheckPeriod; default 6 s.
 	CheckDown time.Duration
-	// DownTimeout is how long one may be down before the fleet freezes. At
-	// least a second; default 30 s.
+	// DownTimeout is how long an API server may be down before the fleet freezes. At least a
+	// second; default 30 s.
 	DownTimeout time.Duration
-	// SettleTime is how long a fleet stays frozen once all its clocks were
-	// restarted, so that nodes can say how they are. Not negative; default 30 s.
+	// SettleTime is how long a fleet stays frozen after all its clocks were restarted, so that
+	// nodes can report. Not negative; default 30 s.
 	SettleTime time.Duration
 
-	// Replacements is how many machines of one deployment, or of a set
-	// without one, may be in replacement when a machine is given up for its
-	// health, that one included: a number, or a percentage of the machines
-	// wanted, rounded up. At least 1 whatever it says; default 0, which is 1.
-	// The figure is this library's.
+	// Replacements is how many machines of one deployment, or of a set without one, may be in
+	// replacement when a machine is failed for its health, including that one. It is a number, or a
+	// percentage of the machines wanted, rounded up. It counts as at least 1; default 0, which is
+	// 1. The figure is this library's.
 	Replacements rollout.IntOrPercent
-	// ZoneRule gives up no machine in a zone of 3 or more of which most are
-	// Unknown: then it is the zone that fails. Off by default.
+	// ZoneRule: in a zone of 3 or more machines of which most are Unknown, no machine is failed,
+	// because then the zone itself has failed. Off by default.
 	ZoneRule bool
-	// GrantUse is how long a grant may be used, and GrantFlight how long a
-	// write of a machine may be on its way; together they are how long a slot
-	// is kept for a machine that does nothing with it. Each at least a second;
-	// defaults 1 min and 2 min, this library's, the latter as sets have it.
+	// GrantUse is how long a grant may be used. GrantFlight is how long a write of a machine may be
+	// on its way. The sum of both is how long a slot is kept for a machine that does not use it.
+	// Each at least a second; defaults 1 min and 2 min, this library's, the latter the same as for
+	// sets.
 	GrantUse    time.Duration
 	GrantFlight time.Duration
 
-	// NodeAge is from what age on a node that no machine owns is not waited
-	// for any more: the creation timeout of machines, or more. At least a
-	// second; default 20 min.
+	// NodeAge is the age at which a node without an owner is given up. It is the creation timeout
+	// of machines, or more. At least a second; default 20 min.
 	NodeAge time.Duration
-	// NodePeriod is how often nodes are looked through. At least a second;
-	// default 15 min.
+	// NodePeriod is the time between passes over the nodes. At least a second; default 15 min.
 	NodePeriod time.Duration
 
-	// PaceBase is how long after a refusal that concerns a whole class (see
-	// Slows) the next machine of the class is tried, doubled with each further
-	// refusal up to PaceMax, and no further than machines' creation timeout.
-	// Zero: no class is slowed. At least a second otherwise; default 1 min,
-	// this library's.
+	// PaceBase is the wait between a refusal that concerns a whole class (see Slows) and the next
+	// try of a machine of the class. It doubles with each further refusal up to PaceMax, and no
+	// further than machines' creation timeout. Zero: no class is slowed. At least a second
+	// otherwise; default 1 min, this library's.
 	PaceBase time.Duration
 	// PaceMax is the longest such wait. At least PaceBase; default 20 min, the
 	// creation timeout of machines.
 	PaceMax time.Duration
-	// PaceTurn is how long a machine waits that found others of its class
-	// being tried. At least a second; default 10 s, this library's.
+	// PaceTurn is how long a machine waits if others of its class are being tried. At least a
+	// second; default 10 s, this library's.
 	PaceTurn time.Duration
 
-	// Burst is how many orders one plan holds at most. At least 1; default 100.
+	// Burst is the maximum number of orders in one plan. At least 1; default 100.
 	Burst int
 
 	Keys Keys
 }
 
-// Keys are the names by which users and other programs speak to this package.
-// An empty key switches its feature off.
+// Keys are the labels and annotations that users and other programs share with this package. An
+// empty key switches its feature off.
 type Keys struct {
 	Freeze      string // label on a deployment or set, "True": frozen
 	Unfreeze    string // annotation on a deployment or set: do not freeze it for this overshoot
@@ -212,8 +204,7 @@ func (p *Policy) Validate() error {
 	return nil
 }
 
-// usable is what every front door checks first; about: there is something to
-// decide about.
+// usable is the check that each entry point makes first. about: there is something to decide about.
 func (p *Policy) usable(about bool) error {
 	switch {
 	case !about:
@@ -224,10 +215,10 @@ func (p *Policy) usable(about bool) error {
 	return p.Validate()
 }
 
-// stamp is a time as stores keep it.
+// stamp returns a time as stores keep it.
 func stamp(t time.Time) time.Time { return t.Truncate(time.Second) }
 
-// earlier is the earlier of two times, of which a zero one is none.
+// earlier returns the earlier of two times. A zero time does not count.
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

@@ -8,13 +8,13 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// ReachStage says how far a fleet may be acted upon, as far as its API servers
-// can be reached. The zero value is a fresh process's: frozen.
+// ReachStage says how much may be done to a fleet, given which API servers answer. The zero value
+// is that of a new process: frozen.
 type ReachStage int
 
 // The stages, in the order in which a fleet goes through them.
 const (
-	// ReachUnproven: not both have answered yet. Frozen.
+	// ReachUnproven: one of them has not answered yet. Frozen.
 	ReachUnproven ReachStage = iota
 	// ReachOpen: nothing is held back.
 	ReachOpen
@@ -23,25 +23,23 @@ const (
 	// ReachRestarting: both answer again, and clocks are being restarted.
 	// Frozen.
 	ReachRestarting
-	// ReachSettling: all clocks were restarted, and nodes get the time to say
-	// how they are. Frozen.
+	// ReachSettling: all clocks were restarted, and nodes have time to report. Frozen.
 	ReachSettling
 )
 
-// Frozen tells whether machines and sets are to be decided about as frozen.
+// Frozen reports whether machines and sets are to be decided about as frozen.
 func (s ReachStage) Frozen() bool { return s != ReachOpen }
 
-// Reach is what a process knows of its API servers. It lives in its memory: a
-// server that is down could not store it. The zero value is right for a fresh
-// process.
+// Reach is what a process knows of its API servers. It is kept in memory, because a server that is
+// down could not store it. The zero value is right for a new process.
 type Reach struct {
 	Stage ReachStage
-	// Checked is when both were asked last; zero: never.
+	// Checked is when both were last asked. Zero: never.
 	Checked time.Time
 	// Control has the objects, Target the nodes.
 	Control, Target Side
-	// From is what clocks are restarted from, whole seconds. Zero, in
-	// ReachRestarting: from where an earlier process began and did not end.
+	// From is the time that clocks are restarted from, whole seconds. Zero, in ReachRestarting:
+	// continue from the time that an earlier process left unfinished.
 	From time.Time
 	// Until is when ReachSettling ends.
 	Until time.Time
@@ -51,8 +49,8 @@ type Reach struct {
 type Side struct {
 	// Up: the last answer came.
 	Up bool
-	// DownSince is when the first of the checks failed that have failed since;
-	// zero: the last one did not.
+	// DownSince is when the first of the latest failed checks in a row failed. Zero: the last check
+	// succeeded.
 	DownSince time.Time
 	// Last is the answer to the last check.
 	Last machine.Outcome
@@ -62,57 +60,53 @@ type Side struct {
 type ReachObservation struct {
 	// Reach is ReachPlan.Reach of the last plan.
 	Reach Reach
-	// NoTarget says that there is no target cluster.
+	// NoTarget: there is no target cluster.
 	NoTarget bool
-	// Control and Target are the answers of this pass. Nil: not asked. An
-	// error that is not the server's "not found" is one with a code.
+	// Control and Target are the answers of this pass. Nil: not asked. Any error but the server's
+	// "not found" has a code.
 	Control, Target *machine.Outcome
-	// Machines are all machines, read live in this pass after both have
-	// answered. Nil: not read; empty, not nil: there is none.
+	// Machines are all machines, read live in this pass after both servers have answered. Nil: not
+	// read. Empty, not nil: there are none.
 	Machines []*machine.Machine
 }
 
-// ReachPlan is what to do next: Check, or ReadMachines, or Restart; with none
-// of them, look again at At.
+// ReachPlan is what to do next: Check, or ReadMachines, or Restart. With none of them, decide again
+// at At.
 type ReachPlan struct {
-	// Reach takes the place of the memory with every plan, before anything
-	// else of it is carried out. Reach.Stage.Frozen() goes to all other
-	// decisions from then on.
+	// Reach replaces the memory with every plan, before the rest of the plan is carried out. From
+	// then on Reach.Stage.Frozen() goes to all other decisions.
 	Reach Reach
-	// Check asks for a cheap read of a name that need not exist on both API
-	// servers, without caches and with a timeout of its own.
+	// Check asks for a cheap read on both API servers, without caches and with a timeout of its
+	// own. The name need not exist.
 	Check bool
 	// ReadMachines asks for a live read of all machines.
 	ReadMachines bool
-	// Restart are writes of machines, each under the version observed; what
-	// the store answers takes the place of the machine. One that is gone
-	// leaves Machines, one that somebody else wrote is read again. Any other
-	// error ends the pass.
+	// Restart are writes of machines, each under the version observed. The store's answer replaces
+	// the machine. Remove a machine that is gone from Machines, and read a machine again after a
+	// conflict. Any other error ends the pass.
 	Restart []RestartClock
 	At      time.Time
 	Why     decision.Why
-	// Warn is something that somebody should know; zero: nothing.
+	// Warn is a warning for the operator. Zero: there is none.
 	Warn decision.Why
 }
 
-// RestartClock is a write of a machine's status whose waits count from anew.
+// RestartClock is a write of a machine's status that restarts its waits.
 type RestartClock struct {
 	Machine *machine.Machine // as observed
 	Status  machine.Status
-	// Move is what the write means for the phase; zero: nothing.
+	// Move is what the write means for the phase. Zero: nothing.
 	Move machine.Move
 	Why  decision.Why
 }
 
-// DecideReachability says whether a fleet is frozen because an API server does
-// not answer, and which clocks to restart once both do. It changes none of its
-// arguments, and gives the same plan for the same ones. The error is for a
-// caller's mistake only.
+// DecideReachability decides whether a fleet is frozen because an API server does not answer, and
+// which clocks to restart once both do. It changes none of its arguments, and returns the same plan
+// for the same arguments. Only a caller's mistake is an error.
 //
-// A fleet that thaws has no clock that ran while nothing could be judged: they
-// are restarted first, all from the same moment. A process that dies while at
-// it leaves that moment behind on those it got to, and the next one, frozen
-// until it has looked, brings the others to it.
+// Before a fleet thaws, all clocks that ran while nothing could be judged are restarted, all from
+// the same time. If the process dies while doing so, the clocks it has restarted hold that time.
+// The next process is frozen until it has read them, and restarts the others from the same time.
 func DecideReachability(o *ReachObservation, p *Policy, now time.Time) (ReachPlan, error) {
 	if err := p.usable(o != nil); err != nil {
 		return ReachPlan{}, err
@@ -136,7 +130,7 @@ type reaching struct {
 	r   Reach
 }
 
-// checkAt is when both are asked next; zero: at once.
+// checkAt returns when both are asked next. Zero means now.
 func (d *reaching) checkAt() time.Time {
 	if d.r.Checked.IsZero() || d.r.Checked.After(d.now) {
 		return time.Time{}
@@ -147,7 +141,7 @@ func (d *reaching) checkAt() time.Time {
 	return d.r.Checked.Add(d.p.CheckDown)
 }
 
-// note takes in the answers of this pass.
+// note records the answers of this pass.
 func (d *reaching) note() {
 	d.r.Checked = d.now
 	d.r.Control.note(d.o.Control, d.now)
@@ -156,7 +150,7 @@ func (d *reaching) note() {
 	}
 }
 
-// note takes in one answer. That a thing is not there is an answer.
+// note records one answer. "Not found" is an answer.
 func (s *Side) note(answer *machine.Outcome, now time.Time) {
 	s.Last = *answer
 	s.Up = answer.Code == codes.OK || answer.Code == codes.NotFound
@@ -170,7 +164,7 @@ func (s *Side) note(answer *machine.Outcome, now time.Time) {
 
 func (d *reaching) bothUp() bool { return d.r.Control.Up && (d.o.NoTarget || d.r.Target.Up) }
 
-// down is the side that has been down for longer; nil: both answer.
+// down returns the side that has been down for longer. Nil: both answer.
 func (d *reaching) down() (name string, longest *Side) {
 	name, longest = "the control plane's", nil
 	if !d.r.Control.DownSince.IsZero() {
@@ -212,8 +206,8 @@ func (d *reaching) advance() ReachPlan {
 	return d.wait(decision.Why{Reason: ReasonReachable})
 }
 
-// lose freezes what is open once a side has been down for too long. What is
-// frozen already begins anew when it comes back.
+// lose freezes an open fleet once a side has been down for too long. A fleet that is frozen already
+// starts again when the side answers.
 func (d *reaching) lose(name string, side *Side) ReachPlan {
 	since := d.now.Sub(side.DownSince)
 	why := decision.Why{Reason: ReasonUnreachable, Name: name + " API server", Code: side.Last.Code, Detail: side.Last.Message, For: since}
@@ -231,7 +225,7 @@ func (d *reaching) wait(why decision.Why) ReachPlan {
 	return ReachPlan{Reach: d.r, At: d.checkAt(), Why: why}
 }
 
-// restart has the clocks restarted that ran while nothing could be judged.
+// restart restarts the clocks that ran while nothing could be judged.
 func (d *reaching) restart() ReachPlan {
 	d.r.Stage = ReachRestarting
 	if d.o.Machines == nil {
@@ -258,8 +252,8 @@ func (d *reaching) restart() ReachPlan {
 	return d.advance()
 }
 
-// unfinished is the moment from which clocks were restarted last. All that ran
-// then were, or the process that did so died over it.
+// unfinished returns the time from which clocks were restarted last. All clocks that ran then were
+// restarted, or the process died while restarting them.
 func (d *reaching) unfinished() time.Time {
 	var last time.Time
 	for _, m := range d.o.Machines {
@@ -270,7 +264,7 @@ func (d *reaching) unfinished() time.Time {
 	return last
 }
 
-// runsSince tells whether a machine has a clock that has run since before from.
+// runsSince reports whether a machine has a clock that has run since before from.
 func runsSince(m *machine.Machine, from time.Time) bool {
 	if from.IsZero() || !m.Status.ClockFrom.Before(from) {
 		return false
@@ -289,8 +283,8 @@ func runsSince(m *machine.Machine, from time.Time) bool {
 	return false
 }
 
-// restartClock restarts one machine's clock. One that is Unknown runs again
-// until its node says otherwise.
+// restartClock restarts one machine's clock. A machine that is Unknown becomes Running until its
+// node says otherwise.
 func (d *reaching) restartClock(m *machine.Machine, from time.Time) RestartClock {
 	order := RestartClock{Machine: m, Status: m.Status.Clone(), Why: decision.Why{Reason: ReasonRestart, Name: m.Name}}
 	s := &order.Status

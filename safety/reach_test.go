@@ -58,7 +58,7 @@ func (w *outpost) stage() string {
 	return [...]string{"unproven", "open", "lost", "restarting", "settling"}[w.reach.Stage]
 }
 
-// pass is one pass; an error ends it.
+// pass makes one pass. An error ends it.
 func (w *outpost) pass() error {
 	o := &safety.ReachObservation{Reach: w.reach, NoTarget: w.noTarget}
 	for range 50 {
@@ -197,7 +197,7 @@ func tellReach(t *testing.T) {
 	}
 }
 
-// clock is what a machine's waits count from; zero: it has none.
+// clock returns the time that a machine's waits count from. Zero: there is none.
 func clock(m *machine.Machine) time.Time {
 	at := m.CreatedAt
 	switch {
@@ -214,9 +214,9 @@ func clock(m *machine.Machine) time.Time {
 	return at
 }
 
-// P25: a fleet that thaws after an outage that a process has seen has no clock
-// that ran during it, wherever processes are killed, and whoever writes machines
-// meanwhile; and it thaws once both API servers answer.
+// P25: a fleet that thaws after an outage that a process has seen has no clock that ran during it.
+// Processes are killed at any point, and other programs write machines. The fleet thaws once both
+// API servers answer.
 func TestP25NoClockRunsThroughAnOutage(t *testing.T) {
 	thawed := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -253,7 +253,7 @@ func TestP25NoClockRunsThroughAnOutage(t *testing.T) {
 	assert.Positive(t, thawed, "nothing ever thawed")
 }
 
-// disturb lets somebody write a machine before a call, or kills the process.
+// disturb writes a machine before a call, or kills the process.
 func (w *outpost) disturb(t *rapid.T) error {
 	if len(w.machines) > 0 && rapid.IntRange(0, 5).Draw(t, "meanwhile") == 0 {
 		i := rapid.IntRange(0, len(w.machines)-1).Draw(t, "machine")
@@ -266,7 +266,7 @@ func (w *outpost) disturb(t *rapid.T) error {
 	return nil
 }
 
-// act lets one thing happen: an outage, its end, or a machine that comes to be.
+// act makes one thing happen: an outage, its end, or a new machine.
 func (w *outpost) act(t *rapid.T, name string) {
 	phases := rapid.SampledFrom([]machine.Phase{
 		machine.PhasePending, machine.PhaseUnknown, machine.PhaseRunning, machine.PhaseCrashLoopBackOff, machine.PhaseInPlaceUpdateFailed,
@@ -287,7 +287,7 @@ func (w *outpost) act(t *rapid.T, name string) {
 	}
 }
 
-// touched tells whether a clock was restarted since a moment.
+// touched reports whether a clock was restarted since a moment.
 func (w *outpost) touched(since time.Time) bool {
 	return slices.ContainsFunc(w.machines, func(m *machine.Machine) bool {
 		return !m.Status.ClockFrom.Before(since.Truncate(time.Second)) && !m.Status.ClockFrom.IsZero()
@@ -302,8 +302,8 @@ func (w *outpost) clocksAfter(t *rapid.T, back time.Time) {
 	}
 }
 
-// Frozen begins after 30 s, not at them; before a first answer; and where
-// there is no target cluster, it is not asked.
+// Frozen begins after 30 s, not at 30 s. It holds before a first answer. If there is no target
+// cluster, none is asked.
 func TestReachLimits(t *testing.T) {
 	w := newOutpost(t)
 	assert.True(t, w.reach.Stage.Frozen())
@@ -321,8 +321,7 @@ func TestReachLimits(t *testing.T) {
 	assert.True(t, w.reach.Stage.Frozen())
 }
 
-// Machines go back to Running by an edge of the table, and only those that
-// were Unknown.
+// Only machines that were Unknown go back to Running, by an edge of the table.
 func TestUnknownRunsAgain(t *testing.T) {
 	w := newOutpost(t)
 	w.give("m-1", machine.PhaseUnknown)
@@ -342,8 +341,7 @@ func TestUnknownRunsAgain(t *testing.T) {
 	assert.Equal(t, w.now.Truncate(time.Second), w.machines[1].Status.ClockFrom)
 }
 
-// A clock from the future, which no process can have written, is nobody's to
-// bring others to.
+// A clock from the future, which no process can have written, sets no time for others.
 func TestClockFromTheFuture(t *testing.T) {
 	w := newOutpost(t)
 	w.give("m-1", machine.PhaseUnknown).Status.ClockFrom = epoch.Add(time.Hour)

@@ -12,13 +12,12 @@ type Slot struct {
 	At      time.Time // when it was taken, whole seconds
 }
 
-// slotsLimit is how many slots are read: more were never taken.
+// slotsLimit is how many slots are read. More can't have been taken.
 const slotsLimit = 10_000
 
-// ParseSlots reads the slots that an annotation holds: "name~time", separated
-// by commas, the times as RFC 3339 has them. What can't be read is left out: a
-// slot that nobody understands must not block a fleet for ever. Of a machine
-// named twice the last one counts.
+// ParseSlots reads the slots of an annotation: "name~time", separated by commas, with times in RFC
+// 3339. Entries that can't be read are skipped, because an unreadable slot must not block a fleet
+// permanently. If a machine is named twice, the last entry counts.
 func ParseSlots(text string) []Slot {
 	if text == "" {
 		return nil
@@ -28,7 +27,7 @@ func ParseSlots(text string) []Slot {
 		name, at, found := strings.Cut(entry, "~")
 		taken, err := time.Parse(time.RFC3339, at)
 		taken = taken.UTC().Truncate(time.Second)
-		writable := taken.Year() >= 1 && taken.Year() <= 9999 // a zone may lead out of what can be written
+		writable := taken.Year() >= 1 && taken.Year() <= 9999 // a zone may make it unwritable
 		if !found || err != nil || !writable || name == "" || len(slots) >= slotsLimit {
 			continue
 		}
@@ -37,8 +36,8 @@ func ParseSlots(text string) []Slot {
 	return slots
 }
 
-// FormatSlots is what ParseSlots reads. A slot whose machine no store could
-// name so (an empty name, or one with a comma or a tilde) is left out.
+// FormatSlots returns what ParseSlots reads. It skips a slot whose machine name no store allows: an
+// empty one, or one with a comma or a tilde.
 func FormatSlots(slots []Slot) string {
 	entries := make([]string, 0, len(slots))
 	for _, s := range slots {

@@ -11,8 +11,8 @@ import (
 	"github.com/millwright-go/millwright/safety"
 )
 
-// TestSlotsInUse counts permits of machines that are given up or not made good for, and no others:
-// not those that ran out, nor more than machines are missing.
+// TestSlotsInUse: only permits of machines that are failed or not yet replaced count. Expired
+// permits do not count, nor more than machines are missing.
 func TestSlotsInUse(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0).UTC()
 	p := safety.DefaultPolicy()

@@ -178,8 +178,8 @@ func decisions(t *rapid.T, p *safety.Policy) []func() (any, any, error) {
 	}
 }
 
-// P11, P27: whatever storage and callers hold, each decision has a plan, the
-// same one each time, and leaves alone what it was given.
+// P11, P27: for any state of storage and any arguments, each decision has a plan, the same one each
+// time, and leaves its arguments alone.
 func TestP11P27AnythingHasOnePlan(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := safety.DefaultPolicy()
