@@ -9,8 +9,8 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// drain decides about a node that is cordoned, whose record is written and
-// whose pods are all known, without force.
+// drain decides about a node that is cordoned, whose record is written and whose pods are all
+// known, without force.
 func (d *decider) drain() Plan {
 	d.survey()
 	d.surveyVolumes()
@@ -38,7 +38,7 @@ func (d *decider) drain() Plan {
 	return plan
 }
 
-// hook is an annotation of the node that holds the drain back.
+// hook returns the annotation of the node that holds the drain back.
 func (d *decider) hook() string {
 	prefix, first := d.p.Keys.PreDrainHook, ""
 	if prefix == "" || d.past {
@@ -52,15 +52,15 @@ func (d *decider) hook() string {
 	return first
 }
 
-// act is what is to be done about one pod.
+// act is what the drain should do about one pod.
 type act struct {
 	delete bool
 	reason decision.Reason
 	from   time.Time // not before; zero: at once
 }
 
-// act finds out what is to be done about a pod that is staying or finished.
-// Eviction is always tried first, even where the slots are used up.
+// act decides about a pod that is staying or finished. The drain always tries eviction first, even
+// if the slots are used up.
 func (d *decider) act(p *Pod, s *standing) act {
 	a := d.o.Memory.answer(p.UID)
 	again := time.Time{}
@@ -81,13 +81,13 @@ func (d *decider) act(p *Pod, s *standing) act {
 	return act{false, reasonEvict, d.nextAttempt(p, &a)}
 }
 
-// slotsUsed tells whether the limit of attempts is reached. Nothing is counted:
-// a slot that has passed was one in which the pod could have been tried.
+// slotsUsed reports whether the limit of attempts is reached. No attempts are counted: a slot that
+// has passed was one in which the drain could have tried the pod.
 func (d *decider) slotsUsed() bool {
 	return d.p.MaxEvictRetries > 0 && d.slotOf(d.now) >= int64(d.p.MaxEvictRetries)
 }
 
-// slotOf numbers the slots of attempts from the drain's start.
+// slotOf returns the number of a time's slot, counted from the drain's start.
 func (d *decider) slotOf(t time.Time) int64 {
 	return max(int64(t.Sub(d.rec.Since)/Slot), 0)
 }
@@ -96,9 +96,9 @@ func (d *decider) slotStart(n int64) time.Time {
 	return d.rec.Since.Add(time.Duration(n) * Slot)
 }
 
-// nextAttempt is when a pod may be tried to evict: in a later slot than the
-// last time, and no sooner after it than Slot, or than the server wants. What a
-// process before this one attempted is not known; it may have been just now.
+// nextAttempt returns when the drain may try to evict a pod: in a later slot than the last time,
+// and no sooner after it than Slot, or than the server's Retry-After. Attempts of an earlier
+// process are not known; one may have been made just now.
 func (d *decider) nextAttempt(p *Pod, last *Answer) time.Time {
 	if last.Result == "" {
 		m := d.o.Memory
@@ -119,8 +119,8 @@ func (d *decider) nextAttempt(p *Pod, last *Answer) time.Time {
 	return next
 }
 
-// choose gives the orders that are due. Pods with volumes that are followed go
-// one at a time, when the turn is free; the others at once.
+// choose returns the orders that are due. Pods with followed volumes go one at a time, when the
+// turn is free. The others go at once.
 func (d *decider) choose(free bool) Plan {
 	var deletes, evicts []int32
 	next := -1
@@ -162,18 +162,18 @@ func (d *decider) choose(free bool) Plan {
 	return d.orders([]int32{int32(next)}, nextAct.delete)
 }
 
-// inTurn tells whether a pod goes alone, for its volumes.
+// inTurn reports whether a pod goes alone, because of its volumes.
 func (d *decider) inTurn(s *standing) bool {
 	return s.state == staying && s.followed && !d.past
 }
 
-// mayGo tells whether a pod is among those whose turn it is.
+// mayGo reports whether a pod is among those whose turn it is.
 func (d *decider) mayGo(s *standing) bool {
 	return s.state == finished || s.state == staying && (d.past || s.order == d.order)
 }
 
-// waitForAttempt looks again when a pod may be tried, or when its attempts are
-// used up, if that is sooner.
+// waitForAttempt requests the next look for when a pod may be tried, or when its attempts are used
+// up, if that is sooner.
 func (d *decider) waitForAttempt(t time.Time) {
 	d.lookAgain(t)
 	if d.p.MaxEvictRetries > 0 {
@@ -181,7 +181,7 @@ func (d *decider) waitForAttempt(t time.Time) {
 	}
 }
 
-// goesBefore is the order in which pods with volumes leave.
+// goesBefore compares pods with volumes by the order in which they leave.
 func goesBefore(a, b *Pod) bool {
 	if a.Priority != b.Priority {
 		return a.Priority > b.Priority
@@ -207,8 +207,7 @@ func (d *decider) byName(places []int32) {
 	})
 }
 
-// orders makes a plan of deletions or evictions, in the order of names, each
-// pod once.
+// orders returns a plan of deletions or evictions, in the order of names, each pod once.
 func (d *decider) orders(places []int32, deletes bool) Plan {
 	d.byName(places)
 	list := make([]Order, 0, len(places))
@@ -238,8 +237,7 @@ func (d *decider) orders(places []int32, deletes bool) Plan {
 	return Plan{Evict: list, Why: list[0].Why}
 }
 
-// rest waits, or ends the drain. held: something else than a pod has to be
-// waited for.
+// rest waits, or ends the drain. held: the drain has to wait for something other than a pod.
 func (d *decider) rest(held bool) Plan {
 	plan := Plan{Blocked: d.blocked(), Warn: d.warned}
 	n := d.o.Node
@@ -259,8 +257,8 @@ func (d *decider) rest(held bool) Plan {
 	return plan
 }
 
-// givesUp tells whether what was tried after the drain's end has had its time:
-// only pods that the policy waits for without end still count then.
+// givesUp reports whether the tries after the drain's end have used up their time. From then on
+// only pods that the policy waits for without end count.
 func (d *decider) givesUp() bool {
 	if !d.past {
 		return false
@@ -278,5 +276,5 @@ func (d *decider) givesUp() bool {
 	return true
 }
 
-// turnOf tells whether the record's turn is this pod's.
+// turnOf reports whether the record's turn is this pod's.
 func turnOf(t *machine.DrainTurn, p *Pod) bool { return p != nil && p.UID != "" && t.UID == p.UID }

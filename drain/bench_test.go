@@ -12,8 +12,8 @@ import (
 	"github.com/millwright-go/millwright/drain"
 )
 
-// full is a node with 250 pods, 30 budgets and 60 volumes; every pod was
-// refused, so that each is looked at in detail.
+// full is a node with 250 pods, 30 budgets and 60 volumes. Every pod was refused, so that the
+// decision examines each in detail.
 func full(b *testing.B, resolved bool) (*shell, *drain.Observation) {
 	s := newShell(b)
 	s.resolved = resolved
@@ -62,8 +62,7 @@ func BenchmarkDecide(b *testing.B) {
 	}
 }
 
-// BenchmarkWaiting is the decision made most often: all pods were told, and
-// nothing is to be done.
+// BenchmarkWaiting is the most frequent decision: all pods were told, and there is nothing to do.
 func BenchmarkWaiting(b *testing.B) {
 	s := newShell(b)
 	for i := range 250 {
@@ -77,7 +76,7 @@ func BenchmarkWaiting(b *testing.B) {
 	}
 }
 
-// queue hands out the nodes in the order in which they are due.
+// queue returns the nodes in the order in which they are due.
 type queue []*due
 
 type due struct {
@@ -96,9 +95,8 @@ func (q *queue) Pop() any {
 	return last
 }
 
-// BenchmarkFleet drains 10,000 nodes with 30 pods each at once, in virtual
-// time: budgets that let one pod go at a time, volumes, and a pod in a hundred
-// whose budget never does.
+// BenchmarkFleet drains 10,000 nodes with 30 pods each at once, in virtual time. Budgets let one
+// pod go at a time, there are volumes, and a pod in a hundred has a budget that never lets it go.
 func BenchmarkFleet(b *testing.B) {
 	const nodes, pods = 10_000, 30
 	for b.Loop() {

@@ -7,8 +7,8 @@ import (
 	"github.com/millwright-go/millwright/decision"
 )
 
-// blocked says of each pod that is waited for, and was not told to go yet, why;
-// and which ones are there still though nobody waits for them any more.
+// blocked returns why each pod that the drain waits for was not told to go yet. It also returns the
+// pods that are still there although the drain no longer waits for them.
 func (d *decider) blocked() []Blocked {
 	var places []int32
 	for i, p := range d.o.Pods {
@@ -45,7 +45,7 @@ func (d *decider) blocked() []Blocked {
 	return list
 }
 
-// timeLeft is what is left of the drain's time; zero: there is no end, or it has come.
+// timeLeft returns the remaining time of the drain. Zero: there is no end, or it has come.
 func (d *decider) timeLeft() time.Duration {
 	if d.deadline.IsZero() {
 		return 0
@@ -53,7 +53,7 @@ func (d *decider) timeLeft() time.Duration {
 	return max(d.deadline.Sub(d.now), 0)
 }
 
-// obstacle says why a pod that is to go has not been told to.
+// obstacle returns why a pod that is to go has not been told to.
 func (d *decider) obstacle(p *Pod, s *standing) (decision.Why, []*Budget) {
 	why := decision.Why{Object: p.Key}
 	a := d.o.Memory.answer(p.UID)
@@ -77,8 +77,8 @@ func (d *decider) obstacle(p *Pod, s *standing) (decision.Why, []*Budget) {
 	return why, nil
 }
 
-// refusal says which budgets an eviction was refused for. A budget that can
-// never be met is named before others.
+// refusal returns the budgets that an eviction was refused for. A budget that can never be met
+// comes first.
 func (d *decider) refusal(p *Pod, a *Answer, why decision.Why) (decision.Why, []*Budget) {
 	budgets := d.budgetsOf(p)
 	if len(budgets) == 0 {
@@ -112,7 +112,7 @@ func (d *decider) refusal(p *Pod, a *Answer, why decision.Why) (decision.Why, []
 	return why, budgets
 }
 
-// misconfigured tells whether a pod has a budget that can never be met.
+// misconfigured reports whether a pod has a budget that can never be met.
 func (d *decider) misconfigured(p *Pod) bool {
 	if p.Budgets != nil {
 		return slices.ContainsFunc(p.Budgets, func(b *Budget) bool { return b != nil && b.Misconfigured() })
@@ -120,8 +120,8 @@ func (d *decider) misconfigured(p *Pod) bool {
 	return slices.ContainsFunc(d.o.Budgets, func(b *Budget) bool { return b.Selects(p) && b.Misconfigured() })
 }
 
-// budgetsOf are the budgets that apply to a pod, as resolved by the caller, or
-// looked for.
+// budgetsOf returns the budgets that apply to a pod: those that the caller resolved, or those found
+// by selector.
 func (d *decider) budgetsOf(p *Pod) []*Budget {
 	if p.Budgets != nil {
 		if slices.Contains(p.Budgets, nil) {

@@ -12,7 +12,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// told is the order in which pods with volumes were told to go.
+// told returns the order in which pods with volumes were told to go.
 func toldInTurn(s *shell, all map[string]*pod) (order []string) {
 	seen := map[string]bool{}
 	for _, c := range s.calls {
@@ -24,19 +24,17 @@ func toldInTurn(s *shell, all map[string]*pod) (order []string) {
 	return order
 }
 
-// P26: a process that is killed at any call, whether the call takes effect or
-// not, and a new one without memory, tell the pods in the same order, and start
-// no wait over: the drain takes longer by what the new one does not know, which
-// is two slots of attempts at most, and by the fractions of seconds that stored
-// times lose.
+// P26: a process is killed at any call, whether the call takes effect or not, and a new one without
+// memory continues. It tells the pods in the same order, and starts no wait again. The drain takes
+// longer by what the new process does not know, which is two slots of attempts at most, and by the
+// fractions of seconds that stored times lose.
 func TestP26KilledAnywhere(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pods := rapid.IntRange(1, 5).Draw(t, "pods")
 		priorities := rapid.SliceOfN(rapid.Int32Range(0, 2), pods, pods).Draw(t, "priorities")
 		graces := rapid.SliceOfN(rapid.IntRange(0, 60), pods, pods).Draw(t, "graces")
 		volumes := rapid.SliceOfN(rapid.IntRange(0, 2), pods, pods).Draw(t, "volumes")
-		// Not near the timeouts: which side of one a fraction of a second falls on
-		// decides what is waited for next.
+		// Not near the timeouts: there a fraction of a second decides which wait comes next.
 		seconds := rapid.SampledFrom([]int{1, 10, 60, 105, 150, 200})
 		detach, reattach := seconds.Draw(t, "detach"), seconds.Draw(t, "reattach")
 		world := func() (*shell, map[string]*pod) {
@@ -72,8 +70,8 @@ func TestP26KilledAnywhere(t *testing.T) {
 	})
 }
 
-// A new process every few seconds, at the cost of time only: no wait for pods or
-// volumes starts over, however often it happens.
+// There is a new process every few seconds. It costs only time: no wait for pods or volumes starts
+// again, however often that happens.
 func TestP26KilledAgainAndAgain(t *testing.T) {
 	s := newShell(t)
 	s.detach = -1
@@ -92,7 +90,7 @@ func TestP26KilledAgainAndAgain(t *testing.T) {
 	require.GreaterOrEqual(t, s.now.Sub(begun), 2*time.Minute+29*time.Second)
 }
 
-// P23: Undo gives back what the drain took, and nothing else.
+// P23: Undo reverses what the drain did, and nothing else.
 func TestP23OnlyOursIsUndone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := newShell(t)

@@ -16,11 +16,11 @@ var (
 	ErrNoPolicy      = errors.New("drain: there is no policy")
 )
 
-// Decide says what to do next to empty one node. It changes none of its
-// arguments. Calling it again with the same arguments gives the same plan.
+// Decide decides what to do next to empty one node. It changes none of its arguments, and returns
+// the same plan for the same arguments.
 //
-// The error is for a caller's mistake only: ErrNoObservation, ErrNoPolicy, or
-// an *object.FieldError for a policy out of range.
+// Only a caller's mistake is an error: ErrNoObservation, ErrNoPolicy, or an *object.FieldError for
+// a policy out of range.
 func Decide(o *Observation, p *Policy, now time.Time) (Plan, error) {
 	d, err := newDecision(o, p, now)
 	if err != nil {
@@ -29,7 +29,7 @@ func Decide(o *Observation, p *Policy, now time.Time) (Plan, error) {
 	switch {
 	case !o.Complete && !o.Forced:
 		return d.incomplete(), nil
-	case o.Node == nil: // its pods are another controller's to clear up
+	case o.Node == nil: // its pods are another controller's to delete
 		return Plan{Done: true, Why: decision.Why{Reason: reasonNodeGone}}, nil
 	case o.WriteFailed && !o.Forced:
 		return Plan{At: now.Add(p.RetryDelete), Why: decision.Why{Reason: reasonNotStored, Name: o.Node.Name}}, nil
@@ -64,14 +64,14 @@ type decider struct {
 	standings []standing // of o.Pods
 	users     []int32    // of o.Volumes: pods here that use them; nil: no pod uses any
 	order     int32      // of the pods that may go now
-	live      int64      // pods that are waited for
-	left      int64      // pods that are there and not waited for any more
+	live      int64      // pods that the drain waits for
+	left      int64      // pods that are there and that the drain no longer waits for
 	serial    int        // pods with volumes that wait for their turn
-	taken     bool       // one of them is told to go, or was and the record does not say so
+	taken     bool       // one of them is told to go, or was told and the record does not say so
 
-	hooked string // the annotation that holds the drain back; empty: none
+	hooked string // the annotation that holds the drain back, or empty
 
-	at     time.Time // when to look again; zero: never
+	at     time.Time // when to decide again; zero: never
 	warned decision.Why
 }
 
@@ -88,8 +88,7 @@ func newDecision(o *Observation, p *Policy, now time.Time) (*decider, error) {
 	return &decider{o: o, p: p, now: now}, nil
 }
 
-// incomplete waits for caches, or for the drain's end, when the caller may
-// have force.
+// incomplete waits for caches, or for the drain's end, when the caller may have force.
 func (d *decider) incomplete() Plan {
 	d.lookAgain(d.o.Deadline)
 	if n := d.o.Node; n != nil && n.Drain != nil {
@@ -99,22 +98,22 @@ func (d *decider) incomplete() Plan {
 	return Plan{At: d.at, Why: decision.Why{Reason: reasonIncomplete}}
 }
 
-// stamp is now as stores keep it.
+// stamp returns now as stores keep it.
 func (d *decider) stamp() time.Time { return d.now.Truncate(time.Second) }
 
-// ahead tells whether a persisted time has not come yet, by more than clocks
-// may differ: nobody wrote it in good faith, and no wait may count from it.
+// ahead reports whether a stored time is in the future by more than clocks may differ. Such a time
+// is an error, and no wait may count from it.
 func (d *decider) ahead(t time.Time) bool { return t.After(d.now.Add(Slot)) }
 
-// lookAgain makes the next look no later than t, which is to come; the zero
-// time is none.
+// lookAgain makes the next decision no later than t, which is in the future. A zero t has no
+// effect.
 func (d *decider) lookAgain(t time.Time) {
 	if !t.IsZero() && t.After(d.now) && (d.at.IsZero() || t.Before(d.at)) {
 		d.at = t
 	}
 }
 
-// setDeadline finds out when the drain ends in any case.
+// setDeadline computes when the drain ends in any case.
 func (d *decider) setDeadline() {
 	d.deadline = d.o.Deadline
 	if d.deadline.IsZero() && d.p.Timeout > 0 {
@@ -124,9 +123,8 @@ func (d *decider) setDeadline() {
 	d.lookAgain(d.deadline)
 }
 
-// begin has the node cordoned and the drain's record written, in one write,
-// and again where force begins. busy: the plan is to be carried out before
-// anything else.
+// begin cordons the node and writes the drain's record, in one write. It writes the record again
+// when force begins. busy: the plan must be carried out before anything else.
 func (d *decider) begin() (plan Plan, busy bool) {
 	next, why := d.begun()
 	switch {
@@ -148,7 +146,7 @@ func (d *decider) begin() (plan Plan, busy bool) {
 	return Plan{Write: changed, Begins: why.Reason == reasonCordon || why.Reason == reasonBegin, Why: why}, true
 }
 
-// begun is the record as it has to be now, or nil if it is.
+// begun returns the record as it has to be now, or nil if it is already so.
 func (d *decider) begun() (*machine.DrainRecord, decision.Why) {
 	n := d.o.Node
 	next, why := d.current()
@@ -179,14 +177,14 @@ func (d *decider) begun() (*machine.DrainRecord, decision.Why) {
 	return next, why
 }
 
-// unfences tells whether the taint that we have put on a node is to go: it answers
-// again, and force is not due.
+// unfences reports whether our taint must be removed from a node: it answers again, and force is
+// not due.
 func (d *decider) unfences() bool {
 	_, silent := d.o.Node.UnresponsiveSince()
 	return !d.o.Forced && !silent && d.o.Node.Drain != nil && d.o.Node.Drain.Fenced
 }
 
-// unfence takes off the taint alone.
+// unfence removes only the taint.
 func (d *decider) unfence() Plan {
 	changed := d.o.Node.Clone()
 	changed.Drain.Fenced = false
@@ -198,12 +196,12 @@ func unfenced(taints []object.Taint) []object.Taint {
 	return slices.DeleteFunc(taints, func(t object.Taint) bool { return t == fence })
 }
 
-// forceBegins tells whether force is due and the record does not say since when.
+// forceBegins reports whether force is due and the record does not say since when.
 func (d *decider) forceBegins(rec *machine.DrainRecord) bool {
 	return d.o.Forced && (rec.Forced.IsZero() || d.ahead(rec.Forced))
 }
 
-// current is a new record where the node has none of this drain, else nil.
+// current returns a new record if the node has none of this drain, else nil.
 func (d *decider) current() (*machine.DrainRecord, decision.Why) {
 	n, old := d.o.Node, d.o.Node.Drain
 	next := &machine.DrainRecord{Since: d.stamp()}
@@ -228,8 +226,8 @@ func (d *decider) current() (*machine.DrainRecord, decision.Why) {
 	return next, why
 }
 
-// mayCordon tells whether a node that was uncordoned in the middle of its
-// drain may be cordoned again: not so often that two programs fight over it.
+// mayCordon reports whether a node that was uncordoned in the middle of its drain may be cordoned
+// again. The limit keeps two programs from fighting over it.
 func (d *decider) mayCordon() bool {
 	last := d.o.Node.Drain.Cordoned
 	next := last.Add(Slot + time.Second)
@@ -241,8 +239,8 @@ func (d *decider) mayCordon() bool {
 	return false
 }
 
-// fence is the taint that lets a cluster move the volumes of a node that is
-// down; the value is the one of the Kubernetes documentation.
+// fence returns the taint that lets a cluster move the volumes of a node that is down. The value is
+// the one of the Kubernetes documentation.
 var fence = object.Taint{Key: "node.kubernetes.io/out-of-service", Value: "nodeshutdown", Effect: object.NoExecute}
 
 func (d *decider) fenced() bool {
@@ -254,8 +252,8 @@ func (d *decider) fenced() bool {
 	return false
 }
 
-// silent tells whether the node is to be fenced: force is due, it has not
-// answered for long, its VM goes, and the policy has it so.
+// silent reports whether the node is to be fenced: force is due, it has not answered for long, its
+// VM goes, and the policy allows it.
 func (d *decider) silent() (since time.Time, yes bool) {
 	if !d.o.Forced || d.o.Stays || !d.p.OutOfService {
 		return time.Time{}, false

@@ -8,15 +8,14 @@ import (
 	"github.com/millwright-go/millwright/decision"
 )
 
-// Detach says what to do next about the volumes that are still attached to a
-// node whose pods were removed by force: the attachments that are not being
-// deleted are, and it ends when none is left, when the node is gone or has none
-// attached, or when Policy.DetachTimeout has passed since Observation.Asked. An
-// answer is noted in the memory under the name of the attachment. Where force is
-// not due any more, nothing is deleted, and the taint goes that would have the
-// cluster do it.
+// Detach decides what to do next about the volumes that are still attached to a node whose pods
+// were removed by force. It orders the deletion of each attachment that is not being deleted. It
+// ends when no attachment is left, when the node is gone or has none attached, or when
+// Policy.DetachTimeout has passed since Observation.Asked. The memory keeps each answer under the
+// name of the attachment. If force is no longer due, Detach deletes nothing, and removes the taint
+// that would make the cluster delete the attachments.
 //
-// The error is for a caller's mistake, as Decide's.
+// Only a caller's mistake is an error, as for Decide.
 func Detach(o *Observation, p *Policy, now time.Time) (Plan, error) {
 	d, err := newDecision(o, p, now)
 	if err != nil {
@@ -65,7 +64,7 @@ func (d *decider) detach(end time.Time, late bool) Plan {
 	return Plan{At: d.at, Why: why}
 }
 
-// undetached is the first attachment whose deletion was not accepted.
+// undetached returns the first attachment whose deletion was not accepted.
 func (d *decider) undetached() (name string, found bool) {
 	for _, a := range d.o.Attachments {
 		if a == nil || a.Node != d.o.Node.Name || !a.DeletedAt.IsZero() {
@@ -79,8 +78,7 @@ func (d *decider) undetached() (name string, found bool) {
 	return name, found
 }
 
-// detachments are the attachments that are to be deleted now, and the number
-// of those that are left at all.
+// detachments returns the attachments to delete now, and the number of all that are left.
 func (d *decider) detachments() (due []DetachOrder, left int64) {
 	for _, a := range d.o.Attachments {
 		if a == nil || a.Node != d.o.Node.Name || a.Name == "" {

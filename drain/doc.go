@@ -1,13 +1,12 @@
-// Package drain decides how a node is emptied: which pod leaves next, what
-// blocks it, and when force is used.
+// Package drain decides how to empty a node: which pod leaves next, what blocks it, and when to use
+// force.
 //
-// [Decide] is the front door. It looks at the node, its pods, their budgets,
-// volumes and attachments (an [Observation]), and answers with a [Plan]: one
-// write of the node, or orders of one kind, or the time until which nothing is
-// to be done, with the reason for each pod that has not gone. [Detach] does the
-// same for the volumes that force has left behind, [Undo] for a node that is to
-// be used again, [Predict] and [Explain] for people who want to know beforehand.
-// docs/drain.md tells users what happens to which pod.
+// [Decide] is the entry point. It takes the node, its pods, their budgets, volumes and attachments
+// (an [Observation]), and returns a [Plan]: one write of the node, or orders of one kind, or the
+// time until which there is nothing to do, with the reason for each pod that has not gone. [Detach]
+// decides about the volumes that force has left behind, and [Undo] about a node that is to be used
+// again. [Predict] and [Explain] tell people beforehand what a drain would do. docs/drain.md tells
+// users what happens to which pod.
 //
 // # Carrying plans out
 //
@@ -33,7 +32,7 @@
 //				o.Memory.Begin(order)
 //				o.Memory.Note(order.UID, remove(order))
 //			}
-//		default: // Done, or look again at plan.At, or when something changes
+//		default: // Done, or decide again at plan.At, or when something changes
 //			o.Memory.Forget(o.Pods)
 //			return end(plan)
 //		}
@@ -74,15 +73,14 @@
 //	404 or 405 of the subresource itself (no eviction)   NoEvictionAPI
 //	500 for several budgets; 403; no connection; rest    Failed, with the message
 //
-// A deadline of the caller's own call is Failed too: the eviction may have been
-// accepted, which the pod's deletion timestamp will show.
+// A deadline of the caller's own call is Failed too. The eviction may have been accepted; the pod's
+// deletion timestamp shows it then.
 //
 // # What is stored
 //
-// The record ([machine.DrainRecord]) rides on the cordon. It is written again
-// when a pod whose volumes are followed was told to go, when those are detached
-// and others wait for them, and when force begins: one write, and two for each
-// such pod. Everything else follows from these times and from what the cluster
-// shows. Attempts to evict are made in slots of [Slot], which are counted from
-// the drain's start, so that nothing is counted for a pod.
+// The record ([machine.DrainRecord]) is stored in the same write as the cordon. It is written again
+// when a pod whose volumes are followed was told to go, when those volumes are detached and other
+// pods wait for them, and when force begins. That is one write, and two for each such pod.
+// Everything else follows from these times and from what the cluster shows. The drain attempts
+// evictions in slots of [Slot], counted from its start, so that it needs no counter for a pod.
 package drain

@@ -9,8 +9,8 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// A node with one pod: the cordon comes first, and the record rides on it; then
-// the eviction; then there is nothing to do but wait.
+// A node with one pod: first comes the cordon with the record, then the eviction. Then there is
+// nothing to do but wait.
 func ExampleDecide() {
 	now := time.Date(2026, 5, 4, 6, 30, 0, 0, time.UTC)
 	o := &drain.Observation{
@@ -45,7 +45,7 @@ func ExampleDecide() {
 	// look again after 1m0s
 }
 
-// What a drain would do, before it is begun.
+// This forecast tells what a drain would do, before it begins.
 func ExampleExplain() {
 	now := time.Date(2026, 5, 4, 6, 30, 0, 0, time.UTC)
 	o := &drain.Observation{

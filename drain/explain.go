@@ -11,10 +11,9 @@ import (
 	"github.com/millwright-go/millwright/decision"
 )
 
-// Explain tells a forecast as plain text: a line that sums it up, a table of
-// who goes when, who waits for what and who stays, and the pods that would be
-// left. Names and messages are others': what a terminal would obey in them shows as
-// codes.Printable has it.
+// Explain returns a forecast as plain text: a summary line, a table of who goes when, who waits for
+// what and who stays, and the pods that would be left. Names and messages come from others, so
+// control characters in them are printed as codes.Printable prints them.
 func Explain(f *Forecast) string {
 	var out strings.Builder
 	out.WriteString(summary(f))
@@ -44,7 +43,7 @@ func Explain(f *Forecast) string {
 	return out.String()
 }
 
-// summary is one line on a forecast.
+// summary returns one line about a forecast.
 func summary(f *Forecast) string {
 	count := map[Action]int{}
 	blocked := map[string]bool{}
@@ -89,7 +88,7 @@ func counted(n int, what string) string {
 	return strconv.Itoa(n) + " " + what + "s"
 }
 
-// table writes rows in columns; the last one may be as long as it likes.
+// table writes rows in columns. The last column may have any width.
 func table(out *strings.Builder, rows [][4]string) {
 	var widths [3]int
 	for _, row := range rows {
@@ -104,8 +103,7 @@ func table(out *strings.Builder, rows [][4]string) {
 	}
 }
 
-// Budgets are the names of the budgets that hold pods back in a forecast, each
-// once, in order.
+// Budgets returns the names of the budgets that hold pods back in a forecast, each once, in order.
 func (f *Forecast) Budgets() []string {
 	var names []string
 	for i := range f.Steps {

@@ -71,8 +71,8 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// A forecast names each pod, changes nothing that it was given, and keeps to
-// the rules of the drains it tells of.
+// A forecast names each pod, changes nothing in its arguments, and follows the rules of the drains
+// it predicts.
 func TestForecastOfAnything(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := newShell(t)

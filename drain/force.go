@@ -6,9 +6,8 @@ import (
 	"github.com/millwright-go/millwright/decision"
 )
 
-// force deletes every pod with grace 0, at once. It waits for no budget, no
-// volume and no pod, and ends when the deletions were accepted, or after its
-// bound.
+// force deletes every pod with grace 0, at once. It waits for no budget, no volume and no pod, and
+// ends when the deletions were accepted, or after its bound.
 func (d *decider) force() Plan {
 	bound := d.rec.Forced.Add(d.p.ForceBound)
 	if d.o.WriteFailed {
@@ -33,8 +32,7 @@ func (d *decider) force() Plan {
 	return Plan{At: d.at, Why: why, Warn: d.warned}
 }
 
-// resisting is a pod whose deletion was not accepted, the first by its key; nil:
-// there is none.
+// resisting returns the first pod, by its key, whose deletion was not accepted. Nil: there is none.
 func (d *decider) resisting() (first *Pod) {
 	for _, p := range d.o.Pods {
 		if p == nil || d.spared(p) {
@@ -48,8 +46,8 @@ func (d *decider) resisting() (first *Pod) {
 	return first
 }
 
-// kills are the deletions that are due, and the number of those that were not
-// accepted. Each is tried once at least, whatever the bound says.
+// kills returns the deletions that are due, and the number of those that were not accepted. Each is
+// tried at least once, regardless of the bound.
 func (d *decider) kills(bound time.Time) (due []int32, failed int64) {
 	d.standings = make([]standing, len(d.o.Pods))
 	for i, p := range d.o.Pods {
@@ -74,8 +72,8 @@ func (d *decider) kills(bound time.Time) (due []int32, failed int64) {
 	return due, failed
 }
 
-// spared tells whether even force leaves a pod alone: static pods and daemon
-// sets' ones, and what a rule has skipped.
+// spared reports whether even force leaves a pod alone: static pods, pods of daemon sets, and pods
+// that a rule skips.
 func (d *decider) spared(p *Pod) bool {
 	if _, left := d.leftAlone(p); left {
 		return true

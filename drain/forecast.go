@@ -8,21 +8,20 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// Assumptions are what a forecast takes for granted of a cluster. The zero
-// value stands for the defaults.
+// Assumptions are what a forecast assumes about a cluster. The zero value stands for the defaults.
 type Assumptions struct {
-	// Heal is from a pod's end until its replacement counts as healthy for the
-	// budgets. Zero: 1 min. A pod without an owner is not replaced.
+	// Heal is the time from a pod's end until its replacement counts as healthy for the budgets.
+	// Zero: 1 min. A pod without an owner is not replaced.
 	Heal time.Duration
-	// Detach is from a pod's end until its volumes are detached. Zero: 10 s.
+	// Detach is the time from a pod's end until its volumes are detached. Zero: 10 s.
 	Detach time.Duration
-	// Reattach is from there until they are attached elsewhere. Zero: 10 s.
+	// Reattach is the time from there until they are attached elsewhere. Zero: 10 s.
 	Reattach time.Duration
 	// Limit is how far to look ahead. Zero: a day.
 	Limit time.Duration
 }
 
-// Action is what a step of a forecast is.
+// Action is the kind of a step of a forecast.
 type Action string
 
 // The actions.
@@ -36,7 +35,7 @@ const (
 	End    Action = "end"
 )
 
-// Step is one thing that a forecast says.
+// Step is one step of a forecast.
 type Step struct {
 	At     time.Duration // from now
 	Action Action
@@ -51,23 +50,23 @@ type Forecast struct {
 	Node  string
 	Pods  int // on the node now
 	Steps []Step
-	// Left are the pods that would not have gone in the end, apart from those
-	// to be left alone, by namespace and name.
+	// Left are the pods that would remain at the end, by namespace and name. Pods that the drain
+	// leaves alone are not included.
 	Left []Blocked
 	// Done: the drain would end within the limit, after Took.
 	Done bool
 	Took time.Duration
 }
 
-// Predict says how a drain would go, from the very decisions that carry one
-// out: pods go when their grace ends, budgets give back what was taken when the
-// replacement is there, and nothing else changes. Nothing in o is changed. The
-// observation counts as complete and read live: Complete and Cached are ignored.
+// Predict returns how a drain would go. It runs the real decisions. It assumes that pods go when
+// their grace ends, that budgets recover when the replacement is there, and that nothing else
+// changes. It does not change o. The observation counts as complete and read live: Complete and
+// Cached are ignored.
 //
-// A forecast ends without Done at the limit, or with ReasonNoProgress if decisions
-// repeat themselves and change nothing; that is a fault of this package.
+// A forecast ends without Done at the limit. It ends with ReasonNoProgress if decisions repeat
+// themselves and change nothing; that is a fault of this package.
 //
-// The error is for a caller's mistake, as Decide's.
+// Only a caller's mistake is an error, as for Decide.
 func Predict(o *Observation, p *Policy, a Assumptions, now time.Time) (*Forecast, error) {
 	d, err := newDecision(o, p, now)
 	if err != nil {
@@ -76,8 +75,8 @@ func Predict(o *Observation, p *Policy, a Assumptions, now time.Time) (*Forecast
 	return newFuture(d, a).run(Decide)
 }
 
-// run tells what happens until the drain ends, the limit is reached, or decisions change nothing
-// any more.
+// run adds steps until the drain ends, the limit is reached, or decisions no longer change
+// anything.
 func (f *future) run(decide func(*Observation, *Policy, time.Time) (Plan, error)) (*Forecast, error) {
 	f.stays()
 	for {
@@ -104,7 +103,7 @@ func (f *future) run(decide func(*Observation, *Policy, time.Time) (Plan, error)
 	}
 }
 
-// spins reports whether more plans were carried out at this moment than a drain can need: some for
+// spins reports whether more plans were carried out at this time than a drain can need: some for
 // the node, and a few for each pod that was there at first.
 func (f *future) spins() bool {
 	f.busy++
@@ -120,7 +119,7 @@ func (f *future) end(plan *Plan, why decision.Why) *Forecast {
 	return f.out
 }
 
-// future is a cluster that does what a forecast assumes.
+// future is a cluster that behaves as a forecast assumes.
 type future struct {
 	o       Observation
 	a       Assumptions
@@ -204,8 +203,7 @@ func (f *future) say(s Step) {
 	f.out.Steps = append(f.out.Steps, s)
 }
 
-// stays notes the pods that are left where they are, and those that are going
-// already.
+// stays adds steps for the pods that are left where they are, and those that are going already.
 func (f *future) stays() {
 	d := decider{o: &f.o, p: f.p, now: f.now}
 	for _, p := range f.o.Pods {
@@ -223,7 +221,7 @@ func (f *future) stays() {
 	}
 }
 
-// explain notes why pods wait, where that is news.
+// explain adds steps for why pods wait, if the reason is new.
 func (f *future) explain(plan *Plan) {
 	for i := range plan.Blocked {
 		b := &plan.Blocked[i]
@@ -239,7 +237,7 @@ func (f *future) explain(plan *Plan) {
 	}
 }
 
-// next is when something happens or is looked at; zero: never.
+// next returns when something happens or the drain decides again. Zero: never.
 func (f *future) next(at time.Time) time.Time {
 	for _, e := range f.events {
 		if at.IsZero() || e.at.Before(at) {

@@ -7,7 +7,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// carryOut has a forecast's cluster answer a plan.
+// carryOut makes the forecast's cluster answer a plan.
 func (f *future) carryOut(plan *Plan) {
 	if plan.Write != nil {
 		if plan.Write.Unschedulable && !f.o.Node.Unschedulable || plan.Begins || plan.Why.Reason == reasonForceBegins {
@@ -71,7 +71,7 @@ func (f *future) evict(uid string) Result {
 	return Accepted
 }
 
-// tell has a pod go when its grace ends, and the budgets count it out.
+// tell makes a pod go when its grace ends. The budgets no longer count it.
 func (f *future) tell(uid string, now bool) {
 	p := f.pod(uid)
 	if p == nil {
@@ -90,7 +90,7 @@ func (f *future) tell(uid string, now bool) {
 	f.at(ends, func() { f.remove(p) })
 }
 
-// remove is a pod's end: its volumes move on, its replacement comes up.
+// remove ends a pod: its volumes move on, its replacement comes up.
 func (f *future) remove(p *Pod) {
 	i := slices.Index(f.o.Pods, p)
 	if i < 0 {
@@ -112,8 +112,7 @@ func (f *future) remove(p *Pod) {
 	}
 }
 
-// detach takes a volume off the node, and has it attached to a node without a
-// name.
+// detach takes a volume off the node, and attaches it to a node without a name.
 func (f *future) detach(v *Volume) {
 	tail := tailOf(v.Handle)
 	f.o.Attached = slices.DeleteFunc(f.o.Attached, func(id string) bool { return sameHandle(id, tail) })
@@ -127,7 +126,7 @@ func (f *future) detach(v *Volume) {
 	})
 }
 
-// refusers are the budgets of a step, for people.
+// refusers returns the budgets of a step, for people.
 func refusers(keys []object.Key) string {
 	if len(keys) < 2 {
 		return ""
@@ -142,7 +141,7 @@ func refusers(keys []object.Key) string {
 	return text
 }
 
-// elapsed is a time from now as a table shows it.
+// elapsed formats the time from now for a table.
 func elapsed(d time.Duration) string { return "+" + span(d) }
 
 func span(d time.Duration) string { return d.Round(time.Second).String() }

@@ -16,7 +16,7 @@ import (
 	"github.com/millwright-go/millwright/test/fuzzing"
 )
 
-// form reads bytes as observations of drains. The corpus counts on the order of the words.
+// form reads bytes as observations of drains. The corpus depends on the order of the words.
 var form = fuzzing.Form{Now: epoch.Truncate(time.Second), Words: []string{
 	"", here, there, "node-uid", "default", "db-1-1", "db-2-2", "db-1", "db-2", "web", "a", "b",
 	"vol-1", "vol-2", "claim-vol-1", "claim-vol-2", "att-vol-1", "att-vol-2", "zone-a/vol-1", "zone-a/vol-2",
@@ -35,7 +35,7 @@ func newFuzzed(decide func(*drain.Observation, *drain.Policy, time.Time) (drain.
 	return &fuzzed{Form: form, Policy: drain.DefaultPolicy, Decide: decide, Check: proper}
 }
 
-// proper holds a plan for any observation to its form.
+// proper checks the form of a plan for any observation.
 func proper(t testing.TB, o *drain.Observation, plan drain.Plan) {
 	require.NotEmpty(t, plan.Why.Reason)
 	require.NotEmpty(t, plan.Why.String())
@@ -48,7 +48,7 @@ func proper(t testing.TB, o *drain.Observation, plan drain.Plan) {
 	}
 }
 
-// told gives the first observation of the stories for each reason.
+// told returns the first observation of the stories for each reason.
 func told(f *testing.F, d *fuzzed) [][]byte {
 	seeds := map[decision.Reason][]byte{}
 	for _, chapter := range chapters() {

@@ -15,7 +15,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// anyTime is one that storage may hold.
+// anyTime returns a time that storage may hold.
 func anyTime(t *rapid.T, label string) time.Time {
 	switch rapid.IntRange(0, 4).Draw(t, label) {
 	case 0:
@@ -154,8 +154,8 @@ func TestP11AnyObservationGetsAPlan(t *testing.T) {
 	})
 }
 
-// P21, P28: whatever storage holds, writes come to an end, and what is waited
-// for without force and with a deadline has one.
+// P21, P28: for any state of storage, writes end, and each wait without force and with a deadline
+// has an end.
 func TestP21GarbageComesToRest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := newShell(t)

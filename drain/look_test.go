@@ -11,8 +11,8 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// behind is what a process sees whose cache has the pods of now, and the node as
-// it was before a turn was recorded.
+// behind is what a process sees whose cache has the current pods, and the node as it was before a
+// turn was recorded.
 func (s *shell) behind() *drain.Observation {
 	o := s.observe()
 	o.Node = o.Node.Clone()
@@ -29,9 +29,8 @@ func decide(t *testing.T, s *shell, o *drain.Observation) drain.Plan {
 	return plan
 }
 
-// A cache may show that a pod is gone before it shows that its turn was recorded:
-// the next pod with volumes is told to go, and a drain ends, on a live read of
-// the node only (P22).
+// A cache may show that a pod is gone before it shows that its turn was recorded. So only after a
+// live read of the node does the drain tell the next pod with volumes to go, or end (P22).
 func TestTurnsAreBelievedLive(t *testing.T) {
 	s, first, second := twoDatabases(t)
 	s.detach = -1
@@ -54,8 +53,7 @@ func TestTurnsAreBelievedLive(t *testing.T) {
 	assert.Equal(t, second.Key, plan.Evict[0].Pod)
 }
 
-// A drain whose pods are gone ends on the word of a cache only where no volume
-// can be left.
+// A drain whose pods are gone ends on a cached node only if no volume can be left.
 func TestDrainsEndLive(t *testing.T) {
 	s, first, second := twoDatabases(t)
 	s.detach = -1
@@ -86,8 +84,8 @@ func TestDrainsEndLive(t *testing.T) {
 	}
 }
 
-// A pod that was bound just before the cordon may not show in a cache: a drain ends on a live list
-// of pods, but for its deadline and by force (P22).
+// A pod that was bound just before the cordon may be missing in a cache. A drain ends on a live
+// list of pods, except at its deadline and by force (P22).
 func TestDrainsEndOnALiveListOfPods(t *testing.T) {
 	s, _, _ := twoDatabases(t)
 	s.pods = nil
@@ -103,8 +101,8 @@ func TestDrainsEndOnALiveListOfPods(t *testing.T) {
 	require.True(t, decide(t, s, seen).Done)
 }
 
-// A drain that has just begun may not show in a cache: it is taken for none to undo
-// on a live read only (P23).
+// A drain that has just begun may be missing in a cache. Only a live read shows that there is none
+// to undo (P23).
 func TestUndoneOnALiveRead(t *testing.T) {
 	s, _, _ := twoDatabases(t)
 	seen := s.behind()

@@ -6,36 +6,34 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// Memory is what a process remembers of the drain of one node. It may be lost
-// at the cost of time only. The zero Memory knows everything: nothing was
-// attempted before it. A process that may have had a predecessor begins with
-// NewMemory.
+// Memory is what a process remembers of the drain of one node. Losing it costs time only. The zero
+// Memory knows everything: nothing was attempted before it. A process that may have had a
+// predecessor begins with NewMemory.
 type Memory struct {
-	// From is since when attempts are known; before it, any pod may have been
-	// tried to evict. Zero: all are known.
+	// From is the time from which all attempts are known. Before it, any pod may have been tried.
+	// Zero: all are known.
 	From time.Time
-	// Answers are the last ones by UID of the pod, for Detach by name of the
-	// attachment.
+	// Answers are the last ones by UID of the pod, for Detach by name of the attachment.
 	Answers map[string]Answer
-	// NoEviction says that the cluster answered that it has no eviction API.
+	// NoEviction: the cluster answered that it has no eviction API.
 	NoEviction bool
-	// Turn is that of the pod with volumes that this process told to go last. If the pod goes
-	// before the record of the drain has its turn, its volumes are waited for all the same. The
-	// zero value: there was none.
+	// Turn is the turn of the pod with volumes that this process told to go last. If the pod goes
+	// before the node's record has its turn, the drain still waits for its volumes. The zero value:
+	// there was none.
 	Turn machine.DrainTurn
 }
 
-// Result is how a call about one pod or attachment ended.
+// Result is the outcome of a call about one pod or attachment.
 type Result string
 
 // The results.
 const (
 	// Accepted: the eviction or deletion is under way.
 	Accepted Result = "Accepted"
-	// Refused: not now (HTTP 429); a budget does not allow it.
+	// Refused: not now (HTTP 429), because a budget does not allow it.
 	Refused Result = "Refused"
-	// NotFound: the pod is gone, or another one has its name by now (404, or a
-	// conflict with the UID that the call named).
+	// NotFound: the pod is gone, or another pod now has its name (404, or a conflict with the UID
+	// that the call named).
 	NotFound Result = "NotFound"
 	// NoEvictionAPI: the cluster can't evict at all.
 	NoEvictionAPI Result = "NoEvictionAPI"
@@ -62,23 +60,22 @@ type Answer struct {
 	Result Result
 	// At is when the call was made.
 	At time.Time
-	// RetryAfter is how long the server wants to be left alone (Retry-After).
-	// Zero: it did not say.
+	// RetryAfter is how long the server asks the caller to wait (Retry-After). Zero: it did not
+	// ask.
 	RetryAfter time.Duration
 	Message    string // of the server, for people; may be empty
 }
 
-// NewMemory returns the memory of a process that looks at a node's drain for
-// the first time and does not know what others have attempted before.
+// NewMemory returns the memory of a process that first sees a node's drain and does not know what
+// earlier processes have attempted.
 func NewMemory(now time.Time) *Memory { return &Memory{From: now} }
 
-// Begun is to be called after the write of a plan with Begins set was stored:
-// the node was not being drained before, so that this process knows all
-// attempts.
+// Begun must be called after the write of a plan with Begins set was stored. The node was not being
+// drained before, so this process knows all attempts.
 func (m *Memory) Begun() { m.From = time.Time{} }
 
-// Begin is to be called before an order about a pod is carried out: the write of the record that
-// follows it may fail, and its answer may get lost.
+// Begin must be called before an order about a pod is carried out, because the following write of
+// the record may fail, and the answer may get lost.
 func (m *Memory) Begin(o Order) {
 	if o.Turn != nil {
 		m.Turn = *o.Turn
@@ -96,8 +93,8 @@ func (m *Memory) Note(uid string, a Answer) {
 	m.Answers[uid] = a
 }
 
-// Forget drops the answers about pods that are not among those given, so that
-// the memory of a long drain does not grow. It is for complete lists only.
+// Forget drops the answers about pods that are not among those given, so that the memory of a long
+// drain does not grow. Only pass complete lists.
 func (m *Memory) Forget(pods []*Pod) {
 	if len(m.Answers) <= len(pods) {
 		return
@@ -115,7 +112,7 @@ func (m *Memory) Forget(pods []*Pod) {
 	}
 }
 
-// answer about a pod or an attachment; the zero Answer: none is known.
+// answer returns the answer about a pod or an attachment. The zero Answer: none is known.
 func (m *Memory) answer(uid string) Answer {
 	if m == nil || len(m.Answers) == 0 {
 		return Answer{}

@@ -15,7 +15,7 @@ var epoch = time.Date(2026, 5, 4, 6, 30, 0, 250e6, time.UTC)
 
 const here, there = "node-1", "node-2"
 
-// pod is a pod of the model, with how it will behave.
+// pod is a pod of the model, with its future behaviour.
 type pod struct {
 	drain.Pod
 	lasts time.Duration // from being told to go to being gone; 0: its grace
@@ -31,7 +31,7 @@ type budget struct {
 	elsewhere int32         // healthy pods on other nodes
 	lag       time.Duration // from a change to the status that tells of it
 	heals     time.Duration // from a pod's end to its healthy replacement; 0: never
-	frozen    bool          // nobody computes the status
+	frozen    bool          // no controller computes the status
 	update    time.Time     // when the status will be computed; zero: nothing is due
 }
 
@@ -134,7 +134,7 @@ func (c *cluster) protect(name string, desired, elsewhere int32, change ...func(
 	return b
 }
 
-// healthy is the truth that a status tells of late.
+// healthy is the true number that a status reports late.
 func (c *cluster) healthy(b *budget) int32 {
 	n := b.elsewhere
 	for _, p := range c.pods {
@@ -145,7 +145,7 @@ func (c *cluster) healthy(b *budget) int32 {
 	return n
 }
 
-// compute is what the disruption controller does.
+// compute does what the disruption controller does.
 func (c *cluster) compute(b *budget) {
 	if b.frozen {
 		return
@@ -165,12 +165,12 @@ func (c *cluster) changed(p *pod) {
 	}
 }
 
-// at has something happen later.
+// at schedules an event.
 func (c *cluster) at(after time.Duration, do func()) {
 	c.events = append(c.events, event{c.now.Add(after), do})
 }
 
-// next is when something happens next; zero: never.
+// next returns when something happens next. Zero: never.
 func (c *cluster) next() time.Time {
 	var first time.Time
 	for _, e := range c.events {
@@ -181,7 +181,7 @@ func (c *cluster) next() time.Time {
 	return first
 }
 
-// advance lets time pass, and all happen that is due by then.
+// advance lets time pass, and makes all due events happen.
 func (c *cluster) advance(to time.Time) {
 	for {
 		at := c.next()
@@ -233,9 +233,9 @@ func (c *cluster) call(kind drain.Kind, o drain.Order) drain.Answer {
 	return a
 }
 
-// evict follows the rules of policy/v1: a pod that is going or has finished
-// goes unasked; several budgets are an error; a stale status refuses with
-// Retry-After; else the allowance is used up at once.
+// evict follows the rules of policy/v1. A pod that is going or has finished goes without a check.
+// Several budgets are an error. A stale status refuses with Retry-After. Otherwise the allowance is
+// used up at once.
 func (c *cluster) evict(p *pod, a *drain.Answer) {
 	var applies []*budget
 	for _, b := range c.budgets {
@@ -263,7 +263,7 @@ func (c *cluster) evict(p *pod, a *drain.Answer) {
 	}
 }
 
-// tell has a pod go. Being told again only ever shortens its time.
+// tell makes a pod go. A repeated order can only shorten its time.
 func (c *cluster) tell(p *pod, grace time.Duration) {
 	ends := c.now.Add(grace)
 	if p.GraceEnds.IsZero() || ends.Before(p.GraceEnds) {
@@ -287,8 +287,8 @@ func (c *cluster) tell(p *pod, grace time.Duration) {
 	}
 }
 
-// end is what a kubelet does when the containers of a deleted pod have ended: the pod
-// finishes, and its object goes a moment later.
+// end does what a kubelet does when the containers of a deleted pod have ended: the pod finishes,
+// and its object goes a moment later.
 func (c *cluster) end(p *pod) {
 	if p.stays == 0 || p.Finished {
 		c.remove(p)
@@ -298,7 +298,7 @@ func (c *cluster) end(p *pod) {
 	c.at(p.stays, func() { c.remove(p) })
 }
 
-// remove is the end of a pod: its volumes move, its replacement comes up.
+// remove ends a pod: its volumes move, its replacement comes up.
 func (c *cluster) remove(p *pod) {
 	i := slices.Index(c.pods, p)
 	if i < 0 {
@@ -318,7 +318,7 @@ func (c *cluster) remove(p *pod) {
 	}
 }
 
-// move detaches a volume that nobody here uses, and attaches it elsewhere.
+// move detaches a volume that no pod here uses, and attaches it elsewhere.
 func (c *cluster) move(volume string) {
 	before := len(c.attachments)
 	c.attachments = slices.DeleteFunc(c.attachments, func(a *drain.Attachment) bool { return a.Volume == volume && a.Node == here })

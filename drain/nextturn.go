@@ -8,9 +8,9 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// unrecorded is the turn of the pod that this process told to go last, if that pod is not waited
-// for any more, its volumes are waited for, and the record has an older turn: the write of the record
-// met a conflict, or the answer to the eviction was lost. Nil: there is none.
+// unrecorded returns the turn of the pod that this process told to go last, if the record has an
+// older turn, the pod is no longer waited for, and its volumes are. That happens if the write of
+// the record met a conflict, or the answer to the eviction was lost. Nil: there is none.
 func (d *decider) unrecorded(t *machine.DrainTurn) *machine.DrainTurn {
 	if d.o.Memory == nil || d.o.Memory.Turn.UID == "" {
 		return nil
@@ -24,7 +24,7 @@ func (d *decider) unrecorded(t *machine.DrainTurn) *machine.DrainTurn {
 	}
 	_, here := d.firstHere(last)
 	if d.awaits(last.UID) || !here && (d.o.Attachments == nil || d.serial == 0) {
-		return nil // nothing of it is waited for, or the pod is
+		return nil // the drain waits for none of its volumes, or waits for the pod itself
 	}
 	return last
 }
@@ -39,10 +39,10 @@ func (d *decider) awaits(uid string) bool {
 	return false
 }
 
-// goingNow is a pod with volumes that is going, or should be gone, and whose turn is not recorded:
-// just told to by us, or by somebody else. Turns are recorded in the order in
-// which pods were told to go, so that no two of them replace each other for
-// ever. others: there is one that is going, whether its turn is to be recorded or not.
+// goingNow returns a pod with volumes that is going, or should be gone, and whose turn is not
+// recorded. The drain or another program has just told it to go. Turns are recorded in the order in
+// which pods were told to go, so that no two of them replace each other endlessly. others is true
+// if any pod is going, whether its turn is to be recorded or not.
 func (d *decider) goingNow(t *machine.DrainTurn) (first *Pod, others bool) {
 	for i, p := range d.o.Pods {
 		if p == nil || turnOf(t, p) {
@@ -62,8 +62,8 @@ func (d *decider) goingNow(t *machine.DrainTurn) (first *Pod, others bool) {
 	return first, others
 }
 
-// leaves reports whether a pod that is not waited for any more has volumes that still have time to
-// be detached. Its turn has the same limit, so that it is recorded once.
+// leaves reports whether a pod that the drain no longer waits for has volumes that still have time
+// to be detached. Its turn has the same limit, so that it is recorded once.
 func (d *decider) leaves(p *Pod) bool {
 	if !d.now.Before(d.ended(p).Add(d.p.DetachTimeout)) {
 		return false
@@ -76,8 +76,8 @@ func (d *decider) leaves(p *Pod) bool {
 	return false
 }
 
-// ended is when the grace of a pod ends that is not waited for any more, whole seconds. One that
-// had finished before it was told to go gets no grace.
+// ended returns when the grace of a pod that the drain no longer waits for ends, in whole seconds.
+// A pod that had finished before it was told to go gets no grace.
 func (d *decider) ended(p *Pod) time.Time {
 	if !p.GraceEnds.IsZero() {
 		return p.GraceEnds
@@ -85,8 +85,8 @@ func (d *decider) ended(p *Pod) time.Time {
 	return d.o.Memory.answer(p.UID).At.Truncate(time.Second)
 }
 
-// toldAt is when a pod was told to go, whole seconds. Zero: it was given
-// another grace than its own, so that this is not known.
+// toldAt returns when a pod was told to go, in whole seconds. Zero: not known, because it was given
+// another grace than its own.
 func (d *decider) toldAt(p *Pod) time.Time {
 	since := p.GraceEnds.Add(-p.grace())
 	if a := d.o.Memory.answer(p.UID); a.Result == Accepted {
@@ -98,8 +98,8 @@ func (d *decider) toldAt(p *Pod) time.Time {
 	return since.Truncate(time.Second)
 }
 
-// newTurn is the turn of a pod that was told to go at a time; zero: it is not known when. A turn
-// is later than the one before it.
+// newTurn returns the turn of a pod that was told to go at a time. Zero: the time is not known. A
+// turn is later than the one before it.
 func (d *decider) newTurn(p *Pod, since time.Time) machine.DrainTurn {
 	if since.IsZero() {
 		since = d.now

@@ -6,51 +6,48 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// DaemonSet is the kind of owner whose pods a drain leaves alone: they would
-// come back to the same node at once.
+// DaemonSet is the kind of owner whose pods a drain leaves alone, because they would come back to
+// the same node at once.
 const DaemonSet = "DaemonSet"
 
-// Pod is what a drain needs to know of a pod that is bound to the node. Pods
-// are shared between readers; a decision does not change them.
+// Pod is what a drain needs to know of a pod that is bound to the node. Readers share pods; a
+// decision does not change them.
 type Pod struct {
 	object.Key
-	// UID decides which pod is meant: a new pod of an old name is another pod.
+	// UID identifies the pod: a new pod of an old name is another pod.
 	UID string
-	// Owner is the controller. Nil: nobody will replace the pod.
+	// Owner is the controller. Nil: no controller will replace the pod.
 	Owner       *object.Owner
 	Labels      map[string]string
 	Annotations map[string]string
-	// Priority of scheduling; pods with volumes leave in its order, the higher
-	// first. A missing priority is zero.
+	// Priority of scheduling. Pods with volumes leave in its order, the higher first. A missing
+	// priority is zero.
 	Priority int32
 	// Finished says that all containers have ended for good.
 	Finished bool
-	// Mirror says that the pod is the image of a static one, which only its
-	// node can remove.
+	// Mirror: the pod is the image of a static one, which only its node can remove.
 	Mirror bool
 	// CreatedAt is when the pod was created, whole seconds. Zero: not known.
 	CreatedAt time.Time
-	// Grace is the pod's own termination grace period. Zero: none; a negative
-	// one counts as none.
+	// Grace is the pod's own termination grace period. Zero: none; a negative one counts as none.
 	Grace time.Duration
-	// GraceEnds is when the grace of a pod that is being deleted ends, as its
-	// deletion timestamp says. Zero: it is not being deleted.
+	// GraceEnds is when the grace of a pod that is being deleted ends, according to its deletion
+	// timestamp. Zero: it is not being deleted.
 	GraceEnds time.Time
-	// Claims are the names of the persistent volume claims in the pod's
-	// namespace that it uses, those of generic ephemeral volumes among them
-	// (EphemeralClaim). Other volumes that go with the pod have none.
+	// Claims are the names of the persistent volume claims in the pod's namespace that it uses,
+	// including those of generic ephemeral volumes (EphemeralClaim). Other volumes that go with the
+	// pod have none.
 	Claims []string
-	// Budgets are the budgets that select this pod. Not nil: they are
-	// resolved; nil: they are looked for among Observation.Budgets.
+	// Budgets are the budgets that select this pod. Not nil: the caller resolved them. Nil: the
+	// drain searches Observation.Budgets for them.
 	Budgets []*Budget
 }
 
-// EphemeralClaim returns the name of the persistent volume claim that
-// Kubernetes makes for a generic ephemeral volume of a pod. The volume behind it
-// is attached and detached like any other.
+// EphemeralClaim returns the name of the persistent volume claim that Kubernetes creates for a
+// generic ephemeral volume of a pod. The volume behind it is attached and detached like any other.
 func EphemeralClaim(pod, volume string) string { return pod + "-" + volume }
 
-// grace is the pod's termination grace, never negative.
+// grace returns the pod's termination grace, never negative.
 func (p *Pod) grace() time.Duration { return max(p.Grace, 0) }
 
 // Budget is a PodDisruptionBudget of policy/v1.
@@ -70,19 +67,17 @@ type Budget struct {
 	Disrupted          int32 // pods whose eviction was accepted and that are not gone yet
 }
 
-// Selects tells whether the budget applies to the pod.
+// Selects reports whether the budget applies to the pod.
 func (b *Budget) Selects(p *Pod) bool {
 	return b != nil && b.Selector != nil && b.Namespace == p.Namespace &&
 		(b.Selector.Empty() || b.Selector.Matches(p.Labels))
 }
 
-// Stale tells whether the status belongs to an older spec: nothing can be
-// concluded from its numbers.
+// Stale reports whether the status belongs to an older spec. Its numbers then prove nothing.
 func (b *Budget) Stale() bool { return b.ObservedGeneration < b.Generation }
 
-// Misconfigured tells whether the budget can never be met: its status is
-// current, all expected pods are healthy, none is being disrupted, and still
-// no disruption is allowed.
+// Misconfigured reports whether the budget can never be met: its status is current, all expected
+// pods are healthy, none is being disrupted, and still no disruption is allowed.
 func (b *Budget) Misconfigured() bool {
 	return !b.Stale() && b.ExpectedPods > 0 && b.CurrentHealthy >= b.ExpectedPods &&
 		b.Disrupted == 0 && b.DisruptionsAllowed <= 0

@@ -9,35 +9,32 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// Slot is the length of a slot of attempts, and the least time between two
-// attempts to evict one pod (PodEvictionRetryInterval of
-// machine-controller-manager).
+// Slot is the length of a slot of attempts, and the least time between two attempts to evict one
+// pod (PodEvictionRetryInterval of machine-controller-manager).
 const Slot = 20 * time.Second
 
-// Policy is how nodes are to be drained. The zero Policy is invalid: start
-// from DefaultPolicy. The figures are those of machine-controller-manager.
+// Policy says how to drain nodes. The zero Policy is invalid: start from DefaultPolicy. The figures
+// are those of machine-controller-manager.
 type Policy struct {
-	// Timeout ends a drain for which Observation.Deadline names no end: what
-	// is left then is deleted with its own grace, and not waited for. It counts
-	// from the drain's start. Zero: no end; else at least a second; default 2 h.
+	// Timeout ends a drain that has no Observation.Deadline. The drain then deletes the remaining
+	// pods with their own grace, and does not wait for them. It counts from the drain's start.
+	// Zero: no end; else at least a second; default 2 h.
 	Timeout time.Duration
-	// MaxEvictRetries is how many slots of Slot a pod has to be evicted in,
-	// from the drain's start; then it is deleted with its own grace. Zero, the
-	// default: until the drain's end.
+	// MaxEvictRetries is the number of slots of Slot, from the drain's start, in which the drain
+	// tries to evict a pod. After them it deletes the pod with its own grace. Zero, the default:
+	// until the drain's end.
 	MaxEvictRetries int
-	// TerminationBuffer is how much longer than its grace a pod may take to
-	// go. From zero on; default 30 s.
+	// TerminationBuffer is how much longer than its grace a pod may take to go. From zero on;
+	// default 30 s.
 	TerminationBuffer time.Duration
-	// DetachTimeout is how long the volumes of a pod may take to be detached,
-	// from the end of its grace; for Detach, from the beginning of the stage.
-	// At least a second; default 2 min.
+	// DetachTimeout is how long the detachment of a pod's volumes may take, from the end of its
+	// grace; for Detach, from the beginning of the stage. At least a second; default 2 min.
 	DetachTimeout time.Duration
-	// ReattachTimeout is how long volumes may take to be attached elsewhere,
-	// from their detachment. At least a second; default 90 s.
+	// ReattachTimeout is how long the attachment of volumes elsewhere may take, from their
+	// detachment. At least a second; default 90 s.
 	ReattachTimeout time.Duration
-	// ForceBound is how long force is tried where deletions are not accepted.
-	// At least a second; default 1 min. It also bounds what is tried after the
-	// drain's end.
+	// ForceBound is how long force is tried if deletions are not accepted. At least a second;
+	// default 1 min. It also limits the tries after the drain's end.
 	ForceBound time.Duration
 	// RetryDelete is how long to wait after a deletion that failed. At least a
 	// second; default 5 s.
@@ -45,45 +42,44 @@ type Policy struct {
 	// Unresponsive is how long a node is not Ready or read-only before it
 	// counts as not answering. At least a second; default 5 min.
 	Unresponsive time.Duration
-	// OutOfService has force put the taint node.kubernetes.io/out-of-service on
-	// a node that does not answer, before its volumes are detached. Only for
-	// providers where such a node is known to be down.
+	// OutOfService makes force put the taint node.kubernetes.io/out-of-service on a node that does
+	// not answer, before its volumes are detached. Only for providers whose unresponsive nodes are
+	// known to be down.
 	OutOfService bool
-	// Rules are tried in order; the first that selects a pod counts.
+	// Rules are tried in order. The first rule that selects a pod counts.
 	Rules []Rule
-	// AtTimeout is what happens at the drain's end to pods that are not
-	// evicted before: protected ones, and those waited for to complete.
+	// AtTimeout is what happens at the drain's end to pods that are not evicted before: protected
+	// ones, and those that the drain lets complete.
 	AtTimeout Treatment
 	Keys      Keys
 }
 
-// Treatment is what happens at the drain's end to a pod that was not to be
-// evicted before it.
+// Treatment is what happens at the drain's end to a pod that was not to be evicted before it.
 type Treatment string
 
 // The treatments.
 const (
-	// DeletePods treats them as any other pod: tried to evict once more, then
-	// deleted with their own grace.
+	// DeletePods treats them as any other pod: the drain tries eviction once more, then deletes
+	// them with their own grace.
 	DeletePods Treatment = "Delete"
-	// KeepWaiting waits without end; only force overrides.
+	// KeepWaiting waits without end. Only force overrides it.
 	KeepWaiting Treatment = "Wait"
 	// LeavePods ends the drain without them.
 	LeavePods Treatment = "Leave"
 )
 
-// Keys are the names by which users and other programs speak to a drain. An
-// empty key switches its feature off.
+// Keys are the annotations that users and other programs share with a drain. An empty key switches
+// its feature off.
 type Keys struct {
-	// DoNotDisrupt are annotations on pods; a pod with one that parses as true
-	// is not evicted before the drain's end.
+	// DoNotDisrupt are annotations on pods. A pod with one that parses as true is not evicted
+	// before the drain's end.
 	DoNotDisrupt []string
-	// PreDrainHook begins the keys of annotations on nodes. While a node has
-	// one, and the drain's end has not come, its pods stay.
+	// PreDrainHook is the prefix of the keys of annotations on nodes. While a node has one, and the
+	// drain's end has not come, its pods stay.
 	PreDrainHook string
 }
 
-// Behaviour is what a Rule has a drain do with pods.
+// Behaviour is what a Rule makes a drain do with pods.
 type Behaviour string
 
 // The behaviours of rules.
@@ -96,15 +92,15 @@ const (
 	WaitCompleted Behaviour = "WaitCompleted"
 )
 
-// Rule says how pods are to be drained that its selector picks.
+// Rule says how to drain the pods that its selector picks.
 type Rule struct {
 	// Selector picks by labels; it must not be empty.
 	Selector object.Selector
 	// Namespaces that the pods must be in. Empty: any.
 	Namespaces []string
 	Behaviour  Behaviour
-	// Order of pods drained InOrder: the lower goes first, and the next waits
-	// until it has gone. Pods without a rule have order 0.
+	// Order of pods drained InOrder: the lower goes first, and the next waits until it has gone.
+	// Pods without a rule have order 0.
 	Order int32
 }
 
@@ -189,7 +185,7 @@ func (r *Rule) validate() *object.FieldError {
 	return nil
 }
 
-// rule is the first rule that selects the pod, or nil.
+// rule returns the first rule that selects the pod, or nil.
 func (p *Policy) rule(pod *Pod) *Rule {
 	for i := range p.Rules {
 		r := &p.Rules[i]

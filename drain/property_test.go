@@ -57,10 +57,10 @@ func anyPod(t *rapid.T, s *shell, p *pod, app string) {
 	}
 }
 
-// untouchable are pods that no drain may touch.
+// untouchable returns the pods that no drain may touch.
 func untouchable(p *pod) bool { return p.Mirror || p.Owner.Kind == drain.DaemonSet }
 
-// storm runs a drain with restarts and old caches, and gives all pods there were.
+// storm runs a drain with restarts and old caches, and returns all pods that ever existed.
 func storm(t *rapid.T, s *shell, until time.Time) (map[string]*pod, drain.Plan) {
 	all := map[string]*pod{}
 	s.resolved = rapid.Bool().Draw(t, "resolved")
@@ -99,7 +99,7 @@ func storm(t *rapid.T, s *shell, until time.Time) (map[string]*pod, drain.Plan) 
 	}
 }
 
-// distances holds attempts to evict a pod to their distance.
+// distances checks the time between attempts to evict a pod.
 func distances(t require.TestingT, calls []call) {
 	last := map[string]time.Time{}
 	for _, c := range calls {
@@ -113,8 +113,8 @@ func distances(t require.TestingT, calls []call) {
 	}
 }
 
-// P22: without force, and while its time lasts, a drain only ever evicts, the
-// attempts keep their distance over restarts, and no budget is violated.
+// P22: without force, and while its time lasts, a drain only ever evicts, the attempts keep their
+// distance over restarts, and no budget is violated.
 func TestP22OnlyEvicted(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := newShell(t)
@@ -139,7 +139,7 @@ func TestP22OnlyEvicted(t *testing.T) {
 	})
 }
 
-// counted is how many pods of a budget were evicted that counted as healthy.
+// counted returns how many evicted pods of a budget counted as healthy.
 func (c *cluster) counted(b *budget, all map[string]*pod) (n int) {
 	for _, p := range all {
 		if b.Selects(&p.Pod) && (!p.Finished || p.ended) && !p.ends.IsZero() {
@@ -149,8 +149,8 @@ func (c *cluster) counted(b *budget, all map[string]*pod) (n int) {
 	return n
 }
 
-// explained: each pod that could have gone and has not is named with a reason,
-// and a refused one with all its budgets.
+// explained: each pod that could have gone and has not is named with a reason, and a refused one
+// with all its budgets.
 func explained(t *rapid.T, s *shell, plan *drain.Plan) {
 	if s.cache != nil {
 		return
@@ -185,8 +185,8 @@ func explained(t *rapid.T, s *shell, plan *drain.Plan) {
 	}
 }
 
-// Progress: where every budget has room, and nothing protects a pod, the drain
-// ends, and the pods that are left are those to be left.
+// Progress: if every budget has room, and nothing protects a pod, the drain ends, and only the pods
+// that it leaves alone are left.
 func TestDrainsEndWhereTheyCan(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := newShell(t)
@@ -214,7 +214,7 @@ func TestDrainsEndWhereTheyCan(t *testing.T) {
 	})
 }
 
-// P21: every drain ends a minute after its time is over, whatever fails.
+// P21: every drain ends a minute after its time is over, even if everything fails.
 func TestP21EveryDrainEnds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := newShell(t)
@@ -265,7 +265,7 @@ func TestP22ForceEndsWithinItsBound(t *testing.T) {
 	})
 }
 
-// P28: what was asked for once is not asked for again while nothing changes.
+// P28: the drain does not repeat a request while nothing changes.
 func TestP28AskedOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := newShell(t)
@@ -281,8 +281,8 @@ func TestP28AskedOnce(t *testing.T) {
 	})
 }
 
-// The writes of a drain: the cordon, and two for each pod whose volumes are
-// followed; no more, however long it lasts.
+// The writes of a drain are the cordon, and two for each pod whose volumes are followed. A long
+// drain makes no more.
 func TestFewWrites(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := newShell(t)

@@ -8,7 +8,7 @@ import (
 	"github.com/millwright-go/millwright/drain"
 )
 
-// bound is on the decisions of a pass.
+// bound is the most decisions of a pass.
 const bound = 400
 
 // shell carries plans out, as drain's documentation says.
@@ -27,10 +27,10 @@ type shell struct {
 	killed                              func() bool // before each call: is it the process's last?
 	lost                                bool        // the call it dies in takes effect
 	refuseWrites                        bool
-	conflict                            func(*drain.Plan) bool // somebody else wrote the node: the pass ends
+	conflict                            func(*drain.Plan) bool // another writer: the pass ends
 	told                                func(drain.Plan, []drain.Answer)
 	observed                            func(*drain.Observation, *drain.Plan) // before a plan is carried out
-	cache                               []*drain.Pod                          // not nil: what the pods were some time ago
+	cache                               []*drain.Pod                          // not nil: the pods some time ago
 }
 
 func newShell(t require.TestingT) *shell {
@@ -70,7 +70,7 @@ func (s *shell) snapshot() []*drain.Pod {
 	return pods
 }
 
-// resolve gives each pod its budgets.
+// resolve sets the budgets of each pod.
 func (s *shell) resolve(o *drain.Observation) {
 	for _, p := range o.Pods {
 		p.Budgets = []*drain.Budget{}
@@ -83,8 +83,7 @@ func (s *shell) resolve(o *drain.Observation) {
 	o.Budgets = nil
 }
 
-// pass decides and carries out until there is nothing to carry out. died: the
-// process was killed.
+// pass decides and carries out until there is nothing to carry out. died: the process was killed.
 func (s *shell) pass() (plan drain.Plan, died bool) {
 	done := map[string]bool{}
 	failed := false
@@ -145,7 +144,7 @@ func (s *shell) store(plan *drain.Plan) {
 	}
 }
 
-// carryOut makes the calls of a plan. No pod is told the same twice in a pass.
+// carryOut makes the calls of a plan. No pod gets the same call twice in a pass.
 func (s *shell) carryOut(plan *drain.Plan, done map[string]bool) (died bool) {
 	kind, list := drain.Evicted, plan.Evict
 	if len(plan.Delete) > 0 {
@@ -178,10 +177,10 @@ func (s *shell) carryOut(plan *drain.Plan, done map[string]bool) (died bool) {
 
 func (s *shell) dies() bool { return s.killed != nil && s.killed() }
 
-// restart is a new process.
+// restart starts a new process.
 func (s *shell) restart() { s.memory, s.killed = drain.NewMemory(s.now), nil }
 
-// check holds a plan to its form.
+// check checks the form of a plan.
 func (s *shell) check(o *drain.Observation, plan *drain.Plan) {
 	filled := 0
 	for _, yes := range []bool{plan.Write != nil, len(plan.Evict) > 0, len(plan.Delete) > 0, len(plan.Detach) > 0, plan.Done} {
@@ -198,11 +197,11 @@ func (s *shell) check(o *drain.Observation, plan *drain.Plan) {
 	require.Equal(s.t, *plan, again, "P27: the same input gives the same plan")
 }
 
-// mostPasses bounds the passes of a drain, so that a mistake ends as a failure.
+// mostPasses limits the passes of a drain, so that a mistake ends as a failure.
 const mostPasses = 20_000
 
-// run makes passes until the drain has ended, at most until a time. It wakes up
-// when a plan asks for it and when something has happened.
+// run makes passes until the drain has ended, at most until a time. It wakes up when a plan asks
+// for it and when something has happened.
 func (s *shell) run(until time.Time) drain.Plan {
 	for passes := 0; ; passes++ {
 		require.Less(s.t, passes, mostPasses, "the drain takes no end")

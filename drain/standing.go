@@ -7,36 +7,36 @@ import (
 	"github.com/millwright-go/millwright/decision"
 )
 
-// state is which of these sets a pod belongs to.
+// state is the group that a pod belongs to.
 type state uint8
 
 const (
 	alone    state = iota // not this drain's: left where it is
 	over                  // told to go, or gone, and not waited for
-	overdue               // should have gone by now; not waited for
+	overdue               // should be gone already; not waited for
 	leaving               // told to go, and waited for
 	finished              // to be deleted without waiting
 	holding               // not to be told to go yet
 	staying               // to be told to go
 )
 
-// standing is where a pod stands, and why.
+// standing is a pod's state, and the reason.
 type standing struct {
 	state  state
 	reason decision.Reason
 	name   string    // an annotation, an owner
 	order  int32     // among those that are drained in order
 	until  time.Time // when the wait for a leaving one ends, or has ended
-	// followed says that the pod has a volume that is waited for.
+	// followed: the pod has a volume that the drain waits for.
 	followed bool
-	// ended says that the pod was told to go and has finished, or had its time: it is not waited
-	// for itself, but for its volumes.
+	// ended: the pod was told to go and has finished, or has used up its time. The drain waits for
+	// its volumes, and not for the pod itself.
 	ended bool
 	doing decision.Reason // of the order that is due
 	from  time.Time       // when it is; zero: at once
 }
 
-// stand finds out where a pod stands.
+// stand computes where a pod stands.
 func (d *decider) stand(p *Pod) standing {
 	if s, left := d.leftAlone(p); left {
 		return s
@@ -80,8 +80,8 @@ func (d *decider) leftAlone(p *Pod) (standing, bool) {
 	return standing{}, false
 }
 
-// told finds out about pods that were told to go, by us or by others. The end
-// of the drain ends every wait for them, but no grace of theirs.
+// told decides about pods that this drain or another program told to go. The end of the drain ends
+// every wait for them, but not their grace.
 func (d *decider) told(p *Pod) (standing, bool) {
 	a := d.o.Memory.answer(p.UID)
 	var until time.Time
@@ -97,7 +97,7 @@ func (d *decider) told(p *Pod) (standing, bool) {
 	default:
 		until = a.At.Add(p.grace()).Add(d.p.TerminationBuffer)
 		if !d.now.Before(until) {
-			return standing{}, false // accepted, and nothing came of it
+			return standing{}, false // accepted, without effect
 		}
 	}
 	switch {
@@ -109,8 +109,8 @@ func (d *decider) told(p *Pod) (standing, bool) {
 	return standing{state: leaving, reason: reasonLeaving, until: until}, true
 }
 
-// held is a pod that is not to be evicted before the drain's end, and what
-// becomes of it then.
+// held decides about a pod that is not to be evicted before the drain's end, and what happens to it
+// then.
 func (d *decider) held(s standing, reason decision.Reason, name string) standing {
 	s.state, s.reason, s.name = holding, reason, name
 	if !d.past {
@@ -129,7 +129,7 @@ func (d *decider) held(s standing, reason decision.Reason, name string) standing
 	return s
 }
 
-// protection is the annotation by which a pod asks not to be disrupted.
+// protection returns the annotation by which a pod asks not to be disrupted.
 func (d *decider) protection(p *Pod) string {
 	if len(p.Annotations) == 0 {
 		return ""
@@ -142,7 +142,7 @@ func (d *decider) protection(p *Pod) string {
 	return ""
 }
 
-// survey finds out where each pod stands and which order's turn it is.
+// survey computes where each pod stands and which order's turn it is.
 func (d *decider) survey() {
 	d.standings = make([]standing, len(d.o.Pods))
 	first := true
@@ -164,7 +164,7 @@ func (d *decider) survey() {
 			d.lookAgain(s.until)
 		case finished:
 			d.live++
-			continue // it goes at once, whatever its order
+			continue // it goes at once, in any order
 		case holding, staying:
 		}
 		d.live++

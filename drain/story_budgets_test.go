@@ -153,7 +153,7 @@ var budgetStories = map[string]func(*story){
 	},
 }
 
-// undo carries out what Undo says.
+// undo carries out what Undo decides.
 func (s *story) undo() {
 	plan, err := drain.Undo(&drain.Observation{Node: s.node}, s.policy, s.now)
 	if err != nil {

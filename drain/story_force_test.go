@@ -179,7 +179,7 @@ var forceStories = map[string]func(*story){
 	},
 }
 
-// detaching carries out what Detach says, as one pass.
+// detaching carries out what Detach decides, as one pass.
 func (s *story) detaching(answer func(string) drain.Result) {
 	for range bound {
 		plan, err := drain.Detach(s.observe(), s.policy, s.now)

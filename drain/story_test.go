@@ -18,8 +18,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the files under testdata")
 
-// story is a drain that writes down what happens in it, one line a decision:
-// the time since the beginning, what was done, and why.
+// story is a drain that writes down what happens in it, one line for each decision: the time since
+// the beginning, the action, and its reason.
 type story struct {
 	*shell
 	begun time.Time
@@ -49,7 +49,7 @@ func tell(t *testing.T, name string, run func(*story)) {
 
 func (s *story) elapsed(at time.Time) string { return "+" + at.Sub(s.begun).String() }
 
-// say notes what happens outside.
+// say notes an event from outside.
 func (s *story) say(format string, args ...any) {
 	fmt.Fprintf(&s.text, "%-9s -- %s\n", s.elapsed(s.now), fmt.Sprintf(format, args...))
 }
@@ -102,7 +102,7 @@ func (s *story) drain(limit time.Duration) { s.last = s.run(s.now.Add(limit)) }
 // look makes one pass.
 func (s *story) look() { s.last, _ = s.pass() }
 
-// later lets time pass, without anybody looking.
+// later lets time pass without a pass.
 func (s *story) later(d time.Duration, what string, args ...any) {
 	s.advance(s.now.Add(d))
 	if what != "" {
@@ -110,7 +110,7 @@ func (s *story) later(d time.Duration, what string, args ...any) {
 	}
 }
 
-// anew is a new process, after some time.
+// anew starts a new process, after some time.
 func (s *story) anew(after time.Duration) {
 	s.advance(s.now.Add(after))
 	s.restart()

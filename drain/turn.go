@@ -8,10 +8,9 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// Pods with volumes leave one at a time, so that an application that needs
-// them is down for a short time in few places. A turn begins with a pod that was
-// told to go; the record says which one, since the pod will be gone before its
-// volumes are.
+// Pods with volumes leave one at a time, so that an application that needs them is down for a short
+// time in few places. A turn begins when the drain tells a pod to go. The record says which one,
+// because the pod will be gone before its volumes are.
 
 // surveyVolumes finds the pods whose volumes are followed.
 func (d *decider) surveyVolumes() {
@@ -27,8 +26,8 @@ func (d *decider) surveyVolumes() {
 	}
 }
 
-// volumeUsers counts for each volume how many pods here use it, and gives the
-// place of one of those.
+// volumeUsers counts for each volume how many pods here use it, and returns the place of one of
+// those.
 func (d *decider) volumeUsers() (one []int32) {
 	for i, p := range d.o.Pods {
 		if p == nil || len(p.Claims) == 0 || d.standings[i].state == over || p.Finished {
@@ -60,15 +59,15 @@ func claims(p *Pod, v *Volume) bool {
 	return false
 }
 
-// follows tells whether a volume is waited for: it is attached here, by a
-// driver, and only one pod of this node uses it.
+// follows reports whether the drain waits for a volume: a driver has attached it here, and only one
+// pod of this node uses it.
 func (d *decider) follows(i int) bool {
 	v := d.o.Volumes[i]
 	return d.usersOf(i) == 1 && d.detachable(v)
 }
 
-// leftBehind reports whether a volume of a pod that has finished is waited for: it is attached
-// here, by a driver, and no pod of this node uses it any more.
+// leftBehind reports whether the drain waits for a volume of a pod that has finished: a driver has
+// attached it here, and no pod of this node still uses it.
 func (d *decider) leftBehind(i int) bool {
 	return d.usersOf(i) == 0 && d.detachable(d.o.Volumes[i])
 }
@@ -88,7 +87,7 @@ func (d *decider) takes(p *Pod, i int) bool {
 	return d.follows(i)
 }
 
-// usersOf is how many pods here use a volume. The pods that have finished use none.
+// usersOf returns how many pods here use a volume. Pods that have finished use none.
 func (d *decider) usersOf(i int) int32 {
 	if d.users == nil { // no pod here uses any
 		return 0
@@ -109,8 +108,8 @@ func (d *decider) known(v *Volume) bool {
 	return false
 }
 
-// volumeID is by which name a volume is followed: the one that attachments
-// give it, or, where there are none, its handle, which the node knows.
+// volumeID returns the name by which the drain follows a volume: the one in attachments or, without
+// attachments, its handle, which the node knows.
 func (d *decider) volumeID(v *Volume) string {
 	if d.o.Attachments != nil {
 		return v.Name
@@ -118,9 +117,9 @@ func (d *decider) volumeID(v *Volume) string {
 	return v.Handle
 }
 
-// attachedHere tells whether a volume is attached to this node, or about to be
-// or not yet quite detached. Where neither attachments nor the node say, a
-// volume counts as attached for as long as its pod is there.
+// attachedHere reports whether a volume is attached to this node, or about to be, or not yet quite
+// detached. If neither attachments nor the node say so, a volume counts as attached as long as its
+// pod is there.
 func (d *decider) attachedHere(id string) bool {
 	switch {
 	case d.o.Attachments != nil:
@@ -156,9 +155,8 @@ func (d *decider) attachedElsewhere(id string) bool {
 	return false
 }
 
-// followTurn looks after the pod with volumes that went last. write: the record
-// is to be changed first. free: the next one may go. stuck: what is waited for,
-// or is not waited for any more though it did not come.
+// followTurn handles the pod with volumes that went last. write: the record must be changed first.
+// free: the next pod may go. stuck: the volumes that the drain waits for, or has given up on.
 func (d *decider) followTurn() (write Plan, free bool, stuck decision.Why) {
 	if d.past {
 		return Plan{}, true, decision.Why{}
@@ -185,10 +183,10 @@ func (d *decider) followTurn() (write Plan, free bool, stuck decision.Why) {
 	return Plan{}, free && !others, stuck
 }
 
-// arrived records volumes that came after the pod had been told to go, while it still
-// runs: a pod may be told before all of its volumes are attached. A pod that has finished
-// gets no more volumes, though its object may still be there: kubelets move a deleted pod
-// to Succeeded or Failed first.
+// arrived records volumes that came after the pod had been told to go, while it still runs. A pod
+// may be told to go before all of its volumes are attached. A pod that has finished gets no more
+// volumes, although its object may still be there: kubelets first move a deleted pod to Succeeded
+// or Failed.
 func (d *decider) arrived(t *machine.DrainTurn) (write Plan, late bool) {
 	if t.UID == "" || d.ahead(t.Since) || !t.Detached.IsZero() {
 		return Plan{}, false
@@ -212,7 +210,8 @@ func (d *decider) arrived(t *machine.DrainTurn) (write Plan, late bool) {
 	return d.writeRecord(rec, decision.Why{Reason: reasonTurn, Object: t.Pod, Have: int64(len(volumes))}), true
 }
 
-// returned tells whether the pod of a turn is as if nobody had told it to go.
+// returned reports whether the pod of a turn is again in the state of a pod that was never told to
+// go.
 func (d *decider) returned(t *machine.DrainTurn) bool {
 	for i, p := range d.o.Pods {
 		if turnOf(t, p) {
@@ -222,14 +221,14 @@ func (d *decider) returned(t *machine.DrainTurn) bool {
 	return false
 }
 
-// turn waits for the volumes of a turn to leave here, and to arrive elsewhere
-// where another pod waits for its turn.
+// turn waits for the volumes of a turn to leave here, and to arrive elsewhere if another pod waits
+// for its turn.
 func (d *decider) turn(t *machine.DrainTurn) (write Plan, free bool, stuck decision.Why) {
 	why := decision.Why{Object: t.Pod, Have: int64(len(t.Volumes))}
 	if t.Detached.IsZero() {
 		limit := t.Since.Add(max(t.Grace, 0)).Add(d.p.DetachTimeout)
 		volume, some := d.firstHere(t)
-		late := !d.now.Before(limit) // and over, whatever comes of it later
+		late := !d.now.Before(limit) // and over, even if it goes later
 		switch why.Name = volume; {
 		case some && late:
 			why.Reason, why.For = reasonDetachLate, d.now.Sub(limit)
@@ -261,7 +260,7 @@ func (d *decider) turn(t *machine.DrainTurn) (write Plan, free bool, stuck decis
 	return Plan{}, false, why
 }
 
-// firstHere is a volume of the turn that is still attached here.
+// firstHere returns a volume of the turn that is still attached here.
 func (d *decider) firstHere(t *machine.DrainTurn) (string, bool) {
 	for _, id := range t.Volumes {
 		if d.attachedHere(id) {
@@ -286,7 +285,7 @@ func (d *decider) writeRecord(rec *machine.DrainRecord, why decision.Why) Plan {
 	return Plan{Write: changed, Why: why}
 }
 
-// noteStuck adds to a plan that waits what is known of volumes.
+// noteStuck adds what is known of volumes to a plan that waits.
 func (d *decider) noteStuck(plan *Plan, why decision.Why) {
 	if plan.Done && why.Reason != reasonDetachLate {
 		return
@@ -301,10 +300,10 @@ func (d *decider) noteStuck(plan *Plan, why decision.Why) {
 	plan.Blocked = slices.Insert(plan.Blocked, at, entry)
 }
 
-// unclaimed is why a drain that has nothing else to wait for is not over: a process
-// before this one may have told the last pod to go and died before its record of
-// that was stored, so a volume that is attached here and that no pod and no turn
-// knows of is given the time of a turn. Zero: there is none.
+// unclaimed returns why a drain that has nothing else to wait for is not over. An earlier process
+// may have told the last pod to go and died before it stored its record. So a volume that is
+// attached here, and that no pod and no turn knows of, gets the time of a turn. Zero: there is
+// none.
 func (d *decider) unclaimed(held bool) decision.Why {
 	if held || d.live > 0 || d.past || d.o.Memory == nil || d.o.Memory.From.IsZero() || d.ahead(d.o.Memory.From) {
 		return decision.Why{}
@@ -323,7 +322,7 @@ func (d *decider) unclaimed(held bool) decision.Why {
 	return decision.Why{}
 }
 
-// inUse tells whether a pod here uses the volume of that name.
+// inUse reports whether a pod here uses the volume of that name.
 func (d *decider) inUse(name string) bool {
 	for i, v := range d.o.Volumes {
 		if v != nil && v.Name == name && d.usersOf(i) > 0 {
@@ -333,9 +332,9 @@ func (d *decider) inUse(name string) bool {
 	return false
 }
 
-// needsRecord tells whether a plan that is made from a cached node counts on it
-// that no turn is recorded: the pod of the last one may be gone from the node,
-// and its volumes not, before the cache knows whose they are.
+// needsRecord reports whether a plan made from a cached node depends on there being no recorded
+// turn. The last turn's pod may be gone from the node, and its volumes not, before the cache knows
+// whose they are.
 func (d *decider) needsRecord(plan *Plan) bool {
 	if !d.o.Cached || d.past {
 		return false
@@ -343,8 +342,7 @@ func (d *decider) needsRecord(plan *Plan) bool {
 	return d.taken || plan.Why.Reason == reasonUnclaimed || plan.Done && d.holdsVolumes()
 }
 
-// holdsVolumes tells whether any volume may be attached to the node, whoever
-// uses it.
+// holdsVolumes reports whether any volume may be attached to the node, for any user.
 func (d *decider) holdsVolumes() bool {
 	if d.o.Attachments == nil {
 		return d.o.Attached == nil || len(d.o.Attached) > 0

@@ -23,8 +23,8 @@ func twoDatabases(t *testing.T) (s *shell, first, second *pod) {
 	return s, first, second
 }
 
-// A volume has arrived when it is attached to another node, not when that is
-// only wanted, and not when it has come back here.
+// A volume has arrived when it is attached to another node. It has not if that is only wanted, or
+// if it has come back here.
 func TestWhereVolumesArrive(t *testing.T) {
 	for what, a := range map[string]struct {
 		attachment drain.Attachment
@@ -44,7 +44,7 @@ func TestWhereVolumesArrive(t *testing.T) {
 	}
 }
 
-// A turn ends when nothing has come of its eviction, and the pod is tried again.
+// A turn ends if its eviction had no effect, and the pod is tried again.
 func TestTurnOfAPodThatStays(t *testing.T) {
 	s, first, _ := twoDatabases(t)
 	first.GraceEnds, first.ends, s.events = time.Time{}, time.Time{}, nil
@@ -56,8 +56,8 @@ func TestTurnOfAPodThatStays(t *testing.T) {
 	assert.False(t, first.ends.IsZero(), "grace and 30s are over: evicted again")
 }
 
-// Turns of pods that somebody else has told to go, and that outlast their turns,
-// are recorded once each, also if they were told in the same second.
+// Another program tells pods to go, and they outlast their turns. Each of their turns is recorded
+// once, also if they were told in the same second.
 func TestTurnsDoNotReplaceEachOtherForEver(t *testing.T) {
 	for _, apart := range []time.Duration{0, 3 * time.Second} {
 		s := newShell(t)
@@ -77,8 +77,8 @@ func TestTurnsDoNotReplaceEachOtherForEver(t *testing.T) {
 	}
 }
 
-// When a pod was told to go is not known where it was given another grace than
-// its own: no turn counts from a time that has not come. The next pod waits.
+// If a pod was given another grace than its own, the time at which it was told to go is not known.
+// No turn counts from a time in the future. The next pod waits.
 func TestPodsWithAnotherGrace(t *testing.T) {
 	s := newShell(t)
 	first, second := s.add("db-1", s.volume("vol-1")), s.add("db-2", s.volume("vol-2"))
@@ -91,8 +91,8 @@ func TestPodsWithAnotherGrace(t *testing.T) {
 	assert.False(t, second.ends.IsZero())
 }
 
-// A pod may be told to go before all its volumes have come: those that come while
-// it is there are waited for too, and one that never comes is not (P22).
+// A pod may be told to go before all its volumes are attached. The drain also waits for those that
+// come while the pod is there, and not for one that never comes (P22).
 func TestVolumesThatComeLate(t *testing.T) {
 	s := newShell(t)
 	s.detach = time.Hour
@@ -114,9 +114,9 @@ func TestVolumesThatComeLate(t *testing.T) {
 	require.Equal(t, writes, s.writes)
 }
 
-// A process may die after it has told the last pod to go, and before its record of
-// that is stored: the next one waits for the volume that it finds, for as long as a
-// turn would have, and for none that it can tell the user of (P22).
+// A process may die after it has told the last pod to go, and before it stores its record. The next
+// process waits for the volume that it finds, as long as a turn would, and for no volume whose user
+// it knows (P22).
 func TestTurnThatWasNeverStored(t *testing.T) {
 	orphaned := func(detach time.Duration) *shell {
 		s := newShell(t)
@@ -154,8 +154,7 @@ func TestTurnThatWasNeverStored(t *testing.T) {
 	require.True(t, s.run(s.now).Done, "its user stays")
 }
 
-// In a forecast, as in a drain, the last pod with a volume may have finished and still
-// be there.
+// In a forecast, as in a drain, the last pod with a volume may have finished and still be there.
 func TestForecastOfAFinishedPodWithAVolume(t *testing.T) {
 	s := newShell(t)
 	s.add("db-1", s.volume("vol-1"), func(p *pod) { p.stays = time.Hour })

@@ -6,11 +6,11 @@ import (
 	"github.com/millwright-go/millwright/decision"
 )
 
-// Undo says how to end a drain after which the node stays: the record goes, and
-// with it what this drain did and recorded: its cordon and its taint. A node
-// that was cordoned already stays cordoned. Done: nothing is recorded any more.
+// Undo decides how to end a drain after which the node stays. It removes the record, and the cordon
+// and the taint that this drain made and recorded. A node that was cordoned before stays cordoned.
+// Done: no record is left.
 //
-// The error is for a caller's mistake, as Decide's.
+// Only a caller's mistake is an error, as for Decide.
 func Undo(o *Observation, p *Policy, now time.Time) (Plan, error) {
 	d, err := newDecision(o, p, now)
 	if err != nil {

@@ -93,8 +93,8 @@ func TestMemory(t *testing.T) {
 	assert.Contains(t, m.Answers, "a")
 }
 
-// Attempts after a restart come in the first slot that begins a slot's length
-// after it; those after a refusal a slot's length later, in a later slot.
+// Attempts after a restart come in the first slot that begins at least a slot's length after it.
+// Those after a refusal come a slot's length later, in a later slot.
 func TestAttemptsKeepToSlots(t *testing.T) {
 	begun := epoch.Truncate(time.Second)
 	for _, c := range []struct {
@@ -127,7 +127,7 @@ func TestAttemptsKeepToSlots(t *testing.T) {
 
 func (s *shell) look() { _, _ = s.pass() }
 
-// A node's handles are compared literally, after what stands before them.
+// A node's handles are compared literally, without the text before them.
 func TestHandlesAreNoPatterns(t *testing.T) {
 	for attached, want := range map[string]bool{
 		"kubernetes.io/csi/disk.example^vol.1":    true,
@@ -182,8 +182,7 @@ func TestDetachIsExact(t *testing.T) {
 	assert.True(t, plan.Done, "caches that never fill hold a deletion up no longer than volumes would")
 }
 
-// TestDetachEnds: volumes hold a deletion up for the timeout and no longer, by
-// force and without.
+// TestDetachEnds: volumes delay a deletion for the timeout and no longer, with force and without.
 func TestDetachEnds(t *testing.T) {
 	for _, forced := range []bool{false, true} {
 		s := newShell(t)
@@ -201,8 +200,8 @@ func TestDetachEnds(t *testing.T) {
 	}
 }
 
-// In a forecast, pods that nobody replaces do not heal their budget, and pods
-// with budgets resolved by the caller share them.
+// In a forecast, pods that no controller replaces do not heal their budget, and pods with budgets
+// resolved by the caller share them.
 func TestForecastOfBudgets(t *testing.T) {
 	for _, owned := range []bool{true, false} {
 		s := newShell(t)
@@ -223,8 +222,8 @@ func TestForecastOfBudgets(t *testing.T) {
 	}
 }
 
-// A forecast is made from a cached observation as from a live one: nobody could answer a forecast
-// that asks for the node as it is.
+// A forecast treats a cached observation like a live one, because a forecast has no live node to
+// read.
 func TestForecastFromACache(t *testing.T) {
 	s := newShell(t)
 	s.add("db-1", s.volume("vol-1"))
@@ -239,7 +238,7 @@ func TestForecastFromACache(t *testing.T) {
 	require.True(t, o.Cached)
 }
 
-// Decisions that order the same again and again end a forecast, and are told in it.
+// Decisions that repeat the same order endlessly end a forecast, and the forecast says so.
 func TestForecastWithoutProgress(t *testing.T) {
 	s := newShell(t)
 	s.look()

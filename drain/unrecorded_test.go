@@ -12,8 +12,8 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// unrecorded is a drain whose only pod was told to go, and whose record does not say so: the write
-// of the turn met a conflict.
+// unrecorded is a drain whose only pod was told to go, and whose record does not say so, because
+// the write of the turn met a conflict.
 func unrecorded(t *testing.T, change ...func(*pod)) (*shell, *pod) {
 	s := newShell(t)
 	s.now = epoch.Truncate(time.Second)
@@ -44,8 +44,8 @@ func awaits(t *testing.T, s *shell, until time.Time) {
 	require.True(t, ended.Done, "it had its time")
 }
 
-// The volume of a pod that finished before its turn was recorded is waited for, also by a process
-// that did not tell the pod (P22).
+// The drain waits for the volume of a pod that finished before its turn was recorded, even in a
+// process that did not tell the pod (P22).
 func TestUnrecordedTurnOfAFinishedPod(t *testing.T) {
 	for _, restart := range []bool{false, true} {
 		s, p := unrecorded(t, func(p *pod) { p.stays = 24 * time.Hour })
@@ -58,8 +58,8 @@ func TestUnrecordedTurnOfAFinishedPod(t *testing.T) {
 	}
 }
 
-// The volume of a pod that was gone before its turn was recorded is waited for (P22), and force
-// and the end of the drain's time end that.
+// The drain waits for the volume of a pod that was gone before its turn was recorded (P22). Force
+// and the end of the drain's time end that wait.
 func TestUnrecordedTurnOfAPodThatIsGone(t *testing.T) {
 	s, p := unrecorded(t)
 	s.advance(p.ends.Add(time.Second))
@@ -77,7 +77,8 @@ func TestUnrecordedTurnOfAPodThatIsGone(t *testing.T) {
 	}
 }
 
-// The cluster may answer that the pod is gone already, or not at all: its volume is waited for.
+// The cluster may answer that the pod is gone already, or not at all. The drain waits for its
+// volume.
 func TestUnrecordedTurnOfALostAnswer(t *testing.T) {
 	for _, lost := range []bool{false, true} {
 		s := newShell(t)
@@ -100,7 +101,7 @@ func TestUnrecordedTurnOfALostAnswer(t *testing.T) {
 	}
 }
 
-// A node as an old cache has it is read live before a turn is recorded a second time.
+// If an old cache shows the node, it is read live before a turn is recorded a second time.
 func TestUnrecordedTurnsAreBelievedLive(t *testing.T) {
 	s, first, _ := twoDatabases(t)
 	s.detach = -1
@@ -113,8 +114,9 @@ func TestUnrecordedTurnsAreBelievedLive(t *testing.T) {
 	require.Nil(t, decide(t, s, live).Write, "it had its turn, and another followed")
 }
 
-// Whichever writes meet conflicts, and however pods end: no drain ends within the time that a pod's
-// volumes have, while one is attached that is waited for (P22). Writes are bounded.
+// Any write may meet a conflict, and pods end in any way. No drain ends within the time that a
+// pod's volumes have, while one that it waits for is attached (P22). The number of writes is
+// limited.
 func TestP22NoVolumeIsForgotten(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := newShell(t)

@@ -13,13 +13,13 @@ type Volume struct {
 	Claim  object.Key // that it is bound to
 	Driver string     // that attaches it
 	Handle string     // the driver's own name of it; opaque
-	// Local says that the volume is part of the node: it can't be detached,
-	// and is not waited for.
+	// Local: the volume is part of the node. It can't be detached, and the drain does not wait for
+	// it.
 	Local bool
 }
 
-// Attachment says that a volume is, or is to be, attached to a node
-// (VolumeAttachment of storage.k8s.io/v1).
+// Attachment is the attachment of a volume to a node, done or wanted (VolumeAttachment of
+// storage.k8s.io/v1).
 type Attachment struct {
 	Name     string // of the attachment itself
 	Volume   string // name of the persistent volume
@@ -29,10 +29,9 @@ type Attachment struct {
 	DeletedAt time.Time
 }
 
-// sameHandle tells whether an ID by which a node or a provider knows a volume
-// means the handle of that tail: they must be equal after the last '^' or '/',
-// in which both put what they know around it. Nothing in either is a pattern,
-// and an empty one means nothing.
+// sameHandle reports whether an ID of a node or a provider for a volume means the handle of that
+// tail. They must be equal after the last '^' or '/', because nodes and providers put other text
+// around the handle. Neither is a pattern, and an empty one matches nothing.
 func sameHandle(id, tail string) bool {
 	if tail == "" || !strings.HasSuffix(id, tail) {
 		return false
