@@ -63,8 +63,8 @@ func (w *world) obey(s *machineset.Set) bool {
 	return w.observe(s, len(alive))
 }
 
-// sayPaused lets a set that has no more machines to delete say whether it is paused. It reports whether the set does no more
-// in this step, and whether what it said was news.
+// sayPaused lets a set that has no more machines to delete say whether it is paused. It reports
+// whether the set does no more in this step, and whether what it said was news.
 func (w *world) sayPaused(s *machineset.Set) (rests, news bool) {
 	paused, said := isPaused(&s.Meta), object.FindCondition(s.Status.Conditions, machineset.ConditionPaused) != nil
 	if paused == said {
@@ -110,7 +110,7 @@ func (w *world) deleteChosen(s *machineset.Set) bool {
 	return true
 }
 
-// giveUp deletes a machine that has failed, and tells whether it has.
+// giveUp deletes a machine that has failed, and reports whether it has.
 func (w *world) giveUp(m *machine.Machine) bool {
 	gives := m.Status.Phase == machine.PhaseFailed && !isPaused(&m.Meta) && !m.Preserved(w.now)
 	if gives {
@@ -119,8 +119,8 @@ func (w *world) giveUp(m *machine.Machine) bool {
 	return gives
 }
 
-// missing is how many machines a set is to make; negative: so many have to go.
-// waits: it makes none until others are gone.
+// missing returns how many machines a set must create. Negative: this many must go. waits: it
+// creates none until others are gone.
 func (w *world) missing(s *machineset.Set, alive, all int) (missing int64, waits bool) {
 	missing = int64(s.Spec.Replicas) - int64(alive)
 	if w.strict && missing > 0 {
@@ -137,7 +137,7 @@ func (w *world) missing(s *machineset.Set, alive, all int) (missing int64, waits
 	return missing, false
 }
 
-// observe lets a set say what it has, once it has what it should have.
+// observe lets a set report what it has, once it has what it should have.
 func (w *world) observe(s *machineset.Set, n int) bool {
 	if s.Status.ObservedGeneration == s.Generation && s.Status.Replicas == int32(n) {
 		return false
@@ -163,8 +163,8 @@ func (w *world) clear(s *machineset.Set, machines []*machine.Machine) bool {
 	return true
 }
 
-// firstToDelete is the machine that a set deletes first: one that is not kept for inspection,
-// then a deletion candidate, then one that is not available.
+// firstToDelete returns the machine that a set deletes first. Machines kept for inspection come
+// last, deletion candidates first, then those that are not available.
 func (w *world) firstToDelete(s *machineset.Set, alive []*machine.Machine) string {
 	if others := slices.DeleteFunc(slices.Clone(alive), func(m *machine.Machine) bool { return m.Preserved(w.now) }); len(others) > 0 {
 		alive = others
@@ -186,7 +186,7 @@ func (w *world) firstToDelete(s *machineset.Set, alive []*machine.Machine) strin
 	return alive[0].Name
 }
 
-// live lets one machine take its next step towards running, or out of being.
+// live lets one machine take its next step towards running, or towards being gone.
 func (w *world) live(m *machine.Machine) bool {
 	switch {
 	case isPaused(&m.Meta):
@@ -201,7 +201,7 @@ func (w *world) live(m *machine.Machine) bool {
 	return w.update(m)
 }
 
-// obeyAll lets all sets do what they can, without any machine moving on.
+// obeyAll lets all sets do what they can, while no machine moves on.
 func (w *world) obeyAll() {
 	again := true
 	for rounds := 0; again; rounds++ {

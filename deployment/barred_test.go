@@ -10,9 +10,9 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 )
 
-// TestBarredSetIsOpened: another manager labels the old sets of an update in place, so
-// that they make no machines, and leaves the label there. One that is the current set
-// again makes machines, whatever the strategy.
+// TestBarredSetIsOpened: another manager labels the old sets of an update in place so that they
+// create no machines, and leaves the label there. With any strategy, a set that becomes the current
+// one again creates machines.
 func TestBarredSetIsOpened(t *testing.T) {
 	key := deployment.DefaultPolicy().Keys.ScaleUpDisabled
 	require.Equal(t, machineset.DefaultPolicy().Keys.ScaleUpDisabled, key)

@@ -15,26 +15,26 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// chaos moves a world by chance: every step of every actor may fall between
-// any two steps of the shell, whose cached reads are old.
+// chaos moves a world at random: every step of every actor may fall between any two steps of the
+// shell, whose cached reads are old.
 type chaos struct {
 	*world
 	t     *rapid.T
 	shell *shell
-	// faults allows what a fair world does not: refusals, crashes, machines
-	// that fail, and people who change sets and machines by hand.
+	// faults allows what a fair world does not: refusals, crashes, machines that fail, and people
+	// who change sets and machines by hand.
 	faults bool
 	// calm leaves R, the bounds and MinReady as they are.
 	calm bool
-	// pause leaves a deployment that is paused at rest so.
+	// pause leaves a paused deployment paused at the end.
 	pause bool
-	// preserves has machines kept for inspection.
+	// preserves lets machines be kept for inspection.
 	preserves bool
-	// patience is for how long orders gather, and progress is not told.
+	// patience is how long orders gather, and progress is not reported.
 	patience time.Duration
-	// gives is how many names a set is given at most with its size.
+	// gives is how many names a set gets at most with its size.
 	gives int32
-	// noted says that somebody wrote nonsense about moves.
+	// noted says that some program wrote invalid notes about moves.
 	noted bool
 
 	decided   time.Time          // when the orders now being carried out were decided
@@ -116,7 +116,7 @@ func (c *chaos) watch(o *deployment.Observation, p deployment.Plan) {
 	}
 }
 
-// check holds one order to the invariants, just before it is carried out.
+// check checks one order against the invariants, just before it is carried out.
 func (c *chaos) check(kind string, order deployment.Order, pass *deployment.Deployment) {
 	ours := order.Set.OwnedBy(pass.UID)
 	stored := c.set(order.Set.Name)
@@ -138,8 +138,8 @@ func (c *chaos) check(kind string, order deployment.Order, pass *deployment.Depl
 	}
 }
 
-// checkCreate also lets somebody else be quicker: the process that was here
-// before, whose create arrives late, or a stranger.
+// checkCreate also lets another program be quicker: an earlier process whose create arrives late,
+// or a stranger.
 func (c *chaos) checkCreate(set *machineset.Set, pass *deployment.Deployment, ours bool) {
 	if !ours || set.Spec.Replicas != 0 || !set.HasFinalizer(machineset.Finalizer) {
 		c.t.Fatalf("P12: a set is born wrong: %+v", set)
@@ -162,8 +162,8 @@ func (c *chaos) checkCreate(set *machineset.Set, pass *deployment.Deployment, ou
 	}
 }
 
-// checkNames holds the names that come with a size to what the set would do itself:
-// those before came to be machines, and no more come than machines are missing.
+// checkNames compares the names that come with a size with what the set would do itself: all names
+// before became machines, and no more come than machines are missing.
 func (c *chaos) checkNames(next *machineset.Set) {
 	stored := c.set(next.Name)
 	if stored == nil || stored.Version != next.Version || next.Instructions.Reservation == stored.Instructions.Reservation {
@@ -186,9 +186,8 @@ func (c *chaos) checkNames(next *machineset.Set) {
 	}
 }
 
-// checkScale holds a resizing to the bounds, with the sets as they were when
-// the shell read them live, the orders it has given since, and the machines
-// that their controllers were about to create.
+// checkScale checks a resizing against the bounds, with the sets as the shell read them live, the
+// orders it has given since, and the machines that their controllers were about to create.
 func (c *chaos) checkScale(order deployment.Order, pass *deployment.Deployment) {
 	spec := &pass.Spec
 	ceiling, floor := limitsOf(spec)
@@ -218,8 +217,8 @@ func (c *chaos) checkScale(order deployment.Order, pass *deployment.Deployment) 
 	}
 }
 
-// known is a set as the shell knows it, with what its controller was about to
-// create when the shell read it.
+// known returns a set as the shell knows it, with what its controller was about to create when the
+// shell read it.
 func (c *chaos) known(child deployment.Children, minReady time.Duration) numbers {
 	n := numbers{spec: int(child.Set.Spec.Replicas)}
 	for _, ordinal := range c.announced[child.Set.UID] {
@@ -249,7 +248,7 @@ func (c *chaos) known(child deployment.Children, minReady time.Duration) numbers
 	return n
 }
 
-// one draws one of several; the draw is shown as its number.
+// one draws one of several. The draw is shown as its number.
 func one[T any](t *rapid.T, label string, of []T) T {
 	return of[rapid.IntRange(0, len(of)-1).Draw(t, label)]
 }
@@ -323,7 +322,7 @@ func (c *chaos) machineFails() {
 	}
 }
 
-// somebodyMeddles with sets and machines by hand.
+// somebodyMeddles changes sets and machines by hand.
 func (c *chaos) somebodyMeddles() {
 	choice := rapid.IntRange(0, 6).Draw(c.t, "meddling")
 	if choice == 0 {
@@ -353,7 +352,7 @@ func (c *chaos) somebodyMeddles() {
 	}
 }
 
-// bearSet makes a set that is not the deployment's, or not yet.
+// bearSet creates a set that is not the deployment's, or not yet.
 func (c *chaos) bearSet(owner string) {
 	s := &machineset.Set{}
 	s.Namespace, s.Name = namespace, fmt.Sprintf("%s-%d", owner, c.counter)
@@ -374,8 +373,8 @@ func (c *chaos) bearSet(owner string) {
 	}
 }
 
-// rest stops all faults and lets everybody act in turn until nothing moves. It
-// returns how many decisions that took; a negative number: it never came to rest.
+// rest stops all faults and lets each actor act in turn until nothing changes. It returns how many
+// decisions that took. A negative number: it never converged.
 func (c *chaos) rest() int {
 	c.shell.age, c.shell.refuse, c.fates = nil, nil, nil
 	c.shell.end()

@@ -13,21 +13,18 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 )
 
-// A scaler that takes replicas away may choose the machines that go: it names
-// them, with the time, in an annotation of the deployment (Keys.DeletionCandidates,
-// "name~time,name~time"). In the same update it writes that time into another
-// annotation (Keys.ScaledAt). Both times are the scaler's own, so they are
-// compared with each other, and not with this process's clock. Where the second
-// annotation is missing, this clock decides. A name without a time, as scalers
-// wrote until 2026, is meant for the reduction that it is seen with.
+// A scaler that lowers replicas may choose the machines that go. It names them, with the time, in
+// an annotation of the deployment (Keys.DeletionCandidates, "name~time,name~time"). In the same
+// update it writes that time into another annotation (Keys.ScaledAt). Both times are the scaler's
+// own, so they are compared with each other, and not with this process's clock. If the second
+// annotation is missing, this process's clock decides. A name without a time, as scalers wrote
+// until 2026, belongs to the reduction that it is seen with.
 //
-// The deployment hands each name to the set that has the machine, in the very
-// write that lowers the set, so that no set ever sees the smaller size without
-// the names, or uses them for another reduction.
+// The deployment gives each name to the set that has the machine, in the same write that lowers the
+// set. So no set ever sees the smaller size without the names, or uses them for another reduction.
 //
-// Only a reduction that is new gives names away: Status.Wanted is what was
-// wanted so far. Names that it leaves behind are out of date, and so is
-// whatever was there before the number went up.
+// Only a new reduction gives out names. Status.Wanted is the size wanted so far. Names that the
+// reduction does not use are out of date, and so are all names from before the number went up.
 
 // choice is one name in the annotation that a machine has.
 type choice struct {
@@ -37,12 +34,11 @@ type choice struct {
 	handed    bool // the set was told
 	untimed   bool // the annotation has no time for it
 	foreign   bool // At is by the scaler's own clock
-	kept      bool // a user keeps it for inspection: its set would give up another
+	kept      bool // a user keeps it for inspection: its set would delete another
 }
 
-// parseDeletionCandidates reads the annotation. Of a name that comes twice the later time
-// counts. At is zero for a name without a time. sound is false if anything was
-// passed over.
+// parseDeletionCandidates reads the annotation. If a name comes twice, the later time counts. At is
+// zero for a name without a time. sound is false if any entry was ignored.
 func parseDeletionCandidates(text string) (candidates []machineset.DeletionCandidate, sound bool) {
 	sound = true
 	if text == "" {
@@ -70,7 +66,8 @@ func parseDeletionCandidates(text string) (candidates []machineset.DeletionCandi
 	return candidates, sound
 }
 
-// parseScalerTime reads a time that a scaler wrote, in whole seconds; false: it is none.
+// parseScalerTime reads a time that a scaler wrote, in whole seconds. It returns false if there is
+// none.
 func parseScalerTime(text string) (t time.Time, valid bool) {
 	t, err := time.Parse(time.RFC3339, text)
 	if err != nil || t.Year() < 1970 || t.Year() > 9999 {
@@ -79,8 +76,8 @@ func parseScalerTime(text string) (t time.Time, valid bool) {
 	return t.Truncate(time.Second), true
 }
 
-// scaledAt is when a scaler last changed the size, by its own clock. Zero: the
-// deployment does not say, or the policy has no key for it.
+// scaledAt returns when a scaler last changed the size, by its own clock. Zero: the deployment does
+// not say, or the policy has no key for it.
 func (d *Deployment) scaledAt(p *Policy) time.Time {
 	if p.Keys.ScaledAt == "" {
 		return time.Time{}
@@ -89,11 +86,10 @@ func (d *Deployment) scaledAt(p *Policy) time.Time {
 	return t
 }
 
-// choosing is the period, ends included, from which choices belong to the
-// present reduction. A choice from before it belongs to an earlier reduction, a
-// choice from after it to a later one. If the scaler says when it changed the
-// size, the period goes by the scaler's clock: it begins with the change before,
-// as far as the status knows one.
+// choosing returns the period, ends included, whose choices belong to the present reduction. A
+// choice from before it belongs to an earlier reduction, and a choice from after it to a later one.
+// If the scaler says when it changed the size, the period follows the scaler's clock: it begins
+// with the change before, as far as the status knows one.
 func (d *decider) choosing() (since, until time.Time) {
 	s, at := &d.deployment.Status, d.deployment.scaledAt(d.p)
 	if at.IsZero() {
@@ -108,7 +104,7 @@ func (d *decider) choosing() (since, until time.Time) {
 	return since, until
 }
 
-// formatDeletionCandidates is what parseDeletionCandidates reads.
+// formatDeletionCandidates writes what parseDeletionCandidates reads.
 func formatDeletionCandidates(candidates []machineset.DeletionCandidate) string {
 	entries := make([]string, len(candidates))
 	for i, v := range candidates {
@@ -119,8 +115,8 @@ func formatDeletionCandidates(candidates []machineset.DeletionCandidate) string 
 	return strings.Join(entries, ",")
 }
 
-// readChoices finds the machines that the annotation names: those that are not
-// being deleted, in the order in which they were chosen.
+// readChoices returns the machines that the annotation names and that are not being deleted, in the
+// order in which they were chosen.
 func (d *decider) readChoices() {
 	text := d.deployment.Annotations[d.p.Keys.DeletionCandidates]
 	if d.p.Keys.DeletionCandidates == "" || text == "" {
@@ -155,8 +151,8 @@ func (d *decider) choice(v machineset.DeletionCandidate, f *family, m *machine.M
 	return c
 }
 
-// deletionCandidate is the choice as a set is told of it: always with a time of this process's clock, since the
-// set compares it with the times of its machines.
+// deletionCandidate returns the choice as a set gets it: always with a time of this process's
+// clock, because the set compares it with the times of its machines.
 func (d *decider) deletionCandidate(c *choice) machineset.DeletionCandidate {
 	v := c.DeletionCandidate
 	if c.untimed || c.foreign {
@@ -169,8 +165,8 @@ func (d *decider) available(m *machine.Machine) bool {
 	return m.Ready() && !m.Preserved(d.now) && !m.AvailableAt(d.deployment.Spec.MinReady).After(d.now)
 }
 
-// reduction is how many replicas were taken away since the status was written,
-// less the names that sets were told of already.
+// reduction returns how many replicas were removed since the status was written, less the names
+// that sets got already.
 func (d *decider) reduction() int64 {
 	s := &d.deployment.Status
 	if s.WantedSince.IsZero() {
@@ -187,11 +183,10 @@ func (d *decider) reduction() int64 {
 	return max(0, n)
 }
 
-// offer counts for each set how many of its machines were chosen to go with
-// the present reduction. A set gives up first what is not available, unless a
-// choice stands against that: so an available machine is only taken where as
-// many as must be stay without it. A set that has yet to make machines gives up
-// those first, and no other for them.
+// offer counts for each set how many of its machines were chosen to go with the present reduction.
+// A set first deletes what is not available, unless a choice says otherwise. So an available
+// machine is only taken if enough stay without it. A set that has not created all its machines
+// gives up the missing ones first, and no other for them.
 func (d *decider) offer() {
 	n := d.reduction()
 	since, until := d.choosing()
@@ -228,8 +223,8 @@ func (d *decider) handOver(steps []rollout.Scale) {
 	}
 }
 
-// deletionCandidates are the names that a set of this size should know: those handed over
-// before, as long as it has more machines than that, and those of now.
+// deletionCandidates returns the names that a set of this size should know: the earlier ones, as
+// long as it has more machines than that, and the new ones.
 func (f *family) deletionCandidates(size int32) []machineset.DeletionCandidate {
 	var out []machineset.DeletionCandidate
 	if f.actual > max(size, 0) {
@@ -238,7 +233,7 @@ func (f *family) deletionCandidates(size int32) []machineset.DeletionCandidate {
 	return append(out, f.handing...)
 }
 
-// aliveDeletionCandidates are those that the set has not given up yet.
+// aliveDeletionCandidates returns those that the set has not deleted yet.
 func (f *family) aliveDeletionCandidates() []machineset.DeletionCandidate {
 	if len(f.set.Instructions.DeletionCandidates) == 0 {
 		return nil
@@ -258,14 +253,13 @@ func (f *family) aliveDeletionCandidates() []machineset.DeletionCandidate {
 	return out
 }
 
-// outdatedDeletionCandidates reports whether a set knows of machines to give up that it has
-// and that no surplus is left to make go: the next one is another matter.
+// outdatedDeletionCandidates reports whether a set still knows candidates that it has, although it
+// has no surplus left to delete. They must not count for the next reduction.
 func (f *family) outdatedDeletionCandidates() bool {
 	return f.actual <= f.size() && len(f.aliveDeletionCandidates()) > 0
 }
 
-// countLeaving notes how many of a set's available machines it was told to
-// give up and has not.
+// countLeaving counts the available machines that a set was told to delete and has not deleted.
 func (d *decider) countLeaving(f *family) {
 	surplus := f.actual - f.size()
 	if surplus <= 0 || len(f.set.Instructions.DeletionCandidates) == 0 {
@@ -283,10 +277,9 @@ func (d *decider) countLeaving(f *family) {
 	f.told = f.given
 }
 
-// tidy takes names off the annotation that are of no use any more: of machines
-// that are gone or going, those that the reduction they were meant for has left
-// behind, and what can't be read. It comes after the status has told which
-// size is wanted.
+// tidy removes useless names from the annotation: those of machines that are gone or going, those
+// whose reduction is over, and those that can't be read. It comes after the status has recorded the
+// wanted size.
 func (d *decider) tidy() (Plan, bool) {
 	text, key := d.deployment.Annotations[d.p.Keys.DeletionCandidates], d.p.Keys.DeletionCandidates
 	if text == "" || key == "" || d.held() || d.throttled > 0 {
@@ -312,9 +305,9 @@ func (d *decider) tidy() (Plan, bool) {
 	return Plan{Write: &Update{Deployment: changed}, Why: why}, true
 }
 
-// useful reports whether a choice stays in the annotation: its machine is yet to go, or its reduction
-// is yet to come. since is when the period of the present reduction begins; waiting says that some of
-// its choices could not be handed over yet.
+// useful reports whether a choice stays in the annotation: its machine has not gone yet, or its
+// reduction has not come yet. since is when the period of the present reduction begins. waiting:
+// some of its choices could not be handed over yet.
 func (c *choice) useful(since time.Time, waiting bool) bool {
 	if c.handed {
 		return c.family.actual > c.family.size()
@@ -322,8 +315,7 @@ func (c *choice) useful(since time.Time, waiting bool) bool {
 	return c.At.After(since) || waiting && (c.untimed || !c.At.Before(since))
 }
 
-// noteWanted keeps in the status which size was wanted when all orders for it were
-// given.
+// noteWanted keeps in the status which size was wanted when all orders for it were given.
 func (d *decider) noteWanted(s *Status) {
 	if d.held() || d.gathered > 0 || d.choicesWait() {
 		return
@@ -336,14 +328,13 @@ func (d *decider) noteWanted(s *Status) {
 	}
 }
 
-// choicesWait tells whether a set that is paused could not be told yet which of
-// its machines are to go with a new reduction: the size is not what was wanted
-// so far before it was.
+// choicesWait reports whether a paused set could not be told yet which of its machines go with a
+// new reduction. Until it is told, the size does not count as the size wanted so far.
 func (d *decider) choicesWait() bool {
 	return d.reduction() > 0 && slices.ContainsFunc(d.choices, func(c choice) bool { return c.family.paused && !c.handed })
 }
 
-// withDeletionCandidates is a copy of annotations with more names.
+// withDeletionCandidates returns a copy of annotations with more names.
 func withDeletionCandidates(annotations map[string]string, key string, candidates []machineset.DeletionCandidate) map[string]string {
 	c := maps.Clone(annotations)
 	if c == nil {

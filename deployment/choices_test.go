@@ -14,9 +14,9 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 )
 
-// TestP7ChosenMachinesCountAsGone: a machine that a set was told to give up is
-// no longer counted on, though the set has one that is not available and would
-// have gone first: nothing else that is available is taken for it.
+// TestP7ChosenMachinesCountAsGone: a machine that a set was told to delete no longer counts, even
+// if the set has one that is not available and would have gone first. No other available machine
+// goes for it.
 func TestP7ChosenMachinesCountAsGone(t *testing.T) {
 	d := stored(5)
 	d.Spec.Strategy.MaxSurge.Value, d.Spec.Strategy.MaxUnavailable.Value = 0, 1
@@ -35,8 +35,7 @@ func TestP7ChosenMachinesCountAsGone(t *testing.T) {
 	}
 }
 
-// TestP20NothingIsLeftToGoLater: a set that has no surplus forgets what it was
-// told to give up.
+// TestP20NothingIsLeftToGoLater: a set without a surplus forgets its deletion candidates.
 func TestP20NothingIsLeftToGoLater(t *testing.T) {
 	o := settledObservation(t, 2)
 	o.Sets[0].Set.Instructions.DeletionCandidates = []machineset.DeletionCandidate{{Name: o.Sets[0].Machines[0].Name, At: begin}, {Name: "gone", At: begin}}
@@ -48,8 +47,8 @@ func TestP20NothingIsLeftToGoLater(t *testing.T) {
 	require.Empty(t, decide(t, o, begin).Push, "a name that no machine has costs no write")
 }
 
-// TestP20AReductionIsNotForgottenWhileOrdersAreHeld: after a refusal the status
-// may be written, but what was wanted so far stays until orders are given.
+// TestP20AReductionIsNotForgottenWhileOrdersAreHeld: after a refusal the status may be written, but
+// the size wanted so far stays until orders are given.
 func TestP20AReductionIsNotForgottenWhileOrdersAreHeld(t *testing.T) {
 	o := settledObservation(t, 3)
 	d := o.Deployment.Clone()
@@ -66,8 +65,8 @@ func TestP20AReductionIsNotForgottenWhileOrdersAreHeld(t *testing.T) {
 	require.Equal(t, []machineset.DeletionCandidate{{Name: o.Sets[0].Machines[2].Name, At: begin}}, plan.Scale[0].Set.Instructions.DeletionCandidates)
 }
 
-// TestP20ChoicesOutlastAPause: a reduction that has to wait for a set which is
-// paused takes the machines that were chosen when the pause is over.
+// TestP20ChoicesOutlastAPause: a reduction that has to wait for a paused set takes the chosen
+// machines when the pause is over.
 func TestP20ChoicesOutlastAPause(t *testing.T) {
 	o := settledObservation(t, 3)
 	d, set := o.Deployment.Clone(), o.Sets[0].Set
@@ -88,8 +87,7 @@ func TestP20ChoicesOutlastAPause(t *testing.T) {
 	require.Equal(t, int32(2), statusOf(t, decide(t, o, begin)).Wanted, "without a choice nothing is waited for")
 }
 
-// TestPreviewLeavesMarksOut: a rollout that is under way is foreseen as if
-// nothing were marked.
+// TestPreviewLeavesMarksOut: the prediction for a rollout under way is the same as without marks.
 func TestPreviewLeavesMarksOut(t *testing.T) {
 	d, sets := rolling(3)
 	plain := preview(t, d, sets, usual())
@@ -102,8 +100,8 @@ func TestPreviewLeavesMarksOut(t *testing.T) {
 
 const scaledAtKey = "machine.sapcloud.io/last-deployment-replica-change-by-scaler-time"
 
-// chosenBy is a fleet of three, last resized a second ago, of which a scaler has
-// just taken one away. It names the last machine, in the way of the entry.
+// chosenBy is a fleet of three, last resized a second ago, from which a scaler has just removed
+// one. It names the last machine, in the form of the entry.
 func chosenBy(t *testing.T, annotations map[string]string, entry string) (o *deployment.Observation, name string) {
 	o = settledObservation(t, 3)
 	d := o.Deployment.Clone()
@@ -155,8 +153,8 @@ func TestP20ScalersClock(t *testing.T) {
 	require.Empty(t, handedNames(decide(t, o, begin.Add(time.Second))), "a choice from after the change belongs to a later one")
 }
 
-// TestP20FirstTimeOfAScaler: machines that a set was told of before a scaler gave
-// times do not count against its choice.
+// TestP20FirstTimeOfAScaler: machines that a set was told of before a scaler wrote times do not
+// count against its choice.
 func TestP20FirstTimeOfAScaler(t *testing.T) {
 	stamp := begin.Add(2 * time.Second).Format(time.RFC3339)
 	o, name := chosenBy(t, map[string]string{scaledAtKey: stamp}, "~"+stamp)
@@ -165,8 +163,8 @@ func TestP20FirstTimeOfAScaler(t *testing.T) {
 	require.Contains(t, handedNames(decide(t, o, begin.Add(time.Second))), name)
 }
 
-// TestP20NamesWithoutTime: a name without a time counts for the reduction that it
-// is seen with, once, and for none that comes later.
+// TestP20NamesWithoutTime: a name without a time counts for the reduction that it is seen with,
+// once, and for no later one.
 func TestP20NamesWithoutTime(t *testing.T) {
 	for name, annotations := range map[string]map[string]string{
 		"no time at all": nil, "the time of an earlier change": {scaledAtKey: begin.Add(-time.Hour).Format(time.RFC3339)},
@@ -208,8 +206,8 @@ func TestP20UntimedChoiceOutlastsAPause(t *testing.T) {
 	require.Equal(t, []string{name}, handedNames(decide(t, o, begin.Add(time.Hour))))
 }
 
-// TestP20ScaleDownIsNeverBefore: names that this library writes are not older
-// than what a scaler with a faster clock wrote before, and say so.
+// TestP20ScaleDownIsNeverBefore: names that this library writes are not older than those that a
+// scaler with a faster clock wrote before.
 func TestP20ScaleDownIsNeverBefore(t *testing.T) {
 	o := settledObservation(t, 3)
 	ahead := begin.Add(time.Minute).Format(time.RFC3339)

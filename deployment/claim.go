@@ -7,8 +7,8 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// claim adopts orphans that are selected, and releases sets that no longer
-// are. One that is being deleted is neither adopted nor released.
+// claim adopts orphans that the selector matches, and releases sets that it no longer matches. It
+// neither adopts nor releases a set that is being deleted.
 func (d *decider) claim() (Plan, bool) {
 	if d.held() {
 		return Plan{}, false
@@ -46,9 +46,9 @@ func (d *decider) adoptable(s *machineset.Set) bool {
 		d.deployment.Spec.Selector.Matches(s.Labels)
 }
 
-// adopted is a copy of an orphan that belongs to the deployment. Where it
-// lacks the hash label, it and its future machines get it; its selector stays,
-// since the machines it has do not carry the label.
+// adopted returns a copy of an orphan that belongs to the deployment. If the hash label is missing,
+// the set and its future machines get it. Its selector stays, because its present machines do not
+// carry the label.
 func (d *decider) adopted(orphan *machineset.Set) *machineset.Set {
 	s := orphan.Clone()
 	s.Owner = d.owner()

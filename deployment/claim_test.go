@@ -18,8 +18,8 @@ func orphaned(c deployment.Children) *machineset.Set {
 	return s
 }
 
-// TestP10Adopts: only sets that nobody owns, that are selected, here, and not
-// on their way out; on a live read.
+// TestP10Adopts: it adopts only sets without an owner that the selector matches, in this namespace,
+// and not being deleted; on a live read.
 func TestP10Adopts(t *testing.T) {
 	d := stored(1)
 	yes := orphaned(ownSet(d, "yes", 0))
@@ -83,8 +83,8 @@ func TestReleases(t *testing.T) {
 	require.NotNil(t, gone.Set.Owner, "the observed set is read-only")
 }
 
-// TestAnnouncedMachinesHaveRoom: what an old set is still about to create is
-// not given to the new one, until its machines are seen.
+// TestAnnouncedMachinesHaveRoom: the room of machines that an old set is still about to create is
+// not given to the new one, until they are seen.
 func TestAnnouncedMachinesHaveRoom(t *testing.T) {
 	d := stored(3)
 	d.Spec.Strategy.MaxSurge, d.Spec.Strategy.MaxUnavailable = rollout.IntOrPercent{Value: 3}, rollout.IntOrPercent{Value: 1}
@@ -106,8 +106,8 @@ func TestAnnouncedMachinesHaveRoom(t *testing.T) {
 	require.Empty(t, decide(t, o, begin).Scale)
 }
 
-// TestDeletion: without our finalizer nothing is touched; with it the sets go
-// first, all at once, and the record only when a live read finds none.
+// TestDeletion: without our finalizer nothing is touched. With it the sets go first, all at once,
+// and the record only when a live read finds none.
 func TestDeletion(t *testing.T) {
 	d := stored(2)
 	d.DeletedAt = begin

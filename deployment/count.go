@@ -10,7 +10,7 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 )
 
-// family is one set of the deployment with what its machines add up to.
+// family is one set of the deployment with the sums of its machines.
 type family struct {
 	set      *machineset.Set
 	machines []*machine.Machine
@@ -26,26 +26,25 @@ type family struct {
 	broken     int32 // of actual, neither ready nor in an update
 
 	terminating int32 // machines that are being deleted
-	// announced is how many machines may come into being whatever the set's
-	// size is by now: their creation was decided when the set was last
-	// written, and can't be called back.
+	// announced is how many machines may still be created, with any present size of the set. Their
+	// creation was decided when the set was last written, and can't be called back.
 	announced int64
 
 	preserved int32 // of actual, kept for inspection; none of them is available
 	// preservedFailed is how many of preserved failed.
 	preservedFailed int32
-	preserving      int32 // of actual, kept because their set asks for it, or to be
-	aside           int32 // of preserved, which the rollout is not to see
+	preserving      int32 // of actual, kept because their set asks for it, or soon kept
+	aside           int32 // of preserved, hidden from the rollout
 
-	requested int    // machines that are to be replaced, those too old among them
+	requested int    // machines that are to be replaced, including those too old
 	expired   int32  // of these, too old
 	takeable  bool   // some of these are available, and in no update
 	paused    bool   // the set is
 	spared    int    // machines that are paused
 	firstKept string // of their names, in order
 
-	// given is how many available machines the set gives up since a scaler
-	// chose them, or will when it is told.
+	// given is how many available machines the set deletes because a scaler chose them, or will
+	// delete when it is told.
 	given   int32
 	told    int32                          // of given, those that the set has been told of: it removes them first
 	idle    int32                          // of actual, paused and not available: the set leaves them alone
@@ -53,8 +52,8 @@ type family struct {
 	handing []machineset.DeletionCandidate // that it is told of now
 }
 
-// count splits the sets observed into this deployment's own, which it puts in
-// order, and others, which it leaves out, and counts their machines.
+// count separates this deployment's own sets, which it puts in order, from others, which it leaves
+// out, and counts their machines.
 func (d *decider) count() {
 	d.sets = make([]family, 0, len(d.o.Sets))
 	for i := range d.o.Sets {
@@ -70,7 +69,7 @@ func (d *decider) count() {
 	}
 }
 
-// olderFirst is the order of sets: by creation, then name.
+// olderFirst compares sets by creation, then name.
 func olderFirst(a, b *machineset.Set) int {
 	return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
 }
@@ -132,9 +131,8 @@ func (f *family) countPreserved(m *machine.Machine) {
 	}
 }
 
-// openNames takes the announced machines to be all those of which the set does
-// not know yet what became of them, and returns the names of, if there are
-// very many, the first of them.
+// openNames returns the names of the announced machines, at most the first ones if there are very
+// many. They are all those whose outcome the set does not know yet.
 func (f *family) openNames() map[string]bool {
 	r := &f.set.Instructions.Reservation
 	if r.Settled < 0 || r.Reserved <= r.Settled {
@@ -168,7 +166,7 @@ func (d *decider) listFailed(set *machineset.Set, m *machine.Machine) {
 	d.failed = d.failed[:min(len(d.failed), limit)]
 }
 
-// failedMachines are those that are listed.
+// failedMachines returns those that are listed.
 func (d *decider) failedMachines() []machineset.FailedMachine {
 	if len(d.failed) == 0 {
 		return nil
@@ -186,9 +184,9 @@ func newestFirst(a, b failing) int {
 		cmp.Compare(a.set, b.set), cmp.Compare(m.Spec.ProviderID, n.Spec.ProviderID))
 }
 
-// size is the ordered size of a set as a rollout should see it. A set that is
-// being deleted is going to have none. A negative size means nothing; the set
-// will be taken to want what it has.
+// size returns the ordered size of a set as a rollout should see it. A set that is being deleted
+// will have no machines. A negative size is invalid, and counts as the number of machines that the
+// set has.
 func (f *family) size() int32 {
 	switch {
 	case f.set.Deleted():
@@ -199,7 +197,7 @@ func (f *family) size() int32 {
 	return f.set.Spec.Replicas
 }
 
-// parting is how many machines a set has and names as leaving: its size is without them.
+// parting returns how many machines a set has and names as leaving. Its size does not include them.
 func (f *family) parting() (n int32) {
 	for _, m := range f.machines {
 		if f.owns(m) && slices.Contains(f.set.Instructions.Handover.Leaving, m.Name) {
@@ -209,9 +207,9 @@ func (f *family) parting() (n int32) {
 	return n
 }
 
-// numbers is the set as a rollout sees it. raised: it is the only one that may
-// be raised. It goes by its UID, since a set that is going may share a name with
-// the one made after it.
+// numbers returns the set as a rollout sees it. raised, if given, is the UID of the only set that
+// may be raised. UIDs are compared because a set that is being deleted may share its name with its
+// successor.
 func (f *family) numbers(current, raised bool) rollout.Set {
 	s := rollout.Set{
 		Name: f.set.UID, New: current, Spec: f.size(), Actual: f.actual, Available: max(0, f.available-f.leaving-f.given),
@@ -219,9 +217,8 @@ func (f *family) numbers(current, raised bool) rollout.Set {
 		Selected: f.underWay, Selectable: f.selectable, Broken: f.broken, Paused: f.paused,
 	}
 	if !raised {
-		// The room that another set may still fill is not given away. The one
-		// that is raised needs no such care: it never gets above what is
-		// wanted.
+		// The room that another set may still fill is not given away. The raised set needs no such
+		// care, because it never gets above what is wanted.
 		s.Actual = int32(min(f.most(), math.MaxInt32))
 		s.Accounted += s.Actual - f.actual
 	}
@@ -235,8 +232,8 @@ func (f *family) numbers(current, raised bool) rollout.Set {
 // machineset.ConditionPaused.
 func (f *family) atRest() bool { return f.paused && f.condition(machineset.ConditionPaused) != nil }
 
-// most is how many machines the set may have without being told anything: those it has, those on
-// their way, and those that its surge allowance lets it make.
+// most returns how many machines the set may have without another order: those it has, those on
+// their way, and those that its surge allowance lets it create.
 func (f *family) most() int64 {
 	most := f.has()
 	if extra := f.set.Instructions.SurgeAllowance.Surge; extra > 0 && !f.set.Deleted() {
@@ -245,8 +242,8 @@ func (f *family) most() int64 {
 	return most
 }
 
-// taking tells whether the set may be deleting available machines by now, to have
-// them replaced: that it may do so no longer holds once it has seen it.
+// taking reports whether the set may be deleting available machines already, to replace them. It
+// counts as doing so until it has seen that it no longer may.
 func (f *family) taking() bool {
 	told := f.set.Instructions.SurgeAllowance == (machineset.SurgeAllowance{}) && f.set.Status.ObservedGeneration == f.set.Generation
 	return f.takeable && !f.set.Deleted() && !told

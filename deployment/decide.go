@@ -17,13 +17,12 @@ var (
 	ErrNoPolicy     = errors.New("deployment.Decide: there is no policy")
 )
 
-// Decide says what to do next about one deployment. It changes none of its
-// arguments. Calling it again with the same arguments gives the same plan.
+// Decide decides what to do next about one deployment. It changes none of its arguments, and
+// returns the same plan for the same arguments.
 //
-// The error is for a caller's mistake only: ErrNoDeployment, ErrNoPolicy, or
-// an *object.FieldError for a deployment without UID, which no store holds, or
-// for a policy out of range. A deployment that holds nonsense gets a plan that
-// says so.
+// Only a caller's mistake is an error: ErrNoDeployment, ErrNoPolicy, or an *object.FieldError for a
+// deployment without UID, which no store holds, or for a policy out of range. A deployment with
+// invalid contents gets a plan that says so.
 func Decide(o *Observation, p *Policy, now time.Time) (Plan, error) {
 	if o == nil || o.Deployment == nil {
 		return Plan{}, ErrNoDeployment
@@ -59,9 +58,9 @@ type decider struct {
 	sets     []family  // of this deployment, the oldest first
 	current  *family   // the new set, one of sets; nil: there is none
 	failed   []failing // the newest first, as many as are listed
-	failures int32     // so many there are
+	failures int32     // this many there are
 
-	revision int64 // of the new set: what it has, or is to get
+	revision int64 // of the new set: what it has, or will get
 
 	bounds    rollout.Bounds
 	fleet     rollout.Fleet
@@ -69,14 +68,14 @@ type decider struct {
 	choices   []choice         // of a scaler
 	selects   []rollout.Select // what the step wants updated in place
 	hold      decision.Why     // why no more orders are given; zero: they are
-	wake      time.Time        // the earliest of what is known to come; zero: nothing is
+	wake      time.Time        // the earliest of the known future events; zero: none
 	throttled time.Duration    // how long the status has to wait; zero: it need not
 	gathering time.Time        // since when orders wait for others; zero: they do not
 	gathered  time.Duration    // for how long they still do; zero: they do not
 }
 
-// keep decides about a deployment that is not being deleted. Orders come
-// before the status, so that a status never holds them up.
+// keep decides about a deployment that is not being deleted. Orders come before the status, so that
+// a status never delays them.
 func (d *decider) keep() Plan {
 	bad := d.deployment.invalidField(d.p.Keys)
 	if bad == nil {
@@ -115,10 +114,10 @@ func (d *decider) keep() Plan {
 	return d.wait()
 }
 
-// live lets a plan pass if it was made from a live read, and asks for one if
-// not. It guards whatever can't be taken back. Orders that spend availability,
-// or delete, need a read that is fresh: their writes guard one set or machine
-// each, and not the others that they were decided on.
+// live passes on a plan that was made from a live read, and asks for one otherwise. It guards
+// everything that can't be undone. Orders that spend availability, or delete, need a fresh read:
+// each write is guarded by the version of one set or machine, and not by those of the others that
+// it was decided on.
 func (d *decider) live(plan Plan) Plan {
 	bound := len(plan.Scale)+len(plan.Mark)+len(plan.Delete) > 0
 	if d.o.Read.Live() && (!bound || d.o.Read.Within(machineset.DeleteWithin, d.now)) {
@@ -130,9 +129,9 @@ func (d *decider) live(plan Plan) Plan {
 	return Plan{ReadLive: true, Why: decision.Why{Reason: reasonReadLive, Name: plan.Why.Reason.String()}}
 }
 
-// holdIfRefused gives no more orders in a pass in which one was refused, nor
-// in later ones before the time has come: whatever wakes the deployment, its
-// own status among it, is no reason to try again sooner.
+// holdIfRefused gives no more orders in a pass in which one was refused, nor in later passes before
+// the time has come. An event that wakes the deployment earlier, such as its own status, does not
+// shorten the wait.
 func (d *decider) holdIfRefused() {
 	switch {
 	case d.o.Failed != nil:
@@ -147,10 +146,10 @@ func (d *decider) holdUntil(refused *machine.Outcome, at time.Time) {
 	d.lookAt(at)
 }
 
-// held tells whether no more orders are given.
+// held reports whether no more orders are given.
 func (d *decider) held() bool { return d.hold.Reason != (decision.Reason{}) }
 
-// lookAt makes t the next look unless an earlier one is known.
+// lookAt makes t the time of the next decision unless an earlier one is known.
 func (d *decider) lookAt(t time.Time) {
 	if d.wake.IsZero() || t.Before(d.wake) {
 		d.wake = t
@@ -181,15 +180,14 @@ func (d *decider) wait() Plan {
 	return d.rest(why, warn)
 }
 
-// rest plans to look again when something is known to come, and in good time
-// if nothing is.
+// rest plans the next decision for the next known event, or after Resync if there is none.
 func (d *decider) rest(why, warn decision.Why) Plan {
 	d.lookAt(d.now.Add(d.p.Resync))
 	return Plan{At: d.wake, Why: why, Warn: warn}
 }
 
-// invalid records which field can't be acted upon, and waits for a change.
-// What is known of the machines is kept up to date.
+// invalid records which field can't be acted upon, and waits for a change. It keeps the counts of
+// machines up to date.
 func (d *decider) invalid(bad *object.FieldError) Plan {
 	why := decision.Why{Reason: reasonSpecInvalid, Name: bad.Field, Detail: bad.Problem}
 	if d.deployment.Spec.Selector.Empty() && bad.Field == "spec.selector" {
@@ -206,5 +204,5 @@ func (d *decider) invalid(bad *object.FieldError) Plan {
 	return d.rest(why, why)
 }
 
-// stamp is now as stores keep it.
+// stamp returns now as stores keep it.
 func (d *decider) stamp() time.Time { return d.now.Truncate(time.Second) }

@@ -21,7 +21,7 @@ func decide(t require.TestingT, o *deployment.Observation, now time.Time) deploy
 	return plan
 }
 
-// size is what an observed set is ordered to have.
+// size returns what an observed set is ordered to have.
 func size(c deployment.Children) int {
 	if c.Set.Deleted() {
 		return 0
@@ -29,8 +29,8 @@ func size(c deployment.Children) int {
 	return int(c.Set.Spec.Replicas)
 }
 
-// outlook sums up an observation: machines there may be, and machines
-// available once the sets have followed their sizes.
+// outlook sums up an observation: machines there may be, and machines available once the sets have
+// followed their sizes.
 func outlook(o *deployment.Observation, now time.Time) (total, usable int) {
 	for _, c := range o.Sets {
 		actual, isAvailable := 0, 0
@@ -48,11 +48,11 @@ func outlook(o *deployment.Observation, now time.Time) (total, usable int) {
 	return total, usable
 }
 
-// mostDecisions bounds what a test waits for, so that a mistake ends as a failure.
+// mostDecisions limits what a test waits for, so that a mistake ends as a failure.
 const mostDecisions = 1000
 
-// upToScale carries out what comes before the first resizing, and returns the
-// plan that has it, or that orders nothing.
+// upToScale carries out what comes before the first resizing, and returns the plan that has it, or
+// that orders nothing.
 func upToScale(t require.TestingT, o *deployment.Observation) deployment.Plan {
 	for decisions := 0; ; decisions++ {
 		require.Less(t, decisions, mostDecisions, "there is always something before the first resizing")
@@ -73,9 +73,9 @@ func apply(o *deployment.Observation, order deployment.Order) {
 	}
 }
 
-// TestP2P7P9OneDecision: from any state, with scaling and rolling both due,
-// each order of a decision, carried out one after the other, keeps to the
-// bounds; every size is within 0 and R + S; all orders are for live sets.
+// TestP2P7P9OneDecision: from any state, with scaling and rolling both due, each order of a
+// decision, carried out one after the other, keeps to the bounds; every size is within 0 and R + S;
+// all orders are for live sets.
 func TestP2P7P9OneDecision(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := drawLive(t)
@@ -111,8 +111,8 @@ func TestP5PendingOrders(t *testing.T) {
 	})
 }
 
-// TestP4NoRollout: with the same template, no other set is ever made or used,
-// whatever else of the spec changes, also from zero and to zero.
+// TestP4NoRollout: with the same template, no other set is ever created or used, with any other
+// change of the spec, also from zero and to zero.
 func TestP4NoRollout(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newChaos(t, false, false)
@@ -139,8 +139,8 @@ func TestP4NoRollout(t *testing.T) {
 	})
 }
 
-// TestP10Counting: each machine counts for the set that owns it and no other,
-// wherever and how often it is listed, and sets of others do not count at all.
+// TestP10Counting: each machine counts for the set that owns it and no other, even if it is listed
+// elsewhere or twice. Sets of others do not count at all.
 func TestP10Counting(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := drawLive(t)
@@ -160,8 +160,8 @@ func TestP10Counting(t *testing.T) {
 	})
 }
 
-// TestP11Total: no input makes Decide panic, and none but a deployment without
-// UID is the caller's mistake.
+// TestP11Total: no input makes Decide panic, and only a deployment without UID is the caller's
+// mistake.
 func TestP11Total(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := drawGarbage(t)
@@ -190,15 +190,15 @@ func TestP11Total(t *testing.T) {
 	})
 }
 
-// requireSentence wants a reason with a sentence in which every word was filled in.
+// requireSentence requires a reason with a sentence in which every word was filled in.
 func requireSentence(t require.TestingT, why decision.Why) {
 	require.NotEmpty(t, why.Reason)
 	require.NotEqual(t, why.Reason.String(), why.String())
 	require.NotContains(t, why.String(), "{")
 }
 
-// TestP27Function: the same observation gives the same plan, in whatever order
-// sets and machines come, and is not changed by deciding.
+// TestP27Function: the same observation gives the same plan, for any order of sets and machines,
+// and a decision does not change it.
 func TestP27Function(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := rapid.OneOf(rapid.Custom(drawLive), rapid.Custom(drawGarbage)).Draw(t, "observation")

@@ -15,12 +15,11 @@ const Finalizer = machineset.Finalizer
 // OwnerKind is the Owner.Kind of a set that belongs to a deployment.
 const OwnerKind = "MachineDeployment"
 
-// Deployment keeps a fleet of machines and rolls it to a new template when
-// that changes.
+// Deployment keeps a fleet of machines and rolls it to a new template when that changes.
 type Deployment struct {
 	object.Meta
-	// Revision is that of its new set, see machineset.Set. It is written with
-	// the metadata and is not part of the spec. Zero: there was no set yet.
+	// Revision is that of its new set, see machineset.Set. It is written with the metadata and is
+	// not part of the spec. Zero: there has been no set yet.
 	Revision int64
 	Spec     Spec
 	Status   Status
@@ -34,38 +33,34 @@ type Spec struct {
 	Strategy Strategy
 	// MinReady is how long a machine must be ready to count as available.
 	MinReady time.Duration
-	// MaxAge is how old a machine gets before it is replaced, up to a tenth
-	// earlier or later: see machineset.ExpiresAt. That is no rollout: it goes on
-	// within the strategy's bounds while there is none, and waits while there is
-	// one or the deployment is paused. Not negative, and at least a minute; zero:
-	// as old as it likes.
+	// MaxAge is the age at which a machine is replaced, up to a tenth earlier or later: see
+	// machineset.ExpiresAt. That is no rollout. It happens within the strategy's bounds, and waits
+	// while there is a rollout or the deployment is paused. Not negative, and at least a minute.
+	// Zero: no limit.
 	MaxAge time.Duration
-	// Paused holds back what replaces machines: no set is made for a changed
-	// template, nothing is rolled, and no rollback is done. Replicas is still
-	// followed, and what replaces no machine still goes to the new set.
+	// Paused holds back what replaces machines: no set is created for a changed template, nothing
+	// is rolled, and no rollback is done. Replicas is still followed, and changes that replace no
+	// machine still go to the new set.
 	Paused bool
-	// RevisionHistoryLimit is how many old sets are kept to return to; older
-	// ones go once they are empty and the rollout is complete. Not negative;
-	// 0: none is kept. Nil: all are.
+	// RevisionHistoryLimit is how many old sets are kept for rollbacks. Older ones are deleted once
+	// they are empty and the rollout is complete. Not negative; 0: none is kept. Nil: all are.
 	RevisionHistoryLimit *int32
-	// RollbackTo asks for an earlier template; the answer takes it away. Nil:
-	// nothing is asked for.
+	// RollbackTo asks for an earlier template. The answer removes it. Nil: nothing is asked for.
 	RollbackTo *Rollback
-	// ProgressDeadline is how long a rollout may get no further before
-	// ConditionProgressing says so; it goes on all the same. Zero: for ever.
-	// Not negative, and at least a second: what it counts from is stored in
-	// whole seconds.
+	// ProgressDeadline is how long a rollout may make no progress before ConditionProgressing says
+	// so. The rollout continues. Zero: no limit. Not negative, and at least a second, because its
+	// start is stored in whole seconds.
 	ProgressDeadline time.Duration
-	// AutoPreserve is how many machines that failed are kept for inspection at
-	// a time, in all sets, instead of being replaced. Not negative; zero: none.
+	// AutoPreserve is how many failed machines are kept for inspection at a time, in all sets,
+	// instead of being replaced. Not negative; zero: none.
 	AutoPreserve int32
 }
 
-// Rollback is the request to return to the template of an old set. The set's
-// annotations come back too, without taking away others of the deployment's.
+// Rollback is the request to return to the template of an old set. The set's annotations come back
+// too; other annotations of the deployment stay.
 type Rollback struct {
-	// Revision is that of the set. 0: the last one whose template is another
-	// than the present one. One that no set has is answered with a warning.
+	// Revision is that of the set. 0: the last one with another template than the present one. The
+	// answer to a revision that no set has is a warning.
 	Revision int64
 }
 
@@ -74,15 +69,13 @@ type StrategyKind string
 
 // The strategies.
 const (
-	// RollingUpdate replaces machines a few at a time. It is what an empty
-	// kind means.
+	// RollingUpdate replaces machines a few at a time. An empty kind means the same.
 	RollingUpdate StrategyKind = "RollingUpdate"
-	// Recreate lets all machines of old templates go, also those that are
-	// being deleted, before the first of the new one comes.
+	// Recreate deletes all machines of old templates, and waits for those being deleted, before it
+	// creates the first of the new one.
 	Recreate StrategyKind = "Recreate"
-	// InPlaceUpdate keeps the machines: each is asked to update itself, and
-	// moved to the new set when it has. New ones are made for a surge, and in
-	// place of what is lost.
+	// InPlaceUpdate keeps the machines. Each is asked to update itself, and moves to the new set
+	// afterwards. New machines are created for a surge, and to replace lost ones.
 	InPlaceUpdate StrategyKind = "InPlaceUpdate"
 )
 
@@ -93,15 +86,14 @@ type Orchestration string
 const (
 	// Automatic lets the deployment select machines, within the bounds.
 	Automatic Orchestration = ""
-	// Manual leaves it to others: they set machine.InPlaceSelected on
-	// machines that are machine.InPlaceCandidate. The bounds are theirs to
-	// keep, but for new machines and surplus ones.
+	// Manual leaves the selection to others: they set machine.InPlaceSelected on machines that are
+	// machine.InPlaceCandidate. They must keep the bounds, except for new machines and surplus
+	// ones.
 	Manual Orchestration = "Manual"
 )
 
-// Strategy of a rollout. The bounds are for RollingUpdate and InPlaceUpdate;
-// both zero means one machine may be unavailable. Recreate does not look at
-// them.
+// Strategy of a rollout. The bounds are for RollingUpdate and InPlaceUpdate. If both are zero, one
+// machine may be unavailable. Recreate ignores them.
 type Strategy struct {
 	Kind           StrategyKind
 	MaxSurge       rollout.IntOrPercent // of Replicas, rounded up
@@ -119,41 +111,40 @@ type Status struct {
 	Available          int32
 	Preserved          int32 // kept for inspection; none of them counts as available
 	PreservedFailed    int32 // of these, in phase Failed
-	// Unavailable is how many machines the sets were told to have, all together, beyond
-	// those available. While a rollout surges that is more than what Spec.Replicas lacks.
+	// Unavailable is the number of machines ordered in all sets less the available ones. While a
+	// rollout surges, that is more than what Spec.Replicas lacks.
 	Unavailable int32
 	// Expired are those of Replicas that are older than Spec.MaxAge and about to
 	// be replaced.
 	Expired int32
 	// InPlace counts the machines of Replicas that concern an update in place.
 	InPlace InPlaceCounts
-	// Outdated counts the machines of the new set whose VMs are yet to be
-	// updated, without being replaced, to what their class says.
+	// Outdated counts the machines of the new set whose VMs still need an update, without being
+	// replaced, to what their class says.
 	Outdated int32
 	// Collisions counts how often another set held the name of a new one.
 	Collisions int32
 	Conditions []object.Condition
-	// Failed are machines of all sets as machineset.Status.Failed are those of
-	// one: the newest, as many as Policy.FailedSummaries says.
+	// Failed are machines of all sets, as machineset.Status.Failed are those of one: the newest, as
+	// many as Policy.FailedSummaries says.
 	Failed []machineset.FailedMachine
-	// Failing counts all of those, whether Failed lists them or not.
+	// Failing counts all failed machines, including those that Failed does not list.
 	Failing int32
-	// ProgressedAt is when the rollout last got further, began or was resumed;
-	// the progress deadline counts from it. Whole seconds. Zero: not known.
+	// ProgressedAt is when the rollout last made progress, began or was resumed. The progress
+	// deadline counts from it. Whole seconds. Zero: not known.
 	ProgressedAt time.Time
-	// Wanted is how many machines were wanted when the sets were last seen to
-	// have their orders for that, and WantedSince is when it became so: what
-	// a scaler has chosen up to then has been used or is out of date. Whole
-	// seconds. Zero: not known.
+	// Wanted is how many machines were wanted when the sets last had all their orders for that
+	// number. WantedSince is when that number became wanted. Earlier choices of a scaler have been
+	// used or are out of date. Whole seconds. Zero: not known.
 	Wanted      int32
 	WantedSince time.Time
-	// ScaledAt is the annotation Keys.ScaledAt as it was when Wanted was last
-	// found right: a time of the scaler's clock. Whole seconds. Zero: not known.
+	// ScaledAt is the annotation Keys.ScaledAt when Wanted was last confirmed: a time of the
+	// scaler's clock. Whole seconds. Zero: not known.
 	ScaledAt time.Time
 }
 
-// InPlaceCounts are machines by how far their update in place is; each counts
-// once, as the last that is true of it.
+// InPlaceCounts are machines by the stage of their update in place. Each counts once, at its last
+// stage.
 type InPlaceCounts struct {
 	Candidates int32 // to be updated some time
 	Selected   int32 // to be updated now
@@ -168,8 +159,8 @@ const (
 	ConditionProgressing    = "Progressing"
 	ConditionReplicaFailure = machineset.ConditionReplicaFailure
 	ConditionSpecValid      = machineset.ConditionSpecValid
-	// ConditionVMsOutdated is True while VMs are to be updated without being
-	// replaced, and absent otherwise.
+	// ConditionVMsOutdated is True while VMs still need an update without being replaced, and
+	// absent otherwise.
 	ConditionVMsOutdated = "VMsOutdated"
 )
 
@@ -184,7 +175,7 @@ func (d *Deployment) Clone() *Deployment {
 	return c
 }
 
-// copied is a pointer to a copy of what p points to, if to anything.
+// copied returns a pointer to a copy of what p points to, or nil.
 func copied[T any](p *T) *T {
 	if p == nil {
 		return nil
@@ -193,7 +184,7 @@ func copied[T any](p *T) *T {
 	return &c
 }
 
-// sameValue tells whether both are nil, or both point to the same value.
+// sameValue reports whether both are nil, or both point to the same value.
 func sameValue[T comparable](p, q *T) bool {
 	return p == q || p != nil && q != nil && *p == *q
 }
@@ -209,7 +200,7 @@ func (s *Status) Clone() Status {
 	return c
 }
 
-// Equal tells whether both say the same.
+// Equal reports whether both are the same.
 func (s *Status) Equal(t *Status) bool {
 	return s.ObservedGeneration == t.ObservedGeneration && s.sameCounts(t) && s.InPlace == t.InPlace && s.Collisions == t.Collisions &&
 		s.ProgressedAt.Equal(t.ProgressedAt) && s.Wanted == t.Wanted && s.WantedSince.Equal(t.WantedSince) && s.ScaledAt.Equal(t.ScaledAt) &&
@@ -217,15 +208,15 @@ func (s *Status) Equal(t *Status) bool {
 		slices.EqualFunc(s.Failed, t.Failed, sameFailedMachine)
 }
 
-// sameCounts tells whether both count the same machines.
+// sameCounts reports whether both count the same machines.
 func (s *Status) sameCounts(t *Status) bool {
 	return s.Replicas == t.Replicas && s.Updated == t.Updated && s.Ready == t.Ready && s.Available == t.Available &&
 		s.Unavailable == t.Unavailable && s.Preserved == t.Preserved && s.PreservedFailed == t.PreservedFailed && s.Expired == t.Expired && s.Outdated == t.Outdated &&
 		s.Failing == t.Failing
 }
 
-// sameCondition takes times for what they mean: a store may return one in
-// another location, and a status that is stored must not look changed.
+// sameCondition compares times by their instant: a store may return one in another location, and a
+// status that is stored must not look changed.
 func sameCondition(a, b object.Condition) bool {
 	same := a.Since.Equal(b.Since)
 	a.Since, b.Since = time.Time{}, time.Time{}

@@ -1,12 +1,10 @@
-// Package deployment keeps a fleet of machines at the size and the template
-// its owner asked for. A Deployment owns sets of machines, one for each
-// template it has had; the set whose template is wanted now is the new set,
-// the others are old. Decide says what to do next about one deployment:
-// which sets to claim, to create, to resize, what to tell its owner.
+// Package deployment keeps a fleet of machines at the size and the template its owner asked for. A
+// Deployment owns sets of machines, one for each template it has had. The set with the template
+// wanted now is the new set; the others are old. Decide decides what to do next about one
+// deployment: which sets to claim, to create, to resize, what to report to its owner.
 //
-// What a decision counts are machines, not what sets say of themselves, so a
-// set's status may lag behind. How far sizes may move at once is computed in
-// package rollout.
+// A decision counts machines and not the numbers in the sets' statuses, so a set's status may lag
+// behind. Package rollout computes how far sizes may move at once.
 //
 // The rules that orders keep, in numbers of machines: R wanted, S more than R
 // for a time, U of R missing for a time.
@@ -21,12 +19,11 @@
 //     acted orders nothing more.
 //   - A set of another owner is never touched.
 //
-// While a deployment is paused the same holds, and no set is made and nothing
-// rolled. With the strategy Recreate, S is 0 and U is R, and no order makes
-// machines of two templates exist at once. With InPlaceUpdate, machines of old
-// sets are updated where they are, and moved to the new set one by one; a
-// machine that was selected for it counts as not available, and at each moment
-// of its move in one set.
+// The same rules apply while a deployment is paused. In addition it then creates no set and rolls
+// nothing. With the strategy Recreate, S is 0 and U is R, and no order makes machines of two
+// templates exist at once. With InPlaceUpdate, machines of old sets are updated where they are, and
+// moved to the new set one by one. A machine that was selected for it counts as not available. At
+// each moment of its move it counts in one set.
 //
 // Each template that is rolled out gets a revision, the highest of all its
 // deployment's sets. A rollout that gets no further for the progress deadline

@@ -24,8 +24,8 @@ var requests = []machine.InPlaceRequest{
 	machine.InPlaceNone, machine.InPlaceNone, machine.InPlaceCandidate, machine.InPlaceSelected,
 }
 
-// drawLive is what a live read might find, in any state, reachable or not: up
-// to four sets with a few machines each.
+// drawLive returns what a live read might find, in any state, reachable or not: up to four sets
+// with a few machines each.
 func drawLive(t *rapid.T) *deployment.Observation {
 	d := web(rapid.Int32Range(0, 12).Draw(t, "replicas"))
 	d.UID, d.Version, d.Generation = "web-uid", "v1", 3
@@ -66,7 +66,7 @@ func drawChildren(t *rapid.T, d *deployment.Deployment, i int) deployment.Childr
 	return c
 }
 
-// drawNames are machines of any set that are noted on one, rarely.
+// drawNames returns machines of any set that are noted on one, rarely.
 func drawNames(t *rapid.T, label string) []string {
 	if rapid.IntRange(0, 9).Draw(t, label) > 0 {
 		return nil
@@ -96,8 +96,7 @@ func drawMachine(t *rapid.T, s *machineset.Set, j int) *machine.Machine {
 	return m
 }
 
-// drawGarbage is what no store should hold, and callers should not hand over,
-// but might.
+// drawGarbage returns what no store should hold, and callers should not pass, but might.
 func drawGarbage(t *rapid.T) *deployment.Observation {
 	o := drawLive(t)
 	d := o.Deployment
@@ -145,7 +144,7 @@ func drawGarbage(t *rapid.T) *deployment.Observation {
 	return o
 }
 
-// drawOddRequests asks for what makes no sense, among what does.
+// drawOddRequests asks for impossible things, among possible ones.
 func drawOddRequests(t *rapid.T, d *deployment.Deployment, odd func(string) int32) {
 	if rapid.Bool().Draw(t, "rollback") {
 		d.Spec.RollbackTo = &deployment.Rollback{Revision: rapid.SampledFrom([]int64{0, -1, 1, 3, math.MaxInt64}).Draw(t, "to")}
@@ -187,7 +186,7 @@ func spoil(t *rapid.T, c *deployment.Children, odd func(string) int32, some func
 	}
 }
 
-// copyOf shares nothing with o.
+// copyOf returns a copy that shares nothing with o.
 func copyOf(o *deployment.Observation) *deployment.Observation {
 	c := *o
 	c.Deployment = o.Deployment.Clone()

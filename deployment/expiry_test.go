@@ -60,9 +60,9 @@ func old(o *deployment.Observation, n int) {
 	o.Deployment.Spec.MaxAge, o.Sets[0].Set.Spec.MaxAge = 24*time.Hour, 24*time.Hour
 }
 
-// TestExpiryNeedsItsTime: the bounds are lent for machines that are available,
-// not paused and not being updated, and to sets that are not paused; the
-// deployment looks again when the next one is too old.
+// TestExpiryNeedsItsTime: the bounds are lent for machines that are available, not paused and not
+// being updated, and to sets that are not paused. The next decision comes when the next machine is
+// too old.
 func TestExpiryNeedsItsTime(t *testing.T) {
 	for name, change := range map[string]func(*deployment.Observation){
 		"paused deployment": func(o *deployment.Observation) { o.Deployment.Spec.Paused = true },
@@ -108,8 +108,8 @@ func TestExpiryNeedsItsTime(t *testing.T) {
 	}(), "maxAge")
 }
 
-// TestPreviewKnowsNoAge: a rollout is foretold as if machines grew as old as
-// they like; what is paused stays, and is what it waits for.
+// TestPreviewKnowsNoAge: a preview predicts a rollout as if machines had no age limit. A paused
+// machine stays, and the rollout waits for it.
 func TestPreviewKnowsNoAge(t *testing.T) {
 	d, sets := rolling(4)
 	plain := preview(t, d, sets, usual())

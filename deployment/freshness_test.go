@@ -10,8 +10,8 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 )
 
-// TestSizesRestOnAFreshLiveRead: from machineset.DeleteWithin after its end on, a live read allows no
-// resize, and neither does one that ended in the future.
+// TestSizesRestOnAFreshLiveRead: from machineset.DeleteWithin after its end on, a live read allows
+// no resize. Neither does one that ended in the future.
 func TestSizesRestOnAFreshLiveRead(t *testing.T) {
 	o := settledObservation(t, 3)
 	o.Deployment.Spec.Replicas, o.Read.Ended = 4, begin
@@ -29,8 +29,8 @@ func TestSizesRestOnAFreshLiveRead(t *testing.T) {
 	require.Len(t, decide(t, o, begin.Add(time.Hour)).Scale, 1, "it is not known when it ended")
 }
 
-// TestMarksRestOnAFreshLiveRead: a machine is selected because enough others were available when they were read. So the
-// selection rests on a fresh live read, as the deletion of a set does.
+// TestMarksRestOnAFreshLiveRead: a machine is selected because enough others were available when
+// they were read. So the selection needs a fresh live read, as the deletion of a set does.
 func TestMarksRestOnAFreshLiveRead(t *testing.T) {
 	mark := func() *deployment.Observation {
 		d := stored(3)

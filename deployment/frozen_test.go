@@ -10,9 +10,8 @@ import (
 	"github.com/millwright-go/millwright/deployment/rollout"
 )
 
-// TestFrozenGrowsNothing: from any state, a frozen deployment creates no set,
-// raises none but one of negative size, and orders the lowerings that it would
-// order otherwise.
+// TestFrozenGrowsNothing: from any state, a frozen deployment creates no set and raises none but
+// one of negative size. It orders the same lowerings as otherwise.
 func TestFrozenGrowsNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := drawLive(t)
@@ -37,8 +36,8 @@ func TestFrozenGrowsNothing(t *testing.T) {
 	})
 }
 
-// TestFrozenSaysSo: what a frozen deployment waits for is said, and goes on
-// where it was when it thaws.
+// TestFrozenSaysSo: a frozen deployment reports what it waits for, and continues from there when it
+// thaws.
 func TestFrozenSaysSo(t *testing.T) {
 	d := stored(3)
 	o := &deployment.Observation{Deployment: d, Read: live, Frozen: true, Sets: []deployment.Children{ownSet(d, "web-a", 1)}}

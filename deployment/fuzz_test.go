@@ -12,7 +12,7 @@ import (
 	"github.com/millwright-go/millwright/test/fuzzing"
 )
 
-// form reads bytes as observations of deployments. The corpus counts on the order of the words.
+// form reads bytes as observations of deployments. The corpus depends on the order of the words.
 var form = fuzzing.Form{Now: begin, Words: []string{
 	"", namespace, "web", "web-uid", "app", "machine-template-hash", "web-0", "web-1", "set-0", "set-1", "small", "large",
 	deployment.OwnerKind, machineset.OwnerKind, deployment.Finalizer, machineset.Finalizer, machine.Finalizer,

@@ -1,9 +1,9 @@
 package deployment
 
-// gather holds orders of a rolling update back while others are about to join
-// them, for Policy.Gather at most: a wave of machines, which become available one
-// by one, is worth one write of a set. Orders that follow a change of the spec are
-// given at once, and so are those to which nothing is going to be added.
+// gather holds orders of a rolling update back while others are about to join them, for
+// Policy.Gather at most. A wave of machines, which become available one by one, then needs one
+// write of a set. Orders that follow a change of the spec are given at once, and so are those that
+// no other will join.
 func (d *decider) gather() (held bool) {
 	spec := &d.deployment.Spec
 	rolling := spec.Strategy.Kind != Recreate && spec.Strategy.Kind != InPlaceUpdate && !spec.Paused
@@ -16,7 +16,7 @@ func (d *decider) gather() (held bool) {
 	}
 	wait := d.p.Gather
 	if deadline := spec.ProgressDeadline; deadline > 0 {
-		wait = min(wait, deadline/2) // to wait is no lack of progress
+		wait = min(wait, deadline/2) // waiting is no lack of progress
 	}
 	until := since.Add(wait)
 	if since.After(d.now) || !d.now.Before(until) { // the former: the clock was set back
@@ -27,17 +27,16 @@ func (d *decider) gather() (held bool) {
 	return true
 }
 
-// news tells whether the spec has changed since the last status, as far as is
-// known. Where that was written a moment ago, the next says nothing for a while:
-// then only the size tells.
+// news reports whether the spec has changed since the last status, as far as is known. If that
+// status was written a moment ago, the next one may be delayed. Then only the size tells.
 func (d *decider) news() bool {
 	s := &d.deployment.Status
 	resized := !s.WantedSince.IsZero() && s.Wanted != d.deployment.Spec.Replicas
 	return resized || s.ObservedGeneration != d.deployment.Generation && !d.now.Before(d.statusAt(d.p.StatusInterval))
 }
 
-// moreToCome tells whether the rollout can be expected to go on by itself: new
-// machines are not available yet, or old ones not gone that are about to go.
+// moreToCome reports whether the rollout will probably continue by itself: new machines are not
+// available yet, or old ones that are about to go are not gone.
 func (d *decider) moreToCome() bool {
 	for i := range d.sets {
 		f, numbers := &d.sets[i], &d.fleet.Sets[i]

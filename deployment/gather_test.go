@@ -36,7 +36,7 @@ func amidWave(t *testing.T) *story {
 	return s
 }
 
-// comeUp lets the pending machines come up one by one, a decision after each.
+// comeUp lets the pending machines come up one by one, with a decision after each.
 func (s *story) comeUp(n int, every time.Duration) {
 	for _, m := range s.pending()[:n] {
 		s.pass(every)
@@ -83,7 +83,7 @@ func init() {
 	}
 }
 
-// TestGathering: what is remembered of it decides nothing but when.
+// TestGathering: what a process remembers of it only decides when.
 func TestGathering(t *testing.T) {
 	for name, change := range map[string]func(*story){
 		"its time is over":       func(s *story) { s.pass(1) },
@@ -124,9 +124,8 @@ func TestGathering(t *testing.T) {
 	}
 }
 
-// TestOrdersGatherBeforeTheStatusTells: a change of the spec that comes a moment
-// after a status is not told of for a while. Its orders gather then, but for those
-// of another size.
+// TestOrdersGatherBeforeTheStatusTells: a change of the spec just after a status is not reported
+// for a while. Its orders gather then, except those for another size.
 func TestOrdersGatherBeforeTheStatusTells(t *testing.T) {
 	for name, line := range map[string]struct {
 		ago     time.Duration // of the last status
@@ -148,9 +147,8 @@ func TestOrdersGatherBeforeTheStatusTells(t *testing.T) {
 	}
 }
 
-// TestSlowReadsEndARolloutsBeginning: a rollout that has begun, and been told of, is
-// recorded, though the live read before that takes longer than a second, and the
-// next status is far off (P28).
+// TestSlowReadsEndARolloutsBeginning: a rollout that has begun, and was reported, is recorded even
+// if the live read before that takes longer than a second, and the next status is far off (P28).
 func TestSlowReadsEndARolloutsBeginning(t *testing.T) {
 	p := deployment.DefaultPolicy()
 	p.ProgressInterval = time.Minute
@@ -174,8 +172,8 @@ func TestSlowReadsEndARolloutsBeginning(t *testing.T) {
 	require.Equal(t, deployment.ReasonRecord, plan.Why.Reason)
 }
 
-// TestGatherWaitsForNoneUnderAStrictQuota: where no machine is being deleted and none is about to become available,
-// orders do not gather.
+// TestGatherWaitsForNoneUnderAStrictQuota: if no machine is being deleted and none is about to
+// become available, orders do not gather.
 func TestGatherWaitsForNoneUnderAStrictQuota(t *testing.T) {
 	s := amidWave(t)
 	s.shell.p.StrictQuota = true

@@ -16,8 +16,8 @@ import (
 // raisedFrom is the annotation that notes a raise.
 var raisedFrom = deployment.DefaultPolicy().Keys.RaisedFrom
 
-// lostAmid is a fleet of 4, with one machine more and none less allowed. Its old set has three machines and is to keep
-// one; of the two machines of the new set one has fallen ill.
+// lostAmid is a fleet of 4, with one machine more and none less allowed. Its old set has three
+// machines and should keep one. One of the two machines of the new set has become ill.
 func lostAmid() *deployment.Observation {
 	d := stored(4)
 	d.Spec.Strategy = deployment.Strategy{Kind: deployment.RollingUpdate, MaxSurge: rollout.IntOrPercent{Value: 1}}
@@ -46,8 +46,9 @@ func requireNoneMade(t *testing.T, c *deployment.Children) {
 	}
 }
 
-// TestRaisedSetMakesNoMachine: a set that is raised to keep machines has deleted some of them since they were counted. It
-// makes none of the old template in their place, neither then nor when it is opened again.
+// TestRaisedSetMakesNoMachine: a set that is raised to keep machines has deleted some of them since
+// they were counted. It creates none of the old template in their place, neither then nor when it
+// is opened again.
 func TestRaisedSetMakesNoMachine(t *testing.T) {
 	for deleted := range 3 {
 		t.Run(fmt.Sprint(deleted), func(t *testing.T) {
@@ -64,7 +65,7 @@ func TestRaisedSetMakesNoMachine(t *testing.T) {
 			for _, m := range old.Machines[:deleted] {
 				m.DeletedAt = begin
 			}
-			for range 3 { // before it has observed the raise, after it, and when it may make machines again
+			for range 3 { // before and after it has observed the raise, then when it may create
 				requireNoneMade(t, old)
 				old.Set = old.Set.Clone()
 				if plan := decide(t, o, begin); len(plan.Push) > 0 {
@@ -81,8 +82,9 @@ func TestRaisedSetMakesNoMachine(t *testing.T) {
 	}
 }
 
-// TestNoMachineOfAnOldTemplate: in a rollout in which machines fall ill and recover, and none is lost, no old set ever
-// makes a machine. Its controller chooses the machines to delete early and deletes them late, and all reads are old.
+// TestNoMachineOfAnOldTemplate: in a rollout in which machines become ill and recover, and none is
+// lost, no old set ever creates a machine. Its controller chooses the machines to delete early and
+// deletes them late, and all reads are old.
 func TestNoMachineOfAnOldTemplate(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newChaos(t, false, true)
@@ -113,7 +115,7 @@ func TestNoMachineOfAnOldTemplate(t *testing.T) {
 	})
 }
 
-// machineIll has a machine that runs fall ill.
+// machineIll makes a running machine ill.
 func (c *chaos) machineIll() {
 	if len(c.machines) == 0 {
 		return
@@ -123,8 +125,8 @@ func (c *chaos) machineIll() {
 	}
 }
 
-// TestNoHalfGiveBack: where no set can be raised, since the fleet is frozen or there is no key to note it, no other
-// set is lowered to make room for it.
+// TestNoHalfGiveBack: if no set can be raised, because the fleet is frozen or there is no key to
+// note it, no other set is lowered to make room for it.
 func TestNoHalfGiveBack(t *testing.T) {
 	o := lostAmid()
 	full := another(o.Deployment, "huge", 1, 2)
@@ -145,8 +147,9 @@ func TestNoHalfGiveBack(t *testing.T) {
 	require.Empty(t, plan.Scale, "%s", plan.Why)
 }
 
-// TestNoteOfARaise: while the set has not observed the raise that is noted, its machines count as if it had the smaller
-// size. A note that can't be read may mean 0, and one of a generation to come is about the present one.
+// TestNoteOfARaise: until the set has observed the noted raise, its machines count as if it had the
+// smaller size. A note that can't be read may mean 0, and one of a future generation is about the
+// present one.
 func TestNoteOfARaise(t *testing.T) {
 	for _, line := range []struct {
 		name, note string
@@ -180,8 +183,8 @@ func TestNoteOfARaise(t *testing.T) {
 	}
 }
 
-// TestNoteIsTakenAway: a set that is resized once it has observed its raise has no note any more; before, the note stays,
-// with the smallest size.
+// TestNoteIsTakenAway: the resizing of a set that has observed its raise removes the note. Before
+// that the note stays, with the smallest size.
 func TestNoteIsTakenAway(t *testing.T) {
 	for observed, note := range map[int64]string{5: "1 6", 6: ""} {
 		o := lostAmid()
@@ -201,7 +204,8 @@ func TestNoteIsTakenAway(t *testing.T) {
 	}
 }
 
-// TestRaisedTwice: a set that is raised again before it has observed the first raise may still act on the smallest size.
+// TestRaisedTwice: a set that is raised again before it has observed the first raise may still act
+// on the smallest size.
 func TestRaisedTwice(t *testing.T) {
 	o := lostAmid()
 	raised := o.Sets[0].Set

@@ -10,19 +10,18 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 )
 
-// letters can be misread neither for each other nor, without vowels, for a word.
+// letters can't be mistaken for each other or, without vowels, form a word.
 const letters = "bcdfghjklmnpqrstvwxz2456789"
 
 // hashLength is the number of letters in a hash: 27^10 is a bit more than 2^47.
 const hashLength = 10
 
-// templateHash names and labels the sets made from a template. It depends on
-// what decides whether two templates are the same, and on collisions, which
-// tells sets apart whose names would be the same otherwise. It is the same in
-// every process and every version of this library: names of sets that exist
-// depend on it. Hence the explicit serialization: each map as its number of
-// entries and these by key, each string behind its length, all numbers as
-// eight bytes, high first.
+// templateHash names and labels the sets made from a template. It depends on the fields that decide
+// whether two templates are the same, and on collisions, which separates sets whose names would be
+// the same otherwise. It must be the same in every process and every version of this library,
+// because the names of existing sets depend on it. So the serialization is explicit: each map as
+// its number of entries and these by key, each string after its length, all numbers as eight bytes,
+// high first.
 func templateHash(t *machineset.Template, hashLabel string, collisions int32) string {
 	h := digest{fnv.New64a()}
 	h.dictionary(withoutEntry(t.Labels, hashLabel))

@@ -49,7 +49,7 @@ func keeping(n int32) *deployment.Deployment {
 	return d
 }
 
-// rolled lets so many rollouts come to rest, without writing them down.
+// rolled makes this many rollouts converge, without writing them down.
 func (s *story) rolled(names ...string) *story {
 	for _, name := range names {
 		s.edit(class(name))
@@ -142,7 +142,7 @@ func revisionAdopted(t *testing.T) *story {
 	return s
 }
 
-// noteRevisions writes down what has which revision.
+// noteRevisions writes down the revision of each object.
 func (s *story) noteRevisions() {
 	s.say("revision %d", s.deployment.Revision)
 	for _, set := range s.sets {
@@ -260,7 +260,7 @@ func stuck(t *testing.T) *story {
 	return s
 }
 
-// due lets time pass until the next look.
+// due lets time pass until the next decision.
 func (s *story) due() {
 	s.pass(s.shell.last.At.Sub(s.now))
 	s.decide()

@@ -12,7 +12,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// limitsOf are how many machines there may be, and how many must stay available.
+// limitsOf returns how many machines there may be, and how many must stay available.
 func limitsOf(spec *deployment.Spec) (ceiling, floor int) {
 	if spec.Strategy.Kind == deployment.Recreate {
 		return int(spec.Replicas), 0
@@ -21,7 +21,7 @@ func limitsOf(spec *deployment.Spec) (ceiling, floor int) {
 	return int(spec.Replicas + b.Surge), max(0, int(spec.Replicas-b.Unavailable))
 }
 
-// checkHeld holds a resizing to what a pause and the strategy Recreate forbid.
+// checkHeld checks that a resizing does nothing that a pause or the strategy Recreate forbids.
 func (c *chaos) checkHeld(order deployment.Order, pass *deployment.Deployment) {
 	raised := order.Why.Want > order.Why.Have
 	if !raised {
@@ -43,7 +43,7 @@ func (c *chaos) checkHeld(order deployment.Order, pass *deployment.Deployment) {
 	}
 }
 
-// checkPrune holds the deletion of an old set to what may go.
+// checkPrune checks that an old set may be deleted.
 func (c *chaos) checkPrune(order deployment.Order, pass *deployment.Deployment) {
 	if pass.Deleted() {
 		return
@@ -68,7 +68,7 @@ func (c *chaos) checkPrune(order deployment.Order, pass *deployment.Deployment) 
 	}
 }
 
-// history counts the old sets that the shell knows, and all of the wanted template.
+// history counts the old sets that the shell knows, and all sets of the wanted template.
 func (c *chaos) history(pass *deployment.Deployment) (kept, wanted int) {
 	for _, child := range c.shell.o.Sets {
 		if child.Set.Deleted() {
@@ -85,8 +85,8 @@ func (c *chaos) history(pass *deployment.Deployment) (kept, wanted int) {
 	return kept, wanted
 }
 
-// checkProgress holds a decision to the progress deadline: it is not called
-// exceeded before it is, and a wait does not go beyond it.
+// checkProgress checks a decision against the progress deadline: it is not reported as exceeded too
+// early, and no wait goes beyond it.
 func (c *chaos) checkProgress(o *deployment.Observation, p deployment.Plan) {
 	spec, status := &o.Deployment.Spec, o.Deployment.Status
 	if write, ok := p.Write.(*deployment.UpdateStatus); ok {
@@ -97,7 +97,7 @@ func (c *chaos) checkProgress(o *deployment.Observation, p deployment.Plan) {
 		return
 	}
 	due := status.ProgressedAt.Add(spec.ProgressDeadline + time.Second)
-	throttled := o.StatusWritten.Add(max(c.shell.p.StatusInterval, c.shell.p.ProgressInterval)) // progress since may be still to be written
+	throttled := o.StatusWritten.Add(max(c.shell.p.StatusInterval, c.shell.p.ProgressInterval)) // may lag
 	counts := spec.ProgressDeadline > 0 && progress.Status == object.True && progress.Reason != deployment.ProgressAvailable
 	if p.Write != nil && progress.Status == object.False && (spec.ProgressDeadline == 0 || due.After(c.now)) {
 		c.t.Fatalf("P21: exceeded before %v: %+v", due, progress)
@@ -107,9 +107,8 @@ func (c *chaos) checkProgress(o *deployment.Observation, p deployment.Plan) {
 	}
 }
 
-// TestPausedFollowsReplicas: after any faults, a fleet that is paused comes to
-// its size, makes no set, and becomes quiet (P3, P28); what it has ordered is
-// within R and R + S.
+// TestPausedFollowsReplicas: after any faults, a paused fleet reaches its size, creates no set, and
+// becomes quiet (P3, P28). Its orders are within R and R + S.
 func TestPausedFollowsReplicas(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newChaos(t, true, false)
@@ -143,8 +142,8 @@ func TestPausedFollowsReplicas(t *testing.T) {
 	})
 }
 
-// TestRecreateNeverOverlaps: without failures, whatever the order of events,
-// machines of two templates never exist at once, not even terminating ones.
+// TestRecreateNeverOverlaps: without failures, in any order of events, machines of two templates
+// never exist at once, not even terminating ones.
 func TestRecreateNeverOverlaps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newChaos(t, false, true)
@@ -165,9 +164,8 @@ func TestRecreateNeverOverlaps(t *testing.T) {
 	})
 }
 
-// TestRevisions: when all has come to rest, the new set alone has the highest
-// revision, which the deployment has too; no history is left beyond the limit,
-// and no request unanswered.
+// TestRevisions: when all has converged, the new set alone has the highest revision, which the
+// deployment has too. No history is left beyond the limit, and no request unanswered.
 func TestRevisions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newChaos(t, true, false)
@@ -198,9 +196,9 @@ func TestRevisions(t *testing.T) {
 	})
 }
 
-// TestPausedLeavesRoomForWhatIsAnnounced: the new set was to have two machines,
-// then none; it may still make them. The old set, which follows a raised size
-// while paused, gets no room that they need (P7).
+// TestPausedLeavesRoomForWhatIsAnnounced: the new set was to have two machines, then none; it may
+// still create them. The old set, which follows a raised size while paused, gets no room that they
+// need (P7).
 func TestPausedLeavesRoomForWhatIsAnnounced(t *testing.T) {
 	d := stored(4)
 	d.Spec.Paused = true

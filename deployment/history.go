@@ -8,9 +8,9 @@ import (
 	"github.com/millwright-go/millwright/deployment/rollout"
 )
 
-// prune deletes old sets above the limit, the lowest revision first, once the
-// rollout is complete or while it is paused. Those of them that are still in
-// use stay, and no younger one goes in their place.
+// prune deletes old sets above the limit, the lowest revision first, once the rollout is complete
+// or while it is paused. Those of them that are still in use stay, and no younger set is deleted
+// instead.
 func (d *decider) prune() (Plan, bool) {
 	spec := &d.deployment.Spec
 	if d.held() || spec.RevisionHistoryLimit == nil || spec.RollbackTo != nil || !spec.Paused && !rollout.Done(d.fleet) {
@@ -33,10 +33,9 @@ func (d *decider) prune() (Plan, bool) {
 	return plan, true
 }
 
-// old are the sets that are history and not being deleted, the lowest revision
-// first, of equal ones the oldest. Where there is no new set, as a template
-// that was changed while paused has none, the youngest is no history: scaling
-// may need it.
+// old returns the sets that are history and not being deleted, the lowest revision first, of equal
+// ones the oldest. If there is no new set, because the template was changed while paused, the
+// youngest does not count as history: scaling may need it.
 func (d *decider) old() []*family {
 	var out []*family
 	for i := range d.sets {
@@ -51,8 +50,8 @@ func (d *decider) old() []*family {
 	return out
 }
 
-// awaited tells whether a machine is being updated in place to a set's
-// template: when it is done, that is where it belongs.
+// awaited reports whether a machine is being updated in place to a set's template, and belongs to
+// that set afterwards.
 func (d *decider) awaited(f *family) bool {
 	key := d.p.Keys.InPlaceTarget
 	for i := range d.sets {
@@ -65,8 +64,8 @@ func (d *decider) awaited(f *family) bool {
 	return false
 }
 
-// unused tells whether a set has no machines, is to have none and has none
-// under way, by its own account as well.
+// unused reports whether a set has no machines, should have none and has none under way, also
+// according to its own status.
 func (f *family) unused() bool {
 	s := f.set
 	return s.Spec.Replicas == 0 && f.actual == 0 && f.terminating == 0 && f.announced <= 0 &&

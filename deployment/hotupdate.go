@@ -10,31 +10,28 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// A template that names another class is rolled out, unless the VMs can be
-// brought to that class as they are. Then the newest set gets the class in
-// place of its own, in one write, and the set hands it to its machines, whose
-// VMs are updated one by one (package machine). The set stays the same, with
-// its name and its hash label, and is a new revision: the template that it had
-// is in no set any more.
+// A template that names another class is rolled out, unless the VMs can be updated to that class
+// without a replacement. Then one write gives the newest set the new class. The set passes it to
+// its machines, whose VMs are updated one by one (package machine). The set stays the same, with
+// its name and its hash label, and gets a new revision: no set has the earlier template any more.
 
-// HotUpdate is what a driver that can update VMs makes possible. The caller
-// reads it from the classes, live if the observation is.
+// HotUpdate is what a driver that can update VMs makes possible. The caller reads it from the
+// classes, live if the observation is.
 type HotUpdate struct {
 	// Spec is that of the class that the deployment's template names.
 	Spec machine.VMSpec
-	// From are the names of other classes, of the same group, that differ from
-	// that one only in what can be updated on VMs.
+	// From are the names of other classes, of the same group, whose only differences from that one
+	// can be updated on VMs.
 	From []string
 }
 
-// maxPreviousClasses is how many previous classes a set remembers, those that machines
-// name aside: a machine may still be on its way that was ordered before.
+// maxPreviousClasses is how many previous classes a set remembers, besides those that machines
+// name: a machine that was ordered before may still be on its way.
 const maxPreviousClasses = 10
 
-// exchangeClass gives the newest set the class of the template instead of
-// making a new set. Older sets stay as they are: a rollout replaces their
-// machines as it would have. That one of them has the very template makes no
-// difference: it would cost machines to return to it.
+// exchangeClass gives the newest set the class of the template instead of creating a new set. Older
+// sets stay as they are, because a rollout would replace their machines anyway. That is so even if
+// one of them has exactly this template, because returning to it would cost machines.
 func (d *decider) exchangeClass() (Plan, bool) {
 	if d.o.HotUpdate == nil || d.held() || d.deployment.Spec.Paused || d.o.Frozen {
 		return Plan{}, false
@@ -54,7 +51,7 @@ func (d *decider) exchangeClass() (Plan, bool) {
 	return Plan{Push: []Order{{changed, why}}, Why: why}, true
 }
 
-// newest is the set that was the new one last; nil: there is none.
+// newest returns the set that was the new one last. Nil: there is none.
 func (d *decider) newest() *family {
 	var found *family
 	for i := range d.sets {
@@ -69,9 +66,8 @@ func (d *decider) newest() *family {
 	return found
 }
 
-// updatable tells whether the set's template differs from the deployment's in
-// nothing but the class, and whether what is known of each of its VMs allows to
-// update it to that class.
+// updatable reports whether the set's template differs from the deployment's only in the class, and
+// whether each of its VMs, as far as known, can be updated to that class.
 func (d *decider) updatable(f *family) bool {
 	hot, have := d.o.HotUpdate, f.set.Spec.Template
 	class := have.Spec.Class
@@ -90,8 +86,8 @@ func (d *decider) updatable(f *family) bool {
 	return true
 }
 
-// within tells whether a machine's VM can be updated to the template's class.
-// One that has not been made yet is made from the set's class.
+// within reports whether a machine's VM can be updated to the template's class. A VM that does not
+// exist yet is created from the set's class.
 func (d *decider) within(m *machine.Machine, class *machine.ClassRef) bool {
 	spec, want := &m.Status.VMSpec, &d.o.HotUpdate.Spec
 	if *spec == (machine.VMSpec{}) {
@@ -100,8 +96,8 @@ func (d *decider) within(m *machine.Machine, class *machine.ClassRef) bool {
 	return spec.Declared == want.Declared && spec.Fixed == want.Fixed
 }
 
-// previousClasses are the classes that a set's machines may have once its own is
-// exchanged for another.
+// previousClasses returns the classes that a set's machines may have once its own is exchanged for
+// another.
 func (f *family) previousClasses(next string) []string {
 	spec := &f.set.Spec
 	all := slices.DeleteFunc(append(slices.Clone(f.set.Instructions.PreviousClasses), spec.Template.Spec.Class.Name), func(name string) bool {
@@ -121,8 +117,8 @@ func (f *family) previousClasses(next string) []string {
 	return all
 }
 
-// countOutdated counts the VMs of the new set that are yet to be updated, and
-// says how that goes.
+// countOutdated counts the VMs of the new set that still need an update, and reports their
+// progress.
 func (d *decider) countOutdated(s *Status) {
 	behind, failing, odd := d.behind()
 	s.Outdated = behind
@@ -149,12 +145,11 @@ const (
 	OutdatedUpdating  = "UpdatingVMs"
 	OutdatedFailing   = "UpdatesFail"           // of some of them
 	OutdatedPaused    = "DeploymentPaused"      // none is updated
-	OutdatedOtherwise = "ClassChangedOtherwise" // all left can't be: a template that names another class replaces them
+	OutdatedOtherwise = "ClassChangedOtherwise" // the rest need a template that names another class
 )
 
-// behind counts the machines of the new set whose VMs are to be updated, those
-// of them whose last update failed, and those whose VMs differ from their class
-// in what can't be updated.
+// behind counts the machines of the new set whose VMs are to be updated, those of them whose last
+// update failed, and those whose differences from their class can't be updated.
 func (d *decider) behind() (outdated, failing, odd int32) {
 	if d.current == nil || d.o.HotUpdate == nil {
 		return 0, 0, 0

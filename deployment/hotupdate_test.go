@@ -15,8 +15,8 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 )
 
-// warm has VMs updated from one of these classes to another: small, small-b and
-// small-c differ only in what can be updated, and so do large and large-b.
+// warm lets VMs be updated from one of these classes to another: small, small-b and small-c differ
+// only in what can be updated, and so do large and large-b.
 func (w *world) warm() {
 	w.hot = map[string]machine.VMSpec{}
 	for _, name := range []string{"small", "small-b", "small-c", "large", "large-b"} {
@@ -24,7 +24,7 @@ func (w *world) warm() {
 	}
 }
 
-// hotUpdate is what a shell finds out from the classes.
+// hotUpdate returns what a shell finds out from the classes.
 func (w *world) hotUpdate(o *deployment.Observation) *deployment.HotUpdate {
 	to := o.Deployment.Spec.Template.Spec.Class.Name
 	if w.hot == nil || w.hot[to] == (machine.VMSpec{}) {
@@ -40,8 +40,8 @@ func (w *world) hotUpdate(o *deployment.Observation) *deployment.HotUpdate {
 	return hot
 }
 
-// updateVM lets one machine whose class is behind get that of its set, or whose
-// VM is behind get the spec of its class; false: there is none.
+// updateVM gives one machine whose class is outdated the class of its set, or one whose VM is
+// outdated the spec of its class. False: there is none.
 func (w *world) updateVM() bool {
 	for _, set := range w.sets {
 		want := set.Spec.Template.Spec.Class.Name
@@ -185,10 +185,9 @@ func init() {
 	}
 }
 
-// TestP4NoRolloutForWhatCanBeUpdated: templates that differ in updatable fields
-// alone replace no machine, whatever is stale, refused or killed meanwhile: no
-// set is made and no machine goes. All machines end with the class wanted last.
-// One class further, each is replaced.
+// TestP4NoRolloutForWhatCanBeUpdated: templates that differ only in updatable fields replace no
+// machine, even with stale reads, refusals and kills: no set is created and no machine goes. All
+// machines end with the class wanted last. A change to a class that differs more replaces each.
 func TestP4NoRolloutForWhatCanBeUpdated(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(web(rapid.Int32Range(1, 4).Draw(t, "replicas")))
@@ -240,7 +239,7 @@ func TestP4NoRolloutForWhatCanBeUpdated(t *testing.T) {
 	})
 }
 
-// calmDown lets everything come to rest.
+// calmDown lets everything converge.
 func (w *world) calmDown(shell *shell) {
 	for range 30 {
 		w.now = w.now.Add(time.Minute)
@@ -252,8 +251,8 @@ func (w *world) calmDown(shell *shell) {
 	}
 }
 
-// reachable is a slow oracle: the set of the highest revision, the youngest of
-// several, if all but its class is as wanted and each VM is known to be near.
+// reachable is a slow oracle: the set of the highest revision, the youngest of several, if all but
+// its class is as wanted and each VM is known to be near.
 func reachable(o *deployment.Observation) *machineset.Set {
 	var last *deployment.Children
 	for i := range o.Sets {
@@ -272,8 +271,7 @@ func reachable(o *deployment.Observation) *machineset.Set {
 	return last.Set
 }
 
-// exchangeable is the UID of the set that is to get the template's class now;
-// empty: none.
+// exchangeable returns the UID of the set that gets the template's class now. Empty: none.
 func exchangeable(o *deployment.Observation) string {
 	want := reachable(o)
 	if want == nil || want.Spec.Template.Spec.Class.APIGroup != "" || o.Deployment.Spec.Paused || o.Frozen {
@@ -292,8 +290,7 @@ func madeLater(a, b *machineset.Set) bool {
 	return a.Name > b.Name
 }
 
-// near tells whether a machine's VM can be updated to a spec, or will be made
-// from one that can.
+// near reports whether a machine's VM can be updated to a spec, or will be made from one that can.
 func near(m *machine.Machine, of *machineset.Set, want *machine.VMSpec) bool {
 	have := m.Status.VMSpec
 	if have == (machine.VMSpec{}) {
@@ -302,8 +299,8 @@ func near(m *machine.Machine, of *machineset.Set, want *machine.VMSpec) bool {
 	return have.Fixed == want.Fixed && have.Declared == want.Declared
 }
 
-// TestP4ClassesAreExchangedIfTheyCanBe: the newest set gets the template's class
-// exactly if all its VMs can be brought there, and no other set ever does.
+// TestP4ClassesAreExchangedIfTheyCanBe: the newest set gets the template's class exactly if all its
+// VMs can be updated to it, and no other set ever does.
 func TestP4ClassesAreExchangedIfTheyCanBe(t *testing.T) {
 	exchanged, refused := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -358,8 +355,8 @@ func TestP4ClassesAreExchangedIfTheyCanBe(t *testing.T) {
 	require.Positive(t, refused)
 }
 
-// TestFormerClassesAreBounded: of many classes the last ones stay, and those
-// that a machine still names.
+// TestFormerClassesAreBounded: of many classes the last ones stay, and those that a machine still
+// names.
 func TestFormerClassesAreBounded(t *testing.T) {
 	w := newWorld(web(2))
 	w.hot = map[string]machine.VMSpec{"small": {Declared: "tags", Fixed: "f", Updatable: "small"}}
@@ -383,8 +380,8 @@ func TestFormerClassesAreBounded(t *testing.T) {
 	require.Equal(t, 1, w.made)
 }
 
-// TestReturnToATemplateOfAnOldSet: that an old set has the very template makes
-// no difference where VMs can be updated.
+// TestReturnToATemplateOfAnOldSet: an old set with exactly this template makes no difference if VMs
+// can be updated.
 func TestReturnToATemplateOfAnOldSet(t *testing.T) {
 	w := newWorld(web(2))
 	shell := newShell(t, w)
@@ -408,8 +405,8 @@ func TestReturnToATemplateOfAnOldSet(t *testing.T) {
 	require.EqualValues(t, 2, w.deployment.Status.Updated)
 }
 
-// TestUnknownVMsAreReplaced: a VM of which nothing is known can't be said to be
-// near, nor one that is about to be made from a class that the set did not name.
+// TestUnknownVMsAreReplaced: an unknown VM does not count as near, nor does one that is about to be
+// created from a class that the set did not name.
 func TestUnknownVMsAreReplaced(t *testing.T) {
 	for name, c := range map[string]struct {
 		id, class string
@@ -432,7 +429,7 @@ func TestUnknownVMsAreReplaced(t *testing.T) {
 	}
 }
 
-// TestAnExchangeIsOneWrite: what else goes to the set goes with the class.
+// TestAnExchangeIsOneWrite: all other changes of the set go with the class.
 func TestAnExchangeIsOneWrite(t *testing.T) {
 	w := newWorld(web(2))
 	w.warm()

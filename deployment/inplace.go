@@ -11,22 +11,21 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// markBurst is how many machines one plan changes at most, as sets have it.
+// markBurst is how many machines one plan changes at most, the same as for sets.
 const markBurst = 100
 
-// begun tells whether a machine's update can't be called off any more by
-// saying so: what it will be is known when it is over.
+// begun reports whether a machine's update can't be cancelled any more by removing the request. Its
+// outcome is known when it is over.
 func begun(m *machine.Machine) bool {
 	return m.Status.Phase == machine.PhaseInPlaceUpdating || updated(m)
 }
 
-// updated tells whether a machine's update was successful.
+// updated reports whether a machine's update was successful.
 func updated(m *machine.Machine) bool { return m.Status.Phase == machine.PhaseInPlaceUpdateSuccessful }
 
-// inUpdate tells whether a machine is being updated, or about to be, and will
-// move then. One that was selected, here or by another program, and is not healthy
-// begins, if ever, when it is. One of which nothing is requested any more goes back
-// to work where it is.
+// inUpdate reports whether a machine is being updated, or about to be, and will move then. A
+// machine that was selected, here or by another program, and is not healthy begins, if ever, when
+// it is healthy again. A machine without a request returns to work where it is.
 func inUpdate(m *machine.Machine) bool {
 	if m.Spec.InPlace == machine.InPlaceNone {
 		return false
@@ -34,8 +33,8 @@ func inUpdate(m *machine.Machine) bool {
 	return begun(m) || m.Ready() && (m.Spec.InPlace == machine.InPlaceSelected || selectedElsewhere(m))
 }
 
-// selectedElsewhere reports whether a machine's node says that its update has begun.
-// Here the machine says so itself before.
+// selectedElsewhere reports whether a machine's node says that its update has begun. If the update
+// began here, the machine says so itself before.
 func selectedElsewhere(m *machine.Machine) bool {
 	c := object.FindCondition(m.Status.Conditions, machine.NodeInPlaceUpdate)
 	if c == nil || c.Status != object.True {
@@ -48,8 +47,8 @@ func selectedElsewhere(m *machine.Machine) bool {
 	return false
 }
 
-// selectable tells whether a machine that is available can be selected. One
-// without a node has none that an agent could update.
+// selectable reports whether a machine that is available can be selected. A machine without a node
+// has no agent that could update it.
 func selectable(m *machine.Machine) bool {
 	return m.Status.Phase == machine.PhaseRunning && m.Spec.InPlace != machine.InPlaceSelected
 }
@@ -93,24 +92,23 @@ func (c *InPlaceCounts) add(other *InPlaceCounts) {
 	c.Failed += other.Failed
 }
 
-// furtherThan tells whether some machine has got further with its update. One
-// that failed has not.
+// furtherThan reports whether some machine is further with its update than in another count. A
+// failed machine is not.
 func (c *InPlaceCounts) furtherThan(b *InPlaceCounts) bool {
 	return c.Updated > b.Updated || c.Updating > b.Updating || c.Selected > b.Selected
 }
 
-// updatesInPlace tells whether machines of old sets are being updated in place.
+// updatesInPlace reports whether machines of old sets are being updated in place.
 func (d *decider) updatesInPlace() bool {
 	spec := &d.deployment.Spec
 	return spec.Strategy.Kind == InPlaceUpdate && !spec.Paused && d.current != nil
 }
 
-// gate keeps old sets from making machines while theirs are updated in place,
-// and opens sets that were closed for it, or when machines were given back to them.
-// A closed set's size may be larger than what it has: others may stand in for the
-// rest by now. So it is opened at what it has, in the same write; one that is paused
-// stays closed, since it keeps its size. What another manager has put on a set to hold
-// it still goes when the set is the current one.
+// gate keeps old sets from creating machines while theirs are updated in place. It opens sets that
+// were closed for that, or when machines were given back to them. A closed set's size may be larger
+// than what it has, because other sets may have replaced the rest already. So it is opened at what
+// it has, in the same write. A paused set stays closed, because it keeps its size. If another
+// manager has labelled the current set to make no machines, gate removes the label.
 func (d *decider) gate() (Plan, bool) {
 	if d.held() {
 		return Plan{}, false
@@ -161,10 +159,10 @@ func (d *decider) barred(s *machineset.Set) bool {
 	return labelled && d.p.Keys.ScaleUpDisabled != ""
 }
 
-// withdraw takes requests off machines that are not to be updated: those that
-// have the wanted template again, and all when the strategy is another one. A
-// machine whose update has begun finishes it, and it is seen then where it
-// belongs. A failed one keeps its request as long as it is failed.
+// withdraw removes requests from machines that are not to be updated: those that have the wanted
+// template again, and all if the strategy is another one. A machine whose update has begun finishes
+// it, and its place is decided afterwards. A failed machine keeps its request as long as it is
+// failed.
 func (d *decider) withdraw() (Plan, bool) {
 	if d.held() {
 		return Plan{}, false
@@ -189,7 +187,7 @@ func (d *decider) withdraw() (Plan, bool) {
 	return markPlan(orders)
 }
 
-// withdrawable tells whether a request may be taken off a machine, whatever for.
+// withdrawable reports whether a request may be removed from a machine, for any reason.
 func (d *decider) withdrawable(f *family, m *machine.Machine) bool {
 	switch {
 	case updated(m):
@@ -200,7 +198,7 @@ func (d *decider) withdrawable(f *family, m *machine.Machine) bool {
 	return m.Status.Phase != machine.PhaseInPlaceUpdateFailed
 }
 
-// owns tells whether a machine counts as one of the set.
+// owns reports whether a machine counts as one of the set.
 func (f *family) owns(m *machine.Machine) bool {
 	return m != nil && m.OwnedBy(f.set.UID) && !m.Deleted()
 }
@@ -212,8 +210,8 @@ func markPlan(orders []MachineOrder) (Plan, bool) {
 	return Plan{Mark: orders, Why: orders[0].Why}, true
 }
 
-// requested is a copy of a machine with another request. target is the set
-// whose template it is to be updated to; empty: none.
+// requested returns a copy of a machine with another request. target is the set whose template it
+// is to be updated to. Empty: none.
 func (d *decider) requested(m *machine.Machine, request machine.InPlaceRequest, target string) *machine.Machine {
 	changed := m.Clone()
 	changed.Spec.InPlace = request
@@ -227,10 +225,10 @@ func (d *decider) requested(m *machine.Machine, request machine.InPlaceRequest, 
 	return changed
 }
 
-// markMachines selects machines as the rollout's next step wants it, notes what those that others selected are updated to, and
-// tells all others of old sets that their time will come. While paused nothing
-// is marked, and what is marked stays so. None is selected while a set may be
-// taking others away, to have them replaced.
+// markMachines selects machines as the rollout's next step wants, records what those that others
+// selected are updated to, and makes all other machines of old sets candidates. While paused it
+// marks nothing, and marks stay. It selects none while a set may be deleting others to replace
+// them.
 func (d *decider) markMachines() (Plan, bool) {
 	if d.held() || !d.updatesInPlace() {
 		return Plan{}, false
@@ -264,9 +262,9 @@ func isChosen(orders []MachineOrder, m *machine.Machine) bool {
 	return slices.ContainsFunc(orders, func(o MachineOrder) bool { return o.Machine.UID == m.UID && o.Machine.Name == m.Name })
 }
 
-// unmarked tells whether a machine of an old set lacks what note puts on it. One
-// that is being updated and of which nothing is requested was selected by another
-// program: it goes on with its update as one that a user has selected.
+// unmarked reports whether a machine of an old set lacks the mark that note returns. If a machine
+// is being updated without a request, another program selected it. It continues its update like one
+// that a user has selected.
 func (d *decider) unmarked(m *machine.Machine) bool {
 	if d.deselects(m) {
 		return true
@@ -278,14 +276,14 @@ func (d *decider) unmarked(m *machine.Machine) bool {
 	return m.Spec.InPlace == machine.InPlaceNone && !updated(m)
 }
 
-// deselects tells whether a machine's turn is taken from it, since it is kept for
-// inspection and could begin at any time otherwise.
+// deselects reports whether to deselect a machine, because it is kept for inspection and could
+// begin its update at any time otherwise.
 func (d *decider) deselects(m *machine.Machine) bool {
 	return m.Preserved(d.now) && m.Spec.InPlace == machine.InPlaceSelected && m.Status.Phase == machine.PhaseRunning &&
 		d.deployment.Spec.Strategy.Orchestration == Automatic
 }
 
-// note is what is noted on a machine of an old set that is not selected now.
+// note returns the mark of a machine of an old set that is not selected now.
 func (d *decider) note(m *machine.Machine) MachineOrder {
 	if inUpdate(m) && !d.deselects(m) {
 		name := d.current.set.Name
@@ -296,9 +294,8 @@ func (d *decider) note(m *machine.Machine) MachineOrder {
 	return MachineOrder{d.requested(m, machine.InPlaceCandidate, ""), why}
 }
 
-// chosen are the machines of a set that are selected, no more than a plan may
-// hold: those that are available and can be, the oldest first, equal ones by
-// name.
+// chosen returns the machines of a set that are selected, no more than a plan may hold: those that
+// are available and selectable, the oldest first, equal ones by name.
 func (d *decider) chosen(s rollout.Select) []*machine.Machine {
 	f := d.resizable(s.Name)
 	if f == nil {
@@ -309,8 +306,8 @@ func (d *decider) chosen(s rollout.Select) []*machine.Machine {
 	})
 }
 
-// first are the oldest of a set's machines, by age and then by name, that are
-// not being deleted and as wanted.
+// first returns the oldest of a set's machines, by age and then by name, that are wanted and not
+// being deleted.
 func (f *family) first(limit int, wanted func(*machine.Machine) bool) []*machine.Machine {
 	var out []*machine.Machine
 	for _, m := range f.machines {
@@ -331,7 +328,7 @@ func olderMachine(a, b *machine.Machine) int {
 	return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
 }
 
-// family is the set of that name that can be given orders.
+// family returns the set of that name that can be given orders.
 func (d *decider) family(name string) *family {
 	for i := range d.sets {
 		if f := &d.sets[i]; f.set.Name == name && !f.set.Deleted() {
@@ -341,9 +338,8 @@ func (d *decider) family(name string) *family {
 	return nil
 }
 
-// target is the set that an updated machine belongs to: the one it was
-// selected for or, where that is not known or gone, the new one. Nil: it is
-// there already, or there is none.
+// target returns the set that an updated machine belongs to: the one it was selected for or, if
+// that is not known or gone, the new one. Nil: it is there already, or there is none.
 func (d *decider) target(f *family, m *machine.Machine) *family {
 	to := d.current
 	if key := d.p.Keys.InPlaceTarget; key != "" && m.Annotations[key] != "" {
@@ -357,8 +353,8 @@ func (d *decider) target(f *family, m *machine.Machine) *family {
 	return to
 }
 
-// moved is a copy of a machine as a set would have made it, but for what is
-// its own: its identity, and what others put on it.
+// moved returns a copy of a machine as a set would have created it. It keeps what is its own: its
+// identity, and what others put on it.
 func (d *decider) moved(m *machine.Machine, from, to *machineset.Set) *machine.Machine {
 	c := m.Clone()
 	have, want := &from.Spec.Template, to.Spec.Template.Clone()
@@ -375,8 +371,7 @@ func (d *decider) moved(m *machine.Machine, from, to *machineset.Set) *machine.M
 	return c
 }
 
-// exchanged is m without what an old template put there, and with what a new
-// one does.
+// exchanged returns m with the entries of a new template in place of those of an old one.
 func exchanged(m, old, add map[string]string) map[string]string {
 	out := make(map[string]string, len(m)+len(add))
 	for k, v := range m {

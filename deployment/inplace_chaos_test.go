@@ -10,15 +10,15 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 )
 
-// userSelects lets somebody select a machine by hand, where that is their part,
-// and nothing falls below the floor by it.
+// userSelects lets a user select a machine by hand, if that is the user's part and nothing falls
+// below the floor by it.
 func (c *chaos) userSelects() {
 	d := c.deployment
 	if d == nil || d.Deleted() || d.Spec.Paused || d.Spec.Strategy.Orchestration != deployment.Manual {
 		return
 	}
 	if c.calm && c.shell.o != nil {
-		return // what a pass has decided by now does not know of it: that would be the user's doing
+		return // a decision of this pass does not know of it
 	}
 	_, floor := limitsOf(&d.Spec)
 	if c.secure() <= floor-c.kept() {
@@ -32,8 +32,9 @@ func (c *chaos) userSelects() {
 	}
 }
 
-// secure is how many machines stay available even if sets go on to remove those that they chose before: these may have
-// become available since. Who selects machines by hand counts as carefully as a deployment does.
+// secure returns how many machines stay available even if sets continue to delete those that they
+// chose before, which may have become available since. A user who selects machines by hand is as
+// careful as a deployment.
 func (c *chaos) secure() (n int) {
 	for _, s := range c.setsOf(c.deployment.UID) {
 		numbers := c.numbers(s)
@@ -47,8 +48,8 @@ func (c *chaos) secure() (n int) {
 	return n
 }
 
-// updatesDiffer lets some machine's next update fail, or take no end, and
-// somebody write nonsense where machines are noted that move.
+// updatesDiffer makes some machine's next update fail, or never end, and writes invalid notes about
+// moving machines.
 func (c *chaos) updatesDiffer() {
 	if len(c.machines) == 0 {
 		return
@@ -72,9 +73,9 @@ func (c *chaos) updatesDiffer() {
 	}
 }
 
-// checkHandover holds a write about moves to P10: with it the sizes of all
-// sets, each machine counted once, sum to what they did before. It is checked
-// against the store, if the write goes through there.
+// checkHandover checks a write about moves against P10: it does not change the sum of the sizes of
+// all sets, each machine counted once. It is checked against the store, if the write succeeds
+// there.
 func (c *chaos) checkHandover(order deployment.Order) {
 	stored := c.set(order.Set.Name)
 	if stored == nil || stored.UID != order.Set.UID || stored.Version != order.Set.Version {
@@ -94,8 +95,8 @@ func (c *chaos) checkHandover(order deployment.Order) {
 	}
 }
 
-// movesGone reports whether the order moves a machine that is gone since it was
-// decided: nobody counts it any more.
+// movesGone reports whether the order moves a machine that is gone since the decision: it no longer
+// counts.
 func (c *chaos) movesGone(order deployment.Order) bool {
 	for _, child := range c.shell.o.Sets {
 		for _, seen := range child.Machines {
@@ -110,8 +111,8 @@ func (c *chaos) movesGone(order deployment.Order) bool {
 	return false
 }
 
-// movesReleased reports whether the order takes off a machine of a set that was
-// released: it is not to come any more.
+// movesReleased reports whether the order removes a machine of a set that was released: the machine
+// is no longer to come.
 func (c *chaos) movesReleased(order deployment.Order, stored *machineset.Set) bool {
 	return order.Why.Reason == deployment.ReasonMoveOff && slices.ContainsFunc(stored.Instructions.Handover.Arriving, func(name string) bool {
 		m := c.machine(name)
@@ -126,8 +127,7 @@ func (c *chaos) ours(m *machine.Machine) bool {
 	})
 }
 
-// setGone tells whether the machine's set has been deleted or released since
-// the shell looked.
+// setGone reports whether the machine's set has been deleted or released since the shell looked.
 func (c *chaos) setGone(m *machine.Machine) bool {
 	for _, child := range c.shell.o.Sets {
 		if !m.OwnedBy(child.Set.UID) {
@@ -149,8 +149,8 @@ func (c *chaos) sizes() (n int) {
 	return n
 }
 
-// checkOpening holds the opening of a closed set to P7: the machines that there may be then, each
-// counted once, are not more than before or than the ceiling.
+// checkOpening checks the opening of a closed set against P7: the machines that there may be then,
+// each counted once, are not more than before or than the ceiling.
 func (c *chaos) checkOpening(order deployment.Order, pass *deployment.Deployment) {
 	ceiling, _ := limitsOf(&pass.Spec)
 	before, after := 0, 0
@@ -173,7 +173,7 @@ func (c *chaos) checkOpening(order deployment.Order, pass *deployment.Deployment
 }
 
 // openNames counts names that a set has reserved and not settled, and that no machine has: one may
-// still come to be.
+// still be created.
 func openNames(child deployment.Children) (n int) {
 	r := child.Set.Instructions.Reservation
 	for ordinal := r.Settled + 1; ordinal <= r.Reserved; ordinal++ {
@@ -185,8 +185,8 @@ func openNames(child deployment.Children) (n int) {
 	return n
 }
 
-// checkMachine holds an order to a machine to P6 and P10, just before it is
-// carried out, with what the shell knows.
+// checkMachine checks an order to a machine against P6 and P10, just before it is carried out, with
+// what the shell knows.
 func (c *chaos) checkMachine(kind string, order deployment.MachineOrder) {
 	m, o := order.Machine, c.shell.o
 	spec := &o.Deployment.Spec
@@ -211,7 +211,7 @@ func (c *chaos) checkMachine(kind string, order deployment.MachineOrder) {
 	}
 }
 
-// checkMove wants a machine to go from one set to another that both say so.
+// checkMove requires that a machine goes from one set to another and that both say so.
 func (c *chaos) checkMove(m *machine.Machine, o *deployment.Observation) {
 	for _, child := range o.Sets {
 		s := child.Set

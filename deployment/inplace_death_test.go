@@ -10,8 +10,8 @@ import (
 )
 
 // TestAMachineThatDiesOnItsWayKeepsOnePlace: the process dies when the new set has grown for a
-// machine and the old one has not shrunk, and the machine is deleted. Whatever is wanted then,
-// there are never more machines than are allowed.
+// machine and the old one has not shrunk, and the machine is deleted. With any wanted size, there
+// are never more machines than are allowed.
 func TestAMachineThatDiesOnItsWayKeepsOnePlace(t *testing.T) {
 	for name, change := range map[string]func(*deployment.Spec){
 		"goes on":  func(*deployment.Spec) {},
@@ -50,7 +50,7 @@ func TestAMachineThatDiesOnItsWayKeepsOnePlace(t *testing.T) {
 	}
 }
 
-// requireAtMost wants no more machines than n that are not being deleted.
+// requireAtMost requires no more than n machines that are not being deleted.
 func requireAtMost(t *testing.T, s *story, n int) {
 	t.Helper()
 	alive := 0

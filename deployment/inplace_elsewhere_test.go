@@ -11,10 +11,9 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// TestUpdatesBegunElsewhereAreMarked: a machine of an old set that is being updated
-// though nothing is requested of it was selected by another program. It becomes a
-// candidate, and is updated to the new set. One that has been updated is where it
-// belongs, unless something is requested of it.
+// TestUpdatesBegunElsewhereAreMarked: if a machine of an old set is being updated without a
+// request, another program selected it. It becomes a candidate, and is updated to the new set. A
+// machine that has been updated is where it belongs, unless something is requested of it.
 func TestUpdatesBegunElsewhereAreMarked(t *testing.T) {
 	d := stored(3)
 	d.Spec.Strategy = inPlace(3, 0, 1).Spec.Strategy
@@ -37,9 +36,8 @@ func TestUpdatesBegunElsewhereAreMarked(t *testing.T) {
 	require.Equal(t, "web-a", mark[0].Machine.Annotations[deployment.DefaultPolicy().Keys.InPlaceTarget])
 }
 
-// TestUpdatesBegunElsewhereCount: while the node of a candidate says that its update
-// has begun, none is selected beside it, though the machine itself still runs. It is
-// updated to the new set.
+// TestUpdatesBegunElsewhereCount: while the node of a candidate says that its update has begun, no
+// other machine is selected, although the machine itself still runs. It is updated to the new set.
 func TestUpdatesBegunElsewhereCount(t *testing.T) {
 	for reason, counts := range map[string]bool{
 		machine.ReasonSelectedForUpdate: true, machine.ReasonDrainSuccessful: true, machine.ReasonReadyForUpdate: true,

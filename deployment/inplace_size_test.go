@@ -9,8 +9,8 @@ import (
 	"github.com/millwright-go/millwright/deployment"
 )
 
-// TestP10SizeThatMeansNothingAmidAMove: a set whose size somebody makes negative while a machine is on
-// its way keeps what it has, less the machine that goes, more the one that stays.
+// TestP10SizeThatMeansNothingAmidAMove: a user makes a set's size negative while a machine is on
+// its way. The set keeps what it has, less the machine that goes, more the one that stays.
 func TestP10SizeThatMeansNothingAmidAMove(t *testing.T) {
 	for name, c := range map[string]struct {
 		note   func(old, current deployment.Children)

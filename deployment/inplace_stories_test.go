@@ -44,8 +44,7 @@ func init() {
 	}
 }
 
-// begun is a fleet at rest that is to be updated in place, after the first
-// decision about it.
+// begun is a settled fleet that is to be updated in place, after the first decision about it.
 func begun(t *testing.T, d *deployment.Deployment) *story {
 	s := settled(t, d)
 	s.say("another class is wanted")

@@ -26,9 +26,9 @@ func inPlace(replicas, surge, unavailable int32) *deployment.Deployment {
 	return d
 }
 
-// TestInPlaceKeepsMachines: without failures and without a surge, whatever the
-// order of events, crashes and changes of the template, and however often it
-// returns, the machines at the end are those of the beginning.
+// TestInPlaceKeepsMachines: without failures and without a surge, the machines at the end are those
+// of the beginning, in any order of events, crashes and changes of the template, and if the
+// template returns.
 func TestInPlaceKeepsMachines(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newChaos(t, false, true)
@@ -51,7 +51,7 @@ func TestInPlaceKeepsMachines(t *testing.T) {
 	})
 }
 
-// names are the machines there are, by name.
+// names returns the existing machines, by name.
 func (w *world) names() []string {
 	names := make([]string, 0, len(w.machines))
 	for _, m := range w.machines {
@@ -61,7 +61,7 @@ func (w *world) names() []string {
 	return names
 }
 
-// requireTidy wants nothing left behind of a rollout in place.
+// requireTidy requires that a rollout in place leaves nothing behind.
 func requireTidy(t require.TestingT, w *world) {
 	for _, s := range w.sets {
 		require.Empty(t, s.Instructions.Handover.Arriving, "%s", w.where())
@@ -73,9 +73,9 @@ func requireTidy(t require.TestingT, w *world) {
 	}
 }
 
-// TestInPlaceInterrupted: a rollout in place is stopped after each of its
-// steps, by a crash and by what people do, and comes to its end all the same.
-// No machine is in two sets, none is counted twice, and R is kept.
+// TestInPlaceInterrupted: a rollout in place is stopped after each of its steps, by a crash and by
+// users' actions, and still completes. No machine is in two sets, none is counted twice, and R is
+// kept.
 func TestInPlaceInterrupted(t *testing.T) {
 	for name, meddle := range map[string]func(*interrupted){
 		"crash":            func(*interrupted) {},
@@ -124,7 +124,7 @@ type interrupted struct {
 	moving int  // machines on their way when it was stopped
 }
 
-// interrupt stops a rollout of three machines after so many steps of the shell.
+// interrupt stops a rollout of three machines after this many steps of the shell.
 func interrupt(t *testing.T, at int) *interrupted {
 	s := newStory(t, inPlace(3, 0, 2))
 	s.settle()
@@ -152,8 +152,7 @@ func interrupt(t *testing.T, at int) *interrupted {
 	return i
 }
 
-// onTheWay is a machine that moves or, if none does, one that is being updated
-// or else any.
+// onTheWay returns a machine that moves or, if none does, one that is being updated or else any.
 func (i *interrupted) onTheWay() string {
 	for _, set := range i.sets {
 		for _, name := range set.Instructions.Handover.Arriving {
@@ -176,8 +175,8 @@ func (i *interrupted) deleteNth(n int) {
 	}
 }
 
-// settleDown lets everybody act until nothing changes, and holds what happens
-// to the ceiling and to one set a machine.
+// settleDown lets each actor act until nothing changes, and checks the ceiling and that each
+// machine is in one set.
 func (i *interrupted) settleDown(t *testing.T) {
 	most, _, _ := i.sums()
 	for quiet := 0; quiet < 3; {
@@ -196,8 +195,8 @@ func (i *interrupted) settleDown(t *testing.T) {
 	}
 }
 
-// TestMachineMovesWhole: a machine that moves is one of its new set in every
-// respect, and keeps what is its own and what others put on it.
+// TestMachineMovesWhole: a moved machine is one of its new set in every respect, and keeps what is
+// its own and what others put on it.
 func TestMachineMovesWhole(t *testing.T) {
 	s := newStory(t, inPlace(2, 0, 1))
 	s.edit(func(s *deployment.Spec) {
@@ -233,8 +232,8 @@ func TestMachineMovesWhole(t *testing.T) {
 	require.Equal(t, machine.PhaseRunning, m.Status.Phase)
 }
 
-// TestForeignLabelsThatWouldStrayGo: a label of others that the new set's
-// selector forbids does not come along: the set would let the machine go.
+// TestForeignLabelsThatWouldStrayGo: a label of others that the new set's selector forbids does not
+// come along, because the set would release the machine.
 func TestForeignLabelsThatWouldStrayGo(t *testing.T) {
 	s := newStory(t, inPlace(1, 0, 1))
 	s.settle()
@@ -270,8 +269,8 @@ func TestManyMachinesInPlace(t *testing.T) {
 	requireTidy(t, s.world)
 }
 
-// TestSelectionIsByAge: the oldest machines are selected first, equal ones by
-// name, in whatever order they are listed.
+// TestSelectionIsByAge: the oldest machines are selected first, equal ones by name, for any order
+// of the list.
 func TestSelectionIsByAge(t *testing.T) {
 	d := stored(5)
 	d.Spec.Strategy = inPlace(5, 0, 2).Spec.Strategy
@@ -290,8 +289,8 @@ func TestSelectionIsByAge(t *testing.T) {
 	require.Equal(t, "web-a", plan.Mark[0].Machine.Annotations[deployment.DefaultPolicy().Keys.InPlaceTarget])
 }
 
-// TestP7NoneIsSelectedWhileASetMayTakeAnother: a set that was allowed to replace machines
-// on request may be deleting one until it has seen that it is not any more (P7).
+// TestP7NoneIsSelectedWhileASetMayTakeAnother: a set that was allowed to replace machines on
+// request may be deleting one until it has seen that it is not any more (P7).
 func TestP7NoneIsSelectedWhileASetMayTakeAnother(t *testing.T) {
 	selected := func(change func(old *deployment.Children)) int {
 		d := stored(3)
@@ -317,7 +316,7 @@ func TestP7NoneIsSelectedWhileASetMayTakeAnother(t *testing.T) {
 	require.Equal(t, 1, selected(func(old *deployment.Children) { old.Machines[2].Annotations = nil }), "there is none to take")
 }
 
-// TestMachinesWithoutNodesAreNotSelected: nobody could update them; it says so.
+// TestMachinesWithoutNodesAreNotSelected: no agent could update them, and the wait says so.
 func TestMachinesWithoutNodesAreNotSelected(t *testing.T) {
 	s := newStory(t, inPlace(2, 0, 1))
 	s.settle()
@@ -332,9 +331,9 @@ func TestMachinesWithoutNodesAreNotSelected(t *testing.T) {
 	require.Equal(t, rollout.ReasonUnfit, deployment.RolloutOf(s.shell.last.Why).Reason, "%s", s.shell.last.Why)
 }
 
-// TestFailedKeepsItsRequest: a machine whose update failed is what it was or
-// what it should have become, nobody knows. When the template returns it does
-// not count as up to date again, but is replaced when its time is up.
+// TestFailedKeepsItsRequest: a machine whose update failed may have the old template or the new
+// one. When the template returns the machine does not count as up to date again, but is replaced
+// when its time is up.
 func TestFailedKeepsItsRequest(t *testing.T) {
 	s := newStory(t, inPlace(3, 0, 3))
 	s.settle()
@@ -353,8 +352,8 @@ func TestFailedKeepsItsRequest(t *testing.T) {
 	requireTidy(t, s.world)
 }
 
-// TestNoMoveWhileOthersGo: a set that has yet to remove machines neither gives
-// nor takes any: whoever removes them may be acting on its earlier size.
+// TestNoMoveWhileOthersGo: a set that still has to delete machines neither gives nor takes any,
+// because its controller may act on its earlier size.
 func TestNoMoveWhileOthersGo(t *testing.T) {
 	for name, sizes := range map[string]struct {
 		old, current int32 // of two machines each
@@ -395,8 +394,7 @@ func TestNoMoveWhileOthersGo(t *testing.T) {
 	}
 }
 
-// TestTheFirstSetThatNamesAMachineGetsIt, and the others forget it: it moves
-// once.
+// TestTheFirstSetThatNamesAMachineGetsIt: the other sets forget it, and it moves once.
 func TestTheFirstSetThatNamesAMachineGetsIt(t *testing.T) {
 	s := newStory(t, inPlace(2, 0, 1))
 	s.settle()
@@ -418,8 +416,8 @@ func TestTheFirstSetThatNamesAMachineGetsIt(t *testing.T) {
 	}
 }
 
-// TestHistoryWaitsForUpdates: a set that a machine is being updated to stays,
-// though it is empty, old, and no history is wanted; then it goes.
+// TestHistoryWaitsForUpdates: an empty old set that a machine is being updated to stays, although
+// no history is wanted. Then it goes.
 func TestHistoryWaitsForUpdates(t *testing.T) {
 	d := inPlace(2, 0, 1)
 	d.Spec.RevisionHistoryLimit = new(int32)
@@ -439,8 +437,8 @@ func TestHistoryWaitsForUpdates(t *testing.T) {
 	requireComplete(t, s.world)
 }
 
-// TestNonsenseInNotesIsCleared: names that exist nowhere, of machines that are
-// where they are, or in two sets at once, hold nothing up.
+// TestNonsenseInNotesIsCleared: names that exist nowhere, of machines that are where they are, or
+// in two sets at once, block nothing.
 func TestNonsenseInNotesIsCleared(t *testing.T) {
 	s := newStory(t, inPlace(3, 0, 1))
 	s.settle()

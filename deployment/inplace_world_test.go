@@ -9,8 +9,7 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 )
 
-// destination is the set of the same owner as from that a machine is on its way
-// to; nil: none.
+// destination returns the set of the same owner as from that a machine is on its way to. Nil: none.
 func (w *world) destination(from *machineset.Set, name string) *machineset.Set {
 	for _, s := range w.sets {
 		ours := s.Owner != nil && from.Owner != nil && s.OwnedBy(from.Owner.UID)
@@ -21,13 +20,13 @@ func (w *world) destination(from *machineset.Set, name string) *machineset.Set {
 	return nil
 }
 
-// elsewhere tells whether a machine of s counts in another set already.
+// elsewhere reports whether a machine of s counts in another set already.
 func (w *world) elsewhere(s *machineset.Set, name string) bool {
 	to := w.destination(s, name)
 	return to != nil && to.UID != s.UID && s.Owner != nil && !s.Deleted()
 }
 
-// size is the size of a set, each machine counted once. A negative one says nothing: the set
+// size returns the size of a set, each machine counted once. A negative one is invalid: the set
 // keeps what it has.
 func (w *world) size(s *machineset.Set) (n int) {
 	switch {
@@ -45,9 +44,9 @@ func (w *world) size(s *machineset.Set) (n int) {
 	return n
 }
 
-// offset is what is missing to a set's size for each machine to count once, or
-// too much: machines that count elsewhere and are in its size still, and those
-// that were taken off and have nowhere to go.
+// offset returns the correction of a set's size for each machine to count once. It covers machines
+// that count elsewhere and are still in its size, and those that were subtracted and have no
+// destination.
 func (w *world) offset(s *machineset.Set) (n int) {
 	if s.Deleted() || s.Owner == nil {
 		return 0
@@ -65,8 +64,8 @@ func (w *world) offset(s *machineset.Set) (n int) {
 	return n - w.twice(s)
 }
 
-// twice counts machines that are gone, and that s names as arriving though no set
-// is without them yet: they have a place in the set that they were in as well.
+// twice counts machines that are gone, and that s names as arriving although no set has given up
+// their place. They still have a place in the set that they were in.
 func (w *world) twice(s *machineset.Set) (n int) {
 	for _, name := range s.Instructions.Handover.Arriving {
 		m := w.machine(name)
@@ -79,7 +78,7 @@ func (w *world) twice(s *machineset.Set) (n int) {
 	return n
 }
 
-// arriving are the machines on their way to a set that it does not own yet.
+// arriving returns the machines on their way to a set that it does not own yet.
 func (w *world) arriving(s *machineset.Set) (n int64) {
 	for _, name := range s.Instructions.Handover.Arriving {
 		if !slices.ContainsFunc(w.machinesOf(s.UID), func(m *machine.Machine) bool { return m.Name == name }) {
@@ -89,8 +88,8 @@ func (w *world) arriving(s *machineset.Set) (n int64) {
 	return n
 }
 
-// update lets a machine take the next step of an update in place, as its own
-// controller and an agent would. What becomes of it is w.fates.
+// update lets a machine take the next step of an update in place, as its own controller and an
+// agent would. w.fates holds the outcome.
 func (w *world) update(m *machine.Machine) bool {
 	switch phase := m.Status.Phase; {
 	case phase == machine.PhaseRunning && m.Spec.InPlace == machine.InPlaceSelected && !m.Preserved(w.now):
@@ -116,7 +115,7 @@ func (w *world) update(m *machine.Machine) bool {
 	return true
 }
 
-// fate is what becomes of a machine's update in place.
+// fate is the outcome of a machine's update in place.
 type fate int
 
 const (
@@ -133,12 +132,12 @@ func (w *world) doom(name string, f fate) {
 	w.fates[name] = f
 }
 
-// ask is a request of a machine by hand.
+// ask makes a request of a machine by hand.
 func (w *world) ask(name string, request machine.InPlaceRequest) {
 	w.changeMachine(name, func(m *machine.Machine) { m.Spec.InPlace = request })
 }
 
-// updateMachine is a write under the version that the machine was read with.
+// updateMachine writes under the version that the machine was read with.
 func (w *world) updateMachine(m *machine.Machine) (*machine.Machine, error) {
 	i := slices.IndexFunc(w.machines, func(o *machine.Machine) bool { return o.Name == m.Name })
 	switch {
@@ -154,7 +153,7 @@ func (w *world) updateMachine(m *machine.Machine) (*machine.Machine, error) {
 	return w.machines[i], nil
 }
 
-// queueMachines queues orders to machines; it returns 1 if there are any.
+// queueMachines queues orders to machines. It returns 1 if there are any.
 func (s *shell) queueMachines(kind string, orders []deployment.MachineOrder) int {
 	s.t.Helper()
 	for _, order := range orders {
@@ -164,7 +163,7 @@ func (s *shell) queueMachines(kind string, orders []deployment.MachineOrder) int
 	return min(len(orders), 1)
 }
 
-// machineOrder carries one order to a machine out.
+// machineOrder carries out one order to a machine.
 func (s *shell) machineOrder(kind string, order deployment.MachineOrder) bool {
 	s.t.Helper()
 	if !s.o.Read.Live() {
@@ -175,7 +174,7 @@ func (s *shell) machineOrder(kind string, order deployment.MachineOrder) bool {
 	}
 	if s.refuse != nil && s.refuse() {
 		s.o.Failed = &machine.Outcome{Message: "the store is having a bad day"}
-		return true // the others are carried out all the same
+		return true // the others are still carried out
 	}
 	stored, err := s.w.updateMachine(order.Machine)
 	switch err {
@@ -190,7 +189,7 @@ func (s *shell) machineOrder(kind string, order deployment.MachineOrder) bool {
 	return true
 }
 
-// regrouped are sets with another machine in the place of one; nil: without it.
+// regrouped returns sets with another machine in place of one. Nil: without it.
 func regrouped(sets []deployment.Children, uid string, stored *machine.Machine) []deployment.Children {
 	sets = slices.Clone(sets)
 	for i := range sets {
@@ -203,7 +202,7 @@ func regrouped(sets []deployment.Children, uid string, stored *machine.Machine) 
 	return sets
 }
 
-// where says for each machine which set it is in, for a failure's message.
+// where returns for each machine which set it is in, for a failure's message.
 func (w *world) where() (out string) {
 	for _, m := range w.machines {
 		owner := "nobody"

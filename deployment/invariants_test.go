@@ -17,9 +17,9 @@ var waitsFor = map[rollout.Reason]bool{
 	rollout.ReasonUnseen: true,
 }
 
-// TestP7UnderFaults: every order, in every interleaving, with stale reads,
-// crashes, refusals and people who meddle, obeys what chaos.check holds it to:
-// P7 and P9 for sizes, P10 for owners, P12 for new sets, P25 while being deleted.
+// TestP7UnderFaults: every order obeys the rules of chaos.check, in every interleaving, with stale
+// reads, crashes, refusals and people who meddle: P7 and P9 for sizes, P10 for owners, P12 for new
+// sets, P25 while being deleted.
 func TestP7UnderFaults(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newChaos(t, true, false)
@@ -29,9 +29,9 @@ func TestP7UnderFaults(t *testing.T) {
 	})
 }
 
-// TestP7EndToEnd: without failures and without a change of R or the bounds,
-// the fleet itself never leaves the bounds, whatever the order of events, not
-// even for a moment: every machine a set deletes was spare.
+// TestP7EndToEnd: without failures and without a change of R or the bounds, the fleet itself never
+// leaves the bounds in any order of events, not even for a moment: every machine a set deletes was
+// spare.
 func TestP7EndToEnd(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newChaos(t, false, true)
@@ -84,8 +84,8 @@ func TestP3Converges(t *testing.T) {
 	})
 }
 
-// requireComplete wants all machines of the deployment in one set of the
-// wanted template, and the status to say so.
+// requireComplete requires all machines of the deployment in one set of the wanted template, and a
+// status that says so.
 func requireComplete(t require.TestingT, w *world) {
 	d := w.deployment
 	sets := 0
@@ -107,8 +107,8 @@ func requireComplete(t require.TestingT, w *world) {
 	require.Equal(t, d.Generation, d.Status.ObservedGeneration)
 }
 
-// TestP28SettledIsQuiet: settled and unchanged, nothing is written, ordered or
-// read live, now and after every resync.
+// TestP28SettledIsQuiet: while the deployment is settled and unchanged, nothing is written, ordered
+// or read live, now and after every resync.
 func TestP28SettledIsQuiet(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newChaos(t, true, false)
@@ -133,8 +133,8 @@ func TestP28SettledIsQuiet(t *testing.T) {
 	})
 }
 
-// TestP25Deleted: a deployment that is being deleted only ever deletes, and
-// goes when its sets are gone, whatever happens meanwhile.
+// TestP25Deleted: a deployment that is being deleted only ever deletes, and goes when its sets are
+// gone, with any faults.
 func TestP25Deleted(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newChaos(t, true, false)

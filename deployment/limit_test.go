@@ -12,8 +12,8 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// TestMaxReplicas: a deployment above the policy's limit orders nothing, and says
-// why; its machines are counted all the same.
+// TestMaxReplicas: a deployment above the policy's limit orders nothing, and says why. Its machines
+// are still counted.
 func TestMaxReplicas(t *testing.T) {
 	p := deployment.DefaultPolicy()
 	p.MaxReplicas = 5
@@ -46,8 +46,8 @@ func TestMaxReplicas(t *testing.T) {
 	require.ErrorIs(t, err, object.ErrInvalid)
 }
 
-// TestLongNames: the sets of a deployment have names that leave room for those of
-// machines; a set that exists keeps its name.
+// TestLongNames: the sets of a deployment have names that leave room for those of machines. An
+// existing set keeps its name.
 func TestLongNames(t *testing.T) {
 	for name, begins := range map[string]string{
 		"web":                          "web-",

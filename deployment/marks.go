@@ -6,12 +6,12 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 )
 
-// Rollout marks flow from the deployment to its sets, from a set to its
-// machines and from a machine to its node, each step one write, and go the
-// same way. Nothing remembers that they were made but what they are made on.
+// Rollout marks go from the deployment to its sets, from a set to its machines and from a machine
+// to its node, each step one write. They are removed in the same way. The only record of a mark is
+// the object that carries it.
 
-// rolling tells whether a rollout is under way: there is a new set, and another
-// one has machines, or is to have some.
+// rolling reports whether a rollout is under way: there is a new set, and another one has machines,
+// or should have some.
 func (d *decider) rolling() bool {
 	if d.current == nil {
 		return false
@@ -24,12 +24,12 @@ func (d *decider) rolling() bool {
 	return false
 }
 
-// inUse tells whether a set has machines, or is to have some.
+// inUse reports whether a set has machines, or should have some.
 func (f *family) inUse() bool { return f.size() > 0 || f.actual > 0 }
 
-// marks are those that the machines of a set should carry. Without a new set,
-// as of a template that was changed while paused, they stay as they are: it is
-// not known what is to go.
+// marks returns the marks that the machines of a set should carry. If there is no new set, because
+// the template was changed while paused, they stay as they are: it is not known which machines will
+// go.
 func (d *decider) marks(s *machineset.Set) machine.RolloutMarks {
 	switch {
 	case d.current == nil:
@@ -42,8 +42,8 @@ func (d *decider) marks(s *machineset.Set) machine.RolloutMarks {
 	return marks
 }
 
-// carry has a write of a set take along what would need a write of its own.
-// before is the set as observed.
+// carry adds to a write of a set the changes that would need a write of their own. before is the
+// set as observed.
 func (d *decider) carry(changed, before *machineset.Set) {
 	if d.current != nil && before == d.current.set {
 		changed.Revision = d.revision
@@ -59,7 +59,7 @@ func (d *decider) carry(changed, before *machineset.Set) {
 	}
 }
 
-// words say what marks are for.
+// words returns the purpose of marks.
 func words(m machine.RolloutMarks) string {
 	switch m {
 	case machine.RolloutMarks{Avoid: true}:
@@ -72,12 +72,11 @@ func words(m machine.RolloutMarks) string {
 	return "need no rollout marks any more"
 }
 
-// surgeAllowance is how far a set may leave its size to replace machines on request or
-// for their age: as far as a rollout might, if there is none. While there is
-// one, or the deployment or the set is paused, requests wait. So they do while a
-// machine of the set is being updated in place, which is to move to another set: it
-// would wait for the set to be as large as ordered, and the set for the machine to be
-// available.
+// surgeAllowance returns how far a set may leave its size to replace machines on request or for
+// their age: as far as a rollout may, if there is none. During a rollout, or while the deployment
+// or the set is paused, requests wait. They also wait while a machine of the set is being updated
+// in place and will move to another set. Otherwise the machine would wait for the set to reach its
+// size, and the set for the machine to be available.
 func (d *decider) surgeAllowance(f *family) machineset.SurgeAllowance {
 	if f.requested == 0 || f != d.current || f.paused || f.underWay > 0 || d.deployment.Spec.Paused || d.rolling() {
 		return machineset.SurgeAllowance{}
@@ -85,7 +84,7 @@ func (d *decider) surgeAllowance(f *family) machineset.SurgeAllowance {
 	return machineset.SurgeAllowance{Surge: d.bounds.Surge, Unavailable: d.bounds.Unavailable}
 }
 
-// whyMarked is why a set is written; changed is what it becomes.
+// whyMarked returns why a set is written. changed is what it becomes.
 func (d *decider) whyMarked(f *family, changed *machineset.Set) decision.Why {
 	s, allowance := f.set, changed.Instructions.SurgeAllowance
 	marked := s.Instructions.Marks == changed.Instructions.Marks
@@ -105,10 +104,10 @@ func (d *decider) whyMarked(f *family, changed *machineset.Set) decision.Why {
 	return decision.Why{Reason: reasonMark, Name: s.Name, Detail: words(changed.Instructions.Marks)}
 }
 
-// markSets writes the marks of sets that no order has taken along, and takes names
-// of machines away that a set need not give up any more. Sets without
-// machines are left as they are, but for a share that others could use, and bounds
-// that count as used: if one comes back, its resizing takes the marks along.
+// markSets writes the marks of sets that no order has carried, and removes names of machines that a
+// set no longer has to delete. Sets without machines are left as they are, because the resizing of
+// one that comes back carries the marks. The exceptions are a share that others could use, and
+// bounds that count as used.
 func (d *decider) markSets() (Plan, bool) {
 	if d.held() {
 		return Plan{}, false

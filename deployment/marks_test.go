@@ -68,9 +68,9 @@ func (s *story) tellMarks() {
 	}
 }
 
-// TestMarksLastAsLongAsARollout: whenever a pass ends that nothing held up, the
-// sets with machines carry the marks that a rollout under way asks for, and
-// none otherwise; what is not ours any more carries none.
+// TestMarksLastAsLongAsARollout: whenever a pass ends that nothing delayed, the sets with machines
+// carry the marks that a rollout under way asks for, and none otherwise. Sets that are not ours any
+// more carry none.
 func TestMarksLastAsLongAsARollout(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newChaos(t, true, false)
@@ -113,13 +113,13 @@ func requireMarks(t *rapid.T, o *deployment.Observation, marks machine.RolloutMa
 	}
 }
 
-// used tells whether a set has machines, or is to have some.
+// used reports whether a set has machines, or should have some.
 func used(c deployment.Children) bool {
 	return c.Set.Spec.Replicas > 0 && !c.Set.Deleted() ||
 		slices.ContainsFunc(c.Machines, func(m *machine.Machine) bool { return !m.Deleted() })
 }
 
-// newest is the oldest set of the class that is wanted; nil: there is none.
+// newest returns the oldest set of the wanted class. Nil: there is none.
 func newest(o *deployment.Observation) (current *machineset.Set) {
 	for _, c := range o.Sets {
 		same := c.Set.Spec.Template.Spec.Class.Name == o.Deployment.Spec.Template.Spec.Class.Name
@@ -130,9 +130,8 @@ func newest(o *deployment.Observation) (current *machineset.Set) {
 	return current
 }
 
-// TestMarksCostOneWriteASet: a rollout of one machine at a time needs no more
-// writes of sets for its marks than one when it begins and one when it ends;
-// the new set's first come with its first machine.
+// TestMarksCostOneWriteASet: a rollout of one machine at a time needs one write of each set for its
+// marks at its beginning and one at its end. The new set's first marks come with its first machine.
 func TestMarksCostOneWriteASet(t *testing.T) {
 	writes := func(marks machine.RolloutMarks) int {
 		w := newWorld(web(4))

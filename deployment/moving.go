@@ -9,8 +9,7 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 )
 
-// A machine moves from one set to another in four steps, each of which may be
-// the last that a process takes:
+// A machine moves from one set to another in four steps. A process may die after each step:
 //
 //  1. The set it comes to grows by one and names it as arriving. It makes no
 //     machine in its place.
@@ -19,16 +18,15 @@ import (
 //  3. The machine gets its new owner and template.
 //  4. Both names are taken off, first where it arrived.
 //
-// Whatever is found half done is finished before anything else is ordered, and
-// before a closed set is opened. So no size is ever decided while a machine is
-// in two sets or in none. The first name decides: a machine that is named as
-// arriving moves, one that is only named as leaving stays where it is.
+// Unfinished moves are completed before anything else is ordered, and before a closed set is
+// opened. So no size is ever decided while a machine is in two sets or in none. The first name
+// decides: a machine that is named as arriving moves, one that is only named as leaving stays where
+// it is.
 //
-// A machine may be deleted at any step. Since its name as leaving outlives its
-// name as arriving, the names tell how far it came. Named as arriving only, it
-// still has its place in the set that it was to leave: the other set gives the
-// place up together with the name. Named as both, its place is in the set that
-// it was to come to, which makes another.
+// A machine may be deleted at any step. Its name as leaving outlives its name as arriving, so the
+// names show how far it came. If it is named as arriving only, its place is still in the set that
+// it was to leave: the other set gives up the place together with the name. If it is named as both,
+// its place is in the set that it was to come to, which creates another machine.
 
 // journey is what is known of the machines that sets name as on their way.
 type journey struct {
@@ -38,7 +36,7 @@ type journey struct {
 	left map[string]bool // machines that a set names as leaving: its size is without them
 }
 
-// journey reads the sets' notes; nil: there are none.
+// journey reads the sets' notes. Nil: there are none.
 func (d *decider) journey() *journey {
 	names := 0
 	for i := range d.sets {
@@ -76,7 +74,7 @@ func (d *decider) journey() *journey {
 	return j
 }
 
-// finishMoves goes on with machines that are on their way.
+// finishMoves continues the moves of machines that are on their way.
 func (d *decider) finishMoves() (Plan, bool) {
 	if d.held() {
 		return Plan{}, false
@@ -112,8 +110,8 @@ func (d *decider) finishMoves() (Plan, bool) {
 	return plan, true
 }
 
-// settleSizes takes machines that arrive elsewhere off a set's size, and adds
-// those that will not leave.
+// settleSizes subtracts machines that arrive elsewhere from a set's size, and adds those that will
+// not leave.
 func (d *decider) settleSizes(f *family, j *journey) (Order, bool) {
 	h := f.set.Instructions.Handover.Clone()
 	var back, gone []string
@@ -140,7 +138,7 @@ func (d *decider) settleSizes(f *family, j *journey) (Order, bool) {
 	return Order{}, false
 }
 
-// handedOver is a set with other notes, and a size that differs by so many.
+// handedOver returns a set with other notes, and a size that differs by this many.
 func (d *decider) handedOver(f *family, h machineset.Handover, by int, names []string, reason decision.Reason) Order {
 	size := max(0, f.size()+int32(by))
 	changed := d.resized(f, size)
@@ -150,7 +148,7 @@ func (d *decider) handedOver(f *family, h machineset.Handover, by int, names []s
 	}}
 }
 
-// are begins a sentence about machines.
+// are returns the beginning of a sentence about machines.
 func are(names []string) string {
 	if len(names) == 1 {
 		return "machine " + names[0] + " is"
@@ -158,8 +156,8 @@ func are(names []string) string {
 	return strconv.Itoa(len(names)) + " machines are"
 }
 
-// moves orders the machines themselves to their new sets. A set that is being
-// deleted takes its machines with it unless they are quicker.
+// moves orders the machines themselves to their new sets. A set that is being deleted takes its
+// machines with it unless they move first.
 func (d *decider) moves(j *journey) (orders []MachineOrder) {
 	for i := range d.sets {
 		f := &d.sets[i]
@@ -176,8 +174,8 @@ func (d *decider) moves(j *journey) (orders []MachineOrder) {
 	return orders
 }
 
-// closeMoves takes the names off: of machines that have arrived, and of those
-// that are gone. A set that a machine arrived at comes before the one it left.
+// closeMoves removes the names of machines that have arrived, and of those that are gone. A set
+// that a machine arrived at comes before the one it left.
 func (d *decider) closeMoves(j *journey) (orders []Order) {
 	for i := range d.sets {
 		if order, found := d.closeArrivals(&d.sets[i], j); found {
@@ -195,8 +193,8 @@ func (d *decider) closeMoves(j *journey) (orders []Order) {
 	return orders
 }
 
-// closeArrivals takes names of machines off that a set names as arriving. Those
-// that died before they left the other set have their place there.
+// closeArrivals removes names of machines that a set names as arriving. Machines that died before
+// they left the other set have their place there.
 func (d *decider) closeArrivals(f *family, j *journey) (Order, bool) {
 	if f.set.Deleted() || len(f.set.Instructions.Handover.Arriving) == 0 {
 		return Order{}, false
@@ -223,8 +221,8 @@ func (d *decider) closeArrivals(f *family, j *journey) (Order, bool) {
 	return Order{}, false
 }
 
-// closeDepartures takes names of machines off that a set names as leaving. It has
-// none of them any more: it would have been moved, or been taken back, before.
+// closeDepartures removes names of machines that a set names as leaving. The set has none of them
+// any more: they would have moved, or come back, before.
 func (d *decider) closeDepartures(f *family) (Order, bool) {
 	if f.set.Deleted() || len(f.set.Instructions.Handover.Leaving) == 0 {
 		return Order{}, false
@@ -235,17 +233,15 @@ func (d *decider) closeDepartures(f *family) (Order, bool) {
 	return d.handedOver(f, h, 0, done, reasonMoveDone), true
 }
 
-// has is how many machines a set has, with those that may come into being
-// whatever its size is.
+// has returns how many machines a set has, including those that may still be created with any size.
 func (f *family) has() int64 { return int64(f.actual) + max(f.announced, 0) }
 
-// vacant is how many places of a set are empty.
+// vacant returns how many places of a set are empty.
 func (f *family) vacant() int { return int(max(int64(f.set.Spec.Replicas)-f.has(), 0)) }
 
-// beginMoves sends updated machines to the sets that they belong to now, one
-// such set at a time. The new one takes no more than are wanted; what it can't
-// take is left over. A set that has yet to remove machines keeps its own till
-// then: it may be about to remove the one that would go.
+// beginMoves sends updated machines to the sets that they belong to now, one such set at a time.
+// The new set takes no more than are wanted; the rest stays. A set that still has to delete
+// machines keeps its own until then, because it may be about to delete the one that would go.
 func (d *decider) beginMoves() (Plan, bool) {
 	if d.held() || d.deployment.Spec.Strategy.Kind == Recreate {
 		return Plan{}, false
@@ -275,7 +271,7 @@ func (d *decider) beginMoves() (Plan, bool) {
 	return d.beginning(to, leaving), true
 }
 
-// bound is the set that a machine is to move to; nil: none, or it is full.
+// bound returns the set that a machine is to move to. Nil: none, or it is full.
 func (d *decider) bound(f *family, m *machine.Machine) *family {
 	if !updated(m) || m.Spec.InPlace == machine.InPlaceNone {
 		return nil
@@ -287,9 +283,9 @@ func (d *decider) bound(f *family, m *machine.Machine) *family {
 	return to
 }
 
-// room is how many machines a set may take at once. One that has yet to remove
-// machines takes none till then: with a larger size those would count as there,
-// while they may be about to go.
+// room returns how many machines a set may take at once. A set that still has to delete machines
+// takes none until then: with a larger size those would count as there, while they may be about to
+// go.
 func (d *decider) room(to *family) int64 {
 	switch {
 	case to.set.Spec.Replicas < to.actual || to.paused:
@@ -300,8 +296,8 @@ func (d *decider) room(to *family) int64 {
 	return markBurst
 }
 
-// beginning writes down which machines move: first where they come to, then
-// where they leave.
+// beginning records which machines move: first in the set where they arrive, then in the set that
+// they leave.
 func (d *decider) beginning(to *family, leaving map[*family][]string) Plan {
 	arrive := to.set.Instructions.Handover.Clone()
 	var from []Order

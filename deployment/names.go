@@ -6,29 +6,28 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 )
 
-// manyNames is how many open names of a set are looked for among its machines.
+// manyNames is the maximum number of open names of a set that are searched for among its machines.
 const manyNames = 1000
 
-// A set gives out the names of its machines before it creates them. In a rolling
-// update, where it needs them wave by wave, they come with its new size: the write
-// compares and swaps like its own, all was read live before, and the set reads its
-// machines again before it creates. So names that turn out to be too many stay
-// unused, as those of a process that died. As with those, it takes a while until it
-// is certain that nothing comes of them: where a size may be taken back as soon as
-// it was given, or the set may have to wait, it gives them out itself.
+// A set gives out the names of its machines before it creates them. In a rolling update a set needs
+// names wave by wave. There the names come with its new size: the write compares and swaps like the
+// set's own, everything was read live before, and the set reads its machines again before it
+// creates. So surplus names stay unused, like those of a process that died. As with those, it takes
+// a while until it is certain that they lead to no machine. If a size may be taken back at once, or
+// the set may have to wait, the set gives out the names itself.
 
-// waiting are the conditions by which a set waits with the machines it should make.
+// waiting are the conditions under which a set delays the creation of its machines.
 var waiting = [...]string{ConditionCreationSlowed, ConditionReplacementSlowed, machineset.ConditionFrozen}
 
-// namesDone tells whether all names that the set has given out came to be
-// machines, or can't any more.
+// namesDone reports whether all names that the set has given out became machines, or can't any
+// more.
 func (f *family) namesDone() bool {
 	r := &f.set.Instructions.Reservation
 	return f.announced == 0 && r.Settled >= 0 && r.Reserved >= r.Settled
 }
 
-// nameNew gives names to the machines that a set is going to make for its new size
-// in a rolling update.
+// nameNew gives names to the machines that a set is going to create for its new size in a rolling
+// update.
 func (d *decider) nameNew(changed *machineset.Set, f *family) {
 	waits := slices.ContainsFunc(waiting[:], func(typ string) bool { return f.condition(typ) != nil })
 	n := min(d.p.Names, changed.Spec.Replicas-f.actual)

@@ -29,8 +29,8 @@ func growing(t *testing.T) (*deployment.Observation, *deployment.Policy) {
 	return o, p
 }
 
-// TestNamesComeWithTheSize: a set that grows is given the names of its new
-// machines, if all before came to be machines and nothing keeps it from creating.
+// TestNamesComeWithTheSize: a growing set gets the names of its new machines, if all earlier names
+// became machines and nothing keeps it from creating.
 func TestNamesComeWithTheSize(t *testing.T) {
 	condition := func(typ string) func(*deployment.Observation, *deployment.Policy) {
 		return func(o *deployment.Observation, _ *deployment.Policy) {
@@ -97,8 +97,8 @@ func TestNamesComeWithTheSize(t *testing.T) {
 	}
 }
 
-// TestNamesOfMachinesThatFailed: a machine that failed is replaced by its set under
-// a name of the set's own.
+// TestNamesOfMachinesThatFailed: the set replaces a failed machine under a name that it gives out
+// itself.
 func TestNamesOfMachinesThatFailed(t *testing.T) {
 	o, p := growing(t)
 	o.Sets[0].Machines[0].Status.Phase = machine.PhaseFailed

@@ -36,7 +36,7 @@ func web(replicas int32) *deployment.Deployment {
 	return d
 }
 
-// class changes the template, by which a rollout begins.
+// class changes the template, which begins a rollout.
 func class(name string) func(*deployment.Spec) {
 	return func(s *deployment.Spec) { s.Template.Spec.Class.Name = name }
 }
@@ -136,8 +136,8 @@ func (s *story) decide() {
 // pass lets time pass.
 func (s *story) pass(d time.Duration) { s.now = s.now.Add(d) }
 
-// follow lets the sets follow their orders and machines come up or go, for so
-// many rounds, a decision after each.
+// follow lets the sets follow their orders and machines come up or go, for this many rounds, with a
+// decision after each.
 func (s *story) follow(rounds int) {
 	for range rounds {
 		s.pass(time.Minute)
@@ -147,7 +147,7 @@ func (s *story) follow(rounds int) {
 	}
 }
 
-// settle lets everything come to rest without writing it down.
+// settle lets everything converge without writing it down.
 func (s *story) settle() {
 	for range 40 {
 		s.pass(time.Minute)
@@ -194,7 +194,7 @@ func (s *story) refuseWith(n int) {
 	s.shell.refuse = func() bool { n--; return n >= 0 }
 }
 
-// failed is the last operation of a machine that could not be created.
+// failed returns the last operation of a machine that could not be created.
 func failed(message string) machine.Operation {
 	return machine.Operation{
 		Kind: machine.OperationCreate, State: machine.StateFailed, Stage: machine.StageCreateVM,

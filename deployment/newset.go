@@ -8,9 +8,9 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 )
 
-// findNewSet is a set, not being deleted, that has the deployment's template;
-// nil: none has. Of several it is the one that was the new set last, or else
-// the oldest: an old set may have the template that another one came to have.
+// findNewSet returns a set, not being deleted, that has the deployment's template. Nil: none has.
+// If there are several, it is the one that was the new set last, or else the oldest, because an old
+// set may have a template that another set got later.
 func (d *decider) findNewSet() (found *family) {
 	for i := range d.sets {
 		f := &d.sets[i]
@@ -44,8 +44,8 @@ func (d *decider) obtainNewSet() (Plan, bool) {
 	return Plan{Create: []Order{{set, why}}, Why: why}, true
 }
 
-// lookAgain leaves it to the next pass to find out what a name belongs to by
-// now: in a pass nothing is created twice, and nothing is read live twice.
+// lookAgain leaves it to the next pass to find out what a name belongs to now. A pass creates no
+// set twice, and reads none live twice.
 func (d *decider) lookAgain(reason decision.Reason, name string) (Plan, bool) {
 	wait := codes.Conflict.Backoff(d.o.Failures, 0)
 	d.hold = decision.Why{Reason: reason, Name: name, For: wait}
@@ -53,8 +53,8 @@ func (d *decider) lookAgain(reason decision.Reason, name string) (Plan, bool) {
 	return Plan{}, false
 }
 
-// bearNewSet is a set for the deployment's template as it is to be created. It
-// shares nothing with the deployment.
+// bearNewSet returns a set for the deployment's template as it is to be created. It shares nothing
+// with the deployment.
 func (d *decider) bearNewSet() *machineset.Set {
 	spec, label := &d.deployment.Spec, d.p.Keys.TemplateHash
 	hash := templateHash(&spec.Template, label, d.deployment.Status.Collisions)
@@ -73,9 +73,9 @@ func (d *decider) bearNewSet() *machineset.Set {
 	return set
 }
 
-// setName is the name of a new set: the deployment's and the hash. Of a long name
-// only the beginning is used, so that the names of the set's machines fit into a
-// host name (machineset.LongestName). Sets that exist keep their names.
+// setName returns the name of a new set: the deployment's and the hash. Of a long name only the
+// beginning is used, so that the names of the set's machines fit into a host name
+// (machineset.LongestName). Existing sets keep their names.
 func setName(deployment, hash string) string {
 	if room := machineset.LongestName - len("-") - len(hash); len(deployment) > room {
 		deployment = strings.TrimRight(deployment[:room], "-.")
@@ -83,8 +83,8 @@ func setName(deployment, hash string) string {
 	return deployment + "-" + hash
 }
 
-// holder is the set known to have a name, be it this deployment's own; nil:
-// none is known.
+// holder returns the set known to have a name, including this deployment's own sets. Nil: none is
+// known.
 func (d *decider) holder(name string) *machineset.Set {
 	for i := range d.sets {
 		if d.sets[i].set.Name == name {
@@ -102,8 +102,8 @@ func (d *decider) holder(name string) *machineset.Set {
 	return nil
 }
 
-// usable tells whether a set that has the new set's name turns out to be the
-// new set, or an orphan that could become it.
+// usable reports whether a set that has the new set's name turns out to be the new set, or an
+// orphan that could become it.
 func (d *decider) usable(holder *machineset.Set) bool {
 	ours := holder.OwnedBy(d.deployment.UID) && !holder.Deleted() && d.wanted(holder)
 	return ours || d.adoptable(holder)
@@ -120,8 +120,7 @@ func (d *decider) otherName(holder *machineset.Set) Plan {
 	return Plan{Write: &UpdateStatus{status}, Why: why}
 }
 
-// push brings the new set's fields up to date that decide nothing about the
-// template. Its machines stay.
+// push updates the new set's fields that decide nothing about the template. Its machines stay.
 func (d *decider) push() (Plan, bool) {
 	if d.current == nil || d.held() {
 		return Plan{}, false

@@ -47,7 +47,7 @@ func ownSet(d *deployment.Deployment, name string, n int) deployment.Children {
 	return c
 }
 
-// created is the set that a deployment without sets creates.
+// created returns the set that a deployment without sets creates.
 func created(t require.TestingT, d *deployment.Deployment) *machineset.Set {
 	plan := decide(t, &deployment.Observation{Deployment: d, Read: live}, begin)
 	require.Len(t, plan.Create, 1, "%s", plan.Why)
@@ -58,8 +58,8 @@ func hashOf(t require.TestingT, d *deployment.Deployment) string {
 	return strings.TrimPrefix(created(t, d).Name, d.Name+"-")
 }
 
-// TestHashGolden pins hashes for ever: names of sets that exist depend on
-// them. A line that fails must not be adapted.
+// TestHashGolden pins hashes permanently, because names of existing sets depend on them. A line
+// that fails must not be adapted.
 func TestHashGolden(t *testing.T) {
 	for _, line := range []struct {
 		hash   string
@@ -85,8 +85,8 @@ func TestHashGolden(t *testing.T) {
 	}
 }
 
-// TestHashDependsOn: what decides whether templates are the same, and the
-// collision count, and nothing else.
+// TestHashDependsOn: the hash depends on what decides whether templates are the same, on the
+// collision count, and on nothing else.
 func TestHashDependsOn(t *testing.T) {
 	same := map[string]func(*deployment.Deployment){
 		"hash label":    func(d *deployment.Deployment) { d.Spec.Template.Labels[hashLabel] = "anything" },
@@ -156,8 +156,8 @@ func TestBirth(t *testing.T) {
 	require.Equal(t, before, d)
 }
 
-// TestChoice: of sets with the wanted template the oldest is the new one, then
-// the first by name; one that is being deleted never is.
+// TestChoice: of sets with the wanted template the oldest is the new one, then the first by name.
+// One that is being deleted never is.
 func TestChoice(t *testing.T) {
 	d := stored(4)
 	d.Spec.Strategy.MaxSurge.Value = 4
@@ -226,8 +226,8 @@ func TestTakeOverAnnotations(t *testing.T) {
 	require.Equal(t, child.Set.Annotations, plan.Scale[0].Set.Annotations)
 }
 
-// TestCollisions: as long as names are taken the next one is tried, each a
-// different one, each written down before it is used.
+// TestCollisions: while a name is taken the next one is tried, each a different one, and each
+// recorded before it is used.
 func TestCollisions(t *testing.T) {
 	d := stored(1)
 	o := &deployment.Observation{Deployment: d, Read: live}

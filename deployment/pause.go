@@ -10,13 +10,12 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// A set that is paused keeps its size and is not deleted: neither by a rollout,
-// nor with the deployment, nor as history. Machines neither come to it nor leave
-// it, but for moves that had begun. What is written down on it for later, such
-// as rollout marks, still is. A machine that is paused is not selected for an
-// update and not replaced. Whoever waits for one of them says so.
+// A paused set keeps its size and is not deleted: not by a rollout, not with the deployment, and
+// not as history. Machines neither come to it nor leave it, except for moves that had begun. Notes
+// for later, such as rollout marks, are still written on it. A paused machine is not selected for
+// an update and not replaced. The reason for a wait says if a paused object causes it.
 
-// leaves tells whether an object is paused.
+// leaves reports whether an object is paused.
 func (d *decider) leaves(m *object.Meta) bool {
 	paused, _ := machine.Paused(m, d.p.Keys.Paused)
 	return paused
@@ -24,7 +23,8 @@ func (d *decider) leaves(m *object.Meta) bool {
 
 // copiedPause reports whether a set is paused by a copy of its deployment's annotation. On a
 // deployment the annotation means nothing. Other managers copy a deployment's annotations to its
-// sets, where this one would pause them. So the deployment takes it off a set that says the same.
+// sets, where this one would pause them. So the deployment removes it from a set if both have the
+// same.
 func (d *decider) copiedPause(s *machineset.Set) bool {
 	key := d.p.Keys.Paused
 	text, ok := s.Annotations[key]
@@ -36,7 +36,7 @@ func has(m map[string]string, key string) bool {
 	return ok
 }
 
-// spare counts a machine of a set if it is paused, and tells whether it is.
+// spare counts a machine of a set if it is paused, and reports whether it is.
 func (d *decider) spare(f *family, m *machine.Machine) bool {
 	if !d.leaves(&m.Meta) {
 		return false
@@ -47,8 +47,8 @@ func (d *decider) spare(f *family, m *machine.Machine) bool {
 	return true
 }
 
-// countRequests counts a machine that is to be replaced, on request or for its
-// age, as its set does.
+// countRequests counts a machine that is to be replaced, on request or for its age, as its set
+// does.
 func (d *decider) countRequests(f *family, m *machine.Machine, available bool) {
 	maxAge := d.deployment.Spec.MaxAge
 	requested := machineset.Requested(m, d.p.Keys.Replace)
@@ -71,14 +71,14 @@ func (d *decider) countRequests(f *family, m *machine.Machine, available bool) {
 	}
 }
 
-// tooOld tells whether a set with that maximum age may replace a machine for its age.
+// tooOld reports whether a set with that maximum age may replace a machine for its age.
 func tooOld(m *machine.Machine, maxAge time.Duration, now time.Time) bool {
 	at := machineset.ExpiresAt(m, maxAge)
 	return !at.IsZero() && !now.Before(at) && machineset.MayExpire(m)
 }
 
-// remark is what else there is to say of a deployment that waits: that what it
-// waits for is paused, and that machines are too old.
+// remark returns what else to say of a deployment that waits: that the object it waits for is
+// paused, and that machines are too old.
 func (d *decider) remark() string {
 	text := d.keptRemark()
 	if n := d.expired(); n > 0 {
@@ -91,7 +91,7 @@ func (d *decider) remark() string {
 	return text
 }
 
-// keptRemark says that the set which is waited for has machines that are paused.
+// keptRemark returns a remark if the set that the deployment waits for has paused machines.
 func (d *decider) keptRemark() string {
 	f := d.family(d.step.Set)
 	switch {
@@ -103,7 +103,7 @@ func (d *decider) keptRemark() string {
 	return fmt.Sprintf("; %d machines of it are paused, such as %s", f.spared, f.firstKept)
 }
 
-// expired is how many machines are too old.
+// expired returns how many machines are too old.
 func (d *decider) expired() (n int32) {
 	for i := range d.sets {
 		n += d.sets[i].expired

@@ -55,8 +55,8 @@ func (w *world) pauseMachine(name string, yes bool) {
 	w.changeMachine(name, func(m *machine.Machine) { setPause(&m.Meta, yes) })
 }
 
-// removable are the machines of a set that may go when it has n too many; none,
-// where paused ones that do not work hold the place.
+// removable returns the machines that may go from a set with n too many. It returns none if paused
+// machines that do not work fill the surplus.
 func (w *world) removable(alive []*machine.Machine, n int64) (free []*machine.Machine, most int) {
 	minReady := time.Duration(0)
 	if w.deployment != nil {
@@ -171,8 +171,8 @@ func pausedChosen(t *testing.T) *story {
 	return s
 }
 
-// TestPausedSetsGetNoSize: whatever is observed, a set that is paused is not
-// resized, deleted, or sent machines to or from that had not been on their way.
+// TestPausedSetsGetNoSize: in any observation, a paused set is not resized or deleted, and no
+// machine moves to or from it that was not on its way.
 func TestPausedSetsGetNoSize(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := drawLive(t)
@@ -234,9 +234,9 @@ func (c *chaos) resumeAll() {
 	}
 }
 
-// TestP7WithPauses: sets and machines are paused and resumed at any moment of a
-// rollout, the fleet never leaves its bounds, and once all are resumed the
-// rollout is completed. While one is paused, whoever waits for it says so.
+// TestP7WithPauses: sets and machines are paused and resumed at any moment of a rollout. The fleet
+// never leaves its bounds, and once all are resumed the rollout completes. While one is paused, the
+// reason for a wait says so.
 func TestP7WithPauses(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newChaos(t, false, true)
@@ -267,8 +267,8 @@ func TestP7WithPauses(t *testing.T) {
 	})
 }
 
-// TestP7WithPausesAndFaults: with everything else that may go wrong, each order
-// keeps to the bounds, and deletion ends when all are resumed.
+// TestP7WithPausesAndFaults: with all other faults, each order keeps to the bounds, and deletion
+// ends when all are resumed.
 func TestP7WithPausesAndFaults(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newChaos(t, true, false)
@@ -287,8 +287,9 @@ func TestP7WithPausesAndFaults(t *testing.T) {
 	})
 }
 
-// TestSurplusOfAPausedSetHoldsNobodyUp: a set that has said that it is paused deletes no machine. So the available ones
-// that it is to keep count, though one that is not available is surplus. Before that it may be deleting any of them.
+// TestSurplusOfAPausedSetHoldsNobodyUp: a set that has said that it is paused deletes no machine.
+// So the available ones that it should keep count, although one that is not available is surplus.
+// Before that it may be deleting any of them.
 func TestSurplusOfAPausedSetHoldsNobodyUp(t *testing.T) {
 	condition := func(status object.ConditionStatus) []object.Condition {
 		return []object.Condition{{Type: machineset.ConditionPaused, Status: status}}
@@ -322,8 +323,9 @@ func TestSurplusOfAPausedSetHoldsNobodyUp(t *testing.T) {
 	}
 }
 
-// TestP7WithPausesAndIllness: machines of sets that are paused and resumed fall ill and recover. Each order keeps to the
-// bounds, and the rollout ends, both as far as it can while some are paused and altogether.
+// TestP7WithPausesAndIllness: machines of sets that are paused and resumed become ill and recover.
+// Each order keeps to the bounds. The rollout goes as far as it can while some are paused, and
+// completes afterwards.
 func TestP7WithPausesAndIllness(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newChaos(t, false, true)
@@ -346,8 +348,8 @@ func TestP7WithPausesAndIllness(t *testing.T) {
 	})
 }
 
-// TestPausedHistoryStays: an empty old set above the limit is not deleted while
-// it is paused; of several paused machines the first by name is named.
+// TestPausedHistoryStays: an empty old set above the limit is not deleted while it is paused. Of
+// several paused machines the first by name is named.
 func TestPausedHistoryStays(t *testing.T) {
 	o := settledObservation(t, 3)
 	o.Sets = append(o.Sets, another(o.Deployment, "large", 0, 0))
@@ -374,8 +376,8 @@ func TestPausedHistoryStays(t *testing.T) {
 	require.Contains(t, plan.Why.String(), "; 3 machines of it are paused, such as "+machines[2].Name)
 }
 
-// TestPausedSetsTakeAndGiveNone: an updated machine moves when neither set is
-// paused; a size that means nothing is not repaired before.
+// TestPausedSetsTakeAndGiveNone: an updated machine moves when neither set is paused. An invalid
+// size is not repaired before.
 func TestPausedSetsTakeAndGiveNone(t *testing.T) {
 	d := stored(2)
 	d.Spec.Strategy = deployment.Strategy{Kind: deployment.InPlaceUpdate, MaxUnavailable: rollout.IntOrPercent{Value: 1}}
@@ -398,8 +400,8 @@ func TestPausedSetsTakeAndGiveNone(t *testing.T) {
 	require.Equal(t, deployment.ReasonRepair, decide(t, o, begin).Why.Reason)
 }
 
-// Another manager copies a deployment's annotations to its sets. A set that is paused by such a copy
-// is resumed; one that is paused by itself stays so.
+// Another manager copies a deployment's annotations to its sets. A set that is paused by such a
+// copy is resumed. One that is paused by itself stays so.
 func TestCopiedPauseIsTakenOff(t *testing.T) {
 	key := deployment.DefaultPolicy().Keys.Paused
 	for said, copied := range map[string]bool{"true": true, "1": false, "": false} {

@@ -8,53 +8,51 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 )
 
-// Children are a set and the machines it owns, in any order. Machines of
-// another owner are not counted.
+// Children are a set and the machines it owns, in any order. Machines of another owner are not
+// counted.
 type Children struct {
 	Set      *machineset.Set
 	Machines []*machine.Machine
 }
 
-// Observation is what a decision about one deployment is made from. The caller
-// fills in Deployment, Sets and Orphans from its caches before the first
-// Decide of a pass, and keeps them up to date with what it carries out: each
-// order and write says how, see Plan. Everything in it is read-only.
+// Observation is what a decision about one deployment is made from. The caller fills in Deployment,
+// Sets and Orphans from its caches before the first Decide of a pass. It keeps them up to date with
+// what it carries out: each order and write says how, see Plan. Everything in it is read-only.
 type Observation struct {
 	Deployment *Deployment
-	// Sets are the sets that this deployment owns, also those that are being
-	// deleted, in any order. Others are left alone.
+	// Sets are the sets that this deployment owns, including those being deleted, in any order.
+	// Others are left alone.
 	Sets []Children
-	// Orphans are the sets of its namespace that nobody owns.
+	// Orphans are the sets of its namespace without an owner.
 	Orphans []*machineset.Set
 
-	// HotUpdate says to what VMs of this deployment can be brought without
-	// being replaced; nil: to nothing.
+	// HotUpdate says what VMs of this deployment can be updated to without being replaced. Nil:
+	// nothing.
 	HotUpdate *HotUpdate
 
 	// Read says how everything above was read in this pass, in this order: the deployment; its sets
-	// and the orphans; the machines. Longer than machineset.DeleteWithin after it ended, no set is
-	// resized or deleted and no machine marked because of it.
+	// and the orphans; the machines. Once machineset.DeleteWithin has passed after it ended, it no
+	// longer allows resizing or deleting a set or marking a machine.
 	Read decision.Freshness
-	// Frozen has no set created and none grow. The rest goes on.
+	// Frozen: no set is created and none grows. Everything else goes on.
 	Frozen bool
-	// Taken is what the name of a new set turned out to belong to, after its
-	// creation was answered "already exists". Nil: it was not.
+	// Taken is what holds the name of a new set, after its creation was answered "already exists".
+	// Nil: it was not.
 	Taken *Taken
-	// Failed is the first refusal of an order in this pass. "Already exists"
-	// of a create, a set that is gone on a delete and a conflict are none.
+	// Failed is the first refusal of an order in this pass. These do not count: "already exists" of
+	// a create, a set that is gone on a delete, and a conflict.
 	Failed *machine.Outcome
-	// Refused is what this process remembers of the last refusal in an earlier
-	// pass, as long as the deployment's generation is still the same: no order
-	// is given before its time. Nil: there was none. Losing it is harmless.
+	// Refused is what this process remembers of the last refusal in an earlier pass, as long as the
+	// deployment's generation is the same. No order is given before its time. Nil: there was none.
+	// Losing it is harmless.
 	Refused *Refusal
 	// Failures counts this process's consecutive passes with a refusal; it
 	// only lengthens waits.
 	Failures int
-	// StatusWritten is when this process last wrote this deployment's status;
-	// zero: it has not yet.
+	// StatusWritten is when this process last wrote this deployment's status. Zero: it has not yet.
 	StatusWritten time.Time
-	// Gathering is Plan.Gathering of this process's last decision about the
-	// deployment; zero: there was none. Losing it lengthens a wait.
+	// Gathering is Plan.Gathering of this process's last decision about the deployment. Zero: there
+	// was none. Losing it lengthens a wait.
 	Gathering time.Time
 }
 
@@ -64,11 +62,10 @@ type Refusal struct {
 	Until time.Time
 }
 
-// Taken is the answer to the question who holds a name.
+// Taken is the answer to the question which set holds a name.
 type Taken struct {
 	Name string
-	// Set holds the name, read live. Nil: it was asked, and the name is free
-	// by now.
+	// Set holds the name, read live. Nil: the name was free when it was read.
 	Set *machineset.Set
 }
 
@@ -81,8 +78,8 @@ type Write interface{ write() }
 // Update stores metadata, revision and spec.
 type Update struct {
 	Deployment *Deployment
-	// News says that the plan's Why is an event once the update is stored, each
-	// time: the owner's request has been answered. Empty: it is none.
+	// News: the plan's Why is an event once the update is stored, each time, because the owner's
+	// request has been answered. Empty: it is none.
 	News News
 }
 
@@ -95,8 +92,7 @@ const (
 	NewsWarning News = "Warning"
 )
 
-// UpdateStatus stores the status; the caller notes when, as
-// Observation.StatusWritten.
+// UpdateStatus stores the status. The caller records when, as Observation.StatusWritten.
 type UpdateStatus struct{ Status Status }
 
 func (*Update) write()       {}
@@ -115,68 +111,60 @@ type MachineOrder struct {
 	Why     decision.Why
 }
 
-// Plan is what to do next: carry out Write, or ReadLive, or the orders of the
-// one slice that is filled, bring the observation up to date, and decide
-// again; with none of them, look again at At.
+// Plan is what to do next. Carry out Write, or ReadLive, or the orders of the one slice that is
+// filled, update the observation, and decide again. With none of them, decide again at At.
 //
-// Orders of one slice are carried out first to last. At the first refusal the
-// rest is dropped, Observation.Failed is set, and it is decided again. A
-// conflict, and a set that is gone where it should be updated, end the pass: a
-// new one begins with fresh reads.
+// Carry out the orders of one slice from first to last. At the first refusal drop the rest, set
+// Observation.Failed, and decide again. A conflict ends the pass, and so does an update of a set
+// that is gone. A new pass begins with fresh reads.
 type Plan struct {
 	Write Write
-	// ReadLive asks for a live read of the whole observation, see
-	// Observation.Read.
-	// It comes once in a pass, and again when that read has got too old for the
-	// orders to come; Taken stays then as it is. A deployment that is gone, or
-	// has another UID, ends the pass.
+	// ReadLive asks for a live read of the whole observation, see Observation.Read. It comes once
+	// in a pass, and again when that read has become too old for the next orders; Taken then stays
+	// as it is. A deployment that is gone, or has another UID, ends the pass.
 	ReadLive bool
 
-	// Create holds a whole set; what the store returns is added to
-	// Observation.Sets, without machines. "Already exists": Observation.Taken.
+	// Create holds a whole set. Add what the store returns to Observation.Sets, without machines.
+	// "Already exists": Observation.Taken.
 	Create []Order
-	// Push and Scale hold changed copies for an update under the version they
-	// carry; what the store returns takes the place of the set observed.
+	// Push and Scale hold changed copies for an update under the version they carry. What the store
+	// returns replaces the set observed.
 	Push, Scale []Order
-	// Delete holds sets to be deleted under their UID. Each is read again
-	// live: it takes the place of the set observed or, when it is gone, is
-	// taken out.
+	// Delete holds sets to be deleted under their UID. Read each again live afterwards. It replaces
+	// the set observed or, if it is gone, the set is removed.
 	Delete []Order
-	// Adopt holds changed copies for an update, as Scale; the set moves from
-	// Orphans to Sets, with its machines, read live.
+	// Adopt holds changed copies for an update, as Scale. The set moves from Orphans to Sets, with
+	// its machines, read live.
 	Adopt []Order
-	// Release holds changed copies for an update, as Scale; the set moves
-	// from Sets to Orphans.
+	// Release holds changed copies for an update, as Scale. The set moves from Sets to Orphans.
 	Release []Order
-	// Handover holds changed copies for an update, as Scale: machines are about
-	// to move from set to set, or have. A set that machines come to is before
-	// those that they leave.
+	// Handover holds changed copies for an update, as Scale: machines are about to move from set to
+	// set, or have moved. A set that machines come to is before those that they leave.
 	Handover []Order
 
-	// Mark holds machines of which another request is made than before. What
-	// the store returns takes the place of the machine observed; one that is
-	// gone is taken out. The orders may be carried out at once. A refusal stops
-	// none of the others. A conflict ends the pass.
+	// Mark holds machines whose request changes. What the store returns replaces the machine
+	// observed. A machine that is gone is removed. The orders may be carried out in parallel. A
+	// refusal stops none of the others. A conflict ends the pass.
 	Mark []MachineOrder
-	// Move holds machines that get another set, carried out as Mark: what the
-	// store returns joins the machines of its new owner.
+	// Move holds machines that get another set, carried out as Mark. What the store returns joins
+	// the machines of its new owner.
 	Move []MachineOrder
 
-	// Until is the moment from which on no order of Scale, Delete and Mark may be
-	// issued. Those that were not issued before are dropped: that is no refusal,
-	// and the next decision reads live again. Zero without these orders.
+	// Until is the moment from which on no order of Scale, Delete and Mark may be issued. Drop the
+	// orders that were not issued before. That is no refusal, and the next decision reads live
+	// again. Zero without these orders.
 	Until time.Time
 
-	// Gathering is since when orders wait for others to join them, see
-	// Policy.Gather, until they are seen to be carried out; zero: none do. The
-	// caller keeps it, as Observation.Gathering of all decisions to come.
+	// Gathering is since when orders wait for others to join them, see Policy.Gather, until they
+	// are seen to be carried out. Zero: none do. The caller keeps it, as Observation.Gathering of
+	// all later decisions.
 	Gathering time.Time
 
-	// At is when to look again though nothing has changed; zero: never.
+	// At is when to decide again even if nothing has changed. Zero: never.
 	At time.Time
 	// Why of a plan with orders is that of the first.
 	Why decision.Why
-	// Warn is something its owner should know; zero: nothing. It comes with
-	// each pass; telling it once is the caller's part.
+	// Warn is a warning for its owner. Zero: none. It comes with each pass; the caller must report
+	// it only once.
 	Warn decision.Why
 }

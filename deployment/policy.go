@@ -9,95 +9,89 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// Policy is how deployments are to be treated. The zero Policy is invalid:
-// start from DefaultPolicy.
+// Policy says how to treat deployments. The zero Policy is invalid: start from DefaultPolicy.
 type Policy struct {
 	// StatusInterval is the least time between two writes of one
 	// deployment's status. Zero: no limit; default 1 s.
 	StatusInterval time.Duration
-	// ProgressInterval is the same for a status that differs in the numbers of
-	// machines alone, while not all are as wanted. Not negative; below
-	// StatusInterval it is that. Default 0.
+	// ProgressInterval is the least time between two writes if only the numbers of machines differ,
+	// and not all are as wanted. Not negative. It counts as at least StatusInterval. Default 0.
 	ProgressInterval time.Duration
-	// Gather is how long the orders of a rolling update may wait for others that
-	// are about to join them: the longer, the fewer writes of sets a wave of new
-	// machines takes. Not negative; default 0: they do not wait. No longer than half
-	// of a deployment's progress deadline.
+	// Gather is how long the orders of a rolling update may wait for others that are about to join
+	// them. The longer it is, the fewer writes of sets a wave of new machines takes. Not negative;
+	// default 0: they do not wait. No longer than half of a deployment's progress deadline.
 	Gather time.Duration
-	// Names is how many names of machines at most a set that grows in a rolling
-	// update is given in the write that resizes it, which spares it a write of its
-	// own; see machineset.Reservation. What a set needs beyond that it gives out
-	// itself. From 0 to 1,000; more than the Burst of the sets' policy is that for a
-	// manager, and should be avoided without one. Default 0.
+	// Names is the maximum number of machine names that a growing set gets with its new size in a
+	// rolling update, which saves a write by the set; see machineset.Reservation. The set gives out
+	// further names itself. From 0 to 1,000. More than the Burst of the sets' policy counts as that
+	// for a manager, and should be avoided without one. Default 0.
 	Names int32
-	// Resync is after what time a deployment is looked at again at the
-	// latest. At least a second; default 10 min.
+	// Resync is the longest time between two decisions about a deployment. At least a second;
+	// default 10 min.
 	Resync time.Duration
-	// Retry is how long orders wait after one was refused: the class's period,
-	// longer with each failure. A class that waits; default codes.Short, 5 s.
+	// Retry is how long orders wait after one was refused: the class's period, longer with each
+	// failure. A class that waits; default codes.Short, 5 s.
 	Retry codes.RetryClass
-	// FailedSummaries is how many failed machines a status lists at most, the
-	// newest first. From 0 to 100; default 10, as sets do.
+	// FailedSummaries is how many failed machines a status lists at most, the newest first. From 0
+	// to 100; default 10, as for sets.
 	FailedSummaries int
-	// MaxReplicas is the largest size of a deployment. One that asks for more is
-	// not acted upon: it neither grows nor shrinks nor rolls, its sets go on with
-	// what they were ordered, and its condition SpecValid is False. Not negative;
-	// zero, the default: no limit.
+	// MaxReplicas is the largest size of a deployment. A deployment that asks for more is not acted
+	// upon: it neither grows nor shrinks nor rolls, its sets continue with their orders, and its
+	// condition SpecValid is False. Not negative; zero, the default: no limit.
 	MaxReplicas int32
-	// RolloutMarks says which marks nodes get while a rollout lasts: Avoid
-	// those of the old sets, Keep those of all sets. Default: Avoid alone.
+	// RolloutMarks says which marks nodes get during a rollout: Avoid those of the old sets, Keep
+	// those of all sets. Default: Avoid alone.
 	RolloutMarks machine.RolloutMarks
-	// UpdateLimit is how many VMs of a deployment, or of a set without one, are
-	// updated at a time, as a number or a part of its replicas, rounded up; at
-	// least one. One whose update fails counts until it succeeds, so that a
-	// change that can't work reaches no more than that. Default 10%.
+	// UpdateLimit is how many VMs of a deployment, or of a set without one, are updated at a time,
+	// as a number or a part of its replicas, rounded up; at least one. A VM whose update fails
+	// counts until it succeeds, so that a change that can't work reaches no more VMs than that.
+	// Default 10%.
 	UpdateLimit rollout.IntOrPercent
-	// StrictQuota has machines that are being deleted count: a rollout never
-	// has more than R + S machines at a provider, and waits for those to be
-	// gone. The policy of the sets must have it too. Default: no.
+	// StrictQuota counts terminating machines toward R + S. A rollout then never has more than R +
+	// S machines at a provider, and waits until terminating ones are gone. The policy of the sets
+	// must have it too. Default: no.
 	StrictQuota bool
 	Keys        Keys
 }
 
-// Keys are the names under which this library and others leave marks on sets
-// and machines. An empty key switches its feature off, where that is possible.
+// Keys are the labels and annotations that this library and others set on sets and machines. An
+// empty key switches its feature off, if that is possible.
 type Keys struct {
-	// TemplateHash is the label that tells a deployment's sets apart. It must
-	// not be empty.
+	// TemplateHash is the label that distinguishes a deployment's sets. It must not be empty.
 	TemplateHash string
-	// DesiredReplicas and MaxReplicas are annotations on sets: R and R + S as
-	// of a set's last resizing. They are kept for other programs that take a
-	// fleet over; nothing here reads them.
+	// DesiredReplicas and MaxReplicas are annotations on sets: R and R + S at a set's last
+	// resizing. They are for other programs that take over a fleet; this library does not read
+	// them.
 	DesiredReplicas string
 	MaxReplicas     string
-	// RaisedFrom is the annotation on a set that notes a size by which it may still be removing machines after it was
-	// raised. Empty: no set is ordered to keep machines that it was ordered to remove.
+	// RaisedFrom is the annotation on a raised set that notes the smaller size by which it may
+	// still be deleting machines. Empty: no set that was ordered to delete machines is then ordered
+	// to keep them.
 	RaisedFrom string
-	// DeletionCandidates is the annotation on a deployment by which a scaler says which
-	// machines should go with the replicas that it takes away: see ScaleDown. Stored
-	// policies know it by another name.
+	// DeletionCandidates is the annotation on a deployment by which a scaler names the machines
+	// that should go when it lowers replicas: see ScaleDown. Stored policies know it by another
+	// name.
 	DeletionCandidates string `json:"Victims"`
-	// ScaledAt is the annotation on a deployment by which a scaler says, by its
-	// own clock, when it changed the number of replicas: an RFC 3339 time. It is
-	// written in the same update as DeletionCandidates.
+	// ScaledAt is the annotation on a deployment by which a scaler says, by its own clock, when it
+	// changed the number of replicas: an RFC 3339 time. The scaler writes it in the same update as
+	// DeletionCandidates.
 	ScaledAt string
 	// Replace is the annotation on a machine that asks for its replacement. It
 	// must be that of the sets' policy.
 	Replace string
-	// ScaleUpDisabled is the label on a set that keeps it from making machines. It
-	// must be that of the sets' policy. A deployment takes it off its current set:
-	// pause the set or scale the deployment if no machines should be made. Empty: no
-	// label is taken off.
+	// ScaleUpDisabled is the label on a set that keeps it from creating machines. It must be that
+	// of the sets' policy. A deployment removes it from its current set: to prevent new machines,
+	// pause the set or scale the deployment. Empty: no label is removed.
 	ScaleUpDisabled string
-	// Paused is the annotation on a set or a machine that asks for it to be left
-	// as it is. It must be that of the policies of both.
+	// Paused is the annotation on a set or a machine that asks to leave it as it is. It must be
+	// that of the policies of both.
 	Paused string
 	// Preserve is the annotation on a machine that asks to keep it for
 	// inspection. It must be that of the machines' policy.
 	Preserve string
-	// InPlaceTarget is the annotation on a machine that is being updated in
-	// place: the name of the set whose template it is updated to. Without it,
-	// a template that changes meanwhile is taken for that of the update.
+	// InPlaceTarget is the annotation on a machine that is being updated in place: the name of the
+	// set whose template it is updated to. Without it, if the template changes meanwhile, the new
+	// template counts as that of the update.
 	InPlaceTarget string
 }
 

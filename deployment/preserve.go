@@ -5,20 +5,19 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 )
 
-// Machines that are kept for inspection count towards a fleet's size and are
-// not available. Sets give them up last, while a rollout's arithmetic takes it
-// that a set gives up first what is not available. So they are set aside: the
-// arithmetic sees a fleet without them, smaller by as many, and each set that
-// has them is ordered to have as many more. What is set aside is never more than
-// what is wanted: of a fleet that shrinks further they go, too.
+// Machines that are kept for inspection count towards a fleet's size and are not available. Sets
+// delete them last, while a rollout's arithmetic assumes that a set first deletes what is not
+// available. So they are set aside: the arithmetic sees a fleet without them, smaller by as many,
+// and each set that has them is ordered to have as many more. No more are set aside than are
+// wanted. If a fleet shrinks further, they go too.
 //
-// A rollout therefore leaves them where they are, is complete without them, and
-// replaces them when they are not kept any more. Recreate does so with those of
-// the new set alone: no machine of an old template may be there beside it. While it
-// is paused it sees those, too: no old set may grow beside them.
+// A rollout therefore leaves them where they are, is complete without them, and replaces them when
+// they are not kept any more. Recreate sets aside only those of the new set, because no machine of
+// an old template may exist beside it. While paused, Recreate counts those too, because no old set
+// may grow beside them.
 
-// setAside finds out how many machines of each set the arithmetic is not to
-// see: those of the new set first, then of the newest.
+// setAside computes how many machines of each set the arithmetic must not see: those of the new set
+// first, then of the newest.
 func (d *decider) setAside() {
 	left := max(d.deployment.Spec.Replicas, 0)
 	take := func(f *family) {
@@ -39,15 +38,15 @@ func (d *decider) setAside() {
 	}
 }
 
-// without is the numbers of a set without the machines set aside, none of
-// which is available, ready for an update or broken.
+// without returns the numbers of a set without the machines set aside. None of these is available,
+// ready for an update or broken.
 func (f *family) without(s rollout.Set) rollout.Set {
 	s.Spec -= f.aside
 	s.Actual -= min(s.Actual, f.aside)
 	return s
 }
 
-// asideAll is how many machines are set aside.
+// asideAll returns how many machines are set aside.
 func (d *decider) asideAll() (n int32) {
 	for i := range d.sets {
 		n += d.sets[i].aside
@@ -55,7 +54,7 @@ func (d *decider) asideAll() (n int32) {
 	return n
 }
 
-// addAside adds to orders what was set aside.
+// addAside adds the machines set aside to orders.
 func (d *decider) addAside(steps []rollout.Scale) {
 	for i := range steps {
 		if f := d.resizable(steps[i].Name); f != nil {
@@ -65,7 +64,7 @@ func (d *decider) addAside(steps []rollout.Scale) {
 	}
 }
 
-// asideOld is how many of them are in old sets.
+// asideOld returns how many of them are in old sets.
 func (d *decider) asideOld() int32 {
 	n := d.asideAll()
 	if d.current != nil {
@@ -74,11 +73,10 @@ func (d *decider) asideOld() int32 {
 	return n
 }
 
-// preserveShare is how many failed machines a set may keep by itself. Old sets
-// keep those that they have, as far as the limit goes, the newest first; the
-// new one gets what is left. It grows only by what the others have given up: so
-// never more than the limit are kept in all sets, but for what a set was about
-// to write when its share was taken away.
+// preserveShare returns how many failed machines a set may keep by itself. Old sets keep those that
+// they have, as far as the limit allows, the newest first. The new set gets the rest. Its share
+// grows only by what the others have given up. So all sets together never keep more than the limit,
+// except for what a set was about to write when its share was reduced.
 func (d *decider) preserveShare(s *machineset.Set) int32 {
 	left, taken := max(d.deployment.Spec.AutoPreserve, 0), int64(0)
 	for i := len(d.sets) - 1; i >= 0; i-- {

@@ -22,7 +22,7 @@ func init() {
 	stories["preserve-share"] = preserveShare
 }
 
-// preserve has a machine kept for inspection until a time, or not any more.
+// preserve keeps a machine for inspection until a time, or ends that.
 func (w *world) preserve(name string, until time.Time) {
 	w.changeMachine(name, func(m *machine.Machine) {
 		m.Status.Preservation = machine.Preservation{Request: machine.PreserveNow, Since: w.second(), Until: until}
@@ -32,10 +32,9 @@ func (w *world) preserve(name string, until time.Time) {
 	})
 }
 
-// keepable tells whether nothing is missing by anybody's act when a machine
-// is kept and let go again: it is available, none of its set is told to go, its
-// set has not chosen it to go before its size was raised again, and no more are
-// kept than must be available.
+// keepable reports whether keeping a machine and releasing it again makes nothing missing: it is
+// available, no machine of its set was told to go, its set has not chosen it to go before its size
+// was raised again, and no more are kept than must be available.
 func (c *chaos) keepable(m *machine.Machine) bool {
 	_, floor := limitsOf(&c.deployment.Spec)
 	for _, s := range c.sets {
@@ -46,8 +45,7 @@ func (c *chaos) keepable(m *machine.Machine) bool {
 	return available(m, c.deployment.Spec.MinReady, c.now) && c.kept() < floor
 }
 
-// machinePreserved has a machine kept, or ends that. Without faults only one
-// that is keepable is.
+// machinePreserved keeps a machine, or ends that. Without faults only one that is keepable is kept.
 func (c *chaos) machinePreserved() {
 	if len(c.machines) == 0 {
 		return
@@ -62,9 +60,9 @@ func (c *chaos) machinePreserved() {
 	}
 }
 
-// TestP7UnderFaultsPreserved is TestP7UnderFaults with machines that are kept
-// for inspection: they count towards R + S, and the floor is R − U less
-// their number. When none is kept any more, the fleet converges (P3).
+// TestP7UnderFaultsPreserved is TestP7UnderFaults with machines that are kept for inspection: they
+// count towards R + S, and the floor is R − U less their number. When none is kept any more, the
+// fleet converges (P3).
 func TestP7UnderFaultsPreserved(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newChaos(t, true, false)
@@ -82,9 +80,8 @@ func TestP7UnderFaultsPreserved(t *testing.T) {
 	})
 }
 
-// TestP7EndToEndPreserved is TestP7EndToEnd with running machines that users
-// keep and let go. No set is told to give one of them up, but by Recreate; and a
-// rollout comes to its end with those that stay.
+// TestP7EndToEndPreserved is TestP7EndToEnd with running machines that users keep and release. Only
+// Recreate tells a set to delete one of them. A rollout completes with those that stay.
 func TestP7EndToEndPreserved(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newChaos(t, false, true)
@@ -97,7 +94,7 @@ func TestP7EndToEndPreserved(t *testing.T) {
 			c.move()
 			total, usable, now := c.sums()
 			kept, going := c.kept(), 0
-			for _, s := range c.sets { // kept by somebody who came too late
+			for _, s := range c.sets { // kept by a user who came too late
 				n := c.numbers(s)
 				going += n.preserved - n.stay()
 			}
@@ -128,8 +125,8 @@ func TestP7EndToEndPreserved(t *testing.T) {
 	})
 }
 
-// checkAside wants no set to be lowered to fewer machines than are kept in it,
-// but by Recreate, and where more are kept than are wanted in all.
+// checkAside requires that no set is lowered to fewer machines than are kept in it, except by
+// Recreate, or if more are kept than are wanted in total.
 func (c *chaos) checkAside(o *deployment.Observation, p deployment.Plan) {
 	if o.Deployment.Spec.Strategy.Kind == deployment.Recreate || c.kept() > int(o.Deployment.Spec.Replicas) {
 		return
@@ -158,9 +155,8 @@ func (c *chaos) kept() (n int) {
 	return n
 }
 
-// TestPreserveSharesAddUp: whatever sets hold and deployments want, no write of
-// a share lets more machines be kept in all than the limit, unless more were
-// allowed, or kept, before.
+// TestPreserveSharesAddUp: for any sets and deployments, no write of a share lets more machines be
+// kept in total than the limit, unless more were allowed, or kept, before.
 func TestPreserveSharesAddUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := stored(3)
@@ -195,8 +191,8 @@ func TestPreserveSharesAddUp(t *testing.T) {
 	})
 }
 
-// TestRecreateKeepsNoOldMachines: none of an old template may be there beside
-// the new ones; those of the new set are kept.
+// TestRecreateKeepsNoOldMachines: none of an old template may exist beside the new ones. Those of
+// the new set are kept.
 func TestRecreateKeepsNoOldMachines(t *testing.T) {
 	for class, to := range map[string]int32{"large": 0, "web-a": 1} {
 		d := stored(1)
@@ -240,8 +236,8 @@ func TestCompleteBesideKeptMachines(t *testing.T) {
 	require.EqualValues(t, 1, d.Status.Available)
 }
 
-// TestTurnsAreTaken from machines that are kept: they would begin at any time
-// otherwise.
+// TestTurnsAreTaken: machines that are kept lose their selection, because they would begin at any
+// time otherwise.
 func TestTurnsAreTaken(t *testing.T) {
 	for _, how := range []deployment.Orchestration{deployment.Automatic, deployment.Manual} {
 		d := stored(2)
@@ -274,9 +270,8 @@ func upToMark(t require.TestingT, o *deployment.Observation) deployment.Plan {
 	}
 }
 
-// TestChosenButKept: a scaler's choice of a machine that a user keeps is not
-// handed on, since its set would give up another for it; that of one which the
-// set keeps is.
+// TestChosenButKept: a scaler's choice of a machine that a user keeps is not passed on, because its
+// set would delete another for it. The choice of one that the set keeps is passed on.
 func TestChosenButKept(t *testing.T) {
 	for request, handed := range map[string]int{machine.PreserveNow: 0, machine.PreserveAutomatically: 1} {
 		o := settledObservation(t, 3)
@@ -292,7 +287,7 @@ func TestChosenButKept(t *testing.T) {
 	}
 }
 
-// claims is how many machines may be kept in all sets at the worst.
+// claims returns how many machines may be kept in all sets at the worst.
 func claims(o *deployment.Observation) (n int) {
 	for _, c := range o.Sets {
 		used := 0
@@ -363,8 +358,8 @@ func preserveShare(t *testing.T) *story {
 	return s
 }
 
-// Failed machines that are kept for inspection are counted over all sets, and are not among those
-// that the status names as failed.
+// Failed machines that are kept for inspection are counted over all sets. The status does not list
+// them as failed.
 func TestPreservedFailedMachinesAreNotListedAsFailed(t *testing.T) {
 	o := settledObservation(t, 3)
 	kept := machine.Preservation{Request: machine.PreserveNow, Since: begin, Until: begin.Add(3 * time.Hour)}
@@ -387,8 +382,8 @@ func TestPreservedFailedMachinesAreNotListedAsFailed(t *testing.T) {
 	require.Equal(t, []int32{0, 0, 3}, []int32{got.Preserved, got.PreservedFailed, got.Failing}, "its time is up")
 }
 
-// While Recreate is paused, no set grows beside a machine of another one, though that machine is kept
-// for inspection.
+// While Recreate is paused, no set grows beside a machine of another one, even if that machine is
+// kept for inspection.
 func TestPausedRecreateSeesKeptMachines(t *testing.T) {
 	o := settledObservation(t, 1)
 	spec := &o.Deployment.Spec

@@ -15,30 +15,29 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// Preview says what a rollout will do, from what the decisions about the
-// deployment (Decide) and about its sets (machineset.Decide) order, and from a
-// model of how long machines take. Nothing is carried out, and time is
-// virtual. The same arguments give the same timeline.
+// Preview predicts what a rollout will do. It uses the real decisions about the deployment (Decide)
+// and about its sets (machineset.Decide), and a model of how long machines take. It carries nothing
+// out, and its time is virtual. The same arguments give the same timeline.
 //
-// d is the deployment as it should be; sets are those it has by now, with
-// their machines. For a rollout to come, d has the new template; before the
-// first creation, sets is empty and d may lack its UID. Neither is changed.
+// d is the deployment as it should be; sets are its present sets, with their machines. For a future
+// rollout, d has the new template. Before the first creation, sets is empty and d may lack its UID.
+// Preview changes neither.
 //
-// A machine found coming up is ready when Model.Create has passed since its
-// creation, one found terminating is gone when Model.Delete has passed since
-// its deletion, an unhealthy one fails at the end of its health timeout, one in
-// CrashLoopBackOff at the end of Model.FailAfter, one selected for an update in
-// place is updated when Model.Update has passed. A machine found late is taken
-// to begin anew. All others stay as they are until they are told to go.
+// Machines that are in transition at the start continue as follows. One coming up is ready when
+// Model.Create has passed since its creation. A terminating one is gone when Model.Delete has
+// passed since its deletion. An unhealthy one fails at the end of its health timeout, and one in
+// CrashLoopBackOff at the end of Model.FailAfter. One selected for an update in place is updated
+// when Model.Update has passed. If a machine is late, its time starts again. All others stay as
+// they are until they are deleted.
 //
-// The cost is that of the decisions: each looks at all machines of its set or
-// of the deployment, and a step of a rollout takes some ten of them. Preview
-// stops when ctx ends, or when it has spent Model.Budget. It then returns the
-// timeline up to there, whose Ending is EndStopped, and a *StoppedError.
+// The cost is that of the decisions. Each goes through all machines of its set or of the
+// deployment, and a step of a rollout takes about ten of them. Preview stops when ctx ends, or when
+// it has spent Model.Budget. It then returns the timeline so far, whose Ending is EndStopped, and a
+// *StoppedError.
 //
-// Every other error is the caller's mistake, and comes with an empty timeline:
-// ErrNoDeployment, or an *object.FieldError for a model out of range. A
-// deployment that holds nonsense gets a timeline whose Ending says so.
+// Every other error is the caller's mistake, and comes with an empty timeline: ErrNoDeployment, or
+// an *object.FieldError for a model out of range. A deployment with invalid contents gets a
+// timeline whose Ending says so.
 func Preview(ctx context.Context, d *Deployment, sets []Children, model Model) (Timeline, error) {
 	if d == nil {
 		return Timeline{}, fmt.Errorf("deployment.Preview: %w", ErrNoDeployment)
@@ -61,8 +60,7 @@ func Preview(ctx context.Context, d *Deployment, sets []Children, model Model) (
 // Model.Budget.
 var ErrBudgetSpent = errors.New("the budget of decisions is spent (Model.Budget)")
 
-// StoppedError says that a preview was stopped before its end, and how far it
-// came.
+// StoppedError says that a preview was stopped before its end, and how far it got.
 type StoppedError struct {
 	Key       object.Key    // the deployment's
 	After     time.Duration // how far into the rollout, since Model.Start
@@ -70,7 +68,7 @@ type StoppedError struct {
 	Cause     error         // ErrBudgetSpent, or that of the context
 }
 
-// Error says what was stopped, how far it came, and why.
+// Error returns what was stopped, how far it got, and why.
 func (e *StoppedError) Error() string {
 	return fmt.Sprintf("preview of %s stopped %s into the rollout, after %d decisions: %v", e.Key, e.After, e.Decisions, e.Cause)
 }
@@ -78,17 +76,17 @@ func (e *StoppedError) Error() string {
 // Unwrap returns the cause.
 func (e *StoppedError) Unwrap() error { return e.Cause }
 
-// errors of a preview that are no caller's: none is expected.
+// errors of a preview that are not the caller's: none is expected.
 var errUnknownWrite = errors.New("deployment.Preview: a plan holds a write of unknown kind")
 
-// A moment may see so many decisions, and so many more a machine.
+// The limit of decisions at one moment: a fixed number, and more for each machine.
 const (
 	momentDecisions  = 1000
 	machineDecisions = 64
 )
 
-// preview is one call of Preview: a fleet in virtual time, with a shell that
-// carries plans out on it.
+// preview is one call of Preview: a fleet in virtual time, with a shell that carries plans out on
+// it.
 type preview struct {
 	model     Model
 	policy    *Policy
@@ -102,13 +100,13 @@ type preview struct {
 	deployment *Deployment
 	lanes      []*lane
 	others     []*machineset.Set // known by name alone
-	changed    bool              // since the deployment last came to rest
+	changed    bool              // since the deployment last had nothing to do
 	gone       bool              // the deployment was deleted for good
 	told       bool              // sets write their statuses
 	wake       time.Time
-	why        decision.Why // why the deployment rests
+	why        decision.Why // why the deployment has nothing to do
 
-	inVain int64 // creations that failed since the rollout got further
+	inVain int64 // creations that failed since the rollout last made progress
 	old    int32 // machines of old sets, the fewest so far
 	moment int64 // decisions at this moment
 
@@ -122,7 +120,7 @@ type preview struct {
 
 func newPreview(d *Deployment, sets []Children, model Model) *preview {
 	p := &preview{model: model, deployment: d.Clone(), changed: true}
-	p.deployment.Spec.MaxAge = 0 // that is another matter than a rollout
+	p.deployment.Spec.MaxAge = 0 // that is something other than a rollout
 	p.policy, p.setPolicy = model.policies()
 	p.told = d.Spec.Paused // then sets may go at any time
 	p.start = model.start(d, sets)
@@ -141,7 +139,7 @@ func newPreview(d *Deployment, sets []Children, model Model) *preview {
 	return p
 }
 
-// previewBounds are what d's machines are held to.
+// previewBounds returns the bounds for d's machines.
 func (d *Deployment) previewBounds() PreviewBounds {
 	b := d.Spec.bounds()
 	replicas := max(d.Spec.Replicas, 0)
@@ -155,13 +153,13 @@ func (d *Deployment) previewBounds() PreviewBounds {
 	return out
 }
 
-// unique is a UID that no store gives out.
+// unique returns a UID that no store gives out.
 func (p *preview) unique() string {
 	p.numbers++
 	return "preview/" + strconv.FormatInt(p.numbers, 10)
 }
 
-// enroll takes over a set as it was found, if it is the deployment's.
+// enroll adds a set as it was found, if it is the deployment's.
 func (p *preview) enroll(c Children) {
 	switch {
 	case c.Set == nil:
@@ -183,15 +181,14 @@ func (p *preview) enroll(c Children) {
 	}
 }
 
-// unmarked is a set without rollout marks and maximum age, which a preview
-// leaves out.
+// unmarked returns a set without rollout marks and maximum age, which a preview leaves out.
 func unmarked(s *machineset.Set) *machineset.Set {
 	plain := *s // nothing that it shares is written to
 	plain.Instructions.Marks, plain.Spec.MaxAge = machine.RolloutMarks{}, 0
 	return &plain
 }
 
-// lane is the one of the set with this UID; nil: there is none.
+// lane returns the lane of the set with this UID. Nil: there is none.
 func (p *preview) lane(uid string) *lane {
 	for _, l := range p.lanes {
 		if l.set.UID == uid {
@@ -201,7 +198,7 @@ func (p *preview) lane(uid string) *lane {
 	return nil
 }
 
-// stamp is now as stores keep it.
+// stamp returns now as stores keep it.
 func (p *preview) stamp() time.Time { return p.now.Truncate(time.Second) }
 
 // run goes from moment to moment until there is none left.
@@ -228,8 +225,8 @@ func (p *preview) run() error {
 	}
 }
 
-// tell lets the sets write their statuses from now on. Until the end nothing
-// depends on these; then it does which sets are history and may go.
+// tell lets the sets write their statuses from now on. Only the end depends on these: they decide
+// which sets are history and may go.
 func (p *preview) tell() {
 	p.told, p.changed = true, true
 	for _, l := range p.lanes {
@@ -237,8 +234,7 @@ func (p *preview) tell() {
 	}
 }
 
-// conclude ends the preview if it has come to an end. next is when more
-// happens, if there is more.
+// conclude ends the preview if it has come to an end. next is when more happens, if there is more.
 func (p *preview) conclude(next time.Time, more bool) {
 	switch {
 	case p.complete():
@@ -272,12 +268,12 @@ func (p *preview) stop(reason EndReason) {
 	p.out.Ending, p.out.Complete, p.out.Duration = e, reason == EndComplete, e.After
 }
 
-// complete tells whether nothing is left to do, and nothing left to go.
+// complete reports whether nothing is left to do, and no machine is left that is going.
 func (p *preview) complete() bool {
 	return p.gone || RolloutOf(p.why).Reason == rollout.ReasonDone && p.seen.Terminating == 0
 }
 
-// next is the next moment at which something happens; false: there is none.
+// next returns the next moment at which something happens. False: there is none.
 func (p *preview) next() (time.Time, bool) {
 	var at time.Time
 	earlier := func(t time.Time) {
@@ -298,7 +294,7 @@ func (p *preview) next() (time.Time, bool) {
 	return at, !at.IsZero()
 }
 
-// awake marks who asked to look again by now.
+// awake wakes those whose time has come.
 func (p *preview) awake() {
 	due := func(t time.Time) bool { return !t.IsZero() && !t.After(p.now) }
 	p.changed = p.changed || due(p.wake)
@@ -307,7 +303,7 @@ func (p *preview) awake() {
 	}
 }
 
-// take counts the fleet, and notes it if it is another than before.
+// take counts the fleet, and records the counts if they have changed.
 func (p *preview) take() {
 	counts := p.count()
 	if len(p.out.Samples) > 0 && counts == p.seen {
@@ -345,7 +341,7 @@ func (p *preview) count() Counts {
 	return c
 }
 
-// observation is what a decision about the deployment is made from.
+// observation returns what a decision about the deployment is made from.
 func (p *preview) observation() *Observation {
 	o := &Observation{Deployment: p.deployment, Sets: make([]Children, len(p.lanes)), Read: decision.Freshness{Began: p.now}}
 	for i, l := range p.lanes {

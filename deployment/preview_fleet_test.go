@@ -12,8 +12,8 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 )
 
-// staffed is a set of d's template with n running machines, as the set itself
-// would have made them.
+// staffed is a set of d's template with n running machines, as the set itself would have created
+// them.
 func staffed(d *deployment.Deployment, name string, n int32) deployment.Children {
 	c := ownSet(d, name, int(n))
 	c.Set.Instructions.Reservation = machineset.Reservation{Settled: int64(n), Reserved: int64(n), At: begin}
@@ -38,12 +38,12 @@ var later = begin.Add(24 * time.Hour)
 
 func percent(n int32) rollout.IntOrPercent { return rollout.IntOrPercent{Value: n, Percent: true} }
 
-// drawPlausible is a deployment that is scaled, rolled, both or neither, with a
-// model in which it comes to its end within the limit.
+// drawPlausible draws a deployment that is scaled, rolled, both or neither, with a model in which
+// it completes within the limit.
 func drawPlausible(t *rapid.T) (*deployment.Deployment, []deployment.Children, deployment.Model) {
 	d := stored(rapid.Int32Range(0, 25).Draw(t, "before"))
 	d.Spec.Strategy = drawStrategy(t)
-	d.Spec.Strategy.Orchestration = deployment.Automatic // nobody selects in a preview
+	d.Spec.Strategy.Orchestration = deployment.Automatic // no user selects in a preview
 	d.Spec.MinReady = rapid.SampledFrom([]time.Duration{0, 0, 45 * time.Second}).Draw(t, "min ready")
 	var sets []deployment.Children
 	if d.Spec.Replicas > 0 || rapid.Bool().Draw(t, "an empty set") {
@@ -71,7 +71,7 @@ func drawSpan(t *rapid.T, label string) time.Duration {
 	return rapid.SampledFrom([]time.Duration{0, time.Millisecond, time.Second, 30 * time.Second, 90 * time.Second, time.Hour}).Draw(t, label)
 }
 
-// drawModel is any valid model.
+// drawModel draws any valid model.
 func drawModel(t *rapid.T) deployment.Model {
 	span := rapid.OneOf(rapid.Int64Range(0, 1<<62), rapid.Int64Range(0, int64(time.Hour)))
 	m := deployment.Model{
@@ -92,7 +92,7 @@ func drawModel(t *rapid.T) deployment.Model {
 	return m
 }
 
-// drawOdd is any model at all.
+// drawOdd draws any model at all.
 func drawOdd(t *rapid.T) deployment.Model {
 	odd := rapid.OneOf(rapid.Int64(), rapid.SampledFrom([]int64{0, -1, 1, 1 << 62, -1 << 63}), rapid.Int64Range(0, int64(time.Hour)))
 	m := deployment.Model{
@@ -110,8 +110,7 @@ func drawOdd(t *rapid.T) deployment.Model {
 	return m
 }
 
-// hired gives machines of an observation drawn at random what makes them
-// their sets' own.
+// hired sets what makes the machines of an observation drawn at random their sets' own.
 func hired(o *deployment.Observation) []deployment.Children {
 	for _, c := range o.Sets {
 		c.Set.AddFinalizer(machineset.Finalizer)
@@ -127,7 +126,7 @@ func hired(o *deployment.Observation) []deployment.Children {
 	return o.Sets
 }
 
-// brief is a timeline for a failed test.
+// brief prints a timeline for a failed test.
 func brief(t *deployment.Timeline) string {
 	s := fmt.Sprintf("%+v, lowest %d, highest %d, %s\n", t.PreviewBounds, t.LowestAvailable, t.HighestTotal, t.Ending)
 	for i := range t.Steps {

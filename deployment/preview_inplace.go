@@ -8,7 +8,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// noteworthy tells whether an order to a set is a step of its own.
+// noteworthy reports whether an order to a set is a step of its own.
 func noteworthy(r decision.Reason) bool {
 	return r != reasonRevision && r != reasonClose && r != reasonOpen && r != reasonMoveDone
 }
@@ -46,7 +46,7 @@ func (p *preview) carryOutMachines(plan *Plan) int {
 	return 0
 }
 
-// find is the member that a machine is of; nil: none.
+// find returns the member of a machine. Nil: none.
 func (p *preview) find(m *machine.Machine) *member {
 	for _, l := range p.lanes {
 		if found := l.known[keyOf(m)]; found != nil {
@@ -62,7 +62,7 @@ func (p *preview) beginUpdate(m *member) {
 	p.expectUpdate(m, p.now)
 }
 
-// expectUpdate is what comes of an update that began then.
+// expectUpdate schedules the result of an update that began then.
 func (p *preview) expectUpdate(m *member, began time.Time) {
 	p.updates++
 	what := fateUpdated
@@ -72,7 +72,7 @@ func (p *preview) expectUpdate(m *member, began time.Time) {
 	p.expect(m, what, p.remaining(began, p.model.Update))
 }
 
-// failUpdate lets an update fail, and the machine with it when its time is up.
+// failUpdate makes an update fail, and the machine with it when its time is up.
 func (p *preview) failUpdate(m *member) {
 	p.enterUpdate(m, machine.PhaseInPlaceUpdateFailed, machine.StateFailed)
 	if wait := healthAfter(&m.machine.Spec.Config); wait > 0 {
@@ -92,7 +92,7 @@ func (p *preview) enterUpdate(m *member, phase machine.Phase, state machine.Oper
 	m.lane.changed, p.changed = true, true
 }
 
-// move takes a machine to the set that owns it by now, where it works again.
+// move takes a machine to the set that owns it now, where it works again.
 func (p *preview) move(m *member, moved *machine.Machine) {
 	to := p.lane(moved.Owner.UID)
 	if m == nil || to == nil {

@@ -29,8 +29,8 @@ func steps(line *deployment.Timeline, reason decision.Reason) (n int) {
 	return n
 }
 
-// TestPreviewInPlace: four machines, two at a time, a quarter of an hour each:
-// half an hour, and none is made or deleted.
+// TestPreviewInPlace: four machines, two at a time, a quarter of an hour each: half an hour, and
+// none is created or deleted.
 func TestPreviewInPlace(t *testing.T) {
 	d, sets := updating(4, 0, 2)
 	line := preview(t, d, sets, deployment.Model{Update: 15 * time.Minute, Start: later})
@@ -44,8 +44,8 @@ func TestPreviewInPlace(t *testing.T) {
 	require.Len(t, line.Steps, 7, "%s", brief(&line)) // and the new set's creation
 }
 
-// TestPreviewInPlaceWithSurge: a new machine comes first, and an old one goes
-// in the end, without having been updated.
+// TestPreviewInPlaceWithSurge: a new machine comes first, and an old one goes at the end, without
+// having been updated.
 func TestPreviewInPlaceWithSurge(t *testing.T) {
 	d, sets := updating(3, 1, 0)
 	line := preview(t, d, sets, deployment.Model{Create: time.Minute, Update: 15 * time.Minute, Delete: 5 * time.Minute, Start: later})
@@ -55,8 +55,8 @@ func TestPreviewInPlaceWithSurge(t *testing.T) {
 	require.Equal(t, []int32{3, 4}, []int32{line.LowestAvailable, line.HighestTotal})
 }
 
-// TestPreviewInPlaceFailing: the first update fails. Its machine is in the way
-// and replaced at once; the last one's would wait for its health timeout.
+// TestPreviewInPlaceFailing: the first update fails. Its machine is in the way and replaced at
+// once. The last one's would wait for its health timeout.
 func TestPreviewInPlaceFailing(t *testing.T) {
 	d, sets := updating(2, 0, 1)
 	model := deployment.Model{Update: 15 * time.Minute, FailUpdate: rollout.IntOrPercent{Value: 1}, Start: later}
@@ -72,7 +72,7 @@ func TestPreviewInPlaceFailing(t *testing.T) {
 	require.Equal(t, []int64{2, 0, 2, 2}, []int64{line.Selected, line.Moved, line.Created, line.Deleted})
 }
 
-// TestPreviewInPlaceManual waits for somebody.
+// TestPreviewInPlaceManual waits for a user.
 func TestPreviewInPlaceManual(t *testing.T) {
 	d, sets := updating(2, 0, 1)
 	d.Spec.Strategy.Orchestration = deployment.Manual
@@ -81,8 +81,7 @@ func TestPreviewInPlaceManual(t *testing.T) {
 	require.Equal(t, rollout.ReasonUnselected, deployment.RolloutOf(line.Ending.Waits).Reason)
 }
 
-// TestPreviewInPlaceFromTheMiddle: what is found amid an update goes on as the
-// model says.
+// TestPreviewInPlaceFromTheMiddle: an update under way at the start continues as the model says.
 func TestPreviewInPlaceFromTheMiddle(t *testing.T) {
 	d, sets := updating(4, 0, 4)
 	for i, phase := range []machine.Phase{

@@ -21,9 +21,9 @@ type lane struct {
 	first    *machine.Machine // that others share with, see share
 
 	terminating int32
-	changed     bool // since the set last came to rest
+	changed     bool // since the set last had nothing to do
 	wake        time.Time
-	why         decision.Why // why it rests
+	why         decision.Why // why the set has nothing to do
 }
 
 // member is one machine in a preview. Its machine is replaced, never changed.
@@ -31,11 +31,11 @@ type member struct {
 	machine *machine.Machine
 	lane    *lane
 	at      int   // in lane.members
-	next    int64 // number of the one event that is to come; others are off
+	next    int64 // number of its one scheduled event; others are off
 	made    bool  // created in the preview
 }
 
-// fate is what becomes of a machine by itself.
+// fate is what happens to a machine by itself.
 type fate uint8
 
 const (
@@ -54,7 +54,7 @@ type event struct {
 	fate   fate
 }
 
-// calendar holds the events to come, as a heap.
+// calendar holds future events, as a heap.
 type calendar []event
 
 // Len implements heap.Interface.
@@ -90,8 +90,7 @@ func (c *calendar) Pop() any {
 // skip takes the first event out.
 func (c *calendar) skip() { heap.Pop(c) }
 
-// expect makes this the one thing to come for a machine. What is overdue
-// happens at once.
+// expect schedules this as the only event of a machine. An overdue event happens at once.
 func (p *preview) expect(m *member, what fate, at time.Time) {
 	p.numbers++
 	m.next = p.numbers
@@ -101,7 +100,7 @@ func (p *preview) expect(m *member, what fate, at time.Time) {
 	heap.Push(&p.calendar, event{at, p.numbers, m, what})
 }
 
-// happen lets all happen that is due. Nothing is decided meanwhile.
+// happen makes all due events happen. Nothing is decided meanwhile.
 func (p *preview) happen() {
 	for len(p.calendar) > 0 && !p.calendar[0].at.After(p.now) {
 		e, ok := heap.Pop(&p.calendar).(event)
@@ -164,7 +163,7 @@ func (l *lane) add(m *member) {
 	l.known[keyOf(m.machine)] = m
 }
 
-// drop takes a machine out; the last one takes its place.
+// drop removes a machine. The last one takes its place.
 func (l *lane) drop(m *member) {
 	last := len(l.members) - 1
 	moved := l.members[last]
@@ -176,9 +175,8 @@ func (l *lane) drop(m *member) {
 	m.next = 0
 }
 
-// share lets the machines of a set, which are many, have one owner and one map
-// of labels as long as these say the same. It keeps decisions quick: they look
-// at both in every machine.
+// share lets the many machines of a set share one owner and one map of labels as long as these are
+// the same. That keeps decisions quick, because they read both in every machine.
 func (l *lane) share(m *machine.Machine) {
 	switch {
 	case l.first == nil:
@@ -192,7 +190,7 @@ func (l *lane) share(m *machine.Machine) {
 	}
 }
 
-// machineKey tells the machines of a set apart.
+// machineKey distinguishes the machines of a set.
 type machineKey struct {
 	object.Key
 	uid string
@@ -200,8 +198,8 @@ type machineKey struct {
 
 func keyOf(m *machine.Machine) machineKey { return machineKey{m.Key, m.UID} }
 
-// enlist takes over a machine as it was found, which the set owns, with what is
-// to come of it. The copy is for the preview to replace what it shares.
+// enlist adds a machine as it was found, which the set owns, and schedules its event. The copy lets
+// the preview replace what it shares.
 func (p *preview) enlist(l *lane, found machine.Machine) {
 	m := &found
 	l.share(m)
@@ -233,13 +231,12 @@ func (p *preview) enlist(l *lane, found machine.Machine) {
 			p.beginUpdate(member)
 		}
 	case machine.PhaseAvailable, machine.PhaseFailed, machine.PhaseTerminating:
-		// It stays as it is until it is told to go.
+		// It stays as it is until it is deleted.
 	}
 }
 
-// remaining is when something ends that began before the preview. What should
-// have ended by now, or begins later, is taken to begin now: how late it will
-// be is not known.
+// remaining returns when something ends that began before the preview. If it should have ended
+// already, or begins later, it counts as beginning now, because its delay is not known.
 func (p *preview) remaining(began time.Time, span time.Duration) time.Time {
 	if at := began.Add(span); at.After(p.now) && !began.After(p.now) {
 		return at

@@ -11,25 +11,24 @@ import (
 
 // The bounds of a Model.
 const (
-	// DefaultPreviewLimit is how far a preview looks ahead unless told.
+	// DefaultPreviewLimit is how far a preview looks ahead by default.
 	DefaultPreviewLimit = 30 * 24 * time.Hour
-	// MaxPreviewLimit is how far it can be told to look.
+	// MaxPreviewLimit is how far it can look ahead at most.
 	MaxPreviewLimit = 10 * 365 * 24 * time.Hour
 	// MaxPreviewMachines is how many machines one set of a preview may be
 	// ordered to have.
 	MaxPreviewMachines = 50_000
-	// DefaultPreviewBudget is how many decisions a preview takes unless told. To
-	// replace 1,000 machines one at a time takes a quarter of it.
+	// DefaultPreviewBudget is how many decisions a preview takes by default. Replacing 1,000
+	// machines one at a time takes a quarter of it.
 	DefaultPreviewBudget = 500_000
-	// budgetMachines is how many machines a decision may look at for each one
-	// more that it counts as.
+	// budgetMachines is how many machines a decision may look at for each decision more that it
+	// counts as.
 	budgetMachines = 100
 )
 
-// Model is what a preview assumes of the world: how long machines take, and
-// which fail. It is plain data without a seed: the same model tells the same
-// future. The zero Model is valid: machines are ready as soon as they are
-// created, gone as soon as they are deleted, and none fails.
+// Model is what a preview assumes: how long machines take, and which fail. It is plain data without
+// a seed: the same model gives the same future. The zero Model is valid: machines are ready as soon
+// as they are created, gone as soon as they are deleted, and none fails.
 type Model struct {
 	// Create is how long a machine takes from its creation until it is ready.
 	// Not negative. Zero: no time.
@@ -37,9 +36,9 @@ type Model struct {
 	// Delete is how long a machine takes from the order to delete it until it
 	// is gone. Not negative. Zero: no time.
 	Delete time.Duration
-	// Fail says which of the creations in the preview fail. A percentage, at
-	// most 100, is spread evenly and fails late: of 5%, the 20th, the 40th and
-	// so on. A number, at most 1,000,000, is the first so many. Zero: none.
+	// Fail says which of the creations in the preview fail. A percentage, at most 100, is spread
+	// evenly and fails late: of 5%, the 20th, the 40th and so on. A number, at most 1,000,000,
+	// means that many of the first creations. Zero: none.
 	Fail rollout.IntOrPercent
 	// FailAfter is how long after its creation a failing machine is Failed. At
 	// least a second. Zero: its creation timeout, which is its template's, or
@@ -49,32 +48,30 @@ type Model struct {
 	// place. Not negative. Zero: no time. Once moved to its new set it is ready
 	// at once.
 	Update time.Duration
-	// FailUpdate says which of the updates in place fail, when they have taken
-	// Update, as Fail does of creations. A machine whose update failed is Failed
-	// at the end of its health timeout.
+	// FailUpdate says which of the updates in place fail, when they have taken Update, in the same
+	// form as Fail. A machine whose update failed is Failed at the end of its health timeout.
 	FailUpdate rollout.IntOrPercent
 	// Limit is how far to look ahead. Not negative and at most
 	// MaxPreviewLimit. Zero: DefaultPreviewLimit.
 	Limit time.Duration
-	// Budget is how many decisions the preview may take before it stops. A
-	// decision counts one more for every 100 machines that it looks at. Not
-	// negative. Zero: DefaultPreviewBudget, which is reached within seconds.
+	// Budget is how many decisions the preview may take before it stops. A decision counts one more
+	// for every 100 machines that it looks at. Not negative. Zero: DefaultPreviewBudget, which is
+	// reached within seconds.
 	Budget int64
 
-	// Start is the present, from which all offsets count. Zero: the latest
-	// time that the objects passed in carry, so that none of them lies ahead;
-	// if they carry none, the year 1970. Otherwise from 1970 to 9999.
+	// Start is the present, from which all offsets count. Zero: the latest time in the objects
+	// passed in, so that none of them lies in the future; if they have none, the year 1970.
+	// Otherwise from 1970 to 9999.
 	Start time.Time
-	// Policy and SetPolicy are those under which the fleet is run, but for
-	// StatusInterval, ProgressInterval, Resync and FailedSummaries, which order
-	// nothing, RolloutMarks, for which no machine comes or goes, and Gather, which
-	// lets some come a little later. Nil: the defaults.
+	// Policy and SetPolicy are the fleet's policies. The preview ignores StatusInterval,
+	// ProgressInterval, Resync and FailedSummaries, which order nothing, RolloutMarks, which
+	// creates and deletes no machine, and Gather, which only delays some. Nil: the defaults.
 	Policy    *Policy
 	SetPolicy *machineset.Policy
 }
 
-// Validate returns an *object.FieldError for the first field out of range. The
-// policies are looked at as well.
+// Validate returns an *object.FieldError for the first field out of range. It validates the
+// policies too.
 func (m *Model) Validate() error {
 	if bad := m.invalidField(); bad != nil {
 		return bad
@@ -115,7 +112,7 @@ func (m *Model) invalidField() *object.FieldError {
 	return invalidShare("model.failUpdate", m.FailUpdate)
 }
 
-// invalidShare is what is wrong with a setting that says which ones fail.
+// invalidShare returns what is wrong with a setting that says which ones fail.
 func invalidShare(field string, share rollout.IntOrPercent) *object.FieldError {
 	switch {
 	case share.Value < 0:
@@ -130,7 +127,7 @@ func invalidShare(field string, share rollout.IntOrPercent) *object.FieldError {
 
 const maxFirstFailures = 1_000_000
 
-// limit is how far to look ahead.
+// limit returns how far to look ahead.
 func (m *Model) limit() time.Duration {
 	if m.Limit == 0 {
 		return DefaultPreviewLimit
@@ -138,7 +135,7 @@ func (m *Model) limit() time.Duration {
 	return m.Limit
 }
 
-// budget is how many decisions the preview may take.
+// budget returns how many decisions the preview may take.
 func (m *Model) budget() int64 {
 	if m.Budget == 0 {
 		return DefaultPreviewBudget
@@ -146,8 +143,8 @@ func (m *Model) budget() int64 {
 	return m.Budget
 }
 
-// policies are those of the model, but for what a preview does not follow:
-// statuses are written at once, and nothing is looked at again in vain.
+// policies returns those of the model with a few changes for the preview: statuses are written at
+// once, and there are no decisions just to make sure.
 func (m *Model) policies() (*Policy, *machineset.Policy) {
 	p, s := DefaultPolicy(), machineset.DefaultPolicy()
 	if m.Policy != nil {
@@ -160,14 +157,14 @@ func (m *Model) policies() (*Policy, *machineset.Policy) {
 	p.Resync = m.limit() + time.Hour
 	s.Resync = p.Resync
 	p.StatusInterval, p.ProgressInterval, p.Gather, s.StatusInterval = 0, 0, 0, s.Resync
-	p.Names, s.SettleWithin = 0, 0 // they spare writes, which nobody sees here
+	p.Names, s.SettleWithin = 0, 0 // they save writes, which do not count here
 	return p, s
 }
 
-// fails tells whether the n-th creation fails, n counting from 1.
+// fails reports whether the n-th creation fails, n counting from 1.
 func (m *Model) fails(n int64) bool { return among(n, m.Fail) }
 
-// among tells whether the n-th, n counting from 1, is one of those meant.
+// among reports whether the n-th, n counting from 1, is one of those meant.
 func among(n int64, meant rollout.IntOrPercent) bool {
 	share := int64(meant.Value)
 	if !meant.Percent {
@@ -176,10 +173,10 @@ func among(n int64, meant rollout.IntOrPercent) bool {
 	return n*share/100 > (n-1)*share/100
 }
 
-// hopeless tells whether every creation fails, however many there are.
+// hopeless reports whether every creation fails.
 func (m *Model) hopeless() bool { return m.Fail.Percent && m.Fail.Value >= 100 }
 
-// failAfter is how long after its creation a machine is Failed.
+// failAfter returns how long after its creation a machine is Failed.
 func (m *Model) failAfter(c *machine.Configuration) time.Duration {
 	switch {
 	case m.FailAfter > 0:
@@ -190,8 +187,7 @@ func (m *Model) failAfter(c *machine.Configuration) time.Duration {
 	return machine.DefaultPolicy().CreationTimeout
 }
 
-// healthAfter is how long an unhealthy machine has until it is Failed; zero:
-// for ever.
+// healthAfter returns how long an unhealthy machine has until it is Failed. Zero: no limit.
 func healthAfter(c *machine.Configuration) time.Duration {
 	switch {
 	case c.DisableHealthTimeout:
@@ -202,11 +198,11 @@ func healthAfter(c *machine.Configuration) time.Duration {
 	return machine.DefaultPolicy().HealthTimeout
 }
 
-// plausible tells whether t is a time that somebody may have noted, and not so
-// far off that nothing can be added to it.
+// plausible reports whether t may be a real time, and not so far off that nothing can be added to
+// it.
 func plausible(t time.Time) bool { return t.Unix() >= 0 && t.Year() <= 9999 }
 
-// start is the present.
+// start returns the present.
 func (m *Model) start(d *Deployment, sets []Children) time.Time {
 	if !m.Start.IsZero() {
 		return m.Start

@@ -16,9 +16,8 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// TestP7InPreviews: a preview of a fleet at rest keeps floor and ceiling at
-// every moment, also while creations fail, unless the fleet is beyond them
-// from the start, and comes to its end.
+// TestP7InPreviews: a preview of a settled fleet keeps floor and ceiling at every moment, also
+// while creations fail, unless the fleet is beyond them from the start, and it completes.
 func TestP7InPreviews(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d, sets, model := drawPlausible(t)
@@ -39,7 +38,7 @@ func TestP7InPreviews(t *testing.T) {
 	})
 }
 
-// requireSeen holds the counts of steps to the numbers in their reasons.
+// requireSeen compares the counts of steps with the numbers in their reasons.
 func requireSeen(t require.TestingT, line *deployment.Timeline) {
 	for i := range line.Steps {
 		s := &line.Steps[i]
@@ -56,7 +55,7 @@ func requireSeen(t require.TestingT, line *deployment.Timeline) {
 	}
 }
 
-// requireConsistent wants the parts of a timeline to say the same.
+// requireConsistent requires that the parts of a timeline agree.
 func requireConsistent(t require.TestingT, line *deployment.Timeline) {
 	first, last := line.Samples[0], line.Samples[len(line.Samples)-1]
 	lowest, highest := int32(math.MaxInt32), int32(0)
@@ -78,7 +77,7 @@ func requireConsistent(t require.TestingT, line *deployment.Timeline) {
 	requireOrdered(t, line)
 }
 
-// requireOrdered wants each step to have happened at a moment of its counts.
+// requireOrdered requires that each step happened at a moment of its counts.
 func requireOrdered(t require.TestingT, line *deployment.Timeline) {
 	at := time.Duration(0)
 	for i := range line.Steps {
@@ -115,7 +114,7 @@ func TestPreviewFromAnywhere(t *testing.T) {
 	})
 }
 
-// TestP11InPreviews: no nonsense makes a preview panic or run on for ever.
+// TestP11InPreviews: no invalid input makes a preview panic or run endlessly.
 func TestP11InPreviews(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o, model := drawGarbage(t), drawOdd(t)
@@ -123,7 +122,7 @@ func TestP11InPreviews(t *testing.T) {
 			model = drawModel(t)
 		}
 		if model.Budget == 0 {
-			model.Budget = 50_000 // some nonsense goes on for as long as it may
+			model.Budget = 50_000 // some invalid input continues for as long as it may
 		}
 		kept := copyOf(o)
 		line, err := deployment.Preview(t.Context(), o.Deployment, o.Sets, model)
@@ -146,8 +145,7 @@ func TestP11InPreviews(t *testing.T) {
 	})
 }
 
-// preview previews twice, and wants the same both times and the arguments left
-// as they were.
+// preview previews twice, and requires the same both times and unchanged arguments.
 func preview(t require.TestingT, d *deployment.Deployment, sets []deployment.Children, model deployment.Model) deployment.Timeline {
 	before, owners := copyOf(&deployment.Observation{Deployment: d, Sets: sets}), ownersOf(sets)
 	line, err := deployment.Preview(context.Background(), d, sets, model)
@@ -161,7 +159,7 @@ func preview(t require.TestingT, d *deployment.Deployment, sets []deployment.Chi
 	return line
 }
 
-// ownersOf are the pointers in machines, which a copy would not have.
+// ownersOf returns the pointers in machines, which a copy would not have.
 func ownersOf(sets []deployment.Children) []*object.Owner {
 	var out []*object.Owner
 	for _, c := range sets {

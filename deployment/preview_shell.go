@@ -11,8 +11,8 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// decide lets the deployment and its sets decide until none has anything to
-// order, the deployment first, then the sets, the oldest first.
+// decide lets the deployment and its sets decide until none has anything to order: the deployment
+// first, then the sets, the oldest first.
 func (p *preview) decide() error {
 	for {
 		if p.changed && !p.gone {
@@ -36,8 +36,8 @@ func (p *preview) decide() error {
 	}
 }
 
-// spent counts a decision that looked at so many machines. It reports whether
-// the preview has to end.
+// spent counts a decision that looked at this many machines. It reports whether the preview has to
+// end.
 func (p *preview) spent(machines int) bool {
 	p.moment++
 	p.decisions += 1 + int64(machines)/budgetMachines
@@ -85,7 +85,7 @@ func (p *preview) passDeployment() error {
 	}
 }
 
-// wakeAt is a time to look again; zero if it is only to make sure.
+// wakeAt returns a time to decide again, or zero if that is only to make sure.
 func (p *preview) wakeAt(at time.Time, resync time.Duration) time.Time {
 	if at.IsZero() || at.Sub(p.now) >= resync {
 		return time.Time{}
@@ -93,7 +93,7 @@ func (p *preview) wakeAt(at time.Time, resync time.Duration) time.Time {
 	return at
 }
 
-// carryOut does what a plan about the deployment holds; false: the pass ends.
+// carryOut carries out a plan about the deployment. False: the pass ends.
 func (p *preview) carryOut(plan *Plan, o *Observation) (bool, error) {
 	switch write := plan.Write.(type) {
 	case nil:
@@ -119,7 +119,7 @@ func (p *preview) carryOut(plan *Plan, o *Observation) (bool, error) {
 	return true, nil
 }
 
-// carryOutOrders gives sets the orders of a plan; false: there are none.
+// carryOutOrders gives sets the orders of a plan. False: there are none.
 func (p *preview) carryOutOrders(plan *Plan, o *Observation) bool {
 	orders := 0
 	for _, part := range [...]struct {
@@ -146,7 +146,7 @@ func (p *preview) carryOutOrders(plan *Plan, o *Observation) bool {
 	return orders > 0
 }
 
-// noteAnswer makes a step of the answer to a request of the owner's.
+// noteAnswer records the answer to an owner's request as a step.
 func (p *preview) noteAnswer(why decision.Why) {
 	for _, l := range p.lanes {
 		if l.set.Name == why.Name {
@@ -157,7 +157,7 @@ func (p *preview) noteAnswer(why decision.Why) {
 	p.out.Steps = append(p.out.Steps, Step{After: p.now.Sub(p.start), Set: why.Name, Why: why, Seen: p.seen})
 }
 
-// note makes a step of an order about a set.
+// note records an order about a set as a step.
 func (p *preview) note(s *machineset.Set, why decision.Why) {
 	step := Step{After: p.now.Sub(p.start), Set: s.Name, From: s.Spec.Replicas, To: s.Spec.Replicas, Why: why, Seen: p.seen}
 	step.New = sameTemplate(&s.Spec.Template, &p.deployment.Spec.Template, p.policy.Keys.TemplateHash)
@@ -167,7 +167,7 @@ func (p *preview) note(s *machineset.Set, why decision.Why) {
 	p.out.Steps = append(p.out.Steps, step)
 }
 
-// createSet creates a set, or finds out who holds its name.
+// createSet creates a set, or finds out which set holds its name.
 func (p *preview) createSet(s *machineset.Set, o *Observation) {
 	for _, other := range p.others {
 		if other.Key == s.Key {
@@ -198,14 +198,13 @@ func (p *preview) deleteSet(s *machineset.Set, o *Observation) {
 	p.updateSet(marked, o)
 }
 
-// releaseSet lets go of a set, with its machines.
+// releaseSet releases a set, with its machines.
 func (p *preview) releaseSet(s *machineset.Set, _ *Observation) {
 	p.others = append(p.others, s)
 	p.forget(s.UID)
 }
 
-// forget takes a set out of the fleet. What would become of its machines is
-// off.
+// forget removes a set from the fleet, and cancels the events of its machines.
 func (p *preview) forget(uid string) {
 	if l := p.lane(uid); l != nil {
 		for _, m := range l.members {
@@ -251,8 +250,8 @@ func (p *preview) passSet(l *lane) error {
 	}
 }
 
-// acknowledge notes that a set knows of its present spec: that may be waited for, unlike the
-// rest of the status.
+// acknowledge records that a set knows its present spec. Unlike the rest of the status, a decision
+// may wait for that.
 func (p *preview) acknowledge(l *lane) {
 	if l.set.Status.ObservedGeneration != l.set.Generation && p.lane(l.set.UID) == l {
 		s := *l.set
@@ -261,7 +260,7 @@ func (p *preview) acknowledge(l *lane) {
 	}
 }
 
-// carryOutSet does what a plan about a set holds; false: the pass ends.
+// carryOutSet carries out a plan about a set. False: the pass ends.
 func (p *preview) carryOutSet(l *lane, plan *machineset.Plan, o *machineset.Observation) (bool, error) {
 	switch write := plan.Write.(type) {
 	case nil:
@@ -282,7 +281,7 @@ func (p *preview) carryOutSet(l *lane, plan *machineset.Plan, o *machineset.Obse
 	return true, nil
 }
 
-// carryOutSetOrders does what a set orders its machines; false: nothing.
+// carryOutSetOrders carries out what a set orders its machines. False: nothing.
 func (p *preview) carryOutSetOrders(l *lane, plan *machineset.Plan, o *machineset.Observation) bool {
 	switch {
 	case len(plan.Create) > 0:
@@ -311,8 +310,8 @@ func (p *preview) carryOutSetOrders(l *lane, plan *machineset.Plan, o *machinese
 	return true
 }
 
-// change puts changed machines in the place of those observed; one that is the
-// set's no more leaves it.
+// change replaces observed machines with changed ones. A machine that is no longer the set's leaves
+// it.
 func (p *preview) change(l *lane, orders []machineset.Order) {
 	for _, order := range orders {
 		m := l.known[keyOf(order.Machine)]
@@ -326,7 +325,7 @@ func (p *preview) change(l *lane, orders []machineset.Order) {
 	}
 }
 
-// noteMachines makes a step of a set's own order.
+// noteMachines records a set's own order as a step.
 func (p *preview) noteMachines(l *lane, why decision.Why) {
 	p.note(l.set, decision.Why{})
 	p.out.Steps[len(p.out.Steps)-1].Machines = why

@@ -10,7 +10,7 @@ import (
 	"github.com/millwright-go/millwright/deployment"
 )
 
-// requireStopped wants a timeline that ends where the error says, and is sound up to there.
+// requireStopped requires a timeline that ends where the error says, and is sound up to there.
 func requireStopped(t *testing.T, line *deployment.Timeline, err, cause error) *deployment.StoppedError {
 	t.Helper()
 	var stopped *deployment.StoppedError
@@ -24,7 +24,7 @@ func requireStopped(t *testing.T, line *deployment.Timeline, err, cause error) *
 	return stopped
 }
 
-// A preview takes no more decisions than its budget, and says how far it came.
+// A preview takes no more decisions than its budget, and says how far it got.
 func TestPreviewSpendsItsBudget(t *testing.T) {
 	d, sets := rolling(1000)
 	model := deployment.Model{Create: 90 * time.Second, Delete: 30 * time.Second, Budget: 1000}
@@ -64,7 +64,7 @@ func (p *patience) Err() error {
 	return nil
 }
 
-// A preview looks at its context before each decision that it carries out.
+// A preview checks its context before each decision that it carries out.
 func TestPreviewEndsWithItsContext(t *testing.T) {
 	d, sets := rolling(100)
 	for asked := range 50 {

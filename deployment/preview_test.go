@@ -120,8 +120,8 @@ func TestPreviewOfTheFirst(t *testing.T) {
 	assert.Zero(t, line.HighestTotal)
 }
 
-// TestPreviewOfUnfinished: machines found under way take what is left of their
-// time, and late ones all of it.
+// TestPreviewOfUnfinished: machines in transition at the start take the rest of their time, and
+// late ones all of it.
 func TestPreviewOfUnfinished(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*machine.Machine)
@@ -149,8 +149,7 @@ func TestPreviewOfUnfinished(t *testing.T) {
 	}
 }
 
-// TestPreviewGivesNobodyUp: a machine without a health timeout that is unhealthy
-// stays so.
+// TestPreviewGivesNobodyUp: a machine without a health timeout that is unhealthy stays so.
 func TestPreviewGivesNobodyUp(t *testing.T) {
 	d := stored(2)
 	d.Spec.Template.Spec.Config.DisableHealthTimeout = true
@@ -226,7 +225,7 @@ func TestPreviewPrunes(t *testing.T) {
 	assert.Equal(t, 2*90*time.Second+30*time.Second, line.Duration)
 }
 
-// TestPreviewOfADeadline: a machine that fails keeps a rollout from getting on.
+// TestPreviewOfADeadline: a machine that fails keeps a rollout from making progress.
 func TestPreviewOfADeadline(t *testing.T) {
 	d, sets := rolling(2)
 	d.Spec.ProgressDeadline = 10 * time.Minute
@@ -239,8 +238,8 @@ func TestPreviewOfADeadline(t *testing.T) {
 	assert.True(t, line.Complete)
 }
 
-// TestPreviewOfARollback: the answer to the request is a step, and what follows
-// from it is previewed.
+// TestPreviewOfARollback: the answer to the request is a step, and the preview includes what
+// follows from it.
 func TestPreviewOfARollback(t *testing.T) {
 	d, sets := rolling(2)
 	sets[0].Set.Revision, d.Revision = 1, 1
@@ -257,8 +256,8 @@ func TestPreviewOfARollback(t *testing.T) {
 	assert.EqualValues(t, 2, line.Created, "the rollout goes on")
 }
 
-// TestPreviewOfTwoSetsOfOneName: as a cache may show the set that goes beside
-// the one made after it. An order means one of them, whatever their names.
+// TestPreviewOfTwoSetsOfOneName: a cache may show the set that goes beside the one created after
+// it. An order means one of them, regardless of their names.
 func TestPreviewOfTwoSetsOfOneName(t *testing.T) {
 	d, sets := rolling(4)
 	twin := staffed(d, "web-old", 3)
@@ -271,7 +270,7 @@ func TestPreviewOfTwoSetsOfOneName(t *testing.T) {
 	assert.Equal(t, deployment.EndComplete, line.Ending.Reason, "%s", line.Ending)
 }
 
-// TestPreviewOfATakenName: a set of somebody else holds the name of the new one.
+// TestPreviewOfATakenName: a set of another owner has the name of the new one.
 func TestPreviewOfATakenName(t *testing.T) {
 	d, sets := rolling(2)
 	line := preview(t, d, sets, usual())
@@ -284,8 +283,8 @@ func TestPreviewOfATakenName(t *testing.T) {
 	assert.Equal(t, line.Duration, again.Duration)
 }
 
-// TestPreviewFollowsPolicies: a set makes no more machines at once than its
-// policy says, and the hash label is the deployment policy's.
+// TestPreviewFollowsPolicies: a set creates no more machines at once than its policy says, and the
+// hash label is the deployment policy's.
 func TestPreviewFollowsPolicies(t *testing.T) {
 	d, sets := rolling(20)
 	sets[0].Set.Spec.Template.Labels["hash"] = "old"

@@ -19,8 +19,8 @@ type Timeline struct {
 	// after each change. Several may have the same offset.
 	Samples []Sample
 
-	// Duration is how long it took until all was done and the last machine
-	// was gone; if the preview ended otherwise, how far it came.
+	// Duration is how long it took until all was done and the last machine was gone. If the preview
+	// ended otherwise, it is how far it got.
 	Duration time.Duration
 	// LowestAvailable and HighestTotal are the extremes of the samples.
 	LowestAvailable int32
@@ -29,21 +29,21 @@ type Timeline struct {
 	Created int64 // machines whose creation was ordered
 	Deleted int64 // machines whose deletion was ordered
 	Failed  int64 // machines that became Failed, of those created
-	// Selected are machines that were selected to be updated in place, Moved
-	// those that came to their new set so.
+	// Selected are machines that were selected to be updated in place. Moved are those of them that
+	// came to their new set.
 	Selected int64
 	Moved    int64
 
-	// Overdue is when the rollout had got no further for its progress deadline
-	// the first time. Zero: that was never.
+	// Overdue is when the rollout had made no progress for its progress deadline the first time.
+	// Zero: never.
 	Overdue time.Duration
-	// Complete says that the rollout was done within the limit.
+	// Complete: the rollout was done within the limit.
 	Complete bool
 	// Ending says how the preview ended.
 	Ending Ending
 }
 
-// PreviewBounds are what the fleet is held to, in machines.
+// PreviewBounds are the bounds for the fleet, in machines.
 type PreviewBounds struct {
 	Replicas    int32 // R, wanted; negative ones count as 0
 	Surge       int32 // S, more than R for a time
@@ -52,26 +52,25 @@ type PreviewBounds struct {
 	Ceiling     int32 // R + S, at most math.MaxInt32
 }
 
-// Counts are the numbers of machines at one moment, as decisions count them:
-// machines that are being deleted are Terminating and nothing else.
+// Counts are the numbers of machines at one moment, as decisions count them. Machines that are
+// being deleted count as Terminating only.
 type Counts struct {
 	Old          int32 // of sets other than the new one
 	New          int32 // of the new set
 	OldAvailable int32 // of Old, ready for the deployment's MinReady
 	NewAvailable int32 // of New, likewise
-	Ready        int32 // of Old and New, ready for however long
+	Ready        int32 // of Old and New, ready for any time
 	Terminating  int32 // ordered to go, and not gone yet
 }
 
-// Total is how many machines there are, without the terminating ones. It is
-// what the ceiling is about.
+// Total returns how many machines there are, without the terminating ones. The ceiling limits it.
 func (c Counts) Total() int32 { return c.Old + c.New }
 
-// Available is how many machines are available. It is what the floor is about.
+// Available returns how many machines are available. The floor limits it.
 func (c Counts) Available() int32 { return c.OldAvailable + c.NewAvailable }
 
-// Unavailable is how many machines there are that are not available: still
-// coming up, or broken.
+// Unavailable returns how many machines there are that are not available: still coming up, or
+// broken.
 func (c Counts) Unavailable() int32 { return c.Total() - c.Available() }
 
 // Sample is the fleet at one moment.
@@ -80,11 +79,10 @@ type Sample struct {
 	Counts
 }
 
-// Step is one order, to a set or of a set to its machines, or the answer to a
-// request for a rollback; machines of one set that are selected at once to be
-// updated in place are one. What follows from a set's size, that it creates
-// machines or deletes surplus ones, is no step, nor are numbers of revisions,
-// or notes about updates in place that select and move nothing.
+// Step is one order, to a set or of a set to its machines, or the answer to a request for a
+// rollback. Machines of one set that are selected at once to be updated in place are one step.
+// These are no steps: creations and deletions that follow from a set's size, numbers of revisions,
+// and notes about updates in place that select and move nothing.
 type Step struct {
 	After time.Duration // since Model.Start
 	Set   string        // name of the set that it is about
@@ -102,7 +100,7 @@ type Step struct {
 	Seen Counts
 }
 
-// Reason is that of Why or, for a set's own order, of Machines.
+// Reason returns that of Why or, for a set's own order, of Machines.
 func (s *Step) Reason() string {
 	if s.Machines.Reason != (decision.Reason{}) {
 		return s.Machines.Reason.String()
@@ -110,8 +108,7 @@ func (s *Step) Reason() string {
 	return s.Why.Reason.String()
 }
 
-// String is the sentence of Why or, for a set's own order, of Machines with
-// the set's name.
+// String returns the sentence of Why or, for a set's own order, of Machines with the set's name.
 func (s *Step) String() string {
 	if s.Machines.Reason != (decision.Reason{}) {
 		return "set " + s.Set + ": " + s.Machines.String()
@@ -126,38 +123,37 @@ type EndReason string
 const (
 	// EndComplete: all was done. It is the only good end.
 	EndComplete EndReason = "Complete"
-	// EndLimit: more was to come when Model.Limit was reached.
+	// EndLimit: there was more to do when Model.Limit was reached.
 	EndLimit EndReason = "LimitReached"
-	// EndStuck: it is not done, and nothing is going to happen any more.
+	// EndStuck: it is not done, and nothing more will happen.
 	EndStuck EndReason = "Stuck"
-	// EndPaused: the deployment is paused, and what is done all the same is done.
+	// EndPaused: the deployment is paused, and everything that a paused one does is done.
 	EndPaused EndReason = "Paused"
-	// EndFailing: every creation fails, also those that replace failed machines.
+	// EndFailing: every creation fails, including those that replace failed machines.
 	EndFailing EndReason = "EveryCreationFails"
 	// EndRefused: the deployment holds something that can't be acted upon.
 	EndRefused EndReason = "Refused"
-	// EndCircling: orders follow orders without end at one moment. It takes
-	// objects that no store would hold, such as two sets of one name.
+	// EndCircling: orders follow orders without end at one moment. Only objects that no store would
+	// hold cause that, such as two sets of one name.
 	EndCircling EndReason = "Circling"
-	// EndTooLarge: a set is to have more than MaxPreviewMachines.
+	// EndTooLarge: a set should have more than MaxPreviewMachines.
 	EndTooLarge EndReason = "TooLarge"
 	// EndStopped: the context ended, or Model.Budget was spent. Preview returns
 	// a *StoppedError with it.
 	EndStopped EndReason = "Stopped"
 )
 
-// Ending is how a preview ended, and why there. Values are comparable.
+// Ending is how and why a preview ended. Values are comparable.
 type Ending struct {
 	Reason EndReason
 	// Waits is what the deployment's last decision said.
 	Waits decision.Why
-	// Set is what the set said last that the deployment waits for, if there
-	// is such a set.
+	// Set is what the set that the deployment waits for said last, if there is such a set.
 	Set decision.Why
 	// After is when it ended, since Model.Start.
 	After time.Duration
-	// Count is how many machines failed since the rollout last got further
-	// (EveryCreationFails), or a set was to have (TooLarge).
+	// Count is how many machines failed since the rollout last made progress (EveryCreationFails),
+	// or how many a set should have (TooLarge).
 	Count int64
 }
 
@@ -173,7 +169,7 @@ var endings = map[EndReason]decision.Reason{
 	EndStopped:  decision.NewReason("Stopped", "stopped after {wait}, before its end: {cause}"),
 }
 
-// String is the sentence a person can act on.
+// String returns a sentence that a person can act on.
 func (e Ending) String() string {
 	reason, ok := endings[e.Reason]
 	if !ok {
@@ -182,7 +178,8 @@ func (e Ending) String() string {
 	return decision.Why{Reason: reason, For: e.After, Count: e.Count, Cause: waits{e.Waits, e.Set}}.String()
 }
 
-// waits is what a preview that ended still waited for: the deployment, and the set it waits for.
+// waits returns what a preview that ended still waited for: the deployment, and the set it waits
+// for.
 type waits struct{ deployment, set decision.Why }
 
 func (w waits) String() string {

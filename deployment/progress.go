@@ -10,23 +10,21 @@ import (
 
 // Reasons of ConditionProgressing, in the spelling that stored objects have.
 const (
-	// ProgressCreated: a rollout has begun with a new set that has had no
-	// machine yet.
+	// ProgressCreated: a rollout has begun with a new set that has had no machine yet.
 	ProgressCreated = "NewMachineSetCreated"
 	// ProgressFound: a rollout has begun with a set that existed before.
 	ProgressFound = "FoundNewMachineSet"
-	// ProgressUpdated: the rollout has got further.
+	// ProgressUpdated: the rollout has made progress.
 	ProgressUpdated = "MachineSetUpdated"
-	// ProgressAvailable: the rollout is complete. This stays when machines
-	// fail or the fleet is scaled later, until the next rollout.
+	// ProgressAvailable: the rollout is complete. This stays when machines fail or the fleet is
+	// scaled later, until the next rollout.
 	ProgressAvailable = "NewMachineSetAvailable"
 	// ProgressPaused: the deployment is paused; the status is Unknown.
 	ProgressPaused = "DeploymentPaused"
-	// ProgressResumed: it is paused no more, and has not got further since.
+	// ProgressResumed: it is no longer paused, and has made no progress since.
 	ProgressResumed = "DeploymentResumed"
-	// ProgressDeadlineExceeded: the rollout has got no further for
-	// Spec.ProgressDeadline; the status is False. It stays while the
-	// deployment is paused, and until there is progress.
+	// ProgressDeadlineExceeded: the rollout has made no progress for Spec.ProgressDeadline; the
+	// status is False. It stays while the deployment is paused, and until there is progress.
 	ProgressDeadlineExceeded = "ProgressDeadlineExceeded"
 )
 
@@ -36,8 +34,8 @@ var underWay = map[string]object.ConditionStatus{
 	ProgressResumed: object.True, ProgressDeadlineExceeded: object.False,
 }
 
-// progress says how far the rollout is, by comparing s with what was stored. It
-// notes in s when there was progress.
+// progress computes how far the rollout is, by comparing s with the stored status. It records in s
+// if there was progress.
 func (d *decider) progress(s *Status) object.Condition {
 	c := object.Condition{Type: ConditionProgressing, Status: object.True, Since: d.stamp(), Message: d.step.String() + d.keptRemark()}
 	have, had := d.hadProgress()
@@ -70,8 +68,8 @@ func (d *decider) progress(s *Status) object.Condition {
 	return c
 }
 
-// hadProgress is the stored condition and its reason; empty: there is none, or
-// none that this library has written.
+// hadProgress returns the stored condition and its reason. Empty: there is none, or none that this
+// library has written.
 func (d *decider) hadProgress() (have *object.Condition, reason string) {
 	have = object.FindCondition(d.deployment.Status.Conditions, ConditionProgressing)
 	if have == nil {
@@ -90,7 +88,7 @@ func (d *decider) hadProgress() (have *object.Condition, reason string) {
 	return have, have.Reason
 }
 
-// standstill completes the condition of a rollout that has not got further.
+// standstill completes the condition of a rollout that has made no progress.
 func (d *decider) standstill(s *Status, c object.Condition, had string) object.Condition {
 	if s.ProgressedAt.IsZero() {
 		s.ProgressedAt = d.stamp()
@@ -100,14 +98,14 @@ func (d *decider) standstill(s *Status, c object.Condition, had string) object.C
 	case d.overdue(s.ProgressedAt):
 		c.Status, c.Reason = object.False, ProgressDeadlineExceeded
 		c.Message = fmt.Sprintf("no progress within %s: %s", d.deployment.Spec.ProgressDeadline, c.Message)
-	case had == ProgressDeadlineExceeded: // the deadline is another one by now
+	case had == ProgressDeadlineExceeded: // the deadline has changed
 		c.Reason = d.opening()
 	}
 	return c
 }
 
-// overdue tells whether the progress deadline, counted from the last progress,
-// has passed. If it is to come, the next look is no later.
+// overdue reports whether the progress deadline, counted from the last progress, has passed. If it
+// has not, the next decision is no later.
 func (d *decider) overdue(since time.Time) bool {
 	deadline := d.deployment.Spec.ProgressDeadline
 	if deadline <= 0 {
@@ -121,13 +119,13 @@ func (d *decider) overdue(since time.Time) bool {
 	return true
 }
 
-// begun tells whether another set has become the new one since the deployment's
-// revision was recorded, which is done after the status has told of it.
+// begun reports whether another set has become the new one since the deployment's revision was
+// recorded. The revision is recorded after the status has reported the rollout.
 func (d *decider) begun() bool {
 	return !d.held() && d.current != nil && d.deployment.Revision != d.revision
 }
 
-// opening is the reason with which a rollout begins.
+// opening returns the reason with which a rollout begins.
 func (d *decider) opening() string {
 	if d.fresh() {
 		return ProgressCreated
@@ -135,16 +133,16 @@ func (d *decider) opening() string {
 	return ProgressFound
 }
 
-// onlyNew tells whether no machine is left to be replaced.
+// onlyNew reports whether no machine is left to be replaced.
 func (d *decider) onlyNew(s *Status) bool { return s.Replicas-s.Updated == d.asideOld() && !d.fresh() }
 
-// fresh tells whether the new set has never had a machine, or is yet to come.
+// fresh reports whether the new set has never had a machine, or is not created yet.
 func (d *decider) fresh() bool {
 	f := d.current
 	return f == nil || f.actual == 0 && f.set.Instructions.Reservation.Settled == 0 && f.announced == f.set.Instructions.Reservation.Reserved
 }
 
-// furtherThan tells whether a rollout has come from b to a.
+// furtherThan reports whether a rollout has progressed from b to a.
 func furtherThan(a, b *Status) bool {
 	return a.Updated > b.Updated || a.Replicas-a.Updated < b.Replicas-b.Updated ||
 		a.Ready > b.Ready || a.Available > b.Available || a.InPlace.furtherThan(&b.InPlace)

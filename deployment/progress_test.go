@@ -36,8 +36,8 @@ func condition(d *deployment.Deployment, o *deployment.Observation, t *testing.T
 	return c.Status, c.Reason
 }
 
-// TestDeadlineToTheNanosecond: a second is added, since what it counts from was
-// rounded down; the next look is then, if nothing else comes first.
+// TestDeadlineToTheNanosecond: a second is added, because the start was rounded down. The next
+// decision is then, if nothing else comes first.
 func TestDeadlineToTheNanosecond(t *testing.T) {
 	for _, deadline := range []time.Duration{time.Second, 1500 * time.Millisecond, 9 * time.Minute} {
 		o := slow(t, deadline)
@@ -59,8 +59,8 @@ func TestDeadlineToTheNanosecond(t *testing.T) {
 	}
 }
 
-// TestDeadlineCountsFromProgress: each kind of progress begins it anew, and
-// turns an exceeded one back; anything else does not.
+// TestDeadlineCountsFromProgress: each kind of progress restarts it, and turns an exceeded one
+// back. Anything else does not.
 func TestDeadlineCountsFromProgress(t *testing.T) {
 	later := begin.Add(time.Hour)
 	for name, line := range map[string]struct {
@@ -100,9 +100,8 @@ func TestDeadlineCountsFromProgress(t *testing.T) {
 	}
 }
 
-// TestPauseAndResume: paused is Unknown, whatever it was before; resumed is
-// progress, so that the deadline begins anew; a complete rollout is complete
-// again.
+// TestPauseAndResume: paused is Unknown, with any state before. Resumed is progress, so that the
+// deadline restarts. A complete rollout is complete again.
 func TestPauseAndResume(t *testing.T) {
 	o := slow(t, time.Minute)
 	d := o.Deployment
@@ -127,7 +126,7 @@ func TestPauseAndResume(t *testing.T) {
 	require.Equal(t, deployment.ProgressAvailable, reason)
 }
 
-// TestNoDeadlineWhenComplete: what fails after a rollout is no rollout's delay.
+// TestNoDeadlineWhenComplete: a failure after a rollout does not delay it.
 func TestNoDeadlineWhenComplete(t *testing.T) {
 	o := settledObservation(t, 2)
 	o.Deployment.Spec.ProgressDeadline = time.Minute
@@ -136,8 +135,8 @@ func TestNoDeadlineWhenComplete(t *testing.T) {
 	require.Equal(t, []any{object.True, deployment.ProgressAvailable}, []any{status, reason})
 }
 
-// TestRecreateIsNoticed: the condition Available tells of the outage that a
-// recreation is, though all machines may be missing.
+// TestRecreateIsNoticed: the condition Available reports the outage of a recreation, although all
+// machines may be missing.
 func TestRecreateIsNoticed(t *testing.T) {
 	o := settledObservation(t, 2)
 	o.Deployment.Spec.Strategy.Kind = deployment.Recreate

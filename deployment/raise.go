@@ -8,15 +8,18 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 )
 
-// A set that is to remove machines reads its size, chooses, and then deletes one after the other. If its size is raised
-// meanwhile, it goes on by the smaller one. So a raise of a set that has more machines than it was ordered to have, or may
-// get more, is noted on the set: the size until then, and the generation that the raise makes. Until the set has observed that
-// generation, its machines count as if it still had the smaller size.
+// A set that has to delete machines reads its size, chooses, and then deletes one after the other.
+// If its size is raised meanwhile, it still acts on the smaller one. So a raise of a set that has
+// more machines than ordered, or may get more, is noted on the set: the size until then, and the
+// generation that the raise makes. Until the set has observed that generation, its machines count
+// as if it still had the smaller size.
 //
-// An old set that gets machines back may have deleted some of them since they were counted. It must not make others of the
-// old template. So the raise closes the set. The gate opens it at what it has, once it has observed the raise.
+// An old set that gets machines back may have deleted some of them since they were counted. It must
+// not create others of the old template. So the raise closes the set. The gate opens it at what it
+// has, once it has observed the raise.
 
-// noteRaise notes on a set that is about to get another size which smaller one it may still act on.
+// noteRaise notes on a set that is about to get another size the smaller one that it may still act
+// on.
 func (d *decider) noteRaise(changed *machineset.Set, f *family) {
 	key := d.p.Keys.RaisedFrom
 	if key == "" {
@@ -31,7 +34,8 @@ func (d *decider) noteRaise(changed *machineset.Set, f *family) {
 	}
 }
 
-// actsOn is the smallest size by which a set may still remove machines. A note that can't be read may mean 0.
+// actsOn returns the smallest size by which a set may still delete machines. A note that can't be
+// read may mean 0.
 func (f *family) actsOn(key string) int32 {
 	note := f.set.Annotations[key]
 	if note == "" || key == "" {
@@ -48,20 +52,21 @@ func (f *family) actsOn(key string) int32 {
 	return max(0, min(size, f.size()))
 }
 
-// keepOnly closes a set that a step raises to keep machines: it makes none.
+// keepOnly closes a set that a step raises to keep machines: it creates none.
 func (d *decider) keepOnly(changed *machineset.Set, step *rollout.Scale) {
 	if step.Why.Reason == rollout.ReasonGivenBack {
 		changed.Instructions.Handover.Closed = true
 	}
 }
 
-// mayOpen reports whether a closed set may be opened. An old one that was raised must have observed it: until then it may
-// be deleting machines that it would make again.
+// mayOpen reports whether a closed set may be opened. An old set that was raised must have observed
+// that: until then it may be deleting machines that it would create again.
 func (d *decider) mayOpen(f *family) bool {
 	return !f.paused && (f == d.current || f.actsOn(d.p.Keys.RaisedFrom) >= f.size())
 }
 
-// givesBack reports whether an old set is raised: it keeps machines that it is about to remove, and must know at once.
+// givesBack reports whether an old set is raised to keep machines that it is about to delete. It
+// must know at once.
 func (d *decider) givesBack(steps []rollout.Scale) bool {
 	for _, step := range steps {
 		if f := d.resizable(step.Name); f != nil && f != d.current && step.To > step.From {

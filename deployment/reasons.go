@@ -62,13 +62,12 @@ var (
 	ReasonRollbackDone              = decision.NewReason("DeploymentRollback", "rolled back to revision {number}, the template of set {name}")
 	ReasonRollbackRevisionNotFound  = decision.NewReason("DeploymentRollbackRevisionNotFound", "not rolled back: no set has {detail}")
 	ReasonRollbackTemplateUnchanged = decision.NewReason("DeploymentRollbackTemplateUnchanged", "not rolled back: revision {number}, set {name}, has the template that is wanted already")
-	// ReasonRollbackInvalid: with that template the deployment could not be
-	// acted upon.
+	// ReasonRollbackInvalid: with that template the deployment could not be acted upon.
 	ReasonRollbackInvalid = decision.NewReason("DeploymentRollbackInvalid", "not rolled back to revision {number}, set {name}: {detail}")
 )
 
-// RolloutOf returns what the rollout's arithmetic says in w: why a set is resized, or what a rollout
-// waits for. It returns the zero value if w has another cause.
+// RolloutOf returns the rollout's reason in w: why a set is resized, or what a rollout waits for.
+// It returns the zero value if w has another cause.
 func RolloutOf(w decision.Why) rollout.Why {
 	cause, _ := w.Cause.(rollout.Why)
 	return cause

@@ -5,9 +5,9 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// remove deletes the sets of a deployment that is being deleted, and lets its
-// record go when a live read finds none left. Nothing is created or claimed.
-// Sets that are to stay behind are left alone until nobody owns them.
+// remove deletes the sets of a deployment that is being deleted. It releases its record when a live
+// read finds none left. It creates and claims nothing. Sets that are to stay behind are left alone
+// until they have no owner.
 func (d *decider) remove() Plan {
 	if !d.deployment.HasFinalizer(Finalizer) {
 		return Plan{Why: decision.Why{Reason: reasonNotOurs}}

@@ -6,9 +6,9 @@ import (
 	"github.com/millwright-go/millwright/decision"
 )
 
-// revisionOf is the revision of a set when it is the new one: its own if that
-// is above all others, else the next; of nil, that of a set yet to be made.
-// After the last number there is no next, and it is shared.
+// revisionOf returns the revision of a set when it is the new one: its own if that is above all
+// others, else the next. For nil it is that of a set not created yet. After the last number there
+// is no next, and two sets share it.
 func (d *decider) revisionOf(f *family) int64 {
 	own, others := int64(0), int64(0)
 	for i := range d.sets {

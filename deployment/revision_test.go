@@ -23,9 +23,8 @@ func another(d *deployment.Deployment, class string, revision int64, n int) depl
 	return c
 }
 
-// TestRevisionNumbers: the new set keeps its number while that is the highest,
-// and gets the next one otherwise; numbers that mean nothing count as none, and
-// the last one has no next.
+// TestRevisionNumbers: the new set keeps its number while that is the highest, and gets the next
+// one otherwise. Invalid numbers count as none, and the last one has no next.
 func TestRevisionNumbers(t *testing.T) {
 	for _, line := range []struct {
 		own    int64
@@ -68,8 +67,8 @@ func TestRevisionNumbers(t *testing.T) {
 	}
 }
 
-// TestRevisionRides: a set that is resized gets its revision in that write, and
-// the others keep theirs.
+// TestRevisionRides: a set that is resized gets its revision in that write, and the others keep
+// theirs.
 func TestRevisionRides(t *testing.T) {
 	o := settledObservation(t, 2)
 	o.Deployment.Spec.Strategy.MaxUnavailable.Value = 1
@@ -83,7 +82,7 @@ func TestRevisionRides(t *testing.T) {
 	}
 }
 
-// TestPruneOnly: what must be so for an old set to go, each point missing once.
+// TestPruneOnly: the conditions for an old set to go, each missing once.
 func TestPruneOnly(t *testing.T) {
 	for name, spare := range map[string]func(*deployment.Observation, *deployment.Children){
 		"no limit": func(o *deployment.Observation, _ *deployment.Children) { o.Deployment.Spec.RevisionHistoryLimit = nil },
@@ -125,9 +124,8 @@ func goingMachine(c *deployment.Children) []*machine.Machine {
 	return []*machine.Machine{m}
 }
 
-// TestPruneSparesWhatScalingNeeds: paused with a template of which there is no
-// set, none in use and no history wanted, the youngest set stays: machines
-// could be made of no other.
+// TestPruneSparesWhatScalingNeeds: while paused, with a template without a set, none in use and no
+// history wanted, the youngest set stays, because machines could be created from no other.
 func TestPruneSparesWhatScalingNeeds(t *testing.T) {
 	d := stored(0)
 	d.Spec.RevisionHistoryLimit, d.Spec.Paused = ptr(0), true
@@ -146,7 +144,7 @@ func TestPruneSparesWhatScalingNeeds(t *testing.T) {
 	require.Equal(t, "web-large", plan.Scale[0].Set.Name)
 }
 
-// TestRollbackAnswers: which set a request means, and what is said of it.
+// TestRollbackAnswers: which set a request means, and how it is answered.
 func TestRollbackAnswers(t *testing.T) {
 	for _, line := range []struct {
 		to       int64
@@ -198,8 +196,8 @@ func TestRollbackAnswers(t *testing.T) {
 	}
 }
 
-// TestRollbackToAnInvalidTemplate: a template that the selector does not match any
-// more is refused. The request goes, and the template stays as it is.
+// TestRollbackToAnInvalidTemplate: a template that the selector does not match any more is refused.
+// The request is removed, and the template stays as it is.
 func TestRollbackToAnInvalidTemplate(t *testing.T) {
 	d := stored(0)
 	d.Spec.RollbackTo = &deployment.Rollback{Revision: 1}

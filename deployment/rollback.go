@@ -7,8 +7,8 @@ import (
 	"github.com/millwright-go/millwright/decision"
 )
 
-// rollBack answers a request for an earlier template. The request goes in the
-// write that answers it, so it is answered once; while paused it waits.
+// rollBack answers a request for an earlier template. The write that answers it removes the
+// request, so it is answered once. While paused it waits.
 func (d *decider) rollBack() (Plan, bool) {
 	request := d.deployment.Spec.RollbackTo
 	if request == nil || d.held() || d.deployment.Spec.Paused {
@@ -39,9 +39,9 @@ func (d *decider) rollBack() (Plan, bool) {
 	return Plan{Write: &Update{restored, NewsNormal}, Why: why}, true
 }
 
-// rollbackTarget is the youngest set of a revision, or, of 0, that of the
-// highest revision with another template than the present one; nil: there is
-// none. A set that is being deleted is history no more.
+// rollbackTarget returns the youngest set of a revision. For 0 it is that of the highest revision
+// with another template than the present one. Nil: there is none. A set that is being deleted is no
+// longer history.
 func (d *decider) rollbackTarget(revision int64) *family {
 	var found *family
 	for i := range d.sets {
@@ -60,8 +60,7 @@ func (d *decider) rollbackTarget(revision int64) *family {
 	return found
 }
 
-// restore copies a set's template and annotations, without what deployments
-// leave on sets.
+// restore copies a set's template and annotations, without those that deployments put on sets.
 func (d *decider) restore(changed *Deployment, from *family) {
 	keys := &d.p.Keys
 	changed.Spec.Template = from.set.Spec.Template.Clone()

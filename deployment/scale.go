@@ -10,7 +10,7 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 )
 
-// nextStep sees the sets as a rollout does, and asks the strategy what is next.
+// nextStep converts the sets to a rollout's numbers, and asks the strategy what is next.
 func (d *decider) nextStep() (steps []rollout.Scale) {
 	spec := &d.deployment.Spec
 	recreate := spec.Strategy.Kind == Recreate
@@ -28,7 +28,7 @@ func (d *decider) nextStep() (steps []rollout.Scale) {
 	switch {
 	case spec.Paused:
 		if recreate {
-			d.fleet.Bounds = rollout.Bounds{} // nothing need be missing only to scale
+			d.fleet.Bounds = rollout.Bounds{} // scaling alone needs no missing machine
 		}
 		steps, d.step = rollout.Resize(d.fleet, nil)
 	case recreate:
@@ -47,8 +47,8 @@ func (d *decider) nextStep() (steps []rollout.Scale) {
 	return steps
 }
 
-// scale orders what the rollout's next step asks for. Without any order it
-// leaves the reason for that behind. While the fleet is frozen, no set is raised.
+// scale orders what the rollout's next step asks for. If there is no order, it keeps the reason for
+// that. While the fleet is frozen, no set is raised.
 func (d *decider) scale() (Plan, bool) {
 	steps := d.nextStep()
 	if d.held() {
@@ -76,7 +76,7 @@ func (d *decider) scale() (Plan, bool) {
 	return plan, true
 }
 
-// resizable is the set with this UID, if it can be resized.
+// resizable returns the set with this UID, if it can be resized.
 func (d *decider) resizable(uid string) *family {
 	for i := range d.sets {
 		if f := &d.sets[i]; f.set.UID == uid && !f.set.Deleted() {
@@ -86,8 +86,8 @@ func (d *decider) resizable(uid string) *family {
 	return nil
 }
 
-// repair gives a set of negative size, which would act on nothing, the size
-// that the rollout has taken it to have.
+// repair gives a set of negative size, which is invalid, the size that the rollout has assumed for
+// it.
 func (d *decider) repair() (Plan, bool) {
 	var plan Plan
 	for i := range d.sets {
@@ -105,8 +105,7 @@ func (d *decider) repair() (Plan, bool) {
 	return plan, true
 }
 
-// resized is a set with another size. What came to be machines is settled in
-// passing.
+// resized returns a set with another size. It also settles the names that became machines.
 func (d *decider) resized(f *family, size int32) *machineset.Set {
 	changed := f.set.Clone()
 	changed.Spec.Replicas = size
@@ -119,8 +118,8 @@ func (d *decider) resized(f *family, size int32) *machineset.Set {
 	return changed
 }
 
-// annotate notes R and R + S on a set that is being written anyway, and nobody
-// else has.
+// annotate notes R and R + S on a set that is being written anyway, unless another program has
+// written them.
 func (d *decider) annotate(s *machineset.Set) {
 	replicas := int64(d.deployment.Spec.Replicas)
 	for _, note := range [...]struct {

@@ -11,18 +11,18 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// Why a scale-down is refused, for errors.Is; the error names the object.
+// Why a scale-down is refused, for errors.Is. The error names the object.
 var (
 	// ErrGoing: the deployment is being deleted.
 	ErrGoing = errors.New("it is being deleted")
 	// ErrSize: the size is negative, or above the present one.
 	ErrSize = errors.New("it can only be scaled down, to 0 at the least")
-	// ErrTooMany: more machines are named than replicas are taken away.
+	// ErrTooMany: more machines are named than replicas are removed.
 	ErrTooMany = errors.New("more machines are named than replicas are taken away")
-	// ErrNotMember: a machine that is named is not the deployment's.
+	// ErrNotMember: a named machine is not the deployment's.
 	ErrNotMember = errors.New("it is no machine of the deployment")
-	// ErrLeaving: a machine that is named is being deleted already, or chosen
-	// to go with replicas that were taken away before. It can't go twice.
+	// ErrLeaving: a named machine is being deleted already, or was chosen to go with an earlier
+	// reduction. It can't go twice.
 	ErrLeaving = errors.New("it is on its way out already")
 	// ErrNamedTwice: a machine is named twice.
 	ErrNamedTwice = errors.New("it is named twice")
@@ -30,16 +30,14 @@ var (
 	ErrNoKey = errors.New("the policy has no key for it")
 )
 
-// ScaleDown is the deployment of the observation with to replicas, and with the
-// machines named chosen to go for those that it loses: both are one update, so
-// that neither is ever seen without the other. The update says when, too
-// (Keys.ScaledAt). The observation is to be read
-// live; only Deployment and Sets are looked at. With the size and the names that
-// it has already it comes back as it is, so that a caller which did not hear the
-// answer may ask again.
+// ScaleDown returns the deployment of the observation with to replicas, and with the named machines
+// chosen to go. Both are one update, so that neither is ever seen without the other. The update
+// also says when (Keys.ScaledAt). The observation must be read live; only Deployment and Sets are
+// used. If the deployment already has this size and these names, it comes back unchanged, so that a
+// caller whose answer was lost may ask again.
 //
-// The machines go first within the bounds of the deployment's strategy: where
-// one can't go because availability would fall below the floor, another goes.
+// The named machines go first within the bounds of the deployment's strategy. If one can't go
+// because availability would fall below the floor, another goes.
 func ScaleDown(o *Observation, names []string, to int32, p *Policy, now time.Time) (*Deployment, error) {
 	if o == nil || o.Deployment == nil {
 		return nil, ErrNoDeployment
@@ -88,8 +86,8 @@ func allListed(listed []machineset.DeletionCandidate, names []string) bool {
 	return true
 }
 
-// mayLose says why the machines named can't be chosen to go when the
-// deployment is scaled down to to; nil: they can.
+// mayLose returns why the named machines can't be chosen to go when the deployment is scaled down
+// to to. Nil: they can.
 func (o *Observation) mayLose(names []string, to int32, key string, listed []machineset.DeletionCandidate) error {
 	replicas := o.Deployment.Spec.Replicas
 	switch {
@@ -112,7 +110,7 @@ func (o *Observation) mayLose(names []string, to int32, key string, listed []mac
 	return nil
 }
 
-// mayLeave says why a machine can't be chosen to go; nil: it can.
+// mayLeave returns why a machine can't be chosen to go. Nil: it can.
 func (o *Observation) mayLeave(name string, listed []machineset.DeletionCandidate) error {
 	owner, m := o.find(name)
 	switch {
@@ -128,7 +126,7 @@ func (o *Observation) mayLeave(name string, listed []machineset.DeletionCandidat
 	return nil
 }
 
-// find is the machine of that name and its set; nil: the deployment has none.
+// find returns the machine of that name and its set. Nil: the deployment has none.
 func (o *Observation) find(name string) (*machineset.Set, *machine.Machine) {
 	key := object.Key{Namespace: o.Deployment.Namespace, Name: name}
 	for _, c := range o.Sets {

@@ -25,7 +25,7 @@ func init() {
 
 const deletionCandidatesKey = "node.machine.sapcloud.io/trigger-deletion-by-mcm"
 
-// scaleDown has a scaler take replicas away and choose who goes.
+// scaleDown lets a scaler lower replicas and choose which machines go.
 func (w *world) scaleDown(to int32, names ...string) error {
 	o := &deployment.Observation{Deployment: w.deployment, Read: live}
 	for _, s := range w.setsOf(w.deployment.UID) {
@@ -137,9 +137,9 @@ func scalerAgainstFloor(t *testing.T) *story {
 	return s
 }
 
-// TestP20ChosenMachinesGo: where a scaler takes replicas away of a fleet at rest,
-// the machines it chose go; be it amid a rollout, the bounds hold at every
-// moment, no name is left behind, and no set knows of one that could go later.
+// TestP20ChosenMachinesGo: if a scaler lowers replicas of a settled fleet, the machines it chose
+// go. During a rollout too, the bounds hold at every moment, no name is left behind, and no set
+// knows of one that could go later.
 func TestP20ChosenMachinesGo(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newChaos(t, false, false)
@@ -188,10 +188,10 @@ func TestP20ChosenMachinesGo(t *testing.T) {
 	})
 }
 
-// TestP20HandedOverOnceAndInTime: whatever happens, sets are told of a machine
-// only together with a smaller size and not before the scaler's own time, of
-// no more machines than they lose, and of none that was chosen before the last
-// change of size; and at rest no set knows of a machine that it has.
+// TestP20HandedOverOnceAndInTime: with any faults, sets are told of a machine only together with a
+// smaller size and not before the scaler's own time, of no more machines than they lose, and of
+// none that was chosen before the last change of size. Once settled, no set knows of a machine that
+// it has.
 func TestP20HandedOverOnceAndInTime(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newChaos(t, true, false)
@@ -220,7 +220,7 @@ func TestP20HandedOverOnceAndInTime(t *testing.T) {
 	})
 }
 
-// scalerActs as it should, or writes whatever it likes.
+// scalerActs correctly, or writes anything at all.
 func (c *chaos) scalerActs() {
 	name := one(c.t, "chosen", c.machines).Name
 	if rapid.Bool().Draw(c.t, "by the book") {
@@ -234,7 +234,7 @@ func (c *chaos) scalerActs() {
 	c.noteDeletionCandidates(c.deployment.Annotations[deletionCandidatesKey]+","+entry+rapid.SampledFrom([]string{"", ",nonsense"}).Draw(c.t, "tail"), scaledAt)
 }
 
-// timeOf is the last time that the annotation has with a name; false: none, but the name.
+// timeOf returns the last time that the annotation has with a name. False: none, but the name.
 func timeOf(text, name string) (at time.Time, timed bool) {
 	for entry := range strings.SplitSeq(text, ",") {
 		if n, stamp, _ := strings.Cut(strings.TrimSpace(entry), "~"); n == name {
@@ -272,7 +272,7 @@ func (c *chaos) checkDeletionCandidates(kind string, order deployment.Order, pas
 	require.LessOrEqual(c.t, told, int(max(0, before.Spec.Replicas-order.Set.Spec.Replicas)))
 }
 
-// TestScaleDownRefuses what could not mean what it says, by error and by name.
+// TestScaleDownRefuses: impossible requests are refused, by error and by name.
 func TestScaleDownRefuses(t *testing.T) {
 	d := stored(3)
 	mine := ownSet(d, "web-a", 3)
@@ -328,8 +328,7 @@ func TestScaleDownRefuses(t *testing.T) {
 	require.ErrorIs(t, err, deployment.ErrNoPolicy)
 }
 
-// FuzzVictims: any annotation gives a decision, and one that is written back
-// reads as before.
+// FuzzVictims: any annotation gives a decision, and one that is written back reads as before.
 func FuzzVictims(f *testing.F) {
 	f.Add("a~2026-03-01T12:00:00Z,b~2026-03-01T13:00:00+01:00")
 	f.Add(",,~,a~,~2026-03-01T12:00:00Z,a~0000-01-01T00:00:00Z,a~9999-12-31T23:59:59-14:00")

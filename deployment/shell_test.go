@@ -64,7 +64,7 @@ func (s *shell) pass() deployment.Plan {
 	return s.last
 }
 
-// step takes one step of a pass. It returns true when that ended the pass.
+// step takes one step of a pass. It returns true if that ended the pass.
 func (s *shell) step() bool {
 	s.t.Helper()
 	if s.o == nil && !s.start() {
@@ -96,7 +96,7 @@ func (s *shell) step() bool {
 
 func (s *shell) end() { s.o, s.queue = nil, nil }
 
-// start makes the cached reads. It returns false when there is no deployment.
+// start makes the cached reads. It returns false if there is no deployment.
 func (s *shell) start() bool {
 	var at [3]view
 	for i := range at {
@@ -146,8 +146,7 @@ func (s *shell) readLive() {
 	s.o.HotUpdate = s.w.hotUpdate(s.o)
 }
 
-// carryOut does what a plan says, or queues its orders. It returns true when
-// that ended the pass.
+// carryOut does what a plan says, or queues its orders. It returns true if that ended the pass.
 func (s *shell) carryOut(plan deployment.Plan) bool {
 	s.t.Helper()
 	kinds := 0
@@ -184,7 +183,7 @@ func (s *shell) carryOut(plan deployment.Plan) bool {
 	return s.o == nil
 }
 
-// ordersOf are the slices of a plan by what is to be done.
+// ordersOf returns the slices of a plan in the order in which they are carried out.
 func ordersOf(p *deployment.Plan) map[string][]deployment.Order {
 	return map[string][]deployment.Order{
 		"create": p.Create, "push": p.Push, "scale": p.Scale, "delete": p.Delete, "adopt": p.Adopt, "release": p.Release,
@@ -219,7 +218,7 @@ func (s *shell) write(write deployment.Write) {
 	s.o.Deployment = stored
 }
 
-// order carries one order out.
+// order carries out one order.
 func (s *shell) order(kind string, order deployment.Order) bool {
 	s.t.Helper()
 	if !s.o.Read.Live() {
@@ -277,7 +276,7 @@ func (s *shell) update(kind string, set *machineset.Set) {
 	}
 }
 
-// replace puts a set in the place of the one with this UID; nil: takes that out.
+// replace puts a set in place of the one with this UID. Nil: removes that one.
 func (s *shell) replace(uid string, set *machineset.Set) {
 	s.o.Sets = slices.Clone(s.o.Sets)
 	if set == nil {
@@ -291,5 +290,5 @@ func (s *shell) replace(uid string, set *machineset.Set) {
 	}
 }
 
-// live is how tests read that have no clock.
+// live is how tests without a clock read.
 var live = decision.Freshness{Began: begin}

@@ -5,19 +5,18 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// Conditions that a deployment takes over from its sets, each as long as one of
-// them has it.
+// Conditions that a deployment copies from its sets, each as long as one of them has it.
 const (
-	// ConditionCreationSlowed: the provider refuses to create machines of a
-	// class, and they are tried one by one.
+	// ConditionCreationSlowed: the provider refuses to create machines of a class, and they are
+	// tried one by one.
 	ConditionCreationSlowed = machineset.ConditionCreationSlowed
 	// ConditionReplacementSlowed: machines failed again and again before they
 	// ran, and their replacements wait.
 	ConditionReplacementSlowed = machineset.ConditionReplacementSlowed
 )
 
-// slowed is conditions with what slows the sets: the new set's trouble, or else
-// that of the oldest.
+// slowed returns conditions with what slows the sets: the new set's condition, or else that of the
+// oldest.
 func (d *decider) slowed(conditions []object.Condition) []object.Condition {
 	for _, typ := range [...]string{ConditionCreationSlowed, ConditionReplacementSlowed} {
 		found := d.current.condition(typ)
@@ -35,8 +34,8 @@ func (d *decider) slowed(conditions []object.Condition) []object.Condition {
 	return conditions
 }
 
-// withoutCondition is conditions without the one of a type; the same slice if
-// there is none.
+// withoutCondition returns conditions without the one of a type. It returns the same slice if there
+// is none.
 func withoutCondition(conditions []object.Condition, typ string) []object.Condition {
 	if object.FindCondition(conditions, typ) == nil {
 		return conditions
@@ -44,8 +43,8 @@ func withoutCondition(conditions []object.Condition, typ string) []object.Condit
 	return object.DropCondition(conditions, typ)
 }
 
-// condition is a set's own condition of a type, if it is true and the set is
-// there to stay; nil: it is not.
+// condition returns a set's own condition of a type, if it is true and the set is not being
+// deleted. Nil: otherwise.
 func (f *family) condition(typ string) *object.Condition {
 	if f == nil || f.set.Deleted() {
 		return nil

@@ -10,9 +10,8 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// A deployment says what slows its sets: the new set's trouble first, then the
-// oldest one's, of those that stay; in one write when it begins, says something
-// else, or ends, and in none between (P28).
+// A deployment reports what slows its sets: the new set's condition first, then the oldest one's,
+// of those that stay. It writes once when that begins, changes or ends, and not between (P28).
 func TestSlowedSetsAreTold(t *testing.T) {
 	for _, typ := range []string{deployment.ConditionCreationSlowed, deployment.ConditionReplacementSlowed} {
 		o := settledObservation(t, 2)
@@ -31,7 +30,7 @@ func TestSlowedSetsAreTold(t *testing.T) {
 				}
 			}
 		}
-		// told is the condition after what there is to write was written.
+		// told returns the condition after everything was written.
 		told := func(at time.Time) *object.Condition {
 			status := statusOf(t, decide(t, o, at))
 			o.Deployment = o.Deployment.Clone()

@@ -31,7 +31,7 @@ func (d *decider) report(want Status) (Plan, bool) {
 	if next := d.statusAt(d.statusInterval(&want)); d.now.Before(next) {
 		told := want
 		told.ProgressedAt = d.deployment.Status.ProgressedAt
-		if !told.Equal(&d.deployment.Status) { // a time alone holds nothing up that comes after the status
+		if !told.Equal(&d.deployment.Status) { // a time alone delays nothing after the status
 			d.throttled = next.Sub(d.now)
 		}
 		d.lookAt(next)
@@ -41,9 +41,8 @@ func (d *decider) report(want Status) (Plan, bool) {
 	return Plan{Write: &UpdateStatus{want}, Why: why}, true
 }
 
-// statusAt is the moment from which on the status may be written that long after
-// its last write; zero: at any time. A last write in the future means that the
-// clock was set back since.
+// statusAt returns the moment from which on the status may be written that long after its last
+// write. Zero: at any time. A last write in the future means that the clock was set back since.
 func (d *decider) statusAt(interval time.Duration) time.Time {
 	last := d.o.StatusWritten
 	if last.IsZero() || last.After(d.now) {
@@ -52,8 +51,7 @@ func (d *decider) statusAt(interval time.Duration) time.Time {
 	return last.Add(interval)
 }
 
-// statusInterval is the least time between the last write of the status and that
-// of this one.
+// statusInterval returns the least time between the last write of the status and that of this one.
 func (d *decider) statusInterval(want *Status) time.Duration {
 	if d.onlyProgress(want) {
 		return max(d.p.StatusInterval, d.p.ProgressInterval)
@@ -61,8 +59,7 @@ func (d *decider) statusInterval(want *Status) time.Duration {
 	return d.p.StatusInterval
 }
 
-// onlyProgress tells whether a status says no more than how far machines have
-// come, and they have not come to the end.
+// onlyProgress reports whether a status only says how far machines are, and they are not all done.
 func (d *decider) onlyProgress(want *Status) bool {
 	have := &d.deployment.Status
 	settled := d.step.Reason == rollout.ReasonDone && want.Unavailable == 0
@@ -72,8 +69,8 @@ func (d *decider) onlyProgress(want *Status) bool {
 		object.SameVerdicts(want.Conditions, d.gotFurther(have.Conditions, want))
 }
 
-// gotFurther is the conditions of a rollout that had begun, if all that want says
-// of it is that it got further.
+// gotFurther returns the conditions of a rollout that had begun, if want only says that it made
+// progress.
 func (d *decider) gotFurther(have []object.Condition, want *Status) []object.Condition {
 	next := object.FindCondition(want.Conditions, ConditionProgressing)
 	_, had := d.hadProgress()
@@ -83,8 +80,8 @@ func (d *decider) gotFurther(have []object.Condition, want *Status) []object.Con
 	return object.SetCondition(slices.Clone(have), *next)
 }
 
-// counted is the status with what can be said of any deployment, also of one
-// that is being deleted or holds nonsense.
+// counted returns the status that any deployment has, including one that is being deleted or is
+// invalid.
 func (d *decider) counted() Status {
 	s := d.deployment.Status.Clone()
 	s.ObservedGeneration = d.deployment.Generation
@@ -116,11 +113,10 @@ func (d *decider) counted() Status {
 	return s
 }
 
-// replicaFailure is the condition to be set if orders to sets, or creations
-// and deletions by them, fail; the zero condition: none does. The new set's
-// troubles matter most, then those of the oldest. Only the code of a refusal
-// is recorded: its message may be another one each time, and each write is
-// seen as a change.
+// replicaFailure returns the condition to set if orders to sets, or creations and deletions by
+// them, fail. The zero condition: none does. The new set's failures come first, then those of the
+// oldest. Only the code of a refusal is recorded, because its message may differ each time, and
+// each write counts as a change.
 func (d *decider) replicaFailure() object.Condition {
 	if failed := d.o.Failed; failed != nil {
 		return object.Condition{
@@ -141,8 +137,8 @@ func (d *decider) replicaFailure() object.Condition {
 	}
 }
 
-// failure is a set's own condition that machines could not be created or
-// deleted; nil: they could.
+// failure returns a set's own condition that machines could not be created or deleted. Nil: they
+// could.
 func (f *family) failure() *object.Condition {
 	if f == nil {
 		return nil
@@ -154,7 +150,7 @@ func (f *family) failure() *object.Condition {
 	return c
 }
 
-// status is the whole status of a deployment that can be acted upon.
+// status returns the whole status of a deployment that can be acted upon.
 func (d *decider) status() Status {
 	s := d.counted()
 	d.noteWanted(&s)
@@ -169,7 +165,7 @@ func (d *decider) availability(s *Status) object.Condition {
 	replicas := d.deployment.Spec.Replicas
 	floor := max(0, int64(replicas)-int64(d.bounds.Unavailable))
 	if d.deployment.Spec.Strategy.Kind == Recreate {
-		floor = int64(replicas) // all may be missing, but not unnoticed
+		floor = int64(replicas) // all may be missing, but the condition says so
 	}
 	kept := ""
 	if s.Preserved > 0 {

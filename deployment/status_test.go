@@ -19,7 +19,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// statusOf is the status that a plan writes.
+// statusOf returns the status that a plan writes.
 func statusOf(t require.TestingT, p deployment.Plan) deployment.Status {
 	require.IsType(t, &deployment.UpdateStatus{}, p.Write, "%s", p.Why)
 	return p.Write.(*deployment.UpdateStatus).Status
@@ -34,7 +34,7 @@ func settledObservation(t require.TestingT, n int) *deployment.Observation {
 	return o
 }
 
-// TestCounts holds the numbers of the status to a slow count.
+// TestCounts compares the numbers of the status with a slow count.
 func TestCounts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := drawLive(t)
@@ -77,7 +77,7 @@ func TestCounts(t *testing.T) {
 	})
 }
 
-// follow carries the orders of a plan out in the observation.
+// follow carries out the orders of a plan in the observation.
 func follow(t require.TestingT, o *deployment.Observation, plan deployment.Plan) {
 	resized := slices.Concat(plan.Scale, plan.Push, plan.Handover)
 	changed := slices.Concat(plan.Mark, plan.Move)
@@ -98,8 +98,8 @@ func follow(t require.TestingT, o *deployment.Observation, plan deployment.Plan)
 	}
 }
 
-// older tells whether a set comes before another as the new one: it was the new
-// one later, or else it is older.
+// older reports whether a set comes before another as the new one: it was the new one later, or
+// else it is older.
 func older(o *deployment.Observation, s *machineset.Set, than string) bool {
 	for _, c := range o.Sets {
 		if c.Set.UID == than {
@@ -112,8 +112,8 @@ func older(o *deployment.Observation, s *machineset.Set, than string) bool {
 	return false
 }
 
-// TestThrottle: the first change is written at once, the next not before the
-// interval is over, to the nanosecond; a clock that was set back blocks nothing.
+// TestThrottle: the first change is written at once, the next not before the interval is over, to
+// the nanosecond. A clock that was set back blocks nothing.
 func TestThrottle(t *testing.T) {
 	o := settledObservation(t, 2)
 	o.Sets[0].Machines = o.Sets[0].Machines[:1]
@@ -132,7 +132,7 @@ func TestThrottle(t *testing.T) {
 	o.StatusWritten = time.Time{}
 	require.NotNil(t, decide(t, o, begin).Write)
 
-	// With nothing else to wait for, the throttle is what is waited for.
+	// If there is nothing else to wait for, the plan waits for the throttle.
 	o = settledObservation(t, 1)
 	o.Sets[0].Machines[0].Status.LastOperation = failed("out of room")
 	o.StatusWritten = begin.Add(-time.Millisecond)
@@ -145,8 +145,7 @@ func TestThrottle(t *testing.T) {
 	require.NotNil(t, plan.Write)
 }
 
-// TestProgressIsTold: what is no more than progress waits for longer than the rest,
-// and the end does not.
+// TestProgressIsTold: mere progress waits longer than the rest, and the end does not.
 func TestProgressIsTold(t *testing.T) {
 	p := deployment.DefaultPolicy()
 	p.ProgressInterval = time.Minute
@@ -187,7 +186,7 @@ func TestProgressIsTold(t *testing.T) {
 	}
 }
 
-// TestFailedSummaries holds the list to a sort of all.
+// TestFailedSummaries compares the list with a sort of all.
 func TestFailedSummaries(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := stored(3)
@@ -231,8 +230,8 @@ func TestFailedSummaries(t *testing.T) {
 	})
 }
 
-// TestStatusSurvivesStores: a status that comes back with times in another
-// location is the same status.
+// TestStatusSurvivesStores: a status that comes back with times in another location is the same
+// status.
 func TestStatusSurvivesStores(t *testing.T) {
 	o := settledObservation(t, 1)
 	o.Sets[0].Machines[0].Status.LastOperation = failed("out of room")
@@ -258,16 +257,15 @@ func TestStatusSurvivesStores(t *testing.T) {
 	require.False(t, same.Equal(&d.Status))
 }
 
-// progressing is the condition of that type in what is decided next.
+// progressing returns the condition of that type in the next decision.
 func progressing(t require.TestingT, o *deployment.Observation, now time.Time) object.Condition {
 	c := object.FindCondition(statusOf(t, decide(t, o, now)).Conditions, deployment.ConditionProgressing)
 	require.NotNil(t, c)
 	return *c
 }
 
-// TestProgressSticks: a complete rollout stays complete when machines fail or
-// the fleet is scaled, until another template is wanted, also when no old
-// machine is there to tell.
+// TestProgressSticks: a complete rollout stays complete when machines fail or the fleet is scaled,
+// until another template is wanted, even if no old machine exists.
 func TestProgressSticks(t *testing.T) {
 	o := settledObservation(t, 3)
 	o.Sets[0].Set.Instructions.Reservation = machineset.Reservation{Settled: 3, Reserved: 3}
@@ -291,8 +289,8 @@ func TestProgressSticks(t *testing.T) {
 	require.Equal(t, deployment.ProgressFound, progressing(t, o, begin).Reason)
 }
 
-// TestReplicaFailure: the new set's trouble comes first, then the oldest's; a
-// refusal before any.
+// TestReplicaFailure: the new set's failures come first, then the oldest's. A refusal comes before
+// any.
 func TestReplicaFailure(t *testing.T) {
 	o := settledObservation(t, 2)
 	failing := func(reason string, status object.ConditionStatus) []object.Condition {
@@ -337,8 +335,8 @@ func TestRefusalWaits(t *testing.T) {
 	}
 }
 
-// TestStatusTellsOfUpdatesInPlace: counts of updates in place alone make a
-// status another one.
+// TestStatusTellsOfUpdatesInPlace: a change of the counts of updates in place alone changes the
+// status.
 func TestStatusTellsOfUpdatesInPlace(t *testing.T) {
 	a := deployment.Status{InPlace: deployment.InPlaceCounts{Candidates: 1}}
 	b := a.Clone()

@@ -32,9 +32,9 @@ func strictQuota(t *testing.T) *story {
 	return s
 }
 
-// TestP8StrictQuota: under the policy all machines, those being deleted and
-// those about to be made among them, are never more than R + S, whatever the
-// order of events in a rollout; and it converges.
+// TestP8StrictQuota: under the policy all machines, including terminating ones and those about to
+// be created, are never more than R + S, in any order of events in a rollout. The rollout
+// converges.
 func TestP8StrictQuota(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newChaos(t, false, true)

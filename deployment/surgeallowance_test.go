@@ -34,8 +34,8 @@ func replaceOnRequest(t *testing.T) *story {
 	return s
 }
 
-// TestSlackIsRoomTakenAlready: when a rollout begins, what the old set may make
-// beyond its size counts as made, until its leave is seen to be withdrawn.
+// TestSlackIsRoomTakenAlready: when a rollout begins, the machines that the old set may create
+// beyond its size count as created, until its surge allowance is seen to be withdrawn.
 func TestSlackIsRoomTakenAlready(t *testing.T) {
 	d := stored(3)
 	d.Spec.Strategy.MaxSurge.Value = 1
@@ -53,8 +53,8 @@ func TestSlackIsRoomTakenAlready(t *testing.T) {
 	require.EqualValues(t, 1, plan.Scale[0].Set.Spec.Replicas)
 }
 
-// TestSlackOfAnEmptySet: what a set that has come to be empty was lent is
-// withdrawn, since a rollout to nothing would wait for it without end.
+// TestSlackOfAnEmptySet: the surge allowance of a set that has become empty is withdrawn, because a
+// rollout to nothing would wait for it without end.
 func TestSlackOfAnEmptySet(t *testing.T) {
 	d := stored(0)
 	o := &deployment.Observation{Deployment: d, Read: live, Sets: []deployment.Children{
@@ -72,8 +72,7 @@ func TestSlackOfAnEmptySet(t *testing.T) {
 	require.Equal(t, deployment.ProgressAvailable, progressing.Reason)
 }
 
-// TestRequestsWait while the deployment is paused, and end when they are
-// withdrawn.
+// TestRequestsWait: requests wait while the deployment is paused, and end when they are withdrawn.
 func TestRequestsWait(t *testing.T) {
 	o := settledObservation(t, 3)
 	m := o.Sets[0].Machines[0]
@@ -92,9 +91,9 @@ func TestRequestsWait(t *testing.T) {
 	require.Equal(t, machineset.SurgeAllowance{}, plan.Push[0].Set.Instructions.SurgeAllowance)
 }
 
-// TestRequestsWaitForAnUpdateInPlace: a machine of the set is still being updated to what was wanted
-// before. It moves to another set only while its own has no more machines than ordered, and the
-// set would replace none before the machine is available: each would wait for the other.
+// TestRequestsWaitForAnUpdateInPlace: a machine of the set is still being updated to what was
+// wanted before. It moves to another set only while its own has no more machines than ordered, and
+// the set would replace none before the machine is available. So each would wait for the other.
 func TestRequestsWaitForAnUpdateInPlace(t *testing.T) {
 	o := settledObservation(t, 3)
 	o.Deployment.Spec.Strategy = inPlace(3, 1, 1).Spec.Strategy
@@ -118,8 +117,8 @@ func TestRequestsWaitForAnUpdateInPlace(t *testing.T) {
 	require.Equal(t, machineset.SurgeAllowance{}, plan.Push[0].Set.Instructions.SurgeAllowance)
 }
 
-// TestRaiseIsNotedBeforeMachinesCome: a set that is raised may be about to remove machines that are
-// still on their way, or that its surge allowance lets it make.
+// TestRaiseIsNotedBeforeMachinesCome: a raised set may be about to delete machines that are still
+// on their way, or that its surge allowance lets it create.
 func TestRaiseIsNotedBeforeMachinesCome(t *testing.T) {
 	key := deployment.DefaultPolicy().Keys.RaisedFrom
 	for what, change := range map[string]func(*deployment.Children){

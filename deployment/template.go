@@ -6,16 +6,16 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 )
 
-// sameTemplate tells whether machines of both templates are interchangeable,
-// so that one is never replaced by the other. What the hash label says, and
-// what can be changed on a machine that exists, does not count.
+// sameTemplate reports whether machines of both templates are interchangeable, so that one is never
+// replaced by the other. The hash label does not count, nor do fields that can be changed on an
+// existing machine.
 func sameTemplate(a, b *machineset.Template, hashLabel string) bool {
 	return a.Spec.Class.APIGroup == b.Spec.Class.APIGroup && a.Spec.Class.Name == b.Spec.Class.Name &&
 		sameLabels(a.Labels, b.Labels, hashLabel) && maps.Equal(a.Annotations, b.Annotations)
 }
 
-// Wants tells whether a set has the template that a deployment has now, so that
-// its machines are new ones. The label with a template's hash is not compared.
+// Wants reports whether a set has the deployment's present template, so that its machines are new
+// ones. The label with a template's hash is not compared.
 func (p *Policy) Wants(d *Deployment, s *machineset.Set) bool {
 	return sameTemplate(&s.Spec.Template, &d.Spec.Template, p.Keys.TemplateHash)
 }
@@ -38,7 +38,7 @@ func sameLabels(a, b map[string]string, key string) bool {
 	return rest == 0
 }
 
-// withEntry is a copy of m in which key has this value.
+// withEntry returns a copy of m in which key has this value.
 func withEntry(m map[string]string, key, value string) map[string]string {
 	c := make(map[string]string, len(m)+1)
 	maps.Copy(c, m)
@@ -46,15 +46,15 @@ func withEntry(m map[string]string, key, value string) map[string]string {
 	return c
 }
 
-// withoutEntry is a copy of m in which the key is missing.
+// withoutEntry returns a copy of m in which the key is missing.
 func withoutEntry(m map[string]string, key string) map[string]string {
 	c := maps.Clone(m)
 	delete(c, key)
 	return c
 }
 
-// outdated names what a set has yet to take over from its deployment without
-// any machine being replaced for it; empty: nothing.
+// outdated returns the fields that a set must still copy from its deployment without replacing a
+// machine. Empty: nothing.
 func outdated(s *machineset.Set, d *Deployment) string {
 	have, want := &s.Spec.Template.Spec, &d.Spec.Template.Spec
 	switch {

@@ -61,7 +61,7 @@ func selectingAll(t *testing.T) *story {
 	return s
 }
 
-// orphan is a set that nobody owns, with so many machines running.
+// orphan is a set without an owner, with this many machines running.
 func (s *story) orphan(name, class string, n int) *machineset.Set {
 	spec := web(0).Spec.Template
 	spec.Spec.Class.Name = class

@@ -24,7 +24,7 @@ func (d *Deployment) Validate(keys Keys) error {
 }
 
 func (d *Deployment) invalidField(keys Keys) *object.FieldError {
-	// The deployment's own set is held to the same rules, under the same names.
+	// The deployment's own set must follow the same rules, under the same names.
 	set := machineset.Set{Meta: d.Meta, Spec: machineset.Spec{
 		Replicas: d.Spec.Replicas, Selector: d.Spec.Selector, Template: d.Spec.Template, MinReady: d.Spec.MinReady,
 		MaxAge: d.Spec.MaxAge,
@@ -49,9 +49,8 @@ func (d *Deployment) invalidField(keys Keys) *object.FieldError {
 	return d.Spec.Strategy.invalidField()
 }
 
-// selectsByHash refuses a selector for its use of the hash label: the label's
-// value is another one in each set, so a deployment would let go of sets that
-// it just made.
+// selectsByHash rejects a selector that uses the hash label. The label's value differs in each set,
+// so a deployment would release sets that it has just created.
 func selectsByHash(s *object.Selector, label string) *object.FieldError {
 	_, found := s.Labels[label]
 	if !found && !slices.ContainsFunc(s.Requirements, func(r object.Requirement) bool { return r.Key == label }) {
@@ -77,7 +76,7 @@ func (s *Strategy) invalidField() *object.FieldError {
 	return nil
 }
 
-// tolerated is what is odd about a strategy but works; zero: nothing.
+// tolerated returns what is odd about a strategy but works. Zero: nothing.
 func (s *Strategy) tolerated() decision.Why {
 	const surge, unavailable = "spec.strategy.maxSurge", "spec.strategy.maxUnavailable"
 	switch {
@@ -97,7 +96,7 @@ func (s *Strategy) tolerated() decision.Why {
 	return decision.Why{}
 }
 
-// bounds are the strategy's surge and unavailable, in machines.
+// bounds returns the strategy's surge and unavailable, in machines.
 func (s *Spec) bounds() rollout.Bounds {
 	if s.Strategy.Kind == Recreate {
 		return rollout.Bounds{Unavailable: max(s.Replicas, 0)}

@@ -56,7 +56,7 @@ func TestValidate(t *testing.T) {
 		require.ErrorAs(t, d.Validate(keys), &bad, line.field)
 		require.Equal(t, []any{"deployment", d.Key, line.field, line.problem}, []any{bad.Kind, bad.Key, bad.Field, bad.Problem})
 
-		// Decided: recorded once, then told and waited for; nothing is ordered.
+		// The result is recorded once, then reported and waited for. Nothing is ordered.
 		status := statusOf(t, decide(t, o, begin))
 		require.Equal(t, d.Generation, status.ObservedGeneration)
 		c := object.FindCondition(status.Conditions, deployment.ConditionSpecValid)

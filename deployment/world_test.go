@@ -26,8 +26,8 @@ var (
 	errExists   = errors.New("already exists")
 )
 
-// view is what a reader of the store saw. Objects are never changed, only
-// replaced, so a view is cheap and stays as it was.
+// view is what a reader of the store saw. Objects are never changed, only replaced, so a view is
+// cheap and stays as it was.
 type view struct {
 	number     int
 	deployment *deployment.Deployment // nil: gone
@@ -35,8 +35,8 @@ type view struct {
 	machines   []*machine.Machine
 }
 
-// world is a store with one deployment, and what surrounds it: controllers of
-// sets that obey, machines that come up and go. All of it moves by hand.
+// world is a store with one deployment, and its surroundings: controllers of sets that obey,
+// machines that come up and go. All of it moves by hand.
 type world struct {
 	now time.Time
 	view
@@ -46,18 +46,19 @@ type world struct {
 	edits   int    // of machines, for their versions
 	writes  int    // of deployment and sets by the shell, all kinds
 
-	// reserved are ordinals that the controller of a set (by UID) has
-	// reserved and is about to create, whatever happens to the set.
+	// reserved are ordinals that the controller of a set (by UID) has reserved and is about to
+	// create, with any later change of the set.
 	reserved map[string][]int64
-	// early has the controllers of sets choose all machines to delete at once, and delete them one after the other,
-	// whatever becomes of them and of the set meanwhile. chosen are those that are left, by the set's UID.
+	// early makes the controllers of sets choose all machines to delete at once, and delete them
+	// one after the other, with any later change of them and the set. chosen are those that are
+	// left, by the set's UID.
 	early  bool
 	chosen map[string][]string
-	// strict has the controllers of sets keep to a strict quota.
+	// strict makes the controllers of sets keep to a strict quota.
 	strict bool
-	// hot are the specs of classes whose VMs can be updated; nil: none can.
+	// hot are the specs of classes whose VMs can be updated. Nil: none can.
 	hot   map[string]machine.VMSpec
-	fates map[string]fate // of machines' updates in place; success where there is none
+	fates map[string]fate // of machines' updates in place; success if there is none
 }
 
 func newWorld(d *deployment.Deployment) *world {
@@ -74,7 +75,7 @@ func (w *world) unique(prefix string) string {
 	return fmt.Sprintf("%s%d", prefix, w.counter)
 }
 
-// changed remembers the state for stale readers.
+// changed saves the state for stale readers.
 func (w *world) changed() {
 	w.number++
 	v := w.view
@@ -193,7 +194,7 @@ func (w *world) storeSet(s *machineset.Set) *machineset.Set {
 	return s
 }
 
-// changeSet changes a set as somebody else would.
+// changeSet changes a set as another program would.
 func (w *world) changeSet(name string, change func(*machineset.Set)) {
 	s := w.set(name).Clone()
 	change(s)
@@ -241,7 +242,7 @@ func (v *view) setsOf(uid string) []*machineset.Set {
 	return out
 }
 
-// addMachine brings a machine of a set into being.
+// addMachine creates a machine of a set.
 func (w *world) addMachine(s *machineset.Set, name string, phase machine.Phase) *machine.Machine {
 	if slices.ContainsFunc(w.machines, func(m *machine.Machine) bool { return m.Name == name }) {
 		panic("the model makes machine " + name + " twice")
@@ -275,7 +276,7 @@ func (w *world) changeMachine(name string, change func(*machine.Machine)) {
 	w.changed()
 }
 
-// enter is the phase of a machine from now on.
+// enter sets the phase of a machine from now on.
 func (w *world) enter(name string, phase machine.Phase) {
 	w.changeMachine(name, func(m *machine.Machine) { m.Status.Phase, m.Status.Since = phase, w.second() })
 }
@@ -298,8 +299,8 @@ func (n numbers) total() int { return max(n.spec, n.actual+n.coming) }
 // stay is how many of those that are kept for inspection then still are.
 func (n numbers) stay() int { return max(0, min(n.preserved, n.spec)) }
 
-// usable is how many machines are available once it has: those that are kept
-// for inspection stay longest.
+// usable is how many machines are available once it has. Those that are kept for inspection stay
+// longest.
 func (n numbers) usable() int { return max(0, min(n.available, n.spec-n.preserved)) }
 
 func (w *world) numbers(s *machineset.Set) numbers {
@@ -323,8 +324,8 @@ func (w *world) numbers(s *machineset.Set) numbers {
 	return n
 }
 
-// available tells whether a machine counts as available. One that is selected
-// to be updated in place is about to stop.
+// available reports whether a machine counts as available. One that is selected to be updated in
+// place is about to stop.
 func available(m *machine.Machine, minReady time.Duration, now time.Time) bool {
 	return m.Ready() && !m.Preserved(now) && !m.AvailableAt(minReady).After(now) && m.Spec.InPlace != machine.InPlaceSelected
 }
@@ -343,8 +344,7 @@ func (w *world) sums() (total, usable, isAvailable int) {
 	return total, usable, isAvailable
 }
 
-// String shows the sets for people: ordered/existing/available, the new set
-// marked.
+// String returns the sets for people: ordered/existing/available, the new set marked.
 func (w *world) String() string {
 	var b strings.Builder
 	for _, s := range w.sets {
