@@ -35,7 +35,7 @@ func (d *decider) act() Plan {
 	return d.keep()
 }
 
-// look asks for the group when what is known of it is too old.
+// look asks for the group if what is known of it is too old.
 func (d *decider) look() (Plan, bool) {
 	g := d.o.Group
 	if d.o.Looked {
@@ -61,7 +61,7 @@ func (d *decider) ask() Plan {
 	return Plan{Effect: GetGroup{}, Why: decision.Why{Reason: reasonAsk}}
 }
 
-// lookAt is when the group is to be looked at again.
+// lookAt returns when to look at the group again.
 func (d *decider) lookAt() time.Time {
 	every := d.p.Period
 	if d.s.Status.Phase != PhaseRunning || len(d.s.Status.Leaving) > 0 {
@@ -70,7 +70,7 @@ func (d *decider) lookAt() time.Time {
 	return d.o.Group.At.Add(every)
 }
 
-// create makes the group, once what its machines boot from is there.
+// create makes the group, once the bootstrap data of its machines is there.
 func (d *decider) create() Plan {
 	if plan, waits := d.bootless(); waits {
 		return plan
@@ -87,8 +87,8 @@ func (d *decider) create() Plan {
 	return plan
 }
 
-// bootless waits for what machines boot from: without it a group would be told that
-// there is nothing to bootstrap.
+// bootless waits for the bootstrap data. Without it a group would be told that there is nothing to
+// bootstrap.
 func (d *decider) bootless() (Plan, bool) {
 	boot := &d.s.Spec.Template.Bootstrap
 	at := d.now.Add(d.p.Poll)
@@ -101,8 +101,8 @@ func (d *decider) bootless() (Plan, bool) {
 	return Plan{}, false
 }
 
-// bootstrapReady tells whether machines have what they boot from. While that
-// was not looked at, it stays as it was.
+// bootstrapReady reports whether machines have their bootstrap data. Until the caller has looked,
+// the answer stays as it was.
 func (d *decider) bootstrapReady() bool {
 	boot := &d.s.Spec.Template.Bootstrap
 	switch b := d.o.Bootstrap; {
@@ -135,7 +135,7 @@ func (d *decider) renew() (Plan, bool) {
 	}, true
 }
 
-// renewAt is when the bootstrap token is to be renewed.
+// renewAt returns when to renew the bootstrap token.
 func (d *decider) renewAt() time.Time { return d.o.Bootstrap.TokenExpires.Add(-d.p.TokenRenew) }
 
 // keep decides about a group that is there.
@@ -155,7 +155,7 @@ func (d *decider) keep() Plan {
 	if update.Write != nil || update.Effect != nil {
 		return update
 	}
-	if plan, busy := d.drain(); busy { // an update that waits holds up none
+	if plan, busy := d.drain(); busy { // an update that waits blocks no drain
 		return plan
 	}
 	if due {
@@ -164,8 +164,8 @@ func (d *decider) keep() Plan {
 	return d.settle()
 }
 
-// dismissing tells whether this pass has just announced that instances go: that is
-// carried out first, since there is one announcement at a time.
+// dismissing reports whether this pass has just announced that instances go. That is carried out
+// first, because there is one announcement at a time.
 func (d *decider) dismissing() bool {
 	op := &d.s.Status.LastOperation
 	switch op.Call {
@@ -176,8 +176,8 @@ func (d *decider) dismissing() bool {
 	return false
 }
 
-// update brings the group to what the pool says now, once what its machines boot
-// from is there.
+// update brings the group to the pool's current template, once the bootstrap data of its machines
+// is there.
 func (d *decider) update() (plan Plan, due bool) {
 	if d.asApplied() || d.dismissing() {
 		return Plan{}, false
@@ -188,13 +188,13 @@ func (d *decider) update() (plan Plan, due bool) {
 	return d.order(UpdatePool, UpdateGroup{}, decision.Why{Reason: reasonUpdate, Name: d.s.Spec.Template.Class.Name}), true
 }
 
-// missing tells whether a machine may still need the bootstrap token.
+// missing reports whether a machine may still need the bootstrap token.
 func (d *decider) missing() bool {
 	return d.o.Nodes != nil && d.joined < d.wanted() && d.wanted() >= d.o.Group.Target
 }
 
-// settle ends a pass in which nothing is to be done. An operation that did not
-// succeed is over by now: what it was for is so.
+// settle ends a pass in which there is nothing to do. An operation that did not succeed is over,
+// because its purpose is reached.
 func (d *decider) settle() Plan {
 	if op := d.s.Status.LastOperation; op.State != machine.StateSuccessful && op != (Operation{}) {
 		op.State, op.Code, op.Message, op.Against, op.Time = machine.StateSuccessful, codes.OK, "", Inputs{}, d.stamp()
@@ -210,7 +210,7 @@ func (d *decider) settle() Plan {
 	return Plan{At: at, Why: d.settled()}
 }
 
-// settled says what is waited for.
+// settled returns what the pool waits for.
 func (d *decider) settled() decision.Why {
 	s := &d.s.Status
 	why := decision.Why{Reason: reasonWaiting, Name: string(s.Phase), Count: int64(s.Ready), All: int64(d.wanted())}

@@ -6,19 +6,19 @@ import (
 	"github.com/millwright-go/millwright/codes"
 )
 
-// Applied is what a group was made from, or is being made from. Its zero value:
-// not known. A ClassGeneration of -1: made by one of several different orders.
+// Applied is what a group was made from, or is being made from. Its zero value: not known. A
+// ClassGeneration of -1: made by one of several different orders.
 type Applied struct {
 	Template        Template
 	FailureDomains  []string
 	ClassUID        string
 	ClassGeneration int64
-	// Doubted says that an update is under way, or that nobody knows what came of
-	// it: the group may follow that.
+	// Doubted: an update is under way, or its outcome is not known. The group may follow that
+	// update.
 	Doubted bool
 }
 
-// Equal tells whether both are the same to a provider.
+// Equal reports whether both are the same to a provider.
 func (a *Applied) Equal(b *Applied) bool {
 	return a.Doubted == b.Doubted && a.ClassUID == b.ClassUID && a.ClassGeneration == b.ClassGeneration &&
 		slices.Equal(a.FailureDomains, b.FailureDomains) && a.Template.Equal(&b.Template)
@@ -32,7 +32,7 @@ func (a *Applied) Clone() Applied {
 	return c
 }
 
-// current is what a group made or updated now is made from.
+// current returns what a group made or updated now is made from.
 func (d *decider) current() Applied {
 	a := Applied{Template: d.s.Spec.Template.Clone(), FailureDomains: d.s.Spec.FailureDomains}
 	if d.o.Class != nil {
@@ -41,10 +41,9 @@ func (d *decider) current() Applied {
 	return a
 }
 
-// ordered is what a group can be made from once one more create is sent. An
-// earlier one may have been carried out without an answer, or still be, and the
-// driver adopts what that has made: after orders that differ it is not known which
-// of them the group follows, until it is updated.
+// ordered returns what a group can be made from once one more create is sent. An earlier create may
+// have been carried out without an answer, or may still be, and the driver adopts the group it
+// made. If the orders differ, it is not known which of them the group follows until it is updated.
 func (d *decider) ordered(before *Applied) Applied {
 	now := d.current()
 	if before.Equal(&Applied{}) || before.Equal(&now) {
@@ -56,9 +55,9 @@ func (d *decider) ordered(before *Applied) Applied {
 // severalOrders is a generation that no class has.
 const severalOrders = -1
 
-// doubted is what a group follows while an update of it is under way: this, or what
-// the update brings. What is wanted may be this again before there is an answer.
-// After a second update without one nothing is known.
+// doubted returns what a group follows while an update of it is under way: a, or what the update
+// brings. The wanted state may be a again before there is an answer. After a second update without
+// an answer nothing is known.
 func (a *Applied) doubted() Applied {
 	if a.Doubted {
 		return Applied{ClassGeneration: severalOrders}
@@ -68,15 +67,14 @@ func (a *Applied) doubted() Applied {
 	return b
 }
 
-// undoubted is what it follows after an answer by which nothing was changed.
+// undoubted returns what the group follows after an answer by which nothing was changed.
 func (a *Applied) undoubted() Applied {
 	b := a.Clone()
 	b.Doubted = false
 	return b
 }
 
-// changesNothing tells whether a code says that a call was refused as it stands,
-// before anything was done.
+// changesNothing reports whether a code says that a call was rejected before anything was done.
 func changesNothing(code codes.Code) bool {
 	switch code {
 	case codes.InvalidArgument, codes.PermissionDenied, codes.Unauthenticated, codes.Unimplemented, codes.OutOfRange:
@@ -87,7 +85,7 @@ func changesNothing(code codes.Code) bool {
 	return false
 }
 
-// asApplied tells whether the group was made from what the pool says now.
+// asApplied reports whether the group was made from the pool's current template.
 func (d *decider) asApplied() bool {
 	a, c := &d.s.Status.Applied, d.o.Class
 	want := Applied{Template: d.s.Spec.Template, FailureDomains: d.s.Spec.FailureDomains, ClassUID: c.UID, ClassGeneration: c.Generation}

@@ -5,7 +5,7 @@ import "github.com/millwright-go/millwright/codes"
 // Call names a call that a decision about a pool can ask for. Empty: none.
 type Call string
 
-// The calls of a pool driver, and two to whoever makes bootstrap data.
+// The calls of a pool driver, and two to the maker of bootstrap data.
 const (
 	CreatePool       Call = "CreatePool"
 	UpdatePool       Call = "UpdatePool"
@@ -33,8 +33,8 @@ func Calls() []Call {
 // String returns the name of the driver's method.
 func (c Call) String() string { return string(c) }
 
-// Changing tells whether a call changes a group, so that what was known of it
-// is not to be relied on afterwards.
+// Changing reports whether a call changes a group, so that earlier knowledge of the group is no
+// longer reliable.
 func (c Call) Changing() bool {
 	switch c {
 	case CreatePool, UpdatePool, ScalePool, DeleteInstances, ReplaceInstance, InstancesDrained:
@@ -44,9 +44,9 @@ func (c Call) Changing() bool {
 	return false
 }
 
-// Recovery says what follows a code: as the recovery table of package codes says
-// for the call on a single machine that is most like c. UNIMPLEMENTED, which
-// no other way is tried for here, is looked at again after a long time.
+// Recovery returns the recovery from a code. It is that of the recovery table of package codes for
+// the call on a single machine that is most like c. After UNIMPLEMENTED, for which there is no
+// other way here, the wait is long.
 func (c Call) Recovery(code codes.Code) codes.Recovery {
 	if code == codes.Unimplemented {
 		return codes.Recovery{Class: codes.Long, Remedy: codes.ImplementOrAlternate}
@@ -66,14 +66,14 @@ func (c Call) Recovery(code codes.Code) codes.Recovery {
 	return codes.RecoveryFor(like, code)
 }
 
-// Terminal tells whether a person has to see to it when c fails with code:
-// trying again does not help by itself.
+// Terminal reports whether an operator must act when c fails with code, because a retry alone does
+// not help.
 func (c Call) Terminal(code codes.Code) bool {
 	r := c.Recovery(code)
 	return code != codes.OK && code != codes.Canceled && !r.AutoRetry && r.Class != codes.None
 }
 
-// failure is the reason that a pool fails for when this call does.
+// failure returns the reason that a pool fails for when this call does.
 func (c Call) failure() FailureReason {
 	switch c {
 	case CreatePool:

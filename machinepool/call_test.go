@@ -9,7 +9,7 @@ import (
 	"github.com/millwright-go/millwright/machinepool"
 )
 
-// A failure is a person's business where trying again does not help by itself.
+// An operator must act on a failure if a retry alone does not help.
 func TestTerminal(t *testing.T) {
 	for _, call := range append(machinepool.Calls(), machinepool.DeleteBootstrap, machinepool.RenewToken) {
 		for _, code := range []codes.Code{codes.OK, codes.Canceled, codes.Unknown, codes.Unavailable, codes.Aborted, codes.DeadlineExceeded} {

@@ -18,12 +18,11 @@ var (
 	ErrNoPolicy = errors.New("machinepool.Decide: there is no policy")
 )
 
-// Decide says what to do next about one pool. It changes none of its arguments.
-// Calling it again with the same arguments gives the same plan.
+// Decide decides what to do next about one pool. It changes none of its arguments, and returns the
+// same plan for the same arguments.
 //
-// The error is for a caller's mistake only: ErrNoPool, ErrNoPolicy, or an
-// *object.FieldError for a policy out of range. A pool that holds nonsense gets
-// a plan that says so.
+// Only a caller's mistake is an error: ErrNoPool, ErrNoPolicy, or an *object.FieldError for a
+// policy out of range. A pool with invalid contents gets a plan that says so.
 func Decide(o *Observation, p *Policy, now time.Time) (Plan, error) {
 	if o == nil || o.Pool == nil {
 		return Plan{}, ErrNoPool
@@ -45,9 +44,9 @@ type decider struct {
 	s   *Pool
 	now time.Time
 	bad *object.FieldError
-	// instances are the group's, each once, sorted; nil unless the group is found.
+	// instances are the group's, each once, sorted. Nil unless the group is found.
 	instances []Instance
-	// next is when a node that is ready becomes available; zero: none will.
+	// next is when a node that is ready becomes available. Zero: none will.
 	next time.Time
 	// joined is how many of the instances have a node.
 	joined int32
@@ -79,19 +78,19 @@ func (d *decider) decide() Plan {
 	return d.act()
 }
 
-// found tells whether the group is known, and there.
+// found reports whether the group is known, and there.
 func (d *decider) found() bool { return d.o.Group != nil && d.o.Group.Code == codes.OK }
 
-// absent tells whether it is known that there is no group.
+// absent reports whether it is known that there is no group.
 func (d *decider) absent() bool { return d.o.Group != nil && d.o.Group.Code == codes.NotFound }
 
-// autoscaled tells whether the provider owns the pool's size.
+// autoscaled reports whether the provider owns the pool's size.
 func (d *decider) autoscaled() bool {
 	key := d.p.Keys.Autoscaled
 	return d.p.Autoscaled || key != "" && d.s.Annotations[key] == "true"
 }
 
-// wanted is how many instances there should be.
+// wanted returns how many instances there should be.
 func (d *decider) wanted() int32 {
 	if d.autoscaled() && d.found() {
 		return max(0, d.o.Group.Target)
@@ -99,7 +98,7 @@ func (d *decider) wanted() int32 {
 	return d.s.Spec.Wanted()
 }
 
-// follow brings what the spec says of the group in line with the group.
+// follow updates what the spec says of the group to match the group.
 func (d *decider) follow() (Plan, bool) {
 	if !d.found() && !d.absent() {
 		return Plan{}, false
@@ -126,8 +125,8 @@ func (d *decider) follow() (Plan, bool) {
 	return Plan{Write: &Update{changed}, Why: why}, true
 }
 
-// orderly is instances sorted by ID, without empty and repeated ones; the same
-// slice if it is so already.
+// orderly returns instances sorted by ID, without empty and repeated ones. It returns the same
+// slice if that is already so.
 func orderly(all []Instance) []Instance {
 	last := ""
 	for i := range all {
@@ -141,7 +140,7 @@ func orderly(all []Instance) []Instance {
 	return all
 }
 
-// instance returns the group's instance of that ID; false if it has none.
+// instance returns the group's instance of that ID, or false if it has none.
 func (d *decider) instance(id string) (Instance, bool) {
 	i, ok := slices.BinarySearchFunc(d.instances, id, func(i Instance, id string) int { return strings.Compare(i.ProviderID, id) })
 	if !ok {
@@ -150,7 +149,7 @@ func (d *decider) instance(id string) (Instance, bool) {
 	return d.instances[i], true
 }
 
-// node is the node of an instance; nil: it has none, or none is known.
+// node returns the node of an instance. Nil: it has none, or none is known.
 func (d *decider) node(id string) *machine.Node {
 	n := d.o.Nodes[id]
 	if n == nil || n.ProviderID != id {
@@ -159,7 +158,7 @@ func (d *decider) node(id string) *machine.Node {
 	return n
 }
 
-// stamp is now as stores keep it.
+// stamp returns now as stores keep it.
 func (d *decider) stamp() time.Time { return d.now.Truncate(time.Second) }
 
 // setStatus plans a write of the status that leaves the phase alone.
@@ -169,7 +168,8 @@ func (d *decider) setStatus(why decision.Why, change func(*Status)) Plan {
 	return Plan{Write: &UpdateStatus{next}, Why: why}
 }
 
-// known is a phase as the table knows it: one that storage made up is none.
+// known returns a phase as the table knows it. A phase that the table does not have becomes
+// PhaseNew.
 func known(p Phase) Phase {
 	if phases.Knows(string(p)) {
 		return p

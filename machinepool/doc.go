@@ -1,13 +1,12 @@
-// Package machinepool decides what is to be done about a pool: worker machines
-// that the provider manages as one group (an auto scaling group, a managed
-// instance group, a scale set), of which it makes, watches and replaces the
-// members. Where the provider has no such groups, or its choices are not
-// wanted, package machineset keeps machines one by one; docs/pools.md compares.
+// Package machinepool decides what to do about a pool: worker machines that the provider manages as
+// one group (an auto scaling group, a managed instance group, a scale set). The provider creates,
+// watches and replaces the members. If the provider has no such groups, or its choices are not
+// wanted, package machineset keeps machines one by one. docs/pools.md compares the two.
 //
-// [Decide] is the front door. It is given what is known (an [Observation]), how
-// pools are to be treated (a [Policy]) and the time, and gives back a [Plan]: one
-// write, or one effect, or when to look again. It reads no clock, calls nobody
-// and changes nothing. Passes are made as for machines; see package machine.
+// [Decide] is the entry point. It takes what is known (an [Observation]), how to treat pools (a
+// [Policy]) and the time, and returns a [Plan]: one write, or one effect, or when to decide again.
+// It reads no clock, makes no calls and changes nothing. Passes have the same form as for machines;
+// see package machine.
 //
 // The caller's duties beyond those of package machine:
 //
@@ -20,21 +19,19 @@
 //
 // # What happens to a pool
 //
-// [PhaseTable] holds every way from one [Phase] to another. The phase follows
-// from the state each time: of the phases whose condition holds it is the one
-// with the highest rank, so that a running pool falls back when a node is
-// missing, and a failure goes with its cause. A group is made once the name of
-// the bootstrap data is set (to nothing, if there is nothing to bootstrap) and
-// the data are there.
+// [PhaseTable] holds every transition from one [Phase] to another. Each pass computes the phase
+// from the state: it is the highest-ranked phase whose condition holds. So a running pool falls
+// back when a node is missing, and a failure disappears with its cause. A group is made once the
+// name of the bootstrap data is set (to nothing, if there is nothing to bootstrap) and the data are
+// there.
 //
-// Every changing call is announced by a write that only a fresh record survives,
-// so that an old record resizes nothing. A size is ordered as a number, never
-// as a difference. Instances that we choose to go are stored before they are
-// touched, emptied, and then removed by name. While the provider owns the size
-// (an autoscaler of its own), no size is ever ordered, and the spec follows.
+// A write announces every changing call. The write fails if the record is old, so that an old
+// record resizes nothing. A size is ordered as a number, never as a difference. Instances that the
+// library chooses to remove are first recorded, then drained, and then removed by name. While the
+// provider owns the size (an autoscaler of its own), the library never orders a size, and the spec
+// follows.
 //
-// A deletion has the group gone first, then the bootstrap data that were made
-// for the pool, then lets the record go. Nodes are not drained for it. No write
-// announces it, so it is carried out on a record that was read live: an old one
-// may speak of a pool whose name another has by now.
+// A deletion first removes the group, then the bootstrap data that were made for the pool, then the
+// finalizer of the record. It does not drain nodes. No write announces it, so it needs a record
+// that was read live: an old one may describe a pool whose name another pool has now.
 package machinepool

@@ -13,7 +13,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// running is a pool of n instances that runs, and the process that made it so.
+// running is a pool of n instances that runs, and the process that brought it up.
 func running(t *testing.T, n int32) (*world, *shell) {
 	t.Helper()
 	w := newWorld()
@@ -32,7 +32,7 @@ func decide(t *testing.T, w *world, o *machinepool.Observation) machinepool.Plan
 	return plan
 }
 
-// status is the status that a plan writes.
+// status returns the status that a plan writes.
 func status(t *testing.T, plan machinepool.Plan) machinepool.Status {
 	t.Helper()
 	w, ok := plan.Write.(*machinepool.UpdateStatus)
@@ -40,7 +40,7 @@ func status(t *testing.T, plan machinepool.Plan) machinepool.Status {
 	return w.Status
 }
 
-// edited is the observation with another pool.
+// edited returns the observation with another pool.
 func edited(o *machinepool.Observation, change func(*machinepool.Pool)) *machinepool.Observation {
 	p := o.Pool.Clone()
 	change(p)
@@ -49,8 +49,7 @@ func edited(o *machinepool.Observation, change func(*machinepool.Pool)) *machine
 	return &c
 }
 
-// Nodes that are not known change nothing that was concluded from them; one
-// that stands under another's ID is none.
+// Nodes that are not known change no earlier conclusion. A node under another's ID does not count.
 func TestNodes(t *testing.T) {
 	w, s := running(t, 3)
 	o := s.observe()
@@ -95,7 +94,7 @@ func TestMinReadyEndsOnTheSecond(t *testing.T) {
 	assert.Equal(t, int32(1), status(t, decide(t, w, o)).Available)
 }
 
-// A failure is tried again when the table says so; not in a spin, not never.
+// A failure is tried again when the table says so, not at once in a loop and not never.
 func TestGates(t *testing.T) {
 	w, s := running(t, 3)
 	failed := func(code codes.Code, at time.Time) *machinepool.Observation {
@@ -141,7 +140,7 @@ func TestGates(t *testing.T) {
 	assert.Equal(t, w.now.Add(61*time.Second), decide(t, w, failed(codes.ResourceExhausted, w.now)).At)
 }
 
-// An announcement is of one call, from one state: it is not taken for another's.
+// An announcement is of one call, from one state, and counts for no other.
 func TestAnnouncements(t *testing.T) {
 	w, s := running(t, 3)
 	w.scaleTo(5)
@@ -177,9 +176,8 @@ func TestAnnouncements(t *testing.T) {
 	assert.Equal(t, w.now.Add(15*time.Second), plan.At)
 }
 
-// A call that succeeded and shows no effect is not made again before it may have
-// had one; a wish for another size does not wait, nor is a time believed that has
-// not come.
+// A successful call without a visible effect is not repeated before it may have had one. An order
+// for another size does not wait. A time in the future does not count.
 func TestNoSpin(t *testing.T) {
 	w, s := running(t, 3)
 	w.scaleTo(5)
@@ -201,8 +199,8 @@ func TestNoSpin(t *testing.T) {
 	}
 }
 
-// What the provider said of a failure holds until it says something else; an
-// answer from the future is asked for again.
+// The provider's word about a failure holds until it says something else. An answer from the future
+// is asked for again.
 func TestOldAnswers(t *testing.T) {
 	w, s := running(t, 3)
 	w.group.failure = "melted"
@@ -222,7 +220,7 @@ func TestOldAnswers(t *testing.T) {
 	assert.Equal(t, machinepool.GetGroup{}, decide(t, w, o).Effect)
 }
 
-// Bootstrap data that were not looked at are as they were.
+// Bootstrap data that the caller has not looked at stay as they were.
 func TestBootstrapData(t *testing.T) {
 	w, s := running(t, 1)
 	w.group.ready = false
@@ -251,7 +249,7 @@ func TestBootstrapData(t *testing.T) {
 	}
 }
 
-// The token is renewed in time, once a pass, and only where it is needed.
+// The token is renewed in time, once a pass, and only while a machine needs it.
 func TestToken(t *testing.T) {
 	w, s := running(t, 2)
 	w.scaleTo(3)
@@ -291,9 +289,8 @@ func TestToken(t *testing.T) {
 	assert.Equal(t, machinepool.ReasonLeaving, plan.Why.Reason, "nothing is to come")
 }
 
-// An update that was refused as it stands has changed nothing: where its template is
-// taken back, all is as before, without another call. While it is refused, drains go
-// on.
+// An update that was rejected has changed nothing. If its template is taken back, all is as before,
+// without another call. While it is rejected, drains go on.
 func TestRefusedUpdates(t *testing.T) {
 	w, s := running(t, 3)
 	s.fault = func(name string) *machine.Outcome {
@@ -337,9 +334,9 @@ func dies(t *testing.T, s *shell, call string, carriedOut bool) {
 	s.kill, s.group = nil, nil
 }
 
-// P36: each order is announced in its own pass. An announcement that a killed process
-// left behind covers only its own order, also where the next pass writes something else
-// first. So a template that is taken back is sent, whatever became of the orders.
+// P36: each order is announced in its own pass. An announcement that a killed process left behind
+// covers only its own order, even if the next pass writes something else first. So a template that
+// is taken back is sent, whatever the result of the orders.
 func TestEachOrderIsAnnounced(t *testing.T) {
 	settles := func(t *testing.T, w *world, s *shell) {
 		t.Helper()
@@ -378,7 +375,7 @@ func TestEachOrderIsAnnounced(t *testing.T) {
 	})
 }
 
-// The condition on a spec that cannot be acted upon goes once the spec is mended.
+// The condition on a spec that cannot be acted upon goes once the spec is corrected.
 func TestMendedSpecLosesItsCondition(t *testing.T) {
 	w, s := running(t, 2)
 	w.scaleTo(-1)

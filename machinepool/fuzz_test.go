@@ -11,7 +11,7 @@ import (
 	"github.com/millwright-go/millwright/test/fuzzing"
 )
 
-// form reads bytes as observations of pools. The corpus counts on the order of the words.
+// form reads bytes as observations of pools. The corpus depends on the order of the words.
 var form = fuzzing.Form{Now: start, Words: []string{
 	"", "fleet", "web", "u1", "blue", "boot", "small", "a", "b", "c", "d", machinepool.Finalizer, machine.NodeFinalizer,
 	machine.NodeReady, "True", "False", "Unknown",

@@ -147,7 +147,7 @@ func anyOutcome(t *rapid.T, name string) *machine.Outcome {
 	return maybe(t, name, func() machine.Outcome { return machine.Outcome{Code: anyCode.Draw(t, "code"), Message: "m"} })
 }
 
-// anyObservation is whatever storage, provider and caller may come up with.
+// anyObservation returns anything that storage, provider and caller may hold.
 func anyObservation(t *rapid.T) *machinepool.Observation {
 	o := &machinepool.Observation{
 		Pool: anyPool(t), Class: newWorld().class, Nodes: anyNodes(t), Group: anyGroup(t, "known"),
@@ -184,8 +184,8 @@ func anyObservation(t *rapid.T) *machinepool.Observation {
 	return o
 }
 
-// P11, P27: any input has a plan, the same one each time, and stays as it was;
-// what the plan holds can be carried out.
+// P11, P27: any input has a plan, the same one each time, and stays as it was. The plan can be
+// carried out.
 func TestAnyObservation(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := anyObservation(t)
@@ -214,7 +214,7 @@ func orderable(t *rapid.T, o *machinepool.Observation) {
 	require.False(t, o.Frozen || o.Pool.Deleted())
 }
 
-// obeys holds a plan to what no plan may order.
+// obeys checks that a plan orders nothing forbidden.
 func obeys(t *rapid.T, o *machinepool.Observation, policy *machinepool.Policy, plan machinepool.Plan) {
 	p := o.Pool
 	external := policy.Autoscaled || p.Annotations["millwright-go/autoscaled"] == "true"
@@ -246,7 +246,7 @@ func obeys(t *rapid.T, o *machinepool.Observation, policy *machinepool.Policy, p
 	obeysInWriting(t, o, plan)
 }
 
-// obeysInWriting holds what a plan writes to naming everything once.
+// obeysInWriting checks that what a plan writes names everything once.
 func obeysInWriting(t *rapid.T, o *machinepool.Observation, plan machinepool.Plan) {
 	p := o.Pool
 	require.False(t, plan.Announces && plan.Write == nil)
@@ -270,7 +270,7 @@ func obeysInWriting(t *rapid.T, o *machinepool.Observation, plan machinepool.Pla
 	}
 }
 
-// counted tells whether a decision counts nodes, of a group that it knows.
+// counted reports whether a decision counts nodes, of a group that it knows.
 func counted(o *machinepool.Observation) bool {
 	known := o.Group != nil && (o.Group.Code == codes.OK || o.Group.Code == codes.NotFound)
 	return known && (o.Nodes != nil || o.NoCluster) && !o.Pool.Deleted() && o.Pool.Validate() == nil

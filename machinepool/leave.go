@@ -11,11 +11,11 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// Instances that we choose to go, and those that the provider takes out and
-// waits for, are emptied first. Which they are is stored before anything is
-// done to them, with the time that their drains' timeout counts from.
+// Instances that the library chooses to remove, and those that the provider removes after a drain,
+// are drained first. The list of them is stored before anything is done to them, with the time that
+// their drain timeout counts from.
 
-// leave keeps the list of those that leave up to date.
+// leave keeps the list of leaving instances up to date.
 func (d *decider) leave() (Plan, bool) {
 	have := d.s.Status.Leaving
 	if len(have) == 0 && !d.anyToLeave() {
@@ -25,7 +25,7 @@ func (d *decider) leave() (Plan, bool) {
 	if slices.Equal(want, have) {
 		return Plan{}, false
 	}
-	if len(want) > 0 && !d.o.Looked { // chosen from the group as it is now
+	if len(want) > 0 && !d.o.Looked { // chosen from the current group
 		return d.ask(), true
 	}
 	if len(back) > 0 && !d.o.NoDrain && (d.o.Kept == nil || d.o.Kept.Code != codes.OK) {
@@ -47,8 +47,7 @@ func (d *decider) leave() (Plan, bool) {
 	return d.setStatus(why, func(s *Status) { s.Leaving = want }), true
 }
 
-// anyToLeave tells whether an instance has to leave that is not on the list
-// yet, when there is none on it.
+// anyToLeave reports whether an instance has to leave. It is for an empty list.
 func (d *decider) anyToLeave() bool {
 	if d.surplus() > 0 || d.toReplace() != "" {
 		return true
@@ -61,8 +60,8 @@ func (d *decider) anyToLeave() bool {
 	return false
 }
 
-// leaving is the list as it should be, and which of the list as it is stay
-// after all. Who is on it already stays on it while the reason lasts.
+// leaving returns the list as it should be, and the instances of the stored list that stay after
+// all. An instance stays on the list while its reason lasts.
 func (d *decider) leaving() (want []Leaving, back []string) {
 	surplus := d.surplus()
 	for _, l := range d.s.Status.Leaving {
@@ -78,7 +77,7 @@ func (d *decider) leaving() (want []Leaving, back []string) {
 			surplus--
 		}
 		if l.Since.After(d.now) {
-			l.Since = d.stamp() // nobody knows for how long it would wait
+			l.Since = d.stamp() // the length of its wait would be unknown
 		}
 		want = append(want, l)
 	}
@@ -97,7 +96,7 @@ func (d *decider) leaving() (want []Leaving, back []string) {
 	return want, back
 }
 
-// lasts tells whether the reason to leave is still there.
+// lasts reports whether the reason to leave is still there.
 func (d *decider) lasts(l Leaving, i Instance, surplus int) bool {
 	switch l.Exit {
 	case ExitScaleDown:
@@ -114,8 +113,8 @@ func contains(list []Leaving, id string) bool {
 	return slices.ContainsFunc(list, func(l Leaving) bool { return l.ProviderID == id })
 }
 
-// toReplace is the next instance whose node asks for another in its place; one
-// at a time, and only where all others do their work.
+// toReplace returns the next instance whose node asks for a replacement: one at a time, and only
+// while all others do their work.
 func (d *decider) toReplace() string {
 	if !d.o.Features.ReplaceInstance || d.o.Nodes == nil || d.s.Status.Phase != PhaseRunning || d.wanted() != max(0, d.o.Group.Target) {
 		return ""
@@ -128,8 +127,8 @@ func (d *decider) toReplace() string {
 	return ""
 }
 
-// asksReplacement tells whether the node of an instance asks for another in its
-// place. One whose node is not known goes on asking.
+// asksReplacement reports whether the node of an instance asks for a replacement. An instance whose
+// node is not known still asks if it did before.
 func (d *decider) asksReplacement(id string) bool {
 	n, key := d.node(id), d.p.Keys.Replace
 	return key != "" && (n == nil || n.Annotations[key] == "true")
@@ -152,8 +151,8 @@ func (v deletionCandidate) compare(w deletionCandidate) int {
 	return strings.Compare(v.id, w.id)
 }
 
-// choose picks n instances that are not on the list yet: those without a node
-// first, then those that are not ready, then the oldest.
+// choose picks n instances that are not on the list yet: those without a node first, then those
+// that are not ready, then the oldest.
 func (d *decider) choose(n int, listed []Leaving) []string {
 	if n == 0 {
 		return nil
@@ -184,14 +183,14 @@ func (d *decider) choose(n int, listed []Leaving) []string {
 // readLive plans a fresh look at the pool itself.
 func readLive() Plan { return Plan{Effect: ReadPool{}, Why: decision.Why{Reason: reasonReadPool}} }
 
-// drain empties those that leave, and has them go when they are empty.
+// drain drains the leaving instances, and removes them when they are empty.
 func (d *decider) drain() (Plan, bool) {
 	list := d.s.Status.Leaving
 	if len(list) == 0 {
 		return Plan{}, false
 	}
 	if !d.o.NoDrain && d.o.Drain == nil {
-		if !d.o.Fenced { // an old list may name what stays by now
+		if !d.o.Fenced { // an old list may name instances that stay
 			return readLive(), true
 		}
 		return Plan{
@@ -220,12 +219,12 @@ func (d *decider) drain() (Plan, bool) {
 	return Plan{At: at, Why: why}, true
 }
 
-// overdueAt is when an instance goes though it is not empty.
+// overdueAt returns when an instance goes even if it is not empty.
 func (d *decider) overdueAt(l *Leaving) time.Time {
 	return l.Since.Add(d.p.DrainTimeout).Add(time.Second)
 }
 
-// empty are those of the list that may go now.
+// empty returns the instances of the list that may go now.
 func (d *decider) empty(exit Exit) []string {
 	var ids []string
 	for i := range d.s.Status.Leaving {
@@ -242,7 +241,7 @@ func (d *decider) empty(exit Exit) []string {
 	return ids
 }
 
-// dismiss has instances go.
+// dismiss removes instances.
 func (d *decider) dismiss(exit Exit, ids []string) Plan {
 	if !d.o.Looked {
 		return d.ask()

@@ -12,8 +12,8 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// shrinking is the observation of a pool of five that is to have n, looked at
-// in this pass, with its status up to date.
+// shrinking is the observation of a pool of five that is to have n, looked at in this pass, with
+// its status up to date.
 func shrinking(t *testing.T, n int32, change func(*machinepool.Group)) (*world, *machinepool.Observation) {
 	t.Helper()
 	w, s := running(t, 5)
@@ -28,7 +28,7 @@ func shrinking(t *testing.T, n int32, change func(*machinepool.Group)) (*world, 
 	return w, reported(t, w, o)
 }
 
-// reported is an observation whose pool has its status written, and the write known.
+// reported is an observation whose status is written, and the write known.
 func reported(t *testing.T, w *world, o *machinepool.Observation) *machinepool.Observation {
 	t.Helper()
 	for decisions := 0; ; decisions++ {
@@ -48,7 +48,7 @@ func reported(t *testing.T, w *world, o *machinepool.Observation) *machinepool.O
 	}
 }
 
-// chosen are the IDs that a plan has leave.
+// chosen returns the IDs that a plan chooses to leave.
 func chosen(t *testing.T, plan machinepool.Plan) []string {
 	t.Helper()
 	var ids []string
@@ -84,7 +84,7 @@ func TestWhoLeaves(t *testing.T) {
 	assert.Equal(t, []string{ids[2], ids[1], ids[0], ids[4]}, chosen(t, decide(t, w, o)))
 }
 
-// No more are chosen than are too many, whatever the provider is about already.
+// No more are chosen than the surplus, including those that the provider is removing already.
 func TestHowManyLeave(t *testing.T) {
 	w, o := shrinking(t, 2, nil)
 	assert.Len(t, chosen(t, decide(t, w, o)), 3)
@@ -102,7 +102,7 @@ func TestHowManyLeave(t *testing.T) {
 	assert.Equal(t, machinepool.ReasonFence, decide(t, w, o).Why.Reason, "the provider chooses")
 }
 
-// Who was chosen stays chosen; who is gone, or is there twice, is dropped.
+// A chosen instance stays chosen. One that is gone, or is there twice, is dropped.
 func TestTheListIsKept(t *testing.T) {
 	w, o := shrinking(t, 3, nil)
 	ids := w.ids()
@@ -117,8 +117,8 @@ func TestTheListIsKept(t *testing.T) {
 	assert.Equal(t, []machinepool.Leaving{going(ids[3], w.now)}, got, "it goes already")
 }
 
-// Those that stay after all get their nodes back first, of a record that is not
-// old; one that leaves for another reason does not.
+// Instances that stay after all get their nodes back first, on a record that is not old. One that
+// leaves for another reason does not.
 func TestStaying(t *testing.T) {
 	w, o := shrinking(t, 5, nil)
 	ids := w.ids()
@@ -143,8 +143,7 @@ func TestStaying(t *testing.T) {
 	assert.Equal(t, machinepool.ExitProvider, got[0].Exit, "the provider takes it out: its node stays as it is")
 }
 
-// A node that asks is replaced if the driver can, one at a time, while all
-// others do their work.
+// A node that asks is replaced if the driver can, one at a time, while all others do their work.
 func TestReplaced(t *testing.T) {
 	w, s := running(t, 3)
 	for _, id := range w.ids()[:2] {
@@ -177,7 +176,7 @@ func TestReplaced(t *testing.T) {
 	assert.Equal(t, w.ids()[:1], chosen(t, decide(t, w, withdrawn)), "its node does not ask any more, another one does")
 }
 
-// Who is empty goes, by the call that fits; the others wait, but not for ever.
+// An empty instance goes, by the call that fits. The others wait, until the timeout.
 func TestDismissal(t *testing.T) {
 	w, o := shrinking(t, 3, nil)
 	ids := w.ids()

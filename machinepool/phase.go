@@ -2,18 +2,17 @@ package machinepool
 
 import "github.com/millwright-go/millwright/machine"
 
-// Phase is where a pool stands. PhaseTable holds every way from one to another.
+// Phase is the state of a pool. PhaseTable holds every transition from one to another.
 type Phase string
 
-// The phases. Of those whose condition holds, the one that comes latest in
-// this list is the pool's.
+// The phases. Of those whose condition holds, the one that comes latest in this list is the pool's.
 const (
 	PhaseNew          Phase = ""
-	PhasePending      Phase = "Pending"      // taken on; waits for bootstrap data
+	PhasePending      Phase = "Pending"      // accepted; waits for bootstrap data
 	PhaseProvisioning Phase = "Provisioning" // bootstrap data are there; the group is being made
 	PhaseProvisioned  Phase = "Provisioned"  // the provider says that the group is ready
 	PhaseRunning      Phase = "Running"      // as many nodes are ready as are wanted
-	PhaseFailed       Phase = "Failed"       // a person has to see to it
+	PhaseFailed       Phase = "Failed"       // an operator must act
 	PhaseDeleting     Phase = "Deleting"     // deletion was asked for
 )
 
@@ -25,7 +24,7 @@ const (
 	EventNodesReady     machine.Event = "nodes ready"
 	EventFailed         machine.Event = "failed"
 	EventDelete         machine.Event = "delete"
-	EventNotDeleted     machine.Event = "not deleted" // Deleting, but nobody asked for it
+	EventNotDeleted     machine.Event = "not deleted" // Deleting, but no deletion was asked for
 )
 
 // step is one phase with the condition under which a pool is in it.
@@ -36,7 +35,7 @@ type step struct {
 	falls string // why it falls back here from a later one
 }
 
-// steps are in order of precedence: of the conditions that hold, the last counts.
+// steps are in order of precedence: the last condition that holds counts.
 var steps = []step{
 	{PhasePending, EventAccepted, "", "neither bootstrap data nor a group are there any more"},
 	{PhaseProvisioning, EventBootstrapReady, "bootstrap data are there, or none are needed: the group can be made",
@@ -50,7 +49,7 @@ var steps = []step{
 
 var phases = newPhaseTable()
 
-// PhaseTable is the state machine of Status.Phase. It is shared: read only.
+// PhaseTable is the state machine of Status.Phase. It is shared and must not be changed.
 func PhaseTable() *machine.Table { return phases }
 
 func newPhaseTable() *machine.Table {

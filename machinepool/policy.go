@@ -6,34 +6,33 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// Policy is how pools are to be treated. The zero Policy is invalid: start from
-// DefaultPolicy.
+// Policy says how to treat pools. The zero Policy is invalid: start from DefaultPolicy.
 type Policy struct {
-	// Period is after how long a settled pool's group is looked at again, since
-	// a provider does not tell what happens to it. At least a second; default 1 min.
+	// Period is the time between looks at a settled pool's group, because a provider does not
+	// report what happens to it. At least a second; default 1 min.
 	Period time.Duration
 	// Poll is Period for a pool that is not settled. At least a second; default
 	// 15 s.
 	Poll time.Duration
-	// DrainTimeout is how long an instance that leaves is emptied; then it goes
-	// as it is. At least a second; default 2 h.
+	// DrainTimeout is how long a leaving instance is drained. After that it goes even if it is not
+	// empty. At least a second; default 2 h.
 	DrainTimeout time.Duration
-	// TokenTTL is how long a bootstrap token lives when it is renewed, TokenRenew
-	// how little is left of it then. TokenRenew is at least a second and less
-	// than TokenTTL; defaults 15 min and 5 min.
+	// TokenTTL is the lifetime that a renewal gives a bootstrap token. TokenRenew is the remaining
+	// lifetime at which the token is renewed. TokenRenew is at least a second and less than
+	// TokenTTL; defaults 15 min and 5 min.
 	TokenTTL, TokenRenew time.Duration
-	// QuotaRetry is how long to wait after RESOURCE_EXHAUSTED. Zero: as long as
-	// the recovery table's long class, 10 min. Not negative, whole seconds at least.
+	// QuotaRetry is how long to wait after RESOURCE_EXHAUSTED. Zero: the long class of the recovery
+	// table, 10 min. Not negative, whole seconds at least.
 	QuotaRetry time.Duration
-	// Autoscaled says that the provider owns the size of every pool, not only of
-	// those with the annotation Keys.Autoscaled: Spec.Replicas is the size a
-	// group is made with, and follows it from then on.
+	// Autoscaled: the provider owns the size of every pool, not only of those with the annotation
+	// Keys.Autoscaled. Spec.Replicas is the size a group is created with, and follows the group's
+	// size from then on.
 	Autoscaled bool
 	Keys       Keys
 }
 
-// Keys are the names by which users speak to this library on pools and their
-// nodes. An empty key switches its feature off.
+// Keys are the annotations that users set on pools and their nodes for this library. An empty key
+// switches its feature off.
 type Keys struct {
 	Autoscaled string // annotation on a pool, "true": as Policy.Autoscaled, for this one
 	Replace    string // annotation on a node, "true": its instance is replaced

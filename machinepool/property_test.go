@@ -109,9 +109,8 @@ func storm(t *rapid.T, w *world) *shell {
 	return s
 }
 
-// Whatever happens, no order goes above what is wanted, and none is given while
-// the provider owns the size; once it stops happening, the pool comes to run,
-// and costs nothing then.
+// In any storm, no order exceeds what is wanted, and none is given while the provider owns the
+// size. Once the storm ends, the pool runs, and then costs nothing.
 func TestPoolsThroughAStorm(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld()
@@ -131,7 +130,7 @@ func TestPoolsThroughAStorm(t *testing.T) {
 	})
 }
 
-// heal makes all nodes ready, and sees the pool settle.
+// heal makes all nodes ready, and lets the pool settle.
 func heal(w *world, s *shell, t *rapid.T) bool {
 	for id := range w.nodes {
 		w.ready(id, object.True)
@@ -143,8 +142,7 @@ func heal(w *world, s *shell, t *rapid.T) bool {
 	return w.settled()
 }
 
-// A deletion ends from wherever it begins, with nothing left behind, once the
-// provider answers.
+// A deletion ends from any state, with nothing left behind, once the provider answers.
 func TestDeletionEnds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld()
@@ -164,14 +162,14 @@ func TestDeletionEnds(t *testing.T) {
 		require.True(t, w.gone, "%+v", w.pool().Status)
 		require.Nil(t, w.group, "the group is left behind")
 		if !slices.ContainsFunc(w.history, func(p *machinepool.Pool) bool { return p.HasFinalizer(machinepool.Finalizer) }) {
-			return // gone before anybody had taken it on
+			return // gone before any process had accepted it
 		}
 		require.False(t, w.config, "what makes the bootstrap data is left behind")
 		require.Equal(t, machinepool.PhaseDeleting, w.pool().Status.Phase)
 	})
 }
 
-// P26: killed between any two calls, the pool ends as if nothing had happened.
+// P26: killed between any two calls, the pool ends as without the kill.
 func TestKilledAnywhere(t *testing.T) {
 	life := func(kill int) (end *world, calls int) {
 		w := newWorld()
@@ -185,7 +183,7 @@ func TestKilledAnywhere(t *testing.T) {
 		w.roll("large")
 		_, err := s.pass()
 		require.NoError(t, err)
-		w.roll("small") // perhaps before it is stored what has come of the first
+		w.roll("small") // perhaps before the result of the first is stored
 		w.scaleTo(2)
 		live(5 * time.Minute)
 		require.True(t, w.settled(), "killed at %d: %+v", kill, w.pool().Status)
@@ -205,8 +203,7 @@ func TestKilledAnywhere(t *testing.T) {
 	t.Logf("killed at each of %d instants", calls)
 }
 
-// P28: a settled pool costs neither a call nor an allocation until it is looked
-// at again.
+// P28: a settled pool costs neither a call nor an allocation until its next look.
 func TestSettledCostsNothing(t *testing.T) {
 	w := newWorld()
 	w.scaleTo(50)
@@ -228,7 +225,7 @@ func TestSettledCostsNothing(t *testing.T) {
 	assert.Equal(t, s.group.At.Add(time.Minute), plan.At)
 }
 
-// The status's numbers are those of a count by hand.
+// The status's numbers equal those of a count by hand.
 func TestCounts(t *testing.T) {
 	w := newWorld()
 	w.scaleTo(6)

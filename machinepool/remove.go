@@ -6,9 +6,9 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// remove decides about a pool whose deletion was asked for: the group goes
-// first, then what its machines booted from, then the record. What was done
-// before a crash is done again, and found to be done.
+// remove decides about a pool whose deletion was asked for. The group goes first, then the
+// bootstrap data of its machines, then the record. Steps from before a crash are done again, and
+// have no effect.
 func (d *decider) remove() Plan {
 	if !d.s.HasFinalizer(Finalizer) {
 		return Plan{Why: decision.Why{Reason: reasonNotOurs}}
@@ -38,8 +38,8 @@ func (d *decider) remove() Plan {
 	return Plan{Write: &Update{changed}, Why: decision.Why{Reason: reasonReleased}}
 }
 
-// deleting enters the phase. A pool for which no create was ever announced has
-// no group, which is recorded: its class may never have existed.
+// deleting enters the phase. If no create was ever announced, the pool has no group, and deleting
+// records that, because its class may never have existed.
 func (d *decider) deleting() Plan {
 	s := &d.s.Status
 	from := known(s.Phase)
@@ -53,7 +53,7 @@ func (d *decider) deleting() Plan {
 	return plan
 }
 
-// gone has one thing deleted, until the answer says that it is gone.
+// gone deletes one thing, until the answer says that it is gone.
 func (d *decider) gone(call Call, answer *machine.Outcome, effect Effect) (Plan, bool) {
 	if answer != nil && (answer.Code == codes.OK || answer.Code == codes.NotFound) {
 		return Plan{}, false
@@ -70,7 +70,7 @@ func (d *decider) gone(call Call, answer *machine.Outcome, effect Effect) (Plan,
 	if plan, waits := d.gate(call); waits {
 		return plan, true
 	}
-	if !d.o.Fenced { // the pool may be gone by now, and the group of that name another's
+	if !d.o.Fenced { // the pool may be gone, and the group of that name another's
 		return readLive(), true
 	}
 	return Plan{Effect: effect, Why: decision.Why{Reason: reasonDelete, Name: string(call)}}, true

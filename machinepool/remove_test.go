@@ -12,7 +12,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// A pool is recorded as one that never had a group only if nothing speaks of any.
+// A pool is recorded as one that never had a group only if nothing indicates a group.
 func TestNeverCreated(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*machinepool.Pool)
@@ -48,7 +48,7 @@ func TestClassGoesAmidADeletion(t *testing.T) {
 	assert.Equal(t, machinepool.ReasonClassGone, decide(t, w, o).Why.Reason)
 }
 
-// What an old record says was deleted may be another pool's of that name by now.
+// The group that an old record names may now be another pool's of that name.
 func TestNothingIsDeletedByAnOldRecord(t *testing.T) {
 	w := newWorld()
 	p := w.pool()
@@ -64,8 +64,7 @@ func TestNothingIsDeletedByAnOldRecord(t *testing.T) {
 	assert.Equal(t, machinepool.ReadPool{}, decide(t, w, o).Effect)
 }
 
-// An instance without a node has nothing to be emptied of; one that the provider
-// does not take out any more stays.
+// An instance without a node needs no drain. One that the provider no longer removes stays.
 func TestNothingToEmpty(t *testing.T) {
 	w, o := shrinking(t, 3, nil)
 	ids := w.ids()
@@ -103,7 +102,7 @@ func TestCloneSharesNothing(t *testing.T) {
 	assert.False(t, p.Status.Equal(&c.Status))
 }
 
-// What differs is not equal.
+// Different values are not equal.
 func TestEqual(t *testing.T) {
 	a := machinepool.Applied{ClassUID: "u", FailureDomains: []string{"a"}}
 	for _, b := range []machinepool.Applied{{ClassUID: "v", FailureDomains: []string{"a"}}, {ClassUID: "u"}, {ClassUID: "u", FailureDomains: []string{"a"}, ClassGeneration: 1}} {

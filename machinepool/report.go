@@ -10,10 +10,9 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// report plans a write of the status if it says something else by now. All
-// that was learned goes into one write: how calls ended, what group and nodes
-// are like, and the phase that follows from it. Nothing is allocated while the
-// status stays as it is.
+// report plans a write of the status if it has changed. One write holds everything learned: how
+// calls ended, the state of group and nodes, and the resulting phase. It allocates nothing while
+// the status stays as it is.
 func (d *decider) report() (Plan, bool) {
 	next := d.s.Status
 	next.ObservedGeneration = d.s.Generation
@@ -65,7 +64,7 @@ func (d *decider) changes() [6]call {
 	}
 }
 
-// noteCalls records how calls ended; the Why of the last one that was not yet.
+// noteCalls records how calls ended. It returns the Why of the last one that was not recorded yet.
 func (d *decider) noteCalls(next *Status) (why decision.Why) {
 	for _, c := range d.changes() {
 		if c.answer == nil {
@@ -94,7 +93,7 @@ func (d *decider) noteCalls(next *Status) (why decision.Why) {
 	return why
 }
 
-// noteWords keeps what a driver said beside its answer.
+// noteWords records what a driver said beside its answer.
 func noteWords(next *Status, g *Group) {
 	if g.ID != "" {
 		next.GroupID = g.ID
@@ -104,8 +103,8 @@ func noteWords(next *Status, g *Group) {
 	}
 }
 
-// noteChange records how a changing call ended. The fence before it said
-// Processing, so that an end that is recorded already shows.
+// noteChange records how a changing call ended. The announcement before it said Processing, so an
+// end that is recorded already is visible.
 func (d *decider) noteChange(next *Status, c call) decision.Why {
 	if c.answer.Code != codes.OK {
 		if c.call == UpdatePool && changesNothing(c.answer.Code) {
@@ -125,9 +124,8 @@ func (d *decider) noteChange(next *Status, c call) decision.Why {
 	return decision.Why{Reason: reasonDone, Name: string(c.call)}
 }
 
-// noteFailed records a failure once: what was recorded in this pass keeps the
-// gate to the next attempt shut, and what was before is not asked for again
-// until the gate is open.
+// noteFailed records a failure once. A failure recorded in this pass holds back the next attempt.
+// After an earlier failure no call is made until its wait is over.
 func (d *decider) noteFailed(next *Status, call Call, how machine.Outcome) decision.Why {
 	failed := d.operation(call, machine.StateFailed)
 	failed.Replicas, failed.Code, failed.Message, failed.Against = d.wanted(), how.Code, how.Message, d.inputs()
@@ -140,7 +138,7 @@ func (d *decider) noteFailed(next *Status, call Call, how machine.Outcome) decis
 	return decision.Why{Reason: reasonCallFailed, Name: string(call), Code: how.Code, Detail: how.Message}
 }
 
-// noteGroup takes over what the provider says of the group.
+// noteGroup records what the provider says of the group.
 func (d *decider) noteGroup(next *Status) {
 	next.BootstrapReady = d.bootstrapReady()
 	switch {
@@ -154,8 +152,8 @@ func (d *decider) noteGroup(next *Status) {
 
 const maxReplicas = 1<<31 - 1
 
-// noteNodes counts the nodes of the instances that the spec names, which are
-// the group's as far as it is known.
+// noteNodes counts the nodes of the instances that the spec names. These are the group's, if it is
+// known.
 func (d *decider) noteNodes(next *Status) {
 	ids := d.s.Spec.ProviderIDs
 	if d.o.Nodes == nil && !d.o.NoCluster || !strictlySorted(ids) {
@@ -198,7 +196,7 @@ func strictlySorted(ids []string) bool {
 	return true
 }
 
-// noteRefs names the nodes; the same slice if it names them already.
+// noteRefs names the nodes. It returns the same slice if that names them already.
 func (d *decider) noteRefs(next *Status, ids []string) {
 	at, same := 0, true
 	for _, id := range ids {
@@ -221,7 +219,7 @@ func (d *decider) noteRefs(next *Status, ids []string) {
 	next.NodeRefs = slices.Clip(refs)
 }
 
-// noteSpec says which field can't be acted upon, or that all can.
+// noteSpec records which field can't be acted upon, or that all can.
 func (d *decider) noteSpec(next *Status) {
 	have := object.FindCondition(next.Conditions, ConditionSpecValid)
 	if d.bad == nil {
@@ -239,8 +237,8 @@ func (d *decider) noteSpec(next *Status) {
 	}
 }
 
-// noteFailure says what a person has to see to. It follows from the spec, the
-// last operation and the provider's word, and so goes with them.
+// noteFailure records what an operator must act on. It follows from the spec, the last operation
+// and the provider's answer, and disappears with them.
 func (d *decider) noteFailure(next *Status) {
 	op := &next.LastOperation
 	switch {
@@ -253,7 +251,7 @@ func (d *decider) noteFailure(next *Status) {
 	case d.found() && d.o.Group.Failure != "":
 		next.FailureReason, next.FailureMessage = FailureProvider, d.o.Group.Failure
 	case !d.found() && !d.absent() && next.FailureReason == FailureProvider:
-		// not asked since: it may not be over
+		// not asked since: the failure may last
 	default:
 		next.FailureReason, next.FailureMessage = "", ""
 	}
@@ -289,8 +287,8 @@ func (d *decider) strongest(from Phase, s *Status) machine.Event {
 	return EventAccepted
 }
 
-// running tells whether as many nodes are ready as are wanted. While no nodes
-// are known it stays as it was.
+// running reports whether as many nodes are ready as are wanted. While no nodes are known, the
+// answer stays as it was.
 func (d *decider) running(from Phase, s *Status) bool {
 	if d.o.Nodes == nil && !d.o.NoCluster {
 		return from == PhaseRunning

@@ -20,10 +20,9 @@ func (d *decider) inputs() Inputs {
 	return in
 }
 
-// retryAt is when the recovery table allows the next attempt of a call after
-// the persisted failure; zero: now. What the call depends on having changed
-// opens the gate at once, and so does a failure that claims to lie in the
-// future: nobody knows for how long it would keep the gate shut.
+// retryAt returns when the recovery table allows the next attempt of a call after the persisted
+// failure. Zero: now. A change of the call's inputs allows it at once. So does a failure from the
+// future, because the length of its wait would be unknown.
 func (d *decider) retryAt(call Call) time.Time {
 	op := &d.s.Status.LastOperation
 	if op.Call != call || op.State != machine.StateFailed || op.Against != d.inputs() || op.Time.After(d.now) {
@@ -52,9 +51,9 @@ func (d *decider) gate(call Call) (Plan, bool) {
 	}}, true
 }
 
-// done holds a call back that has just been made for the same size, and
-// succeeded: the provider may not show it yet, or never will. Without that, a call
-// that changes nothing would be made again at once, for ever.
+// done holds back a call that has just succeeded for the same size: the provider may not show it
+// yet, or may never show it. Without that, a call that changes nothing would be repeated endlessly
+// without a pause.
 func (d *decider) done(call Call) (Plan, bool) {
 	op := &d.s.Status.LastOperation
 	at := op.Time.Add(d.p.Poll)
@@ -64,10 +63,9 @@ func (d *decider) done(call Call) (Plan, bool) {
 	return Plan{At: at, Why: decision.Why{Reason: reasonTakesEffect, Name: string(call), For: at.Sub(d.now)}}, true
 }
 
-// order plans a changing effect. Before it comes a write of the same pass that
-// announces it, so that whoever decides from an old pool fails at that write. What an
-// earlier pass announced does not count: that order may have been carried out, and from
-// another template.
+// order plans a changing effect. A write of the same pass announces it first, so that a process
+// that decides from an old pool fails at that write. An announcement of an earlier pass does not
+// count: that order may have been carried out, from another template.
 func (d *decider) order(call Call, effect Effect, why decision.Why) Plan {
 	if plan, waits := d.gate(call); waits {
 		return plan

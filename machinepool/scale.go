@@ -2,8 +2,8 @@ package machinepool
 
 import "github.com/millwright-go/millwright/decision"
 
-// scale brings the group to the size that is wanted. Where we can choose what
-// goes, instances leave by name (leave); otherwise the provider chooses.
+// scale brings the group to the wanted size. If the driver can remove chosen instances, they leave
+// by name (leave). Otherwise the provider chooses.
 func (d *decider) scale() (Plan, bool) {
 	wanted, target := d.wanted(), max(0, d.o.Group.Target)
 	if wanted == target { // always, while the provider owns the size
@@ -20,7 +20,7 @@ func (d *decider) scale() (Plan, bool) {
 	}
 	to := wanted
 	if d.o.Features.DeleteInstances {
-		to = max(wanted, d.staying()) // what is not there yet need not come
+		to = max(wanted, d.staying()) // what is not there yet need not be made
 		if target <= to {
 			return Plan{}, false
 		}
@@ -31,7 +31,7 @@ func (d *decider) scale() (Plan, bool) {
 	return d.order(ScalePool, ScaleGroup{To: to}, decision.Why{Reason: reasonScale, Count: int64(target), All: int64(to)}), true
 }
 
-// staying is how many instances the provider is not removing already.
+// staying returns how many instances the provider is not removing already.
 func (d *decider) staying() int32 {
 	n := int32(0)
 	for i := range d.instances {
@@ -42,8 +42,8 @@ func (d *decider) staying() int32 {
 	return n
 }
 
-// surplus is how many instances we have to choose to go: none while the provider
-// owns the size, which is what is wanted then.
+// surplus returns how many instances the library has to choose to remove. It is zero while the
+// provider owns the size, because that size is then wanted.
 func (d *decider) surplus() int {
 	if !d.o.Features.DeleteInstances {
 		return 0

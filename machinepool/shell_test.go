@@ -31,7 +31,7 @@ const (
 	vanished
 )
 
-// shell carries plans out in a world. It dies with all that it remembers.
+// shell carries plans out in a world. It loses its memory when it dies.
 type shell struct {
 	w        *world
 	group    *machinepool.Group // the last answer
@@ -40,11 +40,11 @@ type shell struct {
 
 	// cached picks the version of the pool that a pass begins with.
 	cached func(newest int) int
-	// fault is asked before each port call: an outcome is answered in its place.
+	// fault is called before each port call. An outcome is answered in its place.
 	fault func(name string) *machine.Outcome
-	// kill is asked before and after each port call.
+	// kill is called before and after each port call.
 	kill func() bool
-	// lost makes the call take effect and its answer unheard.
+	// lost makes the call take effect and loses its answer.
 	told func(machinepool.Plan)
 	// steps are the decisions of the last pass.
 	steps  int
@@ -159,8 +159,7 @@ func (s *shell) carry(o *machinepool.Observation, e machinepool.Effect) ending {
 	return waits
 }
 
-// answer carries an effect out, or lets it fail, and puts the answer into the
-// observation.
+// answer carries an effect out, or makes it fail, and puts the answer into the observation.
 func (s *shell) answer(o *machinepool.Observation, e machinepool.Effect, fault *machine.Outcome) {
 	w := s.w
 	outcome := machine.Outcome{}
@@ -214,8 +213,7 @@ func (s *shell) keep(ids []string, outcome machine.Outcome) *machine.Outcome {
 	return &outcome
 }
 
-// changed takes in the answer to a changing effect, and drops what was known of
-// the group.
+// changed records the answer to a changing effect, and drops what was known of the group.
 func (s *shell) changed(o *machinepool.Observation, e machinepool.Effect, answer *machinepool.Group) {
 	o.Group, s.group = nil, nil
 	switch e.(type) {
@@ -234,8 +232,8 @@ func (s *shell) changed(o *machinepool.Observation, e machinepool.Effect, answer
 	}
 }
 
-// until makes passes at the times that plans ask for, the world going on
-// between them, until the pool is settled or the time is up.
+// until makes passes at the times that plans ask for, while the world goes on between them, until
+// the pool is settled or the time is up.
 func (s *shell) until(limit time.Duration, between func()) error {
 	end := s.w.now.Add(limit)
 	for !s.w.gone && s.w.now.Before(end) {
@@ -256,7 +254,7 @@ func (s *shell) until(limit time.Duration, between func()) error {
 	return nil
 }
 
-// settled tells whether the pool is as it is wanted.
+// settled reports whether the pool is as wanted.
 func (w *world) settled() bool {
 	p := w.pool()
 	return p.Status.Phase == machinepool.PhaseRunning && w.group != nil && w.group.target == p.Spec.Wanted() &&

@@ -13,34 +13,33 @@ import (
 type Status struct {
 	Phase Phase
 	Since time.Time // when Phase was entered; whole seconds
-	// ObservedGeneration is the spec's that the rest of the status is about.
+	// ObservedGeneration is the generation of the spec that the rest of the status is about.
 	ObservedGeneration int64
-	// NodeRefs are the nodes of the instances in Spec.ProviderIDs, in that
-	// order; an instance without a node has none.
+	// NodeRefs are the nodes of the instances in Spec.ProviderIDs, in that order. An instance
+	// without a node has none.
 	NodeRefs []NodeRef
-	// Replicas is how many instances the group was last seen with, Ready how
-	// many of them are ready nodes, Available how many have been ready for
-	// MinReady, Unavailable how many are missing to all that are wanted.
+	// Replicas is how many instances the group last had, Ready how many of them are ready nodes,
+	// Available how many have been ready for MinReady, Unavailable how many of the wanted ones are
+	// missing.
 	Replicas, Ready, Available, Unavailable int32
 	BootstrapReady, InfrastructureReady     bool
-	// FailureReason and FailureMessage say what a person has to see to. Empty:
-	// nothing. They go when what they speak of has.
+	// FailureReason and FailureMessage say what an operator must act on. Empty: nothing. They
+	// disappear with their cause.
 	FailureReason  FailureReason
 	FailureMessage string
 	Conditions     []object.Condition
 
 	// GroupID is the provider's name for the group. Empty: not known.
 	GroupID string
-	// LastKnown is the driver's own note, handed back to it with each call.
+	// LastKnown is the driver's own note. Each call gets it back.
 	LastKnown string
 	// Applied is what the group was made from, or updated to.
 	Applied Applied
-	// Leaving are instances that are emptied before they go, in the order in
-	// which they were chosen.
+	// Leaving are instances that are drained before they go, in the order in which they were
+	// chosen.
 	Leaving       []Leaving
 	LastOperation Operation
-	// NeverCreated records that no create call was issued for this pool. False
-	// says nothing: one may have been.
+	// NeverCreated records that no create call was issued for this pool. False: one may have been.
 	NeverCreated bool
 }
 
@@ -51,7 +50,7 @@ type NodeRef struct {
 	UID        string
 }
 
-// FailureReason is one word for what a person has to see to.
+// FailureReason is one word for what an operator must act on.
 type FailureReason string
 
 // The reasons of failures.
@@ -64,8 +63,7 @@ const (
 	FailureProvider FailureReason = "GroupFailed" // the provider says so
 )
 
-// ConditionSpecValid is False while a spec can't be acted upon; its message
-// names the field.
+// ConditionSpecValid is False while a spec can't be acted upon. Its message names the field.
 const ConditionSpecValid = machine.ConditionSpecValid
 
 // Exit is why an instance leaves.
@@ -74,19 +72,18 @@ type Exit string
 // The reasons to leave.
 const (
 	ExitScaleDown Exit = "ScaleDown" // there are too many
-	ExitReplace   Exit = "Replace"   // its node asks for another in its place
-	ExitProvider  Exit = "Provider"  // the provider takes it out, and waits for us
+	ExitReplace   Exit = "Replace"   // its node asks for a replacement
+	ExitProvider  Exit = "Provider"  // the provider removes it, and waits for the drain
 )
 
-// Leaving is an instance that is emptied before it goes.
+// Leaving is an instance that is drained before it goes.
 type Leaving struct {
 	ProviderID string
 	Exit       Exit
 	Since      time.Time // the drain's timeout counts from here; whole seconds
 }
 
-// Operation is the last call for a pool that was to change something, or that
-// failed.
+// Operation is the last call for a pool that should change something, or that failed.
 type Operation struct {
 	Call     Call
 	State    machine.OperationState
@@ -94,8 +91,8 @@ type Operation struct {
 	Code     codes.Code // of a failure; codes.OK otherwise
 	Message  string     // for people; never parsed
 	Time     time.Time  // whole seconds
-	// Against is what a failure was seen with: once any of it has changed,
-	// the next attempt does not wait.
+	// Against is what a failure was seen with. Once any of it has changed, the next attempt does
+	// not wait.
 	Against Inputs
 }
 
@@ -116,7 +113,7 @@ func (s *Status) Clone() Status {
 	return c
 }
 
-// Equal tells whether both say the same.
+// Equal reports whether both are the same.
 func (s *Status) Equal(t *Status) bool {
 	return s.Phase == t.Phase && s.Since.Equal(t.Since) && s.ObservedGeneration == t.ObservedGeneration &&
 		s.Replicas == t.Replicas && s.Ready == t.Ready && s.Available == t.Available && s.Unavailable == t.Unavailable &&
@@ -124,7 +121,7 @@ func (s *Status) Equal(t *Status) bool {
 		s.FailureReason == t.FailureReason && s.FailureMessage == t.FailureMessage && s.sameRecords(t)
 }
 
-// sameRecords compares what is kept for later decisions.
+// sameRecords compares the records that later decisions need.
 func (s *Status) sameRecords(t *Status) bool {
 	return s.GroupID == t.GroupID && s.LastKnown == t.LastKnown && s.NeverCreated == t.NeverCreated &&
 		s.LastOperation == t.LastOperation && s.Applied.Equal(&t.Applied) &&

@@ -15,12 +15,12 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// unset takes the name of the bootstrap data out of the template.
+// unset removes the name of the bootstrap data from the template.
 func (s *stage) unset() {
 	s.w.edit(func(p *machinepool.Pool) { p.Spec.Template.Bootstrap.DataSecret = nil })
 }
 
-// TestPhases tells the ways between phases that are seldom gone.
+// TestPhases tells about rare transitions between phases.
 func TestPhases(t *testing.T) {
 	story(t, "deletion before the pool was looked at", func(s *stage) {
 		s.w.edit(func(p *machinepool.Pool) { p.Finalizers = []string{machinepool.Finalizer} })
@@ -49,7 +49,7 @@ func TestPhases(t *testing.T) {
 		s.w.scaleTo(3)
 		s.look()
 	})
-	// An update that came before them would say that there is nothing to boot from.
+	// An update before them would say that there is nothing to boot from.
 	story(t, "group that is there before its bootstrap data", func(s *stage) {
 		s.w.carry(machinepool.CreateGroup{Replicas: 3}, nil)
 		s.w.supply()
@@ -60,8 +60,7 @@ func TestPhases(t *testing.T) {
 		s.w.edit(func(p *machinepool.Pool) { p.Spec.Template.Bootstrap.DataSecret = &name })
 		s.look()
 	})
-	// The driver adopts what the first create makes after all, from a template that
-	// is no longer wanted.
+	// The driver adopts what the first create makes late, from a template that is no longer wanted.
 	story(t, "template changed between two creates", func(s *stage) {
 		s.fails("CreateGroup", codes.DeadlineExceeded, "no answer")
 		s.look()
@@ -116,8 +115,8 @@ var (
 	toldPhase = regexp.MustCompile(`(?m)^\S+ +(?:-- )?= (\w+):`)
 )
 
-// TestEveryTransitionHasAStory: whoever changes the phase table, or what leads
-// through it, sees the change in a golden.
+// TestEveryTransitionHasAStory: a change of the phase table, or of what leads through it, shows in
+// a golden.
 func TestEveryTransitionHasAStory(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("testdata", "stories", "*.txt"))
 	require.NoError(t, err)

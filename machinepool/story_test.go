@@ -19,7 +19,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// stage is a world whose decisions are told line by line.
+// stage is a world whose decisions are written down line by line.
 type stage struct {
 	*shell
 	t    *testing.T
@@ -72,7 +72,7 @@ func describe(e machinepool.Effect) string {
 	return fmt.Sprintf("%s(%v)", name, v.Field(0).Interface())
 }
 
-// look makes one pass and says how the pool stands.
+// look makes one pass and writes the state of the pool.
 func (s *stage) look() {
 	how, err := s.pass()
 	require.NoError(s.t, err, s.text.String())
@@ -111,7 +111,7 @@ func (s *stage) after(d time.Duration) {
 	s.look()
 }
 
-// running brings the pool up without telling how.
+// running brings the pool up without writing how.
 func (s *stage) running() {
 	told := s.told
 	s.told = nil
@@ -121,7 +121,7 @@ func (s *stage) running() {
 	s.say("the pool runs with %d instances", len(s.w.ids()))
 }
 
-// fails lets the next call of that name fail.
+// fails makes the next call of that name fail.
 func (s *stage) fails(name string, code codes.Code, message string) {
 	s.fault = func(call string) *machine.Outcome {
 		if call != name {
@@ -150,7 +150,7 @@ func story(t *testing.T, name string, tell func(*stage)) {
 	})
 }
 
-// TestCreation tells how a group comes to be, phase by phase.
+// TestCreation tells how a group is created, phase by phase.
 func TestCreation(t *testing.T) {
 	story(t, "creation", func(s *stage) {
 		s.look()
@@ -260,7 +260,7 @@ func TestCreation(t *testing.T) {
 	})
 }
 
-// TestRunning tells what happens to pools that run.
+// TestRunning tells what happens to running pools.
 func TestRunning(t *testing.T) {
 	story(t, "node that is not ready for a while", func(s *stage) {
 		s.running()

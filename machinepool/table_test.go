@@ -23,8 +23,8 @@ var conditions = map[machinepool.Phase]machine.Event{
 	machinepool.PhaseFailed: machinepool.EventFailed, machinepool.PhaseDeleting: machinepool.EventDelete,
 }
 
-// P18: from every phase there is a way to every other that its condition may
-// ask for, and only by its condition.
+// P18: from every phase there is a transition to every other that its condition may ask for, and
+// only by its condition.
 func TestPhaseTableIsTotal(t *testing.T) {
 	table := machinepool.PhaseTable()
 	for _, from := range rank[:5] {

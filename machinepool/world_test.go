@@ -15,8 +15,8 @@ import (
 
 var start = time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
 
-// world is one pool, its provider, its cluster and whoever makes its bootstrap
-// data, without anything that decides.
+// world is one pool, its provider, its cluster and the maker of its bootstrap data. It makes no
+// decisions.
 type world struct {
 	now    time.Time
 	policy *machinepool.Policy
@@ -106,8 +106,7 @@ func (w *world) roll(class string) {
 
 func (w *world) remove() { w.edit(func(p *machinepool.Pool) { p.DeletedAt = w.now }) }
 
-// supply lets the provider do its work: instances come and go until the group
-// has its size.
+// supply lets the provider work: instances come and go until the group has its size.
 func (w *world) supply() {
 	if w.group == nil {
 		return
@@ -128,7 +127,7 @@ func (w *world) supply() {
 	}
 }
 
-// drop takes an instance away, and its node with it.
+// drop removes an instance, and its node with it.
 func (w *world) drop(id string) {
 	delete(w.group.instances, id)
 	delete(w.nodes, id)
@@ -142,7 +141,7 @@ func (w *world) ids() []string {
 	return slices.Sorted(maps.Keys(w.group.instances))
 }
 
-// join has all instances become ready nodes.
+// join makes all instances ready nodes.
 func (w *world) join() {
 	for _, id := range w.ids() {
 		if w.nodes[id] == nil {
@@ -169,7 +168,7 @@ func (w *world) ready(id string, status object.ConditionStatus) {
 
 func (w *world) advance(d time.Duration) { w.now = w.now.Add(d) }
 
-// observed is what GetGroup answers.
+// observed returns what GetGroup answers.
 func (w *world) observed() *machinepool.Group {
 	if w.group == nil {
 		return &machinepool.Group{Outcome: machine.Outcome{Code: codes.NotFound, Message: "no such group"}, At: w.now}
@@ -187,12 +186,12 @@ func (w *world) violated(format string, args ...any) {
 	}
 }
 
-// autoscaled tells whether the current pool's size is the provider's.
+// autoscaled reports whether the current pool's size is the provider's.
 func (w *world) autoscaled() bool {
 	return w.policy.Autoscaled || w.pool().Annotations[w.policy.Keys.Autoscaled] == "true"
 }
 
-// carry carries an effect out at the provider, and watches over what no order may do.
+// carry carries an effect out at the provider, and checks that no order does what it must not.
 func (w *world) carry(e machinepool.Effect, of *machinepool.Pool) *machinepool.Group {
 	wanted := w.pool().Spec.Wanted()
 	notFound := &machinepool.Group{Outcome: machine.Outcome{Code: codes.NotFound, Message: "no such group"}}
@@ -262,7 +261,7 @@ func (w *world) dismiss(ids []string, shrink bool) *machinepool.Group {
 	return &machinepool.Group{}
 }
 
-// inTime tells whether an instance that leaves has still time to be emptied.
+// inTime reports whether a leaving instance still has time to be drained.
 func (w *world) inTime(id string) bool {
 	for _, l := range w.pool().Status.Leaving {
 		if l.ProviderID == id {
@@ -272,7 +271,7 @@ func (w *world) inTime(id string) bool {
 	return true
 }
 
-// drain empties nodes, as long as that takes.
+// drain drains nodes, as long as that takes.
 func (w *world) drain(list []machinepool.Leaving) *machinepool.DrainAnswer {
 	a := &machinepool.DrainAnswer{Detail: "a pod is being evicted"}
 	for _, l := range list {

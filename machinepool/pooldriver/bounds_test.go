@@ -35,7 +35,7 @@ func TestPoolMessagesAreBounded(t *testing.T) {
 	require.True(t, strings.HasPrefix(given.Failure, "no\nroom"), "the driver's own answer is not changed")
 }
 
-// TestChangedPoolMessagesAreTold: a Failure that is not passed on as it is is told whole.
+// TestChangedPoolMessagesAreTold: if a Failure is changed on its way, cut gets the whole original.
 func TestChangedPoolMessagesAreTold(t *testing.T) {
 	var told []string
 	given := &pooldriver.GetPoolStatusResponse{GroupID: "g", Failure: "no\nroom"}
@@ -90,7 +90,7 @@ func TestPoolAnswersAreBounded(t *testing.T) {
 	}
 }
 
-// TestBlankGroupIDs: what is blank is none.
+// TestBlankGroupIDs: a blank ID counts as none.
 func TestBlankGroupIDs(t *testing.T) {
 	for _, blank := range []string{"", "  ", "\t"} {
 		for call, answer := range map[machinepool.Call]any{
@@ -104,7 +104,7 @@ func TestBlankGroupIDs(t *testing.T) {
 	}
 }
 
-// Who calls a pool driver that ends its goroutine gets an answer all the same.
+// A caller of a pool driver that ends its goroutine still gets an answer.
 func TestRecoverPoolFromGoexit(t *testing.T) {
 	returned := 0
 	ended := make(chan struct{})

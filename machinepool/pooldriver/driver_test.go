@@ -33,7 +33,7 @@ func aboutAPool() []machinepool.Call {
 	return slices.DeleteFunc(machinepool.Calls(), func(c machinepool.Call) bool { return c == machinepool.ListPools })
 }
 
-// An interceptor sees what a call is about, and decides about its error alone.
+// An interceptor sees what a call is about, and decides about its error only.
 func TestInterceptPool(t *testing.T) {
 	for _, call := range machinepool.Calls() {
 		mine := errors.New("mine")
@@ -104,7 +104,7 @@ func TestDeadlinePool(t *testing.T) {
 			}
 			return wholePool(call), nil
 		}}, driver.Deadline(timeouts))
-		timeouts.By[machinepool.CreatePool] = time.Second // of no effect by now
+		timeouts.By[machinepool.CreatePool] = time.Second // without effect
 		for call, want := range map[machinepool.Call]time.Duration{
 			machinepool.CreatePool: 10 * time.Minute, machinepool.DeletePool: 0, machinepool.ScalePool: time.Minute,
 		} {
@@ -164,7 +164,7 @@ func TestHookPool(t *testing.T) {
 	}
 }
 
-// Requests that can't be made are not made.
+// Invalid requests are not made.
 func TestValidatePoolRequests(t *testing.T) {
 	for name, c := range map[string]struct {
 		spoil func(*asked) // nil: no request
@@ -201,7 +201,7 @@ func TestValidatePoolRequests(t *testing.T) {
 	}
 }
 
-// Answers that can't be acted upon are INTERNAL; what is optional may be missing.
+// Answers that can't be acted upon are INTERNAL. Optional fields may be missing.
 func TestValidatePoolAnswers(t *testing.T) {
 	for _, call := range machinepool.Calls() {
 		d := pooldriver.Validate(answeringPool(wholePool, nil), nil)

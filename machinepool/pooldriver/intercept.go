@@ -14,7 +14,7 @@ func Intercept(d Driver, with ...driver.Interceptor) Driver {
 	return &intercepted{inner: d, with: slices.Clone(with)}
 }
 
-// intercepted is every decorator that needs no look at requests and responses.
+// intercepted is every decorator that does not inspect requests and responses.
 type intercepted struct {
 	inner Driver
 	with  []driver.Interceptor

@@ -12,7 +12,7 @@ import (
 	"github.com/millwright-go/millwright/machinepool/pooldriver"
 )
 
-// Calls for machines and for pools wait for each other where they share a limit.
+// Calls for machines and for pools wait for each other if they share a limit.
 func TestLimitIsShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		shared := driver.Limit(driver.Limits{Concurrency: 1})
@@ -41,7 +41,7 @@ func TestLimitIsShared(t *testing.T) {
 	})
 }
 
-// Whose turn does not come in time is not called, and says so.
+// A call whose turn does not come in time is not made, and the error says so.
 func TestLimitedPoolsGiveUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := pooldriver.Intercept(pooldriver.UnimplementedPools{}, driver.Limit(driver.Limits{Interval: time.Minute, Now: time.Now, After: time.After}))

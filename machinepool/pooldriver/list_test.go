@@ -17,8 +17,8 @@ import (
 // unlisted is a pool driver that names no groups.
 type unlisted struct{ pooldriver.UnimplementedPools }
 
-// TestListsPools: decorators have the method in any case; whether groups can be listed is
-// the driver's to say.
+// TestListsPools: decorators always have the method. Whether groups can be listed depends on the
+// driver.
 func TestListsPools(t *testing.T) {
 	wrapped := func(d pooldriver.Driver) pooldriver.Driver {
 		return pooldriver.Validate(pooldriver.Intercept(pooldriver.Intercept(d, driver.Recover(nil)), driver.Limit(driver.Limits{})), nil)
@@ -32,8 +32,8 @@ func TestListsPools(t *testing.T) {
 	require.Equal(t, codes.Unimplemented, codes.Of(err), "%v", err)
 }
 
-// TestListedGroupsAreBounded: entries that can't be acted upon are set aside, cut where
-// they are too long, and the driver's own answer is left alone.
+// TestListedGroupsAreBounded: entries that can't be acted upon are set aside, and cut if they are
+// too long. The driver's own answer is left alone.
 func TestListedGroupsAreBounded(t *testing.T) {
 	long, pool := strings.Repeat("x", driver.MaxID+1), object.Key{Namespace: "fleet", Name: "web"}
 	given := &pooldriver.ListPoolsResponse{Groups: map[string]object.Key{

@@ -13,8 +13,8 @@ import (
 type Request struct {
 	Pool  *machinepool.Pool
 	Class *machine.Class
-	// Secret is the class's boot secret and credentials merged, no placeholder
-	// replaced. Nil: the class names none, or, for DeletePool, it is gone.
+	// Secret is the class's boot secret and credentials merged, without replaced placeholders. Nil:
+	// the class names none, or, for DeletePool, it is gone.
 	Secret *machine.Secret
 }
 
@@ -22,12 +22,12 @@ type Request struct {
 type CreatePoolRequest struct {
 	Request
 	Replicas int32 // not negative
-	// Bootstrap is what the machines boot from; one for all of them. Nil: nothing
-	// is to be bootstrapped.
+	// Bootstrap is what the machines boot from, the same for all of them. Nil: there is nothing to
+	// bootstrap.
 	Bootstrap *machine.Secret
 }
 
-// UpdatePoolRequest asks that the group be as Pool and Class say.
+// UpdatePoolRequest asks that the group match Pool and Class.
 type UpdatePoolRequest struct {
 	Request
 	Bootstrap *machine.Secret // as for CreatePool
@@ -51,7 +51,7 @@ type DeleteInstancesRequest struct {
 	ProviderIDs []string // none is empty
 }
 
-// ReplaceInstanceRequest asks for another instance in the place of this one.
+// ReplaceInstanceRequest asks for a new instance in place of this one.
 type ReplaceInstanceRequest struct {
 	Request
 	ProviderID string // not empty
@@ -69,22 +69,19 @@ type ListPoolsRequest struct {
 	Secret *machine.Secret // as in a Request
 }
 
-// ListPoolsResponse names groups and the pools they were made for.
+// ListPoolsResponse maps groups to the pools they were made for.
 type ListPoolsResponse struct {
 	Groups map[string]object.Key // from group ID to the pool's namespace and name
-	// Dropped are entries of Groups that can't be acted upon, without an ID or a pool's
-	// name, or with one that is too long, which is cut: Validate moves them here.
-	// A driver leaves it empty.
+	// Dropped are entries of Groups that can't be acted upon: without an ID or a pool's name, or
+	// with one that is too long, which is cut. Validate moves them here. A driver leaves it empty.
 	Dropped map[string]object.Key
 }
 
-// Response says how a group stands after a call that changed it. Empty
-// fields leave what is known as it is.
+// Response is the state of a group after a call that changed it. Empty fields keep what is known.
 type Response struct {
 	// GroupID is the provider's unique name for the group.
 	GroupID string
-	// LastKnownState is the driver's own note, as a machine's is. It may come
-	// beside an error.
+	// LastKnownState is the driver's own note, like a machine's. It may come beside an error.
 	LastKnownState string
 }
 
@@ -93,13 +90,13 @@ type GetPoolStatusResponse struct {
 	GroupID string
 	// Target is the size that the provider brings the group to.
 	Target int32
-	// Instances are all that the group has, also those that go: each once, under
-	// the provider ID that its node will have.
+	// Instances are all that the group has, including those that are going: each once, under the
+	// provider ID that its node will have.
 	Instances []machinepool.Instance
 	// Ready says that the group is made and works.
 	Ready bool
-	// Failure says what the provider can't overcome by itself; empty: nothing.
-	// It is stored, so it must hold no secret and change with the cause only.
+	// Failure is what the provider can't overcome by itself. Empty: nothing. It is stored, so it
+	// must hold no secret and must only change with the cause.
 	Failure        string
 	LastKnownState string
 }
@@ -114,7 +111,7 @@ func (r *Request) base() *Request { return r }
 
 func (r *ListPoolsRequest) base() *Request { return &Request{Class: r.Class, Secret: r.Secret} }
 
-// baseOf is what all requests have; nil for one that is nil.
+// baseOf returns what all requests have. Nil for a nil request.
 func baseOf[Q request](req Q) *Request {
 	var none Q
 	if req == none {
@@ -123,7 +120,7 @@ func baseOf[Q request](req Q) *Request {
 	return req.base()
 }
 
-// infoOf says which call is made; base is nil where there is no request.
+// infoOf returns which call is made. base is nil if there is no request.
 func infoOf(method machinepool.Call, base *Request) driver.CallInfo {
 	info := driver.CallInfo{Method: method, Kind: "pool", ReadOnly: method == machinepool.GetPoolStatus || method == machinepool.ListPools}
 	if base != nil && base.Pool != nil {
@@ -135,7 +132,7 @@ func infoOf(method machinepool.Call, base *Request) driver.CallInfo {
 	return info
 }
 
-// missingField says what is missing without which a call can't be made; empty: nothing.
+// missingField returns what a call lacks to be made. Empty: nothing.
 func (r *Request) missingField(method machinepool.Call) string {
 	ofPool := method != machinepool.ListPools
 	switch {

@@ -71,8 +71,7 @@ type asked struct {
 
 var wholeAsk = asked{Request: pooldriver.Request{Pool: aPool, Class: aClass, Secret: aSecret}, n: 3, ids: []string{"a"}}
 
-// askPool makes a call; no request at all if with is nil. The answer is nil
-// where the driver's is.
+// askPool makes a call, without a request if with is nil. The answer is nil if the driver's is.
 func askPool(ctx context.Context, d pooldriver.Driver, call machinepool.Call, with *asked) (any, error) {
 	if with == nil {
 		return askNothing(ctx, d, call)
@@ -123,7 +122,7 @@ func askNothing(ctx context.Context, d pooldriver.Driver, call machinepool.Call)
 	}
 }
 
-// lister is the outermost layer of d that lists pools, or one that says that there is none.
+// lister returns the outermost layer of d that lists pools, or one that says that there is none.
 func lister(d pooldriver.Driver) pooldriver.Lister {
 	if l, ok := pooldriver.As[pooldriver.Lister](d); ok {
 		return l
@@ -138,7 +137,7 @@ func some[R any](r *R, err error) (any, error) {
 	return r, err
 }
 
-// wholePool is an answer with which nothing is wrong.
+// wholePool is a valid answer.
 func wholePool(call machinepool.Call) any {
 	if call == machinepool.GetPoolStatus {
 		return &pooldriver.GetPoolStatusResponse{GroupID: "g", Target: 2, Instances: []machinepool.Instance{{ProviderID: "a"}, {ProviderID: "b"}}}

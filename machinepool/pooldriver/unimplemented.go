@@ -7,8 +7,8 @@ import (
 	"github.com/millwright-go/millwright/machinepool"
 )
 
-// UnimplementedPools answers every call with UNIMPLEMENTED. A pool driver embeds
-// it and brings the calls that it supports.
+// UnimplementedPools answers every call with UNIMPLEMENTED. A pool driver embeds it and adds the
+// calls that it supports.
 type UnimplementedPools struct{}
 
 var _ Driver = UnimplementedPools{}

@@ -13,21 +13,20 @@ import (
 
 // Validate returns a pool driver that passes on only what can be acted upon.
 //
-// Requests: without pool, pool name or class, with a negative size or a blank
-// provider ID, a call is INVALID_ARGUMENT and d is not called.
+// Requests: if the pool, its name or the class is missing, a size is negative or a provider ID is
+// blank, the answer is INVALID_ARGUMENT and d is not called.
 //
-// Answers that claim OK become INTERNAL when CreatePool or GetPoolStatus give no
-// group ID, a blank one or one beyond its bound, and when a target is negative.
-// Instances are sorted by provider ID; blank and repeated ones and those beyond
-// their bound are left out, since an empty ID must match nothing.
+// An OK answer becomes INTERNAL if CreatePool or GetPoolStatus returns no group ID, a blank one or
+// one beyond its bound, or if a target is negative. Instances are sorted by provider ID. Blank and
+// repeated ones and those beyond their bound are left out, because an empty ID must match nothing.
 //
 // Entries of ListPools without a group ID or a pool's name, with a blank one or with
 // one beyond its bound (then it is cut) move from Groups to Dropped, as those of
 // ListMachines do.
 //
 // Messages of errors, bounds and secrets are treated as by driver.Validate, and so is
-// GetPoolStatusResponse.Failure. cut is told what driver.ValidateOptions.Cut is told;
-// nil: nobody is told.
+// GetPoolStatusResponse.Failure. cut gets the same calls as driver.ValidateOptions.Cut. It may be
+// nil.
 func Validate(d Driver, cut func(ctx context.Context, call driver.CallInfo, whole string)) Driver {
 	return &validated{inner: d, cut: cut}
 }
@@ -40,8 +39,8 @@ type validated struct {
 // Unwrap returns the driver that is decorated.
 func (v *validated) Unwrap() Driver { return v.inner }
 
-// validate makes one call, if the request is fit for it, and holds its answer to
-// rules. unfit says what is wrong with a request that lacks nothing; nil: nothing is.
+// validate makes one call, if the request is valid, and checks its answer. unfit returns what is
+// wrong with a request that lacks nothing. Nil: nothing is.
 func validate[Q request, R any](
 	ctx context.Context, v *validated, method machinepool.Call, req Q, unfit func() string,
 	call func(context.Context, Q) (*R, error), rules driver.Validation[R],
@@ -69,7 +68,7 @@ func change[Q request](
 	})
 }
 
-// bootstrapOf is what the machines of a pool boot from, where a request has it.
+// bootstrapOf returns what the machines of a pool boot from, if a request has it.
 func bootstrapOf[Q request](req Q) *machine.Secret {
 	switch q := any(req).(type) {
 	case *CreatePoolRequest:
@@ -82,7 +81,7 @@ func bootstrapOf[Q request](req Q) *machine.Secret {
 
 func (r *Response) note() *string { return &r.LastKnownState }
 
-// groupBound is that of a group ID. Where the group is known already, what is known stays.
+// groupBound is the bound of a group ID. If the group is known already, the known ID stays.
 func groupBound(id *string) driver.Bound {
 	return driver.Bound{Name: "a group ID", Text: id, Most: driver.MaxID}
 }
@@ -167,7 +166,7 @@ func (r *GetPoolStatusResponse) bounds() []driver.Bound {
 	}
 }
 
-// tidy sorts the instances, each once, and reports whether they were not so already.
+// tidy sorts the instances, each once, and reports whether it changed anything.
 func (r *GetPoolStatusResponse) tidy() bool {
 	last, fine := "", true
 	for i := range r.Instances {

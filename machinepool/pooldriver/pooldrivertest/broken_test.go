@@ -17,7 +17,7 @@ import (
 type broken struct {
 	*Memory
 	features machinepool.Features
-	// around, if set, is asked about each call in the place of those below.
+	// around, if set, replaces each call below.
 	around    func(ctx context.Context, call machinepool.Call, class *machine.Class, next func(context.Context) error) error
 	create    func(context.Context, *pooldriver.CreatePoolRequest) (*pooldriver.Response, error)
 	update    func(context.Context, *pooldriver.UpdatePoolRequest) (*pooldriver.Response, error)
@@ -90,14 +90,14 @@ func (b *broken) ListPools(ctx context.Context, req *pooldriver.ListPoolsRequest
 	return aside(ctx, b, machinepool.ListPools, req.Class, req, b.listing)
 }
 
-// group returns the one that a request means; nil: there is none.
+// group returns the group that a request means. Nil: there is none.
 func (b *broken) group(r pooldriver.Request) *memoryGroup {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.groups[groupKey{clusterOf(r.Class), r.Pool.Key}]
 }
 
-// clusterOf is the cluster that a class names; empty: its spec can't be read.
+// clusterOf returns the cluster that a class names. Empty: its spec can't be read.
 func clusterOf(c *machine.Class) string {
 	spec, _ := drivertest.NewMemory(drivertest.MemoryOptions{}).Admit(c, nil)
 	return spec.Cluster
@@ -107,7 +107,7 @@ func clusterOf(c *machine.Class) string {
 type variant struct {
 	name  string
 	spoil func(*broken)
-	// fails are checks that must fail, each with something it must say.
+	// fails are checks that must fail, each with a text that its failure must contain.
 	fails map[string]string
 }
 

@@ -11,9 +11,9 @@ import (
 	"github.com/millwright-go/millwright/machinepool/pooldriver"
 )
 
-// The calls of a trial. They go to the driver under test by way of conformance.Call.
+// The calls of a trial. They go to the driver under test through conformance.Call.
 
-// request is what each request has, made anew each time.
+// request returns what each request has, a new one each time.
 func (r *trial) request(p *machinepool.Pool, c *machine.Class) pooldriver.Request {
 	return pooldriver.Request{Pool: p.Clone(), Class: c.Clone(), Secret: r.secretOf(r.setup.Secret)}
 }
@@ -55,7 +55,7 @@ func (r *trial) statusOf(
 	})
 }
 
-// deleteOf repeats the call for as long as the group is said to be going.
+// deleteOf repeats the call while the group is being deleted.
 func (r *trial) deleteOf(ctx context.Context, p *machinepool.Pool, c *machine.Class) (a *pooldriver.Response, err error) {
 	for range 100 {
 		a, err = conformance.Call(ctx, r.Trial, machinepool.DeletePool, r.driver.DeletePool, func() *pooldriver.DeletePoolRequest {

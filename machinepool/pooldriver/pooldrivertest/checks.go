@@ -20,8 +20,7 @@ func createMakes(r *trial) {
 	r.account(3, "three were asked for")
 }
 
-// createIsIdempotent creates as the library does when an answer was lost:
-// with nothing recorded.
+// createIsIdempotent creates as the library does when an answer was lost: with nothing recorded.
 func createIsIdempotent(r *trial) {
 	const duty = "creating a pool's group again adopts the one that is there"
 	p := r.pool()
@@ -132,7 +131,7 @@ var updateChecks = []check{
 	}},
 }
 
-// updates updates to another class if there is one, and to the same if not.
+// updates updates to another class if there is one, else to the same class.
 func updates(r *trial) {
 	const duty = "an update leaves the size alone"
 	class := r.setup.Class

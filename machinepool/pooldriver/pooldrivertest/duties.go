@@ -11,7 +11,7 @@ import (
 	"github.com/millwright-go/millwright/machinepool/pooldriver"
 )
 
-// What holds for every call of a pool driver.
+// The rules for every call of a pool driver.
 
 // attempt is one call about a pool with a class.
 type attempt struct {
@@ -99,7 +99,7 @@ var argumentChecks = []check{
 	}},
 }
 
-// spoiltPool makes all attempts with a class that is wrong.
+// spoiltPool makes all attempts with an invalid class.
 func (r *trial) spoiltPool(wrong *machine.Class, want codes.Code) {
 	r.Helper()
 	there := r.created(r.pool(), 1)
@@ -110,8 +110,7 @@ func (r *trial) spoiltPool(wrong *machine.Class, want codes.Code) {
 	r.account(1, "the class was wrong")
 }
 
-// refusedPool requires that an attempt fails with a code, and says the same
-// each time.
+// refusedPool requires that an attempt fails with a code, with the same message each time.
 func (r *trial) refusedPool(a attempt, p *machinepool.Pool, c *machine.Class, want codes.Code) {
 	r.Helper()
 	first := a.make(r.Ctx, r, p, c)
@@ -167,8 +166,8 @@ var contextChecks = []check{
 	}},
 }
 
-// overPool makes calls whose context is over. Each may do its work all the same;
-// otherwise it says so by the code, and a later call takes up what it left.
+// overPool makes calls whose context is over. Each may still do its work. Otherwise its code says
+// so, and a later call completes it.
 func (r *trial) overPool(ctx context.Context, code codes.Code) {
 	p, fresh := r.created(r.pool(), 2), r.pool()
 	for _, a := range attempts[1:] {
@@ -243,7 +242,7 @@ var lostAnswerChecks = []check{
 	}},
 }
 
-// losePool has a call take effect and fail.
+// losePool makes a call take effect and fail.
 func (r *trial) losePool(call machinepool.Call, do func() error) {
 	r.Helper()
 	hook, ok := pooldriver.As[pooldriver.FaultHook](r.driver)

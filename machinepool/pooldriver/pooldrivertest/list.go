@@ -20,7 +20,7 @@ var listChecks = []check{
 	{"of a class that is wrong is refused", listRefuses},
 }
 
-// groupsOf names the groups of a class. It skips the check if the driver names none.
+// groupsOf lists the groups of a class. It skips the check if the driver lists none.
 func (r *trial) groupsOf(ctx context.Context, c *machine.Class) (map[string]object.Key, error) {
 	r.Helper()
 	lister, ok := pooldriver.As[pooldriver.Lister](r.driver)

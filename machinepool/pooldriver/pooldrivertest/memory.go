@@ -14,10 +14,10 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// Memory is a provider of groups that lives in memory, and the pool driver
-// to it: it keeps every duty of a pool driver, and fails when told to. Any number
-// of clusters share it. It is made by NewMemory, safe for concurrent use,
-// and takes the provider specs and secrets of a drivertest.Memory.
+// Memory is a provider of groups that lives in memory, and the pool driver for it. It meets every
+// duty of a pool driver, and fails when told to. Any number of clusters share it. NewMemory makes
+// it. It is safe for concurrent use, and takes the provider specs and secrets of a
+// drivertest.Memory.
 //
 // Instances come and go at once, or, with Slow, when Work is called. Provider
 // IDs number the instances and are never used twice.
@@ -57,7 +57,7 @@ type memoryInstance struct {
 	number int
 }
 
-// MemoryOptions says how a Memory is to behave. The zero value is the simplest.
+// MemoryOptions says how a Memory behaves. The zero value is the simplest.
 type MemoryOptions struct {
 	Token string // as for a drivertest.Memory
 	// Slow leaves instances as they are until Work is called.
@@ -107,7 +107,7 @@ func (m *Memory) Work() {
 	}
 }
 
-// work brings a group to its target: who is going goes, then the youngest.
+// work brings a group to its target. Instances that are going go first, then the youngest.
 func (m *Memory) work(g *memoryGroup) {
 	maps.DeleteFunc(g.instances, func(_ string, i *memoryInstance) bool { return i.Going })
 	for all := g.sorted(); int32(len(all)) > g.target; all = all[:len(all)-1] {
@@ -120,18 +120,18 @@ func (m *Memory) work(g *memoryGroup) {
 	}
 }
 
-// sorted are a group's instances, oldest first.
+// sorted returns a group's instances, oldest first.
 func (g *memoryGroup) sorted() []*memoryInstance {
 	return slices.SortedFunc(maps.Values(g.instances), func(a, b *memoryInstance) int { return cmp.Compare(a.number, b.number) })
 }
 
-// Lose takes an instance away behind everybody's back, whatever group has it;
-// another comes in its place.
+// Lose removes an instance without telling anyone, from any group that has it. A new one replaces
+// it.
 func (m *Memory) Lose(id string) {
 	m.each(id, func(g *memoryGroup, _ *memoryInstance) { delete(g.instances, id) })
 }
 
-// AskDrain has the provider want to remove an instance, and wait for its drain.
+// AskDrain makes the provider want to remove an instance, and wait for its drain.
 func (m *Memory) AskDrain(id string) {
 	m.each(id, func(_ *memoryGroup, i *memoryInstance) { i.AwaitsDrain = true })
 }
@@ -163,8 +163,8 @@ func (m *Memory) PoolFeatures() machinepool.Features {
 	return machinepool.Features{DeleteInstances: true, ReplaceInstance: true}
 }
 
-// FailPoolNext has the next call of that kind answer err without doing anything.
-// Called again, it adds to what is in store.
+// FailPoolNext makes the next call of that kind answer err without doing anything. Further calls
+// add to the faults in store.
 func (m *Memory) FailPoolNext(call machinepool.Call, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

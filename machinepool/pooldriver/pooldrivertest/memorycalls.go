@@ -12,7 +12,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// takeFault returns the next error in store for a call; nil: there is none.
+// takeFault returns the next error in store for a call. Nil: there is none.
 func takeFault(store map[machinepool.Call][]error, call machinepool.Call) error {
 	if len(store[call]) == 0 {
 		return nil
@@ -22,9 +22,8 @@ func takeFault(store map[machinepool.Call][]error, call machinepool.Call) error 
 	return err
 }
 
-// serve carries a call out, unless its context is over or a fault is in
-// store. One call is carried out at a time. do gets the group, nil if there is
-// none.
+// serve carries out a call, unless its context is over or a fault is in store. One call is carried
+// out at a time. do gets the group, or nil if there is none.
 func serve[R any](
 	ctx context.Context, m *Memory, call machinepool.Call, req pooldriver.Request,
 	do func(key groupKey, spec drivertest.MemorySpec, g *memoryGroup) (*R, error),

@@ -15,19 +15,18 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// Suite says how to make the pool driver under test. Its fields are as those
-// of drivertest.Suite.
+// Suite says how to make the pool driver under test. Its fields are like those of drivertest.Suite.
 type Suite struct {
 	New      func(t *testing.T) Setup
 	Patience time.Duration
 	Prompt   time.Duration
 }
 
-// Setup is a pool driver and what it is tried with. Only Driver and Class
-// are needed; a nil field leaves out the checks that need it.
+// Setup is a pool driver and the objects to test it with. Only Driver and Class are required. A nil
+// field skips the checks that need it.
 type Setup struct {
 	Driver pooldriver.Driver
-	// Class is what groups are made from; it is also spoilt to see it refused.
+	// Class is what groups are made from. The suite also tests an invalid copy of it.
 	Class *machine.Class
 	// Secret goes with every call, Bootstrap with each create and update. Their
 	// values must appear in no answer.
@@ -43,17 +42,17 @@ type Setup struct {
 	// Invalid can be decoded, but no group can be made from it.
 	Invalid *machine.Class
 
-	// Settle returns once the provider has done all that was asked for so far:
-	// instances that were to come or go have. Nil: that takes no time.
+	// Settle returns once the provider has carried out everything so far: instances have come or
+	// gone. Nil: that takes no time.
 	Settle func(ctx context.Context)
-	// Count returns how many instances there really are in the account, by other
-	// means than the driver. Only its changes count.
+	// Count returns how many instances there really are in the account, without using the driver.
+	// Only its changes count.
 	Count func() int
-	// AskDrain has the provider want to remove an instance, and wait for its drain.
+	// AskDrain makes the provider want to remove an instance, and wait for its drain.
 	AskDrain func(providerID string)
 }
 
-// check is one thing that a pool driver promises.
+// check is one duty of a pool driver.
 type check struct {
 	name string
 	run  func(*trial)
@@ -82,8 +81,8 @@ func groups() []group {
 	}
 }
 
-// Run checks every duty of a pool driver, as drivertest.Run does for a driver.
-// Lost answers are tried with drivers that have a pooldriver.FaultHook.
+// Run checks every duty of a pool driver, as drivertest.Run does for a driver. Lost answers are
+// tested if the driver has a pooldriver.FaultHook.
 func Run(t *testing.T, s Suite) {
 	t.Helper()
 	conformance.Run(t, s.checks())
@@ -221,7 +220,7 @@ func (r *trial) hasOf(p *machinepool.Pool, c *machine.Class, n int32, duty strin
 	return ids
 }
 
-// account requires that there are so many instances more than in the beginning.
+// account requires that many more instances than in the beginning.
 func (r *trial) account(n int, duty string) {
 	r.Helper()
 	if r.setup.Count == nil {

@@ -57,7 +57,7 @@ func TestMemory(t *testing.T) {
 	})
 }
 
-// A driver and a setup that leave out all that is optional pass, and leave checks out.
+// A driver and a setup without optional parts pass, and skip checks.
 func TestBarePools(t *testing.T) {
 	suite := Suite{New: func(*testing.T) Setup {
 		m := NewMemory(MemoryOptions{})
@@ -112,8 +112,7 @@ func outcomes(t *testing.T, s Suite) []conformance.Outcome {
 	return conformance.Outcomes(t, s.checks())
 }
 
-// Each broken driver is found out by the checks that should, and each check
-// finds some broken driver.
+// The expected checks find each broken driver, and each check finds some broken driver.
 func TestBrokenDriversFail(t *testing.T) {
 	found := map[string]bool{}
 	for _, v := range variants {
