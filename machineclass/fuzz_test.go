@@ -13,7 +13,7 @@ import (
 	"github.com/millwright-go/millwright/test/fuzzing"
 )
 
-// form reads bytes as observations of classes and secrets. The corpus counts on the order of the
+// form reads bytes as observations of classes and secrets. The corpus depends on the order of the
 // words.
 var form = fuzzing.Form{Now: start, Words: []string{
 	"", "fleet", "small", machine.ClassKind, blue.Kind, blue.APIGroup, green.Kind, machine.Finalizer, machine.SecretFinalizer,

@@ -15,9 +15,9 @@ var (
 	ErrNoPolicy      = errors.New("machineclass: there is no policy")
 )
 
-// Decide says what to do next about the class of one name. It changes none of
-// its arguments. Calling it again with the same arguments gives the same plan.
-// The error is for a caller's mistake only: ErrNoObservation or ErrNoPolicy.
+// Decide decides what to do next about the class of one name. It changes none of its arguments, and
+// returns the same plan for the same arguments. Only a caller's mistake is an error:
+// ErrNoObservation or ErrNoPolicy.
 func Decide(o *Observation, p *Policy, now time.Time) (Plan, error) {
 	if o == nil {
 		return Plan{}, ErrNoObservation
@@ -90,19 +90,19 @@ func (d *decider) keep() Plan {
 	return plan
 }
 
-// step is what is to be done about a finalizer.
+// step is what to do about a finalizer.
 type step int
 
 const (
 	stepNone step = iota
 	stepHeld
-	stepTooLate // it is needed, and none can be added to an object that is being deleted
-	stepAsk     // a cache says that nobody refers to it, and caches are old
+	stepTooLate // it is needed, and an object that is being deleted accepts none
+	stepAsk     // the cache shows no reference, and caches are old
 	stepAdd
 	stepRemove
 )
 
-// hold compares what an object carries with what it should.
+// hold compares the finalizer that an object has with the one it should have.
 func hold(m *object.Meta, finalizer string, used, live bool) step {
 	has := m.HasFinalizer(finalizer)
 	switch {

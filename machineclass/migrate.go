@@ -8,8 +8,8 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// migrate takes the next step of a migration. An idle plan: there is none to
-// take now, for the reason given; without a reason, all are done.
+// migrate takes the next step of a migration. An idle plan with a reason: no step can be taken now.
+// Without a reason: all steps are done.
 func (d *decider) migrate() Plan {
 	ref, one := d.foreign()
 	why := decision.Why{Name: d.o.Key.Name, Cause: kind(ref.GroupKind())}
@@ -39,8 +39,8 @@ func (d *decider) migrate() Plan {
 	return Plan{}
 }
 
-// foreign is the one older class that all references name. Two classes of
-// different kinds can't both become the one of their name.
+// foreign returns the one older class that all references name. Two classes of different kinds
+// can't both become the one of their name.
 func (d *decider) foreign() (ref machine.ClassRef, one bool) {
 	ref = d.o.References[0].Class
 	for i := range d.o.References {
@@ -51,13 +51,12 @@ func (d *decider) foreign() (ref machine.ClassRef, one bool) {
 	return ref, true
 }
 
-// madeFrom tells whether our class is known to have been made from that kind.
+// madeFrom reports whether our class records that it was made from that kind.
 func (d *decider) madeFrom(ref machine.ClassRef) bool {
 	return d.o.Class != nil && d.o.Class.Annotations[MigratedFrom] == ref.GroupKind()
 }
 
-// leave leaves the older class and the references to it as they are, and says
-// so.
+// leave leaves the older class and the references to it as they are, and says so.
 func (d *decider) leave(why decision.Why, reason decision.Reason, again codes.RetryClass) Plan {
 	why.Reason = reason
 	plan := Plan{Why: why, Warn: why}
@@ -67,7 +66,7 @@ func (d *decider) leave(why decision.Why, reason decision.Reason, again codes.Re
 	return plan
 }
 
-// fill has the class filled and stored; a plan without a reason: it is.
+// fill makes the driver fill the class, and stores it. A plan without a reason: that is done.
 func (d *decider) fill(ref machine.ClassRef, why decision.Why) Plan {
 	filled := d.o.Filled
 	switch {
@@ -90,7 +89,7 @@ func (d *decider) fill(ref machine.ClassRef, why decision.Why) Plan {
 	return d.store(ref, why)
 }
 
-// store stores the class as it was filled, unless it is like that already.
+// store stores the class as it was filled, unless it is already so.
 func (d *decider) store(ref machine.ClassRef, why decision.Why) Plan {
 	want := d.o.Filled.Class.Clone()
 	if have := d.o.Class; have != nil {
@@ -117,7 +116,7 @@ func (d *decider) store(ref machine.ClassRef, why decision.Why) Plan {
 	return Plan{Write: &Create{want}, Why: why}
 }
 
-// unusable says what is wrong with a class that a driver has filled.
+// unusable returns what is wrong with a class that a driver has filled.
 func (d *decider) unusable(c *machine.Class) string {
 	if c == nil || c.SpecEqual(&machine.Class{}) {
 		return "the driver has left it empty"
@@ -128,9 +127,9 @@ func (d *decider) unusable(c *machine.Class) string {
 	return ""
 }
 
-// retryAt is when the driver is asked again after a failure; zero: not before
-// the older class changes. failed: there is one that counts, and its time has
-// not come. One that claims to lie in the future counts for nothing.
+// retryAt returns when the driver is asked again after a failure. Zero: not before the older class
+// changes. failed: there is a failure that counts, and its time has not come. A failure from the
+// future does not count.
 func (d *decider) retryAt() (at time.Time, failed bool) {
 	f := d.o.Failed
 	if f == nil || f.Version != d.o.Old.Version || f.At.After(d.now) {
@@ -144,7 +143,7 @@ func (d *decider) retryAt() (at time.Time, failed bool) {
 	return at, d.now.Before(at)
 }
 
-// failed says what the driver answered, and waits.
+// failed reports the driver's answer, and waits.
 func (d *decider) failed(why decision.Why, answer machine.Outcome, at time.Time) Plan {
 	why.Reason, why.Code, why.Detail = reasonFillFailed, answer.Code, answer.Message
 	if answer.Code == codes.Unimplemented {
@@ -153,7 +152,7 @@ func (d *decider) failed(why decision.Why, answer machine.Outcome, at time.Time)
 	return Plan{At: at, Why: why, Warn: why}
 }
 
-// kind is the kind of an older class, as a reason names it.
+// kind returns the kind of an older class, as a reason names it.
 type kind string
 
 func (k kind) String() string { return string(k) }

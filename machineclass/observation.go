@@ -14,25 +14,25 @@ import (
 // made from, as ClassRef.GroupKind spells it.
 const MigratedFrom = "millwright-go/migrated-from"
 
-// Policy is what is to be done about classes. The zero Policy: nothing.
+// Policy says what to do about classes. The zero Policy: nothing.
 type Policy struct {
-	// Keep has classes and secrets carry the finalizer while they are
-	// referred to. False leaves finalizers as they are.
+	// Keep puts the finalizer on classes and secrets while an object refers to them. False leaves
+	// finalizers as they are.
 	Keep bool
-	// Migrate has references to classes of other kinds moved to ours.
+	// Migrate moves references to classes of other kinds to ours.
 	Migrate bool
 }
 
-// Users counts who refers to a class. One kind is enough for the class to be
-// kept, so that the others need not be counted while it is not being deleted.
+// Users counts the objects that refer to a class. One kind is enough to keep the class, so the
+// others need not be counted while it is not being deleted.
 type Users struct {
 	Deployments int // that are not being deleted
 	Sets        int // that are not being deleted and may create machines
-	Machines    int // all of them: to delete one takes its class
+	Machines    int // all of them: the deletion of each needs its class
 }
 
-// String returns "1 deployment, 3 machines". Kinds of which there are none, or none were counted, are
-// left out; without any it returns "nobody".
+// String returns "1 deployment, 3 machines". It leaves out kinds of which there are none, or none
+// were counted. Without any it returns "nobody".
 func (u Users) String() string {
 	var parts []string
 	for _, part := range []struct {
@@ -57,25 +57,25 @@ func (u Users) any() bool { return u.Deployments > 0 || u.Sets > 0 || u.Machines
 // Holder is the kind of an object that refers to a class.
 type Holder string
 
-// The holders, in the order in which their references move: what is made from
-// a template later takes over the reference from it.
+// The holders, in the order in which their references move. A template's reference moves before
+// those of the objects made from it.
 const (
 	HolderDeployment Holder = "deployment"
 	HolderSet        Holder = "set"
 	HolderMachine    Holder = "machine"
 )
 
-// Reference says that an object refers to a class of another kind than ours.
+// Reference is the reference of an object to a class of another kind than ours.
 type Reference struct {
 	Holder Holder
 	Key    object.Key
 	Class  machine.ClassRef
 }
 
-// Observation is what a decision about one name of a class is made from. The
-// caller fills in Key, Class, Users, References and Failed from its caches and
-// its memory before the first Decide of a pass; the rest are the answers to
-// effects carried out in this pass. A nil answer was not asked for.
+// Observation is what a decision about one name of a class is made from. The caller fills in Key,
+// Class, Users, References and Failed from its caches and its memory before the first Decide of a
+// pass. The rest are the answers to effects carried out in this pass. A nil answer was not asked
+// for.
 type Observation struct {
 	Key   object.Key
 	Class *machine.Class // ours; nil: there is none of that name
@@ -108,7 +108,7 @@ type Filled struct {
 	Class *machine.Class // with code OK
 }
 
-// Failure is a failed Fill that is remembered.
+// Failure is a failed Fill that the process remembers.
 type Failure struct {
 	machine.Outcome
 	At       time.Time
@@ -121,7 +121,7 @@ type Failure struct {
 //sumtype:decl
 type Write interface{ write() }
 
-// Create stores a new class. If the name is taken the pass begins anew.
+// Create stores a new class. If the name is taken, the pass starts again.
 type Create struct{ Class *machine.Class }
 
 // Update stores metadata and spec of a class.
@@ -130,7 +130,7 @@ type Update struct{ Class *machine.Class }
 func (*Create) write() {}
 func (*Update) write() {}
 
-// Effect is one call to the outside; its answer goes into the observation.
+// Effect is one external call. Its answer goes into the observation.
 //
 //sumtype:decl
 type Effect interface{ effect() }
@@ -138,21 +138,19 @@ type Effect interface{ effect() }
 // ReadOld reads the older class, live (Observation.Old).
 type ReadOld struct{ Class machine.ClassRef }
 
-// Fill has the driver fill a class from the older one (Observation.Filled, and
-// Failed if it does not answer OK). The class to fill is a copy of
-// Observation.Class, or a blank one of that name.
+// Fill makes the driver fill a class from the older one (Observation.Filled, and Failed unless it
+// answers OK). The class to fill is a copy of Observation.Class, or a blank one of that name.
 type Fill struct{ Class machine.ClassRef }
 
-// MarkOld marks the older class as migrated if it still has this version
-// (Observation.Marked); otherwise the pass begins anew.
+// MarkOld marks the older class as migrated if it still has this version (Observation.Marked).
+// Otherwise the pass starts again.
 type MarkOld struct {
 	Class   machine.ClassRef
 	Version string
 }
 
-// Move has each of the references name our kind, first to last, where it still
-// names the kind that was seen (Observation.Moved). Nothing else of the
-// objects changes.
+// Move changes each reference to our kind, first to last, if it still names the kind that was seen
+// (Observation.Moved). Nothing else of the objects changes.
 type Move struct{ References []Reference }
 
 func (ReadOld) effect() {}
@@ -160,18 +158,17 @@ func (Fill) effect()    {}
 func (MarkOld) effect() {}
 func (*Move) effect()   {}
 
-// Plan is what to do next: carry out ReadLive, Write or Effect, whichever is
-// there, put the answer into the observation, and decide again; with none of
-// them, look again at At.
+// Plan is what to do next. Carry out ReadLive, Write or Effect, the one that is set, put the answer
+// into the observation, and decide again. With none of them, decide again at At.
 type Plan struct {
 	// ReadLive: read the class live and then who refers to it, and set Live.
 	ReadLive bool
 	Write    Write
 	Effect   Effect
-	// At is when to look again though nothing has changed; zero: never.
+	// At is when to decide again even if nothing has changed. Zero: never.
 	At  time.Time
 	Why decision.Why
-	// Warn is something that the class's owner should know; zero: nothing.
+	// Warn is a warning for the class's owner. Zero: none.
 	Warn decision.Why
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/millwright-go/millwright/machineclass"
 )
 
-// happens draws what others do.
+// happens draws what other programs do.
 func (w *world) happens(t *rapid.T) {
 	switch rapid.IntRange(0, 9).Draw(t, "event") {
 	case 0, 1:
@@ -49,7 +49,7 @@ func (w *world) happens(t *rapid.T) {
 	}
 }
 
-// delete is what an owner does: a class without finalizers is gone at once.
+// delete does what an owner does: a class without finalizers is gone at once.
 func (w *world) delete() {
 	w.class = deleted(w.class)
 	w.class.Version += "d"
@@ -58,11 +58,10 @@ func (w *world) delete() {
 	}
 }
 
-// TestKeptWhileUsed: with caches as old as can be, kills, and others who do
-// anything at any time, a class is released only when a live read in the same
-// pass has shown that nobody uses it; and once all is quiet, it carries the
-// finalizer if and only if somebody does, and nothing is written any more
-// (P26, P28).
+// TestKeptWhileUsed: caches are arbitrarily old, processes are killed, and other programs write at
+// any time. A class is released only after a live read in the same pass has shown that no object
+// uses it. Once all is quiet, it has the finalizer if and only if an object uses it, and writes
+// stop (P26, P28).
 func TestKeptWhileUsed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld()
@@ -83,7 +82,7 @@ func TestKeptWhileUsed(t *testing.T) {
 	})
 }
 
-// checkWrite holds a write to what may be done to finalizers.
+// checkWrite checks that a write only makes allowed changes of finalizers.
 func (w *world) checkWrite(t *rapid.T, o *machineclass.Observation, plan *machineclass.Plan) {
 	u, ok := plan.Write.(*machineclass.Update)
 	if !ok {
@@ -98,7 +97,7 @@ func (w *world) checkWrite(t *rapid.T, o *machineclass.Observation, plan *machin
 	}
 }
 
-// checkOrder holds a migration to its order: filled, then marked, then moved.
+// checkOrder checks the order of a migration: filled, then marked, then moved.
 func (w *world) checkOrder(t *rapid.T, o *machineclass.Observation, plan *machineclass.Plan) {
 	switch e := plan.Effect.(type) {
 	case machineclass.MarkOld:
@@ -112,7 +111,7 @@ func (w *world) checkOrder(t *rapid.T, o *machineclass.Observation, plan *machin
 	}
 }
 
-// calm lets faults stop and time pass, and holds the world to how it must end.
+// calm stops faults, lets time pass, and checks how the world ends.
 func (w *world) calm(t *rapid.T, check func(*machineclass.Observation, *machineclass.Plan)) {
 	w.killAt, w.answer, w.memory = 0, codes.OK, nil
 	for range 10 {
@@ -142,7 +141,7 @@ func (w *world) calm(t *rapid.T, check func(*machineclass.Observation, *machinec
 	}
 }
 
-// checkEnd holds the class to who uses it, now that all is quiet.
+// checkEnd compares the class with its users, now that all is quiet.
 func (w *world) checkEnd(t *rapid.T) {
 	switch c := w.class; {
 	case c == nil:
@@ -153,8 +152,8 @@ func (w *world) checkEnd(t *rapid.T) {
 	}
 }
 
-// migratable: somebody refers to the older class, or did when it was migrated,
-// and nobody to one of a third kind.
+// migratable: an object refers to the older class, or did when it was migrated, and none to one of
+// a third kind.
 func (w *world) migratable() bool {
 	wanted := false
 	for _, u := range w.users {
@@ -166,9 +165,8 @@ func (w *world) migratable() bool {
 	return w.policy.Migrate && w.old != nil && wanted
 }
 
-// TestP26MigrationKilledAnywhere kills the process before and after each call
-// of a migration, and begins afresh: it ends as without the kill, with no
-// write more than one that was done twice.
+// TestP26MigrationKilledAnywhere kills the process before and after each call of a migration, and
+// starts again. The migration ends as without the kill, and at most one write is done twice.
 func TestP26MigrationKilledAnywhere(t *testing.T) {
 	build := func() *world {
 		w := newWorld()
@@ -207,8 +205,8 @@ func TestP26MigrationKilledAnywhere(t *testing.T) {
 	}
 }
 
-// TestOwnersChangesStay: once migrated, our class belongs to its owner, and is
-// not filled again for a late reference; but a class that is gone is.
+// TestOwnersChangesStay: once migrated, our class belongs to its owner, and a late reference does
+// not fill it again. A class that is gone is filled again.
 func TestOwnersChangesStay(t *testing.T) {
 	w := newWorld()
 	w.old = &oldClass{ref: blue, size: "s"}
@@ -229,7 +227,7 @@ func TestOwnersChangesStay(t *testing.T) {
 	require.Equal(t, 2, w.asked)
 }
 
-// TestFilledBadly: what can't be used is not stored, and is said.
+// TestFilledBadly: an unusable class is not stored, and the plan says so.
 func TestFilledBadly(t *testing.T) {
 	o := &machineclass.Observation{
 		Key: key, References: []machineclass.Reference{{Holder: machineclass.HolderMachine, Class: blue}},
@@ -247,9 +245,8 @@ func TestFilledBadly(t *testing.T) {
 	}
 }
 
-// TestWhatIsStored: of what a driver filled, only the spec; a class that is
-// complete already still gets the note where it comes from; one that is being
-// deleted gets no finalizer.
+// TestWhatIsStored: only the spec of what a driver filled is stored. A class that is complete
+// already still gets the note of its origin. One that is being deleted gets no finalizer.
 func TestWhatIsStored(t *testing.T) {
 	filled := plain()
 	filled.Version, filled.Labels = "the driver's", map[string]string{"a": "the driver's"}
@@ -277,8 +274,8 @@ func TestWhatIsStored(t *testing.T) {
 	require.Equal(t, &machineclass.Create{Class: want}, plan.Write)
 }
 
-// TestAStoreThatChangesWhatItGets: a class is stored once a pass, even if what
-// comes back is not what was filled.
+// TestAStoreThatChangesWhatItGets: a class is stored once a pass, even if the store returns
+// something else.
 func TestAStoreThatChangesWhatItGets(t *testing.T) {
 	filled := plain()
 	filled.ProviderSpec = []byte("as filled")
@@ -330,7 +327,7 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// anything is an observation as no shell would make it.
+// anything returns an observation that no shell would make.
 func anything(t *rapid.T) *machineclass.Observation {
 	some := func(what string) bool { return rapid.Bool().Draw(t, what) }
 	class := func() *machine.Class {
@@ -370,8 +367,8 @@ func anything(t *rapid.T) *machineclass.Observation {
 	return o
 }
 
-// TestP11P27AnythingHasOnePlan: any observation has a plan, the same each
-// time, with one thing to do at most, and is not changed.
+// TestP11P27AnythingHasOnePlan: any observation has a plan, the same each time, with one thing to
+// do at most, and is not changed.
 func TestP11P27AnythingHasOnePlan(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := anything(t)
@@ -396,7 +393,7 @@ func TestP11P27AnythingHasOnePlan(t *testing.T) {
 	})
 }
 
-// orders counts what a plan asks for; a time to look again counts as well.
+// orders counts what a plan asks for. A time to decide again counts as well.
 func orders(plan *machineclass.Plan) (n int) {
 	for _, there := range []bool{plan.ReadLive, plan.Write != nil, plan.Effect != nil, !plan.At.IsZero()} {
 		if there {
@@ -418,7 +415,7 @@ func TestCallersMistakes(t *testing.T) {
 	require.ErrorIs(t, err, machineclass.ErrNoPolicy)
 }
 
-// TestSettledAllocatesNothing: most looks find nothing to do.
+// TestSettledAllocatesNothing: most decisions find nothing to do.
 func TestSettledAllocatesNothing(t *testing.T) {
 	c := withFinalizer()
 	o := &machineclass.Observation{Key: key, Class: c, Users: machineclass.Users{Machines: 3}}

@@ -8,22 +8,21 @@ import (
 // SecretObservation is what a decision about one secret is made from.
 type SecretObservation struct {
 	Secret  *machine.Secret // nil: there is none
-	Classes int             // that refer to it, those that are being deleted too
+	Classes int             // that refer to it, including those being deleted
 	// Read says how Secret was read, and then Classes.
 	Read decision.Freshness
 }
 
-// SecretPlan is what to do next about a secret; nothing of the sort: wait for
-// a change.
+// SecretPlan is what to do next about a secret. An empty plan: wait for a change.
 type SecretPlan struct {
 	ReadLive bool            // read the secret live and then who refers to it, and set Live
 	Update   *machine.Secret // store its metadata; the data is as it was
 	Why      decision.Why
-	Warn     decision.Why // something that the secret's owner should know; zero: nothing
+	Warn     decision.Why // a warning for the secret's owner; zero: none
 }
 
-// DecideSecret says what to do next about one secret, as Decide does about a
-// class. The data of a secret decides nothing and is in no Why.
+// DecideSecret decides what to do next about one secret, as Decide does about a class. The data of
+// a secret decides nothing and is in no Why.
 func DecideSecret(o *SecretObservation, p *Policy) (SecretPlan, error) {
 	if o == nil {
 		return SecretPlan{}, ErrNoObservation

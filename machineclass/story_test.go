@@ -37,7 +37,7 @@ func plain() *machine.Class {
 	return c
 }
 
-// TestStories are what classes go through, as an operator would read it.
+// TestStories writes down what happens to classes, as an operator would read it.
 func TestStories(t *testing.T) {
 	for name, tell := range map[string]func(*world){
 		"class is used": func(w *world) {
@@ -140,7 +140,7 @@ func golden(t *testing.T, name, got string) {
 	assert.Equal(t, string(want), got)
 }
 
-// TestSecretStory is what a secret goes through.
+// TestSecretStory writes down what happens to a secret.
 func TestSecretStory(t *testing.T) {
 	policy := &machineclass.Policy{Keep: true}
 	var text strings.Builder

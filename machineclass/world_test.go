@@ -12,8 +12,8 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// world is all that there is of one name: our class, the older one, who refers
-// to it, and a driver. What caches show of it is as new as the last look.
+// world is everything about one name: our class, the older one, the objects that refer to it, and a
+// driver. Caches are as new as the last look.
 type world struct {
 	policy machineclass.Policy
 	now    time.Time
@@ -149,7 +149,7 @@ func name(v any) string {
 	return strings.TrimPrefix(strings.TrimPrefix(fmt.Sprintf("%T", v), "*"), "machineclass.")
 }
 
-// call counts a call to the outside; true: the process is dead before it.
+// call counts an external call. True: the process is dead before it.
 func (w *world) call() bool {
 	w.killAt--
 	return w.killAt == 0
@@ -203,7 +203,7 @@ func (w *world) do(o *machineclass.Observation, plan *machineclass.Plan) outcome
 	return settled
 }
 
-// store keeps what a write holds; a deleted class without finalizers is gone.
+// store keeps what a write holds. A deleted class without finalizers is gone.
 func (w *world) store(o *machineclass.Observation, c *machine.Class) outcome {
 	w.writes++
 	c = c.Clone()
