@@ -6,9 +6,9 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// How many bytes of what a driver answers Validate passes on. All of it is stored,
-// so all of it is bounded. The figures are this library's: far above what
-// providers need, and far below what a store refuses.
+// How many bytes of a driver's answer Validate passes on. All of it is stored, so all of it is
+// bounded. The figures are this library's: far above what providers need, and far below what a
+// store refuses.
 const (
 	// MaxID is for a provider ID, a group ID or a volume ID.
 	MaxID = 1 << 10
@@ -20,7 +20,7 @@ const (
 	MaxAddresses = 64
 )
 
-// vmBounds are those of what describes a VM.
+// vmBounds returns the bounds of a VM's description.
 func vmBounds(id, node *string, addresses *[]machine.Address) []Bound {
 	size := func(a machine.Address) int { return max(len(a.Type), len(a.Value)) }
 	longest := 0
@@ -39,7 +39,7 @@ func vmBounds(id, node *string, addresses *[]machine.Address) []Bound {
 	}
 }
 
-// without is a copy of a list without some entries; nil: none is left.
+// without returns a copy of a list without some entries. Nil: none is left.
 func without[E any](all []E, unwanted func(E) bool) []E {
 	kept := slices.DeleteFunc(slices.Clone(all), unwanted)
 	if len(kept) == 0 {

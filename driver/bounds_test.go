@@ -28,8 +28,8 @@ func saying(err error, cut *[]string) driver.Driver {
 	})
 }
 
-// TestMessagesAreBounded: of any call's error no more than a bound is passed on,
-// whichever way the driver built it, and the whole is told.
+// TestMessagesAreBounded: no more than a bound of any call's error is passed on, for any way in
+// which the driver built it, and Cut gets the whole.
 func TestMessagesAreBounded(t *testing.T) {
 	long := strings.Repeat("€", 7000)
 	for name, err := range map[string]error{
@@ -57,8 +57,8 @@ func TestMessagesAreBounded(t *testing.T) {
 	require.Same(t, fine, got, "nothing was wrong with it")
 }
 
-// TestChangedMessagesAreTold: whatever of an error is not passed on, be it short, is
-// told whole, without secrets.
+// TestChangedMessagesAreTold: Cut gets the whole of a changed error, even of a short one, without
+// secrets.
 func TestChangedMessagesAreTold(t *testing.T) {
 	for whole, err := range map[string]error{
 		"two\nlines":                  codes.New(codes.Internal, "two\nlines"),
@@ -74,8 +74,8 @@ func TestChangedMessagesAreTold(t *testing.T) {
 	}
 }
 
-// beyond is a part of an answer that is too large, what is left of the answer, and
-// whether that can be OK.
+// beyond is a part of an answer that is too large, what is left of the answer, and whether that can
+// be OK.
 type beyond struct {
 	call    codes.Call
 	answer  any
@@ -118,9 +118,9 @@ func beyonds() map[string]beyond {
 	}
 }
 
-// TestAnswersAreBounded: a part of an answer that is too large is left out and told
-// of, beside an error and beside OK; OK becomes INTERNAL only where the part is
-// needed. What the driver holds is left alone.
+// TestAnswersAreBounded: a part of an answer that is too large is left out and reported, beside an
+// error and beside OK. OK becomes INTERNAL only if the part is required. The driver's own objects
+// are left alone.
 func TestAnswersAreBounded(t *testing.T) {
 	fits := &driver.CreateMachineResponse{
 		ProviderID: strings.Repeat("i", driver.MaxID), NodeName: strings.Repeat("n", driver.MaxName),
@@ -159,7 +159,7 @@ func TestAnswersAreBounded(t *testing.T) {
 	}
 }
 
-// TestBlankIDs: one rule for all calls: what is blank is none.
+// TestBlankIDs: the same rule for all calls: a blank ID counts as none.
 func TestBlankIDs(t *testing.T) {
 	for _, blank := range []string{"", "  ", "\t"} {
 		for call, answer := range map[codes.Call]any{
@@ -176,9 +176,8 @@ func TestBlankIDs(t *testing.T) {
 	}
 }
 
-// TestSecretsAreTakenOut: values of the request's secret don't come back in
-// messages, in whatever form they are likely to be printed; a note is the
-// driver's, and stays.
+// TestSecretsAreTakenOut: values of the request's secret don't come back in messages, in any form
+// in which they are likely to be printed. A note is the driver's, and stays.
 func TestSecretsAreTakenOut(t *testing.T) {
 	value := "p4ss/word with=more\nlines€"
 	secret := &machine.Secret{
@@ -228,8 +227,8 @@ func TestSecretsAreTakenOut(t *testing.T) {
 	require.Same(t, note, got)
 }
 
-// TestPartsOfSecretsAreTakenOut: the same for further forms, for strings within JSON,
-// and for lines. What is shorter stays.
+// TestPartsOfSecretsAreTakenOut: the same for further forms, for strings within JSON, and for
+// lines. Shorter ones stay.
 func TestPartsOfSecretsAreTakenOut(t *testing.T) {
 	value, account := "<p4ss>&word", "{\n  \"key\": [\"-BEGIN-\\nMIIEvgIBADANBgkqh\\n\"],\n  \"id\": \"0123456789abcdef\", \"kind\": \"robot of ours\"\n}\n"
 	script := "#!/bin/sh\n  join --token abcdef.0123456789\r\nreboot\n"
@@ -256,7 +255,7 @@ func TestPartsOfSecretsAreTakenOut(t *testing.T) {
 	require.Equal(t, "no 0123456789abcdef", codes.Message(got))
 }
 
-// TestConfidentialTexts: what the caller names comes back in no message and no note.
+// TestConfidentialTexts: the caller's confidential text comes back in no message and no note.
 func TestConfidentialTexts(t *testing.T) {
 	ctx := driver.WithConfidential(driver.WithConfidential(t.Context(), "abc.def/ghi", "a token"), "", "nothing")
 	for _, form := range []string{"abc.def/ghi", url.QueryEscape("abc.def/ghi")} {
@@ -269,7 +268,7 @@ func TestConfidentialTexts(t *testing.T) {
 	}
 }
 
-// TestMessagesAreOneLine: what would move a terminal's cursor comes back as text.
+// TestMessagesAreOneLine: control characters of a terminal come back as text.
 func TestMessagesAreOneLine(t *testing.T) {
 	d := driver.Validate(answering(nothing, codes.New(codes.Internal, "<html>\n\x1b[2J\u202egone")), driver.ValidateOptions{})
 	_, err := ask(t.Context(), d, codes.CreateMachine, aMachine, aClass, nil)

@@ -6,12 +6,11 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// Method names a call: a codes.Call is one of a Driver. Other interfaces have a
-// type of their own for theirs. All can be compared, so that those of several
-// interfaces can be keys of one map.
+// Method names a call: a codes.Call is one of a Driver. Other interfaces have a type of their own.
+// All can be compared, so that those of several interfaces can be keys of one map.
 type Method interface{ String() string }
 
-// CallInfo says which call is made, and about what. It can be shown anywhere.
+// CallInfo says which call is made, and about what. It contains nothing confidential.
 type CallInfo struct {
 	Method Method     // never nil
 	Kind   string     // of what the interface is for: "machine"
@@ -28,8 +27,8 @@ type request interface{ content() content }
 type content struct {
 	method    codes.Call
 	there     bool // the request is not nil
-	ofMachine bool // a machine belongs into this kind
-	ofClass   bool // a class belongs into this kind
+	ofMachine bool // the call is about a machine
+	ofClass   bool // the call is about a class
 	machine   *machine.Machine
 	class     *machine.Class
 	secret    *machine.Secret // nil: there is none
@@ -55,7 +54,7 @@ func readOnly(call codes.Call) bool {
 	return false
 }
 
-// missingField says what is missing without which the call can't be made; empty: nothing.
+// missingField returns what the request lacks for the call. Empty: nothing.
 func (c content) missingField() string {
 	switch {
 	case !c.there:

@@ -17,30 +17,29 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// shortestHidden is the length in bytes from which on a value of a secret is
-// taken out of messages. Shorter ones are found in texts by chance.
+// shortestHidden is the minimum length in bytes of a value of a secret that is removed from
+// messages. Shorter ones occur in texts by chance.
 const shortestHidden = 8
 
-// shortestPart is the same for a line, and for a string within JSON. The figure is
-// this library's: parts are often words that are no secret.
+// shortestPart is the same for a line, and for a string within JSON. The figure is this library's.
+// Parts are often words that are not secret.
 const shortestPart = 16
 
-// confidential is what must not be seen in what a driver says.
+// confidential is what must not be seen in a driver's answer.
 type confidential struct {
 	secrets []*machine.Secret // the request's; nil ones are none
-	shows   []byte            // the class's provider spec: what is in it is no secret
+	shows   []byte            // the class's provider spec: its contents are not secret
 	spoken  []spoken          // the caller's own
 }
 
-// spoken is one confidential text, and what is shown for it.
+// spoken is one confidential text, and its replacement.
 type spoken struct{ text, shown string }
 
 type spokenKey struct{}
 
-// WithConfidential returns a context for a call of a driver. Validate takes text
-// out of what that call answers, LastKnownState included, and shows other words
-// instead. It is for what a request holds as a part of something larger, such as
-// a token in user data. Empty text changes nothing.
+// WithConfidential returns a context for a call of a driver. Validate removes text from the answer
+// of that call, LastKnownState included, and shows other words instead. It is for text that a
+// request contains in something larger, such as a token in user data. Empty text changes nothing.
 func WithConfidential(ctx context.Context, text, shown string) context.Context {
 	if text == "" {
 		return ctx
@@ -51,10 +50,9 @@ func WithConfidential(ctx context.Context, text, shown string) context.Context {
 
 type unsentKey struct{}
 
-// WithConfidentialSecret returns a context for a call of a driver. Validate takes
-// the values of the secret out of messages of that call as it takes those of the
-// request's. It is for a secret that an earlier request held: a provider may
-// repeat it later. Nil changes nothing.
+// WithConfidentialSecret returns a context for a call of a driver. Validate removes the values of
+// the secret from messages of that call, as it does those of the request's secret. It is for a
+// secret of an earlier request: a provider may repeat it later. Nil changes nothing.
 func WithConfidentialSecret(ctx context.Context, s *machine.Secret) context.Context {
 	if s == nil {
 		return ctx
@@ -73,7 +71,7 @@ func confidentialOf(ctx context.Context, class *machine.Class, secrets ...*machi
 	return c
 }
 
-// hidden is a message without values of secrets and without what the caller named.
+// hidden returns a message without values of secrets and without the caller's confidential texts.
 func (c *confidential) hidden(message string) string {
 	all := make(map[string]string)
 	for _, s := range c.secrets {
@@ -98,7 +96,7 @@ func (c *confidential) hide(all map[string]string, key string, value []byte) {
 	}
 }
 
-// add adds the forms of one text that has so many bytes at least.
+// add adds the forms of one text, if it has at least that many bytes.
 func (c *confidential) add(all map[string]string, key string, value []byte, shortest int, forms func([]byte) []string) {
 	trimmed := bytes.TrimSpace(value)
 	if len(trimmed) < shortest || bytes.Contains(c.shows, trimmed) {
@@ -116,14 +114,14 @@ func (c *confidential) add(all map[string]string, key string, value []byte, shor
 	}
 }
 
-// forms are those in which a value is likely to be printed.
+// forms returns those in which a value is likely to be printed.
 func forms(v []byte) []string {
 	text, digits := string(v), hex.EncodeToString(v)
 	return append(textForms(v), url.QueryEscape(text), url.PathEscape(text), digits, strings.ToUpper(digits),
 		base64.RawStdEncoding.EncodeToString(v), base64.RawURLEncoding.EncodeToString(v), fmt.Sprint(v))
 }
 
-// textForms are those of forms in which a text can still be read.
+// textForms returns those of forms in which a text can still be read.
 func textForms(v []byte) []string {
 	quoted := strconv.Quote(string(v))
 	all := []string{string(v), quoted[1 : len(quoted)-1]}
@@ -133,7 +131,7 @@ func textForms(v []byte) []string {
 	return all
 }
 
-// members are the strings in a value that is JSON.
+// members returns the strings in a value that is JSON.
 func members(value []byte) []string {
 	var whole any
 	if json.Unmarshal(value, &whole) != nil {
@@ -158,8 +156,8 @@ func stringsIn(value any) (all []string) {
 	return all
 }
 
-// replaced is a text with the name of its key in place of each value. A long
-// value goes before a short one that may be a part of it.
+// replaced returns a text with the name of its key in place of each value. A long value goes before
+// a short one that may be a part of it.
 func replaced(text string, keyOf map[string]string) string {
 	for _, form := range slices.SortedFunc(maps.Keys(keyOf), func(a, b string) int {
 		return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b))
@@ -171,9 +169,9 @@ func replaced(text string, keyOf map[string]string) string {
 	return text
 }
 
-// noted is a driver's note without what the caller named. The values of secrets
-// stay in it: a note is handed back to the driver, which could not read it any
-// more, and by contract it holds none.
+// noted returns a driver's note without the caller's confidential texts. The values of secrets stay
+// in it. The driver gets its note back and could not read it any more without them. By contract it
+// holds none.
 func (c *confidential) noted(note string) string {
 	for _, s := range c.spoken {
 		for _, form := range []string{s.text, url.QueryEscape(s.text)} {

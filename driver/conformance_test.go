@@ -19,7 +19,7 @@ func TestShelf(t *testing.T) {
 	}})
 }
 
-// No decorator takes anything away from a driver that keeps its duties.
+// No decorator breaks a driver that meets its duties.
 func TestDecoratedMemory(t *testing.T) {
 	drivertest.Run(t, drivertest.Suite{New: func(*testing.T) drivertest.Setup {
 		m := drivertest.NewMemory(drivertest.MemoryOptions{Token: "a-token-of-some-length", NeedsInitialization: true})

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Timeouts says how long calls may take. The zero value bounds none.
+// Timeouts says how long calls may take. The zero value sets no limit.
 type Timeouts struct {
 	// Default is for calls that are not in By. Zero or less: no bound.
 	Default time.Duration
@@ -24,10 +24,9 @@ func (t Timeouts) of(call Method) time.Duration {
 // Deadline gives each call a deadline. An earlier one in the caller's context
 // stays.
 //
-// It sets the deadline and does not enforce it: a call returns when the driver
-// does, however late. To end one early would be to lose its answer, and the ID
-// of a VM with it; that a driver stops when its context does is its own duty,
-// which package drivertest checks. A success that comes late is a success.
+// It sets the deadline and does not enforce it: a call returns when the driver does, even if that
+// is late. Ending a call early would lose its answer, and with it the ID of a VM. The driver itself
+// must stop when its context does; package drivertest checks that. A late success is a success.
 func Deadline(t Timeouts) Interceptor {
 	t.By = maps.Clone(t.By)
 	return func(ctx context.Context, call CallInfo, next func(context.Context) error) error {

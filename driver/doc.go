@@ -1,24 +1,23 @@
 // Package driver is the port through which the library creates, looks up and
 // deletes machines at a provider.
 //
-// A driver implements [Driver] for one provider. One that supports only some
-// of the calls embeds [Unimplemented]; what it can promise beyond the calls, it
-// declares by the optional interfaces [FieldUpdater] and [IDMatcher].
+// A driver implements [Driver] for one provider. A driver that supports only some of the calls
+// embeds [Unimplemented]. It declares further promises by the optional interfaces [FieldUpdater]
+// and [IDMatcher].
 //
-// Errors carry one of the codes of package codes, built with codes.New or
-// codes.Wrap; the library reads them with codes.Of through any wrapping.
-// Package drivertest tries whether a driver keeps the duties stated here.
+// Errors carry one of the codes of package codes, built with codes.New or codes.Wrap; the library
+// reads them with codes.Of through any wrapping. Package drivertest checks whether a driver meets
+// the duties stated here.
 //
 // The port to a provider of groups of machines is in machinepool/pooldriver. It
 // shares codes, secrets, interceptors and the rules for answers with this one.
 //
 // # Interceptors
 //
-// [Intercept] takes each call of a driver through interceptors, the first of which
-// is the outermost: [Hook], [Limit], [Deadline], [Recover], or one's own. [Validate]
-// wraps a driver too; it looks at requests and answers. All can be combined in any
-// order. What wraps a driver has a method Unwrap() Driver, by which [As] finds what
-// a driver declares. A useful order:
+// [Intercept] passes each call of a driver through interceptors, the first of which is the
+// outermost: [Hook], [Limit], [Deadline], [Recover], or your own. [Validate] wraps a driver too; it
+// checks requests and answers. All can be combined in any order. Each wrapper has a method Unwrap()
+// Driver, by which [As] finds what a driver declares. A useful order:
 //
 //	d = driver.Intercept(d,
 //		driver.Limit(limits),      // a deadline counts from the start of the call,

@@ -2,11 +2,10 @@ package driver
 
 import "context"
 
-// Driver makes, finds and removes the machines of one provider. CreateMachine
-// and DeleteMachine are needed; a driver without one of the others answers
-// UNIMPLEMENTED there, always.
+// Driver creates, finds and removes the machines of one provider. CreateMachine and DeleteMachine
+// are required. A driver without one of the others always answers UNIMPLEMENTED there.
 //
-// What holds for every call:
+// The rules for every call:
 //
 //   - A nil error is OK. Any other answer is an error with a code (codes.Of) and
 //     a message that a person can act on, without secrets, and without anything
@@ -35,36 +34,33 @@ import "context"
 // not serve at present), UNKNOWN (too little is known), INTERNAL (an invariant
 // is broken), PRECONDITION_FAILED (the VM's state doesn't allow the call).
 type Driver interface {
-	// CreateMachine makes the VM of a machine. It is idempotent by the machine's
-	// name: a VM of that name that fits the class is adopted, never doubled, and
-	// answered as if it had just been made, also when two calls race and when an
-	// earlier call took effect but its answer was lost.
+	// CreateMachine creates the VM of a machine. It is idempotent by the machine's name. It adopts
+	// a VM of that name that fits the class, and answers as if it had just created it. It never
+	// creates a second one, even if two calls race or the answer to an earlier call was lost.
 	//
-	// OK comes with ProviderID, and with NodeName where a cluster is attached.
-	// ALREADY_EXISTS: a VM of that name differs from what is asked for; the
-	// machine is given up, and its replacement has another name.
-	// RESOURCE_EXHAUSTED: quota or capacity. OUT_OF_RANGE: sizes the provider
-	// does not offer. An error may come with LastKnownState.
+	// OK comes with ProviderID, and with NodeName if a cluster is attached. ALREADY_EXISTS: a VM of
+	// that name differs from the request; the machine fails, and its replacement has another name.
+	// RESOURCE_EXHAUSTED: quota or capacity. OUT_OF_RANGE: sizes the provider does not offer. An
+	// error may come with LastKnownState.
 	CreateMachine(context.Context, *CreateMachineRequest) (*CreateMachineResponse, error)
 
-	// InitializeMachine configures a VM after it was created (network interfaces,
-	// for one). It is idempotent, also on a VM that needs nothing any more.
-	// Optional.
+	// InitializeMachine configures a VM after it was created (network interfaces, for example). It
+	// is idempotent, also on a VM that is configured already. Optional.
 	//
-	// OK: the VM is initialized. NOT_FOUND: there is no such VM. UNINITIALIZED:
-	// it could not be done yet and is tried again.
+	// OK: the VM is initialized. NOT_FOUND: there is no such VM. UNINITIALIZED: it is not possible
+	// yet, and the library tries again.
 	InitializeMachine(context.Context, *InitializeMachineRequest) (*InitializeMachineResponse, error)
 
-	// DeleteMachine removes the VM of a machine and all that was made with it.
-	// Given a provider ID it deletes that VM exactly and spares others of the
-	// same name; without one, whatever has the machine's name. It is idempotent.
+	// DeleteMachine removes the VM of a machine and everything that was created with it. Given a
+	// provider ID, it deletes exactly that VM and no other of the same name. Without an ID, it
+	// deletes every VM of the machine's name. It is idempotent.
 	//
-	// OK: there is no such VM any more; one that never was is deleted too.
-	// An error may come with LastKnownState.
+	// OK: there is no such VM any more, or there never was one. An error may come with
+	// LastKnownState.
 	DeleteMachine(context.Context, *DeleteMachineRequest) (*DeleteMachineResponse, error)
 
-	// GetMachineStatus looks a machine's VM up and changes nothing. Optional, but
-	// it saves the provider needless creates.
+	// GetMachineStatus looks up a machine's VM and changes nothing. Optional, but it saves the
+	// provider needless creates.
 	//
 	// OK: the VM is there; the response is as CreateMachine's. UNINITIALIZED: it
 	// is there and InitializeMachine has to be called; the response comes beside
@@ -72,33 +68,32 @@ type Driver interface {
 	// machine's name and no provider ID was given to tell them apart.
 	GetMachineStatus(context.Context, *GetMachineStatusRequest) (*GetMachineStatusResponse, error)
 
-	// ListMachines names the VMs of the class's cluster that the class may have
-	// made, with the machine each was made for. Optional; without it, VMs that
-	// belong to no machine are not found. VMs of others must not be listed: what
-	// is listed and belongs to no machine is deleted.
+	// ListMachines lists the VMs of the class's cluster that the class may have created, with the
+	// machine each was created for. Optional. Without it, VMs that belong to no machine are not
+	// found. It must not list the VMs of others, because the library deletes a listed VM that
+	// belongs to no machine.
 	ListMachines(context.Context, *ListMachinesRequest) (*ListMachinesResponse, error)
 
-	// GetVolumeIDs names the provider's volumes behind volumes of the cluster, as
-	// they appear among a node's attached volumes. Optional, but without it a
-	// drain can't evict pods with volumes one after the other. Volumes of a type
-	// that the driver does not know are left out; that is no error.
+	// GetVolumeIDs returns the provider's names of volumes of the cluster, as they appear among a
+	// node's attached volumes. Optional, but without it a drain can't evict pods with volumes one
+	// after the other. Volumes of a type that the driver does not know are left out without an
+	// error.
 	GetVolumeIDs(context.Context, *GetVolumeIDsRequest) (*GetVolumeIDsResponse, error)
 
-	// GenerateMachineClassForMigration fills Class from a provider's own, older
-	// kind of class. Class may be partly or wholly filled already. It stores
-	// nothing; its caller does. It is idempotent. Optional.
+	// GenerateMachineClassForMigration fills Class from a provider's own, older kind of class.
+	// Class may be partly or fully filled already. The caller stores the result; the driver stores
+	// nothing. It is idempotent. Optional.
 	//
 	// UNIMPLEMENTED: no such kind is known. INTERNAL: it can't be converted.
 	GenerateMachineClassForMigration(
 		context.Context, *GenerateMachineClassForMigrationRequest,
 	) (*GenerateMachineClassForMigrationResponse, error)
 
-	// UpdateMachine changes a VM from one provider spec to another without
-	// replacing it, in the fields that FieldUpdater declares. It is idempotent:
-	// the VM may be as wanted already, or half way. Optional.
+	// UpdateMachine changes a VM from one provider spec to another without replacing it, in the
+	// fields that FieldUpdater declares. It is idempotent: the VM may be updated already, or in
+	// part. Optional.
 	//
-	// OK: the VM is as wanted. NOT_FOUND: there is no such VM. UNIMPLEMENTED: it
-	// can't be changed this way; it is replaced instead. An error may come with
-	// LastKnownState.
+	// OK: the VM is as wanted. NOT_FOUND: there is no such VM. UNIMPLEMENTED: the VM can't be
+	// changed this way, and the library replaces it instead. An error may come with LastKnownState.
 	UpdateMachine(context.Context, *UpdateMachineRequest) (*UpdateMachineResponse, error)
 }

@@ -152,8 +152,8 @@ func TestAs(t *testing.T) {
 	}
 }
 
-// Every call goes through every decorator to its own namesake, with the very
-// request and context values.
+// Every call goes through every decorator to the same method, with the very request and context
+// values.
 func TestDecoratorsPassRequestsOn(t *testing.T) {
 	type mark struct{}
 	for name, decorate := range decorators {
@@ -177,8 +177,7 @@ func TestDecoratorsPassRequestsOn(t *testing.T) {
 	}
 }
 
-// A request that is missing reaches the driver and is no panic of a decorator,
-// or it is stopped.
+// A missing request reaches the driver and causes no panic of a decorator, or it is stopped.
 func TestDecoratorsWithoutARequest(t *testing.T) {
 	for name, decorate := range decorators {
 		for call := range codes.Calls() {

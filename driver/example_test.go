@@ -12,8 +12,8 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// shelf is a provider of machines that stand on a shelf: a driver with the two
-// calls that it needs, and one more.
+// shelf is a provider of machines that stand on a shelf: a driver with the two required calls, and
+// one more.
 type shelf struct {
 	driver.Unimplemented
 	mu     sync.Mutex
@@ -98,7 +98,7 @@ func Example() {
 	// 1 true
 }
 
-// An interceptor of one's own: calls that read are tried twice.
+// This interceptor of your own tries reading calls twice.
 func ExampleIntercept() {
 	patient := func(ctx context.Context, call driver.CallInfo, next func(context.Context) error) error {
 		err := next(ctx)

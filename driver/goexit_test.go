@@ -12,7 +12,7 @@ import (
 	"github.com/millwright-go/millwright/driver"
 )
 
-// Who calls a driver that ends its goroutine gets an answer all the same.
+// A caller of a driver that ends its goroutine still gets an answer.
 func TestRecoverFromGoexit(t *testing.T) {
 	returned := 0
 	ended := make(chan struct{})

@@ -15,14 +15,12 @@ type Call struct {
 	Err  error         // as the driver answered it; nil: OK
 }
 
-// Hook calls after for each call, when it has ended and before its answer is
-// returned. now is the clock that Took is measured by; nil: Took is zero. ctx is
-// the call's, and may be over.
+// Hook calls after for each call, when it has ended and before its answer is returned. now is the
+// clock for Took. If now is nil, Took is zero. ctx is the call's, and may be over.
 //
-// after is called from several goroutines at once and must not block. What it
-// sees depends on its place among the interceptors: outside of Limit, Took
-// includes the wait; outside of Recover, panics are seen as INTERNAL, inside
-// not at all.
+// after is called from several goroutines at once and must not block. What it sees depends on its
+// place among the interceptors. Outside of Limit, Took includes the wait. Outside of Recover, it
+// sees panics as INTERNAL; inside it does not see them.
 func Hook(now func() time.Time, after func(ctx context.Context, c Call)) Interceptor {
 	if now == nil {
 		now = func() time.Time { return time.Time{} }

@@ -5,21 +5,20 @@ import (
 	"slices"
 )
 
-// Interceptor does something around each call. next makes the call, with the
-// context that it should have, and returns its error; the response passes by
-// unseen. An interceptor that returns nil must have called next. It may call
-// next again; the last response counts. next must have returned before the
-// interceptor does. Several calls may be in it at the same time.
+// Interceptor does something around each call. next makes the call, with the given context, and
+// returns its error. The interceptor does not see the response. An interceptor that returns nil
+// must have called next. It may call next again; the last response counts. next must have returned
+// before the interceptor does. Several calls may be in it at the same time.
 type Interceptor func(ctx context.Context, call CallInfo, next func(context.Context) error) error
 
-// Intercept returns a driver that takes each call of d through the interceptors.
-// The first is the outermost.
+// Intercept returns a driver that passes each call of d through the interceptors. The first is the
+// outermost.
 func Intercept(d Driver, with ...Interceptor) Driver {
 	return &intercepted{inner: d, with: slices.Clone(with)}
 }
 
-// Invoke makes one call through interceptors, of which the first is the outermost.
-// Intercept is made with it, and so is its like for another interface than Driver.
+// Invoke makes one call through interceptors, of which the first is the outermost. Intercept uses
+// it, and so does its equivalent for another interface than Driver.
 func Invoke[Q, R any](
 	ctx context.Context, with []Interceptor, info CallInfo, req Q, call func(context.Context, Q) (*R, error),
 ) (*R, error) {
@@ -39,7 +38,7 @@ func passed(ctx context.Context, with []Interceptor, info CallInfo, call func(co
 	return with[0](ctx, info, func(ctx context.Context) error { return passed(ctx, with[1:], info, call) })
 }
 
-// intercepted is every decorator that needs no look at requests and responses.
+// intercepted is every decorator that does not inspect requests and responses.
 type intercepted struct {
 	inner Driver
 	with  []Interceptor

@@ -14,7 +14,7 @@ import (
 	"github.com/millwright-go/millwright/driver"
 )
 
-// An interceptor sees what a call is about, and decides about its error alone.
+// An interceptor sees what a call is about, and decides about its error only.
 func TestIntercept(t *testing.T) {
 	for call := range codes.Calls() {
 		mine := errors.New("mine")
@@ -50,7 +50,7 @@ func TestInterceptInOrder(t *testing.T) {
 		order = append(order, fmt.Sprint(ctx.Value(t)))
 		return whole(call), nil
 	}}, with...)
-	with[0] = nil // changes nothing any more
+	with[0] = nil // no effect any more
 	if _, err := ask(t.Context(), d, codes.DeleteMachine, aMachine, aClass, aSecret); err != nil || strings.Join(order, " ") != "abc c b a" {
 		t.Errorf("%v: %q", err, order)
 	}
@@ -115,8 +115,8 @@ func TestDeadlineKeepsItsOwnTimeouts(t *testing.T) {
 	}
 }
 
-// The driver decides when a call ends: a late success is not lost, and a
-// driver that keeps to its deadline says so by the code.
+// The driver decides when a call ends. A late success is not lost, and a driver that keeps to its
+// deadline says so by the code.
 func TestDeadlineWaitsForTheDriver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		late := driver.Intercept(&scripted{answer: func(_ context.Context, call codes.Call, _ any) (any, error) {
@@ -138,7 +138,7 @@ func TestDeadlineWaitsForTheDriver(t *testing.T) {
 	})
 }
 
-// A panic becomes an error that names the call and nothing of its value.
+// A panic becomes an error that names the call and shows nothing of its value.
 func TestRecover(t *testing.T) {
 	for call := range codes.Calls() {
 		for _, value := range []any{"hush-hush", errors.New("hush-hush"), aSecret.Data, nil} {
@@ -166,7 +166,7 @@ func TestRecover(t *testing.T) {
 	}
 }
 
-// What a hook is told, in virtual time.
+// The calls that a hook sees, in virtual time.
 func TestHook(t *testing.T) {
 	for _, answer := range []error{nil, codes.New(codes.ResourceExhausted, "full"), context.Canceled} {
 		for call := range codes.Calls() {
@@ -220,8 +220,7 @@ func TestHookWithOddClocks(t *testing.T) {
 	}
 }
 
-// Whatever goes wrong, and in whatever order the decorators stand, nothing of
-// a secret is in what they say.
+// With any fault, and with the decorators in any order, their messages contain nothing of a secret.
 func TestDecoratorsShowNoSecret(t *testing.T) {
 	var shown []string
 	hook := func(d driver.Driver) driver.Driver {

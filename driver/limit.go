@@ -11,32 +11,29 @@ import (
 
 // Limits says how many calls may be made. The zero value limits nothing.
 type Limits struct {
-	// Calls that are limited, all of them together; the others pass. Empty:
-	// every call is. For limits of single calls beside one for all, use Limit
-	// several times, the narrow limits outside.
+	// Calls are the limited calls. They share the limit; the others pass. Empty: every call is
+	// limited. For limits of single calls beside one for all, use Limit several times, the narrow
+	// limits outside.
 	Calls []Method
-	// Concurrency is how many calls may be under way at once. Zero or less: any
-	// number.
+	// Concurrency is how many calls may be under way at once. Zero or less: any number.
 	Concurrency int
-	// Interval is how long it takes until one more call may begin. Zero or less:
-	// no time at all.
+	// Interval is the time until one more call may begin. Zero or less: no time.
 	Interval time.Duration
-	// Burst is how many calls may begin at once after a quiet time: in any span
-	// of time, Burst and one more for each Interval in it. Less than 1 counts as 1.
+	// Burst is how many calls may begin at once after a quiet time: in any span of time, Burst and
+	// one more for each Interval in it. Less than 1 counts as 1.
 	Burst int
-	// Now and After are the clock that Interval is measured by; time.Now and
-	// time.After serve. They are needed with an Interval: without them every
-	// limited call is INTERNAL.
+	// Now and After are the clock for Interval; time.Now and time.After serve. They are required
+	// with an Interval: without them every limited call is INTERNAL.
 	Now   func() time.Time
 	After func(time.Duration) <-chan time.Time
 }
 
-// Limit makes calls wait until the limits allow them, first come, first served.
-// All that is intercepted with the same value shares the limits: drivers of
-// machines and of other things, where they are of one account.
+// Limit makes calls wait until the limits allow them, first come, first served. All drivers
+// intercepted with the same value share the limits, such as those for machines and for other things
+// in one account.
 //
-// A call whose context ends meanwhile is not made: it is CANCELED or
-// DEADLINE_EXCEEDED, wraps the context's error, and uses nothing up.
+// A call whose context ends meanwhile is not made. Its error is CANCELED or DEADLINE_EXCEEDED and
+// wraps the context's error. It does not count against the limits.
 func Limit(l Limits) Interceptor {
 	l.Calls = slices.Clone(l.Calls)
 	g := newGate(l)
@@ -59,7 +56,7 @@ func Limit(l Limits) Interceptor {
 type gate struct {
 	limits Limits
 	turn   chan struct{} // holds one value while a call is next in line
-	slots  chan struct{} // holds one value a call under way; nil: not counted
+	slots  chan struct{} // holds one value for each call under way; nil: not counted
 	// due is when the bucket would be full again. Guarded by turn.
 	due time.Time
 }
@@ -76,9 +73,8 @@ func newGate(l Limits) *gate {
 	return g
 }
 
-// enter waits for a turn, then for a slot, then for time to pass, so that who
-// waits longest is next, and nothing is spent on a call that is not made.
-// Its error is the context's.
+// enter waits for a turn, then for a slot, then for time to pass. So the call that has waited
+// longest is next, and a call that is not made uses up nothing. Its error is the context's.
 func (g *gate) enter(ctx context.Context) error {
 	select {
 	case g.turn <- struct{}{}:
@@ -113,9 +109,8 @@ func (g *gate) leave() {
 	}
 }
 
-// pace waits until the bucket holds a call, and takes it. It looks at the context
-// after every wait there was, for a turn and a slot too: of several channels that
-// are ready, select takes any.
+// pace waits until the bucket holds a call, and takes it. It checks the context after every wait,
+// also after those for a turn and a slot, because select takes any of several ready channels.
 func (g *gate) pace(ctx context.Context) error {
 	interval := g.limits.Interval
 	if interval <= 0 {
@@ -124,7 +119,7 @@ func (g *gate) pace(ctx context.Context) error {
 	now := g.limits.Now()
 	full := time.Duration(g.limits.Burst) * interval
 	if farthest := now.Add(full); g.due.After(farthest) {
-		g.due = farthest // the clock was set back; don't wait for what it lost
+		g.due = farthest // the clock was set back; don't wait for the lost time
 	}
 	if wait := g.due.Add(interval - full).Sub(now); wait > 0 {
 		select {

@@ -23,16 +23,16 @@ type visit struct {
 	leaves  time.Duration // when its context ends; zero: never
 }
 
-// stay is what became of a visit.
+// stay is the result of a visit.
 type stay struct {
 	began time.Duration // in the driver; negative: never
 	ended time.Duration // for its caller
 	code  codes.Code
 }
 
-// foretell says what must become of visits, which are in the order of their
-// arrival. It is slow and goes by the words of Limits: who came first is next;
-// the bucket holds Burst calls and gets one more each Interval, bit by bit.
+// foretell computes the expected results of visits, in the order of their arrival. It is slow and
+// follows the words of Limits: the first to come is next; the bucket holds Burst calls and gets one
+// more each Interval, bit by bit.
 func foretell(visits []visit, l driver.Limits) []stay {
 	capacity := time.Duration(max(1, l.Burst)) * l.Interval
 	filled, at := capacity, time.Duration(0) // the bucket's content at that time
@@ -67,8 +67,8 @@ func foretell(visits []visit, l driver.Limits) []stay {
 	return all
 }
 
-// live has the visits take place, in virtual time, and returns what became of
-// them and how many were in the driver at once.
+// live makes the visits take place, in virtual time, and returns their results and how many were in
+// the driver at once.
 func live(t *testing.T, visits []visit, l driver.Limits) (stays []stay, crowd int) {
 	stays = make([]stay, len(visits))
 	synctest.Test(t, func(t *testing.T) {
@@ -125,9 +125,8 @@ func drawVisits(t *rapid.T) []visit {
 	return visits
 }
 
-// Every call begins at the very moment that the words of Limits give, one whose
-// context ends is not made and returns at once, and there are never more at
-// once than allowed.
+// Every call begins at exactly the moment that the words of Limits give. A call whose context ends
+// is not made and returns at once. There are never more at once than allowed.
 func TestPropertyLimit(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		l := driver.Limits{
@@ -161,7 +160,7 @@ func TestPropertyLimit(t *testing.T) {
 	})
 }
 
-// One hour of a limit, told as it goes.
+// One hour of a limit, written down as it goes.
 func TestLimitOverTime(t *testing.T) {
 	second := time.Second
 	l := driver.Limits{Concurrency: 2, Interval: 10 * second, Burst: 3}
@@ -200,7 +199,7 @@ func TestLimitOverTime(t *testing.T) {
 	}
 }
 
-// A call whose context is over is not made, though there is room for it.
+// A call whose context is over is not made, although there is room for it.
 func TestLimitRefusesTheCanceled(t *testing.T) {
 	for name, l := range map[string]driver.Limits{
 		"no limit":    {},
@@ -259,7 +258,7 @@ func TestLimitOfSomeCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calls := []driver.Method{codes.CreateMachine, codes.DeleteMachine}
 		d := driver.Intercept(plain(), driver.Limit(driver.Limits{Calls: calls, Interval: time.Minute, Now: time.Now, After: time.After}))
-		calls[0] = codes.ListMachines // changes nothing any more
+		calls[0] = codes.ListMachines // no effect any more
 		start := time.Now()
 		for _, c := range []struct {
 			call codes.Call
@@ -305,7 +304,7 @@ func TestLimitNeedsAClockForARate(t *testing.T) {
 	}
 }
 
-// handClock goes where it is set; whoever waits for it is on time at once.
+// handClock shows the time that it is set to. Its timers are on time at once.
 type handClock struct {
 	at    time.Time
 	waits []time.Duration
@@ -321,7 +320,7 @@ func (c *handClock) after(d time.Duration) <-chan time.Time {
 	return fired
 }
 
-// A clock that is set back makes nobody wait for longer than a whole bucket.
+// A clock that is set back makes no call wait for longer than a whole bucket.
 func TestLimitWithAClockSetBack(t *testing.T) {
 	clock := &handClock{at: time.Unix(1_000_000, 0)}
 	d := driver.Intercept(plain(), driver.Limit(driver.Limits{Interval: time.Second, Burst: 3, Now: clock.now, After: clock.after}))
@@ -337,7 +336,7 @@ func TestLimitWithAClockSetBack(t *testing.T) {
 	}
 }
 
-// A clock whose timers fire early, or that stands still, ends in no spin.
+// A clock whose timers fire early, or that stands still, causes no endless loop.
 func TestLimitWithAStoppedClock(t *testing.T) {
 	fired := make(chan time.Time)
 	close(fired)

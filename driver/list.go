@@ -5,15 +5,14 @@ import (
 	"strings"
 )
 
-// List is the part of a response that says of each ID whose it is. It is what
-// Validation needs to move entries that can't be acted upon to Dropped, in copies
-// of both maps.
+// List is the part of a response that maps each ID to its owner. Validation needs it to move
+// entries that can't be acted upon to Dropped, in copies of both maps.
 type List[V any] struct {
-	ID, Owner        string // what an entry has, as it is told: "a provider ID", "a machine's name"
+	ID, Owner        string // as messages name them: "a provider ID", "a machine's name"
 	Entries, Dropped *map[string]V
-	// Name is the text of an owner that must not be blank.
+	// Name returns the text of an owner that must not be blank.
 	Name func(owner V) string
-	// Texts puts each text of an owner through each, and returns what that makes of it.
+	// Texts puts each text of an owner through each, and returns the resulting owner.
 	Texts func(owner V, each func(text string) string) V
 }
 
@@ -66,8 +65,8 @@ func (l List[V]) divide(bad func(id string, owner V) bool) bool {
 
 func blank(s string) bool { return strings.TrimSpace(s) == "" }
 
-// shortened is a text of at most most bytes, with a mark where it was cut: so it
-// is nobody's name.
+// shortened returns a text of at most most bytes, with a mark where it was cut, so that it is no
+// real name.
 func shortened(text string, most int) string {
 	const mark = " … (cut)"
 	if len(text) <= most {

@@ -6,33 +6,31 @@ import (
 	"github.com/millwright-go/millwright/codes"
 )
 
-// FieldUpdater is what a driver declares that can change VMs in place.
+// FieldUpdater is implemented by a driver that can change VMs in place.
 type FieldUpdater interface {
-	// UpdatableFields names the fields of the provider spec that UpdateMachine
-	// can change: names joined by dots from the top of the spec, "tags" or
-	// "networkInterfaces.tags". A name stands for all that is below it, and
-	// leads through the elements of a list. The answer never changes.
+	// UpdatableFields names the fields of the provider spec that UpdateMachine can change: names
+	// joined by dots from the top of the spec, "tags" or "networkInterfaces.tags". A name stands
+	// for everything below it, and leads through the elements of a list. The answer never changes.
 	UpdatableFields() []string
 }
 
-// IDMatcher is what a driver declares about its provider IDs.
+// IDMatcher is implemented by a driver that promises something about its provider IDs.
 type IDMatcher interface {
-	// ProviderIDsMatch says that nodes always spell their provider ID as the
-	// driver does, so that a node with another ID is certainly another VM's.
-	// The answer never changes.
+	// ProviderIDsMatch reports whether nodes always spell their provider ID as the driver does, so
+	// that a node with another ID is certainly another VM's. The answer never changes.
 	ProviderIDsMatch() bool
 }
 
-// FaultHook is what a driver offers to tests: answers that get lost. Package
-// drivertest asks for it.
+// FaultHook is what a driver offers to tests: answers that get lost. Package drivertest asks for
+// it.
 type FaultHook interface {
-	// FailAfter has the next call of that kind that succeeds take effect and
-	// answer err all the same. Called again, it adds to what is in store.
+	// FailAfter makes the next successful call of that kind take effect and still answer err.
+	// Further calls add to the faults in store.
 	FailAfter(call codes.Call, err error)
 }
 
-// maxLayers is how many layers Layers yields. No honest stack comes near it; a
-// decorator that unwraps to itself would never end.
+// maxLayers is how many layers Layers yields. No real stack comes near it. A decorator that unwraps
+// to itself would never end.
 const maxLayers = 1 << 10
 
 // Layers yields d and what is below its decorators, from the outside in: what a
@@ -54,8 +52,8 @@ func Layers[D any](d D) iter.Seq[D] {
 	}
 }
 
-// As returns the outermost of the Layers of d that is a T. T is mostly one of the
-// optional interfaces of this package, or the type of the driver itself.
+// As returns the outermost of the Layers of d that is a T. T is usually one of the optional
+// interfaces of this package, or the type of the driver itself.
 func As[T any](d Driver) (T, bool) {
 	for layer := range Layers(d) {
 		if found, ok := any(layer).(T); ok {
@@ -66,7 +64,7 @@ func As[T any](d Driver) (T, bool) {
 	return none, false
 }
 
-// UpdatableFields returns what d declares as FieldUpdater; nil: nothing.
+// UpdatableFields returns what d declares as FieldUpdater. Nil: nothing.
 func UpdatableFields(d Driver) []string {
 	if u, ok := As[FieldUpdater](d); ok {
 		return u.UpdatableFields()
@@ -74,7 +72,7 @@ func UpdatableFields(d Driver) []string {
 	return nil
 }
 
-// ProviderIDsMatch returns what d declares as IDMatcher; false: nothing.
+// ProviderIDsMatch returns what d declares as IDMatcher. False: nothing.
 func ProviderIDsMatch(d Driver) bool {
 	m, ok := As[IDMatcher](d)
 	return ok && m.ProviderIDsMatch()

@@ -7,20 +7,18 @@ import (
 	"github.com/millwright-go/millwright/codes"
 )
 
-// Panic is what went wrong inside a driver. Value and Stack are whatever the
-// driver and the runtime put there, secrets perhaps among it: they are for
-// whoever repairs the driver, not for status or events.
+// Panic is what went wrong inside a driver. Value and Stack come from the driver and the runtime,
+// and may contain secrets. They are for the developer of the driver, not for status or events.
 type Panic struct {
 	CallInfo
 	Value any    // nil: the driver called runtime.Goexit
 	Stack []byte // as runtime/debug.Stack gives it, from inside the panic
 }
 
-// Recover turns a panic of the driver into an INTERNAL error that names the
-// call, without the panic's value. What it took effect on is not known then. A
-// call of runtime.Goexit becomes one too: each call is made in a goroutine of
-// its own, which is all that it ends. report is told first, by the goroutine
-// that called; nil: nobody is.
+// Recover turns a panic of the driver into an INTERNAL error that names the call, without the
+// panic's value. The effects of the call are then unknown. A call of runtime.Goexit becomes such an
+// error too: each call runs in a goroutine of its own, and Goexit ends only that one. The calling
+// goroutine calls report first; report may be nil.
 //
 // A panic in a goroutine that the driver started can't be caught.
 func Recover(report func(Panic)) Interceptor {
@@ -33,8 +31,8 @@ func Recover(report func(Panic)) Interceptor {
 	}
 }
 
-// recovered makes a call in a goroutine of its own and waits for its end. One
-// that does not return is INTERNAL, and reported with the value of its panic.
+// recovered makes a call in a goroutine of its own and waits for its end. A call that does not
+// return is INTERNAL, and reported with the value of its panic.
 func recovered(method string, call func() error, report func(value any, stack []byte)) error {
 	type end struct {
 		err      error

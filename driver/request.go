@@ -6,14 +6,13 @@ import "github.com/millwright-go/millwright/machine"
 type CreateMachineRequest struct {
 	Machine *machine.Machine
 	Class   *machine.Class
-	// Secret is boot secret and credentials merged, the placeholders in its
-	// user data replaced by this machine's values. That of the bootstrap token
-	// is replaced where a token may be needed: in CreateMachine and
-	// InitializeMachine. Nil: the class names none.
+	// Secret is boot secret and credentials merged, the placeholders in its user data replaced by
+	// this machine's values. The placeholder of the bootstrap token is replaced in calls that may
+	// need a token: CreateMachine and InitializeMachine. Nil: the class names none.
 	Secret *machine.Secret
 }
 
-// CreateMachineResponse describes a VM that was made or adopted.
+// CreateMachineResponse describes a VM that was created or adopted.
 type CreateMachineResponse struct {
 	// ProviderID is the provider's unique name for the VM, as the node itself
 	// will spell it if possible: "gce://project/region/vm". Never used again for
@@ -22,10 +21,9 @@ type CreateMachineResponse struct {
 	// NodeName is the name under which the VM will join the cluster.
 	NodeName  string
 	Addresses []machine.Address // empty: not known yet
-	// LastKnownState is the driver's own note of where the VM stands, for the
-	// calls that follow; it is stored in the machine's status, so it must hold no
-	// secret and change only with the VM. It may come beside an error. Empty:
-	// the note before it stays.
+	// LastKnownState is the driver's own note of the VM's state, for the following calls. It is
+	// stored in the machine's status, so it must hold no secret and change only with the VM. It may
+	// come beside an error. Empty: the note before it stays.
 	LastKnownState string
 }
 
@@ -36,8 +34,7 @@ type InitializeMachineRequest struct {
 	Secret  *machine.Secret // as for CreateMachine
 }
 
-// InitializeMachineResponse describes the VM that was initialized. Empty
-// fields leave what is known as it is.
+// InitializeMachineResponse describes the VM that was initialized. Empty fields keep what is known.
 type InitializeMachineResponse struct {
 	ProviderID string
 	NodeName   string
@@ -51,7 +48,7 @@ type DeleteMachineRequest struct {
 	Secret  *machine.Secret // as for CreateMachine; nil also when it is gone
 }
 
-// DeleteMachineResponse says how a deletion stands.
+// DeleteMachineResponse is the state of a deletion.
 type DeleteMachineResponse struct {
 	LastKnownState string // as for CreateMachine
 }
@@ -77,12 +74,11 @@ type ListMachinesRequest struct {
 	Secret *machine.Secret // as for CreateMachine, without placeholders replaced
 }
 
-// ListMachinesResponse names VMs and the machines they were made for.
+// ListMachinesResponse maps VMs to the machines they were created for.
 type ListMachinesResponse struct {
 	Machines map[string]string // from provider ID to the name of the machine
-	// Dropped are entries of Machines that can't be acted upon, without an ID
-	// or a name, or with one that is too long, which is cut: Validate moves them
-	// here. A driver leaves it empty.
+	// Dropped are entries of Machines that can't be acted upon: without an ID or a name, or with
+	// one that is too long, which is cut. Validate moves them here. A driver leaves it empty.
 	Dropped map[string]string
 }
 
@@ -90,12 +86,12 @@ type ListMachinesResponse struct {
 type Volume struct {
 	Name   string // of the persistent volume
 	Type   string // the CSI driver's name, or the name of the volume source
-	Handle string // what that driver or source calls the volume
+	Handle string // the name of the volume at that driver or source
 	// Attributes are further fields of the volume source, as strings.
 	Attributes map[string]string
-	// Spec is all that the cluster knows of the volume, in its own notation: the JSON
-	// of a PersistentVolumeSpec on Kubernetes. Empty: not known. It tells volume
-	// sources from before CSI, whose Type is that of the CSI driver after them.
+	// Spec is everything that the cluster knows of the volume, in its own notation: the JSON of a
+	// PersistentVolumeSpec on Kubernetes. Empty: not known. It distinguishes volume sources from
+	// before CSI, whose Type is that of the CSI driver after them.
 	Spec []byte
 }
 
@@ -130,17 +126,16 @@ type UpdateMachineRequest struct {
 	Machine *machine.Machine
 	Class   *machine.Class
 	Secret  *machine.Secret // as for CreateMachine
-	// LastApplied is the provider spec that the VM was made from or last updated
-	// to, Wanted the one it should have. They differ in fields that FieldUpdater
-	// declares, or not at all. The text of LastApplied need not be that of any
-	// class byte for byte. After calls that were not answered with OK it holds
-	// what these have asked for as well. So what is in LastApplied and not in
-	// Wanted is to be taken away, and all that is in Wanted is to hold, whatever
-	// the VM is found with; what is in neither is somebody else's.
+	// LastApplied is the provider spec that the VM was created from or last updated to. Wanted is
+	// the one it should have. They differ in fields that FieldUpdater declares, or not at all. The
+	// text of LastApplied need not be that of any class byte for byte. After calls without an OK
+	// answer it also holds what these have asked for. So remove from the VM what is in LastApplied
+	// and not in Wanted, and apply everything in Wanted, in any state of the VM. Leave alone what
+	// is in neither: it belongs to others.
 	LastApplied, Wanted []byte
 }
 
-// UpdateMachineResponse says how an update stands.
+// UpdateMachineResponse is the state of an update.
 type UpdateMachineResponse struct {
 	LastKnownState string // as for CreateMachine
 }

@@ -81,8 +81,7 @@ var (
 	}
 )
 
-// ask makes a call about a machine. A nil response comes back as nil, whatever
-// its type.
+// ask makes a call about a machine. A nil response comes back as nil, for any type.
 func ask(
 	ctx context.Context, d driver.Driver, call codes.Call, m *machine.Machine, c *machine.Class, s *machine.Secret,
 ) (any, error) {
@@ -144,7 +143,7 @@ func whole(call codes.Call) any {
 	return nil
 }
 
-// infoOf is what interceptors are told about a call of ask.
+// infoOf returns what interceptors are told about a call of ask.
 func infoOf(call codes.Call) driver.CallInfo {
 	info := driver.CallInfo{Method: call, Kind: "machine", Object: aMachine.Key, Class: aClass.Key}
 	if slices.Contains([]codes.Call{codes.ListMachines, codes.GetVolumeIDs, codes.GenerateMachineClassForMigration}, call) {

@@ -6,8 +6,8 @@ import (
 	"github.com/millwright-go/millwright/codes"
 )
 
-// Unimplemented answers every call with UNIMPLEMENTED. A driver embeds it and
-// brings the calls that it supports.
+// Unimplemented answers every call with UNIMPLEMENTED. A driver embeds it and adds the calls that
+// it supports.
 type Unimplemented struct{}
 
 var _ Driver = Unimplemented{}

@@ -9,41 +9,37 @@ import (
 
 // ValidateOptions says what Validate asks of a driver beyond what it always does.
 type ValidateOptions struct {
-	// NodeNames says that a cluster is attached, so that VMs become nodes: a VM
-	// without a node name is not acceptable.
+	// NodeNames: a cluster is attached, so VMs become nodes, and a VM without a node name is not
+	// acceptable.
 	NodeNames bool
-	// Cut is told the whole of a message that is passed on changed or cut, its cause
-	// included, without what is confidential; and the name and size of a part that
-	// is left out of a response, nothing of what is in it. It must not block. Nil:
-	// nobody is told.
+	// Cut is called if a message is passed on changed or cut. It gets the whole message, including
+	// its cause, without what is confidential. It also gets the name and size of a part that is
+	// left out of a response, and nothing of its contents. It must not block. It may be nil.
 	Cut func(ctx context.Context, call CallInfo, whole string)
 }
 
 // Validate returns a driver that passes on only what can be acted upon.
 //
-// Requests: without machine, machine name or class a call is INVALID_ARGUMENT
-// and d is not called.
+// Requests: if the machine, its name or the class is missing, the answer is INVALID_ARGUMENT and d
+// is not called.
 //
-// Answers that claim OK become INTERNAL when CreateMachine or GetMachineStatus
-// give no provider ID or a blank one (or, see ValidateOptions, no node name),
-// and when there is no response to a call that asks for one. The response stays
-// beside the error, so that what it does say is not lost.
+// An OK answer becomes INTERNAL if CreateMachine or GetMachineStatus returns no provider ID or a
+// blank one (or, see ValidateOptions, no node name), or if a required response is missing. The
+// response stays beside the error, so that its contents are not lost.
 //
-// A part of a response that exceeds its bound (MaxID, MaxName, MaxNote,
-// MaxAddresses) is left out, also beside an error, and Cut is told. Of addresses
-// the long ones are left out, and those beyond MaxAddresses. OK stays OK, as if the
-// driver had not given the part: the LastKnownState before it stays. Only a VM's
-// provider ID, a node name and a volume ID are needed: without them an answer that
-// claims OK becomes INTERNAL, with a message that names the part.
+// A part of a response that exceeds its bound (MaxID, MaxName, MaxNote, MaxAddresses) is left out,
+// also beside an error, and Validate calls Cut. Of addresses the long ones are left out, and those
+// beyond MaxAddresses. OK stays OK, as if the driver had not given the part: the LastKnownState
+// before it stays. Only a VM's provider ID, a node name and a volume ID are required: without them
+// an OK answer becomes INTERNAL, with a message that names the part.
 //
 // Entries of a list without provider ID or machine name, with a blank one or with
 // one beyond its bound (then it is cut) move from Machines to Dropped, since an
 // empty ID must match nothing; the others are as good as without them.
 //
-// Where all of a response is optional, a missing one counts as an empty one:
-// DeleteMachine, InitializeMachine, GenerateMachineClassForMigration,
-// UpdateMachine. Empty volume IDs are left out, as volumes that the driver does
-// not know, and so are repeated ones.
+// For calls whose response is optional, a missing one counts as an empty one: DeleteMachine,
+// InitializeMachine, GenerateMachineClassForMigration, UpdateMachine. Empty volume IDs, for volumes
+// that the driver does not know, are left out, and so are repeated ones.
 //
 // Errors of d keep their code. A message is passed on
 //
@@ -60,8 +56,8 @@ type ValidateOptions struct {
 // and other encodings (encrypted, compressed, base64 of a longer text). A driver
 // must repeat no secret.
 //
-// An error that needs none of this is passed on as it is; of any other only code
-// and message remain.
+// An error that needs no change is passed on as it is. Of any other error only code and message
+// remain.
 func Validate(d Driver, o ValidateOptions) Driver { return &validated{inner: d, options: o} }
 
 type validated struct {
@@ -72,7 +68,7 @@ type validated struct {
 // Unwrap returns the driver that is decorated.
 func (v *validated) Unwrap() Driver { return v.inner }
 
-// validate makes one call, if the request is fit for it, and holds its answer to rules.
+// validate makes one call, if the request is valid, and checks its answer.
 func validate[Q request, R any](
 	ctx context.Context, v *validated, req Q, call func(context.Context, Q) (*R, error), rules Validation[R],
 ) (*R, error) {
@@ -82,7 +78,7 @@ func validate[Q request, R any](
 	return rules.Do(ctx, func(ctx context.Context) (*R, error) { return call(ctx, req) })
 }
 
-// named says what a VM that was answered lacks; empty: nothing.
+// named returns what an answered VM lacks. Empty: nothing.
 func (v *validated) named(providerID, nodeName string) string {
 	switch {
 	case blank(providerID):
@@ -146,8 +142,8 @@ func (r *ListMachinesResponse) list() List[string] {
 	}
 }
 
-// GetVolumeIDs implements Driver. A volume that is left out is one that nobody
-// waits for, so all of their IDs are needed.
+// GetVolumeIDs implements Driver. A drain does not wait for a volume without an ID, so all of their
+// IDs are required.
 func (v *validated) GetVolumeIDs(ctx context.Context, req *GetVolumeIDsRequest) (*GetVolumeIDsResponse, error) {
 	return validate(ctx, v, req, v.inner.GetVolumeIDs, Validation[GetVolumeIDsResponse]{
 		Bounds: func(r *GetVolumeIDsResponse) []Bound {
@@ -165,7 +161,7 @@ func (v *validated) GetVolumeIDs(ctx context.Context, req *GetVolumeIDsRequest) 
 	})
 }
 
-// distinct is a list without blank and repeated IDs, in a copy.
+// distinct returns a list without blank and repeated IDs, in a copy.
 func distinct(ids []string) []string {
 	seen := make(map[string]bool, len(ids))
 	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool {

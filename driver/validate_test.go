@@ -22,7 +22,7 @@ var (
 	needResponse = []codes.Call{codes.CreateMachine, codes.GetMachineStatus, codes.ListMachines, codes.GetVolumeIDs}
 )
 
-// A call without what it needs is not made.
+// A call without a required argument is not made.
 func TestValidateRequests(t *testing.T) {
 	for call := range codes.Calls() {
 		for _, c := range []struct {
@@ -52,7 +52,7 @@ func TestValidateRequests(t *testing.T) {
 	}
 }
 
-// No response to a call that asks for one is INTERNAL; elsewhere it is empty.
+// If a required response is missing, the answer is INTERNAL. Elsewhere a missing response is empty.
 func TestValidateMissingResponses(t *testing.T) {
 	d := driver.Validate(answering(nothing, nil), driver.ValidateOptions{})
 	for call := range codes.Calls() {
@@ -107,7 +107,7 @@ func TestValidateNames(t *testing.T) {
 	}
 }
 
-// Errors pass with whatever response they have.
+// Errors pass with any response they have.
 func TestValidateLeavesErrorsAlone(t *testing.T) {
 	sent := &driver.CreateMachineResponse{LastKnownState: "half made"}
 	failed := codes.New(codes.ResourceExhausted, "no cores are left")
@@ -117,8 +117,8 @@ func TestValidateLeavesErrorsAlone(t *testing.T) {
 	}
 }
 
-// A list passes as it is, or without its bad entries, which are told apart. What
-// the driver holds is left alone.
+// A list passes as it is, or without its bad entries, which are returned separately. The driver's
+// own objects are left alone.
 func TestPropertyValidateLists(t *testing.T) {
 	word := rapid.SampledFrom([]string{"", " ", "a", "b", "c", "d"})
 	odd := func(id, name string) bool { return strings.TrimSpace(id) == "" || strings.TrimSpace(name) == "" }

@@ -8,40 +8,38 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// Validation is what one call's request and answer are held to. Validate says
-// what becomes of what does not keep to it. Validate is made with it, and so is
-// its like for another interface than Driver.
+// Validation holds the rules for one call's request and answer. Validate says what happens to a
+// violation. Validate uses it, and so does its equivalent for another interface than Driver.
 type Validation[R any] struct {
 	Call CallInfo
-	// Missing says what the request lacks: "the class is missing". Empty: nothing.
+	// Missing returns what the request lacks: "the class is missing". Empty: nothing.
 	Missing string
-	// Secrets are those whose values the answer must not show; nil ones are none.
-	// What Class's provider spec shows is no secret.
+	// Secrets are those whose values the answer must not show. Nil secrets are ignored. Text in
+	// Class's provider spec is not secret.
 	Secrets []*machine.Secret
 	Class   *machine.Class
 
-	// Optional says that a missing response counts as an empty one.
+	// Optional: a missing response counts as an empty one.
 	Optional bool
-	// Check says what is wrong with a response that came without an error: "has no
-	// provider ID". Empty: nothing. Nil: nothing is wrong with any.
+	// Check returns what is wrong with a response that came without an error: "has no provider ID".
+	// Empty: nothing. A nil Check accepts any response.
 	Check func(*R) string
-	// Tidy takes out of a response without an error what can't be acted upon, and
-	// reports whether there was any. The response is a copy, what it refers to is not.
-	// Nil: nothing is taken out.
+	// Tidy removes from a response without an error what can't be acted upon, and reports whether
+	// there was any. The response is a copy; what it refers to is not. Nil: nothing is removed.
 	Tidy func(*R) bool
-	// Bounds are those of the parts of a response; nil: there are none.
+	// Bounds returns those of the parts of a response. Nil: there are none.
 	Bounds func(*R) []Bound
-	// Note is the driver's own note, which has at most MaxNote bytes. Nil: there is none.
+	// Note returns the driver's own note, which has at most MaxNote bytes. Nil: there is none.
 	Note func(*R) *string
-	// Failure is a text that is treated as an error's message is. Nil: there is none.
+	// Failure returns a text that is treated like an error's message. Nil: there is none.
 	Failure func(*R) *string
 
 	// Cut is as in ValidateOptions.
 	Cut func(ctx context.Context, call CallInfo, whole string)
 }
 
-// Do makes the call, if the request is fit for it, and returns what is passed on
-// of its answer: the driver's own response, or a changed copy of it.
+// Do makes the call, if the request is valid, and returns the part of its answer that is passed on:
+// the driver's own response, or a changed copy of it.
 func (v Validation[R]) Do(ctx context.Context, call func(context.Context) (*R, error)) (*R, error) {
 	if v.Missing != "" {
 		return nil, codes.Newf(codes.InvalidArgument, "%s was not called: %s", v.Call.Method, v.Missing)
@@ -63,8 +61,8 @@ func (v Validation[R]) Do(ctx context.Context, call func(context.Context) (*R, e
 	return response, nil
 }
 
-// bounded is a response without what must not be seen and without what exceeds its
-// bound, and what it has in place of a part that is needed.
+// bounded returns a response without confidential text and without parts that exceed their bound.
+// It also returns what the response has in place of a required part.
 func (v *Validation[R]) bounded(ctx context.Context, answered *R, hidden *confidential) (response *R, fault string) {
 	if answered == nil {
 		return nil, ""
@@ -113,7 +111,7 @@ func (v *Validation[R]) failure(ctx context.Context, text *string, hidden *confi
 	return true
 }
 
-// checked is a response as it can be acted upon, and what is wrong with it.
+// checked returns a response that can be acted upon, and what is wrong with it.
 func (v *Validation[R]) checked(response *R) (_ *R, fault string) {
 	switch {
 	case response == nil && v.Optional:
@@ -133,7 +131,7 @@ func (v *Validation[R]) checked(response *R) (_ *R, fault string) {
 	return response, ""
 }
 
-// cut tells the whole of what is passed on cut; empty: nothing was.
+// cut reports the whole of a text that is cut. Empty: nothing was cut.
 func (v *Validation[R]) cut(ctx context.Context, whole string) {
 	if v.Cut != nil && whole != "" {
 		v.Cut(ctx, v.Call, whole)
@@ -144,11 +142,10 @@ func (v *Validation[R]) cut(ctx context.Context, whole string) {
 type Bound struct {
 	Name string // "a node name"
 	Most int
-	// Needed says that an answer without this part is none.
+	// Needed: an answer without this part is invalid.
 	Needed bool
-	// Text is the part: its size is in bytes, and it is emptied if it is too large.
-	// Nil: Size is what the part has, and Drop takes what is too large out of the
-	// response.
+	// Text is the part: its size is in bytes, and it is emptied if it is too large. If Text is nil,
+	// Size is the size of the part, and Drop removes what is too large from the response.
 	Text *string
 	Size int
 	Drop func()
@@ -169,10 +166,9 @@ func (b *Bound) drop() {
 	b.Drop()
 }
 
-// heard is an error as it is passed on: of at most codes.MaxMessage bytes, on one
-// line, and without what is confidential. whole is the text, with the cause, of one
-// of which something is changed or cut; otherwise it is empty, and the error is
-// returned as it is.
+// heard returns an error as it is passed on: of at most codes.MaxMessage bytes, on one line, and
+// without confidential text. If that changes or cuts the error, whole is the full text, with the
+// cause. Otherwise whole is empty, and the error is returned as it is.
 func heard(err error, c *confidential) (whole string, passed error) {
 	message, text := codes.Message(err), codes.Message(err)
 	if own, typed := err.(*codes.Error); typed { //nolint:errorlint // what codes.Message does

@@ -21,11 +21,11 @@ type answer[R any] struct {
 	stack    []byte
 }
 
-// errStuck is the answer of calls that were given up.
+// errStuck is the answer of calls that did not return in time.
 var errStuck = errors.New("the driver is stuck")
 
-// Call makes one call and looks at how the driver behaved in it. request makes the
-// same request each time.
+// Call makes one call and checks how the driver behaves in it. request makes the same request each
+// time.
 func Call[Q, R any](
 	ctx context.Context, r *Trial, method driver.Method, call func(context.Context, *Q) (*R, error), request func() *Q,
 ) (*R, error) {
@@ -83,7 +83,7 @@ func await[A any](ctx context.Context, ended <-chan A, prompt time.Duration) (a 
 	}
 }
 
-// inspect looks at what any error must keep to.
+// inspect checks the rules for any error.
 func (r *Trial) inspect(method driver.Method, err error, response bool) {
 	r.Helper()
 	if err == nil {

@@ -1,7 +1,6 @@
-// Package conformance is what suites are made of that try whether a driver keeps
-// its duties: driver/drivertest is one, machinepool/pooldriver/pooldrivertest
-// another. A suite is a list of [Check]; [Run] runs them as subtests. A [Trial] is
-// one check's time with a driver: each [Call] in it is watched.
+// Package conformance has the parts of suites that check the duties of a driver. driver/drivertest
+// is one, machinepool/pooldriver/pooldrivertest another. A suite is a list of [Check]; [Run] runs
+// them as subtests. A [Trial] is one check's time with a driver, and watches each [Call].
 //
-// [Outcomes] and [Judge] try the suite itself, with drivers that are broken.
+// [Outcomes] and [Judge] test the suite itself, with broken drivers.
 package conformance

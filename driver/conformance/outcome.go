@@ -59,7 +59,7 @@ func (r *recorder) Cleanup(f func()) { r.cleanups = append(r.cleanups, f) }
 
 func (r *recorder) text() string { return strings.Join(r.lines, "") }
 
-// alone runs f to its end, wherever in it that is.
+// alone runs f to its end, wherever f ends.
 func alone(f func()) {
 	ended := make(chan struct{})
 	go func() {
@@ -69,11 +69,11 @@ func alone(f func()) {
 	<-ended
 }
 
-// Outcome is how one check went.
+// Outcome is the result of one check.
 type Outcome struct {
 	Check           string // group/name
 	Failed, Skipped bool
-	Text            string // what was told
+	Text            string // what it reported
 	Left            string // why it was skipped
 }
 
@@ -94,7 +94,7 @@ func Outcomes(t *testing.T, checks []Check) []Outcome {
 	return all
 }
 
-// Failures are the names of the checks that failed.
+// Failures returns the names of the checks that failed.
 func Failures(all []Outcome) []string {
 	var names []string
 	for _, o := range all {
@@ -105,8 +105,8 @@ func Failures(all []Outcome) []string {
 	return names
 }
 
-// Judge requires of a broken driver's outcomes that the checks fail that should,
-// each with what it says, and not all of them; it adds those to found.
+// Judge checks a broken driver's outcomes: the checks that should fail do, each with its message,
+// and not all checks fail. Judge adds those to found.
 func Judge(t *testing.T, all []Outcome, fails map[string]string, found map[string]bool) {
 	t.Helper()
 	for check, says := range fails {
@@ -127,7 +127,7 @@ func Judge(t *testing.T, all []Outcome, fails map[string]string, found map[strin
 	}
 }
 
-// PromptFor is a suite's patience with a driver that fails so.
+// PromptFor returns a suite's patience with a driver that fails so.
 func PromptFor(fails map[string]string) time.Duration {
 	if slices.Contains(slices.Collect(maps.Values(fails)), "did not return within") {
 		return 20 * time.Millisecond // it never will; the others have all the time they need

@@ -7,16 +7,16 @@ import (
 	"testing"
 )
 
-// Check is one thing that a driver promises.
+// Check is one duty of a driver.
 type Check struct {
 	Group, Name string
-	// Start makes a driver, in t, and the trial that watches it and tells tb what it
-	// finds; run is the check.
+	// Start makes a driver, in t, and the trial that watches it and reports to tb what it finds.
+	// run is the check.
 	Start func(t *testing.T, tb testing.TB) (trial *Trial, run func())
 }
 
-// Run runs each check in a subtest of its group's. What was not run is named in the
-// end. Checks of one group stand together.
+// Run runs each check in a subtest of its group. At the end it names the checks that were not run.
+// Checks of one group stand together.
 func Run(t *testing.T, checks []Check) {
 	t.Helper()
 	var left []string

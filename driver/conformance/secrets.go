@@ -12,8 +12,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// shortest is the length below which a value of a secret could be found in a
-// text by chance.
+// shortest is the length below which a value of a secret may occur in a text by chance.
 const shortest = 4
 
 // secrets are values that must not be seen.
@@ -24,8 +23,8 @@ type secretValue struct {
 	forms []string // in which it could be printed
 }
 
-// Hide looks for the values of a secret in all answers from now on, those excepted
-// that the class shows to everyone.
+// Hide searches for the values of a secret in all answers from now on, except those that the class
+// shows to everyone.
 func (r *Trial) Hide(secret *machine.Secret, class *machine.Class) {
 	s := &r.secrets
 	if secret == nil || class == nil {
@@ -47,8 +46,8 @@ func (r *Trial) Hide(secret *machine.Secret, class *machine.Class) {
 	}
 }
 
-// search fails the test if a value is to be seen in any of the things given,
-// in a form in which it is likely to get there. It names the key alone.
+// search fails the test if a value occurs in any of the things given, in a form in which it is
+// likely to get there. It names the key alone.
 func (s *secrets) search(r *Trial, where string, things ...any) {
 	r.Helper()
 	for _, thing := range things {

@@ -7,7 +7,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// Forms in which a value gets into a text, and what is no secret.
+// Forms in which a value gets into a text, and texts that are not secret.
 func TestSecretsAreFoundInTheirForms(t *testing.T) {
 	class := &machine.Class{ProviderSpec: []byte(`{"region":"north-1"}`)}
 	value := []byte("pass\"word/1?>")

@@ -21,7 +21,7 @@ type Options struct {
 	// Prompt is how long a call may go on after its context has ended. Zero
 	// stands for 5 seconds.
 	Prompt time.Duration
-	// Settle returns once what was done can be seen. Nil: it can be seen at once.
+	// Settle returns once the effects of the calls are visible. Nil: they are visible at once.
 	Settle func(ctx context.Context)
 	// Responsive are the calls to which OK alone is no answer.
 	Responsive []driver.Method
@@ -33,14 +33,14 @@ type Trial struct {
 	Options
 	Ctx   context.Context //nolint:containedctx // as long as the test, like testing.T's own
 	Names string          // begins every name of an object of this trial
-	// Left is why the check was not run, or not wholly. Empty: it was.
+	// Left is why the check was not run, or only in part. Empty: it was run.
 	Left string
 
 	stuck   atomic.Bool
 	secrets secrets
 }
 
-// New returns a trial that tells t what is found.
+// New returns a trial that reports its findings to t.
 func New(t testing.TB, o Options) *Trial {
 	if o.Patience <= 0 {
 		o.Patience = 30 * time.Second
@@ -59,10 +59,10 @@ func (r *Trial) NotRun(format string, args ...any) {
 	r.Skip("not run: " + r.Left)
 }
 
-// Stuck reports whether a call did not return, so that no other is made.
+// Stuck reports whether a call did not return. Then no other call is made.
 func (r *Trial) Stuck() bool { return r.stuck.Load() }
 
-// Settled waits until what was done can be seen.
+// Settled waits until the effects of the calls are visible.
 func (r *Trial) Settled() {
 	if r.Settle != nil {
 		ctx, cancel := context.WithTimeout(r.Ctx, r.Patience)

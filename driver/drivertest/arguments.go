@@ -42,8 +42,8 @@ var attempts = []attempt{
 	}},
 }
 
-// refused requires that an attempt fails with a code, and says the same each
-// time: what is stored with a machine must not change with each attempt.
+// refused requires that an attempt fails with a code, with the same message each time: what is
+// stored with a machine must not change with each attempt.
 func (r *trial) refused(a attempt, m *machine.Machine, c *machine.Class, want codes.Code) {
 	r.Helper()
 	first := a.make(r, m, c)
@@ -60,8 +60,8 @@ func (r *trial) refused(a attempt, m *machine.Machine, c *machine.Class, want co
 	}
 }
 
-// spoilt makes all attempts with a class that is wrong, on a VM that exists
-// and on one that does not, and looks whether anything changed.
+// spoilt makes all attempts with an invalid class, on a VM that exists and on one that does not,
+// and checks whether anything changed.
 func (r *trial) spoilt(wrong *machine.Class, want codes.Code) {
 	r.Helper()
 	there := r.created(r.machine())
@@ -106,7 +106,7 @@ func invalidSpec(r *trial) {
 	r.total(0, "the provider spec can't work")
 }
 
-// blankName makes sure that no name does not stand for all.
+// blankName checks that an empty name does not stand for all.
 func blankName(r *trial) {
 	there := r.created(r.machine())
 	r.Settled()

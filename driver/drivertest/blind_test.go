@@ -24,7 +24,7 @@ func bareSuite(change func(*Setup, *Memory)) Suite {
 	}}
 }
 
-// Whatever can't be checked is skipped with a reason, and nothing fails.
+// Impossible checks are skipped with a reason, and nothing fails.
 func TestChecksOfABareDriver(t *testing.T) {
 	const (
 		blind  = "some effects can't be seen"
@@ -97,7 +97,7 @@ func TestCountStandsInForSight(t *testing.T) {
 	}
 }
 
-// failsWith requires that checks of a suite fail, and with what.
+// failsWith requires that checks of a suite fail, and with which messages.
 func failsWith(t *testing.T, s Suite, fails map[string]string) {
 	t.Helper()
 	all := outcomes(t, s)
@@ -109,7 +109,7 @@ func failsWith(t *testing.T, s Suite, fails map[string]string) {
 	}
 }
 
-// What is broken shows in the count, or in the answers themselves.
+// A fault shows in the count, or in the answers themselves.
 func TestBrokenBareDriversFail(t *testing.T) {
 	promising := func(s *Setup, m *Memory) {
 		n := 0
@@ -145,7 +145,7 @@ func TestBrokenBareDriversFail(t *testing.T) {
 	})
 }
 
-// Without anything to see VMs by, the answers have to fit each other.
+// If no call shows the VMs, the answers have to agree.
 func TestAnswersOfABlindDriver(t *testing.T) {
 	answers := func(id func(req *createRequest, own string) string) Suite {
 		return bareSuite(func(s *Setup, m *Memory) {
@@ -169,7 +169,7 @@ func TestAnswersOfABlindDriver(t *testing.T) {
 	}), map[string]string{"Create/goes on with and without its note": "is answered at first"})
 }
 
-// unlisted takes ListMachines away, and what else would show the VMs.
+// unlisted removes ListMachines, and everything else that would show the VMs.
 func unlisted(spoil func(*broken)) Suite {
 	return Suite{New: func(*testing.T) Setup {
 		m := NewMemory(options)
@@ -182,7 +182,7 @@ func unlisted(spoil func(*broken)) Suite {
 	}}
 }
 
-// Status alone shows enough to try everything but the list.
+// Status alone shows enough to check everything but the list.
 func TestStatusStandsInForTheList(t *testing.T) {
 	for _, o := range outcomes(t, unlisted(func(*broken) {})) {
 		listing := strings.HasPrefix(o.Check, "List/") || o.Check == "Cluster/others' VMs are not listed"
@@ -268,7 +268,7 @@ func (l *lagging) GetMachineStatus(ctx context.Context, req *statusRequest) (*st
 	return nil, codes.New(codes.NotFound, "there is no such VM")
 }
 
-// With Settle, a provider that takes its time passes; without, it does not.
+// With Settle, a slow provider passes; without, it does not.
 func TestSettle(t *testing.T) {
 	for _, settles := range []bool{true, false} {
 		all := outcomes(t, Suite{New: func(*testing.T) Setup {

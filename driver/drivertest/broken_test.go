@@ -99,7 +99,7 @@ func (b *broken) UpdateMachine(
 
 func (b *broken) FailAfter(call codes.Call, err error) { b.failAfter(call, err) }
 
-// spec reads the cluster a request is about, for what a variant does by itself.
+// spec reads the cluster of a request, for what a variant does by itself.
 func spec(text []byte) MemorySpec {
 	s, _ := decodeSpec(text)
 	return s
@@ -116,7 +116,7 @@ func (b *broken) existing(name string, s MemorySpec) []MemoryVM {
 	return found
 }
 
-// seen tells whether it was asked about an ID before.
+// seen reports whether it was asked about an ID before.
 func (b *broken) seen(id string) bool {
 	_, loaded := b.asked.LoadOrStore(id, true)
 	return loaded

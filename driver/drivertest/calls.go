@@ -12,7 +12,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// The calls of a trial. They go to the driver under test by way of conformance.Call.
+// The calls of a trial. They go to the driver under test through conformance.Call.
 
 func (r *trial) create(ctx context.Context, m *machine.Machine) (*driver.CreateMachineResponse, error) {
 	return r.createOf(ctx, m, r.setup.Class)
@@ -97,7 +97,7 @@ func (r *trial) update(
 		})
 }
 
-// migrate passes a request on as it is: its class is there to be changed.
+// migrate passes on a request as it is: the call may change its class.
 func (r *trial) migrate(
 	q *driver.GenerateMachineClassForMigrationRequest,
 ) (*driver.GenerateMachineClassForMigrationResponse, error) {

@@ -21,8 +21,8 @@ var contextChecks = []check{
 	{"a create is cut off by its deadline", cutOff},
 }
 
-// over makes calls whose context is over. Each may do its work all the same;
-// otherwise it says so by the code, and a later call takes up what it left.
+// over makes calls whose context is over. Each may still do its work. Otherwise its code says so,
+// and a later call completes it.
 func (r *trial) over(ctx context.Context, code codes.Code) {
 	v := r.created(r.machine())
 	r.Settled()
@@ -49,8 +49,8 @@ func (r *trial) over(ctx context.Context, code codes.Code) {
 	r.gone(v, "DeleteMachine answered OK")
 }
 
-// overReads makes the calls that change no VM, and compares with what they
-// answer to a context that lasts.
+// overReads makes the calls that change no VM, and compares their answers with those to a context
+// that lasts.
 func (r *trial) overReads(ctx context.Context, code codes.Code, v vm) {
 	_, err := r.status(ctx, v.machine)
 	_, lasting := r.status(r.Ctx, v.machine)
@@ -70,7 +70,7 @@ func (r *trial) overReads(ctx context.Context, code codes.Code, v vm) {
 	r.ended(codes.UpdateMachine, err, lasting, code)
 }
 
-// ended requires the code of a call that was given up, or of its work done.
+// ended requires the code of a call that was cut off, or of one that did its work.
 func (r *trial) ended(call codes.Call, err, lasting error, want codes.Code) {
 	r.Helper()
 	if got, done := codes.Of(err), codes.Of(lasting); got != want && got != done {
@@ -78,8 +78,7 @@ func (r *trial) ended(call codes.Call, err, lasting error, want codes.Code) {
 	}
 }
 
-// cutOff lets the deadline pass while the call is under way, or before, or
-// after it: which one, nobody knows.
+// cutOff lets the deadline pass before, during or after the call. The test can't know which.
 func cutOff(r *trial) {
 	const duty = "a create after one that was cut off leaves one VM"
 	for _, limit := range []time.Duration{time.Microsecond, 100 * time.Microsecond, 5 * time.Millisecond} {

@@ -1,6 +1,5 @@
-// Package drivertest checks that a driver keeps the duties written on
-// driver.Driver, and brings Memory, a provider that lives in memory, for the
-// tests of whatever calls a driver.
+// Package drivertest checks that a driver meets the duties of driver.Driver. It has Memory, a
+// provider that lives in memory, for tests of code that calls a driver.
 //
 // A driver runs the suite from a test of its own:
 //
@@ -10,11 +9,9 @@
 //		}})
 //	}
 //
-// The suite makes VMs under names of its own and deletes them afterwards. It
-// may run against a real provider; Setup.Settle and Suite.Patience are for
-// those that take their time.
+// The suite creates VMs under names of its own and deletes them afterwards. It may run against a
+// real provider; Setup.Settle and Suite.Patience are for slow ones.
 //
-// What a driver or its Setup gives no means to check is skipped, with the
-// reason, and named once more at the end. The more of Setup is filled in, the
-// less is.
+// The suite skips checks for which a driver or its Setup has no means. It logs the reason, and
+// lists them again at the end. The more of Setup is filled in, the fewer are skipped.
 package drivertest

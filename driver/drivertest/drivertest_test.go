@@ -57,7 +57,7 @@ func TestMemory(t *testing.T) {
 	})
 }
 
-// A driver and a setup that leave nothing out leave no check out.
+// A driver and a setup that leave nothing out skip no check.
 func TestEveryCheckIsRun(t *testing.T) {
 	for _, o := range outcomes(t, memorySuite(options)) {
 		if o.Skipped || o.Failed {
@@ -71,8 +71,7 @@ func variants() []variant {
 		clusterVariants, extraVariants, contextVariants, lostAnswerVariants)
 }
 
-// Each broken driver is found out by the checks that should, and each check
-// finds some broken driver.
+// The expected checks find each broken driver, and each check finds some broken driver.
 func TestBrokenDriversFail(t *testing.T) {
 	found := map[string]bool{}
 	for _, v := range variants() {
@@ -102,7 +101,7 @@ func brokenSuite(v variant) Suite {
 	}
 }
 
-// Run itself is tried in processes of its own, where it may fail.
+// Run itself is tested in processes of its own, where it may fail.
 func TestRun(t *testing.T) {
 	suites := map[string]Suite{
 		"broken": brokenSuite(deleteVariants[3]),

@@ -11,8 +11,8 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// A provider in memory for a test of one's own: the first create is refused,
-// the second takes effect while its answer is lost, the third finds the VM.
+// A provider in memory for your own test: the first create is refused, the second takes effect
+// while its answer is lost, the third finds the VM.
 func ExampleMemory() {
 	provider := drivertest.NewMemory(drivertest.MemoryOptions{})
 	provider.FailNext(codes.CreateMachine, codes.New(codes.ResourceExhausted, "no cores are left"))

@@ -65,8 +65,8 @@ func updateIsIdempotent(r *trial) {
 	r.total(1, "UpdateMachine replaces no VM")
 }
 
-// updateTakenBack leads to Wanted and back. What a VM has can't be seen by this
-// suite: the answers are all that is looked at.
+// updateTakenBack updates to Wanted and back. The suite can't see what a VM has, so it only checks
+// the answers.
 func updateTakenBack(r *trial) {
 	if r.setup.Wanted == nil {
 		r.NotRun("Setup has no Wanted")
@@ -85,7 +85,7 @@ func updateTakenBack(r *trial) {
 	r.only(v.machine, "UpdateMachine replaces no VM", v)
 }
 
-// updateLost repeats an update whose answer was lost, and takes one back.
+// updateLost repeats an update whose answer was lost, and reverts one.
 func updateLost(r *trial) {
 	if r.setup.Wanted == nil {
 		r.NotRun("Setup has no Wanted")
@@ -105,8 +105,8 @@ func updateLost(r *trial) {
 	r.only(v.machine, "UpdateMachine replaces no VM", v)
 }
 
-// updateRespelled hands the spec that was applied last over in other words, as
-// this library does where it knows its values only.
+// updateRespelled passes the last applied spec in another spelling, as this library does if it
+// knows only its values.
 func updateRespelled(r *trial) {
 	if r.setup.Wanted == nil {
 		r.NotRun("Setup has no Wanted")

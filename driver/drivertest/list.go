@@ -102,7 +102,7 @@ func clusterCreates(r *trial) {
 	r.presentOf(theirs, r.setup.OtherCluster, duty)
 }
 
-// clusterDeletes tries it by name and by ID. By ID, a refusal is as good as OK.
+// clusterDeletes deletes by name and by ID. By ID, a refusal is as good as OK.
 func clusterDeletes(r *trial) {
 	const duty = "calls act on VMs of their own cluster only"
 	m, theirs := r.foreign()

@@ -5,8 +5,8 @@ import (
 	"github.com/millwright-go/millwright/driver"
 )
 
-// What follows when a call took effect at the provider and its answer was
-// lost, because a connection broke or the process died.
+// The effects of a lost answer: a call took effect at the provider and its answer was lost, because
+// a connection broke or the process died.
 
 var lostAnswerChecks = []check{
 	{"of a create: the next one adopts", createLost},
@@ -15,7 +15,7 @@ var lostAnswerChecks = []check{
 	{"of an initialization: the next one is OK", initializeLost},
 }
 
-// lose has the next such call take effect and fail.
+// lose makes the next such call take effect and fail.
 func (r *trial) lose(call codes.Call) {
 	r.Helper()
 	hook, ok := driver.As[driver.FaultHook](r.setup.Driver)
@@ -25,7 +25,7 @@ func (r *trial) lose(call codes.Call) {
 	hook.FailAfter(call, codes.New(codes.Unavailable, "the answer was lost"))
 }
 
-// lost requires that the call of which the answer was to be lost did fail.
+// lost requires that the call whose answer should be lost failed.
 func (r *trial) lost(call codes.Call, err error) {
 	r.Helper()
 	if codes.Of(err) != codes.Unavailable {

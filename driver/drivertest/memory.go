@@ -21,29 +21,28 @@ const MemoryProvider = "memory"
 // their ID.
 const MemoryVolumes = "volumes.memory"
 
-// MemoryOptions says how a Memory is to behave. The zero value is the simplest.
+// MemoryOptions says how a Memory behaves. The zero value is the simplest.
 type MemoryOptions struct {
-	// Token is what the key "token" of a secret must hold. Empty: no secret is
-	// looked at.
+	// Token is the required value of the key "token" of a secret. Empty: secrets are not checked.
 	Token string
 	// NeedsInitialization makes VMs UNINITIALIZED until InitializeMachine.
 	NeedsInitialization bool
 }
 
-// Memory is a provider that lives in memory, and the driver to it: it keeps
-// every duty of a driver, at once, and fails when told to. Any number of
-// clusters share it. It is made by NewMemory and safe for concurrent use.
+// Memory is a provider that lives in memory, and the driver for it. It meets every duty of a
+// driver, at once, and fails when told to. Any number of clusters share it. NewMemory makes it. It
+// is safe for concurrent use.
 //
-// What it answers depends on the calls and their order alone. Provider IDs
-// number the VMs and are never used twice: "memory:///blue/17".
+// Its answers depend only on the calls and their order. Provider IDs number the VMs and are never
+// used twice: "memory:///blue/17".
 type Memory struct {
 	options MemoryOptions
 
 	mu     sync.Mutex
 	number int
 	vms    map[string]*MemoryVM
-	before faults // for calls that are not to be carried out
-	after  faults // for calls that are, and fail all the same
+	before faults // for calls that are not carried out
+	after  faults // for calls that are carried out and still fail
 }
 
 var (
@@ -89,7 +88,7 @@ func (m *Memory) Secret(key object.Key) *machine.Secret {
 	}
 }
 
-// VMs returns copies of all VMs of all clusters, in the order of their making.
+// VMs returns copies of all VMs of all clusters, in the order of their creation.
 func (m *Memory) VMs() []MemoryVM {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -108,9 +107,8 @@ func (m *Memory) Count() int {
 	return len(m.vms)
 }
 
-// Add makes a VM as somebody else would who uses the same account: nobody asked
-// for it, and the name may be taken. It returns the provider ID; an ID in vm is
-// ignored.
+// Add creates a VM as another user of the same account would: without a request, and with a name
+// that may be taken. It returns the provider ID. An ID in vm is ignored.
 func (m *Memory) Add(vm MemoryVM) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -126,7 +124,7 @@ func (m *Memory) add(vm MemoryVM) *MemoryVM {
 	return &added
 }
 
-// Remove takes a VM away behind the driver's back, and tells whether it was there.
+// Remove removes a VM without telling the driver, and reports whether it was there.
 func (m *Memory) Remove(id string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -141,8 +139,8 @@ func (m *Memory) UpdatableFields() []string { return []string{"tags"} }
 // ProviderIDsMatch implements driver.IDMatcher.
 func (m *Memory) ProviderIDsMatch() bool { return true }
 
-// FailNext has the next call of that kind answer err without doing anything.
-// Called again, it adds to what is in store.
+// FailNext makes the next call of that kind answer err without doing anything. Further calls add to
+// the faults in store.
 func (m *Memory) FailNext(call codes.Call, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -161,7 +159,7 @@ type faults map[codes.Call][]error
 
 func (f faults) add(call codes.Call, err error) { f[call] = append(f[call], err) }
 
-// take returns the next error for a call; nil: there is none.
+// take returns the next error for a call. Nil: there is none.
 func (f faults) take(call codes.Call) error {
 	if len(f[call]) == 0 {
 		return nil
@@ -171,8 +169,8 @@ func (f faults) take(call codes.Call) error {
 	return err
 }
 
-// serve carries a call out, unless its context is over or a fault is in store.
-// One call is carried out at a time.
+// serve carries out a call, unless its context is over or a fault is in store. One call is carried
+// out at a time.
 func serve[R any](ctx context.Context, m *Memory, call codes.Call, do func() (*R, error)) (*R, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, codes.Wrap(codes.Of(err), err, call.String()+" was given up before it began")

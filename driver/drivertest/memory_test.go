@@ -144,7 +144,7 @@ func TestMemoryWithNamesakes(t *testing.T) {
 	}
 }
 
-// What Memory hands out does not lead into it.
+// The objects that Memory returns do not lead into it.
 func TestMemoryGivesCopies(t *testing.T) {
 	a := newAccount(t)
 	tags := map[string]string{"k": "v"}

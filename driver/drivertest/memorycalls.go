@@ -34,7 +34,7 @@ func (m *Memory) named(name, cluster string) []*MemoryVM {
 	return found
 }
 
-// one is find where there must be exactly one.
+// one is find for exactly one VM.
 func (m *Memory) one(of *machine.Machine, cluster string) (*MemoryVM, error) {
 	found := m.find(of, cluster)
 	switch len(found) {
@@ -169,8 +169,8 @@ func (m *Memory) GetVolumeIDs(
 	})
 }
 
-// GenerateMachineClassForMigration implements driver.Driver. The older class
-// that it knows is a MemorySpec as such.
+// GenerateMachineClassForMigration implements driver.Driver. The older class that it knows is a
+// MemorySpec as such.
 func (m *Memory) GenerateMachineClassForMigration(
 	ctx context.Context, req *driver.GenerateMachineClassForMigrationRequest,
 ) (*driver.GenerateMachineClassForMigrationResponse, error) {
@@ -185,8 +185,8 @@ func (m *Memory) GenerateMachineClassForMigration(
 	})
 }
 
-// UpdateMachine implements driver.Driver. Tags can be changed, sizes not; tags
-// that neither spec names stay.
+// UpdateMachine implements driver.Driver. Tags can be changed, sizes not. Tags that neither spec
+// names stay.
 func (m *Memory) UpdateMachine(
 	ctx context.Context, req *driver.UpdateMachineRequest,
 ) (*driver.UpdateMachineResponse, error) {

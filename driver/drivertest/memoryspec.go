@@ -24,8 +24,8 @@ func (s MemorySpec) Encode() []byte {
 	return text
 }
 
-// decodeSpec reads a provider spec: INTERNAL if it can't, INVALID_ARGUMENT if
-// no VM could be made from it.
+// decodeSpec reads a provider spec. It returns INTERNAL if it can't, and INVALID_ARGUMENT if no VM
+// could be made from it.
 func decodeSpec(text []byte) (MemorySpec, error) {
 	var spec MemorySpec
 	decoder := json.NewDecoder(bytes.NewReader(text))
@@ -45,8 +45,8 @@ func decodeSpec(text []byte) (MemorySpec, error) {
 	return spec, nil
 }
 
-// Admit checks what every call with a class needs, and returns its spec. Providers of
-// other things that take the classes and secrets of a Memory do so too.
+// Admit checks what every call with a class needs, and returns its spec. Providers of other things
+// that accept the classes and secrets of a Memory use it too.
 func (m *Memory) Admit(c *machine.Class, secret *machine.Secret) (MemorySpec, error) {
 	switch {
 	case c == nil:

@@ -7,16 +7,15 @@ var secretChecks = []check{
 	{"wrong credentials are not shown", wrongCredentials},
 }
 
-// missingSecret makes calls without a secret. Any code will do.
+// missingSecret makes calls without a secret. Any code is accepted.
 func missingSecret(r *trial) {
 	r.setup.Secret = nil
 	m := r.machine()
 	r.anyAnswer(m)
 }
 
-// wrongCredentials replaces each value of the secret. A driver that does not
-// look at it succeeds; one that does has something to say, and says too much
-// if the values are in it.
+// wrongCredentials replaces each value of the secret. A driver that ignores it succeeds. Other
+// drivers answer an error, which must not contain the values.
 func wrongCredentials(r *trial) {
 	wrong := &machine.Secret{Data: map[string][]byte{"token": nil, "password": nil, machine.UserData: nil}}
 	if r.setup.Secret != nil {
@@ -32,8 +31,7 @@ func wrongCredentials(r *trial) {
 	r.setup.Secret = right
 }
 
-// anyAnswer makes each call that takes a secret, for the sake of what watch
-// sees in the answers.
+// anyAnswer makes each call that takes a secret, so that watch sees the answers.
 func (r *trial) anyAnswer(m *machine.Machine) {
 	_, _ = r.create(r.Ctx, m)
 	_, _ = r.status(r.Ctx, m)

@@ -7,8 +7,8 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// What a trial can see of the provider: the list, the status of single VMs,
-// and Setup.Count. What none of them shows leaves the trial blind there.
+// What a trial can see of the provider: the list, the status of single VMs, and Setup.Count.
+// Everything else is invisible to it.
 
 // listed returns the IDs of VMs in the class's cluster, by machine name.
 func (r *trial) listed(c *machine.Class) (ids map[string][]string, known bool) {
@@ -31,7 +31,7 @@ func (r *trial) listed(c *machine.Class) (ids map[string][]string, known bool) {
 	return ids, true
 }
 
-// looked looks a machine's VM up; there must be a clear answer.
+// looked looks up a machine's VM. The answer must be clear.
 func (r *trial) looked(m *machine.Machine, c *machine.Class) (id string, known bool) {
 	r.Helper()
 	r.Settled()
@@ -52,7 +52,7 @@ func (r *trial) looked(m *machine.Machine, c *machine.Class) (id string, known b
 	return "", false
 }
 
-// there tells whether a VM exists.
+// there reports whether a VM exists.
 func (r *trial) there(v vm, c *machine.Class) (there, known bool) {
 	r.Helper()
 	if ids, known := r.listed(c); known {
@@ -116,8 +116,8 @@ func (r *trial) onlyLooked(m *machine.Machine, duty string, want []vm) {
 	r.blind = r.blind || !known && r.setup.Count == nil
 }
 
-// total requires that there are n VMs more in the account than at the start,
-// if they can be counted.
+// total requires that there are n VMs more in the account than at the start, if they can be
+// counted.
 func (r *trial) total(n int, duty string) {
 	r.Helper()
 	if r.setup.Count == nil {

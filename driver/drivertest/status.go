@@ -30,8 +30,8 @@ func statusAbsent(r *trial) {
 	r.total(0, "GetMachineStatus creates nothing")
 }
 
-// absentTwice requires that a status is NOT_FOUND, and says the same when it is
-// asked for again: each change of a message is a write to the store.
+// absentTwice requires that a status is NOT_FOUND, with the same message the second time, because
+// each change of a message is a write to the store.
 func (r *trial) absentTwice(m *machine.Machine, first error) {
 	r.Helper()
 	r.absent(codes.GetMachineStatus, first)
@@ -87,7 +87,7 @@ func statusOfEach(r *trial) {
 	r.absent(codes.GetMachineStatus, err)
 }
 
-// sameVM requires that a status names the VM as its create did.
+// sameVM requires that a status names the same VM as its create did.
 func (r *trial) sameVM(v vm, a *driver.GetMachineStatusResponse) {
 	r.Helper()
 	switch {
@@ -99,7 +99,7 @@ func (r *trial) sameVM(v vm, a *driver.GetMachineStatusResponse) {
 	}
 }
 
-// statusReadsOnly looks twice: what a look changes, the next one shows.
+// statusReadsOnly asks twice: the second answer shows a change that the first call made.
 func statusReadsOnly(r *trial) {
 	v := r.created(r.machine())
 	r.Settled()
@@ -141,7 +141,7 @@ func statusUninitialized(r *trial) {
 	r.sameVM(v, a)
 }
 
-// initialized initializes a VM; that must succeed.
+// initialized initializes a VM. That must succeed.
 func (r *trial) initialized(v vm) {
 	r.Helper()
 	a, err := r.initialize(r.Ctx, v.machine)

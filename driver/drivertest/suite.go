@@ -12,9 +12,9 @@ import (
 
 // Suite says how to make the driver under test.
 type Suite struct {
-	// New returns a driver and what the checks need beside it. Each check calls
-	// it once. The driver may be the same each time, and its account shared with
-	// others; what New opens it closes through t.Cleanup.
+	// New returns a driver and what the checks need beside it. Each check calls it once. The driver
+	// may be the same each time, and its account shared with others. New closes what it opens
+	// through t.Cleanup.
 	New func(t *testing.T) Setup
 
 	// Patience is how long a call may take: the deadline in its context. Zero
@@ -26,12 +26,12 @@ type Suite struct {
 	Prompt time.Duration
 }
 
-// Setup is a driver and what it is tried with. Only Driver and Class are
-// needed; a nil field leaves out the checks that need it.
+// Setup is a driver and the objects to test it with. Only Driver and Class are required. A nil
+// field skips the checks that need it.
 type Setup struct {
 	Driver driver.Driver
-	// Class is what VMs are made from. Its provider and provider spec are also
-	// spoilt to see them refused: a driver that looks at neither leaves them empty.
+	// Class is what VMs are created from. The suite also tests copies with an invalid provider and
+	// provider spec. For a driver that ignores both, leave them empty.
 	Class *machine.Class
 	// Secret goes with every call. Its values must appear in no answer.
 	Secret *machine.Secret
@@ -39,35 +39,34 @@ type Setup struct {
 	// characters. Nil: a machine of Class with nothing else set.
 	NewMachine func(name string) *machine.Machine
 
-	// Different is of the same cluster as Class and yields a VM that a machine
-	// of Class could not adopt.
+	// Different is of the same cluster as Class and yields a VM that a machine of Class could not
+	// adopt.
 	Different *machine.Class
 	// OtherCluster is for VMs of another cluster in the same account.
 	OtherCluster *machine.Class
-	// Invalid can be decoded, but no VM can be made from it.
+	// Invalid can be decoded, but no VM can be created from it.
 	Invalid *machine.Class
 
-	// NoNodeNames says that VMs become no nodes, so that they have no node name.
+	// NoNodeNames: VMs become no nodes, so they have no node name.
 	NoNodeNames bool
-	// NeedsInitialization says that a VM of Class is UNINITIALIZED until
-	// InitializeMachine.
+	// NeedsInitialization: a VM of Class is UNINITIALIZED until InitializeMachine.
 	NeedsInitialization bool
 	// Wanted is a provider spec that UpdateMachine can change a VM of Class to.
 	Wanted []byte
-	// Volumes the driver knows, by the volume ID that it is to answer.
+	// Volumes are those the driver knows, by the volume ID that it must answer.
 	Volumes map[string]driver.Volume
-	// Migration returns a request that can be fulfilled, each time anew.
+	// Migration returns a request that can be fulfilled, a new one each time.
 	Migration func() *driver.GenerateMachineClassForMigrationRequest
 
 	// Settle returns once every change made so far is visible in the provider's
 	// answers. Nil: changes are visible at once.
 	Settle func(ctx context.Context)
-	// Count returns how many VMs there really are in the account, by other
-	// means than the driver. Only its changes count.
+	// Count returns how many VMs there really are in the account, without using the driver. Only
+	// its changes count.
 	Count func() int
 }
 
-// check is one thing that a driver promises.
+// check is one duty of a driver.
 type check struct {
 	name string
 	run  func(*trial)
@@ -97,11 +96,11 @@ func groups() []group {
 	}
 }
 
-// Run checks every duty of a driver, each in a subtest. Beside its own subject,
-// each check fails when a call changes its request, panics, fails without a
-// message, answers OK with nothing, shows a secret, or does not end in time.
+// Run checks every duty of a driver, each in a subtest. In addition, each check fails if a call
+// changes its request, panics, fails without a message, answers OK with nothing, shows a secret, or
+// does not end in time.
 //
-// A lost answer is tried with drivers that have a driver.FaultHook.
+// Lost answers are tested if the driver has a driver.FaultHook.
 func Run(t *testing.T, s Suite) {
 	t.Helper()
 	conformance.Run(t, s.checks())

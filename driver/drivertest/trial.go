@@ -26,7 +26,7 @@ type trial struct {
 	made []birth
 }
 
-// birth is a VM that may have been made and is to be deleted in the end.
+// birth is a VM that may have been created and must be deleted at the end.
 type birth struct {
 	machine *machine.Machine
 	class   *machine.Class
@@ -56,8 +56,8 @@ func (r *trial) try(c check) {
 	}
 }
 
-// cleanUp deletes whatever the trial may have made. What can't be deleted is
-// reported, and no failure: that is the business of other checks.
+// cleanUp deletes all VMs that the trial may have created. It reports what can't be deleted without
+// a failure, because other checks test deletion.
 func (r *trial) cleanUp() {
 	ctx := context.WithoutCancel(r.Ctx)
 	r.mu.Lock()
@@ -98,7 +98,7 @@ func (r *trial) newMachine(name string) *machine.Machine {
 	}
 }
 
-// also has the machine's VM deleted in the end as one of another class, too.
+// also makes the end of the trial delete the machine's VM as one of another class, too.
 func (r *trial) also(m *machine.Machine, c *machine.Class) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -122,7 +122,7 @@ func record(m *machine.Machine, a *driver.CreateMachineResponse) vm {
 	return vm{machine: recorded, id: a.ProviderID, node: a.NodeName}
 }
 
-// created creates the machine's VM; that must succeed.
+// created creates the machine's VM. That must succeed.
 func (r *trial) created(m *machine.Machine) vm {
 	r.Helper()
 	return r.createdOf(m, r.setup.Class)
@@ -143,7 +143,7 @@ func (r *trial) createdOf(m *machine.Machine, c *machine.Class) vm {
 	return record(m, a)
 }
 
-// deleted deletes the machine's VM; that must succeed.
+// deleted deletes the machine's VM. That must succeed.
 func (r *trial) deleted(m *machine.Machine) {
 	r.Helper()
 	_, err := r.delete(r.Ctx, m)

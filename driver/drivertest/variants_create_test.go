@@ -16,7 +16,7 @@ import (
 type variant struct {
 	name  string
 	spoil func(*broken)
-	// fails are checks that must fail, each with something it must say.
+	// fails are checks that must fail, each with a text that its failure must contain.
 	fails map[string]string
 }
 
