@@ -53,7 +53,6 @@ var unfinished = map[string]int{
 	"machinepool":  31,
 	"machineset":   37,
 	"manager":      64,
-	"safety":       39,
 }
 
 // phrase matches whole words in any case.
