@@ -44,25 +44,26 @@
 // The caller's duties:
 //
 //   - The orders of one slice may be carried out side by side. Before that,
-//     [Memory.Begin] is told of each: the pod may be gone when its turn can be
-//     stored, and its volumes are waited for all the same. Each is answered
-//     in the memory before the next decision: what is not answered is asked for
-//     again. The one exception is the caller's own shutdown, which ends the pass.
-//   - One [Memory] a node, made by [NewMemory] when the process looks at that node
-//     for the first time, kept over passes, dropped when the drain is done. To
-//     lose it costs time only: two slots of attempts at most. It is not safe for
-//     use by several goroutines.
+//     call [Memory.Begin] for each: the pod may be gone when its turn can be
+//     stored, and the drain still waits for its volumes. Record each answer in
+//     the memory before the next decision, because the drain repeats an order
+//     without an answer. The one exception is the caller's own shutdown, which
+//     ends the pass.
+//   - Keep one [Memory] for each node. Make it with [NewMemory] when the process
+//     sees that node for the first time, keep it over passes, and drop it when
+//     the drain is done. Losing it costs time only: two slots of attempts at
+//     most. It is not safe for use by several goroutines.
 //   - A write is compared and swapped. A conflict ends the pass, and the next one
-//     begins with a fresh read. Where a write fails for another reason and force
-//     is due, Observation.WriteFailed is set and the pass goes on: force does not
-//     wait for a node that can't be written. Without force the pass ends.
+//     begins with a fresh read. If a write fails for another reason and force is
+//     due, set Observation.WriteFailed and continue the pass: force does not wait
+//     for a node that can't be written. Without force the pass ends.
 //   - Observation.Asked is when this drain was asked for: the deletion timestamp
-//     of the machine, or when it was selected for an update in place. It tells the
-//     record of this drain from one that an earlier drain has left on the node.
+//     of the machine, or when it was selected for an update in place. It
+//     distinguishes the record of this drain from one of an earlier drain.
 //   - Observation.Deadline ends a drain whose machine has a drain timeout of its
 //     own. For a deletion, the caller sets Forced at that time.
-//   - The node must be the machine's own; package machine says so.
-//   - Pods, budgets, volumes and attachments wake the node up that they are about.
+//   - The node must be the machine's own; package machine checks that.
+//   - Changes of pods, budgets, volumes and attachments wake up their node.
 //   - Stored times have whole seconds.
 //
 // # What an answer becomes
