@@ -12,9 +12,9 @@
 //   - No order raises the total, the larger of ordered and existing summed over
 //     the sets, above R + S. Machines whose creation an old set has announced
 //     count as existing until it is known that they are not.
-//   - No order takes availability below R − U or, where it is lower already,
-//     takes another available machine. This rests on the sets: when one
-//     shrinks, its machines that are not available must go first.
+//   - No order takes availability below R − U. If it is lower already, no order
+//     takes another available machine. This depends on the sets: a set that
+//     shrinks must first delete its machines that are not available.
 //   - Orders are decided on a live read only. Deciding again before sets have
 //     acted orders nothing more.
 //   - A set of another owner is never touched.
