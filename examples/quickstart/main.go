@@ -10,10 +10,10 @@
 // The second one keeps its store in DIR, and can be killed at any moment. The same command goes on
 // where it was, with the processes that have gone on meanwhile.
 //
-// Begin a program of your own with fleet.go: a store, a driver, a cluster, a drainer, a manager,
-// and a deployment. acts.go, strangers.go and outage.go are what happens to them, place.go is what
-// lasts. Package workload stands for what an API server knows of pods. The rest shows it, and
-// counts processes without the library.
+// Start a program of your own from examples/embed. fleet.go has what is there and more: a store, a
+// driver, a cluster, a drainer, a manager, and a deployment. acts.go, strangers.go and outage.go are
+// what happens to them, place.go is what lasts. Package workload stands for what an API server knows
+// of pods. The rest shows it, and counts processes without the library.
 //
 // The last line and the exit status say how it ended. The status is 0 only if every promise was
 // kept. Without DIR nothing is left behind, even after Ctrl-C.

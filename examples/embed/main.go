@@ -1,0 +1,115 @@
+// Embed is the program to start from when you embed the library in one of your own. It keeps a
+// number of machines, with a driver, a store in a file and a manager:
+//
+//	go -C examples run ./embed -state /tmp/fleet.db -replicas 3
+//
+// Ctrl-C or SIGTERM ends the program, and the machines stay. The same command continues, and another
+// number of replicas scales. To make a program of your own, replace driver.go. Its VMs are entries of
+// a file beside the state.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"log/slog"
+	"math"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+
+	"github.com/millwright-go/millwright/adapters/bolt"
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/deployment/rollout"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/store"
+)
+
+func main() {
+	state := flag.String("state", "fleet.db", "the `file` that keeps all objects; its directory must exist")
+	replicas := flag.Uint("replicas", 3, "how many machines to keep; 0 deletes all")
+	flag.Parse()
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second Ctrl-C does not wait
+	if err := run(ctx, log, *state, int32(min(*replicas, math.MaxInt32))); err != nil {
+		log.Error("the fleet is not managed any more", "error", err)
+		os.Exit(1)
+	}
+}
+
+// run manages the fleet until ctx ends. When it returns, all work has stopped and the store is
+// closed. A program that is killed instead loses no machine either.
+func run(ctx context.Context, log *slog.Logger, state string, replicas int32) (err error) {
+	db, err := bolt.Open(state, bolt.Options{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	options := db.ManagerOptions()
+	options.Driver = &fileDriver{path: state + ".vms"} // yours
+	options.SafetyPolicy = safety.DefaultPolicy()      // without one, orphan VMs are not deleted
+	options.Log = log
+	m, err := manager.New(options)
+	if err != nil {
+		return err
+	}
+	if err := declare(ctx, db, replicas); err != nil {
+		return err
+	}
+	running, stop := context.WithCancel(ctx)
+	var reports sync.WaitGroup
+	reports.Go(func() { report(running, log, db) })
+	err = m.Run(running)
+	stop()
+	reports.Wait()
+	if ctx.Err() != nil {
+		return nil // Run ended because ctx did
+	}
+	return err
+}
+
+// declare stores the class and the deployment if they are absent. A deployment that is there gets the
+// number of replicas.
+func declare(ctx context.Context, db *bolt.DB, replicas int32) error {
+	small := &machine.Class{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: "small"}}, Provider: provider}
+	small.ProviderSpec = []byte(`{"cluster": "blue", "size": "small"}`)
+	if _, err := db.Classes().Create(ctx, small); err != nil && !errors.Is(err, store.ErrAlreadyExists) {
+		return err
+	}
+	web := &deployment.Deployment{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: "web"}}}
+	web.Spec.Replicas = replicas
+	web.Spec.Selector.Labels = map[string]string{"app": "web"}
+	web.Spec.Template = machineset.Template{Labels: web.Spec.Selector.Labels}
+	web.Spec.Template.Spec.Class.Name = small.Name
+	web.Spec.Strategy.MaxSurge = rollout.IntOrPercent{Value: 1}
+	if _, err := db.Deployments().Create(ctx, web); !errors.Is(err, store.ErrAlreadyExists) {
+		return err
+	}
+	stored, err := db.Deployments().Get(ctx, web.Key)
+	if err != nil {
+		return err
+	}
+	changed := stored.Clone() // a store shares its objects with all readers
+	changed.Spec.Replicas = replicas
+	_, err = db.Deployments().Update(ctx, changed)
+	return err
+}
+
+// report logs each change of a deployment until ctx ends or the watch breaks. The manager logs why a
+// watch breaks.
+func report(ctx context.Context, log *slog.Logger, db *bolt.DB) {
+	for change, err := range db.Deployments().Watch(ctx) {
+		if err != nil {
+			return
+		}
+		if d := change.New; d != nil {
+			log.Info("deployment", "name", d.Name, "wanted", d.Spec.Replicas, "available", d.Status.Available)
+		}
+	}
+}

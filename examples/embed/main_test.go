@@ -1,0 +1,185 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/adapters/bolt"
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/store"
+)
+
+// listener is a log that passes each line to heard.
+type listener struct {
+	slog.Handler // nil: the program uses neither groups nor a log With something
+	heard        func(line map[string]any)
+}
+
+func (listener) Enabled(context.Context, slog.Level) bool { return true }
+
+func (l listener) Handle(_ context.Context, r slog.Record) error {
+	line := map[string]any{"msg": r.Message}
+	r.Attrs(func(a slog.Attr) bool {
+		line[a.Key] = a.Value.Any()
+		return true
+	})
+	l.heard(line)
+	return nil
+}
+
+// runUntil runs the program and ends it, as a signal does, once done reports true for a line of its
+// log. It returns all lines that were logged.
+func runUntil(t *testing.T, state string, replicas int32, done func(line map[string]any) bool) (lines []map[string]any) {
+	t.Helper()
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	var mu sync.Mutex
+	log := slog.New(listener{heard: func(line map[string]any) {
+		mu.Lock()
+		defer mu.Unlock()
+		lines = append(lines, line)
+		if done(line) {
+			end()
+		}
+	}})
+	require.NoError(t, run(ctx, log, state, replicas))
+	mu.Lock()
+	defer mu.Unlock()
+	return lines
+}
+
+// available reports whether a line says that as many machines are available as are wanted.
+func available(replicas int64) func(map[string]any) bool {
+	return func(line map[string]any) bool {
+		return line["msg"] == "deployment" && line["wanted"] == replicas && line["available"] == replicas
+	}
+}
+
+// has counts the lines with that reason.
+func has(lines []map[string]any, reason string) (n int) {
+	for _, line := range lines {
+		if line["reason"] == reason {
+			n++
+		}
+	}
+	return n
+}
+
+// vmsOf returns the machines of the VMs that exist, by ID. Between runs each VM belongs to one machine
+// of the state and each machine has one VM.
+func vmsOf(t *testing.T, state string) map[string]string {
+	t.Helper()
+	vms, _, err := (&fileDriver{path: state + ".vms"}).load(t.Context(), class("blue", "small"), nil)
+	require.NoError(t, err)
+	exist := map[string]string{}
+	for id, v := range vms {
+		exist[id] = v.Machine
+	}
+	db, err := bolt.Open(state, bolt.Options{}) // fails if run left it open
+	require.NoError(t, err)
+	defer func() { require.NoError(t, db.Close()) }()
+	machines, err := db.Machines().List(t.Context(), store.Query{})
+	require.NoError(t, err)
+	recorded := map[string]string{}
+	for _, m := range machines {
+		recorded[m.Spec.ProviderID] = m.Name
+	}
+	require.Equal(t, recorded, exist)
+	require.Len(t, exist, len(machines))
+	return exist
+}
+
+// TestFleetLastsFromRunToRun: machines come up, one goes, and others come, each in a run of its own.
+// The machines that stay keep their VMs.
+func TestFleetLastsFromRunToRun(t *testing.T) {
+	state := filepath.Join(t.TempDir(), "fleet.db")
+	runUntil(t, state, 3, available(3))
+	three := vmsOf(t, state)
+	require.Len(t, three, 3)
+
+	var fewer, gone bool // in either order
+	runUntil(t, state, 2, func(line map[string]any) bool {
+		fewer = fewer || available(2)(line)
+		gone = gone || line["reason"] == "Deleted"
+		return fewer && gone
+	})
+	two := vmsOf(t, state)
+	require.Len(t, two, 2)
+	require.Subset(t, three, two)
+
+	lines := runUntil(t, state, 4, available(4))
+	four := vmsOf(t, state)
+	require.Len(t, four, 4)
+	require.Subset(t, four, two)
+	require.Equal(t, 2, has(lines, "CreateAnnounced"), "VMs that were made for 2 more machines")
+	require.Zero(t, has(lines, "Deleted"))
+}
+
+// TestEndedAgainAndAgain ends the program at the first line of its log, then at the second of the next
+// run, and so on until all machines are up. No machine is doubled or lost.
+func TestEndedAgainAndAgain(t *testing.T) {
+	state := filepath.Join(t.TempDir(), "fleet.db")
+	var all []map[string]any
+	for at, up := 1, false; !up; at++ {
+		n := 0
+		all = append(all, runUntil(t, state, 3, func(line map[string]any) bool {
+			n++
+			up = up || available(3)(line)
+			return up || n >= at
+		})...)
+	}
+	require.Len(t, vmsOf(t, state), 3)
+	require.Zero(t, has(all, "Deleted"))
+}
+
+func class(cluster, size string) *machine.Class {
+	return &machine.Class{
+		Meta:     object.Meta{Key: object.Key{Namespace: "fleet", Name: cluster + "-" + size}},
+		Provider: provider, ProviderSpec: []byte(`{"cluster": "` + cluster + `", "size": "` + size + `"}`),
+	}
+}
+
+// forgetful is a driver with a driver.FaultHook: answers get lost after the call has had its effect.
+type forgetful struct {
+	driver.Driver
+	lost map[driver.Method]error
+}
+
+func (f *forgetful) FailAfter(call codes.Call, err error) { f.lost[call] = err }
+
+// lose is a driver.Interceptor.
+func (f *forgetful) lose(ctx context.Context, call driver.CallInfo, next func(context.Context) error) error {
+	err := next(ctx)
+	if err == nil && f.lost[call.Method] != nil {
+		err = f.lost[call.Method]
+		delete(f.lost, call.Method)
+	}
+	return err
+}
+
+// TestDriver: the driver keeps the contract. Run it on yours.
+func TestDriver(t *testing.T) {
+	drivertest.Run(t, drivertest.Suite{New: func(t *testing.T) drivertest.Setup {
+		d := &fileDriver{path: filepath.Join(t.TempDir(), "vms")}
+		f := &forgetful{lost: map[driver.Method]error{}}
+		f.Driver = driver.Intercept(d, f.lose)
+		return drivertest.Setup{
+			Driver: f, Class: class("blue", "small"), Different: class("blue", "large"),
+			OtherCluster: class("green", "small"), Invalid: class("blue", ""), NoNodeNames: true,
+			Count: func() int {
+				vms, _, err := d.load(context.Background(), class("blue", "small"), nil)
+				require.NoError(t, err)
+				return len(vms)
+			},
+		}
+	}})
+}
