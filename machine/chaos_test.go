@@ -142,7 +142,7 @@ func (c *chaos) recordedOnce() {
 // (P13), never lets a record go that a VM needs (P14, P16), never touches a
 // node of somebody else (P17): the models fail on the spot. When it is over,
 // a machine that is to go is gone, with no VM left behind, and any other has
-// come to rest within a bounded number of passes, and stays there (P28).
+// settle within a bounded number of passes, and stays there (P28).
 func TestP13P14P16P17AfterAStorm(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newChaos(t)

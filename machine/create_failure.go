@@ -5,7 +5,7 @@ import (
 	"github.com/millwright-go/millwright/decision"
 )
 
-// began tells whether a create may have been issued without the VM having
+// began reports whether a create may have been issued without the VM having
 // been seen initialized since.
 func (c creation) began() bool {
 	op := &c.m.Status.LastOperation
@@ -21,7 +21,7 @@ func (c creation) keepBegun(stage Stage) Stage {
 	return stage
 }
 
-// known tells whether the provider has VMs of this machine, whoever made them.
+// known reports whether the provider has VMs of this machine, whoever made them.
 func (c creation) known() bool {
 	if c.o.VM == nil {
 		return false

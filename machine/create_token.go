@@ -34,7 +34,7 @@ func (t token) renew() (Plan, bool) {
 	return Plan{Effect: RenewToken{until}, Why: decision.Why{Reason: reasonRenewToken, For: until.Sub(t.now)}}, true
 }
 
-// prolonged tells whether the machine's time to join was prolonged, by a freeze
+// prolonged reports whether the machine's time to join was prolonged, by a freeze
 // or a pause, beyond what its token may have been made for. That the token was
 // prolonged since is not recorded: it is made sure of in each pass.
 func (t token) prolonged() bool { return t.since(t.m.CreatedAt).After(t.m.CreatedAt) }

@@ -89,7 +89,7 @@ func (c creation) heldTooLong() Plan {
 	})
 }
 
-// mayBeMade tells whether a VM may exist though none is recorded: a create was
+// mayBeMade reports whether a VM may exist though none is recorded: a create was
 // announced, and no refusal says that nothing came of it.
 func (c creation) mayBeMade() bool {
 	op := &c.m.Status.LastOperation

@@ -2,7 +2,7 @@ package machine
 
 import "time"
 
-// forcedByLabel tells whether somebody wants the machine gone without regard.
+// forcedByLabel reports whether somebody wants the machine gone without regard.
 func (d deletion) forcedByLabel() bool { return d.labelled(d.p.Keys.ForceDeletion) }
 
 // forceAnyway is when force becomes due whatever the node says.
@@ -35,10 +35,10 @@ func (d deletion) forceAt() time.Time {
 	return at
 }
 
-// forced tells whether this deletion may disregard what would hold it back.
+// forced reports whether this deletion may disregard what would hold it back.
 func (d deletion) forced() bool { return !d.now.Before(d.forceAt()) }
 
-// hearsay tells whether force is due only by what a cache says of the node. One
+// hearsay reports whether force is due only by what a cache says of the node. One
 // that answers again may run its pods, and write to its volumes.
 func (d deletion) hearsay() bool {
 	return d.o.Node.cached() && d.forced() && d.now.Before(d.forceAnyway())

@@ -156,7 +156,7 @@ func TestP28GarbageComesToRest(t *testing.T) {
 }
 
 // A condition without a name, or with ours, on a node is not a reason to
-// write a machine for ever; nor are times in another zone or with fractions.
+// write a machine forever; nor are times in another zone or with fractions.
 func TestP28ConditionsAreCopiedOnce(t *testing.T) {
 	w := newWorld(t)
 	w.running()

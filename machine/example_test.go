@@ -83,7 +83,7 @@ func Example_pass() {
 	// stored: phase "Pending", provider ID "cloud://1"
 	// called: machine.InitializeVM
 	// stored: phase "Available", provider ID "cloud://1"
-	// nothing more to do, for ever: true
+	// nothing more to do, forever: true
 }
 
 // Deciding alone: the caller brings what is known, and carries the plan out.

@@ -31,7 +31,7 @@ var gates = []gate{
 	}, nil},
 }
 
-// passes over tells whether a code from a call is no failure, or a final one.
+// passes over reports whether a code from a call is no failure, or a final one.
 func (g gate) passesOver(code codes.Code) bool {
 	switch g.call {
 	case codes.GetMachineStatus:

@@ -47,7 +47,7 @@ func (h health) watch() Plan {
 	return hotUpdate{h.situation}.refresh(inspection.tellLater(update.tellLater(plan), node))
 }
 
-// settled tells whether a machine runs and all is as it should be. It is the
+// settled reports whether a machine runs and all is as it should be. It is the
 // way through keep and watch that ends without anything to do, taken first
 // because a fleet spends its time there; a test holds both ways to each other.
 func (h health) settled() bool {
@@ -61,7 +61,7 @@ func (h health) settled() bool {
 		n.judge(h.p.nodeConditions(m)).healthy() && !nodeSync{h.situation, n, false}.outOfLine() // nor another machine's
 }
 
-// undisturbed tells whether nothing is done with a machine and its node: no
+// undisturbed reports whether nothing is done with a machine and its node: no
 // update, no deletion, and neither is kept for inspection.
 func (h health) undisturbed(n *Node) bool {
 	return h.m.Spec.InPlace == InPlaceNone && n.Applied.Update.none() && nodePreservation{h.situation, n}.ordinary() && !n.Deleted() && !nodeUpdate{h.situation, n}.misleads()

@@ -22,7 +22,7 @@ import (
 // turnRetry is after how long a machine asks again whether it is its turn.
 const turnRetry = 10 * time.Second
 
-// hasSpec tells whether there is nothing to do about the VM's spec: the driver
+// hasSpec reports whether there is nothing to do about the VM's spec: the driver
 // declares nothing, or the VM is as the class says.
 func (h hotUpdate) hasSpec() bool {
 	return h.o.VMSpec == nil || h.m.Status.VMSpec == *h.o.VMSpec
@@ -51,7 +51,7 @@ func (h hotUpdate) refresh(plan Plan) Plan {
 	return h.updateVM(plan, have)
 }
 
-// changeable tells whether a VM may be changed where it is: it does its work,
+// changeable reports whether a VM may be changed where it is: it does its work,
 // and nobody else is at work on it.
 func (h hotUpdate) changeable() bool {
 	phase := h.m.Status.Phase
@@ -130,7 +130,7 @@ func (h hotUpdate) refreshGate(plan Plan) (Plan, bool) {
 	return sooner(plan, at), true
 }
 
-// NeverUpdated tells whether a code of UpdateMachine says that asking again soon is
+// NeverUpdated reports whether a code of UpdateMachine says that asking again soon is
 // of no use: the VM is gone, or can't be changed.
 func NeverUpdated(code codes.Code) bool { return code == codes.NotFound || code == codes.Unimplemented }
 

@@ -133,7 +133,7 @@ func (c *updateChaos) rescued() {
 // A storm of faults, kills, stale reads, requests and users never tells an
 // agent of a node that is in service or not empty, and never drains another
 // machine's node: the models fail on the spot. When it is over, the machine
-// comes to rest (P18, P28); and where nobody wants an update any more and none
+// settles (P18, P28); and where nobody wants an update any more and none
 // came too late, it runs again, and nothing of the update is left (P23).
 func TestP18P23P28UpdatesAfterAStorm(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

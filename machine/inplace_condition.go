@@ -55,7 +55,7 @@ func (n *Node) unsaid(reason string) bool {
 // stays until it says otherwise.
 func (n *Node) awaitsTurn() bool { return n.updateReason() == ReasonCandidateForUpdate }
 
-// says tells whether a label of a node is true; an empty key is on none.
+// says reports whether a label of a node is true; an empty key is on none.
 func (n *Node) says(key string) bool {
 	if key == "" {
 		return false
@@ -89,7 +89,7 @@ func (n *Node) announced() bool {
 	return n.updateReason() != ReasonUpdateSuccessful || have.Candidate && have.Since.IsZero()
 }
 
-// answered tells whether an agent has left anything.
+// answered reports whether an agent has left anything.
 func (n *Node) answered(k *Keys) bool {
 	_, result := n.Labels[k.UpdateResult]
 	_, reason := n.Annotations[k.UpdateFailedReason]

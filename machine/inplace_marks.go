@@ -62,7 +62,7 @@ func (u nodeUpdate) wantedOfFailed(have UpdateMarks) (w wantedMarks) {
 	return w
 }
 
-// inLine tells whether a node carries what apply would put there and
+// inLine reports whether a node carries what apply would put there and
 // nothing that it would take off. Most machines are in no update: they ask for
 // nothing, and their nodes carry nothing.
 func (u nodeUpdate) inLine() bool {
@@ -129,14 +129,14 @@ func (u nodeUpdate) apply() {
 	u.n.Applied.Update = now
 }
 
-// drainIsOver tells whether a node has the record of a drain that nobody goes
+// drainIsOver reports whether a node has the record of a drain that nobody goes
 // on with: its machine is neither going nor being updated. With the record goes
 // the cordon, if it was the drain's.
 func (u nodeUpdate) drainIsOver() bool {
 	return u.n.Drain != nil && (u.m.Status.Phase == PhaseRunning || u.returns())
 }
 
-// returns tells whether the machine's update is done and its owner has taken
+// returns reports whether the machine's update is done and its owner has taken
 // it over.
 func (u nodeUpdate) returns() bool {
 	return u.m.Status.Phase == PhaseInPlaceUpdateSuccessful && u.m.Spec.InPlace == InPlaceNone
@@ -154,7 +154,7 @@ func (u nodeUpdate) restoreCritical() {
 	u.n.Taints = append(u.n.Taints, t)
 }
 
-// setLabel puts a label on or takes it off, and tells whether it is ours: what
+// setLabel puts a label on or takes it off, and reports whether it is ours: what
 // somebody else put there is left alone.
 func setLabel(labels map[string]string, key string, have, want bool) bool {
 	switch {
@@ -171,7 +171,7 @@ func setLabel(labels map[string]string, key string, have, want bool) bool {
 	return false
 }
 
-// selected tells whether it is the machine's turn: by its owner's request, or
+// selected reports whether it is the machine's turn: by its owner's request, or
 // by a user's label on the node of a candidate.
 func (u nodeUpdate) selected() bool {
 	switch u.m.Spec.InPlace {
@@ -183,7 +183,7 @@ func (u nodeUpdate) selected() bool {
 	return false
 }
 
-// over tells whether an update that the agent is not at work at is not wanted
+// over reports whether an update that the agent is not at work at is not wanted
 // any more.
 func (u nodeUpdate) over() bool {
 	switch u.m.Status.Phase {
@@ -195,7 +195,7 @@ func (u nodeUpdate) over() bool {
 	return false
 }
 
-// outdated tells whether the node was updated after that had been withdrawn.
+// outdated reports whether the node was updated after that had been withdrawn.
 func (u nodeUpdate) outdated() bool {
 	op := &u.m.Status.LastOperation
 	return u.m.Status.Phase == PhaseInPlaceUpdateFailed && op.Kind == OperationInPlaceUpdate && op.Stage == StageCandidate

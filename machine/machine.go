@@ -60,7 +60,7 @@ type ClassRef struct {
 // ClassKind is the kind of this library's own Class.
 const ClassKind = "MachineClass"
 
-// Foreign tells whether the class is of another kind than ours: a provider's
+// Foreign reports whether the class is of another kind than ours: a provider's
 // own, from before there was a common one.
 func (r ClassRef) Foreign() bool { return r.Kind != "" && r.Kind != ClassKind }
 
@@ -270,13 +270,13 @@ func (t *NodeTemplate) Clone() NodeTemplate {
 	}
 }
 
-// Equal tells whether both templates hold the same; a nil map equals an empty one.
+// Equal reports whether both templates hold the same; a nil map equals an empty one.
 func (t *NodeTemplate) Equal(u *NodeTemplate) bool {
 	return maps.Equal(t.Labels, u.Labels) && maps.Equal(t.Annotations, u.Annotations) &&
 		slices.Equal(t.Taints, u.Taints)
 }
 
-// Equal tells whether both override the same.
+// Equal reports whether both override the same.
 func (c *Configuration) Equal(d *Configuration) bool {
 	return c.CreationTimeout == d.CreationTimeout && c.HealthTimeout == d.HealthTimeout &&
 		c.DrainTimeout == d.DrainTimeout && c.InPlaceTimeout == d.InPlaceTimeout && c.PreserveTimeout == d.PreserveTimeout &&
@@ -298,7 +298,7 @@ func (s *Status) Clone() Status {
 // SpecEqual implements object.Object.
 func (m *Machine) SpecEqual(n *Machine) bool { return m.Spec.Equal(&n.Spec) }
 
-// Equal tells whether both say the same.
+// Equal reports whether both say the same.
 func (s *Spec) Equal(t *Spec) bool {
 	return s.Class == t.Class && s.ProviderID == t.ProviderID && s.NodeName == t.NodeName &&
 		s.InPlace == t.InPlace && s.Marks == t.Marks && s.NodeTemplate.Equal(&t.NodeTemplate) && s.Config.Equal(&t.Config)

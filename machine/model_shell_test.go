@@ -55,7 +55,7 @@ func (s *shell) observe() *machine.Observation {
 }
 
 // reconcile is one pass. gone: there is no machine any more. A conflict ends
-// it early, to be made anew; so does a kill.
+// it early, to be made again; so does a kill.
 func (s *shell) reconcile() (plan machine.Plan, gone bool, err error) {
 	o := s.observe()
 	if o == nil {

@@ -108,7 +108,7 @@ func (m *tokenModel) handOut(o *machine.Observation) int {
 	return m.handed
 }
 
-// admits tells whether a VM may join; if its token is over, it tries again
+// admits reports whether a VM may join; if its token is over, it tries again
 // later, for as long as it is waited for.
 func (m *tokenModel) admits(v *vm) bool {
 	if m == nil || m.use == machine.TokenUnused {

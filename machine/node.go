@@ -95,7 +95,7 @@ func (n *Node) taint(key string) (object.Taint, bool) {
 	return object.Taint{}, false
 }
 
-// hasTaint tells whether a taint of that key is on the node; an empty key is on none.
+// hasTaint reports whether a taint of that key is on the node; an empty key is on none.
 func (n *Node) hasTaint(key string) bool {
 	_, has := n.taint(key)
 	return has

@@ -48,7 +48,7 @@ func (r *DrainRecord) Clone() *DrainRecord {
 	return &c
 }
 
-// Equal tells whether both say the same. Two nil records do.
+// Equal reports whether both say the same. Two nil records do.
 func (r *DrainRecord) Equal(o *DrainRecord) bool {
 	if r == nil || o == nil {
 		return r == o

@@ -7,11 +7,11 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// leaving tells whether somebody deletes the node of a machine. A node without
+// leaving reports whether somebody deletes the node of a machine. A node without
 // our finalizer may be anybody's leftover and decides nothing.
 func leaving(n *Node) bool { return n.Deleted() && n.HasFinalizer(NodeFinalizer) }
 
-// sameConditions tells whether a machine has its node's conditions already.
+// sameConditions reports whether a machine has its node's conditions already.
 // Times are the same if their seconds are: store and cluster may differ in
 // zones and fractions.
 func sameConditions(machines, nodes []object.Condition) bool {
@@ -46,14 +46,14 @@ func takeOver(s *Status, n *Node) {
 	}
 }
 
-// ownCondition tells whether a condition is never taken over from a node.
+// ownCondition reports whether a condition is never taken over from a node.
 func ownCondition(typ string) bool { return typ == ConditionSpecValid || typ == ConditionPaused }
 
 // ConditionPaused is True while a machine is left alone; its message names the
 // annotation that asks for it. It is the machine's own, whatever its node says.
 const ConditionPaused = "Paused"
 
-// looked tells whether the machine's node was looked for under the name it
+// looked reports whether the machine's node was looked for under the name it
 // has by now.
 func (s *situation) looked() bool {
 	return s.o.Node != nil && s.o.Node.Name == s.m.Spec.NodeName
@@ -77,7 +77,7 @@ func (s *situation) node() *Node {
 	return s.o.Node.Node
 }
 
-// isForeign tells whether the node carries another machine's name.
+// isForeign reports whether the node carries another machine's name.
 func (s *situation) isForeign() bool { return s.owner != "" && s.owner != s.m.Name }
 
 // foreign is the warning about a node of our name that is another machine's.
@@ -97,11 +97,11 @@ func (s *situation) seenNode() *Node {
 	return s.node()
 }
 
-// unseen tells whether a node is missing from a cache only: nobody is deleted
+// unseen reports whether a node is missing from a cache only: nobody is deleted
 // undrained for that.
 func (s *situation) unseen() bool { return s.o.Node.cached() && s.o.Node.Node == nil }
 
-// ours tells whether a node may be drained and deleted with this machine: it
+// ours reports whether a node may be drained and deleted with this machine: it
 // carries its name, or nobody's and was not there before.
 func (s *situation) ours(n *Node) bool {
 	if s.owner != "" {
@@ -110,7 +110,7 @@ func (s *situation) ours(n *Node) bool {
 	return !s.stale(n, s.m.Spec.ProviderID)
 }
 
-// stale tells whether a node was there before the VM with this provider ID
+// stale reports whether a node was there before the VM with this provider ID
 // and only shares its name.
 func (s *situation) stale(n *Node, providerID string) bool {
 	if n.ProviderID != "" && n.ProviderID == providerID {

@@ -63,10 +63,10 @@ func has(m map[string]string, key string) bool {
 	return ok && key != ""
 }
 
-// keeps tells whether a key has the value that a mark has.
+// keeps reports whether a key has the value that a mark has.
 func keeps(m map[string]string, key string) bool { return key != "" && m[key] == keepValue }
 
-// mayAnnotate tells whether an annotation is missing, or as we left it.
+// mayAnnotate reports whether an annotation is missing, or as we left it.
 func mayAnnotate(n *Node, key string) bool {
 	value, taken := n.Annotations[key]
 	last, ours := n.Applied.Annotations[key]
@@ -81,13 +81,13 @@ func (r nodeRollout) templateAvoids() bool {
 	return slices.ContainsFunc(r.m.Spec.NodeTemplate.Taints, r.avoidTaint().Same)
 }
 
-// mayTaint tells whether the taint is missing, or as we left it.
+// mayTaint reports whether the taint is missing, or as we left it.
 func (r nodeRollout) mayTaint() bool {
 	i := slices.IndexFunc(r.n.Taints, r.avoidTaint().Same)
 	return i < 0 || slices.Contains(r.n.Applied.Taints, r.n.Taints[i])
 }
 
-// inLine tells whether the marks are on the node that should be, and
+// inLine reports whether the marks are on the node that should be, and
 // recorded as ours, and no others are.
 func (r nodeRollout) inLine(due made) bool {
 	return due == r.recorded() && (!due.avoid || slices.Contains(r.n.Taints, r.avoidTaint())) &&

@@ -10,7 +10,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// outOfLine tells whether a node is to be synced. A node that is going stays
+// outOfLine reports whether a node is to be synced. A node that is going stays
 // as it is.
 func (s nodeSync) outOfLine() bool {
 	return !(s.inLine() && s.capacityInLine()) && !s.n.Deleted()
@@ -41,7 +41,7 @@ func (n *Node) toApply() *Node {
 	return &c
 }
 
-// undone tells whether the node was written, and something else keeps changing
+// undone reports whether the node was written, and something else keeps changing
 // it back. No machine fails to join for that, unless the startup taint stays.
 func (s nodeSync) undone() bool {
 	return s.o.NodeSynced.Code == codes.OK && !s.n.hasTaint(s.p.Keys.NotReadyTaint)
@@ -74,7 +74,7 @@ func (s nodeSync) syncLater(plan Plan) Plan {
 	return plan
 }
 
-// inLine tells whether metadata and taints are as apply would leave them. A
+// inLine reports whether metadata and taints are as apply would leave them. A
 // settled machine spends most of its time here: nothing is allocated, and the
 // record is not compared while its generation vouches for it.
 func (s nodeSync) inLine() bool {
@@ -96,7 +96,7 @@ func (s nodeSync) inLine() bool {
 	return nodeUpdate{s.situation, s.n}.inLine() && nodePreservation{s.situation, s.n}.inLine() && s.templateInLine(vouched, due)
 }
 
-// templateInLine tells whether the template is on the node as it was recorded.
+// templateInLine reports whether the template is on the node as it was recorded.
 func (s nodeSync) templateInLine(vouched bool, due made) bool {
 	t, last := &s.m.Spec.NodeTemplate, &s.n.Applied
 	return s.mapInLine(s.n.Labels, last.Labels, t.Labels, ownLabel, vouched, 0) &&
@@ -104,7 +104,7 @@ func (s nodeSync) templateInLine(vouched bool, due made) bool {
 		(vouched || recordsTaints(last.Taints, t.Taints, due.taints())) && s.holdsTaints(s.n.Taints, t.Taints)
 }
 
-// recordsTaints tells whether want is what was applied last, with so many
+// recordsTaints reports whether want is what was applied last, with so many
 // marks behind it.
 func recordsTaints(last, want []object.Taint, marks int) bool {
 	return len(last) == len(want)+marks && slices.Equal(last[:len(want)], want)
@@ -121,7 +121,7 @@ func (s nodeSync) virtualCapacity() map[string]string {
 	return s.o.Class.NodeTemplate.VirtualCapacity
 }
 
-// mapInLine tells whether want is what was applied last, unless that is vouched
+// mapInLine reports whether want is what was applied last, unless that is vouched
 // for, and still there. Of an entry that is the library's own, only the record
 // counts. An absent entry is not one with an empty value. The record has so many
 // marks besides, which are known to be in line.
@@ -152,7 +152,7 @@ func (s nodeSync) holdsTaints(have, want []object.Taint) bool {
 	return true
 }
 
-// startup tells whether a taint is the one that nodes register with and that
+// startup reports whether a taint is the one that nodes register with and that
 // goes when they join. A template that names it changes nothing about that.
 func (s nodeSync) startup(t object.Taint) bool {
 	return t.Key != "" && t.Key == s.p.Keys.NotReadyTaint
@@ -188,7 +188,7 @@ func (s nodeSync) apply() {
 	s.n.AddFinalizer(NodeFinalizer)
 }
 
-// behind tells whether the node knows of an update that began after what the
+// behind reports whether the node knows of an update that began after what the
 // machine's record knows of. The record may then be an old one, and the node
 // must not be brought back to it.
 func (s nodeSync) behind() bool {

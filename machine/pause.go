@@ -13,7 +13,7 @@ import (
 // written still happens; what came of it is found out after the pause, as after
 // a crash.
 
-// Paused tells whether an annotation of the key asks for the object to be left
+// Paused reports whether an annotation of the key asks for the object to be left
 // as it is. odd is what it says if that can't be read: then it is not paused.
 func Paused(m *object.Meta, key string) (paused bool, odd string) {
 	text, ok := m.Annotations[key]
@@ -56,7 +56,7 @@ func (p pause) end() (Plan, bool) {
 	}), true
 }
 
-// notOurs tells whether the machine is being deleted without our finalizer.
+// notOurs reports whether the machine is being deleted without our finalizer.
 func (p pause) notOurs() bool { return p.m.Deleted() && !p.m.HasFinalizer(Finalizer) }
 
 // warnInvalid lets a plan warn of a pause that can't be read.

@@ -157,7 +157,7 @@ func TestResumingIsOneWrite(t *testing.T) {
 	})
 }
 
-// heeded tells whether a machine's pause counts: there is something to hold back.
+// heeded reports whether a machine's pause counts: there is something to hold back.
 func heeded(m *machine.Machine) bool {
 	yes, _ := machine.Paused(&m.Meta, pausedKey)
 	return yes && !(m.Deleted() && !m.HasFinalizer(machine.Finalizer))

@@ -88,7 +88,7 @@ type Keys struct {
 	KeepNode, KeptByUs string
 }
 
-// ownLabel tells whether a label of a node is this library's to write, whatever
+// ownLabel reports whether a label of a node is this library's to write, whatever
 // a template says.
 func ownLabel(k *Keys, key string) bool {
 	switch key {

@@ -33,7 +33,7 @@ type preserveRequest struct {
 // request finds out what is asked. What nobody knows is passed over, with a
 // warning. Of a node that is missing, what it said last stands, unless the
 // machine says something; and nonsense on one that never said anything else does
-// not silence the machine, whose set would wait for it for ever.
+// not silence the machine, whose set would wait for it forever.
 func (k preservation) request() preserveRequest {
 	key, asked := k.p.Keys.Preserve, k.m.Status.Preservation.NodeAsked
 	if key == "" {

@@ -68,7 +68,7 @@ func (k preservation) failedNode(n *Node, rest Plan) Plan {
 	return k.tellLater(plan, n)
 }
 
-// recovers tells whether a machine that was given up for its health is well
+// recovers reports whether a machine that was given up for its health is well
 // again. One whose creation failed, or whose update, is not what it should be,
 // healthy or not.
 func (k preservation) recovers(n *Node) bool {

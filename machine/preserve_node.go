@@ -60,7 +60,7 @@ func (k nodePreservation) taint() object.Taint {
 	return object.Taint{Key: k.p.Keys.PreservedTaint, Effect: object.NoSchedule}
 }
 
-// inLine tells whether the node carries what apply would put
+// inLine reports whether the node carries what apply would put
 // there and nothing that it would take off.
 func (k nodePreservation) inLine() bool {
 	have := k.marks()
@@ -130,7 +130,7 @@ func (k nodePreservation) apply(have PreservedMarks) {
 	k.n.Applied.Preserved = now
 }
 
-// saysPreserved tells whether the node says that its machine is kept.
+// saysPreserved reports whether the node says that its machine is kept.
 func (n *Node) saysPreserved() bool {
 	c := object.FindCondition(n.Conditions, NodePreserved)
 	return c != nil && c.Status == object.True
@@ -158,7 +158,7 @@ func (k nodePreservation) condition() (c object.Condition, say bool) {
 	return c, have == nil || have.Status != c.Status || have.Reason != c.Reason || have.Message != c.Message
 }
 
-// ordinary tells whether nobody ever asked to keep this machine.
+// ordinary reports whether nobody ever asked to keep this machine.
 func (k nodePreservation) ordinary() bool {
 	key := k.p.Keys.Preserve
 	return k.m.Status.Preservation == (Preservation{}) && (k.n == nil || k.n.Applied.Preserved == (PreservedMarks{})) &&

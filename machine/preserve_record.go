@@ -38,18 +38,18 @@ type Preservation struct {
 	TakenOver bool
 }
 
-// Active tells whether a machine is kept at this moment.
+// Active reports whether a machine is kept at this moment.
 func (p *Preservation) Active(now time.Time) bool {
 	return !p.Since.IsZero() && now.Before(p.Until)
 }
 
-// Equal tells whether both say the same, the same instants in whatever location.
+// Equal reports whether both say the same, the same instants in whatever location.
 func (p *Preservation) Equal(q *Preservation) bool {
 	return p.Request == q.Request && p.NodeAsked == q.NodeAsked && p.Drained == q.Drained && p.TakenOver == q.TakenOver &&
 		p.Since.Equal(q.Since) && p.Until.Equal(q.Until) && p.Ended.Equal(q.Ended)
 }
 
-// Automatic tells whether a set asked for it, and no user.
+// Automatic reports whether a set asked for it, and no user.
 func (p *Preservation) Automatic() bool { return p.Request == PreserveAutomatically }
 
 // NodePreserved is the condition of a node that says whether, by whom and until

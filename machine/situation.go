@@ -34,7 +34,7 @@ func ownerOf(answer *NodeAnswer, key string) string {
 	return answer.Node.Labels[key]
 }
 
-// preserved tells whether the machine is kept for inspection.
+// preserved reports whether the machine is kept for inspection.
 func (s *situation) preserved() bool { return s.m.Status.Preservation.Active(s.now) }
 
 // labelled reports whether a label of the machine says yes. An empty key is on none.

@@ -8,7 +8,7 @@ import (
 // DefaultPriority is the deletion priority of a machine that records none.
 const DefaultPriority = 3
 
-// Ready tells whether a machine does its work: it runs, or is available where
+// Ready reports whether a machine does its work: it runs, or is available where
 // there is no cluster, and is not being deleted.
 func (m *Machine) Ready() bool {
 	return !m.Deleted() && (m.Status.Phase == PhaseRunning || m.Status.Phase == PhaseAvailable)
@@ -41,7 +41,7 @@ func (m *Machine) Priority(key string) int {
 	return n
 }
 
-// Preserved tells whether the machine is kept for inspection and not being
+// Preserved reports whether the machine is kept for inspection and not being
 // deleted.
 func (m *Machine) Preserved(now time.Time) bool {
 	return !m.Deleted() && m.Status.Preservation.Active(now)
@@ -53,7 +53,7 @@ func (m *Machine) PreservedFailed(now time.Time) bool {
 	return m.Status.Phase == PhaseFailed && m.Preserved(now)
 }
 
-// ToBePreserved tells whether a failed machine's own annotation, under this
+// ToBePreserved reports whether a failed machine's own annotation, under this
 // key, asks to keep it, and its status does not say so yet.
 func (m *Machine) ToBePreserved(key string) bool {
 	p := &m.Status.Preservation
@@ -67,7 +67,7 @@ func (m *Machine) ToBePreserved(key string) bool {
 	return false
 }
 
-// untouched tells whether it is certain that no create was issued for this machine.
+// untouched reports whether it is certain that no create was issued for this machine.
 func (m *Machine) untouched() bool {
 	s := &m.Status
 	fresh := s.Phase == PhaseNew && s.LastOperation.Kind == ""

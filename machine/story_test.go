@@ -174,7 +174,7 @@ func permission(o *machine.Observation, effect machine.Effect) string {
 	return ""
 }
 
-// run makes one pass, anew after conflicts.
+// run makes one pass, again after conflicts.
 func (s *story) run() {
 	for passes := 0; ; passes++ {
 		require.Less(s.t, passes, 100, "each pass meets a conflict")

@@ -76,7 +76,7 @@ func (t *Table) Next(from string, on Event) (string, bool) {
 	return to, ok
 }
 
-// Knows tells whether the state occurs in the table.
+// Knows reports whether the state occurs in the table.
 func (t *Table) Knows(state string) bool {
 	_, ok := t.index[state]
 	return ok

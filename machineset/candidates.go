@@ -18,7 +18,7 @@ func (i *Instructions) chosen() map[string]time.Time {
 	return at
 }
 
-// asChosen tells whether a machine that a scaler has chosen to go still is what it
+// asChosen reports whether a machine that a scaler has chosen to go still is what it
 // was then. One that has become available since is counted on to stay before
 // those that are not: it goes first among its equals only.
 func (d *decider) asChosen(m *machine.Machine, available bool) bool {

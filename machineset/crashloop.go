@@ -36,11 +36,11 @@ type CrashLoop struct {
 	// Missing is how many machines were missing then, with those that failed.
 	Missing int32
 	// Against are the versions of class and secrets that they failed with:
-	// once one of them is another, the count begins anew.
+	// once one of them is another, the count begins again.
 	Against machine.Inputs
 }
 
-// Equal tells whether both say the same, the same instant in whatever location.
+// Equal reports whether both say the same, the same instant in whatever location.
 func (c *CrashLoop) Equal(d *CrashLoop) bool {
 	e := *d
 	e.Last = c.Last
@@ -95,7 +95,7 @@ func (v *counter) countJoined(m *machine.Machine) {
 // crashLoop is the count as it is now: none if a machine came to run since, if
 // class or secrets are others, or if no machine is wanted. Once their time has
 // come, those that were made are not missing any more: their failure is to be
-// noted anew.
+// noted again.
 func (d *decider) crashLoop() CrashLoop {
 	c := d.s.Status.CrashLoop
 	if d.p.CrashLoopBase <= 0 || c.Rounds <= 0 || d.wanted() == 0 || c.Against != d.o.Inputs || d.summary.joined.After(c.Last) {
@@ -197,7 +197,7 @@ func (d *decider) holdCondition(conditions []object.Condition) []object.Conditio
 	})
 }
 
-// unmade tells whether a machine has no VM yet and is to get one.
+// unmade reports whether a machine has no VM yet and is to get one.
 func unmade(m *machine.Machine) bool {
 	switch m.Status.Phase {
 	case machine.PhaseNew, machine.PhasePending, machine.PhaseCrashLoopBackOff:

@@ -117,7 +117,7 @@ func (s *siege) onCreated(m *machine.Machine) {
 	}
 }
 
-// cameBack tells whether a machine has the name of one that was lost while
+// cameBack reports whether a machine has the name of one that was lost while
 // another create of it was under way: what the library can't prevent.
 func (s *siege) cameBack(m *machine.Machine) bool { return s.names[m.Name] > 1 }
 
@@ -211,7 +211,7 @@ func (s *siege) step(p *process) {
 }
 
 // peace ends all faults: from now on one process works with fresh caches, and
-// must come to rest with the set as it should be.
+// must settle with the set as it should be.
 func (s *siege) peace() {
 	s.peaceful = true
 	p := s.processes[0]

@@ -50,5 +50,5 @@ func nameSet(names []string) map[string]bool {
 	return set
 }
 
-// closed tells whether the deployment has closed the set to new machines.
+// closed reports whether the deployment has closed the set to new machines.
 func (d *decider) closed() bool { return d.s.Owner != nil && d.s.Instructions.Handover.Closed }

@@ -24,7 +24,7 @@ const LongestName = 63 - len("-") - hashLength - len("-9999999")
 const alphabet = "bcdfghjklmnpqrstvwxz2456789"
 
 // hashLength is how many letters of it tell sets of the same name apart: the
-// set's UID is in the names of its machines, so that a set made anew under an
+// set's UID is in the names of its machines, so that a set made again under an
 // old name begins with names of its own.
 const hashLength = 5
 
@@ -101,7 +101,7 @@ func (d *decider) blank(name string) *machine.Machine {
 }
 
 // noteOrdinal remembers that a machine exists under a name of the open
-// reservation, and tells whether it has such a name.
+// reservation, and reports whether it has such a name.
 func (d *decider) noteOrdinal(name string) bool {
 	n := ordinalOf(d.prefix, name)
 	if n > d.answeredUpTo() && n <= d.s.Instructions.Reservation.Reserved {

@@ -82,7 +82,7 @@ func (w *world) unsettled() bool {
 	return w.set.Instructions.Reservation.Settled < w.set.Instructions.Reservation.Reserved || w.set.Status.LastOperation.State == machine.StateFailed
 }
 
-// moving tells whether the set has to mind notes of machines on their way.
+// moving reports whether the set has to mind notes of machines on their way.
 func (w *world) moving() bool {
 	h := &w.set.Instructions.Handover
 	return w.set.Owner != nil && (h.Closed || len(h.Arriving)+len(h.Leaving) > 0)

@@ -22,7 +22,7 @@ import (
 // any order. So while it is True, the set is deleting no machine, even if it was resumed and paused again.
 const ConditionPaused = machine.ConditionPaused
 
-// paused tells whether the set is to be left as it is. One that is being
+// paused reports whether the set is to be left as it is. One that is being
 // deleted without our finalizer is not even written.
 func (d *decider) paused() bool {
 	paused, _ := machine.Paused(&d.s.Meta, d.p.Keys.Paused)
@@ -87,7 +87,7 @@ func (s *spared) add(m *machine.Machine, available bool) {
 	}
 }
 
-// spares tells whether a machine is paused.
+// spares reports whether a machine is paused.
 func (d *decider) spares(m *machine.Machine) bool {
 	paused, _ := machine.Paused(&m.Meta, d.p.Keys.Paused)
 	return paused

@@ -16,26 +16,26 @@ import (
 // What is annotated counts against that limit until the machine goes, has run
 // out of time, or runs again.
 
-// keeps tells whether a failed machine is not to be replaced: it is kept for
+// keeps reports whether a failed machine is not to be replaced: it is kept for
 // inspection, or asks to be and has not said so in its status yet. The latter
 // has no deadline: the machine's next decision ends it.
 func (d *decider) keeps(m *machine.Machine) bool {
 	return m.Preserved(d.now) || m.ToBePreserved(d.p.Keys.Preserve)
 }
 
-// explicit tells whether a machine is kept because a user wants it.
+// explicit reports whether a machine is kept because a user wants it.
 func (d *decider) explicit(m *machine.Machine) bool {
 	return m.Preserved(d.now) && !m.Status.Preservation.Automatic() ||
 		m.ToBePreserved(d.p.Keys.Preserve) && !d.automatic(m)
 }
 
-// automatic tells whether a machine carries the set's own request.
+// automatic reports whether a machine carries the set's own request.
 func (d *decider) automatic(m *machine.Machine) bool {
 	key := d.p.Keys.Preserve
 	return key != "" && m.Annotations[key] == machine.PreserveAutomatically
 }
 
-// Preserving tells whether a machine with an annotation of this key counts
+// Preserving reports whether a machine with an annotation of this key counts
 // against Spec.AutoPreserve of its set.
 func Preserving(m *machine.Machine, key string) bool {
 	p := &m.Status.Preservation
@@ -76,7 +76,7 @@ func (v *counter) visitPreserving(m *machine.Machine) {
 	}
 }
 
-// mayPreserve tells whether the set may keep a machine that failed. One whose
+// mayPreserve reports whether the set may keep a machine that failed. One whose
 // node has ever been asked for it obeys the node; one that was kept since it
 // failed is to be replaced.
 func (v *counter) mayPreserve(m *machine.Machine) bool {
@@ -129,7 +129,7 @@ func (d *decider) preservation(reason decision.Reason, n int) decision.Why {
 	return decision.Why{Reason: reason, Count: int64(n), Have: int64(len(d.summary.preserving.counted)), Want: int64(d.s.Spec.AutoPreserve)}
 }
 
-// undecided tells whether failed machines should be kept, and could not be told
+// undecided reports whether failed machines should be kept, and could not be told
 // so in this pass: none is replaced meanwhile.
 func (d *decider) undecided() bool {
 	p := &d.summary.preserving

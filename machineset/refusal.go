@@ -30,7 +30,7 @@ func (r *Refused) worst() (machine.OperationKind, decision.Why, bool) {
 // retryAt is the moment before which no order is given, since the last refusal
 // that is stored is too young; zero: orders may be given. It holds back orders
 // of all kinds: the write that stores a refusal wakes the set up again, and
-// two kinds that fail in turns would never come to rest. A changed set opens
+// two kinds that fail in turns would never settle. A changed set opens
 // it, and so does a time so far ahead that it is nobody's.
 func (d *decider) retryAt() time.Time {
 	failures := d.o.Failures

@@ -21,7 +21,7 @@ func (d *decider) surgeAllowance() SurgeAllowance {
 	return SurgeAllowance{max(0, s.Surge), max(0, s.Unavailable)}
 }
 
-// Requested tells whether an annotation of the key asks for the machine to be
+// Requested reports whether an annotation of the key asks for the machine to be
 // replaced.
 func Requested(m *machine.Machine, key string) bool {
 	text, ok := m.Annotations[key]
@@ -42,7 +42,7 @@ func (r *requests) limit(n int) { r.available.limit, r.others.limit = n, n }
 
 // visitRequest counts an active machine if it is to be replaced. A template
 // that asks for it would never come to an end, and is not listened to.
-// It tells whether it did.
+// It reports whether it did.
 func (v *counter) visitRequest(m *machine.Machine, available bool) bool {
 	key := v.p.Keys.Replace
 	if !Requested(m, key) || v.explicit(m) || v.s.Spec.Template.Annotations[key] != "" || v.surgeAllowance() == (SurgeAllowance{}) {

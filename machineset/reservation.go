@@ -61,11 +61,11 @@ func (d *decider) finishCame(short int) (Plan, bool) {
 	return d.settle(short, decision.Why{Reason: reasonSettle, Number: d.s.Instructions.Reservation.Reserved})
 }
 
-// remembered tells whether this process knows, without looking at the machines,
+// remembered reports whether this process knows, without looking at the machines,
 // that all names of the open reservation came to be.
 func (d *decider) remembered() bool { return d.o.Created >= d.s.Instructions.Reservation.Reserved }
 
-// mayStayOpen tells whether a reservation whose names all came to be machines may
+// mayStayOpen reports whether a reservation whose names all came to be machines may
 // wait for the next write that settles it anyway. To a process that does not
 // remember them, one that is gone by then would look as if it was yet to come. So
 // they must be remembered, and none may be about to go: the next process would
@@ -87,7 +87,7 @@ func (d *decider) settleFirst(plan Plan) Plan {
 	return d.settled()
 }
 
-// allCame tells whether a reservation is open whose names all came to be machines.
+// allCame reports whether a reservation is open whose names all came to be machines.
 func (d *decider) allCame() bool {
 	return d.s.Instructions.Reservation.Reserved > d.s.Instructions.Reservation.Settled && d.summary.unanswered == 0
 }
@@ -159,7 +159,7 @@ func (d *decider) doneAt() time.Time {
 	return at.Add(2*d.p.RequestTimeout + time.Second)
 }
 
-// inFlight tells whether a create under a name of the last reservation may
+// inFlight reports whether a create under a name of the last reservation may
 // still take effect.
 func (d *decider) inFlight() bool { return d.now.Before(d.doneAt()) }
 

@@ -38,7 +38,7 @@ func (d *decider) withinQuota(short int) int {
 	return max(0, room)
 }
 
-// mayCreate tells whether creations are allowed at all, and notes why not.
+// mayCreate reports whether creations are allowed at all, and notes why not.
 func (d *decider) mayCreate() bool {
 	switch {
 	case d.o.Frozen:

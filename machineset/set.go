@@ -138,7 +138,7 @@ func (t *Template) Clone() Template {
 	}
 }
 
-// Equal tells whether both templates are the same in every field.
+// Equal reports whether both templates are the same in every field.
 func (t *Template) Equal(u *Template) bool {
 	return maps.Equal(t.Labels, u.Labels) && maps.Equal(t.Annotations, u.Annotations) && t.Spec.Equal(&u.Spec)
 }
@@ -154,7 +154,7 @@ func (s *Status) Clone() Status {
 	return c
 }
 
-// Equal tells whether both say the same, the same instants in whatever location.
+// Equal reports whether both say the same, the same instants in whatever location.
 func (s *Status) Equal(t *Status) bool {
 	return s.Replicas == t.Replicas && s.FullyLabeled == t.FullyLabeled && s.Ready == t.Ready &&
 		s.Available == t.Available && s.Preserved == t.Preserved && s.PreservedFailed == t.PreservedFailed && s.AutoPreserved == t.AutoPreserved && s.Failing == t.Failing &&
@@ -164,7 +164,7 @@ func (s *Status) Equal(t *Status) bool {
 		slices.EqualFunc(s.Failed, t.Failed, func(a, b FailedMachine) bool { return a.Equal(&b) })
 }
 
-// Equal tells whether both say the same.
+// Equal reports whether both say the same.
 func (s *FailedMachine) Equal(t *FailedMachine) bool {
 	return s.Name == t.Name && s.ProviderID == t.ProviderID && s.Owner == t.Owner &&
 		sameOperation(&s.LastOperation, &t.LastOperation)

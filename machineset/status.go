@@ -57,7 +57,7 @@ func (d *decider) statusAt(next *Status) time.Time {
 	return written.Add(wait)
 }
 
-// onlyProgress tells whether a status differs in the numbers of machines alone,
+// onlyProgress reports whether a status differs in the numbers of machines alone,
 // and in the generation, which a deployment changes with each order.
 func (d *decider) onlyProgress(next *Status) bool {
 	have, counted := &d.s.Status, *next

@@ -164,7 +164,7 @@ func (v *counter) note(m *machine.Machine) {
 	v.visitPreserving(m)
 }
 
-// matches tells whether the selector picks m. Labels of the template are known
+// matches reports whether the selector picks m. Labels of the template are known
 // to be picked, and so is everything that has them all, unless a requirement
 // forbids more.
 func (v *counter) matches(m *machine.Machine, full bool) bool {
@@ -172,7 +172,7 @@ func (v *counter) matches(m *machine.Machine, full bool) bool {
 	return full && len(sel.Requirements) == 0 || sel.Matches(m.Labels)
 }
 
-// countReady counts a machine that is ready, and tells whether it is available:
+// countReady counts a machine that is ready, and reports whether it is available:
 // one that is kept for inspection is not.
 func (v *counter) countReady(m *machine.Machine) bool {
 	if !m.Ready() {

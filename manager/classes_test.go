@@ -41,10 +41,10 @@ func (w *world) classNames() []object.Key {
 // keeping has a world's processes keep classes and secrets.
 func (w *world) keeping() { w.classed = func(o *manager.Options, _ *fuse) { o.KeepClasses = true } }
 
-// classless tells whether class and secret are gone.
+// classless reports whether class and secret are gone.
 func (w *world) classless() bool { return len(keysOf(w.classes))+len(keysOf(w.secrets)) == 0 }
 
-// held tells whether class and secret both carry our finalizer.
+// held reports whether class and secret both carry our finalizer.
 func (w *world) held() bool {
 	class, err := w.classes.Get(ctx, smallKey)
 	secret, failed := w.secrets.Get(ctx, bootKey)

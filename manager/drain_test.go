@@ -125,7 +125,7 @@ func TestDrainByForce(t *testing.T) {
 }
 
 // TestDrainFails: an error is a failure with its code, tried again later; a
-// conflict begins the pass anew.
+// conflict begins the pass again.
 func TestDrainFails(t *testing.T) {
 	w, s, r := drained(t)
 	failure := error(store.ErrConflict)

@@ -15,7 +15,7 @@ import (
 // The end of whole fleets: the deployment deletes its sets, each set its
 // machines, and class and secret go last.
 
-// ending tells whether all is gone, and sees to it that nothing went too early:
+// ending reports whether all is gone, and sees to it that nothing went too early:
 // no set before its machines, no deployment before its sets, and class and
 // secret not before the last machine.
 func (w *world) ending() bool {

@@ -54,7 +54,7 @@ type Hooks struct {
 	// Lasted tells how long a part of a machine's life took that has just ended, from
 	// what is stored of it: see the Spans. Never negative.
 	Lasted func(key object.Key, span Span, took time.Duration)
-	// Frozen tells whether everything is frozen because of an API server: "control" or
+	// Frozen reports whether everything is frozen because of an API server: "control" or
 	// "target". It is told at the first look, and when it changes.
 	Frozen func(server string, frozen bool)
 	// Permits tells how many replacements of a deployment, or of a set without one, are

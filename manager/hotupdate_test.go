@@ -37,7 +37,7 @@ func (w *world) tag(name, size string, tags tags) {
 	require.NoError(w.t, err)
 }
 
-// tagged tells whether n machines run, whose VMs have these tags, and nobody
+// tagged reports whether n machines run, whose VMs have these tags, and nobody
 // has anything left to say of it.
 func (w *world) tagged(n int, want tags) func() bool {
 	return func() bool {

@@ -39,7 +39,7 @@ const (
 // Fleet is the one key of the kinds that concern the whole fleet.
 var Fleet = object.Key{Name: "fleet"}
 
-// Fleet tells whether a kind is reconciled on the key Fleet alone. Whoever
+// Fleet reports whether a kind is reconciled on the key Fleet alone. Whoever
 // drives the reconcilers has it looked at once at the start, KindReachability
 // first: until then nothing is decided about machines and sets.
 func (k Kind) Fleet() bool {

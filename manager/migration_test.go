@@ -85,7 +85,7 @@ func older(t tb, half bool) (*world, *attic) {
 	return w, a
 }
 
-// migrated tells whether a fleet of three is made of our class, and nothing
+// migrated reports whether a fleet of three is made of our class, and nothing
 // refers to the older one.
 func (w *world) migrated(a *attic) func() bool {
 	moved := olderKind

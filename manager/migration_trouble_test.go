@@ -35,7 +35,7 @@ func (b blind[T]) Get(ctx context.Context, k object.Key) (T, error) {
 func (b blind[T]) List(context.Context, store.Query) ([]T, error) { return nil, nil }
 
 // TestKeepersDoNotTrustCaches: a cache that shows no user releases nothing, and
-// an old picture of a class is read anew.
+// an old picture of a class is read again.
 func TestKeepersDoNotTrustCaches(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.fleet()
@@ -99,7 +99,7 @@ func (w *world) meet(t *testing.T, a *attic, o *manager.Options, meanwhile func(
 }
 
 // TestMigrationMeetsOthers: a class that somebody else creates or deletes while
-// it is migrated is read anew; a reference that changes meanwhile is left to
+// it is migrated is read again; a reference that changes meanwhile is left to
 // its owner.
 func TestMigrationMeetsOthers(t *testing.T) {
 	for _, half := range []bool{false, true} {

@@ -29,7 +29,7 @@ func clusterless(t tb, n int32) (*world, *liar, *process) {
 	return w, l, w.until(w.start(&fuse{}, false), w.available(int(n)), unexpectedly(t))
 }
 
-// available tells whether n machines are available with a VM each, and nothing else
+// available reports whether n machines are available with a VM each, and nothing else
 // is there.
 func (w *world) available(n int) func() bool {
 	return func() bool {

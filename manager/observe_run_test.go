@@ -77,7 +77,7 @@ func TestObserveRun(t *testing.T) {
 }
 
 // TestObservingStaleCaches: what would be refused, since somebody was faster,
-// is not told; the pass begins anew as it would.
+// is not told; the pass begins again as it would.
 func TestObservingStaleCaches(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.fleet()
@@ -99,7 +99,7 @@ func TestObservingStaleCaches(t *testing.T) {
 	require.Equal(t, []string{"DeleteSet delete set " + sets[0].Key.String()}, told)
 }
 
-// TestObservedAgain: what is told of an object is told anew of the next one that
+// TestObservedAgain: what is told of an object is told again of the next one that
 // has its name.
 func TestObservedAgain(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})

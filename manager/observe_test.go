@@ -42,7 +42,7 @@ func TestObservingAnyFleet(t *testing.T) {
 	})
 }
 
-// befall has others do one thing to the fleet, if it is there to be done.
+// happen to has others do one thing to the fleet, if it is there to be done.
 func (w *world) befall(event, n int) {
 	d, err := w.deployments.Get(ctx, fleetKey)
 	switch {

@@ -23,7 +23,7 @@ func (w *world) stray(cluster, name string) string {
 	return id
 }
 
-// there tells whether a VM is.
+// there reports whether a VM is.
 func (w *world) there(id string) bool {
 	for _, vm := range w.provider.VMs() {
 		if vm.ID == id {

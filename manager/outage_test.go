@@ -51,7 +51,7 @@ func (w *world) heal() {
 }
 
 // TestP25OutageOfTheTarget: while nodes can't be read nobody is given up, none
-// is created, and deletions go on; then every clock starts anew.
+// is created, and deletions go on; then every clock starts again.
 func TestP25OutageOfTheTarget(t *testing.T) {
 	w, p := ill(t)
 	w.targetDown = true

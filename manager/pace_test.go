@@ -59,7 +59,7 @@ func (w *world) fleetOf(name, class string, n int32) {
 	require.NoError(w.t, err)
 }
 
-// full tells whether a deployment has so many machines that run.
+// full reports whether a deployment has so many machines that run.
 func (w *world) full(name string, n int32) func() bool {
 	return func() bool {
 		d, err := w.deployments.Get(ctx, object.Key{Namespace: namespace, Name: name})

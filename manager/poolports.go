@@ -50,7 +50,7 @@ func (d *drains) Keep(ctx context.Context, node *machine.Node) (bool, error) {
 	return plan.Done, err
 }
 
-// managesPools tells whether pools are reconciled.
+// managesPools reports whether pools are reconciled.
 func (o *Options) managesPools() bool { return o.Pools != nil && o.PoolDriver != nil }
 
 func (o *Options) validatePools() error {
@@ -131,7 +131,7 @@ func (o *Options) poolsOfNode(ctx context.Context, old, new any) []object.Key {
 	return keys
 }
 
-// samePoolNode tells whether two states of a node are one to its pool.
+// samePoolNode reports whether two states of a node are one to its pool.
 func samePoolNode(a, b *machine.Node) bool {
 	status := func(n *machine.Node) object.ConditionStatus {
 		if c := object.FindCondition(n.Conditions, machine.NodeReady); c != nil {

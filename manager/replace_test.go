@@ -15,7 +15,7 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// replaced tells whether n machines run, none of them of these names, and no
+// replaced reports whether n machines run, none of them of these names, and no
 // set has leave to differ from its size any more.
 func (w *world) replaced(n int, gone ...object.Key) func() bool {
 	return func() bool {

@@ -18,7 +18,7 @@ import (
 const (
 	firstPause = 200 * time.Millisecond
 	lastPause  = 3 * time.Minute
-	// watchPause is how long to wait before a watch that broke is begun anew.
+	// watchPause is how long to wait before a watch that broke is begun again.
 	watchPause = time.Second
 	// settleBacklog is how many machines that wait for a worker make changes
 	// settle for another Options.Settle, up to longestSettle.
@@ -191,7 +191,7 @@ func (r *runner) watchOnce(ctx context.Context, kind Kind, w watch, again time.D
 	return alarm == nil
 }
 
-// ours tells whether Run reconciles an object, see Options.Only.
+// ours reports whether Run reconciles an object, see Options.Only.
 func (o *Options) ours(kind Kind, key object.Key) bool {
 	return o.Only == nil || kind == KindReachability || o.Only(kind, key)
 }

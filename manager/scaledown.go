@@ -12,7 +12,7 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// commandTries bounds how often a command begins anew when somebody else
+// commandTries bounds how often a command begins again when somebody else
 // writes the object meanwhile.
 const commandTries = 10
 

@@ -43,7 +43,7 @@ func (b *book) violated(rule, format string, args ...any) {
 	b.w.fail(fmt.Errorf("%s: %s", rule, fmt.Sprintf(format, args...)))
 }
 
-// byManager tells whether the manager is acting.
+// byManager reports whether the manager is acting.
 func (b *book) byManager() bool { return b.w.passing.kind != "" }
 
 // begin is told of each pass.
@@ -267,7 +267,7 @@ func (b *book) lookFleet(d *deployment.Deployment) {
 	}
 }
 
-// widen takes in the bounds of the present spec; anew: those before are over.
+// widen takes in the bounds of the present spec; again: those before are over.
 func (b *book) widen(anew bool) {
 	floor, ceiling := int(b.fleet.Spec.Replicas), int(b.fleet.Spec.Replicas)
 	if s := &b.fleet.Spec.Strategy; s.Kind == deployment.Recreate {
@@ -282,7 +282,7 @@ func (b *book) widen(anew bool) {
 	b.floor, b.ceiling = floor, ceiling
 }
 
-// complete tells whether the fleet is as its owner wants it, and says so.
+// complete reports whether the fleet is as its owner wants it, and says so.
 func (b *book) complete() bool {
 	if b.fleet == nil {
 		return false
@@ -293,7 +293,7 @@ func (b *book) complete() bool {
 		len(b.machines) == int(r) && b.serving == int(r)
 }
 
-// gone tells whether an object is.
+// gone reports whether an object is.
 func (b *book) gone(at swiftPlace) bool {
 	switch at.kind {
 	case manager.KindMachine:
@@ -311,7 +311,7 @@ func (b *book) gone(at swiftPlace) bool {
 	return false
 }
 
-// recount adds up everything anew, from what is stored.
+// recount adds up everything again, from what is stored.
 func (b *book) recount(machines []*machine.Machine) error {
 	total, serving := 0, 0
 	for _, m := range machines {

@@ -96,7 +96,7 @@ func (l *swiftLife) until(goal func() bool) error {
 	return fmt.Errorf("P3: no end after %d passes", swiftLimit)
 }
 
-// quiet sees that a fleet that has come to rest stays so for some seconds,
+// quiet sees that a fleet that has settle stays so for some seconds,
 // whoever is looked at.
 func (l *swiftLife) quiet() error {
 	w := l.w
@@ -118,7 +118,7 @@ func (l *swiftLife) quiet() error {
 	return w.err
 }
 
-// soon tells whether anything is due before a time.
+// soon reports whether anything is due before a time.
 func (w *swift) soon(end time.Time) bool {
 	if w.head < len(w.due) {
 		return true

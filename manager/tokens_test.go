@@ -62,7 +62,7 @@ func (w *world) userData(text string) {
 	require.NoError(w.t, err)
 }
 
-// refuses tells whether a VM can't join: its token is not the machine's, or not
+// refuses reports whether a VM can't join: its token is not the machine's, or not
 // valid any more.
 func (b *booth) refuses(name string) bool {
 	b.check()
@@ -328,7 +328,7 @@ func TestTokensOfTheCredentials(t *testing.T) {
 }
 
 // TestTokensAskedForMeanwhile: user data that begins to ask for a token between
-// a pass's first look and its create begins the pass anew.
+// a pass's first look and its create begins the pass again.
 func TestTokensAskedForMeanwhile(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	b := w.booth()

@@ -159,7 +159,7 @@ func TestRefusedSetWaits(t *testing.T) {
 	require.Equal(t, 3, tries)
 }
 
-// TestOrdersAreToldOnce: a conflict begins a pass anew, and tells nothing twice.
+// TestOrdersAreToldOnce: a conflict begins a pass again, and tells nothing twice.
 func TestOrdersAreToldOnce(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	conflicts := 1

@@ -164,7 +164,7 @@ func (o *Options) machinesOfWorkload(ctx context.Context, _, new any) []object.K
 	return keys
 }
 
-// drainsPreserved tells whether a machine has failed, is kept for inspection,
+// drainsPreserved reports whether a machine has failed, is kept for inspection,
 // and has workload that is to leave.
 func drainsPreserved(m *machine.Machine) bool {
 	p := &m.Status.Preservation
@@ -191,7 +191,7 @@ func (o *Options) setsOfMachine(ctx context.Context, old, new any) []object.Key 
 	return compact(keys)
 }
 
-// countsDiffer tells whether a change of a machine may change what its set and
+// countsDiffer reports whether a change of a machine may change what its set and
 // deployment decide or report.
 func countsDiffer(a, b *machine.Machine) bool {
 	if a == nil || b == nil {
@@ -216,7 +216,7 @@ func metaDiffers(a, b *object.Meta) bool {
 	return !maps.Equal(a.Labels, b.Labels) || !maps.Equal(a.Annotations, b.Annotations)
 }
 
-// requestsDiffer tells whether something else is asked of a machine, or
+// requestsDiffer reports whether something else is asked of a machine, or
 // followed, that a rollout takes into account.
 func requestsDiffer(a, b *machine.Machine) bool {
 	return a.Spec.InPlace != b.Spec.InPlace || !a.Status.Preservation.Equal(&b.Status.Preservation)

@@ -425,7 +425,7 @@ func (w *world) change(how func(*deployment.Deployment)) {
 	require.NoError(w.t, err)
 }
 
-// settled tells whether n machines of the current template run, and nothing else is there.
+// settled reports whether n machines of the current template run, and nothing else is there.
 func (w *world) settled(n int) func() bool {
 	return func() bool {
 		d, err := w.deployments.Get(ctx, fleetKey)

@@ -104,7 +104,7 @@ func (d *mermaid) edge(e machine.Edge) {
 	d.line("    " + d.ids[e.From] + " --> " + d.ids[e.To] + " : " + strings.Join(events, ", "))
 }
 
-// plain tells whether a state can be its own identifier.
+// plain reports whether a state can be its own identifier.
 func plain(s string) bool {
 	for _, r := range s {
 		if r != '_' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z') {

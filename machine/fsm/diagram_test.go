@@ -84,7 +84,7 @@ func TestDrawingsAreComplete(t *testing.T) {
 	}
 }
 
-// hasLine tells whether a line begins with start and has part further on.
+// hasLine reports whether a line begins with start and has part further on.
 func hasLine(text, start, part string) bool {
 	for line := range strings.Lines(text) {
 		if rest, ok := strings.CutPrefix(line, start); ok && strings.Contains(rest, part) {

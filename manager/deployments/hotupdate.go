@@ -60,7 +60,7 @@ func (p *pass) classNamed(ctx context.Context, classes store.Reader[*machine.Cla
 	return class, err
 }
 
-// reachable tells whether nothing but the provider spec stands against bringing
+// reachable reports whether nothing but the provider spec stands against bringing
 // VMs of a class to another one. Secrets must be the same: what a VM has booted
 // with can't be changed. So must what its node offers, but for what is written
 // to nodes that exist.

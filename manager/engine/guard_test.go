@@ -45,7 +45,7 @@ func (p *faulty) Changes() []Change { return nil }
 type hushed[T any] struct{}
 
 // TestDecisionPanics: what panics in a decision is that object's failure. It is an error, an event
-// and a stack in the log once, a count each time, and all of it anew after a success; the value of
+// and a stack in the log once, a count each time, and all of it again after a success; the value of
 // a panic is nowhere, unless it is the runtime's.
 func TestDecisionPanics(t *testing.T) {
 	var log bytes.Buffer

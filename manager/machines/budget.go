@@ -18,7 +18,7 @@ import (
 
 // askGrant finds out whether the machine may be given up for its health. It is
 // a pass of its own, over the fleet that the machine belongs to. A conflict ends
-// the machine's pass too, which begins anew.
+// the machine's pass too, which begins again.
 func (p *pass) askGrant(ctx context.Context) (*machine.Grant, error) {
 	if p.Safety == nil || p.Sets == nil {
 		return &machine.Grant{Allowed: true}, nil
@@ -104,7 +104,7 @@ func (p *pass) findFleet(ctx context.Context, o *safety.GrantObservation) error 
 }
 
 // readFleet reads what holds the budget, then its sets, then their machines.
-// A set that came to belong to another meanwhile begins the pass anew.
+// A set that came to belong to another meanwhile begins the pass again.
 func (p *pass) readFleet(ctx context.Context, o *safety.GrantObservation) error {
 	was, began := o.Set.Owner, p.Now()
 	var sets []*machineset.Set

@@ -19,7 +19,7 @@ import (
 // crash, so what must survive is the implementation's to record on the node.
 //
 // An error counts as a failure of the drain and is tried again by the recovery
-// table of package codes; store.ErrConflict has the pass begin anew.
+// table of package codes; store.ErrConflict has the pass begin again.
 type Drainer interface {
 	// Drain empties order.Node, which is m's.
 	Drain(ctx context.Context, m *machine.Machine, order *machine.DrainNode) (machine.DrainAnswer, error)

@@ -23,7 +23,7 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// deleteTries bounds how often a node's deletion begins anew when somebody
+// deleteTries bounds how often a node's deletion begins again when somebody
 // else writes the node meanwhile.
 const deleteTries = 5
 
@@ -290,7 +290,7 @@ func (p *pass) markNode(ctx context.Context, e *machine.MarkNode) (*machine.Outc
 }
 
 // nodeWritten looks at the answer to a write of a node. Somebody else's write
-// in between begins the pass anew; what else goes wrong is the decision's matter.
+// in between begins the pass again; what else goes wrong is the decision's matter.
 func (p *pass) nodeWritten(ctx context.Context, node *machine.Node, began time.Time, err error) (*machine.Outcome, error) {
 	switch {
 	case err == nil:

@@ -73,13 +73,13 @@ func (t Token) LogValue() slog.Value { return slog.StringValue(t.String()) }
 // MarshalText writes what String returns.
 func (t Token) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 
-// asksForToken tells whether user data has a place for a token.
+// asksForToken reports whether user data has a place for a token.
 func asksForToken(userData []byte) bool {
 	return bytes.Contains(userData, []byte(tokenPlaceholder)) ||
 		bytes.Contains(userData, []byte(url.QueryEscape(tokenPlaceholder)))
 }
 
-// askForToken tells whether the user data of a class has a place for a token.
+// askForToken reports whether the user data of a class has a place for a token.
 func askForToken(ctx context.Context, s *secrets.Secrets, c *machine.Class) (bool, error) {
 	var userData []byte
 	err := s.Each(ctx, c, func(secret *machine.Secret) {
@@ -183,7 +183,7 @@ func (p *pass) placeToken(secret *machine.Secret) {
 	secret.Data[machine.UserData] = bytes.ReplaceAll(data, []byte(url.QueryEscape(tokenPlaceholder)), []byte(url.QueryEscape(token)))
 }
 
-// unplaced begins the pass anew where a create would hand out a placeholder: the
+// unplaced begins the pass again where a create would hand out a placeholder: the
 // user data did not have it yet when the pass looked.
 func unplaced(secret *machine.Secret) error {
 	if secret == nil || !asksForToken(secret.Data[machine.UserData]) {

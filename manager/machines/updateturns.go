@@ -137,7 +137,7 @@ func (r *reconciler) underWay(ctx context.Context, f *group) (map[object.Key]tur
 	return taken, nil
 }
 
-// updating tells whether a machine that holds a turn is still being updated, or
+// updating reports whether a machine that holds a turn is still being updated, or
 // may be. One that is on its way out is not, nor one that is to be judged by its
 // health.
 func (r *reconciler) updating(ctx context.Context, key object.Key, held turn, now time.Time) bool {

@@ -210,7 +210,7 @@ func (p *pass) readNodes(ctx context.Context) error {
 }
 
 // write carries out the plan's write. The object that comes back takes the
-// pool's place in the observation, and its instances' nodes are found anew.
+// pool's place in the observation, and its instances' nodes are found again.
 func (p *pass) write(ctx context.Context) error {
 	before := p.o.Pool
 	var after *machinepool.Pool
