@@ -299,7 +299,7 @@ func (c creation) ensureToken() (Plan, bool) {
 	answer := c.o.TokenEnsured
 	switch {
 	case answer == nil:
-		until := token{c.situation}.end()
+		until := token(c).end()
 		return Plan{Effect: EnsureToken{until}, Why: decision.Why{Reason: reasonEnsureToken, For: until.Sub(c.now)}}, true
 	case answer.Code != codes.OK:
 		return c.createFailed(StageCreateVM, answer.Code, "bootstrap token: "+answer.Message), true
@@ -311,7 +311,7 @@ func (c creation) ensureToken() (Plan, bool) {
 // out the user data too. A machine without one is initialized all the same, and
 // so is one whose time is up: no token would last.
 func (c creation) findToken() (Plan, bool) {
-	plan, busy := token{c.situation}.renew()
+	plan, busy := token(c).renew()
 	if busy {
 		return plan, true
 	}

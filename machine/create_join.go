@@ -52,7 +52,7 @@ func (c creation) join() Plan {
 
 // awaitRegistration waits for a node that has not registered, with a token that lasts.
 func (c creation) awaitRegistration() Plan {
-	bootstrap := token{c.situation}
+	bootstrap := token(c)
 	if plan, busy := bootstrap.renew(); busy && bootstrap.prolonged() {
 		return plan
 	}
@@ -102,7 +102,7 @@ func (c creation) renewLater(plan Plan) Plan {
 }
 
 func (c creation) joined(node *Node) Plan {
-	bootstrap := token{c.situation}
+	bootstrap := token(c)
 	if plan, busy := bootstrap.remove(); busy {
 		return plan
 	}

@@ -37,7 +37,7 @@ func Decide(o *Observation, p *Policy, now time.Time) (Plan, error) {
 
 // decide decides about any machine.
 func (d decider) decide() Plan {
-	p, h := pause{d.situation}, health{d.situation}
+	p, h := pause(d), health(d)
 	if plan, paused := p.begin(); paused {
 		return plan
 	}
@@ -48,14 +48,14 @@ func (d decider) decide() Plan {
 		return plan
 	}
 	if d.m.Deleted() {
-		return deletion{d.situation}.remove()
+		return deletion(d).remove()
 	}
 	return d.keep()
 }
 
 // keep decides about a machine that is not being deleted.
 func (d decider) keep() Plan {
-	inspection := preservation{d.situation}
+	inspection := preservation(d)
 	if d.m.Status.Phase == PhaseFailed && !d.o.Frozen && d.m.HasFinalizer(Finalizer) { // even one with an invalid spec is waited for
 		if plan, busy := inspection.preserve(); busy {
 			return plan
@@ -87,15 +87,15 @@ func (d decider) keep() Plan {
 func (d decider) follow() Plan {
 	switch d.m.Status.Phase {
 	case PhaseNew, PhaseCrashLoopBackOff, PhasePending:
-		return creation{d.situation}.create()
+		return creation(d).create()
 	case PhaseRunning, PhaseUnknown, PhaseInPlaceUpdateFailed:
-		return health{d.situation}.watch()
+		return health(d).watch()
 	case PhaseAvailable:
-		plan, lost := health{d.situation}.lost()
+		plan, lost := health(d).lost()
 		if lost {
 			return plan
 		}
-		return hotUpdate{d.situation}.refresh(Plan{Why: decision.Why{Reason: reasonAvailable, Name: d.m.Spec.ProviderID}})
+		return hotUpdate(d).refresh(Plan{Why: decision.Why{Reason: reasonAvailable, Name: d.m.Spec.ProviderID}})
 	case PhaseTerminating:
 		return d.move(EventNotDeleted, decision.Why{Reason: reasonNotDeleted}, func(s *Status) {
 			s.LastOperation = d.failure(OperationDelete, s.LastOperation.Stage, codes.Aborted, "terminating, but deletion was not asked for")
@@ -106,7 +106,7 @@ func (d decider) follow() Plan {
 		return inPlace{situation: d.situation}.finish()
 	case PhaseFailed:
 	}
-	return preservation{d.situation}.failed()
+	return preservation(d).failed()
 }
 
 // invalid records once which field can't be acted upon, and waits for a change.

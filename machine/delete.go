@@ -201,7 +201,7 @@ func (d deletion) deleteNode() Plan {
 
 // release lets the record go.
 func (d deletion) release() Plan {
-	bootstrap := token{d.situation}
+	bootstrap := token(d)
 	if plan, busy := bootstrap.remove(); busy && !d.neverCreated() {
 		return plan
 	}

@@ -70,7 +70,7 @@ func Example_pass() {
 		return nil
 	}
 	wait := func(at time.Time) error {
-		fmt.Println("nothing more to do, for ever:", at.IsZero())
+		fmt.Println("nothing more to do, forever:", at.IsZero())
 		return nil
 	}
 	o := machine.Observation{Machine: m, Class: &machine.Class{Meta: object.Meta{Key: object.Key{Name: "small"}}}, NoCluster: true}

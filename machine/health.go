@@ -24,7 +24,7 @@ func (h health) watch() Plan {
 		return h.followDeletion(node)
 	}
 	bad := node.judge(h.p.nodeConditions(h.m))
-	inspection, update, sync := preservation{h.situation}, inPlace{h.situation, node}, nodeSync{h.situation, node, false}
+	inspection, update, sync := preservation(h), inPlace{h.situation, node}, nodeSync{h.situation, node, false}
 	if plan, busy := inspection.retract(node); busy {
 		return plan
 	}
@@ -44,7 +44,7 @@ func (h health) watch() Plan {
 			return tell
 		}
 	}
-	return hotUpdate{h.situation}.refresh(inspection.tellLater(update.tellLater(plan), node))
+	return hotUpdate(h).refresh(inspection.tellLater(update.tellLater(plan), node))
 }
 
 // settled reports whether a machine runs and all is as it should be. It is the
@@ -52,7 +52,7 @@ func (h health) watch() Plan {
 // because a fleet spends its time there; a test holds both ways to each other.
 func (h health) settled() bool {
 	m := h.m
-	if m.Deleted() || m.Status.Phase != PhaseRunning || h.o.Frozen || h.o.NoCluster || !h.looked() || !(hotUpdate{h.situation}).hasSpec() {
+	if m.Deleted() || m.Status.Phase != PhaseRunning || h.o.Frozen || h.o.NoCluster || !h.looked() || !hotUpdate(h).hasSpec() {
 		return false
 	}
 	n := h.o.Node.Node

@@ -17,7 +17,7 @@ func (h health) watchVM() Plan {
 			return plan
 		}
 	}
-	return hotUpdate{h.situation}.refresh(Plan{Why: decision.Why{Reason: reasonHealthy, Name: h.m.Spec.NodeName}})
+	return hotUpdate(h).refresh(Plan{Why: decision.Why{Reason: reasonHealthy, Name: h.m.Spec.NodeName}})
 }
 
 // lost gives up a machine whose VM is gone. False: it is not missing, the driver

@@ -90,9 +90,9 @@ var ofMachine = []mutant{
 		breaks: "a failed update is tried again, withdrawn, or given up after the health timeout",
 		file:   "machine/decide.go",
 		from: `	case PhaseRunning, PhaseUnknown, PhaseInPlaceUpdateFailed:
-		return health{d.situation}.watch()`,
+		return health(d).watch()`,
 		to: `	case PhaseRunning, PhaseUnknown:
-		return health{d.situation}.watch()`,
+		return health(d).watch()`,
 	},
 	{
 		name:   "a machine that is paused is looked after once it is unhealthy",

@@ -7,7 +7,7 @@ var ofSafety = []mutant{
 		breaks: "P15",
 		file:   "safety/orphans_owned.go",
 		from: `case m.Spec.ProviderID == "":
-		return inFlight // also where it is being deleted: its VMs are its own until it is gone
+		return inFlight // even while it is being deleted: its VMs are its own until it is gone
 	case m.Status.Phase == machine.PhaseNew, m.Status.Phase == machine.PhaseCrashLoopBackOff:
 		return inFlight
 `,
