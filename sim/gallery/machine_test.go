@@ -55,7 +55,7 @@ var ofMachine = []mutant{
 		from:   "func(status *Status) { takeOver(status, n) })",
 		to: `func(status *Status) {
 		takeOver(status, n)
-		status.Since = d.stamp()
+		status.Since = s.stamp()
 	})`,
 	},
 	{
@@ -118,7 +118,7 @@ var ofMachine = []mutant{
 		from: `	if h.now.Before(at) {
 		return Plan{At: at, Why: wait}
 	}`,
-		to: `	if h.now.Before(h.m.Status.Since.Add(time.Second)) {
+		to: `	if h.now.Before(h.m.Status.Since.Add(1e9)) {
 		return Plan{At: at, Why: wait}
 	}`,
 		by: "TestLongestTimeoutsAreNotOver|TestP25ClocksRestartOnThaw",
