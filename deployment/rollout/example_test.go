@@ -65,8 +65,8 @@ func ExampleStep() {
 	fmt.Println(len(orders), why)
 	fmt.Println(why.Reason, why.Set, why.Count)
 	// Output:
-	// 0 4 of 6 machines available, floor is 4: no old machine may go; waiting for 2 machines of new
-	// set web-2 to become available Floor web-2 2
+	// 0 4 of 6 machines available, floor is 4: no old machine may go; waiting for 2 machines of new set web-2 to become available
+	// Floor web-2 2
 }
 
 // In the middle of a rollout from 14 machines, 8 are wanted. Six have to be removed. The shares by

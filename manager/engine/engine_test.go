@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"sync"
 	"testing"
 	"time"
 
@@ -21,6 +22,8 @@ var key = object.Key{Namespace: "house", Name: "a"}
 
 // told is what hooks were told.
 type told struct {
+	mu sync.Mutex // of what the goroutines of a batch tell: effects, panics
+
 	events, effects, withheld, panics []string
 	steps                             []int
 	errs                              []error
@@ -32,12 +35,16 @@ func (t *told) hooks() engine.Hooks {
 			t.events = append(t.events, fmt.Sprint(kind, " ", key, " ", typ, " ", reason, ": ", why))
 		},
 		Effect: func(kind string, key object.Key, name string, took time.Duration, err error) {
+			t.mu.Lock()
+			defer t.mu.Unlock()
 			t.effects = append(t.effects, fmt.Sprint(name, " ", took, " ", err))
 		},
 		Withheld: func(kind string, key object.Key, what, reason, why string) {
 			t.withheld = append(t.withheld, fmt.Sprint(kind, " ", key, ": ", what, ": ", reason, ": ", why))
 		},
 		Panicked: func(_ string, key object.Key, in, what string) {
+			t.mu.Lock()
+			defer t.mu.Unlock()
 			t.panics = append(t.panics, fmt.Sprint(key, " ", in, " ", what))
 		},
 		Pass: func(_ string, _ object.Key, steps int, _ engine.Result, err error) {
