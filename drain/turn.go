@@ -183,17 +183,16 @@ func (d *decider) followTurn() (write Plan, free bool, stuck decision.Why) {
 	return Plan{}, free && !others, stuck
 }
 
-// arrived records volumes that came after the pod had been told to go, while it still runs. A pod
-// may be told to go before all of its volumes are attached. A pod that has finished gets no more
-// volumes, although its object may still be there: kubelets first move a deleted pod to Succeeded
-// or Failed.
+// arrived records volumes that came after the pod had been told to go. A pod may be told to go before
+// all of its volumes are attached. It may finish before the drain sees the last of them: its object
+// then still says whose they are.
 func (d *decider) arrived(t *machine.DrainTurn) (write Plan, late bool) {
 	if t.UID == "" || d.ahead(t.Since) || !t.Detached.IsZero() {
 		return Plan{}, false
 	}
 	volumes := t.Volumes
 	for _, p := range d.o.Pods {
-		if !turnOf(t, p) || p.Finished {
+		if !turnOf(t, p) {
 			continue
 		}
 		for i, v := range d.o.Volumes {

@@ -114,6 +114,27 @@ func TestVolumesThatComeLate(t *testing.T) {
 	require.Equal(t, writes, s.writes)
 }
 
+// A volume may come, and the pod finish, between two looks. The kubelet keeps a finished pod's
+// volumes until it has cleaned up, so the drain waits for that volume too (P22).
+func TestVolumesThatComeBeforeTheEndIsSeen(t *testing.T) {
+	s := newShell(t)
+	s.detach = time.Hour
+	pod := s.add("db-1", s.volume("vol-1", "vol-2"), func(p *pod) { p.stays = time.Hour })
+	late := s.attachments[1]
+	s.attachments = s.attachments[:1]
+	s.look()
+	require.Equal(t, []string{"vol-1"}, s.node.Drain.Turn.Volumes)
+	s.attachments = append(s.attachments, late)
+	s.advance(s.now.Add(31 * time.Second))
+	require.True(t, pod.Finished)
+	s.look()
+	require.Equal(t, []string{"vol-1", "vol-2"}, s.node.Drain.Turn.Volumes)
+	s.attachments = s.attachments[1:]
+	plan := s.run(s.now.Add(time.Minute))
+	require.False(t, plan.Done)
+	require.Equal(t, "vol-2", plan.Why.Name)
+}
+
 // A process may die after it has told the last pod to go, and before it stores its record. The next
 // process waits for the volume that it finds, as long as a turn would, and for no volume whose user
 // it knows (P22).

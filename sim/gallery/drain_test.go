@@ -46,6 +46,14 @@ var ofDrain = []mutant{
 		by:     "TestTurnsAreBelievedLive",
 	},
 	{
+		name:   "a volume that came before its pod finished is nobody's",
+		breaks: "P22",
+		file:   "drain/turn.go",
+		from:   "		if !turnOf(t, p) {",
+		to:     "		if !turnOf(t, p) || p.Finished {",
+		by:     "TestVolumesThatComeBeforeTheEndIsSeen",
+	},
+	{
 		name:   "a drain has no end",
 		breaks: "P21",
 		file:   "drain/decide.go",
