@@ -4,11 +4,8 @@ import (
 	"fmt"
 	"go/ast"
 	"go/token"
-	"maps"
 	"os"
-	"path"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -17,37 +14,18 @@ import (
 type expression struct {
 	text    *regexp.Regexp
 	instead string
-	in      []scope
 }
 
-// scope is a kind of prose.
-type scope int
-
-const (
-	comments scope = iota // of Go files, without the names that they begin with
-	pages                 // Markdown, without code
-)
-
-var everywhere = []scope{comments, pages}
-
-// expressions are not used. Add one when the last use is gone, or with the uses that are left in
-// unfinished.
+// expressions are not used in prose: in comments of Go files, without the names that they begin with,
+// and in Markdown, without code. Add one when the last use is gone.
 var expressions = []expression{
-	{phrase("tells whether"), "reports whether", everywhere},
-	{phrase("whoever"), "a plain subject: the caller, the set, the user", everywhere},
-	{phrase("anew"), "again", everywhere},
-	{phrase("for ever"), "permanently, endlessly", everywhere},
-	{phrase("(comes?|came|coming) to rest"), "converges", everywhere},
-	{phrase("befall(s|en)?|befell"), "happens to", everywhere},
-	{phrase("is had"), "an active verb", everywhere},
-}
-
-// unfinished is how many uses are left below a directory, or in a page. The numbers only get
-// smaller: lower them with each change, and remove the line when none is left.
-var unfinished = map[string]int{
-	"machine":    13,
-	"machineset": 3,
-	"manager":    15,
+	{phrase("tells whether"), "reports whether"},
+	{phrase("whoever"), "a plain subject: the caller, the set, the user"},
+	{phrase("anew"), "again"},
+	{phrase("for ever"), "permanently, endlessly"},
+	{phrase("(comes?|came|coming) to rest"), "converges"},
+	{phrase("befall(s|en)?|befell"), "happens to"},
+	{phrase("is had"), "an active verb"},
 }
 
 // phrase matches whole words in any case.
@@ -58,11 +36,10 @@ func phrase(words string) *regexp.Regexp {
 // TestVoice: prose in comments and pages has none of the expressions.
 func TestVoice(t *testing.T) {
 	read := loadTree(t)
-	found := map[string][]string{}
+	var faults []string
 	for _, s := range read.sources {
 		if !s.generated() {
-			within := unfinishedOf(s.path)
-			found[within] = append(found[within], commentFaults(s)...)
+			faults = append(faults, commentFaults(s)...)
 		}
 	}
 	for _, page := range read.pages {
@@ -70,42 +47,18 @@ func TestVoice(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		within := unfinishedOf(page)
-		found[within] = append(found[within], pageFaults(page, string(text))...)
+		faults = append(faults, pageFaults(page, string(text))...)
 	}
-	for _, within := range slices.Sorted(maps.Keys(unfinished)) {
-		if n := len(found[within]); n < unfinished[within] {
-			t.Errorf("%s has %d expressions left, write %d in unfinished in place of %d", within, n, n, unfinished[within])
-		}
+	for _, fault := range faults {
+		t.Error(fault)
 	}
-	for within, faults := range found {
-		if len(faults) <= unfinished[within] {
-			continue
-		}
-		if within != "" {
-			t.Errorf("%s has %d expressions, %d are left from before", within, len(faults), unfinished[within])
-		}
-		for _, fault := range faults {
-			t.Error(fault)
-		}
-	}
-}
-
-// unfinishedOf returns the entry of unfinished that a file belongs to, or nothing.
-func unfinishedOf(file string) string {
-	for at := file; at != "."; at = path.Dir(at) {
-		if unfinished[at] > 0 {
-			return at
-		}
-	}
-	return ""
 }
 
 // commentFaults returns one sentence for each expression in the comments of a file.
 func commentFaults(s *source) []string {
 	var found []string
 	for _, group := range s.file.Comments {
-		found = append(found, proseFaults(s.at(group.Pos()), withoutName(s, group), comments)...)
+		found = append(found, proseFaults(s.at(group.Pos()), withoutName(s, group))...)
 	}
 	return found
 }
@@ -136,17 +89,14 @@ var (
 
 // pageFaults returns one sentence for each expression in a page.
 func pageFaults(page, text string) []string {
-	return proseFaults(page, codeSpan.ReplaceAllString(codeBlock.ReplaceAllString(text, ""), ""), pages)
+	return proseFaults(page, codeSpan.ReplaceAllString(codeBlock.ReplaceAllString(text, ""), ""))
 }
 
 // proseFaults returns one sentence for each expression in a text, wherever its lines break.
-func proseFaults(at, text string, kind scope) []string {
+func proseFaults(at, text string) []string {
 	text = strings.Join(strings.Fields(text), " ")
 	var found []string
 	for _, e := range expressions {
-		if !slices.Contains(e.in, kind) {
-			continue
-		}
 		for _, match := range e.text.FindAllString(text, -1) {
 			found = append(found, fmt.Sprintf("%s: %q; write %s", at, match, e.instead))
 		}

@@ -237,7 +237,7 @@ func (f *family) atRest() bool { return f.paused && f.condition(machineset.Condi
 func (f *family) most() int64 {
 	most := f.has()
 	if extra := f.set.Instructions.SurgeAllowance.Surge; extra > 0 && !f.set.Deleted() {
-		most = max(most, int64(f.size())+int64(extra)) // it may be making them by now
+		most = max(most, int64(f.size())+int64(extra)) // it may be making them already
 	}
 	return most
 }

@@ -21,7 +21,7 @@ func (c creation) keepBegun(stage Stage) Stage {
 	return stage
 }
 
-// known reports whether the provider has VMs of this machine, whoever made them.
+// known reports whether the provider has VMs of this machine, even if another program made them.
 func (c creation) known() bool {
 	if c.o.VM == nil {
 		return false

@@ -196,7 +196,7 @@ func TestNoCreateWithoutATurn(t *testing.T) {
 	assert.Positive(t, held)
 }
 
-// A turn is a matter of creation: whoever has a VM, or is deleted, is not held.
+// A turn is a matter of creation: a machine that has a VM, or is deleted, is not held.
 func TestOnlyCreationsAreHeld(t *testing.T) {
 	w := newWorld(t)
 	w.running()

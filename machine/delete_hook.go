@@ -9,7 +9,7 @@ import (
 )
 
 // hold waits for the hooks that others have put on a machine that is being
-// deleted: annotations that begin with prefix. Whoever put one there takes it
+// deleted: annotations that begin with prefix. The program that put one there takes it
 // off when the deletion may go on. The wait ends at Policy.HookTimeout, and
 // with the label that forces a deletion.
 func (d deletion) hold(prefix string, stage Stage) (Plan, bool) {

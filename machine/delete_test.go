@@ -143,7 +143,7 @@ func TestP28GarbageComesToRest(t *testing.T) {
 			w.cluster.put(&n)
 		}
 		s := &shell{w: w}
-		for range 3 { // a failure to create may be met anew by an answer
+		for range 3 { // a failure to create may be met again by an answer
 			_, _, err := s.reconcile()
 			require.NoError(t, err)
 		}

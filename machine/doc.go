@@ -8,7 +8,7 @@
 //
 // # A pass
 //
-// Whoever carries plans out makes passes. A pass reads the machine, its class
+// The caller makes passes. A pass reads the machine, its class
 // and, if the machine has a node name, the node, from caches, and then:
 //
 //	for {

@@ -82,7 +82,7 @@ func (l late) at(t *testing.T) (*world, time.Time) {
 	return w, l.base(w.store.live()).Add(l.timeout + time.Second)
 }
 
-// TestGraceAfterStart: whoever gives a machine up has watched it for the grace, or
+// TestGraceAfterStart: a process that gives a machine up has watched it for the grace, or
 // for as long as its time ran. Meanwhile nothing is written, and the plan says why
 // and looks again on the second.
 func TestGraceAfterStart(t *testing.T) {

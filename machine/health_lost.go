@@ -6,7 +6,7 @@ import (
 )
 
 // Where there is a cluster the health of its node says that a machine's VM is
-// gone. Without one nothing would: so whoever lists VMs (package safety) says
+// gone. Without one nothing would: so the listing of VMs (package safety) says
 // which machines have none in the lists, and here the driver is asked for each.
 // A list only raises the question. The answer NOT_FOUND settles it.
 

@@ -66,7 +66,7 @@ func TestUnhealthyNodesAreNotUpdated(t *testing.T) {
 	assert.Equal(t, machine.PhaseUnknown, w.phase())
 }
 
-// says has the node say where an update stands, whoever wrote that.
+// says has the node say where an update stands, as any program may write it.
 func (w *world) says(reason string) {
 	w.cluster.change(node, func(n *machine.Node) {
 		n.Conditions = object.SetCondition(object.DropCondition(n.Conditions, machine.NodeInPlaceUpdate),

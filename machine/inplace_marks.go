@@ -143,7 +143,7 @@ func (u nodeUpdate) returns() bool {
 }
 
 // restoreCritical puts the critical-components taint on again, in the same
-// write that lets workload back: whoever takes it off once the components are
+// write that lets workload back: the program that takes it off once the components are
 // ready does so again. Only a node that once carried it gets it, since where
 // nobody uses it nobody would take it off.
 func (u nodeUpdate) restoreCritical() {

@@ -5,7 +5,7 @@ import (
 )
 
 // InPlaceRequest is what a rollout that updates machines in place asks of one
-// of them. Whoever owns the machine writes it.
+// of them. The machine's owner writes it.
 type InPlaceRequest string
 
 // The requests.

@@ -54,7 +54,7 @@ func ownCondition(typ string) bool { return typ == ConditionSpecValid || typ == 
 const ConditionPaused = "Paused"
 
 // looked reports whether the machine's node was looked for under the name it
-// has by now.
+// has now.
 func (s *situation) looked() bool {
 	return s.o.Node != nil && s.o.Node.Name == s.m.Spec.NodeName
 }

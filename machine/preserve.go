@@ -7,7 +7,7 @@ import (
 )
 
 // A machine can be kept for inspection, for a time: it is not replaced though
-// it failed, or though it may fail. Whoever wants that says so by annotation
+// it failed, or though it may fail. A user asks for that by annotation
 // Keys.Preserve on the machine or its node; a set says so of machines of its
 // own that failed, up to a limit.
 //

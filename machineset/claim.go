@@ -8,7 +8,7 @@ import (
 
 // claim lets go of machines that do not match any more, and takes on those
 // that match and have no owner. Both are decided live: a machine that looks
-// free may belong to another set by now.
+// free may belong to another set meanwhile.
 func (d *decider) claim() (Plan, bool) {
 	if d.o.Refused.Change != nil {
 		return Plan{}, false

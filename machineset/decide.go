@@ -157,7 +157,7 @@ func (d *decider) lookAgain(t time.Time) {
 	}
 }
 
-// rest writes the status if it says something else by now, and waits.
+// rest writes the status if it would say something else, and waits.
 func (d *decider) rest() Plan {
 	if at := d.retryAt(); !at.IsZero() {
 		d.lookAgain(at)

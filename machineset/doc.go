@@ -4,13 +4,13 @@
 //
 // [Decide] is the front door. It looks at an [Observation] and answers with a
 // [Plan]: one write of the set, or a live read, or orders of one kind for
-// machines, or the time until which nothing needs to be done. Whoever asked
+// machines, or the time until which nothing needs to be done. The caller
 // carries the plan out, brings the observation up to date and asks again.
 //
 // # Never twice
 //
 // Reads may be stale, processes may die between any two calls, and a create
-// may take effect after whoever issued it has died. So that no machine comes
+// may take effect after the process that issued it has died. So that no machine comes
 // to be twice all the same:
 //
 //   - Orders that create or delete are decided on live reads only, the

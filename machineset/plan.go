@@ -58,7 +58,7 @@ type Observation struct {
 // was none. Orders of a kind that was refused are not given again in that pass.
 //
 // Not a refusal: a create answered with "already exists"; a delete, adoption,
-// release or push of a machine that is gone, or that has another UID by now
+// release or push of a machine that is gone, or that now has another UID
 // (see Plan); and a conflict, which ends the pass.
 type Refused struct {
 	Change *machine.Outcome // of Adopt, Release or Push

@@ -9,7 +9,7 @@ import (
 
 // Never a machine twice. A cache may be old, and a create may still be on its
 // way when its caller dies. So a set numbers its machines and stores how far
-// the numbers are given out before it creates: whoever finds numbers given out
+// the numbers are given out before it creates: a process that finds numbers given out
 // and not settled, and knows of no machine that came of them, creates the same
 // names again, and "already exists" is as good as "created". Numbers that are too old to be still on their way are settled
 // without creating, on a live read made after that time. names.go says how a

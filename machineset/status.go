@@ -8,7 +8,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// status plans a write of the status if it says something else by now; not
+// status plans a write of the status if it would say something else; not
 // yet, if this process wrote it a moment ago and nothing was refused since.
 // Nothing is allocated while it stays as it is, unless machines failed.
 func (d *decider) status() (Plan, bool) {

@@ -78,7 +78,7 @@ func (w *world) machine() *machine.Machine {
 func (w *world) heard(text string) int { return strings.Count(strings.Join(w.story, "\n"), text) }
 
 // TestDrainBeforeDeletion: the VM lives until the drainer is done, and what
-// holds it up is told once, whoever looks how often.
+// holds it up is told once, however often it is looked at.
 func TestDrainBeforeDeletion(t *testing.T) {
 	w, s, r := drained(t)
 	at := w.at.Add(20 * time.Second)

@@ -39,8 +39,8 @@ const (
 // Fleet is the one key of the kinds that concern the whole fleet.
 var Fleet = object.Key{Name: "fleet"}
 
-// Fleet reports whether a kind is reconciled on the key Fleet alone. Whoever
-// drives the reconcilers has it looked at once at the start, KindReachability
+// Fleet reports whether a kind is reconciled on the key Fleet alone. A program that
+// drives the reconcilers queues it once at the start, KindReachability
 // first: until then nothing is decided about machines and sets.
 func (k Kind) Fleet() bool {
 	return k == KindReachability || k == KindOrphans || k == KindUnmanaged || k == KindOwnerless

@@ -177,7 +177,7 @@ func TestP25ThawWithOthersAbout(t *testing.T) {
 }
 
 // TestFreshManagerAsksFirst: until both API servers have answered once nothing
-// is created, whoever looks; what is being deleted goes.
+// is created by any process; what is being deleted goes.
 func TestFreshManagerAsksFirst(t *testing.T) {
 	w := guardedWorld(t)
 	w.bounded = true
@@ -209,7 +209,7 @@ func TestFreshManagerAsksFirst(t *testing.T) {
 	w.until(p, w.settled(3), unexpected(t))
 }
 
-// TestP28SettledIsSilentWhenWatched: whoever looks after a settled fleet, and
+// TestP28SettledIsSilentWhenWatched: a manager that looks after a settled fleet, or
 // begins to, writes nothing and asks the provider for nothing but its VMs.
 func TestP28SettledIsSilentWhenWatched(t *testing.T) {
 	w := guardedWorld(t)

@@ -43,7 +43,7 @@ func (w *world) get(key object.Key) *machine.Machine {
 	return m
 }
 
-// TestPausedMachine: whatever becomes of its node and whoever deletes it, a
+// TestPausedMachine: even if its node is lost or a user deletes it, a
 // machine that is paused stays, with all VMs of its name; another that is ill
 // is replaced meanwhile, since the paused one takes no place in the budget.
 func TestPausedMachine(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// PoolBootstrap is whoever makes the bootstrap data of pools.
+// PoolBootstrap makes the bootstrap data of pools.
 type PoolBootstrap = pools.Bootstrap
 
 // NodeKeeper is a Drainer that can undo its drains. Without one, instances of

@@ -142,7 +142,7 @@ func TestQueueAgainstModel(t *testing.T) {
 	})
 }
 
-// TestQueueIsFair: whoever came first goes first, however often others come.
+// TestQueueIsFair: the key that came first goes first, however often others come.
 func TestQueueIsFair(t *testing.T) {
 	q := newQueue(newClock().now)
 	defer q.close()

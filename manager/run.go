@@ -150,7 +150,7 @@ func follow[T object.Object[T]](ctx context.Context, r *runner, kind Kind, c sto
 type watch func(ctx context.Context, changed func(key object.Key, old, new any)) error
 
 // follow begins a watch that ended again: it starts with all there is. What went
-// meanwhile is found when whoever it matters to is looked at again, see
+// meanwhile is found when the objects that it matters to are looked at again, see
 // Options.Resync.
 func (r *runner) follow(ctx context.Context, kind Kind, w watch) {
 	r.running.Go(func() {

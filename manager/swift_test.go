@@ -96,8 +96,8 @@ func (l *swiftLife) until(goal func() bool) error {
 	return fmt.Errorf("P3: no end after %d passes", swiftLimit)
 }
 
-// quiet sees that a fleet that has settle stays so for some seconds,
-// whoever is looked at.
+// quiet checks that a settled fleet stays so for some seconds, whatever
+// object is looked at.
 func (l *swiftLife) quiet() error {
 	w := l.w
 	settled := w.now.Add(3 * time.Second) // late statuses

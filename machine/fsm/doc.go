@@ -4,7 +4,7 @@
 // A decision never needs it: Table.Next is the lookup that decisions use. What
 // carries a plan out fires each of the plan's moves on a [Checker] before the
 // write, so that a move which no table allows is stopped before it is stored,
-// whoever made it up. [Mermaid] and [DOT] draw the diagrams under docs/.
+// wherever it comes from. [Mermaid] and [DOT] draw the diagrams under docs/.
 //
 // How the library is used, and why so:
 //
@@ -21,7 +21,7 @@
 //   - A state that the library does not know is added to the shared machine for
 //     good, so states are looked up in the table first.
 //   - There are no entry or exit actions. An error in one leaves the others half
-//     run; what follows a transition is the business of whoever fired it.
+//     run; what follows a transition is up to the caller that fired it.
 //   - Self-edges are PermitReentry: Permit panics on them.
 //   - The library takes the second of two edges with the same state and event
 //     without a word and panics when the event is fired; they are refused here

@@ -24,7 +24,7 @@ type ForeignClasses interface {
 	Get(ctx context.Context, kind machine.ClassRef, key object.Key) (*ForeignClass, error)
 	// MarkMigrated marks one for good, so that Get answers Migrated from then
 	// on, in every process. It answers store.ErrConflict if the class has
-	// another version by now. To mark one twice is no error.
+	// another version now. To mark one twice is no error.
 	MarkMigrated(ctx context.Context, kind machine.ClassRef, key object.Key, version string) error
 }
 

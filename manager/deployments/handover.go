@@ -33,7 +33,7 @@ func (p *pass) eachMachine(ctx context.Context, name string, orders []deployment
 }
 
 // regroup puts machines that were written in the place of what was observed,
-// each with the set that owns it by now.
+// each with the set that owns it now.
 func (p *pass) regroup(out []engine.Outcome[*machine.Machine]) {
 	changed := make(map[object.Key]bool, len(out))
 	for _, o := range out {

@@ -21,7 +21,7 @@ type Batch[T object.Object[T]] struct {
 	Until time.Time
 }
 
-// errStale says that an order was not issued, since what it was decided on is too old by now.
+// errStale says that an order was not issued, since what it was decided on has become too old.
 var errStale = errors.New("the live read that it rests on is too old")
 
 // Outcome is what came of one order on one object.
@@ -117,7 +117,7 @@ func (b *Batch[T]) Delete(ctx context.Context, child T) (T, error) {
 	meta := child.ObjectMeta()
 	err := b.Objects.Delete(ctx, meta.Key, meta.UID)
 	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrConflict) {
-		return none, nil // that child is gone, whoever has its name now
+		return none, nil // that child is gone, even if another has its name now
 	}
 	if err != nil {
 		return none, err

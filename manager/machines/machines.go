@@ -51,7 +51,7 @@ type Config struct {
 	UpdateLimit func(replicas int32) int
 	// Safety limits replacements and slows creations; nil: nothing does.
 	Safety *safety.Policy
-	// Pace is shared with whoever else creates machines.
+	// Pace is shared with all that create machines.
 	Pace *Pace
 
 	// Hold reports whether no pass may be made yet. Nil: any time.
@@ -161,7 +161,7 @@ func (p *pass) Execute(ctx context.Context) error {
 }
 
 // Read implements engine.Steps. It makes the reads that come before the first decision. A second read of a
-// pass keeps what ports have answered: what is another one by now is a conflict.
+// pass keeps what ports have answered: what has become another one is a conflict.
 func (p *pass) Read(ctx context.Context, live bool) error {
 	reader := store.Reader[*machine.Machine](p.Machines)
 	if live {

@@ -243,7 +243,7 @@ func (p *pass) deleteGroup(ctx context.Context) (*machinepool.Group, error) {
 	return ended(ctx, r, err)
 }
 
-// bootstrap is the answer of whoever makes bootstrap data.
+// bootstrap returns the answer of the port that makes bootstrap data.
 func (p *pass) bootstrap(ctx context.Context, err error) (*machine.Outcome, error) {
 	if err := engine.Interrupted(ctx, err); err != nil {
 		return nil, err

@@ -139,7 +139,7 @@ func (p *pass) Changes() []engine.Change {
 }
 
 // Read implements engine.Steps. A second read of a pass keeps what providers and drainers have answered:
-// a pool that is another one by now is a conflict.
+// a pool that has become another one is a conflict.
 func (p *pass) Read(ctx context.Context, live bool) error {
 	reader := store.Reader[*machinepool.Pool](p.Pools)
 	if live {

@@ -12,7 +12,7 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// Bootstrap is whoever makes the bootstrap data of pools. Calls are made
+// Bootstrap makes the bootstrap data of pools. Calls are made
 // again after a crash; errors are tried again by the recovery table of package
 // codes.
 type Bootstrap interface {
