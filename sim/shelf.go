@@ -81,6 +81,7 @@ func (s *shelf[T]) tell(k object.Key) {
 		s.w.apps.soon()
 		if n != nil {
 			s.w.agentLooks(n)
+			s.w.sawTurn(n)
 		} else {
 			s.w.apps.lost(k.Name) // as a cluster collects them
 		}

@@ -19,6 +19,8 @@ type turn struct {
 	detached time.Time // when the last of them had left the node, or zero
 	moved    bool      // all are attached elsewhere, or were at some time
 	noted    bool      // the drain has recorded that they have left
+	recorded bool      // the drain has recorded the turn
+	late     time.Time // when a call of a dead process recorded it, or zero
 }
 
 // follow notes where the volumes of a turn are.
@@ -47,8 +49,21 @@ func (s *volumes) take(p *pod) {
 	}
 }
 
+// sawTurn notes that a node's record has the turn.
+func (w *World) sawTurn(n *machine.Node) {
+	t := w.volumes.turns[n.Name]
+	if t == nil || t.recorded || n.Drain == nil || n.Drain.Turn.UID != t.pod.UID {
+		return
+	}
+	t.recorded = true
+	if w.ledger.belated {
+		t.late = w.clock.now
+	}
+}
+
 // binding returns the turn that the drain of a node has recorded, if only the turn decides when the
-// next pod with volumes is evicted: neither force nor the drain's end is due.
+// next pod with volumes is evicted: neither force nor the drain's end is due. A drain may have read
+// the node before a call of a dead process recorded the turn.
 func (w *World) binding(node string) *turn {
 	t := w.volumes.turns[node]
 	n, err := w.nodes.Get(context.Background(), object.Key{Name: node})
@@ -56,6 +71,9 @@ func (w *World) binding(node string) *turn {
 		return nil
 	}
 	if _, i := w.groups.instance(n.ProviderID); i != nil && w.poolDrainEnds(n) {
+		return nil
+	}
+	if !t.late.IsZero() && w.unknown(t.late) {
 		return nil
 	}
 	for _, m := range w.machines.all() {

@@ -1,11 +1,13 @@
 package sim
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millwright-go/millwright/drain"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/object"
@@ -66,4 +68,48 @@ func TestOrdersOfBefore(t *testing.T) {
 // sized is a set of so many machines.
 func sized(n int32) *machineset.Set {
 	return &machineset.Set{Meta: object.Meta{UID: "set"}, Spec: machineset.Spec{Replicas: n}}
+}
+
+// TestTurnRecordedByTheDead has a process tell a pod with volumes to go, and die. Its call that
+// records the turn comes later. The next process may have read the node before that, and may then
+// have ordered the eviction of the next pod. The order is excused for as long as it may be under way
+// (P22). at is counted from when the call came.
+func TestTurnRecordedByTheDead(t *testing.T) {
+	for name, c := range map[string]struct {
+		dead    bool
+		at      time.Duration
+		excused bool
+	}{
+		"at once":                          {true, time.Second, true},
+		"after a while":                    {true, 31 * time.Second, false},
+		"at once, and the caller lives on": {false, time.Second, false},
+	} {
+		w, err := New(Options{})
+		require.NoError(t, err)
+		ctx, start := context.Background(), w.clock.now.Truncate(time.Second)
+		n, err := w.nodes.Create(ctx, &machine.Node{Meta: object.Meta{Key: object.Key{Name: "node"}}})
+		require.NoError(t, err)
+		told, next := podWithVolume(w, "a"), podWithVolume(w, "b")
+		w.volumes.take(told)
+		w.clock.now = start.Add(20 * time.Second)
+		n.Drain = &machine.DrainRecord{Since: start, Turn: machine.DrainTurn{Pod: told.Key, UID: told.UID, Since: start}}
+		w.ledger.belated = c.dead
+		_, err = w.nodes.Update(ctx, n)
+		require.NoError(t, err)
+		w.ledger.belated = false
+		w.clock.now = w.clock.now.Add(c.at)
+		w.checkTurn(next)
+		require.Equal(t, c.excused, len(w.Violations()) == 0, name)
+		w.Close()
+	}
+}
+
+// podWithVolume adds a pod to the node "node", whose volume has been attached there for long.
+func podWithVolume(w *World, name string) *pod {
+	p := &pod{node: "node", Pod: &drain.Pod{
+		Key: object.Key{Namespace: "apps", Name: name}, UID: name, Grace: 30 * time.Second, Claims: []string{name},
+	}}
+	v := w.volumes.claim(name)
+	v.at = &drain.Attachment{Name: name, Volume: v.Name, Node: p.node, Attached: true}
+	return p
 }
