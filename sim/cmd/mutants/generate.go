@@ -5,9 +5,9 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io/fs"
 	"math/rand/v2"
 	"os"
-	"path"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -34,31 +34,36 @@ func sample(all []change, n int, seed uint64) []change {
 	return all[:min(n, len(all))]
 }
 
-// changes returns all changes of the source of the packages, without tests.
-func changes(root string, packages []string) ([]change, error) {
-	var all []change
-	for _, name := range packages {
-		entries, err := os.ReadDir(filepath.Join(root, name))
+// changes returns all changes of the source in trees of packages, without tests and suites of tests.
+func changes(root string, trees []string) (all []change, err error) {
+	for _, tree := range trees {
+		err := fs.WalkDir(os.DirFS(root), tree, func(file string, e fs.DirEntry, err error) error {
+			switch {
+			case err != nil:
+				return err
+			case e.IsDir() && suite(e.Name()):
+				return fs.SkipDir
+			case e.IsDir() || !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go"):
+				return nil
+			}
+			text, err := os.ReadFile(filepath.Join(root, file))
+			if err != nil {
+				return err
+			}
+			found, err := changesOf(file, string(text))
+			all = append(all, found...)
+			return err
+		})
 		if err != nil {
 			return nil, err
 		}
-		for _, e := range entries {
-			if !strings.HasSuffix(e.Name(), ".go") || strings.HasSuffix(e.Name(), "_test.go") {
-				continue
-			}
-			file := path.Join(name, e.Name())
-			text, err := os.ReadFile(filepath.Join(root, file))
-			if err != nil {
-				return nil, err
-			}
-			found, err := changesOf(file, string(text))
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, found...)
-		}
 	}
 	return all, nil
+}
+
+// suite reports whether a directory of that name holds tests for users to run, or what tests read.
+func suite(name string) bool {
+	return name == "testdata" || name == "conformance" || strings.HasSuffix(name, "test")
 }
 
 // changesOf returns the changes of one file, in the bodies of its functions.

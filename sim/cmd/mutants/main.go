@@ -2,6 +2,7 @@
 // which of them no test notices.
 //
 //	go run ./sim/cmd/mutants -seed 1 -count 60
+//	go run ./sim/cmd/mutants -packages manager/engine,drain
 //
 // The mistakes are a negated condition, a moved boundary, "and" for "or", a dropped call or
 // assignment of a field, a number that is one off, true for false. All are in one build, and a
@@ -22,7 +23,9 @@ import (
 	"os"
 	"os/exec"
 	"path"
+	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -30,10 +33,11 @@ import (
 	"github.com/millwright-go/millwright/sim/gallery/overlay"
 )
 
-// core are the packages whose source is changed.
+// core are the trees of packages whose source is changed. Of these trees, suites for users to run
+// are left out.
 var core = []string{
-	"codes", "object", "machine", "machineset", "deployment", "deployment/rollout", "machineclass",
-	"machinepool", "drain", "driver", "safety", "store", "manager",
+	"codes", "object", "decision", "machine", "machineset", "deployment", "machineclass", "machinepool", "drain", "driver",
+	"safety", "store", "manager",
 }
 
 // patience limits the tests of a package, or storms, with a mistake. A mistake that takes longer is
@@ -46,7 +50,7 @@ const endless = "nothing, within its time"
 func main() {
 	seed := flag.Uint64("seed", 1, "which mistakes are drawn")
 	count := flag.Int("count", 60, "how many")
-	only := flag.String("packages", strings.Join(core, ","), "where they are made")
+	only := flag.String("packages", strings.Join(core, ","), "the trees of packages in which they are made")
 	storms := flag.Int("storms", 60, "how many storms a mistake meets that its package's tests miss")
 	flag.Parse()
 	if err := run(context.Background(), *seed, *count, *storms, strings.Split(*only, ",")); err != nil {
@@ -72,13 +76,12 @@ func run(ctx context.Context, seed uint64, count, storms int, packages []string)
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	fmt.Fprintf(os.Stderr, "%d of %d changes, seed %d\n", len(drawn), total, seed)
-	build, err := overlay.New(ctx, ".", dir, edits(drawn), tested(drawn))
-	if err != nil {
+	t := trial{storms: storms, tested: tested(".", drawn)}
+	if t.build, err = overlay.New(ctx, ".", dir, edits(drawn), t.tested); err != nil {
 		return err
 	}
-	t := trial{build, storms}
-	for _, dir := range tested(drawn) {
-		if said, err := build.Tests(ctx, 0, dir, ""); err != nil {
+	for _, dir := range t.tested {
+		if said, err := t.build.Tests(ctx, 0, dir, ""); err != nil {
 			return fmt.Errorf("%s: the tests fail without a mistake: %w: %s", dir, err, said)
 		}
 	}
@@ -87,14 +90,14 @@ func run(ctx context.Context, seed uint64, count, storms int, packages []string)
 	return nil
 }
 
-// tested returns the packages whose tests are needed: those with changes, and the manager, whose
-// tests see the others at work.
-func tested(drawn []change) []string {
+// tested returns the packages whose tests are needed: those with changes and with tests, and the
+// manager, whose tests see the others at work.
+func tested(root string, drawn []change) []string {
 	list := []string{"manager"}
-	seen := map[string]bool{"manager": true}
 	for _, c := range drawn {
-		if dir := path.Dir(c.File); !seen[dir] {
-			seen[dir] = true
+		dir := path.Dir(c.File)
+		tests, _ := filepath.Glob(filepath.Join(root, dir, "*_test.go")) // the pattern is a good one
+		if len(tests) > 0 && !slices.Contains(list, dir) {
 			list = append(list, dir)
 		}
 	}
@@ -105,6 +108,7 @@ func tested(drawn []change) []string {
 type trial struct {
 	build  *overlay.Build
 	storms int
+	tested []string
 }
 
 // all finds out what notices each of the changes, on all processors. The entry is empty if nothing
@@ -140,8 +144,11 @@ func (t *trial) one(ctx context.Context, number int, dir string) string {
 		{"storms of pools", func(ctx context.Context) error { _, err := t.build.Storms(ctx, number, t.storms, true); return err }},
 		{"the manager's tests", func(ctx context.Context) error { _, err := t.build.Tests(ctx, number, "manager", ""); return err }},
 	}
-	if dir == "manager" {
+	switch {
+	case dir == "manager":
 		ways = ways[:len(ways)-1] // they are its own
+	case !slices.Contains(t.tested, dir):
+		ways = ways[1:]
 	}
 	for _, way := range ways {
 		within, cancel := context.WithTimeout(ctx, patience)
