@@ -20,9 +20,7 @@ func (w *World) agentLooks(n *machine.Node) {
 		return
 	}
 	w.updating[n.UID] = true
-	if name, running := n.Name, w.apps.staying(n.Name); running > 0 {
-		w.violate("P22", "node %s is ready for its update with %d pods on it", name, running)
-	}
+	w.emit(updateAwaited{n.Name})
 	if w.happens(w.o.Faults.DeadUpdate) {
 		w.count(UpdateSilent)
 		return
@@ -46,14 +44,6 @@ func (w *World) answer(k object.Key, uid, answer string) {
 	}
 	n.Labels[w.policy().Keys.UpdateResult] = answer
 	_, _ = w.nodes.Update(context.Background(), n) // read in the same instant: no conflict
-}
-
-// policy is the policy for machines.
-func (w *World) policy() *machine.Policy {
-	if p := w.o.Manager.MachinePolicy; p != nil {
-		return p
-	}
-	return machine.DefaultPolicy()
 }
 
 // updateTime is how long an agent takes unless Options set another time.

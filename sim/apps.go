@@ -304,12 +304,11 @@ func (a *apps) evict(o drain.Order) drain.Answer {
 	if !p.GraceEnds.IsZero() || !p.healthy && p.node == "" {
 		return drain.Answer{Result: drain.Accepted}
 	}
-	a.w.checkPausedPod(p)
+	a.w.emit(evictionTried{p})
 	if p.Finished { // no budget applies
 		a.terminate(p, 0)
 		return drain.Answer{Result: drain.Accepted}
 	}
-	a.w.checkAttempt(p)
 	if b := a.budgets[p.app]; b != nil && p.healthy {
 		if b.DisruptionsAllowed <= 0 {
 			return drain.Answer{Result: drain.Refused, Message: "the budget does not allow it"}
@@ -318,8 +317,7 @@ func (a *apps) evict(o drain.Order) drain.Answer {
 		now.DisruptionsAllowed, now.Disrupted = now.DisruptionsAllowed-1, now.Disrupted+1
 		a.budgets[p.app] = &now
 	}
-	a.w.checkTurn(p)
-	a.w.volumes.take(p)
+	a.w.emit(podEvicted{p})
 	a.terminate(p, p.Grace)
 	return drain.Answer{Result: drain.Accepted}
 }
@@ -331,10 +329,7 @@ func (a *apps) remove(o drain.Order) drain.Answer {
 		return drain.Answer{Result: drain.NotFound}
 	}
 	if p.GraceEnds.IsZero() {
-		if !p.Finished {
-			a.w.checkPodDeleted(p.Name, p.node)
-		}
-		a.w.checkPausedPod(p)
+		a.w.emit(podDeleted{p})
 	}
 	grace := p.Grace
 	if o.Now || p.Finished {
@@ -356,15 +351,20 @@ func (a *apps) terminate(p *pod, grace time.Duration) {
 	a.soon()
 }
 
-// lost removes the pods of a node whose VM is gone, and returns how many of them were still
-// running.
-func (a *apps) lost(node string) (running int) {
+// active counts the pods of a node that run and were not told to terminate.
+func (a *apps) active(node string) (n int) {
 	for _, p := range a.on(node) {
 		if p.active() {
-			running++
+			n++
 		}
+	}
+	return n
+}
+
+// lost removes the pods of a node whose VM is gone.
+func (a *apps) lost(node string) {
+	for _, p := range a.on(node) {
 		a.ended(p, true)
 	}
 	a.w.volumes.lost(node)
-	return running
 }

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// clock is virtual time and the events that are due. Events at the same instant happen in a random
+// clock is virtual time and the timers that are due. Timers at the same instant happen in a random
 // order.
 type clock struct {
 	now    time.Time
-	events timetable
+	timers timetable
 	seq    uint64
 	chance func(n int) int // returns a number below n
 	within *task           // the one that is running, or nil
@@ -18,8 +18,8 @@ type clock struct {
 	idle   []*task
 }
 
-// event is something that happens at an instant.
-type event struct {
+// timer is something to do at an instant.
+type timer struct {
 	at   time.Time
 	luck int
 	seq  uint64
@@ -29,15 +29,15 @@ type event struct {
 // after schedules do to run once d has passed.
 func (c *clock) after(d time.Duration, do func()) {
 	c.seq++
-	heap.Push(&c.events, event{c.now.Add(max(d, 0)), c.chance(1 << 20), c.seq, do})
+	heap.Push(&c.timers, timer{c.now.Add(max(d, 0)), c.chance(1 << 20), c.seq, do})
 }
 
-// step runs the next event. It returns false if no event is due up to a time.
+// step runs the next timer. It returns false if none is due up to a time.
 func (c *clock) step(until time.Time) bool {
-	if len(c.events) == 0 || c.events[0].at.After(until) {
+	if len(c.timers) == 0 || c.timers[0].at.After(until) {
 		return false
 	}
-	e := heap.Pop(&c.events).(event)
+	e := heap.Pop(&c.timers).(timer)
 	if e.at.After(c.now) {
 		c.now = e.at
 	}
@@ -101,7 +101,7 @@ func (c *clock) end() {
 		}
 		t.stop()
 	}
-	c.within, c.tasks, c.idle, c.events = nil, nil, nil, nil
+	c.within, c.tasks, c.idle, c.timers = nil, nil, nil, nil
 }
 
 // pause gives other tasks time d to run. Outside a task it does nothing.
@@ -111,8 +111,8 @@ func (c *clock) pause(d time.Duration) {
 	}
 }
 
-// timetable is a heap of events, the next one first.
-type timetable []event
+// timetable is a heap of timers, the next one first.
+type timetable []timer
 
 func (t timetable) Len() int { return len(t) }
 
@@ -130,13 +130,13 @@ func (t timetable) Less(i, j int) bool {
 func (t timetable) Swap(i, j int) { t[i], t[j] = t[j], t[i] }
 
 // Push implements heap.Interface.
-func (t *timetable) Push(x any) { *t = append(*t, x.(event)) }
+func (t *timetable) Push(x any) { *t = append(*t, x.(timer)) }
 
 // Pop implements heap.Interface.
 func (t *timetable) Pop() any {
 	last := len(*t) - 1
 	e := (*t)[last]
-	(*t)[last] = event{}
+	(*t)[last] = timer{}
 	*t = (*t)[:last]
 	return e
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/object"
 )
 
 // Do does a step at once. It ignores After.
@@ -67,7 +68,7 @@ func (w *World) disturb(s *Step) {
 func (w *World) excuseNode(node string) {
 	for _, m := range w.machines.all() {
 		if m.Name == node {
-			w.ledger.excused[m.UID] = true
+			w.past.excused[m.UID] = true
 		}
 	}
 }
@@ -91,7 +92,7 @@ func (w *World) removeVM(n int) {
 	}
 	w.provider.Remove(vms[n%len(vms)].ID)
 	w.count(VMLost)
-	w.ledger.provided = true
+	w.past.provided = true
 	w.lookAtVMs()
 }
 
@@ -133,4 +134,38 @@ func (s *Step) String() string {
 		return fmt.Sprintf("%s: %s %d%s%s %s", s.Name, s.Do, s.N, s.Class, s.Value, s.For)
 	}
 	return fmt.Sprintf("%s %d", s.Do, s.N)
+}
+
+// addLone makes a machine that belongs to no set, as a user would by hand.
+func (w *World) addLone() error {
+	m := &machine.Machine{Meta: object.Meta{
+		Key: object.Key{Namespace: Namespace, Name: "by-hand"}, Labels: map[string]string{"made": "by hand"},
+		Finalizers: []string{machine.Finalizer},
+	}}
+	m.Spec.Class.Name = "small"
+	made, err := w.machines.Create(context.Background(), m)
+	if err == nil {
+		w.past.lone = made.Key
+	}
+	return err
+}
+
+// removeLone deletes that machine.
+func (w *World) removeLone() {
+	if m, err := w.machines.Get(context.Background(), w.past.lone); err == nil {
+		_ = w.machines.Delete(context.Background(), m.Key, m.UID) // seen in the same instant: it is there
+	}
+}
+
+// cordon marks the nth node unschedulable, as a user would, unless it is so already.
+func (w *World) cordon(n int) {
+	node, found := nthOf(w.nodes, n)
+	if !found || node.Unschedulable || node.Drain != nil || !node.Applied.Update.Since.IsZero() {
+		return
+	}
+	node = node.Clone()
+	node.Unschedulable = true
+	if _, err := w.nodes.Update(context.Background(), node); err == nil {
+		w.past.cordoned[node.UID] = true
+	}
 }

@@ -37,7 +37,7 @@ func (w *World) noteForce(node string) {
 	if err != nil {
 		return
 	}
-	if known := w.ledger.lives[m.UID]; known != nil {
+	if known := w.past.lives[m.UID]; known != nil {
 		known.forced = known.forced || w.forceDue(m)
 	}
 }

@@ -82,7 +82,7 @@ func (r *Recorder) isFrozen() bool {
 func (r *Recorder) edited(now *deployment.Deployment) {
 	before := r.deployment
 	switch {
-	case r.w.ledger.acting:
+	case r.w.past.acting:
 	case now == nil || now.Deleted():
 		if before != nil && !before.Deleted() {
 			r.note(history.Edit, "deleted")

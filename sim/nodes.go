@@ -95,3 +95,21 @@ func (w *World) ready(name, id string, status object.ConditionStatus) bool {
 	w.check()
 	return true
 }
+
+// chatter changes the message of a node that is unhealthy for good again and again, as kubelets do.
+func (w *World) chatter(name, id string) {
+	w.clock.after(3*time.Minute+w.upTo(time.Minute), func() {
+		n, err := w.nodes.Get(context.Background(), object.Key{Name: name})
+		if err != nil || n.ProviderID != id || w.gone[id] {
+			return
+		}
+		n = n.Clone()
+		for i := range n.Conditions {
+			if n.Conditions[i].Type == machine.NodeReady {
+				n.Conditions[i].Message = "still ill at " + w.clock.now.Format(time.TimeOnly)
+			}
+		}
+		_, _ = w.nodes.UpdateStatus(context.Background(), n) // read in the same instant: no conflict
+		w.chatter(name, id)
+	})
+}

@@ -167,3 +167,8 @@ func (w *World) latest() time.Time {
 	}
 	return w.clock.now.Add(skew)
 }
+
+// outSince reports whether an API was out since then.
+func (w *World) outSince(then time.Time) bool {
+	return w.outages[control].ends.After(then) || w.outages[target].ends.After(then)
+}

@@ -111,9 +111,9 @@ func (w *World) muteSince(node string, then time.Time) bool {
 
 // providePool carries a call out.
 func (w *World) providePool(ctx context.Context, next func(context.Context) error) error {
-	w.ledger.acting = true
+	w.past.acting = true
 	err := next(ctx)
-	w.ledger.provided, w.ledger.acting = true, false
+	w.past.provided, w.past.acting = true, false
 	w.check()
 	return err
 }
@@ -123,9 +123,9 @@ func (w *World) latePool(ctx context.Context, next func(context.Context) error) 
 	ctx = context.WithoutCancel(ctx)
 	w.clock.after(w.upTo(w.o.Faults.LateBy), func() {
 		w.count(CallLate)
-		w.ledger.belated = true
+		w.past.belated = true
 		_ = w.providePool(ctx, next) // no caller gets the answer
-		w.ledger.belated = false
+		w.past.belated = false
 	})
 }
 
@@ -157,7 +157,7 @@ func (w *World) poolRefusal(s driver.CallInfo) error {
 	return nil
 }
 
-// watchedPools is a pool driver that checks each request.
+// watchedPools is a pool driver that tells of each request.
 type watchedPools struct {
 	pooldriver.Driver
 	w *World
@@ -170,8 +170,8 @@ func (d watchedPools) Unwrap() pooldriver.Driver { return d.Driver }
 // is gone leaves a group that nobody knows: the manager has to find it.
 func (d watchedPools) CreatePool(ctx context.Context, req *pooldriver.CreatePoolRequest) (*pooldriver.Response, error) {
 	w := d.w
-	w.checkSize(req.Pool, machinepool.CreatePool, req.Replicas)
-	if w.ledger.belated && w.goingPool(req.Pool.Key) || w.ledger.forgotten[req.Pool.UID] {
+	w.emit(poolCalled{pool: req.Pool, call: machinepool.CreatePool, to: req.Replicas})
+	if w.past.belated && w.goingPool(req.Pool.Key) || w.past.forgotten[req.Pool.UID] {
 		w.ownerlessGroup(req.Pool.Key)
 	}
 	return d.Driver.CreatePool(ctx, req)
@@ -180,13 +180,13 @@ func (d watchedPools) CreatePool(ctx context.Context, req *pooldriver.CreatePool
 // ownerlessGroup expects a group of a pool that is gone. If no manager looks for such groups, a
 // person does.
 func (w *World) ownerlessGroup(k object.Key) {
-	w.ledger.lateGroups[k] = true
+	w.past.lateGroups[k] = true
 	m := &w.o.Manager
 	if m.SafetyPolicy != nil && !m.Observe && w.o.PoolDriver == nil {
 		return
 	}
 	w.clock.after(10*time.Minute, func() {
-		delete(w.ledger.lateGroups, k)
+		delete(w.past.lateGroups, k)
 		if g := w.groups.all[k]; g != nil && w.goingPool(k) {
 			w.groups.lose(g)
 		}
@@ -195,33 +195,30 @@ func (w *World) ownerlessGroup(k object.Key) {
 
 // ScalePool implements pooldriver.Driver.
 func (d watchedPools) ScalePool(ctx context.Context, req *pooldriver.ScalePoolRequest) (*pooldriver.Response, error) {
-	d.w.checkOwned(req.Pool, machinepool.ScalePool)
-	d.w.checkSize(req.Pool, machinepool.ScalePool, req.To)
+	d.w.emit(poolCalled{pool: req.Pool, call: machinepool.ScalePool, to: req.To})
 	return d.Driver.ScalePool(ctx, req)
 }
 
 // DeletePool implements pooldriver.Driver.
 func (d watchedPools) DeletePool(ctx context.Context, req *pooldriver.DeletePoolRequest) (*pooldriver.Response, error) {
-	d.w.checkGroupGoes(req.Pool)
+	d.w.emit(poolCalled{pool: req.Pool, call: machinepool.DeletePool})
 	return d.Driver.DeletePool(ctx, req)
 }
 
 // DeleteInstances implements pooldriver.Driver.
 func (d watchedPools) DeleteInstances(ctx context.Context, req *pooldriver.DeleteInstancesRequest) (*pooldriver.Response, error) {
-	d.w.checkOwned(req.Pool, machinepool.DeleteInstances)
-	d.w.checkSurplus(req.Pool, req.ProviderIDs)
-	d.w.checkEmptied(req.Pool, req.ProviderIDs, machinepool.ExitScaleDown)
+	d.w.emit(poolCalled{pool: req.Pool, call: machinepool.DeleteInstances, ids: req.ProviderIDs})
 	return d.Driver.DeleteInstances(ctx, req)
 }
 
 // ReplaceInstance implements pooldriver.Driver.
 func (d watchedPools) ReplaceInstance(ctx context.Context, req *pooldriver.ReplaceInstanceRequest) (*pooldriver.Response, error) {
-	d.w.checkEmptied(req.Pool, []string{req.ProviderID}, machinepool.ExitReplace)
+	d.w.emit(poolCalled{pool: req.Pool, call: machinepool.ReplaceInstance, ids: []string{req.ProviderID}})
 	return d.Driver.ReplaceInstance(ctx, req)
 }
 
 // InstancesDrained implements pooldriver.Driver.
 func (d watchedPools) InstancesDrained(ctx context.Context, req *pooldriver.InstancesDrainedRequest) (*pooldriver.Response, error) {
-	d.w.checkEmptied(req.Pool, req.ProviderIDs, machinepool.ExitProvider)
+	d.w.emit(poolCalled{pool: req.Pool, call: machinepool.InstancesDrained, ids: req.ProviderIDs})
 	return d.Driver.InstancesDrained(ctx, req)
 }

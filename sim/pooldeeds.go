@@ -113,7 +113,7 @@ func (w *World) forgetPool(k object.Key) bool {
 		return false
 	}
 	delete(w.remade, k)
-	w.ledger.forgotten[p.UID] = true
+	w.past.forgotten[p.UID] = true
 	w.ownerlessGroup(k)
 	bare := p.Clone()
 	bare.Finalizers = nil
@@ -135,7 +135,7 @@ func (g *groups) befall(s *Step) bool {
 	if len(at.instances) > 0 {
 		i = at.instances[max(s.N, 0)%len(at.instances)]
 	}
-	g.w.ledger.provided = true
+	g.w.past.provided = true
 	switch s.Do {
 	case ResizeGroup:
 		at.target, at.resized = int32(max(s.N, 0)), g.w.clock.now

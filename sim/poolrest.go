@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
@@ -74,7 +75,7 @@ func (w *World) instanceLacks(i *instance) string {
 		return "the node of " + i.name + " is not ready"
 	case i.AwaitsDrain:
 		return i.name + " waits to be drained"
-	case n.Unschedulable && !w.ledger.cordoned[n.UID]:
+	case n.Unschedulable && !w.past.cordoned[n.UID]:
 		return "node " + i.name + " stays, and is out of service"
 	case asks && w.o.Pools.Features.ReplaceInstance:
 		return "node " + i.name + " asks to be replaced"
@@ -104,4 +105,43 @@ func (w *World) changes() (n int) {
 		}
 	}
 	return n + w.renewals
+}
+
+// autoscaled reports whether the provider owns the size of a pool.
+func (w *World) autoscaled(p *machinepool.Pool) bool {
+	policy := w.poolPolicy()
+	return policy.Autoscaled || policy.Keys.Autoscaled != "" && p.Annotations[policy.Keys.Autoscaled] == "true"
+}
+
+// pool returns a pool as it is stored, or nil if it is gone.
+func (w *World) pool(k object.Key) *machinepool.Pool {
+	p, err := w.pools.Get(context.Background(), k)
+	if err != nil {
+		return nil
+	}
+	return p
+}
+
+// goingPool reports whether a pool is gone or being deleted.
+func (w *World) goingPool(k object.Key) bool {
+	p := w.pool(k)
+	return p == nil || p.Deleted()
+}
+
+// drainIsOver reports whether the drain of an instance may have used up its time.
+func (w *World) drainIsOver(l *machinepool.Leaving) bool {
+	return w.faults[ClockJump] > 0 || w.clock.now.Sub(l.Since) >= w.poolPolicy().DrainTimeout-inFlight
+}
+
+// poolDrainEnds reports whether the drain of a pool's node may have used up its time now, or may no
+// longer be one of ours.
+func (w *World) poolDrainEnds(n *machine.Node) bool {
+	for _, p := range w.pools.all() {
+		for i := range p.Status.Leaving {
+			if l := &p.Status.Leaving[i]; l.ProviderID == n.ProviderID {
+				return p.Deleted() || w.drainIsOver(l)
+			}
+		}
+	}
+	return true
 }

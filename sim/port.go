@@ -44,9 +44,9 @@ func (p *process) call(a api, do func() error) error {
 		p.kill()
 		return errDead
 	}
-	w.ledger.acting = true
+	w.past.acting = true
 	err := do()
-	w.ledger.acting = false
+	w.past.acting = false
 	w.check()
 	if errors.Is(err, store.ErrConflict) {
 		w.count(ConflictAnswered)
@@ -76,11 +76,11 @@ func (p *process) write(a api, do func() error) error {
 func (w *World) later(do func() error) {
 	w.clock.after(w.upTo(w.o.Faults.LateBy), func() {
 		w.count(CallLate)
-		w.ledger.acting, w.ledger.belated = true, true
+		w.past.acting, w.past.belated = true, true
 		_ = do() // no caller gets the answer
-		w.ledger.acting = false
+		w.past.acting = false
 		w.check()
-		w.ledger.belated = false
+		w.past.belated = false
 	})
 }
 

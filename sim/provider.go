@@ -39,10 +39,9 @@ func (p *process) step(ctx context.Context, s driver.CallInfo, next func(context
 		p.kill()
 		return errDead
 	}
-	w.checkPausedCall(s)
-	p.noteRetry(s)
+	w.emit(called{p, s})
 	if err := w.refusal(s); err != nil {
-		p.noteAnswer(s, err)
+		w.emit(answered{p, s, err})
 		return err
 	}
 	err := w.provide(ctx, next)
@@ -54,7 +53,7 @@ func (p *process) step(ctx context.Context, s driver.CallInfo, next func(context
 		w.count(CallAnswerLost)
 		err = codes.New(codes.DeadlineExceeded, "the answer was lost")
 	}
-	p.noteAnswer(s, err)
+	w.emit(answered{p, s, err})
 	w.clock.pause(w.latency())
 	if p.dead {
 		return errDead
@@ -65,9 +64,9 @@ func (p *process) step(ctx context.Context, s driver.CallInfo, next func(context
 // provide carries a call out.
 func (w *World) provide(ctx context.Context, next func(context.Context) error) error {
 	err := next(ctx)
-	w.ledger.provided, w.ledger.acting = true, true
+	w.past.provided, w.past.acting = true, true
 	w.lookAtVMs()
-	w.ledger.acting = false
+	w.past.acting = false
 	w.check()
 	return err
 }
@@ -79,10 +78,10 @@ func (w *World) late(ctx context.Context, s driver.CallInfo, next func(context.C
 	w.clock.after(w.upTo(w.o.Faults.LateBy), func() {
 		w.count(CallLate)
 		if s.Method == codes.CreateMachine {
-			w.ledger.late[s.Object.Name] = true
+			w.past.late[s.Object.Name] = true
 		}
 		if s.Method == codes.UpdateMachine {
-			w.ledger.lateTags[s.Object.Name] = true
+			w.past.lateTags[s.Object.Name] = true
 		}
 		_ = w.provide(ctx, next) // no caller gets the answer
 	})
@@ -103,7 +102,7 @@ func (c collected) DeleteMachine(ctx context.Context, req *driver.DeleteMachineR
 	before := c.w.provider.VMs()
 	gone, err := c.Driver.DeleteMachine(ctx, req)
 	if req.Machine.UID == "" {
-		c.w.checkCollected(before)
+		c.w.emit(vmsCollected{before})
 	}
 	return gone, err
 }
@@ -129,8 +128,8 @@ func (c collected) ListMachines(ctx context.Context, req *driver.ListMachinesReq
 // returns the VM's ID.
 func (w *World) AddStray(name string) string {
 	id := w.provider.Add(drivertest.MemoryVM{Name: name, Cluster: clusterName, Size: "small", Initialized: true})
-	w.ledger.strays[id] = true
-	w.ledger.provided = true
+	w.past.strays[id] = true
+	w.past.provided = true
 	w.lookAtVMs()
 	w.check()
 	return id
@@ -139,7 +138,7 @@ func (w *World) AddStray(name string) string {
 // Strays returns how many of the VMs that AddStray made are left.
 func (w *World) Strays() (n int) {
 	for _, vm := range w.provider.VMs() {
-		if w.ledger.strays[vm.ID] {
+		if w.past.strays[vm.ID] {
 			n++
 		}
 	}
@@ -198,7 +197,7 @@ func (w *World) vanish(id string) {
 			return
 		}
 		w.count(VMLost)
-		w.ledger.provided = true
+		w.past.provided = true
 		w.lookAtVMs()
 		w.check()
 	})
@@ -221,8 +220,8 @@ func (w *World) lookAtVMs() {
 		if _, still := alive[id]; !still && !w.gone[id] {
 			w.gone[id] = true
 			if n, err := w.nodes.Get(context.Background(), object.Key{Name: name}); err == nil && n.ProviderID == id {
-				w.checkLeft(name)
-				w.checkDrained(name, w.apps.lost(name))
+				w.emit(vmGone{name, w.apps.active(name)})
+				w.apps.lost(name)
 			}
 			w.clock.after(30*time.Second, func() { w.silence(name, id) })
 		}

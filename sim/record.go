@@ -140,7 +140,7 @@ func (r *Recorder) machine(k object.Key, m *machine.Machine) {
 	now := standing{m.Owner.UID, partOf(m)}
 	r.machines[k] = now
 	r.counts[now]++
-	if !r.w.ledger.acting && now.part == terminating && known && before.part != terminating && r.own(now.set) {
+	if !r.w.past.acting && now.part == terminating && known && before.part != terminating && r.own(now.set) {
 		r.note(history.Edit, "a machine deleted by hand")
 	}
 }
@@ -168,7 +168,7 @@ func (r *Recorder) sample() {
 	if d := r.deployment; d != nil && !d.Deleted() {
 		s.Wanted = int(max(d.Spec.Replicas, 0))
 		b := boundsOf(d)
-		if widened := r.w.ledger.bounds[d.UID]; widened != nil {
+		if widened := r.w.past.bounds[d.UID]; widened != nil {
 			b = *widened
 		}
 		s.Floor, s.Ceiling = b.floor, b.ceiling

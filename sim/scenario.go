@@ -235,7 +235,7 @@ func (s *Scenario) play(w *World) error {
 	if err := s.settle(w, "go", func() bool { return w.Left().None() }); err != nil {
 		return err
 	}
-	return w.checkRetries()
+	return w.retries.checkRetries()
 }
 
 // settle waits for something that must become true.
@@ -265,7 +265,7 @@ func (s *Scenario) rest(w *World) error {
 	if err := w.checkPoolNodes(); err != nil {
 		return err
 	}
-	return w.checkForgotten()
+	return w.choices.forgotten()
 }
 
 // quiet checks that nothing writes to a fleet that has converged (P28).

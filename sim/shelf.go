@@ -57,8 +57,8 @@ func (s *shelf[T]) Delete(ctx context.Context, k object.Key, uid string) error {
 	before, _ := s.Collection.Get(ctx, k)
 	err := s.Collection.Delete(ctx, k, uid)
 	if err == nil {
-		if !s.w.ledger.acting {
-			s.w.ledger.excused[before.ObjectMeta().UID] = true
+		if !s.w.past.acting {
+			s.w.past.excused[before.ObjectMeta().UID] = true
 		}
 		s.tell(k)
 	}
@@ -72,16 +72,15 @@ func (s *shelf[T]) tell(k object.Key) {
 		var none T
 		now = none
 	}
-	s.w.ledger.changed = true
+	s.w.past.changed = true
 	if err != nil && s.kind == manager.KindMachine {
-		s.w.ledger.goneAt[k.Name] = s.w.clock.now
-		s.w.ledger.departs(k.Name)
+		s.w.emit(machineGone{k.Name})
 	}
 	if n, ok := any(now).(*machine.Node); ok && s.w.apps != nil {
 		s.w.apps.soon()
 		if n != nil {
 			s.w.agentLooks(n)
-			s.w.sawTurn(n)
+			s.w.emit(nodeStored{n})
 		} else {
 			s.w.apps.lost(k.Name) // as a cluster collects them
 		}
@@ -97,9 +96,11 @@ func (s *shelf[T]) tell(k object.Key) {
 		}
 	case *machinepool.Pool:
 		if o != nil {
-			s.w.sawPool(o)
+			s.w.emit(poolStored{o})
 		} else {
-			s.w.lostPool(k)
+			s.w.emit(poolGone{k})
+			delete(s.w.bootstraps, k)
+			s.w.remake(k)
 		}
 	}
 	for _, r := range s.w.recorders {

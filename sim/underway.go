@@ -36,7 +36,7 @@ func (w *World) unknown(then time.Time) bool {
 // machine of the set became available. The order must not be newer, and nobody has had the time to
 // take it back.
 func (w *World) unforeseen(m *machine.Machine, then time.Time) bool {
-	s := w.ledger.setRecords[ownerUID(m)]
+	s := w.past.setRecords[ownerUID(m)]
 	return w.unknown(then) && (s == nil || s.lowered.Sub(then) <= inFlight)
 }
 

@@ -27,9 +27,9 @@ func TestOrdersOfBefore(t *testing.T) {
 	stop := func(d time.Duration) func(*World) { return func(w *World) { w.StopControl(d) } }
 	order := func(w *World) { w.sawSet(sized(2)) }
 	late := func(w *World) {
-		w.ledger.belated = true
+		w.past.belated = true
 		w.sawSet(sized(2))
-		w.ledger.belated = false
+		w.past.belated = false
 	}
 	take := func(*World) {}
 	for name, c := range map[string]struct {
@@ -90,15 +90,15 @@ func TestTurnRecordedByTheDead(t *testing.T) {
 		n, err := w.nodes.Create(ctx, &machine.Node{Meta: object.Meta{Key: object.Key{Name: "node"}}})
 		require.NoError(t, err)
 		told, next := podWithVolume(w, "a"), podWithVolume(w, "b")
-		w.volumes.take(told)
+		w.emit(podEvicted{told})
 		w.clock.now = start.Add(20 * time.Second)
 		n.Drain = &machine.DrainRecord{Since: start, Turn: machine.DrainTurn{Pod: told.Key, UID: told.UID, Since: start}}
-		w.ledger.belated = c.dead
+		w.past.belated = c.dead
 		_, err = w.nodes.Update(ctx, n)
 		require.NoError(t, err)
-		w.ledger.belated = false
+		w.past.belated = false
 		w.clock.now = w.clock.now.Add(c.at)
-		w.checkTurn(next)
+		w.emit(podEvicted{next})
 		require.Equal(t, c.excused, len(w.Violations()) == 0, name)
 		w.Close()
 	}

@@ -25,8 +25,7 @@ func (v *volume) on(node string) bool { return v.at != nil && v.at.Node == node 
 type volumes struct {
 	w      *World
 	all    []*volume
-	number int              // of attachments
-	turns  map[string]*turn // by node: the pod with volumes that was told to go last
+	number int // of attachments
 }
 
 // claim returns the volume of a claim, and makes it at the first call.
@@ -149,13 +148,9 @@ func (s *volumes) calm() {
 	}
 }
 
-// changed reports a node's change to its followers, and notes the progress of the turns.
+// changed tells of a change of a volume at a node.
 func (s *volumes) changed(v *volume, node string) {
-	for _, t := range s.turns {
-		if slices.Contains(t.volumes, v) {
-			t.follow(s.w.clock.now)
-		}
-	}
+	s.w.emit(volumeMoved{v})
 	s.w.apps.changed(node)
 }
 
@@ -175,7 +170,7 @@ func (s *volumes) remove(name string) drain.Answer {
 		if v.at == nil || v.at.Name != name {
 			continue
 		}
-		s.w.checkDetached(v)
+		s.w.emit(detachOrdered{v})
 		if v.at.DeletedAt.IsZero() {
 			s.detach(v)
 		}

@@ -159,7 +159,7 @@ func (w *World) commandScaleDown(d *deployment.Deployment, names []string, to in
 		switch {
 		case err == nil && !p.dead:
 			w.deeds[ScaleDown]++
-			w.noteChoice(d, names, clean, began)
+			w.emit(scalerChose{d, names, clean, began})
 			return
 		case refusedForGood(err):
 			return

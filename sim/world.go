@@ -115,7 +115,10 @@ type World struct {
 	poolRefusals                                    map[PoolRefusal]int
 	faults                                          [faultCount]int
 	refusals                                        map[Refusal]int
-	ledger                                          ledger
+	past                                            past
+	invariants                                      []invariant
+	retries                                         *p28
+	choices                                         *p20
 	violations                                      []error
 	watchers                                        []func()
 	recorders                                       []*Recorder
@@ -137,7 +140,7 @@ func New(o Options) (*World, error) {
 	w := &World{
 		o: o, chance: random.IntN, vms: map[string]string{}, gone: map[string]bool{}, born: map[string]time.Time{},
 		updating: map[string]bool{}, dark: map[string]time.Time{}, zoneOf: map[string]string{}, made: map[string]time.Time{}, lostNodes: map[string]bool{},
-		deeds: map[Deed]int{}, slowest: slowest(&o.Faults), driverCalls: map[codes.Call]int{}, refusals: map[Refusal]int{}, ledger: newLedger(),
+		deeds: map[Deed]int{}, slowest: slowest(&o.Faults), driverCalls: map[codes.Call]int{}, refusals: map[Refusal]int{}, past: newPast(),
 	}
 	w.clock = clock{now: time.Date(2027, 1, 15, 8, 0, 0, 0, time.UTC), chance: random.IntN}
 	w.machines = newShelf(w, manager.KindMachine, manager.MachineIndexes())
@@ -150,8 +153,9 @@ func New(o Options) (*World, error) {
 	w.groups, w.bootstraps, w.remade = &groups{w: w, all: map[object.Key]*group{}}, bootstraps{}, map[object.Key]bool{}
 	w.poolCalls, w.poolRefusals = map[machinepool.Call]int{}, map[PoolRefusal]int{}
 	w.provider = drivertest.NewMemory(drivertest.MemoryOptions{NeedsInitialization: o.NeedsInitialization})
-	w.volumes = &volumes{w: w, turns: map[string]*turn{}}
+	w.volumes = &volumes{w: w}
 	w.apps = &apps{w: w, budgets: map[string]*drain.Budget{}}
+	w.hold()
 	if err := errors.Join(w.AddClass("small"), w.start()); err != nil {
 		return nil, err
 	}

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/millwright-go/millwright/drain"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 )
@@ -36,27 +35,45 @@ func (t *turn) follow(now time.Time) {
 	t.moved = t.moved || elsewhere
 }
 
+func (w *p22) seeVolumes(e event) {
+	switch e := e.(type) {
+	case nodeStored:
+		w.sawTurn(e.now)
+	case podEvicted:
+		w.checkTurn(e.pod)
+		w.take(e.pod)
+	case volumeMoved:
+		for _, t := range w.turns {
+			if slices.Contains(t.volumes, e.volume) {
+				t.follow(w.clock.now)
+			}
+		}
+	case detachOrdered:
+		w.checkDetached(e.volume)
+	}
+}
+
 // take records that a pod was told to terminate, if it has volumes that are followed.
-func (s *volumes) take(p *pod) {
+func (w *p22) take(p *pod) {
 	var here []*volume
-	for _, v := range s.of(p) {
+	for _, v := range w.volumes.of(p) {
 		if v.on(p.node) {
 			here = append(here, v)
 		}
 	}
 	if len(here) > 0 {
-		s.turns[p.node] = &turn{pod: p, node: p.node, at: s.w.clock.now, volumes: here}
+		w.turns[p.node] = &turn{pod: p, node: p.node, at: w.clock.now, volumes: here}
 	}
 }
 
 // sawTurn notes that a node's record has the turn.
-func (w *World) sawTurn(n *machine.Node) {
-	t := w.volumes.turns[n.Name]
+func (w *p22) sawTurn(n *machine.Node) {
+	t := w.turns[n.Name]
 	if t == nil || t.recorded || n.Drain == nil || n.Drain.Turn.UID != t.pod.UID {
 		return
 	}
 	t.recorded = true
-	if w.ledger.belated {
+	if w.past.belated {
 		t.late = w.clock.now
 	}
 }
@@ -64,10 +81,10 @@ func (w *World) sawTurn(n *machine.Node) {
 // binding returns the turn that the drain of a node has recorded, if only the turn decides when the
 // next pod with volumes is evicted: neither force nor the drain's end is due. A drain may have read
 // the node before a call of a dead process recorded the turn.
-func (w *World) binding(node string) *turn {
-	t := w.volumes.turns[node]
+func (w *p22) binding(node string) *turn {
+	t := w.turns[node]
 	n, err := w.nodes.Get(context.Background(), object.Key{Name: node})
-	if t == nil || err != nil || w.ledger.belated || w.faults[ClockJump] > 0 || n.Drain == nil || n.Drain.Turn.UID != t.pod.UID {
+	if t == nil || err != nil || w.past.belated || w.faults[ClockJump] > 0 || n.Drain == nil || n.Drain.Turn.UID != t.pod.UID {
 		return nil
 	}
 	if _, i := w.groups.instance(n.ProviderID); i != nil && w.poolDrainEnds(n) {
@@ -87,15 +104,15 @@ func (w *World) binding(node string) *turn {
 
 // drainEnds reports whether the drain of a machine's node may have used up its time now, or may use
 // force.
-func (w *World) drainEnds(m *machine.Machine) bool {
+func (w *p22) drainEnds(m *machine.Machine) bool {
 	since, limit := w.drainTime(m)
-	known := w.ledger.lives[m.UID]
+	known := w.past.lives[m.UID]
 	return w.forceDue(m) || known != nil && known.forced || w.clock.now.Sub(since) >= limit-inFlight
 }
 
 // drainTime returns since when the node of a machine may have been drained, and for how long before
 // pods are deleted.
-func (w *World) drainTime(m *machine.Machine) (since time.Time, limit time.Duration) {
+func (w *p22) drainTime(m *machine.Machine) (since time.Time, limit time.Duration) {
 	p, kept := w.machinePolicy(), &m.Status.Preservation
 	switch {
 	case m.Deleted():
@@ -108,7 +125,7 @@ func (w *World) drainTime(m *machine.Machine) (since time.Time, limit time.Durat
 
 // checkTurn: pods with volumes leave a node one at a time. The next one is evicted when the volumes
 // of the last one have left, and are attached elsewhere or have had their time for it (P22).
-func (w *World) checkTurn(p *pod) {
+func (w *p22) checkTurn(p *pod) {
 	t := w.binding(p.node)
 	if t == nil || t.pod == p || !slices.ContainsFunc(w.volumes.of(p), func(v *volume) bool { return w.knownOn(v, p.node) }) {
 		return
@@ -125,27 +142,20 @@ func (w *World) checkTurn(p *pod) {
 
 // leftInTime reports whether a drain has to know that the volumes of a turn had left before the
 // limit: it has looked since, and before the limit.
-func (w *World) leftInTime(t *turn, limit time.Time) bool {
+func (w *p22) leftInTime(t *turn, limit time.Time) bool {
 	seen := t.noted || w.clock.now.Before(limit) || limit.Sub(t.detached) >= w.blind()
 	return !t.detached.IsZero() && t.detached.Before(limit) && seen
 }
 
-// waitsForTurn reports whether a pod with volumes has had to wait for others of its node, which
-// leave one at a time.
-func (w *World) waitsForTurn(p *pod, since time.Time) bool {
-	t := w.volumes.turns[p.node]
-	return t != nil && t.pod != p && t.at.After(since) && len(p.Claims) > 0
-}
-
 // blind is how long a drain may not be looked at: caches lag, a manager has to start again, a fleet
 // is frozen for a while.
-func (w *World) blind() time.Duration {
+func (w *p22) blind() time.Duration {
 	return w.o.Faults.CacheLag + w.o.Faults.Restart + w.o.Faults.ControlOutages.For + w.o.Faults.TargetOutages.For + 4*inFlight
 }
 
 // knownOn reports whether a volume has been on a node for so long that no order given now can come
 // from before.
-func (w *World) knownOn(v *volume, node string) bool {
+func (w *p22) knownOn(v *volume, node string) bool {
 	return v.on(node) && w.clock.now.Sub(v.since) > w.o.Faults.CacheLag+inFlight
 }
 
@@ -155,9 +165,9 @@ const turnSlack = 15 * time.Second
 
 // checkLeft: no VM is deleted while the volumes of the last pod are attached to it, unless by force
 // or when they had their time (P22).
-func (w *World) checkLeft(node string) {
+func (w *p22) checkLeft(node string) {
 	t := w.binding(node)
-	if t == nil || !w.ledger.acting || !t.detached.IsZero() {
+	if t == nil || !w.past.acting || !t.detached.IsZero() {
 		return
 	}
 	if limit := t.at.Add(t.pod.Grace + w.drainPolicy().DetachTimeout - turnSlack); w.clock.now.Before(limit) {
@@ -167,12 +177,12 @@ func (w *World) checkLeft(node string) {
 
 // checkDetached: a volume is only taken off a node by force. Nothing else knows that nothing writes
 // to it any more (P22).
-func (w *World) checkDetached(v *volume) {
-	if w.ledger.belated {
+func (w *p22) checkDetached(v *volume) {
+	if w.past.belated {
 		return
 	}
 	for _, m := range w.machines.all() {
-		if known := w.ledger.lives[m.UID]; m.Name == v.at.Node && !w.forceDue(m) && (known == nil || !known.forced) {
+		if known := w.past.lives[m.UID]; m.Name == v.at.Node && !w.forceDue(m) && (known == nil || !known.forced) {
 			w.violate("P22", "volume %s was taken off node %s, and force was not due", v.Name, v.at.Node)
 		}
 	}
@@ -180,19 +190,11 @@ func (w *World) checkDetached(v *volume) {
 
 // looksLate is how much later than by a change a pass over a node's drain may come. A pool is
 // looked at by the clock, and its group before its nodes.
-func (w *World) looksLate(node string) time.Duration {
+func (w *p22) looksLate(node string) time.Duration {
 	if n, err := w.nodes.Get(context.Background(), object.Key{Name: node}); err == nil {
 		if _, i := w.groups.instance(n.ProviderID); i != nil {
 			return w.poolPolicy().Poll + 2*w.o.Faults.CallTime + inFlight
 		}
 	}
 	return 0
-}
-
-// drainPolicy returns how nodes are drained.
-func (w *World) drainPolicy() *drain.Policy {
-	if p := w.o.Drain; p != nil {
-		return p
-	}
-	return drain.DefaultPolicy()
 }

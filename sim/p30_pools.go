@@ -10,6 +10,51 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
+// p30 is about pools, from P30 to P35: what is ordered is what is wanted, of instances that were
+// chosen and are empty, and nothing outlives its pool.
+type p30 struct {
+	*World
+	pasts map[string]*poolRecord // by UID, also of those that are gone
+}
+
+func newP30(w *World) *p30 { return &p30{w, map[string]*poolRecord{}} }
+
+func (w *p30) see(e event) {
+	switch e := e.(type) {
+	case poolStored:
+		w.sawPool(e.now)
+	case poolGone:
+		w.lostPool(e.key)
+	case poolCalled:
+		w.checkCall(e)
+	case dataDeleted:
+		w.checkDataGo(e.pool)
+	case effect:
+		w.checkPools()
+	}
+}
+
+// checkCall checks what a call orders.
+func (w *p30) checkCall(e poolCalled) {
+	switch e.call {
+	case machinepool.CreatePool:
+		w.checkSize(e.pool, e.call, e.to)
+	case machinepool.ScalePool:
+		w.checkOwned(e.pool, e.call)
+		w.checkSize(e.pool, e.call, e.to)
+	case machinepool.DeletePool:
+		w.checkGroupGoes(e.pool)
+	case machinepool.DeleteInstances:
+		w.checkOwned(e.pool, e.call)
+		w.checkSurplus(e.pool, e.ids)
+		w.checkEmptied(e.pool, e.ids, machinepool.ExitScaleDown)
+	case machinepool.ReplaceInstance:
+		w.checkEmptied(e.pool, e.ids, machinepool.ExitReplace)
+	case machinepool.InstancesDrained:
+		w.checkEmptied(e.pool, e.ids, machinepool.ExitProvider)
+	}
+}
+
 // poolRecord is what the checks remember of a pool.
 type poolRecord struct {
 	last     *machinepool.Pool
@@ -25,7 +70,7 @@ type poolSize struct {
 }
 
 // wanted returns the fewest and the most instances that orders may be under way for.
-func (w *World) wanted(r *poolRecord) (least, most int32) {
+func (w *p30) wanted(r *poolRecord) (least, most int32) {
 	for len(r.sizes) > 1 && w.longAgo(r.sizes[1].at) {
 		r.sizes = r.sizes[1:]
 	}
@@ -36,26 +81,13 @@ func (w *World) wanted(r *poolRecord) (least, most int32) {
 	return least, most
 }
 
-// autoscaled reports whether the provider owns the size of a pool.
-func (w *World) autoscaled(p *machinepool.Pool) bool {
-	policy := w.poolPolicy()
-	return policy.Autoscaled || policy.Keys.Autoscaled != "" && p.Annotations[policy.Keys.Autoscaled] == "true"
-}
-
-func (w *World) poolPolicy() *machinepool.Policy {
-	if p := w.o.Manager.PoolPolicy; p != nil {
-		return p
-	}
-	return machinepool.DefaultPolicy()
-}
-
 // sawPool records a change of a pool.
-func (w *World) sawPool(p *machinepool.Pool) {
+func (w *p30) sawPool(p *machinepool.Pool) {
 	now := w.clock.now
-	r := w.ledger.pools[p.UID]
+	r := w.pasts[p.UID]
 	if r == nil {
 		r = &poolRecord{sizes: []poolSize{{p.Spec.Wanted(), now}}}
-		w.ledger.pools[p.UID] = r
+		w.pasts[p.UID] = r
 	} else {
 		w.checkPoolChange(r, p)
 	}
@@ -67,20 +99,20 @@ func (w *World) sawPool(p *machinepool.Pool) {
 	}
 	since(&r.owned, now, w.autoscaled(p))
 	r.last = p
-	if g := w.groups.all[p.Key]; g != nil && g.id == p.Status.GroupID && !p.Deleted() && !w.ledger.forgotten[p.UID] {
-		delete(w.ledger.lateGroups, p.Key) // it was adopted
+	if g := w.groups.all[p.Key]; g != nil && g.id == p.Status.GroupID && !p.Deleted() && !w.past.forgotten[p.UID] {
+		delete(w.past.lateGroups, p.Key) // it was adopted
 	}
 }
 
 // checkPoolChange: phases change along the table (P32), and the manager does not change the size
 // that a user wants (P31).
-func (w *World) checkPoolChange(r *poolRecord, p *machinepool.Pool) {
+func (w *p30) checkPoolChange(r *poolRecord, p *machinepool.Pool) {
 	from, to := string(r.last.Status.Phase), string(p.Status.Phase)
 	if from != to && !slices.ContainsFunc(machinepool.PhaseTable().Edges, func(e machine.Edge) bool { return e.From == from && e.To == to }) {
 		w.violate("P32", "pool %s went from phase %q to %q", p.Name, from, to)
 	}
 	switch {
-	case !w.ledger.acting || w.ledger.belated:
+	case !w.past.acting || w.past.belated:
 	case r.last.Spec.Wanted() != p.Spec.Wanted() && r.owned.IsZero():
 		w.violate("P31", "pool %s is to have %d instances, not %d, and no user has said so", p.Name, p.Spec.Wanted(), r.last.Spec.Wanted())
 	case p.Deleted() && !r.last.Deleted():
@@ -88,51 +120,34 @@ func (w *World) checkPoolChange(r *poolRecord, p *machinepool.Pool) {
 	}
 }
 
-// lostPool runs when a pool's record is gone: what was made for the pool is deleted before.
-func (w *World) lostPool(k object.Key) {
-	if w.groups.all[k] != nil && !w.ledger.lateGroups[k] {
+// lostPool: what was made for a pool is deleted before its record.
+func (w *p30) lostPool(k object.Key) {
+	if w.groups.all[k] != nil && !w.past.lateGroups[k] {
 		w.violate("P35", "pool %s is gone, and its group is there", k.Name)
 	}
-	if w.ledger.acting && w.bootstraps[k] != nil && w.bootstraps[k].made {
+	if w.past.acting && w.bootstraps[k] != nil && w.bootstraps[k].made {
 		w.violate("P35", "pool %s is gone, and its bootstrap data are there", k.Name)
 	}
-	delete(w.bootstraps, k)
-	w.remake(k)
 }
 
 // checkDataGo: a pool's bootstrap data are deleted after its group (P35).
-func (w *World) checkDataGo(k object.Key) {
-	if w.groups.all[k] != nil && !w.ledger.lateGroups[k] && !w.ledger.belated {
+func (w *p30) checkDataGo(k object.Key) {
+	if w.groups.all[k] != nil && !w.past.lateGroups[k] && !w.past.belated {
 		w.violate("P35", "the bootstrap data of pool %s go, and its group is there", k.Name)
 	}
 }
 
-// pool returns a pool as it is stored, or nil if it is gone.
-func (w *World) pool(k object.Key) *machinepool.Pool {
-	p, err := w.pools.Get(context.Background(), k)
-	if err != nil {
-		return nil
-	}
-	return p
-}
-
-// goingPool reports whether a pool is gone or being deleted.
-func (w *World) goingPool(k object.Key) bool {
-	p := w.pool(k)
-	return p == nil || p.Deleted()
-}
-
 // ordered returns what is known of the pool that an order is about. It returns nil for an order of
 // a dead process, from which nothing is expected.
-func (w *World) ordered(p *machinepool.Pool) *poolRecord {
-	if w.ledger.belated {
+func (w *p30) ordered(p *machinepool.Pool) *poolRecord {
+	if w.past.belated {
 		return nil
 	}
-	return w.ledger.pools[p.UID]
+	return w.pasts[p.UID]
 }
 
 // checkOwned: while the provider owns a size, the manager orders none (P31).
-func (w *World) checkOwned(p *machinepool.Pool, call machinepool.Call) {
+func (w *p30) checkOwned(p *machinepool.Pool, call machinepool.Call) {
 	if r := w.ordered(p); r != nil && w.longAgo(r.owned) {
 		w.violate("P31", "%s was called for pool %s, whose size is the provider's", call, p.Name)
 	}
@@ -140,14 +155,14 @@ func (w *World) checkOwned(p *machinepool.Pool, call machinepool.Call) {
 
 // resizable reports whether something other than users of the pool sets the size of a group, or may
 // just have done so.
-func (w *World) resizable(r *poolRecord, g *group) bool {
+func (w *p30) resizable(r *poolRecord, g *group) bool {
 	lately := func(t time.Time) bool { return !t.IsZero() && !w.longAgo(t) }
 	return !r.owned.IsZero() || lately(r.released) || g != nil && lately(g.resized)
 }
 
 // checkSize: an ordered size is a wanted size (P30). A shrinking group may be told to keep its
 // size, because its instances are then removed by name.
-func (w *World) checkSize(p *machinepool.Pool, call machinepool.Call, to int32) {
+func (w *p30) checkSize(p *machinepool.Pool, call machinepool.Call, to int32) {
 	r, g := w.ordered(p), w.groups.all[p.Key]
 	if r == nil || w.resizable(r, g) {
 		return
@@ -163,7 +178,7 @@ func (w *World) checkSize(p *machinepool.Pool, call machinepool.Call, to int32) 
 }
 
 // checkSurplus: only surplus instances are removed (P30).
-func (w *World) checkSurplus(p *machinepool.Pool, ids []string) {
+func (w *p30) checkSurplus(p *machinepool.Pool, ids []string) {
 	r, g := w.ordered(p), w.groups.all[p.Key]
 	if r == nil || g == nil || w.resizable(r, g) {
 		return
@@ -181,7 +196,7 @@ func (w *World) checkSurplus(p *machinepool.Pool, ids []string) {
 
 // checkEmptied: an instance that the manager removes was chosen before, for that reason, and the
 // choice was stored. Nothing runs on its node, unless its drain's time is up (P34).
-func (w *World) checkEmptied(p *machinepool.Pool, ids []string, exit machinepool.Exit) {
+func (w *p30) checkEmptied(p *machinepool.Pool, ids []string, exit machinepool.Exit) {
 	stored := w.pool(p.Key)
 	if stored == nil || w.ordered(p) == nil {
 		return
@@ -203,16 +218,11 @@ func (w *World) checkEmptied(p *machinepool.Pool, ids []string, exit machinepool
 	}
 }
 
-// drainIsOver reports whether the drain of an instance may have used up its time.
-func (w *World) drainIsOver(l *machinepool.Leaving) bool {
-	return w.faults[ClockJump] > 0 || w.clock.now.Sub(l.Since) >= w.poolPolicy().DrainTimeout-inFlight
-}
-
 // checkGroupGoes: the manager does not delete the group of a pool that stays (P35). A group whose
 // pool was gone may still be being deleted when another pool of that name is made.
-func (w *World) checkGroupGoes(p *machinepool.Pool) {
+func (w *p30) checkGroupGoes(p *machinepool.Pool) {
 	stored := w.pool(p.Key)
-	if stored == nil || stored.Deleted() || w.ledger.belated {
+	if stored == nil || stored.Deleted() || w.past.belated {
 		return
 	}
 	if orphan := p.UID == ""; !orphan || w.longAgo(stored.CreatedAt) || stored.Status.GroupID == p.Status.GroupID {
@@ -222,7 +232,7 @@ func (w *World) checkGroupGoes(p *machinepool.Pool) {
 
 // checkPools checks pools and groups against what must be true at every moment: an instance belongs
 // to one pool and is named once (P33), and no group outlives its pool (P35).
-func (w *World) checkPools() {
+func (w *p30) checkPools() {
 	if w.o.Pools == nil {
 		return
 	}
@@ -243,21 +253,8 @@ func (w *World) checkPools() {
 		}
 	}
 	for _, g := range w.groups.sorted() {
-		if w.pool(g.pool) == nil && !w.ledger.lateGroups[g.pool] {
+		if w.pool(g.pool) == nil && !w.past.lateGroups[g.pool] {
 			w.violate("P35", "a group of pool %s is there, and the pool is gone", g.pool.Name)
 		}
 	}
-}
-
-// poolDrainEnds reports whether the drain of a pool's node may have used up its time now, or may no
-// longer be one of ours.
-func (w *World) poolDrainEnds(n *machine.Node) bool {
-	for _, p := range w.pools.all() {
-		for i := range p.Status.Leaving {
-			if l := &p.Status.Leaving[i]; l.ProviderID == n.ProviderID {
-				return p.Deleted() || w.drainIsOver(l)
-			}
-		}
-	}
-	return true
 }

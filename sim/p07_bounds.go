@@ -1,0 +1,287 @@
+package sim
+
+import (
+	"slices"
+	"time"
+
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/machine"
+)
+
+// p07: rollouts stay within their bounds. No more machines than the maximum are made, none that
+// serves is taken away below the minimum, and no more VMs are updated at a time than allowed.
+type p07 struct {
+	*World
+	goes []*machine.Machine // served, are gone, and somebody other than the manager deleted them
+}
+
+func newP07(w *World) *p07 { return &p07{World: w} }
+
+func (w *p07) see(e event) {
+	switch e := e.(type) {
+	case machineGone:
+		w.departs(e.name)
+	case updateBegun:
+		w.checkUpdating(e.machine)
+	case effect:
+		w.checkFleets(e.machines)
+	}
+}
+
+// checkFleets checks each deployment against its bounds (P7).
+func (w *p07) checkFleets(machines []*machine.Machine) {
+	owners := map[string]string{} // deployment's UID by set's
+	for _, s := range w.sets.all() {
+		if s.Owner != nil {
+			owners[s.UID] = s.Owner.UID
+		}
+	}
+	fleets := map[string][]*machine.Machine{}
+	for _, m := range machines {
+		if m.Owner != nil {
+			d := owners[m.Owner.UID]
+			fleets[d] = append(fleets[d], m)
+		}
+	}
+	departed := w.departed(owners)
+	for _, d := range w.deployments.all() {
+		w.checkFleet(d, fleets[d.UID], departed[d.UID])
+	}
+	for _, m := range machines {
+		w.remember(m)
+	}
+}
+
+// checkFleet checks a deployment against its bounds. departed is how many of its machines departed.
+func (w *p07) checkFleet(d *deployment.Deployment, machines []*machine.Machine, departed int) {
+	b := w.widen(d, machines)
+	total, serving, born, taken := 0, departed, 0, 0
+	for _, m := range machines {
+		switch w.checkNews(d, m, machines, b.floor-b.kept-departed) {
+		case newlyBorn:
+			born++
+		case newlyTaken:
+			taken++
+		}
+		w.remember(m)
+		if !m.Deleted() {
+			total++
+		}
+		if w.serves(m) {
+			serving++
+		}
+	}
+	if d.Deleted() {
+		return
+	}
+	if born > 0 && total > b.ceiling && !w.past.belated {
+		w.violate("P7", "%d machines of %s, %d are allowed", total, d.Name, b.ceiling)
+	}
+	if taken > 0 && serving < b.floor-b.kept {
+		w.violate("P7", "a machine of %s was taken away, and %d are left that serve; %d have to", d.Name, serving, b.floor-b.kept)
+	}
+}
+
+// checkNews checks what has changed about a machine, and returns the change if it counts for its
+// fleet's bounds.
+func (w *p07) checkNews(d *deployment.Deployment, m *machine.Machine, machines []*machine.Machine, floor int) news {
+	what := w.news(m)
+	switch what {
+	case newlyBorn:
+		w.emit(machineBorn{m})
+		w.checkRecreate(d, m, machines)
+	case newlyUpdated:
+		w.checkUpdated(m, machines, floor)
+	case newlyTaken:
+		if w.traded(m, machines) || w.preferred(m, machines) {
+			return nothing
+		}
+	case newlyGivenUp:
+		w.past.lives[m.UID].givenUp = true
+		w.emit(machineFailed{m, machines})
+	}
+	return what
+}
+
+// traded reports whether the deletion of a machine that served stands in for another one: the set
+// was told to delete a machine that did not serve, and that machine has become available since. A
+// set chooses when it carries out the order.
+func (w *p07) traded(m *machine.Machine, fleet []*machine.Machine) bool {
+	for _, other := range fleet {
+		known := w.past.lives[other.UID]
+		if known == nil || known.traded || other.Deleted() || m.Owner == nil || !other.OwnedBy(m.Owner.UID) {
+			continue
+		}
+		if !known.ready.IsZero() && (w.unforeseen(m, known.ready.Add(w.o.Faults.CacheLag)) || w.resumed(other)) {
+			known.traded = true
+			return true
+		}
+	}
+	return false
+}
+
+// preferred reports whether a machine that served was deleted because a user gave a higher priority
+// to another machine of its set that does not serve. Priority comes before all bounds.
+func (w *p07) preferred(m *machine.Machine, fleet []*machine.Machine) bool {
+	key := w.setPolicy().Keys.Priority
+	return slices.ContainsFunc(fleet, func(other *machine.Machine) bool {
+		return ownerUID(other) == ownerUID(m) && !other.Deleted() && !other.Ready() && other.Priority(key) > m.Priority(key)
+	})
+}
+
+// serves reports whether a machine counts as available: it was available at some time, and it is
+// not being deleted as far as orders under way can know.
+func (w *p07) serves(m *machine.Machine) bool {
+	return w.past.lives[m.UID].served && (!m.Deleted() || w.past.excused[m.UID] && w.unknown(m.DeletedAt))
+}
+
+// departs records a machine that is gone, if it served and somebody other than the manager deleted
+// it.
+func (w *p07) departs(name string) {
+	l := &w.past
+	uid := l.uids[name]
+	r, known := l.records[uid], l.lives[uid]
+	if r != nil && known != nil && known.served && l.excused[uid] {
+		w.goes = append(w.goes, r.last)
+	}
+}
+
+// departed counts machines that are gone and that somebody other than the manager deleted, by the
+// UID of their deployment. A machine counts as long as orders may be under way that rely on it.
+// owners maps the UIDs of sets to those of their deployments.
+func (w *p07) departed(owners map[string]string) map[string]int {
+	counts := map[string]int{}
+	var recent []*machine.Machine
+	for _, m := range w.goes {
+		if m.Deleted() && w.unknown(m.DeletedAt) {
+			recent = append(recent, m)
+			counts[owners[ownerUID(m)]]++
+		}
+	}
+	w.goes = recent
+	return counts
+}
+
+// checkRecreate: with that strategy, machines of two sets never exist at the same time.
+func (w *p07) checkRecreate(d *deployment.Deployment, born *machine.Machine, fleet []*machine.Machine) {
+	if d.Spec.Strategy.Kind != deployment.Recreate || w.past.belated {
+		return
+	}
+	for _, other := range fleet {
+		if other.Owner.UID != born.Owner.UID {
+			w.violate("P7", "machine %s of a new set was made while %s of another exists", born.Name, other.Name)
+		}
+	}
+}
+
+// checkUpdated: a machine that is available is taken out of service for its update only if enough
+// others stay in service.
+func (w *p07) checkUpdated(m *machine.Machine, fleet []*machine.Machine, floor int) {
+	serving := 0
+	for _, other := range fleet {
+		if known := w.past.lives[other.UID]; known != nil && w.serves(other) && !updates(other) {
+			serving++
+		}
+	}
+	if known := w.past.lives[m.UID]; serving < floor && !w.past.belated && !w.underWay(known.ready) {
+		w.violate("P7", "machine %s was taken out of service for its update, and %d are left; %d have to", m.Name, serving, floor)
+	}
+}
+
+// updates reports whether a machine is out of service for its update.
+func updates(m *machine.Machine) bool {
+	switch m.Status.Phase {
+	case machine.PhaseInPlaceUpdating, machine.PhaseInPlaceUpdateFailed, machine.PhaseInPlaceUpdateSuccessful:
+		return true
+	}
+	return false
+}
+
+// news is what has happened to a machine since it was last looked at.
+type news int
+
+const (
+	nothing news = iota
+	newlyBorn
+	newlyTaken // one that served, by the manager
+	newlyGivenUp
+	newlyUpdated // begins its update in place
+)
+
+func (w *p07) news(m *machine.Machine) news {
+	known := w.past.lives[m.UID]
+	switch {
+	case known == nil && !m.Deleted():
+		return newlyBorn
+	case known == nil:
+		return nothing
+	case !m.Deleted():
+		return known.moved(m.Status.Phase)
+	case known.deleted || w.past.excused[m.UID]:
+	case !known.ready.IsZero() && !w.unforeseen(m, known.ready) && !w.resumed(m):
+		return newlyTaken
+	}
+	return nothing
+}
+
+// moved returns what a change of phase means for the fleet.
+func (l *life) moved(to machine.Phase) news {
+	switch {
+	case to == machine.PhaseFailed && (l.phase == machine.PhaseUnknown || l.phase == machine.PhaseInPlaceUpdateFailed):
+		return newlyGivenUp
+	case to == machine.PhaseInPlaceUpdating && l.phase == machine.PhaseRunning && !l.ready.IsZero():
+		return newlyUpdated
+	}
+	return nothing
+}
+
+// widen keeps a deployment's bounds as wide as they have been since it was last complete, because
+// orders given under earlier bounds are still under way.
+func (w *p07) widen(d *deployment.Deployment, machines []*machine.Machine) *bounds {
+	now := boundsOf(d)
+	b := w.past.bounds[d.UID]
+	if b == nil || complete(d, machines) && w.pledged(d) == d.Spec.Replicas {
+		now.kept = w.keptOf(machines)
+		w.past.bounds[d.UID] = &now
+		return &now
+	}
+	b.least, b.most, b.kept = min(b.least, now.least), max(b.most, now.most), max(b.kept, w.keptOf(machines))
+	b.floor, b.ceiling = min(b.floor, now.floor), max(b.ceiling, now.ceiling)
+	return b
+}
+
+// checkUpdating: so many VMs of a fleet are updated at a time. One more is allowed, since nothing
+// depends on it. A process that has just begun may have some more.
+func (w *p07) checkUpdating(m *machine.Machine) {
+	s := w.past.setRecords[ownerUID(m)]
+	if s == nil || s.last.Owner == nil || !w.turnsKnown() {
+		return
+	}
+	d := w.deployment(s.last.Owner.Name)
+	if d == nil || w.past.bounds[d.UID] == nil {
+		return
+	}
+	limit := int(max(1, w.deploymentPolicy().UpdateLimit.Ceil(int32(w.past.bounds[d.UID].most))))
+	if under := w.updatedBeside(d, m); under > limit {
+		w.violate("P7", "%d VMs of %s are updated at a time, %d may be", under+1, d.Name, limit)
+	}
+}
+
+// turnKnown is how old a cache may be while the manager still knows which VMs are being updated: it
+// holds a turn for a minute before the cache shows it.
+const turnKnown = 20 * time.Second
+
+// turnsKnown reports whether the manager can know which VMs are being updated.
+func (w *p07) turnsKnown() bool {
+	return w.o.Faults.CacheLag <= turnKnown && w.past.acting && !w.past.belated && w.faults[ClockJump] == 0 && w.longAgo(w.process.began)
+}
+
+// updatedBeside returns how many VMs of a fleet are being updated, without one of them.
+func (w *p07) updatedBeside(d *deployment.Deployment, m *machine.Machine) (under int) {
+	for _, other := range w.fleetOf(d) {
+		if o := w.past.records[other.UID]; o != nil && other.UID != m.UID && !o.begun.IsZero() && !o.ailing {
+			under++
+		}
+	}
+	return under
+}

@@ -1,0 +1,41 @@
+package sim
+
+import (
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/driver/drivertest"
+	"github.com/millwright-go/millwright/machine"
+)
+
+// p15: a VM that is deleted as an orphan belongs to no machine.
+type p15 struct{ *World }
+
+func (w p15) see(e event) {
+	if e, ok := e.(vmsCollected); ok {
+		w.checkCollected(e.before)
+	}
+}
+
+// checkCollected checks the VMs that are gone. No machine whose VM one of them may be has yet to
+// record which VM is its own.
+func (w p15) checkCollected(before []drivertest.MemoryVM) {
+	left := map[string]bool{}
+	for _, vm := range w.provider.VMs() {
+		left[vm.ID] = true
+	}
+	for _, vm := range before {
+		if left[vm.ID] {
+			continue
+		}
+		w.collected++
+		for _, m := range w.machines.all() {
+			if m.Spec.ProviderID == vm.ID || m.Name == vm.Name && m.Spec.ProviderID == "" && !severalVMs(m) {
+				w.violate("P15", "the VM of machine %s was collected as an orphan", m.Name)
+			}
+		}
+	}
+}
+
+// severalVMs reports whether a machine was found to have several VMs, and has done nothing since.
+func severalVMs(m *machine.Machine) bool {
+	return m.Status.LastOperation.Code == codes.OutOfRange && m.Status.Phase == machine.PhaseCrashLoopBackOff
+}

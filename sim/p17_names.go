@@ -1,0 +1,31 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/millwright-go/millwright/machine"
+)
+
+// p17: no machine is made under the name of one that is long gone.
+type p17 struct {
+	*World
+	goneAt map[string]time.Time // machines by name
+}
+
+func newP17(w *World) *p17 { return &p17{w, map[string]time.Time{}} }
+
+func (w *p17) see(e event) {
+	switch e := e.(type) {
+	case machineGone:
+		w.goneAt[e.name] = w.clock.now
+	case machineBorn:
+		w.checkName(e.machine)
+	}
+}
+
+func (w *p17) checkName(m *machine.Machine) {
+	gone, was := w.goneAt[m.Name]
+	if limit := w.setPolicy().RequestTimeout + inFlight; was && !w.past.belated && w.faults[ClockJump] == 0 && w.clock.now.Sub(gone) > limit {
+		w.violate("P17", "the name of machine %s comes back after %s", m.Name, w.clock.now.Sub(gone))
+	}
+}

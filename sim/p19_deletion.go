@@ -1,0 +1,133 @@
+package sim
+
+import (
+	"slices"
+	"time"
+
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
+)
+
+// RuleReason: no machine that serves is deleted without a reason.
+const RuleReason = "reason"
+
+// RuleKept: a machine that is kept for inspection stays until its time is up.
+const RuleKept = "kept"
+
+// p19: of several machines, the one that a set gives up is the right one. Each deletion of one that
+// serves has a reason.
+type p19 struct{ *World }
+
+func (w p19) see(e event) {
+	d, ok := e.(machineDeleted)
+	if !ok {
+		return
+	}
+	s := w.past.setRecords[ownerUID(d.now)]
+	if s == nil || s.last.Deleted() || w.faults[ClockJump] > 0 {
+		return
+	}
+	w.checkKept(d.seen, s.last)
+	w.checkTaken(d.seen, s)
+}
+
+// checkTaken checks that the deletion of a machine that serves has a reason. Either the machine is
+// surplus, and the machines that a scaler chose are deleted first, then those of the lowest
+// priority (P19, P20). Or its replacement was requested, or it is too old.
+func (w p19) checkTaken(r *record[*machine.Machine], s *record[*machineset.Set]) {
+	m := r.last
+	if !m.Ready() || w.asked(m) || w.tooOld(m, s.last) || w.recent(r.stirred) {
+		return
+	}
+	others := w.neighbours(m)
+	w.choices.check(m, s.last, others)
+	if w.recent(s.stirred) || w.recent(w.past.stirred[s.last.UID]) {
+		return
+	}
+	if len(others) < int(s.last.Spec.Replicas) {
+		w.violate(RuleReason, "machine %s of set %s was deleted, and %d are left of %d: nobody asked for it", m.Name, s.last.Name, len(others), s.last.Spec.Replicas)
+	}
+	key := w.setPolicy().Keys.Priority
+	lower := w.staying(others, s.last, func(other *machine.Machine) bool { return other.Priority(key) < m.Priority(key) })
+	if lower != nil && !slices.ContainsFunc(s.last.Instructions.DeletionCandidates, named(m.Name)) {
+		w.violate("P19", "machine %s of priority %d was deleted before %s of priority %d", m.Name, m.Priority(key), lower.Name, lower.Priority(key))
+	}
+}
+
+// staying returns a machine of a set that should be deleted first and that nothing protects, if
+// more of these are left than the surplus. It returns nil if all are about to be deleted.
+func (w p19) staying(others []*machine.Machine, s *machineset.Set, first func(*machine.Machine) bool) (one *machine.Machine) {
+	surplus := len(others) - int(s.Spec.Replicas)
+	for _, other := range others {
+		if w.plain(other) && first(other) {
+			one = other
+			surplus--
+		}
+	}
+	if surplus >= 0 {
+		return nil
+	}
+	return one
+}
+
+func named(name string) func(machineset.DeletionCandidate) bool {
+	return func(v machineset.DeletionCandidate) bool { return v.Name == name }
+}
+
+// neighbours returns the other machines of a machine's set that are not being deleted.
+func (w p19) neighbours(m *machine.Machine) (out []*machine.Machine) {
+	for _, other := range w.machines.all() {
+		if other.UID != m.UID && !other.Deleted() && m.Owner != nil && other.OwnedBy(m.Owner.UID) {
+			out = append(out, other)
+		}
+	}
+	return out
+}
+
+// checkKept: machines that a user keeps for inspection are the last of their set to be deleted, and
+// none is deleted as long as its fleet has room for all that are kept.
+func (w p19) checkKept(r *record[*machine.Machine], s *machineset.Set) {
+	if !w.keptByUser(r) {
+		return
+	}
+	m, stirred := r.last, w.recent(w.past.setRecords[s.UID].stirred)
+	asked := m.Annotations[w.setPolicy().Keys.Replace] == "true" && w.recent(r.kept) // ordered before it failed
+	if r.kept.Equal(r.failed) && len(w.neighbours(m)) < int(s.Spec.Replicas) && !stirred && !asked {
+		w.violate(RuleKept, "machine %s was replaced, and it had been kept for inspection since it failed", m.Name)
+	}
+	if w.recent(r.kept) || stirred || w.recent(w.past.stirred[s.UID]) {
+		return
+	}
+	if other := w.staying(w.neighbours(m), s, func(*machine.Machine) bool { return true }); other != nil {
+		w.violate("P19", "machine %s is kept for inspection, and was deleted before %s", m.Name, other.Name)
+	}
+	if s.Owner != nil {
+		w.checkRoom(m, w.deployment(s.Owner.Name))
+	}
+}
+
+// checkRoom: a kept machine is deleted only if more machines are kept than its fleet has room for.
+func (w p19) checkRoom(m *machine.Machine, d *deployment.Deployment) {
+	if d == nil || d.Deleted() || d.Spec.Strategy.Kind == deployment.Recreate {
+		return
+	}
+	kept := 0
+	for _, other := range w.fleetOf(d) {
+		if w.isPaused(other) && !other.Deleted() {
+			return // it stays in place of a machine that would be deleted
+		}
+		if rec := w.past.records[other.UID]; !rec.kept.IsZero() && (!other.Deleted() || other.UID == m.UID) {
+			kept++
+		}
+	}
+	if b := w.past.bounds[d.UID]; b != nil && kept <= b.least {
+		w.violate(RuleKept, "machine %s is kept for inspection until %s, and was deleted; %d are kept of %d", m.Name, m.Status.Preservation.Until.Format(time.TimeOnly), kept, b.least)
+	}
+}
+
+// keptByUser reports whether a machine is kept for some time yet because of a user's request.
+func (w p19) keptByUser(r *record[*machine.Machine]) bool {
+	p := &r.last.Status.Preservation
+	return !r.kept.IsZero() && !p.Automatic() && p.Active(w.clock.now.Add(inFlight))
+}

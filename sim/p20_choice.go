@@ -1,0 +1,72 @@
+package sim
+
+import (
+	"slices"
+	"time"
+
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineset"
+)
+
+// choice is what a scaler chose last in a fleet that was at rest.
+type choice struct {
+	names      []string
+	at         time.Time
+	generation int64 // of the deployment since
+}
+
+// p20: in a fleet at rest, the machines that a scaler chose are the ones deleted.
+type p20 struct {
+	*World
+	chosen map[string]*choice // by UID of a deployment
+}
+
+func (w *p20) see(e event) {
+	if e, ok := e.(scalerChose); ok {
+		w.note(e)
+	}
+}
+
+// note records what a scaler was granted.
+func (w *p20) note(e scalerChose) {
+	d := e.deployment
+	now := w.deployment(d.Name)
+	if !e.atRest || now == nil || now.UID != d.UID || now.Generation != d.Generation+1 {
+		delete(w.chosen, d.UID)
+		return
+	}
+	w.chosen[d.UID] = &choice{names: e.names, at: e.began, generation: now.Generation}
+}
+
+// check checks the deletion of a machine of a set.
+func (w *p20) check(m *machine.Machine, s *machineset.Set, others []*machine.Machine) {
+	if s.Owner == nil {
+		return
+	}
+	c, d := w.chosen[s.Owner.UID], w.deployment(s.Owner.Name)
+	if c == nil || d == nil || d.Generation != c.generation || w.past.stirred[s.UID].After(c.at) || slices.Contains(c.names, m.Name) {
+		return
+	}
+	for _, other := range others {
+		if slices.Contains(c.names, other.Name) && w.plain(other) {
+			w.violate("P20", "machine %s was deleted, and a scaler had chosen %s", m.Name, other.Name)
+		}
+	}
+}
+
+// forgotten: in a fleet at rest no choice of a scaler is left (P20). There are two exceptions:
+// the reduction was taken back before the manager saw it, or the choice bears a future time and
+// belongs to a later reduction.
+func (w *p20) forgotten() error {
+	if w.faults[ClockJump] > 0 {
+		return nil
+	}
+	key := w.deploymentPolicy().Keys.DeletionCandidates
+	for _, d := range w.deployments.all() {
+		c := w.chosen[d.UID]
+		if left := d.Annotations[key]; left != "" && c != nil && c.generation == d.Generation {
+			return w.violation("P20", "deployment %s is at rest, and is to give up %s", d.Name, left)
+		}
+	}
+	return nil
+}

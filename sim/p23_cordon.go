@@ -1,0 +1,21 @@
+package sim
+
+// p23: what a user has cordoned stays so.
+type p23 struct{ *World }
+
+func (w p23) see(e event) {
+	if _, ok := e.(effect); ok {
+		w.checkCordons()
+	}
+}
+
+func (w p23) checkCordons() {
+	if len(w.past.cordoned) == 0 {
+		return
+	}
+	for _, n := range w.nodes.all() {
+		if w.past.cordoned[n.UID] && !n.Unschedulable {
+			w.violate("P23", "node %s was cordoned by a user, and is not any more", n.Name)
+		}
+	}
+}

@@ -1,0 +1,28 @@
+package sim
+
+import "github.com/millwright-go/millwright/machine"
+
+// p24: no more machines of a fleet are marked failed at a time than the replacement budget allows.
+type p24 struct{ *World }
+
+func (w p24) see(e event) {
+	if e, ok := e.(machineFailed); ok {
+		w.checkBudget(e.machine, e.fleet)
+	}
+}
+
+func (w p24) checkBudget(m *machine.Machine, fleet []*machine.Machine) {
+	p := w.o.Manager.SafetyPolicy
+	if p == nil || p.Replacements.Percent {
+		return
+	}
+	given := 0
+	for _, other := range fleet {
+		if known := w.past.lives[other.UID]; known != nil && known.givenUp && !other.Deleted() && w.past.records[other.UID].kept.IsZero() && !w.isPaused(other) {
+			given++
+		}
+	}
+	if given > int(max(p.Replacements.Value, 1)) {
+		w.violate("P24", "machine %s was given up, which makes %d at a time", m.Name, given)
+	}
+}

@@ -1,0 +1,91 @@
+package sim
+
+import (
+	"context"
+	"time"
+
+	"github.com/millwright-go/millwright/codes"
+	"github.com/millwright-go/millwright/driver"
+	"github.com/millwright-go/millwright/object"
+)
+
+// refused is a call to the provider that was answered with an error.
+type refused struct {
+	at             time.Time
+	wait           time.Duration // when the recovery table allows the next attempt
+	machine, class int64         // generations at that time
+}
+
+// p28: a call that failed is made again when the recovery table says.
+type p28 struct {
+	*World
+	repeated, early int // calls that were made again after a failure; too early
+}
+
+func (w *p28) see(e event) {
+	switch e := e.(type) {
+	case called:
+		w.noteRetry(e.by, e.call)
+	case answered:
+		w.noteAnswer(e.by, e.call, e.err)
+	}
+}
+
+// noteRetry takes down whether a call that failed is made again before its time,
+// unless what it was made with has changed.
+func (w *p28) noteRetry(p *process, s driver.CallInfo) {
+	f, was := p.refused[s.Method][s.Object]
+	machine, class, known := w.madeWith(s)
+	if !was || !known || f.machine != machine || f.class != class || w.faults[ClockJump] > 0 {
+		return
+	}
+	w.repeated++
+	if w.clock.now.Sub(f.at) < f.wait {
+		w.early++
+	}
+}
+
+// checkRetries: of all calls that were made again, few were too early. A refusal may be forgotten
+// if its record met a conflict or was lost.
+func (w *p28) checkRetries() error {
+	if w.repeated >= 8 && 4*w.early > 3*w.repeated {
+		return w.violation("P28", "of %d calls to the provider that were made again %d came before their time", w.repeated, w.early)
+	}
+	return nil
+}
+
+// noteAnswer takes down how a call was answered.
+func (w *p28) noteAnswer(p *process, s driver.CallInfo, err error) {
+	machine, class, known := w.madeWith(s)
+	if err == nil || p.dead || !known {
+		delete(p.refused[s.Method], s.Object)
+		return
+	}
+	if p.refused[s.Method] == nil {
+		p.refused[s.Method] = map[object.Key]refused{}
+	}
+	// Times are stored in whole seconds.
+	call, _ := s.Method.(codes.Call)
+	wait := codes.RecoveryFor(call, codes.Of(err)).Class.Period(0) - time.Second
+	p.refused[s.Method][s.Object] = refused{w.clock.now, wait, machine, class}
+}
+
+// madeWith are the generations of what a call is made with that changes a VM;
+// unknown for others, and where VMs of that name are collected that are nobody's.
+func (w *p28) madeWith(s driver.CallInfo) (machine, class int64, known bool) {
+	if s.Method != codes.CreateMachine && s.Method != codes.DeleteMachine {
+		return 0, 0, false
+	}
+	m, err := w.machines.Get(context.Background(), s.Object)
+	c, missing := w.classes.Get(context.Background(), s.Class)
+	if err != nil || missing != nil || w.past.late[m.Name] {
+		return 0, 0, false
+	}
+	several := 0
+	for _, vm := range w.provider.VMs() {
+		if vm.Name == m.Name {
+			several++
+		}
+	}
+	return m.Generation, c.Generation, several < 2
+}
