@@ -69,7 +69,7 @@ func (a *apps) live(p *pod) {
 // ends schedules a pod to end by itself after a while, unless it is told to terminate before.
 func (a *apps) ends(p *pod, after time.Duration, how Fault) {
 	a.w.clock.after(after, func() {
-		if !p.active() || !slices.Contains(a.pods, p) || how == PodFailed && a.w.calm {
+		if !p.active() || !slices.Contains(a.pods, p) || how == PodFailed && a.w.faultsStopped {
 			return
 		}
 		a.w.count(how)

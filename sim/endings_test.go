@@ -45,7 +45,7 @@ func TestLastPodWithAVolumeFinishes(t *testing.T) {
 // once panicked.
 func TestStormsWithFinishedPods(t *testing.T) {
 	for _, seed := range []uint64{3, 4, 7, 9, 12} {
-		r := play(t, sim.Storm(seed))
+		r := play(t, sim.RandomScenario(seed))
 		require.NoError(t, errorOf(r.Violation))
 		require.Positive(t, r.Stats.Faults[sim.PodFinished], "seed %d", seed)
 	}

@@ -119,7 +119,7 @@ func (g *groups) add(at *group) (more bool) {
 	w.zoneOf[i.ProviderID] = w.sizeOf(at.class)
 	if w.happens(w.o.Faults.LostVM) {
 		w.clock.after(w.upTo(time.Hour), func() {
-			if !w.calm && !w.gone[i.ProviderID] {
+			if !w.faultsStopped && !w.gone[i.ProviderID] {
 				w.count(VMLost)
 				g.drop(i.ProviderID)
 			}
@@ -219,8 +219,8 @@ func (w *World) isReady(name, id string) bool {
 	return c != nil && c.Status == object.True
 }
 
-// calm ends what is wrong with groups.
-func (g *groups) calm() {
+// stopFaults ends what is wrong with groups.
+func (g *groups) stopFaults() {
 	g.silent = time.Time{}
 	for _, at := range g.sorted() {
 		at.failure = ""

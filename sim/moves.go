@@ -44,7 +44,7 @@ func Moves(seed uint64) *Scenario {
 		if g(2) == 0 {
 			continue
 		}
-		turn := Step{After: g.upTo(10 * time.Second), Do: [...]Deed{Roll, Pause, Resume, Roll}[g(4)], Name: "web"}
+		turn := Step{After: g.upTo(10 * time.Second), Do: [...]Action{Roll, Pause, Resume, Roll}[g(4)], Name: "web"}
 		if turn.Do == Roll {
 			turn.Class = [...]string{"small", "large", "huge"}[g(3)]
 		}

@@ -48,7 +48,7 @@ func (w *World) flap(name, id string) {
 		return
 	}
 	w.clock.after(w.upTo(10*time.Minute), func() {
-		if w.calm || w.gone[id] {
+		if w.faultsStopped || w.gone[id] {
 			return
 		}
 		w.count(NodeFlapped)

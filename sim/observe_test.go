@@ -22,7 +22,7 @@ func TestObservingInAStorm(t *testing.T) {
 	for seed := range uint64(10) {
 		told := 0
 		hooks := manager.Hooks{Observed: func(manager.Kind, object.Key, string, string, string) { told++ }}
-		faults := sim.Storm(seed).Options.Faults
+		faults := sim.RandomScenario(seed).Options.Faults
 		faults.Kills, faults.LostVM = 5, 0
 		r := &run{t: t}
 		r.open(sim.Options{Seed: seed, Faults: faults, Manager: manager.Options{
@@ -32,12 +32,12 @@ func TestObservingInAStorm(t *testing.T) {
 		lone.Spec.Class.Name = "large"
 		_, err := r.w.Machines().Create(ctx, lone)
 		require.NoError(t, err)
-		r.w.AddStray("web-lost")
+		r.w.AddOrphanVM("web-lost")
 		before := [][]string{versions(t, r.w.Deployments()), versions(t, r.w.Machines()), versions(t, r.w.Classes())}
 		require.NoError(t, r.w.Run(24*time.Hour))
 		require.Equal(t, before, [][]string{versions(t, r.w.Deployments()), versions(t, r.w.Machines()), versions(t, r.w.Classes())})
 		require.Empty(t, versions(t, r.w.Sets()))
-		require.Equal(t, 1, r.w.Strays())
+		require.Equal(t, 1, r.w.OrphanVMs())
 		for call, n := range r.w.Stats().Calls {
 			require.True(t, call == codes.ListMachines || n == 0, "%s", call)
 		}

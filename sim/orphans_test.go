@@ -62,10 +62,10 @@ func TestStraysOnlyAreCollected(t *testing.T) {
 	for i := range 6 {
 		r.stray(i)
 	}
-	require.Equal(t, 6, r.w.Strays())
-	require.NoError(t, r.w.Until(func() bool { return r.w.Strays() <= 3 }, 18*time.Minute))
-	require.Equal(t, 3, r.w.Strays(), "the brake")
-	require.NoError(t, r.w.Until(func() bool { return r.w.Strays() == 0 }, 18*time.Minute))
+	require.Equal(t, 6, r.w.OrphanVMs())
+	require.NoError(t, r.w.Until(func() bool { return r.w.OrphanVMs() <= 3 }, 18*time.Minute))
+	require.Equal(t, 3, r.w.OrphanVMs(), "the brake")
+	require.NoError(t, r.w.Until(func() bool { return r.w.OrphanVMs() == 0 }, 18*time.Minute))
 	require.NoError(t, r.w.Run(time.Hour))
 	require.Equal(t, own, r.w.Provider().VMs())
 }

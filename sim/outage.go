@@ -33,8 +33,8 @@ func apiOf(kind manager.Kind) api {
 	return control
 }
 
-// spells begins all faults that begin and end by themselves.
-func (w *World) spells() {
+// faultWindows begins all faults that begin and end by themselves.
+func (w *World) faultWindows() {
 	w.spell(func(f *Faults) Spells { return f.ControlOutages }, w.StopControl)
 	w.spell(func(f *Faults) Spells { return f.TargetOutages }, w.StopTarget)
 	w.spell(func(f *Faults) Spells { return f.ZoneOutages }, func(d time.Duration) { w.StopZone(w.chance(max(len(w.zones), 1)), d) })
@@ -50,7 +50,7 @@ func (w *World) spell(of func(*Faults) Spells, begin func(time.Duration)) {
 		return
 	}
 	w.clock.after(w.upTo(2*every), func() {
-		if s := of(&w.o.Faults); s.Every > 0 && !w.calm {
+		if s := of(&w.o.Faults); s.Every > 0 && !w.faultsStopped {
 			begin(w.upTo(s.For))
 			w.spell(of, begin)
 		}

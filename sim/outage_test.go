@@ -137,9 +137,9 @@ func TestJumpsAreTheManagersOnly(t *testing.T) {
 func TestProviderForgetsWhatItMade(t *testing.T) {
 	r := settled(t, sim.Options{Faults: sim.Faults{Eventually: 10 * time.Minute}})
 	defer r.w.Close()
-	r.w.AddStray("stray")
+	r.w.AddOrphanVM("stray")
 	r.wait(time.Hour)
-	require.Zero(t, r.w.Strays())
+	require.Zero(t, r.w.OrphanVMs())
 	s := r.w.Stats()
 	require.Positive(t, s.Faults[sim.ListLagged])
 	require.Positive(t, s.Calls[codes.ListMachines])
@@ -153,7 +153,7 @@ func TestLostVMs(t *testing.T) {
 	r.wait(3 * time.Hour)
 	lost := r.w.Stats().Faults[sim.VMLost]
 	require.Greater(t, lost, 3)
-	r.w.Calm()
+	r.w.StopFaults()
 	r.complete()
 	require.Greater(t, r.w.Made(), lost)
 }

@@ -24,7 +24,7 @@ func (w p13) checkVMs(machines []*machine.Machine) {
 	seen := map[string]bool{}
 	for _, vm := range w.provider.VMs() {
 		switch {
-		case w.past.strays[vm.ID]:
+		case w.past.orphanVMs[vm.ID]:
 		case seen[vm.Name]:
 			w.violate("P13", "two VMs live for machine %s", vm.Name)
 		case !names[vm.Name] && !w.past.late[vm.Name]:

@@ -17,7 +17,7 @@ type past struct {
 	acting            bool             // the manager is, not the world
 	belated           bool             // it is a dead one, whose order is an old one
 	excused           map[string]bool  // machines, by UID, that somebody else deletes
-	strays            map[string]bool  // VMs that were not made through the driver
+	orphanVMs         map[string]bool  // VMs that were not made through the driver
 	late              map[string]bool  // machines whose VM was made when its caller was dead
 	lives             map[string]*life // machines by UID
 	bounds            map[string]*bounds
@@ -36,7 +36,7 @@ type past struct {
 
 func newPast() past {
 	return past{
-		excused: map[string]bool{}, strays: map[string]bool{}, late: map[string]bool{}, lives: map[string]*life{}, bounds: map[string]*bounds{},
+		excused: map[string]bool{}, orphanVMs: map[string]bool{}, late: map[string]bool{}, lives: map[string]*life{}, bounds: map[string]*bounds{},
 		cordoned: map[string]bool{}, records: map[string]*record[*machine.Machine]{}, setRecords: map[string]*record[*machineset.Set]{},
 		uids: map[string]string{}, stirred: map[string]time.Time{}, lateTags: map[string]bool{},
 		lateGroups: map[object.Key]bool{}, forgotten: map[string]bool{},
@@ -334,8 +334,8 @@ func (w *World) resumed(m *machine.Machine) bool {
 // plain reports whether nothing protects a machine from deletion.
 func (w *World) plain(m *machine.Machine) bool {
 	r := w.past.records[m.UID]
-	_, wish := m.Annotations[w.machinePolicy().Keys.Preserve]
-	return r != nil && r.kept.IsZero() && !w.isPaused(m) && !wish
+	_, requested := m.Annotations[w.machinePolicy().Keys.Preserve]
+	return r != nil && r.kept.IsZero() && !w.isPaused(m) && !requested
 }
 
 // recent reports whether orders that were given before then may be under way.

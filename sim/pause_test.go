@@ -122,7 +122,7 @@ func TestPausesInAStorm(t *testing.T) {
 				r.pauseSome(0, true)
 			}
 			require.Positive(t, kept, "some were paused")
-			r.w.Calm()
+			r.w.StopFaults()
 			require.NoError(t, r.w.Until(func() bool { return r.w.Complete("web") }, patience), "seed %d", seed)
 			require.NoError(t, r.w.Deployments().Delete(ctx, web, ""))
 			require.NoError(t, r.w.Until(r.empty, patience), "seed %d: %s", seed, r.left())
@@ -160,8 +160,8 @@ func endInAStorm(t *testing.T, seed uint64) {
 		r.wait(time.Duration(seed%40) * 5 * time.Second)
 	}
 	require.NoError(t, r.w.Deployments().Delete(ctx, web, ""))
-	r.wait(30 * time.Minute) // the storm goes on
-	r.w.Calm()
+	r.wait(30 * time.Minute) // faults go on
+	r.w.StopFaults()
 	require.NoError(t, r.w.Until(r.empty, patience), "seed %d: %s", seed, r.left())
 }
 

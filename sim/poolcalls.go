@@ -49,8 +49,8 @@ func (p *process) poolStep(ctx context.Context, s driver.CallInfo, next func(con
 	w.steps++
 	call, _ := s.Method.(machinepool.Call)
 	w.poolCalls[call]++
-	fate := p.fate()
-	switch fate {
+	outcome := p.outcome()
+	switch outcome {
 	case killedLate:
 		w.latePool(ctx, next)
 		fallthrough
@@ -62,7 +62,7 @@ func (p *process) poolStep(ctx context.Context, s driver.CallInfo, next func(con
 		return err
 	}
 	err := w.providePool(ctx, next)
-	if fate == killedAfter {
+	if outcome == killedAfter {
 		p.kill()
 		return errDead
 	}

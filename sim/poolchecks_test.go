@@ -58,7 +58,7 @@ func TestPoolLives(t *testing.T) {
 			}
 			require.Equal(t, 1, r.Left.Groups)
 			if c.step.Do != "" {
-				require.Equal(t, 1, r.Stats.Deeds[c.step.Do])
+				require.Equal(t, 1, r.Stats.Actions[c.step.Do])
 			}
 			s.Keep = false
 			r = play(t, s)
@@ -132,7 +132,7 @@ func TestBrokenPoolDriversAreSeen(t *testing.T) {
 // the same run.
 func TestPoolScenariosAreSaved(t *testing.T) {
 	for seed := range uint64(5) {
-		s := sim.PoolStorm(seed)
+		s := sim.RandomPoolScenario(seed)
 		text, err := json.Marshal(s)
 		require.NoError(t, err)
 		again := &sim.Scenario{}
@@ -149,7 +149,7 @@ func TestPoolScenariosAreSaved(t *testing.T) {
 func TestStormsWithoutPools(t *testing.T) {
 	with := 0
 	for seed := range uint64(100) {
-		s := sim.Storm(seed)
+		s := sim.RandomScenario(seed)
 		if s.Options.Pools != nil {
 			with++
 			require.NotEmpty(t, s.Pools)
@@ -157,7 +157,7 @@ func TestStormsWithoutPools(t *testing.T) {
 		}
 		require.Empty(t, s.Pools)
 		for i := range s.Steps {
-			require.NotContains(t, poolDeeds, s.Steps[i].Do)
+			require.NotContains(t, poolActions, s.Steps[i].Do)
 		}
 	}
 	require.InDelta(t, 20, with, 10)

@@ -11,8 +11,8 @@ import (
 	"github.com/millwright-go/millwright/sim"
 )
 
-// poolDeeds are the steps that change pools in storms.
-var poolDeeds = []sim.Deed{
+// poolActions are the steps that change pools in storms.
+var poolActions = []sim.Action{
 	sim.ScalePool, sim.RollPool, sim.SpreadPool, sim.Autoscale, sim.ResizeGroup, sim.ReplaceNode, sim.AskDrain, sim.LoseInstance, sim.LoseGroup,
 	sim.FailGroup, sim.StopGroups, sim.DeletePool, sim.RemakePool, sim.ForgetPool,
 }
@@ -39,7 +39,7 @@ func TestPoolStorm(t *testing.T) {
 			t.Run(fmt.Sprint(part), func(t *testing.T) {
 				t.Parallel()
 				for seed := uint64(part); seed < seeds; seed += uint64(len(all)) {
-					r := play(t, sim.PoolStorm(seed))
+					r := play(t, sim.RandomPoolScenario(seed))
 					require.NoError(t, errorOf(r.Violation))
 					require.True(t, r.Left.None(), "%s", r.Left)
 					all[part].Add(&r.Stats)
@@ -51,8 +51,8 @@ func TestPoolStorm(t *testing.T) {
 	for i := range all {
 		sum.Add(&all[i])
 	}
-	for _, deed := range poolDeeds {
-		require.Positive(t, sum.Deeds[deed], "%s", deed)
+	for _, action := range poolActions {
+		require.Positive(t, sum.Actions[action], "%s", action)
 	}
 	refused := map[machinepool.Call]int{}
 	for r, n := range sum.PoolRefusals {

@@ -35,8 +35,8 @@ func (p *process) call(a api, do func() error) error {
 	if w.down(a) {
 		return errOutage
 	}
-	fate := p.fate()
-	switch fate {
+	outcome := p.outcome()
+	switch outcome {
 	case killedLate:
 		w.later(do)
 		fallthrough
@@ -52,7 +52,7 @@ func (p *process) call(a api, do func() error) error {
 		w.count(ConflictAnswered)
 	}
 	switch {
-	case fate == killedAfter:
+	case outcome == killedAfter:
 		p.kill()
 		return errDead
 	case w.happens(w.o.Faults.LostAnswer):
@@ -86,10 +86,10 @@ func (w *World) later(do func() error) {
 
 // port is a kind of objects as one process sees it.
 type port[T object.Object[T]] struct {
-	p     *process
-	shelf *shelf[T]
-	cache *cache[T]
-	ahead int // changes that have not reached the cache yet
+	p            *process
+	trackedStore *trackedStore[T]
+	cache        *cache[T]
+	ahead        int // changes that have not reached the cache yet
 }
 
 // read counts a read that may be answered with stale data.
@@ -119,29 +119,29 @@ func (s *port[T]) List(_ context.Context, q store.Query) ([]T, error) {
 }
 
 // Live implements store.Collection.
-func (s *port[T]) Live() store.Reader[T] { return live[T]{s.p, s.shelf} }
+func (s *port[T]) Live() store.Reader[T] { return live[T]{s.p, s.trackedStore} }
 
 // Create implements store.Collection.
 func (s *port[T]) Create(ctx context.Context, o T) (out T, err error) {
-	err = s.p.write(apiOf(s.shelf.kind), func() (err error) { out, err = s.shelf.Create(ctx, o); return err })
+	err = s.p.write(apiOf(s.trackedStore.kind), func() (err error) { out, err = s.trackedStore.Create(ctx, o); return err })
 	return out, err
 }
 
 // Update implements store.Collection.
 func (s *port[T]) Update(ctx context.Context, o T) (out T, err error) {
-	err = s.p.write(apiOf(s.shelf.kind), func() (err error) { out, err = s.shelf.Update(ctx, o); return err })
+	err = s.p.write(apiOf(s.trackedStore.kind), func() (err error) { out, err = s.trackedStore.Update(ctx, o); return err })
 	return out, err
 }
 
 // UpdateStatus implements store.Collection.
 func (s *port[T]) UpdateStatus(ctx context.Context, o T) (out T, err error) {
-	err = s.p.write(apiOf(s.shelf.kind), func() (err error) { out, err = s.shelf.UpdateStatus(ctx, o); return err })
+	err = s.p.write(apiOf(s.trackedStore.kind), func() (err error) { out, err = s.trackedStore.UpdateStatus(ctx, o); return err })
 	return out, err
 }
 
 // Delete implements store.Collection.
 func (s *port[T]) Delete(ctx context.Context, k object.Key, uid string) error {
-	return s.p.write(apiOf(s.shelf.kind), func() error { return s.shelf.Delete(ctx, k, uid) })
+	return s.p.write(apiOf(s.trackedStore.kind), func() error { return s.trackedStore.Delete(ctx, k, uid) })
 }
 
 // Watch implements store.Collection. Nothing watches in a simulation: the world wakes the
@@ -152,18 +152,18 @@ func (s *port[T]) Watch(context.Context) iter.Seq2[store.Change[T], error] {
 
 // live reads a kind as it is stored.
 type live[T object.Object[T]] struct {
-	p     *process
-	shelf *shelf[T]
+	p            *process
+	trackedStore *trackedStore[T]
 }
 
 // Get implements store.Reader.
 func (s live[T]) Get(ctx context.Context, k object.Key) (out T, err error) {
-	err = s.p.call(apiOf(s.shelf.kind), func() (err error) { out, err = s.shelf.Get(ctx, k); return err })
+	err = s.p.call(apiOf(s.trackedStore.kind), func() (err error) { out, err = s.trackedStore.Get(ctx, k); return err })
 	return out, err
 }
 
 // List implements store.Reader.
 func (s live[T]) List(ctx context.Context, q store.Query) (out []T, err error) {
-	err = s.p.call(apiOf(s.shelf.kind), func() (err error) { out, err = s.shelf.List(ctx, q); return err })
+	err = s.p.call(apiOf(s.trackedStore.kind), func() (err error) { out, err = s.trackedStore.List(ctx, q); return err })
 	return out, err
 }

@@ -23,16 +23,16 @@ type process struct {
 	queue   map[place]*item
 	calls   int // to the outside
 	killAt  int // the call at which it dies, or 0
-	fateful fate
+	end     outcome
 	dead    bool
 	refused map[driver.Method]map[object.Key]refused
 	last    map[manager.Kind]time.Time // when the last change so far is delivered
 }
 
-type fate int
+type outcome int
 
 const (
-	spared fate = iota
+	spared outcome = iota
 	killedBefore
 	killedAfter
 	killedLate // before the call, which is carried out nevertheless when time has passed
@@ -81,12 +81,12 @@ func (w *World) start() error {
 	for _, r := range m.Reconcilers() {
 		p.works[r.Kind()] = r
 	}
-	if w.kills < w.o.Faults.Kills && !w.calm {
+	if w.kills < w.o.Faults.Kills && !w.faultsStopped {
 		w.kills++
 		p.killAt = 1 + w.chance(max(w.o.Faults.KillWithin, 1))
-		p.fateful = killedBefore + fate(w.chance(2))
+		p.end = killedBefore + outcome(w.chance(2))
 		if w.happens(w.o.Faults.Late) {
-			p.fateful = killedLate
+			p.end = killedLate
 		}
 	}
 	for _, r := range m.Reconcilers() {
@@ -124,8 +124,8 @@ type cluster struct {
 func (c cluster) Nodes() store.Collection[*machine.Node] { return c.nodes }
 
 // open gives a process its view of a kind.
-func open[T object.Object[T]](p *process, s *shelf[T]) *port[T] {
-	out := &port[T]{p: p, shelf: s, cache: newCache(s.indexes, s.all())}
+func open[T object.Object[T]](p *process, s *trackedStore[T]) *port[T] {
+	out := &port[T]{p: p, trackedStore: s, cache: newCache(s.indexes, s.all())}
 	p.w.audience[s.kind] = append(p.w.audience[s.kind], func(k object.Key, now any) {
 		o, _ := now.(T)
 		out.ahead++
@@ -151,7 +151,7 @@ func open[T object.Object[T]](p *process, s *shelf[T]) *port[T] {
 	return out
 }
 
-func lookAll[T object.Object[T]](p *process, kind manager.Kind, s *shelf[T]) {
+func lookAll[T object.Object[T]](p *process, kind manager.Kind, s *trackedStore[T]) {
 	for _, o := range s.all() {
 		p.look(place{kind, o.ObjectMeta().Key}, p.w.clock.now)
 	}
@@ -280,11 +280,11 @@ func (p *process) each(_ context.Context, n int, do func(int)) {
 	}
 }
 
-func (p *process) fate() fate {
+func (p *process) outcome() outcome {
 	if p.killAt == 0 || p.calls != p.killAt {
 		return spared
 	}
-	return p.fateful
+	return p.end
 }
 
 // kill ends the process, and starts another after a while.
@@ -293,7 +293,7 @@ func (p *process) kill() {
 	w.keptFromWork()
 	p.dead = true
 	w.Mark(history.Kill, "manager killed")
-	if p.fateful == killedAfter {
+	if p.end == killedAfter {
 		w.count(KilledAfter)
 	} else {
 		w.count(KilledBefore)

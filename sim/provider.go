@@ -30,8 +30,8 @@ func (p *process) step(ctx context.Context, s driver.CallInfo, next func(context
 	w.steps++
 	call, _ := s.Method.(codes.Call)
 	w.driverCalls[call]++
-	fate := p.fate()
-	switch fate {
+	outcome := p.outcome()
+	switch outcome {
 	case killedLate:
 		w.late(ctx, s, next)
 		fallthrough
@@ -45,7 +45,7 @@ func (p *process) step(ctx context.Context, s driver.CallInfo, next func(context
 		return err
 	}
 	err := w.provide(ctx, next)
-	if fate == killedAfter {
+	if outcome == killedAfter {
 		p.kill()
 		return errDead
 	}
@@ -124,21 +124,21 @@ func (c collected) ListMachines(ctx context.Context, req *driver.ListMachinesReq
 	return &driver.ListMachinesResponse{Machines: seen}, nil
 }
 
-// AddStray makes an orphan VM in the cluster of the fleet, under the name of some machine. It
+// AddOrphanVM makes an orphan VM in the cluster of the fleet, under the name of some machine. It
 // returns the VM's ID.
-func (w *World) AddStray(name string) string {
+func (w *World) AddOrphanVM(name string) string {
 	id := w.provider.Add(drivertest.MemoryVM{Name: name, Cluster: clusterName, Size: "small", Initialized: true})
-	w.past.strays[id] = true
+	w.past.orphanVMs[id] = true
 	w.past.provided = true
 	w.lookAtVMs()
 	w.check()
 	return id
 }
 
-// Strays returns how many of the VMs that AddStray made are left.
-func (w *World) Strays() (n int) {
+// OrphanVMs returns how many of the VMs that AddOrphanVM made are left.
+func (w *World) OrphanVMs() (n int) {
 	for _, vm := range w.provider.VMs() {
-		if w.past.strays[vm.ID] {
+		if w.past.orphanVMs[vm.ID] {
 			n++
 		}
 	}
@@ -193,7 +193,7 @@ func (w *World) vanish(id string) {
 		return
 	}
 	w.clock.after(w.upTo(time.Hour), func() {
-		if w.calm || !w.provider.Remove(id) {
+		if w.faultsStopped || !w.provider.Remove(id) {
 			return
 		}
 		w.count(VMLost)

@@ -91,7 +91,7 @@ func TestRecorderCountsWhatIsThere(t *testing.T) {
 			r.scale(2)
 			r.wait(time.Hour)
 			require.NoError(t, r.w.Deployments().Delete(ctx, web, ""))
-			r.w.Calm()
+			r.w.StopFaults()
 			r.wait(6 * time.Hour)
 			assert.Greater(t, looks, 500)
 			for part, n := range map[string]int{

@@ -49,7 +49,7 @@ type Scenario struct {
 type Step struct {
 	// After is the time since the step before.
 	After time.Duration
-	Do    Deed
+	Do    Action
 	// Name is the deployment's for Roll to Delete, ScaleDown and Retag, the app's for Resize, the
 	// pool's for steps that change pools.
 	Name string
@@ -65,42 +65,42 @@ type Step struct {
 	For time.Duration
 }
 
-// Deed is what a step does. The zero value only waits.
-type Deed string
+// Action is what a step does. The zero value only waits.
+type Action string
 
-// These are the deeds.
+// These are the actions.
 const (
 	// Roll asks for another class of machines.
-	Roll Deed = "roll"
+	Roll Action = "roll"
 	// Scale asks for another number of machines.
-	Scale Deed = "scale"
+	Scale Action = "scale"
 	// Rollback asks for an earlier revision; 0: the one before.
-	Rollback Deed = "rollback"
+	Rollback Action = "rollback"
 	// Pause and Resume stop and start rollouts.
-	Pause  Deed = "pause"
-	Resume Deed = "resume"
+	Pause  Action = "pause"
+	Resume Action = "resume"
 	// Delete deletes a deployment.
-	Delete Deed = "delete"
+	Delete Action = "delete"
 	// Resize changes how many pods an app has.
-	Resize Deed = "resize"
+	Resize Action = "resize"
 
 	// DeleteMachine deletes a machine.
-	DeleteMachine Deed = "delete machine"
+	DeleteMachine Action = "delete machine"
 	// DeleteNode deletes a node.
-	DeleteNode Deed = "delete node"
+	DeleteNode Action = "delete node"
 	// CordonNode cordons a node that is not cordoned.
-	CordonNode Deed = "cordon node"
+	CordonNode Action = "cordon node"
 	// RemoveVM removes a VM at the provider.
-	RemoveVM Deed = "remove VM"
-	// Stray makes an orphan VM, every other time under the name of a machine that has one.
-	Stray Deed = "stray"
+	RemoveVM Action = "remove VM"
+	// OrphanVM makes an orphan VM, every other time under the name of a machine that has one.
+	OrphanVM Action = "stray"
 
 	// StopControl and StopTarget make an API stop answering, StopZone a zone.
-	StopControl Deed = "stop control"
-	StopTarget  Deed = "stop target"
-	StopZone    Deed = "stop zone"
+	StopControl Action = "stop control"
+	StopTarget  Action = "stop target"
+	StopZone    Action = "stop zone"
 	// JumpClock sets the manager's clock ahead, or back if For is negative.
-	JumpClock Deed = "jump clock"
+	JumpClock Action = "jump clock"
 )
 
 // Result is the outcome of a scenario.
@@ -215,7 +215,7 @@ func (s *Scenario) play(w *World) error {
 	if err := w.Run(s.Calm); err != nil {
 		return err
 	}
-	w.Calm()
+	w.StopFaults()
 	for i := range s.Deployments {
 		w.edit(s.Deployments[i].Name, func(spec *deployment.Spec) { spec.Paused = false })
 	}
@@ -315,7 +315,7 @@ func Fleet(name string, replicas int32, strategy deployment.Strategy) *deploymen
 
 // nthOf returns the nth object of what is stored, modulo their number. It returns the zero T if
 // there is none.
-func nthOf[T object.Object[T]](s *shelf[T], n int) (o T, found bool) {
+func nthOf[T object.Object[T]](s *trackedStore[T], n int) (o T, found bool) {
 	all, _ := s.List(context.Background(), store.Query{}) // a store in memory answers
 	if len(all) == 0 {
 		return o, false

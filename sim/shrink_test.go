@@ -113,7 +113,7 @@ func TestBrokenIsFoundAndShrunk(t *testing.T) {
 func firstViolation(t *testing.T, change func(*sim.Scenario)) (*sim.Scenario, *sim.Violation) {
 	t.Helper()
 	for seed := range uint64(50) {
-		s := sim.Storm(seed)
+		s := sim.RandomScenario(seed)
 		change(s)
 		if r := play(t, s); r.Violation != nil {
 			return s, r.Violation

@@ -150,8 +150,8 @@ type Stats struct {
 	Faults map[Fault]int
 	// Refusals are the CallFailed among them, by code and call.
 	Refusals map[Refusal]int
-	// Deeds are what users asked of single machines, sets and VMs and that took effect.
-	Deeds map[Deed]int
+	// Actions are what users asked of single machines, sets and VMs and that took effect.
+	Actions map[Action]int
 	// Collected is how many VMs were deleted as orphans.
 	Collected int
 }
@@ -173,7 +173,7 @@ func (s *Stats) Add(other *Stats) {
 	s.PoolRefusals = sum(s.PoolRefusals, other.PoolRefusals)
 	s.Faults = sum(s.Faults, other.Faults)
 	s.Refusals = sum(s.Refusals, other.Refusals)
-	s.Deeds = sum(s.Deeds, other.Deeds)
+	s.Actions = sum(s.Actions, other.Actions)
 }
 
 func sum[K comparable](a, b map[K]int) map[K]int {
@@ -188,7 +188,7 @@ func sum[K comparable](a, b map[K]int) map[K]int {
 
 // Stats returns what has happened so far.
 func (w *World) Stats() Stats {
-	s := Stats{Steps: w.steps, Passes: w.passes, Calls: maps.Clone(w.driverCalls), Refusals: maps.Clone(w.refusals), Deeds: maps.Clone(w.deeds), Collected: w.collected}
+	s := Stats{Steps: w.steps, Passes: w.passes, Calls: maps.Clone(w.driverCalls), Refusals: maps.Clone(w.refusals), Actions: maps.Clone(w.actions), Collected: w.collected}
 	s.PoolCalls, s.PoolRefusals = maps.Clone(w.poolCalls), maps.Clone(w.poolRefusals)
 	s.Faults = make(map[Fault]int, faultCount)
 	for f := range AllFaults() {

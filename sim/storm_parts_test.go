@@ -23,7 +23,7 @@ func TestSpellsComeAgain(t *testing.T) {
 	before := r.w.Stats()
 	r.wait(20 * time.Hour)
 	after := r.w.Stats()
-	r.w.Calm()
+	r.w.StopFaults()
 	r.wait(20 * time.Hour)
 	for _, f := range []sim.Fault{sim.ControlOutage, sim.TargetOutage, sim.ZoneOutage, sim.ClockJump} {
 		require.InDelta(t, 60, after.Faults[f]-before.Faults[f], 25, "%s", f)

@@ -30,7 +30,7 @@ func TestStorm(t *testing.T) {
 			t.Run(fmt.Sprint(part), func(t *testing.T) {
 				t.Parallel()
 				for seed := uint64(part); seed < seeds; seed += uint64(len(all)) {
-					r := play(t, sim.Storm(seed))
+					r := play(t, sim.RandomScenario(seed))
 					require.NoError(t, errorOf(r.Violation))
 					require.True(t, r.Left.None(), "%s", r.Left)
 					all[part].Add(&r.Stats)
@@ -45,10 +45,10 @@ func TestStorm(t *testing.T) {
 	for f := range sim.AllFaults() {
 		require.Positive(t, sum.Faults[f], "%s", f)
 	}
-	for _, deed := range []sim.Deed{
+	for _, action := range []sim.Action{
 		sim.PauseMachine, sim.PauseSet, sim.Preserve, sim.PreserveNode, sim.Prioritize, sim.Replace, sim.ScaleDown, sim.Tag, sim.Retag,
 	} {
-		require.Positive(t, sum.Deeds[deed], "%s", deed)
+		require.Positive(t, sum.Actions[action], "%s", action)
 	}
 	require.Positive(t, sum.Calls[codes.UpdateMachine])
 	if !testing.Short() {
@@ -81,17 +81,17 @@ func TestAnyScenario(t *testing.T) {
 	})
 }
 
-// stray adds an orphan VM: under a name of its own, or under that of a machine that has one.
+// addOrphanVM adds an orphan VM: under a name of its own, or under that of a machine that has one.
 func (r *run) stray(i int) {
 	if i%2 == 0 {
-		r.w.AddStray(fmt.Sprint("web-stray-", i))
+		r.w.AddOrphanVM(fmt.Sprint("web-stray-", i))
 		return
 	}
 	machines, err := r.w.Machines().List(ctx, store.Query{})
 	require.NoError(r.t, err)
 	for _, m := range machines {
 		if m.Status.Phase == machine.PhaseRunning {
-			r.w.AddStray(m.Name)
+			r.w.AddOrphanVM(m.Name)
 			return
 		}
 	}
@@ -111,7 +111,7 @@ func (r *run) left() string {
 // strict.
 func TestStormsOfOld(t *testing.T) {
 	// It was before there were pools.
-	none := func(s sim.Step) bool { return slices.Contains(poolDeeds, s.Do) }
+	none := func(s sim.Step) bool { return slices.Contains(poolActions, s.Do) }
 	for seed, why := range map[uint64]string{
 		144:  "a cache shows that a pod is gone, and not yet that its volumes are followed",
 		404:  "the answer is lost that a failed machine is kept",
@@ -120,7 +120,7 @@ func TestStormsOfOld(t *testing.T) {
 		3515: "a scaler chooses machines of a set that is paused",
 		858:  "what a pause held up is carried out when it is over",
 	} {
-		s := sim.Storm(seed)
+		s := sim.RandomScenario(seed)
 		s.Pools, s.Options.Pools, s.Steps = nil, nil, slices.DeleteFunc(s.Steps, none)
 		require.NoError(t, errorOf(play(t, s).Violation), why)
 	}

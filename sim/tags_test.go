@@ -68,7 +68,7 @@ func TestTagsInAStorm(t *testing.T) {
 			}
 			r.wait(time.Duration(seed*7%11) * time.Minute)
 		}
-		r.w.Calm()
+		r.w.StopFaults()
 		require.NoError(t, r.w.Until(func() bool { return r.tagged(want) }, patience), "seed %d", seed)
 		require.Equal(t, made, r.w.Made(), "seed %d: machines were replaced", seed)
 		r.w.Close()

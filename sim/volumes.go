@@ -139,8 +139,8 @@ func (s *volumes) lost(node string) {
 	}
 }
 
-// calm takes off everything that is stuck.
-func (s *volumes) calm() {
+// stopFaults takes off everything that is stuck.
+func (s *volumes) stopFaults() {
 	for _, v := range s.all {
 		if v.stuck {
 			s.released(v, attachTime)

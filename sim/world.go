@@ -70,13 +70,13 @@ type World struct {
 	clock  clock
 	chance func(n int) int
 
-	machines    *shelf[*machine.Machine]
-	sets        *shelf[*machineset.Set]
-	deployments *shelf[*deployment.Deployment]
-	classes     *shelf[*machine.Class]
-	secrets     *shelf[*machine.Secret]
-	nodes       *shelf[*machine.Node]
-	pools       *shelf[*machinepool.Pool]
+	machines    *trackedStore[*machine.Machine]
+	sets        *trackedStore[*machineset.Set]
+	deployments *trackedStore[*deployment.Deployment]
+	classes     *trackedStore[*machine.Class]
+	secrets     *trackedStore[*machine.Secret]
+	nodes       *trackedStore[*machine.Node]
+	pools       *trackedStore[*machinepool.Pool]
 	provider    *drivertest.Memory
 	apps        *apps
 	volumes     *volumes
@@ -85,16 +85,16 @@ type World struct {
 	remade      map[object.Key]bool // pools that are to be made again when they are gone
 	audience    map[manager.Kind][]func(object.Key, any)
 
-	process *process
-	worked  time.Time // when a process was disturbed last that had worked for a while
-	end     time.Time // when a run is over; zero: never
-	calm    bool      // faults have stopped
-	outages [apiCount]outage
-	skew    time.Duration        // of the manager's clock
-	skewed  time.Duration        // the same before it jumped
-	jumped  time.Time            // when it jumped last, or zero
-	zones   []string             // by name of their class, in the order of its making
-	dark    map[string]time.Time // until when a zone is out
+	process       *process
+	worked        time.Time // when a process was disturbed last that had worked for a while
+	end           time.Time // when a run is over; zero: never
+	faultsStopped bool
+	outages       [apiCount]outage
+	skew          time.Duration        // of the manager's clock
+	skewed        time.Duration        // the same before it jumped
+	jumped        time.Time            // when it jumped last, or zero
+	zones         []string             // by name of their class, in the order of its making
+	dark          map[string]time.Time // until when a zone is out
 
 	vms  map[string]string    // every VM that ever was, with its machine's name
 	gone map[string]bool      // VMs that no longer exist
@@ -105,23 +105,23 @@ type World struct {
 	lostNodes map[string]bool
 
 	slowest  time.Duration   // see longAgo
-	deeds    map[Deed]int    // of users that took effect
+	actions  map[Action]int  // of users that took effect
 	updating map[string]bool // nodes, by UID, whose agent is at work, or was
 
-	kills, passes, steps, collected, strays, writes int
-	renewals                                        int // of bootstrap tokens of pools
-	driverCalls                                     map[codes.Call]int
-	poolCalls                                       map[machinepool.Call]int
-	poolRefusals                                    map[PoolRefusal]int
-	faults                                          [faultCount]int
-	refusals                                        map[Refusal]int
-	past                                            past
-	invariants                                      []invariant
-	retries                                         *p28
-	choices                                         *p20
-	violations                                      []error
-	watchers                                        []func()
-	recorders                                       []*Recorder
+	kills, passes, steps, collected, orphans, writes int
+	renewals                                         int // of bootstrap tokens of pools
+	driverCalls                                      map[codes.Call]int
+	poolCalls                                        map[machinepool.Call]int
+	poolRefusals                                     map[PoolRefusal]int
+	faults                                           [faultCount]int
+	refusals                                         map[Refusal]int
+	past                                             past
+	invariants                                       []invariant
+	retries                                          *p28
+	choices                                          *p20
+	violations                                       []error
+	watchers                                         []func()
+	recorders                                        []*Recorder
 }
 
 // New makes a world with a class "small" and its secret in the namespace
@@ -140,16 +140,16 @@ func New(o Options) (*World, error) {
 	w := &World{
 		o: o, chance: random.IntN, vms: map[string]string{}, gone: map[string]bool{}, born: map[string]time.Time{},
 		updating: map[string]bool{}, dark: map[string]time.Time{}, zoneOf: map[string]string{}, made: map[string]time.Time{}, lostNodes: map[string]bool{},
-		deeds: map[Deed]int{}, slowest: slowest(&o.Faults), driverCalls: map[codes.Call]int{}, refusals: map[Refusal]int{}, past: newPast(),
+		actions: map[Action]int{}, slowest: slowest(&o.Faults), driverCalls: map[codes.Call]int{}, refusals: map[Refusal]int{}, past: newPast(),
 	}
 	w.clock = clock{now: time.Date(2027, 1, 15, 8, 0, 0, 0, time.UTC), chance: random.IntN}
-	w.machines = newShelf(w, manager.KindMachine, manager.MachineIndexes())
-	w.sets = newShelf(w, manager.KindSet, manager.SetIndexes())
-	w.deployments = newShelf(w, manager.KindDeployment, manager.DeploymentIndexes())
-	w.classes = newShelf(w, manager.KindClass, manager.ClassIndexes())
-	w.secrets = newShelf[*machine.Secret](w, manager.KindSecret, nil)
-	w.nodes = newShelf(w, manager.KindNode, manager.NodeIndexes(w.policy().Keys.NodeMachine))
-	w.pools = newShelf(w, manager.KindPool, manager.PoolIndexes())
+	w.machines = newTrackedStore(w, manager.KindMachine, manager.MachineIndexes())
+	w.sets = newTrackedStore(w, manager.KindSet, manager.SetIndexes())
+	w.deployments = newTrackedStore(w, manager.KindDeployment, manager.DeploymentIndexes())
+	w.classes = newTrackedStore(w, manager.KindClass, manager.ClassIndexes())
+	w.secrets = newTrackedStore[*machine.Secret](w, manager.KindSecret, nil)
+	w.nodes = newTrackedStore(w, manager.KindNode, manager.NodeIndexes(w.policy().Keys.NodeMachine))
+	w.pools = newTrackedStore(w, manager.KindPool, manager.PoolIndexes())
 	w.groups, w.bootstraps, w.remade = &groups{w: w, all: map[object.Key]*group{}}, bootstraps{}, map[object.Key]bool{}
 	w.poolCalls, w.poolRefusals = map[machinepool.Call]int{}, map[PoolRefusal]int{}
 	w.provider = drivertest.NewMemory(drivertest.MemoryOptions{NeedsInitialization: o.NeedsInitialization})
@@ -159,7 +159,7 @@ func New(o Options) (*World, error) {
 	if err := errors.Join(w.AddClass("small"), w.start()); err != nil {
 		return nil, err
 	}
-	w.spells()
+	w.faultWindows()
 	return w, nil
 }
 
@@ -223,16 +223,16 @@ func (w *World) After(d time.Duration, do func()) { w.clock.after(d, do) }
 // Watch adds a function that is called after each effect.
 func (w *World) Watch(do func()) { w.watchers = append(w.watchers, do) }
 
-// Calm stops all faults that are not under way yet.
-func (w *World) Calm() {
-	w.calm = true
+// StopFaults stops all faults that are not under way yet.
+func (w *World) StopFaults() {
+	w.faultsStopped = true
 	w.setClock(0)
 	w.outages, w.dark = [apiCount]outage{}, map[string]time.Time{}
-	w.volumes.calm()
+	w.volumes.stopFaults()
 	for _, vm := range w.provider.VMs() {
 		w.recover(vm.Name, vm.ID)
 	}
-	w.calmGroups()
+	w.stopGroupFaults()
 	w.o.Faults = Faults{CacheLag: w.o.Faults.CacheLag, Latency: w.o.Faults.Latency, PodEnd: w.o.Faults.PodEnd}
 	if w.process != nil {
 		w.process.killAt = 0
@@ -300,7 +300,7 @@ func (w *World) upTo(d time.Duration) time.Duration {
 
 // happens reports true with probability p.
 func (w *World) happens(p float64) bool {
-	if p <= 0 || w.calm {
+	if p <= 0 || w.faultsStopped {
 		return false
 	}
 	return w.chance(1_000_000) < int(p*1_000_000)

@@ -46,11 +46,11 @@ func TestMyFleet(t *testing.T) {
 	policy := machine.DefaultPolicy() // your policy here
 	policy.HealthTimeout = 5 * time.Minute
 	for seed := range uint64(20) {
-		s := sim.Storm(seed)
+		s := sim.RandomScenario(seed)
 		s.Options.Driver = func(w *sim.World) driver.Driver { return w.Provider() } // your driver here, around the world's provider
 		s.Options.Manager.MachinePolicy = policy
 		s.Options.Properties = []sim.Property{{Name: "not too many", Check: func(w *sim.World) error { // your property here
-			if n := len(w.Provider().VMs()) - w.Strays(); n > 60 {
+			if n := len(w.Provider().VMs()) - w.OrphanVMs(); n > 60 {
 				return fmt.Errorf("there are %d VMs", n)
 			}
 			return nil

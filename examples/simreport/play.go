@@ -67,14 +67,14 @@ func (asked *wish) happen(w *sim.World) error {
 			return err
 		}
 	}
-	w.After(90*time.Minute, w.Calm) // faults have to end before the fleet can converge
+	w.After(90*time.Minute, w.StopFaults) // faults have to end before the fleet can converge
 	if err := w.Until(complete, patience); err != nil {
 		return err
 	}
 	if err := w.Run(10 * time.Minute); err != nil {
 		return err
 	}
-	w.Calm()
+	w.StopFaults()
 	return w.Until(complete, patience)
 }
 

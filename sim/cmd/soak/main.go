@@ -56,11 +56,11 @@ func (s *settings) storm(seed uint64) *sim.Scenario {
 	case s.shrinking > 0:
 		return sim.Shrinking(seed, s.shrinking)
 	case s.pools:
-		return sim.PoolStorm(seed)
+		return sim.RandomPoolScenario(seed)
 	case s.moves:
 		return sim.Moves(seed)
 	}
-	return sim.Storm(seed)
+	return sim.RandomScenario(seed)
 }
 
 // defaultTime is how long a soak takes unless the command line says otherwise.

@@ -83,7 +83,7 @@ func TestViolationIsExplained(t *testing.T) {
 // TestReplayNeedsTheDriver: a scenario that was found with a user's own driver is not reported as
 // clean without that driver.
 func TestReplayNeedsTheDriver(t *testing.T) {
-	s := sim.Storm(1)
+	s := sim.RandomScenario(1)
 	s.Options.Driver = func(w *sim.World) driver.Driver { return w.Provider() }
 	text, err := json.Marshal(s)
 	require.NoError(t, err)

@@ -25,7 +25,7 @@ func main() {
 	flag.Parse()
 	draw := weather
 	if *pools {
-		draw = sim.PoolStorm
+		draw = sim.RandomPoolScenario
 	}
 	os.Exit(hunt(*storms, draw))
 }
@@ -69,7 +69,7 @@ func weather(seed uint64) *sim.Scenario {
 	if seed%3 == 2 {
 		return sim.Rush(seed)
 	}
-	return sim.Storm(seed)
+	return sim.RandomScenario(seed)
 }
 
 // lower sets v to n if that is less.

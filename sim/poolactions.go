@@ -12,34 +12,34 @@ import (
 // These are the steps that change pools. Name is the pool's.
 const (
 	// ScalePool asks for N instances, RollPool for a class of machines.
-	ScalePool Deed = "scale pool"
-	RollPool  Deed = "roll pool"
+	ScalePool Action = "scale pool"
+	RollPool  Action = "roll pool"
 	// SpreadPool asks for N failure domains.
-	SpreadPool Deed = "spread pool"
+	SpreadPool Action = "spread pool"
 	// Autoscale gives the size of a pool to the provider, with Value "true", or takes it back.
 	// ResizeGroup sets the group's size to N, as its autoscaler does, or a person by hand.
-	Autoscale   Deed = "autoscale pool"
-	ResizeGroup Deed = "resize group"
+	Autoscale   Action = "autoscale pool"
+	ResizeGroup Action = "resize group"
 	// ReplaceNode makes the node of the Nth instance ask for a replacement.
-	ReplaceNode Deed = "replace node"
+	ReplaceNode Action = "replace node"
 	// AskDrain makes the provider request the drain of the Nth instance and wait for it.
-	AskDrain Deed = "ask drain"
+	AskDrain Action = "ask drain"
 	// LoseInstance removes the Nth instance at the provider. LoseGroup removes the group.
-	LoseInstance Deed = "lose instance"
-	LoseGroup    Deed = "lose group"
+	LoseInstance Action = "lose instance"
+	LoseGroup    Action = "lose group"
 	// FailGroup makes the provider report for For that a group can't work.
-	FailGroup Deed = "fail group"
+	FailGroup Action = "fail group"
 	// StopGroups makes the provider answer no call about groups for For.
-	StopGroups Deed = "stop groups"
+	StopGroups Action = "stop groups"
 	// DeletePool deletes a pool. RemakePool also makes one of the same name once it is gone.
-	DeletePool Deed = "delete pool"
-	RemakePool Deed = "remake pool"
+	DeletePool Action = "delete pool"
+	RemakePool Action = "remake pool"
 	// ForgetPool removes the record of a pool with its finalizer. Its group is then an orphan.
-	ForgetPool Deed = "forget pool"
+	ForgetPool Action = "forget pool"
 )
 
-// isPoolDeed reports whether a step changes a pool.
-func isPoolDeed(d Deed) bool {
+// isPoolAction reports whether a step changes a pool.
+func isPoolAction(d Action) bool {
 	switch d {
 	case ScalePool, RollPool, SpreadPool, Autoscale, ResizeGroup, ReplaceNode, AskDrain, LoseInstance, LoseGroup, FailGroup, StopGroups, DeletePool, RemakePool, ForgetPool:
 		return true
@@ -73,9 +73,9 @@ func (w *World) editPool(name string, change func(*machinepool.Pool)) bool {
 	return true
 }
 
-// befall does what a step does to a pool.
-func (w *World) befall(s *Step) {
-	if w.o.Pools == nil || !isPoolDeed(s.Do) {
+// actOnPool does what a step does to a pool.
+func (w *World) actOnPool(s *Step) {
+	if w.o.Pools == nil || !isPoolAction(s.Do) {
 		return
 	}
 	done := false
@@ -99,10 +99,10 @@ func (w *World) befall(s *Step) {
 	case ForgetPool:
 		done = w.forgetPool(object.Key{Namespace: Namespace, Name: s.Name})
 	default:
-		done = w.groups.befall(s)
+		done = w.groups.act(s)
 	}
 	if done {
-		w.deeds[s.Do]++
+		w.actions[s.Do]++
 	}
 }
 
@@ -124,9 +124,9 @@ func (w *World) forgetPool(k object.Key) bool {
 	return err == nil
 }
 
-// befall does what a step does at the provider, and reports whether there is a group or instance
+// act does what a step does at the provider, and reports whether there is a group or instance
 // that it can be done to.
-func (g *groups) befall(s *Step) bool {
+func (g *groups) act(s *Step) bool {
 	at := g.all[object.Key{Namespace: Namespace, Name: s.Name}]
 	if at == nil || at.going {
 		return false
@@ -175,10 +175,10 @@ func (g *groups) askReplacement(i *instance) bool {
 	return true
 }
 
-// calmGroups ends what is wrong with the groups.
-func (w *World) calmGroups() {
+// stopGroupFaults ends what is wrong with the groups.
+func (w *World) stopGroupFaults() {
 	if w.o.Pools != nil {
-		w.groups.calm()
+		w.groups.stopFaults()
 	}
 }
 

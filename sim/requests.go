@@ -18,27 +18,27 @@ import (
 // These are the requests that users make for single machines and sets, and for existing VMs.
 const (
 	// PauseMachine and PauseSet pause a machine or a set for For. Zero: until the faults stop.
-	PauseMachine Deed = "pause machine"
-	PauseSet     Deed = "pause set"
+	PauseMachine Action = "pause machine"
+	PauseSet     Action = "pause set"
 	// Preserve and PreserveNode write Value as the request to keep a machine for inspection, on it
 	// or on its node. If Value is empty, they remove the request.
-	Preserve     Deed = "preserve machine"
-	PreserveNode Deed = "preserve by node"
+	Preserve     Action = "preserve machine"
+	PreserveNode Action = "preserve by node"
 	// Prioritize writes Value as a machine's deletion priority.
-	Prioritize Deed = "prioritize machine"
+	Prioritize Action = "prioritize machine"
 	// Replace asks for the replacement of a machine.
-	Replace Deed = "replace machine"
+	Replace Action = "replace machine"
 	// ScaleDown is what an autoscaler does: the deployment Name loses one or two machines, and
 	// those from the Nth on are to be deleted.
-	ScaleDown Deed = "scale down"
+	ScaleDown Action = "scale down"
 	// Tag changes the tags of class Class, the Nth time. Retag makes the deployment Name ask for a
 	// class that differs from its own in its tags only.
-	Tag   Deed = "tag class"
-	Retag Deed = "retag"
+	Tag   Action = "tag class"
+	Retag Action = "retag"
 )
 
-// wish does what a step asks of single machines, sets and VMs.
-func (w *World) wish(s *Step) {
+// request does what a step asks of single machines, sets and VMs.
+func (w *World) request(s *Step) {
 	keys := w.machinePolicy().Keys
 	switch s.Do {
 	case PauseMachine:
@@ -69,16 +69,16 @@ func (w *World) wish(s *Step) {
 
 // annotateNth writes an annotation on the nth object of a kind, or removes it if the value is
 // empty.
-func annotateNth[T object.Object[T]](w *World, of *shelf[T], s *Step, key, value string) (changed T, found bool) {
+func annotateNth[T object.Object[T]](w *World, of *trackedStore[T], s *Step, key, value string) (changed T, found bool) {
 	o, found := nthOf(of, s.N)
 	if !found || o.ObjectMeta().Annotations[key] == value {
 		return o, false
 	}
-	w.deeds[s.Do]++
+	w.actions[s.Do]++
 	return annotated(of, o, key, value), true
 }
 
-func annotated[T object.Object[T]](of *shelf[T], o T, key, value string) T {
+func annotated[T object.Object[T]](of *trackedStore[T], o T, key, value string) T {
 	o = o.Clone()
 	meta := o.ObjectMeta()
 	if meta.Annotations = maps.Clone(meta.Annotations); meta.Annotations == nil {
@@ -93,7 +93,7 @@ func annotated[T object.Object[T]](of *shelf[T], o T, key, value string) T {
 }
 
 // pause pauses the nth object for a while.
-func pause[T object.Object[T]](w *World, of *shelf[T], s *Step) {
+func pause[T object.Object[T]](w *World, of *trackedStore[T], s *Step) {
 	key := w.machinePolicy().Keys.Paused
 	o, found := annotateNth(w, of, s, key, "true")
 	if !found || s.For == 0 {
@@ -110,7 +110,7 @@ func pause[T object.Object[T]](w *World, of *shelf[T], s *Step) {
 }
 
 // resumeAll ends all pauses.
-func resumeAll[T object.Object[T]](w *World, of *shelf[T]) {
+func resumeAll[T object.Object[T]](w *World, of *trackedStore[T]) {
 	key := w.machinePolicy().Keys.Paused
 	for _, o := range of.all() {
 		if o.ObjectMeta().Annotations[key] != "" {
@@ -158,7 +158,7 @@ func (w *World) commandScaleDown(d *deployment.Deployment, names []string, to in
 		err := p.manager.ScaleDown(context.Background(), d.Key, names, to)
 		switch {
 		case err == nil && !p.dead:
-			w.deeds[ScaleDown]++
+			w.actions[ScaleDown]++
 			w.emit(scalerChose{d, names, clean, began})
 			return
 		case refusedForGood(err):
@@ -187,6 +187,6 @@ func (w *World) retag(s *Step, name, like string) {
 		like = name
 	}
 	if err := w.TagClass(name, like, map[string]string{"round": fmt.Sprint(s.N), fmt.Sprint("only-", s.N): "yes"}); err == nil {
-		w.deeds[s.Do]++
+		w.actions[s.Do]++
 	}
 }

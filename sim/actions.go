@@ -29,8 +29,8 @@ func (w *World) Do(s *Step) {
 		w.apps.resize(s.Name, s.N)
 	default:
 		w.disturb(s)
-		w.wish(s)
-		w.befall(s)
+		w.request(s)
+		w.actOnPool(s)
 	}
 	w.check()
 }
@@ -51,8 +51,8 @@ func (w *World) disturb(s *Step) {
 		w.cordon(s.N)
 	case RemoveVM:
 		w.removeVM(s.N)
-	case Stray:
-		w.stray(s.N)
+	case OrphanVM:
+		w.addOrphanVM(s.N)
 	case StopControl:
 		w.StopControl(s.For)
 	case StopTarget:
@@ -96,14 +96,14 @@ func (w *World) removeVM(n int) {
 	w.lookAtVMs()
 }
 
-// stray adds an orphan VM: under a name of its own, or under that of a machine that has one.
-func (w *World) stray(n int) {
+// addOrphanVM adds an orphan VM: under a name of its own, or under that of a machine that has one.
+func (w *World) addOrphanVM(n int) {
 	if m, found := nthOf(w.machines, n); found && n%2 == 1 && m.Status.Phase == machine.PhaseRunning {
-		w.AddStray(m.Name)
+		w.AddOrphanVM(m.Name)
 		return
 	}
-	w.strays++
-	w.AddStray(fmt.Sprint("stray-", w.strays))
+	w.orphans++
+	w.AddOrphanVM(fmt.Sprint("stray-", w.orphans))
 }
 
 // String returns what a step does.
@@ -130,7 +130,7 @@ func (s *Step) String() string {
 	case StopZone:
 		return fmt.Sprintf("%s %d for %s", s.Do, s.N, s.For)
 	}
-	if isPoolDeed(s.Do) {
+	if isPoolAction(s.Do) {
 		return fmt.Sprintf("%s: %s %d%s%s %s", s.Name, s.Do, s.N, s.Class, s.Value, s.For)
 	}
 	return fmt.Sprintf("%s %d", s.Do, s.N)

@@ -18,14 +18,14 @@ func (g generator) ages(d *deployment.Deployment) {
 	d.Spec.Template.Spec.Config.PreserveTimeout = 20*time.Minute + g.upTo(2*time.Hour).Truncate(time.Second)
 }
 
-// wishes are what a step of a storm may ask of single machines, sets and VMs.
-var wishes = [...]Deed{
+// requests are what a step of a storm may ask of single machines, sets and VMs.
+var requests = [...]Action{
 	ScaleDown, Tag, Retag, PauseMachine, PauseSet, Preserve, PreserveNode, Prioritize, Replace, ScaleDown, Preserve, PauseMachine,
 }
 
-// wish draws what a step asks of single machines, sets and VMs.
-func (g generator) wish(s *Scenario) Step {
-	step := Step{After: g.upTo(40 * time.Minute), Do: wishes[g(len(wishes))], N: g(8)}
+// request draws what a step asks of single machines, sets and VMs.
+func (g generator) request(s *Scenario) Step {
+	step := Step{After: g.upTo(40 * time.Minute), Do: requests[g(len(requests))], N: g(8)}
 	switch step.Do {
 	case PauseMachine, PauseSet:
 		step.For = g.upTo(90 * time.Minute)

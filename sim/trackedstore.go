@@ -12,21 +12,21 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// shelf keeps all objects of one kind and delivers every change to the processes. Tests and the
+// trackedStore keeps all objects of one kind and delivers every change to the processes. Tests and the
 // world's own actors use it directly; nothing fails there.
-type shelf[T object.Object[T]] struct {
+type trackedStore[T object.Object[T]] struct {
 	store.Collection[T]
 	w       *World
 	kind    manager.Kind
 	indexes map[store.Index]func(T) []string
 }
 
-func newShelf[T object.Object[T]](w *World, kind manager.Kind, indexes map[store.Index]func(T) []string) *shelf[T] {
-	return &shelf[T]{store.NewMemory(func() time.Time { return w.clock.now }, indexes), w, kind, indexes}
+func newTrackedStore[T object.Object[T]](w *World, kind manager.Kind, indexes map[store.Index]func(T) []string) *trackedStore[T] {
+	return &trackedStore[T]{store.NewMemory(func() time.Time { return w.clock.now }, indexes), w, kind, indexes}
 }
 
 // Create implements store.Collection.
-func (s *shelf[T]) Create(ctx context.Context, o T) (T, error) {
+func (s *trackedStore[T]) Create(ctx context.Context, o T) (T, error) {
 	stored, err := s.Collection.Create(ctx, o)
 	if err == nil {
 		s.tell(stored.ObjectMeta().Key)
@@ -35,7 +35,7 @@ func (s *shelf[T]) Create(ctx context.Context, o T) (T, error) {
 }
 
 // Update implements store.Collection.
-func (s *shelf[T]) Update(ctx context.Context, o T) (T, error) {
+func (s *trackedStore[T]) Update(ctx context.Context, o T) (T, error) {
 	stored, err := s.Collection.Update(ctx, o)
 	if err == nil {
 		s.tell(stored.ObjectMeta().Key)
@@ -44,7 +44,7 @@ func (s *shelf[T]) Update(ctx context.Context, o T) (T, error) {
 }
 
 // UpdateStatus implements store.Collection.
-func (s *shelf[T]) UpdateStatus(ctx context.Context, o T) (T, error) {
+func (s *trackedStore[T]) UpdateStatus(ctx context.Context, o T) (T, error) {
 	stored, err := s.Collection.UpdateStatus(ctx, o)
 	if err == nil {
 		s.tell(stored.ObjectMeta().Key)
@@ -53,7 +53,7 @@ func (s *shelf[T]) UpdateStatus(ctx context.Context, o T) (T, error) {
 }
 
 // Delete implements store.Collection.
-func (s *shelf[T]) Delete(ctx context.Context, k object.Key, uid string) error {
+func (s *trackedStore[T]) Delete(ctx context.Context, k object.Key, uid string) error {
 	before, _ := s.Collection.Get(ctx, k)
 	err := s.Collection.Delete(ctx, k, uid)
 	if err == nil {
@@ -66,7 +66,7 @@ func (s *shelf[T]) Delete(ctx context.Context, k object.Key, uid string) error {
 }
 
 // tell delivers an object to every process, sooner or later, as it is now.
-func (s *shelf[T]) tell(k object.Key) {
+func (s *trackedStore[T]) tell(k object.Key) {
 	now, err := s.Collection.Get(context.Background(), k)
 	if err != nil {
 		var none T
@@ -111,7 +111,7 @@ func (s *shelf[T]) tell(k object.Key) {
 	}
 }
 
-func (s *shelf[T]) all() []T {
+func (s *trackedStore[T]) all() []T {
 	objects, _ := s.Collection.List(context.Background(), store.Query{}) // a store in memory answers
 	return objects
 }

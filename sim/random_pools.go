@@ -10,9 +10,9 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// PoolStorm draws a scenario as Storm does, with pools in every scenario, and at most one
+// RandomPoolScenario draws a scenario as RandomScenario does, with pools in every scenario, and at most one
 // deployment.
-func PoolStorm(seed uint64) *Scenario {
+func RandomPoolScenario(seed uint64) *Scenario {
 	g := generator(rand.New(rand.NewPCG(seed, 4)).IntN) //nolint:gosec // a simulation
 	s := g.fleet(seed)
 	s.Deployments, s.Lone = s.Deployments[:g(2)], false
@@ -70,8 +70,8 @@ func (g generator) pool(name string) *machinepool.Pool {
 	return p
 }
 
-// poolDeeds are what a step of a storm does to a pool.
-var poolDeeds = [...]Deed{
+// poolActions are what a step of a storm does to a pool.
+var poolActions = [...]Action{
 	ScalePool, ScalePool, ScalePool, RollPool, AskDrain, ReplaceNode, Autoscale, ResizeGroup, ResizeGroup, LoseInstance, FailGroup, ScalePool, SpreadPool,
 	LoseGroup, StopGroups, RemakePool, DeletePool, ForgetPool,
 }
@@ -82,7 +82,7 @@ func (g generator) poolStep(s *Scenario) Step {
 		after /= 20
 	}
 	step := Step{
-		After: after, Do: poolDeeds[g(len(poolDeeds))], N: g(8), Name: s.Pools[g(len(s.Pools))].Name,
+		After: after, Do: poolActions[g(len(poolActions))], N: g(8), Name: s.Pools[g(len(s.Pools))].Name,
 	}
 	switch step.Do {
 	case RollPool:

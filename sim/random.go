@@ -12,9 +12,9 @@ import (
 	"github.com/millwright-go/millwright/safety"
 )
 
-// Storm draws a scenario in which anything may fail: the same seed gives the
+// RandomScenario draws a scenario in which anything may fail: the same seed gives the
 // same one.
-func Storm(seed uint64) *Scenario {
+func RandomScenario(seed uint64) *Scenario {
 	return Draw(rand.New(rand.NewPCG(seed, 2)).IntN, seed) //nolint:gosec // a simulation
 }
 
@@ -36,10 +36,10 @@ func Rush(seed uint64) *Scenario {
 	g.ages(s.Deployments[0])
 	for range 2 + g(10) {
 		if g.oneIn(4) {
-			s.Steps = append(s.Steps, g.wish(s))
+			s.Steps = append(s.Steps, g.request(s))
 			continue
 		}
-		step := Step{After: g.upTo(6 * time.Minute), Do: [...]Deed{Scale, Roll, Roll, Rollback}[g(4)], Name: "web", N: 1 + g(9)}
+		step := Step{After: g.upTo(6 * time.Minute), Do: [...]Action{Scale, Roll, Roll, Rollback}[g(4)], Name: "web", N: 1 + g(9)}
 		if step.Do == Rollback {
 			step.N = 0
 		}
@@ -51,7 +51,7 @@ func Rush(seed uint64) *Scenario {
 	return s
 }
 
-// Draw draws a scenario as Storm does, from any source of numbers: draw(n) returns one from 0 to
+// Draw draws a scenario as RandomScenario does, from any source of numbers: draw(n) returns one from 0 to
 // n-1, and smaller numbers make fewer faults. seed is that of the world.
 func Draw(draw func(n int) int, seed uint64) *Scenario {
 	g := generator(draw)
@@ -155,8 +155,8 @@ func (g generator) strategy() deployment.Strategy {
 	return deployment.Strategy{Kind: kind, MaxSurge: surge, MaxUnavailable: unavailable}
 }
 
-// spells occur in half of the scenarios, with at least that distance.
-func (g generator) spells(every, most time.Duration) Spells {
+// faultWindows occur in half of the scenarios, with at least that distance.
+func (g generator) faultWindows(every, most time.Duration) Spells {
 	if g(2) == 0 {
 		return Spells{}
 	}
@@ -176,8 +176,8 @@ func (g generator) faults() Faults {
 		Latency: g.upTo(3 * time.Second), CacheLag: g.upTo(10 * time.Second), Repeat: g.rare(0.3), LostAnswer: g.rare(0.06),
 		CallTime: g.upTo(40 * time.Second), Call: g.rare(0.2), Codes: AllCodes(), LostCall: g.rare(0.1), Eventually: g.upTo(40 * time.Second),
 		SlowBoot: g.upTo(4 * time.Minute), DeadBoot: g.rare(0.2), Flap: g.rare(0.6), FlapForGood: g.rare(0.6),
-		LostVM: g.rare(0.2), ControlOutages: g.spells(time.Hour, 10*time.Minute), TargetOutages: g.spells(time.Hour, 10*time.Minute),
-		ZoneOutages: g.spells(time.Hour, 20*time.Minute), ClockJumps: g.spells(time.Hour, 5*time.Minute),
+		LostVM: g.rare(0.2), ControlOutages: g.faultWindows(time.Hour, 10*time.Minute), TargetOutages: g.faultWindows(time.Hour, 10*time.Minute),
+		ZoneOutages: g.faultWindows(time.Hour, 20*time.Minute), ClockJumps: g.faultWindows(time.Hour, 5*time.Minute),
 		Capacity: g.capacity(), BadUpdate: g.rare(0.5), DeadUpdate: g.rare(0.5),
 		SlowVolume: g.upTo(4 * time.Minute), StuckVolume: g.rare(0.3),
 		Kills: g(50), KillWithin: 1 + g(200), Restart: g.upTo(2 * time.Minute), Late: g.rare(1), LateBy: g.upTo(time.Minute),
@@ -186,12 +186,12 @@ func (g generator) faults() Faults {
 
 func (g generator) step(s *Scenario) Step {
 	if g.oneIn(3) {
-		return g.wish(s)
+		return g.request(s)
 	}
-	deeds := [...]Deed{
-		Scale, Roll, Roll, Scale, Roll, Roll, Roll, Rollback, Pause, Resume, DeleteMachine, RemoveVM, Stray, DeleteNode, CordonNode,
+	actions := [...]Action{
+		Scale, Roll, Roll, Scale, Roll, Roll, Roll, Rollback, Pause, Resume, DeleteMachine, RemoveVM, OrphanVM, DeleteNode, CordonNode,
 	}
-	step := Step{After: g.upTo(40 * time.Minute), Do: deeds[g(len(deeds))], N: g(8)}
+	step := Step{After: g.upTo(40 * time.Minute), Do: actions[g(len(actions))], N: g(8)}
 	switch step.Do {
 	case Roll:
 		step.Class = [...]string{"small", "large", "huge"}[g(3)]
