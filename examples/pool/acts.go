@@ -11,6 +11,7 @@ import (
 	"github.com/millwright-go/millwright/examples/pool/group"
 	"github.com/millwright-go/millwright/examples/pool/groupdriver"
 	"github.com/millwright-go/millwright/examples/pool/supervisor"
+	"github.com/millwright-go/millwright/examples/quickstart/home"
 	"github.com/millwright-go/millwright/examples/quickstart/ledger"
 	"github.com/millwright-go/millwright/examples/quickstart/procdriver"
 	"github.com/millwright-go/millwright/examples/quickstart/procid"
@@ -50,7 +51,7 @@ func (p *play) create(ctx context.Context) error {
 	if err := p.settled(ctx, first, "v1"); err != nil {
 		return err
 	}
-	if err := p.note(func(done *progress) { done.Tasks = true }); err != nil {
+	if err := p.note(func(done *home.Progress) { done.Tasks = true }); err != nil {
 		return err
 	}
 	return errors.Join(p.setTasks(taskCount), p.tasksServe(ctx))
@@ -88,8 +89,8 @@ func (p *play) roll(ctx context.Context) error {
 
 // chosen records the process that something will be done to, unless an earlier program has.
 func (p *play) chosen(of *ledger.Book) (*ledger.Life, error) {
-	if p.done.Victim != nil {
-		return p.done.Victim, nil
+	if p.done.Chosen != nil {
+		return p.done.Chosen, nil
 	}
 	alive, err := of.Alive()
 	if err != nil {
@@ -98,7 +99,7 @@ func (p *play) chosen(of *ledger.Book) (*ledger.Life, error) {
 	if len(alive) == 0 {
 		return nil, errors.New("there is no process to choose")
 	}
-	return &alive[0], p.note(func(done *progress) { done.Victim = &alive[0] })
+	return &alive[0], p.note(func(done *home.Progress) { done.Chosen = &alive[0] })
 }
 
 // endOf kills a process by its own ID, and waits until it is gone.
@@ -232,7 +233,7 @@ func (p *play) drained(ctx context.Context, do func() error) error {
 
 // remove ends the tasks first, because the nodes of a pool that is deleted are not drained.
 func (p *play) remove(ctx context.Context) error {
-	if err := p.note(func(done *progress) { done.Tasks = false }); err != nil {
+	if err := p.note(func(done *home.Progress) { done.Tasks = false }); err != nil {
 		return err
 	}
 	if err := p.setTasks(0); err != nil {
@@ -248,7 +249,7 @@ func (p *play) remove(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := p.pools.Delete(ctx, poolKey, ""); err != nil && !errors.Is(err, store.ErrNotFound) {
+	if err := p.Pools.Delete(ctx, poolKey, ""); err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err // not found: an earlier program has got that far
 	}
 	return p.await(ctx, p.left)
@@ -256,7 +257,7 @@ func (p *play) remove(ctx context.Context) error {
 
 // left names what still exists though the pool was deleted.
 func (p *play) left() string {
-	nodes, err := p.nodes.List(context.Background(), store.Query{})
+	nodes, err := p.Nodes.List(context.Background(), store.Query{})
 	switch {
 	case p.pool() != nil:
 		return "the pool is left"
@@ -270,7 +271,7 @@ func (p *play) left() string {
 
 // pool returns the pool as it is stored, or nil.
 func (p *play) pool() *machinepool.Pool {
-	pool, err := p.pools.Get(context.Background(), poolKey)
+	pool, err := p.Pools.Get(context.Background(), poolKey)
 	if err != nil {
 		return nil
 	}
@@ -310,7 +311,7 @@ func (p *play) settled(ctx context.Context, n int, version string) error {
 				return lack
 			}
 		}
-		nodes, err := p.nodes.List(ctx, store.Query{})
+		nodes, err := p.Nodes.List(ctx, store.Query{})
 		if err != nil || len(nodes) != n {
 			return fmt.Sprintf("%d nodes of %d (%v)", len(nodes), n, err)
 		}

@@ -2,13 +2,13 @@ package main
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/millwright-go/millwright/drain"
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/examples/pool/groupdriver"
 	"github.com/millwright-go/millwright/examples/quickstart/heartbeat"
+	"github.com/millwright-go/millwright/examples/quickstart/home"
 	"github.com/millwright-go/millwright/examples/quickstart/procdriver"
 	"github.com/millwright-go/millwright/examples/quickstart/workload"
 	"github.com/millwright-go/millwright/machine"
@@ -16,14 +16,13 @@ import (
 	"github.com/millwright-go/millwright/machinepool/pooldriver"
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
-	"github.com/millwright-go/millwright/store"
 )
 
 // fleet is everything besides the manager: a store for each kind of object, the cluster that
 // machines join, what runs on them, and the provider.
 type fleet struct {
-	*place
-	stores
+	place
+	home.Objects
 
 	cluster  *heartbeat.Cluster
 	workload *workload.Workload
@@ -54,15 +53,15 @@ const (
 )
 
 // newFleet makes cluster, workload and provider. It passes the workload's reports to tell.
-func newFleet(h *place, s stores, token string, tell func(text string)) (*fleet, error) {
-	f := &fleet{place: h, stores: s}
+func newFleet(h place, o home.Objects, token string, tell func(text string)) (*fleet, error) {
+	f := &fleet{place: h, Objects: o}
 	var err error
-	f.cluster, err = heartbeat.Listen(heartbeat.Options{Socket: h.Socket(), Token: token, Silence: silence, Nodes: f.nodes})
+	f.cluster, err = heartbeat.Listen(heartbeat.Options{Socket: h.Socket(), Token: token, Silence: silence, Nodes: f.Nodes})
 	if err != nil {
 		return nil, err
 	}
 	f.workload, err = workload.New(workload.Options{
-		Desks: h.desks(), Volumes: h.In("volumes"), Ledger: h.tasks(), Nodes: f.nodes, Tell: tell,
+		Desks: h.desks(), Volumes: h.In("volumes"), Ledger: h.tasks(), Nodes: f.Nodes, Tell: tell,
 	})
 	if err != nil {
 		return nil, err
@@ -106,38 +105,37 @@ func (f *fleet) newManager(hooks manager.Hooks) (*manager.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	return manager.New(manager.Options{
-		Pools: f.pools, Machines: f.machines, Classes: f.classes, Secrets: f.secrets,
-		Driver:     driver.Unimplemented{},
-		PoolDriver: pooldriver.Intercept(f.provider, driver.Deadline(driver.Timeouts{Default: 20 * time.Second})),
-		PoolPolicy: poolPolicy(),
-		Cluster:    f.cluster,
-		Drainer:    drainer,
-		Hooks:      hooks,
-	})
+	options := f.Options
+	options.Driver = driver.Unimplemented{}
+	options.PoolDriver = pooldriver.Intercept(f.provider, driver.Deadline(driver.Timeouts{Default: 20 * time.Second}))
+	options.PoolPolicy = poolPolicy()
+	options.Cluster = f.cluster
+	options.Drainer = drainer
+	options.Hooks = hooks
+	return manager.New(options)
 }
 
 // deploy stores a pool of the first version, and what it refers to. Existing objects stay as they
 // are. The provider fills the node's name into the bootstrap data, which all machines share.
 func (f *fleet) deploy(ctx context.Context, token string, replicas int32) error {
 	join := heartbeat.Join{Socket: f.Socket(), Token: token, Node: "any"}
-	_, err := f.secrets.Create(ctx, &machine.Secret{
+	_, err := f.Secrets.Create(ctx, &machine.Secret{
 		Meta: object.Meta{Key: secretKey}, Data: map[string][]byte{machine.UserData: join.UserData()},
 	})
-	if err := unlessThere(err); err != nil {
+	if err := home.UnlessThere(err); err != nil {
 		return err
 	}
 	for _, version := range []string{"v1", "v2"} {
 		spec := procdriver.Spec{Cluster: clusterName, Version: version, BootDelay: bootDelay.String()}
-		_, err := f.classes.Create(ctx, &machine.Class{
+		_, err := f.Classes.Create(ctx, &machine.Class{
 			Meta:     object.Meta{Key: object.Key{Namespace: namespace, Name: version}},
 			Provider: procdriver.Provider, ProviderSpec: spec.Encode(),
 		})
-		if err := unlessThere(err); err != nil {
+		if err := home.UnlessThere(err); err != nil {
 			return err
 		}
 	}
-	_, err = f.pools.Create(ctx, &machinepool.Pool{
+	_, err = f.Pools.Create(ctx, &machinepool.Pool{
 		Meta: object.Meta{Key: poolKey},
 		Spec: machinepool.Spec{
 			ClusterName: clusterName, Replicas: &replicas,
@@ -146,31 +144,12 @@ func (f *fleet) deploy(ctx context.Context, token string, replicas int32) error 
 			},
 		},
 	})
-	return unlessThere(err)
-}
-
-// unlessThere returns the error of a create, unless it says that the object exists.
-func unlessThere(err error) error {
-	if errors.Is(err, store.ErrAlreadyExists) {
-		return nil
-	}
-	return err
+	return home.UnlessThere(err)
 }
 
 // edit changes the pool, as its owner would.
 func (f *fleet) edit(ctx context.Context, change func(*machinepool.Spec)) error {
-	for {
-		p, err := f.pools.Get(ctx, poolKey)
-		if err != nil {
-			return err
-		}
-		changed := p.Clone()
-		change(&changed.Spec)
-		_, err = f.pools.Update(ctx, changed)
-		if !errors.Is(err, store.ErrConflict) {
-			return err // usually nil: a conflict means that it was written meanwhile
-		}
-	}
+	return home.Edit(ctx, f.Pools, poolKey, func(p *machinepool.Pool) { change(&p.Spec) })
 }
 
 // taskCount is how many tasks there are. Their budget lets all of them move at a time, because a

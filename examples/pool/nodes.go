@@ -20,7 +20,7 @@ func (f *fleet) sweepNodes(ctx context.Context) error {
 	ticker := time.NewTicker(nodesEvery)
 	defer ticker.Stop()
 	for {
-		nodes, err := f.nodes.List(ctx, store.Query{})
+		nodes, err := f.Nodes.List(ctx, store.Query{})
 		if err != nil {
 			return err
 		}
@@ -32,7 +32,7 @@ func (f *fleet) sweepNodes(ctx context.Context) error {
 			if _, living := agents.Living(record); living {
 				continue
 			}
-			if err := f.nodes.Delete(ctx, n.Key, n.UID); err != nil && !errors.Is(err, store.ErrNotFound) {
+			if err := f.Nodes.Delete(ctx, n.Key, n.UID); err != nil && !errors.Is(err, store.ErrNotFound) {
 				return err
 			}
 		}

@@ -23,7 +23,7 @@ import (
 type play struct {
 	*fleet
 	token    string
-	done     progress
+	done     home.Progress
 	screen   *screen.Screen
 	narrator *narrator
 	census   *census
@@ -59,25 +59,22 @@ func newPlay(out io.Writer, options screen.Options, state string) (*play, error)
 	if err != nil {
 		return nil, err
 	}
-	s, done, err := h.open()
+	o, done, err := h.Open(time.Now)
 	if err != nil {
 		return nil, err
 	}
 	p := &play{done: done, changed: make(chan struct{}, 1)}
 	p.screen = screen.New(out, options, p.table)
 	tell := func(text string) { p.screen.Line(screen.Plain, text) }
-	p.token, err = s.join(context.Background())
+	p.token, err = o.Token(context.Background(), secretKey)
 	if err == nil {
-		p.fleet, err = newFleet(h, s, p.token, tell)
+		p.fleet, err = newFleet(h, o, p.token, tell)
 	}
 	if err != nil {
-		if !h.Lasts {
-			err = errors.Join(err, h.wipe())
-		}
-		return nil, errors.Join(err, s.closes())
+		return nil, errors.Join(err, o.Close(), h.Drop())
 	}
 	p.book, p.keepers, p.jobs = ledger.Open(h.agents()), ledger.Open(h.supervisors()), ledger.Open(h.tasks())
-	p.narrator = newNarrator(p.screen, p.pools)
+	p.narrator = newNarrator(p.screen, p.Pools)
 	p.census = &census{book: p.book, tell: p.narrator.agent}
 	return p, nil
 }
@@ -100,8 +97,8 @@ func (p *play) begin(ctx context.Context) error {
 	p.goes(within, "the care of nodes", p.sweepNodes)
 	p.background.Go(func() { p.census.run(within) })
 	p.background.Go(func() { p.screen.Run(within) })
-	follow(within, p, p.pools, p.narrator.leaving)
-	follow(within, p, p.nodes, func() {})
+	follow(within, p, p.Pools, p.narrator.leaving)
+	follow(within, p, p.Nodes, func() {})
 	m, err := p.newManager(manager.Hooks{Event: p.narrator.event, Transition: p.narrator.transition, Effect: p.narrator.effect})
 	if err != nil {
 		return err
@@ -135,7 +132,7 @@ func follow[T object.Object[T]](ctx context.Context, p *play, c store.Collection
 }
 
 func (p *play) run(ctx context.Context) error {
-	if alive, err := p.book.Alive(); err != nil || len(alive) > 0 || p.done != (progress{}) {
+	if alive, err := p.book.Alive(); err != nil || len(alive) > 0 || p.done != (home.Progress{}) {
 		p.say("an earlier program has left %d agents running: the play goes on", len(alive))
 	}
 	for p.done.Act < len(acts) {
@@ -163,13 +160,13 @@ func (p *play) runAct(ctx context.Context, a act) error {
 	if created != a.creates {
 		return fmt.Errorf("%d agents were created where %d were needed", created, a.creates)
 	}
-	return p.note(func(done *progress) {
-		*done = progress{Act: done.Act + 1, Created: account.Created, Tasks: done.Tasks}
+	return p.note(func(done *home.Progress) {
+		*done = home.Progress{Act: done.Act + 1, Created: account.Created, Tasks: done.Tasks}
 	})
 }
 
 // note changes the progress, and saves it if the place lasts.
-func (p *play) note(change func(*progress)) error {
+func (p *play) note(change func(*home.Progress)) error {
 	change(&p.done)
 	return p.Save(p.done)
 }
@@ -210,7 +207,7 @@ func (p *play) await(ctx context.Context, missing func() string) error {
 func (p *play) leave() error {
 	p.stop()
 	p.screen.Text(fmt.Sprintf("\nthe group goes on for %s, for the same command to go on with it", agent.Abandonment))
-	return p.closes()
+	return p.Close()
 }
 
 // stop ends the manager, and then the background work.
@@ -235,7 +232,7 @@ func (p *play) close(ctx context.Context, failed error) error {
 		failed = errors.Join(failed, p.clean())
 	}
 	left := p.host.Close()
-	killed, err := home.End(p.books()...)
+	killed, err := p.End()
 	left += killed
 	failed = errors.Join(failed, err)
 	if left > 0 {
@@ -244,7 +241,7 @@ func (p *play) close(ctx context.Context, failed error) error {
 	if failed == nil {
 		failed = p.settle(left)
 	}
-	return errors.Join(failed, p.clear(), p.closes())
+	return errors.Join(failed, p.Clear(), p.Close())
 }
 
 // clean makes the provider end what it keeps, because the provider also knows processes that have

@@ -10,6 +10,7 @@ import (
 
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/deployment/rollout"
+	"github.com/millwright-go/millwright/examples/quickstart/home"
 	"github.com/millwright-go/millwright/examples/quickstart/ledger"
 	"github.com/millwright-go/millwright/examples/quickstart/procid"
 	"github.com/millwright-go/millwright/machine"
@@ -63,7 +64,7 @@ func (p *play) roll(ctx context.Context) error {
 	if err := p.checkRollout(ctx); err != nil {
 		return err
 	}
-	return p.checkMoved(*p.done.Data, p.done.From)
+	return p.checkMoved(*p.done.Chosen, p.done.From)
 }
 
 // beginCounts forgets what was counted so far.
@@ -103,12 +104,12 @@ func useClass(name string) func(*deployment.Spec) {
 
 // noteData records which process has the volume, and where, unless an earlier program has.
 func (p *play) noteData() error {
-	if p.done.Data != nil {
+	if p.done.Chosen != nil {
 		return nil
 	}
 	data, _ := p.data()
 	from := p.workload.Where(dataTask)
-	return p.note(func(done *progress) { done.Data, done.From = &data, from })
+	return p.note(func(done *home.Progress) { done.Chosen, done.From = &data, from })
 }
 
 // kill ends a process in a way that no program can prepare for. The loss of a machine makes the
@@ -119,7 +120,7 @@ func (p *play) kill(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, strangers.close()) }()
-	if p.done.Victim != nil {
+	if p.done.Chosen != nil {
 		// With an earlier program a machine may be lost already, and no other one will be. A
 		// manager that starts looks too.
 		p.stopManager()
@@ -160,8 +161,8 @@ func (p *play) kill(ctx context.Context) (err error) {
 // victim returns the process to be killed: the one that an earlier program has chosen, or else any
 // without a volume.
 func (p *play) victim() (*ledger.Life, error) {
-	if p.done.Victim != nil {
-		return p.done.Victim, nil
+	if p.done.Chosen != nil {
+		return p.done.Chosen, nil
 	}
 	alive, err := p.processes("v2")
 	if err != nil {
@@ -172,7 +173,7 @@ func (p *play) victim() (*ledger.Life, error) {
 	if len(alive) == 0 {
 		return nil, errors.New("there is no process to kill")
 	}
-	return &alive[0], p.note(func(done *progress) { done.Victim = &alive[0] })
+	return &alive[0], p.note(func(done *home.Progress) { done.Chosen = &alive[0] })
 }
 
 // restart loses a manager with all it knew. The machines don't notice.
@@ -253,7 +254,7 @@ func (p *play) remove(ctx context.Context) error {
 	if err := p.stopTasks(ctx); err != nil {
 		return err
 	}
-	if err := p.deployments.Delete(ctx, deploymentKey, ""); err != nil && !errors.Is(err, store.ErrNotFound) {
+	if err := p.Deployments.Delete(ctx, deploymentKey, ""); err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err // not found: an earlier program has got that far
 	}
 	return p.await(ctx, p.left)

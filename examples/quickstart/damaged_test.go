@@ -19,7 +19,7 @@ import (
 // The error names the file, and the store is closed again.
 func TestDamagedStateIsNamed(t *testing.T) {
 	for file, contents := range map[string][]string{
-		home.Progress:            {"", "{", "[]", `{"act":-1}`, `{"act":99}`, `{"victim":7}`},
+		home.ProgressFile:        {"", "{", "[]", `{"act":-1}`, `{"act":99}`, `{"chosen":7}`},
 		"ledger":                 {"x\n", "{}\n[]\n", "\x00\x00\n"},
 		"tasks":                  {"x\n", "{}\n[]\n"},
 		"desks/node-1/u-1.order": {"", "{", "[]"},

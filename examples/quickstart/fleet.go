@@ -2,14 +2,13 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
-	"errors"
 	"time"
 
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/drain"
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/examples/quickstart/heartbeat"
+	"github.com/millwright-go/millwright/examples/quickstart/home"
 	"github.com/millwright-go/millwright/examples/quickstart/procdriver"
 	"github.com/millwright-go/millwright/examples/quickstart/workload"
 	"github.com/millwright-go/millwright/machine"
@@ -17,14 +16,13 @@ import (
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
-	"github.com/millwright-go/millwright/store"
 )
 
 // fleet is what stays when managers are replaced: a store for each kind of object, the cluster that
 // machines join, and the host of their processes.
 type fleet struct {
-	*place
-	stores
+	place
+	home.Objects
 	care
 
 	cluster  *heartbeat.Cluster
@@ -67,17 +65,17 @@ const (
 )
 
 // newFleet makes the cluster, its workload and the host. It passes the workload's reports to tell.
-func newFleet(h *place, s stores, token string, tell func(text string)) (*fleet, error) {
-	f := &fleet{place: h, stores: s, care: care{health: machinePolicy(), safety: safetyPolicy()}}
+func newFleet(h place, o home.Objects, token string, tell func(text string)) (*fleet, error) {
+	f := &fleet{place: h, Objects: o, care: care{health: machinePolicy(), safety: safetyPolicy()}}
 	var err error
 	f.cluster, err = heartbeat.Listen(heartbeat.Options{
-		Socket: h.Socket(), Token: token, Silence: silence, Nodes: f.nodes,
+		Socket: h.Socket(), Token: token, Silence: silence, Nodes: f.Nodes,
 	})
 	if err != nil {
 		return nil, err
 	}
 	f.workload, err = workload.New(workload.Options{
-		Desks: h.desks(), Volumes: h.volumes(), Ledger: h.taskLedger(), Nodes: f.nodes, Tell: tell,
+		Desks: h.desks(), Volumes: h.volumes(), Ledger: h.taskLedger(), Nodes: f.Nodes, Tell: tell,
 	})
 	if err != nil {
 		return nil, err
@@ -141,52 +139,34 @@ func (f *fleet) newManager(hooks manager.Hooks) (*manager.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	return manager.New(manager.Options{
-		Machines: f.machines, Sets: f.sets, Deployments: f.deployments, Classes: f.classes, Secrets: f.secrets,
-		Driver:        driver.Intercept(processes, driver.Deadline(driver.Timeouts{Default: 20 * time.Second})),
-		Cluster:       f.cluster,
-		Drainer:       drainer,
-		MachinePolicy: f.health,
-		SafetyPolicy:  f.safety,
-		Hooks:         hooks,
-		Now:           clock,
-	})
-}
-
-// join returns the token of the cluster: the stored one, or else a new one.
-func (s stores) join(ctx context.Context) (token string, err error) {
-	secret, err := s.secrets.Get(ctx, secretKey)
-	if errors.Is(err, store.ErrNotFound) {
-		return rand.Text(), nil
-	}
-	if err != nil {
-		return "", err
-	}
-	join, ok := heartbeat.ParseJoin(secret.Data[machine.UserData])
-	if !ok {
-		return "", errors.New("the secret that is stored says nothing of the cluster")
-	}
-	return join.Token, nil
+	options := f.Options
+	options.Driver = driver.Intercept(processes, driver.Deadline(driver.Timeouts{Default: 20 * time.Second}))
+	options.Cluster = f.cluster
+	options.Drainer = drainer
+	options.MachinePolicy = f.health
+	options.SafetyPolicy = f.safety
+	options.Hooks = hooks
+	return manager.New(options)
 }
 
 // deploy stores a deployment of the first version, and what it refers to. Existing objects stay as
 // they are.
 func (f *fleet) deploy(ctx context.Context, token string, strategy deployment.Strategy) error {
 	join := heartbeat.Join{Socket: f.Socket(), Token: token, Node: "<<MACHINE_NAME>>"}
-	_, err := f.secrets.Create(ctx, &machine.Secret{
+	_, err := f.Secrets.Create(ctx, &machine.Secret{
 		Meta: object.Meta{Key: secretKey}, Data: map[string][]byte{machine.UserData: join.UserData()},
 	})
-	if err := unlessThere(err); err != nil {
+	if err := home.UnlessThere(err); err != nil {
 		return err
 	}
 	for _, version := range []string{"v1", "v2", "v3"} {
-		_, err := f.classes.Create(ctx, newClass(clusterName, version))
-		if err := unlessThere(err); err != nil {
+		_, err := f.Classes.Create(ctx, newClass(clusterName, version))
+		if err := home.UnlessThere(err); err != nil {
 			return err
 		}
 	}
 	labels := map[string]string{"app": "web"}
-	_, err = f.deployments.Create(ctx, &deployment.Deployment{
+	_, err = f.Deployments.Create(ctx, &deployment.Deployment{
 		Meta: object.Meta{Key: deploymentKey},
 		Spec: deployment.Spec{
 			Replicas: replicas,
@@ -198,7 +178,7 @@ func (f *fleet) deploy(ctx context.Context, token string, strategy deployment.St
 			Strategy: strategy,
 		},
 	})
-	return unlessThere(err)
+	return home.UnlessThere(err)
 }
 
 // newClass returns what machines of a version are made from. The cluster is the tag by which the
@@ -211,26 +191,7 @@ func newClass(cluster, version string) *machine.Class {
 	}
 }
 
-// unlessThere returns the error of a create, unless it says that the object exists.
-func unlessThere(err error) error {
-	if errors.Is(err, store.ErrAlreadyExists) {
-		return nil
-	}
-	return err
-}
-
 // edit changes the deployment, as its owner would.
 func (f *fleet) edit(ctx context.Context, change func(*deployment.Spec)) error {
-	for {
-		d, err := f.deployments.Get(ctx, deploymentKey)
-		if err != nil {
-			return err
-		}
-		changed := d.Clone()
-		change(&changed.Spec)
-		_, err = f.deployments.Update(ctx, changed)
-		if !errors.Is(err, store.ErrConflict) {
-			return err // usually nil: a conflict means that it was written meanwhile
-		}
-	}
+	return home.Edit(ctx, f.Deployments, deploymentKey, func(d *deployment.Deployment) { change(&d.Spec) })
 }

@@ -65,11 +65,11 @@ type updater struct {
 
 func (u *updater) run(ctx context.Context) error {
 	done := map[string]bool{}
-	for change, err := range u.p.nodes.Watch(ctx) {
+	for change, err := range u.p.Nodes.Watch(ctx) {
 		if err != nil {
 			return err
 		}
-		nodes, err := u.p.nodes.List(ctx, store.Query{})
+		nodes, err := u.p.Nodes.List(ctx, store.Query{})
 		if err != nil {
 			break // the fleet is complete
 		}
@@ -104,13 +104,13 @@ func readyForUpdate(n *machine.Node) bool {
 // label puts a label on a node, also while others write the node.
 func (u *updater) label(ctx context.Context, key object.Key, name, value string) error {
 	for {
-		n, err := u.p.nodes.Live().Get(ctx, key)
+		n, err := u.p.Nodes.Live().Get(ctx, key)
 		if err != nil || n.Labels[name] == value {
 			return err
 		}
 		n = n.Clone()
 		n.Labels[name] = value
-		if _, err = u.p.nodes.Update(ctx, n); !errors.Is(err, store.ErrConflict) {
+		if _, err = u.p.Nodes.Update(ctx, n); !errors.Is(err, store.ErrConflict) {
 			return err
 		}
 	}

@@ -131,7 +131,7 @@ func toneOf(p machine.Phase) screen.Tone {
 // table shows the machines as they stand.
 func (p *play) table() screen.Table {
 	ctx := context.Background()
-	machines, _ := p.machines.List(ctx, store.Query{})
+	machines, _ := p.Machines.List(ctx, store.Query{})
 	slices.SortFunc(machines, func(a, b *machine.Machine) int {
 		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), strings.Compare(a.Name, b.Name))
 	})
@@ -160,7 +160,7 @@ func (p *play) row(ctx context.Context, m *machine.Machine, pid int) []screen.Ce
 	if m.Deleted() {
 		phase = machine.PhaseTerminating
 	}
-	if _, err := p.nodes.Get(ctx, object.Key{Name: m.Spec.NodeName}); err == nil {
+	if _, err := p.Nodes.Get(ctx, object.Key{Name: m.Spec.NodeName}); err == nil {
 		node = "not ready"
 		if p.ready(m.Spec.NodeName) {
 			node = "ready"

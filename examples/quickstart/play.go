@@ -10,6 +10,7 @@ import (
 
 	"github.com/millwright-go/millwright/examples/quickstart/agent"
 	"github.com/millwright-go/millwright/examples/quickstart/command"
+	"github.com/millwright-go/millwright/examples/quickstart/home"
 	"github.com/millwright-go/millwright/examples/quickstart/ledger"
 	"github.com/millwright-go/millwright/examples/quickstart/screen"
 	"github.com/millwright-go/millwright/manager"
@@ -20,7 +21,7 @@ import (
 type play struct {
 	*fleet
 	token    string
-	done     progress
+	done     home.Progress
 	screen   *screen.Screen
 	narrator *narrator
 	book     *ledger.Book
@@ -59,23 +60,23 @@ func newPlay(out io.Writer, options screen.Options, state string) (*play, error)
 	if err != nil {
 		return nil, err
 	}
-	s, done, err := h.open()
+	o, done, err := h.Open(clock)
 	if err != nil {
 		return nil, err
 	}
 	p := &play{done: done, changed: make(chan struct{}, 1)}
 	p.screen = screen.New(out, options, p.table)
 	tell := func(text string) { p.screen.Line(screen.Plain, text) }
-	p.token, err = s.join(context.Background())
+	p.token, err = o.Token(context.Background(), secretKey)
 	if err == nil {
-		p.fleet, err = newFleet(h, s, p.token, tell)
+		p.fleet, err = newFleet(h, o, p.token, tell)
 	}
 	if err != nil {
-		return nil, errors.Join(err, s.closes(), h.Drop())
+		return nil, errors.Join(err, o.Close(), h.Drop())
 	}
 	p.book = ledger.Open(h.ledger())
 	p.tasks = &taskCensus{book: ledger.Open(h.taskLedger())}
-	p.census = &census{book: p.book, machines: p.machines, found: p.host.Adopt}
+	p.census = &census{book: p.book, machines: p.Machines, found: p.host.Adopt}
 	p.narrator = newNarrator(p.screen)
 	return p, nil
 }
@@ -154,7 +155,7 @@ func (p *play) stopManager() {
 }
 
 func (p *play) run(ctx context.Context) error {
-	if alive, err := p.book.Alive(); err != nil || len(alive) > 0 || p.done != (progress{}) {
+	if alive, err := p.book.Alive(); err != nil || len(alive) > 0 || p.done != (home.Progress{}) {
 		p.say("an earlier program has left %d processes running: the play goes on", len(alive))
 	}
 	for p.done.Act < len(acts) {
@@ -181,13 +182,13 @@ func (p *play) runAct(ctx context.Context, a act) error {
 	if created != a.creates {
 		return fmt.Errorf("%d processes were created where %d were needed", created, a.creates)
 	}
-	return p.note(func(done *progress) {
-		*done = progress{Act: done.Act + 1, Created: account.Created, Tasks: done.Tasks}
+	return p.note(func(done *home.Progress) {
+		*done = home.Progress{Act: done.Act + 1, Created: account.Created, Tasks: done.Tasks}
 	})
 }
 
 // note changes the progress, and saves it if the place lasts.
-func (p *play) note(change func(*progress)) error {
+func (p *play) note(change func(*home.Progress)) error {
 	change(&p.done)
 	return p.Save(p.done)
 }
@@ -201,7 +202,7 @@ func (p *play) leave() error {
 	p.stopManager()
 	p.stopBackground()
 	p.screen.Text(fmt.Sprintf("\nthe machines go on for %s, for the same command to go on with them", agent.Abandonment))
-	return p.closes()
+	return p.Close()
 }
 
 func (p *play) stopBackground() {
@@ -229,7 +230,7 @@ func (p *play) close(ctx context.Context, failed error) error {
 	if failed == nil {
 		failed = p.settle(account, killed)
 	}
-	return errors.Join(failed, p.clear(), p.closes())
+	return errors.Join(failed, p.Clear(), p.Close())
 }
 
 // settle reports how the ledgers were closed.

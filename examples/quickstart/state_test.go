@@ -173,19 +173,19 @@ func endAll(t *testing.T, dir string) {
 	}
 }
 
-func lasting(t *testing.T) *place {
+func lasting(t *testing.T) place {
 	t.Helper()
 	h, err := newPlace(filepath.Join(t.TempDir(), "state"))
 	require.NoError(t, err)
 	return h
 }
 
-func opened(t *testing.T, h *place) progress {
+func opened(t *testing.T, h place) home.Progress {
 	t.Helper()
-	s, done, err := h.open()
+	s, done, err := h.Open(clock)
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = s.closes() })
-	require.NoError(t, s.closes())
+	t.Cleanup(func() { _ = s.Close() })
+	require.NoError(t, s.Close())
 	return done
 }
 
@@ -193,28 +193,28 @@ func TestProgressIsKept(t *testing.T) {
 	h := lasting(t)
 	require.Zero(t, opened(t, h))
 	life := ledger.Life{Machine: "a", Instance: "one", ID: procid.ID{PID: 1, Start: "2"}}
-	done := progress{Act: 3, Created: 12, Tasks: true, Data: &life, From: "a", Victim: &life}
+	done := home.Progress{Act: 3, Created: 12, Tasks: true, From: "a", Chosen: &life}
 	require.NoError(t, h.Save(done))
 	again, err := newPlace(h.Path)
 	require.NoError(t, err)
 	require.Equal(t, done, opened(t, again))
-	require.NoError(t, os.WriteFile(h.In(home.Progress), []byte("{"), 0o600))
-	_, _, err = h.open()
-	require.ErrorContains(t, err, home.Progress)
+	require.NoError(t, os.WriteFile(h.In(home.ProgressFile), []byte("{"), 0o600))
+	_, _, err = h.Open(clock)
+	require.ErrorContains(t, err, home.ProgressFile)
 }
 
 // TestHomeOfAPlayThatIsOver: what an earlier program could not remove is removed, and processes
 // that it could not kill are ended.
 func TestHomeOfAPlayThatIsOver(t *testing.T) {
-	for name, ends := range map[string]func(*testing.T, *place){
-		"its end was noted": func(t *testing.T, h *place) {
-			require.NoError(t, h.Save(progress{Act: 2, Over: true}))
+	for name, ends := range map[string]func(*testing.T, place){
+		"its end was noted": func(t *testing.T, h place) {
+			require.NoError(t, h.Save(home.Progress{Act: 2, Over: true}))
 		},
-		"it was killed while it wiped": func(t *testing.T, h *place) {
-			require.NoError(t, h.Save(progress{Over: true}))
+		"it was killed while it wiped": func(t *testing.T, h place) {
+			require.NoError(t, h.Save(home.Progress{Over: true}))
 			require.NoError(t, os.Remove(h.Store()))
 		},
-		"nobody came in time": func(t *testing.T, h *place) {
+		"nobody came in time": func(t *testing.T, h place) {
 			gone := ledger.Hand{Path: h.ledger(), Machine: "b", Instance: "two"}
 			require.NoError(t, gone.Enter(ledger.Abandoned, ""))
 		},
@@ -222,7 +222,7 @@ func TestHomeOfAPlayThatIsOver(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := lasting(t)
 			opened(t, h)
-			require.NoError(t, h.Save(progress{Act: 2}))
+			require.NoError(t, h.Save(home.Progress{Act: 2}))
 			require.NoError(t, os.MkdirAll(h.records(), 0o700))
 			cmd := exec.Command("sleep", "600")
 			require.NoError(t, cmd.Start())
@@ -241,14 +241,14 @@ func TestHomeOfAPlayThatIsOver(t *testing.T) {
 			require.ErrorContains(t, <-ended, "killed")
 			require.NoDirExists(t, h.records())
 			require.NoFileExists(t, h.ledger())
-			require.NoFileExists(t, h.In(home.Progress))
+			require.NoFileExists(t, h.In(home.ProgressFile))
 		})
 	}
 }
 
 func TestHomeOfSomebodyElseIsRefused(t *testing.T) {
 	for name, refused := range map[string]bool{
-		"machines": true, "notes.txt": true, storeFile: false, home.Progress: false, "." + storeFile + ".new-1": false,
+		"machines": true, "notes.txt": true, storeFile: false, home.ProgressFile: false, "." + storeFile + ".new-1": false,
 	} {
 		dir := t.TempDir()
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
@@ -259,7 +259,7 @@ func TestHomeOfSomebodyElseIsRefused(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, storeFile), []byte("letters"), 0o600))
 	h, err := newPlace(dir)
 	require.NoError(t, err)
-	_, _, err = h.open()
+	_, _, err = h.Open(clock)
 	require.Error(t, err)
 	text, err := os.ReadFile(filepath.Join(dir, storeFile))
 	require.NoError(t, err)

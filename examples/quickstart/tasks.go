@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/millwright-go/millwright/examples/quickstart/home"
 	"github.com/millwright-go/millwright/examples/quickstart/ledger"
 	"github.com/millwright-go/millwright/examples/quickstart/workload"
 )
@@ -47,7 +48,7 @@ func (f *fleet) setTasks(front, data int) error {
 
 // startTasks starts all tasks.
 func (p *play) startTasks(ctx context.Context) error {
-	if err := p.note(func(done *progress) { done.Tasks = true }); err != nil {
+	if err := p.note(func(done *home.Progress) { done.Tasks = true }); err != nil {
 		return err
 	}
 	if err := p.setTasks(tasks, 1); err != nil {
@@ -76,7 +77,7 @@ func (p *play) tasksServe(ctx context.Context) error {
 
 // stopTasks ends all tasks, as their owner would before the machines are deleted.
 func (p *play) stopTasks(ctx context.Context) error {
-	if err := p.note(func(done *progress) { done.Tasks = false }); err != nil {
+	if err := p.note(func(done *home.Progress) { done.Tasks = false }); err != nil {
 		return err
 	}
 	if err := p.setTasks(0, 0); err != nil {

@@ -75,14 +75,14 @@ func TestBudgetHoldsDrainsBack(t *testing.T) {
 	p.stopManager()
 	p.drainer = func() (manager.Drainer, error) {
 		return manager.NewDrainer(manager.DrainOptions{
-			Nodes: p.nodes, Policy: drainPolicy(), Workload: manager.Workload{Pods: p.workload, Budgets: p.workload, Volumes: p.workload},
+			Nodes: p.Nodes, Policy: drainPolicy(), Workload: manager.Workload{Pods: p.workload, Budgets: p.workload, Volumes: p.workload},
 		})
 	}
 	require.NoError(t, p.startManager())
 	p.beginCounts()
 	require.NoError(t, p.edit(t.Context(), useClass("v2")))
 	require.NoError(t, p.await(t.Context(), func() string {
-		nodes, err := p.nodes.List(t.Context(), store.Query{})
+		nodes, err := p.Nodes.List(t.Context(), store.Query{})
 		draining := slices.DeleteFunc(nodes, func(n *machine.Node) bool { return n.Drain == nil })
 		if err != nil || len(draining) < 2 {
 			return "drains at a time"
@@ -175,7 +175,7 @@ func TestFinishedTasksHoldNoDrain(t *testing.T) {
 	seen := &witness{Pods: p.workload}
 	p.drainer = func() (manager.Drainer, error) {
 		return manager.NewDrainer(manager.DrainOptions{
-			Nodes: p.nodes, Policy: drainPolicy(), Workload: manager.Workload{Pods: seen, Budgets: p.workload, Volumes: p.workload},
+			Nodes: p.Nodes, Policy: drainPolicy(), Workload: manager.Workload{Pods: seen, Budgets: p.workload, Volumes: p.workload},
 		})
 	}
 	require.NoError(t, p.startManager())
@@ -211,7 +211,7 @@ func TestDrainOutlivesItsManager(t *testing.T) {
 	p.beginCounts()
 	require.NoError(t, p.edit(t.Context(), useClass("v2")))
 	record := func() *machine.DrainRecord {
-		n, err := p.nodes.Get(t.Context(), key)
+		n, err := p.Nodes.Get(t.Context(), key)
 		if err != nil {
 			return nil
 		}

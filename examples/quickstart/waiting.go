@@ -16,10 +16,10 @@ const glance = 50 * time.Millisecond
 
 // watchStores reports every change to p.changed, until ctx ends.
 func (p *play) watchStores(ctx context.Context) {
-	follow(ctx, p, p.machines)
-	follow(ctx, p, p.sets)
-	follow(ctx, p, p.deployments)
-	follow(ctx, p, p.nodes)
+	follow(ctx, p, p.Machines)
+	follow(ctx, p, p.Sets)
+	follow(ctx, p, p.Deployments)
+	follow(ctx, p, p.Nodes)
 }
 
 func follow[T object.Object[T]](ctx context.Context, p *play, c store.Collection[T]) {
@@ -61,10 +61,10 @@ func (p *play) settled(ctx context.Context, n int, class string) error {
 		if ready := p.running(class); ready != n {
 			return fmt.Sprintf("%d of %d machines run %s", ready, n, class)
 		}
-		if all := count(p.machines.List(ctx, store.Query{})); all != n {
+		if all := count(p.Machines.List(ctx, store.Query{})); all != n {
 			return fmt.Sprintf("%d machines that are not to stay", all-n)
 		}
-		if nodes := count(p.nodes.List(ctx, store.Query{})); nodes != n {
+		if nodes := count(p.Nodes.List(ctx, store.Query{})); nodes != n {
 			return fmt.Sprintf("%d nodes of %d", nodes, n)
 		}
 		alive, err := p.book.Alive()
@@ -77,7 +77,7 @@ func (p *play) settled(ctx context.Context, n int, class string) error {
 
 // running counts the machines of a class that run.
 func (p *play) running(class string) int {
-	machines, _ := p.machines.List(context.Background(), store.Query{})
+	machines, _ := p.Machines.List(context.Background(), store.Query{})
 	n := 0
 	for _, m := range machines {
 		if m.Spec.Class.Name == class && m.Status.Phase == machine.PhaseRunning && !m.Deleted() {
@@ -89,7 +89,7 @@ func (p *play) running(class string) int {
 
 // machine returns the object of that name, or nil.
 func (p *play) machine(name string) *machine.Machine {
-	m, err := p.machines.Get(context.Background(), object.Key{Namespace: namespace, Name: name})
+	m, err := p.Machines.Get(context.Background(), object.Key{Namespace: namespace, Name: name})
 	if err != nil {
 		return nil
 	}
@@ -112,7 +112,7 @@ func (p *play) unjoined() string {
 
 // ready reports whether there is a node of that name that is Ready.
 func (p *play) ready(node string) bool {
-	n, err := p.nodes.Get(context.Background(), object.Key{Name: node})
+	n, err := p.Nodes.Get(context.Background(), object.Key{Name: node})
 	if err != nil {
 		return false
 	}
@@ -129,10 +129,10 @@ func (p *play) left() string {
 		kind string
 		n    int
 	}{
-		{"deployments", count(p.deployments.List(ctx, store.Query{}))},
-		{"sets", count(p.sets.List(ctx, store.Query{}))},
-		{"machines", count(p.machines.List(ctx, store.Query{}))},
-		{"nodes", count(p.nodes.List(ctx, store.Query{}))},
+		{"deployments", count(p.Deployments.List(ctx, store.Query{}))},
+		{"sets", count(p.Sets.List(ctx, store.Query{}))},
+		{"machines", count(p.Machines.List(ctx, store.Query{}))},
+		{"nodes", count(p.Nodes.List(ctx, store.Query{}))},
 	}
 	for _, o := range objects {
 		if o.n > 0 {

@@ -17,8 +17,8 @@ import (
 	"github.com/millwright-go/millwright/examples/quickstart/heartbeat"
 )
 
-// Progress is the file that says how far a play has come.
-const Progress = "play.json"
+// ProgressFile is the file that says how far a play has come.
+const ProgressFile = "play.json"
 
 // programFile is the program that processes run.
 const programFile = "program"
@@ -56,7 +56,7 @@ func (d Dir) check() error {
 		return err
 	}
 	ours := slices.ContainsFunc(entries, func(e os.DirEntry) bool {
-		return e.Name() == Progress || strings.Contains(e.Name(), d.store) // even one that is being made
+		return e.Name() == ProgressFile || strings.Contains(e.Name(), d.store) // even one that is being made
 	})
 	if len(entries) > 0 && !ours {
 		return fmt.Errorf("%s is neither empty nor a directory of this program", d.Path)
@@ -87,7 +87,7 @@ func (d Dir) Store() string { return d.In(d.store) }
 
 // Load reads the progress. A new directory has none, and Load reads nothing.
 func (d Dir) Load(into any) error {
-	text, err := os.ReadFile(d.In(Progress))
+	text, err := os.ReadFile(d.In(ProgressFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -95,7 +95,7 @@ func (d Dir) Load(into any) error {
 		err = json.Unmarshal(text, into)
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", d.In(Progress), err)
+		return fmt.Errorf("%s: %w", d.In(ProgressFile), err)
 	}
 	return nil
 }
@@ -109,7 +109,7 @@ func (d Dir) Save(progress any) error {
 	if err != nil {
 		return err
 	}
-	path := d.In(Progress)
+	path := d.In(ProgressFile)
 	if err := os.WriteFile(path+".new", text, 0o600); err != nil {
 		return err
 	}
@@ -154,7 +154,7 @@ func (d Dir) Wipe(names ...string) error {
 	if !d.Lasts {
 		return os.RemoveAll(d.Path)
 	}
-	for _, name := range append(names, filepath.Base(d.Socket()), programFile, programFile+".new", Progress+".new", d.store, Progress) {
+	for _, name := range append(names, filepath.Base(d.Socket()), programFile, programFile+".new", ProgressFile+".new", d.store, ProgressFile) {
 		if err := os.RemoveAll(d.In(name)); err != nil {
 			return err
 		}
