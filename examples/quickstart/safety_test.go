@@ -116,6 +116,7 @@ func TestHalfOfTheFleetBreaks(t *testing.T) {
 			t.Parallel()
 			var o *observed
 			p := startFleetWith(t, twoMore, func(p *play) {
+				p.health = machinePolicy()
 				p.safety.Replacements.Value = int32(budget)
 				p.grace = 100 * time.Millisecond // a stopped process gets no signals
 				o = p.observe()

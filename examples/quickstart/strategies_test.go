@@ -67,6 +67,7 @@ func startFleetWith(t *testing.T, strategy deployment.Strategy, prepare func(*pl
 		}
 		require.NoError(t, p.close(ctx, failed))
 	})
+	p.health.HealthTimeout = patience // a process that comes late on a busy machine is not lost
 	prepare(p)
 	require.NoError(t, p.begin())
 	require.NoError(t, p.deploy(t.Context(), p.token, strategy))
