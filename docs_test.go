@@ -47,8 +47,7 @@ func TestInvariantsNameTheirChecks(t *testing.T) {
 	}
 }
 
-// TestPagesLeadSomewhere: what README and docs link to, and the files that the
-// README's table names, exist.
+// TestPagesLeadSomewhere: what README and docs link to, and the files that they name, exist.
 func TestPagesLeadSomewhere(t *testing.T) {
 	pages, err := filepath.Glob("docs/*.md")
 	if err != nil {
