@@ -11,6 +11,21 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
+// In an update in place, machines of old sets are marked as candidates. Some are selected, no more
+// than may be unavailable. A selected machine updates itself and then moves to the new set
+// (moving.go). Package rollout has the arithmetic (rollout.InPlace). The rules beside it:
+//
+//   - An update that has begun is not called off. The machine records for which set it was selected,
+//     and moves there when it is done, even if another template is wanted by then.
+//   - A machine that was selected and has not begun is deselected when its set has the wanted
+//     template again.
+//   - While the deployment is paused, none is selected; what has begun is finished and moved. None
+//     is selected either while a set may be deleting a machine for a replacement.
+//   - A machine whose update failed stays as long as it blocks no other. If it uses up the allowed
+//     unavailability, it is deleted and replaced; the last ones wait for the end of their health
+//     timeout. With Manual, none is deleted for that.
+//   - Old sets are closed: what they lose is replaced in the new set.
+
 // markBurst is how many machines one plan changes at most, the same as for sets.
 const markBurst = 100
 

@@ -18,6 +18,22 @@ import (
 // Until stage ReadyForUpdate is stored, which is before the agent is told, the
 // update can be withdrawn. From there on the agent may be at work, and only its
 // answer or the end of the time decides.
+//
+//   - The status of condition InPlaceUpdate is always True; its reason is the stage. The condition
+//     stays on the node, and the next update begins at UpdateSuccessful.
+//   - An update that is withdrawn before stage ReadyForUpdate ends in Running. One that is withdrawn
+//     later and then succeeds ends in InPlaceUpdateFailed with stage CandidateForUpdate, because the
+//     node is not what its owner says. It is updated again when it is selected, or deleted.
+//   - A failed update stays open, because the agent may succeed later. If its owner withdraws it, a
+//     healthy machine runs again.
+//   - A missing node, or one of another machine, is waited for until the time is up. If a user
+//     deletes the node, the machine is deleted too.
+//   - The critical-components taint is put on again, with the end of the cordon, if this library has
+//     seen it on the node before: elsewhere nothing would remove it.
+//   - Answers are believed after a live read only. Answers from before the update are removed when
+//     it begins. A user's selection is removed on success.
+//   - What puts marks on the node, announces the update, or removes marks that are newer than the
+//     record follows a status write of the same pass. A reader of an old record fails there.
 
 // update looks after a machine that is being updated. Its time counts from
 // when it was selected. No verdict is passed on its health meanwhile.

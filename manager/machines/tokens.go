@@ -22,6 +22,19 @@ import (
 // tokenPlaceholder in user data stands for the machine's bootstrap token.
 const tokenPlaceholder = "<<BOOTSTRAP_TOKEN>>"
 
+// A machine's token is recorded nowhere: it is found by the machine's UID, so a crash leaves nothing torn.
+//
+//   - A token is made behind the announcement of a create, in the same pass. Everywhere else, also when a
+//     VM is initialized, an existing token is only prolonged: a reader with an old cache would otherwise
+//     make one for a machine that runs.
+//   - It is deleted before the write that ends the need for it, which is Running or the removal of the
+//     finalizer. A deletion that fails causes a warning and holds nothing up: the token expires with the
+//     creation's time.
+//   - It takes two calls for a creation and one for a deletion. A pass over a machine that has joined does
+//     not even look at user data.
+//   - The token exists in the pass alone. Effects, observations and plans hold none of it, and a driver
+//     that repeats it in an error or a note has it removed before these are stored.
+
 // Tokens makes the bootstrap tokens with which nodes join the cluster, one for
 // each machine whose user data asks for it. Its methods may be called at the same
 // time, also for the same machine by a process that is about to end and the one
