@@ -1,0 +1,56 @@
+package millwright_test
+
+import (
+	"go/ast"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestCorePackagesHaveAnExample: a package that decides, a port, and what carries plans out show in an
+// example, which runs as a test, how they are used.
+func TestCorePackagesHaveAnExample(t *testing.T) {
+	read, checked := loadTree(t), 0
+	for _, r := range architecture {
+		if !r.core && !slices.Contains([]string{"machine/fsm", "manager", "manager/engine"}, r.dir) {
+			continue
+		}
+		checked++
+		if !slices.ContainsFunc(read.sources, func(s *source) bool { return s.dir() == r.dir && hasExample(s) }) {
+			t.Errorf("%s has no Example with an output: add one to its example_test.go", r.dir)
+		}
+	}
+	if checked < 15 {
+		t.Errorf("%d core packages were checked: the table 'architecture' has more", checked)
+	}
+}
+
+// hasExample reports whether a file has an example that go test runs.
+func hasExample(s *source) bool {
+	return s.test() && slices.ContainsFunc(s.file.Decls, func(decl ast.Decl) bool {
+		f, ok := decl.(*ast.FuncDecl)
+		return ok && f.Recv == nil && strings.HasPrefix(f.Name.Name, "Example") && slices.ContainsFunc(s.file.Comments, func(c *ast.CommentGroup) bool {
+			return f.Pos() < c.Pos() && c.End() < f.End() && strings.HasPrefix(c.Text(), "Output:") && strings.TrimSpace(strings.TrimPrefix(c.Text(), "Output:")) != ""
+		})
+	})
+}
+
+// TestExampleRuleBites: an example without an output is not run, so it is none.
+func TestExampleRuleBites(t *testing.T) {
+	for text, want := range map[string]bool{
+		"package m_test\n\nfunc Example() {\n\tprintln(1)\n\t// Output:\n\t// 1\n}\n":        true,
+		"package m_test\n\nfunc ExampleT_f() {\n\tprintln(1)\n\t// Output:\n\t// 1\n}\n":     true,
+		"package m_test\n\nfunc Example() {\n\tprintln(1)\n}\n":                              false,
+		"package m_test\n\nfunc Example() {\n\tprintln(1)\n\t// Output:\n}\n":                false,
+		"package m_test\n\nfunc TestExample() {\n\t// Output:\n\t// 1\n}\n":                  false,
+		"package m_test\n\nfunc Example() {\n\tprintln(1)\n}\n\n// Output:\n// 1\nvar a int": false,
+	} {
+		s, err := parseSource("m/a_test.go", ".", text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := hasExample(s); got != want {
+			t.Errorf("%v, want %v: %s", got, want, text)
+		}
+	}
+}

@@ -1,0 +1,44 @@
+package machineclass_test
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/millwright-go/millwright/decision"
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/machineclass"
+	"github.com/millwright-go/millwright/object"
+)
+
+// A class is kept by a finalizer while machines refer to it, even if a user deletes it.
+func ExampleDecide() {
+	now := time.Date(2026, 3, 2, 8, 0, 0, 0, time.UTC)
+	policy := &machineclass.Policy{Keep: true}
+	o := &machineclass.Observation{
+		Key:   object.Key{Namespace: "fleet", Name: "small"},
+		Class: &machine.Class{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: "small"}}},
+		Users: machineclass.Users{Machines: 3},
+	}
+	decide := func() machineclass.Plan {
+		plan, err := machineclass.Decide(o, policy, now)
+		fmt.Println(plan.Why, err)
+		return plan
+	}
+
+	plan := decide()
+	o.Class = plan.Write.(*machineclass.Update).Class // as the store would answer
+	o.Class.DeletedAt = now                           // a user deletes it
+	decide()
+
+	o.Users = machineclass.Users{} // the last machine is gone, as a cache says
+	decide()
+	o.Read = decision.Freshness{Began: now} // and as a live read says
+	plan = decide()
+	fmt.Println("finalizers:", plan.Write.(*machineclass.Update).Class.Finalizers)
+	// Output:
+	// class small is used by 3 machines: finalizer added, so that it outlives them <nil>
+	// class small is to be deleted and stays as long as it is used by 3 machines <nil>
+	// nobody seems to use class small any more: making sure of it <nil>
+	// nobody uses class small any more: finalizer removed <nil>
+	// finalizers: []
+}
