@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
@@ -27,24 +28,15 @@ var (
 // far as the bounds allow, the others after them; during a rollout, and while
 // the deployment is paused, they wait.
 func (m *Manager) Replace(ctx context.Context, key object.Key) error {
-	var err error
-	for range commandTries {
-		if err = m.options.requestReplacement(ctx, key); !errors.Is(err, store.ErrConflict) {
-			break
-		}
-	}
-	if err != nil {
+	if _, err := store.Edit(ctx, m.options.Machines, key, m.options.requestReplacement); err != nil {
 		return fmt.Errorf("replacing machine %s: %w", key, err)
 	}
 	return nil
 }
 
-func (o *Options) requestReplacement(ctx context.Context, key object.Key) error {
+func (o *Options) requestReplacement(found *machine.Machine) error {
 	request := o.SetPolicy.Keys.Replace
-	found, err := o.Machines.Live().Get(ctx, key)
 	switch {
-	case err != nil:
-		return err
 	case request == "":
 		return ErrNoKey
 	case found.Deleted():
@@ -54,11 +46,9 @@ func (o *Options) requestReplacement(ctx context.Context, key object.Key) error 
 	case machineset.Requested(found, request):
 		return nil
 	}
-	changed := found.Clone()
-	if changed.Annotations == nil {
-		changed.Annotations = make(map[string]string, 1)
+	if found.Annotations == nil {
+		found.Annotations = make(map[string]string, 1)
 	}
-	changed.Annotations[request] = "true"
-	_, err = o.Machines.Update(ctx, changed)
-	return err
+	found.Annotations[request] = "true"
+	return nil
 }

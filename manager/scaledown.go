@@ -5,16 +5,11 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/manager/deployments"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
 )
-
-// commandTries bounds how often a command begins again when somebody else
-// writes the object meanwhile.
-const commandTries = 10
 
 // ErrNoDeployments is the answer to commands about deployments where
 // Options.Deployments is not set.
@@ -30,35 +25,25 @@ func (m *Manager) ScaleDown(ctx context.Context, key object.Key, names []string,
 	if o.Deployments == nil {
 		return ErrNoDeployments
 	}
-	var err error
-	for range commandTries {
-		if err = o.scaleDown(ctx, key, names, to); !errors.Is(err, store.ErrConflict) {
-			return err
+	_, err := store.Edit(ctx, o.Deployments, key, func(d *deployment.Deployment) error {
+		changed, err := o.scaledDown(ctx, d, names, to)
+		if err == nil {
+			*d = *changed
 		}
-	}
+		return err
+	})
 	return err
 }
 
-func (o *Options) scaleDown(ctx context.Context, key object.Key, names []string, to int32) error {
-	began := o.Now()
-	d, err := o.Deployments.Live().Get(ctx, key)
-	if err != nil {
-		return fmt.Errorf("scaling deployment %s: %w", key, err)
-	}
+// scaledDown returns what the command makes of a deployment that was read just now.
+func (o *Options) scaledDown(ctx context.Context, d *deployment.Deployment, names []string, to int32) (*deployment.Deployment, error) {
+	seen := &deployment.Observation{Deployment: d}
 	sets, err := o.Sets.Live().List(ctx, store.Query{Index: IndexOwner, Value: d.UID})
+	if err == nil {
+		seen.Sets, err = deployments.WithMachines(ctx, sets, o.Machines.Live())
+	}
 	if err != nil {
-		return fmt.Errorf("scaling deployment %s: %w", key, err)
+		return nil, fmt.Errorf("scaling deployment %s: %w", d.Key, err)
 	}
-	seen := &deployment.Observation{Deployment: d, Read: decision.Freshness{Began: began}}
-	if seen.Sets, err = deployments.WithMachines(ctx, sets, o.Machines.Live()); err != nil {
-		return fmt.Errorf("scaling deployment %s: %w", key, err)
-	}
-	changed, err := deployment.ScaleDown(seen, names, to, o.DeploymentPolicy, o.Now())
-	if err != nil || changed == d {
-		return err
-	}
-	if _, err = o.Deployments.Update(ctx, changed); err != nil {
-		return fmt.Errorf("scaling deployment %s: %w", key, err)
-	}
-	return nil
+	return deployment.ScaleDown(seen, names, to, o.DeploymentPolicy, o.Now())
 }

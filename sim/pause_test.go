@@ -1,6 +1,7 @@
 package sim_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -20,28 +21,21 @@ const pausedKey = "millwright-go/paused"
 
 // setPause writes the annotation, as a user does who tries again after a conflict.
 func setPause[T object.Object[T]](r *run, c store.Collection[T], key object.Key, value string) {
-	for range 100 {
-		found, err := c.Live().Get(ctx, key)
-		if err != nil || found.ObjectMeta().Annotations[pausedKey] == value {
-			return
-		}
-		changed := found.Clone()
-		meta := changed.ObjectMeta()
-		annotations := map[string]string{pausedKey: value}
-		for k, v := range meta.Annotations {
-			if k != pausedKey {
-				annotations[k] = v
-			}
-		}
+	_, err := store.Edit(ctx, c, key, func(o T) error {
+		meta := o.ObjectMeta()
 		if value == "" {
-			delete(annotations, pausedKey)
+			delete(meta.Annotations, pausedKey)
+			return nil
 		}
-		meta.Annotations = annotations
-		if _, err = c.Update(ctx, changed); err == nil {
-			return
+		if meta.Annotations == nil {
+			meta.Annotations = map[string]string{}
 		}
+		meta.Annotations[pausedKey] = value
+		return nil
+	})
+	if !errors.Is(err, store.ErrNotFound) {
+		require.NoError(r.t, err, "%s", key)
 	}
-	require.Fail(r.t, "could not be written", "%s", key)
 }
 
 // pauseSome pauses or resumes some machines and sets, by a number.

@@ -40,3 +40,24 @@ func Example() {
 	// update fleet/a: conflict true
 	// 1 in the north
 }
+
+// Edit is for a program that changes an object which others write too. CreateOrEdit also creates it.
+func ExampleEdit() {
+	ctx := context.Background()
+	var machines store.Collection[*storetest.Object] = store.NewMemory[*storetest.Object](nil, storetest.Indexes())
+	a := &storetest.Object{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: "a"}}}
+
+	scale := func(to int64) func(*storetest.Object) error {
+		return func(o *storetest.Object) error { o.Spec.Replicas = to; return nil }
+	}
+	created, _ := store.CreateOrEdit(ctx, machines, a, scale(2))
+	edited, _ := store.Edit(ctx, machines, a.Key, scale(5))
+	fmt.Println(created.Spec.Replicas, "then", edited.Spec.Replicas)
+
+	_, err := store.Edit(ctx, machines, object.Key{Namespace: "fleet", Name: "b"}, scale(1))
+	fmt.Println(errors.Is(err, store.ErrNotFound))
+
+	// Output:
+	// 2 then 5
+	// true
+}

@@ -79,25 +79,18 @@ func run(ctx context.Context, log *slog.Logger, state string, replicas int32) (e
 func declare(ctx context.Context, db *bolt.DB, replicas int32) error {
 	small := &machine.Class{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: "small"}}, Provider: provider}
 	small.ProviderSpec = []byte(`{"cluster": "blue", "size": "small"}`)
-	if _, err := db.Classes().Create(ctx, small); err != nil && !errors.Is(err, store.ErrAlreadyExists) {
+	if _, err := store.CreateOrEdit(ctx, db.Classes(), small, nil); err != nil {
 		return err
 	}
 	web := &deployment.Deployment{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: "web"}}}
-	web.Spec.Replicas = replicas
 	web.Spec.Selector.Labels = map[string]string{"app": "web"}
 	web.Spec.Template = machineset.Template{Labels: web.Spec.Selector.Labels}
 	web.Spec.Template.Spec.Class.Name = small.Name
 	web.Spec.Strategy.MaxSurge = rollout.IntOrPercent{Value: 1}
-	if _, err := db.Deployments().Create(ctx, web); !errors.Is(err, store.ErrAlreadyExists) {
-		return err
-	}
-	stored, err := db.Deployments().Get(ctx, web.Key)
-	if err != nil {
-		return err
-	}
-	changed := stored.Clone() // a store shares its objects with all readers
-	changed.Spec.Replicas = replicas
-	_, err = db.Deployments().Update(ctx, changed)
+	_, err := store.CreateOrEdit(ctx, db.Deployments(), web, func(d *deployment.Deployment) error {
+		d.Spec.Replicas = replicas
+		return nil
+	})
 	return err
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/millwright-go/millwright/machinepool/pooldriver"
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/store"
 )
 
 // fleet is everything besides the manager: a store for each kind of object, the cluster that
@@ -119,23 +120,23 @@ func (f *fleet) newManager(hooks manager.Hooks) (*manager.Manager, error) {
 // are. The provider fills the node's name into the bootstrap data, which all machines share.
 func (f *fleet) deploy(ctx context.Context, token string, replicas int32) error {
 	join := heartbeat.Join{Socket: f.Socket(), Token: token, Node: "any"}
-	_, err := f.Secrets.Create(ctx, &machine.Secret{
+	_, err := store.CreateOrEdit(ctx, f.Secrets, &machine.Secret{
 		Meta: object.Meta{Key: secretKey}, Data: map[string][]byte{machine.UserData: join.UserData()},
-	})
-	if err := home.UnlessThere(err); err != nil {
+	}, nil)
+	if err != nil {
 		return err
 	}
 	for _, version := range []string{"v1", "v2"} {
 		spec := procdriver.Spec{Cluster: clusterName, Version: version, BootDelay: bootDelay.String()}
-		_, err := f.Classes.Create(ctx, &machine.Class{
+		_, err := store.CreateOrEdit(ctx, f.Classes, &machine.Class{
 			Meta:     object.Meta{Key: object.Key{Namespace: namespace, Name: version}},
 			Provider: procdriver.Provider, ProviderSpec: spec.Encode(),
-		})
-		if err := home.UnlessThere(err); err != nil {
+		}, nil)
+		if err != nil {
 			return err
 		}
 	}
-	_, err = f.Pools.Create(ctx, &machinepool.Pool{
+	_, err = store.CreateOrEdit(ctx, f.Pools, &machinepool.Pool{
 		Meta: object.Meta{Key: poolKey},
 		Spec: machinepool.Spec{
 			ClusterName: clusterName, Replicas: &replicas,
@@ -143,13 +144,17 @@ func (f *fleet) deploy(ctx context.Context, token string, replicas int32) error 
 				Class: machine.ClassRef{Name: "v1"}, Bootstrap: machinepool.Bootstrap{DataSecret: &secretName},
 			},
 		},
-	})
-	return home.UnlessThere(err)
+	}, nil)
+	return err
 }
 
 // edit changes the pool, as its owner would.
 func (f *fleet) edit(ctx context.Context, change func(*machinepool.Spec)) error {
-	return home.Edit(ctx, f.Pools, poolKey, func(p *machinepool.Pool) { change(&p.Spec) })
+	_, err := store.Edit(ctx, f.Pools, poolKey, func(p *machinepool.Pool) error {
+		change(&p.Spec)
+		return nil
+	})
+	return err
 }
 
 // taskCount is how many tasks there are. Their budget lets all of them move at a time, because a

@@ -16,6 +16,7 @@ import (
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/store"
 )
 
 // fleet is what stays when managers are replaced: a store for each kind of object, the cluster that
@@ -153,20 +154,19 @@ func (f *fleet) newManager(hooks manager.Hooks) (*manager.Manager, error) {
 // they are.
 func (f *fleet) deploy(ctx context.Context, token string, strategy deployment.Strategy) error {
 	join := heartbeat.Join{Socket: f.Socket(), Token: token, Node: "<<MACHINE_NAME>>"}
-	_, err := f.Secrets.Create(ctx, &machine.Secret{
+	_, err := store.CreateOrEdit(ctx, f.Secrets, &machine.Secret{
 		Meta: object.Meta{Key: secretKey}, Data: map[string][]byte{machine.UserData: join.UserData()},
-	})
-	if err := home.UnlessThere(err); err != nil {
+	}, nil)
+	if err != nil {
 		return err
 	}
 	for _, version := range []string{"v1", "v2", "v3"} {
-		_, err := f.Classes.Create(ctx, newClass(clusterName, version))
-		if err := home.UnlessThere(err); err != nil {
+		if _, err := store.CreateOrEdit(ctx, f.Classes, newClass(clusterName, version), nil); err != nil {
 			return err
 		}
 	}
 	labels := map[string]string{"app": "web"}
-	_, err = f.Deployments.Create(ctx, &deployment.Deployment{
+	_, err = store.CreateOrEdit(ctx, f.Deployments, &deployment.Deployment{
 		Meta: object.Meta{Key: deploymentKey},
 		Spec: deployment.Spec{
 			Replicas: replicas,
@@ -177,8 +177,8 @@ func (f *fleet) deploy(ctx context.Context, token string, strategy deployment.St
 			},
 			Strategy: strategy,
 		},
-	})
-	return home.UnlessThere(err)
+	}, nil)
+	return err
 }
 
 // newClass returns what machines of a version are made from. The cluster is the tag by which the
@@ -193,5 +193,9 @@ func newClass(cluster, version string) *machine.Class {
 
 // edit changes the deployment, as its owner would.
 func (f *fleet) edit(ctx context.Context, change func(*deployment.Spec)) error {
-	return home.Edit(ctx, f.Deployments, deploymentKey, func(d *deployment.Deployment) { change(&d.Spec) })
+	_, err := store.Edit(ctx, f.Deployments, deploymentKey, func(d *deployment.Deployment) error {
+		change(&d.Spec)
+		return nil
+	})
+	return err
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -103,17 +102,11 @@ func readyForUpdate(n *machine.Node) bool {
 
 // label puts a label on a node, also while others write the node.
 func (u *updater) label(ctx context.Context, key object.Key, name, value string) error {
-	for {
-		n, err := u.p.Nodes.Live().Get(ctx, key)
-		if err != nil || n.Labels[name] == value {
-			return err
-		}
-		n = n.Clone()
+	_, err := store.Edit(ctx, u.p.Nodes, key, func(n *machine.Node) error {
 		n.Labels[name] = value
-		if _, err = u.p.Nodes.Update(ctx, n); !errors.Is(err, store.ErrConflict) {
-			return err
-		}
-	}
+		return nil
+	})
+	return err
 }
 
 func instances(lives []ledger.Life) (names []string) {

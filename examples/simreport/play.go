@@ -13,6 +13,7 @@ import (
 	"github.com/millwright-go/millwright/safety"
 	"github.com/millwright-go/millwright/sim"
 	"github.com/millwright-go/millwright/sim/history"
+	"github.com/millwright-go/millwright/store"
 )
 
 // weather returns the faults.
@@ -92,13 +93,10 @@ func (asked *wish) fleet() *deployment.Deployment {
 
 // edit changes the deployment as its owner would.
 func edit(w *sim.World, change func(*deployment.Spec)) error {
-	ctx := context.Background()
-	d, err := w.Deployments().Get(ctx, object.Key{Namespace: sim.Namespace, Name: "web"})
-	if err != nil {
-		return err
-	}
-	d = d.Clone()
-	change(&d.Spec)
-	_, err = w.Deployments().Update(ctx, d)
+	web := object.Key{Namespace: sim.Namespace, Name: "web"}
+	_, err := store.Edit(context.Background(), w.Deployments(), web, func(d *deployment.Deployment) error {
+		change(&d.Spec)
+		return nil
+	})
 	return err
 }

@@ -244,26 +244,20 @@ func (c *Cluster) sweep(ctx context.Context, now time.Time) error {
 // say writes a condition of a guest's node, unless the node is gone.
 func (c *Cluster) say(ctx context.Context, g *guest, condition object.Condition) error {
 	condition.Since = condition.Since.Truncate(time.Second)
-	for {
-		node, err := c.options.Nodes.Live().Get(ctx, object.Key{Name: g.node})
-		if errors.Is(err, store.ErrNotFound) || err == nil && node.UID != g.uid {
-			g.gone = true
-			return nil
+	_, err := store.EditStatus(ctx, c.options.Nodes, object.Key{Name: g.node}, func(node *machine.Node) error {
+		if node.UID != g.uid {
+			return store.ErrNotFound
 		}
-		if err != nil {
-			return err
-		}
-		changed := node.Clone()
-		changed.Conditions = object.SetCondition(changed.Conditions, condition)
-		changed.Addresses = []machine.Address{{Type: "Hostname", Value: g.node}}
-		_, err = c.options.Nodes.UpdateStatus(ctx, changed)
-		switch {
-		case err == nil:
-			g.ready = condition.Status == object.True
-			return nil
-		case errors.Is(err, store.ErrConflict), errors.Is(err, store.ErrNotFound):
-			continue // another program wrote it meanwhile
-		}
-		return err
+		node.Conditions = object.SetCondition(node.Conditions, condition)
+		node.Addresses = []machine.Address{{Type: "Hostname", Value: g.node}}
+		return nil
+	})
+	if errors.Is(err, store.ErrNotFound) {
+		g.gone = true
+		return nil
 	}
+	if err == nil {
+		g.ready = condition.Status == object.True
+	}
+	return err
 }

@@ -56,27 +56,3 @@ func (o Objects) Token(ctx context.Context, secret object.Key) (string, error) {
 	}
 	return join.Token, nil
 }
-
-// UnlessThere returns the error of a create, unless it says that the object exists.
-func UnlessThere(err error) error {
-	if errors.Is(err, store.ErrAlreadyExists) {
-		return nil
-	}
-	return err
-}
-
-// Edit changes an object, as its owner would.
-func Edit[T object.Object[T]](ctx context.Context, c store.Collection[T], key object.Key, change func(T)) error {
-	for {
-		o, err := c.Get(ctx, key)
-		if err != nil {
-			return err
-		}
-		changed := o.Clone()
-		change(changed)
-		_, err = c.Update(ctx, changed)
-		if !errors.Is(err, store.ErrConflict) {
-			return err // usually nil: a conflict means that it was written meanwhile
-		}
-	}
-}
