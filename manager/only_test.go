@@ -16,6 +16,7 @@ import (
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/store"
 )
 
 // TestOnlyWhatIsOurs divides a fleet between two managers: neither makes a pass
@@ -56,7 +57,8 @@ func TestOnlyWhatIsOurs(t *testing.T) {
 	}}
 	_, err = o.Deployments.Create(ctx, d)
 	require.NoError(t, err)
-	watch(within, t, o.Deployments)(func(d *deployment.Deployment) bool { return d != nil && d.Status.Available == 6 })
+	_, err = store.Await(within, o.Deployments, fleetKey, deployment.Missing)
+	require.NoError(t, err)
 	require.Equal(t, 6, provider.Count())
 	stop()
 	running.Wait()

@@ -263,6 +263,5 @@ func (w *world) pair(p *process, victim func() visit) {
 func (w *world) serves(key object.Key) bool {
 	d, err := w.deployments.Get(ctx, key)
 	require.NoError(w.t, err)
-	s := &d.Status
-	return s.ObservedGeneration == d.Generation && s.Available == 3 && s.Updated == 3 && s.Replicas == 3
+	return d.Spec.Replicas == 3 && deployment.Complete(d)
 }

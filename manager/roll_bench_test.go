@@ -52,7 +52,7 @@ func rollFleet(b *testing.B, replicas int32) {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- m.Run(ctx) }()
-	awaitFleet(ctx, b, o, d.Key, replicas)
+	awaitFleet(ctx, b, o, d.Key)
 	class := &machine.Class{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: "large"}}, SecretRef: &object.Key{Name: "boot"}}
 	if _, err := o.Classes.Create(ctx, class); err != nil {
 		b.Fatal(err)
@@ -67,7 +67,7 @@ func rollFleet(b *testing.B, replicas int32) {
 	if _, err := o.Deployments.Update(ctx, changed); err != nil {
 		b.Fatal(err)
 	}
-	awaitFleet(ctx, b, o, d.Key, replicas)
+	awaitFleet(ctx, b, o, d.Key)
 	b.StopTimer()
 	cancel()
 	<-ended
@@ -76,19 +76,8 @@ func rollFleet(b *testing.B, replicas int32) {
 
 // awaitFleet returns when all machines of a deployment are of its present
 // template and available, and no others are there but such as are being deleted.
-func awaitFleet(ctx context.Context, b *testing.B, o manager.Options, key object.Key, replicas int32) {
-	for change, err := range o.Deployments.Watch(ctx) {
-		if err != nil {
-			b.Fatal(err)
-		}
-		d := change.New
-		if d == nil || d.Key != key {
-			continue
-		}
-		s := &d.Status
-		if s.ObservedGeneration == d.Generation && s.Updated == replicas && s.Available == replicas && s.Replicas == replicas {
-			return
-		}
+func awaitFleet(ctx context.Context, b *testing.B, o manager.Options, key object.Key) {
+	if _, err := store.Await(ctx, o.Deployments, key, deployment.Missing); err != nil {
+		b.Fatal(err)
 	}
-	b.Fatalf("the fleet is not complete: %v", ctx.Err())
 }

@@ -133,9 +133,8 @@ func (f *largeFleet) await() {
 		if d == nil {
 			continue
 		}
-		s := &d.Status
 		f.sample(d)
-		if s.ObservedGeneration == d.Generation && s.Updated == fleetSize && s.Available == fleetSize && s.Replicas == fleetSize {
+		if deployment.Complete(d) {
 			done[d.Name] = true
 		} else {
 			delete(done, d.Name)

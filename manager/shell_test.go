@@ -304,12 +304,8 @@ func TestShutdown(t *testing.T) {
 	require.NoError(t, err)
 	running, stop = context.WithCancel(within)
 	go func() { ended <- second.Run(running) }()
-	for change, err := range w.deployments.Watch(within) {
-		require.NoError(t, err)
-		if change.New != nil && change.New.Status.Available == 3 {
-			break
-		}
-	}
+	_, err = store.Await(within, w.deployments, fleetKey, deployment.Missing)
+	require.NoError(t, err)
 	stop()
 	require.ErrorIs(t, <-ended, context.Canceled)
 	require.NoError(t, within.Err(), "the second manager did not finish the work")

@@ -287,10 +287,8 @@ func (b *book) complete() bool {
 	if b.fleet == nil {
 		return false
 	}
-	d, s := b.fleet, &b.fleet.Status
-	r := d.Spec.Replicas
-	return s.ObservedGeneration == d.Generation && s.Updated == r && s.Available == r && s.Replicas == r &&
-		len(b.machines) == int(r) && b.serving == int(r)
+	r := int(b.fleet.Spec.Replicas)
+	return deployment.Complete(b.fleet) && len(b.machines) == r && b.serving == r
 }
 
 // gone reports whether an object is.

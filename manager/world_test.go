@@ -429,7 +429,7 @@ func (w *world) change(how func(*deployment.Deployment)) {
 func (w *world) settled(n int) func() bool {
 	return func() bool {
 		d, err := w.deployments.Get(ctx, fleetKey)
-		if err != nil || d.Status.ObservedGeneration != d.Generation || int(d.Status.Available) != n || int(d.Status.Updated) != n {
+		if err != nil || int(d.Spec.Replicas) != n || !deployment.Complete(d) {
 			return false
 		}
 		machines, _ := w.machines.List(ctx, store.Query{})

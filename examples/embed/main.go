@@ -30,6 +30,9 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
+// webKey is the name of the one deployment.
+var webKey = object.Key{Namespace: "fleet", Name: "web"}
+
 func main() {
 	state := flag.String("state", "fleet.db", "the `file` that keeps all objects; its directory must exist")
 	replicas := flag.Uint("replicas", 3, "how many machines to keep; 0 deletes all")
@@ -82,7 +85,7 @@ func declare(ctx context.Context, db *bolt.DB, replicas int32) error {
 	if _, err := store.CreateOrEdit(ctx, db.Classes(), small, nil); err != nil {
 		return err
 	}
-	web := &deployment.Deployment{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: "web"}}}
+	web := &deployment.Deployment{Meta: object.Meta{Key: webKey}}
 	web.Spec.Selector.Labels = map[string]string{"app": "web"}
 	web.Spec.Template = machineset.Template{Labels: web.Spec.Selector.Labels}
 	web.Spec.Template.Spec.Class.Name = small.Name
@@ -94,15 +97,16 @@ func declare(ctx context.Context, db *bolt.DB, replicas int32) error {
 	return err
 }
 
-// report logs each change of a deployment until ctx ends or the watch breaks. The manager logs why a
-// watch breaks.
+// report logs how far the deployment is, until it is complete or ctx ends.
 func report(ctx context.Context, log *slog.Logger, db *bolt.DB) {
-	for change, err := range db.Deployments().Watch(ctx) {
-		if err != nil {
-			return
+	d, err := store.Await(ctx, db.Deployments(), webKey, func(d *deployment.Deployment) string {
+		missing := deployment.Missing(d)
+		if missing != "" {
+			log.Info("rollout", "deployment", d.Key, "missing", missing)
 		}
-		if d := change.New; d != nil {
-			log.Info("deployment", "name", d.Name, "wanted", d.Spec.Replicas, "available", d.Status.Available)
-		}
+		return missing
+	})
+	if err == nil {
+		log.Info("rollout complete", "deployment", d.Key, "available", d.Status.Available)
 	}
 }

@@ -57,10 +57,10 @@ func runUntil(t *testing.T, state string, replicas int32, done func(line map[str
 	return lines
 }
 
-// available reports whether a line says that as many machines are available as are wanted.
+// available reports whether a line says that the deployment is complete, with that many machines.
 func available(replicas int64) func(map[string]any) bool {
 	return func(line map[string]any) bool {
-		return line["msg"] == "deployment" && line["wanted"] == replicas && line["available"] == replicas
+		return line["msg"] == "rollout complete" && line["available"] == replicas
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
@@ -54,10 +55,17 @@ func (p *play) await(ctx context.Context, missing func() string) error {
 	}
 }
 
-// settled waits until n machines run, all of them of one class, with a ready
+// settled waits until the deployment is complete: n machines run, all of them of one class, with a
 // node and a process each, and nothing else is there.
 func (p *play) settled(ctx context.Context, n int, class string) error {
 	return p.await(ctx, func() string {
+		d, err := p.deployments.Get(ctx, deploymentKey)
+		if err != nil {
+			return err.Error()
+		}
+		if missing := deployment.Missing(d); missing != "" {
+			return missing
+		}
 		if ready := p.running(class); ready != n {
 			return fmt.Sprintf("%d of %d machines run %s", ready, n, class)
 		}

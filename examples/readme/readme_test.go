@@ -19,6 +19,7 @@ import (
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/sim"
+	"github.com/millwright-go/millwright/store"
 )
 
 // The README's examples are the bodies of the functions here.
@@ -100,12 +101,8 @@ func Example_manager() {
 	check(err)
 	_, err = o.Deployments.Create(ctx, web)
 	check(err)
-	for change, err := range o.Deployments.Watch(ctx) {
-		check(err)
-		if change.New.Status.Available == 3 {
-			break
-		}
-	}
+	_, err = store.Await(ctx, o.Deployments, web.Key, deployment.Missing)
+	check(err)
 	fmt.Println(provider.Count(), "VMs")
 	// Output: 3 VMs
 }

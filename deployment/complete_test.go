@@ -1,0 +1,82 @@
+package deployment_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/object"
+)
+
+// TestMissing: a status says what is missing, one thing at a time, and what holds it up.
+func TestMissing(t *testing.T) {
+	complete := func() *deployment.Deployment {
+		d := &deployment.Deployment{Meta: object.Meta{Generation: 4}, Spec: deployment.Spec{Replicas: 10}}
+		d.Status = deployment.Status{ObservedGeneration: 4, Replicas: 10, Updated: 10, Ready: 10, Available: 10}
+		return d
+	}
+	for missing, change := range map[string]func(*deployment.Deployment){
+		"":                                       func(d *deployment.Deployment) { d.Spec.Paused = true },
+		"the deployment is being deleted":        func(d *deployment.Deployment) { d.DeletedAt = begin },
+		"the present spec has not been seen yet": func(d *deployment.Deployment) { d.Status.ObservedGeneration = 3 },
+		"the spec is invalid: no selector": func(d *deployment.Deployment) {
+			d.Status.Conditions = []object.Condition{{Type: deployment.ConditionSpecValid, Status: object.False, Message: "no selector"}}
+		},
+		"9 of 10 machines are updated":     func(d *deployment.Deployment) { d.Status.Updated = 9 },
+		"2 old machines are still there":   func(d *deployment.Deployment) { d.Status.Replicas = 12 },
+		"1 machines are more than wanted":  func(d *deployment.Deployment) { d.Status.Replicas, d.Status.Updated = 11, 11 },
+		"7 of 10 machines are available":   func(d *deployment.Deployment) { d.Status.Available = 7 },
+		"10 machines are more than wanted": func(d *deployment.Deployment) { d.Spec.Replicas = 0 },
+		"0 of 10 machines are updated":     func(d *deployment.Deployment) { d.Status = deployment.Status{ObservedGeneration: 4} },
+		"0 of 10 machines are updated; the deployment is paused": func(d *deployment.Deployment) {
+			d.Spec.Paused, d.Status.Updated = true, 0
+		},
+		"7 of 10 machines are available, 3 are kept for inspection": func(d *deployment.Deployment) {
+			d.Status.Available, d.Status.Preserved = 7, 3
+		},
+		"8 of 10 machines are updated; there was no progress within 10m0s": func(d *deployment.Deployment) {
+			d.Spec.ProgressDeadline, d.Status.Updated = 10*time.Minute, 8
+			d.Status.Conditions = []object.Condition{{
+				Type: deployment.ConditionProgressing, Status: object.False, Reason: deployment.ProgressDeadlineExceeded,
+			}}
+		},
+	} {
+		d := complete()
+		change(d)
+		require.Equal(t, missing, deployment.Missing(d))
+		require.Equal(t, missing == "", deployment.Complete(d))
+	}
+}
+
+// TestCompleteIsProgressAvailable: a deployment that is complete by the numbers of its status has the
+// condition too, in every fleet that can be drawn.
+func TestCompleteIsProgressAvailable(t *testing.T) {
+	var complete int
+	rapid.Check(t, func(t *rapid.T) {
+		o := drawLive(t)
+		plan := decide(t, o, begin)
+		for decisions := 0; plan.Write == nil; decisions++ {
+			require.Less(t, decisions, mostDecisions)
+			follow(t, o, plan)
+			plan = decide(t, o, begin)
+		}
+		d := o.Deployment.Clone()
+		written, ok := plan.Write.(*deployment.UpdateStatus)
+		if !ok {
+			return
+		}
+		d.Status = written.Status
+		c := object.FindCondition(d.Status.Conditions, deployment.ConditionProgressing)
+		if !deployment.Complete(d) || d.Spec.Paused {
+			return
+		}
+		complete++
+		require.Equal(t, deployment.ProgressAvailable, c.Reason, "%+v", d.Status)
+	})
+	require.Positive(t, complete)
+	o := settledObservation(t, 3)
+	require.True(t, deployment.Complete(o.Deployment))
+}
