@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/driver"
@@ -109,7 +111,7 @@ func createFleet(b *testing.B, machines int) {
 	}
 	b.StopTimer()
 	cancel()
-	<-ended
+	require.NoError(b, <-ended)
 	b.StartTimer()
 }
 

@@ -58,7 +58,7 @@ func TestObserveRun(t *testing.T) {
 		before := w.contents()
 		run, cancel := context.WithTimeout(t.Context(), 6*time.Hour)
 		defer cancel()
-		require.ErrorIs(t, m.Run(run), context.DeadlineExceeded)
+		require.NoError(t, m.Run(run))
 		require.Empty(t, failed)
 		require.Equal(t, before, w.contents())
 		require.Equal(t, map[string]int{

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/millwright-go/millwright/deployment"
@@ -49,7 +50,7 @@ func TestOnlyWhatIsOurs(t *testing.T) {
 		}
 		m, err := manager.New(part)
 		require.NoError(t, err)
-		running.Go(func() { _ = m.Run(within) })
+		running.Go(func() { assert.NoError(t, m.Run(within)) })
 	}
 	d := &deployment.Deployment{Meta: object.Meta{Key: fleetKey}, Spec: deployment.Spec{
 		Replicas: 6, Selector: object.Selector{Labels: map[string]string{"app": "web"}},

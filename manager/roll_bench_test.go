@@ -70,7 +70,9 @@ func rollFleet(b *testing.B, replicas int32) {
 	awaitFleet(ctx, b, o, d.Key)
 	b.StopTimer()
 	cancel()
-	<-ended
+	if err := <-ended; err != nil {
+		b.Fatal(err)
+	}
 	b.StartTimer()
 }
 

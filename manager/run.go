@@ -26,14 +26,18 @@ const (
 	longestSettle = 500 * time.Millisecond
 )
 
-// Run reconciles until ctx ends; it then cancels what is under way, waits for
-// it, and returns ctx's error. Nothing is left that a new Run does not finish.
-// It may be called once at a time.
+// Run reconciles until ctx ends. It then cancels what is under way, waits for it, and returns nil.
+// Nothing is left that a new Run does not finish. An error says that Run could not begin: a
+// collection lacks an index (ErrOptions), or panicked when it was asked. Run may be called once at a
+// time.
 func (m *Manager) Run(ctx context.Context) error {
 	m.watched.forget()
 	var err error
 	if end := engine.Catch(func() { err = m.options.probe(ctx) }); end != nil {
 		return fmt.Errorf("a look at the indexes: %w: %s", ErrPanicked, end.What)
+	}
+	if ctx.Err() != nil {
+		return nil // no collection answers any more
 	}
 	if err != nil {
 		return err
@@ -75,7 +79,7 @@ func (m *Manager) Run(ctx context.Context) error {
 	}
 	r.running.Wait()
 	m.watched.forget()
-	return ctx.Err()
+	return nil
 }
 
 // first asks the API servers before anything else is looked at: all would have

@@ -200,7 +200,7 @@ func TestFailedPassPauses(t *testing.T) {
 	})
 	require.NoError(t, err)
 	began := time.Now()
-	require.ErrorIs(t, m.Run(within), context.Canceled)
+	require.NoError(t, m.Run(within))
 	require.GreaterOrEqual(t, time.Since(began), 3*200*time.Millisecond, "three passes in less than their pauses")
 }
 

@@ -70,7 +70,7 @@ func runUntil(t *testing.T, db *bolt.DB, d driver.Driver, done func([]*machine.M
 	}
 	require.NoError(t, ctx.Err(), "not in time")
 	cancel()
-	_ = ended()
+	require.NoError(t, ended())
 }
 
 func allRunning(n int) func([]*machine.Machine) bool {

@@ -71,9 +71,6 @@ func run(ctx context.Context, log *slog.Logger, state string, replicas int32) (e
 	err = m.Run(running)
 	stop()
 	reports.Wait()
-	if ctx.Err() != nil {
-		return nil // Run ended because ctx did
-	}
 	return err
 }
 

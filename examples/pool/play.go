@@ -105,7 +105,11 @@ func (p *play) begin(ctx context.Context) error {
 	}
 	managing, dismiss := context.WithCancel(context.Background())
 	p.dismiss = dismiss
-	p.managing.Go(func() { _ = m.Run(managing) }) // its error says that managing has ended
+	p.managing.Go(func() {
+		if err := m.Run(managing); err != nil {
+			p.screen.Line(screen.Bad, "the manager can't run: "+err.Error())
+		}
+	})
 	return p.provider.Revive(ctx)
 }
 

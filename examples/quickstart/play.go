@@ -141,7 +141,11 @@ func (p *play) startManager() error {
 	}
 	ctx, dismiss := context.WithCancel(context.Background())
 	p.dismiss = dismiss
-	p.managing.Go(func() { _ = m.Run(ctx) }) // its error says that ctx has ended
+	p.managing.Go(func() {
+		if err := m.Run(ctx); err != nil {
+			p.screen.Line(screen.Bad, "the manager can't run: "+err.Error())
+		}
+	})
 	return nil
 }
 

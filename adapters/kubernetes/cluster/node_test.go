@@ -145,7 +145,7 @@ func (w *world) manage() *fleet {
 	go func() { ended <- m.Run(ctx) }()
 	w.Cleanup(func() {
 		cancel()
-		require.ErrorIs(w, <-ended, context.Canceled)
+		require.NoError(w, <-ended)
 	})
 	return f
 }
