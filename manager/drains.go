@@ -51,7 +51,7 @@ type DrainLimit struct {
 // node may be lost at the cost of time.
 type drains struct {
 	DrainOptions
-	slots slots
+	slots engine.Permits[slot]
 
 	mu     sync.Mutex
 	memory map[string]*drain.Memory // by UID of the node
@@ -88,7 +88,7 @@ func NewDrainer(o DrainOptions) (Drainer, error) {
 
 // Drain implements Drainer.
 func (d *drains) Drain(ctx context.Context, m *machine.Machine, order *machine.DrainNode) (machine.DrainAnswer, error) {
-	if wait, full := d.slots.take(ctx, d, m.Key, order); full {
+	if wait, full := d.take(ctx, m.Key, order); full {
 		return wait, nil
 	}
 	o, err := d.observe(ctx, order.Node)
@@ -338,7 +338,7 @@ func (d *drains) forget(n *machine.Node) {
 	d.mu.Lock()
 	delete(d.memory, n.UID)
 	d.mu.Unlock()
-	d.slots.release(n.UID)
+	d.slots.Release(n.UID)
 }
 
 // blockersNamed is how many pods a sentence names.

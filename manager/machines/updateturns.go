@@ -10,6 +10,7 @@ import (
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/manager/engine"
 	"github.com/millwright-go/millwright/manager/internal/index"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
@@ -28,13 +29,27 @@ const (
 // some calls, and no machine anything.
 type turns struct {
 	mu     sync.Mutex
-	fleets map[string]map[object.Key]turn // by UID of the deployment, or of a set without one
+	fleets map[string]*engine.Permits[turn] // by UID of the deployment, or of a set without one
 }
 
+// turn is a permit to update a VM, by the UID of its machine.
 type turn struct {
-	uid   string // of the machine
+	key   object.Key
 	since time.Time
 	want  machine.VMSpec // what the VM is updated to
+}
+
+// of are the turns of a fleet.
+func (t *turns) of(fleet string) *engine.Permits[turn] {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.fleets == nil {
+		t.fleets = make(map[string]*engine.Permits[turn])
+	}
+	if t.fleets[fleet] == nil {
+		t.fleets[fleet] = new(engine.Permits[turn])
+	}
+	return t.fleets[fleet]
 }
 
 // group is what shares a limit.
@@ -56,8 +71,7 @@ func (p *pass) askUpdate(ctx context.Context) (*machine.UpdateTurn, error) {
 	case f.paused:
 		return &machine.UpdateTurn{Detail: "deployment " + f.name + " is paused", At: p.Now().Add(pausedRetry)}, nil
 	}
-	limit := p.UpdateLimit(f.replicas)
-	return p.turns.take(ctx, p, f, limit)
+	return p.takeTurn(ctx, f, p.UpdateLimit(f.replicas))
 }
 
 // fleetOf is the fleet that a machine belongs to, as far as the caches know;
@@ -88,41 +102,25 @@ func (r *reconciler) fleetOf(ctx context.Context, m *machine.Machine) (*group, e
 	return &group{uid: d.UID, name: d.Name, replicas: d.Spec.Replicas, paused: d.Spec.Paused, sets: sets}, err
 }
 
-// take takes a turn, or says what it waits for. A VM whose update has begun has
-// one. Only caches are read meanwhile.
-func (t *turns) take(ctx context.Context, p *pass, f *group, limit int) (*machine.UpdateTurn, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.fleets == nil {
-		t.fleets = make(map[string]map[object.Key]turn)
+// takeTurn takes a turn, or says what it waits for. A VM whose update has begun has one.
+func (p *pass) takeTurn(ctx context.Context, f *group, limit int) (*machine.UpdateTurn, error) {
+	given, err := p.turns.of(f.uid).Take(&engine.Ask[turn]{
+		ID: p.o.Machine.UID, Limit: limit, Holder: turn{p.Key, p.Now(), *p.o.VMSpec}, Again: true,
+		Read: func() (map[string]engine.Permit[turn], error) { return p.underWay(ctx, f) },
+		Uses: func(uid string, held turn) bool { return p.updating(ctx, uid, held, p.Now()) },
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case given:
+		return &machine.UpdateTurn{Allowed: true}, nil
 	}
-	taken := t.fleets[f.uid]
-	if taken == nil {
-		var err error
-		if taken, err = p.underWay(ctx, f); err != nil {
-			return nil, err
-		}
-		t.fleets[f.uid] = taken
-	}
-	for key, held := range taken {
-		if key == p.Key && held.uid == p.o.Machine.UID {
-			taken[key] = turn{held.uid, p.Now(), *p.o.VMSpec}
-			return &machine.UpdateTurn{Allowed: true}, nil
-		}
-		if !p.updating(ctx, key, held, p.Now()) {
-			delete(taken, key)
-		}
-	}
-	if len(taken) >= limit {
-		return &machine.UpdateTurn{Detail: fmt.Sprintf("no more than %d of %s at a time", limit, f.name)}, nil
-	}
-	taken[p.Key] = turn{p.o.Machine.UID, p.Now(), *p.o.VMSpec}
-	return &machine.UpdateTurn{Allowed: true}, nil
+	return &machine.UpdateTurn{Detail: fmt.Sprintf("no more than %d of %s at a time", limit, f.name)}, nil
 }
 
 // underWay are the turns of updates that others have begun.
-func (r *reconciler) underWay(ctx context.Context, f *group) (map[object.Key]turn, error) {
-	taken := make(map[object.Key]turn)
+func (r *reconciler) underWay(ctx context.Context, f *group) (map[string]engine.Permit[turn], error) {
+	taken := make(map[string]engine.Permit[turn])
 	for _, set := range f.sets {
 		all, err := r.Machines.List(ctx, index.OwnedBy(set.UID))
 		if err != nil {
@@ -130,7 +128,7 @@ func (r *reconciler) underWay(ctx context.Context, f *group) (map[object.Key]tur
 		}
 		for _, m := range all {
 			if m.Status.VMSpec.Begun != "" {
-				taken[m.Key] = turn{uid: m.UID}
+				taken[m.UID] = engine.Permit[turn]{Holder: turn{key: m.Key}}
 			}
 		}
 	}
@@ -140,9 +138,9 @@ func (r *reconciler) underWay(ctx context.Context, f *group) (map[object.Key]tur
 // updating reports whether a machine that holds a turn is still being updated, or
 // may be. One that is on its way out is not, nor one that is to be judged by its
 // health.
-func (r *reconciler) updating(ctx context.Context, key object.Key, held turn, now time.Time) bool {
-	m, err := r.Machines.Get(ctx, key)
-	if err != nil || m.UID != held.uid || m.Deleted() {
+func (r *reconciler) updating(ctx context.Context, uid string, held turn, now time.Time) bool {
+	m, err := r.Machines.Get(ctx, held.key)
+	if err != nil || m.UID != uid || m.Deleted() {
 		return false
 	}
 	op := &m.Status.LastOperation

@@ -46,9 +46,9 @@ func TestTurnsOutlastTheCache(t *testing.T) {
 			require.NoError(t, machines.Delete(context.Background(), m.Key, created.UID))
 		}
 		r := newReconciler(Config{Machines: machines})
-		held := turn{uid: created.UID, since: since, want: machine.VMSpec{Fixed: "f"}}
-		require.Equal(t, c.soon, r.updating(context.Background(), m.Key, held, now), name)
+		held := turn{key: m.Key, since: since, want: machine.VMSpec{Fixed: "f"}}
+		require.Equal(t, c.soon, r.updating(context.Background(), created.UID, held, now), name)
 		now = since.Add(turnGrace)
-		require.Equal(t, c.end, r.updating(context.Background(), m.Key, held, now), "%s, later", name)
+		require.Equal(t, c.end, r.updating(context.Background(), created.UID, held, now), "%s, later", name)
 	}
 }
