@@ -116,6 +116,7 @@ var architecture = []row{
 		dir:     "manager/machines",
 		reaches: append(slices.Clone(kindsRest), "driver", "drain", "manager/internal/answer", "manager/internal/secrets"),
 	},
+	{dir: "manager/drains", reaches: []string{"manager/engine", "drain", "store", "machine", "decision", "codes", "object"}},
 	{dir: "manager/internal/answer", reaches: []string{"machine", "decision", "codes", "object"}},
 	{dir: "manager/classes", reaches: append(slices.Clone(kindsRest), "driver", "drain", "manager/internal/secrets")},
 	{dir: "manager", below: true, reaches: shells, modules: []string{stateless}},

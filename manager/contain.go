@@ -44,7 +44,7 @@ func (s *shell) abandoned(kind Kind) func(context.Context, object.Key) {
 				}
 			}
 		})
-		d.abandon(key, node)
+		d.Abandon(key, node)
 	}
 }
 

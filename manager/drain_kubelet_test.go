@@ -11,6 +11,7 @@ import (
 	"github.com/millwright-go/millwright/driver/drivertest"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/manager/drains"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
 )
@@ -62,7 +63,7 @@ func TestDrainOfAFinishedPodWithAVolume(t *testing.T) {
 	require.NoError(t, err)
 	work := &database{now: clock}
 	work.attachments = []*drain.Attachment{{Name: "a", Volume: "pv", Node: "n", Attached: true}}
-	d, err := manager.NewDrainer(manager.DrainOptions{Nodes: nodes, Workload: manager.Workload{Pods: work, Volumes: work}, Now: clock})
+	d, err := drains.New(drains.Options{Nodes: nodes, Workload: drains.Workload{Pods: work, Volumes: work}, Now: clock})
 	require.NoError(t, err)
 	order := &machine.DrainNode{Node: node, Since: now, Until: now.Add(2 * time.Hour)}
 	look := func() machine.DrainAnswer {
@@ -121,8 +122,8 @@ func conflictOnTheTurn(t *testing.T, later time.Duration, detaches bool) {
 	nodes := &contended{Collection: w.nodes, meanwhile: func() { w.at = w.at.Add(later) }}
 	work := &database{now: func() time.Time { return w.at }}
 	var err error
-	o.Drainer, err = manager.NewDrainer(manager.DrainOptions{
-		Nodes: nodes, Workload: manager.Workload{Pods: work, Volumes: work}, Now: o.Now,
+	o.Drainer, err = drains.New(drains.Options{
+		Nodes: nodes, Workload: drains.Workload{Pods: work, Volumes: work}, Now: o.Now,
 	})
 	require.NoError(t, err)
 	r := reconciler(t, o, manager.KindMachine)

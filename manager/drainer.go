@@ -5,6 +5,7 @@ import (
 	"iter"
 
 	"github.com/millwright-go/millwright/manager/machines"
+	"github.com/millwright-go/millwright/object"
 )
 
 // Drainer empties nodes before their VMs go or are updated in place.
@@ -16,4 +17,12 @@ type WorkloadWatcher interface {
 	// Watch yields the name of a node whenever its workload has changed. It may
 	// repeat and merge; it ends with an error, or when ctx does.
 	Watch(ctx context.Context) iter.Seq2[string, error]
+}
+
+// abandoner is a Drainer that limits drains.
+type abandoner interface {
+	// Abandon sets aside what a machine or pool, or a node, holds of the limit, since its
+	// pass panicked: a few that do so each time must not keep others waiting, and many must
+	// not be drained at once. It asks again when it goes on.
+	Abandon(of object.Key, node string)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/millwright-go/millwright/drain"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/manager/drains"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
 )
@@ -64,9 +65,9 @@ func newBuilding(t *testing.T, nodes ...string) *building {
 // restart has another process drain: it knows what the nodes say, and no more.
 func (b *building) restart() {
 	var err error
-	b.drains, err = manager.NewDrainer(manager.DrainOptions{
-		Nodes: b.nodes, Workload: manager.Workload{Pods: b.work, Volumes: b.work}, Now: func() time.Time { return b.now },
-		Limit: manager.DrainLimit{Max: 1, Group: func(n *machine.Node) string { return n.Name[:1] }},
+	b.drains, err = drains.New(drains.Options{
+		Nodes: b.nodes, Workload: drains.Workload{Pods: b.work, Volumes: b.work}, Now: func() time.Time { return b.now },
+		Limit: drains.Limit{Max: 1, Group: func(n *machine.Node) string { return n.Name[:1] }},
 	})
 	require.NoError(b, err)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/millwright-go/millwright/drain"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/manager/drains"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
 )
@@ -46,7 +47,7 @@ func (l *lodgers) Watch(context.Context) iter.Seq2[string, error] {
 
 // drainsInTwoPasses requires that a drain evicts the lodger of a node in its first pass, and ends
 // in the second. pods are the lodgers, as the drain reads them.
-func drainsInTwoPasses(t *testing.T, pods manager.Pods, lodgers *lodgers) {
+func drainsInTwoPasses(t *testing.T, pods drains.Pods, lodgers *lodgers) {
 	t.Helper()
 	now := time.Date(2027, 1, 15, 8, 0, 0, 0, time.UTC)
 	clock := func() time.Time { return now }
@@ -54,7 +55,7 @@ func drainsInTwoPasses(t *testing.T, pods manager.Pods, lodgers *lodgers) {
 	node, err := nodes.Create(ctx, &machine.Node{Meta: object.Meta{Key: object.Key{Name: "n"}}})
 	require.NoError(t, err)
 	lodgers.nodes = nodes
-	d, err := manager.NewDrainer(manager.DrainOptions{Nodes: nodes, Workload: manager.Workload{Pods: pods}, Now: clock})
+	d, err := drains.New(drains.Options{Nodes: nodes, Workload: drains.Workload{Pods: pods}, Now: clock})
 	require.NoError(t, err)
 	answer, err := d.Drain(ctx, &machine.Machine{}, &machine.DrainNode{Node: node, Since: now, Until: now.Add(time.Hour)})
 	require.NoError(t, err)
@@ -122,7 +123,7 @@ func TestNoDrainEndsOnAnOldNode(t *testing.T) {
 	fresh, err = nodes.Update(ctx, fresh)
 	require.NoError(t, err)
 	work := &moved{attachments: []*drain.Attachment{{Name: "a", Volume: "pv", Node: "n", Attached: true}}}
-	d, err := manager.NewDrainer(manager.DrainOptions{Nodes: nodes, Workload: manager.Workload{Pods: work, Volumes: work}, Now: clock})
+	d, err := drains.New(drains.Options{Nodes: nodes, Workload: drains.Workload{Pods: work, Volumes: work}, Now: clock})
 	require.NoError(t, err)
 	order := &machine.DrainNode{Node: old, Since: now, Until: now.Add(time.Hour)}
 	answer, err := d.Drain(ctx, &machine.Machine{}, order)

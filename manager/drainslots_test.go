@@ -11,6 +11,7 @@ import (
 	"github.com/millwright-go/millwright/driver/drivertest"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/manager/drains"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
 )
@@ -22,7 +23,7 @@ type cursed struct {
 	on    bool
 }
 
-// On implements manager.Pods.
+// On implements drains.Pods.
 func (c *cursed) On(ctx context.Context, node string) ([]*drain.Pod, bool, error) {
 	if n, err := c.nodes.Get(ctx, object.Key{Name: node}); err == nil && n.Unschedulable && c.on {
 		panic("again")
@@ -39,9 +40,9 @@ func TestPanickingDrainsKeepTheLimit(t *testing.T) {
 	pods := &cursed{nodes: w.nodes, guests: guests{pass: func(do func() error) error { return do() }, gone: map[string]bool{}}}
 	w.classed = func(o *manager.Options, _ *fuse) {
 		var err error
-		o.Drainer, err = manager.NewDrainer(manager.DrainOptions{
-			Nodes: o.Cluster.Nodes(), Workload: manager.Workload{Pods: pods}, Now: o.Now, Each: o.Each,
-			Limit: manager.DrainLimit{Max: limit},
+		o.Drainer, err = drains.New(drains.Options{
+			Nodes: o.Cluster.Nodes(), Workload: drains.Workload{Pods: pods}, Now: o.Now, Each: o.Each,
+			Limit: drains.Limit{Max: limit},
 		})
 		require.NoError(t, err)
 		o.Hooks.Panicked = func(_ manager.Kind, _ object.Key, in, what string) { w.panics = append(w.panics, in+": "+what) }
@@ -90,8 +91,8 @@ func TestUnreadNodesKeepTheirSlots(t *testing.T) {
 	now := time.Date(2027, 1, 15, 8, 0, 0, 0, time.UTC)
 	nodes := &unread{Collection: store.NewMemory(func() time.Time { return now }, manager.NodeIndexes("machine"))}
 	pods := &guests{pass: func(do func() error) error { return do() }, gone: map[string]bool{}}
-	d, err := manager.NewDrainer(manager.DrainOptions{
-		Nodes: nodes, Workload: manager.Workload{Pods: pods}, Now: func() time.Time { return now }, Limit: manager.DrainLimit{Max: 1},
+	d, err := drains.New(drains.Options{
+		Nodes: nodes, Workload: drains.Workload{Pods: pods}, Now: func() time.Time { return now }, Limit: drains.Limit{Max: 1},
 	})
 	require.NoError(t, err)
 	look := func(name string) *machine.Node {

@@ -19,6 +19,7 @@ import (
 	"github.com/millwright-go/millwright/driver/drivertest"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/manager/drains"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
 	"github.com/millwright-go/millwright/store"
@@ -30,7 +31,7 @@ type guests struct {
 	gone map[string]bool // by node
 }
 
-// On implements manager.Pods.
+// On implements drains.Pods.
 func (g *guests) On(_ context.Context, node string) (pods []*drain.Pod, complete bool, err error) {
 	err = g.pass(func() error {
 		if !g.gone[node] {
@@ -41,18 +42,18 @@ func (g *guests) On(_ context.Context, node string) (pods []*drain.Pod, complete
 	return pods, err == nil, err
 }
 
-// Evict implements manager.Pods.
+// Evict implements drains.Pods.
 func (g *guests) Evict(_ context.Context, o drain.Order) (drain.Answer, error) {
 	err := g.pass(func() error { g.gone[o.UID] = true; return nil })
 	return drain.Answer{Result: drain.Accepted}, err
 }
 
-// Delete implements manager.Pods.
+// Delete implements drains.Pods.
 func (g *guests) Delete(ctx context.Context, o drain.Order) (drain.Answer, error) {
 	return g.Evict(ctx, o)
 }
 
-// Watch implements manager.Pods.
+// Watch implements drains.Pods.
 func (g *guests) Watch(context.Context) iter.Seq2[string, error] {
 	return func(func(string, error) bool) {}
 }
@@ -65,9 +66,9 @@ func crowd(t tb) *world {
 	gone := map[string]bool{}
 	w.classed = func(o *manager.Options, f *fuse) {
 		o.KeepClasses = true
-		drainer, err := manager.NewDrainer(manager.DrainOptions{
-			Nodes: o.Cluster.Nodes(), Workload: manager.Workload{Pods: &guests{f.pass, gone}}, Now: o.Now, Each: o.Each,
-			Limit: manager.DrainLimit{Max: 1, Group: func(*machine.Node) (group string) {
+		drainer, err := drains.New(drains.Options{
+			Nodes: o.Cluster.Nodes(), Workload: drains.Workload{Pods: &guests{f.pass, gone}}, Now: o.Now, Each: o.Each,
+			Limit: drains.Limit{Max: 1, Group: func(*machine.Node) (group string) {
 				_ = f.pass(func() error { group = "all"; return nil })
 				return group
 			}},

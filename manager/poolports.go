@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/millwright-go/millwright/drain"
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
@@ -35,19 +34,6 @@ func newPoolReconciler(s *shell) Reconciler {
 		c.Nodes = s.Cluster.Nodes()
 	}
 	return reconciler{pools.New(s.engine, c)}
-}
-
-// Keep implements NodeKeeper.
-func (d *drains) Keep(ctx context.Context, node *machine.Node) (bool, error) {
-	o, err := d.observe(ctx, node)
-	if err != nil {
-		return false, err
-	}
-	plan, err := d.pass(ctx, o, drain.Undo)
-	if err == nil && plan.Done {
-		d.forget(node)
-	}
-	return plan.Done, err
 }
 
 // managesPools reports whether pools are reconciled.

@@ -12,6 +12,7 @@ import (
 	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/manager/drains"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/sim"
 	"github.com/millwright-go/millwright/store"
@@ -99,7 +100,7 @@ func TestMisconfiguredBudgetIsNamedOnce(t *testing.T) {
 func TestDrainsAtATime(t *testing.T) {
 	for seed := range uint64(10) {
 		r := &run{t: t}
-		r.open(sim.Options{Seed: seed, Faults: busy(), DrainLimit: manager.DrainLimit{Max: 2}},
+		r.open(sim.Options{Seed: seed, Faults: busy(), DrainLimit: drains.Limit{Max: 2}},
 			fleet(8, deployment.Strategy{MaxUnavailable: rollout.IntOrPercent{Value: 8}}))
 		r.complete()
 		r.w.AddApp(sim.App{Name: "shop", Replicas: 16, Grace: 5 * time.Minute, Boot: 20 * time.Second})

@@ -9,13 +9,14 @@ import (
 	"github.com/millwright-go/millwright/drain"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/manager/drains"
 	"github.com/millwright-go/millwright/object"
 )
 
 // pods is the workload as one process sees it.
 type pods struct{ p *process }
 
-// On implements manager.Pods.
+// On implements drains.Pods.
 func (s pods) On(_ context.Context, node string) ([]*drain.Pod, bool, error) {
 	if s.p.dead {
 		return nil, false, errDead
@@ -27,24 +28,24 @@ func (s pods) On(_ context.Context, node string) ([]*drain.Pod, bool, error) {
 	return out, true, nil
 }
 
-// Evict implements manager.Pods.
+// Evict implements drains.Pods.
 func (s pods) Evict(_ context.Context, o drain.Order) (out drain.Answer, err error) {
 	err = s.p.call(target, func() error { out = s.p.w.apps.evict(o); return nil })
 	return out, err
 }
 
-// Delete implements manager.Pods.
+// Delete implements drains.Pods.
 func (s pods) Delete(_ context.Context, o drain.Order) (out drain.Answer, err error) {
 	err = s.p.call(target, func() error { out = s.p.w.apps.remove(o); return nil })
 	return out, err
 }
 
-// Watch implements manager.Pods. Nothing watches in a simulation.
+// Watch implements drains.Pods. Nothing watches in a simulation.
 func (s pods) Watch(context.Context) iter.Seq2[string, error] {
 	return func(func(string, error) bool) {}
 }
 
-// In implements manager.Budgets.
+// In implements drains.Budgets.
 func (s pods) In(_ context.Context, namespaces []string) (out []*drain.Budget, complete bool, err error) {
 	for _, name := range namespaces {
 		for _, app := range s.p.w.apps.apps {
@@ -56,7 +57,7 @@ func (s pods) In(_ context.Context, namespaces []string) (out []*drain.Budget, c
 	return out, true, nil
 }
 
-// Bound implements manager.Volumes.
+// Bound implements drains.Volumes.
 func (s pods) Bound(_ context.Context, claims []object.Key) (out []*drain.Volume, complete bool, err error) {
 	for _, v := range s.p.w.volumes.all {
 		if slices.Contains(claims, v.Claim) {
@@ -66,7 +67,7 @@ func (s pods) Bound(_ context.Context, claims []object.Key) (out []*drain.Volume
 	return out, true, nil
 }
 
-// Attachments implements manager.Volumes.
+// Attachments implements drains.Volumes.
 func (s pods) Attachments(_ context.Context, node string, names []string) ([]*drain.Attachment, error) {
 	out := []*drain.Attachment{}
 	for _, v := range s.p.w.volumes.all {
@@ -77,10 +78,10 @@ func (s pods) Attachments(_ context.Context, node string, names []string) ([]*dr
 	return out, nil
 }
 
-// Attached implements manager.Volumes. Nodes say nothing of volumes here.
+// Attached implements drains.Volumes. Nodes say nothing of volumes here.
 func (s pods) Attached(context.Context, string) ([]string, error) { return nil, nil }
 
-// Detach implements manager.Volumes.
+// Detach implements drains.Volumes.
 func (s pods) Detach(_ context.Context, attachment string) (out drain.Answer, err error) {
 	err = s.p.call(target, func() error { out = s.p.w.volumes.remove(attachment); return nil })
 	return out, err
@@ -91,8 +92,8 @@ func (p *process) drainer(nodes *port[*machine.Node], now func() time.Time) (man
 	p.w.apps.tell = []func(string){func(node string) {
 		p.deliver(manager.KindWorkload, func() { p.wake(manager.KindWorkload, nil, node) })
 	}}
-	return manager.NewDrainer(manager.DrainOptions{
-		Nodes: nodes, Workload: manager.Workload{Pods: pods{p}, Budgets: pods{p}, Volumes: pods{p}}, Policy: p.w.o.Drain,
+	return drains.New(drains.Options{
+		Nodes: nodes, Workload: drains.Workload{Pods: pods{p}, Budgets: pods{p}, Volumes: pods{p}}, Policy: p.w.o.Drain,
 		Limit: p.w.o.DrainLimit, Now: now, Each: p.each,
 	})
 }

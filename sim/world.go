@@ -17,6 +17,7 @@ import (
 	"github.com/millwright-go/millwright/machinepool/pooldriver"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/manager/drains"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
 )
@@ -40,7 +41,7 @@ type Options struct {
 	// Drain says how nodes are drained. Nil: drain.DefaultPolicy. DrainLimit bounds how many are
 	// drained at a time.
 	Drain      *drain.Policy
-	DrainLimit manager.DrainLimit
+	DrainLimit drains.Limit
 	// UpdatableTags makes the simulated provider's driver declare that it can change the tags of
 	// VMs; see TagClass. If it is false, the driver declares nothing.
 	UpdatableTags bool

@@ -15,6 +15,7 @@ import (
 	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/machinepool/pooldriver"
 	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/manager/drains"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
 )
@@ -98,9 +99,9 @@ func drainPolicy() *drain.Policy {
 
 // newManager makes a manager. This fleet has only pools, so a driver of machines has nothing to do.
 func (f *fleet) newManager(hooks manager.Hooks) (*manager.Manager, error) {
-	drainer, err := manager.NewDrainer(manager.DrainOptions{
+	drainer, err := drains.New(drains.Options{
 		Nodes:    f.cluster.Nodes(),
-		Workload: manager.Workload{Pods: f.workload, Budgets: f.workload},
+		Workload: drains.Workload{Pods: f.workload, Budgets: f.workload},
 		Policy:   drainPolicy(),
 	})
 	if err != nil {

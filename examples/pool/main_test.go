@@ -184,7 +184,7 @@ const kills = 5
 var killDrains = flag.Bool("kill-drains", false, "kill programs also while they drain nodes")
 
 // drains reports whether a machine that a program drains is not gone yet.
-func drains(text string) bool {
+func tellsOfDrains(text string) bool {
 	return strings.LastIndex(text, "leaves (") > strings.LastIndex(text, " is done")
 }
 
@@ -208,7 +208,7 @@ func TestKilledProgramIsContinued(t *testing.T) {
 		eventually(t, "more lines", func() bool {
 			text := p.printed()
 			ended = p.settled()
-			return ended || strings.Count(text, "\n") >= lines && (*killDrains || !drains(text))
+			return ended || strings.Count(text, "\n") >= lines && (*killDrains || !tellsOfDrains(text))
 		})
 		if ended {
 			break

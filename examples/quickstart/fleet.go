@@ -14,6 +14,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/manager/drains"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
 	"github.com/millwright-go/millwright/store"
@@ -121,11 +122,11 @@ func drainPolicy() *drain.Policy {
 // newDrainer makes a drainer that empties one node at a time, so that evicted tasks can start
 // elsewhere before the next node is emptied.
 func (f *fleet) newDrainer() (manager.Drainer, error) {
-	return manager.NewDrainer(manager.DrainOptions{
+	return drains.New(drains.Options{
 		Nodes:    f.cluster.Nodes(),
-		Workload: manager.Workload{Pods: f.workload, Budgets: f.workload, Volumes: f.workload},
+		Workload: drains.Workload{Pods: f.workload, Budgets: f.workload, Volumes: f.workload},
 		Policy:   drainPolicy(),
-		Limit:    manager.DrainLimit{Max: 1},
+		Limit:    drains.Limit{Max: 1},
 		Now:      clock,
 	})
 }

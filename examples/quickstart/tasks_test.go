@@ -21,6 +21,7 @@ import (
 	"github.com/millwright-go/millwright/examples/quickstart/task"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/manager/drains"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
 )
@@ -74,8 +75,8 @@ func TestBudgetHoldsDrainsBack(t *testing.T) {
 	require.NoError(t, p.startTasks(t.Context()))
 	p.stopManager()
 	p.drainer = func() (manager.Drainer, error) {
-		return manager.NewDrainer(manager.DrainOptions{
-			Nodes: p.Nodes, Policy: drainPolicy(), Workload: manager.Workload{Pods: p.workload, Budgets: p.workload, Volumes: p.workload},
+		return drains.New(drains.Options{
+			Nodes: p.Nodes, Policy: drainPolicy(), Workload: drains.Workload{Pods: p.workload, Budgets: p.workload, Volumes: p.workload},
 		})
 	}
 	require.NoError(t, p.startManager())
@@ -147,7 +148,7 @@ func TestHostWaitsForTasks(t *testing.T) {
 
 // witness records whether a drain has seen a finished task with a volume.
 type witness struct {
-	manager.Pods
+	drains.Pods
 	saw atomic.Bool
 }
 
@@ -174,8 +175,8 @@ func TestFinishedTasksHoldNoDrain(t *testing.T) {
 	p.stopManager()
 	seen := &witness{Pods: p.workload}
 	p.drainer = func() (manager.Drainer, error) {
-		return manager.NewDrainer(manager.DrainOptions{
-			Nodes: p.Nodes, Policy: drainPolicy(), Workload: manager.Workload{Pods: seen, Budgets: p.workload, Volumes: p.workload},
+		return drains.New(drains.Options{
+			Nodes: p.Nodes, Policy: drainPolicy(), Workload: drains.Workload{Pods: seen, Budgets: p.workload, Volumes: p.workload},
 		})
 	}
 	require.NoError(t, p.startManager())

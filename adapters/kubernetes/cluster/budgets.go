@@ -11,7 +11,7 @@ import (
 	"github.com/millwright-go/millwright/drain"
 )
 
-// budgets implements manager.Budgets.
+// budgets implements drains.Budgets.
 type budgets struct {
 	informer clientcache.SharedIndexInformer
 }
@@ -21,7 +21,7 @@ func newBudgets(client kubernetes.Interface) *budgets {
 		clientcache.Indexers{byNamespace: clientcache.MetaNamespaceIndexFunc})}
 }
 
-// In implements manager.Budgets.
+// In implements drains.Budgets.
 func (b *budgets) In(ctx context.Context, namespaces []string) ([]*drain.Budget, bool, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, false, err

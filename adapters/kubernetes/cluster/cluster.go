@@ -20,6 +20,7 @@ import (
 	"github.com/millwright-go/millwright/adapters/kubernetes/convert"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/manager/drains"
 	"github.com/millwright-go/millwright/store"
 )
 
@@ -118,10 +119,10 @@ func (c *Cluster) build(report func(error)) error {
 // Nodes implements manager.Cluster.
 func (c *Cluster) Nodes() store.Collection[*machine.Node] { return c.nodes }
 
-// Workload returns what manager.DrainOptions needs to know of the pods, the
+// Workload returns what drains.Options needs to know of the pods, the
 // budgets and the volumes of the cluster.
-func (c *Cluster) Workload() manager.Workload {
-	return manager.Workload{Pods: c.pods, Budgets: c.budgets, Volumes: c.volumes}
+func (c *Cluster) Workload() drains.Workload {
+	return drains.Workload{Pods: c.pods, Budgets: c.budgets, Volumes: c.volumes}
 }
 
 // VolumeSpec returns the spec of a persistent volume as JSON, or nil if it is not known, or not

@@ -12,7 +12,7 @@ import (
 	"github.com/millwright-go/millwright/drain"
 )
 
-// Evict implements manager.Pods. An answer of 429 is returned at once, because the caller decides
+// Evict implements drains.Pods. An answer of 429 is returned at once, because the caller decides
 // when to try again and the client would wait here.
 func (p *pods) Evict(ctx context.Context, order drain.Order) (drain.Answer, error) {
 	eviction := &policyv1.Eviction{
@@ -28,7 +28,7 @@ func (p *pods) Evict(ctx context.Context, order drain.Order) (drain.Answer, erro
 	return p.answer(ctx, order, err)
 }
 
-// Delete implements manager.Pods.
+// Delete implements drains.Pods.
 func (p *pods) Delete(ctx context.Context, order drain.Order) (drain.Answer, error) {
 	o := &metav1.DeleteOptions{Preconditions: precondition(order.UID)}
 	if order.Now {

@@ -25,7 +25,7 @@ const (
 	byVolume    = "volume"
 )
 
-// pods are those that are bound to a node. It implements manager.Pods.
+// pods are those that are bound to a node. It implements drains.Pods.
 type pods struct {
 	client      kubernetes.Interface
 	informer    clientcache.SharedIndexInformer
@@ -92,7 +92,7 @@ func stripped(p *corev1.Pod) *corev1.Pod {
 	return s
 }
 
-// On implements manager.Pods.
+// On implements drains.Pods.
 func (p *pods) On(ctx context.Context, node string) ([]*drain.Pod, bool, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, false, err
@@ -111,7 +111,7 @@ func (p *pods) On(ctx context.Context, node string) ([]*drain.Pod, bool, error) 
 	return out, complete, nil
 }
 
-// Live implements manager.LivePods.
+// Live implements drains.LivePods.
 func (p *pods) Live(ctx context.Context, node string) ([]*drain.Pod, error) {
 	bound := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node).String()}
 	found, err := p.client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, bound)
@@ -125,7 +125,7 @@ func (p *pods) Live(ctx context.Context, node string) ([]*drain.Pod, error) {
 	return out, nil
 }
 
-// Watch implements manager.Pods. It also yields the nodes of attachments that change, because a
+// Watch implements drains.Pods. It also yields the nodes of attachments that change, because a
 // drain waits for these too.
 func (p *pods) Watch(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {

@@ -18,7 +18,7 @@ import (
 // errUnread: attachments are not known before they were read once.
 var errUnread = errors.New("the volume attachments were not read yet")
 
-// volumes implements manager.Volumes.
+// volumes implements drains.Volumes.
 type volumes struct {
 	client      kubernetes.Interface
 	volumes     clientcache.SharedIndexInformer
@@ -48,7 +48,7 @@ func newVolumes(client kubernetes.Interface, node func(object.Key) (*corev1.Node
 	return v
 }
 
-// Bound implements manager.Volumes.
+// Bound implements drains.Volumes.
 func (v *volumes) Bound(ctx context.Context, claims []object.Key) ([]*drain.Volume, bool, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, false, err
@@ -83,7 +83,7 @@ func (v *volumes) spec(name string) []byte {
 	return text
 }
 
-// Attachments implements manager.Volumes.
+// Attachments implements drains.Volumes.
 func (v *volumes) Attachments(ctx context.Context, node string, of []string) ([]*drain.Attachment, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -109,7 +109,7 @@ func (v *volumes) Attachments(ctx context.Context, node string, of []string) ([]
 	return out, err
 }
 
-// Attached implements manager.Volumes.
+// Attached implements drains.Volumes.
 func (v *volumes) Attached(ctx context.Context, node string) ([]string, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -125,7 +125,7 @@ func (v *volumes) Attached(ctx context.Context, node string) ([]string, error) {
 	return names, nil
 }
 
-// Detach implements manager.Volumes.
+// Detach implements drains.Volumes.
 func (v *volumes) Detach(ctx context.Context, attachment string) (drain.Answer, error) {
 	err := v.client.StorageV1().RESTClient().Delete().MaxRetries(0).
 		Resource("volumeattachments").Name(attachment).Do(ctx).Error()

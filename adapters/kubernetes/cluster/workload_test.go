@@ -17,7 +17,7 @@ import (
 
 	"github.com/millwright-go/millwright/drain"
 	"github.com/millwright-go/millwright/machine"
-	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/manager/drains"
 	"github.com/millwright-go/millwright/object"
 )
 
@@ -67,7 +67,7 @@ func TestPods(t *testing.T) {
 		CreatedAt: made.CreationTimestamp.UTC(), Grace: 7 * time.Second, Claims: []string{"data", "p-c"},
 	}
 	require.Equal(t, []*drain.Pod{want}, w.on(node, 1))
-	live, err := w.cache.Workload().Pods.(manager.LivePods).Live(t.Context(), node)
+	live, err := w.cache.Workload().Pods.(drains.LivePods).Live(t.Context(), node)
 	require.NoError(t, err)
 	require.Equal(t, []*drain.Pod{want}, live)
 
@@ -312,7 +312,7 @@ func TestDrain(t *testing.T) {
 	})
 	w.on(node, 1)
 	ahead := time.Duration(0) // of the clock
-	drainer, err := manager.NewDrainer(manager.DrainOptions{
+	drainer, err := drains.New(drains.Options{
 		Nodes: w.cache.Nodes(), Workload: w.cache.Workload(),
 		Now: func() time.Time { return time.Now().Add(ahead) },
 	})

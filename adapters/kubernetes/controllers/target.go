@@ -13,6 +13,7 @@ import (
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/manager/drains"
 )
 
 // join gives a manager the cluster that machines join, what drains its nodes, and what makes their
@@ -30,9 +31,9 @@ func (f *fleet) join(control *rest.Config, report func(error), to *manager.Optio
 		return err
 	}
 	f.cluster, to.Cluster = c, c
-	to.Drainer, err = manager.NewDrainer(manager.DrainOptions{
+	to.Drainer, err = drains.New(drains.Options{
 		Nodes: c.Nodes(), Workload: c.Workload(), Policy: f.DrainPolicy, Known: f.knownVolumes,
-		Limit: manager.DrainLimit{Max: f.MaxDrains, Group: zone},
+		Limit: drains.Limit{Max: f.MaxDrains, Group: zone},
 	})
 	if err != nil {
 		return err

@@ -9,7 +9,7 @@ import (
 	"github.com/millwright-go/millwright/drain"
 )
 
-// On implements manager.Pods.
+// On implements drains.Pods.
 func (w *Workload) On(_ context.Context, node string) (pods []*drain.Pod, complete bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -21,7 +21,7 @@ func (w *Workload) On(_ context.Context, node string) (pods []*drain.Pod, comple
 	return pods, w.looked, nil
 }
 
-// Evict implements manager.Pods. It follows the rules that policy/v1 documents. It asks a budget
+// Evict implements drains.Pods. It follows the rules that policy/v1 documents. It asks a budget
 // about pods that are healthy. One that is not healthy, yet or any more, may be evicted if its app
 // is not disrupted. One that has not begun yet, or has finished, may always be evicted. A pod that
 // is terminating is not changed.
@@ -53,7 +53,7 @@ func (w *Workload) evict(order drain.Order, now time.Time) (answer drain.Answer,
 	return drain.Answer{Result: drain.Refused, Message: message}, []string{"task " + p.Name + " may not be evicted: " + message}, nil
 }
 
-// Delete implements manager.Pods.
+// Delete implements drains.Pods.
 func (w *Workload) Delete(_ context.Context, order drain.Order) (drain.Answer, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -100,7 +100,7 @@ func (w *Workload) end(p *pod, grace time.Duration, now time.Time) error {
 	return nil
 }
 
-// In implements manager.Budgets.
+// In implements drains.Budgets.
 func (w *Workload) In(_ context.Context, namespaces []string) (budgets []*drain.Budget, complete bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -100,7 +100,7 @@ func (w *Workload) mounted(p *pod) bool {
 	})
 }
 
-// Bound implements manager.Volumes.
+// Bound implements drains.Volumes.
 func (w *Workload) Bound(_ context.Context, claims []object.Key) (volumes []*drain.Volume, complete bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -116,7 +116,7 @@ func (w *Workload) Bound(_ context.Context, claims []object.Key) (volumes []*dra
 	return volumes, w.looked, nil
 }
 
-// Attachments implements manager.Volumes.
+// Attachments implements drains.Volumes.
 func (w *Workload) Attachments(_ context.Context, node string, volumes []string) ([]*drain.Attachment, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -129,10 +129,10 @@ func (w *Workload) Attachments(_ context.Context, node string, volumes []string)
 	return all, nil
 }
 
-// Attached implements manager.Volumes: nodes don't say.
+// Attached implements drains.Volumes: nodes don't say.
 func (w *Workload) Attached(context.Context, string) ([]string, error) { return nil, nil }
 
-// Detach implements manager.Volumes.
+// Detach implements drains.Volumes.
 func (w *Workload) Detach(_ context.Context, name string) (drain.Answer, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -25,7 +25,7 @@ func (w *Workload) changed(node string) {
 	}
 }
 
-// Watch implements manager.Pods.
+// Watch implements drains.Pods.
 func (w *Workload) Watch(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		one := &watcher{nodes: make(map[string]bool), some: make(chan struct{}, 1)}

@@ -13,7 +13,7 @@ import (
 	"github.com/millwright-go/millwright/drain"
 	"github.com/millwright-go/millwright/examples/quickstart/task"
 	"github.com/millwright-go/millwright/machine"
-	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/manager/drains"
 	"github.com/millwright-go/millwright/store"
 )
 
@@ -50,9 +50,9 @@ type Workload struct {
 }
 
 var (
-	_ manager.Pods    = (*Workload)(nil)
-	_ manager.Budgets = (*Workload)(nil)
-	_ manager.Volumes = (*Workload)(nil)
+	_ drains.Pods    = (*Workload)(nil)
+	_ drains.Budgets = (*Workload)(nil)
+	_ drains.Volumes = (*Workload)(nil)
 )
 
 // pod is a task as the cluster knows it. What others see of it is replaced, never

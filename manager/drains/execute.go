@@ -1,0 +1,109 @@
+package drains
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/millwright-go/millwright/drain"
+	"github.com/millwright-go/millwright/store"
+)
+
+// drainSteps bounds the decisions of one call; reaching it means "again at once".
+const drainSteps = 64
+
+// pass carries out what is decided until there is nothing more to do now.
+func (d *Drainer) pass(ctx context.Context, o *drain.Observation,
+	decide func(*drain.Observation, *drain.Policy, time.Time) (drain.Plan, error),
+) (drain.Plan, error) {
+	for range drainSteps {
+		plan, err := decide(o, d.options.Policy, d.options.Now())
+		if err != nil {
+			return plan, err
+		}
+		done, err := d.carryOut(ctx, o, &plan)
+		if done || err != nil {
+			return plan, err
+		}
+	}
+	return drain.Plan{At: d.options.Now()}, nil
+}
+
+// carryOut does what a plan says; done: it says to wait.
+func (d *Drainer) carryOut(ctx context.Context, o *drain.Observation, p *drain.Plan) (done bool, err error) {
+	switch {
+	case p.Write != nil:
+		return false, d.write(ctx, o, p)
+	case p.Look:
+		return false, d.look(ctx, o)
+	case len(p.Evict) > 0:
+		return false, d.orders(ctx, o, drain.Evicted, p.Evict, d.options.Workload.Pods.Evict)
+	case len(p.Delete) > 0:
+		return false, d.orders(ctx, o, drain.Deleted, p.Delete, d.options.Workload.Pods.Delete)
+	case len(p.Detach) > 0:
+		return false, d.detach(ctx, o, p.Detach)
+	}
+	return true, nil
+}
+
+// write stores the record of a drain. Without it nothing is done to a pod, but
+// by force.
+func (d *Drainer) write(ctx context.Context, o *drain.Observation, p *drain.Plan) error {
+	stored, err := d.options.Nodes.Update(ctx, p.Write)
+	switch {
+	case err == nil:
+		o.Node, o.Cached = stored, false
+		if p.Begins {
+			o.Memory.Begun()
+		}
+		return d.see(ctx, o) // until the cordon was stored, more could come
+	case errors.Is(err, store.ErrConflict) || ctx.Err() != nil:
+		return err
+	case errors.Is(err, store.ErrNotFound):
+		o.Node = nil
+	default:
+		o.WriteFailed = true
+	}
+	return nil
+}
+
+func (d *Drainer) orders(ctx context.Context, o *drain.Observation, kind drain.Kind, orders []drain.Order,
+	call func(context.Context, drain.Order) (drain.Answer, error),
+) error {
+	answers, errs := make([]drain.Answer, len(orders)), make([]error, len(orders))
+	for _, order := range orders {
+		o.Memory.Begin(order) // whatever becomes of the call, and of the write that follows it
+	}
+	d.options.Each(ctx, len(orders), func(i int) {
+		answers[i], errs[i] = call(ctx, orders[i])
+		answers[i].Kind, answers[i].At = kind, d.options.Now()
+		if orders[i].Now {
+			answers[i].Kind = drain.Killed
+		}
+	})
+	for i, err := range errs {
+		if err != nil && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			answers[i].Result, answers[i].Message = drain.Failed, err.Error()
+		}
+		o.Memory.Note(orders[i].UID, answers[i])
+	}
+	return nil
+}
+
+func (d *Drainer) detach(ctx context.Context, o *drain.Observation, orders []drain.DetachOrder) error {
+	for _, order := range orders {
+		answer, err := d.options.Workload.Volumes.Detach(ctx, order.Name)
+		if err != nil && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			answer.Result, answer.Message = drain.Failed, err.Error()
+		}
+		answer.Kind, answer.At = drain.Deleted, d.options.Now()
+		o.Memory.Note(order.Name, answer)
+	}
+	return nil
+}
