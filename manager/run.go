@@ -13,11 +13,7 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// Pauses after passes that could not be finished: doubled from the first to
-// the last, per key.
 const (
-	firstPause = 200 * time.Millisecond
-	lastPause  = 3 * time.Minute
 	// watchPause is how long to wait before a watch that broke is begun again.
 	watchPause = time.Second
 	// settleBacklog is how many machines that wait for a worker make changes
@@ -42,16 +38,16 @@ func (m *Manager) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r := &runner{Manager: m, queues: make(map[Kind]*queue), wakes: make(map[Kind][]Wake)}
+	r := &runner{Manager: m, queues: make(map[Kind]*engine.Queue), wakes: make(map[Kind][]Wake)}
 	for _, reconciler := range m.reconcilers {
-		r.queues[reconciler.Kind()] = newQueue(m.options.Now)
+		r.queues[reconciler.Kind()] = engine.NewQueue(m.options.Now)
 	}
 	for _, wake := range m.Wakes() {
 		r.wakes[wake.From] = append(r.wakes[wake.From], wake)
 	}
 	m.missing.wakes(func(key object.Key) {
 		if m.options.ours(KindMachine, key) {
-			r.queues[KindMachine].add(key)
+			r.queues[KindMachine].Add(key)
 		}
 	})
 	r.running.Go(func() { m.beat(ctx) })
@@ -67,7 +63,7 @@ func (m *Manager) Run(ctx context.Context) error {
 				continue
 			}
 			workers = 1
-			r.queues[kind].add(Fleet)
+			r.queues[kind].Add(Fleet)
 		}
 		for range workers {
 			r.running.Go(func() { r.work(ctx, reconciler) })
@@ -75,7 +71,7 @@ func (m *Manager) Run(ctx context.Context) error {
 	}
 	<-ctx.Done()
 	for _, q := range r.queues {
-		q.close()
+		q.Close()
 	}
 	r.running.Wait()
 	m.watched.forget()
@@ -95,7 +91,7 @@ func (m *Manager) first(ctx context.Context) {
 // runner is one call of Run.
 type runner struct {
 	*Manager
-	queues  map[Kind]*queue
+	queues  map[Kind]*engine.Queue
 	wakes   map[Kind][]Wake
 	running sync.WaitGroup
 }
@@ -159,7 +155,7 @@ type watch func(ctx context.Context, changed func(key object.Key, old, new any))
 func (r *runner) follow(ctx context.Context, kind Kind, w watch) {
 	r.running.Go(func() {
 		for failures := 0; ctx.Err() == nil; {
-			if r.watchOnce(ctx, kind, w, backoff(failures+1)) {
+			if r.watchOnce(ctx, kind, w, engine.Backoff(failures+1)) {
 				failures = 0
 			} else {
 				failures++
@@ -228,10 +224,10 @@ func (r *runner) wakeBy(ctx context.Context, wake *Wake, old, new any) {
 			continue
 		}
 		if wake.Settle > 0 {
-			q.addAt(key, r.options.Now().Add(r.settle(wake)))
+			q.AddAt(key, r.options.Now().Add(r.settle(wake)))
 			continue
 		}
-		q.add(key)
+		q.Add(key)
 	}
 }
 
@@ -242,48 +238,18 @@ func (r *runner) settle(wake *Wake) time.Duration {
 	if wake.From != KindMachine {
 		return wake.Settle
 	}
-	backlog := r.queues[KindMachine].due.Load() / settleBacklog
+	backlog := r.queues[KindMachine].Depth() / settleBacklog
 	return max(wake.Settle, min(time.Duration(1+backlog)*wake.Settle, longestSettle))
 }
 
 // work reconciles one key after the other until the queue is closed.
 func (r *runner) work(ctx context.Context, reconciler Reconciler) {
-	q := r.queues[reconciler.Kind()]
-	for {
-		key, ok := q.next()
-		if !ok {
-			return
-		}
-		r.options.Hooks.queue(reconciler.Kind(), q.depth())
-		result, err := reconciler.Reconcile(ctx, key)
-		if err != nil {
-			q.fail(key, r.failed(ctx, reconciler.Kind(), q, key, err))
-			continue
-		}
-		q.done(key, result.At)
-	}
+	kind := reconciler.Kind()
+	r.engine.Work(ctx, r.queues[kind], named{reconciler}, func(due int) { r.options.Hooks.queue(kind, due) })
 }
 
-// failed says when to try a pass again that could not be finished.
-func (r *runner) failed(ctx context.Context, kind Kind, q *queue, key object.Key, err error) time.Time {
-	if ctx.Err() != nil {
-		return time.Time{}
-	}
-	shortest := backoff(q.failed(key))
-	wait := shortest
-	r.engine.Guard.Run(ctx, place(engine.InHook, kind, key), func() { // Log and Jitter are the embedder's
-		r.options.Log.LogAttrs(ctx, slog.LevelWarn, "pass not finished", slog.String("kind", string(kind)),
-			slog.String("object", key.String()), slog.String("error", err.Error()), slog.Duration("retry", shortest))
-		wait = max(shortest, r.options.Jitter(shortest))
-	})
-	return r.options.Now().Add(wait)
-}
+// named is a reconciler under the name of its kind.
+type named struct{ Reconciler }
 
-// backoff doubles from firstPause to lastPause.
-func backoff(failures int) time.Duration {
-	wait := firstPause
-	for i := 1; i < failures && wait < lastPause; i++ {
-		wait *= 2
-	}
-	return min(wait, lastPause)
-}
+// Name implements engine.Worker.
+func (n named) Name() string { return string(n.Kind()) }

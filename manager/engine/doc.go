@@ -17,5 +17,6 @@
 //   - It counts failures in a row, tells each event once, and times effects, see [Pass].
 //   - Waits get a jitter, see [Engine.Wait].
 //
-// [Batch] carries out many orders at once, in order, or slowly at first.
+// [Batch] carries out many orders at once, in order, or slowly at first. [Queue] hands out the keys that are
+// due to workers ([Engine.Work]), and [Permits] limits how much is under way.
 package engine

@@ -1,4 +1,4 @@
-package manager
+package engine
 
 import (
 	"context"
@@ -23,7 +23,7 @@ func newClock() *clock                   { c := &clock{}; c.at.Store(1_800_000_0
 func key(n int) object.Key               { return object.Key{Name: fmt.Sprint("m", n)} }
 
 // popped takes the next key that is due without waiting for one.
-func popped(q *queue) (object.Key, bool) {
+func popped(q *Queue) (object.Key, bool) {
 	q.ring()
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -36,7 +36,7 @@ func popped(q *queue) (object.Key, bool) {
 // queueModel is a queue that is easy to see to be right.
 type queueModel struct {
 	*clock
-	q       *queue
+	q       *Queue
 	due     map[object.Key]time.Time // waiting or due; running keys too, if due again
 	running map[object.Key]bool
 	hold    map[object.Key]time.Time // the end of a pause after a failure
@@ -53,14 +53,14 @@ func (m *queueModel) wants(k object.Key, at time.Time) {
 
 func (m *queueModel) add(t *rapid.T) {
 	k, at := key(rapid.IntRange(0, 4).Draw(t, "key")), m.now()
-	m.q.add(k)
+	m.q.Add(k)
 	m.wants(k, at)
 }
 
 func (m *queueModel) addAt(t *rapid.T) {
 	k := key(rapid.IntRange(0, 4).Draw(t, "key"))
 	at := m.now().Add(time.Duration(rapid.IntRange(1, 10).Draw(t, "in")) * time.Second)
-	m.q.addAt(k, at)
+	m.q.AddAt(k, at)
 	m.wants(k, at)
 }
 
@@ -102,7 +102,7 @@ func (m *queueModel) done(t *rapid.T) {
 		at = m.now().Add(time.Duration(rapid.IntRange(1, 10).Draw(t, "in")) * time.Second)
 		m.wants(k, at)
 	}
-	m.q.done(k, at)
+	m.q.Done(k, at)
 	delete(m.running, k)
 }
 
@@ -112,7 +112,7 @@ func (m *queueModel) fail(t *rapid.T) {
 		return
 	}
 	wait := time.Duration(rapid.IntRange(1, 20).Draw(t, "pause")) * time.Second
-	m.q.fail(k, m.now().Add(wait))
+	m.q.Fail(k, m.now().Add(wait))
 	held := m.now().Add(min(wait, longestHold)) // a change waits for that long
 	m.hold[k] = held
 	if old, ok := m.due[k]; ok && old.Before(held) {
@@ -129,10 +129,10 @@ func TestQueueAgainstModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newClock()
 		m := &queueModel{
-			clock: c, q: newQueue(c.now), due: map[object.Key]time.Time{},
+			clock: c, q: NewQueue(c.now), due: map[object.Key]time.Time{},
 			running: map[object.Key]bool{}, hold: map[object.Key]time.Time{},
 		}
-		defer m.q.close()
+		defer m.q.Close()
 		t.Repeat(map[string]func(*rapid.T){
 			"add": m.add, "addAt": m.addAt, "take": m.take, "done": m.done, "fail": m.fail,
 			"time passes": func(t *rapid.T) {
@@ -144,17 +144,17 @@ func TestQueueAgainstModel(t *testing.T) {
 
 // TestQueueIsFair: the key that came first goes first, however often others come.
 func TestQueueIsFair(t *testing.T) {
-	q := newQueue(newClock().now)
-	defer q.close()
+	q := NewQueue(newClock().now)
+	defer q.Close()
 	for n := range 3 {
-		q.add(key(n))
+		q.Add(key(n))
 	}
 	for round := range 30 {
 		k, ok := popped(q)
 		require.True(t, ok)
 		require.Equal(t, key(round%3), k)
-		q.add(k) // while it is worked on
-		q.done(k, time.Time{})
+		q.Add(k) // while it is worked on
+		q.Done(k, time.Time{})
 	}
 }
 
@@ -162,17 +162,17 @@ func TestQueueIsFair(t *testing.T) {
 // and each is worked on after it was last added.
 func TestQueueManyWorkers(t *testing.T) {
 	const keys, rounds = 20, 200
-	q := newQueue(time.Now)
+	q := NewQueue(time.Now)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	defer context.AfterFunc(ctx, q.close)()
+	defer context.AfterFunc(ctx, q.Close)()
 	var busy, added, seen [keys]atomic.Int64
 	var workers, missing sync.WaitGroup
 	missing.Add(keys)
 	for range 8 {
 		workers.Go(func() {
 			for {
-				k, ok := q.next()
+				k, ok := q.Next()
 				if !ok {
 					return
 				}
@@ -185,7 +185,7 @@ func TestQueueManyWorkers(t *testing.T) {
 					missing.Done()
 				}
 				busy[n].Add(-1)
-				q.done(k, time.Time{})
+				q.Done(k, time.Time{})
 			}
 		})
 	}
@@ -193,21 +193,21 @@ func TestQueueManyWorkers(t *testing.T) {
 		for n := range keys {
 			added[n].Add(1)
 			if n%2 == 0 {
-				q.addAt(key(n), time.Now().Add(time.Microsecond))
+				q.AddAt(key(n), time.Now().Add(time.Microsecond))
 				continue
 			}
-			q.add(key(n))
+			q.Add(key(n))
 		}
 	}
 	missing.Wait()
-	q.close()
+	q.Close()
 	workers.Wait()
 	require.NoError(t, ctx.Err(), "a key was never worked on after it was last added")
 }
 
 func TestBackoffDoublesUpToItsBound(t *testing.T) {
-	require.Equal(t, firstPause, backoff(0))
-	require.Equal(t, firstPause, backoff(1))
-	require.Equal(t, 2*firstPause, backoff(2))
-	require.Equal(t, lastPause, backoff(1000))
+	require.Equal(t, firstPause, Backoff(0))
+	require.Equal(t, firstPause, Backoff(1))
+	require.Equal(t, 2*firstPause, Backoff(2))
+	require.Equal(t, lastPause, Backoff(1000))
 }

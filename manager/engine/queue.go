@@ -1,4 +1,4 @@
-package manager
+package engine
 
 import (
 	"container/heap"
@@ -9,10 +9,10 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// queue hands out keys to workers: each key to one worker at a time, in the
+// Queue hands out keys to workers: each key to one worker at a time, in the
 // order in which they became due, however often they were added meanwhile. A
-// key that is added while it is worked on is handed out once more afterwards.
-type queue struct {
+// key that is added while it is worked on is handed out once more afterwards. [Engine.Work] is a worker.
+type Queue struct {
 	now func() time.Time
 
 	mu      sync.Mutex
@@ -45,21 +45,22 @@ type item struct {
 // could not be finished.
 const longestHold = 5 * time.Second
 
-func newQueue(now func() time.Time) *queue {
-	q := &queue{now: now, items: make(map[object.Key]*item), failing: make(map[object.Key]int)}
+// NewQueue returns an empty queue that goes by a clock.
+func NewQueue(now func() time.Time) *Queue {
+	q := &Queue{now: now, items: make(map[object.Key]*item), failing: make(map[object.Key]int)}
 	q.some.L = &q.mu
 	return q
 }
 
-// add makes a key due now.
-func (q *queue) add(key object.Key) {
+// Add makes a key due now.
+func (q *Queue) Add(key object.Key) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.release(q.item(key))
 }
 
-// addAt makes a key due at a time, unless it is due earlier already.
-func (q *queue) addAt(key object.Key, due time.Time) {
+// AddAt makes a key due at a time, unless it is due earlier already.
+func (q *Queue) AddAt(key object.Key, due time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	it := q.item(key)
@@ -69,9 +70,9 @@ func (q *queue) addAt(key object.Key, due time.Time) {
 	q.postpone(it, due)
 }
 
-// next hands out a key that is due, and waits for one if need be. false: the
+// Next hands out a key that is due, and waits for one if need be. false: the
 // queue was closed.
-func (q *queue) next() (object.Key, bool) {
+func (q *Queue) Next() (object.Key, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for !q.closed {
@@ -84,7 +85,7 @@ func (q *queue) next() (object.Key, bool) {
 }
 
 // pop takes the first key that is due; nil: there is none.
-func (q *queue) pop() *item {
+func (q *Queue) pop() *item {
 	if q.head == len(q.ready) {
 		return nil
 	}
@@ -100,7 +101,7 @@ func (q *queue) pop() *item {
 }
 
 // ring makes due what has become due, and sets the alarm for the next.
-func (q *queue) ring() {
+func (q *Queue) ring() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	now := q.now()
@@ -110,7 +111,7 @@ func (q *queue) ring() {
 	q.setAlarm()
 }
 
-func (q *queue) setAlarm() {
+func (q *Queue) setAlarm() {
 	if q.closed || len(q.later) == 0 {
 		return
 	}
@@ -122,8 +123,8 @@ func (q *queue) setAlarm() {
 	q.alarm.Reset(wait)
 }
 
-// close sends every worker home once it is done with its key.
-func (q *queue) close() {
+// Close sends every worker home once it is done with its key.
+func (q *Queue) Close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.closed = true
@@ -133,19 +134,19 @@ func (q *queue) close() {
 	q.some.Broadcast()
 }
 
-// done ends the work on a key. due says when it is to be looked at again;
+// Done ends the work on a key. due says when it is to be looked at again;
 // zero: only when it is added.
-func (q *queue) done(key object.Key, due time.Time) {
+func (q *Queue) Done(key object.Key, due time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	delete(q.failing, key)
 	q.end(key, due, time.Time{})
 }
 
-// fail ends the work on a key that is to be tried again when due. A change
+// Fail ends the work on a key that is to be tried again when due. A change
 // shortens that to the longest pause that a wake-up has to wait for; zero: it
 // is not tried again.
-func (q *queue) fail(key object.Key, due time.Time) {
+func (q *Queue) Fail(key object.Key, due time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	pause := due
@@ -155,7 +156,7 @@ func (q *queue) fail(key object.Key, due time.Time) {
 	q.end(key, due, pause)
 }
 
-func (q *queue) end(key object.Key, due, notBefore time.Time) {
+func (q *Queue) end(key object.Key, due, notBefore time.Time) {
 	it := q.items[key]
 	if it == nil {
 		return
@@ -172,7 +173,7 @@ func (q *queue) end(key object.Key, due, notBefore time.Time) {
 	}
 }
 
-func (q *queue) item(key object.Key) *item {
+func (q *Queue) item(key object.Key) *item {
 	it := q.items[key]
 	if it == nil {
 		it = &item{key: key, at: -1}
@@ -183,7 +184,7 @@ func (q *queue) item(key object.Key) *item {
 
 // release makes an item due, or remembers it for when its worker is done or
 // its pause is over.
-func (q *queue) release(it *item) {
+func (q *Queue) release(it *item) {
 	if it.at >= 0 && (it.running || !q.now().Before(it.notBefore)) {
 		heap.Remove(&q.later, it.at)
 	}
@@ -204,7 +205,7 @@ func (q *queue) release(it *item) {
 	}
 }
 
-func (q *queue) postpone(it *item, due time.Time) {
+func (q *Queue) postpone(it *item, due time.Time) {
 	it.due = due
 	if it.at >= 0 {
 		heap.Fix(&q.later, it.at)
@@ -216,17 +217,17 @@ func (q *queue) postpone(it *item, due time.Time) {
 	}
 }
 
-// failed counts a pass that could not be finished and returns how many there
+// Failed counts a pass that could not be finished and returns how many there
 // were in a row.
-func (q *queue) failed(key object.Key) int {
+func (q *Queue) Failed(key object.Key) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.failing[key]++
 	return q.failing[key]
 }
 
-// depth is how many keys are due.
-func (q *queue) depth() int { return int(q.due.Load()) }
+// Depth is how many keys are due.
+func (q *Queue) Depth() int { return int(q.due.Load()) }
 
 // timeline is a heap of items by due time.
 type timeline []*item
