@@ -15,6 +15,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/test/safetytest"
 )
 
 // gauge compares what a brake lets go with what it may, in any period.
@@ -26,7 +27,7 @@ type gauge struct {
 
 // held requires that with this order no more than allowed went in a period.
 func (g *gauge) held(t require.TestingT, d safety.DeleteOrphan) {
-	now, period := g.now, g.policy.OrphanPeriod
+	now, period := g.Now, g.policy.OrphanPeriod
 	if at, known := g.first[d.ProviderID]; known && now.Before(at.Add(period)) {
 		return // it is tried again
 	}
@@ -54,7 +55,7 @@ func TestBrake(t *testing.T) {
 	several := 0
 	rapid.Check(t, func(t *rapid.T) {
 		g := &gauge{cloud: newCloud(t, "a", "b"), first: map[string]time.Time{}, listed: map[string]int{}}
-		g.began, g.shared = epoch, rapid.Bool().Draw(t, "shared")
+		g.began, g.shared = safetytest.Epoch, rapid.Bool().Draw(t, "shared")
 		g.policy.Brake = rapid.Int32Range(1, 4).Draw(t, "brake")
 		g.policy.BrakeShare = rapid.Int32Range(0, 50).Draw(t, "share")
 		g.policy.Burst = rapid.IntRange(1, 10).Draw(t, "burst")
@@ -79,9 +80,9 @@ func TestBrake(t *testing.T) {
 			if len(g.first) > int(g.policy.Brake) {
 				several++
 			}
-			require.True(t, g.plan.At.After(g.now), "no wait")
-			g.now = g.plan.At
-			if g.now.Sub(epoch) > 20*g.policy.OrphanPeriod {
+			require.True(t, g.plan.At.After(g.Now), "no wait")
+			g.Now = g.plan.At
+			if g.Now.Sub(safetytest.Epoch) > 20*g.policy.OrphanPeriod {
 				break
 			}
 		}
@@ -95,7 +96,7 @@ func TestBrake(t *testing.T) {
 // Classes that list the same VMs do not raise the limit, whenever they are listed. A new process
 // does not know what went before.
 func TestBrakeIsTheFleets(t *testing.T) {
-	for _, began := range []time.Time{{}, epoch} {
+	for _, began := range []time.Time{{}, safetytest.Epoch} {
 		c := newCloud(t, "a", "b", "c")
 		c.shared, c.began = true, began
 		c.give("own", "a", machine.PhaseRunning, c.boot("own", "a").id)
@@ -106,13 +107,13 @@ func TestBrakeIsTheFleets(t *testing.T) {
 			c.known = map[string]*safety.OrphanClass{} // each is listed now, and a minute later again
 			c.classes = [][]string{{"a"}, {"b", "c"}}[i%2]
 			require.NoError(t, c.pass())
-			c.now = c.now.Add(30 * time.Second)
+			c.Now = c.Now.Add(30 * time.Second)
 		}
-		assert.Len(t, c.left(), map[bool]int{true: 80 - 3, false: 80 - 8}[began == epoch])
-		c.now = epoch.Add(15 * time.Minute)
+		assert.Len(t, c.left(), map[bool]int{true: 80 - 3, false: 80 - 8}[began == safetytest.Epoch])
+		c.Now = safetytest.Epoch.Add(15 * time.Minute)
 		for range 8 {
 			require.NoError(t, c.pass())
-			c.now = c.now.Add(30 * time.Second)
+			c.Now = c.Now.Add(30 * time.Second)
 		}
 		assert.Less(t, len(c.left()), 72)
 	}
@@ -128,8 +129,8 @@ func TestEmptyStoreKeepsAllVMs(t *testing.T) {
 	for range 20 {
 		require.NoError(t, c.pass())
 		assert.Equal(t, safety.ReasonEmptyStore, c.plan.Why.Reason)
-		assert.Equal(t, c.now.Add(c.policy.OrphanPeriod), c.plan.At, "listed no more often than without")
-		c.now = c.plan.At
+		assert.Equal(t, c.Now.Add(c.policy.OrphanPeriod), c.plan.At, "listed no more often than without")
+		c.Now = c.plan.At
 	}
 	c.owners = 1
 	require.NoError(t, c.pass())
@@ -142,19 +143,19 @@ func TestEmptyStoreKeepsAllVMs(t *testing.T) {
 // A clock that is set back holds the brake for one period from then on, and no longer.
 func TestBrakeFromTheFuture(t *testing.T) {
 	class := object.Key{Name: "a"}
-	o := &safety.OrphanObservation{Owners: 1, Sightings: []safety.Sighting{{Class: class, ProviderID: "new", Name: "gone", Since: epoch.Add(-time.Minute)}}}
+	o := &safety.OrphanObservation{Owners: 1, Sightings: []safety.Sighting{{Class: class, ProviderID: "new", Name: "gone", Since: safetytest.Epoch.Add(-time.Minute)}}}
 	for i := range 3 {
-		o.Spent = append(o.Spent, safety.Spent{ID: fmt.Sprint(i), At: epoch.Add(time.Hour)})
+		o.Spent = append(o.Spent, safety.Spent{ID: fmt.Sprint(i), At: safetytest.Epoch.Add(time.Hour)})
 	}
-	o.Classes = []safety.OrphanClass{{Key: class, Asked: epoch, Listed: math.MaxInt}}
+	o.Classes = []safety.OrphanClass{{Key: class, Asked: safetytest.Epoch, Listed: math.MaxInt}}
 	p := safety.DefaultPolicy()
 	p.BrakeShare = 0
-	plan, err := safety.DecideOrphans(o, p, epoch)
+	plan, err := safety.DecideOrphans(o, p, safetytest.Epoch)
 	require.NoError(t, err)
 	assert.Len(t, plan.Spent, 3)
-	assert.Equal(t, epoch.Add(p.OrphanPeriod), plan.At)
+	assert.Equal(t, safetytest.Epoch.Add(p.OrphanPeriod), plan.At)
 	o.Spent = plan.Spent
-	now := epoch.Add(p.OrphanPeriod)
+	now := safetytest.Epoch.Add(p.OrphanPeriod)
 	o.Classes[0].Asked, o.Read = now, decision.Freshness{Began: now}
 	o.Classes[0].Listing = &safety.Listing{Asked: now, Answered: now, VMs: map[string]string{"new": "gone"}}
 	plan, err = safety.DecideOrphans(o, p, now)
@@ -187,6 +188,6 @@ func TestBrakeLetsRetriesPass(t *testing.T) {
 	c.wait(1)
 	assert.Equal(t, 6, tries)
 	assert.Len(t, c.left(), 1)
-	assert.Less(t, c.now.Sub(epoch), 2*time.Minute)
-	assert.Equal(t, epoch.Add(30*time.Second+15*time.Minute), c.plan.At)
+	assert.Less(t, c.Now.Sub(safetytest.Epoch), 2*time.Minute)
+	assert.Equal(t, safetytest.Epoch.Add(30*time.Second+15*time.Minute), c.plan.At)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/safety/internal/times"
 )
 
 // GrantObservation is what a decision is made from about a machine that is to be failed for its
@@ -75,7 +76,10 @@ type GrantPlan struct {
 // work as are wanted. Each grant first writes a slot to one shared object, because two machines
 // that ask at the same time both read the fleet as it was before either was failed.
 func DecideGrant(o *GrantObservation, p *Policy, now time.Time) (GrantPlan, error) {
-	if err := p.usable(o != nil && o.Machine != nil); err != nil {
+	if o == nil || o.Machine == nil {
+		return GrantPlan{}, ErrNoObservation
+	}
+	if err := p.Validate(); err != nil {
 		return GrantPlan{}, err
 	}
 	d := granting{o: o, p: p, now: now}
@@ -173,7 +177,7 @@ func (d *granting) serves(m *machine.Machine) bool {
 	if m.Deleted() {
 		return false
 	}
-	if isPaused(m, d.p.Keys.Paused) {
+	if d.p.Paused(m) {
 		return true // no set replaces it
 	}
 	switch m.Status.Phase {
@@ -224,7 +228,7 @@ func (d *granting) count() {
 // stands reports whether a machine is failed by its slot, or about to be, and is not being deleted
 // yet.
 func (d *granting) stands(m *machine.Machine, slot Slot) bool {
-	if m.Deleted() || d.o.Preserved[m.Name] || isPaused(m, d.p.Keys.Paused) {
+	if m.Deleted() || d.o.Preserved[m.Name] || d.p.Paused(m) {
 		return false
 	}
 	return m.Status.Phase == machine.PhaseFailed || d.awaits(m) && !d.expired(slot)
@@ -303,7 +307,7 @@ func (d *granting) heldBack() (decision.Why, bool) {
 // pass proves that no other machine has counted the slot as free.
 func (d *granting) take() GrantPlan {
 	why := decision.Why{Reason: ReasonTakeSlot, Name: d.o.Machine.Name, Have: d.busy() + 1, Want: d.limit()}
-	slots := FormatSlots(append(d.kept, Slot{d.o.Machine.Name, stamp(d.now)}))
+	slots := FormatSlots(append(d.kept, Slot{d.o.Machine.Name, times.Stamp(d.now)}))
 	note := func(m *object.Meta) {
 		annotations := make(map[string]string, len(m.Annotations)+1)
 		for k, v := range m.Annotations {

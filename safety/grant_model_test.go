@@ -15,12 +15,13 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/test/safetytest"
 )
 
 // ward is a deployment, or a lone set, whose machines become ill, fail, are deleted and replaced. A
 // process of its own watches each machine.
 type ward struct {
-	journal
+	safetytest.Journal
 	t          require.TestingT
 	policy     *safety.Policy
 	replicas   int32
@@ -37,7 +38,7 @@ type ward struct {
 }
 
 func newWard(t require.TestingT, replicas int32, lone bool) *ward {
-	w := &ward{journal: journal{now: epoch}, t: t, policy: safety.DefaultPolicy(), replicas: replicas}
+	w := &ward{Journal: safetytest.Journal{Now: safetytest.Epoch}, t: t, policy: safety.DefaultPolicy(), replicas: replicas}
 	w.set = &machineset.Set{Meta: object.Meta{Key: object.Key{Name: "web-1"}, UID: "s"}}
 	w.set.Spec.Replicas = replicas
 	if !lone {
@@ -68,7 +69,7 @@ func (w *ward) turn(name string, phase machine.Phase) {
 	changed := w.machines[i].Clone()
 	changed.Status.Phase, changed.Version = phase, w.version()
 	if phase == machine.PhaseTerminating {
-		changed.DeletedAt = w.now
+		changed.DeletedAt = w.Now
 	}
 	w.machines[i] = changed
 }
@@ -110,7 +111,7 @@ func (n *nurse) step(delay bool) bool {
 	if n.grant != nil {
 		return n.conclude(delay)
 	}
-	plan, err := safety.DecideGrant(n.o, w.policy, w.now)
+	plan, err := safety.DecideGrant(n.o, w.policy, w.Now)
 	require.NoError(w.t, err)
 	n.plan = plan
 	w.tell(n.m.Name, &plan)
@@ -140,7 +141,7 @@ func (n *nurse) read() {
 			n.o.Set = n.w.set
 		}
 	case 0:
-		n.o.Fleet, n.o.Read = append([]*machine.Machine{nil}, n.w.machines...), decision.Freshness{Began: epoch}
+		n.o.Fleet, n.o.Read = append([]*machine.Machine{nil}, n.w.machines...), decision.Freshness{Began: safetytest.Epoch}
 	}
 }
 
@@ -169,7 +170,7 @@ func (n *nurse) take(write safety.GrantWrite) bool {
 // conclude fails the machine, if it has not changed and the grant holds.
 func (n *nurse) conclude(delay bool) bool {
 	w := n.w
-	if !w.now.Before(n.grant.Until) {
+	if !w.Now.Before(n.grant.Until) {
 		return false
 	}
 	apply := func() {
@@ -230,9 +231,9 @@ func (w *ward) tell(name string, plan *safety.GrantPlan) {
 	case plan.Write != nil:
 		action = fmt.Sprintf("%T", plan.Write)[len("*safety."):]
 	case plan.Grant.Allowed:
-		action = "allowed until " + w.since(plan.Grant.Until)
+		action = "allowed until " + w.Since(plan.Grant.Until)
 	}
-	w.line(name, action, plan.Why)
+	w.Line(name, action, plan.Why)
 }
 
 // treat makes the set act, and lets illness proceed.
@@ -287,4 +288,4 @@ func (w *ward) replace() {
 	}
 }
 
-func (w *ward) pass(d time.Duration) { w.now = w.now.Add(d) }
+func (w *ward) pass(d time.Duration) { w.Now = w.Now.Add(d) }

@@ -11,6 +11,7 @@ import (
 	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/test/safetytest"
 )
 
 // all makes the rest of a pass.
@@ -25,14 +26,14 @@ var grantStories = map[string]func(*ward){
 		a, b := w.machines[0].Name, w.machines[1].Name
 		w.turn(a, machine.PhaseUnknown)
 		w.turn(b, machine.PhaseUnknown)
-		w.say("both machines are Unknown")
+		w.Say("both machines are Unknown")
 		w.send(a).all()
 		w.send(b).all()
 		w.replace()
-		w.say("the first is being deleted, its replacement is Pending")
+		w.Say("the first is being deleted, its replacement is Pending")
 		w.send(b).all()
 		w.turn(w.machines[2].Name, machine.PhaseRunning)
-		w.say("its replacement runs")
+		w.Say("its replacement runs")
 		w.send(b).all()
 	},
 	"grant to two at the same time": func(w *ward) {
@@ -44,7 +45,7 @@ var grantStories = map[string]func(*ward){
 			first.step(false)
 			second.step(false)
 		}
-		w.say("the second one's write meets a conflict; it asks again")
+		w.Say("the second one's write meets a conflict; it asks again")
 		w.send(b).all()
 	},
 	"grant not used": func(w *ward) {
@@ -55,7 +56,7 @@ var grantStories = map[string]func(*ward){
 		for range 5 {
 			n.step(false)
 		}
-		w.say("the process dies with the slot taken")
+		w.Say("the process dies with the slot taken")
 		w.send(b).all()
 		w.pass(3 * time.Minute)
 		w.send(b).all()
@@ -69,7 +70,7 @@ var grantStories = map[string]func(*ward){
 		for range 5 {
 			n.step(false)
 		}
-		w.say("the process dies with the slot taken; the next one takes it anew")
+		w.Say("the process dies with the slot taken; the next one takes it anew")
 		w.pass(time.Minute)
 		w.send(a).all()
 	},
@@ -81,7 +82,7 @@ var grantStories = map[string]func(*ward){
 		}
 		w.send(w.machines[0].Name).all()
 		w.turn(w.machines[1].Name, machine.PhaseRunning)
-		w.say("one of the two is well again")
+		w.Say("one of the two is well again")
 		w.send(w.machines[0].Name).all()
 	},
 	"grant where one is missing for another reason": func(w *ward) {
@@ -89,17 +90,19 @@ var grantStories = map[string]func(*ward){
 		w.turn(w.machines[1].Name, machine.PhaseUnknown)
 		w.send(w.machines[1].Name).all()
 		w.policy.Replacements = rollout.IntOrPercent{Value: 2}
-		w.say("the budget is raised to 2")
+		w.Say("the budget is raised to 2")
 		w.send(w.machines[1].Name).all()
 	},
 }
+
+func TestGrantStories(t *testing.T) { safetytest.Stories(t, "grant", tellGrants) }
 
 func tellGrants(t *testing.T) {
 	for name, run := range grantStories {
 		t.Run(name, func(t *testing.T) {
 			w := newWard(t, 2, name == "grant taken up again")
 			run(w)
-			compare(t, name, &w.journal)
+			safetytest.Compare(t, name, &w.Journal)
 		})
 	}
 }
@@ -129,7 +132,7 @@ func TestP24VerdictsStayWithinTheBudget(t *testing.T) {
 			case len(w.nurses) == 0 || act != "step" && act != "crash" && act != "rest":
 				w.treat(t, act)
 			case w.nurse(t, act):
-				flying[i] = w.now
+				flying[i] = w.Now
 				late++
 			}
 			w.land(flying)
@@ -161,7 +164,7 @@ func (w *ward) nurse(t *rapid.T, act string) bool {
 // land makes late writes take effect before they have been on their way for too long.
 func (w *ward) land(flying map[int]time.Time) {
 	for i, since := range flying {
-		if w.now.Sub(since) >= w.policy.GrantFlight-20*time.Second {
+		if w.Now.Sub(since) >= w.policy.GrantFlight-20*time.Second {
 			for _, apply := range w.late {
 				apply()
 			}
@@ -310,14 +313,14 @@ func TestGrantDetails(t *testing.T) {
 	w.turn(w.machines[0].Name, machine.PhaseUnknown)
 	w.send(w.machines[0].Name).all()
 	w.machines[0] = w.machines[0].Clone()
-	w.machines[0].DeletedAt = w.now
+	w.machines[0].DeletedAt = w.Now
 	w.bear(machine.PhaseRunning)
 	w.turn(w.machines[1].Name, machine.PhaseUnknown)
 	n = w.send(w.machines[1].Name)
 	n.all()
 	assert.True(t, n.grant.Allowed, "what is being deleted is only missing, and here nothing is")
 
-	plan, err := safety.DecideGrant(&safety.GrantObservation{Machine: n.m}, w.policy, w.now)
+	plan, err := safety.DecideGrant(&safety.GrantObservation{Machine: n.m}, w.policy, w.Now)
 	require.NoError(t, err)
 	assert.True(t, plan.Grant.Allowed)
 
@@ -405,7 +408,7 @@ func TestSlotsOfOthers(t *testing.T) {
 
 	w.deployment = w.deployment.Clone()
 	w.deployment.Annotations[w.policy.Keys.Slots] = safety.FormatSlots([]safety.Slot{
-		{Machine: w.machines[0].Name, At: epoch.Add(time.Hour)}, {Machine: w.machines[1].Name, At: epoch.Add(time.Minute)},
+		{Machine: w.machines[0].Name, At: safetytest.Epoch.Add(time.Hour)}, {Machine: w.machines[1].Name, At: safetytest.Epoch.Add(time.Minute)},
 	})
 	w.policy.Replacements = rollout.IntOrPercent{Value: 1}
 	n := w.send(w.machines[2].Name)

@@ -8,6 +8,7 @@ import (
 	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/safety/internal/times"
 )
 
 // lagOfLists is how long after a machine has become available its VM does not count as missing.
@@ -84,7 +85,7 @@ func (c *OrphanClass) silent() bool { return c.Listing == nil || c.Listing.Code 
 func (d *collection) unlistedDue(c *OrphanClass) (at time.Time) {
 	for i := range d.o.Unlisted {
 		if u := &d.o.Unlisted[i]; u.Class == c.Key && u.Missing.IsZero() {
-			at = earlier(at, u.Due)
+			at = times.Earlier(at, u.Due)
 		}
 	}
 	return at
@@ -98,7 +99,7 @@ func (d *collection) miss(m *machine.Machine, l *Listing, known Unlisted) (Unlis
 	switch {
 	case phase != machine.PhaseAvailable && phase != machine.PhaseRunning:
 		return known, false
-	case m.Deleted() || blank(id) || isPaused(m, d.p.Keys.Paused) || m.Preserved(d.now):
+	case m.Deleted() || blank(id) || d.p.Paused(m) || m.Preserved(d.now):
 		return known, false
 	case l.Asked.Before(m.Status.Since.Add(lagOfLists)):
 		return known, false

@@ -9,11 +9,10 @@ import (
 
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/decision"
-	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/machine"
-	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/test/safetytest"
 )
 
 // listings is a fleet of one machine without a cluster, of whose class listings come
@@ -31,8 +30,8 @@ func newListings(t *testing.T) *listings {
 	class := object.Key{Namespace: "fleet", Name: "a"}
 	m := &machine.Machine{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: "m-1"}, UID: "1"}}
 	m.Spec.ProviderID, m.Spec.Class.Name = "p://1", "a"
-	m.Status.Phase, m.Status.Since = machine.PhaseAvailable, epoch.Add(-10*time.Minute)
-	return &listings{t: t, p: safety.DefaultPolicy(), now: epoch, m: m, o: safety.OrphanObservation{
+	m.Status.Phase, m.Status.Since = machine.PhaseAvailable, safetytest.Epoch.Add(-10*time.Minute)
+	return &listings{t: t, p: safety.DefaultPolicy(), now: safetytest.Epoch, m: m, o: safety.OrphanObservation{
 		NoCluster: true, Classes: []safety.OrphanClass{{Key: class}}, Machines: []*machine.Machine{m},
 	}}
 }
@@ -92,17 +91,17 @@ func TestNoVMOfAClassIsListed(t *testing.T) {
 	plan, missing := l.pass(map[string]string{"p://9": "of another account"})
 	require.False(t, missing)
 	require.True(t, slices.ContainsFunc(plan.Warn, func(w decision.Why) bool { return w.Reason == safety.ReasonNoneListed && w.Have == 2 }))
-	l.now = epoch.Add(time.Hour - time.Second)
+	l.now = safetytest.Epoch.Add(time.Hour - time.Second)
 	_, missing = l.pass(nil)
 	require.False(t, missing, "in an hour")
-	l.now = epoch.Add(time.Hour)
+	l.now = safetytest.Epoch.Add(time.Hour)
 	_, missing = l.pass(nil)
 	require.True(t, missing)
 
-	l.o.Unlisted, l.now = nil, epoch
+	l.o.Unlisted, l.now = nil, safetytest.Epoch
 	_, missing = l.pass(nil)
 	require.False(t, missing)
-	l.now = epoch.Add(10 * time.Minute)
+	l.now = safetytest.Epoch.Add(10 * time.Minute)
 	plan, missing = l.pass(map[string]string{"p://2": "m-2"})
 	require.True(t, missing, "the other one is listed")
 	require.Empty(t, plan.Warn)
@@ -119,20 +118,20 @@ func TestNotMissed(t *testing.T) {
 		"under another ID":     {nil, map[string]string{"p://1?zone=1": "m-1"}},
 		"there is a cluster":   {func(l *listings) { l.o.NoCluster = false }, nil},
 		"frozen":               {func(l *listings) { l.o.Frozen = true }, nil},
-		"it was made just now": {func(l *listings) { l.m.Status.Since = epoch.Add(-10*time.Minute + 31*time.Second) }, nil},
+		"it was made just now": {func(l *listings) { l.m.Status.Since = safetytest.Epoch.Add(-10*time.Minute + 31*time.Second) }, nil},
 		"it is being made":     {func(l *listings) { l.m.Status.Phase = machine.PhasePending }, nil},
 		"it has failed":        {func(l *listings) { l.m.Status.Phase = machine.PhaseFailed }, nil},
 		"no ID is recorded":    {func(l *listings) { l.m.Spec.ProviderID = " " }, nil},
-		"it is being deleted":  {func(l *listings) { l.m.DeletedAt = epoch }, nil},
+		"it is being deleted":  {func(l *listings) { l.m.DeletedAt = safetytest.Epoch }, nil},
 		"it is paused":         {func(l *listings) { l.m.Annotations = map[string]string{l.p.Keys.Paused: "true"} }, nil},
 		"it is kept": {func(l *listings) {
-			l.m.Status.Preservation = machine.Preservation{Since: epoch, Until: epoch.Add(time.Hour)}
+			l.m.Status.Preservation = machine.Preservation{Since: safetytest.Epoch, Until: safetytest.Epoch.Add(time.Hour)}
 		}, nil},
 		"its class is not listed": {func(l *listings) { l.m.Spec.Class.Name = "b" }, nil},
 		"the listing failed":      {func(l *listings) { l.code = codes.Unavailable }, nil},
 		"another of its name": {func(l *listings) {
-			l.o.Unlisted = []safety.Unlisted{{Machine: l.m.Key, UID: "0", ProviderID: "p://1", Class: l.o.Classes[0].Key, Since: epoch.Add(-time.Hour)}}
-			l.now = epoch
+			l.o.Unlisted = []safety.Unlisted{{Machine: l.m.Key, UID: "0", ProviderID: "p://1", Class: l.o.Classes[0].Key, Since: safetytest.Epoch.Add(-time.Hour)}}
+			l.now = safetytest.Epoch
 			l.p.OrphanGap = time.Hour
 		}, nil},
 	} {
@@ -148,31 +147,4 @@ func TestNotMissed(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestGrantForALostVM: without a cluster a machine that does its work may ask. Its slot counts
-// until it has expired: of two that ask one is granted (P24).
-func TestGrantForALostVM(t *testing.T) {
-	p, now := safety.DefaultPolicy(), epoch
-	var fleet []*machine.Machine
-	for _, name := range []string{"a", "b", "c"} {
-		m := &machine.Machine{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: name}}}
-		m.Status.Phase = machine.PhaseAvailable
-		fleet = append(fleet, m)
-	}
-	d := &deployment.Deployment{Spec: deployment.Spec{Replicas: 3}}
-	ask := func(m *machine.Machine, cluster bool) safety.GrantPlan {
-		plan, err := safety.DecideGrant(&safety.GrantObservation{
-			Machine: m, Deployment: d, Set: &machineset.Set{}, Fleet: fleet, Read: decision.Freshness{Began: now}, NoCluster: !cluster,
-		}, p, now)
-		require.NoError(t, err)
-		return plan
-	}
-	require.Equal(t, safety.ReasonNotAsking, ask(fleet[0], true).Why.Reason)
-	d = ask(fleet[0], false).Write.(*safety.TakeFromDeployment).Deployment
-	second := ask(fleet[1], false)
-	require.Equal(t, safety.ReasonBudgetSpent, second.Why.Reason)
-	require.False(t, second.Grant.Allowed)
-	now = now.Add(3*time.Minute + 2*time.Second)
-	require.NotNil(t, ask(fleet[1], false).Write, "nothing came of the slot")
 }

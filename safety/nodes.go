@@ -7,6 +7,7 @@ import (
 
 	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/safety/internal/times"
 )
 
 // NodesObservation is what a decision about nodes without a machine is made
@@ -56,11 +57,14 @@ type WriteNode struct {
 // the node carries. A node younger than NodeAge is left alone, because it may belong to a machine
 // that is still joining.
 func DecideNodes(o *NodesObservation, p *Policy, now time.Time) (NodesPlan, error) {
-	if err := p.usable(o != nil); err != nil {
+	if o == nil {
+		return NodesPlan{}, ErrNoObservation
+	}
+	if err := p.Validate(); err != nil {
 		return NodesPlan{}, err
 	}
 	if o.Frozen {
-		return NodesPlan{At: now.Add(p.CheckPeriod), Why: decision.Why{Reason: reasonFrozen}}, nil
+		return NodesPlan{At: now.Add(p.CheckPeriod), Why: decision.Why{Reason: reasonNodesFrozen}}, nil
 	}
 	d := nodes{o: o, p: p, now: now, at: now.Add(p.NodePeriod), holders: holdersOf(o.Machines)}
 	for _, n := range o.Nodes {
@@ -168,7 +172,7 @@ func (d *nodes) disown(n *machine.Node, marked bool) {
 		return
 	}
 	if at := n.CreatedAt.Add(d.p.NodeAge + time.Second); d.now.Before(at) {
-		d.at, d.young = earlier(d.at, at), d.young+1
+		d.at, d.young = times.Earlier(d.at, at), d.young+1
 		return
 	}
 	d.write(n, decision.Why{Reason: reasonNotManaged, Name: n.Name, For: d.p.NodeAge}, func(c *machine.Node) {

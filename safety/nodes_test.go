@@ -13,11 +13,12 @@ import (
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/test/safetytest"
 )
 
 // field is a cluster's nodes, with machines that own some of them.
 type field struct {
-	journal
+	safetytest.Journal
 	t        require.TestingT
 	policy   *safety.Policy
 	nodes    []*machine.Node
@@ -31,11 +32,11 @@ type field struct {
 }
 
 func newField(t require.TestingT) *field {
-	return &field{journal: journal{now: epoch}, t: t, policy: safety.DefaultPolicy()}
+	return &field{Journal: safetytest.Journal{Now: safetytest.Epoch}, t: t, policy: safety.DefaultPolicy()}
 }
 
 func (f *field) node(name string) *machine.Node {
-	n := &machine.Node{Meta: object.Meta{Key: object.Key{Name: name}, CreatedAt: f.now.Truncate(time.Second)}}
+	n := &machine.Node{Meta: object.Meta{Key: object.Key{Name: name}, CreatedAt: f.Now.Truncate(time.Second)}}
 	n.AddFinalizer(machine.NodeFinalizer)
 	n.AddFinalizer("others")
 	f.nodes = append(f.nodes, n)
@@ -48,20 +49,20 @@ func (f *field) pass() {
 		o.Machines = f.stale
 	}
 	for range 20 {
-		plan, err := safety.DecideNodes(o, f.policy, f.now)
+		plan, err := safety.DecideNodes(o, f.policy, f.Now)
 		require.NoError(f.t, err)
 		f.plan = plan
 		switch {
 		case plan.ReadMachines:
-			o.Machines, o.Read = f.machines, decision.Freshness{Began: f.now}
-			f.line("", "read machines live", plan.Why)
+			o.Machines, o.Read = f.machines, decision.Freshness{Began: f.Now}
+			f.Line("", "read machines live", plan.Why)
 		case len(plan.Write) > 0:
 			for _, w := range plan.Write {
 				f.write(o, w)
 			}
 		default:
-			f.line("", "wait until "+f.since(plan.At), plan.Why)
-			f.warn(plan.Warn...)
+			f.Line("", "wait until "+f.Since(plan.At), plan.Why)
+			f.Warn(plan.Warn...)
 			return
 		}
 	}
@@ -71,10 +72,10 @@ func (f *field) pass() {
 func (f *field) write(o *safety.NodesObservation, w safety.WriteNode) {
 	if f.refuse[w.Node.Name] {
 		o.Refused[w.Node.Name] = true
-		f.line("", "write "+w.Node.Name+": refused", w.Why)
+		f.Line("", "write "+w.Node.Name+": refused", w.Why)
 		return
 	}
-	f.line("", fmt.Sprintf("write %s: %q %v", w.Node.Name, w.Node.Annotations, w.Node.Finalizers), w.Why)
+	f.Line("", fmt.Sprintf("write %s: %q %v", w.Node.Name, w.Node.Annotations, w.Node.Finalizers), w.Why)
 	f.wrote = append(f.wrote, w.Node)
 	for i, n := range f.nodes {
 		if n.Name == w.Node.Name {
@@ -89,12 +90,12 @@ var nodeStories = map[string]func(*field){
 		f.node("n-2")
 		f.machines = []*machine.Machine{{Meta: object.Meta{Key: object.Key{Name: "m-2"}}, Spec: machine.Spec{NodeName: "n-2"}}}
 		f.pass()
-		f.now = f.plan.At
+		f.Now = f.plan.At
 		f.pass()
-		f.now = f.plan.At
+		f.Now = f.plan.At
 		f.pass()
-		f.now = f.plan.At
-		f.say("a machine is made for it by hand")
+		f.Now = f.plan.At
+		f.Say("a machine is made for it by hand")
 		f.machines = append(f.machines, &machine.Machine{Meta: object.Meta{Key: object.Key{Name: "m-1"}}, Spec: machine.Spec{NodeName: "n-1"}})
 		f.pass()
 	},
@@ -102,7 +103,7 @@ var nodeStories = map[string]func(*field){
 		f.node("n-1")
 		f.stale = []*machine.Machine{}
 		f.machines = []*machine.Machine{{Meta: object.Meta{Key: object.Key{Name: "m-1"}}, Spec: machine.Spec{NodeName: "n-1"}}}
-		f.now = f.now.Add(time.Hour)
+		f.Now = f.Now.Add(time.Hour)
 		f.pass()
 	},
 	"node of two machines": func(f *field) {
@@ -110,24 +111,26 @@ var nodeStories = map[string]func(*field){
 		for _, name := range []string{"m-2", "m-1"} {
 			f.machines = append(f.machines, &machine.Machine{Meta: object.Meta{Key: object.Key{Name: name}}, Spec: machine.Spec{NodeName: "n-1"}})
 		}
-		f.now = f.now.Add(time.Hour)
+		f.Now = f.Now.Add(time.Hour)
 		f.pass()
 	},
 	"node that cannot be written": func(f *field) {
 		f.node("n-1")
 		f.node("n-2")
 		f.refuse = map[string]bool{"n-1": true}
-		f.now = f.now.Add(time.Hour)
+		f.Now = f.Now.Add(time.Hour)
 		f.pass()
 	},
 }
+
+func TestNodeStories(t *testing.T) { safetytest.Stories(t, "node", tellNodes) }
 
 func tellNodes(t *testing.T) {
 	for name, run := range nodeStories {
 		t.Run(name, func(t *testing.T) {
 			f := newField(t)
 			run(f)
-			compare(t, name, &f.journal)
+			safetytest.Compare(t, name, &f.Journal)
 		})
 	}
 }
@@ -142,7 +145,7 @@ func TestNodesWithoutMachine(t *testing.T) {
 		word := rapid.SampledFrom([]string{"", "", "a", "b", "c"})
 		for i := range rapid.IntRange(1, 4).Draw(t, "nodes") {
 			n := f.node([]string{"a", "b", "c", "d"}[i])
-			n.CreatedAt = epoch.Add(-time.Duration(rapid.IntRange(0, 2500).Draw(t, "age")) * time.Second).Truncate(time.Second)
+			n.CreatedAt = safetytest.Epoch.Add(-time.Duration(rapid.IntRange(0, 2500).Draw(t, "age")) * time.Second).Truncate(time.Second)
 			n.ProviderID = word.Draw(t, "id")
 			n.Labels = map[string]string{f.policy.Keys.NodeMachine: word.Draw(t, "label")}
 			n.Annotations = map[string]string{"mine": "x"}
@@ -171,7 +174,7 @@ func TestNodesWithoutMachine(t *testing.T) {
 			if f.owned(n) {
 				require.False(t, marked, "%s has an owner", n.Name)
 				taken++
-			} else if epoch.Sub(n.CreatedAt) > f.policy.NodeAge+time.Second {
+			} else if safetytest.Epoch.Sub(n.CreatedAt) > f.policy.NodeAge+time.Second {
 				require.True(t, marked && !n.HasFinalizer(machine.NodeFinalizer), "%s has none", n.Name)
 				let++
 			}
@@ -179,7 +182,7 @@ func TestNodesWithoutMachine(t *testing.T) {
 		for _, n := range f.wrote {
 			if _, marked := n.Annotations[f.policy.Keys.NotManaged]; marked {
 				require.False(t, f.owned(n), "%s has a machine", n.Name)
-				require.Greater(t, epoch.Sub(n.CreatedAt), f.policy.NodeAge, "%s is too young", n.Name)
+				require.Greater(t, safetytest.Epoch.Sub(n.CreatedAt), f.policy.NodeAge, "%s is too young", n.Name)
 			}
 		}
 		count := len(f.wrote)
@@ -208,7 +211,7 @@ func (f *field) owned(n *machine.Node) bool {
 func TestNodesFrozenAndUnmarked(t *testing.T) {
 	f := newField(t)
 	f.node("n-1")
-	f.now, f.frozen = f.now.Add(time.Hour), true
+	f.Now, f.frozen = f.Now.Add(time.Hour), true
 	f.pass()
 	assert.Empty(t, f.wrote)
 	f.frozen, f.policy.Keys.NotManaged = false, ""

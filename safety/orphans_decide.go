@@ -9,6 +9,7 @@ import (
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/safety/internal/times"
 )
 
 // DecideOrphans decides what to do next about VMs that no machine owns. It changes none of its
@@ -18,17 +19,20 @@ import (
 // no owner. The second listing is asked for at least OrphanGap after the first live read. The
 // policy's brake limits how many VMs go in an OrphanPeriod. While the store is empty none goes.
 func DecideOrphans(o *OrphanObservation, p *Policy, now time.Time) (OrphanPlan, error) {
-	if err := p.usable(o != nil); err != nil {
+	if o == nil {
+		return OrphanPlan{}, ErrNoObservation
+	}
+	if err := p.Validate(); err != nil {
 		return OrphanPlan{}, err
 	}
 	d := collection{o: o, p: p, now: now, classes: classesOf(o.Classes), tries: make(map[string]*Try, len(o.Tries))}
 	for i := range o.Tries {
 		d.tries[o.Tries[i].ProviderID] = &o.Tries[i]
 	}
-	d.brake = p.brake(o.Spent, d.listed(), !now.Before(o.Began.Add(p.OrphanPeriod)), p.OrphanPeriod, now)
+	d.limit = newLimit(p, o.Spent, d.listed(), !now.Before(o.Began.Add(p.OrphanPeriod)), p.OrphanPeriod, now)
 	d.missed = o.Unlisted
 	plan := d.decide()
-	plan.Spent, plan.Unlisted = d.brake.memory(), d.missed
+	plan.Spent, plan.Unlisted = d.limit.Orders(), d.missed
 	if o.Groups {
 		plan.aboutGroups()
 	}
@@ -71,7 +75,7 @@ type collection struct {
 	classes []*OrphanClass  // by key, each once
 	tries   map[string]*Try // by provider ID
 
-	brake    *brake
+	limit    *limit
 	suspects []suspect // by provider ID
 	missed   []Unlisted
 	held     int64 // by the brake
@@ -124,17 +128,17 @@ func (d *collection) dueAt(c *OrphanClass) time.Time {
 		}
 		return c.Asked.Add(max(wait, d.p.OrphanGap))
 	}
-	at, free := c.Asked.Add(d.p.OrphanPeriod), d.brake.freeAt()
+	at, free := c.Asked.Add(d.p.OrphanPeriod), d.limit.FreeAt()
 	for i := range d.o.Sightings {
 		if s := &d.o.Sightings[i]; s.Class == c.Key {
-			due := later(s.Since.Add(d.p.OrphanGap), d.retryAt(s.ProviderID))
-			if !d.brake.counted(s.ProviderID) {
-				due = later(due, free)
+			due := times.Later(s.Since.Add(d.p.OrphanGap), d.retryAt(s.ProviderID))
+			if !d.limit.Counts(s.ProviderID) {
+				due = times.Later(due, free)
 			}
-			at = earlier(at, due)
+			at = times.Earlier(at, due)
 		}
 	}
-	at = earlier(at, d.unlistedDue(c))
+	at = times.Earlier(at, d.unlistedDue(c))
 	for _, h := range d.o.Hints {
 		if h.Class != c.Key || h.At.Before(c.Asked) || h.At.After(d.now) {
 			continue
@@ -142,16 +146,9 @@ func (d *collection) dueAt(c *OrphanClass) time.Time {
 		if h.Several == "" {
 			h.At = h.At.Add(d.p.OrphanSoon)
 		}
-		at = earlier(at, h.At)
+		at = times.Earlier(at, h.At)
 	}
-	return later(at, c.Asked.Add(d.p.OrphanGap))
-}
-
-func later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
+	return times.Later(at, c.Asked.Add(d.p.OrphanGap))
 }
 
 // retryAt returns when a failed delete may be tried again. Zero means at any time.
@@ -305,7 +302,7 @@ func (d *collection) remember() []Sighting {
 		} else if d.o.Deleted[s.id] {
 			continue // what was listed is gone
 		}
-		kept = append(kept, Sighting{s.class.Key, s.id, s.name, later(s.since, d.firstSeen(s))})
+		kept = append(kept, Sighting{s.class.Key, s.id, s.name, times.Later(s.since, d.firstSeen(s))})
 	}
 	for _, s := range before {
 		if c := d.classOf(s.Class); c != nil && (c.Listing == nil || c.Listing.Code != codes.OK) {
@@ -337,10 +334,10 @@ func (d *collection) classOf(key object.Key) *OrphanClass {
 func (d *collection) rest(sightings []Sighting) OrphanPlan {
 	next := *d.o
 	next.Sightings, next.Unlisted = sightings, d.missed
-	after := collection{o: &next, p: d.p, now: d.now, tries: d.tries, brake: d.brake}
+	after := collection{o: &next, p: d.p, now: d.now, tries: d.tries, limit: d.limit}
 	at := d.now.Add(d.p.OrphanPeriod)
 	for _, c := range d.classes {
-		at = earlier(at, after.dueAt(c))
+		at = times.Earlier(at, after.dueAt(c))
 	}
 	plan := OrphanPlan{Sightings: sightings, Warn: d.warnings(), At: at, Why: decision.Why{Reason: reasonNoOrphans}}
 	if len(sightings) > 0 {

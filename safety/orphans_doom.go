@@ -27,7 +27,7 @@ func (d *collection) doom() []DeleteOrphan {
 		if len(orders) == d.p.Burst {
 			break
 		}
-		if !d.brake.take(s.id) {
+		if !d.limit.Take(s.id) {
 			d.held++
 			continue
 		}
@@ -51,7 +51,7 @@ func (d *collection) tried(id string) int {
 }
 
 func (d *collection) braked() decision.Why {
-	return decision.Why{Reason: reasonBraked, Have: d.held, Want: int64(d.brake.limit), For: d.p.OrphanPeriod}
+	return decision.Why{Reason: reasonBraked, Have: d.held, Want: int64(d.limit.Most), For: d.p.OrphanPeriod}
 }
 
 // listed returns how many VMs the largest listing has named. Classes may list the same VMs, so

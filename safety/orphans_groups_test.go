@@ -14,6 +14,7 @@ import (
 	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/test/safetytest"
 )
 
 func poolNamed(name, group string) *machinepool.Pool {
@@ -37,7 +38,7 @@ func doomedGroup(p *safety.Policy, now time.Time) *safety.OrphanObservation {
 // TestOrphanGroupsAreGuarded: a group that was seen twice without a pool is deleted, and each
 // single reason to keep it does keep it.
 func TestOrphanGroupsAreGuarded(t *testing.T) {
-	now := epoch.Add(time.Hour)
+	now := safetytest.Epoch.Add(time.Hour)
 	decide := func(change func(*safety.OrphanObservation, *safety.Policy)) safety.OrphanPlan {
 		p := safety.DefaultPolicy()
 		o := doomedGroup(p, now)
@@ -91,7 +92,7 @@ func TestOrphanGroupsAreGuarded(t *testing.T) {
 
 // TestOrphanGroupsSpeakOfGroups: no sentence about a group speaks of VMs.
 func TestOrphanGroupsSpeakOfGroups(t *testing.T) {
-	p, now := safety.DefaultPolicy(), epoch.Add(time.Hour)
+	p, now := safety.DefaultPolicy(), safetytest.Epoch.Add(time.Hour)
 	p.OrphanPrefix = "web"
 	said := map[decision.Reason]string{}
 	hear := func(o *safety.OrphanObservation) {
@@ -148,7 +149,7 @@ func TestOrphanGroupsSpeakOfGroups(t *testing.T) {
 func TestNoOwnedGroupIsDeleted(t *testing.T) {
 	deletes := 0
 	rapid.Check(t, func(t *rapid.T) {
-		p, now := safety.DefaultPolicy(), epoch
+		p, now := safety.DefaultPolicy(), safetytest.Epoch
 		names := []string{"a", "b", "c"}
 		pools := func(label string) (all []*machinepool.Pool) {
 			all = append(all, poolNamed("other", "g-other"))
@@ -197,7 +198,7 @@ func sightedAt(all []safety.Sighting, id string) time.Time {
 			return s.Since
 		}
 	}
-	return epoch.Add(24 * time.Hour)
+	return safetytest.Epoch.Add(24 * time.Hour)
 }
 
 // TestStillOrphanGroup: just before a delete all pools are checked once more.

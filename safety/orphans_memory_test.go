@@ -12,10 +12,11 @@ import (
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/test/safetytest"
 )
 
 func (c *cloud) hint(class string) {
-	c.hints = append(c.hints, safety.Hint{Class: object.Key{Namespace: "fleet", Name: class}, At: c.now})
+	c.hints = append(c.hints, safety.Hint{Class: object.Key{Namespace: "fleet", Name: class}, At: c.Now})
 }
 
 // A failed delete waits for its time, even if the class is listed sooner for another reason.
@@ -30,13 +31,13 @@ func TestFailedDeleteWaits(t *testing.T) {
 	for range 19 { // until half a minute before the long period has passed
 		require.NoError(t, c.pass())
 		c.hint("a")
-		c.now = c.now.Add(30 * time.Second)
+		c.Now = c.Now.Add(30 * time.Second)
 	}
 	assert.Equal(t, 1, deletes)
 	assert.Greater(t, c.lists, 10)
 	for range 4 {
 		require.NoError(t, c.pass())
-		c.now = c.now.Add(30 * time.Second)
+		c.Now = c.Now.Add(30 * time.Second)
 	}
 	assert.Equal(t, 2, deletes)
 }
@@ -45,21 +46,21 @@ func TestFailedDeleteWaits(t *testing.T) {
 func TestOrphanIsOrderedOnceAPass(t *testing.T) {
 	class := object.Key{Name: "a"}
 	o := &safety.OrphanObservation{
-		Classes: []safety.OrphanClass{{Key: class, Asked: epoch, Listing: &safety.Listing{
-			Asked: epoch, Answered: epoch, VMs: map[string]string{"p://1": "m-1"},
+		Classes: []safety.OrphanClass{{Key: class, Asked: safetytest.Epoch, Listing: &safety.Listing{
+			Asked: safetytest.Epoch, Answered: safetytest.Epoch, VMs: map[string]string{"p://1": "m-1"},
 		}}},
-		Sightings: []safety.Sighting{{Class: class, ProviderID: "p://1", Name: "m-1", Since: epoch.Add(-time.Minute)}},
-		Read:      decision.Freshness{Began: epoch}, Owners: 1,
+		Sightings: []safety.Sighting{{Class: class, ProviderID: "p://1", Name: "m-1", Since: safetytest.Epoch.Add(-time.Minute)}},
+		Read:      decision.Freshness{Began: safetytest.Epoch}, Owners: 1,
 	}
-	plan, err := safety.DecideOrphans(o, safety.DefaultPolicy(), epoch)
+	plan, err := safety.DecideOrphans(o, safety.DefaultPolicy(), safetytest.Epoch)
 	require.NoError(t, err)
 	require.Len(t, plan.Delete, 1)
 	o.Deleted = map[string]bool{"p://1": true}
-	plan, err = safety.DecideOrphans(o, safety.DefaultPolicy(), epoch)
+	plan, err = safety.DecideOrphans(o, safety.DefaultPolicy(), safetytest.Epoch)
 	require.NoError(t, err)
 	assert.Empty(t, plan.Delete)
 	assert.Equal(t, o.Sightings, plan.Sightings, "it was seen, and is still there for all that is known")
-	assert.Equal(t, epoch.Add(30*time.Second), plan.At, "looked at again, but not at once")
+	assert.Equal(t, safetytest.Epoch.Add(30*time.Second), plan.At, "looked at again, but not at once")
 }
 
 // Sightings of one class survive the listing of another class, and a listing that fails. They are
@@ -72,19 +73,19 @@ func TestSightingsAreKept(t *testing.T) {
 	since := c.sightings[0].Since
 
 	c.known["b"].Asked = time.Time{}
-	c.now = c.now.Add(10 * time.Second)
+	c.Now = c.Now.Add(10 * time.Second)
 	require.NoError(t, c.pass())
 	require.Len(t, c.sightings, 1)
 	assert.Equal(t, since, c.sightings[0].Since)
 
 	c.answer = func(string, string) codes.Code { return codes.Unavailable }
-	c.now = c.now.Add(20 * time.Second)
+	c.Now = c.Now.Add(20 * time.Second)
 	require.NoError(t, c.pass())
 	require.Len(t, c.sightings, 1)
 	assert.Equal(t, since, c.sightings[0].Since)
 
-	c.answer, v.gone = nil, c.now
-	c.now = c.plan.At
+	c.answer, v.gone = nil, c.Now
+	c.Now = c.plan.At
 	require.NoError(t, c.pass())
 	assert.Empty(t, c.sightings, "somebody else has deleted it")
 
@@ -101,7 +102,7 @@ func TestSightingsAreKept(t *testing.T) {
 func TestSightingFromTheFuture(t *testing.T) {
 	c := newCloud(t, "a")
 	c.boot("gone", "a")
-	c.sightings = []safety.Sighting{{Class: object.Key{Namespace: "fleet", Name: "a"}, ProviderID: "p://1", Name: "gone", Since: epoch.Add(time.Hour)}}
+	c.sightings = []safety.Sighting{{Class: object.Key{Namespace: "fleet", Name: "a"}, ProviderID: "p://1", Name: "gone", Since: safetytest.Epoch.Add(time.Hour)}}
 	require.NoError(t, c.pass())
 	c.wait(1)
 	assert.Empty(t, c.left())
@@ -114,14 +115,14 @@ func TestOutOfRangeFromBefore(t *testing.T) {
 		c := newCloud(t, "a")
 		c.boot("m-1", "a")
 		m := c.give("m-1", "a", machine.PhaseNew, "")
-		outOfRange(m, epoch.Add(time.Second))
+		outOfRange(m, safetytest.Epoch.Add(time.Second))
 		m.Status.LastOperation.Stage = machine.StageCreateVM
-		hint := safety.Hint{Class: object.Key{Namespace: "fleet", Name: "a"}, At: epoch, Several: "m-1"}
+		hint := safety.Hint{Class: object.Key{Namespace: "fleet", Name: "a"}, At: safetytest.Epoch, Several: "m-1"}
 		if late {
-			hint.At = epoch.Add(time.Second)
+			hint.At = safetytest.Epoch.Add(time.Second)
 		}
 		c.hints = append(c.hints, hint)
-		c.now = epoch.Add(2 * time.Second)
+		c.Now = safetytest.Epoch.Add(2 * time.Second)
 		c.begin()
 		c.wait(1)
 		assert.Equal(t, late, len(c.left()) == 0)

@@ -15,6 +15,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/test/safetytest"
 )
 
 // vm is a VM at the model's provider.
@@ -25,7 +26,7 @@ type vm struct {
 
 // cloud is a provider with machines, a collector of orphans, and a clock.
 type cloud struct {
-	journal
+	safetytest.Journal
 	t        require.TestingT
 	policy   *safety.Policy
 	vms      []*vm
@@ -55,21 +56,21 @@ type cloud struct {
 
 func newCloud(t require.TestingT, classes ...string) *cloud {
 	return &cloud{
-		journal: journal{now: epoch}, t: t, policy: safety.DefaultPolicy(), classes: classes,
+		Journal: safetytest.Journal{Now: safetytest.Epoch}, t: t, policy: safety.DefaultPolicy(), classes: classes,
 		machines: map[string]*machine.Machine{}, known: map[string]*safety.OrphanClass{}, owners: 1,
 	}
 }
 
 func (c *cloud) boot(name, class string) *vm {
 	c.made++
-	v := &vm{id: fmt.Sprintf("p://%d", c.made), name: name, class: class, born: c.now}
+	v := &vm{id: fmt.Sprintf("p://%d", c.made), name: name, class: class, born: c.Now}
 	c.vms = append(c.vms, v)
 	return v
 }
 
 // give adds a machine in a phase, with a provider ID or without one.
 func (c *cloud) give(name, class string, phase machine.Phase, id string) *machine.Machine {
-	m := &machine.Machine{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: name}, UID: "u-" + name, CreatedAt: c.now}}
+	m := &machine.Machine{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: name}, UID: "u-" + name, CreatedAt: c.Now}}
 	m.Spec.Class.Name, m.Spec.ProviderID, m.Status.Phase = class, id, phase
 	c.machines[name] = m
 	return m
@@ -84,7 +85,7 @@ func (c *cloud) live() []*machine.Machine {
 }
 
 func (c *cloud) list(class string) map[string]string {
-	seen, out := c.now.Add(-c.lag), map[string]string{}
+	seen, out := c.Now.Add(-c.lag), map[string]string{}
 	for _, v := range c.vms {
 		visible := !v.born.After(seen) && (v.gone.IsZero() || v.gone.After(seen))
 		if visible && (c.shared || v.class == class) {
@@ -123,7 +124,7 @@ func (c *cloud) code(call, about string) codes.Code {
 // restart starts a new process.
 func (c *cloud) restart() {
 	c.known, c.sightings, c.tries, c.hints = map[string]*safety.OrphanClass{}, nil, nil, nil
-	c.spent, c.began = nil, c.now
+	c.spent, c.began = nil, c.Now
 }
 
 // pass is one pass of the collector.
@@ -143,7 +144,7 @@ func (c *cloud) pass() error {
 		o.Classes = append(o.Classes, *c.known[name])
 	}
 	for range 50 {
-		plan, err := safety.DecideOrphans(o, c.policy, c.now)
+		plan, err := safety.DecideOrphans(o, c.policy, c.Now)
 		require.NoError(c.t, err)
 		c.sightings, o.Sightings, c.plan = plan.Sightings, plan.Sightings, plan
 		c.spent, o.Spent = plan.Spent, plan.Spent
@@ -154,7 +155,7 @@ func (c *cloud) pass() error {
 			failed = c.listAll(o, plan.List)
 		case plan.ReadMachines:
 			if failed = c.call("read"); failed == nil {
-				o.Read, o.Machines = decision.Freshness{Began: c.now}, c.live()
+				o.Read, o.Machines = decision.Freshness{Began: c.Now}, c.live()
 			}
 		case len(plan.Delete) > 0:
 			failed = c.deleteAll(o, plan.Delete)
@@ -171,12 +172,12 @@ func (c *cloud) pass() error {
 
 func (c *cloud) listAll(o *safety.OrphanObservation, orders []safety.ListVMs) error {
 	for _, order := range orders {
-		asked := c.now
+		asked := c.Now
 		if err := c.call("list"); err != nil {
 			return err
 		}
 		c.lists++
-		l := &safety.Listing{Asked: asked, Answered: c.now, VMs: c.list(order.Class.Name)}
+		l := &safety.Listing{Asked: asked, Answered: c.Now, VMs: c.list(order.Class.Name)}
 		if l.Code = c.code("list", order.Class.Name); l.Code != codes.OK {
 			l.Message, l.VMs = "no answer", nil
 		}
@@ -212,7 +213,7 @@ func (c *cloud) deleteAll(o *safety.OrphanObservation, orders []safety.DeleteOrp
 		if code == codes.OK {
 			for _, v := range c.vms {
 				if v.id == order.ProviderID && v.gone.IsZero() {
-					v.gone = c.now
+					v.gone = c.Now
 				}
 			}
 		}
@@ -234,7 +235,7 @@ func (c *cloud) answered(o *safety.OrphanObservation, id string, code codes.Code
 		o.Sightings = slices.DeleteFunc(slices.Clone(o.Sightings), func(s safety.Sighting) bool { return s.ProviderID == id })
 		c.sightings = o.Sightings
 	} else {
-		c.tries = append(c.tries, safety.Try{ProviderID: id, At: c.now, Code: code, Failures: failures + 1})
+		c.tries = append(c.tries, safety.Try{ProviderID: id, At: c.Now, Code: code, Failures: failures + 1})
 	}
 	o.Tries = c.tries
 }
@@ -246,15 +247,15 @@ func (c *cloud) tell(plan *safety.OrphanPlan) {
 		for _, order := range plan.List {
 			parts = append(parts, order.Class.Name)
 		}
-		c.line("", "list "+strings.Join(parts, " "), plan.Why)
+		c.Line("", "list "+strings.Join(parts, " "), plan.Why)
 	case plan.ReadMachines:
-		c.line("", "read machines live", plan.Why)
+		c.Line("", "read machines live", plan.Why)
 	case len(plan.Delete) > 0:
 		for _, order := range plan.Delete {
-			c.line("", "delete "+order.ProviderID+" by class "+order.Class.Name, order.Why)
+			c.Line("", "delete "+order.ProviderID+" by class "+order.Class.Name, order.Why)
 		}
 	default:
-		c.line("", "wait until "+c.since(plan.At), plan.Why)
+		c.Line("", "wait until "+c.Since(plan.At), plan.Why)
 	}
-	c.warn(plan.Warn...)
+	c.Warn(plan.Warn...)
 }

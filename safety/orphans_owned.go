@@ -32,7 +32,7 @@ const (
 // has made no progress since. A machine that is paused, by an annotation of the key, keeps all of
 // them, because the user who paused it may be inspecting any of them.
 func verdictOn(m *machine.Machine, oneOfSeveral bool, pausedKey string) ownership {
-	if isPaused(m, pausedKey) {
+	if paused, _ := machine.Paused(&m.Meta, pausedKey); paused {
 		return inFlight
 	}
 	if oneOfSeveral && hasSeveral(m) {

@@ -11,12 +11,13 @@ import (
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/test/safetytest"
 )
 
 // wait makes n passes, each when the last plan asked for it.
 func (c *cloud) wait(n int) {
 	for range n {
-		c.now = c.plan.At
+		c.Now = c.plan.At
 		require.NoError(c.t, c.pass())
 	}
 }
@@ -34,64 +35,64 @@ func outOfRange(m *machine.Machine, at time.Time) {
 var orphanStories = map[string]func(*cloud){
 	"orphan collected": func(c *cloud) {
 		c.give("m-1", "a", machine.PhaseRunning, c.boot("m-1", "a").id)
-		c.say("VM p://2 was made for m-2, whose record is gone")
+		c.Say("VM p://2 was made for m-2, whose record is gone")
 		c.boot("m-2", "a")
 		c.begin()
 		c.wait(2)
 	},
 	"orphan extra VM of a machine": func(c *cloud) {
 		c.give("m-1", "a", machine.PhaseRunning, c.boot("m-1", "a").id)
-		c.say("a create whose answer was lost comes in late: a second VM of m-1")
+		c.Say("a create whose answer was lost comes in late: a second VM of m-1")
 		c.boot("m-1", "a")
 		c.begin()
 		c.wait(1)
 	},
 	"orphan of a create in flight": func(c *cloud) {
-		c.say("m-1 announced a create, whose answer was lost; m-2 fails in its initialization")
+		c.Say("m-1 announced a create, whose answer was lost; m-2 fails in its initialization")
 		c.give("m-1", "a", machine.PhasePending, "")
 		c.boot("m-1", "a")
 		c.give("m-2", "a", machine.PhaseCrashLoopBackOff, c.boot("m-2", "a").id)
 		c.boot("m-2", "a")
 		c.begin()
 		c.wait(1)
-		c.say("m-2 comes to run")
+		c.Say("m-2 comes to run")
 		c.machines["m-2"].Status.Phase = machine.PhaseRunning
 		c.wait(2)
 	},
 	"orphan several VMs none recorded": func(c *cloud) {
 		c.begin()
-		c.now = c.now.Add(5 * time.Minute)
-		c.say("GetMachineStatus answers OUT_OF_RANGE for m-1")
+		c.Now = c.Now.Add(5 * time.Minute)
+		c.Say("GetMachineStatus answers OUT_OF_RANGE for m-1")
 		c.boot("m-1", "a")
 		c.boot("m-1", "a")
-		outOfRange(c.give("m-1", "a", machine.PhaseNew, ""), c.now)
-		c.hints = []safety.Hint{{Class: object.Key{Namespace: "fleet", Name: "a"}, At: c.now, Several: "m-1"}}
+		outOfRange(c.give("m-1", "a", machine.PhaseNew, ""), c.Now)
+		c.hints = []safety.Hint{{Class: object.Key{Namespace: "fleet", Name: "a"}, At: c.Now, Several: "m-1"}}
 		c.begin()
 		c.wait(1)
 	},
 	"orphan several VMs one recorded": func(c *cloud) {
 		v := c.boot("m-1", "a")
 		c.boot("m-1", "a")
-		outOfRange(c.give("m-1", "a", machine.PhaseNew, v.id), c.now)
-		c.say("GetMachineStatus answers OUT_OF_RANGE for m-1, which has recorded p://1")
+		outOfRange(c.give("m-1", "a", machine.PhaseNew, v.id), c.Now)
+		c.Say("GetMachineStatus answers OUT_OF_RANGE for m-1, which has recorded p://1")
 		c.begin()
 		c.wait(1)
 	},
 	"orphan create answers out of range": func(c *cloud) {
 		c.boot("m-1", "a")
 		m := c.give("m-1", "a", machine.PhaseNew, "")
-		outOfRange(m, c.now)
+		outOfRange(m, c.Now)
 		m.Status.LastOperation.Stage = machine.StageCreateVM
-		c.say("CreateMachine, not GetMachineStatus, answers OUT_OF_RANGE for m-1")
+		c.Say("CreateMachine, not GetMachineStatus, answers OUT_OF_RANGE for m-1")
 		c.begin()
 		c.wait(1)
 	},
 	"orphan machine disappears": func(c *cloud) {
 		c.begin()
-		c.now = c.now.Add(2 * time.Minute)
-		c.say("m-1 is gone, its VM is not")
+		c.Now = c.Now.Add(2 * time.Minute)
+		c.Say("m-1 is gone, its VM is not")
 		c.boot("m-1", "a")
-		c.hints = []safety.Hint{{Class: object.Key{Namespace: "fleet", Name: "a"}, At: c.now}}
+		c.hints = []safety.Hint{{Class: object.Key{Namespace: "fleet", Name: "a"}, At: c.Now}}
 		c.begin()
 		c.wait(2)
 	},
@@ -109,7 +110,7 @@ var orphanStories = map[string]func(*cloud){
 		c.begin()
 		c.wait(2)
 		c.answer = nil
-		c.say("the provider has recovered")
+		c.Say("the provider has recovered")
 		c.wait(2)
 	},
 	"orphan listed by two classes": func(c *cloud) {
@@ -129,7 +130,7 @@ var orphanStories = map[string]func(*cloud){
 		c.begin()
 		c.wait(2)
 		c.answer = nil
-		c.say("the provider has recovered")
+		c.Say("the provider has recovered")
 		c.wait(1)
 	},
 	"orphan oddities": func(c *cloud) {
@@ -137,7 +138,7 @@ var orphanStories = map[string]func(*cloud){
 		c.boot("", "a")
 		c.boot("db-1", "a")
 		c.boot("web-1", "a").id = ""
-		c.say("a VM without a name, one of another fleet, one without ID")
+		c.Say("a VM without a name, one of another fleet, one without ID")
 		c.begin()
 		c.wait(1)
 	},
@@ -145,10 +146,10 @@ var orphanStories = map[string]func(*cloud){
 		c.lag = time.Minute
 		v := c.boot("m-1", "a")
 		c.give("m-1", "a", machine.PhaseRunning, v.id)
-		c.now = c.now.Add(2 * time.Minute)
-		v.gone = c.now
+		c.Now = c.Now.Add(2 * time.Minute)
+		v.gone = c.Now
 		delete(c.machines, "m-1")
-		c.say("m-1 was deleted, its VM too; the listing shows it for another minute")
+		c.Say("m-1 was deleted, its VM too; the listing shows it for another minute")
 		c.begin()
 		c.wait(1)
 		c.wait(1)
@@ -156,15 +157,15 @@ var orphanStories = map[string]func(*cloud){
 	"orphan memory lost": func(c *cloud) {
 		c.boot("m-1", "a")
 		c.begin()
-		c.now = c.now.Add(29 * time.Second)
+		c.Now = c.Now.Add(29 * time.Second)
 		c.restart()
-		c.say("a new process: what was seen before counts no longer")
+		c.Say("a new process: what was seen before counts no longer")
 		c.begin()
 		c.wait(1)
 	},
 	"orphan braked on a wrong store": func(c *cloud) {
-		c.began = c.now
-		c.say("the store knows one machine of 60 VMs: it is an old copy, or another cluster's")
+		c.began = c.Now
+		c.Say("the store knows one machine of 60 VMs: it is an old copy, or another cluster's")
 		c.give("m-00", "a", machine.PhaseRunning, c.boot("m-00", "a").id)
 		for i := range 59 {
 			c.boot(fmt.Sprintf("m-%02d", i+1), "a")
@@ -175,11 +176,11 @@ var orphanStories = map[string]func(*cloud){
 	"orphan in an empty store": func(c *cloud) {
 		c.owners = 0
 		c.boot("m-1", "a")
-		c.say("no machine, no set, no deployment")
+		c.Say("no machine, no set, no deployment")
 		c.begin()
 		c.wait(1)
 		c.owners = 1
-		c.say("a deployment is made")
+		c.Say("a deployment is made")
 		c.wait(2)
 	},
 	"orphan in an empty store by policy": func(c *cloud) {
@@ -192,17 +193,19 @@ var orphanStories = map[string]func(*cloud){
 		c.boot("m-1", "a")
 		c.begin()
 		c.frozen = true
-		c.now = c.now.Add(time.Minute)
+		c.Now = c.Now.Add(time.Minute)
 		c.begin()
 	},
 }
+
+func TestOrphanStories(t *testing.T) { safetytest.Stories(t, "orphan", tellOrphans) }
 
 func tellOrphans(t *testing.T) {
 	for name, run := range orphanStories {
 		t.Run(name, func(t *testing.T) {
 			c := newCloud(t, "a", "b")
 			run(c)
-			compare(t, name, &c.journal)
+			safetytest.Compare(t, name, &c.Journal)
 		})
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/test/safetytest"
 )
 
 // fray is a cloud in which everything happens at once.
@@ -50,7 +51,7 @@ func (f *fray) act() {
 	case op == "gone" && m.Deleted():
 		f.bury(m)
 	case op == "delete" && !m.Deleted():
-		m.DeletedAt, m.Status.DeletedFrom, m.Status.Phase = f.now, m.Status.Phase, machine.PhaseTerminating
+		m.DeletedAt, m.Status.DeletedFrom, m.Status.Phase = f.Now, m.Status.Phase, machine.PhaseTerminating
 	case !m.Deleted():
 		f.create(m, op)
 	}
@@ -63,7 +64,7 @@ func (f *fray) create(m *machine.Machine, op string) {
 	case op == "announce" && m.Spec.ProviderID == "":
 		s.Phase = machine.PhasePending
 		s.LastOperation = machine.Operation{
-			Kind: machine.OperationCreate, State: machine.StateProcessing, Stage: machine.StageCreateVM, Time: f.now.Truncate(time.Second),
+			Kind: machine.OperationCreate, State: machine.StateProcessing, Stage: machine.StageCreateVM, Time: f.Now.Truncate(time.Second),
 		}
 	case op == "call" && s.Phase == machine.PhasePending && m.Spec.ProviderID == "":
 		name, class := m.Name, m.Spec.Class.Name
@@ -80,7 +81,7 @@ func (f *fray) create(m *machine.Machine, op string) {
 	case op == "fail" && s.Phase != machine.PhaseRunning:
 		s.Phase = machine.PhaseCrashLoopBackOff
 		s.LastOperation = machine.Operation{
-			Kind: machine.OperationCreate, State: machine.StateFailed, Stage: machine.StageCreateVM, Code: codes.Unavailable, Time: f.now.Truncate(time.Second),
+			Kind: machine.OperationCreate, State: machine.StateFailed, Stage: machine.StageCreateVM, Code: codes.Unavailable, Time: f.Now.Truncate(time.Second),
 		}
 	case op == "run" && m.Spec.ProviderID != "":
 		s.Phase = machine.PhaseRunning
@@ -100,9 +101,9 @@ func (f *fray) status(m *machine.Machine) {
 	case 1:
 		m.Spec.ProviderID, m.Status.Phase = ids[0], machine.PhasePending
 	default:
-		outOfRange(m, f.now)
+		outOfRange(m, f.Now)
 		f.hints = append(f.hints, safety.Hint{
-			Class: object.Key{Namespace: "fleet", Name: m.Spec.Class.Name}, At: f.now, Several: m.Name,
+			Class: object.Key{Namespace: "fleet", Name: m.Spec.Class.Name}, At: f.Now, Several: m.Name,
 		})
 	}
 }
@@ -111,7 +112,7 @@ func (f *fray) status(m *machine.Machine) {
 func (f *fray) bury(m *machine.Machine) {
 	for _, v := range f.vms {
 		if v.gone.IsZero() && (v.id == m.Spec.ProviderID || m.Spec.ProviderID == "" && v.name == m.Name) {
-			v.gone = f.now
+			v.gone = f.Now
 		}
 	}
 	delete(f.machines, m.Name)
@@ -138,7 +139,7 @@ func TestP15NoVMOfACreateInFlight(t *testing.T) {
 		f.stale = func() []*machine.Machine { return old }
 		f.port = func(string) error {
 			if rapid.IntRange(0, 2).Draw(t, "meanwhile") == 0 {
-				f.now = f.now.Add(time.Duration(rapid.IntRange(0, 20).Draw(t, "took")) * time.Second)
+				f.Now = f.Now.Add(time.Duration(rapid.IntRange(0, 20).Draw(t, "took")) * time.Second)
 				f.act()
 			}
 			if rapid.IntRange(0, 20).Draw(t, "kill") == 0 {
@@ -157,10 +158,10 @@ func TestP15NoVMOfACreateInFlight(t *testing.T) {
 				require.False(t, inFlight(m), "%s has a create in flight: %+v", d.Name, m.Status)
 			}
 			first, seen := sighted[d.ProviderID]
-			require.True(t, seen && !f.now.Before(first.Add(f.policy.OrphanGap)), "not seen twice %s apart", f.policy.OrphanGap)
+			require.True(t, seen && !f.Now.Before(first.Add(f.policy.OrphanGap)), "not seen twice %s apart", f.policy.OrphanGap)
 		}
 		for range rapid.IntRange(5, 40).Draw(t, "steps") {
-			f.now = f.now.Add(time.Duration(rapid.IntRange(0, 40).Draw(t, "pause")) * time.Second)
+			f.Now = f.Now.Add(time.Duration(rapid.IntRange(0, 40).Draw(t, "pause")) * time.Second)
 			for range rapid.IntRange(0, 4).Draw(t, "acts") {
 				f.act()
 			}
@@ -201,10 +202,10 @@ func (f *fray) settle(t *rapid.T) {
 			m.Status.Phase, m.Status.LastOperation = machine.PhaseRunning, machine.Operation{}
 		}
 	}
-	f.now = f.now.Add(time.Hour)
+	f.Now = f.Now.Add(time.Hour)
 	for range 6 + len(f.vms) { // three go in a period
 		require.NoError(t, f.pass())
-		f.now = f.plan.At
+		f.Now = f.plan.At
 	}
 	owned := map[string]bool{}
 	for _, m := range f.machines {
@@ -230,7 +231,7 @@ func TestP17EmptyIDsAndNames(t *testing.T) {
 	c.doomed = func(d safety.DeleteOrphan) { assert.Fail(t, "deleted", "%+v", d) }
 	for range 5 {
 		require.NoError(t, c.pass())
-		c.now = c.now.Add(time.Minute)
+		c.Now = c.Now.Add(time.Minute)
 	}
 }
 
@@ -239,7 +240,7 @@ func TestP17EmptyIDsAndNames(t *testing.T) {
 func TestMachinesAreReadAfterTheListing(t *testing.T) {
 	p := safety.DefaultPolicy()
 	class := object.Key{Name: "a"}
-	asked := epoch.Add(time.Hour)
+	asked := safetytest.Epoch.Add(time.Hour)
 	o := &safety.OrphanObservation{
 		Classes: []safety.OrphanClass{{Key: class, Asked: asked, Listing: &safety.Listing{
 			Asked: asked, Answered: asked.Add(time.Minute), VMs: map[string]string{"p://1": "m-1"},
@@ -271,7 +272,7 @@ func TestOneIDUnderTwoNames(t *testing.T) {
 	c.give("m-1", "b", machine.PhasePending, "")
 	for range 4 {
 		require.NoError(t, c.pass())
-		c.now = c.now.Add(time.Minute)
+		c.Now = c.Now.Add(time.Minute)
 		for _, class := range c.known {
 			class.Asked = time.Time{}
 		}
@@ -282,7 +283,7 @@ func TestOneIDUnderTwoNames(t *testing.T) {
 	c.doomed = func(safety.DeleteOrphan) { deletes++ }
 	for range 3 {
 		require.NoError(t, c.pass())
-		c.now = c.now.Add(time.Minute)
+		c.Now = c.Now.Add(time.Minute)
 	}
 	assert.Empty(t, c.left())
 	assert.Equal(t, 1, deletes)
@@ -296,13 +297,13 @@ func TestManyOrphansAndManyHints(t *testing.T) {
 		c.boot("gone", "a")
 	}
 	require.NoError(t, c.pass())
-	c.now = c.now.Add(c.policy.OrphanGap)
+	c.Now = c.Now.Add(c.policy.OrphanGap)
 	require.NoError(t, c.pass())
 	assert.Empty(t, c.left())
 	lists := c.lists
 	for range 60 {
-		c.now = c.now.Add(time.Second)
-		c.hints = append(c.hints, safety.Hint{Class: object.Key{Namespace: "fleet", Name: "a"}, At: c.now})
+		c.Now = c.Now.Add(time.Second)
+		c.hints = append(c.hints, safety.Hint{Class: object.Key{Namespace: "fleet", Name: "a"}, At: c.Now})
 		require.NoError(t, c.pass())
 	}
 	assert.Equal(t, 2, c.lists-lists)
@@ -318,10 +319,10 @@ func TestExtrasOfAMachineBeingDeleted(t *testing.T) {
 		own := c.boot("m-1", "a")
 		c.boot("m-1", "a")
 		m := c.give("m-1", "a", machine.PhaseTerminating, own.id)
-		m.DeletedAt, m.Status.DeletedFrom = epoch, from
+		m.DeletedAt, m.Status.DeletedFrom = safetytest.Epoch, from
 		for range 3 {
 			require.NoError(t, c.pass())
-			c.now = c.now.Add(c.policy.OrphanGap)
+			c.Now = c.Now.Add(c.policy.OrphanGap)
 			c.known["a"].Asked = time.Time{}
 		}
 		assert.Equal(t, goes, len(c.left()) == 1, "found %q", from)

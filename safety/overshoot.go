@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/millwright-go/millwright/decision"
@@ -13,6 +12,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/safety/internal/times"
 )
 
 // OvershootObservation is a deployment with its sets, or a set that has no deployment, with their
@@ -54,16 +54,6 @@ type OvershootPlan struct {
 	Warn decision.Why
 }
 
-// Frozen reports whether a deployment or a set is frozen by its label. A frozen set has
-// machineset.Observation.Frozen set.
-func (p *Policy) Frozen(m *object.Meta) bool {
-	if p.Keys.Freeze == "" {
-		return false
-	}
-	frozen, err := strconv.ParseBool(m.Labels[p.Keys.Freeze])
-	return err == nil && frozen
-}
-
 // DecideOvershoot decides whether a fleet freezes or thaws. It freezes if one of its sets has more
 // machines than it may ever have, and thaws once no set has. Machines that a smaller size has just
 // made surplus were ordered, and freeze nothing. It changes none of its arguments, and returns the
@@ -74,7 +64,10 @@ func (p *Policy) Frozen(m *object.Meta) bool {
 // done, after a crash or between two writes, continues in the same direction. A set's label stops
 // its creations, and is written in the same pass.
 func DecideOvershoot(o *OvershootObservation, p *Policy, now time.Time) (OvershootPlan, error) {
-	if err := p.usable(o != nil && (o.Deployment != nil || len(o.Sets) > 0)); err != nil {
+	if o == nil || o.Deployment == nil && len(o.Sets) == 0 {
+		return OvershootPlan{}, ErrNoObservation
+	}
+	if err := p.Validate(); err != nil {
 		return OvershootPlan{}, err
 	}
 	sets := setsOf(o)
@@ -289,7 +282,7 @@ func (d *overshoot) tell() (OvershootPlan, bool) {
 		why := decision.Why{Reason: ReasonFreeze, Name: d.deployment.Name, Have: d.largest, Want: d.upper}
 		status.Conditions = object.SetCondition(status.Conditions, object.Condition{
 			Type: machineset.ConditionFrozen, Status: object.True, Reason: ReasonFreeze.String(),
-			Message: why.String(), Since: stamp(d.now),
+			Message: why.String(), Since: times.Stamp(d.now),
 		})
 	}
 	why := decision.Why{Reason: reasonCondition, Name: d.deployment.Name}

@@ -18,11 +18,12 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/test/safetytest"
 )
 
 // herd is a deployment with sets of some sizes, or a lone set, in a store that compares and swaps.
 type herd struct {
-	journal
+	safetytest.Journal
 	t          require.TestingT
 	policy     *safety.Policy
 	deployment *deployment.Deployment
@@ -36,7 +37,7 @@ type herd struct {
 }
 
 func newHerd(t require.TestingT, replicas int32, sizes ...int) *herd {
-	h := &herd{journal: journal{now: epoch}, t: t, policy: safety.DefaultPolicy(), sizes: sizes}
+	h := &herd{Journal: safetytest.Journal{Now: safetytest.Epoch}, t: t, policy: safety.DefaultPolicy(), sizes: sizes}
 	h.name = func(s *machineset.Set, n int) string { return s.MachineName(int64(n + 1)) }
 	h.deployment = &deployment.Deployment{Meta: object.Meta{Key: object.Key{Name: "web"}, UID: "d", Version: "0"}}
 	h.deployment.Spec.Replicas = replicas
@@ -68,7 +69,7 @@ func (h *herd) observe() *safety.OvershootObservation {
 			}
 			c.Machines = append(c.Machines, m)
 		}
-		going := &machine.Machine{Meta: object.Meta{DeletedAt: epoch, Owner: &object.Owner{UID: s.UID}}}
+		going := &machine.Machine{Meta: object.Meta{DeletedAt: safetytest.Epoch, Owner: &object.Owner{UID: s.UID}}}
 		c.Machines = append(c.Machines, nil, going, &machine.Machine{Meta: object.Meta{Owner: &object.Owner{UID: "another"}}})
 		o.Sets = append(o.Sets, c)
 	}
@@ -125,15 +126,15 @@ func (h *herd) state() string {
 // pass decides until there is nothing to write.
 func (h *herd) pass() {
 	for range 20 {
-		plan, err := safety.DecideOvershoot(h.observe(), h.policy, h.now)
+		plan, err := safety.DecideOvershoot(h.observe(), h.policy, h.Now)
 		require.NoError(h.t, err)
 		action := "nothing to do"
 		if plan.Write != nil {
 			require.True(h.t, h.write(plan.Write))
 			action = fmt.Sprintf("%T", plan.Write)[len("*safety."):]
 		}
-		h.line(h.state(), action, plan.Why)
-		h.warn(plan.Warn)
+		h.Line(h.state(), action, plan.Why)
+		h.Warn(plan.Warn)
 		if plan.Write == nil {
 			return
 		}
@@ -157,24 +158,24 @@ var overshootStories = map[string]func(*herd){
 	"overshoot freezes and thaws": func(h *herd) {
 		h.pass()
 		h.sizes[1] = 6
-		h.say("a set has 6 machines, where 3 are wanted")
+		h.Say("a set has 6 machines, where 3 are wanted")
 		h.pass()
 		h.sizes[1] = 5
-		h.say("one of them goes")
+		h.Say("one of them goes")
 		h.pass()
 	},
 	"overshoot half frozen": func(h *herd) {
 		h.sizes[1] = 6
-		plan, err := safety.DecideOvershoot(h.observe(), h.policy, h.now)
+		plan, err := safety.DecideOvershoot(h.observe(), h.policy, h.Now)
 		require.NoError(h.t, err)
 		h.write(plan.Write)
-		h.line(h.state(), "LabelDeployment", plan.Why)
+		h.Line(h.state(), "LabelDeployment", plan.Why)
 		h.policy.SafetyDown = 3
 		h.sizes[1] = 5
-		h.say("the process dies; when the next one looks, the number is between the limits")
+		h.Say("the process dies; when the next one looks, the number is between the limits")
 		h.pass()
 		h.sizes[1] = 3
-		h.say("it falls further")
+		h.Say("it falls further")
 		h.pass()
 	},
 	"overshoot and a scale-down": func(h *herd) {
@@ -182,32 +183,32 @@ var overshootStories = map[string]func(*herd){
 		h.lowered(30, 30)
 		h.pass()
 		h.deployment.Spec.Replicas = 3
-		h.say("30 machines are to be 3; the sets have not been told yet")
+		h.Say("30 machines are to be 3; the sets have not been told yet")
 		h.pass()
 		h.lowered(3, 30)
-		h.say("they have")
+		h.Say("they have")
 		h.pass()
 		h.sizes[1] = 12
-		h.say("18 are gone")
+		h.Say("18 are gone")
 		h.pass()
 		h.lowered(3, 11)
-		h.say("one of the 12 is new: nobody has ordered it")
+		h.Say("one of the 12 is new: nobody has ordered it")
 		h.pass()
 		h.sizes[1] = 5
-		h.say("7 are gone")
+		h.Say("7 are gone")
 		h.pass()
 	},
 	"overshoot unfrozen by annotation": func(h *herd) {
 		h.sizes[0] = 7
 		h.pass()
 		h.deployment.Annotations = map[string]string{h.policy.Keys.Unfreeze: ""}
-		h.say("somebody annotates the deployment")
+		h.Say("somebody annotates the deployment")
 		h.pass()
 		h.sizes[0] = 3
-		h.say("the surplus is gone")
+		h.Say("the surplus is gone")
 		h.pass()
 		h.sizes[0] = 7
-		h.say("and back again: this is another overshoot")
+		h.Say("and back again: this is another overshoot")
 		h.pass()
 	},
 }
@@ -216,8 +217,8 @@ var overshootStories = map[string]func(*herd){
 // and all machines of sets other than the largest, were made before.
 func (h *herd) lowered(to int32, old int) {
 	h.deployment.Spec.Replicas = to
-	h.deployment.Status.Wanted, h.deployment.Status.WantedSince = to, h.now
-	since := h.now
+	h.deployment.Status.Wanted, h.deployment.Status.WantedSince = to, h.Now
+	since := h.Now
 	h.made = func(set, n int) time.Time {
 		if n < old || h.sizes[set] < slices.Max(h.sizes) {
 			return since.Add(-time.Minute)
@@ -226,24 +227,26 @@ func (h *herd) lowered(to int32, old int) {
 	}
 }
 
+func TestOvershootStories(t *testing.T) { safetytest.Stories(t, "overshoot", tellOvershoot) }
+
 func tellOvershoot(t *testing.T) {
 	for name, run := range overshootStories {
 		t.Run(name, func(t *testing.T) {
 			h := newHerd(t, 3, 0, 3)
 			run(h)
-			compare(t, name, &h.journal)
+			safetytest.Compare(t, name, &h.Journal)
 		})
 	}
 	t.Run("overshoot of a lone set", func(t *testing.T) {
 		h := newLoneHerd(t, 3, 7)
 		h.pass()
 		h.sizes[0] = 8
-		h.say("8 machines, where 3 are wanted and 6 may be")
+		h.Say("8 machines, where 3 are wanted and 6 may be")
 		h.pass()
 		h.sizes[0] = 7
-		h.say("one of them goes")
+		h.Say("one of them goes")
 		h.pass()
-		compare(t, "overshoot of a lone set", &h.journal)
+		safetytest.Compare(t, "overshoot of a lone set", &h.Journal)
 	})
 }
 
@@ -292,7 +295,7 @@ func TestFrozenTogether(t *testing.T) {
 		h.policy.SafetyDown = rapid.Int32Range(1, 3).Draw(t, "down")
 		old := h.observe()
 		for range rapid.IntRange(1, 30).Draw(t, "steps") {
-			h.now = h.now.Add(time.Second)
+			h.Now = h.Now.Add(time.Second)
 			switch rapid.IntRange(0, 5).Draw(t, "act") {
 			case 0:
 				h.sizes[rapid.IntRange(0, len(h.sizes)-1).Draw(t, "set")] = size.Draw(t, "size")
@@ -304,13 +307,13 @@ func TestFrozenTogether(t *testing.T) {
 			case 2:
 				old = h.observe()
 			case 3:
-				plan, err := safety.DecideOvershoot(old, h.policy, h.now)
+				plan, err := safety.DecideOvershoot(old, h.policy, h.Now)
 				require.NoError(t, err)
 				if plan.Write != nil {
 					h.write(plan.Write)
 				}
 			default:
-				plan, err := safety.DecideOvershoot(h.observe(), h.policy, h.now)
+				plan, err := safety.DecideOvershoot(h.observe(), h.policy, h.Now)
 				require.NoError(t, err)
 				if plan.Write != nil {
 					require.True(t, h.write(plan.Write))
@@ -338,7 +341,7 @@ func TestDeploymentLeads(t *testing.T) {
 	h := newHerd(t, 3, 6, 1)
 	for _, size := range []int{6, 0} {
 		h.sizes[0] = size
-		plan, err := safety.DecideOvershoot(h.observe(), h.policy, h.now)
+		plan, err := safety.DecideOvershoot(h.observe(), h.policy, h.Now)
 		require.NoError(t, err)
 		assert.IsType(t, &safety.LabelDeployment{}, plan.Write)
 		h.pass()
@@ -348,11 +351,11 @@ func TestDeploymentLeads(t *testing.T) {
 // Objects that are being deleted are left alone. Without a key nothing is watched.
 func TestOvershootLeftAlone(t *testing.T) {
 	h := newHerd(t, 3, 9)
-	h.deployment.DeletedAt = epoch
+	h.deployment.DeletedAt = safetytest.Epoch
 	h.pass()
 	h.agreed(false)
 	h = newLoneHerd(t, 3, 9)
-	h.sets[0].DeletedAt = epoch
+	h.sets[0].DeletedAt = safetytest.Epoch
 	h.pass()
 	h.agreed(false)
 	h = newHerd(t, 3, 9)
@@ -360,7 +363,7 @@ func TestOvershootLeftAlone(t *testing.T) {
 	h.pass()
 	h.agreed(false)
 	h = newHerd(t, 3, 9, 1)
-	h.sets[0].DeletedAt = epoch
+	h.sets[0].DeletedAt = safetytest.Epoch
 	h.pass()
 	h.agreed(false)
 	h = newHerd(t, 3, 9)
@@ -410,7 +413,7 @@ func TestMadeLate(t *testing.T) {
 	} {
 		h := newHerd(t, 3, 30)
 		h.lowered(3, 0)
-		since := h.now
+		since := h.Now
 		h.made = func(int, int) time.Time { return since.Add(c.late) }
 		if c.foreign {
 			h.name = func(_ *machineset.Set, n int) string { return fmt.Sprint("smuggled-", n) }

@@ -9,6 +9,7 @@ import (
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/safety/internal/times"
 )
 
 // DecideOwnerless decides which machines and sets have lost their owner and are to be deleted. It
@@ -19,13 +20,16 @@ import (
 // UID, and have not shown that owner. The policy's brake limits how many go within an OwnerPeriod.
 // Objects without an owner, or with one of another kind, are ignored.
 func DecideOwnerless(o *OwnerlessObservation, p *Policy, now time.Time) (OwnerlessPlan, error) {
-	if err := p.usable(o != nil); err != nil {
+	if o == nil {
+		return OwnerlessPlan{}, ErrNoObservation
+	}
+	if err := p.Validate(); err != nil {
 		return OwnerlessPlan{}, err
 	}
 	d := bereavement{o: o, p: p, now: now}
-	d.brake = p.brake(o.Spent, len(o.Machines)+len(o.Sets), !now.Before(o.Began.Add(p.OwnerPeriod)), p.OwnerPeriod, now)
+	d.limit = newLimit(p, o.Spent, len(o.Machines)+len(o.Sets), !now.Before(o.Began.Add(p.OwnerPeriod)), p.OwnerPeriod, now)
 	plan := d.decide()
-	plan.Spent = d.brake.memory()
+	plan.Spent = d.limit.Orders()
 	return plan, nil
 }
 
@@ -34,7 +38,7 @@ type bereavement struct {
 	o     *OwnerlessObservation
 	p     *Policy
 	now   time.Time
-	brake *brake
+	limit *limit
 
 	suspects []DeleteOwnerless
 	held     int64
@@ -42,7 +46,7 @@ type bereavement struct {
 
 func (d *bereavement) decide() OwnerlessPlan {
 	if d.o.Frozen {
-		return OwnerlessPlan{Sightings: d.o.Sightings, At: d.now.Add(d.p.CheckPeriod), Why: decision.Why{Reason: reasonFrozen}}
+		return OwnerlessPlan{Sightings: d.o.Sightings, At: d.now.Add(d.p.CheckPeriod), Why: decision.Why{Reason: reasonOwnersFrozen}}
 	}
 	d.suspect()
 	if len(d.suspects) == 0 {
@@ -142,7 +146,7 @@ func (d *bereavement) doom(sightings []Bereft) []DeleteOwnerless {
 		s := &d.suspects[i]
 		switch {
 		case !d.o.Read.Covers(since[s.UID].Add(d.p.OwnerGap)) || len(orders) == d.p.Burst:
-		case !d.brake.take(s.UID):
+		case !d.limit.Take(s.UID):
 			d.held++
 		default:
 			orders = append(orders, *s)
@@ -155,7 +159,7 @@ func (d *bereavement) warnings() []decision.Why {
 	if d.held == 0 {
 		return nil
 	}
-	return []decision.Why{{Reason: reasonOwnersBraked, Have: d.held, Want: int64(d.brake.limit), For: d.p.OwnerPeriod}}
+	return []decision.Why{{Reason: reasonOwnersBraked, Have: d.held, Want: int64(d.limit.Most), For: d.p.OwnerPeriod}}
 }
 
 // rest waits for the second live read, or until the brake lets more go.
@@ -163,12 +167,12 @@ func (d *bereavement) rest(sightings []Bereft) OwnerlessPlan {
 	at := d.now.Add(d.p.OwnerPeriod)
 	for _, s := range sightings {
 		due := s.Since.Add(d.p.OwnerGap)
-		if !d.brake.counted(s.UID) {
-			due = later(due, d.brake.freeAt())
+		if !d.limit.Counts(s.UID) {
+			due = times.Later(due, d.limit.FreeAt())
 		}
-		at = earlier(at, due)
+		at = times.Earlier(at, due)
 	}
-	at = later(at, d.o.Read.Began.Add(d.p.OwnerGap))
+	at = times.Later(at, d.o.Read.Began.Add(d.p.OwnerGap))
 	plan := OwnerlessPlan{
 		Sightings: sightings, Warn: d.warnings(), At: at,
 		Why: decision.Why{Reason: reasonOwnerSecond, Have: int64(len(sightings)), For: at.Sub(d.now)},

@@ -16,12 +16,13 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/test/safetytest"
 )
 
 // family is a store with machines, sets and deployments, and a pass over those that have lost their
 // owner.
 type family struct {
-	journal
+	safetytest.Journal
 	t           require.TestingT
 	policy      *safety.Policy
 	machines    []*machine.Machine
@@ -40,11 +41,11 @@ type family struct {
 }
 
 func newFamily(t require.TestingT) *family {
-	return &family{journal: journal{now: epoch}, t: t, policy: safety.DefaultPolicy(), gone: map[string]time.Time{}}
+	return &family{Journal: safetytest.Journal{Now: safetytest.Epoch}, t: t, policy: safety.DefaultPolicy(), gone: map[string]time.Time{}}
 }
 
 func metaOf(name string, kind, owner string) object.Meta {
-	m := object.Meta{Key: object.Key{Namespace: "fleet", Name: name}, UID: "u-" + name, CreatedAt: epoch}
+	m := object.Meta{Key: object.Key{Namespace: "fleet", Name: name}, UID: "u-" + name, CreatedAt: safetytest.Epoch}
 	if owner != "" {
 		m.Owner = &object.Owner{Kind: kind, Name: owner, UID: "u-" + owner}
 	}
@@ -106,16 +107,16 @@ func (f *family) pass() {
 	}
 	o.Sightings, o.Spent, o.Looked, o.Frozen, o.Ordered = f.sightings, f.spent, f.looked, f.frozen, map[string]bool{}
 	for range 50 {
-		plan, err := safety.DecideOwnerless(o, f.policy, f.now)
+		plan, err := safety.DecideOwnerless(o, f.policy, f.Now)
 		require.NoError(f.t, err)
 		f.plan, f.sightings, f.spent = plan, plan.Sightings, plan.Spent
 		o.Sightings, o.Spent = plan.Sightings, plan.Spent
-		f.warn(plan.Warn...)
+		f.Warn(plan.Warn...)
 		switch {
 		case plan.Read:
-			f.line("", "read all live", plan.Why)
+			f.Line("", "read all live", plan.Why)
 			f.read(o)
-			o.Read, o.Looked, f.looked = decision.Freshness{Began: f.now}, f.now, f.now
+			o.Read, o.Looked, f.looked = decision.Freshness{Began: f.Now}, f.Now, f.Now
 			f.reads++
 		case len(plan.Delete) > 0:
 			if f.between != nil {
@@ -126,7 +127,7 @@ func (f *family) pass() {
 				o.Ordered[plan.Delete[i].UID] = true
 			}
 		default:
-			f.line("", "wait until "+f.since(plan.At), plan.Why)
+			f.Line("", "wait until "+f.Since(plan.At), plan.Why)
 			return
 		}
 	}
@@ -135,18 +136,18 @@ func (f *family) pass() {
 
 func (f *family) remove(order *safety.DeleteOwnerless) {
 	if !order.StillOwnerless(f.meta(order.Set, order.Key.Name), f.owner(order)) {
-		f.line("", "leave "+order.Key.Name, order.Why)
+		f.Line("", "leave "+order.Key.Name, order.Why)
 		return
 	}
-	f.line("", "delete "+order.Key.Name, order.Why)
-	f.gone[order.UID] = f.now
+	f.Line("", "delete "+order.Key.Name, order.Why)
+	f.gone[order.UID] = f.Now
 	f.machines = slices.DeleteFunc(slices.Clone(f.machines), func(m *machine.Machine) bool { return m.UID == order.UID })
 	f.sets = slices.DeleteFunc(slices.Clone(f.sets), func(s *machineset.Set) bool { return s.UID == order.UID })
 }
 
 func (f *family) wait(n int) {
 	for range n {
-		f.now = f.plan.At
+		f.Now = f.plan.At
 		f.pass()
 	}
 }
@@ -158,8 +159,8 @@ var ownerlessStories = map[string]func(*family){
 		f.top("web")
 		f.pass()
 		f.machine("late", "web-0")
-		f.say("a create of set web-0 comes in; the set went a while ago")
-		f.now = f.now.Add(time.Minute)
+		f.Say("a create of set web-0 comes in; the set went a while ago")
+		f.Now = f.Now.Add(time.Minute)
 		f.pass()
 		f.wait(2)
 	},
@@ -168,8 +169,8 @@ var ownerlessStories = map[string]func(*family){
 		f.set("web-0", "web")
 		f.pass()
 		f.wait(1)
-		f.say("its machines are its own to delete; this one came when it was gone")
-		f.now = f.now.Add(time.Minute)
+		f.Say("its machines are its own to delete; this one came when it was gone")
+		f.Now = f.Now.Add(time.Minute)
 		f.pass()
 		f.wait(1)
 	},
@@ -178,11 +179,11 @@ var ownerlessStories = map[string]func(*family){
 		f.stale = &safety.OwnerlessObservation{Machines: f.machines}
 		f.set("web-0", "")
 		f.pass()
-		f.now = f.now.Add(time.Minute)
+		f.Now = f.Now.Add(time.Minute)
 		f.pass()
 	},
 	"ownerless and braked": func(f *family) {
-		f.say("the sets are not where they are looked for")
+		f.Say("the sets are not where they are looked for")
 		for i := range 5 {
 			f.machine(fmt.Sprint("m-", i), "web-0")
 		}
@@ -197,12 +198,14 @@ var ownerlessStories = map[string]func(*family){
 	},
 }
 
+func TestOwnerlessStories(t *testing.T) { safetytest.Stories(t, "ownerless", tellOwnerless) }
+
 func tellOwnerless(t *testing.T) {
 	for name, run := range ownerlessStories {
 		t.Run(name, func(t *testing.T) {
 			f := newFamily(t)
 			run(f)
-			compare(t, name, &f.journal)
+			safetytest.Compare(t, name, &f.Journal)
 		})
 	}
 }
@@ -272,7 +275,7 @@ func (b *bustle) acts(most int) {
 
 // step makes things happen, runs a pass, and checks what it deletes.
 func (b *bustle) step() {
-	b.now = b.now.Add(time.Duration(rapid.IntRange(0, 150).Draw(b.rapid, "pause")) * time.Second)
+	b.Now = b.Now.Add(time.Duration(rapid.IntRange(0, 150).Draw(b.rapid, "pause")) * time.Second)
 	b.acts(3)
 	if rapid.IntRange(0, 3).Draw(b.rapid, "lag") == 0 {
 		b.stale = &safety.OwnerlessObservation{}
@@ -280,9 +283,9 @@ func (b *bustle) step() {
 	}
 	b.pass()
 	for uid, at := range b.gone {
-		if at.Equal(b.now) {
+		if at.Equal(b.Now) {
 			since, was := b.lost[uid]
-			require.True(b.t, was && !b.now.Before(since.Add(b.policy.OwnerGap)), "%s was not without owner for long enough", uid)
+			require.True(b.t, was && !b.Now.Before(since.Add(b.policy.OwnerGap)), "%s was not without owner for long enough", uid)
 		}
 	}
 }
@@ -300,7 +303,7 @@ func TestOwnerlessGo(t *testing.T) {
 		deletes += len(b.gone)
 		b.stale, b.between = nil, nil
 		for range 40 {
-			b.now = b.plan.At
+			b.Now = b.plan.At
 			b.pass()
 		}
 		clear(b.lost)
@@ -324,7 +327,7 @@ func (f *family) judge(lost map[string]time.Time, m *object.Meta, kind string, o
 		return
 	}
 	if _, known := lost[m.UID]; !known {
-		lost[m.UID] = f.now
+		lost[m.UID] = f.Now
 	}
 }
 
@@ -337,17 +340,17 @@ func TestOwnerlessReadsSeldom(t *testing.T) {
 	f.set("web-0", "")
 	for range 600 {
 		f.pass()
-		f.now = f.now.Add(time.Second)
+		f.Now = f.Now.Add(time.Second)
 	}
 	assert.Equal(t, 5, f.reads)
 	f.sets, f.stale = nil, nil
-	f.now = f.now.Add(time.Hour)
+	f.Now = f.Now.Add(time.Hour)
 	f.pass()
-	f.now = f.now.Add(-time.Hour)
+	f.Now = f.Now.Add(-time.Hour)
 	f.pass()
 	f.wait(1)
 	assert.Empty(t, f.machines)
-	assert.Less(t, f.now.Sub(epoch), 15*time.Minute)
+	assert.Less(t, f.Now.Sub(safetytest.Epoch), 15*time.Minute)
 }
 
 // Frozen: nothing is judged. If other programs keep the deployments, no set is.
@@ -356,21 +359,21 @@ func TestOwnerlessLeavesAlone(t *testing.T) {
 	f.machine("m-1", "web-0")
 	f.frozen = true
 	f.pass()
-	f.now = f.now.Add(time.Hour)
+	f.Now = f.Now.Add(time.Hour)
 	f.pass()
 	assert.Len(t, f.machines, 1)
 	assert.Zero(t, f.reads)
 	s := &machineset.Set{Meta: metaOf("web-0", deployment.OwnerKind, "web")}
 	o := &safety.OwnerlessObservation{Sets: []*machineset.Set{s}, NoDeployments: true}
-	plan, err := safety.DecideOwnerless(o, f.policy, epoch)
+	plan, err := safety.DecideOwnerless(o, f.policy, safetytest.Epoch)
 	require.NoError(t, err)
 	assert.Equal(t, safety.ReasonAllOwned, plan.Why.Reason)
 	o.NoDeployments = false
-	plan, err = safety.DecideOwnerless(o, f.policy, epoch)
+	plan, err = safety.DecideOwnerless(o, f.policy, safetytest.Epoch)
 	require.NoError(t, err)
 	assert.True(t, plan.Read)
-	s.DeletedAt = epoch
-	plan, err = safety.DecideOwnerless(o, f.policy, epoch)
+	s.DeletedAt = safetytest.Epoch
+	plan, err = safety.DecideOwnerless(o, f.policy, safetytest.Epoch)
 	require.NoError(t, err)
 	assert.False(t, plan.Read, "it is going")
 }
@@ -386,7 +389,7 @@ func TestStillOwnerless(t *testing.T) {
 	assert.False(t, order.StillOwnerless(&child, &owner), "it is back")
 	assert.False(t, order.StillOwnerless(nil, nil))
 	for _, change := range []func(*object.Meta){
-		func(m *object.Meta) { m.DeletedAt = epoch },
+		func(m *object.Meta) { m.DeletedAt = safetytest.Epoch },
 		func(m *object.Meta) { m.UID = "another" },
 		func(m *object.Meta) { m.Owner = nil },
 		func(m *object.Meta) { m.Owner = &object.Owner{Name: "web-0", UID: "another"} },

@@ -7,6 +7,7 @@ import (
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/safety/internal/times"
 )
 
 // paceMemory is how long a refusal counts without a further answer: far longer than any wait.
@@ -119,7 +120,7 @@ func (c Pace) Answer(m object.Key, in machine.Inputs, code codes.Code, p *Policy
 	switch {
 	case !c.applies(in, now):
 		if refused && p.PaceBase > 0 {
-			c = Pace{round: c.round + 1, since: stamp(now), against: ofClass(in)}
+			c = Pace{round: c.round + 1, since: times.Stamp(now), against: ofClass(in)}
 			return c.refuse(code, p, longest, now)
 		}
 		if code == codes.OK {
@@ -135,7 +136,7 @@ func (c Pace) Answer(m object.Key, in machine.Inputs, code codes.Code, p *Policy
 		return c
 	case refused:
 		if c.good > 0 {
-			c.failures, c.since = 0, stamp(now)
+			c.failures, c.since = 0, times.Stamp(now)
 		}
 		return c.refuse(code, p, longest, now)
 	}
@@ -162,6 +163,6 @@ func (c Pace) wait(p *Policy, longest time.Duration, now time.Time) Pace {
 		wait *= 2
 	}
 	c.good, c.round = 0, c.round+1
-	c.until = stamp(now).Add(min(wait, most) + time.Second)
+	c.until = times.Stamp(now).Add(min(wait, most) + time.Second)
 	return c
 }

@@ -14,12 +14,13 @@ import (
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/test/safetytest"
 )
 
 // site is a class, a provider that answers creates of it as it is told, and the
 // machines that want to be made.
 type site struct {
-	journal
+	safetytest.Journal
 	policy  *safety.Policy
 	timeout time.Duration
 	class   *machine.Class
@@ -31,7 +32,7 @@ type site struct {
 }
 
 func newSite(class string) *site {
-	s := &site{journal: journal{now: epoch}, policy: safety.DefaultPolicy(), timeout: 20 * time.Minute}
+	s := &site{Journal: safetytest.Journal{Now: safetytest.Epoch}, policy: safety.DefaultPolicy(), timeout: 20 * time.Minute}
 	s.class = &machine.Class{Meta: object.Meta{Key: object.Key{Name: class}}, NodeTemplate: &machine.NodeShape{Zone: "a"}}
 	s.inputs = machine.Inputs{Class: 1, Secret: "v1"}
 	s.refuse(codes.OK)
@@ -45,24 +46,24 @@ func named(name string) object.Key { return object.Key{Name: name} }
 
 // state returns a word for the state of the class.
 func (s *site) state() string {
-	hold, trying := s.pace.Slowed(s.class, s.inputs, s.now)
+	hold, trying := s.pace.Slowed(s.class, s.inputs, s.Now)
 	switch {
 	case hold == nil:
 		return "full speed"
 	case trying:
 		return "recovering"
 	}
-	return "slowed, until " + s.since(hold.Until)
+	return "slowed, until " + s.Since(hold.Until)
 }
 
 // ask asks for a turn.
 func (s *site) ask(name string) (turn machine.CreateTurn) {
-	s.pace, turn = s.pace.Ask(named(name), s.inputs, s.policy, s.now)
+	s.pace, turn = s.pace.Ask(named(name), s.inputs, s.policy, s.Now)
 	answer := "go ahead"
 	if !turn.Given {
-		answer = "ask again at " + s.since(turn.At)
+		answer = "ask again at " + s.Since(turn.At)
 	}
-	fmt.Fprintf(&s.text, "%-9s %-26s %s asks: %s\n", s.since(s.now), s.state(), name, answer)
+	s.Printf("%-26s %s asks: %s", s.state(), name, answer)
 	return turn
 }
 
@@ -70,8 +71,8 @@ func (s *site) ask(name string) (turn machine.CreateTurn) {
 func (s *site) end(name string) codes.Code {
 	code := s.answer()
 	s.calls++
-	s.pace = s.pace.Answer(named(name), s.inputs, code, s.policy, s.timeout, s.now)
-	fmt.Fprintf(&s.text, "%-9s %-26s create of %s: %s\n", s.since(s.now), s.state(), name, code.Contract())
+	s.pace = s.pace.Answer(named(name), s.inputs, code, s.policy, s.timeout, s.Now)
+	s.Printf("%-26s create of %s: %s", s.state(), name, code.Contract())
 	return code
 }
 
@@ -84,18 +85,18 @@ func (s *site) try(name string) (machine.CreateTurn, codes.Code) {
 	return turn, s.end(name)
 }
 
-func (s *site) pass(d time.Duration) { s.now = s.now.Add(d) }
+func (s *site) pass(d time.Duration) { s.Now = s.Now.Add(d) }
 
 // wait lets time pass until the next may be tried.
 func (s *site) wait() {
-	hold, _ := s.pace.Slowed(s.class, s.inputs, s.now)
-	s.now = hold.Until
+	hold, _ := s.pace.Slowed(s.class, s.inputs, s.Now)
+	s.Now = hold.Until
 }
 
 var paceStories = map[string]func(*site){
 	"pace of a quota that is used up and raised": func(s *site) {
 		s.refuse(codes.ResourceExhausted)
-		s.say("the quota is used up")
+		s.Say("the quota is used up")
 		s.try("m-1")
 		s.try("m-2")
 		for range 7 {
@@ -104,7 +105,7 @@ var paceStories = map[string]func(*site){
 		}
 		s.refuse(codes.OK)
 		s.wait()
-		s.say("the quota was raised")
+		s.Say("the quota was raised")
 		for i := range 6 {
 			s.try(fmt.Sprintf("m-%d", 3+i))
 		}
@@ -115,7 +116,7 @@ var paceStories = map[string]func(*site){
 		s.wait()
 		s.try("m-1")
 		s.wait()
-		s.say("two machines are gone")
+		s.Say("two machines are gone")
 		s.refuse(codes.OK)
 		s.try("m-1")
 		s.try("m-2")
@@ -132,12 +133,12 @@ var paceStories = map[string]func(*site){
 		s.ask("m-2")
 		s.pass(5 * time.Second)
 		s.end("m-1")
-		s.say("two at a time")
+		s.Say("two at a time")
 		s.ask("m-2")
 		s.ask("m-3")
 		s.ask("m-4")
 		s.end("m-2")
-		s.say("four at a time")
+		s.Say("four at a time")
 		s.ask("m-4")
 		s.ask("m-5")
 		s.ask("m-6")
@@ -153,7 +154,7 @@ var paceStories = map[string]func(*site){
 		s.end("m-2")
 		s.refuse(codes.OK)
 		s.end("m-3")
-		s.say("neither a refusal nor a success of before counts")
+		s.Say("neither a refusal nor a success of before counts")
 		s.ask("m-4")
 	},
 	"pace of two that were tried at a time": func(s *site) {
@@ -167,7 +168,7 @@ var paceStories = map[string]func(*site){
 		s.refuse(codes.ResourceExhausted)
 		s.end("m-2")
 		s.end("m-3")
-		s.say("both are refused, which counts once")
+		s.Say("both are refused, which counts once")
 	},
 	"pace of a class that is corrected": func(s *site) {
 		s.refuse(codes.InvalidArgument)
@@ -175,7 +176,7 @@ var paceStories = map[string]func(*site){
 		s.try("m-2")
 		s.inputs.Class++
 		s.refuse(codes.OK)
-		s.say("the class is changed")
+		s.Say("the class is changed")
 		s.try("m-2")
 	},
 	"pace of a secret that is replaced by a worse one": func(s *site) {
@@ -185,13 +186,13 @@ var paceStories = map[string]func(*site){
 		s.try("m-1")
 		s.inputs.Secret = "v2"
 		s.refuse(codes.PermissionDenied)
-		s.say("the secret is changed")
+		s.Say("the secret is changed")
 		s.try("m-2")
 	},
 	"pace of a provider that is away as well": func(s *site) {
 		s.refuse(codes.Unavailable)
 		s.try("m-1")
-		s.say("that is about no class")
+		s.Say("that is about no class")
 		s.refuse(codes.ResourceExhausted)
 		s.try("m-1")
 		s.wait()
@@ -199,7 +200,7 @@ var paceStories = map[string]func(*site){
 		s.refuse(codes.Unavailable)
 		s.wait()
 		s.try("m-1")
-		s.say("the same wait again, not a longer one")
+		s.Say("the same wait again, not a longer one")
 	},
 	"pace of a turn that comes to nothing": func(s *site) {
 		s.refuse(codes.ResourceExhausted)
@@ -209,7 +210,7 @@ var paceStories = map[string]func(*site){
 		s.ask("m-1")
 		s.ask("m-2")
 		s.pace = s.pace.Leave(named("m-1"))
-		s.say("m-1's pass ends without a create")
+		s.Say("m-1's pass ends without a create")
 		s.ask("m-2")
 	},
 	"pace of a short creation timeout": func(s *site) {
@@ -229,12 +230,14 @@ var paceStories = map[string]func(*site){
 	},
 }
 
+func TestPaceStories(t *testing.T) { safetytest.Stories(t, "pace", tellPaces) }
+
 func tellPaces(t *testing.T) {
 	for name, run := range paceStories {
 		t.Run(name, func(t *testing.T) {
 			s := newSite("small")
 			run(s)
-			compare(t, name, &s.journal)
+			safetytest.Compare(t, name, &s.Journal)
 		})
 	}
 }
@@ -262,18 +265,18 @@ type crowd struct {
 // look gives machines that are due their turn, in any order.
 func (c *crowd) look(t *rapid.T) {
 	for name, at := range c.looks {
-		if at.After(c.now) {
+		if at.After(c.Now) {
 			continue
 		}
 		turn, code := c.try(name)
 		switch {
 		case !turn.Given:
-			require.True(t, turn.At.After(c.now), "P21: no end of asking")
+			require.True(t, turn.At.After(c.Now), "P21: no end of asking")
 			c.looks[name] = turn.At.Add(time.Duration(rapid.IntRange(0, 5).Draw(t, "jitter")) * time.Second)
 		case code == codes.OK:
 			delete(c.looks, name)
 		default:
-			c.looks[name] = c.now.Add(c.policy.PaceTurn)
+			c.looks[name] = c.Now.Add(c.policy.PaceTurn)
 		}
 	}
 }
@@ -287,7 +290,7 @@ func TestOneClassDoesNotSlowAnother(t *testing.T) {
 		n := rapid.IntRange(1, 30).Draw(t, "machines")
 		poor, rich := &crowd{site: newSite("poor"), looks: map[string]time.Time{}}, &crowd{site: newSite("rich"), looks: map[string]time.Time{}}
 		for i := range n {
-			poor.looks[fmt.Sprint(i)], rich.looks[fmt.Sprint(i)] = epoch, epoch
+			poor.looks[fmt.Sprint(i)], rich.looks[fmt.Sprint(i)] = safetytest.Epoch, safetytest.Epoch
 		}
 		poor.refuse(codes.ResourceExhausted)
 		rich.look(t)
@@ -295,7 +298,7 @@ func TestOneClassDoesNotSlowAnother(t *testing.T) {
 		require.Equal(t, n, rich.calls)
 
 		hours := time.Duration(rapid.IntRange(1, 24).Draw(t, "hours")) * time.Hour
-		for poor.now.Before(epoch.Add(hours)) {
+		for poor.Now.Before(safetytest.Epoch.Add(hours)) {
 			poor.look(t)
 			poor.pass(10 * time.Second)
 		}
@@ -304,7 +307,7 @@ func TestOneClassDoesNotSlowAnother(t *testing.T) {
 		require.GreaterOrEqual(t, float64(poor.calls), float64(hours/poor.policy.PaceMax), "it is tried now and then")
 
 		poor.refuse(codes.OK)
-		for end := poor.now.Add(poor.policy.PaceMax + time.Minute + time.Duration(n)*poor.policy.PaceTurn); poor.now.Before(end); {
+		for end := poor.Now.Add(poor.policy.PaceMax + time.Minute + time.Duration(n)*poor.policy.PaceTurn); poor.Now.Before(end); {
 			poor.look(t)
 			poor.pass(10 * time.Second)
 		}
@@ -326,7 +329,7 @@ func TestTurnsAreLimited(t *testing.T) {
 		turns, room := map[string]bool{}, 1
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			name := fmt.Sprint(rapid.IntRange(0, 9).Draw(t, "machine"))
-			hold, trying := s.pace.Slowed(s.class, s.inputs, s.now)
+			hold, trying := s.pace.Slowed(s.class, s.inputs, s.Now)
 			if hold == nil {
 				return // full speed: no turns are counted
 			}
@@ -342,7 +345,7 @@ func TestTurnsAreLimited(t *testing.T) {
 				if turns[name] {
 					delete(turns, name)
 					code := s.end(name)
-					if _, on := s.pace.Slowed(s.class, s.inputs, s.now); !on {
+					if _, on := s.pace.Slowed(s.class, s.inputs, s.Now); !on {
 						room = 1
 					} else if code == codes.OK {
 						room *= 2
@@ -351,15 +354,15 @@ func TestTurnsAreLimited(t *testing.T) {
 			case 3:
 				if s.ask(name).Given && !turns[name] {
 					turns[name] = true
-					require.False(t, s.now.Before(hold.Until), "too early")
+					require.False(t, s.Now.Before(hold.Until), "too early")
 					require.LessOrEqual(t, len(turns), room, "at a time")
 					if !trying {
 						require.Len(t, turns, 1, "one at a time")
 					}
 				}
 			}
-			if after, _ := s.pace.Slowed(s.class, s.inputs, s.now); after != nil {
-				require.LessOrEqual(t, after.Until.Sub(s.now), s.policy.PaceMax+time.Second)
+			if after, _ := s.pace.Slowed(s.class, s.inputs, s.Now); after != nil {
+				require.LessOrEqual(t, after.Until.Sub(s.Now), s.policy.PaceMax+time.Second)
 			}
 		}
 	})
@@ -373,21 +376,21 @@ func TestPacesAreValues(t *testing.T) {
 	s.wait()
 	before := s.pace
 	text := fmt.Sprintf("%+v", before)
-	first, turn := before.Ask(named("m-1"), s.inputs, s.policy, s.now)
+	first, turn := before.Ask(named("m-1"), s.inputs, s.policy, s.Now)
 	require.True(t, turn.Given)
-	_, again := before.Ask(named("m-2"), s.inputs, s.policy, s.now)
+	_, again := before.Ask(named("m-2"), s.inputs, s.policy, s.Now)
 	require.True(t, again.Given)
-	_ = first.Answer(named("m-1"), s.inputs, codes.OK, s.policy, 0, s.now)
+	_ = first.Answer(named("m-1"), s.inputs, codes.OK, s.policy, 0, s.Now)
 	_ = first.Leave(named("m-1"))
-	_, other := first.Ask(named("m-2"), s.inputs, s.policy, s.now)
+	_, other := first.Ask(named("m-2"), s.inputs, s.policy, s.Now)
 	require.False(t, other.Given)
 	require.Equal(t, text, fmt.Sprintf("%+v", before))
 
-	hold, _ := safety.Pace{}.Slowed(s.class, s.inputs, s.now)
+	hold, _ := safety.Pace{}.Slowed(s.class, s.inputs, s.Now)
 	require.Nil(t, hold)
-	hold, _ = before.Slowed(nil, s.inputs, s.now)
+	hold, _ = before.Slowed(nil, s.inputs, s.Now)
 	require.Nil(t, hold)
-	hold, _ = before.Slowed(&machine.Class{}, s.inputs, s.now)
+	hold, _ = before.Slowed(&machine.Class{}, s.inputs, s.Now)
 	require.Empty(t, hold.Zone)
 	require.True(t, safety.Pace{}.Idle())
 	require.False(t, before.Idle())
@@ -395,7 +398,7 @@ func TestPacesAreValues(t *testing.T) {
 	off := safety.DefaultPolicy()
 	off.PaceBase = 0
 	require.NoError(t, off.Validate())
-	require.True(t, safety.Pace{}.Answer(named("m-1"), s.inputs, codes.ResourceExhausted, off, 0, s.now).Idle())
+	require.True(t, safety.Pace{}.Answer(named("m-1"), s.inputs, codes.ResourceExhausted, off, 0, s.Now).Idle())
 }
 
 // Details that are easily overlooked. A refusal after a recovery is a new one. Another error during
@@ -417,16 +420,16 @@ func TestPaceInDetail(t *testing.T) {
 	s.refuse(codes.ResourceExhausted)
 	s.pass(time.Minute)
 	s.try("m-2")
-	hold, trying := s.pace.Slowed(s.class, s.inputs, s.now)
+	hold, trying := s.pace.Slowed(s.class, s.inputs, s.Now)
 	require.False(t, trying)
-	require.Equal(t, s.now.Truncate(time.Second), hold.Since)
-	require.Equal(t, s.now.Truncate(time.Second).Add(s.policy.PaceBase+time.Second), hold.Until)
+	require.Equal(t, s.Now.Truncate(time.Second), hold.Since)
+	require.Equal(t, s.Now.Truncate(time.Second).Add(s.policy.PaceBase+time.Second), hold.Until)
 
 	s.pace = recovering
 	s.refuse(codes.Unavailable)
 	s.try("m-2")
-	hold, _ = s.pace.Slowed(s.class, s.inputs, s.now)
-	require.Equal(t, s.now.Truncate(time.Second).Add(s.policy.PaceBase+time.Second), hold.Until)
+	hold, _ = s.pace.Slowed(s.class, s.inputs, s.Now)
+	require.Equal(t, s.Now.Truncate(time.Second).Add(s.policy.PaceBase+time.Second), hold.Until)
 
 	s.pace, s.inputs.Class = slowed, 2
 	s.refuse(codes.OK)
@@ -434,7 +437,7 @@ func TestPaceInDetail(t *testing.T) {
 	require.True(t, s.pace.Idle())
 
 	s.pace, s.inputs.Class = slowed, 1
-	hold, _ = s.pace.Slowed(s.class, s.inputs, epoch.Add(-time.Minute))
+	hold, _ = s.pace.Slowed(s.class, s.inputs, safetytest.Epoch.Add(-time.Minute))
 	require.Nil(t, hold)
 
 	// Five turns grow a slice beyond its length, so that copies could share it.
@@ -451,9 +454,9 @@ func TestPaceInDetail(t *testing.T) {
 	for i, before := range all {
 		text := fmt.Sprintf("%+v", before)
 		left := before.Leave(named("c"))
-		one, _ := left.Ask(named("x"), s.inputs, s.policy, s.now)
+		one, _ := left.Ask(named("x"), s.inputs, s.policy, s.Now)
 		kept := fmt.Sprintf("%+v", one)
-		_, _ = left.Ask(named("y"), s.inputs, s.policy, s.now)
+		_, _ = left.Ask(named("y"), s.inputs, s.policy, s.Now)
 		require.Equal(t, text, fmt.Sprintf("%+v", before), i)
 		require.Equal(t, kept, fmt.Sprintf("%+v", one), i)
 	}

@@ -2,9 +2,11 @@ package safety
 
 import (
 	"errors"
+	"strconv"
 	"time"
 
 	"github.com/millwright-go/millwright/deployment/rollout"
+	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 )
 
@@ -154,8 +156,30 @@ func DefaultPolicy() *Policy {
 	}
 }
 
-// Validate returns an *object.FieldError for the first setting out of range.
+// Paused reports whether a user has paused a machine (machine.Paused). No VM of its name is an
+// orphan. Its clocks are restarted when the pause ends and not before. It takes no place in the
+// budget of replacements, even if it has failed, because no set replaces it.
+func (p *Policy) Paused(m *machine.Machine) bool {
+	paused, _ := machine.Paused(&m.Meta, p.Keys.Paused)
+	return paused
+}
+
+// Frozen reports whether a deployment or a set is frozen by its label. A frozen set has
+// machineset.Observation.Frozen set.
+func (p *Policy) Frozen(m *object.Meta) bool {
+	if p.Keys.Freeze == "" {
+		return false
+	}
+	frozen, err := strconv.ParseBool(m.Labels[p.Keys.Freeze])
+	return err == nil && frozen
+}
+
+// Validate returns an *object.FieldError for the first setting out of range, and ErrNoPolicy for a
+// nil policy.
 func (p *Policy) Validate() error {
+	if p == nil {
+		return ErrNoPolicy
+	}
 	for _, at := range [...]struct {
 		field      string
 		have, min  time.Duration
@@ -202,26 +226,4 @@ func (p *Policy) Validate() error {
 		return object.Invalid("policy.keys.slots", "must not be empty")
 	}
 	return nil
-}
-
-// usable is the check that each entry point makes first. about: there is something to decide about.
-func (p *Policy) usable(about bool) error {
-	switch {
-	case !about:
-		return ErrNoObservation
-	case p == nil:
-		return ErrNoPolicy
-	}
-	return p.Validate()
-}
-
-// stamp returns a time as stores keep it.
-func stamp(t time.Time) time.Time { return t.Truncate(time.Second) }
-
-// earlier returns the earlier of two times. A zero time does not count.
-func earlier(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/safety/internal/times"
 )
 
 // ReachStage says how much may be done to a fleet, given which API servers answer. The zero value
@@ -108,7 +109,10 @@ type RestartClock struct {
 // the same time. If the process dies while doing so, the clocks it has restarted hold that time.
 // The next process is frozen until it has read them, and restarts the others from the same time.
 func DecideReachability(o *ReachObservation, p *Policy, now time.Time) (ReachPlan, error) {
-	if err := p.usable(o != nil); err != nil {
+	if o == nil {
+		return ReachPlan{}, ErrNoObservation
+	}
+	if err := p.Validate(); err != nil {
 		return ReachPlan{}, err
 	}
 	d := reaching{o: o, p: p, now: now, r: o.Reach}
@@ -190,14 +194,14 @@ func (d *reaching) advance() ReachPlan {
 		}
 		return d.restart()
 	case ReachLost:
-		d.r.From = stamp(d.now)
+		d.r.From = times.Stamp(d.now)
 		return d.restart()
 	case ReachRestarting:
 		return d.restart()
 	case ReachSettling:
 		if d.now.Before(d.r.Until) {
 			plan := d.wait(decision.Why{Reason: reasonSettling, For: d.r.Until.Sub(d.now)})
-			plan.At = earlier(plan.At, d.r.Until)
+			plan.At = times.Earlier(plan.At, d.r.Until)
 			return plan
 		}
 	case ReachOpen:
@@ -237,7 +241,7 @@ func (d *reaching) restart() ReachPlan {
 	}
 	var orders []RestartClock
 	for _, m := range d.o.Machines {
-		if m != nil && len(orders) < d.p.Burst && runsSince(m, from) && !isPaused(m, d.p.Keys.Paused) {
+		if m != nil && len(orders) < d.p.Burst && runsSince(m, from) && !d.p.Paused(m) {
 			orders = append(orders, d.restartClock(m, from))
 		}
 	}
@@ -258,7 +262,7 @@ func (d *reaching) unfinished() time.Time {
 	var last time.Time
 	for _, m := range d.o.Machines {
 		if m != nil && !m.Status.ClockFrom.After(d.now) {
-			last = later(last, m.Status.ClockFrom)
+			last = times.Later(last, m.Status.ClockFrom)
 		}
 	}
 	return last
@@ -293,9 +297,9 @@ func (d *reaching) restartClock(m *machine.Machine, from time.Time) RestartClock
 		return order
 	}
 	to, _ := machine.PhaseTable().Next(string(machine.PhaseUnknown), machine.EventRecovered)
-	s.Phase, s.Since = machine.Phase(to), stamp(d.now)
+	s.Phase, s.Since = machine.Phase(to), times.Stamp(d.now)
 	s.LastOperation = machine.Operation{
-		Kind: machine.OperationHealthCheck, State: machine.StateSuccessful, Time: stamp(d.now), Message: order.Why.String(),
+		Kind: machine.OperationHealthCheck, State: machine.StateSuccessful, Time: times.Stamp(d.now), Message: order.Why.String(),
 	}
 	order.Move = machine.Move{
 		Table: machine.PhaseTable().Name, From: string(machine.PhaseUnknown), On: machine.EventRecovered, To: to,

@@ -15,12 +15,13 @@ import (
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/test/safetytest"
 )
 
 // outpost is two API servers, one of them with machines, and the process that
 // watches them.
 type outpost struct {
-	journal
+	safetytest.Journal
 	t        require.TestingT
 	policy   *safety.Policy
 	machines []*machine.Machine
@@ -37,12 +38,12 @@ type outpost struct {
 }
 
 func newOutpost(t require.TestingT) *outpost {
-	return &outpost{journal: journal{now: epoch}, t: t, policy: safety.DefaultPolicy()}
+	return &outpost{Journal: safetytest.Journal{Now: safetytest.Epoch}, t: t, policy: safety.DefaultPolicy()}
 }
 
 func (w *outpost) give(name string, phase machine.Phase) *machine.Machine {
-	m := &machine.Machine{Meta: object.Meta{Key: object.Key{Name: name}, CreatedAt: w.now.Truncate(time.Second), Version: "0"}}
-	m.Status.Phase, m.Status.Since = phase, w.now.Truncate(time.Second)
+	m := &machine.Machine{Meta: object.Meta{Key: object.Key{Name: name}, CreatedAt: w.Now.Truncate(time.Second), Version: "0"}}
+	m.Status.Phase, m.Status.Since = phase, w.Now.Truncate(time.Second)
 	w.machines = append(w.machines, m)
 	return m
 }
@@ -62,25 +63,25 @@ func (w *outpost) stage() string {
 func (w *outpost) pass() error {
 	o := &safety.ReachObservation{Reach: w.reach, NoTarget: w.noTarget}
 	for range 50 {
-		plan, err := safety.DecideReachability(o, w.policy, w.now)
+		plan, err := safety.DecideReachability(o, w.policy, w.Now)
 		require.NoError(w.t, err)
 		w.plan, w.reach, o.Reach = plan, plan.Reach, plan.Reach
 		w.lost = w.lost || plan.Reach.Stage == safety.ReachLost
 		switch {
 		case plan.Check:
-			w.line(w.stage(), "check: "+w.control.Contract()+" "+w.target.Contract(), plan.Why)
+			w.Line(w.stage(), "check: "+w.control.Contract()+" "+w.target.Contract(), plan.Why)
 			o.Control = &machine.Outcome{Code: w.control, Message: "timeout"}
 			o.Target = &machine.Outcome{Code: w.target, Message: "timeout"}
 			err = w.call("check")
 		case plan.ReadMachines:
-			w.line(w.stage(), "read machines live", plan.Why)
+			w.Line(w.stage(), "read machines live", plan.Why)
 			o.Machines = append([]*machine.Machine{nil}, w.machines...)
 			err = w.call("read")
 		case len(plan.Restart) > 0:
 			err = w.restart(o, plan.Restart)
 		default:
-			w.line(w.stage(), "wait until "+w.since(plan.At), plan.Why)
-			w.warn(plan.Warn)
+			w.Line(w.stage(), "wait until "+w.Since(plan.At), plan.Why)
+			w.Warn(plan.Warn)
 			return nil
 		}
 		if err != nil {
@@ -107,14 +108,14 @@ func (w *outpost) restart(o *safety.ReachObservation, orders []safety.RestartClo
 		w.machines[i], o.Machines[at] = changed, changed
 		w.wrote = append(w.wrote, order.Move)
 		w.lost = w.lost || !order.Status.ClockFrom.Before(w.back.Truncate(time.Second))
-		w.line(w.stage(), fmt.Sprintf("restart %s: %s, from %s", changed.Name, changed.Status.Phase, w.since(changed.Status.ClockFrom)), order.Why)
+		w.Line(w.stage(), fmt.Sprintf("restart %s: %s, from %s", changed.Name, changed.Status.Phase, w.Since(changed.Status.ClockFrom)), order.Why)
 	}
 	return nil
 }
 
 func (w *outpost) wait(n int) {
 	for range n {
-		w.now = w.plan.At
+		w.Now = w.plan.At
 		require.NoError(w.t, w.pass())
 	}
 }
@@ -125,7 +126,7 @@ var reachStories = map[string]func(*outpost){
 		require.NoError(w.t, w.pass())
 		w.wait(1)
 		w.target = codes.NotFound
-		w.say("the target cluster answers: there is no such thing")
+		w.Say("the target cluster answers: there is no such thing")
 		w.wait(2)
 	},
 	"reach short outage": func(w *outpost) {
@@ -141,13 +142,13 @@ var reachStories = map[string]func(*outpost){
 		w.give("m-unknown", machine.PhaseUnknown)
 		w.give("m-pending", machine.PhasePending)
 		going := w.give("m-going", machine.PhaseTerminating)
-		going.DeletedAt = w.now.Truncate(time.Second)
+		going.DeletedAt = w.Now.Truncate(time.Second)
 		require.NoError(w.t, w.pass())
 		w.target = codes.Unavailable
-		w.say("the target cluster is down")
+		w.Say("the target cluster is down")
 		w.wait(8)
 		w.target = codes.OK
-		w.say("it is back")
+		w.Say("it is back")
 		w.wait(3)
 	},
 	"reach killed while restarting clocks": func(w *outpost) {
@@ -155,7 +156,7 @@ var reachStories = map[string]func(*outpost){
 		w.give("m-2", machine.PhaseUnknown)
 		w.control = codes.Unavailable
 		require.NoError(w.t, w.pass())
-		w.control, w.now = codes.OK, w.plan.At
+		w.control, w.Now = codes.OK, w.plan.At
 		writes := 0
 		w.port = func(call string) error {
 			if call == "write" {
@@ -168,8 +169,8 @@ var reachStories = map[string]func(*outpost){
 		}
 		require.Error(w.t, w.pass())
 		w.port, w.reach = nil, safety.Reach{}
-		w.now = w.now.Add(time.Minute)
-		w.say("the process is killed; a new one looks")
+		w.Now = w.Now.Add(time.Minute)
+		w.Say("the process is killed; a new one looks")
 		require.NoError(w.t, w.pass())
 	},
 	"reach down again while settling": func(w *outpost) {
@@ -179,7 +180,7 @@ var reachStories = map[string]func(*outpost){
 		w.control = codes.OK
 		w.wait(1)
 		w.policy.CheckPeriod = 10 * time.Second
-		w.now = w.now.Add(10 * time.Second)
+		w.Now = w.Now.Add(10 * time.Second)
 		w.control = codes.Unavailable
 		require.NoError(w.t, w.pass())
 		w.control = codes.OK
@@ -187,12 +188,14 @@ var reachStories = map[string]func(*outpost){
 	},
 }
 
+func TestReachStories(t *testing.T) { safetytest.Stories(t, "reach", tellReach) }
+
 func tellReach(t *testing.T) {
 	for name, run := range reachStories {
 		t.Run(name, func(t *testing.T) {
 			w := newOutpost(t)
 			run(w)
-			compare(t, name, &w.journal)
+			safetytest.Compare(t, name, &w.Journal)
 		})
 	}
 }
@@ -225,7 +228,7 @@ func TestP25NoClockRunsThroughAnOutage(t *testing.T) {
 		w.policy.SettleTime = time.Duration(rapid.IntRange(0, 30).Draw(t, "settle")) * time.Second
 		w.port = func(string) error { return w.disturb(t) }
 		for i := range rapid.IntRange(1, 40).Draw(t, "steps") {
-			w.now = w.now.Add(time.Duration(rapid.IntRange(1, 40).Draw(t, "pause")) * time.Second)
+			w.Now = w.Now.Add(time.Duration(rapid.IntRange(1, 40).Draw(t, "pause")) * time.Second)
 			w.act(t, "m-"+strconv.Itoa(i))
 			before := w.reach.Stage
 			if w.pass() != nil && rapid.Bool().Draw(t, "a new process") {
@@ -243,10 +246,10 @@ func TestP25NoClockRunsThroughAnOutage(t *testing.T) {
 			}
 		}
 		w.control, w.port = codes.OK, nil
-		w.now = w.now.Add(time.Minute)
+		w.Now = w.Now.Add(time.Minute)
 		for range 4 {
 			require.NoError(t, w.pass())
-			w.now = w.plan.At
+			w.Now = w.plan.At
 		}
 		require.Equal(t, safety.ReachOpen, w.reach.Stage)
 	})
@@ -276,13 +279,13 @@ func (w *outpost) act(t *rapid.T, name string) {
 		w.control = codes.Unavailable
 	case 1:
 		if w.control != codes.OK && w.reach.Stage == safety.ReachLost {
-			w.back = w.now // an outage that a process knows of
+			w.back = w.Now // an outage that a process knows of
 		}
 		w.control = codes.OK
 	case 2:
 		m := w.give(name, phases.Draw(t, "phase"))
 		if rapid.IntRange(0, 3).Draw(t, "going") == 0 {
-			m.DeletedAt = w.now.Truncate(time.Second)
+			m.DeletedAt = w.Now.Truncate(time.Second)
 		}
 	}
 }
@@ -297,7 +300,7 @@ func (w *outpost) touched(since time.Time) bool {
 func (w *outpost) clocksAfter(t *rapid.T, back time.Time) {
 	for _, m := range w.machines {
 		if at := clock(m); !at.IsZero() {
-			require.False(t, at.Before(back.Truncate(time.Second)), "%s: clock from %s, back at %s", m.Name, w.since(at), w.since(back))
+			require.False(t, at.Before(back.Truncate(time.Second)), "%s: clock from %s, back at %s", m.Name, w.Since(at), w.Since(back))
 		}
 	}
 }
@@ -310,13 +313,13 @@ func TestReachLimits(t *testing.T) {
 	w.noTarget, w.target = true, codes.Unavailable
 	require.NoError(t, w.pass())
 	assert.False(t, w.reach.Stage.Frozen())
-	w.control, w.now = codes.Unavailable, w.plan.At
+	w.control, w.Now = codes.Unavailable, w.plan.At
 	require.NoError(t, w.pass())
-	down := w.now
-	w.now = down.Add(w.policy.DownTimeout)
+	down := w.Now
+	w.Now = down.Add(w.policy.DownTimeout)
 	require.NoError(t, w.pass())
 	assert.False(t, w.reach.Stage.Frozen())
-	w.now = w.now.Add(w.policy.CheckDown)
+	w.Now = w.Now.Add(w.policy.CheckDown)
 	require.NoError(t, w.pass())
 	assert.True(t, w.reach.Stage.Frozen())
 }
@@ -335,18 +338,18 @@ func TestUnknownRunsAgain(t *testing.T) {
 	assert.True(t, known)
 	assert.Equal(t, machine.Move{Table: "phase", From: "Unknown", On: machine.EventRecovered, To: to}, w.wrote[0])
 	assert.Equal(t, machine.PhaseRunning, w.machines[0].Status.Phase)
-	assert.Equal(t, w.now.Truncate(time.Second), w.machines[0].Status.Since)
+	assert.Equal(t, w.Now.Truncate(time.Second), w.machines[0].Status.Since)
 	assert.Equal(t, machine.Move{}, w.wrote[1])
 	assert.Equal(t, machine.PhasePending, w.machines[1].Status.Phase)
-	assert.Equal(t, w.now.Truncate(time.Second), w.machines[1].Status.ClockFrom)
+	assert.Equal(t, w.Now.Truncate(time.Second), w.machines[1].Status.ClockFrom)
 }
 
 // A clock from the future, which no process can have written, sets no time for others.
 func TestClockFromTheFuture(t *testing.T) {
 	w := newOutpost(t)
-	w.give("m-1", machine.PhaseUnknown).Status.ClockFrom = epoch.Add(time.Hour)
+	w.give("m-1", machine.PhaseUnknown).Status.ClockFrom = safetytest.Epoch.Add(time.Hour)
 	w.give("m-2", machine.PhaseUnknown)
-	w.now = w.now.Add(time.Minute)
+	w.Now = w.Now.Add(time.Minute)
 	require.NoError(t, w.pass())
 	assert.False(t, w.reach.Stage.Frozen())
 	assert.Empty(t, w.wrote)

@@ -19,8 +19,8 @@ var ofSafety = []mutant{
 		name:   "an outage restarts no clock",
 		breaks: "P25",
 		file:   "safety/reach.go",
-		from:   "runsSince(m, from) && !isPaused",
-		to:     "false && runsSince(m, from) && !isPaused",
+		from:   "runsSince(m, from) && !d.p.Paused",
+		to:     "false && runsSince(m, from) && !d.p.Paused",
 		by:     "TestP25NoClockRunsThroughAnOutage",
 	},
 	{
@@ -35,7 +35,7 @@ var ofSafety = []mutant{
 		name:   "clocks are not restarted after an outage",
 		breaks: "nobody is judged by the time in which nothing could be seen",
 		file:   "safety/reach.go",
-		from: `		d.r.From = stamp(d.now)
+		from: `		d.r.From = times.Stamp(d.now)
 		return d.restart()`,
 		to: "\t\treturn d.restart()",
 		by: "TestP25NoClockRunsThroughAnOutage",
@@ -142,9 +142,9 @@ var ofSafety = []mutant{
 		name:   "the brake lets one more go",
 		breaks: "P15",
 		file:   "safety/brake.go",
-		from: `if len(b.spent) >= b.limit {
+		from: `if len(l.used) >= l.Most {
 		return false`,
-		to: `if len(b.spent) > b.limit {
+		to: `if len(l.used) > l.Most {
 		return false`,
 		by: "TestBrake|TestBrakeLetsRetriesPass",
 	},

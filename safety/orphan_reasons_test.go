@@ -4,9 +4,6 @@ package safety
 var (
 	ReasonNoneListed       = reasonNoneListed
 	ReasonEmptyStore       = reasonEmptyStore
-	ReasonBudgetSpent      = reasonBudgetSpent
-	ReasonNotAsking        = reasonNotAsking
-	ReasonAllOwned         = reasonAllOwned
 	ReasonListGroups       = reasonListGroups
 	ReasonReadPools        = reasonReadPools
 	ReasonOrphanGroup      = reasonOrphanGroup

@@ -1,0 +1,7 @@
+package safety
+
+// Reasons that tests of this package name.
+var (
+	ReasonBudgetSpent = reasonBudgetSpent
+	ReasonNotAsking   = reasonNotAsking
+)

@@ -1,0 +1,23 @@
+// Package times holds the arithmetic of times that the subjects of package safety share.
+package times
+
+import "time"
+
+// Stamp returns a time as stores keep it.
+func Stamp(t time.Time) time.Time { return t.Truncate(time.Second) }
+
+// Earlier returns the earlier of two times. A zero time does not count.
+func Earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// Later returns the later of two times.
+func Later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}

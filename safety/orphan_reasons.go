@@ -1,0 +1,44 @@
+package safety
+
+import "github.com/millwright-go/millwright/decision"
+
+// The reasons of decisions about orphan VMs.
+var (
+	reasonFrozen       = decision.NewReason("Frozen", "frozen: nothing is judged")
+	reasonList         = decision.NewReason("ListVMs", "asking for the VMs of class {name}")
+	reasonReadMachines = decision.NewReason("ReadMachines", "{have} VMs seem to be nobody's: reading all machines live")
+	reasonOrphan       = decision.NewReason("OrphanVM", "VM {name} was made for machine {detail}, which is gone")
+	reasonExtra        = decision.NewReason("ExtraVM", "VM {name} carries the name of machine {detail}, whose VM is another one")
+	reasonSeveral      = decision.NewReason("SeveralVMs", "VM {name} is one of several of machine {detail}, and not the recorded one")
+	reasonSecondLook   = decision.NewReason("SecondLook", "{have} VMs are nobody's: looking again in {for} before any is deleted")
+	ReasonDeleteFailed = decision.NewReason("OrphanDeleteFailed", "{have} orphan VMs could not be deleted, the last one with {code}; trying again in {for}")
+	reasonListFailed   = decision.NewReason("ListVMsFailed", "the VMs of class {name} could not be listed: {code}: {detail}")
+	reasonNoID         = decision.NewReason("VMWithoutID", "class {name} lists a VM without provider ID, made for machine {detail}: it can't be deleted")
+	reasonNoName       = decision.NewReason("VMWithoutName", "class {name} lists VM {detail} without the name of a machine: left alone")
+	reasonOtherPrefix  = decision.NewReason("VMOfOthers", "VM {name} of machine {detail} is not of this fleet, by its name: left alone")
+	reasonNoOrphans    = decision.NewReason("NoOrphans", "every VM that was listed is some machine's")
+	reasonUnlisted     = decision.NewReason("OwnVMNotListed", "VM {name} carries the name of machine {detail}, whose own VM is not listed: it may be that one under another ID, and is left alone")
+	reasonNoneListed   = decision.NewReason("NoVMListed", "class {name} lists no VM of its {have} machines: does it, or its secret, point to another account? They count as missing after {for}")
+	reasonBraked       = decision.NewReason("TooManyOrphans", "{have} more VMs are nobody's and held back, since only {want} may go in {for}: if they are in use, stop this "+
+		"manager and see whether it has the right store; if not, they go little by little")
+	reasonEmptyStore = decision.NewReason("StoreIsEmpty", "{have} VMs are no machine's, but the store holds no machine, set or deployment: none is deleted; "+
+		"if the store is the right one, set OrphansOfEmptyStore in the policy")
+)
+
+// The reasons of decisions about groups whose pool is gone.
+var (
+	reasonListGroups        = decision.NewReason("ListGroups", "asking for the groups of class {name}")
+	reasonReadPools         = decision.NewReason("ReadPools", "{have} groups seem to be of no pool: reading all pools live")
+	reasonOrphanGroup       = decision.NewReason("OrphanGroup", "group {name} was made for pool {detail}, which is gone")
+	reasonGroupSecondLook   = decision.NewReason("SecondLookAtGroups", "{have} groups are of no pool: looking again in {for} before any is deleted")
+	ReasonGroupDeleteFailed = decision.NewReason("OrphanGroupDeleteFailed", "{have} orphan groups are not deleted yet, the last answer was {code}; trying again in {for}")
+	reasonListGroupsFailed  = decision.NewReason("ListGroupsFailed", "the groups of class {name} could not be listed: {code}: {detail}")
+	reasonGroupNoID         = decision.NewReason("GroupWithoutID", "class {name} lists a group without ID, made for pool {detail}: it can't be deleted")
+	reasonGroupNoName       = decision.NewReason("GroupWithoutName", "class {name} lists group {detail} without the name of a pool: left alone")
+	reasonGroupOfOthers     = decision.NewReason("GroupOfOthers", "group {name} of pool {detail} is not of this fleet, by its name: left alone")
+	reasonNoOrphanGroups    = decision.NewReason("NoOrphanGroups", "every group that was listed is some pool's")
+	reasonGroupsBraked      = decision.NewReason("TooManyOrphanGroups", "{have} more groups are of no pool and held back, since only {want} may go in {for}: if they are in use, stop this "+
+		"manager and see whether it has the right store; if not, they go little by little")
+	reasonNoPoolInStore = decision.NewReason("StoreIsEmptyForGroups", "{have} groups are of no pool, but the store holds no pool, machine, set or deployment: none is deleted; "+
+		"if the store is the right one, set OrphansOfEmptyStore in the policy")
+)

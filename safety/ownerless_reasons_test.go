@@ -1,0 +1,6 @@
+package safety
+
+// Reasons that tests of this package name.
+var (
+	ReasonAllOwned = reasonAllOwned
+)

@@ -1,0 +1,25 @@
+package safety_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/test/safetytest"
+)
+
+// TestP25PausedClocksAreLeftAlone: clocks of paused machines are left alone after an outage, and
+// restart when the pause ends.
+func TestP25PausedClocksAreLeftAlone(t *testing.T) {
+	fine := &machine.Outcome{}
+	o := &safety.ReachObservation{
+		Reach: safety.Reach{Stage: safety.ReachLost}, Control: fine, Target: fine,
+		Machines: []*machine.Machine{safetytest.Member("m-1", machine.PhaseUnknown, "true"), safetytest.Member("m-2", machine.PhaseUnknown, "no")},
+	}
+	plan, err := safety.DecideReachability(o, safety.DefaultPolicy(), safetytest.Noon)
+	require.NoError(t, err)
+	require.Len(t, plan.Restart, 1)
+	require.Equal(t, "m-2", plan.Restart[0].Machine.Name)
+}
