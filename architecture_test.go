@@ -54,8 +54,13 @@ const anything = "..."
 
 var (
 	kinds  = []string{"codes", "object", "decision", "machine", "machineset", "deployment", "deployment/rollout", "machinepool", "machineclass"}
-	core   = append(slices.Clone(kinds), "drain", "driver", "machinepool/pooldriver", "safety", "safety/internal/times", "store")
+	core   = slices.Concat(kinds, subject, subjects, []string{"drain", "driver", "machinepool/pooldriver", "store"})
 	shells = append(slices.Clone(core), "machine/fsm", "manager")
+
+	// subjects are the packages below safety, and subject is what each of them stands on. None of
+	// them reaches another one.
+	subjects = []string{"safety/backoff"}
+	subject  = append(slices.Clone(kinds), "safety", "safety/internal/times")
 
 	// kindsRest is what the reconcilers of one kind stand on. None of them reaches another kind's.
 	kindsRest = append(slices.Clone(kinds), "safety", "safety/internal/times", "store", "manager/engine", "manager/internal/bounds", "manager/internal/index")
@@ -80,6 +85,7 @@ var architecture = []row{
 	{dir: "machinepool/pooldriver", core: true, context: true, reaches: []string{"machinepool", "driver", "machine", "drain", "decision", "codes", "object"}},
 	{dir: "safety", core: true, reaches: append(slices.Clone(kinds), "safety/internal/times")},
 	{dir: "safety/internal/times", core: true},
+	{dir: "safety/backoff", core: true, reaches: subject},
 	{dir: "store", core: true, context: true, reaches: []string{"object"}},
 
 	{dir: "machine/fsm", reaches: kinds, modules: []string{stateless}},
@@ -115,7 +121,7 @@ var architecture = []row{
 	},
 	{
 		dir:     "manager/machines",
-		reaches: append(slices.Clone(kindsRest), "driver", "drain", "manager/internal/answer", "manager/internal/secrets"),
+		reaches: append(slices.Clone(kindsRest), "safety/backoff", "driver", "drain", "manager/internal/answer", "manager/internal/secrets"),
 	},
 	{dir: "manager/drains", reaches: []string{"manager/engine", "drain", "store", "machine", "decision", "codes", "object"}},
 	{dir: "manager/internal/answer", reaches: []string{"machine", "decision", "codes", "object"}},

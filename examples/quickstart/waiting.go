@@ -59,7 +59,7 @@ func (p *play) await(ctx context.Context, missing func() string) error {
 // node and a process each, and nothing else is there.
 func (p *play) settled(ctx context.Context, n int, class string) error {
 	return p.await(ctx, func() string {
-		d, err := p.deployments.Get(ctx, deploymentKey)
+		d, err := p.Deployments.Get(ctx, deploymentKey)
 		if err != nil {
 			return err.Error()
 		}

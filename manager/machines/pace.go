@@ -7,14 +7,14 @@ import (
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
-	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/safety/backoff"
 )
 
 // Pace is what this process remembers of the creates of each class, for all of
 // its passes. A class that nothing was refused of is not in it.
 type Pace struct {
 	mu      sync.Mutex
-	classes map[object.Key]safety.Pace
+	classes map[object.Key]backoff.State
 	turns   map[object.Key]object.Key // the class of each machine that has a turn
 	now     func() time.Time
 	slowed  func(class object.Key, wait time.Duration) // nil: nobody is told
@@ -23,11 +23,11 @@ type Pace struct {
 // NewPace returns what is known before the first create: nothing. slowed is told after how long the next
 // machine of a class is tried; nil: nobody is.
 func NewPace(now func() time.Time, slowed func(class object.Key, wait time.Duration)) *Pace {
-	return &Pace{now: now, slowed: slowed, classes: make(map[object.Key]safety.Pace), turns: make(map[object.Key]object.Key)}
+	return &Pace{now: now, slowed: slowed, classes: make(map[object.Key]backoff.State), turns: make(map[object.Key]object.Key)}
 }
 
 // Of returns what is known of a class.
-func (r *Pace) Of(class object.Key) safety.Pace {
+func (r *Pace) Of(class object.Key) backoff.State {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.classes[class]
@@ -42,7 +42,7 @@ func (r *Pace) Knows(class object.Key) bool {
 }
 
 // ask asks for a machine's turn.
-func (r *Pace) ask(m, class object.Key, ask func(safety.Pace) (safety.Pace, machine.CreateTurn)) *machine.CreateTurn {
+func (r *Pace) ask(m, class object.Key, ask func(backoff.State) (backoff.State, machine.CreateTurn)) *machine.CreateTurn {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	known, found := r.classes[class]
@@ -71,11 +71,11 @@ func (r *Pace) leave(m object.Key) {
 }
 
 // note notes an answer.
-func (r *Pace) note(class object.Key, code codes.Code, note func(safety.Pace) safety.Pace) {
+func (r *Pace) note(class object.Key, code codes.Code, note func(backoff.State) backoff.State) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	known, found := r.classes[class]
-	if !found && !safety.Slows(code) {
+	if !found && !backoff.Slows(code) {
 		return
 	}
 	after := note(known)
@@ -104,7 +104,7 @@ func (p *pass) inputs() machine.Inputs {
 }
 
 func (p *pass) askCreate() *machine.CreateTurn {
-	return p.Pace.ask(p.Key, p.o.Class.Key, func(c safety.Pace) (safety.Pace, machine.CreateTurn) {
+	return p.Pace.ask(p.Key, p.o.Class.Key, func(c backoff.State) (backoff.State, machine.CreateTurn) {
 		return c.Ask(p.Key, p.inputs(), p.Safety, p.Now())
 	})
 }
@@ -114,7 +114,7 @@ func (p *pass) answered(code codes.Code) {
 	if p.Safety == nil {
 		return
 	}
-	p.Pace.note(p.o.Class.Key, code, func(c safety.Pace) safety.Pace {
+	p.Pace.note(p.o.Class.Key, code, func(c backoff.State) backoff.State {
 		return c.Answer(p.Key, p.inputs(), code, p.Safety, p.Policy.CreationTimeout, p.Now())
 	})
 }

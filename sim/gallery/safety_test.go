@@ -1,6 +1,6 @@
 package gallery_test
 
-// ofSafety are mistakes in package safety.
+// ofSafety are mistakes in the packages below safety.
 var ofSafety = []mutant{
 	{
 		name:   "a machine without a recorded VM owns none",
@@ -75,23 +75,23 @@ var ofSafety = []mutant{
 	{
 		name:   "a class whose quota is used up is tried by all machines",
 		breaks: "one creation at a time tries a class that refuses",
-		file:   "safety/pace.go",
-		from:   "case len(c.turns) >= 1<<min(c.good, paceSteps):",
-		to:     "case len(c.turns) > 1<<min(c.good, paceSteps):",
-		by:     "TestPacesAreValues|TestTurnsAreLimited",
+		file:   "safety/backoff/backoff.go",
+		from:   "case len(c.turns) >= 1<<min(c.good, steps):",
+		to:     "case len(c.turns) > 1<<min(c.good, steps):",
+		by:     "TestStatesAreValues|TestTurnsAreLimited",
 	},
 	{
 		name:   "a class is slow although it has been changed",
 		breaks: "a change of the class is tried at once",
-		file:   "safety/pace.go",
+		file:   "safety/backoff/backoff.go",
 		from:   "return c.failures > 0 && c.against == ofClass(in) &&",
 		to:     "return c.failures > 0 &&",
-		by:     "TestPaceInDetail",
+		by:     "TestInDetail",
 	},
 	{
 		name:   "the wait of a class never grows",
 		breaks: "a class that refuses is asked ever more rarely",
-		file:   "safety/pace.go",
+		file:   "safety/backoff/backoff.go",
 		from:   "for n := 1; n < c.failures && wait < most; n++ {",
 		to:     "for n := 1; n < c.good && wait < most; n++ {",
 		by:     "TestOneClassDoesNotSlowAnother",

@@ -1,4 +1,4 @@
-package safety
+package backoff
 
 import (
 	"slices"
@@ -7,14 +7,15 @@ import (
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/safety"
 	"github.com/millwright-go/millwright/safety/internal/times"
 )
 
-// paceMemory is how long a refusal counts without a further answer: far longer than any wait.
-const paceMemory = 6 * time.Hour
+// memory is how long a refusal counts without a further answer: far longer than any wait.
+const memory = 6 * time.Hour
 
-// Pace is what a process remembers of the creates of one class: whether the provider refuses them,
-// and from when on the next may be tried. The zero value knows of no refusal. Pace is a value: its
+// State is what a process remembers of the creates of one class: whether the provider refuses them,
+// and from when on the next may be tried. The zero value knows of no refusal. State is a value: its
 // methods return a new one and change nothing. Losing it costs one create for each machine that
 // waits.
 //
@@ -22,7 +23,7 @@ const paceMemory = 6 * time.Hour
 // doubles with each refusal. A success lets the next machine be tried at once, then two at a time,
 // four, and so on. After five successes in a row the class is no longer slowed. A refusal before
 // that starts again with the first wait.
-type Pace struct {
+type State struct {
 	code     codes.Code // of the latest refusal
 	since    time.Time
 	until    time.Time
@@ -30,17 +31,17 @@ type Pace struct {
 	good     int // successes in a row since
 	round    int // counts the answers that started a wait
 	against  machine.Inputs
-	turns    []paceTurn
+	turns    []turn
 }
 
-// paceTurn is a machine that is being tried.
-type paceTurn struct {
+// turn is a machine that is being tried.
+type turn struct {
 	machine object.Key
 	round   int
 }
 
-// paceSteps is how many successes in a row end a slowdown.
-const paceSteps = 5
+// steps is how many successes in a row end a slowdown.
+const steps = 5
 
 // Slows reports whether a code that CreateMachine answered concerns the class and not one machine.
 // It does if, by the table of recoveries, the quota, the class or the credentials must change.
@@ -55,7 +56,7 @@ func Slows(code codes.Code) bool {
 // Slowed returns what holds creations of the class back. Nil: nothing does, or the class or secret
 // has changed since the refusal (in: their versions). Trying is true if the last machine that was
 // tried was created, so that no warning is needed.
-func (c Pace) Slowed(class *machine.Class, in machine.Inputs, now time.Time) (hold *machine.Hold, trying bool) {
+func (c State) Slowed(class *machine.Class, in machine.Inputs, now time.Time) (hold *machine.Hold, trying bool) {
 	if class == nil || !c.applies(in, now) {
 		return nil, false
 	}
@@ -67,11 +68,11 @@ func (c Pace) Slowed(class *machine.Class, in machine.Inputs, now time.Time) (ho
 }
 
 // Idle reports whether there is nothing to remember.
-func (c Pace) Idle() bool { return c.failures == 0 && len(c.turns) == 0 }
+func (c State) Idle() bool { return c.failures == 0 && len(c.turns) == 0 }
 
 // Wait returns how long it takes until the next machine may be tried. Zero: the class is not
 // slowed, or a machine may be tried now.
-func (c Pace) Wait(now time.Time) time.Duration {
+func (c State) Wait(now time.Time) time.Duration {
 	if c.failures == 0 {
 		return 0
 	}
@@ -79,8 +80,8 @@ func (c Pace) Wait(now time.Time) time.Duration {
 }
 
 // applies reports whether a refusal still counts, given its inputs and its age.
-func (c Pace) applies(in machine.Inputs, now time.Time) bool {
-	return c.failures > 0 && c.against == ofClass(in) && now.Before(c.until.Add(paceMemory)) && !now.Before(c.since)
+func (c State) applies(in machine.Inputs, now time.Time) bool {
+	return c.failures > 0 && c.against == ofClass(in) && now.Before(c.until.Add(memory)) && !now.Before(c.since)
 }
 
 // ofClass returns the inputs that all machines of a class share.
@@ -90,48 +91,48 @@ func ofClass(in machine.Inputs) machine.Inputs {
 
 // Ask answers a machine that asks whether it may be tried now. A turn counts until Answer, or
 // Leave.
-func (c Pace) Ask(m object.Key, in machine.Inputs, p *Policy, now time.Time) (Pace, machine.CreateTurn) {
-	has := slices.ContainsFunc(c.turns, func(t paceTurn) bool { return t.machine == m })
+func (c State) Ask(m object.Key, in machine.Inputs, p *safety.Policy, now time.Time) (State, machine.CreateTurn) {
+	has := slices.ContainsFunc(c.turns, func(t turn) bool { return t.machine == m })
 	switch {
 	case has || !c.applies(in, now):
 		return c, machine.CreateTurn{Given: true}
 	case now.Before(c.until):
 		return c, machine.CreateTurn{At: c.until}
-	case len(c.turns) >= 1<<min(c.good, paceSteps):
+	case len(c.turns) >= 1<<min(c.good, steps):
 		return c, machine.CreateTurn{At: now.Add(p.PaceTurn)}
 	}
-	c.turns = append(slices.Clone(c.turns), paceTurn{m, c.round})
+	c.turns = append(slices.Clone(c.turns), turn{m, c.round})
 	return c, machine.CreateTurn{Given: true}
 }
 
 // Leave ends a machine's turn that led to no answer.
-func (c Pace) Leave(m object.Key) Pace {
-	c.turns = slices.DeleteFunc(slices.Clone(c.turns), func(t paceTurn) bool { return t.machine == m })
+func (c State) Leave(m object.Key) State {
+	c.turns = slices.DeleteFunc(slices.Clone(c.turns), func(t turn) bool { return t.machine == m })
 	return c
 }
 
 // Answer records the answer to a create. If the class is slowed, only machines with a turn count.
 // Other creates were under way when the class was refused, and so were turns given before the
 // latest refusal. longest bounds the wait if it is shorter than the policy's: the creation timeout.
-func (c Pace) Answer(m object.Key, in machine.Inputs, code codes.Code, p *Policy, longest time.Duration, now time.Time) Pace {
-	at := slices.IndexFunc(c.turns, func(t paceTurn) bool { return t.machine == m && t.round == c.round })
+func (c State) Answer(m object.Key, in machine.Inputs, code codes.Code, p *safety.Policy, longest time.Duration, now time.Time) State {
+	at := slices.IndexFunc(c.turns, func(t turn) bool { return t.machine == m && t.round == c.round })
 	c = c.Leave(m)
 	refused := Slows(code)
 	switch {
 	case !c.applies(in, now):
 		if refused && p.PaceBase > 0 {
-			c = Pace{round: c.round + 1, since: times.Stamp(now), against: ofClass(in)}
+			c = State{round: c.round + 1, since: times.Stamp(now), against: ofClass(in)}
 			return c.refuse(code, p, longest, now)
 		}
 		if code == codes.OK {
-			return Pace{round: c.round + 1}
+			return State{round: c.round + 1}
 		}
 		return c
 	case at < 0:
 		return c
 	case code == codes.OK:
-		if c.good++; c.good >= paceSteps {
-			return Pace{round: c.round + 1}
+		if c.good++; c.good >= steps {
+			return State{round: c.round + 1}
 		}
 		return c
 	case refused:
@@ -147,13 +148,13 @@ func (c Pace) Answer(m object.Key, in machine.Inputs, code codes.Code, p *Policy
 }
 
 // refuse counts a refusal.
-func (c Pace) refuse(code codes.Code, p *Policy, longest time.Duration, now time.Time) Pace {
+func (c State) refuse(code codes.Code, p *safety.Policy, longest time.Duration, now time.Time) State {
 	c.failures, c.code = c.failures+1, code
 	return c.wait(p, longest, now)
 }
 
 // wait starts the wait that follows so many failures.
-func (c Pace) wait(p *Policy, longest time.Duration, now time.Time) Pace {
+func (c State) wait(p *safety.Policy, longest time.Duration, now time.Time) State {
 	most := p.PaceMax
 	if longest > 0 {
 		most = min(most, longest)

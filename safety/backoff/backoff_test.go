@@ -1,4 +1,4 @@
-package safety_test
+package backoff_test
 
 import (
 	"fmt"
@@ -14,6 +14,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/safety/backoff"
 	"github.com/millwright-go/millwright/test/safetytest"
 )
 
@@ -27,7 +28,7 @@ type site struct {
 	inputs  machine.Inputs
 	answer  func() codes.Code
 
-	pace  safety.Pace
+	pace  backoff.State
 	calls int
 }
 
@@ -93,7 +94,7 @@ func (s *site) wait() {
 	s.Now = hold.Until
 }
 
-var paceStories = map[string]func(*site){
+var stories = map[string]func(*site){
 	"pace of a quota that is used up and raised": func(s *site) {
 		s.refuse(codes.ResourceExhausted)
 		s.Say("the quota is used up")
@@ -230,10 +231,10 @@ var paceStories = map[string]func(*site){
 	},
 }
 
-func TestPaceStories(t *testing.T) { safetytest.Stories(t, "pace", tellPaces) }
+func TestStories(t *testing.T) { safetytest.Stories(t, "pace", tellStories) }
 
-func tellPaces(t *testing.T) {
-	for name, run := range paceStories {
+func tellStories(t *testing.T) {
+	for name, run := range stories {
 		t.Run(name, func(t *testing.T) {
 			s := newSite("small")
 			run(s)
@@ -247,12 +248,12 @@ func tellPaces(t *testing.T) {
 func TestSlowsByTheTable(t *testing.T) {
 	var slow []string
 	for code := range codes.All() {
-		if safety.Slows(code) {
+		if backoff.Slows(code) {
 			slow = append(slow, code.Contract())
 		}
 	}
 	assert.Equal(t, []string{"INVALID_ARGUMENT", "NOT_FOUND", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "OUT_OF_RANGE", "UNAUTHENTICATED"}, slow)
-	assert.False(t, safety.Slows(codes.Code(99)))
+	assert.False(t, backoff.Slows(codes.Code(99)))
 }
 
 // crowd is machines of one class that want to be made, each looked at when it
@@ -368,8 +369,8 @@ func TestTurnsAreLimited(t *testing.T) {
 	})
 }
 
-// P27: a Pace is a value. Earlier values stay as they were.
-func TestPacesAreValues(t *testing.T) {
+// P27: a State is a value. Earlier values stay as they were.
+func TestStatesAreValues(t *testing.T) {
 	s := newSite("small")
 	s.refuse(codes.ResourceExhausted)
 	s.try("m-1")
@@ -386,25 +387,25 @@ func TestPacesAreValues(t *testing.T) {
 	require.False(t, other.Given)
 	require.Equal(t, text, fmt.Sprintf("%+v", before))
 
-	hold, _ := safety.Pace{}.Slowed(s.class, s.inputs, s.Now)
+	hold, _ := backoff.State{}.Slowed(s.class, s.inputs, s.Now)
 	require.Nil(t, hold)
 	hold, _ = before.Slowed(nil, s.inputs, s.Now)
 	require.Nil(t, hold)
 	hold, _ = before.Slowed(&machine.Class{}, s.inputs, s.Now)
 	require.Empty(t, hold.Zone)
-	require.True(t, safety.Pace{}.Idle())
+	require.True(t, backoff.State{}.Idle())
 	require.False(t, before.Idle())
 
 	off := safety.DefaultPolicy()
 	off.PaceBase = 0
 	require.NoError(t, off.Validate())
-	require.True(t, safety.Pace{}.Answer(named("m-1"), s.inputs, codes.ResourceExhausted, off, 0, s.Now).Idle())
+	require.True(t, backoff.State{}.Answer(named("m-1"), s.inputs, codes.ResourceExhausted, off, 0, s.Now).Idle())
 }
 
 // Details that are easily overlooked. A refusal after a recovery is a new one. Another error during
 // a recovery costs only the first wait. A success with another class forgets the old refusal. A
 // clock that was set back slows no class. Copies do not share their turns.
-func TestPaceInDetail(t *testing.T) {
+func TestInDetail(t *testing.T) {
 	s := newSite("small")
 	s.refuse(codes.ResourceExhausted)
 	s.try("m-1")
@@ -441,7 +442,7 @@ func TestPaceInDetail(t *testing.T) {
 	require.Nil(t, hold)
 
 	// Five turns grow a slice beyond its length, so that copies could share it.
-	var all []safety.Pace
+	var all []backoff.State
 	s.pace = recovering
 	s.refuse(codes.OK)
 	for _, name := range []string{"a", "b"} {
@@ -462,12 +463,12 @@ func TestPaceInDetail(t *testing.T) {
 	}
 }
 
-// TestPaceWait checks how long it takes until the next may be tried.
-func TestPaceWait(t *testing.T) {
+// TestWait checks how long it takes until the next may be tried.
+func TestWait(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0).UTC()
 	p := safety.DefaultPolicy()
-	require.Zero(t, safety.Pace{}.Wait(now))
-	slowed := safety.Pace{}.Answer(object.Key{Name: "m"}, machine.Inputs{}, codes.ResourceExhausted, p, 0, now)
+	require.Zero(t, backoff.State{}.Wait(now))
+	slowed := backoff.State{}.Answer(object.Key{Name: "m"}, machine.Inputs{}, codes.ResourceExhausted, p, 0, now)
 	require.Equal(t, p.PaceBase+time.Second, slowed.Wait(now))
 	require.Zero(t, slowed.Wait(now.Add(time.Hour)))
 }
