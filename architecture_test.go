@@ -59,7 +59,7 @@ var (
 
 	// subjects are the packages below safety, and subject is what each of them stands on. None of
 	// them reaches another one.
-	subjects = []string{"safety/backoff"}
+	subjects = []string{"safety/backoff", "safety/unmanaged"}
 	subject  = append(slices.Clone(kinds), "safety", "safety/internal/times")
 
 	// kindsRest is what the reconcilers of one kind stand on. None of them reaches another kind's.
@@ -86,6 +86,7 @@ var architecture = []row{
 	{dir: "safety", core: true, reaches: append(slices.Clone(kinds), "safety/internal/times")},
 	{dir: "safety/internal/times", core: true},
 	{dir: "safety/backoff", core: true, reaches: subject},
+	{dir: "safety/unmanaged", core: true, reaches: subject},
 	{dir: "store", core: true, context: true, reaches: []string{"object"}},
 
 	{dir: "machine/fsm", reaches: kinds, modules: []string{stateless}},
@@ -117,7 +118,7 @@ var architecture = []row{
 	},
 	{
 		dir:     "manager/fleet",
-		reaches: append(slices.Clone(kindsRest), "driver", "drain", "machinepool/pooldriver", "manager/internal/answer", "manager/internal/secrets"),
+		reaches: append(slices.Clone(kindsRest), "safety/unmanaged", "driver", "drain", "machinepool/pooldriver", "manager/internal/answer", "manager/internal/secrets"),
 	},
 	{
 		dir:     "manager/machines",

@@ -8,7 +8,7 @@ import (
 	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/manager/engine"
-	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/safety/unmanaged"
 	"github.com/millwright-go/millwright/store"
 )
 
@@ -26,8 +26,8 @@ func NewUnmanaged(e *engine.Engine, c Config) *engine.Reconciler {
 type unmanagedPass struct {
 	*engine.Pass
 	*Config
-	o    safety.NodesObservation
-	plan safety.NodesPlan
+	o    unmanaged.Observation
+	plan unmanaged.Plan
 }
 
 // Read implements engine.Steps. It reads the nodes, then the machines: what caches make one do is looked
@@ -47,7 +47,7 @@ func (p *unmanagedPass) Read(ctx context.Context, live bool) error {
 		return err
 	}
 	machines, err := owners.List(ctx, store.Query{})
-	p.o = safety.NodesObservation{Nodes: slices.Clone(nodes), Machines: machines, Instances: instances, Refused: make(map[string]bool)}
+	p.o = unmanaged.Observation{Nodes: slices.Clone(nodes), Machines: machines, Instances: instances, Refused: make(map[string]bool)}
 	p.o.Read = p.Freshness(began, live && p.DryRun)
 	return err
 }
@@ -56,7 +56,7 @@ func (p *unmanagedPass) Read(ctx context.Context, live bool) error {
 func (p *unmanagedPass) Decide(ctx context.Context) (engine.Head, error) {
 	p.o.Frozen = p.Reach.Frozen()
 	var err error
-	if p.plan, err = safety.DecideNodes(&p.o, p.Policy, p.Now()); err != nil {
+	if p.plan, err = unmanaged.Decide(&p.o, p.Policy, p.Now()); err != nil {
 		return engine.Head{}, err
 	}
 	for _, why := range p.plan.Warn {
@@ -100,7 +100,7 @@ func (p *unmanagedPass) readMachines(ctx context.Context) error {
 
 // write writes nodes. What is stored takes the place of those observed; one
 // that can't be written, or was written by somebody else, waits for the next pass.
-func (p *unmanagedPass) write(ctx context.Context, orders []safety.WriteNode) error {
+func (p *unmanagedPass) write(ctx context.Context, orders []unmanaged.WriteNode) error {
 	after, failed := make([]*machine.Node, len(orders)), make([]error, len(orders))
 	p.Each(ctx, len(orders), func(i int) {
 		failed[i] = p.Timed("WriteNode", func() (err error) {

@@ -43,7 +43,7 @@ var ofSafety = []mutant{
 	{
 		name:   "nodes of pools have no owner",
 		breaks: "P39",
-		file:   "safety/nodes.go",
+		file:   "safety/unmanaged/decide.go",
 		from:   `pooled := n.ProviderID != "" && d.o.Instances[n.ProviderID]`,
 		to:     `pooled := n.ProviderID == "" && d.o.Instances[n.ProviderID]`,
 		by:     poolStorms,
@@ -159,7 +159,7 @@ var ofSafety = []mutant{
 	{
 		name:   "a young node is disowned",
 		breaks: "P17",
-		file:   "safety/nodes.go",
+		file:   "safety/unmanaged/decide.go",
 		from: `d.now.Before(at) {
 		d.at, d.young`,
 		to: `d.now.After(at) {

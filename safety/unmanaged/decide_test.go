@@ -1,4 +1,4 @@
-package safety_test
+package unmanaged_test
 
 import (
 	"fmt"
@@ -13,6 +13,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/safety/unmanaged"
 	"github.com/millwright-go/millwright/test/safetytest"
 )
 
@@ -27,7 +28,7 @@ type field struct {
 	refuse   map[string]bool
 	frozen   bool
 	pooled   map[string]bool // provider IDs of instances of pools
-	plan     safety.NodesPlan
+	plan     unmanaged.Plan
 	wrote    []*machine.Node
 }
 
@@ -44,12 +45,12 @@ func (f *field) node(name string) *machine.Node {
 }
 
 func (f *field) pass() {
-	o := &safety.NodesObservation{Nodes: append([]*machine.Node(nil), f.nodes...), Machines: f.machines, Instances: f.pooled, Frozen: f.frozen, Refused: map[string]bool{}}
+	o := &unmanaged.Observation{Nodes: append([]*machine.Node(nil), f.nodes...), Machines: f.machines, Instances: f.pooled, Frozen: f.frozen, Refused: map[string]bool{}}
 	if f.stale != nil {
 		o.Machines = f.stale
 	}
 	for range 20 {
-		plan, err := safety.DecideNodes(o, f.policy, f.Now)
+		plan, err := unmanaged.Decide(o, f.policy, f.Now)
 		require.NoError(f.t, err)
 		f.plan = plan
 		switch {
@@ -69,7 +70,7 @@ func (f *field) pass() {
 	require.Fail(f.t, "the pass does not end")
 }
 
-func (f *field) write(o *safety.NodesObservation, w safety.WriteNode) {
+func (f *field) write(o *unmanaged.Observation, w unmanaged.WriteNode) {
 	if f.refuse[w.Node.Name] {
 		o.Refused[w.Node.Name] = true
 		f.Line("", "write "+w.Node.Name+": refused", w.Why)
@@ -84,7 +85,7 @@ func (f *field) write(o *safety.NodesObservation, w safety.WriteNode) {
 	}
 }
 
-var nodeStories = map[string]func(*field){
+var stories = map[string]func(*field){
 	"node of no machine": func(f *field) {
 		f.node("n-1")
 		f.node("n-2")
@@ -123,10 +124,10 @@ var nodeStories = map[string]func(*field){
 	},
 }
 
-func TestNodeStories(t *testing.T) { safetytest.Stories(t, "node", tellNodes) }
+func TestStories(t *testing.T) { safetytest.Stories(t, "node", tellStories) }
 
-func tellNodes(t *testing.T) {
-	for name, run := range nodeStories {
+func tellStories(t *testing.T) {
+	for name, run := range stories {
 		t.Run(name, func(t *testing.T) {
 			f := newField(t)
 			run(f)

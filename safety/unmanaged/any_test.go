@@ -1,4 +1,4 @@
-package safety_test
+package unmanaged_test
 
 import (
 	"testing"
@@ -8,11 +8,12 @@ import (
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/safety/unmanaged"
 	"github.com/millwright-go/millwright/test/safetytest"
 )
 
-func anyNodes(t *rapid.T) *safety.NodesObservation {
-	return &safety.NodesObservation{
+func anyObservation(t *rapid.T) *unmanaged.Observation {
+	return &unmanaged.Observation{
 		Nodes: safetytest.List(t, "nodes", func(t *rapid.T) *machine.Node {
 			return rapid.SampledFrom([]*machine.Node{nil, {Meta: safetytest.AnyMeta(t), ProviderID: safetytest.AnyWord.Draw(t, "id")}}).Draw(t, "node")
 		}),
@@ -20,21 +21,23 @@ func anyNodes(t *rapid.T) *safety.NodesObservation {
 	}
 }
 
-func TestP11P27AnyNodesHasOnePlan(t *testing.T) { safetytest.OnePlan(t, safety.DecideNodes, anyNodes) }
-
-func FuzzDecideNodes(f *testing.F) {
-	safetytest.Fuzz(f, safety.DecideNodes, anyNodes, func(t testing.TB, p safety.NodesPlan) { safetytest.Explained(t, p.At, p.Why) }, nil)
+func TestP11P27AnythingHasOnePlan(t *testing.T) {
+	safetytest.OnePlan(t, unmanaged.Decide, anyObservation)
 }
 
-// BenchmarkNodes goes through 10,000 nodes, each with its machine.
-func BenchmarkNodes(b *testing.B) {
+func FuzzDecide(f *testing.F) {
+	safetytest.Fuzz(f, unmanaged.Decide, anyObservation, func(t testing.TB, p unmanaged.Plan) { safetytest.Explained(t, p.At, p.Why) }, nil)
+}
+
+// BenchmarkDecide goes through 10,000 nodes, each with its machine.
+func BenchmarkDecide(b *testing.B) {
 	machines, _ := safetytest.Fleet(10_000)
-	o := &safety.NodesObservation{Machines: machines}
+	o := &unmanaged.Observation{Machines: machines}
 	for _, m := range machines {
 		o.Nodes = append(o.Nodes, &machine.Node{Meta: object.Meta{Key: object.Key{Name: m.Spec.NodeName}}})
 	}
 	for b.Loop() {
-		if plan, err := safety.DecideNodes(o, safety.DefaultPolicy(), safetytest.Epoch); err != nil || len(plan.Write) > 0 {
+		if plan, err := unmanaged.Decide(o, safety.DefaultPolicy(), safetytest.Epoch); err != nil || len(plan.Write) > 0 {
 			b.Fatal(plan.Why, err)
 		}
 	}

@@ -1,4 +1,4 @@
-package safety
+package unmanaged
 
 import (
 	"cmp"
@@ -7,12 +7,13 @@ import (
 
 	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/safety"
 	"github.com/millwright-go/millwright/safety/internal/times"
 )
 
-// NodesObservation is what a decision about nodes without a machine is made
+// Observation is what a decision about nodes without a machine is made
 // from.
-type NodesObservation struct {
+type Observation struct {
 	// Nodes are all nodes of the target cluster. A node written in this pass replaces the observed
 	// one.
 	Nodes []*machine.Node
@@ -30,8 +31,8 @@ type NodesObservation struct {
 	Frozen bool
 }
 
-// NodesPlan is what to do next: ReadMachines, or Write. With neither, decide again at At.
-type NodesPlan struct {
+// Plan is what to do next: ReadMachines, or Write. With neither, decide again at At.
+type Plan struct {
 	// ReadMachines asks for a live read of all machines.
 	ReadMachines bool
 	// Write are changed copies of nodes. Update each under its observed version. Remove a node that
@@ -49,42 +50,42 @@ type WriteNode struct {
 	Why  decision.Why
 }
 
-// DecideNodes decides which nodes no machine owns, and which have an owner again. It changes none
+// Decide decides which nodes no machine owns, and which have an owner again. It changes none
 // of its arguments, and returns the same plan for the same arguments. Only a caller's mistake is an
 // error.
 //
 // A node's machine is the one that has recorded its name or its provider ID, or the one whose name
 // the node carries. A node younger than NodeAge is left alone, because it may belong to a machine
 // that is still joining.
-func DecideNodes(o *NodesObservation, p *Policy, now time.Time) (NodesPlan, error) {
+func Decide(o *Observation, p *safety.Policy, now time.Time) (Plan, error) {
 	if o == nil {
-		return NodesPlan{}, ErrNoObservation
+		return Plan{}, safety.ErrNoObservation
 	}
 	if err := p.Validate(); err != nil {
-		return NodesPlan{}, err
+		return Plan{}, err
 	}
 	if o.Frozen {
-		return NodesPlan{At: now.Add(p.CheckPeriod), Why: decision.Why{Reason: reasonNodesFrozen}}, nil
+		return Plan{At: now.Add(p.CheckPeriod), Why: decision.Why{Reason: reasonFrozen}}, nil
 	}
-	d := nodes{o: o, p: p, now: now, at: now.Add(p.NodePeriod), holders: holdersOf(o.Machines)}
+	d := decider{o: o, p: p, now: now, at: now.Add(p.NodePeriod), holders: holdersOf(o.Machines)}
 	for _, n := range o.Nodes {
 		if n != nil && n.Name != "" && !o.Refused[n.Name] && len(d.writes) < p.Burst {
 			d.look(n)
 		}
 	}
 	if len(d.writes) > 0 && !o.Read.Live() {
-		return NodesPlan{ReadMachines: true, Why: decision.Why{Reason: reasonReadOwners, Have: int64(len(d.writes))}}, nil
+		return Plan{ReadMachines: true, Why: decision.Why{Reason: reasonReadOwners, Have: int64(len(d.writes))}}, nil
 	}
 	if len(d.writes) > 0 {
-		return NodesPlan{Write: d.writes, Warn: d.warn, Why: d.writes[0].Why}, nil
+		return Plan{Write: d.writes, Warn: d.warn, Why: d.writes[0].Why}, nil
 	}
-	return NodesPlan{Warn: d.warn, At: d.at, Why: decision.Why{Reason: reasonNodesDone, Have: d.young}}, nil
+	return Plan{Warn: d.warn, At: d.at, Why: decision.Why{Reason: reasonDone, Have: d.young}}, nil
 }
 
-// nodes is one call of DecideNodes.
-type nodes struct {
-	o       *NodesObservation
-	p       *Policy
+// decider is one call of Decide.
+type decider struct {
+	o       *Observation
+	p       *safety.Policy
 	now, at time.Time
 	holders holders
 	writes  []WriteNode
@@ -147,7 +148,7 @@ func (h *holders) of(n *machine.Node, label string) holder {
 }
 
 // look decides about one node.
-func (d *nodes) look(n *machine.Node) {
+func (d *decider) look(n *machine.Node) {
 	owner := d.holders.of(n, d.p.Keys.NodeMachine)
 	_, marked := n.Annotations[d.p.Keys.NotManaged]
 	marked = marked && d.p.Keys.NotManaged != ""
@@ -166,7 +167,7 @@ func (d *nodes) look(n *machine.Node) {
 }
 
 // disown removes the finalizer of a node that no machine owns, and marks it, once it is old enough.
-func (d *nodes) disown(n *machine.Node, marked bool) {
+func (d *decider) disown(n *machine.Node, marked bool) {
 	ours := n.HasFinalizer(machine.NodeFinalizer)
 	if !ours && (marked || d.p.Keys.NotManaged == "") {
 		return
@@ -188,7 +189,7 @@ func (d *nodes) disown(n *machine.Node, marked bool) {
 	})
 }
 
-func (d *nodes) write(n *machine.Node, why decision.Why, change func(*machine.Node)) {
+func (d *decider) write(n *machine.Node, why decision.Why, change func(*machine.Node)) {
 	changed := n.Clone()
 	change(changed)
 	d.writes = append(d.writes, WriteNode{changed, why})
