@@ -19,6 +19,7 @@ import (
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/safety/overshoot"
 	"github.com/millwright-go/millwright/store"
 )
 
@@ -124,7 +125,7 @@ func TestObservedReasons(t *testing.T) {
 	_, err := p.look(manager.KindDeployment, fleetKey)
 	require.NoError(t, err)
 	require.Len(t, p.whys, 1)
-	require.Contains(t, p.whys[0], safety.ReasonFreeze.String()+": ")
+	require.Contains(t, p.whys[0], overshoot.ReasonFreeze.String()+": ")
 
 	w, _ = ill(t)
 	w.at = w.at.Add(11 * time.Minute)

@@ -9,18 +9,18 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/manager/engine"
 	"github.com/millwright-go/millwright/manager/internal/bounds"
-	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/safety/overshoot"
 )
 
 // decideBound freezes a deployment and its sets that have too many machines, or lets them thaw, one write
 // at a time. It is decided from what the deployment's own pass has read.
 func (p *pass) decideBound(ctx context.Context) (bounded bool, err error) {
-	p.bound = safety.OvershootPlan{}
+	p.bound = overshoot.Plan{}
 	if p.Safety == nil {
 		return false, nil
 	}
-	o := &safety.OvershootObservation{Deployment: p.o.Deployment, Sets: p.o.Sets}
-	p.bound, err = safety.DecideOvershoot(o, p.Safety, p.Now())
+	o := &overshoot.Observation{Deployment: p.o.Deployment, Sets: p.o.Sets}
+	p.bound, err = overshoot.Decide(o, p.Safety, p.Now())
 	if p.bound.Write == nil {
 		p.warnBound(ctx)
 	}
@@ -35,19 +35,19 @@ func (p *pass) warnBound(ctx context.Context) {
 
 func (p *pass) executeBound(ctx context.Context) error {
 	switch w := p.bound.Write.(type) {
-	case *safety.LabelDeployment:
+	case *overshoot.LabelDeployment:
 		after, err := p.Deployments.Update(ctx, w.Deployment)
 		if err != nil {
 			return engine.Itself(err)
 		}
 		p.o.Deployment = after
-	case *safety.LabelSet:
+	case *overshoot.LabelSet:
 		after, err := p.Sets.Update(ctx, w.Set)
 		if err != nil {
 			return engine.Elsewhere(err)
 		}
 		p.o.Sets = withSet(p.o.Sets, after)
-	case *safety.TellDeployment:
+	case *overshoot.TellDeployment:
 		changed := *p.o.Deployment
 		changed.Status = w.Status
 		after, err := p.Deployments.UpdateStatus(ctx, &changed)
@@ -66,11 +66,11 @@ func (p *pass) executeBound(ctx context.Context) error {
 // boundChange is what the write changes.
 func (p *pass) boundChange() engine.Change {
 	switch w := p.bound.Write.(type) {
-	case *safety.LabelSet:
+	case *overshoot.LabelSet:
 		return engine.Change{What: "update set " + w.Set.Key.String()}
-	case *safety.TellDeployment:
+	case *overshoot.TellDeployment:
 		return engine.Change{What: "update status of deployment " + p.Key.String()}
-	case *safety.LabelDeployment:
+	case *overshoot.LabelDeployment:
 	}
 	return engine.Change{What: "update deployment " + p.Key.String()}
 }

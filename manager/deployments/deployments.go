@@ -16,6 +16,7 @@ import (
 	"github.com/millwright-go/millwright/manager/internal/index"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/safety/overshoot"
 	"github.com/millwright-go/millwright/store"
 )
 
@@ -80,8 +81,8 @@ type pass struct {
 	*reconciler
 	o     deployment.Observation
 	plan  deployment.Plan
-	bound safety.OvershootPlan // comes before plan
-	asked string               // in a dry run: the name of a set, that was looked for
+	bound overshoot.Plan // comes before plan
+	asked string         // in a dry run: the name of a set, that was looked for
 }
 
 // Decide implements engine.Steps.

@@ -10,7 +10,7 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/manager/engine"
 	"github.com/millwright-go/millwright/manager/internal/bounds"
-	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/safety/overshoot"
 )
 
 // create carries out creations in order, slowly at first.
@@ -72,12 +72,12 @@ func (p *pass) conclude(ctx context.Context, orders []machineset.Order, out []en
 // decideBound freezes a set that nobody owns and that has too many machines, or lets it thaw. Any other
 // set follows its deployment.
 func (p *pass) decideBound(ctx context.Context) (bounded bool, err error) {
-	p.bound = safety.OvershootPlan{}
+	p.bound = overshoot.Plan{}
 	if p.Safety == nil || p.o.Set.Owner != nil {
 		return false, nil
 	}
-	o := &safety.OvershootObservation{Sets: []deployment.Children{{Set: p.o.Set, Machines: p.o.Machines}}}
-	p.bound, err = safety.DecideOvershoot(o, p.Safety, p.Now())
+	o := &overshoot.Observation{Sets: []deployment.Children{{Set: p.o.Set, Machines: p.o.Machines}}}
+	p.bound, err = overshoot.Decide(o, p.Safety, p.Now())
 	if p.bound.Warn != (decision.Why{}) && p.bound.Write == nil {
 		p.Once(ctx, engine.Warning, p.bound.Warn)
 	}
@@ -85,7 +85,7 @@ func (p *pass) decideBound(ctx context.Context) (bounded bool, err error) {
 }
 
 func (p *pass) executeBound(ctx context.Context) error {
-	w, ok := p.bound.Write.(*safety.LabelSet)
+	w, ok := p.bound.Write.(*overshoot.LabelSet)
 	if !ok {
 		return fmt.Errorf("unknown write %T", p.bound.Write)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/millwright-go/millwright/manager/internal/index"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/safety/overshoot"
 	"github.com/millwright-go/millwright/store"
 )
 
@@ -94,7 +95,7 @@ type pass struct {
 	*reconciler
 	o     machineset.Observation
 	plan  machineset.Plan
-	bound safety.OvershootPlan // comes before plan
+	bound overshoot.Plan // comes before plan
 }
 
 // Decide implements engine.Steps.

@@ -99,7 +99,7 @@ var ofSafety = []mutant{
 	{
 		name:   "a set is frozen one machine too early",
 		breaks: "P25",
-		file:   "safety/overshoot.go",
+		file:   "safety/overshoot/decide.go",
 		from:   "d.over = d.over || n >= d.upper && grown",
 		to:     "d.over = d.over || n >= d.upper-1 && grown",
 		by:     "TestFreezesAtTheUpperBoundOnly",
@@ -107,7 +107,7 @@ var ofSafety = []mutant{
 	{
 		name:   "a scale-down freezes",
 		breaks: "P25",
-		file:   "safety/overshoot.go",
+		file:   "safety/overshoot/decide.go",
 		from:   "d.over = d.over || n >= d.upper && grown",
 		to:     "d.over = d.over || n >= d.upper || grown && d.over",
 		by:     "TestLoneSetScaledDown|TestMadeLate",
@@ -115,7 +115,7 @@ var ofSafety = []mutant{
 	{
 		name:   "a frozen fleet thaws as soon as it is below the upper bound",
 		breaks: "P25",
-		file:   "safety/overshoot.go",
+		file:   "safety/overshoot/decide.go",
 		from: `case d.excused || d.largest <= d.lower():
 		d.frozen = false`,
 		to: `case d.excused || d.largest < d.upper:

@@ -5,15 +5,15 @@ import (
 	"context"
 
 	"github.com/millwright-go/millwright/manager/engine"
-	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/safety/overshoot"
 )
 
 // Tell tells of a freeze and of a thaw whose write is stored.
-func Tell(ctx context.Context, p *engine.Pass, plan *safety.OvershootPlan) {
+func Tell(ctx context.Context, p *engine.Pass, plan *overshoot.Plan) {
 	switch plan.Why.Reason {
-	case safety.ReasonFreeze:
+	case overshoot.ReasonFreeze:
 		p.Tell(ctx, engine.Warning, plan.Why)
-	case safety.ReasonThaw, safety.ReasonUnfreeze, safety.ReasonUnfreezeDone:
+	case overshoot.ReasonThaw, overshoot.ReasonUnfreeze, overshoot.ReasonUnfreezeDone:
 		p.Tell(ctx, engine.Normal, plan.Why)
 	}
 }

@@ -1,4 +1,4 @@
-package safety
+package overshoot
 
 import (
 	"cmp"
@@ -12,12 +12,13 @@ import (
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/safety"
 	"github.com/millwright-go/millwright/safety/internal/times"
 )
 
-// OvershootObservation is a deployment with its sets, or a set that has no deployment, with their
+// Observation is a deployment with its sets, or a set that has no deployment, with their
 // machines. Caches are good enough, because a later decision corrects each mistake.
-type OvershootObservation struct {
+type Observation struct {
 	// Deployment owns the sets. Nil: there is none, and Sets holds one set.
 	Deployment *deployment.Deployment
 	// Sets are all sets that the deployment owns, in any order. Without a
@@ -25,11 +26,11 @@ type OvershootObservation struct {
 	Sets []deployment.Children
 }
 
-// OvershootWrite is one change in the store: *LabelDeployment, *LabelSet or
+// Write is one change in the store: *LabelDeployment, *LabelSet or
 // *TellDeployment.
 //
 //sumtype:decl
-type OvershootWrite interface{ overshootWrite() }
+type Write interface{ write() }
 
 // LabelDeployment stores a deployment's metadata.
 type LabelDeployment struct{ Deployment *deployment.Deployment }
@@ -40,21 +41,21 @@ type LabelSet struct{ Set *machineset.Set }
 // TellDeployment stores a deployment's status.
 type TellDeployment struct{ Status deployment.Status }
 
-func (*LabelDeployment) overshootWrite() {}
-func (*LabelSet) overshootWrite()        {}
-func (*TellDeployment) overshootWrite()  {}
+func (*LabelDeployment) write() {}
+func (*LabelSet) write()        {}
+func (*TellDeployment) write()  {}
 
-// OvershootPlan is what to do next: Write, or nothing until something changes.
-type OvershootPlan struct {
+// Plan is what to do next: Write, or nothing until something changes.
+type Plan struct {
 	// Write compares and swaps. The store's answer replaces the observed object. A conflict, or a
 	// "not found", ends the pass.
-	Write OvershootWrite
+	Write Write
 	Why   decision.Why
 	// Warn is a warning for the owner. Zero: there is none.
 	Warn decision.Why
 }
 
-// DecideOvershoot decides whether a fleet freezes or thaws. It freezes if one of its sets has more
+// Decide decides whether a fleet freezes or thaws. It freezes if one of its sets has more
 // machines than it may ever have, and thaws once no set has. Machines that a smaller size has just
 // made surplus were ordered, and freeze nothing. It changes none of its arguments, and returns the
 // same plan for the same arguments. Only a caller's mistake is an error.
@@ -63,21 +64,21 @@ type OvershootPlan struct {
 // label, and the deployment's condition comes last. So a process that finds a freeze or a thaw half
 // done, after a crash or between two writes, continues in the same direction. A set's label stops
 // its creations, and is written in the same pass.
-func DecideOvershoot(o *OvershootObservation, p *Policy, now time.Time) (OvershootPlan, error) {
+func Decide(o *Observation, p *safety.Policy, now time.Time) (Plan, error) {
 	if o == nil || o.Deployment == nil && len(o.Sets) == 0 {
-		return OvershootPlan{}, ErrNoObservation
+		return Plan{}, safety.ErrNoObservation
 	}
 	if err := p.Validate(); err != nil {
-		return OvershootPlan{}, err
+		return Plan{}, err
 	}
 	sets := setsOf(o)
 	going := o.Deployment == nil && len(sets) == 0 || o.Deployment != nil && o.Deployment.Deleted()
 	if p.Keys.Freeze == "" || going {
-		return OvershootPlan{Why: decision.Why{Reason: reasonNotWatched}}, nil
+		return Plan{Why: decision.Why{Reason: reasonNotWatched}}, nil
 	}
-	d := overshoot{p: p, now: now, deployment: o.Deployment, sets: sets}
+	d := decider{p: p, now: now, deployment: o.Deployment, sets: sets}
 	d.measure()
-	plan, busy := decision.FirstOf(&d, (*overshoot).lead, (*overshoot).follow, (*overshoot).tell, (*overshoot).endException)
+	plan, busy := decision.FirstOf(&d, (*decider).lead, (*decider).follow, (*decider).writeCondition, (*decider).endException)
 	if !busy {
 		plan.Why = d.standing()
 	}
@@ -85,9 +86,9 @@ func DecideOvershoot(o *OvershootObservation, p *Policy, now time.Time) (Oversho
 	return plan, nil
 }
 
-// overshoot is one call of DecideOvershoot.
-type overshoot struct {
-	p          *Policy
+// decider is one call of Decide.
+type decider struct {
+	p          *safety.Policy
 	now        time.Time
 	deployment *deployment.Deployment
 	sets       []deployment.Children // not being deleted, by name
@@ -102,7 +103,7 @@ type overshoot struct {
 
 // setsOf returns the sets that count, by name. Sets being deleted do not count, because they create
 // nothing.
-func setsOf(o *OvershootObservation) []deployment.Children {
+func setsOf(o *Observation) []deployment.Children {
 	var sets []deployment.Children
 	for _, c := range o.Sets {
 		if c.Set != nil && !c.Set.Deleted() && (o.Deployment == nil || c.Set.OwnedBy(o.Deployment.UID)) {
@@ -118,7 +119,7 @@ func setsOf(o *OvershootObservation) []deployment.Children {
 
 // measure counts machines, and decides whether the fleet is to be frozen. Between the two limits
 // the decision stays as it is.
-func (d *overshoot) measure() {
+func (d *decider) measure() {
 	d.upper = d.bound()
 	for i := range d.sets {
 		c := &d.sets[i]
@@ -147,7 +148,7 @@ func (d *overshoot) measure() {
 // A deployment's status says since when it has its size, and machines created earlier do not count
 // against it. A set without a deployment has no such record. It has grown if it has more machines
 // than its status, which is written after this decision, last counted.
-func (d *overshoot) counted(c *deployment.Children) (n int64, grown bool) {
+func (d *decider) counted(c *deployment.Children) (n int64, grown bool) {
 	for _, m := range c.Machines {
 		if m == nil || m.Deleted() || !m.OwnedBy(c.Set.UID) {
 			continue
@@ -167,7 +168,7 @@ const madeLate = 10 * time.Second
 
 // isNew reports whether a machine was created after its deployment's size changed. A machine that
 // the set named before, and that the store receives shortly after, is not new.
-func (d *overshoot) isNew(s *machineset.Set, m *machine.Machine) bool {
+func (d *decider) isNew(s *machineset.Set, m *machine.Machine) bool {
 	since := d.deployment.Status.WantedSince
 	if since.IsZero() || m.CreatedAt.IsZero() {
 		return true
@@ -180,7 +181,7 @@ func (d *overshoot) isNew(s *machineset.Set, m *machine.Machine) bool {
 
 // bound returns the number of machines of one set that freezes the fleet. Until all sets know a new
 // size, the size before it still counts.
-func (d *overshoot) bound() int64 {
+func (d *decider) bound() int64 {
 	if d.deployment == nil {
 		return 2*max(int64(d.sets[0].Set.Spec.Replicas), 0) + int64(d.p.SafetyUp)
 	}
@@ -197,9 +198,9 @@ func (d *overshoot) bound() int64 {
 }
 
 // lower returns the number of machines at which a frozen set thaws.
-func (d *overshoot) lower() int64 { return d.upper - int64(d.p.SafetyDown) }
+func (d *decider) lower() int64 { return d.upper - int64(d.p.SafetyDown) }
 
-func (d *overshoot) asksToUnfreeze(m *object.Meta) bool {
+func (d *decider) asksToUnfreeze(m *object.Meta) bool {
 	if d.p.Keys.Unfreeze == "" {
 		return false
 	}
@@ -208,7 +209,7 @@ func (d *overshoot) asksToUnfreeze(m *object.Meta) bool {
 }
 
 // recorder returns the object whose label records the decision.
-func (d *overshoot) recorder() *object.Meta {
+func (d *decider) recorder() *object.Meta {
 	if d.deployment != nil {
 		return &d.deployment.Meta
 	}
@@ -216,9 +217,9 @@ func (d *overshoot) recorder() *object.Meta {
 }
 
 // lead writes the decision.
-func (d *overshoot) lead() (OvershootPlan, bool) {
+func (d *decider) lead() (Plan, bool) {
 	if d.was == d.frozen {
-		return OvershootPlan{}, false
+		return Plan{}, false
 	}
 	why := decision.Why{Reason: ReasonFreeze, Name: d.recorder().Name, Have: d.largest, Want: d.upper}
 	switch {
@@ -230,13 +231,13 @@ func (d *overshoot) lead() (OvershootPlan, bool) {
 	if d.deployment != nil {
 		changed := d.deployment.Clone()
 		d.label(&changed.Meta)
-		return OvershootPlan{Write: &LabelDeployment{changed}, Why: why}, true
+		return Plan{Write: &LabelDeployment{changed}, Why: why}, true
 	}
 	return d.labelSet(d.sets[0].Set, why), true
 }
 
 // follow corrects the first set whose label differs.
-func (d *overshoot) follow() (OvershootPlan, bool) {
+func (d *decider) follow() (Plan, bool) {
 	for _, c := range d.sets {
 		if d.p.Frozen(&c.Set.Meta) != d.frozen {
 			why := decision.Why{Reason: reasonFollowThaw, Name: c.Set.Name}
@@ -246,16 +247,16 @@ func (d *overshoot) follow() (OvershootPlan, bool) {
 			return d.labelSet(c.Set, why), true
 		}
 	}
-	return OvershootPlan{}, false
+	return Plan{}, false
 }
 
-func (d *overshoot) labelSet(s *machineset.Set, why decision.Why) OvershootPlan {
+func (d *decider) labelSet(s *machineset.Set, why decision.Why) Plan {
 	changed := s.Clone()
 	d.label(&changed.Meta)
-	return OvershootPlan{Write: &LabelSet{changed}, Why: why}
+	return Plan{Write: &LabelSet{changed}, Why: why}
 }
 
-func (d *overshoot) label(m *object.Meta) {
+func (d *decider) label(m *object.Meta) {
 	m.Labels = maps.Clone(m.Labels)
 	if !d.frozen {
 		delete(m.Labels, d.p.Keys.Freeze)
@@ -268,13 +269,13 @@ func (d *overshoot) label(m *object.Meta) {
 }
 
 // tell writes the deployment's condition. A set writes its own.
-func (d *overshoot) tell() (OvershootPlan, bool) {
+func (d *decider) writeCondition() (Plan, bool) {
 	if d.deployment == nil {
-		return OvershootPlan{}, false
+		return Plan{}, false
 	}
 	have := object.FindCondition(d.deployment.Status.Conditions, machineset.ConditionFrozen)
 	if told := have != nil && have.Status == object.True; told == d.frozen {
-		return OvershootPlan{}, false
+		return Plan{}, false
 	}
 	status := d.deployment.Status.Clone()
 	status.Conditions = object.DropCondition(status.Conditions, machineset.ConditionFrozen)
@@ -286,36 +287,36 @@ func (d *overshoot) tell() (OvershootPlan, bool) {
 		})
 	}
 	why := decision.Why{Reason: reasonCondition, Name: d.deployment.Name}
-	return OvershootPlan{Write: &TellDeployment{status}, Why: why}, true
+	return Plan{Write: &TellDeployment{status}, Why: why}, true
 }
 
 // endException removes the annotation that kept a fleet from freezing, once the fleet would not
 // freeze without it. The next overshoot is a new one.
-func (d *overshoot) endException() (OvershootPlan, bool) {
+func (d *decider) endException() (Plan, bool) {
 	if !d.excused || d.largest > d.lower() {
-		return OvershootPlan{}, false
+		return Plan{}, false
 	}
 	for _, c := range d.sets {
 		if d.asksToUnfreeze(&c.Set.Meta) {
 			changed := c.Set.Clone()
 			delete(changed.Annotations, d.p.Keys.Unfreeze)
-			return OvershootPlan{Write: &LabelSet{changed}, Why: decision.Why{Reason: ReasonUnfreezeDone, Name: changed.Name}}, true
+			return Plan{Write: &LabelSet{changed}, Why: decision.Why{Reason: ReasonUnfreezeDone, Name: changed.Name}}, true
 		}
 	}
 	changed := d.deployment.Clone()
 	delete(changed.Annotations, d.p.Keys.Unfreeze)
-	return OvershootPlan{Write: &LabelDeployment{changed}, Why: decision.Why{Reason: ReasonUnfreezeDone, Name: changed.Name}}, true
+	return Plan{Write: &LabelDeployment{changed}, Why: decision.Why{Reason: ReasonUnfreezeDone, Name: changed.Name}}, true
 }
 
 // exception returns the warning about a fleet that would be frozen without its annotation.
-func (d *overshoot) exception() decision.Why {
+func (d *decider) exception() decision.Why {
 	if !d.excused || !d.over {
 		return decision.Why{}
 	}
 	return decision.Why{Reason: ReasonUnfreeze, Name: d.recorder().Name, Have: d.largest, Want: d.upper}
 }
 
-func (d *overshoot) standing() decision.Why {
+func (d *decider) standing() decision.Why {
 	if d.frozen {
 		return decision.Why{Reason: reasonStayFrozen, Have: d.largest, Want: d.lower()}
 	}

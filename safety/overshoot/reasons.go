@@ -1,4 +1,4 @@
-package safety
+package overshoot
 
 import "github.com/millwright-go/millwright/decision"
 

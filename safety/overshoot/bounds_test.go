@@ -1,4 +1,4 @@
-package safety_test
+package overshoot_test
 
 import (
 	"testing"

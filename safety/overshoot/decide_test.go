@@ -1,4 +1,4 @@
-package safety_test
+package overshoot_test
 
 import (
 	"fmt"
@@ -18,6 +18,7 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/safety/overshoot"
 	"github.com/millwright-go/millwright/test/safetytest"
 )
 
@@ -58,8 +59,8 @@ func newLoneHerd(t require.TestingT, replicas int32, size int) *herd {
 }
 
 // observe returns what an up-to-date cache shows.
-func (h *herd) observe() *safety.OvershootObservation {
-	o := &safety.OvershootObservation{Deployment: h.deployment}
+func (h *herd) observe() *overshoot.Observation {
+	o := &overshoot.Observation{Deployment: h.deployment}
 	for i, s := range h.sets {
 		c := deployment.Children{Set: s}
 		for n := range h.sizes[i] {
@@ -77,20 +78,20 @@ func (h *herd) observe() *safety.OvershootObservation {
 }
 
 // write carries out a plan. It returns false after a conflict.
-func (h *herd) write(w safety.OvershootWrite) bool {
+func (h *herd) write(w overshoot.Write) bool {
 	h.writes++
 	next := strconv.Itoa(h.writes)
 	switch w := w.(type) {
-	case *safety.LabelDeployment:
+	case *overshoot.LabelDeployment:
 		if w.Deployment.Version != h.deployment.Version {
 			return false
 		}
 		h.deployment = w.Deployment.Clone()
 		h.deployment.Version = next
-	case *safety.TellDeployment:
+	case *overshoot.TellDeployment:
 		h.deployment = h.deployment.Clone()
 		h.deployment.Status, h.deployment.Version = w.Status, next
-	case *safety.LabelSet:
+	case *overshoot.LabelSet:
 		for i, s := range h.sets {
 			if s.Name != w.Set.Name {
 				continue
@@ -126,12 +127,12 @@ func (h *herd) state() string {
 // pass decides until there is nothing to write.
 func (h *herd) pass() {
 	for range 20 {
-		plan, err := safety.DecideOvershoot(h.observe(), h.policy, h.Now)
+		plan, err := overshoot.Decide(h.observe(), h.policy, h.Now)
 		require.NoError(h.t, err)
 		action := "nothing to do"
 		if plan.Write != nil {
 			require.True(h.t, h.write(plan.Write))
-			action = fmt.Sprintf("%T", plan.Write)[len("*safety."):]
+			action = fmt.Sprintf("%T", plan.Write)[len("*overshoot."):]
 		}
 		h.Line(h.state(), action, plan.Why)
 		h.Warn(plan.Warn)
@@ -154,7 +155,7 @@ func (h *herd) agreed(frozen bool) {
 	}
 }
 
-var overshootStories = map[string]func(*herd){
+var stories = map[string]func(*herd){
 	"overshoot freezes and thaws": func(h *herd) {
 		h.pass()
 		h.sizes[1] = 6
@@ -166,7 +167,7 @@ var overshootStories = map[string]func(*herd){
 	},
 	"overshoot half frozen": func(h *herd) {
 		h.sizes[1] = 6
-		plan, err := safety.DecideOvershoot(h.observe(), h.policy, h.Now)
+		plan, err := overshoot.Decide(h.observe(), h.policy, h.Now)
 		require.NoError(h.t, err)
 		h.write(plan.Write)
 		h.Line(h.state(), "LabelDeployment", plan.Why)
@@ -227,10 +228,10 @@ func (h *herd) lowered(to int32, old int) {
 	}
 }
 
-func TestOvershootStories(t *testing.T) { safetytest.Stories(t, "overshoot", tellOvershoot) }
+func TestStories(t *testing.T) { safetytest.Stories(t, "overshoot", tellStories) }
 
-func tellOvershoot(t *testing.T) {
-	for name, run := range overshootStories {
+func tellStories(t *testing.T) {
+	for name, run := range stories {
 		t.Run(name, func(t *testing.T) {
 			h := newHerd(t, 3, 0, 3)
 			run(h)
@@ -303,17 +304,17 @@ func TestFrozenTogether(t *testing.T) {
 				i := rapid.IntRange(0, len(h.sets)-1).Draw(t, "labelled")
 				changed := h.sets[i].Clone()
 				changed.Labels = map[string]string{"freeze": rapid.SampledFrom([]string{"True", "true", "no", ""}).Draw(t, "label")}
-				h.write(&safety.LabelSet{Set: changed})
+				h.write(&overshoot.LabelSet{Set: changed})
 			case 2:
 				old = h.observe()
 			case 3:
-				plan, err := safety.DecideOvershoot(old, h.policy, h.Now)
+				plan, err := overshoot.Decide(old, h.policy, h.Now)
 				require.NoError(t, err)
 				if plan.Write != nil {
 					h.write(plan.Write)
 				}
 			default:
-				plan, err := safety.DecideOvershoot(h.observe(), h.policy, h.Now)
+				plan, err := overshoot.Decide(h.observe(), h.policy, h.Now)
 				require.NoError(t, err)
 				if plan.Write != nil {
 					require.True(t, h.write(plan.Write))
@@ -341,9 +342,9 @@ func TestDeploymentLeads(t *testing.T) {
 	h := newHerd(t, 3, 6, 1)
 	for _, size := range []int{6, 0} {
 		h.sizes[0] = size
-		plan, err := safety.DecideOvershoot(h.observe(), h.policy, h.Now)
+		plan, err := overshoot.Decide(h.observe(), h.policy, h.Now)
 		require.NoError(t, err)
-		assert.IsType(t, &safety.LabelDeployment{}, plan.Write)
+		assert.IsType(t, &overshoot.LabelDeployment{}, plan.Write)
 		h.pass()
 	}
 }
