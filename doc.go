@@ -26,7 +26,8 @@
 //	to have                             import                              bring
 //	the arithmetic of a rollout         deployment/rollout                  numbers
 //	one decision                        machine, machineset, deployment,    an observation
-//	                                    drain, safety, machineclass
+//	                                    drain, safety, machineclass,
+//	                                    machinepool
 //	the loop around the decisions       manager                             a store, a driver.Driver,
 //	                                                                        perhaps a cluster
 //	a manager without Kubernetes        manager, adapters/bolt              a driver

@@ -4,7 +4,7 @@ package codes
 type Recovery struct {
 	// AutoRetry says that a retry soon may help by itself. False does not end the retries: unless
 	// Class is None, the call is retried as Class says, and at once when machine, class or secret
-	// change. Package machine decides the wait itself, in retry.go.
+	// change. Package machine decides the wait itself, in wait.go.
 	AutoRetry bool
 	// Class says how soon the call is retried.
 	Class RetryClass

@@ -43,12 +43,11 @@
 //
 // The caller's duties:
 //
-//   - The orders of one slice may be carried out side by side. Before that,
-//     call [Memory.Begin] for each: the pod may be gone when its turn can be
-//     stored, and the drain still waits for its volumes. Record each answer in
-//     the memory before the next decision, because the drain repeats an order
-//     without an answer. The one exception is the caller's own shutdown, which
-//     ends the pass.
+//   - The orders of one slice may be carried out side by side. Before that, call [Memory.Begin] for
+//     each: the pod may be gone when its turn can be stored, and the drain still waits for its
+//     volumes. Record each answer ([Result]) in the memory before the next decision, because the
+//     drain repeats an order without an answer. The one exception is the caller's own shutdown,
+//     which ends the pass.
 //   - Keep one [Memory] for each node. Make it with [NewMemory] when the process
 //     sees that node for the first time, keep it over passes, and drop it when
 //     the drain is done. Losing it costs time only: two slots of attempts at
@@ -65,17 +64,6 @@
 //   - The node must be the machine's own; package machine checks that.
 //   - Changes of pods, budgets, volumes and attachments wake up their node.
 //   - Stored times have whole seconds.
-//
-// # What an answer becomes
-//
-//	eviction or deletion accepted (2xx)                  Accepted
-//	429                                                  Refused, with Retry-After if there is one
-//	404 of the pod; 409 because of the UID               NotFound
-//	404 or 405 of the subresource itself (no eviction)   NoEvictionAPI
-//	500 for several budgets; 403; no connection; rest    Failed, with the message
-//
-// A deadline of the caller's own call is Failed too. The eviction may have been accepted; the pod's
-// deletion timestamp shows it then.
 //
 // # What is stored
 //

@@ -28,17 +28,19 @@ type Result string
 
 // The results.
 const (
-	// Accepted: the eviction or deletion is under way.
+	// Accepted: the eviction or deletion is under way (2xx).
 	Accepted Result = "Accepted"
-	// Refused: not now (HTTP 429), because a budget does not allow it.
+	// Refused: not now (429), because a budget does not allow it. With Retry-After if the answer has
+	// one.
 	Refused Result = "Refused"
 	// NotFound: the pod is gone, or another pod now has its name (404, or a conflict with the UID
 	// that the call named).
 	NotFound Result = "NotFound"
-	// NoEvictionAPI: the cluster can't evict at all.
+	// NoEvictionAPI: the cluster can't evict at all (404 or 405 of the subresource itself).
 	NoEvictionAPI Result = "NoEvictionAPI"
-	// Failed: anything else, such as the error 500 for a pod with several
-	// budgets.
+	// Failed: anything else, such as the error 500 for a pod with several budgets, 403, or no
+	// connection, with the message. The end of the caller's own deadline too: the eviction may have
+	// been accepted, and the pod's deletion timestamp shows that then.
 	Failed Result = "Failed"
 )
 

@@ -1,5 +1,11 @@
-// Package machineclass decides how long classes and their secrets are kept, and how it migrates a
-// provider's own, older kind of class to ours.
+// Package machineclass decides how long classes and their secrets are kept, and how a provider's
+// own, older kind of class is migrated to ours.
+//
+// [Decide] decides about the class of one name, [DecideSecret] about one secret. Passes have the
+// same form as for machines, see package machine: carry out the write or the effect of the plan, put
+// its answer into the observation, decide again. The caller counts who uses the class ([Users]) and
+// who refers to an older one ([Reference]). A finalizer is added on the word of a cache. It is
+// removed only on a live read, of the class first and then of its users, which the plan asks for.
 //
 // A class that any object refers to carries machine.Finalizer, and so does a secret that a class
 // refers to. So if a user deletes one too early, it stays until the last machine that needs it for

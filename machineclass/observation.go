@@ -161,7 +161,7 @@ func (*Move) effect()   {}
 // Plan is what to do next. Carry out ReadLive, Write or Effect, the one that is set, put the answer
 // into the observation, and decide again. With none of them, decide again at At.
 type Plan struct {
-	// ReadLive: read the class live and then who refers to it, and set Live.
+	// ReadLive: read the class live and then who refers to it; Read says when.
 	ReadLive bool
 	Write    Write
 	Effect   Effect

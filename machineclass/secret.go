@@ -15,7 +15,7 @@ type SecretObservation struct {
 
 // SecretPlan is what to do next about a secret. An empty plan: wait for a change.
 type SecretPlan struct {
-	ReadLive bool            // read the secret live and then who refers to it, and set Live
+	ReadLive bool            // read the secret live and then who refers to it; Read says when
 	Update   *machine.Secret // store its metadata; the data is as it was
 	Why      decision.Why
 	Warn     decision.Why // a warning for the secret's owner; zero: none

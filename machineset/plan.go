@@ -116,7 +116,7 @@ type Plan struct {
 	// batches of 1, 2, 4 and so on; a refusal in a batch is the last batch.
 	// None may be issued after Until. For each answer:
 	//   - OK: the machine that the store answered with joins Machines.
-	//   - "already exists": Live becomes zero; or that machine is read live
+	//   - "already exists": Read becomes zero; or that machine is read live
 	//     and joins Machines if the set owns it.
 	//   - anything else, also when its effect is unknown: Refused.Create.
 	// Then Created becomes the Ordinal of the last order before the first

@@ -66,46 +66,26 @@
 // # Secure machines
 //
 // A set chooses the machines to delete, and then deletes them one after the other. A machine that
-// becomes available meanwhile may be one of them. So a set counts in two ways:
-//
-//   - Its usable machines are min(available, ordered): what stays if it chooses now.
-//   - Its secure machines are what stays in any case: its available machines less its surplus, and
-//     never more than ordered. The surplus is what it had above its size when the decision began. A
-//     set without surplus has chosen no machines to delete, so all its usable machines are secure.
-//
-// An available old machine is removed, and a machine is selected in place, only if R − U secure
-// machines are left. A scale-down takes no secure machine below the floor either. If fewer than the
-// floor are secure, it takes unavailable machines only, and the rest when the sets have removed
-// their surplus. Unavailable old machines are removed at any time, because that costs nothing.
-//
-// An order raises the surplus of its set, so fewer machines are secure after it than it promised. A
-// second decision then orders no more, and never the opposite: the secure machines decide only
-// whether more may be removed.
-//
-// A set that is raised may still act on the smaller size. The caller says so with [Set.Behind],
-// until the set has seen the new one. Until then the set counts as if it still had the smaller
-// size.
+// becomes available meanwhile may be one of them. Secure machines are what stays in any case: a
+// set's available machines less its surplus, which is what it had above its size when the decision
+// began. An available old machine is removed, and a machine is selected in place, only if R − U
+// secure machines are left. A scale-down takes no secure machine below the floor either. Unavailable
+// old machines are removed at any time, because that costs nothing.
 //
 // # What the caller provides
-//
-// The caller sets [Set.Behind] if a set with surplus is raised, [Set.Accounted] for surplus that
-// costs no available machine, and [Fleet.NoGiveBack] if no set may be raised.
 //
 // The numbers must be of one moment: ordered sizes and machine counts from reads no older than the
 // last order. Terminating machines count neither as existing nor as available (Recreate and Resize
 // have a number of their own for them). A set that shrinks must remove its unavailable machines
-// before its available ones, because the bounds on availability depend on that.
+// before its available ones, because the bounds on availability depend on that. The caller sets
+// [Set.Behind] if a set with surplus is raised, [Set.Accounted] for surplus that costs no available
+// machine, and [Fleet.NoGiveBack] if no set may be raised.
 //
-// # Without rolling, and without overlap
+// # Other strategies
 //
-// Step knows no pause. [Resize] is for a rollout that is on hold while R may change. [Recreate] is
-// for fleets in which machines of two templates must never exist at the same time. Both take the
-// same fleet and return the same results.
-//
-// # Without replacing
-//
-// [InPlace] is for machines that can be updated in place. Besides sizes it returns how many
-// machines of which set may stop for the update now. It keeps the bounds as Step does: a machine
-// that is being updated is not available, and new machines, replaced ones and updated ones share
-// the same S and U.
+// All take the same fleet and return the same results. Step knows no pause: [Resize] is for a
+// rollout that is on hold while R may change. [Recreate] is for fleets in which machines of two
+// templates must never exist at the same time. [InPlace] is for machines that can be updated in
+// place: it also returns how many machines of which set may stop for the update now, within the
+// same S and U.
 package rollout

@@ -72,6 +72,12 @@ func (m *member) usable() int64 { return min(m.available, m.spec) }
 // secure returns how many machines will be available once the set has its ordered size, even if it
 // deletes machines that it chose before they became available. A set that was at its size when the
 // decision began has chosen none.
+//
+// An order raises the surplus of its set, so fewer machines are secure after it than it promised. A
+// second decision then orders no more, and never the opposite: the secure machines decide only
+// whether more may be removed. If fewer than the floor are secure, a scale-down takes unavailable
+// machines only, and the rest when the sets have removed their surplus. A set that was raised counts
+// as if it still had the smaller size until it has seen the new one (Set.Behind).
 func (m *member) secure() int64 { return min(m.secured, m.spec) }
 
 // lacking returns how many of the ordered machines are not available, whether they exist or not.

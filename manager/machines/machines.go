@@ -1,5 +1,12 @@
 // Package machines reconciles machines: the kind "machine" of package manager.
 //
+// A pass reads the machine, its class, its node and the versions of its secrets, asks machine.Decide,
+// and carries out the plan: a write of the machine, or a call to the driver, the cluster, the drainer or
+// the maker of tokens (effects.go). Each move of a plan is checked before anything is stored. Within its
+// pass, a machine asks for its permits: safety.DecideGrant before it is marked failed for its health
+// (budget.go), safety.Pace before a create of a class that the provider refuses (pace.go), and a turn
+// before an update of its VM (updateturns.go).
+//
 // EXPERIMENTAL: the names in this package may change with any release.
 package machines
 

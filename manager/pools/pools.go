@@ -1,6 +1,10 @@
 // Package pools reconciles pools of machines that a provider keeps as a group: the kind "pool" of package
 // manager.
 //
+// A pass reads the pool, its class, its bootstrap data and the nodes of its instances, asks
+// machinepool.Decide, and carries out the plan: a write of the pool, or a call to the pool driver, the
+// drainer or the maker of bootstrap data (effects.go).
+//
 // EXPERIMENTAL: the names in this package may change with any release.
 package pools
 

@@ -1,5 +1,9 @@
 // Package sets reconciles sets: the kind "set" of package manager.
 //
+// A pass reads the set and its machines, asks machineset.Decide, and carries out the plan: a write of the
+// set, a live read, or orders that create, delete or change machines (orders.go). For a set without a
+// deployment, safety.DecideOvershoot comes before each decision.
+//
 // EXPERIMENTAL: the names in this package may change with any release.
 package sets
 
