@@ -23,21 +23,18 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the goldens under testdata")
 
-// TestNarratives writes down each scenario in a world without delays, with the bounds at each step.
+// TestNarratives plays each file of testdata in a world without delays, and writes down what happens,
+// with the bounds at each step.
 func TestNarratives(t *testing.T) {
-	all := scenarios()
-	require.GreaterOrEqual(t, len(all), 60)
-	for _, s := range all {
-		t.Run(s.name, func(t *testing.T) {
-			got := tell(t, &s)
-			path := filepath.Join("testdata", s.name+".txt")
+	for _, f := range rolloutFiles(t) {
+		t.Run(f.name, func(t *testing.T) {
+			got := tell(t, f)
 			if *update {
-				require.NoError(t, os.MkdirAll("testdata", 0o755))
-				require.NoError(t, os.WriteFile(path, []byte(got), 0o644))
+				text := f.text + outcomeFollows + got
+				require.NoError(t, os.WriteFile(filepath.Join("testdata", f.name+".txt"), []byte(text), 0o644))
+				f.outcome = got
 			}
-			want, err := os.ReadFile(path)
-			require.NoError(t, err, "run with -update to write it, then read it")
-			require.Equal(t, string(want), got)
+			require.Equal(t, f.outcome, got, "run with -update to write it, then read it")
 		})
 	}
 }
@@ -51,29 +48,18 @@ type narrator struct {
 	at   string
 }
 
-func tell(t *testing.T, s *scenario) string {
+func tell(t *testing.T, f *rolloutFile) string {
 	n := &narrator{r: &run{t: t}}
 	n.r.say = func(what string) { n.flush(); fmt.Fprintf(&n.text, "\n-- %s\n", what) }
-	var faults sim.Faults
-	if s.faults != nil {
-		s.faults(&faults)
-	}
-	fmt.Fprintf(&n.text, "%d machines, %s, %s more and %s less allowed\n\n", s.replicas,
-		kindOf(s.strategy), s.strategy.MaxSurge, s.strategy.MaxUnavailable)
-	n.r.start(1, faults, fleet(s.replicas, s.strategy), manager.Hooks{Event: n.event})
+	fmt.Fprintf(&n.text, "%d machines, %s, %s more and %s less allowed\n\n", f.replicas,
+		f.strategy.Kind, f.strategy.MaxSurge, f.strategy.MaxUnavailable)
+	n.r.start(1, f.with(sim.Faults{}), fleet(f.replicas, f.strategy), manager.Hooks{Event: n.event})
 	n.r.w.Watch(n.look)
-	s.happens(n.r, s.replicas)
+	f.play(n.r)
 	n.flush()
 	fmt.Fprintf(&n.text, "\nmachines made in all: %d\n", n.r.w.Made())
 	n.r.w.Close()
 	return n.text.String()
-}
-
-func kindOf(s deployment.Strategy) deployment.StrategyKind {
-	if s.Kind == "" {
-		return deployment.RollingUpdate
-	}
-	return s.Kind
 }
 
 func (n *narrator) event(kind manager.Kind, _ object.Key, _ manager.EventType, reason, why string) {
@@ -157,26 +143,37 @@ func failing(machines []*machine.Machine) (n int) {
 	return n
 }
 
-// TestInterleavings plays each scenario again and again, with calls and caches that lag, passes
-// that overlap, and what else the scenario brings. The world checks the bounds after every effect
-// (P5, P7, P13, P14).
+// strategies are those that every file is played with, whatever its own is.
+var strategies = []deployment.Strategy{
+	{MaxSurge: rollout.IntOrPercent{Value: 1}},
+	{MaxUnavailable: rollout.IntOrPercent{Value: 1}},
+	{MaxSurge: rollout.IntOrPercent{Value: 25, Percent: true}},
+	{MaxUnavailable: rollout.IntOrPercent{Value: 50, Percent: true}},
+	{MaxSurge: rollout.IntOrPercent{Value: 2}, MaxUnavailable: rollout.IntOrPercent{Value: 1}},
+	{MaxSurge: rollout.IntOrPercent{Value: 100, Percent: true}},
+	{Kind: deployment.Recreate},
+	{Kind: deployment.InPlaceUpdate, MaxSurge: rollout.IntOrPercent{Value: 1}},
+	{Kind: deployment.InPlaceUpdate, MaxUnavailable: rollout.IntOrPercent{Value: 1}},
+	{Kind: deployment.InPlaceUpdate, MaxSurge: rollout.IntOrPercent{Value: 25, Percent: true}},
+	{Kind: deployment.InPlaceUpdate, MaxUnavailable: rollout.IntOrPercent{Value: 50, Percent: true}},
+}
+
+// TestInterleavings plays each file with each strategy again and again, with calls and caches that
+// lag, passes that overlap, and the faults of the file. The world checks the bounds after every
+// effect (P5, P7, P13, P14).
 func TestInterleavings(t *testing.T) {
-	seeds := uint64(200)
+	rounds := 60
 	if testing.Short() {
-		seeds = 10
+		rounds = 3
 	}
-	for _, s := range scenarios() {
-		t.Run(s.name, func(t *testing.T) {
+	for _, f := range rolloutFiles(t) {
+		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
-			for seed := range seeds {
-				faults := busy()
-				if s.faults != nil {
-					s.faults(&faults)
-				}
+			for seed := range uint64(rounds * len(strategies)) {
 				r := &run{t: t}
 				t.Logf("seed %d", seed)
-				r.start(seed, faults, fleet(s.replicas, s.strategy), manager.Hooks{})
-				s.happens(r, s.replicas)
+				r.start(seed, f.with(busy()), fleet(f.replicas, strategies[seed%uint64(len(strategies))]), manager.Hooks{})
+				f.play(r)
 				r.w.Close()
 			}
 		})

@@ -1,6 +1,7 @@
 package sim_test
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -75,4 +76,14 @@ func (r *run) underWay(n int32) {
 		d, err := r.w.Deployments().Get(ctx, web)
 		return err == nil && d.Status.ObservedGeneration == d.Generation && d.Status.Updated >= n && d.Status.Available >= min(n, d.Status.Updated)
 	}, patience))
+}
+
+func (r *run) scale(n int32) {
+	r.t.Helper()
+	r.edit(fmt.Sprintf("%d are wanted", n), func(s *deployment.Spec) { s.Replicas = n })
+}
+
+func (r *run) wait(d time.Duration) {
+	r.t.Helper()
+	require.NoError(r.t, r.w.Run(d))
 }
