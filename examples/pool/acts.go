@@ -76,7 +76,7 @@ func (p *play) roll(ctx context.Context) error {
 	if err := p.settled(ctx, grown, "v2"); err != nil {
 		return err
 	}
-	if err := p.await(ctx, p.census.uncounted); err != nil {
+	if err := p.await(ctx, p.census.Missing); err != nil {
 		return err
 	}
 	report, err := p.census.check(grown-1, grown+1)

@@ -136,13 +136,13 @@ func toneOf(p machinepool.Phase) screen.Tone {
 
 // table shows the machines as provider and pool have them.
 func (p *play) table() screen.Table {
-	now, phase := p.census.latest(), "-"
+	now, phase := p.census.Latest(), "-"
 	pool, record := p.pool(), p.record()
 	if pool != nil {
 		phase = string(pool.Status.Phase)
 	}
 	t := screen.Table{
-		Title:  fmt.Sprintf("-- pool %s: %s; %d processes, %d serving", poolKey.Name, phase, now.running, now.serving),
+		Title:  fmt.Sprintf("-- pool %s: %s; %d processes, %d serving", poolKey.Name, phase, now.Running, now.Serving),
 		Header: []string{"MACHINE", "VERSION", "NODE", "TASKS", "STATE"},
 	}
 	if record == nil {

@@ -75,7 +75,7 @@ func newPlay(out io.Writer, options screen.Options, state string) (*play, error)
 	}
 	p.book, p.keepers, p.jobs = ledger.Open(h.agents()), ledger.Open(h.supervisors()), ledger.Open(h.tasks())
 	p.narrator = newNarrator(p.screen, p.Pools)
-	p.census = &census{book: p.book, tell: p.narrator.agent}
+	p.census = newCensus(p.book, p.narrator.agent)
 	return p, nil
 }
 
@@ -95,7 +95,7 @@ func (p *play) begin(ctx context.Context) error {
 	p.goes(within, "the cluster", p.cluster.Run)
 	p.goes(within, "the workload", p.workload.Run)
 	p.goes(within, "the care of nodes", p.sweepNodes)
-	p.background.Go(func() { p.census.run(within) })
+	p.background.Go(func() { p.census.Run(within) })
 	p.background.Go(func() { p.screen.Run(within) })
 	follow(within, p, p.Pools, p.narrator.leaving)
 	follow(within, p, p.Nodes, func() {})
@@ -151,7 +151,7 @@ func (p *play) run(ctx context.Context) error {
 
 // runAct plays an act to its end, even one that an earlier program has begun.
 func (p *play) runAct(ctx context.Context, a act) error {
-	p.census.begin()
+	p.census.Begin()
 	if err := a.do(p, ctx); err != nil {
 		return err
 	}

@@ -69,19 +69,13 @@ func (p *play) roll(ctx context.Context) error {
 
 // beginCounts forgets what was counted so far.
 func (p *play) beginCounts() {
-	p.census.begin()
-	p.tasks.begin()
+	p.census.Begin()
+	p.tasks.Begin()
 }
 
-// counted waits for a count of each kind, because what an earlier program has finished may leave no
-// time for one.
+// counted waits for a count of each kind.
 func (p *play) counted(ctx context.Context) error {
-	return p.await(ctx, func() string {
-		if !p.census.counted() || !p.tasks.counted() {
-			return "a count that was quick enough"
-		}
-		return ""
-	})
+	return errors.Join(p.await(ctx, p.census.Missing), p.await(ctx, p.tasks.Missing))
 }
 
 // checkRollout checks a rollout against its bounds, those of machines and of tasks.

@@ -135,10 +135,10 @@ func (p *play) table() screen.Table {
 	slices.SortFunc(machines, func(a, b *machine.Machine) int {
 		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), strings.Compare(a.Name, b.Name))
 	})
-	now, pids := p.census.latest()
+	now, pids := p.census.Latest(), p.census.latestPIDs()
 	t := screen.Table{
 		Title: fmt.Sprintf("-- %d machines; %d processes, %d serving; %d tasks serving",
-			len(machines), now.processes, now.serving, p.tasks.latest().front),
+			len(machines), now.Running, now.Serving, p.tasks.Latest().Serving),
 		Header: []string{"MACHINE", "CLASS", "PHASE", "NODE", "PID", "TASKS", "AGE", "WHY"},
 	}
 	for _, m := range machines {

@@ -75,8 +75,8 @@ func newPlay(out io.Writer, options screen.Options, state string) (*play, error)
 		return nil, errors.Join(err, o.Close(), h.Drop())
 	}
 	p.book = ledger.Open(h.ledger())
-	p.tasks = &taskCensus{book: ledger.Open(h.taskLedger())}
-	p.census = &census{book: p.book, machines: p.Machines, found: p.host.Adopt}
+	p.tasks = newTaskCensus(ledger.Open(h.taskLedger()))
+	p.census = newCensus(p.book, p.Machines, p.host.Adopt)
 	p.narrator = newNarrator(p.screen)
 	return p, nil
 }
@@ -104,8 +104,8 @@ func (p *play) begin() error {
 			p.screen.Line(screen.Bad, "the workload broke: "+err.Error())
 		}
 	})
-	p.background.Go(func() { p.census.run(ctx) })
-	p.background.Go(func() { p.tasks.run(ctx) })
+	p.background.Go(func() { p.census.Run(ctx) })
+	p.background.Go(func() { p.tasks.Run(ctx) })
 	p.background.Go(func() { p.screen.Run(ctx) })
 	p.watchStores(ctx)
 	return p.startManager()

@@ -35,13 +35,15 @@ func TestStrategies(t *testing.T) {
 			t.Parallel()
 			p := startFleet(t, c.strategy)
 			before := p.created(t)
-			p.census.begin()
+			p.census.Begin()
 			require.NoError(t, p.edit(t.Context(), useClass("v2")))
 			require.NoError(t, p.settled(t.Context(), replicas, "v2"))
 			require.NoError(t, p.checkCensus(c.floor, c.ceiling))
 			require.Equal(t, c.creates, p.created(t)-before)
 			if c.strategy.Kind == deployment.Recreate {
-				require.Zero(t, p.least().serving, "nobody serves between the old machines and the new ones")
+				counts, err := p.census.Counts()
+				require.NoError(t, err)
+				require.Zero(t, counts.Least.Serving, "nobody serves between the old machines and the new ones")
 			}
 		})
 	}
@@ -81,10 +83,4 @@ func (p *play) created(t *testing.T) int {
 	account, err := p.book.Account()
 	require.NoError(t, err)
 	return account.Created
-}
-
-func (p *play) least() tally {
-	p.census.mu.Lock()
-	defer p.census.mu.Unlock()
-	return p.census.least
 }

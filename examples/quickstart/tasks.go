@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/millwright-go/millwright/examples/quickstart/home"
@@ -93,15 +92,19 @@ func (p *play) stopTasks(ctx context.Context) error {
 }
 
 // taskCensus counts the processes of tasks, by their ledger and the process
-// table, again and again.
+// table.
 type taskCensus struct {
+	*ledger.Counter
 	book *ledger.Book
+}
 
-	mu      sync.Mutex
-	counts  int // since begin
-	now     taskTally
-	least   int // of the app with a budget
-	trouble error
+// newTaskCensus returns a census. A count of it is not valid if it took so long that a task that was
+// read as serving can have ended, and another one can serve in its place.
+func newTaskCensus(book *ledger.Book) *taskCensus {
+	return &taskCensus{book: book, Counter: ledger.NewCounter(taskLinger/2, func(context.Context) (ledger.Tally, error) {
+		running, err := book.Alive()
+		return ledger.Tally{Running: len(running), Serving: taskTallyOf(running).front}, err
+	})}
 }
 
 // taskTally is one count of the processes that run and serve.
@@ -123,80 +126,22 @@ func taskTallyOf(running []ledger.Life) (t taskTally) {
 	return t
 }
 
-// begin forgets extremes.
-func (c *taskCensus) begin() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.counts = 0
-}
-
-// counted reports whether there was a count since begin, or never will be.
-func (c *taskCensus) counted() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.counts > 0 || c.trouble != nil
-}
-
-// run counts until ctx ends.
-func (c *taskCensus) run(ctx context.Context) {
-	ticker := time.NewTicker(countEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-			c.count()
-		}
-	}
-}
-
-// count counts once. The count is not valid if it took so long that a task that was read as serving
-// can have ended, and another one can serve in its place.
-func (c *taskCensus) count() {
-	start := time.Now()
-	running, err := c.book.Alive()
-	took := time.Since(start)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch {
-	case err != nil:
-		c.trouble = err
-	case took < taskLinger/2:
-		c.now = taskTallyOf(running)
-		if c.counts == 0 || c.now.front < c.least {
-			c.least = c.now.front
-		}
-		c.counts++
-	}
-}
-
-func (c *taskCensus) latest() taskTally {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
-
 // checkTasks checks the counts against the budget.
 func (p *play) checkTasks() error {
 	account, err := p.tasks.book.Account()
 	if err != nil {
 		return err
 	}
-	c := p.tasks
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	counts, err := p.tasks.Counts()
 	switch floor := tasks - maxUnavailable; {
-	case c.trouble != nil:
-		return fmt.Errorf("tasks could not be counted: %w", c.trouble)
-	case c.counts == 0:
-		return errors.New("tasks were never counted in time")
-	case c.least < floor:
-		return fmt.Errorf("only %d of %d tasks were serving at a time, the budget wants %d", c.least, tasks, floor)
+	case err != nil:
+		return err
+	case counts.Least.Serving < floor:
+		return fmt.Errorf("only %d of %d tasks were serving at a time, the budget wants %d", counts.Least.Serving, tasks, floor)
 	case account.Duplicates > 0:
 		return fmt.Errorf("%d tasks ran twice at a time", account.Duplicates)
 	default:
-		p.say("tasks counted %d times: never fewer than %d of %d serving (budget: %d)", c.counts, c.least, tasks, floor)
+		p.say("tasks counted %d times: never fewer than %d of %d serving (budget: %d)", counts.Number, counts.Least.Serving, tasks, floor)
 	}
 	return nil
 }
