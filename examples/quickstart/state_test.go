@@ -103,6 +103,11 @@ func TestKilledProgramGivesUpNobody(t *testing.T) {
 			t.Cleanup(func() { endAll(t, dir) })
 			p := startProgramBehind(t, away, temp, "-state", dir)
 			p.until(t, "-6: new -> Pending")
+			book := ledger.Open(filepath.Join(dir, "ledger"))
+			require.Eventually(t, func() bool {
+				alive, err := book.Alive()
+				return err == nil && len(alive) > 0
+			}, slow, time.Millisecond, "nobody is left to go on with")
 			require.NoError(t, p.cmd.Process.Kill())
 			require.Error(t, p.cmd.Wait())
 			p = startProgramIn(t, temp, "-state", dir)
