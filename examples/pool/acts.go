@@ -15,16 +15,10 @@ import (
 	"github.com/millwright-go/millwright/examples/quickstart/ledger"
 	"github.com/millwright-go/millwright/examples/quickstart/procdriver"
 	"github.com/millwright-go/millwright/examples/quickstart/procid"
+	"github.com/millwright-go/millwright/examples/quickstart/stage"
 	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/store"
 )
-
-// act is one part of the play. It returns once what it promises has come true.
-type act struct {
-	headline string
-	creates  int // how many agents it needs, and so how many there must be
-	do       func(*play, context.Context) error
-}
 
 // These are the sizes of the pool.
 const (
@@ -33,15 +27,15 @@ const (
 	last  = 2
 )
 
-var acts = []act{
-	{"A pool of 3 machines, and 6 tasks on them", first, (*play).create},
-	{"Scaled to 5: the provider makes two more", grown - first, (*play).grow},
-	{"A new version: the provider exchanges its machines, at most one down at a time", grown, (*play).roll},
-	{"The process of one machine is killed; the provider puts another one in its place", 1, (*play).kill},
-	{"The supervisor itself is killed; machines go on, and another one takes them over", 0, (*play).killSupervisor},
-	{"The provider takes a machine out, once it is drained", 1, (*play).takeOut},
-	{"Scaled to 2: three are chosen, drained, and removed by name", 0, (*play).shrink},
-	{"The pool is deleted", 0, (*play).remove},
+var acts = []stage.Act[*play]{
+	{Headline: "A pool of 3 machines, and 6 tasks on them", Creates: first, Do: (*play).create},
+	{Headline: "Scaled to 5: the provider makes two more", Creates: grown - first, Do: (*play).grow},
+	{Headline: "A new version: the provider exchanges its machines, at most one down at a time", Creates: grown, Do: (*play).roll},
+	{Headline: "The process of one machine is killed; the provider puts another one in its place", Creates: 1, Do: (*play).kill},
+	{Headline: "The supervisor itself is killed; machines go on, and another one takes them over", Creates: 0, Do: (*play).killSupervisor},
+	{Headline: "The provider takes a machine out, once it is drained", Creates: 1, Do: (*play).takeOut},
+	{Headline: "Scaled to 2: three are chosen, drained, and removed by name", Creates: 0, Do: (*play).shrink},
+	{Headline: "The pool is deleted", Creates: 0, Do: (*play).remove},
 }
 
 func (p *play) create(ctx context.Context) error {
@@ -51,7 +45,7 @@ func (p *play) create(ctx context.Context) error {
 	if err := p.settled(ctx, first, "v1"); err != nil {
 		return err
 	}
-	if err := p.note(func(done *home.Progress) { done.Tasks = true }); err != nil {
+	if err := p.Note(func(done *home.Progress) { done.Tasks = true }); err != nil {
 		return err
 	}
 	return errors.Join(p.setTasks(taskCount), p.tasksServe(ctx))
@@ -70,27 +64,28 @@ func size(n int32) func(*machinepool.Spec) {
 
 // roll passes a new template to the provider, and counts processes meanwhile.
 func (p *play) roll(ctx context.Context) error {
+	p.census.Begin()
 	if err := p.edit(ctx, func(s *machinepool.Spec) { s.Template.Class.Name = "v2" }); err != nil {
 		return err
 	}
 	if err := p.settled(ctx, grown, "v2"); err != nil {
 		return err
 	}
-	if err := p.await(ctx, p.census.Missing); err != nil {
+	if err := p.Await(ctx, p.census.Missing); err != nil {
 		return err
 	}
 	report, err := p.census.check(grown-1, grown+1)
 	if err != nil {
 		return err
 	}
-	p.say("%s", report)
+	p.Say("%s", report)
 	return p.tasksServe(ctx)
 }
 
 // chosen records the process that something will be done to, unless an earlier program has.
 func (p *play) chosen(of *ledger.Book) (*ledger.Life, error) {
-	if p.done.Chosen != nil {
-		return p.done.Chosen, nil
+	if p.Done.Chosen != nil {
+		return p.Done.Chosen, nil
 	}
 	alive, err := of.Alive()
 	if err != nil {
@@ -99,7 +94,7 @@ func (p *play) chosen(of *ledger.Book) (*ledger.Life, error) {
 	if len(alive) == 0 {
 		return nil, errors.New("there is no process to choose")
 	}
-	return &alive[0], p.note(func(done *home.Progress) { done.Chosen = &alive[0] })
+	return &alive[0], p.Note(func(done *home.Progress) { done.Chosen = &alive[0] })
 }
 
 // endOf kills a process by its own ID, and waits until it is gone.
@@ -107,7 +102,7 @@ func (p *play) endOf(ctx context.Context, victim *ledger.Life) error {
 	if err := victim.ID.Signal(syscall.SIGKILL); err != nil && !errors.Is(err, procid.ErrGone) { // an earlier program's
 		return err
 	}
-	return p.await(ctx, func() string {
+	return p.Await(ctx, func() string {
 		if victim.ID.Alive() {
 			return fmt.Sprintf("the end of process %d", victim.ID.PID)
 		}
@@ -117,7 +112,7 @@ func (p *play) endOf(ctx context.Context, victim *ledger.Life) error {
 
 // kill ends an agent in a way that no program can prepare for.
 func (p *play) kill(ctx context.Context) error {
-	victim, err := p.chosen(p.book)
+	victim, err := p.chosen(p.Book)
 	if err != nil {
 		return err
 	}
@@ -125,7 +120,7 @@ func (p *play) kill(ctx context.Context) error {
 	if err := p.endOf(ctx, victim); err != nil {
 		return err
 	}
-	p.say("killed process %d of machine %s, and with it %d tasks", victim.ID.PID, victim.Machine, lost)
+	p.Say("killed process %d of machine %s, and with it %d tasks", victim.ID.PID, victim.Machine, lost)
 	if err := p.settled(ctx, grown, "v2"); err != nil {
 		return err
 	}
@@ -135,7 +130,7 @@ func (p *play) kill(ctx context.Context) error {
 // killSupervisor kills the process that would heal the pool. The provider reports that, and its
 // operator has to start another one.
 func (p *play) killSupervisor(ctx context.Context) error {
-	before, err := p.book.Alive()
+	before, err := p.Book.Alive()
 	if err != nil {
 		return err
 	}
@@ -146,8 +141,8 @@ func (p *play) killSupervisor(ctx context.Context) error {
 	if err := p.endOf(ctx, victim); err != nil {
 		return err
 	}
-	p.say("killed the supervisor, process %d", victim.ID.PID)
-	err = p.await(ctx, func() string {
+	p.Say("killed the supervisor, process %d", victim.ID.PID)
+	err = p.Await(ctx, func() string {
 		if pool, record := p.pool(), p.record(); pool == nil || record == nil ||
 			pool.Status.Phase != machinepool.PhaseFailed && !record.Supervisor.Alive() { // or an earlier program got further
 			return "the provider's word that there is no supervisor"
@@ -168,13 +163,13 @@ func (p *play) killSupervisor(ctx context.Context) error {
 			return fmt.Errorf("process %d of machine %s was lost with the supervisor", life.ID.PID, life.Machine)
 		}
 	}
-	p.say("another supervisor, process %d, has the same %d agents", p.record().Supervisor.PID, len(before))
+	p.Say("another supervisor, process %d, has the same %d agents", p.record().Supervisor.PID, len(before))
 	return nil
 }
 
 // takeOut makes the provider ask for a machine, as it does to repair the hardware below it.
 func (p *play) takeOut(ctx context.Context) error {
-	victim, err := p.chosen(p.book)
+	victim, err := p.chosen(p.Book)
 	if err != nil {
 		return err
 	}
@@ -182,8 +177,8 @@ func (p *play) takeOut(ctx context.Context) error {
 		if err := p.provider.Ask(ctx, procdriver.ProviderID(clusterName, victim.Machine, victim.Instance)); err != nil {
 			return err
 		}
-		p.say("the provider asks for machine %s", victim.Machine)
-		err := p.await(ctx, func() string {
+		p.Say("the provider asks for machine %s", victim.Machine)
+		err := p.Await(ctx, func() string {
 			if victim.ID.Alive() {
 				return "the end of machine " + victim.Machine
 			}
@@ -227,19 +222,19 @@ func (p *play) drained(ctx context.Context, do func() error) error {
 			moved++
 		}
 	}
-	p.say("%d of %d tasks were told to end and serve elsewhere by now; none was lost", moved, len(before))
+	p.Say("%d of %d tasks were told to end and serve elsewhere by now; none was lost", moved, len(before))
 	return nil
 }
 
 // remove ends the tasks first, because the nodes of a pool that is deleted are not drained.
 func (p *play) remove(ctx context.Context) error {
-	if err := p.note(func(done *home.Progress) { done.Tasks = false }); err != nil {
+	if err := p.Note(func(done *home.Progress) { done.Tasks = false }); err != nil {
 		return err
 	}
 	if err := p.setTasks(0); err != nil {
 		return err
 	}
-	err := p.await(ctx, func() string {
+	err := p.Await(ctx, func() string {
 		running, err := p.jobs.Survivors()
 		if left := p.workload.Left(); err != nil || left > 0 || len(running) > 0 {
 			return fmt.Sprintf("the end of %d tasks, %d of them processes (%v)", left, len(running), err)
@@ -252,7 +247,7 @@ func (p *play) remove(ctx context.Context) error {
 	if err := p.Pools.Delete(ctx, poolKey, ""); err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err // not found: an earlier program has got that far
 	}
-	return p.await(ctx, p.left)
+	return p.Await(ctx, p.left)
 }
 
 // left names what still exists though the pool was deleted.
@@ -290,7 +285,7 @@ func (p *play) record() *group.Group {
 // settled waits until the pool runs with n machines of one version. They must be exactly the
 // processes in the ledger and the nodes in the cluster.
 func (p *play) settled(ctx context.Context, n int, version string) error {
-	return p.await(ctx, func() string {
+	return p.Await(ctx, func() string {
 		pool, record := p.pool(), p.record()
 		if pool == nil || record == nil {
 			return "the pool and its group"
@@ -302,7 +297,7 @@ func (p *play) settled(ctx context.Context, n int, version string) error {
 		if p.narrator.behind(s.Phase) {
 			return "that it is told that the pool is " + string(s.Phase)
 		}
-		alive, err := p.book.Alive()
+		alive, err := p.Book.Alive()
 		if err != nil || len(alive) != n {
 			return fmt.Sprintf("%d processes of %d (%v)", len(alive), n, err)
 		}
@@ -335,7 +330,7 @@ func unmatched(life ledger.Life, pool *machinepool.Pool, record *group.Group, ve
 
 // tasksServe waits until every task serves, by the cluster and by the processes.
 func (p *play) tasksServe(ctx context.Context) error {
-	return p.await(ctx, func() string {
+	return p.Await(ctx, func() string {
 		running, err := p.jobs.Alive()
 		serving := 0
 		for _, life := range running {

@@ -29,13 +29,13 @@ func newCensus(book *ledger.Book, tell func(l ledger.Life, text string)) *census
 func (c *census) recall() error {
 	lives, err := c.book.Lives()
 	for _, life := range lives {
-		c.seen[life.Instance] = stage(life)
+		c.seen[life.Instance] = step(life)
 	}
 	return err
 }
 
-// stage returns how far a life has come. It is empty if the life is not its machine's.
-func stage(l ledger.Life) string {
+// step returns how far a life has come. It is empty if the life is not its machine's.
+func step(l ledger.Life) string {
 	switch {
 	case !l.Seated:
 		return ""
@@ -60,7 +60,7 @@ func (c *census) count(context.Context) (ledger.Tally, error) {
 	serving := make(map[string]bool, len(lives))
 	for _, life := range lives {
 		serving[life.Instance] = life.Serving
-		if text := stage(life); text != c.seen[life.Instance] {
+		if text := step(life); text != c.seen[life.Instance] {
 			c.seen[life.Instance] = text
 			c.tell(life, text)
 		}

@@ -4,12 +4,10 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/examples/quickstart/ledger"
@@ -27,13 +25,12 @@ type narrator struct {
 	pools  store.Reader[*machinepool.Pool]
 
 	mu    sync.Mutex
-	calls map[string]int    // calls of each kind since the last report
 	goes  map[string]bool   // instances that were reported as leaving
 	phase machinepool.Phase // the pool's, as reported last; "" if no transition was
 }
 
 func newNarrator(s *screen.Screen, pools store.Reader[*machinepool.Pool]) *narrator {
-	return &narrator{screen: s, pools: pools, calls: make(map[string]int), goes: make(map[string]bool)}
+	return &narrator{screen: s, pools: pools, goes: make(map[string]bool)}
 }
 
 // event reports calls and what a person should know. transition reports phases.
@@ -74,25 +71,6 @@ func (n *narrator) behind(phase machinepool.Phase) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.phase != "" && n.phase != phase
-}
-
-// effect counts calls to driver and cluster.
-func (n *narrator) effect(_ manager.Kind, _ object.Key, name string, _ time.Duration, _ error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.calls[name]++
-}
-
-// tellCalls reports the calls since the last report.
-func (n *narrator) tellCalls() string {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	var parts []string
-	for _, name := range slices.Sorted(maps.Keys(n.calls)) {
-		parts = append(parts, name+" "+strconv.Itoa(n.calls[name]))
-	}
-	clear(n.calls)
-	return strings.Join(parts, ", ")
 }
 
 // leaving reports which machines will be drained, once each.

@@ -13,30 +13,20 @@ import (
 	"github.com/millwright-go/millwright/examples/quickstart/home"
 	"github.com/millwright-go/millwright/examples/quickstart/ledger"
 	"github.com/millwright-go/millwright/examples/quickstart/procid"
+	"github.com/millwright-go/millwright/examples/quickstart/stage"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/store"
 )
 
-// act is one part of the play. It returns once what it promises has come true.
-type act struct {
-	headline string
-	creates  int // how many processes it needs, and so how many there must be
-	do       func(*play, context.Context) error
+var acts = []stage.Act[*play]{
+	{Headline: "A deployment of 6 machines, and 13 tasks on them", Creates: replicas, Do: (*play).create},
+	{Headline: "A new version is rolled out, with at most 2 machines more and never one less; tasks move within their budget", Creates: replicas, Do: (*play).roll},
+	{Headline: "The process of one machine is killed; two processes run that no manager knows of", Creates: 1, Do: (*play).kill},
+	{Headline: "The cluster does not answer for some seconds", Creates: 0, Do: (*play).outage},
+	{Headline: "The manager is stopped in the middle of a rollout, and another one takes over", Creates: replicas, Do: (*play).restart},
+	{Headline: "Scaled to 3", Creates: 0, Do: (*play).scale},
+	{Headline: "The deployment is deleted", Creates: 0, Do: (*play).remove},
 }
-
-var acts = []act{
-	{"A deployment of 6 machines, and 13 tasks on them", replicas, (*play).create},
-	{"A new version is rolled out, with at most 2 machines more and never one less; tasks move within their budget", replicas, (*play).roll},
-	{"The process of one machine is killed; two processes run that no manager knows of", 1, (*play).kill},
-	{"The cluster does not answer for some seconds", 0, (*play).outage},
-	{"The manager is stopped in the middle of a rollout, and another one takes over", replicas, (*play).restart},
-	{"Scaled to 3", 0, (*play).scale},
-	{"The deployment is deleted", 0, (*play).remove},
-}
-
-// patience is how long an act waits for anything. An eviction that a budget refuses is retried
-// after 20 s, and the machine may be slow.
-const patience = 3 * time.Minute
 
 func (p *play) create(ctx context.Context) error {
 	strategy := deployment.Strategy{MaxSurge: rollout.IntOrPercent{Value: surge}} // and none unavailable
@@ -64,7 +54,7 @@ func (p *play) roll(ctx context.Context) error {
 	if err := p.checkRollout(ctx); err != nil {
 		return err
 	}
-	return p.checkMoved(*p.done.Chosen, p.done.From)
+	return p.checkMoved(*p.Done.Chosen, p.Done.From)
 }
 
 // beginCounts forgets what was counted so far.
@@ -75,7 +65,7 @@ func (p *play) beginCounts() {
 
 // counted waits for a count of each kind.
 func (p *play) counted(ctx context.Context) error {
-	return errors.Join(p.await(ctx, p.census.Missing), p.await(ctx, p.tasks.Missing))
+	return errors.Join(p.Await(ctx, p.census.Missing), p.Await(ctx, p.tasks.Missing))
 }
 
 // checkRollout checks a rollout against its bounds, those of machines and of tasks.
@@ -98,12 +88,12 @@ func useClass(name string) func(*deployment.Spec) {
 
 // noteData records which process has the volume, and where, unless an earlier program has.
 func (p *play) noteData() error {
-	if p.done.Chosen != nil {
+	if p.Done.Chosen != nil {
 		return nil
 	}
 	data, _ := p.data()
 	from := p.workload.Where(dataTask)
-	return p.note(func(done *home.Progress) { done.Chosen, done.From = &data, from })
+	return p.Note(func(done *home.Progress) { done.Chosen, done.From = &data, from })
 }
 
 // kill ends a process in a way that no program can prepare for. The loss of a machine makes the
@@ -114,10 +104,10 @@ func (p *play) kill(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, strangers.close()) }()
-	if p.done.Chosen != nil {
+	if p.Done.Chosen != nil {
 		// With an earlier program a machine may be lost already, and no other one will be. A
 		// manager that starts looks too.
-		p.stopManager()
+		p.StopManager()
 		if err := p.startManager(); err != nil {
 			return err
 		}
@@ -131,14 +121,14 @@ func (p *play) kill(ctx context.Context) (err error) {
 	if err := victim.ID.Signal(syscall.SIGKILL); err != nil && !errors.Is(err, procid.ErrGone) { // an earlier program's
 		return err
 	}
-	p.say("killed process %d of machine %s, and with it %d tasks", victim.ID.PID, victim.Machine, len(lost))
+	p.Say("killed process %d of machine %s, and with it %d tasks", victim.ID.PID, victim.Machine, len(lost))
 	noticed := func() string {
 		if m := p.machine(victim.Machine); m != nil && m.Status.Phase == machine.PhaseRunning {
 			return "machine " + victim.Machine + " still counts as Running"
 		}
 		return ""
 	}
-	if err := p.await(ctx, noticed); err != nil {
+	if err := p.Await(ctx, noticed); err != nil {
 		return err
 	}
 	after := time.Since(start)
@@ -148,15 +138,15 @@ func (p *play) kill(ctx context.Context) (err error) {
 	if err := p.tasksServe(ctx); err != nil {
 		return err
 	}
-	p.say("noticed %.1f s after the kill, replaced after %.1f s", after.Seconds(), time.Since(start).Seconds())
+	p.Say("noticed %.1f s after the kill, replaced after %.1f s", after.Seconds(), time.Since(start).Seconds())
 	return p.checkStrangers(ctx, strangers)
 }
 
 // victim returns the process to be killed: the one that an earlier program has chosen, or else any
 // without a volume.
 func (p *play) victim() (*ledger.Life, error) {
-	if p.done.Chosen != nil {
-		return p.done.Chosen, nil
+	if p.Done.Chosen != nil {
+		return p.Done.Chosen, nil
 	}
 	alive, err := p.processes("v2")
 	if err != nil {
@@ -167,7 +157,7 @@ func (p *play) victim() (*ledger.Life, error) {
 	if len(alive) == 0 {
 		return nil, errors.New("there is no process to kill")
 	}
-	return &alive[0], p.note(func(done *home.Progress) { done.Chosen = &alive[0] })
+	return &alive[0], p.Note(func(done *home.Progress) { done.Chosen = &alive[0] })
 }
 
 // restart loses a manager with all it knew. The machines don't notice.
@@ -182,23 +172,23 @@ func (p *play) restart(ctx context.Context) error {
 		}
 		return ""
 	}
-	if err := p.await(ctx, halfWay); err != nil {
+	if err := p.Await(ctx, halfWay); err != nil {
 		return err
 	}
-	p.stopManager()
+	p.StopManager()
 	kept, err := p.processes("v3")
 	if err != nil {
 		return err
 	}
-	p.say("the manager is gone; of %d processes of v3 it knew %d to run", len(kept), p.running("v3"))
-	if err := p.await(ctx, p.unjoined); err != nil {
+	p.Say("the manager is gone; of %d processes of v3 it knew %d to run", len(kept), p.running("v3"))
+	if err := p.Await(ctx, p.unjoined); err != nil {
 		return err
 	}
-	p.say("without a manager, every process has booted and joined the cluster")
+	p.Say("without a manager, every process has booted and joined the cluster")
 	if err := p.startManager(); err != nil {
 		return err
 	}
-	p.say("another manager begins; all it has is the store")
+	p.Say("another manager begins; all it has is the store")
 	if err := p.settled(ctx, replicas, "v3"); err != nil {
 		return err
 	}
@@ -207,13 +197,13 @@ func (p *play) restart(ctx context.Context) error {
 			return fmt.Errorf("process %d of machine %s was lost between the managers", life.ID.PID, life.Machine)
 		}
 	}
-	p.say("of %d processes of v3, %d are the first manager's", replicas, len(kept))
+	p.Say("of %d processes of v3, %d are the first manager's", replicas, len(kept))
 	return p.checkRollout(ctx)
 }
 
 // processes returns those that run and belong to a machine of a class.
 func (p *play) processes(class string) ([]ledger.Life, error) {
-	alive, err := p.book.Alive()
+	alive, err := p.Book.Alive()
 	var of []ledger.Life
 	for _, life := range alive {
 		m := p.machine(life.Machine)
@@ -251,5 +241,5 @@ func (p *play) remove(ctx context.Context) error {
 	if err := p.Deployments.Delete(ctx, deploymentKey, ""); err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err // not found: an earlier program has got that far
 	}
-	return p.await(ctx, p.left)
+	return p.Await(ctx, p.left)
 }

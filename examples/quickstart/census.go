@@ -90,7 +90,7 @@ func (p *play) checkCensus(floor, ceiling int) error {
 	case counts.Most.Staying > ceiling:
 		return fmt.Errorf("%d processes were there at a time, %d are allowed", counts.Most.Staying, ceiling)
 	}
-	p.say("processes counted %d times: never fewer than %d serving, never more than %d (%d with those told to end)",
+	p.Say("processes counted %d times: never fewer than %d serving, never more than %d (%d with those told to end)",
 		counts.Number, counts.Least.Serving, counts.Most.Staying, counts.Most.Running)
 	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,12 +24,11 @@ type narrator struct {
 
 	mu    sync.Mutex
 	whys  map[string]string // the last one of each machine
-	calls map[string]int    // calls of each kind since the last report
 	heard map[string]int    // how often events of each reason were
 }
 
 func newNarrator(s *screen.Screen) *narrator {
-	return &narrator{screen: s, whys: make(map[string]string), calls: make(map[string]int), heard: make(map[string]int)}
+	return &narrator{screen: s, whys: make(map[string]string), heard: make(map[string]int)}
 }
 
 // event reports what sets and deployments do. transition reports machines.
@@ -56,13 +54,6 @@ func (n *narrator) transition(key object.Key, move machine.Move, reason decision
 	case move.Table == machine.DeletionTable().Name && move.To == string(machine.StageGone):
 		n.screen.Line(screen.Dim, fmt.Sprintf("machine %s: gone: %s", key.Name, why))
 	}
-}
-
-// effect counts calls to driver and cluster, and bulk orders.
-func (n *narrator) effect(_ manager.Kind, _ object.Key, name string, _ time.Duration, _ error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.calls[name]++
 }
 
 // pass records what a machine waits for.
@@ -95,25 +86,6 @@ func (n *narrator) times(reason decision.Reason) int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.heard[reason.String()]
-}
-
-// called returns how often there was a call since the last report.
-func (n *narrator) called(name string) int {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.calls[name]
-}
-
-// tellCalls reports the calls since the last report.
-func (n *narrator) tellCalls() string {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	var parts []string
-	for _, name := range slices.Sorted(maps.Keys(n.calls)) {
-		parts = append(parts, name+" "+strconv.Itoa(n.calls[name]))
-	}
-	clear(n.calls)
-	return strings.Join(parts, ", ")
 }
 
 func toneOf(p machine.Phase) screen.Tone {

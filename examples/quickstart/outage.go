@@ -21,7 +21,7 @@ func (p *play) outage(ctx context.Context) error {
 	p.beginCounts()
 	frozen, back := p.narrator.times(safety.ReasonUnreachable), p.narrator.times(safety.ReasonReachable)
 	p.stopCluster()
-	err = p.await(ctx, func() string {
+	err = p.Await(ctx, func() string {
 		if p.narrator.times(safety.ReasonUnreachable) == frozen {
 			return "the manager's notice that the cluster is away"
 		}
@@ -30,12 +30,12 @@ func (p *play) outage(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.say("the cluster does not answer: nothing is created or given up")
+	p.Say("the cluster does not answer: nothing is created or given up")
 	if err := p.asked(ctx, looks); err != nil {
 		return err
 	}
 	p.startCluster()
-	err = p.await(ctx, func() string {
+	err = p.Await(ctx, func() string {
 		if p.narrator.times(safety.ReasonReachable) == back {
 			return "the manager's notice that the cluster is back"
 		}
@@ -52,15 +52,15 @@ func (p *play) outage(ctx context.Context) error {
 			return fmt.Errorf("process %d of machine %s has ended since the cluster did not answer", life.ID.PID, life.Machine)
 		}
 	}
-	p.say("the cluster is back, with the same %d processes", len(before))
+	p.Say("the cluster is back, with the same %d processes", len(before))
 	return p.checkRollout(ctx)
 }
 
 // asked waits until the manager has asked the cluster n times more.
 func (p *play) asked(ctx context.Context, n int) error {
-	before := p.narrator.called("CheckTarget")
-	return p.await(ctx, func() string {
-		if more := p.narrator.called("CheckTarget") - before; more < n {
+	before := p.Calls.Of("CheckTarget")
+	return p.Await(ctx, func() string {
+		if more := p.Calls.Of("CheckTarget") - before; more < n {
 			return fmt.Sprintf("%d of %d questions whether the cluster answers", n-more, n)
 		}
 		return ""

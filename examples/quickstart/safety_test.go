@@ -125,7 +125,7 @@ func TestHalfOfTheFleetBreaks(t *testing.T) {
 			o.begin()
 			p.beginCounts()
 			broken := p.stopHalf(t)
-			require.NoError(t, p.await(t.Context(), func() string {
+			require.NoError(t, p.Await(t.Context(), func() string {
 				if !slices.ContainsFunc(broken, func(l ledger.Life) bool { return l.ID.Alive() }) {
 					return ""
 				}
@@ -173,9 +173,9 @@ func TestOutageStopsClocks(t *testing.T) {
 	before := p.created(t)
 	o.begin()
 	silent := p.stopHalf(t)
-	require.NoError(t, p.await(t.Context(), func() string { return p.notIn(machine.PhaseUnknown, silent) }))
+	require.NoError(t, p.Await(t.Context(), func() string { return p.notIn(machine.PhaseUnknown, silent) }))
 	p.stopCluster()
-	require.NoError(t, p.await(t.Context(), func() string {
+	require.NoError(t, p.Await(t.Context(), func() string {
 		if p.narrator.times(safety.ReasonUnreachable) == 0 {
 			return "the freeze"
 		}
@@ -186,7 +186,7 @@ func TestOutageStopsClocks(t *testing.T) {
 	require.Empty(t, p.notIn(machine.PhaseUnknown, silent), "nobody judges")
 
 	p.startCluster()
-	require.NoError(t, p.await(t.Context(), func() string {
+	require.NoError(t, p.Await(t.Context(), func() string {
 		if p.narrator.times(safety.ReasonReachable) == 0 {
 			return "the thaw"
 		}
@@ -236,7 +236,7 @@ func TestStrayIsCollected(t *testing.T) {
 	require.NoError(t, p.settled(t.Context(), replicas, "v1"))
 	require.NoError(t, p.asked(t.Context(), 2)) // time enough to collect another one
 	require.True(t, s.others.ID.Alive())
-	require.Equal(t, 1, p.narrator.called("DeleteOrphan"))
+	require.Equal(t, 1, p.Calls.Of("DeleteOrphan"))
 	for _, life := range alive[1:] {
 		require.True(t, life.ID.Alive(), "process of machine %s", life.Machine)
 	}

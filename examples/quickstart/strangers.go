@@ -72,7 +72,7 @@ func (s *strangers) close() error {
 // checkStrangers waits until the one with the fleet's tag was collected, and requires that the
 // other one was not.
 func (p *play) checkStrangers(ctx context.Context, s *strangers) error {
-	err := p.await(ctx, func() string {
+	err := p.Await(ctx, func() string {
 		if s.stray.ID.Alive() {
 			return fmt.Sprintf("the end of process %d, which is no machine's", s.stray.ID.PID)
 		}
@@ -84,7 +84,7 @@ func (p *play) checkStrangers(ctx context.Context, s *strangers) error {
 	if !s.others.ID.Alive() {
 		return fmt.Errorf("process %d, which is another fleet's, was ended", s.others.ID.PID)
 	}
-	p.say("process %d, with the fleet's tag and no machine, was ended; process %d, with another one, was left alone",
+	p.Say("process %d, with the fleet's tag and no machine, was ended; process %d, with another one, was left alone",
 		s.stray.ID.PID, s.others.ID.PID)
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/examples/quickstart/screen"
+	"github.com/millwright-go/millwright/examples/quickstart/stage"
 )
 
 // TestStrategies rolls the fleet to another version by each strategy, and counts processes
@@ -69,7 +70,7 @@ func startFleetWith(t *testing.T, strategy deployment.Strategy, prepare func(*pl
 		}
 		require.NoError(t, p.close(ctx, failed))
 	})
-	p.health.HealthTimeout = patience // a process that comes late on a busy machine is not lost
+	p.health.HealthTimeout = stage.Patience // a process that comes late on a busy machine is not lost
 	prepare(p)
 	require.NoError(t, p.begin())
 	require.NoError(t, p.deploy(t.Context(), p.token, strategy))
@@ -80,7 +81,7 @@ func startFleetWith(t *testing.T, strategy deployment.Strategy, prepare func(*pl
 // created returns how many processes there have been.
 func (p *play) created(t *testing.T) int {
 	t.Helper()
-	account, err := p.book.Account()
+	account, err := p.Book.Account()
 	require.NoError(t, err)
 	return account.Created
 }

@@ -47,7 +47,7 @@ func (f *fleet) setTasks(front, data int) error {
 
 // startTasks starts all tasks.
 func (p *play) startTasks(ctx context.Context) error {
-	if err := p.note(func(done *home.Progress) { done.Tasks = true }); err != nil {
+	if err := p.Note(func(done *home.Progress) { done.Tasks = true }); err != nil {
 		return err
 	}
 	if err := p.setTasks(tasks, 1); err != nil {
@@ -58,7 +58,7 @@ func (p *play) startTasks(ctx context.Context) error {
 
 // tasksServe waits until every task serves, by the cluster and by the processes.
 func (p *play) tasksServe(ctx context.Context) error {
-	return p.await(ctx, func() string {
+	return p.Await(ctx, func() string {
 		running, err := p.tasks.book.Alive()
 		if err != nil {
 			return err.Error()
@@ -76,13 +76,13 @@ func (p *play) tasksServe(ctx context.Context) error {
 
 // stopTasks ends all tasks, as their owner would before the machines are deleted.
 func (p *play) stopTasks(ctx context.Context) error {
-	if err := p.note(func(done *home.Progress) { done.Tasks = false }); err != nil {
+	if err := p.Note(func(done *home.Progress) { done.Tasks = false }); err != nil {
 		return err
 	}
 	if err := p.setTasks(0, 0); err != nil {
 		return err
 	}
-	return p.await(ctx, func() string {
+	return p.Await(ctx, func() string {
 		running, err := p.tasks.book.Survivors()
 		if left := p.workload.Left(); err != nil || left > 0 || len(running) > 0 {
 			return fmt.Sprintf("the end of %d tasks, %d of them processes (%v)", left, len(running), err)
@@ -141,7 +141,7 @@ func (p *play) checkTasks() error {
 	case account.Duplicates > 0:
 		return fmt.Errorf("%d tasks ran twice at a time", account.Duplicates)
 	default:
-		p.say("tasks counted %d times: never fewer than %d of %d serving (budget: %d)", counts.Number, counts.Least.Serving, tasks, floor)
+		p.Say("tasks counted %d times: never fewer than %d of %d serving (budget: %d)", counts.Number, counts.Least.Serving, tasks, floor)
 	}
 	return nil
 }
@@ -174,6 +174,6 @@ func (p *play) checkMoved(before ledger.Life, from string) error {
 			had++
 		}
 	}
-	p.say("task %s and its volume went from machine %s to %s; %d processes have had the volume, one at a time", dataTask, from, to, had)
+	p.Say("task %s and its volume went from machine %s to %s; %d processes have had the volume, one at a time", dataTask, from, to, had)
 	return nil
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/millwright-go/millwright/drain"
 	"github.com/millwright-go/millwright/examples/quickstart/ledger"
 	"github.com/millwright-go/millwright/examples/quickstart/screen"
+	"github.com/millwright-go/millwright/examples/quickstart/stage"
 	"github.com/millwright-go/millwright/examples/quickstart/task"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/manager"
@@ -48,7 +49,7 @@ func TestUndrainedMachinesBreakTheBudget(t *testing.T) {
 	t.Parallel()
 	p := startFleet(t, deployment.Strategy{MaxSurge: rollout.IntOrPercent{Value: replicas}}) // many are removed at a time
 	require.NoError(t, p.startTasks(t.Context()))
-	p.stopManager()
+	p.StopManager()
 	p.drainer = func() (manager.Drainer, error) { return careless{}, nil }
 	require.NoError(t, p.startManager())
 	p.beginCounts()
@@ -73,7 +74,7 @@ func TestBudgetHoldsDrainsBack(t *testing.T) {
 	t.Parallel()
 	p := startFleet(t, deployment.Strategy{MaxSurge: rollout.IntOrPercent{Value: replicas}})
 	require.NoError(t, p.startTasks(t.Context()))
-	p.stopManager()
+	p.StopManager()
 	p.drainer = func() (manager.Drainer, error) {
 		return drains.New(drains.Options{
 			Nodes: p.Nodes, Policy: drainPolicy(), Workload: drains.Workload{Pods: p.workload, Budgets: p.workload, Volumes: p.workload},
@@ -82,7 +83,7 @@ func TestBudgetHoldsDrainsBack(t *testing.T) {
 	require.NoError(t, p.startManager())
 	p.beginCounts()
 	require.NoError(t, p.edit(t.Context(), useClass("v2")))
-	require.NoError(t, p.await(t.Context(), func() string {
+	require.NoError(t, p.Await(t.Context(), func() string {
 		nodes, err := p.Nodes.List(t.Context(), store.Query{})
 		draining := slices.DeleteFunc(nodes, func(n *machine.Node) bool { return n.Drain == nil })
 		if err != nil || len(draining) < 2 {
@@ -90,7 +91,7 @@ func TestBudgetHoldsDrainsBack(t *testing.T) {
 		}
 		return ""
 	}))
-	require.NoError(t, p.await(t.Context(), func() string {
+	require.NoError(t, p.Await(t.Context(), func() string {
 		if p.running("v1") > 0 {
 			return "the deletion of all old machines"
 		}
@@ -115,7 +116,7 @@ func TestTaskThatSurvivesIsAnOrphan(t *testing.T) {
 	require.Eventually(t, func() bool {
 		alive, err := p.tasks.book.Alive()
 		return err == nil && len(alive) == 1
-	}, patience, time.Millisecond)
+	}, stage.Patience, time.Millisecond)
 	cancel()
 	running.Wait()
 	require.ErrorContains(t, p.close(t.Context(), nil), "1 orphans")
@@ -137,7 +138,7 @@ func TestHostWaitsForTasks(t *testing.T) {
 	require.NoError(t, p.deploy(t.Context(), p.token, twoMore))
 	require.NoError(t, p.settled(t.Context(), replicas, "v1"))
 	require.NoError(t, p.startTasks(t.Context()))
-	p.stopManager()
+	p.StopManager()
 	held, ok := p.data()
 	require.True(t, ok)
 	require.NoError(t, held.ID.Signal(syscall.SIGSTOP))
@@ -172,7 +173,7 @@ func TestFinishedTasksHoldNoDrain(t *testing.T) {
 	from := p.workload.Where(dataTask)
 	before, ok := p.data()
 	require.True(t, ok)
-	p.stopManager()
+	p.StopManager()
 	seen := &witness{Pods: p.workload}
 	p.drainer = func() (manager.Drainer, error) {
 		return drains.New(drains.Options{
@@ -219,12 +220,12 @@ func TestDrainOutlivesItsManager(t *testing.T) {
 		return n.Drain
 	}
 	require.Eventually(t, func() bool { r := record(); return r != nil && r.Turn.Pod.Name == dataTask },
-		patience, time.Millisecond)
-	p.stopManager()
+		stage.Patience, time.Millisecond)
+	p.StopManager()
 	begun := record()
 	require.NotNil(t, begun, "the node is there still")
 	require.True(t, before.ID.Alive(), "and so is the task")
-	require.NoError(t, p.await(t.Context(), func() string {
+	require.NoError(t, p.Await(t.Context(), func() string {
 		if now, ok := p.data(); !ok || now.Instance == before.Instance {
 			return "another process that has the volume"
 		}
@@ -238,7 +239,7 @@ func TestDrainOutlivesItsManager(t *testing.T) {
 			require.Equal(t, begun.Since, r.Since, "the drain has begun once")
 		}
 		return r == nil
-	}, patience, time.Millisecond)
+	}, stage.Patience, time.Millisecond)
 	require.NoError(t, p.settled(t.Context(), replicas, "v2"))
 	require.NoError(t, p.checkRollout(t.Context()))
 	require.NoError(t, p.checkMoved(before, key.Name))

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/machine"
@@ -11,54 +10,10 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// glance is the time between two looks at a condition without a change of an object, because
-// processes change without one.
-const glance = 50 * time.Millisecond
-
-// watchStores reports every change to p.changed, until ctx ends.
-func (p *play) watchStores(ctx context.Context) {
-	follow(ctx, p, p.Machines)
-	follow(ctx, p, p.Sets)
-	follow(ctx, p, p.Deployments)
-	follow(ctx, p, p.Nodes)
-}
-
-func follow[T object.Object[T]](ctx context.Context, p *play, c store.Collection[T]) {
-	p.background.Go(func() {
-		for range c.Watch(ctx) {
-			select {
-			case p.changed <- struct{}{}:
-			default: // a look is due already
-			}
-		}
-	})
-}
-
-// await waits until nothing is missing. Its error names what was.
-func (p *play) await(ctx context.Context, missing func() string) error {
-	expired := fmt.Errorf("not within %s", patience)
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, expired)
-	defer cancel()
-	ticker := time.NewTicker(glance)
-	defer ticker.Stop()
-	for {
-		lack := missing()
-		if lack == "" {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%w; still missing: %s", context.Cause(ctx), lack)
-		case <-p.changed:
-		case <-ticker.C:
-		}
-	}
-}
-
 // settled waits until the deployment is complete: n machines run, all of them of one class, with a
 // node and a process each, and nothing else is there.
 func (p *play) settled(ctx context.Context, n int, class string) error {
-	return p.await(ctx, func() string {
+	return p.Await(ctx, func() string {
 		d, err := p.Deployments.Get(ctx, deploymentKey)
 		if err != nil {
 			return err.Error()
@@ -75,7 +30,7 @@ func (p *play) settled(ctx context.Context, n int, class string) error {
 		if nodes := count(p.Nodes.List(ctx, store.Query{})); nodes != n {
 			return fmt.Sprintf("%d nodes of %d", nodes, n)
 		}
-		alive, err := p.book.Alive()
+		alive, err := p.Book.Alive()
 		if err != nil || len(alive) != n {
 			return fmt.Sprintf("%d processes of %d (%v)", len(alive), n, err)
 		}
@@ -106,7 +61,7 @@ func (p *play) machine(name string) *machine.Machine {
 
 // unjoined names a process that runs and is no ready node yet.
 func (p *play) unjoined() string {
-	alive, err := p.book.Alive()
+	alive, err := p.Book.Alive()
 	if err != nil {
 		return err.Error()
 	}
