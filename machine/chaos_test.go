@@ -187,7 +187,7 @@ func TestP13OneVMIsRecordedByAnyProvider(t *testing.T) {
 }
 
 // P14: a machine stays for as long as the provider does not delete its VM,
-// whatever it answers, and goes when it does.
+// for any answers of its, and is gone when it does.
 func TestP14TheRecordOutlivesTheVM(t *testing.T) {
 	for code := range codes.All() {
 		if code == codes.OK || code == codes.NotFound {

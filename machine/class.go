@@ -134,7 +134,7 @@ type Secret struct {
 // String names the secret and shows nothing of it.
 func (s Secret) String() string { return "secret " + s.Key.String() }
 
-// Format writes what String returns, whatever the verb. It has a value
+// Format writes what String returns, for any verb. It has a value
 // receiver, so that a Secret inside another value is covered as well.
 func (s Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, s.String()) }
 

@@ -91,7 +91,7 @@ func (c creation) ensureVM() Plan {
 
 // issueCreate announces a create, issues it, and looks at its answer. The
 // announcement is written in the very pass that issues the call: a reader of
-// an old state fails there, before it can bring a VM to life that nobody wants.
+// an old state fails there, before it can create a VM that no record owns.
 func (c creation) issueCreate() Plan {
 	made := c.o.Created
 	if made == nil {

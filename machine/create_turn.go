@@ -7,11 +7,10 @@ import (
 	"github.com/millwright-go/millwright/decision"
 )
 
-// A provider that refuses to create anything of a class, for want of a quota or
-// for a mistake in the class, refuses it to every machine of the class. Who
-// knows that (package safety keeps count) tells each of them by a Hold; the
-// machine then calls nobody until it is its turn to try for all. Its creation
-// clock runs on. If a quota is missing, the machine's status says so once: an
+// A provider that refuses to create anything of a class, because a quota is used up
+// or the class has a mistake, refuses it to every machine of the class. Package
+// safety keeps count, and the caller passes a Hold to each of them. A machine with a
+// Hold makes no call until it is its turn to try for all. Its creation clock runs on. If a quota is missing, the machine's status says so once: an
 // autoscaler goes by that, and tries another group of nodes.
 
 // createTurnRetry is after how long a turn is asked for again where the answer says

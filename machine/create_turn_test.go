@@ -158,7 +158,7 @@ func TestHeldForAMistakeWritesNothing(t *testing.T) {
 	require.Equal(t, before, w.store.live().Version)
 }
 
-// Whatever is stored and observed, a machine of a class that is slowed has no
+// With anything stored and observed, a machine of a class that is slowed has no
 // create announced or issued without a turn.
 func TestNoCreateWithoutATurn(t *testing.T) {
 	held := 0

@@ -119,9 +119,9 @@ func (d deletion) locate() Plan {
 	return out
 }
 
-// askForNode has the driver name the node, and records it: once the VM is
-// gone, nobody can. The VM's ID goes with it, since a node of that name may be
-// another VM's.
+// askForNode asks the driver for the node's name, and records it: when the VM is
+// gone, the driver can't say it any more. The VM's ID is recorded with it, because
+// a node of that name may be another VM's.
 func (d deletion) askForNode() (Plan, bool) {
 	vm := d.o.VM
 	if vm == nil {

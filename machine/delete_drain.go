@@ -12,8 +12,8 @@ import (
 // goes on without it.
 const forcedDrain = time.Minute
 
-// drain empties the node of a machine that is being deleted. Where nobody
-// drains there is nothing to wait for: the node is told and the VM goes.
+// drain empties the node of a machine that is being deleted. Without a drainer there
+// is nothing to wait for: the node is marked and the VM is deleted.
 func (d deletion) drain() Plan {
 	if plan, held := d.hold(d.p.Keys.PreDrainHook, StageInitiateDrain); held {
 		return plan

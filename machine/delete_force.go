@@ -5,7 +5,7 @@ import "time"
 // forcedByLabel reports whether somebody wants the machine gone without regard.
 func (d deletion) forcedByLabel() bool { return d.labelled(d.p.Keys.ForceDeletion) }
 
-// forceAnyway is when force becomes due whatever the node says.
+// forceAnyway returns when force becomes due, regardless of the node.
 func (d deletion) forceAnyway() time.Time {
 	if d.forcedByLabel() {
 		return d.m.DeletedAt

@@ -65,7 +65,7 @@ type DrainNode struct {
 	Node *Node
 	// Forced says that no budget and no volume is to be waited for.
 	Forced bool
-	// Stays says that the VM goes on running: nobody may be told that it is out
+	// Stays says that the VM goes on running: it must not be declared out
 	// of service.
 	Stays bool
 	// Since is the persisted beginning of this drain; what a former drain has
@@ -74,7 +74,7 @@ type DrainNode struct {
 	// Until is when this drain is forced or, if it is forced or for an
 	// in-place update, given up; a last attempt may come later. A node that
 	// does not answer may get force before, but only by an order of its own:
-	// nobody knows beforehand how long it stays silent.
+	// no caller can know beforehand how long it stays silent.
 	Until time.Time
 }
 

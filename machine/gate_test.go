@@ -171,7 +171,7 @@ func TestGatesOpenForFailuresFromTheFuture(t *testing.T) {
 	}
 }
 
-// Waits end at the creation's deadline, whatever the recovery table says.
+// Waits end at the creation's deadline, regardless of the recovery table.
 func TestGatesEndWithTheCreation(t *testing.T) {
 	w := newWorld(t)
 	w.give(func(m *machine.Machine) { m.Spec.Config.CreationTimeout = time.Minute })

@@ -119,9 +119,9 @@ func (h health) nodeUnhealthy(why decision.Why, node *Node) Plan {
 	return h.outOfTime(why)
 }
 
-// outOfTime gives a machine up whose health timeout has passed. The one of a
+// outOfTime marks a machine failed whose health timeout has passed. The machine of a
 // failed update counts as unhealthy even with a healthy node: it is not what
-// its owner wants, gets no workload, and nobody has made it good.
+// its owner wants, gets no workload, and was not updated since.
 func (h health) outOfTime(why decision.Why) Plan {
 	timeout := h.p.healthTimeout(h.m)
 	at := h.verdictAt(h.m.Status.Since, timeout)

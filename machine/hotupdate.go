@@ -52,7 +52,7 @@ func (h hotUpdate) refresh(plan Plan) Plan {
 }
 
 // changeable reports whether a VM may be changed where it is: it does its work,
-// and nobody else is at work on it.
+// and no other update or deletion is under way.
 func (h hotUpdate) changeable() bool {
 	phase := h.m.Status.Phase
 	return (phase == PhaseRunning || phase == PhaseAvailable) && h.m.Spec.InPlace == InPlaceNone &&
@@ -142,7 +142,7 @@ func (h hotUpdate) unchangeable(plan Plan, op *Operation) (Plan, bool) {
 	}
 	plan.Why = decision.Why{Reason: reasonUpdateNoVM, Name: h.m.Spec.ProviderID}
 	plan.Warn = firstOf(plan.Warn, plan.Why)
-	if h.o.NoCluster { // nobody judges its health
+	if h.o.NoCluster { // its health is not judged
 		return plan, true
 	}
 	at := h.after(op.Time, max(h.p.healthTimeout(h.m), codes.Long.Backoff(0, 0)))

@@ -216,7 +216,7 @@ func FuzzSplitSpec(f *testing.F) {
 		if textA == textB {
 			require.Equal(t, a, b)
 		}
-		_ = machine.RestoreSpec(classOf(textA), b) // of whatever it is
+		_ = machine.RestoreSpec(classOf(textA), b) // of anything
 		if a.Updatable == "" || a.Fixed != b.Fixed {
 			return
 		}

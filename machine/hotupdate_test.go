@@ -75,7 +75,7 @@ func (c *hotChaos) storm(t *rapid.T, steps int) {
 	c.stormy, c.killAt = false, 0
 }
 
-// TestP26TagsEndAsTheClassSays: whatever goes wrong while the tags of a class
+// TestP26TagsEndAsTheClassSays: for any faults while the tags of a class
 // change, in the end the VM has those of the class and no others of ours, the
 // record says so, and it was never replaced (P4, P13, P26); then nothing more is
 // written or called (P28).
@@ -210,7 +210,7 @@ func TestNotingTheSpecCostsNoWrite(t *testing.T) {
 	assert.Equal(t, machine.SplitSpec(w.class, w.fields), w.store.live().Status.VMSpec)
 }
 
-// Only a machine that does its work, and that nobody else is at work on, has
+// Only a machine that does its work, without an update or a deletion under way, has
 // its VM changed.
 func TestVMsAreLeftAloneOtherwise(t *testing.T) {
 	for name, disturb := range map[string]func(*world){

@@ -89,7 +89,7 @@ func (c *updateChaos) storm() {
 }
 
 // recorded holds a node to the rules by which an update that another program led on
-// is told from ours: nobody leads one on here.
+// is told from ours: no other program leads one on here.
 func (c *updateChaos) recorded() {
 	n := c.cluster.live(node)
 	told := object.FindCondition(n.Conditions, machine.NodeInPlaceUpdate)
@@ -133,7 +133,7 @@ func (c *updateChaos) rescued() {
 // A storm of faults, kills, stale reads, requests and users never tells an
 // agent of a node that is in service or not empty, and never drains another
 // machine's node: the models fail on the spot. When it is over, the machine
-// settles (P18, P28); and where nobody wants an update any more and none
+// settles (P18, P28); and where no update is wanted any more and none
 // came too late, it runs again, and nothing of the update is left (P23).
 func TestP18P23P28UpdatesAfterAStorm(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

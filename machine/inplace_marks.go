@@ -129,8 +129,8 @@ func (u nodeUpdate) apply() {
 	u.n.Applied.Update = now
 }
 
-// drainIsOver reports whether a node has the record of a drain that nobody goes
-// on with: its machine is neither going nor being updated. With the record goes
+// drainIsOver reports whether a node has the record of a drain that does
+// not go on: its machine is neither going nor being updated. With the record goes
 // the cordon, if it was the drain's.
 func (u nodeUpdate) drainIsOver() bool {
 	return u.n.Drain != nil && (u.m.Status.Phase == PhaseRunning || u.returns())
@@ -144,8 +144,8 @@ func (u nodeUpdate) returns() bool {
 
 // restoreCritical puts the critical-components taint on again, in the same
 // write that lets workload back: the program that takes it off once the components are
-// ready does so again. Only a node that once carried it gets it, since where
-// nobody uses it nobody would take it off.
+// ready does so again. Only a node that once carried it gets it: in a
+// fleet that does not use the taint, no program would remove it.
 func (u nodeUpdate) restoreCritical() {
 	t := u.n.Applied.Critical
 	if t.Key == "" || t.Key != u.p.Keys.CriticalComponents || u.n.hasTaint(t.Key) {

@@ -62,7 +62,7 @@ func (u inPlace) announces() bool {
 	return u.n.Applied.Update.Candidate || !u.n.says(u.p.Keys.CandidateForUpdate)
 }
 
-// forgive lets a machine run again whose failed update nobody wants any more
+// forgive lets a machine run again whose failed update is not wanted any more
 // and whose node is healthy.
 func (u inPlace) forgive() Plan {
 	sync := nodeSync{u.situation, u.n, false}

@@ -22,7 +22,7 @@ type clusterModel struct {
 	unready bool // nodes register without being Ready
 	faults  func(effect string) codes.Code
 	undo    func(*machine.Node) // what something else changes in each node that is written
-	drain   *drainModel         // nil: nobody drains
+	drain   *drainModel         // nil: there is no drainer
 	agent   agentModel
 }
 

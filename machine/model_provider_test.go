@@ -34,7 +34,7 @@ type providerModel struct {
 	w   *world
 	vms []*vm
 
-	atomic    bool              // one VM a name, whatever status calls show
+	atomic    bool              // one VM a name, even if status calls do not show it
 	lag       time.Duration     // after which status calls show a VM
 	boot      time.Duration     // after which a VM registers its node; negative: never
 	noStatus  bool              // GetMachineStatus answers UNIMPLEMENTED

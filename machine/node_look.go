@@ -50,7 +50,7 @@ func takeOver(s *Status, n *Node) {
 func ownCondition(typ string) bool { return typ == ConditionSpecValid || typ == ConditionPaused }
 
 // ConditionPaused is True while a machine is left alone; its message names the
-// annotation that asks for it. It is the machine's own, whatever its node says.
+// annotation that asks for it. It is the machine's own: conditions of its node never replace it.
 const ConditionPaused = "Paused"
 
 // looked reports whether the machine's node was looked for under the name it
@@ -97,12 +97,12 @@ func (s *situation) seenNode() *Node {
 	return s.node()
 }
 
-// unseen reports whether a node is missing from a cache only: nobody is deleted
-// undrained for that.
+// unseen reports whether a node is missing from a cache only: no machine is
+// deleted undrained for that.
 func (s *situation) unseen() bool { return s.o.Node.cached() && s.o.Node.Node == nil }
 
 // ours reports whether a node may be drained and deleted with this machine: it
-// carries its name, or nobody's and was not there before.
+// carries its name, or carries none and was not there before.
 func (s *situation) ours(n *Node) bool {
 	if s.owner != "" {
 		return s.owner == s.m.Name

@@ -115,13 +115,13 @@ func (g *marking) others() {
 	p := rapid.SampledFrom([]place{avoid, keep, kept}).Draw(g.t, "place")
 	c := rapid.SampledFrom([]content{{}, p.mark(), {true, "theirs"}}).Draw(g.t, "content")
 	if g.content(p) == c && c.there {
-		return // nothing changes, and nobody could tell
+		return // nothing changes, so nothing shows
 	}
 	spec := machine.NodeTemplate{Annotations: g.n.Annotations, Taints: g.n.Taints}
 	p.write(&g.w.policy.Keys, &spec, c)
 	g.n.Annotations, g.n.Taints = spec.Annotations, spec.Taints
 	if !c.there {
-		return // what was ours and is gone can be nobody's
+		return // what was ours and is gone can be no one else's
 	}
 	// Put back as it was, it can't be told from what was ours and stayed.
 	g.ours[p] = c == p.read(&g.w.policy.Keys, &g.n.Applied.NodeTemplate)
@@ -182,8 +182,8 @@ func (g *marking) pass() {
 	}
 }
 
-// TestP23MarksOfOthersStay: whatever others write on a node, the owner in the
-// template and a rollout on the machine, in whatever order: marks that are
+// TestP23MarksOfOthersStay: for anything that others write on a node, the owner in the
+// template and a rollout on the machine, in any order: marks that are
 // wanted are there where the place was free, go when they are not wanted, and
 // nothing that somebody else put there is changed or taken away.
 func TestP23MarksOfOthersStay(t *testing.T) {

@@ -203,8 +203,8 @@ func (s nodeSync) behind() bool {
 }
 
 // fence writes the status as it is, but for a failed step that is tried again.
-// A reader of an old record fails there, before it does to the node what nobody
-// wants any more.
+// A reader of an old record fails there, before it does to the node what is not
+// wanted any more.
 func (s nodeSync) fence() Plan {
 	return s.setStatus(decision.Why{Reason: reasonUpdateFence, Name: s.n.Name}, func(status *Status) {
 		if op := &status.LastOperation; status.Phase == PhaseInPlaceUpdating && op.State == StateFailed {

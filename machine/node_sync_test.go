@@ -55,7 +55,7 @@ func (p parts) template(t *rapid.T) machine.NodeTemplate {
 }
 
 // threeWay is what a map should be: what is wanted, and of the rest what
-// others put there, which is all but what we applied and nobody changed since.
+// others put there, which is all but what we applied and was not changed since.
 func threeWay(have, last, want map[string]string) map[string]string {
 	out := map[string]string{}
 	for k, v := range have {
@@ -181,7 +181,7 @@ func TestP17DeletionOfOthersNodesIsNotFollowed(t *testing.T) {
 	})
 }
 
-// P27: a node that is to be written is the plan's own, whatever is on it, and
+// P27: a node that is to be written is the plan's own, with anything on it, and
 // what is not to be changed is on it as it was.
 func TestSyncedNodeIsAClone(t *testing.T) {
 	m := &machine.Machine{Meta: object.Meta{

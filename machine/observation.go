@@ -35,7 +35,7 @@ type NodeAnswer struct {
 	Name string
 	Node *Node
 	// Read says when it was read or written. What a cache answered may be old:
-	// nobody is given up for that.
+	// no machine is marked failed for that.
 	Read decision.Freshness
 	// Gone says that it was looked for after the VM was gone, so that no node
 	// of it can come any more.
@@ -59,7 +59,7 @@ type Observation struct {
 	// NoCluster says that there is no target cluster: no node belongs to
 	// any machine.
 	NoCluster bool
-	// NoDrain says that nobody here drains nodes: no pod and no volume is
+	// NoDrain says that this process drains no nodes: no pod and no volume is
 	// waited for.
 	NoDrain bool
 	// NoInitialize says that this driver is known to have no InitializeMachine.
@@ -202,6 +202,6 @@ const (
 	// TokenNeeded says that the user data has a place for one.
 	TokenNeeded
 	// TokenUnavailable says that the user data has a place for one, and that
-	// nobody here makes any: a VM made from it could not join.
+	// this process makes none: a VM made from it could not join.
 	TokenUnavailable
 )

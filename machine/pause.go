@@ -8,8 +8,8 @@ import (
 )
 
 // A machine that is paused is left as it is: no call is made for it, no phase
-// and no stage moves, nothing is judged and nothing deleted, whatever labels
-// say. Only its status says so. An effect that was under way when the pause was
+// and no stage moves, nothing is judged and nothing deleted, for any
+// labels. Only its status says so. An effect that was under way when the pause was
 // written still happens; what came of it is found out after the pause, as after
 // a crash.
 

@@ -102,7 +102,7 @@ var pauseStories = map[string]func(*story){
 	},
 }
 
-// TestP25PausedMachinesAreLeftAlone: whatever is observed of a paused machine,
+// TestP25PausedMachinesAreLeftAlone: for any observation of a paused machine,
 // nothing is called, and nothing is written but the condition, once.
 func TestP25PausedMachinesAreLeftAlone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -134,7 +134,7 @@ func TestP25PausedMachinesAreLeftAlone(t *testing.T) {
 	})
 }
 
-// TestResumingIsOneWrite: whatever is observed of a machine that was paused, the
+// TestResumingIsOneWrite: for any observation of a machine that was paused, the
 // first thing is to restart its clocks, and nothing else changes.
 func TestResumingIsOneWrite(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -29,7 +29,7 @@ type Policy struct {
 	// 20 min.
 	InPlaceTimeout time.Duration
 	// Grace is how long a process watches before it ends a wait that began
-	// before the process did: nobody is Failed for a timeout that ran while no
+	// before the process did: no machine is Failed for a timeout that ran while no
 	// process looked, see Observation.WatchedSince. A process that was stopped
 	// for longer than this, as by SIGSTOP or with its VM, starts to watch again
 	// when it goes on. It concerns the creation,
@@ -88,8 +88,8 @@ type Keys struct {
 	KeepNode, KeptByUs string
 }
 
-// ownLabel reports whether a label of a node is this library's to write, whatever
-// a template says.
+// ownLabel reports whether a label of a node is this library's to write, even if
+// a template has it too.
 func ownLabel(k *Keys, key string) bool {
 	switch key {
 	case "":

@@ -27,10 +27,10 @@ type preserveRequest struct {
 	value  string       // empty: nothing
 	known  bool         // false: it can't be told, and what was decided stands
 	byNode bool         // the node says so
-	odd    decision.Why // what nobody understands; zero: nothing
+	odd    decision.Why // a value that is not known; zero: none
 }
 
-// request finds out what is asked. What nobody knows is passed over, with a
+// request finds out what is asked. An unknown value is passed over, with a
 // warning. Of a node that is missing, what it said last stands, unless the
 // machine says something; and nonsense on one that never said anything else does
 // not silence the machine, whose set would wait for it forever.
@@ -93,13 +93,13 @@ func (p Phase) preservable() bool {
 	return false
 }
 
-// untouched reports whether nobody ever asked to keep this machine.
+// untouched reports whether keeping this machine was never asked for.
 func (k preservation) untouched() bool {
 	return nodePreservation{k.situation, k.seenNode()}.ordinary()
 }
 
-// preserve records that the machine is kept from now on, or no longer. Nobody
-// is kept or let go for what a cache remembers of the node.
+// preserve records that the machine is kept from now on, or no longer. What
+// a cache remembers of the node decides neither.
 func (k preservation) preserve() (Plan, bool) {
 	if !k.m.Status.Phase.preservable() {
 		return Plan{}, false
@@ -163,7 +163,7 @@ func wholeSecond(t time.Time) time.Time {
 }
 
 // alsoPreserve adds to the write that has a machine fail or recover what that
-// means for its preservation: nobody ever sees a machine as failed that is to be
+// means for its preservation: no reader ever sees a failed machine that is to be
 // kept and is not.
 func (k preservation) alsoPreserve(plan Plan) Plan {
 	write, ok := plan.Write.(*UpdateStatus)
@@ -183,7 +183,7 @@ func (k preservation) alsoPreserve(plan Plan) Plan {
 }
 
 // whilePreserved has a plan that ends the pass look again when the time is up,
-// and tells of requests that nobody understands.
+// and warns about requests that are not known.
 func (k preservation) whilePreserved(plan Plan) Plan {
 	if plan.Write != nil || plan.Effect != nil {
 		return plan

@@ -170,9 +170,9 @@ func (c *preserveChaos) storm() {
 	c.stormy, c.frozen, c.killAt = false, false, 0
 }
 
-// A storm of requests, verdicts, faults, kills and stale reads: nobody is kept
+// A storm of requests, verdicts, faults, kills and stale reads: no machine is kept
 // or let go but for what is so at that moment, no node is drained that is in
-// service. When it is over and nobody asks for anything, the machine is not
+// service. When it is over and nothing is asked for, the machine is not
 // kept; if it runs, nothing of it is left on the node, and what was there before
 // still is (P23, P26, P28).
 func TestP23P26P28PreservedThroughAStorm(t *testing.T) {

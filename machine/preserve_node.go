@@ -24,7 +24,7 @@ func (k nodePreservation) marks() PreservedMarks {
 	have.Cordoned = k.n.Unschedulable && !have.Tainted && !k.n.Applied.Update.Cordoned && k.m.Status.Phase == PhaseFailed
 	have.Kept = keeps(k.n.Annotations, keys.keptByUs()) && !nodeRollout(k).recorded().kept && !has(t.Annotations, keys.KeepNode)
 	if p.Since.IsZero() && k.n.saysPreserved() {
-		have.Since = p.Ended // the node is to say that it ended, whatever else there is
+		have.Since = p.Ended // the node is to say that it ended, beside all else
 	}
 	return have
 }
@@ -142,7 +142,7 @@ func (k nodePreservation) condition() (c object.Condition, say bool) {
 	c = object.Condition{Type: NodePreserved, Status: object.True, Reason: ReasonPreservedByUser, Since: k.stamp()}
 	p := &k.m.Status.Preservation
 	switch {
-	case k.marks() == (PreservedMarks{}): // without the record nobody would take it back
+	case k.marks() == (PreservedMarks{}): // without the record nothing would remove it
 		return c, false
 	case k.preserved():
 		c.Message = "machine " + k.m.Name + " is kept until " + p.Until.UTC().Format(time.RFC3339)
@@ -158,7 +158,7 @@ func (k nodePreservation) condition() (c object.Condition, say bool) {
 	return c, have == nil || have.Status != c.Status || have.Reason != c.Reason || have.Message != c.Message
 }
 
-// ordinary reports whether nobody ever asked to keep this machine.
+// ordinary reports whether keeping this machine was never asked for.
 func (k nodePreservation) ordinary() bool {
 	key := k.p.Keys.Preserve
 	return k.m.Status.Preservation == (Preservation{}) && (k.n == nil || k.n.Applied.Preserved == (PreservedMarks{})) &&

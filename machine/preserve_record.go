@@ -4,7 +4,7 @@ import "time"
 
 // Values of annotation Keys.Preserve.
 const (
-	// PreserveNow keeps a machine at once, whatever its health.
+	// PreserveNow keeps a machine at once, in any health.
 	PreserveNow = "now"
 	// PreserveWhenFailed keeps a machine while it is Failed.
 	PreserveWhenFailed = "when-failed"
@@ -16,7 +16,7 @@ const (
 )
 
 // Preservation is what is known of a machine's being kept for inspection. The
-// zero value: nobody ever asked for it.
+// zero value: it was never asked for.
 type Preservation struct {
 	// Request is the value that is followed or, where Since is zero, was the
 	// last to be: it is not followed again before it has changed. Empty: none.
@@ -43,7 +43,7 @@ func (p *Preservation) Active(now time.Time) bool {
 	return !p.Since.IsZero() && now.Before(p.Until)
 }
 
-// Equal reports whether both say the same, the same instants in whatever location.
+// Equal reports whether both say the same, the same instants in any location.
 func (p *Preservation) Equal(q *Preservation) bool {
 	return p.Request == q.Request && p.NodeAsked == q.NodeAsked && p.Drained == q.Drained && p.TakenOver == q.TakenOver &&
 		p.Since.Equal(q.Since) && p.Until.Equal(q.Until) && p.Ended.Equal(q.Ended)

@@ -42,7 +42,7 @@ func TestP11AnyObservationGetsAPlan(t *testing.T) {
 	})
 }
 
-// P11: without our finalizer nobody is called, and a machine that is being
+// P11: without our finalizer no call is made, and a machine that is being
 // deleted is not even written.
 func TestP11NothingIsDoneWithoutOurFinalizer(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -79,8 +79,8 @@ func TestP11CallersMistakesAreErrors(t *testing.T) {
 	assert.ErrorIs(t, err, object.ErrInvalid)
 }
 
-// P17: a node that carries another machine's name is never touched, whatever
-// else is true; and an empty name or ID matches nothing.
+// P17: a node that carries another machine's name is never touched, for any
+// observation; and an empty name or ID matches nothing.
 func TestP17NodesOfOthersAreLeftAlone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o, p := anyObservation(t), anyPolicy(t)
@@ -90,7 +90,7 @@ func TestP17NodesOfOthersAreLeftAlone(t *testing.T) {
 			t.Skip("no node")
 		}
 		other := rapid.SampledFrom([]string{"m-2", ""}).Draw(t, "owner")
-		if other == "" { // nobody's name, and no machine may match it by having none
+		if other == "" { // no machine's name, and no machine may match it by having none
 			o.Machine.Name, o.Machine.Spec.ProviderID, o.Node.Node.ProviderID = "", "", ""
 			o.Machine.CreatedAt, o.Node.Node.CreatedAt = epoch, epoch.Add(-time.Hour)
 		}

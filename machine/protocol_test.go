@@ -48,7 +48,7 @@ func TestInPlaceReasons(t *testing.T) {
 	}
 }
 
-// TestInPlaceReasonsOfAFailure: a failed update says so, and one that nobody wants
+// TestInPlaceReasonsOfAFailure: a failed update says so, and one that is not wanted
 // any more leaves the reason from which the next begins.
 func TestInPlaceReasonsOfAFailure(t *testing.T) {
 	w := newWorld(t)
@@ -156,7 +156,7 @@ func (w *world) leave(l leftBehind) {
 	w.store.force(m)
 }
 
-// TestInPlaceTakenOver: whatever stage another program has left an update at, it
+// TestInPlaceTakenOver: at any stage that another program has left an update at, it
 // ends, and nothing of it stays on the node.
 func TestInPlaceTakenOver(t *testing.T) {
 	for name, l := range stagesLeftBehind {

@@ -19,13 +19,13 @@ const (
 	EventLost            Event = "vm lost"          // the provider says that the VM is gone
 	EventHealthTimeout   Event = "health timeout"   // it stayed unhealthy too long
 	EventDelete          Event = "delete"           // deletion was asked for
-	EventNotDeleted      Event = "not deleted"      // Terminating, but nobody asked for it
+	EventNotDeleted      Event = "not deleted"      // Terminating, but deletion was not asked for
 )
 
 // Events of an in-place update. Most move the phase and the stage at once.
 const (
 	EventSelected     Event = "selected"      // it is this machine's turn
-	EventWithdrawn    Event = "withdrawn"     // nobody wants the update any more
+	EventWithdrawn    Event = "withdrawn"     // the update is not wanted any more
 	EventUpdated      Event = "updated"       // the agent says that it is done
 	EventUpdateFailed Event = "update failed" // the agent says so, or the time is up
 	EventOutdated     Event = "outdated"      // done after it had been withdrawn

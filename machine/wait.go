@@ -48,7 +48,7 @@ func (s *situation) verdictAt(base time.Time, wait time.Duration) time.Time {
 // retryAt is when the recovery table allows the next attempt after the
 // persisted failure; zero: now. What the call depends on having changed opens
 // the gate at once, and so does a failure that claims to lie in the future:
-// nobody knows for how long it would keep the gate shut.
+// such a time could keep the gate shut for any time.
 func (s *situation) retryAt(call codes.Call) time.Time {
 	op := &s.m.Status.LastOperation
 	if op.State != StateFailed || op.Against != s.inputs() || op.Time.After(s.now) {
@@ -89,7 +89,7 @@ func sooner(plan Plan, at time.Time) Plan {
 }
 
 // past is a persisted time, unless it lies in the future: no wait can be
-// counted from one that nobody stored.
+// counted from a time that no process can have stored.
 func (s *situation) past(at time.Time) time.Time {
 	if at.After(s.now) {
 		return time.Time{}

@@ -77,7 +77,7 @@ func TestDeletionTakesFiveWrites(t *testing.T) {
 	assert.Equal(t, 2, w.cluster.writes)
 }
 
-// A new machine goes with four, and nobody is called.
+// A new machine is deleted with four, and no call is made.
 func TestDeletionOfANewMachineTakesFourWrites(t *testing.T) {
 	w := newWorld(t)
 	w.give()
