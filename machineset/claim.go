@@ -22,7 +22,7 @@ func (d *decider) claim() (Plan, bool) {
 	}
 	if len(d.summary.strays) > 0 {
 		orders := changed(d.summary.strays, decision.Why{Reason: reasonRelease}, func(m *machine.Machine) {
-			m.Owner, m.Spec.Marks = nil, machine.RolloutMarks{} // nobody else would take them away
+			m.Owner, m.Spec.Marks = nil, machine.RolloutMarks{} // nothing else would remove them
 		})
 		return Plan{Release: orders, Why: d.deletion(ReasonReleasing, len(orders))}, true
 	}

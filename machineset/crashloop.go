@@ -40,7 +40,7 @@ type CrashLoop struct {
 	Against machine.Inputs
 }
 
-// Equal reports whether both say the same, the same instant in whatever location.
+// Equal reports whether both say the same, the same instant in any location.
 func (c *CrashLoop) Equal(d *CrashLoop) bool {
 	e := *d
 	e.Last = c.Last
@@ -134,8 +134,8 @@ func (d *decider) recordCrashLoop() (Plan, bool) {
 	return Plan{Write: &UpdateStatus{next}, Why: why, Warn: why}, true
 }
 
-// nextTry is when those that wait are made; zero: at once. A failure so far
-// ahead that it is nobody's holds up nothing.
+// nextTry returns when the missing machines are created; zero: at once. A failure
+// with a time that no clock can have written delays nothing.
 func (d *decider) nextTry() time.Time {
 	c := d.crashLoop()
 	wait := d.p.crashLoopDelay(c.Rounds)

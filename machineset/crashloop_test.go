@@ -40,7 +40,7 @@ func (s *stage) wait() {
 	s.after(s.p.wait.At.Sub(s.w.now))
 }
 
-// TestChurnEqual: an instant is the same in whatever location it is read.
+// TestChurnEqual: an instant is the same in any location.
 func TestChurnEqual(t *testing.T) {
 	at := time.Date(2027, 1, 15, 8, 0, 0, 0, time.UTC)
 	a := machineset.CrashLoop{Rounds: 2, UpTo: 3, Last: at, Missing: 1}
@@ -189,7 +189,7 @@ func TestChurnDelays(t *testing.T) {
 	}
 }
 
-// Whatever came about: with a machine that fails each time, creates stay within
+// From any state: with a machine that fails each time, creates stay within
 // one a round, and rounds within the delays; killed or stale at any point, the
 // count is not forgotten (P12, P26). Once machines run, all are there within the
 // longest wait (P3).

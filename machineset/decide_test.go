@@ -294,7 +294,7 @@ func TestYoungGoBeforeAvailable(t *testing.T) {
 }
 
 // TestEqualVictimsGoByName is P19 where nothing but the name tells machines
-// apart: whatever the order of the input, the same ones go.
+// apart: for any order of the input, the same ones are deleted.
 func TestEqualVictimsGoByName(t *testing.T) {
 	set := newSet(3)
 	set.Finalizers = []string{machineset.Finalizer}

@@ -9,7 +9,7 @@ import (
 
 // remove takes a set that is being deleted to its end: its machines first, then
 // the finalizer. It creates nothing. Machines that are to stay behind are left
-// alone until nobody owns them.
+// alone until they have no owner.
 func (d *decider) remove() Plan {
 	if !d.s.HasFinalizer(Finalizer) {
 		return Plan{Why: decision.Why{Reason: reasonNotOurs}}

@@ -54,18 +54,16 @@ type class uint64
 const (
 	// classMarked: the machine is a deletion candidate, as a scaler has chosen it.
 	classMarked class = 2
-	// classRequested is that of a machine that is to be replaced, and does no
-	// work.
+	// classRequested: the machine is to be replaced, and does no work.
 	classRequested class = 3
-	// classPlain is that of a machine about which nobody said anything that
-	// decides here.
+	// classPlain: no request affects when this machine is deleted.
 	classPlain class = 4
-	// classAutomatic is that of a machine that its set keeps for inspection.
+	// classAutomatic: the set keeps the machine for inspection.
 	classAutomatic class = 5
-	// classExplicit is that of a machine that a user keeps for inspection.
+	// classExplicit: a user keeps the machine for inspection.
 	classExplicit class = 6
-	// classExpired is that of a machine that is to be replaced for its age,
-	// where only those to be replaced are compared.
+	// classExpired: the machine is to be replaced for its age. Only machines
+	// that are to be replaced are compared then.
 	classExpired class = 7
 )
 
@@ -94,8 +92,8 @@ func (d *decider) rank(m *machine.Machine, available bool) ranked {
 	return ranked{rank, d.age(m), m}
 }
 
-// phaseRank orders phases by what is lost with a machine in them. Phases that
-// nobody knows, and Terminating of which nothing will come, go first.
+// phaseRank orders phases by what is lost with a machine in them. Unknown
+// phases, and Terminating that leads nowhere, are first.
 func phaseRank(p machine.Phase) uint64 {
 	switch p {
 	case machine.PhaseFailed:

@@ -31,8 +31,8 @@ func ExpiresAt(m *machine.Machine, maxAge time.Duration) time.Time {
 	return m.CreatedAt.Add(maxAge).Add(shift).Add(time.Second) // CreatedAt lost its fraction of a second
 }
 
-// MayExpire reports whether a machine can be replaced for its age, whatever that
-// is: one that is being updated in place, or about to be, is not.
+// MayExpire reports whether a machine can be replaced for its age at all:
+// one that is being updated in place, or about to be, is not.
 func MayExpire(m *machine.Machine) bool {
 	switch m.Status.Phase {
 	case machine.PhaseInPlaceUpdating, machine.PhaseInPlaceUpdateSuccessful, machine.PhaseInPlaceUpdateFailed:

@@ -78,7 +78,7 @@ type DeletionCandidate struct {
 	At   time.Time // when the scaler said so or, where its clock is another one, when the set was told; whole seconds
 }
 
-// Equal reports whether both say the same, the same instant in whatever location.
+// Equal reports whether both say the same, the same instant in any location.
 func (v DeletionCandidate) Equal(w DeletionCandidate) bool {
 	return v.Name == w.Name && v.At.Equal(w.At)
 }

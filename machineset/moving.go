@@ -18,7 +18,7 @@ type Handover struct {
 	// Leaving are the names of machines that count as gone though this set
 	// may own them still: they are neither deleted nor released nor changed.
 	Leaving []string
-	// Closed says that no machine is created, whatever the size says. Either
+	// Closed says that no machine is created, for any size. Either
 	// the machines are being updated in place, and one that is lost is replaced
 	// in the set that they go to; or the set was raised to keep machines that it
 	// was to delete, and those that it has deleted are not to be made again.

@@ -61,7 +61,7 @@ func counted(o *machineset.Observation) (active, arriving int) {
 	return active, len(names)
 }
 
-// TestHandoverTakesNothing is P10: whatever names are noted as arriving, no
+// TestHandoverTakesNothing is P10: for any names that are noted as arriving, no
 // machine is deleted, adopted or released for it that would not be otherwise.
 func TestHandoverTakesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -50,8 +50,8 @@ func anyWorld(t *rapid.T) (*world, *process) {
 	return w, p
 }
 
-// TestPassFromAnyState is P5 and P8 over whole passes: whatever the store
-// holds, a pass ends; it does not create and delete for the sake of numbers;
+// TestPassFromAnyState is P5 and P8 over whole passes: for anything that the
+// store holds, a pass ends; it does not create and delete for the sake of numbers;
 // and a pass after it, on caches that know nothing of it, orders nothing more.
 func TestPassFromAnyState(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

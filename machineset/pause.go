@@ -8,15 +8,15 @@ import (
 
 // A set that is paused gives no orders: it makes, deletes, claims, releases and
 // changes no machine, also while it is being deleted. Its status goes on. Its
-// machines are not paused by it: they are looked after as ever, and one that
+// machines are not paused by it: they are reconciled as usual, and one that
 // fails is replaced when the pause is over.
 //
-// A machine that is paused is deleted by no set, for whatever reason: the set
+// A machine that is paused is deleted by no set, for any reason: the set
 // is too large, is being deleted, or the machine failed or is to be replaced.
 // It counts as one of the set's, so none is made in its place. If it is not
-// available it takes the place of one that would go: a rollout counts on it
-// that a set which shrinks gives up first what is not available, so no other
-// may go in its stead.
+// available, it takes the place of one that would be deleted: a rollout assumes
+// that a set which shrinks first deletes what is not available, so no other
+// machine may be deleted instead.
 
 // ConditionPaused is True while a set is left as it is. A set that is resumed takes it off before it gives
 // any order. So while it is True, the set is deleting no machine, even if it was resumed and paused again.

@@ -127,7 +127,7 @@ func TestPaused(t *testing.T) {
 	})
 }
 
-// TestPausedSetGivesNoOrder: whatever is observed of a paused set, there is at
+// TestPausedSetGivesNoOrder: for any observation of a paused set, there is at
 // most one write, of its status.
 func TestPausedSetGivesNoOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -168,9 +168,9 @@ func orders(p machineset.Plan) (out []machineset.Order) {
 	return out
 }
 
-// TestPausedMachinesStay: whatever a set does, and whenever its process dies or
+// TestPausedMachinesStay: for anything that a set does, and whenever its process dies or
 // reads an old cache, no machine that is paused is deleted; none is made in its
-// place (P12); and no available one goes in the stead of one that does not work,
+// place (P12); and no available one is deleted instead of one that does not work,
 // so that availability never falls below what a rollout counts on (P7). When
 // all are resumed, the set comes to its size.
 func TestPausedMachinesStay(t *testing.T) {
@@ -252,7 +252,7 @@ func checkSpares(t *rapid.T, o *machineset.Observation, plan machineset.Plan) {
 	}
 }
 
-// TestTheFirstPausedIsNamed, whatever order the machines come in.
+// TestTheFirstPausedIsNamed, in any order of the machines.
 func TestTheFirstPausedIsNamed(t *testing.T) {
 	o := liveObservation(newSet(3), 3)
 	o.Set.Spec.Replicas = 0
@@ -297,8 +297,8 @@ func TestPausedSetLooksOnTime(t *testing.T) {
 	require.Equal(t, machineset.ReasonNotOurs, plan.Why.Reason)
 }
 
-// TestResumedSetSaysSoFirst: a set that is resumed takes its condition off before it gives any order, so that nobody takes
-// it for paused while it deletes machines.
+// TestResumedSetSaysSoFirst: a set that is resumed takes its condition off before it gives any order, so that it is not taken
+// for paused while it deletes machines.
 func TestResumedSetSaysSoFirst(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		set := anySet(t)

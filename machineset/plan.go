@@ -36,8 +36,8 @@ type Observation struct {
 	Inputs machine.Inputs
 
 	// Created is the highest ordinal such that this process knows of all names
-	// of the open reservation up to it that they came to be machines, whatever
-	// has become of those: the creates that it ordered were answered OK or with
+	// of the open reservation up to it that they became machines, even if
+	// those are gone: the creates that it ordered were answered OK or with
 	// "already exists". Zero: it knows of none. It may be kept from pass to pass
 	// for as long as the set has this UID, Reservation.Reserved and
 	// Reservation.At.
@@ -132,7 +132,7 @@ type Plan struct {
 	// reads live again, see DeleteWithin. A machine whose
 	// deletion was accepted is replaced in Machines by one with DeletedAt set,
 	// or leaves it if it is gone, as it does if it was gone before or its name
-	// has another UID by now. Where the store does not answer with the machine
+	// now has another UID. Where the store does not answer with the machine
 	// as it is then, a copy with DeletedAt set to the present will do.
 	Delete []Order
 

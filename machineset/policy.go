@@ -26,7 +26,7 @@ type Policy struct {
 	// most. From 1 to 10,000; default 100.
 	Burst int32
 	// RequestTimeout is how long after it was issued a create may still take
-	// effect, whatever became of who issued it. For as long after a
+	// effect, even if its process has died. For as long after a
 	// reservation its names are used; they are done with after twice this
 	// time and a second. The clocks of processes must not differ by more. At
 	// least 10 s; default 2 min, twice what an API server allows a request.

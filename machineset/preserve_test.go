@@ -117,7 +117,7 @@ func TestPreservation(t *testing.T) {
 	})
 }
 
-// TestPreservedVictims: whatever else is true, one that is kept goes after one
+// TestPreservedVictims: in any state, one that is kept is deleted after one
 // that is not, one that a user keeps last of all; a scaler's choice is followed but for the latter, and
 // a request for the replacement of one that works makes no difference.
 func TestPreservedVictims(t *testing.T) {
@@ -146,7 +146,7 @@ func TestPreservedVictims(t *testing.T) {
 				m.Status.Preservation = p
 			}
 		}
-		o.Set.Owner = &object.Owner{UID: "deployment"} // no surge allowance: requests make nobody go
+		o.Set.Owner = &object.Owner{UID: "deployment"} // no surge allowance: requests delete no machine
 		o.Set.Spec.AutoPreserve = 8
 		plan, err := machineset.Decide(o, machineset.DefaultPolicy(), morning)
 		require.NoError(t, err)
@@ -331,8 +331,8 @@ func TestPreservedIsLookedAtWhenItEnds(t *testing.T) {
 	}
 }
 
-// A failed machine that is kept for inspection is counted, and nobody is told of it as of one that
-// failed, whatever its last operation was: who waits for a fleet without failures must not wait for it.
+// A failed machine that is kept for inspection is counted, and is not reported as one that
+// failed, for any last operation: who waits for a fleet without failures must not wait for it.
 func TestPreservedFailedMachinesAreNotListedAsFailed(t *testing.T) {
 	o := fleet(4, 4, false)
 	o.Set.Spec.AutoPreserve = 2

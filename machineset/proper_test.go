@@ -9,7 +9,7 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 )
 
-// improper says what is wrong with a plan, whatever led to it.
+// improper says what is wrong with any plan.
 func improper(o *machineset.Observation, plan *machineset.Plan) string {
 	things := things(plan)
 	creates := len(plan.Create) > 0 || reserves(o, plan)

@@ -189,7 +189,7 @@ func copied(o *machineset.Observation) *machineset.Observation {
 	return &c
 }
 
-// TestAnyObservation is P8, P10, P11, P25 and P27 whatever storage holds: no
+// TestAnyObservation is P8, P10, P11, P25 and P27 for anything that storage holds: no
 // panic, no improper plan, the same plan again, and nothing that was passed in
 // has changed.
 func TestAnyObservation(t *testing.T) {

@@ -27,7 +27,7 @@ func TestP8StrictQuotaStory(t *testing.T) {
 	})
 }
 
-// TestP8StrictQuota: whatever happens to machines and to the set's size, no
+// TestP8StrictQuota: for anything that happens to machines and to the set's size, no
 // machine is made while there are as many as there should be, those being
 // deleted among them; and the set comes to its size all the same.
 func TestP8StrictQuota(t *testing.T) {

@@ -31,7 +31,7 @@ func (r *Refused) worst() (machine.OperationKind, decision.Why, bool) {
 // that is stored is too young; zero: orders may be given. It holds back orders
 // of all kinds: the write that stores a refusal wakes the set up again, and
 // two kinds that fail in turns would never settle. A changed set opens
-// it, and so does a time so far ahead that it is nobody's.
+// it, and so does a time that no clock can have written.
 func (d *decider) retryAt() time.Time {
 	failures := d.o.Failures
 	if _, _, refused := d.o.Refused.worst(); refused {
@@ -72,7 +72,7 @@ func (d *decider) noteRefusal(s *Status) (told decision.Why) {
 		return why
 	}
 	if d.short() != 0 {
-		return decision.Why{} // held back by something else, so nobody knows yet
+		return decision.Why{} // held back by something else, so it is not known yet
 	}
 	if s.LastOperation.State == machine.StateFailed {
 		s.LastOperation = machine.Operation{

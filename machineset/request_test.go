@@ -87,7 +87,7 @@ func liveObservation(set *machineset.Set, n int) *machineset.Observation {
 	return o
 }
 
-// TestReplacementWithinBounds: whatever fails and whenever the process dies,
+// TestReplacementWithinBounds: for any faults, and whenever the process dies,
 // the requested machines are replaced, each once; there are never more than
 // R + S, none that is available is taken where that leaves fewer than R − U,
 // and, with a surge, none before its replacement is available.
@@ -224,7 +224,7 @@ func TestRequestsThatAreNone(t *testing.T) {
 func TestRequestedVictims(t *testing.T) {
 	decide := func(change func(plain, requested *machine.Machine)) string {
 		o := liveObservation(newSet(1), 2)
-		o.Set.Owner = &object.Owner{UID: "deployment"} // no surge allowance: requests make nobody go
+		o.Set.Owner = &object.Owner{UID: "deployment"} // no surge allowance: requests delete no machine
 		o.Machines[1].Annotations = map[string]string{replaceKey: "true"}
 		o.Machines[1].CreatedAt = o.Machines[0].CreatedAt.Add(time.Hour)
 		change(o.Machines[0], o.Machines[1])

@@ -149,8 +149,7 @@ func (d *decider) createUntil() time.Time {
 // doneAt is the first moment at which no create under a name of the last
 // reservation can take effect any more: none was issued after createUntil, but
 // for one that was on its way at that moment, and has a second more. A
-// reservation from further ahead than clocks may differ is nobody's, and done
-// with.
+// reservation from further ahead than clocks may differ counts as settled.
 func (d *decider) doneAt() time.Time {
 	at := d.s.Instructions.Reservation.At
 	if at.After(d.now.Add(d.p.RequestTimeout)) {

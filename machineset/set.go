@@ -154,7 +154,7 @@ func (s *Status) Clone() Status {
 	return c
 }
 
-// Equal reports whether both say the same, the same instants in whatever location.
+// Equal reports whether both say the same, the same instants in any location.
 func (s *Status) Equal(t *Status) bool {
 	return s.Replicas == t.Replicas && s.FullyLabeled == t.FullyLabeled && s.Ready == t.Ready &&
 		s.Available == t.Available && s.Preserved == t.Preserved && s.PreservedFailed == t.PreservedFailed && s.AutoPreserved == t.AutoPreserved && s.Failing == t.Failing &&

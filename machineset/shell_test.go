@@ -38,9 +38,9 @@ type process struct {
 	fault   func(verb string) fault                        // nil: none
 	delay   func() time.Duration                           // of late creates
 	cached  func(oldest, newest int) int                   // which snapshot a cache shows; nil: the newest
-	trace   func(verb, name, why string)                   // nil: nobody listens
-	decided func(*machineset.Observation, machineset.Plan) // nil: nobody listens
-	issued  func(*machineset.Observation)                  // just before a deletion; nil: nobody listens
+	trace   func(verb, name, why string)                   // nil: not asked for
+	decided func(*machineset.Observation, machineset.Plan) // nil: not asked for
+	issued  func(*machineset.Observation)                  // just before a deletion; nil: not asked for
 
 	floor         int // caches do not go back
 	failures      int
@@ -232,7 +232,7 @@ func (p *process) write(verb string, set *machineset.Set, status bool) {
 	switch {
 	case !alive:
 	case code != codes.OK:
-		p.end(machineset.Plan{}) // whatever it was, the next pass reads afresh
+		p.end(machineset.Plan{}) // of any kind: the next pass reads again
 	default:
 		p.o.Set = stored
 		if status {

@@ -13,7 +13,7 @@ const failedLimit = 10
 
 // summary is what one pass over the machines finds out.
 type summary struct {
-	owned       int // machines of the set, whatever becomes of them
+	owned       int // machines of the set, in any state
 	terminating int // of these, being deleted
 	arriving    int // machines on their way here that are not owned yet
 	strays      []*machine.Machine
@@ -38,7 +38,7 @@ type summary struct {
 	requests      requests
 	expiries      expiries
 	spared        spared
-	preserved     int // kept for inspection, whatever their phase
+	preserved     int // kept for inspection, in any phase
 	// preservedFailed is how many of preserved failed.
 	preservedFailed int
 	preserving      preserving
@@ -148,7 +148,7 @@ func (v *counter) visit(m *machine.Machine) {
 	}
 }
 
-// note takes down what is of interest whatever the machine's phase.
+// note counts what does not depend on the machine's phase.
 func (v *counter) note(m *machine.Machine) {
 	c := &v.summary
 	c.present++
