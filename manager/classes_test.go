@@ -135,7 +135,7 @@ func TestClassGoneTooEarly(t *testing.T) {
 	w.until(p, w.empty, unexpected(t))
 }
 
-// TestUnusedClassesAreLetGo: a class that nobody refers to carries no
+// TestUnusedClassesAreLetGo: a class without references carries no
 // finalizer, though it is not being deleted, and what is settled is not written.
 func TestUnusedClassesAreLetGo(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
@@ -318,13 +318,13 @@ func TestClassWakes(t *testing.T) {
 	require.Equal(t, []object.Key{smallKey}, woken(t, p, manager.KindMachine, manager.KindClass, m, nil))
 }
 
-// TestKeepersRun: with Run, and nobody but the watches to wake anything, class
+// TestKeepersRun: with Run, and only the watches to wake anything, class
 // and secret are held while there is a machine, and then let go.
 func TestKeepersRun(t *testing.T) {
 	o := manager.InMemory(nil)
 	provider := drivertest.NewMemory(drivertest.MemoryOptions{})
 	o.Driver, o.KeepClasses = provider, true
-	o.Resync = time.Second // a machine that goes before machines are watched wakes nobody
+	o.Resync = time.Second // a machine that goes before machines are watched wakes nothing
 	class := provider.Class(smallKey, drivertest.MemorySpec{Cluster: "blue", Size: "s"})
 	class.SecretRef = &object.Key{Name: bootKey.Name}
 	_, err := o.Classes.Create(ctx, class)

@@ -64,7 +64,7 @@ func TestClockSetForward(t *testing.T) {
 
 // TestClockSetBackWhileFrozen: an outage of the target cluster that ends after
 // the clock was set back ends for the fleet too, no more than the hour later, and
-// nobody was given up meanwhile.
+// no machine was marked failed meanwhile.
 func TestClockSetBackWhileFrozen(t *testing.T) {
 	for _, by := range []time.Duration{-time.Hour, time.Hour} {
 		w := guardedWorld(t)

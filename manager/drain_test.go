@@ -151,7 +151,7 @@ func TestDrainFails(t *testing.T) {
 }
 
 // TestForceAfterALongDrain: a node that answers again while a drain of it fails is not taken for
-// silent, although it was read in this pass and force would be due by now.
+// silent, although it was read in this pass and force would be due.
 func TestForceAfterALongDrain(t *testing.T) {
 	w, s, r := drained(t)
 	nodeIs := func(status object.ConditionStatus) {

@@ -12,7 +12,7 @@ import (
 type Drainer = machines.Drainer
 
 // WorkloadWatcher is a Drainer that knows when the workload of a node has
-// changed, so that nobody has to ask for it.
+// changed, so that no pass has to ask for it.
 type WorkloadWatcher interface {
 	// Watch yields the name of a node whenever its workload has changed. It may
 	// repeat and merge; it ends with an error, or when ctx does.

@@ -37,8 +37,8 @@ func (w *world) tag(name, size string, tags tags) {
 	require.NoError(w.t, err)
 }
 
-// tagged reports whether n machines run, whose VMs have these tags, and nobody
-// has anything left to say of it.
+// tagged reports whether n machines run, whose VMs have these tags, and no
+// status says more of it.
 func (w *world) tagged(n int, want tags) func() bool {
 	return func() bool {
 		for _, vm := range w.provider.VMs() {

@@ -36,7 +36,7 @@ const (
 )
 
 // OwnerValue is where IndexOwner holds an object: under the UID of its owner,
-// or, where nobody owns it, with all such objects of its namespace.
+// or, without an owner, with all such objects of its namespace.
 func OwnerValue(m *object.Meta) string { return index.OwnerOf(m) }
 
 // nodeOf stands for the name of a node that carries a machine's name.
@@ -132,7 +132,7 @@ func classKey(m *machine.Machine) object.Key { return index.ClassKey(m) }
 func secretKey(c *machine.Class, ref *object.Key) object.Key { return index.SecretKey(c, ref) }
 
 // probe asks each collection for each index that is needed, so that a missing
-// one is an error at the start and not a change that wakes nobody.
+// one is an error at the start and not a change that wakes nothing.
 func (o *Options) probe(ctx context.Context) error {
 	err := probeAll(ctx, o.Machines, "Machines", IndexOwner, IndexClass, IndexNode, IndexVM)
 	if o.Secrets != nil {

@@ -75,8 +75,8 @@ func lied(t *testing.T) (*world, *liar, *process) {
 	return w, l, w.until(w.start(&fuse{}, false), w.settled(3), unexpected(t))
 }
 
-// TestGarbageLists: whatever a list holds, and for however long, no VM of a
-// machine goes; strays that it names go all the same, and what is odd is told of.
+// TestGarbageLists: for anything that a list holds, and for any time, no VM of a
+// machine is deleted; strays that it names go all the same, and what is odd is told of.
 func TestGarbageLists(t *testing.T) {
 	huge := make(map[string]string)
 	for i := range 3_000 {
@@ -158,7 +158,7 @@ func TestListsOfOtherClusters(t *testing.T) {
 	require.Positive(t, w.heard("VMOfOthers"))
 }
 
-// TestListsWithLongNames: a VM with a name that is too long is nobody's and no
+// TestListsWithLongNames: a VM with a name that is too long is no machine's and no
 // orphan: it is told of and left alone; the others of its class are collected.
 func TestListsWithLongNames(t *testing.T) {
 	w, l, p := lied(t)
@@ -209,7 +209,7 @@ func TestListsThatLag(t *testing.T) {
 }
 
 // TestCreateAnswersAnothersVM: an answer that names the VM of another machine
-// is not recorded, by whatever call it came; so that VM does not go with this
+// is not recorded, from any call; so that VM does not go with this
 // machine. When the driver has come to its senses the machine gets its own.
 func TestCreateAnswersAnothersVM(t *testing.T) {
 	for _, call := range []string{"create", "status", "node"} {

@@ -212,8 +212,8 @@ func TestMigrationUnsupported(t *testing.T) {
 	w.until(p, w.migrated(a), unexpected(t))
 }
 
-// TestMigrationOfLoneObjects: sets and machines that nobody owns are moved too,
-// and an object that goes meanwhile holds up nobody.
+// TestMigrationOfLoneObjects: sets and machines without an owner are moved too,
+// and an object that is deleted meanwhile holds up no other.
 func TestMigrationOfLoneObjects(t *testing.T) {
 	w, a := older(t, false)
 	require.NoError(t, w.deployments.Delete(ctx, fleetKey, ""))

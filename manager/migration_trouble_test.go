@@ -63,7 +63,7 @@ func TestKeepersDoNotTrustCaches(t *testing.T) {
 	}
 	require.True(t, w.held())
 
-	// now the finalizers are there, and the caches show nobody who needs them
+	// now the finalizers are there, and the caches show no object that needs them
 	o.Classes, o.Secrets = w.classes, w.secrets
 	o.Deployments, o.Sets, o.Machines = blind[*deployment.Deployment]{w.deployments, nil}, w.sets, w.machines
 	_, err = reconciler(t, o, manager.KindClass).Reconcile(ctx, smallKey)
@@ -139,8 +139,8 @@ func TestMigrationMeetsOthers(t *testing.T) {
 	require.Equal(t, other, m.Spec.Class)
 }
 
-// TestMigrationFails: waits grow, what a driver has left in its copy is seen by
-// nobody, and a shutdown is no failure.
+// TestMigrationFails: waits grow, what a driver has left in its copy is never
+// seen, and a shutdown is no failure.
 func TestMigrationFails(t *testing.T) {
 	w, a := older(t, true)
 	o := w.options()

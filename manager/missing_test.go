@@ -84,8 +84,8 @@ func TestLostVMsAreReplaced(t *testing.T) {
 	require.Equal(t, writes, w.writes)
 }
 
-// TestListsThatMissVMs: whatever a list leaves out, and for however long, no machine
-// is given up whose VM the provider knows. It is asked for once for each listing,
+// TestListsThatMissVMs: for anything that a list leaves out, and for any time, no machine
+// is marked failed whose VM the provider knows. It is asked for once for each listing,
 // and nothing is written.
 func TestListsThatMissVMs(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -145,7 +145,7 @@ func everyOther() func(map[string]string) (*listResponse, error) {
 }
 
 // TestStatusDecides: of a machine that no list names only NOT_FOUND follows
-// anything; and of one that lists name, nobody asks.
+// anything; and one that lists name is not asked for.
 func TestStatusDecides(t *testing.T) {
 	for _, code := range []codes.Code{codes.Unimplemented, codes.Unavailable, codes.PermissionDenied, codes.OutOfRange, codes.Uninitialized} {
 		t.Run(code.Contract(), func(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 
 // Observe-only mode is a dry run of the engine's, which executes no plan that acts. Beside that, New puts
 // every port that can change something behind one that answers store.ErrWithheld instead, so that a pass
-// can't act whatever its kind says of a plan.
+// can't act, even if its kind misjudges a plan.
 
 // onlyObserve withholds everything that changes something.
 func (o *Options) onlyObserve() {

@@ -17,8 +17,8 @@ import (
 	"github.com/millwright-go/millwright/safety"
 )
 
-// TestObservingAnyFleet: whatever state a manager left a fleet in when it died,
-// and whatever others did, one that only observes changes nothing and tells what
+// TestObservingAnyFleet: in any state that a manager left a fleet in when it died,
+// and after anything that others did, one that only observes changes nothing and tells what
 // an ordinary one would begin with.
 func TestObservingAnyFleet(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

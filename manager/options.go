@@ -71,7 +71,7 @@ type Options struct {
 	// Cluster: a token goes when its machine has joined.
 	Tokens Tokens
 
-	// Drainer empties nodes before they go; nil: nobody waits for workload.
+	// Drainer empties nodes before they are deleted; nil: deletions do not wait for workload.
 	Drainer Drainer
 
 	// Policies; nil: the defaults of their packages.
@@ -85,10 +85,10 @@ type Options struct {
 	// nodes without a machine go. Nil: nothing of this is done.
 	SafetyPolicy *safety.Policy
 
-	// Observe has nothing done: every reconciler reads and decides as ever, and
-	// ends its pass with the first thing that it would do, which is told
-	// (Hooks.Observed) and logged instead. It then looks again when something
-	// changes, or after Resync. Nothing is written to any collection, nobody is
+	// Observe is a dry run: every reconciler reads and decides as usual, and
+	// ends its pass with the first thing that it would do, which it reports
+	// (Hooks.Observed) and logs instead. It then looks again when something
+	// changes, or after Resync. Nothing is written to any collection, no node is
 	// drained, and of the driver's calls those alone are made that change nothing
 	// by its contract: GetMachineStatus, ListMachines, GetVolumeIDs and
 	// GenerateMachineClassForMigration. False, the default: all is done.

@@ -16,7 +16,7 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// stray adds a VM that nobody asked for.
+// stray adds a VM without a machine.
 func (w *world) stray(cluster, name string) string {
 	id := w.provider.Add(drivertest.MemoryVM{Name: name, Cluster: cluster, Size: "s", Initialized: true})
 	w.strays[id] = true

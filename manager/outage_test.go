@@ -50,7 +50,7 @@ func (w *world) heal() {
 	}
 }
 
-// TestP25OutageOfTheTarget: while nodes can't be read nobody is given up, none
+// TestP25OutageOfTheTarget: while nodes can't be read no machine is marked failed, none
 // is created, and deletions go on; then every clock starts again.
 func TestP25OutageOfTheTarget(t *testing.T) {
 	w, p := ill(t)
@@ -84,7 +84,7 @@ func TestP25OutageOfTheTarget(t *testing.T) {
 }
 
 // TestP25OutageOfTheControlPlane: nothing can be written meanwhile, and then
-// nobody is given up for what could not be seen. Short ones are overlooked.
+// no machine is marked failed for what could not be seen. Short ones are overlooked.
 func TestP25OutageOfTheControlPlane(t *testing.T) {
 	w, p := ill(t)
 	w.controlDown = true
@@ -110,8 +110,8 @@ func TestP25OutageOfTheControlPlane(t *testing.T) {
 	require.Equal(t, 2, w.heard("Unreachable: "), "the next outage is told again")
 }
 
-// TestP25ThawKilledAnywhere: whenever the process dies after an outage, nobody
-// is given up for the time of it.
+// TestP25ThawKilledAnywhere: whenever the process dies after an outage, no
+// machine is marked failed for the time of it.
 func TestP25ThawKilledAnywhere(t *testing.T) {
 	thaw := func(blowAt int, after bool) int {
 		w, p := ill(t)
@@ -123,7 +123,7 @@ func TestP25ThawKilledAnywhere(t *testing.T) {
 		p = w.until(p, w.lasts(time.Minute), next)
 		calls := p.fuse.calls
 		w.until(p, w.lasts(7*time.Minute), next)
-		// Killed before its first write there is nobody left who knew of the outage.
+		// Killed before its first write no process is left that knew of the outage.
 		if w.heard("ClockRestarted: ") > 0 {
 			require.Zero(t, w.lost, "call %d, after %t: %s", blowAt, after, w.dump())
 		}

@@ -179,8 +179,8 @@ func TestOthersGoOn(t *testing.T) {
 	require.NotZero(t, kinds[manager.KindDeployment])
 }
 
-// TestPanickingCheckFreezes: a check of the API servers that panics each time is one that nobody
-// answers: once that has lasted, no machine is made until it answers again (P25).
+// TestPanickingCheckFreezes: a check of the API servers that panics each time counts as one without
+// an answer: once that has lasted, no machine is made until it answers again (P25).
 func TestPanickingCheckFreezes(t *testing.T) {
 	w, f := crowd(t), &fuse{}
 	on := false

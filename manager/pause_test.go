@@ -168,7 +168,7 @@ func (w *world) toggle(t *rapid.T) {
 	}
 }
 
-// untilResumed lets an hour pass with whatever is paused, and then waits for
+// untilResumed lets an hour pass with what is paused, and then waits for
 // the goal with nothing paused any more.
 func (w *world) untilResumed(p *process, goal func() bool, died func() *process) *process {
 	hour := w.lasts(time.Hour)

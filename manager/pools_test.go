@@ -121,7 +121,7 @@ func TestPoolFollowsAnAutoscaler(t *testing.T) {
 }
 
 // What fails is told, stored and tried again; a secret of a user is what
-// machines boot from where nobody makes any.
+// machines boot from if no other data are made.
 func TestPoolTroubles(t *testing.T) {
 	w := newPoolWorld(t)
 	l := undying(w)

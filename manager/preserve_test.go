@@ -66,7 +66,7 @@ func (w *world) pick(wanted func(*machine.Machine) bool) *machine.Machine {
 }
 
 // cared reports whether a machine is failed and kept, its node looked after and
-// drained, the fleet knows, and nobody has replaced it.
+// drained, the fleet knows, and it was not replaced.
 func (w *world) cared(name string) func() bool {
 	return func() bool {
 		m, err := w.machines.Get(ctx, object.Key{Namespace: namespace, Name: name})
@@ -171,7 +171,7 @@ func TestPreservedKilledAnywhere(t *testing.T) {
 	}
 }
 
-// TestPreservedTakesNoSlot: machines that are kept stand in nobody's way who is
+// TestPreservedTakesNoSlot: machines that are kept do not hold up another that is
 // to be replaced: they are neither missing nor in replacement.
 func TestPreservedTakesNoSlot(t *testing.T) {
 	w, _ := newPreserving(t)
@@ -191,8 +191,8 @@ func TestPreservedTakesNoSlot(t *testing.T) {
 	require.NotNil(t, w.pick(func(m *machine.Machine) bool { return m.Name == first && m.Preserved(w.at) }))
 }
 
-// TestPreservedIsTold: once, when it begins and when it ends, and what nobody
-// understands.
+// TestPreservedIsTold: once, when it begins and when it ends, and an unknown
+// request.
 func TestPreservedIsTold(t *testing.T) {
 	w, s, r := drained(t)
 	annotate := func(value string) {

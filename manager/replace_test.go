@@ -86,7 +86,7 @@ func TestReplaceWaitsForTheRollout(t *testing.T) {
 	require.Len(t, w.made, 4)
 }
 
-// TestReplaceRefuses what nobody would carry out.
+// TestReplaceRefuses what no set would carry out.
 func TestReplaceRefuses(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.fleet()

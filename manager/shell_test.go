@@ -82,7 +82,7 @@ func (w *world) spent() map[reflect.Type]int {
 }
 
 // TestBadObjects: what can't be acted upon is told once, by object and field,
-// holds up nobody else, and is taken up when it is repaired.
+// holds up no other object, and is taken up when it is repaired.
 func TestBadObjects(t *testing.T) {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.fleet()

@@ -30,7 +30,7 @@ type swiftLife struct {
 	w        *swift
 	name     string
 	replicas int32
-	most     int // machines that may have been made by now
+	most     int // machines that may have been made so far
 }
 
 // live lives the nth life. Fleets have 3 to 20 machines.
@@ -96,8 +96,8 @@ func (l *swiftLife) until(goal func() bool) error {
 	return fmt.Errorf("P3: no end after %d passes", swiftLimit)
 }
 
-// quiet checks that a settled fleet stays so for some seconds, whatever
-// object is looked at.
+// quiet checks that a settled fleet stays so for some seconds, for any
+// object that is looked at.
 func (l *swiftLife) quiet() error {
 	w := l.w
 	settled := w.now.Add(3 * time.Second) // late statuses

@@ -476,7 +476,7 @@ func TestTokensStayInside(t *testing.T) {
 	require.NotContains(t, log.String(), "hunter2")
 }
 
-// TestTokensNeedACluster: without one nobody would see a machine join.
+// TestTokensNeedACluster: without one no machine could be seen to join.
 func TestTokensNeedACluster(t *testing.T) {
 	o := manager.InMemory(nil)
 	o.Driver, o.Tokens = driver.Unimplemented{}, blankTokens{}

@@ -13,7 +13,7 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// vanish has a machine deleted so fast that nobody else looks meanwhile.
+// vanish has a machine deleted so fast that no other pass looks meanwhile.
 func (w *world) vanish(p *process, key object.Key) {
 	m, err := w.machines.Get(ctx, key)
 	require.NoError(w.t, err)

@@ -16,7 +16,7 @@ import (
 )
 
 // Wakes says which change is a reason to reconcile what. Every key is found in
-// the caches; one that can't be found there has nobody to wake.
+// the caches; one that can't be found there wakes nothing.
 func (m *Manager) Wakes() []Wake {
 	o := &m.options
 	wakes := []Wake{
@@ -148,7 +148,7 @@ func (o *Options) machinesOfNode(ctx context.Context, old, new any) []object.Key
 }
 
 // machinesOfWorkload wakes the machines of a node that is being drained: the
-// rest of the time, nobody here cares what runs on it.
+// rest of the time, what runs on it decides nothing.
 func (o *Options) machinesOfWorkload(ctx context.Context, _, new any) []object.Key {
 	node, _ := new.(string)
 	machines, err := o.Machines.List(ctx, store.Query{Index: IndexNode, Value: node})
@@ -222,7 +222,7 @@ func requestsDiffer(a, b *machine.Machine) bool {
 	return a.Spec.InPlace != b.Spec.InPlace || !a.Status.Preservation.Equal(&b.Status.Preservation)
 }
 
-// goesWell is the first step of every creation: nobody above needs to see it.
+// goesWell is the first step of every creation: no owner needs to see it.
 func goesWell(a, b *machine.Machine) bool {
 	return a.Status.Phase == machine.PhaseNew && b.Status.Phase == machine.PhasePending
 }

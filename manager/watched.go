@@ -58,7 +58,7 @@ func (w *watched) beat(now time.Time, most time.Duration) {
 	w.beaten, w.most = now.Round(0), most
 }
 
-// forget is for a Run that follows another: nobody has watched in between.
+// forget is for a Run that follows another: no process has watched in between.
 func (w *watched) forget() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

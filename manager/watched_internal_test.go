@@ -10,7 +10,7 @@ import (
 	"github.com/millwright-go/millwright/driver/drivertest"
 )
 
-// TestEachRunWatchesAnew: between two runs nobody has watched.
+// TestEachRunWatchesAnew: between two runs no process has watched.
 func TestEachRunWatchesAnew(t *testing.T) {
 	o := InMemory(time.Now)
 	o.Driver = drivertest.NewMemory(drivertest.MemoryOptions{})

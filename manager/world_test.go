@@ -52,13 +52,13 @@ type world struct {
 	calls    [8]int          // that reached the provider, by method
 	made     map[string]bool // machines that ever were
 	lost     int             // machines that failed
-	smuggled int             // machines that nobody asked for, and others made
+	smuggled int             // machines that were not asked for, and others made
 	bounded  bool            // all machines are the deployment's, within its bounds
 	agents   bool            // of nodes, update machines in place, see update
 	refused  int             // effects that ended in an error
 	story    []string        // what was told, for a failure's message
 
-	strays                  map[string]bool // IDs of VMs that nobody asked for
+	strays                  map[string]bool // IDs of VMs that were not asked for
 	controlDown, targetDown bool            // an API server does not answer
 	safety                  *safety.Policy  // nil: no budget
 	// classed says which classes a process keeps and migrates; nil: none.

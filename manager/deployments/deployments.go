@@ -43,9 +43,9 @@ type Config struct {
 	// MigratesClasses says that a class of another kind is not ours, even if one of ours has its name.
 	MigratesClasses bool
 
-	// Settled is told of a deployment and its sets at the end of a pass; nil: nobody is.
+	// Settled is told of a deployment and its sets at the end of a pass; may be nil.
 	Settled func(*deployment.Deployment, []deployment.Children)
-	// Forget is told of a deployment that is gone; nil: nobody is.
+	// Forget is told of a deployment that is gone; may be nil.
 	Forget func(object.Key)
 }
 

@@ -169,7 +169,7 @@ func Refused[T any](ctx context.Context, out []Outcome[T]) (*Refusal, error) {
 }
 
 // Divide sorts objects, as observed and then changed by what came of orders, by who owns them: the
-// object with this UID, or nobody. Those of others drop out.
+// object with this UID, or none. Those of others drop out.
 func Divide[T object.Object[T]](uid string, out []Outcome[T], lists ...[]T) (owned, orphans []T) {
 	var none T
 	after := make(map[object.Key]T, len(out))

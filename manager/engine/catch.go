@@ -30,7 +30,7 @@ func NewCaught(prefix string, value any, stack []byte) *Caught {
 // longestWhat bounds Caught.What, in bytes.
 const longestWhat = 300
 
-// Error says everything, for a panic that nobody catches again.
+// Error says everything, for a panic that is not caught again.
 func (c *Caught) Error() string { return c.What + "\n" + string(c.Stack) }
 
 // Catch calls do in a goroutine of its own, waits for its end, and returns nil if do returned. A

@@ -53,7 +53,7 @@ func (g *Guard) Run(ctx context.Context, at Place, do func()) *Caught {
 
 // Tell counts a panic. The same one, which comes again with each try, is logged and told as an
 // event once in toldAgain; one of a pass also when it comes after a pass that succeeded. Clock, log
-// and hooks are code of others too: what panics there has nobody left to be told to.
+// and hooks are code of others too: a panic there can't be reported any more.
 func (g *Guard) Tell(ctx context.Context, at Place, end *Caught) {
 	if g.hooks.Panicked != nil {
 		Catch(func() { g.hooks.Panicked(at.Kind, at.Key, at.In, end.What) })

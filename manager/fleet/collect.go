@@ -69,8 +69,8 @@ func (p *orphanPass) listOne(ctx context.Context, class *machine.Class) (*safety
 }
 
 // withDropped is a list with the entries that can't be acted upon, so that they are
-// told of. One that has an ID comes without its name, which may be cut: so it
-// is nobody's, and no orphan either.
+// reported. One that has an ID comes without its name, which may be cut: so it
+// is neither a machine's nor an orphan.
 func withDropped(listed, dropped map[string]string) map[string]string {
 	if len(dropped) == 0 {
 		return listed

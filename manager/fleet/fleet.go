@@ -1,5 +1,5 @@
-// Package fleet reconciles what concerns a whole fleet: whether the API servers answer, VMs and groups that
-// nobody owns, nodes without a machine, and machines and sets whose owner is gone. They are kinds of package
+// Package fleet reconciles what concerns a whole fleet: whether the API servers answer, VMs and groups
+// without an owner, nodes without a machine, and machines and sets whose owner is gone. They are kinds of package
 // manager with one key each.
 //
 // EXPERIMENTAL: the names in this package may change with any release.
@@ -55,9 +55,9 @@ type Config struct {
 	Missing func([]safety.Unlisted)
 	// Check fires a move of a machine's state machine; an error fails the pass before anything is stored.
 	Check func(context.Context, machine.Move) error
-	// Transition is told of a move that is stored; nil: nobody is.
+	// Transition is told of a move that is stored; may be nil.
 	Transition func(object.Key, machine.Move, decision.Why)
-	// Frozen is told whether everything is frozen because of a server; nil: nobody is.
+	// Frozen is told whether everything is frozen because of a server; may be nil.
 	Frozen func(server string, frozen bool)
 }
 

@@ -60,8 +60,8 @@ func texts(keys map[string]object.Key) map[string]string {
 
 func (*orphanGroups) spared(context.Context) (map[string]bool, error) { return nil, nil }
 
-// readOwners reads the pools. Where there are none, whatever else is in the store says
-// whether that may be so.
+// readOwners reads the pools. If there are none, the rest of the store says whether
+// that may be so.
 func (p *orphanGroups) readOwners(ctx context.Context, live bool) error {
 	reader := store.Reader[*machinepool.Pool](p.Pools)
 	if live {

@@ -24,7 +24,7 @@ var (
 // OrphanReconciler deletes VMs that no machine owns, and groups that no pool does.
 type OrphanReconciler struct {
 	*engine.Reconciler                    // of VMs
-	groups             *engine.Reconciler // nil: nobody lists groups
+	groups             *engine.Reconciler // nil: groups are not listed
 }
 
 // NewOrphans returns it.
@@ -88,7 +88,7 @@ type quarry interface {
 	// list asks for those of a class; names of owners by ID. It may be called at once
 	// for several.
 	list(ctx context.Context, class *machine.Class, secret *machine.Secret) (map[string]string, error)
-	// spared are IDs that are not judged, whatever was listed.
+	// spared are IDs that are never judged, even if they are listed.
 	spared(ctx context.Context) (map[string]bool, error)
 	// readOwners reads them from a cache, or live with a count of what else is in the store.
 	readOwners(ctx context.Context, live bool) error

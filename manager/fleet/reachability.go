@@ -128,8 +128,8 @@ func (p *reachPass) Changes() []engine.Change {
 	return changes
 }
 
-// Held implements engine.Holder: clocks that nobody restarts keep everything frozen
-// until they are no one's any more, which is looked at with each check.
+// Held implements engine.Holder: clocks that are not restarted keep everything frozen
+// until their machines are gone, which each check looks at.
 func (p *reachPass) Held() time.Time {
 	at := p.Now().Add(p.Policy.CheckPeriod)
 	p.Reach.set(p.o.Reach, at)

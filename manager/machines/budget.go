@@ -86,7 +86,7 @@ func (p *pass) findFleet(ctx context.Context, o *safety.GrantObservation) error 
 	}
 	set, err := p.Sets.Live().Get(ctx, object.Key{Namespace: p.Key.Namespace, Name: owner.Name})
 	if errors.Is(err, store.ErrNotFound) || err == nil && set.UID != owner.UID {
-		return nil // nobody replaces it
+		return nil // it is not replaced
 	}
 	if err != nil {
 		return err

@@ -10,8 +10,8 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// Drainer empties nodes before their VMs go or are updated in place. It is
-// optional: without one, nobody waits for pods and volumes.
+// Drainer empties nodes before their VMs are deleted or updated in place. It is
+// optional: without one, deletions and updates do not wait for pods and volumes.
 //
 // A call does what can be done now and answers; it does not wait for pods.
 // While the answer is not Done, the machine asks again at the answer's At, when

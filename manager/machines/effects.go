@@ -96,7 +96,7 @@ func (p *pass) lookForNode(ctx context.Context, e machine.FindNode) (*machine.No
 
 // answer turns a driver's answer into an observation. When the pass's own
 // context has ended, nothing is concluded from a failure: the manager is
-// shutting down, and that is nobody's error.
+// shutting down, and that is no error of the driver.
 func (p *pass) answer(ctx context.Context, call codes.Call, err error, fill func(*machine.VM)) (*machine.VM, error) {
 	if err := engine.Interrupted(ctx, err); err != nil {
 		return nil, err

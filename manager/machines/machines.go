@@ -50,7 +50,7 @@ type Config struct {
 
 	Driver      driver.Driver
 	Tokens      Tokens  // nil: nothing makes bootstrap tokens
-	Drainer     Drainer // nil: nobody waits for workload
+	Drainer     Drainer // nil: deletions do not wait for workload
 	CallTimeout time.Duration
 
 	Policy *machine.Policy
@@ -80,9 +80,9 @@ type Config struct {
 
 	// Check fires a move of a machine's state machine; an error fails the pass before anything is stored.
 	Check func(context.Context, machine.Move) error
-	// Transition is told of a move that is stored; nil: nobody is.
+	// Transition is told of a move that is stored; may be nil.
 	Transition func(object.Key, machine.Move, decision.Why)
-	// Lasted is told how long a part of a machine's life took; nil: nobody is.
+	// Lasted is told how long a part of a machine's life took; may be nil.
 	Lasted func(object.Key, Span, time.Duration)
 	// Panicked sets aside what a machine's drain holds; nil: nothing does.
 	Panicked func(context.Context, object.Key)

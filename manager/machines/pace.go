@@ -17,11 +17,11 @@ type Pace struct {
 	classes map[object.Key]backoff.State
 	turns   map[object.Key]object.Key // the class of each machine that has a turn
 	now     func() time.Time
-	slowed  func(class object.Key, wait time.Duration) // nil: nobody is told
+	slowed  func(class object.Key, wait time.Duration) // may be nil
 }
 
 // NewPace returns what is known before the first create: nothing. slowed is told after how long the next
-// machine of a class is tried; nil: nobody is.
+// machine of a class is tried; it may be nil.
 func NewPace(now func() time.Time, slowed func(class object.Key, wait time.Duration)) *Pace {
 	return &Pace{now: now, slowed: slowed, classes: make(map[object.Key]backoff.State), turns: make(map[object.Key]object.Key)}
 }

@@ -77,7 +77,7 @@ func (t Token) String() string {
 	return "a token"
 }
 
-// Format writes what String returns, whatever the verb.
+// Format writes what String returns, for any verb.
 func (t Token) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, t.String()) }
 
 // LogValue implements slog.LogValuer.

@@ -42,7 +42,7 @@ type Config struct {
 	Driver    pooldriver.Driver
 	Bootstrap Bootstrap
 	Drainer   Drainer
-	Keeper    NodeKeeper // nil: nobody drains nodes
+	Keeper    NodeKeeper // nil: nodes are not drained
 	Policy    *machinepool.Policy
 
 	// Hold reports whether no pass may be made yet. Nil: any time.
@@ -53,7 +53,7 @@ type Config struct {
 	Thaw func(at time.Time) time.Time
 	// Check fires a move of the pool's state machine; an error fails the pass before anything is stored.
 	Check func(context.Context, machine.Move) error
-	// Transition is told of a move that is stored; nil: nobody is.
+	// Transition is told of a move that is stored; may be nil.
 	Transition func(object.Key, machine.Move, decision.Why)
 	// Panicked sets aside what a pool's drains hold; nil: nothing does.
 	Panicked func(context.Context, object.Key)

@@ -38,10 +38,10 @@ type NodeKeeper interface {
 	Keep(ctx context.Context, node *machine.Node) (done bool, err error)
 }
 
-// FromSecrets returns the Bootstrap where nobody makes the data: secrets of users.
+// FromSecrets returns the Bootstrap for data that users bring as secrets.
 func FromSecrets(c store.Collection[*machine.Secret]) Bootstrap { return secretsOfPools{c} }
 
-// secretsOfPools is Bootstrap where nobody makes the data: secrets of users.
+// secretsOfPools is Bootstrap for data that users bring as secrets.
 type secretsOfPools struct {
 	collection store.Collection[*machine.Secret]
 }

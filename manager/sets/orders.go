@@ -69,7 +69,7 @@ func (p *pass) conclude(ctx context.Context, orders []machineset.Order, out []en
 	return err
 }
 
-// decideBound freezes a set that nobody owns and that has too many machines, or lets it thaw. Any other
+// decideBound freezes a set without an owner that has too many machines, or lets it thaw. Any other
 // set follows its deployment.
 func (p *pass) decideBound(ctx context.Context) (bounded bool, err error) {
 	p.bound = overshoot.Plan{}

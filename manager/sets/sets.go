@@ -42,9 +42,9 @@ type Config struct {
 	// Creations returns what holds the creations of a class back (nil: nothing), and the versions that
 	// they are made from. Those are needed only if the set's machines fail.
 	Creations func(ctx context.Context, class object.Key, failing bool) (*machine.Hold, machine.Inputs, error)
-	// Settled is told of a set and its machines at the end of a pass; nil: nobody is.
+	// Settled is told of a set and its machines at the end of a pass; may be nil.
 	Settled func(*machineset.Set, []*machine.Machine)
-	// Forget is told of a set that is gone; nil: nobody is.
+	// Forget is told of a set that is gone; may be nil.
 	Forget func(object.Key)
 }
 

@@ -23,12 +23,12 @@ const (
 // OwnedBy returns the objects of an owner.
 func OwnedBy(uid string) store.Query { return store.Query{Index: Owner, Value: uid} }
 
-// Orphans returns the objects of a namespace that nobody owns.
+// Orphans returns the objects of a namespace that have no owner.
 func Orphans(namespace string) store.Query {
 	return store.Query{Index: Owner, Value: OrphansOf(namespace)}
 }
 
-// OrphansOf is the value under which Owner holds all objects of a namespace that nobody owns.
+// OrphansOf is the value under which Owner holds all objects of a namespace without an owner.
 func OrphansOf(namespace string) string { return "orphans of " + namespace }
 
 // OwnerOf is the value under which Owner holds an object.
