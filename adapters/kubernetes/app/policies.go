@@ -65,7 +65,7 @@ type safetyPolicy struct {
 	SafetyDown             int32                `policy:"safety.SafetyDown" help:"How far below that a frozen set thaws."`
 	OrphanPeriod           time.Duration        `name:"machine-safety-orphan-vms-period" policy:"safety.OrphanPeriod" help:"How often the VMs of each class are listed, to delete those that no machine owns."`
 	OrphanPrefix           string               `name:"machine-safety-orphan-prefix" policy:"safety.OrphanPrefix" help:"What names of machines of this fleet begin with: VMs with other names are never deleted. Default: the driver's word is enough."`
-	OrphanBrake            int32                `name:"machine-safety-orphan-brake" policy:"safety.Brake" help:"VMs without an owner that may go in an orphan period, whatever their share."`
+	OrphanBrake            int32                `name:"machine-safety-orphan-brake" policy:"safety.Brake" help:"VMs without an owner that may be deleted in an orphan period, for any share."`
 	OrphanBrakeShare       int32                `name:"machine-safety-orphan-brake-share" policy:"safety.BrakeShare" help:"Share of the VMs, in percent, that may go where that is more; 100: no brake."`
 	OrphansOfEmptyStore    bool                 `name:"machine-safety-orphans-of-empty-store" policy:"safety.OrphansOfEmptyStore" help:"Delete VMs without an owner also while there is no machine object at all."`
 	APIServerCheckPeriod   time.Duration        `name:"machine-safety-apiserver-statuscheck-period" policy:"safety.CheckPeriod" help:"How often it is checked that the API servers answer."`

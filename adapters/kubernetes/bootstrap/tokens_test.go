@@ -24,7 +24,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// admitted returns as whom the server knows the bearer of a token. Nil means nobody.
+// admitted returns as whom the server knows the bearer of a token. Nil: it knows no such bearer.
 func (w *world) admitted(token string) *authenticationv1.UserInfo {
 	w.Helper()
 	config := rest.AnonymousClientConfig(server.Config)

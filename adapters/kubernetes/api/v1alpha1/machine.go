@@ -139,7 +139,7 @@ type LastOperation struct {
 
 // CurrentStatus is where a machine stands, and since when.
 type CurrentStatus struct {
-	// The phase. Empty for a machine that nobody has looked at yet.
+	// The phase. Empty for a machine that no manager has seen yet.
 	// +optional
 	Phase MachinePhase `json:"phase,omitempty"`
 

@@ -131,7 +131,7 @@ type MachinePoolTaint struct {
 // of a pool share.
 type MachinePoolBootstrap struct {
 	// What makes the data for this pool alone; it goes with the pool. Empty:
-	// nobody makes them, and the secret is a user's own.
+	// no object makes them, and the secret is a user's own.
 	// +optional
 	Config string `json:"config,omitempty"`
 

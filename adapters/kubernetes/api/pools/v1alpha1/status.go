@@ -7,7 +7,7 @@ import (
 // MachinePoolStatus is what is known of a pool.
 type MachinePoolStatus struct {
 	// Where the pool stands: Pending, Provisioning, Provisioned, Running, Failed
-	// or Deleting. Empty for one that nobody has looked at yet.
+	// or Deleting. Empty for one that no manager has seen yet.
 	// +optional
 	Phase string `json:"phase,omitempty"`
 
@@ -140,11 +140,11 @@ type MachinePoolApplied struct {
 	ClassUID string `json:"classUID,omitempty"`
 
 	// Generation of the class at that time; -1: the group follows one of several
-	// orders, and nobody knows which.
+	// orders, and it is not known which.
 	// +optional
 	ClassGeneration int64 `json:"classGeneration,omitempty"`
 
-	// Whether an update is under way, or nobody knows what came of it: the group
+	// Whether an update is under way, or its outcome is not known: the group
 	// may follow that.
 	// +optional
 	Doubted bool `json:"doubted,omitempty"`
