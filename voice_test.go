@@ -6,6 +6,7 @@ import (
 	"go/token"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -26,6 +27,16 @@ var expressions = []expression{
 	{phrase("(comes?|came|coming) to rest"), "converges"},
 	{phrase("befall(s|en)?|befell"), "happens to"},
 	{phrase("is had"), "an active verb"},
+	{phrase("whatever"), "any, for any, regardless of"},
+	{phrase("by now"), "now, so far"},
+	{phrase("as ever"), "as usual"},
+	{phrase("in (its|the|their) stead"), "instead"},
+}
+
+// inComments are not used in comments. Pages still have them: the tables that are drawn from the
+// descriptions of transitions, and the changelog.
+var inComments = []expression{
+	{phrase("nobody"), "without an owner, no machine, no other program: say who"},
 }
 
 // phrase matches whole words in any case.
@@ -58,7 +69,9 @@ func TestVoice(t *testing.T) {
 func commentFaults(s *source) []string {
 	var found []string
 	for _, group := range s.file.Comments {
-		found = append(found, proseFaults(s.at(group.Pos()), withoutName(s, group))...)
+		if !strings.HasPrefix(group.Text(), "Output:") { // what an example prints is no prose
+			found = append(found, proseFaults(s.at(group.Pos()), withoutName(s, group), slices.Concat(expressions, inComments))...)
+		}
 	}
 	return found
 }
@@ -89,19 +102,33 @@ var (
 
 // pageFaults returns one sentence for each expression in a page.
 func pageFaults(page, text string) []string {
-	return proseFaults(page, codeSpan.ReplaceAllString(codeBlock.ReplaceAllString(text, ""), ""))
+	return proseFaults(page, codeSpan.ReplaceAllString(codeBlock.ReplaceAllString(text, ""), ""), expressions)
 }
 
 // proseFaults returns one sentence for each expression in a text, wherever its lines break.
-func proseFaults(at, text string) []string {
+func proseFaults(at, text string, unwanted []expression) []string {
 	text = strings.Join(strings.Fields(text), " ")
 	var found []string
-	for _, e := range expressions {
+	for _, e := range unwanted {
 		for _, match := range e.text.FindAllString(text, -1) {
 			found = append(found, fmt.Sprintf("%s: %q; write %s", at, match, e.instead))
 		}
 	}
 	return found
+}
+
+// TestVoiceOfComments: some expressions are found in comments only, and what an example prints is free.
+func TestVoiceOfComments(t *testing.T) {
+	s, err := parseSource("a_test.go", ".", "package m\n\n// f is nobody's.\nfunc f() {\n\t// Output:\n\t// nobody, whatever\n}\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := commentFaults(s); len(got) != 1 {
+		t.Errorf("%d faults, want 1: %q", len(got), got)
+	}
+	if got := pageFaults("a.md", "It is nobody's."); len(got) != 0 {
+		t.Errorf("no fault wanted: %q", got)
+	}
 }
 
 // TestVoiceBites: each expression is found in any case and across lines, and only in prose.
@@ -117,6 +144,10 @@ func TestVoiceBites(t *testing.T) {
 		{"f comes to rest.", "It came to rest.", 1},
 		{"f does what befalls it.", "What befell it.", 1},
 		{"f is had by all.", "It is had.", 1},
+		{"f returns, whatever\n// is given.", "Whatever it is.", 1},
+		{"f is done by now.", "It is done by\nnow.", 1},
+		{"f works as ever.", "It works as ever.", 1},
+		{"f goes in its stead.", "It goes in their stead.", 1},
 		{"f reports whether it can tell whether it is.", "`anew`\n\n```\nanew\n```\n", 0},
 		{"anew makes another one.", "renewed, forever", 0},
 	}

@@ -32,7 +32,7 @@ type Users struct {
 }
 
 // String returns "1 deployment, 3 machines". It leaves out kinds of which there are none, or none
-// were counted. Without any it returns "nobody".
+// were counted. Without any it returns one word for that.
 func (u Users) String() string {
 	var parts []string
 	for _, part := range []struct {

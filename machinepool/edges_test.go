@@ -336,7 +336,7 @@ func dies(t *testing.T, s *shell, call string, carriedOut bool) {
 
 // P36: each order is announced in its own pass. An announcement that a killed process left behind
 // covers only its own order, even if the next pass writes something else first. So a template that
-// is taken back is sent, whatever the result of the orders.
+// is taken back is sent, for any result of the orders.
 func TestEachOrderIsAnnounced(t *testing.T) {
 	settles := func(t *testing.T, w *world, s *shell) {
 		t.Helper()

@@ -242,7 +242,7 @@ func (g *groups) InstancesDrained(_ context.Context, req *pooldriver.InstancesDr
 // PoolFeatures implements pooldriver.Featured.
 func (g *groups) PoolFeatures() machinepool.Features { return g.w.o.Pools.Features }
 
-// ListPools implements pooldriver.Lister: there is one account, whatever the class.
+// ListPools implements pooldriver.Lister: there is one account for all classes.
 func (g *groups) ListPools(_ context.Context, req *pooldriver.ListPoolsRequest) (*pooldriver.ListPoolsResponse, error) {
 	if req.Secret == nil || len(req.Secret.Data) == 0 {
 		return nil, codes.New(codes.Unauthenticated, "the request has no credentials")

@@ -167,7 +167,7 @@ type watchedPools struct {
 func (d watchedPools) Unwrap() pooldriver.Driver { return d.Driver }
 
 // CreatePool implements pooldriver.Driver. One that is carried out for a pool that
-// is gone leaves a group that nobody knows: the manager has to find it.
+// is gone leaves a group without a pool: the manager has to find it.
 func (d watchedPools) CreatePool(ctx context.Context, req *pooldriver.CreatePoolRequest) (*pooldriver.Response, error) {
 	w := d.w
 	w.emit(poolCalled{pool: req.Pool, call: machinepool.CreatePool, to: req.Replicas})

@@ -72,7 +72,7 @@ func (w *World) provide(ctx context.Context, next func(context.Context) error) e
 }
 
 // late carries out a call whose caller has died. What it creates may come when
-// the machine is gone: that is nobody's fault, and somebody has to collect it.
+// the machine is gone: that is no fault, and the VM has to be collected.
 func (w *World) late(ctx context.Context, s driver.CallInfo, next func(context.Context) error) {
 	ctx = context.WithoutCancel(ctx)
 	w.clock.after(w.upTo(w.o.Faults.LateBy), func() {

@@ -33,8 +33,8 @@ func (w *World) unknown(then time.Time) bool {
 }
 
 // unforeseen reports whether a set may take machine m because of an order from before then, when a
-// machine of the set became available. The order must not be newer, and nobody has had the time to
-// take it back.
+// machine of the set became available. The order must not be newer, and it could not be
+// taken back yet.
 func (w *World) unforeseen(m *machine.Machine, then time.Time) bool {
 	s := w.past.setRecords[ownerUID(m)]
 	return w.unknown(then) && (s == nil || s.lowered.Sub(then) <= inFlight)

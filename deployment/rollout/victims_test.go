@@ -152,7 +152,7 @@ func (h *hands) disturb() {
 	}
 }
 
-// TestP7VictimsChosenBeforeMachinesJoin: for any choices of the sets, and whatever joins or fails
+// TestP7VictimsChosenBeforeMachinesJoin: for any choices of the sets, and any machines that join or fail
 // before the deletion, no order takes what stays available below the floor. Decisions and deletions
 // come in any order, as if pushes and answers take their time.
 func TestP7VictimsChosenBeforeMachinesJoin(t *testing.T) {

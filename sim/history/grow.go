@@ -46,7 +46,7 @@ func (h *History) Add(s Sample) {
 	}
 }
 
-// stands reports whether a fleet has the same counts as it had, at whatever time.
+// stands reports whether a fleet has the same counts as it had, at any time.
 func (s *Sample) stands(other *Sample) bool {
 	a, b := *s, *other
 	a.After, a.Fewest, a.Most, a.Short, a.Over = b.After, b.Fewest, b.Most, b.Short, b.Over

@@ -131,7 +131,7 @@ func TestChartShowsTheCounts(t *testing.T) {
 }
 
 // TestLimitsAreReadable: the names of floor and ceiling never meet, and lie in
-// the picture, whatever the numbers.
+// the picture, for any numbers.
 func TestLimitsAreReadable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		line := drawTimeline(t)

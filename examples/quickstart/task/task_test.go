@@ -236,7 +236,7 @@ func TestStopTakesAllDown(t *testing.T) {
 	require.Equal(t, "signal: killed", reports["slow"].Note)
 }
 
-// TestTaskEndsWithItsAgent: in whatever way that ends.
+// TestTaskEndsWithItsAgent: in any way that it ends.
 func TestTaskEndsWithItsAgent(t *testing.T) {
 	s := newStage(t)
 	letter := s.order("a", "one")

@@ -131,7 +131,7 @@ func (w *wild) evictsOne() {
 	}
 }
 
-// agentLives reports whether a task's node exists, whatever the workload knows.
+// agentLives reports whether a task's node exists, regardless of what the workload knows.
 func (w *wild) agentLives(p *pod) bool {
 	_, err := w.site.nodes.Get(context.Background(), object.Key{Name: p.node})
 	return err == nil
