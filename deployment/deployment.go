@@ -92,8 +92,12 @@ const (
 	Manual Orchestration = "Manual"
 )
 
-// Strategy of a rollout. The bounds are for RollingUpdate and InPlaceUpdate. If both are zero, one
-// machine may be unavailable. Recreate ignores them.
+// Strategy of a rollout. The zero Strategy is one that is not set: it means DefaultStrategy, which is
+// RollingUpdate with a surge of 25% and 25% unavailable.
+//
+// The bounds are for RollingUpdate and InPlaceUpdate. Once anything is set, they are what they say.
+// If both come out as zero, one machine may be unavailable. If both are zero, as in
+// Strategy{Kind: RollingUpdate}, a warning says so. Recreate ignores them.
 type Strategy struct {
 	Kind           StrategyKind
 	MaxSurge       rollout.IntOrPercent // of Replicas, rounded up

@@ -13,7 +13,7 @@ import (
 
 func bothZero(t *testing.T) *story {
 	d := web(2)
-	d.Spec.Strategy = deployment.Strategy{}
+	d.Spec.Strategy = deployment.Strategy{Kind: deployment.RollingUpdate}
 	s := settled(t, d)
 	s.say("another class is wanted")
 	s.edit(class("large"))

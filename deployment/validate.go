@@ -90,16 +90,32 @@ func (s *Strategy) tolerated() decision.Why {
 		return decision.Why{Reason: reasonOver100, Name: surge, Detail: s.MaxSurge.String()}
 	case s.MaxUnavailable.Over100():
 		return decision.Why{Reason: reasonOver100, Name: unavailable, Detail: s.MaxUnavailable.String()}
-	case s.MaxSurge.Value == 0 && s.MaxUnavailable.Value == 0:
+	case !s.unset() && s.MaxSurge.Value == 0 && s.MaxUnavailable.Value == 0:
 		return decision.Why{Reason: reasonBothZero}
 	}
 	return decision.Why{}
 }
 
-// bounds returns the strategy's surge and unavailable, in machines.
-func (s *Spec) bounds() rollout.Bounds {
-	if s.Strategy.Kind == Recreate {
-		return rollout.Bounds{Unavailable: max(s.Replicas, 0)}
-	}
-	return rollout.Fenceposts(s.Strategy.MaxSurge, s.Strategy.MaxUnavailable, s.Replicas)
+// DefaultStrategy returns what a strategy that is not set means.
+func DefaultStrategy() Strategy {
+	quarter := rollout.IntOrPercent{Value: 25, Percent: true}
+	return Strategy{Kind: RollingUpdate, MaxSurge: quarter, MaxUnavailable: quarter}
 }
+
+// unset reports whether nothing of the strategy is set.
+func (s *Strategy) unset() bool { return *s == Strategy{} }
+
+// Bounds returns the strategy's surge and unavailable for a number of replicas, in machines.
+func (s *Strategy) Bounds(replicas int32) rollout.Bounds {
+	switch {
+	case s.Kind == Recreate:
+		return rollout.Bounds{Unavailable: max(replicas, 0)}
+	case s.unset():
+		d := DefaultStrategy()
+		return d.Bounds(replicas)
+	}
+	return rollout.Fenceposts(s.MaxSurge, s.MaxUnavailable, replicas)
+}
+
+// bounds returns the strategy's surge and unavailable, in machines.
+func (s *Spec) bounds() rollout.Bounds { return s.Strategy.Bounds(s.Replicas) }

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/millwright-go/millwright/deployment"
-	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/object"
@@ -66,10 +65,7 @@ type bounds struct {
 // boundsOf returns the bounds of a deployment's present spec.
 func boundsOf(d *deployment.Deployment) bounds {
 	r := max(d.Spec.Replicas, 0)
-	if d.Spec.Strategy.Kind == deployment.Recreate {
-		return bounds{floor: 0, ceiling: int(r), least: int(r), most: int(r)}
-	}
-	f := rollout.Fenceposts(d.Spec.Strategy.MaxSurge, d.Spec.Strategy.MaxUnavailable, r)
+	f := d.Spec.Strategy.Bounds(r)
 	return bounds{floor: int(r - f.Unavailable), ceiling: int(r) + int(f.Surge), least: int(r), most: int(r)}
 }
 

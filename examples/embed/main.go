@@ -21,7 +21,6 @@ import (
 
 	"github.com/millwright-go/millwright/adapters/bolt"
 	"github.com/millwright-go/millwright/deployment"
-	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/manager"
@@ -86,7 +85,6 @@ func declare(ctx context.Context, db *bolt.DB, replicas int32) error {
 	web.Spec.Selector.Labels = map[string]string{"app": "web"}
 	web.Spec.Template = machineset.Template{Labels: web.Spec.Selector.Labels}
 	web.Spec.Template.Spec.Class.Name = small.Name
-	web.Spec.Strategy.MaxSurge = rollout.IntOrPercent{Value: 1}
 	_, err := store.CreateOrEdit(ctx, db.Deployments(), web, func(d *deployment.Deployment) error {
 		d.Spec.Replicas = replicas
 		return nil

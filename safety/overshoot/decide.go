@@ -8,7 +8,6 @@ import (
 
 	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/deployment"
-	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/object"
@@ -190,11 +189,7 @@ func (d *decider) bound() int64 {
 	if told := &d.deployment.Status; !told.WantedSince.IsZero() {
 		replicas = max(replicas, told.Wanted)
 	}
-	surge := int64(0)
-	if s.Strategy.Kind != deployment.Recreate {
-		surge = int64(rollout.Fenceposts(s.Strategy.MaxSurge, s.Strategy.MaxUnavailable, replicas).Surge)
-	}
-	return int64(replicas) + surge + int64(d.p.SafetyUp)
+	return int64(replicas) + int64(s.Strategy.Bounds(replicas).Surge) + int64(d.p.SafetyUp)
 }
 
 // lower returns the number of machines at which a frozen set thaws.

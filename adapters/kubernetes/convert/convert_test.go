@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/millwright-go/millwright/adapters/kubernetes/convert"
+	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/object"
@@ -107,6 +108,7 @@ func (k *tested[W, C]) settled(t require.TestingT, doc map[string]any, c C) {
 	read, _ := k.Read(w)
 	m, want := read.ObjectMeta(), c.Clone()
 	copyStored(want.ObjectMeta(), m)
+	writeOut(want)
 	require.Equal(t, convert.Canonical(want), convert.Canonical(read))
 	for _, o := range []C{read, want} {
 		patch, err := k.Update(w, o)
@@ -115,6 +117,13 @@ func (k *tested[W, C]) settled(t require.TestingT, doc map[string]any, c C) {
 		patch, err = k.UpdateStatus(w, o)
 		require.NoError(t, err)
 		require.Empty(t, string(patch))
+	}
+}
+
+// writeOut names what is stored by name: the strategy that is not set.
+func writeOut(o any) {
+	if d, ok := o.(*deployment.Deployment); ok && d.Spec.Strategy == (deployment.Strategy{}) {
+		d.Spec.Strategy = deployment.DefaultStrategy()
 	}
 }
 
@@ -156,6 +165,7 @@ func (k *tested[W, C]) leaves(t *testing.T) {
 			read, problems := k.Read(k.typed(t, doc))
 			assert.Empty(t, problems)
 			copyStored(c.ObjectMeta(), read.ObjectMeta())
+			writeOut(c)
 			assert.Equal(t, c, read)
 			text, err := json.Marshal(k.store(t, doc, k.blank())) // and it can be undone
 			require.NoError(t, err)

@@ -114,6 +114,9 @@ func (r *reader) strategy(w *v1alpha1.MachineDeploymentStrategy) deployment.Stra
 	}
 	s.MaxSurge = r.bound("maxSurge", bounds.MaxSurge, unset)
 	s.MaxUnavailable = r.bound("maxUnavailable", bounds.MaxUnavailable, unset)
+	if s == (deployment.Strategy{}) {
+		s.Kind = deployment.RollingUpdate // the object says 0 and 0, which is not the same as nothing
+	}
 	return s
 }
 
@@ -134,6 +137,10 @@ func (r *reader) bound(name string, w *intstr.IntOrString, unset rollout.IntOrPe
 }
 
 func writeStrategy(w *v1alpha1.MachineDeploymentStrategy, was, now *deployment.Strategy) {
+	if *now == (deployment.Strategy{}) { // the kind has other defaults
+		unset := deployment.DefaultStrategy()
+		now = &unset
+	}
 	put(&w.Type, v1alpha1.MachineDeploymentStrategyType(was.Kind), v1alpha1.MachineDeploymentStrategyType(now.Kind))
 	if was.Orchestration != now.Orchestration {
 		if w.InPlaceUpdate == nil {

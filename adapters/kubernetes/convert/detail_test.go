@@ -102,6 +102,16 @@ func TestBoundsThatAreNotSet(t *testing.T) {
 	}
 }
 
+// An explicit 0 and 0 is not a strategy that is not set: one machine may be missing, with a warning.
+func TestBoundsOfZero(t *testing.T) {
+	doc := map[string]any{"spec": map[string]any{"strategy": map[string]any{"rollingUpdate": map[string]any{"maxSurge": 0, "maxUnavailable": 0}}}}
+	d, _ := deployments.Read(deployments.typed(t, doc))
+	assert.Equal(t, rollout.Bounds{Unavailable: 1}, d.Spec.Strategy.Bounds(10))
+	patch, err := deployments.Update(deployments.typed(t, doc), d)
+	require.NoError(t, err)
+	assert.Empty(t, string(patch))
+}
+
 // Bounds are written where the strategy looks for them.
 func TestBoundsFollowTheStrategy(t *testing.T) {
 	doc := map[string]any{"spec": map[string]any{"strategy": map[string]any{
