@@ -136,6 +136,8 @@ var architecture = []row{
 	{dir: "examples", below: true, reaches: []string{anything}, modules: []string{xterm, xsys}},
 	{dir: "examples/drainplan", reaches: []string{"drain", "machine", "decision", "codes", "object"}, modules: []string{yaml}},
 	{dir: "docs", below: true, reaches: []string{anything}, modules: []string{stateless}},
+	// A kind of somebody else's needs no more than this.
+	{dir: "test/kind", reaches: []string{"manager/engine", "store", "decision", "codes", "object"}},
 	{dir: "test", below: true, reaches: []string{anything}, modules: append(slices.Clone(testingModules), stateless)},
 }
 
@@ -350,6 +352,7 @@ var requirable = map[string][]string{
 	".":             {stateless, testify, rapid},
 	"adapters/bolt": {modulePath, bbolt, testify, rapid},
 	"examples":      {modulePath, modulePath + "/adapters/bolt", xterm, xsys, yaml, testify, rapid},
+	"test/kind":     {modulePath, testify},
 }
 
 // unbounded are the other modules: what they require reaches no user of the ones above.
@@ -467,6 +470,8 @@ func TestNestedImportRulesBite(t *testing.T) {
 		{"examples/quickstart", xterm, true},
 		{"examples/quickstart", yaml, false},
 		{"examples/quickstart", "k8s.io/api/core/v1", false},
+		{"test/kind", modulePath + "/manager/engine", true},
+		{"test/kind", modulePath + "/manager", false},
 		{"examples/drainplan", yaml, true},
 		{"examples/drainplan", modulePath + "/manager", false},
 	} {

@@ -1,0 +1,108 @@
+// Package toykind is a kind that the library does not know, in a module that has nothing to do with it:
+// doors, which shut themselves some time after they were opened. It uses what anybody can: package store for
+// the objects, package manager/engine for passes, queue and hooks.
+package toykind
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/millwright-go/millwright/decision"
+	"github.com/millwright-go/millwright/manager/engine"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/store"
+)
+
+// Door is the object.
+type Door struct {
+	object.Meta
+	For time.Duration // spec: how long it may stand open
+	// Opened is status: since when it stands open. Zero: it is shut.
+	Opened time.Time
+}
+
+// ObjectMeta implements object.Object.
+func (d *Door) ObjectMeta() *object.Meta { return &d.Meta }
+
+// Clone implements object.Object.
+func (d *Door) Clone() *Door {
+	c := *d
+	c.Meta = d.CloneMeta()
+	return &c
+}
+
+// CopyStatus implements object.Object.
+func (d *Door) CopyStatus(from *Door) { d.Opened = from.Opened }
+
+// SpecEqual implements object.Object.
+func (d *Door) SpecEqual(o *Door) bool { return d.For == o.For }
+
+var (
+	reasonShut = decision.NewReason("Shut", "it is shut")
+	reasonOpen = decision.NewReason("Open", "it may stand open for a while")
+	reasonDue  = decision.NewReason("Due", "it has stood open for long enough")
+)
+
+// Run queues the doors that are stored, and shuts them as they become due until the queue is closed.
+func Run(ctx context.Context, e *engine.Engine, doors store.Collection[*Door], q *engine.Queue) error {
+	known, err := doors.List(ctx, store.Query{})
+	if err != nil {
+		return fmt.Errorf("listing doors: %w", err)
+	}
+	for _, d := range known {
+		q.Add(d.Key)
+	}
+	e.Work(ctx, q, e.Reconciler(engine.Kind{
+		Name:  "door",
+		Begin: func(p *engine.Pass) engine.Steps { return &pass{Pass: p, doors: doors} },
+	}), nil)
+	return nil
+}
+
+// pass is one pass over one door.
+type pass struct {
+	*engine.Pass
+	doors store.Collection[*Door]
+	door  *Door
+}
+
+// Read implements engine.Steps.
+func (p *pass) Read(ctx context.Context, live bool) (err error) {
+	reader := store.Reader[*Door](p.doors)
+	if live {
+		reader = p.doors.Live()
+	}
+	p.door, err = reader.Get(ctx, p.Key)
+	return engine.Itself(err)
+}
+
+// Decide implements engine.Steps.
+func (p *pass) Decide(context.Context) (engine.Head, error) {
+	until := p.door.Opened.Add(p.door.For)
+	switch {
+	case p.door.Opened.IsZero():
+		return engine.Head{Verb: engine.Wait, Why: decision.Why{Reason: reasonShut}}, nil
+	case p.Now().Before(until):
+		return engine.Head{Verb: engine.Wait, Why: decision.Why{Reason: reasonOpen}, At: until}, nil
+	}
+	return engine.Head{Verb: engine.Act, Why: decision.Why{Reason: reasonDue}, Name: "Shut"}, nil
+}
+
+// Execute implements engine.Steps.
+func (p *pass) Execute(ctx context.Context) error {
+	changed := p.door.Clone()
+	changed.Opened = time.Time{}
+	after, err := p.doors.UpdateStatus(ctx, changed)
+	if err != nil {
+		return engine.Itself(err)
+	}
+	p.door = after
+	p.Tell(ctx, engine.Normal, decision.Why{Reason: reasonShut})
+	return engine.Gone(&after.Meta)
+}
+
+// Changes implements engine.Steps.
+func (p *pass) Changes() []engine.Change {
+	return []engine.Change{{What: "update status of door " + p.Key.String()}}
+}
