@@ -59,7 +59,7 @@ var (
 
 	// subjects are the packages below safety, and subject is what each of them stands on. None of
 	// them reaches another one.
-	subjects = []string{"safety/backoff", "safety/unmanaged", "safety/overshoot"}
+	subjects = []string{"safety/backoff", "safety/unmanaged", "safety/overshoot", "safety/reachability"}
 	subject  = append(slices.Clone(kinds), "safety", "safety/internal/times")
 
 	// kindsRest is what the reconcilers of one kind stand on. None of them reaches another kind's.
@@ -88,6 +88,7 @@ var architecture = []row{
 	{dir: "safety/backoff", core: true, reaches: subject},
 	{dir: "safety/unmanaged", core: true, reaches: subject},
 	{dir: "safety/overshoot", core: true, reaches: subject},
+	{dir: "safety/reachability", core: true, reaches: subject},
 	{dir: "store", core: true, context: true, reaches: []string{"object"}},
 
 	{dir: "machine/fsm", reaches: kinds, modules: []string{stateless}},
@@ -119,7 +120,7 @@ var architecture = []row{
 	},
 	{
 		dir:     "manager/fleet",
-		reaches: append(slices.Clone(kindsRest), "safety/unmanaged", "driver", "drain", "machinepool/pooldriver", "manager/internal/answer", "manager/internal/secrets"),
+		reaches: append(slices.Clone(kindsRest), "safety/reachability", "safety/unmanaged", "driver", "drain", "machinepool/pooldriver", "manager/internal/answer", "manager/internal/secrets"),
 	},
 	{
 		dir:     "manager/machines",

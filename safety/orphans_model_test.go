@@ -1,7 +1,6 @@
 package safety_test
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -104,8 +103,6 @@ func (c *cloud) left() []string {
 	}
 	return ids
 }
-
-var errKilled = errors.New("killed")
 
 func (c *cloud) call(name string) error {
 	if c.port != nil {

@@ -143,7 +143,7 @@ func TestP15NoVMOfACreateInFlight(t *testing.T) {
 				f.act()
 			}
 			if rapid.IntRange(0, 20).Draw(t, "kill") == 0 {
-				return errKilled
+				return safetytest.ErrKilled
 			}
 			return nil
 		}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/safety/reachability"
 )
 
 // looks is how often the manager asks a disconnected cluster, once all is frozen, before the
@@ -19,10 +19,10 @@ func (p *play) outage(ctx context.Context) error {
 		return err
 	}
 	p.beginCounts()
-	frozen, back := p.narrator.times(safety.ReasonUnreachable), p.narrator.times(safety.ReasonReachable)
+	frozen, back := p.narrator.times(reachability.ReasonUnreachable), p.narrator.times(reachability.ReasonReachable)
 	p.stopCluster()
 	err = p.Await(ctx, func() string {
-		if p.narrator.times(safety.ReasonUnreachable) == frozen {
+		if p.narrator.times(reachability.ReasonUnreachable) == frozen {
 			return "the manager's notice that the cluster is away"
 		}
 		return ""
@@ -36,7 +36,7 @@ func (p *play) outage(ctx context.Context) error {
 	}
 	p.startCluster()
 	err = p.Await(ctx, func() string {
-		if p.narrator.times(safety.ReasonReachable) == back {
+		if p.narrator.times(reachability.ReasonReachable) == back {
 			return "the manager's notice that the cluster is back"
 		}
 		return ""

@@ -15,7 +15,7 @@ import (
 	"github.com/millwright-go/millwright/examples/quickstart/ledger"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
-	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/safety/reachability"
 	"github.com/millwright-go/millwright/store"
 )
 
@@ -176,7 +176,7 @@ func TestOutageStopsClocks(t *testing.T) {
 	require.NoError(t, p.Await(t.Context(), func() string { return p.notIn(machine.PhaseUnknown, silent) }))
 	p.stopCluster()
 	require.NoError(t, p.Await(t.Context(), func() string {
-		if p.narrator.times(safety.ReasonUnreachable) == 0 {
+		if p.narrator.times(reachability.ReasonUnreachable) == 0 {
 			return "the freeze"
 		}
 		return ""
@@ -187,12 +187,12 @@ func TestOutageStopsClocks(t *testing.T) {
 
 	p.startCluster()
 	require.NoError(t, p.Await(t.Context(), func() string {
-		if p.narrator.times(safety.ReasonReachable) == 0 {
+		if p.narrator.times(reachability.ReasonReachable) == 0 {
 			return "the thaw"
 		}
 		return ""
 	}))
-	restarted := p.narrator.times(safety.ReasonRestart)
+	restarted := p.narrator.times(reachability.ReasonRestart)
 	for _, life := range silent {
 		require.NoError(t, life.ID.Signal(syscall.SIGCONT))
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/millwright-go/millwright/manager/engine"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/safety/reachability"
 	"github.com/millwright-go/millwright/store"
 )
 
@@ -41,8 +42,8 @@ func TestIllegalMove(t *testing.T) {
 			checker, err := fsm.NewChecker(tables...)
 			require.NoError(t, err)
 			reach := NewReach(safety.DefaultPolicy(), clock)
-			reach.set(safety.Reach{
-				Stage: safety.ReachRestarting, Checked: now, Control: safety.Side{Up: true}, Target: safety.Side{Up: true}, From: now,
+			reach.set(reachability.State{
+				Stage: reachability.Restarting, Checked: now, Control: reachability.Side{Up: true}, Target: reachability.Side{Up: true}, From: now,
 			}, now)
 			var moved []machine.Move
 			r := NewReachability(engine.New(engine.Options{Now: clock, DryRun: dry}), Config{

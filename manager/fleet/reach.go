@@ -7,6 +7,7 @@ import (
 	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/manager/engine"
 	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/safety/reachability"
 )
 
 // firstLook is how soon a pass is made that came before the first check of the
@@ -22,7 +23,7 @@ type Reach struct {
 	now    func() time.Time
 
 	mu    sync.Mutex
-	known safety.Reach
+	known reachability.State
 	next  time.Time // when it is looked at again
 	begun bool      // a first pass has ended
 }
@@ -30,13 +31,13 @@ type Reach struct {
 // NewReach returns what is known before the first check: nothing.
 func NewReach(p *safety.Policy, now func() time.Time) *Reach { return &Reach{policy: p, now: now} }
 
-func (r *Reach) get() safety.Reach {
+func (r *Reach) get() reachability.State {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.known
 }
 
-func (r *Reach) set(known safety.Reach, next time.Time) {
+func (r *Reach) set(known reachability.State, next time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.known, r.next = known, next

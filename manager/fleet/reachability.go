@@ -13,7 +13,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/manager/engine"
 	"github.com/millwright-go/millwright/object"
-	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/safety/reachability"
 	"github.com/millwright-go/millwright/store"
 )
 
@@ -52,11 +52,11 @@ func (r *ReachabilityReconciler) unanswered() {
 	known := r.Reach.get()
 	if !known.Stage.Frozen() {
 		none := machine.Outcome{Code: codes.Unavailable, Message: "the check did not end"}
-		o := safety.ReachObservation{Reach: known, NoTarget: r.Nodes == nil, Control: &none, Target: &none}
-		known = safety.Reach{} // frozen, should the decision be what panics
+		o := reachability.Observation{State: known, NoTarget: r.Nodes == nil, Control: &none, Target: &none}
+		known = reachability.State{} // frozen, should the decision be what panics
 		engine.Catch(func() {
-			if plan, err := safety.DecideReachability(&o, r.Policy, r.Now()); err == nil {
-				known = plan.Reach
+			if plan, err := reachability.Decide(&o, r.Policy, r.Now()); err == nil {
+				known = plan.State
 			}
 		})
 	}
@@ -68,30 +68,30 @@ type reachPass struct {
 	*engine.Pass
 	*Config
 	r    *ReachabilityReconciler
-	o    safety.ReachObservation
-	plan safety.ReachPlan
+	o    reachability.Observation
+	plan reachability.Plan
 }
 
 // Read implements engine.Steps. What is known is in memory.
 func (p *reachPass) Read(context.Context, bool) error {
-	p.o = safety.ReachObservation{Reach: p.Reach.get(), NoTarget: p.Nodes == nil}
+	p.o = reachability.Observation{State: p.Reach.get(), NoTarget: p.Nodes == nil}
 	return nil
 }
 
 // Decide implements engine.Steps.
 func (p *reachPass) Decide(ctx context.Context) (engine.Head, error) {
 	var err error
-	if p.plan, err = safety.DecideReachability(&p.o, p.Policy, p.Now()); err != nil {
+	if p.plan, err = reachability.Decide(&p.o, p.Policy, p.Now()); err != nil {
 		return engine.Head{}, err
 	}
 	plan := &p.plan
-	before := p.o.Reach.Stage
-	p.Reach.set(plan.Reach, plan.At)
-	p.o.Reach = plan.Reach
+	before := p.o.State.Stage
+	p.Reach.set(plan.State, plan.At)
+	p.o.State = plan.State
 	p.announce(ctx, before)
-	p.tellFrozen("control", &plan.Reach.Control, plan.Reach.Stage)
+	p.tellFrozen("control", &plan.State.Control, plan.State.Stage)
 	if p.Nodes != nil {
-		p.tellFrozen("target", &plan.Reach.Target, plan.Reach.Stage)
+		p.tellFrozen("target", &plan.State.Target, plan.State.Stage)
 	}
 	head := engine.Head{Why: plan.Why, At: plan.At}
 	switch {
@@ -132,19 +132,19 @@ func (p *reachPass) Changes() []engine.Change {
 // until their machines are gone, which each check looks at.
 func (p *reachPass) Held() time.Time {
 	at := p.Now().Add(p.Policy.CheckPeriod)
-	p.Reach.set(p.o.Reach, at)
+	p.Reach.set(p.o.State, at)
 	return at
 }
 
 // announce tells of an outage, and of its end.
-func (p *reachPass) announce(ctx context.Context, before safety.ReachStage) {
+func (p *reachPass) announce(ctx context.Context, before reachability.Stage) {
 	plan := &p.plan
 	if plan.Warn != (decision.Why{}) {
 		p.Once(ctx, engine.Warning, plan.Warn)
 	}
-	if plan.Reach.Stage == safety.ReachOpen && before != safety.ReachOpen {
+	if plan.State.Stage == reachability.Open && before != reachability.Open {
 		p.Forget()
-		if !plan.Reach.From.IsZero() {
+		if !plan.State.From.IsZero() {
 			p.Tell(ctx, engine.Normal, plan.Why)
 		}
 	}
@@ -152,7 +152,7 @@ func (p *reachPass) announce(ctx context.Context, before safety.ReachStage) {
 
 // tellFrozen tells the hook whether everything is frozen because of one server: since it does
 // not answer, and from then on until everything is thawed.
-func (p *reachPass) tellFrozen(server string, side *safety.Side, stage safety.ReachStage) {
+func (p *reachPass) tellFrozen(server string, side *reachability.Side, stage reachability.Stage) {
 	was, told := p.r.toldFrozen[server]
 	is := stage.Frozen() && (!side.Up || was)
 	if told && is == was {
@@ -237,7 +237,7 @@ func (p *reachPass) readMachines(ctx context.Context) error {
 
 // restart restarts clocks. What is stored takes the place of the machines
 // observed.
-func (p *reachPass) restart(ctx context.Context, orders []safety.RestartClock) error {
+func (p *reachPass) restart(ctx context.Context, orders []reachability.RestartClock) error {
 	after := make([]*machine.Machine, len(orders))
 	failed := make([]error, len(orders))
 	p.Each(ctx, len(orders), func(i int) {
@@ -269,7 +269,7 @@ func (p *reachPass) restart(ctx context.Context, orders []safety.RestartClock) e
 
 // restartOne restarts one clock, unless somebody else has written the machine
 // meanwhile: then it is read again. Nil: it is gone.
-func (p *reachPass) restartOne(ctx context.Context, order *safety.RestartClock) (*machine.Machine, error) {
+func (p *reachPass) restartOne(ctx context.Context, order *reachability.RestartClock) (*machine.Machine, error) {
 	changed := *order.Machine // the store takes its own copy
 	changed.Status = order.Status
 	after, err := p.Machines.UpdateStatus(ctx, &changed)
@@ -288,7 +288,7 @@ func (p *reachPass) restartOne(ctx context.Context, order *safety.RestartClock) 
 	return after, nil
 }
 
-func (p *reachPass) restarted(ctx context.Context, order *safety.RestartClock) {
+func (p *reachPass) restarted(ctx context.Context, order *reachability.RestartClock) {
 	if order.Move != (machine.Move{}) && p.Transition != nil {
 		p.Transition(order.Machine.Key, order.Move, order.Why)
 	}

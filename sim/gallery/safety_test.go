@@ -18,7 +18,7 @@ var ofSafety = []mutant{
 	{
 		name:   "an outage restarts no clock",
 		breaks: "P25",
-		file:   "safety/reach.go",
+		file:   "safety/reachability/decide.go",
 		from:   "runsSince(m, from) && !d.p.Paused",
 		to:     "false && runsSince(m, from) && !d.p.Paused",
 		by:     "TestP25NoClockRunsThroughAnOutage",
@@ -34,7 +34,7 @@ var ofSafety = []mutant{
 	{
 		name:   "clocks are not restarted after an outage",
 		breaks: "nobody is judged by the time in which nothing could be seen",
-		file:   "safety/reach.go",
+		file:   "safety/reachability/decide.go",
 		from: `		d.r.From = times.Stamp(d.now)
 		return d.restart()`,
 		to: "\t\treturn d.restart()",

@@ -1,6 +1,7 @@
 package safetytest
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -16,6 +17,9 @@ import (
 )
 
 var update = flag.Bool("update", false, "rewrite the files under testdata")
+
+// ErrKilled is how a pass ends whose process is killed.
+var ErrKilled = errors.New("killed")
 
 // Run runs a package's tests. It lets rapid try harder than it does by default: these tests are quick,
 // and what they look for is rare.

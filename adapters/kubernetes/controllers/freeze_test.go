@@ -14,6 +14,7 @@ import (
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/safety/reachability"
 )
 
 // ears records what the reconcilers report.
@@ -80,7 +81,7 @@ func TestFrozenWhileTheTargetIsAway(t *testing.T) {
 	require.NoError(t, target.Suspend())
 	resume := sync.OnceFunc(func() { require.NoError(t, target.Resume()) })
 	t.Cleanup(resume)
-	w.eventually("the freeze", e.heard("reachability "+safety.ReasonUnreachable.String()))
+	w.eventually("the freeze", e.heard("reachability "+reachability.ReasonUnreachable.String()))
 	require.NoError(t, w.client.Patch(t.Context(), d, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"replicas":5}}`))))
 	before := e.made(manager.KindReachability)
 	w.eventually("a few more looks at the server", func() bool { return e.made(manager.KindReachability) > before+2 })

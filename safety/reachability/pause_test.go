@@ -1,4 +1,4 @@
-package safety_test
+package reachability_test
 
 import (
 	"testing"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/safety/reachability"
 	"github.com/millwright-go/millwright/test/safetytest"
 )
 
@@ -14,11 +15,11 @@ import (
 // restart when the pause ends.
 func TestP25PausedClocksAreLeftAlone(t *testing.T) {
 	fine := &machine.Outcome{}
-	o := &safety.ReachObservation{
-		Reach: safety.Reach{Stage: safety.ReachLost}, Control: fine, Target: fine,
+	o := &reachability.Observation{
+		State: reachability.State{Stage: reachability.Lost}, Control: fine, Target: fine,
 		Machines: []*machine.Machine{safetytest.Member("m-1", machine.PhaseUnknown, "true"), safetytest.Member("m-2", machine.PhaseUnknown, "no")},
 	}
-	plan, err := safety.DecideReachability(o, safety.DefaultPolicy(), safetytest.Noon)
+	plan, err := reachability.Decide(o, safety.DefaultPolicy(), safetytest.Noon)
 	require.NoError(t, err)
 	require.Len(t, plan.Restart, 1)
 	require.Equal(t, "m-2", plan.Restart[0].Machine.Name)

@@ -1,4 +1,4 @@
-package safety_test
+package reachability_test
 
 import (
 	"fmt"
@@ -15,6 +15,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/safety/reachability"
 	"github.com/millwright-go/millwright/test/safetytest"
 )
 
@@ -29,8 +30,8 @@ type outpost struct {
 	target   codes.Code
 	noTarget bool
 
-	reach safety.Reach // the process's memory
-	plan  safety.ReachPlan
+	reach reachability.State // the process's memory
+	plan  reachability.Plan
 	port  func(string) error
 	wrote []machine.Move
 	lost  bool      // the last outage that froze is known to this process, or by clocks restarted since
@@ -61,12 +62,12 @@ func (w *outpost) stage() string {
 
 // pass makes one pass. An error ends it.
 func (w *outpost) pass() error {
-	o := &safety.ReachObservation{Reach: w.reach, NoTarget: w.noTarget}
+	o := &reachability.Observation{State: w.reach, NoTarget: w.noTarget}
 	for range 50 {
-		plan, err := safety.DecideReachability(o, w.policy, w.Now)
+		plan, err := reachability.Decide(o, w.policy, w.Now)
 		require.NoError(w.t, err)
-		w.plan, w.reach, o.Reach = plan, plan.Reach, plan.Reach
-		w.lost = w.lost || plan.Reach.Stage == safety.ReachLost
+		w.plan, w.reach, o.State = plan, plan.State, plan.State
+		w.lost = w.lost || plan.State.Stage == reachability.Lost
 		switch {
 		case plan.Check:
 			w.Line(w.stage(), "check: "+w.control.Contract()+" "+w.target.Contract(), plan.Why)
@@ -92,7 +93,7 @@ func (w *outpost) pass() error {
 	return nil
 }
 
-func (w *outpost) restart(o *safety.ReachObservation, orders []safety.RestartClock) error {
+func (w *outpost) restart(o *reachability.Observation, orders []reachability.RestartClock) error {
 	for _, order := range orders {
 		if err := w.call("write"); err != nil {
 			return err
@@ -120,7 +121,7 @@ func (w *outpost) wait(n int) {
 	}
 }
 
-var reachStories = map[string]func(*outpost){
+var stories = map[string]func(*outpost){
 	"reach fresh process": func(w *outpost) {
 		w.target = codes.Unavailable
 		require.NoError(w.t, w.pass())
@@ -163,12 +164,12 @@ var reachStories = map[string]func(*outpost){
 				writes++
 			}
 			if writes == 2 {
-				return errKilled
+				return safetytest.ErrKilled
 			}
 			return nil
 		}
 		require.Error(w.t, w.pass())
-		w.port, w.reach = nil, safety.Reach{}
+		w.port, w.reach = nil, reachability.State{}
 		w.Now = w.Now.Add(time.Minute)
 		w.Say("the process is killed; a new one looks")
 		require.NoError(w.t, w.pass())
@@ -188,10 +189,10 @@ var reachStories = map[string]func(*outpost){
 	},
 }
 
-func TestReachStories(t *testing.T) { safetytest.Stories(t, "reach", tellReach) }
+func TestStories(t *testing.T) { safetytest.Stories(t, "reach", tellStories) }
 
-func tellReach(t *testing.T) {
-	for name, run := range reachStories {
+func tellStories(t *testing.T) {
+	for name, run := range stories {
 		t.Run(name, func(t *testing.T) {
 			w := newOutpost(t)
 			run(w)
@@ -232,12 +233,12 @@ func TestP25NoClockRunsThroughAnOutage(t *testing.T) {
 			w.act(t, "m-"+strconv.Itoa(i))
 			before := w.reach.Stage
 			if w.pass() != nil && rapid.Bool().Draw(t, "a new process") {
-				if w.reach.Stage != safety.ReachRestarting || !w.touched(w.back) {
+				if w.reach.Stage != reachability.Restarting || !w.touched(w.back) {
 					w.lost = false
 				}
-				w.reach = safety.Reach{}
+				w.reach = reachability.State{}
 			}
-			if w.reach.Stage == safety.ReachOpen && before.Frozen() {
+			if w.reach.Stage == reachability.Open && before.Frozen() {
 				if w.lost && !w.back.IsZero() {
 					thawed++
 					w.clocksAfter(t, w.back)
@@ -251,7 +252,7 @@ func TestP25NoClockRunsThroughAnOutage(t *testing.T) {
 			require.NoError(t, w.pass())
 			w.Now = w.plan.At
 		}
-		require.Equal(t, safety.ReachOpen, w.reach.Stage)
+		require.Equal(t, reachability.Open, w.reach.Stage)
 	})
 	assert.Positive(t, thawed, "nothing ever thawed")
 }
@@ -264,7 +265,7 @@ func (w *outpost) disturb(t *rapid.T) error {
 		w.machines[i].Version += "*"
 	}
 	if rapid.IntRange(0, 8).Draw(t, "kill") == 0 {
-		return errKilled
+		return safetytest.ErrKilled
 	}
 	return nil
 }
@@ -278,7 +279,7 @@ func (w *outpost) act(t *rapid.T, name string) {
 	case 0:
 		w.control = codes.Unavailable
 	case 1:
-		if w.control != codes.OK && w.reach.Stage == safety.ReachLost {
+		if w.control != codes.OK && w.reach.Stage == reachability.Lost {
 			w.back = w.Now // an outage that a process knows of
 		}
 		w.control = codes.OK
@@ -307,7 +308,7 @@ func (w *outpost) clocksAfter(t *rapid.T, back time.Time) {
 
 // Frozen begins after 30 s, not at 30 s. It holds before a first answer. If there is no target
 // cluster, none is asked.
-func TestReachLimits(t *testing.T) {
+func TestLimits(t *testing.T) {
 	w := newOutpost(t)
 	assert.True(t, w.reach.Stage.Frozen())
 	w.noTarget, w.target = true, codes.Unavailable

@@ -1,4 +1,4 @@
-package safety
+package reachability
 
 import (
 	"time"
@@ -6,43 +6,44 @@ import (
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
+	"github.com/millwright-go/millwright/safety"
 	"github.com/millwright-go/millwright/safety/internal/times"
 )
 
-// ReachStage says how much may be done to a fleet, given which API servers answer. The zero value
+// Stage says how much may be done to a fleet, given which API servers answer. The zero value
 // is that of a new process: frozen.
-type ReachStage int
+type Stage int
 
 // The stages, in the order in which a fleet goes through them.
 const (
-	// ReachUnproven: one of them has not answered yet. Frozen.
-	ReachUnproven ReachStage = iota
-	// ReachOpen: nothing is held back.
-	ReachOpen
-	// ReachLost: one has been down for too long. Frozen.
-	ReachLost
-	// ReachRestarting: both answer again, and clocks are being restarted.
+	// Unproven: one of them has not answered yet. Frozen.
+	Unproven Stage = iota
+	// Open: nothing is held back.
+	Open
+	// Lost: one has been down for too long. Frozen.
+	Lost
+	// Restarting: both answer again, and clocks are being restarted.
 	// Frozen.
-	ReachRestarting
-	// ReachSettling: all clocks were restarted, and nodes have time to report. Frozen.
-	ReachSettling
+	Restarting
+	// Settling: all clocks were restarted, and nodes have time to report. Frozen.
+	Settling
 )
 
 // Frozen reports whether machines and sets are to be decided about as frozen.
-func (s ReachStage) Frozen() bool { return s != ReachOpen }
+func (s Stage) Frozen() bool { return s != Open }
 
-// Reach is what a process knows of its API servers. It is kept in memory, because a server that is
+// State is what a process knows of its API servers. It is kept in memory, because a server that is
 // down could not store it. The zero value is right for a new process.
-type Reach struct {
-	Stage ReachStage
+type State struct {
+	Stage Stage
 	// Checked is when both were last asked. Zero: never.
 	Checked time.Time
 	// Control has the objects, Target the nodes.
 	Control, Target Side
-	// From is the time that clocks are restarted from, whole seconds. Zero, in ReachRestarting:
+	// From is the time that clocks are restarted from, whole seconds. Zero, in Restarting:
 	// continue from the time that an earlier process left unfinished.
 	From time.Time
-	// Until is when ReachSettling ends.
+	// Until is when Settling ends.
 	Until time.Time
 }
 
@@ -57,10 +58,10 @@ type Side struct {
 	Last machine.Outcome
 }
 
-// ReachObservation is what a decision about reachability is made from.
-type ReachObservation struct {
-	// Reach is ReachPlan.Reach of the last plan.
-	Reach Reach
+// Observation is what a decision about reachability is made from.
+type Observation struct {
+	// State is Plan.State of the last plan.
+	State State
 	// NoTarget: there is no target cluster.
 	NoTarget bool
 	// Control and Target are the answers of this pass. Nil: not asked. Any error but the server's
@@ -71,12 +72,12 @@ type ReachObservation struct {
 	Machines []*machine.Machine
 }
 
-// ReachPlan is what to do next: Check, or ReadMachines, or Restart. With none of them, decide again
+// Plan is what to do next: Check, or ReadMachines, or Restart. With none of them, decide again
 // at At.
-type ReachPlan struct {
-	// Reach replaces the memory with every plan, before the rest of the plan is carried out. From
-	// then on Reach.Stage.Frozen() goes to all other decisions.
-	Reach Reach
+type Plan struct {
+	// State replaces the memory with every plan, before the rest of the plan is carried out. From
+	// then on State.Stage.Frozen() goes to all other decisions.
+	State State
 	// Check asks for a cheap read on both API servers, without caches and with a timeout of its
 	// own. The name need not exist.
 	Check bool
@@ -101,24 +102,24 @@ type RestartClock struct {
 	Why  decision.Why
 }
 
-// DecideReachability decides whether a fleet is frozen because an API server does not answer, and
+// Decide decides whether a fleet is frozen because an API server does not answer, and
 // which clocks to restart once both do. It changes none of its arguments, and returns the same plan
 // for the same arguments. Only a caller's mistake is an error.
 //
 // Before a fleet thaws, all clocks that ran while nothing could be judged are restarted, all from
 // the same time. If the process dies while doing so, the clocks it has restarted hold that time.
 // The next process is frozen until it has read them, and restarts the others from the same time.
-func DecideReachability(o *ReachObservation, p *Policy, now time.Time) (ReachPlan, error) {
+func Decide(o *Observation, p *safety.Policy, now time.Time) (Plan, error) {
 	if o == nil {
-		return ReachPlan{}, ErrNoObservation
+		return Plan{}, safety.ErrNoObservation
 	}
 	if err := p.Validate(); err != nil {
-		return ReachPlan{}, err
+		return Plan{}, err
 	}
-	d := reaching{o: o, p: p, now: now, r: o.Reach}
+	d := decider{o: o, p: p, now: now, r: o.State}
 	if o.Control == nil || o.Target == nil && !o.NoTarget {
 		if at := d.checkAt(); !now.Before(at) {
-			return ReachPlan{Reach: d.r, Check: true, Why: decision.Why{Reason: reasonCheck}}, nil
+			return Plan{State: d.r, Check: true, Why: decision.Why{Reason: reasonCheck}}, nil
 		}
 	} else {
 		d.note()
@@ -126,16 +127,16 @@ func DecideReachability(o *ReachObservation, p *Policy, now time.Time) (ReachPla
 	return d.advance(), nil
 }
 
-// reaching is one call of DecideReachability.
-type reaching struct {
-	o   *ReachObservation
-	p   *Policy
+// decider is one call of Decide.
+type decider struct {
+	o   *Observation
+	p   *safety.Policy
 	now time.Time
-	r   Reach
+	r   State
 }
 
 // checkAt returns when both are asked next. Zero means now.
-func (d *reaching) checkAt() time.Time {
+func (d *decider) checkAt() time.Time {
 	if d.r.Checked.IsZero() || d.r.Checked.After(d.now) {
 		return time.Time{}
 	}
@@ -146,7 +147,7 @@ func (d *reaching) checkAt() time.Time {
 }
 
 // note records the answers of this pass.
-func (d *reaching) note() {
+func (d *decider) note() {
 	d.r.Checked = d.now
 	d.r.Control.note(d.o.Control, d.now)
 	if !d.o.NoTarget {
@@ -166,10 +167,10 @@ func (s *Side) note(answer *machine.Outcome, now time.Time) {
 	}
 }
 
-func (d *reaching) bothUp() bool { return d.r.Control.Up && (d.o.NoTarget || d.r.Target.Up) }
+func (d *decider) bothUp() bool { return d.r.Control.Up && (d.o.NoTarget || d.r.Target.Up) }
 
 // down returns the side that has been down for longer. Nil: both answer.
-func (d *reaching) down() (name string, longest *Side) {
+func (d *decider) down() (name string, longest *Side) {
 	name, longest = "the control plane's", nil
 	if !d.r.Control.DownSince.IsZero() {
 		longest = &d.r.Control
@@ -182,58 +183,58 @@ func (d *reaching) down() (name string, longest *Side) {
 }
 
 // advance moves from stage to stage.
-func (d *reaching) advance() ReachPlan {
+func (d *decider) advance() Plan {
 	name, side := d.down()
 	if side != nil {
 		return d.lose(name, side)
 	}
 	switch d.r.Stage {
-	case ReachUnproven:
+	case Unproven:
 		if !d.bothUp() {
 			return d.wait(decision.Why{Reason: reasonUnproven})
 		}
 		return d.restart()
-	case ReachLost:
+	case Lost:
 		d.r.From = times.Stamp(d.now)
 		return d.restart()
-	case ReachRestarting:
+	case Restarting:
 		return d.restart()
-	case ReachSettling:
+	case Settling:
 		if d.now.Before(d.r.Until) {
 			plan := d.wait(decision.Why{Reason: reasonSettling, For: d.r.Until.Sub(d.now)})
 			plan.At = times.Earlier(plan.At, d.r.Until)
 			return plan
 		}
-	case ReachOpen:
+	case Open:
 	}
-	d.r.Stage = ReachOpen
+	d.r.Stage = Open
 	return d.wait(decision.Why{Reason: ReasonReachable})
 }
 
 // lose freezes an open fleet once a side has been down for too long. A fleet that is frozen already
 // starts again when the side answers.
-func (d *reaching) lose(name string, side *Side) ReachPlan {
+func (d *decider) lose(name string, side *Side) Plan {
 	since := d.now.Sub(side.DownSince)
 	why := decision.Why{Reason: ReasonUnreachable, Name: name + " API server", Code: side.Last.Code, Detail: side.Last.Message, For: since}
-	if d.r.Stage == ReachOpen && since <= d.p.DownTimeout {
+	if d.r.Stage == Open && since <= d.p.DownTimeout {
 		why.Reason, why.For = reasonDown, d.p.DownTimeout-since
 		return d.wait(why)
 	}
-	d.r.Stage = ReachLost
+	d.r.Stage = Lost
 	plan := d.wait(why)
 	plan.Warn = decision.Why{Reason: ReasonUnreachable, Name: why.Name, Code: why.Code, Detail: why.Detail, For: d.p.DownTimeout}
 	return plan
 }
 
-func (d *reaching) wait(why decision.Why) ReachPlan {
-	return ReachPlan{Reach: d.r, At: d.checkAt(), Why: why}
+func (d *decider) wait(why decision.Why) Plan {
+	return Plan{State: d.r, At: d.checkAt(), Why: why}
 }
 
 // restart restarts the clocks that ran while nothing could be judged.
-func (d *reaching) restart() ReachPlan {
-	d.r.Stage = ReachRestarting
+func (d *decider) restart() Plan {
+	d.r.Stage = Restarting
 	if d.o.Machines == nil {
-		return ReachPlan{Reach: d.r, ReadMachines: true, Why: decision.Why{Reason: reasonBack}}
+		return Plan{State: d.r, ReadMachines: true, Why: decision.Why{Reason: reasonBack}}
 	}
 	from := d.r.From
 	if from.IsZero() {
@@ -246,19 +247,19 @@ func (d *reaching) restart() ReachPlan {
 		}
 	}
 	if len(orders) > 0 {
-		return ReachPlan{Reach: d.r, Restart: orders, Why: orders[0].Why}
+		return Plan{State: d.r, Restart: orders, Why: orders[0].Why}
 	}
 	if d.r.From.IsZero() {
-		d.r.Stage = ReachOpen
+		d.r.Stage = Open
 		return d.wait(decision.Why{Reason: ReasonReachable})
 	}
-	d.r.Stage, d.r.Until = ReachSettling, d.now.Add(d.p.SettleTime)
+	d.r.Stage, d.r.Until = Settling, d.now.Add(d.p.SettleTime)
 	return d.advance()
 }
 
 // unfinished returns the time from which clocks were restarted last. All clocks that ran then were
 // restarted, or the process died while restarting them.
-func (d *reaching) unfinished() time.Time {
+func (d *decider) unfinished() time.Time {
 	var last time.Time
 	for _, m := range d.o.Machines {
 		if m != nil && !m.Status.ClockFrom.After(d.now) {
@@ -289,7 +290,7 @@ func runsSince(m *machine.Machine, from time.Time) bool {
 
 // restartClock restarts one machine's clock. A machine that is Unknown becomes Running until its
 // node says otherwise.
-func (d *reaching) restartClock(m *machine.Machine, from time.Time) RestartClock {
+func (d *decider) restartClock(m *machine.Machine, from time.Time) RestartClock {
 	order := RestartClock{Machine: m, Status: m.Status.Clone(), Why: decision.Why{Reason: ReasonRestart, Name: m.Name}}
 	s := &order.Status
 	s.ClockFrom = from

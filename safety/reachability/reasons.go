@@ -1,4 +1,4 @@
-package safety
+package reachability
 
 import "github.com/millwright-go/millwright/decision"
 
