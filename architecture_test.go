@@ -59,7 +59,7 @@ var (
 
 	// subjects are the packages below safety, and subject is what each of them stands on. None of
 	// them reaches another one.
-	subjects = []string{"safety/backoff", "safety/unmanaged", "safety/overshoot", "safety/reachability"}
+	subjects = []string{"safety/backoff", "safety/unmanaged", "safety/overshoot", "safety/reachability", "safety/replacement"}
 	subject  = append(slices.Clone(kinds), "safety", "safety/internal/times")
 
 	// kindsRest is what the reconcilers of one kind stand on. None of them reaches another kind's.
@@ -89,6 +89,7 @@ var architecture = []row{
 	{dir: "safety/unmanaged", core: true, reaches: subject},
 	{dir: "safety/overshoot", core: true, reaches: subject},
 	{dir: "safety/reachability", core: true, reaches: subject},
+	{dir: "safety/replacement", core: true, reaches: subject},
 	{dir: "store", core: true, context: true, reaches: []string{"object"}},
 
 	{dir: "machine/fsm", reaches: kinds, modules: []string{stateless}},
@@ -124,7 +125,7 @@ var architecture = []row{
 	},
 	{
 		dir:     "manager/machines",
-		reaches: append(slices.Clone(kindsRest), "safety/backoff", "driver", "drain", "manager/internal/answer", "manager/internal/secrets"),
+		reaches: append(slices.Clone(kindsRest), "safety/replacement", "safety/backoff", "driver", "drain", "manager/internal/answer", "manager/internal/secrets"),
 	},
 	{dir: "manager/drains", reaches: []string{"manager/engine", "drain", "store", "machine", "decision", "codes", "object"}},
 	{dir: "manager/internal/answer", reaches: []string{"machine", "decision", "codes", "object"}},

@@ -20,6 +20,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
 	"github.com/millwright-go/millwright/safety/overshoot"
+	"github.com/millwright-go/millwright/safety/replacement"
 	"github.com/millwright-go/millwright/store"
 )
 
@@ -137,7 +138,7 @@ func TestObservedReasons(t *testing.T) {
 	_, err = p.look(manager.KindMachine, keysOf(w.machines)[0])
 	require.NoError(t, err)
 	require.Equal(t, []string{"update deployment fleet/web"}, p.told)
-	require.Contains(t, p.whys[0], safety.ReasonTakeSlot.String()+": ")
+	require.Contains(t, p.whys[0], replacement.ReasonTakeSlot.String()+": ")
 
 	w = newWorld(t, drivertest.MemoryOptions{})
 	w.loneSet(3)

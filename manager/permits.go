@@ -5,7 +5,7 @@ import (
 
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
-	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/safety/replacement"
 )
 
 // permits is what hooks were told of the permits for replacement that are in use.
@@ -29,7 +29,7 @@ func (r *permits) wanted() bool {
 
 // tell tells how many are in use, unless that was told last.
 func (r *permits) tell(kind Kind, holder *object.Meta, replicas int32, fleet []*machine.Machine) {
-	used, limit := safety.SlotsInUse(
+	used, limit := replacement.SlotsInUse(
 		holder, replicas, fleet, r.options.Cluster == nil, r.options.SafetyPolicy, r.options.Now())
 	r.mu.Lock()
 	defer r.mu.Unlock()

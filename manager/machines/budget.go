@@ -12,7 +12,7 @@ import (
 	"github.com/millwright-go/millwright/manager/engine"
 	"github.com/millwright-go/millwright/manager/internal/index"
 	"github.com/millwright-go/millwright/object"
-	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/safety/replacement"
 	"github.com/millwright-go/millwright/store"
 )
 
@@ -23,7 +23,7 @@ func (p *pass) askGrant(ctx context.Context) (*machine.Grant, error) {
 	if p.Safety == nil || p.Sets == nil {
 		return &machine.Grant{Allowed: true}, nil
 	}
-	o := &safety.GrantObservation{Machine: p.o.Machine, NoCluster: p.Nodes == nil}
+	o := &replacement.Observation{Machine: p.o.Machine, NoCluster: p.Nodes == nil}
 	if err := p.findFleet(ctx, o); err != nil {
 		return nil, err
 	}
@@ -37,14 +37,14 @@ func (p *pass) askGrant(ctx context.Context) (*machine.Grant, error) {
 // grantSteps are those of the pass over the fleet.
 type grantSteps struct {
 	*pass
-	o    *safety.GrantObservation
-	plan safety.GrantPlan
+	o    *replacement.Observation
+	plan replacement.Plan
 }
 
 // Decide implements engine.Steps.
 func (g *grantSteps) Decide(context.Context) (engine.Head, error) {
 	var err error
-	g.plan, err = safety.DecideGrant(g.o, g.Safety, g.Now())
+	g.plan, err = replacement.Decide(g.o, g.Safety, g.Now())
 	head := engine.Head{Why: g.plan.Why}
 	switch {
 	case g.plan.ReadFleet:
@@ -71,7 +71,7 @@ func (g *grantSteps) Execute(ctx context.Context) error {
 
 // Changes implements engine.Steps.
 func (g *grantSteps) Changes() []engine.Change {
-	if w, ok := g.plan.Write.(*safety.TakeFromDeployment); ok {
+	if w, ok := g.plan.Write.(*replacement.TakeFromDeployment); ok {
 		return []engine.Change{{What: "update deployment " + w.Deployment.Key.String()}}
 	}
 	return []engine.Change{{What: "update set " + g.o.Set.Key.String()}}
@@ -79,7 +79,7 @@ func (g *grantSteps) Changes() []engine.Change {
 
 // findFleet finds the set that owns the machine, and the deployment that owns
 // the set, if there are any.
-func (p *pass) findFleet(ctx context.Context, o *safety.GrantObservation) error {
+func (p *pass) findFleet(ctx context.Context, o *replacement.Observation) error {
 	owner := p.o.Machine.Owner
 	if owner == nil || owner.Kind != machineset.OwnerKind {
 		return nil
@@ -105,7 +105,7 @@ func (p *pass) findFleet(ctx context.Context, o *safety.GrantObservation) error 
 
 // readFleet reads what holds the budget, then its sets, then their machines.
 // A set that came to belong to another meanwhile begins the pass again.
-func (p *pass) readFleet(ctx context.Context, o *safety.GrantObservation) error {
+func (p *pass) readFleet(ctx context.Context, o *replacement.Observation) error {
 	was, began := o.Set.Owner, p.Now()
 	var sets []*machineset.Set
 	if o.Deployment != nil {
@@ -160,7 +160,7 @@ func preserved(fleet []*machine.Machine, now time.Time) map[string]bool {
 }
 
 // zones finds the zone of each class in the fleet, where the rule needs it.
-func (p *pass) zones(ctx context.Context, o *safety.GrantObservation) error {
+func (p *pass) zones(ctx context.Context, o *replacement.Observation) error {
 	if !p.Safety.ZoneRule {
 		return nil
 	}
@@ -183,15 +183,15 @@ func (p *pass) zones(ctx context.Context, o *safety.GrantObservation) error {
 }
 
 // takeSlot writes the slot.
-func (p *pass) takeSlot(ctx context.Context, o *safety.GrantObservation, w safety.GrantWrite) error {
+func (p *pass) takeSlot(ctx context.Context, o *replacement.Observation, w replacement.Write) error {
 	switch w := w.(type) {
-	case *safety.TakeFromDeployment:
+	case *replacement.TakeFromDeployment:
 		stored, err := p.Deployments.Update(ctx, w.Deployment)
 		if err != nil {
 			return err
 		}
 		o.Deployment = stored
-	case *safety.TakeFromSet:
+	case *replacement.TakeFromSet:
 		stored, err := p.Sets.Update(ctx, w.Set)
 		if err != nil {
 			return err

@@ -52,10 +52,10 @@ var ofManager = []mutant{
 		name:   "a conflict over a slot is no conflict",
 		breaks: "P24",
 		file:   "manager/machines/budget.go",
-		from: `	case *safety.TakeFromDeployment:
+		from: `	case *replacement.TakeFromDeployment:
 		stored, err := p.Deployments.Update(ctx, w.Deployment)
 		if err != nil {`,
-		to: `	case *safety.TakeFromDeployment:
+		to: `	case *replacement.TakeFromDeployment:
 		stored, err := p.Deployments.Update(ctx, w.Deployment)
 		if errors.Is(err, store.ErrConflict) {
 			stored, err = w.Deployment, nil

@@ -26,7 +26,7 @@ var ofSafety = []mutant{
 	{
 		name:   "a replacement is granted without its slot being written first",
 		breaks: "no more machines are in replacement than the budget says, also if several ask at a time",
-		file:   "safety/grant.go",
+		file:   "safety/replacement/decide.go",
 		from:   "return d.take(), nil",
 		to:     "return GrantPlan{Grant: &machine.Grant{Allowed: true}, Why: why}, nil",
 		by:     "TestP24VerdictsStayWithinTheBudget|TestTwoWithOneBrokenHeal",

@@ -1,4 +1,4 @@
-package safety
+package replacement
 
 // Reasons that tests of this package name.
 var (

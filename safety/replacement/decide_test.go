@@ -1,4 +1,4 @@
-package safety_test
+package replacement_test
 
 import (
 	"testing"
@@ -10,7 +10,7 @@ import (
 
 	"github.com/millwright-go/millwright/deployment/rollout"
 	"github.com/millwright-go/millwright/machine"
-	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/safety/replacement"
 	"github.com/millwright-go/millwright/test/safetytest"
 )
 
@@ -21,7 +21,7 @@ func (n *nurse) all() {
 	}
 }
 
-var grantStories = map[string]func(*ward){
+var stories = map[string]func(*ward){
 	"grant to one of two": func(w *ward) {
 		a, b := w.machines[0].Name, w.machines[1].Name
 		w.turn(a, machine.PhaseUnknown)
@@ -95,10 +95,10 @@ var grantStories = map[string]func(*ward){
 	},
 }
 
-func TestGrantStories(t *testing.T) { safetytest.Stories(t, "grant", tellGrants) }
+func TestStories(t *testing.T) { safetytest.Stories(t, "grant", tellStories) }
 
-func tellGrants(t *testing.T) {
-	for name, run := range grantStories {
+func tellStories(t *testing.T) {
+	for name, run := range stories {
 		t.Run(name, func(t *testing.T) {
 			w := newWard(t, 2, name == "grant taken up again")
 			run(w)
@@ -320,14 +320,14 @@ func TestGrantDetails(t *testing.T) {
 	n.all()
 	assert.True(t, n.grant.Allowed, "what is being deleted is only missing, and here nothing is")
 
-	plan, err := safety.DecideGrant(&safety.GrantObservation{Machine: n.m}, w.policy, w.Now)
+	plan, err := replacement.Decide(&replacement.Observation{Machine: n.m}, w.policy, w.Now)
 	require.NoError(t, err)
 	assert.True(t, plan.Grant.Allowed)
 
 	w = newWard(t, 2, false)
 	n = w.send(w.machines[0].Name)
 	n.all()
-	assert.Equal(t, safety.ReasonNotAsking, n.plan.Why.Reason, "it runs")
+	assert.Equal(t, replacement.ReasonNotAsking, n.plan.Why.Reason, "it runs")
 
 	w = newWard(t, 3, false)
 	for _, m := range w.machines {
@@ -357,7 +357,7 @@ func TestSlotsDoNotPileUp(t *testing.T) {
 		w.turn(w.machines[2].Name, machine.PhaseRunning)
 	}
 	assert.Equal(t, 20, w.given)
-	assert.Len(t, safety.ParseSlots(w.set.Annotations[w.policy.Keys.Slots]), 1)
+	assert.Len(t, replacement.ParseSlots(w.set.Annotations[w.policy.Keys.Slots]), 1)
 }
 
 // ParseSlots reads what FormatSlots writes, which skips slots that can't be written.
@@ -366,8 +366,8 @@ func FuzzParseSlots(f *testing.F) {
 	f.Add("m-1~2026-03-01T09:00:00Z,m-1~2026-03-01T10:00:00+01:00,~,x,y~,~2026-03-01T09:00:00Z")
 	f.Add("m-1~0000-01-01T0:00:00+01:00")
 	f.Fuzz(func(t *testing.T, text string) {
-		slots := safety.ParseSlots(text)
-		again := safety.ParseSlots(safety.FormatSlots(slots))
+		slots := replacement.ParseSlots(text)
+		again := replacement.ParseSlots(replacement.FormatSlots(slots))
 		require.Equal(t, slots, again)
 		seen := map[string]bool{}
 		for _, s := range slots {
@@ -401,13 +401,13 @@ func TestSlotsOfOthers(t *testing.T) {
 			n.step(false) // the slot is taken, if there is one, and not used
 		}
 	}
-	slots := safety.ParseSlots(w.deployment.Annotations[w.policy.Keys.Slots])
+	slots := replacement.ParseSlots(w.deployment.Annotations[w.policy.Keys.Slots])
 	require.Len(t, slots, 2)
 	assert.Equal(t, w.machines[0].Name, slots[0].Machine)
 	assert.Equal(t, w.machines[1].Name, slots[1].Machine)
 
 	w.deployment = w.deployment.Clone()
-	w.deployment.Annotations[w.policy.Keys.Slots] = safety.FormatSlots([]safety.Slot{
+	w.deployment.Annotations[w.policy.Keys.Slots] = replacement.FormatSlots([]replacement.Slot{
 		{Machine: w.machines[0].Name, At: safetytest.Epoch.Add(time.Hour)}, {Machine: w.machines[1].Name, At: safetytest.Epoch.Add(time.Minute)},
 	})
 	w.policy.Replacements = rollout.IntOrPercent{Value: 1}

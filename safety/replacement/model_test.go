@@ -1,4 +1,4 @@
-package safety_test
+package replacement_test
 
 import (
 	"fmt"
@@ -15,6 +15,7 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/safety/replacement"
 	"github.com/millwright-go/millwright/test/safetytest"
 )
 
@@ -87,15 +88,15 @@ func (w *ward) find(name string) *machine.Machine {
 type nurse struct {
 	w     *ward
 	m     *machine.Machine // as read at the beginning of the pass
-	o     *safety.GrantObservation
+	o     *replacement.Observation
 	reads int
 	grant *machine.Grant
-	plan  safety.GrantPlan
+	plan  replacement.Plan
 }
 
 func (w *ward) send(name string) *nurse {
 	n := &nurse{w: w, m: w.find(name)}
-	n.o = &safety.GrantObservation{Machine: n.m, Deployment: w.deployment, Set: w.set, Zones: w.zones}
+	n.o = &replacement.Observation{Machine: n.m, Deployment: w.deployment, Set: w.set, Zones: w.zones}
 	w.nurses = append(w.nurses, n)
 	return n
 }
@@ -111,7 +112,7 @@ func (n *nurse) step(delay bool) bool {
 	if n.grant != nil {
 		return n.conclude(delay)
 	}
-	plan, err := safety.DecideGrant(n.o, w.policy, w.Now)
+	plan, err := replacement.Decide(n.o, w.policy, w.Now)
 	require.NoError(w.t, err)
 	n.plan = plan
 	w.tell(n.m.Name, &plan)
@@ -145,17 +146,17 @@ func (n *nurse) read() {
 	}
 }
 
-func (n *nurse) take(write safety.GrantWrite) bool {
+func (n *nurse) take(write replacement.Write) bool {
 	w := n.w
 	switch write := write.(type) {
-	case *safety.TakeFromDeployment:
+	case *replacement.TakeFromDeployment:
 		if write.Deployment.Version != w.deployment.Version {
 			return false
 		}
 		w.deployment = write.Deployment.Clone()
 		w.deployment.Version = w.version()
 		n.o.Deployment = w.deployment
-	case *safety.TakeFromSet:
+	case *replacement.TakeFromSet:
 		if write.Set.Version != w.set.Version {
 			return false
 		}
@@ -223,13 +224,13 @@ func (w *ward) inFlight() int {
 	return len(w.verdicts)
 }
 
-func (w *ward) tell(name string, plan *safety.GrantPlan) {
+func (w *ward) tell(name string, plan *replacement.Plan) {
 	action := "refused"
 	switch {
 	case plan.ReadFleet:
 		action = "read the fleet live"
 	case plan.Write != nil:
-		action = fmt.Sprintf("%T", plan.Write)[len("*safety."):]
+		action = fmt.Sprintf("%T", plan.Write)[len("*replacement."):]
 	case plan.Grant.Allowed:
 		action = "allowed until " + w.Since(plan.Grant.Until)
 	}

@@ -1,4 +1,4 @@
-package safety_test
+package replacement_test
 
 import (
 	"testing"
@@ -12,6 +12,7 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/safety/replacement"
 	"github.com/millwright-go/millwright/test/safetytest"
 )
 
@@ -26,17 +27,17 @@ func TestGrantForALostVM(t *testing.T) {
 		fleet = append(fleet, m)
 	}
 	d := &deployment.Deployment{Spec: deployment.Spec{Replicas: 3}}
-	ask := func(m *machine.Machine, cluster bool) safety.GrantPlan {
-		plan, err := safety.DecideGrant(&safety.GrantObservation{
+	ask := func(m *machine.Machine, cluster bool) replacement.Plan {
+		plan, err := replacement.Decide(&replacement.Observation{
 			Machine: m, Deployment: d, Set: &machineset.Set{}, Fleet: fleet, Read: decision.Freshness{Began: now}, NoCluster: !cluster,
 		}, p, now)
 		require.NoError(t, err)
 		return plan
 	}
-	require.Equal(t, safety.ReasonNotAsking, ask(fleet[0], true).Why.Reason)
-	d = ask(fleet[0], false).Write.(*safety.TakeFromDeployment).Deployment
+	require.Equal(t, replacement.ReasonNotAsking, ask(fleet[0], true).Why.Reason)
+	d = ask(fleet[0], false).Write.(*replacement.TakeFromDeployment).Deployment
 	second := ask(fleet[1], false)
-	require.Equal(t, safety.ReasonBudgetSpent, second.Why.Reason)
+	require.Equal(t, replacement.ReasonBudgetSpent, second.Why.Reason)
 	require.False(t, second.Grant.Allowed)
 	now = now.Add(3*time.Minute + 2*time.Second)
 	require.NotNil(t, ask(fleet[1], false).Write, "nothing came of the slot")

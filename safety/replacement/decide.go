@@ -1,4 +1,4 @@
-package safety
+package replacement
 
 import (
 	"time"
@@ -8,13 +8,14 @@ import (
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/safety"
 	"github.com/millwright-go/millwright/safety/internal/times"
 )
 
-// GrantObservation is what a decision is made from about a machine that is to be failed for its
+// Observation is what a decision is made from about a machine that is to be failed for its
 // health. The caller fills in Machine, and Set and Deployment from its caches; ReadFleet asks for
 // the rest.
-type GrantObservation struct {
+type Observation struct {
 	// Machine asks. Only its name and the names of its set and class matter; Fleet says how it
 	// fares.
 	Machine *machine.Machine
@@ -41,10 +42,10 @@ type GrantObservation struct {
 	Preserved map[string]bool
 }
 
-// GrantWrite takes a slot: *TakeFromDeployment or *TakeFromSet.
+// Write takes a slot: *TakeFromDeployment or *TakeFromSet.
 //
 //sumtype:decl
-type GrantWrite interface{ grantWrite() }
+type Write interface{ write() }
 
 // TakeFromDeployment stores a deployment's metadata.
 type TakeFromDeployment struct{ Deployment *deployment.Deployment }
@@ -52,65 +53,65 @@ type TakeFromDeployment struct{ Deployment *deployment.Deployment }
 // TakeFromSet stores a lone set's metadata.
 type TakeFromSet struct{ Set *machineset.Set }
 
-func (*TakeFromDeployment) grantWrite() {}
-func (*TakeFromSet) grantWrite()        {}
+func (*TakeFromDeployment) write() {}
+func (*TakeFromSet) write()        {}
 
-// GrantPlan is what to do next: ReadFleet, or Write, or the answer.
-type GrantPlan struct {
-	// ReadFleet asks for live reads of everything, see GrantObservation.Read. The pass ends if the
+// Plan is what to do next: ReadFleet, or Write, or the answer.
+type Plan struct {
+	// ReadFleet asks for live reads of everything, see Observation.Read. The pass ends if the
 	// budget's holder is gone or has another UID.
 	ReadFleet bool
 	// Write compares and swaps. Once it is stored Taken becomes true, and the store's answer
 	// replaces the observed object. A conflict ends the pass: another machine may have taken the
 	// slot.
-	Write GrantWrite
+	Write Write
 	// Grant is the answer to machine.AskGrant; nil: not yet.
 	Grant *machine.Grant
 	Why   decision.Why
 }
 
-// DecideGrant decides whether a machine may be failed for its health now. It changes none of its
+// Decide decides whether a machine may be failed for its health now. It changes none of its
 // arguments, and returns the same plan for the same arguments. Only a caller's mistake is an error.
 //
 // A machine is in replacement from the moment its grant is written until as many machines do their
 // work as are wanted. Each grant first writes a slot to one shared object, because two machines
 // that ask at the same time both read the fleet as it was before either was failed.
-func DecideGrant(o *GrantObservation, p *Policy, now time.Time) (GrantPlan, error) {
+func Decide(o *Observation, p *safety.Policy, now time.Time) (Plan, error) {
 	if o == nil || o.Machine == nil {
-		return GrantPlan{}, ErrNoObservation
+		return Plan{}, safety.ErrNoObservation
 	}
 	if err := p.Validate(); err != nil {
-		return GrantPlan{}, err
+		return Plan{}, err
 	}
-	d := granting{o: o, p: p, now: now}
+	d := decider{o: o, p: p, now: now}
 	why := decision.Why{Reason: reasonGranted, Name: o.Machine.Name}
 	if o.Set == nil && o.Deployment == nil {
-		return GrantPlan{Grant: &machine.Grant{Allowed: true}, Why: why}, nil
+		return Plan{Grant: &machine.Grant{Allowed: true}, Why: why}, nil
 	}
 	if !o.Read.Live() {
-		return GrantPlan{ReadFleet: true, Why: decision.Why{Reason: reasonReadFleet, Name: o.Machine.Name}}, nil
+		return Plan{ReadFleet: true, Why: decision.Why{Reason: reasonReadFleet, Name: o.Machine.Name}}, nil
 	}
 	d.slots = ParseSlots(d.holder().Annotations[p.Keys.Slots])
 	d.count()
 	if o.Taken && d.own == nil { // its name can't be written down
 		no := decision.Why{Reason: reasonSlotLost, Name: o.Machine.Name}
-		return GrantPlan{Grant: &machine.Grant{Detail: no.String()}, Why: no}, nil
+		return Plan{Grant: &machine.Grant{Detail: no.String()}, Why: no}, nil
 	}
 	if o.Taken {
 		until := d.own.At.Add(p.GrantUse)
 		why.Have, why.Want = d.busy()+1, d.limit()
-		return GrantPlan{Grant: &machine.Grant{Allowed: true, Until: until}, Why: why}, nil
+		return Plan{Grant: &machine.Grant{Allowed: true, Until: until}, Why: why}, nil
 	}
 	if no, held := d.heldBack(); held {
-		return GrantPlan{Grant: &machine.Grant{Detail: no.String()}, Why: no}, nil
+		return Plan{Grant: &machine.Grant{Detail: no.String()}, Why: no}, nil
 	}
 	return d.take(), nil
 }
 
-// granting is one call of DecideGrant.
-type granting struct {
-	o   *GrantObservation
-	p   *Policy
+// decider is one call of Decide.
+type decider struct {
+	o   *Observation
+	p   *safety.Policy
 	now time.Time
 
 	slots []Slot // as stored
@@ -129,7 +130,7 @@ type zoneCount struct {
 }
 
 // holder returns the object that slots are written on.
-func (d *granting) holder() *object.Meta {
+func (d *decider) holder() *object.Meta {
 	if d.o.Deployment != nil {
 		return &d.o.Deployment.Meta
 	}
@@ -137,7 +138,7 @@ func (d *granting) holder() *object.Meta {
 }
 
 // wanted returns how many machines there should be.
-func (d *granting) wanted() int32 {
+func (d *decider) wanted() int32 {
 	if d.o.Deployment != nil {
 		return max(d.o.Deployment.Spec.Replicas, 0)
 	}
@@ -145,21 +146,21 @@ func (d *granting) wanted() int32 {
 }
 
 // limit returns how many machines may be in replacement.
-func (d *granting) limit() int64 {
+func (d *decider) limit() int64 {
 	return max(1, int64(d.p.Replacements.Ceil(d.wanted())))
 }
 
 // expired reports whether a slot can no longer lead to a failed machine. A grant may be used for
 // GrantUse, and a write issued at that moment is on its way for GrantFlight at most. A slot from
 // further in the future counts as expired too.
-func (d *granting) expired(s Slot) bool {
+func (d *decider) expired(s Slot) bool {
 	life := d.p.GrantUse + d.p.GrantFlight + time.Second
 	return s.At.After(d.now.Add(d.p.GrantFlight)) || !d.now.Before(s.At.Add(life))
 }
 
 // awaits reports whether a machine may wait for a verdict on its health or, without a cluster, on
 // its VM. A machine that waits for a verdict on its VM has no record of that but its slot.
-func (d *granting) awaits(m *machine.Machine) bool {
+func (d *decider) awaits(m *machine.Machine) bool {
 	switch m.Status.Phase {
 	case machine.PhaseUnknown, machine.PhaseInPlaceUpdateFailed:
 		return true
@@ -173,7 +174,7 @@ func (d *granting) awaits(m *machine.Machine) bool {
 
 // serves reports whether a machine does its work, or may do it again. Such a machine is not in
 // replacement.
-func (d *granting) serves(m *machine.Machine) bool {
+func (d *decider) serves(m *machine.Machine) bool {
 	if m.Deleted() {
 		return false
 	}
@@ -192,7 +193,7 @@ func (d *granting) serves(m *machine.Machine) bool {
 // count goes through the fleet once. A slot counts while its machine waits for the verdict that the
 // slot was taken for. After the verdict it counts until the machine is being deleted. Then the
 // machine is missing, which counts as much.
-func (d *granting) count() {
+func (d *decider) count() {
 	holds := make(map[string]Slot, len(d.slots))
 	for _, s := range d.slots {
 		holds[s.Machine] = s
@@ -227,7 +228,7 @@ func (d *granting) count() {
 
 // stands reports whether a machine is failed by its slot, or about to be, and is not being deleted
 // yet.
-func (d *granting) stands(m *machine.Machine, slot Slot) bool {
+func (d *decider) stands(m *machine.Machine, slot Slot) bool {
 	if m.Deleted() || d.o.Preserved[m.Name] || d.p.Paused(m) {
 		return false
 	}
@@ -236,16 +237,16 @@ func (d *granting) stands(m *machine.Machine, slot Slot) bool {
 
 // SlotsInUse returns how many machines of a fleet are in replacement by a permit that holder
 // records: machines that are failed, or gone and not yet replaced by one that works. limit is how
-// many may be in replacement, for so many replicas. noCluster is GrantObservation.NoCluster.
+// many may be in replacement, for so many replicas. noCluster is Observation.NoCluster.
 func SlotsInUse(
-	holder *object.Meta, replicas int32, fleet []*machine.Machine, noCluster bool, p *Policy, now time.Time,
+	holder *object.Meta, replicas int32, fleet []*machine.Machine, noCluster bool, p *safety.Policy, now time.Time,
 ) (used, limit int) {
 	limit = int(max(1, p.Replacements.Ceil(max(replicas, 0))))
 	slots := ParseSlots(holder.Annotations[p.Keys.Slots])
 	if len(slots) == 0 {
 		return 0, limit
 	}
-	d := granting{o: &GrantObservation{NoCluster: noCluster}, p: p, now: now}
+	d := decider{o: &Observation{NoCluster: noCluster}, p: p, now: now}
 	there, serving := make(map[string]*machine.Machine, len(fleet)), 0
 	for _, m := range fleet {
 		if m == nil || m.Deleted() {
@@ -268,9 +269,9 @@ func SlotsInUse(
 	return max(used, min(used+gone, missing)), limit
 }
 
-func (d *granting) zoneOf(m *machine.Machine) string { return d.o.Zones[m.Spec.Class.Name] }
+func (d *decider) zoneOf(m *machine.Machine) string { return d.o.Zones[m.Spec.Class.Name] }
 
-func (d *granting) countZone(m *machine.Machine, mine string) {
+func (d *decider) countZone(m *machine.Machine, mine string) {
 	if mine == "" || m.Deleted() || d.zoneOf(m) != mine {
 		return
 	}
@@ -283,13 +284,13 @@ func (d *granting) countZone(m *machine.Machine, mine string) {
 // busy returns how many machines are in replacement, without the one that asks. It is the larger of
 // two numbers: the machines that are missing, and the machines that were failed. The second counts
 // if there are more machines than wanted.
-func (d *granting) busy() int64 {
+func (d *decider) busy() int64 {
 	missing := int64(d.wanted()) - d.serving - 1
 	return max(missing, d.given, 0)
 }
 
 // heldBack returns the reason against the verdict, if there is one.
-func (d *granting) heldBack() (decision.Why, bool) {
+func (d *decider) heldBack() (decision.Why, bool) {
 	name := d.o.Machine.Name
 	z := &d.zone
 	switch {
@@ -305,7 +306,7 @@ func (d *granting) heldBack() (decision.Why, bool) {
 
 // take writes a slot for the machine, even if the machine has one already. Only a write of this
 // pass proves that no other machine has counted the slot as free.
-func (d *granting) take() GrantPlan {
+func (d *decider) take() Plan {
 	why := decision.Why{Reason: ReasonTakeSlot, Name: d.o.Machine.Name, Have: d.busy() + 1, Want: d.limit()}
 	slots := FormatSlots(append(d.kept, Slot{d.o.Machine.Name, times.Stamp(d.now)}))
 	note := func(m *object.Meta) {
@@ -319,9 +320,9 @@ func (d *granting) take() GrantPlan {
 	if d.o.Deployment != nil {
 		changed := d.o.Deployment.Clone()
 		note(&changed.Meta)
-		return GrantPlan{Write: &TakeFromDeployment{changed}, Why: why}
+		return Plan{Write: &TakeFromDeployment{changed}, Why: why}
 	}
 	changed := d.o.Set.Clone()
 	note(&changed.Meta)
-	return GrantPlan{Write: &TakeFromSet{changed}, Why: why}
+	return Plan{Write: &TakeFromSet{changed}, Why: why}
 }

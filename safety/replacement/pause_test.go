@@ -1,4 +1,4 @@
-package safety_test
+package replacement_test
 
 import (
 	"testing"
@@ -11,6 +11,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/safety/replacement"
 	"github.com/millwright-go/millwright/test/safetytest"
 )
 
@@ -23,15 +24,15 @@ func TestPausedMachinesAreNotInReplacement(t *testing.T) {
 		for _, paused := range []string{"true", "false"} {
 			d := &deployment.Deployment{Spec: deployment.Spec{Replicas: 2}}
 			d.Annotations = map[string]string{safety.DefaultPolicy().Keys.Slots: "m-2~" + safetytest.Noon.Format(time.RFC3339)}
-			o := &safety.GrantObservation{
+			o := &replacement.Observation{
 				Machine: safetytest.Member("m-1", machine.PhaseUnknown, ""), Deployment: d, Set: &machineset.Set{}, Read: decision.Freshness{Began: safetytest.Epoch},
 			}
 			o.Fleet = []*machine.Machine{o.Machine, safetytest.Member("m-2", phase, paused)}
-			plan, err := safety.DecideGrant(o, safety.DefaultPolicy(), safetytest.Noon)
+			plan, err := replacement.Decide(o, safety.DefaultPolicy(), safetytest.Noon)
 			require.NoError(t, err)
 			require.Equal(t, paused == "true", plan.Write != nil, "%s, paused %s: %s", phase, paused, plan.Why)
 			o.Fleet[1].DeletedAt = safetytest.Noon
-			plan, err = safety.DecideGrant(o, safety.DefaultPolicy(), safetytest.Noon)
+			plan, err = replacement.Decide(o, safety.DefaultPolicy(), safetytest.Noon)
 			require.NoError(t, err)
 			require.Nil(t, plan.Write, "it is missing")
 		}

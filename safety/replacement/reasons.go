@@ -1,4 +1,4 @@
-package safety
+package replacement
 
 import "github.com/millwright-go/millwright/decision"
 

@@ -1,4 +1,4 @@
-package safety_test
+package replacement_test
 
 import (
 	"testing"
@@ -9,6 +9,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/safety/replacement"
 )
 
 // TestSlotsInUse: only permits of machines that are failed or not yet replaced count. Expired
@@ -23,28 +24,28 @@ func TestSlotsInUse(t *testing.T) {
 	going.DeletedAt = now
 	ok, failed, unknown := machine.PhaseRunning, machine.PhaseFailed, machine.PhaseUnknown
 	for name, c := range map[string]struct {
-		slots []safety.Slot
+		slots []replacement.Slot
 		fleet []*machine.Machine
 		used  int
 	}{
 		"none":               {nil, []*machine.Machine{at("a", failed)}, 0},
-		"given up":           {[]safety.Slot{{"a", now}}, []*machine.Machine{at("a", failed), at("b", ok)}, 1},
-		"about to be":        {[]safety.Slot{{"a", now}}, []*machine.Machine{at("a", unknown), at("b", ok)}, 1},
-		"not used in time":   {[]safety.Slot{{"a", now.Add(-24 * time.Hour)}}, []*machine.Machine{at("a", unknown), at("b", ok)}, 0},
-		"going":              {[]safety.Slot{{"a", now}}, []*machine.Machine{going, at("b", ok)}, 1},
-		"gone":               {[]safety.Slot{{"a", now}}, []*machine.Machine{at("b", ok)}, 1},
-		"made good for":      {[]safety.Slot{{"a", now}}, []*machine.Machine{at("c", ok), at("b", ok)}, 0},
-		"no more than lacks": {[]safety.Slot{{"a", now}, {"x", now}, {"y", now}}, []*machine.Machine{nil, at("b", ok)}, 1},
+		"given up":           {[]replacement.Slot{{"a", now}}, []*machine.Machine{at("a", failed), at("b", ok)}, 1},
+		"about to be":        {[]replacement.Slot{{"a", now}}, []*machine.Machine{at("a", unknown), at("b", ok)}, 1},
+		"not used in time":   {[]replacement.Slot{{"a", now.Add(-24 * time.Hour)}}, []*machine.Machine{at("a", unknown), at("b", ok)}, 0},
+		"going":              {[]replacement.Slot{{"a", now}}, []*machine.Machine{going, at("b", ok)}, 1},
+		"gone":               {[]replacement.Slot{{"a", now}}, []*machine.Machine{at("b", ok)}, 1},
+		"made good for":      {[]replacement.Slot{{"a", now}}, []*machine.Machine{at("c", ok), at("b", ok)}, 0},
+		"no more than lacks": {[]replacement.Slot{{"a", now}, {"x", now}, {"y", now}}, []*machine.Machine{nil, at("b", ok)}, 1},
 	} {
-		holder := &object.Meta{Annotations: map[string]string{p.Keys.Slots: safety.FormatSlots(c.slots)}}
-		used, limit := safety.SlotsInUse(holder, 2, c.fleet, false, p, now)
+		holder := &object.Meta{Annotations: map[string]string{p.Keys.Slots: replacement.FormatSlots(c.slots)}}
+		used, limit := replacement.SlotsInUse(holder, 2, c.fleet, false, p, now)
 		require.Equal(t, c.used, used, name)
 		require.Equal(t, 1, limit, name)
 	}
-	holder := &object.Meta{Annotations: map[string]string{p.Keys.Slots: safety.FormatSlots([]safety.Slot{{"a", now}})}}
+	holder := &object.Meta{Annotations: map[string]string{p.Keys.Slots: replacement.FormatSlots([]replacement.Slot{{"a", now}})}}
 	fleet := []*machine.Machine{at("a", machine.PhaseAvailable)}
 	for noCluster, want := range map[bool]int{false: 0, true: 1} {
-		used, _ := safety.SlotsInUse(holder, 2, fleet, noCluster, p, now)
+		used, _ := replacement.SlotsInUse(holder, 2, fleet, noCluster, p, now)
 		require.Equal(t, want, used, "one that does its work waits without a cluster only: %t", noCluster)
 	}
 }

@@ -1,0 +1,19 @@
+// Package replacement decides whether a machine may be failed for its health now. A budget limits
+// how many machines of a deployment, or of a set without one, are in replacement at a time.
+//
+// The executor of machine.AskGrant makes a pass of its own inside the machine's pass.
+//
+//	o := &replacement.Observation{Machine: m, Deployment: d, Set: s}
+//	for {
+//		plan, err := replacement.Decide(o, policy, now())
+//		switch {
+//		case plan.ReadFleet:    // read live: what holds the budget, then the sets, then their machines
+//		case plan.Write != nil: // compare and swap; o.Taken = true; after a conflict: a new pass
+//		default:                // plan.Grant is the answer
+//		}
+//	}
+//
+// If there is a budget, every machine is observed with Budgeted set. The machine's own write, that
+// it has failed, happens in the same pass. Its version is the one read before the pass asked for
+// the grant.
+package replacement
