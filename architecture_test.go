@@ -54,13 +54,17 @@ const anything = "..."
 
 var (
 	kinds  = []string{"codes", "object", "decision", "machine", "machineset", "deployment", "deployment/rollout", "machinepool", "machineclass"}
-	core   = slices.Concat(kinds, subject, subjects, []string{"drain", "driver", "machinepool/pooldriver", "store"})
+	core   = slices.Concat(braked, subjects, []string{"drain", "driver", "machinepool/pooldriver", "store"})
 	shells = append(slices.Clone(core), "machine/fsm", "manager")
 
 	// subjects are the packages below safety, and subject is what each of them stands on. None of
 	// them reaches another one.
-	subjects = []string{"safety/backoff", "safety/unmanaged", "safety/overshoot", "safety/reachability", "safety/replacement"}
-	subject  = append(slices.Clone(kinds), "safety", "safety/internal/times")
+	subjects = []string{
+		"safety/backoff", "safety/orphan", "safety/overshoot", "safety/ownerless", "safety/reachability", "safety/replacement", "safety/unmanaged",
+	}
+	subject = append(slices.Clone(kinds), "safety", "safety/internal/times")
+	// braked is what a subject stands on that deletes what has no owner.
+	braked = append(slices.Clone(subject), "safety/internal/brake")
 
 	// kindsRest is what the reconcilers of one kind stand on. None of them reaches another kind's.
 	kindsRest = append(slices.Clone(subject), "safety/overshoot", "store", "manager/engine", "manager/internal/bounds", "manager/internal/index")
@@ -83,13 +87,16 @@ var architecture = []row{
 	{dir: "drain", core: true, reaches: []string{"machine", "decision", "codes", "object"}},
 	{dir: "driver", core: true, context: true, reaches: []string{"machine", "drain", "decision", "codes", "object"}},
 	{dir: "machinepool/pooldriver", core: true, context: true, reaches: []string{"machinepool", "driver", "machine", "drain", "decision", "codes", "object"}},
-	{dir: "safety", core: true, reaches: append(slices.Clone(kinds), "safety/internal/times")},
+	{dir: "safety", core: true, reaches: []string{"deployment/rollout", "machine", "decision", "codes", "object"}},
 	{dir: "safety/internal/times", core: true},
+	{dir: "safety/internal/brake", core: true, reaches: []string{"safety", "safety/internal/times", "deployment/rollout", "machine", "decision", "codes", "object"}},
 	{dir: "safety/backoff", core: true, reaches: subject},
-	{dir: "safety/unmanaged", core: true, reaches: subject},
+	{dir: "safety/orphan", core: true, reaches: braked},
 	{dir: "safety/overshoot", core: true, reaches: subject},
+	{dir: "safety/ownerless", core: true, reaches: braked},
 	{dir: "safety/reachability", core: true, reaches: subject},
 	{dir: "safety/replacement", core: true, reaches: subject},
+	{dir: "safety/unmanaged", core: true, reaches: subject},
 	{dir: "store", core: true, context: true, reaches: []string{"object"}},
 
 	{dir: "machine/fsm", reaches: kinds, modules: []string{stateless}},
@@ -120,12 +127,18 @@ var architecture = []row{
 		reaches: append(slices.Clone(kindsRest), "driver", "drain", "machinepool/pooldriver", "manager/internal/answer", "manager/internal/secrets"),
 	},
 	{
-		dir:     "manager/fleet",
-		reaches: append(slices.Clone(kindsRest), "safety/reachability", "safety/unmanaged", "driver", "drain", "machinepool/pooldriver", "manager/internal/answer", "manager/internal/secrets"),
+		dir: "manager/fleet",
+		reaches: append(
+			slices.Clone(kindsRest), "safety/orphan", "safety/ownerless", "safety/reachability", "safety/unmanaged", "safety/internal/brake",
+			"driver", "drain", "machinepool/pooldriver", "manager/internal/answer", "manager/internal/secrets",
+		),
 	},
 	{
-		dir:     "manager/machines",
-		reaches: append(slices.Clone(kindsRest), "safety/replacement", "safety/backoff", "driver", "drain", "manager/internal/answer", "manager/internal/secrets"),
+		dir: "manager/machines",
+		reaches: append(
+			slices.Clone(kindsRest), "safety/backoff", "safety/orphan", "safety/replacement", "safety/internal/brake",
+			"driver", "drain", "manager/internal/answer", "manager/internal/secrets",
+		),
 	},
 	{dir: "manager/drains", reaches: []string{"manager/engine", "drain", "store", "machine", "decision", "codes", "object"}},
 	{dir: "manager/internal/answer", reaches: []string{"machine", "decision", "codes", "object"}},
@@ -518,8 +531,14 @@ func TestImportRulesBite(t *testing.T) {
 		{"driver", "machinepool", false},
 		{"machinepool", "machinepool/pooldriver", false},
 		{"machinepool/pooldriver", "driver", true},
-		{"safety", "deployment", true},
-		{"safety", "driver", false},
+		{"safety", "machine", true},
+		{"safety", "deployment", false},
+		{"safety", "safety/orphan", false},
+		{"safety/overshoot", "deployment", true},
+		{"safety/overshoot", "safety", true},
+		{"safety/overshoot", "safety/orphan", false},
+		{"safety/orphan", "safety/internal/brake", true},
+		{"safety/orphan", "driver", false},
 		{"store", "object", true},
 		{"store", "machine", false},
 		{"store", "store/storetest", false},

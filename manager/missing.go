@@ -6,7 +6,7 @@ import (
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
-	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/safety/orphan"
 )
 
 // missing are machines whose VMs no listing names, on their way from the pass that
@@ -19,7 +19,7 @@ type missing struct {
 
 // missed is a machine whose VM is missing, and what the provider said when asked.
 type missed struct {
-	safety.Unlisted
+	orphan.Unlisted
 	found    bool // or it can't be told: nothing follows from the last listing
 	notFound bool
 }
@@ -33,7 +33,7 @@ func (s *missing) wakes(wake func(object.Key)) {
 
 // note takes in what listings do not name. Of a machine that a further listing
 // misses too the provider is asked again.
-func (s *missing) note(unlisted []safety.Unlisted) {
+func (s *missing) note(unlisted []orphan.Unlisted) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before := s.all

@@ -11,7 +11,7 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/manager/internal/index"
 	"github.com/millwright-go/millwright/object"
-	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/safety/orphan"
 	"github.com/millwright-go/millwright/store"
 )
 
@@ -63,7 +63,7 @@ func (m *Manager) orphansOfMachine(_ context.Context, old, new any) []object.Key
 	a, b := both[*machine.Machine](old, new)
 	switch {
 	case b == nil && a != nil:
-		m.hints.add(safety.Hint{Class: classKey(a), At: m.options.Now()})
+		m.hints.add(orphan.Hint{Class: classKey(a), At: m.options.Now()})
 	case b == nil || b.Status.LastOperation.Code != codes.OutOfRange || a != nil && a.Status.LastOperation == b.Status.LastOperation:
 		return nil
 	}

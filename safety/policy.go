@@ -22,8 +22,8 @@ var (
 // DefaultPolicy. Unless another source is named, the figures are those of
 // machine-controller-manager.
 type Policy struct {
-	// OrphanPeriod is how often the VMs of each class are listed. At least a
-	// minute; default 15 min.
+	// OrphanPeriod is how often the VMs of each class are listed. At least a minute; default 15
+	// min.
 	OrphanPeriod time.Duration
 	// OrphanGap is the minimum time between the two sightings of an orphan, and between two
 	// listings of one class. At least a second; default 30 s.
@@ -54,8 +54,7 @@ type Policy struct {
 
 	// SafetyUp is how many machines above a set's maximum freeze it. At least 1; default 2.
 	SafetyUp int32
-	// SafetyDown is how far below that number a frozen set thaws. At least 1;
-	// default 1.
+	// SafetyDown is how far below that number a frozen set thaws. At least 1; default 1.
 	SafetyDown int32
 
 	// CheckPeriod is the time between checks that both API servers answer. At least a second;
@@ -97,8 +96,8 @@ type Policy struct {
 	// further than machines' creation timeout. Zero: no class is slowed. At least a second
 	// otherwise; default 1 min, this library's.
 	PaceBase time.Duration
-	// PaceMax is the longest such wait. At least PaceBase; default 20 min, the
-	// creation timeout of machines.
+	// PaceMax is the longest such wait. At least PaceBase; default 20 min, the creation timeout of
+	// machines.
 	PaceMax time.Duration
 	// PaceTurn is how long a machine waits if others of its class are being tried. At least a
 	// second; default 10 s, this library's.

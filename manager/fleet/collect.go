@@ -14,13 +14,13 @@ import (
 	"github.com/millwright-go/millwright/manager/internal/answer"
 	"github.com/millwright-go/millwright/manager/internal/secrets"
 	"github.com/millwright-go/millwright/object"
-	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/safety/orphan"
 )
 
 // list asks for the VMs of classes, then looks which machines there are: VMs
 // of all others come under suspicion. For groups and pools it does the same.
-func (p *orphanPass) list(ctx context.Context, orders []safety.ListVMs) error {
-	answers, failed := make([]*safety.Listing, len(orders)), make([]error, len(orders))
+func (p *orphanPass) list(ctx context.Context, orders []orphan.ListVMs) error {
+	answers, failed := make([]*orphan.Listing, len(orders)), make([]error, len(orders))
 	p.Each(ctx, len(orders), func(i int) {
 		failed[i] = p.Timed(p.of.names().list, func() (err error) {
 			answers[i], err = p.listOne(ctx, p.classes[orders[i].Class])
@@ -48,15 +48,15 @@ func (p *orphanPass) list(ctx context.Context, orders []safety.ListVMs) error {
 
 // listOne asks for the VMs of a class. The error is beside the answer, or
 // there is none.
-func (p *orphanPass) listOne(ctx context.Context, class *machine.Class) (*safety.Listing, error) {
+func (p *orphanPass) listOne(ctx context.Context, class *machine.Class) (*orphan.Listing, error) {
 	secret, err := p.Secrets.Merged(ctx, class)
 	if errors.Is(err, secrets.ErrNamespace) {
-		return &safety.Listing{Asked: p.Now(), Answered: p.Now(), Outcome: answer.Of(err)}, err
+		return &orphan.Listing{Asked: p.Now(), Answered: p.Now(), Outcome: answer.Of(err)}, err
 	}
 	if err != nil {
 		return nil, err
 	}
-	listing := &safety.Listing{Asked: p.Now()}
+	listing := &orphan.Listing{Asked: p.Now()}
 	got, err := p.of.list(ctx, class, secret)
 	if err != nil && ctx.Err() != nil {
 		return nil, ctx.Err()
@@ -88,7 +88,7 @@ func withDropped(listed, dropped map[string]string) map[string]string {
 
 // heard takes in how a class was answered for. Until the pass has judged it,
 // the process remembers it as no answer, to ask again before long.
-func (p *orphanPass) heard(key object.Key, answer *safety.Listing) {
+func (p *orphanPass) heard(key object.Key, answer *orphan.Listing) {
 	for i := range p.o.Classes {
 		class := &p.o.Classes[i]
 		if class.Key != key {
@@ -106,7 +106,7 @@ func (p *orphanPass) heard(key object.Key, answer *safety.Listing) {
 }
 
 // collect deletes orphans, each if it still is one just before.
-func (p *orphanPass) collect(ctx context.Context, orders []safety.DeleteOrphan) error {
+func (p *orphanPass) collect(ctx context.Context, orders []orphan.Delete) error {
 	outcomes, failed := make([]*machine.Outcome, len(orders)), make([]error, len(orders))
 	p.Each(ctx, len(orders), func(i int) {
 		var still bool
@@ -130,7 +130,7 @@ func (p *orphanPass) collect(ctx context.Context, orders []safety.DeleteOrphan) 
 }
 
 // deleteOne deletes a VM or a group. The error is beside the answer, or there is none.
-func (p *orphanPass) deleteOne(ctx context.Context, order *safety.DeleteOrphan) (*machine.Outcome, error) {
+func (p *orphanPass) deleteOne(ctx context.Context, order *orphan.Delete) (*machine.Outcome, error) {
 	class := p.classes[order.Class]
 	secret, err := p.Secrets.Merged(ctx, class)
 	if errors.Is(err, secrets.ErrNamespace) {
@@ -149,22 +149,22 @@ func (p *orphanPass) deleteOne(ctx context.Context, order *safety.DeleteOrphan) 
 }
 
 // deleted takes in what came of an order.
-func (p *orphanPass) deleted(ctx context.Context, order *safety.DeleteOrphan, answer *machine.Outcome) {
+func (p *orphanPass) deleted(ctx context.Context, order *orphan.Delete, answer *machine.Outcome) {
 	id := order.ProviderID
 	if answer.Code == codes.Aborted && p.groups { // it is going: the call is repeated until it is gone
-		p.tries[id] = safety.Try{ProviderID: id, At: p.Now(), Code: answer.Code, Failures: p.tries[id].Failures + 1}
+		p.tries[id] = orphan.Try{ProviderID: id, At: p.Now(), Code: answer.Code, Failures: p.tries[id].Failures + 1}
 		p.Once(ctx, engine.Normal, order.Why)
 		return
 	}
 	if answer.Code != codes.OK && answer.Code != codes.NotFound {
-		p.tries[id] = safety.Try{ProviderID: id, At: p.Now(), Code: answer.Code, Failures: p.tries[id].Failures + 1}
+		p.tries[id] = orphan.Try{ProviderID: id, At: p.Now(), Code: answer.Code, Failures: p.tries[id].Failures + 1}
 		p.odd = true
 		why := decision.Why{Reason: p.of.names().failed, Name: id, Code: answer.Code, Detail: answer.Message}
 		p.Once(ctx, engine.Warning, why)
 		return
 	}
-	p.sightings = slices.DeleteFunc(slices.Clone(p.sightings), func(s safety.Sighting) bool { return s.ProviderID == id })
-	p.o.Sightings = p.sightings
+	p.candidates = slices.DeleteFunc(slices.Clone(p.candidates), func(s orphan.Candidate) bool { return s.ProviderID == id })
+	p.o.Candidates = p.candidates
 	p.Tell(ctx, engine.Normal, order.Why)
 }
 

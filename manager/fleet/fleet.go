@@ -20,6 +20,7 @@ import (
 	"github.com/millwright-go/millwright/manager/internal/secrets"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/safety/orphan"
 	"github.com/millwright-go/millwright/store"
 )
 
@@ -50,9 +51,9 @@ type Config struct {
 
 	Reach *Reach
 	// Hints returns the reasons to look for orphans of classes before their time.
-	Hints func(map[object.Key]safety.OrphanClass) []safety.Hint
+	Hints func(map[object.Key]orphan.Class) []orphan.Hint
 	// Missing is told of machines whose VMs no listing names.
-	Missing func([]safety.Unlisted)
+	Missing func([]orphan.Unlisted)
 	// Check fires a move of a machine's state machine; an error fails the pass before anything is stored.
 	Check func(context.Context, machine.Move) error
 	// Transition is told of a move that is stored; may be nil.

@@ -8,7 +8,7 @@ import (
 	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/machinepool/pooldriver"
 	"github.com/millwright-go/millwright/object"
-	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/safety/orphan"
 	"github.com/millwright-go/millwright/store"
 )
 
@@ -88,7 +88,7 @@ func (p *orphanGroups) others(ctx context.Context) (int, error) {
 }
 
 // still asks for all pools: one may have recorded the group under another name.
-func (p *orphanGroups) still(ctx context.Context, order *safety.DeleteOrphan) (bool, error) {
+func (p *orphanGroups) still(ctx context.Context, order *orphan.Delete) (bool, error) {
 	pools, err := p.Pools.Live().List(ctx, store.Query{})
 	if err != nil {
 		return false, err
@@ -101,12 +101,12 @@ func (p *orphanGroups) still(ctx context.Context, order *safety.DeleteOrphan) (b
 	return true, nil
 }
 
-func (p *orphanGroups) about(order *safety.DeleteOrphan) object.Key {
+func (p *orphanGroups) about(order *orphan.Delete) object.Key {
 	return p.pools[groupOf{order.Class, order.ProviderID}]
 }
 
 // delete deletes a group by its ID, as that of a pool made up for it.
-func (p *orphanGroups) delete(ctx context.Context, order *safety.DeleteOrphan, class *machine.Class, secret *machine.Secret) error {
+func (p *orphanGroups) delete(ctx context.Context, order *orphan.Delete, class *machine.Class, secret *machine.Secret) error {
 	pool := &machinepool.Pool{Meta: object.Meta{Key: p.about(order)}}
 	pool.Status.GroupID, pool.Spec.Template.Class.Name = order.ProviderID, order.Class.Name
 	_, err := p.PoolDriver.DeletePool(ctx, &pooldriver.DeletePoolRequest{Request: pooldriver.Request{Pool: pool, Class: class, Secret: secret}})

@@ -13,6 +13,7 @@ import (
 	"github.com/millwright-go/millwright/manager/engine"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/safety/orphan"
 	"github.com/millwright-go/millwright/store"
 )
 
@@ -56,18 +57,18 @@ type orphans struct {
 	Config
 	groups bool
 
-	asked     map[object.Key]safety.OrphanClass // without listings
-	sightings []safety.Sighting
-	unlisted  []safety.Unlisted
-	spent     []safety.Spent
-	began     time.Time             // of the first pass
-	tries     map[string]safety.Try // by provider ID
+	asked      map[object.Key]orphan.Class // without listings
+	candidates []orphan.Candidate
+	unlisted   []orphan.Unlisted
+	spent      []safety.Spent
+	began      time.Time             // of the first pass
+	tries      map[string]orphan.Try // by provider ID
 }
 
 func newOrphans(e *engine.Engine, c Config, groups bool) *engine.Reconciler {
 	r := &orphans{
 		Config: c, groups: groups,
-		asked: make(map[object.Key]safety.OrphanClass), tries: make(map[string]safety.Try),
+		asked: make(map[object.Key]orphan.Class), tries: make(map[string]orphan.Try),
 	}
 	return e.Reconciler(engine.Kind{Name: Orphans, Hold: c.Reach.Hold, Begin: r.begin})
 }
@@ -93,11 +94,11 @@ type quarry interface {
 	// readOwners reads them from a cache, or live with a count of what else is in the store.
 	readOwners(ctx context.Context, live bool) error
 	// still reports whether an order holds, by what the store, not a cache, says now.
-	still(ctx context.Context, order *safety.DeleteOrphan) (bool, error)
+	still(ctx context.Context, order *orphan.Delete) (bool, error)
 	// about is the object that an order is about.
-	about(order *safety.DeleteOrphan) object.Key
+	about(order *orphan.Delete) object.Key
 	// delete carries an order out.
-	delete(ctx context.Context, order *safety.DeleteOrphan, class *machine.Class, secret *machine.Secret) error
+	delete(ctx context.Context, order *orphan.Delete, class *machine.Class, secret *machine.Secret) error
 }
 
 // quarryNames are effects, and the reason of a failed deletion.
@@ -112,9 +113,9 @@ type orphanPass struct {
 	*engine.Pass
 	*orphans
 	of      quarry
-	plan    safety.OrphanPlan
+	plan    orphan.Plan
 	classes map[object.Key]*machine.Class
-	o       safety.OrphanObservation
+	o       orphan.Observation
 	read    bool // machines were read in this pass
 	odd     bool // something was warned of
 }
@@ -130,12 +131,12 @@ func (p *orphanPass) Read(ctx context.Context, live bool) error {
 		return err
 	}
 	p.classes = make(map[object.Key]*machine.Class, len(classes))
-	known := make(map[object.Key]safety.OrphanClass, len(classes))
+	known := make(map[object.Key]orphan.Class, len(classes))
 	if p.began.IsZero() {
 		p.began = p.Now()
 	}
-	p.o = safety.OrphanObservation{
-		Groups: p.groups, NoCluster: p.Nodes == nil && !p.groups, Unlisted: p.unlisted, Sightings: p.sightings, Spent: p.spent, Began: p.began, Tries: p.failed(), Deleted: make(map[string]bool),
+	p.o = orphan.Observation{
+		Groups: p.groups, NoCluster: p.Nodes == nil && !p.groups, Unlisted: p.unlisted, Candidates: p.candidates, Spent: p.spent, Began: p.began, Tries: p.failed(), Deleted: make(map[string]bool),
 	}
 	for _, c := range classes {
 		class := p.asked[c.Key]
@@ -151,8 +152,8 @@ func (p *orphanPass) Read(ctx context.Context, live bool) error {
 }
 
 // failed are the deletes that failed last, in order.
-func (r *orphans) failed() []safety.Try {
-	tries := make([]safety.Try, 0, len(r.tries))
+func (r *orphans) failed() []orphan.Try {
+	tries := make([]orphan.Try, 0, len(r.tries))
 	for _, id := range slices.Sorted(maps.Keys(r.tries)) {
 		tries = append(tries, r.tries[id])
 	}
@@ -163,11 +164,11 @@ func (r *orphans) failed() []safety.Try {
 func (p *orphanPass) Decide(ctx context.Context) (engine.Head, error) {
 	p.o.Frozen = p.Reach.Frozen()
 	var err error
-	if p.plan, err = safety.DecideOrphans(&p.o, p.Policy, p.Now()); err != nil {
+	if p.plan, err = orphan.Decide(&p.o, p.Policy, p.Now()); err != nil {
 		return engine.Head{}, err
 	}
 	plan := &p.plan
-	p.sightings, p.o.Sightings = plan.Sightings, plan.Sightings
+	p.candidates, p.o.Candidates = plan.Candidates, plan.Candidates
 	p.spent, p.o.Spent = plan.Spent, plan.Spent
 	p.unlisted, p.o.Unlisted = plan.Unlisted, plan.Unlisted
 	if !p.groups {
@@ -222,11 +223,11 @@ func (p *orphanPass) rest() {
 		class.Listing = nil
 		p.asked[class.Key] = class
 	}
-	sighted := make(map[string]bool, len(p.sightings))
-	for i := range p.sightings {
-		sighted[p.sightings[i].ProviderID] = true
+	sighted := make(map[string]bool, len(p.candidates))
+	for i := range p.candidates {
+		sighted[p.candidates[i].ProviderID] = true
 	}
-	maps.DeleteFunc(p.tries, func(id string, _ safety.Try) bool { return !sighted[id] })
+	maps.DeleteFunc(p.tries, func(id string, _ orphan.Try) bool { return !sighted[id] })
 	if p.read && !p.odd && len(p.tries) == 0 {
 		p.Forget() // what was told may be told again
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/manager/internal/secrets"
 	"github.com/millwright-go/millwright/object"
-	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/safety/orphan"
 	"github.com/millwright-go/millwright/store"
 )
 
@@ -57,7 +57,7 @@ func (p *orphanVMs) readOwners(ctx context.Context, live bool) error {
 }
 
 // still asks for the machines of the order's name.
-func (p *orphanVMs) still(ctx context.Context, order *safety.DeleteOrphan) (bool, error) {
+func (p *orphanVMs) still(ctx context.Context, order *orphan.Delete) (bool, error) {
 	for _, namespace := range p.spaces {
 		m, err := p.Machines.Live().Get(ctx, object.Key{Namespace: namespace, Name: order.Name})
 		switch {
@@ -71,12 +71,12 @@ func (p *orphanVMs) still(ctx context.Context, order *safety.DeleteOrphan) (bool
 	return true, nil
 }
 
-func (*orphanVMs) about(order *safety.DeleteOrphan) object.Key {
+func (*orphanVMs) about(order *orphan.Delete) object.Key {
 	return object.Key{Namespace: order.Class.Namespace, Name: order.Name}
 }
 
 // delete deletes a VM by its ID, as that of a machine made up for it.
-func (p *orphanVMs) delete(ctx context.Context, order *safety.DeleteOrphan, class *machine.Class, secret *machine.Secret) error {
+func (p *orphanVMs) delete(ctx context.Context, order *orphan.Delete, class *machine.Class, secret *machine.Secret) error {
 	secrets.Address(secret, order.Name)
 	m := &machine.Machine{Meta: object.Meta{Key: p.about(order)}}
 	m.Spec.ProviderID, m.Spec.Class.Name = order.ProviderID, order.Class.Name

@@ -9,34 +9,35 @@ import (
 	"github.com/millwright-go/millwright/manager/internal/index"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/safety/ownerless"
 	"github.com/millwright-go/millwright/store"
 )
 
-// ownerless deletes machines and sets whose owner is gone. Its memory may be
+// ownerlessReconciler deletes machines and sets whose owner is gone. Its memory may be
 // lost: then they are seen again as if for the first time.
-type ownerless struct {
+type ownerlessReconciler struct {
 	Config
 
 	began, looked time.Time
-	sightings     []safety.Bereft
+	candidates    []ownerless.Candidate
 	spent         []safety.Spent
 }
 
 // NewOwnerless returns a reconciler that deletes machines and sets whose owner is gone.
 func NewOwnerless(e *engine.Engine, c Config) *engine.Reconciler {
-	r := &ownerless{Config: c}
+	r := &ownerlessReconciler{Config: c}
 	return e.Reconciler(engine.Kind{
 		Name: Ownerless, Hold: c.Reach.Hold,
-		Begin: func(p *engine.Pass) engine.Steps { return &ownerlessPass{Pass: p, ownerless: r} },
+		Begin: func(p *engine.Pass) engine.Steps { return &ownerlessPass{Pass: p, ownerlessReconciler: r} },
 	})
 }
 
 // ownerlessPass is one pass over all machines and sets.
 type ownerlessPass struct {
 	*engine.Pass
-	*ownerless
-	o    safety.OwnerlessObservation
-	plan safety.OwnerlessPlan
+	*ownerlessReconciler
+	o    ownerless.Observation
+	plan ownerless.Plan
 }
 
 // Read implements engine.Steps. It reads the caches: what these make one do is looked at live first.
@@ -44,9 +45,9 @@ func (p *ownerlessPass) Read(ctx context.Context, _ bool) error {
 	if p.began.IsZero() {
 		p.began = p.Now()
 	}
-	p.o = safety.OwnerlessObservation{
+	p.o = ownerless.Observation{
 		NoDeployments: p.Deployments == nil, Looked: p.looked, Began: p.began,
-		Sightings: p.sightings, Spent: p.spent, Ordered: make(map[string]bool),
+		Candidates: p.candidates, Spent: p.spent, Ordered: make(map[string]bool),
 	}
 	return p.read(ctx, false)
 }
@@ -55,11 +56,11 @@ func (p *ownerlessPass) Read(ctx context.Context, _ bool) error {
 func (p *ownerlessPass) Decide(ctx context.Context) (engine.Head, error) {
 	p.o.Frozen = p.Reach.Frozen()
 	var err error
-	if p.plan, err = safety.DecideOwnerless(&p.o, p.Policy, p.Now()); err != nil {
+	if p.plan, err = ownerless.Decide(&p.o, p.Policy, p.Now()); err != nil {
 		return engine.Head{}, err
 	}
 	plan := &p.plan
-	p.sightings, p.o.Sightings = plan.Sightings, plan.Sightings
+	p.candidates, p.o.Candidates = plan.Candidates, plan.Candidates
 	p.spent, p.o.Spent = plan.Spent, plan.Spent
 	for _, why := range plan.Warn {
 		p.Once(ctx, engine.Warning, why)
@@ -119,7 +120,7 @@ func all[T object.Object[T]](ctx context.Context, c store.Collection[T], live bo
 }
 
 // remove deletes what has lost its owner, each if that is still so just before.
-func (p *ownerlessPass) remove(ctx context.Context, orders []safety.DeleteOwnerless) error {
+func (p *ownerlessPass) remove(ctx context.Context, orders []ownerless.Delete) error {
 	failed := make([]error, len(orders))
 	p.Each(ctx, len(orders), func(i int) {
 		failed[i] = p.Timed("DeleteOwnerless", func() error {
@@ -136,7 +137,7 @@ func (p *ownerlessPass) remove(ctx context.Context, orders []safety.DeleteOwnerl
 }
 
 func removeOne[T object.Object[T], O object.Object[O]](
-	ctx context.Context, p *ownerlessPass, order *safety.DeleteOwnerless, children store.Collection[T], owners store.Reader[O],
+	ctx context.Context, p *ownerlessPass, order *ownerless.Delete, children store.Collection[T], owners store.Reader[O],
 ) error {
 	child, err := index.MetaOf(children.Live().Get(ctx, order.Key))
 	if err != nil {

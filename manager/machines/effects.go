@@ -19,7 +19,7 @@ import (
 	"github.com/millwright-go/millwright/manager/internal/index"
 	"github.com/millwright-go/millwright/manager/internal/secrets"
 	"github.com/millwright-go/millwright/object"
-	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/safety/orphan"
 	"github.com/millwright-go/millwright/store"
 )
 
@@ -152,7 +152,7 @@ func (p *pass) getVM(ctx context.Context) (*machine.VM, error) {
 	case p.o.Missing != nil:
 		p.Asked(p.Key, vm.Code)
 	case vm.Code == codes.OutOfRange:
-		p.Hint(safety.Hint{Class: index.ClassKey(p.o.Machine), At: p.Now(), Several: p.Key.Name})
+		p.Hint(orphan.Hint{Class: index.ClassKey(p.o.Machine), At: p.Now(), Several: p.Key.Name})
 	}
 	return vm, err
 }

@@ -29,6 +29,7 @@ import (
 	"github.com/millwright-go/millwright/manager/internal/secrets"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/safety/orphan"
 	"github.com/millwright-go/millwright/store"
 )
 
@@ -76,7 +77,7 @@ type Config struct {
 	// Asked is told how the provider answered for such a machine.
 	Asked func(object.Key, codes.Code)
 	// Hint is told of a reason to look for orphans.
-	Hint func(safety.Hint)
+	Hint func(orphan.Hint)
 
 	// Check fires a move of a machine's state machine; an error fails the pass before anything is stored.
 	Check func(context.Context, machine.Move) error

@@ -17,7 +17,7 @@ import (
 	"github.com/millwright-go/millwright/manager/engine"
 	"github.com/millwright-go/millwright/manager/machines"
 	"github.com/millwright-go/millwright/object"
-	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/safety/orphan"
 	"github.com/millwright-go/millwright/store"
 )
 
@@ -70,7 +70,7 @@ func TestIllegalMove(t *testing.T) {
 				WatchedSince: func(now time.Time) time.Time { return now },
 				Split:        func(*machine.Class) *machine.VMSpec { return nil },
 				Missing:      func(*machine.Machine) *machine.MissingVM { return nil },
-				Asked:        func(object.Key, codes.Code) {}, Hint: func(safety.Hint) {},
+				Asked:        func(object.Key, codes.Code) {}, Hint: func(orphan.Hint) {},
 				Check: func(ctx context.Context, move machine.Move) error {
 					if move != (machine.Move{}) {
 						fired++

@@ -18,8 +18,8 @@ import (
 	"github.com/millwright-go/millwright/test/safetytest"
 )
 
-// site is a class, a provider that answers creates of it as it is told, and the
-// machines that want to be made.
+// site is a class, a provider that answers creates of it as it is told, and the machines that want
+// to be made.
 type site struct {
 	safetytest.Journal
 	policy  *safety.Policy
@@ -231,7 +231,7 @@ var stories = map[string]func(*site){
 	},
 }
 
-func TestStories(t *testing.T) { safetytest.Stories(t, "pace", tellStories) }
+func TestStories(t *testing.T) { safetytest.Stories(t, tellStories) }
 
 func tellStories(t *testing.T) {
 	for name, run := range stories {
@@ -243,8 +243,8 @@ func tellStories(t *testing.T) {
 	}
 }
 
-// TestSlowsByTheTable: a class is slowed by the codes that ask for another
-// quota, class or secret, and by no other.
+// TestSlowsByTheTable: a class is slowed by the codes that ask for another quota, class or secret,
+// and by no other.
 func TestSlowsByTheTable(t *testing.T) {
 	var slow []string
 	for code := range codes.All() {
@@ -256,8 +256,7 @@ func TestSlowsByTheTable(t *testing.T) {
 	assert.False(t, backoff.Slows(codes.Code(99)))
 }
 
-// crowd is machines of one class that want to be made, each looked at when it
-// is to be.
+// crowd is machines of one class that want to be made, each looked at when it is to be.
 type crowd struct {
 	*site
 	looks map[string]time.Time // when each one that is missing is looked at

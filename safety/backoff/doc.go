@@ -1,8 +1,8 @@
 // Package backoff decides when the next machine of a class is created, after the provider has
 // refused the class: its quota is used up, or the class is wrong. Other classes are not slowed.
 //
-// It has no Decide, because there is nothing to observe: it is a state machine over the answers that
-// this process has had. The caller keeps one [State] for each class.
+// It has no Decide, because there is nothing to observe: it is a state machine over the answers
+// that this process has had. The caller keeps one [State] for each class.
 //
 //   - State.Slowed goes into the observation of each machine of the class that has no VM yet, before
 //     every decision.

@@ -6,8 +6,8 @@ import (
 	"github.com/millwright-go/millwright/safety"
 )
 
-// TestFreezesAtTheUpperBoundOnly: a set freezes at replicas + surge + SafetyUp
-// machines and not before. It thaws SafetyDown below that and not before.
+// TestFreezesAtTheUpperBoundOnly: a set freezes at replicas + surge + SafetyUp machines and not
+// before. It thaws SafetyDown below that and not before.
 func TestFreezesAtTheUpperBoundOnly(t *testing.T) {
 	h := newHerd(t, 3, 3)
 	h.policy = safety.DefaultPolicy()

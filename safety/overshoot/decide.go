@@ -15,18 +15,17 @@ import (
 	"github.com/millwright-go/millwright/safety/internal/times"
 )
 
-// Observation is a deployment with its sets, or a set that has no deployment, with their
-// machines. Caches are good enough, because a later decision corrects each mistake.
+// Observation is a deployment with its sets, or a set that has no deployment, with their machines.
+// Caches are good enough, because a later decision corrects each mistake.
 type Observation struct {
 	// Deployment owns the sets. Nil: there is none, and Sets holds one set.
 	Deployment *deployment.Deployment
-	// Sets are all sets that the deployment owns, in any order. Without a
-	// deployment the first one counts.
+	// Sets are all sets that the deployment owns, in any order. Without a deployment the first one
+	// counts.
 	Sets []deployment.Children
 }
 
-// Write is one change in the store: *LabelDeployment, *LabelSet or
-// *TellDeployment.
+// Write is one change in the store: *LabelDeployment, *LabelSet or *TellDeployment.
 //
 //sumtype:decl
 type Write interface{ write() }
@@ -54,10 +53,10 @@ type Plan struct {
 	Warn decision.Why
 }
 
-// Decide decides whether a fleet freezes or thaws. It freezes if one of its sets has more
-// machines than it may ever have, and thaws once no set has. Machines that a smaller size has just
-// made surplus were ordered, and freeze nothing. It changes none of its arguments, and returns the
-// same plan for the same arguments. Only a caller's mistake is an error.
+// Decide decides whether a fleet freezes or thaws. It freezes if one of its sets has more machines
+// than it may ever have, and thaws once no set has. Machines that a smaller size has just made
+// surplus were ordered, and freeze nothing. It changes none of its arguments, and returns the same
+// plan for the same arguments. Only a caller's mistake is an error.
 //
 // The deployment's label records the decision, and is written first. Its sets then get the same
 // label, and the deployment's condition comes last. So a process that finds a freeze or a thaw half

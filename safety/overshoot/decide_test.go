@@ -228,7 +228,7 @@ func (h *herd) lowered(to int32, old int) {
 	}
 }
 
-func TestStories(t *testing.T) { safetytest.Stories(t, "overshoot", tellStories) }
+func TestStories(t *testing.T) { safetytest.Stories(t, tellStories) }
 
 func tellStories(t *testing.T) {
 	for name, run := range stories {

@@ -10,8 +10,8 @@ import (
 	"github.com/millwright-go/millwright/safety/internal/times"
 )
 
-// Stage says how much may be done to a fleet, given which API servers answer. The zero value
-// is that of a new process: frozen.
+// Stage says how much may be done to a fleet, given which API servers answer. The zero value is
+// that of a new process: frozen.
 type Stage int
 
 // The stages, in the order in which a fleet goes through them.
@@ -22,8 +22,7 @@ const (
 	Open
 	// Lost: one has been down for too long. Frozen.
 	Lost
-	// Restarting: both answer again, and clocks are being restarted.
-	// Frozen.
+	// Restarting: both answer again, and clocks are being restarted. Frozen.
 	Restarting
 	// Settling: all clocks were restarted, and nodes have time to report. Frozen.
 	Settling
@@ -40,8 +39,8 @@ type State struct {
 	Checked time.Time
 	// Control has the objects, Target the nodes.
 	Control, Target Side
-	// From is the time that clocks are restarted from, whole seconds. Zero, in Restarting:
-	// continue from the time that an earlier process left unfinished.
+	// From is the time that clocks are restarted from, whole seconds. Zero, in Restarting: continue
+	// from the time that an earlier process left unfinished.
 	From time.Time
 	// Until is when Settling ends.
 	Until time.Time
@@ -72,8 +71,8 @@ type Observation struct {
 	Machines []*machine.Machine
 }
 
-// Plan is what to do next: Check, or ReadMachines, or Restart. With none of them, decide again
-// at At.
+// Plan is what to do next: Check, or ReadMachines, or Restart. With none of them, decide again at
+// At.
 type Plan struct {
 	// State replaces the memory with every plan, before the rest of the plan is carried out. From
 	// then on State.Stage.Frozen() goes to all other decisions.
@@ -102,9 +101,9 @@ type RestartClock struct {
 	Why  decision.Why
 }
 
-// Decide decides whether a fleet is frozen because an API server does not answer, and
-// which clocks to restart once both do. It changes none of its arguments, and returns the same plan
-// for the same arguments. Only a caller's mistake is an error.
+// Decide decides whether a fleet is frozen because an API server does not answer, and which clocks
+// to restart once both do. It changes none of its arguments, and returns the same plan for the same
+// arguments. Only a caller's mistake is an error.
 //
 // Before a fleet thaws, all clocks that ran while nothing could be judged are restarted, all from
 // the same time. If the process dies while doing so, the clocks it has restarted hold that time.

@@ -19,8 +19,7 @@ import (
 	"github.com/millwright-go/millwright/test/safetytest"
 )
 
-// outpost is two API servers, one of them with machines, and the process that
-// watches them.
+// outpost is two API servers, one of them with machines, and the process that watches them.
 type outpost struct {
 	safetytest.Journal
 	t        require.TestingT
@@ -189,7 +188,7 @@ var stories = map[string]func(*outpost){
 	},
 }
 
-func TestStories(t *testing.T) { safetytest.Stories(t, "reach", tellStories) }
+func TestStories(t *testing.T) { safetytest.Stories(t, tellStories) }
 
 func tellStories(t *testing.T) {
 	for name, run := range stories {

@@ -12,9 +12,8 @@ import (
 	"github.com/millwright-go/millwright/safety/internal/times"
 )
 
-// Observation is what a decision is made from about a machine that is to be failed for its
-// health. The caller fills in Machine, and Set and Deployment from its caches; ReadFleet asks for
-// the rest.
+// Observation is what a decision is made from about a machine that is to be failed for its health.
+// The caller fills in Machine, and Set and Deployment from its caches; ReadFleet asks for the rest.
 type Observation struct {
 	// Machine asks. Only its name and the names of its set and class matter; Fleet says how it
 	// fares.

@@ -95,7 +95,7 @@ var stories = map[string]func(*ward){
 	},
 }
 
-func TestStories(t *testing.T) { safetytest.Stories(t, "grant", tellStories) }
+func TestStories(t *testing.T) { safetytest.Stories(t, tellStories) }
 
 func tellStories(t *testing.T) {
 	for name, run := range stories {

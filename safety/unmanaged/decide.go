@@ -11,8 +11,7 @@ import (
 	"github.com/millwright-go/millwright/safety/internal/times"
 )
 
-// Observation is what a decision about nodes without a machine is made
-// from.
+// Observation is what a decision about nodes without a machine is made from.
 type Observation struct {
 	// Nodes are all nodes of the target cluster. A node written in this pass replaces the observed
 	// one.
@@ -50,9 +49,8 @@ type WriteNode struct {
 	Why  decision.Why
 }
 
-// Decide decides which nodes no machine owns, and which have an owner again. It changes none
-// of its arguments, and returns the same plan for the same arguments. Only a caller's mistake is an
-// error.
+// Decide decides which nodes no machine owns, and which have an owner again. It changes none of its
+// arguments, and returns the same plan for the same arguments. Only a caller's mistake is an error.
 //
 // A node's machine is the one that has recorded its name or its provider ID, or the one whose name
 // the node carries. A node younger than NodeAge is left alone, because it may belong to a machine

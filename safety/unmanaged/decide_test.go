@@ -124,7 +124,7 @@ var stories = map[string]func(*field){
 	},
 }
 
-func TestStories(t *testing.T) { safetytest.Stories(t, "node", tellStories) }
+func TestStories(t *testing.T) { safetytest.Stories(t, tellStories) }
 
 func tellStories(t *testing.T) {
 	for name, run := range stories {

@@ -1,6 +1,6 @@
-// Package unmanaged decides which nodes of the target cluster no machine owns. Such a node loses the
-// library's finalizer and is marked with an annotation, and both are undone when it has an owner
-// again.
+// Package unmanaged decides which nodes of the target cluster no machine owns. Such a node loses
+// the library's finalizer and is marked with an annotation, and both are undone when it has an
+// owner again.
 //
 // One pass for the cluster. The form of a pass is in the documentation of package safety.
 //

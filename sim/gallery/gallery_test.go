@@ -50,11 +50,15 @@ const storms = 600
 // tested reports whether tests, and not storms, notice the mistake.
 func (m *mutant) tested() bool { return m.by != "" && m.by != poolStorms }
 
-// dir is the package whose tests notice the mistake: the file's, or manager for what that is composed of.
+// dir is the package whose tests notice the mistake: the file's, manager for what that is composed of,
+// or orphan for its brake.
 func (m *mutant) dir() string {
 	dir := path.Dir(m.file)
-	if strings.HasPrefix(dir, "manager/") {
+	switch {
+	case strings.HasPrefix(dir, "manager/"):
 		return "manager"
+	case dir == "safety/internal/brake":
+		return "safety/orphan"
 	}
 	return dir
 }

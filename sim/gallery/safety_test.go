@@ -5,7 +5,7 @@ var ofSafety = []mutant{
 	{
 		name:   "a machine without a recorded VM owns none",
 		breaks: "P15",
-		file:   "safety/orphans_owned.go",
+		file:   "safety/orphan/owner.go",
 		from: `case m.Spec.ProviderID == "":
 		return inFlight // even while it is being deleted: its VMs are its own until it is gone
 	case m.Status.Phase == machine.PhaseNew, m.Status.Phase == machine.PhaseCrashLoopBackOff:
@@ -28,7 +28,7 @@ var ofSafety = []mutant{
 		breaks: "no more machines are in replacement than the budget says, also if several ask at a time",
 		file:   "safety/replacement/decide.go",
 		from:   "return d.take(), nil",
-		to:     "return GrantPlan{Grant: &machine.Grant{Allowed: true}, Why: why}, nil",
+		to:     "return Plan{Grant: &machine.Grant{Allowed: true}, Why: why}, nil",
 		by:     "TestP24VerdictsStayWithinTheBudget|TestTwoWithOneBrokenHeal",
 	},
 	{
@@ -51,7 +51,7 @@ var ofSafety = []mutant{
 	{
 		name:   "a VM is missing after one list",
 		breaks: "P41",
-		file:   "safety/missing.go",
+		file:   "safety/orphan/missing.go",
 		from:   "if asked := d.classOf(u.Class).Listing.Asked; !asked.Before(u.Due) {",
 		to:     "if asked := d.classOf(u.Class).Listing.Asked; !asked.Before(u.Since) {",
 		by:     "TestMissingTwice|TestNoVMOfAClassIsListed",
@@ -59,7 +59,7 @@ var ofSafety = []mutant{
 	{
 		name:   "an old list misses a VM that was made since",
 		breaks: "P41",
-		file:   "safety/missing.go",
+		file:   "safety/orphan/missing.go",
 		from:   "case l.Asked.Before(m.Status.Since.Add(lagOfLists)):",
 		to:     "case l.Asked.Before(m.Status.Since.Add(-lagOfLists)):",
 		by:     "TestNotMissed",
@@ -67,7 +67,7 @@ var ofSafety = []mutant{
 	{
 		name:   "all of a class's VMs are missed as soon as one",
 		breaks: "P41",
-		file:   "safety/missing.go",
+		file:   "safety/orphan/missing.go",
 		from:   "if !named[u.Class] && count[u.Class] > 1 {",
 		to:     "if named[u.Class] && count[u.Class] > 1 {",
 		by:     "TestNoVMOfAClassIsListed",
@@ -125,7 +125,7 @@ var ofSafety = []mutant{
 	{
 		name:   "machines go for want of an owner that was seen missing once",
 		breaks: "P29",
-		file:   "safety/ownerless_decide.go",
+		file:   "safety/ownerless/decide.go",
 		from:   "case !d.o.Read.Covers(since[s.UID].Add(d.p.OwnerGap)) ||",
 		to:     "case !d.o.Read.Covers(since[s.UID]) ||",
 		by:     "TestOwnerlessReadsSeldom|TestOwnerlessWithAnotherOwner",
@@ -133,7 +133,7 @@ var ofSafety = []mutant{
 	{
 		name:   "an owner of another UID counts as the owner",
 		breaks: "P29",
-		file:   "safety/ownerless_decide.go",
+		file:   "safety/ownerless/decide.go",
 		from:   "if seen, yes := before[s.UID]; yes && seen.Owner == s.Owner {",
 		to:     `if seen, yes := before[s.UID]; yes && seen.Owner != "" {`,
 		by:     "TestOwnerlessWithAnotherOwner",
@@ -141,17 +141,17 @@ var ofSafety = []mutant{
 	{
 		name:   "the brake lets one more go",
 		breaks: "P15",
-		file:   "safety/brake.go",
-		from: `if len(l.used) >= l.Most {
+		file:   "safety/internal/brake/brake.go",
+		from: `if len(b.used) >= b.Most {
 		return false`,
-		to: `if len(l.used) > l.Most {
+		to: `if len(b.used) > b.Most {
 		return false`,
 		by: "TestBrake|TestBrakeLetsRetriesPass",
 	},
 	{
 		name:   "the brake forgets what went in this period",
 		breaks: "P15",
-		file:   "safety/brake.go",
+		file:   "safety/internal/brake/brake.go",
 		from:   "if now.Before(s.At.Add(period)) {",
 		to:     "if !now.Before(s.At.Add(period)) {",
 		by:     "TestBrakeLetsRetriesPass|TestBrake",
@@ -169,7 +169,7 @@ var ofSafety = []mutant{
 	{
 		name:   "orphans go by a list of machines older than the list of VMs",
 		breaks: "P15",
-		file:   "safety/orphans_decide.go",
+		file:   "safety/orphan/decide.go",
 		from:   "if c.Listing != nil && !d.o.Read.Covers(c.Listing.Answered) {",
 		to:     "if c.Listing != nil && !d.o.Read.Covers(c.Listing.Asked) {",
 		by:     "TestMachinesAreReadAfterTheListing",

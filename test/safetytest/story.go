@@ -21,8 +21,8 @@ var update = flag.Bool("update", false, "rewrite the files under testdata")
 // ErrKilled is how a pass ends whose process is killed.
 var ErrKilled = errors.New("killed")
 
-// Run runs a package's tests. It lets rapid try harder than it does by default: these tests are quick,
-// and what they look for is rare.
+// Run runs a package's tests. It lets rapid try harder than it does by default: these tests are
+// quick, and what they look for is rare.
 func Run(m *testing.M) int {
 	flag.Parse()
 	asked := false
@@ -93,9 +93,9 @@ func Compare(t *testing.T, name string, j *Journal) {
 }
 
 // Stories runs all stories of a package, and checks that each file belongs to one.
-func Stories(t *testing.T, prefix string, tell func(*testing.T)) {
+func Stories(t *testing.T, tell func(*testing.T)) {
 	tell(t)
-	files, err := filepath.Glob(filepath.Join("testdata", "stories", prefix+"*.txt"))
+	files, err := filepath.Glob(filepath.Join("testdata", "stories", "*.txt"))
 	require.NoError(t, err)
 	assert.NotEmpty(t, files)
 	for _, file := range files {

@@ -1,10 +1,10 @@
-package safety
+package ownerless
 
 import "github.com/millwright-go/millwright/decision"
 
 // The reasons of decisions about machines and sets whose owner is gone.
 var (
-	reasonOwnersFrozen   = decision.NewReason("Frozen", "frozen: nothing is judged")
+	reasonFrozen         = decision.NewReason("Frozen", "frozen: nothing is judged")
 	reasonReadAll        = decision.NewReason("ReadAll", "{have} machines or sets seem to have lost their owner: reading all live")
 	reasonSetGone        = decision.NewReason("SetGone", "machine {name} belongs to set {detail}, which is gone")
 	reasonDeploymentGone = decision.NewReason("DeploymentGone", "set {name} belongs to deployment {detail}, which is gone")

@@ -1,4 +1,4 @@
-package safety_test
+package orphan_test
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
-	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/safety/orphan"
 	"github.com/millwright-go/millwright/test/safetytest"
 )
 
@@ -32,7 +32,7 @@ func outOfRange(m *machine.Machine, at time.Time) {
 	}
 }
 
-var orphanStories = map[string]func(*cloud){
+var stories = map[string]func(*cloud){
 	"orphan collected": func(c *cloud) {
 		c.give("m-1", "a", machine.PhaseRunning, c.boot("m-1", "a").id)
 		c.Say("VM p://2 was made for m-2, whose record is gone")
@@ -66,7 +66,7 @@ var orphanStories = map[string]func(*cloud){
 		c.boot("m-1", "a")
 		c.boot("m-1", "a")
 		outOfRange(c.give("m-1", "a", machine.PhaseNew, ""), c.Now)
-		c.hints = []safety.Hint{{Class: object.Key{Namespace: "fleet", Name: "a"}, At: c.Now, Several: "m-1"}}
+		c.hints = []orphan.Hint{{Class: object.Key{Namespace: "fleet", Name: "a"}, At: c.Now, Several: "m-1"}}
 		c.begin()
 		c.wait(1)
 	},
@@ -92,7 +92,7 @@ var orphanStories = map[string]func(*cloud){
 		c.Now = c.Now.Add(2 * time.Minute)
 		c.Say("m-1 is gone, its VM is not")
 		c.boot("m-1", "a")
-		c.hints = []safety.Hint{{Class: object.Key{Namespace: "fleet", Name: "a"}, At: c.Now}}
+		c.hints = []orphan.Hint{{Class: object.Key{Namespace: "fleet", Name: "a"}, At: c.Now}}
 		c.begin()
 		c.wait(2)
 	},
@@ -198,10 +198,10 @@ var orphanStories = map[string]func(*cloud){
 	},
 }
 
-func TestOrphanStories(t *testing.T) { safetytest.Stories(t, "orphan", tellOrphans) }
+func TestStories(t *testing.T) { safetytest.Stories(t, tellStories) }
 
-func tellOrphans(t *testing.T) {
-	for name, run := range orphanStories {
+func tellStories(t *testing.T) {
+	for name, run := range stories {
 		t.Run(name, func(t *testing.T) {
 			c := newCloud(t, "a", "b")
 			run(c)

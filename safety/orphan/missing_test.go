@@ -1,4 +1,4 @@
-package safety_test
+package orphan_test
 
 import (
 	"slices"
@@ -12,16 +12,16 @@ import (
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/safety/orphan"
 	"github.com/millwright-go/millwright/test/safetytest"
 )
 
-// listings is a fleet of one machine without a cluster, of whose class listings come
-// in.
+// listings is a fleet of one machine without a cluster, of whose class listings come in.
 type listings struct {
 	t    *testing.T
 	p    *safety.Policy
 	now  time.Time
-	o    safety.OrphanObservation
+	o    orphan.Observation
 	m    *machine.Machine
 	code codes.Code
 }
@@ -31,21 +31,21 @@ func newListings(t *testing.T) *listings {
 	m := &machine.Machine{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: "m-1"}, UID: "1"}}
 	m.Spec.ProviderID, m.Spec.Class.Name = "p://1", "a"
 	m.Status.Phase, m.Status.Since = machine.PhaseAvailable, safetytest.Epoch.Add(-10*time.Minute)
-	return &listings{t: t, p: safety.DefaultPolicy(), now: safetytest.Epoch, m: m, o: safety.OrphanObservation{
-		NoCluster: true, Classes: []safety.OrphanClass{{Key: class}}, Machines: []*machine.Machine{m},
+	return &listings{t: t, p: safety.DefaultPolicy(), now: safetytest.Epoch, m: m, o: orphan.Observation{
+		NoCluster: true, Classes: []orphan.Class{{Key: class}}, Machines: []*machine.Machine{m},
 	}}
 }
 
 // pass lists, and returns the plan that ends the pass and whether the VM is missing.
-func (l *listings) pass(vms map[string]string) (plan safety.OrphanPlan, missing bool) {
-	l.o.Classes[0].Listing = &safety.Listing{Outcome: machine.Outcome{Code: l.code}, Asked: l.now, Answered: l.now, VMs: vms}
+func (l *listings) pass(vms map[string]string) (plan orphan.Plan, missing bool) {
+	l.o.Classes[0].Listing = &orphan.Listing{Outcome: machine.Outcome{Code: l.code}, Asked: l.now, Answered: l.now, VMs: vms}
 	l.o.Classes[0].Asked, l.o.Classes[0].Code = l.now, l.code
 	l.o.Read = decision.Freshness{Began: l.now}
 	for range 2 { // the same listings say nothing further
 		var err error
-		plan, err = safety.DecideOrphans(&l.o, l.p, l.now)
+		plan, err = orphan.Decide(&l.o, l.p, l.now)
 		require.NoError(l.t, err)
-		l.o.Unlisted, l.o.Sightings = plan.Unlisted, plan.Sightings
+		l.o.Unlisted, l.o.Candidates = plan.Unlisted, plan.Candidates
 	}
 	for _, u := range plan.Unlisted {
 		missing = missing || u.Machine == l.m.Key && !u.Missing.IsZero()
@@ -90,7 +90,7 @@ func TestNoVMOfAClassIsListed(t *testing.T) {
 	l.o.Machines = append(l.o.Machines, other)
 	plan, missing := l.pass(map[string]string{"p://9": "of another account"})
 	require.False(t, missing)
-	require.True(t, slices.ContainsFunc(plan.Warn, func(w decision.Why) bool { return w.Reason == safety.ReasonNoneListed && w.Have == 2 }))
+	require.True(t, slices.ContainsFunc(plan.Warn, func(w decision.Why) bool { return w.Reason == orphan.ReasonNoneListed && w.Have == 2 }))
 	l.now = safetytest.Epoch.Add(time.Hour - time.Second)
 	_, missing = l.pass(nil)
 	require.False(t, missing, "in an hour")
@@ -130,7 +130,7 @@ func TestNotMissed(t *testing.T) {
 		"its class is not listed": {func(l *listings) { l.m.Spec.Class.Name = "b" }, nil},
 		"the listing failed":      {func(l *listings) { l.code = codes.Unavailable }, nil},
 		"another of its name": {func(l *listings) {
-			l.o.Unlisted = []safety.Unlisted{{Machine: l.m.Key, UID: "0", ProviderID: "p://1", Class: l.o.Classes[0].Key, Since: safetytest.Epoch.Add(-time.Hour)}}
+			l.o.Unlisted = []orphan.Unlisted{{Machine: l.m.Key, UID: "0", ProviderID: "p://1", Class: l.o.Classes[0].Key, Since: safetytest.Epoch.Add(-time.Hour)}}
 			l.now = safetytest.Epoch
 			l.p.OrphanGap = time.Hour
 		}, nil},

@@ -1,4 +1,4 @@
-package safety_test
+package orphan_test
 
 import (
 	"os"

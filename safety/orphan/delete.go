@@ -1,4 +1,4 @@
-package safety
+package orphan
 
 import (
 	"cmp"
@@ -10,9 +10,9 @@ import (
 	"github.com/millwright-go/millwright/machinepool"
 )
 
-// doom orders the deletion of VMs that were seen twice, as far as the brake allows. VMs with the
-// fewest tries come first, so that VMs that can't be deleted do not block others.
-func (d *collection) doom() []DeleteOrphan {
+// planDeletions orders the deletion of VMs that were seen twice, as far as the brake allows. VMs
+// with the fewest tries come first, so that VMs that can't be deleted do not block others.
+func (d *decider) planDeletions() []Delete {
 	var due []*suspect
 	for i := range d.suspects {
 		s := &d.suspects[i]
@@ -22,16 +22,16 @@ func (d *collection) doom() []DeleteOrphan {
 		}
 	}
 	slices.SortStableFunc(due, func(a, b *suspect) int { return cmp.Compare(d.tried(a.id), d.tried(b.id)) })
-	var orders []DeleteOrphan
+	var orders []Delete
 	for _, s := range due {
 		if len(orders) == d.p.Burst {
 			break
 		}
-		if !d.limit.Take(s.id) {
+		if !d.brake.Take(s.id) {
 			d.held++
 			continue
 		}
-		orders = append(orders, DeleteOrphan{
+		orders = append(orders, Delete{
 			Class: s.class.Key, ProviderID: s.id, Name: s.name, Several: s.reason == reasonSeveral,
 			Why: decision.Why{Reason: s.reason, Name: s.id, Detail: s.name}, paused: d.p.Keys.Paused,
 		})
@@ -43,20 +43,20 @@ func (d *collection) doom() []DeleteOrphan {
 }
 
 // tried returns how often in a row the delete of a VM has failed.
-func (d *collection) tried(id string) int {
+func (d *decider) tried(id string) int {
 	if t := d.tries[id]; t != nil {
 		return t.Failures
 	}
 	return 0
 }
 
-func (d *collection) braked() decision.Why {
-	return decision.Why{Reason: reasonBraked, Have: d.held, Want: int64(d.limit.Most), For: d.p.OrphanPeriod}
+func (d *decider) braked() decision.Why {
+	return decision.Why{Reason: reasonBraked, Have: d.held, Want: int64(d.brake.Most), For: d.p.OrphanPeriod}
 }
 
 // listed returns how many VMs the largest listing has named. Classes may list the same VMs, so
 // their numbers can't be added.
-func (d *collection) listed() int {
+func (d *decider) listed() int {
 	most := 0
 	for _, c := range d.classes {
 		n := c.Listed
@@ -69,7 +69,7 @@ func (d *collection) listed() int {
 }
 
 // emptyStore reports whether nothing in the store proves that it is the right store.
-func (d *collection) emptyStore() bool {
+func (d *decider) emptyStore() bool {
 	if d.p.OrphansOfEmptyStore || d.o.Owners > 0 {
 		return false
 	}

@@ -1,4 +1,4 @@
-package safety_test
+package orphan_test
 
 import (
 	"testing"
@@ -13,6 +13,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/safety/orphan"
 	"github.com/millwright-go/millwright/test/safetytest"
 )
 
@@ -102,7 +103,7 @@ func (f *fray) status(m *machine.Machine) {
 		m.Spec.ProviderID, m.Status.Phase = ids[0], machine.PhasePending
 	default:
 		outOfRange(m, f.Now)
-		f.hints = append(f.hints, safety.Hint{
+		f.hints = append(f.hints, orphan.Hint{
 			Class: object.Key{Namespace: "fleet", Name: m.Spec.Class.Name}, At: f.Now, Several: m.Name,
 		})
 	}
@@ -148,7 +149,7 @@ func TestP15NoVMOfACreateInFlight(t *testing.T) {
 			return nil
 		}
 		sighted := map[string]time.Time{}
-		f.doomed = func(d safety.DeleteOrphan) {
+		f.deleting = func(d orphan.Delete) {
 			deletes++
 			require.NotEmpty(t, d.ProviderID)
 			for _, m := range f.machines {
@@ -169,7 +170,7 @@ func TestP15NoVMOfACreateInFlight(t *testing.T) {
 				f.restart()
 				clear(sighted)
 			}
-			for _, s := range f.sightings {
+			for _, s := range f.candidates {
 				if _, seen := sighted[s.ProviderID]; !seen {
 					sighted[s.ProviderID] = s.Since
 				}
@@ -185,7 +186,7 @@ func TestP15NoVMOfACreateInFlight(t *testing.T) {
 
 // settle ends everything in progress, and checks that the machines own what is left.
 func (f *fray) settle(t *rapid.T) {
-	f.port, f.stale, f.doomed = nil, nil, nil
+	f.port, f.stale, f.deleting = nil, nil, nil
 	for _, create := range f.late {
 		create()
 	}
@@ -228,7 +229,7 @@ func TestP17EmptyIDsAndNames(t *testing.T) {
 	c.give("m-1", "a", machine.PhaseRunning, "")
 	c.boot("gone", "a").id = ""
 	c.boot("", "a")
-	c.doomed = func(d safety.DeleteOrphan) { assert.Fail(t, "deleted", "%+v", d) }
+	c.deleting = func(d orphan.Delete) { assert.Fail(t, "deleted", "%+v", d) }
 	for range 5 {
 		require.NoError(t, c.pass())
 		c.Now = c.Now.Add(time.Minute)
@@ -241,26 +242,26 @@ func TestMachinesAreReadAfterTheListing(t *testing.T) {
 	p := safety.DefaultPolicy()
 	class := object.Key{Name: "a"}
 	asked := safetytest.Epoch.Add(time.Hour)
-	o := &safety.OrphanObservation{
-		Classes: []safety.OrphanClass{{Key: class, Asked: asked, Listing: &safety.Listing{
+	o := &orphan.Observation{
+		Classes: []orphan.Class{{Key: class, Asked: asked, Listing: &orphan.Listing{
 			Asked: asked, Answered: asked.Add(time.Minute), VMs: map[string]string{"p://1": "m-1"},
 		}}},
-		Sightings: []safety.Sighting{{Class: class, ProviderID: "p://1", Name: "m-1", Since: asked.Add(-p.OrphanGap)}},
-		Read:      decision.Freshness{Began: asked.Add(59 * time.Second)}, Owners: 1,
+		Candidates: []orphan.Candidate{{Class: class, ProviderID: "p://1", Name: "m-1", Since: asked.Add(-p.OrphanGap)}},
+		Read:       decision.Freshness{Began: asked.Add(59 * time.Second)}, Owners: 1,
 	}
-	plan, err := safety.DecideOrphans(o, p, asked.Add(time.Minute))
+	plan, err := orphan.Decide(o, p, asked.Add(time.Minute))
 	require.NoError(t, err)
 	assert.True(t, plan.ReadMachines)
 	o.Read = decision.Freshness{Began: asked.Add(time.Minute)}
-	plan, err = safety.DecideOrphans(o, p, asked.Add(time.Minute))
+	plan, err = orphan.Decide(o, p, asked.Add(time.Minute))
 	require.NoError(t, err)
 	assert.Len(t, plan.Delete, 1)
-	o.Sightings[0].Since = o.Sightings[0].Since.Add(time.Nanosecond)
-	plan, err = safety.DecideOrphans(o, p, asked.Add(time.Minute))
+	o.Candidates[0].Since = o.Candidates[0].Since.Add(time.Nanosecond)
+	plan, err = orphan.Decide(o, p, asked.Add(time.Minute))
 	require.NoError(t, err)
 	assert.Empty(t, plan.Delete, "the sightings were closer together")
-	o.Sightings[0].Since, o.Sightings[0].Name = o.Sightings[0].Since.Add(-time.Minute), "m-2"
-	plan, err = safety.DecideOrphans(o, p, asked.Add(time.Minute))
+	o.Candidates[0].Since, o.Candidates[0].Name = o.Candidates[0].Since.Add(-time.Minute), "m-2"
+	plan, err = orphan.Decide(o, p, asked.Add(time.Minute))
 	require.NoError(t, err)
 	assert.Empty(t, plan.Delete, "it was another machine's then")
 }
@@ -280,7 +281,7 @@ func TestOneIDUnderTwoNames(t *testing.T) {
 	assert.Equal(t, []string{"p://1", "p://1"}, c.left())
 	delete(c.machines, "m-1")
 	deletes := 0
-	c.doomed = func(safety.DeleteOrphan) { deletes++ }
+	c.deleting = func(orphan.Delete) { deletes++ }
 	for range 3 {
 		require.NoError(t, c.pass())
 		c.Now = c.Now.Add(time.Minute)
@@ -303,7 +304,7 @@ func TestManyOrphansAndManyHints(t *testing.T) {
 	lists := c.lists
 	for range 60 {
 		c.Now = c.Now.Add(time.Second)
-		c.hints = append(c.hints, safety.Hint{Class: object.Key{Namespace: "fleet", Name: "a"}, At: c.Now})
+		c.hints = append(c.hints, orphan.Hint{Class: object.Key{Namespace: "fleet", Name: "a"}, At: c.Now})
 		require.NoError(t, c.pass())
 	}
 	assert.Equal(t, 2, c.lists-lists)
@@ -332,7 +333,7 @@ func TestExtrasOfAMachineBeingDeleted(t *testing.T) {
 
 // Just before a delete the machine is checked once more.
 func TestStillOrphan(t *testing.T) {
-	order := safety.DeleteOrphan{ProviderID: "p://1", Name: "m-1"}
+	order := orphan.Delete{ProviderID: "p://1", Name: "m-1"}
 	m := &machine.Machine{Meta: object.Meta{Key: object.Key{Name: "m-1"}}}
 	m.Spec.ProviderID, m.Status.Phase = "p://2", machine.PhaseRunning
 	assert.True(t, order.StillOrphan(nil))

@@ -1,4 +1,4 @@
-package safety
+package ownerless
 
 import (
 	"time"
@@ -8,12 +8,13 @@ import (
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/safety"
 )
 
-// OwnerlessObservation is what a decision about machines and sets whose owner is gone is made from.
-// An API server collects them by itself. Other stores do not, and the create of a process that died
-// may arrive after the owner is gone.
-type OwnerlessObservation struct {
+// Observation is what a decision about machines and sets whose owner is gone is made from. An API
+// server collects them by itself. Other stores do not, and the create of a process that died may
+// arrive after the owner is gone.
+type Observation struct {
 	// Machines, Sets and Deployments are all objects of their kinds, of all namespaces. They come
 	// from caches at the beginning of a pass, then as the plan asks for them. Owned objects are
 	// read before their owners, because an owner is stored first.
@@ -26,11 +27,11 @@ type OwnerlessObservation struct {
 	Read decision.Freshness
 	// Looked is when this process last began a live read; zero: never.
 	Looked time.Time
-	// Sightings is the memory of this process: OwnerlessPlan.Sightings of the
-	// last plan; Spent is the brake's. Losing them costs time.
-	Sightings []Bereft
-	Spent     []Spent
-	// Began is when this process made its first pass; see OrphanObservation.
+	// Candidates is the memory of this process: Plan.Candidates of the last plan; Spent is the
+	// brake's. Losing them costs time.
+	Candidates []Candidate
+	Spent      []safety.Spent
+	// Began is when this process made its first pass; see orphan.Observation.
 	Began time.Time
 	// Ordered are the UIDs of objects whose deletion was ordered in this pass.
 	Ordered map[string]bool
@@ -38,26 +39,26 @@ type OwnerlessObservation struct {
 	Frozen bool
 }
 
-// Bereft is a machine or set that was seen without its owner.
-type Bereft struct {
+// Candidate is a machine or set that was seen without its owner.
+type Candidate struct {
 	UID   string
 	Owner string // the UID of the owner that is missing
 	Since time.Time
 }
 
-// OwnerlessPlan is what to do next: Read, or Delete. With neither, decide again at At.
-type OwnerlessPlan struct {
+// Plan is what to do next: Read, or Delete. With neither, decide again at At.
+type Plan struct {
 	// Read asks for a live read of all machines, then all sets, then all deployments. A failed read
-	// ends the pass, because an object that could not be read is not gone. Live and Looked become
-	// the time just before the first read.
+	// ends the pass, because an object that could not be read is not gone. Read.Began and Looked
+	// become the time just before the first read.
 	Read bool
 	// Delete asks for the deletion of machines and sets. Just before each delete, read the object
 	// live, and then the object of its owner's name. Drop the order unless StillOwnerless reports
 	// true. Add each UID to Ordered. An error ends the pass.
-	Delete []DeleteOwnerless
-	// Sightings and Spent replace the memory, with every plan.
-	Sightings []Bereft
-	Spent     []Spent
+	Delete []Delete
+	// Candidates and Spent replace the memory, with every plan.
+	Candidates []Candidate
+	Spent      []safety.Spent
 	// Warn are warnings for the operator, at most Burst.
 	Warn []decision.Why
 	// At is when to decide again. It is zero if there are orders.
@@ -65,8 +66,8 @@ type OwnerlessPlan struct {
 	Why decision.Why
 }
 
-// DeleteOwnerless is an order to delete one machine, or one set.
-type DeleteOwnerless struct {
+// Delete is an order to delete one machine, or one set.
+type Delete struct {
 	Set   bool // it is a set
 	Key   object.Key
 	UID   string // never empty
@@ -76,7 +77,7 @@ type DeleteOwnerless struct {
 
 // StillOwnerless reports whether the order still holds, given the object and the object of its
 // owner's name, as they are now. Nil: there is none.
-func (o *DeleteOwnerless) StillOwnerless(child, owner *object.Meta) bool {
+func (o *Delete) StillOwnerless(child, owner *object.Meta) bool {
 	if child == nil || child.UID != o.UID || child.Deleted() || child.Owner == nil || child.Owner.UID != o.Owner.UID {
 		return false
 	}

@@ -1,4 +1,4 @@
-package safety
+package orphan
 
 import "github.com/millwright-go/millwright/decision"
 

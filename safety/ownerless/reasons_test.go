@@ -1,4 +1,4 @@
-package safety
+package ownerless
 
 // Reasons that tests of this package name.
 var (

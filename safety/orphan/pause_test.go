@@ -1,4 +1,4 @@
-package safety_test
+package orphan_test
 
 import (
 	"testing"
@@ -10,6 +10,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/safety/orphan"
 	"github.com/millwright-go/millwright/test/safetytest"
 )
 
@@ -19,15 +20,15 @@ func TestP15PausedMachinesKeepTheirVMs(t *testing.T) {
 	class := object.Key{Namespace: "fleet", Name: "small"}
 	for _, paused := range []string{"true", "false"} {
 		m := safetytest.Member("m-1", machine.PhaseRunning, paused)
-		o := &safety.OrphanObservation{Machines: []*machine.Machine{m}}
-		var orders []safety.DeleteOrphan
+		o := &orphan.Observation{Machines: []*machine.Machine{m}}
+		var orders []orphan.Delete
 		for at := safetytest.Noon; at.Before(safetytest.Noon.Add(2 * time.Minute)); at = at.Add(time.Minute) {
-			listing := &safety.Listing{Asked: at, Answered: at, VMs: map[string]string{"p://other": "m-1", "p://m-1": "m-1"}}
-			o.Classes = []safety.OrphanClass{{Key: class, Asked: at, Listing: listing}}
+			listing := &orphan.Listing{Asked: at, Answered: at, VMs: map[string]string{"p://other": "m-1", "p://m-1": "m-1"}}
+			o.Classes = []orphan.Class{{Key: class, Asked: at, Listing: listing}}
 			o.Read = decision.Freshness{Began: at}
-			plan, err := safety.DecideOrphans(o, safety.DefaultPolicy(), at)
+			plan, err := orphan.Decide(o, safety.DefaultPolicy(), at)
 			require.NoError(t, err)
-			o.Sightings, orders = plan.Sightings, plan.Delete
+			o.Candidates, orders = plan.Candidates, plan.Delete
 		}
 		if paused == "true" {
 			require.Empty(t, orders)

@@ -1,4 +1,4 @@
-package safety_test
+package ownerless_test
 
 import (
 	"fmt"
@@ -16,6 +16,7 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/safety/ownerless"
 	"github.com/millwright-go/millwright/test/safetytest"
 )
 
@@ -28,16 +29,16 @@ type family struct {
 	machines    []*machine.Machine
 	sets        []*machineset.Set
 	deployments []*deployment.Deployment
-	stale       *safety.OwnerlessObservation // what caches show; nil: the current state
-	between     func()                       // what others do between a read and a delete
+	stale       *ownerless.Observation // what caches show; nil: the current state
+	between     func()                 // what others do between a read and a delete
 
-	sightings []safety.Bereft
-	spent     []safety.Spent
-	looked    time.Time
-	reads     int
-	frozen    bool
-	gone      map[string]time.Time // by UID
-	plan      safety.OwnerlessPlan
+	candidates []ownerless.Candidate
+	spent      []safety.Spent
+	looked     time.Time
+	reads      int
+	frozen     bool
+	gone       map[string]time.Time // by UID
+	plan       ownerless.Plan
 }
 
 func newFamily(t require.TestingT) *family {
@@ -83,7 +84,7 @@ func (f *family) meta(set bool, name string) *object.Meta {
 	return nil
 }
 
-func (f *family) owner(order *safety.DeleteOwnerless) *object.Meta {
+func (f *family) owner(order *ownerless.Delete) *object.Meta {
 	if !order.Set {
 		return f.meta(true, order.Owner.Name)
 	}
@@ -95,22 +96,22 @@ func (f *family) owner(order *safety.DeleteOwnerless) *object.Meta {
 	return nil
 }
 
-func (f *family) read(o *safety.OwnerlessObservation) {
+func (f *family) read(o *ownerless.Observation) {
 	o.Machines, o.Sets, o.Deployments = slices.Clone(f.machines), slices.Clone(f.sets), slices.Clone(f.deployments)
 }
 
 func (f *family) pass() {
-	o := &safety.OwnerlessObservation{}
+	o := &ownerless.Observation{}
 	f.read(o)
 	if f.stale != nil {
 		*o = *f.stale
 	}
-	o.Sightings, o.Spent, o.Looked, o.Frozen, o.Ordered = f.sightings, f.spent, f.looked, f.frozen, map[string]bool{}
+	o.Candidates, o.Spent, o.Looked, o.Frozen, o.Ordered = f.candidates, f.spent, f.looked, f.frozen, map[string]bool{}
 	for range 50 {
-		plan, err := safety.DecideOwnerless(o, f.policy, f.Now)
+		plan, err := ownerless.Decide(o, f.policy, f.Now)
 		require.NoError(f.t, err)
-		f.plan, f.sightings, f.spent = plan, plan.Sightings, plan.Spent
-		o.Sightings, o.Spent = plan.Sightings, plan.Spent
+		f.plan, f.candidates, f.spent = plan, plan.Candidates, plan.Spent
+		o.Candidates, o.Spent = plan.Candidates, plan.Spent
 		f.Warn(plan.Warn...)
 		switch {
 		case plan.Read:
@@ -134,7 +135,7 @@ func (f *family) pass() {
 	require.Fail(f.t, "the pass does not end")
 }
 
-func (f *family) remove(order *safety.DeleteOwnerless) {
+func (f *family) remove(order *ownerless.Delete) {
 	if !order.StillOwnerless(f.meta(order.Set, order.Key.Name), f.owner(order)) {
 		f.Line("", "leave "+order.Key.Name, order.Why)
 		return
@@ -152,7 +153,7 @@ func (f *family) wait(n int) {
 	}
 }
 
-var ownerlessStories = map[string]func(*family){
+var stories = map[string]func(*family){
 	"ownerless machine that came late": func(f *family) {
 		f.machine("own", "web-1")
 		f.set("web-1", "web")
@@ -176,7 +177,7 @@ var ownerlessStories = map[string]func(*family){
 	},
 	"ownerless to the cache only": func(f *family) {
 		f.machine("m-1", "web-0")
-		f.stale = &safety.OwnerlessObservation{Machines: f.machines}
+		f.stale = &ownerless.Observation{Machines: f.machines}
 		f.set("web-0", "")
 		f.pass()
 		f.Now = f.Now.Add(time.Minute)
@@ -198,10 +199,10 @@ var ownerlessStories = map[string]func(*family){
 	},
 }
 
-func TestOwnerlessStories(t *testing.T) { safetytest.Stories(t, "ownerless", tellOwnerless) }
+func TestStories(t *testing.T) { safetytest.Stories(t, tellStories) }
 
-func tellOwnerless(t *testing.T) {
-	for name, run := range ownerlessStories {
+func tellStories(t *testing.T) {
+	for name, run := range stories {
 		t.Run(name, func(t *testing.T) {
 			f := newFamily(t)
 			run(f)
@@ -224,7 +225,7 @@ func (b *bustle) note() {
 		b.judge(b.lost, &m.Meta, machineset.OwnerKind, b.meta(true, ownerName(&m.Meta)))
 	}
 	for _, s := range b.family.sets {
-		top := &safety.DeleteOwnerless{Set: true, Owner: object.Owner{Name: ownerName(&s.Meta)}}
+		top := &ownerless.Delete{Set: true, Owner: object.Owner{Name: ownerName(&s.Meta)}}
 		b.judge(b.lost, &s.Meta, deployment.OwnerKind, b.owner(top))
 	}
 }
@@ -278,7 +279,7 @@ func (b *bustle) step() {
 	b.Now = b.Now.Add(time.Duration(rapid.IntRange(0, 150).Draw(b.rapid, "pause")) * time.Second)
 	b.acts(3)
 	if rapid.IntRange(0, 3).Draw(b.rapid, "lag") == 0 {
-		b.stale = &safety.OwnerlessObservation{}
+		b.stale = &ownerless.Observation{}
 		b.read(b.stale)
 	}
 	b.pass()
@@ -336,7 +337,7 @@ func (f *family) judge(lost map[string]time.Time, m *object.Meta, kind string, o
 func TestOwnerlessReadsSeldom(t *testing.T) {
 	f := newFamily(t)
 	f.machine("m-1", "web-0")
-	f.stale = &safety.OwnerlessObservation{Machines: f.machines}
+	f.stale = &ownerless.Observation{Machines: f.machines}
 	f.set("web-0", "")
 	for range 600 {
 		f.pass()
@@ -364,23 +365,23 @@ func TestOwnerlessLeavesAlone(t *testing.T) {
 	assert.Len(t, f.machines, 1)
 	assert.Zero(t, f.reads)
 	s := &machineset.Set{Meta: metaOf("web-0", deployment.OwnerKind, "web")}
-	o := &safety.OwnerlessObservation{Sets: []*machineset.Set{s}, NoDeployments: true}
-	plan, err := safety.DecideOwnerless(o, f.policy, safetytest.Epoch)
+	o := &ownerless.Observation{Sets: []*machineset.Set{s}, NoDeployments: true}
+	plan, err := ownerless.Decide(o, f.policy, safetytest.Epoch)
 	require.NoError(t, err)
-	assert.Equal(t, safety.ReasonAllOwned, plan.Why.Reason)
+	assert.Equal(t, ownerless.ReasonAllOwned, plan.Why.Reason)
 	o.NoDeployments = false
-	plan, err = safety.DecideOwnerless(o, f.policy, safetytest.Epoch)
+	plan, err = ownerless.Decide(o, f.policy, safetytest.Epoch)
 	require.NoError(t, err)
 	assert.True(t, plan.Read)
 	s.DeletedAt = safetytest.Epoch
-	plan, err = safety.DecideOwnerless(o, f.policy, safetytest.Epoch)
+	plan, err = ownerless.Decide(o, f.policy, safetytest.Epoch)
 	require.NoError(t, err)
 	assert.False(t, plan.Read, "it is going")
 }
 
 // Just before a delete both objects are checked once more.
 func TestStillOwnerless(t *testing.T) {
-	order := safety.DeleteOwnerless{UID: "u-m", Owner: object.Owner{Name: "web-0", UID: "u-web-0"}}
+	order := ownerless.Delete{UID: "u-m", Owner: object.Owner{Name: "web-0", UID: "u-web-0"}}
 	child := metaOf("m", machineset.OwnerKind, "web-0")
 	other, owner := metaOf("web-0", "", ""), metaOf("web-0", "", "")
 	other.UID = "another"

@@ -1,4 +1,4 @@
-package safety
+package orphan
 
 import "github.com/millwright-go/millwright/decision"
 
@@ -17,7 +17,7 @@ func aboutGroup(w *decision.Why) {
 }
 
 // aboutGroups changes a plan's reasons to those about groups.
-func (p *OrphanPlan) aboutGroups() {
+func (p *Plan) aboutGroups() {
 	aboutGroup(&p.Why)
 	for i := range p.List {
 		aboutGroup(&p.List[i].Why)

@@ -1,4 +1,4 @@
-package safety_test
+package orphan_test
 
 import (
 	"fmt"
@@ -15,6 +15,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/safety/orphan"
 	"github.com/millwright-go/millwright/test/safetytest"
 )
 
@@ -26,7 +27,7 @@ type gauge struct {
 }
 
 // held requires that with this order no more than allowed went in a period.
-func (g *gauge) held(t require.TestingT, d safety.DeleteOrphan) {
+func (g *gauge) held(t require.TestingT, d orphan.Delete) {
 	now, period := g.Now, g.policy.OrphanPeriod
 	if at, known := g.first[d.ProviderID]; known && now.Before(at.Add(period)) {
 		return // it is tried again
@@ -74,7 +75,7 @@ func TestBrake(t *testing.T) {
 			}
 			return codes.OK
 		}
-		g.doomed = func(d safety.DeleteOrphan) { g.held(t, d) }
+		g.deleting = func(d orphan.Delete) { g.held(t, d) }
 		for range 2000 {
 			require.NoError(t, g.pass())
 			if len(g.first) > int(g.policy.Brake) {
@@ -104,7 +105,7 @@ func TestBrakeIsTheFleets(t *testing.T) {
 			c.boot("gone", "a")
 		}
 		for i := range 20 {
-			c.known = map[string]*safety.OrphanClass{} // each is listed now, and a minute later again
+			c.known = map[string]*orphan.Class{} // each is listed now, and a minute later again
 			c.classes = [][]string{{"a"}, {"b", "c"}}[i%2]
 			require.NoError(t, c.pass())
 			c.Now = c.Now.Add(30 * time.Second)
@@ -125,17 +126,17 @@ func TestEmptyStoreKeepsAllVMs(t *testing.T) {
 	c := newCloud(t, "a")
 	c.owners = 0
 	c.boot("gone", "a")
-	c.doomed = func(d safety.DeleteOrphan) { assert.Fail(t, "deleted", "%+v", d) }
+	c.deleting = func(d orphan.Delete) { assert.Fail(t, "deleted", "%+v", d) }
 	for range 20 {
 		require.NoError(t, c.pass())
-		assert.Equal(t, safety.ReasonEmptyStore, c.plan.Why.Reason)
+		assert.Equal(t, orphan.ReasonEmptyStore, c.plan.Why.Reason)
 		assert.Equal(t, c.Now.Add(c.policy.OrphanPeriod), c.plan.At, "listed no more often than without")
 		c.Now = c.plan.At
 	}
 	c.owners = 1
 	require.NoError(t, c.pass())
 	assert.Len(t, c.left(), 1, "what was seen before counts for nothing")
-	c.doomed = nil
+	c.deleting = nil
 	c.wait(1)
 	assert.Empty(t, c.left())
 }
@@ -143,22 +144,22 @@ func TestEmptyStoreKeepsAllVMs(t *testing.T) {
 // A clock that is set back holds the brake for one period from then on, and no longer.
 func TestBrakeFromTheFuture(t *testing.T) {
 	class := object.Key{Name: "a"}
-	o := &safety.OrphanObservation{Owners: 1, Sightings: []safety.Sighting{{Class: class, ProviderID: "new", Name: "gone", Since: safetytest.Epoch.Add(-time.Minute)}}}
+	o := &orphan.Observation{Owners: 1, Candidates: []orphan.Candidate{{Class: class, ProviderID: "new", Name: "gone", Since: safetytest.Epoch.Add(-time.Minute)}}}
 	for i := range 3 {
 		o.Spent = append(o.Spent, safety.Spent{ID: fmt.Sprint(i), At: safetytest.Epoch.Add(time.Hour)})
 	}
-	o.Classes = []safety.OrphanClass{{Key: class, Asked: safetytest.Epoch, Listed: math.MaxInt}}
+	o.Classes = []orphan.Class{{Key: class, Asked: safetytest.Epoch, Listed: math.MaxInt}}
 	p := safety.DefaultPolicy()
 	p.BrakeShare = 0
-	plan, err := safety.DecideOrphans(o, p, safetytest.Epoch)
+	plan, err := orphan.Decide(o, p, safetytest.Epoch)
 	require.NoError(t, err)
 	assert.Len(t, plan.Spent, 3)
 	assert.Equal(t, safetytest.Epoch.Add(p.OrphanPeriod), plan.At)
 	o.Spent = plan.Spent
 	now := safetytest.Epoch.Add(p.OrphanPeriod)
 	o.Classes[0].Asked, o.Read = now, decision.Freshness{Began: now}
-	o.Classes[0].Listing = &safety.Listing{Asked: now, Answered: now, VMs: map[string]string{"new": "gone"}}
-	plan, err = safety.DecideOrphans(o, p, now)
+	o.Classes[0].Listing = &orphan.Listing{Asked: now, Answered: now, VMs: map[string]string{"new": "gone"}}
+	plan, err = orphan.Decide(o, p, now)
 	require.NoError(t, err)
 	require.Len(t, plan.Delete, 1)
 	assert.Equal(t, []safety.Spent{{ID: "new", At: now}}, plan.Spent)

@@ -1,4 +1,4 @@
-package safety
+package orphan
 
 import (
 	"cmp"
@@ -9,73 +9,75 @@ import (
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/safety/internal/brake"
 	"github.com/millwright-go/millwright/safety/internal/times"
 )
 
-// DecideOrphans decides what to do next about VMs that no machine owns. It changes none of its
-// arguments, and returns the same plan for the same arguments. Only a caller's mistake is an error.
+// Decide decides what to do next about VMs that no machine owns. It changes none of its arguments,
+// and returns the same plan for the same arguments. Only a caller's mistake is an error.
 //
 // A VM is deleted if two listings show it, and a live read of the machines after each listing shows
 // no owner. The second listing is asked for at least OrphanGap after the first live read. The
 // policy's brake limits how many VMs go in an OrphanPeriod. While the store is empty none goes.
-func DecideOrphans(o *OrphanObservation, p *Policy, now time.Time) (OrphanPlan, error) {
+func Decide(o *Observation, p *safety.Policy, now time.Time) (Plan, error) {
 	if o == nil {
-		return OrphanPlan{}, ErrNoObservation
+		return Plan{}, safety.ErrNoObservation
 	}
 	if err := p.Validate(); err != nil {
-		return OrphanPlan{}, err
+		return Plan{}, err
 	}
-	d := collection{o: o, p: p, now: now, classes: classesOf(o.Classes), tries: make(map[string]*Try, len(o.Tries))}
+	d := decider{o: o, p: p, now: now, classes: classesOf(o.Classes), tries: make(map[string]*Try, len(o.Tries))}
 	for i := range o.Tries {
 		d.tries[o.Tries[i].ProviderID] = &o.Tries[i]
 	}
-	d.limit = newLimit(p, o.Spent, d.listed(), !now.Before(o.Began.Add(p.OrphanPeriod)), p.OrphanPeriod, now)
+	d.brake = brake.New(p, o.Spent, d.listed(), !now.Before(o.Began.Add(p.OrphanPeriod)), p.OrphanPeriod, now)
 	d.missed = o.Unlisted
 	plan := d.decide()
-	plan.Spent, plan.Unlisted = d.limit.Orders(), d.missed
+	plan.Spent, plan.Unlisted = d.brake.Orders(), d.missed
 	if o.Groups {
 		plan.aboutGroups()
 	}
 	return plan, nil
 }
 
-func (d *collection) decide() OrphanPlan {
+func (d *decider) decide() Plan {
 	o := d.o
 	if o.Frozen {
-		return OrphanPlan{Sightings: o.Sightings, At: d.now.Add(d.p.CheckPeriod), Why: decision.Why{Reason: reasonFrozen}}
+		return Plan{Candidates: o.Candidates, At: d.now.Add(d.p.CheckPeriod), Why: decision.Why{Reason: reasonFrozen}}
 	}
 	if orders := d.list(); len(orders) > 0 {
-		return OrphanPlan{List: orders, Sightings: o.Sightings, Why: orders[0].Why}
+		return Plan{List: orders, Candidates: o.Candidates, Why: orders[0].Why}
 	}
 	d.missed = d.unlisted()
 	d.suspect()
 	if len(d.suspects) > 0 && !d.live() {
 		why := decision.Why{Reason: reasonReadMachines, Have: int64(len(d.suspects))}
-		return OrphanPlan{ReadMachines: true, Sightings: o.Sightings, Why: why}
+		return Plan{ReadMachines: true, Candidates: o.Candidates, Why: why}
 	}
 	if len(d.suspects) > 0 && d.emptyStore() {
 		why := decision.Why{Reason: reasonEmptyStore, Have: int64(len(d.suspects))}
 		d.warn = append(d.warn, why)
-		plan := d.rest(nil) // sightings from while it was empty do not count
+		plan := d.rest(nil) // candidates from while it was empty do not count
 		plan.Why = why
 		return plan
 	}
-	sightings := d.remember()
-	if orders := d.doom(); len(orders) > 0 {
-		return OrphanPlan{Delete: orders, Sightings: sightings, Warn: d.warnings(), Why: orders[0].Why}
+	candidates := d.remember()
+	if orders := d.planDeletions(); len(orders) > 0 {
+		return Plan{Delete: orders, Candidates: candidates, Warn: d.warnings(), Why: orders[0].Why}
 	}
-	return d.rest(sightings)
+	return d.rest(candidates)
 }
 
-// collection is one call of DecideOrphans.
-type collection struct {
-	o       *OrphanObservation
-	p       *Policy
+// decider is one call of Decide.
+type decider struct {
+	o       *Observation
+	p       *safety.Policy
 	now     time.Time
-	classes []*OrphanClass  // by key, each once
+	classes []*Class        // by key, each once
 	tries   map[string]*Try // by provider ID
 
-	limit    *limit
+	brake    *brake.Brake
 	suspects []suspect // by provider ID
 	missed   []Unlisted
 	held     int64 // by the brake
@@ -84,21 +86,21 @@ type collection struct {
 
 // suspect is a listed VM without an owner as far as the observation shows.
 type suspect struct {
-	class    *OrphanClass
+	class    *Class
 	id, name string
 	reason   decision.Reason
 	since    time.Time // of its first sighting; zero: this is it
 }
 
-func classesOf(all []OrphanClass) []*OrphanClass {
-	classes := make([]*OrphanClass, 0, len(all))
+func classesOf(all []Class) []*Class {
+	classes := make([]*Class, 0, len(all))
 	for i := range all {
 		if all[i].Key.Name != "" {
 			classes = append(classes, &all[i])
 		}
 	}
-	slices.SortStableFunc(classes, func(a, b *OrphanClass) int { return byKey(a.Key, b.Key) })
-	return slices.CompactFunc(classes, func(a, b *OrphanClass) bool { return a.Key == b.Key })
+	slices.SortStableFunc(classes, func(a, b *Class) int { return byKey(a.Key, b.Key) })
+	return slices.CompactFunc(classes, func(a, b *Class) bool { return a.Key == b.Key })
 }
 
 func byKey(a, b object.Key) int {
@@ -106,7 +108,7 @@ func byKey(a, b object.Key) int {
 }
 
 // list asks for the VMs of each class that is due and has no answer in this pass.
-func (d *collection) list() []ListVMs {
+func (d *decider) list() []ListVMs {
 	var orders []ListVMs
 	for _, c := range d.classes {
 		if c.Listing == nil && !d.now.Before(d.dueAt(c)) {
@@ -117,7 +119,7 @@ func (d *collection) list() []ListVMs {
 }
 
 // dueAt returns when the VMs of a class are to be listed next. Zero means now.
-func (d *collection) dueAt(c *OrphanClass) time.Time {
+func (d *decider) dueAt(c *Class) time.Time {
 	if c.Asked.IsZero() || c.Asked.After(d.now) {
 		return time.Time{}
 	}
@@ -128,11 +130,11 @@ func (d *collection) dueAt(c *OrphanClass) time.Time {
 		}
 		return c.Asked.Add(max(wait, d.p.OrphanGap))
 	}
-	at, free := c.Asked.Add(d.p.OrphanPeriod), d.limit.FreeAt()
-	for i := range d.o.Sightings {
-		if s := &d.o.Sightings[i]; s.Class == c.Key {
+	at, free := c.Asked.Add(d.p.OrphanPeriod), d.brake.FreeAt()
+	for i := range d.o.Candidates {
+		if s := &d.o.Candidates[i]; s.Class == c.Key {
 			due := times.Later(s.Since.Add(d.p.OrphanGap), d.retryAt(s.ProviderID))
-			if !d.limit.Counts(s.ProviderID) {
+			if !d.brake.Counts(s.ProviderID) {
 				due = times.Later(due, free)
 			}
 			at = times.Earlier(at, due)
@@ -152,7 +154,7 @@ func (d *collection) dueAt(c *OrphanClass) time.Time {
 }
 
 // retryAt returns when a failed delete may be tried again. Zero means at any time.
-func (d *collection) retryAt(id string) time.Time {
+func (d *decider) retryAt(id string) time.Time {
 	t := d.tries[id]
 	if t == nil || t.At.After(d.now) {
 		return time.Time{}
@@ -165,7 +167,7 @@ func (d *collection) retryAt(id string) time.Time {
 }
 
 // suspect finds the VMs that no machine owns, and warns about odd ones.
-func (d *collection) suspect() {
+func (d *decider) suspect() {
 	var owners owners
 	for _, c := range d.classes {
 		if c.Listing == nil {
@@ -186,7 +188,7 @@ func (d *collection) suspect() {
 }
 
 // search goes through one listing.
-func (d *collection) search(c *OrphanClass, owners *owners) {
+func (d *decider) search(c *Class, owners *owners) {
 	outOfRange := d.outOfRange()
 	for id, name := range c.Listing.VMs {
 		switch {
@@ -207,7 +209,7 @@ func (d *collection) search(c *OrphanClass, owners *owners) {
 }
 
 // ownName is a name without the namespace that it has for a pool.
-func (d *collection) ownName(name string) string {
+func (d *decider) ownName(name string) string {
 	if !d.o.Groups {
 		return name
 	}
@@ -218,7 +220,7 @@ func (d *collection) ownName(name string) string {
 func blank(s string) bool { return strings.TrimSpace(s) == "" }
 
 // lists reports whether a VM was listed in this pass.
-func (d *collection) lists(id string) bool {
+func (d *decider) lists(id string) bool {
 	for _, c := range d.classes {
 		if c.Listing != nil && c.Listing.Code == codes.OK {
 			if _, yes := c.Listing.VMs[id]; yes {
@@ -230,7 +232,7 @@ func (d *collection) lists(id string) bool {
 }
 
 // leave warns about a VM that matches no machine and cannot be identified as this fleet's.
-func (d *collection) leave(c *OrphanClass, id, name string, owners *owners) {
+func (d *decider) leave(c *Class, id, name string, owners *owners) {
 	if _, owned := owners.ids[id]; owned {
 		return
 	}
@@ -242,7 +244,7 @@ func (d *collection) leave(c *OrphanClass, id, name string, owners *owners) {
 }
 
 // outOfRange returns the machines for which GetMachineStatus has reported several VMs, and when.
-func (d *collection) outOfRange() map[string]time.Time {
+func (d *decider) outOfRange() map[string]time.Time {
 	told := make(map[string]time.Time)
 	for _, h := range d.o.Hints {
 		if h.Several != "" && h.At.After(told[h.Several]) {
@@ -253,7 +255,7 @@ func (d *collection) outOfRange() map[string]time.Time {
 }
 
 // claimedElsewhere reports whether another class lists the VM under a name that keeps it.
-func (d *collection) claimedElsewhere(s *suspect, owners *owners) bool {
+func (d *decider) claimedElsewhere(s *suspect, owners *owners) bool {
 	for _, c := range d.classes {
 		if c.Listing == nil {
 			continue
@@ -270,7 +272,7 @@ func (d *collection) claimedElsewhere(s *suspect, owners *owners) bool {
 }
 
 // live reports whether the machines were read live after every listing.
-func (d *collection) live() bool {
+func (d *decider) live() bool {
 	if !d.o.Read.Live() {
 		return false
 	}
@@ -282,17 +284,17 @@ func (d *collection) live() bool {
 	return true
 }
 
-// remember returns the sightings to keep: those of suspects, and those of VMs that no listing of
+// remember returns the candidates to keep: those of suspects, and those of VMs that no listing of
 // this pass could show.
-func (d *collection) remember() []Sighting {
-	before := make(map[string]*Sighting, len(d.o.Sightings))
-	for i := range d.o.Sightings {
-		s := &d.o.Sightings[i]
+func (d *decider) remember() []Candidate {
+	before := make(map[string]*Candidate, len(d.o.Candidates))
+	for i := range d.o.Candidates {
+		s := &d.o.Candidates[i]
 		if !s.Since.After(d.now) {
 			before[s.ProviderID] = s
 		}
 	}
-	var kept []Sighting
+	var kept []Candidate
 	for i := range d.suspects {
 		s := &d.suspects[i]
 		seen := before[s.id]
@@ -302,26 +304,26 @@ func (d *collection) remember() []Sighting {
 		} else if d.o.Deleted[s.id] {
 			continue // what was listed is gone
 		}
-		kept = append(kept, Sighting{s.class.Key, s.id, s.name, times.Later(s.since, d.firstSeen(s))})
+		kept = append(kept, Candidate{s.class.Key, s.id, s.name, times.Later(s.since, d.firstSeen(s))})
 	}
 	for _, s := range before {
 		if c := d.classOf(s.Class); c != nil && (c.Listing == nil || c.Listing.Code != codes.OK) {
 			kept = append(kept, *s)
 		}
 	}
-	slices.SortFunc(kept, func(a, b Sighting) int { return cmp.Compare(a.ProviderID, b.ProviderID) })
+	slices.SortFunc(kept, func(a, b Candidate) int { return cmp.Compare(a.ProviderID, b.ProviderID) })
 	return kept
 }
 
 // firstSeen returns the Since of a VM that is sighted first in this pass.
-func (d *collection) firstSeen(s *suspect) time.Time {
+func (d *decider) firstSeen(s *suspect) time.Time {
 	if s.since.IsZero() {
 		return d.o.Read.Began
 	}
 	return time.Time{}
 }
 
-func (d *collection) classOf(key object.Key) *OrphanClass {
+func (d *decider) classOf(key object.Key) *Class {
 	for _, c := range d.classes {
 		if c.Key == key {
 			return c
@@ -330,32 +332,32 @@ func (d *collection) classOf(key object.Key) *OrphanClass {
 	return nil
 }
 
-// rest waits for the next class that is due. The sightings hold what this pass has found.
-func (d *collection) rest(sightings []Sighting) OrphanPlan {
+// rest waits for the next class that is due. The candidates hold what this pass has found.
+func (d *decider) rest(candidates []Candidate) Plan {
 	next := *d.o
-	next.Sightings, next.Unlisted = sightings, d.missed
-	after := collection{o: &next, p: d.p, now: d.now, tries: d.tries, limit: d.limit}
+	next.Candidates, next.Unlisted = candidates, d.missed
+	after := decider{o: &next, p: d.p, now: d.now, tries: d.tries, brake: d.brake}
 	at := d.now.Add(d.p.OrphanPeriod)
 	for _, c := range d.classes {
 		at = times.Earlier(at, after.dueAt(c))
 	}
-	plan := OrphanPlan{Sightings: sightings, Warn: d.warnings(), At: at, Why: decision.Why{Reason: reasonNoOrphans}}
-	if len(sightings) > 0 {
-		plan.Why = decision.Why{Reason: reasonSecondLook, Have: int64(len(sightings)), For: at.Sub(d.now)}
+	plan := Plan{Candidates: candidates, Warn: d.warnings(), At: at, Why: decision.Why{Reason: reasonNoOrphans}}
+	if len(candidates) > 0 {
+		plan.Why = decision.Why{Reason: reasonSecondLook, Have: int64(len(candidates)), For: at.Sub(d.now)}
 	}
 	if d.held > 0 {
 		plan.Why = d.braked()
 	}
-	if failed, code := d.failures(sightings); failed > 0 {
+	if failed, code := d.failures(candidates); failed > 0 {
 		plan.Why = decision.Why{Reason: ReasonDeleteFailed, Have: failed, Code: code, For: at.Sub(d.now)}
 	}
 	return plan
 }
 
 // failures counts the orphans whose last delete has failed.
-func (d *collection) failures(sightings []Sighting) (n int64, last codes.Code) {
-	for i := range sightings {
-		if t := d.tries[sightings[i].ProviderID]; t != nil {
+func (d *decider) failures(candidates []Candidate) (n int64, last codes.Code) {
+	for i := range candidates {
+		if t := d.tries[candidates[i].ProviderID]; t != nil {
 			n, last = n+1, t.Code
 		}
 	}
@@ -363,7 +365,7 @@ func (d *collection) failures(sightings []Sighting) (n int64, last codes.Code) {
 }
 
 // warnings returns the warnings of this call, in order.
-func (d *collection) warnings() []decision.Why {
+func (d *decider) warnings() []decision.Why {
 	slices.SortStableFunc(d.warn, func(a, b decision.Why) int {
 		return cmp.Or(cmp.Compare(a.Reason.String(), b.Reason.String()), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Detail, b.Detail))
 	})

@@ -1,4 +1,4 @@
-package safety_test
+package orphan_test
 
 import (
 	"testing"
@@ -14,6 +14,7 @@ import (
 	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/safety/orphan"
 	"github.com/millwright-go/millwright/test/safetytest"
 )
 
@@ -23,15 +24,15 @@ func poolNamed(name, group string) *machinepool.Pool {
 	return p
 }
 
-// doomedGroup returns an observation at now of a group that was seen before and has no pool.
-func doomedGroup(p *safety.Policy, now time.Time) *safety.OrphanObservation {
+// groupToDelete returns an observation at now of a group that was seen before and has no pool.
+func groupToDelete(p *safety.Policy, now time.Time) *orphan.Observation {
 	class := object.Key{Namespace: "fleet", Name: "a"}
-	return &safety.OrphanObservation{
+	return &orphan.Observation{
 		Groups: true, Pools: []*machinepool.Pool{poolNamed("other", "g-other")}, Read: decision.Freshness{Began: now},
-		Classes: []safety.OrphanClass{{Key: class, Asked: now, Listing: &safety.Listing{
+		Classes: []orphan.Class{{Key: class, Asked: now, Listing: &orphan.Listing{
 			Asked: now, Answered: now, VMs: map[string]string{"g-web": "fleet/web", "g-other": "fleet/other"},
 		}}},
-		Sightings: []safety.Sighting{{Class: class, ProviderID: "g-web", Name: "fleet/web", Since: now.Add(-p.OrphanGap)}},
+		Candidates: []orphan.Candidate{{Class: class, ProviderID: "g-web", Name: "fleet/web", Since: now.Add(-p.OrphanGap)}},
 	}
 }
 
@@ -39,13 +40,13 @@ func doomedGroup(p *safety.Policy, now time.Time) *safety.OrphanObservation {
 // single reason to keep it does keep it.
 func TestOrphanGroupsAreGuarded(t *testing.T) {
 	now := safetytest.Epoch.Add(time.Hour)
-	decide := func(change func(*safety.OrphanObservation, *safety.Policy)) safety.OrphanPlan {
+	decide := func(change func(*orphan.Observation, *safety.Policy)) orphan.Plan {
 		p := safety.DefaultPolicy()
-		o := doomedGroup(p, now)
+		o := groupToDelete(p, now)
 		if change != nil {
 			change(o, p)
 		}
-		plan, err := safety.DecideOrphans(o, p, now)
+		plan, err := orphan.Decide(o, p, now)
 		require.NoError(t, err)
 		return plan
 	}
@@ -53,34 +54,34 @@ func TestOrphanGroupsAreGuarded(t *testing.T) {
 	require.Len(t, plan.Delete, 1)
 	require.Equal(t, "g-web", plan.Delete[0].ProviderID)
 	require.Equal(t, "group g-web was made for pool fleet/web, which is gone", plan.Delete[0].Why.String())
-	for name, change := range map[string]func(*safety.OrphanObservation, *safety.Policy){
-		"seen once":             func(o *safety.OrphanObservation, _ *safety.Policy) { o.Sightings = nil },
-		"seen twice in no time": func(o *safety.OrphanObservation, _ *safety.Policy) { o.Sightings[0].Since = now.Add(-time.Second) },
-		"seen for another pool": func(o *safety.OrphanObservation, _ *safety.Policy) { o.Sightings[0].Name = "fleet/before" },
-		"pools from a cache":    func(o *safety.OrphanObservation, _ *safety.Policy) { o.Read = decision.Freshness{} },
-		"pools read before": func(o *safety.OrphanObservation, _ *safety.Policy) {
+	for name, change := range map[string]func(*orphan.Observation, *safety.Policy){
+		"seen once":             func(o *orphan.Observation, _ *safety.Policy) { o.Candidates = nil },
+		"seen twice in no time": func(o *orphan.Observation, _ *safety.Policy) { o.Candidates[0].Since = now.Add(-time.Second) },
+		"seen for another pool": func(o *orphan.Observation, _ *safety.Policy) { o.Candidates[0].Name = "fleet/before" },
+		"pools from a cache":    func(o *orphan.Observation, _ *safety.Policy) { o.Read = decision.Freshness{} },
+		"pools read before": func(o *orphan.Observation, _ *safety.Policy) {
 			o.Read = decision.Freshness{Began: now.Add(-time.Second)}
 		},
-		"a pool of its name": func(o *safety.OrphanObservation, _ *safety.Policy) {
+		"a pool of its name": func(o *orphan.Observation, _ *safety.Policy) {
 			o.Pools = append(o.Pools, poolNamed("web", "g-new"))
 		},
-		"a pool that records it": func(o *safety.OrphanObservation, _ *safety.Policy) {
+		"a pool that records it": func(o *orphan.Observation, _ *safety.Policy) {
 			o.Pools = append(o.Pools, poolNamed("renamed", "g-web"))
 		},
-		"an empty store":  func(o *safety.OrphanObservation, _ *safety.Policy) { o.Pools = []*machinepool.Pool{nil} },
-		"frozen":          func(o *safety.OrphanObservation, _ *safety.Policy) { o.Frozen = true },
-		"another fleet's": func(_ *safety.OrphanObservation, p *safety.Policy) { p.OrphanPrefix = "fleet" },
-		"the brake": func(o *safety.OrphanObservation, _ *safety.Policy) {
+		"an empty store":  func(o *orphan.Observation, _ *safety.Policy) { o.Pools = []*machinepool.Pool{nil} },
+		"frozen":          func(o *orphan.Observation, _ *safety.Policy) { o.Frozen = true },
+		"another fleet's": func(_ *orphan.Observation, p *safety.Policy) { p.OrphanPrefix = "fleet" },
+		"the brake": func(o *orphan.Observation, _ *safety.Policy) {
 			o.Spent = []safety.Spent{{ID: "x", At: now}, {ID: "y", At: now}, {ID: "z", At: now}}
 		},
 	} {
 		assert.Empty(t, decide(change).Delete, name)
 	}
-	for name, change := range map[string]func(*safety.OrphanObservation, *safety.Policy){
-		"sets in the store":   func(o *safety.OrphanObservation, _ *safety.Policy) { o.Pools, o.Owners = nil, 1 },
-		"empty by policy":     func(o *safety.OrphanObservation, p *safety.Policy) { o.Pools, p.OrphansOfEmptyStore = nil, true },
-		"this fleet's prefix": func(_ *safety.OrphanObservation, p *safety.Policy) { p.OrphanPrefix = "we" },
-		"a machine of that name owns nothing": func(o *safety.OrphanObservation, _ *safety.Policy) {
+	for name, change := range map[string]func(*orphan.Observation, *safety.Policy){
+		"sets in the store":   func(o *orphan.Observation, _ *safety.Policy) { o.Pools, o.Owners = nil, 1 },
+		"empty by policy":     func(o *orphan.Observation, p *safety.Policy) { o.Pools, p.OrphansOfEmptyStore = nil, true },
+		"this fleet's prefix": func(_ *orphan.Observation, p *safety.Policy) { p.OrphanPrefix = "we" },
+		"a machine of that name owns nothing": func(o *orphan.Observation, _ *safety.Policy) {
 			m := &machine.Machine{Meta: object.Meta{Key: object.Key{Name: "fleet/web"}}}
 			m.Spec.ProviderID = "g-web"
 			o.Machines = append(o.Machines, m)
@@ -95,8 +96,8 @@ func TestOrphanGroupsSpeakOfGroups(t *testing.T) {
 	p, now := safety.DefaultPolicy(), safetytest.Epoch.Add(time.Hour)
 	p.OrphanPrefix = "web"
 	said := map[decision.Reason]string{}
-	hear := func(o *safety.OrphanObservation) {
-		plan, err := safety.DecideOrphans(o, p, now)
+	hear := func(o *orphan.Observation) {
+		plan, err := orphan.Decide(o, p, now)
 		require.NoError(t, err)
 		all := append([]decision.Why{plan.Why}, plan.Warn...)
 		for i := range plan.List {
@@ -109,32 +110,32 @@ func TestOrphanGroupsSpeakOfGroups(t *testing.T) {
 			said[why.Reason] = why.String()
 		}
 	}
-	for _, change := range []func(*safety.OrphanObservation){
-		func(*safety.OrphanObservation) {},
-		func(o *safety.OrphanObservation) { o.Classes[0].Listing, o.Classes[0].Asked = nil, time.Time{} },
-		func(o *safety.OrphanObservation) { o.Read = decision.Freshness{} },
-		func(o *safety.OrphanObservation) { o.Sightings = nil },
-		func(o *safety.OrphanObservation) { o.Pools = nil },
-		func(o *safety.OrphanObservation) { o.Classes[0].Listing.VMs = nil },
-		func(o *safety.OrphanObservation) {
+	for _, change := range []func(*orphan.Observation){
+		func(*orphan.Observation) {},
+		func(o *orphan.Observation) { o.Classes[0].Listing, o.Classes[0].Asked = nil, time.Time{} },
+		func(o *orphan.Observation) { o.Read = decision.Freshness{} },
+		func(o *orphan.Observation) { o.Candidates = nil },
+		func(o *orphan.Observation) { o.Pools = nil },
+		func(o *orphan.Observation) { o.Classes[0].Listing.VMs = nil },
+		func(o *orphan.Observation) {
 			o.Classes[0].Listing.VMs = map[string]string{"": "fleet/web", "g": "", "h": "fleet/cattle"}
 		},
-		func(o *safety.OrphanObservation) { o.Classes[0].Listing.Code = codes.Unavailable },
-		func(o *safety.OrphanObservation) {
-			o.Tries = []safety.Try{{ProviderID: "g-web", At: now, Code: codes.Aborted, Failures: 1}}
+		func(o *orphan.Observation) { o.Classes[0].Listing.Code = codes.Unavailable },
+		func(o *orphan.Observation) {
+			o.Tries = []orphan.Try{{ProviderID: "g-web", At: now, Code: codes.Aborted, Failures: 1}}
 		},
-		func(o *safety.OrphanObservation) {
+		func(o *orphan.Observation) {
 			o.Spent = []safety.Spent{{ID: "x", At: now}, {ID: "y", At: now}, {ID: "z", At: now}}
 		},
 	} {
-		o := doomedGroup(p, now)
+		o := groupToDelete(p, now)
 		change(o)
 		hear(o)
 	}
 	for _, reason := range []decision.Reason{
-		safety.ReasonListGroups, safety.ReasonReadPools, safety.ReasonOrphanGroup, safety.ReasonGroupSecondLook, safety.ReasonGroupDeleteFailed,
-		safety.ReasonListGroupsFailed, safety.ReasonGroupNoID, safety.ReasonGroupNoName, safety.ReasonGroupOfOthers, safety.ReasonNoOrphanGroups,
-		safety.ReasonGroupsBraked, safety.ReasonNoPoolInStore,
+		orphan.ReasonListGroups, orphan.ReasonReadPools, orphan.ReasonOrphanGroup, orphan.ReasonGroupSecondLook, orphan.ReasonGroupDeleteFailed,
+		orphan.ReasonListGroupsFailed, orphan.ReasonGroupNoID, orphan.ReasonGroupNoName, orphan.ReasonGroupOfOthers, orphan.ReasonNoOrphanGroups,
+		orphan.ReasonGroupsBraked, orphan.ReasonNoPoolInStore,
 	} {
 		assert.Contains(t, said, reason)
 	}
@@ -160,8 +161,8 @@ func TestNoOwnedGroupIsDeleted(t *testing.T) {
 			}
 			return all
 		}
-		o := &safety.OrphanObservation{Groups: true, Deleted: map[string]bool{}}
-		class := safety.OrphanClass{Key: object.Key{Name: "a"}}
+		o := &orphan.Observation{Groups: true, Deleted: map[string]bool{}}
+		class := orphan.Class{Key: object.Key{Name: "a"}}
 		for range 3 {
 			now = now.Add(time.Duration(rapid.IntRange(0, 60).Draw(t, "pause")) * time.Second)
 			listed := map[string]string{}
@@ -170,9 +171,9 @@ func TestNoOwnedGroupIsDeleted(t *testing.T) {
 					listed["g-"+name] = "fleet/" + name
 				}
 			}
-			class.Asked, class.Listing = now, &safety.Listing{Asked: now, Answered: now, VMs: listed}
-			o.Classes, o.Pools, o.Read = []safety.OrphanClass{class}, pools("pools"), decision.Freshness{Began: now}
-			plan, err := safety.DecideOrphans(o, p, now)
+			class.Asked, class.Listing = now, &orphan.Listing{Asked: now, Answered: now, VMs: listed}
+			o.Classes, o.Pools, o.Read = []orphan.Class{class}, pools("pools"), decision.Freshness{Began: now}
+			plan, err := orphan.Decide(o, p, now)
 			require.NoError(t, err)
 			for i := range plan.Delete {
 				deletes++
@@ -181,18 +182,18 @@ func TestNoOwnedGroupIsDeleted(t *testing.T) {
 					require.NotEqual(t, pool.Status.GroupID, plan.Delete[i].ProviderID)
 					require.True(t, plan.Delete[i].StillOrphanGroup(pool))
 				}
-				require.Contains(t, o.Sightings, safety.Sighting{
-					Class: class.Key, ProviderID: plan.Delete[i].ProviderID, Name: plan.Delete[i].Name, Since: sightedAt(o.Sightings, plan.Delete[i].ProviderID),
+				require.Contains(t, o.Candidates, orphan.Candidate{
+					Class: class.Key, ProviderID: plan.Delete[i].ProviderID, Name: plan.Delete[i].Name, Since: sightedAt(o.Candidates, plan.Delete[i].ProviderID),
 				})
-				require.False(t, now.Before(sightedAt(o.Sightings, plan.Delete[i].ProviderID).Add(p.OrphanGap)))
+				require.False(t, now.Before(sightedAt(o.Candidates, plan.Delete[i].ProviderID).Add(p.OrphanGap)))
 			}
-			o.Sightings, o.Spent = plan.Sightings, plan.Spent
+			o.Candidates, o.Spent = plan.Candidates, plan.Spent
 		}
 	})
 	assert.Positive(t, deletes, "no group was ever deleted")
 }
 
-func sightedAt(all []safety.Sighting, id string) time.Time {
+func sightedAt(all []orphan.Candidate, id string) time.Time {
 	for _, s := range all {
 		if s.ProviderID == id {
 			return s.Since
@@ -203,7 +204,7 @@ func sightedAt(all []safety.Sighting, id string) time.Time {
 
 // TestStillOrphanGroup: just before a delete all pools are checked once more.
 func TestStillOrphanGroup(t *testing.T) {
-	order := safety.DeleteOrphan{ProviderID: "g-web", Name: "fleet/web"}
+	order := orphan.Delete{ProviderID: "g-web", Name: "fleet/web"}
 	assert.True(t, order.StillOrphanGroup(nil))
 	assert.True(t, order.StillOrphanGroup(poolNamed("other", "g-other")))
 	assert.False(t, order.StillOrphanGroup(poolNamed("web", "")), "it may be about to adopt it")

@@ -1,4 +1,4 @@
-package safety
+package orphan
 
 import (
 	"slices"
@@ -41,7 +41,7 @@ type Unlisted struct {
 }
 
 // unlisted searches the listings of this pass for machines whose VMs they should have and do not.
-func (d *collection) unlisted() []Unlisted {
+func (d *decider) unlisted() []Unlisted {
 	if !d.o.NoCluster {
 		return nil
 	}
@@ -78,11 +78,11 @@ func (d *collection) unlisted() []Unlisted {
 }
 
 // silent reports whether this pass has no listing of the class's VMs.
-func (c *OrphanClass) silent() bool { return c.Listing == nil || c.Listing.Code != codes.OK }
+func (c *Class) silent() bool { return c.Listing == nil || c.Listing.Code != codes.OK }
 
 // unlistedDue returns when a class is to be listed again for VMs that its last listing did not
 // have. Zero means that there are none.
-func (d *collection) unlistedDue(c *OrphanClass) (at time.Time) {
+func (d *decider) unlistedDue(c *Class) (at time.Time) {
 	for i := range d.o.Unlisted {
 		if u := &d.o.Unlisted[i]; u.Class == c.Key && u.Missing.IsZero() {
 			at = times.Earlier(at, u.Due)
@@ -93,7 +93,7 @@ func (d *collection) unlistedDue(c *OrphanClass) (at time.Time) {
 
 // miss notes that a listing does not have the VM of a machine. It returns false if a listing need
 // not have it.
-func (d *collection) miss(m *machine.Machine, l *Listing, known Unlisted) (Unlisted, bool) {
+func (d *decider) miss(m *machine.Machine, l *Listing, known Unlisted) (Unlisted, bool) {
 	phase, id := m.Status.Phase, m.Spec.ProviderID
 	class := object.Key{Namespace: m.Namespace, Name: m.Spec.Class.Name}
 	switch {
@@ -112,7 +112,7 @@ func (d *collection) miss(m *machine.Machine, l *Listing, known Unlisted) (Unlis
 
 // judgeMissing sets from when on VMs that the listings of this pass do not have are missing, and
 // notes those that are. named are the classes that list a VM of theirs.
-func (d *collection) judgeMissing(all []Unlisted, named map[object.Key]bool) {
+func (d *decider) judgeMissing(all []Unlisted, named map[object.Key]bool) {
 	count := make(map[object.Key]int64)
 	for i := range all {
 		count[all[i].Class]++
@@ -136,7 +136,7 @@ func (d *collection) judgeMissing(all []Unlisted, named map[object.Key]bool) {
 
 // listedNames returns the machines for which a VM was listed in this pass, with any ID: a list may
 // use other IDs for VMs than CreateMachine does.
-func (d *collection) listedNames() map[string]bool {
+func (d *decider) listedNames() map[string]bool {
 	names := make(map[string]bool)
 	for _, c := range d.classes {
 		if c.Listing == nil {

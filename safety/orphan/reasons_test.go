@@ -1,4 +1,4 @@
-package safety
+package orphan
 
 // Reasons that tests of this package name.
 var (

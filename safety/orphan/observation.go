@@ -1,4 +1,4 @@
-package safety
+package orphan
 
 import (
 	"time"
@@ -8,20 +8,21 @@ import (
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/safety"
 )
 
-// OrphanObservation is what a decision about orphan VMs is made from. Classes and Machines come
-// from caches at the beginning of a pass. The executor adds what the plans of the pass ask for.
-type OrphanObservation struct {
+// Observation is what a decision about orphan VMs is made from. Classes and Machines come from
+// caches at the beginning of a pass. The executor adds what the plans of the pass ask for.
+type Observation struct {
 	// Classes are all classes of the fleet. Entries without a name, and second entries of a name,
 	// are ignored.
-	Classes []OrphanClass
+	Classes []Class
 	// Machines are the machines of all classes, also those being deleted.
 	Machines []*machine.Machine
-	// Groups selects what is searched for: the groups of pools instead of VMs. Listing.VMs,
-	// DeleteOrphan and all memories are then about groups, by group ID and by the "namespace/name"
-	// of the pool that each was made for. Pools own them, not Machines. VMs and groups are decided
-	// separately, with separate memories.
+	// Groups selects what is searched for: the groups of pools instead of VMs. Listing.VMs, Delete
+	// and all memories are then about groups, by group ID and by the "namespace/name" of the pool
+	// that each was made for. Pools own them, not Machines. VMs and groups are decided separately,
+	// with separate memories.
 	Groups bool
 	// Pools are all pools, also those being deleted; read as Machines are. They count only if
 	// Groups is set.
@@ -34,16 +35,15 @@ type OrphanObservation struct {
 	// Began is when this process made its first pass. For one OrphanPeriod it can't know what an
 	// earlier process deleted. Zero: long ago.
 	Began time.Time
-	// Spent is the brake's memory: OrphanPlan.Spent of the last plan.
-	Spent []Spent
-	// Sightings is the memory of this process: OrphanPlan.Sightings of the
-	// last plan. Losing it costs time.
-	Sightings []Sighting
+	// Spent is the brake's memory: Plan.Spent of the last plan.
+	Spent []safety.Spent
+	// Candidates is the memory of this process: Plan.Candidates of the last plan. Losing it costs
+	// time.
+	Candidates []Candidate
 	// NoCluster: machines join no cluster. Then VMs that machines have and no listing shows are
 	// missed, too.
 	NoCluster bool
-	// Unlisted is the memory of those: OrphanPlan.Unlisted of the last plan. Losing
-	// it costs time.
+	// Unlisted is the memory of those: Plan.Unlisted of the last plan. Losing it costs time.
 	Unlisted []Unlisted
 	// Tries are the failed deletes that this process remembers: the last one of each VM. A later
 	// success removes the entry; losing the memory removes all.
@@ -56,8 +56,8 @@ type OrphanObservation struct {
 	Frozen bool
 }
 
-// OrphanClass is a class of machines and what was heard of its VMs.
-type OrphanClass struct {
+// Class is a class of machines and what was heard of its VMs.
+type Class struct {
 	Key object.Key
 	// Asked is when this process last asked for its VMs. Zero: never.
 	Asked time.Time
@@ -84,14 +84,13 @@ type Listing struct {
 type Hint struct {
 	Class object.Key
 	At    time.Time
-	// Several is the name of a machine for which GetMachineStatus, and no
-	// other call, answered OUT_OF_RANGE at that time. Empty: a machine of the
-	// class has disappeared.
+	// Several is the name of a machine for which GetMachineStatus, and no other call, answered
+	// OUT_OF_RANGE at that time. Empty: a machine of the class has disappeared.
 	Several string
 }
 
-// Sighting is a VM that was seen without an owner.
-type Sighting struct {
+// Candidate is a VM that was seen without an owner.
+type Candidate struct {
 	Class      object.Key // that listed it
 	ProviderID string
 	Name       string // of the machine it was made for
@@ -107,14 +106,13 @@ type Try struct {
 	Failures   int // in a row
 }
 
-// OrphanPlan is what to do next: List, or ReadMachines, or Delete. With none of them, decide again
-// at At.
-type OrphanPlan struct {
+// Plan is what to do next: List, or ReadMachines, or Delete. With none of them, decide again at At.
+type Plan struct {
 	// List asks for the VMs of classes, in any order or in parallel. An answer becomes
-	// OrphanClass.Listing. It also sets Asked, Code and Failures; Live becomes zero.
+	// Class.Listing. It also sets Asked, Code and Failures; Read becomes zero.
 	List []ListVMs
-	// ReadMachines asks for a live read of all machines, of all namespaces
-	// and classes; Live becomes the time just before it.
+	// ReadMachines asks for a live read of all machines, of all namespaces and classes; Read says
+	// when it began.
 	ReadMachines bool
 	// With Groups, ReadMachines asks for the pools. Delete asks for a DeletePool of a pool made up
 	// from the order's name and ID. Just before the call, read all pools live and ask
@@ -124,15 +122,15 @@ type OrphanPlan struct {
 	// made up from the order's name and provider ID. Just before each call, read the machines of
 	// that name live, and drop the order unless StillOrphan reports true. Add each order's ID to
 	// Deleted. Add a failure to Tries. An answer OK or NOT_FOUND removes the ID from Tries and from
-	// Sightings.
-	Delete []DeleteOrphan
-	// Sightings replaces the memory, with every plan.
-	Sightings []Sighting
+	// Candidates.
+	Delete []Delete
+	// Candidates replaces the memory, with every plan.
+	Candidates []Candidate
 	// Unlisted replaces that memory, with every plan. Those that are Missing go into the
 	// observations of their machines, as MissingVM.
 	Unlisted []Unlisted
 	// Spent replaces the brake's memory, with every plan. It includes the orders of this plan.
-	Spent []Spent
+	Spent []safety.Spent
 	// Warn are warnings for the operator, in order, at most Burst.
 	Warn []decision.Why
 	// At is when to decide again. It is zero if there are orders.
@@ -146,8 +144,8 @@ type ListVMs struct {
 	Why   decision.Why
 }
 
-// DeleteOrphan is an order to delete one VM.
-type DeleteOrphan struct {
+// Delete is an order to delete one VM.
+type Delete struct {
 	Class      object.Key
 	ProviderID string // never empty
 	Name       string // of the machine it was made for, never empty
@@ -160,7 +158,7 @@ type DeleteOrphan struct {
 
 // StillOrphan reports whether the order still holds, given a machine as it is now: one of the
 // order's name, or any other. Nil: there is none, and the order holds.
-func (o *DeleteOrphan) StillOrphan(m *machine.Machine) bool {
+func (o *Delete) StillOrphan(m *machine.Machine) bool {
 	if m == nil {
 		return true
 	}
@@ -173,6 +171,6 @@ func (o *DeleteOrphan) StillOrphan(m *machine.Machine) bool {
 // StillOrphanGroup reports whether an order about a group still holds, given a pool as it is now. A
 // pool keeps the group that it has recorded. It also keeps every group of its name, because it may
 // be about to create or adopt one. Nil: there is no pool, and the order holds.
-func (o *DeleteOrphan) StillOrphanGroup(p *machinepool.Pool) bool {
+func (o *Delete) StillOrphanGroup(p *machinepool.Pool) bool {
 	return p == nil || p.Key.String() != o.Name && p.Status.GroupID != o.ProviderID
 }

@@ -1,4 +1,4 @@
-package safety
+package orphan
 
 import (
 	"time"
@@ -17,8 +17,8 @@ import (
 // may be. A later machine of the same name, through an unsettled reservation, is new and has
 // recorded none either.
 
-// ownership is what a machine of a VM's name, but with another provider ID or
-// none, means for the VM.
+// ownership is what a machine of a VM's name, but with another provider ID or none, means for the
+// VM.
 type ownership int
 
 const (
@@ -114,7 +114,7 @@ func ownersOfGroups(pools []*machinepool.Pool) owners {
 }
 
 // owners returns the owners of what is searched for.
-func (d *collection) owners() owners {
+func (d *decider) owners() owners {
 	if d.o.Groups {
 		return ownersOfGroups(d.o.Pools)
 	}

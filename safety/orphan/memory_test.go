@@ -1,4 +1,4 @@
-package safety_test
+package orphan_test
 
 import (
 	"testing"
@@ -12,11 +12,12 @@ import (
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/safety/orphan"
 	"github.com/millwright-go/millwright/test/safetytest"
 )
 
 func (c *cloud) hint(class string) {
-	c.hints = append(c.hints, safety.Hint{Class: object.Key{Namespace: "fleet", Name: class}, At: c.Now})
+	c.hints = append(c.hints, orphan.Hint{Class: object.Key{Namespace: "fleet", Name: class}, At: c.Now})
 }
 
 // A failed delete waits for its time, even if the class is listed sooner for another reason.
@@ -24,7 +25,7 @@ func TestFailedDeleteWaits(t *testing.T) {
 	c := newCloud(t, "a")
 	c.boot("gone", "a")
 	deletes := 0
-	c.doomed = func(safety.DeleteOrphan) { deletes++ }
+	c.deleting = func(orphan.Delete) { deletes++ }
 	c.answer = func(call, _ string) codes.Code {
 		return map[string]codes.Code{"delete": codes.PermissionDenied}[call]
 	}
@@ -45,64 +46,64 @@ func TestFailedDeleteWaits(t *testing.T) {
 // An order that was dropped, or refused, is not repeated in its pass.
 func TestOrphanIsOrderedOnceAPass(t *testing.T) {
 	class := object.Key{Name: "a"}
-	o := &safety.OrphanObservation{
-		Classes: []safety.OrphanClass{{Key: class, Asked: safetytest.Epoch, Listing: &safety.Listing{
+	o := &orphan.Observation{
+		Classes: []orphan.Class{{Key: class, Asked: safetytest.Epoch, Listing: &orphan.Listing{
 			Asked: safetytest.Epoch, Answered: safetytest.Epoch, VMs: map[string]string{"p://1": "m-1"},
 		}}},
-		Sightings: []safety.Sighting{{Class: class, ProviderID: "p://1", Name: "m-1", Since: safetytest.Epoch.Add(-time.Minute)}},
-		Read:      decision.Freshness{Began: safetytest.Epoch}, Owners: 1,
+		Candidates: []orphan.Candidate{{Class: class, ProviderID: "p://1", Name: "m-1", Since: safetytest.Epoch.Add(-time.Minute)}},
+		Read:       decision.Freshness{Began: safetytest.Epoch}, Owners: 1,
 	}
-	plan, err := safety.DecideOrphans(o, safety.DefaultPolicy(), safetytest.Epoch)
+	plan, err := orphan.Decide(o, safety.DefaultPolicy(), safetytest.Epoch)
 	require.NoError(t, err)
 	require.Len(t, plan.Delete, 1)
 	o.Deleted = map[string]bool{"p://1": true}
-	plan, err = safety.DecideOrphans(o, safety.DefaultPolicy(), safetytest.Epoch)
+	plan, err = orphan.Decide(o, safety.DefaultPolicy(), safetytest.Epoch)
 	require.NoError(t, err)
 	assert.Empty(t, plan.Delete)
-	assert.Equal(t, o.Sightings, plan.Sightings, "it was seen, and is still there for all that is known")
+	assert.Equal(t, o.Candidates, plan.Candidates, "it was seen, and is still there for all that is known")
 	assert.Equal(t, safetytest.Epoch.Add(30*time.Second), plan.At, "looked at again, but not at once")
 }
 
-// Sightings of one class survive the listing of another class, and a listing that fails. They are
+// Candidates of one class survive the listing of another class, and a listing that fails. They are
 // dropped once the VM is no longer listed.
-func TestSightingsAreKept(t *testing.T) {
+func TestCandidatesAreKept(t *testing.T) {
 	c := newCloud(t, "a", "b")
 	v := c.boot("gone", "a")
 	require.NoError(t, c.pass())
-	require.Len(t, c.sightings, 1)
-	since := c.sightings[0].Since
+	require.Len(t, c.candidates, 1)
+	since := c.candidates[0].Since
 
 	c.known["b"].Asked = time.Time{}
 	c.Now = c.Now.Add(10 * time.Second)
 	require.NoError(t, c.pass())
-	require.Len(t, c.sightings, 1)
-	assert.Equal(t, since, c.sightings[0].Since)
+	require.Len(t, c.candidates, 1)
+	assert.Equal(t, since, c.candidates[0].Since)
 
 	c.answer = func(string, string) codes.Code { return codes.Unavailable }
 	c.Now = c.Now.Add(20 * time.Second)
 	require.NoError(t, c.pass())
-	require.Len(t, c.sightings, 1)
-	assert.Equal(t, since, c.sightings[0].Since)
+	require.Len(t, c.candidates, 1)
+	assert.Equal(t, since, c.candidates[0].Since)
 
 	c.answer, v.gone = nil, c.Now
 	c.Now = c.plan.At
 	require.NoError(t, c.pass())
-	assert.Empty(t, c.sightings, "somebody else has deleted it")
+	assert.Empty(t, c.candidates, "somebody else has deleted it")
 
 	c.boot("gone", "a")
 	c.known["a"].Asked = time.Time{}
 	require.NoError(t, c.pass())
-	require.Len(t, c.sightings, 1)
+	require.Len(t, c.candidates, 1)
 	c.classes = []string{"b"}
 	require.NoError(t, c.pass())
-	assert.Empty(t, c.sightings, "its class is gone")
+	assert.Empty(t, c.candidates, "its class is gone")
 }
 
-// A clock that is set back costs the sighting; the orphan is still collected.
-func TestSightingFromTheFuture(t *testing.T) {
+// A clock that is set back costs the candidate; the orphan is still collected.
+func TestCandidateFromTheFuture(t *testing.T) {
 	c := newCloud(t, "a")
 	c.boot("gone", "a")
-	c.sightings = []safety.Sighting{{Class: object.Key{Namespace: "fleet", Name: "a"}, ProviderID: "p://1", Name: "gone", Since: safetytest.Epoch.Add(time.Hour)}}
+	c.candidates = []orphan.Candidate{{Class: object.Key{Namespace: "fleet", Name: "a"}, ProviderID: "p://1", Name: "gone", Since: safetytest.Epoch.Add(time.Hour)}}
 	require.NoError(t, c.pass())
 	c.wait(1)
 	assert.Empty(t, c.left())
@@ -117,7 +118,7 @@ func TestOutOfRangeFromBefore(t *testing.T) {
 		m := c.give("m-1", "a", machine.PhaseNew, "")
 		outOfRange(m, safetytest.Epoch.Add(time.Second))
 		m.Status.LastOperation.Stage = machine.StageCreateVM
-		hint := safety.Hint{Class: object.Key{Namespace: "fleet", Name: "a"}, At: safetytest.Epoch, Several: "m-1"}
+		hint := orphan.Hint{Class: object.Key{Namespace: "fleet", Name: "a"}, At: safetytest.Epoch, Several: "m-1"}
 		if late {
 			hint.At = safetytest.Epoch.Add(time.Second)
 		}

@@ -1,4 +1,4 @@
-package safety_test
+package orphan_test
 
 import (
 	"fmt"
@@ -14,6 +14,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/safety/orphan"
 	"github.com/millwright-go/millwright/test/safetytest"
 )
 
@@ -36,27 +37,27 @@ type cloud struct {
 	made     int
 
 	// What the collector's process remembers.
-	known     map[string]*safety.OrphanClass
-	sightings []safety.Sighting
-	spent     []safety.Spent
-	began     time.Time
-	tries     []safety.Try
-	hints     []safety.Hint
-	frozen    bool
-	owners    int // sets and deployments in the store
+	known      map[string]*orphan.Class
+	candidates []orphan.Candidate
+	spent      []safety.Spent
+	began      time.Time
+	tries      []orphan.Try
+	hints      []orphan.Hint
+	frozen     bool
+	owners     int // sets and deployments in the store
 
-	stale  func() []*machine.Machine           // what the cache shows; nil: the current state
-	port   func(call string) error             // before each call; an error ends the pass
-	answer func(call, about string) codes.Code // what the provider answers
-	doomed func(safety.DeleteOrphan)           // sees each delete that is issued
-	plan   safety.OrphanPlan
-	lists  int
+	stale    func() []*machine.Machine           // what the cache shows; nil: the current state
+	port     func(call string) error             // before each call; an error ends the pass
+	answer   func(call, about string) codes.Code // what the provider answers
+	deleting func(orphan.Delete)                 // sees each delete that is issued
+	plan     orphan.Plan
+	lists    int
 }
 
 func newCloud(t require.TestingT, classes ...string) *cloud {
 	return &cloud{
 		Journal: safetytest.Journal{Now: safetytest.Epoch}, t: t, policy: safety.DefaultPolicy(), classes: classes,
-		machines: map[string]*machine.Machine{}, known: map[string]*safety.OrphanClass{}, owners: 1,
+		machines: map[string]*machine.Machine{}, known: map[string]*orphan.Class{}, owners: 1,
 	}
 }
 
@@ -120,14 +121,14 @@ func (c *cloud) code(call, about string) codes.Code {
 
 // restart starts a new process.
 func (c *cloud) restart() {
-	c.known, c.sightings, c.tries, c.hints = map[string]*safety.OrphanClass{}, nil, nil, nil
+	c.known, c.candidates, c.tries, c.hints = map[string]*orphan.Class{}, nil, nil, nil
 	c.spent, c.began = nil, c.Now
 }
 
 // pass is one pass of the collector.
 func (c *cloud) pass() error {
-	o := &safety.OrphanObservation{
-		Machines: c.live(), Sightings: c.sightings, Tries: c.tries, Hints: c.hints, Frozen: c.frozen,
+	o := &orphan.Observation{
+		Machines: c.live(), Candidates: c.candidates, Tries: c.tries, Hints: c.hints, Frozen: c.frozen,
 		Deleted: map[string]bool{}, Owners: c.owners, Began: c.began, Spent: c.spent,
 	}
 	if c.stale != nil {
@@ -135,15 +136,15 @@ func (c *cloud) pass() error {
 	}
 	for _, name := range c.classes {
 		if c.known[name] == nil {
-			c.known[name] = &safety.OrphanClass{Key: object.Key{Namespace: "fleet", Name: name}}
+			c.known[name] = &orphan.Class{Key: object.Key{Namespace: "fleet", Name: name}}
 		}
 		c.known[name].Listing = nil
 		o.Classes = append(o.Classes, *c.known[name])
 	}
 	for range 50 {
-		plan, err := safety.DecideOrphans(o, c.policy, c.Now)
+		plan, err := orphan.Decide(o, c.policy, c.Now)
 		require.NoError(c.t, err)
-		c.sightings, o.Sightings, c.plan = plan.Sightings, plan.Sightings, plan
+		c.candidates, o.Candidates, c.plan = plan.Candidates, plan.Candidates, plan
 		c.spent, o.Spent = plan.Spent, plan.Spent
 		c.tell(&plan)
 		var failed error
@@ -167,14 +168,14 @@ func (c *cloud) pass() error {
 	return nil
 }
 
-func (c *cloud) listAll(o *safety.OrphanObservation, orders []safety.ListVMs) error {
+func (c *cloud) listAll(o *orphan.Observation, orders []orphan.ListVMs) error {
 	for _, order := range orders {
 		asked := c.Now
 		if err := c.call("list"); err != nil {
 			return err
 		}
 		c.lists++
-		l := &safety.Listing{Asked: asked, Answered: c.Now, VMs: c.list(order.Class.Name)}
+		l := &orphan.Listing{Asked: asked, Answered: c.Now, VMs: c.list(order.Class.Name)}
 		if l.Code = c.code("list", order.Class.Name); l.Code != codes.OK {
 			l.Message, l.VMs = "no answer", nil
 		}
@@ -194,7 +195,7 @@ func (c *cloud) listAll(o *safety.OrphanObservation, orders []safety.ListVMs) er
 	return nil
 }
 
-func (c *cloud) deleteAll(o *safety.OrphanObservation, orders []safety.DeleteOrphan) error {
+func (c *cloud) deleteAll(o *orphan.Observation, orders []orphan.Delete) error {
 	for _, order := range orders {
 		if err := c.call("delete"); err != nil {
 			return err
@@ -203,8 +204,8 @@ func (c *cloud) deleteAll(o *safety.OrphanObservation, orders []safety.DeleteOrp
 		if m := c.machines[order.Name]; m != nil && !order.StillOrphan(m) {
 			continue
 		}
-		if c.doomed != nil {
-			c.doomed(order)
+		if c.deleting != nil {
+			c.deleting(order)
 		}
 		code := c.code("delete", order.ProviderID)
 		if code == codes.OK {
@@ -220,24 +221,24 @@ func (c *cloud) deleteAll(o *safety.OrphanObservation, orders []safety.DeleteOrp
 }
 
 // answered remembers the answer to a delete.
-func (c *cloud) answered(o *safety.OrphanObservation, id string, code codes.Code) {
+func (c *cloud) answered(o *orphan.Observation, id string, code codes.Code) {
 	failures := 0
-	c.tries = slices.DeleteFunc(slices.Clone(c.tries), func(t safety.Try) bool {
+	c.tries = slices.DeleteFunc(slices.Clone(c.tries), func(t orphan.Try) bool {
 		if t.ProviderID == id {
 			failures = t.Failures
 		}
 		return t.ProviderID == id
 	})
 	if code == codes.OK || code == codes.NotFound {
-		o.Sightings = slices.DeleteFunc(slices.Clone(o.Sightings), func(s safety.Sighting) bool { return s.ProviderID == id })
-		c.sightings = o.Sightings
+		o.Candidates = slices.DeleteFunc(slices.Clone(o.Candidates), func(s orphan.Candidate) bool { return s.ProviderID == id })
+		c.candidates = o.Candidates
 	} else {
-		c.tries = append(c.tries, safety.Try{ProviderID: id, At: c.Now, Code: code, Failures: failures + 1})
+		c.tries = append(c.tries, orphan.Try{ProviderID: id, At: c.Now, Code: code, Failures: failures + 1})
 	}
 	o.Tries = c.tries
 }
 
-func (c *cloud) tell(plan *safety.OrphanPlan) {
+func (c *cloud) tell(plan *orphan.Plan) {
 	var parts []string
 	switch {
 	case len(plan.List) > 0:

@@ -1,0 +1,186 @@
+package ownerless
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/millwright-go/millwright/decision"
+	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/machineset"
+	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/safety"
+	"github.com/millwright-go/millwright/safety/internal/brake"
+	"github.com/millwright-go/millwright/safety/internal/times"
+)
+
+// Decide decides which machines and sets have lost their owner and are to be deleted. It changes
+// none of its arguments, and returns the same plan for the same arguments. Only a caller's mistake
+// is an error.
+//
+// An object is deleted if two live reads, OwnerGap apart, have shown it with the same owner, by
+// UID, and have not shown that owner. The policy's brake limits how many go within an OwnerPeriod.
+// Objects without an owner, or with one of another kind, are ignored.
+func Decide(o *Observation, p *safety.Policy, now time.Time) (Plan, error) {
+	if o == nil {
+		return Plan{}, safety.ErrNoObservation
+	}
+	if err := p.Validate(); err != nil {
+		return Plan{}, err
+	}
+	d := decider{o: o, p: p, now: now}
+	d.brake = brake.New(p, o.Spent, len(o.Machines)+len(o.Sets), !now.Before(o.Began.Add(p.OwnerPeriod)), p.OwnerPeriod, now)
+	plan := d.decide()
+	plan.Spent = d.brake.Orders()
+	return plan, nil
+}
+
+// decider is one call of Decide.
+type decider struct {
+	o     *Observation
+	p     *safety.Policy
+	now   time.Time
+	brake *brake.Brake
+
+	suspects []Delete
+	held     int64
+}
+
+func (d *decider) decide() Plan {
+	if d.o.Frozen {
+		return Plan{Candidates: d.o.Candidates, At: d.now.Add(d.p.CheckPeriod), Why: decision.Why{Reason: reasonFrozen}}
+	}
+	d.suspect()
+	if len(d.suspects) == 0 {
+		return Plan{At: d.now.Add(d.p.OwnerPeriod), Why: decision.Why{Reason: reasonAllOwned}}
+	}
+	if !d.o.Read.Live() {
+		return d.read()
+	}
+	candidates := d.remember()
+	if orders := d.planDeletions(candidates); len(orders) > 0 {
+		return Plan{Delete: orders, Candidates: candidates, Warn: d.warnings(), Why: orders[0].Why}
+	}
+	return d.rest(candidates)
+}
+
+// suspect finds objects whose owner is not there, machines first.
+func (d *decider) suspect() {
+	sets := make(map[string]bool, len(d.o.Sets))
+	for _, s := range d.o.Sets {
+		if s != nil {
+			sets[s.UID] = true
+		}
+	}
+	for _, m := range d.o.Machines {
+		if m != nil && d.lostOwner(&m.Meta, machineset.OwnerKind, sets) {
+			d.add(&m.Meta, false, reasonSetGone)
+		}
+	}
+	if d.o.NoDeployments {
+		return
+	}
+	deployments := make(map[string]bool, len(d.o.Deployments))
+	for _, top := range d.o.Deployments {
+		if top != nil {
+			deployments[top.UID] = true
+		}
+	}
+	for _, s := range d.o.Sets {
+		if s != nil && d.lostOwner(&s.Meta, deployment.OwnerKind, deployments) {
+			d.add(&s.Meta, true, reasonDeploymentGone)
+		}
+	}
+}
+
+func (d *decider) lostOwner(m *object.Meta, kind string, owners map[string]bool) bool {
+	return m.UID != "" && !m.Deleted() && !d.o.Ordered[m.UID] &&
+		m.Owner != nil && m.Owner.Kind == kind && m.Owner.UID != "" && !owners[m.Owner.UID]
+}
+
+func (d *decider) add(m *object.Meta, set bool, reason decision.Reason) {
+	d.suspects = append(d.suspects, Delete{
+		Set: set, Key: m.Key, UID: m.UID, Owner: *m.Owner, Why: decision.Why{Reason: reason, Name: m.Name, Detail: m.Owner.Name},
+	})
+}
+
+// read asks for a live read, unless the last one was a moment ago. Without that pause, caches that
+// lag behind would cause one live read after the other.
+func (d *decider) read() Plan {
+	n := int64(len(d.suspects))
+	plan := Plan{Candidates: d.o.Candidates}
+	if at := d.o.Looked.Add(d.p.OwnerGap); !d.o.Looked.IsZero() && !d.o.Looked.After(d.now) && d.now.Before(at) {
+		plan.At, plan.Why = at, decision.Why{Reason: reasonOwnerSecond, Have: n, For: at.Sub(d.now)}
+		return plan
+	}
+	plan.Read, plan.Why = true, decision.Why{Reason: reasonReadAll, Have: n}
+	return plan
+}
+
+// remember returns the candidates to keep, by UID.
+func (d *decider) remember() []Candidate {
+	before := make(map[string]Candidate, len(d.o.Candidates))
+	for _, s := range d.o.Candidates {
+		if !s.Since.After(d.now) {
+			before[s.UID] = s
+		}
+	}
+	kept := make([]Candidate, 0, len(d.suspects))
+	for i := range d.suspects {
+		s := Candidate{UID: d.suspects[i].UID, Owner: d.suspects[i].Owner.UID, Since: d.o.Read.Began}
+		if seen, yes := before[s.UID]; yes && seen.Owner == s.Owner {
+			s.Since = seen.Since
+		}
+		kept = append(kept, s)
+	}
+	slices.SortStableFunc(kept, func(a, b Candidate) int { return cmp.Compare(a.UID, b.UID) })
+	return slices.CompactFunc(kept, func(a, b Candidate) bool { return a.UID == b.UID })
+}
+
+// planDeletions orders the deletion of objects that were seen twice, as far as the brake allows.
+func (d *decider) planDeletions(candidates []Candidate) []Delete {
+	since := make(map[string]time.Time, len(candidates))
+	for _, s := range candidates {
+		since[s.UID] = s.Since
+	}
+	var orders []Delete
+	for i := range d.suspects {
+		s := &d.suspects[i]
+		switch {
+		case !d.o.Read.Covers(since[s.UID].Add(d.p.OwnerGap)) || len(orders) == d.p.Burst:
+		case !d.brake.Take(s.UID):
+			d.held++
+		default:
+			orders = append(orders, *s)
+		}
+	}
+	return orders
+}
+
+func (d *decider) warnings() []decision.Why {
+	if d.held == 0 {
+		return nil
+	}
+	return []decision.Why{{Reason: reasonOwnersBraked, Have: d.held, Want: int64(d.brake.Most), For: d.p.OwnerPeriod}}
+}
+
+// rest waits for the second live read, or until the brake lets more go.
+func (d *decider) rest(candidates []Candidate) Plan {
+	at := d.now.Add(d.p.OwnerPeriod)
+	for _, s := range candidates {
+		due := s.Since.Add(d.p.OwnerGap)
+		if !d.brake.Counts(s.UID) {
+			due = times.Later(due, d.brake.FreeAt())
+		}
+		at = times.Earlier(at, due)
+	}
+	at = times.Later(at, d.o.Read.Began.Add(d.p.OwnerGap))
+	plan := Plan{
+		Candidates: candidates, Warn: d.warnings(), At: at,
+		Why: decision.Why{Reason: reasonOwnerSecond, Have: int64(len(candidates)), For: at.Sub(d.now)},
+	}
+	if len(plan.Warn) > 0 {
+		plan.Why = plan.Warn[0]
+	}
+	return plan
+}

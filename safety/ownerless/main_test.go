@@ -1,0 +1,10 @@
+package ownerless_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/millwright-go/millwright/test/safetytest"
+)
+
+func TestMain(m *testing.M) { os.Exit(safetytest.Run(m)) }
