@@ -36,8 +36,8 @@ var (
 // used. If the deployment already has this size and these names, it comes back unchanged, so that a
 // caller whose answer was lost may ask again.
 //
-// The named machines go first within the bounds of the deployment's strategy. If one can't go
-// because availability would fall below the floor, another goes.
+// The named machines are deleted first, within the bounds of the deployment's strategy. If one can't
+// be deleted because availability would fall below the floor, another one is.
 func ScaleDown(o *Observation, names []string, to int32, p *Policy, now time.Time) (*Deployment, error) {
 	if o == nil || o.Deployment == nil {
 		return nil, ErrNoDeployment

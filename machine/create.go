@@ -9,7 +9,7 @@ import (
 // has joined. The order of its steps is the order of writes and calls:
 //
 //	ask for the VM -> announce -> bootstrap token -> create -> record ID and node name ->
-//	initialize -> Pending -> the node joins -> the token goes -> Running
+//	initialize -> Pending -> the node joins -> the token is removed -> Running
 //
 // A process that is killed after the VM was made and before it was recorded is
 // followed by one that asks for the VM, finds it, and goes on from there.

@@ -9,7 +9,7 @@ import (
 
 // A node that joins a cluster shows a bootstrap token, which it finds in its
 // VM's user data. Each machine has one of its own: it is there before the create
-// is issued, lasts until the creation's time is up, and goes when the node has
+// is issued, lasts until the creation's time is up, and is removed when the node has
 // joined, or else with the machine.
 //
 // Nothing is recorded of it. The token is found by the machine's identity, so

@@ -10,8 +10,9 @@ import (
 // A provider that refuses to create anything of a class, because a quota is used up
 // or the class has a mistake, refuses it to every machine of the class. Package
 // safety keeps count, and the caller passes a Hold to each of them. A machine with a
-// Hold makes no call until it is its turn to try for all. Its creation clock runs on. If a quota is missing, the machine's status says so once: an
-// autoscaler goes by that, and tries another group of nodes.
+// Hold makes no call until it is its turn to try for all. Its creation
+// clock runs on. If a quota is missing, the machine's status says so once: an
+// autoscaler reads that, and tries another group of nodes.
 
 // createTurnRetry is after how long a turn is asked for again where the answer says
 // nothing better.

@@ -39,7 +39,7 @@ type FindNode struct {
 
 // SyncNode writes Node, a changed copy of the node observed, under its
 // version (Observation.NodeSynced; the written node replaces Observation.Node).
-// Capacity is written before the rest: Applied, which goes with the rest, is
+// Capacity is written before the rest: Applied, which is written with the rest, is
 // the only record of what to remove again.
 type SyncNode struct {
 	Node     *Node
@@ -65,7 +65,7 @@ type DrainNode struct {
 	Node *Node
 	// Forced says that no budget and no volume is to be waited for.
 	Forced bool
-	// Stays says that the VM goes on running: it must not be declared out
+	// Stays says that the VM keeps running: it must not be declared out
 	// of service.
 	Stays bool
 	// Since is the persisted beginning of this drain; what a former drain has

@@ -130,8 +130,8 @@ func (u nodeUpdate) apply() {
 }
 
 // drainIsOver reports whether a node has the record of a drain that does
-// not go on: its machine is neither going nor being updated. With the record goes
-// the cordon, if it was the drain's.
+// not go on: its machine is neither being deleted nor updated. The cordon is
+// removed with the record, if it was the drain's.
 func (u nodeUpdate) drainIsOver() bool {
 	return u.n.Drain != nil && (u.m.Status.Phase == PhaseRunning || u.returns())
 }

@@ -33,7 +33,7 @@ const (
 
 // NodeInPlaceUpdate is the condition of a node that says where its update
 // stands. Its status is always True, and its reason says the stage. An update
-// agent goes to work at ReasonReadyForUpdate, and at no other. The condition
+// agent works at ReasonReadyForUpdate only. The condition
 // stays on the node: the next update begins at ReasonUpdateSuccessful, or where
 // the condition is missing.
 const (

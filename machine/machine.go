@@ -100,7 +100,7 @@ type Configuration struct {
 	// as it takes, instead of replacing it.
 	DisableHealthTimeout bool
 	// MaxEvictRetries is how often a drain may try to evict a pod. It is carried from templates to
-	// machines for programs that go by it; package drain goes by its policy. Zero: not said.
+	// machines for programs that use it; package drain uses its policy. Zero: not said.
 	MaxEvictRetries int32
 	// NodeConditions replaces Policy.NodeConditions unless nil.
 	NodeConditions []string

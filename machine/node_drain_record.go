@@ -8,7 +8,7 @@ import (
 )
 
 // DrainRecord is what must outlive a process that drains a node. It is kept on
-// the node, written together with the cordon, and goes with the node or with
+// the node, written together with the cordon, and removed with the node or with
 // the uncordon. All times have whole seconds. Package drain alone reads and
 // writes it.
 type DrainRecord struct {

@@ -153,7 +153,7 @@ func (s nodeSync) holdsTaints(have, want []object.Taint) bool {
 }
 
 // startup reports whether a taint is the one that nodes register with and that
-// goes when they join. A template that names it changes nothing about that.
+// is removed when they join. A template that names it changes nothing about that.
 func (s nodeSync) startup(t object.Taint) bool {
 	return t.Key != "" && t.Key == s.p.Keys.NotReadyTaint
 }

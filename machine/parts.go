@@ -27,7 +27,7 @@ type nodeUpdate struct {
 }
 
 // nodeSync brings a node in line with its machine. joining says that the node is
-// healthy and about to join: then the startup taint goes.
+// healthy and about to join: then the startup taint is removed.
 type nodeSync struct {
 	*situation
 	n       *Node
@@ -42,7 +42,7 @@ type creation struct{ *situation }
 
 // inPlace takes a machine through an update in place, and back into service. n is its
 // node; nil: it is missing, or was not looked for. What goes into a plan is node()
-// instead: a part whose node goes out with a plan makes each decision allocate.
+// instead: a part whose node is in a plan makes each decision allocate.
 type inPlace struct {
 	*situation
 	n *Node

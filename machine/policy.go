@@ -32,7 +32,7 @@ type Policy struct {
 	// before the process did: no machine is Failed for a timeout that ran while no
 	// process looked, see Observation.WatchedSince. A process that was stopped
 	// for longer than this, as by SIGSTOP or with its VM, starts to watch again
-	// when it goes on. It concerns the creation,
+	// when it continues. It concerns the creation,
 	// health and in-place timeouts, and nothing is stored for it. Zero: such a
 	// wait ends on its own time. Not negative, at least a second otherwise;
 	// default 1 min, this library's.
@@ -82,8 +82,8 @@ type Keys struct {
 	// AvoidTaint is the key of the taint, with effect PreferNoSchedule, on
 	// nodes with RolloutMarks.Avoid.
 	AvoidTaint string
-	// KeepNode is the annotation on nodes with RolloutMarks.Keep that has an
-	// autoscaler leave them alone; KeptByUs goes with it, and tells it from
+	// KeepNode is the annotation on nodes with RolloutMarks.Keep that keeps
+	// autoscalers off; KeptByUs is written with it, and tells it from
 	// one that somebody else wrote.
 	KeepNode, KeptByUs string
 }

@@ -15,8 +15,8 @@ import (
 //	cordon, taint, annotation -> condition Preserved -> the node is drained
 //
 // and back: recorded as ended -> condition -> the rest of what is on the node.
-// Each step is found again by looking at the status and the node, so that the
-// way goes on from wherever a process died.
+// Each step is found again by looking at the status and the node, so that
+// another process can continue from each of them.
 //
 // The end is a moment, not a wait: it was told to people, on the node and on the
 // machine, and clocks that are restarted (ClockFrom) do not move it. It says

@@ -35,7 +35,7 @@ func (k nodePreservation) unrecorded() bool {
 	return k.n.Applied.Preserved == (PreservedMarks{}) && k.marks() != (PreservedMarks{})
 }
 
-// wanted is what should be on the node. What has ended goes after the
+// wanted is what should be on the node. What has ended is removed after the
 // condition that tells of it, so that the record outlives it. From the node of a machine
 // that stays failed, workload is kept away until it is replaced.
 func (k nodePreservation) wanted(have PreservedMarks) PreservedMarks {

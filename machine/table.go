@@ -46,8 +46,8 @@ const (
 	EventRestart     Event = "restart"
 )
 
-// StageGone is the end of a deletion: the finalizer is off and the object
-// goes. It is never stored.
+// StageGone is the end of a deletion: the finalizer is removed and the object
+// is gone. It is never stored.
 const StageGone Stage = "Gone"
 
 // Edge is one way through a state machine.

@@ -219,7 +219,7 @@ func (d *decider) drain() (Plan, bool) {
 	return Plan{At: at, Why: why}, true
 }
 
-// overdueAt returns when an instance goes even if it is not empty.
+// overdueAt returns when an instance is removed even if it is not empty.
 func (d *decider) overdueAt(l *Leaving) time.Time {
 	return l.Since.Add(d.p.DrainTimeout).Add(time.Second)
 }

@@ -14,7 +14,7 @@ type Policy struct {
 	// Poll is Period for a pool that is not settled. At least a second; default
 	// 15 s.
 	Poll time.Duration
-	// DrainTimeout is how long a leaving instance is drained. After that it goes even if it is not
+	// DrainTimeout is how long a leaving instance is drained. After that it is removed even if it is not
 	// empty. At least a second; default 2 h.
 	DrainTimeout time.Duration
 	// TokenTTL is the lifetime that a renewal gives a bootstrap token. TokenRenew is the remaining

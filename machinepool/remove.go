@@ -6,8 +6,8 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// remove decides about a pool whose deletion was asked for. The group goes first, then the
-// bootstrap data of its machines, then the record. Steps from before a crash are done again, and
+// remove decides about a pool whose deletion was asked for. The group is deleted first,
+// then the bootstrap data of its machines, then the record. Steps from before a crash are done again, and
 // have no effect.
 func (d *decider) remove() Plan {
 	if !d.s.HasFinalizer(Finalizer) {

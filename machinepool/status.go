@@ -76,7 +76,7 @@ const (
 	ExitProvider  Exit = "Provider"  // the provider removes it, and waits for the drain
 )
 
-// Leaving is an instance that is drained before it goes.
+// Leaving is an instance that is drained before it is removed.
 type Leaving struct {
 	ProviderID string
 	Exit       Exit

@@ -19,8 +19,8 @@ func (i *Instructions) chosen() map[string]time.Time {
 }
 
 // asChosen reports whether a machine that a scaler has chosen to go still is what it
-// was then. One that has become available since is counted on to stay before
-// those that are not: it goes first among its equals only.
+// was then. One that has become available since is expected to stay longer than
+// those that are not: it is first among its equals only.
 func (d *decider) asChosen(m *machine.Machine, available bool) bool {
 	at, chosen := d.chosen[m.Name]
 	return chosen && (!available || !m.AvailableAt(d.s.Spec.MinReady).After(at))
@@ -37,10 +37,10 @@ func (i *Instructions) chosenAt(name string) (at time.Time, chosen bool) {
 }
 
 // class comes before everything else in the deletion order. A machine
-// that a user keeps for inspection goes last even if a scaler chose it, or
-// another was asked for in its place. One that works goes for its replacement's sake
-// only after those that do not: a rollout counts on it that a set gives up
-// these first.
+// that a user keeps for inspection is last even if a scaler chose it, or its
+// replacement was requested. One that works is deleted for its replacement
+// only after those that do not: a rollout assumes that a set deletes these
+// first.
 func (d *decider) class(m *machine.Machine, available bool) class {
 	switch {
 	case d.explicit(m):

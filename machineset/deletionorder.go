@@ -10,7 +10,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// ranked is a machine with its place in an order: lower goes first. The facts
+// ranked is a machine with its place in an order: lower is deleted first. The facts
 // it is ranked by are packed, so that comparing two rarely looks at a machine.
 type ranked struct {
 	rank    uint64
@@ -67,14 +67,22 @@ const (
 	classExpired class = 7
 )
 
-// rank places a machine in the deletion order: those that a scaler has
-// chosen, those to be replaced that do no work, others, those kept for
-// inspection, then lower priority first, then the phase that is the least loss,
-// then by whether it is available, then by whether a scaler has chosen it, then by
-// whether it is to be replaced, then by age, then by name. A machine that runs but has not been ready for MinReady
-// yet goes before one that has, and so does one that is selected for an update
-// and about to stop: a rollout counts on it that a set gives up what is not
-// available first.
+// rank returns a machine's place in the deletion order. Of two machines, the first of these
+// that differs decides:
+//
+//  1. the class: a scaler's choice first, then machines to be replaced that do no work, then
+//     all others, then those that the set keeps for inspection, then those that a user keeps;
+//  2. the priority, lower first;
+//  3. the phase that loses least, see phaseRank;
+//  4. not available before available;
+//  5. a scaler's choice that has become available since;
+//  6. machines to be replaced;
+//  7. the age, see Policy.Age;
+//  8. the name.
+//
+// A machine that runs but has not been ready for MinReady yet is not available. Neither is one
+// that is selected for an update and about to stop. A rollout assumes that a set first deletes
+// what is not available.
 func (d *decider) rank(m *machine.Machine, available bool) ranked {
 	priority := min(max(m.Priority(d.p.Keys.Priority), math.MinInt32), math.MaxInt32)
 	rank := uint64(d.class(m, available))<<classShift |

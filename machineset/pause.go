@@ -7,7 +7,7 @@ import (
 )
 
 // A set that is paused gives no orders: it makes, deletes, claims, releases and
-// changes no machine, also while it is being deleted. Its status goes on. Its
+// changes no machine, also while it is being deleted. Its status is still written. Its
 // machines are not paused by it: they are reconciled as usual, and one that
 // fails is replaced when the pause is over.
 //

@@ -6,7 +6,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// AgeOrder says which goes first of two machines that nothing else tells apart.
+// AgeOrder says which of two machines is deleted first if nothing else tells them apart.
 type AgeOrder string
 
 // The orders by age.

@@ -13,7 +13,7 @@ import (
 // is not replaced, and not as available. Who asked for that is the machine's
 // matter (package machine), but for what a set asks itself: of machines that
 // failed it keeps as many as Spec.AutoPreserve says, by an annotation on them.
-// What is annotated counts against that limit until the machine goes, has run
+// What is annotated counts against that limit until the machine is gone, has run
 // out of time, or runs again.
 
 // keeps reports whether a failed machine is not to be replaced: it is kept for

@@ -7,10 +7,10 @@ import (
 )
 
 // A machine whose annotation asks for it (Keys.Replace) is replaced: another is
-// made first, where the surge allowance has room for it, and it goes once availability
-// permits. Nothing is remembered: as long as such machines are there, the set
-// wants as many more as may exist besides, and as soon as the others do without
-// one of them, it goes.
+// created first, where the surge allowance has room for it, and it is deleted once
+// availability permits. Nothing is remembered: while such machines are there, the
+// set wants as many more as may exist besides. As soon as the set can do without
+// one of them, it deletes that one.
 
 // surgeAllowance is what holds for the set.
 func (d *decider) surgeAllowance() SurgeAllowance {
@@ -78,7 +78,7 @@ func (d *decider) dispensable() int {
 }
 
 // replaceRequested deletes machines that are to be replaced, as many as can be
-// spared. Those that are not available cost nothing. What is too many goes
+// spared. Those that are not available cost nothing. Surplus machines are deleted
 // before them: a scaler may have chosen one that is available.
 func (d *decider) replaceRequested() (Plan, bool) {
 	r := &d.summary.requests

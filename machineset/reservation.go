@@ -15,7 +15,7 @@ import (
 // without creating, on a live read made after that time. names.go says how a
 // number becomes a name that never returns.
 
-// finish goes on with a reservation that is open. Names that came to be
+// finish continues a reservation that is open. Names that came to be
 // machines are done with. The others are used while a create under them is
 // allowed, and given up when none can be in flight any more; in between there
 // is nothing to do but wait, since a new name could be one machine too many.

@@ -104,9 +104,8 @@ func (s *shell) reconcilers() []Reconciler {
 	return all
 }
 
-// reconcilePolicies has the policies, which are the caller's and stay as they
-// are, say the same where one is nothing without the
-// other. Without a cluster there are no nodes to mark.
+// reconcilePolicies makes copies of the policies that agree where one depends on
+// another. The caller's policies stay as they are. Without a cluster there are no nodes to mark.
 func (o *Options) reconcilePolicies() {
 	sets, deployments := *o.SetPolicy, *o.DeploymentPolicy
 	if o.Cluster == nil {

@@ -37,10 +37,10 @@ type Options struct {
 	// Pools are reconciled where there is a PoolDriver too.
 	Pools store.Collection[*machinepool.Pool]
 
-	// KeepClasses has classes carry machine.Finalizer while anything refers
-	// to them, and secrets while classes do, so that none goes before the
+	// KeepClasses puts machine.Finalizer on classes while anything refers to
+	// them, and on secrets while classes do, so that none is gone before the
 	// last machine that needs it. False, the default, is for embedders whose
-	// classes and secrets are not for this manager to write.
+	// classes and secrets this manager must not write.
 	KeepClasses bool
 	// SecretNamespaces are the namespaces that classes may take secrets from,
 	// beside their own. A class that refers to another gets no call of the driver
@@ -66,9 +66,9 @@ type Options struct {
 	// Cluster is what machines join; nil: nothing.
 	Cluster Cluster
 
-	// Tokens makes the bootstrap tokens that user data asks for; nil: nothing
-	// does, and no VM is made from user data that asks for one. It needs a
-	// Cluster: a token goes when its machine has joined.
+	// Tokens makes the bootstrap tokens that user data asks for. Nil: none are
+	// made, and no VM is created from user data that asks for one. It needs a
+	// Cluster: a token is deleted when its machine has joined.
 	Tokens Tokens
 
 	// Drainer empties nodes before they are deleted; nil: deletions do not wait for workload.

@@ -15,11 +15,11 @@ import (
 // Options.Deployments is not set.
 var ErrNoDeployments = errors.New("manager: no Deployments")
 
-// ScaleDown takes replicas away from a deployment, down to to, and has the
-// machines named go for them, in one write: see deployment.ScaleDown for what is
-// refused and with which errors. What an autoscaler has found to be idle goes so,
-// and nothing else in its place. It returns when that is stored; the machines
-// go as reconcilers get to it. It may be called again when its answer was lost.
+// ScaleDown lowers the replicas of a deployment to to and names the machines that
+// are deleted for it, in one write: see deployment.ScaleDown for what is refused
+// and with which errors. So an autoscaler removes the machines that it found idle,
+// and no others. It returns when that is stored; reconcilers delete the machines
+// afterwards. It may be called again if its answer was lost.
 func (m *Manager) ScaleDown(ctx context.Context, key object.Key, names []string, to int32) error {
 	o := &m.options
 	if o.Deployments == nil {

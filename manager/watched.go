@@ -65,7 +65,7 @@ func (w *watched) forget() {
 	w.from, w.beaten = time.Time{}, time.Time{}
 }
 
-// beat goes on until ctx ends. Without a grace there is nothing to restart.
+// beat runs until ctx ends. Without a grace there is nothing to restart.
 func (m *Manager) beat(ctx context.Context) {
 	grace := m.options.MachinePolicy.Grace
 	for grace > 0 && ctx.Err() == nil {

@@ -185,7 +185,7 @@ func (g *groups) GetPoolStatus(_ context.Context, req *pooldriver.GetPoolStatusR
 	return a, nil
 }
 
-// DeletePool implements pooldriver.Driver. A group goes after its instances.
+// DeletePool implements pooldriver.Driver. A group is gone after its instances.
 func (g *groups) DeletePool(_ context.Context, req *pooldriver.DeletePoolRequest) (*pooldriver.Response, error) {
 	group, err := g.of(&req.Request)
 	switch {

@@ -46,7 +46,7 @@ func (r *ReachabilityReconciler) Reconcile(ctx context.Context, key object.Key) 
 }
 
 // unanswered takes a pass that panicked or failed while nothing was frozen for a check that no API
-// server answered: if that goes on for DownTimeout, everything is frozen. What is frozen stays so,
+// server answered: if that lasts for DownTimeout, everything is frozen. What is frozen stays so,
 // and is looked at again with the next check.
 func (r *ReachabilityReconciler) unanswered() {
 	known := r.Reach.get()

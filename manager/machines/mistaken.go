@@ -9,7 +9,7 @@ import (
 )
 
 // lookUp notes in a driver's answer which other machine has recorded its VM,
-// as far as the cache goes.
+// as far as the cache shows.
 func (p *pass) lookUp(ctx context.Context, vm *machine.VM) error {
 	if vm.ProviderID == "" || vm.ProviderID == p.o.Machine.Spec.ProviderID {
 		return nil

@@ -182,7 +182,7 @@ func (p *pass) getGroup(ctx context.Context) error {
 	return nil
 }
 
-// change makes a call that changes the group: what was known of it goes before.
+// change makes a call that changes the group: what was known of it is dropped before.
 func (p *pass) change(ctx context.Context, e machinepool.Effect) error {
 	base, d, err := p.request(ctx)
 	if err != nil {
@@ -252,7 +252,7 @@ func (p *pass) bootstrap(ctx context.Context, err error) (*machine.Outcome, erro
 	return &outcome, nil
 }
 
-// drainNodes goes on with the drains of those that leave, one after the other:
+// drainNodes continues the drains of instances that leave, one after the other:
 // no call waits for a pod. One that fails is not empty, and tried again.
 func (p *pass) drainNodes(ctx context.Context, e *machinepool.DrainNodes) (*machinepool.DrainAnswer, error) {
 	drained := &machinepool.DrainAnswer{}

@@ -32,7 +32,7 @@ func (p *pass) create(ctx context.Context, b *engine.Batch[*machine.Machine]) er
 	return p.conclude(ctx, orders, out, &p.o.Refused.Create)
 }
 
-// each carries out the plan's orders at once. A refusal goes where it says.
+// each carries out the plan's orders at once, and stores the first refusal where the caller says.
 func (p *pass) each(ctx context.Context, b *engine.Batch[*machine.Machine], name string,
 	do engine.Order[*machine.Machine], refused **machine.Outcome,
 ) error {
