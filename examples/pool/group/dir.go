@@ -1,15 +1,12 @@
 package group
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
+	"reflect"
 
 	"github.com/millwright-go/millwright/examples/quickstart/registry"
 )
@@ -32,39 +29,19 @@ func (d *Dir) path(name string) string { return filepath.Join(d.locks.Path(), na
 
 // Read returns the record of a group, or nil.
 func (d *Dir) Read(name string) (*Group, error) {
-	g, _, err := d.read(name)
-	return g, err
-}
-
-func (d *Dir) read(name string) (*Group, []byte, error) {
-	text, err := os.ReadFile(d.path(name))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, nil
-	}
-	if err != nil {
-		return nil, nil, err
-	}
 	g := &Group{}
-	if err := json.Unmarshal(text, g); err != nil {
-		return nil, nil, fmt.Errorf("record of group %s: %s: %w", name, d.path(name), err)
+	found, err := registry.Load(d.path(name), g)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("record of group %s: %w", name, err)
+	case !found:
+		return nil, nil //nolint:nilnil // nothing is on record
 	}
-	return g, text, nil
+	return g, nil
 }
 
 // Names returns the names of all groups.
-func (d *Dir) Names() ([]string, error) {
-	files, err := os.ReadDir(d.locks.Path())
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	var names []string
-	for _, file := range files {
-		if name, ok := strings.CutSuffix(file.Name(), suffix); ok {
-			names = append(names, name)
-		}
-	}
-	return names, err
-}
+func (d *Dir) Names() ([]string, error) { return registry.Names(d.locks.Path(), suffix) }
 
 // Change writes the record that change makes of the existing one (nil if there is none). No other
 // program changes it meanwhile. If change returns nil, the record is removed with everything else
@@ -75,9 +52,13 @@ func (d *Dir) Change(ctx context.Context, name string, change func(*Group) (*Gro
 		return err
 	}
 	defer guard.Release()
-	have, before, err := d.read(name)
+	have, err := d.Read(name)
 	if err != nil {
 		return err
+	}
+	var before *Group
+	if have != nil {
+		before = have.Clone()
 	}
 	next, err := change(have)
 	switch {
@@ -87,15 +68,10 @@ func (d *Dir) Change(ctx context.Context, name string, change func(*Group) (*Gro
 		return guard.Remove()
 	case next == nil:
 		return errors.Join(os.Remove(d.path(name)), guard.Remove())
+	case reflect.DeepEqual(next, before):
+		return nil
 	}
-	text, err := json.Marshal(next)
-	if err != nil || bytes.Equal(text, before) {
-		return err
-	}
-	if err := os.WriteFile(d.path(name)+".new", text, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(d.path(name)+".new", d.path(name))
+	return registry.Write(d.path(name), next)
 }
 
 // Seat waits for the right to be the supervisor of a group. The kernel frees it

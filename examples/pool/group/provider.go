@@ -2,9 +2,9 @@ package group
 
 import (
 	"encoding/json"
-	"os"
 
 	"github.com/millwright-go/millwright/examples/quickstart/procid"
+	"github.com/millwright-go/millwright/examples/quickstart/registry"
 )
 
 // WriteProvider records in the file of that path that this program is the provider. Supervisors end
@@ -14,14 +14,7 @@ func WriteProvider(path string) error {
 	if err != nil {
 		return err
 	}
-	text, err := json.Marshal(self)
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(path+".new", text, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(path+".new", path)
+	return registry.Write(path, self)
 }
 
 // ParseProvider reads what WriteProvider has written.

@@ -4,17 +4,16 @@
 package home
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/millwright-go/millwright/examples/quickstart/heartbeat"
+	"github.com/millwright-go/millwright/examples/quickstart/registry"
 )
 
 // ProgressFile is the file that says how far a play has come.
@@ -87,17 +86,8 @@ func (d Dir) Store() string { return d.In(d.store) }
 
 // Load reads the progress. A new directory has none, and Load reads nothing.
 func (d Dir) Load(into any) error {
-	text, err := os.ReadFile(d.In(ProgressFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err == nil {
-		err = json.Unmarshal(text, into)
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", d.In(ProgressFile), err)
-	}
-	return nil
+	_, err := registry.Load(d.In(ProgressFile), into)
+	return err
 }
 
 // Save writes the progress, in one step, if it is permanent.
@@ -105,15 +95,7 @@ func (d Dir) Save(progress any) error {
 	if !d.Lasts {
 		return nil
 	}
-	text, err := json.Marshal(progress)
-	if err != nil {
-		return err
-	}
-	path := d.In(ProgressFile)
-	if err := os.WriteFile(path+".new", text, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(path+".new", path)
+	return registry.Write(d.In(ProgressFile), progress)
 }
 
 // Install copies this program to where processes that outlive it can start it, because the one that

@@ -25,7 +25,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"strings"
 
 	"github.com/millwright-go/millwright/examples/quickstart/procid"
 )
@@ -88,35 +87,25 @@ func (d *Dir) seat(name string) string   { return filepath.Join(d.path, name+".s
 
 // Read returns the record of a machine, or nil.
 func (d *Dir) Read(name string) (*Record, error) {
-	text, err := os.ReadFile(d.record(name))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil //nolint:nilnil // nothing is on record
-	}
-	if err != nil {
-		return nil, err
-	}
 	r := &Record{}
-	if err := json.Unmarshal(text, r); err != nil {
-		return nil, fmt.Errorf("record of machine %s: %s: %w", name, d.record(name), err)
+	found, err := Load(d.record(name), r)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("record of machine %s: %w", name, err)
+	case !found:
+		return nil, nil //nolint:nilnil // nothing is on record
 	}
 	return r, nil
 }
 
 // List returns all records.
 func (d *Dir) List() ([]*Record, error) {
-	files, err := os.ReadDir(d.path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
+	names, err := Names(d.path, recordSuffix)
 	if err != nil {
 		return nil, err
 	}
 	var all []*Record
-	for _, file := range files {
-		name, ok := strings.CutSuffix(file.Name(), recordSuffix)
-		if !ok {
-			continue
-		}
+	for _, name := range names {
 		r, err := d.Read(name)
 		if err != nil {
 			return nil, err
@@ -172,17 +161,7 @@ type Seat struct {
 }
 
 // Write records r, in one step.
-func (s *Seat) Write(r *Record) error {
-	text, err := json.Marshal(r)
-	if err != nil {
-		return err
-	}
-	path := s.dir.record(s.name)
-	if err := os.WriteFile(path+".new", text, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(path+".new", path)
-}
+func (s *Seat) Write(r *Record) error { return Write(s.dir.record(s.name), r) }
 
 // Clear removes the record and the seat itself.
 func (s *Seat) Clear() error {

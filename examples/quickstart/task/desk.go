@@ -1,13 +1,10 @@
 package task
 
 import (
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/millwright-go/millwright/examples/quickstart/registry"
@@ -61,23 +58,12 @@ func (d *Desk) Give(l Letter) error {
 	if err := os.MkdirAll(d.path, 0o700); err != nil {
 		return err
 	}
-	return d.write(l.UID+orderSuffix, l)
+	return registry.Write(filepath.Join(d.path, l.UID+orderSuffix), l)
 }
 
 // Report stores a report.
-func (d *Desk) Report(uid string, r Report) error { return d.write(uid+reportSuffix, r) }
-
-// write writes a file in one step.
-func (d *Desk) write(name string, content any) error {
-	text, err := json.Marshal(content)
-	if err != nil {
-		return err
-	}
-	path := filepath.Join(d.path, name)
-	if err := os.WriteFile(path+".new", text, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(path+".new", path)
+func (d *Desk) Report(uid string, r Report) error {
+	return registry.Write(filepath.Join(d.path, uid+reportSuffix), r)
 }
 
 // Orders returns what lies there, by UID.
@@ -91,31 +77,20 @@ func (d *Desk) Reports() (map[string]Report, error) {
 }
 
 func read[T any](d *Desk, suffix string) (map[string]T, error) {
-	files, err := os.ReadDir(d.path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
+	uids, err := registry.Names(d.path, suffix)
 	if err != nil {
 		return nil, err
 	}
 	all := make(map[string]T)
-	for _, file := range files {
-		uid, ok := strings.CutSuffix(file.Name(), suffix)
-		if !ok {
-			continue
-		}
-		text, err := os.ReadFile(filepath.Join(d.path, file.Name()))
-		if errors.Is(err, fs.ErrNotExist) {
-			continue // it is gone meanwhile
-		}
+	for _, uid := range uids {
 		var content T
-		if err == nil {
-			err = json.Unmarshal(text, &content)
-		}
+		found, err := registry.Load(filepath.Join(d.path, uid+suffix), &content)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", filepath.Join(d.path, file.Name()), err)
+			return nil, err
 		}
-		all[uid] = content
+		if found { // it may be gone meanwhile
+			all[uid] = content
+		}
 	}
 	return all, nil
 }
@@ -131,15 +106,7 @@ func (d *Desk) Drop(uid string) error {
 func (d *Desk) Mount(volume string) string { return filepath.Join(d.path, volume+volumeSuffix) }
 
 // Volumes returns those that are attached to the node.
-func (d *Desk) Volumes() (names []string, err error) {
-	files, err := os.ReadDir(d.path)
-	for _, file := range files {
-		if name, ok := strings.CutSuffix(file.Name(), volumeSuffix); ok {
-			names = append(names, name)
-		}
-	}
-	return names, gone(err)
-}
+func (d *Desk) Volumes() ([]string, error) { return registry.Names(d.path, volumeSuffix) }
 
 // Attach lets the node's tasks open the volume of that path, under Mount. A second call is
 // harmless.
