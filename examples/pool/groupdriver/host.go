@@ -7,15 +7,13 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"sync"
-	"syscall"
 	"time"
 
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/examples/pool/group"
 	"github.com/millwright-go/millwright/examples/pool/supervisor"
+	"github.com/millwright-go/millwright/examples/quickstart/children"
 	"github.com/millwright-go/millwright/examples/quickstart/ledger"
-	"github.com/millwright-go/millwright/examples/quickstart/procid"
 	"github.com/millwright-go/millwright/examples/quickstart/registry"
 )
 
@@ -46,26 +44,13 @@ type HostOptions struct {
 // that the host of another program can go on with them. NewHost makes it. It is safe for concurrent
 // use.
 type Host struct {
-	options HostOptions
-	running sync.WaitGroup
-	turn    chan struct{} // held while a supervisor is started
-
-	mu       sync.Mutex
-	children map[string]*child // by instance; those whose end was not seen yet
-}
-
-// child is a supervisor that was started here, or found running.
-type child struct {
-	hand ledger.Hand
-	cmd  *exec.Cmd     // nil if it was found
-	done chan struct{} // closed once its end was seen
+	options  HostOptions
+	turn     chan struct{} // held while a supervisor is started
+	children *children.Children
 }
 
 // starts is how often a call tries to start a supervisor before it gives up.
 const starts = 5
-
-// found is the time between two checks whether a supervisor that is not a child has ended.
-const found = 10 * time.Millisecond
 
 // NewHost returns a host. From then on this program is the provider of all groups in the directory.
 func NewHost(o HostOptions) (*Host, error) {
@@ -85,56 +70,13 @@ func NewHost(o HostOptions) (*Host, error) {
 	if err := group.WriteProvider(supervisor.Provider(o.Dir)); err != nil {
 		return nil, err
 	}
-	h := &Host{options: o, turn: make(chan struct{}, 1), children: make(map[string]*child)}
-	return h, h.find()
-}
-
-// find adopts supervisors that another program has started.
-func (h *Host) find() error {
-	if h.options.Supervisors == "" {
-		return nil
+	h := &Host{options: o, turn: make(chan struct{}, 1), children: children.New(o.Supervisors)}
+	if o.Supervisors == "" {
+		return h, nil
 	}
-	lives, err := ledger.Open(h.options.Supervisors).Lives()
-	for _, life := range lives {
-		if life.Ended {
-			continue
-		}
-		h.take(&child{hand: h.hand(life.Machine, life.Instance, life.ID), done: make(chan struct{})})
-	}
-	return err
-}
-
-func (h *Host) hand(machine, instance string, id procid.ID) ledger.Hand {
-	return ledger.Hand{Path: h.options.Supervisors, Machine: machine, Instance: instance, ID: id}
-}
-
-// take starts a goroutine that waits for a child.
-func (h *Host) take(c *child) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.children[c.hand.Instance] = c
-	h.running.Go(func() {
-		how := "gone; the program that started it has died before"
-		if c.cmd != nil {
-			_ = c.cmd.Wait() // the state says how it ended
-			how = c.cmd.ProcessState.String()
-		} else {
-			c.outlast()
-		}
-		_ = c.hand.Enter(ledger.Ended, how) // a missing one makes the ledger's check fail
-		h.mu.Lock()
-		delete(h.children, c.hand.Instance)
-		h.mu.Unlock()
-		close(c.done)
-	})
-}
-
-func (c *child) outlast() {
-	ticker := time.NewTicker(found)
-	defer ticker.Stop()
-	for c.hand.ID.Alive() {
-		<-ticker.C
-	}
+	lives, err := ledger.Open(o.Supervisors).Lives()
+	h.children.Adopt(lives)
+	return h, err
 }
 
 // ensure returns once a group has a live supervisor, or is gone.
@@ -157,7 +99,7 @@ func (h *Host) ensure(ctx context.Context, t *target) error {
 			if err := registry.Pause(ctx); err != nil {
 				return failure(err, "the supervisor was started and is not up yet")
 			}
-			over = c.over()
+			over = c.Over()
 			if up, err = kept(t); err != nil {
 				return err
 			}
@@ -178,17 +120,8 @@ func kept(t *target) (bool, error) {
 	return g == nil || g.Supervisor.Alive(), nil
 }
 
-func (c *child) over() bool {
-	select {
-	case <-c.done:
-		return true
-	default:
-		return false
-	}
-}
-
 // start starts a supervisor.
-func (h *Host) start(t *target) (*child, error) {
+func (h *Host) start(t *target) (*children.Child, error) {
 	o := h.options
 	order := supervisor.Order{
 		Root: o.Dir, Cluster: t.spec.Cluster, Group: t.name, Instance: strings.ToLower(rand.Text()[:12]),
@@ -197,57 +130,17 @@ func (h *Host) start(t *target) (*child, error) {
 	cmd := exec.Command(o.Program)
 	cmd.Args = []string{"supervisor " + t.name}
 	cmd.Env = append(order.Environ(), o.Env...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // terminal input is not for it
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	id, err := procid.Of(cmd.Process.Pid)
-	if err != nil {
-		id = procid.ID{PID: cmd.Process.Pid} // its instance is known nevertheless
-	}
-	c := &child{hand: h.hand(t.spec.Cluster+"/"+t.name, order.Instance, id), cmd: cmd, done: make(chan struct{})}
-	h.take(c)
-	return c, nil
+	return h.children.Start(cmd, t.entry(), order.Instance, nil)
 }
+
+// entry returns what the ledger calls the group's supervisors.
+func (t *target) entry() string { return t.spec.Cluster + "/" + t.name }
 
 // await waits until the end of every supervisor of a group was seen.
 func (h *Host) await(ctx context.Context, t *target) error {
-	var of []*child
-	h.mu.Lock()
-	for _, c := range h.children {
-		if c.hand.Machine == t.spec.Cluster+"/"+t.name {
-			of = append(of, c)
-		}
-	}
-	h.mu.Unlock()
-	for _, c := range of {
-		select {
-		case <-c.done:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	return nil
+	return h.children.Await(ctx, func(of ledger.Hand) bool { return of.Machine == t.entry() })
 }
 
 // Close kills the supervisors that still run, waits for all, and returns how many
 // it had to kill. Agents go on; no driver may use the host any more.
-func (h *Host) Close() int {
-	killed := 0
-	h.mu.Lock()
-	for _, c := range h.children {
-		if c.kill() == nil {
-			killed++
-		}
-	}
-	h.mu.Unlock()
-	h.running.Wait()
-	return killed
-}
-
-func (c *child) kill() error {
-	if c.cmd == nil {
-		return c.hand.ID.Signal(syscall.SIGKILL)
-	}
-	return c.cmd.Process.Kill() // not waited for yet, so that its PID is still its own
-}
+func (h *Host) Close() int { return len(h.children.Close()) }
