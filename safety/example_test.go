@@ -2,45 +2,17 @@ package safety_test
 
 import (
 	"fmt"
-	"time"
 
-	"github.com/millwright-go/millwright/decision"
-	"github.com/millwright-go/millwright/machine"
-	"github.com/millwright-go/millwright/machineset"
-	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/safety"
 )
 
-// Two of three machines of a set are unhealthy for too long. One of them may be replaced; the other
-// one waits until its set is whole again.
-func ExampleDecideGrant() {
-	now := time.Date(2026, 3, 2, 8, 0, 0, 0, time.UTC)
-	set := &machineset.Set{Meta: object.Meta{Key: object.Key{Namespace: "fleet", Name: "web"}, UID: "3fa85f64"}}
-	set.Spec.Replicas = 3
-	owner := &object.Owner{Kind: machineset.OwnerKind, Name: set.Name, UID: set.UID}
-	var fleet []*machine.Machine
-	for i, phase := range []machine.Phase{machine.PhaseRunning, machine.PhaseUnknown, machine.PhaseUnknown} {
-		fleet = append(fleet, &machine.Machine{
-			Meta:   object.Meta{Key: object.Key{Namespace: "fleet", Name: fmt.Sprint("web-", i+1)}, Owner: owner},
-			Status: machine.Status{Phase: phase},
-		})
-	}
-
-	for _, asking := range fleet[1:] {
-		o := &safety.GrantObservation{Machine: asking, Set: set}
-		var plan safety.GrantPlan
-		for plan.Grant == nil {
-			plan, _ = safety.DecideGrant(o, safety.DefaultPolicy(), now)
-			switch write := plan.Write.(type) {
-			case *safety.TakeFromSet: // compare and swap; the store's answer
-				set, o.Set, o.Taken = write.Set, write.Set, true
-			default:
-				o.Fleet, o.Read = fleet, decision.Freshness{Began: now}
-			}
-		}
-		fmt.Println(plan.Grant.Allowed, "-", plan.Why)
-	}
+// A policy begins with the defaults. What it can't mean is an error that names the field.
+func ExamplePolicy() {
+	p := safety.DefaultPolicy()
+	fmt.Println("orphans are looked for every", p.OrphanPeriod)
+	p.CheckPeriod = 0
+	fmt.Println(p.Validate())
 	// Output:
-	// true - machine web-2 may be given up: 1 of at most 1 in replacement with it
-	// false - machines in replacement: 1 of at most 1
+	// orphans are looked for every 15m0s
+	// policy.checkPeriod must be at least a second
 }

@@ -23,7 +23,7 @@ type (
 		seen *record[*machine.Machine]
 		now  *machine.Machine
 	}
-	// machineDeleted: it has deleted one, and nobody else wanted that.
+	// machineDeleted: it has deleted one, and no user has.
 	machineDeleted struct {
 		seen *record[*machine.Machine]
 		now  *machine.Machine

@@ -143,7 +143,7 @@ func failing(machines []*machine.Machine) (n int) {
 	return n
 }
 
-// strategies are those that every file is played with, whatever its own is.
+// strategies are those that every file is played with, not only with its own.
 var strategies = []deployment.Strategy{
 	{MaxSurge: rollout.IntOrPercent{Value: 1}},
 	{MaxUnavailable: rollout.IntOrPercent{Value: 1}},

@@ -71,7 +71,7 @@ func (w *p28) noteAnswer(p *process, s driver.CallInfo, err error) {
 }
 
 // madeWith are the generations of what a call is made with that changes a VM;
-// unknown for others, and where VMs of that name are collected that are nobody's.
+// unknown for others, and where VMs of that name are collected as orphans.
 func (w *p28) madeWith(s driver.CallInfo) (machine, class int64, known bool) {
 	if s.Method != codes.CreateMachine && s.Method != codes.DeleteMachine {
 		return 0, 0, false

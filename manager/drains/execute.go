@@ -72,7 +72,7 @@ func (d *Drainer) orders(ctx context.Context, o *drain.Observation, kind drain.K
 ) error {
 	answers, errs := make([]drain.Answer, len(orders)), make([]error, len(orders))
 	for _, order := range orders {
-		o.Memory.Begin(order) // whatever becomes of the call, and of the write that follows it
+		o.Memory.Begin(order) // also if the call fails, or the write that follows it
 	}
 	d.options.Each(ctx, len(orders), func(i int) {
 		answers[i], errs[i] = call(ctx, orders[i])

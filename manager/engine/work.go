@@ -31,8 +31,8 @@ type Worker interface {
 }
 
 // Work reconciles one key of a queue after the other until the queue is closed. A pass that could not be
-// finished is tried again after a pause. taken is told, with each key, how many others are due; nil: nobody
-// is. Several calls at a time share the keys of a queue.
+// finished is tried again after a pause. taken is told, with each key, how many others are due; nil: it is
+// not told. Several calls at a time share the keys of a queue.
 func (e *Engine) Work(ctx context.Context, q *Queue, w Worker, taken func(due int)) {
 	for {
 		key, ok := q.Next()
