@@ -259,7 +259,7 @@ func (w *world) updating(answer string) {
 	w.ask(machine.InPlaceSelected)
 }
 
-// patient has the machine never given up for its health.
+// patient never marks the machine failed for its health.
 func (w *world) patient() {
 	m := w.store.live().Clone()
 	m.Spec.Config.DisableHealthTimeout = true

@@ -148,8 +148,8 @@ func (c creation) announced() bool {
 		op.State == StateProcessing && op.Stage == StageCreateVM
 }
 
-// discard deletes a VM that came up under another node's name, and gives up
-// this machine. Its record keeps no node name that it could hurt.
+// discard deletes a VM that came up under another node's name, and marks this
+// machine failed. Its record keeps no node name that it could hurt.
 func (c creation) discard(made *VM) Plan {
 	if c.o.VMDeleted == nil {
 		return Plan{
@@ -246,8 +246,8 @@ func (c creation) initialize() (Plan, bool) {
 	return c.createFailed(StageInstanceInitialization, answer.Code, answer.Message), true
 }
 
-// settle moves a VM that is ready for it to Available or Pending, and looks
-// after its joining.
+// settle moves a machine whose VM is ready to Available or Pending, and then waits
+// for its node.
 func (c creation) settle() Plan {
 	id := c.m.Spec.ProviderID
 	if c.o.NoCluster {

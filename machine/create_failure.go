@@ -57,7 +57,7 @@ func (c creation) createFailed(stage Stage, code codes.Code, message string) Pla
 	})
 }
 
-// timedOut gives up a machine that did not come to run in time.
+// timedOut marks a machine failed that did not run in time.
 func (c creation) timedOut(message string) Plan {
 	why := decision.Why{Reason: reasonCreationTimeout, For: c.p.creationTimeout(c.m), Detail: message}
 	return c.move(EventCreationTimeout, why, func(s *Status) {

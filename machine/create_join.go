@@ -8,7 +8,7 @@ import (
 	"github.com/millwright-go/millwright/decision"
 )
 
-// join looks after a Pending machine whose VM is there, until its node is
+// join decides about a Pending machine whose VM is there, until its node is
 // healthy and ready for workload.
 func (c creation) join() Plan {
 	if !c.looked() {

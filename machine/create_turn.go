@@ -75,7 +75,7 @@ func (c creation) heldNoted() bool {
 	return op.Kind == OperationCreate && op.State == StateFailed && op.Stage == StageNone && op.Code == codes.ResourceExhausted
 }
 
-// heldTooLong gives up a machine whose time was up before it was its turn. Its
+// heldTooLong marks a machine failed whose time was up before its turn. Its
 // failure carries the code of what held it back.
 func (c creation) heldTooLong() Plan {
 	h, last, never := c.o.Hold, &c.m.Status.LastOperation, c.m.untouched() && !c.known()

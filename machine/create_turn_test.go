@@ -98,9 +98,9 @@ var turnStories = map[string]func(*story){
 	},
 }
 
-// P28: while its class is slowed for want of a quota, a machine of which no VM can
-// exist is written once and not called for, however often it is looked at; it is
-// given up on the second, with the code that held it back.
+// P28: while its class is slowed because a quota is used up, a machine of which no VM can
+// exist is written once and not called for, in any number of passes; it is
+// marked failed on the second, with the code that held it back.
 func TestP28HeldMachinesCostNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)

@@ -95,7 +95,7 @@ type DetachVolumes struct {
 // until the pass has ended without.
 type AskCreate struct{}
 
-// AskGrant asks whether this machine may be given up now (Observation.Grant).
+// AskGrant asks whether this machine may be marked failed now (Observation.Grant).
 // The answer is read live: it must take into account every grant that was ever
 // given.
 type AskGrant struct{}

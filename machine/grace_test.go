@@ -82,7 +82,7 @@ func (l late) at(t *testing.T) (*world, time.Time) {
 	return w, l.base(w.store.live()).Add(l.timeout + time.Second)
 }
 
-// TestGraceAfterStart: a process that gives a machine up has watched it for the grace, or
+// TestGraceAfterStart: a process that marks a machine failed has watched it for the grace, or
 // for as long as its time ran. Meanwhile nothing is written, and the plan says why
 // and looks again on the second.
 func TestGraceAfterStart(t *testing.T) {
@@ -154,7 +154,7 @@ func TestGraceIsForWhatWasNotWatched(t *testing.T) {
 }
 
 // TestGraceIsBounded: however often the process is restarted, if that is more than a
-// grace apart, a machine is given up no later than its timeout and one grace after
+// grace apart, a machine is marked failed no later than its timeout and one grace after
 // it fell ill.
 func TestGraceIsBounded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -5,7 +5,7 @@ import (
 	"github.com/millwright-go/millwright/decision"
 )
 
-// watch looks after a machine that has joined once.
+// watch decides about a machine that has joined once.
 func (h health) watch() Plan {
 	if h.o.NoCluster {
 		return h.watchVM()

@@ -6,11 +6,11 @@ import (
 	"github.com/millwright-go/millwright/decision"
 )
 
-// A machine that has been unhealthy for too long is given up, and replaced.
+// A machine that has been unhealthy for too long is marked failed, and replaced.
 // Where many are unhealthy at a time that can take a whole fleet down, so its
 // owner may set a budget of replacements. The budget is kept elsewhere (package
 // safety): a machine cannot see the others. What is decided here is when it is
-// asked for, and that nothing is given up without it.
+// asked for, and that no machine is marked failed without it.
 
 // grantRetry is after how long a verdict that was refused is asked for again.
 const grantRetry = 30 * time.Second

@@ -50,7 +50,7 @@ var grantStories = map[string]func(*story){
 	},
 }
 
-// P24: while there is a budget no machine is given up for its health but with
+// P24: while there is a budget no machine is marked failed for its health but with
 // a grant, and not after its time.
 func TestP24NoVerdictWithoutAGrant(t *testing.T) {
 	verdicts := 0

@@ -10,7 +10,7 @@ import (
 // which machines have none in the lists, and here the driver is asked for each.
 // A list only raises the question. The answer NOT_FOUND settles it.
 
-// watchVM looks after a machine that has joined once and has no cluster any more.
+// watchVM decides about a machine that has joined once and has no cluster any more.
 func (h health) watchVM() Plan {
 	if h.m.Status.Phase == PhaseRunning {
 		if plan, busy := h.lost(); busy {
@@ -20,7 +20,7 @@ func (h health) watchVM() Plan {
 	return hotUpdate(h).refresh(Plan{Why: decision.Why{Reason: reasonHealthy, Name: h.m.Spec.NodeName}})
 }
 
-// lost gives up a machine whose VM is gone. False: it is not missing, the driver
+// lost marks a machine failed whose VM is gone. False: it is not missing, the driver
 // knows it, or the driver can't tell.
 func (h health) lost() (Plan, bool) {
 	missing, vm := h.o.Missing, h.o.VM

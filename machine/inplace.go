@@ -35,7 +35,7 @@ import (
 //   - What puts marks on the node, announces the update, or removes marks that are newer than the
 //     record follows a status write of the same pass. A reader of an old record fails there.
 
-// update looks after a machine that is being updated. Its time counts from
+// update decides about a machine that is being updated. Its time counts from
 // when it was selected. No verdict is passed on its health meanwhile.
 func (u inPlace) update() Plan {
 	deadline := u.verdictAt(u.m.Status.Since, u.p.inPlaceTimeout(u.m))

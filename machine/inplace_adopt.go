@@ -1,7 +1,7 @@
 package machine
 
 // Another program, or an earlier version of it, may have begun an update of a
-// node before this library looks after the machine. The node's labels and the
+// node before this library manages the machine. The node's labels and the
 // reason of its condition say where that update stands.
 
 // adopts reports whether another program has begun an update of the node, or has

@@ -7,7 +7,7 @@ import (
 	"github.com/millwright-go/millwright/decision"
 )
 
-// failed looks after a machine that failed: it waits to be replaced, unless it
+// failed decides about a machine that failed: it waits to be replaced, unless it
 // is kept for inspection.
 func (k preservation) failed() Plan {
 	rest := Plan{Why: decision.Why{Reason: reasonFailed}}
@@ -38,7 +38,7 @@ func (k preservation) failed() Plan {
 	return k.failedNode(n, rest)
 }
 
-// failedNode looks after the node of a machine that failed and is kept, or was.
+// failedNode decides about the node of a machine that failed and is kept, or was.
 func (k preservation) failedNode(n *Node, rest Plan) Plan {
 	recorded := !nodePreservation{k.situation, n}.unrecorded() || k.o.NodeSynced != nil // while failed: then the cordon is told from a user's
 	if k.preserved() && recorded && k.recovers(n) {
@@ -68,7 +68,7 @@ func (k preservation) failedNode(n *Node, rest Plan) Plan {
 	return k.tellLater(plan, n)
 }
 
-// recovers reports whether a machine that was given up for its health is well
+// recovers reports whether a machine that failed for its health is well
 // again. One whose creation failed, or whose update, is not what it should be,
 // healthy or not.
 func (k preservation) recovers(n *Node) bool {

@@ -91,7 +91,7 @@ func TestInPlaceCandidateIsWithdrawn(t *testing.T) {
 }
 
 // TestInPlaceReadyIsACandidateAgain: a node whose agent never answered, and whose
-// turn will come again, says so when the update has been given up.
+// turn will come again, says so when the update has ended without it.
 func TestInPlaceReadyIsACandidateAgain(t *testing.T) {
 	w := newWorld(t)
 	w.running()

@@ -18,7 +18,7 @@ type situation struct {
 	// owner is the machine whose name the observed node carries; empty: it
 	// carries none, or there is no node.
 	owner string
-	// spared says that the machine's time is up, and that it is not given up
+	// spared says that the machine's time is up, and that it is not marked failed
 	// only because this process has not watched for its grace yet.
 	spared bool
 }

@@ -38,7 +38,7 @@ func (s *story) fail() {
 	s.wait()
 }
 
-// care notes how the node is looked after.
+// care notes what is done to the node.
 func (s *story) care() {
 	n := s.cluster.live(node)
 	told := "not told"

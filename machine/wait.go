@@ -28,10 +28,10 @@ func (s *situation) since(base time.Time) time.Time {
 	return base
 }
 
-// verdictAt is when a machine is given up for a wait of this length that began at
-// a persisted time. What was to happen may have happened while no process
-// looked, or been kept from happening by what stopped the process: so the end of
-// a wait that began before this process did is believed only after a grace.
+// verdictAt returns when a wait of this length, which began at a persisted time,
+// counts as failed. The awaited event may have happened while no process looked, or
+// the cause that stopped the process may have prevented it. So the end of a wait
+// that began before this process did is believed only after a grace.
 func (s *situation) verdictAt(base time.Time, wait time.Duration) time.Time {
 	at, watched := s.after(base, wait), s.o.WatchedSince
 	if watched.IsZero() || watched.After(s.now) || !s.since(base).Before(watched.Truncate(time.Second)) {

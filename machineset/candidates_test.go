@@ -59,7 +59,7 @@ func TestP7ChosenGoBeforeReplacements(t *testing.T) {
 }
 
 // TestChosenBeforeItServed: a machine that a scaler chose before it was available
-// is not given up before one that is not, and before its equals it is.
+// is not deleted before one that is not, and before its equals it is.
 func TestChosenBeforeItServed(t *testing.T) {
 	for name, c := range map[string]struct {
 		chosen time.Duration // after the third machine had become available

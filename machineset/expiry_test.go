@@ -106,7 +106,7 @@ func TestP27ExpiryIsSpread(t *testing.T) {
 // TestExpiryWithinBounds: while machines get old, fail to come up, and the
 // process dies or reads old caches, a fleet stays within its bounds, no machine
 // goes before its time, and none that is not available, paused or being
-// updated; and by and by none is left that is older than it may be.
+// updated; and in the end none is left that is older than it may be.
 func TestExpiryWithinBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size := rapid.Int32Range(1, 6).Draw(t, "replicas")

@@ -93,7 +93,7 @@ func (s *siege) fault(verb string) fault {
 	return kinds[n/5]
 }
 
-// onCreated holds P12 and P17 to every machine that comes to be.
+// onCreated holds P12 and P17 to every machine that is created.
 func (s *siege) onCreated(m *machine.Machine) {
 	s.created++
 	s.sayf("created %s", m.Name)
@@ -326,7 +326,7 @@ func (s *siege) scale() {
 }
 
 // giveNames does what a set's deployment may: it gives out names in the write that
-// resizes the set, if all before came to be machines, as a live read tells. It may
+// resizes the set, if all before became machines, as a live read tells. It may
 // give out more than are needed.
 func (s *siege) giveNames(set *machineset.Set) {
 	r := &set.Instructions.Reservation

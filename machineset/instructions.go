@@ -62,7 +62,7 @@ type Reservation struct {
 	At       time.Time // of the last reservation, whole seconds
 }
 
-// Next is the reservation that follows one whose names all came to be machines,
+// Next is the reservation that follows one whose names all became machines,
 // or can't any more: n more names are given out at the time at, in whole seconds.
 // With n zero, none is, and all that was given out is settled.
 func (r Reservation) Next(n int64, at time.Time) Reservation {

@@ -119,7 +119,7 @@ func (d *decider) answeredUpTo() int64 {
 
 // countUnanswered finds out how many names of the open reservation may still
 // have to become machines, and whether one of those machines is about to go. A
-// machine that lost its owner came to be, too.
+// machine that lost its owner was created, too.
 func (d *decider) countUnanswered(leaving map[string]bool) {
 	c := &d.summary
 	d.prefix = d.s.namePrefix()

@@ -32,7 +32,7 @@ type Policy struct {
 	// least 10 s; default 2 min, twice what an API server allows a request.
 	RequestTimeout time.Duration
 	// SettleWithin is how long after a reservation it may stay open though all of
-	// its names came to be machines, for a process that remembers it
+	// its names became machines, for a process that remembers it
 	// (Observation.Created): the next write of the set settles it in passing. Not
 	// negative; no longer than until its names are done with, see
 	// RequestTimeout. Default 0: it is settled at once.

@@ -147,7 +147,7 @@ func (d *decider) staying() int {
 }
 
 // soonestOver orders machines by when they would not be kept any more: what has
-// the least time left is given up first. One that has not begun comes last.
+// the least time left is replaced first. One that has not begun comes last.
 func soonestOver(a, b *machine.Machine) int {
 	p, q := &a.Status.Preservation, &b.Status.Preservation
 	if p.Since.IsZero() != q.Since.IsZero() {

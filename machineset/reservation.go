@@ -15,10 +15,10 @@ import (
 // without creating, on a live read made after that time. names.go says how a
 // number becomes a name that never returns.
 
-// finish continues a reservation that is open. Names that came to be
-// machines are done with. The others are used while a create under them is
-// allowed, and given up when none can be in flight any more; in between there
-// is nothing to do but wait, since a new name could be one machine too many.
+// finish continues a reservation that is open. Names that became
+// machines are settled. The others are used while a create under them is
+// allowed, and settled when none can be in flight any more. In between the set
+// only waits, because a new name could be one machine too many.
 func (d *decider) finish(short int) (Plan, bool) {
 	unanswered := d.summary.unanswered
 	if unanswered == 0 {
@@ -47,7 +47,7 @@ func (d *decider) finish(short int) (Plan, bool) {
 	return Plan{}, false
 }
 
-// finishCame is finish for a reservation whose names all came to be machines. If
+// finishCame is finish for a reservation whose names all became machines. If
 // some are missing though they are remembered, the cache may not have caught up.
 func (d *decider) finishCame(short int) (Plan, bool) {
 	if short <= 0 && d.mayStayOpen() {
@@ -62,10 +62,10 @@ func (d *decider) finishCame(short int) (Plan, bool) {
 }
 
 // remembered reports whether this process knows, without looking at the machines,
-// that all names of the open reservation came to be.
+// that all names of the open reservation became machines.
 func (d *decider) remembered() bool { return d.o.Created >= d.s.Instructions.Reservation.Reserved }
 
-// mayStayOpen reports whether a reservation whose names all came to be machines may
+// mayStayOpen reports whether a reservation whose names all became machines may
 // wait for the next write that settles it anyway. To a process that does not
 // remember them, one that is gone by then would look as if it was yet to come. So
 // they must be remembered, and none may be about to go: the next process would
@@ -87,7 +87,7 @@ func (d *decider) settleFirst(plan Plan) Plan {
 	return d.settled()
 }
 
-// allCame reports whether a reservation is open whose names all came to be machines.
+// allCame reports whether a reservation is open whose names all became machines.
 func (d *decider) allCame() bool {
 	return d.s.Instructions.Reservation.Reserved > d.s.Instructions.Reservation.Settled && d.summary.unanswered == 0
 }

@@ -50,7 +50,7 @@ func refused(o *machineset.Observation, p *machineset.Policy) {
 	op.State, op.Time, op.Against.Machine = machine.StateFailed, morning, o.Set.Generation
 }
 
-// TestSettleWithin: names that all came to be machines are left open for as long
+// TestSettleWithin: names that all became machines are left open for as long
 // as the policy says, and no longer than until one of the machines is about to go.
 func TestSettleWithin(t *testing.T) {
 	const waits, settles, goesOn, deletes = "waits", "settles", "reserves the next", "deletes"

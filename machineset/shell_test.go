@@ -45,7 +45,7 @@ type process struct {
 	floor         int // caches do not go back
 	failures      int
 	statusWritten time.Time
-	created       int64                  // names up to this came to be,
+	created       int64                  // names up to this became machines,
 	createdOf     machineset.Reservation // of this reservation
 
 	o       *machineset.Observation // nil: between passes

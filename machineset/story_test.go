@@ -9,7 +9,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// TestCreation tells how machines come to be.
+// TestCreation shows how machines are created.
 func TestCreation(t *testing.T) {
 	story(t, "create-five", 5, func(s *stage) {
 		s.pass()

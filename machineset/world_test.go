@@ -28,7 +28,7 @@ type world struct {
 	version  int
 	uids     int
 
-	created func(m *machine.Machine) // told of each machine that comes to be
+	created func(m *machine.Machine) // told of each machine that is created
 	lost    func(m *machine.Machine) // told of each that stops counting: deleted, failed, relabelled or gone
 }
 
