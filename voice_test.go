@@ -31,12 +31,17 @@ var expressions = []expression{
 	{phrase("by now"), "now, so far"},
 	{phrase("as ever"), "as usual"},
 	{phrase("in (its|the|their) stead"), "instead"},
+	{phrase("(looks?|looked|looking) after"), "reconcile, manage, decide about"},
+	{phrase("by and by"), "in the end"},
 }
 
 // inComments are not used in comments. Pages still have them: the tables that are drawn from the
-// descriptions of transitions, and the changelog.
+// descriptions of transitions, those of settings, invariants, and the changelog.
 var inComments = []expression{
 	{phrase("nobody"), "without an owner, no machine, no other program: say who"},
+	{phrase("(comes?|came) to be"), "is created, became"},
+	{phrase("for want of"), "because there is no"},
+	{phrase("in the midst of"), "during"},
 }
 
 // phrase matches whole words in any case.
@@ -147,6 +152,8 @@ func TestVoiceBites(t *testing.T) {
 		{"f returns, whatever\n// is given.", "Whatever it is.", 1},
 		{"f is done by now.", "It is done by\nnow.", 1},
 		{"f works as ever.", "It works as ever.", 1},
+		{"f looks after it.", "It is looked after.", 1},
+		{"f ends by and by.", "It ends by and by.", 1},
 		{"f goes in its stead.", "It goes in their stead.", 1},
 		{"f reports whether it can tell whether it is.", "`anew`\n\n```\nanew\n```\n", 0},
 		{"anew makes another one.", "renewed, forever", 0},

@@ -68,7 +68,7 @@ func (w *plague) run(p *process, died func() *process) {
 	w.until(p, w.healed(w.settled(3)), died)
 }
 
-// Without a budget all machines are given up together; with one they go one
+// Without a budget all machines are marked failed together; with one, one
 // by one, or two by two.
 func TestReplacementsStayWithinTheBudget(t *testing.T) {
 	for want, policy := range map[int]*safety.Policy{3: nil, 1: safety.DefaultPolicy(), 2: safety.DefaultPolicy()} {
@@ -135,7 +135,7 @@ func TestBudgetOfALoneSetAndOfAZone(t *testing.T) {
 }
 
 // P24: whenever in one machine's pass another's is made, by another process,
-// one of the two is given up, and the other is not.
+// one of the two is marked failed, and the other is not.
 func TestP24TwoAskAtTheSameTime(t *testing.T) {
 	disturbed := true
 	for at := 1; disturbed; at++ {

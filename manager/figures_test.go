@@ -100,7 +100,7 @@ func TestFrozenIsTold(t *testing.T) {
 	require.Equal(t, []string{"target true", "target false", "control true"}, f.others)
 }
 
-// TestPermitsAreTold: that of a machine that is given up, until another one works in its place;
+// TestPermitsAreTold: that of a machine that is marked failed, until another one works in its place;
 // and none when the deployment is gone.
 func TestPermitsAreTold(t *testing.T) {
 	w := guardedWorld(t)

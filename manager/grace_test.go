@@ -23,7 +23,7 @@ func (w *world) steps(p *process, until time.Time, wanted func() bool) {
 func always() bool { return true }
 
 // TestFreshManagerGivesTime: a manager that was away for longer than every timeout,
-// with the cluster, gives up no machine: one that comes within the grace is kept, and
+// with the cluster, marks no machine failed: one that comes within the grace is kept, and
 // one that does not is replaced after it. Nothing is written meanwhile.
 func TestFreshManagerGivesTime(t *testing.T) {
 	for name, policy := range map[string]*safety.Policy{"guarded": safety.DefaultPolicy(), "without a safety policy": nil} {

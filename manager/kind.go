@@ -24,7 +24,7 @@ const (
 	KindWorkload Kind = "workload"
 )
 
-// What is looked after for the whole fleet, see Kind.Fleet.
+// Kinds for the whole fleet, see Kind.Fleet.
 const (
 	// KindReachability is whether the API servers answer.
 	KindReachability Kind = "reachability"

@@ -248,7 +248,7 @@ func TestMissingVMsOfOthers(t *testing.T) {
 }
 
 // TestLyingListsCostNoMachine: with lists that leave out or make up what they like,
-// and VMs that are lost, only machines are given up whose VMs are gone, and each of
+// and VMs that are lost, only machines are marked failed whose VMs are gone, and each of
 // them is once lists are true.
 func TestLyingListsCostNoMachine(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

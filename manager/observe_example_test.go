@@ -27,7 +27,7 @@ func ExampleOptions_observe() {
 	set.Spec.Template = machineset.Template{
 		Labels: map[string]string{"app": "web"}, Spec: machine.Spec{Class: machine.ClassRef{Name: "small"}},
 	}
-	set.AddFinalizer(machineset.Finalizer) // another manager looks after it
+	set.AddFinalizer(machineset.Finalizer) // as if another manager had it
 	set, _ = options.Sets.Create(ctx, set)
 
 	m, err := manager.New(options)

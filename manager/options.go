@@ -106,10 +106,10 @@ type Options struct {
 	// nil: up to 16 at a time. A simulation runs them in order.
 	Each func(ctx context.Context, n int, do func(i int))
 
-	// Only has Run reconcile some objects and no others, so that several
-	// managers can divide a fleet; nil: all. What is looked after for the whole
-	// fleet (see Kind.Fleet) is asked for with the key Fleet, and belongs to one
-	// of them; but KindReachability, which each of them needs, is not asked for.
+	// Only restricts Run to some objects, so that several managers can divide a
+	// fleet; nil: all. It is asked with the key Fleet for the kinds of the whole
+	// fleet (see Kind.Fleet), which belong to one of the managers. It is not asked
+	// for KindReachability, which each of them needs.
 	// It must always answer the same.
 	Only func(kind Kind, key object.Key) bool
 

@@ -156,7 +156,7 @@ func TestOrphanGroupsAreJudgedByALiveRead(t *testing.T) {
 	require.Equal(t, []string{lost}, h.deletes)
 }
 
-// TestOrphanGroupIsLookedAtJustBefore: a pool that comes to be between the last live read of
+// TestOrphanGroupIsLookedAtJustBefore: a pool that is created between the last live read of
 // all and the delete keeps its group.
 func TestOrphanGroupIsLookedAtJustBefore(t *testing.T) {
 	for _, name := range []string{"lost", "other"} {

@@ -33,7 +33,7 @@ func (w *world) there(id string) bool {
 	return false
 }
 
-// guarded is a world whose manager looks after the whole fleet.
+// guarded is a world whose manager has a safety policy.
 func guardedWorld(t tb) *world {
 	w := newWorld(t, drivertest.MemoryOptions{})
 	w.safety = safety.DefaultPolicy()
@@ -116,7 +116,7 @@ func TestNoOrphanHasACreateInFlight(t *testing.T) {
 	require.False(t, w.there(id))
 }
 
-// TestOrphanIsLookedAtJustBefore: a machine that comes to be between the last
+// TestOrphanIsLookedAtJustBefore: a machine that is created between the last
 // listing and the delete keeps its VM.
 func TestOrphanIsLookedAtJustBefore(t *testing.T) {
 	for _, ns := range []string{namespace, "other", "without class"} {

@@ -21,7 +21,7 @@ func (w *world) lasts(d time.Duration) func() bool {
 }
 
 // ill is a fleet of three whose nodes have all been ill for a moment, with a
-// budget that would let all be given up.
+// budget that would let all be marked failed.
 func ill(t tb) (*world, *process) {
 	w := guardedWorld(t)
 	w.safety.Replacements.Value = 3
@@ -209,8 +209,8 @@ func TestFreshManagerAsksFirst(t *testing.T) {
 	w.until(p, w.settled(3), unexpected(t))
 }
 
-// TestP28SettledIsSilentWhenWatched: a manager that looks after a settled fleet, or
-// begins to, writes nothing and asks the provider for nothing but its VMs.
+// TestP28SettledIsSilentWhenWatched: a manager of a settled fleet, old or new,
+// writes nothing and asks the provider for nothing but its VMs.
 func TestP28SettledIsSilentWhenWatched(t *testing.T) {
 	w := guardedWorld(t)
 	w.bounded = true

@@ -270,7 +270,7 @@ func TestPoolsHaveNoOrphans(t *testing.T) {
 	require.Equal(t, 1, marked)
 }
 
-// TestPoolTakesItsNodesBack: a node that was given up because its pool had not
+// TestPoolTakesItsNodesBack: a node that was released because its pool had not
 // heard of it is the pool's again once it has.
 func TestPoolTakesItsNodesBack(t *testing.T) {
 	w := newPoolWorld(t)

@@ -65,7 +65,7 @@ func (w *world) pick(wanted func(*machine.Machine) bool) *machine.Machine {
 	return nil
 }
 
-// cared reports whether a machine is failed and kept, its node looked after and
+// cared reports whether a machine is failed and kept, its node marked and
 // drained, the fleet knows, and it was not replaced.
 func (w *world) cared(name string) func() bool {
 	return func() bool {

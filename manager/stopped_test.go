@@ -21,7 +21,7 @@ import (
 
 // TestStoppedProcessGivesTime: a process is stopped with its cluster, for longer than a health timeout that was running,
 // and goes on. No machine is marked failed: the nodes have a grace to come back. Hours in which there was nothing to do are not
-// taken for a stop: machines that fall ill then are given up at the end of the timeout.
+// taken for a stop: machines that fall ill then are marked failed at the end of the timeout.
 func TestStoppedProcessGivesTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var stopped atomic.Int64 // for how long altogether

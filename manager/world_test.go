@@ -256,7 +256,7 @@ func (w *world) pause() time.Duration {
 	return w.pauses[w.turn]
 }
 
-// lookAt makes one pass of what is looked after for the whole fleet.
+// lookAt makes one pass of a kind for the whole fleet.
 func (p *process) lookAt(kind manager.Kind) error {
 	for _, r := range p.Reconcilers() {
 		if r.Kind() == kind {

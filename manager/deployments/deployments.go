@@ -251,7 +251,7 @@ func (p *pass) refuse(refusal *engine.Refusal) {
 }
 
 // settle puts sets that were written in the place of what was observed, and
-// finds the machines of those that came to be ours.
+// finds the machines of those that became ours.
 func (p *pass) settle(ctx context.Context, out []engine.Outcome[*machineset.Set]) error {
 	machines := make(map[string][]*machine.Machine, len(p.o.Sets)) // by the UID of their set
 	sets := make([]*machineset.Set, 0, len(p.o.Sets)+1)

@@ -16,7 +16,7 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// askGrant finds out whether the machine may be given up for its health. It is
+// askGrant finds out whether the machine may be marked failed for its health. It is
 // a pass of its own, over the fleet that the machine belongs to. A conflict ends
 // the machine's pass too, which begins again.
 func (p *pass) askGrant(ctx context.Context) (*machine.Grant, error) {

@@ -53,14 +53,14 @@ type reconciler struct {
 	notes engine.Notes[notes]
 }
 
-// notes are what a process remembers of a set. Losing them has names settled at once that came to be, or
-// used again for as long as creates may be on their way.
+// notes are what a process remembers of a set. If they are lost, names that became machines are
+// settled at once, or used again for as long as creates may be under way.
 type notes struct {
 	statusWritten time.Time
 	created       created
 }
 
-// created is up to which ordinal the names of one reservation of one set are known to have come to be
+// created is up to which ordinal the names of one reservation of one set are known to have become
 // machines. Of any other reservation, also one that was put back, it says nothing.
 type created struct {
 	uid     string
@@ -84,7 +84,7 @@ func (r *reconciler) forget(key object.Key) {
 	}
 }
 
-// createdFor returns up to which ordinal names of the set's last reservation came to be.
+// createdFor returns up to which ordinal names of the set's last reservation became machines.
 func (r *reconciler) createdFor(s *machineset.Set) int64 {
 	c := r.notes.Of(s.Key).created
 	if c.uid == s.UID && c.of.Reserved == s.Instructions.Reservation.Reserved && c.of.At.Equal(s.Instructions.Reservation.At) {

@@ -35,7 +35,7 @@ type servers struct {
 type parts struct {
 	Kinds  []string `placeholder:"KIND" help:"Reconcile these alone: machine, set, deployment, class, secret, pool. Default: all. What keeps the fleet from harm goes with the machines."`
 	Shard  string   `placeholder:"INDEX/OF" help:"Reconcile one of OF parts of the objects, from 0/OF on. Run one manager for each part; end all of them before OF changes."`
-	Pools  bool     `negatable:"" default:"true" help:"Look after machine pools, if the driver makes groups. Their kind has to be defined on the server then."`
+	Pools  bool     `negatable:"" default:"true" help:"Reconcile machine pools, if the driver makes groups. Then their kind must be defined on the server."`
 	Rivals []string `placeholder:"[NAMESPACE/]LEASE" help:"Leases of other managers of the same objects: nothing is done while one is held. Default: machine-controller-manager and machine-controller in the namespace. none: there are no others."`
 }
 

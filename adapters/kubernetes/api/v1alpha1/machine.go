@@ -115,7 +115,7 @@ type MachineStatus struct {
 
 // LastOperation is what was attempted last.
 type LastOperation struct {
-	// A text for people. In the midst of an operation it ends with the step that
+	// A text for people. During an operation it ends with the step that
 	// comes next.
 	// +optional
 	Description string `json:"description,omitempty"`
