@@ -17,6 +17,7 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/safety"
 	"github.com/millwright-go/millwright/store"
 )
 
@@ -81,7 +82,7 @@ func createFleet(b *testing.B, machines int) {
 	b.StopTimer()
 	o := manager.InMemory(nil)
 	cluster := nodes{store.NewMemory(nil, manager.NodeIndexes(machine.DefaultPolicy().Keys.NodeMachine))}
-	o.Cluster, o.Driver = cluster, &instant{nodes: cluster.Collection}
+	o.Cluster, o.Driver, o.SafetyPolicy = cluster, &instant{nodes: cluster.Collection}, safety.Off()
 	var mu sync.Mutex
 	running, done := 0, make(chan struct{})
 	o.Hooks.Transition = func(_ object.Key, move machine.Move, _ decision.Why) {

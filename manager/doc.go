@@ -24,8 +24,8 @@
 //
 // # Safety
 //
-// Where Options.SafetyPolicy is given, some reconcilers concern the whole fleet. They have one key,
-// [Fleet], and are reconciled from the start on, see [Kind.Fleet].
+// Unless Options.SafetyPolicy is safety.Off, some reconcilers concern the whole fleet. They have one
+// key, [Fleet], and are reconciled from the start on, see [Kind.Fleet].
 //
 // With Options.Observe all of this is decided and reported, and nothing is done: the engine executes
 // no plan that acts, and every port that could change something stands behind one that does not.

@@ -16,6 +16,7 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/safety"
 	"github.com/millwright-go/millwright/store"
 )
 
@@ -253,7 +254,8 @@ func movedBetweenTwoReads(t *testing.T, owner *object.Owner) {
 	}
 	moved := false
 	m, err := manager.New(manager.Options{
-		Sets: w.sets, Classes: w.classes, Secrets: w.secrets, Driver: w.provider, Now: w.now,
+		SafetyPolicy: safety.Off(),
+		Sets:         w.sets, Classes: w.classes, Secrets: w.secrets, Driver: w.provider, Now: w.now,
 		Machines: interrupting{w.machines, func() {
 			if moved {
 				return

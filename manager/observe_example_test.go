@@ -9,6 +9,7 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/safety"
 )
 
 // A manager that only observes says what it would do first.
@@ -17,6 +18,7 @@ func ExampleOptions_observe() {
 	options := manager.InMemory(nil)
 	options.Driver = drivertest.NewMemory(drivertest.MemoryOptions{})
 	options.Observe = true
+	options.SafetyPolicy = safety.Off() // one reconciler is called, and not what keeps the fleet
 	options.Hooks.Observed = func(_ manager.Kind, _ object.Key, what, reason, why string) {
 		fmt.Printf("not done: %s (%s: %s)\n", what, reason, why)
 	}

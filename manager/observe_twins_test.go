@@ -1,6 +1,7 @@
 package manager_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/safety"
 	"github.com/millwright-go/millwright/store"
 )
 
@@ -58,7 +60,7 @@ func (w *world) twin(observe bool) *twin {
 	if o.ForeignClasses != nil {
 		o.ForeignClasses = blockedAttic{o.ForeignClasses, p}
 	}
-	o.SafetyPolicy, o.DeploymentPolicy, o.KeepClasses, o.Observe = w.safety, w.policy, true, observe
+	o.SafetyPolicy, o.DeploymentPolicy, o.KeepClasses, o.Observe = cmp.Or(w.safety, safety.Off()), w.policy, true, observe
 	o.Hooks.Observed = func(_ manager.Kind, _ object.Key, what, reason, why string) {
 		require.NotEmpty(w.t, reason, what)
 		require.NotEmpty(w.t, why, what)

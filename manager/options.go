@@ -74,15 +74,15 @@ type Options struct {
 	// Drainer empties nodes before they are deleted; nil: deletions do not wait for workload.
 	Drainer Drainer
 
-	// Policies; nil: the defaults of their packages.
+	// Policies. Nil means the DefaultPolicy of the package.
 	MachinePolicy    *machine.Policy
 	SetPolicy        *machineset.Policy
 	DeploymentPolicy *deployment.Policy
 	PoolPolicy       *machinepool.Policy
-	// SafetyPolicy keeps the fleet from harm, see package safety: it limits
-	// replacements, deletes VMs that no machine owns, freezes what has too many
-	// machines and, while an API server does not answer, everything, and lets
-	// nodes without a machine go. Nil: nothing of this is done.
+	// SafetyPolicy keeps the fleet from harm, see package safety. It limits replacements, slows a
+	// class that the provider refuses, and deletes VMs that no machine owns. It freezes what has too
+	// many machines and, while an API server does not answer, everything. It lets nodes without a
+	// machine go. Nil means safety.DefaultPolicy; safety.Off turns all of it off.
 	SafetyPolicy *safety.Policy
 
 	// Observe is a dry run: every reconciler reads and decides as usual, and
@@ -212,10 +212,13 @@ func (o *Options) completePolicies() error {
 	if err := o.SetPolicy.Validate(); err != nil {
 		return err
 	}
-	if o.SafetyPolicy != nil {
-		if err := o.SafetyPolicy.Validate(); err != nil {
-			return err
-		}
+	if o.SafetyPolicy == nil {
+		o.SafetyPolicy = safety.DefaultPolicy()
+	}
+	if o.SafetyPolicy.Off {
+		o.SafetyPolicy = nil // from here on, nil is off
+	} else if err := o.SafetyPolicy.Validate(); err != nil {
+		return err
 	}
 	return o.DeploymentPolicy.Validate()
 }

@@ -1,6 +1,7 @@
 package manager_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"testing"
@@ -275,7 +276,7 @@ func TestGroupsThatNobodyLists(t *testing.T) {
 			h.calls[s.Method]++
 			return next(ctx)
 		}),
-		Now: func() time.Time { return h.now }, SafetyPolicy: h.safety, Hooks: h.hooks,
+		Now: func() time.Time { return h.now }, SafetyPolicy: cmp.Or(h.safety, safety.Off()), Hooks: h.hooks,
 	})
 	require.NoError(t, err)
 	h.process = m

@@ -147,7 +147,7 @@ func TestPoolOfAUsersSecret(t *testing.T) {
 	d := &watched{Driver: w.provider, create: func(req *pooldriver.CreatePoolRequest) { got = req.Bootstrap }}
 	m, err := manager.New(manager.Options{
 		Machines: w.machines, Classes: w.classes, Secrets: w.secrets, Pools: w.pools, PoolDriver: d,
-		Driver: drivertest.NewMemory(drivertest.MemoryOptions{}), Now: func() time.Time { return w.now },
+		Driver: drivertest.NewMemory(drivertest.MemoryOptions{}), Now: func() time.Time { return w.now }, SafetyPolicy: safety.Off(),
 	})
 	require.NoError(t, err)
 	l := &poolLife{poolWorld: w, process: m}
@@ -307,7 +307,7 @@ func TestPoolKeepsItsClass(t *testing.T) {
 	w := newPoolWorld(t)
 	m, err := manager.New(manager.Options{
 		Machines: w.machines, Classes: w.classes, Secrets: w.secrets, Pools: w.pools, PoolDriver: w.provider, KeepClasses: true,
-		Driver: drivertest.NewMemory(drivertest.MemoryOptions{}), Now: func() time.Time { return w.now },
+		Driver: drivertest.NewMemory(drivertest.MemoryOptions{}), Now: func() time.Time { return w.now }, SafetyPolicy: safety.Off(),
 	})
 	require.NoError(t, err)
 	key := object.Key{Namespace: "fleet", Name: "small"}

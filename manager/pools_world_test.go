@@ -1,6 +1,7 @@
 package manager_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -119,7 +120,7 @@ func (w *poolWorld) start(f *fuse) *manager.Manager {
 				do(i)
 			}
 		},
-		Observe: w.observe, SafetyPolicy: w.safety, Hooks: w.hooks,
+		Observe: w.observe, SafetyPolicy: cmp.Or(w.safety, safety.Off()), Hooks: w.hooks,
 	})
 	require.NoError(w.t, err)
 	return m

@@ -15,6 +15,7 @@ import (
 	"github.com/millwright-go/millwright/machinepool/pooldriver"
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/safety"
 )
 
 // TestPoolSecretNamespaces: a pool whose class may not take its secret fails as a machine
@@ -28,7 +29,8 @@ func TestPoolSecretNamespaces(t *testing.T) {
 	_, err = h.classes.Update(t.Context(), class)
 	require.NoError(t, err)
 	h.process, err = manager.New(manager.Options{
-		Machines: h.machines, Classes: h.classes, Secrets: h.secrets, Pools: h.pools, Driver: drivertest.NewMemory(drivertest.MemoryOptions{}),
+		SafetyPolicy: safety.Off(),
+		Machines:     h.machines, Classes: h.classes, Secrets: h.secrets, Pools: h.pools, Driver: drivertest.NewMemory(drivertest.MemoryOptions{}),
 		PoolDriver: pooldriver.Intercept(h.provider, func(ctx context.Context, s driver.CallInfo, next func(context.Context) error) error {
 			h.calls[s.Method]++
 			return next(ctx)

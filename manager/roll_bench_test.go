@@ -12,6 +12,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/safety"
 	"github.com/millwright-go/millwright/store"
 )
 
@@ -34,7 +35,7 @@ func rollFleet(b *testing.B, replicas int32) {
 	b.StopTimer()
 	o := manager.InMemory(nil)
 	cluster := nodes{store.NewMemory(nil, manager.NodeIndexes(machine.DefaultPolicy().Keys.NodeMachine))}
-	o.Cluster, o.Driver = cluster, &instant{nodes: cluster.Collection}
+	o.Cluster, o.Driver, o.SafetyPolicy = cluster, &instant{nodes: cluster.Collection}, safety.Off()
 	m, err := manager.New(o)
 	if err != nil {
 		b.Fatal(err)

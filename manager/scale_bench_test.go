@@ -15,6 +15,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/safety"
 	"github.com/millwright-go/millwright/store"
 )
 
@@ -58,7 +59,7 @@ func openFleet(b *testing.B, deployments int) *largeFleet {
 	f := &largeFleet{b: b, deployments: deployments, ended: make(chan error, 1), before: liveHeap()}
 	f.o = manager.InMemory(nil)
 	cluster := nodes{store.NewMemory(nil, manager.NodeIndexes(machine.DefaultPolicy().Keys.NodeMachine))}
-	f.o.Cluster, f.o.Driver = cluster, &instant{nodes: cluster.Collection}
+	f.o.Cluster, f.o.Driver, f.o.SafetyPolicy = cluster, &instant{nodes: cluster.Collection}, safety.Off()
 	f.o.Hooks.Pass = func(kind manager.Kind, _ object.Key, _ int, _ manager.Result, _ error) {
 		if kind != manager.KindMachine {
 			f.parents.Add(1)

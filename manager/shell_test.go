@@ -24,6 +24,7 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/safety"
 	"github.com/millwright-go/millwright/store"
 )
 
@@ -336,6 +337,7 @@ func TestDriverPanics(t *testing.T) {
 		var told []string
 		o := manager.InMemory(w.now)
 		o.Machines, o.Classes, o.Driver, o.Now = w.machines, w.classes, panicking{end: end}, w.now
+		o.SafetyPolicy = safety.Off()
 		o.Log = slog.New(slog.NewTextHandler(&log, nil))
 		o.Hooks.Panicked = func(kind manager.Kind, key object.Key, in, what string) {
 			told = append(told, string(kind)+" "+key.String()+" "+in+" "+what)

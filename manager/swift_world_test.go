@@ -10,6 +10,7 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/safety"
 	"github.com/millwright-go/millwright/store"
 )
 
@@ -163,6 +164,7 @@ func newSwift() (*swift, error) {
 		}
 	}
 	o.Hooks.Pass = func(_ manager.Kind, _ object.Key, steps int, _ manager.Result, _ error) { w.decisions += steps }
+	o.SafetyPolicy = safety.Off()
 	m, err := manager.New(o)
 	if err != nil {
 		return nil, err

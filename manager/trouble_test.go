@@ -1,6 +1,7 @@
 package manager_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/safety"
 	"github.com/millwright-go/millwright/store"
 )
 
@@ -54,6 +56,7 @@ var errNo = errors.New("the store says no")
 
 // reconciler is the one of a kind in a manager with these options.
 func reconciler(t *testing.T, o manager.Options, kind manager.Kind) manager.Reconciler {
+	o.SafetyPolicy = cmp.Or(o.SafetyPolicy, safety.Off())
 	m, err := manager.New(o)
 	require.NoError(t, err)
 	for _, r := range m.Reconcilers() {
@@ -68,7 +71,7 @@ func reconciler(t *testing.T, o manager.Options, kind manager.Kind) manager.Reco
 func (w *world) options() manager.Options {
 	o := manager.InMemory(w.now)
 	o.Machines, o.Sets, o.Deployments, o.Classes, o.Secrets = w.machines, w.sets, w.deployments, w.classes, w.secrets
-	o.Cluster, o.Driver = nodes{w.nodes}, w.provider
+	o.Cluster, o.Driver, o.SafetyPolicy = nodes{w.nodes}, w.provider, safety.Off()
 	o.Jitter = func(d time.Duration) time.Duration { return d }
 	o.Hooks.Event = func(kind manager.Kind, key object.Key, typ manager.EventType, reason, why string) {
 		w.story = append(w.story, strings.Join([]string{string(typ), string(kind), reason, why}, " "))

@@ -1,6 +1,7 @@
 package manager_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -129,7 +130,7 @@ func (w *world) start(f *fuse, stale bool) *process {
 		Secrets:     attach(w, p, false, w.secrets, nil),
 		Cluster:     nodes{p.cluster(w, stale)},
 		Driver:      driver.Intercept(w.driver(), w.through(f)),
-		Now:         w.now, SafetyPolicy: w.safety, DeploymentPolicy: w.policy,
+		Now:         w.now, SafetyPolicy: cmp.Or(w.safety, safety.Off()), DeploymentPolicy: w.policy,
 		Hooks: manager.Hooks{Transition: w.lose, Effect: w.effect, Event: func(kind manager.Kind, key object.Key, _ manager.EventType, reason, why string) {
 			w.story = append(w.story, fmt.Sprintf("%s call %d: %s %s: %s: %s", w.at.Format("15:04:05"), f.calls, kind, key, reason, why))
 		}},

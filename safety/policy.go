@@ -14,7 +14,7 @@ import (
 var (
 	// ErrNoObservation: the observation is nil.
 	ErrNoObservation = errors.New("safety: there is no observation, or what it is about is missing")
-	// ErrNoPolicy: the policy is nil.
+	// ErrNoPolicy: the policy is nil or Off.
 	ErrNoPolicy = errors.New("safety: there is no policy")
 )
 
@@ -22,6 +22,9 @@ var (
 // DefaultPolicy. Unless another source is named, the figures are those of
 // machine-controller-manager.
 type Policy struct {
+	// Off turns all of safety off, see Off. The other settings then mean nothing.
+	Off bool `json:",omitempty"`
+
 	// OrphanPeriod is how often the VMs of each class are listed. At least a minute; default 15
 	// min.
 	OrphanPeriod time.Duration
@@ -120,6 +123,11 @@ type Keys struct {
 	Paused      string // annotation on a machine: it is left as it is
 }
 
+// Off returns the policy of a manager that takes no care: it deletes no orphan, freezes nothing, has no
+// budget of replacements, slows no class, and leaves nodes and machines without an owner. A manager
+// without a policy has DefaultPolicy.
+func Off() *Policy { return &Policy{Off: true} }
+
 // DefaultPolicy returns the established settings.
 func DefaultPolicy() *Policy {
 	return &Policy{
@@ -174,9 +182,9 @@ func (p *Policy) Frozen(m *object.Meta) bool {
 }
 
 // Validate returns an *object.FieldError for the first setting out of range, and ErrNoPolicy for a
-// nil policy.
+// policy that is nil or Off.
 func (p *Policy) Validate() error {
-	if p == nil {
+	if p == nil || p.Off {
 		return ErrNoPolicy
 	}
 	for _, at := range [...]struct {

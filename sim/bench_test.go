@@ -20,7 +20,7 @@ func BenchmarkPlay(b *testing.B) {
 	for _, latency := range []time.Duration{0, 100 * time.Millisecond} {
 		b.Run(fmt.Sprint("latency-", latency), func(b *testing.B) {
 			decisions := 0
-			s := &sim.Scenario{Classes: []string{"large"}, Steps: []sim.Step{
+			s := &sim.Scenario{Options: off, Classes: []string{"large"}, Steps: []sim.Step{
 				{After: time.Hour, Do: sim.Roll, Name: "web", Class: "large"}, {After: time.Hour, Do: sim.Scale, Name: "web", N: 12}, {After: time.Hour},
 			}}
 			s.Deployments = append(s.Deployments, sim.Fleet("web", 10, deployment.Strategy{MaxSurge: rollout.IntOrPercent{Value: 2}}))

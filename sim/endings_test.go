@@ -20,7 +20,7 @@ var oneByOne = deployment.Strategy{MaxSurge: rollout.IntOrPercent{Value: 1}}
 // endings is a fleet of three with a workload, all of whose machines are replaced.
 func endings(seed uint64, faults sim.Faults, app sim.App) *sim.Scenario {
 	return &sim.Scenario{
-		Options:     sim.Options{Seed: seed, Faults: faults},
+		Options:     sim.Options{Seed: seed, Faults: faults, Manager: off.Manager},
 		Classes:     []string{"large"},
 		Deployments: []*deployment.Deployment{sim.Fleet("web", 3, oneByOne)},
 		Apps:        []sim.App{app},

@@ -17,7 +17,7 @@ import (
 // herd is a pool of three in a world without faults, whose driver may remove what we choose, with
 // these steps an hour apart.
 func herd(steps ...sim.Step) *sim.Scenario {
-	s := &sim.Scenario{Classes: []string{"large"}, Pools: []*machinepool.Pool{sim.Pool("herd", 3)}, Steps: steps}
+	s := &sim.Scenario{Options: off, Classes: []string{"large"}, Pools: []*machinepool.Pool{sim.Pool("herd", 3)}, Steps: steps}
 	s.Options.Pools = &sim.PoolOptions{Features: machinepool.Features{DeleteInstances: true, ReplaceInstance: true}}
 	for i := range s.Steps {
 		s.Steps[i].After, s.Steps[i].Name = time.Hour, "herd"

@@ -9,6 +9,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/safety"
 	"github.com/millwright-go/millwright/sim/history"
 	"github.com/millwright-go/millwright/store"
 )
@@ -61,6 +62,9 @@ func (w *World) start() error {
 	}
 	w.audience = map[manager.Kind][]func(object.Key, any){}
 	o := w.o.Manager
+	if o.SafetyPolicy == nil { // see New
+		o.SafetyPolicy = safety.Off()
+	}
 	o.Machines, o.Sets, o.Deployments = open(p, w.machines), open(p, w.sets), open(p, w.deployments)
 	o.Classes, o.Secrets = open(p, w.classes), open(p, w.secrets)
 	o.Driver = driver.Intercept(collected{w.o.Driver(w), w}, p.step)

@@ -205,8 +205,9 @@ func (g generator) step(s *Scenario) Step {
 	return step
 }
 
-// SafetyPolicy is the default policy, for a world whose whole fleet may be deleted: it trusts an
-// empty store too, so VMs that come late then are collected.
+// SafetyPolicy returns the policy of a world whose Options.Manager has none: safety.DefaultPolicy, for
+// a fleet that may be deleted as a whole. It trusts an empty store too, so VMs that come late then
+// are collected.
 func SafetyPolicy() *safety.Policy {
 	p := safety.DefaultPolicy()
 	p.OrphansOfEmptyStore = true

@@ -8,13 +8,15 @@ import (
 	"time"
 
 	"github.com/millwright-go/millwright/deployment"
+	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/safety"
 	"github.com/millwright-go/millwright/sim"
 	"github.com/millwright-go/millwright/sim/report"
 )
 
 // This example records a run and writes it as a page that a browser opens.
 func ExampleWorld_Record() {
-	w, err := sim.New(sim.Options{Seed: 7, Faults: sim.Faults{DeadBoot: 0.2}})
+	w, err := sim.New(sim.Options{Seed: 7, Faults: sim.Faults{DeadBoot: 0.2}, Manager: manager.Options{SafetyPolicy: safety.Off()}})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -214,7 +214,7 @@ func whats(h *history.History, kind history.Kind) (out []string) {
 // TestRecordedEdits: changes by the owner are recorded in words. Changes by the manager to the same
 // objects are not.
 func TestRecordedEdits(t *testing.T) {
-	w, err := sim.New(sim.Options{})
+	w, err := sim.New(off)
 	require.NoError(t, err)
 	defer w.Close()
 	recorder := w.Record("web")
@@ -328,7 +328,7 @@ func TestRecordedFreeze(t *testing.T) {
 
 // TestSpans: a span lasts until its end, or until now.
 func TestSpans(t *testing.T) {
-	w, err := sim.New(sim.Options{})
+	w, err := sim.New(off)
 	require.NoError(t, err)
 	defer w.Close()
 	recorder := w.Record("web")
@@ -353,7 +353,7 @@ func TestSpans(t *testing.T) {
 
 // TestRecordersOfTwoFleets: each counts its own machines, and records changes by its own owner.
 func TestRecordersOfTwoFleets(t *testing.T) {
-	w, err := sim.New(sim.Options{})
+	w, err := sim.New(off)
 	require.NoError(t, err)
 	defer w.Close()
 	r := &run{t: t, w: w}

@@ -1,6 +1,7 @@
 package sim_test
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/manager"
+	"github.com/millwright-go/millwright/safety"
 	"github.com/millwright-go/millwright/sim"
 )
 
@@ -33,8 +35,12 @@ func (r *run) start(seed uint64, faults sim.Faults, d *deployment.Deployment, ho
 	r.open(sim.Options{Seed: seed, Faults: faults, Manager: manager.Options{Hooks: hooks}}, d)
 }
 
+// off are the options of a world in which nothing happens but what a test is about.
+var off = sim.Options{Manager: manager.Options{SafetyPolicy: safety.Off()}}
+
 func (r *run) open(o sim.Options, d *deployment.Deployment) {
 	r.t.Helper()
+	o.Manager.SafetyPolicy = cmp.Or(o.Manager.SafetyPolicy, off.Manager.SafetyPolicy)
 	w, err := sim.New(o)
 	require.NoError(r.t, err)
 	r.w = w

@@ -68,7 +68,7 @@ func TestStoredPoliciesAreRead(t *testing.T) {
 // TestUnsettledMachinesAreNamed with their phases and reasons.
 func TestUnsettledMachinesAreNamed(t *testing.T) {
 	s := &sim.Scenario{
-		Options:     sim.Options{Faults: sim.Faults{DeadBoot: 1}},
+		Options:     sim.Options{Faults: sim.Faults{DeadBoot: 1}, Manager: off.Manager},
 		Deployments: []*deployment.Deployment{sim.Fleet("web", 7, deployment.Strategy{})},
 		Calm:        5 * time.Minute, Limit: time.Second,
 	}

@@ -24,7 +24,7 @@ func play(t tb, s *sim.Scenario) sim.Result {
 func TestPropertiesAreHeld(t *testing.T) {
 	broken := errors.New("three machines are too many")
 	s := &sim.Scenario{
-		Options: sim.Options{Properties: []sim.Property{{Name: "few", Check: func(w *sim.World) error {
+		Options: sim.Options{Manager: off.Manager, Properties: []sim.Property{{Name: "few", Check: func(w *sim.World) error {
 			if machines, _ := w.Machines().List(ctx, store.Query{}); len(machines) >= 3 {
 				return broken
 			}

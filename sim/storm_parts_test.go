@@ -54,7 +54,7 @@ func TestDarkZonesStaySilent(t *testing.T) {
 
 // TestRestlessFleetsAreSeen: a write to a fleet that has converged is a violation (P28).
 func TestRestlessFleetsAreSeen(t *testing.T) {
-	s := &sim.Scenario{Deployments: []*deployment.Deployment{sim.Fleet("web", 1, deployment.Strategy{})}}
+	s := &sim.Scenario{Options: off, Deployments: []*deployment.Deployment{sim.Fleet("web", 1, deployment.Strategy{})}}
 	require.NoError(t, errorOf(play(t, s).Violation))
 	s.Options.Driver = func(w *sim.World) driver.Driver {
 		w.After(20*time.Minute, func() { flicker(w) })

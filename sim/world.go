@@ -138,6 +138,12 @@ func New(o Options) (*World, error) {
 	if o.Driver == nil {
 		o.Driver = func(w *World) driver.Driver { return w.driver() }
 	}
+	switch p := o.Manager.SafetyPolicy; {
+	case p == nil:
+		o.Manager.SafetyPolicy = SafetyPolicy()
+	case p.Off:
+		o.Manager.SafetyPolicy = nil // in this package, nil is off
+	}
 	w := &World{
 		o: o, chance: random.IntN, vms: map[string]string{}, gone: map[string]bool{}, born: map[string]time.Time{},
 		updating: map[string]bool{}, dark: map[string]time.Time{}, zoneOf: map[string]string{}, made: map[string]time.Time{}, lostNodes: map[string]bool{},

@@ -25,7 +25,6 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
-	"github.com/millwright-go/millwright/safety"
 	"github.com/millwright-go/millwright/store"
 )
 
@@ -55,7 +54,6 @@ func run(ctx context.Context, log *slog.Logger, state string, replicas int32) (e
 	defer func() { err = errors.Join(err, db.Close()) }()
 	options := db.ManagerOptions()
 	options.Driver = &fileDriver{path: state + ".vms"} // yours
-	options.SafetyPolicy = safety.DefaultPolicy()      // without one, orphan VMs are not deleted
 	options.Log = log
 	m, err := manager.New(options)
 	if err != nil {

@@ -55,7 +55,7 @@ func (h *hall) forward(at time.Time) {
 	h.at = at
 }
 
-// run looks after the doors until each has been looked at once, and the front door twice.
+// run reconciles the doors until each has been looked at once, and the front door twice.
 func (h *hall) run(dry bool) {
 	q := engine.NewQueue(h.now)
 	passes := map[object.Key]int{}

@@ -11,6 +11,7 @@ import (
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/manager"
 	"github.com/millwright-go/millwright/object"
+	"github.com/millwright-go/millwright/safety"
 )
 
 // raise makes a manager make one machine with a provider, until it is Available, and returns it.
@@ -19,7 +20,7 @@ func raise(t *testing.T, c *careless, losses int) *machine.Machine {
 	t.Helper()
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	o := manager.InMemory(func() time.Time { return now })
-	o.Driver = bridged(c)
+	o.Driver, o.SafetyPolicy = bridged(c), safety.Off()
 	class := c.Class(object.Key{Namespace: "fleet", Name: "small"}, drivertest.MemorySpec{Cluster: "blue", Size: "small"})
 	_, err := o.Classes.Create(t.Context(), class)
 	require.NoError(t, err)
