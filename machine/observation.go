@@ -42,9 +42,6 @@ type NodeAnswer struct {
 	Gone bool
 }
 
-// cached reports whether a cache answered.
-func (a *NodeAnswer) cached() bool { return !a.Read.Live() }
-
 // Observation is what a decision about one machine is made from. The caller
 // fills in Machine, Class, Secret and, where a node name is known, Node from
 // its caches before the first Decide of a pass; the rest are the answers to
@@ -205,3 +202,6 @@ const (
 	// this process makes none: a VM made from it could not join.
 	TokenUnavailable
 )
+
+// cached reports whether a cache answered.
+func (a *NodeAnswer) cached() bool { return !a.Read.Live() }
