@@ -75,10 +75,12 @@ func await[A any](ctx context.Context, ended <-chan A, prompt time.Duration) (a 
 		return a, true
 	case <-ctx.Done():
 	}
+	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), prompt)
+	defer cancel()
 	select {
 	case a = <-ended:
 		return a, true
-	case <-time.After(prompt):
+	case <-late.Done():
 		return a, false
 	}
 }
