@@ -5,6 +5,7 @@ import (
 	"github.com/millwright-go/millwright/manager/classes"
 	"github.com/millwright-go/millwright/manager/internal/secrets"
 	"github.com/millwright-go/millwright/manager/machines"
+	"github.com/millwright-go/millwright/manager/pools"
 	"github.com/millwright-go/millwright/store"
 )
 
@@ -36,3 +37,6 @@ type TokenOwner = machines.TokenOwner
 
 // Token is what a node shows to join. No way of printing it shows it.
 type Token = machines.Token
+
+// PoolBootstrap makes the bootstrap data of pools.
+type PoolBootstrap = pools.Bootstrap

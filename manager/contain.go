@@ -1,12 +1,10 @@
 package manager
 
 import (
-	"context"
 	"time"
 
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/decision"
-	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/manager/engine"
 	"github.com/millwright-go/millwright/object"
@@ -26,35 +24,6 @@ var ErrPanicked = engine.ErrPanicked
 // place is where something of a kind panicked.
 func place(in string, kind Kind, key object.Key) engine.Place {
 	return engine.Place{In: in, Kind: string(kind), Key: key}
-}
-
-// abandoned returns what sets aside what a machine's or a pool's drain holds of the limit of drains when
-// its pass panicked. Nil: objects of the kind hold nothing.
-func (s *shell) abandoned(kind Kind) func(context.Context, object.Key) {
-	d, limits := s.Drainer.(abandoner)
-	if !limits || kind != KindMachine && kind != KindPool {
-		return nil
-	}
-	return func(ctx context.Context, key object.Key) {
-		node := ""
-		engine.Catch(func() { // the store may be what panicked
-			if kind == KindMachine {
-				if m, err := s.Machines.Get(ctx, key); err == nil {
-					node = m.Spec.NodeName
-				}
-			}
-		})
-		d.Abandon(key, node)
-	}
-}
-
-// driverPanicked tells of a panic of a driver, whose call is INTERNAL.
-func driverPanicked(g *engine.Guard, p driver.Panic) {
-	at := place(inDriver, Kind(p.Kind), p.Object)
-	if p.Object == (object.Key{}) {
-		at = place(inDriver, KindClass, p.Class)
-	}
-	g.Tell(context.Background(), at, engine.NewCaught(p.Method.String(), p.Value, p.Stack))
 }
 
 // engineHooks are the hooks that the engine calls, and whose panics it contains.

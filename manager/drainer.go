@@ -5,6 +5,7 @@ import (
 	"iter"
 
 	"github.com/millwright-go/millwright/manager/machines"
+	"github.com/millwright-go/millwright/manager/pools"
 	"github.com/millwright-go/millwright/object"
 )
 
@@ -26,3 +27,7 @@ type abandoner interface {
 	// not be drained at once. It asks again when it goes on.
 	Abandon(of object.Key, node string)
 }
+
+// NodeKeeper is a Drainer that can undo its drains. Without one, instances of
+// pools go without a drain: one that was begun might have to be undone.
+type NodeKeeper = pools.NodeKeeper

@@ -1,10 +1,6 @@
 package manager
 
 import (
-	"context"
-	"errors"
-	"fmt"
-
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
@@ -130,31 +126,3 @@ func classKey(m *machine.Machine) object.Key { return index.ClassKey(m) }
 
 // secretKey is the key of a secret that a class refers to.
 func secretKey(c *machine.Class, ref *object.Key) object.Key { return index.SecretKey(c, ref) }
-
-// probe asks each collection for each index that is needed, so that a missing
-// one is an error at the start and not a change that wakes nothing.
-func (o *Options) probe(ctx context.Context) error {
-	err := probeAll(ctx, o.Machines, "Machines", IndexOwner, IndexClass, IndexNode, IndexVM)
-	if o.Secrets != nil {
-		err = errors.Join(err, probeAll(ctx, o.Classes, "Classes", IndexSecret))
-	}
-	if o.Sets != nil {
-		err = errors.Join(err, probeAll(ctx, o.Sets, "Sets", IndexOwner, IndexNamespace))
-	}
-	if o.Deployments != nil {
-		err = errors.Join(err, probeAll(ctx, o.Deployments, "Deployments", IndexNamespace))
-	}
-	if o.Cluster != nil {
-		err = errors.Join(err, probeAll(ctx, o.Cluster.Nodes(), "Cluster.Nodes", IndexMachine))
-	}
-	return errors.Join(err, o.probePools(ctx), o.probeClasses(ctx))
-}
-
-func probeAll[T object.Object[T]](ctx context.Context, c store.Collection[T], collection string, indexes ...store.Index) error {
-	for _, name := range indexes {
-		if _, err := c.List(ctx, store.Query{Index: name, Value: "-"}); err != nil {
-			return fmt.Errorf("%w: %s, index %s: %w", ErrOptions, collection, name, err)
-		}
-	}
-	return nil
-}

@@ -1,9 +1,6 @@
 package manager
 
 import (
-	"context"
-	"log/slog"
-
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machine/fsm"
@@ -58,18 +55,6 @@ func New(options Options) (*Manager, error) {
 	s.specs = newSpecs(options.Driver)
 	m.reconcilers = s.reconcilers()
 	return m, nil
-}
-
-// interceptors are what each call to a provider goes through, the outermost first.
-func (o *Options) interceptors(g *engine.Guard) []driver.Interceptor {
-	all := []driver.Interceptor{
-		driver.Recover(func(p driver.Panic) { driverPanicked(g, p) }), driver.Deadline(driver.Timeouts{Default: o.CallTimeout}),
-	}
-	if tell := o.Hooks.Call; tell != nil {
-		counted := driver.Hook(o.Now, func(_ context.Context, c driver.Call) { tell(c.Method.String(), c.Code, c.Took) })
-		all = append([]driver.Interceptor{counted}, all...)
-	}
-	return all
 }
 
 // reconcilers returns one reconciler a kind that is reconciled.
@@ -128,9 +113,3 @@ func (o *Options) reconcilePolicies() {
 
 // Reconcilers returns one reconciler a kind.
 func (m *Manager) Reconcilers() []Reconciler { return m.reconcilers }
-
-// cut logs the whole of what is passed on cut.
-func (o *Options) cut(ctx context.Context, call driver.CallInfo, whole string) {
-	o.Log.LogAttrs(ctx, slog.LevelDebug, "the driver's answer was cut", slog.String("call", call.Method.String()),
-		slog.String(call.Kind, call.Object.String()), slog.String("class", call.Class.String()), slog.String("whole", whole))
-}

@@ -222,3 +222,22 @@ func (o *Options) completePolicies() error {
 	}
 	return o.DeploymentPolicy.Validate()
 }
+
+func (o *Options) validatePools() error {
+	switch {
+	case o.PoolDriver != nil && o.Pools == nil:
+		return errors.New("no Pools for a PoolDriver")
+	case o.PoolBootstrap != nil && o.PoolDriver == nil:
+		return errors.New("no PoolDriver for a PoolBootstrap")
+	}
+	return nil
+}
+
+// managesPools reports whether pools are reconciled.
+func (o *Options) managesPools() bool { return o.Pools != nil && o.PoolDriver != nil }
+
+// managesClasses reports whether classes are reconciled at all.
+func (o *Options) managesClasses() bool { return o.KeepClasses || o.ForeignClasses != nil }
+
+// keepsSecrets reports whether secrets are reconciled at all.
+func (o *Options) keepsSecrets() bool { return o.KeepClasses && o.Secrets != nil }

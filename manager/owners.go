@@ -10,10 +10,12 @@ import (
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/manager/classes"
 	"github.com/millwright-go/millwright/manager/deployments"
+	"github.com/millwright-go/millwright/manager/engine"
 	"github.com/millwright-go/millwright/manager/fleet"
 	"github.com/millwright-go/millwright/manager/internal/index"
 	"github.com/millwright-go/millwright/manager/internal/secrets"
 	"github.com/millwright-go/millwright/manager/machines"
+	"github.com/millwright-go/millwright/manager/pools"
 	"github.com/millwright-go/millwright/manager/sets"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
@@ -171,4 +173,39 @@ func (s *shell) creations(ctx context.Context, key object.Key, failing bool) (*m
 		}
 	}
 	return nil, inputs, nil
+}
+
+// newPoolReconciler gives pools what they need of the others.
+func newPoolReconciler(s *shell) Reconciler {
+	c := pools.Config{
+		Pools: s.Pools, Classes: s.Classes, Secrets: s.Secrets, SecretNamespaces: s.SecretNamespaces,
+		Driver: s.PoolDriver, Bootstrap: s.PoolBootstrap, Drainer: s.Drainer, Policy: s.PoolPolicy,
+		Hold: s.reach.Hold, Frozen: s.reach.Frozen, Thaw: s.reach.Thaw,
+		Check: s.moves.Fire, Transition: s.Hooks.Transition, Panicked: s.abandoned(KindPool),
+	}
+	c.Keeper, _ = s.Drainer.(NodeKeeper)
+	if s.Cluster != nil {
+		c.Nodes = s.Cluster.Nodes()
+	}
+	return reconciler{pools.New(s.engine, c)}
+}
+
+// abandoned returns what sets aside what a machine's or a pool's drain holds of the limit of drains when
+// its pass panicked. Nil: objects of the kind hold nothing.
+func (s *shell) abandoned(kind Kind) func(context.Context, object.Key) {
+	d, limits := s.Drainer.(abandoner)
+	if !limits || kind != KindMachine && kind != KindPool {
+		return nil
+	}
+	return func(ctx context.Context, key object.Key) {
+		node := ""
+		engine.Catch(func() { // the store may be what panicked
+			if kind == KindMachine {
+				if m, err := s.Machines.Get(ctx, key); err == nil {
+					node = m.Spec.NodeName
+				}
+			}
+		})
+		d.Abandon(key, node)
+	}
 }

@@ -146,13 +146,13 @@ func follow[T object.Object[T]](ctx context.Context, r *runner, kind Kind, c sto
 	})
 }
 
-// watch hands changes on as they come, until its context ends or it breaks.
-type watch func(ctx context.Context, changed func(key object.Key, old, new any)) error
+// watcher hands changes on as they come, until its context ends or it breaks.
+type watcher func(ctx context.Context, changed func(key object.Key, old, new any)) error
 
 // follow begins a watch that ended again: it starts with all there is. What went
 // meanwhile is found when the objects that it matters to are looked at again, see
 // Options.Resync.
-func (r *runner) follow(ctx context.Context, kind Kind, w watch) {
+func (r *runner) follow(ctx context.Context, kind Kind, w watcher) {
 	r.running.Go(func() {
 		for failures := 0; ctx.Err() == nil; {
 			if r.watchOnce(ctx, kind, w, engine.Backoff(failures+1)) {
@@ -168,7 +168,7 @@ func (r *runner) follow(ctx context.Context, kind Kind, w watch) {
 // watchOnce makes one watch, and reports whether every change woke whom it
 // concerns. A wake-up that panicked is tried again with the next watch, which
 // begins after the pause given; other changes wake theirs until then.
-func (r *runner) watchOnce(ctx context.Context, kind Kind, w watch, again time.Duration) bool {
+func (r *runner) watchOnce(ctx context.Context, kind Kind, w watcher, again time.Duration) bool {
 	within, end := context.WithCancel(ctx)
 	defer end()
 	var alarm *time.Timer
@@ -253,3 +253,12 @@ type named struct{ Reconciler }
 
 // Name implements engine.Worker.
 func (n named) Name() string { return string(n.Kind()) }
+
+// beat runs until ctx ends. Without a grace there is nothing to restart.
+func (m *Manager) beat(ctx context.Context) {
+	grace := m.options.MachinePolicy.Grace
+	for grace > 0 && ctx.Err() == nil {
+		m.watched.beat(m.options.Now(), grace)
+		pause(ctx, grace/beatsOfGrace)
+	}
+}

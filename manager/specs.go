@@ -1,14 +1,12 @@
 package manager
 
 import (
-	"context"
 	"slices"
 	"sync"
 
 	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/object"
-	"github.com/millwright-go/millwright/store"
 )
 
 // specs splits the specs of classes by what the driver declares, once a version
@@ -47,14 +45,4 @@ func (s *specs) of(c *machine.Class) *machine.VMSpec {
 		s.split[c.Key] = known
 	}
 	return known.spec
-}
-
-// deploymentsOfClass wakes the deployments whose template names a class, which
-// may be that VMs can be updated to it.
-func (o *Options) deploymentsOfClass(ctx context.Context, old, new any) []object.Key {
-	keys := self[*machine.Class](ctx, old, new)
-	if len(keys) == 0 {
-		return nil
-	}
-	return keysOf(o.Deployments.List(ctx, store.Query{Index: IndexClass, Value: keys[0].String()}))
 }

@@ -1,7 +1,6 @@
 package manager
 
 import (
-	"context"
 	"sync"
 	"time"
 )
@@ -63,13 +62,4 @@ func (w *watched) forget() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.from, w.beaten = time.Time{}, time.Time{}
-}
-
-// beat runs until ctx ends. Without a grace there is nothing to restart.
-func (m *Manager) beat(ctx context.Context) {
-	grace := m.options.MachinePolicy.Grace
-	for grace > 0 && ctx.Err() == nil {
-		m.watched.beat(m.options.Now(), grace)
-		pause(ctx, grace/beatsOfGrace)
-	}
 }

@@ -12,61 +12,21 @@ import (
 	"strings"
 
 	"github.com/millwright-go/millwright/deployment"
-	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machineclass"
 	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/manager/engine"
 	"github.com/millwright-go/millwright/manager/internal/index"
-	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
 )
-
-// Name of the kind of classes.
-const Name = "class"
-
-// Config is what classes need of the rest of a fleet.
-type Config struct {
-	Classes     store.Collection[*machine.Class]
-	Machines    store.Collection[*machine.Machine]
-	Sets        store.Collection[*machineset.Set]        // nil: there are none
-	Deployments store.Collection[*deployment.Deployment] // nil: there are none
-	Driver      driver.Driver
-	// Keep has classes, and the secrets they refer to, stay while they are used.
-	Keep bool
-	// Foreign holds the classes that are migrated; nil: none is.
-	Foreign ForeignClasses
-	// OtherUsers counts what else needs a class until it is gone; nil: nothing does.
-	OtherUsers func(ctx context.Context, class object.Key, live bool) (int, error)
-}
-
-func (c *Config) policy() machineclass.Policy {
-	return machineclass.Policy{Keep: c.Keep, Migrate: c.Foreign != nil}
-}
-
-type reconciler struct {
-	Config
-	policy machineclass.Policy
-	// failed holds the last failure to fill a class. To lose it shortens a wait.
-	failed engine.Notes[*machineclass.Failure]
-}
 
 // New returns a reconciler of classes.
 func New(e *engine.Engine, c Config) *engine.Reconciler {
 	r := &reconciler{Config: c, policy: c.policy()}
 	return e.Reconciler(engine.Kind{
-		Name: Name, Forget: r.failed.Forget,
+		Name: "class", Forget: r.failed.Forget,
 		Begin: func(p *engine.Pass) engine.Steps { return &pass{Pass: p, reconciler: r} },
 	})
-}
-
-// pass is one pass over one class.
-type pass struct {
-	*engine.Pass
-	*reconciler
-	o    machineclass.Observation
-	plan machineclass.Plan
-	old  any // the older class, for the driver
 }
 
 // Decide implements engine.Steps.

@@ -16,27 +16,6 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// ForeignClasses holds classes of the provider's own, older kinds. They are
-// read, and marked once ours have taken their place, never deleted.
-type ForeignClasses interface {
-	// Get reads one, live. It answers store.ErrNotFound if there is none of
-	// that kind and name, also where the kind itself is not known.
-	Get(ctx context.Context, kind machine.ClassRef, key object.Key) (*ForeignClass, error)
-	// MarkMigrated marks one for good, so that Get answers Migrated from then
-	// on, in every process. It answers store.ErrConflict if the class has
-	// another version now. To mark one twice is no error.
-	MarkMigrated(ctx context.Context, kind machine.ClassRef, key object.Key, version string) error
-}
-
-// ForeignClass is a class of an older kind.
-type ForeignClass struct {
-	// Object is handed to the driver: of the Go type that it documents.
-	Object any
-	// Version is opaque and changes with the class.
-	Version  string
-	Migrated bool
-}
-
 // references are the objects that refer to another kind of class by this name. The cache will do, but for
 // what a dry run tells: each is read live before it is moved.
 func (p *pass) references(ctx context.Context, live bool) ([]machineclass.Reference, error) {

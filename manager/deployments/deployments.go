@@ -11,7 +11,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/millwright-go/millwright/deployment"
 	"github.com/millwright-go/millwright/machine"
@@ -19,55 +18,14 @@ import (
 	"github.com/millwright-go/millwright/manager/engine"
 	"github.com/millwright-go/millwright/manager/internal/index"
 	"github.com/millwright-go/millwright/object"
-	"github.com/millwright-go/millwright/safety"
-	"github.com/millwright-go/millwright/safety/overshoot"
 	"github.com/millwright-go/millwright/store"
 )
-
-// Name of the kind.
-const Name = "deployment"
-
-// Config is what deployments need of the rest of a fleet.
-type Config struct {
-	Deployments store.Collection[*deployment.Deployment]
-	Sets        store.Collection[*machineset.Set]
-	Machines    store.Collection[*machine.Machine]
-	Classes     store.Collection[*machine.Class]
-	Policy      *deployment.Policy
-	// Safety freezes deployments that have too many machines; nil: nothing does.
-	Safety *safety.Policy
-
-	// Split splits the spec of a class into what can be updated in place and what can't. Nil: VMs are
-	// not updated.
-	Split func(*machine.Class) *machine.VMSpec
-	// MigratesClasses says that a class of another kind is not ours, even if one of ours has its name.
-	MigratesClasses bool
-
-	// Settled is told of a deployment and its sets at the end of a pass; may be nil.
-	Settled func(*deployment.Deployment, []deployment.Children)
-	// Forget is told of a deployment that is gone; may be nil.
-	Forget func(object.Key)
-}
-
-type reconciler struct {
-	Config
-	notes engine.Notes[notes]
-}
-
-// notes are what a process remembers of a deployment. Losing them shortens a wait.
-type notes struct {
-	refusal    *deployment.Refusal // of an order
-	generation int64               // that it was seen with
-
-	statusWritten time.Time
-	gathering     time.Time // since when orders wait for others
-}
 
 // New returns a reconciler of deployments.
 func New(e *engine.Engine, c Config) *engine.Reconciler {
 	r := &reconciler{Config: c}
 	return e.Reconciler(engine.Kind{
-		Name: Name, Forget: r.forget,
+		Name: "deployment", Forget: r.forget,
 		Begin: func(p *engine.Pass) engine.Steps { return &pass{Pass: p, reconciler: r} },
 	})
 }
@@ -77,16 +35,6 @@ func (r *reconciler) forget(key object.Key) {
 	if r.Forget != nil {
 		r.Forget(key)
 	}
-}
-
-// pass is one pass over one deployment.
-type pass struct {
-	*engine.Pass
-	*reconciler
-	o     deployment.Observation
-	plan  deployment.Plan
-	bound overshoot.Plan // comes before plan
-	asked string         // in a dry run: the name of a set, that was looked for
 }
 
 // Decide implements engine.Steps.
@@ -233,21 +181,6 @@ func (p *pass) each(ctx context.Context, b *engine.Batch[*machineset.Set], name 
 	answer, err := engine.Refused(ctx, out)
 	p.refuse(answer)
 	return err
-}
-
-// refuse remembers a refusal; nil: there was none.
-func (p *pass) refuse(refusal *engine.Refusal) {
-	if refusal == nil {
-		return
-	}
-	answer := &machine.Outcome{Code: refusal.Code, Message: refusal.Message}
-	wait := p.Policy.Retry.Backoff(p.o.Failures, 0)
-	p.notes.Change(p.Key, func(n *notes) {
-		n.refusal = &deployment.Refusal{Outcome: *answer, Until: p.Now().Add(wait)}
-		n.generation = p.o.Deployment.Generation
-	})
-	p.Ordered(true)
-	p.o.Failed = answer
 }
 
 // settle puts sets that were written in the place of what was observed, and

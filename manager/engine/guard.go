@@ -67,11 +67,11 @@ func (g *Guard) Tell(ctx context.Context, at Place, end *Caught) {
 			slog.String("stack", string(end.Stack)))
 	})
 	if g.hooks.Event != nil {
-		Catch(func() { g.hooks.Event(at.Kind, at.Key, Warning, reasonPanicked, sentence(at, end)) })
+		Catch(func() { g.hooks.Event(at.Kind, at.Key, Warning, reasonPanicked, panicSentence(at, end)) })
 	}
 }
 
-func sentence(at Place, end *Caught) string {
+func panicSentence(at Place, end *Caught) string {
 	return "a " + at.In + " panicked: " + end.What + "; the log has the stack; it is tried again"
 }
 

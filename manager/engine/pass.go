@@ -189,3 +189,19 @@ func (p *Pass) Settle() bool {
 	p.memory.Succeeded(p.Key)
 	return true
 }
+
+const (
+	// MaxSteps bounds the plans of a pass. A pass that reaches it goes on at once. A set of 1,000
+	// machines needs about 40.
+	MaxSteps = 64
+	// MaxRestarts bounds how often a conflict begins a pass again.
+	MaxRestarts = 4
+)
+
+// The engine's own reasons.
+var (
+	reasonGone      = decision.NewReason("Gone", "it is gone")
+	reasonContended = decision.NewReason("Contended", "others keep writing it")
+	reasonMore      = decision.NewReason("MoreToDo", "there is more to do")
+	reasonDryRun    = decision.NewReason("Observing", "only observing, not done: {detail}")
+)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/millwright-go/millwright/codes"
 	"github.com/millwright-go/millwright/decision"
@@ -66,24 +65,6 @@ func (p *orphanPass) listOne(ctx context.Context, class *machine.Class) (*orphan
 		listing.VMs = got
 	}
 	return listing, err
-}
-
-// withDropped is a list with the entries that can't be acted upon, so that they are
-// reported. One that has an ID comes without its name, which may be cut: so it
-// is neither a machine's nor an orphan.
-func withDropped(listed, dropped map[string]string) map[string]string {
-	if len(dropped) == 0 {
-		return listed
-	}
-	all := make(map[string]string, len(listed)+len(dropped))
-	for id, name := range dropped {
-		if strings.TrimSpace(id) != "" {
-			name = ""
-		}
-		all[id] = name
-	}
-	maps.Copy(all, listed)
-	return all
 }
 
 // heard takes in how a class was answered for. Until the pass has judged it,

@@ -13,16 +13,6 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// ownerlessReconciler deletes machines and sets whose owner is gone. Its memory may be
-// lost: then they are seen again as if for the first time.
-type ownerlessReconciler struct {
-	Config
-
-	began, looked time.Time
-	candidates    []ownerless.Candidate
-	spent         []safety.Spent
-}
-
 // NewOwnerless returns a reconciler that deletes machines and sets whose owner is gone.
 func NewOwnerless(e *engine.Engine, c Config) *engine.Reconciler {
 	r := &ownerlessReconciler{Config: c}
@@ -102,17 +92,17 @@ func (p *ownerlessPass) Changes() []engine.Change {
 
 // read reads what may be owned before what may own it.
 func (p *ownerlessPass) read(ctx context.Context, live bool) (err error) {
-	if p.o.Machines, err = all(ctx, p.Machines, live); err != nil {
+	if p.o.Machines, err = listAll(ctx, p.Machines, live); err != nil {
 		return err
 	}
-	if p.o.Sets, err = all(ctx, p.Sets, live); err != nil || p.Deployments == nil {
+	if p.o.Sets, err = listAll(ctx, p.Sets, live); err != nil || p.Deployments == nil {
 		return err
 	}
-	p.o.Deployments, err = all(ctx, p.Deployments, live)
+	p.o.Deployments, err = listAll(ctx, p.Deployments, live)
 	return err
 }
 
-func all[T object.Object[T]](ctx context.Context, c store.Collection[T], live bool) ([]T, error) {
+func listAll[T object.Object[T]](ctx context.Context, c store.Collection[T], live bool) ([]T, error) {
 	if live {
 		return c.Live().List(ctx, store.Query{})
 	}
@@ -155,4 +145,14 @@ func removeOne[T object.Object[T], O object.Object[O]](
 		p.Tell(ctx, engine.Normal, order.Why)
 	}
 	return err
+}
+
+// ownerlessReconciler deletes machines and sets whose owner is gone. Its memory may be
+// lost: then they are seen again as if for the first time.
+type ownerlessReconciler struct {
+	Config
+
+	began, looked time.Time
+	candidates    []ownerless.Candidate
+	spent         []safety.Spent
 }

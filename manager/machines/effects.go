@@ -360,3 +360,26 @@ func (p *pass) updateVM(ctx context.Context, lastApplied string) (*machine.VM, e
 		}
 	})
 }
+
+// drained makes one call of the drainer. A node that the drainer has written
+// takes its place in the observation.
+func (p *pass) drained(ctx context.Context, node *machine.Node, call func() (machine.DrainAnswer, error)) (*machine.DrainAnswer, error) {
+	began := p.Now()
+	answer, err := call()
+	switch {
+	case err == nil:
+	case errors.Is(err, store.ErrConflict) || engine.Interrupted(ctx, err) != nil:
+		return nil, err
+	default:
+		answer.Outcome = machine.Outcome{Code: codes.Of(err), Message: codes.Message(err)}
+	}
+	if answer.Node != nil && answer.Node.UID == node.UID {
+		p.o.Node = &machine.NodeAnswer{Name: p.o.Node.Name, Node: answer.Node, Gone: p.o.Node.Gone, Read: p.Freshness(began, true)}
+	}
+	return &answer, nil
+}
+
+var (
+	reasonSecretMissing = decision.NewReason("SecretMissing", "class {name} refers to secret {object}, which does not exist")
+	reasonTemplate      = decision.NewReason("NodeTemplateIncomplete", "class {name}: the node template has no {detail}; machines are made from it, but an autoscaler can't scale it up from none")
+)

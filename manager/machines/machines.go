@@ -14,123 +14,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"sync"
-	"time"
 
-	"github.com/millwright-go/millwright/codes"
-	"github.com/millwright-go/millwright/decision"
-	"github.com/millwright-go/millwright/deployment"
-	"github.com/millwright-go/millwright/driver"
 	"github.com/millwright-go/millwright/machine"
-	"github.com/millwright-go/millwright/machineset"
 	"github.com/millwright-go/millwright/manager/engine"
 	"github.com/millwright-go/millwright/manager/internal/index"
 	"github.com/millwright-go/millwright/manager/internal/secrets"
-	"github.com/millwright-go/millwright/object"
-	"github.com/millwright-go/millwright/safety"
-	"github.com/millwright-go/millwright/safety/orphan"
 	"github.com/millwright-go/millwright/store"
 )
-
-// Name of the kind.
-const Name = "machine"
-
-// Config is what machines need of the rest of a fleet.
-type Config struct {
-	Machines    store.Collection[*machine.Machine]
-	Classes     store.Collection[*machine.Class]
-	Secrets     store.Collection[*machine.Secret]        // nil: there are none
-	Sets        store.Collection[*machineset.Set]        // nil: there are none
-	Deployments store.Collection[*deployment.Deployment] // nil: there are none
-	Nodes       store.Collection[*machine.Node]          // nil: there is no cluster
-	// SecretNamespaces are those that classes may take secrets from beside their own. Nil: any.
-	SecretNamespaces []string
-	// MigratesClasses says that a class of another kind is not ours, even if one of ours has its name.
-	MigratesClasses bool
-
-	Driver      driver.Driver
-	Tokens      Tokens  // nil: nothing makes bootstrap tokens
-	Drainer     Drainer // nil: deletions do not wait for workload
-	CallTimeout time.Duration
-
-	Policy *machine.Policy
-	// UpdateLimit is how many VMs of so many replicas may be updated at a time.
-	UpdateLimit func(replicas int32) int
-	// Safety limits replacements and slows creations; nil: nothing does.
-	Safety *safety.Policy
-	// Pace is shared with all that create machines.
-	Pace *Pace
-
-	// Hold reports whether no pass may be made yet. Nil: any time.
-	Hold func() (engine.Result, bool)
-	// Frozen reports whether an API server does not answer.
-	Frozen func() bool
-	// Thaw returns when to look again at what is frozen and would be looked at again at at.
-	Thaw func(at time.Time) time.Time
-	// WatchedSince returns since when this process has watched the fleet.
-	WatchedSince func(now time.Time) time.Time
-	// Split returns the split spec of a class; nil: there is no class, or nothing can be updated.
-	Split func(*machine.Class) *machine.VMSpec
-	// Missing returns what is known of a machine whose VM no listing names; nil: nothing.
-	Missing func(*machine.Machine) *machine.MissingVM
-	// Asked is told how the provider answered for such a machine.
-	Asked func(object.Key, codes.Code)
-	// Hint is told of a reason to look for orphans.
-	Hint func(orphan.Hint)
-
-	// Check fires a move of a machine's state machine; an error fails the pass before anything is stored.
-	Check func(context.Context, machine.Move) error
-	// Transition is told of a move that is stored; may be nil.
-	Transition func(object.Key, machine.Move, decision.Why)
-	// Lasted is told how long a part of a machine's life took; may be nil.
-	Lasted func(object.Key, Span, time.Duration)
-	// Panicked sets aside what a machine's drain holds; nil: nothing does.
-	Panicked func(context.Context, object.Key)
-}
-
-var (
-	reasonSecretMissing = decision.NewReason("SecretMissing", "class {name} refers to secret {object}, which does not exist")
-	reasonTemplate      = decision.NewReason("NodeTemplateIncomplete", "class {name}: the node template has no {detail}; machines are made from it, but an autoscaler can't scale it up from none")
-)
-
-type reconciler struct {
-	Config
-	secrets secrets.Secrets
-	// recorded is when the VMs of machines were recorded. To lose it makes a span longer.
-	recorded engine.Notes[time.Time]
-	// uninitialized holds the names of providers known to have no InitializeMachine.
-	uninitialized sync.Map
-	turns         turns
-}
 
 // New returns a reconciler of machines.
 func New(e *engine.Engine, c Config) *engine.Reconciler {
 	r := newReconciler(c)
 	return e.Reconciler(engine.Kind{
-		Name: Name, Hold: c.Hold, Leave: c.Pace.leave, Forget: r.recorded.Forget, Panicked: c.Panicked,
+		Name: "machine", Hold: c.Hold, Leave: c.Pace.leave, Forget: r.recorded.Forget, Panicked: c.Panicked,
 		Begin: func(p *engine.Pass) engine.Steps { return &pass{Pass: p, reconciler: r} },
 	})
 }
-
-func newReconciler(c Config) *reconciler {
-	return &reconciler{Config: c, secrets: secrets.Secrets{Collection: c.Secrets, Namespaces: c.SecretNamespaces}}
-}
-
-// pass is one pass over one machine.
-type pass struct {
-	*engine.Pass
-	*reconciler
-	o     machine.Observation
-	plan  machine.Plan
-	token Token // of the machine, once this pass has made sure of it
-	mute  muted
-
-	scratch *machine.Machine // what is handed to the store; nil: nothing was yet
-}
-
-// muted says, in a dry run, which calls would not be made at all: they are answered without.
-type muted struct{ any, create bool }
 
 // Decide implements engine.Steps. Illegal moves end the pass here, before anything is stored or called.
 func (p *pass) Decide(ctx context.Context) (engine.Head, error) {
@@ -313,10 +212,4 @@ func (p *pass) report(ctx context.Context, plan *machine.Plan, before *machine.M
 	case moved || !status.Status.Preservation.Since.Equal(before.Status.Preservation.Since):
 		p.Once(ctx, engine.Normal, plan.Why)
 	}
-}
-
-// logAttrs names a machine in a log line.
-func logAttrs(m *machine.Machine) slog.Attr {
-	return slog.Group("machine", slog.String("name", m.Key.String()), slog.String("node", m.Spec.NodeName),
-		slog.String("providerID", m.Spec.ProviderID), slog.String("stage", string(m.Status.LastOperation.Stage)))
 }

@@ -7,19 +7,6 @@ import (
 	"github.com/millwright-go/millwright/machine"
 )
 
-// Span is a part of a machine's life whose length is told, see Config.Lasted.
-type Span string
-
-// The spans. Where no time of the beginning is known, such as after a restart, that of the
-// step recorded before counts.
-const (
-	SpanCreation       Span = "creation"       // from the machine's creation until its VM is recorded
-	SpanInitialization Span = "initialization" // from then until the VM is initialized, if the driver does that
-	SpanJoin           Span = "join"           // from then until its node is healthy for the first time
-	SpanDrain          Span = "drain"          // from the request to delete it until its node is drained, or drained by force
-	SpanDeletion       Span = "deletion"       // from the request to delete it until VM, node and record are gone
-)
-
 // tellSpans tells of the parts of the machine's life that a write, which is stored, has ended;
 // before is the machine as it was.
 func (p *pass) tellSpans(plan *machine.Plan, before *machine.Machine) {

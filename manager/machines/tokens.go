@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
-	"log/slog"
 	"net/url"
 	"time"
 
@@ -15,76 +13,11 @@ import (
 	"github.com/millwright-go/millwright/manager/engine"
 	"github.com/millwright-go/millwright/manager/internal/answer"
 	"github.com/millwright-go/millwright/manager/internal/secrets"
-	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
 )
 
 // tokenPlaceholder in user data stands for the machine's bootstrap token.
 const tokenPlaceholder = "<<BOOTSTRAP_TOKEN>>"
-
-// A machine's token is recorded nowhere: it is found by the machine's UID, so a crash leaves nothing torn.
-//
-//   - A token is made behind the announcement of a create, in the same pass. Everywhere else, also when a
-//     VM is initialized, an existing token is only prolonged: a reader with an old cache would otherwise
-//     make one for a machine that runs.
-//   - It is deleted before the write that ends the need for it, which is Running or the removal of the
-//     finalizer. A deletion that fails causes a warning and holds nothing up: the token expires with the
-//     creation's time.
-//   - It takes two calls for a creation and one for a deletion. A pass over a machine that has joined does
-//     not even look at user data.
-//   - The token exists in the pass alone. Effects, observations and plans hold none of it, and a driver
-//     that repeats it in an error or a note has it removed before these are stored.
-
-// Tokens makes the bootstrap tokens with which nodes join the cluster, one for
-// each machine whose user data asks for it. Its methods may be called at the same
-// time, also for the same machine by a process that is about to end and the one
-// that comes after it.
-//
-// An error's code, as codes.Of reads it, says when the call is made again: as
-// after a failed create. Its text is stored in the machine's status: no error
-// holds any part of a token that is secret.
-type Tokens interface {
-	// Ensure returns the token of a machine, which is valid until then (whole
-	// seconds) at least. There is one at a time: an owner that has one is given
-	// the same again, with more time if it needs it. What is secret of a new one
-	// is random.
-	Ensure(ctx context.Context, of TokenOwner, until time.Time) (Token, error)
-	// Renew is Ensure for an owner that has a token: it makes none. Where there is
-	// none, it returns an empty token and no error.
-	Renew(ctx context.Context, of TokenOwner, until time.Time) (Token, error)
-	// Delete makes the machine's token invalid, if it has one.
-	Delete(ctx context.Context, of TokenOwner) error
-}
-
-// TokenOwner is the machine that a token is for.
-type TokenOwner struct {
-	Key object.Key
-	// UID tells machines apart that have the same name, one after the other. It is
-	// what a token is found by, after a crash as well. It may be empty where
-	// the store gives none: then the key is all there is.
-	UID string
-}
-
-// Token is what a node shows to join. No way of printing it shows it; what puts
-// it into user data converts it to a string.
-type Token string
-
-// String says that it is a token and shows nothing of it.
-func (t Token) String() string {
-	if t == "" {
-		return "no token"
-	}
-	return "a token"
-}
-
-// Format writes what String returns, for any verb.
-func (t Token) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, t.String()) }
-
-// LogValue implements slog.LogValuer.
-func (t Token) LogValue() slog.Value { return slog.StringValue(t.String()) }
-
-// MarshalText writes what String returns.
-func (t Token) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 
 // asksForToken reports whether user data has a place for a token.
 func asksForToken(userData []byte) bool {

@@ -13,65 +13,15 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
-	"time"
 
-	"github.com/millwright-go/millwright/decision"
 	"github.com/millwright-go/millwright/machine"
 	"github.com/millwright-go/millwright/machinepool"
 	"github.com/millwright-go/millwright/machinepool/pooldriver"
 	"github.com/millwright-go/millwright/manager/engine"
-	"github.com/millwright-go/millwright/manager/internal/index"
 	"github.com/millwright-go/millwright/manager/internal/secrets"
 	"github.com/millwright-go/millwright/object"
 	"github.com/millwright-go/millwright/store"
 )
-
-// Name of the kind.
-const Name = "pool"
-
-// Config is what pools need of the rest of a fleet.
-type Config struct {
-	Pools   store.Collection[*machinepool.Pool]
-	Classes store.Collection[*machine.Class]
-	Nodes   store.Collection[*machine.Node]   // nil: there is no cluster
-	Secrets store.Collection[*machine.Secret] // nil: there are none
-	// SecretNamespaces are those that classes may take secrets from beside their own. Nil: any.
-	SecretNamespaces []string
-
-	Driver    pooldriver.Driver
-	Bootstrap Bootstrap
-	Drainer   Drainer
-	Keeper    NodeKeeper // nil: nodes are not drained
-	Policy    *machinepool.Policy
-
-	// Hold reports whether no pass may be made yet. Nil: any time.
-	Hold func() (engine.Result, bool)
-	// Frozen reports whether an API server does not answer.
-	Frozen func() bool
-	// Thaw returns when to look again at what is frozen and would be looked at again at at.
-	Thaw func(at time.Time) time.Time
-	// Check fires a move of the pool's state machine; an error fails the pass before anything is stored.
-	Check func(context.Context, machine.Move) error
-	// Transition is told of a move that is stored; may be nil.
-	Transition func(object.Key, machine.Move, decision.Why)
-	// Panicked sets aside what a pool's drains hold; nil: nothing does.
-	Panicked func(context.Context, object.Key)
-}
-
-// Drainer empties nodes.
-type Drainer interface {
-	Drain(ctx context.Context, m *machine.Machine, order *machine.DrainNode) (machine.DrainAnswer, error)
-}
-
-type reconciler struct {
-	Config
-	secrets  secrets.Secrets
-	features machinepool.Features
-	// groups holds the last answer about each pool's group, by the pool's key.
-	// To lose it costs a call.
-	groups sync.Map
-}
 
 // New returns a reconciler of pools.
 func New(e *engine.Engine, c Config) *engine.Reconciler {
@@ -80,23 +30,9 @@ func New(e *engine.Engine, c Config) *engine.Reconciler {
 		secrets: secrets.Secrets{Collection: c.Secrets, Namespaces: c.SecretNamespaces},
 	}
 	return e.Reconciler(engine.Kind{
-		Name: Name, Hold: c.Hold, Panicked: c.Panicked, Forget: func(key object.Key) { r.groups.Delete(key) },
+		Name: "pool", Hold: c.Hold, Panicked: c.Panicked, Forget: func(key object.Key) { r.groups.Delete(key) },
 		Begin: func(p *engine.Pass) engine.Steps { return &pass{Pass: p, reconciler: r} },
 	})
-}
-
-// known is a group as it was last seen, of a pool by its UID.
-type known struct {
-	uid   string
-	group *machinepool.Group
-}
-
-// pass is one pass over one pool.
-type pass struct {
-	*engine.Pass
-	*reconciler
-	o    machinepool.Observation
-	plan machinepool.Plan
 }
 
 // Decide implements engine.Steps.
@@ -176,41 +112,6 @@ func (p *pass) Read(ctx context.Context, live bool) error {
 		return err
 	}
 	return p.readNodes(ctx)
-}
-
-func (p *pass) lookAtBootstrap(ctx context.Context) error {
-	if name := p.o.Pool.Spec.Template.Bootstrap.DataSecret; name == nil || *name == "" || p.o.Pool.Deleted() {
-		return nil
-	}
-	answer, err := p.Bootstrap.Look(ctx, p.o.Pool)
-	if err == nil {
-		p.o.Bootstrap = &answer
-	}
-	return err
-}
-
-// readNodes finds the nodes of the pool's instances in the cache.
-func (p *pass) readNodes(ctx context.Context) error {
-	if p.Nodes == nil || p.o.Pool.Deleted() {
-		return nil
-	}
-	found := make(map[string]*machine.Node, len(p.o.Pool.Spec.ProviderIDs))
-	for _, id := range p.o.Pool.Spec.ProviderIDs {
-		if id == "" {
-			continue
-		}
-		nodes, err := p.Nodes.List(ctx, store.Query{Index: index.VM, Value: id})
-		if err != nil {
-			return err
-		}
-		for _, n := range nodes { // two nodes of one ID: the younger one is it
-			if have := found[id]; have == nil || n.CreatedAt.After(have.CreatedAt) {
-				found[id] = n
-			}
-		}
-	}
-	p.o.Nodes = found
-	return nil
 }
 
 // write carries out the plan's write. The object that comes back takes the
