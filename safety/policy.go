@@ -187,6 +187,34 @@ func (p *Policy) Validate() error {
 	if p == nil || p.Off {
 		return ErrNoPolicy
 	}
+	if err := p.validateDurations(); err != nil {
+		return err
+	}
+	switch {
+	case p.CheckDown > p.CheckPeriod:
+		return object.Invalid("policy.checkDown", "must be at most policy.checkPeriod")
+	case p.Brake < 1:
+		return object.Invalid("policy.brake", "must be at least 1")
+	case p.BrakeShare < 0 || p.BrakeShare > 100:
+		return object.Invalid("policy.brakeShare", "must be from 0 to 100")
+	case p.SafetyUp < 1:
+		return object.Invalid("policy.safetyUp", "must be at least 1")
+	case p.SafetyDown < 1:
+		return object.Invalid("policy.safetyDown", "must be at least 1")
+	case p.PaceBase < 0 || p.PaceBase > 0 && p.PaceBase < time.Second:
+		return object.Invalid("policy.paceBase", "must be zero or at least a second")
+	case p.Replacements.Value < 0:
+		return object.Invalid("policy.replacements", "must not be negative")
+	case p.Burst < 1:
+		return object.Invalid("policy.burst", "must be at least 1")
+	case p.Keys.Slots == "":
+		return object.Invalid("policy.keys.slots", "must not be empty")
+	}
+	return nil
+}
+
+// validateDurations returns an *object.FieldError for the first duration that is too short.
+func (p *Policy) validateDurations() error {
 	for _, at := range [...]struct {
 		field      string
 		have, min  time.Duration
@@ -211,26 +239,6 @@ func (p *Policy) Validate() error {
 		if at.have < at.min {
 			return object.Invalid("policy."+at.field, at.complaints)
 		}
-	}
-	switch {
-	case p.CheckDown > p.CheckPeriod:
-		return object.Invalid("policy.checkDown", "must be at most policy.checkPeriod")
-	case p.Brake < 1:
-		return object.Invalid("policy.brake", "must be at least 1")
-	case p.BrakeShare < 0 || p.BrakeShare > 100:
-		return object.Invalid("policy.brakeShare", "must be from 0 to 100")
-	case p.SafetyUp < 1:
-		return object.Invalid("policy.safetyUp", "must be at least 1")
-	case p.SafetyDown < 1:
-		return object.Invalid("policy.safetyDown", "must be at least 1")
-	case p.PaceBase < 0 || p.PaceBase > 0 && p.PaceBase < time.Second:
-		return object.Invalid("policy.paceBase", "must be zero or at least a second")
-	case p.Replacements.Value < 0:
-		return object.Invalid("policy.replacements", "must not be negative")
-	case p.Burst < 1:
-		return object.Invalid("policy.burst", "must be at least 1")
-	case p.Keys.Slots == "":
-		return object.Invalid("policy.keys.slots", "must not be empty")
 	}
 	return nil
 }
