@@ -11,8 +11,8 @@ import (
 //	ask for the VM -> announce -> bootstrap token -> create -> record ID and node name ->
 //	initialize -> Pending -> the node joins -> the token is removed -> Running
 //
-// A process that is killed after the VM was made and before it was recorded is
-// followed by one that asks for the VM, finds it, and goes on from there.
+// If the process is killed after the VM was created and before it was recorded, the
+// next one asks for the VM, finds it, and continues from there.
 func (c creation) create() Plan {
 	if plan, wait := c.createGate(); wait {
 		return plan
@@ -56,7 +56,8 @@ func createCall(stage Stage) codes.Call {
 	return codes.CreateMachine
 }
 
-// ensureVM finds the machine's VM or has it created, and records it.
+// ensureVM asks the driver for the machine's VM, creates it if there is none, and
+// records it.
 func (c creation) ensureVM() Plan {
 	if c.o.Class == nil {
 		return c.classFailure(codes.NotFound, c.m.Spec.Class.missing())
@@ -142,6 +143,7 @@ func (c creation) accept(made *VM, reason decision.Reason) Plan {
 	return c.record(made, reason)
 }
 
+// announced reports whether this pass has written the announcement of the create.
 func (c creation) announced() bool {
 	op := &c.m.Status.LastOperation
 	return c.o.Fenced && c.m.Status.Phase == PhasePending && op.Kind == OperationCreate &&
@@ -173,7 +175,7 @@ func (c creation) record(vm *VM, reason decision.Reason) Plan {
 	return Plan{Write: &Update{changed}, Why: decision.Why{Reason: reason, Name: vm.ProviderID}}
 }
 
-// awaitNode initializes a recorded VM where needed and waits for it to join.
+// awaitNode initializes a recorded VM if necessary, and waits until it joins.
 func (c creation) awaitNode() Plan {
 	vm := c.o.VM
 	if vm == nil && c.o.Created == nil && c.m.Status.Phase != PhasePending {

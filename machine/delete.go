@@ -5,9 +5,10 @@ import (
 	"github.com/millwright-go/millwright/decision"
 )
 
-// remove takes a machine that is being deleted through the stages of its
-// deletion. A stage is stored before a call that must not be reached by two
-// ways, and wherever a pass ends; the two last ones only then.
+// remove takes a machine that is being deleted through the stages of its deletion:
+// find the node, drain it, detach volumes, delete the VM, delete the node, remove
+// the finalizer. A stage is stored where a pass ends. All but the last two are also
+// stored before a call that must be reached in one way only.
 func (d deletion) remove() Plan {
 	if !d.m.HasFinalizer(Finalizer) {
 		return Plan{Why: decision.Why{Reason: reasonNotOurs}}
@@ -199,7 +200,7 @@ func (d deletion) deleteNode() Plan {
 	return Plan{Effect: DeleteNode{node.Name, node.UID}, Why: decision.Why{Reason: reasonDeleteNode, Name: node.Name}}
 }
 
-// release lets the record go.
+// release removes the finalizer, and with it the record.
 func (d deletion) release() Plan {
 	bootstrap := token(d)
 	if plan, busy := bootstrap.remove(); busy && !d.neverCreated() {

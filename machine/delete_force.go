@@ -13,9 +13,10 @@ func (d deletion) forceAnyway() time.Time {
 	return d.after(d.m.DeletedAt, d.p.drainTimeout(d.m))
 }
 
-// forceAt is when force becomes due: at once by label, else when the deletion
-// is older than the drain timeout or the node has not answered for long. A node
-// that was read before that time may have answered since, and is read again.
+// forceAt returns when force becomes due: at once with the label; else when the
+// deletion is older than the drain timeout, or the node has not answered for
+// Policy.Unresponsive. A node that was read before that time may have answered
+// since, and is read again.
 func (d deletion) forceAt() time.Time {
 	at := d.forceAnyway()
 	if d.o.Node == nil || d.o.Node.Node == nil || d.isForeign() {

@@ -92,8 +92,9 @@ func (h health) judged(node *Node, bad verdict) Plan {
 	return Plan{Why: decision.Why{Reason: reasonHealthy, Name: node.Name}}
 }
 
-// nodeUnhealthy starts the health clock of a machine, or lets it run out. node is nil
-// where it is missing.
+// nodeUnhealthy decides about a machine whose node is unhealthy, or missing (node is
+// nil): a running one becomes Unknown, and its health timeout starts. When that has
+// passed, the machine is marked failed.
 func (h health) nodeUnhealthy(why decision.Why, node *Node) Plan {
 	if node == nil && h.o.Node.cached() {
 		return h.look(false)

@@ -28,8 +28,8 @@ func (h hotUpdate) hasSpec() bool {
 	return h.o.VMSpec == nil || h.m.Status.VMSpec == *h.o.VMSpec
 }
 
-// refresh is what to do about a VM's spec where else there is nothing to do;
-// otherwise it is the plan it was given.
+// refresh returns the plan it is given if that does anything. Otherwise it decides
+// about the VM's spec: whether to update the VM to what its class says.
 func (h hotUpdate) refresh(plan Plan) Plan {
 	if h.hasSpec() || plan.Write != nil || plan.Effect != nil || !h.changeable() {
 		return plan

@@ -2,10 +2,10 @@ package machine
 
 import "github.com/millwright-go/millwright/decision"
 
-// finish brings a machine whose update is done back into service, once its
-// owner has taken it over: what the update has put on the node comes off, and
-// when the node is healthy and its critical components are ready, the machine
-// runs. Until its owner does so it waits, for as long as that takes.
+// finish returns a machine to service whose update is done and whose owner has taken
+// it over. It removes what the update has put on the node. When the node is healthy
+// and its critical components are ready, the machine runs. Until the owner has taken
+// it over, the machine waits, without a limit.
 func (u inPlace) finish() Plan {
 	name := u.m.Spec.NodeName
 	if u.o.NoCluster {

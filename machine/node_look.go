@@ -80,7 +80,8 @@ func (s *situation) node() *Node {
 // isForeign reports whether the node carries another machine's name.
 func (s *situation) isForeign() bool { return s.owner != "" && s.owner != s.m.Name }
 
-// foreign is the warning about a node of our name that is another machine's.
+// foreign returns the warning about a node with our name that is another machine's.
+// Zero: there is none.
 func (s *situation) foreign() decision.Why {
 	if !s.isForeign() {
 		return decision.Why{}
@@ -122,7 +123,7 @@ func (s *situation) stale(n *Node, providerID string) bool {
 	return n.CreatedAt.Before(s.m.CreatedAt)
 }
 
-// followDeletion deletes the machine of a node that somebody deletes.
+// followDeletion deletes the machine of a node that is being deleted by others.
 func (s *situation) followDeletion(n *Node) Plan {
 	return Plan{Write: &Delete{}, Why: decision.Why{Reason: reasonNodeDeletion, Name: n.Name}}
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// merge removes from have what was applied last and is not wanted any more,
-// unless somebody gave it another value since, and puts in what is wanted.
+// merge removes from have what was applied last and is not wanted any more, unless
+// another program has changed the value since. Then it adds what is wanted.
 func merge(have, last, want map[string]string) map[string]string {
 	out := maps.Clone(have)
 	if out == nil {

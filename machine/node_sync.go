@@ -74,9 +74,9 @@ func (s nodeSync) syncLater(plan Plan) Plan {
 	return plan
 }
 
-// inLine reports whether metadata and taints are as apply would leave them. A
-// settled machine spends most of its time here: nothing is allocated, and the
-// record is not compared while its generation vouches for it.
+// inLine reports whether labels, annotations and taints are as apply would leave
+// them. Passes of settled machines spend most of their time here. So it allocates
+// nothing, and does not compare the record while its generation is the same.
 func (s nodeSync) inLine() bool {
 	key := s.p.Keys.NodeMachine
 	if key != "" && s.owner != s.m.Name || !s.n.HasFinalizer(NodeFinalizer) || s.joining && s.n.hasTaint(s.p.Keys.NotReadyTaint) {

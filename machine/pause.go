@@ -27,8 +27,9 @@ func Paused(m *object.Meta, key string) (paused bool, odd string) {
 	return paused, ""
 }
 
-// begin leaves a machine alone that is to be. A machine that is being deleted
-// without our finalizer is not even written.
+// begin leaves a machine alone if its annotation asks for that, and records the
+// condition once. A machine that is being deleted without our finalizer is not even
+// written.
 func (p pause) begin() (Plan, bool) {
 	if paused, _ := Paused(&p.m.Meta, p.p.Keys.Paused); !paused || p.notOurs() {
 		return Plan{}, false

@@ -6,7 +6,7 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// Policy is how machines are to be treated. The zero Policy is invalid: start
+// Policy says how to treat machines. The zero Policy is invalid: start
 // from DefaultPolicy. The figures are those of machine-controller-manager.
 type Policy struct {
 	// CreationTimeout is how long a machine may take from its creation to

@@ -98,8 +98,8 @@ func (k preservation) untouched() bool {
 	return nodePreservation{k.situation, k.seenNode()}.ordinary()
 }
 
-// preserve records that the machine is kept from now on, or no longer. What
-// a cache remembers of the node decides neither.
+// preserve records that the machine is kept for inspection from now on, or no longer.
+// Neither is decided from a cached read of the node.
 func (k preservation) preserve() (Plan, bool) {
 	if !k.m.Status.Phase.preservable() {
 		return Plan{}, false

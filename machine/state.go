@@ -8,14 +8,14 @@ import (
 // DefaultPriority is the deletion priority of a machine that records none.
 const DefaultPriority = 3
 
-// Ready reports whether a machine does its work: it runs, or is available where
-// there is no cluster, and is not being deleted.
+// Ready reports whether a machine does its work: it is Running, or Available if there
+// is no cluster, and it is not being deleted.
 func (m *Machine) Ready() bool {
 	return !m.Deleted() && (m.Status.Phase == PhaseRunning || m.Status.Phase == PhaseAvailable)
 }
 
-// AvailableAt is when a ready machine has been ready for minReady; zero if it
-// is not ready.
+// AvailableAt returns when a ready machine has been ready for minReady; zero if it is
+// not ready.
 func (m *Machine) AvailableAt(minReady time.Duration) time.Time {
 	if !m.Ready() {
 		return time.Time{}

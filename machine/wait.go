@@ -45,10 +45,10 @@ func (s *situation) verdictAt(base time.Time, wait time.Duration) time.Time {
 	return until
 }
 
-// retryAt is when the recovery table allows the next attempt after the
-// persisted failure; zero: now. What the call depends on having changed opens
-// the gate at once, and so does a failure that claims to lie in the future:
-// such a time could keep the gate shut for any time.
+// retryAt returns when the recovery table allows the next attempt after the
+// persisted failure; zero: now. The attempt does not wait if the machine, its class
+// or its secrets have changed. It does not wait for a failure with a time in the
+// future either, which could delay it without end.
 func (s *situation) retryAt(call codes.Call) time.Time {
 	op := &s.m.Status.LastOperation
 	if op.State != StateFailed || op.Against != s.inputs() || op.Time.After(s.now) {
@@ -97,6 +97,7 @@ func (s *situation) past(at time.Time) time.Time {
 	return at
 }
 
+// creationDeadline returns when a machine that has not joined is marked failed.
 func (s *situation) creationDeadline() time.Time {
 	return s.verdictAt(s.m.CreatedAt, s.p.creationTimeout(s.m))
 }

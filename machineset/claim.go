@@ -6,9 +6,9 @@ import (
 	"github.com/millwright-go/millwright/object"
 )
 
-// claim lets go of machines that do not match any more, and takes on those
-// that match and have no owner. Both are decided live: a machine that looks
-// free may belong to another set meanwhile.
+// claim releases machines that do not match the selector any more, and adopts those
+// that match and have no owner. Both are decided live, because a machine that looks
+// free in a cache may have another owner by then.
 func (d *decider) claim() (Plan, bool) {
 	if d.o.Refused.Change != nil {
 		return Plan{}, false

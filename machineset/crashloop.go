@@ -47,8 +47,8 @@ func (c *CrashLoop) Equal(d *CrashLoop) bool {
 	return *c == e && c.Last.Equal(d.Last)
 }
 
-// crashLoopDelay is how long after the last failure of so many rounds the set makes
-// their replacements; zero: at once.
+// crashLoopDelay returns how long after the last failure of so many rounds the set
+// creates the replacements; zero: at once.
 func (p *Policy) crashLoopDelay(rounds int32) time.Duration {
 	if rounds <= 1 || p.CrashLoopBase <= 0 {
 		return 0

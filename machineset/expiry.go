@@ -17,10 +17,10 @@ import (
 // either way: one tenth.
 const spread = 10
 
-// ExpiresAt is when a machine is too old: maxAge after its creation, up to a
-// tenth earlier or later. How much is drawn from its UID, so that machines that
-// were made together do not go together. Zero: never, as maxAge is not positive
-// or the machine's age is not known.
+// ExpiresAt returns when a machine is too old: maxAge after its creation, up to a tenth
+// earlier or later. The difference follows from its UID, so that machines that were
+// created together are not replaced together. Zero: never, because maxAge is not
+// positive or the machine's age is not known.
 func ExpiresAt(m *machine.Machine, maxAge time.Duration) time.Time {
 	if maxAge <= 0 || m.CreatedAt.IsZero() {
 		return time.Time{}

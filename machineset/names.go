@@ -55,9 +55,9 @@ func uidHash(uid string) string {
 // namePrefix is what the names of all machines made by a set begin with.
 func (s *Set) namePrefix() string { return s.Name + "-" + uidHash(s.UID) + "-" }
 
-// MachineName is the name of the machine that a set makes as number ordinal,
-// from 1: "<set>-<5 letters from its UID>-<ordinal>". No other set, and no set
-// made later under the same name, gives it out (but for a chance of one in 14
+// MachineName returns the name of the machine that a set creates as number ordinal,
+// from 1: "<set>-<5 letters from its UID>-<ordinal>". No other set gives it out, and no
+// set that is created later under the same name (except with a chance of one in 14
 // million).
 func (s *Set) MachineName(ordinal int64) string {
 	return s.namePrefix() + strconv.FormatInt(ordinal, 10)

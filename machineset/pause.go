@@ -29,7 +29,7 @@ func (d *decider) paused() bool {
 	return paused && !(d.s.Deleted() && !d.s.HasFinalizer(Finalizer))
 }
 
-// pause keeps the status up to date, and nothing else.
+// pause decides about a paused set: it keeps the status up to date and does nothing else.
 func (d *decider) pause() Plan {
 	d.summarize()
 	if at := d.summary.nextAvailable; !at.IsZero() {

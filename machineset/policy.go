@@ -18,9 +18,9 @@ const (
 	RandomAge AgeOrder = "Random"
 )
 
-// Policy is how sets are to be treated. The zero Policy is invalid: start from
-// DefaultPolicy. Where no other source is named the figures are those of
-// machine-controller-manager.
+// Policy says how to treat sets. The zero Policy is invalid: start from
+// DefaultPolicy. The figures are those of machine-controller-manager, unless another
+// source is named.
 type Policy struct {
 	// Burst is how many machines one plan creates, deletes or changes at
 	// most. From 1 to 10,000; default 100.

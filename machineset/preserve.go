@@ -89,8 +89,8 @@ func (v *counter) noteEnd(m *machine.Machine) {
 	v.lookAgain(m.Status.Preservation.Until)
 }
 
-// preserve has machines that failed kept, within the limit, and takes the
-// request off those that are over it or run again.
+// preserve asks for machines that failed to be kept, within the limit. It removes the
+// request from those beyond the limit and from those that run again.
 func (d *decider) preserve() (Plan, bool) {
 	p := &d.summary.preserving
 	limit := int(d.s.Spec.AutoPreserve)

@@ -40,7 +40,7 @@ func (d *decider) retryAt() time.Time {
 	return d.retryAfter(failures)
 }
 
-// retryAfter is retryAt after so many failures in a row.
+// retryAfter returns when orders may be given again after so many failures in a row.
 func (d *decider) retryAfter(failures int) time.Time {
 	op := &d.s.Status.LastOperation
 	if op.State != machine.StateFailed || op.Against.Machine != d.s.Generation ||

@@ -2,8 +2,8 @@ package machineset
 
 import "github.com/millwright-go/millwright/decision"
 
-// replaceFailed deletes machines that failed. That is all there is to their
-// replacement: scale finds one missing and creates another.
+// replaceFailed deletes machines that failed. Then scale finds one missing and creates
+// another: that is the whole replacement.
 func (d *decider) replaceFailed() (Plan, bool) {
 	if d.summary.failed == 0 || d.o.Refused.Delete != nil || d.undecided() {
 		return Plan{}, false

@@ -111,7 +111,7 @@ func (d *decider) settle(short int, why decision.Why) (Plan, bool) {
 }
 
 // reserve gives out names for missing machines. All names given out before are
-// done with.
+// settled.
 func (d *decider) reserve(short int) (Plan, bool) {
 	if short <= 0 || !d.mayCreate() {
 		return Plan{}, false
@@ -127,8 +127,8 @@ func (d *decider) reserve(short int) (Plan, bool) {
 	return Plan{Write: &Update{changed}, Why: why}, true
 }
 
-// create orders machines under the lowest names that nothing came of yet, and
-// no more than are missing: a set that has shrunk meanwhile leaves the rest.
+// create orders machines under the lowest names that have no machine yet. It orders no
+// more than are missing: a set that was scaled down meanwhile leaves the rest.
 func (d *decider) create(short int) Plan {
 	n := int(min(int64(short), int64(d.p.Burst), d.summary.unanswered))
 	why := d.tally(reasonCreate)

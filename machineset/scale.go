@@ -4,8 +4,8 @@ import (
 	"strconv"
 )
 
-// scale creates machines that are missing, once removeSurplus has nothing to do.
-// What a reservation left open is done first: its names before new ones.
+// scale creates machines that are missing, once removeSurplus has nothing to do. Names
+// of an open reservation are used before new ones.
 func (d *decider) scale() (Plan, bool) {
 	short := d.withinQuota(d.withinBackoff(d.short()))
 	if d.s.Instructions.Reservation.Reserved > d.s.Instructions.Reservation.Settled {
@@ -14,10 +14,10 @@ func (d *decider) scale() (Plan, bool) {
 	return d.reserve(short)
 }
 
-// short is how many machines are missing; negative: so many active ones are too
-// many. Those on their way here are not missing, nor failed ones that stay
-// for now. They make none of the others too many: it is not known
-// yet that they come, or stay.
+// short returns how many machines are missing; negative: how many active ones are
+// surplus. Machines that are moving to this set are not missing, and neither are
+// failed ones that stay for now. They do not make others surplus, because it is not
+// known yet whether they come, or stay.
 func (d *decider) short() int {
 	short := d.wanted() + d.extra() - d.summary.active
 	if short <= 0 {
@@ -26,8 +26,8 @@ func (d *decider) short() int {
 	return max(0, short-d.summary.arriving-d.staying())
 }
 
-// withinQuota is how many of the missing machines may be made. Under a strict
-// quota they wait until those that are being deleted are gone.
+// withinQuota returns how many of the missing machines may be created. Under a strict
+// quota they wait until terminating machines are gone.
 func (d *decider) withinQuota(short int) int {
 	room := d.wanted() + d.extra() - d.summary.owned - d.summary.arriving
 	if !d.p.StrictQuota || short <= max(0, room) {

@@ -20,10 +20,10 @@ const (
 	Warning = engine.Warning
 )
 
-// Hooks let an embedder see what happens, for metrics and for events. Each is
-// called after the fact, while the pass waits; it must be quick and safe for
-// concurrent use. Nil fields are left out. No secret reaches a hook. A
-// panic of a hook is contained: the pass goes on.
+// Hooks report what happens, for metrics and for events. Each is called after the fact,
+// while the pass waits, so it must be quick and safe for concurrent use. Nil fields are
+// left out. No secret reaches a hook. A panic of a hook is contained: the pass
+// continues.
 type Hooks struct {
 	// Event tells of a transition, a failure or something tolerated. The
 	// same one is told once for as long as the process remembers.

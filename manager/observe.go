@@ -17,7 +17,7 @@ import (
 // every port that can change something behind one that answers store.ErrWithheld instead, so that a pass
 // can't act, even if its kind misjudges a plan.
 
-// onlyObserve withholds everything that changes something.
+// onlyObserve puts every port behind one that withholds changes.
 func (o *Options) onlyObserve() {
 	o.Machines = withhold(o.Machines)
 	o.Classes = withhold(o.Classes)

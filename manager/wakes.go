@@ -12,7 +12,7 @@ import (
 	"github.com/millwright-go/millwright/safety/orphan"
 )
 
-// Wakes says which change is a reason to reconcile what. Every key is found in
+// Wakes returns which change is a reason to reconcile which objects. Every key is found in
 // the caches; one that can't be found there wakes nothing.
 func (m *Manager) Wakes() []Wake {
 	o := &m.options

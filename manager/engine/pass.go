@@ -87,6 +87,7 @@ func (p *Pass) run(ctx context.Context, s Steps, live bool) (Result, int, error)
 	return Result{At: p.Now(), Why: decision.Why{Reason: reasonMore}}, MaxSteps, nil
 }
 
+// execute carries out one plan. A plan that comes twice in a pass is an error.
 func (p *Pass) execute(ctx context.Context, s Steps, head *Head) (err error) {
 	if head.Once != nil {
 		if slices.Contains(p.done, head.Once) {

@@ -70,8 +70,7 @@ func (q *Queue) AddAt(key object.Key, due time.Time) {
 	q.postpone(it, due)
 }
 
-// Next hands out a key that is due, and waits for one if need be. false: the
-// queue was closed.
+// Next returns a key that is due, and waits for one if there is none. False: the queue was closed.
 func (q *Queue) Next() (object.Key, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

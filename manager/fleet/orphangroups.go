@@ -12,8 +12,8 @@ import (
 	"github.com/millwright-go/millwright/store"
 )
 
-// orphanGroups are groups that no pool owns: a create that came in when its pool was
-// gone already has left one, or somebody took the finalizer off a pool.
+// orphanGroups are groups without a pool. One is left if a create takes effect when its
+// pool is gone already, or if a user removes the finalizer from a pool.
 type orphanGroups struct {
 	*orphanPass
 	mu    sync.Mutex
