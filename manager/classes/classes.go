@@ -2,6 +2,9 @@
 // package manager. Classes are reconciled by name, because there may be references to a class that is not
 // there yet.
 //
+// A pass counts who uses the class, asks machineclass.Decide (for a secret machineclass.DecideSecret), and
+// carries out the plan: a write of the class, or a step of a migration (migration.go).
+//
 // EXPERIMENTAL: the names in this package may change with any release.
 package classes
 

@@ -2,6 +2,10 @@
 // without an owner, nodes without a machine, and machines and sets whose owner is gone. They are kinds of package
 // manager with one key each.
 //
+// A pass asks one of safety's decisions, and carries out what its plan asks for: listings, live reads,
+// deletions, writes of nodes and clocks. Reachability decides for the whole process whether anything is
+// frozen ([Reach]); the passes of all other kinds ask it first.
+//
 // EXPERIMENTAL: the names in this package may change with any release.
 package fleet
 
