@@ -4,7 +4,7 @@
 //
 // A pass asks one of safety's decisions, and carries out what its plan asks for: listings, live reads,
 // deletions, writes of nodes and clocks. Reachability decides for the whole process whether anything is
-// frozen ([Reach]); the passes of all other kinds ask it first.
+// frozen ([Reach]); the passes of machines, sets and pools ask it first.
 //
 // EXPERIMENTAL: the names in this package may change with any release.
 package fleet
