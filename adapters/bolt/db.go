@@ -32,7 +32,8 @@ type Options struct {
 	// just killed. Zero means DefaultLockTimeout. If it is negative, Open does not wait.
 	LockTimeout time.Duration
 
-	waiting func() // a test's: called while Open waits
+	cancelled <-chan struct{} // closed when the caller does not wait any more
+	waiting   func()          // a test's: called while Open waits
 }
 
 // DB is an open file with a collection for each kind. Open makes it. It is safe for concurrent use.
@@ -69,7 +70,17 @@ type DB struct {
 // lacks records that were written to it. Single objects that can't be read are no error of Open:
 // see DB.Damaged.
 func Open(path string, options Options) (*DB, error) {
+	return OpenContext(context.Background(), path, options)
+}
+
+// OpenContext is Open for a caller that may have to end meanwhile: while the file is in use, it also
+// stops waiting when ctx ends, with ErrLocked and the cause.
+func OpenContext(ctx context.Context, path string, options Options) (*DB, error) {
+	options.cancelled = ctx.Done()
 	db, err := open(path, options, bbolt.Options{})
+	if errors.Is(err, ErrLocked) && ctx.Err() != nil {
+		err = fmt.Errorf("%w: %w", err, context.Cause(ctx))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, err)
 	}

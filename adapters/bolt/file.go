@@ -70,10 +70,10 @@ func openFile(path string, options Options, raw bbolt.Options) (*file, error) {
 	}
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		if err := createFile(path); err != nil {
-			return nil, fmt.Errorf("create: %w", err)
+			return nil, fmt.Errorf("create: %w", withoutPath(err))
 		}
 	}
-	handle, err := openLocked(path, options.deadline(), options.waiting)
+	handle, err := openLocked(path, &options)
 	if err != nil {
 		return nil, err
 	}
@@ -149,6 +149,17 @@ func createFile(path string) error {
 		return err
 	}
 	return syncDir(dir)
+}
+
+// withoutPath returns what the system said of a file whose name the user has not given.
+func withoutPath(err error) error {
+	if of := (*fs.PathError)(nil); errors.As(err, &of) {
+		return of.Err
+	}
+	if of := (*os.LinkError)(nil); errors.As(err, &of) {
+		return of.Err
+	}
+	return err
 }
 
 // syncDir makes the names in a directory durable.

@@ -30,13 +30,14 @@ func (o *Options) deadline() time.Time {
 
 // openLocked opens the file at path and locks it, by the deadline at the latest. The lock belongs
 // to the handle. bbolt takes it once more, which changes nothing.
-func openLocked(path string, deadline time.Time, waiting func()) (*os.File, error) {
+func openLocked(path string, options *Options) (*os.File, error) {
+	deadline := options.deadline()
 	for {
 		handle, err := os.OpenFile(path, os.O_RDWR, 0) //nolint:gosec // the caller's path
 		if err != nil {
 			return nil, err
 		}
-		err = lock(handle, deadline, waiting)
+		err = lock(handle, deadline, options)
 		if err == nil {
 			err = requireAt(path, handle)
 		}
@@ -51,7 +52,7 @@ func openLocked(path string, deadline time.Time, waiting func()) (*os.File, erro
 	}
 }
 
-func lock(handle *os.File, deadline time.Time, waiting func()) error {
+func lock(handle *os.File, deadline time.Time, options *Options) error {
 	for {
 		err := syscall.Flock(int(handle.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		switch {
@@ -64,10 +65,14 @@ func lock(handle *os.File, deadline time.Time, waiting func()) error {
 		case !time.Now().Before(deadline):
 			return ErrLocked
 		}
-		if waiting != nil {
-			waiting()
+		if options.waiting != nil {
+			options.waiting()
 		}
-		time.Sleep(min(lockInterval, time.Until(deadline)))
+		select {
+		case <-options.cancelled:
+			return ErrLocked
+		case <-time.After(min(lockInterval, time.Until(deadline))):
+		}
 	}
 }
 

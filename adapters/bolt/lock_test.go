@@ -2,7 +2,9 @@ package bolt_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -71,6 +73,27 @@ func TestOpenWaitsByDefault(t *testing.T) {
 	require.LessOrEqual(t, waited, 1)
 	require.Equal(t, 5*time.Second, bolt.DefaultLockTimeout)
 	require.InDelta(t, bolt.DefaultLockTimeout, bolt.Options{}.Patience(), float64(time.Second))
+}
+
+// OpenContext does not wait for longer than its caller wants to.
+func TestOpenEndsWithItsContext(t *testing.T) {
+	path := newPath(t)
+	open(t, path)
+	enough := errors.New("enough")
+	ctx, end := context.WithCancelCause(t.Context())
+	options := bolt.Options{LockTimeout: time.Hour}
+	options.OnWaiting(func() { end(enough) })
+	_, err := bolt.OpenContext(ctx, path, options)
+	require.ErrorIs(t, err, bolt.ErrLocked)
+	require.ErrorIs(t, err, enough)
+}
+
+// The error of a file that can't be made names the file, and not the one that it is made from.
+func TestErrorNamesTheFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "missing", "fleet.db")
+	_, err := bolt.Open(path, bolt.Options{})
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	require.EqualError(t, err, "open "+path+": create: no such file or directory")
 }
 
 // A file that is removed while it is open takes no more writes, and no other store at its path gets

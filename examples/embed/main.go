@@ -47,7 +47,7 @@ func main() {
 // run manages the fleet until ctx ends. When it returns, all work has stopped and the store is
 // closed. A program that is killed instead loses no machine either.
 func run(ctx context.Context, log *slog.Logger, state string, replicas int32) (err error) {
-	db, err := bolt.Open(state, bolt.Options{})
+	db, err := bolt.OpenContext(ctx, state, bolt.Options{})
 	if err != nil {
 		return err
 	}
