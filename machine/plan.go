@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/millwright-go/millwright/decision"
@@ -30,6 +31,11 @@ type Move struct {
 	From  string
 	On    Event
 	To    string
+}
+
+// String returns the step as in "Pending -> Running (joined)".
+func (m Move) String() string {
+	return cmp.Or(m.From, "new") + " -> " + cmp.Or(m.To, "none") + " (" + string(m.On) + ")"
 }
 
 // Plan is what to do next: carry out Write, or Effect, put the answer into

@@ -94,8 +94,12 @@ type Options struct {
 	// GenerateMachineClassForMigration. False, the default: all is done.
 	Observe bool
 
+	// Hooks tell a program what happens. LogHooks are ready-made ones.
 	Hooks Hooks
-	Log   *slog.Logger // nil: nothing is logged
+	// Log gets each event: what a machine, set, deployment or pool has become or was told to do at
+	// Info, what went wrong at Warn. Nil means slog.Default; a logger with slog.DiscardHandler turns
+	// it off.
+	Log *slog.Logger
 
 	// Now is the clock; nil: time.Now.
 	Now func() time.Time
@@ -156,7 +160,7 @@ func (o *Options) complete() error {
 		o.Each = engine.Parallel
 	}
 	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
+		o.Log = slog.Default()
 	}
 	o.Workers = cmp.Or(o.Workers, defaultWorkers)
 	o.Settle = cmp.Or(o.Settle, defaultSettle)

@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"time"
 
 	"github.com/millwright-go/millwright/driver"
@@ -62,6 +63,9 @@ func (w *World) start() error {
 	}
 	w.audience = map[manager.Kind][]func(object.Key, any){}
 	o := w.o.Manager
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler) // Options.Tell is this world's
+	}
 	if o.SafetyPolicy == nil { // see New
 		o.SafetyPolicy = safety.Off()
 	}

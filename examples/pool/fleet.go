@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"github.com/millwright-go/millwright/drain"
@@ -114,6 +115,7 @@ func (f *fleet) newManager(hooks manager.Hooks) (*manager.Manager, error) {
 	options.Cluster = f.cluster
 	options.Drainer = drainer
 	options.Hooks = hooks
+	options.Log = slog.New(slog.DiscardHandler) // the screen tells
 	return manager.New(options)
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"github.com/millwright-go/millwright/deployment"
@@ -148,6 +149,7 @@ func (f *fleet) newManager(hooks manager.Hooks) (*manager.Manager, error) {
 	options.MachinePolicy = f.health
 	options.SafetyPolicy = f.safety
 	options.Hooks = hooks
+	options.Log = slog.New(slog.DiscardHandler) // the screen tells
 	return manager.New(options)
 }
 
