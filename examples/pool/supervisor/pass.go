@@ -22,14 +22,16 @@ func (s *supervisor) pass(ctx context.Context) (over bool, err error) {
 	if err := s.abandoned(); err != nil {
 		return false, err
 	}
-	states, err := s.states(ctx)
-	if err != nil {
-		return false, err
-	}
 	var todo *group.Group
 	err = s.dir.Change(ctx, s.Group, func(g *group.Group) (*group.Group, error) {
 		if g == nil {
 			return nil, nil //nolint:nilnil // it is gone
+		}
+		// The states are read after the record: by older ones, agents that serve by now could be taken
+		// for some that don't, and a new spec would replace all of them at once.
+		states, err := s.states(ctx, g)
+		if err != nil {
+			return nil, err
 		}
 		g.Supervisor, g.Going = s.self, g.Going || s.left
 		g.Next(states, s.newName)
@@ -40,7 +42,7 @@ func (s *supervisor) pass(ctx context.Context) (over bool, err error) {
 		return g, nil
 	})
 	if err != nil || todo == nil {
-		return todo == nil, err
+		return err == nil, err
 	}
 	return false, s.carryOut(ctx, todo)
 }
@@ -53,11 +55,7 @@ func (s *supervisor) newName() string {
 
 // states returns the states of the members' processes. Their registry says whether they live, and
 // their own account whether they serve. It adopts what an earlier supervisor has started.
-func (s *supervisor) states(ctx context.Context) (map[string]group.State, error) {
-	g, err := s.dir.Read(s.Group)
-	if err != nil || g == nil {
-		return nil, err
-	}
+func (s *supervisor) states(ctx context.Context, g *group.Group) (map[string]group.State, error) {
 	lives, err := s.agents.Lives()
 	if err != nil {
 		return nil, err
