@@ -3,52 +3,31 @@ package supervisor
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/millwright-go/millwright/examples/pool/group"
 	"github.com/millwright-go/millwright/examples/quickstart/ledger"
+	"github.com/millwright-go/millwright/examples/quickstart/life"
 	"github.com/millwright-go/millwright/examples/quickstart/procdriver"
 	"github.com/millwright-go/millwright/examples/quickstart/procid"
-	"github.com/millwright-go/millwright/examples/quickstart/registry"
 )
 
 const (
 	look     = 20 * time.Millisecond // how often it looks at record and agents
-	lifetime = 15 * time.Minute      // the longest life of a supervisor in any case
 	patience = 2 * time.Second       // for the seat
 	again    = time.Second           // after a failure to start or to end an agent
-)
-
-// These are the exit statuses of a supervisor.
-const (
-	exitDone    = 0
-	exitFailed  = 1
-	exitMisused = 64
-	exitTurned  = 75
 )
 
 // Main is a supervisor's life. It returns the exit status.
 func Main() int {
 	order, err := readOrder()
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "supervisor:", err)
-		return exitMisused
+		return life.Misuse("supervisor", err)
 	}
-	signal.Ignore(syscall.SIGINT, syscall.SIGHUP) // a terminal's, meant for the program
 	s := &supervisor{Order: order, dir: group.At(Groups(order.Root, order.Cluster)), agents: ledger.Open(order.Agents)}
-	switch err := s.live(); {
-	case errors.Is(err, registry.ErrHeld):
-		return exitTurned
-	case err != nil:
-		fmt.Fprintf(os.Stderr, "supervisor of group %s: %v\n", order.Group, err)
-		return exitFailed
-	}
-	return exitDone
+	return life.End("supervisor of group "+order.Group, s.live())
 }
 
 type supervisor struct {
@@ -67,14 +46,11 @@ type supervisor struct {
 
 // live enters the ledger before anything else, and takes the seat.
 func (s *supervisor) live() (err error) {
-	if s.self, err = procid.Self(); err != nil {
+	if s.account, err = life.Begin(s.Ledger, s.Cluster+"/"+s.Group, s.Instance); err != nil {
 		return err
 	}
-	s.account = ledger.Hand{Path: s.Ledger, Machine: s.Cluster + "/" + s.Group, Instance: s.Instance, ID: s.self}
-	if err := s.account.Enter(ledger.Born, ""); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), lifetime)
+	s.self = s.account.ID
+	ctx, cancel := context.WithTimeout(context.Background(), life.Longest)
 	defer cancel()
 	within, over := context.WithTimeout(ctx, patience)
 	seat, err := s.dir.Seat(within, s.Group)

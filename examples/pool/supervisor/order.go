@@ -7,13 +7,13 @@ package supervisor
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/millwright-go/millwright/examples/quickstart/agent"
+	"github.com/millwright-go/millwright/examples/quickstart/life"
 )
 
 // environment is the variable that makes a program a supervisor.
@@ -41,10 +41,7 @@ type Order struct {
 }
 
 // Environ returns the environment of a supervisor with this order.
-func (o Order) Environ() []string {
-	text, _ := json.Marshal(o) // strings and numbers
-	return []string{environment + "=" + string(text), "GOMAXPROCS=1"}
-}
+func (o Order) Environ() []string { return life.Environ(environment, o) }
 
 func (o Order) alone() time.Duration { return cmp.Or(o.Alone, agent.Abandonment) }
 
@@ -54,8 +51,8 @@ func Ordered() bool { return os.Getenv(environment) != "" }
 
 func readOrder() (Order, error) {
 	var o Order
-	if err := json.Unmarshal([]byte(os.Getenv(environment)), &o); err != nil {
-		return Order{}, fmt.Errorf("%s can't be read: %w", environment, err)
+	if err := life.Read(environment, os.Getenv(environment), &o); err != nil {
+		return Order{}, err
 	}
 	if o.Root == "" || o.Cluster == "" || o.Group == "" || o.Instance == "" {
 		return Order{}, fmt.Errorf("%s names no directory, no cluster, no group or no instance", environment)

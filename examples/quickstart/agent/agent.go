@@ -14,29 +14,18 @@ import (
 
 	"github.com/millwright-go/millwright/examples/quickstart/heartbeat"
 	"github.com/millwright-go/millwright/examples/quickstart/ledger"
-	"github.com/millwright-go/millwright/examples/quickstart/procid"
+	"github.com/millwright-go/millwright/examples/quickstart/life"
 	"github.com/millwright-go/millwright/examples/quickstart/registry"
 )
 
 const (
-	lifetime = 15 * time.Minute // the longest life of an agent in any case
 	interval = 200 * time.Millisecond
 	patience = 2 * time.Second // how long it waits for its seat
 )
 
-// These are the exit statuses of an agent.
-const (
-	exitDone    = 0
-	exitFailed  = 1
-	exitMisused = 64
-	exitTurned  = 75
-)
-
 // These are the reasons why an agent ends.
 var (
-	errTold     = errors.New("told to end")
 	errAlone    = errors.New("the program that started it is gone")
-	errLifetime = errors.New("its longest lifetime is over")
 	errUnwanted = errors.New("it is not on record any more")
 	errNobody   = errors.New("nobody has taken its heartbeats for too long")
 )
@@ -51,18 +40,10 @@ const Abandonment = 90 * time.Second
 func Main() int {
 	order, err := readOrder()
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "agent:", err)
-		return exitMisused
+		return life.Misuse("agent", err)
 	}
 	a := &agent{Order: order, dir: registry.At(order.Registry)}
-	if err := a.live(); err != nil {
-		fmt.Fprintf(os.Stderr, "agent of machine %s: %v\n", order.Machine, err)
-		if errors.Is(err, registry.ErrSuperseded) || errors.Is(err, registry.ErrHeld) {
-			return exitTurned
-		}
-		return exitFailed
-	}
-	return exitDone
+	return life.End("agent of machine "+order.Machine, a.live())
 }
 
 type agent struct {
@@ -75,24 +56,19 @@ type agent struct {
 // process that had the seat goes on even if the program that started it dies, if it is to outlive
 // that.
 func (a *agent) live() error {
-	self, err := procid.Self()
-	if err != nil {
+	var err error
+	if a.account, err = life.Begin(a.Ledger, a.Machine, a.Instance); err != nil {
 		return err
 	}
-	a.account = ledger.Hand{Path: a.Ledger, Machine: a.Machine, Instance: a.Instance, ID: self}
-	if err := a.account.Enter(ledger.Born, ""); err != nil {
-		return err
-	}
-	signal.Ignore(syscall.SIGINT, syscall.SIGHUP) // a terminal's, meant for the program
 	told := make(chan os.Signal, 1)
 	signal.Notify(told, syscall.SIGTERM)
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
 	go func() {
 		<-told
-		cancel(errTold)
+		cancel(life.ErrTold)
 	}()
-	ctx, over := context.WithTimeoutCause(ctx, lifetime, errLifetime)
+	ctx, over := context.WithTimeoutCause(ctx, life.Longest, life.ErrLongest)
 	defer over()
 	letters := make(chan letter, 1)
 	go func() {
@@ -210,7 +186,7 @@ func (a *agent) wanted() bool {
 
 // ending returns an agent's result when its context has ended: nil for a requested end.
 func ending(ctx context.Context) error {
-	if err := context.Cause(ctx); !errors.Is(err, errTold) {
+	if err := context.Cause(ctx); !errors.Is(err, life.ErrTold) {
 		return err
 	}
 	return nil

@@ -10,6 +10,8 @@ import (
 	"io"
 	"os"
 	"time"
+
+	"github.com/millwright-go/millwright/examples/quickstart/life"
 )
 
 // environment is the variable that makes a program an agent.
@@ -34,10 +36,7 @@ type Order struct {
 }
 
 // Environ returns the environment of an agent with this order.
-func (o Order) Environ() []string {
-	text, _ := json.Marshal(o) // strings and a number
-	return []string{environment + "=" + string(text), "GOMAXPROCS=1"}
-}
+func (o Order) Environ() []string { return life.Environ(environment, o) }
 
 // abandonment returns how long the agent goes on while its heartbeats are not taken.
 func (o Order) abandonment() time.Duration { return cmp.Or(o.Alone, Abandonment) }
@@ -48,8 +47,8 @@ func Ordered() bool { return os.Getenv(environment) != "" }
 
 func readOrder() (Order, error) {
 	var o Order
-	if err := json.Unmarshal([]byte(os.Getenv(environment)), &o); err != nil {
-		return Order{}, fmt.Errorf("%s can't be read: %w", environment, err)
+	if err := life.Read(environment, os.Getenv(environment), &o); err != nil {
+		return Order{}, err
 	}
 	if o.Machine == "" || o.Instance == "" || o.Registry == "" {
 		return Order{}, fmt.Errorf("%s names no machine, no instance or no registry", environment)

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/millwright-go/millwright/examples/quickstart/life"
 	"github.com/millwright-go/millwright/examples/quickstart/task"
 )
 
@@ -33,7 +34,7 @@ func (a *agent) runTasks(ctx context.Context) (stop func(), err error) {
 		cancel()
 		running.Wait()
 		grace := time.Duration(0)
-		if errors.Is(context.Cause(ctx), errTold) {
+		if errors.Is(context.Cause(ctx), life.ErrTold) {
 			grace = tasksGrace
 		}
 		runner.Stop(grace)

@@ -4,11 +4,11 @@
 package task
 
 import (
-	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"time"
+
+	"github.com/millwright-go/millwright/examples/quickstart/life"
 )
 
 // environment is the variable that makes a program a task.
@@ -29,10 +29,7 @@ type Order struct {
 }
 
 // Environ returns the environment of a task with this order.
-func (o Order) Environ() []string {
-	text, _ := json.Marshal(o) // strings and numbers
-	return []string{environment + "=" + string(text), "GOMAXPROCS=1"}
-}
+func (o Order) Environ() []string { return life.Environ(environment, o) }
 
 // Ordered reports whether this process was started as a task. A program that can be one calls it
 // first of all, and then Main.
@@ -40,8 +37,8 @@ func Ordered() bool { return os.Getenv(environment) != "" }
 
 func readOrder(text string) (Order, error) {
 	var o Order
-	if err := json.Unmarshal([]byte(text), &o); err != nil {
-		return Order{}, fmt.Errorf("%s can't be read: %w", environment, err)
+	if err := life.Read(environment, text, &o); err != nil {
+		return Order{}, err
 	}
 	return o, o.validate()
 }

@@ -11,47 +11,28 @@ import (
 	"time"
 
 	"github.com/millwright-go/millwright/examples/quickstart/ledger"
-	"github.com/millwright-go/millwright/examples/quickstart/procid"
+	"github.com/millwright-go/millwright/examples/quickstart/life"
 	"github.com/millwright-go/millwright/examples/quickstart/registry"
 )
 
-const (
-	lifetime = 15 * time.Minute // the longest life of a task in any case
-	patience = 2 * time.Second  // how long it waits for its volume
-)
+// patience is how long a task waits for its volume.
+const patience = 2 * time.Second
 
-// These are the exit statuses of a task.
-const (
-	exitDone    = 0
-	exitFailed  = 1
-	exitMisused = 64
-	exitTurned  = 75
-)
-
-// These are the reasons why a task ends.
-var (
-	errTold     = errors.New("told to end")
-	errAlone    = errors.New("the agent that started it is gone")
-	errLifetime = errors.New("its longest lifetime is over")
-)
+// errAlone says that nobody needs the task any more.
+var errAlone = errors.New("the agent that started it is gone")
 
 // Main is a task's life. It returns the exit status.
 func Main() int {
 	order, err := readOrder(os.Getenv(environment))
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "task:", err)
-		return exitMisused
+		return life.Misuse("task", err)
 	}
 	t := &task{Order: order}
-	switch err := t.live(); {
-	case err == nil || errors.Is(err, errAlone):
-		return exitDone
-	case errors.Is(err, registry.ErrHeld):
-		return exitTurned
-	default:
-		fmt.Fprintf(os.Stderr, "task %s: %v\n", order.Name, err)
-		return exitFailed
+	err = t.live()
+	if errors.Is(err, errAlone) {
+		err = nil
 	}
+	return life.End("task "+order.Name, err)
 }
 
 type task struct {
@@ -62,15 +43,10 @@ type task struct {
 // live enters the ledger before anything else, then takes its volume, boots,
 // and serves until it is to end.
 func (t *task) live() error {
-	self, err := procid.Self()
-	if err != nil {
+	var err error
+	if t.account, err = life.Begin(t.Ledger, t.Name, t.UID); err != nil {
 		return err
 	}
-	t.account = ledger.Hand{Path: t.Ledger, Machine: t.Name, Instance: t.UID, ID: self}
-	if err := t.account.Enter(ledger.Born, ""); err != nil {
-		return err
-	}
-	signal.Ignore(syscall.SIGINT, syscall.SIGHUP) // a terminal's, meant for the program
 	told := make(chan os.Signal, 1)
 	signal.Notify(told, syscall.SIGTERM)
 	alone, cancel := context.WithCancelCause(context.Background())
@@ -79,7 +55,7 @@ func (t *task) live() error {
 		_, _ = io.Copy(io.Discard, os.Stdin) // ends when no process holds the other end
 		cancel(errAlone)
 	}()
-	alone, over := context.WithTimeoutCause(alone, lifetime, errLifetime)
+	alone, over := context.WithTimeoutCause(alone, life.Longest, life.ErrLongest)
 	defer over()
 
 	volume, err := t.mount(alone)
@@ -113,7 +89,7 @@ func (t *task) mount(ctx context.Context) (*registry.Lock, error) {
 // serve boots and serves. When told to end, it leaves the service at once, and takes its time.
 func (t *task) serve(alone context.Context, told <-chan os.Signal) error {
 	switch err := pause(alone, told, t.Boot); {
-	case errors.Is(err, errTold):
+	case errors.Is(err, life.ErrTold):
 		return t.leave(alone)
 	case err != nil:
 		return err
@@ -148,7 +124,7 @@ func pause(alone context.Context, told <-chan os.Signal, d time.Duration) error 
 	case <-alone.Done():
 		return context.Cause(alone)
 	case <-told:
-		return errTold
+		return life.ErrTold
 	case <-timer.C:
 		return nil
 	}

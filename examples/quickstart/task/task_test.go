@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millwright-go/millwright/examples/quickstart/ledger"
+	"github.com/millwright-go/millwright/examples/quickstart/life"
 	"github.com/millwright-go/millwright/examples/quickstart/registry"
 )
 
@@ -25,7 +26,7 @@ func TestMain(m *testing.M) {
 	if path := os.Getenv(agentEnvironment); path != "" {
 		r, err := NewRunner(At(path), nil)
 		if err != nil {
-			os.Exit(exitFailed)
+			os.Exit(life.Failed)
 		}
 		r.Run(context.Background()) // it is only ever killed
 	}
