@@ -34,9 +34,7 @@ type Member struct {
 	Asked bool `json:"asked,omitempty"`
 }
 
-// Has reports whether a provider ID is that of an agent of the group.
-func (g *Group) Has(id string) bool { return g.member(id) != nil }
-
+// member returns the agent of that provider ID, or nil.
 func (g *Group) member(id string) *Member {
 	i := slices.IndexFunc(g.Members, func(m Member) bool { return m.ProviderID == id })
 	if i < 0 || id == "" {
