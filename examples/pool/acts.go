@@ -82,21 +82,6 @@ func (p *play) roll(ctx context.Context) error {
 	return p.tasksServe(ctx)
 }
 
-// chosen records the process that something will be done to, unless an earlier program has.
-func (p *play) chosen(of *ledger.Book) (*ledger.Life, error) {
-	if p.Done.Chosen != nil {
-		return p.Done.Chosen, nil
-	}
-	alive, err := of.Alive()
-	if err != nil {
-		return nil, err
-	}
-	if len(alive) == 0 {
-		return nil, errors.New("there is no process to choose")
-	}
-	return &alive[0], p.Note(func(done *home.Progress) { done.Chosen = &alive[0] })
-}
-
 // endOf kills a process by its own ID, and waits until it is gone.
 func (p *play) endOf(ctx context.Context, victim *ledger.Life) error {
 	if err := victim.ID.Signal(syscall.SIGKILL); err != nil && !errors.Is(err, procid.ErrGone) { // an earlier program's
@@ -112,7 +97,7 @@ func (p *play) endOf(ctx context.Context, victim *ledger.Life) error {
 
 // kill ends an agent in a way that no program can prepare for.
 func (p *play) kill(ctx context.Context) error {
-	victim, err := p.chosen(p.Book)
+	victim, err := p.Choose(p.Book.Alive)
 	if err != nil {
 		return err
 	}
@@ -134,7 +119,7 @@ func (p *play) killSupervisor(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	victim, err := p.chosen(p.keepers)
+	victim, err := p.Choose(p.keepers.Alive)
 	if err != nil {
 		return err
 	}
@@ -169,7 +154,7 @@ func (p *play) killSupervisor(ctx context.Context) error {
 
 // takeOut makes the provider ask for a machine, as it does to repair the hardware below it.
 func (p *play) takeOut(ctx context.Context) error {
-	victim, err := p.chosen(p.Book)
+	victim, err := p.Choose(p.Book.Alive)
 	if err != nil {
 		return err
 	}

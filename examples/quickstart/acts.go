@@ -112,7 +112,7 @@ func (p *play) kill(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	victim, err := p.victim()
+	victim, err := p.Choose(p.withoutVolume)
 	if err != nil {
 		return err
 	}
@@ -142,22 +142,11 @@ func (p *play) kill(ctx context.Context) (err error) {
 	return p.checkStrangers(ctx, strangers)
 }
 
-// victim returns the process to be killed: the one that an earlier program has chosen, or else any
-// without a volume.
-func (p *play) victim() (*ledger.Life, error) {
-	if p.Done.Chosen != nil {
-		return p.Done.Chosen, nil
-	}
+// withoutVolume returns the processes of which one may be killed: a volume of a lost machine
+// comes back only when the loss is certain.
+func (p *play) withoutVolume() ([]ledger.Life, error) {
 	alive, err := p.processes("v2")
-	if err != nil {
-		return nil, err
-	}
-	// A volume of a lost machine comes back only when the loss is certain.
-	alive = slices.DeleteFunc(alive, func(l ledger.Life) bool { return l.Machine == p.workload.Where(dataTask) })
-	if len(alive) == 0 {
-		return nil, errors.New("there is no process to kill")
-	}
-	return &alive[0], p.Note(func(done *home.Progress) { done.Chosen = &alive[0] })
+	return slices.DeleteFunc(alive, func(l ledger.Life) bool { return l.Machine == p.workload.Where(dataTask) }), err
 }
 
 // restart loses a manager with all it knew. The machines don't notice.

@@ -4,6 +4,7 @@ package stage
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -55,6 +56,22 @@ func (s *Stage) Say(format string, args ...any) {
 func (s *Stage) Note(change func(*home.Progress)) error {
 	change(&s.Done)
 	return s.place.Save(s.Done)
+}
+
+// Choose records one of these processes as the one that something will be done to. If an earlier
+// program has chosen one, it stays that one.
+func (s *Stage) Choose(among func() ([]ledger.Life, error)) (*ledger.Life, error) {
+	if s.Done.Chosen != nil {
+		return s.Done.Chosen, nil
+	}
+	alive, err := among()
+	if err != nil {
+		return nil, err
+	}
+	if len(alive) == 0 {
+		return nil, errors.New("there is no process to choose")
+	}
+	return &alive[0], s.Note(func(done *home.Progress) { done.Chosen = &alive[0] })
 }
 
 // Await waits until nothing is missing. Its error names what was.
