@@ -49,7 +49,7 @@ func New(options Options) (*Manager, error) {
 	}
 	m := &Manager{options: options, engine: e}
 	s := &shell{
-		Options: &m.options, engine: e, moves: moves, reach: fleet.NewReach(options.SafetyPolicy, options.Now), hints: &m.hints, pace: machines.NewPace(options.Now, options.Hooks.Slowed),
+		Options: &m.options, engine: e, moves: moves, reach: fleet.NewReach(options.SafetyPolicy, options.Now), hints: &m.hints, backoff: machines.NewBackoff(options.Now, options.Hooks.Slowed),
 		permits: newPermits(&m.options), watched: &m.watched, missing: &m.missing,
 	}
 	s.specs = newSpecs(options.Driver)

@@ -42,7 +42,7 @@ func newMachineReconciler(s *shell) Reconciler {
 		SecretNamespaces: s.SecretNamespaces, MigratesClasses: s.ForeignClasses != nil,
 		Driver: s.Driver, Tokens: s.Tokens, Drainer: s.Drainer, CallTimeout: s.CallTimeout, Policy: s.MachinePolicy,
 		UpdateLimit: func(replicas int32) int { return int(max(1, limit.Ceil(replicas))) },
-		Safety:      s.SafetyPolicy, Pace: s.pace,
+		Safety:      s.SafetyPolicy, Backoff: s.backoff,
 		Hold: s.reach.Hold, Frozen: s.reach.Frozen, Thaw: s.reach.Thaw, WatchedSince: s.watched.since,
 		Split: s.specs.of, Missing: s.missing.of, Asked: s.missing.asked, Hint: s.hints.add,
 		Check: s.moves.Fire, Transition: s.Hooks.Transition, Lasted: s.Hooks.Lasted, Panicked: s.abandoned(KindMachine),
@@ -150,7 +150,7 @@ func (s *shell) fleet() fleet.Config {
 // creations returns what holds the creations of a class back; nil: nothing does. The versions that
 // machines are made from are read only if creations are slowed, or fail.
 func (s *shell) creations(ctx context.Context, key object.Key, failing bool) (*machine.Hold, machine.Inputs, error) {
-	slowed := s.SafetyPolicy != nil && s.pace.Knows(key)
+	slowed := s.SafetyPolicy != nil && s.backoff.Knows(key)
 	if !slowed && !failing {
 		return nil, machine.Inputs{}, nil
 	}
@@ -168,7 +168,7 @@ func (s *shell) creations(ctx context.Context, key object.Key, failing bool) (*m
 	}
 	inputs := machine.Inputs{Class: class.Generation, Secret: version}
 	if slowed {
-		if hold, trying := s.pace.Of(key).Slowed(class, inputs, s.Now()); !trying {
+		if hold, trying := s.backoff.Of(key).Slowed(class, inputs, s.Now()); !trying {
 			return hold, inputs, nil
 		}
 	}

@@ -14,7 +14,7 @@ type shell struct {
 	moves   *fsm.Checker
 	reach   *fleet.Reach
 	hints   *hints
-	pace    *machines.Pace
+	backoff *machines.Backoff
 	permits *permits
 	specs   *specs
 	// watched is shared with Manager.Run.

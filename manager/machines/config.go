@@ -40,8 +40,8 @@ type Config struct {
 	UpdateLimit func(replicas int32) int
 	// Safety limits replacements and slows creations; nil: nothing does.
 	Safety *safety.Policy
-	// Pace is shared with all that create machines.
-	Pace *Pace
+	// Backoff is shared with all that create machines.
+	Backoff *Backoff
 
 	// Hold reports whether no pass may be made yet. Nil: any time.
 	Hold func() (engine.Result, bool)

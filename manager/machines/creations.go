@@ -11,7 +11,7 @@ func (p *pass) hold() *machine.Hold {
 	if p.Safety == nil || p.o.Class == nil || p.o.Machine.Spec.ProviderID != "" {
 		return nil
 	}
-	hold, _ := p.Pace.Of(p.o.Class.Key).Slowed(p.o.Class, p.inputs(), p.Now())
+	hold, _ := p.Backoff.Of(p.o.Class.Key).Slowed(p.o.Class, p.inputs(), p.Now())
 	return hold
 }
 
@@ -21,7 +21,7 @@ func (p *pass) inputs() machine.Inputs {
 }
 
 func (p *pass) askCreate() *machine.CreateTurn {
-	return p.Pace.ask(p.Key, p.o.Class.Key, func(c backoff.State) (backoff.State, machine.CreateTurn) {
+	return p.Backoff.ask(p.Key, p.o.Class.Key, func(c backoff.State) (backoff.State, machine.CreateTurn) {
 		return c.Ask(p.Key, p.inputs(), p.Safety, p.Now())
 	})
 }
@@ -31,7 +31,7 @@ func (p *pass) answered(code codes.Code) {
 	if p.Safety == nil {
 		return
 	}
-	p.Pace.note(p.o.Class.Key, code, func(c backoff.State) backoff.State {
+	p.Backoff.note(p.o.Class.Key, code, func(c backoff.State) backoff.State {
 		return c.Answer(p.Key, p.inputs(), code, p.Safety, p.Policy.CreationTimeout, p.Now())
 	})
 }

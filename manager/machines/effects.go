@@ -157,7 +157,7 @@ func (p *pass) getVM(ctx context.Context) (*machine.VM, error) {
 	return vm, err
 }
 
-// tryCreateVM creates the VM, and has the class's pace know how that went.
+// tryCreateVM creates the VM, and tells the class's backoff how that went.
 func (p *pass) tryCreateVM(ctx context.Context) (*machine.VM, error) {
 	vm, err := p.createVM(ctx)
 	if err == nil {

@@ -4,7 +4,7 @@
 // and carries out the plan: a write of the machine, or a call to the driver, the cluster, the drainer or
 // the maker of tokens (effects.go). Each move of a plan is checked before anything is stored. Within its
 // pass, a machine asks for its permits: safety.DecideGrant before it is marked failed for its health
-// (budget.go), safety.Pace before a create of a class that the provider refuses (pace.go), and a turn
+// (budget.go), safety/backoff before a create of a class that the provider refuses (backoff.go), and a turn
 // before an update of its VM (updateturns.go).
 //
 // EXPERIMENTAL: the names in this package may change with any release.
@@ -26,7 +26,7 @@ import (
 func New(e *engine.Engine, c Config) *engine.Reconciler {
 	r := newReconciler(c)
 	return e.Reconciler(engine.Kind{
-		Name: "machine", Hold: c.Hold, Leave: c.Pace.leave, Forget: r.recorded.Forget, Panicked: c.Panicked,
+		Name: "machine", Hold: c.Hold, Leave: c.Backoff.leave, Forget: r.recorded.Forget, Panicked: c.Panicked,
 		Begin: func(p *engine.Pass) engine.Steps { return &pass{Pass: p, reconciler: r} },
 	})
 }

@@ -66,7 +66,7 @@ func TestIllegalMove(t *testing.T) {
 			fired := 0
 			r := machines.New(engine.New(engine.Options{DryRun: dry}), machines.Config{
 				Machines: stored, Classes: o.Classes, Driver: provider, Policy: machine.DefaultPolicy(),
-				Pace: machines.NewPace(time.Now, nil), Frozen: func() bool { return false },
+				Backoff: machines.NewBackoff(time.Now, nil), Frozen: func() bool { return false },
 				WatchedSince: func(now time.Time) time.Time { return now },
 				Split:        func(*machine.Class) *machine.VMSpec { return nil },
 				Missing:      func(*machine.Machine) *machine.MissingVM { return nil },

@@ -10,9 +10,9 @@ import (
 	"github.com/millwright-go/millwright/safety/backoff"
 )
 
-// Pace is what this process remembers of the creates of each class, for all of
-// its passes. A class that nothing was refused of is not in it.
-type Pace struct {
+// Backoff is what this process remembers of the creates of each class, for all of its passes. A
+// class that nothing was refused of is not in it.
+type Backoff struct {
 	mu      sync.Mutex
 	classes map[object.Key]backoff.State
 	turns   map[object.Key]object.Key // the class of each machine that has a turn
@@ -20,21 +20,21 @@ type Pace struct {
 	slowed  func(class object.Key, wait time.Duration) // may be nil
 }
 
-// NewPace returns what is known before the first create: nothing. slowed is told after how long the next
+// NewBackoff returns what is known before the first create: nothing. slowed is told after how long the next
 // machine of a class is tried; it may be nil.
-func NewPace(now func() time.Time, slowed func(class object.Key, wait time.Duration)) *Pace {
-	return &Pace{now: now, slowed: slowed, classes: make(map[object.Key]backoff.State), turns: make(map[object.Key]object.Key)}
+func NewBackoff(now func() time.Time, slowed func(class object.Key, wait time.Duration)) *Backoff {
+	return &Backoff{now: now, slowed: slowed, classes: make(map[object.Key]backoff.State), turns: make(map[object.Key]object.Key)}
 }
 
 // Of returns what is known of a class.
-func (r *Pace) Of(class object.Key) backoff.State {
+func (r *Backoff) Of(class object.Key) backoff.State {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.classes[class]
 }
 
 // Knows reports whether anything is known of a class.
-func (r *Pace) Knows(class object.Key) bool {
+func (r *Backoff) Knows(class object.Key) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	_, known := r.classes[class]
@@ -42,7 +42,7 @@ func (r *Pace) Knows(class object.Key) bool {
 }
 
 // ask asks for a machine's turn.
-func (r *Pace) ask(m, class object.Key, ask func(backoff.State) (backoff.State, machine.CreateTurn)) *machine.CreateTurn {
+func (r *Backoff) ask(m, class object.Key, ask func(backoff.State) (backoff.State, machine.CreateTurn)) *machine.CreateTurn {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	known, found := r.classes[class]
@@ -57,7 +57,7 @@ func (r *Pace) ask(m, class object.Key, ask func(backoff.State) (backoff.State, 
 }
 
 // leave ends the turn of a machine that has one.
-func (r *Pace) leave(m object.Key) {
+func (r *Backoff) leave(m object.Key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	class, has := r.turns[m]
@@ -71,7 +71,7 @@ func (r *Pace) leave(m object.Key) {
 }
 
 // note notes an answer.
-func (r *Pace) note(class object.Key, code codes.Code, note func(backoff.State) backoff.State) {
+func (r *Backoff) note(class object.Key, code codes.Code, note func(backoff.State) backoff.State) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	known, found := r.classes[class]
